@@ -1,0 +1,79 @@
+// Package finding is the currency of strandline: what is wrong, how sure we
+// are, the evidence that a person can check, and what to change. It imports
+// nothing; every face shows it.
+package finding
+
+// A Severity says what a finding asks of a person.
+type Severity string
+
+// The severities. A problem makes a command exit with 1.
+const (
+	Problem Severity = "problem" // wrong: act
+	Warning Severity = "warning" // may be wrong: look
+	Info    Severity = "info"    // worth knowing
+)
+
+// A Kind names what was found, for machines.
+type Kind string
+
+// The kinds of finding.
+const (
+	Leak          Kind = "leak"           // allocations that survive and grow
+	AutogradGraph Kind = "autograd-graph" // a leak that is a kept graph of the forward pass
+	Growth        Kind = "growth"         // growth that is not judged a leak
+	History       Kind = "history"        // what the recording does not tell
+)
+
+// A Site is a place in the user's code. The zero Site is unknown.
+type Site struct {
+	File     string `json:"file"`
+	Line     int64  `json:"line"`
+	Function string `json:"function"`
+}
+
+// A Frame is one level of a call stack.
+type Frame = Site
+
+// A Place is a site and what it holds in the newest file, in requested bytes.
+type Place struct {
+	Site
+	Bytes int64 `json:"bytes"`
+	Count int64 `json:"count"`
+}
+
+// A Remedy is something to do about a finding.
+type Remedy struct {
+	Kind    string `json:"kind"` // "code" or "setting"
+	Text    string `json:"text"`
+	Setting string `json:"setting,omitempty"` // ready to paste
+}
+
+// CodeChange is a remedy in the program's source.
+func CodeChange(text string) Remedy { return Remedy{Kind: "code", Text: text} }
+
+// A Finding is one judgement.
+type Finding struct {
+	Kind       Kind     `json:"kind"`
+	Severity   Severity `json:"severity"`
+	Confidence float64  `json:"confidence"` // 0 to 1; Basis says what from
+	Title      string   `json:"title"`
+	// Detail is what a person needs beyond the title, a sentence an item.
+	Detail  []string `json:"detail,omitempty"`
+	Basis   string   `json:"basis,omitempty"`
+	Device  *int     `json:"device"`
+	Process string   `json:"process,omitempty"`
+
+	Site         *Site   `json:"site"`
+	Stack        []Frame `json:"stack,omitempty"` // innermost first
+	Bytes        *int64  `json:"bytes,omitempty"` // requested, in the newest file
+	Count        *int64  `json:"count,omitempty"`
+	BytesPerStep *int64  `json:"bytes_per_step,omitempty"`
+	Sites        []Place `json:"sites,omitempty"` // where it covers several
+	// Trend is the finding's live bytes over time, oldest first, for a sparkline.
+	Trend    []int64        `json:"trend,omitempty"`
+	Evidence map[string]any `json:"evidence,omitempty"`
+	Remedies []Remedy       `json:"remedies,omitempty"`
+}
+
+// Int is a pointer to n, for the fields that can be absent.
+func Int(n int64) *int64 { return &n }

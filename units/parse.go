@@ -1,0 +1,79 @@
+package units
+
+import (
+	"fmt"
+	"math/big"
+	"regexp"
+	"strings"
+)
+
+// factors are the units that people type, in lower case. A letter alone is
+// binary, as is Ki; KB and its kin are powers of 1000.
+var factors = map[string]int64{
+	"b": 1, "byte": 1, "bytes": 1,
+	"k": 1 << 10, "ki": 1 << 10, "kib": 1 << 10, "kb": 1e3,
+	"m": 1 << 20, "mi": 1 << 20, "mib": 1 << 20, "mb": 1e6,
+	"g": 1 << 30, "gi": 1 << 30, "gib": 1 << 30, "gb": 1e9,
+	"t": 1 << 40, "ti": 1 << 40, "tib": 1 << 40, "tb": 1e12,
+}
+
+// size is a number, plain or in groups of three digits, and a unit.
+var size = regexp.MustCompile(`^(\d+|\d{1,3}(?:,\d{3})+)(\.\d+)?\s*([A-Za-z]*)$`)
+
+// longest is the number of characters of any text that can be a size.
+const longest = 64
+
+// ParseBytes reads a size: "80GiB", "80 GiB", "80g", "1.5TiB", "512MB" (of
+// 1,000,000 bytes), "1048576", and whatever [Bytes] and [Count] print of a
+// number that is not negative. A fraction of a byte is rounded.
+func ParseBytes(text string) (int64, error) {
+	bad := func(why string) (int64, error) { return 0, fmt.Errorf("size %q: %s", clip(text), why) }
+	s := strings.TrimSpace(text)
+	switch {
+	case s == "":
+		return bad("is empty; write a number of bytes or, for example, 80GiB")
+	case s[0] == '-':
+		return bad("is below zero")
+	case len(s) > longest:
+		return bad("is too long")
+	}
+	parts := size.FindStringSubmatch(s)
+	if parts == nil {
+		return bad("is no number with a unit; write a number of bytes or, for example, 80GiB")
+	}
+	whole, fraction, unit := strings.ReplaceAll(parts[1], ",", ""), parts[2], parts[3]
+	if unit == "" && fraction != "" {
+		return bad("has no unit; write, for example, " + whole + fraction + "GiB")
+	}
+	factor, ok := int64(1), true
+	if unit != "" {
+		if factor, ok = factors[strings.ToLower(unit)]; !ok {
+			return bad(fmt.Sprintf("%s is no unit; the units are B, KiB, MiB, GiB, TiB and KB, MB, GB, TB", unit))
+		}
+	}
+	n, ok := product(whole+fraction, factor)
+	if !ok {
+		return bad("is too large; the most is " + Bytes(1<<62))
+	}
+	return n, nil
+}
+
+// product is the nearest whole number to a decimal times factor, and whether
+// it is at most 2^62: half of what an int64 holds, so that two sizes can be
+// added.
+func product(decimal string, factor int64) (int64, bool) {
+	x, ok := new(big.Rat).SetString(decimal)
+	if !ok {
+		return 0, false
+	}
+	x.Mul(x, new(big.Rat).SetInt64(factor)).Add(x, big.NewRat(1, 2))
+	n := new(big.Int).Quo(x.Num(), x.Denom())
+	return n.Int64(), n.Cmp(big.NewInt(1<<62)) <= 0
+}
+
+func clip(s string) string {
+	if len(s) > longest {
+		return strings.ToValidUTF8(s[:longest], "") + "…"
+	}
+	return s
+}
