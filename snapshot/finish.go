@@ -1,0 +1,527 @@
+package snapshot
+
+import (
+	"maps"
+	"sort"
+
+	"strandline/pickle"
+	"strandline/stack"
+)
+
+// finish makes the snapshot of the value that the file holds.
+func (b *builder) assemble(root pickle.Value) error {
+	switch root.Kind {
+	case pickle.List:
+		return b.assembleList(*b.objs.at(root.N))
+	case pickle.Dict:
+		if o := b.settled(root.N); o.class() == cDict {
+			return b.assembleDict(b.dicts[o.index()])
+		}
+	}
+	return errNotSnapshot
+}
+
+// assembleList takes a bare list of segments.
+func (b *builder) assembleList(list object) error {
+	b.snap.Format.BareList = true
+	b.snap.Segments = b.segmentsOf(list)
+	if len(b.snap.Segments) == 0 && list.class() != cEmptyList {
+		return errNotSnapshot
+	}
+	b.conclude()
+	return nil
+}
+
+func (b *builder) assembleDict(pairs []pickle.Value) error {
+	s := b.snap
+	found := false
+	for i := 0; i < len(pairs); i += 2 {
+		key, v := pairs[i], pairs[i+1]
+		list := object(cEmptyList) << classShift
+		if v.Kind == pickle.List {
+			list = *b.objs.at(v.N)
+		}
+		known := key.Kind == pickle.String && v.Kind == pickle.List
+		switch {
+		case known && key.N == kSegments:
+			s.Segments, found = b.segmentsOf(list), true
+		case known && key.N == kDeviceTraces:
+			s.Traces, found = b.tracesOf(list), true
+			b.present.traces = true
+		case known && key.N == kHostSegments:
+			s.HostSegments, b.present.host = b.segmentsOf(list), true
+		case known && key.N == kHostTraces:
+			s.HostTraces, b.present.host2 = b.tracesOf(list), true
+		case known && key.N == kExternalAnnotations:
+			b.present.annotations = true
+			b.each(list, func(o object) {
+				if o.class() == cAnnotation {
+					s.Annotations = append(s.Annotations, b.annotations[o.index()])
+				} else {
+					b.odd["external_annotations"]++
+				}
+			})
+		case key.Kind == pickle.String && key.N == kAllocatorSettings && v.Kind == pickle.Dict:
+			b.present.settings = true
+			s.Settings = b.settings(v)
+		default:
+			s.Extra = append(s.Extra, Field{b.value(key), b.value(v)})
+		}
+	}
+	if !found {
+		return errNotSnapshot
+	}
+	b.conclude()
+	return nil
+}
+
+func (b *builder) conclude() {
+	s := b.snap
+	s.present = b.present
+	s.Faults = append(s.Faults, b.oddities()...)
+	for k := range b.unknown {
+		s.UnknownKeys = append(s.UnknownKeys, k)
+	}
+	sortStrings(s.UnknownKeys)
+	s.details = make([]detail, len(b.details))
+	for i, d := range b.details {
+		s.details[i] = detail{d.history, b.fields(d.pairs)}
+	}
+}
+
+// segmentsOf are the segments of a list, each with its blocks.
+func (b *builder) segmentsOf(list object) (out []Segment) {
+	b.each(list, func(o object) {
+		if o.class() != cSegment {
+			b.odd["segments"]++
+			return
+		}
+		s, lists := b.segments[o.index()], b.segLists[o.index()]
+		s.Extra = b.fields(lists.pairs)
+		s.Blocks = b.blocksOf(lists.blocks)
+		addr := s.Addr
+		for i := range s.Blocks { // before 2.1 blocks have no address of their own
+			if s.Blocks[i].form.noAddress {
+				s.Blocks[i].Addr = addr
+			}
+			addr = s.Blocks[i].Addr + uint64(s.Blocks[i].Size)
+		}
+		out = append(out, s)
+	})
+	return out
+}
+
+func (b *builder) blocksOf(list object) []Block {
+	if list.class() == cList {
+		if l := b.lists[list.index()]; l.items == nil && l.of == cBlock {
+			return b.blocks[l.first : l.first+l.n : l.first+l.n]
+		}
+	}
+	var out []Block
+	b.each(list, func(o object) {
+		if o.class() == cBlock {
+			out = append(out, b.blocks[o.index()])
+		} else {
+			b.odd["blocks"]++
+		}
+	})
+	return out
+}
+
+// tracesOf are the traces of a list of lists. A trace whose events stand one
+// after another is a view of the columns.
+func (b *builder) tracesOf(list object) (out []Trace) {
+	if list.class() != cList {
+		return nil
+	}
+	for device, v := range b.lists[list.index()].items {
+		t := Trace{Device: device}
+		if v.Kind != pickle.List {
+			b.odd["device_traces"]++
+			out = append(out, t)
+			continue
+		}
+		o := *b.objs.at(v.N)
+		if o.class() == cList {
+			if l := b.lists[o.index()]; l.items == nil && l.of == cEvent {
+				t.Events = b.events.slice(l.first, l.first+l.n)
+				t.extra = b.extraOf(l.first, l.n)
+				if l.first+l.n <= b.timeFrom {
+					t.Time = nil
+				}
+			} else {
+				t = b.gather(device, o)
+			}
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// gather copies a trace whose events do not stand in order, as in files that
+// were put together by hand.
+func (b *builder) gather(device int, list object) Trace {
+	t := Trace{Device: device}
+	var at []int
+	b.each(list, func(o object) {
+		if o.class() == cEvent {
+			at = append(at, o.index())
+		} else {
+			b.odd["device_traces"]++
+		}
+	})
+	e := &b.events
+	t.Events = Events{
+		Action: pick(e.Action, at), Addr: pick(e.Addr, at), Size: pick(e.Size, at), Stream: pick(e.Stream, at),
+		Stack: pick(e.Stack, at), Time: pick(e.Time, at), CompileContext: pick(e.CompileContext, at),
+		UserMetadata: pick(e.UserMetadata, at), Pool: pick(e.Pool, at), Category: pick(e.Category, at),
+	}
+	for k, i := range at {
+		for _, x := range b.extraOf(i, 1) {
+			x.event = k
+			t.extra = append(t.extra, x)
+		}
+	}
+	return t
+}
+
+func pick[T any](column []T, at []int) []T {
+	if column == nil {
+		return nil
+	}
+	out := make([]T, len(at))
+	for k, i := range at {
+		out[k] = column[i]
+	}
+	return out
+}
+
+// extraOf is what the columns do not tell of n events from the first on.
+func (b *builder) extraOf(first, n int) (out []eventExtra) {
+	i := sort.Search(len(b.eventExtra), func(i int) bool { return b.eventExtra[i].index >= first })
+	rest := b.eventExtra[i:]
+	untimed := first // events before the first one with a time
+	if b.timeFrom < first+n {
+		for ; untimed < b.timeFrom; untimed++ {
+			x := eventExtra{event: untimed - first, lacks: bit(kTimeUS)}
+			if len(rest) > 0 && rest[0].index == untimed {
+				x.fields, x.lacks = b.fields(rest[0].pairs), rest[0].lacks|x.lacks
+				rest = rest[1:]
+			}
+			out = append(out, x)
+		}
+	}
+	for ; len(rest) > 0 && rest[0].index < first+n; rest = rest[1:] {
+		out = append(out, eventExtra{rest[0].index - first, b.fields(rest[0].pairs), rest[0].lacks})
+	}
+	return out
+}
+
+func (b *builder) settings(v pickle.Value) *Settings {
+	fields, _ := b.value(v).([]Field)
+	s := &Settings{fields: fields}
+	for _, f := range fields {
+		switch f.Key {
+		case "PYTORCH_CUDA_ALLOC_CONF":
+			s.Conf, _ = f.Value.(string)
+		case "max_split_size":
+			s.MaxSplitSize, _ = f.Value.(int64)
+		case "garbage_collection_threshold":
+			s.GCThreshold, _ = f.Value.(float64)
+		case "expandable_segments":
+			s.ExpandableSegments, _ = f.Value.(bool)
+		case "roundup_power2_divisions":
+			s.Roundup, _ = f.Value.([]Field)
+		case "trace_alloc_max_entries":
+			for _, x := range listOrOne(f.Value) {
+				n, _ := x.(int64)
+				s.TraceMaxEntries = append(s.TraceMaxEntries, n)
+			}
+		case "trace_alloc_overflowed":
+			for _, x := range listOrOne(f.Value) {
+				on, _ := x.(bool)
+				s.TraceOverflowed = append(s.TraceOverflowed, on)
+			}
+		}
+	}
+	return s
+}
+
+func listOrOne(v any) []any {
+	if l, ok := v.([]any); ok {
+		return l
+	}
+	return []any{v}
+}
+
+const (
+	// maxUnfolded bounds the values, within values, of one that has no column:
+	// containers may refer to each other so that they unfold to any size.
+	maxUnfolded = 1 << 20
+	maxLevels   = 64
+)
+
+// Unread stands in Extra for a value too large or too deep to keep, or inside
+// itself. It is written as None.
+type Unread struct{}
+
+// plain is a value as Go data, with the number of values in it. A container is
+// made once, however often it is met.
+type plain struct {
+	v any
+	n int
+}
+
+func (b *builder) fields(pairs []pickle.Value) []Field {
+	if len(pairs) == 0 {
+		return nil
+	}
+	out := make([]Field, 0, len(pairs)/2)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		out = append(out, Field{b.value(pairs[i]), b.value(pairs[i+1])})
+	}
+	return out
+}
+
+// value is v as plain Go data.
+func (b *builder) value(v pickle.Value) any { return b.unfold(v, maxLevels).v }
+
+func (b *builder) unfold(v pickle.Value, levels int) plain {
+	switch v.Kind {
+	case pickle.Bool:
+		return plain{v.N == 1, 1}
+	case pickle.Int:
+		return plain{int64(v.N), 1}
+	case pickle.Uint:
+		return plain{v.N, 1}
+	case pickle.BigInt:
+		return plain{b.bigInts[v.N], 1}
+	case pickle.Float:
+		f, _ := v.Float64()
+		return plain{f, 1}
+	case pickle.String:
+		return plain{b.snap.Strings[v.N], 1}
+	case pickle.Bytes:
+		return plain{b.texts[v.N], 1}
+	case pickle.Tuple, pickle.List, pickle.Dict, rangeItem:
+		return b.container(v, levels)
+	}
+	return plain{nil, 1}
+}
+
+func (b *builder) container(v pickle.Value, levels int) plain {
+	if p, ok := b.plain[v]; ok {
+		return p
+	}
+	p := plain{Unread{}, 1}
+	if levels == 0 {
+		return p
+	}
+	b.plain[v] = p // for what contains itself
+	switch v.Kind {
+	case pickle.Tuple:
+		p = b.items(b.tuples[v.N], levels)
+		if items, ok := p.v.([]any); ok {
+			p.v = Tuple(items)
+		}
+	case pickle.List:
+		p = b.list(*b.objs.at(v.N), levels)
+	default:
+		o, _ := b.objectOf(v)
+		p = b.object(o, levels)
+	}
+	b.plain[v] = p
+	return p
+}
+
+func (b *builder) items(items []pickle.Value, levels int) plain {
+	out, n := make([]any, 0, len(items)), 1
+	for _, v := range items {
+		p := b.unfold(v, levels-1)
+		out = append(out, p.v)
+		if n += p.n; n > maxUnfolded {
+			return plain{Unread{}, 1}
+		}
+	}
+	return plain{out, n}
+}
+
+func (b *builder) list(list object, levels int) plain {
+	switch list.class() {
+	case cStack:
+		frames := b.snap.stackValue(stack.ID(list.index()))
+		return plain{frames, 1 + 8*len(frames)}
+	case cList:
+		l := b.lists[list.index()]
+		if l.of == cFrame && l.n < 0 {
+			frames := make([]any, len(l.items))
+			for i, v := range l.items {
+				frames[i] = b.snap.frameFields(stack.FrameID(v.N))
+			}
+			return plain{frames, 1 + 8*len(frames)}
+		}
+		if l.items == nil && l.n <= maxUnfolded {
+			b.each(list, func(o object) {
+				l.items = append(l.items, pickle.Value{Kind: rangeItem, N: uint64(o)})
+			})
+		}
+		if len(l.items) > 0 {
+			return b.items(l.items, levels)
+		}
+		return plain{Unread{}, 1}
+	}
+	return plain{[]any{}, 1}
+}
+
+// object is a dict. One that was taken for a record, but stands in a place of
+// its own, is spelled out again.
+func (b *builder) object(o object, levels int) plain {
+	s, i := b.snap, o.index()
+	var pairs []pair
+	var extra []Field
+	switch o.class() {
+	case cDict:
+		p := b.items(b.dicts[i], levels)
+		if items, ok := p.v.([]any); ok {
+			fields := make([]Field, len(items)/2)
+			for k := range fields {
+				fields[k] = Field{items[2*k], items[2*k+1]}
+			}
+			p.v = fields
+		}
+		return p
+	case cFrame:
+		fields := s.frameFields(stack.FrameID(i))
+		return plain{fields, 1 + 2*len(fields)}
+	case cAnnotation:
+		fields := b.annotations[i].fields()
+		return plain{fields, 1 + 2*len(fields)}
+	case cEvent:
+		var x eventExtra
+		for _, x = range b.extraOf(i, 1) {
+		}
+		pairs, extra = s.eventPairs(nil, &b.events, i, x), x.fields
+	case cHistory:
+		pairs, extra = s.historyPairs(nil, &b.history[i]), b.history[i].extra
+	case cBlock:
+		block := &b.blocks[i]
+		extra = b.fields(b.details[block.detail].pairs)
+		pairs = s.blockPairs(nil, block, extra)
+		extra = append(extra, s.historyField(b.details[block.detail].history, extra)...)
+	case cSegment:
+		extra = b.fields(b.segLists[i].pairs)
+		pairs = s.segmentPairs(nil, &b.segments[i], extra)
+		if !b.segments[i].lacks.has(kBlocks) && !keysOf(extra).has(kBlocks) {
+			p := b.list(b.segLists[i].blocks, levels-1)
+			extra = append(extra, Field{"blocks", p.v})
+			fields := s.pairFields(pairs, extra)
+			return plain{fields, 1 + 2*len(fields) + p.n}
+		}
+	default:
+		return plain{[]Field{}, 1}
+	}
+	fields := s.pairFields(pairs, extra)
+	return plain{fields, 1 + 2*len(fields)}
+}
+
+// Salvage puts what stood on the machine's stack where it was going: items
+// into the container below them, a segment's blocks into the segment. What
+// follows a dict that is not whole belongs to it.
+func (b *builder) Salvage(rest []pickle.Value) {
+	// What is unexpected here is unexpected because of the cut.
+	defer func(odd map[string]int) { b.odd = odd }(maps.Clone(b.odd))
+	b.salvaged = pickle.Value{Kind: absent}
+	if len(rest) == 0 {
+		return
+	}
+	b.salvaged = rest[0]
+	switch root := rest[0]; root.Kind {
+	case pickle.List:
+		b.salvageRecords(root, rest[1:], cSegment)
+	case pickle.Dict:
+		b.salvageDict(root, rest[1:], func(key uint64, v pickle.Value, inner []pickle.Value) {
+			if v.Kind != pickle.List {
+				return
+			}
+			switch key {
+			case kSegments, kHostSegments:
+				b.salvageRecords(v, inner, cSegment)
+			case kDeviceTraces, kHostTraces:
+				b.salvageTraces(v, inner)
+			case kExternalAnnotations:
+				b.salvageRecords(v, inner, cAnnotation)
+			}
+		})
+	}
+}
+
+// salvageDict adds to a dict the pairs that were read. The last value may be a
+// container that was still being filled, with what stands behind it.
+func (b *builder) salvageDict(dict pickle.Value, rest []pickle.Value, inside func(uint64, pickle.Value, []pickle.Value)) {
+	if len(rest) > 0 && rest[0].Kind == pickle.Mark {
+		rest = rest[1:]
+	}
+	var pairs []pickle.Value
+	for len(rest) >= 2 && rest[0].Kind == pickle.String {
+		key, v := rest[0], rest[1]
+		rest = rest[2:]
+		pairs = append(pairs, key, v)
+		if len(rest) > 0 && rest[0].Kind != pickle.String {
+			inside(key.N, v, rest)
+			break
+		}
+	}
+	if len(pairs) > 0 {
+		b.SetItems(dict.N, pairs)
+	}
+	b.settled(dict.N)
+}
+
+// salvageRecords adds to a list the whole records of one class, and the one
+// that was being read.
+func (b *builder) salvageRecords(list pickle.Value, rest []pickle.Value, want class) {
+	for i, v := range rest {
+		if v.Kind == pickle.Mark {
+			continue
+		}
+		if v.Kind != pickle.Dict {
+			return
+		}
+		if b.settled(v.N).class() != want {
+			if want == cSegment {
+				b.salvageDict(v, rest[i+1:], func(key uint64, v pickle.Value, inner []pickle.Value) {
+					if key == kBlocks && v.Kind == pickle.List {
+						b.salvageRecords(v, inner, cBlock)
+					}
+				})
+				if b.settled(v.N).class() == want {
+					b.Append(list.N, []pickle.Value{v})
+				}
+			}
+			return
+		}
+		b.Append(list.N, []pickle.Value{v})
+	}
+}
+
+// salvageTraces adds the traces to the list of traces, and to the last of them
+// the events that were read of it.
+func (b *builder) salvageTraces(list pickle.Value, rest []pickle.Value) {
+	var traces, events []pickle.Value
+	for _, v := range rest {
+		if v.Kind == pickle.List && len(events) == 0 {
+			traces = append(traces, v)
+		} else if v.Kind == pickle.Dict && b.settled(v.N).class() == cEvent {
+			events = append(events, v)
+		} else if v.Kind != pickle.Mark {
+			break
+		}
+	}
+	if len(traces) == 0 {
+		return
+	}
+	for _, v := range events {
+		b.Append(traces[len(traces)-1].N, []pickle.Value{v})
+	}
+	b.Append(list.N, traces)
+}

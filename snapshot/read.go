@@ -1,0 +1,191 @@
+package snapshot
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sort"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+
+	"strandline/pickle"
+)
+
+// ErrNotSnapshot is the cause where a file is something else.
+var ErrNotSnapshot = errors.New("not a snapshot of PyTorch's allocator")
+
+var errNotSnapshot = fmt.Errorf("%w: it has neither segments nor traces", ErrNotSnapshot)
+
+// Options say how to read.
+type Options struct {
+	Name string // for messages
+	Size int64  // bytes of the input where it is known, else 0: columns are sized by it
+	// Progress, if not nil, is called now and then with the bytes read so far. An
+	// error that it returns ends the reading.
+	Progress func(read int64) error
+}
+
+// Open reads the file at path; "-" is standard input.
+func Open(path string, o Options) (*Snapshot, error) {
+	o.Name = path
+	if path == "-" {
+		return Read(os.Stdin, o)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, fmt.Errorf("%s is a directory", path)
+	}
+	if info.Mode().IsRegular() {
+		o.Size = info.Size()
+	}
+	return Read(f, o)
+}
+
+// Read reads a snapshot of any form. A file that ends early or is damaged gives
+// what could be read, with Partial set; an error means that nothing could.
+func Read(r io.Reader, o Options) (*Snapshot, error) {
+	s, err := read(r, o)
+	if err != nil {
+		if o.Name != "" {
+			return nil, fmt.Errorf("%s: %w", o.Name, err)
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+func read(r io.Reader, o Options) (*Snapshot, error) {
+	count := &counter{r: r, progress: o.Progress}
+	in := bufio.NewReaderSize(count, 64<<10)
+	head, err := in.Peek(512)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	format := Format{Protocol: -1}
+	switch {
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		format.Compression = "gzip"
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, fmt.Errorf("read gzip: %w", err)
+		}
+		in = bufio.NewReaderSize(z, 64<<10)
+	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		format.Compression = "zstd"
+		const window = 128 << 20 // what zstd --ultra --long=27 asks for
+		z, err := zstd.NewReader(in, zstd.WithDecoderMaxWindow(window), zstd.WithDecoderConcurrency(2), zstd.WithDecoderLowmem(true))
+		if err != nil {
+			return nil, fmt.Errorf("read zstd: %w", err)
+		}
+		defer z.Close()
+		in = bufio.NewReaderSize(z, 64<<10)
+	}
+	if format.Compression != "" {
+		if head, err = in.Peek(512); err != nil && len(head) == 0 && err != io.EOF {
+			return nil, fmt.Errorf("read %s: %w", format.Compression, err)
+		}
+	}
+	kind, err := sniff(head)
+	if err != nil {
+		return nil, err
+	}
+	format.Encoding = kind
+
+	b := newBuilder()
+	b.size, b.read = o.Size, func() int64 { return count.n }
+	b.snap.Name, b.snap.Format = o.Name, format
+	var root pickle.Value
+	if kind == "json" {
+		root, err = decodeJSON(in, b)
+	} else {
+		b.snap.Format.Protocol = protocol(head)
+		root, err = pickle.Decode(in, b)
+	}
+	if err != nil {
+		b.snap.Partial = &Partial{Err: err}
+		var syntax *pickle.SyntaxError
+		if errors.As(err, &syntax) {
+			b.snap.Partial = &Partial{syntax.Offset, syntax.Err}
+		}
+		root = b.salvaged
+	}
+	if wrong := b.assemble(root); wrong != nil {
+		if err != nil {
+			return nil, err
+		}
+		return nil, wrong
+	}
+	if err != nil && len(b.snap.Segments) == 0 && b.events.Len() == 0 {
+		return nil, err
+	}
+	b.snap.check()
+	return b.snap, nil
+}
+
+// sniff tells the encoding from the first bytes.
+func sniff(head []byte) (string, error) {
+	text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
+	switch {
+	case len(head) == 0:
+		return "", fmt.Errorf("%w: the file is empty", ErrNotSnapshot)
+	case head[0] == 0x80, head[0] == '(', head[0] == ']', head[0] == '}':
+		return "pickle", nil
+	case len(text) > 0 && (text[0] == '{' || text[0] == '['):
+		return "json", nil
+	case bytes.HasPrefix(head, []byte("version https://git-lfs")):
+		return "", fmt.Errorf("%w: this is a Git LFS pointer; run `git lfs pull` to get the file itself", ErrNotSnapshot)
+	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
+		return "", fmt.Errorf("%w: this is a zip archive (torch.save writes those); unpack it if a snapshot is inside", ErrNotSnapshot)
+	case len(text) > 0 && text[0] == '<':
+		return "", fmt.Errorf("%w: this is a web page; dump a pickle with torch.cuda.memory._dump_snapshot", ErrNotSnapshot)
+	}
+	return "", fmt.Errorf("%w: it begins with %q, which is neither pickle nor JSON", ErrNotSnapshot, clip(head))
+}
+
+func clip(b []byte) string {
+	const most = 16
+	return strings.ToValidUTF8(string(b[:min(len(b), most)]), "?")
+}
+
+// protocol is the number that a pickle states; 0 and 1 do not state it.
+func protocol(head []byte) int {
+	if len(head) > 1 && head[0] == 0x80 {
+		return int(head[1])
+	}
+	if head[0] == '(' {
+		return 0
+	}
+	return 1
+}
+
+type counter struct {
+	r        io.Reader
+	n        int64
+	progress func(int64) error
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	if c.progress != nil {
+		if stop := c.progress(c.n); stop != nil {
+			return 0, stop
+		}
+	}
+	return n, err
+}
+
+func sortStrings(s []string) { sort.Strings(s) }

@@ -1,0 +1,43 @@
+package stack
+
+import "strings"
+
+// InForward tells a stack inside a module's call or one of PyTorch's functions
+// for them, such as a loss.
+func InForward(frames []Frame) bool {
+	for _, f := range frames {
+		if OriginOf(f) != Torch {
+			if f.Function == "forward" {
+				return true
+			}
+			continue
+		}
+		if f.Function == "_call_impl" || strings.HasSuffix(f.File, "nn/functional.py") {
+			return true
+		}
+	}
+	return false
+}
+
+// InBackward tells a stack of the autograd engine, recomputation of checkpoints
+// included.
+func InBackward(frames []Frame) bool {
+	for _, f := range frames {
+		switch {
+		case strings.Contains(f.Function, "torch::autograd::Engine"), f.Function == "_engine_run_backward",
+			f.Function == "unpack_hook" && strings.HasSuffix(f.File, "checkpoint.py"):
+			return true
+		}
+	}
+	return false
+}
+
+// WithoutGradients tells a stack below @torch.no_grad() or inference_mode().
+func WithoutGradients(frames []Frame) bool {
+	for _, f := range frames {
+		if f.Function == "decorate_context" && strings.HasSuffix(f.File, "_contextlib.py") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,137 @@
+package stack
+
+import (
+	"regexp"
+	"strings"
+)
+
+// A Site is a stack cut to what identifies the place in the code: the innermost
+// Python frame outside PyTorch, Python's own library and generated code. Other
+// installed packages count as own code, for the line to change is often there.
+// The zero Site is a stack without such a frame.
+type Site = Frame
+
+// Origin tells whose code a frame is.
+type Origin uint8
+
+// The origins of a frame.
+const (
+	Own       Origin = iota // the program, or a package it uses
+	Torch                   // PyTorch itself
+	Library                 // Python's standard library
+	Generated               // code without a file: <string>, torch.fx, torch.compile
+	Native                  // C, C++ and other code that is no Python
+)
+
+// torchParts are the names directly below PyTorch's folder, by which it is told
+// from a user's own folder that is called torch.
+var torchParts = regexp.MustCompile(`^(_\w+|__init__\.py|_\w+\.py|accelerator|amp|ao|autograd|backends|compiler|contrib|cpu|cuda|distributed|distributions|export|fft|func|futures|functional\.py|fx|hub\.py|jit|library\.py|linalg|masked|monitor|mps|mtia|multiprocessing|nativert|nested|nn|numa|onnx|optim|overrides\.py|package|profiler|quantization|quasirandom\.py|random\.py|return_types\.py|serialization\.py|signal|sparse|special|storage\.py|testing|torch_version\.py|types\.py|utils|version\.py|xpu)(/|$)`)
+
+var (
+	// pythonLibrary is the standard library's folder in Unix and Windows
+	// installations, virtual and conda environments.
+	pythonLibrary = regexp.MustCompile(`(?i)(^|/)(lib(32|64)?/(python|pypy)\d+(\.\d+)?t?|python\d*(\.\d+)*t?/lib|(ana|mini)conda\d*/lib|(ana|mini)conda\d*/envs/[^/]+/lib|miniforge\d*/lib)/`)
+	// ownAngle is a source without file that a person typed.
+	ownAngle = regexp.MustCompile(`^<(ipython-input|stdin|input|doctest|console)`)
+	// ownFile is a Python source: notebooks run cells under the name of a
+	// temporary file.
+	ownFile = regexp.MustCompile(`(?i)(\.(py|pyi|pyx|pyw|ipynb)$|ipykernel_\d+/)`)
+	// inductor is where torch.compile writes the code it makes.
+	inductor = regexp.MustCompile(`(^|/)(torchinductor_[^/]*|\.?inductor_cache|triton_cache|torch_compile_cache)/`)
+)
+
+// OriginOf tells whose code stands at a frame.
+func OriginOf(f Frame) Origin {
+	file := strings.ReplaceAll(f.File, `\`, "/")
+	if strings.HasPrefix(file, "<") {
+		if ownAngle.MatchString(file) {
+			return Own
+		}
+		return Generated
+	}
+	if !ownFile.MatchString(file) {
+		return Native
+	}
+	if inductor.MatchString(file) {
+		return Generated
+	}
+	if _, rest, ok := cutLast(file, "-packages/"); ok {
+		if strings.HasPrefix(rest, "torch/") {
+			return Torch
+		}
+		return Own
+	}
+	if _, rest, ok := cutLast("/"+file, "/torch/"); ok && torchParts.MatchString(rest) {
+		return Torch
+	}
+	if pythonLibrary.MatchString(file) {
+		return Library
+	}
+	return Own
+}
+
+// cutLast cuts s around the last sep.
+func cutLast(s, sep string) (before, after string, ok bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// Site is the place of a stack in the user's own code. The answer is kept: a
+// million events ask for some hundred stacks.
+func (t *Table) Site(id ID) Site {
+	if len(t.sites) < t.Len() {
+		t.sites = append(t.sites, make([]Site, t.Len()-len(t.sites))...)
+		t.known = append(t.known, make([]bool, t.Len()-len(t.known))...)
+	}
+	if !t.known[id] {
+		t.known[id] = true
+		for _, f := range t.Frames(id) {
+			if frame := t.frames[f]; OriginOf(frame) == Own {
+				t.sites[id] = frame
+				break
+			}
+		}
+	}
+	return t.sites[id]
+}
+
+// hidden are native functions and files that stand in every recorded stack and
+// tell nothing: the recorder itself, and the Python interpreter.
+var (
+	hiddenFunctions = []string{
+		"unwind::unwind", "CapturedTraceback::gather", "gather_with_cpp", "_start", "__libc_start_main",
+		"PyEval_", "PyObject_", "PyFunction_", "Py_RunMain", "Py_BytesMain",
+	}
+	hiddenFiles = []string{
+		"core/boxing", "/Register", "/Redispatch", "pythonrun.c", "Modules/main.c", "Objects/call.c",
+		"Objects/methodobject.c", "pycore_ceval.h", "ceval.c", "cpython/abstract.h",
+	}
+)
+
+// Readable leaves out of a stack what tells a reader nothing. A stack of which
+// nothing would be left is returned whole.
+func Readable(frames []Frame) []Frame {
+	var out []Frame
+	for _, f := range frames {
+		if (f.Function == "" || f.Function == "??") && OriginOf(f) == Native ||
+			containsAny(f.Function, hiddenFunctions) || containsAny(f.File, hiddenFiles) {
+			continue
+		}
+		out = append(out, f)
+	}
+	if len(out) == 0 {
+		return frames
+	}
+	return out
+}
+
+func containsAny(s string, parts []string) bool {
+	for _, p := range parts {
+		if strings.Contains(s, p) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,158 @@
+// Package stack holds call stacks: frames interned once, stacks interned by
+// content, and the rule that says which line of a stack is the user's own.
+//
+// A trace of a million events has some hundred distinct stacks, so an event
+// keeps a [ID] and everything that depends on the frames is computed once a
+// stack.
+package stack
+
+import "hash/maphash"
+
+// A Frame is one level of a call stack as its recorder named it. Line is 0
+// where debug information is missing; for native code recorded by PyTorch it
+// can be an offset into the object file.
+type Frame struct {
+	File     string `json:"file"`
+	Line     int64  `json:"line"`
+	Function string `json:"function"`
+}
+
+// FrameID names a frame of a [Table].
+type FrameID uint32
+
+// ID names a stack of a [Table].
+type ID uint32
+
+// None is the stack of which nothing was recorded; Empty was recorded and has
+// no frames (a thread without Python, for one).
+const (
+	None  ID = 0
+	Empty ID = 1
+)
+
+// A Table interns frames and stacks. It is not safe for concurrent use while
+// it is filled.
+type Table struct {
+	frames  []Frame
+	frameID map[Frame]FrameID
+	extra   map[FrameID]any
+
+	ids    []FrameID // of all stacks, one after another
+	starts []uint32  // stack i is ids[starts[i]:starts[i+1]]
+	slots  []ID      // open addressing by hash of the content, 0 is free
+	seed   uint64
+
+	sites []Site // computed on demand, by stack
+	known []bool
+}
+
+// NewTable makes an empty table.
+func NewTable() *Table {
+	return &Table{
+		frameID: map[Frame]FrameID{},
+		starts:  []uint32{0, 0, 0},
+		slots:   make([]ID, 256),
+		seed:    maphash.Bytes(maphash.MakeSeed(), nil) | 1,
+	}
+}
+
+// Len is the number of stacks, None and Empty among them.
+func (t *Table) Len() int { return len(t.starts) - 1 }
+
+// Frame interns f. A frame with extra is kept apart from its twins.
+func (t *Table) Frame(f Frame, extra any) FrameID {
+	if extra == nil {
+		if id, ok := t.frameID[f]; ok {
+			return id
+		}
+	}
+	id := FrameID(len(t.frames))
+	t.frames = append(t.frames, f)
+	if extra == nil {
+		t.frameID[f] = id
+		return id
+	}
+	if t.extra == nil {
+		t.extra = map[FrameID]any{}
+	}
+	t.extra[id] = extra
+	return id
+}
+
+// At is the frame of an id.
+func (t *Table) At(id FrameID) Frame { return t.frames[id] }
+
+// Extra is what was given with the frame, or nil.
+func (t *Table) Extra(id FrameID) any { return t.extra[id] }
+
+// Intern is the ID of a stack, innermost frame first.
+func (t *Table) Intern(frames []FrameID) ID {
+	if len(frames) == 0 {
+		return Empty
+	}
+	if 2*t.Len() >= len(t.slots) {
+		t.grow()
+	}
+	mask := uint64(len(t.slots) - 1)
+	for i := t.hash(frames) & mask; ; i = (i + 1) & mask {
+		id := t.slots[i]
+		if id == None {
+			id = ID(t.Len())
+			t.ids = append(t.ids, frames...)
+			t.starts = append(t.starts, uint32(len(t.ids)))
+			t.slots[i] = id
+			return id
+		}
+		if same(t.Frames(id), frames) {
+			return id
+		}
+	}
+}
+
+func same(a, b []FrameID) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// hash is a polynomial in a secret odd number, so that no file can be made to
+// collide.
+func (t *Table) hash(frames []FrameID) uint64 {
+	h := uint64(len(frames))
+	for _, f := range frames {
+		h = (h ^ uint64(f)) * t.seed
+		h ^= h >> 29
+	}
+	return h ^ h>>32
+}
+
+func (t *Table) grow() {
+	t.slots = make([]ID, 2*len(t.slots))
+	mask := uint64(len(t.slots) - 1)
+	for id := Empty + 1; int(id) < t.Len(); id++ {
+		i := t.hash(t.Frames(id)) & mask
+		for t.slots[i] != None {
+			i = (i + 1) & mask
+		}
+		t.slots[i] = id
+	}
+}
+
+// Frames are the frames of a stack, innermost first.
+func (t *Table) Frames(id ID) []FrameID { return t.ids[t.starts[id]:t.starts[id+1]] }
+
+// Stack is Frames, resolved.
+func (t *Table) Stack(id ID) []Frame {
+	ids := t.Frames(id)
+	out := make([]Frame, len(ids))
+	for i, f := range ids {
+		out[i] = t.frames[f]
+	}
+	return out
+}
