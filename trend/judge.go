@@ -1,0 +1,183 @@
+package trend
+
+import (
+	"fmt"
+	"math"
+)
+
+// A Class is a shape of memory over time.
+type Class string
+
+// The classes of a population. Only Leak is a reason to act.
+const (
+	Steady   Class = "steady"   // nothing is added that lasts
+	Once     Class = "once"     // added in one or two moments: warm-up, a copy made on purpose
+	Turnover Class = "turnover" // what is added goes again: a working set, a full cache
+	Levelled Class = "levelled" // grew, then stopped: a cache that filled and drops nothing yet
+	Leak     Class = "leak"     // added again and again, and nothing goes
+	TooShort Class = "too-short"
+)
+
+// A Verdict is the judgement of one population.
+type Verdict struct {
+	Class Class
+	// Confidence is the probability that growth of this shape is a leak, by the
+	// assumptions of [Judge]; 0 for the other classes.
+	Confidence float64
+	// Rounds of Intervals had additions that lasted.
+	Rounds, Intervals int
+	// Outlived counts the occasions at which something could have gone and did
+	// not; Lost those at which it went.
+	Outlived, Lost int64
+}
+
+// Basis says in words what the confidence is computed from.
+func (v Verdict) Basis() string {
+	return fmt.Sprintf("additions that stay in %d of %d intervals; of %d occasions at which a working set would have let something go, %d did",
+		v.Rounds, v.Intervals, v.Outlived+v.Lost, v.Lost)
+}
+
+// The assumptions. A bounded working set (a cache, a buffer, requests under
+// way) is taken to let each thing that outlived one interval go in the next
+// with probability turnover at least; things that are made once and stay
+// (weights, optimizer state, a late copy) are taken to appear in an interval
+// with probability oneOff at most. A leak is what neither explains.
+const (
+	turnover = 0.2
+	oneOff   = 0.2
+	// mixed is the share of things going below which a place may still leak: one
+	// line can make both what leaks and what is freed.
+	mixed = 0.08
+	// stopped is the probability below which a run of intervals without
+	// additions means that growth has ended.
+	stopped = 0.15
+)
+
+// Past is what is known of a place beyond its marks.
+type Past struct {
+	// Freed is how many things were seen to be freed after they had lived as long
+	// as an interval.
+	Freed int64
+	// Outlived counts the occasions before the first mark that things alive at it
+	// had outlived: for each batch of them its age in intervals.
+	Outlived int64
+}
+
+// Judge tells a leak from other growth.
+//
+// It looks at identity, not at totals: memory that grows while everything made
+// earlier goes is more work, not a leak.
+func Judge(p *Population, past Past) Verdict {
+	n := p.Marks() - 1
+	v := Verdict{Class: TooShort, Intervals: n}
+	if n < 2 {
+		return v
+	}
+	added := make([]int64, n+1) // and stayed
+	quiet := 0                  // intervals at the end without any
+	var churn, lost int64
+	for j := 1; j <= n; j++ {
+		added[j] = p.lasting(j)
+		quiet++
+		if added[j] > 0 {
+			v.Rounds++
+			quiet = 0
+		}
+		churn += p.Lost(j)
+		lost += p.SettledLost[j]
+	}
+	v.Outlived, v.Lost = past.Outlived+p.outlived(churn == 0, added), max(lost, past.Freed)
+	grown := p.Kept[n] - p.Kept[1]
+	if churn == 0 {
+		grown = p.Count[n] - p.Count[0]
+	}
+	switch {
+	case v.Rounds == 0 && churn > 0, grown <= 0 && v.Rounds > 0,
+		float64(v.Lost) > mixed*float64(max(p.Kept[n], 1)+v.Lost):
+		v.Class = Turnover
+		return v
+	case v.Rounds == 0:
+		v.Class = Steady
+		return v
+	case v.Rounds == 1:
+		v.Class = Once
+		return v
+	}
+	going := 1.0 // the probability that growth only pauses
+	if quiet > 0 {
+		going = math.Pow(1-float64(v.Rounds)/float64(n-quiet+1), float64(quiet))
+	}
+	if going < stopped || saturating(added) {
+		v.Class = Levelled
+		return v
+	}
+	workingSet := math.Pow(1-turnover, float64(v.Outlived))
+	chance := atLeast(v.Rounds, n, oneOff)
+	v.Class, v.Confidence = Leak, going*(1-workingSet)*(1-chance)
+	return v
+}
+
+// outlived counts the occasions at which things could have gone and did not.
+// Things made together go together (the blocks of one sequence, the tensors of
+// one batch), so those of one interval count as one thing, and as a few where
+// every interval added the same number: that is a program's habit, not chance.
+func (p *Population) outlived(pure bool, added []int64) (n int64) {
+	batch := int64(1)
+	if regular(added) {
+		batch = 4
+	}
+	for j := 1; j < p.Marks(); j++ {
+		exposed := p.Kept[j-1] - p.SettledLost[j]
+		if pure {
+			exposed = p.Count[j-1]
+		}
+		n += min(max(exposed, 0), batch*int64(j))
+	}
+	return n
+}
+
+// regular tells additions of nearly the same size in all intervals.
+func regular(added []int64) bool {
+	low, high := added[1], added[1]
+	for _, a := range added[1:] {
+		low, high = min(low, a), max(high, a)
+	}
+	return low > 0 && 3*high <= 4*low
+}
+
+// lasting are the things added at mark j that live at the next mark too; of the
+// last mark, those that were added.
+func (p *Population) lasting(j int) int64 {
+	if j == p.Marks()-1 {
+		return p.Added(j)
+	}
+	return p.Kept[j+1] - (p.Kept[j] - p.SettledLost[j+1])
+}
+
+// saturating tells additions that die away: of three thirds of the intervals
+// the last has less than a fifth of the first.
+func saturating(added []int64) bool {
+	n := len(added) - 1
+	if n < 6 {
+		return false
+	}
+	var first, last int64
+	for j := 1; j <= n/3; j++ {
+		first += added[j]
+		last += added[n+1-j]
+	}
+	return 5*last < first
+}
+
+// atLeast is the probability of k or more successes in n tries of probability p.
+func atLeast(k, n int, p float64) float64 {
+	var sum float64
+	for i := k; i <= n; i++ {
+		c := 1.0
+		for j := range i {
+			c *= float64(n-j) / float64(j+1)
+		}
+		sum += c * math.Pow(p, float64(i)) * math.Pow(1-p, float64(n-i))
+	}
+	return min(sum, 1)
+}

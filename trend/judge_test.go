@@ -1,0 +1,129 @@
+package trend
+
+import (
+	"fmt"
+	"math/rand"
+	"testing"
+)
+
+// held makes a population of spans written as "first-last", one thing each; "n*"
+// before repeats it.
+func held(marks int, spans ...string) *Population {
+	p := NewPopulation(marks)
+	for _, s := range spans {
+		n, first, last := 1, 0, 0
+		if _, err := fmt.Sscanf(s, "%d*%d-%d", &n, &first, &last); err != nil {
+			n = 1
+			if _, err := fmt.Sscanf(s, "%d-%d", &first, &last); err != nil {
+				panic(s)
+			}
+		}
+		for range n {
+			p.Add(Span{First: first, Last: last, Bytes: 100})
+		}
+	}
+	return p
+}
+
+func TestPopulation(t *testing.T) {
+	p := held(4, "2*0-3", "0-1", "1-2", "3-3")
+	for j, want := range []struct{ count, kept, added, lost, settledLost, bytes, final int64 }{
+		{3, 0, 3, 0, 0, 300, 200},
+		{4, 3, 1, 0, 0, 400, 200},
+		{3, 3, 0, 1, 1, 300, 200},
+		{3, 2, 1, 1, 1, 300, 300},
+	} {
+		got := []int64{p.Count[j], p.Kept[j], p.Added(j), p.Lost(j), p.SettledLost[j], p.Bytes[j], p.Final[j]}
+		if fmt.Sprint(got) != fmt.Sprint([]int64{want.count, want.kept, want.added, want.lost, want.settledLost, want.bytes, want.final}) {
+			t.Errorf("mark %d: count, kept, added, lost, settled lost, bytes, final = %v, want %v", j, got, want)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		pop  *Population
+		past Past
+		want Class
+		sure bool // a confidence of at least a half
+	}{
+		{"one mark", held(1, "9*0-0"), Past{}, TooShort, false},
+		{"two marks", held(2, "9*0-1", "9*1-1"), Past{}, TooShort, false},
+		{"weights", held(6, "20*0-5"), Past{}, Steady, false},
+		{"temporaries", held(4, "0-0", "1-1", "2-2", "3-3"), Past{}, Turnover, false},
+		{"more work in each file", held(4, "0-0", "2*1-1", "4*2-2", "8*3-3"), Past{}, Turnover, false},
+		{"optimizer state", held(5, "4*0-4", "8*1-4"), Past{}, Once, false},
+		{"two tensors a step", held(3, "2*0-2", "2*1-2", "2*2-2"), Past{}, Leak, true},
+		{"two tensors a step, long", held(10, "2*0-9", "2*1-9", "2*2-9", "2*3-9", "2*4-9", "2*5-9", "2*6-9", "2*7-9", "2*8-9", "2*9-9"), Past{}, Leak, true},
+		{"every third step", held(10, "2*0-9", "2*3-9", "2*6-9", "2*9-9"), Past{}, Leak, true},
+		{"a batch in flight beside the leak", held(6, "2*0-5", "2*1-5", "2*2-5", "2*3-5", "2*4-5", "2*5-5", "0-0", "1-1", "2-2", "3-3", "4-4", "5-5"), Past{}, Leak, true},
+		{"the same shape, but such things were freed before", held(3, "2*0-2", "2*1-2", "2*2-2"), Past{Freed: 5}, Turnover, false},
+		{"a cache that is full", held(6, "4*0-2", "4*1-3", "4*2-4", "4*3-5", "4*4-5", "4*5-5"), Past{}, Turnover, false},
+		{"a cache that filled and drops nothing", held(9, "5*0-8", "5*1-8", "4*2-8", "3*3-8", "1*4-8"), Past{}, Levelled, false},
+		{"additions that die away", held(10, "9*0-9", "9*1-9", "6*2-9", "4*3-9", "2*4-9", "1*6-9", "1*8-9"), Past{}, Levelled, false},
+		{"a few irregular additions are no proof", held(3, "3*0-2", "5*1-2", "2*2-2"), Past{}, Leak, false},
+		{"but they are with a long past", held(3, "3*0-2", "5*1-2", "2*2-2"), Past{Outlived: 20}, Leak, true},
+	} {
+		v := Judge(c.pop, c.past)
+		if v.Class != c.want || v.Confidence >= 0.5 != c.sure {
+			t.Errorf("%s: %s with confidence %.2f, want %s, sure %v (%s)", c.name, v.Class, v.Confidence, c.want, c.sure, v.Basis())
+		}
+	}
+}
+
+// TestMoreEvidence holds a leak of every step: each further file makes the
+// judgement surer.
+func TestMoreEvidence(t *testing.T) {
+	before := 0.0
+	for marks := 3; marks <= 12; marks++ {
+		p := NewPopulation(marks)
+		for j := range marks {
+			p.Add(Span{j, marks - 1, 1})
+			p.Add(Span{j, marks - 1, 1})
+		}
+		v := Judge(p, Past{})
+		if v.Class != Leak || v.Confidence <= before || v.Confidence > 1 {
+			t.Errorf("%d marks: %s, %.4f after %.4f", marks, v.Class, v.Confidence, before)
+		}
+		before = v.Confidence
+	}
+}
+
+// TestWorkingSets makes random bounded sets whose members go with the
+// probability that Judge assumes or more: hardly one may be called a leak.
+func TestWorkingSets(t *testing.T) {
+	rng := rand.New(rand.NewSource(1))
+	const tries = 2000
+	wrong := 0
+	for range tries {
+		marks := 3 + rng.Intn(10)
+		p := NewPopulation(marks)
+		leave := turnover + rng.Float64()*0.5
+		for j := range marks {
+			for range rng.Intn(5) {
+				last := j
+				for last < marks-1 && rng.Float64() > leave {
+					last++
+				}
+				p.Add(Span{j, last, 1})
+			}
+		}
+		if v := Judge(p, Past{}); v.Class == Leak && v.Confidence >= 0.5 {
+			wrong++
+		}
+	}
+	if wrong > tries/50 {
+		t.Errorf("%d of %d working sets are called leaks", wrong, tries)
+	}
+}
+
+func BenchmarkJudge(b *testing.B) {
+	p := NewPopulation(12)
+	for j := range 12 {
+		p.Add(Span{j, 11, 1})
+	}
+	for b.Loop() {
+		Judge(p, Past{})
+	}
+}
