@@ -1,0 +1,10 @@
+// Strandline tells people who run machine-learning jobs where their memory went.
+package main
+
+import (
+	"os"
+
+	"strandline/internal/cli"
+)
+
+func main() { os.Exit(cli.Main(cli.Process())) }

@@ -1,0 +1,245 @@
+// Package cli is the command line: one file a command, flags in, findings out.
+// The whole program is the function [Main] of its surroundings, so that tests
+// run it in-process.
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"strandline/report"
+)
+
+// The exit codes of every command.
+const (
+	exitOK          = 0   // done, nothing wrong found
+	exitProblem     = 1   // a finding of severity problem
+	exitUsage       = 2   // usage, or input that cannot be read
+	exitPartial     = 3   // input only partly readable; 1 wins over it
+	exitCommand     = 4   // the command under check failed by itself
+	exitCannotJudge = 125 // too little to judge
+	exitInterrupted = 130
+)
+
+// Env is everything that the program has of the world outside.
+type Env struct {
+	Args           []string // without the program's name
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// Terminal says which of the outputs a person looks at.
+	StdoutTerminal, StderrTerminal bool
+	Width                          int // of the terminal in columns, 0 if unknown
+	Getenv                         func(string) string
+	Context                        context.Context
+}
+
+// Process is the Env of the running process.
+func Process() *Env {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	// Columns hold no pointers, so collecting often is cheap and keeps us small.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50)
+	}
+	return &Env{
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		StdoutTerminal: isTerminal(os.Stdout), StderrTerminal: isTerminal(os.Stderr),
+		Width: columns(os.Stdout), Getenv: os.Getenv, Context: ctx,
+	}
+}
+
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// exit is an error that ends a command with a code of its own, after it has
+// said all there is to say.
+type exit int
+
+func (e exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+
+// style is how to print for a person.
+func (e *Env) style() report.Style {
+	color := e.StdoutTerminal && e.Getenv("NO_COLOR") == "" && e.Getenv("TERM") != "dumb"
+	if v := e.Getenv("CLICOLOR_FORCE"); v != "" && v != "0" && e.Getenv("NO_COLOR") == "" {
+		color = true
+	}
+	return report.Style{Color: color, Width: e.Width}
+}
+
+// globals are the flags of every command.
+type globals struct {
+	env        *Env
+	json       bool
+	cpuProfile string
+}
+
+// Main runs the program and returns its exit code.
+func Main(env *Env) int {
+	g := &globals{env: env}
+	root := newRoot(g)
+	root.SetArgs(env.Args)
+	root.SetIn(env.Stdin)
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
+	ctx := env.Context
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	err := root.ExecuteContext(ctx)
+	pprof.StopCPUProfile()
+	var code exit
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &code):
+		return int(code)
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(env.Stderr, "strandline: interrupted")
+		return exitInterrupted
+	}
+	if slices.Contains(env.Args, "--json") { // also where reading the flags failed before it
+		g.json = true
+	}
+	if text := err.Error(); strings.HasPrefix(text, "unknown command") && !strings.Contains(text, "Did you mean") {
+		err = fmt.Errorf("%w; `strandline --help` lists the commands", err)
+	}
+	g.fail(err)
+	return exitUsage
+}
+
+// fail tells an error: in JSON, on stderr too, where --json was asked for.
+func (g *globals) fail(err error) {
+	if g.json {
+		enc := json.NewEncoder(g.env.Stderr)
+		enc.SetEscapeHTML(false)
+		enc.Encode(errorReport{"strandline.error/1", said(err)})
+		return
+	}
+	fmt.Fprintf(g.env.Stderr, "strandline: %s\n", said(err))
+}
+
+type errorReport struct {
+	Schema string `json:"schema"`
+	Error  string `json:"error"`
+}
+
+// said is an error as a person reads it: a file that cannot be opened is named
+// first, and the system call that told so is left out.
+func said(err error) string {
+	var file *fs.PathError
+	if errors.As(err, &file) && err == error(file) {
+		return file.Path + ": " + file.Err.Error()
+	}
+	return strings.TrimSpace(err.Error())
+}
+
+func (g *globals) warn(format string, args ...any) {
+	fmt.Fprintf(g.env.Stderr, "strandline: "+format+"\n", args...)
+}
+
+func newRoot(g *globals) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "strandline",
+		Short: "Tell where the memory of a machine-learning job went",
+		Long: `Strandline reads memory snapshots of PyTorch and says what is wrong with them:
+what leaks, where it is made, how sure that is, and what to change.
+
+It needs no Python, no GPU and no network.`,
+		Example: `  strandline diagnose step-2.pickle step-3.pickle step-4.pickle
+  strandline diagnose dumps/
+  strandline inspect oom.pickle --at 12000
+  strandline compare rank0.pickle rank1.pickle`,
+		SilenceUsage: true, SilenceErrors: true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if g.cpuProfile == "" {
+				return nil
+			}
+			f, err := os.Create(g.cpuProfile)
+			if err != nil {
+				return err
+			}
+			return pprof.StartCPUProfile(f)
+		},
+	}
+	root.PersistentFlags().BoolVar(&g.json, "json", false, "print JSON (see docs/json.md)")
+	root.PersistentFlags().StringVar(&g.cpuProfile, "cpuprofile", "", "write a CPU profile of strandline itself to `FILE`")
+	root.PersistentFlags().MarkHidden("cpuprofile")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		var value *pflag.InvalidValueError
+		if errors.As(err, &value) {
+			kind := value.GetFlag().Value.Type()
+			want := map[string]string{"int": "a whole number", "bool": "true or false"}[kind]
+			if want == "" {
+				want = kind
+			}
+			return fmt.Errorf("--%s %q: want %s; `%s --help` lists the flags", value.GetFlag().Name, value.GetValue(), want, c.CommandPath())
+		}
+		return fmt.Errorf("%w; `%s --help` lists the flags", err, c.CommandPath())
+	})
+	for _, c := range []*cobra.Command{
+		newDiagnose(g), newInspect(g), newCompare(g), newExport(g), newDoctor(g), newVersion(g),
+	} {
+		c.Long = strings.TrimSpace(c.Long) + "\n\n" + exitStatus
+		root.AddCommand(c)
+	}
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd(g.env.Args...)
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "completion":
+			c.Short = "Print the completion script of a shell"
+			c.Long = "Print the script that makes a shell complete the commands and flags of strandline.\n\n" + exitStatus
+			c.Example = "  source <(strandline completion bash)\n  strandline completion zsh > \"${fpath[1]}/_strandline\"\n" +
+				"  strandline completion fish > ~/.config/fish/completions/strandline.fish"
+		case "help":
+			c.Short = "Explain a command"
+			c.Long = "Explain a command, with its flags and examples.\n\n" + exitStatus
+			c.Example = "  strandline help diagnose"
+		}
+	}
+	return root
+}
+
+// files takes n arguments or more where many is true, else exactly one; what says
+// what they are.
+func files(n int, many bool, what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) < n:
+			return fmt.Errorf("no file is given; %s takes %s, as `%s --help` shows", c.Name(), what, c.CommandPath())
+		case len(args) > n && !many:
+			return fmt.Errorf("%s takes %s; %d are given", c.Name(), what, len(args))
+		}
+		return nil
+	}
+}
+
+const exitStatus = `Exit status: 0 nothing wrong found; 1 a problem was found; 2 usage, or input that
+cannot be read; 3 input only partly readable (results are printed, marked
+partial; 1 wins over it); 130 interrupted.`
+
+// print writes a document as JSON or as text.
+func (g *globals) print(doc any, text func(w io.Writer, s report.Style)) error {
+	if g.json {
+		return report.JSON(g.env.Stdout, doc)
+	}
+	text(g.env.Stdout, g.env.style())
+	return nil
+}

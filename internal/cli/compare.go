@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"strandline/compare"
+	"strandline/report"
+	"strandline/snapshot"
+	"strandline/units"
+)
+
+type compareOptions struct {
+	group     string
+	runs      bool
+	maxGrowth string
+}
+
+func newCompare(g *globals) *cobra.Command {
+	var o compareOptions
+	c := &cobra.Command{
+		Use:   "compare FILE|DIR…",
+		Short: "Lay snapshots side by side: step by step, rank by rank, run against run",
+		Long: `Lay snapshots side by side. Files of one process are put in order and compared
+place by place; several processes (ranks) are compared with each other; --runs
+compares two runs of different code at their peaks and ends.
+
+With --max-growth it is a gate: exit status 1 if requested memory grew by more.`,
+		Example: `  strandline compare step-2.pickle step-3.pickle step-4.pickle
+  strandline compare dumps/                              rank by rank
+  strandline compare --runs before.pickle after.pickle   what did my change cost
+  strandline compare --runs main.pickle branch.pickle --max-growth 5%`,
+		Args: files(1, true, "snapshots or directories of them"),
+		RunE: func(c *cobra.Command, args []string) error { return runCompare(c, g, o, args) },
+	}
+	c.Flags().StringVar(&o.group, "group", "", "tell processes apart by what `REGEX` matches in the path")
+	c.Flags().BoolVar(&o.runs, "runs", false, "compare two files of runs of different code")
+	c.Flags().StringVar(&o.maxGrowth, "max-growth", "", "fail if requested memory grew by more than `LIMIT`, such as 5% or 100MiB")
+	return c
+}
+
+func runCompare(c *cobra.Command, g *globals, o compareOptions, args []string) error {
+	limit, err := parseLimit(o.maxGrowth)
+	if err != nil {
+		return err
+	}
+	var doc *report.Comparison
+	var partial bool
+	var grown []growth
+	if o.runs {
+		doc, grown, partial, err = g.compareRuns(c, args)
+	} else {
+		doc, grown, partial, err = g.compareFiles(c, o.group, args)
+	}
+	if err != nil {
+		return err
+	}
+	if limit != nil {
+		doc.Gate = limit.gate(o.maxGrowth, grown)
+	}
+	if err := g.print(doc, func(w io.Writer, s report.Style) { doc.Text(w, s) }); err != nil {
+		return err
+	}
+	switch {
+	case doc.Gate != nil && !doc.Gate.Passed:
+		return exit(exitProblem)
+	case partial:
+		return exit(exitPartial)
+	}
+	return nil
+}
+
+func (g *globals) compareFiles(c *cobra.Command, group string, args []string) (*report.Comparison, []growth, bool, error) {
+	book, processes, partial, err := g.processes(c, group, args)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	doc := report.NewComparison(book, processes)
+	var grown []growth
+	for i := range doc.Groups {
+		r := doc.Groups[i].Requested
+		what := "requested memory"
+		if p := doc.Groups[i].Process; p != nil {
+			what += " of " + *p
+		}
+		grown = append(grown, growth{what, r[0], r[len(r)-1]})
+	}
+	return doc, grown, partial, nil
+}
+
+func (g *globals) compareRuns(c *cobra.Command, args []string) (*report.Comparison, []growth, bool, error) {
+	if len(args) != 2 {
+		return nil, nil, false, fmt.Errorf("--runs compares two files, before and after; the number given is %d", len(args))
+	}
+	var runs []*compare.Run
+	var partial bool
+	for _, path := range args {
+		part, err := g.each(c.Context(), []string{path}, func(_ string, s *snapshot.Snapshot) error {
+			runs = append(runs, compare.NewRun(s))
+			return nil
+		})
+		if err != nil {
+			return nil, nil, false, err
+		}
+		partial = partial || part
+	}
+	if len(runs) != 2 {
+		return nil, nil, false, fmt.Errorf("--runs compares two files, before and after; the number of snapshots in what is given is %d", len(runs))
+	}
+	a, b := runs[0], runs[1]
+	grown := []growth{{"the peak", a.Peak, b.Peak}, {"the end", a.End, b.End}}
+	return report.NewRuns(a, b), grown, partial, nil
+}
+
+// growth is something that was from bytes and is to bytes.
+type growth struct {
+	what     string
+	from, to int64
+}
+
+// limit is how much may be gained: a share of what was, or bytes.
+type limit struct {
+	share float64
+	bytes int64
+}
+
+func parseLimit(text string) (*limit, error) {
+	if text == "" {
+		return nil, nil
+	}
+	if number, ok := strings.CutSuffix(text, "%"); ok {
+		p, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+		if err != nil || p < 0 {
+			return nil, fmt.Errorf("--max-growth %s: want a share such as 5%% or a size such as 100MiB", text)
+		}
+		return &limit{share: p / 100}, nil
+	}
+	n, err := units.ParseBytes(text)
+	if err != nil {
+		return nil, fmt.Errorf("--max-growth: %w", err)
+	}
+	return &limit{bytes: n}, nil
+}
+
+func (l *limit) gate(text string, grown []growth) *report.Gate {
+	out := &report.Gate{Limit: text, Passed: true, Over: []string{}}
+	for _, g := range grown {
+		allowed := l.bytes + int64(l.share*float64(g.from))
+		if g.to-g.from > allowed {
+			out.Passed = false
+			out.Over = append(out.Over, fmt.Sprintf("%s grew from %s to %s, %s more than the %s allowed",
+				g.what, units.Bytes(g.from), units.Bytes(g.to), units.Bytes(g.to-g.from-allowed), text))
+		}
+	}
+	return out
+}

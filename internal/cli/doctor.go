@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"strandline/report"
+)
+
+// check is one thing that works here or does not.
+type check struct {
+	What string `json:"what"`
+	OK   bool   `json:"ok"`
+	Told string `json:"told"`
+	Do   string `json:"do,omitempty"` // about it, if not OK
+}
+
+type doctorReport struct {
+	Schema string  `json:"schema"`
+	Checks []check `json:"checks"`
+}
+
+func newDoctor(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use:     "doctor",
+		Short:   "Tell what works on this machine, and what to do about what does not",
+		Long:    "Tell what works on this machine, and what to do about what does not.",
+		Example: "  strandline doctor",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			doc := doctorReport{"strandline.doctor/1", checks(g.env)}
+			return g.print(doc, func(w io.Writer, _ report.Style) {
+				for _, c := range doc.Checks {
+					mark := "ok  "
+					if !c.OK {
+						mark = "no  "
+					}
+					fmt.Fprintf(w, "%s%-22s %s\n", mark, c.What, c.Told)
+					if c.Do != "" {
+						fmt.Fprintf(w, "    %-22s %s\n", "", c.Do)
+					}
+				}
+			})
+		},
+	}
+}
+
+func checks(env *Env) []check {
+	out := []check{
+		{What: "read snapshots", OK: true, Told: "pickle protocols 0 to 5, JSON, gzip, zstd; PyTorch 1.13 to 2.15"},
+		{What: "platform", OK: true, Told: runtime.GOOS + "/" + runtime.GOARCH + ", " + runtime.Version()},
+	}
+	memory := check{What: "memory", OK: true, Told: "no limit is set for strandline itself; it needs less than the size of the file"}
+	if n := debug.SetMemoryLimit(-1); n != 1<<63-1 {
+		memory.Told = fmt.Sprintf("GOMEMLIMIT is %d bytes; a file of more than that may not fit", n)
+	}
+	out = append(out, memory)
+	colour := check{What: "terminal", OK: env.StdoutTerminal, Told: "output is a terminal"}
+	if !env.StdoutTerminal {
+		colour = check{What: "terminal", OK: true, Told: "output is no terminal: plain text without colour"}
+	}
+	out = append(out, colour)
+	temp := check{What: "temporary files", OK: true, Told: os.TempDir()}
+	if f, err := os.CreateTemp("", "strandline-doctor"); err != nil {
+		temp = check{"temporary files", false, err.Error(), "set TMPDIR to a folder that can be written"}
+	} else {
+		f.Close()
+		os.Remove(f.Name())
+	}
+	return append(out, temp)
+}

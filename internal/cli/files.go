@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"strandline/snapshot"
+	"strandline/units"
+)
+
+// open reads one snapshot, with progress on a terminal if it takes long.
+func (g *globals) open(ctx context.Context, path string) (*snapshot.Snapshot, error) {
+	var size int64
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		size = info.Size()
+	}
+	bar := progress{g: g, path: path, size: size, began: time.Now()}
+	o := snapshot.Options{Name: path, Size: size, Progress: func(n int64) error {
+		bar.show(n)
+		return ctx.Err()
+	}}
+	defer bar.clear()
+	if path == "-" {
+		return snapshot.Read(g.env.Stdin, o)
+	}
+	return snapshot.Open(path, o)
+}
+
+// partial says on stderr where reading of a file ended.
+func (g *globals) partial(s *snapshot.Snapshot) bool {
+	if s.Partial == nil {
+		return false
+	}
+	name := s.Name
+	if name == "-" {
+		name = "standard input"
+	}
+	g.warn("%s is only partly readable: at byte %d: %v; what stands before it is used", name, s.Partial.Offset, s.Partial.Err)
+	return true
+}
+
+// progress is one line on stderr, from the first second on, if a person looks.
+type progress struct {
+	g     *globals
+	path  string
+	size  int64
+	began time.Time
+	shown time.Time
+}
+
+func (p *progress) show(n int64) {
+	if !p.g.env.StderrTerminal || p.size == 0 {
+		return
+	}
+	now := time.Now()
+	elapsed := now.Sub(p.began)
+	if elapsed < time.Second || now.Sub(p.shown) < 100*time.Millisecond {
+		return
+	}
+	p.shown = now
+	rate := float64(n) / elapsed.Seconds()
+	left := time.Duration(float64(p.size-n) / rate * float64(time.Second))
+	fmt.Fprintf(p.g.env.Stderr, "\r\x1b[Kreading %s: %s of %s, %s left", filepath.Base(p.path), units.Bytes(n), units.Bytes(p.size), units.Duration(left))
+}
+
+func (p *progress) clear() {
+	if !p.shown.IsZero() {
+		fmt.Fprint(p.g.env.Stderr, "\r\x1b[K")
+	}
+}
+
+// expand replaces directories by the files below them. found tells which paths
+// were named by the user himself.
+func expand(args []string) (paths []string, named map[string]bool, err error) {
+	named = map[string]bool{}
+	seen := map[string]bool{}
+	add := func(p string) {
+		if !seen[p] {
+			seen[p] = true
+			paths = append(paths, p)
+		}
+	}
+	for _, a := range args {
+		if a == "-" {
+			named[a] = true
+			add(a)
+			continue
+		}
+		info, err := os.Stat(a)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !info.IsDir() {
+			named[a] = true
+			add(a)
+			continue
+		}
+		err = filepath.WalkDir(a, func(p string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if d.IsDir() && p != a && len(d.Name()) > 1 && d.Name()[0] == '.' {
+				return filepath.SkipDir
+			}
+			if info, err := os.Stat(p); err == nil && info.Mode().IsRegular() {
+				add(p)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return paths, named, nil
+}
+
+// each opens the snapshots among the paths, one after another, and calls f with
+// them. Files below a directory that are no snapshot are named and skipped, and
+// so are named ones as long as another file can be read. It tells whether a file
+// was read in part only.
+func (g *globals) each(ctx context.Context, args []string, f func(path string, s *snapshot.Snapshot) error) (partial bool, err error) {
+	paths, named, err := expand(args)
+	if err != nil {
+		return false, err
+	}
+	read := 0
+	var last error
+	var others []string // files of other kinds
+	for _, p := range paths {
+		s, err := g.open(ctx, p)
+		if ctx.Err() != nil {
+			return partial, ctx.Err()
+		}
+		if err != nil {
+			var missing *fs.PathError
+			if errors.As(err, &missing) && named[p] {
+				return partial, err
+			}
+			last = err
+			switch {
+			case !named[p] && errors.Is(err, snapshot.ErrNotSnapshot) && !likeSnapshot(p):
+				others = append(others, p)
+			case len(paths) > 1:
+				g.warn("skipped %s", said(err))
+			}
+			continue
+		}
+		read++
+		partial = g.partial(s) || partial
+		if err := f(p, s); err != nil {
+			return partial, err
+		}
+	}
+	if len(others) > 0 {
+		g.warn("skipped %s", otherFiles(others))
+	}
+	if read == 0 {
+		if len(paths) == 1 && last != nil {
+			return partial, last
+		}
+		return partial, fmt.Errorf("no snapshot in %s (%s looked at); torch.cuda.memory._dump_snapshot(path) writes one",
+			strings.Join(args[:min(len(args), mostNames)], ", "), filesWord(len(paths)))
+	}
+	return partial, nil
+}
+
+// mostNames is how many files a message names.
+const mostNames = 12
+
+// otherFiles says in a line which files were skipped because nothing about them
+// looks like a snapshot.
+func otherFiles(paths []string) string {
+	rest := ""
+	if n := len(paths) - mostNames; n > 0 {
+		rest = fmt.Sprintf(" and %d more", n)
+	}
+	what := filesWord(len(paths)) + ", no snapshots: "
+	if len(paths) == 1 {
+		what = "1 file, no snapshot: "
+	}
+	return what + strings.Join(paths[:min(len(paths), mostNames)], ", ") + rest
+}
+
+// likeSnapshot tells whether a name is one that snapshots have.
+func likeSnapshot(path string) bool {
+	name := strings.ToLower(path)
+	for _, packed := range []string{".gz", ".zst"} {
+		name = strings.TrimSuffix(name, packed)
+	}
+	return slices.Contains([]string{".pickle", ".pkl", ".json"}, filepath.Ext(name))
+}
+
+func filesWord(n int) string {
+	if n == 1 {
+		return "1 file"
+	}
+	return fmt.Sprintf("%d files", n)
+}
+
+// create opens an output file, or standard output for "-".
+func (g *globals) create(path string) (io.Writer, func() error, error) {
+	if path == "-" {
+		return g.env.Stdout, func() error { return nil }, nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return f, f.Close, nil
+}

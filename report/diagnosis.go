@@ -1,0 +1,242 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"strandline/compare"
+	"strandline/detect"
+	"strandline/finding"
+	"strandline/stack"
+	"strandline/units"
+)
+
+// Diagnosis is the document of `strandline diagnose`.
+type Diagnosis struct {
+	Schema    string            `json:"schema"`
+	Verdict   detect.Verdict    `json:"verdict"`
+	Findings  []finding.Finding `json:"findings"`
+	Processes []Process         `json:"processes"`
+}
+
+// Process says what was judged.
+type Process struct {
+	Process *string  `json:"process"`
+	Files   []string `json:"files"` // oldest first
+	Partial []string `json:"partial,omitempty"`
+	Basis   []string `json:"basis"` // what the judgement of each device rests on
+}
+
+// NewDiagnosis makes the document.
+func NewDiagnosis(a detect.Answer, processes []*compare.Process) *Diagnosis {
+	d := &Diagnosis{Schema: "strandline.diagnose/1", Verdict: a.Verdict, Findings: a.Findings}
+	if d.Findings == nil {
+		d.Findings = []finding.Finding{}
+	}
+	for _, p := range processes {
+		out := Process{Process: named(p.Name), Basis: []string{}}
+		for _, f := range p.Files {
+			out.Files = append(out.Files, f.Name)
+			if f.Partial != nil {
+				out.Partial = append(out.Partial, f.Name)
+			}
+		}
+		for _, j := range a.Judged {
+			if j.Process == p.Name {
+				out.Basis = append(out.Basis, basis(j))
+			}
+		}
+		d.Processes = append(d.Processes, out)
+	}
+	return d
+}
+
+func named(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func basis(j detect.Judged) string {
+	switch {
+	case !j.Enough:
+		return fmt.Sprintf("device %d: too little to judge growth", j.Device)
+	case j.Inside:
+		return fmt.Sprintf("device %d: judged at %d moments of the newest file's history", j.Device, j.Marks)
+	}
+	return fmt.Sprintf("device %d: judged over %d files", j.Device, j.Marks)
+}
+
+// Text prints the verdict, the findings by weight, and how to look further.
+func (d *Diagnosis) Text(w io.Writer, s Style) {
+	fmt.Fprintln(w, d.headline(s))
+	for _, line := range d.basis() {
+		fmt.Fprintln(w, s.dim("  "+line))
+	}
+	for _, p := range d.Processes {
+		for _, f := range p.Partial {
+			fmt.Fprintln(w, "  "+s.yellow("only partly readable:")+" "+inputName(f))
+		}
+	}
+	for i := range d.Findings {
+		fmt.Fprintln(w)
+		writeFinding(w, s, &d.Findings[i])
+	}
+	fmt.Fprintln(w)
+	d.footer(w, s)
+}
+
+// basis says what was judged; processes of which the same is true share a line.
+func (d *Diagnosis) basis() (lines []string) {
+	of := map[string]int{}
+	for _, p := range d.Processes {
+		for _, b := range p.Basis {
+			if of[b]++; of[b] == 1 {
+				lines = append(lines, b)
+			}
+		}
+	}
+	for i, b := range lines {
+		if n := of[b]; len(d.Processes) > 1 {
+			lines[i] = fmt.Sprintf("%s (%s)", b, count(n, "process"))
+		}
+	}
+	return lines
+}
+
+func (d *Diagnosis) headline(s Style) string {
+	files := 0
+	for _, p := range d.Processes {
+		files += len(p.Files)
+	}
+	over := count(files, "file")
+	if n := len(d.Processes); n > 1 {
+		over += " of " + count(n, "process")
+	}
+	problems := 0
+	for i := range d.Findings {
+		if d.Findings[i].Severity == finding.Problem {
+			problems++
+		}
+	}
+	switch d.Verdict {
+	case detect.OK:
+		return s.green("OK") + s.bold(": nothing leaks") + " in " + over
+	case detect.Unknown:
+		return s.yellow("UNKNOWN") + s.bold(": too little is recorded to judge") + " " + over
+	}
+	return s.red(strings.ToUpper(string(d.Verdict))) + s.bold(": "+count(problems, "problem")) + " in " + over
+}
+
+func count(n int, one string) string {
+	switch {
+	case n == 1:
+		return "1 " + one
+	case strings.HasSuffix(one, "s"):
+		return units.Count(int64(n)) + " " + one + "es"
+	}
+	return units.Count(int64(n)) + " " + one + "s"
+}
+
+func writeFinding(w io.Writer, s Style, f *finding.Finding) {
+	mark := map[finding.Severity]string{finding.Problem: s.red("✗"), finding.Warning: s.yellow("!"), finding.Info: s.dim("·")}[f.Severity]
+	title := f.Title
+	if f.Process != "" {
+		title = f.Process + ": " + title
+	}
+	for i, l := range wrap(title, s.columns()-2) {
+		if f.Severity != finding.Info {
+			l = s.bold(l)
+		}
+		if i > 0 {
+			mark = " "
+		}
+		fmt.Fprintln(w, mark, l)
+	}
+	line := func(label, text string) {
+		fmt.Fprintf(w, "  %s %s\n", s.dim(fmt.Sprintf("%-10s", label)), text)
+	}
+	say := func(label, text string) {
+		for _, l := range wrap(text, s.columns()-len("  123456789  ")) {
+			line(label, l)
+			label = ""
+		}
+	}
+	if len(f.Trend) > 1 {
+		n := len(f.Trend)
+		line("live", fmt.Sprintf("%s  %s → %s", Sparkline(f.Trend), units.Bytes(f.Trend[0]), units.Bytes(f.Trend[n-1])))
+	}
+	for _, d := range f.Detail {
+		say("", d)
+	}
+	if f.Site != nil {
+		line("made at", frameName(stack.Frame(*f.Site)))
+	}
+	writeStack(line, f)
+	if f.Severity != finding.Info {
+		say("sure", fmt.Sprintf("%s: %s", units.Percent(f.Confidence), f.Basis))
+	}
+	for i, r := range f.Remedies {
+		label := "do"
+		if i > 0 {
+			label = "or"
+		}
+		say(label, r.Text)
+		if r.Setting != "" && f.Severity != finding.Info {
+			for _, l := range strings.Split(r.Setting, "\n") {
+				line("", l)
+			}
+		}
+	}
+}
+
+// writeStack prints the frames that tell something, innermost first.
+func writeStack(line func(label, text string), f *finding.Finding) {
+	frames := make([]stack.Frame, len(f.Stack))
+	for i, x := range f.Stack {
+		frames[i] = stack.Frame(x)
+	}
+	frames = stack.Readable(frames)
+	label := "stack"
+	if f.Site != nil && len(frames) > 0 && frames[0] == stack.Frame(*f.Site) {
+		frames, label = frames[1:], "called by"
+	}
+	const most = 12
+	for i, x := range frames {
+		if i == most {
+			line("", fmt.Sprintf("… and %s (--json lists all)", count(len(frames)-most, "more frame")))
+			break
+		}
+		line(label, frameName(x))
+		label = ""
+	}
+}
+
+func (d *Diagnosis) footer(w io.Writer, s Style) {
+	newest := d.newest()
+	if d.Verdict == detect.Unknown {
+		fmt.Fprintln(w, "To record what can be judged:")
+		for _, l := range strings.Split(detect.Recording, "\n") {
+			fmt.Fprintln(w, "  "+l)
+		}
+		fmt.Fprintln(w)
+	}
+	if newest == "-" {
+		return // it cannot be read twice
+	}
+	fmt.Fprintln(w, s.dim("look further:"), "strandline compare FILE…  ·  strandline inspect "+newest+" --at EVENT")
+}
+
+// newest is the file to look into: the newest of the process of the weightiest
+// finding, or of the first process.
+func (d *Diagnosis) newest() string {
+	p := d.Processes[0]
+	for _, q := range d.Processes {
+		if q.Process != nil && len(d.Findings) > 0 && d.Findings[0].Process == *q.Process {
+			p = q
+		}
+	}
+	return p.Files[len(p.Files)-1]
+}

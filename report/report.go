@@ -1,0 +1,175 @@
+// Package report renders what the analyses found: as text that a person reads
+// in ten seconds, and as JSON whose fields docs/json.md keeps stable. It
+// computes nothing that another face would have to compute again.
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"unicode/utf8"
+
+	"strandline/stack"
+)
+
+// Style says how text is printed.
+type Style struct {
+	Color bool
+	Width int // of the terminal in columns; 0 is unknown
+}
+
+// columns are those that sentences are wrapped to. Paths and tables are never
+// broken.
+func (s Style) columns() int {
+	const narrow, usual, wide = 60, 100, 120
+	if s.Width == 0 {
+		return usual
+	}
+	return min(max(s.Width, narrow), wide)
+}
+
+// wrap breaks a text at spaces into lines of at most n characters; a longer word
+// has a line of its own.
+func wrap(text string, n int) (lines []string) {
+	line, used := "", 0
+	for _, word := range strings.Split(text, " ") {
+		w := utf8.RuneCountInString(word)
+		if used > 0 && used+1+w > n {
+			lines = append(lines, line)
+			line, used = "", 0
+		}
+		if used > 0 {
+			line, used = line+" ", used+1
+		}
+		line, used = line+word, used+w
+	}
+	return append(lines, line)
+}
+
+// JSON writes a document as indented JSON.
+func JSON(w io.Writer, doc any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(doc)
+}
+
+func (s Style) paint(code, text string) string {
+	if !s.Color {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+func (s Style) bold(t string) string   { return s.paint("1", t) }
+func (s Style) dim(t string) string    { return s.paint("2", t) }
+func (s Style) red(t string) string    { return s.paint("1;31", t) }
+func (s Style) yellow(t string) string { return s.paint("33", t) }
+func (s Style) green(t string) string  { return s.paint("32", t) }
+
+// Sparkline draws values as one line of blocks, the lowest at the bottom.
+func Sparkline(values []int64) string {
+	if len(values) < 2 {
+		return ""
+	}
+	low, high := values[0], values[0]
+	for _, v := range values {
+		low, high = min(low, v), max(high, v)
+	}
+	levels := []rune("▁▂▃▄▅▆▇█")
+	var b strings.Builder
+	for _, v := range values {
+		i := 0
+		if high > low {
+			i = int(float64(v-low) / float64(high-low) * float64(len(levels)-1))
+		}
+		b.WriteRune(levels[i])
+	}
+	return b.String()
+}
+
+// table writes rows in columns that line up; cells of the named columns stand
+// to the right.
+type table struct {
+	rows  [][]string
+	right map[int]bool
+}
+
+func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+
+func (t *table) write(w io.Writer, indent string) {
+	var widths []int
+	for _, r := range t.rows {
+		for i, c := range r {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(c))
+		}
+	}
+	for _, r := range t.rows {
+		var b strings.Builder
+		b.WriteString(indent)
+		for i, c := range r {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
+			if i > 0 {
+				b.WriteString("  ")
+			}
+			if t.right[i] {
+				b.WriteString(pad + c)
+			} else {
+				b.WriteString(c + pad)
+			}
+		}
+		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
+	}
+}
+
+// Site is a place as JSON; its fields are null where the place is unknown.
+type Site struct {
+	File     *string `json:"file"`
+	Line     *int64  `json:"line"`
+	Function *string `json:"function"`
+}
+
+func siteOf(s stack.Site) Site {
+	if s == (stack.Site{}) {
+		return Site{}
+	}
+	return Site{&s.File, &s.Line, &s.Function}
+}
+
+func siteName(s stack.Site) string {
+	if s == (stack.Site{}) {
+		return "(stack unknown)"
+	}
+	return fmt.Sprintf("%s:%d %s", s.File, s.Line, s.Function)
+}
+
+// frameName is a frame as people write it, without the parts that are unknown.
+func frameName(f stack.Frame) string {
+	switch {
+	case f.File == "":
+		return f.Function
+	case f.Line == 0:
+		return strings.TrimSpace(f.File + " " + f.Function)
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s:%d %s", f.File, f.Line, f.Function))
+}
+
+// inputName is a file as people call it.
+func inputName(path string) string {
+	if path == "-" {
+		return "standard input"
+	}
+	return path
+}
+
+// keyValues writes tab-separated lines aligned, for short key-value lists.
+func keyValues(w io.Writer, f func(w io.Writer)) {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	f(tw)
+	tw.Flush()
+}
