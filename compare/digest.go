@@ -40,6 +40,7 @@ type Device struct {
 	Index      int
 	Events     int
 	OOMs       int
+	LastOOM    *OOM  // nil if memory never ran out inside the history
 	Start, End int64 // µs, of the first and the last event; 0 if unknown
 	HasTime    bool
 	HasHistory bool
@@ -62,6 +63,12 @@ type Device struct {
 	// of them its end, for judging a file by itself.
 	Inside      map[stack.ID]*trend.Population
 	InsideMarks []int // events
+}
+
+// OOM is a request that failed.
+type OOM struct {
+	Event                               int
+	Request, DeviceFree, Reserved, Live int64 // bytes; Live is requested bytes
 }
 
 // Live is an allocation that lives at the end of a file.
@@ -139,6 +146,7 @@ func (b *Book) device(s *snapshot.Snapshot, dev snapshot.Device, stacks []stack.
 		}
 	}
 	out.Backwards = backwards(s, e)
+	out.LastOOM = lastOOM(t)
 	blocks := blockStacks(s, dev)
 	out.InsideMarks = marks(e.Len())
 	for i := range t.Allocs {
@@ -270,4 +278,15 @@ func backwards(s *snapshot.Snapshot, e *snapshot.Events) (n int) {
 		}
 	}
 	return n
+}
+
+func lastOOM(t *timeline.Timeline) *OOM {
+	if t.OOMs == 0 {
+		return nil
+	}
+	for k := t.Trace.Len() - 1; ; k-- {
+		if t.Trace.Action[k] == snapshot.OOM {
+			return &OOM{k, t.Trace.Size[k], t.Trace.DeviceFree(k), t.ReservedAt(k), t.RequestedAt(k)}
+		}
+	}
 }

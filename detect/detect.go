@@ -51,6 +51,7 @@ func Files(b *compare.Book, processes []*compare.Process) Answer {
 			if g.judged.Enough && a.Verdict == Unknown {
 				a.Verdict = OK
 			}
+			a.Findings = append(a.Findings, outOfMemory(p, device)...)
 			a.Findings = append(a.Findings, history(p, device, g.judged)...)
 		}
 	}

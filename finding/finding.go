@@ -21,6 +21,7 @@ const (
 	Leak          Kind = "leak"           // allocations that survive and grow
 	AutogradGraph Kind = "autograd-graph" // a leak that is a kept graph of the forward pass
 	Growth        Kind = "growth"         // growth that is not judged a leak
+	OutOfMemory   Kind = "oom"            // a request that the allocator could not meet
 	History       Kind = "history"        // what the recording does not tell
 )
 

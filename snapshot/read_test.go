@@ -96,11 +96,12 @@ func TestOpenStandardInput(t *testing.T) {
 func TestProgress(t *testing.T) {
 	in := testFile(t, "w04_graph_leak.default.iter20.pickle")
 	var last int64
-	_, err := snapshot.Read(bytes.NewReader(in), snapshot.Options{Progress: func(n int64) {
+	_, err := snapshot.Read(bytes.NewReader(in), snapshot.Options{Progress: func(n int64) error {
 		if n < last {
 			t.Errorf("%d bytes after %d", n, last)
 		}
 		last = n
+		return nil
 	}})
 	if err != nil || last != int64(len(in)) {
 		t.Errorf("%d of %d bytes: %v", last, len(in), err)
@@ -218,7 +219,8 @@ func TestTruncated(t *testing.T) {
 				}
 				segments, blocks, events = g, b, e
 			}
-			if segments == 0 {
+			const zstd = ".zst" // which has the whole file in one block
+			if segments == 0 && filepath.Ext(c.name) != zstd {
 				t.Error("no part of the file is read")
 			}
 		})
@@ -228,7 +230,7 @@ func TestTruncated(t *testing.T) {
 func TestDamaged(t *testing.T) {
 	for _, name := range []string{"w10_nothing.default.state.pickle", "w07_streams_pools.default.pending.pickle"} {
 		in := testFile(t, name)
-		step := 1 + len(in)/2000
+		step := 1 + len(in)/800
 		for i := 0; i < len(in); i += step {
 			for _, mask := range []byte{1, 4, 32, 128, 255, ']' ^ in[i], '0' ^ in[i]} {
 				damaged := bytes.Clone(in)
@@ -266,6 +268,9 @@ func TestReadBoundsMemory(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		s, err := snapshot.Read(strings.NewReader(in), snapshot.Options{Size: int64(len(in))})
+		if name == "lists that unfold" && (err != nil || s.Partial != nil || len(s.Traces[0].Extra(2999)) != 1) {
+			t.Errorf("%s: not read: %v", name, err)
+		}
 		if err == nil {
 			w := &counting{}
 			if err := s.Write(w); err != nil || w.n > 100*int64(len(in))+10_000 {

@@ -41,11 +41,16 @@ func reread(t testing.TB, in []byte) *snapshot.Snapshot {
 func content(s *snapshot.Snapshot) []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	stacks := make([]string, s.Stacks.Len())
+	for id := range stacks {
+		stacks[id] = frames(s, stack.ID(id))
+	}
 	trace := func(t *snapshot.Trace) {
 		for k := range t.Len() {
 			e := &t.Events
 			say("%d %v %#x %d %d", t.Device, e.Action[k], e.Addr[k], e.Size[k], s.Stream(e.Stream[k]))
-			say("%s %v", frames(s, e.Stack[k]), t.Extra(k))
+			out = append(out, stacks[e.Stack[k]])
+			say("%v", t.Extra(k))
 			if e.Time != nil {
 				say("time %d", e.Time[k])
 			}
@@ -63,9 +68,9 @@ func content(s *snapshot.Snapshot) []string {
 		for i := range list {
 			g := &list[i]
 			say("segment %d %#x %d %d %d %d", g.Device, g.Addr, g.TotalSize, g.AllocatedSize, g.ActiveSize, g.RequestedSize)
-			say("%d %s %v %v %s %v", s.Stream(g.Stream), s.String(g.Type), s.PoolOf(g.Pool), g.Expandable, frames(s, g.Stack), g.Extra)
+			say("%d %s %v %v %s %v", s.Stream(g.Stream), s.String(g.Type), s.PoolOf(g.Pool), g.Expandable, stacks[g.Stack], g.Extra)
 			for _, b := range g.Blocks {
-				say("block %#x %d %d %v %s", b.Addr, b.Size, b.Requested, b.State, frames(s, b.Stack))
+				say("block %#x %d %d %v %s", b.Addr, b.Size, b.Requested, b.State, stacks[b.Stack])
 			}
 		}
 	}

@@ -32,12 +32,16 @@ func InBackward(frames []Frame) bool {
 	return false
 }
 
-// WithoutGradients tells a stack below @torch.no_grad() or inference_mode().
+// WithoutGradients tells a stack below @torch.no_grad() or inference_mode(). An
+// optimizer's step is such a function too, but a closure that it calls, in which
+// some trainers run the forward pass, switches gradients on again.
 func WithoutGradients(frames []Frame) bool {
+	without := false
 	for _, f := range frames {
-		if f.Function == "decorate_context" && strings.HasSuffix(f.File, "_contextlib.py") {
-			return true
+		if OriginOf(f) == Torch && strings.Contains(f.File, "/optim/") {
+			return false
 		}
+		without = without || f.Function == "decorate_context" && strings.HasSuffix(f.File, "_contextlib.py")
 	}
-	return false
+	return without
 }

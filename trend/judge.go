@@ -48,8 +48,10 @@ const (
 	// mixed is the share of things going below which a place may still leak: one
 	// line can make both what leaks and what is freed.
 	mixed = 0.08
-	// stopped is the probability below which a run of intervals without
-	// additions means that growth has ended.
+	// goesOn is the probability, before looking, that what grew goes on growing;
+	// stopped is the probability of a pause as long as the one at the end, at the
+	// rate so far, below which growth has ended.
+	goesOn  = 0.7
 	stopped = 0.15
 )
 
@@ -103,11 +105,16 @@ func Judge(p *Population, past Past) Verdict {
 		v.Class = Once
 		return v
 	}
-	going := 1.0 // the probability that growth only pauses
+	going := 1.0 // the probability that growth goes on
 	if quiet > 0 {
-		going = math.Pow(1-float64(v.Rounds)/float64(n-quiet+1), float64(quiet))
+		pause := math.Pow(1-float64(v.Rounds)/float64(n-quiet+1), float64(quiet))
+		if pause < stopped {
+			v.Class = Levelled
+			return v
+		}
+		going = goesOn * pause / (goesOn*pause + 1 - goesOn)
 	}
-	if going < stopped || saturating(added) {
+	if saturating(added) {
 		v.Class = Levelled
 		return v
 	}

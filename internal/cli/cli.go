@@ -160,7 +160,9 @@ func newRoot(g *globals) *cobra.Command {
 		Long: `Strandline reads memory snapshots of PyTorch and says what is wrong with them:
 what leaks, where it is made, how sure that is, and what to change.
 
-It needs no Python, no GPU and no network.`,
+It needs no Python, no GPU and no network.
+
+` + exitStatus,
 		Example: `  strandline diagnose step-2.pickle step-3.pickle step-4.pickle
   strandline diagnose dumps/
   strandline inspect oom.pickle --at 12000

@@ -163,7 +163,7 @@ func (g *globals) each(ctx context.Context, args []string, f func(path string, s
 		g.warn("skipped %s", otherFiles(others))
 	}
 	if read == 0 {
-		if len(paths) == 1 && last != nil {
+		if len(paths) == 1 && named[paths[0]] {
 			return partial, last
 		}
 		return partial, fmt.Errorf("no snapshot in %s (%s looked at); torch.cuda.memory._dump_snapshot(path) writes one",
@@ -205,14 +205,20 @@ func filesWord(n int) string {
 	return fmt.Sprintf("%d files", n)
 }
 
-// create opens an output file, or standard output for "-".
-func (g *globals) create(path string) (io.Writer, func() error, error) {
+// create makes the file at path of what write writes and tells its length; "-"
+// is standard output. The file stands there once it is whole: until then its
+// bytes are in another one beside it, which goes if writing fails.
+func (g *globals) create(ctx context.Context, path string, write func(io.Writer) error) (int64, error) {
 	if path == "-" {
-		return g.env.Stdout, func() error { return nil }, nil
+		out := &output{ctx: ctx, w: g.env.Stdout}
+		err := write(out)
+		return out.n, err
 	}
-	f, err := os.Create(path)
+	f, whole, err := openOutput(path)
 	if err != nil {
-		return nil, nil, err
+		return 0, err
 	}
-	return f, f.Close, nil
+	out := &output{ctx: ctx, w: f}
+	err = errors.Join(write(out), f.Close())
+	return out.n, whole(err)
 }
