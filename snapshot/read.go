@@ -10,6 +10,7 @@ import (
 	"os"
 	"sort"
 	"strings"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -105,7 +106,7 @@ func read(r io.Reader, o Options) (*Snapshot, error) {
 	format.Encoding = kind
 
 	b := newBuilder()
-	b.size, b.read = o.Size, func() int64 { return count.n }
+	b.size, b.read = o.Size, count.n.Load
 	b.snap.Name, b.snap.Format = o.Name, format
 	var root pickle.Value
 	if kind == "json" {
@@ -171,17 +172,18 @@ func protocol(head []byte) int {
 	return 1
 }
 
+// counter counts what was read. zstd reads ahead in a goroutine of its own.
 type counter struct {
 	r        io.Reader
-	n        int64
+	n        atomic.Int64
 	progress func(int64) error
 }
 
 func (c *counter) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
-	c.n += int64(n)
+	total := c.n.Add(int64(n))
 	if c.progress != nil {
-		if stop := c.progress(c.n); stop != nil {
+		if stop := c.progress(total); stop != nil {
 			return 0, stop
 		}
 	}

@@ -140,14 +140,17 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-func TestRoundTripData(t *testing.T) { roundTripFolder(t, "STRANDLINE_DATA") }
-func TestRoundTripWild(t *testing.T) { roundTripFolder(t, "STRANDLINE_WILD") }
-
-func roundTripFolder(t *testing.T, variable string) {
-	dir := os.Getenv(variable)
-	if dir == "" {
-		t.Skip(variable + " names no folder of snapshots")
+func TestRoundTripCorpus(t *testing.T) {
+	root := os.Getenv("STRANDLINE_CORPUS")
+	if root == "" {
+		t.Skip("STRANDLINE_CORPUS names no folder with torch/ and wild/")
 	}
+	for _, folder := range []string{"torch", "wild"} {
+		roundTripFolder(t, filepath.Join(root, folder))
+	}
+}
+
+func roundTripFolder(t *testing.T, dir string) {
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		const most = 20 << 20 // bytes
 		if info, _ := os.Stat(path); err == nil && info != nil && info.Mode().IsRegular() && info.Size() < most {

@@ -144,7 +144,7 @@ func (t *Timeline) Gaps() (out []string) {
 	if t.Snap.RingFull(t.Device) {
 		out = append(out, fmt.Sprintf("%s: the ring of %s events overflowed; older events are lost", where, units.Count(int64(t.Trace.Len()))))
 	}
-	out = append(out, fmt.Sprintf("%s: when the recording began, %s in %s allocations were live and %s reserved; who made them is known only where a block says so",
+	out = append(out, fmt.Sprintf("%s: when the recording began, %s were live (allocations: %s) and %s reserved; who made them is known only where a block says so",
 		where, units.Bytes(t.StartRequested), units.Count(int64(len(t.before))), units.Bytes(t.StartReserved)))
 	return out
 }

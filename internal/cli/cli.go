@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"runtime/pprof"
 	"slices"
 	"strings"
@@ -51,10 +50,6 @@ type Env struct {
 func Process() *Env {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	// Columns hold no pointers, so collecting often is cheap and keeps us small.
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50)
-	}
 	return &Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		StdoutTerminal: isTerminal(os.Stdout), StderrTerminal: isTerminal(os.Stderr),

@@ -39,7 +39,7 @@ in the file name, else by folder. A directory stands for all snapshots below it.
 		RunE: func(c *cobra.Command, args []string) error { return runDiagnose(c, g, o, args) },
 	}
 	c.Flags().StringVar(&o.group, "group", "", "tell processes apart by what `REGEX` matches in the path")
-	c.Flags().StringVar(&o.capacity, "capacity", "", "the device's memory, such as 80GiB (`SIZE`)")
+	c.Flags().StringVar(&o.capacity, "capacity", "", "the `SIZE` of the device's memory, such as 80GiB")
 	return c
 }
 

@@ -1,5 +1,270 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 
-func newExport(g *globals) *cobra.Command { return &cobra.Command{Use: "export"} }
+	"github.com/spf13/cobra"
+
+	"strandline/report"
+	"strandline/snapshot"
+	"strandline/timeline"
+	"strandline/units"
+)
+
+type exportOptions struct {
+	to, events, output string
+	device             int
+}
+
+// exportReport is the document of `strandline export`.
+type exportReport struct {
+	Schema   string `json:"schema"`
+	File     string `json:"file"`
+	Events   int    `json:"events"`
+	Segments int    `json:"segments"`
+	Bytes    int64  `json:"bytes"`
+}
+
+// formats are what --to may say.
+var formats = []string{"pickle"}
+
+func newExport(g *globals) *cobra.Command {
+	var o exportOptions
+	c := &cobra.Command{
+		Use:   "export FILE --to pickle -o OUT",
+		Short: "Write a snapshot, or the interesting part of it, to a new file",
+		Long: `Write a snapshot as PyTorch would have written it: a pickle of protocol 4, which
+Python and every viewer read. This converts JSON, decompresses, and makes a
+whole file of what can be read of a damaged one.
+
+With --events A:B the file has the events A to B-1 of one device alone, and the
+segments and blocks as they stood behind them: what the program would have
+dumped then. Events are numbered as inspect numbers them. Other devices and
+pinned host memory are left out, and annotations from outside those events.
+
+The state before event B is found by walking back from the end. Addresses,
+requested sizes, stacks and segments are exact. The size of a block that is freed
+after event B is a lower bound, its request rounded up to 512 bytes, as nobody
+recorded how much more the allocator gave it. Before PyTorch 2.12, a segment
+that is gone by the end is put in the default pool.`,
+		Example: `  strandline export big.pickle --to pickle --events 12000:15000 -o part.pickle
+  strandline export oom.pickle --to pickle --events 90000: --device 1 -o end.pickle
+  strandline export snapshot.json.gz --to pickle -o snapshot.pickle
+  strandline export big.pickle --to pickle --events :500 -o - | zstd > start.pickle.zst`,
+		Args: files(1, false, "one snapshot"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return runExport(c.Context(), g, o, args[0])
+		},
+	}
+	c.Flags().StringVar(&o.to, "to", "", "the `FORMAT` to write: "+strings.Join(formats, ", "))
+	c.Flags().StringVar(&o.events, "events", "", "only the events `A:B`, from A to B-1; either may be missing")
+	c.Flags().IntVar(&o.device, "device", unset, "only device `N`; --events wants it where several have events")
+	hideDefault(c, "device")
+	c.Flags().StringVarP(&o.output, "output", "o", "", "the `FILE` to write; - is standard output")
+	return c
+}
+
+func runExport(ctx context.Context, g *globals, o exportOptions, path string) error {
+	if err := o.check(g); err != nil {
+		return err
+	}
+	span, err := parseSpan(o.events)
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return fmt.Errorf("%s: is a directory; export takes one file", path)
+	}
+	s, err := g.open(ctx, path)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return err
+	}
+	out, err := g.cut(s, o.device, span)
+	if err != nil {
+		return err
+	}
+	n, err := g.create(ctx, o.output, out.Write)
+	if err != nil {
+		return err
+	}
+	doc := exportReport{"strandline.export/1", o.output, events(out), len(out.Segments), n}
+	if o.output != "-" {
+		if err := g.print(doc, doc.text); err != nil {
+			return err
+		}
+	}
+	if g.partial(s) {
+		return exit(exitPartial)
+	}
+	return nil
+}
+
+// check tells what is wrong with the options before the file is read.
+func (o *exportOptions) check(g *globals) error {
+	known := "formats: " + strings.Join(formats, ", ")
+	switch {
+	case o.to == "":
+		return errors.New("--to FORMAT is missing; " + known)
+	case o.to != formats[0]:
+		return fmt.Errorf("--to %s: there is no such format; %s", o.to, known)
+	case o.output == "":
+		return errors.New("-o FILE is missing; - is standard output")
+	case o.output == "-" && g.json:
+		return errors.New("--json prints to standard output, where -o - writes the file")
+	case o.output == "-" && g.env.StdoutTerminal:
+		return errors.New("a pickle is nothing for a terminal; name a file (-o FILE), or send standard output elsewhere")
+	case o.device < 0 && o.device != unset:
+		return fmt.Errorf("--device %d: devices are numbered from 0", o.device)
+	}
+	return nil
+}
+
+// A span is the events from, …, to-1; to is timeline.Never for all to the end.
+type span struct{ from, to int }
+
+// parseSpan reads A:B. Without a text there is none.
+func parseSpan(text string) (*span, error) {
+	if text == "" {
+		return nil, nil
+	}
+	out := &span{0, timeline.Never}
+	a, b, ok := strings.Cut(text, ":")
+	for _, n := range []struct {
+		text string
+		to   *int
+	}{{a, &out.from}, {b, &out.to}} {
+		if n.text == "" {
+			continue
+		}
+		v, err := strconv.ParseUint(n.text, 10, 31)
+		ok = ok && err == nil
+		*n.to = int(v)
+	}
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("--events %s: want A:B, the numbers of the first event and of the one behind the last", text)
+	case out.to != timeline.Never && out.to < out.from:
+		return nil, fmt.Errorf("--events %s: the last event stands before the first", text)
+	}
+	return out, nil
+}
+
+// cut is the part of s that the options name.
+func (g *globals) cut(s *snapshot.Snapshot, device int, events *span) (*snapshot.Snapshot, error) {
+	if events == nil && device == unset {
+		return s, nil
+	}
+	if device == unset {
+		var err error
+		if device, err = onlyDevice(s); err != nil {
+			return nil, err
+		}
+	}
+	n := 0
+	for _, d := range s.Devices() {
+		if d.Index == device {
+			n = d.Trace.Len()
+		}
+	}
+	if events == nil {
+		events = &span{0, n}
+	}
+	to := events.to
+	if to == timeline.Never {
+		to = max(n, events.from)
+	}
+	if last := max(events.from, to) - 1; last >= n {
+		return nil, noEvent(s, device, last, n)
+	}
+	out, err := timeline.Cut(s, device, events.from, to)
+	if err != nil {
+		return nil, err
+	}
+	for _, fault := range out.Faults {
+		g.warn("%s", fault)
+	}
+	return out, nil
+}
+
+// onlyDevice is the device that has events.
+func onlyDevice(s *snapshot.Snapshot) (int, error) {
+	var with []string
+	device := 0
+	for _, d := range s.Devices() {
+		if d.Trace.Len() > 0 {
+			device = d.Index
+			with = append(with, strconv.Itoa(d.Index))
+		}
+	}
+	switch len(with) {
+	case 0:
+		return 0, fmt.Errorf("%s has no events", s.Name)
+	case 1:
+		return device, nil
+	}
+	return 0, fmt.Errorf("%s has events of the devices %s; choose one by --device", s.Name, strings.Join(with, ", "))
+}
+
+func events(s *snapshot.Snapshot) (n int) {
+	for i := range s.Traces {
+		n += s.Traces[i].Len()
+	}
+	return n
+}
+
+func (d exportReport) text(w io.Writer, _ report.Style) {
+	fmt.Fprintf(w, "wrote %s: %s events, %s segments, %s\n", d.File, units.Count(int64(d.Events)),
+		units.Count(int64(d.Segments)), units.Bytes(d.Bytes))
+}
+
+// output counts what is written, until the program is interrupted.
+type output struct {
+	ctx context.Context
+	w   io.Writer
+	n   int64
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	if err := o.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := o.w.Write(p)
+	o.n += int64(n)
+	return n, err
+}
+
+// openOutput opens a new file that whole puts at path, or removes if it is told
+// of an error. What is no regular file, such as a pipe, is written as it is.
+func openOutput(path string) (f *os.File, whole func(error) error, err error) {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		return f, func(err error) error { return err }, err
+	}
+	name := fmt.Sprintf("%s.%08x.tmp", path, rand.Uint32())
+	if f, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666); err != nil {
+		return nil, nil, fmt.Errorf("write %s: %w", path, errors.Unwrap(err))
+	}
+	return f, func(err error) error {
+		if err == nil {
+			err = os.Rename(name, path)
+		}
+		if err != nil {
+			os.Remove(name)
+		}
+		return err
+	}, nil
+}

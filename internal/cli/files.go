@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,12 @@ func (g *globals) open(ctx context.Context, path string) (*snapshot.Snapshot, er
 	var size int64
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 		size = info.Size()
+	}
+	const large = 32 << 20
+	if size > large && g.env.Getenv("GOGC") == "" {
+		// Columns hold no pointers, so collecting often costs nothing and keeps us
+		// smaller than the file.
+		debug.SetGCPercent(10)
 	}
 	bar := progress{g: g, path: path, size: size, began: time.Now()}
 	o := snapshot.Options{Name: path, Size: size, Progress: func(n int64) error {

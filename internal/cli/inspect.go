@@ -20,6 +20,13 @@ type inspectOptions struct {
 
 const unset = -1 << 31
 
+// hideDefault keeps the help from printing unset as a default.
+func hideDefault(c *cobra.Command, flags ...string) {
+	for _, name := range flags {
+		c.Flags().Lookup(name).DefValue = "0" // which is not printed
+	}
+}
+
 func newInspect(g *globals) *cobra.Command {
 	var o inspectOptions
 	c := &cobra.Command{
@@ -36,7 +43,8 @@ with the file or unknown to it. Events are numbered from 0 as in the file.`,
 	}
 	c.Flags().IntVar(&o.at, "at", unset, "list what is live after `EVENT` of the device's trace; -1 is before the first")
 	c.Flags().IntVar(&o.alloc, "alloc", unset, "follow the allocation that `EVENT` makes or frees")
-	c.Flags().IntVar(&o.device, "device", 0, "the device of --at, --alloc and --pools (`N`)")
+	c.Flags().IntVar(&o.device, "device", 0, "the device `N` of --at, --alloc and --pools")
+	hideDefault(c, "at", "alloc")
 	c.Flags().BoolVar(&o.pools, "pools", false, "sum segments by pool and stream")
 	return c
 }
