@@ -130,7 +130,7 @@ func (b *Book) device(s *snapshot.Snapshot, dev snapshot.Device, stacks []stack.
 	e := &dev.Trace.Events
 	out := Device{
 		Index: dev.Index, Events: e.Len(), OOMs: t.OOMs, HasTime: e.Time != nil, HasHistory: s.HasHistory(),
-		Complete: t.Complete(), RingFull: s.RingFull(dev.Index),
+		Complete: t.Complete(), RingFull: s.RingFull(dev.Index) && !t.Complete(),
 		Requested: t.EndRequested, Reserved: t.EndReserved,
 		PeakRequested: t.PeakRequested.Bytes, PeakReserved: t.PeakReserved.Bytes,
 		Deaths: map[stack.ID]*Lifetimes{}, Inside: map[stack.ID]*trend.Population{},

@@ -321,8 +321,7 @@ type Differs struct {
 }
 
 // Outliers are the places at which one process holds clearly more than the
-// median of all: twice as much and at least a MiB more, or half as much again and
-// a tenth of all it holds.
+// median of the others: more than twice as much, and 64 KiB more.
 func Outliers(b *Book, processes []*Process) (out []Differs) {
 	if len(processes) < 2 {
 		return nil
@@ -344,7 +343,7 @@ func Outliers(b *Book, processes []*Process) (out []Differs) {
 			others := append(append([]int64(nil), held[:i]...), held[i+1:]...)
 			sort.Slice(others, func(a, b int) bool { return others[a] < others[b] })
 			m := others[len(others)/2]
-			const enough = 1 << 20
+			const enough = 64 << 10
 			if n > 2*m && n-m >= enough {
 				out = append(out, Differs{processes[i].Name, rows[i][site], m})
 			}

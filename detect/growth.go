@@ -329,9 +329,6 @@ func (g *growth) leak(places []*place) finding.Finding {
 		f.Title = "maybe a leak: " + f.Title
 	}
 	f.Detail = append(f.Detail, g.told(p))
-	if from := callers(frames); from != "" {
-		f.Detail = append(f.Detail, "reached from "+from)
-	}
 	f.Remedies = leakRemedies(p.site, frames)
 	return f
 }
@@ -396,20 +393,6 @@ func (g *growth) told(p *place) string {
 		where = fmt.Sprintf("mark to mark in the history (%d marks)", g.judged.Marks)
 	}
 	return fmt.Sprintf("live allocations, %s: %s", where, strings.Join(counts, ", "))
-}
-
-// callers are the own places above the site, two at most.
-func callers(frames []stack.Frame) string {
-	var own []string
-	for _, f := range frames {
-		if stack.OriginOf(f) == stack.Own {
-			own = append(own, short(f))
-		}
-	}
-	if len(own) < 2 {
-		return ""
-	}
-	return strings.Join(own[1:min(3, len(own))], ", ")
 }
 
 func leakRemedies(site stack.Site, frames []stack.Frame) []finding.Remedy {

@@ -56,7 +56,7 @@ func history(p *compare.Process, device int, judged Judged) (out []finding.Findi
 	if !judged.Enough && d.Requested > 0 {
 		add(finding.Info, fmt.Sprintf("too little is recorded to judge growth: %s and %s",
 			plural(int64(len(p.Files)), "file"), plural(int64(d.Events), "event")),
-			map[string]any{"files": len(p.Files), "events": d.Events},
+			map[string]any{"file_count": len(p.Files), "events": d.Events},
 			"it takes three files of one process, or one file with a history of several steps")
 	}
 	if d.RingFull {

@@ -70,6 +70,7 @@ func (s Style) yellow(t string) string { return s.paint("33", t) }
 func (s Style) green(t string) string  { return s.paint("32", t) }
 
 // Sparkline draws values as one line of blocks, the lowest at the bottom.
+// Differences of less than a hundredth are no shape and stay flat.
 func Sparkline(values []int64) string {
 	if len(values) < 2 {
 		return ""
@@ -82,7 +83,7 @@ func Sparkline(values []int64) string {
 	var b strings.Builder
 	for _, v := range values {
 		i := 0
-		if high > low {
+		if high-low > high/100 {
 			i = int(float64(v-low) / float64(high-low) * float64(len(levels)-1))
 		}
 		b.WriteRune(levels[i])

@@ -97,12 +97,12 @@ func (t *Table) Site(id ID) Site {
 	return t.sites[id]
 }
 
-// hidden are native functions and files that stand in every recorded stack and
-// tell nothing: the recorder itself, and the Python interpreter.
+// hidden are functions and files that stand in every recorded stack and tell
+// nothing: the recorder itself, the Python interpreter, the call of a module.
 var (
 	hiddenFunctions = []string{
 		"unwind::unwind", "CapturedTraceback::gather", "gather_with_cpp", "_start", "__libc_start_main",
-		"PyEval_", "PyObject_", "PyFunction_", "Py_RunMain", "Py_BytesMain",
+		"PyEval_", "PyObject_", "PyFunction_", "Py_RunMain", "Py_BytesMain", "_call_impl",
 	}
 	hiddenFiles = []string{
 		"core/boxing", "/Register", "/Redispatch", "pythonrun.c", "Modules/main.c", "Objects/call.c",
@@ -110,12 +110,18 @@ var (
 	}
 )
 
-// Readable leaves out of a stack what tells a reader nothing. A stack of which
-// nothing would be left is returned whole.
+// Readable leaves out of a stack what tells a reader nothing: native frames
+// where there are Python frames, and else those of the recorder. A stack of
+// which nothing would be left is returned whole.
 func Readable(frames []Frame) []Frame {
+	python := false
+	for _, f := range frames {
+		python = python || OriginOf(f) != Native
+	}
 	var out []Frame
 	for _, f := range frames {
-		if (f.Function == "" || f.Function == "??") && OriginOf(f) == Native ||
+		native := OriginOf(f) == Native
+		if native && (python || f.Function == "" || f.Function == "??") ||
 			containsAny(f.Function, hiddenFunctions) || containsAny(f.File, hiddenFiles) {
 			continue
 		}
