@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files, the output in the documentation and its picture")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"strandline": func() { os.Exit(Main(Process())) },
+	})
+}
+
+// TestScripts runs testdata/script. Beside testscript's own commands there is
+// `status N strandline ARG…`, which wants that exit status exactly; $EXAMPLES is
+// the folder of the examples.
+func TestScripts(t *testing.T) {
+	examples, err := filepath.Abs("../../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("EXAMPLES", examples)
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"status": wantStatus,
+			"head":   head,
+		},
+		RequireExplicitExec: true,
+	})
+}
+
+func wantStatus(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status N COMMAND ARG…")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var code *exec.ExitError
+		if !errors.As(err, &code) {
+			ts.Fatalf("%v", err)
+		}
+		got = code.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit status is %d, want %d", got, want)
+	}
+}
+
+// head writes the first N bytes of a file to another.
+func head(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: head N FROM TO")
+	}
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	data, err := os.ReadFile(ts.MkAbs(args[1]))
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), data[:n], 0o666))
+}
+
+// run runs the program in this process, without a terminal.
+func run(args ...string) (stdout, stderr string, code int) {
+	return runWith(map[string]string{}, args...)
+}
+
+func runWith(environ map[string]string, args ...string) (stdout, stderr string, code int) {
+	var out, err bytes.Buffer
+	code = Main(&Env{Args: args, Stdin: bytes.NewReader(nil), Stdout: &out, Stderr: &err,
+		Getenv: func(name string) string { return environ[name] }})
+	return out.String(), err.String(), code
+}
+
+// TestGolden compares whole outputs, exit statuses and messages with files.
+// Paths are relative to the root of the repository.
+func TestGolden(t *testing.T) {
+	golden, err := filepath.Abs("testdata/golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir("../..")
+	for _, c := range []struct {
+		name string
+		args []string
+	}{
+		{"diagnose-image-leak", []string{"diagnose", "examples/image-leak"}},
+		{"diagnose-autograd-graph", []string{"diagnose", "examples/autograd-graph"}},
+		{"diagnose-ranks", []string{"diagnose", "examples/ranks"}},
+		{"diagnose-one-file", []string{"diagnose", "examples/autograd-graph/iter-60.pickle"}},
+		{"compare-image-leak", []string{"compare", "examples/image-leak"}},
+		{"compare-ranks", []string{"compare", "examples/ranks"}},
+		{"compare-runs-gate", []string{"compare", "--runs", "examples/image-leak/step-2.pickle", "examples/image-leak/step-4.pickle", "--max-growth", "5%"}},
+		{"inspect-all", []string{"inspect", "examples/image-leak/step-4.pickle", "--at", "500", "--alloc", "500", "--pools"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			stdout, stderr, code := run(c.args...)
+			got := fmt.Sprintf("%s\n-- stderr\n%s-- exit status %d\n", stdout, stderr, code)
+			sameAsFile(t, filepath.Join(golden, c.name+".txt"), got)
+		})
+	}
+}
+
+// sameAsFile compares text with a file, or writes the file with -update.
+func sameAsFile(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs; if that is meant, run go test ./internal/cli -update. Got:\n%s\nwant:\n%s", filepath.Base(file), got, want)
+	}
+}

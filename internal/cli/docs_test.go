@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A session is a fenced block of the documentation that shows a command and what
+// it prints.
+var session = regexp.MustCompile("(?ms)^```console\n\\$ strandline ([^\n]*)\n(.*?)^```$")
+
+// TestSessions runs the commands that the documentation shows and compares their
+// output with what stands there.
+func TestSessions(t *testing.T) {
+	t.Chdir("../..")
+	seen := 0
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fresh := session.ReplaceAllStringFunc(string(text), func(block string) string {
+			seen++
+			command := session.FindStringSubmatch(block)[1]
+			stdout, stderr, code := run(strings.Fields(command)...)
+			if code > exitProblem && code != exitPartial {
+				t.Errorf("%s: strandline %s: exit status %d: %s", page, command, code, stderr)
+			}
+			return "```console\n$ strandline " + command + "\n" + stdout + "```"
+		})
+		sameAsFile(t, page, fresh)
+	}
+	if seen < 5 {
+		t.Errorf("the documentation shows %d sessions", seen)
+	}
+}
+
+func pages(t *testing.T) (out []string) {
+	for _, pattern := range []string{"README.md", "docs/*.md", "examples/*.md", "examples/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, found...)
+	}
+	if len(out) < 10 {
+		t.Fatalf("found only the pages %v", out)
+	}
+	return out
+}
+
+var link = regexp.MustCompile(`\]\(([^)#]+)(#[^)]*)?\)`)
+
+// TestLinks looks for the files that pages link to.
+func TestLinks(t *testing.T) {
+	t.Chdir("../..")
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, m[1])
+			}
+		}
+	}
+}
+
+// TestJSONIsDocumented looks up every field that commands print in docs/json.md.
+func TestJSONIsDocumented(t *testing.T) {
+	t.Chdir("../..")
+	page, err := os.ReadFile("docs/json.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, m := range regexp.MustCompile("`(?:[a-z]+\\[\\]\\.)?([a-z_]+)(?:\\[\\])?`").FindAllStringSubmatch(string(page), -1) {
+		named[m[1]] = true
+	}
+	oneFile := "examples/image-leak/step-4.pickle"
+	for _, args := range [][]string{
+		{"diagnose", "examples/image-leak"},
+		{"diagnose", "examples/autograd-graph"},
+		{"diagnose", "examples/cache"},
+		{"diagnose", "examples/ranks"},
+		{"diagnose", oneFile},
+		{"diagnose", oneFile, "--capacity", "80GiB"},
+		{"compare", "examples/ranks"},
+		{"compare", "examples/cache", "--max-growth", "1MiB"},
+		{"compare", "--runs", "examples/image-leak/step-2.pickle", oneFile, "--max-growth", "1%"},
+		{"inspect", oneFile, "--at", "500", "--alloc", "500", "--pools"},
+		{"export", oneFile, "--to", "pickle", "-o", filepath.Join(t.TempDir(), "out.pickle")},
+		{"doctor"},
+		{"version"},
+		{"inspect", "examples/nothing"},
+	} {
+		stdout, stderr, _ := run(append(args, "--json")...)
+		if stdout == "" {
+			stdout = stderr
+		}
+		var doc any
+		if err := json.Unmarshal([]byte(stdout), &doc); err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+		if !strings.HasPrefix(strings.TrimLeft(stdout, "{ \n"), `"schema"`) {
+			t.Errorf("%v: the document does not begin with schema", args)
+		}
+		for _, field := range fields(doc, nil) {
+			if !named[field] {
+				t.Errorf("%v prints the field %s, which docs/json.md does not name", args, field)
+				named[field] = true // say so once
+			}
+		}
+	}
+}
+
+// fields are the names in a document.
+func fields(v any, into []string) []string {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, x := range v {
+			into = fields(x, append(into, name))
+		}
+	case []any:
+		for _, x := range v {
+			into = fields(x, into)
+		}
+	}
+	slices.Sort(into)
+	return slices.Compact(into)
+}
