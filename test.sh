@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Runs every check of the repository: formatting, vet, staticcheck, the build,
+# the tests (with the seeds of the fuzz tests) and the tests under the race
+# detector. It needs Go alone; what this machine cannot run is named at the end.
+set -uo pipefail
+cd "$(dirname "$0")" || exit 1
+export GOFLAGS="${GOFLAGS:-} -buildvcs=false"
+export CGO_ENABLED=0
+
+staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
+failed=()
+skipped=()
+
+# step NAME COMMAND... runs one check and goes on if it fails.
+step() {
+	local name=$1
+	shift
+	echo "== $name"
+	"$@" || failed+=("$name")
+}
+
+# skip NAME REASON notes a check that this machine cannot run.
+skip() {
+	echo "== $1: skipped"
+	skipped+=("$1: $2")
+}
+
+formatted() {
+	local files
+	files=$(find . -mindepth 1 \( -name '.*' -o -name node_modules -o -name testdata \) -prune -o -name '*.go' -print0 |
+		xargs -0 gofmt -l) || return 1
+	[ -z "$files" ] || {
+		echo "run gofmt -w on:"
+		echo "$files"
+		return 1
+	}
+}
+
+# have_c tells whether programs in C can be built, which the race detector
+# needs; root installs a compiler where it is missing.
+have_c() {
+	compiles && return
+	[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return
+	echo "== install gcc"
+	{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends gcc libc6-dev; } \
+		>/dev/null 2>&1
+	compiles
+}
+
+compiles() {
+	echo '#include <stdlib.h>' | gcc -fsyntax-only -x c - 2>/dev/null
+}
+
+command -v go >/dev/null || {
+	echo "go is missing" >&2
+	exit 1
+}
+
+step gofmt formatted
+step vet go vet ./...
+if go run "$staticcheck" -version >/dev/null 2>&1; then
+	step staticcheck go run "$staticcheck" ./...
+else
+	skip staticcheck "it is not in the module cache and cannot be downloaded"
+fi
+step build go build ./...
+step test go test -timeout 10m ./...
+if have_c; then
+	CGO_ENABLED=1 step "race detector" go test -race -timeout 12m ./...
+else
+	skip "race detector" "it needs gcc and the C library's headers"
+fi
+[ -n "${STRANDLINE_CORPUS:-}" ] ||
+	skip "tests on recorded snapshots" "STRANDLINE_CORPUS names no folder of them"
+
+for s in "${skipped[@]}"; do
+	echo "skipped: $s"
+done
+if [ ${#failed[@]} -gt 0 ]; then
+	printf 'failed: %s\n' "${failed[@]}" >&2
+	exit 1
+fi
+if [ ${#skipped[@]} -gt 0 ]; then
+	echo "ok: all checks that this machine can run passed"
+else
+	echo "ok: all checks passed"
+fi
