@@ -126,7 +126,7 @@ func (g *globals) fail(err error) {
 		enc.Encode(errorReport{"strandline.error/1", said(err)})
 		return
 	}
-	fmt.Fprintf(g.env.Stderr, "strandline: %s\n", said(err))
+	fmt.Fprintf(g.env.Stderr, "strandline: %s\n", report.Printable(said(err)))
 }
 
 type errorReport struct {
@@ -145,7 +145,7 @@ func said(err error) string {
 }
 
 func (g *globals) warn(format string, args ...any) {
-	fmt.Fprintf(g.env.Stderr, "strandline: "+format+"\n", args...)
+	fmt.Fprintf(g.env.Stderr, "strandline: %s\n", report.Printable(fmt.Sprintf(format, args...)))
 }
 
 func newRoot(g *globals) *cobra.Command {
@@ -237,6 +237,6 @@ func (g *globals) print(doc any, text func(w io.Writer, s report.Style)) error {
 	if g.json {
 		return report.JSON(g.env.Stdout, doc)
 	}
-	text(g.env.Stdout, g.env.style())
+	text(report.PrintableWriter(g.env.Stdout), g.env.style())
 	return nil
 }
