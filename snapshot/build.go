@@ -46,7 +46,11 @@ type builder struct {
 	fxFrames    map[string]stack.FrameID // frames with extra, by content
 	timeFrom    int                      // the first event with a time
 
-	rec     [numKeys]pickle.Value
+	rec   [numKeys]pickle.Value
+	shape struct { // of the record in rec, if all its keys have columns
+		kind record
+		keys []uint64
+	}
 	extra   []pickle.Value // keys and values without a column, of the record at hand
 	lacks   keySet         // the columns without a key, likewise
 	unknown map[string]bool
@@ -354,8 +358,39 @@ func (b *builder) SetItems(dict uint64, pairs []pickle.Value) error {
 // sort puts the values of a dict into b.rec by key, the rest into b.extra, and
 // tells the record.
 func (b *builder) sort(pairs []pickle.Value) record {
-	var mask keySet
 	b.extra = b.extra[:0]
+	if b.again(pairs) {
+		return b.shape.kind
+	}
+	b.shape.keys = b.shape.keys[:0]
+	kind := b.sortAny(pairs)
+	if kind != rGeneric && len(b.extra) == 0 {
+		b.shape.kind = kind
+		for i := 0; i < len(pairs); i += 2 {
+			b.shape.keys = append(b.shape.keys, pairs[i].N)
+		}
+	}
+	return kind
+}
+
+// again sorts a record that has the keys of the one before, as most have: what
+// was absent there is absent here.
+func (b *builder) again(pairs []pickle.Value) bool {
+	keys := b.shape.keys
+	if len(pairs) != 2*len(keys) || len(keys) == 0 {
+		return false
+	}
+	for i, k := range keys {
+		if key := pairs[2*i]; key.Kind != pickle.String || key.N != k {
+			return false
+		}
+		b.rec[k] = pairs[2*i+1]
+	}
+	return true
+}
+
+func (b *builder) sortAny(pairs []pickle.Value) record {
+	var mask keySet
 	for i := 0; i < len(pairs); i += 2 {
 		if k := pairs[i]; k.Kind == pickle.String && k.N < numKeys {
 			b.rec[k.N] = pairs[i+1]
