@@ -46,8 +46,9 @@ type builder struct {
 	fxFrames    map[string]stack.FrameID // frames with extra, by content
 	timeFrom    int                      // the first event with a time
 
-	rec   [numKeys]pickle.Value
-	shape struct { // of the record in rec, if all its keys have columns
+	rec      [numKeys]pickle.Value
+	settling int      // how deep settled is in itself
+	shape    struct { // of the record in rec, if all its keys have columns
 		kind record
 		keys []uint64
 	}
@@ -314,20 +315,33 @@ func (b *builder) objectOf(v pickle.Value) (object, bool) {
 }
 
 // settled is the object of a dict; one that was filled key by key becomes the
-// record that it is.
+// record that it is. Records hold records, such as a block its frames, but only
+// a made-up file nests them deeply, or in themselves.
 func (b *builder) settled(dict uint64) object {
+	const deepest = 8
 	o := b.objs.at(dict)
-	if o.class() != cDict {
+	if o.class() != cDict || b.settling == deepest {
 		return *o
 	}
-	pairs := b.dicts[o.index()]
+	b.settling++
+	rec, extra, lacks := b.rec, b.extra, b.lacks // of the record that asks
+	b.extra, b.shape.keys = nil, nil
+	defer func() {
+		b.settling--
+		b.rec, b.extra, b.lacks, b.shape.keys = rec, extra, lacks, nil
+	}()
+	was := *o
+	pairs := b.dicts[was.index()]
+	*o = object(cEmptyDict) << classShift // as long as it is looked at
 	if kind := b.sort(pairs); kind != rGeneric {
 		if n, err := b.finish(kind); err == nil {
-			b.dicts[o.index()] = nil
+			b.dicts[was.index()] = nil
 			*o = n
+			return n
 		}
 	}
-	return *o
+	*o = was
+	return was
 }
 
 // SetItems fills a dict. A record whose keys come at once, as all writers but
