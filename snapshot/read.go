@@ -86,8 +86,7 @@ func read(r io.Reader, o Options) (*Snapshot, error) {
 		in = bufio.NewReaderSize(z, 64<<10)
 	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		format.Compression = "zstd"
-		const window = 128 << 20 // what zstd --ultra --long=27 asks for
-		z, err := zstd.NewReader(in, zstd.WithDecoderMaxWindow(window), zstd.WithDecoderConcurrency(2), zstd.WithDecoderLowmem(true))
+		z, err := zstd.NewReader(in, zstd.WithDecoderMaxWindow(window(o.Size)), zstd.WithDecoderConcurrency(2), zstd.WithDecoderLowmem(true))
 		if err != nil {
 			return nil, fmt.Errorf("read zstd: %w", err)
 		}
@@ -134,6 +133,17 @@ func read(r io.Reader, o Options) (*Snapshot, error) {
 	}
 	b.snap.check()
 	return b.snap, nil
+}
+
+// window is how large a window of zstd is believed, in bytes: a frame declares
+// it, and it is taken in memory at once. The usual levels ask for 8 MiB at most,
+// --ultra --long=27 for 128.
+func window(size int64) uint64 {
+	const usual, most, ratio = 8 << 20, 128 << 20, 64
+	if size == 0 { // nobody knows
+		return most
+	}
+	return uint64(min(max(ratio*size, usual), most))
 }
 
 // sniff tells the encoding from the first bytes.
