@@ -28,7 +28,7 @@ func (e *SyntaxError) Unwrap() error { return e.Err }
 type UnsafeError struct{ Opcode string }
 
 func (e *UnsafeError) Error() string {
-	return "opcode " + e.Opcode + " names or calls code; plain data never does, so the file is refused"
+	return "opcode " + e.Opcode + " names or calls code; plain data never does, so nothing from there on is read"
 }
 
 const (
@@ -52,6 +52,7 @@ const (
 // they are; damage is a [*SyntaxError], after a call of h.Salvage.
 func Decode(r io.Reader, h Handler) (Value, error) {
 	d := decoder{r: r, h: h, buf: make([]byte, 0, windowSize), first: &noMemo}
+	d.repeater, _ = h.(Repeater)
 	v, err := d.run()
 	if err == nil {
 		return v, nil
@@ -95,6 +96,9 @@ type decoder struct {
 	count  uint64       // entries of the memo, which MEMOIZE numbers by
 	strays map[uint64]uint64
 	wide   []Value // values that do not fit in a packed word
+
+	repeats  repeats
+	repeater Repeater // the handler, if it is one
 }
 
 // fill makes at least n bytes available from pos on.
@@ -198,7 +202,9 @@ func (d *decoder) put(i uint64, v Value) {
 		if d.strays == nil {
 			d.strays = map[uint64]uint64{}
 		}
-		if !stray {
+		if stray {
+			d.repeats.forget()
+		} else {
 			d.count++
 		}
 		d.strays[i] = w
@@ -217,6 +223,8 @@ func (d *decoder) put(i uint64, v Value) {
 	slot := &d.pages[page][i&(pageSize-1)]
 	if *slot == unset {
 		d.count++
+	} else {
+		d.repeats.forget()
 	}
 	*slot = w
 }
@@ -326,6 +334,10 @@ func (d *decoder) run() (Value, error) {
 				}
 			}
 		case opMark:
+			if n := d.repeated(buf, pos+1, stack); n > 0 {
+				pos += 1 + n
+				continue
+			}
 			if len(d.marks) < maxMarks {
 				d.marks = append(d.marks, len(stack))
 				pos++
