@@ -23,7 +23,7 @@ const module = "strandline"
 var columns = [][]string{
 	{"finding", "units"}, // leaves
 	{"stack"},            // every model interns frames
-	{"pickle"},           // sources
+	{"pickle", "logs"},   // sources
 	{"snapshot", "series"},
 	{"timeline", "compare", "trend", "allocator"},
 	{"detect"},
@@ -39,7 +39,8 @@ var beside = map[string][]string{
 
 // only are packages that may import less than what stands to their left.
 var only = map[string][]string{
-	"pickle": {"finding", "units"},           // a source knows nothing of analysis
+	"pickle": {"finding", "units"}, // sources know nothing of analysis
+	"logs":   {"finding", "units"},
 	"trend":  {"finding", "units", "series"}, // pure numbers
 }
 

@@ -3,45 +3,74 @@
 
     bench/against_cpython.py FILE [STRANDLINE [RUNS]]
 
+The time of pickle.load is that of the call alone, without Python's start; the
+times of strandline are those of its whole process.
+
 Only for snapshots that you trust: unlike strandline, pickle.load can run code.
 """
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import time
 
-LOAD = "import pickle, sys\nwith open(sys.argv[1], 'rb') as f: pickle.load(f)"
-
-
-def run(*command):
-    """Wall seconds and peak memory in MB of a command."""
+LOAD = """import pickle, sys, time
+with open(sys.argv[1], 'rb') as f:
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    snapshot = pickle.load(f)
+    print(time.perf_counter() - start)
+"""
+
+
+def run(command, says_seconds):
+    """Wall seconds, as the command says or of all of it, and its peak memory in MB."""
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    output = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - start
-    code = os.waitstatus_to_exitcode(status)
-    if code not in (0, 1):  # 1: a leak was found
-        sys.exit(f"{' '.join(command)}: exit {code}")
-    return seconds, usage.ru_maxrss * 1024 / 1e6
+    process.stdout.close()
+    process.returncode = code = os.waitstatus_to_exitcode(status)
+    if code != 0 and (says_seconds or code != 1):  # 1: strandline found a problem
+        sys.exit(f"{command[0]} {command[1]}: exit {code}")
+    return float(output) if says_seconds else seconds, usage.ru_maxrss * 1024 / 1e6
+
+
+def arguments():
+    """The file, the program and the number of runs, or the end with a message."""
+    args = sys.argv[1:]
+    if "-h" in args or "--help" in args:
+        print(__doc__.strip())
+        sys.exit(0)
+    if not 1 <= len(args) <= 3:
+        sys.exit(__doc__.strip())
+    path, name, runs = (args + ["strandline", "5"][len(args) - 1:])[:3]
+    strandline = shutil.which(name)
+    if strandline is None:
+        sys.exit(f"{name}: no such program; build it with: go build -o strandline ./cmd/strandline, and give its path as ./strandline")
+    if not os.path.isfile(path) or os.path.getsize(path) == 0:
+        sys.exit(f"{path}: no such file, or an empty one")
+    if not runs.isdecimal() or int(runs) == 0:
+        sys.exit(f"{runs}: want a number of runs")
+    return path, strandline, int(runs)
 
 
 def main():
-    path, *rest = sys.argv[1:] or sys.exit(__doc__)
-    strandline = rest[0] if rest else "strandline"
-    runs = int(rest[1]) if len(rest) > 1 else 5
+    path, strandline, runs = arguments()
     size = os.path.getsize(path) / 1e6
+    python = "pickle.load"
     commands = {
-        "pickle.load": (sys.executable, "-c", LOAD, path),
+        python: (sys.executable, "-c", LOAD, path),
         "strandline inspect": (strandline, "inspect", path),
         "strandline diagnose": (strandline, "diagnose", path),
     }
     results = {name: [] for name in commands}
     for _ in range(runs):  # in turn, so that a busy machine is busy for all
         for name, command in commands.items():
-            results[name].append(run(*command))
-    base = statistics.median(s for s, _ in results["pickle.load"])
-    print(f"{path}: {size:.0f} MB, median of {runs} runs")
+            results[name].append(run(command, name == python))
+    base = statistics.median(s for s, _ in results[python])
+    print(f"{path}: {size:.1f} MB, median of {runs} run{'s' * (runs > 1)}")
     for name, rows in results.items():
         seconds = statistics.median(s for s, _ in rows)
         memory = max(m for _, m in rows)

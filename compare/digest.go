@@ -12,6 +12,7 @@ import (
 	"math/bits"
 	"sort"
 
+	"strandline/logs"
 	"strandline/snapshot"
 	"strandline/stack"
 	"strandline/timeline"
@@ -33,6 +34,7 @@ type Digest struct {
 	Partial *snapshot.Partial
 	Version string
 	Devices []Device
+	Said    *logs.Found // where the file is no snapshot, but text with PyTorch's error message
 }
 
 // A Device is one device's part of a digest.
@@ -55,6 +57,9 @@ type Device struct {
 	Requested, Reserved, PeakRequested, PeakReserved int64
 	UnknownBytes, UnknownCount                       int64 // live, and nobody recorded a stack
 
+	Space      timeline.Space
+	Expandable bool // segments are expandable
+
 	Live []Live // by address
 	// Deaths counts, by stack, the allocations that were freed inside the history
 	// by the logarithm of their lifetime in events.
@@ -63,12 +68,6 @@ type Device struct {
 	// of them its end, for judging a file by itself.
 	Inside      map[stack.ID]*trend.Population
 	InsideMarks []int // events
-}
-
-// OOM is a request that failed.
-type OOM struct {
-	Event                               int
-	Request, DeviceFree, Reserved, Live int64 // bytes; Live is requested bytes
 }
 
 // Live is an allocation that lives at the end of a file.
@@ -146,8 +145,12 @@ func (b *Book) device(s *snapshot.Snapshot, dev snapshot.Device, stacks []stack.
 		}
 	}
 	out.Backwards = backwards(s, e)
-	out.LastOOM = lastOOM(t)
+	out.LastOOM = b.oom(t, dev, stacks)
 	blocks := blockStacks(s, dev)
+	out.Space = timeline.SpaceOf(t, dev)
+	for _, i := range dev.Segments {
+		out.Expandable = out.Expandable || s.Segments[i].Expandable
+	}
 	out.InsideMarks = marks(e.Len())
 	for i := range t.Allocs {
 		id := b.intern(s, t.Stack(i), stacks)
@@ -278,15 +281,4 @@ func backwards(s *snapshot.Snapshot, e *snapshot.Events) (n int) {
 		}
 	}
 	return n
-}
-
-func lastOOM(t *timeline.Timeline) *OOM {
-	if t.OOMs == 0 {
-		return nil
-	}
-	for k := t.Trace.Len() - 1; ; k-- {
-		if t.Trace.Action[k] == snapshot.OOM {
-			return &OOM{k, t.Trace.Size[k], t.Trace.DeviceFree(k), t.ReservedAt(k), t.RequestedAt(k)}
-		}
-	}
 }

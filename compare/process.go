@@ -104,7 +104,7 @@ func NewProcess(name string, files []*Digest) *Process {
 	// Those with a history take the places that they have, in its order.
 	var places []int
 	for i, f := range p.Files {
-		if f.end() > 0 {
+		if f.end() > 0 && f.Partial == nil { // a history that was cut ends too early
 			places = append(places, i)
 		}
 	}
@@ -144,6 +144,21 @@ func (d *Digest) events() (n int) {
 
 // Newest is the last file.
 func (p *Process) Newest() *Digest { return p.Files[len(p.Files)-1] }
+
+// Whole is the process without the files that were read in part: what is
+// missing in them would look freed. It is the process itself if no file is whole.
+func (p *Process) Whole() *Process {
+	out := &Process{Name: p.Name}
+	for _, f := range p.Files {
+		if f.Partial == nil {
+			out.Files = append(out.Files, f)
+		}
+	}
+	if len(out.Files) == 0 {
+		return p
+	}
+	return out
+}
 
 // DeviceIndices are the devices of all files.
 func (p *Process) DeviceIndices() (out []int) {

@@ -15,13 +15,19 @@ type Run struct {
 	Partial     bool
 	Peak, End   int64 // requested bytes, of all devices; each device at its own peak
 	AtPeak, Now []timeline.SiteSum
+	// NoHistory is true where the file holds no event: the peak is unknown, and
+	// Peak and AtPeak say nothing.
+	NoHistory bool
 }
 
 // NewRun reduces a snapshot to its peak and its end.
 func NewRun(s *snapshot.Snapshot) *Run {
-	r := &Run{Name: s.Name, Partial: s.Partial != nil}
+	r := &Run{Name: s.Name, Partial: s.Partial != nil, NoHistory: true}
 	for _, d := range s.Devices() {
 		t := timeline.New(s, d)
+		if t.Trace.Len() > 0 {
+			r.NoHistory = false
+		}
 		r.Peak += t.PeakRequested.Bytes
 		r.End += t.EndRequested
 		r.AtPeak = append(r.AtPeak, t.SitesAt(t.PeakRequested.Event)...)
@@ -39,7 +45,8 @@ type Change struct {
 	CountBefore, CountAfter int // at the peak
 }
 
-// Runs matches two runs place by place, the largest change of the peak first.
+// Runs matches two runs place by place, the largest change of the peak first, of
+// the end where a peak is unknown.
 // The code between them differs, and so do line numbers and folders: a place is
 // matched by its function and the last two parts of its path.
 func Runs(before, after *Run) []Change {
@@ -78,7 +85,7 @@ func Runs(before, after *Run) []Change {
 	}
 	sort.Slice(out, func(i, j int) bool {
 		a, b := size(out[i].PeakAfter-out[i].PeakBefore), size(out[j].PeakAfter-out[j].PeakBefore)
-		if a != b {
+		if a != b && !before.NoHistory && !after.NoHistory {
 			return a > b
 		}
 		if a, b := size(out[i].EndAfter-out[i].EndBefore), size(out[j].EndAfter-out[j].EndBefore); a != b {

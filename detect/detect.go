@@ -4,11 +4,15 @@ package detect
 
 import (
 	"fmt"
+	"slices"
 	"sort"
+	"strings"
+	"unicode"
 
 	"strandline/compare"
 	"strandline/finding"
 	"strandline/stack"
+	"strandline/units"
 )
 
 // A Verdict is the weightiest thing that was found, in a word.
@@ -16,9 +20,11 @@ type Verdict string
 
 // The verdicts. Unknown is the answer where the files hold too little to judge.
 const (
-	OK      Verdict = "ok"
-	Leaking Verdict = "leak"
-	Unknown Verdict = "unknown"
+	OK         Verdict = "ok"
+	Leaking    Verdict = "leak"
+	Fragmented Verdict = "fragmentation"
+	RanOut     Verdict = "oom"
+	Unknown    Verdict = "unknown"
 )
 
 // An Answer is everything that the detectors say of some files.
@@ -40,34 +46,72 @@ type Judged struct {
 	Enough bool
 }
 
+// Options are what a person knows beside the files.
+type Options struct {
+	Capacity *int64 // bytes of memory of each device, nil if unknown
+}
+
 // Files judges the files of one or several processes.
-func Files(b *compare.Book, processes []*compare.Process) Answer {
+func Files(b *compare.Book, processes []*compare.Process, o Options) Answer {
 	a := Answer{Verdict: Unknown}
+	texts := statements(processes)
 	for _, p := range processes {
 		for _, device := range p.DeviceIndices() {
-			g := newGrowth(b, p, device)
-			a.Findings = append(a.Findings, g.findings()...)
+			g := newGrowth(b, p.Whole(), device)
+			growth := g.findings()
+			a.Findings = append(a.Findings, growth...)
 			a.Judged = append(a.Judged, g.judged)
 			if g.judged.Enough && a.Verdict == Unknown {
 				a.Verdict = OK
 			}
-			a.Findings = append(a.Findings, outOfMemory(p, device)...)
+			a.Findings = append(a.Findings, fragmentation(p, device)...)
+			a.Findings = append(a.Findings, postMortem(b, p, device, growth, o, texts)...)
 			a.Findings = append(a.Findings, history(p, device, g.judged)...)
+			a.Findings = append(a.Findings, otherRuns(p, device)...)
+			if len(g.open) > 0 && a.Verdict == OK {
+				a.Verdict = Unknown
+			}
 		}
+	}
+	for _, text := range texts {
+		a.Findings = append(a.Findings, text.judge(o)...)
 	}
 	sort.SliceStable(a.Findings, func(i, j int) bool { return weight(&a.Findings[i]) > weight(&a.Findings[j]) })
-	for i := range a.Findings {
-		if f := &a.Findings[i]; f.Severity == finding.Problem && (f.Kind == finding.Leak || f.Kind == finding.AutogradGraph) {
-			a.Verdict = Leaking
-		}
-	}
+	a.Verdict = weightiest(a.Verdict, a.Findings)
 	return a
 }
 
-// weight orders findings: by severity, then by what they cost a step, then by
-// what they hold.
+// weightiest is the verdict of the problems among the findings: out of
+// memory before a leak before fragmentation.
+func weightiest(v Verdict, findings []finding.Finding) Verdict {
+	verdicts := []Verdict{Fragmented, Leaking, RanOut} // lightest first
+	best := -1
+	for i := range findings {
+		if findings[i].Severity != finding.Problem {
+			continue
+		}
+		switch findings[i].Kind {
+		case finding.Leak, finding.AutogradGraph:
+			best = max(best, slices.Index(verdicts, Leaking))
+		case finding.Fragmentation:
+			best = max(best, slices.Index(verdicts, Fragmented))
+		case finding.OutOfMemory:
+			best = max(best, slices.Index(verdicts, RanOut))
+		}
+	}
+	if best >= 0 {
+		return verdicts[best]
+	}
+	return v
+}
+
+// weight orders findings: by severity, what ran out of memory first, then by
+// what they cost a step, then by what they hold.
 func weight(f *finding.Finding) float64 {
 	w := map[finding.Severity]float64{finding.Problem: 2, finding.Warning: 1}[f.Severity] * 1e30
+	if f.Kind == finding.OutOfMemory {
+		w += 1e29
+	}
 	if f.BytesPerStep != nil {
 		w += float64(*f.BytesPerStep) * 1e3
 	}
@@ -103,8 +147,14 @@ func framesOf(frames []stack.Frame) []finding.Frame {
 	return out
 }
 
+// base is a place without its folders: train.py:39.
+func base(s finding.Site) string {
+	return fmt.Sprintf("%s:%d", s.File[strings.LastIndexAny(s.File, `/\`)+1:], s.Line)
+}
+
 // short is a site without its folders: train.py:39 step.
 func short(s stack.Site) string {
+	s.File, s.Function = plain(s.File), plain(s.Function)
 	if s == (stack.Site{}) {
 		return "an unknown place"
 	}
@@ -118,9 +168,20 @@ func short(s stack.Site) string {
 	return fmt.Sprintf("%s:%d %s", file, s.Line, s.Function)
 }
 
+// plain replaces what is no character to be read, as names of a file can hold
+// anything.
+func plain(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, name)
+}
+
 func plural(n int64, one string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return fmt.Sprintf("%d %ss", n, one)
+	return units.Count(n) + " " + one + "s"
 }

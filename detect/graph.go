@@ -45,16 +45,26 @@ func (g *growth) graph(places []*place) *finding.Finding {
 	return &f
 }
 
-// forward tells whether tensors of a forward pass with gradients are among the
-// places.
+// forward tells whether the places are of a forward pass with gradients: a loss
+// and what it was computed from, or tensors of three lines or more. Two lines of
+// a module can as well be two lists that somebody keeps.
 func (g *growth) forward(places []*place) bool {
+	passes, losses := 0, 0
 	for _, p := range places {
+		in, loss := false, false
 		for _, id := range p.stacks {
 			frames := g.book.Stacks.Stack(id)
 			if stack.InForward(frames) && !stack.WithoutGradients(frames) {
-				return true
+				in = true
+				loss = loss || stack.InLoss(frames)
 			}
 		}
+		if in {
+			passes++
+		}
+		if loss {
+			losses++
+		}
 	}
-	return false
+	return passes >= 3 || losses > 0 && len(places) >= 2
 }

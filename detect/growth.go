@@ -2,6 +2,7 @@ package detect
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -30,6 +31,9 @@ type growth struct {
 
 	places []*place // that leak
 	others []*place // sites that were judged otherwise
+	open   []*place // that grow in a history which cannot tell what it is
+
+	pops map[stack.ID]*trend.Population
 }
 
 // A place is a site, or one stack of a site whose other stacks behave well.
@@ -109,11 +113,15 @@ func ages(d *compare.Device, interval int) map[stack.ID]int64 {
 // stacks: one line, such as a helper that makes all tensors, can serve many
 // callers. Stacks for which skip is true are left out.
 func (g *growth) judge(pops map[stack.ID]*trend.Population, deaths map[stack.ID]*compare.Lifetimes, interval int, ages map[stack.ID]int64, skip func(stack.ID) bool) {
+	g.pops = pops
 	sites := map[stack.Site][]stack.ID{}
+	unfinished := map[stack.Site][]stack.ID{}
 	for id := range pops {
+		site := g.book.Stacks.Site(id)
 		if skip == nil || !skip(id) {
-			site := g.book.Stacks.Site(id)
 			sites[site] = append(sites[site], id)
+		} else {
+			unfinished[site] = append(unfinished[site], id)
 		}
 	}
 	past := func(ids []stack.ID) (out trend.Past) {
@@ -144,7 +152,12 @@ func (g *growth) judge(pops map[stack.ID]*trend.Population, deaths map[stack.ID]
 			g.others = append(g.others, whole)
 		}
 	}
-	for _, list := range [][]*place{g.places, g.others} {
+	leaks := g.places
+	for site, ids := range unfinished {
+		g.add(site, ids, pops, past)
+	}
+	g.open, g.places = g.places[len(leaks):], leaks
+	for _, list := range [][]*place{g.places, g.others, g.open} {
 		sort.Slice(list, func(i, j int) bool {
 			a, b := list[i], list[j]
 			if x, y := a.bytes(), b.bytes(); x != y {
@@ -162,6 +175,9 @@ func (g *growth) add(site stack.Site, ids []stack.ID, pops map[stack.ID]*trend.P
 		pop.Merge(pops[id])
 	}
 	p := &place{site, ids, pop, trend.Judge(pop, past(ids))}
+	if g.optimizerState(ids) { // bounded by the parameters: groups that are unfrozen one by one
+		p.verdict.Confidence = min(p.verdict.Confidence, sure-0.05)
+	}
 	leaks := p.verdict.Class == trend.Leak && p.verdict.Confidence >= suspect
 	if leaks {
 		g.places = append(g.places, p)
@@ -209,7 +225,28 @@ func (g *growth) findings() (out []finding.Finding) {
 			out = append(out, g.leak([]*place{p}))
 		}
 	}
-	return append(out, g.grown()...)
+	return append(append(out, g.grown()...), g.undecided()...)
+}
+
+// undecided is the finding of what grows inside one history that cannot tell
+// work under way from a leak.
+func (g *growth) undecided() []finding.Finding {
+	var sure []*place
+	for _, p := range g.open {
+		if p.site != (stack.Site{}) {
+			sure = append(sure, p)
+		}
+	}
+	g.open = sure
+	if len(sure) == 0 {
+		return nil
+	}
+	f := g.leak(sure)
+	f.Kind, f.Severity = finding.Growth, finding.Warning
+	f.Title = fmt.Sprintf("%s in %s made at %s grow in this history: a forward pass, a model or an optimizer being set up, or a leak; one history cannot tell",
+		units.Bytes(*f.Bytes), plural(*f.Count, "allocation"), plural(int64(len(sure)), "place"))
+	f.Remedies = []finding.Remedy{finding.CodeChange("dump after each of three steps or requests and diagnose the files together")}
+	return []finding.Finding{f}
 }
 
 // grown tells of places that hold clearly more than they did and are no leak,
@@ -227,15 +264,29 @@ func (g *growth) grown() (out []finding.Finding) {
 			continue
 		}
 		f := g.leak([]*place{p})
-		f.Kind, f.Severity, f.Confidence, f.Basis, f.Remedies = finding.Growth, finding.Info, 1, "", nil
-		f.Title = fmt.Sprintf("%s grew from %s to %s, which is no leak: %s", short(p.site), units.Bytes(first), units.Bytes(last), p.why())
+		f.Kind, f.Severity, f.Remedies = finding.Growth, finding.Info, nil
+		f.Confidence, f.Basis = p.calm(), "the share of what is made there that was seen to go; 1 where nothing is added any more"
+		f.Title = fmt.Sprintf("%s grew from %s to %s, which is not judged a leak: %s", short(p.site), units.Bytes(first), units.Bytes(last), p.why())
 		f.Stack = nil
 		out = append(out, f)
 	}
 	return out
 }
 
-// why says what kind of growth a place shows that does not leak.
+// calm is how sure it is that a place that grew does not leak.
+func (p *place) calm() float64 {
+	if p.verdict.Class != trend.Turnover {
+		return 1
+	}
+	var lost int64
+	for j := range p.pop.Count {
+		lost += p.pop.Lost(j)
+	}
+	lost = max(lost, p.verdict.Lost)
+	return float64(lost) / float64(max(1, lost+p.count()))
+}
+
+// why says what kind of growth a place shows that is not judged a leak.
 func (p *place) why() string {
 	switch p.verdict.Class {
 	case trend.Once:
@@ -245,6 +296,9 @@ func (p *place) why() string {
 	case trend.Turnover:
 		if n := p.last(); p.pop.Count[0] > 0 && p.pop.Count[0] == p.pop.Count[n] {
 			return "what is there is made anew, larger each time: more work, or something that is concatenated step by step"
+		}
+		if slices.IsSorted(p.pop.Count) && p.pop.Count[0] < p.count() {
+			return "most of what is made there goes again, yet more is there each time; look whether that goes on"
 		}
 		return "what is made there goes again"
 	}
@@ -294,30 +348,29 @@ func (g *growth) leak(places []*place) finding.Finding {
 	p := places[0]
 	var bytes, count, first int64
 	conf := 0.0
-	trendBytes := make([]int64, p.pop.Marks())
+	trendBytes, counts := make([]int64, p.pop.Marks()), make([]int64, p.pop.Marks())
 	for _, q := range places {
 		bytes += q.bytes()
 		count += q.count()
-		first += q.pop.Final[0]
+		if g.judged.Inside { // marks inside a step hold what the step frees
+			first += q.pop.Final[0]
+		} else {
+			first += q.pop.Bytes[0]
+		}
 		conf = max(conf, q.verdict.Confidence)
 		for j, n := range q.pop.Bytes {
 			trendBytes[j] += n
+			counts[j] += q.pop.Count[j]
 		}
 	}
-	id := p.stacks[0]
-	for _, s := range p.stacks {
-		if len(g.book.Stacks.Frames(s)) > len(g.book.Stacks.Frames(id)) {
-			id = s
-		}
-	}
-	frames := g.book.Stacks.Stack(id)
+	frames := g.book.Stacks.Stack(g.grewMost(p))
 	f := finding.Finding{
 		Kind: finding.Leak, Severity: finding.Problem, Confidence: conf, Basis: p.verdict.Basis(),
 		Device: &g.device, Process: g.process.Name, Site: siteOf(p.site), Stack: framesOf(frames),
 		Bytes: &bytes, Count: &count, Trend: trendBytes,
 		Evidence: map[string]any{
 			"rounds": p.verdict.Rounds, "intervals": p.verdict.Intervals, "outlived": p.verdict.Outlived, "lost": p.verdict.Lost,
-			"bytes_at_marks": trendBytes, "count_at_marks": p.pop.Count,
+			"bytes_at_marks": trendBytes, "count_at_marks": counts,
 		},
 	}
 	if conf < sure || p.site == (stack.Site{}) {
@@ -325,12 +378,37 @@ func (g *growth) leak(places []*place) finding.Finding {
 	}
 	rate := g.rate(places, bytes-first, &f)
 	f.Title = fmt.Sprintf("%s made at %s are kept and never freed: %s%s", plural(count, "allocation"), short(p.site), units.Bytes(bytes), rate)
+	if grown := bytes - first; 4*grown < bytes {
+		f.Title = fmt.Sprintf("what is made at %s is kept and never freed: %s of the %s held there are new%s", short(p.site), units.Bytes(grown), units.Bytes(bytes), rate)
+	}
 	if f.Severity == finding.Warning {
 		f.Title = "maybe a leak: " + f.Title
 	}
-	f.Detail = append(f.Detail, g.told(p))
+	f.Detail = append(f.Detail, g.told(counts))
 	f.Remedies = leakRemedies(p.site, frames)
 	return f
+}
+
+// grewMost is the stack of a place that most of its growth comes from.
+func (g *growth) grewMost(p *place) (best stack.ID) {
+	most := int64(-1)
+	for _, id := range p.stacks {
+		pop := g.pops[id]
+		if grown := pop.Count[p.last()] - pop.Count[0]; grown > most {
+			best, most = id, grown
+		}
+	}
+	return best
+}
+
+// optimizerState tells stacks that all make an optimizer's state.
+func (g *growth) optimizerState(ids []stack.ID) bool {
+	for _, id := range ids {
+		if !hasFunction(g.book.Stacks.Stack(id), "_init_group", "init_state") {
+			return false
+		}
+	}
+	return true
 }
 
 // rate sets the growth per step and says it.
@@ -383,9 +461,9 @@ func names(p *compare.Process) []string {
 }
 
 // told says what was seen, in numbers.
-func (g *growth) told(p *place) string {
-	counts := make([]string, len(p.pop.Count))
-	for i, n := range p.pop.Count {
+func (g *growth) told(live []int64) string {
+	counts := make([]string, len(live))
+	for i, n := range live {
 		counts[i] = units.Count(n)
 	}
 	where := "file to file"

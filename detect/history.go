@@ -15,34 +15,6 @@ for step in range(4):
     ...                                                          # your step
     torch.cuda.memory._dump_snapshot(f"step-{step}.pickle")`
 
-// outOfMemory states that memory ran out, with the allocator's own figures.
-func outOfMemory(p *compare.Process, device int) []finding.Finding {
-	d := p.Newest().Device(device)
-	o := d.LastOOM
-	if o == nil {
-		return nil
-	}
-	return []finding.Finding{{
-		Kind: finding.OutOfMemory, Severity: finding.Warning, Confidence: 1, Device: &device, Process: p.Name,
-		Title: fmt.Sprintf("memory ran out %s; the last request was %s, with %s free on the device", times(d.OOMs),
-			units.Bytes(o.Request), units.Bytes(o.DeviceFree)),
-		Detail: []string{fmt.Sprintf("at event %s, %s was reserved and %s of it in use", units.Count(int64(o.Event)),
-			units.Bytes(o.Reserved), units.Bytes(o.Live))},
-		Basis: "the allocator recorded it",
-		Evidence: map[string]any{"event": o.Event, "request_bytes": o.Request, "device_free_bytes": o.DeviceFree,
-			"reserved_bytes": o.Reserved, "requested_bytes": o.Live},
-		Remedies: []finding.Remedy{finding.CodeChange(fmt.Sprintf(
-			"strandline inspect %s --at %d --device %d lists what stood in memory then", p.Newest().Name, o.Event, device))},
-	}}
-}
-
-func times(n int) string {
-	if n == 1 {
-		return "once"
-	}
-	return units.Count(int64(n)) + " times"
-}
-
 // history says what the recording leaves unknown.
 func history(p *compare.Process, device int, judged Judged) (out []finding.Finding) {
 	d := p.Newest().Device(device)

@@ -22,6 +22,7 @@ const (
 	AutogradGraph Kind = "autograd-graph" // a leak that is a kept graph of the forward pass
 	Growth        Kind = "growth"         // growth that is not judged a leak
 	OutOfMemory   Kind = "oom"            // a request that the allocator could not meet
+	Fragmentation Kind = "fragmentation"  // reserved far above what is in use
 	History       Kind = "history"        // what the recording does not tell
 )
 

@@ -25,8 +25,8 @@ type Group struct {
 	Files     []string    `json:"files"`
 	Requested []int64     `json:"requested_bytes"` // one a file, of all devices
 	Reserved  []int64     `json:"reserved_bytes"`
-	Peak      []int64     `json:"peak_requested_bytes"`
-	Sites     []GroupSite `json:"sites"` // most growth first
+	Peak      []*int64    `json:"peak_requested_bytes"` // null for a file without events
+	Sites     []GroupSite `json:"sites"`                // most growth first
 }
 
 // GroupSite is a place of a process over its files.
@@ -52,8 +52,8 @@ type Outlier struct {
 type Runs struct {
 	Before     string      `json:"before"`
 	After      string      `json:"after"`
-	PeakBefore int64       `json:"peak_before_bytes"`
-	PeakAfter  int64       `json:"peak_after_bytes"`
+	PeakBefore *int64      `json:"peak_before_bytes"` // null where the file has no history
+	PeakAfter  *int64      `json:"peak_after_bytes"`
 	EndBefore  int64       `json:"end_before_bytes"`
 	EndAfter   int64       `json:"end_after_bytes"`
 	Sites      []RunChange `json:"sites"`
@@ -62,10 +62,10 @@ type Runs struct {
 // RunChange is a place of two runs.
 type RunChange struct {
 	Site
-	PeakBefore int64 `json:"peak_before_bytes"`
-	PeakAfter  int64 `json:"peak_after_bytes"`
-	EndBefore  int64 `json:"end_before_bytes"`
-	EndAfter   int64 `json:"end_after_bytes"`
+	PeakBefore *int64 `json:"peak_before_bytes"`
+	PeakAfter  *int64 `json:"peak_after_bytes"`
+	EndBefore  int64  `json:"end_before_bytes"`
+	EndAfter   int64  `json:"end_after_bytes"`
 	name       string
 }
 
@@ -74,6 +74,8 @@ type Gate struct {
 	Limit  string   `json:"limit"`
 	Passed bool     `json:"passed"`
 	Over   []string `json:"over"` // what grew beyond the limit, a sentence each
+	// Unjudged is what cannot be held against the limit, a sentence each.
+	Unjudged []string `json:"not_judged,omitempty"`
 }
 
 // NewComparison makes the document of files compared over time.
@@ -83,11 +85,14 @@ func NewComparison(b *compare.Book, processes []*compare.Process) *Comparison {
 		g := Group{Process: named(p.Name), Sites: []GroupSite{}}
 		for _, f := range p.Files {
 			g.Files = append(g.Files, f.Name)
-			var requested, reserved, peak int64
+			var requested, reserved, highest int64
+			var peak *int64
 			for i := range f.Devices {
 				requested += f.Devices[i].Requested
 				reserved += f.Devices[i].Reserved
-				peak += f.Devices[i].PeakRequested
+				if highest += f.Devices[i].PeakRequested; f.Devices[i].Events > 0 {
+					peak = &highest
+				}
 			}
 			g.Requested, g.Reserved, g.Peak = append(g.Requested, requested), append(g.Reserved, reserved), append(g.Peak, peak)
 		}
@@ -104,10 +109,16 @@ func NewComparison(b *compare.Book, processes []*compare.Process) *Comparison {
 
 // NewRuns makes the document of two runs.
 func NewRuns(before, after *compare.Run) *Comparison {
-	r := &Runs{Before: before.Name, After: after.Name, PeakBefore: before.Peak, PeakAfter: after.Peak,
+	of := func(r *compare.Run, peak int64) *int64 {
+		if r.NoHistory {
+			return nil
+		}
+		return &peak
+	}
+	r := &Runs{Before: before.Name, After: after.Name, PeakBefore: of(before, before.Peak), PeakAfter: of(after, after.Peak),
 		EndBefore: before.End, EndAfter: after.End, Sites: []RunChange{}}
 	for _, c := range compare.Runs(before, after) {
-		r.Sites = append(r.Sites, RunChange{siteOf(c.Site), c.PeakBefore, c.PeakAfter, c.EndBefore, c.EndAfter, siteName(c.Site)})
+		r.Sites = append(r.Sites, RunChange{siteOf(c.Site), of(before, c.PeakBefore), of(after, c.PeakAfter), c.EndBefore, c.EndAfter, siteName(c.Site)})
 	}
 	return &Comparison{Schema: "strandline.compare/1", Groups: []Group{}, Runs: r}
 }
@@ -152,11 +163,14 @@ func (c *Comparison) Text(w io.Writer, s Style) {
 	}
 	if g := c.Gate; g != nil {
 		fmt.Fprintln(w)
+		for _, u := range g.Unjudged {
+			fmt.Fprintln(w, s.yellow("not judged")+": "+Line(u))
+		}
 		if g.Passed {
 			fmt.Fprintln(w, s.green("passed")+": nothing grew by more than "+g.Limit)
 		}
 		for _, o := range g.Over {
-			fmt.Fprintln(w, s.red("failed")+": "+o)
+			fmt.Fprintln(w, s.red("failed")+": "+Line(o))
 		}
 	}
 }
@@ -185,10 +199,10 @@ func (g *Group) text(w io.Writer, s Style) {
 	columns := some(len(g.Files))
 	title := count(len(g.Files), "file")
 	if g.Process != nil {
-		title = *g.Process + ": " + title
+		title = Line(*g.Process) + ": " + title
 	}
 	if len(columns) < len(g.Files) {
-		title += fmt.Sprintf(", %d of them shown (--json has all)", len(columns))
+		title += fmt.Sprintf(", %s of them shown (--json has all)", units.Count(int64(len(columns))))
 	}
 	fmt.Fprintln(w, s.bold(title))
 	n := len(columns)
@@ -310,8 +324,18 @@ func (r *Runs) text(w io.Writer, s Style) {
 	fmt.Fprintf(w, "%s → %s\n", s.bold(inputName(r.Before)), s.bold(inputName(r.After)))
 	t := table{right: map[int]bool{0: true, 1: true, 2: true, 3: true, 4: true, 5: true}}
 	t.row("peak before", "after", "change", "end before", "after", "change")
-	row := func(name string, a, b, c, d int64) {
-		t.row(units.Bytes(a), units.Bytes(b), units.SignedBytes(b-a), units.Bytes(c), units.Bytes(d), units.SignedBytes(d-c), name)
+	peak := func(n *int64) string {
+		if n == nil {
+			return "unknown"
+		}
+		return units.Bytes(*n)
+	}
+	row := func(name string, a, b *int64, c, d int64) {
+		change := ""
+		if a != nil && b != nil {
+			change = units.SignedBytes(*b - *a)
+		}
+		t.row(peak(a), peak(b), change, units.Bytes(c), units.Bytes(d), units.SignedBytes(d-c), name)
 	}
 	row("requested, in all", r.PeakBefore, r.PeakAfter, r.EndBefore, r.EndAfter)
 	t.row("")

@@ -25,7 +25,8 @@ type Process struct {
 	Process *string  `json:"process"`
 	Files   []string `json:"files"` // oldest first
 	Partial []string `json:"partial,omitempty"`
-	Basis   []string `json:"basis"` // what the judgement of each device rests on
+	Texts   []string `json:"texts,omitempty"` // no snapshots, but text with PyTorch's error message
+	Basis   []string `json:"basis"`           // what the judgement of each device rests on
 }
 
 // NewDiagnosis makes the document.
@@ -38,13 +39,17 @@ func NewDiagnosis(a detect.Answer, processes []*compare.Process) *Diagnosis {
 		out := Process{Process: named(p.Name), Basis: []string{}}
 		for _, f := range p.Files {
 			out.Files = append(out.Files, f.Name)
+			if f.Said != nil {
+				out.Texts = append(out.Texts, f.Name)
+				out.Basis = append(out.Basis, "the figures of an error message, without a snapshot")
+			}
 			if f.Partial != nil {
 				out.Partial = append(out.Partial, f.Name)
 			}
 		}
 		for _, j := range a.Judged {
 			if j.Process == p.Name {
-				out.Basis = append(out.Basis, basis(j))
+				out.Basis = append(out.Basis, basis(j, len(p.Files)))
 			}
 		}
 		d.Processes = append(d.Processes, out)
@@ -59,33 +64,82 @@ func named(s string) *string {
 	return &s
 }
 
-func basis(j detect.Judged) string {
+// basis says what a judgement of a process of so many files rests on.
+func basis(j detect.Judged, files int) string {
 	switch {
 	case !j.Enough:
 		return fmt.Sprintf("device %d: too little to judge growth", j.Device)
 	case j.Inside:
-		return fmt.Sprintf("device %d: judged at %d moments of the newest file's history", j.Device, j.Marks)
+		return fmt.Sprintf("device %d: judged at %s of the newest file's history", j.Device, count(j.Marks, "moment"))
 	}
-	return fmt.Sprintf("device %d: judged over %d files", j.Device, j.Marks)
+	if j.Marks < files {
+		others := "the others"
+		if files-j.Marks == 1 {
+			others = "the other"
+		}
+		return fmt.Sprintf("device %d: judged over %s of %s; from %s to the next hardly anything happened",
+			j.Device, units.Count(int64(j.Marks)), count(files, "file"), others)
+	}
+	return fmt.Sprintf("device %d: judged over %s", j.Device, count(j.Marks, "file"))
 }
 
 // Text prints the verdict, the findings by weight, and how to look further.
 func (d *Diagnosis) Text(w io.Writer, s Style) {
 	fmt.Fprintln(w, d.headline(s))
 	for _, line := range d.basis() {
-		fmt.Fprintln(w, s.dim("  "+line))
+		fmt.Fprintln(w, s.dim("  "+Line(line)))
 	}
 	for _, p := range d.Processes {
 		for _, f := range p.Partial {
 			fmt.Fprintln(w, "  "+s.yellow("only partly readable:")+" "+inputName(f))
 		}
 	}
+	const mostNotes = 5
+	notes := 0
 	for i := range d.Findings {
-		fmt.Fprintln(w)
-		writeFinding(w, s, &d.Findings[i])
+		f := &d.Findings[i]
+		if f.Severity != finding.Info {
+			fmt.Fprintln(w)
+			writeFinding(w, s, f)
+			continue
+		}
+		if notes++; notes == 1 {
+			fmt.Fprintln(w)
+		}
+		if notes <= mostNotes {
+			writeNote(w, s, f)
+		}
+	}
+	if notes > mostNotes {
+		fmt.Fprintf(w, "  and %s (--json lists all)\n", count(notes-mostNotes, "more note"))
 	}
 	fmt.Fprintln(w)
 	d.footer(w, s)
+}
+
+// writeNote prints a finding that asks for nothing: what it says, and no more.
+func writeNote(w io.Writer, s Style, f *finding.Finding) {
+	writeTitle(w, s, f, s.dim("·"))
+	if len(f.Trend) > 1 {
+		fmt.Fprintln(w, "  "+Sparkline(f.Trend))
+	}
+}
+
+// writeTitle prints a finding's sentence after a mark.
+func writeTitle(w io.Writer, s Style, f *finding.Finding, mark string) {
+	title := f.Title
+	if f.Process != "" {
+		title = f.Process + ": " + title
+	}
+	for i, l := range wrap(title, s.columns()-2) {
+		if f.Severity != finding.Info {
+			l = s.bold(l)
+		}
+		if i > 0 {
+			mark = " "
+		}
+		fmt.Fprintln(w, mark, l)
+	}
 }
 
 // basis says what was judged; processes of which the same is true share a line.
@@ -115,15 +169,24 @@ func (d *Diagnosis) headline(s Style) string {
 	if n := len(d.Processes); n > 1 {
 		over += " of " + count(n, "process")
 	}
-	problems := 0
+	problems, warnings, what := 0, 0, ": nothing leaks"
 	for i := range d.Findings {
-		if d.Findings[i].Severity == finding.Problem {
+		switch f := &d.Findings[i]; f.Severity {
+		case finding.Problem:
 			problems++
+		case finding.Warning:
+			warnings++
+			if f.Kind == finding.Leak || f.Kind == finding.AutogradGraph {
+				what = ": no leak is sure"
+			}
 		}
+	}
+	if warnings > 0 {
+		what += ", " + count(warnings, "warning")
 	}
 	switch d.Verdict {
 	case detect.OK:
-		return s.green("OK") + s.bold(": nothing leaks") + " in " + over
+		return s.green("OK") + s.bold(what) + " in " + over
 	case detect.Unknown:
 		return s.yellow("UNKNOWN") + s.bold(": too little is recorded to judge") + " " + over
 	}
@@ -141,20 +204,11 @@ func count(n int, one string) string {
 }
 
 func writeFinding(w io.Writer, s Style, f *finding.Finding) {
-	mark := map[finding.Severity]string{finding.Problem: s.red("✗"), finding.Warning: s.yellow("!"), finding.Info: s.dim("·")}[f.Severity]
-	title := f.Title
-	if f.Process != "" {
-		title = f.Process + ": " + title
+	mark := s.red("✗")
+	if f.Severity == finding.Warning {
+		mark = s.yellow("!")
 	}
-	for i, l := range wrap(title, s.columns()-2) {
-		if f.Severity != finding.Info {
-			l = s.bold(l)
-		}
-		if i > 0 {
-			mark = " "
-		}
-		fmt.Fprintln(w, mark, l)
-	}
+	writeTitle(w, s, f, mark)
 	line := func(label, text string) {
 		fmt.Fprintf(w, "  %s %s\n", s.dim(fmt.Sprintf("%-10s", label)), text)
 	}
@@ -175,21 +229,28 @@ func writeFinding(w io.Writer, s Style, f *finding.Finding) {
 		line("made at", frameName(stack.Frame(*f.Site)))
 	}
 	writeStack(line, f)
-	if f.Severity != finding.Info {
-		say("sure", fmt.Sprintf("%s: %s", units.Percent(f.Confidence), f.Basis))
-	}
+	say("sure", fmt.Sprintf("%s: %s", units.Percent(f.Confidence), f.Basis))
 	for i, r := range f.Remedies {
 		label := "do"
 		if i > 0 {
 			label = "or"
 		}
 		say(label, r.Text)
-		if r.Setting != "" && f.Severity != finding.Info {
-			for _, l := range strings.Split(r.Setting, "\n") {
-				line("", l)
+		if r.Setting != "" {
+			for _, l := range settingLines(r.Setting) {
+				line("", Line(l))
 			}
 		}
 	}
+}
+
+// settingLines are the lines of a setting. One of the allocator quotes the file's
+// and has one.
+func settingLines(setting string) []string {
+	if strings.HasPrefix(setting, "PYTORCH_CUDA_ALLOC_CONF=") {
+		return []string{setting}
+	}
+	return strings.Split(setting, "\n")
 }
 
 // writeStack prints the frames that tell something, innermost first.
@@ -223,20 +284,23 @@ func (d *Diagnosis) footer(w io.Writer, s Style) {
 		}
 		fmt.Fprintln(w)
 	}
-	if newest == "-" {
-		return // it cannot be read twice
+	if newest == "" || newest == "-" {
+		return // there is nothing to look into, or it cannot be read twice
 	}
-	fmt.Fprintln(w, s.dim("look further:"), "strandline compare FILE…  ·  strandline inspect "+newest+" --at EVENT")
+	fmt.Fprintln(w, s.dim("look further:"), "strandline compare FILE…  ·  strandline inspect "+Line(newest)+" --at EVENT")
 }
 
 // newest is the file to look into: the newest of the process of the weightiest
-// finding, or of the first process.
+// finding, or of the first process; "" if that is no snapshot.
 func (d *Diagnosis) newest() string {
 	p := d.Processes[0]
 	for _, q := range d.Processes {
 		if q.Process != nil && len(d.Findings) > 0 && d.Findings[0].Process == *q.Process {
 			p = q
 		}
+	}
+	if len(p.Texts) > 0 {
+		return ""
 	}
 	return p.Files[len(p.Files)-1]
 }

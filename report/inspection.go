@@ -112,12 +112,12 @@ func (d *Inspection) AddPools(s *snapshot.Snapshot, dev snapshot.Device) {
 
 // Text prints the facts.
 func (d *Inspection) Text(w io.Writer, s Style) {
-	fmt.Fprintf(w, "%s  PyTorch %s, %s\n", s.bold(inputName(d.File)), d.Version, d.Format)
+	fmt.Fprintf(w, "%s  PyTorch %s, %s\n", s.bold(inputName(d.File)), Line(d.Version), Line(d.Format))
 	if d.Partial {
 		fmt.Fprintln(w, s.yellow("only partly readable"))
 	}
 	if d.Conf != nil && *d.Conf != "" {
-		fmt.Fprintln(w, "PYTORCH_CUDA_ALLOC_CONF="+*d.Conf)
+		fmt.Fprintln(w, "PYTORCH_CUDA_ALLOC_CONF="+Line(*d.Conf))
 	}
 	for i := range d.Devices {
 		fmt.Fprintln(w)
@@ -126,7 +126,7 @@ func (d *Inspection) Text(w io.Writer, s Style) {
 	if len(d.Notes) > 0 {
 		fmt.Fprintln(w)
 		for _, n := range d.Notes {
-			fmt.Fprintln(w, s.yellow("note")+"  "+n)
+			fmt.Fprintln(w, s.yellow("note")+"  "+Line(n))
 		}
 	}
 	if d.At != nil {
@@ -183,7 +183,7 @@ func (d *Inspection) writeAt(w io.Writer, s Style) {
 	const most = 30
 	for i, p := range a.Sites {
 		if i == most {
-			t.row("", "", "", fmt.Sprintf("… and %d more places (--json lists all)", len(a.Sites)-most))
+			t.row("", "", "", fmt.Sprintf("… and %s (--json lists all)", count(len(a.Sites)-most, "more place")))
 			break
 		}
 		share := float64(p.Bytes) / float64(max(a.Requested, 1))

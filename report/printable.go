@@ -1,52 +1,81 @@
 package report
 
 import (
+	"crypto/rand"
 	"io"
-	"regexp"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
-// control is what a terminal would act on: control characters, and marks that
-// turn the direction of text around.
+// control is what a terminal would act on: control characters, other breaks of
+// a line, and marks that turn the direction of text around.
 func control(r rune) bool {
-	return unicode.Is(unicode.Cc, r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
+	return r != '\n' && r != '\t' && breaks(r) || unicode.Is(unicode.Bidi_Control, r)
 }
 
-// Printable replaces in text of unknown origin, such as the name of a function
-// in somebody's file, what a terminal would act on.
-func Printable(s string) string {
+// breaks tells characters that move to another line or column, and the other
+// control characters.
+func breaks(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp) }
+
+// Printable replaces in text of unknown origin what a terminal would act on; its
+// lines stay lines.
+func Printable(s string) string { return replace(s, control) }
+
+// Line is [Printable] for what stands inside a line, such as the name of a
+// function in somebody's file: line breaks and tabs are replaced too.
+func Line(s string) string {
+	return replace(s, func(r rune) bool { return control(r) || breaks(r) })
+}
+
+// replace puts the replacement character where is holds, and in the place of
+// what is no UTF-8, which terminals of one byte a character may act on.
+func replace(s string, is func(rune) bool) string {
 	return strings.Map(func(r rune) rune {
-		if control(r) {
+		if is(r) {
 			return unicode.ReplacementChar
 		}
 		return r
 	}, s)
 }
 
-// color is how [Style] paints.
-var color = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+// ink begins the colours of [Style] until [PrintableWriter] makes escape
+// sequences of them. No file can know it, so that none can paint.
+var ink = "\x00" + rand.Text() + "["
 
-// PrintableWriter passes text on to w through [Printable], colours excepted.
-func PrintableWriter(w io.Writer) io.Writer { return printableWriter{w} }
+// PrintableWriter passes text on to w through [Printable], and with the colours
+// of [Style], which no other text can have.
+func PrintableWriter(w io.Writer) io.Writer { return &printableWriter{w: w} }
 
-type printableWriter struct{ w io.Writer }
+type printableWriter struct {
+	w    io.Writer
+	rest string // of the last text, the beginning of a character
+}
 
-func (p printableWriter) Write(b []byte) (int, error) {
-	text := string(b)
-	if strings.IndexFunc(text, control) >= 0 {
-		var out strings.Builder
-		from := 0
-		for _, m := range color.FindAllStringIndex(text, -1) {
-			out.WriteString(Printable(text[from:m[0]]))
-			out.WriteString(text[m[0]:m[1]])
-			from = m[1]
-		}
-		out.WriteString(Printable(text[from:]))
-		text = out.String()
+func (p *printableWriter) Write(b []byte) (int, error) {
+	text := p.rest + string(b)
+	whole := len(text) - unfinished(text)
+	text, p.rest = text[:whole], text[whole:]
+	parts := strings.Split(text, ink)
+	for i := range parts {
+		parts[i] = Printable(parts[i])
 	}
-	if _, err := io.WriteString(p.w, text); err != nil {
+	if _, err := io.WriteString(p.w, strings.Join(parts, "\x1b[")); err != nil {
 		return 0, err
 	}
 	return len(b), nil
+}
+
+// unfinished is the number of bytes at the end of a text that begin a character
+// and do not end it.
+func unfinished(text string) int {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if tail := text[len(text)-n:]; utf8.RuneStart(tail[0]) {
+			if utf8.FullRuneInString(tail) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
 }

@@ -14,7 +14,7 @@ import (
 	"strandline/stack"
 )
 
-// Style says how text is printed.
+// Style says how text is printed. Its colours show behind a [PrintableWriter].
 type Style struct {
 	Color bool
 	Width int // of the terminal in columns; 0 is unknown
@@ -31,10 +31,10 @@ func (s Style) columns() int {
 }
 
 // wrap breaks a text at spaces into lines of at most n characters; a longer word
-// has a line of its own.
+// has a line of its own. Line breaks of the text are none of ours.
 func wrap(text string, n int) (lines []string) {
 	line, used := "", 0
-	for _, word := range strings.Split(text, " ") {
+	for _, word := range strings.Split(Line(text), " ") {
 		w := utf8.RuneCountInString(word)
 		if used > 0 && used+1+w > n {
 			lines = append(lines, line)
@@ -60,7 +60,7 @@ func (s Style) paint(code, text string) string {
 	if !s.Color {
 		return text
 	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
+	return ink + code + "m" + text + ink + "0m"
 }
 
 func (s Style) bold(t string) string   { return s.paint("1", t) }
@@ -98,7 +98,12 @@ type table struct {
 	right map[int]bool
 }
 
-func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+func (t *table) row(cells ...string) {
+	for i := range cells {
+		cells[i] = Line(cells[i])
+	}
+	t.rows = append(t.rows, cells)
+}
 
 func (t *table) write(w io.Writer, indent string) {
 	var widths []int
@@ -146,18 +151,18 @@ func siteName(s stack.Site) string {
 	if s == (stack.Site{}) {
 		return "(stack unknown)"
 	}
-	return fmt.Sprintf("%s:%d %s", s.File, s.Line, s.Function)
+	return Line(fmt.Sprintf("%s:%d %s", s.File, s.Line, s.Function))
 }
 
 // frameName is a frame as people write it, without the parts that are unknown.
 func frameName(f stack.Frame) string {
 	switch {
 	case f.File == "":
-		return f.Function
+		return Line(f.Function)
 	case f.Line == 0:
-		return strings.TrimSpace(f.File + " " + f.Function)
+		return Line(strings.TrimSpace(f.File + " " + f.Function))
 	}
-	return strings.TrimSpace(fmt.Sprintf("%s:%d %s", f.File, f.Line, f.Function))
+	return Line(strings.TrimSpace(fmt.Sprintf("%s:%d %s", f.File, f.Line, f.Function)))
 }
 
 // inputName is a file as people call it.
@@ -165,7 +170,7 @@ func inputName(path string) string {
 	if path == "-" {
 		return "standard input"
 	}
-	return path
+	return Line(path)
 }
 
 // keyValues writes tab-separated lines aligned, for short key-value lists.

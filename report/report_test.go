@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"strandline/detect"
 	"strandline/stack"
 )
 
@@ -73,6 +74,24 @@ func TestFrameName(t *testing.T) {
 	} {
 		if got := frameName(c.frame); got != c.want {
 			t.Errorf("frameName(%v) = %q, want %q", c.frame, got, c.want)
+		}
+	}
+}
+
+func TestBasis(t *testing.T) {
+	for _, c := range []struct {
+		judged detect.Judged
+		files  int
+		want   string
+	}{
+		{detect.Judged{Marks: 8, Enough: true}, 8, "device 0: judged over 8 files"},
+		{detect.Judged{Marks: 7, Enough: true}, 8, "device 0: judged over 7 of 8 files; from the other to the next hardly anything happened"},
+		{detect.Judged{Marks: 5, Enough: true}, 1200, "device 0: judged over 5 of 1,200 files; from the others to the next hardly anything happened"},
+		{detect.Judged{Marks: 12, Inside: true, Enough: true}, 2, "device 0: judged at 12 moments of the newest file's history"},
+		{detect.Judged{}, 2, "device 0: too little to judge growth"},
+	} {
+		if got := basis(c.judged, c.files); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"sort"
 
 	"strandline/pickle"
@@ -30,7 +31,7 @@ type builder struct {
 
 	lists   []listData // of objects that are lists but no stacks
 	dicts   [][]pickle.Value
-	tuples  [][]pickle.Value
+	tuples  tupleStore
 	bigInts []*big.Int
 	texts   [][]byte
 	frames  []stack.FrameID // scratch
@@ -56,8 +57,13 @@ type builder struct {
 	lacks   keySet         // the columns without a key, likewise
 	unknown map[string]bool
 	late    int // records that grew after they had been read
-	odd     map[string]int
-	last    struct { // the previous event's stream, as most are the same
+	deep    int // stacks that were cut
+	devices int // that were left out
+	budget  budget
+
+	newFrame stack.FrameID // the first one not charged for
+	odd      map[string]int
+	last     struct { // the previous event's stream, as most are the same
 		stream   uint64
 		streamID StreamID
 	}
@@ -121,6 +127,7 @@ const (
 	cStack // a list of frames: the stack's id
 	cList  // any other list: index into lists
 	cDict  // a dict that is no known record (yet): index into dicts
+	cOther // a dict that was found to be none, likewise
 	cFrame // the records: index into their columns
 	cEvent
 	cBlock
@@ -136,6 +143,7 @@ func (o object) index() int   { return int(o & indexMask) }
 // or else any items.
 type listData struct {
 	of       class // of the records, 0 for any items
+	used     bool  // by a segment or a trace
 	first, n int
 	items    []pickle.Value
 }
@@ -157,6 +165,8 @@ func (p *paged) add(o object) int {
 	return p.n - 1
 }
 
+func (p *paged) full() bool { return p.n == len(p.pages)*objectPage }
+
 func (p *paged) at(i uint64) *object { return &p.pages[i/objectPage][i%objectPage] }
 
 func newBuilder() *builder {
@@ -169,6 +179,7 @@ func newBuilder() *builder {
 		odd:     map[string]int{},
 		plain:   map[pickle.Value]plain{},
 		details: make([]blockDetail, 1),
+		budget:  budget{limit: freeBytes},
 	}
 	for i, k := range knownStrings() {
 		b.snap.Strings = append(b.snap.Strings, k)
@@ -194,6 +205,9 @@ func (b *builder) String(text []byte) (uint64, error) {
 	if id, ok := b.strings[string(text)]; ok {
 		return uint64(id), nil
 	}
+	if err := b.spend(textBytes+len(text), "texts"); err != nil {
+		return 0, err
+	}
 	s := string(text)
 	id := StringID(len(b.snap.Strings))
 	b.snap.Strings = append(b.snap.Strings, s)
@@ -202,25 +216,40 @@ func (b *builder) String(text []byte) (uint64, error) {
 }
 
 func (b *builder) Bytes(text []byte) (uint64, error) {
+	if err := b.spend(textBytes+len(text), "bytes"); err != nil {
+		return 0, err
+	}
 	b.texts = append(b.texts, append([]byte(nil), text...))
 	return uint64(len(b.texts) - 1), nil
 }
 
 func (b *builder) BigInt(le []byte) (uint64, error) {
+	if err := b.spend(textBytes+2*len(le), "large integers"); err != nil {
+		return 0, err
+	}
 	b.bigInts = append(b.bigInts, pickle.BigIntOf(le))
 	return uint64(len(b.bigInts) - 1), nil
 }
 
-func (b *builder) List() (uint64, error) { return uint64(b.objs.add(0)), nil }
+func (b *builder) List() (uint64, error) {
+	if b.objs.full() {
+		if err := b.spend(4*objectPage, "lists"); err != nil {
+			return 0, err
+		}
+	}
+	return uint64(b.objs.add(0)), nil
+}
 
 func (b *builder) Dict() (uint64, error) {
+	if b.objs.full() {
+		if err := b.spend(4*objectPage, "dicts"); err != nil {
+			return 0, err
+		}
+	}
 	return uint64(b.objs.add(object(cEmptyDict) << classShift)), nil
 }
 
-func (b *builder) Tuple(items []pickle.Value) (uint64, error) {
-	b.tuples = append(b.tuples, append([]pickle.Value(nil), items...))
-	return uint64(len(b.tuples) - 1), nil
-}
+func (b *builder) Tuple(items []pickle.Value) (uint64, error) { return b.addTuple(items) }
 
 // Append adds items to a list. A list of frames becomes a stack, a list of
 // records a range of their columns.
@@ -233,8 +262,14 @@ func (b *builder) Append(list uint64, items []pickle.Value) error {
 	}
 	if o.class() != cList {
 		data := listData{}
+		if err := b.spend(listBytes, "lists"); err != nil {
+			return err
+		}
 		if o.class() == cStack { // frames that came in several batches
 			data = listData{of: cFrame, n: -1}
+			if err := b.spend(valueBytes*len(b.snap.Stacks.Frames(stack.ID(o.index()))), "frames of stacks"); err != nil {
+				return err
+			}
 			for _, f := range b.snap.Stacks.Frames(stack.ID(o.index())) {
 				data.items = append(data.items, pickle.Value{Kind: pickle.Dict, N: uint64(f)})
 			}
@@ -252,14 +287,24 @@ func (b *builder) Append(list uint64, items []pickle.Value) error {
 			if v.Kind != pickle.Dict || b.objs.at(v.N).class() != cFrame {
 				return errors.New("a list of frames holds something else")
 			}
+			if len(l.items) > maxFrames { // one more, to tell
+				break
+			}
 			l.items = append(l.items, pickle.Value{Kind: pickle.Dict, N: uint64(b.objs.at(v.N).index())})
 		}
-		return nil
+		return b.spend(valueBytes*len(items), "frames of stacks")
 	}
-	for _, v := range items {
-		b.appendItem(l, v)
+	before := len(l.items)
+	if before > 0 && cap(l.items)-before < len(items) {
+		l.items = slices.Grow(l.items, len(items))
 	}
-	return nil
+	for i, v := range items {
+		b.appendItem(l, v, len(items)-i)
+	}
+	if made := len(l.items) - before; made > 0 {
+		return b.spend(valueBytes*made, "items of lists")
+	}
+	return b.budget.err
 }
 
 // appendFrames makes a stack of items, if all are frames.
@@ -276,11 +321,24 @@ func (b *builder) appendFrames(o *object, items []pickle.Value) (bool, error) {
 		b.frames = append(b.frames, stack.FrameID(f.index()))
 	}
 	var err error
-	*o, err = b.newObject(cStack, int(b.snap.Stacks.Intern(b.frames)))
+	if *o, err = b.newObject(cStack, int(b.intern(b.frames))); err == nil {
+		err = b.budget.err
+	}
 	return true, err
 }
 
-func (b *builder) appendItem(l *listData, v pickle.Value) {
+// Repeat makes a stack of a list of frames that is known to be one.
+func (b *builder) Repeat(list, of uint64) bool {
+	o, known := b.objs.at(list), *b.objs.at(of)
+	if o.class() != cEmptyList || known.class() != cStack {
+		return false
+	}
+	*o = known
+	return true
+}
+
+// appendItem adds v to a list, the first of the given number to come.
+func (b *builder) appendItem(l *listData, v pickle.Value, coming int) {
 	if v.Kind == pickle.Dict && l.items == nil {
 		o := b.settled(v.N)
 		if c := o.class(); c >= cEvent && (l.n == 0 || l.of == c && o.index() == l.first+l.n) {
@@ -291,7 +349,10 @@ func (b *builder) appendItem(l *listData, v pickle.Value) {
 			return
 		}
 	}
-	if l.items == nil && l.n > 0 { // spell out the range
+	if l.items == nil {
+		l.items = make([]pickle.Value, 0, l.n+coming)
+	}
+	if l.n > 0 && len(l.items) == 0 { // spell out the range
 		for i := range l.n {
 			l.items = append(l.items, pickle.Value{Kind: rangeItem, N: uint64(l.of)<<classShift | uint64(l.first+i)})
 		}
@@ -335,11 +396,13 @@ func (b *builder) settled(dict uint64) object {
 	*o = object(cEmptyDict) << classShift // as long as it is looked at
 	if kind := b.sort(pairs); kind != rGeneric {
 		if n, err := b.finish(kind); err == nil {
+			b.budget.spent -= int64(valueBytes * len(pairs))
 			b.dicts[was.index()] = nil
 			*o = n
 			return n
 		}
 	}
+	was = object(cOther)<<classShift | object(was.index())
 	*o = was
 	return was
 }
@@ -357,11 +420,23 @@ func (b *builder) SetItems(dict uint64, pairs []pickle.Value) error {
 				return err
 			}
 		}
+		if err := b.spend(dictBytes+valueBytes*len(pairs), "dicts"); err != nil {
+			return err
+		}
 		b.dicts = append(b.dicts, append([]pickle.Value(nil), pairs...))
 		n, err := b.newObject(cDict, len(b.dicts)-1)
 		*o = n
 		return err
+	case cOther: // it is looked at once more
+		if err := b.spend(valueBytes*len(b.dicts[o.index()]), "dicts that grow"); err != nil {
+			return err
+		}
+		*o = object(cDict)<<classShift | object(o.index())
+		fallthrough
 	case cDict:
+		if err := b.spend(valueBytes*len(pairs), "dicts"); err != nil {
+			return err
+		}
 		b.dicts[o.index()] = append(b.dicts[o.index()], pairs...)
 	default:
 		b.late++
@@ -462,14 +537,24 @@ func (b *builder) takeExtra() []pickle.Value {
 	if len(b.extra) == 0 {
 		return nil
 	}
+	b.spend(extraBytes+valueBytes*len(b.extra), "unknown keys")
 	return append([]pickle.Value(nil), b.extra...)
 }
 
 // finish stores the record in b.rec.
 func (b *builder) finish(kind record) (object, error) {
-	switch kind {
-	case rEvent:
+	if kind == rEvent {
 		return b.event()
+	}
+	o, err := b.finishOther(kind)
+	if spent := b.spend(recordBytes[kind], "records"); err == nil {
+		err = spent
+	}
+	return o, err
+}
+
+func (b *builder) finishOther(kind record) (object, error) {
+	switch kind {
 	case rFrame:
 		return b.frame()
 	case rBlock:
@@ -489,11 +574,17 @@ func (b *builder) finish(kind record) (object, error) {
 func (b *builder) frame() (object, error) {
 	f := stack.Frame{File: b.text(kFilename), Function: b.text(kName), Line: b.int(kLine)}
 	if len(b.extra) == 0 && b.lacks == 0 {
-		return b.newObject(cFrame, int(b.snap.Stacks.Frame(f, nil)))
+		id := b.snap.Stacks.Frame(f, nil)
+		if id >= b.newFrame {
+			b.newFrame = id + 1
+			b.spend(2*frameBytes, "frames")
+		}
+		return b.newObject(cFrame, int(id))
 	}
 	content := fmt.Append(nil, f, b.lacks, b.extra)
 	id, ok := b.fxFrames[string(content)]
 	if !ok {
+		b.spend(2*frameBytes+len(content), "frames")
 		id = b.snap.Stacks.Frame(f, frameExtra{b.fields(b.extra), b.lacks})
 		if b.fxFrames == nil {
 			b.fxFrames = map[string]stack.FrameID{}
@@ -507,7 +598,9 @@ func (b *builder) event() (object, error) {
 	r, e := &b.rec, &b.events
 	k := len(e.Action)
 	if k == cap(e.Action) {
-		b.growEvents()
+		if err := b.growEvents(); err != nil {
+			return 0, err
+		}
 	}
 	action := OtherAction
 	if v := r[kAction]; v.Kind == pickle.String {
@@ -568,6 +661,9 @@ func (b *builder) event() (object, error) {
 	b.lacks &^= bit(kFrames, kCompileContext, kUserMetadata, kCategory, kPoolID)
 	if len(b.extra) > 0 || b.lacks != 0 {
 		b.eventExtra = append(b.eventExtra, pendingExtra{k, b.takeExtra(), b.lacks})
+		if err := b.spend(extraBytes, "events with unknown keys"); err != nil {
+			return 0, err
+		}
 	}
 	return b.newObject(cEvent, k)
 }
@@ -582,14 +678,18 @@ func appendString(b *builder, column []StringID, event, key int) []StringID {
 
 // growEvents makes room, for as many events as the rest of the file can have at
 // the density seen so far, where its size is known.
-func (b *builder) growEvents() {
+func (b *builder) growEvents() error {
 	e := &b.events
 	n := len(e.Action)
 	want := max(1024, n+n/2)
 	if read := b.read(); b.size > 0 && n >= 16<<10 && read > 0 && read < b.size {
 		if all := int(float64(n) * float64(b.size) / float64(read) * 1.01); all > n {
-			want = all + 64
+			b.raise()
+			want = max(want, min(all+64, n+int(max(0, b.budget.limit-b.budget.spent)/(2*eventBytes))))
 		}
+	}
+	if err := b.spend(eventBytes*(want-n), "events"); err != nil {
+		return err
 	}
 	e.Action = grown(e.Action, want)
 	e.Addr = grown(e.Addr, want)
@@ -607,6 +707,7 @@ func (b *builder) growEvents() {
 			*c = grown(*c, want)
 		}
 	}
+	return nil
 }
 
 func grown[T any](s []T, capacity int) []T {
@@ -665,7 +766,12 @@ func (b *builder) historyOf() []historyEntry {
 		b.strange(kHistory)
 		return out
 	}
-	b.each(*b.objs.at(v.N), func(o object) {
+	list := *b.objs.at(v.N)
+	n := b.afford(b.length(list), historyBytes, "entries of histories")
+	if n > 0 {
+		out = make([]historyEntry, 0, n)
+	}
+	b.each(list, n, func(o object) {
 		if o.class() == cHistory {
 			out = append(out, b.history[o.index()])
 		}
@@ -673,22 +779,34 @@ func (b *builder) historyOf() []historyEntry {
 	return out
 }
 
-// each calls f with the records of a list, in order.
-func (b *builder) each(list object, f func(object)) {
+// length is how many items a list has.
+func (b *builder) length(list object) int {
+	if list.class() != cList {
+		return 0
+	}
+	l := &b.lists[list.index()]
+	if l.items == nil {
+		return max(0, l.n)
+	}
+	return len(l.items)
+}
+
+// each calls f with the records of a list, in order, and with 0 for an item that
+// is no dict, for the first n items.
+func (b *builder) each(list object, n int, f func(object)) {
 	if list.class() != cList {
 		return
 	}
 	l := b.lists[list.index()]
 	if l.items == nil {
-		for i := range l.n {
+		for i := range min(n, l.n) {
 			f(object(l.of)<<classShift | object(l.first+i))
 		}
 		return
 	}
-	for _, v := range l.items {
-		if o, ok := b.objectOf(v); ok {
-			f(o)
-		}
+	for _, v := range l.items[:min(n, len(l.items))] {
+		o, _ := b.objectOf(v)
+		f(o)
 	}
 }
 
@@ -803,7 +921,7 @@ func (b *builder) pool(k int) PoolID {
 	var pair []pickle.Value
 	switch v := b.rec[k]; v.Kind {
 	case pickle.Tuple:
-		pair = b.tuples[v.N]
+		pair = b.tuples.at(v.N)
 	case pickle.List:
 		if o := *b.objs.at(v.N); o.class() == cList {
 			pair = b.lists[o.index()].items
@@ -862,7 +980,7 @@ func (b *builder) stack() stack.ID {
 			}
 			b.frames = append(b.frames, stack.FrameID(f.index()))
 		}
-		id := b.snap.Stacks.Intern(b.frames)
+		id := b.intern(b.frames)
 		if n, err := b.newObject(cStack, int(id)); err == nil {
 			*o = n
 			l.items, l.of, l.n = nil, 0, 0
@@ -882,6 +1000,12 @@ func (b *builder) oddities() (out []string) {
 		out = append(out, fmt.Sprintf("%d %s of %q of an unexpected type", n, values, what))
 	}
 	sort.Strings(out)
+	if b.deep > 0 {
+		out = append(out, fmt.Sprintf("%d lists of frames are longer than %d; the rest of each is left out", b.deep, maxFrames))
+	}
+	if b.devices > 0 {
+		out = append(out, fmt.Sprintf("there are more than %d devices; what belongs to the others is left out (%d items)", maxDevices, b.devices))
+	}
 	if b.late > 0 {
 		out = append(out, fmt.Sprintf("%d records are written in several parts; the later parts are left out", b.late))
 	}

@@ -14,7 +14,7 @@ func (b *builder) assemble(root pickle.Value) error {
 	case pickle.List:
 		return b.assembleList(*b.objs.at(root.N))
 	case pickle.Dict:
-		if o := b.settled(root.N); o.class() == cDict {
+		if o := b.settled(root.N); o.class() == cDict || o.class() == cOther {
 			return b.assembleDict(b.dicts[o.index()])
 		}
 	}
@@ -54,7 +54,8 @@ func (b *builder) assembleDict(pairs []pickle.Value) error {
 			s.HostTraces, b.present.host2 = b.tracesOf(list), true
 		case known && key.N == kExternalAnnotations:
 			b.present.annotations = true
-			b.each(list, func(o object) {
+			n := b.afford(b.length(list), 80, "annotations")
+			b.each(list, n, func(o object) {
 				if o.class() == cAnnotation {
 					s.Annotations = append(s.Annotations, b.annotations[o.index()])
 				} else {
@@ -91,12 +92,24 @@ func (b *builder) conclude() {
 
 // segmentsOf are the segments of a list, each with its blocks.
 func (b *builder) segmentsOf(list object) (out []Segment) {
-	b.each(list, func(o object) {
+	n := b.afford(b.length(list), segmentBytes, "segments")
+	if n > 0 {
+		out = make([]Segment, 0, n)
+	}
+	devices := map[int]bool{}
+	b.each(list, n, func(o object) {
 		if o.class() != cSegment {
 			b.odd["segments"]++
 			return
 		}
 		s, lists := b.segments[o.index()], b.segLists[o.index()]
+		if !devices[s.Device] {
+			if len(devices) == maxDevices {
+				b.devices++
+				return
+			}
+			devices[s.Device] = true
+		}
 		s.Extra = b.fields(lists.pairs)
 		s.Blocks = b.blocksOf(lists.blocks)
 		addr := s.Addr
@@ -111,14 +124,22 @@ func (b *builder) segmentsOf(list object) (out []Segment) {
 	return out
 }
 
+// blocksOf are the blocks of a list: a view of all blocks where they stand one
+// after another, but a copy for the second segment that has the list.
 func (b *builder) blocksOf(list object) []Block {
 	if list.class() == cList {
-		if l := b.lists[list.index()]; l.items == nil && l.of == cBlock {
+		l := &b.lists[list.index()]
+		if l.items == nil && l.of == cBlock && !l.used {
+			l.used = true
 			return b.blocks[l.first : l.first+l.n : l.first+l.n]
 		}
 	}
-	var out []Block
-	b.each(list, func(o object) {
+	n := b.afford(b.length(list), blockBytes, "blocks")
+	if n == 0 {
+		return nil
+	}
+	out := make([]Block, 0, n)
+	b.each(list, n, func(o object) {
 		if o.class() == cBlock {
 			out = append(out, b.blocks[o.index()])
 		} else {
@@ -134,7 +155,13 @@ func (b *builder) tracesOf(list object) (out []Trace) {
 	if list.class() != cList {
 		return nil
 	}
-	for device, v := range b.lists[list.index()].items {
+	items := b.lists[list.index()].items
+	if n := len(items) - maxDevices; n > 0 {
+		items = items[:maxDevices]
+		b.devices += n
+	}
+	items = items[:b.afford(len(items), traceBytes, "devices")]
+	for device, v := range items {
 		t := Trace{Device: device}
 		if v.Kind != pickle.List {
 			b.odd["device_traces"]++
@@ -143,10 +170,15 @@ func (b *builder) tracesOf(list object) (out []Trace) {
 		}
 		o := *b.objs.at(v.N)
 		if o.class() == cList {
-			if l := b.lists[o.index()]; l.items == nil && l.of == cEvent {
-				t.Events = b.events.slice(l.first, l.first+l.n)
-				t.extra = b.extraOf(l.first, l.n)
-				if l.first+l.n <= b.timeFrom {
+			if l := &b.lists[o.index()]; l.items == nil && l.of == cEvent {
+				n := l.n
+				if l.used { // the events count once more
+					n = b.afford(n, eventBytes, "events in several traces")
+				}
+				l.used = true
+				t.Events = b.events.slice(l.first, l.first+n)
+				t.extra = b.extraOf(l.first, n)
+				if l.first+n <= b.timeFrom {
 					t.Time = nil
 				}
 			} else {
@@ -162,10 +194,11 @@ func (b *builder) tracesOf(list object) (out []Trace) {
 // were put together by hand.
 func (b *builder) gather(device int, list object) Trace {
 	t := Trace{Device: device}
-	var at []int
-	b.each(list, func(o object) {
+	n := b.afford(b.length(list), eventBytes+8, "events in several places")
+	at := make([]uint32, 0, n)
+	b.each(list, n, func(o object) {
 		if o.class() == cEvent {
-			at = append(at, o.index())
+			at = append(at, uint32(o.index()))
 		} else {
 			b.odd["device_traces"]++
 		}
@@ -177,7 +210,7 @@ func (b *builder) gather(device int, list object) Trace {
 		UserMetadata: pick(e.UserMetadata, at), Pool: pick(e.Pool, at), Category: pick(e.Category, at),
 	}
 	for k, i := range at {
-		for _, x := range b.extraOf(i, 1) {
+		for _, x := range b.extraOf(int(i), 1) {
 			x.event = k
 			t.extra = append(t.extra, x)
 		}
@@ -185,7 +218,7 @@ func (b *builder) gather(device int, list object) Trace {
 	return t
 }
 
-func pick[T any](column []T, at []int) []T {
+func pick[T any](column []T, at []uint32) []T {
 	if column == nil {
 		return nil
 	}
@@ -198,6 +231,7 @@ func pick[T any](column []T, at []int) []T {
 
 // extraOf is what the columns do not tell of n events from the first on.
 func (b *builder) extraOf(first, n int) (out []eventExtra) {
+	defer func() { b.spend(2*extraBytes*len(out), "events with unknown keys") }()
 	i := sort.Search(len(b.eventExtra), func(i int) bool { return b.eventExtra[i].index >= first })
 	rest := b.eventExtra[i:]
 	untimed := first // events before the first one with a time
@@ -276,6 +310,9 @@ func (b *builder) fields(pairs []pickle.Value) []Field {
 	if len(pairs) == 0 {
 		return nil
 	}
+	if b.spend(fieldBytes*len(pairs)/2, "values of unknown keys") != nil {
+		return nil
+	}
 	out := make([]Field, 0, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
 		out = append(out, Field{b.value(pairs[i]), b.value(pairs[i+1])})
@@ -314,13 +351,13 @@ func (b *builder) container(v pickle.Value, levels int) plain {
 		return p
 	}
 	p := plain{Unread{}, 1}
-	if levels == 0 {
+	if levels == 0 || b.spend(plainBytes, "values of unknown keys") != nil {
 		return p
 	}
 	b.plain[v] = p // for what contains itself
 	switch v.Kind {
 	case pickle.Tuple:
-		p = b.items(b.tuples[v.N], levels)
+		p = b.items(b.tuples.at(v.N), levels)
 		if items, ok := p.v.([]any); ok {
 			p.v = Tuple(items)
 		}
@@ -335,6 +372,9 @@ func (b *builder) container(v pickle.Value, levels int) plain {
 }
 
 func (b *builder) items(items []pickle.Value, levels int) plain {
+	if len(items) >= maxUnfolded || b.spend(fieldBytes*len(items), "values of unknown keys") != nil {
+		return plain{Unread{}, 1}
+	}
 	out, n := make([]any, 0, len(items)), 1
 	for _, v := range items {
 		p := b.unfold(v, levels-1)
@@ -349,11 +389,17 @@ func (b *builder) items(items []pickle.Value, levels int) plain {
 func (b *builder) list(list object, levels int) plain {
 	switch list.class() {
 	case cStack:
+		if b.spend(4*fieldBytes*len(b.snap.Stacks.Frames(stack.ID(list.index()))), "values of unknown keys") != nil {
+			return plain{Unread{}, 1}
+		}
 		frames := b.snap.stackValue(stack.ID(list.index()))
 		return plain{frames, 1 + 8*len(frames)}
 	case cList:
 		l := b.lists[list.index()]
 		if l.of == cFrame && l.n < 0 {
+			if b.spend(4*fieldBytes*len(l.items), "values of unknown keys") != nil {
+				return plain{Unread{}, 1}
+			}
 			frames := make([]any, len(l.items))
 			for i, v := range l.items {
 				frames[i] = b.snap.frameFields(stack.FrameID(v.N))
@@ -361,7 +407,9 @@ func (b *builder) list(list object, levels int) plain {
 			return plain{frames, 1 + 8*len(frames)}
 		}
 		if l.items == nil && l.n <= maxUnfolded {
-			b.each(list, func(o object) {
+			n := b.afford(l.n, valueBytes, "values of unknown keys")
+			l.items = make([]pickle.Value, 0, n)
+			b.each(list, n, func(o object) {
 				l.items = append(l.items, pickle.Value{Kind: rangeItem, N: uint64(o)})
 			})
 		}
@@ -379,8 +427,11 @@ func (b *builder) object(o object, levels int) plain {
 	s, i := b.snap, o.index()
 	var pairs []pair
 	var extra []Field
+	if b.spend(8*fieldBytes, "values of unknown keys") != nil {
+		return plain{Unread{}, 1}
+	}
 	switch o.class() {
-	case cDict:
+	case cDict, cOther:
 		p := b.items(b.dicts[i], levels)
 		if items, ok := p.v.([]any); ok {
 			fields := make([]Field, len(items)/2)
@@ -405,6 +456,9 @@ func (b *builder) object(o object, levels int) plain {
 		pairs, extra = s.historyPairs(nil, &b.history[i]), b.history[i].extra
 	case cBlock:
 		block := &b.blocks[i]
+		if b.spend(4*fieldBytes*len(b.details[block.detail].history), "values of unknown keys") != nil {
+			return plain{Unread{}, 1}
+		}
 		extra = b.fields(b.details[block.detail].pairs)
 		pairs = s.blockPairs(nil, block, extra)
 		extra = append(extra, s.historyField(b.details[block.detail].history, extra)...)
@@ -424,12 +478,19 @@ func (b *builder) object(o object, levels int) plain {
 	return plain{fields, 1 + 2*len(fields)}
 }
 
+// conclusion allows for what is put together when the reading has ended.
+func (b *builder) conclusion() {
+	b.budget.more = finalBytes
+	b.raise()
+}
+
 // Salvage puts what stood on the machine's stack where it was going: items
 // into the container below them, a segment's blocks into the segment. What
 // follows a dict that is not whole belongs to it.
 func (b *builder) Salvage(rest []pickle.Value) {
 	// What is unexpected here is unexpected because of the cut.
 	defer func(odd map[string]int) { b.odd = odd }(maps.Clone(b.odd))
+	b.conclusion()
 	b.salvaged = pickle.Value{Kind: absent}
 	if len(rest) == 0 {
 		return

@@ -11,8 +11,9 @@ import (
 	"strandline/pickle"
 )
 
-// decodeJSON drives b with JSON text as pickle.Decode does with a pickle.
-func decodeJSON(r io.Reader, b *builder) (pickle.Value, error) {
+// decodeJSON drives b with JSON text, which begins at byte from, as
+// pickle.Decode does with a pickle.
+func decodeJSON(r io.Reader, from int64, b *builder) (pickle.Value, error) {
 	d := jsonDecoder{dec: json.NewDecoder(r), b: b}
 	d.dec.UseNumber()
 	v, err := d.run()
@@ -28,7 +29,7 @@ func decodeJSON(r io.Reader, b *builder) (pickle.Value, error) {
 	if errors.As(err, &syntax) {
 		offset = syntax.Offset
 	}
-	return pickle.Value{}, &pickle.SyntaxError{Offset: offset, Err: err}
+	return pickle.Value{}, &pickle.SyntaxError{Offset: from + offset, Err: err}
 }
 
 const (
@@ -150,6 +151,9 @@ func (d *jsonDecoder) number(s string) (pickle.Value, error) {
 	const maxDigits = 10_000
 	if len(s) <= maxDigits {
 		if x, ok := new(big.Int).SetString(s, 10); ok {
+			if err := d.b.spend(textBytes+len(s), "large integers"); err != nil {
+				return pickle.Value{}, err
+			}
 			d.b.bigInts = append(d.b.bigInts, x)
 			return pickle.Value{Kind: pickle.BigInt, N: uint64(len(d.b.bigInts) - 1)}, nil
 		}

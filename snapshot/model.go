@@ -12,6 +12,7 @@
 package snapshot
 
 import (
+	"fmt"
 	"sort"
 	"strconv"
 
@@ -80,8 +81,18 @@ type Format struct {
 
 // Partial says where reading ended and why.
 type Partial struct {
-	Offset int64 // bytes into the uncompressed data
-	Err    error
+	Offset   int64 // bytes into the uncompressed data
+	Err      error
+	Unpacked bool // the file is compressed: Offset is not one of the file
+}
+
+// Place is the offset in words, such as "byte 7" or "byte 7 of the unpacked
+// data".
+func (p *Partial) Place() string {
+	if p.Unpacked {
+		return fmt.Sprintf("byte %d of the unpacked data", p.Offset)
+	}
+	return fmt.Sprintf("byte %d", p.Offset)
 }
 
 // StringID, StreamID and PoolID name entries of the Snapshot's tables.

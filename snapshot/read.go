@@ -70,8 +70,9 @@ func Read(r io.Reader, o Options) (*Snapshot, error) {
 
 func read(r io.Reader, o Options) (*Snapshot, error) {
 	count := &counter{r: r, progress: o.Progress}
-	in := bufio.NewReaderSize(count, 64<<10)
-	head, err := in.Peek(512)
+	packed := bufio.NewReaderSize(count, 64<<10)
+	var unpacked io.Reader
+	head, err := packed.Peek(512)
 	if err != nil && err != io.EOF {
 		return nil, err
 	}
@@ -79,24 +80,37 @@ func read(r io.Reader, o Options) (*Snapshot, error) {
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
 		format.Compression = "gzip"
-		z, err := gzip.NewReader(in)
+		z, err := gzip.NewReader(packed)
 		if err != nil {
-			return nil, fmt.Errorf("read gzip: %w", err)
+			return nil, fmt.Errorf("read gzip: at byte %d: %w", count.n.Load()-int64(packed.Buffered()), err)
 		}
-		in = bufio.NewReaderSize(z, 64<<10)
+		unpacked = z
 	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		format.Compression = "zstd"
-		z, err := zstd.NewReader(in, zstd.WithDecoderMaxWindow(window(o.Size)), zstd.WithDecoderConcurrency(2), zstd.WithDecoderLowmem(true))
+		z, err := zstd.NewReader(packed, zstd.WithDecoderMaxWindow(window(o.Size)), zstd.WithDecoderConcurrency(2), zstd.WithDecoderLowmem(true))
 		if err != nil {
 			return nil, fmt.Errorf("read zstd: %w", err)
 		}
 		defer z.Close()
-		in = bufio.NewReaderSize(z, 64<<10)
+		unpacked = z
 	}
+	b := newBuilder()
+	b.size, b.read = o.Size, count.n.Load
+	src := &source{r: packed, b: b}
+	in := packed
 	if format.Compression != "" {
-		if head, err = in.Peek(512); err != nil && len(head) == 0 && err != io.EOF {
-			return nil, fmt.Errorf("read %s: %w", format.Compression, err)
+		src.r = unpacked
+		in = bufio.NewReaderSize(src, 64<<10)
+		if head, err = in.Peek(512); len(head) == 0 {
+			if src.err != nil {
+				err = src.err
+			}
+			if err != io.EOF {
+				return nil, fmt.Errorf("read %s: at byte %d: %w", format.Compression, count.n.Load()-int64(packed.Buffered()), err)
+			}
 		}
+	} else {
+		in = bufio.NewReaderSize(src, 64<<10)
 	}
 	kind, err := sniff(head)
 	if err != nil {
@@ -104,32 +118,45 @@ func read(r io.Reader, o Options) (*Snapshot, error) {
 	}
 	format.Encoding = kind
 
-	b := newBuilder()
-	b.size, b.read = o.Size, count.n.Load
 	b.snap.Name, b.snap.Format = o.Name, format
 	var root pickle.Value
 	if kind == "json" {
-		root, err = decodeJSON(in, b)
+		skipped, _ := in.Discard(len(head) - len(bytes.TrimPrefix(head, byteOrderMark)))
+		root, err = decodeJSON(in, int64(skipped), b)
 	} else {
 		b.snap.Format.Protocol = protocol(head)
 		root, err = pickle.Decode(in, b)
 	}
-	if err != nil {
-		b.snap.Partial = &Partial{Err: err}
-		var syntax *pickle.SyntaxError
-		if errors.As(err, &syntax) {
-			b.snap.Partial = &Partial{syntax.Offset, syntax.Err}
+	if err == nil && format.Compression != "" {
+		in.Peek(1) // the checksum, if this is the end
+	}
+	var syntax *pickle.SyntaxError
+	stop := func(at int64, err error) *Partial { return &Partial{at, err, format.Compression != ""} }
+	switch {
+	case errors.As(err, &syntax):
+		b.snap.Partial = stop(syntax.Offset, syntax.Err)
+		if src.err != nil && errors.Is(syntax.Err, pickle.ErrTruncated) {
+			b.snap.Partial = stop(src.n, src.err)
 		}
+	case err != nil:
+		b.snap.Partial = stop(src.n, err)
+	case src.err != nil:
+		b.snap.Partial = stop(src.n, src.err)
+	}
+	damaged := err != nil
+	if damaged {
 		root = b.salvaged
 	}
-	if wrong := b.assemble(root); wrong != nil {
-		if err != nil {
-			return nil, err
-		}
-		return nil, wrong
+	b.conclusion()
+	wrong := b.assemble(root)
+	if b.snap.Partial == nil && b.budget.err != nil {
+		b.snap.Partial = stop(src.n, b.budget.err)
 	}
-	if err != nil && len(b.snap.Segments) == 0 && b.events.Len() == 0 {
-		return nil, err
+	if damaged && (wrong != nil || len(b.snap.Segments) == 0 && b.events.Len() == 0) {
+		return nil, fmt.Errorf("at %s: %w", b.snap.Partial.Place(), b.snap.Partial.Err)
+	}
+	if wrong != nil {
+		return nil, wrong
 	}
 	b.snap.check()
 	return b.snap, nil
@@ -146,9 +173,12 @@ func window(size int64) uint64 {
 	return uint64(min(max(ratio*size, usual), most))
 }
 
+// byteOrderMark stands before text that some programs of Windows write.
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
 // sniff tells the encoding from the first bytes.
 func sniff(head []byte) (string, error) {
-	text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
+	text := bytes.TrimLeft(bytes.TrimPrefix(head, byteOrderMark), " \t\r\n")
 	switch {
 	case len(head) == 0:
 		return "", fmt.Errorf("%w: the file is empty", ErrNotSnapshot)

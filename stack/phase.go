@@ -19,6 +19,17 @@ func InForward(frames []Frame) bool {
 	return false
 }
 
+// InLoss tells a stack inside one of PyTorch's loss functions.
+func InLoss(frames []Frame) bool {
+	for _, f := range frames {
+		if OriginOf(f) == Torch && strings.HasSuffix(f.File, "nn/functional.py") &&
+			(strings.HasSuffix(f.Function, "_loss") || strings.HasSuffix(f.Function, "cross_entropy") || f.Function == "kl_div") {
+			return true
+		}
+	}
+	return false
+}
+
 // InBackward tells a stack of the autograd engine, recomputation of checkpoints
 // included.
 func InBackward(frames []Frame) bool {

@@ -53,6 +53,13 @@ const (
 	// rate so far, below which growth has ended.
 	goesOn  = 0.7
 	stopped = 0.15
+	// Additions that slow down: the rate of the second half of the intervals by
+	// that of the first. What saturates as 1-exp(-t) adds in the next window of
+	// equal length the square of that ratio: below a tenth it levels off, above a
+	// quarter it grows on; between nobody can know, and the confidence is open.
+	levels  = 0.32
+	growsOn = 0.5
+	open    = 0.45
 )
 
 // Past is what is known of a place beyond its marks.
@@ -114,13 +121,17 @@ func Judge(p *Population, past Past) Verdict {
 		}
 		going = goesOn * pause / (goesOn*pause + 1 - goesOn)
 	}
-	if saturating(added) {
+	slows := slowing(added)
+	if slows < levels {
 		v.Class = Levelled
 		return v
 	}
 	workingSet := math.Pow(1-turnover, float64(v.Outlived))
 	chance := atLeast(v.Rounds, n, oneOff)
 	v.Class, v.Confidence = Leak, going*(1-workingSet)*(1-chance)
+	if slows < growsOn {
+		v.Confidence = min(v.Confidence, open)
+	}
 	return v
 }
 
@@ -161,19 +172,35 @@ func (p *Population) lasting(j int) int64 {
 	return p.Kept[j+1] - (p.Kept[j] - p.SettledLost[j+1])
 }
 
-// saturating tells additions that die away: of three thirds of the intervals
-// the last has less than a fifth of the first.
-func saturating(added []int64) bool {
+// slowing is the rate of additions in the second half of the intervals by that
+// in the first; 1 if there are too few to tell, or chance explains the decline.
+func slowing(added []int64) float64 {
 	n := len(added) - 1
-	if n < 6 {
-		return false
+	const enough = 4
+	if n < enough {
+		return 1
 	}
-	var first, last int64
-	for j := 1; j <= n/3; j++ {
-		first += added[j]
-		last += added[n+1-j]
+	var first, second, batch float64
+	for j := 1; j <= n; j++ {
+		if added[j] > 0 && (batch == 0 || float64(added[j]) < batch) {
+			batch = float64(added[j]) // things come in batches of the smallest at least
+		}
+		switch {
+		case j <= n/2:
+			first += float64(added[j])
+		case j > n-n/2:
+			second += float64(added[j])
+		}
 	}
-	return 5*last < first
+	if first <= second {
+		return 1
+	}
+	const chance = 0.1
+	all, fewer := int((first+second)/batch), int(second/batch)
+	if all > 1000 || atLeast(all-fewer, all, 0.5) < chance {
+		return second / first
+	}
+	return 1
 }
 
 // atLeast is the probability of k or more successes in n tries of probability p.

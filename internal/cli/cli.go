@@ -82,21 +82,25 @@ type globals struct {
 	env        *Env
 	json       bool
 	cpuProfile string
+	stdin      *recorder // what was read of standard input as a snapshot
+	unfinished unfinished
 }
 
 // Main runs the program and returns its exit code.
 func Main(env *Env) int {
 	g := &globals{env: env}
-	root := newRoot(g)
-	root.SetArgs(env.Args)
-	root.SetIn(env.Stdin)
-	root.SetOut(env.Stdout)
-	root.SetErr(env.Stderr)
 	ctx := env.Context
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	err := root.ExecuteContext(ctx)
+	err := g.run(ctx, func(ctx context.Context) error {
+		root := newRoot(g)
+		root.SetArgs(env.Args)
+		root.SetIn(env.Stdin)
+		root.SetOut(g.env.Stdout)
+		root.SetErr(g.env.Stderr)
+		return root.ExecuteContext(ctx)
+	})
 	pprof.StopCPUProfile()
 	var code exit
 	switch {
@@ -126,7 +130,13 @@ func (g *globals) fail(err error) {
 		enc.Encode(errorReport{"strandline.error/1", said(err)})
 		return
 	}
-	fmt.Fprintf(g.env.Stderr, "strandline: %s\n", report.Printable(said(err)))
+	text := said(err)
+	if strings.HasPrefix(text, "unknown command") { // cobra lists those that it may have been
+		text = report.Printable(text)
+	} else {
+		text = report.Line(text)
+	}
+	fmt.Fprintf(g.env.Stderr, "strandline: %s\n", text)
 }
 
 type errorReport struct {
@@ -145,7 +155,7 @@ func said(err error) string {
 }
 
 func (g *globals) warn(format string, args ...any) {
-	fmt.Fprintf(g.env.Stderr, "strandline: %s\n", report.Printable(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(g.env.Stderr, "strandline: %s\n", report.Line(fmt.Sprintf(format, args...)))
 }
 
 func newRoot(g *globals) *cobra.Command {

@@ -24,9 +24,13 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs testdata/script. Beside testscript's own commands there is
 // `status N strandline ARG…`, which wants that exit status exactly; $EXAMPLES is
-// the folder of the examples.
+// the folder of the examples, $SNAPSHOTS that of the reader's test files.
 func TestScripts(t *testing.T) {
 	examples, err := filepath.Abs("../../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshots, err := filepath.Abs("../../snapshot/testdata")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,6 +38,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("EXAMPLES", examples)
+			env.Setenv("SNAPSHOTS", snapshots)
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){

@@ -75,7 +75,7 @@ func runCompare(c *cobra.Command, g *globals, o compareOptions, args []string) e
 }
 
 func (g *globals) compareFiles(c *cobra.Command, group string, args []string) (*report.Comparison, []growth, bool, error) {
-	book, processes, partial, err := g.processes(c, group, args)
+	book, processes, partial, err := g.processes(c, group, args, false)
 	if err != nil {
 		return nil, nil, false, err
 	}
@@ -87,7 +87,7 @@ func (g *globals) compareFiles(c *cobra.Command, group string, args []string) (*
 		if p := doc.Groups[i].Process; p != nil {
 			what += " of " + *p
 		}
-		grown = append(grown, growth{what, r[0], r[len(r)-1]})
+		grown = append(grown, growth{what: what, from: r[0], to: r[len(r)-1]})
 	}
 	return doc, grown, partial, nil
 }
@@ -99,7 +99,7 @@ func (g *globals) compareRuns(c *cobra.Command, args []string) (*report.Comparis
 	var runs []*compare.Run
 	var partial bool
 	for _, path := range args {
-		part, err := g.each(c.Context(), []string{path}, func(_ string, s *snapshot.Snapshot) error {
+		part, err := g.each(c.Context(), []string{path}, nil, func(_ string, s *snapshot.Snapshot) error {
 			runs = append(runs, compare.NewRun(s))
 			return nil
 		})
@@ -112,14 +112,37 @@ func (g *globals) compareRuns(c *cobra.Command, args []string) (*report.Comparis
 		return nil, nil, false, fmt.Errorf("--runs compares two files, before and after; the number of snapshots in what is given is %d", len(runs))
 	}
 	a, b := runs[0], runs[1]
-	grown := []growth{{"the peak", a.Peak, b.Peak}, {"the end", a.End, b.End}}
+	grown := []growth{{"the peak", a.Peak, b.Peak, withoutHistory(a, b)}, {what: "the end", from: a.End, to: b.End}}
 	return report.NewRuns(a, b), grown, partial, nil
 }
 
-// growth is something that was from bytes and is to bytes.
+// withoutHistory says which of two runs have no history, "" if both have one.
+func withoutHistory(runs ...*compare.Run) string {
+	var names []string
+	for _, r := range runs {
+		if r.NoHistory {
+			name := r.Name
+			if name == "-" {
+				name = "standard input"
+			}
+			names = append(names, name)
+		}
+	}
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return names[0] + " has no history"
+	}
+	return strings.Join(names, " and ") + " have no history"
+}
+
+// growth is something that was from bytes and is to bytes, unless unknown says
+// why that is not known.
 type growth struct {
 	what     string
 	from, to int64
+	unknown  string
 }
 
 // limit is how much may be gained: a share of what was, or bytes.
@@ -149,6 +172,10 @@ func parseLimit(text string) (*limit, error) {
 func (l *limit) gate(text string, grown []growth) *report.Gate {
 	out := &report.Gate{Limit: text, Passed: true, Over: []string{}}
 	for _, g := range grown {
+		if g.unknown != "" {
+			out.Unjudged = append(out.Unjudged, g.what+", as "+g.unknown)
+			continue
+		}
 		allowed := l.bytes + int64(l.share*float64(g.from))
 		if g.to-g.from > allowed {
 			out.Passed = false

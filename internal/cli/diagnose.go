@@ -30,12 +30,18 @@ Give three snapshots or more of one process, taken at the same place of
 different steps; fewer are judged by the history inside the newest. Files may
 come in any order: they are put in the order of their histories, else of the
 numbers in their names. Several processes are told apart by rank<N> and pid<N>
-in the file name, else by folder. A directory stands for all snapshots below it.`,
+in the file name, else by folder. A directory stands for all snapshots below it.
+
+A log or pasted text that holds PyTorch's out-of-memory error is a FILE too: the
+failure is judged by the figures of the message, and together with a snapshot
+of the same failure.`,
 		Example: `  strandline diagnose step-2.pickle step-3.pickle step-4.pickle
   strandline diagnose dumps/ --json
   strandline diagnose dumps/ --group 'worker-(\d+)'
+  strandline diagnose oom.pickle --capacity 80GiB
+  strandline diagnose job.log
   zstd -dc big.pickle.zst | strandline diagnose -`,
-		Args: files(1, true, "snapshots or directories of them"),
+		Args: files(1, true, "snapshots, logs, or directories of them"),
 		RunE: func(c *cobra.Command, args []string) error { return runDiagnose(c, g, o, args) },
 	}
 	c.Flags().StringVar(&o.group, "group", "", "tell processes apart by what `REGEX` matches in the path")
@@ -44,16 +50,19 @@ in the file name, else by folder. A directory stands for all snapshots below it.
 }
 
 func runDiagnose(c *cobra.Command, g *globals, o diagnoseOptions, args []string) error {
+	var known detect.Options
 	if o.capacity != "" {
-		if _, err := units.ParseBytes(o.capacity); err != nil {
+		n, err := units.ParseBytes(o.capacity)
+		if err != nil {
 			return fmt.Errorf("--capacity: %w", err)
 		}
+		known.Capacity = &n
 	}
-	book, processes, partial, err := g.processes(c, o.group, args)
+	book, processes, partial, err := g.processes(c, o.group, args, true)
 	if err != nil {
 		return err
 	}
-	answer := detect.Files(book, processes)
+	answer := detect.Files(book, processes, known)
 	doc := report.NewDiagnosis(answer, processes)
 	if err := g.print(doc, func(w io.Writer, s report.Style) { doc.Text(w, s) }); err != nil {
 		return err
@@ -67,8 +76,9 @@ func runDiagnose(c *cobra.Command, g *globals, o diagnoseOptions, args []string)
 	return nil
 }
 
-// processes reads files and sorts them by the process they are of.
-func (g *globals) processes(c *cobra.Command, group string, args []string) (*compare.Book, []*compare.Process, bool, error) {
+// processes reads files and sorts them by the process they are of. With texts,
+// files that hold PyTorch's error message are read too, each a process by itself.
+func (g *globals) processes(c *cobra.Command, group string, args []string, texts bool) (*compare.Book, []*compare.Process, bool, error) {
 	var re *regexp.Regexp
 	if group != "" {
 		var err error
@@ -79,7 +89,18 @@ func (g *globals) processes(c *cobra.Command, group string, args []string) (*com
 	book := compare.NewBook()
 	digests := map[string]*compare.Digest{}
 	var paths []string
-	partial, err := g.each(c.Context(), args, func(path string, s *snapshot.Snapshot) error {
+	var told []*compare.Digest
+	var text func(path string) (bool, error)
+	if texts {
+		text = func(path string) (bool, error) {
+			found, err := g.errorMessage(c.Context(), path)
+			if found != nil {
+				told = append(told, &compare.Digest{Name: path, Said: found})
+			}
+			return found != nil, err
+		}
+	}
+	partial, err := g.each(c.Context(), args, text, func(path string, s *snapshot.Snapshot) error {
 		digests[path] = book.Digest(s)
 		paths = append(paths, path)
 		return nil
@@ -95,6 +116,13 @@ func (g *globals) processes(c *cobra.Command, group string, args []string) (*com
 			list = append(list, digests[p])
 		}
 		out = append(out, compare.NewProcess(name, list))
+	}
+	for _, d := range told {
+		name := d.Name
+		if len(paths) == 0 && len(told) == 1 {
+			name = ""
+		}
+		out = append(out, compare.NewProcess(name, []*compare.Digest{d}))
 	}
 	return book, out, partial, nil
 }

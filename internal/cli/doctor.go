@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strandline/report"
+	"strandline/units"
 )
 
 // check is one thing that works here or does not.
@@ -55,9 +56,9 @@ func checks(env *Env) []check {
 		{What: "read snapshots", OK: true, Told: "pickle protocols 0 to 5, JSON, gzip, zstd; PyTorch 1.13 to 2.15"},
 		{What: "platform", OK: true, Told: runtime.GOOS + "/" + runtime.GOARCH + ", " + runtime.Version()},
 	}
-	memory := check{What: "memory", OK: true, Told: "no limit is set for strandline itself; it needs less than the size of the file"}
+	memory := check{What: "memory", OK: true, Told: "no limit is set for strandline itself; it needs up to about 100 bytes for each event of a file"}
 	if n := debug.SetMemoryLimit(-1); n != 1<<63-1 {
-		memory.Told = fmt.Sprintf("GOMEMLIMIT is %d bytes; a file of more than that may not fit", n)
+		memory.Told = fmt.Sprintf("GOMEMLIMIT is %s; a snapshot that needs more may not fit", units.Bytes(n))
 	}
 	out = append(out, memory)
 	colour := check{What: "terminal", OK: env.StdoutTerminal, Told: "output is a terminal"}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"strandline/export"
 	"strandline/report"
 	"strandline/snapshot"
 	"strandline/timeline"
@@ -20,30 +21,29 @@ import (
 )
 
 type exportOptions struct {
-	to, events, output string
-	device             int
+	to, events, output, redact string
+	device                     int
 }
 
 // exportReport is the document of `strandline export`.
 type exportReport struct {
 	Schema   string `json:"schema"`
 	File     string `json:"file"`
+	Format   string `json:"format"`
 	Events   int    `json:"events"`
 	Segments int    `json:"segments"`
 	Bytes    int64  `json:"bytes"`
 }
 
-// formats are what --to may say.
-var formats = []string{"pickle"}
-
 func newExport(g *globals) *cobra.Command {
 	var o exportOptions
 	c := &cobra.Command{
-		Use:   "export FILE --to pickle -o OUT",
-		Short: "Write a snapshot, or the interesting part of it, to a new file",
-		Long: `Write a snapshot as PyTorch would have written it: a pickle of protocol 4, which
-Python and every viewer read. This converts JSON, decompresses, and makes a
-whole file of what can be read of a damaged one.
+		Use:   "export FILE --to FORMAT -o OUT",
+		Short: "Write a snapshot, or the interesting part of it, for other tools",
+		Long: `Write a snapshot in the format of another tool:
+
+` + formatHelp() + `
+In use are the requested bytes of active blocks, as inspect shows them.
 
 With --events A:B the file has the events A to B-1 of one device alone, and the
 segments and blocks as they stood behind them: what the program would have
@@ -54,20 +54,29 @@ The state before event B is found by walking back from the end. Addresses,
 requested sizes, stacks and segments are exact. The size of a block that is freed
 after event B is a lower bound, its request rounded up to 512 bytes, as nobody
 recorded how much more the allocator gave it. Before PyTorch 2.12, a segment
-that is gone by the end is put in the default pool.`,
-		Example: `  strandline export big.pickle --to pickle --events 12000:15000 -o part.pickle
-  strandline export oom.pickle --to pickle --events 90000: --device 1 -o end.pickle
-  strandline export snapshot.json.gz --to pickle -o snapshot.pickle
-  strandline export big.pickle --to pickle --events :500 -o - | zstd > start.pickle.zst`,
+that is gone by the end is put in the default pool.
+
+--redact is for files that leave the house: pseudonyms such as file-1.py and
+func-3, by first appearance, stand for the files or the names (or both) of your
+code. Those of PyTorch and of Python's library stay, so that the file can be
+analysed as before. Your own top-level keys, and others that PyTorch does not
+write, are left out.`,
+		Example: `  strandline export oom.pickle --to pprof -o oom.pb.gz && go tool pprof -top oom.pb.gz
+  strandline export oom.pickle --to sqlite -o oom.db && sqlite3 oom.db 'select * from live_by_site limit 9'
+  strandline export oom.pickle --to perfetto -o oom.pftrace
+  strandline export oom.pickle --to folded -o - | flamegraph.pl > oom.svg
+  strandline export big.pickle --to pickle --events 12000:15000 -o part.pickle
+  strandline export oom.pickle --to pickle --redact both -o for-others.pickle`,
 		Args: files(1, false, "one snapshot"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return runExport(c.Context(), g, o, args[0])
 		},
 	}
-	c.Flags().StringVar(&o.to, "to", "", "the `FORMAT` to write: "+strings.Join(formats, ", "))
+	c.Flags().StringVar(&o.to, "to", "", "the `FORMAT` to write: "+formatNames())
 	c.Flags().StringVar(&o.events, "events", "", "only the events `A:B`, from A to B-1; either may be missing")
 	c.Flags().IntVar(&o.device, "device", unset, "only device `N`; --events wants it where several have events")
 	hideDefault(c, "device")
+	c.Flags().StringVar(&o.redact, "redact", "", "put pseudonyms in the place of your `WHAT`: paths, names or both")
 	c.Flags().StringVarP(&o.output, "output", "o", "", "the `FILE` to write; - is standard output")
 	return c
 }
@@ -94,11 +103,14 @@ func runExport(ctx context.Context, g *globals, o exportOptions, path string) er
 	if err != nil {
 		return err
 	}
-	n, err := g.create(ctx, o.output, out.Write)
+	if what := redactions[o.redact]; what != 0 {
+		out = export.Redact(out, what)
+	}
+	n, err := formatOf(o.to).write(ctx, g, o.output, out)
 	if err != nil {
 		return err
 	}
-	doc := exportReport{"strandline.export/1", o.output, events(out), len(out.Segments), n}
+	doc := exportReport{"strandline.export/1", o.output, o.to, events(out), len(out.Segments), n}
 	if o.output != "-" {
 		if err := g.print(doc, doc.text); err != nil {
 			return err
@@ -112,18 +124,23 @@ func runExport(ctx context.Context, g *globals, o exportOptions, path string) er
 
 // check tells what is wrong with the options before the file is read.
 func (o *exportOptions) check(g *globals) error {
-	known := "formats: " + strings.Join(formats, ", ")
+	format := formatOf(o.to)
+	_, redacts := redactions[o.redact]
 	switch {
 	case o.to == "":
-		return errors.New("--to FORMAT is missing; " + known)
-	case o.to != formats[0]:
-		return fmt.Errorf("--to %s: there is no such format; %s", o.to, known)
+		return errors.New("--to FORMAT is missing; formats: " + formatNames())
+	case format == nil:
+		return fmt.Errorf("--to %s: there is no such format; formats: %s", o.to, formatNames())
+	case !redacts:
+		return fmt.Errorf("--redact %s: want paths, names or both", o.redact)
 	case o.output == "":
 		return errors.New("-o FILE is missing; - is standard output")
+	case o.output == "-" && format.stream == nil:
+		return fmt.Errorf("--to %s wants a file; it cannot be written to standard output", o.to)
 	case o.output == "-" && g.json:
 		return errors.New("--json prints to standard output, where -o - writes the file")
-	case o.output == "-" && g.env.StdoutTerminal:
-		return errors.New("a pickle is nothing for a terminal; name a file (-o FILE), or send standard output elsewhere")
+	case o.output == "-" && g.env.StdoutTerminal && !format.text:
+		return fmt.Errorf("%s is nothing for a terminal; name a file (-o FILE), or send standard output elsewhere", o.to)
 	case o.device < 0 && o.device != unset:
 		return fmt.Errorf("--device %d: devices are numbered from 0", o.device)
 	}
@@ -224,8 +241,13 @@ func events(s *snapshot.Snapshot) (n int) {
 }
 
 func (d exportReport) text(w io.Writer, _ report.Style) {
-	fmt.Fprintf(w, "wrote %s: %s events, %s segments, %s\n", d.File, units.Count(int64(d.Events)),
-		units.Count(int64(d.Segments)), units.Bytes(d.Bytes))
+	count := func(n int, one string) string {
+		if n == 1 {
+			return "1 " + one
+		}
+		return units.Count(int64(n)) + " " + one + "s"
+	}
+	fmt.Fprintf(w, "wrote %s: %s, %s, %s\n", report.Line(d.File), count(d.Events, "event"), count(d.Segments, "segment"), units.Bytes(d.Bytes))
 }
 
 // output counts what is written, until the program is interrupted.
@@ -246,7 +268,7 @@ func (o *output) Write(p []byte) (int, error) {
 
 // openOutput opens a new file that whole puts at path, or removes if it is told
 // of an error. What is no regular file, such as a pipe, is written as it is.
-func openOutput(path string) (f *os.File, whole func(error) error, err error) {
+func (g *globals) openOutput(path string) (f *os.File, whole func(error) error, err error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
@@ -258,7 +280,9 @@ func openOutput(path string) (f *os.File, whole func(error) error, err error) {
 	if f, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666); err != nil {
 		return nil, nil, fmt.Errorf("write %s: %w", path, errors.Unwrap(err))
 	}
+	g.unfinished.Store(name, true)
 	return f, func(err error) error {
+		defer g.unfinished.Delete(name)
 		if err == nil {
 			err = os.Rename(name, path)
 		}

@@ -3,11 +3,13 @@ package cli
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -19,8 +21,8 @@ const (
 	twoDevices = "../../snapshot/testdata/w09_two_devices.default.end.pickle"
 )
 
-// export runs the command with an output file and returns what it wrote there.
-func export(t *testing.T, args ...string) (s *snapshot.Snapshot, stdout, stderr string, code int) {
+// exportFile runs the command with an output file and returns what it wrote there.
+func exportFile(t *testing.T, args ...string) (s *snapshot.Snapshot, stdout, stderr string, code int) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "out.pickle")
 	stdout, stderr, code = run(append([]string{"export", "--to", "pickle", "-o", file}, args...)...)
@@ -37,7 +39,7 @@ func export(t *testing.T, args ...string) (s *snapshot.Snapshot, stdout, stderr 
 }
 
 func TestExportCuts(t *testing.T) {
-	s, stdout, stderr, code := export(t, "--events", "5:20", oneDevice)
+	s, stdout, stderr, code := exportFile(t, "--events", "5:20", oneDevice)
 	if code != exitOK || stderr != "" || !strings.Contains(stdout, ": 15 events, ") {
 		t.Fatalf("exit status %d, %q, %q", code, stdout, stderr)
 	}
@@ -67,7 +69,7 @@ func TestExportCuts(t *testing.T) {
 	if err := errors.Join(err, json.Unmarshal([]byte(stdout), &doc)); err != nil {
 		t.Fatal(err, stderr)
 	}
-	if want := (exportReport{"strandline.export/1", file, 15, len(s.Segments), info.Size()}); doc != want {
+	if want := (exportReport{"strandline.export/1", file, "pickle", 15, len(s.Segments), info.Size()}); doc != want {
 		t.Errorf("got %+v, want %+v", doc, want)
 	}
 }
@@ -86,7 +88,7 @@ func TestExportRanges(t *testing.T) {
 		{"--device 0 --events 122:", [2]int{0, 0}},
 		{"--device 0 --events 7:7", [2]int{0, 0}},
 	} {
-		s, _, stderr, code := export(t, append(strings.Fields(c.args), twoDevices)...)
+		s, _, stderr, code := exportFile(t, append(strings.Fields(c.args), twoDevices)...)
 		if code != exitOK {
 			t.Errorf("%s: exit status %d: %s", c.args, code, stderr)
 			continue
@@ -109,9 +111,13 @@ func TestExportRanges(t *testing.T) {
 func TestExportRefuses(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	for _, c := range []struct{ args, want string }{
-		{"", "--to FORMAT is missing; formats: pickle"},
-		{"--to svg", "--to svg: there is no such format; formats: pickle"},
+		{"", "--to FORMAT is missing; formats: pickle, pprof, folded, csv, sqlite, perfetto"},
+		{"--to svg", "--to svg: there is no such format; formats: pickle, pprof, folded, csv, sqlite, perfetto"},
 		{"--to pickle", "-o FILE is missing"},
+		{"--to pickle -o OUT --redact all", "--redact all: want paths, names or both"},
+		{"--to sqlite -o -", "--to sqlite wants a file"},
+		{"--to sqlite -o /dev/null", "/dev/null: it is no regular file"},
+		{"--to sqlite -o OUT/no/where", "no/where: no such file or directory"},
 		{"--to pickle -o - --json", "--json prints to standard output"},
 		{"--to pickle -o OUT --events 3", "--events 3: want A:B"},
 		{"--to pickle -o OUT --events 3:x", "--events 3:x: want A:B"},
@@ -169,7 +175,7 @@ func TestExportSalvages(t *testing.T) {
 	if err := os.WriteFile(file, whole[:len(whole)*2/3], 0o666); err != nil {
 		t.Fatal(err)
 	}
-	s, stdout, stderr, code := export(t, file)
+	s, stdout, stderr, code := exportFile(t, file)
 	if code != exitPartial || !strings.Contains(stderr, "only partly readable") || !strings.Contains(stdout, "wrote") {
 		t.Fatalf("exit status %d, %q, %q", code, stdout, stderr)
 	}
@@ -182,7 +188,7 @@ func TestExportSalvages(t *testing.T) {
 // has as lists.
 func TestExportConverts(t *testing.T) {
 	for _, name := range []string{"json.train.snapshot.json", "json_gzip.train.snapshot.json.gz", "zstd.train.pickle.zst", "list.train.pickle"} {
-		s, _, stderr, code := export(t, "../../snapshot/testdata/w21_writers."+name)
+		s, _, stderr, code := exportFile(t, "../../snapshot/testdata/w21_writers."+name)
 		if code != exitOK || s.Format.String() != "pickle, protocol 4" || len(s.Segments) == 0 || s.Faults != nil {
 			t.Errorf("%s: exit status %d: %+v, %s", name, code, s, stderr)
 		}
@@ -229,4 +235,123 @@ func TestCreateLeavesNothing(t *testing.T) {
 	if entries, _ := os.ReadDir(dir); len(entries) != 2 {
 		t.Errorf("left behind: %v", entries)
 	}
+}
+
+// Every format is written, cut and redacted, and says the same figures.
+func TestExportFormats(t *testing.T) {
+	for _, f := range formats {
+		for _, more := range []string{"", "--device 1 --events 10:100", "--redact both", "--device 0 --redact names"} {
+			file := filepath.Join(t.TempDir(), "out")
+			args := append([]string{"export", twoDevices, "--to", f.name, "-o", file, "--json"}, strings.Fields(more)...)
+			stdout, stderr, code := run(args...)
+			var doc exportReport
+			if err := json.Unmarshal([]byte(stdout), &doc); err != nil || code != exitOK {
+				t.Fatalf("%v: exit status %d, %v, %s", args, code, err, stderr)
+			}
+			data, err := os.ReadFile(file)
+			if err != nil || doc.Format != f.name || doc.Bytes != int64(len(data)) || len(data) == 0 {
+				t.Errorf("%v: %+v, %d bytes, %v", args, doc, len(data), err)
+			}
+			if names, _ := filepath.Glob(file + "?*"); names != nil {
+				t.Errorf("%v: left behind: %v", args, names)
+			}
+			if strings.HasSuffix(more, "both") && bytes.Contains(data, []byte("w09_two_devices")) {
+				t.Errorf("%v: a path is left", args)
+			}
+		}
+	}
+}
+
+// What is redacted is diagnosed as before.
+func TestExportRedactedIsDiagnosedAlike(t *testing.T) {
+	verdicts := func(files ...string) (out struct {
+		Verdict  string
+		Findings []struct {
+			Kind, Severity string
+			Bytes          *int64
+			Count          *int
+		}
+	}) {
+		stdout, stderr, _ := run(append([]string{"diagnose", "--json"}, files...)...)
+		if err := json.Unmarshal([]byte(stdout), &out); err != nil {
+			t.Fatal(err, stderr)
+		}
+		return out
+	}
+	for _, example := range []string{"image-leak", "autograd-graph", "cache"} {
+		files, _ := filepath.Glob("../../examples/" + example + "/*.pickle*")
+		var redacted []string
+		dir := t.TempDir()
+		for _, f := range files {
+			name := filepath.Join(dir, filepath.Base(f))
+			if _, stderr, code := run("export", f, "--to", "pickle", "--redact", "both", "-o", name); code != exitOK {
+				t.Fatal(stderr)
+			}
+			redacted = append(redacted, name)
+		}
+		got, want := verdicts(redacted...), verdicts(files...)
+		a, _ := json.Marshal(got)
+		b, _ := json.Marshal(want)
+		if len(files) == 0 || !bytes.Equal(a, b) {
+			t.Errorf("%s: %s, want %s", example, a, b)
+		}
+	}
+}
+
+// shell is a query that docs/export.md shows, and its answer.
+var shell = regexp.MustCompile("(?m)^\\$ sqlite3 step-4.db \"([^\"]*)\"\n((?:[^`$].*\n)*)")
+
+// TestExportQueries asks the database what the documentation asks.
+func TestExportQueries(t *testing.T) {
+	t.Chdir("../..")
+	page, err := os.ReadFile("docs/export.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "step-4.db")
+	if _, stderr, code := run("export", "examples/image-leak/step-4.pickle", "--to", "sqlite", "-o", file); code != exitOK {
+		t.Fatal(stderr)
+	}
+	db, err := sql.Open("sqlite", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	queries := shell.FindAllStringSubmatch(string(page), -1)
+	if len(queries) < 2 {
+		t.Errorf("the page shows %d queries", len(queries))
+	}
+	for _, q := range queries {
+		if got := answer(t, db, q[1]); got != q[2] {
+			t.Errorf("%s: got\n%swant\n%s", q[1], got, q[2])
+		}
+	}
+}
+
+// answer is what the sqlite3 program prints.
+func answer(t *testing.T, db *sql.DB, query string) string {
+	rows, err := db.Query(query)
+	if err != nil {
+		t.Fatal(query, err)
+	}
+	defer rows.Close()
+	columns, _ := rows.Columns()
+	var out strings.Builder
+	for rows.Next() {
+		texts, into := make([]sql.NullString, len(columns)), make([]any, len(columns))
+		for i := range texts {
+			into[i] = &texts[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			t.Fatal(err)
+		}
+		for i, text := range texts {
+			if i > 0 {
+				out.WriteByte('|')
+			}
+			out.WriteString(text.String)
+		}
+		out.WriteByte('\n')
+	}
+	return out.String()
 }

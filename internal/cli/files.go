@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"strandline/report"
 	"strandline/snapshot"
 	"strandline/units"
 )
@@ -25,8 +26,8 @@ func (g *globals) open(ctx context.Context, path string) (*snapshot.Snapshot, er
 	}
 	const large = 32 << 20
 	if size > large && g.env.Getenv("GOGC") == "" {
-		// Columns hold no pointers, so collecting often costs nothing and keeps us
-		// smaller than the file.
+		// Columns hold no pointers, so collecting often costs nothing and saves the
+		// memory of garbage.
 		debug.SetGCPercent(10)
 	}
 	bar := progress{g: g, path: path, size: size, began: time.Now()}
@@ -36,7 +37,8 @@ func (g *globals) open(ctx context.Context, path string) (*snapshot.Snapshot, er
 	}}
 	defer bar.clear()
 	if path == "-" {
-		return snapshot.Read(g.env.Stdin, o)
+		g.stdin = &recorder{r: g.env.Stdin}
+		return snapshot.Read(g.stdin, o)
 	}
 	return snapshot.Open(path, o)
 }
@@ -75,7 +77,7 @@ func (p *progress) show(n int64) {
 	p.shown = now
 	rate := float64(n) / elapsed.Seconds()
 	left := time.Duration(float64(p.size-n) / rate * float64(time.Second))
-	fmt.Fprintf(p.g.env.Stderr, "\r\x1b[Kreading %s: %s of %s, %s left", filepath.Base(p.path), units.Bytes(n), units.Bytes(p.size), units.Duration(left))
+	fmt.Fprintf(p.g.env.Stderr, "\r\x1b[Kreading %s: %s of %s, %s left", report.Line(filepath.Base(p.path)), units.Bytes(n), units.Bytes(p.size), units.Duration(left))
 }
 
 func (p *progress) clear() {
@@ -132,8 +134,9 @@ func expand(args []string) (paths []string, named map[string]bool, err error) {
 // each opens the snapshots among the paths, one after another, and calls f with
 // them. Files below a directory that are no snapshot are named and skipped, and
 // so are named ones as long as another file can be read. It tells whether a file
-// was read in part only.
-func (g *globals) each(ctx context.Context, args []string, f func(path string, s *snapshot.Snapshot) error) (partial bool, err error) {
+// was read in part only. Where text is not nil it is offered what is no snapshot,
+// and tells whether it took it.
+func (g *globals) each(ctx context.Context, args []string, text func(path string) (bool, error), f func(path string, s *snapshot.Snapshot) error) (partial bool, err error) {
 	paths, named, err := expand(args)
 	if err != nil {
 		return false, err
@@ -146,8 +149,18 @@ func (g *globals) each(ctx context.Context, args []string, f func(path string, s
 		if ctx.Err() != nil {
 			return partial, ctx.Err()
 		}
+		var missing *fs.PathError
+		if err != nil && text != nil && !errors.As(err, &missing) {
+			taken, failed := text(p)
+			if failed != nil {
+				return partial, failed
+			}
+			if taken {
+				read++
+				continue
+			}
+		}
 		if err != nil {
-			var missing *fs.PathError
 			if errors.As(err, &missing) && named[p] {
 				return partial, err
 			}
@@ -187,7 +200,7 @@ const mostNames = 12
 func otherFiles(paths []string) string {
 	rest := ""
 	if n := len(paths) - mostNames; n > 0 {
-		rest = fmt.Sprintf(" and %d more", n)
+		rest = fmt.Sprintf(" and %s more", units.Count(int64(n)))
 	}
 	what := filesWord(len(paths)) + ", no snapshots: "
 	if len(paths) == 1 {
@@ -209,7 +222,7 @@ func filesWord(n int) string {
 	if n == 1 {
 		return "1 file"
 	}
-	return fmt.Sprintf("%d files", n)
+	return units.Count(int64(n)) + " files"
 }
 
 // create makes the file at path of what write writes and tells its length; "-"
@@ -221,7 +234,7 @@ func (g *globals) create(ctx context.Context, path string, write func(io.Writer)
 		err := write(out)
 		return out.n, err
 	}
-	f, whole, err := openOutput(path)
+	f, whole, err := g.openOutput(path)
 	if err != nil {
 		return 0, err
 	}

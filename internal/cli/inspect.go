@@ -99,7 +99,7 @@ func inspectMore(doc *report.Inspection, s *snapshot.Snapshot, facts *timeline.F
 		}
 		i, ok := t.AllocOf(o.alloc)
 		if !ok {
-			return fmt.Errorf("event %d of device %d is %s, which neither makes nor frees an allocation", o.alloc, o.device, t.Trace.Action[o.alloc])
+			return fmt.Errorf("event %s of device %d is %s, which neither makes nor frees an allocation", units.Count(int64(o.alloc)), o.device, t.Trace.Action[o.alloc])
 		}
 		doc.AddAlloc(t, i)
 	}
@@ -117,5 +117,5 @@ func noEvent(s *snapshot.Snapshot, device, event, n int) error {
 	if n == 0 {
 		return fmt.Errorf("%s has no events of device %d", s.Name, device)
 	}
-	return fmt.Errorf("event %d is outside the history of device %d, which has events 0 to %s", event, device, units.Count(int64(n-1)))
+	return fmt.Errorf("event %s is outside the history of device %d, which has events 0 to %s", units.Count(int64(event)), device, units.Count(int64(n-1)))
 }

@@ -1,0 +1,117 @@
+package detect
+
+import (
+	"fmt"
+	"math"
+
+	"strandline/compare"
+	"strandline/finding"
+	"strandline/timeline"
+	"strandline/units"
+)
+
+// The thresholds of fragmentation. A third free is where PyTorch's own advice
+// ("if reserved memory is >> allocated memory") begins to be worth reading. Of
+// the peak, recorded trainers at real size waste less than a quarter with
+// expandable segments and more than a half without; a third stands between.
+// Below 512 MiB no setting is worth a person's time.
+const (
+	freeShare     = 1.0 / 3
+	overheadShare = 1.0 / 3
+	overheadLeast = 512 << 20
+)
+
+// fragmentation tells reserved memory that is far above what is in use, and
+// tells the cache of a high peak, which empty_cache returns, from memory in
+// pieces, which it cannot.
+func fragmentation(p *compare.Process, device int) []finding.Finding {
+	d := p.Newest().Device(device)
+	free := d.Space.Releasable + d.Space.Stranded
+	grows := reservedGrows(p, device)
+	overhead := d.Space.Overhead >= overheadLeast && float64(d.Space.Overhead) >= overheadShare*float64(d.PeakReserved)
+	if float64(free) < freeShare*float64(d.Reserved) && !grows && !overhead {
+		return nil
+	}
+	f := finding.Finding{
+		Kind: finding.Fragmentation, Severity: finding.Info, Confidence: 1, Device: &device, Process: p.Name,
+		Title: fmt.Sprintf("%s of %s reserved is free: empty_cache() would return %s, %s is stranded in segments in use",
+			units.Bytes(free), units.Bytes(d.Reserved), units.Bytes(d.Space.Releasable), units.Bytes(d.Space.Stranded)),
+		Basis: "the state of the segments and the history of what was taken from the driver",
+		Evidence: map[string]any{
+			"releasable_bytes": d.Space.Releasable, "stranded_bytes": d.Space.Stranded, "reserved_bytes": d.Reserved,
+			"taken_though_free_bytes": d.Space.Taken, "overhead_bytes": d.Space.Overhead, "peak_reserved_bytes": d.PeakReserved,
+		},
+	}
+	if d.Space.Taken > 0 {
+		f.Detail = append(f.Detail, fmt.Sprintf("%s was taken from the driver although as much was free, in pieces; %s of the peak is not explained by what was in use",
+			units.Bytes(d.Space.Taken), units.Bytes(d.Space.Overhead)))
+	}
+	switch {
+	case grows:
+		f.Severity = finding.Problem
+		f.Confidence = 1 - math.Pow(0.5, float64(len(p.Files)-1))
+		f.Basis = fmt.Sprintf("reserved memory rose from file to file in %d files, while the peak of what was asked for did not", len(p.Files))
+		f.Title = "reserved memory grows while what is in use does not: " + f.Title
+	case overhead:
+		f.Severity = finding.Warning
+		f.Title = fmt.Sprintf("%s of the %s reserved at the peak is fragmentation: it was not needed for what was in use",
+			units.Bytes(d.Space.Overhead), units.Bytes(d.PeakReserved))
+		f.Detail = append([]string{fmt.Sprintf("now %s of %s reserved is free: empty_cache() would return %s, %s is stranded in segments in use",
+			units.Bytes(free), units.Bytes(d.Reserved), units.Bytes(d.Space.Releasable), units.Bytes(d.Space.Stranded))}, f.Detail...)
+		f.Confidence = min(1, float64(d.Space.Overhead)/float64(d.PeakReserved)/overheadShare/2)
+		f.Basis = fmt.Sprintf("%s of the peak of reserved memory; %s is where this warning begins",
+			units.Percent(float64(d.Space.Overhead)/float64(d.PeakReserved)), units.Percent(overheadShare))
+	}
+	pinned(&f, d.Space.Pins)
+	f.Remedies = fragmentationRemedies(d)
+	return []finding.Finding{f}
+}
+
+// reservedGrows tells reserved memory that rises from file to file while the
+// peaks of what was asked for stay.
+func reservedGrows(p *compare.Process, device int) bool {
+	const enoughFiles, clearly, flat = 3, 1.2, 1.05
+	if len(p.Files) < enoughFiles {
+		return false
+	}
+	for j := 1; j < len(p.Files); j++ {
+		if p.Files[j].Device(device).Reserved <= p.Files[j-1].Device(device).Reserved {
+			return false
+		}
+	}
+	first, last := p.Files[0].Device(device), p.Newest().Device(device)
+	return float64(last.Reserved) > clearly*float64(first.Reserved) &&
+		float64(last.PeakRequested) <= flat*float64(first.PeakRequested)
+}
+
+// pinned says what keeps stranded memory from being returned.
+func pinned(f *finding.Finding, pins []timeline.SiteSum) {
+	if len(pins) == 0 {
+		return
+	}
+	const most = 10
+	var count, bytes int64
+	var sites []map[string]any
+	for i, p := range pins {
+		count += int64(p.Count)
+		bytes += p.Bytes
+		if i < most {
+			sites = append(sites, map[string]any{"site": siteOf(p.Site), "count": p.Count, "bytes": p.Bytes})
+		}
+	}
+	f.Evidence["pinned_by"] = sites
+	f.Detail = append(f.Detail, fmt.Sprintf("stranded memory is pinned by %s of %s, %d of them made at %s",
+		plural(count, "block"), units.Bytes(bytes), pins[0].Count, short(pins[0].Site)))
+}
+
+func fragmentationRemedies(d *compare.Device) (out []finding.Remedy) {
+	stranded := d.Space.Stranded > d.Space.Releasable
+	if !d.Expandable && (stranded || d.Space.Overhead >= overheadLeast) {
+		out = append(out, finding.Remedy{Kind: "setting", Setting: "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+			Text: "let segments grow and shrink by pages, so that free pieces can serve requests of any size"})
+	}
+	if stranded {
+		return append(out, finding.CodeChange("make what lives long before what lives short, or in one place, so that it does not lie between temporaries"))
+	}
+	return append(out, finding.CodeChange("torch.cuda.empty_cache() after the phase with the high peak gives the memory to other processes; within this one it is used again anyway"))
+}

@@ -1,0 +1,355 @@
+package detect
+
+import (
+	"fmt"
+	"strings"
+
+	"strandline/compare"
+	"strandline/finding"
+	"strandline/timeline"
+	"strandline/units"
+)
+
+// The causes for which a request fails.
+const (
+	causeLimit      = "limit"      // the driver had room: PyTorch is told not to take it
+	causeFragmented = "fragmented" // enough was free, in pieces
+	causeTooBig     = "too-big"    // it did not fit
+	causeOutside    = "outside"    // it would have, were it not for what others hold
+)
+
+// A shortage is the arithmetic of a request that failed. What is nil is unknown.
+type shortage struct {
+	request  *int64 // rounded
+	driver   *int64 // what the driver was asked for
+	free     *int64 // of the driver
+	reserved *int64
+	active   *int64
+	capacity *int64 // of the device
+}
+
+// room is all that the request could have had, had it been in one piece.
+func (s *shortage) room() *int64 {
+	if s.free == nil || s.reserved == nil || s.active == nil {
+		return nil
+	}
+	return finding.Int(*s.free + *s.reserved - *s.active)
+}
+
+// outside is what is held on the device by others than PyTorch's allocator.
+func (s *shortage) outside() *int64 {
+	if s.capacity == nil || s.free == nil || s.reserved == nil {
+		return nil
+	}
+	return finding.Int(*s.capacity - *s.free - *s.reserved)
+}
+
+// inUse is what is known to be in use.
+func (s *shortage) inUse() int64 {
+	if s.active == nil {
+		return 0
+	}
+	return *s.active
+}
+
+// cause is why the request failed, "" where the figures do not tell.
+func (s *shortage) cause() string {
+	room := s.room()
+	switch {
+	case s.request == nil:
+		return ""
+	case s.capacity != nil && *s.request > *s.capacity-s.inUse():
+		return causeTooBig
+	case s.free != nil && s.driver != nil && *s.free >= *s.driver:
+		return causeLimit
+	case room == nil:
+		return ""
+	case *room >= *s.request:
+		return causeFragmented
+	case s.capacity != nil:
+		return causeOutside
+	}
+	return causeTooBig
+}
+
+// title says in a sentence that and why memory ran out.
+func (s *shortage) title() string {
+	size := func(n *int64) string {
+		if n == nil {
+			return "an unknown amount"
+		}
+		return units.Bytes(*n)
+	}
+	switch s.cause() {
+	case causeLimit:
+		return fmt.Sprintf("memory ran out: a request of %s failed though the driver had %s free: a limit stopped it", size(s.request), size(s.free))
+	case causeFragmented:
+		return fmt.Sprintf("memory ran out: a request of %s failed though %s was free: %s of the driver's and %s in segments, in pieces",
+			size(s.request), size(s.room()), size(s.free), size(finding.Int(*s.reserved-*s.active)))
+	case causeOutside:
+		return fmt.Sprintf("memory ran out: a request of %s would have fitted, but %s of the device's %s is held outside PyTorch",
+			size(s.request), size(s.outside()), size(s.capacity))
+	case causeTooBig:
+		if room := s.room(); room != nil {
+			return fmt.Sprintf("memory ran out: a request of %s did not fit: %s was in use, and %s could be had", size(s.request), size(s.active), size(room))
+		}
+		return fmt.Sprintf("memory ran out: a request of %s did not fit into the device's %s", size(s.request), size(s.capacity))
+	}
+	return fmt.Sprintf("memory ran out: a request of %s failed", size(s.request))
+}
+
+// evidence adds what is known.
+func (s *shortage) evidence(to map[string]any) {
+	for name, n := range map[string]*int64{
+		"request_bytes": s.request, "device_free_bytes": s.free, "reserved_bytes": s.reserved, "active_bytes": s.active,
+		"capacity_bytes": s.capacity, "outside_bytes": s.outside(),
+	} {
+		if n != nil {
+			to[name] = *n
+		}
+	}
+	if c := s.cause(); c != "" {
+		to["cause"] = c
+	}
+}
+
+// postMortem explains the last failure that a process's files tell of on a
+// device. Leaks are the findings of growth there.
+func postMortem(b *compare.Book, p *compare.Process, device int, leaks []finding.Finding, known Options, texts []*statement) []finding.Finding {
+	o, file := p.LastOOM(device)
+	if o == nil {
+		return nil
+	}
+	s := &shortage{
+		request: &o.Request, driver: finding.Int(timeline.DriverSize(o.Request, o.Expandable)), free: &o.DeviceFree,
+		reserved: &o.Reserved, active: &o.Active, capacity: known.Capacity,
+	}
+	f := finding.Finding{
+		Kind: finding.OutOfMemory, Severity: finding.Problem, Confidence: 1, Basis: "the allocator recorded it",
+		Device: &device, Process: p.Name,
+		Site: siteOf(b.Stacks.Site(o.Stack)), Stack: framesOf(b.Stacks.Stack(o.Stack)),
+		Evidence: map[string]any{
+			"event": o.Event, "events_of_kind": file.Device(device).OOMs, "file": file.Name, "exact": o.Exact,
+			"requested_bytes": o.Requested, "largest_free_bytes": o.Hole(), "allocations_after": o.After,
+		},
+	}
+	s.hear(&f, o, device, texts)
+	if n := s.outside(); n != nil && *n < 0 {
+		f.Detail = append(f.Detail, fmt.Sprintf("a device of %s cannot be: PyTorch had reserved %s and %s more was free; the size given is not used",
+			units.Bytes(*s.capacity), units.Bytes(o.Reserved), units.Bytes(o.DeviceFree)))
+		s.capacity = nil
+	}
+	s.evidence(f.Evidence)
+	f.Title = s.title() + reason(&f, s, o, leaks)
+	if !o.Exact && s.cause() == causeFragmented { // what was free is an upper bound
+		f.Confidence, f.Basis = 0.9, "the allocator recorded it; the blocks of that moment are told from the events after it"
+	}
+	tellState(&f, s, o, file.Device(device).OOMs)
+	tellPlaces(&f, o)
+	f.Remedies = append(f.Remedies, oomRemedies(s, o)...)
+	if file.Name != "-" {
+		f.Remedies = append(f.Remedies, finding.Remedy{Kind: "code", Text: "look at all that stood in memory then",
+			Setting: fmt.Sprintf("strandline inspect %s --at %d --device %d", file.Name, o.Event, device)})
+	}
+	return []finding.Finding{f}
+}
+
+// hear takes the size of the device from a text that tells of the same failure,
+// if it is not known.
+func (s *shortage) hear(f *finding.Finding, o *compare.OOM, device int, texts []*statement) {
+	for _, t := range texts {
+		if t.same || !t.of(o, device) {
+			continue
+		}
+		t.same = true
+		f.Evidence["message_file"], f.Evidence["line"] = t.file, t.Last.Line
+		f.Detail = append(f.Detail, fmt.Sprintf("the message on line %s of %s is of the same failure", units.Count(t.Last.Line), t.file))
+		if s.capacity == nil {
+			s.capacity = t.Last.Total
+		}
+	}
+}
+
+// tellState says what was free and where, and how sure that is.
+func tellState(f *finding.Finding, s *shortage, o *compare.OOM, times int) {
+	say := func(format string, args ...any) { f.Detail = append(f.Detail, fmt.Sprintf(format, args...)) }
+	least := ""
+	if !o.Exact {
+		least = "at least "
+	}
+	say("at event %s, %s was reserved and %s%s of it in use; the driver had %s free",
+		units.Count(int64(o.Event)), units.Bytes(o.Reserved), least, units.Bytes(o.Active), units.Bytes(o.DeviceFree))
+	tellHoles(f, o)
+	if n := s.outside(); n != nil && s.cause() != causeOutside {
+		say("%s of the device's %s was held outside PyTorch's allocator: the context, other libraries, other processes", units.Bytes(*n), units.Bytes(*s.capacity))
+	}
+	if s.capacity == nil && s.cause() == causeTooBig {
+		say("a snapshot does not hold the size of the device; with --capacity 80GiB it is told whether others held too much of it")
+	}
+	if times > 1 {
+		say("it is the last of %s in this history", plural(int64(times), "failure"))
+	}
+	if o.After > 0 {
+		say("the program caught the error and went on: allocations after it: %s", units.Count(int64(o.After)))
+	}
+	if !o.Exact {
+		say("the file was dumped later, so that the sizes of blocks at the failure are bounds; a dump at the failure itself is exact")
+	}
+}
+
+// tellHoles says where in the segments memory was free.
+func tellHoles(f *finding.Finding, o *compare.OOM) {
+	var pools []map[string]any
+	var free, elsewhere int64
+	for _, p := range o.Pools {
+		pools = append(pools, map[string]any{
+			"pool": p.Pool.String(), "stream": p.Stream, "type": p.Type, "expandable": p.Expandable, "segments": p.Segments,
+			"reserved_bytes": p.Reserved, "active_bytes": p.Active, "free_bytes": p.Free, "largest_free_bytes": p.LargestGap,
+		})
+		free += p.Free
+		if !o.Serves(p) {
+			elsewhere += p.Free
+		}
+	}
+	if free == 0 {
+		return
+	}
+	f.Evidence["pools"] = pools
+	text := fmt.Sprintf("%s was free in segments; the largest piece that the request could use has %s", units.Bytes(free), units.Bytes(o.Hole()))
+	if elsewhere > 0 {
+		text += fmt.Sprintf("; %s is of other pools or streams", units.Bytes(elsewhere))
+	}
+	f.Detail = append(f.Detail, text)
+}
+
+// tellPlaces says what filled the device.
+func tellPlaces(f *finding.Finding, o *compare.OOM) {
+	const most = 5
+	var places []string
+	for _, sum := range o.Sites {
+		if len(places) < most {
+			places = append(places, fmt.Sprintf("%s at %s (%s)", units.Bytes(sum.Bytes), short(sum.Site), units.Count(int64(sum.Count))))
+		}
+		if site := siteOf(sum.Site); site != nil {
+			f.Sites = append(f.Sites, finding.Place{Site: *site, Bytes: sum.Bytes, Count: int64(sum.Count)})
+		} else {
+			f.Evidence["unknown_bytes"] = sum.Bytes
+		}
+	}
+	if len(places) > 0 {
+		f.Detail = append(f.Detail, "what filled the memory: "+strings.Join(places, "; "))
+	}
+}
+
+// reason tells the leak for which memory ran out: without what it held, the
+// request would have been met. It is the end of the title, "" if there is none.
+func reason(f *finding.Finding, s *shortage, o *compare.OOM, leaks []finding.Finding) string {
+	var held int64
+	var places []finding.Place
+	for i := range leaks {
+		if leaks[i].Severity == finding.Problem {
+			for _, p := range placesOf(&leaks[i], o) {
+				held += p.Bytes
+				places = append(places, p)
+			}
+		}
+	}
+	if len(places) == 0 {
+		return ""
+	}
+	f.Evidence["leaked_bytes"], f.Evidence["leaks"] = held, places
+	heaviest := places[0]
+	for _, p := range places {
+		if p.Bytes > heaviest.Bytes {
+			heaviest = p
+		}
+	}
+	what := fmt.Sprintf("%s that leaked, most of it made at %s", units.Bytes(held), base(heaviest.Site))
+	if len(places) == 1 {
+		what = fmt.Sprintf("%s in %s that leaked, made at %s", units.Bytes(held), plural(heaviest.Count, "allocation"), base(heaviest.Site))
+	}
+	if held < s.missing() {
+		f.Detail = append(f.Detail, what+", would not have been enough")
+		return ""
+	}
+	f.Remedies = append(f.Remedies, finding.CodeChange(fmt.Sprintf(
+		"first stop the leak at %s:%d, which has a finding of its own; without it the request would have been met", heaviest.File, heaviest.Line)))
+	return "; the reason is " + what
+}
+
+// missing is how much more would have had to be free.
+func (s *shortage) missing() int64 {
+	if room := s.room(); *room < *s.request {
+		return *s.request - *room
+	}
+	return *s.request // in one piece
+}
+
+// placesOf are the places of a leak, with what they held at the failure.
+func placesOf(leak *finding.Finding, o *compare.OOM) (out []finding.Place) {
+	sites := leak.Sites
+	if sites == nil && leak.Site != nil {
+		sites = []finding.Place{{Site: *leak.Site}}
+	}
+	for _, p := range sites {
+		for _, sum := range o.Sites {
+			if finding.Site(sum.Site) == p.Site {
+				out = append(out, finding.Place{Site: p.Site, Bytes: sum.Bytes, Count: int64(sum.Count)})
+			}
+		}
+	}
+	return out
+}
+
+// oomRemedies are what to do about a cause.
+func oomRemedies(s *shortage, o *compare.OOM) []finding.Remedy {
+	switch s.cause() {
+	case causeLimit:
+		return raiseLimit()
+	case causeFragmented:
+		if o.Expandable {
+			return []finding.Remedy{finding.CodeChange("segments are expandable already: free memory is of other streams or pools, or lies between blocks of one segment; make the largest tensors first, and give streams and graphs a common pool")}
+		}
+		return []finding.Remedy{expandable(o.Conf)}
+	case causeOutside:
+		return findOthers(s)
+	}
+	return needLess()
+}
+
+func raiseLimit() []finding.Remedy {
+	return []finding.Remedy{{Kind: "setting", Setting: "torch.cuda.set_per_process_memory_fraction(1.0)",
+		Text: "raise the limit, or take out the call of set_per_process_memory_fraction (from PyTorch 2.10 on also per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF)"}}
+}
+
+// expandable is the setting against fragmentation, beside those that are there.
+func expandable(conf string) finding.Remedy {
+	var keep []string
+	for _, option := range strings.Split(conf, ",") {
+		name, _, _ := strings.Cut(strings.TrimSpace(option), ":")
+		if name != "" && name != "expandable_segments" && name != "max_split_size_mb" {
+			keep = append(keep, strings.TrimSpace(option))
+		}
+	}
+	keep = append(keep, "expandable_segments:True")
+	return finding.Remedy{Kind: "setting", Setting: "PYTORCH_CUDA_ALLOC_CONF=" + strings.Join(keep, ","),
+		Text: "let segments grow and shrink by pages, so that free pieces can serve requests of any size (PyTorch 2.1 on)"}
+}
+
+// findOthers are the remedies against memory held outside. The context of a
+// device takes some hundred MiB wherever PyTorch runs: nobody else is to be found.
+func findOthers(s *shortage) []finding.Remedy {
+	const context = 1 << 30
+	if n := s.outside(); n != nil && *n < context {
+		return append(needLess(), finding.CodeChange("what is held outside is hardly more than the CUDA context and loaded kernels take; the device is simply full"))
+	}
+	return append([]finding.Remedy{
+		{Kind: "setting", Setting: "nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv",
+			Text: "look for other processes on the device; if there are none, a library of this process takes memory past PyTorch (NCCL, cuDNN, an inference engine)"},
+		finding.CodeChange("leave the others their share: end stale processes, use a device of its own, or make the library's workspace smaller"),
+	}, needLess()...)
+}
+
+func needLess() []finding.Remedy {
+	return []finding.Remedy{finding.CodeChange("ask for less at once: a smaller batch or shorter sequences, the loss in chunks, activation checkpointing; or keep less: parameters and optimizer state sharded, in fewer bits or on the host")}
+}

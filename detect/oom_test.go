@@ -1,0 +1,216 @@
+package detect
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"strandline/compare"
+	"strandline/finding"
+	"strandline/logs"
+	"strandline/snapshot"
+	"strandline/stack"
+	"strandline/timeline"
+)
+
+func size(n int64) *int64 { return &n }
+
+func TestCause(t *testing.T) {
+	const GiB = 1 << 30
+	for _, c := range []struct {
+		name             string
+		s                shortage
+		cause            string
+		outside, missing int64
+	}{
+		{"a limit", shortage{request: size(GiB), driver: size(GiB), free: size(2 * GiB), reserved: size(3 * GiB), active: size(3 * GiB)}, causeLimit, 0, GiB},
+		{"room for the request, but not for its segment", shortage{request: size(2 << 20), driver: size(20 << 20), free: size(10 << 20), reserved: size(GiB), active: size(GiB)}, causeFragmented, 0, 2 << 20},
+		{"in pieces", shortage{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB)}, causeFragmented, 0, 3 * GiB},
+		{"exactly enough", shortage{request: size(4 * GiB), driver: size(4 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB)}, causeFragmented, 0, 4 * GiB},
+		{"a byte more", shortage{request: size(4*GiB + 1), driver: size(5 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB)}, causeTooBig, 0, 1},
+		{"too big for the device", shortage{request: size(6 * GiB), driver: size(6 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(10 * GiB)}, causeTooBig, GiB, 2 * GiB},
+		{"held by others", shortage{request: size(5 * GiB), driver: size(5 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(20 * GiB)}, causeOutside, 11 * GiB, GiB},
+		{"cut off", shortage{request: size(GiB), driver: size(GiB), free: size(1)}, "", 0, 0},
+		{"cut off, larger than the device", shortage{request: size(9 * GiB), active: size(0), capacity: size(8 * GiB)}, causeTooBig, 0, 0},
+		{"cut off, larger than the device, use unknown", shortage{request: size(9 * GiB), capacity: size(8 * GiB)}, causeTooBig, 0, 0},
+		{"the request is unknown", shortage{free: size(GiB), reserved: size(GiB), active: size(GiB)}, "", 0, 0},
+	} {
+		if got := c.s.cause(); got != c.cause {
+			t.Errorf("%s: %q, want %q", c.name, got, c.cause)
+		}
+		if n := c.s.outside(); c.outside > 0 && (n == nil || *n != c.outside) || c.s.capacity == nil && n != nil {
+			t.Errorf("%s: outside %v, want %d", c.name, n, c.outside)
+		}
+		if c.missing > 0 && c.s.missing() != c.missing {
+			t.Errorf("%s: %d bytes are missing, want %d", c.name, c.s.missing(), c.missing)
+		}
+		if title := c.s.title(); !strings.HasPrefix(title, "memory ran out") {
+			t.Errorf("%s: %s", c.name, title)
+		}
+	}
+}
+
+// answer judges a snapshot that ran out of memory, with texts beside it.
+func answer(t *testing.T, name string, known Options, texts ...*compare.Digest) (Answer, finding.Finding) {
+	t.Helper()
+	s, err := snapshot.Open(filepath.Join("testdata", name), snapshot.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	book := compare.NewBook()
+	processes := []*compare.Process{compare.NewProcess("", []*compare.Digest{book.Digest(s)})}
+	for _, d := range texts {
+		processes = append(processes, compare.NewProcess(d.Name, []*compare.Digest{d}))
+	}
+	a := Files(book, processes, known)
+	if a.Verdict != RanOut || len(a.Findings) == 0 || a.Findings[0].Kind != finding.OutOfMemory || a.Findings[0].Severity != finding.Problem {
+		t.Fatalf("verdict %s with %d findings", a.Verdict, len(a.Findings))
+	}
+	return a, a.Findings[0]
+}
+
+func TestPostMortem(t *testing.T) {
+	for _, c := range []struct {
+		file     string
+		capacity *int64
+		cause    string
+		setting  string
+		evidence map[string]any
+	}{
+		{"../../examples/out-of-memory/oom.pickle", nil, causeFragmented, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", map[string]any{
+			"request_bytes": int64(1610612736), "device_free_bytes": int64(100663296), "active_bytes": int64(943718400),
+			"largest_free_bytes": int64(157286400), "event": 144, "exact": true, "outside_bytes": nil}},
+		{"w20_driver_growth.full.oom.pickle", nil, causeTooBig, "", map[string]any{"outside_bytes": nil, "capacity_bytes": nil}},
+		{"w20_driver_growth.full.oom.pickle", size(2 << 30), causeOutside, "nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv",
+			map[string]any{"request_bytes": int64(1 << 30), "outside_bytes": int64(1258291200)}},
+		{"w20_driver_growth.full.oom.pickle", size(1 << 20), causeTooBig, "", map[string]any{"outside_bytes": nil, "capacity_bytes": nil}},
+	} {
+		_, f := answer(t, c.file, Options{Capacity: c.capacity})
+		if f.Evidence["cause"] != c.cause || f.Remedies[0].Setting != c.setting {
+			t.Errorf("%s: %v, to do: %q, want %s, %q", c.file, f.Evidence["cause"], f.Remedies[0].Setting, c.cause, c.setting)
+		}
+		for name, want := range c.evidence {
+			if got := f.Evidence[name]; got != want {
+				t.Errorf("%s: %s is %v, want %v", c.file, name, got, want)
+			}
+		}
+		if f.Site == nil || len(f.Stack) == 0 || len(f.Sites) == 0 {
+			t.Errorf("%s: no place of the request, or none of what filled the memory", c.file)
+		}
+	}
+}
+
+// told is a text with an error message.
+func told(t *testing.T, name, text string) *compare.Digest {
+	t.Helper()
+	found, err := logs.ScanOOM(strings.NewReader(text))
+	if err != nil || found.Last == nil {
+		t.Fatalf("no message in %q: %v", text, err)
+	}
+	return &compare.Digest{Name: name, Said: &found}
+}
+
+const messageOfW20 = "CUDA out of memory. Tried to allocate 1024.00 MiB. GPU 0 has a total capacity of 2.00 GiB of which 782.00 MiB is free. Of the allocated memory 64.00 MiB is allocated by PyTorch, and 2.00 MiB is reserved by PyTorch but unallocated."
+
+func TestMessageOfTheSameFailureTellsTheCapacity(t *testing.T) {
+	a, f := answer(t, "w20_driver_growth.full.oom.pickle", Options{}, told(t, "job.log", messageOfW20))
+	if f.Evidence["cause"] != causeOutside || f.Evidence["message_file"] != "job.log" {
+		t.Errorf("cause %v, message in %v", f.Evidence["cause"], f.Evidence["message_file"])
+	}
+	if n := a.Problems(); n != 1 {
+		t.Errorf("one failure makes %d problems", n)
+	}
+	a, f = answer(t, "w20_driver_growth.full.oom.pickle", Options{}, told(t, "job.log", strings.Replace(messageOfW20, "782.00", "5.00", 1)))
+	if f.Evidence["message_file"] != nil || a.Problems() != 2 {
+		t.Errorf("a message of another failure: %v, %d problems", f.Evidence, a.Problems())
+	}
+}
+
+func TestMessageAlone(t *testing.T) {
+	for _, c := range []struct {
+		text, cause, setting string
+		confidence           float64
+	}{
+		{messageOfW20, causeOutside, "nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv", 1},
+		{messageOfW20[:60], "", "", 0.5},
+		{"HIP out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 1.00 GiB is free. Of the allocated memory 10.00 GiB is allocated by PyTorch, and 4.00 GiB is reserved by PyTorch but unallocated.",
+			causeFragmented, "PYTORCH_HIP_ALLOC_CONF=expandable_segments:True", 1},
+		{"CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 16.00 GiB total capacity; 10.00 GiB already allocated; 1.00 GiB free; 14.00 GiB reserved in total by PyTorch)",
+			causeFragmented, "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128", 1},
+	} {
+		p := compare.NewProcess("", []*compare.Digest{told(t, "job.log", c.text)})
+		a := Files(compare.NewBook(), []*compare.Process{p}, Options{})
+		if a.Verdict != RanOut || len(a.Findings) != 1 {
+			t.Fatalf("%s: %s, %d findings", c.text, a.Verdict, len(a.Findings))
+		}
+		f := a.Findings[0]
+		cause, _ := f.Evidence["cause"].(string)
+		if cause != c.cause || f.Remedies[0].Setting != c.setting || f.Confidence != c.confidence {
+			t.Errorf("%s: %q, to do: %q, confidence %v", c.text, cause, f.Remedies[0].Setting, f.Confidence)
+		}
+	}
+}
+
+func TestReason(t *testing.T) {
+	leaky := stack.Site{File: "/app/train.py", Line: 131, Function: "step"}
+	leaks := []finding.Finding{{Kind: finding.Leak, Severity: finding.Problem, Site: siteOf(leaky)}}
+	for _, c := range []struct {
+		held   int64
+		reason bool
+	}{{6 << 30, true}, {1 << 30, false}} {
+		o := &compare.OOM{}
+		o.Sites = []timeline.SiteSum{{Site: leaky, Bytes: c.held, Count: 6}}
+		s := &shortage{request: size(4 << 30), driver: size(4 << 30), free: size(1 << 30), reserved: size(8 << 30), active: size(8 << 30)}
+		f := finding.Finding{Evidence: map[string]any{}}
+		if got := reason(&f, s, o, leaks); strings.Contains(got, "train.py:131") != c.reason {
+			t.Errorf("%d bytes leaked, 3 GiB are missing: %q", c.held, got)
+		}
+		if f.Evidence["leaked_bytes"] != c.held || !c.reason && len(f.Detail) == 0 {
+			t.Errorf("%d bytes leaked: %v, %v", c.held, f.Evidence, f.Detail)
+		}
+	}
+}
+
+func TestSettingsAreKept(t *testing.T) {
+	for conf, want := range map[string]string{
+		"": "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+		"garbage_collection_threshold:0.8, max_split_size_mb:128": "PYTORCH_CUDA_ALLOC_CONF=garbage_collection_threshold:0.8,expandable_segments:True",
+		"expandable_segments:False":                               "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+	} {
+		if got := expandable(conf).Setting; got != want {
+			t.Errorf("%q: %s, want %s", conf, got, want)
+		}
+	}
+}
+
+// TestFileDumpedLater judges one failure by a file of that moment, by one of 140
+// events later, and by both.
+func TestFileDumpedLater(t *testing.T) {
+	const at, later = "testdata/w11_fuzz.oom.at.pickle", "testdata/w11_fuzz.oom.later.pickle"
+	const active, hole = 2926178304, 14498816
+	for _, c := range []struct {
+		files []string
+		exact bool
+		file  string
+	}{
+		{[]string{at}, true, at},
+		{[]string{later}, false, later},
+		{[]string{later, at}, true, at},
+	} {
+		a := judge(t, c.files...)
+		f := a.Findings[0]
+		if f.Kind != finding.OutOfMemory || f.Evidence["exact"] != c.exact || f.Evidence["file"] != c.file || (f.Confidence == 1) != c.exact {
+			t.Errorf("%v: %s, confidence %v, %v", c.files, f.Kind, f.Confidence, f.Evidence)
+		}
+		if f.Evidence["cause"] != causeFragmented || f.Evidence["requested_bytes"] != int64(2908581588) {
+			t.Errorf("%v: %v", c.files, f.Evidence)
+		}
+		n, free := f.Evidence["active_bytes"].(int64), f.Evidence["largest_free_bytes"].(int64)
+		if c.exact && n != active || !c.exact && (n > active || n < active-active/100) || free < hole {
+			t.Errorf("%v: %d bytes active, a hole of %d; really %d and %d", c.files, n, free, active, hole)
+		}
+		if went := f.Evidence["allocations_after"] == 8; went != (len(c.files) > 1 || !c.exact) {
+			t.Errorf("%v: allocations after it: %v", c.files, f.Evidence["allocations_after"])
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"strandline/export"
+	"strandline/report"
+	"strandline/snapshot"
+)
+
+// A format is what --to names.
+type format struct {
+	name   string
+	what   string                                    // a line of help
+	text   bool                                      // fit for a terminal
+	stream func(io.Writer, *snapshot.Snapshot) error // nil: it needs a file
+	file   func(context.Context, string, *snapshot.Snapshot) error
+}
+
+// formats are in the order of the help.
+var formats = []format{
+	{name: "pickle", what: "as PyTorch would have written it: converted, decompressed, made whole",
+		stream: func(w io.Writer, s *snapshot.Snapshot) error { return s.Write(w) }},
+	{name: "pprof", what: "allocations and what is in use, by stack (go tool pprof)", stream: export.Pprof},
+	{name: "folded", what: "what is in use, a line for each stack (flame graphs)", text: true, stream: export.Folded},
+	{name: "csv", what: "the events, a line each, with the line of your code", text: true, stream: export.CSV},
+	{name: "sqlite", what: "all of it as tables and views to query", file: export.SQLite},
+	{name: "perfetto", what: "bytes over time with annotations and errors (ui.perfetto.dev)", stream: export.Perfetto},
+}
+
+// redactions are what --redact may say.
+var redactions = map[string]export.Redaction{
+	"": 0, "paths": export.Paths, "names": export.Names, "both": export.Paths | export.Names,
+}
+
+func formatOf(name string) *format {
+	for i := range formats {
+		if formats[i].name == name {
+			return &formats[i]
+		}
+	}
+	return nil
+}
+
+func formatNames() string {
+	var names []string
+	for _, f := range formats {
+		names = append(names, f.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// formatHelp is a line for each format.
+func formatHelp() string {
+	var out strings.Builder
+	for _, f := range formats {
+		fmt.Fprintf(&out, "  %-9s %s\n", f.name, f.what)
+	}
+	return out.String()
+}
+
+// write makes the file at path and tells its length.
+func (f *format) write(ctx context.Context, g *globals, path string, s *snapshot.Snapshot) (int64, error) {
+	if f.stream != nil {
+		return g.create(ctx, path, func(w io.Writer) error {
+			if path == "-" && g.env.StdoutTerminal {
+				w = report.PrintableWriter(w)
+			}
+			return f.stream(w, s)
+		})
+	}
+	return g.createFile(path, func(name string) error { return f.file(ctx, name, s) })
+}
+
+// createFile is create for what writes by a file's name.
+func (g *globals) createFile(path string, write func(name string) error) (int64, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return 0, fmt.Errorf("write %s: it is no regular file", path)
+	}
+	f, whole, err := g.openOutput(path)
+	if err != nil {
+		return 0, err
+	}
+	err = write(f.Name())
+	info, statErr := f.Stat()
+	if err := whole(errors.Join(err, statErr, f.Close())); err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// grace is how long a command that is interrupted may take to end by itself.
+const grace = 2 * time.Second
+
+// run runs a command until it ends or, if it is interrupted and does not end by
+// itself in time, gives it up: it may wait for standard input, or compute. What
+// is given up writes no more, and its unfinished files go.
+func (g *globals) run(ctx context.Context, command func(context.Context) error) error {
+	out, messages := &outlet{w: g.env.Stdout}, &outlet{w: g.env.Stderr}
+	env := *g.env
+	env.Stdout, env.Stderr = out, messages
+	g.env = &env
+	done := make(chan error, 1)
+	go func() { done <- command(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(grace):
+	}
+	out.closed.Store(true)
+	messages.closed.Store(true)
+	g.unfinished.Range(func(name, _ any) bool {
+		os.Remove(name.(string))
+		return true
+	})
+	return ctx.Err()
+}
+
+// outlet is an output that can be shut.
+type outlet struct {
+	w      io.Writer
+	closed atomic.Bool
+}
+
+func (o *outlet) Write(p []byte) (int, error) {
+	if o.closed.Load() {
+		return 0, context.Canceled
+	}
+	return o.w.Write(p)
+}
+
+// unfinished are the names of files that are being written.
+type unfinished = sync.Map

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"io"
+	"os"
+	"time"
+
+	"strandline/logs"
+)
+
+// errorMessage looks for PyTorch's out-of-memory error in a file that is no
+// snapshot. It is nil if the file is no text, or holds none.
+func (g *globals) errorMessage(ctx context.Context, path string) (*logs.Found, error) {
+	bar := progress{g: g, path: path, began: time.Now()}
+	defer bar.clear()
+	var r io.Reader
+	if path == "-" {
+		if r = g.stdin.again(); r == nil {
+			return nil, nil
+		}
+	} else {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		if info, err := f.Stat(); err == nil {
+			bar.size = info.Size()
+		}
+		r = f
+	}
+	in := bufio.NewReader(&watched{ctx: ctx, r: r, bar: &bar})
+	if head, _ := in.Peek(2); bytes.Equal(head, []byte("\x1f\x8b")) {
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, nil
+		}
+		in = bufio.NewReader(z)
+	}
+	if head, _ := in.Peek(1024); !isText(head) {
+		return nil, nil
+	}
+	found, err := logs.ScanOOM(in)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if found.Last == nil {
+		return nil, nil
+	}
+	if err != nil {
+		g.warn("%s is only partly readable: %v; what stands before it is used", path, err)
+	}
+	return &found, nil
+}
+
+// isText tells text, of one byte a character or of two, from other files.
+func isText(head []byte) bool {
+	return len(head) > 0 && (bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.IndexByte(head, 0) < 0)
+}
+
+// watched is a reader that shows its progress and ends with its context.
+type watched struct {
+	ctx context.Context
+	r   io.Reader
+	bar *progress
+	n   int64
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := w.r.Read(p)
+	w.n += int64(n)
+	w.bar.show(w.n)
+	return n, err
+}
+
+// recorder keeps the beginning of what is read, for a second look at what can be
+// read only once.
+type recorder struct {
+	r    io.Reader
+	head []byte
+	over bool // more was read than is kept
+}
+
+func (r *recorder) Read(p []byte) (int, error) {
+	const most = 1 << 20
+	n, err := r.r.Read(p)
+	if r.over = r.over || len(r.head)+n > most; !r.over {
+		r.head = append(r.head, p[:n]...)
+	} else {
+		r.head = nil
+	}
+	return n, err
+}
+
+// again reads from the beginning, nil if that is gone.
+func (r *recorder) again() io.Reader {
+	if r == nil || r.over {
+		return nil
+	}
+	return io.MultiReader(bytes.NewReader(r.head), r.r)
+}

@@ -1,0 +1,240 @@
+package logs
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"unicode/utf16"
+)
+
+const (
+	message113 = "RuntimeError: CUDA out of memory. Tried to allocate 36.00 MiB (GPU 0; 7.93 GiB total capacity; 130.35 MiB already allocated; 47.06 MiB free; 188.00 MiB reserved in total by PyTorch) If reserved memory is >> allocated memory try setting max_split_size_mb to avoid fragmentation.  See documentation for Memory Management and PYTORCH_CUDA_ALLOC_CONF"
+	message21  = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 472.00 MiB. GPU 3 has a total capacty of 23.70 GiB of which 114.56 MiB is free. Including non-PyTorch memory, this process has 23.58 GiB memory in use. Of the allocated memory 18.26 GiB is allocated by PyTorch, and 3.69 GiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting max_split_size_mb to avoid fragmentation."
+	message26  = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 996.00 MiB. GPU 0 has a total capacity of 44.43 GiB of which 9.06 GiB is free. Process 2102129 has 17.54 GiB memory in use. Including non-PyTorch memory, this process has 17.81 GiB memory in use. 17.69 GiB allowed; Of the allocated memory 17.44 GiB is allocated by PyTorch, with 32.00 MiB allocated in private pools (e.g., CUDA Graphs), and 59.88 MiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation."
+	messageXPU = "torch.OutOfMemoryError: XPU out of memory. Tried to allocate 192.00 MiB. GPU 3 has a total capacity of 31.89 GiB of which 13.22 GiB is free. Of the allocated memory 15.20 GiB is allocated by PyTorch, and 96.00 MiB is reserved by PyTorch but unallocated. Please use `empty_cache` to release all unoccupied cached memory."
+)
+
+// figuresOf says what a message states, in MiB.
+func figuresOf(o *OOM) string {
+	if o == nil {
+		return "none"
+	}
+	var b strings.Builder
+	add := func(name string, n *int64) {
+		if n != nil {
+			fmt.Fprintf(&b, "%s=%.4g ", name, float64(*n)/(1<<20))
+		}
+	}
+	b.WriteString(o.Backend)
+	if o.Device != nil {
+		fmt.Fprintf(&b, ":%d", *o.Device)
+	}
+	b.WriteString(" ")
+	add("request", o.Request)
+	add("total", o.Total)
+	add("free", o.Free)
+	add("allowed", o.Allowed)
+	add("allocated", o.Allocated)
+	add("reserved", o.Reserved)
+	add("unallocated", o.Unallocated)
+	add("private", o.Private)
+	add("in-use", o.InUse)
+	for _, p := range o.Processes {
+		add(fmt.Sprint("pid-", p.PID), &p.Bytes)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+const (
+	figures113 = "CUDA:0 request=36 total=8120 free=47.06 allocated=130.4 reserved=188 unallocated=57.65"
+	figures21  = "CUDA:3 request=472 total=2.427e+04 free=114.6 allocated=1.87e+04 reserved=2.248e+04 unallocated=3779 in-use=2.415e+04"
+	figures26  = "CUDA:0 request=996 total=4.55e+04 free=9277 allowed=1.811e+04 allocated=1.786e+04 reserved=1.792e+04 unallocated=59.88 private=32 in-use=1.824e+04 pid-2102129=1.796e+04"
+	figuresXPU = "XPU:3 request=192 total=3.266e+04 free=1.354e+04 allocated=1.556e+04 reserved=1.566e+04 unallocated=96"
+)
+
+func TestScanOOM(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		count      int
+		line       int64
+		figures    string
+	}{
+		{"nothing", "INFO starting\nloss 0.5, memory 12 GiB\n", 0, 0, "none"},
+		{"another kind of error", "RuntimeError: CUDA error: out of memory\n", 0, 0, "none"},
+		{"PyTorch 1.13", "INFO\n" + message113 + "\nINFO\n", 1, 2, figures113},
+		{"PyTorch 2.1", message21, 1, 1, figures21},
+		{"PyTorch 2.6 with a limit and pools", message26, 1, 1, figures26},
+		{"XPU", messageXPU, 1, 1, figuresXPU},
+		{"HIP, in bytes", "HIP out of memory. Tried to allocate 978 bytes. GPU 0 has a total capacity of 15.98 GiB of which 0 bytes is free. Of the allocated memory 0 bytes is allocated by PyTorch, and 1 bytes is reserved by PyTorch but unallocated.", 1, 1,
+			"HIP:0 request=0.0009327 total=1.636e+04 free=0 allocated=0 reserved=9.537e-07 unallocated=9.537e-07"},
+		{"a limit before 2.1", "CUDA out of memory. Tried to allocate 1.00 GiB (GPU 1; 8.00 GiB total capacity; 1.00 GiB already allocated; 6.00 GiB free; 1.50 GiB allowed; 1.20 GiB reserved in total by PyTorch)", 1, 1,
+			"CUDA:1 request=1024 total=8192 free=6144 allowed=1536 allocated=1024 reserved=1229 unallocated=204.8"},
+		{"an unknown size that wraps around", "CUDA out of memory. Tried to allocate 3.98 GiB. GPU 0 has a total capacity of 31.84 GiB of which 16.30 GiB is free. Including non-PyTorch memory, this process has 17179869184.00 GiB memory in use. 17.51 GiB allowed; Of", 1, 1,
+			"CUDA:0 request=4076 total=3.26e+04 free=1.669e+04 allowed=1.793e+04"},
+		{"prefix", "(EngineCore pid=78) ERROR 05-19 00:53:24 [core.py:1138] " + message21 + "\n", 1, 1, figures21},
+		{"colour", "\x1b[31m" + strings.ReplaceAll(message21, "GPU 3", "\x1b[1mGPU 3\x1b[0m") + "\x1b[0m", 1, 1, figures21},
+		{"wrapped at words", "x\n" + wrapped(message26, 80, " "), 1, 2, figures26},
+		{"wrapped anywhere", "x\n" + wrapped(message26, 37, ""), 1, 2, figures26},
+		{"wrapped behind a prefix", prefixed("[rank0]: ", wrapped(message26, 60, " ")), 1, 1, figures26},
+		{"wrapped behind times", prefixed("2025-08-06 15:24:5%d ERROR ", wrapped(message26, 60, " ")), 1, 1, figures26},
+		{"two ranks, line by line", interleaved(prefixed("[rank0]: ", wrapped(message26, 60, " ")), prefixed("[rank3]: ", wrapped(message21, 60, " "))), 2, 2, figures21},
+		{"two ranks, the first last to end", interleaved(prefixed("[rank3]: ", wrapped(message21, 60, " ")), prefixed("[rank0]: ", wrapped(message26, 60, " "))), 2, 2, figures26},
+		{"two in one line", `{"errors": ["` + message21 + `", "` + message26 + `"]}`, 2, 1, figures26},
+		{"cut in half", message26[:220], 1, 1, "CUDA:0 request=996 total=4.55e+04 free=9277 pid-2102129=1.796e+04"},
+		{"cut in a number", message26[:strings.Index(message26, ".43 GiB")], 1, 1, "CUDA:0 request=996"},
+		{"cut before the first figure", message26[:60], 0, 0, "none"},
+		{"the head is cut off", message26[strings.Index(message26, "GPU 0"):], 1, 1, strings.Replace(strings.TrimPrefix(figures26, "CUDA"), "request=996 ", "", 1)},
+		{"cut, and another", message26[:220] + "\nrestarting\n" + message21, 2, 3, figures21},
+		{"behind a very long line", strings.Repeat("memory ", 50000) + message21, 1, 1, figures21},
+		{"Windows", utf16le(strings.ReplaceAll("x\n"+message21+"\n", "\n", "\r\n")), 1, 2, figures21},
+	} {
+		found, err := ScanOOM(strings.NewReader(c.text))
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if got := figuresOf(found.Last); got != c.figures || found.Count != c.count {
+			t.Errorf("%s: %d messages, the last\n%s, want %d,\n%s", c.name, found.Count, got, c.count, c.figures)
+		}
+		if found.Last != nil && found.Last.Line != c.line {
+			t.Errorf("%s: on line %d, want %d", c.name, found.Last.Line, c.line)
+		}
+	}
+}
+
+// wrapped breaks a text into lines of at most n bytes, before a word or anywhere.
+func wrapped(text string, n int, at string) string {
+	var lines []string
+	for len(text) > n {
+		cut := n
+		if at != "" {
+			cut = strings.LastIndex(text[:n], at)
+		}
+		lines = append(lines, text[:cut])
+		text = text[cut:]
+	}
+	return strings.Join(append(lines, text), "\n")
+}
+
+func prefixed(prefix, text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		p := prefix
+		if strings.Contains(p, "%d") {
+			p = fmt.Sprintf(p, i%10)
+		}
+		lines[i] = p + lines[i]
+	}
+	return strings.Join(lines, "\n")
+}
+
+func interleaved(a, b string) string {
+	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
+	var out []string
+	for i := range max(len(x), len(y)) {
+		if i < len(x) {
+			out = append(out, x[i])
+		}
+		if i < len(y) {
+			out = append(out, y[i])
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+func utf16le(text string) string {
+	out := []byte{0xff, 0xfe}
+	for _, c := range utf16.Encode([]rune(text)) {
+		out = append(out, byte(c), byte(c>>8))
+	}
+	return string(out)
+}
+
+// repeated is a long log, made while it is read.
+type repeated struct {
+	line string
+	left int
+	rest string
+}
+
+func (r *repeated) Read(p []byte) (int, error) {
+	if r.rest == "" {
+		if r.left == 0 {
+			return 0, io.EOF
+		}
+		r.left--
+		r.rest = r.line
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	for _, line := range []string{
+		"INFO step 12, memory 12 GiB\n",
+		"CUDA out of memory. Tried to allocate 2.00 GiB ",
+		"CUDA out of memory. Tried to allocate ",
+	} {
+		log := &repeated{line: line}
+		allocs := testing.AllocsPerRun(1, func() {
+			log.left = 1000
+			if _, err := ScanOOM(log); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if allocs > 100_000 {
+			t.Errorf("%.0f allocations for 1000 times %q", allocs, line)
+		}
+	}
+}
+
+func FuzzScanOOM(f *testing.F) {
+	for _, text := range []string{message113, message21, message26, messageXPU, prefixed("[rank0]: ", wrapped(message26, 40, "")), message26[:100], utf16le(message21)} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		found, err := ScanOOM(strings.NewReader(string(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (found.Count > 0) != (found.Last != nil) {
+			t.Fatalf("%d messages, the last %v", found.Count, found.Last)
+		}
+		if o := found.Last; o != nil {
+			if o.Line < 1 {
+				t.Errorf("line %d", o.Line)
+			}
+			for _, n := range []*int64{o.Request, o.Total, o.Free, o.Allowed, o.Allocated, o.Reserved, o.Unallocated, o.Private, o.InUse} {
+				if n != nil && *n < 0 {
+					t.Errorf("%d bytes", *n)
+				}
+			}
+		}
+	})
+}
+
+func BenchmarkScanOOM(b *testing.B) {
+	for name, line := range map[string]string{
+		"plain": "2025-08-06 15:24:55 INFO step 1234 of 10000, loss 0.52, 1.2 s\n",
+		"hot":   "2025-08-06 15:24:55 INFO step 1234 of 10000, loss 0.52, allocated 12.1 GiB\n",
+	} {
+		b.Run(name, func(b *testing.B) {
+			const lines = 10000
+			b.SetBytes(int64(lines * len(line)))
+			for b.Loop() {
+				if _, err := ScanOOM(&repeated{line: line, left: lines}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func ExampleScanOOM() {
+	found, _ := ScanOOM(strings.NewReader(message21))
+	fmt.Fprintln(os.Stdout, found.Count, *found.Last.Request>>20, "MiB on device", *found.Last.Device)
+	// Output: 1 472 MiB on device 3
+}

@@ -1,0 +1,144 @@
+package timeline
+
+import (
+	"sort"
+
+	"strandline/snapshot"
+	"strandline/stack"
+)
+
+// Space is the free memory that a device's segments hold at the moment of the
+// snapshot, and how it came to be so much.
+type Space struct {
+	// Releasable is what torch.cuda.empty_cache() would return to the driver:
+	// wholly free segments, and wholly free pages of expandable ones. Segments of
+	// private pools are left out: a graph may replay into them.
+	Releasable int64
+	// Stranded is the rest: free pieces of segments that something else pins.
+	Stranded int64
+	// Pins are the active blocks of segments that hold stranded memory, by place,
+	// most blocks first.
+	Pins []SiteSum
+
+	// Taken is what was taken from the driver while the free memory held already
+	// was enough for the request, but lay in pieces, or in another pool.
+	Taken int64
+	// Overhead is by how much the peak of reserved memory exceeds the peak of live
+	// memory until then (each request rounded up to 512 bytes), bounded by Taken:
+	// the share of Taken that no peak explains.
+	Overhead int64
+}
+
+// SpaceOf measures the free memory of a device.
+func SpaceOf(t *Timeline, d snapshot.Device) Space {
+	var out Space
+	s := t.Snap
+	pins := map[stack.Site]*SiteSum{}
+	for _, i := range d.Segments {
+		seg := &s.Segments[i]
+		free := seg.Free()
+		releasable := releasable(s, seg, free)
+		out.Releasable += releasable
+		if free == releasable {
+			continue
+		}
+		out.Stranded += free - releasable
+		for j := range seg.Blocks {
+			if b := &seg.Blocks[j]; b.State.Active() {
+				site := s.Stacks.Site(b.Stack)
+				if pins[site] == nil {
+					pins[site] = &SiteSum{Site: site, Stack: b.Stack}
+				}
+				pins[site].Count++
+				pins[site].Bytes += b.Size
+			}
+		}
+	}
+	for _, p := range pins {
+		out.Pins = append(out.Pins, *p)
+	}
+	sort.Slice(out.Pins, func(i, j int) bool {
+		a, b := &out.Pins[i], &out.Pins[j]
+		if a.Count != b.Count {
+			return a.Count > b.Count
+		}
+		return a.Bytes > b.Bytes || a.Bytes == b.Bytes && a.Site.Line < b.Site.Line
+	})
+	out.Taken, out.Overhead = t.taken()
+	return out
+}
+
+// releasable is how much of a segment's free memory empty_cache would return.
+func releasable(s *snapshot.Snapshot, seg *snapshot.Segment, free int64) int64 {
+	if s.PoolOf(seg.Pool).Private() {
+		return 0
+	}
+	if !seg.Expandable {
+		if free == seg.TotalSize {
+			return free
+		}
+		return 0
+	}
+	page := uint64(largePage)
+	if s.String(seg.Type) == "small" {
+		page = smallSegment
+	}
+	var out uint64
+	for j := range seg.Blocks {
+		if b := &seg.Blocks[j]; b.State == snapshot.Inactive {
+			from, to := b.Addr-seg.Addr, b.Addr-seg.Addr+uint64(b.Size)
+			if from, to := (from+page-1)/page*page, to/page*page; to > from {
+				out += to - from
+			}
+		}
+	}
+	return int64(out)
+}
+
+// taken follows reserved and live memory and adds up the segments that were
+// taken although enough was free.
+func (t *Timeline) taken() (taken, overhead int64) {
+	e := &t.Trace.Events
+	round := func(n int64) int64 { return max(512, (n+511)/512*512) }
+	live, reserved := int64(0), t.StartReserved
+	for i := range t.Allocs {
+		if !t.Before(i) {
+			break
+		}
+		live += round(t.Size(i))
+	}
+	peakLive, peakReserved, atPeak := live, reserved, live
+	for k, a := range e.Action {
+		switch a {
+		case snapshot.Alloc:
+			live += round(e.Size[k])
+			peakLive = max(peakLive, live)
+			atPeak = max(atPeak, min(live, peakReserved))
+		case t.ends:
+			live -= round(e.Size[k])
+		case snapshot.SegmentAlloc, snapshot.SegmentMap:
+			if want := t.wanted(k); want > 0 && reserved-live >= round(want) {
+				taken += e.Size[k]
+			}
+			reserved += e.Size[k]
+			if reserved > peakReserved {
+				peakReserved, atPeak = reserved, peakLive
+			}
+		case snapshot.SegmentFree, snapshot.SegmentUnmap:
+			reserved -= e.Size[k]
+		}
+	}
+	return taken, max(0, min(taken, peakReserved-atPeak))
+}
+
+// wanted is the request for which the segment of event k was taken: the next
+// allocation. It is 0 if there is none close by.
+func (t *Timeline) wanted(k int) int64 {
+	e := &t.Trace.Events
+	for j := k + 1; j < e.Len() && j <= k+4; j++ {
+		if e.Action[j] == snapshot.Alloc {
+			return e.Size[j]
+		}
+	}
+	return 0
+}
