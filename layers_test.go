@@ -25,7 +25,7 @@ var columns = [][]string{
 	{"stack"},            // every model interns frames
 	{"pickle", "logs"},   // sources
 	{"snapshot", "series"},
-	{"timeline", "compare", "trend", "allocator"},
+	{"timeline", "purpose", "compare", "trend", "allocator"},
 	{"detect"},
 	{"report", "export", "web", "metrics"},
 	{"internal/cli"},
@@ -34,7 +34,8 @@ var columns = [][]string{
 
 // beside are the imports inside a column that are in order all the same.
 var beside = map[string][]string{
-	"compare": {"timeline", "trend"},
+	"purpose": {"timeline"},
+	"compare": {"timeline", "trend", "purpose"},
 }
 
 // only are packages that may import less than what stands to their left.

@@ -13,6 +13,7 @@ import (
 	"sort"
 
 	"strandline/logs"
+	"strandline/purpose"
 	"strandline/snapshot"
 	"strandline/stack"
 	"strandline/timeline"
@@ -58,7 +59,8 @@ type Device struct {
 	UnknownBytes, UnknownCount                       int64 // live, and nobody recorded a stack
 
 	Space      timeline.Space
-	Expandable bool // segments are expandable
+	Purpose    purpose.Memory // what the memory is for, at the peak and at the end
+	Expandable bool           // segments are expandable
 
 	Live []Live // by address
 	// Deaths counts, by stack, the allocations that were freed inside the history
@@ -148,6 +150,7 @@ func (b *Book) device(s *snapshot.Snapshot, dev snapshot.Device, stacks []stack.
 	out.LastOOM = b.oom(t, dev, stacks)
 	blocks := blockStacks(s, dev)
 	out.Space = timeline.SpaceOf(t, dev)
+	out.Purpose = purpose.Of(t)
 	for _, i := range dev.Segments {
 		out.Expandable = out.Expandable || s.Segments[i].Expandable
 	}

@@ -23,6 +23,7 @@ const (
 	Growth        Kind = "growth"         // growth that is not judged a leak
 	OutOfMemory   Kind = "oom"            // a request that the allocator could not meet
 	Fragmentation Kind = "fragmentation"  // reserved far above what is in use
+	Peak          Kind = "peak"           // what memory is for where it is highest
 	History       Kind = "history"        // what the recording does not tell
 )
 

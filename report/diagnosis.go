@@ -98,6 +98,9 @@ func (d *Diagnosis) Text(w io.Writer, s Style) {
 	notes := 0
 	for i := range d.Findings {
 		f := &d.Findings[i]
+		if d.dwarfed(i) {
+			continue
+		}
 		if f.Severity != finding.Info {
 			fmt.Fprintln(w)
 			writeFinding(w, s, f)
@@ -117,11 +120,19 @@ func (d *Diagnosis) Text(w io.Writer, s Style) {
 	d.footer(w, s)
 }
 
-// writeNote prints a finding that asks for nothing: what it says, and no more.
+// writeNote prints a finding that asks for nothing: what it says, and no more;
+// of a peak also what it is made of.
 func writeNote(w io.Writer, s Style, f *finding.Finding) {
 	writeTitle(w, s, f, s.dim("·"))
 	if len(f.Trend) > 1 {
 		fmt.Fprintln(w, "  "+Sparkline(f.Trend))
+	}
+	if f.Kind == finding.Peak {
+		for _, d := range f.Detail {
+			for _, l := range wrap(d, s.columns()-4) {
+				fmt.Fprintln(w, "   ", l)
+			}
+		}
 	}
 }
 
@@ -140,6 +151,22 @@ func writeTitle(w io.Writer, s Style, f *finding.Finding, mark string) {
 		}
 		fmt.Fprintln(w, mark, l)
 	}
+}
+
+// dwarfed tells the peak of one of several processes beside which another's is
+// higher: of those, a person reads the highest.
+func (d *Diagnosis) dwarfed(i int) bool {
+	if d.Findings[i].Kind != finding.Peak {
+		return false
+	}
+	bytes := func(f *finding.Finding) int64 { n, _ := f.Evidence["bytes"].(int64); return n }
+	for k := range d.Findings {
+		f, g := &d.Findings[i], &d.Findings[k]
+		if g.Kind == finding.Peak && g.Process != f.Process && (bytes(g) > bytes(f) || bytes(g) == bytes(f) && k < i) {
+			return true
+		}
+	}
+	return false
 }
 
 // basis says what was judged; processes of which the same is true share a line.

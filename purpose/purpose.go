@@ -1,0 +1,133 @@
+// Package purpose says what memory is for: each allocation that stands in the
+// peak, or at the end of a history, is named as parameters, optimizer state,
+// gradients, activations and so on. Nothing but a plain snapshot is needed:
+// stacks tell who made an allocation, lifetimes against the passes and steps of
+// the program tell what it was needed for, and sizes tell which tensors belong
+// together. The rules are about PyTorch and the conventions of the libraries
+// around it; docs/peak.md states them.
+package purpose
+
+import (
+	"sort"
+
+	"strandline/stack"
+	"strandline/timeline"
+)
+
+// A Purpose is what an allocation is for. Where several fit, the first counts.
+type Purpose uint8
+
+// The purposes.
+const (
+	Parameters    Purpose = iota // parameters and buffers, and what the optimizer updates
+	Optimizer                    // its state
+	KVCache                      // keys and values of an inference engine
+	Gradients                    // what is, was or becomes a .grad
+	Communication                // buffers of collectives, parameters gathered for a while
+	Input                        // batches that were moved to the device
+	Workspaces                   // what a library keeps between calls
+	Activations                  // made in a forward pass, kept for the backward pass
+	Temporaries                  // gone before their step ends, or it has not ended
+	Other                        // none of these
+	Unknown                      // made before the recording, or nothing tells
+	count
+)
+
+var names = [count]string{
+	"parameters", "optimizer", "kv_cache", "gradients", "communication", "input", "workspaces", "activations",
+	"temporaries", "other", "unknown",
+}
+
+func (p Purpose) String() string { return names[p] }
+
+// Sums are requested bytes by purpose.
+type Sums [count]int64
+
+// Map is the sums that are not zero, by the purposes' names.
+func (s *Sums) Map() map[string]int64 {
+	out := map[string]int64{}
+	for p, n := range s {
+		if n != 0 {
+			out[Purpose(p).String()] = n
+		}
+	}
+	return out
+}
+
+// Sorted are the purposes that hold something, most bytes first.
+func (s *Sums) Sorted() (out []Purpose) {
+	for p := range count {
+		if s[p] > 0 {
+			out = append(out, p)
+		}
+	}
+	sort.SliceStable(out, func(i, j int) bool { return s[out[i]] > s[out[j]] })
+	return out
+}
+
+// A Place is a site and what it holds for one purpose.
+type Place struct {
+	Purpose  Purpose
+	Site     stack.Site
+	Backward bool // made by the autograd engine, whose stacks have no place of the program's
+	Bytes    int64
+	Count    int
+}
+
+// A Moment is what memory is for after an event.
+type Moment struct {
+	Event  int // timeline.Never for the moment before the first event
+	Bytes  int64
+	By     Sums
+	Places []Place // most bytes first
+}
+
+// Memory is what a device's memory is for at its peak and at its end.
+type Memory struct{ Peak, End Moment }
+
+// Of names the memory of a device.
+func Of(t *timeline.Timeline) Memory {
+	j := newJudge(t)
+	return Memory{Peak: j.moment(t.PeakRequested.Event), End: j.moment(t.Trace.Len() - 1)}
+}
+
+// moment names all that lives after an event.
+func (j *judge) moment(event int) Moment {
+	type key struct {
+		purpose Purpose
+		site    stack.Site
+	}
+	m := Moment{Event: event}
+	places := map[key]*Place{}
+	for _, i := range j.t.LiveAt(event) {
+		p, n := j.at(i, event), j.t.Size(i)
+		m.Bytes += n
+		m.By[p] += n
+		k := key{p, j.t.Snap.Stacks.Site(j.t.Stack(i))}
+		if places[k] == nil {
+			places[k] = &Place{Purpose: p, Site: k.site, Backward: k.site == (stack.Site{}) && j.inBackward(i)}
+		}
+		places[k].Bytes += n
+		places[k].Count++
+	}
+	for _, p := range places {
+		m.Places = append(m.Places, *p)
+	}
+	sort.Slice(m.Places, func(a, b int) bool { return m.Places[a].before(&m.Places[b]) })
+	return m
+}
+
+// before orders places: most bytes first, and the same in every run.
+func (p *Place) before(q *Place) bool {
+	switch {
+	case p.Bytes != q.Bytes:
+		return p.Bytes > q.Bytes
+	case p.Purpose != q.Purpose:
+		return p.Purpose < q.Purpose
+	case p.Site.File != q.Site.File:
+		return p.Site.File < q.Site.File
+	case p.Site.Line != q.Site.Line:
+		return p.Site.Line < q.Site.Line
+	}
+	return p.Site.Function < q.Site.Function
+}

@@ -1,0 +1,220 @@
+package purpose
+
+import (
+	"regexp"
+	"strings"
+
+	"strandline/stack"
+)
+
+// A phase is the part of a program in which a stack stands.
+type phase uint8
+
+const (
+	unrecorded  phase = iota // nobody recorded the stack
+	own                      // the program's own code, outside of all below
+	forward                  // inside a module's call
+	backward                 // the autograd engine
+	recomputing              // a forward pass that a checkpoint repeats in backward
+	updating                 // an optimizer's step
+	clearing                 // zero_grad
+)
+
+// A trait is what a stack tells by itself.
+type trait struct {
+	known bool
+	phase phase
+	said  Purpose // what the names of the frames say, else count
+	// noGrad is below no_grad or inference_mode.
+	noGrad bool
+	// reduces is a collective that sums gradients; its result becomes them.
+	reduces bool
+	// loads is a stack that names the loading of data.
+	loads bool
+	// initial is a stack in which an optimizer makes its state.
+	initial bool
+	// builds is a layer of PyTorch's that makes its parameters, or a class of the
+	// program's whose constructor makes something.
+	builds bool
+	// copies is deepcopy of a parameter.
+	copies bool
+	// made is the innermost Python frame.
+	made stack.Frame
+	// root is the outermost one's file and function, which tell threads apart.
+	root stack.Frame
+}
+
+// The names by which conventions tell what a function makes.
+var (
+	cacheFunction = regexp.MustCompile(`(?i)kv_?(cache|pool|buffer)|memory_pool|past_key_values|(alloc\w*|init\w*|create|set_?up|make|build|reserve)_(\w*_)?caches?(_|$)`)
+	// cacheFile are sources whose every allocation is part of a cache: the
+	// dynamic caches of Transformers and their kin.
+	cacheFile = regexp.MustCompile(`(?i)(^|/)(cache_utils|kv_?cache\w*|past_key_values?)\.py$`)
+	// poolFile are sources that hold caches and also work on them; poolFunction are
+	// those that make them.
+	poolFile     = regexp.MustCompile(`(?i)(^|/)(memory_pool\w*|cache_engine|paged_\w*|block_(manager|pool))\.py$`)
+	poolFunction = regexp.MustCompile(`(?i)^_?(create|alloc|allocate|init|make|build)\w*|^__init__$`)
+
+	loadFunction  = regexp.MustCompile(`(?i)load|batch|collate|prefetch|input|token|image|to_device|_data|fetch|next|feed|prepare|pin_memory`)
+	weightLoading = regexp.MustCompile(`(?i)load_(weights|state_dict|model|checkpoint|pretrained)|from_pretrained|create_weights|weight_loader|_load_from_state_dict|materialize`)
+	reducing      = regexp.MustCompile(`(?i)reduce|post_backward`)
+	collective    = regexp.MustCompile(`(?i)all_?gather|reduce_?scatter|all_?reduce|all_?to_?all`)
+	workspace     = regexp.MustCompile(`getCurrentCUDABlasHandle|getCUDABlasLtWorkspace|getChosenWorkspaceSize|allocateCUDABlasWorkspace|cudnnGetDropoutState`)
+)
+
+// facts are what one frame says, whatever stands around it.
+type facts struct {
+	known  bool
+	origin stack.Origin
+	said   Purpose // count if nothing
+	loads  bool
+	// reduces, copies and builds are as in a trait.
+	reduces, copies, builds bool
+	enters                  phase // own if the frame enters none
+	initial, noGrad         bool
+}
+
+// factsOf reads a frame.
+func factsOf(f *stack.Frame) facts {
+	x := facts{known: true, origin: stack.OriginOf(*f), said: count, enters: own}
+	switch x.origin {
+	case stack.Native:
+		x.native(f)
+	case stack.Torch:
+		x.torch(f)
+		x.torchEnters(f)
+	case stack.Own:
+		x.own(f)
+	}
+	return x
+}
+
+// traitOf reads a stack, innermost frame first. Each question is answered by the
+// innermost frame that can.
+func traitOf(frames []stack.Frame, read func(i int) *facts) trait {
+	r := trait{known: true, phase: own, said: count}
+	depth, called, optimizer := 0, false, false // own frames seen; a module's call, an optimizer were seen
+	for i := range frames {
+		x := read(i)
+		if x.origin == stack.Own {
+			depth++
+		}
+		r.noGrad = r.noGrad || x.noGrad
+		optimizer = optimizer || x.enters == updating
+		if !called {
+			r.hear(x, depth)
+		}
+		if x.enters != own {
+			r.enter(x.enters)
+			called = called || x.enters != clearing
+		}
+		if x.origin != stack.Native {
+			if r.made == (stack.Frame{}) {
+				r.made = frames[i]
+			}
+			r.root = stack.Frame{File: frames[i].File, Function: frames[i].Function}
+		}
+	}
+	r.noGrad = r.noGrad && !optimizer // whose closure computes gradients again
+	if len(frames) == 0 {             // the autograd engine's threads know no Python
+		r.phase = backward
+	}
+	return r
+}
+
+// hear takes what a frame says, inside of any module's call.
+func (r *trait) hear(x *facts, depth int) {
+	const near = 3 // frames of the program's own within which a name tells
+	if r.said == count {
+		r.said, r.reduces, r.copies = x.said, x.reduces, x.copies
+	} else if r.said == Communication {
+		r.reduces = r.reduces || x.reduces
+	}
+	if x.origin == stack.Own {
+		r.loads = r.loads || x.loads && depth <= near
+		r.builds = r.builds || x.builds && depth == 1
+	} else {
+		r.builds = r.builds || x.builds && r.said == Parameters
+	}
+	r.initial = r.initial || x.initial && r.phase == own
+}
+
+// enter notes a phase: the innermost counts, but what a backward pass calls
+// forward is a recomputation.
+func (r *trait) enter(p phase) {
+	switch {
+	case r.phase == own:
+		r.phase = p
+	case r.phase == forward && p == backward:
+		r.phase = recomputing
+	}
+}
+
+// native reads a frame of C++.
+func (x *facts) native(f *stack.Frame) {
+	switch {
+	case strings.Contains(f.Function, "torch::autograd::Engine"):
+		x.enters = backward
+	case strings.Contains(f.Function, "c10d::"):
+		x.said = Communication
+	case workspace.MatchString(f.Function):
+		x.said = Workspaces
+	}
+}
+
+// torchEnters reads which phase a frame of PyTorch is.
+func (x *facts) torchEnters(f *stack.Frame) {
+	name := f.Function
+	within := func(part string) bool { return strings.Contains(f.File, part) }
+	switch {
+	case name == "_engine_run_backward", within("/autograd/__init__.py"), name == "backward" && within("/_tensor.py"),
+		within("checkpoint.py") && (name == "unpack_hook" || name == "backward"):
+		x.enters = backward
+	case name == "zero_grad":
+		x.enters = clearing
+	case within("/optim/") && !within("lr_scheduler") && !within("swa_utils"):
+		x.enters, x.initial = updating, name == "_init_group"
+	case name == "decorate_context" && within("_contextlib.py"):
+		x.noGrad = true
+	case name == "_call_impl", within("/nn/functional.py"):
+		x.enters = forward
+	}
+}
+
+// torch reads what PyTorch's own functions make.
+func (x *facts) torch(f *stack.Frame) {
+	within := func(part string) bool { return strings.Contains(f.File, part) }
+	switch {
+	case f.Function == "_apply" || f.Function == "to_empty" || weightLoading.MatchString(f.Function),
+		within("/nn/parameter.py"), within("/fsdp/") && strings.HasPrefix(f.Function, "_init_sharded_param"):
+		x.said = Parameters
+		x.copies = f.Function == "__deepcopy__"
+	case within("/nn/modules/") && (f.Function == "__init__" || f.Function == "reset_parameters"):
+		x.said, x.builds = Parameters, true
+	case within("/distributed/"), within("/nn/parallel/"):
+		x.said = Communication
+		x.reduces = reducing.MatchString(f.Function)
+	case within("/utils/data/"):
+		x.said = Input
+	}
+}
+
+// own reads a frame of the program or of a package that it uses.
+func (x *facts) own(f *stack.Frame) {
+	file := strings.ReplaceAll(f.File, `\`, "/")
+	switch {
+	case cacheFunction.MatchString(f.Function), cacheFile.MatchString(file),
+		poolFile.MatchString(file) && poolFunction.MatchString(f.Function):
+		x.said = KVCache
+	case weightLoading.MatchString(f.Function):
+		x.said = Parameters
+	case collective.MatchString(f.Function):
+		x.said = Communication
+		x.reduces = reducing.MatchString(f.Function)
+	}
+	x.loads = loadFunction.MatchString(f.Function)
+	x.builds = f.Function == "__init__"
+	if f.Function == "forward" {
+		x.enters = forward
+	}
+}
