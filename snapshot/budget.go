@@ -10,7 +10,7 @@ import (
 )
 
 // What is kept of a file, in bytes, may come to a fixed sum and a multiple of
-// the bytes read, packed as they stand in the file: containers may be used in
+// the bytes of the file, packed as they stand there: containers may be used in
 // many places, and packed data may unfold a thousandfold. Files of PyTorch's
 // need a fraction of it.
 const (
@@ -70,11 +70,11 @@ func (b *builder) overdrawn(n int, what string) error {
 	return b.budget.err
 }
 
-// raise sets the limit by what was read meanwhile.
+// raise sets the limit by the size of the file, or what was read of it.
 func (b *builder) raise() {
 	b.budget.limit = freeBytes + b.budget.more
 	if b.read != nil {
-		b.budget.limit += perByte * b.read()
+		b.budget.limit += perByte * max(b.size, b.read())
 	}
 }
 
@@ -168,7 +168,7 @@ func (b *builder) intern(frames []stack.FrameID) stack.ID {
 	before := b.snap.Stacks.Len()
 	id := b.snap.Stacks.Intern(frames)
 	if b.snap.Stacks.Len() != before {
-		b.spend(16+8*len(frames), "frames of stacks")
+		b.spend(16+16*len(frames), "frames of stacks")
 	}
 	return id
 }

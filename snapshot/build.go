@@ -267,7 +267,7 @@ func (b *builder) Append(list uint64, items []pickle.Value) error {
 		}
 		if o.class() == cStack { // frames that came in several batches
 			data = listData{of: cFrame, n: -1}
-			if err := b.spend(valueBytes*len(b.snap.Stacks.Frames(stack.ID(o.index()))), "frames of stacks"); err != nil {
+			if err := b.spend(2*valueBytes*len(b.snap.Stacks.Frames(stack.ID(o.index()))), "frames of stacks"); err != nil {
 				return err
 			}
 			for _, f := range b.snap.Stacks.Frames(stack.ID(o.index())) {
@@ -685,7 +685,9 @@ func (b *builder) growEvents() error {
 	if read := b.read(); b.size > 0 && n >= 16<<10 && read > 0 && read < b.size {
 		if all := int(float64(n) * float64(b.size) / float64(read) * 1.01); all > n {
 			b.raise()
-			want = max(want, min(all+64, n+int(max(0, b.budget.limit-b.budget.spent)/(2*eventBytes))))
+			if left := b.budget.limit - b.budget.spent; int64(all-n)*2*eventBytes <= left {
+				want = all + 64
+			}
 		}
 	}
 	if err := b.spend(eventBytes*(want-n), "events"); err != nil {

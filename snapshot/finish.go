@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"maps"
+	"slices"
 	"sort"
 
 	"strandline/pickle"
@@ -173,7 +174,7 @@ func (b *builder) tracesOf(list object) (out []Trace) {
 			if l := &b.lists[o.index()]; l.items == nil && l.of == cEvent {
 				n := l.n
 				if l.used { // the events count once more
-					n = b.afford(n, eventBytes, "events in several traces")
+					n = b.afford(n, eventBytes+extraBytes, "events in several traces")
 				}
 				l.used = true
 				t.Events = b.events.slice(l.first, l.first+n)
@@ -209,10 +210,20 @@ func (b *builder) gather(device int, list object) Trace {
 		Stack: pick(e.Stack, at), Time: pick(e.Time, at), CompileContext: pick(e.CompileContext, at),
 		UserMetadata: pick(e.UserMetadata, at), Pool: pick(e.Pool, at), Category: pick(e.Category, at),
 	}
+	extra := 0
+	for _, i := range at {
+		extra += len(b.pending(int(i), 1))
+	}
+	extra = b.afford(extra, 2*extraBytes, "events with unknown keys")
 	for k, i := range at {
-		for _, x := range b.extraOf(int(i), 1) {
-			x.event = k
-			t.extra = append(t.extra, x)
+		for _, x := range b.pending(int(i), 1) {
+			if len(t.extra) == extra {
+				return t
+			}
+			if t.extra == nil {
+				t.extra = make([]eventExtra, 0, extra)
+			}
+			t.extra = append(t.extra, eventExtra{k, b.fields(x.pairs), x.lacks})
 		}
 	}
 	return t
@@ -229,11 +240,17 @@ func pick[T any](column []T, at []uint32) []T {
 	return out
 }
 
+// pending is what was kept of n events from the first on.
+func (b *builder) pending(first, n int) []pendingExtra {
+	after := func(event int) int {
+		return sort.Search(len(b.eventExtra), func(i int) bool { return b.eventExtra[i].index >= event })
+	}
+	return b.eventExtra[after(first):after(first+n)]
+}
+
 // extraOf is what the columns do not tell of n events from the first on.
 func (b *builder) extraOf(first, n int) (out []eventExtra) {
-	defer func() { b.spend(2*extraBytes*len(out), "events with unknown keys") }()
-	i := sort.Search(len(b.eventExtra), func(i int) bool { return b.eventExtra[i].index >= first })
-	rest := b.eventExtra[i:]
+	rest := b.pending(first, n)
 	untimed := first // events before the first one with a time
 	if b.timeFrom < first+n {
 		for ; untimed < b.timeFrom; untimed++ {
@@ -245,7 +262,11 @@ func (b *builder) extraOf(first, n int) (out []eventExtra) {
 			out = append(out, x)
 		}
 	}
-	for ; len(rest) > 0 && rest[0].index < first+n; rest = rest[1:] {
+	if len(rest) > 0 && b.spend(extraBytes*len(rest), "events with unknown keys") != nil {
+		return out
+	}
+	out = slices.Grow(out, len(rest))
+	for ; len(rest) > 0; rest = rest[1:] {
 		out = append(out, eventExtra{rest[0].index - first, b.fields(rest[0].pairs), rest[0].lacks})
 	}
 	return out

@@ -97,11 +97,13 @@ func read(r io.Reader, o Options) (*Snapshot, error) {
 	b := newBuilder()
 	b.size, b.read = o.Size, count.n.Load
 	src := &source{r: packed, b: b}
-	in := packed
+	var in io.Reader = src
+	buffered := packed // what in reads from, or itself
 	if format.Compression != "" {
 		src.r = unpacked
-		in = bufio.NewReaderSize(src, 64<<10)
-		if head, err = in.Peek(512); len(head) == 0 {
+		buffered = bufio.NewReaderSize(src, 64<<10)
+		in = buffered
+		if head, err = buffered.Peek(512); len(head) == 0 {
 			if src.err != nil {
 				err = src.err
 			}
@@ -109,8 +111,6 @@ func read(r io.Reader, o Options) (*Snapshot, error) {
 				return nil, fmt.Errorf("read %s: at byte %d: %w", format.Compression, count.n.Load()-int64(packed.Buffered()), err)
 			}
 		}
-	} else {
-		in = bufio.NewReaderSize(src, 64<<10)
 	}
 	kind, err := sniff(head)
 	if err != nil {
@@ -121,14 +121,14 @@ func read(r io.Reader, o Options) (*Snapshot, error) {
 	b.snap.Name, b.snap.Format = o.Name, format
 	var root pickle.Value
 	if kind == "json" {
-		skipped, _ := in.Discard(len(head) - len(bytes.TrimPrefix(head, byteOrderMark)))
+		skipped, _ := buffered.Discard(len(head) - len(bytes.TrimPrefix(head, byteOrderMark)))
 		root, err = decodeJSON(in, int64(skipped), b)
 	} else {
 		b.snap.Format.Protocol = protocol(head)
 		root, err = pickle.Decode(in, b)
 	}
 	if err == nil && format.Compression != "" {
-		in.Peek(1) // the checksum, if this is the end
+		buffered.Peek(1) // the checksum, if this is the end
 	}
 	var syntax *pickle.SyntaxError
 	stop := func(at int64, err error) *Partial { return &Partial{at, err, format.Compression != ""} }

@@ -55,7 +55,7 @@ func FactsOf(s *snapshot.Snapshot) *Facts {
 		Notes: append([]string{}, s.Faults...), Unknown: s.UnknownKeys,
 	}
 	if s.Partial != nil {
-		f.Notes = append(f.Notes, fmt.Sprintf("reading ended at byte %s: %v", units.Count(s.Partial.Offset), s.Partial.Err))
+		f.Notes = append(f.Notes, fmt.Sprintf("reading ended at %s: %v", s.Partial.Place(), s.Partial.Err))
 	}
 	if s.Settings != nil {
 		f.Conf = &s.Settings.Conf

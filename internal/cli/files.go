@@ -52,7 +52,7 @@ func (g *globals) partial(s *snapshot.Snapshot) bool {
 	if name == "-" {
 		name = "standard input"
 	}
-	g.warn("%s is only partly readable: at byte %d: %v; what stands before it is used", name, s.Partial.Offset, s.Partial.Err)
+	g.warn("%s is only partly readable: at %s: %v; what stands before it is used", name, s.Partial.Place(), s.Partial.Err)
 	return true
 }
 
