@@ -25,7 +25,7 @@ var columns = [][]string{
 	{"stack"},            // every model interns frames
 	{"pickle", "logs"},   // sources
 	{"snapshot", "series"},
-	{"timeline", "purpose", "compare", "trend", "allocator"},
+	{"timeline", "purpose", "compare", "trend", "allocator", "replay"},
 	{"detect"},
 	{"report", "export", "web", "metrics"},
 	{"internal/cli"},
@@ -35,6 +35,7 @@ var columns = [][]string{
 // beside are the imports inside a column that are in order all the same.
 var beside = map[string][]string{
 	"purpose": {"timeline"},
+	"replay":  {"timeline", "allocator"},
 	"compare": {"timeline", "trend", "purpose"},
 }
 

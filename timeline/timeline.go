@@ -407,3 +407,7 @@ func (t *Timeline) AllocOf(k int) (int, bool) {
 	}
 	return 0, false
 }
+
+// Ends is the action that ends an allocation in this history: free_completed,
+// or free_requested where the recorder was told to skip completions.
+func (t *Timeline) Ends() snapshot.Action { return t.ends }

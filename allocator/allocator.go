@@ -1,0 +1,501 @@
+// Package allocator is PyTorch's CUDA caching allocator, re-implemented: it
+// takes the requests of a program and makes the calls of the driver, the
+// segments and the blocks that PyTorch would make of them.
+//
+// An [Allocator] is one device. Memory comes from a [Driver], so that the same
+// code runs against a recorded history, which has the answers of a real one, and
+// against a device that is made up ([Device]).
+//
+// The rules are those of c10/cuda/CUDACachingAllocator.cpp, PyTorch 2.0 to 2.14;
+// names follow it. All sizes are bytes.
+package allocator
+
+import (
+	"cmp"
+	"slices"
+)
+
+// The sizes by which the allocator decides.
+const (
+	Granule     = 512      // of which blocks are multiples
+	SmallLimit  = 1 << 20  // what is asked for up to this goes to a small pool
+	SmallBuffer = 2 << 20  // a segment of a small pool
+	LargeLimit  = 10 << 20 // what is asked for from this on has a segment of its own size
+	LargeBuffer = 20 << 20 // a segment that smaller requests share, if nothing else is set
+	RoundLarge  = 2 << 20  // of which segments for large requests are multiples
+)
+
+// A Driver gives memory and takes it back. It sees the calls in the order in
+// which PyTorch makes them.
+type Driver interface {
+	// Malloc takes a segment. It is false if there is no memory.
+	Malloc(size int64) (addr uint64, ok bool)
+	// Free gives a segment back.
+	Free(addr uint64, size int64)
+	// Reserve takes a range of addresses for memory that is mapped later, in
+	// pages of that size.
+	Reserve(page int64) (addr uint64, length int64)
+	// Within tells whether a reservation holds still at addr, where memory is to
+	// be mapped for a request of that size. A recorded history does not tell
+	// where its reservations end; any other driver says true.
+	Within(addr uint64, size int64) bool
+	// Map maps pages. It is false if there is no memory.
+	Map(addr uint64, size int64) bool
+	// Unmap gives pages back.
+	Unmap(addr uint64, size int64)
+}
+
+// A Block is one that the program holds. The zero Block is none.
+type Block int32
+
+// A PoolID names a pool: {0, 0} is the default one, {n, 0} was made by a CUDA
+// graph, {0, n} by a MemPool.
+type PoolID struct{ Graph, User int64 }
+
+// Private tells whether the pool is not the default one.
+func (p PoolID) Private() bool { return p != PoolID{} }
+
+// Stats are what torch.cuda.memory_stats() tells.
+type Stats struct {
+	Allocated, AllocatedPeak int64 // bytes of blocks that the program holds
+	Active                   int64 // and of those that wait for another stream
+	Requested                int64 // of active blocks, before rounding
+	Reserved, ReservedPeak   int64 // bytes of segments
+	Retries                  int64 // num_alloc_retries
+	OOMs                     int64 // num_ooms
+	Mallocs, Frees           int64 // calls of the driver that take segments, and give them back
+	Maps, Unmaps             int64 // and pages of expandable segments
+}
+
+// DriverCalls is the number of calls that took memory from the driver or gave
+// it back.
+func (s *Stats) DriverCalls() int64 { return s.Mallocs + s.Frees + s.Maps + s.Unmaps }
+
+// An Allocator is the allocator of one device.
+type Allocator struct {
+	Stats
+	set    Settings
+	driver Driver
+	limit  int64 // bytes that may be reserved; none is 0
+
+	blocks  []block // by index; 0 is none
+	sets    sets
+	spare   []int32 // indices that are free
+	streams []uint64
+	pools   []pool
+	ids     map[PoolID]int32 // the small pool of each; the large one is next to it
+	ranges  []reservation
+	waiting []Block // freed, and waiting for other streams
+	scratch []int32
+}
+
+// block is what is known of a block beside its size and its address, which its
+// node has.
+type block struct {
+	requested  int64
+	inserted   int64 // into the free set: the calls of the pool then
+	prev, next int32 // neighbours in the segment
+	stream     int32
+	pool       int32
+	within     int32 // reservation, plus 1
+	state      state
+}
+
+type state uint8
+
+const (
+	gone     state = iota
+	free           // in the set of its pool
+	taken          // the program has it
+	waiting        // the program freed it
+	unmapped       // addresses without memory
+)
+
+type pool struct {
+	id       PoolID
+	small    bool
+	calls    int64     // of the search for a free block
+	free     []int32   // sets of blocks, by stream
+	unmapped [][]int32 // blocks by address, by stream
+	idle     bool      // a private pool that nobody uses any more
+}
+
+// reservation is an ExpandableSegment: a range of addresses.
+type reservation struct {
+	addr   uint64
+	length int64
+	page   int64
+}
+
+// New is the allocator of a device that nobody has used yet.
+func New(set Settings, v Version, driver Driver) *Allocator {
+	a := &Allocator{set: set, driver: driver, ids: map[PoolID]int32{}}
+	a.blocks = make([]block, 1, 1024)
+	a.sets = make(sets, 1, 1024)
+	a.poolOf(PoolID{}, true)
+	return a
+}
+
+// SetLimit bounds what may be reserved, as set_per_process_memory_fraction does.
+// 0 is no bound.
+func (a *Allocator) SetLimit(bytes int64) { a.limit = bytes }
+
+// A Stream names a cudaStream_t.
+type Stream int32
+
+// Stream is the name of a stream in calls of Malloc.
+func (a *Allocator) Stream(handle uint64) Stream {
+	if i := slices.Index(a.streams, handle); i >= 0 {
+		return Stream(i)
+	}
+	a.streams = append(a.streams, handle)
+	for i := range a.pools {
+		a.pools[i].free = append(a.pools[i].free, 0)
+		a.pools[i].unmapped = append(a.pools[i].unmapped, nil)
+	}
+	return Stream(len(a.streams) - 1)
+}
+
+// poolOf is the index of the small or the large pool of an id.
+func (a *Allocator) poolOf(id PoolID, small bool) int32 {
+	at, ok := a.ids[id]
+	if !ok {
+		at = int32(len(a.pools))
+		a.ids[id] = at
+		for _, small := range []bool{true, false} {
+			a.pools = append(a.pools, pool{
+				id: id, small: small,
+				free: make([]int32, len(a.streams)), unmapped: make([][]int32, len(a.streams)),
+			})
+		}
+	}
+	if !small {
+		at++
+	}
+	return at
+}
+
+// Pool is the name of a pool in calls of Malloc.
+func (a *Allocator) Pool(id PoolID) Pool { return Pool(a.poolOf(id, true)) }
+
+// Pools are the ids of those that were named.
+func (a *Allocator) Pools() (out []PoolID) {
+	for i := 0; i < len(a.pools); i += 2 {
+		out = append(out, a.pools[i].id)
+	}
+	return out
+}
+
+// A Pool names a PoolID.
+type Pool int32
+
+// Default is the pool of requests outside of graphs and MemPools.
+const Default Pool = 0
+
+// Abandon tells that nobody uses a private pool any more: its free segments are
+// given back by the next release.
+func (a *Allocator) Abandon(id PoolID) {
+	for _, i := range []int32{a.poolOf(id, true), a.poolOf(id, false)} {
+		a.pools[i].idle = true
+	}
+}
+
+// Malloc serves a request. It is false if memory ran out; PyTorch records an oom
+// of that rounded size then and raises OutOfMemoryError.
+//
+// Blocks that wait for other streams are not looked after: what would be done by
+// process_events is done by [Allocator.Complete].
+func (a *Allocator) Malloc(request int64, stream Stream, id Pool) (Block, bool) {
+	size := a.set.Round(request)
+	p := int32(id)
+	if size > SmallLimit {
+		p++
+	}
+	b := a.search(p, stream, size)
+	if b == 0 {
+		b = a.obtain(p, stream, size)
+	}
+	if b == 0 {
+		a.OOMs++
+		return 0, false
+	}
+	a.split(b, size)
+	x := &a.blocks[b]
+	x.state, x.requested = taken, request
+	got := a.sets[b].size
+	a.Allocated += got
+	a.AllocatedPeak = max(a.AllocatedPeak, a.Allocated)
+	a.Active += got
+	a.Requested += request
+	return Block(b), true
+}
+
+// Hits tells whether a request would be served by a free block.
+func (a *Allocator) Hits(request int64, stream Stream, id Pool) bool {
+	size := a.set.Round(request)
+	p := int32(id)
+	if size > SmallLimit {
+		p++
+	}
+	return a.find(p, stream, size) != 0
+}
+
+// obtain takes memory from the driver for a request that no free block serves.
+func (a *Allocator) obtain(p int32, stream Stream, size int64) int32 {
+	if a.collects() {
+		a.collectGarbage()
+	}
+	b := a.take(p, stream, size)
+	if b == 0 && a.limited(size) && a.set.ThrowOnOOM {
+		return 0
+	}
+	if b == 0 && a.releaseAvailable(p, stream, size) {
+		b = a.take(p, stream, size)
+	}
+	// While a graph is captured, nothing is released. A private pool that is
+	// used is taken to be one of a capture; so says PyTorch up to 2.11.
+	if b == 0 && !a.pools[p].id.Private() {
+		a.EmptyCache()
+		a.Retries++
+		b = a.take(p, stream, size)
+	}
+	return b
+}
+
+// expands tells whether requests to a pool are served from expandable segments.
+func (a *Allocator) expands() bool { return a.set.Expandable }
+
+func (a *Allocator) collects() bool { return a.limit > 0 && a.set.GCThreshold > 0 }
+
+func (a *Allocator) limited(size int64) bool {
+	return a.limit > 0 && a.Reserved+a.set.SegmentSize(size) > a.limit
+}
+
+// search is get_free_block: it takes the best free block out of its set.
+func (a *Allocator) search(p int32, stream Stream, size int64) int32 {
+	if a.collects() {
+		a.pools[p].calls++
+	}
+	b := a.find(p, stream, size)
+	if b != 0 {
+		a.sets.remove(&a.pools[p].free[stream], b)
+	}
+	return b
+}
+
+// find is the smallest free block of a stream that serves a rounded request, of
+// equal ones that with the lowest address.
+func (a *Allocator) find(p int32, stream Stream, size int64) int32 {
+	root := a.pools[p].free[stream]
+	b := a.sets.atLeast(root, size, 0)
+	if b == 0 {
+		return 0
+	}
+	if a.blocks[b].within != 0 {
+		if b = a.findExpandable(root, b); b == 0 {
+			return 0
+		}
+	}
+	got := a.sets[b].size
+	if size < a.set.MaxSplitSize && got >= a.set.MaxSplitSize {
+		return 0
+	}
+	if size >= a.set.MaxSplitSize && got >= size+a.set.MaxNonSplitRounding {
+		return 0
+	}
+	return b
+}
+
+// findExpandable prefers a somewhat larger hole to the block at the growing end
+// of a segment. Without expandable segments, blocks of such are passed over.
+func (a *Allocator) findExpandable(root, b int32) int32 {
+	room := func(b int32) int64 {
+		n := a.sets[b].size
+		if next := a.blocks[b].next; next != 0 && a.blocks[next].state == unmapped {
+			n += a.sets[next].size
+		}
+		return n
+	}
+	for a.blocks[b].within != 0 {
+		next := a.sets.after(root, b)
+		if a.expands() && (next == 0 || room(next) >= room(b)) {
+			return b
+		}
+		b = next
+	}
+	return b
+}
+
+// split keeps the front of a block for a request, and frees the rest.
+func (a *Allocator) split(b int32, size int64) {
+	rest := a.sets[b].size - size
+	if a.pools[a.blocks[b].pool].small || a.expands() {
+		if rest < Granule {
+			return
+		}
+	} else if size >= a.set.MaxSplitSize || rest <= SmallLimit {
+		return
+	}
+	r := a.cut(b, size)
+	a.insert(r)
+}
+
+// cut makes a block of what is behind the first size bytes of b.
+func (a *Allocator) cut(b int32, size int64) int32 {
+	r := a.newBlock(a.sets[b].addr+uint64(size), a.sets[b].size-size)
+	a.sets[b].size = size
+	x, y := &a.blocks[b], &a.blocks[r]
+	y.stream, y.pool, y.within, y.state = x.stream, x.pool, x.within, x.state
+	y.prev, y.next = b, x.next
+	if x.next != 0 {
+		a.blocks[x.next].prev = r
+	}
+	x.next = r
+	return r
+}
+
+func (a *Allocator) newBlock(addr uint64, size int64) int32 {
+	var b int32
+	if n := len(a.spare); n > 0 {
+		b = a.spare[n-1]
+		a.spare = a.spare[:n-1]
+		a.blocks[b] = block{}
+	} else {
+		b = int32(len(a.blocks))
+		a.blocks = append(a.blocks, block{})
+		a.sets = append(a.sets, node{})
+	}
+	a.sets[b] = node{addr: addr, size: size}
+	return b
+}
+
+// drop forgets a block.
+func (a *Allocator) drop(b int32) {
+	a.blocks[b].state = gone
+	a.spare = append(a.spare, b)
+}
+
+// insert puts a block into the free set of its pool.
+func (a *Allocator) insert(b int32) {
+	x := &a.blocks[b]
+	p := &a.pools[x.pool]
+	x.state, x.inserted = free, p.calls
+	a.sets.insert(&p.free[x.stream], b)
+}
+
+// take is alloc_block: a block of new memory, in no set.
+func (a *Allocator) take(p int32, stream Stream, size int64) int32 {
+	if a.limited(size) {
+		return 0
+	}
+	if a.expands() {
+		return a.takeExpandable(p, stream, size)
+	}
+	n := a.set.SegmentSize(size)
+	addr, ok := a.driver.Malloc(n)
+	if !ok {
+		return 0
+	}
+	a.Mallocs++
+	a.reserve(n)
+	b := a.newBlock(addr, n)
+	a.blocks[b].stream, a.blocks[b].pool = int32(stream), p
+	return b
+}
+
+func (a *Allocator) reserve(bytes int64) {
+	a.Reserved += bytes
+	a.ReservedPeak = max(a.ReservedPeak, a.Reserved)
+}
+
+// Free takes back what the program held. It can serve others from
+// [Allocator.Complete] on, which is called at once if no other stream used it.
+func (a *Allocator) Free(b Block) {
+	x := &a.blocks[b]
+	if x.state != taken {
+		return
+	}
+	x.state = waiting
+	a.Allocated -= a.sets[b].size
+}
+
+// Wait notes that a block, which was freed, waits for other streams: what
+// synchronises with all of them completes it.
+func (a *Allocator) Wait(b Block) { a.waiting = append(a.waiting, b) }
+
+// Complete ends the wait of a block that was freed.
+func (a *Allocator) Complete(b Block) {
+	if i := slices.Index(a.waiting, b); i >= 0 {
+		a.waiting = slices.Delete(a.waiting, i, i+1)
+	}
+	a.complete(int32(b))
+}
+
+func (a *Allocator) complete(b int32) {
+	x := &a.blocks[b]
+	if x.state == taken {
+		a.Free(Block(b))
+	}
+	if x.state != waiting {
+		return
+	}
+	a.Active -= a.sets[b].size
+	a.Requested -= x.requested
+	x.state = free
+	a.insert(a.merge(b))
+}
+
+// merge joins a block, which is in no set, with its free neighbours of the same
+// kind, and returns what they make.
+func (a *Allocator) merge(b int32) int32 {
+	kind := a.blocks[b].state
+	if prev := a.blocks[b].prev; prev != 0 && a.blocks[prev].state == kind {
+		a.extract(prev)
+		a.sets[b].addr = a.sets[prev].addr
+		a.join(b, prev, a.blocks[prev].prev, a.blocks[b].next)
+	}
+	if next := a.blocks[b].next; next != 0 && a.blocks[next].state == kind {
+		a.extract(next)
+		a.join(b, next, a.blocks[b].prev, a.blocks[next].next)
+	}
+	return b
+}
+
+// join gives block b the bytes of its neighbour and new neighbours.
+func (a *Allocator) join(b, neighbour, prev, next int32) {
+	a.sets[b].size += a.sets[neighbour].size
+	a.blocks[b].prev, a.blocks[b].next = prev, next
+	if prev != 0 {
+		a.blocks[prev].next = b
+	}
+	if next != 0 {
+		a.blocks[next].prev = b
+	}
+	a.drop(neighbour)
+}
+
+// extract takes a block out of the set it is in.
+func (a *Allocator) extract(b int32) {
+	x := &a.blocks[b]
+	p := &a.pools[x.pool]
+	if x.state == free {
+		a.sets.remove(&p.free[x.stream], b)
+		return
+	}
+	list := p.unmapped[x.stream]
+	i, _ := slices.BinarySearchFunc(list, a.sets[b].addr, a.byAddr)
+	p.unmapped[x.stream] = slices.Delete(list, i, i+1)
+}
+
+func (a *Allocator) byAddr(b int32, addr uint64) int { return cmp.Compare(a.sets[b].addr, addr) }
+
+// Addr is the address of a block.
+func (a *Allocator) Addr(b Block) uint64 { return a.sets[b].addr }
+
+// Size is the bytes of a block: those asked for, rounded up, and what was too
+// little to be split off.
+func (a *Allocator) Size(b Block) int64 { return a.sets[b].size }
+
+// SetExpandable turns expandable segments on or off, as a program can do at any
+// time. Segments that are there stay what they are.
+func (a *Allocator) SetExpandable(on bool) { a.set.Expandable = on }

@@ -1,0 +1,162 @@
+package allocator
+
+import "slices"
+
+// takeExpandable maps memory for a request where the addresses of a reservation
+// are free, next to free memory if there is some. What was mapped stays mapped
+// if the driver then refuses the rest.
+func (a *Allocator) takeExpandable(p int32, stream Stream, size int64) int32 {
+	b := a.place(p, stream, size)
+	if a.blocks[b].state == unmapped {
+		if b = a.mapIn(b, min(a.sets[b].size, size)); b == 0 {
+			return 0
+		}
+	}
+	for a.sets[b].size < size {
+		next := a.blocks[b].next
+		if b = a.mapIn(next, min(a.sets[next].size, size-a.sets[b].size)); b == 0 {
+			return 0
+		}
+	}
+	a.sets.remove(&a.pools[p].free[stream], b)
+	return b
+}
+
+// place is find_expandable_block: the first of free and unmapped blocks, one
+// behind the other, that have room for a request. If there are none, it is of a
+// new reservation.
+func (a *Allocator) place(p int32, stream Stream, size int64) int32 {
+	list := &a.pools[p].unmapped[stream]
+	for i := 0; i < len(*list); i++ {
+		b := (*list)[i]
+		first := a.sets[b].addr
+		if prev := a.blocks[b].prev; prev != 0 && a.blocks[prev].state == free {
+			b = prev
+		}
+		if !a.roomy(b, size) {
+			continue
+		}
+		if a.driver.Within(first, size) {
+			return b
+		}
+		a.shorten(b, size)
+		if i < len(*list) && a.sets[(*list)[i]].addr != first {
+			i-- // it is no more
+		}
+	}
+	return a.newReservation(p, stream)
+}
+
+// roomy tells whether free and unmapped blocks from b on have room for a request.
+func (a *Allocator) roomy(b int32, size int64) bool {
+	var room int64
+	for ; b != 0 && room < size && (a.blocks[b].state == free || a.blocks[b].state == unmapped); b = a.blocks[b].next {
+		room += a.sets[b].size
+	}
+	return room >= size
+}
+
+// shorten ends a reservation such that there is no room for a request from block
+// b on, if b or what follows is the end of it.
+func (a *Allocator) shorten(b int32, size int64) {
+	var room int64
+	for ; b != 0 && (a.blocks[b].state == free || a.blocks[b].state == unmapped); b = a.blocks[b].next {
+		x := &a.blocks[b]
+		if x.next != 0 || x.state != unmapped {
+			room += a.sets[b].size
+			continue
+		}
+		r := &a.ranges[x.within-1]
+		keep := max(0, size-1-room) / r.page * r.page
+		r.length -= a.sets[b].size - keep
+		if a.sets[b].size = keep; keep == 0 {
+			a.extract(b)
+			if x.prev != 0 {
+				a.blocks[x.prev].next = 0
+			}
+			a.drop(b)
+		}
+		return
+	}
+}
+
+func (a *Allocator) newReservation(p int32, stream Stream) int32 {
+	page := int64(SmallBuffer)
+	if !a.pools[p].small {
+		page = a.set.LargeSegment
+	}
+	addr, length := a.driver.Reserve(page)
+	a.ranges = append(a.ranges, reservation{addr: addr, length: length, page: page})
+	b := a.newBlock(addr, length)
+	x := &a.blocks[b]
+	x.stream, x.pool, x.within, x.state = int32(stream), p, int32(len(a.ranges)), unmapped
+	a.insertUnmapped(b)
+	return b
+}
+
+func (a *Allocator) insertUnmapped(b int32) {
+	x := &a.blocks[b]
+	list := &a.pools[x.pool].unmapped[x.stream]
+	i, _ := slices.BinarySearchFunc(*list, a.sets[b].addr, a.byAddr)
+	*list = slices.Insert(*list, i, b)
+}
+
+// mapIn is map_block: it maps whole pages for size bytes at the front of an
+// unmapped block, and returns the free block that they become part of; none if
+// the driver refuses.
+func (a *Allocator) mapIn(b int32, size int64) int32 {
+	page := a.ranges[a.blocks[b].within-1].page
+	size = min((size+page-1)/page*page, a.sets[b].size)
+	if !a.driver.Map(a.sets[b].addr, size) {
+		return 0
+	}
+	a.Maps++
+	a.reserve(size)
+	a.extract(b)
+	if size < a.sets[b].size {
+		a.insertUnmapped(a.cut(b, size))
+	}
+	a.blocks[b].state = free
+	b = a.merge(b)
+	a.insert(b)
+	return b
+}
+
+// pagesIn are the addresses of the whole pages in a block of an expandable
+// segment, from the first to behind the last.
+func (a *Allocator) pagesIn(b int32) (from, to uint64) {
+	if a.blocks[b].within == 0 {
+		return 0, 0
+	}
+	r := &a.ranges[a.blocks[b].within-1]
+	page, offset := uint64(r.page), a.sets[b].addr-r.addr
+	return r.addr + (offset+page-1)/page*page, r.addr + (offset+uint64(a.sets[b].size))/page*page
+}
+
+// unmap gives the whole pages of a free block back.
+func (a *Allocator) unmap(b int32) {
+	from, to := a.pagesIn(b)
+	if from >= to {
+		return
+	}
+	a.extract(b)
+	if front := int64(from - a.sets[b].addr); front > 0 {
+		rest := a.cut(b, front)
+		a.insert(b)
+		b = rest
+	}
+	size := int64(to - from)
+	if size < a.sets[b].size {
+		a.insert(a.cut(b, size))
+	}
+	a.driver.Unmap(a.sets[b].addr, size)
+	a.Unmaps++
+	a.Reserved -= size
+	a.blocks[b].state = unmapped
+	b = a.merge(b)
+	if a.whole(b) { // and with it the reservation
+		a.drop(b)
+		return
+	}
+	a.insertUnmapped(b)
+}

@@ -1,0 +1,126 @@
+package allocator
+
+// node is a block's place in a set of free blocks, and what the set is ordered
+// by. Index 0 of the nodes is "none". The nodes of all sets lie side by side,
+// as a search goes through many of them: a block has the same index here as
+// among the blocks.
+type node struct {
+	size        int64
+	addr        uint64
+	left, right int32
+}
+
+// sets are treaps by (size, address), each named by the index of its root. The
+// order of the heap is a hash of the index, so it needs no room.
+//
+// R. Seidel, C. R. Aragon: Randomized Search Trees, Algorithmica 16 (1996).
+type sets []node
+
+// above tells whether block x stands above block y in a heap.
+func above(x, y int32) bool { return uint32(x)*0x9e3779b1 > uint32(y)*0x9e3779b1 }
+
+// before tells whether block x is sorted before (size, addr).
+func (s sets) before(x int32, size int64, addr uint64) bool {
+	n := &s[x]
+	return n.size < size || n.size == size && n.addr < addr
+}
+
+// insert puts block x into a set.
+func (s sets) insert(root *int32, x int32) {
+	n := &s[x]
+	at := root
+	for *at != 0 && above(*at, x) {
+		if y := *at; s.before(y, n.size, n.addr) {
+			at = &s[y].right
+		} else {
+			at = &s[y].left
+		}
+	}
+	// What stood here is parted into what is before x and what is behind it.
+	rest := *at
+	*at = x
+	low, high := &n.left, &n.right
+	for rest != 0 {
+		if s.before(rest, n.size, n.addr) {
+			*low = rest
+			low = &s[rest].right
+			rest = *low
+		} else {
+			*high = rest
+			high = &s[rest].left
+			rest = *high
+		}
+	}
+	*low, *high = 0, 0
+}
+
+// remove takes block x out of the set it is in.
+func (s sets) remove(root *int32, x int32) {
+	n := &s[x]
+	at := root
+	for *at != x {
+		if y := *at; s.before(y, n.size, n.addr) {
+			at = &s[y].right
+		} else {
+			at = &s[y].left
+		}
+	}
+	low, high := n.left, n.right
+	for low != 0 && high != 0 {
+		if above(low, high) {
+			*at = low
+			at = &s[low].right
+			low = *at
+		} else {
+			*at = high
+			at = &s[high].left
+			high = *at
+		}
+	}
+	*at = low | high // one of them is none
+	n.left, n.right = 0, 0
+}
+
+// atLeast is the first block of a set that is not before (size, addr).
+func (s sets) atLeast(root int32, size int64, addr uint64) (found int32) {
+	for x := root; x != 0; {
+		if s.before(x, size, addr) {
+			x = s[x].right
+		} else {
+			found = x
+			x = s[x].left
+		}
+	}
+	return found
+}
+
+// after is the block that follows x in its set.
+func (s sets) after(root, x int32) int32 { return s.atLeast(root, s[x].size, s[x].addr+1) }
+
+// less is the last block of a set that is before (size, addr).
+func (s sets) less(root int32, size int64, addr uint64) (found int32) {
+	for x := root; x != 0; {
+		if s.before(x, size, addr) {
+			found = x
+			x = s[x].right
+		} else {
+			x = s[x].left
+		}
+	}
+	return found
+}
+
+// all appends the blocks of a set, in order.
+func (s sets) all(root int32, to []int32) []int32 {
+	var above []int32
+	for x := root; x != 0 || len(above) > 0; {
+		for ; x != 0; x = s[x].left {
+			above = append(above, x)
+		}
+		x = above[len(above)-1]
+		above = above[:len(above)-1]
+		to = append(to, x)
+		x = s[x].right
+	}
+	return to
+}

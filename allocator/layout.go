@@ -1,0 +1,201 @@
+package allocator
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// A Segment is one call of cudaMalloc, or one contiguous mapped range of an
+// expandable segment.
+type Segment struct {
+	Addr       uint64
+	Size       int64
+	Stream     uint64
+	Pool       PoolID
+	Small      bool
+	Expandable bool
+	Blocks     []Piece // by address; they cover the segment
+}
+
+// A Piece is a block of a segment.
+type Piece struct {
+	Addr      uint64
+	Size      int64
+	Requested int64 // 0 if it is free
+	State     State
+	Block     Block // its name for Free, none if it is free
+}
+
+// A State of a block.
+type State uint8
+
+// The states of a block. One that is pending was freed by the program and waits
+// for another stream.
+const (
+	Inactive State = iota
+	Allocated
+	Pending
+)
+
+var states = [...]State{free: Inactive, taken: Allocated, waiting: Pending}
+
+// Load puts segments into an allocator that has none, as they stood at some
+// moment, and fills in the names of the blocks that are in use. Expandable
+// segments of a pool and a stream are of one reservation, unless others lie
+// between them; it begins with the first of them, or at base if that is not 0.
+func (a *Allocator) Load(segments []Segment, base func(addr uint64) uint64) error {
+	order := make([]*Segment, len(segments))
+	for i := range segments {
+		order[i] = &segments[i]
+	}
+	slices.SortFunc(order, func(x, y *Segment) int { return cmp.Compare(x.Addr, y.Addr) })
+	var last int32 // block of the expandable segment before
+	for _, g := range order {
+		pool, stream := a.poolOf(g.Pool, g.Small), a.Stream(g.Stream)
+		if !g.Expandable {
+			last = 0
+			if _, err := a.load(g, 0, pool, stream); err != nil {
+				return err
+			}
+			continue
+		}
+		if last == 0 || a.blocks[last].pool != pool || Stream(a.blocks[last].stream) != stream {
+			addr := min(g.Addr, base(g.Addr))
+			page := int64(SmallBuffer)
+			if !g.Small {
+				page = a.set.LargeSegment
+			}
+			a.ranges = append(a.ranges, reservation{addr: addr, page: page})
+			last = 0
+		}
+		b, err := a.load(g, last, pool, stream)
+		if err != nil {
+			return err
+		}
+		last = b
+	}
+	for _, b := range a.ends() {
+		a.endReservation(b)
+	}
+	a.AllocatedPeak, a.ReservedPeak = a.Allocated, a.Reserved
+	return nil
+}
+
+// longest is how far a reservation reaches of which that is not known: more than
+// the memory of any device, and less than what lies between two.
+const longest = 1 << 40
+
+// ends are the last blocks of reservations whose end is not known yet.
+func (a *Allocator) ends() (out []int32) {
+	for i := range a.blocks {
+		x := &a.blocks[i]
+		if x.state != gone && x.within != 0 && x.next == 0 && a.ranges[x.within-1].length == 0 {
+			out = append(out, int32(i))
+		}
+	}
+	return out
+}
+
+// endReservation adds the addresses behind block b, the last of a reservation.
+func (a *Allocator) endReservation(b int32) {
+	r := &a.ranges[a.blocks[b].within-1]
+	end := a.sets[b].addr + uint64(a.sets[b].size)
+	r.length = (int64(end-r.addr) + longest) / r.page * r.page
+	a.addUnmapped(b, end, r.addr+uint64(r.length))
+}
+
+// addUnmapped adds addresses without memory behind block b.
+func (a *Allocator) addUnmapped(b int32, from, to uint64) int32 {
+	if from >= to {
+		return b
+	}
+	u := a.newBlock(from, int64(to-from))
+	x, y := &a.blocks[b], &a.blocks[u]
+	*y = block{stream: x.stream, pool: x.pool, within: x.within, state: unmapped, prev: b}
+	x.next = u
+	a.insertUnmapped(u)
+	return u
+}
+
+// load adds the blocks of a segment behind block last, or as a segment of its
+// own, and returns the last one.
+func (a *Allocator) load(g *Segment, last, pool int32, stream Stream) (int32, error) {
+	within := int32(0)
+	if g.Expandable {
+		within = int32(len(a.ranges))
+		switch r := &a.ranges[within-1]; {
+		case last != 0:
+			last = a.addUnmapped(last, a.sets[last].addr+uint64(a.sets[last].size), g.Addr)
+		case r.addr < g.Addr:
+			last = a.newBlock(r.addr, int64(g.Addr-r.addr))
+			a.blocks[last] = block{stream: int32(stream), pool: pool, within: within, state: unmapped}
+			a.insertUnmapped(last)
+		}
+	}
+	at := g.Addr
+	for i := range g.Blocks {
+		p := &g.Blocks[i]
+		if p.Addr != at || p.Size <= 0 {
+			return 0, fmt.Errorf("the blocks of the segment at 0x%x do not cover it: 0x%x", g.Addr, at)
+		}
+		at += uint64(p.Size)
+		b := a.newBlock(p.Addr, p.Size)
+		a.blocks[b] = block{stream: int32(stream), pool: pool, within: within, prev: last}
+		if last != 0 {
+			a.blocks[last].next = b
+		}
+		last = b
+		if p.State == Inactive {
+			a.insert(b)
+			continue
+		}
+		x := &a.blocks[b]
+		x.state, x.requested = taken, p.Requested
+		a.Allocated += p.Size
+		a.Active += p.Size
+		a.Requested += p.Requested
+		p.Block = Block(b)
+		if p.State == Pending {
+			a.Free(p.Block)
+			a.Wait(p.Block)
+		}
+	}
+	if at != g.Addr+uint64(g.Size) {
+		return 0, fmt.Errorf("the blocks of the segment at 0x%x end at 0x%x", g.Addr, at)
+	}
+	a.Reserved += g.Size
+	return last, nil
+}
+
+// Segments are those that the allocator holds, by address.
+func (a *Allocator) Segments() []Segment {
+	var order []int32
+	for i := range a.blocks {
+		if s := a.blocks[i].state; s != gone && s != unmapped {
+			order = append(order, int32(i))
+		}
+	}
+	slices.SortFunc(order, func(x, y int32) int { return cmp.Compare(a.sets[x].addr, a.sets[y].addr) })
+	var out []Segment
+	pieces := make([]Piece, 0, len(order))
+	for _, b := range order {
+		x := &a.blocks[b]
+		if x.prev == 0 || a.blocks[x.prev].state == unmapped {
+			p := &a.pools[x.pool]
+			out = append(out, Segment{
+				Addr: a.sets[b].addr, Stream: a.streams[x.stream], Pool: p.id, Small: p.small, Expandable: x.within != 0,
+			})
+			pieces = pieces[len(pieces):]
+		}
+		piece := Piece{Addr: a.sets[b].addr, Size: a.sets[b].size, State: states[x.state]}
+		if piece.State != Inactive {
+			piece.Requested, piece.Block = x.requested, Block(b)
+		}
+		pieces = append(pieces, piece)
+		g := &out[len(out)-1]
+		g.Blocks = pieces
+		g.Size += piece.Size
+	}
+	return out
+}

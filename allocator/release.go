@@ -1,0 +1,172 @@
+package allocator
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// EmptyCache is torch.cuda.empty_cache(), and the last resort of a request that
+// the driver refuses: it waits for all streams and gives all free segments back,
+// but those of private pools that are still used.
+func (a *Allocator) EmptyCache() {
+	a.synchronize()
+	a.releaseFree(a.poolOf(PoolID{}, false))
+	a.releaseFree(a.poolOf(PoolID{}, true))
+	for i := 2; i < len(a.pools); i += 2 {
+		if a.pools[i].idle {
+			a.releasePool(int32(i))
+		}
+	}
+}
+
+// EmptyPool gives the free segments of one private pool back, as empty_cache()
+// does inside of use_mem_pool, and the end of a MemPool.
+func (a *Allocator) EmptyPool(id PoolID) {
+	a.synchronize()
+	a.releasePool(a.poolOf(id, true))
+}
+
+// releasePool gives the free segments of a private pool back, small ones first.
+func (a *Allocator) releasePool(small int32) {
+	a.releaseFree(small)
+	a.releaseFree(small + 1)
+}
+
+// synchronize waits for all streams.
+func (a *Allocator) synchronize() {
+	for _, b := range a.waiting {
+		a.complete(int32(b))
+	}
+	a.waiting = a.waiting[:0]
+}
+
+// releaseFree gives the free segments of a pool back, and the free pages of
+// expandable ones behind them, by stream, size and address.
+func (a *Allocator) releaseFree(p int32) {
+	var expandable []int32
+	for _, stream := range a.byHandle() {
+		a.scratch = a.sets.all(a.pools[p].free[stream], a.scratch[:0])
+		for _, b := range a.scratch {
+			if a.blocks[b].within != 0 {
+				expandable = append(expandable, b)
+			} else if a.whole(b) {
+				a.release(b)
+			}
+		}
+	}
+	for _, b := range expandable {
+		a.unmap(b)
+	}
+}
+
+// byHandle are the streams in the order of their handles.
+func (a *Allocator) byHandle() []int {
+	out := make([]int, len(a.streams))
+	for i := range out {
+		out[i] = i
+	}
+	slices.SortFunc(out, func(i, j int) int { return cmp.Compare(a.streams[i], a.streams[j]) })
+	return out
+}
+
+// Cached tells whether a pool has memory to give back.
+func (a *Allocator) Cached(id PoolID) bool {
+	small := a.poolOf(id, true)
+	for _, p := range a.pools[small : small+2] {
+		for _, root := range p.free {
+			a.scratch = a.sets.all(root, a.scratch[:0])
+			for _, b := range a.scratch {
+				if from, to := a.pagesIn(b); from < to || a.releasable(b) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// whole tells whether a block is all of its segment.
+func (a *Allocator) whole(b int32) bool { return a.blocks[b].prev == 0 && a.blocks[b].next == 0 }
+
+// release gives a whole free segment back.
+func (a *Allocator) release(b int32) {
+	a.extract(b)
+	size := a.sets[b].size
+	a.driver.Free(a.sets[b].addr, size)
+	a.Frees++
+	a.Reserved -= size
+	a.drop(b)
+}
+
+// collectGarbage gives back free segments of the default large pool that have
+// not served for longest, until reserved memory falls below the threshold.
+func (a *Allocator) collectGarbage() {
+	target := a.Reserved - int64(a.set.GCThreshold*float64(a.limit))
+	if target <= 0 {
+		return
+	}
+	at := a.poolOf(PoolID{}, false)
+	p := &a.pools[at]
+	age := func(b int32) int64 { return p.calls - a.blocks[b].inserted }
+	var order []int32
+	for _, stream := range a.byHandle() {
+		order = a.sets.all(p.free[stream], order)
+	}
+	order = slices.DeleteFunc(order, func(b int32) bool { return !a.whole(b) })
+	var total, count int64
+	for _, b := range order {
+		total += age(b)
+		count++
+	}
+	for freed, some := int64(0), true; freed < target && some && count > 0; {
+		some = false
+		threshold := float64(total) / float64(count)
+		order = slices.DeleteFunc(order, func(b int32) bool {
+			if a.blocks[b].within != 0 || float64(age(b)) < threshold {
+				return false
+			}
+			total -= age(b)
+			count--
+			freed += a.sets[b].size
+			a.release(b)
+			some = true
+			return true
+		})
+	}
+}
+
+// releaseAvailable gives large free segments back, enough for a request that
+// the driver refused; it tells whether it did. Without max_split_size it does
+// nothing.
+func (a *Allocator) releaseAvailable(p int32, stream Stream, size int64) bool {
+	if a.set.MaxSplitSize == math.MaxInt64 {
+		return false
+	}
+	need := max(size, a.set.MaxSplitSize)
+	root := a.pools[p].free[stream]
+	b := a.sets.atLeast(root, need, 0)
+	if b != 0 && a.releasable(b) {
+		a.release(b)
+		return true
+	}
+	if b == 0 {
+		b = a.sets.less(root, math.MaxInt64, math.MaxUint64)
+	} else {
+		b = a.sets.less(root, a.sets[b].size, a.sets[b].addr)
+	}
+	var freed int64
+	for freed < need && b != 0 && a.sets[b].size >= a.set.MaxSplitSize {
+		size, addr := a.sets[b].size, a.sets[b].addr
+		if a.releasable(b) {
+			freed += size
+			a.release(b)
+		}
+		b = a.sets.less(a.pools[p].free[stream], size, addr)
+	}
+	return freed >= need
+}
+
+// releasable tells whether a free block is a segment that cudaFree takes. One of
+// which a part is in use cannot be given back, whatever the setting is now.
+func (a *Allocator) releasable(b int32) bool { return a.blocks[b].within == 0 && a.whole(b) }

@@ -1,0 +1,496 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+
+	"strandline/allocator"
+	"strandline/snapshot"
+	"strandline/units"
+)
+
+// An Exact is what came of a history that was run through the allocator under
+// its own settings.
+type Exact struct {
+	*Recording
+	Difference *Difference // the first one; nil if the replay is exact
+	Stats      allocator.Stats
+
+	Calls, CallsMet       int // of the driver: recorded, and reproduced
+	Segments, SegmentsMet int // of the final state, block for block
+	Events                int // that were reproduced
+
+	// Sizes are the bytes of the block of each allocation of the timeline, 0
+	// where it is not known.
+	Sizes []int64
+	// Emptied are the events before which empty_cache was called, as far as it
+	// released something.
+	Emptied []int
+
+	final   []allocator.Segment
+	assumed assumptions
+}
+
+// A Difference is where the replay parts from the recording.
+type Difference struct {
+	Event    int
+	Recorded string // what the recording has there
+	Replayed string // what the allocator does
+
+	// wrong is the address of the free block that the allocator uses where the
+	// recording has memory taken, or releases too early: in a private pool, it
+	// would not.
+	wrong uint64
+}
+
+func (d *Difference) Error() string {
+	return fmt.Sprintf("event %s: recorded %s, replayed %s", units.Count(int64(d.Event)), d.Recorded, d.Replayed)
+}
+
+// run replays the history under assumptions.
+func (r *Recording) run(as assumptions) *Exact {
+	p := &player{Exact: &Exact{Recording: r, Calls: len(r.calls), Sizes: make([]int64, len(r.Allocs)), assumed: as}}
+	p.e = &r.Trace.Events
+	p.a = allocator.New(r.Settings, r.Version, p)
+	p.a.SetLimit(as.limit)
+	p.handles = make([]allocator.Block, len(r.Allocs))
+	if len(as.pools) > 0 {
+		p.private = map[uint64]allocator.PoolID{}
+	}
+	p.load()
+	for p.k = 0; p.k < p.e.Len() && p.Difference == nil; {
+		p.step()
+	}
+	p.Events = p.k
+	p.compare()
+	p.Stats = p.a.Stats
+	return p.Exact
+}
+
+// A player is a run of a recording. It is the driver of its allocator: it gives
+// the answers of the real one, as long as it is asked the same.
+type player struct {
+	*Exact
+	e       *snapshot.Events
+	a       *allocator.Allocator
+	k       int
+	handles []allocator.Block // by allocation
+	private map[uint64]allocator.PoolID
+	// The events of the call that is replayed, from next to end-1. One that is
+	// refused memory ends in an oom, or goes on.
+	next, end int
+}
+
+func (p *player) load() {
+	start := slices.Clone(p.start)
+	for i := range start {
+		start[i].Blocks = slices.Clone(start[i].Blocks)
+		start[i].Pool = p.assumed.pools[^i]
+	}
+	if err := p.a.Load(start, p.base); err != nil {
+		p.Difference = &Difference{Recorded: "a state that is no allocator's", Replayed: err.Error()}
+		return
+	}
+	byAddr := map[uint64]allocator.Block{}
+	for i := range start {
+		g := &start[i]
+		p.own(g.Addr, g.Size, g.Pool)
+		for j := range g.Blocks {
+			if b := &g.Blocks[j]; b.Block != 0 {
+				byAddr[b.Addr] = b.Block
+			}
+		}
+	}
+	for i := range p.Allocs {
+		if !p.Before(i) {
+			break
+		}
+		p.handles[i] = byAddr[p.Addr(i)]
+		p.Sizes[i] = p.a.Size(p.handles[i])
+	}
+}
+
+// base is the first address of the reservation that begins at addr or before.
+func (p *player) base(addr uint64) uint64 { return addr }
+
+func (p *player) own(addr uint64, size int64, pool allocator.PoolID) {
+	if p.private == nil {
+		return
+	}
+	for at := addr; at < addr+uint64(size); at += page {
+		if pool.Private() {
+			p.private[at/page] = pool
+		} else {
+			delete(p.private, at/page)
+		}
+	}
+}
+
+// poolOf is the pool of the block at an address of the recording.
+func (p *player) poolOf(addr uint64) allocator.Pool {
+	if p.private == nil {
+		return allocator.Default
+	}
+	return p.a.Pool(p.private[addr/page])
+}
+
+// step replays the event k, with those that belong to the same call.
+func (p *player) step() {
+	switch p.e.Action[p.k] {
+	case snapshot.Alloc:
+		p.call(p.k)
+	case snapshot.FreeRequested:
+		p.free()
+	case snapshot.FreeCompleted, snapshot.SegmentAlloc, snapshot.SegmentFree, snapshot.SegmentMap,
+		snapshot.SegmentUnmap, snapshot.OOM:
+		p.group()
+	default:
+		p.k++
+	}
+}
+
+// free replays the free of a block, with its completion if that follows at once.
+func (p *player) free() {
+	k := p.k
+	i := p.of[k]
+	if i == never || p.handles[i] == 0 {
+		p.differ(k, p.describe(k), "no such block")
+		return
+	}
+	b := p.handles[i]
+	p.a.Free(b)
+	p.k++
+	if p.Ends() == snapshot.FreeRequested || p.k < p.e.Len() && p.e.Action[p.k] == snapshot.FreeCompleted &&
+		p.of[p.k] == i && p.e.Stack[p.k] == p.e.Stack[k] {
+		p.a.Complete(b)
+		p.handles[i] = 0
+		if p.Ends() == snapshot.FreeCompleted {
+			p.k++
+		}
+		return
+	}
+	p.a.Wait(b)
+}
+
+// group replays calls of the driver, and completions of frees that waited, up to
+// the request for which they were made.
+func (p *player) group() {
+	end := p.k
+	for end < p.e.Len() && p.belongs(end) {
+		end++
+	}
+	own := end // the first event of the request's own call
+	if end < p.e.Len() && (p.e.Action[end] == snapshot.Alloc || p.e.Action[end] == snapshot.OOM) {
+		own = p.firstOwn(end)
+	}
+	if !p.empty(own) {
+		return
+	}
+	if own < end || end < p.e.Len() && (p.e.Action[end] == snapshot.Alloc || p.e.Action[end] == snapshot.OOM) {
+		p.call(end)
+		return
+	}
+}
+
+func (p *player) belongs(k int) bool {
+	switch p.e.Action[k] {
+	case snapshot.FreeCompleted, snapshot.SegmentAlloc, snapshot.SegmentFree, snapshot.SegmentMap, snapshot.SegmentUnmap:
+		return true
+	}
+	return false
+}
+
+// firstOwn is the first of the events from k to end-1 that belongs to the
+// request at end; those before are of empty_cache.
+func (p *player) firstOwn(end int) int {
+	last := -1 // release
+	took := false
+	for k := p.k; k < end; k++ {
+		if releases(p.e.Action[k]) {
+			last = k
+		}
+		took = took || takes(p.e.Action[k])
+	}
+	if last < 0 {
+		return p.k
+	}
+	for k := last; k >= p.k; k-- {
+		if p.empties(p.e.Stack[k]) {
+			return k + 1
+		}
+	}
+	switch {
+	case p.e.Action[end] == snapshot.OOM:
+		return p.k
+	case !took && p.a.Hits(p.e.Size[end], p.stream(end), p.poolOf(p.e.Addr[end])):
+		return last + 1
+	case p.known():
+		return p.k
+	}
+	// Without stacks, a release before a request can be either. It is the
+	// request's own if the driver may have refused: more was never reserved.
+	if p.a.Reserved+p.e.Size[last] >= p.PeakReserved.Bytes {
+		return p.k
+	}
+	return last + 1
+}
+
+// known tells whether stacks name the calls that free memory.
+func (p *player) known() bool { return p.e.Stack[p.k] != 0 }
+
+// empty replays calls of empty_cache up to event end.
+func (p *player) empty(end int) bool {
+	for p.k < end {
+		from := p.k
+		p.next, p.end = p.k, end
+		p.abandon(p.k, end)
+		p.complete(p.k, end)
+		p.skip()
+		if p.next < end {
+			p.Emptied = append(p.Emptied, from)
+			p.release()
+			if p.Difference != nil {
+				return false
+			}
+		}
+		p.skip()
+		if p.next == from {
+			p.differ(from, p.describe(from), "empty_cache returns nothing")
+			return false
+		}
+		p.k = p.next
+	}
+	return true
+}
+
+// release replays one call of empty_cache. One that begins with memory of a
+// private pool, though the default one has some to give, is of that pool alone.
+func (p *player) release() {
+	if pool := p.private[p.e.Addr[p.next]/page]; pool.Private() && p.a.Cached(allocator.PoolID{}) {
+		p.a.EmptyPool(pool)
+		return
+	}
+	p.a.EmptyCache()
+}
+
+// skip passes over completions.
+func (p *player) skip() {
+	for p.next < p.end && p.e.Action[p.next] == snapshot.FreeCompleted {
+		p.next++
+	}
+}
+
+// complete ends the waits that end in events from k to end-1.
+func (p *player) complete(k, end int) {
+	for ; k < end; k++ {
+		if p.e.Action[k] != snapshot.FreeCompleted {
+			continue
+		}
+		i := p.of[k]
+		if i == never || p.handles[i] == 0 {
+			p.differ(k, p.describe(k), "no such block")
+			return
+		}
+		p.a.Complete(p.handles[i])
+		p.handles[i] = 0
+	}
+}
+
+// abandon notes which private pools are released in events from k to end-1.
+func (p *player) abandon(k, end int) {
+	if p.private == nil {
+		return
+	}
+	for ; k < end; k++ {
+		if pool := p.private[p.e.Addr[k]/page]; releases(p.e.Action[k]) && pool.Private() {
+			p.a.Abandon(pool)
+		}
+	}
+}
+
+func (p *player) stream(k int) allocator.Stream { return p.a.Stream(p.Snap.Stream(p.e.Stream[k])) }
+
+// call replays the request whose alloc or oom is event end.
+func (p *player) call(end int) {
+	p.next, p.end = p.k, end
+	released := false
+	for k := p.k; k < end; k++ {
+		released = released || releases(p.e.Action[k])
+		switch p.e.Action[k] {
+		case snapshot.SegmentAlloc:
+			p.a.SetExpandable(false)
+		case snapshot.SegmentMap:
+			p.a.SetExpandable(true)
+		}
+	}
+	p.abandon(p.k, end)
+	oom := p.e.Action[end] == snapshot.OOM
+	// Waits end before the search, or by the synchronisation of a retry.
+	before := !released && !oom
+	if before {
+		p.complete(p.k, end)
+	}
+	pool := p.poolFor(end)
+	b, ok := p.a.Malloc(p.e.Size[end], p.stream(end), pool)
+	if p.Difference != nil {
+		return
+	}
+	if !before {
+		p.complete(p.k, end)
+	}
+	p.skip()
+	switch {
+	case p.next < end:
+		p.differ(p.next, p.describe(p.next), p.served(b, ok))
+		if ok && takes(p.e.Action[p.next]) {
+			p.Difference.wrong = p.a.Addr(b)
+		}
+	case oom && ok:
+		p.differ(end, p.describe(end), p.served(b, ok))
+	case !oom && !ok:
+		p.differ(end, p.describe(end), "no memory")
+	case !oom && p.a.Addr(b) != p.e.Addr[end]:
+		p.differ(end, p.describe(end), p.served(b, ok))
+	case !oom:
+		i := p.of[end]
+		p.handles[i] = b
+		p.Sizes[i] = p.a.Size(b)
+	}
+	if p.Difference == nil {
+		p.k = end + 1
+	}
+}
+
+// poolFor is the pool that the request at event end goes to.
+func (p *player) poolFor(end int) allocator.Pool {
+	if p.private == nil {
+		return allocator.Default
+	}
+	for k := p.k; k < end; k++ { // memory that was taken for it tells
+		if takes(p.e.Action[k]) {
+			return p.a.Pool(p.assumed.pools[k])
+		}
+	}
+	if p.e.Action[end] != snapshot.OOM {
+		return p.poolOf(p.e.Addr[end])
+	}
+	// That of one that ran out is not recorded. It is private if there was a
+	// block in the default pool, or something to release, and nothing was done.
+	size, stream := p.e.Size[end], p.stream(end)
+	if p.a.Hits(size, stream, allocator.Default) || p.k == end && p.a.Cached(allocator.PoolID{}) {
+		for _, id := range p.a.Pools() {
+			if pool := p.a.Pool(id); id.Private() && !p.a.Hits(size, stream, pool) {
+				return pool
+			}
+		}
+	}
+	return allocator.Default
+}
+
+func (p *player) served(b allocator.Block, ok bool) string {
+	if !ok {
+		return "no memory"
+	}
+	return fmt.Sprintf("alloc at 0x%x", p.a.Addr(b))
+}
+
+func (p *player) differ(k int, recorded, replayed string) {
+	if p.Difference == nil {
+		p.Difference = &Difference{Event: k, Recorded: recorded, Replayed: replayed}
+	}
+}
+
+// describe is event k in words.
+func (p *player) describe(k int) string {
+	if k >= p.e.Len() {
+		return "the end"
+	}
+	if p.e.Action[k] == snapshot.OOM {
+		return fmt.Sprintf("oom of %s bytes", units.Count(p.e.Size[k]))
+	}
+	return fmt.Sprintf("%s of %s bytes at 0x%x", p.e.Action[k], units.Count(p.e.Size[k]), p.e.Addr[k])
+}
+
+// expect takes the next event of the call if it is such a call of the driver.
+func (p *player) expect(action snapshot.Action, addr uint64, size int64) bool {
+	p.skip()
+	if p.next < p.end && p.e.Action[p.next] == action && p.e.Size[p.next] == size &&
+		(addr == 0 || p.e.Addr[p.next] == addr) {
+		p.next++
+		p.CallsMet++
+		return true
+	}
+	return false
+}
+
+// refused tells whether the driver refused at this place: what comes next in
+// the recording is a release, or the end of the call in an oom.
+func (p *player) refused() bool {
+	p.skip()
+	if p.next == p.end {
+		return p.end < p.e.Len() && p.e.Action[p.end] == snapshot.OOM
+	}
+	return releases(p.e.Action[p.next])
+}
+
+// Malloc is the driver's answer to cudaMalloc.
+func (p *player) Malloc(size int64) (uint64, bool) {
+	if p.Difference != nil {
+		return 0, false
+	}
+	if p.expect(snapshot.SegmentAlloc, 0, size) {
+		k := p.next - 1
+		p.own(p.e.Addr[k], size, p.assumed.pools[k])
+		return p.e.Addr[k], true
+	}
+	if !p.refused() {
+		p.differ(p.next, p.describe(p.next), fmt.Sprintf("segment_alloc of %s bytes", units.Count(size)))
+	}
+	return 0, false
+}
+
+// Free is cudaFree.
+func (p *player) Free(addr uint64, size int64) { p.giveBack(snapshot.SegmentFree, addr, size) }
+
+// Unmap is cuMemUnmap.
+func (p *player) Unmap(addr uint64, size int64) { p.giveBack(snapshot.SegmentUnmap, addr, size) }
+
+func (p *player) giveBack(action snapshot.Action, addr uint64, size int64) {
+	if p.Difference == nil && !p.expect(action, addr, size) {
+		p.differ(p.next, p.describe(p.next), fmt.Sprintf("%s of %s bytes at 0x%x", action, units.Count(size), addr))
+		p.Difference.wrong = addr
+	}
+	p.own(addr, size, allocator.PoolID{})
+}
+
+// Reserve is the driver's answer to cuMemAddressReserve: the next memory that is
+// mapped stands at the front of it.
+func (p *player) Reserve(int64) (uint64, int64) {
+	const length = 1 << 40
+	p.skip()
+	if p.next < p.end && p.e.Action[p.next] == snapshot.SegmentMap {
+		return p.e.Addr[p.next], length
+	}
+	return 1 << 62, length // nothing was mapped there
+}
+
+// Within tells whether the next memory is mapped at addr.
+func (p *player) Within(addr uint64, _ int64) bool {
+	p.skip()
+	return p.next == p.end || p.e.Action[p.next] != snapshot.SegmentMap || p.e.Addr[p.next] == addr
+}
+
+// Map is the driver's answer to cuMemMap.
+func (p *player) Map(addr uint64, size int64) bool {
+	if p.Difference != nil {
+		return false
+	}
+	if p.expect(snapshot.SegmentMap, addr, size) {
+		p.own(addr, size, p.assumed.pools[p.next-1])
+		return true
+	}
+	if !p.refused() {
+		p.differ(p.next, p.describe(p.next), fmt.Sprintf("segment_map of %s bytes at 0x%x", units.Count(size), addr))
+	}
+	return false
+}

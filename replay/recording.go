@@ -1,0 +1,146 @@
+// Package replay runs a recorded history through the allocator: as it was, to
+// see that every call of the driver is reproduced, and under other settings, to
+// tell what they would have done.
+package replay
+
+import (
+	"slices"
+	"strings"
+
+	"strandline/allocator"
+	"strandline/snapshot"
+	"strandline/stack"
+	"strandline/timeline"
+)
+
+// never is the event of what did not happen.
+const never = timeline.Never
+
+// A Recording is the history of one device, made ready for the allocator.
+type Recording struct {
+	*timeline.Timeline
+	Settings allocator.Settings // the file's own
+	Version  allocator.Version
+
+	of     []int32                  // allocation of each event that makes or frees one, else never
+	start  []allocator.Segment      // before the first event
+	doubt  []doubt                  // blocks at the start whose size is not certain
+	pools  map[int]allocator.PoolID // private ones, by the event that took the memory, or ^index of a segment of the start
+	calls  []int32                  // events that are calls of the driver
+	opened map[stack.ID]bool        // stacks that call empty_cache
+}
+
+// NewRecording follows the history of a device.
+func NewRecording(s *snapshot.Snapshot, device int) (*Recording, error) {
+	cut, err := timeline.Cut(s, device, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	var d snapshot.Device
+	for _, d = range s.Devices() {
+		if d.Index == device {
+			break
+		}
+	}
+	r := &Recording{Timeline: timeline.New(s, d), opened: map[stack.ID]bool{}}
+	r.Version = versionOf(s)
+	r.Settings = settingsOf(s, d, r.Version)
+	r.index()
+	r.begin(cut)
+	r.label(d)
+	return r, nil
+}
+
+// settingsOf are the settings as the file states them, or as its events show.
+func settingsOf(s *snapshot.Snapshot, d snapshot.Device, v allocator.Version) allocator.Settings {
+	set := allocator.DefaultSettings()
+	if s.Settings != nil {
+		set = allocator.FromSnapshot(s.Settings, v)
+	} else {
+		set.Expandable = slices.Contains(d.Trace.Action, snapshot.SegmentMap)
+	}
+	return set
+}
+
+// index finds the allocation of each event.
+func (r *Recording) index() {
+	r.of = make([]int32, r.Trace.Len())
+	for i := range r.of {
+		r.of[i] = never
+	}
+	for i := range r.Allocs {
+		for _, k := range []int{r.Birth(i), r.Freed(i), r.Death(i)} {
+			if k != never {
+				r.of[k] = int32(i)
+			}
+		}
+	}
+	for k, a := range r.Trace.Action {
+		switch a {
+		case snapshot.SegmentAlloc, snapshot.SegmentFree, snapshot.SegmentMap, snapshot.SegmentUnmap:
+			r.calls = append(r.calls, int32(k))
+		}
+	}
+}
+
+// label finds the private pools of what was taken from the driver: those of the
+// final state if it is still there, else what the events say, which they do from
+// PyTorch 2.12 on.
+func (r *Recording) label(d snapshot.Device) {
+	s, e := r.Snap, &r.Trace.Events
+	r.pools = map[int]allocator.PoolID{}
+	for i := range r.start {
+		if p := r.start[i].Pool; p.Private() {
+			r.pools[^i] = p
+		}
+	}
+	if e.Pool != nil {
+		for _, k := range r.calls {
+			if p := s.PoolOf(e.Pool[k]); p.Private() {
+				r.pools[int(k)] = allocator.PoolID(p)
+			}
+		}
+		return
+	}
+	owner := map[uint64]allocator.PoolID{} // by page
+	for _, i := range d.Segments {
+		g := &s.Segments[i]
+		if p := s.PoolOf(g.Pool); p.Private() {
+			for at := g.Addr; at < g.Addr+uint64(g.TotalSize); at += page {
+				owner[at] = allocator.PoolID(p)
+			}
+		}
+	}
+	for _, k := range slices.Backward(r.calls) {
+		if len(owner) == 0 {
+			break
+		}
+		if p, ok := owner[e.Addr[k]]; ok {
+			r.pools[int(k)] = p
+		}
+		for at := e.Addr[k]; at < e.Addr[k]+uint64(e.Size[k]); at += page {
+			delete(owner, at)
+		}
+	}
+}
+
+// page is what private pools are told apart by: no two segments share one.
+const page = allocator.RoundLarge
+
+// empties tells whether a stack is of a call of empty_cache.
+func (r *Recording) empties(id stack.ID) bool {
+	if id == stack.None {
+		return false
+	}
+	is, known := r.opened[id]
+	if !known {
+		for _, f := range r.Snap.Stacks.Stack(id) {
+			if strings.Contains(f.Function, "empty_cache") || strings.Contains(f.Function, "emptyCache") {
+				is = true
+				break
+			}
+		}
+		r.opened[id] = is
+	}
+	return is
+}
