@@ -85,7 +85,8 @@ type Allocator struct {
 	pools   []pool
 	ids     map[PoolID]int32 // the small pool of each; the large one is next to it
 	ranges  []reservation
-	waiting []Block // freed, and waiting for other streams
+	waiting []deferred
+	tickets Ticket
 	scratch []int32
 }
 
@@ -203,8 +204,8 @@ func (a *Allocator) Abandon(id PoolID) {
 // Malloc serves a request. It is false if memory ran out; PyTorch records an oom
 // of that rounded size then and raises OutOfMemoryError.
 //
-// Blocks that wait for other streams are not looked after: what would be done by
-// process_events is done by [Allocator.Complete].
+// PyTorch begins with a look at which deferred frees are complete (process_events).
+// That is left to the caller, who calls [Allocator.Complete].
 func (a *Allocator) Malloc(request int64, stream Stream, id Pool) (Block, bool) {
 	size := a.set.Round(request)
 	p := int32(id)
@@ -408,37 +409,51 @@ func (a *Allocator) reserve(bytes int64) {
 	a.ReservedPeak = max(a.ReservedPeak, a.Reserved)
 }
 
-// Free takes back what the program held. It can serve others from
-// [Allocator.Complete] on, which is called at once if no other stream used it.
+// Free takes back what the program held.
 func (a *Allocator) Free(b Block) {
-	x := &a.blocks[b]
-	if x.state != taken {
-		return
+	if a.blocks[b].state == taken {
+		a.request(b)
+		a.complete(int32(b))
 	}
-	x.state = waiting
-	a.Allocated -= a.sets[b].size
 }
 
-// Wait notes that a block, which was freed, waits for other streams: what
-// synchronises with all of them completes it.
-func (a *Allocator) Wait(b Block) { a.waiting = append(a.waiting, b) }
+// A Ticket names a free that waits for other streams.
+type Ticket int64
 
-// Complete ends the wait of a block that was freed.
-func (a *Allocator) Complete(b Block) {
-	if i := slices.Index(a.waiting, b); i >= 0 {
-		a.waiting = slices.Delete(a.waiting, i, i+1)
+// Defer takes back what the program held, and what other streams use still. It
+// can serve others from [Allocator.Complete] on, or from when the allocator
+// waits for all streams.
+func (a *Allocator) Defer(b Block) Ticket {
+	if a.blocks[b].state != taken {
+		return 0
 	}
-	a.complete(int32(b))
+	a.request(b)
+	a.tickets++
+	a.waiting = append(a.waiting, deferred{a.tickets, int32(b)})
+	return a.tickets
+}
+
+// Complete ends the wait of a free, if it has not ended.
+func (a *Allocator) Complete(t Ticket) {
+	if i := slices.IndexFunc(a.waiting, func(d deferred) bool { return d.ticket == t }); i >= 0 {
+		b := a.waiting[i].block
+		a.waiting = slices.Delete(a.waiting, i, i+1)
+		a.complete(b)
+	}
+}
+
+type deferred struct {
+	ticket Ticket
+	block  int32
+}
+
+func (a *Allocator) request(b Block) {
+	a.blocks[b].state = waiting
+	a.Allocated -= a.sets[b].size
 }
 
 func (a *Allocator) complete(b int32) {
 	x := &a.blocks[b]
-	if x.state == taken {
-		a.Free(Block(b))
-	}
-	if x.state != waiting {
-		return
-	}
 	a.Active -= a.sets[b].size
 	a.Requested -= x.requested
 	x.state = free

@@ -24,7 +24,8 @@ type Piece struct {
 	Size      int64
 	Requested int64 // 0 if it is free
 	State     State
-	Block     Block // its name for Free, none if it is free
+	Block     Block  // its name for Free, none if it is not allocated
+	Ticket    Ticket // of its free, if it is pending
 }
 
 // A State of a block.
@@ -157,8 +158,7 @@ func (a *Allocator) load(g *Segment, last, pool int32, stream Stream) (int32, er
 		a.Requested += p.Requested
 		p.Block = Block(b)
 		if p.State == Pending {
-			a.Free(p.Block)
-			a.Wait(p.Block)
+			p.Ticket = a.Defer(p.Block)
 		}
 	}
 	if at != g.Addr+uint64(g.Size) {

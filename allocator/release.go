@@ -35,8 +35,8 @@ func (a *Allocator) releasePool(small int32) {
 
 // synchronize waits for all streams.
 func (a *Allocator) synchronize() {
-	for _, b := range a.waiting {
-		a.complete(int32(b))
+	for _, d := range a.waiting {
+		a.complete(d.block)
 	}
 	a.waiting = a.waiting[:0]
 }
@@ -84,6 +84,27 @@ func (a *Allocator) Cached(id PoolID) bool {
 		}
 	}
 	return false
+}
+
+// Releasable is what EmptyCache would give back now, without waiting.
+func (a *Allocator) Releasable() (bytes int64) {
+	for i := range a.pools {
+		p := &a.pools[i]
+		if i >= 2 && !p.idle {
+			continue
+		}
+		for _, root := range p.free {
+			a.scratch = a.sets.all(root, a.scratch[:0])
+			for _, b := range a.scratch {
+				if from, to := a.pagesIn(b); from < to {
+					bytes += int64(to - from)
+				} else if a.releasable(b) {
+					bytes += a.sets[b].size
+				}
+			}
+		}
+	}
+	return bytes
 }
 
 // whole tells whether a block is all of its segment.

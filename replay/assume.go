@@ -1,11 +1,13 @@
 package replay
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
 	"strandline/allocator"
 	"strandline/snapshot"
+	"strandline/units"
 )
 
 // assumptions are what a file does not hold, and its history shows.
@@ -147,3 +149,57 @@ func (x *Exact) better(y *Exact) bool {
 
 func releases(a snapshot.Action) bool { return a == snapshot.SegmentFree || a == snapshot.SegmentUnmap }
 func takes(a snapshot.Action) bool    { return a == snapshot.SegmentAlloc || a == snapshot.SegmentMap }
+
+// Assumed is what a file does not hold, as the replay settled it.
+type Assumed struct {
+	Limit    *int64 // bytes that may be reserved; nil where the history shows none
+	Capacity *int64 // bytes that PyTorch could have; nil where the history does not show it
+	Notes    []string
+}
+
+// Assumed says what the replay rests on beside the file.
+func (x *Exact) Assumed() Assumed {
+	out := Assumed{Notes: []string{}}
+	note := func(format string, args ...any) { out.Notes = append(out.Notes, fmt.Sprintf(format, args...)) }
+	e := &x.Trace.Events
+	reserved := x.StartReserved
+	for k, a := range e.Action {
+		switch a {
+		case snapshot.SegmentAlloc, snapshot.SegmentMap:
+			reserved += e.Size[k]
+		case snapshot.SegmentFree, snapshot.SegmentUnmap:
+			reserved -= e.Size[k]
+		case snapshot.OOM:
+			if n := reserved + e.DeviceFree(k); out.Capacity == nil || n > *out.Capacity {
+				out.Capacity = &n
+			}
+			if e.DeviceFree(k) >= x.Settings.SegmentSize(e.Size[k]) && (out.Limit == nil || reserved > *out.Limit) {
+				n := reserved
+				out.Limit = &n
+			}
+		}
+	}
+	switch {
+	case x.assumed.limit > 0:
+		out.Limit = &x.assumed.limit
+		note("a limit of memory of %s, as the garbage collection shows it", units.Bytes(*out.Limit))
+	case out.Limit != nil:
+		note("a limit of memory somewhat above %s: the driver had room when a request failed", units.Bytes(*out.Limit))
+	}
+	gone := map[allocator.PoolID]int{}
+	for at, p := range x.assumed.pools {
+		if x.pools[at] != p {
+			gone[p]++
+		}
+	}
+	for _, n := range gone {
+		note("%d segments were of a private pool that is gone by the end of the history", n)
+	}
+	if !x.Complete() {
+		note("the state before the first event is undone from the final one")
+	}
+	if x.Snap.Settings == nil {
+		note("default settings: the file holds none")
+	}
+	return out
+}

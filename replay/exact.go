@@ -16,26 +16,37 @@ type Exact struct {
 	Difference *Difference // the first one; nil if the replay is exact
 	Stats      allocator.Stats
 
-	Calls, CallsMet       int // of the driver: recorded, and reproduced
-	Segments, SegmentsMet int // of the final state, block for block
-	Events                int // that were reproduced
+	Calls, CallsMet       int  // of the driver: recorded, and reproduced
+	Segments, SegmentsMet int  // of the final state, block for block
+	Events                int  // that were reproduced
+	Lost                  bool // the state before the first event cannot be used: nothing can be simulated
 
 	// Sizes are the bytes of the block of each allocation of the timeline, 0
 	// where it is not known.
-	Sizes []int64
-	// Emptied are the events before which empty_cache was called, as far as it
-	// released something.
-	Emptied []int
-
-	final   []allocator.Segment
-	assumed assumptions
+	Sizes     []int64
+	final     []allocator.Segment
+	assumed   assumptions
+	emptied   []emptying
+	abandoned []emptying
+	retried   []span                   // events of requests that were refused at first
+	poolOf    map[int]allocator.PoolID // of requests to private pools, by event
 }
+
+// An emptying is a call of empty_cache before an event, of a private pool alone
+// if it names one.
+type emptying struct {
+	event int
+	pool  allocator.PoolID
+}
+
+// A span is the events from to to-1.
+type span struct{ from, to int }
 
 // A Difference is where the replay parts from the recording.
 type Difference struct {
-	Event    int
-	Recorded string // what the recording has there
-	Replayed string // what the allocator does
+	Event    int    `json:"event"`
+	Recorded string `json:"recorded"` // what the recording has there
+	Replayed string `json:"replayed"` // what the allocator does
 
 	// wrong is the address of the free block that the allocator uses where the
 	// recording has memory taken, or releases too early: in a private pool, it
@@ -43,17 +54,17 @@ type Difference struct {
 	wrong uint64
 }
 
-func (d *Difference) Error() string {
-	return fmt.Sprintf("event %s: recorded %s, replayed %s", units.Count(int64(d.Event)), d.Recorded, d.Replayed)
+func (d *Difference) String() string {
+	return fmt.Sprintf("at event %s the recording has %s, the replay %s", units.Count(int64(d.Event)), d.Recorded, d.Replayed)
 }
 
 // run replays the history under assumptions.
 func (r *Recording) run(as assumptions) *Exact {
 	p := &player{Exact: &Exact{Recording: r, Calls: len(r.calls), Sizes: make([]int64, len(r.Allocs)), assumed: as}}
+	p.poolOf = map[int]allocator.PoolID{}
 	p.e = &r.Trace.Events
 	p.a = allocator.New(r.Settings, r.Version, p)
 	p.a.SetLimit(as.limit)
-	p.handles = make([]allocator.Block, len(r.Allocs))
 	if len(as.pools) > 0 {
 		p.private = map[uint64]allocator.PoolID{}
 	}
@@ -75,6 +86,7 @@ type player struct {
 	a       *allocator.Allocator
 	k       int
 	handles []allocator.Block // by allocation
+	tickets map[int32]allocator.Ticket
 	private map[uint64]allocator.PoolID
 	// The events of the call that is replayed, from next to end-1. One that is
 	// refused memory ends in an oom, or goes on.
@@ -82,36 +94,61 @@ type player struct {
 }
 
 func (p *player) load() {
-	start := slices.Clone(p.start)
-	for i := range start {
-		start[i].Blocks = slices.Clone(start[i].Blocks)
-		start[i].Pool = p.assumed.pools[^i]
+	for i := range p.start {
+		p.own(p.start[i].Addr, p.start[i].Size, p.assumed.pools[^i])
 	}
-	if err := p.a.Load(start, p.base); err != nil {
-		p.Difference = &Difference{Recorded: "a state that is no allocator's", Replayed: err.Error()}
-		return
-	}
-	byAddr := map[uint64]allocator.Block{}
-	for i := range start {
-		g := &start[i]
-		p.own(g.Addr, g.Size, g.Pool)
-		for j := range g.Blocks {
-			if b := &g.Blocks[j]; b.Block != 0 {
-				byAddr[b.Addr] = b.Block
-			}
-		}
+	var err error
+	if p.handles, p.tickets, err = p.Exact.load(p.a); err != nil {
+		p.differ(0, "a state that is no allocator's", err.Error())
+		p.Lost = true
 	}
 	for i := range p.Allocs {
 		if !p.Before(i) {
 			break
 		}
-		p.handles[i] = byAddr[p.Addr(i)]
-		p.Sizes[i] = p.a.Size(p.handles[i])
+		if p.handles[i] != 0 {
+			p.Sizes[i] = p.a.Size(p.handles[i])
+		}
 	}
 }
 
+// load gives an allocator the state before the first event, and names the blocks
+// of the allocations that live then.
+func (x *Exact) load(a *allocator.Allocator) ([]allocator.Block, map[int32]allocator.Ticket, error) {
+	start := slices.Clone(x.start)
+	for i := range start {
+		start[i].Blocks = slices.Clone(start[i].Blocks)
+		start[i].Pool = x.assumed.pools[^i]
+	}
+	handles, tickets := make([]allocator.Block, len(x.Allocs)), map[int32]allocator.Ticket{}
+	if err := a.Load(start, x.base); err != nil {
+		return handles, tickets, err
+	}
+	byAddr := map[uint64]*allocator.Piece{}
+	for i := range start {
+		for j := range start[i].Blocks {
+			if b := &start[i].Blocks[j]; b.Block != 0 {
+				byAddr[b.Addr] = b
+			}
+		}
+	}
+	for i := range x.Allocs {
+		if !x.Before(i) {
+			break
+		}
+		switch b := byAddr[x.Addr(i)]; {
+		case b == nil:
+		case b.Ticket != 0:
+			tickets[int32(i)] = b.Ticket
+		default:
+			handles[i] = b.Block
+		}
+	}
+	return handles, tickets, nil
+}
+
 // base is the first address of the reservation that begins at addr or before.
-func (p *player) base(addr uint64) uint64 { return addr }
+func (r *Recording) base(addr uint64) uint64 { return addr }
 
 func (p *player) own(addr uint64, size int64, pool allocator.PoolID) {
 	if p.private == nil {
@@ -124,14 +161,6 @@ func (p *player) own(addr uint64, size int64, pool allocator.PoolID) {
 			delete(p.private, at/page)
 		}
 	}
-}
-
-// poolOf is the pool of the block at an address of the recording.
-func (p *player) poolOf(addr uint64) allocator.Pool {
-	if p.private == nil {
-		return allocator.Default
-	}
-	return p.a.Pool(p.private[addr/page])
 }
 
 // step replays the event k, with those that belong to the same call.
@@ -157,19 +186,16 @@ func (p *player) free() {
 		p.differ(k, p.describe(k), "no such block")
 		return
 	}
-	b := p.handles[i]
-	p.a.Free(b)
 	p.k++
-	if p.Ends() == snapshot.FreeRequested || p.k < p.e.Len() && p.e.Action[p.k] == snapshot.FreeCompleted &&
-		p.of[p.k] == i && p.e.Stack[p.k] == p.e.Stack[k] {
-		p.a.Complete(b)
-		p.handles[i] = 0
+	if p.Ends() == snapshot.FreeRequested || p.atOnce(k) {
+		p.a.Free(p.handles[i])
 		if p.Ends() == snapshot.FreeCompleted {
 			p.k++
 		}
-		return
+	} else {
+		p.tickets[i] = p.a.Defer(p.handles[i])
 	}
-	p.a.Wait(b)
+	p.handles[i] = 0
 }
 
 // group replays calls of the driver, and completions of frees that waited, up to
@@ -222,7 +248,7 @@ func (p *player) firstOwn(end int) int {
 	switch {
 	case p.e.Action[end] == snapshot.OOM:
 		return p.k
-	case !took && p.a.Hits(p.e.Size[end], p.stream(end), p.poolOf(p.e.Addr[end])):
+	case !took && p.a.Hits(p.e.Size[end], p.stream(end), p.a.Pool(p.private[p.e.Addr[end]/page])):
 		return last + 1
 	case p.known():
 		return p.k
@@ -247,8 +273,7 @@ func (p *player) empty(end int) bool {
 		p.complete(p.k, end)
 		p.skip()
 		if p.next < end {
-			p.Emptied = append(p.Emptied, from)
-			p.release()
+			p.release(from)
 			if p.Difference != nil {
 				return false
 			}
@@ -265,12 +290,15 @@ func (p *player) empty(end int) bool {
 
 // release replays one call of empty_cache. One that begins with memory of a
 // private pool, though the default one has some to give, is of that pool alone.
-func (p *player) release() {
-	if pool := p.private[p.e.Addr[p.next]/page]; pool.Private() && p.a.Cached(allocator.PoolID{}) {
+func (p *player) release(from int) {
+	pool := p.private[p.e.Addr[p.next]/page]
+	if pool.Private() && p.a.Cached(allocator.PoolID{}) {
 		p.a.EmptyPool(pool)
-		return
+	} else {
+		pool = allocator.PoolID{}
+		p.a.EmptyCache()
 	}
-	p.a.EmptyCache()
+	p.emptied = append(p.emptied, emptying{from, pool})
 }
 
 // skip passes over completions.
@@ -287,12 +315,19 @@ func (p *player) complete(k, end int) {
 			continue
 		}
 		i := p.of[k]
-		if i == never || p.handles[i] == 0 {
-			p.differ(k, p.describe(k), "no such block")
-			return
+		switch {
+		case i == never:
+		case p.handles[i] != 0: // nobody asked for it
+			p.a.Free(p.handles[i])
+			p.handles[i] = 0
+			continue
+		case p.tickets[i] != 0:
+			p.a.Complete(p.tickets[i])
+			delete(p.tickets, i)
+			continue
 		}
-		p.a.Complete(p.handles[i])
-		p.handles[i] = 0
+		p.differ(k, p.describe(k), "no such block")
+		return
 	}
 }
 
@@ -304,6 +339,7 @@ func (p *player) abandon(k, end int) {
 	for ; k < end; k++ {
 		if pool := p.private[p.e.Addr[k]/page]; releases(p.e.Action[k]) && pool.Private() {
 			p.a.Abandon(pool)
+			p.abandoned = append(p.abandoned, emptying{k, pool})
 		}
 	}
 }
@@ -329,8 +365,14 @@ func (p *player) call(end int) {
 	before := !released && !oom
 	if before {
 		p.complete(p.k, end)
+	} else {
+		p.retried = append(p.retried, span{p.k, end + 1})
 	}
-	pool := p.poolFor(end)
+	id := p.poolFor(end)
+	if id.Private() {
+		p.poolOf[end] = id
+	}
+	pool := p.a.Pool(id)
 	b, ok := p.a.Malloc(p.e.Size[end], p.stream(end), pool)
 	if p.Difference != nil {
 		return
@@ -362,29 +404,29 @@ func (p *player) call(end int) {
 }
 
 // poolFor is the pool that the request at event end goes to.
-func (p *player) poolFor(end int) allocator.Pool {
+func (p *player) poolFor(end int) allocator.PoolID {
 	if p.private == nil {
-		return allocator.Default
+		return allocator.PoolID{}
 	}
 	for k := p.k; k < end; k++ { // memory that was taken for it tells
 		if takes(p.e.Action[k]) {
-			return p.a.Pool(p.assumed.pools[k])
+			return p.assumed.pools[k]
 		}
 	}
 	if p.e.Action[end] != snapshot.OOM {
-		return p.poolOf(p.e.Addr[end])
+		return p.private[p.e.Addr[end]/page]
 	}
 	// That of one that ran out is not recorded. It is private if there was a
 	// block in the default pool, or something to release, and nothing was done.
 	size, stream := p.e.Size[end], p.stream(end)
 	if p.a.Hits(size, stream, allocator.Default) || p.k == end && p.a.Cached(allocator.PoolID{}) {
 		for _, id := range p.a.Pools() {
-			if pool := p.a.Pool(id); id.Private() && !p.a.Hits(size, stream, pool) {
-				return pool
+			if id.Private() && !p.a.Hits(size, stream, p.a.Pool(id)) {
+				return id
 			}
 		}
 	}
-	return allocator.Default
+	return allocator.PoolID{}
 }
 
 func (p *player) served(b allocator.Block, ok bool) string {

@@ -43,7 +43,7 @@ func NewRecording(s *snapshot.Snapshot, device int) (*Recording, error) {
 		}
 	}
 	r := &Recording{Timeline: timeline.New(s, d), opened: map[stack.ID]bool{}}
-	r.Version = versionOf(s)
+	r.Version = VersionOf(s)
 	r.Settings = settingsOf(s, d, r.Version)
 	r.index()
 	r.begin(cut)

@@ -18,8 +18,8 @@ type doubt struct {
 
 var release = regexp.MustCompile(`(\d+)\.(\d+)`)
 
-// versionOf is the release that wrote a file, the newest of those that may have.
-func versionOf(s *snapshot.Snapshot) allocator.Version {
+// VersionOf is the release that wrote a file, the newest of those that may have.
+func VersionOf(s *snapshot.Snapshot) allocator.Version {
 	all := release.FindAllStringSubmatch(s.TorchVersion(), -1)
 	if len(all) == 0 {
 		return 0

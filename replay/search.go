@@ -1,0 +1,123 @@
+package replay
+
+import (
+	"math"
+	"runtime"
+	"sort"
+	"sync"
+
+	"strandline/allocator"
+)
+
+// Candidates are the settings that are worth a try, as PyTorch takes them.
+func Candidates(limited bool) []string {
+	out := []string{
+		"", "expandable_segments:True",
+		"max_split_size_mb:32", "max_split_size_mb:64", "max_split_size_mb:128", "max_split_size_mb:256",
+		"max_split_size_mb:512", "max_split_size_mb:1024",
+		"roundup_power2_divisions:1", "roundup_power2_divisions:2", "roundup_power2_divisions:4",
+		"roundup_power2_divisions:8", "roundup_power2_divisions:16",
+		"expandable_segments:True,roundup_power2_divisions:8",
+		"max_split_size_mb:128,roundup_power2_divisions:8", "max_split_size_mb:512,roundup_power2_divisions:8",
+	}
+	if limited { // garbage collection needs a limit
+		out = append(out, "garbage_collection_threshold:0.6", "garbage_collection_threshold:0.8",
+			"max_split_size_mb:128,garbage_collection_threshold:0.8", "max_split_size_mb:512,garbage_collection_threshold:0.8")
+	}
+	return out
+}
+
+// All runs scenarios side by side on the processors that there are. Done is
+// called after each, from one goroutine at a time; nil is nobody.
+func (x *Exact) All(scenarios []Scenario, done func()) []Outcome {
+	out := make([]Outcome, len(scenarios))
+	each(len(scenarios), func(i int) { out[i] = x.WhatIf(scenarios[i]) }, done)
+	return out
+}
+
+// AllSmallest are the least capacities of scenarios.
+func (x *Exact) AllSmallest(scenarios []Scenario, done func()) []int64 {
+	out := make([]int64, len(scenarios))
+	each(len(scenarios), func(i int) { out[i] = x.Smallest(scenarios[i]) }, done)
+	return out
+}
+
+// each calls f for 0 to n-1 on all processors.
+func each(n int, f func(int), done func()) {
+	var wait sync.WaitGroup
+	var said sync.Mutex
+	next := make(chan int)
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		wait.Go(func() {
+			for i := range next {
+				f(i)
+				if done != nil {
+					said.Lock()
+					done()
+					said.Unlock()
+				}
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	wait.Wait()
+}
+
+// What a call of the driver costs, in milliseconds: an estimate, as it depends
+// on the device, the driver and what the device has to finish first.
+const (
+	mallocCost = 0.3
+	freeCost   = 0.5
+	mapCost    = 0.3
+	unmapCost  = 0.3
+)
+
+// Cost estimates the time that calls of the driver take, in milliseconds.
+func Cost(s *allocator.Stats) float64 {
+	return mallocCost*float64(s.Mallocs) + freeCost*float64(s.Frees) + mapCost*float64(s.Maps) + unmapCost*float64(s.Unmaps)
+}
+
+// Rank orders runs, of which there is an outcome for each device: those that do
+// not run out of memory before those that do, then by the peak of reserved
+// memory, and of those within 1 % by the time that calls of the driver take.
+func Rank(outcomes [][]Outcome) []int {
+	type sum struct {
+		failed   bool
+		reserved int64
+		cost     float64
+	}
+	sums := make([]sum, len(outcomes[0]))
+	least := int64(math.MaxInt64)
+	for j := range sums {
+		for i := range outcomes {
+			o := &outcomes[i][j]
+			sums[j].failed = sums[j].failed || o.OOM != nil
+			sums[j].reserved += o.ReservedPeak
+			sums[j].cost += Cost(&o.Stats)
+		}
+		if !sums[j].failed {
+			least = min(least, sums[j].reserved)
+		}
+	}
+	near := func(s *sum) bool { return !s.failed && s.reserved-least <= least/100 }
+	order := make([]int, len(sums))
+	for j := range order {
+		order[j] = j
+	}
+	sort.SliceStable(order, func(i, j int) bool {
+		a, b := &sums[order[i]], &sums[order[j]]
+		switch {
+		case a.failed != b.failed:
+			return b.failed
+		case near(a) != near(b):
+			return near(a)
+		case near(a):
+			return a.cost < b.cost
+		}
+		return a.reserved < b.reserved
+	})
+	return order
+}

@@ -1,0 +1,222 @@
+package replay
+
+import (
+	"strandline/allocator"
+	"strandline/snapshot"
+	"strandline/stack"
+)
+
+// A Scenario is what is different from the recorded run. The requests of the
+// program stay the same, and so do its calls of empty_cache, as far as they are
+// recorded: one that released nothing is not.
+type Scenario struct {
+	Settings allocator.Settings
+	Capacity int64  // bytes that PyTorch can have; 0 is no bound
+	Limit    int64  // bytes that it may reserve, by fraction; 0 is none
+	Empty    []int  // events before which empty_cache is called, beside the recorded ones
+	Without  []bool // stacks, by id, of which no allocation is made; nil is none
+	Samples  int    // of the course of memory, evenly over the events
+}
+
+// An Outcome is what would have come of it.
+type Outcome struct {
+	allocator.Stats
+	OOM     *Refusal // the first; nil if memory did not run out
+	Samples []Sample
+}
+
+// A Refusal is a request for which there was no memory.
+type Refusal struct {
+	Event            int
+	Size             int64 // rounded bytes
+	Reserved, Active int64
+	Stack            stack.ID
+	Recorded         bool // the recording ran out there, too
+}
+
+// A Sample is the memory after an event.
+type Sample struct {
+	Event                                 int
+	Reserved, Allocated, Active, Stranded int64
+}
+
+// WhatIf runs the requests of the history under a scenario.
+func (x *Exact) WhatIf(sc Scenario) Outcome {
+	return x.whatIf(&sc, nil)
+}
+
+// whatIf runs a scenario until stop says so; nil never does.
+func (x *Exact) whatIf(sc *Scenario, stop func(*Outcome) bool) Outcome {
+	s := &simulation{Exact: x, sc: sc, e: &x.Trace.Events}
+	s.a = allocator.New(sc.Settings, x.Version, newDevice(x.Recording, sc.Capacity))
+	s.a.SetLimit(sc.Limit)
+	var err error
+	if s.handles, s.tickets, err = x.load(s.a); err != nil {
+		return s.out
+	}
+	n := s.e.Len()
+	every := 0
+	if sc.Samples > 0 {
+		every = max(1, n/sc.Samples)
+	}
+	for k := range n {
+		s.step(k)
+		if every > 0 && (k%every == 0 || k == n-1) {
+			s.out.Samples = append(s.out.Samples, s.sample(k))
+		}
+		if stop != nil && stop(&s.out) {
+			break
+		}
+	}
+	s.out.Stats = s.a.Stats
+	return s.out
+}
+
+type simulation struct {
+	*Exact
+	sc      *Scenario
+	e       *snapshot.Events
+	a       *allocator.Allocator
+	handles []allocator.Block // by allocation
+	tickets map[int32]allocator.Ticket
+	out     Outcome
+	late    []allocator.Ticket // of frees that a retry completed
+
+	// Places in the lists of the scenario and of the replay.
+	atEmpty, atEmptied, atAbandoned, atRetried int
+}
+
+// step runs event k.
+func (s *simulation) step(k int) {
+	s.prelude(k)
+	switch s.e.Action[k] {
+	case snapshot.Alloc:
+		s.alloc(k)
+	case snapshot.OOM:
+		s.oom(k)
+	case snapshot.FreeRequested:
+		s.free(k)
+	case snapshot.FreeCompleted:
+		s.complete(k)
+	}
+}
+
+// prelude does what the program and the scenario do before event k.
+func (s *simulation) prelude(k int) {
+	for s.atAbandoned < len(s.abandoned) && s.abandoned[s.atAbandoned].event <= k {
+		s.a.Abandon(s.abandoned[s.atAbandoned].pool)
+		s.atAbandoned++
+	}
+	for s.atEmptied < len(s.emptied) && s.emptied[s.atEmptied].event <= k {
+		if pool := s.emptied[s.atEmptied].pool; pool.Private() {
+			s.a.EmptyPool(pool)
+		} else {
+			s.a.EmptyCache()
+		}
+		s.atEmptied++
+	}
+	for s.atEmpty < len(s.sc.Empty) && s.sc.Empty[s.atEmpty] <= k {
+		s.a.EmptyCache()
+		s.atEmpty++
+	}
+	for s.atRetried < len(s.retried) && s.retried[s.atRetried].to <= k {
+		s.atRetried++
+	}
+}
+
+func (s *simulation) malloc(k int) (allocator.Block, bool) {
+	pool := allocator.Default
+	if len(s.poolOf) > 0 {
+		pool = s.a.Pool(s.poolOf[k])
+	}
+	b, ok := s.a.Malloc(s.e.Size[k], s.a.Stream(s.Snap.Stream(s.e.Stream[k])), pool)
+	if !ok && s.out.OOM == nil {
+		s.out.OOM = &Refusal{
+			Event: k, Size: s.sc.Settings.Round(s.e.Size[k]), Reserved: s.a.Reserved, Active: s.a.Active,
+			Stack: s.e.Stack[k], Recorded: s.e.Action[k] == snapshot.OOM,
+		}
+	}
+	for _, t := range s.late {
+		s.a.Complete(t)
+	}
+	s.late = s.late[:0]
+	return b, ok
+}
+
+func (s *simulation) alloc(k int) {
+	if s.sc.Without != nil && s.sc.Without[s.e.Stack[k]] {
+		return
+	}
+	if b, ok := s.malloc(k); ok {
+		s.handles[s.of[k]] = b
+	}
+}
+
+// oom runs a request that ran out of memory. If it does not now, the program
+// goes on as it did: what it got is freed at once.
+func (s *simulation) oom(k int) {
+	if b, ok := s.malloc(k); ok {
+		s.a.Free(b)
+	}
+}
+
+func (s *simulation) free(k int) {
+	i := s.of[k]
+	if i == never || s.handles[i] == 0 {
+		return
+	}
+	if s.Ends() == snapshot.FreeRequested || s.atOnce(k) {
+		s.a.Free(s.handles[i])
+	} else {
+		s.tickets[i] = s.a.Defer(s.handles[i])
+	}
+	s.handles[i] = 0
+}
+
+// complete ends the free of a block where the recording does. What a retry
+// completed there is complete behind the request.
+func (s *simulation) complete(k int) {
+	i := s.of[k]
+	switch {
+	case i == never:
+	case s.handles[i] != 0: // nobody asked for it
+		s.a.Free(s.handles[i])
+		s.handles[i] = 0
+	case s.tickets[i] == 0:
+	case s.atRetried < len(s.retried) && s.retried[s.atRetried].from <= k:
+		s.late = append(s.late, s.tickets[i])
+	default:
+		s.a.Complete(s.tickets[i])
+	}
+}
+
+func (s *simulation) sample(k int) Sample {
+	a := s.a
+	return Sample{k, a.Reserved, a.Allocated, a.Active, a.Reserved - a.Active - a.Releasable()}
+}
+
+// atOnce tells whether the free that event k asks for is completed by the next
+// one, as it is if no other stream used the block.
+func (r *Recording) atOnce(k int) bool {
+	e := &r.Trace.Events
+	return k+1 < e.Len() && e.Action[k+1] == snapshot.FreeCompleted && r.of[k+1] == r.of[k] && e.Stack[k+1] == e.Stack[k]
+}
+
+// Smallest is the least capacity with which a scenario does not run out of
+// memory, to within 1/256 or 2 MiB, found by trying; what the recording itself ran out of does
+// not count. It is the peak of reserved memory where nothing less is enough.
+func (x *Exact) Smallest(sc Scenario) int64 {
+	fails := func(o *Outcome) bool { return o.OOM != nil && !o.OOM.Recorded }
+	sc.Capacity, sc.Samples = 0, 0
+	free := x.whatIf(&sc, nil)
+	low, high := free.AllocatedPeak-1, free.ReservedPeak // too little, enough
+	for high-low > max(allocator.SmallBuffer, high/256) {
+		sc.Capacity = low + (high-low)/2
+		if o := x.whatIf(&sc, fails); fails(&o) {
+			low = sc.Capacity
+		} else {
+			high = sc.Capacity
+		}
+	}
+	return high
+}
