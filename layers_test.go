@@ -21,9 +21,9 @@ const module = "strandline"
 // columns are the packages from left to right. Those of one column do not
 // import each other.
 var columns = [][]string{
-	{"finding", "units"}, // leaves
-	{"stack"},            // every model interns frames
-	{"pickle", "logs"},   // sources
+	{"finding", "units"},         // leaves
+	{"stack"},                    // every model interns frames
+	{"pickle", "logs", "packed"}, // sources
 	{"snapshot", "series"},
 	{"timeline", "purpose", "compare", "trend", "allocator", "replay"},
 	{"detect"},
@@ -43,6 +43,7 @@ var beside = map[string][]string{
 var only = map[string][]string{
 	"pickle": {"finding", "units"}, // sources know nothing of analysis
 	"logs":   {"finding", "units"},
+	"packed": {},
 	"trend":  {"finding", "units", "series"}, // pure numbers
 }
 

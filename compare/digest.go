@@ -35,7 +35,7 @@ type Digest struct {
 	Partial *snapshot.Partial
 	Version string
 	Devices []Device
-	Said    *logs.Found // where the file is no snapshot, but text with PyTorch's error message
+	Said    *logs.Text // where the file is no snapshot, but text that PyTorch's words stand in
 }
 
 // A Device is one device's part of a digest.

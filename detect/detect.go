@@ -44,6 +44,10 @@ type Judged struct {
 	Inside bool
 	// Enough is false where nothing could be judged.
 	Enough bool
+	// Tables is how many processes and devices there are tables of memory_summary()
+	// of, where it is these that were judged; Marks counts all of them.
+	Tables int
+	open   bool // what grows may be a leak
 }
 
 // Options are what a person knows beside the files.
@@ -72,6 +76,20 @@ func Files(b *compare.Book, processes []*compare.Process, o Options) Answer {
 			if len(g.open) > 0 && a.Verdict == OK {
 				a.Verdict = Unknown
 			}
+		}
+	}
+	for _, p := range processes {
+		found, judged := tables(p)
+		if judged.Tables == 0 {
+			continue
+		}
+		a.Findings = append(a.Findings, found...)
+		a.Judged = append(a.Judged, judged)
+		switch {
+		case judged.open && a.Verdict == OK:
+			a.Verdict = Unknown
+		case judged.Enough && !judged.open && a.Verdict == Unknown:
+			a.Verdict = OK
 		}
 	}
 	for _, text := range texts {

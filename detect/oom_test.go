@@ -103,8 +103,8 @@ func TestPostMortem(t *testing.T) {
 // told is a text with an error message.
 func told(t *testing.T, name, text string) *compare.Digest {
 	t.Helper()
-	found, err := logs.ScanOOM(strings.NewReader(text))
-	if err != nil || found.Last == nil {
+	found, err := logs.Scan(strings.NewReader(text))
+	if err != nil || found.OOM.Last == nil {
 		t.Fatalf("no message in %q: %v", text, err)
 	}
 	return &compare.Digest{Name: name, Said: &found}

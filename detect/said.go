@@ -28,8 +28,8 @@ type statement struct {
 func statements(processes []*compare.Process) (out []*statement) {
 	for _, p := range processes {
 		for _, f := range p.Files {
-			if f.Said != nil && f.Said.Last != nil {
-				out = append(out, &statement{Found: f.Said, file: f.Name, process: p.Name})
+			if f.Said != nil && f.Said.OOM.Last != nil {
+				out = append(out, &statement{Found: &f.Said.OOM, file: f.Name, process: p.Name})
 			}
 		}
 	}

@@ -25,6 +25,8 @@ const (
 	Fragmentation Kind = "fragmentation"  // reserved far above what is in use
 	Peak          Kind = "peak"           // what memory is for where it is highest
 	History       Kind = "history"        // what the recording does not tell
+	Usage         Kind = "usage"          // what a table of memory_summary() states
+	Retries       Kind = "retries"        // the driver refuses segments, or memory runs out, time and again
 )
 
 // A Site is a place in the user's code. The zero Site is unknown.

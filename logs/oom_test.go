@@ -54,7 +54,7 @@ const (
 	figuresXPU = "XPU:3 request=192 total=3.266e+04 free=1.354e+04 allocated=1.556e+04 reserved=1.566e+04 unallocated=96"
 )
 
-func TestScanOOM(t *testing.T) {
+func TestScanMessages(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
 		count      int
@@ -90,11 +90,12 @@ func TestScanOOM(t *testing.T) {
 		{"behind a very long line", strings.Repeat("memory ", 50000) + message21, 1, 1, figures21},
 		{"Windows", utf16le(strings.ReplaceAll("x\n"+message21+"\n", "\n", "\r\n")), 1, 2, figures21},
 	} {
-		found, err := ScanOOM(strings.NewReader(c.text))
+		text, err := Scan(strings.NewReader(c.text))
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
+		found := text.OOM
 		if got := figuresOf(found.Last); got != c.figures || found.Count != c.count {
 			t.Errorf("%s: %d messages, the last\n%s, want %d,\n%s", c.name, found.Count, got, c.count, c.figures)
 		}
@@ -177,11 +178,13 @@ func TestMemoryIsBounded(t *testing.T) {
 		"INFO step 12, memory 12 GiB\n",
 		"CUDA out of memory. Tried to allocate 2.00 GiB ",
 		"CUDA out of memory. Tried to allocate ",
+		"| Allocated memory      |   12",
+		"|====\n| PyTorch CUDA memory summary, device ID 0 |\n| Allocated memory      | 12 B | 12 B |\n",
 	} {
 		log := &repeated{line: line}
 		allocs := testing.AllocsPerRun(1, func() {
 			log.left = 1000
-			if _, err := ScanOOM(log); err != nil {
+			if _, err := Scan(log); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -191,15 +194,23 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-func FuzzScanOOM(f *testing.F) {
+func FuzzScan(f *testing.F) {
 	for _, text := range []string{message113, message21, message26, messageXPU, prefixed("[rank0]: ", wrapped(message26, 40, "")), message26[:100], utf16le(message21)} {
 		f.Add([]byte(text))
 	}
+	for _, name := range []string{"small.txt", "two-devices.txt", "cached.txt"} {
+		text := tableOf(f, name)
+		f.Add([]byte("2026-05-01 10:00:00 INFO " + text))
+		f.Add([]byte(interleaved(prefixed("[rank0]: ", text), prefixed("[rank1]: ", text))))
+		f.Add([]byte(jsonLine(text)))
+	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		found, err := ScanOOM(strings.NewReader(string(text)))
+		all, err := Scan(strings.NewReader(string(text)))
 		if err != nil {
 			t.Fatal(err)
 		}
+		wellFormed(t, all)
+		found := all.OOM
 		if (found.Count > 0) != (found.Last != nil) {
 			t.Fatalf("%d messages, the last %v", found.Count, found.Last)
 		}
@@ -216,16 +227,40 @@ func FuzzScanOOM(f *testing.F) {
 	})
 }
 
-func BenchmarkScanOOM(b *testing.B) {
+// wellFormed holds what is true of all series.
+func wellFormed(t *testing.T, text Text) {
+	for _, s := range text.Series {
+		if len(s.Tables) == 0 || len(s.Tables) > s.Count || len(s.Tables) > mostKept+1 || s.Count < 1 || s.Earlier < 0 {
+			t.Errorf("%d tables, %d kept, %d before", s.Count, len(s.Tables), s.Earlier)
+		}
+		for j, m := range s.Tables {
+			if m.Line < 1 || m.figures() == 0 || j > 0 && !s.Tables[j-1].Before(m) {
+				t.Errorf("table %d, on line %d: %+v", j, m.Line, m)
+			}
+			for _, r := range rows[firstFigures:] {
+				u := r.field(m)
+				for _, n := range []*int64{u.Current, u.Peak, u.Gained, u.Freed} {
+					if n != nil && *n < 0 {
+						t.Errorf("%s %d", r.name, *n)
+					}
+				}
+			}
+		}
+	}
+}
+
+func BenchmarkScan(b *testing.B) {
 	for name, line := range map[string]string{
 		"plain": "2025-08-06 15:24:55 INFO step 1234 of 10000, loss 0.52, 1.2 s\n",
+		"bars":  " 12%|█▎        | 120/1000 [00:12<01:30,  9.8it/s, loss=0.52, memory=12 GiB]\n",
+		"table": tableOf(b, "small.txt"),
 		"hot":   "2025-08-06 15:24:55 INFO step 1234 of 10000, loss 0.52, allocated 12.1 GiB\n",
 	} {
 		b.Run(name, func(b *testing.B) {
-			const lines = 10000
+			lines := 1 << 20 / len(line)
 			b.SetBytes(int64(lines * len(line)))
 			for b.Loop() {
-				if _, err := ScanOOM(&repeated{line: line, left: lines}); err != nil {
+				if _, err := Scan(&repeated{line: line, left: lines}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -233,8 +268,8 @@ func BenchmarkScanOOM(b *testing.B) {
 	}
 }
 
-func ExampleScanOOM() {
-	found, _ := ScanOOM(strings.NewReader(message21))
-	fmt.Fprintln(os.Stdout, found.Count, *found.Last.Request>>20, "MiB on device", *found.Last.Device)
+func ExampleScan() {
+	text, _ := Scan(strings.NewReader(message21))
+	fmt.Fprintln(os.Stdout, text.OOM.Count, *text.OOM.Last.Request>>20, "MiB on device", *text.OOM.Last.Device)
 	// Output: 1 472 MiB on device 3
 }

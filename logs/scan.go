@@ -12,6 +12,17 @@ import (
 	"strings"
 )
 
+// A Text is what a text tells of memory.
+type Text struct {
+	OOM    Found
+	Series []Series // tables of memory_summary(), by process and device, as they come
+	// Mixed counts tables that are left out, as lines of several are mixed in them.
+	Mixed int
+}
+
+// Empty tells a text that holds nothing of it.
+func (t *Text) Empty() bool { return t.OOM.Last == nil && len(t.Series) == 0 && t.Mixed == 0 }
+
 // Found is what a text holds of out-of-memory errors.
 type Found struct {
 	Count int  // messages
@@ -27,12 +38,14 @@ const (
 	mostOpen       = 64 // messages that are written at the same time, by several ranks
 )
 
-// ScanOOM reads a text to its end and finds the messages of out-of-memory errors
-// in it: behind prefixes, in colour, broken into lines, and of several ranks at
-// once, told apart by the beginnings of their lines. It holds some lines of
-// the text at a time, however long that is.
-func ScanOOM(r io.Reader) (Found, error) {
+// Scan reads a text to its end and finds in it the messages of out-of-memory
+// errors and the tables of torch.cuda.memory_summary(): behind prefixes, in
+// colour, broken into lines, and of several ranks at once, told apart by the
+// beginnings of their lines. It holds some lines of the text at a time, however
+// long that is.
+func Scan(r io.Reader) (Text, error) {
 	s := scanner{open: map[string]*message{}}
+	t := newTables()
 	in := bufio.NewReaderSize(unicode16(r), longestLine)
 	for {
 		line, more, err := in.ReadLine()
@@ -41,13 +54,15 @@ func ScanOOM(r io.Reader) (Found, error) {
 			if errors.Is(err, io.EOF) {
 				err = nil
 			}
-			return s.found, err
+			return Text{OOM: s.found, Series: t.found(), Mixed: t.mixed}, err
 		}
 		s.number++
 		s.line(line)
+		t.line(s.number, line)
 		for more && err == nil { // what follows in a very long line has the same number
 			if line, more, err = in.ReadLine(); err == nil {
 				s.line(line)
+				t.line(s.number, line)
 			}
 		}
 	}
@@ -136,7 +151,22 @@ func (s *scanner) line(line []byte) {
 // maybe tells lines in which a message begins, or on the line before: of the
 // words of its start, one at least is whole wherever the line is broken.
 func maybe(line []byte) bool {
-	return bytes.Contains(line, []byte("Tried")) || bytes.Contains(line, []byte("allocate")) || bytes.Contains(line, []byte("capac"))
+	return bytes.Contains(line, []byte("Tried")) || bytes.Contains(line, []byte("capac")) || allocate(line)
+}
+
+// allocate tells lines with that word. Many logs have "allocated" in every line.
+func allocate(line []byte) bool {
+	const word = "allocate"
+	for {
+		at := bytes.Index(line, []byte(word))
+		if at < 0 {
+			return false
+		}
+		line = line[at+len(word):]
+		if len(line) == 0 || line[0]|0x20 < 'a' || line[0]|0x20 > 'z' {
+			return true
+		}
+	}
 }
 
 // remember keeps the end of a line.

@@ -25,7 +25,7 @@ type Process struct {
 	Process *string  `json:"process"`
 	Files   []string `json:"files"` // oldest first
 	Partial []string `json:"partial,omitempty"`
-	Texts   []string `json:"texts,omitempty"` // no snapshots, but text with PyTorch's error message
+	Texts   []string `json:"texts,omitempty"` // no snapshots, but text that PyTorch's words stand in
 	Basis   []string `json:"basis"`           // what the judgement of each device rests on
 }
 
@@ -41,14 +41,19 @@ func NewDiagnosis(a detect.Answer, processes []*compare.Process) *Diagnosis {
 			out.Files = append(out.Files, f.Name)
 			if f.Said != nil {
 				out.Texts = append(out.Texts, f.Name)
-				out.Basis = append(out.Basis, "the figures of an error message, without a snapshot")
+				if f.Said.OOM.Last != nil {
+					out.Basis = append(out.Basis, "the figures of an error message, without a snapshot")
+				}
+				if n := f.Said.Mixed; n > 0 {
+					out.Basis = append(out.Basis, fmt.Sprintf("left out: %s, whose lines are mixed with those of others", count(n, "table")))
+				}
 			}
 			if f.Partial != nil {
 				out.Partial = append(out.Partial, f.Name)
 			}
 		}
 		for _, j := range a.Judged {
-			if j.Process == p.Name {
+			if j.Process == p.Name && j.Tables > 0 == (len(out.Texts) > 0) {
 				out.Basis = append(out.Basis, basis(j, len(p.Files)))
 			}
 		}
@@ -67,6 +72,8 @@ func named(s string) *string {
 // basis says what a judgement of a process of so many files rests on.
 func basis(j detect.Judged, files int) string {
 	switch {
+	case j.Tables > 0:
+		return tablesBasis(j)
 	case !j.Enough:
 		return fmt.Sprintf("device %d: too little to judge growth", j.Device)
 	case j.Inside:
@@ -81,6 +88,18 @@ func basis(j detect.Judged, files int) string {
 			j.Device, units.Count(int64(j.Marks)), count(files, "file"), others)
 	}
 	return fmt.Sprintf("device %d: judged over %s", j.Device, count(j.Marks, "file"))
+}
+
+// tablesBasis says what a judgement of tables rests on.
+func tablesBasis(j detect.Judged) string {
+	text := "the totals of " + count(j.Marks, "table") + " of memory_summary()"
+	if j.Tables > 1 {
+		text += fmt.Sprintf(", of %s devices or processes", units.Count(int64(j.Tables)))
+	}
+	if !j.Enough {
+		text += ": too few to judge growth"
+	}
+	return text
 }
 
 // Text prints the verdict, the findings by weight, and how to look further.
@@ -127,7 +146,7 @@ func writeNote(w io.Writer, s Style, f *finding.Finding) {
 	if len(f.Trend) > 1 {
 		fmt.Fprintln(w, "  "+Sparkline(f.Trend))
 	}
-	if f.Kind == finding.Peak {
+	if f.Kind == finding.Peak || f.Kind == finding.Usage {
 		for _, d := range f.Detail {
 			for _, l := range wrap(d, s.columns()-4) {
 				fmt.Fprintln(w, "   ", l)

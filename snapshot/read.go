@@ -3,7 +3,6 @@ package snapshot
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -12,8 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/klauspost/compress/zstd"
-
+	"strandline/packed"
 	"strandline/pickle"
 )
 
@@ -70,35 +68,22 @@ func Read(r io.Reader, o Options) (*Snapshot, error) {
 
 func read(r io.Reader, o Options) (*Snapshot, error) {
 	count := &counter{r: r, progress: o.Progress}
-	packed := bufio.NewReaderSize(count, 64<<10)
-	var unpacked io.Reader
-	head, err := packed.Peek(512)
+	raw := bufio.NewReaderSize(count, 64<<10)
+	head, err := raw.Peek(512)
 	if err != nil && err != io.EOF {
 		return nil, err
 	}
-	format := Format{Protocol: -1}
-	switch {
-	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
-		format.Compression = "gzip"
-		z, err := gzip.NewReader(packed)
-		if err != nil {
-			return nil, fmt.Errorf("read gzip: at byte %d: %w", count.n.Load()-int64(packed.Buffered()), err)
-		}
-		unpacked = z
-	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		format.Compression = "zstd"
-		z, err := zstd.NewReader(packed, zstd.WithDecoderMaxWindow(window(o.Size)), zstd.WithDecoderConcurrency(2), zstd.WithDecoderLowmem(true))
-		if err != nil {
-			return nil, fmt.Errorf("read zstd: %w", err)
-		}
-		defer z.Close()
-		unpacked = z
+	unpacked, compression, err := packed.Open(raw, o.Size)
+	format := Format{Protocol: -1, Compression: compression}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: at byte %d: %w", compression, count.n.Load()-int64(raw.Buffered()), err)
 	}
+	defer unpacked.Close()
 	b := newBuilder()
 	b.size, b.read = o.Size, count.n.Load
-	src := &source{r: packed, b: b}
+	src := &source{r: raw, b: b}
 	var in io.Reader = src
-	buffered := packed // what in reads from, or itself
+	buffered := raw // what in reads from, or itself
 	if format.Compression != "" {
 		src.r = unpacked
 		buffered = bufio.NewReaderSize(src, 64<<10)
@@ -108,7 +93,7 @@ func read(r io.Reader, o Options) (*Snapshot, error) {
 				err = src.err
 			}
 			if err != io.EOF {
-				return nil, fmt.Errorf("read %s: at byte %d: %w", format.Compression, count.n.Load()-int64(packed.Buffered()), err)
+				return nil, fmt.Errorf("read %s: at byte %d: %w", format.Compression, count.n.Load()-int64(raw.Buffered()), err)
 			}
 		}
 	}
@@ -160,17 +145,6 @@ func read(r io.Reader, o Options) (*Snapshot, error) {
 	}
 	b.snap.check()
 	return b.snap, nil
-}
-
-// window is how large a window of zstd is believed, in bytes: a frame declares
-// it, and it is taken in memory at once. The usual levels ask for 8 MiB at most,
-// --ultra --long=27 for 128.
-func window(size int64) uint64 {
-	const usual, most, ratio = 8 << 20, 128 << 20, 64
-	if size == 0 { // nobody knows
-		return most
-	}
-	return uint64(min(max(ratio*size, usual), most))
 }
 
 // byteOrderMark stands before text that some programs of Windows write.

@@ -24,21 +24,23 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs testdata/script. Beside testscript's own commands there is
 // `status N strandline ARG…`, which wants that exit status exactly; $EXAMPLES is
-// the folder of the examples, $SNAPSHOTS that of the reader's test files.
+// the folder of the examples, $SNAPSHOTS that of the reader's test files, $TABLES
+// that of tables of memory_summary(), $LOGS that of compressed logs.
 func TestScripts(t *testing.T) {
-	examples, err := filepath.Abs("../../examples")
-	if err != nil {
-		t.Fatal(err)
-	}
-	snapshots, err := filepath.Abs("../../snapshot/testdata")
-	if err != nil {
-		t.Fatal(err)
+	folders := map[string]string{"EXAMPLES": "../../examples", "SNAPSHOTS": "../../snapshot/testdata", "TABLES": "../../logs/testdata", "LOGS": "testdata/logs"}
+	for name, folder := range folders {
+		path, err := filepath.Abs(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		folders[name] = path
 	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("EXAMPLES", examples)
-			env.Setenv("SNAPSHOTS", snapshots)
+			for name, path := range folders {
+				env.Setenv(name, path)
+			}
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){

@@ -34,12 +34,14 @@ in the file name, else by folder. A directory stands for all snapshots below it.
 
 A log or pasted text that holds PyTorch's out-of-memory error is a FILE too: the
 failure is judged by the figures of the message, and together with a snapshot
-of the same failure.`,
+of the same failure. So is one with tables of torch.cuda.memory_summary(): one
+table, a before and an after in one file or two, or many of them in a log.`,
 		Example: `  strandline diagnose step-2.pickle step-3.pickle step-4.pickle
   strandline diagnose dumps/ --json
   strandline diagnose dumps/ --group 'worker-(\d+)'
   strandline diagnose oom.pickle --capacity 80GiB
   strandline diagnose job.log
+  strandline diagnose before.txt after.txt
   zstd -dc big.pickle.zst | strandline diagnose -`,
 		Args: files(1, true, "snapshots, logs, or directories of them"),
 		RunE: func(c *cobra.Command, args []string) error { return runDiagnose(c, g, o, args) },
@@ -77,7 +79,7 @@ func runDiagnose(c *cobra.Command, g *globals, o diagnoseOptions, args []string)
 }
 
 // processes reads files and sorts them by the process they are of. With texts,
-// files that hold PyTorch's error message are read too, each a process by itself.
+// files that hold PyTorch's error message or tables are read too.
 func (g *globals) processes(c *cobra.Command, group string, args []string, texts bool) (*compare.Book, []*compare.Process, bool, error) {
 	var re *regexp.Regexp
 	if group != "" {
@@ -93,11 +95,11 @@ func (g *globals) processes(c *cobra.Command, group string, args []string, texts
 	var text func(path string) (bool, error)
 	if texts {
 		text = func(path string) (bool, error) {
-			found, err := g.errorMessage(c.Context(), path)
-			if found != nil {
-				told = append(told, &compare.Digest{Name: path, Said: found})
+			d, err := g.readText(c.Context(), path)
+			if d != nil {
+				told = append(told, d)
 			}
-			return found != nil, err
+			return d != nil, err
 		}
 	}
 	partial, err := g.each(c.Context(), args, text, func(path string, s *snapshot.Snapshot) error {
@@ -108,6 +110,9 @@ func (g *globals) processes(c *cobra.Command, group string, args []string, texts
 	if err != nil {
 		return nil, nil, partial, err
 	}
+	for _, d := range told {
+		partial = partial || d.Partial != nil
+	}
 	names, files := compare.Group(paths, re)
 	var out []*compare.Process
 	for _, name := range names {
@@ -117,12 +122,38 @@ func (g *globals) processes(c *cobra.Command, group string, args []string, texts
 		}
 		out = append(out, compare.NewProcess(name, list))
 	}
-	for _, d := range told {
-		name := d.Name
-		if len(paths) == 0 && len(told) == 1 {
-			name = ""
+	return book, append(out, textProcesses(told, re, len(paths) == 0)...), partial, nil
+}
+
+// textProcesses sorts texts by the process they are of: those with tables as
+// snapshots are, as a before and an after are of one; others each by itself.
+func textProcesses(texts []*compare.Digest, group *regexp.Regexp, alone bool) (out []*compare.Process) {
+	digests := map[string]*compare.Digest{}
+	var paths []string
+	for _, d := range texts {
+		if len(d.Said.Series) == 0 {
+			out = append(out, compare.NewProcess(d.Name, []*compare.Digest{d}))
+			continue
 		}
-		out = append(out, compare.NewProcess(name, []*compare.Digest{d}))
+		digests[d.Name] = d
+		paths = append(paths, d.Name)
 	}
-	return book, out, partial, nil
+	names, files := compare.Group(paths, group)
+	for _, name := range names {
+		var list []*compare.Digest
+		for _, p := range files[name] {
+			list = append(list, digests[p])
+		}
+		switch {
+		case len(list) == 1:
+			name = list[0].Name
+		case name == "":
+			name = compare.ProcessOf(list[0].Name, group)
+		}
+		out = append(out, compare.NewProcess(name, list))
+	}
+	if alone && len(out) == 1 {
+		out[0].Name = ""
+	}
+	return out
 }

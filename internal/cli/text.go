@@ -3,18 +3,21 @@ package cli
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"io"
 	"os"
 	"time"
 
+	"strandline/compare"
 	"strandline/logs"
+	"strandline/packed"
+	"strandline/snapshot"
 )
 
-// errorMessage looks for PyTorch's out-of-memory error in a file that is no
-// snapshot. It is nil if the file is no text, or holds none.
-func (g *globals) errorMessage(ctx context.Context, path string) (*logs.Found, error) {
+// readText looks for PyTorch's words, out-of-memory errors and tables of
+// memory_summary(), in a file that is no snapshot. It is nil if the file is no
+// text, or holds none.
+func (g *globals) readText(ctx context.Context, path string) (*compare.Digest, error) {
 	bar := progress{g: g, path: path, began: time.Now()}
 	defer bar.clear()
 	var r io.Reader
@@ -33,28 +36,29 @@ func (g *globals) errorMessage(ctx context.Context, path string) (*logs.Found, e
 		}
 		r = f
 	}
-	in := bufio.NewReader(&watched{ctx: ctx, r: r, bar: &bar})
-	if head, _ := in.Peek(2); bytes.Equal(head, []byte("\x1f\x8b")) {
-		z, err := gzip.NewReader(in)
-		if err != nil {
-			return nil, nil
-		}
-		in = bufio.NewReader(z)
+	unpacked, compression, err := packed.Open(bufio.NewReader(&watched{ctx: ctx, r: r, bar: &bar}), bar.size)
+	if err != nil {
+		return nil, nil
 	}
+	defer unpacked.Close()
+	counted := &watched{ctx: ctx, r: unpacked, bar: &progress{g: g}}
+	in := bufio.NewReader(counted)
 	if head, _ := in.Peek(1024); !isText(head) {
 		return nil, nil
 	}
-	found, err := logs.ScanOOM(in)
+	text, err := logs.Scan(in)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if found.Last == nil {
+	if text.Empty() {
 		return nil, nil
 	}
+	d := &compare.Digest{Name: path, Said: &text}
 	if err != nil {
-		g.warn("%s is only partly readable: %v; what stands before it is used", path, err)
+		d.Partial = &snapshot.Partial{Offset: counted.n, Err: err, Unpacked: compression != ""}
+		g.warn("%s is only partly readable: at %s: %v; what stands before it is used", path, d.Partial.Place(), err)
 	}
-	return &found, nil
+	return d, nil
 }
 
 // isText tells text, of one byte a character or of two, from other files.

@@ -1,0 +1,102 @@
+package compare
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"strandline/logs"
+)
+
+// Tables are the tables of memory_summary() of one device that the texts of a
+// process hold, oldest first.
+type Tables struct {
+	Tag    string // by which the text tells the process from others, "" if it does not
+	Device *int   // nil if the tables do not say
+	// Count is how many there are, Earlier how many of a process before it; Marks
+	// are those that were kept, the first and the last among them.
+	Count, Earlier int
+	Marks          []Mark
+}
+
+// A Mark is a table and the file in which it stands.
+type Mark struct {
+	File string
+	*logs.Summary
+}
+
+// Tables are those of all devices. Files follow each other where what PyTorch
+// counts since the process began only rises; else each is judged by itself.
+func (p *Process) Tables() (out []Tables) {
+	type key struct {
+		tag    string
+		device int
+	}
+	parts := map[key][]Tables{}
+	var order []key
+	for _, f := range p.Files {
+		if f.Said == nil {
+			continue
+		}
+		for _, s := range f.Said.Series {
+			t := Tables{Tag: s.Process, Device: s.Device, Count: s.Count, Earlier: s.Earlier}
+			for _, m := range s.Tables {
+				t.Marks = append(t.Marks, Mark{f.Name, m})
+			}
+			k := key{s.Process, -1}
+			if s.Device != nil {
+				k.device = *s.Device
+			}
+			if parts[k] == nil {
+				order = append(order, k)
+			}
+			parts[k] = append(parts[k], t)
+		}
+	}
+	for _, k := range order {
+		out = append(out, joined(parts[k])...)
+	}
+	return out
+}
+
+// joined puts parts in order and makes one of them, if they can be of one process.
+func joined(parts []Tables) []Tables {
+	slices.SortStableFunc(parts, func(a, b Tables) int { return cmp.Compare(a.gained(), b.gained()) })
+	all := parts[0]
+	for _, t := range parts[1:] {
+		if !all.Last().Before(t.First().Summary) {
+			return parts
+		}
+		all.Count += t.Count
+		all.Earlier += t.Earlier
+		all.Marks = append(slices.Clip(all.Marks), t.Marks...)
+	}
+	return []Tables{all}
+}
+
+// gained is what was allocated since the process began, at the first table; 0 if
+// that is unknown.
+func (t *Tables) gained() int64 {
+	if n := t.First().Allocated.Gained; n != nil {
+		return *n
+	}
+	return 0
+}
+
+// First is the oldest table.
+func (t *Tables) First() Mark { return t.Marks[0] }
+
+// Last is the newest table.
+func (t *Tables) Last() Mark { return t.Marks[len(t.Marks)-1] }
+
+// Span is the time from the first table to the last, as far as the text tells.
+func (t *Tables) Span() (whole time.Duration, known bool) {
+	for j := 1; j < len(t.Marks); j++ {
+		d, ok := t.Marks[j-1].Stamp.To(t.Marks[j].Stamp)
+		if !ok {
+			return 0, false
+		}
+		whole += d
+	}
+	return whole, whole > 0
+}

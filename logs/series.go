@@ -1,0 +1,290 @@
+package logs
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A Series is the tables of one process and device that a text holds, in its
+// order.
+type Series struct {
+	Process string // as the lines or the one before the table name it, such as "rank3"; "" if they do not
+	Device  *int   // nil if the titles are cut off
+	Count   int    // of the last process
+	// Tables are those of the last process: the first, the last and, of many, some
+	// between them, evenly spread.
+	Tables []*Summary
+	// Earlier are tables before those, of other processes: what is counted since
+	// the process began had fallen.
+	Earlier int
+}
+
+// The bounds of memory.
+const (
+	mostKept   = 64   // tables of a series
+	mostSeries = 1024 // what comes after is left out
+	mostTables = 1024 // that are written at the same time
+	mostBroken = 512  // bytes of a row that is broken into lines
+	mostTorn   = 256  // lines, of others too, in which its rest is awaited
+	// mostBetween lines of the text lie inside a table: several ranks write at once.
+	mostBetween = 20_000
+	// A time in a line that stands so far before a table is that of the table.
+	mostBefore = 20
+)
+
+// tables finds tables in a text, line by line.
+type tables struct {
+	open   map[string]*table // by source
+	torn   int64             // up to this line the rest of a broken row may follow
+	seen   map[string]bool   // sources that had a title
+	series map[series]*collection
+	order  []*collection
+	mixed  int
+
+	lead   beginning // of the line "====" above a title
+	before beginning // of the line before this one
+	timed  beginning // of the last line with a time
+}
+
+// series is what identifies one.
+type series struct {
+	process string
+	device  int // -1: unknown
+}
+
+// collection is a series while it grows.
+type collection struct {
+	Series
+	stride int // of so many tables one is kept
+	last   *Summary
+}
+
+// table is one that is being read.
+type table struct {
+	Summary
+	process string
+	device  *int
+	titled  bool
+	last    int // row
+	number  int64
+	mixed   bool   // with another: its rows are not in order
+	broken  []byte // the figures so far of the last row, if some are missing
+}
+
+// beginning is how a line begins.
+type beginning struct {
+	source string
+	number int64
+	text   []byte
+}
+
+func (b *beginning) set(source string, number int64, text []byte) {
+	const most = 160
+	b.source, b.number, b.text = source, number, append(b.text[:0], text[:min(len(text), most)]...)
+}
+
+func newTables() *tables {
+	return &tables{open: map[string]*table{}, seen: map[string]bool{}, series: map[series]*collection{}}
+}
+
+// line takes the next line of the text.
+func (t *tables) line(number int64, line []byte) {
+	if bar := bytes.IndexByte(line, '|'); bar >= 0 && tabular(line[bar:]) || number <= t.torn {
+		if bytes.IndexByte(line, 0x1b) >= 0 {
+			line = paint.ReplaceAll(line, nil)
+		}
+		from := sourceOf(line)
+		for _, piece := range bytes.Split(line, []byte(`\n`)) { // a text inside a text
+			t.piece(from, number, piece)
+		}
+	}
+	t.before.set("", number, line)
+	const within = 64
+	if timed(line[:min(len(line), within)]) {
+		t.timed.set("", number, line)
+	}
+}
+
+// tabular tells lines of a table from others with a bar.
+func tabular(line []byte) bool {
+	return bytes.Contains(line, []byte("|====")) || bytes.Contains(line, []byte(" memory ")) ||
+		bytes.Contains(line, []byte(" OOMs: ")) || bytes.Contains(line, []byte(" Allocations ")) || bytes.Contains(line, []byte(" segments "))
+}
+
+// piece takes a line of one source.
+func (t *tables) piece(from string, number int64, line []byte) {
+	tb := t.open[from]
+	if rule := bytes.Index(line, []byte("|====")); rule >= 0 {
+		if tb != nil && tb.last >= firstFigures {
+			t.close(from)
+		} else if tb == nil {
+			t.lead.set(from, number, line[:rule])
+			if blank := len(bytes.TrimSpace(line[len(from):max(rule, len(from))])) == 0; blank && t.before.number == number-1 {
+				t.lead.text = append(t.lead.text, ' ')
+				t.lead.text = append(t.lead.text, t.before.text...)
+			}
+		}
+		return
+	}
+	if device, at, ok := titleOf(line); ok {
+		tb = t.begin(from, number, line[:at])
+		tb.titled, tb.device = true, device
+		if len(t.seen) < mostSeries {
+			t.seen[from] = true
+		}
+		return
+	}
+	row, figures := rowOf(line)
+	switch {
+	case row < 0 && tb != nil && tb.broken != nil:
+		if from != "" {
+			line = bytes.TrimLeft(line[len(from):], " ")
+		}
+		tb.goOn(line)
+	case row < 0:
+	case tb != nil && number-tb.number < mostBetween:
+		t.row(tb, row, number, line[figures:])
+	case row <= firstFigures || !t.seen[from]: // the title is cut off, or mangled
+		tb = t.begin(from, number, nil)
+		t.row(tb, row, number, line[figures:])
+	}
+}
+
+// begin opens a table and closes the one before.
+func (t *tables) begin(from string, number int64, prefix []byte) *table {
+	t.close(from)
+	if len(t.open) >= mostTables {
+		t.closeAll()
+	}
+	tb := &table{last: title, number: number}
+	tb.Line = number
+	if d := number - t.lead.number; t.lead.number > 0 && (t.lead.source == from && d < 3 || from == "" && d == 1) {
+		tb.Line = t.lead.number
+		prefix = slices.Concat(prefix, []byte(" "), t.lead.text)
+	}
+	if timed(prefix) {
+		tb.Stamp = stampIn(string(prefix))
+	}
+	if tb.Stamp == nil && t.timed.text != nil && number-t.timed.number <= mostBefore {
+		tb.Stamp = stampIn(string(t.timed.text))
+	}
+	tb.process = strings.Trim(from, " \t:")
+	if name := strings.Trim(tb.process, "[]()"); strings.Trim(name, "0123456789") != "" {
+		tb.process = name
+	}
+	if rank := rankIn.FindSubmatch(prefix); tb.process == "" && rank != nil {
+		tb.process = "rank" + string(rank[1])
+	}
+	t.open[from] = tb
+	return tb
+}
+
+// rankIn is how a line names the rank that wrote it.
+var rankIn = regexp.MustCompile(`(?i)\brank[ _:=#-]{0,2}(\d{1,6})\b`)
+
+// row takes a row of an open table. Rows that come twice, or in another order,
+// are of two tables that were written into each other.
+func (t *tables) row(tb *table, row int, number int64, text []byte) {
+	tb.number = number
+	tb.broken = nil
+	if row <= tb.last {
+		tb.mixed = true
+	}
+	tb.last = row
+	if !tb.take(row, text) {
+		tb.broken = bytes.Clone(text[:min(len(text), mostBroken)])
+		t.torn = number + mostTorn
+	}
+}
+
+// goOn takes a line that may be the rest of a row: figures and bars.
+func (tb *table) goOn(line []byte) {
+	if len(tb.broken)+len(line) > mostBroken || len(bytes.Trim(line, "0123456789 |KMGTPiB\t\r")) > 0 {
+		tb.broken = nil
+		return
+	}
+	tb.broken = append(tb.broken, line...)
+	if tb.take(tb.last, tb.broken) {
+		tb.broken = nil
+	}
+}
+
+// close ends the table of a source.
+func (t *tables) close(from string) {
+	tb := t.open[from]
+	if tb == nil {
+		return
+	}
+	delete(t.open, from)
+	const few = 2 // rows without a title can be of something else
+	switch n := tb.figures(); {
+	case tb.mixed:
+		t.mixed++
+	case n >= few || n > 0 && tb.titled:
+		t.add(tb)
+	}
+}
+
+func (t *tables) closeAll() {
+	open := slices.Collect(maps.Keys(t.open))
+	slices.SortFunc(open, func(a, b string) int { return cmp.Compare(t.open[a].Line, t.open[b].Line) })
+	for _, from := range open {
+		t.close(from)
+	}
+}
+
+func (t *tables) add(tb *table) {
+	id := series{tb.process, -1}
+	if tb.device != nil {
+		id.device = *tb.device
+	}
+	c := t.series[id]
+	if c == nil {
+		if len(t.order) == mostSeries {
+			return
+		}
+		c = &collection{Series: Series{Process: tb.process, Device: tb.device}, stride: 1}
+		t.series[id] = c
+		t.order = append(t.order, c)
+	}
+	c.add(&tb.Summary)
+}
+
+// add appends a table, and thins out those that are kept if they are many.
+func (c *collection) add(s *Summary) {
+	if c.last != nil && !c.last.Before(s) {
+		c.Earlier += c.Count
+		c.Count, c.Tables, c.stride = 0, nil, 1
+	}
+	c.last = s
+	if c.Count++; (c.Count-1)%c.stride != 0 {
+		return
+	}
+	if len(c.Tables) == mostKept {
+		for i := range mostKept / 2 {
+			c.Tables[i] = c.Tables[2*i]
+		}
+		c.Tables = c.Tables[:mostKept/2]
+		c.stride *= 2
+	}
+	if (c.Count-1)%c.stride == 0 {
+		c.Tables = append(c.Tables, s)
+	}
+}
+
+// found are the series, when the text has ended.
+func (t *tables) found() (out []Series) {
+	t.closeAll()
+	for _, c := range t.order {
+		s := c.Series
+		if s.Tables[len(s.Tables)-1] != c.last {
+			s.Tables = append(s.Tables, c.last)
+		}
+		out = append(out, s)
+	}
+	return out
+}

@@ -1,0 +1,40 @@
+// Package packed reads files that may be compressed, within bounds of memory.
+package packed
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Open unpacks what begins as gzip or zstd does; size is the number of packed
+// bytes, 0 if it is unknown. What is neither comes as it is, under the name "".
+func Open(in *bufio.Reader, size int64) (r io.ReadCloser, compression string, err error) {
+	head, _ := in.Peek(4)
+	switch {
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		z, err := gzip.NewReader(in)
+		return z, "gzip", err
+	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		z, err := zstd.NewReader(in, zstd.WithDecoderMaxWindow(window(size)), zstd.WithDecoderConcurrency(2), zstd.WithDecoderLowmem(true))
+		if err != nil {
+			return nil, "zstd", err
+		}
+		return z.IOReadCloser(), "zstd", nil
+	}
+	return io.NopCloser(in), "", nil
+}
+
+// window is how large a window of zstd is believed, in bytes: a frame declares
+// it, and it is taken in memory at once. The usual levels ask for 8 MiB at most,
+// --ultra --long=27 for 128.
+func window(size int64) uint64 {
+	const usual, most, ratio = 8 << 20, 128 << 20, 64
+	if size == 0 { // nobody knows
+		return most
+	}
+	return uint64(min(max(ratio*size, usual), most))
+}
