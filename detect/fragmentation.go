@@ -47,6 +47,8 @@ func fragmentation(p *compare.Process, device int) []finding.Finding {
 			units.Bytes(d.Space.Taken), units.Bytes(d.Space.Overhead)))
 	}
 	switch {
+	case d.Reserved == 0:
+		f.Title = "nothing is reserved on this device"
 	case grows:
 		f.Severity = finding.Problem
 		f.Confidence = 1 - math.Pow(0.5, float64(len(p.Files)-1))

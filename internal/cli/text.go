@@ -49,6 +49,9 @@ func (g *globals) errorMessage(ctx context.Context, path string) (*logs.Found, e
 		return nil, ctx.Err()
 	}
 	if found.Last == nil {
+		if found.Cut > 0 {
+			g.warn("%s: PyTorch's out-of-memory message on line %d holds no figure that can be read", path, found.Cut)
+		}
 		return nil, nil
 	}
 	if err != nil {
