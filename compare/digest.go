@@ -192,7 +192,7 @@ func (d *Device) addLive(t *timeline.Timeline, i int, id stack.ID) {
 			l.Born = t.Born(i)
 		}
 	}
-	if id == stack.None {
+	if noStacks := t.Snap.Stacks.Len() == int(stack.Empty)+1; id == stack.None || noStacks {
 		d.UnknownBytes += l.Bytes
 		d.UnknownCount++
 	}

@@ -95,7 +95,7 @@ func pinned(f *finding.Finding, free *timeline.Free) {
 	f.Evidence["pins"], f.Evidence["sparse_pins"] = pinsOf(&free.Pins), pinsOf(&free.Sparse)
 	f.Evidence["pinned_by"] = pinSites(free.Pins.Sites)
 	pins, where := &free.Pins, "stranded: %s in %s"
-	if 2*free.Sparse.Stranded >= free.Pins.Stranded {
+	if len(free.Sparse.Sites) > 0 && 2*free.Sparse.Stranded >= free.Pins.Stranded {
 		pins, where = &free.Sparse, "stranded: %s in %s that are free by half or more"
 	}
 	f.Detail = append(f.Detail, fmt.Sprintf(where+", pinned by %s of %s in all, %s made at %s",

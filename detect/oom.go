@@ -158,7 +158,11 @@ func postMortem(b *compare.Book, p *compare.Process, device int, leaks []finding
 	}
 	s.evidence(f.Evidence)
 	f.Title = s.title()
-	if why := reason(&f, s, &o.Memory, leaks); why != "" {
+	each := "each step"
+	if len(p.Files) > 1 {
+		each = "from file to file"
+	}
+	if why := reason(&f, s, &o.Memory, leaks, each); why != "" {
 		f.Title = fmt.Sprintf("memory ran out: a request of %s failed with %s reserved; %s", units.Bytes(o.Request), s.ofDevice(o.Reserved), why)
 		f.Detail = append(f.Detail, "the request "+s.why())
 	}
@@ -256,7 +260,7 @@ func holes(o *compare.OOM) string {
 		if p.Free == 0 {
 			continue
 		}
-		kind := p.Type + " segments"
+		kind := plain(p.Type) + " segments"
 		if p.Pool.Private() {
 			kind += " of pool " + p.Pool.String()
 		}
@@ -294,21 +298,23 @@ func tellSites(f *finding.Finding, o *compare.OOM) {
 }
 
 // reason tells the leak for which memory ran out: without what it held, the
-// request would have been met. It is "" if there is none.
-func reason(f *finding.Finding, s *shortage, m *purpose.Moment, growth []finding.Finding) string {
+// request would have been met. It is "" if there is none. Each says between what
+// the growth of a leak was measured.
+func reason(f *finding.Finding, s *shortage, m *purpose.Moment, growth []finding.Finding, each string) string {
 	var held, count, perStep int64
 	var places []finding.Place
 	for i := range growth {
 		if growth[i].Severity != finding.Problem {
 			continue
 		}
-		if n := growth[i].BytesPerStep; n != nil {
+		leaked := placesOf(&growth[i], m)
+		if n := growth[i].BytesPerStep; n != nil && len(leaked) > 0 {
 			perStep += *n
 		}
-		for _, p := range placesOf(&growth[i], m) {
+		for _, p := range leaked {
 			held, count = held+p.Bytes, count+p.Count
-			places = append(places, p)
 		}
+		places = append(places, leaked...)
 	}
 	if held == 0 {
 		return ""
@@ -320,7 +326,7 @@ func reason(f *finding.Finding, s *shortage, m *purpose.Moment, growth []finding
 		what = fmt.Sprintf("%s is %s made at %s and %s and never freed", units.Bytes(held), plural(count, "allocation"), base(heaviest.Site), plural(int64(n), "other place"))
 	}
 	if perStep > 0 {
-		what += fmt.Sprintf(", %s more each step", units.Bytes(perStep))
+		what += fmt.Sprintf(", %s more %s", units.Bytes(perStep), each)
 	}
 	if held < s.missing() {
 		f.Detail = append(f.Detail, what+"; without them, the request would not have been met either")

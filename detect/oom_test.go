@@ -173,7 +173,7 @@ func TestReason(t *testing.T) {
 		}}
 		s := &shortage{request: size(4 << 30), driver: size(4 << 30), free: size(1 << 30), reserved: size(8 << 30), active: size(8 << 30)}
 		f := finding.Finding{Evidence: map[string]any{}}
-		if got := reason(&f, s, m, growth); got != c.reason {
+		if got := reason(&f, s, m, growth, "each step"); got != c.reason {
 			t.Errorf("%d bytes leaked, 3 GiB are missing: %q", c.held, got)
 		}
 		if f.Evidence["leaked_bytes"] != c.held || c.reason == "" && len(f.Detail) == 0 {
@@ -253,4 +253,19 @@ func TestFailureThatWasCaught(t *testing.T) {
 			t.Errorf("not said: %s\n%s", want, text)
 		}
 	}
+}
+
+// TestFailureWithoutStacks judges a recording that has events and no stacks.
+func TestFailureWithoutStacks(t *testing.T) {
+	a, f := answer(t, "w06b_oom_fragmented.no_stacks.oom.pickle.gz", Options{})
+	if text := strings.Join(f.Detail, "\n"); f.Site != nil || f.Sites != nil || f.Evidence["unknown_bytes"] != int64(900<<20) ||
+		!strings.Contains(text, "what filled the memory: 900 MiB of unknown purpose") {
+		t.Errorf("site %v, sites %v, %v\n%s", f.Site, f.Sites, f.Evidence, text)
+	}
+	for _, f := range a.Findings {
+		if f.Title == "who made 900 MiB of 900 MiB is unknown: the recording has no stacks" {
+			return
+		}
+	}
+	t.Error("nothing says that the recording has no stacks")
 }
