@@ -147,10 +147,10 @@ func (b *Book) device(s *snapshot.Snapshot, dev snapshot.Device, stacks []stack.
 		}
 	}
 	out.Backwards = backwards(s, e)
-	out.LastOOM = b.oom(t, dev, stacks)
 	blocks := blockStacks(s, dev)
 	out.Space = timeline.SpaceOf(t, dev)
 	out.Purpose = purpose.Of(t)
+	out.LastOOM = b.oom(t, dev, out.Purpose.End, stacks)
 	for _, i := range dev.Segments {
 		out.Expandable = out.Expandable || s.Segments[i].Expandable
 	}
@@ -192,7 +192,7 @@ func (d *Device) addLive(t *timeline.Timeline, i int, id stack.ID) {
 			l.Born = t.Born(i)
 		}
 	}
-	if id == stack.None {
+	if noStacks := t.Snap.Stacks.Len() == int(stack.Empty)+1; id == stack.None || noStacks {
 		d.UnknownBytes += l.Bytes
 		d.UnknownCount++
 	}

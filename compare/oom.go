@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"strandline/purpose"
 	"strandline/snapshot"
 	"strandline/stack"
 	"strandline/timeline"
@@ -27,19 +28,22 @@ type OOM struct {
 	Stream uint64
 	Pool   *snapshot.Pool // of the request; nil before PyTorch 2.12, which records it
 	Pools  []timeline.PoolSum
+	Free   timeline.Free  // in segments
+	Memory purpose.Moment // what it was for
 
 	Expandable bool               // segments are expandable
 	Conf       string             // the allocator's settings, "" if unknown
 	Sites      []timeline.SiteSum // what lived, by place, most bytes first; the stacks are of the book
 }
 
-// oom describes the last failure of a timeline, nil if there is none.
-func (b *Book) oom(t *timeline.Timeline, dev snapshot.Device, stacks []stack.ID) *OOM {
+// oom describes the last failure of a timeline whose memory is for end at its end,
+// nil if there is none.
+func (b *Book) oom(t *timeline.Timeline, dev snapshot.Device, end purpose.Moment, stacks []stack.ID) *OOM {
 	if t.OOMs == 0 {
 		return nil
 	}
 	s, e := t.Snap, &t.Trace.Events
-	k := lastOOM(e)
+	k := t.LastOOM
 	o := &OOM{
 		Event: k, Stack: b.intern(s, e.Stack[k], stacks), Request: e.Size[k], DeviceFree: e.DeviceFree(k),
 		Stream: s.Stream(e.Stream[k]), Exact: true,
@@ -61,7 +65,7 @@ func (b *Book) oom(t *timeline.Timeline, dev snapshot.Device, stacks []stack.ID)
 			o.After++
 		}
 	}
-	o.addPools(s, dev)
+	o.addState(s, dev, end)
 	for _, sum := range t.SitesAt(k) {
 		sum.Stack = b.intern(s, sum.Stack, stacks)
 		o.Sites = append(o.Sites, sum)
@@ -69,24 +73,20 @@ func (b *Book) oom(t *timeline.Timeline, dev snapshot.Device, stacks []stack.ID)
 	return o
 }
 
-func lastOOM(e *snapshot.Events) int {
-	k := e.Len() - 1
-	for e.Action[k] != snapshot.OOM {
-		k--
-	}
-	return k
-}
-
-// addPools adds the state of the pools at the failure.
-func (o *OOM) addPools(s *snapshot.Snapshot, dev snapshot.Device) {
+// addState adds what stood in memory at the failure, of a file whose memory is
+// for end at its end. A file that was dumped later is cut behind the failure: it
+// then tells of the pass that was under way what one dumped at once would.
+func (o *OOM) addState(s *snapshot.Snapshot, dev snapshot.Device, end purpose.Moment) {
+	o.Memory = end
 	if !o.Exact {
-		then, err := timeline.Cut(s, dev.Index, o.Event, o.Event+1)
+		then, err := timeline.Cut(s, dev.Index, 0, o.Event+1)
 		if err != nil {
 			return
 		}
 		s, dev = then, then.Devices()[0]
+		o.Memory = purpose.Of(timeline.New(s, dev)).End
 	}
-	o.Pools = timeline.Pools(s, dev)
+	o.Pools, o.Free = timeline.Pools(s, dev), timeline.FreeOf(s, dev)
 	for _, p := range o.Pools {
 		o.Active += p.Active
 		o.Expandable = o.Expandable || p.Expandable

@@ -4,6 +4,7 @@ import (
 	"sort"
 	"strings"
 
+	"strandline/purpose"
 	"strandline/snapshot"
 	"strandline/stack"
 	"strandline/timeline"
@@ -11,10 +12,13 @@ import (
 
 // A Run is what one run of a program held at its peak and at its end, by place.
 type Run struct {
-	Name        string
-	Partial     bool
-	Peak, End   int64 // requested bytes, of all devices; each device at its own peak
-	AtPeak, Now []timeline.SiteSum
+	Name            string
+	Partial         bool
+	Peak, End       int64 // requested bytes, of all devices; each device at its own peak
+	AtPeak, Now     []timeline.SiteSum
+	PeakFor, EndFor purpose.Sums // by purpose
+	// Reserved bytes, of all devices; each at its own peak.
+	PeakReserved, EndReserved int64
 	// NoHistory is true where the file holds no event: the peak is unknown, and
 	// Peak and AtPeak say nothing.
 	NoHistory bool
@@ -30,6 +34,11 @@ func NewRun(s *snapshot.Snapshot) *Run {
 		}
 		r.Peak += t.PeakRequested.Bytes
 		r.End += t.EndRequested
+		r.PeakReserved += t.PeakReserved.Bytes
+		r.EndReserved += t.EndReserved
+		memory := purpose.Of(t)
+		r.PeakFor.Add(&memory.Peak.By)
+		r.EndFor.Add(&memory.End.By)
 		r.AtPeak = append(r.AtPeak, t.SitesAt(t.PeakRequested.Event)...)
 		r.Now = append(r.Now, t.SitesAt(t.Trace.Len()-1)...)
 	}

@@ -47,6 +47,8 @@ func fragmentation(p *compare.Process, device int) []finding.Finding {
 			units.Bytes(d.Space.Taken), units.Bytes(d.Space.Overhead)))
 	}
 	switch {
+	case d.Reserved == 0:
+		f.Title = "nothing is reserved on this device"
 	case grows:
 		f.Severity = finding.Problem
 		f.Confidence = 1 - math.Pow(0.5, float64(len(p.Files)-1))
@@ -62,7 +64,7 @@ func fragmentation(p *compare.Process, device int) []finding.Finding {
 		f.Basis = fmt.Sprintf("%s of the peak of reserved memory; %s is where this warning begins",
 			units.Percent(float64(d.Space.Overhead)/float64(d.PeakReserved)), units.Percent(overheadShare))
 	}
-	pinned(&f, d.Space.Pins)
+	pinned(&f, &d.Space.Free)
 	f.Remedies = fragmentationRemedies(d)
 	return []finding.Finding{f}
 }
@@ -84,24 +86,48 @@ func reservedGrows(p *compare.Process, device int) bool {
 		float64(last.PeakRequested) <= flat*float64(first.PeakRequested)
 }
 
-// pinned says what keeps stranded memory from being returned.
-func pinned(f *finding.Finding, pins []timeline.SiteSum) {
-	if len(pins) == 0 {
+// pinned says what keeps stranded memory from being returned: the few blocks in
+// segments that are mostly free, if most of it stands there.
+func pinned(f *finding.Finding, free *timeline.Free) {
+	if len(free.Pins.Sites) == 0 {
 		return
 	}
-	const most = 10
-	var count, bytes int64
-	var sites []map[string]any
-	for i, p := range pins {
-		count += int64(p.Count)
-		bytes += p.Bytes
-		if i < most {
-			sites = append(sites, map[string]any{"site": siteOf(p.Site), "count": p.Count, "bytes": p.Bytes})
-		}
+	f.Evidence["pins"], f.Evidence["sparse_pins"] = pinsOf(&free.Pins), pinsOf(&free.Sparse)
+	f.Evidence["pinned_by"] = pinSites(free.Pins.Sites)
+	pins, where := &free.Pins, "stranded: %s in %s"
+	if len(free.Sparse.Sites) > 0 && 2*free.Sparse.Stranded >= free.Pins.Stranded {
+		pins, where = &free.Sparse, "stranded: %s in %s that are free by half or more"
 	}
-	f.Evidence["pinned_by"] = sites
-	f.Detail = append(f.Detail, fmt.Sprintf("stranded memory is pinned by %s of %s, %d of them made at %s",
-		plural(count, "block"), units.Bytes(bytes), pins[0].Count, short(pins[0].Site)))
+	f.Detail = append(f.Detail, fmt.Sprintf(where+", pinned by %s of %s in all, %s made at %s",
+		units.Bytes(pins.Stranded), plural(int64(pins.Segments), "segment"), plural(int64(pins.Blocks), "block"), units.Bytes(pins.Bytes),
+		partOf(pins.Sites[0].Count, pins.Blocks), short(pins.Sites[0].Site)))
+}
+
+// partOf says how many of some things are meant.
+func partOf(part, whole int) string {
+	switch {
+	case whole == 1:
+		return "which was"
+	case part == whole:
+		return "all of them"
+	}
+	return units.Count(int64(part)) + " of them"
+}
+
+func pinsOf(p *timeline.Pins) map[string]any {
+	return map[string]any{"segments": p.Segments, "stranded_bytes": p.Stranded, "blocks": p.Blocks, "bytes": p.Bytes}
+}
+
+// pinSites are the places that made most of some pins, for machines.
+func pinSites(sites []timeline.SiteSum) (out []map[string]any) {
+	const most = 10
+	for i, p := range sites {
+		if i == most {
+			break
+		}
+		out = append(out, map[string]any{"site": siteOf(p.Site), "count": p.Count, "bytes": p.Bytes})
+	}
+	return out
 }
 
 func fragmentationRemedies(d *compare.Device) (out []finding.Remedy) {

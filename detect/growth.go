@@ -197,7 +197,7 @@ func (g *growth) unfinished(id stack.ID) bool {
 			"_init_group", "_get_state", "init_state":
 			return true
 		case "__init__":
-			if stack.OriginOf(f) == stack.Torch && strings.Contains(f.File, "nn") {
+			if strings.Contains(f.File, "nn") && stack.OriginOf(f) == stack.Torch {
 				return true
 			}
 		}

@@ -1,11 +1,14 @@
 package detect
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"strandline/compare"
 	"strandline/finding"
+	"strandline/purpose"
 	"strandline/timeline"
 	"strandline/units"
 )
@@ -44,6 +47,14 @@ func (s *shortage) outside() *int64 {
 	return finding.Int(*s.capacity - *s.free - *s.reserved)
 }
 
+// ofDevice is a part of the device's memory, beside its size if that is known.
+func (s *shortage) ofDevice(n int64) string {
+	if s.capacity == nil {
+		return units.Bytes(n)
+	}
+	return units.Bytes(n) + " of " + units.Bytes(*s.capacity)
+}
+
 // inUse is what is known to be in use.
 func (s *shortage) inUse() int64 {
 	if s.active == nil {
@@ -74,28 +85,34 @@ func (s *shortage) cause() string {
 
 // title says in a sentence that and why memory ran out.
 func (s *shortage) title() string {
-	size := func(n *int64) string {
-		if n == nil {
-			return "an unknown amount"
-		}
-		return units.Bytes(*n)
+	return fmt.Sprintf("memory ran out: a request of %s %s", amount(s.request), s.why())
+}
+
+// amount is a number of bytes that can be unknown.
+func amount(n *int64) string {
+	if n == nil {
+		return "an unknown amount"
 	}
+	return units.Bytes(*n)
+}
+
+// why says what became of the request, and why.
+func (s *shortage) why() string {
 	switch s.cause() {
 	case causeLimit:
-		return fmt.Sprintf("memory ran out: a request of %s failed though the driver had %s free: a limit stopped it", size(s.request), size(s.free))
+		return fmt.Sprintf("failed though the driver had %s free: a limit stopped it", amount(s.free))
 	case causeFragmented:
-		return fmt.Sprintf("memory ran out: a request of %s failed though %s was free: %s of the driver's and %s in segments, in pieces",
-			size(s.request), size(s.room()), size(s.free), size(finding.Int(*s.reserved-*s.active)))
+		return fmt.Sprintf("failed though %s was free: %s of the driver's and %s in segments, in pieces",
+			amount(s.room()), amount(s.free), amount(finding.Int(*s.reserved-*s.active)))
 	case causeOutside:
-		return fmt.Sprintf("memory ran out: a request of %s would have fitted, but %s of the device's %s is held outside PyTorch",
-			size(s.request), size(s.outside()), size(s.capacity))
+		return fmt.Sprintf("would have fitted, but %s of the device's %s is held outside PyTorch", amount(s.outside()), amount(s.capacity))
 	case causeTooBig:
 		if room := s.room(); room != nil {
-			return fmt.Sprintf("memory ran out: a request of %s did not fit: %s was in use, and %s could be had", size(s.request), size(s.active), size(room))
+			return fmt.Sprintf("did not fit: %s was in use, and %s could be had", amount(s.active), amount(room))
 		}
-		return fmt.Sprintf("memory ran out: a request of %s did not fit into the device's %s", size(s.request), size(s.capacity))
+		return fmt.Sprintf("did not fit into the device's %s", amount(s.capacity))
 	}
-	return fmt.Sprintf("memory ran out: a request of %s failed", size(s.request))
+	return "failed"
 }
 
 // evidence adds what is known.
@@ -140,12 +157,21 @@ func postMortem(b *compare.Book, p *compare.Process, device int, leaks []finding
 		s.capacity = nil
 	}
 	s.evidence(f.Evidence)
-	f.Title = s.title() + reason(&f, s, o, leaks)
+	f.Title = s.title()
+	each := "each step"
+	if len(p.Files) > 1 {
+		each = "from file to file"
+	}
+	if why := reason(&f, s, &o.Memory, leaks, each); why != "" {
+		f.Title = fmt.Sprintf("memory ran out: a request of %s failed with %s reserved; %s", units.Bytes(o.Request), s.ofDevice(o.Reserved), why)
+		f.Detail = append(f.Detail, "the request "+s.why())
+	}
 	if !o.Exact && s.cause() == causeFragmented { // what was free is an upper bound
 		f.Confidence, f.Basis = 0.9, "the allocator recorded it; the blocks of that moment are told from the events after it"
 	}
+	tellUses(&f, &o.Memory, leaks)
+	tellSites(&f, o)
 	tellState(&f, s, o, file.Device(device).OOMs)
-	tellPlaces(&f, o)
 	f.Remedies = append(f.Remedies, oomRemedies(s, o)...)
 	if file.Name != "-" {
 		f.Remedies = append(f.Remedies, finding.Remedy{Kind: "code", Text: "look at all that stood in memory then",
@@ -179,7 +205,7 @@ func tellState(f *finding.Finding, s *shortage, o *compare.OOM, times int) {
 	}
 	say("at event %s, %s was reserved and %s%s of it in use; the driver had %s free",
 		units.Count(int64(o.Event)), units.Bytes(o.Reserved), least, units.Bytes(o.Active), units.Bytes(o.DeviceFree))
-	tellHoles(f, o)
+	tellHoles(f, s, o)
 	if n := s.outside(); n != nil && s.cause() != causeOutside {
 		say("%s of the device's %s was held outside PyTorch's allocator: the context, other libraries, other processes", units.Bytes(*n), units.Bytes(*s.capacity))
 	}
@@ -198,7 +224,7 @@ func tellState(f *finding.Finding, s *shortage, o *compare.OOM, times int) {
 }
 
 // tellHoles says where in the segments memory was free.
-func tellHoles(f *finding.Finding, o *compare.OOM) {
+func tellHoles(f *finding.Finding, s *shortage, o *compare.OOM) {
 	var pools []map[string]any
 	var free, elsewhere int64
 	for _, p := range o.Pools {
@@ -217,64 +243,98 @@ func tellHoles(f *finding.Finding, o *compare.OOM) {
 	f.Evidence["pools"] = pools
 	text := fmt.Sprintf("%s was free in segments; the largest piece that the request could use has %s", units.Bytes(free), units.Bytes(o.Hole()))
 	if elsewhere > 0 {
-		text += fmt.Sprintf("; %s is of other pools or streams", units.Bytes(elsewhere))
+		text += ": " + holes(o)
 	}
 	f.Detail = append(f.Detail, text)
+	if s.cause() == causeFragmented || o.Free.Stranded >= o.Request {
+		pinned(f, &o.Free)
+	}
 }
 
-// tellPlaces says what filled the device.
-func tellPlaces(f *finding.Finding, o *compare.OOM) {
-	const most = 5
-	var places []string
-	for _, sum := range o.Sites {
-		if len(places) < most {
-			places = append(places, fmt.Sprintf("%s at %s (%s)", units.Bytes(sum.Bytes), short(sum.Site), units.Count(int64(sum.Count))))
+// holes lists the free memory of each kind of segment: no request is served by
+// the memory of another stream, pool or size class.
+func holes(o *compare.OOM) string {
+	const most = 6
+	var parts []string
+	for _, p := range o.Pools {
+		if p.Free == 0 {
+			continue
 		}
+		kind := plain(p.Type) + " segments"
+		if p.Pool.Private() {
+			kind += " of pool " + p.Pool.String()
+		}
+		if p.Stream != 0 {
+			kind += fmt.Sprintf(" of stream 0x%x", p.Stream)
+		}
+		parts = append(parts, fmt.Sprintf("%s have %s free, the largest piece %s", kind, units.Bytes(p.Free), units.Bytes(p.LargestGap)))
+	}
+	if n := len(parts) - most; n > 0 {
+		parts = append(parts[:most], fmt.Sprintf("%d more kinds of segments have the rest", n))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// tellUses says what the memory was for.
+func tellUses(f *finding.Finding, m *purpose.Moment, leaks []finding.Finding) {
+	if m.Bytes == 0 {
+		return
+	}
+	f.Evidence["by_purpose"] = m.By.Map()
+	held := uses(m, leakingSites(leaks))
+	f.Detail = append(f.Detail, "what filled the memory: "+madeOf(held))
+	f.Detail = append(f.Detail, heaviest(held)...)
+}
+
+// tellSites lists what filled the device by place, for machines.
+func tellSites(f *finding.Finding, o *compare.OOM) {
+	for _, sum := range o.Sites {
 		if site := siteOf(sum.Site); site != nil {
 			f.Sites = append(f.Sites, finding.Place{Site: *site, Bytes: sum.Bytes, Count: int64(sum.Count)})
 		} else {
 			f.Evidence["unknown_bytes"] = sum.Bytes
 		}
 	}
-	if len(places) > 0 {
-		f.Detail = append(f.Detail, "what filled the memory: "+strings.Join(places, "; "))
-	}
 }
 
 // reason tells the leak for which memory ran out: without what it held, the
-// request would have been met. It is the end of the title, "" if there is none.
-func reason(f *finding.Finding, s *shortage, o *compare.OOM, leaks []finding.Finding) string {
-	var held int64
+// request would have been met. It is "" if there is none. Each says between what
+// the growth of a leak was measured.
+func reason(f *finding.Finding, s *shortage, m *purpose.Moment, growth []finding.Finding, each string) string {
+	var held, count, perStep int64
 	var places []finding.Place
-	for i := range leaks {
-		if leaks[i].Severity == finding.Problem {
-			for _, p := range placesOf(&leaks[i], o) {
-				held += p.Bytes
-				places = append(places, p)
-			}
+	for i := range growth {
+		if growth[i].Severity != finding.Problem {
+			continue
 		}
+		leaked := placesOf(&growth[i], m)
+		if n := growth[i].BytesPerStep; n != nil && len(leaked) > 0 {
+			perStep += *n
+		}
+		for _, p := range leaked {
+			held, count = held+p.Bytes, count+p.Count
+		}
+		places = append(places, leaked...)
 	}
-	if len(places) == 0 {
+	if held == 0 {
 		return ""
 	}
 	f.Evidence["leaked_bytes"], f.Evidence["leaks"] = held, places
-	heaviest := places[0]
-	for _, p := range places {
-		if p.Bytes > heaviest.Bytes {
-			heaviest = p
-		}
+	heaviest := slices.MaxFunc(places, func(a, b finding.Place) int { return cmp.Compare(a.Bytes, b.Bytes) })
+	what := fmt.Sprintf("%s is %s made at %s and never freed", units.Bytes(held), plural(count, "allocation"), base(heaviest.Site))
+	if n := len(places) - 1; n > 0 {
+		what = fmt.Sprintf("%s is %s made at %s and %s and never freed", units.Bytes(held), plural(count, "allocation"), base(heaviest.Site), plural(int64(n), "other place"))
 	}
-	what := fmt.Sprintf("%s that leaked, most of it made at %s", units.Bytes(held), base(heaviest.Site))
-	if len(places) == 1 {
-		what = fmt.Sprintf("%s in %s that leaked, made at %s", units.Bytes(held), plural(heaviest.Count, "allocation"), base(heaviest.Site))
+	if perStep > 0 {
+		what += fmt.Sprintf(", %s more %s", units.Bytes(perStep), each)
 	}
 	if held < s.missing() {
-		f.Detail = append(f.Detail, what+", would not have been enough")
+		f.Detail = append(f.Detail, what+"; without them, the request would not have been met either")
 		return ""
 	}
 	f.Remedies = append(f.Remedies, finding.CodeChange(fmt.Sprintf(
 		"first stop the leak at %s:%d, which has a finding of its own; without it the request would have been met", heaviest.File, heaviest.Line)))
-	return "; the reason is " + what
+	return what + ": that is the reason"
 }
 
 // missing is how much more would have had to be free.
@@ -285,17 +345,18 @@ func (s *shortage) missing() int64 {
 	return *s.request // in one piece
 }
 
-// placesOf are the places of a leak, with what they held at the failure.
-func placesOf(leak *finding.Finding, o *compare.OOM) (out []finding.Place) {
-	sites := leak.Sites
-	if sites == nil && leak.Site != nil {
-		sites = []finding.Place{{Site: *leak.Site}}
-	}
-	for _, p := range sites {
-		for _, sum := range o.Sites {
-			if finding.Site(sum.Site) == p.Site {
-				out = append(out, finding.Place{Site: p.Site, Bytes: sum.Bytes, Count: int64(sum.Count)})
+// placesOf are the places of a leak, with what of it was held at a moment.
+func placesOf(leak *finding.Finding, m *purpose.Moment) (out []finding.Place) {
+	for _, site := range sitesOf(leak) {
+		place := finding.Place{Site: site}
+		for _, x := range m.Places {
+			if finding.Site(x.Site) == site && stays(&x) {
+				place.Bytes += x.Bytes
+				place.Count += int64(x.Count)
 			}
+		}
+		if place.Count > 0 {
+			out = append(out, place)
 		}
 	}
 	return out

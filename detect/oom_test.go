@@ -8,9 +8,10 @@ import (
 	"strandline/compare"
 	"strandline/finding"
 	"strandline/logs"
+	"strandline/purpose"
 	"strandline/snapshot"
 	"strandline/stack"
-	"strandline/timeline"
+	"strandline/units"
 )
 
 func size(n int64) *int64 { return &n }
@@ -153,20 +154,33 @@ func TestMessageAlone(t *testing.T) {
 
 func TestReason(t *testing.T) {
 	leaky := stack.Site{File: "/app/train.py", Line: 131, Function: "step"}
-	leaks := []finding.Finding{{Kind: finding.Leak, Severity: finding.Problem, Site: siteOf(leaky)}}
+	other := stack.Site{File: "/app/eval.py", Line: 7, Function: "log"}
+	growth := []finding.Finding{
+		{Kind: finding.Leak, Severity: finding.Problem, Site: siteOf(leaky), BytesPerStep: size(1 << 30)},
+		{Kind: finding.Leak, Severity: finding.Warning, Site: siteOf(other)},
+	}
 	for _, c := range []struct {
 		held   int64
-		reason bool
-	}{{6 << 30, true}, {1 << 30, false}} {
-		o := &compare.OOM{}
-		o.Sites = []timeline.SiteSum{{Site: leaky, Bytes: c.held, Count: 6}}
+		reason string
+	}{
+		{6 << 30, "6 GiB is 6 allocations made at train.py:131 and never freed, 1 GiB more each step: that is the reason"},
+		{1 << 30, ""},
+	} {
+		m := &purpose.Moment{Places: []purpose.Place{
+			{Purpose: purpose.Other, Site: leaky, Bytes: c.held, Count: 6},
+			{Purpose: purpose.Activations, Site: leaky, Bytes: 9 << 30, Count: 1}, // of the pass under way
+			{Purpose: purpose.Other, Site: other, Bytes: 9 << 30, Count: 1},
+		}}
 		s := &shortage{request: size(4 << 30), driver: size(4 << 30), free: size(1 << 30), reserved: size(8 << 30), active: size(8 << 30)}
 		f := finding.Finding{Evidence: map[string]any{}}
-		if got := reason(&f, s, o, leaks); strings.Contains(got, "train.py:131") != c.reason {
+		if got := reason(&f, s, m, growth, "each step"); got != c.reason {
 			t.Errorf("%d bytes leaked, 3 GiB are missing: %q", c.held, got)
 		}
-		if f.Evidence["leaked_bytes"] != c.held || !c.reason && len(f.Detail) == 0 {
+		if f.Evidence["leaked_bytes"] != c.held || c.reason == "" && len(f.Detail) == 0 {
 			t.Errorf("%d bytes leaked: %v, %v", c.held, f.Evidence, f.Detail)
+		}
+		if got := madeOf(uses(m, leakingSites(growth))); !strings.HasSuffix(got, units.Bytes(c.held)+" leaked") {
+			t.Errorf("it is made of %s", got)
 		}
 	}
 }
@@ -213,4 +227,45 @@ func TestFileDumpedLater(t *testing.T) {
 			t.Errorf("%v: allocations after it: %v", c.files, f.Evidence["allocations_after"])
 		}
 	}
+}
+
+// TestFailureThatWasCaught judges a forward pass that was given up: what it had
+// made was freed before the dump, and still is the activations of that moment.
+func TestFailureThatWasCaught(t *testing.T) {
+	_, f := answer(t, "caught.oom.later.pickle.gz", Options{})
+	const activations, inUse = 318767108, 453066760
+	by := f.Evidence["by_purpose"].(map[string]int64)
+	var sum int64
+	for _, n := range by {
+		sum += n
+	}
+	if by["activations"] != activations || sum != inUse || f.Evidence["requested_bytes"] != int64(inUse) {
+		t.Errorf("%v in use: %v", f.Evidence["requested_bytes"], by)
+	}
+	text := strings.Join(f.Detail, "\n")
+	for _, want := range []string{
+		"what filled the memory: 304 MiB activations, 32 MiB parameters, 32 MiB optimizer state",
+		"activations: 304 MiB at oom_retry.py:17 forward (7)",
+		"large segments have 120 MiB free, the largest piece 32 MiB; small segments have",
+		"stranded: 106 MiB in 5 segments that are free by half or more, pinned by 25 blocks of 64.1 MiB in all, 12 of them made at oom_retry.py:24 step",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("not said: %s\n%s", want, text)
+		}
+	}
+}
+
+// TestFailureWithoutStacks judges a recording that has events and no stacks.
+func TestFailureWithoutStacks(t *testing.T) {
+	a, f := answer(t, "w06b_oom_fragmented.no_stacks.oom.pickle.gz", Options{})
+	if text := strings.Join(f.Detail, "\n"); f.Site != nil || f.Sites != nil || f.Evidence["unknown_bytes"] != int64(900<<20) ||
+		!strings.Contains(text, "what filled the memory: 900 MiB of unknown purpose") {
+		t.Errorf("site %v, sites %v, %v\n%s", f.Site, f.Sites, f.Evidence, text)
+	}
+	for _, f := range a.Findings {
+		if f.Title == "who made 900 MiB of 900 MiB is unknown: the recording has no stacks" {
+			return
+		}
+	}
+	t.Error("nothing says that the recording has no stacks")
 }

@@ -85,6 +85,7 @@ func TestScanMessages(t *testing.T) {
 		{"cut in half", message26[:220], 1, 1, "CUDA:0 request=996 total=4.55e+04 free=9277 pid-2102129=1.796e+04"},
 		{"cut in a number", message26[:strings.Index(message26, ".43 GiB")], 1, 1, "CUDA:0 request=996"},
 		{"cut before the first figure", message26[:60], 0, 0, "none"},
+		{"cut right before the first figure", message26[:strings.Index(message26, "996.00")], 0, 0, "none"},
 		{"the head is cut off", message26[strings.Index(message26, "GPU 0"):], 1, 1, strings.Replace(strings.TrimPrefix(figures26, "CUDA"), "request=996 ", "", 1)},
 		{"cut, and another", message26[:220] + "\nrestarting\n" + message21, 2, 3, figures21},
 		{"behind a very long line", strings.Repeat("memory ", 50000) + message21, 1, 1, figures21},
@@ -101,6 +102,9 @@ func TestScanMessages(t *testing.T) {
 		}
 		if found.Last != nil && found.Last.Line != c.line {
 			t.Errorf("%s: on line %d, want %d", c.name, found.Last.Line, c.line)
+		}
+		if cut := c.name == "cut right before the first figure"; (found.Cut > 0) != cut {
+			t.Errorf("%s: a message without figures on line %d", c.name, found.Cut)
 		}
 	}
 }

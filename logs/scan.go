@@ -27,6 +27,9 @@ func (t *Text) Empty() bool { return t.OOM.Last == nil && len(t.Series) == 0 && 
 type Found struct {
 	Count int  // messages
 	Last  *OOM // nil if there is none
+	// Cut is the line on which a message begins that was cut off before its first
+	// figure, the last of them; 0 if there is none.
+	Cut int64
 }
 
 // The bounds of memory and of patience. A message has some 700 characters; a
@@ -271,6 +274,8 @@ func (s *scanner) count(m *message, n int) bool {
 		if s.found.Last == nil || o.Line >= s.found.Last.Line {
 			s.found.Last = o
 		}
+	} else {
+		s.found.Cut = m.line
 	}
 	m.text, m.line = m.text[n:], s.number
 	return false

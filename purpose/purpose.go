@@ -40,8 +40,28 @@ var names = [count]string{
 
 func (p Purpose) String() string { return names[p] }
 
+// words name the purposes for people where their names do not.
+var words = map[Purpose]string{
+	Optimizer: "optimizer state", KVCache: "KV cache", Communication: "communication buffers", Unknown: "of unknown purpose",
+}
+
+// Words is the name of a purpose for people.
+func (p Purpose) Words() string {
+	if w, ok := words[p]; ok {
+		return w
+	}
+	return p.String()
+}
+
 // Sums are requested bytes by purpose.
 type Sums [count]int64
+
+// Add adds other sums.
+func (s *Sums) Add(other *Sums) {
+	for p := range s {
+		s[p] += other[p]
+	}
+}
 
 // Map is the sums that are not zero, by the purposes' names.
 func (s *Sums) Map() map[string]int64 {

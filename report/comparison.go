@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"strandline/compare"
+	"strandline/purpose"
 	"strandline/units"
 )
 
@@ -56,7 +57,19 @@ type Runs struct {
 	PeakAfter  *int64      `json:"peak_after_bytes"`
 	EndBefore  int64       `json:"end_before_bytes"`
 	EndAfter   int64       `json:"end_after_bytes"`
+	Reserved   RunSums     `json:"reserved"`
+	Purposes   []RunSums   `json:"purposes"`
 	Sites      []RunChange `json:"sites"`
+}
+
+// RunSums is a sum of two runs.
+type RunSums struct {
+	Purpose    string `json:"purpose,omitempty"`
+	PeakBefore *int64 `json:"peak_before_bytes"` // null where the file has no history
+	PeakAfter  *int64 `json:"peak_after_bytes"`
+	EndBefore  int64  `json:"end_before_bytes"`
+	EndAfter   int64  `json:"end_after_bytes"`
+	name       string
 }
 
 // RunChange is a place of two runs.
@@ -116,7 +129,20 @@ func NewRuns(before, after *compare.Run) *Comparison {
 		return &peak
 	}
 	r := &Runs{Before: before.Name, After: after.Name, PeakBefore: of(before, before.Peak), PeakAfter: of(after, after.Peak),
-		EndBefore: before.End, EndAfter: after.End, Sites: []RunChange{}}
+		EndBefore: before.End, EndAfter: after.End, Purposes: []RunSums{}, Sites: []RunChange{},
+		Reserved: RunSums{
+			PeakBefore: of(before, before.PeakReserved), PeakAfter: of(after, after.PeakReserved),
+			EndBefore: before.EndReserved, EndAfter: after.EndReserved,
+		}}
+	all := before.PeakFor
+	for _, sums := range []*purpose.Sums{&after.PeakFor, &before.EndFor, &after.EndFor} {
+		all.Add(sums)
+	}
+	for _, p := range all.Sorted() {
+		r.Purposes = append(r.Purposes, RunSums{
+			p.String(), of(before, before.PeakFor[p]), of(after, after.PeakFor[p]), before.EndFor[p], after.EndFor[p], p.Words(),
+		})
+	}
 	for _, c := range compare.Runs(before, after) {
 		r.Sites = append(r.Sites, RunChange{siteOf(c.Site), of(before, c.PeakBefore), of(after, c.PeakAfter), c.EndBefore, c.EndAfter, siteName(c.Site)})
 	}
@@ -338,6 +364,11 @@ func (r *Runs) text(w io.Writer, s Style) {
 		t.row(peak(a), peak(b), change, units.Bytes(c), units.Bytes(d), units.SignedBytes(d-c), name)
 	}
 	row("requested, in all", r.PeakBefore, r.PeakAfter, r.EndBefore, r.EndAfter)
+	row("reserved, in all", r.Reserved.PeakBefore, r.Reserved.PeakAfter, r.Reserved.EndBefore, r.Reserved.EndAfter)
+	t.row("")
+	for _, p := range r.Purposes {
+		row(p.name, p.PeakBefore, p.PeakAfter, p.EndBefore, p.EndAfter)
+	}
 	t.row("")
 	for i, c := range r.Sites {
 		if i == mostSites {

@@ -6,13 +6,10 @@ import "strings"
 // for them, such as a loss.
 func InForward(frames []Frame) bool {
 	for _, f := range frames {
-		if OriginOf(f) != Torch {
-			if f.Function == "forward" {
-				return true
-			}
-			continue
+		if f.Function == "forward" && OriginOf(f) != Torch {
+			return true
 		}
-		if f.Function == "_call_impl" || strings.HasSuffix(f.File, "nn/functional.py") {
+		if (f.Function == "_call_impl" || strings.HasSuffix(f.File, "nn/functional.py")) && OriginOf(f) == Torch {
 			return true
 		}
 	}
@@ -22,7 +19,7 @@ func InForward(frames []Frame) bool {
 // InLoss tells a stack inside one of PyTorch's loss functions.
 func InLoss(frames []Frame) bool {
 	for _, f := range frames {
-		if OriginOf(f) == Torch && strings.HasSuffix(f.File, "nn/functional.py") &&
+		if strings.HasSuffix(f.File, "nn/functional.py") && OriginOf(f) == Torch &&
 			(strings.HasSuffix(f.Function, "_loss") || strings.HasSuffix(f.Function, "cross_entropy") || f.Function == "kl_div") {
 			return true
 		}
@@ -49,7 +46,7 @@ func InBackward(frames []Frame) bool {
 func WithoutGradients(frames []Frame) bool {
 	without := false
 	for _, f := range frames {
-		if OriginOf(f) == Torch && strings.Contains(f.File, "/optim/") {
+		if strings.Contains(f.File, "/optim/") && OriginOf(f) == Torch {
 			return false
 		}
 		without = without || f.Function == "decorate_context" && strings.HasSuffix(f.File, "_contextlib.py")

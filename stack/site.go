@@ -16,11 +16,12 @@ type Origin uint8
 
 // The origins of a frame.
 const (
-	Own       Origin = iota // the program, or a package it uses
-	Torch                   // PyTorch itself
-	Library                 // Python's standard library
-	Generated               // code without a file: <string>, torch.fx, torch.compile
-	Native                  // C, C++ and other code that is no Python
+	unasked   Origin = iota
+	Own              // the program, or a package it uses
+	Torch            // PyTorch itself
+	Library          // Python's standard library
+	Generated        // code without a file: <string>, torch.fx, torch.compile
+	Native           // C, C++ and other code that is no Python
 )
 
 // torchParts are the names directly below PyTorch's folder, by which it is told
@@ -49,10 +50,10 @@ func OriginOf(f Frame) Origin {
 		}
 		return Generated
 	}
-	if !ownFile.MatchString(file) {
+	if !strings.HasSuffix(file, ".py") && !ownFile.MatchString(file) {
 		return Native
 	}
-	if inductor.MatchString(file) {
+	if containsAny(file, []string{"inductor", "_cache"}) && inductor.MatchString(file) {
 		return Generated
 	}
 	if _, rest, ok := cutLast(file, "-packages/"); ok {
@@ -88,13 +89,25 @@ func (t *Table) Site(id ID) Site {
 	if !t.known[id] {
 		t.known[id] = true
 		for _, f := range t.Frames(id) {
-			if frame := t.frames[f]; OriginOf(frame) == Own {
-				t.sites[id] = frame
+			if t.own(f) {
+				t.sites[id] = t.frames[f]
 				break
 			}
 		}
 	}
 	return t.sites[id]
+}
+
+// own tells whether a frame is the user's own. The answer is kept, as stacks
+// share most of their frames.
+func (t *Table) own(id FrameID) bool {
+	if len(t.origins) < len(t.frames) {
+		t.origins = append(t.origins, make([]Origin, len(t.frames)-len(t.origins))...)
+	}
+	if t.origins[id] == unasked {
+		t.origins[id] = OriginOf(t.frames[id])
+	}
+	return t.origins[id] == Own
 }
 
 // hidden are functions and files that stand in every recorded stack and tell

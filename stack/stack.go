@@ -42,8 +42,9 @@ type Table struct {
 	slots  []ID      // open addressing by hash of the content, 0 is free
 	seed   uint64
 
-	sites []Site // computed on demand, by stack
-	known []bool
+	sites   []Site // computed on demand, by stack
+	known   []bool
+	origins []Origin // computed on demand, by frame
 }
 
 // NewTable makes an empty table.

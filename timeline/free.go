@@ -1,24 +1,97 @@
 package timeline
 
 import (
+	"fmt"
 	"sort"
 
 	"strandline/snapshot"
 	"strandline/stack"
 )
 
-// Space is the free memory that a device's segments hold at the moment of the
-// snapshot, and how it came to be so much.
-type Space struct {
+// Free is the free memory that a device's segments hold at one moment.
+type Free struct {
 	// Releasable is what torch.cuda.empty_cache() would return to the driver:
 	// wholly free segments, and wholly free pages of expandable ones. Segments of
 	// private pools are left out: a graph may replay into them.
 	Releasable int64
 	// Stranded is the rest: free pieces of segments that something else pins.
 	Stranded int64
-	// Pins are the active blocks of segments that hold stranded memory, by place,
-	// most blocks first.
-	Pins []SiteSum
+	// Pins is what keeps it from being returned, and Sparse what of it stands in
+	// segments that are free by half or more: much memory for few blocks.
+	Pins, Sparse Pins
+}
+
+// Pins are the active blocks of segments that hold stranded memory.
+type Pins struct {
+	Segments int
+	Stranded int64 // bytes in them
+	Blocks   int
+	Bytes    int64
+	Sites    []SiteSum // who made the blocks, most blocks first
+}
+
+// FreeOf measures the free memory of a device's segments.
+func FreeOf(s *snapshot.Snapshot, d snapshot.Device) Free {
+	var out Free
+	pins, sparse := map[stack.Site]*SiteSum{}, map[stack.Site]*SiteSum{}
+	for _, i := range d.Segments {
+		seg := &s.Segments[i]
+		free := seg.Free()
+		releasable := releasable(s, seg, free)
+		out.Releasable += releasable
+		out.Stranded += free - releasable
+		if free == releasable {
+			continue
+		}
+		out.Pins.add(s, seg, free-releasable, pins)
+		if 2*free >= seg.TotalSize {
+			out.Sparse.add(s, seg, free-releasable, sparse)
+		}
+	}
+	out.Pins.Sites, out.Sparse.Sites = mostBlocks(pins), mostBlocks(sparse)
+	return out
+}
+
+// add counts the active blocks of a segment. One without any pins nothing.
+func (p *Pins) add(s *snapshot.Snapshot, seg *snapshot.Segment, stranded int64, sites map[stack.Site]*SiteSum) {
+	before := p.Blocks
+	for j := range seg.Blocks {
+		if b := &seg.Blocks[j]; b.State.Active() {
+			site := s.Stacks.Site(b.Stack)
+			if sites[site] == nil {
+				sites[site] = &SiteSum{Site: site, Stack: b.Stack}
+			}
+			sites[site].Count++
+			sites[site].Bytes += b.Size
+			p.Blocks++
+			p.Bytes += b.Size
+		}
+	}
+	if p.Blocks > before {
+		p.Segments++
+		p.Stranded += stranded
+	}
+}
+
+// mostBlocks orders sites by their number of blocks.
+func mostBlocks(sites map[stack.Site]*SiteSum) (out []SiteSum) {
+	for _, p := range sites {
+		out = append(out, *p)
+	}
+	sort.Slice(out, func(i, j int) bool {
+		a, b := &out[i], &out[j]
+		if a.Count != b.Count {
+			return a.Count > b.Count
+		}
+		return a.Bytes > b.Bytes || a.Bytes == b.Bytes && fmt.Sprint(a.Site) < fmt.Sprint(b.Site)
+	})
+	return out
+}
+
+// Space is the free memory at the moment of the snapshot, and how it came to be
+// so much.
+type Space struct {
+	Free
 
 	// Taken is what was taken from the driver while the free memory held already
 	// was enough for the request, but lay in pieces, or in another pool.
@@ -29,41 +102,9 @@ type Space struct {
 	Overhead int64
 }
 
-// SpaceOf measures the free memory of a device.
+// SpaceOf measures the free memory of a device, and follows its history.
 func SpaceOf(t *Timeline, d snapshot.Device) Space {
-	var out Space
-	s := t.Snap
-	pins := map[stack.Site]*SiteSum{}
-	for _, i := range d.Segments {
-		seg := &s.Segments[i]
-		free := seg.Free()
-		releasable := releasable(s, seg, free)
-		out.Releasable += releasable
-		if free == releasable {
-			continue
-		}
-		out.Stranded += free - releasable
-		for j := range seg.Blocks {
-			if b := &seg.Blocks[j]; b.State.Active() {
-				site := s.Stacks.Site(b.Stack)
-				if pins[site] == nil {
-					pins[site] = &SiteSum{Site: site, Stack: b.Stack}
-				}
-				pins[site].Count++
-				pins[site].Bytes += b.Size
-			}
-		}
-	}
-	for _, p := range pins {
-		out.Pins = append(out.Pins, *p)
-	}
-	sort.Slice(out.Pins, func(i, j int) bool {
-		a, b := &out.Pins[i], &out.Pins[j]
-		if a.Count != b.Count {
-			return a.Count > b.Count
-		}
-		return a.Bytes > b.Bytes || a.Bytes == b.Bytes && a.Site.Line < b.Site.Line
-	})
+	out := Space{Free: FreeOf(t.Snap, d)}
 	out.Taken, out.Overhead = t.taken()
 	return out
 }

@@ -31,27 +31,33 @@ func TestSpace(t *testing.T) {
 		pool                 snapshot.Pool
 		blocks               []int64
 		releasable, stranded int64
-		pins                 int
+		pins, sparse         int
 	}{
-		{"a free segment", "large", false, snapshot.Pool{}, []int64{-20}, 20, 0, 0},
-		{"a full segment", "large", false, snapshot.Pool{}, []int64{20}, 0, 0, 0},
-		{"one block pins the rest", "large", false, snapshot.Pool{}, []int64{-8, 1, -11}, 0, 19, 1},
-		{"a free segment of a graph's pool", "large", false, snapshot.Pool{Graph: 1}, []int64{-20}, 0, 20, 0},
-		{"whole pages of an expandable segment", "large", true, snapshot.Pool{}, []int64{10, -50, 20}, 40, 10, 2},
-		{"a free piece smaller than a page", "large", true, snapshot.Pool{}, []int64{15, -10, 15}, 0, 10, 2},
-		{"small pages", "small", true, snapshot.Pool{}, []int64{1, -5}, 4, 1, 1},
+		{"a free segment", "large", false, snapshot.Pool{}, []int64{-20}, 20, 0, 0, 0},
+		{"a full segment", "large", false, snapshot.Pool{}, []int64{20}, 0, 0, 0, 0},
+		{"one block pins the rest", "large", false, snapshot.Pool{}, []int64{-8, 1, -11}, 0, 19, 1, 1},
+		{"a free segment of a graph's pool", "large", false, snapshot.Pool{Graph: 1}, []int64{-20}, 0, 20, 0, 0},
+		{"whole pages of an expandable segment", "large", true, snapshot.Pool{}, []int64{10, -50, 20}, 40, 10, 2, 2},
+		{"a free piece smaller than a page", "large", true, snapshot.Pool{}, []int64{15, -10, 15}, 0, 10, 2, 0},
+		{"small pages", "small", true, snapshot.Pool{}, []int64{1, -5}, 4, 1, 1, 1},
 	} {
 		s := snapshot.New()
 		s.Segments = []snapshot.Segment{segment(s, base, c.kind, c.expandable, c.pool, c.blocks...)}
 		d := s.Devices()[0]
 		got := SpaceOf(New(s, d), d)
-		pins := 0
-		for _, p := range got.Pins {
+		pins, sparse := 0, 0
+		for _, p := range got.Pins.Sites {
 			pins += p.Count
 		}
-		if got.Releasable != c.releasable*mib || got.Stranded != c.stranded*mib || pins != c.pins {
-			t.Errorf("%s: releasable %d, stranded %d MiB, %d pins; want %d, %d, %d",
-				c.name, got.Releasable/mib, got.Stranded/mib, pins, c.releasable, c.stranded, c.pins)
+		for _, p := range got.Sparse.Sites {
+			sparse += p.Count
+		}
+		if got.Releasable != c.releasable*mib || got.Stranded != c.stranded*mib || pins != c.pins || got.Pins.Blocks != c.pins || sparse != c.sparse {
+			t.Errorf("%s: releasable %d, stranded %d MiB, %d pins, %d of them in sparse segments; want %d, %d, %d, %d",
+				c.name, got.Releasable/mib, got.Stranded/mib, pins, sparse, c.releasable, c.stranded, c.pins, c.sparse)
+		}
+		if pins > 0 && (got.Pins.Segments != 1 || got.Pins.Stranded != got.Stranded) {
+			t.Errorf("%s: %+v", c.name, got.Pins)
 		}
 	}
 }

@@ -60,6 +60,7 @@ type Timeline struct {
 	// The first moments at which requested and reserved bytes were highest.
 	PeakRequested, PeakReserved Point
 	OOMs                        int
+	LastOOM                     int // the event, or Never
 
 	// Faults are contradictions inside the history, a sentence each.
 	Faults []string
@@ -67,7 +68,7 @@ type Timeline struct {
 
 // New follows the history of a device.
 func New(s *snapshot.Snapshot, d snapshot.Device) *Timeline {
-	t := &Timeline{Snap: s, Trace: d.Trace, Device: d.Index}
+	t := &Timeline{Snap: s, Trace: d.Trace, Device: d.Index, LastOOM: Never}
 	w := walker{t: t, live: newTable(256)}
 	t.ends = completions(s, d)
 	w.countAllocs()
@@ -139,6 +140,7 @@ func (w *walker) walk() {
 			w.live.delete(e.Addr[k])
 		case snapshot.OOM:
 			t.OOMs++
+			t.LastOOM = k
 		}
 	}
 }

@@ -93,6 +93,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		{"diagnose", "examples/cache"},
 		{"diagnose", "examples/ranks"},
 		{"diagnose", "examples/out-of-memory"},
+		{"diagnose", "examples/varied-lengths/default.pickle.gz"},
 		{"diagnose", "examples/out-of-memory/oom.pickle"},
 		{"diagnose", "examples/out-of-memory/job.log"},
 		{"diagnose", "examples/memory-tables"},

@@ -51,6 +51,9 @@ func (g *globals) readText(ctx context.Context, path string) (*compare.Digest, e
 		return nil, ctx.Err()
 	}
 	if text.Empty() {
+		if text.OOM.Cut > 0 {
+			g.warn("%s: PyTorch's out-of-memory message on line %d holds no figure that can be read", path, text.OOM.Cut)
+		}
 		return nil, nil
 	}
 	d := &compare.Digest{Name: path, Said: &text}
