@@ -36,7 +36,7 @@ var columns = [][]string{
 var beside = map[string][]string{
 	"purpose": {"timeline"},
 	"replay":  {"timeline", "allocator"},
-	"compare": {"timeline", "trend", "purpose"},
+	"compare": {"timeline", "trend", "purpose", "replay"},
 }
 
 // only are packages that may import less than what stands to their left.

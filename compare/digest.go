@@ -14,6 +14,7 @@ import (
 
 	"strandline/logs"
 	"strandline/purpose"
+	"strandline/replay"
 	"strandline/snapshot"
 	"strandline/stack"
 	"strandline/timeline"
@@ -61,6 +62,10 @@ type Device struct {
 	Space      timeline.Space
 	Purpose    purpose.Memory // what the memory is for, at the peak and at the end
 	Expandable bool           // segments are expandable
+	Conf       string         // PYTORCH_CUDA_ALLOC_CONF, "" if unknown
+	// Trial is what expandable segments would have done, where memory ran out or
+	// much was taken though enough was free; nil elsewhere.
+	Trial *replay.Trial
 
 	Live []Live // by address
 	// Deaths counts, by stack, the allocations that were freed inside the history
@@ -99,6 +104,9 @@ func (l *Lifetimes) add(events int) {
 
 // insideMarks is into how many parts a single history is cut.
 const insideMarks = 12
+
+// triedFrom is the fragmentation from which on another setting is simulated.
+const triedFrom = 256 << 20
 
 // Digest reduces a file to what comparing needs.
 func (b *Book) Digest(s *snapshot.Snapshot) *Digest {
@@ -153,6 +161,12 @@ func (b *Book) device(s *snapshot.Snapshot, dev snapshot.Device, stacks []stack.
 	out.LastOOM = b.oom(t, dev, out.Purpose.End, stacks)
 	for _, i := range dev.Segments {
 		out.Expandable = out.Expandable || s.Segments[i].Expandable
+	}
+	if s.Settings != nil {
+		out.Conf = s.Settings.Conf
+	}
+	if out.OOMs > 0 || out.Space.Overhead >= triedFrom {
+		out.Trial = replay.TryExpandable(s, dev.Index)
 	}
 	out.InsideMarks = marks(e.Len())
 	for i := range t.Allocs {

@@ -133,8 +133,7 @@ func pinSites(sites []timeline.SiteSum) (out []map[string]any) {
 func fragmentationRemedies(d *compare.Device) (out []finding.Remedy) {
 	stranded := d.Space.Stranded > d.Space.Releasable
 	if !d.Expandable && (stranded || d.Space.Overhead >= overheadLeast) {
-		out = append(out, finding.Remedy{Kind: "setting", Setting: "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
-			Text: "let segments grow and shrink by pages, so that free pieces can serve requests of any size"})
+		out = append(out, expandable(d.Conf, d.Trial)...)
 	}
 	if stranded {
 		return append(out, finding.CodeChange("make what lives long before what lives short, or in one place, so that it does not lie between temporaries"))

@@ -9,6 +9,7 @@ import (
 	"strandline/compare"
 	"strandline/finding"
 	"strandline/purpose"
+	"strandline/replay"
 	"strandline/timeline"
 	"strandline/units"
 )
@@ -172,7 +173,7 @@ func postMortem(b *compare.Book, p *compare.Process, device int, leaks []finding
 	tellUses(&f, &o.Memory, leaks)
 	tellSites(&f, o)
 	tellState(&f, s, o, file.Device(device).OOMs)
-	f.Remedies = append(f.Remedies, oomRemedies(s, o)...)
+	f.Remedies = append(f.Remedies, oomRemedies(s, o, file.Device(device).Trial)...)
 	if file.Name != "-" {
 		f.Remedies = append(f.Remedies, finding.Remedy{Kind: "code", Text: "look at all that stood in memory then",
 			Setting: fmt.Sprintf("strandline inspect %s --at %d --device %d", file.Name, o.Event, device)})
@@ -363,7 +364,7 @@ func placesOf(leak *finding.Finding, m *purpose.Moment) (out []finding.Place) {
 }
 
 // oomRemedies are what to do about a cause.
-func oomRemedies(s *shortage, o *compare.OOM) []finding.Remedy {
+func oomRemedies(s *shortage, o *compare.OOM, trial *replay.Trial) []finding.Remedy {
 	switch s.cause() {
 	case causeLimit:
 		return raiseLimit()
@@ -371,9 +372,15 @@ func oomRemedies(s *shortage, o *compare.OOM) []finding.Remedy {
 		if o.Expandable {
 			return []finding.Remedy{finding.CodeChange("segments are expandable already: free memory is of other streams or pools, or lies between blocks of one segment; make the largest tensors first, and give streams and graphs a common pool")}
 		}
-		return []finding.Remedy{expandable(o.Conf)}
+		if r := expandable(o.Conf, trial); r != nil {
+			return r
+		}
+		return append([]finding.Remedy{finding.CodeChange("expandable segments, simulated on this history, would not have met the request; `strandline simulate --search` tries other settings")}, needLess()...)
 	case causeOutside:
 		return findOthers(s)
+	}
+	if trial != nil && !trial.RunsOut {
+		return append(expandable(o.Conf, trial), needLess()...)
 	}
 	return needLess()
 }
@@ -383,18 +390,30 @@ func raiseLimit() []finding.Remedy {
 		Text: "raise the limit, or take out the call of set_per_process_memory_fraction (from PyTorch 2.10 on also per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF)"}}
 }
 
-// expandable is the setting against fragmentation, beside those that are there.
-func expandable(conf string) finding.Remedy {
-	var keep []string
-	for _, option := range strings.Split(conf, ",") {
-		name, _, _ := strings.Cut(strings.TrimSpace(option), ":")
-		if name != "" && name != "expandable_segments" && name != "max_split_size_mb" {
-			keep = append(keep, strings.TrimSpace(option))
-		}
-	}
-	keep = append(keep, "expandable_segments:True")
-	return finding.Remedy{Kind: "setting", Setting: "PYTORCH_CUDA_ALLOC_CONF=" + strings.Join(keep, ","),
+// expandable is the setting against fragmentation, beside those that are there,
+// with what it would have done where that was tried; nil if it did not help.
+func expandable(conf string, t *replay.Trial) []finding.Remedy {
+	r := finding.Remedy{Kind: "setting", Setting: "PYTORCH_CUDA_ALLOC_CONF=" + replay.WithExpandable(conf),
 		Text: "let segments grow and shrink by pages, so that free pieces can serve requests of any size (PyTorch 2.1 on)"}
+	if t == nil {
+		return []finding.Remedy{r}
+	}
+	const worth = 0.01 // of the peak
+	saves := t.Own - t.Peak
+	if t.RunsOut || !t.RanOut && float64(saves) < worth*float64(t.Own) {
+		return nil
+	}
+	r.Effect = &finding.Effect{PeakReserved: t.Peak, Saves: saves, RunsOut: t.RunsOut, Exact: t.Exact}
+	how := "simulated on this history"
+	if !t.Exact {
+		how = "simulated approximately"
+	}
+	if t.RanOut {
+		r.Text += fmt.Sprintf("; %s, every request is met, with %s reserved at the most", how, units.Bytes(t.Peak))
+	} else {
+		r.Text += fmt.Sprintf("; %s, the run peaks at %s reserved instead of %s", how, units.Bytes(t.Peak), units.Bytes(t.Own))
+	}
+	return []finding.Remedy{r}
 }
 
 // findOthers are the remedies against memory held outside. The context of a

@@ -9,6 +9,7 @@ import (
 	"strandline/finding"
 	"strandline/logs"
 	"strandline/purpose"
+	"strandline/replay"
 	"strandline/snapshot"
 	"strandline/stack"
 	"strandline/units"
@@ -191,7 +192,7 @@ func TestSettingsAreKept(t *testing.T) {
 		"garbage_collection_threshold:0.8, max_split_size_mb:128": "PYTORCH_CUDA_ALLOC_CONF=garbage_collection_threshold:0.8,expandable_segments:True",
 		"expandable_segments:False":                               "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
 	} {
-		if got := expandable(conf).Setting; got != want {
+		if got := expandable(conf, nil)[0].Setting; got != want {
 			t.Errorf("%q: %s, want %s", conf, got, want)
 		}
 	}
@@ -268,4 +269,27 @@ func TestFailureWithoutStacks(t *testing.T) {
 		}
 	}
 	t.Error("nothing says that the recording has no stacks")
+}
+
+func TestTrialDecidesOnTheSetting(t *testing.T) {
+	const gib = 1 << 30
+	for _, c := range []struct {
+		name  string
+		trial replay.Trial
+		text  string // of the remedy, "" for none
+	}{
+		{"it fits", replay.Trial{Exact: true, Own: 4 * gib, Peak: 5 * gib, RanOut: true}, "every request is met, with 5 GiB reserved"},
+		{"it does not fit either", replay.Trial{Exact: true, Own: 4 * gib, Peak: 3 * gib, RanOut: true, RunsOut: true}, ""},
+		{"it saves", replay.Trial{Exact: true, Own: 4 * gib, Peak: 3 * gib}, "peaks at 3 GiB reserved instead of 4 GiB"},
+		{"it saves nothing", replay.Trial{Exact: true, Own: 4 * gib, Peak: 4*gib - 1<<20}, ""},
+		{"the replay is not exact", replay.Trial{Own: 4 * gib, Peak: 3 * gib}, "simulated approximately"},
+	} {
+		got := expandable("", &c.trial)
+		switch {
+		case c.text == "" && got != nil:
+			t.Errorf("%s: %v", c.name, got)
+		case c.text != "" && (len(got) != 1 || !strings.Contains(got[0].Text, c.text)):
+			t.Errorf("%s: %v, want %q", c.name, got, c.text)
+		}
+	}
 }

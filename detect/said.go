@@ -130,7 +130,7 @@ func saidRemedies(s *shortage, o *logs.OOM) []finding.Remedy {
 			return []finding.Remedy{{Kind: "setting", Setting: "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128",
 				Text: "keep large free blocks whole; better: PyTorch 2.1 or newer, and expandable_segments:True"}}
 		}
-		r := expandable("")
+		r := expandable("", nil)[0]
 		if o.Backend == "HIP" {
 			r.Setting = strings.Replace(r.Setting, "CUDA", "HIP", 1)
 		}

@@ -342,7 +342,7 @@ func (s *tableSeries) cached() []finding.Finding {
 		f.Basis = fmt.Sprintf("reserved memory rose from table to table in %d tables, and stands far above the peak of what was in use", n+1)
 	}
 	if !expandableOnly(m) {
-		f.Remedies = append([]finding.Remedy{expandable("")}, f.Remedies...)
+		f.Remedies = append(expandable("", nil), f.Remedies...)
 	}
 	return []finding.Finding{f}
 }
@@ -382,7 +382,7 @@ func (s *tableSeries) limit() []finding.Finding {
 	}
 	f.Remedies = needLess()
 	if m := s.Last().Summary; !expandableOnly(m) {
-		f.Remedies = append(f.Remedies, expandable(""))
+		f.Remedies = append(f.Remedies, expandable("", nil)...)
 	}
 	return []finding.Finding{f}
 }

@@ -48,9 +48,18 @@ type Place struct {
 
 // A Remedy is something to do about a finding.
 type Remedy struct {
-	Kind    string `json:"kind"` // "code" or "setting"
-	Text    string `json:"text"`
-	Setting string `json:"setting,omitempty"` // ready to paste
+	Kind    string  `json:"kind"` // "code" or "setting"
+	Text    string  `json:"text"`
+	Setting string  `json:"setting,omitempty"` // ready to paste
+	Effect  *Effect `json:"effect,omitempty"`  // nil where it was not computed
+}
+
+// An Effect is what a setting would have done to the recorded run, simulated.
+type Effect struct {
+	PeakReserved int64 `json:"peak_reserved_bytes"`
+	Saves        int64 `json:"saves_bytes"` // of that peak; less than 0 if it costs
+	RunsOut      bool  `json:"runs_out"`    // of memory, in as much as there was
+	Exact        bool  `json:"exact"`       // the recorded run itself is reproduced exactly
 }
 
 // CodeChange is a remedy in the program's source.
