@@ -199,3 +199,15 @@ func (a *Allocator) Segments() []Segment {
 	}
 	return out
 }
+
+// InactiveSplit is the bytes of free blocks whose segment is in use beside them:
+// inactive_split_bytes of torch.cuda.memory_stats(), which leaves expandable
+// segments out.
+func (a *Allocator) InactiveSplit() (bytes int64) {
+	for i := range a.blocks {
+		if x := &a.blocks[i]; x.state == free && x.within == 0 && !a.whole(int32(i)) {
+			bytes += a.sets[i].size
+		}
+	}
+	return bytes
+}

@@ -15,6 +15,8 @@ type Exact struct {
 	*Recording
 	Difference *Difference // the first one; nil if the replay is exact
 	Stats      allocator.Stats
+	// InactiveSplit is, at the end, the free bytes in segments that are in use.
+	InactiveSplit int64
 
 	Calls, CallsMet       int  // of the driver: recorded, and reproduced
 	Segments, SegmentsMet int  // of the final state, block for block
@@ -74,7 +76,7 @@ func (r *Recording) run(as assumptions) *Exact {
 	}
 	p.Events = p.k
 	p.compare()
-	p.Stats = p.a.Stats
+	p.Stats, p.InactiveSplit = p.a.Stats, p.a.InactiveSplit()
 	return p.Exact
 }
 
