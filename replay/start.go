@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -32,6 +33,7 @@ func VersionOf(s *snapshot.Snapshot) allocator.Version {
 
 // begin takes over the state before the first event.
 func (r *Recording) begin(cut *snapshot.Snapshot) {
+	certain := r.certain()
 	for i := range cut.Segments {
 		g := &cut.Segments[i]
 		out := allocator.Segment{
@@ -52,91 +54,113 @@ func (r *Recording) begin(cut *snapshot.Snapshot) {
 		}
 		r.start = append(r.start, out)
 	}
-	slices.SortFunc(r.start, func(a, b allocator.Segment) int {
-		if a.Addr < b.Addr {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(r.start, func(a, b allocator.Segment) int { return cmp.Compare(a.Addr, b.Addr) })
+	for i := range r.start {
+		r.size(i, certain)
+	}
 	r.settleSlack()
+}
+
+// certain are the addresses of the blocks of the start that the final state
+// has, too, and with them their sizes.
+func (r *Recording) certain() map[uint64]bool {
+	out := map[uint64]bool{}
+	for i := range r.Allocs {
+		if !r.Before(i) {
+			break
+		}
+		if r.Death(i) == never {
+			out[r.Addr(i)] = true
+		}
+	}
+	return out
+}
+
+// size gives the blocks of a segment of the start that are gone by the end the
+// bytes that the settings make of their requests, and what is behind them if it
+// is too little for a free block.
+func (r *Recording) size(segment int, certain map[uint64]bool) {
+	g := &r.start[segment]
+	keeps := !g.Small && !g.Expandable && !r.Settings.Expandable // a rest that is not split off
+	for j := 0; j < len(g.Blocks); j++ {
+		b := &g.Blocks[j]
+		if b.State == allocator.Inactive || certain[b.Addr] {
+			continue
+		}
+		room := b.Size
+		gap := j+1 < len(g.Blocks) && g.Blocks[j+1].State == allocator.Inactive
+		if gap {
+			room += g.Blocks[j+1].Size
+		}
+		size := min(r.Settings.Round(b.Requested), room)
+		if keeps && (size >= r.Settings.MaxSplitSize || room-size <= allocator.SmallLimit) {
+			size = room
+		}
+		rest := allocator.Piece{Addr: b.Addr + uint64(size), Size: room - size}
+		b.Size = size
+		switch {
+		case gap && rest.Size > 0:
+			g.Blocks[j+1] = rest
+		case gap:
+			g.Blocks = slices.Delete(g.Blocks, j+1, j+2)
+		case rest.Size > 0:
+			g.Blocks = slices.Insert(g.Blocks, j+1, rest)
+		}
+		// Free blocks of a large pool are larger than what is split off.
+		if most := min(allocator.SmallLimit, rest.Size-allocator.SmallLimit-allocator.Granule); keeps && most > 0 {
+			r.doubt = append(r.doubt, doubt{segment, j, most})
+		}
+	}
 }
 
 // settleSlack gives blocks of the start that are freed later what the history
 // shows to be theirs: the first allocation in the free room behind a block, made
-// while the block lives, stands at the front of that room.
+// while the block lives, stands at the front of that room. What stays in doubt
+// is settled by what it makes different.
 func (r *Recording) settleSlack() {
-	e := &r.Trace.Events
-	first := map[uint64]doubt{} // by the end of the block
-	var ends []uint64
-	for i := range r.start {
-		g := &r.start[i]
-		for j := 0; j+1 < len(g.Blocks); j++ {
-			b, rest := &g.Blocks[j], &g.Blocks[j+1]
-			if g.Small || g.Expandable || b.State == allocator.Inactive || rest.State != allocator.Inactive {
-				continue
-			}
-			if final, ok := r.lives(b.Addr); ok && final {
-				continue
-			}
-			end := b.Addr + uint64(b.Size)
-			first[end] = doubt{i, j, min(allocator.SmallLimit, rest.Size-allocator.Granule)}
-			ends = append(ends, end)
-		}
-	}
-	if len(ends) == 0 {
+	if len(r.doubt) == 0 {
 		return
 	}
-	slices.Sort(ends)
+	e := &r.Trace.Events
+	open := make([]bool, len(r.doubt)) // by address, as the segments are
+	ends := make([]uint64, len(r.doubt))
+	for i, d := range r.doubt {
+		b := &r.start[d.segment].Blocks[d.block]
+		open[i], ends[i] = true, b.Addr+uint64(b.Size)
+	}
+	settled := make([]bool, len(r.doubt))
 	freed := map[uint64]bool{}
 	for k, a := range e.Action {
-		if len(first) == 0 {
-			break
-		}
 		switch a {
-		case snapshot.FreeRequested, snapshot.FreeCompleted:
+		case r.Ends():
 			freed[e.Addr[k]] = true
 		case snapshot.Alloc:
 			i, ok := slices.BinarySearch(ends, e.Addr[k])
 			if !ok {
 				i--
 			}
-			if i < 0 {
+			if i < 0 || !open[i] {
 				continue
 			}
-			d, open := first[ends[i]]
-			if !open {
-				continue
-			}
-			g := &r.start[d.segment]
-			b, rest := &g.Blocks[d.block], &g.Blocks[d.block+1]
+			d := r.doubt[i]
+			b, rest := &r.start[d.segment].Blocks[d.block], &r.start[d.segment].Blocks[d.block+1]
 			if e.Addr[k] >= rest.Addr+uint64(rest.Size) {
 				continue
 			}
-			delete(first, ends[i])
-			if slack := int64(e.Addr[k] - ends[i]); !freed[b.Addr] && slack > 0 && slack <= d.most {
+			open[i] = false
+			if slack := int64(e.Addr[k] - ends[i]); !freed[b.Addr] && slack <= d.most {
 				b.Size += slack
 				rest.Addr += uint64(slack)
 				rest.Size -= slack
-			} else if freed[b.Addr] {
-				r.doubt = append(r.doubt, d)
+				settled[i] = true
 			}
 		}
 	}
-	for _, d := range first {
-		r.doubt = append(r.doubt, d)
-	}
-	slices.SortFunc(r.doubt, func(a, b doubt) int { return (a.segment-b.segment)*1<<20 + a.block - b.block })
-}
-
-// lives tells whether the block at addr at the start is there to the end.
-func (r *Recording) lives(addr uint64) (alive, found bool) {
-	for i := range r.Allocs {
-		if !r.Before(i) {
-			break
-		}
-		if r.Addr(i) == addr {
-			return r.Death(i) == never, true
+	var left []doubt
+	for i, d := range r.doubt {
+		if !settled[i] {
+			left = append(left, d)
 		}
 	}
-	return false, false
+	r.doubt = left
 }

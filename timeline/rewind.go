@@ -260,9 +260,12 @@ func (r *rewinder) block(i int, room int64, rest bool) snapshot.Block {
 }
 
 // pending tells whether allocation i, which lives, has been freed. What was
-// freed before the recording has but its completion in it.
+// freed before the recording has but its completion in it, or nothing.
 func (r *rewinder) pending(i int) bool {
 	freed := r.t.Freed(i)
+	if final := r.final[r.t.Addr(i)]; freed == Never && final != nil {
+		return final.State == snapshot.Pending
+	}
 	return freed != Never && freed < r.to || r.lone && r.t.Before(i) && freed != Never && freed == r.t.Death(i)
 }
 
