@@ -10,28 +10,20 @@ import (
 	"strandline/units"
 )
 
-// assumptions are what a file does not hold, and its history shows.
-type assumptions struct {
-	limit int64 // bytes that may be reserved; 0 is none
-	pools map[int]allocator.PoolID
-}
+// mostLimits is how many limits of memory are tried.
+const mostLimits = 4000
 
-// The searches for what a file does not hold end after so many replays.
-const (
-	mostLimits = 4000
-	mostPools  = 400
-)
-
-// Exact replays the history under its own settings. Where it cannot be, the
-// limit of memory, and which segments were of private pools that are gone by the
-// end, are settled such that as much as possible is reproduced.
+// Exact replays the history under its own settings. What the file does not hold
+// is settled such that as much as possible is reproduced: the limit of memory,
+// which segments were of private pools that are gone by the end, what blocks of
+// before the recording kept behind their requests.
 func (r *Recording) Exact() *Exact {
 	best := r.run(assumptions{pools: r.pools})
 	if best.Difference != nil && r.Settings.GCThreshold > 0 {
 		best = r.findLimit(best)
 	}
-	if best.Difference != nil && r.Trace.Pool == nil {
-		best = r.findPools(best)
+	if best.Difference != nil {
+		best = r.settle(best)
 	}
 	return best
 }
@@ -62,77 +54,6 @@ func (r *Recording) findLimit(best *Exact) *Exact {
 		}
 	}
 	return best
-}
-
-// findPools names segments private where the history takes memory though a free
-// block would have served: either the new one, or that of the free block. A
-// choice that leads nowhere is taken back.
-func (r *Recording) findPools(best *Exact) *Exact {
-	left := mostPools
-	var explore func(x *Exact) bool
-	explore = func(x *Exact) bool {
-		if x.better(best) {
-			best = x
-		}
-		d := x.Difference
-		if d == nil {
-			return true
-		}
-		if d.wrong == 0 {
-			return false
-		}
-		for _, at := range []int{d.Event, r.takenBy(d.wrong, d.Event)} {
-			for _, pool := range r.candidates(x.assumed.pools) {
-				if left == 0 {
-					return false
-				}
-				if x.assumed.pools[at] == pool {
-					continue
-				}
-				left--
-				as := x.assumed
-				as.pools = maps.Clone(as.pools)
-				as.pools[at] = pool
-				if next := r.run(as); next.better(x) && explore(next) {
-					return true
-				}
-			}
-		}
-		return false
-	}
-	explore(best)
-	return best
-}
-
-// candidates are the private pools that are known, and one more.
-func (r *Recording) candidates(known map[int]allocator.PoolID) []allocator.PoolID {
-	seen := map[allocator.PoolID]bool{}
-	gone := int64(0)
-	for _, p := range known {
-		seen[p] = true
-		gone = min(gone, p.User)
-	}
-	seen[allocator.PoolID{User: gone - 1}] = true // no pool has such a number
-	return slices.SortedFunc(maps.Keys(seen), func(a, b allocator.PoolID) int {
-		return int(a.Graph-b.Graph)*1e6 + int(b.User-a.User)
-	})
-}
-
-// takenBy is the event before k that took the memory at addr, or ^index of the
-// segment of the start that it is in.
-func (r *Recording) takenBy(addr uint64, k int) int {
-	e := &r.Trace.Events
-	for k--; k >= 0; k-- {
-		if takes(e.Action[k]) && addr-e.Addr[k] < uint64(e.Size[k]) {
-			return k
-		}
-	}
-	for i := range r.start {
-		if addr-r.start[i].Addr < uint64(r.start[i].Size) {
-			return ^i
-		}
-	}
-	return never
 }
 
 // better tells whether more is reproduced than in another replay, or the same

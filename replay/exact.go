@@ -1,11 +1,13 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
 	"strandline/allocator"
 	"strandline/snapshot"
+	"strandline/stack"
 	"strandline/units"
 )
 
@@ -28,6 +30,7 @@ type Exact struct {
 	Sizes     []int64
 	final     []allocator.Segment
 	assumed   assumptions
+	forks     []fork
 	emptied   []emptying
 	abandoned []emptying
 	retried   []span                   // events of requests that were refused at first
@@ -54,6 +57,12 @@ type Difference struct {
 	// recording has memory taken, or releases too early: in a private pool, it
 	// would not.
 	wrong uint64
+	// Of a request that a free block serves in the replay alone: its rounded
+	// size, and that of the block.
+	size, room int64
+	// base is the first address of a reservation of the start, where the event
+	// maps memory below it.
+	base uint64
 }
 
 func (d *Difference) String() string {
@@ -122,6 +131,13 @@ func (x *Exact) load(a *allocator.Allocator) ([]allocator.Block, map[int32]alloc
 		start[i].Blocks = slices.Clone(start[i].Blocks)
 		start[i].Pool = x.assumed.pools[^i]
 	}
+	for i, bytes := range x.assumed.slack {
+		blocks := start[x.doubt[i].segment].Blocks
+		b, rest := &blocks[x.doubt[i].block], &blocks[x.doubt[i].block+1]
+		b.Size += bytes
+		rest.Addr += uint64(bytes)
+		rest.Size -= bytes
+	}
 	handles, tickets := make([]allocator.Block, len(x.Allocs)), map[int32]allocator.Ticket{}
 	if err := a.Load(start, x.base); err != nil {
 		return handles, tickets, err
@@ -150,7 +166,12 @@ func (x *Exact) load(a *allocator.Allocator) ([]allocator.Block, map[int32]alloc
 }
 
 // base is the first address of the reservation that begins at addr or before.
-func (r *Recording) base(addr uint64) uint64 { return addr }
+func (x *Exact) base(addr uint64) uint64 {
+	if base, ok := x.assumed.bases[addr]; ok {
+		return base
+	}
+	return addr
+}
 
 func (p *player) own(addr uint64, size int64, pool allocator.PoolID) {
 	if p.private == nil {
@@ -232,12 +253,10 @@ func (p *player) belongs(k int) bool {
 // request at end; those before are of empty_cache.
 func (p *player) firstOwn(end int) int {
 	last := -1 // release
-	took := false
 	for k := p.k; k < end; k++ {
 		if releases(p.e.Action[k]) {
 			last = k
 		}
-		took = took || takes(p.e.Action[k])
 	}
 	if last < 0 {
 		return p.k
@@ -247,24 +266,33 @@ func (p *player) firstOwn(end int) int {
 			return k + 1
 		}
 	}
-	switch {
-	case p.e.Action[end] == snapshot.OOM:
-		return p.k
-	case !took && p.a.Hits(p.e.Size[end], p.stream(end), p.a.Pool(p.private[p.e.Addr[end]/page])):
-		return last + 1
-	case p.known():
-		return p.k
-	}
-	// Without stacks, a release before a request can be either. It is the
-	// request's own if the driver may have refused: more was never reserved.
-	if p.a.Reserved+p.e.Size[last] >= p.PeakReserved.Bytes {
+	if p.read(fork{p.k, whoReleased}, p.releasesItself(end, last)) {
 		return p.k
 	}
 	return last + 1
 }
 
-// known tells whether stacks name the calls that free memory.
-func (p *player) known() bool { return p.e.Stack[p.k] != 0 }
+// releasesItself tells whether a release before the request at end, the last of
+// which is event last, seems to be its own. What releases memory for a request
+// has the stack of the request, if there are stacks of both.
+func (p *player) releasesItself(end, last int) bool {
+	switch own := p.e.Stack[last] != stack.None; {
+	case p.e.Action[end] == snapshot.OOM:
+		return own || p.e.Stack[end] == stack.None
+	case p.a.Hits(p.e.Size[end], p.stream(end), p.a.Pool(p.private[p.e.Addr[end]/page])):
+		return false
+	case own || p.e.Stack[end] != stack.None:
+		return own
+	}
+	// Without stacks, it is if the driver may have refused: more was never reserved.
+	return p.a.Reserved+p.e.Size[last] >= p.PeakReserved.Bytes
+}
+
+// read answers a question of which the history leaves two answers open.
+func (p *player) read(f fork, seems bool) bool {
+	p.forks = append(p.forks, f)
+	return seems != p.assumed.other[f]
+}
 
 // empty replays calls of empty_cache up to event end.
 func (p *player) empty(end int) bool {
@@ -365,9 +393,13 @@ func (p *player) call(end int) {
 	oom := p.e.Action[end] == snapshot.OOM
 	// Waits end before the search, or by the synchronisation of a retry.
 	before := !released && !oom
+	if !before && p.e.Action[p.k] == snapshot.FreeCompleted {
+		before = p.read(fork{p.k, whenCompleted}, before)
+	}
 	if before {
 		p.complete(p.k, end)
-	} else {
+	}
+	if released || oom {
 		p.retried = append(p.retried, span{p.k, end + 1})
 	}
 	id := p.poolFor(end)
@@ -385,16 +417,13 @@ func (p *player) call(end int) {
 	p.skip()
 	switch {
 	case p.next < end:
-		p.differ(p.next, p.describe(p.next), p.served(b, ok))
-		if ok && takes(p.e.Action[p.next]) {
-			p.Difference.wrong = p.a.Addr(b)
-		}
+		p.misserved(p.next, b, ok)
 	case oom && ok:
-		p.differ(end, p.describe(end), p.served(b, ok))
+		p.misserved(end, b, ok)
 	case !oom && !ok:
 		p.differ(end, p.describe(end), "no memory")
 	case !oom && p.a.Addr(b) != p.e.Addr[end]:
-		p.differ(end, p.describe(end), p.served(b, ok))
+		p.misserved(end, b, ok)
 	case !oom:
 		i := p.of[end]
 		p.handles[i] = b
@@ -431,11 +460,24 @@ func (p *player) poolFor(end int) allocator.PoolID {
 	return allocator.PoolID{}
 }
 
-func (p *player) served(b allocator.Block, ok bool) string {
+// misserved notes that a request got a block which the recording does not give
+// it, where it has event k.
+func (p *player) misserved(k int, b allocator.Block, ok bool) {
 	if !ok {
-		return "no memory"
+		p.differ(k, p.describe(k), "no memory")
+		return
 	}
-	return fmt.Sprintf("alloc at 0x%x", p.a.Addr(b))
+	p.differ(k, p.describe(k), fmt.Sprintf("alloc at 0x%x", p.a.Addr(b)))
+	d := p.Difference
+	d.wrong, d.size = p.a.Addr(b), p.a.Size(b)
+	for _, g := range p.a.Segments() {
+		if i := slices.IndexFunc(g.Blocks, func(q allocator.Piece) bool { return q.Block == b }); i >= 0 {
+			d.room = d.size
+			if i+1 < len(g.Blocks) && g.Blocks[i+1].State == allocator.Inactive {
+				d.room += g.Blocks[i+1].Size
+			}
+		}
+	}
 }
 
 func (p *player) differ(k int, recorded, replayed string) {
@@ -513,9 +555,27 @@ func (p *player) Reserve(int64) (uint64, int64) {
 	const length = 1 << 40
 	p.skip()
 	if p.next < p.end && p.e.Action[p.next] == snapshot.SegmentMap {
+		if above := p.startAbove(p.e.Addr[p.next]); above != 0 {
+			p.differ(p.next, p.describe(p.next), "a new reservation")
+			p.Difference.base = above
+		}
 		return p.e.Addr[p.next], length
 	}
 	return 1 << 62, length // nothing was mapped there
+}
+
+// startAbove is the first address of a reservation of the start of which memory
+// at addr must be, below it: no other reservation has room between them.
+func (p *player) startAbove(addr uint64) uint64 {
+	i, _ := slices.BinarySearchFunc(p.start, addr, func(g allocator.Segment, addr uint64) int { return cmp.Compare(g.Addr, addr) })
+	if i == len(p.start) || !p.start[i].Expandable {
+		return 0
+	}
+	above := p.start[i].Addr
+	if base := p.base(above); base <= addr || above-addr >= uint64(p.PeakReserved.Bytes) {
+		return 0
+	}
+	return above
 }
 
 // Within tells whether the next memory is mapped at addr.
