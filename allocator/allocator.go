@@ -442,6 +442,16 @@ func (a *Allocator) Complete(t Ticket) {
 	}
 }
 
+// Deferred is the bytes of a block whose free waits, 0 if it does not any more.
+func (a *Allocator) Deferred(t Ticket) int64 {
+	for _, d := range a.waiting {
+		if d.ticket == t {
+			return a.sets[d.block].size
+		}
+	}
+	return 0
+}
+
 type deferred struct {
 	ticket Ticket
 	block  int32

@@ -71,21 +71,11 @@ func (d *Difference) String() string {
 
 // run replays the history under assumptions.
 func (r *Recording) run(as assumptions) *Exact {
-	p := &player{Exact: &Exact{Recording: r, Calls: len(r.calls), Sizes: make([]int64, len(r.Allocs)), assumed: as}}
-	p.poolOf = map[int]allocator.PoolID{}
-	p.e = &r.Trace.Events
-	p.a = allocator.New(r.Settings, r.Version, p)
-	p.a.SetLimit(as.limit)
-	if len(as.pools) > 0 {
-		p.private = map[uint64]allocator.PoolID{}
-	}
-	p.load()
-	for p.k = 0; p.k < p.e.Len() && p.Difference == nil; {
-		p.step()
-	}
+	p := r.newPlayer(as)
+	p.play(r.Trace.Len())
 	p.Events = p.k
 	p.compare()
-	p.Stats, p.InactiveSplit = p.a.Stats, p.a.InactiveSplit()
+	p.Stats = p.a.Stats
 	return p.Exact
 }
 
@@ -104,6 +94,27 @@ type player struct {
 	next, end int
 }
 
+func (r *Recording) newPlayer(as assumptions) *player {
+	p := &player{Exact: &Exact{
+		Recording: r, Calls: len(r.calls), Sizes: make([]int64, len(r.Allocs)), assumed: as, poolOf: map[int]allocator.PoolID{},
+	}}
+	p.e = &r.Trace.Events
+	p.a = allocator.New(r.Settings, r.Version, p)
+	p.a.SetLimit(as.limit)
+	if len(as.pools) > 0 {
+		p.private = map[uint64]allocator.PoolID{}
+	}
+	p.load()
+	return p
+}
+
+// play replays the events before end, and those of the same call.
+func (p *player) play(end int) {
+	for p.k < end && p.Difference == nil {
+		p.step()
+	}
+}
+
 func (p *player) load() {
 	for i := range p.start {
 		p.own(p.start[i].Addr, p.start[i].Size, p.assumed.pools[^i])
@@ -117,8 +128,11 @@ func (p *player) load() {
 		if !p.Before(i) {
 			break
 		}
-		if p.handles[i] != 0 {
+		switch {
+		case p.handles[i] != 0:
 			p.Sizes[i] = p.a.Size(p.handles[i])
+		case p.tickets[int32(i)] != 0:
+			p.Sizes[i] = p.a.Deferred(p.tickets[int32(i)])
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"strandline/replay"
 	"strandline/snapshot"
 	"strandline/stack"
 	"strandline/timeline"
@@ -26,6 +27,8 @@ type At struct {
 	Device        int     `json:"device"`
 	Requested     int64   `json:"requested_bytes"`
 	Reserved      int64   `json:"reserved_bytes"`
+	Allocated     *int64  `json:"allocated_bytes"` // null where the history cannot be replayed up to the event
+	Active        *int64  `json:"active_bytes"`
 	AllocatedLow  int64   `json:"allocated_bytes_at_least"`
 	AllocatedHigh int64   `json:"allocated_bytes_at_most"`
 	Allocations   int     `json:"allocations"`
@@ -72,10 +75,16 @@ func NewInspection(s *snapshot.Snapshot, f *timeline.Facts) *Inspection {
 	return &Inspection{Schema: "strandline.inspect/1", Facts: f}
 }
 
-// AddAt adds what lives after an event.
-func (d *Inspection) AddAt(t *timeline.Timeline, event int) {
+// AddAt adds what lives after an event. Exact is nil where the history cannot be
+// replayed.
+func (d *Inspection) AddAt(t *timeline.Timeline, event int, exact *replay.Exact) {
 	a := &At{Event: event, Device: t.Device, Requested: t.RequestedAt(event), Reserved: t.ReservedAt(event), Sites: []Place{}}
 	a.AllocatedLow, a.AllocatedHigh = t.AllocatedBounds(event)
+	if exact != nil && exact.Exactly(event) {
+		allocated, active := exact.At(event)
+		a.Allocated, a.Active = &allocated, &active
+		a.AllocatedLow, a.AllocatedHigh = allocated, allocated
+	}
 	for _, s := range t.SitesAt(event) {
 		a.Allocations += s.Count
 		a.Sites = append(a.Sites, Place{siteOf(s.Site), s.Bytes, s.Count, siteName(s.Site)})
@@ -176,9 +185,13 @@ func eventName(k int) string {
 
 func (d *Inspection) writeAt(w io.Writer, s Style) {
 	a := d.At
-	fmt.Fprintf(w, "\n%s on device %d: %s asked for in %s, %s reserved, allocated between %s and %s\n",
+	allocated := fmt.Sprintf("allocated between %s and %s", units.Bytes(a.AllocatedLow), units.Bytes(a.AllocatedHigh))
+	if a.Allocated != nil {
+		allocated = fmt.Sprintf("%s allocated in blocks", units.Bytes(*a.Allocated))
+	}
+	fmt.Fprintf(w, "\n%s on device %d: %s asked for in %s, %s, %s reserved\n",
 		s.bold("after event "+eventName(a.Event)), a.Device, units.Bytes(a.Requested), count(a.Allocations, "allocation"),
-		units.Bytes(a.Reserved), units.Bytes(a.AllocatedLow), units.Bytes(a.AllocatedHigh))
+		allocated, units.Bytes(a.Reserved))
 	t := table{right: map[int]bool{0: true, 1: true, 2: true}}
 	const most = 30
 	for i, p := range a.Sites {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"strandline/replay"
 	"strandline/report"
 	"strandline/snapshot"
 	"strandline/timeline"
@@ -91,7 +92,11 @@ func inspectMore(doc *report.Inspection, s *snapshot.Snapshot, facts *timeline.F
 		if o.at < timeline.Never || o.at >= n {
 			return noEvent(s, o.device, o.at, n)
 		}
-		doc.AddAt(t, o.at)
+		var exact *replay.Exact
+		if r, err := replay.NewRecording(s, o.device); err == nil {
+			exact = r.Exact()
+		}
+		doc.AddAt(t, o.at, exact)
 	}
 	if alloc {
 		if o.alloc < 0 || o.alloc >= n {
