@@ -36,7 +36,8 @@ type Digest struct {
 	Partial *snapshot.Partial
 	Version string
 	Devices []Device
-	Said    *logs.Text // where the file is no snapshot, but text that PyTorch's words stand in
+	Pinned  *timeline.Pinned // host memory, nil where it was not recorded
+	Said    *logs.Text       // where the file is no snapshot, but text that PyTorch's words stand in
 }
 
 // A Device is one device's part of a digest.
@@ -63,6 +64,9 @@ type Device struct {
 	Purpose    purpose.Memory // what the memory is for, at the peak and at the end
 	Expandable bool           // segments are expandable
 	Conf       string         // PYTORCH_CUDA_ALLOC_CONF, "" if unknown
+	Waiting    timeline.Waiting
+	Private    []timeline.PrivatePool // most reserved first
+	Rounding   timeline.Rounding
 	// Trial is what expandable segments would have done, where memory ran out or
 	// much was taken though enough was free; nil elsewhere.
 	Trial *replay.Trial
@@ -110,7 +114,7 @@ const triedFrom = 256 << 20
 
 // Digest reduces a file to what comparing needs.
 func (b *Book) Digest(s *snapshot.Snapshot) *Digest {
-	d := &Digest{Name: s.Name, Partial: s.Partial, Version: s.TorchVersion()}
+	d := &Digest{Name: s.Name, Partial: s.Partial, Version: s.TorchVersion(), Pinned: timeline.PinnedOf(s)}
 	stacks := make([]stack.ID, s.Stacks.Len()) // of the file → of the book, 0 not yet
 	for _, dev := range s.Devices() {
 		d.Devices = append(d.Devices, b.device(s, dev, stacks))
@@ -159,6 +163,10 @@ func (b *Book) device(s *snapshot.Snapshot, dev snapshot.Device, stacks []stack.
 	out.Space = timeline.SpaceOf(t, dev)
 	out.Purpose = purpose.Of(t)
 	out.LastOOM = b.oom(t, dev, out.Purpose.End, stacks)
+	out.Purpose.EachStack(func(id *stack.ID) { *id = b.intern(s, *id, stacks) })
+	out.Waiting = timeline.WaitingOf(t, dev)
+	out.Private = timeline.PrivatePools(s, dev)
+	out.Rounding = timeline.RoundingOf(s, dev)
 	for _, i := range dev.Segments {
 		out.Expandable = out.Expandable || s.Segments[i].Expandable
 	}

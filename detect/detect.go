@@ -71,12 +71,14 @@ func Files(b *compare.Book, processes []*compare.Process, o Options) Answer {
 			a.Findings = append(a.Findings, fragmentation(p, device)...)
 			a.Findings = append(a.Findings, postMortem(b, p, device, growth, o, texts)...)
 			a.Findings = append(a.Findings, peak(p, device, growth)...)
+			a.Findings = append(a.Findings, costs(b, p, device)...)
 			a.Findings = append(a.Findings, history(p, device, g.judged)...)
 			a.Findings = append(a.Findings, otherRuns(p, device)...)
 			if len(g.open) > 0 && a.Verdict == OK {
 				a.Verdict = Unknown
 			}
 		}
+		a.Findings = append(a.Findings, pinnedRounding(p)...)
 	}
 	for _, p := range processes {
 		found, judged := tables(p)

@@ -28,7 +28,8 @@ func fragmentation(p *compare.Process, device int) []finding.Finding {
 	d := p.Newest().Device(device)
 	free := d.Space.Releasable + d.Space.Stranded
 	grows := reservedGrows(p, device)
-	overhead := d.Space.Overhead >= overheadLeast && float64(d.Space.Overhead) >= overheadShare*float64(d.PeakReserved)
+	// What is free in private pools has a finding of its own.
+	overhead := d.Space.Overhead-privateFree(d) >= overheadLeast && float64(d.Space.Overhead) >= overheadShare*float64(d.PeakReserved)
 	if float64(free) < freeShare*float64(d.Reserved) && !grows && !overhead {
 		return nil
 	}

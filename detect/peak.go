@@ -29,7 +29,7 @@ func peak(p *compare.Process, device int, leaks []finding.Finding) []finding.Fin
 		Title: fmt.Sprintf("the peak is %s: %s", units.Bytes(at.Bytes), madeOf(held)),
 		Basis: "the share of the peak that stacks, lifetimes and sizes tell the purpose of",
 		Evidence: map[string]any{
-			"event": eventOf(at), "bytes": at.Bytes, "by_purpose": at.By.Map(), "sites": peakPlaces(at),
+			"event": eventAt(at.Event), "bytes": at.Bytes, "by_purpose": at.By.Map(), "sites": peakPlaces(at),
 			"at_end": map[string]any{"bytes": end.Bytes, "by_purpose": end.By.Map()},
 		},
 	}
@@ -41,12 +41,12 @@ func peak(p *compare.Process, device int, leaks []finding.Finding) []finding.Fin
 	return []finding.Finding{f}
 }
 
-// eventOf is the event of a moment, nil for the one before all events.
-func eventOf(m *purpose.Moment) any {
-	if m.Event == timeline.Never {
+// eventAt is an event, nil for the moment before all events.
+func eventAt(event int) any {
+	if event == timeline.Never {
 		return nil
 	}
-	return m.Event
+	return event
 }
 
 // A use is what memory holds for one purpose.

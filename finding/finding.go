@@ -24,6 +24,12 @@ const (
 	OutOfMemory   Kind = "oom"            // a request that the allocator could not meet
 	Fragmentation Kind = "fragmentation"  // reserved far above what is in use
 	Peak          Kind = "peak"           // what memory is for where it is highest
+	Spike         Kind = "spike"          // one place's short-lived memory that makes the peak
+	Copies        Kind = "copies"         // one tensor held several times
+	Waiting       Kind = "waiting"        // freed memory that waits for another stream
+	PrivatePools  Kind = "private-pools"  // memory that only CUDA graphs or a MemPool can use
+	Rounding      Kind = "rounding"       // blocks that are larger than what was asked for
+	Pinned        Kind = "pinned"         // the same of pinned host memory
 	History       Kind = "history"        // what the recording does not tell
 	Usage         Kind = "usage"          // what a table of memory_summary() states
 	Retries       Kind = "retries"        // the driver refuses segments, or memory runs out, time and again

@@ -103,12 +103,29 @@ type Moment struct {
 }
 
 // Memory is what a device's memory is for at its peak and at its end.
-type Memory struct{ Peak, End Moment }
+type Memory struct {
+	Peak, End Moment
+	Reliefs   []Relief // the places without which the peak would be lowest, first
+	Families  []Family // copies in the peak, most bytes first
+}
+
+// EachStack calls f with the stacks that m holds, to be put into another table.
+func (m *Memory) EachStack(f func(*stack.ID)) {
+	for i := range m.Reliefs {
+		f(&m.Reliefs[i].Stack)
+	}
+	for i := range m.Families {
+		f(&m.Families[i].Stack)
+		for k := range m.Families[i].Copies {
+			f(&m.Families[i].Copies[k].Stack)
+		}
+	}
+}
 
 // Of names the memory of a device.
 func Of(t *timeline.Timeline) Memory {
 	j := newJudge(t)
-	return Memory{Peak: j.moment(t.PeakRequested.Event), End: j.moment(t.Trace.Len() - 1)}
+	return Memory{Peak: j.moment(t.PeakRequested.Event), End: j.moment(t.Trace.Len() - 1), Reliefs: j.reliefs(), Families: j.families()}
 }
 
 // moment names all that lives after an event.
@@ -144,10 +161,6 @@ func (p *Place) before(q *Place) bool {
 		return p.Bytes > q.Bytes
 	case p.Purpose != q.Purpose:
 		return p.Purpose < q.Purpose
-	case p.Site.File != q.Site.File:
-		return p.Site.File < q.Site.File
-	case p.Site.Line != q.Site.Line:
-		return p.Site.Line < q.Site.Line
 	}
-	return p.Site.Function < q.Site.Function
+	return p.Site.Compare(q.Site) < 0
 }

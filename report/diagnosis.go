@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"strandline/compare"
@@ -140,17 +141,23 @@ func (d *Diagnosis) Text(w io.Writer, s Style) {
 }
 
 // writeNote prints a finding that asks for nothing: what it says, and no more;
-// of a peak also what it is made of.
+// of a peak and of a table also what it is made of, of what can be saved also how.
 func writeNote(w io.Writer, s Style, f *finding.Finding) {
 	writeTitle(w, s, f, s.dim("·"))
 	if len(f.Trend) > 1 {
 		fmt.Fprintln(w, "  "+Sparkline(f.Trend))
 	}
-	if f.Kind == finding.Peak || f.Kind == finding.Usage {
-		for _, d := range f.Detail {
-			for _, l := range wrap(d, s.columns()-4) {
-				fmt.Fprintln(w, "   ", l)
-			}
+	_, held := heldBy[f.Kind]
+	if !held && f.Kind != finding.Usage {
+		return
+	}
+	more := f.Detail
+	if held && len(f.Remedies) > 0 {
+		more = append(slices.Clip(more), "to do: "+f.Remedies[0].Text)
+	}
+	for _, d := range more {
+		for _, l := range wrap(d, s.columns()-4) {
+			fmt.Fprintln(w, "   ", l)
 		}
 	}
 }
@@ -172,16 +179,24 @@ func writeTitle(w io.Writer, s Style, f *finding.Finding, mark string) {
 	}
 }
 
-// dwarfed tells the peak of one of several processes beside which another's is
-// higher: of those, a person reads the highest.
+// heldBy names, by kind, the evidence that says how much it is about. These are
+// notes on a single process of which there can be one for each of many.
+var heldBy = map[finding.Kind]string{
+	finding.Peak: "bytes", finding.Spike: "place_bytes", finding.Copies: "copies_bytes", finding.Waiting: "peak_waiting_bytes",
+	finding.PrivatePools: "private_reserved_bytes", finding.Rounding: "lost_bytes", finding.Pinned: "lost_bytes",
+}
+
+// dwarfed tells a note on one of several processes beside which another's is of
+// more: of those, a person reads the largest.
 func (d *Diagnosis) dwarfed(i int) bool {
-	if d.Findings[i].Kind != finding.Peak {
+	key, ok := heldBy[d.Findings[i].Kind]
+	if !ok || d.Findings[i].Severity != finding.Info {
 		return false
 	}
-	bytes := func(f *finding.Finding) int64 { n, _ := f.Evidence["bytes"].(int64); return n }
+	bytes := func(f *finding.Finding) int64 { n, _ := f.Evidence[key].(int64); return n }
 	for k := range d.Findings {
 		f, g := &d.Findings[i], &d.Findings[k]
-		if g.Kind == finding.Peak && g.Process != f.Process && (bytes(g) > bytes(f) || bytes(g) == bytes(f) && k < i) {
+		if g.Kind == f.Kind && g.Process != f.Process && (bytes(g) > bytes(f) || bytes(g) == bytes(f) && k < i) {
 			return true
 		}
 	}

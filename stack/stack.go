@@ -6,7 +6,10 @@
 // stack.
 package stack
 
-import "hash/maphash"
+import (
+	"cmp"
+	"hash/maphash"
+)
 
 // A Frame is one level of a call stack as its recorder named it. Line is 0
 // where debug information is missing; for native code recorded by PyTorch it
@@ -15,6 +18,11 @@ type Frame struct {
 	File     string `json:"file"`
 	Line     int64  `json:"line"`
 	Function string `json:"function"`
+}
+
+// Compare orders frames by file, line and function.
+func (f Frame) Compare(g Frame) int {
+	return cmp.Or(cmp.Compare(f.File, g.File), cmp.Compare(f.Line, g.Line), cmp.Compare(f.Function, g.Function))
 }
 
 // FrameID names a frame of a [Table].

@@ -159,10 +159,13 @@ type SiteSum struct {
 
 // SitesAt sums what lives after event k by place, most bytes first. The zero
 // Site stands for unknown stacks.
-func (t *Timeline) SitesAt(k int) []SiteSum {
+func (t *Timeline) SitesAt(k int) []SiteSum { return t.sum(t.LiveAt(k)) }
+
+// sum sums allocations by place.
+func (t *Timeline) sum(allocs []int) []SiteSum {
 	sums := map[stack.Site]*SiteSum{}
 	byStack := map[stack.ID]int64{}
-	for _, i := range t.LiveAt(k) {
+	for _, i := range allocs {
 		id := t.Stack(i)
 		site := t.Snap.Stacks.Site(id)
 		s := sums[site]
@@ -177,18 +180,7 @@ func (t *Timeline) SitesAt(k int) []SiteSum {
 			s.Stack = id
 		}
 	}
-	out := make([]SiteSum, 0, len(sums))
-	for _, s := range sums {
-		out = append(out, *s)
-	}
-	sort.Slice(out, func(i, j int) bool {
-		a, b := &out[i], &out[j]
-		if a.Bytes != b.Bytes {
-			return a.Bytes > b.Bytes
-		}
-		return fmt.Sprint(a.Site) < fmt.Sprint(b.Site)
-	})
-	return out
+	return mostFirst(sums)
 }
 
 // A PoolSum is what one pool holds on one stream.
