@@ -1,0 +1,310 @@
+// Package hostleak finds what makes the memory of a process grow outside every
+// heap: the ledger of its mappings with the calls that made them, how much of
+// the growth they explain, and the hooks that other libraries put into it.
+package hostleak
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"strandline/image"
+	"strandline/procfs"
+)
+
+// A Mechanism is how a call is led elsewhere.
+type Mechanism string
+
+// The mechanisms.
+const (
+	SlotPatched Mechanism = "got"  // the address in the global offset table is another
+	CodePatched Mechanism = "code" // the function begins with a jump elsewhere
+)
+
+// A Hook is a function whose callers end up in another one.
+type Hook struct {
+	Symbol      string
+	Mechanism   Mechanism
+	Object      string // whose table or code was changed
+	Owner       string // where the call goes now; empty for memory of no file
+	OwnerSymbol string // the function there, empty where it has no name
+	Target      uint64 // its address
+	Known       *Known // who that is, nil for a stranger
+}
+
+// Hooks are what a look at the memory of a process found.
+type Hooks struct {
+	Hooks []Hook
+	// Breakpoints are addresses at which a debugger or a probe has put a trap.
+	Breakpoints []Breakpoint
+	// Known are the loaded libraries that hook or replace memory functions.
+	Known []Known
+	// Slots and Pages are how much was compared.
+	Slots, Pages int
+	// Unread are the objects that could not be read, whose hooks are not seen.
+	Unread []string
+}
+
+// A Breakpoint is a trap in the code.
+type Breakpoint struct {
+	Function, Object string
+	Address          uint64
+}
+
+// instance is an object at the place where it is mapped.
+type instance struct {
+	object *image.Object
+	bias   uint64
+	exec   []procfs.Mapping
+}
+
+// FindHooks compares the code and the offset tables of a process with its
+// files. It reads and does not stop the process, so a library that is loaded
+// meanwhile is seen in part.
+func FindHooks(im *image.Image, pages *procfs.Pages) (*Hooks, error) {
+	h := &Hooks{}
+	instances := h.instances(im)
+	exports, err := h.exports(instances)
+	if err != nil {
+		return nil, err
+	}
+	for _, in := range instances {
+		h.slots(im, in, exports)
+		for _, m := range in.exec {
+			if err := h.code(im, pages, in, m); err != nil {
+				return nil, fmt.Errorf("code of %s: %w", in.object.Path, err)
+			}
+		}
+	}
+	h.Known = knownAmong(im, instances)
+	for i := range h.Hooks {
+		for k := range h.Known {
+			if h.Hooks[i].Owner == h.Known[k].Object && h.Hooks[i].Owner != "" {
+				h.Hooks[i].Known = &h.Known[k]
+			}
+		}
+	}
+	slices.SortFunc(h.Hooks, func(a, b Hook) int {
+		return cmp.Or(cmp.Compare(a.Symbol, b.Symbol), cmp.Compare(a.Mechanism, b.Mechanism), cmp.Compare(a.Object, b.Object))
+	})
+	h.Hooks = slices.CompactFunc(h.Hooks, func(a, b Hook) bool {
+		return a.Symbol == b.Symbol && a.Mechanism == b.Mechanism && a.Object == b.Object && a.Target == b.Target
+	})
+	return h, nil
+}
+
+// instances are the objects with code, each with the mappings of its code.
+func (h *Hooks) instances(im *image.Image) (out []*instance) {
+	type key struct {
+		o    *image.Object
+		bias uint64
+	}
+	known := map[key]*instance{}
+	for _, m := range im.Map.Mappings {
+		if !m.Exec || m.Inode == 0 {
+			continue
+		}
+		place, _ := im.Locate(m.Start)
+		if place.Object == nil {
+			if !slices.Contains(h.Unread, m.Path) {
+				h.Unread = append(h.Unread, m.Path)
+			}
+			continue
+		}
+		k := key{place.Object, place.Bias(m.Start)}
+		if known[k] == nil {
+			known[k] = &instance{object: place.Object, bias: k.bias}
+			out = append(out, known[k])
+		}
+		known[k].exec = append(known[k].exec, m)
+	}
+	return out
+}
+
+// exported is where a name may lead.
+type exported struct {
+	addrs []uint64 // definitions
+	// within are objects whose own code picks one of several definitions.
+	within []*instance
+}
+
+// exports are the definitions of the functions that some slot is for.
+func (h *Hooks) exports(instances []*instance) (map[string]*exported, error) {
+	out := map[string]*exported{}
+	for _, in := range instances {
+		slots, err := in.object.Slots()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", in.object.Path, err)
+		}
+		dynamics, err := in.object.Dynamics()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", in.object.Path, err)
+		}
+		for _, s := range slots {
+			if int(s.Symbol) < len(dynamics) {
+				out[dynamics[s.Symbol].Name] = &exported{}
+			}
+		}
+	}
+	for _, in := range instances {
+		dynamics, _ := in.object.Dynamics()
+		for _, d := range dynamics {
+			e := out[d.Name]
+			switch {
+			case e == nil || !d.Function:
+			case d.Defined && d.Indirect:
+				e.within = append(e.within, in)
+				e.addrs = append(e.addrs, in.bias+d.Addr)
+			case d.Defined, d.Addr != 0 && in.object.Fixed(): // or its entry in a fixed program's linkage table, which stands for it everywhere
+				e.addrs = append(e.addrs, in.bias+d.Addr)
+			}
+		}
+	}
+	return out, nil
+}
+
+// slots compares the offset table of one object.
+func (h *Hooks) slots(im *image.Image, in *instance, exports map[string]*exported) {
+	slots, _ := in.object.Slots()
+	dynamics, _ := in.object.Dynamics()
+	var b [8]byte
+	for _, s := range slots {
+		if int(s.Symbol) >= len(dynamics) {
+			continue
+		}
+		d := dynamics[s.Symbol]
+		e := exports[d.Name]
+		if e == nil || !d.Function && len(e.addrs) == 0 {
+			continue // data
+		}
+		addr := in.bias + s.Addr
+		if place, ok := im.Locate(addr); !ok || place.Object != in.object || im.Read(b[:], addr) != nil {
+			continue
+		}
+		h.Slots++
+		target := binary.LittleEndian.Uint64(b[:])
+		if target == 0 || slices.Contains(e.addrs, target) || in.object.InLinkage(target-in.bias) {
+			continue
+		}
+		place, ok := im.Locate(target)
+		if !ok || place.Mapping.Path == "[vdso]" || !place.Mapping.Exec {
+			continue // not bound yet, or no function
+		}
+		if slices.ContainsFunc(e.within, func(x *instance) bool {
+			return x.object == place.Object
+		}) {
+			continue
+		}
+		h.add(im, Hook{Symbol: d.Name, Mechanism: SlotPatched, Object: in.object.Path, Target: target})
+	}
+}
+
+// add completes a hook with its owner. Memory of no file is a trampoline, that
+// is followed one jump.
+func (h *Hooks) add(im *image.Image, k Hook) {
+	place, _ := im.Locate(k.Target)
+	if place.Object == nil {
+		code := make([]byte, 16)
+		if im.Read(code, k.Target) == nil {
+			if to, ok := jump(im, code, k.Target); ok {
+				if next, ok := im.Locate(to); ok && next.Object != nil {
+					place, k.Target = next, to
+				}
+			}
+		}
+	}
+	if place.Object != nil {
+		k.Owner, k.OwnerSymbol = place.Object.Path, place.Object.Function(place.Linked)
+	}
+	h.Hooks = append(h.Hooks, k)
+}
+
+// code compares the pages of one mapping that somebody wrote to with the file.
+func (h *Hooks) code(im *image.Image, pages *procfs.Pages, in *instance, m procfs.Mapping) error {
+	var written []uint64
+	err := pages.Each(m.Start, m.End, func(addr uint64, p procfs.Page) {
+		if p.Present() && !p.OfFile() {
+			written = append(written, addr)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	now, was := make([]byte, procfs.PageSize), make([]byte, procfs.PageSize)
+	var seen uint64 // a change that began on the page before ends here
+	for _, addr := range written {
+		linked := addr - in.bias
+		if im.Read(now, addr) != nil {
+			continue
+		}
+		n, err := in.object.ReadAddr(was, linked)
+		if err != nil {
+			continue
+		}
+		h.Pages++
+		for at := 0; at < n; at++ {
+			if now[at] == was[at] || addr+uint64(at) < seen {
+				continue
+			}
+			seen = h.changed(im, in, addr+uint64(at))
+		}
+	}
+	return nil
+}
+
+// longestPatch is the most bytes that one patch covers.
+const longestPatch = 16
+
+// changed judges code that differs from the file from an address on. It returns
+// where the change ends at the latest.
+func (h *Hooks) changed(im *image.Image, in *instance, addr uint64) (end uint64) {
+	code := make([]byte, longestPatch)
+	if im.Read(code, addr) != nil {
+		return addr + 1
+	}
+	linked := addr - in.bias
+	symbol, _ := in.object.File.Function(linked)
+	name := in.object.Function(linked)
+	start := linked
+	if name != "" && linked-symbol.Addr < longestPatch {
+		start = symbol.Addr // a first byte that is equal by chance hides nothing
+	}
+	if im.Read(code, in.bias+start) != nil {
+		return addr + 1
+	}
+	if to, ok := jump(im, code, in.bias+start); ok {
+		if place, found := im.Locate(to); found && place.Mapping.Exec && place.Mapping.Path != "[uprobes-trampoline]" {
+			h.add(im, Hook{Symbol: name, Mechanism: CodePatched, Object: in.object.Path, Target: to})
+			return in.bias + start + longestPatch
+		}
+	}
+	if code[linked-start] == 0xcc || bytes.HasPrefix(code, []byte{0xe8}) {
+		h.Breakpoints = append(h.Breakpoints, Breakpoint{name, in.object.Path, addr})
+		return addr + 5
+	}
+	return addr + 1
+}
+
+// jump decodes the forms in which patchers write a jump, after the landing pad
+// that newer compilers begin a function with.
+func jump(im *image.Image, code []byte, at uint64) (to uint64, ok bool) {
+	if bytes.HasPrefix(code, []byte{0xf3, 0x0f, 0x1e, 0xfa}) {
+		code, at = code[4:], at+4
+	}
+	has := func(n int, prefix ...byte) bool { return len(code) >= n && bytes.HasPrefix(code, prefix) }
+	switch {
+	case has(5, 0xe9):
+		return at + 5 + uint64(int64(int32(binary.LittleEndian.Uint32(code[1:])))), true
+	case has(12, 0x48, 0xb8) && code[10] == 0xff && code[11] == 0xe0, // mov rax, to; jmp rax
+		has(13, 0x49, 0xbb) && code[10] == 0x41 && code[11] == 0xff && code[12] == 0xe3: // mov r11, to; jmp r11
+		return binary.LittleEndian.Uint64(code[2:]), true
+	case has(6, 0xff, 0x25): // jmp [rip+n]
+		var b [8]byte
+		if im.Read(b[:], at+6+uint64(int64(int32(binary.LittleEndian.Uint32(code[2:]))))) == nil {
+			return binary.LittleEndian.Uint64(b[:]), true
+		}
+	}
+	return 0, false
+}
