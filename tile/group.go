@@ -113,11 +113,11 @@ func newGrouper(h *History, g Grouping) (*grouper, error) {
 		stacks(x.stack)
 	case ByPurpose:
 		purposes := purpose.Each(h.Timeline)
-		x.of = func(i int) int32 { return x.named(purposes[i].String(), "") }
+		x.of = x.classes(func(i int) uint8 { return uint8(purposes[i]) }, func(p uint8) string { return purpose.Purpose(p).String() })
 	case ByPool:
 		x.of = x.pools()
 	case BySize:
-		x.of = func(i int) int32 { return x.named(sizeClass(h.Size(i)), "") }
+		x.of = x.classes(func(i int) uint8 { return sizeClass(h.Size(i)) }, sizeName)
 	case ByNote:
 		if h.Trace.UserMetadata == nil {
 			return nil, fmt.Errorf("the file has no annotations of allocations")
@@ -277,13 +277,31 @@ func (x *grouper) pools() func(i int) int32 {
 	}
 }
 
-// sizeClass is the range of powers of two that holds a request.
-func sizeClass(n int64) string {
+// classes groups by one of few numbers, of which each has a name.
+func (x *grouper) classes(of func(i int) uint8, name func(class uint8) string) func(i int) int32 {
+	var known [256]int32 // group plus 1
+	return func(i int) int32 {
+		class := of(i)
+		if known[class] == 0 {
+			known[class] = x.named(name(class), "") + 1
+		}
+		return known[class] - 1
+	}
+}
+
+// sizeClass is the power of two that a request fits in; 0 is for no bytes.
+func sizeClass(n int64) uint8 {
 	if n <= 0 {
+		return 0
+	}
+	return uint8(1 + bits.Len64(uint64(n-1)))
+}
+
+func sizeName(class uint8) string {
+	if class == 0 {
 		return "0 B"
 	}
-	to := int64(1) << min(bits.Len64(uint64(n-1)), 62)
-	return "up to " + units.Bytes(to)
+	return "up to " + units.Bytes(int64(1)<<min(class-1, 62))
 }
 
 func base(file string) string { return path.Base(strings.ReplaceAll(file, `\`, "/")) }

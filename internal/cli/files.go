@@ -24,12 +24,7 @@ func (g *globals) open(ctx context.Context, path string) (*snapshot.Snapshot, er
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 		size = info.Size()
 	}
-	const large = 32 << 20
-	if size > large && g.env.Getenv("GOGC") == "" {
-		// Columns hold no pointers, so collecting often costs nothing and saves the
-		// memory of garbage.
-		debug.SetGCPercent(10)
-	}
+	g.spare(size)
 	bar := progress{g: g, path: path, size: size, began: time.Now()}
 	o := snapshot.Options{Name: path, Size: size, Progress: func(n int64) error {
 		bar.show(n)
@@ -41,6 +36,15 @@ func (g *globals) open(ctx context.Context, path string) (*snapshot.Snapshot, er
 		return snapshot.Read(g.stdin, o)
 	}
 	return snapshot.Open(path, o)
+}
+
+// spare keeps the garbage of reading a large file small: columns hold no
+// pointers, so collecting often costs nothing.
+func (g *globals) spare(size int64) {
+	const large = 32 << 20
+	if size > large && g.env.Getenv("GOGC") == "" {
+		debug.SetGCPercent(10)
+	}
 }
 
 // partial says on stderr where reading of a file ended.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/user"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -76,6 +77,7 @@ func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 	done := make(chan error, 1)
 	go func() {
 		err := e.Load(ctx)
+		debug.FreeOSMemory() // what reading left behind
 		if err != nil {
 			stop()
 		}
@@ -103,6 +105,7 @@ func (g *globals) sources(args []string) ([]engine.Source, error) {
 			source.Size = info.Size()
 		}
 		source.Read = func(progress func(int64) error) (*snapshot.Snapshot, error) {
+			g.spare(source.Size)
 			s, err := snapshot.Open(p, snapshot.Options{Size: source.Size, Progress: progress})
 			if err != nil {
 				g.warn("skipped %s", said(err))
