@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +11,8 @@ import (
 	"os/user"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -54,7 +55,8 @@ it reachable from yours.`,
 func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 	ctx, stop := context.WithCancel(c.Context())
 	defer stop()
-	sources, err := g.sources(args)
+	v := viewed{g: g}
+	sources, err := v.sources(args)
 	if err != nil {
 		return err
 	}
@@ -74,52 +76,83 @@ func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 	if !o.noOpen {
 		browse(s.URL())
 	}
-	done := make(chan error, 1)
+	loaded := make(chan error, 1)
 	go func() {
 		err := e.Load(ctx)
 		debug.FreeOSMemory() // what reading left behind
+		v.tell()
 		if err != nil {
 			stop()
 		}
-		done <- err
+		loaded <- err
 	}()
 	if err := s.Serve(ctx, l); err != nil {
 		return err
 	}
-	if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+	switch err := <-loaded; {
+	case errors.Is(err, engine.ErrNothing):
+		return noSnapshot(args, len(sources))
+	case err != nil && !errors.Is(err, context.Canceled):
 		return err
+	}
+	if v.partial {
+		return exit(exitPartial)
 	}
 	return nil // interrupting it is how a user ends it
 }
 
-// sources are the files to view, directories replaced by what is below them.
-func (g *globals) sources(args []string) ([]engine.Source, error) {
+// viewed are the files to view. They are read one after another.
+type viewed struct {
+	g       *globals
+	partial bool
+	others  []string // that are of other kinds
+}
+
+// sources are the files that arguments name, directories replaced by what is
+// below them.
+func (v *viewed) sources(args []string) (out []engine.Source, err error) {
 	paths, named, err := expand(args)
 	if err != nil {
 		return nil, err
 	}
-	var out []engine.Source
+	slices.SortStableFunc(paths, func(a, b string) int { // what is probably none is read last
+		return cmp.Compare(rank(a, named), rank(b, named))
+	})
 	for _, p := range paths {
-		source := engine.Source{Path: p, Named: named[p]}
-		if info, err := os.Stat(p); err == nil && info.Mode().IsRegular() {
-			source.Size = info.Size()
-		}
-		source.Read = func(progress func(int64) error) (*snapshot.Snapshot, error) {
-			g.spare(source.Size)
-			s, err := snapshot.Open(p, snapshot.Options{Size: source.Size, Progress: progress})
-			if err != nil {
-				g.warn("skipped %s", said(err))
-				return nil, err
+		size := sizeOf(p)
+		out = append(out, engine.Source{Path: p, Size: size, Named: named[p], Read: func(progress func(int64) error) (*snapshot.Snapshot, error) {
+			s, err := v.g.read(p, size, progress)
+			switch {
+			case err == nil:
+				v.partial = v.g.partial(s) || v.partial
+			case !named[p] && errors.Is(err, snapshot.ErrNotSnapshot) && !likeSnapshot(p):
+				v.others = append(v.others, p)
+			case len(paths) > 1 && !errors.Is(err, context.Canceled):
+				v.g.warn("skipped %s", said(err))
 			}
-			g.partial(s)
-			return s, nil
-		}
-		out = append(out, source)
+			return s, err
+		}})
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("no files in %s", strings.Join(args, ", "))
+		return nil, noSnapshot(args, 0)
 	}
 	return out, nil
+}
+
+// rank is when to read a file.
+func rank(path string, named map[string]bool) int {
+	if named[path] || likeSnapshot(path) {
+		return 0
+	}
+	return 1
+}
+
+// tell says which files were skipped because nothing about them looks like a
+// snapshot.
+func (v *viewed) tell() {
+	if len(v.others) > 0 {
+		v.g.warn("skipped %s", otherFiles(v.others))
+	}
 }
 
 // listen takes a port of this machine, any if none is asked for.

@@ -161,13 +161,14 @@ const missing = -1 << 62
 func (q *question) content() (*file, error) {
 	q.e.mu.Lock()
 	defer q.e.mu.Unlock()
-	i, err := q.number("f", 0, 0, int64(len(q.e.files))-1)
+	first := max(slices.IndexFunc(q.e.files, func(f *file) bool { return f.state != skipped }), 0)
+	i, err := q.number("f", int64(first), 0, int64(len(q.e.files))-1)
 	if err != nil {
 		return nil, absent("there is no file %s", q.text("f", "0"))
 	}
 	f := *q.e.files[i]
 	switch {
-	case f.state == failed:
+	case f.state == failed, f.state == skipped:
 		return nil, absent("%s", f.err)
 	case f.content == nil:
 		return nil, &refusal{409, f.name() + " is not read yet"}

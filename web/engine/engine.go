@@ -42,6 +42,7 @@ const (
 	working = "working"
 	ready   = "ready"
 	failed  = "failed"
+	skipped = "skipped" // it is no snapshot, and nobody named it
 )
 
 // An Engine holds files and answers questions about them. It is safe for
@@ -51,7 +52,7 @@ type Engine struct {
 	version int
 	changed chan struct{} // closed when the version rises
 	files   []*file
-	skipped []skipped
+	others  []other // files that are no snapshots
 	order   []int
 	slots   map[tile.Grouping]*slots
 
@@ -91,7 +92,7 @@ type device struct {
 	bands []*tile.Bands // the groupings asked for last, the last one first
 }
 
-type skipped struct {
+type other struct {
 	Path string `json:"path"`
 	Why  string `json:"why"`
 }
@@ -105,7 +106,7 @@ type judgement struct {
 
 // New makes an engine that is to read the sources.
 func New(sources []Source) *Engine {
-	e := &Engine{changed: make(chan struct{}), skipped: []skipped{}, order: []int{}, slots: map[tile.Grouping]*slots{}, findingsState: waiting}
+	e := &Engine{changed: make(chan struct{}), others: []other{}, order: []int{}, slots: map[tile.Grouping]*slots{}, findingsState: waiting}
 	for _, s := range sources {
 		e.files = append(e.files, &file{Source: s, state: waiting})
 	}
@@ -175,7 +176,8 @@ func (e *Engine) load(ctx context.Context, f *file) error {
 	if err != nil {
 		e.change(func() {
 			if f.state, f.err = failed, err; !f.Named && errors.Is(err, snapshot.ErrNotSnapshot) {
-				e.skipped = append(e.skipped, skipped{f.Path, "no snapshot"})
+				f.state = skipped
+				e.others = append(e.others, other{f.Path, "no snapshot"})
 			}
 		})
 		return err

@@ -20,7 +20,7 @@ type sessionDoc struct {
 	Version  int           `json:"version"`
 	Title    string        `json:"title"`
 	Files    []sessionFile `json:"files"`
-	Skipped  []skipped     `json:"skipped"`
+	Skipped  []other       `json:"skipped"`
 	Order    []int         `json:"order"`
 	Findings string        `json:"findings"`
 }
@@ -60,9 +60,12 @@ func (q *question) session() (any, error) {
 	}
 	q.e.mu.Lock()
 	defer q.e.mu.Unlock()
-	doc := sessionDoc{Version: q.e.version, Files: []sessionFile{}, Skipped: q.e.skipped, Order: q.e.order, Findings: q.e.findingsState}
+	doc := sessionDoc{Version: q.e.version, Files: []sessionFile{}, Skipped: q.e.others, Order: q.e.order, Findings: q.e.findingsState}
 	for i, f := range q.e.files {
-		if i == 0 {
+		if f.state == skipped {
+			continue
+		}
+		if len(doc.Files) == 0 {
 			doc.Title = f.name()
 		}
 		doc.Files = append(doc.Files, f.session(i))
