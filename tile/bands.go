@@ -298,13 +298,23 @@ func (b *Bands) findLanes() {
 		for i := 1; i < len(p); i++ {
 			p[i] += p[i-1]
 		}
-		if grows(p) {
+		if grows(p) && b.named(band) {
 			b.Lanes = append(b.Lanes, Lane{Band: band, From: p[0], To: p[lanePoints], Points: p[1:]})
 		}
 	}
 	sort.SliceStable(b.Lanes, func(i, j int) bool {
 		return b.Lanes[i].To-b.Lanes[i].From > b.Lanes[j].To-b.Lanes[j].From
 	})
+}
+
+// named tells a band of which it can be said who made it, or one that is grouped
+// by something else.
+func (b *Bands) named(band int) bool {
+	switch b.Grouping {
+	case ByLine, ByFunction, ByFile, ByStack:
+		return b.Groups[b.Bands[band].Group].HasSite
+	}
+	return true
 }
 
 // place is the point that counts what event k makes; 0 is for what is older.

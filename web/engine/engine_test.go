@@ -1,12 +1,15 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -256,6 +259,32 @@ func TestState(t *testing.T) {
 	}
 }
 
+// TestMarks wants a run of releases as one mark, and none for a small one.
+func TestMarks(t *testing.T) {
+	s := snapshot.New()
+	e := snapshot.Events{}
+	add := func(a snapshot.Action, sizes ...int64) {
+		for _, size := range sizes {
+			e.Action, e.Size, e.Addr = append(e.Action, a), append(e.Size, size), append(e.Addr, 0)
+			e.Stream, e.Stack = append(e.Stream, 0), append(e.Stack, 0)
+		}
+	}
+	add(snapshot.SegmentAlloc, 10<<20, 20<<20, 20<<20)
+	add(snapshot.SegmentFree, 10<<20, 20<<20)
+	add(snapshot.OOM, 1<<30)
+	add(snapshot.SegmentUnmap, 1<<10)
+	add(snapshot.SnapshotTaken, 0)
+	s.Traces = []snapshot.Trace{{Events: e}}
+	doc := read[deviceDoc](t, load(t, Source{Read: func(func(int64) error) (*snapshot.Snapshot, error) { return s, nil }}), "device")
+	got := ""
+	for _, m := range doc.Marks {
+		got += fmt.Sprintf("%d %s %s; ", m.Event, m.Kind, m.Label)
+	}
+	if want := "4 release gave 30 MiB back to the driver; 5 oom out of memory: asked for 1 GiB; 7 snapshot snapshot; "; got != want {
+		t.Errorf("marks %q, want %q", got, want)
+	}
+}
+
 func TestFlame(t *testing.T) {
 	e := example(t, "image-leak/step-4.pickle")
 	d := read[deviceDoc](t, e, "device")
@@ -343,27 +372,73 @@ func TestOddFiles(t *testing.T) {
 		t.Fatalf("%v, %d files", err, len(files))
 	}
 	for _, path := range files {
-		e := load(t, source(path))
-		for _, d := range read[sessionDoc](t, e, "session").Files[0].Devices {
-			doc := read[deviceDoc](t, e, fmt.Sprintf("device?d=%d", d))
-			last := doc.Events - 1
-			for _, g := range doc.Groupings {
-				q := fmt.Sprintf("d=%d&g=%s", d, g)
-				for _, what := range []string{
-					"bands?" + q, fmt.Sprintf("at?k=%d&%s", last, q), fmt.Sprintf("diff?a=-1&b=%d&%s", last, q), fmt.Sprintf("state?k=%d&%s", last, q),
-					"tile?L=0&i=0&y=10&" + q, "tile?L=2&i=0&y=10&kind=alloc&" + q, "tile?L=2&i=0&y=10&kind=total&" + q,
-				} {
-					ask(t, e, what, 200)
-				}
-			}
-			if doc.Time != nil {
-				ask(t, e, fmt.Sprintf("tile?d=%d&L=2&i=0&y=10&x=us", d), 200)
-			} else if doc.TimeWhy == nil {
-				t.Errorf("%s does not say why it has no times", path)
-			}
-			ask(t, e, fmt.Sprintf("flame?d=%d&k=%d", d, last), 200)
+		askAll(t, path, load(t, source(path)))
+	}
+	whole, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := len(whole) - 1; n > 4000; n -= 2500 {
+		cut := Source{Path: "cut", Named: true, Read: func(func(int64) error) (*snapshot.Snapshot, error) {
+			return snapshot.Read(bytes.NewReader(whole[:n]), snapshot.Options{})
+		}}
+		e := New([]Source{cut})
+		if err := e.Load(context.Background()); err == nil {
+			askAll(t, fmt.Sprintf("the first %d bytes", n), e)
 		}
 	}
+}
+
+// TestCorpus asks everything about the recorded corpus, if there is one.
+func TestCorpus(t *testing.T) {
+	root := os.Getenv("STRANDLINE_CORPUS")
+	if root == "" {
+		t.Skip("STRANDLINE_CORPUS is not set")
+	}
+	filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+		info, infoErr := os.Stat(path)
+		if err != nil || infoErr != nil || !info.Mode().IsRegular() || info.Size() > 30<<20 || !strings.Contains(path, ".p") {
+			return nil
+		}
+		e := New([]Source{source(path)})
+		if e.Load(context.Background()) == nil {
+			askAll(t, path, e)
+		}
+		return nil
+	})
+}
+
+// askAll asks everything about the first file, at its end and at its peak.
+func askAll(t *testing.T, name string, e *Engine) {
+	t.Helper()
+	for _, d := range read[sessionDoc](t, e, "session").Files[0].Devices {
+		doc := read[deviceDoc](t, e, fmt.Sprintf("device?d=%d", d))
+		last := doc.Events - 1
+		for _, g := range doc.Groupings {
+			q := fmt.Sprintf("d=%d&g=%s", d, g)
+			for _, what := range []string{
+				"bands?" + q, fmt.Sprintf("at?k=%d&%s", last, q), fmt.Sprintf("diff?a=-1&b=%d&%s", last, q), fmt.Sprintf("state?k=%d&%s", doc.Peak.Event, q),
+				"tile?L=0&i=0&y=10&" + q, "tile?L=2&i=0&y=10&kind=alloc&" + q, "tile?L=2&i=0&y=10&kind=total&" + q, "csv?table=bands&" + q,
+				fmt.Sprintf("hit?k=%d&y=%d&%s", last, doc.End.Requested/2, q),
+			} {
+				ask(t, e, what, 200)
+			}
+			if doc.Allocations > 0 {
+				ask(t, e, "alloc?i=0&"+q, 200)
+			}
+		}
+		if doc.Time != nil {
+			ask(t, e, fmt.Sprintf("tile?d=%d&L=2&i=0&y=10&x=us", d), 200)
+		} else if doc.TimeWhy == nil {
+			t.Errorf("%s: it does not say why it has no times", name)
+		}
+		for _, what := range []string{"flame?d=%d&k=%d", "event?d=%d&k=%d", "next?to=peak&d=%d&k=%d", "next?to=segment&back=1&d=%d&k=%d", "events?from=-1&d=%d&to=%d"} {
+			ask(t, e, fmt.Sprintf(what, d, last), 200)
+		}
+	}
+	ask(t, e, "file", 200)
+	ask(t, e, "findings", 200)
+	ask(t, e, "compare", 200)
 }
 
 // TestProgress follows a session while a file is read, and asks too early.

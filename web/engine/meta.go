@@ -215,31 +215,47 @@ func coverageOf(f *file, h *tile.History) coverage {
 	return coverage{"late", fmt.Sprintf("recording began late: %s were already live", units.Bytes(h.StartRequested))}
 }
 
-// mostMarks is how many marks a device sends.
-const mostMarks = 2000
+// mostMarks is how many marks a device sends. Releases are marked that give back
+// a share of the highest reserved memory.
+const (
+	mostMarks    = 2000
+	mostReleases = 100
+	releaseShare = 100
+)
 
-// marksOf are the events to be marked: where memory ran out and where snapshots
-// were taken, and annotations without an end.
+// marksOf are the events to be marked: where memory ran out, where snapshots were
+// taken, and where much went back to the driver, as empty_cache() does it.
 func marksOf(h *tile.History) (out []mark, left int) {
 	out = []mark{}
+	var releases []mark
 	for k, a := range h.Trace.Action {
-		m := mark{Event: k, Kind: a.String()}
+		size := h.Trace.Size[k]
 		switch a {
 		case snapshot.OOM:
-			size := h.Trace.Size[k]
-			m.Label, m.Bytes = "out of memory: asked for "+units.Bytes(size), &size
+			out = append(out, mark{k, a.String(), "out of memory: asked for " + units.Bytes(size), &size})
 		case snapshot.SnapshotTaken:
-			m.Label = "snapshot"
-		default:
-			continue
+			out = append(out, mark{Event: k, Kind: a.String(), Label: "snapshot"})
+		case snapshot.SegmentFree, snapshot.SegmentUnmap:
+			if n := len(releases); n > 0 && releases[n-1].Event == k-1 {
+				*releases[n-1].Bytes += size
+				releases[n-1].Event = k
+				continue
+			}
+			releases = append(releases, mark{Event: k, Kind: "release", Bytes: &size})
 		}
-		if len(out) == mostMarks {
-			left++
-			continue
-		}
-		out = append(out, m)
 	}
-	return out, left
+	sortBy(releases, func(m *mark) int64 { return -*m.Bytes })
+	for i := range releases[:min(len(releases), mostReleases)] {
+		if m := &releases[i]; *m.Bytes >= h.PeakReserved.Bytes/releaseShare {
+			m.Label = "gave " + units.Bytes(*m.Bytes) + " back to the driver"
+			out = append(out, *m)
+		}
+	}
+	if left = len(out) - mostMarks; left > 0 {
+		out = out[:mostMarks]
+	}
+	sortBy(out, func(m *mark) int { return m.Event })
+	return out, max(left, 0)
 }
 
 // mostScopes is how many scopes a device sends.
