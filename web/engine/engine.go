@@ -110,20 +110,6 @@ func New(sources []Source) *Engine {
 	for _, s := range sources {
 		e.files = append(e.files, &file{Source: s, state: waiting})
 	}
-	var paths []string
-	for _, s := range sources {
-		paths = append(paths, s.Path)
-	}
-	names, grouped := compare.Group(paths, nil)
-	for _, name := range names {
-		for _, p := range grouped[name] {
-			for _, f := range e.files {
-				if f.Path == p {
-					f.process = name
-				}
-			}
-		}
-	}
 	return e
 }
 
@@ -269,38 +255,46 @@ func (d *device) grouped(g tile.Grouping) (*tile.Bands, error) {
 	return b, nil
 }
 
-// judge digests all files and judges them.
+// judge digests all files and judges them, process by process.
 func (e *Engine) judge(ctx context.Context) {
 	e.change(func() { e.findingsState = working })
 	j := &judgement{book: compare.NewBook()}
-	byProcess := map[string][]*compare.Digest{}
-	var names []string
+	digests := map[string]*compare.Digest{}
 	index := map[string]int{}
+	var paths []string
 	for i, f := range e.files {
 		if ctx.Err() != nil {
 			return
 		}
-		if f.content == nil {
-			continue
+		if f.content != nil {
+			digests[f.Path] = j.book.Digest(f.snap)
+			digests[f.Path].Name = f.Path
+			index[f.Path] = i
+			paths = append(paths, f.Path)
 		}
-		index[f.Path] = i
-		if byProcess[f.process] == nil {
-			names = append(names, f.process)
-		}
-		digest := j.book.Digest(f.snap)
-		digest.Name = f.Path
-		byProcess[f.process] = append(byProcess[f.process], digest)
 	}
 	var order []int
+	names, grouped := compare.Group(paths, nil)
+	processOf := map[int]string{}
 	for _, name := range names {
-		p := compare.NewProcess(name, byProcess[name])
+		var list []*compare.Digest
+		for _, path := range grouped[name] {
+			list = append(list, digests[path])
+		}
+		p := compare.NewProcess(name, list)
 		j.processes = append(j.processes, p)
 		for _, d := range p.Files {
 			order = append(order, index[d.Name])
+			processOf[index[d.Name]] = name
 		}
 	}
 	j.answer = detect.Files(j.book, j.processes, detect.Options{})
-	e.change(func() { e.judgement, e.order, e.findingsState = j, order, ready })
+	e.change(func() {
+		e.judgement, e.order, e.findingsState = j, order, ready
+		for i, name := range processOf {
+			e.files[i].process = name
+		}
+	})
 }
 
 // slots gives colours to groups: each wants one by its key and keeps what it got

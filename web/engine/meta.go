@@ -78,8 +78,8 @@ func (q *question) session() (any, error) {
 
 func (f *file) session(i int) sessionFile {
 	out := sessionFile{F: i, Name: f.name(), Path: f.Path, State: f.state, Read: f.read, Devices: []int{}}
-	if f.process != "" {
-		out.Process = &f.process
+	if process := f.process; process != "" {
+		out.Process = &process
 	}
 	if f.Size > 0 {
 		out.Size = &f.Size
