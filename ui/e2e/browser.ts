@@ -69,7 +69,7 @@ export class Browser {
     const { browserContextId } = await this.send("Target.createBrowserContext");
     const { targetId } = await this.send("Target.createTarget", { url: "about:blank", browserContextId, width, height });
     const { sessionId } = await this.send("Target.attachToTarget", { targetId, flatten: true });
-    const tab = new Tab(this, sessionId, targetId, new URL(url).origin);
+    const tab = new Tab(this, sessionId, targetId, url === "about:blank" ? "" : new URL(url).origin);
     await tab.start(url, width, height, dark);
     return tab;
   }
@@ -106,7 +106,7 @@ export class Tab {
       if (method === "Runtime.exceptionThrown") this.problems.push(`exception: ${p.exceptionDetails.exception?.description ?? p.exceptionDetails.text}`);
       if (method === "Log.entryAdded") this.problems.push(`log: ${p.entry.text} ${p.entry.url ?? ""}`);
       if (method === "Network.dataReceived") this.received += p.encodedDataLength;
-      if (method === "Network.requestWillBeSent" && !/^(data|blob|about):/.test(p.request.url) && new URL(p.request.url).origin !== this.origin) this.problems.push(`request to ${p.request.url}`);
+      if (method === "Network.requestWillBeSent" && this.origin && !/^(data|blob|about):/.test(p.request.url) && new URL(p.request.url).origin !== this.origin) this.problems.push(`request to ${p.request.url}`);
     });
     for (const domain of ["Page", "Runtime", "Log", "Network", "Performance"]) await this.send(`${domain}.enable`);
     await this.send("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile: false });

@@ -198,7 +198,7 @@ export class Compare {
       const picture: Picture = { f: s.f, d: s.device.device, g: this.page.s.g, u: s.device.measures[0]!, x: "ev", solo: this.page.s.solo.join(",") };
       for (let t = 0; t * bucketsPerTile * 2 ** level < s.device.events; t++) wants.push({ picture, kind: "band", level, i: t, y });
       const frame: Frame = { width: Math.round(room * ratio), height: Math.round(rowHigh * ratio), win: [0, events], top, gridAt: [], scale: Math.max(1, ratio) };
-      const rs = runs([0, events], frame.width, level, level, (l, b) => this.tiles.at(picture, l, Math.floor(b / bucketsPerTile)));
+      const rs = runs([0, events], frame.width, level, level, this.tiles.of(picture));
       widen(rs, top * 0.03);
       const image = ctx.createImageData(frame.width, frame.height);
       blit(new Uint32Array(image.data.buffer), frame, rs, paintFor(s.bands, c, this.page.lit, this.page.found));

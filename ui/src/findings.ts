@@ -24,7 +24,7 @@ interface Finding {
   process?: string;
   site: { file: string | null; line: number | null; function: string | null } | null;
   stack?: AnyFrame[];
-  bytes: number;
+  bytes?: number;
   count?: number;
   bytes_per_step?: number;
   sites?: { file: string | null; line: number | null; function: string | null; bytes: number; count: number }[];
@@ -59,7 +59,7 @@ export class Findings {
       fresh<Answer>("findings").then(
         (v) => {
           this.answer = v;
-          this.page.figures.findings = v.findings.map((f) => ({ kind: f.kind, bytes: f.bytes, title: f.title }));
+          this.page.figures.findings = v.findings.map((f) => ({ kind: f.kind, bytes: f.bytes ?? null, title: f.title }));
           this.draw();
         },
         (e: Error) => {

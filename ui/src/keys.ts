@@ -11,7 +11,7 @@ export interface Key {
 export function listen(table: () => Key[]): void {
   addEventListener("keydown", (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented) return;
-    const at = e.target as HTMLElement | null;
+    const at = e.target instanceof Element ? e.target : null;
     const field = at?.closest("input, select, textarea, dialog[open]");
     if (field && e.key !== "Escape") return;
     // Enter and space press what has the focus.

@@ -63,6 +63,7 @@ export class Rail {
   private places = new Map<number, number>(); // of events, where x is time
   private band = -1; // chosen by the arrow keys
   private axisTop: number | null = null;
+  private readonly family: string;
 
   constructor(
     private readonly page: Page,
@@ -72,6 +73,7 @@ export class Rail {
     failed: (e: Refused) => void,
   ) {
     this.tiles = new Tiles(() => this.need("data", "ink"), failed);
+    this.family = getComputedStyle(root).fontFamily;
     this.box.append(this.data, this.ink, this.front, this.over);
     root.append(this.box);
     new ResizeObserver(() => this.resize()).observe(root);
@@ -83,6 +85,7 @@ export class Rail {
       if (what === "theme" || what === "bands" || what === "device") this.paint = null;
       if (what === "device" || what === "bands") this.places.clear();
       if (what === "lit" || what === "found") this.paint = null;
+      if (what === "session") this.foresee();
       if (what === "at" || what === "event" || what === "pinned") this.need("cursor");
       else if (what === "device" || what === "bands") this.resize();
       else this.need("data", "ink", "cursor");
@@ -95,6 +98,10 @@ export class Rail {
       else this.need("cursor");
       if (now.k !== before.k) this.band = -1;
     });
+  }
+
+  private font(px: number): string {
+    return `${px}px ${this.family}`;
   }
 
   // ---- what is shown
@@ -232,9 +239,22 @@ export class Rail {
     return { now, next: kind === "total" ? [] : next.filter((w) => !here.some((v) => v.level === w.level && v.i === w.i)) };
   }
 
+  /** Asks for the totals of a whole file as soon as they can be had: its one device will want them first. */
+  private foresee(): void {
+    const { file, device, s } = this.page;
+    if (device || !file || s.view === "compare" || file.devices.length !== 1 || (file.state !== "totals" && file.state !== "ready")) return;
+    const picture: Picture = { f: file.f, d: file.devices[0]!, g: s.g, u: this.page.u, x: "ev", solo: "" };
+    const level = levelFor(Math.max(1, file.events), this.pixelsForLevel);
+    const now: Want[] = [];
+    for (let i = 0; i * bucketsPerTile * 2 ** level < file.events; i++) now.push({ picture, kind: "total", level, i, y: 0 });
+    this.tiles.want(now, []);
+  }
+
   private drawData(): void {
     const { device } = this.page;
     const context = this.data.getContext("2d")!;
+    this.data.setAttribute("aria-label", this.description());
+    this.box.setAttribute("aria-label", this.description());
     if (!device || device.events === 0) {
       this.drawn = [];
       context.clearRect(0, 0, this.data.width, this.data.height);
@@ -246,13 +266,15 @@ export class Rail {
     const height = this.data.height;
     const p = this.picture;
     const whole = levelFor(this.end, this.pixelsForLevel);
-    const exact = new Map(now.filter((w) => w.picture.solo === p.solo && w.level === this.level && w.kind === this.kind).map((w) => [w.i, w]));
-    const lookup = (level: number, bucket: number): Tile | undefined => {
-      const i = Math.floor(bucket / bucketsPerTile);
-      const want = level === this.level ? exact.get(i) : undefined;
-      return want ? this.tiles.find(want) : this.tiles.at(p, level, i);
-    };
-    const rs = runs(this.win, width, this.level, whole, lookup);
+    const { level, kind } = this;
+    const exact = new Map<number, Tile>();
+    for (const w of now) {
+      const tile = w.picture.solo === p.solo && w.level === level && w.kind === kind ? this.tiles.find(w) : undefined;
+      if (tile) exact.set(w.i, tile);
+    }
+    const other = this.tiles.of(p);
+    const lookup = (l: number, bucket: number): Tile | undefined => (l === level ? exact.get(Math.floor(bucket / bucketsPerTile)) : undefined) ?? other(l, bucket);
+    const rs = this.tiles.any(p) ? runs(this.win, width, level, whole, lookup) : [];
     // Nothing of this picture is there yet: the old one stays for the moment.
     if (!rs.length && this.drawn.length && !this.tiles.settled) return;
     this.drawn = rs;
@@ -268,13 +290,11 @@ export class Rail {
       this.firstDone = true;
       performance.mark("strandline:first-picture");
     }
-    this.data.setAttribute("aria-label", this.description());
-    this.box.setAttribute("aria-label", this.description());
   }
 
   private description(): string {
     const dev = this.page.device;
-    if (!dev) return "Live memory";
+    if (!dev || dev.events === 0) return "Live memory: nothing was recorded";
     const peak = dev.peak ? `, peak ${bytes(dev.peak.bytes)} at event ${count(dev.peak.event)}` : "";
     return `Live memory over ${count(dev.events)} events${peak}, ${bytes(dev.kept)} alive at the snapshot`;
   }
@@ -310,7 +330,7 @@ export class Rail {
   private overview(): Run[] {
     const whole = levelFor(this.end, this.pixelsForLevel);
     const p = { ...this.picture, solo: "" };
-    return runs([0, this.end], Math.round(this.layout.width), whole, whole, (level, b) => this.tiles.at(p, level, Math.floor(b / bucketsPerTile)));
+    return this.tiles.any(p) ? runs([0, this.end], Math.round(this.layout.width), whole, whole, this.tiles.of(p)) : [];
   }
 
   private drawInk(): void {
@@ -323,7 +343,7 @@ export class Rail {
     if (!device || device.events === 0) return;
     const { win } = this;
     g.textBaseline = "middle";
-    g.font = font(this.root, 11);
+    g.font = this.font(11);
     // The byte axis.
     g.textAlign = "right";
     g.fillStyle = css(c.muted);
@@ -561,7 +581,7 @@ export class Rail {
     const l = this.layout;
     const { bands } = this.page;
     const ratio = this.frame.width / l.width;
-    g.font = font(this.root, 11);
+    g.font = this.font(11);
     const widths = new Map<number, number>();
     const label = (b: number): string => this.page.bandGroup(bands!.bands[b]!).label;
     const widthOf = (b: number): number => {
@@ -671,7 +691,7 @@ export class Rail {
     const g = begin(this.front);
     const { device, s } = this.page;
     if (!device || device.events === 0) return;
-    g.font = font(this.root, 11);
+    g.font = this.font(11);
     const line = (event: number, colour: RGB, name?: string): void => {
       const at = this.placeOf(event);
       if (at === undefined) return;
@@ -1097,7 +1117,7 @@ export class Rail {
     g.drawImage(this.ink, 0, 0);
     g.drawImage(this.front, 0, 0);
     g.fillStyle = css(this.colours.ink);
-    g.font = font(this.root, 11 * ratio);
+    g.font = this.font(11 * ratio);
     for (const el of this.over.querySelectorAll<HTMLElement>(".over")) {
       const y = Number.parseFloat(el.style.top);
       g.fillText(el.textContent ?? "", Number.parseFloat(el.style.left) * ratio, (y + 12) * ratio);
@@ -1195,8 +1215,6 @@ function begin(canvas: HTMLCanvasElement): CanvasRenderingContext2D {
   g.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
   return g;
 }
-
-const font = (root: HTMLElement, px: number): string => `${px}px ${getComputedStyle(root).fontFamily}`;
 
 function gutterName(g: CanvasRenderingContext2D, name: string, y: number, c: Palette): void {
   g.textAlign = "right";

@@ -63,20 +63,25 @@ export class Tiles {
     return this.bytes;
   }
 
-  /** The tile of a want, or the best one there is at its place. */
+  /** The tile of a want, if it is there. */
   find(w: Want): Tile | undefined {
     const key = wantKey(w);
     const entry = this.have.get(key);
-    if (entry) {
-      this.have.delete(key); // the last used stands last
-      this.have.set(key, entry);
-      return entry.tile;
-    }
-    return this.at(w.picture, w.level, w.i);
+    if (!entry) return undefined;
+    this.have.delete(key); // the last used stands last
+    this.have.set(key, entry);
+    return entry.tile;
   }
 
-  at(p: Picture, level: number, i: number): Tile | undefined {
-    return this.best.get(pictureKey(p))?.get(placeKey(level, i));
+  /** Finds the best tile that there is of a picture at any place. */
+  of(p: Picture): (level: number, bucket: number) => Tile | undefined {
+    const best = this.best.get(pictureKey(p));
+    return (level, bucket) => best?.get(placeKey(level, Math.floor(bucket / bucketsPerTile)));
+  }
+
+  /** Tells whether any tile of a picture is there. */
+  any(p: Picture): boolean {
+    return (this.best.get(pictureKey(p))?.size ?? 0) > 0;
   }
 
   private pump(): void {
