@@ -94,8 +94,14 @@ type player struct {
 }
 
 func (p *player) load() {
+	sizes := map[uint64]int64{}
 	for i := range p.start {
 		p.own(p.start[i].Addr, p.start[i].Size, p.assumed.pools[^i])
+		for _, b := range p.start[i].Blocks {
+			if b.State != allocator.Inactive {
+				sizes[b.Addr] = b.Size
+			}
+		}
 	}
 	var err error
 	if p.handles, p.tickets, err = p.Exact.load(p.a); err != nil {
@@ -106,9 +112,7 @@ func (p *player) load() {
 		if !p.Before(i) {
 			break
 		}
-		if p.handles[i] != 0 {
-			p.Sizes[i] = p.a.Size(p.handles[i])
-		}
+		p.Sizes[i] = sizes[p.Addr(i)]
 	}
 }
 

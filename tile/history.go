@@ -6,7 +6,8 @@
 // freed). Their order is the same at every scale: zooming refines, nothing
 // moves.
 //
-// All sizes are requested bytes; the state of an event is the one after it.
+// Sizes are requested bytes, or those of the allocator's blocks; the state of an
+// event is the one after it.
 package tile
 
 import (
@@ -21,14 +22,15 @@ import (
 // events quick to find. It is safe for concurrent use.
 type History struct {
 	*timeline.Timeline
+	sizes []int64 // of the allocations, nil if they count as requested
 	at    []int32 // the allocation that an event makes or frees, none if it does neither
 	total []int64 // live after event k-1
 	high  pyramid
 	low   pyramid
 	taken steps // reserved memory
 
-	lastDeath []int32           // of each blockLen allocations, math.MaxInt32 if one lives on
-	odd       map[int32][]delta // events whose change of the total is not their size
+	lastDeath []int32         // of each blockLen allocations, math.MaxInt32 if one lives on
+	replaced  map[int32]int32 // allocations that end since their address is given away, by the event
 }
 
 const (
@@ -36,31 +38,38 @@ const (
 	blockLen = 64
 )
 
-// delta is what an event does to the live bytes of an allocation.
-type delta struct {
-	alloc int32
-	bytes int64
-}
-
 // NewHistory prepares a timeline for drawing.
 func NewHistory(t *timeline.Timeline) *History {
-	h := &History{Timeline: t, at: make([]int32, t.Trace.Len()), total: make([]int64, t.Trace.Len()+1)}
+	h := &History{Timeline: t, at: make([]int32, t.Trace.Len()), taken: stepsOf(t)}
 	for k := range h.at {
 		h.at[k] = none
 	}
 	h.link()
 	h.sum()
-	h.high, h.low = newPyramid(h.total[1:], larger), newPyramid(h.total[1:], smaller)
-	h.taken = stepsOf(t)
 	return h
 }
 
-// link ties events to allocations, and finds the odd ones: an allocation at an
-// address in use ends what was there; a free can state another size.
+// Measured is the same history with other sizes of its allocations.
+func (h *History) Measured(sizes []int64) *History {
+	out := *h
+	out.sizes = sizes
+	out.sum()
+	return &out
+}
+
+// Size is the bytes of allocation i.
+func (h *History) Size(i int) int64 {
+	if h.sizes != nil {
+		return h.sizes[i]
+	}
+	return h.Timeline.Size(i)
+}
+
+// link ties events to allocations. An allocation at an address in use ends what
+// was there.
 func (h *History) link() {
 	n := len(h.Allocs)
 	h.lastDeath = make([]int32, (n+blockLen-1)/blockLen)
-	e := &h.Trace.Events
 	for i := range n {
 		birth, freed, death := h.Birth(i), h.Freed(i), h.Death(i)
 		if birth >= 0 {
@@ -72,21 +81,17 @@ func (h *History) link() {
 		last := int32(math.MaxInt32)
 		if death >= 0 {
 			last = int32(death)
-			if e.Action[death] == snapshot.Alloc {
-				h.addOdd(death, delta{int32(i), -h.Size(i)})
-			} else if h.at[death] = int32(i); e.Size[death] != h.Size(i) {
-				h.addOdd(death, delta{int32(i), e.Size[death] - h.Size(i)})
+			if h.Trace.Action[death] != snapshot.Alloc {
+				h.at[death] = int32(i)
+			} else {
+				if h.replaced == nil {
+					h.replaced = map[int32]int32{}
+				}
+				h.replaced[last] = int32(i)
 			}
 		}
 		h.lastDeath[i/blockLen] = max(h.lastDeath[i/blockLen], last)
 	}
-}
-
-func (h *History) addOdd(k int, d delta) {
-	if h.odd == nil {
-		h.odd = map[int32][]delta{}
-	}
-	h.odd[int32(k)] = append(h.odd[int32(k)], d)
 }
 
 // changes calls f for the events from … to-1 that change what is live, with the
@@ -98,21 +103,31 @@ func (h *History) changes(from, to int, f func(k int, alloc int32, bytes int64))
 		if i < 0 {
 			continue
 		}
-		if e.Action[k] == snapshot.Alloc {
-			f(k, i, e.Size[k])
-		} else if h.Death(int(i)) == k {
-			f(k, i, -e.Size[k])
+		if e.Action[k] != snapshot.Alloc {
+			if h.Death(int(i)) == k {
+				f(k, i, -h.Size(int(i)))
+			}
+			continue
 		}
-		if h.odd != nil {
-			for _, d := range h.odd[int32(k)] {
-				f(k, d.alloc, d.bytes)
+		f(k, i, h.Size(int(i)))
+		if h.replaced != nil {
+			if old, ok := h.replaced[int32(k)]; ok {
+				f(k, old, -h.Size(int(old)))
 			}
 		}
 	}
 }
 
+// sum finds the totals.
 func (h *History) sum() {
-	live := h.StartRequested
+	h.total = make([]int64, len(h.at)+1)
+	var live int64
+	for i := range h.Allocs {
+		if !h.Before(i) {
+			break
+		}
+		live += h.Size(i)
+	}
 	next := 0
 	h.changes(0, len(h.at), func(k int, _ int32, bytes int64) {
 		for ; next <= k; next++ {
@@ -123,6 +138,7 @@ func (h *History) sum() {
 	for ; next < len(h.total); next++ {
 		h.total[next] = live
 	}
+	h.high, h.low = newPyramid(h.total[1:], larger), newPyramid(h.total[1:], smaller)
 }
 
 // Events is the number of events.
@@ -141,6 +157,17 @@ func (h *History) Made(k int) (int, bool) {
 		return 0, false
 	}
 	return int(h.at[k]), true
+}
+
+// Peak is the first moment at which most was live.
+func (h *History) Peak() timeline.Point {
+	p := timeline.Point{Event: timeline.Never, Bytes: h.Live(timeline.Never)}
+	if h.Events() > 0 {
+		if k := h.Highest(0, h.Events()); h.Live(k) > p.Bytes {
+			p = timeline.Point{Event: k, Bytes: h.Live(k)}
+		}
+	}
+	return p
 }
 
 // Highest is the first event of from … to-1 at which most was live.

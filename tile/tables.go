@@ -45,8 +45,9 @@ func (b *Bands) Made(from, to int) []Sum {
 	e := &b.h.Trace.Events
 	for k := max(from, 0); k <= min(to, b.h.Events()-1); k++ {
 		if e.Action[k] == snapshot.Alloc {
-			band := &b.Bands[b.of[b.h.at[k]]]
-			sums[band.Group].add(e.Size[k], band.Fate)
+			i := int(b.h.at[k])
+			band := &b.Bands[b.of[i]]
+			sums[band.Group].add(b.h.Size(i), band.Fate)
 		}
 	}
 	return ranked(sums)
@@ -129,7 +130,7 @@ func (h *History) MadeStacks(from, to int) []StackSum {
 	e := &h.Trace.Events
 	for k := max(from, 0); k <= min(to, h.Events()-1); k++ {
 		if e.Action[k] == snapshot.Alloc {
-			s.add(e.Stack[k], e.Size[k])
+			s.add(e.Stack[k], h.Size(int(h.at[k])))
 		}
 	}
 	return s.list()

@@ -290,11 +290,8 @@ func (b *Bands) Hit(k int, y int64, solo []Key) (Hit, bool) {
 // a share of the history's peak above the lowest points around it. With back it
 // is the one before. It is timeline.Never if there is none.
 func (h *History) NextPeak(k int, back bool) int {
-	if h.Events() == 0 {
-		return timeline.Never
-	}
 	const share = 100
-	least := max(h.Live(h.Highest(0, h.Events()))/share, 1)
+	least := max(h.Peak().Bytes/share, 1)
 	step := 1
 	if back {
 		step = -1

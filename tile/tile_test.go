@@ -141,14 +141,38 @@ func TestHistory(t *testing.T) {
 		if strings.HasPrefix(name, "nonsense") {
 			continue // where the timeline's figures contradict each other
 		}
-		if at := h.PeakRequested.Event; h.Events() > 0 && at >= 0 && h.Highest(0, h.Events()) != at {
-			t.Errorf("%s: the peak is at event %d, want %d", name, h.Highest(0, h.Events()), at)
+		if p := h.Peak(); p != h.PeakRequested {
+			t.Errorf("%s: the peak is %+v, want %+v", name, p, h.PeakRequested)
 		}
 		if got := h.EndsAs(Kept) + h.EndsAs(Pending); got != h.EndRequested {
 			t.Errorf("%s: %d bytes are kept or pending, and the active blocks hold %d", name, got, h.EndRequested)
 		}
 		if h.Live(h.Events()-1) != h.EndRequested {
 			t.Errorf("%s: %d bytes live in the end, want %d", name, h.Live(h.Events()-1), h.EndRequested)
+		}
+	}
+}
+
+// TestMeasured draws a history whose allocations have the sizes of blocks.
+func TestMeasured(t *testing.T) {
+	for name, h := range histories(t) {
+		sizes := make([]int64, len(h.Allocs))
+		for i := range sizes {
+			sizes[i] = (h.Size(i) + 511) / 512 * 512
+		}
+		m := h.Measured(sizes)
+		b, err := NewBands(m, ByLine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range someEvents(h) {
+			var want int64
+			for _, i := range h.LiveAt(k) {
+				want += sizes[i]
+			}
+			if m.Live(k) != want || sum(b.At(k)) != want {
+				t.Fatalf("%s, event %d: %d bytes live, %d in bands, want %d", name, k, m.Live(k), sum(b.At(k)), want)
+			}
 		}
 	}
 }

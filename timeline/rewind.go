@@ -21,9 +21,9 @@ const (
 )
 
 // StateBefore are the segments of the device as they stood before event to, by
-// address, and what contradicts them, a sentence each. [Cut] says what of them is
-// exact.
-func (t *Timeline) StateBefore(to int) (out []snapshot.Segment, faults []string) {
+// address, and what contradicts them, a sentence each. Sizes are those of the
+// allocations' blocks, if they are known; without them [Cut] says what is exact.
+func (t *Timeline) StateBefore(to int, sizes []int64) (out []snapshot.Segment, faults []string) {
 	d := t.device()
 	if to == t.Trace.Len() {
 		for _, i := range d.Segments {
@@ -32,6 +32,7 @@ func (t *Timeline) StateBefore(to int) (out []snapshot.Segment, faults []string)
 		return out, nil
 	}
 	r := newRewinder(t, d, to)
+	r.sizes = sizes
 	for k := t.Trace.Len() - 1; k >= to; k-- {
 		r.undo(k)
 	}
@@ -56,7 +57,8 @@ func (t *Timeline) device() snapshot.Device {
 type rewinder struct {
 	s      *snapshot.Snapshot
 	t      *Timeline
-	to     int // the state before this event is wanted
+	to     int     // the state before this event is wanted
+	sizes  []int64 // of the allocations' blocks, nil if they are not known
 	memory cover
 	live   []int                      // allocations, by address
 	final  map[uint64]*snapshot.Block // those active in the end
@@ -263,6 +265,8 @@ func (r *rewinder) block(i int, room int64, rest bool) snapshot.Block {
 		if b.Size, b.Stack = final.Size, final.Stack; final.State == b.State {
 			b = *final
 		}
+	} else if r.sizes != nil {
+		b.Size = r.sizes[i]
 	} else {
 		b.Size = max(granule, (r.t.Size(i)+granule-1)/granule*granule)
 		if rest && room-b.Size <= smallRequest {

@@ -56,8 +56,8 @@ var handlers = map[string]struct {
 }{
 	"session":  {(*question).session, true},
 	"file":     {(*question).file, false},
-	"device":   {(*question).device, false},
-	"bands":    {(*question).bands, true}, // colours
+	"device":   {(*question).device, true}, // measures
+	"bands":    {(*question).bands, true},  // colours
 	"tile":     {(*question).tile, false},
 	"at":       {(*question).at, false},
 	"range":    {(*question).between, false},
@@ -69,7 +69,7 @@ var handlers = map[string]struct {
 	"next":     {(*question).next, false},
 	"flame":    {(*question).flame, false},
 	"find":     {(*question).find, false},
-	"state":    {(*question).state, false},
+	"state":    {(*question).state, true}, // sizes of blocks
 	"findings": {(*question).findings, true},
 	"compare":  {(*question).compare, true},
 	"csv":      {(*question).csv, true},
@@ -176,35 +176,67 @@ func (q *question) content() (*file, error) {
 	return &f, nil
 }
 
-// dev is the device that is asked for.
-func (q *question) dev() (*file, *device, error) {
+// dev is the device that is asked for, in the measure that is asked for.
+func (q *question) dev() (*file, *measured, error) {
 	f, err := q.content()
 	if err != nil {
 		return nil, nil, err
 	}
+	d, err := q.which(f)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := q.measure(d)
+	return f, m, err
+}
+
+// which is the device of a file that is asked for.
+func (q *question) which(f *file) (*device, error) {
 	if !q.has("d") {
-		return f, f.devices[0], nil
+		return f.devices[0], nil
 	}
 	n, err := q.number("d", 0, 0, 1<<31)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, d := range f.devices {
-		if d.h.Device == int(n) {
-			return f, d, nil
+		if d.requested.h.Device == int(n) {
+			return d, nil
 		}
 	}
-	return nil, nil, absent("%s tells nothing of device %d", f.name(), n)
+	return nil, absent("%s tells nothing of device %d", f.name(), n)
+}
+
+// The measures of bytes.
+const (
+	asRequested = "requested"
+	asAllocated = "allocated" // sizes of blocks
+)
+
+// measure is a device in the measure that is asked for.
+func (q *question) measure(d *device) (*measured, error) {
+	switch u := q.text("u", asRequested); u {
+	case asRequested:
+		return d.requested, nil
+	case asAllocated:
+		r := d.replayed.Load()
+		if r == nil {
+			return nil, &refusal{409, "the history is not replayed yet"}
+		}
+		if r.sizes == nil {
+			return nil, absent("sizes of blocks are not known: %s", r.why)
+		}
+		return r.allocated(), nil
+	default:
+		return nil, wrong("bytes can be measured as requested or allocated, not as %q", u)
+	}
 }
 
 // grouped is the device that is asked for, in the bands that are asked for.
-func (q *question) grouped() (*device, *tile.Bands, error) {
+func (q *question) grouped() (*measured, *tile.Bands, error) {
 	_, d, err := q.dev()
 	if err != nil {
 		return nil, nil, err
-	}
-	if u := q.text("u", "requested"); u != "requested" {
-		return nil, nil, wrong("bytes can be measured as requested, not as %q", u)
 	}
 	b, err := d.grouped(tile.Grouping(q.text("g", string(tile.ByLine))))
 	if err != nil {
@@ -214,7 +246,7 @@ func (q *question) grouped() (*device, *tile.Bands, error) {
 }
 
 // moment is an event of a device, -1 the moment before the first.
-func (q *question) moment(d *device, name string) (int, error) {
+func (q *question) moment(d *measured, name string) (int, error) {
 	k, err := q.number(name, missing, timeline.Never, int64(d.h.Events())-1)
 	return int(k), err
 }

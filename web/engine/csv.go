@@ -137,7 +137,7 @@ func (q *question) stateCSV() ([][]string, error) {
 	if err != nil || int(k) >= d.h.Events() {
 		return nil, wrong("k is no event of the device")
 	}
-	doc := newState(d.h, b, int(k))
+	doc := d.state(b, int(k))
 	rows := [][]string{append([]string{"segment", "pool", "stream", "offset", "size_bytes", "requested_bytes", "state"}, groupHeader...)}
 	for _, g := range doc.Segments {
 		for i := g.First; i < g.First+g.Blocks; i++ {

@@ -10,12 +10,15 @@ import (
 	"fmt"
 	"hash/fnv"
 	"path/filepath"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"strandline/compare"
 	"strandline/detect"
 	"strandline/purpose"
+	"strandline/replay"
 	"strandline/snapshot"
 	"strandline/stack"
 	"strandline/tile"
@@ -42,6 +45,7 @@ const (
 	working = "working"
 	ready   = "ready"
 	failed  = "failed"
+	unknown = "unknown"
 	skipped = "skipped" // it is no snapshot, and nobody named it
 )
 
@@ -68,6 +72,7 @@ type file struct {
 	read     int64
 	err      error
 	process  string
+	blocks   string    // whether their sizes are known: waiting, working, ready, unknown
 	stamp    time.Time // of the last report of progress
 	*content           // from state totals on
 }
@@ -82,14 +87,29 @@ type content struct {
 
 // A device is one device's part of a file.
 type device struct {
-	h        *tile.History
 	events   *tile.Axis
 	time     func() *tile.Axis
 	steps    func() []scope
 	purposes func() []purpose.Purpose // by allocation
 
+	requested *measured
+	replayed  atomic.Pointer[replayed] // nil until the history was replayed
+}
+
+// measured is a device whose bytes are measured in one way.
+type measured struct {
+	*device
+	h *tile.History
+
 	mu    sync.Mutex
 	bands []*tile.Bands // the groupings asked for last, the last one first
+}
+
+// replayed is what a replay through the allocator told of a device.
+type replayed struct {
+	sizes     []int64 // of the allocations' blocks, nil if they are not known
+	allocated func() *measured
+	why       string // they are not
 }
 
 type other struct {
@@ -108,7 +128,7 @@ type judgement struct {
 func New(sources []Source) *Engine {
 	e := &Engine{changed: make(chan struct{}), others: []other{}, order: []int{}, slots: map[tile.Grouping]*slots{}, findingsState: waiting}
 	for _, s := range sources {
-		e.files = append(e.files, &file{Source: s, state: waiting})
+		e.files = append(e.files, &file{Source: s, state: waiting, blocks: waiting})
 	}
 	return e
 }
@@ -149,7 +169,51 @@ func (e *Engine) Load(ctx context.Context) error {
 		return ErrNothing
 	}
 	e.judge(ctx)
+	for _, f := range e.files {
+		if f.content != nil && ctx.Err() == nil {
+			e.replay(f)
+		}
+	}
 	return ctx.Err()
+}
+
+// replay finds the sizes of blocks by running the history through the allocator.
+func (e *Engine) replay(f *file) {
+	e.change(func() { f.blocks = working })
+	exact := true
+	for _, d := range f.devices {
+		r := d.replay(f.snap)
+		exact = exact && r.sizes != nil
+		d.replayed.Store(r)
+	}
+	e.change(func() {
+		if f.blocks = unknown; exact {
+			f.blocks = ready
+		}
+	})
+}
+
+// replay runs the history of a device through the allocator. Its sizes count if
+// all of it is reproduced.
+func (d *device) replay(s *snapshot.Snapshot) *replayed {
+	h := d.requested.h
+	if h.Events() == 0 {
+		return &replayed{why: "there are no events"}
+	}
+	recording, err := replay.NewRecording(s, h.Device)
+	if err != nil {
+		return &replayed{why: err.Error()}
+	}
+	x := recording.Exact()
+	if x.Difference != nil {
+		return &replayed{why: "the replay parts from the recording: " + x.Difference.String()}
+	}
+	if i := slices.Index(x.Sizes, 0); i >= 0 {
+		return &replayed{why: fmt.Sprintf("the block of allocation %d is not known", i)}
+	}
+	return &replayed{sizes: x.Sizes, allocated: sync.OnceValue(func() *measured {
+		return &measured{device: d, h: h.Measured(x.Sizes)}
+	})}
 }
 
 // load reads one file.
@@ -172,7 +236,7 @@ func (e *Engine) load(ctx context.Context, f *file) error {
 	c := newContent(s)
 	e.change(func() { f.content, f.state = c, totals })
 	for _, d := range c.devices {
-		if b, err := d.grouped(tile.ByLine); err == nil {
+		if b, err := d.requested.grouped(tile.ByLine); err == nil {
 			e.colour(b)
 		}
 	}
@@ -202,11 +266,13 @@ func newContent(s *snapshot.Snapshot) *content {
 	c := &content{snap: s, facts: timeline.FactsOf(s)}
 	for _, t := range c.facts.Lines {
 		h := tile.NewHistory(t)
-		c.devices = append(c.devices, &device{
-			h: h, events: h.EventAxis(), time: sync.OnceValue(h.TimeAxis),
+		d := &device{
+			events: h.EventAxis(), time: sync.OnceValue(h.TimeAxis),
 			steps:    sync.OnceValue(func() []scope { return scopesOf(h) }),
 			purposes: sync.OnceValue(func() []purpose.Purpose { return purpose.Each(t) }),
-		})
+		}
+		d.requested = &measured{device: d, h: h}
+		c.devices = append(c.devices, d)
 	}
 	c.fingerprint = fingerprint(s)
 	return c
@@ -237,7 +303,7 @@ func fingerprint(s *snapshot.Snapshot) string {
 const mostGroupings = 3
 
 // grouped is the device in bands.
-func (d *device) grouped(g tile.Grouping) (*tile.Bands, error) {
+func (d *measured) grouped(g tile.Grouping) (*tile.Bands, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, b := range d.bands {

@@ -115,6 +115,34 @@ func facts500(t *testing.T, s *snapshot.Snapshot) int64 {
 	return timeline.FactsOf(s).Lines[0].RequestedAt(500)
 }
 
+// TestBlocks measures memory in blocks of the allocator, whose sizes a replay
+// tells: what is drawn is what stands in the segments, at any event.
+func TestBlocks(t *testing.T) {
+	for _, file := range []string{"image-leak/step-4.pickle", "out-of-memory/oom.pickle", "cache/step-10.pickle.gz"} {
+		e := example(t, file)
+		d := read[deviceDoc](t, e, "device?u=allocated")
+		facts := read[timeline.Facts](t, e, "file").Devices[0]
+		if d.End.Live != facts.ActiveBytes || d.Kept+d.Pending != facts.ActiveBytes || d.End.Requested != facts.RequestedBytes || d.Peak.Bytes < *facts.PeakRequested {
+			t.Errorf("%s: device %+v, want %+v", file, d, facts)
+		}
+		for k := -1; k < d.Events; k += 1 + d.Events/50 {
+			s := read[stateDoc](t, e, fmt.Sprintf("state?k=%d", k))
+			at := read[atDoc](t, e, fmt.Sprintf("at?u=allocated&k=%d", k))
+			if !s.Exact || s.Allocated+s.Pending != at.Live || s.Reserved != at.Reserved || at.Requested > at.Live {
+				t.Errorf("%s, event %d: blocks of %d bytes, %d drawn; exact: %t", file, k, s.Allocated+s.Pending, at.Live, s.Exact)
+			}
+		}
+		ask(t, e, "tile?u=allocated&L=2&i=0&y=16", 200)
+		a := read[allocDoc](t, e, "alloc?i=3")
+		if a.Block == nil || *a.Block < a.Bytes {
+			t.Errorf("%s: allocation %+v", file, a)
+		}
+		if blocks := read[sessionDoc](t, e, "session").Files[0].Blocks; blocks != ready {
+			t.Errorf("%s: blocks are %s", file, blocks)
+		}
+	}
+}
+
 // TestSameAsDiagnose wants the findings of `diagnose`, each with its place in the
 // page.
 func TestSameAsDiagnose(t *testing.T) {
@@ -374,7 +402,7 @@ func TestOddFiles(t *testing.T) {
 	for _, path := range files {
 		askAll(t, path, load(t, source(path)))
 	}
-	whole, err := os.ReadFile(files[0])
+	whole, err := os.ReadFile(files[0]) // whose cuts cannot be replayed
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -414,8 +442,11 @@ func askAll(t *testing.T, name string, e *Engine) {
 	for _, d := range read[sessionDoc](t, e, "session").Files[0].Devices {
 		doc := read[deviceDoc](t, e, fmt.Sprintf("device?d=%d", d))
 		last := doc.Events - 1
-		for _, g := range doc.Groupings {
-			q := fmt.Sprintf("d=%d&g=%s", d, g)
+		if (len(doc.Measures) == 2) != (doc.MeasuresWhy == nil) {
+			t.Errorf("%s: measures %v, for %v", name, doc.Measures, doc.MeasuresWhy)
+		}
+		for i, g := range doc.Groupings {
+			q := fmt.Sprintf("d=%d&g=%s&u=%s", d, g, doc.Measures[i%len(doc.Measures)])
 			for _, what := range []string{
 				"bands?" + q, fmt.Sprintf("at?k=%d&%s", last, q), fmt.Sprintf("diff?a=-1&b=%d&%s", last, q), fmt.Sprintf("state?k=%d&%s", doc.Peak.Event, q),
 				"tile?L=0&i=0&y=10&" + q, "tile?L=2&i=0&y=10&kind=alloc&" + q, "tile?L=2&i=0&y=10&kind=total&" + q, "csv?table=bands&" + q,

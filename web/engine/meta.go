@@ -39,6 +39,7 @@ type sessionFile struct {
 	Error       *string `json:"error"`
 	Devices     []int   `json:"devices"`
 	Peak        *int64  `json:"peak"`
+	Blocks      string  `json:"blocks"`
 }
 
 func (q *question) session() (any, error) {
@@ -77,7 +78,7 @@ func (q *question) session() (any, error) {
 }
 
 func (f *file) session(i int) sessionFile {
-	out := sessionFile{F: i, Name: f.name(), Path: f.Path, State: f.state, Read: f.read, Devices: []int{}}
+	out := sessionFile{F: i, Name: f.name(), Path: f.Path, State: f.state, Read: f.read, Devices: []int{}, Blocks: f.blocks}
 	if process := f.process; process != "" {
 		out.Process = &process
 	}
@@ -98,9 +99,10 @@ func (f *file) session(i int) sessionFile {
 	}
 	events, peak := 0, int64(0)
 	for _, d := range f.devices {
-		out.Devices = append(out.Devices, d.h.Device)
-		events += d.h.Events()
-		peak = max(peak, d.h.PeakRequested.Bytes)
+		h := d.requested.h
+		out.Devices = append(out.Devices, h.Device)
+		events += h.Events()
+		peak = max(peak, h.PeakRequested.Bytes)
 	}
 	out.Events, out.Peak = &events, &peak
 	return out
@@ -119,7 +121,8 @@ type moment struct {
 	Bytes int64 `json:"bytes"`
 }
 
-type twoSums struct {
+type sums struct {
+	Live      int64 `json:"live"`
 	Requested int64 `json:"requested"`
 	Reserved  int64 `json:"reserved"`
 }
@@ -156,9 +159,10 @@ type deviceDoc struct {
 	Events       int             `json:"events"`
 	Allocations  int             `json:"allocations"`
 	Measures     []string        `json:"measures"`
+	MeasuresWhy  *string         `json:"measures_why"`
 	Groupings    []tile.Grouping `json:"groupings"`
-	Start        twoSums         `json:"start"`
-	End          twoSums         `json:"end"`
+	Start        sums            `json:"start"`
+	End          sums            `json:"end"`
 	Peak         moment          `json:"peak"`
 	PeakReserved moment          `json:"peak_reserved"`
 	Kept         int64           `json:"kept"`
@@ -178,14 +182,21 @@ func (q *question) device() (any, error) {
 	}
 	h := d.h
 	doc := deviceDoc{
-		Device: h.Device, Events: h.Events(), Allocations: len(h.Allocs), Measures: []string{"requested"}, Groupings: h.Groupings(),
-		Start: twoSums{h.StartRequested, h.StartReserved}, End: twoSums{h.Live(h.Events() - 1), h.Reserved(h.Events() - 1)},
-		Peak:         moment{h.PeakRequested.Event, h.PeakRequested.Bytes},
+		Device: h.Device, Events: h.Events(), Allocations: len(h.Allocs), Measures: []string{asRequested}, Groupings: h.Groupings(),
+		Start: d.sums(timeline.Never), End: d.sums(h.Events() - 1),
+		Peak:         moment{h.Peak().Event, h.Peak().Bytes},
 		PeakReserved: moment{h.PeakReserved.Event, h.PeakReserved.Bytes},
 		Coverage:     coverageOf(f, h), Scopes: d.steps(),
 	}
 	doc.Marks, doc.MarksLeftOut = marksOf(h)
 	doc.Kept, doc.Pending = h.EndsAs(tile.Kept), h.EndsAs(tile.Pending)
+	switch r := d.replayed.Load(); {
+	case r == nil:
+	case r.sizes == nil:
+		doc.MeasuresWhy = &r.why
+	default:
+		doc.Measures = append(doc.Measures, asAllocated)
+	}
 	if axis := d.time(); axis != nil {
 		doc.Time = &timeDoc{axis.Start, axis.End, axis.Span, append([]tile.Fold{}, axis.Folds...)}
 	} else {
@@ -196,6 +207,11 @@ func (q *question) device() (any, error) {
 		doc.TimeWhy = &why
 	}
 	return doc, nil
+}
+
+// sums are the bytes after event k.
+func (d *measured) sums(k int) sums {
+	return sums{d.h.Live(k), d.requested.h.Live(k), d.h.Reserved(k)}
 }
 
 // coverageOf says how much of the device's life the file tells.
@@ -400,7 +416,7 @@ func (q *question) tile() (any, error) {
 		return nil, wrong("x is ev or us, not %q", x)
 	}
 	var b *tile.Bands
-	if q.used["g"], q.used["u"] = true, true; r.Kind != tile.Total || r.Solo != nil {
+	if q.used["g"] = true; r.Kind != tile.Total || r.Solo != nil {
 		if _, b, err = q.grouped(); err != nil {
 			return nil, err
 		}

@@ -40,6 +40,7 @@ func (q *question) hit() (any, error) {
 type allocDoc struct {
 	Alloc     int               `json:"alloc"`
 	Bytes     int64             `json:"bytes"`
+	Block     *int64            `json:"block"`
 	Address   string            `json:"address"`
 	Birth     int               `json:"birth"`
 	Freed     *int              `json:"freed"`
@@ -66,7 +67,7 @@ func (q *question) alloc() (any, error) {
 	}
 	h := d.h
 	doc := allocDoc{
-		Alloc: i, Bytes: h.Size(i), Address: address(h.Addr(i)), Birth: h.Birth(i), Freed: orNull(h.Freed(i)), Death: orNull(h.Death(i)),
+		Alloc: i, Bytes: d.requested.h.Size(i), Address: address(h.Addr(i)), Birth: h.Birth(i), Freed: orNull(h.Freed(i)), Death: orNull(h.Death(i)),
 		Purpose: d.purposes()[i].String(), Fate: h.FateOf(i).String(),
 		Keys:  map[string]string{string(b.Grouping): b.Groups[b.GroupOf(i)].Key.String()},
 		Stack: framesOf(h.Snap.Stacks, h.Stack(i)),
@@ -74,6 +75,9 @@ func (q *question) alloc() (any, error) {
 	if pool, stream, ok := h.PlaceOf(i); ok {
 		text := pool.String()
 		doc.Pool, doc.Stream = &text, &stream
+	}
+	if r := d.replayed.Load(); r != nil && r.sizes != nil {
+		doc.Block = &r.sizes[i]
 	}
 	if times := h.Trace.Time; times != nil {
 		if doc.Birth >= 0 {
@@ -90,7 +94,7 @@ func (q *question) alloc() (any, error) {
 }
 
 // whichAlloc is the allocation that is asked for, by its number or by an event.
-func (q *question) whichAlloc(d *device) (int, error) {
+func (q *question) whichAlloc(d *measured) (int, error) {
 	if q.has("k") {
 		k, err := q.moment(d, "k")
 		if err != nil {
@@ -115,6 +119,7 @@ type eventDoc struct {
 	Place     *int64     `json:"place"`
 	Stream    *uint64    `json:"stream"`
 	Alloc     *int       `json:"alloc"`
+	Live      int64      `json:"live"`
 	Requested int64      `json:"requested"`
 	Reserved  int64      `json:"reserved"`
 	Stack     []frameDoc `json:"stack,omitempty"`
@@ -136,9 +141,9 @@ func (q *question) event() (any, error) {
 	return doc, nil
 }
 
-func (d *device) event(k int) eventDoc {
+func (d *measured) event(k int) eventDoc {
 	h, e := d.h, &d.h.Trace.Events
-	doc := eventDoc{Event: k, Requested: h.Live(k), Reserved: h.Reserved(k)}
+	doc := eventDoc{Event: k, Live: h.Live(k), Requested: d.requested.h.Live(k), Reserved: h.Reserved(k)}
 	if k < 0 {
 		return doc
 	}
@@ -277,7 +282,7 @@ func (q *question) state() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newState(d.h, b, k), nil
+	return d.state(b, k), nil
 }
 
 // stater writes the allocator's state after an event.
@@ -290,14 +295,19 @@ type stater struct {
 	strand []strandDoc // by group
 }
 
-func newState(h *tile.History, b *tile.Bands, k int) *stateDoc {
-	segments, notes := h.StateBefore(k + 1)
+// state is the allocator's state after event k.
+func (d *measured) state(b *tile.Bands, k int) *stateDoc {
+	h, sizes := d.h, []int64(nil)
+	if r := d.replayed.Load(); r != nil {
+		sizes = r.sizes
+	}
+	segments, notes := h.StateBefore(k+1, sizes)
 	w := stater{h: h, b: b, live: map[uint64]int{}, strand: make([]strandDoc, len(b.Groups))}
 	h.EachLive(k, func(i int) bool {
 		w.live[h.Addr(i)] = i
 		return true
 	})
-	w.doc = stateDoc{Event: k, Exact: k+1 == h.Events(), Notes: append([]string{}, notes...), Segments: []segmentDoc{}, Strands: []strandDoc{},
+	w.doc = stateDoc{Event: k, Exact: sizes != nil || k+1 == h.Events(), Notes: append([]string{}, notes...), Segments: []segmentDoc{}, Strands: []strandDoc{},
 		Blocks: blocksDoc{Offset: []int64{}, Size: []int64{}, Requested: []int64{}, Alloc: []int{}, Group: []int{}}}
 	for i := range segments {
 		w.segment(&segments[i])

@@ -29,6 +29,7 @@ type more struct {
 
 type atDoc struct {
 	Event     int   `json:"event"`
+	Live      int64 `json:"live"`
 	Requested int64 `json:"requested"`
 	Reserved  int64 `json:"reserved"`
 	Count     int   `json:"count"`
@@ -74,7 +75,7 @@ func (q *question) at() (any, error) {
 		return nil, err
 	}
 	sums := b.Live(k)
-	doc := atDoc{Event: k, Requested: d.h.Live(k), Reserved: d.h.Reserved(k), table: newTable(b, sums, limit)}
+	doc := atDoc{Event: k, Live: d.h.Live(k), Requested: d.requested.h.Live(k), Reserved: d.h.Reserved(k), table: newTable(b, sums, limit)}
 	for _, s := range sums {
 		doc.Count += s.Count
 	}
@@ -82,7 +83,7 @@ func (q *question) at() (any, error) {
 }
 
 // stretch is a range of events.
-func (q *question) stretch(d *device) (from, to int, err error) {
+func (q *question) stretch(d *measured) (from, to int, err error) {
 	if from, err = q.moment(d, "from"); err != nil {
 		return
 	}
