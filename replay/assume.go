@@ -10,8 +10,8 @@ import (
 	"strandline/units"
 )
 
-// mostLimits is how many limits of memory are tried.
-const mostLimits = 4000
+// mostLimits is how many events are replayed to find a limit of memory: seconds.
+const mostLimits = 50e6
 
 // Exact replays the history under its own settings. What the file does not hold
 // is settled such that as much as possible is reproduced: the limit of memory,
@@ -19,7 +19,7 @@ const mostLimits = 4000
 // before the recording kept behind their requests.
 func (r *Recording) Exact() *Exact {
 	best := r.run(assumptions{pools: r.pools})
-	if best.Difference != nil && r.Settings.GCThreshold > 0 {
+	if r.Settings.GCThreshold > 0 && (best.Difference != nil || best.Stats.Retries > 0) {
 		best = r.findLimit(best)
 	}
 	if best.Difference != nil {
@@ -45,7 +45,7 @@ func (r *Recording) findLimit(best *Exact) *Exact {
 		}
 	}
 	limits := slices.Sorted(maps.Keys(points))
-	if len(limits) > mostLimits {
+	if len(limits)*r.Trace.Len() > mostLimits {
 		return best
 	}
 	for _, limit := range limits {
