@@ -75,7 +75,7 @@ func (r *Recording) run(as assumptions) *Exact {
 	p.play(r.Trace.Len())
 	p.Events = p.k
 	p.compare()
-	p.Stats = p.a.Stats
+	p.Stats, p.InactiveSplit = p.a.Stats, p.a.InactiveSplit()
 	return p.Exact
 }
 
