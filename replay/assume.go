@@ -23,7 +23,7 @@ func (r *Recording) Exact() *Exact {
 	if r.Snap.Partial != nil {
 		return best // what is missing explains everything
 	}
-	if best.Difference != nil && r.Settings.GCThreshold > 0 {
+	if r.Settings.GCThreshold > 0 && (best.Difference != nil || best.Stats.Retries > 0) {
 		best = r.findLimit(best)
 	}
 	if best.Difference != nil {
@@ -124,6 +124,9 @@ func (x *Exact) Assumed() Assumed {
 	}
 	if !x.Complete() {
 		note("the state before the first event is undone from the final one")
+	}
+	for _, what := range x.Version.Unverified(&x.Settings, len(x.assumed.pools) > 0) {
+		note("%s", what)
 	}
 	if x.Snap.Settings == nil {
 		note("default settings: the file holds none")
