@@ -284,6 +284,7 @@ scenario("findings are diagnose's, and lead to the evidence and back", leak, asy
   const want = json("diagnose", ...leak).findings;
   await tab.until("strandline.state().figures.findings", 20000);
   const got = (await tab.state()).figures.findings;
+  assert.equal(await tab.eval("document.querySelector('[data-key=file]').selectedOptions[0].textContent"), "step-4.pickle", "the newest file is shown first");
   assert.deepEqual(got, want.map((f: any) => ({ kind: f.kind, bytes: f.bytes ?? null, title: f.title })));
   const at = (await tab.state()).link;
   await tab.until("document.querySelector(\"[data-key='finding 0']\")");
@@ -377,6 +378,7 @@ scenario("a torn file says so, and shows what is left", [torn], async ({ tab }) 
     await tab.click(`[data-key='view ${view}']`);
     await pause(250);
   }
+  assert.ok(await tab.eval("document.querySelectorAll('#view tbody tr').length > 0"), "the table is there again");
 });
 
 scenario("a file without history says what to do", [recorded("w10_nothing.default.unrecorded.pickle")], async ({ tab }) => {
@@ -385,6 +387,7 @@ scenario("a file without history says what to do", [recorded("w10_nothing.defaul
     await tab.click(`[data-key='view ${view}']`);
     await pause(250);
   }
+  assert.equal((await listed(tab)).sum, device(recorded("w10_nothing.default.unrecorded.pickle")).requested_bytes);
 }, { empty: true });
 
 scenario("two devices are two pictures", [recorded("w09_two_devices.default.end.pickle")], async ({ tab }) => {

@@ -226,7 +226,7 @@ export class Allocator {
     }
     this.playing = window.setInterval(() => {
       if (this.page.s.view !== "allocator") return this.play();
-      json<{ event: number | null }>("next", { f: this.page.s.f, d: this.page.d, k: this.page.k, to: "segment" }).then(({ event }) => {
+      json<{ event: number | null }>("next", { f: this.page.f, d: this.page.d, k: this.page.k, to: "segment" }).then(({ event }) => {
         if (event === null) return this.playing ? this.play() : undefined;
         this.page.store.set({ k: event });
         this.rail.reveal(event);
@@ -499,7 +499,7 @@ export class Allocator {
         out.push(
           h("p", { class: "mono" }, `${s.address} · ${bytes(s.size)} · ${s.type}`),
           s.stranded > 0 ? h("p", {}, `${bytes(s.stranded)} cannot be returned because ${count(pins.length)} ${pins.length === 1 ? "block" : "blocks"} (${bytes(sum)}) ${pins.length === 1 ? "is" : "are"} in use:`) : h("p", {}, `${count(pins.length)} blocks, ${bytes(sum)} in use`),
-          h("dl", {}, pins.slice(0, 30).map((p) => [h("dt", {}, h("button", { type: "button", class: "link", "data-key": `pin ${p.alloc}`, disabled: p.alloc < 0, onclick: () => this.follow(p.alloc) }, h("span", { class: `sw s${p.slot}` }), ` ${p.label}`)), h("dd", { "data-bytes": p.bytes }, bytes(p.bytes))])),
+          h("dl", { class: "names" }, pins.slice(0, 30).map((p) => [h("dt", {}, h("button", { type: "button", class: "link", "data-key": `pin ${p.alloc}`, disabled: p.alloc < 0, onclick: () => this.follow(p.alloc) }, h("span", { class: `sw s${p.slot}` }), h("span", { class: "name" }, p.label))), h("dd", { "data-bytes": p.bytes }, bytes(p.bytes))])),
         );
         if (pins.length > 30) out.push(h("p", { class: "muted" }, `${count(pins.length - 30)} more`));
       }
@@ -510,9 +510,9 @@ export class Allocator {
         h("h2", {}, "who strands memory"),
         h(
           "dl",
-          { id: "strands" },
+          { id: "strands", class: "names" },
           heap.strands.map((s) => [
-            h("dt", {}, h("button", { type: "button", class: "link", "data-key": `strand ${s.key}`, onclick: () => page.store.set({ solo: page.s.solo[0] === s.key ? [] : [s.key] }, true) }, h("span", { class: `sw s${groups[s.group]?.slot ?? -1}` }), ` ${groups[s.group]?.label ?? "unknown"} × ${count(s.count)}`)),
+            h("dt", {}, h("button", { type: "button", class: "link", "data-key": `strand ${s.key}`, onclick: () => page.store.set({ solo: page.s.solo[0] === s.key ? [] : [s.key] }, true) }, h("span", { class: `sw s${groups[s.group]?.slot ?? -1}` }), h("span", { class: "name" }, `${groups[s.group]?.label ?? "unknown"} × ${count(s.count)}`))),
             h("dd", { "data-bytes": s.bytes, title: percent(s.bytes, heap.stranded) }, bytes(s.bytes)),
           ]),
         ),

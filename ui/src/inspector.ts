@@ -54,7 +54,7 @@ export function inspector(page: Page, rail: Rail, root: HTMLElement): void {
         event.stack?.length ? h("div", { class: "acts" }, copyButton(event.stack)) : "",
       );
     }
-    if (!solo.length) out.push(h("p", { class: "muted" }, "Click into the picture to pin an allocation; ", h("kbd", {}, "?"), " names the keys."));
+    if (!solo.length && device.events > 0) out.push(h("p", { class: "muted" }, "Click into the picture to pin an allocation; ", h("kbd", {}, "?"), " names the keys."));
   }
   fill(root, ...out);
 }

@@ -35,8 +35,13 @@ export class Page {
     for (const l of this.listeners) l(what);
   }
 
+  /** The file that is shown: the newest, unless the reader chose another. */
+  get f(): number {
+    return this.s.f ?? 0;
+  }
+
   get file(): SessionFile | undefined {
-    return this.session?.files.find((f) => f.f === this.s.f);
+    return this.session?.files.find((f) => f.f === this.f);
   }
 
   /** The device that is chosen, as PyTorch counts it. */
@@ -51,7 +56,7 @@ export class Page {
 
   /** The parameters that most questions share. */
   get base(): { f: number; d: number | undefined; g: string } {
-    return { f: this.s.f, d: this.d, g: this.s.g };
+    return { f: this.f, d: this.d, g: this.s.g };
   }
 
   /** The cursor: where the reader put it, else the out-of-memory error or the peak. */
@@ -75,7 +80,7 @@ export class Page {
   load(): void {
     const file = this.file;
     const usable = file && (file.state === "ready" || file.state === "totals");
-    const key = usable ? `${this.s.f} ${this.d} ${this.s.g} ${file.state}` : "";
+    const key = usable ? `${this.f} ${this.d} ${this.s.g} ${file.state}` : "";
     if (key === this.loading) return;
     this.loading = key;
     if (!usable) {
@@ -98,7 +103,7 @@ export class Page {
       this.problem = e.message;
       this.tell("device");
     };
-    const same = this.device && this.loadedDevice === `${this.s.f} ${this.d}`;
+    const same = this.device && this.loadedDevice === `${this.f} ${this.d}`;
     if (!same) this.device = null;
     this.bands = null;
     const { f, d, g } = this.base;
@@ -124,15 +129,20 @@ export class Page {
   /** Follows the session for as long as the page lives. */
   async follow(): Promise<void> {
     let since: number | undefined;
+    let told = "";
+    let at = 0;
     for (;;) {
       try {
         const next = await fresh<Session>("session", { since });
-        const changed = next.version !== since;
         since = next.version;
-        if (changed) {
-          this.session = next;
-          this.tell("session");
-        }
+        if (!this.session && this.s.f === null && next.order.length > 1) this.store.set({ f: next.order.at(-1)! });
+        this.session = next;
+        // Progress is drawn a few times a second: the files are read on the same machine.
+        const states = `${next.findings} ${next.order} ${next.files.map((f) => f.state)}`;
+        if (states === told && performance.now() - at < 300) continue;
+        told = states;
+        at = performance.now();
+        this.tell("session");
       } catch (e) {
         if (!(e instanceof Refused)) throw e;
         await new Promise((r) => setTimeout(r, 1000));

@@ -7,7 +7,7 @@ export type Source = "cursor" | "range" | "kept";
 
 export interface State {
   view: View;
-  f: number;
+  f: number | null; // null: the page chooses
   d: number | null; // null: the file's first device
   g: string;
   x: "ev" | "us";
@@ -29,7 +29,7 @@ export const views: View[] = ["timeline", "allocator", "sites", "compare", "find
 
 export const initial: State = {
   view: "timeline",
-  f: 0,
+  f: null,
   d: null,
   g: "line",
   x: "ev",
@@ -55,7 +55,7 @@ export function encode(s: State): string {
   };
   const span = (w: [number, number] | null): string | null => (w ? `${w[0]}_${w[1]}` : null);
   put("v", s.view, initial.view);
-  put("f", s.f, 0);
+  put("f", s.f, null);
   put("d", s.d, null);
   put("g", s.g, initial.g);
   put("x", s.x, initial.x);
@@ -93,7 +93,7 @@ export function decode(fragment: string): State {
     return v !== null && of.includes(v) ? v : otherwise;
   };
   s.view = oneOf("v", views, s.view);
-  s.f = Math.max(0, int("f") ?? 0);
+  s.f = int("f");
   s.d = int("d");
   if (/^[a-z]{1,20}$/.test(q.get("g") ?? "")) s.g = q.get("g")!;
   s.x = oneOf("x", ["ev", "us"] as const, s.x);

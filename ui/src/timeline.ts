@@ -58,6 +58,11 @@ export class Timeline {
     return { ...common, k };
   }
 
+  /** The view was emptied for another one: all is to be drawn again. */
+  enter(): void {
+    this.drawn = [];
+  }
+
   update(): void {
     if (!this.page.bands || !this.page.device) {
       this.answer = null;
