@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test, type TestContext } from "node:test";
 import { Browser, chromium, pause, type Tab } from "./browser.ts";
-import { example, json, recorded, serve, type Server } from "./server.ts";
+import { example, json, lacks, recorded, serve, type Server } from "./server.ts";
 
 const shots = process.env.STRANDLINE_SHOTS;
 const axe = readFileSync("node_modules/axe-core/axe.min.js", "utf8");
@@ -32,7 +32,7 @@ interface Options {
 }
 
 function scenario(name: string, files: string[], act: (p: Page, t: TestContext) => Promise<void>, o: Options = {}): void {
-  const skip = !chromium ? "Chromium is missing" : files.some((f) => f.includes("undefined")) ? "STRANDLINE_CORPUS names no folder of recorded snapshots" : false;
+  const skip = !chromium ? "Chromium is missing" : files.some(lacks) ? "STRANDLINE_CORPUS names no folder of recorded snapshots" : false;
   test(name, { skip, timeout: 60_000 }, async (t) => {
     const server = await serve(...files);
     let tab: Tab | undefined;

@@ -111,7 +111,8 @@ export function flow(heap: Heap, sec: Section, row: number, gap: number): void {
         x = 0;
         r++;
       }
-      const take = Math.min(size - from, width - x);
+      // A rest of a few pixels hangs over the edge rather than begin a row.
+      const take = size - from <= width - x + 4 * space ? size - from : width - x;
       sec.pieces.push({ segment: i, from, bytes: take, x, row: r, open: from + take < size });
       from += take;
       x += take;
@@ -206,7 +207,7 @@ export class Allocator {
         h(
           "div",
           { class: "end" },
-          h("button", { type: "button", class: "link", "data-key": "unfold", onclick: () => ((this.unfolded = !this.unfolded), this.paint()) }, "fold or show free segments"),
+          h("button", { type: "button", class: "link", "data-key": "unfold", onclick: () => this.unfold() }, "fold or show free segments"),
           matchMedia("(prefers-reduced-motion: reduce)").matches ? null : h("button", { type: "button", class: "link", "data-key": "play", onclick: () => this.play() }, this.playing ? "stop" : "play"),
           h("a", { href: url("csv", { table: "state", ...this.page.base, k: heap.event }), download: "strandline-state.csv" }, "save CSV"),
         ),
@@ -217,8 +218,15 @@ export class Allocator {
     this.inspect();
   }
 
-  /** Plays segment events, four a second. */
+  /** Folds the wholly free segments to one line each group, or shows them all. */
+  unfold(): void {
+    this.unfolded = !this.unfolded;
+    this.paint();
+  }
+
+  /** Plays segment events, four a second; not where motion is unwanted. */
   play(): void {
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
     if (this.playing) {
       clearInterval(this.playing);
       this.playing = 0;

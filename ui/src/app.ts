@@ -290,6 +290,8 @@ const keyTable = (): Key[] => [
   { keys: [","], show: "", does: "", act: () => void next("segment", true) },
   { keys: ["]"], show: "[  ]", does: "one event back, on", act: () => goTo(Math.min(page.k + 1, (page.device?.events ?? 1) - 1)) },
   { keys: ["["], show: "", does: "", act: () => goTo(Math.max(0, page.k - 1)) },
+  { keys: [" "], show: "space", does: "play segment events, stop (allocator)", act: () => page.s.view === "allocator" && parts.allocator.play() },
+  { keys: ["u"], show: "u", does: "show free segments, fold them (allocator)", act: () => page.s.view === "allocator" && parts.allocator.unfold() },
   { keys: ["b"], show: "b  n", does: "birth, death of what is pinned", act: () => goTo(page.pinned?.birth) },
   { keys: ["n"], show: "", does: "", act: () => goTo(page.pinned?.death) },
   { keys: ["z"], show: "z", does: "the pinned site alone, or all again", act: () => solo() },

@@ -37,7 +37,7 @@ export class Page {
 
   /** The file that is shown: the newest, unless the reader chose another. */
   get f(): number {
-    return this.s.f ?? 0;
+    return this.s.f ?? this.newest;
   }
 
   get file(): SessionFile | undefined {
@@ -125,6 +125,7 @@ export class Page {
   }
 
   private loadedDevice = "";
+  private newest = 0; // as it was when the page was opened: a picture does not change by itself
 
   /** Follows the session for as long as the page lives. */
   async follow(): Promise<void> {
@@ -135,7 +136,7 @@ export class Page {
       try {
         const next = await fresh<Session>("session", { since });
         since = next.version;
-        if (!this.session && this.s.f === null && next.order.length > 1) this.store.set({ f: next.order.at(-1)! });
+        if (!this.session) this.newest = next.order.at(-1) ?? 0;
         this.session = next;
         // Progress is drawn a few times a second: the files are read on the same machine.
         const states = `${next.findings} ${next.order} ${next.files.map((f) => f.state)}`;
