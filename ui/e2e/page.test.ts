@@ -302,6 +302,17 @@ scenario("findings are diagnose's, and lead to the evidence and back", leak, asy
   await tab.until(`strandline.state().link === ${JSON.stringify(at)}`);
 }, { fragment: "#v=findings" });
 
+scenario("a failed request leads to the allocator as it was then", [example("out-of-memory/oom.pickle")], async ({ tab }) => {
+  const [oom] = json("diagnose", example("out-of-memory/oom.pickle")).findings;
+  assert.equal(oom.kind, "oom");
+  assert.equal((await tab.state()).k, oom.evidence.event, "the cursor begins where memory ran out");
+  await tab.until("document.querySelector(\"[data-key='show allocator']\")");
+  await tab.click("[data-key='show allocator']");
+  await tab.until(`strandline.state().figures.heap?.event === ${oom.evidence.event}`);
+  const { heap } = (await tab.state()).figures;
+  assert.deepEqual([heap.reserved, heap.allocated + heap.pending], [oom.evidence.reserved_bytes, oom.evidence.active_bytes]);
+}, { fragment: "#v=findings", dark: true });
+
 scenario("a search filters sites; a pattern that is none keeps the last result", [last], async ({ tab }) => {
   const at = json("inspect", last, "--at", String(device(last).peak_requested_event)).at;
   const want = at.sites.filter((s: any) => s.function && /forward$/.test(s.function)).reduce((n: number, s: any) => n + s.bytes, 0);
