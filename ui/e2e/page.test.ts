@@ -110,6 +110,18 @@ scenario("the table at the peak sums to what inspect says lives there", [last], 
   assert.deepEqual((await tab.state()).solo, []);
 });
 
+scenario("bytes can be those of blocks", [last], async ({ tab }) => {
+  const d = device(last);
+  await tab.until("document.querySelector(\"[data-key='u allocated']:not(:disabled)\")", 20000);
+  await tab.click("[data-key='u allocated']");
+  await tab.until(`Number(document.querySelector("[data-figure=gutter-kept]").dataset.bytes) === ${d.allocated_bytes}`);
+  assert.equal(await figure(tab, "[data-figure=gutter-active]"), d.active_bytes);
+  await tab.settled();
+  const s = await tab.state();
+  assert.equal((await listed(tab)).sum, s.event.live);
+  assert.ok(s.event.live > s.event.requested);
+});
+
 scenario("the keyboard alone does the same", [last], async ({ tab }) => {
   const d = device(last);
   await tab.key("End");

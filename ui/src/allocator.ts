@@ -1,6 +1,6 @@
 // The allocator's state after one event: every segment and block to one scale.
 
-import { json, Latest, url } from "./ask.ts";
+import { fresh, json, Latest, url } from "./ask.ts";
 import { fill, h } from "./dom.ts";
 import { bytes, count, percent } from "./format.ts";
 import { byId } from "./dom.ts";
@@ -161,11 +161,11 @@ export class Allocator {
     const { page } = this;
     if (!page.device || !page.bands) return fill(this.root);
     const params = { ...page.base, k: page.device.events === 0 ? -1 : page.k };
-    const key = url("state", params);
+    const key = `${url("state", params)} ${page.file?.blocks}`; // once sizes are known, more of it is exact
     if (key !== this.asked) {
       this.asked = key;
       this.asking.ask(
-        () => json<Heap>("state", params),
+        () => fresh<Heap>("state", params),
         (v) => {
           this.heap = v;
           this.error = "";

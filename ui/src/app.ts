@@ -102,7 +102,7 @@ function drawTop(): void {
 }
 
 function drawTools(): void {
-  const { device, s } = page;
+  const { device, file, s } = page;
   const el = byId("tools");
   if (!device || device.events === 0) return fill(el);
   const time = s.x === "us" && device.time;
@@ -126,6 +126,14 @@ function drawTools(): void {
       { class: "choice" },
       "y ",
       (["reserved", "active", "window"] as const).map((y, i) => [i ? " · " : "", choice(`y ${y}`, y, s.y === y, () => store.set({ y }, true))]),
+    ),
+    h(
+      "span",
+      { class: "choice wide" },
+      "bytes ",
+      choice("u requested", "asked for", page.u === "requested", () => store.set({ u: "requested" }, true)),
+      " · ",
+      choice("u allocated", "blocks", page.u === "allocated", () => store.set({ u: "allocated" }, true), file?.blocks === "ready" ? null : (device.measures_why ?? "The sizes of blocks are still being worked out.")),
     ),
     s.solo.length
       ? h(
@@ -162,17 +170,17 @@ let allocKey = "";
 function follow(): void {
   const { s, device } = page;
   if (!device || page.d === undefined) return;
-  const ek = `${page.f} ${page.d} ${page.k}`;
+  const ek = `${page.f} ${page.d} ${page.u} ${page.k}`;
   if (ek !== eventKey && device.events > 0) {
     eventKey = ek;
     askEvent.ask(
-      () => json<Event>("event", { f: page.f, d: page.d, k: page.k }),
+      () => json<Event>("event", { f: page.f, d: page.d, u: page.u, k: page.k }),
       (e) => {
         page.event = e;
-        page.figures.active = e.requested;
+        page.figures.active = e.live;
         page.figures.reserved = e.reserved;
         page.tell("event");
-        say(`event ${count(e.event)}, active ${bytes(e.requested)}, reserved ${bytes(e.reserved)}`);
+        say(`event ${count(e.event)}, active ${bytes(e.live)}, reserved ${bytes(e.reserved)}`);
       },
       () => {},
     );
@@ -405,7 +413,7 @@ page.on((what) => {
 store.on((now, before) => {
   page.load();
   if (now.view !== before.view || now.f !== before.f || now.d !== before.d || now.finding !== before.finding) drawTop();
-  if (now.x !== before.x || now.y !== before.y || now.g !== before.g || now.solo !== before.solo || now.f !== before.f) drawTools();
+  if (now.x !== before.x || now.u !== before.u || now.y !== before.y || now.g !== before.g || now.solo !== before.solo || now.f !== before.f) drawTools();
   else if (now.win !== before.win) drawWindow();
   if (now.solo !== before.solo && page.unknownSites) {
     page.unknownSites = now.solo.filter((k) => !page.group(k)).length;

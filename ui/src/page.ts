@@ -1,7 +1,7 @@
 // What all parts of the page share: the store, and what the engine said about
 // the file, device and grouping that are chosen.
 
-import { fresh, json, Refused } from "./ask.ts";
+import { fresh, Refused } from "./ask.ts";
 import { Store, type State } from "./store.ts";
 import type { Alloc, At, Band, Bands, Device, Event, Group, Session, SessionFile } from "./wire.ts";
 
@@ -50,8 +50,9 @@ export class Page {
     return this.s.d !== null && of.includes(this.s.d) ? this.s.d : of[0];
   }
 
-  get u(): string {
-    return this.device?.measures[0] ?? "requested";
+  /** The measure of bytes: that of blocks only where it is known. */
+  get u(): "requested" | "allocated" {
+    return this.file?.blocks === "ready" ? this.s.u : "requested";
   }
 
   /** The parameters that most questions share. */
@@ -80,7 +81,7 @@ export class Page {
   load(): void {
     const file = this.file;
     const usable = file && (file.state === "ready" || file.state === "totals");
-    const key = usable ? `${this.f} ${this.d} ${this.s.g} ${file.state}` : "";
+    const key = usable ? `${this.f} ${this.d} ${this.s.g} ${this.u} ${file.state} ${file.blocks}` : "";
     if (key === this.loading) return;
     this.loading = key;
     if (!usable) {
@@ -103,11 +104,11 @@ export class Page {
       this.problem = e.message;
       this.tell("device");
     };
-    const same = this.device && this.loadedDevice === `${this.f} ${this.d}`;
-    if (!same) this.device = null;
-    this.bands = null;
     const { f, d, g } = this.base;
-    json<Device>("device", { f, d }).then((dev) => {
+    const { u } = this;
+    if (this.loadedDevice !== `${f} ${d}`) this.device = null;
+    if (this.loadedBands !== `${f} ${d} ${g} ${u}`) this.bands = null;
+    fresh<Device>("device", { f, d, u }).then((dev) => {
       if (!still()) return;
       this.device = dev;
       this.loadedDevice = `${f} ${d}`;
@@ -115,9 +116,10 @@ export class Page {
       this.tell("device");
     }, fail);
     if (file.state !== "ready") return;
-    json<Bands>("bands", { f, d, g }).then((bands) => {
+    fresh<Bands>("bands", { f, d, g, u }).then((bands) => {
       if (!still()) return;
       this.bands = bands;
+      this.loadedBands = `${f} ${d} ${g} ${u}`;
       const known = new Set(bands.groups.map((x) => x.key));
       this.unknownSites = this.s.solo.filter((k) => !known.has(k)).length;
       this.tell("bands");
@@ -125,6 +127,7 @@ export class Page {
   }
 
   private loadedDevice = "";
+  private loadedBands = "";
   private newest = 0; // as it was when the page was opened: a picture does not change by itself
 
   /** Follows the session for as long as the page lives. */
@@ -136,10 +139,10 @@ export class Page {
       try {
         const next = await fresh<Session>("session", { since });
         since = next.version;
-        if (!this.session) this.newest = next.order.at(-1) ?? 0;
+        if (!this.session) this.newest = newest(next);
         this.session = next;
         // Progress is drawn a few times a second: the files are read on the same machine.
-        const states = `${next.findings} ${next.order} ${next.files.map((f) => f.state)}`;
+        const states = `${next.findings} ${next.order} ${next.files.map((f) => [f.state, f.blocks])}`;
         if (states === told && performance.now() - at < 300) continue;
         told = states;
         at = performance.now();
@@ -150,6 +153,12 @@ export class Page {
       }
     }
   }
+}
+
+/** The file to begin with: the last one that was named, but of many the first, which is read first. */
+function newest(session: Session): number {
+  const { files, order } = session;
+  return order.at(-1) ?? (files.length <= 8 ? files.at(-1)?.f : files[0]?.f) ?? 0;
 }
 
 export type Change = "session" | "device" | "bands" | "found" | "lit" | "at" | "event" | "pinned" | "theme" | "link";

@@ -92,7 +92,7 @@ export class Rail {
     });
     page.store.on((now, before) => {
       if (now.view !== before.view) this.resize();
-      const moved = now.win !== before.win || now.y !== before.y || now.x !== before.x || now.g !== before.g || now.f !== before.f || now.d !== before.d;
+      const moved = now.win !== before.win || now.y !== before.y || now.x !== before.x || now.g !== before.g || now.u !== before.u || now.f !== before.f || now.d !== before.d;
       if (now.solo !== before.solo) this.paint = null;
       if (moved || now.solo !== before.solo) this.need("data", "ink", "cursor");
       else this.need("cursor");
@@ -153,7 +153,7 @@ export class Rail {
     if (typeof s.y === "number") return s.y;
     const peak = solo
       ? s.solo.reduce((sum, key) => sum + (bands?.groups.find((g) => g.key === key)?.peak.bytes ?? 0), 0)
-      : Math.max(device.peak?.bytes ?? 0, device.start.requested, device.end.requested);
+      : Math.max(device.peak?.bytes ?? 0, device.start.live, device.end.live);
     if (s.y === "window" && this.drawn.length) {
       const most = this.drawn.reduce((m, r) => Math.max(m, r.tile.max[r.c]!), 0);
       return Math.max(1, most * 1.06);
@@ -642,7 +642,7 @@ export class Rail {
     const dev = this.page.device!;
     const atEnd = this.win[1] >= this.end;
     const solo = this.page.s.solo.length > 0;
-    const active = solo ? tile.last[c]! : atEnd ? dev.end.requested : tile.last[c]!;
+    const active = solo ? tile.last[c]! : atEnd ? dev.end.live : tile.last[c]!;
     const reserved = atEnd ? dev.end.reserved : tile.reserved[c]!;
     const kept = this.page.bands ? (atEnd && !solo ? dev.kept : keptLine(tile, c, this.page.bands.kept)) : undefined;
     const rows: [string, number, string][] = [["active", active, "gutter-active"]];

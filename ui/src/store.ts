@@ -10,6 +10,7 @@ export interface State {
   f: number | null; // null: the page chooses
   d: number | null; // null: the file's first device
   g: string;
+  u: "requested" | "allocated"; // what bytes are: as asked for, or whole blocks
   x: "ev" | "us";
   y: YMode; // a number: the bytes at the top of the axis
   win: [number, number] | null; // places that the picture shows; null: all
@@ -32,6 +33,7 @@ export const initial: State = {
   f: null,
   d: null,
   g: "line",
+  u: "requested",
   x: "ev",
   y: "reserved",
   win: null,
@@ -58,6 +60,7 @@ export function encode(s: State): string {
   put("f", s.f, null);
   put("d", s.d, null);
   put("g", s.g, initial.g);
+  put("u", s.u, initial.u);
   put("x", s.x, initial.x);
   put("y", s.y, initial.y);
   put("w", span(s.win), null);
@@ -96,6 +99,7 @@ export function decode(fragment: string): State {
   s.f = int("f");
   s.d = int("d");
   if (/^[a-z]{1,20}$/.test(q.get("g") ?? "")) s.g = q.get("g")!;
+  s.u = oneOf("u", ["requested", "allocated"] as const, s.u);
   s.x = oneOf("x", ["ev", "us"] as const, s.x);
   const y = q.get("y");
   if (y === "active" || y === "window") s.y = y;
