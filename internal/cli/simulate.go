@@ -12,6 +12,7 @@ import (
 	"strandline/allocator"
 	"strandline/replay"
 	"strandline/report"
+	"strandline/timeline"
 	"strandline/units"
 )
 
@@ -81,11 +82,7 @@ func runSimulate(c *cobra.Command, g *globals, o simulateOptions, path string) e
 		if err := c.Context().Err(); err != nil {
 			return err
 		}
-		r, err := replay.NewRecording(s, d.Index)
-		if err != nil {
-			return err
-		}
-		x := r.Exact()
+		x := replay.NewRecording(timeline.New(s, d)).Exact()
 		doc.AddReplay(x)
 		on = append(on, x)
 	}
