@@ -213,7 +213,8 @@ func (x *Exact) Smallest(sc Scenario) int64 {
 	if fails(&free) {
 		return 0
 	}
-	low, high := free.AllocatedPeak-1, free.ReservedPeak // too little, enough
+	// Too little, and enough. What is there at the beginning has to fit, too.
+	low, high := max(free.AllocatedPeak, x.StartReserved)-1, free.ReservedPeak
 	for high-low > max(allocator.SmallBuffer, high/256) {
 		sc.Capacity = low + (high-low)/2
 		if o := x.whatIf(&sc, fails); fails(&o) {

@@ -167,6 +167,10 @@ type Run struct {
 func (d *Simulation) AddRun(settings string, on []Run, notes []string) {
 	run := Simulated{Settings: settings, Notes: append(idle(on[0].Scenario), notes...), Devices: []SimulatedDevice{}}
 	for _, r := range on {
+		if n := r.On.StartReserved; n > 0 {
+			run.Notes = append(run.Notes, fmt.Sprintf("device %d had %s reserved when the recording began; that stays laid out as it was, so that settings change less than in a whole run",
+				r.On.Device, units.Bytes(n)))
+		}
 		o := r.Outcome
 		one := SimulatedDevice{
 			Device: r.On.Device, Capacity: bound(r.Scenario.Capacity), Limit: bound(r.Scenario.Limit),
@@ -378,7 +382,7 @@ func (r *Replayed) text(w io.Writer, s Style) {
 		fmt.Fprintf(w, "no history is recorded: nothing to replay; the state has %s\n", count(r.Segments.Recorded, "segment"))
 		return
 	case r.Exact:
-		fmt.Fprintf(w, "%s: %s, all %s of the driver, all %s at the end\n", s.green("replayed exactly"),
+		fmt.Fprintf(w, "%s: %s, %s of the driver, %s at the end\n", s.green("replayed exactly"),
 			count(r.Events, "event"), count(r.Calls.Recorded, "call"), count(r.Segments.Recorded, "segment"))
 		printWrapped(w, s, "  ", "settings: "+settingsName(r.Settings))
 		if r.Reserved != nil {

@@ -90,12 +90,17 @@ func (r *SimulatedDevice) verdict(on *Replayed) string {
 		case !on.ranOut():
 			line += ", as recorded,"
 		}
+		if was := *on.Allocated; abs(r.Allocated-was) > was/20 {
+			line += fmt.Sprintf(" (%s allocated instead of %s)", units.Bytes(r.Allocated), units.Bytes(was))
+		}
 	}
 	if r.Capacity == nil {
 		return strings.TrimSuffix(line, ",")
 	}
 	return line + " and does not run out of memory"
 }
+
+func abs(n int64) int64 { return max(n, -n) }
 
 // table prints a row for each run; the rows of a search are the best, and that
 // of the file's own settings.
@@ -171,7 +176,11 @@ func (t *table) run(name string, r *SimulatedDevice) {
 	if r.Smallest != nil {
 		fits = units.Bytes(*r.Smallest)
 	}
-	t.row(name, peak, stranded, fits, units.Count(r.Calls), units.Duration(time.Duration(r.CostMS*float64(time.Millisecond))))
+	cost := "0 ms"
+	if r.CostMS > 0 {
+		cost = units.Duration(time.Duration(r.CostMS * float64(time.Millisecond)))
+	}
+	t.row(name, peak, stranded, fits, units.Count(r.Calls), cost)
 }
 
 // curves draw the stranded bytes over the events, all in one scale.

@@ -325,6 +325,9 @@ func (w *whatIf) plan() error {
 		return err
 	}
 	for i, x := range w.on {
+		if w.capacity > 0 && w.capacity < x.StartReserved {
+			return fmt.Errorf("--capacity: device %d had %s reserved when the recording began: what less would have done is not recorded", x.Device, units.Bytes(x.StartReserved))
+		}
 		sc := changes[i]
 		sc.Samples = samples
 		sc.Capacity, sc.Limit = w.capacity, w.limit
