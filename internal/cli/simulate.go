@@ -284,8 +284,8 @@ func (w *whatIf) fits(run int) bool {
 	return true
 }
 
-// search adds the settings to try to those that are asked for, and the file's
-// own.
+// search adds the settings to try, and the file's own, to those that are asked
+// for.
 func (w *whatIf) search(own plannedRun) {
 	have := map[string]bool{}
 	add := func(r plannedRun) {
@@ -296,7 +296,8 @@ func (w *whatIf) search(own plannedRun) {
 	}
 	asked := w.runs
 	w.runs = nil
-	for _, r := range append(asked, own) {
+	add(own) // as it is written here
+	for _, r := range asked {
 		add(r)
 	}
 	for _, conf := range replay.Candidates(w.limit > 0) {
