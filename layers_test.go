@@ -26,9 +26,9 @@ var columns = [][]string{
 	{"pickle", "logs", "packed", "procfs", "elf", "bpf"}, // sources
 	{"snapshot", "series", "vmmap", "cpython"},
 	{"image"},
-	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "hostleak"},
+	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile", "hostleak"},
 	{"detect"},
-	{"report", "export", "web", "metrics"},
+	{"report", "export", "web/engine", "web", "metrics"},
 	{"internal/cli"},
 	{"cmd/strandline"},
 }
@@ -38,6 +38,8 @@ var beside = map[string][]string{
 	"purpose": {"timeline"},
 	"replay":  {"timeline", "allocator"},
 	"compare": {"timeline", "trend", "purpose", "replay"},
+	"tile":    {"timeline", "purpose"},
+	"web":     {"web/engine"},
 	"bpf":     {"procfs"},
 }
 

@@ -79,6 +79,13 @@ func (f *File) Addr(offset uint64) (uint64, bool) {
 	return 0, false
 }
 
+// IsCode tells whether a linked address is of code, as the file has it.
+func (f *File) IsCode(addr uint64) bool {
+	return slices.ContainsFunc(f.Segments(), func(s Segment) bool {
+		return s.Exec && s.Addr <= addr && addr-s.Addr < s.Size
+	})
+}
+
 // offset is the place in the file of a linked address.
 func (f *File) offset(addr uint64) (uint64, bool) {
 	for _, s := range f.Segments() {

@@ -8,8 +8,10 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 
+	"strandline/elf"
 	"strandline/image"
 	"strandline/procfs"
 )
@@ -39,6 +41,9 @@ type Hooks struct {
 	Hooks []Hook
 	// Breakpoints are addresses at which a debugger or a probe has put a trap.
 	Breakpoints []Breakpoint
+	// Interposed are libraries before libc in the search for memory functions, as
+	// LD_PRELOAD puts them. That is in order, but their functions are called.
+	Interposed []Interposed
 	// Known are the loaded libraries that hook or replace memory functions.
 	Known []Known
 	// Slots and Pages are how much was compared.
@@ -53,11 +58,19 @@ type Breakpoint struct {
 	Address          uint64
 }
 
+// Interposed is a library whose memory functions are called instead of libc's.
+type Interposed struct {
+	Object  string
+	Symbols []string // sorted
+}
+
 // instance is an object at the place where it is mapped.
 type instance struct {
-	object *image.Object
-	bias   uint64
-	exec   []procfs.Mapping
+	object   *image.Object
+	bias     uint64
+	exec     []procfs.Mapping
+	dynamics []elf.Dynamic
+	slots    []elf.Slot
 }
 
 // FindHooks compares the code and the offset tables of a process with its
@@ -66,10 +79,7 @@ type instance struct {
 func FindHooks(im *image.Image, pages *procfs.Pages) (*Hooks, error) {
 	h := &Hooks{}
 	instances := h.instances(im)
-	exports, err := h.exports(instances)
-	if err != nil {
-		return nil, err
-	}
+	exports := exportsOf(instances)
 	for _, in := range instances {
 		h.slots(im, in, exports)
 		for _, m := range in.exec {
@@ -78,6 +88,7 @@ func FindHooks(im *image.Image, pages *procfs.Pages) (*Hooks, error) {
 			}
 		}
 	}
+	h.interposed(instances, exports)
 	h.Known = knownAmong(im, instances)
 	for i := range h.Hooks {
 		for k := range h.Known {
@@ -108,14 +119,12 @@ func (h *Hooks) instances(im *image.Image) (out []*instance) {
 		}
 		place, _ := im.Locate(m.Start)
 		if place.Object == nil {
-			if !slices.Contains(h.Unread, m.Path) {
-				h.Unread = append(h.Unread, m.Path)
-			}
+			h.unread(m.Path)
 			continue
 		}
 		k := key{place.Object, place.Bias(m.Start)}
 		if known[k] == nil {
-			known[k] = &instance{object: place.Object, bias: k.bias}
+			known[k] = h.instance(place.Object, k.bias)
 			out = append(out, known[k])
 		}
 		known[k].exec = append(known[k].exec, m)
@@ -123,60 +132,117 @@ func (h *Hooks) instances(im *image.Image) (out []*instance) {
 	return out
 }
 
+func (h *Hooks) instance(o *image.Object, bias uint64) *instance {
+	in := &instance{object: o, bias: bias}
+	var broken, err error
+	in.dynamics, broken = o.Dynamics()
+	if in.slots, err = o.Slots(); broken != nil || err != nil {
+		h.unread(o.Path)
+	}
+	return in
+}
+
+func (h *Hooks) unread(path string) {
+	if !slices.Contains(h.Unread, path) {
+		h.Unread = append(h.Unread, path)
+	}
+}
+
+// symbol is what a slot is for.
+func (in *instance) symbol(s elf.Slot) (elf.Dynamic, bool) {
+	if int(s.Symbol) >= len(in.dynamics) {
+		return elf.Dynamic{}, false
+	}
+	return in.dynamics[s.Symbol], true
+}
+
 // exported is where a name may lead.
 type exported struct {
 	addrs []uint64 // definitions
 	// within are objects whose own code picks one of several definitions.
-	within []*instance
+	within []*image.Object
+	// bound are where the slots lead that are in order.
+	bound []uint64
 }
 
-// exports are the definitions of the functions that some slot is for.
-func (h *Hooks) exports(instances []*instance) (map[string]*exported, error) {
+// exportsOf are the definitions of the functions that some slot is for.
+func exportsOf(instances []*instance) map[string]*exported {
 	out := map[string]*exported{}
 	for _, in := range instances {
-		slots, err := in.object.Slots()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", in.object.Path, err)
-		}
-		dynamics, err := in.object.Dynamics()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", in.object.Path, err)
-		}
-		for _, s := range slots {
-			if int(s.Symbol) < len(dynamics) {
-				out[dynamics[s.Symbol].Name] = &exported{}
+		for _, s := range in.slots {
+			if d, ok := in.symbol(s); ok {
+				out[d.Name] = &exported{}
 			}
 		}
 	}
 	for _, in := range instances {
-		dynamics, _ := in.object.Dynamics()
-		for _, d := range dynamics {
+		for _, d := range in.dynamics {
 			e := out[d.Name]
 			switch {
 			case e == nil || !d.Function:
 			case d.Defined && d.Indirect:
-				e.within = append(e.within, in)
+				e.within = append(e.within, in.object)
 				e.addrs = append(e.addrs, in.bias+d.Addr)
 			case d.Defined, d.Addr != 0 && in.object.Fixed(): // or its entry in a fixed program's linkage table, which stands for it everywhere
 				e.addrs = append(e.addrs, in.bias+d.Addr)
 			}
 		}
 	}
-	return out, nil
+	return out
+}
+
+// memoryFunctions are those whose replacement matters for memory.
+var memoryFunctions = []string{
+	"malloc", "calloc", "realloc", "free", "memalign", "aligned_alloc", "posix_memalign", "valloc", "pvalloc",
+	"malloc_usable_size", "mmap", "mmap64", "munmap", "mremap", "madvise", "brk", "sbrk", "shmat", "shmdt",
+}
+
+// interposed finds whose memory functions the slots lead to, where that is not
+// the library that the rest of libc comes from.
+func (h *Hooks) interposed(instances []*instance, exports map[string]*exported) {
+	libc := defining(instances, "gnu_get_libc_version")
+	if libc == nil {
+		return
+	}
+	symbols := map[string][]string{}
+	for _, name := range memoryFunctions {
+		e := exports[name]
+		if e == nil {
+			continue
+		}
+		for _, in := range instances {
+			if in != libc && slices.ContainsFunc(in.dynamics, func(d elf.Dynamic) bool {
+				return d.Defined && d.Name == name && slices.Contains(e.bound, in.bias+d.Addr)
+			}) {
+				symbols[in.object.Path] = append(symbols[in.object.Path], name)
+			}
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(symbols)) {
+		slices.Sort(symbols[path])
+		h.Interposed = append(h.Interposed, Interposed{path, symbols[path]})
+	}
+}
+
+func defining(instances []*instance, name string) *instance {
+	for _, in := range instances {
+		if slices.ContainsFunc(in.dynamics, func(d elf.Dynamic) bool { return d.Defined && d.Name == name }) {
+			return in
+		}
+	}
+	return nil
 }
 
 // slots compares the offset table of one object.
 func (h *Hooks) slots(im *image.Image, in *instance, exports map[string]*exported) {
-	slots, _ := in.object.Slots()
-	dynamics, _ := in.object.Dynamics()
 	var b [8]byte
-	for _, s := range slots {
-		if int(s.Symbol) >= len(dynamics) {
+	for _, s := range in.slots {
+		d, ok := in.symbol(s)
+		if !ok {
 			continue
 		}
-		d := dynamics[s.Symbol]
 		e := exports[d.Name]
-		if e == nil || !d.Function && len(e.addrs) == 0 {
+		if !d.Function && len(e.addrs) == 0 {
 			continue // data
 		}
 		addr := in.bias + s.Addr
@@ -185,19 +251,22 @@ func (h *Hooks) slots(im *image.Image, in *instance, exports map[string]*exporte
 		}
 		h.Slots++
 		target := binary.LittleEndian.Uint64(b[:])
-		if target == 0 || slices.Contains(e.addrs, target) || in.object.InLinkage(target-in.bias) {
+		if slices.Contains(e.addrs, target) {
+			if !slices.Contains(e.bound, target) {
+				e.bound = append(e.bound, target)
+			}
+			continue
+		}
+		if target == 0 || in.object.InLinkage(target-in.bias) {
 			continue
 		}
 		place, ok := im.Locate(target)
 		if !ok || place.Mapping.Path == "[vdso]" || !place.Mapping.Exec {
 			continue // not bound yet, or no function
 		}
-		if slices.ContainsFunc(e.within, func(x *instance) bool {
-			return x.object == place.Object
-		}) {
-			continue
+		if !slices.Contains(e.within, place.Object) {
+			h.add(im, Hook{Symbol: d.Name, Mechanism: SlotPatched, Object: in.object.Path, Target: target})
 		}
-		h.add(im, Hook{Symbol: d.Name, Mechanism: SlotPatched, Object: in.object.Path, Target: target})
 	}
 }
 
@@ -236,7 +305,7 @@ func (h *Hooks) code(im *image.Image, pages *procfs.Pages, in *instance, m procf
 	var seen uint64 // a change that began on the page before ends here
 	for _, addr := range written {
 		linked := addr - in.bias
-		if im.Read(now, addr) != nil {
+		if !in.object.IsCode(linked) || im.Read(now, addr) != nil {
 			continue
 		}
 		n, err := in.object.ReadAddr(was, linked)
@@ -244,47 +313,60 @@ func (h *Hooks) code(im *image.Image, pages *procfs.Pages, in *instance, m procf
 			continue
 		}
 		h.Pages++
-		for at := 0; at < n; at++ {
+		changes := 0
+		for at := 0; at < n && changes < mostChanges; at++ {
 			if now[at] == was[at] || addr+uint64(at) < seen {
 				continue
 			}
 			seen = h.changed(im, in, addr+uint64(at))
+			changes++
 		}
 	}
 	return nil
 }
 
-// longestPatch is the most bytes that one patch covers.
-const longestPatch = 16
+const (
+	longestPatch = 16 // bytes that one patch covers
+	mostChanges  = 64 // in a page; one that holds more was rewritten, not patched
+)
 
 // changed judges code that differs from the file from an address on. It returns
 // where the change ends at the latest.
 func (h *Hooks) changed(im *image.Image, in *instance, addr uint64) (end uint64) {
-	code := make([]byte, longestPatch)
-	if im.Read(code, addr) != nil {
-		return addr + 1
-	}
 	linked := addr - in.bias
-	symbol, _ := in.object.File.Function(linked)
-	name := in.object.Function(linked)
-	start := linked
-	if name != "" && linked-symbol.Addr < longestPatch {
-		start = symbol.Addr // a first byte that is equal by chance hides nothing
+	symbol, named := in.object.File.Function(linked)
+	name, start := fmt.Sprintf("%s+%#x", in.object.Name(), linked), linked
+	if named {
+		name = in.object.Function(linked)
+		if linked-symbol.Addr < longestPatch {
+			start = symbol.Addr // a first byte that is equal by chance hides nothing
+		}
 	}
+	code := make([]byte, longestPatch)
 	if im.Read(code, in.bias+start) != nil {
 		return addr + 1
 	}
 	if to, ok := jump(im, code, in.bias+start); ok {
-		if place, found := im.Locate(to); found && place.Mapping.Exec && place.Mapping.Path != "[uprobes-trampoline]" {
+		if place, found := im.Locate(to); found && place.Mapping.Exec {
 			h.add(im, Hook{Symbol: name, Mechanism: CodePatched, Object: in.object.Path, Target: to})
 			return in.bias + start + longestPatch
 		}
 	}
-	if code[linked-start] == 0xcc || bytes.HasPrefix(code, []byte{0xe8}) {
+	if code[linked-start] == 0xcc || isProbe(im, code, in.bias+start) {
 		h.Breakpoints = append(h.Breakpoints, Breakpoint{name, in.object.Path, addr})
 		return addr + 5
 	}
 	return addr + 1
+}
+
+// isProbe tells a call of the kernel's own, with which it replaces the trap of a
+// probe.
+func isProbe(im *image.Image, code []byte, at uint64) bool {
+	if code[0] != 0xe8 {
+		return false
+	}
+	m, ok := im.Map.Find(at + 5 + uint64(int64(int32(binary.LittleEndian.Uint32(code[1:])))))
+	return ok && m.Path == "[uprobes-trampoline]"
 }
 
 // jump decodes the forms in which patchers write a jump, after the landing pad

@@ -22,37 +22,31 @@ type Known struct {
 	Remedies []string
 }
 
-// fingerprint tells a library by what it exports: wheels ship renamed copies, so
+type library struct{ name, does string }
+
+// fingerprints tell a library by what it exports: wheels ship renamed copies, so
 // that file names say nothing.
-type fingerprint struct {
-	symbol, name, does string
+var fingerprints = map[string]library{
+	"ucm_set_event_handler":           {"UCX", "watches every mmap, munmap, brk and their kin of the process, to keep its cache of registered memory true"},
+	"mca_patcher_overwrite_component": {"Open MPI", "its memory patcher watches munmap and its kin"},
+	"opal_patcher_base_framework":     {"Open MPI", "its memory patcher watches munmap and its kin"},
+	"fi_getinfo":                      {"libfabric", "its memory monitor can watch munmap and its kin"},
+	"heaptrack_malloc":                {"heaptrack", "records every allocation on the heap"},
+	"PyInit__memray":                  {"memray", "records allocations: malloc and its kin, mmap, munmap"},
+	"cuptiSubscribe":                  {"CUPTI", "can watch the calls of CUDA"},
+	"InitializeInjection":             {"CUDA injection", "was put into the process by a profiler of CUDA"},
+	"mallocx":                         {"jemalloc", "replaces malloc; freed memory goes back to the system after a time"},
+	"je_mallocx":                      {"jemalloc", "replaces malloc for those that ask it to; freed memory goes back to the system after a time"},
+	"tc_malloc":                       {"tcmalloc", "replaces malloc; freed memory goes back to the system slowly"},
+	"mi_malloc":                       {"mimalloc", "replaces malloc, or serves those that ask it to"},
 }
 
-var fingerprints = []fingerprint{
-	{"ucm_set_event_handler", "UCX", "watches every mmap, munmap, brk and their kin of the process, to keep its cache of registered memory true"},
-	{"mca_patcher_overwrite_component", "Open MPI", "its memory patcher watches munmap and its kin"},
-	{"opal_patcher_base_framework", "Open MPI", "its memory patcher watches munmap and its kin"},
-	{"fi_getinfo", "libfabric", "its memory monitor can watch munmap and its kin"},
-	{"heaptrack_malloc", "heaptrack", "records every allocation on the heap"},
-	{"PyInit__memray", "memray", "records allocations: malloc and its kin, mmap, munmap"},
-	{"cuptiSubscribe", "CUPTI", "can watch the calls of CUDA"},
-	{"InitializeInjection", "CUDA injection", "was put into the process by a profiler of CUDA"},
-	{"mallocx", "jemalloc", "replaces malloc; freed memory goes back to the system after a time"},
-	{"je_mallocx", "jemalloc", "replaces malloc for those that ask it to; freed memory goes back to the system after a time"},
-	{"tc_malloc", "tcmalloc", "replaces malloc; freed memory goes back to the system slowly"},
-	{"mi_malloc", "mimalloc", "replaces malloc, or serves those that ask it to"},
-}
-
+// knownAmong are the libraries whose fingerprints are among the exports.
 func knownAmong(im *image.Image, instances []*instance) (out []Known) {
-	var ucx *Known
 	var version string
 	interval, cache := false, false
 	for _, in := range instances {
-		dynamics, err := in.object.Dynamics()
-		if err != nil {
-			continue
-		}
-		for _, d := range dynamics {
+		for _, d := range in.dynamics {
 			if !d.Defined {
 				continue
 			}
@@ -64,25 +58,19 @@ func knownAmong(im *image.Image, instances []*instance) (out []Known) {
 			case strings.HasPrefix(d.Name, "ucs_interval_tree_"):
 				interval = true
 			}
-			i := slices.IndexFunc(fingerprints, func(f fingerprint) bool { return f.symbol == d.Name })
-			if i < 0 {
-				continue
-			}
-			k := Known{Name: fingerprints[i].name, Object: in.object.Path, Does: fingerprints[i].does}
-			if !slices.ContainsFunc(out, func(x Known) bool { return x.Name == k.Name && x.Object == k.Object }) {
-				out = append(out, k)
+			f, ok := fingerprints[d.Name]
+			if ok && !slices.ContainsFunc(out, func(x Known) bool { return x.Name == f.name && x.Object == in.object.Path }) {
+				out = append(out, Known{Name: f.name, Object: in.object.Path, Does: f.does})
 			}
 		}
 	}
 	for i := range out {
-		if out[i].Name == "UCX" {
-			ucx = &out[i]
+		if out[i].Name != "UCX" {
+			continue
 		}
-	}
-	if ucx != nil {
-		ucx.Version = version
+		out[i].Version = version
 		if cache && !interval && ucxLeaks(version) {
-			leaksByUnmapping(ucx, environ(im))
+			leaksByUnmapping(&out[i], environ(im))
 		}
 	}
 	return out

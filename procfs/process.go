@@ -2,6 +2,7 @@ package procfs
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -191,7 +192,11 @@ func (p *Pages) Each(start, end uint64, f func(addr uint64, page Page)) error {
 	buf := make([]byte, 64<<10)
 	for addr := start &^ (PageSize - 1); addr < end; {
 		n := min((end-addr+PageSize-1)/PageSize, uint64(len(buf)/8))
-		if _, err := p.f.ReadAt(buf[:8*n], int64(addr/PageSize*8)); err != nil {
+		_, err := p.f.ReadAt(buf[:8*n], int64(addr/PageSize*8))
+		if errors.Is(err, io.EOF) {
+			err = os.ErrProcessDone // its memory is gone, so that the page map is empty
+		}
+		if err != nil {
 			return err
 		}
 		for i := range n {

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"runtime"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -82,7 +84,7 @@ func onLinux() error {
 // reach explains why a process cannot be read.
 func reach(pid int, err error) error {
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, os.ErrProcessDone), errors.Is(err, syscall.ESRCH):
 		return fmt.Errorf("there is no process %d", pid)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("process %d may not be read: run as root, or as its user where kernel.yama.ptrace_scope is 0", pid)
