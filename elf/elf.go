@@ -68,15 +68,20 @@ func (f *File) Segments() (out []Segment) {
 	return out
 }
 
-// Addr is the linked address of a place in the file.
-func (f *File) Addr(offset uint64) (uint64, bool) {
+// Addr is the linked address of a place in the file. A page of the file can be
+// mapped twice, as the end of one segment and the begin of the next: exec tells
+// which is meant.
+func (f *File) Addr(offset uint64, exec bool) (addr uint64, ok bool) {
 	const page = 4096 // a mapping begins up to a page before its segment
 	for _, s := range f.Segments() {
 		if s.Offset&^(page-1) <= offset && offset < s.Offset+s.FileSize {
-			return s.Addr + offset - s.Offset, true
+			addr, ok = s.Addr+offset-s.Offset, true
+			if s.Exec == exec {
+				break
+			}
 		}
 	}
-	return 0, false
+	return addr, ok
 }
 
 // IsCode tells whether a linked address is of code, as the file has it.

@@ -90,19 +90,20 @@ func FindHooks(im *image.Image, pages *procfs.Pages) (*Hooks, error) {
 	}
 	h.interposed(instances, exports)
 	h.Known = knownAmong(im, instances)
-	for i := range h.Hooks {
-		for k := range h.Known {
-			if h.Hooks[i].Owner == h.Known[k].Object && h.Hooks[i].Owner != "" {
-				h.Hooks[i].Known = &h.Known[k]
-			}
-		}
-	}
 	slices.SortFunc(h.Hooks, func(a, b Hook) int {
 		return cmp.Or(cmp.Compare(a.Symbol, b.Symbol), cmp.Compare(a.Mechanism, b.Mechanism), cmp.Compare(a.Object, b.Object))
 	})
 	h.Hooks = slices.CompactFunc(h.Hooks, func(a, b Hook) bool {
 		return a.Symbol == b.Symbol && a.Mechanism == b.Mechanism && a.Object == b.Object && a.Target == b.Target
 	})
+	for i := range h.Hooks {
+		for k := range h.Known {
+			if h.Hooks[i].Owner == h.Known[k].Object && h.Hooks[i].Owner != "" {
+				h.Hooks[i].Known = &h.Known[k]
+				h.Known[k].Hooks++
+			}
+		}
+	}
 	return h, nil
 }
 
@@ -235,7 +236,7 @@ func defining(instances []*instance, name string) *instance {
 
 // slots compares the offset table of one object.
 func (h *Hooks) slots(im *image.Image, in *instance, exports map[string]*exported) {
-	var b [8]byte
+	page, at := make([]byte, procfs.PageSize), uint64(0) // slots stand side by side
 	for _, s := range in.slots {
 		d, ok := in.symbol(s)
 		if !ok {
@@ -246,11 +247,18 @@ func (h *Hooks) slots(im *image.Image, in *instance, exports map[string]*exporte
 			continue // data
 		}
 		addr := in.bias + s.Addr
-		if place, ok := im.Locate(addr); !ok || place.Object != in.object || im.Read(b[:], addr) != nil {
+		if addr%8 != 0 {
 			continue
 		}
+		if from := addr &^ (procfs.PageSize - 1); from != at {
+			at = 0
+			if place, ok := im.Locate(addr); !ok || place.Object != in.object || im.Read(page, from) != nil {
+				continue
+			}
+			at = from
+		}
 		h.Slots++
-		target := binary.LittleEndian.Uint64(b[:])
+		target := binary.LittleEndian.Uint64(page[addr-at:])
 		if slices.Contains(e.addrs, target) {
 			if !slices.Contains(e.bound, target) {
 				e.bound = append(e.bound, target)

@@ -3,6 +3,7 @@ package hostleak
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -130,6 +131,19 @@ int main(void) { unmake(make(100)); puts("ready"); fflush(stdout); pause(); }
 	pid, _ := live.Start(t, exe)
 	if h := hooksOf(t, pid); len(h.Hooks) > 0 {
 		t.Errorf("got the hooks %+v", h.Hooks)
+	}
+}
+
+// A library that was put before libc is in order, and told.
+func TestInterposed(t *testing.T) {
+	exe := live.Build(t, mapper, map[string]string{"before": "#define _GNU_SOURCE\n#include <sys/syscall.h>\n#include <unistd.h>\nint munmap(void *a, unsigned long n) { return syscall(SYS_munmap, a, n); }"})
+	pid, _ := live.Start(t, exe)
+	h := hooksOf(t, pid)
+	if len(h.Hooks) > 0 {
+		t.Errorf("got the hooks %+v", h.Hooks)
+	}
+	if len(h.Interposed) != 1 || filepath.Base(h.Interposed[0].Object) != "libbefore.so" || !slices.Equal(h.Interposed[0].Symbols, []string{"munmap"}) {
+		t.Errorf("got %+v for a library with a munmap of its own", h.Interposed)
 	}
 }
 

@@ -19,6 +19,7 @@ type Known struct {
 	Does    string // what it does to the process, a sentence
 	// Leaks says how this version is known to lose memory, empty if it is not.
 	Leaks    string
+	Hooks    int // how many functions it took over
 	Remedies []string
 }
 
@@ -34,7 +35,6 @@ var fingerprints = map[string]library{
 	"heaptrack_malloc":                {"heaptrack", "records every allocation on the heap"},
 	"PyInit__memray":                  {"memray", "records allocations: malloc and its kin, mmap, munmap"},
 	"cuptiSubscribe":                  {"CUPTI", "can watch the calls of CUDA"},
-	"InitializeInjection":             {"CUDA injection", "was put into the process by a profiler of CUDA"},
 	"mallocx":                         {"jemalloc", "replaces malloc; freed memory goes back to the system after a time"},
 	"je_mallocx":                      {"jemalloc", "replaces malloc for those that ask it to; freed memory goes back to the system after a time"},
 	"tc_malloc":                       {"tcmalloc", "replaces malloc; freed memory goes back to the system slowly"},
@@ -64,14 +64,18 @@ func knownAmong(im *image.Image, instances []*instance) (out []Known) {
 			}
 		}
 	}
+	env := environ(im)
 	for i := range out {
 		if out[i].Name != "UCX" {
 			continue
 		}
 		out[i].Version = version
 		if cache && !interval && ucxLeaks(version) {
-			leaksByUnmapping(&out[i], environ(im))
+			leaksByUnmapping(&out[i], env)
 		}
+	}
+	if path := env["CUDA_INJECTION64_PATH"]; path != "" {
+		out = append(out, Known{Name: "CUDA injection", Object: path, Does: "was put into the process by a profiler of CUDA"})
 	}
 	return out
 }

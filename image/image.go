@@ -56,12 +56,13 @@ type Image struct {
 	Map     *vmmap.Map
 	files   *Files
 	memory  *procfs.Memory
-	own     map[uint64]*Object // of this process alone, by address: the vDSO
+	objects map[uint64]*Object // by the start of their mappings
+	vdso    *Object            // code of the kernel, as it is mapped here
 }
 
 // Open reads the map of a process.
 func Open(p procfs.Process, files *Files) (*Image, error) {
-	im := &Image{Process: p, files: files, own: map[uint64]*Object{}}
+	im := &Image{Process: p, files: files, objects: map[uint64]*Object{}}
 	var err error
 	if im.memory, err = p.Memory(); err != nil {
 		return nil, err
@@ -80,6 +81,7 @@ func (im *Image) Refresh() error {
 		return err
 	}
 	im.Map = vmmap.New(maps)
+	clear(im.objects)
 	return nil
 }
 
@@ -100,12 +102,20 @@ func (im *Image) Read(b []byte, addr uint64) error {
 
 // Object is the file behind a mapping, nil if it is none or cannot be read.
 func (im *Image) Object(m procfs.Mapping) *Object {
-	if m.Path == "[vdso]" {
-		return im.vdso(m)
+	o, known := im.objects[m.Start]
+	if !known {
+		switch {
+		case m.Path == "[vdso]":
+			o = im.readVDSO(m)
+		case m.Inode != 0:
+			o = im.ofFile(m)
+		}
+		im.objects[m.Start] = o
 	}
-	if m.Inode == 0 {
-		return nil
-	}
+	return o
+}
+
+func (im *Image) ofFile(m procfs.Mapping) *Object {
 	key := fmt.Sprintf("%s:%d:%s", m.Dev, m.Inode, m.Path)
 	o, known := im.files.objects[key]
 	if !known {
@@ -162,20 +172,18 @@ func (o *Object) findDebug(p procfs.Process) {
 	}
 }
 
-// vdso is the code that the kernel maps into each process, read from there.
-func (im *Image) vdso(m procfs.Mapping) *Object {
-	if o, known := im.own[m.Start]; known {
-		return o
+// readVDSO reads the code that the kernel maps into each process.
+func (im *Image) readVDSO(m procfs.Mapping) *Object {
+	if im.vdso != nil {
+		return im.vdso
 	}
-	var o *Object
 	data := make([]byte, min(m.Size(), 1<<20))
 	if im.Read(data, m.Start) == nil {
 		if f, err := elf.Open(bytes.NewReader(data), int64(len(data))); err == nil {
-			o = &Object{File: f, Path: m.Path, names: map[uint64]string{}}
+			im.vdso = &Object{File: f, Path: m.Path, names: map[uint64]string{}}
 		}
 	}
-	im.own[m.Start] = o
-	return o
+	return im.vdso
 }
 
 // A Place is an address inside an object. Object is nil for code that is of no
@@ -195,7 +203,7 @@ func (im *Image) Locate(addr uint64) (Place, bool) {
 	}
 	p := Place{Mapping: m}
 	if o := im.Object(m); o != nil {
-		if linked, ok := o.Addr(m.Offset + addr - m.Start); ok {
+		if linked, ok := o.Addr(m.Offset+addr-m.Start, m.Exec); ok {
 			p.Object, p.Linked = o, linked
 		}
 	}

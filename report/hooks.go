@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 
 	"strandline/hostleak"
 )
@@ -13,6 +15,7 @@ type Hooks struct {
 	PID         int          `json:"pid"`
 	Hooks       []Hook       `json:"hooks"`
 	Breakpoints []Breakpoint `json:"breakpoints"`
+	Interposed  []Interposed `json:"interposed"`
 	Libraries   []Library    `json:"libraries"`
 	Slots       int          `json:"slots"`
 	CodePages   int          `json:"code_pages"`
@@ -26,6 +29,7 @@ type Hook struct {
 	Object      string             `json:"object"`
 	Owner       *string            `json:"owner"`
 	OwnerSymbol *string            `json:"owner_symbol"`
+	Effect      string             `json:"effect"`
 	Library     string             `json:"library,omitempty"`
 }
 
@@ -36,12 +40,19 @@ type Breakpoint struct {
 	Address  uint64  `json:"address"`
 }
 
+// Interposed is a library whose memory functions are called instead of libc's.
+type Interposed struct {
+	Object  string   `json:"object"`
+	Symbols []string `json:"symbols"`
+}
+
 // Library is a loaded library that is known to hook or to replace functions.
 type Library struct {
 	Name     string   `json:"name"`
 	Version  *string  `json:"version"`
 	Object   string   `json:"object"`
 	Told     string   `json:"told"`
+	Hooks    int      `json:"owned"`
 	Leaks    *string  `json:"leaks"`
 	Remedies []string `json:"remedies,omitempty"`
 }
@@ -50,10 +61,10 @@ type Library struct {
 func NewHooks(pid int, h *hostleak.Hooks) *Hooks {
 	d := &Hooks{
 		Schema: "strandline.hooks/1", PID: pid, Slots: h.Slots, CodePages: h.Pages,
-		Hooks: []Hook{}, Breakpoints: []Breakpoint{}, Libraries: []Library{}, Unread: append([]string{}, h.Unread...),
+		Hooks: []Hook{}, Breakpoints: []Breakpoint{}, Interposed: []Interposed{}, Libraries: []Library{}, Unread: append([]string{}, h.Unread...),
 	}
 	for _, k := range h.Hooks {
-		hook := Hook{Symbol: k.Symbol, Mechanism: k.Mechanism, Object: k.Object, Owner: known(k.Owner), OwnerSymbol: known(k.OwnerSymbol)}
+		hook := Hook{Symbol: k.Symbol, Mechanism: k.Mechanism, Object: k.Object, Owner: known(k.Owner), OwnerSymbol: known(k.OwnerSymbol), Effect: effect(k)}
 		if k.Known != nil {
 			hook.Library = k.Known.Name
 		}
@@ -62,10 +73,41 @@ func NewHooks(pid int, h *hostleak.Hooks) *Hooks {
 	for _, b := range h.Breakpoints {
 		d.Breakpoints = append(d.Breakpoints, Breakpoint{known(b.Function), b.Object, b.Address})
 	}
+	for _, i := range h.Interposed {
+		d.Interposed = append(d.Interposed, Interposed(i))
+	}
 	for _, k := range h.Known {
-		d.Libraries = append(d.Libraries, Library{k.Name, known(k.Version), k.Object, k.Does, known(k.Leaks), k.Remedies})
+		d.Libraries = append(d.Libraries, Library{k.Name, known(k.Version), k.Object, k.Does, k.Hooks, known(k.Leaks), k.Remedies})
 	}
 	return d
+}
+
+// grouped are the hooks with those of one function in several offset tables
+// taken together.
+func (d *Hooks) grouped() (out []Hook) {
+	type key struct{ symbol, owner, function string }
+	tables, first := map[key]int{}, map[key]int{}
+	for _, h := range d.Hooks {
+		k := key{h.Symbol, or(h.Owner, ""), or(h.OwnerSymbol, "")}
+		if h.Mechanism == hostleak.SlotPatched {
+			if tables[k]++; tables[k] > 1 {
+				out[first[k]].Effect = fmt.Sprintf("calls of %s from %d objects go there", h.Symbol, tables[k])
+				continue
+			}
+			first[k] = len(out)
+		}
+		out = append(out, h)
+	}
+	return out
+}
+
+// effect says which calls end up in the owner's code, and what a profiler sees
+// of them.
+func effect(k hostleak.Hook) string {
+	if k.Mechanism == hostleak.SlotPatched {
+		return fmt.Sprintf("calls of %s from %s go there", k.Symbol, filepath.Base(k.Object))
+	}
+	return fmt.Sprintf("every call of %s goes there, and its own frame is missing in stacks", k.Symbol)
 }
 
 // known is a text as JSON, null where it is empty.
@@ -84,10 +126,11 @@ func or(text *string, unknown string) string {
 	return *text
 }
 
-// Leaking tells whether a library is loaded that is known to lose memory.
+// Leaking tells whether a library that is known to lose memory has hooked
+// functions. One that is only loaded does nothing yet.
 func (d *Hooks) Leaking() bool {
 	for _, l := range d.Libraries {
-		if l.Leaks != nil {
+		if l.Leaks != nil && l.Hooks > 0 {
 			return true
 		}
 	}
@@ -99,17 +142,18 @@ func (d *Hooks) Text(w io.Writer, s Style) {
 	switch {
 	case len(d.Hooks) > 0:
 		fmt.Fprintln(w, s.bold(count(len(d.Hooks), "hook")))
-		t := table{}
-		for _, h := range d.Hooks {
-			how := map[hostleak.Mechanism]string{hostleak.SlotPatched: "offset table", hostleak.CodePatched: "code"}[h.Mechanism]
-			t.row(h.Symbol, "→ "+or(h.OwnerSymbol, "a function without name"), "of "+or(h.Owner, "memory of no file"), how+" of "+h.Object)
+		for _, g := range d.grouped() {
+			fmt.Fprintf(w, "  %s leads to %s of %s\n", s.bold(g.Symbol), or(g.OwnerSymbol, "a function without name"), Line(or(g.Owner, "memory of no file")))
+			fmt.Fprintln(w, "    "+s.dim(g.Effect))
 		}
-		t.write(w, "  ")
 	default:
 		fmt.Fprintln(w, s.green("no hooks"))
 	}
 	for _, b := range d.Breakpoints {
 		fmt.Fprintf(w, "a trap of a debugger or probe is in %s of %s\n", or(b.Function, fmt.Sprintf("%#x", b.Address)), Line(b.Object))
+	}
+	for _, i := range d.Interposed {
+		fmt.Fprintf(w, "%s stands before libc for %s\n", Line(i.Object), strings.Join(i.Symbols, ", "))
 	}
 	for _, l := range d.Libraries {
 		fmt.Fprintf(w, "%s %s: %s\n", s.bold(l.Name), or(l.Version, "(version unknown)"), Line(l.Object))
@@ -117,7 +161,11 @@ func (d *Hooks) Text(w io.Writer, s Style) {
 			fmt.Fprintln(w, "  "+line)
 		}
 		if l.Leaks != nil {
-			fmt.Fprintln(w, "  "+s.red("leaks: ")+*l.Leaks)
+			leaks := s.red("leaks: ")
+			if l.Hooks == 0 {
+				leaks = "loaded, and has hooked nothing yet: "
+			}
+			fmt.Fprintln(w, "  "+leaks+*l.Leaks)
 		}
 		for _, r := range l.Remedies {
 			fmt.Fprintln(w, "  → "+r)
