@@ -24,7 +24,7 @@ var columns = [][]string{
 	{"finding", "units"}, // leaves
 	{"stack"},            // every model interns frames
 	{"pickle", "logs", "packed", "procfs", "elf", "bpf"}, // sources
-	{"snapshot", "series", "vmmap", "cpython"},
+	{"snapshot", "series", "vmmap", "glibc", "cpython"},
 	{"image"},
 	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile", "hostleak"},
 	{"detect"},
