@@ -35,12 +35,12 @@ var columns = [][]string{
 
 // beside are the imports inside a column that are in order all the same.
 var beside = map[string][]string{
-	"purpose": {"timeline"},
-	"replay":  {"timeline", "allocator"},
-	"compare": {"timeline", "trend", "purpose", "replay"},
-	"tile":    {"timeline", "purpose"},
-	"web":     {"web/engine"},
-	"bpf":     {"procfs"},
+	"purpose":  {"timeline"},
+	"replay":   {"timeline", "allocator"},
+	"compare":  {"timeline", "trend", "purpose", "replay"},
+	"tile":     {"timeline", "purpose"},
+	"web":      {"web/engine"},
+	"hostleak": {"trend"},
 }
 
 // only are packages that may import less than what stands to their left.
@@ -50,7 +50,7 @@ var only = map[string][]string{
 	"packed": {},
 	"procfs": {},
 	"elf":    {},
-	"bpf":    {"procfs"},
+	"bpf":    {},
 	"trend":  {"finding", "units", "series"}, // pure numbers
 }
 

@@ -31,19 +31,22 @@ func NewPopulation(n int) *Population {
 }
 
 // Add counts a span.
-func (p *Population) Add(s Span) {
+func (p *Population) Add(s Span) { p.AddMany(s, 1) }
+
+// AddMany counts n spans that are alike.
+func (p *Population) AddMany(s Span, n int64) {
 	for j := s.First; j <= s.Last; j++ {
-		p.Count[j]++
-		p.Bytes[j] += s.Bytes
+		p.Count[j] += n
+		p.Bytes[j] += n * s.Bytes
 		if s.Last == len(p.Count)-1 {
-			p.Final[j] += s.Bytes
+			p.Final[j] += n * s.Bytes
 		}
 		if j > s.First {
-			p.Kept[j]++
+			p.Kept[j] += n
 		}
 	}
 	if s.Last > s.First && s.Last+1 < len(p.Count) {
-		p.SettledLost[s.Last+1]++
+		p.SettledLost[s.Last+1] += n
 	}
 }
 
