@@ -24,8 +24,10 @@ var columns = [][]string{
 	{"finding", "units"}, // leaves
 	{"stack"},            // every model interns frames
 	{"pickle", "logs", "packed", "procfs", "elf", "bpf"}, // sources
-	{"snapshot", "series", "vmmap", "cpython"},
+	{"snapshot", "series", "vmmap"},
 	{"image"},
+	{"cpython"},
+	{"unwind"},
 	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile", "hostleak"},
 	{"detect"},
 	{"report", "export", "web/engine", "web", "metrics"},
