@@ -167,3 +167,16 @@ func decodeSample(b []byte) Sample {
 	}
 	return s
 }
+
+var opNames = [...]string{
+	Map: "mmap", Unmap: "munmap", Remap: "mremap", Break: "brk", Protect: "mprotect", Advise: "madvise", Attach: "shmat",
+	Detach: "shmdt", Memfd: "memfd_create", Truncate: "ftruncate", Fork: "fork", Exec: "exec", Exit: "exit",
+}
+
+// String is the name of the system call.
+func (o Op) String() string {
+	if int(o) < len(opNames) {
+		return opNames[o]
+	}
+	return "unknown"
+}

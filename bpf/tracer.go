@@ -130,7 +130,11 @@ type watchedProcess struct{ Owner, Epoch, LargeStacks, _ uint32 }
 
 // Watch begins with a process. Its children follow by themselves.
 func (t *Tracer) Watch(pid int) error {
-	return t.collection.Maps["strand_watched"].Update(uint32(pid), watchedProcess{Owner: uint32(pid)}, ebpf.UpdateNoExist)
+	err := t.collection.Maps["strand_watched"].Update(uint32(pid), watchedProcess{Owner: uint32(pid)}, ebpf.UpdateNoExist)
+	if errors.Is(err, ebpf.ErrKeyExist) {
+		return nil
+	}
+	return err
 }
 
 // Unwatch ends with a process.

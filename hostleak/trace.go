@@ -1,8 +1,6 @@
 package hostleak
 
 import (
-	"errors"
-	"io/fs"
 	"slices"
 	"time"
 
@@ -30,11 +28,13 @@ type Stack struct {
 // A Namer makes stacks of samples.
 type Namer interface {
 	Stack(s *bpf.Sample) Stack
+	Forget(pid uint32)
 }
 
 // A Source tells what happens in the processes that it watches. [bpf.Tracer] is
 // one.
 type Source interface {
+	Watch(pid int) error
 	Poll() (*bpf.Batch, error)
 	Budget(n int) error
 	Pace(e *bpf.Event, every time.Duration) error
@@ -84,10 +84,11 @@ func NewTrace(root procfs.Process, source Source, namer Namer) (*Trace, error) {
 		Root: root, Ledger: NewLedger(), Processes: map[uint32]*Followed{}, Stacks: make([]Stack, 1),
 		source: source, namer: namer, known: map[string]int{}, paced: map[Site]pace{}, polled: bpf.Now(),
 	}
-	for _, p := range append([]procfs.Process{root}, root.Descendants()...) {
-		if err := t.follow(p); err != nil && p == root {
-			return nil, err
-		}
+	if err := t.follow(root); err != nil {
+		return nil, err
+	}
+	for _, p := range root.Descendants() { // those of later follow by themselves
+		t.follow(p)
 	}
 	return t, t.Check()
 }
@@ -95,6 +96,9 @@ func NewTrace(root procfs.Process, source Source, namer Namer) (*Trace, error) {
 func (t *Trace) follow(p procfs.Process) error {
 	st, err := p.Status()
 	if err != nil {
+		return err
+	}
+	if err := t.source.Watch(int(p)); err != nil {
 		return err
 	}
 	t.Processes[uint32(p)] = &Followed{Process: p, First: st, Last: st}
@@ -126,7 +130,10 @@ func (t *Trace) enter(e *bpf.Event) {
 		if uint32(e.Old) == e.Child() {
 			t.follow(procfs.Process(e.Child())) // one that has ended already is none
 		}
+	case bpf.Exec:
+		t.namer.Forget(e.PID)
 	case bpf.Exit:
+		t.namer.Forget(e.Child())
 		if f := t.Processes[e.Child()]; f != nil {
 			f.Ended = true
 		}
@@ -305,7 +312,7 @@ func (t *Trace) Sums() *Sums {
 		s.Pinned += int64(f.Last.Pinned) - int64(f.First.Pinned)
 		s.Threads += int64(f.Last.Threads) - int64(f.First.Threads)
 	}
-	s.Uses = t.uses(t.resident())
+	s.Uses = t.uses(t.survey())
 	var named, all int64
 	for i := range s.Uses {
 		all += max(s.Uses[i].Resident, 0)
@@ -321,34 +328,34 @@ func (t *Trace) Sums() *Sums {
 	return s
 }
 
-// resident reads, by cause, how much of what it made is in memory; -1 where that
-// cannot be read.
-func (t *Trace) resident() []int64 {
-	out := make([]int64, len(t.Ledger.Causes))
+// survey reads, by cause, of what kind its memory is and how much of it is
+// resident; -1 where that cannot be read.
+func (t *Trace) survey() (kinds []Kind, resident []int64) {
+	kinds, resident = make([]Kind, len(t.Ledger.Causes)), make([]int64, len(t.Ledger.Causes))
 	for pid, space := range t.Ledger.spaces {
 		pages, err := procfs.Process(pid).Pages()
-		if err != nil {
-			if !errors.Is(err, fs.ErrNotExist) {
-				space.Each(func(iv *Interval) { out[iv.Cause] = -1 })
-			}
-			continue
-		}
 		space.Each(func(iv *Interval) {
-			if iv.Cause == Before || out[iv.Cause] < 0 {
-				return
-			}
-			if n, err := pages.Resident(iv.Start, iv.End); err == nil {
-				out[iv.Cause] += int64(n)
+			kinds[iv.Cause] = iv.Kind
+			switch {
+			case iv.Cause == Before || resident[iv.Cause] < 0:
+			case err != nil:
+				resident[iv.Cause] = -1
+			default:
+				if n, err := pages.Resident(iv.Start, iv.End); err == nil {
+					resident[iv.Cause] += int64(n)
+				}
 			}
 		})
-		pages.Close()
+		if err == nil {
+			pages.Close()
+		}
 	}
-	return out
+	return kinds, resident
 }
 
 // uses joins causes by their stack. What a site made before its stack was copied
 // counts to the stacks of the site, by what these made.
-func (t *Trace) uses(resident []int64) []Use {
+func (t *Trace) uses(kinds []Kind, resident []int64) []Use {
 	causes, populations := t.Ledger.Causes, t.Ledger.Populations()
 	bySite := map[Site][]int{} // causes that have a stack
 	for i, c := range causes {
@@ -369,7 +376,7 @@ func (t *Trace) uses(resident []int64) []Use {
 		}
 		part := func(n int64) int64 { return int64(float64(n)*share + 0.5) }
 		if u.Op == 0 || c.Live > u.Live {
-			u.Op, u.Kind = c.Op, t.kind(i)
+			u.Op, u.Kind = c.Op, kinds[i]
 		}
 		u.Live += part(c.Live)
 		u.Count += part(c.Count)
@@ -380,7 +387,7 @@ func (t *Trace) uses(resident []int64) []Use {
 		if assumed {
 			u.Assumed += part(c.Live)
 		}
-		u.Population.Merge(populations[i])
+		u.Population.MergeShare(populations[i], share)
 	}
 	for i := int(Unseen) + 1; i < len(causes); i++ {
 		c := causes[i]
@@ -420,20 +427,3 @@ func (t *Trace) uses(resident []int64) []Use {
 
 // weight is how likely it is that a call of the site had this stack.
 func weight(m *Made) int64 { return max(m.Live, m.Calls, 1) }
-
-// kind is that of most of what a cause made.
-func (t *Trace) kind(cause int) (k Kind) {
-	s := t.Ledger.spaces[t.Ledger.Causes[cause].PID]
-	if t.Ledger.Causes[cause].Op == bpf.Break {
-		return Heap
-	}
-	if s != nil {
-		found := false
-		s.Each(func(iv *Interval) {
-			if !found && int(iv.Cause) == cause {
-				k, found = iv.Kind, true
-			}
-		})
-	}
-	return k
-}

@@ -61,6 +61,21 @@ func (p *Population) Merge(q *Population) {
 	}
 }
 
+// MergeShare adds a share of another population, as of one of which only that
+// much belongs here.
+func (p *Population) MergeShare(q *Population, share float64) {
+	part := func(to, from []int64) {
+		for j := range to {
+			to[j] += int64(float64(from[j])*share + 0.5)
+		}
+	}
+	part(p.Count, q.Count)
+	part(p.Bytes, q.Bytes)
+	part(p.Kept, q.Kept)
+	part(p.SettledLost, q.SettledLost)
+	part(p.Final, q.Final)
+}
+
 // Marks is the number of marks.
 func (p *Population) Marks() int { return len(p.Count) }
 
