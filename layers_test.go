@@ -24,9 +24,11 @@ var columns = [][]string{
 	{"finding", "units"}, // leaves
 	{"stack"},            // every model interns frames
 	{"pickle", "logs", "packed", "procfs", "elf", "bpf"}, // sources
-	{"snapshot", "series", "vmmap", "glibc", "cpython"},
+	{"snapshot", "series", "vmmap", "glibc"},
 	{"image"},
-	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile", "hostleak"},
+	{"cpython"},
+	{"unwind"},
+	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile", "hostleak", "growth"},
 	{"detect"},
 	{"report", "export", "web/engine", "web", "metrics"},
 	{"internal/cli"},
@@ -35,12 +37,12 @@ var columns = [][]string{
 
 // beside are the imports inside a column that are in order all the same.
 var beside = map[string][]string{
-	"purpose": {"timeline"},
-	"replay":  {"timeline", "allocator"},
-	"compare": {"timeline", "trend", "purpose", "replay"},
-	"tile":    {"timeline", "purpose"},
-	"web":     {"web/engine"},
-	"bpf":     {"procfs"},
+	"purpose":  {"timeline"},
+	"replay":   {"timeline", "allocator"},
+	"compare":  {"timeline", "trend", "purpose", "replay"},
+	"tile":     {"timeline", "purpose"},
+	"web":      {"web/engine"},
+	"hostleak": {"trend"},
 }
 
 // only are packages that may import less than what stands to their left.
@@ -50,7 +52,7 @@ var only = map[string][]string{
 	"packed": {},
 	"procfs": {},
 	"elf":    {},
-	"bpf":    {"procfs"},
+	"bpf":    {},
 	"trend":  {"finding", "units", "series"}, // pure numbers
 }
 
