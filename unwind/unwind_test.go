@@ -83,6 +83,7 @@ func TestCalls(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			exe := live.Build(t, p.source, nil, append(p.flags, "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-lpthread")...)
 			pid, _ := live.Start(t, exe)
+			live.Settle(t, pid, pid)
 			im := imageOf(t, pid)
 			calls, err := Calls(im, sampleOf(t, pid, pid), nil)
 			names := namesOf(im, calls)
@@ -233,7 +234,10 @@ int main() {
 
 func sampleOf(t testing.TB, pid, tid int) *Sample {
 	t.Helper()
-	th := live.Catch(t, pid, tid, 256<<10)
+	return sampleFrom(live.Catch(t, pid, tid, 256<<10))
+}
+
+func sampleFrom(th *live.Thread) *Sample {
 	r := th.Registers
 	return &Sample{Registers{r.Rax, r.Rdx, r.Rcx, r.Rbx, r.Rsi, r.Rdi, r.Rbp, r.Rsp, r.R8, r.R9, r.R10, r.R11, r.R12, r.R13, r.R14, r.R15, r.Rip}, AllKnown, th.Stack}
 }
