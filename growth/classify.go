@@ -5,36 +5,14 @@ import (
 	"io"
 	"slices"
 
+	"strandline/finding"
 	"strandline/procfs"
 	"strandline/vmmap"
 )
 
-// A Class is what kind of growth there is.
-type Class string
-
-// The classes.
-const (
-	MmapLeak      Class = "mmap-leak"           // mappings that were never unmapped
-	HeapLeak      Class = "heap-leak"           // blocks of malloc that were never freed
-	PythonObjects Class = "python-objects"      // in CPython's own allocator
-	ArenaKept     Class = "arena-retention"     // freed, and kept by glibc's malloc
-	AllocatorKept Class = "allocator-retention" // taken by another allocator
-	Huge          Class = "thp"                 // huge pages of which a part is used
-	Remapped      Class = "mremap"              // a mapping that is made larger
-	Pinned        Class = "pinned"              // locked in memory
-	Shm           Class = "shm"                 // shared memory
-	PageCache     Class = "page-cache"          // of the cgroup, not of the process
-	FileMapping   Class = "file-mapping"        // files that are mapped
-	CopyOnWrite   Class = "copy-on-write"       // pages that a child has no longer in common
-	Memfd         Class = "memfd"               // files without a name, held open
-	ThreadStacks  Class = "thread-stacks"       // of ever more threads
-	Kernel        Class = "kernel"              // held by the kernel for the process
-	Unexplained   Class = "unexplained"
-)
-
 // A Part is the growth of one class.
 type Part struct {
-	Class Class
+	Class finding.Kind
 	// Bytes that the class grew by. They are resident, but for thread-stacks
 	// (mapped), page-cache and kernel (charged to the cgroup) and memfd.
 	Bytes int64
@@ -44,6 +22,8 @@ type Part struct {
 	Process procfs.Process
 	// Sure is how sure the class is, from 0 to 1.
 	Sure float64
+	// Steady says that the class grew between any two looks that follow each other.
+	Steady bool
 }
 
 // Growth is what changed between two observations.
@@ -52,6 +32,7 @@ type Growth struct {
 	RSS, Anon, File, Shared, Mapped int64  // bytes; Mapped is of the address space
 	Parts                           []Part // by bytes
 
+	least  int64
 	traced bool  // calls of mremap are known
 	remaps int64 // bytes that they added and that no part has yet
 }
@@ -63,12 +44,35 @@ const least = 4 << 20
 // manyThreads are more than a pool that is made while we look.
 const manyThreads = 16
 
-// Between tells the classes of growth from one observation to the next. The
-// memory is the process's, for samples; nil if it cannot be read.
-func Between(before, after *Observation, memory io.ReaderAt) *Growth {
+// Over tells the classes of growth from the first of several observations, in
+// their order, to the last. The memory is the process's, for samples; nil if it
+// cannot be read.
+func Over(looks []*Observation, memory io.ReaderAt) *Growth {
+	g := between(looks[0], looks[len(looks)-1], memory, least)
+	steps := int64(len(looks) - 1)
+	grew := map[finding.Kind]int64{} // in how many steps
+	for i := range looks[1:] {
+		sums := map[finding.Kind]int64{}
+		for _, p := range between(looks[i], looks[i+1], memory, least/(2*steps)).Parts {
+			sums[p.Class] += p.Bytes
+		}
+		for _, p := range g.Parts {
+			if sums[p.Class] >= p.Bytes/(4*steps) {
+				grew[p.Class]++
+			}
+		}
+	}
+	for i := range g.Parts {
+		g.Parts[i].Steady = grew[g.Parts[i].Class] >= steps && steps > 1
+	}
+	return g
+}
+
+// between tells the classes of which something grew by some bytes or more.
+func between(before, after *Observation, memory io.ReaderAt, least int64) *Growth {
 	a, b := &after.Status, &before.Status
 	g := &Growth{
-		Before: before, After: after,
+		Before: before, After: after, least: least,
 		RSS: delta(a.RSS, b.RSS), Anon: delta(a.Anon, b.Anon), File: delta(a.File, b.File), Shared: delta(a.Shared, b.Shared),
 		Mapped: delta(a.VMSize, b.VMSize),
 	}
@@ -77,8 +81,8 @@ func Between(before, after *Observation, memory io.ReaderAt) *Growth {
 	}
 	g.anonymous(memory)
 	g.shared()
-	if g.File >= least {
-		g.add(Part{Class: FileMapping, Bytes: g.File, Sure: 0.9})
+	if g.File >= g.least {
+		g.add(Part{Class: finding.FileMapping, Bytes: g.File, Sure: 0.9})
 	}
 	g.outside()
 	g.children()
@@ -96,12 +100,12 @@ func (g *Growth) add(p Part) {
 
 // Explained is the share of the growth of resident memory that has a class.
 func (g *Growth) Explained() float64 {
-	if g.RSS < least {
+	if g.RSS < g.least {
 		return 1
 	}
 	var sum int64
 	for _, p := range g.Parts {
-		if !p.Outside && p.Class != Unexplained {
+		if !p.Outside && p.Class != finding.Unexplained {
 			sum += p.Bytes
 		}
 	}
@@ -110,15 +114,15 @@ func (g *Growth) Explained() float64 {
 
 // anonymous tells the classes of private memory without a file.
 func (g *Growth) anonymous(memory io.ReaderAt) {
-	if g.Anon < least {
+	if g.Anon < g.least {
 		return
 	}
 	if locked := delta(g.After.Status.Locked+g.After.Status.Pinned, g.Before.Status.Locked+g.Before.Status.Pinned); 2*locked >= g.Anon {
-		g.add(Part{Class: Pinned, Bytes: min(locked, g.RSS), Sure: 0.9})
+		g.add(Part{Class: finding.Pinned, Bytes: min(locked, g.RSS), Sure: 0.9})
 		return
 	}
-	sums := map[Class]*Part{}
-	take := func(class Class, bytes int64, count int, sure float64) {
+	sums := map[finding.Kind]*Part{}
+	take := func(class finding.Kind, bytes int64, count int, sure float64) {
 		if bytes <= 0 {
 			return
 		}
@@ -137,23 +141,23 @@ func (g *Growth) anonymous(memory io.ReaderAt) {
 		case r.Kind == vmmap.Heap || r.Kind == vmmap.Arena:
 			heap += r.Grown
 		case r.Kind == vmmap.Thread || r.Kind == vmmap.Stack:
-			take(ThreadStacks, r.Grown, 1, 0.8)
+			take(finding.ThreadStacks, r.Grown, 1, 0.8)
 		case r.Kind == vmmap.Anonymous:
 			g.region(memory, &r, take)
 		case r.Kind == vmmap.File && r.Anonymous > 0 && !r.Shared:
-			take(Unexplained, r.Grown, 1, 0.5) // data of a library that is written to
+			take(finding.Unexplained, r.Grown, 1, 0.5) // data of a library that is written to
 		}
 	}
 	if g.Before.Arenas != nil && g.After.Arenas != nil {
 		kept = delta(g.After.Arenas.Free(), g.Before.Arenas.Free())
 		kept = max(0, min(kept, heap))
 	}
-	take(ArenaKept, kept, len(g.After.Arenas), 0.9)
+	take(finding.ArenaRetention, kept, len(g.After.Arenas), 0.9)
 	sure := 0.9
 	if g.After.Arenas == nil {
 		sure = 0.5
 	}
-	take(HeapLeak, heap-kept, 0, sure)
+	take(finding.HeapLeak, heap-kept, 0, sure)
 	for _, p := range sums {
 		p.Bytes = min(p.Bytes, g.Anon)
 		g.add(*p)
@@ -161,34 +165,34 @@ func (g *Growth) anonymous(memory io.ReaderAt) {
 }
 
 // region tells the classes of an anonymous mapping that grew.
-func (g *Growth) region(memory io.ReaderAt, r *Region, take func(Class, int64, int, float64)) {
+func (g *Growth) region(memory io.ReaderAt, r *Region, take func(finding.Kind, int64, int, float64)) {
 	var c contents
 	if memory != nil {
 		c = look(memory, r, g.Before.Regions)
 	}
 	rest := r.Grown
 	if c.zero >= 0.75 {
-		take(Huge, int64(c.zero*float64(min(rest, r.Huge))), 1, 0.8)
+		take(finding.HugePages, int64(c.zero*float64(min(rest, r.Huge))), 1, 0.8)
 		rest -= int64(c.zero * float64(min(rest, r.Huge)))
 	}
 	if c.python >= 0.2 {
-		take(PythonObjects, int64(c.python*float64(rest)), 1, 0.9)
+		take(finding.PythonObjects, int64(c.python*float64(rest)), 1, 0.9)
 		rest -= int64(c.python * float64(rest))
 	}
-	take(HeapLeak, min(rest, c.malloc), 1, 0.9)
+	take(finding.HeapLeak, min(rest, c.malloc), 1, 0.9)
 	rest -= min(rest, c.malloc)
 	switch {
 	case g.After.Allocator != "":
-		take(AllocatorKept, rest, 1, 0.6)
+		take(finding.AllocatorRetention, rest, 1, 0.6)
 	case g.traced:
 		n := min(rest, g.remaps)
 		g.remaps -= n
-		take(Remapped, n, 1, 0.9)
-		take(MmapLeak, rest-n, 1, 0.9)
+		take(finding.Remap, n, 1, 0.9)
+		take(finding.MmapLeak, rest-n, 1, 0.9)
 	case g.remapped(r):
-		take(Remapped, rest, 1, 0.5)
+		take(finding.Remap, rest, 1, 0.5)
 	default:
-		take(MmapLeak, rest, 1, 0.6)
+		take(finding.MmapLeak, rest, 1, 0.6)
 	}
 }
 
@@ -209,7 +213,7 @@ func (g *Growth) remapped(r *Region) bool {
 	for _, b := range g.Before.Regions {
 		gone := b.Size()
 		now.Within(b.Start, b.End, func(start, end uint64) { gone -= end - start })
-		if vmmap.KindOf(b.Mapping) == vmmap.Anonymous && b.RSS >= least/4 && gone >= least/4 && gone < r.Size() {
+		if vmmap.KindOf(b.Mapping) == vmmap.Anonymous && int64(b.RSS) >= g.least/4 && int64(gone) >= g.least/4 && gone < r.Size() {
 			return true
 		}
 	}
@@ -225,16 +229,16 @@ func (g *Growth) shared() {
 			named += r.Grown
 		}
 	}
-	if named = min(named, max(g.Shared, 0)); named >= least {
-		g.add(Part{Class: Memfd, Bytes: named, Sure: 0.9})
+	if named = min(named, max(g.Shared, 0)); named >= g.least {
+		g.add(Part{Class: finding.MemoryFiles, Bytes: named, Sure: 0.9})
 		held -= named
 	}
-	if rest := g.Shared - named; rest >= least {
-		g.add(Part{Class: Shm, Bytes: rest, Sure: 0.9})
+	if rest := g.Shared - named; rest >= g.least {
+		g.add(Part{Class: finding.SharedMemory, Bytes: rest, Sure: 0.9})
 		held -= rest
 	}
-	if held >= least {
-		g.add(Part{Class: Memfd, Bytes: held, Count: len(g.After.Files) - len(g.Before.Files), Outside: true, Sure: 0.9})
+	if held >= g.least {
+		g.add(Part{Class: finding.MemoryFiles, Bytes: held, Count: len(g.After.Files) - len(g.Before.Files), Outside: true, Sure: 0.9})
 	}
 }
 
@@ -248,16 +252,16 @@ func heldBytes(files []procfs.MemoryFile) (n int64) {
 // outside tells what grows without the process's RSS.
 func (g *Growth) outside() {
 	threads := g.After.Status.Threads - g.Before.Status.Threads
-	if stacks := g.After.stacks() - g.Before.stacks(); threads >= manyThreads && stacks >= 4*max(g.RSS, least) {
-		g.add(Part{Class: ThreadStacks, Bytes: stacks, Count: threads, Outside: true, Sure: 0.9})
+	if stacks := g.After.stacks() - g.Before.stacks(); int64(threads) >= manyThreads*g.least/least && stacks >= 4*max(g.RSS, g.least) {
+		g.add(Part{Class: finding.ThreadStacks, Bytes: stacks, Count: threads, Outside: true, Sure: 0.9})
 	}
 	if g.Before.Cgroup == nil || g.After.Cgroup == nil || g.Before.Cgroup.Path != g.After.Cgroup.Path {
 		return
 	}
 	a, b := g.After.Cgroup, g.Before.Cgroup
 	read := delta(g.After.Read, g.Before.Read)
-	if cache := delta(a.File, b.File) - max(g.File, 0); cache >= least && 2*read >= cache {
-		g.add(Part{Class: PageCache, Bytes: cache, Outside: true, Sure: 0.8})
+	if cache := delta(a.File, b.File) - max(g.File, 0); cache >= g.least && 2*read >= cache {
+		g.add(Part{Class: finding.PageCache, Bytes: cache, Outside: true, Sure: 0.8})
 	}
 	// Page tables and stacks of threads come with the memory and the threads.
 	kernel := delta(a.Kernel, b.Kernel) - max(g.RSS, 0)/64 - 32<<10*int64(max(0, g.After.Status.Threads-g.Before.Status.Threads))
@@ -265,8 +269,8 @@ func (g *Growth) outside() {
 	if opened < 8 { // others of the cgroup have such memory, too: of this process are its page tables
 		opened, kernel = 0, min(kernel, delta(g.After.Status.PageTables, g.Before.Status.PageTables))
 	}
-	if kernel >= least && 4*kernel >= g.RSS {
-		g.add(Part{Class: Kernel, Bytes: kernel, Count: opened, Outside: true, Sure: 0.7})
+	if kernel >= g.least && 4*kernel >= g.RSS {
+		g.add(Part{Class: finding.KernelMemory, Bytes: kernel, Count: opened, Outside: true, Sure: 0.7})
 	}
 }
 
@@ -279,25 +283,25 @@ func (g *Growth) children() {
 	for p, before := range g.Before.Children {
 		after, lives := g.After.Children[p]
 		ended = ended || !lives
-		if n := parted(before, after); lives && n > 0 {
+		if n := g.parted(before, after); lives && n > 0 {
 			diverged = true
-			g.add(Part{Class: CopyOnWrite, Bytes: n, Process: p, Outside: true, Sure: 0.9})
+			g.add(Part{Class: finding.CopyOnWrite, Bytes: n, Process: p, Outside: true, Sure: 0.9})
 		}
 	}
 	parent := g.After.Status.Parent
 	if diverged || ended || parent <= 1 || parent != g.Before.Status.Parent {
 		return
 	}
-	if n := parted(g.Before.Rollup, g.After.Rollup); n > 0 {
-		g.add(Part{Class: CopyOnWrite, Bytes: n, Process: g.After.PID, Outside: true, Sure: 0.9})
+	if n := g.parted(g.Before.Rollup, g.After.Rollup); n > 0 {
+		g.add(Part{Class: finding.CopyOnWrite, Bytes: n, Process: g.After.PID, Outside: true, Sure: 0.9})
 	}
 }
 
 // parted are the bytes that were written to and shared, and are private now.
-func parted(before, after procfs.Usage) int64 {
+func (g *Growth) parted(before, after procfs.Usage) int64 {
 	private := delta(after.PrivateDirty, before.PrivateDirty)
 	shared := delta(before.SharedDirty, after.SharedDirty)
-	if grew := delta(after.RSS, before.RSS); private >= least && shared >= private/2 && grew < private/2 {
+	if grew := delta(after.RSS, before.RSS); private >= g.least && shared >= private/2 && grew < private/2 {
 		return min(private, shared)
 	}
 	return 0

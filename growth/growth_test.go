@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	"strandline/finding"
 	"strandline/growth"
 	"strandline/internal/live"
 	"strandline/procfs"
@@ -29,13 +31,13 @@ var programs = []string{
 //	go test ./growth -run Confusion -v
 func TestConfusion(t *testing.T) {
 	var mu sync.Mutex
-	taken := map[string]map[growth.Class]int64{}
+	taken := map[string]map[finding.Kind]int64{}
 	t.Run("programs", func(t *testing.T) {
 		for _, name := range programs {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				g := observe(t, name)
-				sums := map[growth.Class]int64{}
+				sums := map[finding.Kind]int64{}
 				for _, p := range g.Parts {
 					sums[p.Class] += p.Bytes
 				}
@@ -44,7 +46,7 @@ func TestConfusion(t *testing.T) {
 				mu.Unlock()
 				t.Logf("RSS grew by %d KiB: %d anonymous, %d of files, %d shared; parts %+v; missing %q", g.RSS>>10, g.Anon>>10, g.File>>10,
 					g.Shared>>10, g.Parts, g.After.Missing)
-				want := growth.Class(strings.SplitN(name, ".", 2)[0])
+				want := finding.Kind(strings.SplitN(name, ".", 2)[0])
 				if name == "steady" {
 					if len(g.Parts) > 0 {
 						t.Errorf("nothing grows, and %+v is told", g.Parts)
@@ -70,8 +72,8 @@ func TestConfusion(t *testing.T) {
 
 // matrix is a line for each program that ran and a column for each class that
 // was told, in MiB.
-func matrix(taken map[string]map[growth.Class]int64) string {
-	var classes []growth.Class
+func matrix(taken map[string]map[finding.Kind]int64) string {
+	var classes []finding.Kind
 	for _, sums := range taken {
 		for c := range sums {
 			if !slices.Contains(classes, c) {
@@ -114,7 +116,21 @@ func observe(t *testing.T, name string) *growth.Growth {
 	if len(before.Missing) > 0 && !slices.ContainsFunc(before.Missing, func(m string) bool { return strings.Contains(m, "cgroup") }) {
 		t.Skipf("here cannot be read: %q", before.Missing)
 	}
-	time.Sleep(1500 * time.Millisecond)
+	if err := syscall.Kill(pid, syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		st, err := p.Status()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st.Name == "grown" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the program does not come to its end")
+		}
+	}
 	after, err := growth.Observe(p)
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +144,7 @@ func observe(t *testing.T, name string) *growth.Growth {
 		t.Skipf("the memory of another process may not be read here: %v", err)
 	}
 	defer memory.Close()
-	return growth.Between(before, after, memory)
+	return growth.Over([]*growth.Observation{before, after}, memory)
 }
 
 // build makes the command that runs a program.

@@ -10,12 +10,13 @@ static void *run(void *none) {
 			p[i * (COUNT / STEPS) + j] = block;
 		}
 	for (int i = 0; i < COUNT; i++) if (i % 64) free(p[i]);
-	end();
+	done();
 	return none;
 }
 int main(void) {
 	pthread_t t[4];
 	begin();
+	running = 4;
 	for (int i = 0; i < 4; i++) pthread_create(&t[i], 0, run, 0);
 	end();
 }

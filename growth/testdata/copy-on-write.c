@@ -2,14 +2,18 @@
 #include "common.h"
 int main(void) {
 	size_t size = 40 * MiB;
+	volatile int *writes = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	char *p = mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	memset(p, 7, size);
 	if (fork() == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		usleep(300000);
+		while (!*writes) usleep(1000);
 		for (int i = 0; i < STEPS; i++, step()) memset(p + size / STEPS * i, 8, size / STEPS);
-		end();
+		*writes = 0;
+		stay();
 	}
 	begin();
+	*writes = 1;
+	while (*writes) usleep(1000);
 	end();
 }
