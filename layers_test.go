@@ -28,7 +28,7 @@ var columns = [][]string{
 	{"image"},
 	{"cpython"},
 	{"unwind"},
-	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile", "hostleak", "growth"},
+	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile", "hostleak", "footprint"},
 	{"detect"},
 	{"report", "export", "web/engine", "web", "metrics"},
 	{"internal/cli"},

@@ -11,6 +11,7 @@ import (
 	"strandline/bpf"
 	"strandline/detect"
 	"strandline/finding"
+	"strandline/footprint"
 	"strandline/hostleak"
 	"strandline/image"
 	"strandline/procfs"
@@ -66,7 +67,7 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 	if err := w.run(ctx); err != nil {
 		return err
 	}
-	doc := w.document(knownLibraries(o.pid))
+	doc := w.document(w.grown(), knownLibraries(o.pid))
 	w.clear()
 	if err := g.print(doc, func(out io.Writer, s report.Style) { doc.Text(out, s) }); err != nil {
 		return err
@@ -121,6 +122,7 @@ type watch struct {
 	ends  time.Duration
 	sums  *hostleak.Sums // the latest, for when the process ends
 	lines int            // that the live view has drawn
+	looks []*footprint.Observation
 }
 
 const (
@@ -142,6 +144,7 @@ func (w *watch) run(ctx context.Context) error {
 	if err := w.reckon(); err != nil {
 		return err
 	}
+	w.look()
 	for now := time.Now(); now.Before(end) && w.trace.Alive(); now = time.Now() {
 		if !now.Before(nextMark) {
 			nextMark = nextMark.Add(markEvery)
@@ -156,6 +159,9 @@ func (w *watch) run(ctx context.Context) error {
 			took := time.Since(now)
 			nextCheck = time.Now().Add(max(checkEvery, share*took))
 			w.draw()
+		}
+		if len(w.looks) == 1 && now.Sub(w.began) >= w.ends/2 {
+			w.look()
 		}
 		select {
 		case <-ctx.Done():
@@ -189,12 +195,45 @@ func (w *watch) finish() error {
 	}
 	if w.trace.Alive() {
 		w.sums = w.trace.Sums()
+		w.look()
 	}
 	return nil
 }
 
-func (w *watch) document(known []hostleak.Known) *report.Trace {
-	return report.NewTrace(w.trace, w.sums, detect.Host(w.sums, known), w.rung, time.Since(w.began))
+// look looks at the process from outside, if it still runs.
+func (w *watch) look() {
+	o, err := footprint.Observe(w.trace.Root)
+	if err != nil {
+		return
+	}
+	if w.rung == rungBPF && w.sums != nil {
+		var n uint64
+		for i := range w.sums.Uses {
+			if u := &w.sums.Uses[i]; u.Op == bpf.Remap {
+				n += uint64(u.Live)
+			}
+		}
+		o.Remapped = &n
+	}
+	w.looks = append(w.looks, o)
+}
+
+// grown is what the looks from the first to the last tell; nil if the process
+// ended too soon.
+func (w *watch) grown() *footprint.Growth {
+	if len(w.looks) < 2 {
+		return nil
+	}
+	memory, err := w.trace.Root.Memory()
+	if err != nil {
+		return footprint.Over(w.looks, nil)
+	}
+	defer memory.Close()
+	return footprint.Over(w.looks, memory)
+}
+
+func (w *watch) document(looks *footprint.Growth, known []hostleak.Known) *report.Trace {
+	return report.NewTrace(w.trace, w.sums, detect.Host(w.sums, looks, known), w.rung, time.Since(w.began))
 }
 
 // draw shows the figures so far, if a person looks.
@@ -203,7 +242,7 @@ func (w *watch) draw() {
 		return
 	}
 	w.clear()
-	doc := w.document(nil)
+	doc := w.document(nil, nil)
 	w.lines = doc.Live(report.PrintableWriter(w.g.env.Stdout), w.g.env.style())
 }
 

@@ -1,4 +1,4 @@
-package growth_test
+package footprint_test
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"strandline/finding"
-	"strandline/growth"
+	"strandline/footprint"
 	"strandline/internal/live"
 	"strandline/procfs"
 )
@@ -105,11 +105,11 @@ func matrix(taken map[string]map[finding.Kind]int64) string {
 
 // observe runs a program and looks at it when it begins to grow and when it has
 // grown.
-func observe(t *testing.T, name string) *growth.Growth {
+func observe(t *testing.T, name string) *footprint.Growth {
 	command := build(t, name)
 	pid, _ := live.Start(t, command[0], command[1:]...)
 	p := procfs.Process(pid)
-	before, err := growth.Observe(p)
+	before, err := footprint.Observe(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func observe(t *testing.T, name string) *growth.Growth {
 			t.Fatal("the program does not come to its end")
 		}
 	}
-	after, err := growth.Observe(p)
+	after, err := footprint.Observe(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func observe(t *testing.T, name string) *growth.Growth {
 		t.Skipf("the memory of another process may not be read here: %v", err)
 	}
 	defer memory.Close()
-	return growth.Over([]*growth.Observation{before, after}, memory)
+	return footprint.Over([]*footprint.Observation{before, after}, memory)
 }
 
 // build makes the command that runs a program.

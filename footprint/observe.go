@@ -1,4 +1,4 @@
-// Package growth tells of which class the growth of a process's memory is:
+// Package footprint tells of which class the growth of a process's memory is:
 // objects of Python, blocks that malloc gave and nobody freed, memory that an
 // allocator keeps, mappings that were never unmapped, huge pages of which a part
 // is used, and so on.
@@ -7,7 +7,7 @@
 // it: its mappings with what is resident of them, the arenas of its malloc, its
 // open files, its cgroup, and samples of the memory that is new. What made the
 // memory it does not know; a trace of its calls adds that.
-package growth
+package footprint
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package growth
+package footprint
 
 import (
 	"bytes"
