@@ -277,7 +277,7 @@ func hostRemedies(kind finding.Kind, u *hostleak.Use, known []hostleak.Known) (o
 	return out
 }
 
-var setting = regexp.MustCompile(`\b[A-Z][A-Z0-9_]+=\S+`)
+var setting = regexp.MustCompile(`\b[A-Z][A-Z0-9_]+=[^\s,;]+`)
 
 // sameFamily tells libraries that are parts of one: libucm, libucs, libucp.
 func sameFamily(a, b string) bool {
@@ -341,7 +341,7 @@ func hostFrame(f hostleak.Frame) finding.Frame {
 // innermost function that is none of the C library's.
 func hostSite(frames []hostleak.Frame) *finding.Site {
 	for _, f := range frames {
-		if f.Line > 0 && stack.OriginOf(stack.Frame{File: f.File, Line: f.Line, Function: f.Function}) == stack.Own {
+		if f.Line > 0 && stack.OriginOf(f.Frame) == stack.Own {
 			site := hostFrame(f)
 			return &site
 		}

@@ -7,16 +7,11 @@ import (
 	"strandline/bpf"
 	"strandline/procfs"
 	"strandline/trend"
+	"strandline/unwind"
 )
 
-// A Frame is one level of a stack of a process that was looked at from outside.
-// What is not known is empty.
-type Frame struct {
-	Function string
-	File     string
-	Line     int64
-	Object   string // the file that holds the code
-}
+// A Frame is one level of a stack. What is not known is empty.
+type Frame = unwind.Frame
 
 // A Stack is the frames of a call, innermost first. Complete says that it goes
 // down to where the thread began.
@@ -27,6 +22,7 @@ type Stack struct {
 
 // A Namer makes stacks of samples.
 type Namer interface {
+	Prepare(pid uint32)
 	Stack(s *bpf.Sample) Stack
 	Forget(pid uint32)
 }
@@ -103,6 +99,7 @@ func (t *Trace) follow(p procfs.Process) error {
 	}
 	t.Processes[uint32(p)] = &Followed{Process: p, First: st, Last: st}
 	t.Ledger.Space(uint32(p))
+	t.namer.Prepare(uint32(p))
 	return nil
 }
 

@@ -109,6 +109,7 @@ func (g *globals) watcher(names *hostleak.Names) (watcher, string) {
 		return hostleak.Poller{}, rungPoll
 	}
 	names.Cut = func(pid int) { t.LargeStacks(pid) }
+	names.Python = func(pid int, p bpf.Python) { t.Python(pid, p) }
 	return t, rungBPF
 }
 
