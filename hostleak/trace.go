@@ -262,6 +262,7 @@ func (t *Trace) Alive() bool {
 // A Use is what the calls with one stack hold.
 type Use struct {
 	Stack
+	ID       int    // of the stack, 0 if it is unknown
 	Op       bpf.Op // of most of its bytes
 	Kind     Kind
 	Live     int64 // bytes mapped since the recording began that are mapped still
@@ -367,7 +368,7 @@ func (t *Trace) uses(kinds []Kind, resident []int64) []Use {
 		if u == nil {
 			u = &Use{Population: trend.NewPopulation(len(t.Ledger.marks))}
 			if key > 0 {
-				u.Stack = t.Stacks[key]
+				u.Stack, u.ID = t.Stacks[key], key
 			}
 			rows[key] = u
 		}
