@@ -24,7 +24,7 @@ var columns = [][]string{
 	{"finding", "units"}, // leaves
 	{"stack"},            // every model interns frames
 	{"pickle", "logs", "packed", "procfs", "elf", "bpf"}, // sources
-	{"snapshot", "series", "vmmap", "glibc"},
+	{"snapshot", "series", "vmmap", "glibc", "recording"},
 	{"image"},
 	{"cpython"},
 	{"unwind"},
@@ -47,13 +47,14 @@ var beside = map[string][]string{
 
 // only are packages that may import less than what stands to their left.
 var only = map[string][]string{
-	"pickle": {"finding", "units"}, // sources know nothing of analysis
-	"logs":   {"finding", "units"},
-	"packed": {},
-	"procfs": {},
-	"elf":    {},
-	"bpf":    {},
-	"trend":  {"finding", "units", "series"}, // pure numbers
+	"pickle":    {"finding", "units"}, // sources know nothing of analysis
+	"logs":      {"finding", "units"},
+	"packed":    {},
+	"recording": {"finding"},
+	"procfs":    {},
+	"elf":       {},
+	"bpf":       {},
+	"trend":     {"finding", "units", "series"}, // pure numbers
 }
 
 // testOnly are packages for tests: they import what they like, and no other

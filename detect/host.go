@@ -155,6 +155,11 @@ func (h host) growing(uses []*hostleak.Use, known []hostleak.Known) (f finding.F
 	}
 	f.Title = hostTitle(s, kind, uses, live, count, resident)
 	f.Detail = hostDetail(kind, top)
+	for _, k := range known {
+		if leaksHere(k, top) {
+			f.Detail = append([]string{k.Leaks}, f.Detail...)
+		}
+	}
 	f.Remedies = hostRemedies(kind, top, known)
 	for _, u := range uses {
 		if site := hostSite(u.Frames); site != nil && len(uses) > 1 {
@@ -222,28 +227,28 @@ func hostTitle(s *hostleak.Sums, kind finding.Kind, uses []*hostleak.Use, live, 
 	return title
 }
 
-// through are the functions that lead to a call, outermost last, without those
-// that tell nothing.
+// through are the functions that lead to a call: of the native ones those that
+// have a name and are not the C library's, and the lines of Python.
 func through(frames []hostleak.Frame) string {
-	var names []string
+	const mostNative, mostPython = 6, 2
+	var native, lines []string
 	for _, f := range frames {
-		if f.Function == "" || library.MatchString(filepath.Base(f.Object)) && !mallocs.MatchString(f.Function) || f.Function == "_start" {
-			continue
-		}
-		name := f.Function
-		if f.Line > 0 {
-			name = fmt.Sprintf("%s %s:%d", f.Function, filepath.Base(f.File), f.Line)
-		}
-		if len(names) == 0 || names[len(names)-1] != name {
-			names = append(names, name)
+		switch {
+		case f.Object == "" && f.File != "":
+			if stack.OriginOf(f.Frame) == stack.Own && len(lines) < mostPython {
+				lines = append(lines, fmt.Sprintf("%s %s:%d", f.Function, filepath.Base(f.File), f.Line))
+			}
+		case len(lines) > 0 || len(native) == mostNative || strings.Contains(f.Function, "+0x") || outermost[f.Function] ||
+			library.MatchString(filepath.Base(f.Object)) && !mallocs.MatchString(f.Function):
+		case len(native) == 0 || native[len(native)-1] != f.Function:
+			native = append(native, f.Function)
 		}
 	}
-	const most = 5
-	if len(names) > most {
-		names = append(names[:most], "…")
-	}
-	return strings.Join(names, " ← ")
+	return strings.Join(append(native, lines...), " ← ")
 }
+
+// outermost are the functions in which every stack ends.
+var outermost = map[string]bool{"_start": true, "Py_RunMain": true, "Py_BytesMain": true, "Py_Main": true}
 
 func hostDetail(kind finding.Kind, u *hostleak.Use) (out []string) {
 	if !u.Complete && len(u.Frames) > 0 {
@@ -260,7 +265,7 @@ func hostDetail(kind finding.Kind, u *hostleak.Use) (out []string) {
 
 func hostRemedies(kind finding.Kind, u *hostleak.Use, known []hostleak.Known) (out []finding.Remedy) {
 	for _, k := range known {
-		if k.Leaks == "" || !slices.ContainsFunc(u.Frames, func(f hostleak.Frame) bool { return sameFamily(f.Object, k.Object) }) {
+		if !leaksHere(k, u) {
 			continue
 		}
 		for _, text := range k.Remedies {
@@ -290,7 +295,12 @@ func hostRemedies(kind finding.Kind, u *hostleak.Use, known []hostleak.Known) (o
 	return out
 }
 
-var setting = regexp.MustCompile(`\b[A-Z][A-Z0-9_]+=\S+`)
+// leaksHere tells whether a stack leads through a library that is known to leak.
+func leaksHere(k hostleak.Known, u *hostleak.Use) bool {
+	return k.Leaks != "" && slices.ContainsFunc(u.Frames, func(f hostleak.Frame) bool { return sameFamily(f.Object, k.Object) })
+}
+
+var setting = regexp.MustCompile(`\b[A-Z][A-Z0-9_]+=[^\s,;]+`)
 
 // sameFamily tells libraries that are parts of one: libucm, libucs, libucp.
 func sameFamily(a, b string) bool {
@@ -354,7 +364,7 @@ func hostFrame(f hostleak.Frame) finding.Frame {
 // innermost function that is none of the C library's.
 func hostSite(frames []hostleak.Frame) *finding.Site {
 	for _, f := range frames {
-		if f.Line > 0 && stack.OriginOf(stack.Frame{File: f.File, Line: f.Line, Function: f.Function}) == stack.Own {
+		if f.Line > 0 && stack.OriginOf(f.Frame) == stack.Own {
 			site := hostFrame(f)
 			return &site
 		}

@@ -139,7 +139,7 @@ func (h host) classTitle(p footprint.Part) string {
 		return fmt.Sprintf("%s of address space for the stacks of %s more", size, plural(int64(p.Count), "thread"))
 	case finding.KernelMemory:
 		if p.Count > 0 {
-			return fmt.Sprintf("the kernel holds %s more for the cgroup, and the process %s more", size, plural(int64(p.Count), "open file"))
+			return fmt.Sprintf("the kernel holds %s more for the cgroup, and the process has %d more sockets and pipes", size, p.Count)
 		}
 		return "the page tables of the process grew by " + size
 	}

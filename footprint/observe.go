@@ -28,7 +28,7 @@ type Observation struct {
 	Regions []procfs.Usage // by address
 	Arenas  glibc.Arenas   // nil if the process has none, or they cannot be read
 	Files   []procfs.MemoryFile
-	Open    int    // files
+	Open    int    // sockets, pipes and other objects of the kernel
 	Read    uint64 // bytes, from files, since the start
 	Cgroup  *procfs.Cgroup
 	// Allocator is the library of another malloc than glibc's, such as

@@ -2,9 +2,9 @@ package hostleak
 
 import (
 	"errors"
-	"fmt"
 
 	"strandline/bpf"
+	"strandline/cpython"
 	"strandline/elf"
 	"strandline/image"
 	"strandline/procfs"
@@ -17,20 +17,27 @@ type Names struct {
 	files  *image.Files
 	images map[uint32]*named
 	calls  []unwind.Call
-	// Cut is told of processes whose stacks go on beyond the copy.
-	Cut func(pid int)
+	// Cut is told of processes whose stacks go on beyond the copy, Python of those
+	// that run CPython and where it keeps its frames.
+	Cut    func(pid int)
+	Python func(pid int, p bpf.Python)
 }
 
 // named is the image of a process and the frames of the addresses in it.
 type named struct {
 	*image.Image
-	frames map[uint64]Frame
+	python *cpython.Runtime // nil where there is none
+	codes  *cpython.Codes
+	native map[uint64]Frame
 	read   uint64 // when the map was
 }
 
 // NewNames has looked at no process yet.
 func NewNames() *Names {
-	return &Names{files: image.NewFiles(), images: map[uint32]*named{}, Cut: func(int) {}}
+	return &Names{
+		files: image.NewFiles(), images: map[uint32]*named{},
+		Cut: func(int) {}, Python: func(int, bpf.Python) {},
+	}
 }
 
 // Close closes the files.
@@ -50,30 +57,88 @@ func (n *Names) Forget(pid uint32) {
 	}
 }
 
+// Prepare reads the image of a process, so that its samples carry the frames of
+// Python from the first on.
+func (n *Names) Prepare(pid uint32) { n.image(pid) }
+
+// image is that of a process; nil if it has ended.
+func (n *Names) image(pid uint32) *named {
+	im := n.images[pid]
+	if im != nil {
+		return im
+	}
+	opened, err := image.Open(procfs.Process(pid), n.files)
+	if err != nil {
+		return nil
+	}
+	im = &named{Image: opened, native: map[uint64]Frame{}, read: bpf.Now()}
+	n.images[pid] = im
+	n.findPython(pid, im)
+	return im
+}
+
+func (n *Names) findPython(pid uint32, im *named) {
+	r, err := cpython.Find(im.Image)
+	if err != nil {
+		return
+	}
+	im.python, im.codes = r, r.Codes()
+	p := bpf.Python{
+		Runtime: r.Address, CodeTag: uint64(r.CodeMask), Interpreters: r.RuntimeInterpreters, Threads: r.InterpreterThreads,
+		ThreadNext: r.ThreadNext, ThreadID: r.ThreadPthread, NativeID: r.ThreadNative, Frame: r.ThreadFrame, CFrameCurrent: r.CFrameFrame,
+		Code: r.FrameCode, Previous: r.FramePrevious, Instruction: r.FrameInstruction, Owner: r.FrameOwner, InstructionSize: 8,
+	}
+	if r.FrameEntry != cpython.None {
+		p.Owner = r.FrameEntry // the byte before the owner
+	}
+	if r.Minor < 11 {
+		p.InstructionSize = 4
+	}
+	n.Python(int(pid), p)
+}
+
 // Stack steps through a sample. What a process has mapped since its map was read
 // is looked up by reading it again.
 func (n *Names) Stack(s *bpf.Sample) Stack {
-	im := n.images[s.PID]
+	im := n.image(s.PID)
 	if im == nil {
-		opened, err := image.Open(procfs.Process(s.PID), n.files)
-		if err != nil {
-			return Stack{} // it has ended
-		}
-		im = &named{opened, map[uint64]Frame{}, bpf.Now()}
-		n.images[s.PID] = im
+		return Stack{}
 	}
 	calls, err := n.unwind(im, s)
 	if err != nil && im.read < s.Time && im.Refresh() == nil {
-		clear(im.frames)
 		im.read = bpf.Now()
+		clear(im.native)
+		if im.python == nil {
+			n.findPython(s.PID, im)
+		}
 		calls, err = n.unwind(im, s)
 	}
 	if errors.Is(err, unwind.ErrCopyEnds) {
 		n.Cut(int(s.PID))
 	}
 	out := Stack{Complete: err == nil}
-	for _, c := range calls {
-		out.Frames = append(out.Frames, im.frame(c.PC))
+	if im.python == nil || len(s.Python) == 0 {
+		for _, c := range calls {
+			out.Frames = append(out.Frames, im.frame(unwind.Step{Call: c}))
+		}
+		return out
+	}
+	steps, whole := unwind.Merge(im.Image, im.python, calls, im.pythonFrames(s))
+	out.Complete = out.Complete && whole && s.PythonState == bpf.Complete
+	for _, step := range steps {
+		out.Frames = append(out.Frames, im.frame(step))
+	}
+	return out
+}
+
+// pythonFrames are the frames as the interpreter's version has them.
+func (im *named) pythonFrames(s *bpf.Sample) []cpython.Frame {
+	out := make([]cpython.Frame, len(s.Python))
+	for i, f := range s.Python {
+		out[i] = cpython.Frame{Address: f.Frame, Code: f.Code, Instruction: f.Instruction, Owner: uint8(f.Owner)}
+		if im.python.FrameEntry != cpython.None {
+			out[i].Entry, out[i].Owner = f.Owner&0xff != 0, uint8(f.Owner>>8)
+		}
 	}
 	return out
 }
@@ -95,22 +160,15 @@ func (n *Names) unwind(im *named, s *bpf.Sample) (calls []unwind.Call, err error
 	return n.calls, err
 }
 
-// frame names the function that holds an address: where it has no name, by the
-// object and the place in it.
-func (im *named) frame(pc uint64) Frame {
-	f, known := im.frames[pc]
-	if known {
-		return f
+// frame names a step. The names of native code are kept.
+func (im *named) frame(s unwind.Step) Frame {
+	if s.Python != nil {
+		return unwind.Name(im.Image, im.codes, s)
 	}
-	if place, ok := im.Locate(pc); ok && place.Object != nil {
-		f.Object = place.Object.Path
-		if f.Function = place.Object.Function(place.Linked); f.Function == "" {
-			f.Function = fmt.Sprintf("%s+%#x", place.Object.Name(), place.Linked)
-		}
-	} else {
-		f.Function = fmt.Sprintf("%#x", pc)
-		f.Object = place.Mapping.Path
+	f, known := im.native[s.Call.PC]
+	if !known {
+		f = unwind.Name(im.Image, im.codes, s)
+		im.native[s.Call.PC] = f
 	}
-	im.frames[pc] = f
 	return f
 }

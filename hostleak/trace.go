@@ -7,16 +7,11 @@ import (
 	"strandline/bpf"
 	"strandline/procfs"
 	"strandline/trend"
+	"strandline/unwind"
 )
 
-// A Frame is one level of a stack of a process that was looked at from outside.
-// What is not known is empty.
-type Frame struct {
-	Function string
-	File     string
-	Line     int64
-	Object   string // the file that holds the code
-}
+// A Frame is one level of a stack. What is not known is empty.
+type Frame = unwind.Frame
 
 // A Stack is the frames of a call, innermost first. Complete says that it goes
 // down to where the thread began.
@@ -27,6 +22,7 @@ type Stack struct {
 
 // A Namer makes stacks of samples.
 type Namer interface {
+	Prepare(pid uint32)
 	Stack(s *bpf.Sample) Stack
 	Forget(pid uint32)
 }
@@ -103,6 +99,7 @@ func (t *Trace) follow(p procfs.Process) error {
 	}
 	t.Processes[uint32(p)] = &Followed{Process: p, First: st, Last: st}
 	t.Ledger.Space(uint32(p))
+	t.namer.Prepare(uint32(p))
 	return nil
 }
 
@@ -265,6 +262,7 @@ func (t *Trace) Alive() bool {
 // A Use is what the calls with one stack hold.
 type Use struct {
 	Stack
+	ID       int    // of the stack, 0 if it is unknown
 	Op       bpf.Op // of most of its bytes
 	Kind     Kind
 	Live     int64 // bytes mapped since the recording began that are mapped still
@@ -370,7 +368,7 @@ func (t *Trace) uses(kinds []Kind, resident []int64) []Use {
 		if u == nil {
 			u = &Use{Population: trend.NewPopulation(len(t.Ledger.marks))}
 			if key > 0 {
-				u.Stack = t.Stacks[key]
+				u.Stack, u.ID = t.Stacks[key], key
 			}
 			rows[key] = u
 		}

@@ -17,9 +17,9 @@ type MemoryFile struct {
 	Bytes uint64 // in memory, or in swap
 }
 
-// OpenFiles counts the open files of a process, and tells those that live in
-// memory, each once.
-func (p Process) OpenFiles() (n int, inMemory []MemoryFile, err error) {
+// OpenFiles counts the open sockets, pipes and other objects of the kernel that
+// a process holds, and tells the files that live in memory, each once.
+func (p Process) OpenFiles() (objects int, inMemory []MemoryFile, err error) {
 	dir := p.file("fd")
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -27,8 +27,10 @@ func (p Process) OpenFiles() (n int, inMemory []MemoryFile, err error) {
 	}
 	seen := map[[2]uint64]bool{}
 	for _, e := range entries {
-		n++
 		name, err := os.Readlink(filepath.Join(dir, e.Name()))
+		if err == nil && !strings.HasPrefix(name, "/") {
+			objects++ // such as socket:[4026]
+		}
 		if err != nil || !livesInMemory(name) {
 			continue // closed in the meantime, or of no interest
 		}
@@ -40,7 +42,7 @@ func (p Process) OpenFiles() (n int, inMemory []MemoryFile, err error) {
 		name = strings.TrimSuffix(name, " (deleted)")
 		inMemory = append(inMemory, MemoryFile{name, uint64(st.Dev), st.Ino, uint64(st.Blocks) * 512})
 	}
-	return n, inMemory, nil
+	return objects, inMemory, nil
 }
 
 func livesInMemory(link string) bool {

@@ -7,96 +7,44 @@ import (
 	"slices"
 	"time"
 
+	"strandline/detect"
 	"strandline/finding"
 	"strandline/hostleak"
+	"strandline/recording"
 	"strandline/units"
 )
 
 // Trace is the document of `strandline trace`.
 type Trace struct {
-	Schema      string            `json:"schema"`
-	PID         int               `json:"pid"`
-	Rung        string            `json:"rung"`
-	Duration    float64           `json:"duration_seconds"`
-	Ended       bool              `json:"ended"`
-	RSS         int64             `json:"rss_bytes"`
-	RSSGrowth   int64             `json:"rss_growth_bytes"`
-	Growth      TraceGrowth       `json:"growth"`
-	Explained   *float64          `json:"explained_share"`
-	Drops       uint64            `json:"drops"`
-	StackDrops  uint64            `json:"stack_drops"`
-	Paired      uint64            `json:"paired"`
-	PairedBytes uint64            `json:"paired_bytes"`
-	Ledger      TraceLedger       `json:"ledger"`
-	Stacks      []TraceStack      `json:"stacks"`
-	Findings    []finding.Finding `json:"findings"`
-}
-
-// TraceGrowth is the growth of resident memory by kind.
-type TraceGrowth struct {
-	Anonymous int64 `json:"anonymous_bytes"`
-	File      int64 `json:"file_bytes"`
-	Shared    int64 `json:"shared_bytes"`
-	Older     int64 `json:"older_bytes"`
-	Unnamed   int64 `json:"unnamed_bytes"`
-	Threads   int64 `json:"threads"`
-}
-
-// TraceLedger says how the ledger agreed with the kernel's list of mappings.
-type TraceLedger struct {
-	Checks  int   `json:"checks"`
-	Missing int64 `json:"missing_bytes"`
-	Extra   int64 `json:"extra_bytes"`
-}
-
-// TraceStack is what the calls with one stack hold.
-type TraceStack struct {
-	LiveBytes     int64        `json:"live_bytes"`
-	LiveCount     int64        `json:"live_count"`
-	ResidentBytes *int64       `json:"resident_bytes"`
-	AssumedBytes  int64        `json:"assumed_bytes"`
-	MadeBytes     int64        `json:"made_bytes"`
-	Calls         int64        `json:"calls"`
-	Call          string       `json:"call"`
-	Complete      bool         `json:"complete"`
-	Trend         []int64      `json:"trend"`
-	Frames        []TraceFrame `json:"frames"`
-}
-
-// TraceFrame is one level of such a stack.
-type TraceFrame struct {
-	Function *string `json:"function"`
-	File     *string `json:"file"`
-	Line     *int64  `json:"line"`
-	Object   *string `json:"object"`
+	recording.Document
 }
 
 // NewTrace makes the document.
 func NewTrace(t *hostleak.Trace, s *hostleak.Sums, findings []finding.Finding, rung string, d time.Duration) *Trace {
-	doc := &Trace{
+	doc := &Trace{recording.Document{
 		Schema: "strandline.trace/1", PID: int(t.Root), Rung: rung, Duration: d.Round(time.Millisecond).Seconds(), Ended: !t.Alive(),
 		RSS: s.RSS, RSSGrowth: s.Growth, Explained: s.Explained, Drops: t.Last.Lost, StackDrops: t.Last.LostSamples,
-		Growth: TraceGrowth{s.Anon, s.File, s.Shared, s.Older, s.Unnamed, s.Threads},
+		Growth: recording.Growth{Anonymous: s.Anon, File: s.File, Shared: s.Shared, Older: s.Older, Unnamed: s.Unnamed, Threads: s.Threads},
 		Paired: t.Last.Paired, PairedBytes: t.Last.PairedBytes,
-		Ledger: TraceLedger{t.Ledger.Mended.Checks, t.Ledger.Mended.Missing, t.Ledger.Mended.Extra},
-		Stacks: []TraceStack{}, Findings: append([]finding.Finding{}, findings...),
-	}
+		Ledger: recording.Ledger{Checks: t.Ledger.Mended.Checks, Missing: t.Ledger.Mended.Missing, Extra: t.Ledger.Mended.Extra},
+		Stacks: []recording.Stack{}, Findings: append([]finding.Finding{}, findings...),
+	}}
 	for i := range s.Uses {
 		doc.Stacks = append(doc.Stacks, traceStack(&s.Uses[i]))
 	}
 	return doc
 }
 
-func traceStack(u *hostleak.Use) TraceStack {
-	out := TraceStack{
-		LiveBytes: u.Live, LiveCount: u.Count, AssumedBytes: u.Assumed, MadeBytes: u.Total, Calls: u.Calls,
-		Call: u.Op.String(), Complete: u.Complete, Trend: append([]int64{}, u.Population.Bytes...), Frames: []TraceFrame{},
+func traceStack(u *hostleak.Use) recording.Stack {
+	out := recording.Stack{
+		ID: u.ID, LiveBytes: u.Live, LiveCount: u.Count, AssumedBytes: u.Assumed, MadeBytes: u.Total, Calls: u.Calls,
+		Call: u.Op.String(), Complete: u.Complete, Trend: append([]int64{}, u.Population.Bytes...), Frames: []recording.Frame{},
 	}
 	if u.Resident >= 0 {
 		out.ResidentBytes = &u.Resident
 	}
 	for _, f := range u.Frames {
-		frame := TraceFrame{Function: known(f.Function), File: known(f.File), Object: known(f.Object)}
+		frame := recording.Frame{Function: known(f.Function), File: known(f.File), Object: known(f.Object)}
 		if f.Line > 0 {
 			frame.Line = &f.Line
 		}
@@ -170,13 +118,13 @@ func (d *Trace) stacks(w io.Writer, s Style, most int) {
 		if st.ResidentBytes != nil {
 			resident = units.Bytes(*st.ResidentBytes)
 		}
-		t.row(units.Bytes(st.LiveBytes), resident, units.Count(st.LiveCount), st.Call, Sparkline(st.Trend), st.place())
+		t.row(units.Bytes(st.LiveBytes), resident, units.Count(st.LiveCount), st.Call, Sparkline(st.Trend), placeOf(&st))
 	}
 	t.write(w, "")
 }
 
-// place is a stack on one line: its lines of Python, or else its functions.
-func (st *TraceStack) place() string {
+// placeOf is a stack on one line: its lines of Python, or else its functions.
+func placeOf(st *recording.Stack) string {
 	var names, lines []string
 	for _, f := range st.Frames {
 		switch {
@@ -205,6 +153,26 @@ func (st *TraceStack) place() string {
 		text += " (cut)"
 	}
 	return text
+}
+
+// fewMarks are too few to judge growth.
+const fewMarks = 3
+
+// NewRecorded is the answer of `strandline diagnose` to a recording.
+func NewRecorded(file string, run *recording.Run) *Diagnosis {
+	name := fmt.Sprintf("pid%d", run.PID)
+	d := &Diagnosis{Schema: "strandline.diagnose/1", Verdict: detect.OK, Findings: append([]finding.Finding{}, run.Document.Findings...)}
+	p := Process{Process: &name, Files: []string{file}, Basis: []string{fmt.Sprintf("watched for %s, %s", units.Duration(time.Duration(run.Document.Duration*float64(time.Second))), count(len(run.Marks), "mark"))}}
+	if len(run.Marks) < fewMarks {
+		d.Verdict = detect.Unknown
+	}
+	for _, f := range d.Findings {
+		if f.Severity == finding.Problem {
+			d.Verdict = detect.Leaking
+		}
+	}
+	d.Processes = []Process{p}
+	return d
 }
 
 // Live prints the figures so far, a screenful, and tells how many lines that are.

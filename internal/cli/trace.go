@@ -15,11 +15,13 @@ import (
 	"strandline/hostleak"
 	"strandline/image"
 	"strandline/procfs"
+	"strandline/recording"
 	"strandline/report"
 )
 
 type traceOptions struct {
 	pid      int
+	out      string
 	duration time.Duration
 }
 
@@ -36,7 +38,7 @@ The process is not stopped and not changed. BPF programs in the kernel watch it,
 and go when strandline ends, however it ends. They need root, or CAP_BPF,
 CAP_PERFMON and CAP_SYS_PTRACE; without them the process is only polled, which
 tells how it grows and not why. ` + "`strandline doctor`" + ` says what this machine allows.`,
-		Example: "  sudo strandline trace --pid 4242\n  sudo strandline trace --pid 4242 --duration 10m --json",
+		Example: "  sudo strandline trace --pid 4242\n  sudo strandline trace --pid 4242 --duration 1h --out server.trace && strandline diagnose server.trace",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := onLinux(); err != nil {
@@ -50,6 +52,7 @@ tells how it grows and not why. ` + "`strandline doctor`" + ` says what this mac
 	}
 	c.Flags().IntVar(&o.pid, "pid", 0, "the process `N`")
 	c.Flags().DurationVar(&o.duration, "duration", time.Minute, "watch for the time `D`, such as 30s or 10m")
+	c.Flags().StringVar(&o.out, "out", "", "keep what is seen in a new `FILE`, for `strandline diagnose` and `export`")
 	c.MarkFlagRequired("pid")
 	return c
 }
@@ -64,10 +67,22 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 		return reach(o.pid, err)
 	}
 	w := watch{g: g, trace: t, rung: rung, began: time.Now(), ends: o.duration}
+	if o.out != "" {
+		header := recording.Header{PID: o.pid, Name: t.Processes[uint32(o.pid)].First.Name, Rung: rung, BeganUS: w.began.UnixMicro()}
+		if w.out, err = recording.Create(o.out, header); err != nil {
+			return err
+		}
+		defer w.out.Close()
+	}
 	if err := w.run(ctx); err != nil {
 		return err
 	}
 	doc := w.document(w.grown(), knownLibraries(o.pid))
+	if w.out != nil {
+		if err := w.out.Document(&doc.Document); err != nil {
+			return err
+		}
+	}
 	w.clear()
 	if err := g.print(doc, func(out io.Writer, s report.Style) { doc.Text(out, s) }); err != nil {
 		return err
@@ -110,6 +125,7 @@ func (g *globals) watcher(names *hostleak.Names) (watcher, string) {
 		return hostleak.Poller{}, rungPoll
 	}
 	names.Cut = func(pid int) { t.LargeStacks(pid) }
+	names.Python = func(pid int, p bpf.Python) { t.Python(pid, p) }
 	return t, rungBPF
 }
 
@@ -123,6 +139,8 @@ type watch struct {
 	sums  *hostleak.Sums // the latest, for when the process ends
 	lines int            // that the live view has drawn
 	looks []*footprint.Observation
+	out   *recording.Writer
+	kept  time.Time // when a judgement was last put into it
 }
 
 const (
@@ -183,7 +201,27 @@ func (w *watch) reckon() error {
 	if w.trace.Alive() {
 		w.sums = w.trace.Sums()
 	}
-	return nil
+	return w.keep()
+}
+
+// keep writes how things stand to the recording, and a judgement at first every
+// ten seconds and then ever more seldom.
+func (w *watch) keep() error {
+	if w.out == nil {
+		return nil
+	}
+	s, doc := w.sums, w.document(nil, nil)
+	mark := recording.Mark{Seconds: doc.Duration, RSS: s.RSS, Anonymous: s.Anon, File: s.File, Shared: s.Shared, Drops: doc.Drops}
+	if err := w.out.Mark(mark, doc.Stacks); err != nil {
+		return err
+	}
+	const often, grows = 10 * time.Second, 4
+	since := time.Since(w.began)
+	if since < often || !w.kept.IsZero() && time.Since(w.kept) < max(often, since/grows) {
+		return nil
+	}
+	w.kept = time.Now()
+	return w.out.Document(&doc.Document)
 }
 
 func (w *watch) finish() error {
