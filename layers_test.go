@@ -26,7 +26,7 @@ var columns = [][]string{
 	{"pickle", "logs", "packed", "procfs", "elf", "bpf"}, // sources
 	{"snapshot", "series", "vmmap"},
 	{"image"},
-	{"cpython"},
+	{"cpython", "glibc"},
 	{"unwind"},
 	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile", "hostleak"},
 	{"detect"},
