@@ -62,8 +62,8 @@ func lookAt(t *testing.T, pid int) (l look) {
 // TestSignatures holds the programs against what they are for.
 func TestSignatures(t *testing.T) {
 	const (
-		much   = 12 << 20 // of the 24 MiB and more that they grow by
-		little = 3 << 20
+		much   = 8 << 20 // of the 12 MiB and more that they grow by
+		little = 2 << 20
 	)
 	grew := func(after, before uint64) int { return int(after) - int(before) }
 	signatures := map[string]func(a, b look) bool{
@@ -103,7 +103,7 @@ func TestSignatures(t *testing.T) {
 			before := lookAt(t, pid)
 			var after look
 			for range 10 { // a machine that is busy needs longer
-				time.Sleep(1500 * time.Millisecond)
+				time.Sleep(800 * time.Millisecond)
 				if after = lookAt(t, pid); right(before, after) {
 					break
 				}
