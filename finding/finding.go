@@ -35,6 +35,19 @@ const (
 	Retries       Kind = "retries"        // the driver refuses segments, or memory runs out, time and again
 )
 
+// The kinds of finding about the memory of a process on the host.
+const (
+	MmapLeak           Kind = "mmap-leak"           // mappings that one place makes and nobody unmaps
+	HeapLeak           Kind = "heap-leak"           // malloc without free
+	PythonObjects      Kind = "python-objects"      // the arenas of Python's objects grow
+	AllocatorRetention Kind = "allocator-retention" // memory that another malloc than the C library's takes
+	Remap              Kind = "mremap"              // one allocation that is made larger time and again
+	SharedMemory       Kind = "shm"                 // memory shared between processes
+	FileMapping        Kind = "file-mapping"        // files that are mapped
+	ThreadStacks       Kind = "thread-stacks"       // threads that are started and stay
+	Unexplained        Kind = "unexplained"         // growth of which no call that was seen made most
+)
+
 // A Site is a place in the user's code. The zero Site is unknown.
 type Site struct {
 	File     string `json:"file"`
