@@ -108,7 +108,7 @@ func (h host) classTitle(p footprint.Part) string {
 	size := units.Bytes(p.Bytes)
 	switch p.Class {
 	case finding.ArenaRetention:
-		system, free := h.looks.After.Arenas.System(), h.looks.After.Arenas.Free()
+		system, free := h.looks.After.System(), h.looks.After.Free()
 		return fmt.Sprintf("malloc keeps %s more that the program has freed: %s of %s in %s are free", size,
 			units.Bytes(int64(free)), units.Bytes(int64(system)), plural(int64(len(h.looks.After.Arenas)), "arena"))
 	case finding.HeapLeak:
