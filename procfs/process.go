@@ -39,10 +39,11 @@ func (p Process) Rollup() (Usage, error) {
 	return all[0], nil
 }
 
-// ReadBytes is what the process has read from files, cached ones included.
-func (p Process) ReadBytes() (uint64, error) {
+// FileBytes is what the process has read from files and written to them, in the
+// cache or not.
+func (p Process) FileBytes() (uint64, error) {
 	counts, err := parsed(p.file("io"), parseColons)
-	return counts["rchar"], err
+	return counts["rchar"] + counts["wchar"], err
 }
 
 // Status is what /proc/PID/status tells.
