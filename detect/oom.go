@@ -30,6 +30,9 @@ type shortage struct {
 	reserved *int64
 	active   *int64
 	capacity *int64 // of the device
+
+	// A limit that a message states, and what counts against it.
+	allowed, held *int64
 }
 
 // room is all that the request could have had, had it been in one piece.
@@ -70,6 +73,8 @@ func (s *shortage) cause() string {
 	switch {
 	case s.request == nil:
 		return ""
+	case s.overLimit():
+		return causeLimit
 	case s.capacity != nil && *s.request > *s.capacity-s.inUse():
 		return causeTooBig
 	case s.free != nil && s.driver != nil && *s.free >= *s.driver:
@@ -82,6 +87,11 @@ func (s *shortage) cause() string {
 		return causeOutside
 	}
 	return causeTooBig
+}
+
+// overLimit tells a request that a stated limit did not let through.
+func (s *shortage) overLimit() bool {
+	return s.allowed != nil && s.held != nil && *s.held+*s.request > *s.allowed
 }
 
 // title says in a sentence that and why memory ran out.
@@ -101,6 +111,9 @@ func amount(n *int64) string {
 func (s *shortage) why() string {
 	switch s.cause() {
 	case causeLimit:
+		if s.overLimit() {
+			return fmt.Sprintf("failed at a limit: %s was in use of the %s that are allowed", amount(s.held), amount(s.allowed))
+		}
 		return fmt.Sprintf("failed though the driver had %s free: a limit stopped it", amount(s.free))
 	case causeFragmented:
 		return fmt.Sprintf("failed though %s was free: %s of the driver's and %s in segments, in pieces",
@@ -152,11 +165,7 @@ func postMortem(b *compare.Book, p *compare.Process, device int, leaks []finding
 		},
 	}
 	s.hear(&f, o, device, texts)
-	if n := s.outside(); n != nil && *n < 0 {
-		f.Detail = append(f.Detail, fmt.Sprintf("a device of %s cannot be: PyTorch had reserved %s and %s more was free; the size given is not used",
-			units.Bytes(*s.capacity), units.Bytes(o.Reserved), units.Bytes(o.DeviceFree)))
-		s.capacity = nil
-	}
+	s.checkCapacity(&f)
 	s.evidence(f.Evidence)
 	f.Title = s.title()
 	each := "each step"
@@ -181,18 +190,35 @@ func postMortem(b *compare.Book, p *compare.Process, device int, leaks []finding
 	return []finding.Finding{f}
 }
 
-// hear takes the size of the device from a text that tells of the same failure,
-// if it is not known.
+// checkCapacity leaves out a size of the device that cannot be.
+func (s *shortage) checkCapacity(f *finding.Finding) {
+	if n := s.outside(); n != nil && *n < 0 {
+		f.Detail = append(f.Detail, fmt.Sprintf("a device of %s cannot be: PyTorch had reserved %s and %s more was free; the size given is not used",
+			units.Bytes(*s.capacity), units.Bytes(*s.reserved), units.Bytes(*s.free)))
+		s.capacity = nil
+	}
+}
+
+// hear takes the size of the device from a text that tells of the same failure.
 func (s *shortage) hear(f *finding.Finding, o *compare.OOM, device int, texts []*statement) {
 	for _, t := range texts {
-		if t.same || !t.of(o, device) {
+		m, count := t.hear(o, device)
+		if m == nil {
 			continue
 		}
-		t.same = true
-		f.Evidence["message_file"], f.Evidence["line"] = t.file, t.Last.Line
-		f.Detail = append(f.Detail, fmt.Sprintf("the message on line %s of %s is of the same failure", units.Count(t.Last.Line), t.file))
-		if s.capacity == nil {
-			s.capacity = t.Last.Total
+		f.Evidence["message_file"], f.Evidence["line"] = t.file, m.Line
+		of := ""
+		if count > 1 {
+			of = fmt.Sprintf(", the last of %s such,", units.Count(int64(count)))
+		}
+		f.Detail = append(f.Detail, fmt.Sprintf("the message on line %s of %s%s is of the same failure", units.Count(m.Line), t.file, of))
+		switch {
+		case m.Total == nil:
+		case s.capacity != nil && !near(*s.capacity, *m.Total):
+			f.Detail = append(f.Detail, fmt.Sprintf("the message states a device of %s: the %s that were given are not used", units.Bytes(*m.Total), units.Bytes(*s.capacity)))
+			fallthrough
+		case s.capacity == nil:
+			s.capacity = m.Total
 		}
 	}
 }
