@@ -398,17 +398,30 @@ func oomRemedies(s *shortage, o *compare.OOM, trial *replay.Trial) []finding.Rem
 		if o.Expandable {
 			return []finding.Remedy{finding.CodeChange("segments are expandable already: free memory is of other streams or pools, or lies between blocks of one segment; make the largest tensors first, and give streams and graphs a common pool")}
 		}
-		if r := expandable(o.Conf, trial); r != nil {
+		switch r := expandable(o.Conf, trial); {
+		case r == nil:
+			return append([]finding.Remedy{finding.CodeChange("expandable segments, simulated on this history, would not have met the request; `strandline simulate --search` tries other settings")}, needLess()...)
+		case tight(trial, o.Request):
+			return append(needLess(), r...)
+		default:
 			return r
 		}
-		return append([]finding.Remedy{finding.CodeChange("expandable segments, simulated on this history, would not have met the request; `strandline simulate --search` tries other settings")}, needLess()...)
 	case causeOutside:
 		return findOthers(s)
 	}
-	if trial != nil && !trial.RunsOut {
-		return append(expandable(o.Conf, trial), needLess()...)
+	switch {
+	case trial == nil || trial.RunsOut:
+		return needLess()
+	case tight(trial, o.Request):
+		return append(needLess(), expandable(o.Conf, trial)...)
 	}
-	return needLess()
+	return append(expandable(o.Conf, trial), needLess()...)
+}
+
+// tight tells a setting with which the request that failed is met, and another of
+// its size would not be: it puts the end off.
+func tight(t *replay.Trial, request int64) bool {
+	return t != nil && t.Left != nil && *t.Left < request
 }
 
 func raiseLimit() []finding.Remedy {
@@ -429,14 +442,17 @@ func expandable(conf string, t *replay.Trial) []finding.Remedy {
 	if t.RunsOut || !t.RanOut && float64(saves) < worth*float64(t.Own) {
 		return nil
 	}
-	r.Effect = &finding.Effect{PeakReserved: t.Peak, Saves: saves, RunsOut: t.RunsOut, Exact: t.Exact}
+	r.Effect = &finding.Effect{PeakReserved: t.Peak, Saves: saves, RunsOut: t.RunsOut, Exact: t.Exact, Left: t.Left}
 	how := "simulated on this history"
 	if !t.Exact {
 		how = "simulated approximately"
 	}
-	if t.RanOut {
-		r.Text += fmt.Sprintf("; %s, every request is met, with %s reserved at the most", how, units.Bytes(t.Peak))
-	} else {
+	switch {
+	case t.RanOut && t.Left != nil:
+		r.Text += fmt.Sprintf("; %s, the request that failed is met with %s to spare; what would have come next is not recorded", how, units.Bytes(*t.Left))
+	case t.RanOut:
+		r.Text += fmt.Sprintf("; %s, the request that failed is met; what would have come next is not recorded", how)
+	default:
 		r.Text += fmt.Sprintf("; %s, the run peaks at %s reserved instead of %s", how, units.Bytes(t.Peak), units.Bytes(t.Own))
 	}
 	return []finding.Remedy{r}

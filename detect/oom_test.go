@@ -79,7 +79,7 @@ func TestPostMortem(t *testing.T) {
 		setting  string
 		evidence map[string]any
 	}{
-		{"../../examples/out-of-memory/oom.pickle", nil, causeFragmented, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", map[string]any{
+		{"../../examples/out-of-memory/oom.pickle", nil, causeFragmented, "", map[string]any{
 			"request_bytes": int64(1610612736), "device_free_bytes": int64(100663296), "active_bytes": int64(943718400),
 			"largest_free_bytes": int64(157286400), "event": 144, "exact": true, "outside_bytes": nil}},
 		{"w20_driver_growth.full.oom.pickle", nil, causeTooBig, "", map[string]any{"outside_bytes": nil, "capacity_bytes": nil}},
@@ -253,7 +253,8 @@ func TestTrialDecidesOnTheSetting(t *testing.T) {
 		trial replay.Trial
 		text  string // of the remedy, "" for none
 	}{
-		{"it fits", replay.Trial{Exact: true, Own: 4 * gib, Peak: 5 * gib, RanOut: true}, "every request is met, with 5 GiB reserved"},
+		{"it fits", replay.Trial{Exact: true, Own: 4 * gib, Peak: 5 * gib, RanOut: true, Left: size(3 * gib)}, "the request that failed is met with 3 GiB to spare; what would have come next is not recorded"},
+		{"it fits, without a bound", replay.Trial{Exact: true, Own: 4 * gib, Peak: 5 * gib, RanOut: true}, "the request that failed is met; what"},
 		{"it does not fit either", replay.Trial{Exact: true, Own: 4 * gib, Peak: 3 * gib, RanOut: true, RunsOut: true}, ""},
 		{"it saves", replay.Trial{Exact: true, Own: 4 * gib, Peak: 3 * gib}, "peaks at 3 GiB reserved instead of 4 GiB"},
 		{"it saves nothing", replay.Trial{Exact: true, Own: 4 * gib, Peak: 4*gib - 1<<20}, ""},
@@ -265,6 +266,28 @@ func TestTrialDecidesOnTheSetting(t *testing.T) {
 			t.Errorf("%s: %v", c.name, got)
 		case c.text != "" && (len(got) != 1 || !strings.Contains(got[0].Text, c.text)):
 			t.Errorf("%s: %v, want %q", c.name, got, c.text)
+		}
+	}
+}
+
+// TestSettingThatPutsTheEndOff stands behind what helps for longer: with it there
+// is no room for another request of that size.
+func TestSettingThatPutsTheEndOff(t *testing.T) {
+	const gib = 1 << 30
+	fragmented := &shortage{request: size(3 * gib), driver: size(3 * gib), free: size(gib), reserved: size(8 * gib), active: size(5 * gib)}
+	tooBig := &shortage{request: size(5 * gib), driver: size(5 * gib), free: size(gib), reserved: size(8 * gib), active: size(5 * gib)}
+	for _, c := range []struct {
+		s     *shortage
+		left  int64
+		at    int // place of the setting
+		count int
+	}{
+		{fragmented, 3 * gib, 0, 1}, {fragmented, 3*gib - 1, 1, 2}, {tooBig, 5 * gib, 0, 2}, {tooBig, 0, 1, 2},
+	} {
+		trial := &replay.Trial{Exact: true, Own: 8 * gib, Peak: 8 * gib, RanOut: true, Left: &c.left}
+		got := oomRemedies(c.s, &compare.OOM{Request: *c.s.request}, trial)
+		if len(got) != c.count || got[c.at].Effect == nil || *got[c.at].Effect.Left != c.left {
+			t.Errorf("%s, %d bytes left: %+v", c.s.cause(), c.left, got)
 		}
 	}
 }

@@ -85,6 +85,9 @@ type Effect struct {
 	Saves        int64 `json:"saves_bytes"` // of that peak; less than 0 if it costs
 	RunsOut      bool  `json:"runs_out"`    // of memory, in as much as there was
 	Exact        bool  `json:"exact"`       // the recorded run itself is reproduced exactly
+	// Left is what could still be had behind the request that had failed; nil if
+	// none had.
+	Left *int64 `json:"left_bytes,omitempty"`
 }
 
 // CodeChange is a remedy in the program's source.

@@ -14,6 +14,7 @@ type Trial struct {
 	Own, Peak int64  // peak of reserved bytes: recorded, and with the settings
 	RanOut    bool   // memory ran out in the history
 	RunsOut   bool   // and does with the settings, in as much memory as there was
+	Left      *int64 // what could still be had behind the request that failed; nil if it fails again
 }
 
 // TryExpandable simulates expandable segments. It is nil where that tells
@@ -51,6 +52,7 @@ func TryExpandable(of *timeline.Timeline) *Trial {
 	o := x.WhatIf(sc)
 	t.Exact, t.Own, t.Peak = x.Difference == nil, r.PeakReserved.Bytes, o.ReservedPeak
 	t.RanOut, t.RunsOut = r.OOMs > 0, o.OOM != nil
+	t.Left = o.Left
 	return t
 }
 
