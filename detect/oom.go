@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"strandline/compare"
 	"strandline/finding"
@@ -250,58 +249,6 @@ func tellState(f *finding.Finding, s *shortage, o *compare.OOM, times int) {
 	}
 }
 
-// tellHoles says where in the segments memory was free.
-func tellHoles(f *finding.Finding, s *shortage, o *compare.OOM) {
-	var pools []map[string]any
-	var free, elsewhere int64
-	for _, p := range o.Pools {
-		pools = append(pools, map[string]any{
-			"pool": p.Pool.String(), "stream": p.Stream, "type": p.Type, "expandable": p.Expandable, "segments": p.Segments,
-			"reserved_bytes": p.Reserved, "active_bytes": p.Active, "free_bytes": p.Free, "largest_free_bytes": p.LargestGap,
-		})
-		free += p.Free
-		if !o.Serves(p) {
-			elsewhere += p.Free
-		}
-	}
-	if free == 0 {
-		return
-	}
-	f.Evidence["pools"] = pools
-	text := fmt.Sprintf("%s was free in segments; the largest piece that the request could use has %s", units.Bytes(free), units.Bytes(o.Hole()))
-	if elsewhere > 0 {
-		text += ": " + holes(o)
-	}
-	f.Detail = append(f.Detail, text)
-	if s.cause() == causeFragmented || o.Free.Stranded >= o.Request {
-		pinned(f, &o.Free)
-	}
-}
-
-// holes lists the free memory of each kind of segment: no request is served by
-// the memory of another stream, pool or size class.
-func holes(o *compare.OOM) string {
-	const most = 6
-	var parts []string
-	for _, p := range o.Pools {
-		if p.Free == 0 {
-			continue
-		}
-		kind := plain(p.Type) + " segments"
-		if p.Pool.Private() {
-			kind += " of pool " + p.Pool.String()
-		}
-		if p.Stream != 0 {
-			kind += fmt.Sprintf(" of stream 0x%x", p.Stream)
-		}
-		parts = append(parts, fmt.Sprintf("%s have %s free, the largest piece %s", kind, units.Bytes(p.Free), units.Bytes(p.LargestGap)))
-	}
-	if n := len(parts) - most; n > 0 {
-		parts = append(parts[:most], fmt.Sprintf("%d more kinds of segments have the rest", n))
-	}
-	return strings.Join(parts, "; ")
-}
-
 // tellUses says what the memory was for.
 func tellUses(f *finding.Finding, m *purpose.Moment, leaks []finding.Finding) {
 	if m.Bytes == 0 {
@@ -401,7 +348,7 @@ func oomRemedies(s *shortage, o *compare.OOM, trial *replay.Trial) []finding.Rem
 		switch r := expandable(o.Conf, trial); {
 		case r == nil:
 			return append([]finding.Remedy{finding.CodeChange("expandable segments, simulated on this history, would not have met the request; `strandline simulate --search` tries other settings")}, needLess()...)
-		case tight(trial, o.Request):
+		case putsOff(trial, o.Request):
 			return append(needLess(), r...)
 		default:
 			return r
@@ -412,15 +359,15 @@ func oomRemedies(s *shortage, o *compare.OOM, trial *replay.Trial) []finding.Rem
 	switch {
 	case trial == nil || trial.RunsOut:
 		return needLess()
-	case tight(trial, o.Request):
+	case putsOff(trial, o.Request):
 		return append(needLess(), expandable(o.Conf, trial)...)
 	}
 	return append(expandable(o.Conf, trial), needLess()...)
 }
 
-// tight tells a setting with which the request that failed is met, and another of
-// its size would not be: it puts the end off.
-func tight(t *replay.Trial, request int64) bool {
+// putsOff tells a setting with which the request that failed is met, but another
+// of its size would not be: what helps for longer comes first.
+func putsOff(t *replay.Trial, request int64) bool {
 	return t != nil && t.Left != nil && *t.Left < request
 }
 

@@ -12,6 +12,7 @@ import (
 	"strandline/replay"
 	"strandline/snapshot"
 	"strandline/stack"
+	"strandline/timeline"
 	"strandline/units"
 )
 
@@ -222,7 +223,7 @@ func TestFailureThatWasCaught(t *testing.T) {
 	for _, want := range []string{
 		"what filled the memory: 304 MiB activations, 32 MiB parameters, 32 MiB optimizer state",
 		"activations: 304 MiB at oom_retry.py:17 forward (7)",
-		"large segments have 120 MiB free, the largest piece 32 MiB; small segments have",
+		"large segments, those of the request, have 120 MiB, the largest piece 32 MiB; small segments have",
 		"stranded: 106 MiB in 5 segments that are free by half or more, pinned by 25 blocks of 64.1 MiB in all, 12 of them made at oom_retry.py:24 step",
 	} {
 		if !strings.Contains(text, want) {
@@ -289,5 +290,53 @@ func TestSettingThatPutsTheEndOff(t *testing.T) {
 		if len(got) != c.count || got[c.at].Effect == nil || *got[c.at].Effect.Left != c.left {
 			t.Errorf("%s, %d bytes left: %+v", c.s.cause(), c.left, got)
 		}
+	}
+}
+
+// TestHoles names the request's own kind of segment first, each kind once, and a
+// pool by no name if there is none.
+func TestHoles(t *testing.T) {
+	const mib = 1 << 20
+	sum := func(class string, stream uint64, pool snapshot.Pool, recorded, expandable bool, free, gap int64) timeline.PoolSum {
+		return timeline.PoolSum{Pool: pool, Recorded: recorded, Stream: stream, Type: class, Expandable: expandable, Free: free, LargestGap: gap}
+	}
+	deflt, graph := snapshot.Pool{}, snapshot.Pool{Graph: 1}
+	for _, c := range []struct {
+		name string
+		o    compare.OOM
+		text string
+	}{
+		{"nothing free", compare.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, deflt, true, false, 0, 0)}}, ""},
+		{"only its own", compare.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, deflt, true, false, 6*mib, 2*mib)}},
+			"6 MiB was free in segments; the largest piece that the request could use has 2 MiB"},
+		{"none of its own", compare.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("small", 0, deflt, true, false, 2*mib, mib)}},
+			"2 MiB was free in segments, and none of it where the request could use it: large segments, those of the request, have none; small segments have 2 MiB, the largest piece 1 MiB"},
+		{"of another stream", compare.OOM{Request: 4 * mib, Stream: 0x70, Pools: []timeline.PoolSum{sum("large", 0, deflt, true, false, 8*mib, 8*mib), sum("large", 0x70, deflt, true, false, 2*mib, mib)}},
+			"10 MiB was free in segments; the largest piece that the request could use has 1 MiB: large segments of stream 0x70, those of the request, have 2 MiB, the largest piece 1 MiB; large segments have 8 MiB, the largest piece 8 MiB"},
+		{"of a pool", compare.OOM{Request: 4 * mib, Pool: &graph, Pools: []timeline.PoolSum{sum("large", 0, deflt, true, false, 8*mib, 8*mib), sum("large", 0, graph, true, false, 2*mib, mib)}},
+			"large segments of pool (1,0), those of the request, have 2 MiB, the largest piece 1 MiB; large segments have 8 MiB"},
+		{"of both sorts", compare.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{
+			sum("large", 0, deflt, true, false, 8*mib, mib), sum("large", 0, deflt, true, true, 4*mib, 3*mib), sum("small", 0, deflt, true, false, mib, mib)}},
+			"large segments, those of the request, have 12 MiB, the largest piece 3 MiB; small segments have 1 MiB"},
+		{"of a pool that is not recorded", compare.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, deflt, true, false, 8*mib, mib), sum("large", 0, deflt, false, false, 4*mib, 3*mib)}},
+			"large segments, those of the request, have 8 MiB, the largest piece 1 MiB; large segments of a pool that is not recorded have 4 MiB"},
+		{"of a file without pools", compare.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, deflt, false, false, 8*mib, mib), sum("small", 0, deflt, false, false, 4*mib, mib)}},
+			"large segments, those of the request, have 8 MiB, the largest piece 1 MiB; small segments have 4 MiB"},
+	} {
+		f := finding.Finding{Evidence: map[string]any{}}
+		tellHoles(&f, &shortage{}, &c.o)
+		if text := strings.Join(f.Detail, "\n"); !strings.Contains(text, c.text) || c.text == "" && text != "" {
+			t.Errorf("%s: %s", c.name, text)
+		}
+		for i, p := range c.o.Pools {
+			if pools, ok := f.Evidence["pools"].([]map[string]any); ok && (pools[i]["pool"] == nil) != !p.Recorded {
+				t.Errorf("%s: pool %v", c.name, pools[i]["pool"])
+			}
+		}
+	}
+	f := finding.Finding{Evidence: map[string]any{}}
+	tellHoles(&f, &shortage{}, &compare.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, graph, true, false, 2*mib, mib)}})
+	if text := strings.Join(f.Detail, "\n"); !strings.Contains(text, "the pool of the request is not recorded") {
+		t.Error(text)
 	}
 }

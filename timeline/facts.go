@@ -186,6 +186,7 @@ func (t *Timeline) sum(allocs []int) []SiteSum {
 // A PoolSum is what one pool holds on one stream.
 type PoolSum struct {
 	Pool       snapshot.Pool
+	Recorded   bool // false: the file does not say which pool it is, as before PyTorch 2.1
 	Stream     uint64
 	Type       string // "small" or "large"
 	Expandable bool
@@ -211,7 +212,7 @@ func Pools(s *snapshot.Snapshot, d snapshot.Device) []PoolSum {
 		k := key{seg.Pool, seg.Stream, seg.Type, seg.Expandable}
 		p := sums[k]
 		if p == nil {
-			p = &PoolSum{Pool: s.PoolOf(seg.Pool), Stream: s.Stream(seg.Stream), Type: s.String(seg.Type), Expandable: seg.Expandable}
+			p = &PoolSum{Pool: s.PoolOf(seg.Pool), Recorded: seg.Pool != 0, Stream: s.Stream(seg.Stream), Type: s.String(seg.Type), Expandable: seg.Expandable}
 			sums[k] = p
 			order = append(order, p)
 		}
