@@ -23,98 +23,114 @@ const (
 
 // headIn is the first head that stands in a text without white space, from some
 // byte on.
-func headIn(text []byte, from int) (h head, ok bool) {
-	failed := bytes.Index(text[from:], []byte("calloc"))
-	if failed >= 0 {
-		failed += from + len("calloc")
-	}
-	for {
-		end := len(text)
-		if i := bytes.IndexByte(text[from:], 'y'); i >= 0 { // few words end so
-			end = from + i + 1
-		} else if failed < 0 {
-			return head{}, false
+func headIn(text []byte, from int) (first head, ok bool) {
+	for at := from; !ok; {
+		i := bytes.IndexByte(text[at:], 'y') // few words end so
+		if i < 0 {
+			break
 		}
-		word := ""
-		if failed >= 0 && failed <= end {
-			end, failed, word = failed, -1, calloc
-		}
-		for _, w := range []string{outOfMemory, exceeds, class, word} {
-			if w != "" && hasSuffix(text[:end], w) {
-				if h, ok := headAt(text, end-len(w), w); ok {
-					return h, true
-				}
+		at += i + 1
+		for _, word := range []string{outOfMemory, exceeds, class} {
+			if hasSuffix(text[:at], word) {
+				first, ok = headAt(text, at-len(word), word)
 			}
 		}
-		from = end
 	}
+	if i := bytes.Index(text[from:], []byte(calloc)); i >= 0 && (!ok || from+i < first.at) {
+		if h, is := headAt(text, from+i, calloc); is {
+			return h, true
+		}
+	}
+	return first, ok
 }
 
 // headAt is the head in which a word stands.
 func headAt(text []byte, at int, word string) (head, bool) {
 	before, behind := text[:at], text[at+len(word):]
-	h := head{known: true, at: at, end: at + len(word)}
-	begins := func(words string, wording Wording, backend string) (head, bool) {
-		h.at, h.wording, h.backend = at-len(words), wording, backend
-		return h, true
-	}
-	switch {
-	case word == class: // where the text ends, the message itself may be cut off
+	h := head{known: true, at: at, end: at + len(word), backend: "CUDA"}
+	switch word {
+	case class: // where the text ends, the message itself may be cut off
 		const rest = "Error:CUDA" + outOfMemory
 		return h, len(behind) > len("Error:") && bytes.HasPrefix([]byte(rest), behind)
-	case word == exceeds:
+	case calloc:
+		h.wording, h.device = NCCL, deviceOfNCCL(before)
+		h.request, _ = size(bytes.TrimPrefix(behind, []byte("async")))
+		return h, h.request != nil
+	case exceeds:
+		h.wording = Async
 		if hasPrefix(behind, ".("+outOfMemory+")") {
 			h.end += len(".(" + outOfMemory + ")")
 		}
 		digits := trailing(before, digit)
-		if name := "Allocationondevice"; hasSuffix(before[:len(before)-len(digits)], name) {
-			return begins(name+string(digits), Async, "CUDA")
+		if name := "Allocationondevice"; hasSuffix(before[:at-len(digits)], name) {
+			h.at -= len(name) + len(digits)
 		}
-		return begins("", Async, "CUDA")
-	case word == calloc:
-		digits := leading(bytes.TrimPrefix(behind, []byte("async")), digit)
-		if n, length := size(append(bytes.Clone(digits), "bytes"...)); length > 0 {
-			h.request = n
-		}
-		h.device = deviceOfNCCL(before)
-		return begins("", NCCL, "CUDA")
-	case hasSuffix(before, "MPSbackend"):
-		return begins("MPSbackend", Metal, "MPS")
+		return h, true
+	}
+	switch {
 	case hasSuffix(before, "error:"):
-		name := bytes.TrimSuffix(before, []byte("error:"))
-		wording := Runtime
-		if shorter, ok := bytes.CutSuffix(name, []byte("driver")); ok {
-			name, wording = shorter, Driver
-		}
-		backend := string(trailing(name, capital))
-		return begins(string(before[len(name)-len(backend):]), wording, backend)
+		return h.ofDriver(text)
 	case hasSuffix(before, "'"):
-		digits := trailing(before[:len(before)-1], digit)
-		name := before[:len(before)-1-len(digits)]
-		for _, failure := range []string{"Cudafailure", "HIPfailure"} {
-			if hasSuffix(name, failure) {
-				h.device = deviceOfNCCL(name)
-				return begins(failure+string(digits)+"'", NCCL, "CUDA")
-			}
+		return h.ofNCCL(text)
+	case hasSuffix(before, "MPSbackend"):
+		h.wording, h.backend, h.at = Metal, "MPS", at-len("MPSbackend")
+		return h, true
+	}
+	return h.ofAllocator(text)
+}
+
+// ofDriver is the head "CUDA error: out of memory", or "CUDA driver error: …".
+func (h head) ofDriver(text []byte) (head, bool) {
+	name := bytes.TrimSuffix(text[:h.at], []byte("error:"))
+	h.wording = Runtime
+	if shorter, ok := bytes.CutSuffix(name, []byte("driver")); ok {
+		name, h.wording = shorter, Driver
+	}
+	h.backend = string(trailing(name, capital))
+	h.at = len(name) - len(h.backend)
+	return h, len(h.backend) > 1 && !h.quoted(text)
+}
+
+// ofNCCL is the head "Cuda failure 2 'out of memory'".
+func (h head) ofNCCL(text []byte) (head, bool) {
+	before := text[:h.at-1]
+	before = before[:len(before)-len(trailing(before, digit))]
+	for _, failure := range []string{"Cudafailure", "HIPfailure"} {
+		if hasSuffix(before, failure) {
+			h.wording, h.device = NCCL, deviceOfNCCL(before)
+			h.at, h.end = len(before)-len(failure), min(h.end+1, len(text))
+			return h, !h.quoted(text)
 		}
-		return head{}, false
 	}
-	backend := string(trailing(before, capital))
+	return h, false
+}
+
+// ofAllocator is the head "CUDA out of memory. Tried to allocate".
+func (h head) ofAllocator(text []byte) (head, bool) {
+	before := text[:h.at]
+	h.backend = string(trailing(before, capital))
 	if hasSuffix(before, "Cuda") {
-		backend = "Cuda"
+		h.backend = "Cuda"
 	}
-	tried, _ := bytes.CutPrefix(behind, []byte("."))
+	h.at -= len(h.backend)
+	tried := bytes.TrimPrefix(text[h.end:], []byte("."))
 	const request = "Triedtoallocate"
 	switch {
 	case hasPrefix(tried, request+"morethan1EB"):
-		return begins(backend, Absurd, backend)
+		h.wording = Absurd
+		return h, true
 	case hasPrefix(tried, request):
 		h.end = len(text) - len(tried)
-		return begins(backend, Native, backend)
-	case len(backend) > 1 && bytes.HasPrefix([]byte(request), tried): // the end of the text
-		return begins(backend, Native, backend)
+		return h, true
 	}
-	return head{}, false
+	return h, len(h.backend) > 1 && bytes.HasPrefix([]byte(request), tried) // the text ends here
+}
+
+// quoted tells words that stand alone between quotes, as in a program that looks
+// for them.
+func (h *head) quoted(text []byte) bool {
+	quote := func(c byte) bool { return c == '"' || c == '\'' || c == '`' }
+	return h.at > 0 && h.end < len(text) && quote(text[h.at-1]) && quote(text[h.end])
 }
 
 // deviceOfNCCL is the device that a line of the communication library names:

@@ -89,6 +89,8 @@ func TestScanMessages(t *testing.T) {
 		{"of an error about something else", "RuntimeError: CUDA error: an illegal memory access was encountered\nCUDA error: invalid argument", 0, 0, "none"},
 		{"another library's words", "numpy: Unable to allocate 3.00 GiB, the job ran out of memory; 2.00 GiB allowed", 0, 0, "none"},
 		{"another program's table", "Currently allocated     : 13.24 GiB\nRequested               : 721.15 MiB\n", 0, 0, "none"},
+		{"a program that looks for them", "if 'CUDA error: out of memory' in text or \"Cuda failure 2 'out of memory'\" in text:\n    WARN(\"Failed to CUDA calloc async %ld bytes\")", 0, 0, "none"},
+		{"quoted with more behind it", `{"error": "CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported"}`, 1, 1, "CUDA"},
 		{"cudaMallocAsync", messageAsync, 1, 1, figuresAsync},
 		{"cudaMallocAsync with a limit", strings.ReplaceAll(messageAsync, "17179869184.00", "12.00"), 1, 1, strings.Replace(figuresAsync, "free=0 ", "free=0 allowed=1.229e+04 ", 1)},
 		{"cudaMallocAsync, quoted", `{"exception_message": "` + strings.ReplaceAll(strings.TrimSpace(messageAsync), "\n", `\n`) + `"}`, 1, 1, figuresAsync},
