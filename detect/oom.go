@@ -201,7 +201,7 @@ func (s *shortage) checkCapacity(f *finding.Finding) {
 // hear takes the size of the device from a text that tells of the same failure.
 func (s *shortage) hear(f *finding.Finding, o *compare.OOM, device int, texts []*statement) {
 	for _, t := range texts {
-		m, count := t.hear(o, device)
+		m, count := t.hear(o, f.Process, device)
 		if m == nil {
 			continue
 		}

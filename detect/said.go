@@ -3,6 +3,7 @@ package detect
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -32,10 +33,13 @@ func statements(processes []*compare.Process) (out []*statement) {
 	return out
 }
 
-// hear finds the messages of a failure that a snapshot tells of: the last of them,
-// and how many there are.
-func (t *statement) hear(o *compare.OOM, device int) (last *logs.OOM, count int) {
+// hear finds the messages of a failure that a snapshot of a process tells of: the
+// last of them, and how many there are.
+func (t *statement) hear(o *compare.OOM, process string, device int) (last *logs.OOM, count int) {
 	for _, f := range t.Failures {
+		if own, said := rank.FindString(process), rank.FindString(f.Rank); own != "" && said != "" && own != said {
+			continue
+		}
 		for _, m := range f.Messages {
 			if t.heard[m] || !sameFailure(m, o, device) {
 				continue
@@ -48,6 +52,9 @@ func (t *statement) hear(o *compare.OOM, device int) (last *logs.OOM, count int)
 	}
 	return last, count
 }
+
+// rank is how files and lines of a log name one.
+var rank = regexp.MustCompile(`rank\d+`)
 
 // sameFailure tells whether a message is of a failure in a snapshot: on that
 // device, with the same request and as much free, as far as they are printed.

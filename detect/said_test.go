@@ -6,6 +6,7 @@ import (
 
 	"strandline/compare"
 	"strandline/finding"
+	"strandline/logs"
 )
 
 // saidAlone judges a text without a snapshot.
@@ -146,6 +147,20 @@ func TestMessagesBesideASnapshot(t *testing.T) {
 	}
 	if a.Problems() != 2 || a.Findings[1].Evidence["line"] != int64(4) || !strings.Contains(strings.Join(a.Findings[1].Detail, "\n"), "the last of 2 such messages") {
 		t.Errorf("%d problems: %v", a.Problems(), a.Findings[1])
+	}
+	// Of a text of several ranks it is those of the snapshot's own.
+	var text statement
+	text.Found, text.heard = &told(t, "job.log", "[rank0]: "+messageOfW20+"\n[rank1]: "+messageOfW20).Said.OOM, map[*logs.OOM]bool{}
+	failure := &compare.OOM{Request: 1 << 30, DeviceFree: 782 << 20}
+	for _, c := range []struct {
+		process string
+		line    int64
+		count   int
+	}{{"rank1", 2, 1}, {"rank2", 0, 0}, {"rank0", 1, 1}, {"", 0, 0}} {
+		m, count := text.hear(failure, c.process, 0)
+		if count != c.count || count > 0 && m.Line != c.line {
+			t.Errorf("%s: %d messages, %+v", c.process, count, m)
+		}
 	}
 	// Of one that is cut off behind the request, that is enough.
 	a, f = answer(t, "w20_driver_growth.full.oom.pickle", Options{}, told(t, "job.log", messageOfW20[:60]))
