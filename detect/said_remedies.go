@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"slices"
 	"strings"
 
 	"strandline/finding"
@@ -28,7 +29,7 @@ func saidRemedies(s *shortage, o *logs.OOM) []finding.Remedy {
 	case o.Wording == logs.Absurd:
 		return []finding.Remedy{finding.CodeChange("look at the line that failed: a negative or unset number of elements, or sizes that ranks exchanged in different order, often after another rank had failed")}
 	case o.Bare():
-		return leaveRoom()
+		return forBackend(o.Backend, leaveRoom())
 	case o.Wording == logs.Metal:
 		return append(needLess(), finding.Remedy{Kind: "setting", Setting: "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0",
 			Text: "lift the limit; the system then swaps, and may stop responding"})
@@ -92,7 +93,7 @@ func furtherSaid(o *logs.OOM) []finding.Remedy {
 	r := finding.Remedy{Kind: "code", Setting: DumpAtFailure,
 		Text: "the message does not say who holds the memory; a snapshot of that moment does, and strandline diagnose reads it"}
 	switch {
-	case o.Wording == logs.Absurd || o.Backend != "" && o.Backend != "CUDA" && o.Backend != "Cuda" && o.Backend != "HIP" && o.Backend != "XPU":
+	case o.Wording == logs.Absurd || o.Wording == logs.Metal || !slices.Contains([]string{"", "CUDA", "Cuda", "HIP", "XPU"}, o.Backend):
 		return nil
 	case o.Wording == logs.Async:
 		r.Kind, r.Setting = "setting", "PYTORCH_CUDA_ALLOC_CONF=backend:native"

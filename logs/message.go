@@ -72,7 +72,7 @@ func (m *message) full() bool { return m.lines >= mostLines || len(m.text) >= lo
 type scanner struct {
 	found  Found
 	groups map[group]int       // in found.Failures
-	mended int                 // bytes that were read in vain, or not, to leave out lines of others
+	mended int                 // bytes that were read again to leave out lines of others
 	number int64               // of the line
 	open   map[string]*message // by source
 	before lineBefore
@@ -298,8 +298,8 @@ func (s *scanner) add(o *OOM) {
 	f.Messages = append(f.Messages, o)
 }
 
-// goesOn tells the second line of what the communication library says: that it
-// failed, and on a line close behind what it had asked for.
+// goesOn tells the second line of what the communication library says: that the
+// driver failed, and close behind how much it was asked for.
 func (o *OOM) goesOn(before *OOM) bool {
 	const close = 4
 	return o.Wording == NCCL && before.Wording == NCCL && o.Request != nil && before.Request == nil && o.Line-before.Line <= close

@@ -169,7 +169,8 @@ func (d *Diagnosis) subject(f *finding.Finding) string {
 	if f.Process != "" {
 		parts = append(parts, f.Process)
 	}
-	if f.Device != nil && (*f.Device != 0 || d.devices(f.Process) > 1) {
+	others := f.Evidence["failures"] != nil // it tells of other devices, too
+	if f.Device != nil && (*f.Device != 0 || others || d.devices(f.Process) > 1) {
 		parts = append(parts, fmt.Sprintf("device %d", *f.Device))
 	}
 	return strings.Join(parts, ", ")
