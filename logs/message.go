@@ -167,7 +167,8 @@ func (s *scanner) begin(from, text []byte) *message {
 		m = &message{}
 	}
 	*m = message{text: m.text[:0], begins: m.begins[:0], prefix: m.prefix[:0]}
-	if at := nameAt(text); at >= 0 {
+	const longestPrefix = 256 // of a log; more is text in which a message may have ended
+	if at := nameAt(text[:min(len(text), 2*longestPrefix)]); at >= 0 && at <= longestPrefix {
 		m.prefix = append(m.prefix, text[:at]...)
 	} else if bytes.Equal(s.before.source, from) && len(s.before.text) > 0 {
 		m.prefix = append(m.prefix, from...)

@@ -392,3 +392,16 @@ func TestSourceOf(t *testing.T) {
 		}
 	}
 }
+
+// TestVeryLongLines are read in pieces, and a message can begin in one and end in
+// the next, in which others stand.
+func TestVeryLongLines(t *testing.T) {
+	message := strings.TrimPrefix(message21, "torch.cuda.OutOfMemoryError: ") + `", "`
+	for cut := range len(message) {
+		text := strings.Repeat("x", longestLine-len(message)-cut) + strings.Repeat(message, 3)
+		found, err := Scan(strings.NewReader(text))
+		if err != nil || found.OOM.Count != 3 || found.OOM.Last().Line != 1 {
+			t.Errorf("broken behind %d bytes: %d messages, %v", cut, found.OOM.Count, err)
+		}
+	}
+}
