@@ -162,7 +162,7 @@ func (b *Book) device(s *snapshot.Snapshot, dev snapshot.Device, stacks []stack.
 	blocks := blockStacks(s, dev)
 	out.Space = timeline.SpaceOf(t, dev)
 	out.Purpose = purpose.Of(t)
-	out.LastOOM = b.oom(t, dev, out.Purpose.End, stacks)
+	out.LastOOM = b.oom(t, dev, out.Purpose.OOM, stacks)
 	out.Purpose.EachStack(func(id *stack.ID) { *id = b.intern(s, *id, stacks) })
 	out.Waiting = timeline.WaitingOf(t, dev)
 	out.Private = timeline.PrivatePools(s, dev)

@@ -281,8 +281,9 @@ func tellUses(f *finding.Finding, m *purpose.Moment, leaks []finding.Finding) {
 	if m.Bytes == 0 {
 		return
 	}
-	f.Evidence["by_purpose"] = m.By.Map()
-	held := uses(m, leakingSites(leaks))
+	h := holdingsOf(m, leakingSites(leaks), false)
+	f.Evidence["by_purpose"] = h.sums()["by_purpose"]
+	held := h.uses()
 	f.Detail = append(f.Detail, "what filled the memory: "+madeOf(held))
 	f.Detail = append(f.Detail, heaviest(held)...)
 }
@@ -351,7 +352,7 @@ func placesOf(leak *finding.Finding, m *purpose.Moment) (out []finding.Place) {
 	for _, site := range sitesOf(leak) {
 		place := finding.Place{Site: site}
 		for _, x := range m.Places {
-			if finding.Site(x.Site) == site && stays(&x) {
+			if finding.Site(x.Site) == site && x.Kept && stays(&x) {
 				place.Bytes += x.Bytes
 				place.Count += int64(x.Count)
 			}

@@ -168,9 +168,10 @@ func TestReason(t *testing.T) {
 		{1 << 30, ""},
 	} {
 		m := &purpose.Moment{Places: []purpose.Place{
-			{Purpose: purpose.Other, Site: leaky, Bytes: c.held, Count: 6},
-			{Purpose: purpose.Activations, Site: leaky, Bytes: 9 << 30, Count: 1}, // of the pass under way
-			{Purpose: purpose.Other, Site: other, Bytes: 9 << 30, Count: 1},
+			{Purpose: purpose.Other, Site: leaky, Bytes: c.held, Count: 6, Kept: true},
+			{Purpose: purpose.Activations, Site: leaky, Bytes: 9 << 30, Count: 1, Kept: true}, // of the pass under way
+			{Purpose: purpose.Temporaries, Site: leaky, Bytes: 9 << 30, Count: 1},
+			{Purpose: purpose.Other, Site: other, Bytes: 9 << 30, Count: 1, Kept: true},
 		}}
 		s := &shortage{request: size(4 << 30), driver: size(4 << 30), free: size(1 << 30), reserved: size(8 << 30), active: size(8 << 30)}
 		f := finding.Finding{Evidence: map[string]any{}}
@@ -180,7 +181,7 @@ func TestReason(t *testing.T) {
 		if f.Evidence["leaked_bytes"] != c.held || c.reason == "" && len(f.Detail) == 0 {
 			t.Errorf("%d bytes leaked: %v, %v", c.held, f.Evidence, f.Detail)
 		}
-		if got := madeOf(uses(m, leakingSites(growth))); !strings.HasSuffix(got, units.Bytes(c.held)+" leaked") {
+		if got := madeOf(holdingsOf(m, leakingSites(growth), false).uses()); !strings.HasSuffix(got, units.Bytes(c.held)+" leaked") {
 			t.Errorf("it is made of %s", got)
 		}
 	}
