@@ -400,7 +400,7 @@ func expandable(conf string, t *replay.Trial) []finding.Remedy {
 		return []finding.Remedy{r}
 	}
 	const worth = 0.01 // of the peak
-	saves := t.Own - t.Peak
+	saves := t.Saves()
 	if t.RunsOut || !t.RanOut && float64(saves) < worth*float64(t.Own) {
 		return nil
 	}

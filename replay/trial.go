@@ -16,6 +16,9 @@ type Trial struct {
 	RunsOut   bool   // and does with the settings, in as much memory as there was
 }
 
+// Saves is how much lower the peak is; less than 0 if it is higher.
+func (t *Trial) Saves() int64 { return t.Own - t.Peak }
+
 // TryExpandable simulates expandable segments. It is nil where that tells
 // nothing: segments are expandable already, the release has none, the state is
 // not known, or a limit of unknown size stopped a request.
