@@ -40,12 +40,24 @@ func (s *shortage) room() *int64 {
 	return finding.Int(*s.free + *s.reserved - *s.active)
 }
 
+// contextAllowance is what a process of PyTorch itself takes of a device beside its
+// segments: the CUDA context and loaded kernels, some hundred MiB.
+const contextAllowance = 640 << 20
+
 // outside is what is held on the device by others than PyTorch's allocator.
 func (s *shortage) outside() *int64 {
 	if s.capacity == nil || s.free == nil || s.reserved == nil {
 		return nil
 	}
 	return finding.Int(*s.capacity - *s.free - *s.reserved)
+}
+
+// others is what of that is more than the context of this process.
+func (s *shortage) others() int64 {
+	if n := s.outside(); n != nil {
+		return max(0, *n-contextAllowance)
+	}
+	return 0
 }
 
 // ofDevice is a part of the device's memory, beside its size if that is known.
@@ -78,7 +90,7 @@ func (s *shortage) cause() string {
 		return ""
 	case *room >= *s.request:
 		return causeFragmented
-	case s.capacity != nil:
+	case *room+s.others() >= *s.request:
 		return causeOutside
 	}
 	return causeTooBig
@@ -174,6 +186,7 @@ func postMortem(b *compare.Book, p *compare.Process, device int, leaks []finding
 	tellSites(&f, o)
 	tellState(&f, s, o, file.Device(device).OOMs)
 	f.Remedies = append(f.Remedies, oomRemedies(s, o, file.Device(device).Trial)...)
+	f.Remedies = append(f.Remedies, s.besides()...)
 	if file.Name != "-" {
 		f.Remedies = append(f.Remedies, finding.Remedy{Kind: "code", Text: "look at all that stood in memory then",
 			Setting: fmt.Sprintf("strandline inspect %s --at %d --device %d", file.Name, o.Event, device)})
@@ -378,7 +391,7 @@ func oomRemedies(s *shortage, o *compare.OOM, trial *replay.Trial) []finding.Rem
 		}
 		return append([]finding.Remedy{finding.CodeChange("expandable segments, simulated on this history, would not have met the request; `strandline simulate --search` tries other settings")}, needLess()...)
 	case causeOutside:
-		return findOthers(s)
+		return findOthers()
 	}
 	if trial != nil && !trial.RunsOut {
 		return append(expandable(o.Conf, trial), needLess()...)
@@ -417,18 +430,32 @@ func expandable(conf string, t *replay.Trial) []finding.Remedy {
 	return []finding.Remedy{r}
 }
 
-// findOthers are the remedies against memory held outside. The context of a
-// device takes some hundred MiB wherever PyTorch runs: nobody else is to be found.
-func findOthers(s *shortage) []finding.Remedy {
-	const context = 1 << 30
-	if n := s.outside(); n != nil && *n < context {
-		return append(needLess(), finding.CodeChange("what is held outside is hardly more than the CUDA context and loaded kernels take; the device is simply full"))
-	}
+// findOthers are the remedies against memory held outside.
+func findOthers() []finding.Remedy {
 	return append([]finding.Remedy{
-		{Kind: "setting", Setting: "nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv",
-			Text: "look for other processes on the device; if there are none, a library of this process takes memory past PyTorch (NCCL, cuDNN, an inference engine)"},
+		lookForOthers(),
 		finding.CodeChange("leave the others their share: end stale processes, use a device of its own, or make the library's workspace smaller"),
 	}, needLess()...)
+}
+
+func lookForOthers() finding.Remedy {
+	return finding.Remedy{Kind: "setting", Setting: "nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv",
+		Text: "look for other processes on the device; if there are none, a library of this process takes memory past PyTorch (NCCL, cuDNN, an inference engine)"}
+}
+
+// besides are what to do whatever the cause: others can hold as much as was asked
+// for, or most of a device of which the size is not known.
+func (s *shortage) besides() (out []finding.Remedy) {
+	const little = 0.5 // of what was PyTorch's or free
+	switch cause := s.cause(); {
+	case cause == causeOutside || s.request == nil:
+	case s.others() >= *s.request:
+		out = append(out, lookForOthers())
+	case s.capacity == nil && cause != causeLimit && s.room() != nil && float64(*s.active) < little*float64(*s.free+*s.reserved):
+		out = append(out, finding.Remedy{Kind: "code", Setting: "strandline diagnose --capacity 80GiB FILE",
+			Text: "little of what PyTorch had or could have taken was in use: give the size of the device, to learn whether others hold the rest"})
+	}
+	return out
 }
 
 func needLess() []finding.Remedy {

@@ -80,7 +80,7 @@ func (t *statement) judge(known Options) []finding.Finding {
 		f.Detail = append(f.Detail, "the message is cut off: it does not hold the figures that tell why")
 	}
 	tellMessage(&f, s, o, t.Count)
-	f.Remedies = append(saidRemedies(s, o), finding.Remedy{Kind: "code", Setting: DumpAtFailure,
+	f.Remedies = append(append(saidRemedies(s, o), s.besides()...), finding.Remedy{Kind: "code", Setting: DumpAtFailure,
 		Text: "the message does not say who holds the memory; a snapshot of that moment does, and strandline diagnose reads it"})
 	return []finding.Finding{f}
 }
@@ -124,7 +124,7 @@ func saidRemedies(s *shortage, o *logs.OOM) []finding.Remedy {
 	case causeLimit:
 		return raiseLimit()
 	case causeOutside:
-		return findOthers(s)
+		return findOthers()
 	case causeFragmented:
 		if o.Old {
 			return []finding.Remedy{{Kind: "setting", Setting: "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128",
