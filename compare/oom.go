@@ -14,6 +14,9 @@ type OOM struct {
 	Time  int64 // µs, 0 if unknown
 	Stack stack.ID
 
+	// Known tells which of the figures below the file holds, and can be.
+	Known struct{ Request, DeviceFree, State bool }
+
 	Request    int64 // rounded, as recorded
 	DeviceFree int64 // what the driver had left
 	Reserved   int64
@@ -48,6 +51,8 @@ func (b *Book) oom(t *timeline.Timeline, dev snapshot.Device, memory *purpose.Mo
 		Event: k, Stack: b.intern(s, e.Stack[k], stacks), Request: e.Size[k], DeviceFree: e.DeviceFree(k),
 		Stream: s.Stream(e.Stream[k]), Exact: true, Memory: *memory,
 	}
+	o.Known.Request = t.Trace.HasSize(k) && o.Request > 0
+	o.Known.DeviceFree, o.Known.State = t.Trace.HasDeviceFree(k), t.Unsound == ""
 	o.Requested, o.Reserved = t.RequestedAt(k), t.ReservedAt(k)
 	if e.Time != nil {
 		o.Time = e.Time[k]

@@ -30,6 +30,9 @@ func fragmentation(p *compare.Process, device int) []finding.Finding {
 	grows := reservedGrows(p, device)
 	// What is free in private pools has a finding of its own.
 	overhead := d.Space.Overhead-privateFree(d) >= overheadLeast && float64(d.Space.Overhead) >= overheadShare*float64(d.PeakReserved)
+	if d.Unsound {
+		return nil
+	}
 	much := free > 0 && float64(free) >= freeShare*float64(d.Reserved)
 	if !much && !grows && !overhead {
 		return nil

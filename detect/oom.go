@@ -150,18 +150,18 @@ func postMortem(b *compare.Book, p *compare.Process, device int, leaks []finding
 	if o == nil {
 		return nil
 	}
-	s := &shortage{
-		request: &o.Request, driver: finding.Int(timeline.DriverSize(o.Request, o.Expandable)), free: &o.DeviceFree,
-		reserved: &o.Reserved, active: &o.Active, capacity: known.Capacity,
-	}
+	s := shortageOf(o, known)
 	f := finding.Finding{
 		Kind: finding.OutOfMemory, Severity: finding.Problem, Confidence: 1, Basis: "the allocator recorded it",
 		Device: &device, Process: p.Name,
 		Site: siteOf(b.Stacks.Site(o.Stack)), Stack: framesOf(b.Stacks.Stack(o.Stack)),
 		Evidence: map[string]any{
 			"event": o.Event, "events_of_kind": file.Device(device).OOMs, "file": file.Name, "exact": o.Exact,
-			"requested_bytes": o.Requested, "largest_free_bytes": o.Hole(), "allocations_after": o.After,
+			"requested_bytes": o.Requested, "allocations_after": o.After,
 		},
+	}
+	if o.Known.State && o.Known.Request {
+		f.Evidence["largest_free_bytes"] = o.Hole()
 	}
 	s.hear(&f, o, device, texts)
 	if n := s.outside(); n != nil && *n < 0 {
@@ -176,10 +176,12 @@ func postMortem(b *compare.Book, p *compare.Process, device int, leaks []finding
 		each = "from file to file"
 	}
 	if why := reason(&f, s, &o.Memory, leaks, each); why != "" {
-		f.Title = fmt.Sprintf("memory ran out: a request of %s failed with %s reserved; %s", units.Bytes(o.Request), s.ofDevice(o.Reserved), why)
+		f.Title = fmt.Sprintf("memory ran out: a request of %s failed with %s reserved; %s", amount(s.request), s.ofDevice(o.Reserved), why)
 		f.Detail = append(f.Detail, "the request "+s.why())
 	}
-	if !o.Exact && s.cause() == causeFragmented { // what was free is an upper bound
+	if s.cause() == "" {
+		f.Confidence, f.Basis = 0.5, "the allocator recorded it; the figures that tell why are missing, or cannot be"
+	} else if !o.Exact && s.cause() == causeFragmented { // what was free is an upper bound
 		f.Confidence, f.Basis = 0.9, "the allocator recorded it; the blocks of that moment are told from the events after it"
 	}
 	tellUses(&f, &o.Memory, leaks)
@@ -192,6 +194,21 @@ func postMortem(b *compare.Book, p *compare.Process, device int, leaks []finding
 			Setting: fmt.Sprintf("strandline inspect %s --at %d --device %d", file.Name, o.Event, device)})
 	}
 	return []finding.Finding{f}
+}
+
+// shortageOf is the arithmetic of a failure, of what the file holds of it.
+func shortageOf(o *compare.OOM, known Options) *shortage {
+	s := &shortage{capacity: known.Capacity}
+	if o.Known.Request {
+		s.request, s.driver = &o.Request, finding.Int(timeline.DriverSize(o.Request, o.Expandable))
+	}
+	if o.Known.DeviceFree {
+		s.free = &o.DeviceFree
+	}
+	if o.Known.State {
+		s.reserved, s.active = &o.Reserved, &o.Active
+	}
+	return s
 }
 
 // hear takes the size of the device from a text that tells of the same failure,
@@ -217,9 +234,13 @@ func tellState(f *finding.Finding, s *shortage, o *compare.OOM, times int) {
 	if !o.Exact {
 		least = "at least "
 	}
-	say("at event %s, %s was reserved and %s%s of it in use; the driver had %s free",
-		units.Count(int64(o.Event)), units.Bytes(o.Reserved), least, units.Bytes(o.Active), units.Bytes(o.DeviceFree))
-	tellHoles(f, s, o)
+	if o.Known.State {
+		say("at event %s, %s was reserved and %s%s of it in use; the driver had %s free",
+			units.Count(int64(o.Event)), units.Bytes(o.Reserved), least, units.Bytes(o.Active), amount(s.free))
+		tellHoles(f, s, o)
+	} else {
+		say("it is event %s; the driver had %s free, and what was reserved the file does not tell", units.Count(int64(o.Event)), amount(s.free))
+	}
 	if n := s.outside(); n != nil && s.cause() != causeOutside {
 		say("%s of the device's %s was held outside PyTorch's allocator: the context, other libraries, other processes", units.Bytes(*n), units.Bytes(*s.capacity))
 	}
@@ -342,6 +363,10 @@ func reason(f *finding.Finding, s *shortage, m *purpose.Moment, growth []finding
 	}
 	if perStep > 0 {
 		what += fmt.Sprintf(", %s more %s", units.Bytes(perStep), each)
+	}
+	if s.room() == nil || s.request == nil {
+		f.Detail = append(f.Detail, what)
+		return ""
 	}
 	if held < s.missing() {
 		f.Detail = append(f.Detail, what+"; without them, the request would not have been met either")

@@ -17,6 +17,9 @@ const privateShare = 0.20
 // can use.
 func private(p *compare.Process, device int) []finding.Finding {
 	d := p.Newest().Device(device)
+	if d.Unsound {
+		return nil
+	}
 	var sum timeline.PrivatePool
 	for _, q := range d.Private {
 		sum.Reserved += q.Reserved

@@ -40,7 +40,7 @@ func statements(processes []*compare.Process) (out []*statement) {
 // that device, with as many bytes free, as far as they are printed.
 func (t *statement) of(o *compare.OOM, device int) bool {
 	m := t.Last
-	if m.Free == nil || m.Request == nil || m.Device != nil && *m.Device != device {
+	if m.Free == nil || m.Request == nil || !o.Known.DeviceFree || !o.Known.Request || m.Device != nil && *m.Device != device {
 		return false
 	}
 	const rounding = 0.01
