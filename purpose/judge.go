@@ -54,8 +54,8 @@ func (j *judge) name(i, event int) Purpose {
 	return p
 }
 
-// at is what allocation i is for after an event, by what is known then. What was made before the history
-// is told by its stack alone, if a block still holds it.
+// at is what allocation i is for after an event, by what this judge knows. What was
+// made before the history is told by its stack alone, if a block still holds it.
 func (j *judge) at(i, event int) Purpose {
 	if p := j.always(i); p != count {
 		return p

@@ -68,7 +68,10 @@ func (p *program) trains() bool {
 	if len(p.passes) > 0 || len(p.updates) > 0 {
 		return true
 	}
-	return p.keeps(p.open, false) && len(p.loads(p.open)) <= batches || p.under > p.open && p.keeps(p.under, true)
+	if p.keeps(p.open, false) && len(p.loads(p.open)) <= batches {
+		return true
+	}
+	return p.open < p.under && p.under < p.events && !p.trait(p.t.Trace.Stack[p.under]).noGrad && p.keeps(p.under, true)
 }
 
 // keeps tells whether a quarter of what is made from an event on is kept: of the
