@@ -135,7 +135,7 @@ func (g *growth) judge(pops map[stack.ID]*trend.Population, deaths map[stack.ID]
 		return out
 	}
 	for site, ids := range sites {
-		sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
+		slices.Sort(ids)
 		if site == (stack.Site{}) { // no place in common: each stack by itself
 			for _, id := range ids {
 				g.add(site, []stack.ID{id}, pops, past)
@@ -155,6 +155,7 @@ func (g *growth) judge(pops map[stack.ID]*trend.Population, deaths map[stack.ID]
 	}
 	leaks := g.places
 	for site, ids := range unfinished {
+		slices.Sort(ids)
 		g.add(site, ids, pops, past)
 	}
 	g.open, g.places = g.places[len(leaks):], leaks
