@@ -42,12 +42,24 @@ func (s *shortage) room() *int64 {
 	return finding.Int(*s.free + *s.reserved - *s.active)
 }
 
+// contextAllowance is what a process of PyTorch itself takes of a device beside its
+// segments: the CUDA context and loaded kernels, some hundred MiB.
+const contextAllowance = 640 << 20
+
 // outside is what is held on the device by others than PyTorch's allocator.
 func (s *shortage) outside() *int64 {
 	if s.capacity == nil || s.free == nil || s.reserved == nil {
 		return nil
 	}
 	return finding.Int(*s.capacity - *s.free - *s.reserved)
+}
+
+// others is what of that is more than the context of this process.
+func (s *shortage) others() int64 {
+	if n := s.outside(); n != nil {
+		return max(0, *n-contextAllowance)
+	}
+	return 0
 }
 
 // ofDevice is a part of the device's memory, beside its size if that is known.
@@ -82,7 +94,7 @@ func (s *shortage) cause() string {
 		return ""
 	case *room >= *s.request:
 		return causeFragmented
-	case s.capacity != nil:
+	case *room+s.others() >= *s.request:
 		return causeOutside
 	}
 	return causeTooBig
@@ -150,18 +162,18 @@ func postMortem(b *compare.Book, p *compare.Process, device int, leaks []finding
 	if o == nil {
 		return nil
 	}
-	s := &shortage{
-		request: &o.Request, driver: finding.Int(timeline.DriverSize(o.Request, o.Expandable)), free: &o.DeviceFree,
-		reserved: &o.Reserved, active: &o.Active, capacity: known.Capacity,
-	}
+	s := failureOf(o, known)
 	f := finding.Finding{
 		Kind: finding.OutOfMemory, Severity: finding.Problem, Confidence: 1, Basis: "the allocator recorded it",
 		Device: &device, Process: p.Name,
 		Site: siteOf(b.Stacks.Site(o.Stack)), Stack: framesOf(b.Stacks.Stack(o.Stack)),
 		Evidence: map[string]any{
 			"event": o.Event, "events_of_kind": file.Device(device).OOMs, "file": file.Name, "exact": o.Exact,
-			"requested_bytes": o.Requested, "largest_free_bytes": o.Hole(), "allocations_after": o.After,
+			"requested_bytes": o.Requested, "allocations_after": o.After,
 		},
+	}
+	if o.Known.State && o.Known.Request {
+		f.Evidence["largest_free_bytes"] = o.Hole()
 	}
 	s.hear(&f, o, device, texts)
 	s.checkCapacity(&f)
@@ -172,16 +184,19 @@ func postMortem(b *compare.Book, p *compare.Process, device int, leaks []finding
 		each = "from file to file"
 	}
 	if why := reason(&f, s, &o.Memory, leaks, each); why != "" {
-		f.Title = fmt.Sprintf("memory ran out: a request of %s failed with %s reserved; %s", units.Bytes(o.Request), s.ofDevice(o.Reserved), why)
+		f.Title = fmt.Sprintf("memory ran out: a request of %s failed with %s reserved; %s", amount(s.request), s.ofDevice(o.Reserved), why)
 		f.Detail = append(f.Detail, "the request "+s.why())
 	}
-	if !o.Exact && s.cause() == causeFragmented { // what was free is an upper bound
+	if s.cause() == "" {
+		f.Confidence, f.Basis = 0.5, "the allocator recorded it; the figures that tell why are missing, or cannot be"
+	} else if !o.Exact && s.cause() == causeFragmented { // what was free is an upper bound
 		f.Confidence, f.Basis = 0.9, "the allocator recorded it; the blocks of that moment are told from the events after it"
 	}
 	tellUses(&f, &o.Memory, leaks)
 	tellSites(&f, o)
 	tellState(&f, s, o, file.Device(device).OOMs)
 	f.Remedies = append(f.Remedies, oomRemedies(s, o, file.Device(device).Trial)...)
+	f.Remedies = append(f.Remedies, s.besides()...)
 	if file.Name != "-" {
 		f.Remedies = append(f.Remedies, finding.Remedy{Kind: "code", Text: "look at all that stood in memory then",
 			Setting: fmt.Sprintf("strandline inspect %s --at %d --device %d", file.Name, o.Event, device)})
@@ -196,6 +211,21 @@ func (s *shortage) checkCapacity(f *finding.Finding) {
 			units.Bytes(*s.capacity), units.Bytes(*s.reserved), units.Bytes(*s.free)))
 		s.capacity = nil
 	}
+}
+
+// failureOf is the arithmetic of a failure, of what the file holds of it.
+func failureOf(o *compare.OOM, known Options) *shortage {
+	s := &shortage{capacity: known.Capacity}
+	if o.Known.Request {
+		s.request, s.driver = &o.Request, finding.Int(timeline.DriverSize(o.Request, o.Expandable))
+	}
+	if o.Known.DeviceFree {
+		s.free = &o.DeviceFree
+	}
+	if o.Known.State {
+		s.reserved, s.active = &o.Reserved, &o.Active
+	}
+	return s
 }
 
 // hear takes the size of the device from a text that tells of the same failure.
@@ -229,9 +259,13 @@ func tellState(f *finding.Finding, s *shortage, o *compare.OOM, times int) {
 	if !o.Exact {
 		least = "at least "
 	}
-	say("at event %s, %s was reserved and %s%s of it in use; the driver had %s free",
-		units.Count(int64(o.Event)), units.Bytes(o.Reserved), least, units.Bytes(o.Active), units.Bytes(o.DeviceFree))
-	tellHoles(f, s, o)
+	if o.Known.State {
+		say("at event %s, %s was reserved and %s%s of it in use; the driver had %s free",
+			units.Count(int64(o.Event)), units.Bytes(o.Reserved), least, units.Bytes(o.Active), amount(s.free))
+		tellHoles(f, s, o)
+	} else {
+		say("it is event %s; the driver had %s free, and what was reserved the file does not tell", units.Count(int64(o.Event)), amount(s.free))
+	}
 	if n := s.outside(); n != nil && s.cause() != causeOutside {
 		say("%s of the device's %s was held outside PyTorch's allocator: the context, other libraries, other processes", units.Bytes(*n), units.Bytes(*s.capacity))
 	}
@@ -254,8 +288,9 @@ func tellUses(f *finding.Finding, m *purpose.Moment, leaks []finding.Finding) {
 	if m.Bytes == 0 {
 		return
 	}
-	f.Evidence["by_purpose"] = m.By.Map()
-	held := uses(m, leakingSites(leaks))
+	h := holdingsOf(m, leakingSites(leaks), false)
+	f.Evidence["by_purpose"] = h.sums()["by_purpose"]
+	held := h.uses()
 	f.Detail = append(f.Detail, "what filled the memory: "+madeOf(held))
 	f.Detail = append(f.Detail, heaviest(held)...)
 }
@@ -302,6 +337,10 @@ func reason(f *finding.Finding, s *shortage, m *purpose.Moment, growth []finding
 	if perStep > 0 {
 		what += fmt.Sprintf(", %s more %s", units.Bytes(perStep), each)
 	}
+	if s.room() == nil || s.request == nil {
+		f.Detail = append(f.Detail, what)
+		return ""
+	}
 	if held < s.missing() {
 		f.Detail = append(f.Detail, what+"; without them, the request would not have been met either")
 		return ""
@@ -324,7 +363,7 @@ func placesOf(leak *finding.Finding, m *purpose.Moment) (out []finding.Place) {
 	for _, site := range sitesOf(leak) {
 		place := finding.Place{Site: site}
 		for _, x := range m.Places {
-			if finding.Site(x.Site) == site && stays(&x) {
+			if finding.Site(x.Site) == site && x.Kept && stays(&x) {
 				place.Bytes += x.Bytes
 				place.Count += int64(x.Count)
 			}
@@ -354,7 +393,7 @@ func oomRemedies(s *shortage, o *compare.OOM, trial *replay.Trial) []finding.Rem
 			return r
 		}
 	case causeOutside:
-		return findOthers(s)
+		return findOthers()
 	}
 	switch {
 	case trial == nil || trial.RunsOut:
@@ -385,7 +424,7 @@ func expandable(conf string, t *replay.Trial) []finding.Remedy {
 		return []finding.Remedy{r}
 	}
 	const worth = 0.01 // of the peak
-	saves := t.Own - t.Peak
+	saves := t.Saves()
 	if t.RunsOut || !t.RanOut && float64(saves) < worth*float64(t.Own) {
 		return nil
 	}
@@ -405,18 +444,32 @@ func expandable(conf string, t *replay.Trial) []finding.Remedy {
 	return []finding.Remedy{r}
 }
 
-// findOthers are the remedies against memory held outside. The context of a
-// device takes some hundred MiB wherever PyTorch runs: nobody else is to be found.
-func findOthers(s *shortage) []finding.Remedy {
-	const context = 1 << 30
-	if n := s.outside(); n != nil && *n < context {
-		return append(needLess(), finding.CodeChange("what is held outside is hardly more than the CUDA context and loaded kernels take; the device is simply full"))
-	}
+// findOthers are the remedies against memory held outside.
+func findOthers() []finding.Remedy {
 	return append([]finding.Remedy{
-		{Kind: "setting", Setting: "nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv",
-			Text: "look for other processes on the device; if there are none, a library of this process takes memory past PyTorch (NCCL, cuDNN, an inference engine)"},
+		lookForOthers(),
 		finding.CodeChange("leave the others their share: end stale processes, use a device of its own, or make the library's workspace smaller"),
 	}, needLess()...)
+}
+
+func lookForOthers() finding.Remedy {
+	return finding.Remedy{Kind: "setting", Setting: "nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv",
+		Text: "look for other processes on the device; if there are none, a library of this process takes memory past PyTorch (NCCL, cuDNN, an inference engine)"}
+}
+
+// besides are what to do whatever the cause: others can hold as much as was asked
+// for, or most of a device of which the size is not known.
+func (s *shortage) besides() (out []finding.Remedy) {
+	const little = 0.5 // of what was PyTorch's or free
+	switch cause := s.cause(); {
+	case cause == causeOutside || s.request == nil:
+	case s.others() >= *s.request:
+		out = append(out, lookForOthers())
+	case s.capacity == nil && cause != causeLimit && s.room() != nil && float64(*s.active) < little*float64(*s.free+*s.reserved):
+		out = append(out, finding.Remedy{Kind: "code", Setting: "strandline diagnose --capacity 80GiB FILE",
+			Text: "little of what PyTorch had or could have taken was in use: give the size of the device, to learn whether others hold the rest"})
+	}
+	return out
 }
 
 func needLess() []finding.Remedy {

@@ -33,6 +33,7 @@ func TestCause(t *testing.T) {
 		{"a byte more", shortage{request: size(4*GiB + 1), driver: size(5 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB)}, causeTooBig, 0, 1},
 		{"too big for the device", shortage{request: size(6 * GiB), driver: size(6 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(10 * GiB)}, causeTooBig, GiB, 2 * GiB},
 		{"held by others", shortage{request: size(5 * GiB), driver: size(5 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(20 * GiB)}, causeOutside, 11 * GiB, GiB},
+		{"no more than a context is outside", shortage{request: size(4*GiB + 300<<20), driver: size(4*GiB + 300<<20), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(9*GiB + 520<<20)}, causeTooBig, 520 << 20, 300 << 20},
 		{"cut off", shortage{request: size(GiB), driver: size(GiB), free: size(1)}, "", 0, 0},
 		{"cut off, larger than the device", shortage{request: size(9 * GiB), active: size(0), capacity: size(8 * GiB)}, causeTooBig, 0, 0},
 		{"cut off, larger than the device, use unknown", shortage{request: size(9 * GiB), capacity: size(8 * GiB)}, causeTooBig, 0, 0},
@@ -49,6 +50,31 @@ func TestCause(t *testing.T) {
 		}
 		if title := c.s.title(); !strings.HasPrefix(title, "memory ran out") {
 			t.Errorf("%s: %s", c.name, title)
+		}
+	}
+}
+
+// TestBesides looks for advice on memory held outside, whatever the cause.
+func TestBesides(t *testing.T) {
+	const GiB = 1 << 30
+	for _, c := range []struct {
+		name string
+		s    shortage
+		want string // a word of it
+	}{
+		{"in pieces, and others hold more", shortage{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(20 * GiB)}, "nvidia-smi"},
+		{"others hold less than was asked for", shortage{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(11 * GiB)}, ""},
+		{"the cause already", shortage{request: size(5 * GiB), driver: size(5 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(20 * GiB)}, ""},
+		{"little in use, and no size", shortage{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(GiB), active: size(GiB / 2)}, "--capacity"},
+		{"much in use, and no size", shortage{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(7 * GiB)}, ""},
+		{"a limit", shortage{request: size(GiB), driver: size(GiB), free: size(2 * GiB), reserved: size(3 * GiB), active: size(GiB)}, ""},
+	} {
+		var settings []string
+		for _, r := range c.s.besides() {
+			settings = append(settings, r.Setting)
+		}
+		if text := strings.Join(settings, "; "); c.want == "" != (text == "") || !strings.Contains(text, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, text, c.want)
 		}
 	}
 }
@@ -144,9 +170,10 @@ func TestReason(t *testing.T) {
 		{1 << 30, ""},
 	} {
 		m := &purpose.Moment{Places: []purpose.Place{
-			{Purpose: purpose.Other, Site: leaky, Bytes: c.held, Count: 6},
-			{Purpose: purpose.Activations, Site: leaky, Bytes: 9 << 30, Count: 1}, // of the pass under way
-			{Purpose: purpose.Other, Site: other, Bytes: 9 << 30, Count: 1},
+			{Purpose: purpose.Other, Site: leaky, Bytes: c.held, Count: 6, Kept: true},
+			{Purpose: purpose.Activations, Site: leaky, Bytes: 9 << 30, Count: 1, Kept: true}, // of the pass under way
+			{Purpose: purpose.Temporaries, Site: leaky, Bytes: 9 << 30, Count: 1},
+			{Purpose: purpose.Other, Site: other, Bytes: 9 << 30, Count: 1, Kept: true},
 		}}
 		s := &shortage{request: size(4 << 30), driver: size(4 << 30), free: size(1 << 30), reserved: size(8 << 30), active: size(8 << 30)}
 		f := finding.Finding{Evidence: map[string]any{}}
@@ -156,7 +183,7 @@ func TestReason(t *testing.T) {
 		if f.Evidence["leaked_bytes"] != c.held || c.reason == "" && len(f.Detail) == 0 {
 			t.Errorf("%d bytes leaked: %v, %v", c.held, f.Evidence, f.Detail)
 		}
-		if got := madeOf(uses(m, leakingSites(growth))); !strings.HasSuffix(got, units.Bytes(c.held)+" leaked") {
+		if got := madeOf(holdingsOf(m, leakingSites(growth), false).uses()); !strings.HasSuffix(got, units.Bytes(c.held)+" leaked") {
 			t.Errorf("it is made of %s", got)
 		}
 	}

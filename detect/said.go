@@ -59,10 +59,10 @@ var rank = regexp.MustCompile(`rank\d+`)
 // sameFailure tells whether a message is of a failure in a snapshot: on that
 // device, with the same request and as much free, as far as they are printed.
 func sameFailure(m *logs.OOM, o *compare.OOM, device int) bool {
-	if m.Bare() || m.Request == nil || m.Device != nil && *m.Device != device || contradictions(m) != nil {
+	if m.Bare() || m.Request == nil || !o.Known.Request || m.Device != nil && *m.Device != device || contradictions(m) != nil {
 		return false
 	}
-	return near(*m.Request, timeline.DriverSize(o.Request, o.Expandable)) && (m.Free == nil || near(*m.Free, o.DeviceFree))
+	return near(*m.Request, timeline.DriverSize(o.Request, o.Expandable)) && (m.Free == nil || !o.Known.DeviceFree || near(*m.Free, o.DeviceFree))
 }
 
 // near tells whether two sizes are the same but for rounding.
@@ -123,7 +123,7 @@ func (t *statement) judge(known Options) []finding.Finding {
 	}
 	tellMessage(&f, s, o)
 	tellOthers(&f, groups, o, known)
-	f.Remedies = append(saidRemedies(s, o), furtherSaid(o)...)
+	f.Remedies = append(append(saidRemedies(s, o), besidesSaid(s, o)...), furtherSaid(o)...)
 	return []finding.Finding{f}
 }
 

@@ -21,9 +21,9 @@ func saidAlone(t *testing.T, text string, known Options) finding.Finding {
 }
 
 const (
-	lookForOthers = "nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv"
-	messageAsync  = "torch.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory)\nCurrently allocated     : 9.43 GiB\nRequested               : 640.00 MiB\nDevice limit            : 11.59 GiB\nFree (according to CUDA): 7.12 MiB\nPyTorch limit (set by user-supplied memory fraction)\n                        : 17179869184.00 GiB\n"
-	messageMPS    = "MPS backend out of memory (MPS allocated: 14.29 GiB, other allocations: 3.65 GiB, max allowed: 20.13 GiB). Tried to allocate 2.67 GiB on shared pool. Use PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0"
+	nvidiaSMI    = "nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv"
+	messageAsync = "torch.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory)\nCurrently allocated     : 9.43 GiB\nRequested               : 640.00 MiB\nDevice limit            : 11.59 GiB\nFree (according to CUDA): 7.12 MiB\nPyTorch limit (set by user-supplied memory fraction)\n                        : 17179869184.00 GiB\n"
+	messageMPS   = "MPS backend out of memory (MPS allocated: 14.29 GiB, other allocations: 3.65 GiB, max allowed: 20.13 GiB). Tried to allocate 2.67 GiB on shared pool. Use PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0"
 )
 
 func TestMessageAlone(t *testing.T) {
@@ -33,7 +33,7 @@ func TestMessageAlone(t *testing.T) {
 		confidence           float64
 		title, detail        string // parts
 	}{
-		{messageOfW20, causeOutside, lookForOthers, 1, "", ""},
+		{messageOfW20, causeOutside, nvidiaSMI, 1, "", ""},
 		{messageOfW20[:60], "", DumpAtFailure, 0.5, "a request of 1 GiB failed", "the message is cut off: the size of the device, what was free, what was in use, what was reserved are missing"},
 		{"HIP out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 1.00 GiB is free. " + tooFew,
 			causeFragmented, "PYTORCH_HIP_ALLOC_CONF=expandable_segments:True", 1, "", ""},
@@ -152,6 +152,7 @@ func TestMessagesBesideASnapshot(t *testing.T) {
 	var text statement
 	text.Found, text.heard = &told(t, "job.log", "[rank0]: "+messageOfW20+"\n[rank1]: "+messageOfW20).Said.OOM, map[*logs.OOM]bool{}
 	failure := &compare.OOM{Request: 1 << 30, DeviceFree: 782 << 20}
+	failure.Known.Request, failure.Known.DeviceFree = true, true
 	for _, c := range []struct {
 		process string
 		line    int64

@@ -31,7 +31,7 @@ const (
 	Rounding      Kind = "rounding"       // blocks that are larger than what was asked for
 	Pinned        Kind = "pinned"         // the same of pinned host memory
 	History       Kind = "history"        // what the recording does not tell
-	Usage         Kind = "usage"          // what a table of memory_summary() states
+	Usage         Kind = "usage"          // what a table of memory_summary() states, or a state without history
 	Retries       Kind = "retries"        // the driver refuses segments, or memory runs out, time and again
 )
 

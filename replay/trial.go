@@ -17,6 +17,9 @@ type Trial struct {
 	Left      *int64 // what could still be had behind the request that failed; nil if it fails again
 }
 
+// Saves is how much lower the peak is; less than 0 if it is higher.
+func (t *Trial) Saves() int64 { return t.Own - t.Peak }
+
 // TryExpandable simulates expandable segments. It is nil where that tells
 // nothing: segments are expandable already, the release has none, the state is
 // not known, or a limit of unknown size stopped a request.

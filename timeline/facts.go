@@ -48,8 +48,10 @@ type DeviceFacts struct {
 	EndTime            *int64 `json:"end_time_us,omitempty"`
 }
 
-// FactsOf gathers the facts of a snapshot.
+// FactsOf gathers the facts of a snapshot. Sizes that cannot be count as 0, and are
+// among the notes.
 func FactsOf(s *snapshot.Snapshot) *Facts {
+	s = s.Sane()
 	f := &Facts{
 		File: s.Name, Partial: s.Partial != nil, Version: s.TorchVersion(), Format: s.Format.String(),
 		Notes: append([]string{}, s.Faults...), Unknown: s.UnknownKeys,
