@@ -24,11 +24,11 @@ var columns = [][]string{
 	{"finding", "units"}, // leaves
 	{"stack"},            // every model interns frames
 	{"pickle", "logs", "packed", "procfs", "elf", "bpf"}, // sources
-	{"snapshot", "series", "vmmap", "recording"},
+	{"snapshot", "series", "vmmap", "glibc", "recording"},
 	{"image"},
 	{"cpython"},
 	{"unwind"},
-	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile", "hostleak"},
+	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile", "hostleak", "footprint"},
 	{"detect"},
 	{"report", "export", "web/engine", "web", "metrics"},
 	{"internal/cli"},

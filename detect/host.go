@@ -9,6 +9,7 @@ import (
 
 	"strandline/bpf"
 	"strandline/finding"
+	"strandline/footprint"
 	"strandline/hostleak"
 	"strandline/stack"
 	"strandline/trend"
@@ -24,15 +25,18 @@ const (
 	unexplained = 0.8
 )
 
-// Host judges what a trace of a process found. Known are the libraries in it
-// that hook memory functions.
-func Host(s *hostleak.Sums, known []hostleak.Known) []finding.Finding {
+// Host judges what a trace of a process found, together with looks at it from
+// outside, if there were any. Known are the libraries in it that hook memory
+// functions.
+func Host(s *hostleak.Sums, looks *footprint.Growth, known []hostleak.Known) []finding.Finding {
+	h := host{s, looks}
 	groups := map[string][]*hostleak.Use{}
 	var order []string
 	for i := range s.Uses {
 		u := &s.Uses[i]
-		key := string(classOf(u))
-		if classOf(u) == finding.MmapLeak || classOf(u) == finding.Remap {
+		kind := h.classOf(u)
+		key := string(kind)
+		if kind == finding.MmapLeak || kind == finding.Remap {
 			key += fmt.Sprint(i) // each place by itself
 		}
 		if groups[key] == nil {
@@ -42,7 +46,7 @@ func Host(s *hostleak.Sums, known []hostleak.Known) []finding.Finding {
 	}
 	var out []finding.Finding
 	for _, key := range order {
-		if f, ok := growing(s, groups[key], known); ok {
+		if f, ok := h.growing(groups[key], known); ok {
 			out = append(out, f)
 		}
 	}
@@ -52,10 +56,11 @@ func Host(s *hostleak.Sums, known []hostleak.Known) []finding.Finding {
 		}
 		return int(*b.Bytes>>10) - int(*a.Bytes>>10)
 	})
-	if f, ok := notExplained(s); ok {
-		out = append(out, f)
+	unmade := h.unmade(out)
+	if f, ok := notExplained(s); ok && (looks == nil || looks.Explained() < unexplained || len(unmade) == 0) {
+		unmade = append(unmade, f)
 	}
-	return out
+	return append(out, unmade...)
 }
 
 var (
@@ -113,8 +118,8 @@ func onlyLibrary(frames []hostleak.Frame) bool {
 }
 
 // growing judges the uses of one class, or of one place.
-func growing(s *hostleak.Sums, uses []*hostleak.Use, known []hostleak.Known) (f finding.Finding, ok bool) {
-	kind := classOf(uses[0])
+func (h host) growing(uses []*hostleak.Use, known []hostleak.Known) (f finding.Finding, ok bool) {
+	s, kind := h.sums, h.classOf(uses[0])
 	all := trend.NewPopulation(len(s.Marks))
 	var live, count, resident int64
 	for _, u := range uses {
@@ -201,6 +206,14 @@ func hostTitle(s *hostleak.Sums, kind finding.Kind, uses []*hostleak.Use, live, 
 		title += "shared memory that stays mapped"
 	case finding.FileMapping:
 		title += "files that stay mapped"
+	case finding.ArenaRetention:
+		title += "kept by malloc after the program freed it"
+	case finding.HugePages:
+		title += "huge pages of which a part is used"
+	case finding.Pinned:
+		title += "memory that is locked or pinned"
+	case finding.MemoryFiles:
+		title += "files without a name that live in memory"
 	default:
 		title += plural(count, "mapping")
 		if average := live / max(count, 1); count > 1 && top.Size-average < average/20 {
@@ -268,8 +281,6 @@ func hostRemedies(kind finding.Kind, u *hostleak.Use, known []hostleak.Known) (o
 		out = append(out, finding.CodeChange("free what is allocated here; a heap profiler (heaptrack, memray --native, jemalloc's prof) names each allocation"))
 	case finding.PythonObjects:
 		out = append(out, finding.CodeChange("drop the references: tracemalloc or memray names what holds the objects; look for lists and dicts that only grow"))
-	case finding.AllocatorRetention:
-		out = append(out, finding.Remedy{Kind: "setting", Setting: "MALLOC_CONF=background_thread:true,dirty_decay_ms:5000,muzzy_decay_ms:5000", Text: "for jemalloc: give freed memory back after five seconds"})
 	case finding.Remap:
 		out = append(out, finding.CodeChange("bound the buffer or list that is made larger here"))
 	case finding.ThreadStacks:
@@ -278,6 +289,8 @@ func hostRemedies(kind finding.Kind, u *hostleak.Use, known []hostleak.Known) (o
 		if len(out) == 0 {
 			out = append(out, finding.CodeChange("unmap what is mapped here, or reuse it; heap profilers do not see it, as no malloc is called"))
 		}
+	default:
+		out = append(out, classRemedies(kind)...)
 	}
 	return out
 }

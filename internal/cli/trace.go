@@ -11,6 +11,7 @@ import (
 	"strandline/bpf"
 	"strandline/detect"
 	"strandline/finding"
+	"strandline/footprint"
 	"strandline/hostleak"
 	"strandline/image"
 	"strandline/procfs"
@@ -77,7 +78,7 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 		return err
 	}
 	w.learn()
-	doc := w.document()
+	doc := w.document(w.grown())
 	if w.out != nil {
 		if err := w.out.Document(&doc.Document); err != nil {
 			return err
@@ -139,6 +140,7 @@ type watch struct {
 	sums  *hostleak.Sums // the latest, for when the process ends
 	lines int            // that the live view has drawn
 	known []hostleak.Known
+	looks []*footprint.Observation
 	out   *recording.Writer
 	kept  time.Time // when a judgement was last put into it
 }
@@ -163,6 +165,7 @@ func (w *watch) run(ctx context.Context) error {
 	if err := w.reckon(); err != nil {
 		return err
 	}
+	w.look()
 	for now := time.Now(); now.Before(end) && w.trace.Alive(); now = time.Now() {
 		if !now.Before(nextMark) {
 			had := len(w.trace.Ledger.Marks())
@@ -181,6 +184,9 @@ func (w *watch) run(ctx context.Context) error {
 			took := time.Since(now)
 			nextCheck = time.Now().Add(max(checkEvery, share*took))
 			w.draw()
+		}
+		if len(w.looks) == 1 && now.Sub(w.began) >= w.ends/2 {
+			w.look()
 		}
 		select {
 		case <-ctx.Done():
@@ -211,7 +217,7 @@ func (w *watch) keep() error {
 	if w.out == nil {
 		return nil
 	}
-	s, doc := w.sums, w.document()
+	s, doc := w.sums, w.document(nil)
 	mark := recording.Mark{Seconds: doc.Duration, RSS: s.RSS, Anonymous: s.Anon, File: s.File, Shared: s.Shared, Drops: doc.Drops}
 	if err := w.out.Mark(mark, doc.Stacks); err != nil {
 		return err
@@ -234,12 +240,9 @@ func (w *watch) finish() error {
 	}
 	if w.trace.Alive() {
 		w.sums = w.trace.Sums()
+		w.look()
 	}
 	return nil
-}
-
-func (w *watch) document() *report.Trace {
-	return report.NewTrace(w.trace, w.sums, detect.Host(w.sums, w.known), w.rung, time.Since(w.began))
 }
 
 // learn looks for libraries that hook memory functions. It is done first and
@@ -250,13 +253,49 @@ func (w *watch) learn() {
 	}
 }
 
+// look looks at the process from outside, if it still runs.
+func (w *watch) look() {
+	o, err := footprint.Observe(w.trace.Root)
+	if err != nil {
+		return
+	}
+	if w.rung == rungBPF && w.sums != nil {
+		var n uint64
+		for i := range w.sums.Uses {
+			if u := &w.sums.Uses[i]; u.Op == bpf.Remap {
+				n += uint64(u.Live)
+			}
+		}
+		o.Remapped = &n
+	}
+	w.looks = append(w.looks, o)
+}
+
+// grown is what the looks from the first to the last tell; nil if the process
+// ended too soon.
+func (w *watch) grown() *footprint.Growth {
+	if len(w.looks) < 2 {
+		return nil
+	}
+	memory, err := w.trace.Root.Memory()
+	if err != nil {
+		return footprint.Over(w.looks, nil)
+	}
+	defer memory.Close()
+	return footprint.Over(w.looks, memory)
+}
+
+func (w *watch) document(looks *footprint.Growth) *report.Trace {
+	return report.NewTrace(w.trace, w.sums, detect.Host(w.sums, looks, w.known), w.rung, time.Since(w.began))
+}
+
 // draw shows the figures so far, if a person looks.
 func (w *watch) draw() {
 	if !w.g.env.StdoutTerminal || w.g.json {
 		return
 	}
 	w.clear()
-	doc := w.document()
+	doc := w.document(nil)
 	w.lines = doc.Live(report.PrintableWriter(w.g.env.Stdout), w.g.env.style())
 }
 
