@@ -29,7 +29,7 @@ type Observation struct {
 	Regions []procfs.Usage // by address
 	Arenas  []glibc.Arena  // nil if the process has none, or they cannot be read
 	Open    procfs.Descriptors
-	Moved   uint64 // bytes, from and to files, since the start
+	Moved   uint64 // bytes, from and to files of disks, since the start
 	Cgroup  string // the folder of its control group, which Charged is of
 	Charged *procfs.GroupMemory
 	// Allocator is the library of another malloc than glibc's, such as
