@@ -25,9 +25,9 @@ var columns = [][]string{
 	{"stack"},                    // every model interns frames
 	{"pickle", "logs", "packed"}, // sources
 	{"snapshot", "series"},
-	{"timeline", "purpose", "compare", "trend", "allocator", "replay"},
+	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile"},
 	{"detect"},
-	{"report", "export", "web", "metrics"},
+	{"report", "export", "web/engine", "web", "metrics"},
 	{"internal/cli"},
 	{"cmd/strandline"},
 }
@@ -37,6 +37,8 @@ var beside = map[string][]string{
 	"purpose": {"timeline"},
 	"replay":  {"timeline", "allocator"},
 	"compare": {"timeline", "trend", "purpose", "replay"},
+	"tile":    {"timeline", "purpose"},
+	"web":     {"web/engine"},
 }
 
 // only are packages that may import less than what stands to their left.

@@ -164,3 +164,19 @@ func (p *Place) before(q *Place) bool {
 	}
 	return p.Site.Compare(q.Site) < 0
 }
+
+// Each names every allocation of a device's history by one purpose: the one that
+// it has at the peak, if it lives then, else the one that it has when it is made.
+func Each(t *timeline.Timeline) []Purpose {
+	j := newJudge(t)
+	out := make([]Purpose, len(t.Allocs))
+	peak := t.PeakRequested.Event
+	for i := range out {
+		event := t.Birth(i)
+		if event <= peak && !j.gone(i, peak+1) {
+			event = peak
+		}
+		out[i] = j.at(i, event)
+	}
+	return out
+}

@@ -10,8 +10,9 @@ import (
 	"strandline/units"
 )
 
-// mostLimits is how many limits of memory are tried.
-const mostLimits = 4000
+// mostOfLimits is the number of events that are replayed to find a limit of
+// memory: some seconds.
+const mostOfLimits = 4e7
 
 // Exact replays the history under its own settings. What the file does not hold
 // is settled such that as much as possible is reproduced: the limit of memory,
@@ -19,7 +20,10 @@ const mostLimits = 4000
 // before the recording kept behind their requests.
 func (r *Recording) Exact() *Exact {
 	best := r.run(assumptions{pools: r.pools})
-	if best.Difference != nil && r.Settings.GCThreshold > 0 {
+	if r.Snap.Partial != nil {
+		return best // what is missing explains everything
+	}
+	if r.Settings.GCThreshold > 0 && (best.Difference != nil || best.Stats.Retries > 0) {
 		best = r.findLimit(best)
 	}
 	if best.Difference != nil {
@@ -44,12 +48,14 @@ func (r *Recording) findLimit(best *Exact) *Exact {
 			reserved -= size
 		}
 	}
-	limits := slices.Sorted(maps.Keys(points))
-	if len(limits) > mostLimits {
-		return best
-	}
-	for _, limit := range limits {
-		if x := r.run(assumptions{limit: limit + 1, pools: best.assumed.pools}); x.better(best) {
+	left := max(int(mostOfLimits), 10*r.Trace.Len())
+	for _, limit := range slices.Sorted(maps.Keys(points)) {
+		if left < 0 {
+			break
+		}
+		x := r.run(assumptions{limit: limit + 1, pools: best.assumed.pools})
+		left -= x.Events + 100
+		if x.better(best) {
 			best = x
 		}
 	}
@@ -118,6 +124,9 @@ func (x *Exact) Assumed() Assumed {
 	}
 	if !x.Complete() {
 		note("the state before the first event is undone from the final one")
+	}
+	for _, what := range x.Version.Unverified(&x.Settings, len(x.assumed.pools) > 0) {
+		note("%s", what)
 	}
 	if x.Snap.Settings == nil {
 		note("default settings: the file holds none")

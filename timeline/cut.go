@@ -33,7 +33,7 @@ func Cut(s *snapshot.Snapshot, device, from, to int) (*snapshot.Snapshot, error)
 		return nil, fmt.Errorf("events %d:%d are no part of the history of device %d, which has %s events",
 			from, to, device, units.Count(int64(n)))
 	}
-	segments, faults := stateBefore(s, d, to)
+	segments, faults := New(s, d).StateBefore(to, nil)
 	out := *s
 	out.Segments, out.Faults = segments, faults
 	if len(s.Traces) > 0 {

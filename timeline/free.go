@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"fmt"
+	"math/bits"
 	"sort"
 
 	"strandline/snapshot"
@@ -37,7 +38,7 @@ func FreeOf(s *snapshot.Snapshot, d snapshot.Device) Free {
 	for _, i := range d.Segments {
 		seg := &s.Segments[i]
 		free := seg.Free()
-		releasable := releasable(s, seg, free)
+		releasable := Releasable(s, seg)
 		out.Releasable += releasable
 		out.Stranded += free - releasable
 		if free == releasable {
@@ -109,13 +110,13 @@ func SpaceOf(t *Timeline, d snapshot.Device) Space {
 	return out
 }
 
-// releasable is how much of a segment's free memory empty_cache would return.
-func releasable(s *snapshot.Snapshot, seg *snapshot.Segment, free int64) int64 {
+// Releasable is how much of a segment's free memory empty_cache would return.
+func Releasable(s *snapshot.Snapshot, seg *snapshot.Segment) int64 {
 	if s.PoolOf(seg.Pool).Private() {
 		return 0
 	}
 	if !seg.Expandable {
-		if free == seg.TotalSize {
+		if free := seg.Free(); free == seg.TotalSize {
 			return free
 		}
 		return 0
@@ -134,6 +135,29 @@ func releasable(s *snapshot.Snapshot, seg *snapshot.Segment, free int64) int64 {
 		}
 	}
 	return int64(out)
+}
+
+// Strand shares a segment's stranded bytes over its blocks in use by their size:
+// what each of them keeps from being returned. The shares sum to the whole.
+func Strand(seg *snapshot.Segment, stranded int64) []int64 {
+	var active, before, given uint64
+	for i := range seg.Blocks {
+		if b := &seg.Blocks[i]; b.State.Active() {
+			active += uint64(max(b.Size, 0))
+		}
+	}
+	out := make([]int64, len(seg.Blocks))
+	for i := range seg.Blocks {
+		b := &seg.Blocks[i]
+		if !b.State.Active() || b.Size <= 0 || stranded <= 0 {
+			continue
+		}
+		before += uint64(b.Size)
+		high, low := bits.Mul64(before, uint64(stranded))
+		share, _ := bits.Div64(high, low, active)
+		out[i], given = int64(share-given), share
+	}
+	return out
 }
 
 // taken follows reserved and live memory and adds up the segments that were

@@ -20,17 +20,19 @@ const (
 	largePage    = 20 << 20 // of these a large pool makes expandable segments
 )
 
-// stateBefore are the segments of a device as they stood before event to, by
-// address, and what contradicts them, a sentence each.
-func stateBefore(s *snapshot.Snapshot, d snapshot.Device, to int) (out []snapshot.Segment, faults []string) {
-	if to == d.Trace.Len() {
-		for _, i := range d.Segments {
-			out = append(out, s.Segments[i])
+// StateBefore are the segments of the device as they stood before event to, by
+// address, and what contradicts them, a sentence each. Sizes are those of the
+// allocations' blocks, if they are known; without them [Cut] says what is exact.
+func (t *Timeline) StateBefore(to int, sizes []int64) (out []snapshot.Segment, faults []string) {
+	if to == t.Trace.Len() {
+		for _, i := range t.device.Segments {
+			out = append(out, t.Snap.Segments[i])
 		}
 		return out, nil
 	}
-	r := newRewinder(s, d, to)
-	for k := d.Trace.Len() - 1; k >= to; k-- {
+	r := newRewinder(t, to)
+	r.sizes = sizes
+	for k := t.Trace.Len() - 1; k >= to; k-- {
 		r.undo(k)
 	}
 	out = r.segments()
@@ -43,7 +45,8 @@ func stateBefore(s *snapshot.Snapshot, d snapshot.Device, to int) (out []snapsho
 type rewinder struct {
 	s      *snapshot.Snapshot
 	t      *Timeline
-	to     int // the state before this event is wanted
+	to     int     // the state before this event is wanted
+	sizes  []int64 // of the allocations' blocks, nil if they are not known
 	memory cover
 	live   []int                      // allocations, by address
 	final  map[uint64]*snapshot.Block // those active in the end
@@ -52,8 +55,9 @@ type rewinder struct {
 	lost   int                        // live allocations in no segment, or at the address of another
 }
 
-func newRewinder(s *snapshot.Snapshot, d snapshot.Device, to int) *rewinder {
-	r := &rewinder{s: s, t: New(s, d), to: to, final: map[uint64]*snapshot.Block{}}
+func newRewinder(t *Timeline, to int) *rewinder {
+	s, d := t.Snap, &t.device
+	r := &rewinder{s: s, t: t, to: to, final: map[uint64]*snapshot.Block{}}
 	for _, i := range d.Segments {
 		g := &s.Segments[i]
 		r.memory.add(piece{addr: g.Addr, end: g.Addr + uint64(max(g.TotalSize, 0)), final: i})
@@ -249,6 +253,8 @@ func (r *rewinder) block(i int, room int64, rest bool) snapshot.Block {
 		if b.Size, b.Stack = final.Size, final.Stack; final.State == b.State {
 			b = *final
 		}
+	} else if r.sizes != nil {
+		b.Size = r.sizes[i]
 	} else {
 		b.Size = max(granule, (r.t.Size(i)+granule-1)/granule*granule)
 		if rest && room-b.Size <= smallRequest {

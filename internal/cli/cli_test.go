@@ -23,9 +23,10 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs testdata/script. Beside testscript's own commands there is
-// `status N strandline ARG…`, which wants that exit status exactly; $EXAMPLES is
-// the folder of the examples, $SNAPSHOTS that of the reader's test files, $TABLES
-// that of tables of memory_summary(), $LOGS that of compressed logs.
+// `status N strandline ARG…`, which wants that exit status exactly, and `serve`,
+// `get` and `interrupt`; $EXAMPLES is the folder of the examples, $SNAPSHOTS that
+// of the reader's test files, $TABLES that of tables of memory_summary(), $LOGS
+// that of compressed logs.
 func TestScripts(t *testing.T) {
 	folders := map[string]string{"EXAMPLES": "../../examples", "SNAPSHOTS": "../../snapshot/testdata", "TABLES": "../../logs/testdata", "LOGS": "testdata/logs"}
 	for name, folder := range folders {
@@ -41,11 +42,15 @@ func TestScripts(t *testing.T) {
 			for name, path := range folders {
 				env.Setenv(name, path)
 			}
+			env.Values[served{}] = new(served)
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"status": wantStatus,
-			"head":   head,
+			"status":    wantStatus,
+			"head":      head,
+			"serve":     serve,
+			"get":       get,
+			"interrupt": interrupt,
 		},
 		RequireExplicitExec: true,
 	})
@@ -113,6 +118,11 @@ func TestGolden(t *testing.T) {
 		{"compare-image-leak", []string{"compare", "examples/image-leak"}},
 		{"compare-ranks", []string{"compare", "examples/ranks"}},
 		{"compare-runs-gate", []string{"compare", "--runs", "examples/image-leak/step-2.pickle", "examples/image-leak/step-4.pickle", "--max-growth", "5%"}},
+		{"simulate-replay", []string{"simulate", "examples/out-of-memory/oom.pickle"}},
+		{"simulate-set", []string{"simulate", "examples/out-of-memory/oom.pickle", "--set", "expandable_segments:True", "--set", "", "--capacity", "3696MiB"}},
+		{"simulate-search", []string{"simulate", "examples/peak/step-2.pickle", "--search"}},
+		{"simulate-search-oom", []string{"simulate", "examples/out-of-memory/oom.pickle", "--search"}},
+		{"simulate-change", []string{"simulate", "examples/peak/step-2.pickle", "--empty-cache", "every=1step", "--without", "w18_train.py"}},
 		{"inspect-all", []string{"inspect", "examples/image-leak/step-4.pickle", "--at", "500", "--alloc", "500", "--pools"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

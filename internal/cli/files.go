@@ -20,27 +20,40 @@ import (
 
 // open reads one snapshot, with progress on a terminal if it takes long.
 func (g *globals) open(ctx context.Context, path string) (*snapshot.Snapshot, error) {
-	var size int64
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-		size = info.Size()
-	}
-	const large = 32 << 20
-	if size > large && g.env.Getenv("GOGC") == "" {
-		// Columns hold no pointers, so collecting often costs nothing and saves the
-		// memory of garbage.
-		debug.SetGCPercent(10)
-	}
-	bar := progress{g: g, path: path, size: size, began: time.Now()}
-	o := snapshot.Options{Name: path, Size: size, Progress: func(n int64) error {
+	bar := progress{g: g, path: path, size: sizeOf(path), began: time.Now()}
+	defer bar.clear()
+	return g.read(path, bar.size, func(n int64) error {
 		bar.show(n)
 		return ctx.Err()
-	}}
-	defer bar.clear()
+	})
+}
+
+// sizeOf is the length of a file, 0 if it is no plain one.
+func sizeOf(path string) int64 {
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		return info.Size()
+	}
+	return 0
+}
+
+// read reads one snapshot; progress is told how far it is, and can stop it.
+func (g *globals) read(path string, size int64, progress func(read int64) error) (*snapshot.Snapshot, error) {
+	g.spare(size)
+	o := snapshot.Options{Name: path, Size: size, Progress: progress}
 	if path == "-" {
 		g.stdin = &recorder{r: g.env.Stdin}
 		return snapshot.Read(g.stdin, o)
 	}
 	return snapshot.Open(path, o)
+}
+
+// spare keeps the garbage of reading a large file small: columns hold no
+// pointers, so collecting often costs nothing.
+func (g *globals) spare(size int64) {
+	const large = 32 << 20
+	if size > large && g.env.Getenv("GOGC") == "" {
+		debug.SetGCPercent(10)
+	}
 }
 
 // partial says on stderr where reading of a file ended.
@@ -186,10 +199,15 @@ func (g *globals) each(ctx context.Context, args []string, text func(path string
 		if len(paths) == 1 && named[paths[0]] {
 			return partial, last
 		}
-		return partial, fmt.Errorf("no snapshot in %s (%s looked at); torch.cuda.memory._dump_snapshot(path) writes one",
-			strings.Join(args[:min(len(args), mostNames)], ", "), filesWord(len(paths)))
+		return partial, noSnapshot(args, len(paths))
 	}
 	return partial, nil
+}
+
+// noSnapshot is the error where none of so many files is a snapshot.
+func noSnapshot(args []string, files int) error {
+	return fmt.Errorf("no snapshot in %s (%s looked at); torch.cuda.memory._dump_snapshot(path) writes one",
+		strings.Join(args[:min(len(args), mostNames)], ", "), filesWord(files))
 }
 
 // mostNames is how many files a message names.

@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"strandline/snapshot"
+	"strandline/web"
+	"strandline/web/engine"
+)
+
+type viewOptions struct {
+	noOpen bool
+	listen string
+}
+
+func newView(g *globals) *cobra.Command {
+	var o viewOptions
+	c := &cobra.Command{
+		Use:   "view FILE|DIR…",
+		Short: "Look at snapshots in the browser",
+		Long: `Open a page that shows what was live at each event, by line of code: what never
+goes away, what grows, what stands in the peak, and the allocator's segments.
+
+The page is served to this machine alone, until the command is interrupted; its
+address, with a secret, stands on the first line of output. It is up at once and
+files are read behind it. A directory stands for all snapshots below it.
+
+On a remote machine, --listen chooses the port and prints the command that makes
+it reachable from yours.`,
+		Example: `  strandline view step-2.pickle step-3.pickle step-4.pickle
+  strandline view dumps/
+  strandline view oom.pickle --listen 8080         on a remote machine
+  strandline view oom.pickle --no-open`,
+		Args: files(1, true, "snapshots, or directories of them"),
+		RunE: func(c *cobra.Command, args []string) error { return runView(c, g, o, args) },
+	}
+	c.Flags().BoolVar(&o.noOpen, "no-open", false, "do not open the browser")
+	c.Flags().StringVar(&o.listen, "listen", "", "serve on `PORT`, and print how to reach it from elsewhere")
+	return c
+}
+
+func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
+	ctx, stop := context.WithCancel(c.Context())
+	defer stop()
+	v := viewed{g: g}
+	sources, err := v.sources(args)
+	if err != nil {
+		return err
+	}
+	l, err := listen(o.listen)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	e := engine.New(sources)
+	port := l.Addr().(*net.TCPAddr).Port
+	s := web.New(e, port)
+	s.Pack = o.listen != ""
+	fmt.Fprintln(g.env.Stdout, s.URL())
+	if o.listen != "" {
+		fmt.Fprintf(g.env.Stderr, "strandline: from your machine: %s\n", tunnel(port))
+	}
+	if !o.noOpen {
+		browse(s.URL())
+	}
+	loaded := make(chan error, 1)
+	go func() {
+		err := e.Load(ctx)
+		debug.FreeOSMemory() // what reading left behind
+		v.tell()
+		if err != nil {
+			stop()
+		}
+		loaded <- err
+	}()
+	if err := s.Serve(ctx, l); err != nil {
+		return err
+	}
+	switch err := <-loaded; {
+	case errors.Is(err, engine.ErrNothing):
+		return noSnapshot(args, len(sources))
+	case err != nil && !errors.Is(err, context.Canceled):
+		return err
+	}
+	if v.partial {
+		return exit(exitPartial)
+	}
+	return nil // interrupting it is how a user ends it
+}
+
+// viewed are the files to view. They are read one after another.
+type viewed struct {
+	g       *globals
+	partial bool
+	others  []string // that are of other kinds
+}
+
+// sources are the files that arguments name, directories replaced by what is
+// below them.
+func (v *viewed) sources(args []string) (out []engine.Source, err error) {
+	paths, named, err := expand(args)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(paths, func(a, b string) int { // what is probably none is read last
+		return cmp.Compare(rank(a, named), rank(b, named))
+	})
+	for _, p := range paths {
+		size := sizeOf(p)
+		out = append(out, engine.Source{Path: p, Size: size, Named: named[p], Read: func(progress func(int64) error) (*snapshot.Snapshot, error) {
+			s, err := v.g.read(p, size, progress)
+			switch {
+			case err == nil:
+				v.partial = v.g.partial(s) || v.partial
+			case !named[p] && errors.Is(err, snapshot.ErrNotSnapshot) && !likeSnapshot(p):
+				v.others = append(v.others, p)
+			case len(paths) > 1 && !errors.Is(err, context.Canceled):
+				v.g.warn("skipped %s", said(err))
+			}
+			return s, err
+		}})
+	}
+	if len(out) == 0 {
+		return nil, noSnapshot(args, 0)
+	}
+	return out, nil
+}
+
+// rank is when to read a file.
+func rank(path string, named map[string]bool) int {
+	if named[path] || likeSnapshot(path) {
+		return 0
+	}
+	return 1
+}
+
+// tell says which files were skipped because nothing about them looks like a
+// snapshot.
+func (v *viewed) tell() {
+	if len(v.others) > 0 {
+		v.g.warn("skipped %s", otherFiles(v.others))
+	}
+}
+
+// listen takes a port of this machine, any if none is asked for.
+func listen(where string) (net.Listener, error) {
+	port := 0
+	if where != "" {
+		n, err := strconv.ParseUint(where, 10, 16)
+		if err != nil || n == 0 {
+			return nil, fmt.Errorf("--listen %q: want a port, such as 8080; the page is served to this machine alone", where)
+		}
+		port = int(n)
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return nil, fmt.Errorf("--listen %s: %w", where, err)
+	}
+	return l, nil
+}
+
+// tunnel is the command that makes a port of this machine one of the user's.
+func tunnel(port int) string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "HOST"
+	}
+	if u, err := user.Current(); err == nil {
+		host = u.Username + "@" + host
+	}
+	return fmt.Sprintf("ssh -N -L %d:127.0.0.1:%d %s", port, port, host)
+}
+
+// browse opens an address in the user's browser, if there is one.
+func browse(url string) {
+	command := []string{"xdg-open", url}
+	switch runtime.GOOS {
+	case "darwin":
+		command = []string{"open", url}
+	case "windows":
+		command = []string{"rundll32", "url.dll,FileProtocolHandler", url}
+	}
+	exec.Command(command[0], command[1:]...).Start()
+}

@@ -1,0 +1,97 @@
+package tile
+
+import (
+	"cmp"
+	"slices"
+
+	"strandline/stack"
+)
+
+// A Flame is a tree of stacks, the outermost frame at its root.
+type Flame struct {
+	Nodes   []Node // depth first, node 0 is the root
+	LeftOut int    // nodes too small
+}
+
+// A Node is a frame below its callers.
+type Node struct {
+	Frame  int // stack.FrameID, or one of those below
+	Parent int
+	Bytes  int64
+	Count  int
+}
+
+// Frames that are none.
+const (
+	RootFrame    = -1
+	NoStackFrame = -2 // nobody recorded the stack
+	NoFrames     = -3 // it was recorded, and has none
+)
+
+// flameShare is the share of the whole below which a node is left out.
+const flameShare = 4000
+
+// branch is a node while the tree grows.
+type branch struct {
+	Node
+	below map[int]*branch
+}
+
+// FlameOf is the tree of stacks.
+func FlameOf(t *stack.Table, sums []StackSum) Flame {
+	root := &branch{Node: Node{Frame: RootFrame, Parent: none}}
+	for _, s := range sums {
+		root.grow(t, s)
+	}
+	var f Flame
+	f.add(root, none, root.Bytes/flameShare)
+	return f
+}
+
+// grow adds a stack below the root.
+func (b *branch) grow(t *stack.Table, s StackSum) {
+	at := b
+	step := func(frame int) {
+		next := at.below[frame]
+		if next == nil {
+			next = &branch{Node: Node{Frame: frame}}
+			if at.below == nil {
+				at.below = map[int]*branch{}
+			}
+			at.below[frame] = next
+		}
+		at = next
+		at.Bytes += s.Bytes
+		at.Count += s.Count
+	}
+	b.Bytes += s.Bytes
+	b.Count += s.Count
+	switch s.Stack {
+	case stack.None:
+		step(NoStackFrame)
+	case stack.Empty:
+		step(NoFrames)
+	}
+	for _, frame := range slices.Backward(t.Frames(s.Stack)) {
+		step(int(frame))
+	}
+}
+
+// add appends a branch and what is below it, the heaviest first.
+func (f *Flame) add(b *branch, parent int, least int64) {
+	at := len(f.Nodes)
+	b.Parent = parent
+	f.Nodes = append(f.Nodes, b.Node)
+	below := make([]*branch, 0, len(b.below))
+	for _, x := range b.below {
+		if x.Bytes < least {
+			f.LeftOut++
+			continue
+		}
+		below = append(below, x)
+	}
+	slices.SortFunc(below, func(x, y *branch) int { return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(x.Frame, y.Frame)) })
+	for _, x := range below {
+		f.add(x, at, least)
+	}
+}

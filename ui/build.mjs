@@ -1,0 +1,45 @@
+// Builds the page into ../web/assets, which the Go program embeds.
+// `node build.mjs --check` builds nothing: it fails if the files there are not
+// what the sources give.
+import { build } from "esbuild";
+import { readFile, writeFile, mkdir } from "node:fs/promises";
+import { gzipSync } from "node:zlib";
+import { fileURLToPath } from "node:url";
+
+const here = (path) => fileURLToPath(new URL(path, import.meta.url));
+const out = here("../web/assets/");
+
+const result = await build({
+  entryPoints: [here("src/app.ts"), here("src/app.css")],
+  outdir: out,
+  bundle: true,
+  minify: true,
+  format: "iife",
+  target: ["chrome109", "firefox115", "safari16"],
+  charset: "utf8",
+  legalComments: "none",
+  write: false,
+});
+const files = result.outputFiles.map((f) => ({ name: f.path.split("/").pop(), bytes: Buffer.from(f.contents) }));
+files.push({ name: "index.html", bytes: await readFile(here("src/index.html")) });
+
+const check = process.argv.includes("--check");
+await mkdir(out, { recursive: true });
+let gzip = 0;
+for (const { name, bytes } of files) {
+  gzip += gzipSync(bytes, { level: 9 }).length;
+  if (!check) {
+    await writeFile(out + name, bytes);
+    continue;
+  }
+  const there = await readFile(out + name).catch(() => Buffer.alloc(0));
+  if (!there.equals(bytes)) {
+    console.error(`web/assets/${name} is not built from ui/src: run "npm run build" in ui/`);
+    process.exitCode = 1;
+  }
+}
+console.log(`page: ${(gzip / 1024).toFixed(1)} KiB gzip`);
+if (gzip > 60 * 1024) {
+  console.error("the page is larger than 60 KiB gzip");
+  process.exitCode = 1;
+}

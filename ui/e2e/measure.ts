@@ -1,0 +1,86 @@
+// Measures what the page takes, in Chromium without a GPU:
+//
+//   npm run measure -- FILE…
+//
+// STRANDLINE names the program (else ../strandline). Times are those of the
+// page's own marks and of input events as the browser stamps them.
+
+import { readFileSync } from "node:fs";
+import { Browser, pause, type Tab } from "./browser.ts";
+import { serve } from "./server.ts";
+
+const stamps = `
+  window.delays = []; window.long = []; window.frames = [];
+  const request = window.requestAnimationFrame.bind(window);
+  window.requestAnimationFrame = (draw) => request((t) => { const from = performance.now(); draw(t); frames.push(performance.now() - from); });
+  let at = 0;
+  for (const type of ["wheel", "pointermove", "keydown"]) addEventListener(type, (e) => { if (!at) at = e.timeStamp; }, { capture: true, passive: true });
+  new PerformanceObserver((list) => {
+    for (const m of list.getEntriesByName("strandline:painted")) if (at && m.startTime >= at) { delays.push(m.startTime - at); at = 0; }
+  }).observe({ type: "mark" });
+  new PerformanceObserver((list) => { for (const e of list.getEntries()) long.push(e.duration); }).observe({ type: "longtask" });
+`;
+
+const quantile = (of: number[], q: number): number => [...of].sort((a, b) => a - b)[Math.min(of.length - 1, Math.floor(of.length * q))] ?? NaN;
+const ms = (v: number): string => `${v.toFixed(1)} ms`;
+const mib = (v: number): string => `${(v / 2 ** 20).toFixed(1)} MiB`;
+
+async function spread(tab: Tab, name: string, act: (i: number) => Promise<void>, n: number): Promise<void> {
+  await tab.eval("delays.length = long.length = frames.length = 0");
+  for (let i = 0; i < n; i++) {
+    await act(i);
+    await pause(16);
+  }
+  await pause(300);
+  const { delays, long, frames } = await tab.eval<Record<"delays" | "long" | "frames", number[]>>("({ delays, long, frames })");
+  const longest = long.length ? `, ${long.length} tasks over 50 ms, longest ${ms(Math.max(...long))}` : "";
+  console.log(`${name}: input to painted p50 ${ms(quantile(delays, 0.5))}, p95 ${ms(quantile(delays, 0.95))}, max ${ms(Math.max(...delays))} (${delays.length} paints, script p50 ${ms(quantile(frames, 0.5))}, p95 ${ms(quantile(frames, 0.95))}${longest})`);
+}
+
+async function measure(file: string): Promise<void> {
+  const browser = await Browser.start();
+  console.log(file);
+  const tab = await browser.open("about:blank");
+  await tab.send("Page.addScriptToEvaluateOnNewDocument", { source: stamps });
+  const began = Date.now();
+  const server = await serve(file);
+  await tab.send("Page.navigate", { url: server.url });
+  await tab.until("performance.getEntriesByName('strandline:first-picture').length", 60_000);
+  const first = await tab.eval<number>("performance.timeOrigin + performance.getEntriesByName('strandline:first-picture')[0].startTime");
+  await tab.settled();
+  const all = Date.now();
+  console.log(`first picture: ${ms(first - began)} after the command (all shown by ${ms(all - began)})`);
+  const { left, top, width, height, map } = (await tab.state()).picture.box;
+  const rail = await tab.eval<number>("document.querySelector('#rail .box').getBoundingClientRect().top");
+  const x = left + width * 0.7;
+  const y = rail + top + height / 2;
+  await tab.mouse("mouseMoved", x, y);
+  await spread(tab, "zoom in by wheel", () => tab.wheel(x, y, -120), 30);
+  await spread(tab, "zoom out by wheel", () => tab.wheel(x, y, 120), 30);
+  await tab.key("w");
+  await tab.key("w");
+  await tab.key("w");
+  await tab.settled();
+  await tab.mouse("mousePressed", left + 100, rail + map + 10, { buttons: 1 });
+  await spread(tab, "drag on the map", (i) => tab.mouse("mouseMoved", left + 100 + 12 * i, rail + map + 10, { buttons: 1 }), 60);
+  await tab.mouse("mouseReleased", left + 820, rail + map + 10);
+  await spread(tab, "hover", (i) => tab.mouse("mouseMoved", left + 100 + 10 * i, y), 60);
+  await spread(tab, "pan by key", (i) => tab.key(i % 20 < 10 ? "a" : "d"), 20);
+  await tab.settled();
+  await tab.send("HeapProfiler.collectGarbage");
+  const heap = await tab.send("Runtime.getHeapUsage");
+  const status = readFileSync(`/proc/${server.pid}/status`, "utf8");
+  const kib = (name: string): number => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) * 1024;
+  console.log(`page: heap ${mib(heap.usedSize)}, arrays ${mib(heap.backingStorageSize)}, received ${mib(tab.received)}`);
+  console.log(`server: ${mib(kib("VmRSS"))}, at most ${mib(kib("VmHWM"))}`);
+  if (tab.problems.length) console.log(tab.problems.join("\n"));
+  await tab.close();
+  await browser.close();
+  await server.stop();
+}
+
+async function main(): Promise<void> {
+  for (const file of process.argv.slice(2)) await measure(file);
+}
+
+void main();

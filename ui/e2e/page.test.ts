@@ -1,0 +1,427 @@
+// The page in a real Chromium. What it must show comes from running the
+// commands with --json; each scenario also fails on any console message, any
+// request to elsewhere, and any violation that axe finds.
+
+import assert from "node:assert/strict";
+import { readFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test, type TestContext } from "node:test";
+import { Browser, chromium, pause, type Tab } from "./browser.ts";
+import { example, json, lacks, recorded, serve, type Server } from "./server.ts";
+
+const shots = process.env.STRANDLINE_SHOTS;
+const axe = readFileSync("node_modules/axe-core/axe.min.js", "utf8");
+const leak = [example("image-leak/step-2.pickle"), example("image-leak/step-3.pickle"), example("image-leak/step-4.pickle")];
+const last = leak[2]!;
+
+let browser: Browser;
+before(async () => (browser = await Browser.start()));
+after(() => browser.close());
+
+interface Page {
+  tab: Tab;
+  server: Server;
+}
+
+interface Options {
+  fragment?: string;
+  dark?: boolean;
+  width?: number;
+  empty?: boolean; // a file without events
+}
+
+function scenario(name: string, files: string[], act: (p: Page, t: TestContext) => Promise<void>, o: Options = {}): void {
+  const skip = !chromium ? "Chromium is missing" : files.some(lacks) ? "STRANDLINE_CORPUS names no folder of recorded snapshots" : false;
+  test(name, { skip, timeout: 60_000 }, async (t) => {
+    const server = await serve(...files);
+    let tab: Tab | undefined;
+    try {
+      tab = await browser.open(server.url + (o.fragment ?? ""), o.width ?? 1440, 900, o.dark);
+      if (o.empty) await tab.until("window.strandline && strandline.device()");
+      else await tab.settled();
+      await act({ tab, server }, t);
+      await pause(60);
+      const found = await tab.eval<{ id: string; nodes: { target: string[]; failureSummary: string }[] }[]>(`${axe}; axe.run(document, { resultTypes: ["violations"] }).then(r => r.violations)`);
+      assert.deepEqual(found.map((v) => `${v.id}: ${v.nodes.map((n) => `${n.target.join(" ")} (${n.failureSummary})`).join("; ")}`), []);
+      assert.deepEqual(tab.problems, []);
+    } finally {
+      if (shots && tab) await tab.screenshot(join(shots, `${name.replace(/[^a-z0-9]+/gi, "-")}.png`));
+      await tab?.close();
+      await server.stop();
+    }
+  });
+}
+
+const figure = (tab: Tab, selector: string): Promise<number> => tab.eval(`Number(document.querySelector(${JSON.stringify(selector)})?.dataset.bytes ?? NaN)`);
+const device = (file: string): any => json("inspect", file).devices[0];
+const identity = (s: any): string => (s.file ? `${s.file}:${s.line} ${s.function}` : "unknown");
+
+/** The place of the page of a point in the picture: an event, and bytes from below. */
+async function point(tab: Tab, event: number, bytes: number): Promise<[number, number]> {
+  const s = await tab.state();
+  const column = await tab.eval<any>(`strandline.column(${event})`);
+  const rail = await tab.eval<{ x: number; y: number }>("(r => ({ x: r.left, y: r.top }))(document.querySelector('#rail .box').getBoundingClientRect())");
+  const { left, top, height } = s.picture.box;
+  return [rail.x + left + column.x + column.pixels / 2, rail.y + top + height * (1 - bytes / s.picture.axis)];
+}
+
+/** Sums by site of what the page lists, with the bytes it keeps to itself. */
+async function listed(tab: Tab): Promise<{ sites: Record<string, number>; more: number; sum: number }> {
+  const s = await tab.state();
+  const groups = await tab.eval<any[]>("strandline.bands().groups");
+  const by = new Map(groups.map((g) => [g.key, g]));
+  const sites: Record<string, number> = {};
+  for (const r of s.figures.rows) {
+    const id = identity(by.get(r.key));
+    sites[id] = (sites[id] ?? 0) + r.bytes;
+  }
+  const more = s.figures.more.bytes as number;
+  return { sites, more, sum: Object.values(sites).reduce((a, b) => a + b, 0) + more };
+}
+
+scenario("the picture opens with the peak and the sums of inspect", [last], async ({ tab }) => {
+  const d = device(last);
+  assert.equal(await figure(tab, "#rail .flag"), d.peak_requested_bytes);
+  assert.equal(await tab.eval("Number(document.querySelector('#rail .flag').dataset.event)"), d.peak_requested_event);
+  assert.equal(await figure(tab, "[data-figure=gutter-active]"), d.requested_bytes);
+  assert.equal(await figure(tab, "[data-figure=gutter-reserved]"), d.reserved_bytes);
+  assert.equal(await figure(tab, "[data-figure=gutter-kept]"), d.requested_bytes);
+  assert.equal((await tab.state()).k, d.peak_requested_event);
+  const marks = await tab.eval<string[]>("performance.getEntriesByType('mark').map(m => m.name)");
+  assert.ok(marks.includes("strandline:first-picture") && marks.includes("strandline:painted"));
+  assert.ok(!(await tab.eval<string>("location.href")).includes("t="), "the secret left the address");
+});
+
+scenario("the table at the peak sums to what inspect says lives there", [last], async ({ tab }) => {
+  const at = json("inspect", last, "--at", String(device(last).peak_requested_event)).at;
+  const shown = await listed(tab);
+  const want: Record<string, number> = {};
+  for (const s of at.sites) want[identity(s)] = (want[identity(s)] ?? 0) + s.bytes;
+  assert.deepEqual(shown.sites, want);
+  assert.equal(shown.sum, at.requested_bytes);
+  await tab.click("#view tbody tr:first-child button");
+  await tab.settled();
+  const s = await tab.state();
+  assert.equal(s.solo.length, 1);
+  const column = await tab.eval<any>(`strandline.column(${s.k})`);
+  assert.equal(column.max, at.sites[0].bytes, "the picture shows this site alone");
+  await tab.key("Escape");
+  assert.deepEqual((await tab.state()).solo, []);
+});
+
+scenario("bytes can be those of blocks", [last], async ({ tab }) => {
+  const d = device(last);
+  await tab.until("document.querySelector(\"[data-key='u allocated']:not(:disabled)\")", 20000);
+  await tab.click("[data-key='u allocated']");
+  await tab.until(`Number(document.querySelector("[data-figure=gutter-kept]").dataset.bytes) === ${d.allocated_bytes}`);
+  assert.equal(await figure(tab, "[data-figure=gutter-active]"), d.active_bytes);
+  await tab.settled();
+  const s = await tab.state();
+  assert.equal((await listed(tab)).sum, s.event.live);
+  assert.ok(s.event.live > s.event.requested);
+});
+
+scenario("the keyboard alone does the same", [last], async ({ tab }) => {
+  const d = device(last);
+  await tab.key("End");
+  await tab.until(`strandline.state().k === ${d.events - 1}`);
+  for (let i = 0; i < 40 && (await tab.state()).k !== d.peak_requested_event; i++) {
+    const { k } = await tab.state();
+    await tab.key("P", 8);
+    await tab.until(`strandline.state().k < ${k}`);
+  }
+  assert.equal((await tab.state()).k, d.peak_requested_event);
+  await tab.until(`document.querySelector("#view tbody tr")`);
+  for (let i = 0; i < 60; i++) {
+    await tab.key("Tab");
+    if (await tab.eval(`document.activeElement.matches("#view tbody tr:first-child button")`)) break;
+  }
+  await tab.key("Enter");
+  await tab.settled();
+  assert.equal((await tab.state()).solo.length, 1);
+  await tab.key("?");
+  assert.ok(await tab.eval("document.getElementById('keys').open && document.querySelectorAll('#keys kbd').length > 30"));
+  await tab.key("Escape");
+  assert.equal(await tab.eval("document.getElementById('keys').open"), false);
+});
+
+for (const [name, line] of [["w12_llm.logits.step4", true], ["w12_llm.none.step4", false], ["w01_train.default.step4", false]] as const) {
+  scenario(`growth lanes of ${name}`, [recorded(`${name}.pickle`)], async ({ tab }) => {
+    const lanes = await tab.eval<number>("document.querySelectorAll('#rail .lane').length");
+    if (!line) return assert.equal(lanes, 0);
+    const { expect } = JSON.parse(readFileSync(recorded(`${name}.json`), "utf8"));
+    assert.equal(lanes, 1);
+    await tab.click("#rail .lane");
+    await tab.settled();
+    const s = await tab.state();
+    const group = await tab.eval<any>(`strandline.bands().groups.find(g => g.key === ${JSON.stringify(s.solo[0])})`);
+    assert.equal(group.line, expect.leaks[0].line);
+    assert.equal(group.kept, expect.leaks[0].total[1]);
+  });
+}
+
+/** The tops of bands that are drawn whole in the column of an event. */
+async function tops(tab: Tab, event: number): Promise<{ tops: Map<number, number>; total: number; max: number; witness: number }> {
+  const c = await tab.eval<any>(`strandline.column(${event})`);
+  const out = new Map<number, number>();
+  for (const e of c.entries) if (e.bands === 1) out.set(e.band, Math.min(out.get(e.band) ?? 1e9, e.top));
+  return { tops: out, total: c.total, max: c.max, witness: c.witness };
+}
+
+scenario("a band stays where it is under zoom", [last], async ({ tab }) => {
+  const d = device(last);
+  let before = await tops(tab, d.peak_requested_event);
+  for (let i = 0; i < 9; i++) {
+    await tab.key("w");
+    await tab.settled();
+    const now = await tops(tab, d.peak_requested_event);
+    assert.equal(now.witness, d.peak_requested_event);
+    assert.equal(now.max, d.peak_requested_bytes);
+    assert.ok(Math.abs(now.total - d.peak_requested_bytes) < d.peak_requested_bytes * 1e-6, `drawn ${now.total}`);
+    let compared = 0;
+    for (const [band, top] of now.tops) {
+      if (!before.tops.has(band)) continue;
+      compared++;
+      assert.ok(Math.abs(before.tops.get(band)! - top) <= 1, `band ${band} moved from ${before.tops.get(band)} to ${top}`);
+    }
+    assert.ok(compared > 0);
+    before = now;
+  }
+  assert.equal((await tab.state()).picture.kind, "alloc");
+});
+
+scenario("the tooltip names the event of the peak, however far out", [recorded("w12_llm.logits.step4.pickle")], async ({ tab }) => {
+  const d = device(recorded("w12_llm.logits.step4.pickle"));
+  const column = await tab.eval<any>(`strandline.column(${d.peak_requested_event})`);
+  assert.ok(column.pixels >= 2, `the peak is ${column.pixels} px wide`);
+  await tab.mouse("mouseMoved", ...(await point(tab, d.peak_requested_event, d.peak_requested_bytes * 0.99)));
+  await tab.until("!document.getElementById('tooltip').hidden");
+  assert.equal(await tab.eval("Number(document.getElementById('tooltip').dataset.event)"), d.peak_requested_event);
+});
+
+scenario("a click pins an allocation; b and n go to its birth and death", [last], async ({ tab }) => {
+  const d = device(last);
+  const column = await tab.eval<any>(`strandline.column(${d.peak_requested_event})`);
+  const top = column.entries.at(-1);
+  const [x, y] = await point(tab, d.peak_requested_event, top.from + top.bytes / 2);
+  await tab.mouse("mouseMoved", x, y);
+  await tab.until("!document.getElementById('tooltip').hidden");
+  await tab.clickAt(x, y);
+  await tab.until("strandline.state().pinned");
+  const { pinned } = await tab.state();
+  assert.notEqual(pinned.death, null, "what is on top was freed");
+  const want = json("inspect", last, "--alloc", String(pinned.birth)).alloc;
+  assert.equal(pinned.bytes, want.bytes);
+  const frames = (of: any[] | null): string[] => (of ?? []).map((f) => `${f.file}:${f.line} ${f.function}`);
+  assert.deepEqual(frames(pinned.stack), frames(want.stack));
+  assert.deepEqual(frames(pinned.free_stack), frames(want.free_stack));
+  await tab.key("b");
+  assert.equal((await tab.state()).k, pinned.birth);
+  await tab.key("n");
+  assert.equal((await tab.state()).k, pinned.death);
+  await tab.settled();
+  assert.equal(await figure(tab, "#pinned [data-bytes]"), want.bytes);
+});
+
+scenario("x goes to time and back with the same cursor and window", [last], async ({ tab }) => {
+  await tab.eval("location.hash = '#w=400_800&k=600'");
+  await tab.settled();
+  await tab.key("x");
+  await tab.until("strandline.state().x === 'us'");
+  await tab.settled();
+  await tab.key("x");
+  await tab.until("strandline.state().x === 'ev'");
+  await tab.settled();
+  const s = await tab.state();
+  assert.equal(s.k, 600);
+  assert.ok(Math.abs(s.win[0] - 400) <= 4 && Math.abs(s.win[1] - 800) <= 4, `the window is ${s.win}`);
+});
+
+scenario("what waits for a stream is told apart", [recorded("w07_streams_pools.default.pending.pickle")], async ({ tab }) => {
+  const { expect } = JSON.parse(readFileSync(recorded("w07_streams_pools.default.pending.json"), "utf8"));
+  const file = recorded("w07_streams_pools.default.pending.pickle");
+  const pending = await tab.eval<number>("strandline.device().pending");
+  const inspected = device(file);
+  assert.equal((await tab.eval<any[]>("strandline.bands().bands")).some((b) => b.fate === "pending"), true);
+  assert.ok(pending > 0 && pending <= expect.awaiting_free_bytes, `${pending} bytes wait`);
+  await tab.click("[data-key='view allocator']");
+  await tab.until("strandline.state().figures.heap");
+  const { heap } = (await tab.state()).figures;
+  assert.equal(heap.reserved, inspected.reserved_bytes);
+});
+
+scenario("the allocator's state sums to inspect's", [last], async ({ tab }) => {
+  const d = device(last);
+  await tab.until("strandline.state().figures.heap");
+  const heap = (await tab.state()).figures.heap;
+  assert.deepEqual([heap.reserved, heap.allocated, heap.segments], [d.reserved_bytes, d.allocated_bytes, d.segments]);
+  assert.equal(heap.strands, heap.stranded);
+  assert.equal(heap.free, heap.stranded + heap.releasable);
+  assert.equal(heap.reserved, heap.allocated + heap.pending + heap.free);
+  assert.equal(await figure(tab, "[data-figure=heap-stranded]"), heap.stranded);
+  await tab.key(",");
+  await tab.until(`strandline.state().figures.heap.event === strandline.state().k && strandline.state().k !== ${d.events - 1}`);
+  const from = (await tab.state()).figures.heap;
+  for (const [key, n] of [[",", 3], [".", 3]] as const) {
+    for (let i = 0; i < n; i++) {
+      const k = (await tab.state()).k;
+      await tab.key(key);
+      await tab.until(`strandline.state().k !== ${k} && strandline.state().figures.heap.event === strandline.state().k`);
+    }
+  }
+  assert.deepEqual((await tab.state()).figures.heap, from);
+}, { fragment: `#v=allocator&k=${device(last).events - 1}` });
+
+scenario("sites show the same bytes as the table", [last], async ({ tab }) => {
+  const at = json("inspect", last, "--at", String(device(last).peak_requested_event)).at;
+  await tab.until("document.querySelector('.icicle canvas')");
+  assert.equal(await figure(tab, "[data-figure=flame]"), at.requested_bytes);
+  await tab.click("[data-key='of kept']");
+  await tab.until(`Number(document.querySelector("[data-figure=flame]").dataset.bytes) === ${device(last).requested_bytes}`);
+}, { fragment: "#v=sites", dark: true });
+
+scenario("compare shows compare's numbers", leak, async ({ tab }) => {
+  const want = json("compare", ...leak).groups[0];
+  await tab.until("strandline.state().figures.compare", 20000);
+  const got = (await tab.state()).figures.compare[0];
+  assert.equal(got.files, want.files.length);
+  assert.deepEqual(got.sites, want.sites.map((s: any) => ({ line: s.line, file: s.file, bytes: s.bytes, bytes_per_step: s.bytes_per_step, survivors: s.survivors })));
+  await tab.until("document.querySelectorAll('#view tbody tr').length > 0");
+  const first = await tab.eval<number[]>("[...document.querySelectorAll('#view tbody tr:first-child td[data-bytes]')].map(e => Number(e.dataset.bytes))");
+  assert.deepEqual(first, [...want.sites[0].bytes, want.sites[0].bytes_per_step]);
+}, { fragment: "#v=compare" });
+
+scenario("findings are diagnose's, and lead to the evidence and back", leak, async ({ tab }) => {
+  const want = json("diagnose", ...leak).findings;
+  await tab.until("strandline.state().figures.findings", 20000);
+  const got = (await tab.state()).figures.findings;
+  assert.equal(await tab.eval("document.querySelector('[data-key=file]').selectedOptions[0].textContent"), "step-4.pickle", "the newest file is shown first");
+  assert.deepEqual(got, want.map((f: any) => ({ kind: f.kind, bytes: f.bytes ?? null, title: f.title })));
+  const at = (await tab.state()).link;
+  await tab.until("document.querySelector(\"[data-key='finding 0']\")");
+  await tab.click("[data-key='finding 0']");
+  await tab.settled();
+  const s = await tab.state();
+  assert.equal(s.finding, 0);
+  assert.ok(s.solo.length > 0, "the site of the leak is shown alone");
+  const group = await tab.eval<any>(`strandline.bands().groups.find(g => g.key === ${JSON.stringify(s.solo[0])})`);
+  assert.equal(identity(group), identity(want[0].site));
+  await tab.click("[data-key=show]");
+  await tab.settled();
+  assert.equal((await tab.state()).view, "timeline");
+  await tab.eval("history.go(-2)");
+  await tab.until(`strandline.state().link === ${JSON.stringify(at)}`);
+}, { fragment: "#v=findings" });
+
+scenario("a failed request leads to the allocator as it was then", [example("out-of-memory/oom.pickle")], async ({ tab }) => {
+  const [oom] = json("diagnose", example("out-of-memory/oom.pickle")).findings;
+  assert.equal(oom.kind, "oom");
+  assert.equal((await tab.state()).k, oom.evidence.event, "the cursor begins where memory ran out");
+  await tab.until("document.querySelector(\"[data-key='show allocator']\")");
+  await tab.click("[data-key='show allocator']");
+  await tab.until(`strandline.state().figures.heap?.event === ${oom.evidence.event}`);
+  const { heap } = (await tab.state()).figures;
+  assert.deepEqual([heap.reserved, heap.allocated + heap.pending], [oom.evidence.reserved_bytes, oom.evidence.active_bytes]);
+}, { fragment: "#v=findings", dark: true });
+
+scenario("a search filters sites; a pattern that is none keeps the last result", [last], async ({ tab }) => {
+  const at = json("inspect", last, "--at", String(device(last).peak_requested_event)).at;
+  const want = at.sites.filter((s: any) => s.function && /forward$/.test(s.function)).reduce((n: number, s: any) => n + s.bytes, 0);
+  await tab.key("/");
+  await tab.type("forward$");
+  await tab.until("document.getElementById('matches')");
+  assert.equal((await tab.state()).figures.matched, want);
+  await tab.key("/");
+  await tab.type("(");
+  await tab.until("document.getElementById('search').getAttribute('aria-invalid') === 'true'");
+  assert.match(await tab.eval("document.getElementById('banner').textContent"), /Search: /);
+  assert.equal((await tab.state()).figures.matched, want);
+  tab.problems.splice(0, tab.problems.length, ...tab.problems.filter((p) => !/400 \(Bad Request\)/.test(p)));
+});
+
+scenario("a link gives the same state to another person", [last], async ({ tab, server }) => {
+  await tab.eval("location.hash = '#w=400_800&k=600&y=active'");
+  await tab.settled();
+  await tab.click("#view tbody tr:first-child button");
+  await tab.settled();
+  const { link, solo, k } = await tab.state();
+  assert.equal(link, await tab.eval("location.hash"));
+  const other = await browser.open(server.url + link);
+  await other.settled();
+  assert.deepEqual((({ link, solo, k }) => ({ link, solo, k }))(await other.state()), { link, solo, k });
+  await other.eval("location.reload()");
+  await pause(100);
+  await other.settled();
+  assert.equal((await other.state()).link, link);
+  assert.deepEqual(other.problems, []);
+  await other.close();
+  const strange = await browser.open(`${server.url}#nonsense=1&s=0123456789ab&k=600`);
+  await strange.settled();
+  assert.match(await strange.eval("document.getElementById('banner').textContent"), /1 site of the link is not in this file/);
+  await strange.close();
+});
+
+scenario("a range of events is selected by dragging, and saved as CSV", [last], async ({ tab }) => {
+  const [x0, y] = await point(tab, 600, 1);
+  const [x1] = await point(tab, 1200, 1);
+  await tab.drag(x0, y - 20, x1, y - 20);
+  await tab.until("strandline.state().range && document.querySelector(\"[data-key='mode range'][aria-pressed=true]\")");
+  await pause(200);
+  const s = await tab.state();
+  assert.ok(Math.abs(s.range[0] - 600) <= 4 && Math.abs(s.range[1] - 1200) <= 6, String(s.range));
+  const csv = await tab.eval<string>("fetch(document.querySelector('[data-key=csv]').href).then(r => r.text())");
+  const bytes = csv.trim().split("\n");
+  const column = bytes[0]!.split(",").indexOf("bytes");
+  const sum = (await listed(tab)).sum;
+  assert.ok(column >= 0, bytes[0]);
+  assert.equal(bytes.slice(1).reduce((n, line) => n + Number(fields(line)[column]), 0), sum);
+  await tab.key("f");
+  await tab.settled();
+  assert.ok((await tab.state()).picture.win[0] > 500);
+  const png = await tab.eval<number>("(async () => { URL.createObjectURL = b => (window.saved = b.size, 'data:,'); HTMLAnchorElement.prototype.click = () => {}; document.dispatchEvent(new KeyboardEvent('keydown', { key: 'e', bubbles: true })); await new Promise(r => setTimeout(r, 500)); return window.saved })()");
+  assert.ok(png > 5000, `${png} bytes of PNG`);
+});
+
+/** The fields of a line of CSV. */
+const fields = (line: string): string[] => [...line.matchAll(/("(?:[^"]|"")*"|[^,]*)(,|$)/g)].map((m) => m[1]!);
+
+const folder = mkdtempSync(join(tmpdir(), "strandline-e2e-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+const torn = join(folder, "torn.pickle");
+writeFileSync(torn, readFileSync(last).subarray(0, Math.floor(readFileSync(last).length * 0.8)));
+
+scenario("a torn file says so, and shows what is left", [torn], async ({ tab }) => {
+  const d = json("inspect", torn).devices[0];
+  await tab.until("!document.getElementById('banner').hidden");
+  assert.match(await tab.eval("document.getElementById('banner').textContent"), /Read in part/);
+  assert.equal(await tab.eval("document.getElementById('coverage').dataset.kind"), "damaged");
+  assert.equal(await tab.eval("strandline.device().events"), d.events);
+  for (const view of ["allocator", "sites", "findings", "timeline"]) {
+    await tab.click(`[data-key='view ${view}']`);
+    await pause(250);
+  }
+  assert.ok(await tab.eval("document.querySelectorAll('#view tbody tr').length > 0"), "the table is there again");
+});
+
+scenario("a file without history says what to do", [recorded("w10_nothing.default.unrecorded.pickle")], async ({ tab }) => {
+  await tab.until("document.querySelector('#rail .empty pre')");
+  for (const view of ["allocator", "sites", "findings", "timeline"]) {
+    await tab.click(`[data-key='view ${view}']`);
+    await pause(250);
+  }
+  assert.equal((await listed(tab)).sum, device(recorded("w10_nothing.default.unrecorded.pickle")).requested_bytes);
+}, { empty: true });
+
+scenario("two devices are two pictures", [recorded("w09_two_devices.default.end.pickle")], async ({ tab }) => {
+  const { devices } = json("inspect", recorded("w09_two_devices.default.end.pickle"));
+  assert.equal(await figure(tab, "#rail .flag"), devices[0].peak_requested_bytes);
+  await tab.eval(`(s => { s.value = "1"; s.dispatchEvent(new Event("change")) })(document.querySelector("[data-key=device]"))`);
+  await tab.until(`strandline.device()?.device === 1`);
+  await tab.settled();
+  assert.equal(await figure(tab, "#rail .flag"), devices[1].peak_requested_bytes);
+});
+
+scenario("a narrow window has no horizontal scroll", [last], async ({ tab }) => {
+  assert.equal(await tab.eval("document.documentElement.scrollWidth <= innerWidth && document.getElementById('top').scrollWidth <= innerWidth"), true);
+}, { width: 1000 });

@@ -1,0 +1,89 @@
+// The one door to the engine: a name, parameters, an answer.
+
+export type Params = Record<string, string | number | undefined>;
+
+/** An answer that is an error: a sentence, and the status it came with (0: the engine is gone). */
+export class Refused extends Error {
+  constructor(
+    message: string,
+    readonly status: number,
+  ) {
+    super(message);
+  }
+}
+
+/** Is told whenever the engine answers or fails to. */
+export const link = { lost: false, changed: (): void => {} };
+
+export const url = (name: string, params: Params = {}): string => {
+  const q = new URLSearchParams();
+  for (const [k, v] of Object.entries(params)) if (v !== undefined && v !== "") q.set(k, String(v));
+  const s = q.toString();
+  return `api/${name}${s ? `?${s}` : ""}`;
+};
+
+export async function ask(name: string, params: Params = {}, signal?: AbortSignal): Promise<Response> {
+  let answer: Response;
+  try {
+    answer = await fetch(url(name, params), signal ? { signal } : {});
+  } catch (e) {
+    if (signal?.aborted) throw e;
+    reach(false);
+    throw new Refused("strandline does not answer: it may have been stopped", 0);
+  }
+  reach(true);
+  if (answer.ok) return answer;
+  const told = (await answer.json().catch(() => ({}))) as { error?: string };
+  throw new Refused(told.error ?? `the engine answered ${answer.status}`, answer.status);
+}
+
+function reach(ok: boolean): void {
+  if (link.lost !== !ok) {
+    link.lost = !ok;
+    link.changed();
+  }
+}
+
+const kept = new Map<string, Promise<unknown>>();
+const keptAtMost = 200;
+
+/** A JSON answer. The engine gives the same answer to the same question, so the last ones are kept. */
+export function json<T>(name: string, params: Params = {}): Promise<T> {
+  const key = url(name, params);
+  let answer = kept.get(key) as Promise<T> | undefined;
+  if (!answer) {
+    answer = ask(name, params).then((r) => r.json() as Promise<T>);
+    answer.catch(() => kept.delete(key));
+    if (kept.size >= keptAtMost) kept.delete(kept.keys().next().value!);
+  }
+  kept.delete(key);
+  kept.set(key, answer);
+  return answer;
+}
+
+/** A JSON answer that may change. */
+export const fresh = async <T>(name: string, params: Params = {}, signal?: AbortSignal): Promise<T> =>
+  (await ask(name, params, signal)).json() as Promise<T>;
+
+/** Runs the last of many questions once the hand rests, and drops answers that came too late. */
+export class Latest {
+  private turn = 0;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  constructor(private readonly rest: number) {}
+
+  ask<T>(question: () => Promise<T>, answer: (v: T) => void, failed: (e: Error) => void = () => {}): void {
+    const turn = ++this.turn;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      question().then(
+        (v) => turn === this.turn && answer(v),
+        (e: Error) => turn === this.turn && failed(e),
+      );
+    }, this.rest);
+  }
+
+  cancel(): void {
+    this.turn++;
+    clearTimeout(this.timer);
+  }
+}

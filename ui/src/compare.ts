@@ -1,0 +1,247 @@
+// Compare: one row of picture a file, all to one scale, and what grew.
+
+import { fresh } from "./ask.ts";
+import { blit, runs, widen, type Frame } from "./blit.ts";
+import { fill, h } from "./dom.ts";
+import { bytes, bytesOrDash, count, delta } from "./format.ts";
+import type { Page } from "./page.ts";
+import { paintFor } from "./paint.ts";
+import { css, palette } from "./palette.ts";
+import { levelFor } from "./scale.ts";
+import { table, type Column, type Row } from "./table.ts";
+import { bucketsPerTile, Tiles, type Picture, type Want } from "./tiles.ts";
+import type { Bands, Device } from "./wire.ts";
+
+interface Site {
+  key: string;
+  file: string | null;
+  line: number | null;
+  function: string | null;
+  bytes: number[];
+  count: number[];
+  survivors: number;
+  bytes_per_step: number;
+}
+
+interface GroupOf {
+  process: string | null;
+  files: { f: number; path: string }[];
+  sites: Site[];
+}
+
+interface Answer {
+  groups: GroupOf[];
+  outliers?: { file: string | null; line: number | null; function: string | null; process: string; bytes: number; median_of_others_bytes: number }[];
+}
+
+/** A file's row of picture. */
+interface Strip {
+  f: number;
+  device: Device;
+  bands: Bands | null;
+}
+
+interface SiteRow extends Row {
+  site: Site;
+}
+
+export class Compare {
+  private answer: Answer | null = null;
+  private error = "";
+  private asking = false;
+  private group = 0;
+  private sort = -1;
+  private up = false;
+  private strips: Strip[] = [];
+  private stripsOf = "";
+  private readonly tiles = new Tiles(() => this.paint(), () => {});
+
+  constructor(
+    private readonly page: Page,
+    private readonly root: HTMLElement,
+  ) {
+    new ResizeObserver(() => this.root.querySelector(".rows") && this.paint()).observe(root);
+  }
+
+  update(): void {
+    const files = this.page.session?.files ?? [];
+    const done = files.length > 1 && files.every((f) => f.state === "ready" || f.state === "failed");
+    if (!this.answer && !this.asking && done) {
+      this.asking = true;
+      fresh<Answer>("compare").then(
+        (v) => {
+          this.answer = v;
+          this.page.figures.compare = v.groups.map((g) => ({ files: g.files.length, sites: g.sites.map((s) => ({ line: s.line, file: s.file, bytes: s.bytes, bytes_per_step: s.bytes_per_step, survivors: s.survivors })) }));
+          this.draw();
+        },
+        (e: Error) => {
+          this.error = e.message;
+          this.draw();
+        },
+      );
+    }
+    this.draw();
+  }
+
+  private name(f: number): string {
+    return this.page.session?.files.find((x) => x.f === f)?.name ?? String(f);
+  }
+
+  private draw(): void {
+    if (this.error) return fill(this.root, h("p", { class: "note" }, this.error));
+    if (!this.answer) return fill(this.root, h("p", { class: "note" }, "Reading the other files …"));
+    const g = this.answer.groups[this.group];
+    if (!g) return fill(this.root, h("p", { class: "note" }, "There is nothing to compare: each file belongs to a process of its own."));
+    const { found } = this.page;
+    const slots = new Map(this.page.bands?.groups.map((x) => [x.key, x.slot]));
+    const rows: SiteRow[] = g.sites
+      .filter((s) => !found || found.has(s.key))
+      .map((site) => ({ key: site.key, label: site.file ? `${site.file.slice(site.file.lastIndexOf("/") + 1)}:${site.line} ${site.function}` : "stack unknown", slot: slots.get(site.key) ?? -1, site, selected: this.page.s.solo.includes(site.key) }));
+    const steps = g.files.length > 6 ? [0, g.files.length - 1] : g.files.map((_, i) => i);
+    const columns: Column<SiteRow>[] = steps.map((i) => ({ name: short(this.name(g.files[i]!.f), g.files.map((f) => this.name(f.f))), of: (r) => r.site.bytes[i]!, show: (r) => bytesOrDash(r.site.bytes[i]!), bytes: true }));
+    columns.push(
+      { name: "Δ a step", of: (r) => r.site.bytes_per_step, show: (r) => (Math.round(r.site.bytes_per_step) === 0 ? "–" : delta(Math.round(r.site.bytes_per_step))), bytes: true },
+      { name: "survivors", of: (r) => r.site.survivors, show: (r) => (r.site.survivors ? count(r.site.survivors) : "–") },
+      { name: "allocations", of: (r) => r.site.count[r.site.count.length - 1]!, show: (r) => count(r.site.count[r.site.count.length - 1]!) },
+    );
+    const old = this.root.querySelector(".scroll")?.scrollTop ?? 0;
+    fill(
+      this.root,
+      h(
+        "div",
+        { class: "bar" },
+        h("span", {}, `${count(g.files.length)} files, what each holds at its snapshot`),
+        this.answer.groups.length > 1
+          ? h(
+              "select",
+              { "aria-label": "process", "data-key": "process", onchange: (e: globalThis.Event) => ((this.group = Number((e.target as HTMLSelectElement).value)), this.draw()) },
+              this.answer.groups.map((x, i) => h("option", { value: i, selected: i === this.group }, x.process ?? `process ${i}`)),
+            )
+          : null,
+      ),
+      h("div", { class: "rows", tabindex: "0", role: "group", "aria-label": "Files" }, h("canvas", { role: "img", "aria-label": `What each of ${g.files.length} files holds, by site; the table below tells the same` })),
+      h(
+        "div",
+        { class: "scroll", tabindex: "0", role: "group", "aria-label": "Sites" },
+        table<SiteRow>({
+          name: "site, most growth first",
+          rows: rows.slice(0, 300),
+          total: rows.length,
+          columns,
+          sort: this.sort,
+          up: this.up,
+          onsort: (i) => {
+            this.up = this.sort === i ? !this.up : false;
+            this.sort = i;
+            this.draw();
+          },
+          onrow: (r) => this.page.store.set({ solo: this.page.s.solo[0] === r.key ? [] : [r.key] }, true),
+          onlight: () => {},
+        }),
+      ),
+    );
+    this.root.querySelector(".scroll")!.scrollTop = old;
+    this.paint();
+    void this.load(g);
+  }
+
+  /** Asks for what the rows of picture need, of the device that is chosen. */
+  private async load(g: GroupOf): Promise<void> {
+    const key = `${this.group} ${this.page.d} ${this.page.s.g}`;
+    if (key === this.stripsOf) return;
+    this.stripsOf = key;
+    this.strips = [];
+    const d = this.page.d;
+    const strips = await Promise.all(
+      g.files.map(async ({ f }): Promise<Strip | null> => {
+        try {
+          const [device, bands] = await Promise.all([fresh<Device>("device", { f, d }), fresh<Bands>("bands", { f, d, g: this.page.s.g })]);
+          return { f, device, bands };
+        } catch {
+          return null; // a file without this device has no row
+        }
+      }),
+    );
+    if (key !== this.stripsOf) return;
+    this.strips = strips.filter((s) => s !== null);
+    this.draw();
+  }
+
+  /** One row of picture a file, all with the same axes. */
+  private paint(): void {
+    const canvas = this.root.querySelector<HTMLCanvasElement>(".rows canvas");
+    if (!canvas || !this.strips.length) return;
+    const c = palette();
+    const width = this.root.clientWidth;
+    const rowHigh = this.strips.length > 4 ? 80 : 110;
+    const step = rowHigh + 10;
+    const high = this.strips.length * step + 26;
+    const ratio = devicePixelRatio;
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(high * ratio);
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${high}px`;
+    const ctx = canvas.getContext("2d")!;
+    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+    ctx.font = `11px ${getComputedStyle(this.root).fontFamily}`;
+    ctx.textBaseline = "middle";
+    const names = this.strips.map((s) => this.name(s.f));
+    const leftEdge = Math.min(220, Math.max(64, ...names.map((n) => ctx.measureText(short(n, names)).width + 24)));
+    const room = width - leftEdge - 96;
+    const events = Math.max(1, ...this.strips.map((s) => s.device.events));
+    const reserved = this.page.s.y === "reserved";
+    const top = Math.max(1, ...this.strips.map((s) => Math.max(s.device.peak?.bytes ?? 0, reserved ? (s.device.peak_reserved?.bytes ?? 0) : 0))) * 1.04;
+    const level = levelFor(events, room * (ratio >= 1.5 ? ratio : 1));
+    const y = Math.max(0, Math.floor(Math.log2(top / rowHigh)));
+    const wants: Want[] = [];
+    this.strips.forEach((s, i) => {
+      const picture: Picture = { f: s.f, d: s.device.device, g: this.page.s.g, u: "requested", x: "ev", solo: this.page.s.solo.join(",") };
+      for (let t = 0; t * bucketsPerTile * 2 ** level < s.device.events; t++) wants.push({ picture, kind: "band", level, i: t, y });
+      const frame: Frame = { width: Math.round(room * ratio), height: Math.round(rowHigh * ratio), win: [0, events], top, gridAt: [], scale: Math.max(1, ratio) };
+      const rs = runs([0, events], frame.width, level, level, this.tiles.of(picture));
+      widen(rs, top * 0.03);
+      const image = ctx.createImageData(frame.width, frame.height);
+      blit(new Uint32Array(image.data.buffer), frame, rs, paintFor(s.bands, c, this.page.lit, this.page.found));
+      const at = 8 + i * step;
+      ctx.putImageData(image, Math.round(leftEdge * ratio), Math.round(at * ratio));
+      ctx.fillStyle = css(c.hair);
+      ctx.fillRect(leftEdge, at + rowHigh, room, 1);
+      ctx.strokeStyle = css(c.reserved);
+      ctx.lineWidth = 1.5;
+      ctx.setLineDash([5, 3]);
+      ctx.beginPath();
+      for (const r of rs) {
+        const ry = at - 4 + Math.max(0, 4 + rowHigh - (r.tile.reserved[r.c]! / top) * rowHigh);
+        ctx.lineTo(leftEdge + r.x0 / ratio, ry);
+        ctx.lineTo(leftEdge + r.x1 / ratio, ry);
+      }
+      ctx.stroke();
+      ctx.setLineDash([]);
+      ctx.textAlign = "right";
+      ctx.fillStyle = css(c.ink);
+      ctx.fillText(short(names[i]!, names), leftEdge - 8, at + rowHigh / 2);
+      ctx.textAlign = "left";
+      const x = leftEdge + room + 8;
+      ctx.fillStyle = css(c.muted);
+      ctx.fillText("kept", x, at + rowHigh / 2 - 15);
+      ctx.fillStyle = css(c.ink);
+      ctx.fillText(bytes(s.device.kept), x, at + rowHigh / 2);
+      if (i > 0) ctx.fillText(delta(s.device.kept - this.strips[i - 1]!.device.kept), x, at + rowHigh / 2 + 15);
+    });
+    ctx.fillStyle = css(c.muted);
+    ctx.fillText(`0 to ${count(events)} events of each file; highest ${bytes(top / 1.04)}`, leftEdge, high - 12);
+    this.tiles.want(wants, []);
+  }
+}
+
+/** A name without what all names share at both ends: step2 of w12.step2.pickle. */
+export function short(name: string, all: string[]): string {
+  if (all.length < 2) return name;
+  let a = 0;
+  while (all.every((n) => n.length > a && n[a] === all[0]![a])) a++;
+  while (a > 0 && /[\p{L}\p{N}]/u.test(name[a - 1]!)) a--;
+  let b = 0;
+  while (all.every((n) => n.length - b > a && n[n.length - 1 - b] === all[0]![all[0]!.length - 1 - b])) b++;
+  while (b > 0 && /[\p{L}\p{N}]/u.test(name[name.length - b]!)) b--;
+  return name.slice(a, name.length - b) || name;
+}

@@ -1,0 +1,168 @@
+// Findings: what `diagnose` says, and the way to its evidence.
+
+import { fresh } from "./ask.ts";
+import { fill, h } from "./dom.ts";
+import { base, bytes, count } from "./format.ts";
+import type { Page } from "./page.ts";
+import type { Rail } from "./rail.ts";
+import { stackList, type AnyFrame } from "./stack.ts";
+
+interface Remedy {
+  kind: string;
+  text: string;
+  setting?: string;
+}
+
+interface Finding {
+  kind: string;
+  severity: "problem" | "warning" | "info";
+  confidence: number;
+  title: string;
+  detail?: string[];
+  basis?: string;
+  device: number;
+  process?: string;
+  site: { file: string | null; line: number | null; function: string | null } | null;
+  stack?: AnyFrame[];
+  bytes?: number;
+  count?: number;
+  bytes_per_step?: number;
+  sites?: { file: string | null; line: number | null; function: string | null; bytes: number; count: number }[];
+  trend?: number[];
+  evidence?: Record<string, unknown>;
+  remedies?: Remedy[];
+  where?: { f: number; d: number; g: string; keys: string[]; event: number | null };
+}
+
+interface Answer {
+  verdict: string;
+  findings: Finding[];
+}
+
+const severities = { problem: "problem", warning: "warning", info: "note" };
+
+export class Findings {
+  private answer: Answer | null = null;
+  private error = "";
+  private asking = false;
+
+  constructor(
+    private readonly page: Page,
+    private readonly rail: Rail,
+    private readonly root: HTMLElement,
+  ) {}
+
+  update(): void {
+    const state = this.page.session?.findings;
+    if (!this.answer && !this.asking && state === "ready") {
+      this.asking = true;
+      fresh<Answer>("findings").then(
+        (v) => {
+          this.answer = v;
+          this.page.figures.findings = v.findings.map((f) => ({ kind: f.kind, bytes: f.bytes ?? null, title: f.title }));
+          this.draw();
+        },
+        (e: Error) => {
+          this.error = e.message;
+          this.draw();
+        },
+      );
+    }
+    this.draw();
+  }
+
+  private draw(): void {
+    const state = this.page.session?.findings;
+    if (this.error) return fill(this.root, h("p", { class: "note" }, this.error));
+    if (!this.answer) return fill(this.root, h("p", { class: "note" }, state === "failed" ? "The files could not be judged." : "Reading all files and judging them …"));
+    const { findings, verdict } = this.answer;
+    if (!findings.length) return fill(this.root, h("p", { class: "note" }, verdict === "ok" ? "Nothing is wrong with what these files tell." : "These files tell too little for a judgement."));
+    const chosen = Math.min(this.page.s.finding ?? 0, findings.length - 1);
+    const list = h(
+      "ol",
+      { "aria-label": "Findings" },
+      findings.map((f, i) =>
+        h(
+          "li",
+          {},
+          h(
+            "button",
+            { type: "button", "data-key": `finding ${i}`, "aria-current": i === chosen ? "true" : undefined, onclick: () => this.go(i) },
+            h("div", { class: `sev ${f.severity}` }, `${severities[f.severity] ?? f.severity} · ${f.kind.replaceAll("-", " ")}`, f.bytes ? h("span", { class: "muted", "data-bytes": f.bytes }, ` · ${bytes(f.bytes)}`) : null),
+            h("div", {}, f.title),
+            f.site?.file ? h("div", { class: "mono muted" }, `${base(f.site.file)}:${f.site.line} ${f.site.function}`) : null,
+          ),
+        ),
+      ),
+    );
+    fill(this.root, h("div", { class: "findings" }, list, this.detail(findings[chosen]!)));
+  }
+
+  /** Takes the picture to the evidence of a finding. */
+  private go(i: number, view?: "timeline" | "allocator"): void {
+    const w = this.answer!.findings[i]?.where;
+    const change = w ? { f: w.f, d: w.d, g: w.g, solo: w.keys.slice(0, 20), alloc: null, range: null, ...(w.event !== null && w.event !== undefined ? { k: w.event } : {}) } : {};
+    this.page.store.set({ ...change, finding: i, ...(view ? { view } : {}) }, true);
+    if (w?.event != null && this.page.device) this.rail.reveal(w.event);
+    if (!view) this.draw();
+  }
+
+  private detail(f: Finding): HTMLElement {
+    const i = this.answer!.findings.indexOf(f);
+    return h(
+      "article",
+      { tabindex: "0", "aria-label": "Finding" },
+      h("h2", {}, f.title),
+      (f.detail ?? []).map((d) => h("p", {}, d)),
+      h("div", { class: "acts" }, f.where ? h("button", { type: "button", class: "link", "data-key": "show", onclick: () => this.go(i, "timeline") }, "show in the timeline") : null, f.where && ofAllocator.includes(f.kind) ? h("button", { type: "button", class: "link", "data-key": "show allocator", onclick: () => this.go(i, "allocator") }, "show in the allocator") : null),
+      f.trend && f.trend.length > 1 ? [h("h3", {}, "live bytes over time"), spark(f.trend)] : null,
+      f.remedies?.length
+        ? [h("h3", {}, "what to do"), f.remedies.map((r) => [h("p", {}, r.text), r.setting ? h("pre", { tabindex: "0" }, r.setting) : null])]
+        : null,
+      f.stack?.length ? [h("h3", {}, "stack"), stackList(f.stack.map((x) => (isSite(x, f) ? { ...x, origin: "own" as const } : x)), "")] : null,
+      f.sites && f.sites.length > 1 ? [h("h3", {}, "places"), h("dl", {}, f.sites.slice(0, 20).map((s) => [h("dt", { "data-bytes": s.bytes }, bytes(s.bytes)), h("dd", {}, s.file ? `${base(s.file)}:${s.line} ${s.function}` : "stack unknown", h("span", { class: "muted" }, ` × ${count(s.count)}`))]))] : null,
+      f.evidence ? [h("h3", {}, "evidence"), evidence(f.evidence)] : null,
+      f.basis ? h("p", { class: "muted" }, `Confidence ${Math.round(f.confidence * 100)} %: ${f.basis}`) : null,
+    );
+  }
+}
+
+/** Kinds of findings whose evidence is the state of segments and blocks. */
+const ofAllocator = ["oom", "fragmentation"];
+
+const isSite = (x: AnyFrame, f: Finding): boolean => f.site?.file === x.file && f.site.line === x.line;
+
+function evidence(e: Record<string, unknown>): HTMLElement {
+  const rows: Node[] = [];
+  const show = (name: string, v: unknown): string => {
+    if (typeof v === "number") return /bytes/.test(name) ? bytes(v) : count(v);
+    if (Array.isArray(v)) return v.length > 12 ? `${v.slice(0, 12).map((x) => show(name, x)).join(", ")} …` : v.map((x) => show(name, x)).join(", ");
+    return String(v);
+  };
+  for (const [name, v] of Object.entries(e)) {
+    const flat = Array.isArray(v) ? v.every((x) => typeof x !== "object") : typeof v !== "object";
+    if (v === null || !flat) continue;
+    rows.push(h("dt", {}, name.replace(/_bytes$/, "").replace(/_bytes_/, " ").replaceAll("_", " ")), h("dd", {}, show(name, v)));
+  }
+  return h("dl", {}, rows);
+}
+
+/** A small line from zero, with its first and last value. */
+export function spark(values: number[]): HTMLElement {
+  const [w, high] = [420, 56];
+  const most = Math.max(1, ...values);
+  const points = values.map((v, i) => `${((i / (values.length - 1)) * (w - 4) + 2).toFixed(1)},${(high - 2 - (v / most) * (high - 6)).toFixed(1)}`);
+  const ns = "http://www.w3.org/2000/svg";
+  const svg = document.createElementNS(ns, "svg");
+  svg.setAttribute("width", String(w));
+  svg.setAttribute("height", String(high));
+  svg.setAttribute("role", "img");
+  svg.setAttribute("aria-label", `from ${bytes(values[0]!)} to ${bytes(values[values.length - 1]!)}`);
+  const line = document.createElementNS(ns, "polyline");
+  line.setAttribute("points", points.join(" "));
+  line.setAttribute("fill", "none");
+  line.setAttribute("stroke", "currentColor");
+  line.setAttribute("stroke-width", "1.5");
+  svg.append(line);
+  return h("div", { class: "spark" }, svg, h("div", { class: "muted" }, `${bytes(values[0]!)} → ${bytes(values[values.length - 1]!)}`));
+}

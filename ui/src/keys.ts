@@ -1,0 +1,25 @@
+// The key table. The help is made from it.
+
+export interface Key {
+  keys: string[]; // as event.key has them; shift is told by the key itself or by `shift`
+  show: string;
+  does: string;
+  act: (e: KeyboardEvent) => unknown;
+}
+
+/** Keys act only if no field has the focus and no modifier of the browser's is held. */
+export function listen(table: () => Key[]): void {
+  addEventListener("keydown", (e) => {
+    if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented) return;
+    const at = e.target instanceof Element ? e.target : null;
+    const field = at?.closest("input, select, textarea, dialog[open]");
+    if (field && e.key !== "Escape") return;
+    // Enter and space press what has the focus.
+    if ((e.key === "Enter" || e.key === " ") && at?.closest("button, a, summary")) return;
+    const name = e.key.length === 1 ? e.key.toLowerCase() : e.key;
+    const found = table().find((k) => k.keys.includes(e.key) || k.keys.includes(name));
+    if (!found) return;
+    e.preventDefault();
+    found.act(e);
+  });
+}

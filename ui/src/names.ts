@@ -1,0 +1,42 @@
+// Words for what the engine's short names mean.
+
+import type { Fate } from "./wire.ts";
+
+export const groupings: Record<string, string> = {
+  line: "own line",
+  function: "function",
+  file: "file",
+  stack: "full stack",
+  purpose: "purpose",
+  pool: "pool and stream",
+  size: "size class",
+  annotation: "annotation",
+};
+
+export const fates: Record<Fate, string> = {
+  kept: "alive at the snapshot",
+  freed: "freed before the snapshot",
+  pending: "freed, waits for a stream",
+};
+
+export const coverages: Record<string, string> = {
+  exact: "exact",
+  ring: "cut ring",
+  late: "late start",
+  damaged: "damaged",
+  state: "state only",
+};
+
+export const actions: Record<string, string> = {
+  alloc: "allocation",
+  free_requested: "free asked for",
+  free_completed: "free completed",
+  free: "free",
+  segment_alloc: "segment taken from the driver",
+  segment_free: "segment given back to the driver",
+  segment_map: "pages mapped",
+  segment_unmap: "pages unmapped",
+  snapshot: "snapshot",
+  oom: "out of memory",
+  user_defined: "annotation",
+};

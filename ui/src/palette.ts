@@ -1,0 +1,92 @@
+// Colours. They stand in app.css, as custom properties; canvases read them here.
+
+export interface RGB {
+  r: number;
+  g: number;
+  b: number;
+}
+
+export function parse(hex: string): RGB {
+  const v = parseInt(hex.trim().slice(1), 16);
+  return { r: (v >> 16) & 255, g: (v >> 8) & 255, b: v & 255 };
+}
+
+export const mix = (a: RGB, b: RGB, share: number): RGB => ({
+  r: Math.round(a.r * share + b.r * (1 - share)),
+  g: Math.round(a.g * share + b.g * (1 - share)),
+  b: Math.round(a.b * share + b.b * (1 - share)),
+});
+
+/** A pixel of ImageData, on a little-endian machine (all that run browsers). */
+export const pixel = (c: RGB): number => ((255 << 24) | (c.b << 16) | (c.g << 8) | c.r) >>> 0;
+
+export const css = (c: RGB): string => `rgb(${c.r},${c.g},${c.b})`;
+
+/** Relative luminance as WCAG has it. */
+export function luminance(c: RGB): number {
+  const f = (v: number): number => {
+    const s = v / 255;
+    return s <= 0.04045 ? s / 12.92 : ((s + 0.055) / 1.055) ** 2.4;
+  };
+  return 0.2126 * f(c.r) + 0.7152 * f(c.g) + 0.0722 * f(c.b);
+}
+
+export function contrast(a: RGB, b: RGB): number {
+  const [x, y] = [luminance(a), luminance(b)];
+  return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
+}
+
+const white: RGB = { r: 255, g: 255, b: 255 };
+const black: RGB = { r: 17, g: 17, b: 17 };
+
+/** White or near-black, whichever is easier to read on a fill. */
+export const textOn = (fill: RGB): RGB => (contrast(white, fill) >= contrast(black, fill) ? white : black);
+
+/** How strongly what was freed keeps the colour of its site. */
+export const wash = 0.42;
+
+export interface Palette {
+  page: RGB;
+  panel: RGB;
+  ink: RGB;
+  muted: RGB;
+  hair: RGB;
+  accent: RGB;
+  danger: RGB;
+  reserved: RGB;
+  top: RGB;
+  spare: RGB; // reserved and not in use
+  neutral: RGB;
+  stranded: RGB;
+  strandedText: RGB;
+  whole: RGB;
+  wholeLine: RGB;
+  slots: RGB[];
+}
+
+/** The palette of the theme that is on. */
+export function palette(): Palette {
+  const style = getComputedStyle(document.documentElement);
+  const c = (name: string): RGB => parse(style.getPropertyValue(`--${name}`));
+  return {
+    page: c("page"),
+    panel: c("panel"),
+    ink: c("ink"),
+    muted: c("muted"),
+    hair: c("hair"),
+    accent: c("accent"),
+    danger: c("danger"),
+    reserved: c("reserved"),
+    top: c("top"),
+    spare: c("spare"),
+    neutral: c("neutral"),
+    stranded: c("stranded"),
+    strandedText: c("stranded-text"),
+    whole: c("whole"),
+    wholeLine: c("whole-line"),
+    slots: Array.from({ length: 10 }, (_, i) => c(`s${i}`)),
+  };
+}
+
+/** The full colour of a site. */
+export const siteColour = (p: Palette, slot: number): RGB => p.slots[slot] ?? p.neutral;

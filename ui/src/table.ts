@@ -1,0 +1,88 @@
+// Tables of groups: sortable, real tables, one row a group.
+
+import { h } from "./dom.ts";
+
+export interface Column<R> {
+  name: string;
+  of: (r: R) => number;
+  show: (r: R) => string;
+  bytes?: boolean; // the cell carries its bytes for whoever reads the page by program
+  wide?: boolean; // left out where there is little room
+}
+
+export interface Row {
+  key: string;
+  label: string;
+  slot: number;
+  dim?: boolean;
+  selected?: boolean;
+  lit?: boolean;
+}
+
+export interface Shown<R extends Row> {
+  name: string; // what the rows are, for the first column and for screen readers
+  rows: R[];
+  columns: Column<R>[];
+  sort: number; // column, −1: as given
+  up: boolean;
+  onsort: (column: number) => void;
+  onrow: (row: R) => void;
+  onlight: (key: string | null) => void;
+  more?: { label: string; cells: string[]; bytes?: number } | undefined;
+  total?: number; // rows in all, if more than there are
+}
+
+export function sorted<R extends Row>(rows: R[], columns: Column<R>[], sort: number, up: boolean): R[] {
+  const c = columns[sort];
+  if (!c) return rows;
+  return [...rows].sort((a, b) => (up ? c.of(a) - c.of(b) : c.of(b) - c.of(a)));
+}
+
+export function table<R extends Row>(t: Shown<R>): HTMLElement {
+  const head = h(
+    "tr",
+    {},
+    h("th", { scope: "col" }, t.name),
+    t.columns.map((c, i) =>
+      h(
+        "th",
+        { scope: "col", class: c.wide && "wide", "aria-sort": t.sort === i ? (t.up ? "ascending" : "descending") : undefined },
+        h("button", { type: "button", "data-key": `sort ${i}`, onclick: () => t.onsort(i) }, c.name, t.sort === i ? (t.up ? " ↑" : " ↓") : ""),
+      ),
+    ),
+  );
+  const body = sorted(t.rows, t.columns, t.sort, t.up).map((r) =>
+    h(
+      "tr",
+      {
+        "data-site": r.key,
+        class: [r.dim && "dim", r.lit && "lit"].filter(Boolean).join(" ") || undefined,
+        "aria-selected": r.selected ? "true" : undefined,
+        onmouseenter: () => t.onlight(r.key),
+        onmouseleave: () => t.onlight(null),
+      },
+      h(
+        "th",
+        { scope: "row" },
+        h(
+          "button",
+          { type: "button", "data-key": `row ${r.key}`, title: r.label, "aria-pressed": String(!!r.selected), onclick: () => t.onrow(r) },
+          h("span", { class: `sw s${r.slot}` }),
+          h("span", { class: "name" }, r.label),
+        ),
+      ),
+      t.columns.map((c) => h("td", { class: c.wide && "wide", "data-bytes": c.bytes ? c.of(r) : undefined, title: c.bytes && c.of(r) ? `${c.of(r)} bytes` : undefined }, c.show(r))),
+    ),
+  );
+  const more = t.more
+    ? [
+        h(
+          "tr",
+          { class: "more" },
+          h("th", { scope: "row" }, h("span", { class: "name" }, t.more.label)),
+          t.columns.map((c, i) => h("td", { class: c.wide && "wide", "data-bytes": i === 0 ? t.more!.bytes : undefined }, t.more!.cells[i] ?? "")),
+        ),
+      ]
+    : [];
+  return h("table", { "aria-rowcount": (t.total ?? t.rows.length) + 1 + more.length }, h("caption", { class: "unseen" }, t.name), h("thead", {}, head), h("tbody", {}, body, more));
+}

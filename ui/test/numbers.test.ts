@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { bytes, count, delta, duration, percent } from "../src/format.ts";
+import { contrast, mix, parse, textOn, wash } from "../src/palette.ts";
+import { byteStep, byteTick, clamp, levelFor, niceStep, pixelAt, ticks, zoom } from "../src/scale.ts";
+import { decode, encode, initial } from "../src/store.ts";
+
+test("bytes have binary units and few digits", () => {
+  const want: [number | null, string][] = [[0, "0 B"], [312, "312 B"], [53248, "52.0 KiB"], [693423308, "661.3 MiB"], [13991959552, "13.03 GiB"], [-2048, "−2.0 KiB"], [1048575, "1.0 MiB"], [null, "–"]];
+  for (const [n, text] of want) assert.equal(bytes(n), text);
+  assert.equal(delta(1024), "+1.0 KiB");
+  assert.equal(count(1216335), "1\u2009216\u2009335");
+  assert.equal(percent(1, 100000), "< 0.1 %");
+  assert.equal(percent(38, 100), "38.0 %");
+  assert.equal(duration(1430573), "1.43 s");
+  assert.equal(duration(6520), "6.52 ms");
+});
+
+test("a bucket is one to two pixels wide, until it is one event", () => {
+  for (const [places, pixels] of [[1216335, 1276], [20662, 1276], [5e6, 700], [1276, 1276], [1277, 1276]] as const) {
+    const width = pixels / (places / 2 ** levelFor(places, pixels));
+    assert.ok(width >= 1 && width < 2, `${places} on ${pixels}: ${width}`);
+  }
+  assert.equal(levelFor(300, 1276), 0);
+});
+
+test("windows stay inside the file, and zoom keeps the place under the pointer", () => {
+  assert.deepEqual(clamp([-5, 5], 100, 4), [0, 10]);
+  assert.deepEqual(clamp([95, 120], 100, 4), [75, 100]);
+  assert.deepEqual(clamp([50, 51], 100, 4), [48.5, 52.5]);
+  assert.deepEqual(clamp([0, 500], 3, 4), [0, 3]);
+  const w = zoom([100, 300], 150, 0.5);
+  assert.deepEqual(w, [125, 225]);
+  assert.equal((150 - w[0]) / (w[1] - w[0]), 0.25);
+  assert.equal(pixelAt(50, [0, 100], 10), 5);
+});
+
+test("ticks are round", () => {
+  assert.equal(niceStep(20662, 11), 2000);
+  assert.deepEqual(ticks(18150, 18450, 100), [18200, 18300, 18400]);
+  assert.equal(byteTick(byteStep(24.1 * 2 ** 30, 7)), "4 GiB");
+  assert.equal(byteTick(0), "0");
+});
+
+test("a state goes through the URL and back", () => {
+  const s = { ...initial, view: "sites" as const, f: 2, d: 1, u: "allocated" as const, x: "us" as const, y: "active" as const, win: [18150, 18450.5] as [number, number], k: 18239, solo: ["9f86d081884c"], q: "/forward$", segment: "0x7a00", range: [1, 5] as [number, number], of: "range" as const };
+  assert.deepEqual(decode(encode(s)), s);
+  assert.equal(encode(initial), "");
+});
+
+test("a URL that makes no sense changes nothing", () => {
+  assert.deepEqual(decode("#v=nonsense&k=abc&w=9_1&x=parsecs&y=-4&s=zz.9f86d081884c%22&unknown=1&seg=javascript:1"), initial);
+});
+
+for (const [theme, marker] of [["light", ":root {"], ["dark", ':root[data-theme="dark"] {']] as const) {
+  test(`colours of the ${theme} theme can be told apart from the page, and read`, () => {
+    const css = readFileSync("src/app.css", "utf8");
+    const block = css.slice(css.indexOf(marker), css.indexOf("}", css.indexOf(marker)));
+    const colour = (name: string) => parse(new RegExp(`--${name}: (#[0-9a-f]{6})`).exec(block)![1]!);
+    const page = colour("page");
+    for (const text of ["ink", "muted", "accent", "danger", "reserved", "warning", "good"])
+      for (const ground of ["page", "panel"]) assert.ok(contrast(colour(text), colour(ground)) >= 4.5, `${text} on ${ground}`);
+    for (let i = 0; i < 10; i++) {
+      const slot = colour(`s${i}`);
+      assert.ok(contrast(slot, page) >= 2.95, `slot ${i} on the page: ${contrast(slot, page)}`);
+      for (const fill of [slot, mix(slot, page, wash)]) assert.ok(contrast(textOn(fill), fill) >= 4.4, `text on slot ${i}: ${contrast(textOn(fill), fill)}`);
+    }
+  });
+}

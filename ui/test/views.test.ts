@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { flow, rowBytes, sections, type Heap } from "../src/allocator.ts";
+import { short } from "../src/compare.ts";
+import { layout, places } from "../src/sites.ts";
+import { fold } from "../src/stack.ts";
+import { sorted, type Row } from "../src/table.ts";
+import type { Flame, Frame } from "../src/wire.ts";
+
+const frame = (name: string, origin: Frame["origin"]): Frame => ({ file: `/x/${name}.py`, line: 1, function: name, origin });
+
+// main ─ step ─ lib1 ─ lib2 ─ own2, and main itself again below lib3.
+const flame: Flame = {
+  bytes: 100,
+  count: 5,
+  frames: [frame("main", "own"), frame("step", "own"), frame("lib1", "torch"), frame("lib2", "library"), frame("own2", "own"), frame("lib3", "torch")],
+  nodes: { frame: [-1, 0, 1, 2, 3, 4, 5, 0], parent: [-1, 0, 1, 2, 3, 4, 1, 6], bytes: [100, 100, 70, 70, 70, 60, 20, 20], count: [5, 5, 3, 3, 3, 2, 1, 1] },
+  left_out: 0,
+};
+
+test("an icicle keeps each box inside its parent, and folds chains of library frames", () => {
+  for (const folded of [true, false]) {
+    const boxes = layout(flame, folded);
+    assert.equal(boxes.length, folded ? 7 : 8);
+    for (const b of boxes.slice(1)) {
+      const above = boxes[b.parent]!;
+      assert.ok(b.x >= above.x && b.x + b.bytes <= above.x + above.bytes);
+      assert.equal(b.depth, above.depth + 1);
+    }
+  }
+  assert.deepEqual(layout(flame, true).filter((b) => b.folded > 1).map((b) => b.folded), [2]);
+});
+
+test("a place counts once a stack, and itself only where it is innermost", () => {
+  const rows = new Map(places(flame).map((r) => [r.label, r]));
+  assert.deepEqual([rows.get("main.py:1 main")!.bytes, rows.get("main.py:1 main")!.self], [100, 30]);
+  assert.deepEqual([rows.get("own2.py:1 own2")!.bytes, rows.get("own2.py:1 own2")!.self], [60, 60]);
+  assert.equal([...rows.values()].reduce((n, r) => n + r.self, 0), flame.bytes);
+});
+
+test("library frames fold, own ones stand alone, unknown ones are left", () => {
+  const own = frame("a", "own");
+  const lib = frame("b", "torch");
+  assert.deepEqual(fold([own, lib, lib, own, own]).map((r) => r.frames.length), [1, 2, 1, 1]);
+  const { origin: _, ...unknown } = lib;
+  assert.deepEqual(fold([unknown, unknown]).map((r) => r.frames.length), [1, 1]);
+});
+
+const heap = (sizes: [size: number, used: number, type: string][]): Heap => ({
+  event: 0, exact: true, notes: [], reserved: 0, allocated: 0, pending: 0, slack: 0, free: 0, releasable: 0, stranded: 0,
+  segments: sizes.map(([size, , type], i) => ({ address: `0x${(i + 1).toString(16)}000`, size, pool: "default", private: false, stream: 0, type, expandable: false, first: 2 * i, blocks: 2, releasable: 0, stranded: 0 })),
+  blocks: { offset: sizes.flatMap(([, used]) => [0, used]), size: sizes.flatMap(([size, used]) => [used, size - used]), requested: [], state: sizes.map(([, used]) => (used ? "af" : "ff")).join(""), alloc: [], group: [] },
+  strands: [], changed: null,
+});
+
+test("segments flow over rows without losing a byte", () => {
+  const h = heap([[3 << 20, 1 << 20, "large"], [5 << 20, 1, "large"], [2 << 20, 0, "large"], [1 << 18, 1000, "small"]]);
+  const [large, small] = sections(h, false) as [ReturnType<typeof sections>[0], ReturnType<typeof sections>[0]];
+  assert.deepEqual(large.folded, [2]);
+  const row = rowBytes(h, [large, small], 4);
+  assert.equal(row, 4 << 20);
+  flow(h, large, row, 0);
+  for (const i of large.segments) assert.equal(large.pieces.filter((p) => p.segment === i).reduce((n, p) => n + p.bytes, 0), h.segments[i]!.size);
+  assert.ok(large.pieces.every((p) => p.x + p.bytes <= row));
+  assert.equal(large.pieces.filter((p) => p.open).length, 1, "the second segment goes on in the next row");
+  flow(h, small, row, 0);
+  assert.equal(small.magnified, 16);
+  assert.equal(small.rows, 1);
+});
+
+test("rows sort by a column, either way", () => {
+  const rows = [3, 1, 2].map((v) => ({ key: String(v), label: "", slot: 0, v }));
+  const columns = [{ name: "v", of: (r: Row & { v: number }) => r.v, show: () => "" }];
+  assert.deepEqual(sorted(rows, columns, 0, false).map((r) => r.v), [3, 2, 1]);
+  assert.deepEqual(sorted(rows, columns, 0, true).map((r) => r.v), [1, 2, 3]);
+  assert.deepEqual(sorted(rows, columns, -1, false), rows);
+});
+
+test("file names are cut to what differs", () => {
+  const names = ["w12.step2.pickle", "w12.step3.pickle"];
+  assert.deepEqual(names.map((n) => short(n, names)), ["step2", "step3"]);
+  assert.equal(short("only.pickle", ["only.pickle"]), "only.pickle");
+  assert.equal(short("same", ["same", "same"]), "same");
+});

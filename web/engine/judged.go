@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"strandline/compare"
+	"strandline/detect"
+	"strandline/finding"
+	"strandline/stack"
+	"strandline/tile"
+)
+
+func sortBy[T any, N cmp.Ordered](list []T, by func(*T) N) {
+	slices.SortStableFunc(list, func(a, b T) int { return cmp.Compare(by(&a), by(&b)) })
+}
+
+// judged is the judgement, once there is one.
+func (q *question) judged() (*judgement, error) {
+	q.e.mu.Lock()
+	defer q.e.mu.Unlock()
+	if q.e.judgement == nil {
+		return nil, &refusal{409, "the files are not judged yet"}
+	}
+	return q.e.judgement, nil
+}
+
+type findingsDoc struct {
+	Verdict  detect.Verdict `json:"verdict"`
+	Findings []findingDoc   `json:"findings"`
+}
+
+type findingDoc struct {
+	finding.Finding
+	Where where `json:"where"`
+}
+
+// where is the place in the page that shows a finding.
+type where struct {
+	F     int           `json:"f"`
+	D     *int          `json:"d"`
+	G     tile.Grouping `json:"g"`
+	Keys  []string      `json:"keys"`
+	Event *int          `json:"event"`
+}
+
+func (q *question) findings() (any, error) {
+	j, err := q.judged()
+	if err != nil {
+		return nil, err
+	}
+	doc := findingsDoc{Verdict: j.answer.Verdict, Findings: []findingDoc{}}
+	for i := range j.answer.Findings {
+		f := &j.answer.Findings[i]
+		doc.Findings = append(doc.Findings, findingDoc{*f, q.e.whereIs(j, f)})
+	}
+	return doc, nil
+}
+
+// whereIs points to a finding: in the newest file of its process, its lines, and
+// the event that its evidence names.
+func (e *Engine) whereIs(j *judgement, f *finding.Finding) where {
+	out := where{D: f.Device, G: tile.ByLine, Keys: []string{}}
+	for _, p := range j.processes {
+		if p.Name == f.Process {
+			out.F = e.indexOf(p.Newest())
+		}
+	}
+	sites := []finding.Site{}
+	if f.Site != nil {
+		sites = append(sites, *f.Site)
+	}
+	for _, s := range f.Sites {
+		sites = append(sites, s.Site)
+	}
+	for _, s := range sites {
+		if key := tile.KeyOfSite(stack.Site(s)).String(); !slices.Contains(out.Keys, key) {
+			out.Keys = append(out.Keys, key)
+		}
+	}
+	switch k := f.Evidence["event"].(type) {
+	case int:
+		out.Event = &k
+	case int64:
+		n := int(k)
+		out.Event = &n
+	}
+	return out
+}
+
+func (e *Engine) indexOf(d *compare.Digest) int {
+	return max(slices.IndexFunc(e.files, func(f *file) bool { return f.Path == d.Name }), 0)
+}
+
+type compareDoc struct {
+	Groups []compareGroup `json:"groups"`
+}
+
+type compareGroup struct {
+	Process *string       `json:"process"`
+	Files   []compareFile `json:"files"`
+	Sites   []compareSite `json:"sites"`
+}
+
+type compareFile struct {
+	F    int    `json:"f"`
+	Path string `json:"path"`
+}
+
+type compareSite struct {
+	Key       string  `json:"key"`
+	File      *string `json:"file"`
+	Line      *int64  `json:"line"`
+	Function  *string `json:"function"`
+	Bytes     []int64 `json:"bytes"`
+	Count     []int64 `json:"count"`
+	Survivors int64   `json:"survivors"`
+	PerStep   int64   `json:"bytes_per_step"`
+}
+
+func (q *question) compare() (any, error) {
+	j, err := q.judged()
+	if err != nil {
+		return nil, err
+	}
+	doc := compareDoc{Groups: []compareGroup{}}
+	for _, p := range j.processes {
+		g := compareGroup{Sites: []compareSite{}}
+		if p.Name != "" {
+			g.Process = &p.Name
+		}
+		for _, d := range p.Files {
+			g.Files = append(g.Files, compareFile{q.e.indexOf(d), d.Name})
+		}
+		for _, r := range p.Rows(j.book) {
+			s := compareSite{Bytes: r.Bytes, Count: r.Count, Survivors: r.Survivors, PerStep: r.PerStep()}
+			if r.Site != (stack.Site{}) {
+				s.Key = tile.KeyOfSite(r.Site).String()
+				s.File, s.Line, s.Function = &r.Site.File, &r.Site.Line, &r.Site.Function
+			}
+			g.Sites = append(g.Sites, s)
+		}
+		doc.Groups = append(doc.Groups, g)
+	}
+	return doc, nil
+}
