@@ -24,8 +24,8 @@ var columns = [][]string{
 	{"finding", "units"},         // leaves
 	{"stack"},                    // every model interns frames
 	{"pickle", "logs", "packed"}, // sources
-	{"snapshot", "series"},
-	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile"},
+	{"snapshot", "series", "model"},
+	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile", "plan"},
 	{"detect"},
 	{"report", "export", "web/engine", "web", "metrics"},
 	{"internal/cli"},
@@ -39,6 +39,7 @@ var beside = map[string][]string{
 	"compare": {"timeline", "trend", "purpose", "replay"},
 	"tile":    {"timeline", "purpose"},
 	"web":     {"web/engine"},
+	"plan":    {"allocator"},
 }
 
 // only are packages that may import less than what stands to their left.
@@ -46,6 +47,7 @@ var only = map[string][]string{
 	"pickle": {"finding", "units"}, // sources know nothing of analysis
 	"logs":   {"finding", "units"},
 	"packed": {},
+	"model":  {"finding", "units"},
 	"trend":  {"finding", "units", "series"}, // pure numbers
 }
 

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -27,6 +26,10 @@ func Parse(name string, data []byte, quant string) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	return read(name, f, quant)
+}
+
+func read(name string, f fields, quant string) (*Model, error) {
 	b := builder{f: f, text: f, m: &Model{Name: name, Copies: 1}}
 	b.build(quant)
 	if *f.err != nil {
@@ -173,6 +176,9 @@ func (b *builder) readFormat(quantName string) {
 	}
 	b.m.Width = int64(b.full.Bits / 8)
 	b.m.Quant = b.q.base.Name
+	if b.q.on {
+		b.m.quantBits = b.q.base.Bits
+	}
 }
 
 // sameFamily tells whether the file has the format that was named: then what the
@@ -436,6 +442,3 @@ func (b *builder) rotary(kinds []layerKind) {
 		b.m.Rotary = append(b.m.Rotary, b.m.Rotary[0])
 	}
 }
-
-// errNoModel is what a folder without a model gives.
-var errNoModel = errors.New("holds no config.json, no safetensors and no GGUF file")

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// maxConfig is the largest config.json that is read, in bytes. The longest known
+// MaxConfig is the largest config.json that is read, in bytes. The longest known
 // one, with a list of every layer's quantisation, has half a megabyte.
-const maxConfig = 16 << 20
+const MaxConfig = 16 << 20
 
 // fields reads the values of a JSON object by name. The first value of a wrong
 // kind is kept as the error, with its place; the reads after it give defaults.
@@ -24,8 +24,8 @@ type fields struct {
 // parseFields reads a JSON object, in which Python may have written NaN and
 // Infinity.
 func parseFields(data []byte) (fields, error) {
-	if len(data) > maxConfig {
-		return fields{}, fmt.Errorf("the config has %d bytes; more than %d are not read", len(data), maxConfig)
+	if len(data) > MaxConfig {
+		return fields{}, fmt.Errorf("the config has %d bytes; more than %d are not read", len(data), MaxConfig)
 	}
 	dec := json.NewDecoder(bytes.NewReader(withoutNaN(data)))
 	dec.UseNumber()
@@ -34,6 +34,30 @@ func parseFields(data []byte) (fields, error) {
 		return fields{}, fmt.Errorf("the config is no JSON object: %w", err)
 	}
 	return fields{m, "", new(error)}, nil
+}
+
+// WithQuantization puts what hf_quant_config.json says of the quantisation into a
+// config that says nothing of it.
+func WithQuantization(config, beside []byte) ([]byte, error) {
+	f, err := parseFields(config)
+	if err != nil {
+		return nil, err
+	}
+	if f.has("quantization_config") {
+		return config, nil
+	}
+	b, err := parseFields(beside)
+	if err != nil {
+		return nil, fmt.Errorf("hf_quant_config.json: %w", err)
+	}
+	q := b.object("quantization")
+	if *b.err != nil {
+		return nil, fmt.Errorf("hf_quant_config.json: %w", *b.err)
+	}
+	if len(q.of) > 0 {
+		f.of["quantization_config"] = q.of
+	}
+	return json.Marshal(f.of)
 }
 
 // withoutNaN puts null in the place of the bare words NaN and Infinity, which

@@ -24,9 +24,6 @@ var (
 	I64  = Format{Name: "int64", Bits: 64}
 )
 
-// quantised tells whether a format is one that a quantisation made.
-func (f Format) quantised() bool { return f.Bits < 16 }
-
 // Bytes is what a matrix of out rows and in columns takes.
 func (f Format) Bytes(out, in int64) int64 {
 	n := int64(float64(out) * float64(in) * f.Bits / 8)

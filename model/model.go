@@ -47,10 +47,16 @@ type Tensor struct {
 	Format  Format
 	Fused   string // engines hold tensors of the same name as one
 	Heads   int64  // of ByKV: the heads that can be divided
+	Meta    bool   // it belongs to the quantisation of another, and holds no parameters
 }
 
-// Params is how many numbers the tensor holds.
-func (t *Tensor) Params() int64 { return t.Out * t.In * t.Count }
+// Params is how many parameters the tensor holds.
+func (t *Tensor) Params() int64 {
+	if t.Meta {
+		return 0
+	}
+	return t.Out * t.In * t.Count
+}
 
 // Bytes is what the tensor takes on disk.
 func (t *Tensor) Bytes() int64 { return t.Format.Bytes(t.Out, t.In) * t.Count }
@@ -119,6 +125,8 @@ type Model struct {
 	// Unsure says what of the architecture is taken from few facts; a plan of it is
 	// good for less.
 	Unsure string
+
+	quantBits float64 // of a quantised number; 0 without a quantisation
 }
 
 // Each calls f for every tensor of the model, predictors included, and the layer

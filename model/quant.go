@@ -38,7 +38,7 @@ func (p *patterns) add(f fields, name string, list []string) {
 	if p.exact == nil {
 		p.exact = map[string]bool{}
 	}
-	const mostExprs = 1000
+	const mostExprs = 512
 	for _, s := range list {
 		switch expr, isExpr := strings.CutPrefix(s, "re:"); {
 		case isExpr:

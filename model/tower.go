@@ -34,7 +34,7 @@ func (b *builder) tower(name string, v fields) {
 		kind = b.m.Type
 	}
 	gated := strings.HasPrefix(kind, "qwen2_5_vl") || strings.HasPrefix(kind, "pixtral") || strings.HasPrefix(kind, "gemma4") ||
-		strings.Contains(b.m.Type, "mistral") || b.is("qwen2") && v.text("hidden_act") == "silu"
+		strings.Contains(b.m.Type, "mistral") || b.is("qwen2") && (v.text("hidden_act") == "silu" || v.has("out_hidden_size")) // Qwen2.5-VL, whose text config may be all there is
 	add := func(part string, count, out, in int64) {
 		t := Tensor{Name: name + "." + part, Count: count, Out: out, In: in, Role: Tower, Format: b.full}
 		b.m.Towers = append(b.m.Towers, t)

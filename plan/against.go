@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -96,8 +97,8 @@ func Against(table io.Reader, find func(id, quant string) (*model.Model, error))
 	return out, nil
 }
 
-// point is a row with one planned figure.
-func point(r row, component, column string, planned float64, reason string) Compared {
+// pointRow is a row with one planned figure.
+func pointRow(r row, component, column string, planned float64, reason string) Compared {
 	return compared(r, component, column, planned, planned, reason)
 }
 
@@ -126,17 +127,25 @@ func checkpointRow(r row, find func(id, quant string) (*model.Model, error)) Com
 	if err != nil {
 		return unplanned(r, "checkpoint", "weights_gib", err)
 	}
-	return point(r, "checkpoint", "weights_gib", float64(m.CheckpointBytes())/gib, m.Unsure)
+	return pointRow(r, "checkpoint", "weights_gib", float64(m.CheckpointBytes())/gib, m.Unsure)
 }
+
+// hostExperts is how tables say that experts are in the host's memory.
+var hostExperts = regexp.MustCompile(`(\d{1,5}) of \d{1,5} experts on CPU`)
 
 func inferenceRow(r row, find func(id, quant string) (*model.Model, error)) (out []Compared) {
 	e, ok := ParseEngine(r["framework"], r["version"])
 	if !ok {
 		return []Compared{unplanned(r, "weights", "weights_gib", fmt.Errorf("the engine %q is not known", r["framework"]))}
 	}
-	m, err := find(r["model_id"], r["quant"])
+	format, _, _ := strings.Cut(r["quant"], ",")
+	m, err := find(r["model_id"], strings.TrimSpace(format))
 	if err != nil {
 		return []Compared{unplanned(r, "weights", "weights_gib", err)}
+	}
+	if n := hostExperts.FindStringSubmatch(r["quant"] + " " + r["other_args"]); n != nil {
+		count, _ := strconv.ParseInt(n[1], 10, 64)
+		m = m.WithoutExperts(count)
 	}
 	s := Serving{Model: m, Engine: e, Parallel: parallelOf(r), Length: r.whole("max_model_len", 0), Block: r.whole("block_size", 0)}
 	var bad bool
@@ -144,15 +153,33 @@ func inferenceRow(r row, find func(id, quant string) (*model.Model, error)) (out
 		s.KV, bad = KVType{"auto", 2, 0}, true
 	}
 	s.readArgs(r["other_args"])
+	s.GPU = gpuOf(r)
 	s = s.normal()
 	weights := s.Weights()
-	out = append(out, point(r, "weights", "weights_gib", float64(weights)/gib, weightsReason(r, m)))
+	out = append(out, pointRow(r, "weights", "weights_gib", float64(weights)/gib, weightsReason(r, m)))
 	if kv, ok := r.number("kv_gib"); ok && kv > 0 && !bad {
-		out = append(out, point(r, "kv_tokens", "kv_tokens", float64(s.tokensLogged(kv)), kvReason(r, s)))
+		out = append(out, pointRow(r, "kv_tokens", "kv_tokens", float64(s.tokensLogged(kv)), kvReason(r, s)))
 	}
 	a := s.Activation()
 	out = append(out, compared(r, "activation", "activation_gib", float64(a.Low)/gib, float64(a.High)/gib, ""))
 	return out
+}
+
+// gpuOf is the GPU of a row, with the total that it states.
+func gpuOf(r row) *GPU {
+	g, err := FindGPU(r["gpu"])
+	total, stated := r.number("total_gpu_gib")
+	switch {
+	case err != nil && !stated:
+		return nil
+	case err != nil:
+		return &GPU{Name: r["gpu"], Total: whole(total * gib), Board: whole(total * gib)}
+	case stated:
+		own := *g
+		own.Total = whole(total * gib)
+		return &own
+	}
+	return g
 }
 
 // weightsReason says what a row leaves open of the weights.
@@ -161,11 +188,14 @@ func weightsReason(r row, m *model.Model) string {
 	switch {
 	case strings.Contains(quant, "gguf"):
 		return "a GGUF file's types differ from tensor to tensor, and the row does not name them"
-	case strings.Contains(strings.ToLower(r["other_args"]+r["quant"]), "cpu"):
-		return "some of the weights are in CPU memory"
+	case m.Params() < small && m.Params() > 0:
+		return "a model below 2 billion parameters: what is left of the allocator's 20 MiB segments can be 5 % of it"
 	}
 	return m.Unsure
 }
+
+// small is the number of parameters below which the allocator's remainders show.
+const small = 2e9
 
 // kvReason says why the tokens of a row need not follow from its KV size.
 func kvReason(r row, s Serving) string {

@@ -71,3 +71,14 @@ func (e Engine) before(major, minor int) bool {
 	}
 	return e.Major < major || e.Major == major && e.Minor < minor
 }
+
+// String is the engine's name, with its version if it is known.
+func (e Engine) String() string {
+	switch {
+	case e.Major == 0 && e.Minor == 0:
+		return e.Name
+	case e.V0 && e.Minor >= 8:
+		return e.Name + " " + strconv.Itoa(e.Major) + "." + strconv.Itoa(e.Minor) + " V0"
+	}
+	return e.Name + " " + strconv.Itoa(e.Major) + "." + strconv.Itoa(e.Minor)
+}

@@ -29,6 +29,9 @@ type Serving struct {
 // normal fills in what is not said.
 func (s Serving) normal() Serving {
 	s.Parallel = s.Parallel.normal()
+	if s.KV.Bytes == 0 {
+		s.KV, _ = ParseKV("auto", s.Model)
+	}
 	if s.Length == 0 {
 		s.Length = max(s.Model.Context, 1)
 	}

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"fmt"
+
 	"strandline/allocator"
 	"strandline/model"
 )
@@ -219,4 +221,23 @@ func loadStages(m *model.Model, e Engine, p Parallel) (out []Stage) {
 		first += n
 	}
 	return out
+}
+
+// Divide divides GPUs into ranks of TP and stages of PP; 0 is not said. Engines
+// usually keep TP inside a machine, which has 8.
+func Divide(gpus, tp, pp int64) (Parallel, error) {
+	const machine = 8
+	switch {
+	case tp == 0 && pp == 0:
+		tp = min(gpus, machine)
+		pp = gpus / tp
+	case tp == 0:
+		tp = max(gpus/pp, 1)
+	case pp == 0:
+		pp = max(gpus/tp, 1)
+	}
+	if tp*pp != gpus && gpus > 1 {
+		return Parallel{}, fmt.Errorf("%d GPUs are not TP %d × PP %d", gpus, tp, pp)
+	}
+	return Parallel{TP: tp, PP: pp}, nil
 }
