@@ -20,7 +20,6 @@ type Fit struct {
 	Serving    Serving
 	Stages     []Stage
 	Fraction   float64 // of the GPU's memory that the engine takes
-	Default    bool    // it is the engine's own choice
 	Components []Component
 	KV         Range   // the pool
 	Tokens     Range   // that it holds, of long sequences
@@ -46,6 +45,17 @@ const (
 	Tight   Verdict = "may fit" // at one end of the ranges
 	TooMuch Verdict = "does not fit"
 )
+
+// Judge tells whether a peak and what stands outside PyTorch fit a GPU.
+func Judge(peak, outside Range, total int64) Verdict {
+	switch all := peak.plus(outside); {
+	case all.High <= total:
+		return Fits
+	case all.Low <= total:
+		return Tight
+	}
+	return TooMuch
+}
 
 // Names of the components, in the order in which they are drawn.
 const (
@@ -108,16 +118,16 @@ func (s Serving) nonTorch() (Range, string) {
 }
 
 // fraction is the share of the GPU that the engine takes.
-func (s Serving) fraction() (x float64, byDefault bool) {
+func (s Serving) fraction() float64 {
 	switch {
 	case s.Fraction > 0:
-		return s.Fraction, false
+		return s.Fraction
 	case s.Engine.Name == SGLang:
-		return s.sglang().fraction, true
+		return s.sglang().fraction
 	case !s.Engine.before(0, 21): // raised from 0.9; vLLM, config/cache.py
-		return 0.92, true
+		return 0.92
 	}
-	return 0.9, true
+	return 0.9
 }
 
 // Fit lays the set-up out on its GPU.
@@ -129,9 +139,12 @@ func (s Serving) Fit() (*Fit, error) {
 	if err := s.possible(); err != nil {
 		return nil, err
 	}
-	f := &Fit{Serving: s, Stages: loadStages(s.Model, s.Engine, s.Parallel), PerToken: s.widest().Full, InWindow: s.widest().Window,
+	f := &Fit{Serving: s, Stages: s.stages, PerToken: s.widest().Full, InWindow: s.widest().Window,
 		Window: s.widest().Size, State: whole(s.widest().State)}
-	f.Fraction, f.Default = s.fraction()
+	if f.Stages == nil {
+		f.Stages = loadStages(s.Model, s.Engine, s.Parallel)
+	}
+	f.Fraction = s.fraction()
 	weights := int64(0)
 	for _, st := range f.Stages {
 		weights = max(weights, s.logged(st))

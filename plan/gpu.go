@@ -67,7 +67,7 @@ var gpus = []GPU{
 	gpu("V100-32G", 31.74, 32768, 900, 150, 125, 0, 0, 0, observed),
 	gpu("V100-16G", 15.77, 16384, 900, 150, 125, 0, 0, 0, observed),
 	gpu("T4", 14.58, 15360, 320, 16, 65, 0, 130, 0, observed),
-	gpu("GB10", 119.7, 122570, 273, 25, 125, 250, 250, 500, observed),
+	gpu("GB10", 121.63, 124550, 273, 25, 125, 250, 250, 500, observed),
 	gpu("MI300X", 191.69, 196592, 5300, 448, 1307, 2615, 2615, 0, observed),
 	gpu("MI325X", 255.98, 262128, 6000, 448, 1307, 2615, 2615, 0, observed),
 	gpu("MI355X", 287.98, 294896, 8000, 538, 2500, 5000, 5000, 10000, derived),
@@ -84,7 +84,7 @@ func GPUs() (names []string) {
 // plainGPU is a device's name without what people write differently.
 func plainGPU(name string) string {
 	name = strings.ToLower(name)
-	for _, word := range []string{"nvidia", "geforce", "tesla", "instinct", "amd", "sxm5", "sxm4", "sxm", "hbm3e", "hbm3", "gib", "gb", "-", " ", "_"} {
+	for _, word := range []string{"-", " ", "_", "nvidia", "geforce", "tesla", "instinct", "amd", "sxm5", "sxm4", "sxm", "hbm3e", "hbm3", "gib", "gb"} {
 		with := ""
 		if word == "gib" || word == "gb" {
 			if !strings.HasSuffix(name, word) {

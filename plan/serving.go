@@ -24,6 +24,8 @@ type Serving struct {
 	GPU      *GPU
 	Fraction float64 // of the GPU's memory; 0 is the engine's default
 	Graphs   int64   // the largest batch that is captured; 0 is the engine's default
+
+	stages []Stage // of weights that were laid out before
 }
 
 // normal fills in what is not said.

@@ -109,12 +109,7 @@ What cannot be computed is a range, with its source.`,
   strandline plan --model Qwen3-32B --gpu H100 --gpus 2 --solve context
   strandline plan --check vllm.log --model Llama-3.1-8B
   strandline plan --against observed.csv --models configs.json`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("unknown command %q for %q; plan takes flags, and the commands train and rl", args[0], c.CommandPath())
-			}
-			return nil
-		},
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return runPlan(c, g, o) },
 	}
 	o.add(c)
@@ -135,16 +130,26 @@ What cannot be computed is a range, with its source.`,
 	f.BoolVar(&o.eager, "eager", false, "without CUDA graphs")
 	f.BoolVar(&o.formats, "formats", false, "set BF16, FP8, INT8 and INT4 weights side by side")
 	f.StringVar(&o.method, "method", "", "`textbook`: the simple formulas that people use, beside this plan")
+	f.StringVar(&o.solve, "solve", "", "look for the best `WHAT`: "+strings.Join(plan.ServingQuestions, ", "))
 	f.StringVar(&o.against, "against", "", "hold a `TABLE` (CSV) of observed figures against their plans")
+	f.StringVar(&o.check, "check", "", "hold the `LOG` of an engine against the plan of its set-up")
 	f.StringVar(&o.models, "models", "", "a JSON `FILE` of configs by the name of their model, for --against")
 	completeWith(c, "engine", func() []string { return []string{plan.VLLM, plan.SGLang} })
+	completeWith(c, "solve", func() []string { return plan.ServingQuestions })
 	completeWith(c, "method", func() []string { return []string{"textbook"} })
+	for _, sub := range []*cobra.Command{newPlanTrain(g), newPlanRL(g)} {
+		sub.Long += "\n\n" + exitStatus
+		c.AddCommand(sub)
+	}
 	return c
 }
 
-func runPlan(_ *cobra.Command, g *globals, o servingOptions) error {
+func runPlan(c *cobra.Command, g *globals, o servingOptions) error {
 	if o.against != "" {
 		return g.planAgainst(o)
+	}
+	if o.check != "" {
+		return g.planCheck(c.Context(), o)
 	}
 	s, err := o.serving()
 	if err != nil {
@@ -160,6 +165,9 @@ func runPlan(_ *cobra.Command, g *globals, o servingOptions) error {
 		}
 		doc := report.NewTextbook(s, book)
 		return g.print(doc, doc.Text)
+	}
+	if o.solve != "" {
+		return g.planSolve(o, s)
 	}
 	fit, err := s.Fit()
 	if err != nil {
@@ -214,6 +222,30 @@ func (o *servingOptions) serving() (s plan.Serving, err error) {
 	p.EP, p.DP = o.ep, o.dp
 	return plan.Serving{Model: m, Engine: e, Parallel: p, KV: kv, Length: o.length, Block: o.block, Step: o.step,
 		Requests: o.seqs, Eager: o.eager, GPU: gpu, Fraction: o.fraction}, nil
+}
+
+// planSolve looks for the best value of something, as given and with changes.
+func (g *globals) planSolve(o servingOptions, s plan.Serving) error {
+	var others []*model.Model
+	if s.Model.Quant == "" {
+		for _, quant := range []string{"fp8", "int4"} {
+			m, err := loadModel(o.model, quant)
+			if err != nil {
+				return err
+			}
+			others = append(others, m)
+		}
+	}
+	answers, err := plan.Solve(o.solve, plan.Variants(s, others))
+	if err != nil {
+		return err
+	}
+	setup := fmt.Sprintf("%s on %s", s.Engine, s.GPU.Name)
+	if o.solve != "gpus" {
+		setup = fmt.Sprintf("%s on %d × %s", s.Engine, o.gpus, s.GPU.Name)
+	}
+	doc := report.NewSolved(s.Model, o.solve, setup, answers)
+	return g.printPlan(o.markdown, doc, doc.Text, doc.Markdown)
 }
 
 // sideBySide are the plans of the same set-up in the usual formats.
