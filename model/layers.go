@@ -428,6 +428,7 @@ func (b *builder) predictors(layers int) {
 	case b.is("minimax"):
 		n = 0
 	}
+	b.m.PredictorLayers = n
 	for i := range int(n) {
 		l := layerBuilder{builder: b, name: fmt.Sprintf("mtp.layers.%d.", i)}
 		if b.is("deepseek", "glm", "kimi", "mimo") {

@@ -118,6 +118,8 @@ type Model struct {
 	Last       []Tensor // final norm and lm_head
 	Towers     []Tensor
 	Predictors []Tensor // multi-token prediction: in the files, loaded on demand
+	// PredictorLayers is how many layers the predictors are.
+	PredictorLayers int64
 	Rotary     []Rotary
 	Quant      string // the name of the format of most weights; "" is none
 	Copies     int64  // how often the published files hold the model

@@ -19,6 +19,7 @@ type Component struct {
 type Fit struct {
 	Serving    Serving
 	Stages     []Stage
+	Stage      int     // the one whose GPU has least to spare
 	Fraction   float64 // of the GPU's memory that the engine takes
 	Components []Component
 	KV         Range   // the pool
@@ -139,39 +140,16 @@ func (s Serving) Fit() (*Fit, error) {
 	if err := s.possible(); err != nil {
 		return nil, err
 	}
-	f := &Fit{Serving: s, Stages: s.stages, PerToken: s.widest().Full, InWindow: s.widest().Window,
-		Window: s.widest().Size, State: whole(s.widest().State)}
+	f := &Fit{Serving: s, Stages: s.stages, Fraction: s.fraction()}
 	if f.Stages == nil {
-		f.Stages = loadStages(s.Model, s.Engine, s.Parallel)
-	}
-	f.Fraction = s.fraction()
-	weights := int64(0)
-	for _, st := range f.Stages {
-		weights = max(weights, s.logged(st))
+		f.Stages = s.loadStages()
 	}
 	activation, graphs := s.Activation(), s.graphs()
 	outside, outsideSource := s.nonTorch()
-	total := s.GPU.Total
-	budget := whole(float64(total) * f.Fraction)
-	if s.Engine.Name == SGLang {
-		// (1 − y) of what is free before the weights stays free of them and of the pool;
-		// activations and graphs come out of that.
-		pool := func(outside int64) int64 {
-			return whole(float64(total-outside)*f.Fraction) - weights
-		}
-		f.KV = Range{pool(outside.High), pool(outside.Low)}
-	} else {
-		rest := func(a, o, g int64) int64 {
-			left := budget - weights - a - o
-			if !s.Engine.before(0, 21) && s.Engine.Name == VLLM {
-				left -= g
-			}
-			return left
-		}
-		f.KV = Range{rest(activation.High, outside.High, graphs.High), rest(activation.Low, outside.Low, graphs.Low)}
-	}
-	f.KV = Range{max(f.KV.Low, 0), max(f.KV.High, 0)}
-	f.capacity()
+	cell := f.narrowest(s.cells(), func(weights int64) Range { return s.pool(f.Fraction, weights, activation, graphs, outside) })
+	weights := s.logged(f.Stages[f.Stage])
+	f.KV = s.pool(f.Fraction, weights, activation, graphs, outside)
+	f.capacity(cell)
 	used := weights + activation.Middle() + graphs.Middle() + outside.Middle() + f.KV.Middle()
 	f.Components = []Component{
 		{Weights, exactly(weights), "the model's tensors, as the engine lays them out"},
@@ -179,7 +157,7 @@ func (s Serving) Fit() (*Fit, error) {
 		{Activations, activation, fmt.Sprintf("a forward pass of %d tokens", s.step())},
 		{Graphs, graphs, "2 to 32 MiB for each size that is captured, as logs show"},
 		{NonTorch, outside, outsideSource},
-		{Slack, exactly(max(total-used, 0)), "the rest of the GPU"},
+		{Slack, exactly(max(s.GPU.Total-used, 0)), "the rest of the GPU"},
 	}
 	if s.Eager {
 		f.Components[3].Source = "none: eager mode"
@@ -189,6 +167,43 @@ func (s Serving) Fit() (*Fit, error) {
 	f.Notes = append(append(f.Notes, s.Model.Notes...), s.notes()...)
 	f.Latency = s.latency()
 	return f, nil
+}
+
+// pool is what is left for the KV cache of the share that the engine takes.
+func (s Serving) pool(fraction float64, weights int64, activation, graphs, outside Range) Range {
+	total := s.GPU.Total
+	left := func(activation, graphs, outside int64) int64 {
+		if s.Engine.Name == SGLang {
+			// (1 − y) of what is free before the weights stays free of them and of the pool;
+			// activations and graphs come out of that.
+			return max(whole(float64(total-outside)*fraction)-weights, 0)
+		}
+		n := whole(float64(total)*fraction) - weights - activation - outside
+		if s.Engine.counts() {
+			n -= graphs
+		}
+		return max(n, 0)
+	}
+	return Range{left(activation.High, graphs.High, outside.High), left(activation.Low, graphs.Low, outside.Low)}
+}
+
+// narrowest finds the stage that holds the fewest tokens, which engines take for
+// all, and what it keeps of a token.
+func (f *Fit) narrowest(cells []KVCell, pool func(weights int64) Range) KVCell {
+	least := math.Inf(1)
+	for i := range f.Stages {
+		weights := f.Serving.logged(f.Stages[i])
+		tokens := math.MaxFloat64 // of a stage that keeps nothing of a token
+		if cell := cells[i].Full + cells[i].Window; cell > 0 {
+			tokens = float64(pool(weights).High) / cell
+		}
+		if tokens < least || tokens == least && weights > f.Serving.logged(f.Stages[f.Stage]) {
+			least, f.Stage = tokens, i
+		}
+	}
+	k := cells[f.Stage]
+	f.PerToken, f.InWindow, f.Window, f.State = k.Full, k.Window, k.Size, whole(k.State)
+	return k
 }
 
 // possible refuses what no engine takes.
@@ -218,10 +233,9 @@ func (s Serving) possible() error {
 }
 
 // capacity fills in what the pool holds.
-func (f *Fit) capacity() {
+func (f *Fit) capacity(k KVCell) {
 	s := f.Serving
-	k := s.widest()
-	f.Tokens = Range{s.Tokens(f.KV.Low), s.Tokens(f.KV.High)}
+	f.Tokens = Range{s.tokens(k, f.KV.Low), s.tokens(k, f.KV.High)}
 	f.Need = whole(k.Sequence(s.Length, s.step(), s.Block))
 	for i, pool := range []int64{f.KV.Low, f.KV.High} {
 		if f.Need > 0 {
@@ -256,7 +270,7 @@ func (f *Fit) judge(weights int64, activation, graphs, outside Range) {
 		return weights+a+g+o+f.Need <= total
 	}
 	switch {
-	case weights >= total:
+	case weights+outside.Low >= total:
 		f.Verdict, f.Binding = TooMuch, "the weights alone are more than the GPU has"
 	case f.KV.High < f.Need && !rest(activation.Low, graphs.Low, outside.Low):
 		f.Verdict, f.Binding = TooMuch, "no room for the KV cache of one request of the whole context"
@@ -294,6 +308,21 @@ func (s Serving) notes() (out []string) {
 	if tp := s.Parallel.TP / s.Parallel.DP; kv > 0 && kv < tp {
 		out = append(out, fmt.Sprintf("the model has %d key-value heads: beyond TP %d every rank keeps a copy", kv, kv))
 	}
+	if s.Parallel.DP > 1 {
+		out = append(out, fmt.Sprintf("tokens and requests are those of one of %d replicas of the attention", s.Parallel.DP))
+	}
+	for i := range s.Model.Layers {
+		if s.Model.Layers[i].Cache.Kind == model.Sparse {
+			out = append(out, "beside the compressed keys engines keep states of the compressors and a pool for the window: logs show up to twice as much for a token")
+			break
+		}
+	}
+	if s.GPU != nil && s.GPU.Name == "GB10" {
+		out = append(out, "this GPU shares its memory with the host: what other programs use is missing here")
+	}
+	if len(s.Model.Predictors) > 0 && !s.Draft {
+		out = append(out, "the layers for multi-token prediction are not loaded; --mtp plans them")
+	}
 	if s.Model.Quant == "" && s.Model.Width == 4 {
 		out = append(out, "engines load fp32 weights as 16 bits unless told otherwise; this plan keeps them")
 	}
@@ -319,7 +348,11 @@ func (s Serving) flags(fraction float64) []string {
 		add("--context-length %d", s.Length)
 		add("--mem-fraction-static %.3g", fraction)
 		add("--chunked-prefill-size %d", s.step())
-		if s.KV.Name != "auto" {
+		switch s.KV.Name {
+		case "auto":
+		case "fp8":
+			add("--kv-cache-dtype fp8_e4m3")
+		default:
 			add("--kv-cache-dtype %s", s.KV.Name)
 		}
 		if s.Eager {

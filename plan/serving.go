@@ -21,6 +21,7 @@ type Serving struct {
 	Requests int64 // that run at once at most; 0 is the engine's default
 	MaxKV    int64 // a limit of the KV cache in tokens; 0 is none
 	Eager    bool  // no CUDA graphs
+	Draft    bool  // the model's own layers for multi-token prediction are loaded
 	GPU      *GPU
 	Fraction float64 // of the GPU's memory; 0 is the engine's default
 	Graphs   int64   // the largest batch that is captured; 0 is the engine's default
@@ -84,7 +85,7 @@ func (s *Serving) readArgs(text string) {
 // Weights are the bytes of the rank that holds most, as the engine logs them:
 // vLLM what PyTorch allocated, SGLang what left the device.
 func (s Serving) Weights() (most int64) {
-	for _, st := range loadStages(s.Model, s.Engine, s.Parallel) {
+	for _, st := range s.loadStages() {
 		most = max(most, s.logged(st))
 	}
 	return most
@@ -104,6 +105,13 @@ func (s Serving) cells() (out []KVCell) {
 		out = append(out, cellOf(s.Model.Layers[first:first+n], s.KV, s.Parallel))
 		first += n
 	}
+	if s.Draft { // a layer as the last one
+		last := len(s.Model.Layers) - 1
+		draft := cellOf(s.Model.Layers[last:], s.KV, s.Parallel)
+		n := float64(s.Model.PredictorLayers)
+		out[len(out)-1].Full += n * draft.Full
+		out[len(out)-1].Window += n * draft.Window
+	}
 	return out
 }
 
@@ -117,10 +125,9 @@ func (s Serving) widest() (most KVCell) {
 	return most
 }
 
-// Tokens is how many tokens a pool of that size holds when all are of long
-// sequences: whole blocks of the stage that keeps most.
-func (s Serving) Tokens(pool int64) int64 {
-	k := s.widest()
+// tokens is how many tokens a pool of that size holds when all are of long
+// sequences, in whole blocks.
+func (s Serving) tokens(k KVCell, pool int64) int64 {
 	cell := k.Full
 	if cell == 0 {
 		cell = k.Window
@@ -144,5 +151,5 @@ func (s Serving) tokensLogged(gibs float64) int64 {
 	if need := whole.Full * float64(s.Length) / gib; s.Engine.Name == VLLM && !whole.hybrid() && math.Abs(need-gibs) < rounding {
 		return s.Length
 	}
-	return s.Tokens(int64(gibs * gib))
+	return s.tokens(s.widest(), int64(gibs*gib))
 }

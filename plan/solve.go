@@ -140,7 +140,7 @@ func (s Serving) longest() (Answer, error) {
 func (s Serving) loaded() Serving {
 	s.Parallel = s.Parallel.normal()
 	if s.possibleStages() {
-		s.stages = loadStages(s.Model, s.Engine, s.Parallel)
+		s.stages = s.loadStages()
 	}
 	return s
 }

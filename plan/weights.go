@@ -50,15 +50,17 @@ type placed struct {
 }
 
 // share is the size of a tensor on one rank: its numbers and the metadata of its
-// quantisation, in bytes.
-func share(t *model.Tensor, p Parallel, padded bool) (data, meta int64) {
+// quantisation, in bytes. With replicas, vLLM divides only the experts among all
+// ranks; SGLang replicates only the attention.
+func share(t *model.Tensor, e Engine, p Parallel) (data, meta int64) {
 	out, in, count := t.Out, t.In, t.Count
 	tp := p.TP
-	if t.Role == model.Expert {
-		if p.EP > 1 {
-			count, tp = ceil(count, p.EP), max(tp/p.EP, 1)
-		}
-	} else if p.DP > 1 && t.Role == model.Attention {
+	expert := t.Role == model.Expert || t.Role == model.Predictor && t.Count > 1
+	switch {
+	case expert && p.EP > 1:
+		count, tp = ceil(count, p.EP), max(tp/p.EP, 1)
+	case expert:
+	case t.Role == model.Attention || e.Name == VLLM:
 		tp = max(tp/p.DP, 1)
 	}
 	switch t.Part {
@@ -71,7 +73,7 @@ func share(t *model.Tensor, p Parallel, padded bool) (data, meta int64) {
 	case model.ByVocab:
 		out = ceil(roundUp(out, 64), tp)
 	}
-	if padded && t.Role == model.Expert && t.Format.Name == "mxfp4" {
+	if e.Name == VLLM && t.Role == model.Expert && t.Format.Name == "mxfp4" {
 		out, in = marlin(t.Part, out, in)
 	}
 	whole := t.Format.Bytes(out, in)
@@ -131,12 +133,12 @@ func (l *loader) placed() placed {
 }
 
 // tensors allocates a list, those that engines fuse as one.
-func (l *loader) tensors(list []model.Tensor, p Parallel, padded bool) {
+func (l *loader) tensors(list []model.Tensor, e Engine, p Parallel) {
 	for i := 0; i < len(list); {
-		data, meta := share(&list[i], p, padded)
+		data, meta := share(&list[i], e, p)
 		name := list[i].Fused
 		for i++; name != "" && i < len(list) && list[i].Fused == name; i++ {
-			d, m := share(&list[i], p, padded)
+			d, m := share(&list[i], e, p)
 			data, meta = data+d, meta+m
 		}
 		l.alloc(data)
@@ -152,16 +154,16 @@ type Stage struct {
 }
 
 // loadStage allocates a stage's weights as the engine does.
-func loadStage(m *model.Model, e Engine, p Parallel, first, n int64) Stage {
+func (s Serving) loadStage(first, n int64) Stage {
+	m, e, p := s.Model, s.Engine, s.Parallel
 	l := newLoader()
 	st := Stage{First: first, Layers: n}
 	begin, end := first == 0, first+n == int64(len(m.Layers))
-	padded := e.Name == VLLM
 	if begin {
-		l.tensors(m.Embedding, p, padded)
+		l.tensors(m.Embedding, e, p)
 	}
 	for i := first; i < first+n; i++ {
-		l.tensors(m.Layers[i].Tensors, p, padded)
+		l.tensors(m.Layers[i].Tensors, e, p)
 		if i == first {
 			for _, r := range m.Rotary {
 				l.alloc(r.Length * r.Width * 2)
@@ -174,11 +176,14 @@ func loadStage(m *model.Model, e Engine, p Parallel, first, n int64) Stage {
 	}
 	if end {
 		if m.Tied && !begin {
-			l.tensors(m.Embedding, p, padded)
+			l.tensors(m.Embedding, e, p)
 		}
-		l.tensors(m.Last, p, padded)
+		l.tensors(m.Last, e, p)
+		if s.Draft {
+			l.tensors(m.Predictors, e, p)
+		}
 	}
-	l.tensors(m.Towers, p, padded)
+	l.tensors(m.Towers, e, p)
 	st.Weights = l.placed()
 	return st
 }
@@ -214,10 +219,10 @@ func absorbed(l *model.Layer, m *model.Model, e Engine, p Parallel) int64 {
 }
 
 // loadStages are all stages of a model.
-func loadStages(m *model.Model, e Engine, p Parallel) (out []Stage) {
+func (s Serving) loadStages() (out []Stage) {
 	first := int64(0)
-	for _, n := range p.stages(int64(len(m.Layers))) {
-		out = append(out, loadStage(m, e, p, first, n))
+	for _, n := range s.Parallel.stages(int64(len(s.Model.Layers))) {
+		out = append(out, s.loadStage(first, n))
 		first += n
 	}
 	return out

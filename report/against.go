@@ -30,8 +30,8 @@ type AgainstRow struct {
 	Unplanned *string  `json:"unplanned"`
 }
 
-// AgainstSum sums up the rows of a component. Rows with a reason are counted, and
-// left out of the mean.
+// AgainstSum sums up the observed figures of a component. Those with a
+// reason are counted, and left out of the mean.
 type AgainstSum struct {
 	Component string   `json:"component"`
 	Rows      int      `json:"rows"`
@@ -86,7 +86,7 @@ func summed(name string, rows []plan.Compared) AgainstSum {
 	sum, n := 0.0, 0
 	for i := range rows {
 		c := &rows[i]
-		if c.Component != name {
+		if c.Component != name || c.Observed == nil {
 			continue
 		}
 		s.Rows++
@@ -94,7 +94,7 @@ func summed(name string, rows []plan.Compared) AgainstSum {
 		case c.Unplanned != "":
 			s.Unplanned++
 			continue
-		case c.Observed != nil && !c.Point:
+		case !c.Point:
 			s.Ranges++
 			if c.Inside() {
 				s.Inside++
@@ -183,6 +183,10 @@ func figure(x float64) string {
 func percent(x *float64) string {
 	if x == nil {
 		return ""
+	}
+	const half = 0.005
+	if math.Abs(*x) < half { // no negative zero
+		return "0.00 %"
 	}
 	return fmt.Sprintf("%.2f %%", *x)
 }

@@ -21,10 +21,15 @@ type PlannedModel struct {
 	Checkpoint int64    `json:"checkpoint_bytes"`
 	Context    *int64   `json:"context_tokens"`
 	Notes      []string `json:"notes"`
+
+	mixture bool // of experts, so that fewer parameters are active
 }
 
 func plannedModel(m *model.Model) PlannedModel {
 	p := PlannedModel{Name: m.Name, Parameters: m.Params(), Active: m.ActiveParams(), Layers: len(m.Layers), Format: formatOf(m), Checkpoint: m.CheckpointBytes(), Notes: list(m.Notes)}
+	for i := range m.Layers {
+		p.mixture = p.mixture || m.Layers[i].Experts > 0
+	}
 	if m.Context > 0 {
 		p.Context = &m.Context
 	}
@@ -173,6 +178,8 @@ func countRange(low, high int64) string {
 // billions is a number of parameters as people call it.
 func billions(n int64) string {
 	switch x := float64(n); {
+	case x >= 1e12:
+		return fmt.Sprintf("%.3gT", x/1e12)
 	case x >= 1e9:
 		return fmt.Sprintf("%.3gB", x/1e9)
 	default:
@@ -182,7 +189,7 @@ func billions(n int64) string {
 
 func (m *PlannedModel) words() string {
 	text := billions(m.Parameters) + " parameters"
-	if m.Active < m.Parameters*9/10 {
+	if m.mixture {
 		text += ", " + billions(m.Active) + " active"
 	}
 	return text + ", " + m.Format
@@ -251,7 +258,7 @@ func (p *Plan) Text(w io.Writer, s Style) {
 	keyValues(w, func(w io.Writer) {
 		fmt.Fprintf(w, "  KV cache\t%s; %s tokens\n", p.token(), countRange(p.KV.Tokens[0], p.KV.Tokens[1]))
 		fmt.Fprintf(w, "  requests\t%s of %s tokens at once\n", requests(p.KV.Requests), units.Count(p.KV.Length))
-		fmt.Fprintf(w, "  longest context\t%s tokens for one request\n", countRange(p.KV.Longest[0], p.KV.Longest[1]))
+		fmt.Fprintf(w, "  longest context\t%s\n", p.longest())
 		if l := p.Latency; l != nil {
 			fmt.Fprintf(w, "  first token\t%s after a prompt of %s tokens\n", micros(l.First), units.Count(l.Prompt))
 			fmt.Fprintf(w, "  a token\t%s with %d requests; %s is the limit\n", micros(l.Token), l.Batch, l.Bound)
@@ -306,6 +313,16 @@ func (p *Plan) token() string {
 	return text
 }
 
+// longest says how long one request can be. A pool may hold more than the model can
+// use.
+func (p *Plan) longest() string {
+	text := countRange(p.KV.Longest[0], p.KV.Longest[1]) + " tokens for one request"
+	if c := p.Model.Context; c != nil && p.KV.Longest[0] >= *c {
+		return fmt.Sprintf("the model's own limit, %s tokens; there is room for %s", units.Count(*c), countRange(p.KV.Longest[0], p.KV.Longest[1]))
+	}
+	return text
+}
+
 func requests(r [2]float64) string {
 	a, b := fmt.Sprintf("%.1f", r[0]), fmt.Sprintf("%.1f", r[1])
 	if a == b {
@@ -336,7 +353,7 @@ func (p *Plan) Markdown(w io.Writer) {
 		fmt.Fprintf(w, "| %s | %s | %s |\n", c.Name, sizeRange(c.Low, c.High), cell(c.Source))
 	}
 	fmt.Fprintf(w, "\n- KV cache: %s; %s tokens\n", p.token(), countRange(p.KV.Tokens[0], p.KV.Tokens[1]))
-	fmt.Fprintf(w, "- %s requests of %s tokens at once; the longest context is %s tokens\n", requests(p.KV.Requests), units.Count(p.KV.Length), countRange(p.KV.Longest[0], p.KV.Longest[1]))
+	fmt.Fprintf(w, "- %s requests of %s tokens at once; the longest context: %s\n", requests(p.KV.Requests), units.Count(p.KV.Length), p.longest())
 	fmt.Fprintf(w, "- flags: `%s`\n", strings.Join(p.Flags, " "))
 	for _, n := range p.Notes {
 		fmt.Fprintf(w, "- %s\n", cell(n))

@@ -102,7 +102,7 @@ func (d *RLPlan) way(w io.Writer, s Style, way *PlannedWay) {
 		longest = max(longest, p.High)
 		name = max(name, utf8.RuneCountInString(Line(p.Name)))
 	}
-	width := min(max(s.columns()-name-22, 20), 56)
+	width := min(max(s.columns()-name-54, 20), 56)
 	end := int(math.Round(float64(d.Total) / float64(longest) * float64(width)))
 	for i, p := range way.Phases {
 		line := []rune(bar(0, p.Low, p.High, longest, width))
@@ -114,15 +114,22 @@ func (d *RLPlan) way(w io.Writer, s Style, way *PlannedWay) {
 		if i == way.Highest {
 			mark = "▲"
 		}
-		heaviest := ""
-		if i == way.Highest && len(p.Parts) > 0 {
-			heaviest = "most: " + Line(p.Parts[0].Name)
-		}
 		pad := strings.Repeat(" ", name-utf8.RuneCountInString(Line(p.Name)))
 		size := sizeRange(p.Low, p.High)
 		size = strings.Repeat(" ", max(13-utf8.RuneCountInString(size), 0)) + size
-		fmt.Fprintf(w, "  %s%s %s %s%s %s\n", Line(p.Name), pad, size, mark, string(line), heaviest)
+		text := fmt.Sprintf("  %s%s %s %s%s %s", Line(p.Name), pad, size, mark, string(line), p.made())
+		fmt.Fprintln(w, strings.TrimRight(text, " "))
 	}
+}
+
+// made names the largest components of a phase.
+func (p *PlannedPhase) made() string {
+	const few = 2
+	var names []string
+	for _, c := range p.Parts[:min(few, len(p.Parts))] {
+		names = append(names, Line(c.Name))
+	}
+	return strings.Join(names, ", ")
 }
 
 // Markdown writes the ways as tables for a ticket.
@@ -135,11 +142,7 @@ func (d *RLPlan) Markdown(w io.Writer) {
 		}
 		fmt.Fprint(w, "\n\n| phase | size | most of it |\n| --- | --: | --- |\n")
 		for _, p := range way.Phases {
-			heaviest := ""
-			if len(p.Parts) > 0 {
-				heaviest = cell(p.Parts[0].Name)
-			}
-			fmt.Fprintf(w, "| %s | %s | %s |\n", cell(p.Name), sizeRange(p.Low, p.High), heaviest)
+			fmt.Fprintf(w, "| %s | %s | %s |\n", cell(p.Name), sizeRange(p.Low, p.High), cell(p.made()))
 		}
 	}
 }

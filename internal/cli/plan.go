@@ -88,7 +88,7 @@ type servingOptions struct {
 	kv                             string
 	length, step, seqs, block      int64
 	fraction                       float64
-	eager, formats                 bool
+	eager, mtp, formats            bool
 	method, against, models, check string
 	solve                          string
 }
@@ -128,6 +128,7 @@ What cannot be computed is a range, with its source.`,
 	f.Int64Var(&o.block, "block-size", 0, "tokens `N` of a block of the KV cache")
 	f.Float64Var(&o.fraction, "mem-fraction", 0, "the share `X` of the GPU for the engine (gpu_memory_utilization, mem_fraction_static)")
 	f.BoolVar(&o.eager, "eager", false, "without CUDA graphs")
+	f.BoolVar(&o.mtp, "mtp", false, "load the model's layers for multi-token prediction")
 	f.BoolVar(&o.formats, "formats", false, "set BF16, FP8, INT8 and INT4 weights side by side")
 	f.StringVar(&o.method, "method", "", "`textbook`: the simple formulas that people use, beside this plan")
 	f.StringVar(&o.solve, "solve", "", "look for the best `WHAT`: "+strings.Join(plan.ServingQuestions, ", "))
@@ -221,7 +222,7 @@ func (o *servingOptions) serving() (s plan.Serving, err error) {
 	}
 	p.EP, p.DP = o.ep, o.dp
 	return plan.Serving{Model: m, Engine: e, Parallel: p, KV: kv, Length: o.length, Block: o.block, Step: o.step,
-		Requests: o.seqs, Eager: o.eager, GPU: gpu, Fraction: o.fraction}, nil
+		Requests: o.seqs, Eager: o.eager, Draft: o.mtp, GPU: gpu, Fraction: o.fraction}, nil
 }
 
 // planSolve looks for the best value of something, as given and with changes.

@@ -20,7 +20,7 @@ import (
 
 // planCheck holds a log of an engine against the plan of its set-up.
 func (g *globals) planCheck(ctx context.Context, o servingOptions) error {
-	log, err := g.engineLog(ctx, o.check)
+	log, err := g.observed(ctx, o.check)
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (g *globals) planCheck(ctx context.Context, o servingOptions) error {
 	if err != nil {
 		return fmt.Errorf("%w; --model gives the model of the log", err)
 	}
-	s := plan.Serving{Model: m, Length: o.length, Block: o.block, Step: o.step, Requests: o.seqs, Eager: o.eager, Fraction: o.fraction}
+	s := plan.Serving{Model: m, Length: o.length, Block: o.block, Step: o.step, Requests: o.seqs, Eager: o.eager, Draft: o.mtp, Fraction: o.fraction}
 	s.Parallel = plan.Parallel{TP: o.tp, PP: o.pp, EP: o.ep, DP: o.dp}
 	e, ok := plan.ParseEngine(o.engine, o.version)
 	if log.Engine == "" || o.version != "" {
@@ -67,6 +67,43 @@ func (g *globals) planCheck(ctx context.Context, o servingOptions) error {
 	return g.printPlan(o.markdown, doc, doc.Text, doc.Markdown)
 }
 
+// observed is what a snapshot of an engine or its log says.
+func (g *globals) observed(ctx context.Context, path string) (*logs.EngineLog, error) {
+	if path == "-" {
+		return g.engineLog(ctx, path)
+	}
+	s, err := g.open(ctx, path)
+	switch {
+	case errors.Is(err, snapshot.ErrNotSnapshot):
+		return g.engineLog(ctx, path)
+	case err != nil:
+		return nil, err
+	}
+	g.partial(s)
+	peak := highest(s)
+	sizes, lines := map[string]int64{}, map[string]int64{}
+	for name, of := range map[string][]purpose.Purpose{
+		logs.LogWeights: {purpose.Parameters}, logs.LogKV: {purpose.KVCache}, logs.LogActivation: {purpose.Activations, purpose.Temporaries},
+	} {
+		for _, p := range of {
+			if n := peak.By[p]; n > 0 {
+				sizes[name] += n
+			}
+		}
+	}
+	return &logs.EngineLog{Setup: map[string]string{}, Ranks: []logs.Rank{{Sizes: sizes, Lines: lines}}}, nil
+}
+
+// highest is the highest peak of a snapshot's devices.
+func highest(s *snapshot.Snapshot) (most purpose.Moment) {
+	for _, d := range s.Devices() {
+		if m := purpose.Of(timeline.New(s, d)); m.Peak.Bytes > most.Bytes {
+			most = m.Peak
+		}
+	}
+	return most
+}
+
 // engineLog reads a log, which may be compressed.
 func (g *globals) engineLog(ctx context.Context, path string) (*logs.EngineLog, error) {
 	bar := progress{g: g, path: path, size: sizeOf(path), began: time.Now()}
@@ -87,7 +124,7 @@ func (g *globals) engineLog(ctx context.Context, path string) (*logs.EngineLog, 
 	defer unpacked.Close()
 	in := bufio.NewReader(unpacked)
 	if head, _ := in.Peek(1024); !isText(head) {
-		return nil, fmt.Errorf("%s: is no text; a snapshot of training is checked by plan train --check", path)
+		return nil, fmt.Errorf("%s: is neither a snapshot nor text", path)
 	}
 	log, err := logs.ScanEngine(in)
 	if ctx.Err() != nil {
@@ -127,13 +164,8 @@ func (g *globals) checkedStep(ctx context.Context, t plan.Training, path string)
 		return nil, err
 	}
 	g.partial(s)
-	most := purpose.Moment{}
-	for _, d := range s.Devices() {
-		if m := purpose.Of(timeline.New(s, d)); m.Peak.Bytes > most.Bytes {
-			most = m.Peak
-		}
-	}
-	rows, err := t.CheckStep(most.By.Map())
+	peak := highest(s)
+	rows, err := t.CheckStep(peak.By.Map())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
