@@ -21,11 +21,12 @@ const module = "strandline"
 // columns are the packages from left to right. Those of one column do not
 // import each other.
 var columns = [][]string{
-	{"finding", "units"},         // leaves
-	{"stack"},                    // every model interns frames
-	{"pickle", "logs", "packed"}, // sources
-	{"snapshot", "series", "model"},
-	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile", "plan"},
+	{"finding", "units"}, // leaves
+	{"stack"},            // every model interns frames
+	{"pickle", "logs", "packed", "procfs", "elf", "bpf"}, // sources
+	{"snapshot", "series", "vmmap", "cpython", "model"},
+	{"image"},
+	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile", "hostleak", "plan"},
 	{"detect"},
 	{"report", "export", "web/engine", "web", "metrics"},
 	{"internal/cli"},
@@ -40,6 +41,7 @@ var beside = map[string][]string{
 	"tile":    {"timeline", "purpose"},
 	"web":     {"web/engine"},
 	"plan":    {"allocator"},
+	"bpf":     {"procfs"},
 }
 
 // only are packages that may import less than what stands to their left.
@@ -48,12 +50,15 @@ var only = map[string][]string{
 	"logs":   {"finding", "units"},
 	"packed": {},
 	"model":  {"finding", "units"},
+	"procfs": {},
+	"elf":    {},
+	"bpf":    {"procfs"},
 	"trend":  {"finding", "units", "series"}, // pure numbers
 }
 
 // testOnly are packages for tests: they import what they like, and no other
 // package imports them.
-var testOnly = []string{"internal/synth"}
+var testOnly = []string{"internal/synth", "internal/live"}
 
 // emptyNames say nothing of what a package holds.
 var emptyNames = []string{"util", "utils", "common", "helper", "helpers"}

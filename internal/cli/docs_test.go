@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -130,6 +131,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		{"plan", "--against", "examples/plan/observed.csv"},
 		{"plan", "train", "--model", "Llama-3.1-8B", "--gpu", "H100", "--gpus", "8"},
 		{"plan", "rl", "--phases", "examples/plan/phases.yaml"},
+		{"hooks", "--pid", strconv.Itoa(os.Getpid())},
 		{"doctor"},
 		{"version"},
 		{"inspect", "examples/nothing"},
