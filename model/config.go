@@ -82,6 +82,12 @@ func (b *builder) is(kinds ...string) bool {
 	return false
 }
 
+// known are the types, or their beginnings, whose parts are known.
+var known = []string{
+	"llama", "mistral", "mixtral", "ministral", "qwen", "gemma", "phi", "deepseek", "kimi", "glm", "chatglm", "gpt2", "gptj", "gpt_neox", "gpt_oss",
+	"gpt_bigcode", "minimax", "mimo", "nemotron", "olmo", "opt", "falcon", "bloom", "cohere", "starcoder2", "internlm2", "granite", "step3", "pixtral", "deci",
+}
+
 func (b *builder) build(quantName string) {
 	for _, inner := range []string{"text_config", "llm_config", "language_config"} {
 		if b.f.has(inner) {
@@ -93,6 +99,9 @@ func (b *builder) build(quantName string) {
 	b.m.Type = b.f.text("model_type")
 	if b.kind = t.text("model_type"); b.kind == "" {
 		b.kind = b.m.Type
+	}
+	if !b.is(known...) {
+		b.unsure(fmt.Sprintf("models of type %s are not known here; the usual parts are counted, as of a Llama", shown(b.kind)))
 	}
 	b.readFormat(quantName)
 	if b.m.Hidden = t.whole(0, 1, maxHidden, "hidden_size", "n_embd", "d_model"); b.m.Hidden == 0 {
@@ -195,13 +204,13 @@ func (b *builder) readVocab() {
 	if gemma {
 		def = 262208 // the class's default, which published files rely on
 	}
-	if b.m.Vocab = t.whole(def, 1, maxVocab, "vocab_size"); b.m.Vocab == 0 {
+	if b.m.Vocab = t.whole(def, 1, maxVocab, "vocab_size", "padded_vocab_size"); b.m.Vocab == 0 {
 		b.m.Vocab = b.f.whole(0, 1, maxVocab, "vocab_size")
 	}
 	if b.m.Vocab == 0 {
 		b.missing(t, "vocab_size")
 	}
-	tied := b.is("gemma", "gpt2", "phi4mm")
+	tied := b.is("gemma", "gpt2", "phi4mm", "opt", "bloom", "cohere", "starcoder2")
 	b.m.Tied = t.flag(b.f.flag(tied, "tie_word_embeddings"), "tie_word_embeddings")
 	if t.has("tie_word_embeddings") && b.f.flag(false, "tie_word_embeddings") {
 		b.m.Tied = true
@@ -215,30 +224,31 @@ func (b *builder) readAttention() {
 		b.missing(t, "num_attention_heads")
 		return
 	}
-	b.kv = t.whole(b.heads, 1, maxHeads, "num_key_value_heads", "num_attention_groups")
-	if t.flag(false, "multi_query") && !t.has("num_key_value_heads") {
+	b.kv = t.whole(b.heads, 1, maxHeads, "num_key_value_heads", "num_kv_heads", "num_attention_groups", "multi_query_group_num")
+	if t.flag(false, "multi_query") && !t.has("num_key_value_heads") && !t.has("num_kv_heads") {
 		b.kv = 1
 	}
 	def := b.hidden / b.heads
-	b.dim = t.whole(def, 1, maxHeadDim, "head_dim", "attention_head_dim")
-	if !t.has("head_dim") && b.hidden%b.heads != 0 && !t.has("kv_lora_rank") {
+	b.dim = t.whole(def, 1, maxHeadDim, "head_dim", "attention_head_dim", "kv_channels")
+	if !t.has("head_dim") && !t.has("kv_channels") && b.hidden%b.heads != 0 && !t.has("kv_lora_rank") {
 		t.fail("head_dim", "is missing, and hidden_size %d is no multiple of num_attention_heads %d", b.hidden, b.heads)
 	}
 	b.vdim = t.whole(b.dim, 1, maxHeadDim, "v_head_dim")
 	if b.kv > b.heads {
 		t.fail("num_key_value_heads", "%d is more than num_attention_heads %d", b.kv, b.heads)
 	}
-	b.ffn = t.whole(0, 0, maxFFN, "intermediate_size", "n_inner", "ffn_hidden_size")
-	if b.ffn == 0 && b.is("gpt2") {
+	b.ffn = t.whole(0, 0, maxFFN, "intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim")
+	if b.ffn == 0 && b.is("gpt2", "gptj", "falcon", "bloom") {
 		b.ffn = 4 * b.hidden
 	}
-	b.bias = t.flag(b.is("qwen2", "gpt2", "mimo"), "attention_bias") || b.is("qwen2") || t.flag(false, "_qkv_bias")
+	b.bias = t.flag(b.is("qwen2", "gpt2", "mimo", "opt", "bloom", "gpt_neox"), "attention_bias") || b.is("qwen2") ||
+		t.flag(false, "_qkv_bias") || t.flag(false, "add_qkv_bias") || t.flag(false, "use_bias")
 	b.qkNorm = b.is("qwen3", "gemma3", "gemma4", "olmo2", "olmo3") || t.flag(false, "use_qk_norm")
 	b.qkFull = b.is("olmo2", "olmo3", "minimax")
 	b.outGate = t.flag(b.is("qwen3_next", "qwen3_5"), "attn_output_gate")
 	b.matrices = 3
 	act := t.text("hidden_act") + t.text("mlp_hidden_act")
-	if oneOf(act, "relu2", "gelu_new", "relu") || b.is("gpt2", "opt", "falcon", "gpt_neox", "nemotron_h", "starcoder2", "gpt_bigcode", "phi-msft") || b.kind == "phi" || b.kind == "nemotron" {
+	if oneOf(act, "relu2", "gelu_new", "relu") || b.is("gpt2", "gptj", "opt", "falcon", "bloom", "gpt_neox", "nemotron_h", "starcoder2", "gpt_bigcode", "phi-msft") || b.kind == "phi" || b.kind == "nemotron" {
 		b.matrices = 2
 	}
 }

@@ -401,8 +401,11 @@ func (l *layerBuilder) norms(k layerKind) {
 func (b *builder) ends() {
 	l := layerBuilder{builder: b, name: "model."}
 	l.add("embed_tokens", b.m.Vocab, b.hidden, ByVocab, Embedding)
-	if b.is("gpt2") {
+	switch {
+	case b.is("gpt2"):
 		l.add("wpe", max(b.m.Context, 1), b.hidden, Whole, Embedding)
+	case b.is("opt"):
+		l.add("embed_positions", b.m.Context+2, b.hidden, Whole, Embedding)
 	}
 	if n := b.text.whole(0, 0, maxHidden, "hidden_size_per_layer_input"); n > 0 && b.is("gemma4", "gemma3n") {
 		all := int64(len(b.m.Layers)) * n

@@ -120,10 +120,10 @@ type Model struct {
 	Predictors []Tensor // multi-token prediction: in the files, loaded on demand
 	// PredictorLayers is how many layers the predictors are.
 	PredictorLayers int64
-	Rotary     []Rotary
-	Quant      string // the name of the format of most weights; "" is none
-	Copies     int64  // how often the published files hold the model
-	Notes      []string
+	Rotary          []Rotary
+	Quant           string // the name of the format of most weights; "" is none
+	Copies          int64  // how often the published files hold the model
+	Notes           []string
 	// Unsure says what of the architecture is taken from few facts; a plan of it is
 	// good for less.
 	Unsure string

@@ -19,7 +19,6 @@ func point(x float64) span                 { return span{x, x} }
 func between(low, high float64) span       { return span{low, high} }
 func (s span) plus(o span) span            { return span{s.low + o.low, s.high + o.high} }
 func (s span) times(x float64) span        { return span{s.low * x, s.high * x} }
-func (s span) divided(n int64) span        { return s.times(1 / float64(max(n, 1))) }
 func (s span) bytes() Range                { return Range{whole(s.low), whole(s.high)} }
 func (s span) middle() float64             { return (s.low + s.high) / 2 }
 func (s span) stretched(a, b float64) span { return span{s.low * a, s.high * b} }
