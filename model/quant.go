@@ -341,11 +341,13 @@ func quantNamed(name string) (q quant, ok bool) {
 		q.base = gptq(4, 128, true)
 	case has("awq"):
 		q.base = awq(4, 128)
-	case has("gguf"):
-		q.base = Format{Name: "gguf-Q4_K_M", Bits: 4.85}
+	case has("q8_0"):
+		q.base = Format{Name: "gguf-Q8_0", Bits: ggufBits["Q8_0"]}
+	case has("gguf"), has("q4_"):
+		q.base = Format{Name: "gguf-Q4_K_M", Bits: 4.85} // a mixture of Q4_K and Q6_K
 	case has("int8"), has("w8a8"):
 		q.base = channel8("int8")
-	case has("int4"):
+	case has("int4"), has("w4a16"):
 		q.base = packed(4, 128)
 	default:
 		return quant{}, false

@@ -134,35 +134,62 @@ func checkpointRow(r row, find func(id, quant string) (*model.Model, error)) Com
 var hostExperts = regexp.MustCompile(`(\d{1,5}) of \d{1,5} experts on CPU`)
 
 func inferenceRow(r row, find func(id, quant string) (*model.Model, error)) (out []Compared) {
+	s, doubt, err := servingOf(r, find)
+	if err != nil {
+		return []Compared{unplanned(r, "weights", "weights_gib", err)}
+	}
+	reason := func(own string) string {
+		if doubt != "" {
+			return doubt
+		}
+		return own
+	}
+	out = append(out, pointRow(r, "weights", "weights_gib", float64(s.Weights())/gib, reason(weightsReason(r, s.Model))))
+	if kv, ok := r.number("kv_gib"); ok && kv > 0 {
+		out = append(out, pointRow(r, "kv_tokens", "kv_tokens", float64(s.tokensLogged(kv)), reason(kvReason(s))))
+	}
+	a := s.Activation()
+	out = append(out, compared(r, "activation", "activation_gib", float64(a.Low)/gib, float64(a.High)/gib, doubt))
+	if s.GPU != nil && s.MaxKV == 0 { // end to end
+		if f, err := s.Fit(); err == nil {
+			pool := compared(r, "kv_pool", "kv_gib", float64(f.KV.Low)/gib, float64(f.KV.High)/gib, doubt)
+			pool.Error = nil // what is left of much may be little: its middle says nothing
+			out = append(out, pool)
+		}
+	}
+	return out
+}
+
+// servingOf is the set-up of a row. Where an engine or a format is not known, the
+// usual one is taken, and doubt says so.
+func servingOf(r row, find func(id, quant string) (*model.Model, error)) (s Serving, doubt string, err error) {
 	e, ok := ParseEngine(r["framework"], r["version"])
 	if !ok {
-		return []Compared{unplanned(r, "weights", "weights_gib", fmt.Errorf("the engine %q is not known", r["framework"]))}
+		e, doubt = Engine{Name: VLLM}, fmt.Sprintf("the engine %q is not known; it is planned as vLLM", r["framework"])
 	}
 	format, _, _ := strings.Cut(r["quant"], ",")
 	m, err := find(r["model_id"], strings.TrimSpace(format))
 	if err != nil {
-		return []Compared{unplanned(r, "weights", "weights_gib", err)}
+		own, failed := find(r["model_id"], "")
+		if failed != nil {
+			return s, "", err
+		}
+		m, doubt = own, fmt.Sprintf("the format %q is not known; the weights are planned as the config says", r["quant"])
 	}
 	if n := hostExperts.FindStringSubmatch(r["quant"] + " " + r["other_args"]); n != nil {
 		count, _ := strconv.ParseInt(n[1], 10, 64)
 		m = m.WithoutExperts(count)
 	}
-	s := Serving{Model: m, Engine: e, Parallel: parallelOf(r), Length: r.whole("max_model_len", 0), Block: r.whole("block_size", 0)}
-	var bad bool
+	s = Serving{Model: m, Engine: e, Parallel: parallelOf(r, e), Length: r.whole("max_model_len", 0), Block: r.whole("block_size", 0), GPU: gpuOf(r)}
 	if s.KV, ok = ParseKV(r["kv_dtype"], m); !ok {
-		s.KV, bad = KVType{"auto", 2, 0}, true
+		doubt = fmt.Sprintf("the type %q of keys and values is not known; the model's own is taken", r["kv_dtype"])
 	}
 	s.readArgs(r["other_args"])
-	s.GPU = gpuOf(r)
-	s = s.normal()
-	weights := s.Weights()
-	out = append(out, pointRow(r, "weights", "weights_gib", float64(weights)/gib, weightsReason(r, m)))
-	if kv, ok := r.number("kv_gib"); ok && kv > 0 && !bad {
-		out = append(out, pointRow(r, "kv_tokens", "kv_tokens", float64(s.tokensLogged(kv)), kvReason(r, s)))
+	if x, ok := r.number("mem_fraction"); ok && x > 0 && x <= 1 {
+		s.Fraction = x
 	}
-	a := s.Activation()
-	out = append(out, compared(r, "activation", "activation_gib", float64(a.Low)/gib, float64(a.High)/gib, ""))
-	return out
+	s = s.normal()
+	return s, doubt, s.bounded()
 }
 
 // gpuOf is the GPU of a row, with the total that it states.
@@ -184,10 +211,16 @@ func gpuOf(r row) *GPU {
 
 // weightsReason says what a row leaves open of the weights.
 func weightsReason(r row, m *model.Model) string {
-	quant := strings.ToLower(r["quant"])
+	quant, args := strings.ToLower(r["quant"]), strings.ToLower(r["other_args"])
 	switch {
 	case strings.Contains(quant, "gguf"):
 		return "a GGUF file's types differ from tensor to tensor, and the row does not name them"
+	case strings.Contains(args, "offload"):
+		return "some of the weights are in the host's memory"
+	case strings.Contains(args, "lora"):
+		return "slots for LoRA adapters are counted with the weights"
+	case strings.Contains(args, "speculative") || strings.Contains(args, "eagle") || strings.Contains(args, "draft"):
+		return "a draft model is counted with the weights"
 	case m.Params() < small && m.Params() > 0:
 		return "a model below 2 billion parameters: what is left of the allocator's 20 MiB segments can be 5 % of it"
 	}
@@ -198,14 +231,16 @@ func weightsReason(r row, m *model.Model) string {
 const small = 2e9
 
 // kvReason says why the tokens of a row need not follow from its KV size.
-func kvReason(r row, s Serving) string {
+func kvReason(s Serving) string {
 	if s.Engine.V0 && s.Parallel.TP*s.Parallel.PP > 1 {
 		return "this engine logs the KV size of each worker and takes the tokens of the smallest; the size may be another worker's"
 	}
 	return ""
 }
 
-func parallelOf(r row) Parallel {
+// parallelOf reads how a row divides the model. vLLM counts TP inside a replica,
+// SGLang over all of them; the number of GPUs tells.
+func parallelOf(r row, e Engine) Parallel {
 	p := Parallel{TP: r.whole("tp", 1), PP: r.whole("pp", 1)}
 	text := strings.ToLower(r["dp_ep"])
 	number := func(word string) int64 {
@@ -217,8 +252,11 @@ func parallelOf(r row) Parallel {
 		return int64(n)
 	}
 	p.DP, p.EP = number("dp"), number("ep")
+	if gpus := r.whole("n_gpu", 0); p.DP > 1 && (gpus == p.TP*p.PP*p.DP || gpus == 0 && e.Name == VLLM) {
+		p.TP *= p.DP
+	}
 	if p.EP == 0 && strings.Contains(text, "ep") {
-		p.EP = p.TP * max(p.DP, 1)
+		p.EP = p.TP
 	}
 	return p.normal()
 }

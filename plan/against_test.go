@@ -138,9 +138,33 @@ func TestAgainstRefuses(t *testing.T) {
 		}
 	}
 	rows, err := Against(strings.NewReader("id,kind,model_id,framework\nA,inference,gpt-9,vllm\nB,inference,Llama-3.1-8B,hand\n"), model.Find)
-	if err != nil || len(rows) != 2 || !strings.Contains(rows[0].Unplanned, "gpt-9") || !strings.Contains(rows[1].Unplanned, "engine") {
-		t.Errorf("rows that cannot be planned: %+v, %v", rows, err)
+	if err != nil || len(rows) != 3 || !strings.Contains(rows[0].Unplanned, "gpt-9") || !strings.Contains(rows[1].Reason, "engine") {
+		t.Errorf("rows that cannot be planned, or not surely: %+v, %v", rows, err)
 	}
+}
+
+func FuzzAgainst(f *testing.F) {
+	for _, name := range []string{"observed.csv", "training.csv"} {
+		data, err := os.ReadFile("testdata/" + name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for line := range bytes.Lines(data) {
+			head, _, _ := bytes.Cut(data, []byte("\n"))
+			f.Add(string(head) + "\n" + string(line))
+		}
+	}
+	f.Fuzz(func(t *testing.T, table string) {
+		rows, err := Against(strings.NewReader(table), model.Find)
+		if err != nil {
+			return
+		}
+		for _, r := range rows {
+			if r.Unplanned == "" && !(r.Low >= 0 && r.Low <= r.High && r.High < 1e12) {
+				t.Errorf("%s %s: %g to %g", r.ID, r.Component, r.Low, r.High)
+			}
+		}
+	})
 }
 
 func BenchmarkServing(b *testing.B) {

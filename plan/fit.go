@@ -209,11 +209,8 @@ func (f *Fit) narrowest(cells []KVCell, pool func(weights int64) Range) KVCell {
 // possible refuses what no engine takes.
 func (s Serving) possible() error {
 	p := s.Parallel
-	if p.TP*p.PP > 1<<20 || p.EP > 1<<16 || p.DP > 1<<16 || p.CP > 1<<16 {
-		return fmt.Errorf("%d × %d GPUs are beyond any engine", p.TP, p.PP)
-	}
-	if int64(len(s.Model.Layers)) < p.PP {
-		return fmt.Errorf("--pp %d: the model has %d layers", p.PP, len(s.Model.Layers))
+	if err := s.bounded(); err != nil {
+		return err
 	}
 	if p.TP%p.DP != 0 {
 		return fmt.Errorf("--dp %d: attention is divided among TP ranks, and %d is no multiple of it", p.DP, p.TP)
@@ -223,11 +220,28 @@ func (s Serving) possible() error {
 			return fmt.Errorf("--tp %d: layer %d has %d attention heads, which engines divide evenly", p.TP, i, h)
 		}
 	}
-	if s.Length < 1 || s.Length > 1<<32 {
-		return fmt.Errorf("a context of %d tokens is no length", s.Length)
-	}
 	if s.Fraction < 0 || s.Fraction > 1 {
 		return fmt.Errorf("a memory fraction of %g is not between 0 and 1", s.Fraction)
+	}
+	return nil
+}
+
+// bounded refuses numbers that no run has.
+func (s Serving) bounded() error {
+	const ranks, tokens = 1 << 16, 1 << 32
+	p := s.Parallel
+	for _, n := range []int64{p.TP, p.PP, p.EP, p.DP, p.CP} {
+		if n > ranks {
+			return fmt.Errorf("%d ranks are beyond any engine", n)
+		}
+	}
+	if int64(len(s.Model.Layers)) < p.PP {
+		return fmt.Errorf("--pp %d: the model has %d layers", p.PP, len(s.Model.Layers))
+	}
+	for _, n := range []int64{s.Length, s.Step, s.Block, s.Requests} {
+		if n < 0 || n > tokens {
+			return fmt.Errorf("a context of %d tokens is no length", n)
+		}
 	}
 	return nil
 }

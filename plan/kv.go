@@ -20,7 +20,7 @@ func ParseKV(name string, m *model.Model) (KVType, bool) {
 		return KVType{name, 2, 0}, true
 	case "fp32", "float32":
 		return KVType{name, 4, 0}, true
-	case "fp8", "fp8_e4m3", "fp8_e5m2", "fp8_ds_mla":
+	case "fp8", "fp8_e4m3", "fp8_e5m2", "fp8_ds_mla", "int8":
 		return KVType{name, 1, 0}, true
 	case "int8_per_token_head", "fp8_per_token_head":
 		return KVType{name, 1, 4}, true

@@ -12,8 +12,8 @@ import (
 // distributed optimizer 2 + 4, and 12 sharded. Sources: torchtitan; arXiv
 // 1910.02054; Megatron-LM, docs of the distributed optimizer.
 var trainers = map[string]Training{
-	"fsdp":     {Framework: "torchtitan", ZeRO: 3, ParamBytes: 4, ComputeBytes: 2, GradBytes: 4, StateBytes: 8},
-	"fsdp1":    {Framework: "fsdp1", ZeRO: 3, ParamBytes: 4, ComputeBytes: 2, GradBytes: 4, StateBytes: 8},
+	"fsdp":     {Framework: "torchtitan", ZeRO: 3, ParamBytes: 4, ComputeBytes: 2, GradBytes: 4, StateBytes: 8, SequenceParallel: true},
+	"fsdp1":    {Framework: "fsdp1", ZeRO: 3, ParamBytes: 4, ComputeBytes: 2, GradBytes: 4, StateBytes: 8, SequenceParallel: true},
 	"ddp":      {Framework: "ddp", ParamBytes: 4, ComputeBytes: 2, GradBytes: 8, StateBytes: 8}, // DDP's buckets are a second copy of the gradients
 	"zero1":    {Framework: "deepspeed", ZeRO: 1, ParamBytes: 2, ComputeBytes: 2, GradBytes: 2, StateBytes: 8, Master: true},
 	"zero2":    {Framework: "deepspeed", ZeRO: 2, ParamBytes: 2, ComputeBytes: 2, GradBytes: 2, StateBytes: 8, Master: true},

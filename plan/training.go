@@ -46,19 +46,18 @@ type Training struct {
 	StateBytes                          float64 // optimizer states of a parameter
 	Master                              bool    // a further fp32 copy of the parameters
 
-	Checkpointing          Checkpointing
-	EveryNth               int64 // of selective-layer: every n-th block is recomputed
-	Compile, LossCompiled  bool
-	Float8                 string
-	LoRA                   *Adapters
-	LossChunks             int64
-	OptimizerInBackward    bool
-	OffloadStates          bool // parameters and optimizer in the host's memory
-	OffloadOptimizer       bool
-	OffloadActivations     bool
-	ExpertsOnCPU           bool
-	Observed               string // "peak active" or "peak reserved"; anything else may be either
-	Critic, Reference, Log bool   // of reinforcement learning: further models, and entropy of full logits
+	Checkpointing         Checkpointing
+	EveryNth              int64 // of selective-layer: every n-th block is recomputed
+	Compile, LossCompiled bool
+	Float8                string
+	LoRA                  *Adapters
+	LossChunks            int64
+	OptimizerInBackward   bool
+	OffloadStates         bool // parameters and optimizer in the host's memory
+	OffloadOptimizer      bool
+	OffloadActivations    bool
+	ExpertsOnCPU          bool
+	Observed              string // "peak active" or "peak reserved"; anything else may be either
 }
 
 func (t Training) normal() Training {
@@ -722,6 +721,9 @@ func trainingRow(r row, find func(id, quant string) (*model.Model, error)) Compa
 		return unplanned(r, component, column, err)
 	}
 	t, err := trainingOf(r, m)
+	if err == nil {
+		err = t.Check()
+	}
 	if err != nil {
 		return unplanned(r, component, column, err)
 	}
