@@ -17,7 +17,7 @@ type EngineLog struct {
 	Engine  string // "vllm", "sglang", "" if no line tells
 	Version string // as the log has it
 	// Setup are settings by their names: model, tp, pp, dp, max_len, dtype, quant,
-	// kv_dtype, eager, fraction, chunk.
+	// kv_dtype, eager, fraction, chunk, v0 (vLLM's first engine).
 	Setup map[string]string
 	Ranks []Rank
 }
@@ -91,7 +91,7 @@ var (
 	logBlocks      = regexp.MustCompile(`# (?:GPU|CUDA|cuda|rocm) blocks: ` + comma)
 	logTokens      = regexp.MustCompile(`(?:GPU KV cache size: ` + comma + ` tokens|max_total_num_tokens=` + comma + `|KV Cache is allocated\..{0,60}#tokens: ` + comma + `)`)
 	logConcurrency = regexp.MustCompile(`Maximum concurrency for ` + comma + ` tokens per request: ` + number + `x`)
-	logRank        = regexp.MustCompile(`\(((?:Vllm|Ray)?Worker[^)\s]{0,40}|EngineCore[^)\s]{0,40})(?: [^)]{0,60})?\)|\[[-0-9: ]{19}((?: (?:DP|TP|PP|EP)\d{1,5}){1,4})\]`)
+	logRank        = regexp.MustCompile(`\(((?:Vllm|Ray)?Worker[^)]{0,80}|EngineCore[^)]{0,80})\)|\[[-0-9: ]{19}((?: (?:DP|TP|PP|EP)\d{1,5}){1,4})\]`)
 	logStart       = regexp.MustCompile(`Load weight begin\.|Starting to load model|Loading model from scratch`)
 	logVLLM        = regexp.MustCompile(`Initializing an? (?:V1 |V0 )?LLM engine \(v([\w.+-]{1,40})\)|vLLM API server version ([\w.+-]{1,40})`)
 	logSGLang      = regexp.MustCompile(`server_args=ServerArgs\(|^.{0,60}Load weight begin\. avail mem=`)
@@ -223,6 +223,9 @@ func (e *EngineLog) setup(text string) {
 				e.Setup[name] = m[1]
 			}
 		}
+	}
+	if strings.Contains(text, "V0 LLM engine") || strings.Contains(text, "model weights take") { // the second engine has other lines
+		e.Setup["v0"] = "True"
 	}
 	if m := logChunk.FindStringSubmatch(text); m != nil {
 		e.Setup["chunk"] = m[1]

@@ -42,6 +42,7 @@ func (s Serving) From(log *logs.EngineLog) Serving {
 	if x, err := strconv.ParseFloat(log.Setup["fraction"], 64); err == nil && x > 0 && x <= 1 && s.Fraction == 0 {
 		s.Fraction = x
 	}
+	s.Engine.V0 = s.Engine.V0 || s.Engine.Name == VLLM && log.Setup["v0"] == "True"
 	s.Eager = s.Eager || log.Setup["eager"] == "True"
 	for _, r := range log.Ranks {
 		if r.Length != nil && s.Length == 0 {

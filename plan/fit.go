@@ -443,11 +443,7 @@ func (s Serving) latency() *Latency {
 			touched = 1 - math.Pow(1-float64(m.Layers[i].TopK)/float64(e), batch)
 		}
 	}
-	bits := 16.0
-	if p := m.Params(); p > 0 {
-		bits = 8 * float64(m.Bytes()) / float64(p)
-	}
-	flops := g.flops(bits)
+	flops := g.flops(m.Quant)
 	reduce := func(tokens float64) float64 {
 		if s.Parallel.TP == 1 {
 			return 0

@@ -113,13 +113,16 @@ func FindGPU(name string) (*GPU, error) {
 	return nil, fmt.Errorf("GPU %q is not known; these are: %s", name, strings.Join(slices.Sorted(slices.Values(GPUs())), ", "))
 }
 
-// flops are the operations a second for weights of a width in bits.
-func (g *GPU) flops(bits float64) float64 {
+// flops are the operations a second for weights of a format. Those without
+// hardware for them are widened to 16 bits.
+func (g *GPU) flops(format string) float64 {
 	switch {
-	case bits <= 4.6 && g.FP4 > 0:
+	case strings.HasPrefix(format, "nvfp4") && g.FP4 > 0:
 		return g.FP4
-	case bits <= 9 && bits > 4.6 && g.FP8 > 0: // narrower weights without hardware for them are widened
+	case strings.Contains(format, "fp8") && g.FP8 > 0:
 		return g.FP8
+	case strings.HasPrefix(format, "int8") && g.INT8 > 0:
+		return g.INT8
 	}
 	return g.BF16
 }

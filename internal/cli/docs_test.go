@@ -130,6 +130,8 @@ func TestJSONIsDocumented(t *testing.T) {
 		{"plan", "--check", "examples/plan/server.log", "--model", "Qwen2.5-VL-7B"},
 		{"plan", "--against", "examples/plan/observed.csv"},
 		{"plan", "train", "--model", "Llama-3.1-8B", "--gpu", "H100", "--gpus", "8"},
+		{"plan", "gpus"},
+		{"plan", "models"},
 		{"plan", "rl", "--phases", "examples/plan/phases.yaml"},
 		{"hooks", "--pid", strconv.Itoa(os.Getpid())},
 		{"doctor"},

@@ -101,7 +101,8 @@ func newPlan(g *globals) *cobra.Command {
 		Long: `Plan the memory of an inference engine: weights, KV cache, activations, CUDA
 graphs and what stands outside PyTorch, on the GPU that has least to spare; what
 fits, and the flags for it. "plan train" plans a training step, "plan rl" the
-phases of reinforcement learning.
+phases of reinforcement learning; "plan gpus" and "plan models" list what is built
+in.
 
 What cannot be computed is a range, with its source.`,
 		Example: `  strandline plan --model DeepSeek-R1 --gpu H200 --gpus 16 --engine vllm
@@ -138,7 +139,7 @@ What cannot be computed is a range, with its source.`,
 	completeWith(c, "engine", func() []string { return []string{plan.VLLM, plan.SGLang} })
 	completeWith(c, "solve", func() []string { return plan.ServingQuestions })
 	completeWith(c, "method", func() []string { return []string{"textbook"} })
-	for _, sub := range []*cobra.Command{newPlanTrain(g), newPlanRL(g)} {
+	for _, sub := range []*cobra.Command{newPlanTrain(g), newPlanRL(g), newPlanGPUs(g), newPlanModels(g)} {
 		sub.Long += "\n\n" + exitStatus
 		c.AddCommand(sub)
 	}
