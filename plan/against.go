@@ -232,8 +232,12 @@ const small = 2e9
 
 // kvReason says why the tokens of a row need not follow from its KV size.
 func kvReason(s Serving) string {
-	if s.Engine.V0 && s.Parallel.TP*s.Parallel.PP > 1 {
+	k := s.widest()
+	switch {
+	case s.Engine.V0 && s.Parallel.TP*s.Parallel.PP > 1:
 		return "this engine logs the KV size of each worker and takes the tokens of the smallest; the size may be another worker's"
+	case k.State > 0 || k.Window > 0:
+		return "layers differ in what they keep of a token: the number that engines print is no capacity"
 	}
 	return ""
 }

@@ -95,7 +95,7 @@ func (s Serving) Check(log *logs.EngineLog) ([]Checked, error) {
 	if tokens, ok := log.Tokens(s.Block); ok && havePool && pool > 0 {
 		n := s.tokensLogged(float64(pool) / gib)
 		// The pool is logged with two decimals.
-		slack := whole(0.006*gib/max(s.widest().Full+s.widest().Window, 1)) + s.Block
+		slack := whole(0.006*gib/max(s.printed().Full, 1)) + s.Block
 		c := Checked{Component: "tokens of that KV cache", Planned: Range{max(n-slack, 0), n + slack}, Observed: tokens, Tokens: true}
 		c.Off = beyond(c.Planned, tokens)
 		out = append(out, c)

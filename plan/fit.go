@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"strandline/model"
 )
@@ -307,7 +308,9 @@ func (s Serving) notes() (out []string) {
 	if s.Model.Unsure != "" {
 		out = append(out, s.Model.Unsure)
 	}
-	if k := s.widest(); k.Window > 0 && s.Engine.Name == VLLM {
+	if windows := s.windows(); windows && !s.keepsWindows() {
+		out = append(out, "this engine keeps every token in layers with a window, too")
+	} else if windows && s.Engine.Name == VLLM {
 		out = append(out, "layers with a window keep the window only while the hybrid KV cache manager is on; KV connectors turn it off, and every token counts in every layer then")
 	}
 	if k := s.widest(); k.State > 0 {
@@ -341,6 +344,11 @@ func (s Serving) notes() (out []string) {
 		out = append(out, "engines load fp32 weights as 16 bits unless told otherwise; this plan keeps them")
 	}
 	return out
+}
+
+// windows tells whether the model has layers with a window.
+func (s Serving) windows() bool {
+	return slices.ContainsFunc(s.Model.Layers, func(l model.Layer) bool { return l.Cache.Kind == model.Window })
 }
 
 // flags are what to paste after the engine's command.

@@ -102,5 +102,10 @@ func (k KVCell) Sequence(n, step, block int64) float64 {
 	return k.Full*float64(roundUp(n, block)) + k.Window*float64(kept) + k.State
 }
 
+// whole is the cell where layers with a window keep every token, too.
+func (k KVCell) whole() KVCell {
+	return KVCell{Full: k.Full + k.Window, State: k.State}
+}
+
 // hybrid tells whether layers differ in what they keep.
 func (k KVCell) hybrid() bool { return k.Window > 0 || k.State > 0 }

@@ -66,6 +66,23 @@ func TestPerToken(t *testing.T) {
 	}
 }
 
+// TestWindows: engines without a manager for it keep every token in all layers.
+func TestWindows(t *testing.T) {
+	s := Serving{Model: find(t, "gemma-2-9b-it", ""), GPU: gpuNamed(t, "H100")}
+	for _, c := range []struct {
+		engine, version string
+		want            float64
+	}{{"vllm", "0.11", 21 * 8192}, {"vllm", "0.6.4", 42 * 8192}, {"sglang", "", 42 * 8192}} {
+		s.Engine, _ = ParseEngine(c.engine, c.version)
+		if f := fitOf(t, s); f.PerToken != c.want {
+			t.Errorf("%s %s: %g bytes of every token, want %g", c.engine, c.version, f.PerToken, c.want)
+		}
+		if n, want := s.normal().tokensLogged(10), int64(10*gib/(42*8192)); n > want || n < want-16 {
+			t.Errorf("%s %s: 10 GiB are logged as %d tokens, want %d", c.engine, c.version, n, want)
+		}
+	}
+}
+
 func TestFit(t *testing.T) {
 	llama := find(t, "Llama-3.1-8B", "")
 	s := Serving{Model: llama, Engine: Engine{Name: VLLM}, GPU: gpuNamed(t, "H100"), Length: 8192}

@@ -102,7 +102,11 @@ func (s Serving) logged(st Stage) int64 {
 func (s Serving) cells() (out []KVCell) {
 	first := int64(0)
 	for _, n := range s.Parallel.stages(int64(len(s.Model.Layers))) {
-		out = append(out, cellOf(s.Model.Layers[first:first+n], s.KV, s.Parallel))
+		k := cellOf(s.Model.Layers[first:first+n], s.KV, s.Parallel)
+		if s.windows() && !s.keepsWindows() {
+			k = k.whole()
+		}
+		out = append(out, k)
 		first += n
 	}
 	if s.Draft { // a layer as the last one
@@ -113,6 +117,22 @@ func (s Serving) cells() (out []KVCell) {
 		out[len(out)-1].Window += n * draft.Window
 	}
 	return out
+}
+
+// keepsWindows tells whether the engine keeps only the window in layers that have
+// one. vLLM does with its hybrid KV cache manager, on by default from 0.10. SGLang
+// has it off for some families; source: SGLang, srt/server_args.py,
+// _handle_model_specific_adjustments.
+func (s Serving) keepsWindows() bool {
+	if s.Engine.Name == VLLM {
+		return !s.Engine.V0 && !s.Engine.before(0, 10)
+	}
+	for _, family := range []string{"gemma", "gpt_oss", "olmo"} {
+		if strings.HasPrefix(s.Model.Type, family) {
+			return false
+		}
+	}
+	return true
 }
 
 // widest is the stage that keeps most of a token.
@@ -142,14 +162,23 @@ func (s Serving) tokens(k KVCell, pool int64) int64 {
 	return n
 }
 
+// printed is what a token takes where engines print how many there is room for.
+func (s Serving) printed() KVCell {
+	if s.windows() {
+		return s.widest().whole()
+	}
+	return s.widest()
+}
+
 // tokensLogged is the number of tokens that goes with a KV size which an engine
-// logged. vLLM's refusal to start names the KV that one request of the whole model
-// needs, whatever the pipeline stages: a size that is just that is taken for it.
+// logged. Of layers with a window it counts every token, as engines print it. vLLM's
+// refusal to start names the KV that one request of the whole model needs, whatever
+// the pipeline stages: a size that is just that is taken for it.
 func (s Serving) tokensLogged(gibs float64) int64 {
 	whole := cellOf(s.Model.Layers, s.KV, s.Parallel)
 	const rounding = 0.006 // of a figure with two decimals
 	if need := whole.Full * float64(s.Length) / gib; s.Engine.Name == VLLM && !whole.hybrid() && math.Abs(need-gibs) < rounding {
 		return s.Length
 	}
-	return s.tokens(s.widest(), int64(gibs*gib))
+	return s.tokens(s.printed(), int64(gibs*gib))
 }
