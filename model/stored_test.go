@@ -196,3 +196,21 @@ func FuzzGGUF(f *testing.F) {
 		}
 	})
 }
+
+// TestHoldAgrees keeps what was counted where the files hold the same.
+func TestHoldAgrees(t *testing.T) {
+	m, err := Parse("test", []byte(llama), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []Stored
+	m.Each(func(_ int, x *Tensor) {
+		list = append(list, Stored{Name: "some." + x.Name, Type: "BF16", Shape: []int64{x.Out, x.In}, Bytes: x.Bytes()})
+	})
+	if err := m.Hold(list); err != nil || m.Layers[0].Tensors[0].Name != "self_attn.q_proj" {
+		t.Errorf("replaced by %+v, %v", m.Layers[0].Tensors[0], err)
+	}
+	if err := m.Hold(list[1:]); err != nil || len(m.Layers[0].Tensors) != 0 {
+		t.Errorf("not replaced where they differ: %v", err)
+	}
+}

@@ -122,11 +122,15 @@ func beyond(planned Range, observed int64) int64 {
 }
 
 // share is how far off a component is, for the order: bytes, and of tokens the
-// share of what was planned.
+// share of what was planned. The KV cache is what the others leave: it comes after
+// those that are off.
 func (c *Checked) share() float64 {
 	off := math.Abs(float64(c.Off))
-	if c.Tokens {
+	switch {
+	case c.Tokens:
 		return off / float64(max(c.Planned.High, 1)) * gib
+	case c.Component == KVCache:
+		return off / gib
 	}
 	return off
 }

@@ -429,11 +429,9 @@ func (t Training) units(h held) (u gathered) {
 		n := min(bucket, h.all())
 		u.buckets = between(n*cb, 2*n*cb)
 	}
-	if t.ZeRO < 3 || t.Shard*t.CP == 1 && t.PP == 1 {
-		// FSDP of one rank still copies to the type of computation.
-		if t.ZeRO < 3 || t.ParamBytes == cb {
-			return u
-		}
+	// FSDP of one rank still copies to the type of computation.
+	if t.ZeRO < 3 || t.Shard*t.CP == 1 && t.PP == 1 && t.ParamBytes == cb {
+		return u
 	}
 	if t.PP > 1 || t.Keep { // nothing is given back between micro-batches
 		u.forward = point(h.all() * cb)
