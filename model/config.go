@@ -17,6 +17,8 @@ const (
 	maxLayers  = 1 << 12
 	maxExperts = 1 << 14
 	maxContext = 1 << 32
+	// mostMatches is how many patterns of a quantisation, times layers, are tried.
+	mostMatches = 1 << 17
 )
 
 // Parse reads a config.json. Quant, if not empty, names a format that the weights
@@ -118,6 +120,10 @@ func (b *builder) build(quantName string) {
 	}
 	if len(kinds) == 0 {
 		b.missing(t, "num_hidden_layers")
+		return
+	}
+	if n := b.q.patterns() * len(kinds); n > mostMatches {
+		b.f.fail("quantization_config", "%d patterns for %d layers are more than any model has", b.q.patterns(), len(kinds))
 		return
 	}
 	for i, k := range kinds {

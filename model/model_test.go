@@ -143,6 +143,7 @@ func TestBadConfigs(t *testing.T) {
 		{with(llama, `"quantization_config":{"quant_method":"magic"}`), "field quantization_config.quant_method"},
 		{with(llama, `"torch_dtype":"complex64","dtype":null`), "field torch_dtype"},
 		{with(llama, `"quantization_config":{"quant_method":"fp8","ignored_layers":["re:("]}`), "regular expression"},
+		{with(llama, `"num_hidden_layers":4096,"quantization_config":{"quant_method":"fp8","ignored_layers":["re:a.*b`+strings.Repeat(`","re:a.*b`, 400)+`"]}`), "401 patterns for 4096 layers"},
 		{`{"hidden_size":1048576,"num_attention_heads":16,"num_hidden_layers":4096,"intermediate_size":4194304,"vocab_size":67108864,` +
 			`"num_experts":16384,"moe_intermediate_size":4194304}`, "is no size of a model"},
 	} {

@@ -21,6 +21,17 @@ type quant struct {
 	ignoreEnds bool              // the first and the last layer are left as they are
 }
 
+// patterns is how many names of modules need more than a look-up.
+func (q *quant) patterns() int {
+	n := q.ignored.many()
+	for i := range q.groups {
+		n += q.groups[i].targets.many()
+	}
+	return n
+}
+
+func (p *patterns) many() int { return len(p.globs) + len(p.exprs) }
+
 type group struct {
 	targets patterns
 	format  Format
