@@ -112,8 +112,8 @@ var settings = map[string]*regexp.Regexp{
 	"eager":    regexp.MustCompile(`(?:enforce_eager|disable_cuda_graph)=(True|False)`),
 }
 
-// mostRanks are as many as a log is read for; the largest runs have some thousands.
-const mostRanks = 1 << 14
+// mostWorkers are as many as a log is read for; the largest runs have some thousands.
+const mostWorkers = 1 << 14
 
 // ScanEngine reads a log to its end. Of several starts the last one counts, and of
 // several figures of a rank the last one.
@@ -159,7 +159,7 @@ func (e *EngineLog) line(text string, n int64, ranks map[string]*Rank) {
 	}
 	r := ranks[name]
 	if r == nil {
-		if len(ranks) == mostRanks {
+		if len(ranks) == mostWorkers {
 			return
 		}
 		r = &Rank{Name: name, Sizes: map[string]int64{}, Lines: map[string]int64{}}
