@@ -263,13 +263,14 @@ func (b *builder) readAttention() {
 type layerKind struct {
 	mixer string // full, window, latent, linear, mamba, none, sparse
 	ffn   string // dense, moe, none
+	kv    int64  // key-value heads, where the layer has its own number
+	width int64  // of the dense part, likewise
 }
 
 func (b *builder) layerKinds() []layerKind {
 	t := b.text
 	if b.is("nemotron-nas", "deci") {
-		t.fail("block_configs", "models of this type have a shape of their own in every layer; give the folder with its safetensors files")
-		return nil
+		return b.blocks()
 	}
 	if p := t.text("hybrid_override_pattern"); p != "" {
 		return b.patterned(p)
@@ -286,7 +287,53 @@ func (b *builder) layerKinds() []layerKind {
 	}
 	swa := t.wholes("hybrid_layer_pattern", 0, 1)
 	for i := range kinds {
-		kinds[i] = layerKind{b.mixerOf(int64(i), n, types, swa), b.ffnOf(int64(i))}
+		kinds[i] = layerKind{mixer: b.mixerOf(int64(i), n, types, swa), ffn: b.ffnOf(int64(i))}
+	}
+	return kinds
+}
+
+// blocks reads the layers of NVIDIA's searched architectures (DeciLM), each of which
+// has a shape of its own.
+func (b *builder) blocks() (kinds []layerKind) {
+	list := b.text.list("block_configs")
+	if len(list) == 0 {
+		b.missing(b.text, "block_configs")
+	}
+	if len(list) > maxLayers {
+		b.text.fail("block_configs", "has %d layers", len(list))
+	}
+	for i, v := range list {
+		of, ok := v.(map[string]any)
+		if !ok {
+			b.text.fail("block_configs", "%s is no object", shown(v))
+		}
+		if *b.f.err != nil {
+			return nil
+		}
+		f := fields{of, fmt.Sprintf("%sblock_configs[%d].", b.text.path, i), b.f.err}
+		k := layerKind{mixer: "full", ffn: "dense"}
+		attention, ffn := f.object("attention"), f.object("ffn")
+		switch group := attention.whole(0, 1, maxHeads, "n_heads_in_group"); {
+		case attention.flag(false, "no_op"):
+			k.mixer = "none"
+		case attention.flag(false, "replace_with_linear"):
+			k.mixer = "replaced"
+		case group == 0 || b.heads%group != 0:
+			attention.fail("n_heads_in_group", "%d does not divide %d heads", group, b.heads)
+		default:
+			k.kv = b.heads / group
+		}
+		switch mult := ffn.number(0, "ffn_mult"); {
+		case ffn.flag(false, "no_op"):
+			k.ffn = "none"
+		case ffn.flag(false, "replace_with_linear"):
+			k.ffn = "replaced"
+		case mult <= 0 || mult > 64:
+			ffn.fail("ffn_mult", "%g is no width", mult)
+		default: // two thirds, in whole steps of 256
+			k.width = ceil(int64(2*mult*float64(b.hidden)/3), 256) * 256
+		}
+		kinds = append(kinds, k)
 	}
 	return kinds
 }
@@ -299,13 +346,13 @@ func (b *builder) patterned(p string) (kinds []layerKind) {
 	for _, c := range p {
 		switch c {
 		case 'M':
-			kinds = append(kinds, layerKind{"mamba", "none"})
+			kinds = append(kinds, layerKind{mixer: "mamba", ffn: "none"})
 		case '*':
-			kinds = append(kinds, layerKind{"full", "none"})
+			kinds = append(kinds, layerKind{mixer: "full", ffn: "none"})
 		case '-':
-			kinds = append(kinds, layerKind{"none", "dense"})
+			kinds = append(kinds, layerKind{mixer: "none", ffn: "dense"})
 		case 'E':
-			kinds = append(kinds, layerKind{"none", "moe"})
+			kinds = append(kinds, layerKind{mixer: "none", ffn: "moe"})
 		case '|':
 		default:
 			b.text.fail("hybrid_override_pattern", "%q is no kind of layer", c)
@@ -319,13 +366,13 @@ func (b *builder) blockTypes(list []string) (kinds []layerKind) {
 	for _, s := range list {
 		switch s {
 		case "mamba", "mamba2":
-			kinds = append(kinds, layerKind{"mamba", "none"})
+			kinds = append(kinds, layerKind{mixer: "mamba", ffn: "none"})
 		case "attention":
-			kinds = append(kinds, layerKind{"full", "none"})
+			kinds = append(kinds, layerKind{mixer: "full", ffn: "none"})
 		case "mlp":
-			kinds = append(kinds, layerKind{"none", "dense"})
+			kinds = append(kinds, layerKind{mixer: "none", ffn: "dense"})
 		case "moe":
-			kinds = append(kinds, layerKind{"none", "moe"})
+			kinds = append(kinds, layerKind{mixer: "none", ffn: "moe"})
 		default:
 			b.text.fail("layers_block_type", "%s is no kind of layer", shown(s))
 			return nil

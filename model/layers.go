@@ -8,6 +8,8 @@ type layerBuilder struct {
 	name  string // of the layer, for the lists of a quantisation
 	layer Layer
 	edge  bool // the first or the last layer
+	// kvHeads are the layer's own, 0 if it has as many as the others.
+	kvHeads int64
 }
 
 func (b *builder) layer(i int, k layerKind) Layer {
@@ -15,6 +17,7 @@ func (b *builder) layer(i int, k layerKind) Layer {
 	last := int(b.text.whole(0, 1, maxLayers, "num_hidden_layers", "n_layer", "num_layers")) - 1
 	l.edge = i == 0 || i == last
 	l.layer.Matrices = b.matrices
+	l.kvHeads = k.kv
 	l.mixer(i, k.mixer)
 	if b.is("gemma4") && k.ffn == "moe" { // a dense part stands beside the experts
 		l.dense("mlp", b.ffn)
@@ -22,6 +25,9 @@ func (b *builder) layer(i int, k layerKind) Layer {
 	switch k.ffn {
 	case "dense":
 		width := b.text.whole(b.ffn, 0, maxFFN, "intermediate_size_mlp")
+		if k.width > 0 {
+			width = k.width
+		}
 		if width == 0 {
 			b.missing(b.text, "intermediate_size")
 			return l.layer
@@ -32,6 +38,8 @@ func (b *builder) layer(i int, k layerKind) Layer {
 		l.dense("mlp", width)
 	case "moe":
 		l.moe(i)
+	case "replaced":
+		l.add("mlp.linear", b.hidden, b.hidden, ByOut, MLP)
 	}
 	l.norms(k)
 	if n := b.text.whole(0, 0, maxHidden, "hidden_size_per_layer_input"); n > 0 && b.is("gemma4", "gemma3n") {
@@ -89,12 +97,17 @@ func (l *layerBuilder) mixer(i int, kind string) {
 		l.mamba()
 	case "sparse":
 		l.sparse(i)
+	case "replaced":
+		l.add("self_attn.linear", l.hidden, l.hidden, ByOut, Attention)
 	}
 }
 
 func (l *layerBuilder) attention(i int, window bool) {
 	t, h := l.text, l.hidden
 	heads, kv, dim, vdim := l.heads, l.kv, l.dim, l.vdim
+	if l.kvHeads > 0 {
+		kv = l.kvHeads
+	}
 	c := &l.layer.Cache
 	c.Kind = Full
 	tied := false // values are the keys
@@ -437,7 +450,7 @@ func (b *builder) predictors(layers int) {
 		if b.is("deepseek", "glm", "kimi", "mimo") {
 			l.name = fmt.Sprintf("model.layers.%d.", layers+i)
 		}
-		k := layerKind{"full", "dense"}
+		k := layerKind{mixer: "full", ffn: "dense"}
 		switch {
 		case t.has("compress_ratios"):
 			k.mixer = "sparse"

@@ -178,6 +178,29 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// TestBlocks reads a searched architecture: layers with other heads and widths,
+// and layers without a part.
+func TestBlocks(t *testing.T) {
+	const head = `{"model_type":"nemotron-nas","hidden_size":8192,"num_hidden_layers":3,"num_attention_heads":64,"num_key_value_heads":null,` +
+		`"intermediate_size":null,"vocab_size":1000,"tie_word_embeddings":true,"block_configs":`
+	m, err := Parse("test", []byte(head+`[{"attention":{"n_heads_in_group":8},"ffn":{"ffn_mult":2.625}},`+
+		`{"attention":{"no_op":true},"ffn":{"ffn_mult":1.3125}},{"attention":{"n_heads_in_group":16},"ffn":{"no_op":true}}]}`), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b, c := m.Layers[0], m.Layers[1], m.Layers[2]; a.FFN != 14336 || b.FFN != 7168 || a.Cache.Heads != 8 || b.Cache.Kind != None || c.Cache.Heads != 4 || c.FFN != 0 {
+		t.Errorf("layers %+v, %+v, %+v", a, b, c)
+	}
+	for blocks, want := range map[string]string{
+		`[]}`: "block_configs is missing", `[7]}`: "no object", `[{"attention":{"n_heads_in_group":7},"ffn":{"ffn_mult":1}}]}`: "block_configs[0].attention.n_heads_in_group",
+		`[{"attention":{"no_op":true},"ffn":{"ffn_mult":1e9}}]}`: "ffn_mult",
+	} {
+		if _, err := Parse("test", []byte(head+blocks), ""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", blocks, err, want)
+		}
+	}
+}
+
 func TestWithoutExperts(t *testing.T) {
 	m, err := Find("Qwen3-30B-A3B", "")
 	if err != nil {
