@@ -190,7 +190,7 @@ func (s Serving) fewest() (Answer, error) {
 	why := ""
 	const most = 256
 	for n := int64(1); n <= most; n *= 2 {
-		p, err := Divide(n, 0, 0)
+		p, err := Divide(s.Model, n, 0, 0)
 		if err != nil {
 			return Answer{}, err
 		}

@@ -246,7 +246,7 @@ func (t Training) adapters(x *model.Tensor) float64 {
 // of them are there, on one rank.
 type states struct{ params, optimizer, master, grads float64 }
 
-// Adam8Scales are the scales of block-wise 8-bit states, 4 bytes for 256 numbers
+// adam8Scales are the scales of block-wise 8-bit states, 4 bytes for 256 numbers
 // of two states.
 const adam8Scales = 2 * 4.0 / 256
 

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"strandline/allocator"
 	"strandline/model"
@@ -229,12 +230,13 @@ func (s Serving) loadStages() (out []Stage) {
 }
 
 // Divide divides GPUs into ranks of TP and stages of PP; 0 is not said. Engines
-// usually keep TP inside a machine, which has 8.
-func Divide(gpus, tp, pp int64) (Parallel, error) {
+// usually keep TP inside a machine, which has 8, and it must divide the heads.
+func Divide(m *model.Model, gpus, tp, pp int64) (Parallel, error) {
 	const machine = 8
 	switch {
 	case tp == 0 && pp == 0:
-		tp = min(gpus, machine)
+		for tp = min(gpus, machine); tp > 1 && (gpus%tp != 0 || !divides(tp, m)); tp-- {
+		}
 		pp = gpus / tp
 	case tp == 0:
 		tp = max(gpus/pp, 1)
@@ -245,4 +247,11 @@ func Divide(gpus, tp, pp int64) (Parallel, error) {
 		return Parallel{}, fmt.Errorf("%d GPUs are not TP %d × PP %d", gpus, tp, pp)
 	}
 	return Parallel{TP: tp, PP: pp}, nil
+}
+
+// divides tells whether the attention heads of every layer can be divided evenly.
+func divides(tp int64, m *model.Model) bool {
+	return !slices.ContainsFunc(m.Layers, func(l model.Layer) bool {
+		return l.Cache.Kind != model.State && l.Cache.QueryHeads%tp != 0
+	})
 }

@@ -156,7 +156,7 @@ func NewPlan(f *plan.Fit, formats []*plan.Fit) *Plan {
 	return p
 }
 
-// span is a range of sizes, one size where both ends read the same.
+// sizeRange is a range of sizes, one size where both ends read the same.
 func sizeRange(low, high int64) string {
 	a, b := units.Bytes(low), units.Bytes(high)
 	if a == b {

@@ -217,7 +217,7 @@ func (o *servingOptions) serving() (s plan.Serving, err error) {
 	if o.host > 0 {
 		m = m.WithoutExperts(o.host)
 	}
-	p, err := plan.Divide(o.gpus, o.tp, o.pp)
+	p, err := plan.Divide(m, o.gpus, o.tp, o.pp)
 	if err != nil {
 		return s, err
 	}
