@@ -23,7 +23,7 @@ func (r *Recording) Exact() *Exact {
 	if r.Snap.Partial != nil {
 		return best // what is missing explains everything
 	}
-	if best.Difference != nil && r.Settings.GCThreshold > 0 {
+	if r.Settings.GCThreshold > 0 && (best.Difference != nil || best.Stats.Retries > 0) {
 		best = r.findLimit(best)
 	}
 	if best.Difference != nil {

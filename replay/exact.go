@@ -280,26 +280,30 @@ func (p *player) firstOwn(end int) int {
 			return k + 1
 		}
 	}
-	if p.read(fork{p.k, whoReleased}, p.releasesItself(end, last)) {
+	if p.releasesItself(end, last) {
 		return p.k
 	}
 	return last + 1
 }
 
 // releasesItself tells whether a release before the request at end, the last of
-// which is event last, seems to be its own. What releases memory for a request
-// has the stack of the request, if there are stacks of both.
+// which is event last, is its own. What releases memory for a request has the
+// stack of the request, if there are stacks.
 func (p *player) releasesItself(end, last int) bool {
-	switch own := p.e.Stack[last] != stack.None; {
+	f := fork{p.k, whoReleased}
+	named := p.e.Stack[last] != stack.None
+	switch {
+	case p.e.Action[end] != snapshot.OOM && p.a.Hits(p.e.Size[end], p.stream(end), p.a.Pool(p.private[p.e.Addr[end]/page])):
+		return p.read(f, false)
+	case named:
+		return true
+	case p.e.Stack[end] != stack.None:
+		return p.read(f, false)
 	case p.e.Action[end] == snapshot.OOM:
-		return own || p.e.Stack[end] == stack.None
-	case p.a.Hits(p.e.Size[end], p.stream(end), p.a.Pool(p.private[p.e.Addr[end]/page])):
-		return false
-	case own || p.e.Stack[end] != stack.None:
-		return own
+		return p.read(f, true)
 	}
-	// Without stacks, it is if the driver may have refused: more was never reserved.
-	return p.a.Reserved+p.e.Size[last] >= p.PeakReserved.Bytes
+	// It is if the driver may have refused: more was never reserved.
+	return p.read(f, p.a.Reserved+p.e.Size[last] >= p.PeakReserved.Bytes)
 }
 
 // read answers a question of which the history leaves two answers open.

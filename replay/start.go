@@ -50,6 +50,10 @@ func (r *Recording) begin(cut *snapshot.Snapshot) {
 					p.State = allocator.Pending
 				}
 			}
+			if n := len(out.Blocks); n > 0 && p.State == allocator.Inactive && out.Blocks[n-1].State == p.State {
+				out.Blocks[n-1].Size += p.Size // no allocator leaves them apart
+				continue
+			}
 			out.Blocks = append(out.Blocks, p)
 		}
 		r.start = append(r.start, out)
