@@ -74,9 +74,10 @@ func (s *Stats) DriverCalls() int64 { return s.Mallocs + s.Frees + s.Maps + s.Un
 // An Allocator is the allocator of one device.
 type Allocator struct {
 	Stats
-	set    Settings
-	driver Driver
-	limit  int64 // bytes that may be reserved; none is 0
+	set     Settings
+	version Version
+	driver  Driver
+	limit   int64 // bytes that may be reserved; none is 0
 
 	blocks  []block // by index; 0 is none
 	sets    sets
@@ -130,7 +131,7 @@ type reservation struct {
 
 // New is the allocator of a device that nobody has used yet.
 func New(set Settings, v Version, driver Driver) *Allocator {
-	a := &Allocator{set: set, driver: driver, ids: map[PoolID]int32{}}
+	a := &Allocator{set: set, version: v, driver: driver, ids: map[PoolID]int32{}}
 	a.blocks = make([]block, 1, 1024)
 	a.sets = make(sets, 1, 1024)
 	a.poolOf(PoolID{}, true)
@@ -253,14 +254,19 @@ func (a *Allocator) obtain(p int32, stream Stream, size int64) int32 {
 	if b == 0 && a.releaseAvailable(p, stream, size) {
 		b = a.take(p, stream, size)
 	}
-	// While a graph is captured, nothing is released. A private pool that is
-	// used is taken to be one of a capture; so says PyTorch up to 2.11.
-	if b == 0 && !a.pools[p].id.Private() {
+	if b == 0 && a.retries(a.pools[p].id) {
 		a.EmptyCache()
 		a.Retries++
 		b = a.take(p, stream, size)
 	}
 	return b
+}
+
+// retries tells whether a request to a pool has all other memory released before
+// it fails. While a graph is captured, nothing is; a pool of a graph is taken to
+// be used for that alone.
+func (a *Allocator) retries(id PoolID) bool {
+	return !id.Private() || id.Graph == 0 && a.version.poolsRetry()
 }
 
 // expands tells whether requests to a pool are served from expandable segments.

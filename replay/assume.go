@@ -125,6 +125,9 @@ func (x *Exact) Assumed() Assumed {
 	if !x.Complete() {
 		note("the state before the first event is undone from the final one")
 	}
+	for _, what := range x.Version.Unverified(&x.Settings, len(x.assumed.pools) > 0) {
+		note("%s", what)
+	}
 	if x.Snap.Settings == nil {
 		note("default settings: the file holds none")
 	}

@@ -38,7 +38,7 @@ const most = 5e6
 // recording: it assumes what could explain the difference, goes on from there,
 // and takes it back if that leads nowhere.
 func (r *Recording) settle(best *Exact) *Exact {
-	left := max(int(most), 40*r.Trace.Len())
+	left := max(int(most), 20*r.Trace.Len())
 	var explore func(x *Exact) bool
 	explore = func(x *Exact) bool {
 		if x.better(best) {

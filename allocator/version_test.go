@@ -1,0 +1,54 @@
+package allocator
+
+import (
+	"slices"
+	"testing"
+)
+
+// A request to a MemPool that the driver refuses has the free segments of other
+// pools released from PyTorch 2.13 on, one to the pool of a graph never.
+func TestRetryByVersion(t *testing.T) {
+	for _, c := range []struct {
+		version Version
+		pool    PoolID
+		served  bool
+	}{
+		{206, PoolID{}, true},
+		{206, PoolID{User: 1}, false},
+		{212, PoolID{User: 1}, false},
+		{213, PoolID{User: 1}, true},
+		{0, PoolID{User: 1}, true},
+		{213, PoolID{Graph: 1}, false},
+	} {
+		a := New(DefaultSettings(), c.version, newFakeDevice(t, 100<<20))
+		stream := a.Stream(0)
+		b, _ := a.Malloc(80<<20, stream, Default)
+		a.Free(b)
+		_, ok := a.Malloc(90<<20, stream, a.Pool(c.pool))
+		if retried := a.Retries > 0; ok != c.served || retried != c.served {
+			t.Errorf("PyTorch %s, pool %v: served %t with %d retries, want %t", c.version, c.pool, ok, a.Retries, c.served)
+		}
+	}
+}
+
+func TestUnverified(t *testing.T) {
+	plain, all := DefaultSettings(), DefaultSettings()
+	all.MaxSplitSize, all.GCThreshold = 64<<20, 0.5
+	for _, c := range []struct {
+		version Version
+		set     *Settings
+		pools   bool
+		want    []string
+	}{
+		{206, &all, true, nil},
+		{202, &plain, false, nil},
+		{202, &all, true, []string{"unverified but for PyTorch 2.6: max_split_size_mb, garbage_collection_threshold, private pools"}},
+		{211, &plain, false, []string{"the rules of PyTorch 2.11 are unverified: they are read from its source alone"}},
+		{215, &plain, false, []string{"the rules of PyTorch 2.14, the last one known, for 2.15"}},
+		{0, &plain, false, []string{"the rules of PyTorch 2.14: the file does not tell its release"}},
+	} {
+		if got := c.version.Unverified(c.set, c.pools); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.version, got, c.want)
+		}
+	}
+}
