@@ -23,6 +23,7 @@ func (v Version) orNewest() Version {
 
 // Recordings of PyTorch that the allocator was held against: those of tested
 // under every setting, those from oldest to latest that people published.
+// Snapshots of 2.5 to 2.7 cannot be told apart.
 const (
 	oldest Version = 200
 	tested Version = 206
@@ -40,7 +41,7 @@ func (v Version) Unverified(set *Settings, privatePools bool) (out []string) {
 	case v < oldest || v > latest:
 		out = append(out, fmt.Sprintf("the rules of PyTorch %s are unverified: they are read from its source alone", v))
 	}
-	if v == tested {
+	if v >= tested-1 && v <= tested+1 {
 		return out
 	}
 	var rules []string
