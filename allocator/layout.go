@@ -26,6 +26,7 @@ type Piece struct {
 	State     State
 	Block     Block  // its name for Free, none if it is not allocated
 	Ticket    Ticket // of its free, if it is pending
+	Age       int64  // of one that is free: searches of its pool since it is
 }
 
 // A State of a block.
@@ -149,6 +150,7 @@ func (a *Allocator) load(g *Segment, last, pool int32, stream Stream) (int32, er
 		last = b
 		if p.State == Inactive {
 			a.insert(b)
+			a.blocks[b].inserted -= p.Age
 			continue
 		}
 		x := &a.blocks[b]

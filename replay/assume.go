@@ -32,34 +32,39 @@ func (r *Recording) Exact() *Exact {
 	return best
 }
 
-// findLimit tries the limits at which garbage collection, or a refusal, would
-// come at another event. Of those that are exact, the one with the fewest
-// retries is taken.
+// findLimit tries limits of memory. Of those that are exact, the one with the
+// fewest retries is taken.
 func (r *Recording) findLimit(best *Exact) *Exact {
-	points := map[int64]bool{}
-	reserved := r.StartReserved
-	for _, k := range r.calls {
-		size := r.Trace.Size[k]
-		points[int64(float64(reserved)/r.Settings.GCThreshold)] = true
-		if takes(r.Trace.Action[k]) {
-			reserved += size
-			points[reserved] = true
-		} else {
-			reserved -= size
-		}
-	}
 	left := max(int(mostOfLimits), 10*r.Trace.Len())
-	for _, limit := range slices.Sorted(maps.Keys(points)) {
+	for _, limit := range r.limits() {
 		if left < 0 {
 			break
 		}
-		x := r.run(assumptions{limit: limit + 1, pools: best.assumed.pools})
+		x := r.run(assumptions{limit: limit, pools: best.assumed.pools})
 		left -= x.Events + 100
 		if x.better(best) {
 			best = x
 		}
 	}
 	return best
+}
+
+// limits are those of memory at which garbage collection, or a refusal, comes at
+// another event.
+func (r *Recording) limits() []int64 {
+	points := map[int64]bool{}
+	reserved := r.StartReserved
+	for _, k := range r.calls {
+		size := r.Trace.Size[k]
+		points[int64(float64(reserved)/r.Settings.GCThreshold)+1] = true
+		if takes(r.Trace.Action[k]) {
+			reserved += size
+			points[reserved+1] = true
+		} else {
+			reserved -= size
+		}
+	}
+	return slices.Sorted(maps.Keys(points))
 }
 
 // better tells whether more is reproduced than in another replay, or the same

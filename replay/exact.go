@@ -145,6 +145,12 @@ func (x *Exact) load(a *allocator.Allocator) ([]allocator.Block, map[int32]alloc
 		start[i].Blocks = slices.Clone(start[i].Blocks)
 		start[i].Pool = x.assumed.pools[^i]
 	}
+	for i := range start {
+		for j := range start[i].Blocks {
+			b := &start[i].Blocks[j]
+			b.Age = x.assumed.ages[b.Addr]
+		}
+	}
 	for i, bytes := range x.assumed.slack {
 		blocks := start[x.doubt[i].segment].Blocks
 		b, rest := &blocks[x.doubt[i].block], &blocks[x.doubt[i].block+1]

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -14,6 +15,7 @@ type assumptions struct {
 	pools map[int]allocator.PoolID // private ones, by the event that took the memory, or ^index of a segment of the start
 	slack map[int]int64            // bytes that blocks of the start have behind their request, by index of the doubt
 	bases map[uint64]uint64        // where reservations begin, by the first address of the start in them
+	ages  map[uint64]int64         // of free segments of the start, for garbage collection
 	other map[fork]bool            // what is read otherwise than it seems at first
 }
 
@@ -92,7 +94,7 @@ func (x *Exact) explanations() (out []assumptions) {
 	if x.Trace.Pool == nil {
 		out = append(out, x.relabeled()...)
 	}
-	return out
+	return append(out, x.aged()...)
 }
 
 func with[K comparable, V any](m map[K]V, k K, v V) map[K]V {
@@ -119,6 +121,56 @@ func (x *Exact) slack() (doubt int, bytes int64, ok bool) {
 		}
 	}
 	return 0, 0, false
+}
+
+// aged are ages of the free segments of the start by which garbage collection
+// would give back those that the recording does.
+func (x *Exact) aged() (out []assumptions) {
+	d, e := x.Difference, &x.Trace.Events
+	if x.Settings.GCThreshold == 0 {
+		return nil
+	}
+	from, to := d.Event, d.Event
+	for from > 0 && releases(e.Action[from-1]) {
+		from--
+	}
+	for to < e.Len() && releases(e.Action[to]) {
+		to++
+	}
+	if from == to {
+		return nil
+	}
+	limits := x.limits()
+	if x.assumed.limit > 0 {
+		limits = slices.Insert(limits, 0, x.assumed.limit)
+	}
+	for _, limit := range limits {
+		for age := int64(8); age < 1<<16; age *= 4 {
+			as := x.assumed
+			as.limit = limit
+			as.ages = maps.Clone(as.ages)
+			if as.ages == nil {
+				as.ages = map[uint64]int64{}
+			}
+			left := age
+			for k := from; k < to; k++ {
+				// Each sweep goes through the segments by stream and size.
+				if k > from && x.order(k, k-1) < 0 {
+					left /= 4
+				}
+				as.ages[e.Addr[k]] = left
+			}
+			out = append(out, as)
+		}
+	}
+	return out
+}
+
+// order compares the segments that two events release as sets of free blocks do.
+func (x *Exact) order(j, k int) int {
+	e := &x.Trace.Events
+	return cmp.Or(cmp.Compare(x.Snap.Stream(e.Stream[j]), x.Snap.Stream(e.Stream[k])),
+		cmp.Compare(e.Size[j], e.Size[k]), cmp.Compare(e.Addr[j], e.Addr[k]))
 }
 
 // relabeled are the choices of private pools that keep a request from the block
