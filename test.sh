@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs every check of the repository: formatting, vet, staticcheck, the build,
-# the tests (with the seeds of the fuzz tests) and the tests under the race
-# detector. It needs Go alone; what this machine cannot run is named at the end.
+# the tests (with the seeds of the fuzz tests), the tests under the race
+# detector, and those of the page. It needs Go alone; what this machine cannot
+# run is named at the end.
 set -uo pipefail
 cd "$(dirname "$0")" || exit 1
 export GOFLAGS="${GOFLAGS:-} -buildvcs=false"
@@ -51,6 +52,35 @@ compiles() {
 	echo '#include <stdlib.h>' | gcc -fsyntax-only -x c - 2>/dev/null
 }
 
+# have_node tells whether the page can be built and tested.
+have_node() {
+	command -v npm >/dev/null && [ "$(node -p 'process.versions.node.split(".")[0]' 2>/dev/null || echo 0)" -ge 20 ]
+}
+
+# have_chromium tells whether the page can be tested in a browser; root
+# installs Debian's where it is missing.
+have_chromium() {
+	find_chromium && return
+	[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return
+	echo "== install chromium"
+	{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium; } >/dev/null 2>&1
+	find_chromium
+}
+
+find_chromium() {
+	[ -n "${CHROMIUM:-}" ] || command -v chromium || command -v chromium-browser || command -v google-chrome
+} >/dev/null
+
+# in_browser runs the page's scenarios against the program as it is now.
+in_browser() {
+	local dir rc
+	dir=$(mktemp -d) || return
+	go build -o "$dir/strandline" ./cmd/strandline && STRANDLINE="$dir/strandline" npm --prefix ui run --silent e2e
+	rc=$?
+	rm -rf "$dir"
+	return $rc
+}
+
 command -v go >/dev/null || {
 	echo "go is missing" >&2
 	exit 1
@@ -69,6 +99,20 @@ if have_c; then
 	CGO_ENABLED=1 step "race detector" go test -race -timeout 12m ./...
 else
 	skip "race detector" "it needs gcc and the C library's headers"
+fi
+if ! have_node; then
+	skip "the page" "it needs Node 20 or newer, with npm"
+elif ! npm --prefix ui ci --silent --no-audit --no-fund; then
+	skip "the page" "npm cannot get the packages that ui/package-lock.json names"
+else
+	step "page types" npm --prefix ui run --silent check
+	step "page tests" npm --prefix ui test --silent
+	step "page is built from its sources" npm --prefix ui run --silent build -- --check
+	if have_chromium; then
+		step "page in Chromium" in_browser
+	else
+		skip "page in Chromium" "there is no Chromium"
+	fi
 fi
 [ -n "${STRANDLINE_CORPUS:-}" ] ||
 	skip "tests on recorded snapshots" "STRANDLINE_CORPUS names no folder of them"

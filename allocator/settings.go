@@ -187,6 +187,16 @@ type option struct {
 	changed func(*Settings) string // the value, "" if it is the default; nil of a second name
 }
 
+// Options are the names of all that some release has, in alphabetical order.
+func Options() (names []string) {
+	for i := range options {
+		if options[i].changed != nil {
+			names = append(names, options[i].name)
+		}
+	}
+	return names
+}
+
 // flag is an option that is True or False. Up to 2.9 most say of a missing value
 // that they expect one; strict ones do not tell missing from wrong.
 func flag(name string, since Version, common, strict bool, field func(*Settings) *bool) option {

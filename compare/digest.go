@@ -174,7 +174,7 @@ func (b *Book) device(s *snapshot.Snapshot, dev snapshot.Device, stacks []stack.
 		out.Conf = s.Settings.Conf
 	}
 	if out.OOMs > 0 || out.Space.Overhead >= triedFrom {
-		out.Trial = replay.TryExpandable(s, dev.Index)
+		out.Trial = replay.TryExpandable(t)
 	}
 	out.InsideMarks = marks(e.Len())
 	for i := range t.Allocs {

@@ -8,6 +8,7 @@ import (
 	"strandline/allocator"
 	"strandline/snapshot"
 	"strandline/stack"
+	"strandline/timeline"
 )
 
 // A writer makes a history: it is the driver of an allocator and notes what a
@@ -128,10 +129,7 @@ func BenchmarkReplay(b *testing.B) {
 		recording := func(b *testing.B) *Recording {
 			if r == nil {
 				s := make()
-				var err error
-				if r, err = NewRecording(s, s.Devices()[0].Index); err != nil {
-					b.Fatal(err)
-				}
+				r = NewRecording(timeline.New(s, s.Devices()[0]))
 			}
 			b.ReportAllocs()
 			return r

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"strandline/snapshot"
+	"strandline/timeline"
 )
 
 // A truth is what PyTorch itself said at the moment of a snapshot, which the rig
@@ -60,11 +61,7 @@ func hold(t *testing.T, file string) (devices, exact int) {
 	}
 	o := truthOf(t, file)
 	for _, d := range s.Devices() {
-		r, err := NewRecording(s, d.Index)
-		if err != nil {
-			t.Errorf("%s: %v", file, err)
-			continue
-		}
+		r := NewRecording(timeline.New(s, d))
 		devices++
 		x := r.Exact()
 		if x.Difference != nil {

@@ -6,6 +6,7 @@ import (
 
 	"strandline/allocator"
 	"strandline/snapshot"
+	"strandline/timeline"
 )
 
 // TestCourse holds the bytes after each event against those of the blocks.
@@ -16,10 +17,7 @@ func TestCourse(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, d := range s.Devices() {
-			r, err := NewRecording(s, d.Index)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := NewRecording(timeline.New(s, d))
 			x := r.Exact()
 			n := r.Trace.Len()
 			peak := int64(0)

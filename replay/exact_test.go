@@ -7,6 +7,7 @@ import (
 
 	"strandline/allocator"
 	"strandline/snapshot"
+	"strandline/timeline"
 )
 
 func golden(t *testing.T) []string {
@@ -28,10 +29,7 @@ func open(t *testing.T, file string) *snapshot.Snapshot {
 
 func record(t *testing.T, s *snapshot.Snapshot) *Recording {
 	t.Helper()
-	r, err := NewRecording(s, s.Devices()[0].Index)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := NewRecording(timeline.New(s, s.Devices()[0]))
 	return r
 }
 

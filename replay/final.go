@@ -15,11 +15,8 @@ func (p *player) compare() {
 		at[p.final[i].Addr] = &p.final[i]
 	}
 	s := p.Snap
-	for i := range s.Segments {
+	for _, i := range p.SegmentIndices() {
 		g := &s.Segments[i]
-		if g.Device != p.Device {
-			continue
-		}
 		p.Segments++
 		why := "no segment"
 		if got := at[g.Addr]; got != nil {

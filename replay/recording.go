@@ -30,36 +30,19 @@ type Recording struct {
 	opened map[stack.ID]bool        // stacks that call empty_cache
 }
 
-// NewRecording follows the history of a device.
-func NewRecording(s *snapshot.Snapshot, device int) (*Recording, error) {
-	cut, err := timeline.Cut(s, device, 0, 0)
-	if err != nil {
-		return nil, err
+// NewRecording makes the history that a timeline follows ready for the allocator.
+func NewRecording(t *timeline.Timeline) *Recording {
+	r := &Recording{Timeline: t, Version: VersionOf(t.Snap), opened: map[stack.ID]bool{}}
+	if t.Snap.Settings != nil {
+		r.Settings = allocator.FromSnapshot(t.Snap.Settings, r.Version)
+	} else { // what the events show
+		r.Settings = allocator.DefaultSettings()
+		r.Settings.Expandable = slices.Contains(t.Trace.Action, snapshot.SegmentMap)
 	}
-	var d snapshot.Device
-	for _, d = range s.Devices() {
-		if d.Index == device {
-			break
-		}
-	}
-	r := &Recording{Timeline: timeline.New(s, d), opened: map[stack.ID]bool{}}
-	r.Version = VersionOf(s)
-	r.Settings = settingsOf(s, d, r.Version)
 	r.index()
-	r.begin(cut)
-	r.label(d)
-	return r, nil
-}
-
-// settingsOf are the settings as the file states them, or as its events show.
-func settingsOf(s *snapshot.Snapshot, d snapshot.Device, v allocator.Version) allocator.Settings {
-	set := allocator.DefaultSettings()
-	if s.Settings != nil {
-		set = allocator.FromSnapshot(s.Settings, v)
-	} else {
-		set.Expandable = slices.Contains(d.Trace.Action, snapshot.SegmentMap)
-	}
-	return set
+	r.begin()
+	r.label()
+	return r
 }
 
 // index finds the allocation of each event.
@@ -86,7 +69,7 @@ func (r *Recording) index() {
 // label finds the private pools of what was taken from the driver: those of the
 // final state if it is still there, else what the events say, which they do from
 // PyTorch 2.12 on.
-func (r *Recording) label(d snapshot.Device) {
+func (r *Recording) label() {
 	s, e := r.Snap, &r.Trace.Events
 	r.pools = map[int]allocator.PoolID{}
 	for i := range r.start {
@@ -103,7 +86,7 @@ func (r *Recording) label(d snapshot.Device) {
 		return
 	}
 	owner := map[uint64]allocator.PoolID{} // by page
-	for _, i := range d.Segments {
+	for _, i := range r.SegmentIndices() {
 		g := &s.Segments[i]
 		if p := s.PoolOf(g.Pool); p.Private() {
 			for at := g.Addr; at < g.Addr+uint64(g.TotalSize); at += page {

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"context"
 	"math"
 	"runtime"
 	"sort"
@@ -28,22 +29,23 @@ func Candidates(limited bool) []string {
 }
 
 // All runs scenarios side by side on the processors that there are. Done is
-// called after each, from one goroutine at a time; nil is nobody.
-func (x *Exact) All(scenarios []Scenario, done func()) []Outcome {
+// called after each, from one goroutine at a time; nil is nobody. No run begins
+// after the end of ctx.
+func (x *Exact) All(ctx context.Context, scenarios []Scenario, done func()) ([]Outcome, error) {
 	out := make([]Outcome, len(scenarios))
-	each(len(scenarios), func(i int) { out[i] = x.WhatIf(scenarios[i]) }, done)
-	return out
+	err := each(ctx, len(scenarios), func(i int) { out[i] = x.WhatIf(scenarios[i]) }, done)
+	return out, err
 }
 
 // AllSmallest are the least capacities of scenarios.
-func (x *Exact) AllSmallest(scenarios []Scenario, done func()) []int64 {
+func (x *Exact) AllSmallest(ctx context.Context, scenarios []Scenario, done func()) ([]int64, error) {
 	out := make([]int64, len(scenarios))
-	each(len(scenarios), func(i int) { out[i] = x.Smallest(scenarios[i]) }, done)
-	return out
+	err := each(ctx, len(scenarios), func(i int) { out[i] = x.Smallest(scenarios[i]) }, done)
+	return out, err
 }
 
-// each calls f for 0 to n-1 on all processors.
-func each(n int, f func(int), done func()) {
+// each calls f for 0 to n-1 on all processors, until ctx ends.
+func each(ctx context.Context, n int, f func(int), done func()) error {
 	var wait sync.WaitGroup
 	var said sync.Mutex
 	next := make(chan int)
@@ -59,11 +61,12 @@ func each(n int, f func(int), done func()) {
 			}
 		})
 	}
-	for i := range n {
+	for i := 0; i < n && ctx.Err() == nil; i++ {
 		next <- i
 	}
 	close(next)
 	wait.Wait()
+	return ctx.Err()
 }
 
 // What a call of the driver costs, in milliseconds: an estimate, as it depends
@@ -81,11 +84,12 @@ func Cost(s *allocator.Stats) float64 {
 }
 
 // Rank orders runs, of which there is an outcome for each device: those that do
-// not run out of memory before those that do, then by the peak of reserved
-// memory, and of those within 1 % by the time that calls of the driver take.
+// not run out of memory before those that do, and those by how often; then by
+// the peak of reserved memory, and of those within 1 % by the time that calls of
+// the driver take.
 func Rank(outcomes [][]Outcome) []int {
 	type sum struct {
-		failed   bool
+		failed   int64 // requests
 		reserved int64
 		cost     float64
 	}
@@ -94,15 +98,15 @@ func Rank(outcomes [][]Outcome) []int {
 	for j := range sums {
 		for i := range outcomes {
 			o := &outcomes[i][j]
-			sums[j].failed = sums[j].failed || o.OOM != nil
+			sums[j].failed += o.OOMs
 			sums[j].reserved += o.ReservedPeak
 			sums[j].cost += Cost(&o.Stats)
 		}
-		if !sums[j].failed {
+		if sums[j].failed == 0 {
 			least = min(least, sums[j].reserved)
 		}
 	}
-	near := func(s *sum) bool { return !s.failed && s.reserved-least <= least/100 }
+	near := func(s *sum) bool { return s.failed == 0 && s.reserved-least <= least/100 }
 	order := make([]int, len(sums))
 	for j := range order {
 		order[j] = j
@@ -111,7 +115,7 @@ func Rank(outcomes [][]Outcome) []int {
 		a, b := &sums[order[i]], &sums[order[j]]
 		switch {
 		case a.failed != b.failed:
-			return b.failed
+			return a.failed < b.failed
 		case near(a) != near(b):
 			return near(a)
 		case near(a):

@@ -32,13 +32,15 @@ func VersionOf(s *snapshot.Snapshot) allocator.Version {
 }
 
 // begin takes over the state before the first event.
-func (r *Recording) begin(cut *snapshot.Snapshot) {
+func (r *Recording) begin() {
 	certain := r.certain()
-	for i := range cut.Segments {
-		g := &cut.Segments[i]
+	s := r.Snap
+	segments, _ := r.StateBefore(0, nil)
+	for i := range segments {
+		g := &segments[i]
 		out := allocator.Segment{
-			Addr: g.Addr, Size: g.TotalSize, Stream: cut.Stream(g.Stream), Pool: allocator.PoolID(cut.PoolOf(g.Pool)),
-			Small: cut.String(g.Type) == "small", Expandable: g.Expandable,
+			Addr: g.Addr, Size: g.TotalSize, Stream: s.Stream(g.Stream), Pool: allocator.PoolID(s.PoolOf(g.Pool)),
+			Small: s.String(g.Type) == "small", Expandable: g.Expandable,
 		}
 		for j := range g.Blocks {
 			b := &g.Blocks[j]

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"strandline/allocator"
-	"strandline/snapshot"
+	"strandline/timeline"
 )
 
 // A Trial is what expandable segments would have done for a recorded run.
@@ -19,7 +19,8 @@ type Trial struct {
 // TryExpandable simulates expandable segments. It is nil where that tells
 // nothing: segments are expandable already, the release has none, the state is
 // not known, or a limit of unknown size stopped a request.
-func TryExpandable(s *snapshot.Snapshot, device int) *Trial {
+func TryExpandable(of *timeline.Timeline) *Trial {
+	s := of.Snap
 	const first allocator.Version = 201
 	v := VersionOf(s)
 	if v != 0 && v < first || s.Settings != nil && s.Settings.ExpandableSegments {
@@ -34,10 +35,10 @@ func TryExpandable(s *snapshot.Snapshot, device int) *Trial {
 	if err != nil {
 		return nil
 	}
-	r, err := NewRecording(s, device)
-	if err != nil || r.Trace.Len() == 0 {
+	if of.Trace.Len() == 0 {
 		return nil
 	}
+	r := NewRecording(of)
 	x := r.Exact()
 	as := x.Assumed()
 	if x.Lost || as.Limit != nil {

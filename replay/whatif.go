@@ -203,13 +203,18 @@ func (r *Recording) atOnce(k int) bool {
 }
 
 // Smallest is the least capacity with which a scenario does not run out of
-// memory, to within 1/256 or 2 MiB, found by trying; what the recording itself ran out of does
-// not count. It is the peak of reserved memory where nothing less is enough.
+// memory, to within 1/256 or 2 MiB, found by trying; also the requests must be
+// met that the recording ran out of memory for. It is the peak of reserved
+// memory where nothing less is enough, and 0 if the limit alone is too low.
 func (x *Exact) Smallest(sc Scenario) int64 {
-	fails := func(o *Outcome) bool { return o.OOM != nil && !o.OOM.Recorded }
+	fails := func(o *Outcome) bool { return o.OOM != nil }
 	sc.Capacity, sc.Samples = 0, 0
-	free := x.whatIf(&sc, nil)
-	low, high := free.AllocatedPeak-1, free.ReservedPeak // too little, enough
+	free := x.whatIf(&sc, fails)
+	if fails(&free) {
+		return 0
+	}
+	// Too little, and enough. What is there at the beginning has to fit, too.
+	low, high := max(free.AllocatedPeak, x.StartReserved)-1, free.ReservedPeak
 	for high-low > max(allocator.SmallBuffer, high/256) {
 		sc.Capacity = low + (high-low)/2
 		if o := x.whatIf(&sc, fails); fails(&o) {

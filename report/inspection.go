@@ -75,12 +75,11 @@ func NewInspection(s *snapshot.Snapshot, f *timeline.Facts) *Inspection {
 	return &Inspection{Schema: "strandline.inspect/1", Facts: f}
 }
 
-// AddAt adds what lives after an event. Exact is nil where the history cannot be
-// replayed.
+// AddAt adds what lives after an event.
 func (d *Inspection) AddAt(t *timeline.Timeline, event int, exact *replay.Exact) {
 	a := &At{Event: event, Device: t.Device, Requested: t.RequestedAt(event), Reserved: t.ReservedAt(event), Sites: []Place{}}
 	a.AllocatedLow, a.AllocatedHigh = t.AllocatedBounds(event)
-	if exact != nil && exact.Exactly(event) {
+	if exact.Exactly(event) {
 		allocated, active := exact.At(event)
 		a.Allocated, a.Active = &allocated, &active
 		a.AllocatedLow, a.AllocatedHigh = allocated, allocated

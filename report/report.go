@@ -79,6 +79,11 @@ func Sparkline(values []int64) string {
 	for _, v := range values {
 		low, high = min(low, v), max(high, v)
 	}
+	return curve(values, low, high)
+}
+
+// curve draws values from low to high.
+func curve(values []int64, low, high int64) string {
 	levels := []rune("▁▂▃▄▅▆▇█")
 	var b strings.Builder
 	for _, v := range values {

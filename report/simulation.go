@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"strandline/allocator"
 	"strandline/replay"
 	"strandline/units"
 )
@@ -18,11 +19,12 @@ type Simulation struct {
 	Version string      `json:"torch_version"`
 	Devices []Replayed  `json:"devices"`
 	Runs    []Simulated `json:"runs"`
-	// Best is the settings that a search recommends, null where none was asked
-	// for.
+	// Best is the outcome of a search, nil where none was asked for.
 	Best *Recommendation `json:"recommendation,omitempty"`
 
-	change string // what is different in all runs, in words
+	own     string   // the settings of the file
+	changes []string // what is different in all runs, in words
+	bounded bool     // the changes name the capacity
 }
 
 // Replayed is what came of the history of a device under its own settings.
@@ -38,6 +40,8 @@ type Replayed struct {
 	Allocated  *int64             `json:"peak_allocated_bytes"`
 	Retries    *int64             `json:"alloc_retries"`
 	OOMs       *int64             `json:"ooms"`
+	Stranded   *int64             `json:"peak_stranded_bytes"`
+	Samples    []Course           `json:"samples"`
 	Assumed    Assumed            `json:"assumed"`
 }
 
@@ -57,12 +61,15 @@ type Assumed struct {
 // Simulated is a run under other settings.
 type Simulated struct {
 	Settings string            `json:"settings"`
+	Notes    []string          `json:"notes"`
 	Devices  []SimulatedDevice `json:"devices"`
 }
 
 // SimulatedDevice is such a run on one device.
 type SimulatedDevice struct {
 	Device    int      `json:"device"`
+	Capacity  *int64   `json:"capacity_bytes"`
+	Limit     *int64   `json:"memory_limit_bytes"`
 	Reserved  int64    `json:"peak_reserved_bytes"`
 	Allocated int64    `json:"peak_allocated_bytes"`
 	Stranded  int64    `json:"peak_stranded_bytes"`
@@ -95,17 +102,16 @@ type Course struct {
 
 // Recommendation is the outcome of a search.
 type Recommendation struct {
-	Settings string `json:"settings"`
-	Saves    int64  `json:"saves_bytes"` // of peak reserved memory, over all devices
-	Text     string `json:"text"`
+	Settings *string `json:"settings"`    // nil where none is better than the file's
+	Saves    int64   `json:"saves_bytes"` // of peak reserved memory, over all devices
+	Text     string  `json:"text"`
 }
 
-// NewSimulation begins the document of a file. Change says what is different in
-// all runs beside the settings.
-func NewSimulation(file, version string, partial bool, change string) *Simulation {
+// NewSimulation begins the document of a file.
+func NewSimulation(file, version string, partial bool) *Simulation {
 	return &Simulation{
 		Schema: "strandline.simulate/1", File: file, Version: version, Partial: partial,
-		Devices: []Replayed{}, Runs: []Simulated{}, change: change,
+		Devices: []Replayed{}, Runs: []Simulated{},
 	}
 }
 
@@ -115,7 +121,7 @@ func (d *Simulation) AddReplay(x *replay.Exact) {
 		Device: x.Device, Events: x.Trace.Len(), Settings: x.Settings.Changed(), Exact: x.Difference == nil,
 		Calls: Reproduced{x.Calls, x.CallsMet}, Segments: Reproduced{x.Segments, x.SegmentsMet}, Difference: x.Difference,
 	}
-	if r.Exact {
+	if r.Exact && (r.Events > 0 || r.Segments.Recorded == 0) {
 		s := x.Stats
 		r.Reserved, r.Allocated, r.Retries, r.OOMs = &s.ReservedPeak, &s.AllocatedPeak, &s.Retries, &s.OOMs
 	}
@@ -124,125 +130,282 @@ func (d *Simulation) AddReplay(x *replay.Exact) {
 	d.Devices = append(d.Devices, r)
 }
 
-// AddRun adds a run under settings, with an outcome for each device that was
-// replayed.
-func (d *Simulation) AddRun(settings string, on []*replay.Exact, outcomes []replay.Outcome, smallest []*int64) {
-	run := Simulated{Settings: settings, Devices: []SimulatedDevice{}}
-	for i, x := range on {
-		o := &outcomes[i]
+// AddCourse adds the course of memory in the recorded run, as an exact replay
+// has it.
+func (d *Simulation) AddCourse(x *replay.Exact, o *replay.Outcome) {
+	if r := d.device(x.Device); r.Exact {
+		var most int64
+		r.Samples, most = courseOf(o)
+		r.Stranded = &most
+	}
+}
+
+func courseOf(o *replay.Outcome) (course []Course, stranded int64) {
+	course = []Course{}
+	for _, s := range o.Samples {
+		stranded = max(stranded, s.Stranded)
+		course = append(course, Course{s.Event, s.Reserved, s.Allocated, s.Stranded})
+	}
+	return course, stranded
+}
+
+// Change says what the settings of the file are, and in words what else is
+// different in all runs, the capacity among it if bounded.
+func (d *Simulation) Change(own string, changes []string, bounded bool) {
+	d.own, d.changes, d.bounded = own, changes, bounded
+}
+
+// A Run is what came of a run on a device.
+type Run struct {
+	On       *replay.Exact
+	Scenario *replay.Scenario
+	Outcome  *replay.Outcome
+	Smallest *int64 // capacity in which it fits; nil if it was not looked for
+}
+
+// AddRun adds a run under settings, on each device that has a history.
+func (d *Simulation) AddRun(settings string, on []Run, notes []string) {
+	run := Simulated{Settings: settings, Notes: append(idle(on[0].Scenario), notes...), Devices: []SimulatedDevice{}}
+	for _, r := range on {
+		if n := r.On.StartReserved; n > 0 {
+			run.Notes = append(run.Notes, fmt.Sprintf("device %d had %s reserved when the recording began; that stays laid out as it was, so that settings change less than in a whole run",
+				r.On.Device, units.Bytes(n)))
+		}
+		o := r.Outcome
 		one := SimulatedDevice{
-			Device: x.Device, Reserved: o.ReservedPeak, Allocated: o.AllocatedPeak, OOMs: o.OOMs, Calls: o.DriverCalls(),
-			CostMS: replay.Cost(&o.Stats), Retries: o.Retries, Smallest: smallest[i], Samples: []Course{},
+			Device: r.On.Device, Capacity: bound(r.Scenario.Capacity), Limit: bound(r.Scenario.Limit),
+			Reserved: o.ReservedPeak, Allocated: o.AllocatedPeak, OOMs: o.OOMs, Calls: o.DriverCalls(),
+			CostMS: replay.Cost(&o.Stats), Retries: o.Retries, Smallest: r.Smallest,
 		}
-		for _, s := range o.Samples {
-			one.Stranded = max(one.Stranded, s.Stranded)
-			one.Samples = append(one.Samples, Course{s.Event, s.Reserved, s.Allocated, s.Stranded})
-		}
+		one.Samples, one.Stranded = courseOf(o)
 		if f := o.OOM; f != nil {
-			one.OOM = &Refused{f.Event, f.Size, f.Reserved, f.Active, siteOf(x.Snap.Stacks.Site(f.Stack)), f.Recorded}
+			one.OOM = &Refused{f.Event, f.Size, f.Reserved, f.Active, siteOf(r.On.Snap.Stacks.Site(f.Stack)), f.Recorded}
 		}
 		run.Devices = append(run.Devices, one)
 	}
 	d.Runs = append(d.Runs, run)
 }
 
-// Recommend says which of the runs, the best of which stands first, is to be
-// used in the place of own, the file's.
-func (d *Simulation) Recommend(own string) {
-	best := &d.Runs[0]
-	peak := func(r *Simulated) (n int64, fails bool) {
-		for i := range r.Devices {
-			n += r.Devices[i].Reserved
-			fails = fails || r.Devices[i].OOM != nil
-		}
-		return n, fails
+func bound(n int64) *int64 {
+	if n == 0 {
+		return nil
 	}
-	least, none := peak(best)
+	return &n
+}
+
+// idle are the settings of a run that change nothing in it, and why.
+func idle(sc *replay.Scenario) []string {
+	notes := []string{}
+	set := &sc.Settings
+	if set.GCThreshold > 0 && sc.Limit == 0 {
+		notes = append(notes, "garbage_collection_threshold does nothing without a limit of memory: give --capacity and --fraction")
+	}
+	if set.Fraction < 1 && sc.Limit == 0 {
+		notes = append(notes, "per_process_memory_fraction is left out: it is a share of the capacity, which --capacity gives")
+	}
+	if set.Host != allocator.DefaultSettings().Host {
+		notes = append(notes, "pinned_… settings are of host memory, and change nothing here")
+	}
+	return notes
+}
+
+// Recommend says which of the runs, the best of which stands first, is to be
+// used in the place of the file's own settings.
+func (d *Simulation) Recommend() {
+	best := &d.Runs[0]
+	rec := &Recommendation{}
+	d.Best = rec
+	least, none := best.peak()
 	var now int64
 	var failed bool
 	for i := range d.Runs {
-		if d.Runs[i].Settings == own {
-			now, failed = peak(&d.Runs[i])
+		if d.Runs[i].Settings == d.own {
+			now, failed = d.Runs[i].peak()
 		}
 	}
-	rec := &Recommendation{Settings: best.Settings, Saves: now - least}
 	switch {
 	case none:
-		rec.Settings, rec.Saves = "", 0
-		rec.Text = "None of these settings fits."
-		if n := best.smallest(); n > 0 {
-			rec.Text += fmt.Sprintf(" The least that would do is %s, with %s.", units.Bytes(n), cmp.Or(best.Settings, "the defaults"))
+		rec.Text = fmt.Sprintf("None of %s fits.", count(len(d.Runs), "setting"))
+		if run, n := d.leastCapacity(); run != nil {
+			rec.Text += fmt.Sprintf(" The least that would do is %s, with %s.", units.Bytes(n), settingsName(run.Settings))
 		}
 	case !failed && now-least <= now/100:
-		rec.Settings, rec.Saves = "", 0
-		rec.Text = "No setting saves more than 1 % of the peak: stay with the settings of the file."
-	case failed:
-		rec.Text = fmt.Sprintf("%s fits, at a peak of %s reserved; the settings of the file do not.", cmp.Or(best.Settings, "The default"), units.Bytes(least))
+		rec.Text = fmt.Sprintf("Stay with the settings of the file: none of %s saves more than 1%% of the peak of %s reserved.",
+			count(len(d.Runs)-1, "other"), units.Bytes(now))
 	default:
-		rec.Text = fmt.Sprintf("%s peaks at %s reserved, %s less than the settings of the file.",
-			cmp.Or(best.Settings, "The default"), units.Bytes(least), units.Bytes(now-least))
-	}
-	d.Best = rec
-}
-
-// smallest is the least capacity of a run on any device, 0 where it is unknown.
-func (r *Simulated) smallest() (n int64) {
-	for i := range r.Devices {
-		if m := r.Devices[i].Smallest; m != nil {
-			n = max(n, *m)
+		rec.Settings, rec.Saves = &best.Settings, now-least
+		if len(best.Devices) == 1 {
+			rec.Text = d.sentence(best, d.device(best.Devices[0].Device))
+			break
+		}
+		rec.Text = fmt.Sprintf("With %s this run peaks at %s reserved on its %s together",
+			settingsName(best.Settings), units.Bytes(least), count(len(best.Devices), "device"))
+		if failed {
+			rec.Text += " and does not run out of memory."
+		} else {
+			rec.Text += fmt.Sprintf(", %s less than with the settings of the file.", units.Bytes(now-least))
 		}
 	}
-	return n
 }
 
-// Text prints the simulation.
+// peak is the peak of a run over all devices, and whether one ran out.
+func (r *Simulated) peak() (reserved int64, fails bool) {
+	for i := range r.Devices {
+		reserved += r.Devices[i].Reserved
+		fails = fails || r.Devices[i].OOM != nil
+	}
+	return reserved, fails
+}
+
+// leastCapacity is the run that fits in the least memory, of those of which
+// that is known, and how much a device must have for it; nil if there is none.
+func (d *Simulation) leastCapacity() (best *Simulated, least int64) {
+	for i := range d.Runs {
+		n, known := int64(0), true
+		for j := range d.Runs[i].Devices {
+			if m := d.Runs[i].Devices[j].Smallest; m != nil {
+				n = max(n, *m)
+			} else {
+				known = false
+			}
+		}
+		if known && (best == nil || n < least) {
+			best, least = &d.Runs[i], n
+		}
+	}
+	return best, least
+}
+
+func (d *Simulation) device(index int) *Replayed {
+	for i := range d.Devices {
+		if d.Devices[i].Device == index {
+			return &d.Devices[i]
+		}
+	}
+	return nil
+}
+
+// on is what came of a run on a device, nil if it was not run there.
+func (r *Simulated) on(device int) *SimulatedDevice {
+	for i := range r.Devices {
+		if r.Devices[i].Device == device {
+			return &r.Devices[i]
+		}
+	}
+	return nil
+}
+
+func settingsName(settings string) string { return cmp.Or(settings, "the defaults") }
+
+// Text prints the simulation: what would come of it, then the figures, then how
+// sure that is.
 func (d *Simulation) Text(w io.Writer, s Style) {
 	fmt.Fprintf(w, "%s  PyTorch %s\n", s.bold(inputName(d.File)), Line(d.Version))
 	if d.Partial {
 		fmt.Fprintln(w, s.yellow("only partly readable"))
 	}
-	for i := range d.Devices {
-		d.Devices[i].text(w, s)
-	}
-	if len(d.Runs) == 0 {
-		return
-	}
-	for i := range d.Devices {
-		fmt.Fprintln(w)
-		d.runs(w, s, i)
-	}
 	if d.Best != nil {
 		fmt.Fprintln(w)
 		for _, line := range wrap(d.Best.Text, s.columns()) {
-			fmt.Fprintln(w, line)
+			fmt.Fprintln(w, s.bold(line))
 		}
-		if d.Best.Settings != "" {
-			fmt.Fprintln(w, "  "+s.bold("export PYTORCH_CUDA_ALLOC_CONF="+d.Best.Settings))
+		if set := d.Best.Settings; set != nil && *set == "" {
+			fmt.Fprintln(w, "  unset PYTORCH_CUDA_ALLOC_CONF")
+		} else if set != nil {
+			fmt.Fprintln(w, "  export PYTORCH_CUDA_ALLOC_CONF="+Line(*set))
 		}
+	}
+	for i := range d.Devices {
+		on := &d.Devices[i]
+		fmt.Fprintln(w)
+		if len(d.Devices) > 1 {
+			fmt.Fprintln(w, s.bold(fmt.Sprintf("device %d", on.Device)))
+		}
+		if len(d.Runs) > 0 && d.Runs[0].on(on.Device) != nil {
+			d.runs(w, s, on)
+		}
+		on.text(w, s)
+	}
+	said := map[string]bool{}
+	for _, run := range d.Runs {
+		for _, note := range run.Notes {
+			if !said[note] {
+				said[note] = true
+				printWrapped(w, s, "", "note: "+note)
+			}
+		}
+	}
+	if hint := d.hint(); hint != "" {
+		fmt.Fprintln(w, "\n"+s.dim("look further: "+hint))
 	}
 }
 
-func (r *Replayed) text(w io.Writer, s Style) {
-	fmt.Fprintf(w, "\ndevice %d  %s, settings: %s\n", r.Device, count(r.Events, "event"), cmp.Or(r.Settings, "the defaults"))
-	say := func(format string, args ...any) {
-		for i, line := range wrap(fmt.Sprintf(format, args...), s.columns()-2) {
-			fmt.Fprintln(w, strings.Repeat(" ", min(i, 1))+" "+line)
+// printWrapped prints a text in lines, the second and later ones indented.
+func printWrapped(w io.Writer, s Style, indent, text string) {
+	for i, line := range wrap(text, s.columns()-len(indent)-2) {
+		fmt.Fprintln(w, indent+strings.Repeat("  ", min(i, 1))+line)
+	}
+}
+
+// hint is the command that tells more.
+func (d *Simulation) hint() string {
+	file := Line(d.File)
+	for i := range d.Devices {
+		on := &d.Devices[i]
+		switch had := on.Assumed.Capacity; {
+		case on.Events > 0 && len(d.Runs) == 0:
+			return fmt.Sprintf("strandline simulate %s --search  ·  --set CONF", file)
+		case had != nil && len(d.Runs) > 0 && d.Best == nil && !d.bounded:
+			return fmt.Sprintf("strandline simulate %s --set CONF --capacity %s", file, typed(*had))
 		}
 	}
-	if r.Exact {
-		fmt.Fprintf(w, "  %s: all %s and all %s are reproduced\n", s.green("replayed exactly"),
-			count(r.Calls.Recorded, "call")+" of the driver", count(r.Segments.Recorded, "segment"))
-		fmt.Fprintf(w, "  peak reserved %s, peak allocated %s; %s, %s\n", units.Bytes(*r.Reserved), units.Bytes(*r.Allocated),
-			counts(*r.Retries, "retry", "retries"), counts(*r.OOMs, "out-of-memory error", "out-of-memory errors"))
-	} else {
-		fmt.Fprintf(w, "  %s: %s of %s calls of the driver, %s of %s segments\n", s.yellow("not replayed exactly"),
+	return ""
+}
+
+// typed is a size as --capacity takes it, without rounding.
+func typed(n int64) string {
+	switch {
+	case n%(1<<30) == 0:
+		return fmt.Sprintf("%dGiB", n>>30)
+	case n%(1<<20) == 0:
+		return fmt.Sprintf("%dMiB", n>>20)
+	}
+	return fmt.Sprint(n)
+}
+
+func (r *Replayed) ranOut() bool { return r.OOMs != nil && *r.OOMs > 0 }
+
+// text says how sure the answers are.
+func (r *Replayed) text(w io.Writer, s Style) {
+	switch {
+	case r.Events == 0:
+		fmt.Fprintf(w, "no history is recorded: nothing to replay; the state has %s\n", count(r.Segments.Recorded, "segment"))
+		return
+	case r.Exact:
+		fmt.Fprintf(w, "%s: %s, %s of the driver, %s at the end\n", s.green("replayed exactly"),
+			count(r.Events, "event"), count(r.Calls.Recorded, "call"), count(r.Segments.Recorded, "segment"))
+		printWrapped(w, s, "  ", "settings: "+settingsName(r.Settings))
+		if r.Reserved != nil {
+			line := fmt.Sprintf("  peak reserved %s, allocated %s", units.Bytes(*r.Reserved), units.Bytes(*r.Allocated))
+			if *r.Retries > 0 {
+				line += "; " + counts(*r.Retries, "retry", "retries")
+			}
+			if *r.OOMs > 0 {
+				line += "; " + counts(*r.OOMs, "out-of-memory error", "out-of-memory errors")
+				if c := r.Assumed.Capacity; c != nil {
+					line += " in " + units.Bytes(*c)
+				}
+			}
+			fmt.Fprintln(w, line)
+		}
+	default:
+		fmt.Fprintf(w, "%s: %s of %s calls of the driver, %s of %s segments\n", s.yellow("not replayed exactly"),
 			units.Count(int64(r.Calls.Reproduced)), units.Count(int64(r.Calls.Recorded)),
 			units.Count(int64(r.Segments.Reproduced)), units.Count(int64(r.Segments.Recorded)))
-		say("%v", r.Difference)
-		say("runs under other settings are approximate from there on")
+		printWrapped(w, s, "  ", r.Difference.String()+"; runs under other settings are approximate")
 	}
 	for _, n := range r.Assumed.Notes {
-		say("assumed: %s", n)
+		printWrapped(w, s, "  ", "assumed: "+n)
 	}
 }
 
@@ -252,65 +415,4 @@ func counts(n int64, one, more string) string {
 		return "1 " + one
 	}
 	return units.Count(n) + " " + more
-}
-
-// runs prints a table of the runs on a device.
-func (d *Simulation) runs(w io.Writer, s Style, i int) {
-	on := &d.Devices[i]
-	if d.change != "" {
-		fmt.Fprintln(w, Line(d.change))
-	}
-	title := "with"
-	if len(d.Devices) > 1 {
-		title = fmt.Sprintf("device %d with", on.Device)
-	}
-	t := table{right: map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true}}
-	t.row(title, "peak reserved", "stranded", "driver calls", "est. ms", "fits in", "")
-	if on.Reserved != nil {
-		t.row("(as recorded)", units.Bytes(*on.Reserved), "", units.Count(int64(on.Calls.Recorded)), "", "", ending(*on.OOMs > 0, *on.Retries))
-	}
-	for _, run := range d.Runs {
-		if i >= len(run.Devices) {
-			continue
-		}
-		r := &run.Devices[i]
-		fits := ""
-		if r.Smallest != nil {
-			fits = units.Bytes(*r.Smallest)
-		}
-		stranded := ""
-		if len(r.Samples) > 0 {
-			stranded = units.Bytes(r.Stranded)
-		}
-		t.row(cmp.Or(run.Settings, "(defaults)"), units.Bytes(r.Reserved), stranded, units.Count(r.Calls),
-			fmt.Sprintf("%.0f", r.CostMS), fits, ending(r.OOM != nil, r.Retries))
-	}
-	t.write(w, "  ")
-	told := 0
-	for _, run := range d.Runs {
-		if i >= len(run.Devices) || run.Devices[i].OOM == nil || told == mostFailures {
-			continue
-		}
-		f := run.Devices[i].OOM
-		line := fmt.Sprintf("%s: %s asked for at event %s, %s of %s reserved in use", cmp.Or(run.Settings, "(defaults)"),
-			units.Bytes(f.Bytes), units.Count(int64(f.Event)), units.Bytes(f.Active), units.Bytes(f.Reserved))
-		if f.Site.File != nil {
-			line += fmt.Sprintf(", by %s:%d %s", *f.Site.File, *f.Site.Line, *f.Site.Function)
-		}
-		fmt.Fprintln(w, "  "+s.dim(Line(line)))
-		told++
-	}
-}
-
-// mostFailures are those of which the text tells the request; --json has all.
-const mostFailures = 3
-
-func ending(oom bool, retries int64) string {
-	switch {
-	case oom:
-		return "runs out of memory"
-	case retries > 0:
-		return counts(retries, "retry", "retries")
-	}
-	return ""
 }

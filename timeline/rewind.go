@@ -24,31 +24,19 @@ const (
 // address, and what contradicts them, a sentence each. Sizes are those of the
 // allocations' blocks, if they are known; without them [Cut] says what is exact.
 func (t *Timeline) StateBefore(to int, sizes []int64) (out []snapshot.Segment, faults []string) {
-	d := t.device()
 	if to == t.Trace.Len() {
-		for _, i := range d.Segments {
+		for _, i := range t.device.Segments {
 			out = append(out, t.Snap.Segments[i])
 		}
 		return out, nil
 	}
-	r := newRewinder(t, d, to)
+	r := newRewinder(t, to)
 	r.sizes = sizes
 	for k := t.Trace.Len() - 1; k >= to; k-- {
 		r.undo(k)
 	}
 	out = r.segments()
 	return out, r.faults()
-}
-
-// device is what the timeline is of.
-func (t *Timeline) device() snapshot.Device {
-	d := snapshot.Device{Index: t.Device, Trace: t.Trace}
-	for i := range t.Snap.Segments {
-		if t.Snap.Segments[i].Device == t.Device {
-			d.Segments = append(d.Segments, i)
-		}
-	}
-	return d
 }
 
 // A rewinder takes events back, the last one first, and tells the state before
@@ -67,8 +55,8 @@ type rewinder struct {
 	lost   int                        // live allocations in no segment, or at the address of another
 }
 
-func newRewinder(t *Timeline, d snapshot.Device, to int) *rewinder {
-	s := t.Snap
+func newRewinder(t *Timeline, to int) *rewinder {
+	s, d := t.Snap, &t.device
 	r := &rewinder{s: s, t: t, to: to, final: map[uint64]*snapshot.Block{}}
 	for _, i := range d.Segments {
 		g := &s.Segments[i]

@@ -52,6 +52,7 @@ type Timeline struct {
 
 	Allocs []Alloc // what lived before the recording first, then by birth
 	before []older
+	device snapshot.Device
 	ends   snapshot.Action // what ends an allocation
 
 	// At the start of the history, and at its end (the state of the snapshot).
@@ -68,7 +69,7 @@ type Timeline struct {
 
 // New follows the history of a device.
 func New(s *snapshot.Snapshot, d snapshot.Device) *Timeline {
-	t := &Timeline{Snap: s, Trace: d.Trace, Device: d.Index, LastOOM: Never}
+	t := &Timeline{Snap: s, Trace: d.Trace, Device: d.Index, LastOOM: Never, device: d}
 	w := walker{t: t, live: newTable(256)}
 	t.ends = completions(s, d)
 	w.countAllocs()
@@ -255,6 +256,9 @@ func (t *Timeline) measure() {
 		return true
 	})
 }
+
+// SegmentIndices are those of the device in Snapshot.Segments.
+func (t *Timeline) SegmentIndices() []int { return t.device.Segments }
 
 // Walk calls f after each event with the bytes requested and reserved then,
 // until f returns false.

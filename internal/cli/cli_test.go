@@ -118,6 +118,11 @@ func TestGolden(t *testing.T) {
 		{"compare-image-leak", []string{"compare", "examples/image-leak"}},
 		{"compare-ranks", []string{"compare", "examples/ranks"}},
 		{"compare-runs-gate", []string{"compare", "--runs", "examples/image-leak/step-2.pickle", "examples/image-leak/step-4.pickle", "--max-growth", "5%"}},
+		{"simulate-replay", []string{"simulate", "examples/out-of-memory/oom.pickle"}},
+		{"simulate-set", []string{"simulate", "examples/out-of-memory/oom.pickle", "--set", "expandable_segments:True", "--set", "", "--capacity", "3696MiB"}},
+		{"simulate-search", []string{"simulate", "examples/peak/step-2.pickle", "--search"}},
+		{"simulate-search-oom", []string{"simulate", "examples/out-of-memory/oom.pickle", "--search"}},
+		{"simulate-change", []string{"simulate", "examples/peak/step-2.pickle", "--empty-cache", "every=1step", "--without", "w18_train.py"}},
 		{"inspect-all", []string{"inspect", "examples/image-leak/step-4.pickle", "--at", "500", "--alloc", "500", "--pools"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -87,6 +87,14 @@ func TestJSONIsDocumented(t *testing.T) {
 		named[m[1]] = true
 	}
 	oneFile := "examples/image-leak/step-4.pickle"
+	cut := filepath.Join(t.TempDir(), "cut.pickle") // which is not replayed exactly
+	whole, err := os.ReadFile(oneFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(cut, whole[:60000], 0o666); err != nil {
+		t.Fatal(err)
+	}
 	for _, args := range [][]string{
 		{"diagnose", "examples/image-leak"},
 		{"diagnose", "examples/autograd-graph"},
@@ -111,6 +119,9 @@ func TestJSONIsDocumented(t *testing.T) {
 		{"compare", "--runs", "examples/image-leak/step-2.pickle", oneFile, "--max-growth", "1%"},
 		{"compare", "--runs", "snapshot/testdata/w21_writers.list.train.pickle", oneFile, "--max-growth", "1%"},
 		{"inspect", oneFile, "--at", "500", "--alloc", "500", "--pools"},
+		{"simulate", "examples/out-of-memory/oom.pickle", "--set", "", "--capacity", "3GiB"},
+		{"simulate", "examples/image-leak/step-4.pickle", "--search"},
+		{"simulate", cut},
 		{"export", oneFile, "--to", "pickle", "-o", filepath.Join(t.TempDir(), "out.pickle")},
 		{"doctor"},
 		{"version"},

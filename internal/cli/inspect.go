@@ -92,11 +92,7 @@ func inspectMore(doc *report.Inspection, s *snapshot.Snapshot, facts *timeline.F
 		if o.at < timeline.Never || o.at >= n {
 			return noEvent(s, o.device, o.at, n)
 		}
-		var exact *replay.Exact
-		if r, err := replay.NewRecording(s, o.device); err == nil {
-			exact = r.Exact()
-		}
-		doc.AddAt(t, o.at, exact)
+		doc.AddAt(t, o.at, replay.NewRecording(t).Exact())
 	}
 	if alloc {
 		if o.alloc < 0 || o.alloc >= n {

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +14,8 @@ import (
 	"strandline/allocator"
 	"strandline/replay"
 	"strandline/report"
+	"strandline/snapshot"
+	"strandline/timeline"
 	"strandline/units"
 )
 
@@ -35,14 +39,21 @@ every block is reproduced, then under others.
 
 The requests stay the same, and so do the recorded calls of empty_cache.
 --capacity is what PyTorch can have: the device's memory less what others hold.
-Without it a run never runs out of memory.`,
+Without it a run never runs out of memory; a search takes what an out-of-memory
+error in the file shows. docs/what-if.md says how sure the answers are.`,
 		Example: `  strandline simulate oom.pickle
   strandline simulate oom.pickle --set expandable_segments:True --capacity 79GiB
   strandline simulate oom.pickle --search --capacity 79GiB     which settings fit?
   strandline simulate step.pickle --empty-cache every=10steps
   strandline simulate step.pickle --without train.py:131       what if this were freed?`,
 		Args: files(1, false, "one snapshot"),
-		RunE: func(c *cobra.Command, args []string) error { return runSimulate(c, g, o, args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			bounds, err := o.bounds(c.Flags().Changed("fraction"))
+			if err != nil {
+				return err
+			}
+			return runSimulate(c.Context(), g, o, bounds, args[0])
+		},
 	}
 	c.Flags().StringArrayVar(&o.set, "set", nil, "run under `CONF`, as PYTORCH_CUDA_ALLOC_CONF takes it; \"\" is the defaults; can be repeated")
 	c.Flags().StringVar(&o.capacity, "capacity", "", "the `SIZE` that PyTorch can have, such as 79GiB")
@@ -50,53 +61,70 @@ Without it a run never runs out of memory.`,
 	c.Flags().StringVar(&o.emptyCache, "empty-cache", "", "call empty_cache by a `POLICY`: every=10steps, every=30s, every=5000events, after=NAME")
 	c.Flags().StringArrayVar(&o.without, "without", nil, "leave out what is allocated at `PLACE`: FILE:LINE, FILE or a function; can be repeated")
 	c.Flags().BoolVar(&o.search, "search", false, "try the sensible settings and recommend some")
+	c.RegisterFlagCompletionFunc("set", completeSetting)
 	return c
 }
 
-func runSimulate(c *cobra.Command, g *globals, o simulateOptions, path string) error {
-	capacity, limit, err := o.bounds()
-	if err != nil {
-		return err
-	}
-	s, err := g.open(c.Context(), path)
-	if c.Context().Err() != nil {
-		return c.Context().Err()
-	}
-	if err != nil {
-		return err
-	}
-	version := replay.VersionOf(s)
-	var runs []plannedRun
-	for _, conf := range o.set {
-		set, err := allocator.ParseSettings(conf, version)
-		if err != nil {
-			return fmt.Errorf("--set: %w", err)
+// completeSetting offers the options that are not yet in the text.
+func completeSetting(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	before := typed[:strings.LastIndex(typed, ",")+1]
+	var out []string
+	for _, name := range allocator.Options() {
+		if !strings.Contains(before, name+":") {
+			out = append(out, before+name+":")
 		}
-		runs = append(runs, plannedRun{conf, set})
+	}
+	return out, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+}
+
+// bounds are the bytes that PyTorch can have and may reserve; 0 is no bound.
+type bounds struct{ capacity, limit int64 }
+
+func (o *simulateOptions) bounds(fraction bool) (b bounds, err error) {
+	if o.capacity != "" {
+		if b.capacity, err = units.ParseBytes(o.capacity); err != nil {
+			return b, fmt.Errorf("--capacity: %w", err)
+		}
+		if b.capacity <= 0 {
+			return b, errors.New("--capacity: a device has more than 0 bytes")
+		}
+	}
+	switch {
+	case !fraction:
+	case !(o.fraction > 0 && o.fraction <= 1):
+		return b, fmt.Errorf("--fraction: %v is no share above 0 and up to 1", o.fraction)
+	case b.capacity == 0:
+		return b, errors.New("--fraction is a share of the capacity: give --capacity, too")
+	default:
+		b.limit = int64(o.fraction * float64(b.capacity))
+	}
+	return b, nil
+}
+
+func runSimulate(ctx context.Context, g *globals, o simulateOptions, within bounds, path string) error {
+	s, err := g.open(ctx, path)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return err
+	}
+	asked, err := o.settings(replay.VersionOf(s))
+	if err != nil {
+		return err
 	}
 	partial := g.partial(s)
-	doc := report.NewSimulation(path, s.TorchVersion(), partial, o.words())
-	var on []*replay.Exact
-	for _, d := range s.Devices() {
-		if err := c.Context().Err(); err != nil {
-			return err
+	doc := report.NewSimulation(path, s.TorchVersion(), partial)
+	on, err := g.replay(ctx, s, doc)
+	if err != nil {
+		return err
+	}
+	if len(asked) > 0 || o.changes() || o.search {
+		if len(on) == 0 {
+			return fmt.Errorf("%s holds no history, only the state at its end: there is nothing to run under other settings; docs/record.md tells how to record one", path)
 		}
-		r, err := replay.NewRecording(s, d.Index)
-		if err != nil {
-			return err
-		}
-		x := r.Exact()
-		doc.AddReplay(x)
-		on = append(on, x)
-	}
-	if len(runs) == 0 && (o.changes() || o.search) {
-		runs = append(runs, plannedRun{on[0].Settings.Changed(), on[0].Settings})
-	}
-	if o.search {
-		runs = append(runs, searched(runs, version, limit > 0)...)
-	}
-	if len(runs) > 0 {
-		if err := g.simulate(doc, on, runs, o, capacity, limit); err != nil {
+		w := whatIf{g: g, doc: doc, on: on, options: o, bounds: within, runs: asked}
+		if err := w.run(ctx); err != nil {
 			return err
 		}
 	}
@@ -109,26 +137,43 @@ func runSimulate(c *cobra.Command, g *globals, o simulateOptions, path string) e
 	return nil
 }
 
-// bounds are what PyTorch can have and may reserve; 0 is no bound.
-func (o *simulateOptions) bounds() (capacity, limit int64, err error) {
-	if o.capacity != "" {
-		if capacity, err = units.ParseBytes(o.capacity); err != nil {
-			return 0, 0, fmt.Errorf("--capacity: %w", err)
+type plannedRun struct {
+	conf string
+	set  allocator.Settings
+}
+
+// settings are those that are asked for by --set.
+func (o *simulateOptions) settings(v allocator.Version) (runs []plannedRun, err error) {
+	for _, conf := range o.set {
+		set, err := allocator.ParseSettings(conf, v)
+		if err != nil {
+			return nil, fmt.Errorf("--set: %w", err)
 		}
-		if capacity <= 0 {
-			return 0, 0, errors.New("--capacity: a device has more than 0 bytes")
+		if set.Backend != "native" {
+			return nil, fmt.Errorf("--set %s: the driver manages memory then, and not the allocator that is simulated here; none of this would apply", conf)
+		}
+		runs = append(runs, plannedRun{conf, set})
+	}
+	return runs, nil
+}
+
+// replay replays every device under the settings of the file. Those that have a
+// history can be run under others.
+func (g *globals) replay(ctx context.Context, s *snapshot.Snapshot, doc *report.Simulation) (on []*replay.Exact, err error) {
+	bar := newCounter(g)
+	defer bar.clear()
+	for _, d := range s.Devices() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		bar.begin(fmt.Sprintf("replaying device %d", d.Index), 0)
+		x := replay.NewRecording(timeline.New(s, d)).Exact()
+		doc.AddReplay(x)
+		if x.Trace.Len() > 0 {
+			on = append(on, x)
 		}
 	}
-	switch {
-	case o.fraction == 0:
-	case o.fraction < 0 || o.fraction > 1:
-		return 0, 0, fmt.Errorf("--fraction: %v is no share between 0 and 1", o.fraction)
-	case capacity == 0:
-		return 0, 0, errors.New("--fraction is a share of the capacity: give --capacity, too")
-	default:
-		limit = int64(o.fraction * float64(capacity))
-	}
-	return capacity, limit, nil
+	return on, nil
 }
 
 // changes tells whether something but the settings is different.
@@ -137,153 +182,300 @@ func (o *simulateOptions) changes() bool {
 }
 
 // words say what is different in all runs.
-func (o *simulateOptions) words() string {
-	var parts []string
-	if o.capacity != "" {
-		parts = append(parts, "capacity "+o.capacity)
+func (o *simulateOptions) words(b bounds) (words []string) {
+	if b.capacity > 0 {
+		words = append(words, "in "+units.Bytes(b.capacity))
 	}
-	if o.fraction != 0 {
-		parts = append(parts, fmt.Sprintf("fraction %v", o.fraction))
+	if b.limit > 0 {
+		words = append(words, "limited to "+units.Percent(o.fraction)+" of it")
 	}
 	if o.emptyCache != "" {
-		parts = append(parts, "empty_cache "+o.emptyCache)
+		words = append(words, "with empty_cache "+o.emptyCache)
 	}
 	if len(o.without) > 0 {
-		parts = append(parts, "without "+strings.Join(o.without, ", "))
+		words = append(words, "without "+strings.Join(o.without, " and "))
 	}
-	return strings.Join(parts, "; ")
+	return words
 }
 
-type plannedRun struct {
-	conf string
-	set  allocator.Settings
+// A whatIf is the runs under other settings, side by side.
+type whatIf struct {
+	g       *globals
+	doc     *report.Simulation
+	on      []*replay.Exact
+	options simulateOptions
+	bounds
+	runs  []plannedRun
+	notes []string // on all of them
+
+	scenarios [][]replay.Scenario // by device and run
+	outcomes  [][]replay.Outcome
 }
 
-// searched are the settings to try beside some that are there.
-func searched(have []plannedRun, v allocator.Version, limited bool) (out []plannedRun) {
-	seen := map[string]bool{}
-	for _, r := range have {
-		seen[r.set.Changed()] = true
-	}
-	for _, conf := range replay.Candidates(limited) {
-		set, err := allocator.ParseSettings(conf, v)
-		if err == nil && !seen[set.Changed()] {
-			seen[set.Changed()] = true
-			out = append(out, plannedRun{conf, set})
+func (w *whatIf) run(ctx context.Context) error {
+	for _, x := range w.on {
+		if x.Lost {
+			return fmt.Errorf("device %d cannot be simulated: %v", x.Device, x.Difference)
 		}
 	}
-	return out
+	own := plannedRun{w.on[0].Settings.Changed(), w.on[0].Settings}
+	if len(w.runs) == 0 {
+		w.runs = append(w.runs, own)
+	}
+	if w.options.search {
+		w.search(own)
+	}
+	if err := w.plan(); err != nil {
+		return err
+	}
+	w.doc.Change(own.conf, w.options.words(w.bounds), w.capacity > 0)
+	bar := newCounter(w.g)
+	defer bar.clear()
+	bar.begin("running", (len(w.runs)+1)*len(w.on))
+	for i, x := range w.on {
+		some, err := x.All(ctx, append(w.scenarios[i], recorded(x)), bar.next)
+		if err != nil {
+			return err
+		}
+		w.outcomes = append(w.outcomes, some[:len(w.runs)])
+		w.doc.AddCourse(x, &some[len(w.runs)])
+	}
+	// The least capacity takes many runs: a search tells that of the best few, if
+	// they fit.
+	const few = 3
+	order, told := make([]int, len(w.runs)), len(w.runs)
+	for j := range order {
+		order[j] = j
+	}
+	if w.options.search {
+		order = replay.Rank(w.outcomes)
+		if w.fits(order[0]) {
+			told = min(few, told)
+		}
+	}
+	bar.begin("looking for the least capacity", told*len(w.on))
+	least, err := w.least(ctx, order[:told], bar.next)
+	if err != nil {
+		return err
+	}
+	for _, j := range order {
+		of := make([]report.Run, len(w.on))
+		for i, x := range w.on {
+			of[i] = report.Run{On: x, Scenario: &w.scenarios[i][j], Outcome: &w.outcomes[i][j], Smallest: least[j][i]}
+		}
+		w.doc.AddRun(w.runs[j].conf, of, w.notes)
+	}
+	if w.options.search {
+		w.doc.Recommend()
+	}
+	return nil
+}
+
+// fits tells whether a run does not run out of memory on any device.
+func (w *whatIf) fits(run int) bool {
+	for i := range w.on {
+		if w.outcomes[i][run].OOM != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// search adds the settings to try, and the file's own, to those that are asked
+// for.
+func (w *whatIf) search(own plannedRun) {
+	have := map[string]bool{}
+	add := func(r plannedRun) {
+		if !have[r.set.Changed()] {
+			have[r.set.Changed()] = true
+			w.runs = append(w.runs, r)
+		}
+	}
+	asked := w.runs
+	w.runs = nil
+	add(own) // as it is written here
+	for _, r := range asked {
+		add(r)
+	}
+	for _, conf := range replay.Candidates(w.limit > 0) {
+		if set, err := allocator.ParseSettings(conf, w.on[0].Version); err == nil {
+			add(plannedRun{conf, set})
+		}
+	}
 }
 
 // samples are as many as a line of a terminal can show.
 const samples = 64
 
-// simulate makes the runs and adds them to the document.
-func (g *globals) simulate(doc *report.Simulation, on []*replay.Exact, runs []plannedRun, o simulateOptions, capacity, limit int64) error {
-	bar := counter{g: g, what: "running", all: len(runs) * len(on), began: time.Now()}
-	defer bar.clear()
-	scenarios := make([][]replay.Scenario, len(on))
-	outcomes := make([][]replay.Outcome, len(on))
-	for i, x := range on {
-		if x.Lost {
-			return fmt.Errorf("device %d cannot be simulated: %v", x.Device, x.Difference)
-		}
-		base := replay.Scenario{Capacity: capacity, Limit: limit, Samples: samples}
-		if err := o.change(x, &base); err != nil {
-			return err
-		}
-		for _, r := range runs {
-			base.Settings = r.set
-			scenarios[i] = append(scenarios[i], base)
-		}
-		outcomes[i] = x.All(scenarios[i], bar.next)
+// recorded is the recorded run as a scenario, for its course.
+func recorded(x *replay.Exact) replay.Scenario {
+	sc := replay.Scenario{Settings: x.Settings, Samples: samples}
+	if had := x.Assumed().Capacity; had != nil {
+		sc.Capacity = *had
 	}
-	// The least capacity takes many runs: a search tells that of the best few.
-	const few = 3
-	order, told := make([]int, len(runs)), len(runs)
-	for j := range order {
-		order[j] = j
+	return sc
+}
+
+// plan makes the scenario of every run on every device.
+func (w *whatIf) plan() error {
+	changes, err := w.change()
+	if err != nil {
+		return err
 	}
-	if o.search {
-		order = replay.Rank(outcomes)
-		told = min(few, told)
-	}
-	bar.restart("looking for the least capacity", told*len(on))
-	least := make([][]*int64, len(runs))
-	for i, x := range on {
-		var some []replay.Scenario
-		for _, j := range order[:told] {
-			some = append(some, scenarios[i][j])
+	for i, x := range w.on {
+		if w.capacity > 0 && w.capacity < x.StartReserved {
+			return fmt.Errorf("--capacity: device %d had %s reserved when the recording began: what less would have done is not recorded", x.Device, units.Bytes(x.StartReserved))
 		}
-		sizes := x.AllSmallest(some, bar.next)
-		for n, j := range order {
-			if n < told {
-				least[j] = append(least[j], &sizes[n])
-			} else {
-				least[j] = append(least[j], nil)
+		sc := changes[i]
+		sc.Samples = samples
+		sc.Capacity, sc.Limit = w.capacity, w.limit
+		if recorded := x.Assumed().Capacity; w.options.search && sc.Capacity == 0 && recorded != nil {
+			sc.Capacity = *recorded
+		}
+		var of []replay.Scenario
+		for _, r := range w.runs {
+			sc.Settings = r.set
+			if r.set.Fraction < 1 && w.limit == 0 {
+				sc.Limit = int64(r.set.Fraction * float64(sc.Capacity))
 			}
+			of = append(of, sc)
 		}
-	}
-	for _, j := range order {
-		of := make([]replay.Outcome, len(on))
-		for i := range on {
-			of[i] = outcomes[i][j]
-		}
-		doc.AddRun(runs[j].conf, on, of, least[j])
-	}
-	if o.search {
-		doc.Recommend(runs[0].conf)
+		w.scenarios = append(w.scenarios, of)
 	}
 	return nil
 }
 
-// change adds what is asked for beside settings.
-func (o *simulateOptions) change(x *replay.Exact, sc *replay.Scenario) error {
-	if o.emptyCache != "" {
-		events, _, err := x.EmptyAt(o.emptyCache)
+// least are the smallest capacities of some runs, by run and device; nil of
+// others.
+func (w *whatIf) least(ctx context.Context, some []int, done func()) ([][]*int64, error) {
+	out := make([][]*int64, len(w.runs))
+	for j := range out {
+		out[j] = make([]*int64, len(w.on))
+	}
+	for i, x := range w.on {
+		var of []replay.Scenario
+		for _, j := range some {
+			of = append(of, w.scenarios[i][j])
+		}
+		sizes, err := x.AllSmallest(ctx, of, done)
 		if err != nil {
-			return fmt.Errorf("--empty-cache: %w", err)
+			return nil, err
 		}
-		sc.Empty = events
-	}
-	for _, place := range o.without {
-		at, n := x.StacksAt(place)
-		if n == 0 {
-			return fmt.Errorf("--without: nothing on device %d is allocated at %s; `strandline inspect FILE --at EVENT` lists places", x.Device, place)
-		}
-		if sc.Without == nil {
-			sc.Without = at
-			continue
-		}
-		for id, there := range at {
-			sc.Without[id] = sc.Without[id] || there
+		for n, j := range some {
+			if sizes[n] > 0 {
+				out[j][i] = &sizes[n]
+			}
 		}
 	}
-	return nil
+	return out, nil
+}
+
+// change is what is asked for beside settings, for each device. It must be
+// there on one of them.
+func (w *whatIf) change() ([]replay.Scenario, error) {
+	out := make([]replay.Scenario, len(w.on))
+	if policy := w.options.emptyCache; policy != "" {
+		var failed error
+		var found string
+		called := 0
+		for i, x := range w.on {
+			events, what, err := x.EmptyAt(policy)
+			if err != nil {
+				failed = err
+				continue
+			}
+			out[i].Empty, found = events, what
+			called += len(events)
+		}
+		switch {
+		case called == 0 && failed != nil:
+			return nil, fmt.Errorf("--empty-cache: %w", failed)
+		case called == 0:
+			return nil, fmt.Errorf("--empty-cache: %s is never reached: the history is shorter", policy)
+		case found != "":
+			found = "; steps are told by: " + found
+		}
+		w.notes = append(w.notes, "calls of empty_cache that are added: "+units.Count(int64(called))+found)
+	}
+	for _, place := range w.options.without {
+		found := 0
+		for i, x := range w.on {
+			at, n := x.StacksAt(place)
+			found += n
+			if out[i].Without == nil {
+				out[i].Without = at
+				continue
+			}
+			for id, there := range at {
+				out[i].Without[id] = out[i].Without[id] || there
+			}
+		}
+		if found == 0 {
+			return nil, fmt.Errorf("--without: nothing is allocated at %s; `strandline inspect FILE --at EVENT` lists places", place)
+		}
+		w.notes = append(w.notes, "allocations at "+place+" that are left out: "+units.Count(int64(found)))
+	}
+	return out, nil
 }
 
 // counter is one line on stderr, from the first second on, if a person looks.
 type counter struct {
 	g       *globals
+	lock    sync.Mutex
 	what    string
 	n, all  int
-	began   time.Time
-	written bool
+	timer   *time.Timer
+	visible bool
+	over    bool
+}
+
+func newCounter(g *globals) *counter {
+	c := &counter{g: g}
+	if g.env.StderrTerminal {
+		c.timer = time.AfterFunc(time.Second, func() {
+			c.lock.Lock()
+			defer c.lock.Unlock()
+			c.visible = !c.over
+			c.show()
+		})
+	}
+	return c
+}
+
+// begin says what is done next, all times; 0 is once.
+func (c *counter) begin(what string, all int) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.what, c.n, c.all = what, 0, all
+	c.show()
 }
 
 func (c *counter) next() {
+	c.lock.Lock()
+	defer c.lock.Unlock()
 	c.n++
-	if !c.g.env.StderrTerminal || time.Since(c.began) < time.Second {
-		return
-	}
-	c.written = true
-	fmt.Fprintf(c.g.env.Stderr, "\r\x1b[K%s: %d of %d", c.what, c.n, c.all)
+	c.show()
 }
 
-func (c *counter) restart(what string, all int) { c.what, c.n, c.all = what, 0, all }
+func (c *counter) show() {
+	switch {
+	case !c.visible:
+	case c.all == 0:
+		fmt.Fprintf(c.g.env.Stderr, "\r\x1b[K%s", c.what)
+	default:
+		fmt.Fprintf(c.g.env.Stderr, "\r\x1b[K%s: %d of %d", c.what, c.n, c.all)
+	}
+}
 
 func (c *counter) clear() {
-	if c.written {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.over = true
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	if c.visible {
 		fmt.Fprint(c.g.env.Stderr, "\r\x1b[K")
+		c.visible = false
 	}
 }

@@ -10,7 +10,9 @@ import { Browser, pause, type Tab } from "./browser.ts";
 import { serve } from "./server.ts";
 
 const stamps = `
-  window.delays = []; window.long = [];
+  window.delays = []; window.long = []; window.frames = [];
+  const request = window.requestAnimationFrame.bind(window);
+  window.requestAnimationFrame = (draw) => request((t) => { const from = performance.now(); draw(t); frames.push(performance.now() - from); });
   let at = 0;
   for (const type of ["wheel", "pointermove", "keydown"]) addEventListener(type, (e) => { if (!at) at = e.timeStamp; }, { capture: true, passive: true });
   new PerformanceObserver((list) => {
@@ -24,15 +26,15 @@ const ms = (v: number): string => `${v.toFixed(1)} ms`;
 const mib = (v: number): string => `${(v / 2 ** 20).toFixed(1)} MiB`;
 
 async function spread(tab: Tab, name: string, act: (i: number) => Promise<void>, n: number): Promise<void> {
-  await tab.eval("delays.length = long.length = 0");
+  await tab.eval("delays.length = long.length = frames.length = 0");
   for (let i = 0; i < n; i++) {
     await act(i);
     await pause(16);
   }
   await pause(300);
-  const { delays, long } = await tab.eval<{ delays: number[]; long: number[] }>("({ delays, long })");
+  const { delays, long, frames } = await tab.eval<Record<"delays" | "long" | "frames", number[]>>("({ delays, long, frames })");
   const longest = long.length ? `, ${long.length} tasks over 50 ms, longest ${ms(Math.max(...long))}` : "";
-  console.log(`${name}: input to painted p50 ${ms(quantile(delays, 0.5))}, p95 ${ms(quantile(delays, 0.95))}, max ${ms(Math.max(...delays))} (${delays.length} paints${longest})`);
+  console.log(`${name}: input to painted p50 ${ms(quantile(delays, 0.5))}, p95 ${ms(quantile(delays, 0.95))}, max ${ms(Math.max(...delays))} (${delays.length} paints, script p50 ${ms(quantile(frames, 0.5))}, p95 ${ms(quantile(frames, 0.95))}${longest})`);
 }
 
 async function measure(file: string): Promise<void> {

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test, type TestContext } from "node:test";
 import { Browser, chromium, pause, type Tab } from "./browser.ts";
-import { example, json, recorded, serve, type Server } from "./server.ts";
+import { example, json, lacks, recorded, serve, type Server } from "./server.ts";
 
 const shots = process.env.STRANDLINE_SHOTS;
 const axe = readFileSync("node_modules/axe-core/axe.min.js", "utf8");
@@ -32,7 +32,7 @@ interface Options {
 }
 
 function scenario(name: string, files: string[], act: (p: Page, t: TestContext) => Promise<void>, o: Options = {}): void {
-  const skip = !chromium ? "Chromium is missing" : files.some((f) => f.includes("undefined")) ? "STRANDLINE_CORPUS names no folder of recorded snapshots" : false;
+  const skip = !chromium ? "Chromium is missing" : files.some(lacks) ? "STRANDLINE_CORPUS names no folder of recorded snapshots" : false;
   test(name, { skip, timeout: 60_000 }, async (t) => {
     const server = await serve(...files);
     let tab: Tab | undefined;
@@ -108,6 +108,18 @@ scenario("the table at the peak sums to what inspect says lives there", [last], 
   assert.equal(column.max, at.sites[0].bytes, "the picture shows this site alone");
   await tab.key("Escape");
   assert.deepEqual((await tab.state()).solo, []);
+});
+
+scenario("bytes can be those of blocks", [last], async ({ tab }) => {
+  const d = device(last);
+  await tab.until("document.querySelector(\"[data-key='u allocated']:not(:disabled)\")", 20000);
+  await tab.click("[data-key='u allocated']");
+  await tab.until(`Number(document.querySelector("[data-figure=gutter-kept]").dataset.bytes) === ${d.allocated_bytes}`);
+  assert.equal(await figure(tab, "[data-figure=gutter-active]"), d.active_bytes);
+  await tab.settled();
+  const s = await tab.state();
+  assert.equal((await listed(tab)).sum, s.event.live);
+  assert.ok(s.event.live > s.event.requested);
 });
 
 scenario("the keyboard alone does the same", [last], async ({ tab }) => {
@@ -284,6 +296,7 @@ scenario("findings are diagnose's, and lead to the evidence and back", leak, asy
   const want = json("diagnose", ...leak).findings;
   await tab.until("strandline.state().figures.findings", 20000);
   const got = (await tab.state()).figures.findings;
+  assert.equal(await tab.eval("document.querySelector('[data-key=file]').selectedOptions[0].textContent"), "step-4.pickle", "the newest file is shown first");
   assert.deepEqual(got, want.map((f: any) => ({ kind: f.kind, bytes: f.bytes ?? null, title: f.title })));
   const at = (await tab.state()).link;
   await tab.until("document.querySelector(\"[data-key='finding 0']\")");
@@ -300,6 +313,17 @@ scenario("findings are diagnose's, and lead to the evidence and back", leak, asy
   await tab.eval("history.go(-2)");
   await tab.until(`strandline.state().link === ${JSON.stringify(at)}`);
 }, { fragment: "#v=findings" });
+
+scenario("a failed request leads to the allocator as it was then", [example("out-of-memory/oom.pickle")], async ({ tab }) => {
+  const [oom] = json("diagnose", example("out-of-memory/oom.pickle")).findings;
+  assert.equal(oom.kind, "oom");
+  assert.equal((await tab.state()).k, oom.evidence.event, "the cursor begins where memory ran out");
+  await tab.until("document.querySelector(\"[data-key='show allocator']\")");
+  await tab.click("[data-key='show allocator']");
+  await tab.until(`strandline.state().figures.heap?.event === ${oom.evidence.event}`);
+  const { heap } = (await tab.state()).figures;
+  assert.deepEqual([heap.reserved, heap.allocated + heap.pending], [oom.evidence.reserved_bytes, oom.evidence.active_bytes]);
+}, { fragment: "#v=findings", dark: true });
 
 scenario("a search filters sites; a pattern that is none keeps the last result", [last], async ({ tab }) => {
   const at = json("inspect", last, "--at", String(device(last).peak_requested_event)).at;
@@ -377,6 +401,7 @@ scenario("a torn file says so, and shows what is left", [torn], async ({ tab }) 
     await tab.click(`[data-key='view ${view}']`);
     await pause(250);
   }
+  assert.ok(await tab.eval("document.querySelectorAll('#view tbody tr').length > 0"), "the table is there again");
 });
 
 scenario("a file without history says what to do", [recorded("w10_nothing.default.unrecorded.pickle")], async ({ tab }) => {
@@ -385,6 +410,7 @@ scenario("a file without history says what to do", [recorded("w10_nothing.defaul
     await tab.click(`[data-key='view ${view}']`);
     await pause(250);
   }
+  assert.equal((await listed(tab)).sum, device(recorded("w10_nothing.default.unrecorded.pickle")).requested_bytes);
 }, { empty: true });
 
 scenario("two devices are two pictures", [recorded("w09_two_devices.default.end.pickle")], async ({ tab }) => {

@@ -7,9 +7,10 @@ import { createInterface } from "node:readline";
 
 const root = join(process.cwd(), "..");
 export const binary = process.env.STRANDLINE ?? join(root, "strandline");
-export const corpus = process.env.STRANDLINE_CORPUS;
+const corpus = process.env.STRANDLINE_CORPUS ?? "no-corpus";
 export const example = (name: string): string => join(root, "examples", name);
-export const recorded = (name: string): string => join(corpus!, "torch", name);
+export const recorded = (name: string): string => join(corpus, "torch", name);
+export const lacks = (file: string): boolean => file.startsWith("no-corpus");
 
 /** What a command says as JSON, whatever its judgement. */
 export function json(...args: string[]): any {

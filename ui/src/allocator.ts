@@ -1,6 +1,6 @@
 // The allocator's state after one event: every segment and block to one scale.
 
-import { json, Latest, url } from "./ask.ts";
+import { fresh, json, Latest, url } from "./ask.ts";
 import { fill, h } from "./dom.ts";
 import { bytes, count, percent } from "./format.ts";
 import { byId } from "./dom.ts";
@@ -111,7 +111,8 @@ export function flow(heap: Heap, sec: Section, row: number, gap: number): void {
         x = 0;
         r++;
       }
-      const take = Math.min(size - from, width - x);
+      // A rest of a few pixels hangs over the edge rather than begin a row.
+      const take = size - from <= width - x + 4 * space ? size - from : width - x;
       sec.pieces.push({ segment: i, from, bytes: take, x, row: r, open: from + take < size });
       from += take;
       x += take;
@@ -160,11 +161,11 @@ export class Allocator {
     const { page } = this;
     if (!page.device || !page.bands) return fill(this.root);
     const params = { ...page.base, k: page.device.events === 0 ? -1 : page.k };
-    const key = url("state", params);
+    const key = `${url("state", params)} ${page.file?.blocks}`; // once sizes are known, more of it is exact
     if (key !== this.asked) {
       this.asked = key;
       this.asking.ask(
-        () => json<Heap>("state", params),
+        () => fresh<Heap>("state", params),
         (v) => {
           this.heap = v;
           this.error = "";
@@ -206,7 +207,7 @@ export class Allocator {
         h(
           "div",
           { class: "end" },
-          h("button", { type: "button", class: "link", "data-key": "unfold", onclick: () => ((this.unfolded = !this.unfolded), this.paint()) }, "fold or show free segments"),
+          h("button", { type: "button", class: "link", "data-key": "unfold", onclick: () => this.unfold() }, "fold or show free segments"),
           matchMedia("(prefers-reduced-motion: reduce)").matches ? null : h("button", { type: "button", class: "link", "data-key": "play", onclick: () => this.play() }, this.playing ? "stop" : "play"),
           h("a", { href: url("csv", { table: "state", ...this.page.base, k: heap.event }), download: "strandline-state.csv" }, "save CSV"),
         ),
@@ -217,8 +218,15 @@ export class Allocator {
     this.inspect();
   }
 
-  /** Plays segment events, four a second. */
+  /** Folds the wholly free segments to one line each group, or shows them all. */
+  unfold(): void {
+    this.unfolded = !this.unfolded;
+    this.paint();
+  }
+
+  /** Plays segment events, four a second; not where motion is unwanted. */
   play(): void {
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
     if (this.playing) {
       clearInterval(this.playing);
       this.playing = 0;
@@ -226,7 +234,7 @@ export class Allocator {
     }
     this.playing = window.setInterval(() => {
       if (this.page.s.view !== "allocator") return this.play();
-      json<{ event: number | null }>("next", { f: this.page.s.f, d: this.page.d, k: this.page.k, to: "segment" }).then(({ event }) => {
+      json<{ event: number | null }>("next", { f: this.page.f, d: this.page.d, k: this.page.k, to: "segment" }).then(({ event }) => {
         if (event === null) return this.playing ? this.play() : undefined;
         this.page.store.set({ k: event });
         this.rail.reveal(event);
@@ -499,7 +507,7 @@ export class Allocator {
         out.push(
           h("p", { class: "mono" }, `${s.address} · ${bytes(s.size)} · ${s.type}`),
           s.stranded > 0 ? h("p", {}, `${bytes(s.stranded)} cannot be returned because ${count(pins.length)} ${pins.length === 1 ? "block" : "blocks"} (${bytes(sum)}) ${pins.length === 1 ? "is" : "are"} in use:`) : h("p", {}, `${count(pins.length)} blocks, ${bytes(sum)} in use`),
-          h("dl", {}, pins.slice(0, 30).map((p) => [h("dt", {}, h("button", { type: "button", class: "link", "data-key": `pin ${p.alloc}`, disabled: p.alloc < 0, onclick: () => this.follow(p.alloc) }, h("span", { class: `sw s${p.slot}` }), ` ${p.label}`)), h("dd", { "data-bytes": p.bytes }, bytes(p.bytes))])),
+          h("dl", { class: "names" }, pins.slice(0, 30).map((p) => [h("dt", {}, h("button", { type: "button", class: "link", "data-key": `pin ${p.alloc}`, disabled: p.alloc < 0, onclick: () => this.follow(p.alloc) }, h("span", { class: `sw s${p.slot}` }), h("span", { class: "name" }, p.label))), h("dd", { "data-bytes": p.bytes }, bytes(p.bytes))])),
         );
         if (pins.length > 30) out.push(h("p", { class: "muted" }, `${count(pins.length - 30)} more`));
       }
@@ -510,9 +518,9 @@ export class Allocator {
         h("h2", {}, "who strands memory"),
         h(
           "dl",
-          { id: "strands" },
+          { id: "strands", class: "names" },
           heap.strands.map((s) => [
-            h("dt", {}, h("button", { type: "button", class: "link", "data-key": `strand ${s.key}`, onclick: () => page.store.set({ solo: page.s.solo[0] === s.key ? [] : [s.key] }, true) }, h("span", { class: `sw s${groups[s.group]?.slot ?? -1}` }), ` ${groups[s.group]?.label ?? "unknown"} × ${count(s.count)}`)),
+            h("dt", {}, h("button", { type: "button", class: "link", "data-key": `strand ${s.key}`, onclick: () => page.store.set({ solo: page.s.solo[0] === s.key ? [] : [s.key] }, true) }, h("span", { class: `sw s${groups[s.group]?.slot ?? -1}` }), h("span", { class: "name" }, `${groups[s.group]?.label ?? "unknown"} × ${count(s.count)}`))),
             h("dd", { "data-bytes": s.bytes, title: percent(s.bytes, heap.stranded) }, bytes(s.bytes)),
           ]),
         ),

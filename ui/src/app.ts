@@ -82,7 +82,7 @@ function drawTop(): void {
   fill(
     byId("files"),
     files.length > 1
-      ? pick("file", "file", s.f, order.map((f) => [f, files.find((x) => x.f === f)?.name ?? String(f)]), (f) => store.set({ f, ...reset }, true))
+      ? pick("file", "file", page.f, order.map((f) => [f, files.find((x) => x.f === f)?.name ?? String(f)]), (f) => store.set({ f, ...reset }, true))
       : h("span", { title: file?.path }, title),
     file && file.devices.length > 1 ? pick("device", "device", page.d ?? 0, file.devices.map((d) => [d, `device ${d}`]), (d) => store.set({ d, ...reset }, true)) : null,
   );
@@ -102,16 +102,12 @@ function drawTop(): void {
 }
 
 function drawTools(): void {
-  const { device, s } = page;
+  const { device, file, s } = page;
   const el = byId("tools");
   if (!device || device.events === 0) return fill(el);
-  const state = rail.state() as { win: [number, number]; level: number };
   const time = s.x === "us" && device.time;
   const choice = (key: string, label: string, on: boolean, act: () => void, why?: string | null): Node =>
     h("button", { type: "button", "data-key": key, "aria-pressed": String(on), disabled: !!why, title: why ?? undefined, onclick: act }, label);
-  const win = state.win;
-  const per = 2 ** state.level;
-  const full = s.win === null;
   fill(
     el,
     h(
@@ -131,6 +127,14 @@ function drawTools(): void {
       "y ",
       (["reserved", "active", "window"] as const).map((y, i) => [i ? " · " : "", choice(`y ${y}`, y, s.y === y, () => store.set({ y }, true))]),
     ),
+    h(
+      "span",
+      { class: "choice wide" },
+      "bytes ",
+      choice("u requested", "asked for", page.u === "requested", () => store.set({ u: "requested" }, true)),
+      " · ",
+      choice("u allocated", "blocks", page.u === "allocated", () => store.set({ u: "allocated" }, true), file?.blocks === "ready" ? null : (device.measures_why ?? "The sizes of blocks are still being worked out.")),
+    ),
     s.solo.length
       ? h(
           "button",
@@ -140,11 +144,21 @@ function drawTools(): void {
           h("span", { class: "muted" }, "×"),
         )
       : null,
-    time
-      ? h("span", {}, full ? "all of the time" : "part of the time", ` · 1 column = ${count(per)} µs`)
-      : h("span", {}, "events ", h("b", {}, `${count(Math.floor(win[0]))} – ${count(Math.ceil(win[1]))}`), ` of ${count(device.events)} · 1 column = ${count(per)} ${per === 1 ? "event" : "events"}`),
+    h("span", { id: "window" }),
     h("span", { class: "legend", "aria-hidden": "true" }, h("span", {}, h("i"), "live, highest"), h("span", {}, h("i", { class: "low" }), "lowest"), h("span", {}, h("i", { class: "res" }), "reserved"), h("span", {}, h("i", { class: "kept" }), "alive at the snapshot")),
   );
+  drawWindow();
+}
+
+/** Says what part of the file the picture shows. */
+function drawWindow(): void {
+  const el = document.getElementById("window");
+  const { device, s } = page;
+  if (!el || !device) return;
+  const { win, level } = rail.seen;
+  const per = count(2 ** level);
+  if (s.x === "us" && device.time) fill(el, `${s.win === null ? "all" : "part"} of the time · 1 column = ${per} µs`);
+  else fill(el, "events ", h("b", {}, `${count(Math.floor(win[0]))} – ${count(Math.ceil(win[1]))}`), ` of ${count(device.events)} · 1 column = ${per} ${level === 0 ? "event" : "events"}`);
 }
 
 // ---- what follows the cursor
@@ -156,27 +170,27 @@ let allocKey = "";
 function follow(): void {
   const { s, device } = page;
   if (!device || page.d === undefined) return;
-  const ek = `${s.f} ${page.d} ${page.k}`;
+  const ek = `${page.f} ${page.d} ${page.u} ${page.k}`;
   if (ek !== eventKey && device.events > 0) {
     eventKey = ek;
     askEvent.ask(
-      () => json<Event>("event", { f: s.f, d: page.d, k: page.k }),
+      () => json<Event>("event", { f: page.f, d: page.d, u: page.u, k: page.k }),
       (e) => {
         page.event = e;
-        page.figures.active = e.requested;
+        page.figures.active = e.live;
         page.figures.reserved = e.reserved;
         page.tell("event");
-        say(`event ${count(e.event)}, active ${bytes(e.requested)}, reserved ${bytes(e.reserved)}`);
+        say(`event ${count(e.event)}, active ${bytes(e.live)}, reserved ${bytes(e.reserved)}`);
       },
       () => {},
     );
   }
-  const ak = s.alloc === null ? "" : `${s.f} ${page.d} ${s.alloc}`;
+  const ak = s.alloc === null ? "" : `${page.f} ${page.d} ${s.alloc}`;
   if (ak === allocKey) return;
   allocKey = ak;
   page.pinned = null;
   if (s.alloc === null) return page.tell("pinned");
-  json<Alloc>("alloc", { f: s.f, d: page.d, i: s.alloc }).then(
+  json<Alloc>("alloc", { f: page.f, d: page.d, i: s.alloc }).then(
     (a) => {
       if (ak !== allocKey) return;
       page.pinned = a;
@@ -196,7 +210,7 @@ function find(): void {
   const { s, bands } = page;
   if (search !== document.activeElement) search.value = s.q;
   if (!bands) return;
-  const key = `${s.f} ${page.d} ${s.g} ${s.q}`;
+  const key = `${page.f} ${page.d} ${s.g} ${s.q}`;
   if (key === findKey) return;
   findKey = key;
   const done = (found: Set<string> | null, error: string | null): void => {
@@ -237,7 +251,7 @@ search.addEventListener("keydown", (e) => {
 // ---- keys
 
 async function next(to: string, back: boolean): Promise<void> {
-  const { event } = await fresh<{ event: number | null }>("next", { f: page.s.f, d: page.d, k: page.k, to, back: back ? 1 : undefined });
+  const { event } = await fresh<{ event: number | null }>("next", { f: page.f, d: page.d, k: page.k, to, back: back ? 1 : undefined });
   if (event === null) return say(`no ${back ? "earlier" : "later"} ${to}`);
   store.set({ k: event });
   rail.reveal(event);
@@ -284,6 +298,8 @@ const keyTable = (): Key[] => [
   { keys: [","], show: "", does: "", act: () => void next("segment", true) },
   { keys: ["]"], show: "[  ]", does: "one event back, on", act: () => goTo(Math.min(page.k + 1, (page.device?.events ?? 1) - 1)) },
   { keys: ["["], show: "", does: "", act: () => goTo(Math.max(0, page.k - 1)) },
+  { keys: [" "], show: "space", does: "play segment events, stop (allocator)", act: () => page.s.view === "allocator" && parts.allocator.play() },
+  { keys: ["u"], show: "u", does: "show free segments, fold them (allocator)", act: () => page.s.view === "allocator" && parts.allocator.unfold() },
   { keys: ["b"], show: "b  n", does: "birth, death of what is pinned", act: () => goTo(page.pinned?.birth) },
   { keys: ["n"], show: "", does: "", act: () => goTo(page.pinned?.death) },
   { keys: ["z"], show: "z", does: "the pinned site alone, or all again", act: () => solo() },
@@ -397,7 +413,8 @@ page.on((what) => {
 store.on((now, before) => {
   page.load();
   if (now.view !== before.view || now.f !== before.f || now.d !== before.d || now.finding !== before.finding) drawTop();
-  if (now.win !== before.win || now.x !== before.x || now.y !== before.y || now.g !== before.g || now.solo !== before.solo || now.f !== before.f) drawTools();
+  if (now.x !== before.x || now.u !== before.u || now.y !== before.y || now.g !== before.g || now.solo !== before.solo || now.f !== before.f) drawTools();
+  else if (now.win !== before.win) drawWindow();
   if (now.solo !== before.solo && page.unknownSites) {
     page.unknownSites = now.solo.filter((k) => !page.group(k)).length;
     drawBanner();
@@ -410,7 +427,7 @@ store.on((now, before) => {
     fill(view);
     showRail();
     view.setAttribute("aria-label", names[now.view]);
-    if (now.view === "allocator") parts.allocator.enter();
+    if (now.view === "allocator" || now.view === "timeline") parts[now.view].enter();
   }
   if (now.view !== "allocator") inspector(page, rail, byId("inspector"));
   draw();

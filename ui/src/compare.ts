@@ -1,6 +1,6 @@
 // Compare: one row of picture a file, all to one scale, and what grew.
 
-import { fresh, json } from "./ask.ts";
+import { fresh } from "./ask.ts";
 import { blit, runs, widen, type Frame } from "./blit.ts";
 import { fill, h } from "./dom.ts";
 import { bytes, bytesOrDash, count, delta } from "./format.ts";
@@ -155,7 +155,7 @@ export class Compare {
     const strips = await Promise.all(
       g.files.map(async ({ f }): Promise<Strip | null> => {
         try {
-          const [device, bands] = await Promise.all([json<Device>("device", { f, d }), json<Bands>("bands", { f, d, g: this.page.s.g })]);
+          const [device, bands] = await Promise.all([fresh<Device>("device", { f, d }), fresh<Bands>("bands", { f, d, g: this.page.s.g })]);
           return { f, device, bands };
         } catch {
           return null; // a file without this device has no row
@@ -195,7 +195,7 @@ export class Compare {
     const y = Math.max(0, Math.floor(Math.log2(top / rowHigh)));
     const wants: Want[] = [];
     this.strips.forEach((s, i) => {
-      const picture: Picture = { f: s.f, d: s.device.device, g: this.page.s.g, u: s.device.measures[0]!, x: "ev", solo: this.page.s.solo.join(",") };
+      const picture: Picture = { f: s.f, d: s.device.device, g: this.page.s.g, u: "requested", x: "ev", solo: this.page.s.solo.join(",") };
       for (let t = 0; t * bucketsPerTile * 2 ** level < s.device.events; t++) wants.push({ picture, kind: "band", level, i: t, y });
       const frame: Frame = { width: Math.round(room * ratio), height: Math.round(rowHigh * ratio), win: [0, events], top, gridAt: [], scale: Math.max(1, ratio) };
       const rs = runs([0, events], frame.width, level, level, this.tiles.of(picture));

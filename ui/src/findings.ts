@@ -18,7 +18,7 @@ interface Finding {
   severity: "problem" | "warning" | "info";
   confidence: number;
   title: string;
-  detail?: string;
+  detail?: string[];
   basis?: string;
   device: number;
   process?: string;
@@ -113,8 +113,8 @@ export class Findings {
       "article",
       { tabindex: "0", "aria-label": "Finding" },
       h("h2", {}, f.title),
-      f.detail ? h("p", {}, f.detail) : null,
-      h("div", { class: "acts" }, f.where ? h("button", { type: "button", class: "link", "data-key": "show", onclick: () => this.go(i, "timeline") }, "show in the timeline") : null),
+      (f.detail ?? []).map((d) => h("p", {}, d)),
+      h("div", { class: "acts" }, f.where ? h("button", { type: "button", class: "link", "data-key": "show", onclick: () => this.go(i, "timeline") }, "show in the timeline") : null, f.where && ofAllocator.includes(f.kind) ? h("button", { type: "button", class: "link", "data-key": "show allocator", onclick: () => this.go(i, "allocator") }, "show in the allocator") : null),
       f.trend && f.trend.length > 1 ? [h("h3", {}, "live bytes over time"), spark(f.trend)] : null,
       f.remedies?.length
         ? [h("h3", {}, "what to do"), f.remedies.map((r) => [h("p", {}, r.text), r.setting ? h("pre", { tabindex: "0" }, r.setting) : null])]
@@ -126,6 +126,9 @@ export class Findings {
     );
   }
 }
+
+/** Kinds of findings whose evidence is the state of segments and blocks. */
+const ofAllocator = ["oom", "fragmentation"];
 
 const isSite = (x: AnyFrame, f: Finding): boolean => f.site?.file === x.file && f.site.line === x.line;
 

@@ -26,9 +26,9 @@ export function inspector(page: Page, rail: Rail, root: HTMLElement): void {
         { id: "cursor" },
         row("event", page.k < 0 ? "before the first" : `${count(page.k)}${event?.action ? ` · ${actions[event.action] ?? event.action}` : ""}`),
         event?.time_us != null && start !== null ? row("time", h("span", { title: utc(event.time_us) }, since(event.time_us - start))) : [],
-        event ? row("active", bytes(event.requested), event.requested) : [],
+        event ? row("active", bytes(event.live), event.live) : [],
         event ? row("reserved", bytes(event.reserved), event.reserved) : [],
-        event ? row("not in use", bytes(event.reserved - event.requested), event.reserved - event.requested) : [],
+        event ? row("not in use", bytes(event.reserved - event.live), event.reserved - event.live) : [],
       ),
     );
   } else {
@@ -54,7 +54,7 @@ export function inspector(page: Page, rail: Rail, root: HTMLElement): void {
         event.stack?.length ? h("div", { class: "acts" }, copyButton(event.stack)) : "",
       );
     }
-    if (!solo.length) out.push(h("p", { class: "muted" }, "Click into the picture to pin an allocation; ", h("kbd", {}, "?"), " names the keys."));
+    if (!solo.length && device.events > 0) out.push(h("p", { class: "muted" }, "Click into the picture to pin an allocation; ", h("kbd", {}, "?"), " names the keys."));
   }
   fill(root, ...out);
 }
@@ -74,6 +74,7 @@ function allocation(page: Page, rail: Rail, a: Alloc): Node[] {
       "dl",
       { id: "pinned", "data-alloc": a.alloc },
       row("size", bytes(a.bytes), a.bytes),
+      a.block !== null && a.block !== a.bytes ? row("block", bytes(a.block), a.block) : [],
       row("born", a.birth < 0 ? "before the recording" : link(a.birth, "birth")),
       row("freed", a.freed === null ? "–" : link(a.freed, "freed")),
       a.death !== null && a.death !== a.freed ? row("completed", link(a.death, "death")) : [],

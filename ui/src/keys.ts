@@ -4,7 +4,7 @@ export interface Key {
   keys: string[]; // as event.key has them; shift is told by the key itself or by `shift`
   show: string;
   does: string;
-  act: (e: KeyboardEvent) => void;
+  act: (e: KeyboardEvent) => unknown;
 }
 
 /** Keys act only if no field has the focus and no modifier of the browser's is held. */

@@ -1,7 +1,7 @@
 // What all parts of the page share: the store, and what the engine said about
 // the file, device and grouping that are chosen.
 
-import { fresh, json, Refused } from "./ask.ts";
+import { fresh, Refused } from "./ask.ts";
 import { Store, type State } from "./store.ts";
 import type { Alloc, At, Band, Bands, Device, Event, Group, Session, SessionFile } from "./wire.ts";
 
@@ -35,8 +35,13 @@ export class Page {
     for (const l of this.listeners) l(what);
   }
 
+  /** The file that is shown: the newest, unless the reader chose another. */
+  get f(): number {
+    return this.s.f ?? this.newest;
+  }
+
   get file(): SessionFile | undefined {
-    return this.session?.files.find((f) => f.f === this.s.f);
+    return this.session?.files.find((f) => f.f === this.f);
   }
 
   /** The device that is chosen, as PyTorch counts it. */
@@ -45,13 +50,14 @@ export class Page {
     return this.s.d !== null && of.includes(this.s.d) ? this.s.d : of[0];
   }
 
-  get u(): string {
-    return this.device?.measures[0] ?? "requested";
+  /** The measure of bytes: that of blocks only where it is known. */
+  get u(): "requested" | "allocated" {
+    return this.file?.blocks === "ready" ? this.s.u : "requested";
   }
 
   /** The parameters that most questions share. */
   get base(): { f: number; d: number | undefined; g: string } {
-    return { f: this.s.f, d: this.d, g: this.s.g };
+    return { f: this.f, d: this.d, g: this.s.g };
   }
 
   /** The cursor: where the reader put it, else the out-of-memory error or the peak. */
@@ -75,7 +81,7 @@ export class Page {
   load(): void {
     const file = this.file;
     const usable = file && (file.state === "ready" || file.state === "totals");
-    const key = usable ? `${this.s.f} ${this.d} ${this.s.g} ${file.state}` : "";
+    const key = usable ? `${this.f} ${this.d} ${this.s.g} ${this.u} ${file.state} ${file.blocks}` : "";
     if (key === this.loading) return;
     this.loading = key;
     if (!usable) {
@@ -98,11 +104,11 @@ export class Page {
       this.problem = e.message;
       this.tell("device");
     };
-    const same = this.device && this.loadedDevice === `${this.s.f} ${this.d}`;
-    if (!same) this.device = null;
-    this.bands = null;
     const { f, d, g } = this.base;
-    json<Device>("device", { f, d }).then((dev) => {
+    const { u } = this;
+    if (this.loadedDevice !== `${f} ${d}`) this.device = null;
+    if (this.loadedBands !== `${f} ${d} ${g} ${u}`) this.bands = null;
+    fresh<Device>("device", { f, d, u }).then((dev) => {
       if (!still()) return;
       this.device = dev;
       this.loadedDevice = `${f} ${d}`;
@@ -110,9 +116,10 @@ export class Page {
       this.tell("device");
     }, fail);
     if (file.state !== "ready") return;
-    json<Bands>("bands", { f, d, g }).then((bands) => {
+    fresh<Bands>("bands", { f, d, g, u }).then((bands) => {
       if (!still()) return;
       this.bands = bands;
+      this.loadedBands = `${f} ${d} ${g} ${u}`;
       const known = new Set(bands.groups.map((x) => x.key));
       this.unknownSites = this.s.solo.filter((k) => !known.has(k)).length;
       this.tell("bands");
@@ -120,25 +127,38 @@ export class Page {
   }
 
   private loadedDevice = "";
+  private loadedBands = "";
+  private newest = 0; // as it was when the page was opened: a picture does not change by itself
 
   /** Follows the session for as long as the page lives. */
   async follow(): Promise<void> {
     let since: number | undefined;
+    let told = "";
+    let at = 0;
     for (;;) {
       try {
         const next = await fresh<Session>("session", { since });
-        const changed = next.version !== since;
         since = next.version;
-        if (changed) {
-          this.session = next;
-          this.tell("session");
-        }
+        if (!this.session) this.newest = newest(next);
+        this.session = next;
+        // Progress is drawn a few times a second: the files are read on the same machine.
+        const states = `${next.findings} ${next.order} ${next.files.map((f) => [f.state, f.blocks])}`;
+        if (states === told && performance.now() - at < 300) continue;
+        told = states;
+        at = performance.now();
+        this.tell("session");
       } catch (e) {
         if (!(e instanceof Refused)) throw e;
         await new Promise((r) => setTimeout(r, 1000));
       }
     }
   }
+}
+
+/** The file to begin with: the last one that was named, but of many the first, which is read first. */
+function newest(session: Session): number {
+  const { files, order } = session;
+  return order.at(-1) ?? (files.length <= 8 ? files.at(-1)?.f : files[0]?.f) ?? 0;
 }
 
 export type Change = "session" | "device" | "bands" | "found" | "lit" | "at" | "event" | "pinned" | "theme" | "link";

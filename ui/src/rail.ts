@@ -13,7 +13,7 @@ import { bucketsPerTile, Tiles, type Picture, type Want } from "./tiles.ts";
 import { beforeFirst, flagTooMany, stripOfBands, type Alloc, type Event, type Hit, type Kind, type Tile } from "./wire.ts";
 
 const left = 64;
-const right = 100;
+const right = 108;
 const axisHeight = 20;
 const mapHeight = 34;
 const leastPlaces = 4;
@@ -92,7 +92,7 @@ export class Rail {
     });
     page.store.on((now, before) => {
       if (now.view !== before.view) this.resize();
-      const moved = now.win !== before.win || now.y !== before.y || now.x !== before.x || now.g !== before.g || now.f !== before.f || now.d !== before.d;
+      const moved = now.win !== before.win || now.y !== before.y || now.x !== before.x || now.g !== before.g || now.u !== before.u || now.f !== before.f || now.d !== before.d;
       if (now.solo !== before.solo) this.paint = null;
       if (moved || now.solo !== before.solo) this.need("data", "ink", "cursor");
       else this.need("cursor");
@@ -121,9 +121,14 @@ export class Rail {
     return this.page.s.win ? clamp(this.page.s.win, this.end, leastPlaces) : [0, this.end];
   }
 
+  /** What part of the file is seen, and at which level. */
+  get seen(): { win: Span; level: number } {
+    return { win: this.win, level: this.level };
+  }
+
   private get picture(): Picture {
     const { s, d, u } = this.page;
-    return { f: s.f, d: d ?? 0, g: s.g, u, x: this.us ? "us" : "ev", solo: s.solo.join(",") };
+    return { f: this.page.f, d: d ?? 0, g: s.g, u, x: this.us ? "us" : "ev", solo: s.solo.join(",") };
   }
 
   private get pixelsForLevel(): number {
@@ -148,7 +153,7 @@ export class Rail {
     if (typeof s.y === "number") return s.y;
     const peak = solo
       ? s.solo.reduce((sum, key) => sum + (bands?.groups.find((g) => g.key === key)?.peak.bytes ?? 0), 0)
-      : Math.max(device.peak?.bytes ?? 0, device.start.requested, device.end.requested);
+      : Math.max(device.peak?.bytes ?? 0, device.start.live, device.end.live);
     if (s.y === "window" && this.drawn.length) {
       const most = this.drawn.reduce((m, r) => Math.max(m, r.tile.max[r.c]!), 0);
       return Math.max(1, most * 1.06);
@@ -362,7 +367,7 @@ export class Rail {
     if (bands && l.height > 100) this.drawLabels(g);
     if (l.map >= 0) this.drawMap(g);
     this.drawGutter();
-    if (l.height > 100) this.drawPeak();
+    if (l.height > 100) this.drawPeak(g);
     if (device.coverage.kind === "ring" || device.coverage.kind === "late") {
       if (win[0] < (win[1] - win[0]) * 0.001 + 1) hatchEdge(g, left, l.top, l.height, css(c.muted));
     }
@@ -637,7 +642,7 @@ export class Rail {
     const dev = this.page.device!;
     const atEnd = this.win[1] >= this.end;
     const solo = this.page.s.solo.length > 0;
-    const active = solo ? tile.last[c]! : atEnd ? dev.end.requested : tile.last[c]!;
+    const active = solo ? tile.last[c]! : atEnd ? dev.end.live : tile.last[c]!;
     const reserved = atEnd ? dev.end.reserved : tile.reserved[c]!;
     const kept = this.page.bands ? (atEnd && !solo ? dev.kept : keptLine(tile, c, this.page.bands.kept)) : undefined;
     const rows: [string, number, string][] = [["active", active, "gutter-active"]];
@@ -663,7 +668,7 @@ export class Rail {
     });
   }
 
-  private drawPeak(): void {
+  private drawPeak(g: CanvasRenderingContext2D): void {
     const l = this.layout;
     const { device, s } = this.page;
     if (!device!.peak || s.solo.length) return;
@@ -672,12 +677,13 @@ export class Rail {
     if (at === undefined) return;
     const x = left + this.px(at);
     if (x < left || x > left + l.width) return;
+    const text = `peak ${bytes(peak.bytes)} · event ${count(peak.event)}`;
     const flag = h("button", {
       type: "button", class: "over flag", "data-key": "peak", "data-bytes": peak.bytes, "data-event": peak.event, title: "Put the cursor on the peak",
       onclick: () => this.page.store.set({ k: peak.event }, true),
-    }, `peak ${bytes(peak.bytes)} · event ${count(peak.event)}`);
+    }, text);
     this.over.append(flag);
-    const width = flag.offsetWidth;
+    const width = g.measureText(text).width + 12; // asking the button would lay the page out in every frame
     const toLeft = x + width + 6 > left + l.width;
     const y = l.top + Math.max(2, Math.min(l.height - 30, l.height - (peak.bytes / this.frame.top) * l.height - 20));
     place(flag, toLeft ? x - width - 3 : x + 4, y);
@@ -895,7 +901,7 @@ export class Rail {
       this.hitAsk.ask(
         async () => {
           const hit = await json<Hit>("hit", { ...this.page.base, u: this.page.u, k, y: Math.floor(height), solo: this.picture.solo });
-          return hit.alloc === null ? null : await json<Alloc>("alloc", { f: this.page.s.f, d: this.page.d, i: hit.alloc });
+          return hit.alloc === null ? null : await json<Alloc>("alloc", { f: this.page.f, d: this.page.d, i: hit.alloc });
         },
         (alloc) => {
           if (!this.hover) return;
@@ -1075,7 +1081,7 @@ export class Rail {
       this.moveTo([at - half, at + half]);
     };
     if (!this.us) return go(k + 0.5);
-    json<Event>("event", { f: this.page.s.f, d: this.page.d, k: Math.max(0, k) }).then((e) => {
+    json<Event>("event", { f: this.page.f, d: this.page.d, k: Math.max(0, k) }).then((e) => {
       if (e.place !== null) go(e.place);
     }, () => {});
   }
@@ -1093,7 +1099,7 @@ export class Rail {
       if (a && b) page.store.set({ x: "ev", win: clamp([a.tile.events[a.c]!, b.tile.events[b.c + 1]!], dev.events, leastPlaces) }, true);
       return;
     }
-    const place = async (k: number): Promise<number> => (await json<Event>("event", { f: page.s.f, d: page.d, k: Math.max(0, Math.min(dev.events - 1, k)) })).place ?? 0;
+    const place = async (k: number): Promise<number> => (await json<Event>("event", { f: page.f, d: page.d, k: Math.max(0, Math.min(dev.events - 1, k)) })).place ?? 0;
     const [a, b] = await Promise.all([place(Math.floor(win[0])), place(Math.ceil(win[1]) - 1)]);
     page.store.set({ x: "us", win: clamp([a, b + 1], Math.ceil(dev.time.span) + 1, leastPlaces) }, true);
   }

@@ -103,9 +103,9 @@ export class Sites {
 
   private params(): Record<string, string | number | undefined> {
     const { s, d, k } = this.page;
-    if (s.of === "kept") return { f: s.f, d, kept: 1 };
-    if (s.of === "range" && s.range) return { f: s.f, d, from: s.range[0], to: s.range[1] };
-    return { f: s.f, d, k };
+    if (s.of === "kept") return { f: this.page.f, d, kept: 1 };
+    if (s.of === "range" && s.range) return { f: this.page.f, d, from: s.range[0], to: s.range[1] };
+    return { f: this.page.f, d, k };
   }
 
   update(): void {

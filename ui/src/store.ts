@@ -7,9 +7,10 @@ export type Source = "cursor" | "range" | "kept";
 
 export interface State {
   view: View;
-  f: number;
+  f: number | null; // null: the page chooses
   d: number | null; // null: the file's first device
   g: string;
+  u: "requested" | "allocated"; // what bytes are: as asked for, or whole blocks
   x: "ev" | "us";
   y: YMode; // a number: the bytes at the top of the axis
   win: [number, number] | null; // places that the picture shows; null: all
@@ -29,9 +30,10 @@ export const views: View[] = ["timeline", "allocator", "sites", "compare", "find
 
 export const initial: State = {
   view: "timeline",
-  f: 0,
+  f: null,
   d: null,
   g: "line",
+  u: "requested",
   x: "ev",
   y: "reserved",
   win: null,
@@ -55,9 +57,10 @@ export function encode(s: State): string {
   };
   const span = (w: [number, number] | null): string | null => (w ? `${w[0]}_${w[1]}` : null);
   put("v", s.view, initial.view);
-  put("f", s.f, 0);
+  put("f", s.f, null);
   put("d", s.d, null);
   put("g", s.g, initial.g);
+  put("u", s.u, initial.u);
   put("x", s.x, initial.x);
   put("y", s.y, initial.y);
   put("w", span(s.win), null);
@@ -93,9 +96,10 @@ export function decode(fragment: string): State {
     return v !== null && of.includes(v) ? v : otherwise;
   };
   s.view = oneOf("v", views, s.view);
-  s.f = Math.max(0, int("f") ?? 0);
+  s.f = int("f");
   s.d = int("d");
   if (/^[a-z]{1,20}$/.test(q.get("g") ?? "")) s.g = q.get("g")!;
+  s.u = oneOf("u", ["requested", "allocated"] as const, s.u);
   s.x = oneOf("x", ["ev", "us"] as const, s.x);
   const y = q.get("y");
   if (y === "active" || y === "window") s.y = y;

@@ -58,6 +58,11 @@ export class Timeline {
     return { ...common, k };
   }
 
+  /** The view was emptied for another one: all is to be drawn again. */
+  enter(): void {
+    this.drawn = [];
+  }
+
   update(): void {
     if (!this.page.bands || !this.page.device) {
       this.answer = null;
@@ -76,7 +81,7 @@ export class Timeline {
           this.answer = this.read(mode, v);
           if (mode === "at") {
             this.page.at = v;
-            this.page.figures.live = v.requested;
+            this.page.figures.live = v.live;
             this.page.tell("at");
           }
           this.draw();
@@ -105,7 +110,7 @@ export class Timeline {
       };
     });
     const by = groupings[this.page.s.g] ?? this.page.s.g;
-    if (mode === "at") return { mode, rows, whole: v.requested, more: v.more, head: `live at the cursor, by ${by}` };
+    if (mode === "at") return { mode, rows, whole: v.live, more: v.more, head: `live at the cursor, by ${by}` };
     if (mode === "range") return { mode, rows, whole: rows.reduce((n, r) => n + r.bytes, v.more.bytes), more: v.more, head: `allocated in the selection, by ${by}` };
     return { mode, rows, whole: v.b - v.a, more: v.more, head: `difference from A to B, by ${by}` };
   }

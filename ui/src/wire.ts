@@ -14,6 +14,7 @@ export interface SessionFile {
   partial: string | null;
   error: string | null;
   devices: number[];
+  blocks?: "waiting" | "working" | "ready" | "unknown";
 }
 
 export interface Session {
@@ -27,7 +28,7 @@ export interface Session {
 
 export interface Mark {
   event: number;
-  kind: "oom" | "snapshot" | "annotation" | "empty_cache";
+  kind: "oom" | "snapshot" | "annotation" | "release";
   label: string;
   bytes?: number;
 }
@@ -45,8 +46,9 @@ export interface Device {
   allocations: number;
   measures: string[];
   groupings: string[];
-  start: { requested: number; reserved: number };
-  end: { requested: number; reserved: number };
+  measures_why?: string | null;
+  start: { live: number; requested: number; reserved: number };
+  end: { live: number; requested: number; reserved: number };
   peak: { event: number; bytes: number } | null;
   peak_reserved: { event: number; bytes: number } | null;
   kept: number;
@@ -118,6 +120,7 @@ export interface More {
 
 export interface At {
   event: number;
+  live: number; // in the measure that was asked for
   requested: number;
   reserved: number;
   count: number;
@@ -149,6 +152,7 @@ export interface Frame {
 export interface Alloc {
   alloc: number;
   bytes: number;
+  block: number | null;
   address: string;
   birth: number;
   freed: number | null;
@@ -180,6 +184,7 @@ export interface Event {
   place: number | null;
   stream: number | string;
   alloc: number | null;
+  live: number;
   requested: number;
   reserved: number;
   stack: Frame[] | null;

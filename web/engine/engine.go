@@ -182,7 +182,7 @@ func (e *Engine) replay(f *file) {
 	e.change(func() { f.blocks = working })
 	exact := true
 	for _, d := range f.devices {
-		r := d.replay(f.snap)
+		r := d.replay()
 		exact = exact && r.sizes != nil
 		d.replayed.Store(r)
 	}
@@ -195,16 +195,12 @@ func (e *Engine) replay(f *file) {
 
 // replay runs the history of a device through the allocator. Its sizes count if
 // all of it is reproduced.
-func (d *device) replay(s *snapshot.Snapshot) *replayed {
+func (d *device) replay() *replayed {
 	h := d.requested.h
 	if h.Events() == 0 {
 		return &replayed{why: "there are no events"}
 	}
-	recording, err := replay.NewRecording(s, h.Device)
-	if err != nil {
-		return &replayed{why: err.Error()}
-	}
-	x := recording.Exact()
+	x := replay.NewRecording(h.Timeline).Exact()
 	if x.Difference != nil {
 		return &replayed{why: "the replay parts from the recording: " + x.Difference.String()}
 	}

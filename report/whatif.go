@@ -1,0 +1,226 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"strandline/units"
+)
+
+const (
+	mostSentences = 3 // of runs that are told in words
+	mostRows      = 8 // of a search; --json has all
+	mostCurves    = 4
+	longestName   = 36 // of settings, in a column
+)
+
+// runs prints what came of the runs on a device: in words, as a table, and what
+// was stranded over time.
+func (d *Simulation) runs(w io.Writer, s Style, on *Replayed) {
+	if d.Best == nil {
+		for i := range d.Runs[:min(len(d.Runs), mostSentences)] {
+			for _, line := range wrap(d.sentence(&d.Runs[i], on), s.columns()) {
+				fmt.Fprintln(w, s.bold(line))
+			}
+		}
+		fmt.Fprintln(w)
+	}
+	d.table(w, on)
+	if d.Best == nil && len(d.Runs) <= mostCurves {
+		d.curves(w, on)
+	}
+	fmt.Fprintln(w)
+}
+
+// name is a run in a column: what is different in it.
+func (d *Simulation) name(run *Simulated) string {
+	if run.Settings == d.own && len(d.Runs) == 1 && len(d.changes) > 0 {
+		return strings.Join(d.changes, ", ")
+	}
+	return settingsName(run.Settings)
+}
+
+// sentence is what came of a run on a device, in words.
+func (d *Simulation) sentence(run *Simulated, on *Replayed) string {
+	var with []string
+	if run.Settings != d.own || len(d.changes) == 0 || len(d.Runs) > 1 {
+		with = append(with, "with "+settingsName(run.Settings))
+	}
+	with = append(with, d.changes...)
+	r := run.on(on.Device)
+	if r.Capacity != nil && !d.bounded {
+		with = append(with, "in the recorded "+units.Bytes(*r.Capacity))
+	}
+	begin := strings.Join(with, ", ")
+	begin = strings.ToUpper(begin[:1]) + begin[1:]
+	if len(with) > 1 {
+		begin += ","
+	}
+	return begin + " this run " + r.verdict(on) + "."
+}
+
+// verdict is what came of a run, beside what is recorded.
+func (r *SimulatedDevice) verdict(on *Replayed) string {
+	had := on.Assumed.Capacity
+	switch {
+	case r.OOM != nil:
+		line := fmt.Sprintf("runs out of memory at event %s: %s is asked for", units.Count(int64(r.OOM.Event)), units.Bytes(r.OOM.Bytes))
+		if f := r.OOM.Site; f.File != nil {
+			line += fmt.Sprintf(" by %s:%d %s", *f.File, *f.Line, *f.Function)
+		}
+		line += fmt.Sprintf(" while %s of %s reserved is in use", units.Bytes(r.OOM.Active), units.Bytes(r.OOM.Reserved))
+		if r.Smallest != nil {
+			line += "; it needs " + units.Bytes(*r.Smallest)
+		}
+		return line
+	case r.Capacity == nil && on.ranOut() && had != nil && r.Smallest != nil:
+		if *r.Smallest > *had {
+			return fmt.Sprintf("needs %s; the recorded one ran out of memory with %s", units.Bytes(*r.Smallest), units.Bytes(*had))
+		}
+		return fmt.Sprintf("fits in %s; the recorded one ran out of memory with %s", units.Bytes(*r.Smallest), units.Bytes(*had))
+	}
+	line := "peaks at " + units.Bytes(r.Reserved) + " reserved"
+	if was := on.Reserved; was != nil {
+		switch same := units.Bytes(*was) == units.Bytes(r.Reserved); {
+		case !same:
+			line += " instead of " + units.Bytes(*was)
+		case !on.ranOut():
+			line += ", as recorded,"
+		}
+		if was := *on.Allocated; abs(r.Allocated-was) > was/20 {
+			line += fmt.Sprintf(" (%s allocated instead of %s)", units.Bytes(r.Allocated), units.Bytes(was))
+		}
+	}
+	if r.Capacity == nil {
+		return strings.TrimSuffix(line, ",")
+	}
+	return line + " and does not run out of memory"
+}
+
+func abs(n int64) int64 { return max(n, -n) }
+
+// table prints a row for each run; the rows of a search are the best, and that
+// of the file's own settings.
+func (d *Simulation) table(w io.Writer, on *Replayed) {
+	t := table{right: map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true}}
+	t.row("settings", "reserved", "stranded", "fits in", "driver calls", "est. cost")
+	if d.Best == nil && on.Reserved != nil {
+		peak := units.Bytes(*on.Reserved)
+		if on.ranOut() {
+			peak = "runs out"
+		}
+		stranded := ""
+		if on.Stranded != nil {
+			stranded = units.Bytes(*on.Stranded)
+		}
+		t.row("as recorded", peak, stranded, "", units.Count(int64(on.Calls.Recorded)), "")
+	}
+	_, none := d.Runs[0].peak()
+	shown, same, failing, left := map[string]bool{}, 0, 0, 0
+	for i := range d.Runs {
+		run := &d.Runs[i]
+		r := run.on(on.Device)
+		name := d.name(run)
+		if d.Best != nil {
+			result := fmt.Sprint(r.Reserved, r.Stranded, r.Calls, r.OOM != nil)
+			switch {
+			case run.Settings == d.own:
+				name += " (the file's)"
+			case r.OOM != nil && !none:
+				failing++
+				continue
+			case shown[result]:
+				same++
+				continue
+			case len(shown) >= mostRows:
+				left++
+				continue
+			}
+			shown[result] = true
+		}
+		t.run(name, r)
+	}
+	t.write(w, "  ")
+	var rest []string
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{same, "with the result of one above"}, {left, "worse"}, {failing, "that run out of memory"}} {
+		if part.n > 0 {
+			rest = append(rest, units.Count(int64(part.n))+" "+part.what)
+		}
+	}
+	if len(rest) > 0 {
+		fmt.Fprintf(w, "  others tried: %s\n", strings.Join(rest, ", "))
+	}
+}
+
+// run adds the row of a run. A long name stands in rows of its own.
+func (t *table) run(name string, r *SimulatedDevice) {
+	options := strings.SplitAfter(name, ",")
+	for len(options) > 1 && utf8.RuneCountInString(name) > longestName {
+		t.row(options[0])
+		options = options[1:]
+		name = "  " + strings.TrimSpace(strings.Join(options, ""))
+	}
+	peak, stranded, fits := units.Bytes(r.Reserved), "", ""
+	if r.OOM != nil {
+		peak = "runs out"
+	}
+	if len(r.Samples) > 0 {
+		stranded = units.Bytes(r.Stranded)
+	}
+	if r.Smallest != nil {
+		fits = units.Bytes(*r.Smallest)
+	}
+	cost := "0 ms"
+	if r.CostMS > 0 {
+		cost = units.Duration(time.Duration(r.CostMS * float64(time.Millisecond)))
+	}
+	t.row(name, peak, stranded, fits, units.Count(r.Calls), cost)
+}
+
+// curves draw the stranded bytes over the events, all in one scale.
+func (d *Simulation) curves(w io.Writer, on *Replayed) {
+	type run struct {
+		name   string
+		course []Course
+	}
+	runs, most := []run{}, int64(0)
+	add := func(name string, course []Course) {
+		runs = append(runs, run{name, course})
+		for _, c := range course {
+			most = max(most, c.Stranded)
+		}
+	}
+	if on.Stranded != nil {
+		add("as recorded", on.Samples)
+	}
+	for i := range d.Runs {
+		add(d.name(&d.Runs[i]), d.Runs[i].on(on.Device).Samples)
+	}
+	if most == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n  stranded over the events, of %s\n", units.Bytes(most))
+	const points = 48
+	var t table
+	for _, r := range runs {
+		values := make([]int64, min(points, len(r.course)))
+		for i := range values {
+			values[i] = r.course[i*len(r.course)/len(values)].Stranded
+		}
+		t.row(short(r.name), curve(values, 0, most))
+	}
+	t.write(w, "    ")
+}
+
+func short(name string) string {
+	if utf8.RuneCountInString(name) <= longestName {
+		return name
+	}
+	return string([]rune(name)[:longestName-1]) + "…"
+}
