@@ -86,7 +86,8 @@ type Allocator struct {
 	pools   []pool
 	ids     map[PoolID]int32 // the small pool of each; the large one is next to it
 	ranges  []reservation
-	waiting []deferred
+	waiting []deferred // by ticket
+	over    int        // of them whose wait has ended
 	tickets Ticket
 	scratch []int32
 }
@@ -441,26 +442,40 @@ func (a *Allocator) Defer(b Block) Ticket {
 
 // Complete ends the wait of a free, if it has not ended.
 func (a *Allocator) Complete(t Ticket) {
-	if i := slices.IndexFunc(a.waiting, func(d deferred) bool { return d.ticket == t }); i >= 0 {
-		b := a.waiting[i].block
-		a.waiting = slices.Delete(a.waiting, i, i+1)
-		a.complete(b)
+	d := a.waits(t)
+	if d == nil {
+		return
 	}
+	b := d.block
+	d.block = 0
+	if a.over++; a.over > len(a.waiting)/2 {
+		a.waiting = slices.DeleteFunc(a.waiting, func(d deferred) bool { return d.block == 0 })
+		a.over = 0
+	}
+	a.complete(b)
+}
+
+// waits is the free of that ticket, nil if its wait has ended.
+func (a *Allocator) waits(t Ticket) *deferred {
+	i, ok := slices.BinarySearchFunc(a.waiting, t, func(d deferred, t Ticket) int { return cmp.Compare(d.ticket, t) })
+	if !ok || a.waiting[i].block == 0 {
+		return nil
+	}
+	return &a.waiting[i]
 }
 
 // Deferred is the bytes of a block whose free waits, 0 if it does not any more.
 func (a *Allocator) Deferred(t Ticket) int64 {
-	for _, d := range a.waiting {
-		if d.ticket == t {
-			return a.sets[d.block].size
-		}
+	if d := a.waits(t); d != nil {
+		return a.sets[d.block].size
 	}
 	return 0
 }
 
+// deferred is a free that waits.
 type deferred struct {
 	ticket Ticket
-	block  int32
+	block  int32 // none once it is over
 }
 
 func (a *Allocator) request(b Block) {

@@ -36,9 +36,11 @@ func (a *Allocator) releasePool(small int32) {
 // synchronize waits for all streams.
 func (a *Allocator) synchronize() {
 	for _, d := range a.waiting {
-		a.complete(d.block)
+		if d.block != 0 {
+			a.complete(d.block)
+		}
 	}
-	a.waiting = a.waiting[:0]
+	a.waiting, a.over = a.waiting[:0], 0
 }
 
 // releaseFree gives the free segments of a pool back, and the free pages of

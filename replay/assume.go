@@ -19,18 +19,24 @@ const mostOfLimits = 4e7
 // which segments were of private pools that are gone by the end, what blocks of
 // before the recording kept behind their requests.
 func (r *Recording) Exact() *Exact {
-	best := r.run(assumptions{pools: r.pools})
-	if r.Snap.Partial != nil {
-		return best // what is missing explains everything
+	first := r.newPlayer(assumptions{pools: r.pools})
+	first.Sizes = slices.Grow(first.Sizes, len(r.Allocs)-r.older) // most replays come to the end
+	best := first.run()
+	if r.Snap.Partial == nil { // else what is missing explains everything
+		if r.Settings.GCThreshold > 0 && (best.Difference != nil || best.Stats.Retries > 0) {
+			best = r.findLimit(best)
+		}
+		if best.Difference != nil {
+			best = r.settle(best)
+		}
 	}
-	if r.Settings.GCThreshold > 0 && (best.Difference != nil || best.Stats.Retries > 0) {
-		best = r.findLimit(best)
-	}
-	if best.Difference != nil {
-		best = r.settle(best)
-	}
+	best.Sizes = append(best.Sizes, make([]int64, len(r.Allocs)-len(best.Sizes))...)
 	return best
 }
+
+// cost is the work that a run was, in events: before the first one, it takes
+// over the state.
+func (x *Exact) cost() int { return x.Events + 100 + x.slots + len(x.start) }
 
 // findLimit tries limits of memory. Of those that are exact, the one with the
 // fewest retries is taken.
@@ -41,7 +47,7 @@ func (r *Recording) findLimit(best *Exact) *Exact {
 			break
 		}
 		x := r.run(assumptions{limit: limit, pools: best.assumed.pools})
-		left -= x.Events + 100
+		left -= x.cost()
 		if x.better(best) {
 			best = x
 		}

@@ -3,6 +3,7 @@ package replay
 import (
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"testing"
 
 	"strandline/allocator"
@@ -106,6 +107,25 @@ func training(events int, expandable bool) *snapshot.Snapshot {
 		s.Segments = append(s.Segments, out)
 	}
 	return s
+}
+
+// A run needs memory for what lives at a time, not for every event.
+func TestWhatIfMemoryIsFlat(t *testing.T) {
+	taken := func(events int) uint64 {
+		s := training(events, false)
+		x := NewRecording(timeline.New(s, s.Devices()[0])).Exact()
+		if x.Difference != nil {
+			t.Fatal(x.Difference)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		x.WhatIf(Scenario{Settings: allocator.DefaultSettings()})
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	if few, many := taken(5e4), taken(5e5); many > 2*few {
+		t.Errorf("%d bytes for a short history, %d for one of ten times the events", few, many)
+	}
 }
 
 // BenchmarkReplay is a history run through the allocator under its own settings,

@@ -26,7 +26,7 @@ type Exact struct {
 	Lost                  bool // the state before the first event cannot be used: nothing can be simulated
 
 	// Sizes are the bytes of the block of each allocation of the timeline, 0
-	// where it is not known.
+	// where it is not known, as it is behind the first difference.
 	Sizes     []int64
 	final     []allocator.Segment
 	assumed   assumptions
@@ -70,9 +70,10 @@ func (d *Difference) String() string {
 }
 
 // run replays the history under assumptions.
-func (r *Recording) run(as assumptions) *Exact {
-	p := r.newPlayer(as)
-	p.play(r.Trace.Len())
+func (r *Recording) run(as assumptions) *Exact { return r.newPlayer(as).run() }
+
+func (p *player) run() *Exact {
+	p.play(p.Trace.Len())
 	p.Events = p.k
 	p.compare()
 	p.Stats, p.InactiveSplit = p.a.Stats, p.a.InactiveSplit()
@@ -86,7 +87,7 @@ type player struct {
 	e       *snapshot.Events
 	a       *allocator.Allocator
 	k       int
-	handles []allocator.Block // by allocation
+	handles []allocator.Block // by slot
 	tickets map[int32]allocator.Ticket
 	private map[uint64]allocator.PoolID
 	// The events of the call that is replayed, from next to end-1. One that is
@@ -96,7 +97,7 @@ type player struct {
 
 func (r *Recording) newPlayer(as assumptions) *player {
 	p := &player{Exact: &Exact{
-		Recording: r, Calls: len(r.calls), Sizes: make([]int64, len(r.Allocs)), assumed: as, poolOf: map[int]allocator.PoolID{},
+		Recording: r, Calls: len(r.calls), Sizes: make([]int64, r.older), assumed: as, poolOf: map[int]allocator.PoolID{},
 	}}
 	p.e = &r.Trace.Events
 	p.a = allocator.New(r.Settings, r.Version, p)
@@ -124,10 +125,7 @@ func (p *player) load() {
 		p.differ(0, "a state that is no allocator's", err.Error())
 		p.Lost = true
 	}
-	for i := range p.Allocs {
-		if !p.Before(i) {
-			break
-		}
+	for i := range p.older {
 		switch {
 		case p.handles[i] != 0:
 			p.Sizes[i] = p.a.Size(p.handles[i])
@@ -158,7 +156,7 @@ func (x *Exact) load(a *allocator.Allocator) ([]allocator.Block, map[int32]alloc
 		rest.Addr += uint64(bytes)
 		rest.Size -= bytes
 	}
-	handles, tickets := make([]allocator.Block, len(x.Allocs)), map[int32]allocator.Ticket{}
+	handles, tickets := make([]allocator.Block, x.slots), map[int32]allocator.Ticket{}
 	if err := a.Load(start, x.base); err != nil {
 		return handles, tickets, err
 	}
@@ -170,10 +168,7 @@ func (x *Exact) load(a *allocator.Allocator) ([]allocator.Block, map[int32]alloc
 			}
 		}
 	}
-	for i := range x.Allocs {
-		if !x.Before(i) {
-			break
-		}
+	for i := range x.older {
 		switch b := byAddr[x.Addr(i)]; {
 		case b == nil:
 		case b.Ticket != 0:
@@ -224,21 +219,21 @@ func (p *player) step() {
 // free replays the free of a block, with its completion if that follows at once.
 func (p *player) free() {
 	k := p.k
-	i := p.of[k]
-	if i == never || p.handles[i] == 0 {
+	at := p.slot[k]
+	if at == never || p.handles[at] == 0 {
 		p.differ(k, p.describe(k), "no such block")
 		return
 	}
 	p.k++
 	if p.Ends() == snapshot.FreeRequested || p.atOnce(k) {
-		p.a.Free(p.handles[i])
+		p.a.Free(p.handles[at])
 		if p.Ends() == snapshot.FreeCompleted {
 			p.k++
 		}
 	} else {
-		p.tickets[i] = p.a.Defer(p.handles[i])
+		p.tickets[at] = p.a.Defer(p.handles[at])
 	}
-	p.handles[i] = 0
+	p.handles[at] = 0
 }
 
 // group replays calls of the driver, and completions of frees that waited, up to
@@ -368,16 +363,16 @@ func (p *player) complete(k, end int) {
 		if p.e.Action[k] != snapshot.FreeCompleted {
 			continue
 		}
-		i := p.of[k]
+		at := p.slot[k]
 		switch {
-		case i == never:
-		case p.handles[i] != 0: // nobody asked for it
-			p.a.Free(p.handles[i])
-			p.handles[i] = 0
+		case at == never:
+		case p.handles[at] != 0: // nobody asked for it
+			p.a.Free(p.handles[at])
+			p.handles[at] = 0
 			continue
-		case p.tickets[i] != 0:
-			p.a.Complete(p.tickets[i])
-			delete(p.tickets, i)
+		case p.tickets[at] != 0:
+			p.a.Complete(p.tickets[at])
+			delete(p.tickets, at)
 			continue
 		}
 		p.differ(k, p.describe(k), "no such block")
@@ -449,9 +444,8 @@ func (p *player) call(end int) {
 	case !oom && p.a.Addr(b) != p.e.Addr[end]:
 		p.misserved(end, b, ok)
 	case !oom:
-		i := p.of[end]
-		p.handles[i] = b
-		p.Sizes[i] = p.a.Size(b)
+		p.handles[p.slot[end]] = b
+		p.Sizes = append(p.Sizes, p.a.Size(b))
 	}
 	if p.Difference == nil {
 		p.k = end + 1

@@ -54,7 +54,7 @@ func (r *Recording) settle(best *Exact) *Exact {
 				return false
 			}
 			next := r.run(as)
-			left -= next.Events + 100
+			left -= next.cost()
 			if next.better(x) && explore(next) {
 				return true
 			}

@@ -77,7 +77,7 @@ type simulation struct {
 	sc      *Scenario
 	e       *snapshot.Events
 	a       *allocator.Allocator
-	handles []allocator.Block // by allocation
+	handles []allocator.Block // by slot
 	tickets map[int32]allocator.Ticket
 	out     Outcome
 	late    []allocator.Ticket // of frees that a retry completed
@@ -148,7 +148,7 @@ func (s *simulation) alloc(k int) {
 		return
 	}
 	if b, ok := s.malloc(k); ok {
-		s.handles[s.of[k]] = b
+		s.handles[s.slot[k]] = b
 	}
 }
 
@@ -161,32 +161,39 @@ func (s *simulation) oom(k int) {
 }
 
 func (s *simulation) free(k int) {
-	i := s.of[k]
-	if i == never || s.handles[i] == 0 {
+	at := s.slot[k]
+	if at == never || s.handles[at] == 0 {
 		return
 	}
 	if s.Ends() == snapshot.FreeRequested || s.atOnce(k) {
-		s.a.Free(s.handles[i])
+		s.a.Free(s.handles[at])
 	} else {
-		s.tickets[i] = s.a.Defer(s.handles[i])
+		s.tickets[at] = s.a.Defer(s.handles[at])
 	}
-	s.handles[i] = 0
+	s.handles[at] = 0
 }
 
 // complete ends the free of a block where the recording does. What a retry
 // completed there is complete behind the request.
 func (s *simulation) complete(k int) {
-	i := s.of[k]
-	switch {
-	case i == never:
-	case s.handles[i] != 0: // nobody asked for it
-		s.a.Free(s.handles[i])
-		s.handles[i] = 0
-	case s.tickets[i] == 0:
-	case s.atRetried < len(s.retried) && s.retried[s.atRetried].from <= k:
-		s.late = append(s.late, s.tickets[i])
-	default:
-		s.a.Complete(s.tickets[i])
+	at := s.slot[k]
+	if at == never {
+		return
+	}
+	if s.handles[at] != 0 { // nobody asked for it
+		s.a.Free(s.handles[at])
+		s.handles[at] = 0
+		return
+	}
+	t, waits := s.tickets[at]
+	if !waits {
+		return
+	}
+	delete(s.tickets, at)
+	if s.atRetried < len(s.retried) && s.retried[s.atRetried].from <= k {
+		s.late = append(s.late, t)
+	} else {
+		s.a.Complete(t)
 	}
 }
 
@@ -199,7 +206,7 @@ func (s *simulation) sample(k int) Sample {
 // one, as it is if no other stream used the block.
 func (r *Recording) atOnce(k int) bool {
 	e := &r.Trace.Events
-	return k+1 < e.Len() && e.Action[k+1] == snapshot.FreeCompleted && r.of[k+1] == r.of[k] && e.Stack[k+1] == e.Stack[k]
+	return k+1 < e.Len() && e.Action[k+1] == snapshot.FreeCompleted && r.slot[k+1] == r.slot[k] && e.Stack[k+1] == e.Stack[k]
 }
 
 // Smallest is the least capacity with which a scenario does not run out of
