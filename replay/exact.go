@@ -52,6 +52,8 @@ type Difference struct {
 	Event    int    `json:"event"`
 	Recorded string `json:"recorded"` // what the recording has there
 	Replayed string `json:"replayed"` // what the allocator does
+	There    string `json:"there"`    // what the replay has at the recorded address, "" at the end
+	Reason   string `json:"reason"`   // what is not known that may be the cause
 
 	// wrong is the address of the free block that the allocator uses where the
 	// recording has memory taken, or releases too early: in a private pool, it
@@ -63,10 +65,19 @@ type Difference struct {
 	// base is the first address of a reservation of the start, where the event
 	// maps memory below it.
 	base uint64
+
+	atEnd bool // no event differs, but the final state
 }
 
 func (d *Difference) String() string {
-	return fmt.Sprintf("at event %s the recording has %s, the replay %s", units.Count(int64(d.Event)), d.Recorded, d.Replayed)
+	text := fmt.Sprintf("at event %s the recording has %s, the replay %s", units.Count(int64(d.Event)), d.Recorded, d.Replayed)
+	switch {
+	case d.atEnd:
+		return fmt.Sprintf("at the end the recording has %s, the replay %s", d.Recorded, d.Replayed)
+	case d.There != "":
+		text += "; at that address the replay has " + d.There
+	}
+	return text
 }
 
 // run replays the history under assumptions.
@@ -93,6 +104,8 @@ type player struct {
 	// The events of the call that is replayed, from next to end-1. One that is
 	// refused memory ends in an oom, or goes on.
 	next, end int
+
+	looks bool // at the replay's memory where it parts from the recording
 }
 
 func (r *Recording) newPlayer(as assumptions) *player {
@@ -122,7 +135,7 @@ func (p *player) load() {
 	}
 	var err error
 	if p.handles, p.tickets, err = p.Exact.load(p.a); err != nil {
-		p.differ(0, "a state that is no allocator's", err.Error())
+		p.differ(0, "a state that is no allocator's: "+err.Error(), "none to begin with")
 		p.Lost = true
 	}
 	for i := range p.older {
@@ -501,6 +514,9 @@ func (p *player) misserved(k int, b allocator.Block, ok bool) {
 func (p *player) differ(k int, recorded, replayed string) {
 	if p.Difference == nil {
 		p.Difference = &Difference{Event: k, Recorded: recorded, Replayed: replayed}
+		if p.looks && k < p.e.Len() {
+			p.Difference.There = p.there(p.e.Addr[k])
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"strandline/allocator"
 	"strandline/snapshot"
+	"strandline/units"
 )
 
 // compare holds the final state against that of the file.
@@ -18,18 +19,25 @@ func (p *player) compare() {
 	for _, i := range p.SegmentIndices() {
 		g := &s.Segments[i]
 		p.Segments++
-		why := "no segment"
+		why := "none there"
 		if got := at[g.Addr]; got != nil {
 			why = p.unlike(g, got)
 		}
 		if why == "" {
 			p.SegmentsMet++
 		} else {
-			p.differ(p.e.Len(), fmt.Sprintf("in the end, a segment of %d bytes at 0x%x", g.TotalSize, g.Addr), why)
+			p.differAtEnd(fmt.Sprintf("a segment of %s bytes at 0x%x", units.Count(g.TotalSize), g.Addr), why)
 		}
 	}
 	if p.Difference == nil && len(p.final) != p.Segments {
-		p.differ(p.e.Len(), fmt.Sprintf("in the end, %d segments", p.Segments), fmt.Sprintf("%d", len(p.final)))
+		p.differAtEnd(fmt.Sprintf("%d segments", p.Segments), fmt.Sprint(len(p.final)))
+	}
+}
+
+func (p *player) differAtEnd(recorded, replayed string) {
+	if p.Difference == nil {
+		p.differ(p.e.Len(), recorded, replayed)
+		p.Difference.atEnd = true
 	}
 }
 
@@ -37,21 +45,28 @@ func (p *player) compare() {
 func (p *player) unlike(g *snapshot.Segment, got *allocator.Segment) string {
 	switch {
 	case got.Size != g.TotalSize:
-		return fmt.Sprintf("one of %d bytes", got.Size)
+		return fmt.Sprintf("one of %s bytes", units.Count(got.Size))
 	case got.Stream != p.Snap.Stream(g.Stream):
 		return fmt.Sprintf("one of stream %d", got.Stream)
 	case got.Expandable != g.Expandable:
-		return fmt.Sprintf("expandable: %t", got.Expandable)
+		return kind(got.Expandable, "an expandable one", "one that is not expandable")
 	case got.Small != (p.Snap.String(g.Type) == "small"):
-		return fmt.Sprintf("small: %t", got.Small)
+		return kind(got.Small, "one of a small pool", "one of a large pool")
 	case len(got.Blocks) != len(g.Blocks):
-		return fmt.Sprintf("one of %d blocks, not %d", len(got.Blocks), len(g.Blocks))
+		return fmt.Sprintf("one of %d blocks instead of %d", len(got.Blocks), len(g.Blocks))
 	}
 	for i := range g.Blocks {
 		a, b := &g.Blocks[i], &got.Blocks[i]
 		if a.Addr != b.Addr || a.Size != b.Size || int(a.State) != int(b.State) {
-			return fmt.Sprintf("block %d at 0x%x has %d bytes, state %d", i, b.Addr, b.Size, b.State)
+			return fmt.Sprintf("one with %s of %s bytes at 0x%x", pieceNames[b.State], units.Count(b.Size), b.Addr)
 		}
 	}
 	return ""
+}
+
+func kind(is bool, yes, no string) string {
+	if is {
+		return yes
+	}
+	return no
 }

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"strandline/allocator"
 	"strandline/snapshot"
@@ -21,9 +22,13 @@ var release = regexp.MustCompile(`(\d+)\.(\d+)`)
 
 // VersionOf is the release that wrote a file, the newest of those that may have.
 func VersionOf(s *snapshot.Snapshot) allocator.Version {
-	all := release.FindAllStringSubmatch(s.TorchVersion(), -1)
+	text := s.TorchVersion()
+	all := release.FindAllStringSubmatch(text, -1)
 	if len(all) == 0 {
 		return 0
+	}
+	if strings.HasSuffix(text, " or later") {
+		return allocator.Newest
 	}
 	last := all[len(all)-1]
 	major, _ := strconv.Atoi(last[1])
