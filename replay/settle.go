@@ -49,7 +49,7 @@ func (r *Recording) settle(best *Exact) *Exact {
 		if x.Difference == nil {
 			return true
 		}
-		for _, as := range x.explanations() {
+		for as := range x.explanations {
 			if left < 0 {
 				return false
 			}
@@ -65,13 +65,26 @@ func (r *Recording) settle(best *Exact) *Exact {
 	return best
 }
 
-// explanations are the assumptions that could explain a difference, those first
-// that leave the least to choose.
-func (x *Exact) explanations() (out []assumptions) {
-	d := x.Difference
-	if d.Event >= x.Trace.Len() {
-		return nil
+// explanations yields the assumptions that could explain a difference, those
+// first that leave the least to choose.
+func (x *Exact) explanations(yield func(assumptions) bool) {
+	if x.Difference.Event >= x.Trace.Len() {
+		return
 	}
+	for _, as := range x.readings() {
+		if !yield(as) {
+			return
+		}
+	}
+	if x.Settings.GCThreshold > 0 {
+		x.aged(yield)
+	}
+}
+
+// readings are the other ways in which the history up to a difference can be
+// read.
+func (x *Exact) readings() (out []assumptions) {
+	d := x.Difference
 	if d.base != 0 {
 		as := x.assumed
 		as.bases = with(as.bases, d.base, x.Trace.Addr[d.Event])
@@ -94,7 +107,7 @@ func (x *Exact) explanations() (out []assumptions) {
 	if x.Trace.Pool == nil {
 		out = append(out, x.relabeled()...)
 	}
-	return append(out, x.aged()...)
+	return out
 }
 
 func with[K comparable, V any](m map[K]V, k K, v V) map[K]V {
@@ -123,44 +136,50 @@ func (x *Exact) slack() (doubt int, bytes int64, ok bool) {
 	return 0, 0, false
 }
 
-// aged are ages of the free segments of the start by which garbage collection
-// would give back those that the recording does.
-func (x *Exact) aged() (out []assumptions) {
-	d, e := x.Difference, &x.Trace.Events
-	if x.Settings.GCThreshold == 0 {
-		return nil
-	}
-	from, to := d.Event, d.Event
-	for from > 0 && releases(e.Action[from-1]) {
-		from--
-	}
-	for to < e.Len() && releases(e.Action[to]) {
-		to++
-	}
-	if from == to {
-		return nil
+// aged yields ages of the free segments of the start by which garbage collection
+// would give back those that the recording does: those of a later sweep are
+// younger. How old they are, and at which limit, is tried.
+func (x *Exact) aged(yield func(assumptions) bool) {
+	sweeps := x.sweeps()
+	if len(sweeps) == 0 {
+		return
 	}
 	limits := x.limits()
 	if x.assumed.limit > 0 {
 		limits = slices.Insert(limits, 0, x.assumed.limit)
 	}
+	const youngest, oldest, ratio = 8, 1 << 15, 4
 	for _, limit := range limits {
-		for age := int64(8); age < 1<<16; age *= 4 {
+		for age := int64(youngest); age <= oldest; age *= ratio {
 			as := x.assumed
-			as.limit = limit
-			as.ages = maps.Clone(as.ages)
-			if as.ages == nil {
-				as.ages = map[uint64]int64{}
+			as.limit, as.ages = limit, map[uint64]int64{}
+			maps.Copy(as.ages, x.assumed.ages)
+			for addr, sweep := range sweeps {
+				as.ages[addr] = age >> (2 * sweep)
 			}
-			left := age
-			for k := from; k < to; k++ {
-				// Each sweep goes through the segments by stream and size.
-				if k > from && x.order(k, k-1) < 0 {
-					left /= 4
-				}
-				as.ages[e.Addr[k]] = left
+			if !yield(as) {
+				return
 			}
-			out = append(out, as)
+		}
+	}
+}
+
+// sweeps are the segments of the start that are given back around the
+// difference, by address, with the sweep that does so. Each goes through the
+// segments by stream and size.
+func (x *Exact) sweeps() map[uint64]int {
+	d, e := x.Difference, &x.Trace.Events
+	from := d.Event
+	for from > 0 && releases(e.Action[from-1]) {
+		from--
+	}
+	out, sweep := map[uint64]int{}, 0
+	for k := from; k < e.Len() && releases(e.Action[k]); k++ {
+		if k > from && x.order(k, k-1) < 0 {
+			sweep++
+		}
+		if at, ok := x.takenBy(e.Addr[k], k); ok && at < 0 {
+			out[e.Addr[k]] = sweep
 		}
 	}
 	return out
@@ -186,12 +205,16 @@ func (x *Exact) relabeled() (out []assumptions) {
 	if takes(e.Action[d.Event]) {
 		places = append(places, d.Event)
 	}
-	places = append(places, x.takenBy(d.wrong, d.Event))
+	if at, ok := x.takenBy(d.wrong, d.Event); ok {
+		places = append(places, at)
+	}
 	if e.Action[d.Event] == snapshot.Alloc || releases(e.Action[d.Event]) {
-		places = append(places, x.takenBy(e.Addr[d.Event], d.Event))
+		if at, ok := x.takenBy(e.Addr[d.Event], d.Event); ok {
+			places = append(places, at)
+		}
 	}
 	for _, at := range places {
-		if at == never || x.pools[at].Private() {
+		if x.pools[at].Private() {
 			continue // the file says so
 		}
 		for _, pool := range x.candidates() {
@@ -221,17 +244,17 @@ func (x *Exact) candidates() []allocator.PoolID {
 
 // takenBy is the event before k that took the memory at addr, or ^index of the
 // segment of the start that it is in.
-func (r *Recording) takenBy(addr uint64, k int) int {
+func (r *Recording) takenBy(addr uint64, k int) (at int, ok bool) {
 	e := &r.Trace.Events
 	for k--; k >= 0; k-- {
 		if takes(e.Action[k]) && addr-e.Addr[k] < uint64(e.Size[k]) {
-			return k
+			return k, true
 		}
 	}
 	for i := range r.start {
 		if addr-r.start[i].Addr < uint64(r.start[i].Size) {
-			return ^i
+			return ^i, true
 		}
 	}
-	return never
+	return 0, false
 }
