@@ -39,7 +39,7 @@ func TestAllEnds(t *testing.T) {
 	}
 }
 
-// The least capacity is enough, and clearly less is not; requests that the
+// The least capacity is enough, and a page less is not; requests that the
 // recording ran out of memory for count.
 func TestSmallest(t *testing.T) {
 	for _, path := range []string{"../examples/varied-lengths/default.pickle.gz", "../examples/out-of-memory/oom.pickle"} {
@@ -55,7 +55,7 @@ func TestSmallest(t *testing.T) {
 			if o := x.WhatIf(sc); o.OOM != nil {
 				t.Errorf("%s %q: %d bytes are not enough", path, conf, n)
 			}
-			sc.Capacity = n - n/200 - allocator.SmallBuffer
+			sc.Capacity = n - allocator.SmallBuffer
 			if o := x.WhatIf(sc); o.OOM == nil {
 				t.Errorf("%s %q: less than %d bytes is enough", path, conf, n)
 			}

@@ -54,6 +54,9 @@ func (x *Exact) whatIf(sc *Scenario, stop func(*Outcome) bool) Outcome {
 	if s.handles, s.tickets, err = x.load(s.a); err != nil {
 		return s.out
 	}
+	if sc.Without != nil {
+		s.leaveOut()
+	}
 	n := s.e.Len()
 	every := 0
 	if sc.Samples > 0 {
@@ -84,6 +87,18 @@ type simulation struct {
 
 	// Places in the lists of the scenario and of the replay.
 	atEmpty, atEmptied, atAbandoned, atRetried int
+}
+
+// leaveOut frees what was made before the recording at stacks that the scenario
+// is without. Its segments stay.
+func (s *simulation) leaveOut() {
+	for i := range s.older {
+		if s.sc.Without[s.Stack(i)] && s.handles[i] != 0 {
+			s.a.Free(s.handles[i])
+			s.handles[i] = 0
+		}
+	}
+	s.a.AllocatedPeak = s.a.Allocated
 }
 
 // step runs event k.
@@ -210,9 +225,11 @@ func (r *Recording) atOnce(k int) bool {
 }
 
 // Smallest is the least capacity with which a scenario does not run out of
-// memory, to within 1/256 or 2 MiB, found by trying; also the requests must be
-// met that the recording ran out of memory for. It is the peak of reserved
-// memory where nothing less is enough, and 0 if the limit alone is too low.
+// memory, a multiple of 2 MiB as segments are, found by trying; of long
+// histories it is up to 1/256 more. Also the requests must be met that the
+// recording ran out of memory for. It is the peak of reserved memory where
+// nothing less is enough, and 0 if the limit alone is too low. Where a retry
+// happens to tidy up, less may be enough once more.
 func (x *Exact) Smallest(sc Scenario) int64 {
 	fails := func(o *Outcome) bool { return o.OOM != nil }
 	sc.Capacity, sc.Samples = 0, 0
@@ -221,9 +238,10 @@ func (x *Exact) Smallest(sc Scenario) int64 {
 		return 0
 	}
 	// Too little, and enough. What is there at the beginning has to fit, too.
-	low, high := max(free.AllocatedPeak, x.StartReserved)-1, free.ReservedPeak
-	for high-low > max(allocator.SmallBuffer, high/256) {
-		sc.Capacity = low + (high-low)/2
+	const unit, long = allocator.SmallBuffer, 1e5
+	low, high := (max(free.AllocatedPeak, x.StartReserved)-1)/unit*unit, free.ReservedPeak
+	for high-low > unit && (x.Trace.Len() < long || high-low > high/256) {
+		sc.Capacity = max((low+(high-low)/2)/unit, low/unit+1) * unit
 		if o := x.whatIf(&sc, fails); fails(&o) {
 			low = sc.Capacity
 		} else {
