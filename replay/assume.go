@@ -39,7 +39,7 @@ func (r *Recording) Exact() *Exact {
 
 // cost is the work that a run was, in events: before the first one, it takes
 // over the state.
-func (x *Exact) cost() int { return x.Events + 100 + x.slots + len(x.start) }
+func (x *Exact) cost() int { return x.Events + 100 + 4*(x.slots+len(x.start)) }
 
 // findLimit tries limits of memory. Of those that are exact, the one with the
 // fewest retries is taken.
@@ -116,10 +116,12 @@ func (as *assumptions) rereadings() (n int) {
 // on, and what is not known that may be the reason.
 func (x *Exact) explain() {
 	d := x.Difference
-	if !x.Lost && !d.atEnd {
+	if !d.atEnd {
 		p := x.newPlayer(x.assumed)
 		p.looks = true
-		d.There = p.run().Difference.There
+		closely := p.run()
+		d.There = closely.Difference.There
+		x.Segments, x.SegmentsMet = closely.Segments, closely.SegmentsMet
 	}
 	switch {
 	case x.Snap.Partial != nil:

@@ -28,7 +28,6 @@ type Exact struct {
 	// Sizes are the bytes of the block of each allocation of the timeline, 0
 	// where it is not known, as it is behind the first difference.
 	Sizes     []int64
-	final     []allocator.Segment
 	assumed   assumptions
 	forks     []fork
 	emptied   []emptying
@@ -86,7 +85,9 @@ func (r *Recording) run(as assumptions) *Exact { return r.newPlayer(as).run() }
 func (p *player) run() *Exact {
 	p.play(p.Trace.Len())
 	p.Events = p.k
-	p.compare()
+	if p.Difference == nil || p.looks {
+		p.compare()
+	}
 	p.Stats, p.InactiveSplit = p.a.Stats, p.a.InactiveSplit()
 	return p.Exact
 }
@@ -98,6 +99,7 @@ type player struct {
 	e       *snapshot.Events
 	a       *allocator.Allocator
 	k       int
+	streams streams
 	handles []allocator.Block // by slot
 	tickets map[int32]allocator.Ticket
 	private map[uint64]allocator.PoolID
@@ -105,7 +107,7 @@ type player struct {
 	// refused memory ends in an oom, or goes on.
 	next, end int
 
-	looks bool // at the replay's memory where it parts from the recording
+	looks bool // closely at where it parts from the recording, and at the end
 }
 
 func (r *Recording) newPlayer(as assumptions) *player {
@@ -115,6 +117,7 @@ func (r *Recording) newPlayer(as assumptions) *player {
 	p.e = &r.Trace.Events
 	p.a = allocator.New(r.Settings, r.Version, p)
 	p.a.SetLimit(as.limit)
+	p.streams = streams{r.Snap, p.a, nil}
 	if len(as.pools) > 0 {
 		p.private = map[uint64]allocator.PoolID{}
 	}
@@ -406,7 +409,7 @@ func (p *player) abandon(k, end int) {
 	}
 }
 
-func (p *player) stream(k int) allocator.Stream { return p.a.Stream(p.Snap.Stream(p.e.Stream[k])) }
+func (p *player) stream(k int) allocator.Stream { return p.streams.of(p.e.Stream[k]) }
 
 // call replays the request whose alloc or oom is event end.
 func (p *player) call(end int) {

@@ -10,10 +10,10 @@ import (
 
 // compare holds the final state against that of the file.
 func (p *player) compare() {
-	p.final = p.a.Segments()
+	final := p.a.Segments()
 	at := map[uint64]*allocator.Segment{}
-	for i := range p.final {
-		at[p.final[i].Addr] = &p.final[i]
+	for i := range final {
+		at[final[i].Addr] = &final[i]
 	}
 	s := p.Snap
 	for _, i := range p.SegmentIndices() {
@@ -23,22 +23,21 @@ func (p *player) compare() {
 		if got := at[g.Addr]; got != nil {
 			why = p.unlike(g, got)
 		}
-		if why == "" {
+		switch {
+		case why == "":
 			p.SegmentsMet++
-		} else {
+		case p.Difference == nil:
 			p.differAtEnd(fmt.Sprintf("a segment of %s bytes at 0x%x", units.Count(g.TotalSize), g.Addr), why)
 		}
 	}
-	if p.Difference == nil && len(p.final) != p.Segments {
-		p.differAtEnd(fmt.Sprintf("%d segments", p.Segments), fmt.Sprint(len(p.final)))
+	if p.Difference == nil && len(final) != p.Segments {
+		p.differAtEnd(fmt.Sprintf("%d segments", p.Segments), fmt.Sprint(len(final)))
 	}
 }
 
 func (p *player) differAtEnd(recorded, replayed string) {
-	if p.Difference == nil {
-		p.differ(p.e.Len(), recorded, replayed)
-		p.Difference.atEnd = true
-	}
+	p.differ(p.e.Len(), recorded, replayed)
+	p.Difference.atEnd = true
 }
 
 // unlike says how a segment differs from that of the file, "" if it does not.

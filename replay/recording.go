@@ -155,3 +155,20 @@ func (r *Recording) empties(id stack.ID) bool {
 	}
 	return is
 }
+
+// streams are the names that an allocator has for the streams of a snapshot.
+type streams struct {
+	snap  *snapshot.Snapshot
+	a     *allocator.Allocator
+	named []allocator.Stream // plus 1, by index; 0 where nobody asked yet
+}
+
+func (s *streams) of(id snapshot.StreamID) allocator.Stream {
+	if int(id) >= len(s.named) {
+		s.named = append(s.named, make([]allocator.Stream, int(id)+1-len(s.named))...)
+	}
+	if s.named[id] == 0 {
+		s.named[id] = s.a.Stream(s.snap.Stream(id)) + 1
+	}
+	return s.named[id] - 1
+}

@@ -50,6 +50,7 @@ func (x *Exact) whatIf(sc *Scenario, stop func(*Outcome) bool) Outcome {
 	s := &simulation{Exact: x, sc: sc, e: &x.Trace.Events}
 	s.a = allocator.New(sc.Settings, x.Version, newDevice(x.Recording, sc.Capacity))
 	s.a.SetLimit(sc.Limit)
+	s.streams = streams{x.Snap, s.a, nil}
 	var err error
 	if s.handles, s.tickets, err = x.load(s.a); err != nil {
 		return s.out
@@ -80,6 +81,7 @@ type simulation struct {
 	sc      *Scenario
 	e       *snapshot.Events
 	a       *allocator.Allocator
+	streams streams
 	handles []allocator.Block // by slot
 	tickets map[int32]allocator.Ticket
 	out     Outcome
@@ -144,7 +146,7 @@ func (s *simulation) malloc(k int) (allocator.Block, bool) {
 	if len(s.poolOf) > 0 {
 		pool = s.a.Pool(s.poolOf[k])
 	}
-	b, ok := s.a.Malloc(s.e.Size[k], s.a.Stream(s.Snap.Stream(s.e.Stream[k])), pool)
+	b, ok := s.a.Malloc(s.e.Size[k], s.streams.of(s.e.Stream[k]), pool)
 	if !ok && s.out.OOM == nil {
 		s.out.OOM = &Refusal{
 			Event: k, Size: s.sc.Settings.Round(s.e.Size[k]), Reserved: s.a.Reserved, Active: s.a.Active,
