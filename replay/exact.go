@@ -310,7 +310,7 @@ func (p *player) releasesItself(end, last int) bool {
 	f := fork{p.k, whoReleased}
 	named := p.e.Stack[last] != stack.None
 	switch {
-	case p.e.Action[end] != snapshot.OOM && p.a.Hits(p.e.Size[end], p.stream(end), p.a.Pool(p.private[p.e.Addr[end]/page])):
+	case p.e.Action[end] != snapshot.OOM && p.a.Hits(p.e.Size[end], p.stream(end), p.a.Pool(p.poolFor(end))):
 		return p.read(f, false)
 	case named:
 		return true

@@ -1,6 +1,10 @@
 package replay
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+
 	"strandline/allocator"
 	"strandline/snapshot"
 	"strandline/stack"
@@ -47,8 +51,8 @@ func (x *Exact) WhatIf(sc Scenario) Outcome {
 
 // whatIf runs a scenario until stop says so; nil never does.
 func (x *Exact) whatIf(sc *Scenario, stop func(*Outcome) bool) Outcome {
-	s := &simulation{Exact: x, sc: sc, e: &x.Trace.Events}
-	s.a = allocator.New(sc.Settings, x.Version, newDevice(x.Recording, sc.Capacity))
+	s := &simulation{Exact: x, sc: sc, e: &x.Trace.Events, device: newDevice(x.Recording, sc.Capacity)}
+	s.a = allocator.New(sc.Settings, x.Version, s.device)
 	s.a.SetLimit(sc.Limit)
 	s.streams = streams{x.Snap, s.a, nil}
 	var err error
@@ -86,6 +90,10 @@ type simulation struct {
 	tickets map[int32]allocator.Ticket
 	out     Outcome
 	late    []allocator.Ticket // of frees that a retry completed
+	device  *device
+	frees   int              // of the device, after the last request
+	last    allocator.Ticket // of the last free that waits
+	due     allocator.Ticket // up to which frees are complete, as the device waited for all streams
 
 	// Places in the lists of the scenario and of the replay.
 	atEmpty, atEmptied, atAbandoned, atRetried int
@@ -146,6 +154,9 @@ func (s *simulation) malloc(k int) (allocator.Block, bool) {
 	if len(s.poolOf) > 0 {
 		pool = s.a.Pool(s.poolOf[k])
 	}
+	if pool == allocator.Default {
+		s.completeDue()
+	}
 	b, ok := s.a.Malloc(s.e.Size[k], s.streams.of(s.e.Stream[k]), pool)
 	if !ok && s.out.OOM == nil {
 		s.out.OOM = &Refusal{
@@ -157,7 +168,25 @@ func (s *simulation) malloc(k int) (allocator.Block, bool) {
 		s.a.Complete(t)
 	}
 	s.late = s.late[:0]
+	if s.frees != s.device.frees {
+		s.frees, s.due = s.device.frees, s.last
+	}
 	return b, ok
+}
+
+// completeDue ends the waits that a request finds ended: cudaFree waits for the
+// whole device, so that all that was used by other streams before is free.
+func (s *simulation) completeDue() {
+	if s.due == 0 {
+		return
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(s.tickets), func(i, j int32) int { return cmp.Compare(s.tickets[i], s.tickets[j]) }) {
+		if s.tickets[at] <= s.due {
+			s.a.Complete(s.tickets[at])
+			delete(s.tickets, at)
+		}
+	}
+	s.due = 0
 }
 
 func (s *simulation) alloc(k int) {
@@ -185,7 +214,8 @@ func (s *simulation) free(k int) {
 	if s.Ends() == snapshot.FreeRequested || s.atOnce(k) {
 		s.a.Free(s.handles[at])
 	} else {
-		s.tickets[at] = s.a.Defer(s.handles[at])
+		s.last = s.a.Defer(s.handles[at])
+		s.tickets[at] = s.last
 	}
 	s.handles[at] = 0
 }
