@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"testing"
 
 	"strandline/allocator"
@@ -64,5 +65,21 @@ func TestSmallest(t *testing.T) {
 				t.Errorf("%s %q: %d bytes are enough though half of that is the limit", path, conf, m)
 			}
 		}
+	}
+}
+
+// Of runs that need about the least, the one with the cheapest calls is first;
+// the others follow by need.
+func TestByNeed(t *testing.T) {
+	need := []int64{1000, 1015, 1100, 1050}
+	calls := []int64{9, 3, 1, 1}
+	outcomes := [][]Outcome{make([]Outcome, len(need))}
+	for j, n := range calls {
+		outcomes[0][j].Mallocs = n
+	}
+	order := []int{2, 0, 3, 1}
+	ByNeed(order, func(j int) int64 { return need[j] }, outcomes)
+	if want := []int{1, 0, 3, 2}; !slices.Equal(order, want) {
+		t.Errorf("order %v, want %v", order, want)
 	}
 }

@@ -21,8 +21,10 @@ type doubt struct {
 var release = regexp.MustCompile(`(\d+)\.(\d+)`)
 
 // VersionOf is the release that wrote a file, the newest of those that may have.
-func VersionOf(s *snapshot.Snapshot) allocator.Version {
-	text := s.TorchVersion()
+func VersionOf(s *snapshot.Snapshot) allocator.Version { return newestOf(s.TorchVersion()) }
+
+// newestOf is the last release of a range such as "2.5–2.7".
+func newestOf(text string) allocator.Version {
 	all := release.FindAllStringSubmatch(text, -1)
 	if len(all) == 0 {
 		return 0
