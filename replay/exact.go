@@ -32,7 +32,7 @@ type Exact struct {
 	forks     []fork
 	emptied   []emptying
 	abandoned []emptying
-	retried   []span                   // events of requests that were refused at first
+	retried   []span                   // events of requests for which all streams were waited for
 	poolOf    map[int]allocator.PoolID // of requests to private pools, by event
 }
 
@@ -434,17 +434,18 @@ func (p *player) call(end int) {
 	if before {
 		p.complete(p.k, end)
 	}
-	if released || oom {
-		p.retried = append(p.retried, span{p.k, end + 1})
-	}
 	id := p.poolFor(end)
 	if id.Private() {
 		p.poolOf[end] = id
 	}
 	pool := p.a.Pool(id)
+	retries := p.a.Retries
 	b, ok := p.a.Malloc(p.e.Size[end], p.stream(end), pool)
 	if p.Difference != nil {
 		return
+	}
+	if p.a.Retries > retries {
+		p.retried = append(p.retried, span{p.k, end + 1})
 	}
 	if !before {
 		p.complete(p.k, end)
