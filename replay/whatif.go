@@ -28,17 +28,13 @@ type Scenario struct {
 type Outcome struct {
 	allocator.Stats
 	OOM     *Refusal // the first; nil if memory did not run out
-	Samples []Sample
-	Looks   []Sample
-	Steps   []Step
-}
-
-// Stranded is the most stranded bytes of the samples.
-func (o *Outcome) Stranded() (most int64) {
-	for i := range o.Samples {
-		most = max(most, o.Samples[i].Stranded)
-	}
-	return most
+	// Stranded is the most bytes that were free in segments in use, of those
+	// seen at some 2,000 events evenly over the history, where samples are asked
+	// for.
+	Stranded int64
+	Samples  []Sample
+	Looks    []Sample
+	Steps    []Step
 }
 
 // A Step is the bytes reserved from an event on. The first one is what is
@@ -57,8 +53,12 @@ type Refusal struct {
 	Recorded         bool // the recording ran out there, too
 }
 
-// Samples are as many as tell the course of a run: a line of a terminal.
-const Samples = 64
+const (
+	// Samples are as many as tell the course of a run: a line of a terminal.
+	Samples = 64
+	// closely is how often what is stranded is looked at in a run with samples.
+	closely = 2048
+)
 
 // A Sample is the memory after an event.
 type Sample struct {
@@ -156,14 +156,17 @@ func (x *Exact) whatIf(sc *Scenario, stop func(*Outcome) bool) Outcome {
 	}
 	s.tell(never)
 	n := s.e.Len()
-	every := 0
+	every, often := 0, 0
 	if sc.Samples > 0 {
-		every = max(1, n/sc.Samples)
+		every, often = max(1, n/sc.Samples), max(1, n/closely)
 	}
 	for k := range n {
 		s.step(k)
 		if every > 0 && (k%every == 0 || k == n-1) {
 			s.out.Samples = append(s.out.Samples, s.sample(k))
+		}
+		if often > 0 && k%often == 0 {
+			s.out.Stranded = max(s.out.Stranded, s.sample(k).Stranded)
 		}
 		s.tell(k)
 		if stop != nil && stop(&s.out) {

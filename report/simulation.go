@@ -133,8 +133,7 @@ func (d *Simulation) AddReplay(x *replay.Exact) {
 // has it.
 func (d *Simulation) AddCourse(x *replay.Exact, o *replay.Outcome) {
 	if r := d.device(x.Device); r.Exact {
-		most := o.Stranded()
-		r.Samples, r.Stranded = courseOf(o), &most
+		r.Samples, r.Stranded = courseOf(o), &o.Stranded
 	}
 }
 
@@ -173,7 +172,7 @@ func (d *Simulation) AddRun(settings string, on []Run, notes []string) {
 			Reserved: o.ReservedPeak, Allocated: o.AllocatedPeak, OOMs: o.OOMs, Calls: o.DriverCalls(),
 			CostMS: replay.Cost(&o.Stats), Retries: o.Retries, Smallest: r.Smallest,
 		}
-		one.Samples, one.Stranded = courseOf(o), o.Stranded()
+		one.Samples, one.Stranded = courseOf(o), o.Stranded
 		if f := o.OOM; f != nil {
 			one.OOM = &Refused{f.Event, f.Size, f.Reserved, f.Active, siteOf(r.On.Snap.Stacks.Site(f.Stack)), f.Recorded}
 		}

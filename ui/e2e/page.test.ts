@@ -325,6 +325,59 @@ scenario("a failed request leads to the allocator as it was then", [example("out
   assert.deepEqual([heap.reserved, heap.allocated + heap.pending], [oom.evidence.reserved_bytes, oom.evidence.active_bytes]);
 }, { fragment: "#v=findings", dark: true });
 
+const varied = example("varied-lengths/default.pickle.gz");
+
+scenario("what if tells what simulate tells, and draws it to scale", [varied], async ({ tab, server }) => {
+  const want = json("simulate", varied, "--set", "expandable_segments:True", "--set", "max_split_size_mb:128", "--capacity", "3GiB");
+  const told = (o: any, d: any): any => [o.settings ?? "", d.peak_reserved_bytes, d.peak_allocated_bytes, d.peak_stranded_bytes, d.oom?.event ?? null, d.driver_calls, d.alloc_retries, d.smallest_capacity_bytes];
+  await tab.until("strandline.state().figures.runs?.length === 2 && strandline.state().figures.runs[1].fits", 30000);
+  assert.equal((await tab.state()).figures.runs[1].settings, "expandable_segments:True", "the settings to try first are run unasked");
+  assert.match(await tab.eval("document.querySelector('.fidelity').textContent"), /^Replayed exactly/);
+  const field = async (key: string, text: string): Promise<void> => {
+    await tab.eval(`(e => { e.focus(); e.select(); })(document.querySelector("[data-key='${key}']"))`);
+    await tab.type(text);
+    await tab.key("Enter");
+    await tab.eval("document.activeElement.blur()");
+  };
+  await field("conf", "max_split_size_mb:128");
+  await field("capacity", "3GiB");
+  await tab.until("(r => r?.length === 3 && r.every(x => x.drawn < 0 || x.fits && x.capacity_bytes === 3221225472))(strandline.state().figures.runs)", 30000);
+  const s = await tab.state();
+  const got = s.figures.runs;
+  assert.deepEqual(got.slice(1).map((r: any) => told(r, { ...r, smallest_capacity_bytes: r.fits })), want.runs.map((r: any) => told(r, r.devices[0])));
+  assert.equal(got[0].peak_reserved_bytes, want.devices[0].peak_reserved_bytes);
+  assert.equal(got[0].peak_stranded_bytes, want.devices[0].peak_stranded_bytes);
+  // The highest row of the curve's colour is where its peak belongs.
+  const row = await tab.eval<number>(`(() => {
+    const c = document.querySelectorAll("#rail canvas")[1], g = c.getContext("2d"), { left, top, width, height } = strandline.state().picture.box;
+    const want = getComputedStyle(document.documentElement).getPropertyValue("--s0").trim().match(/[0-9a-f]{2}/g).map(x => parseInt(x, 16));
+    const px = g.getImageData(left, top, width, height).data;
+    for (let i = 0; i < px.length; i += 4) if (px[i + 3] === 255 && want.every((v, j) => Math.abs(px[i + j] - v) < 3)) return Math.floor(i / 4 / width);
+  })()`);
+  const high = s.picture.box.height * (1 - got[1].peak_reserved_bytes / s.picture.axis);
+  assert.ok(Math.abs(row - high) <= 2, `row ${row}, want ${high}`);
+  // What is seen through a link is the same.
+  await tab.until(`location.hash === ${JSON.stringify(s.link)}`);
+  const other = await browser.open(server.url + s.link);
+  await other.until("(r => r?.length === 3 && r.every(x => x.drawn < 0 || x.fits))(strandline.state().figures.runs)", 30000);
+  assert.deepEqual((await other.state()).figures.runs, got);
+  await other.close();
+  await tab.click("[data-key='search']");
+  await tab.until("strandline.state().figures.search", 30000);
+  const best = json("simulate", varied, "--search", "--capacity", "3GiB");
+  assert.deepEqual((await tab.state()).figures.search.map((r: any) => [r.settings, r.peak_reserved_bytes]), best.runs.map((r: any) => [r.settings, r.devices[0].peak_reserved_bytes]));
+}, { fragment: "#v=whatif" });
+
+scenario("what if takes the memory that an error shows, and says which settings run out", [example("out-of-memory/oom.pickle")], async ({ tab }) => {
+  const want = json("simulate", example("out-of-memory/oom.pickle"), "--set", "", "--capacity", String(json("simulate", example("out-of-memory/oom.pickle")).devices[0].assumed.capacity));
+  await tab.until("strandline.state().figures.runs?.[1]?.oom");
+  const [recorded, own] = (await tab.state()).figures.runs;
+  assert.equal(own.oom.event, want.runs[0].devices[0].oom.event);
+  assert.equal(recorded.oom.event, own.oom.event);
+  await tab.click("[data-key='run ']");
+  assert.equal((await tab.state()).k, own.oom.event);
+}, { fragment: "#v=whatif&set=!", dark: true });
+
 scenario("a search filters sites; a pattern that is none keeps the last result", [last], async ({ tab }) => {
   const at = json("inspect", last, "--at", String(device(last).peak_requested_event)).at;
   const want = at.sites.filter((s: any) => s.function && /forward$/.test(s.function)).reduce((n: number, s: any) => n + s.bytes, 0);
@@ -397,7 +450,7 @@ scenario("a torn file says so, and shows what is left", [torn], async ({ tab }) 
   assert.match(await tab.eval("document.getElementById('banner').textContent"), /Read in part/);
   assert.equal(await tab.eval("document.getElementById('coverage').dataset.kind"), "damaged");
   assert.equal(await tab.eval("strandline.device().events"), d.events);
-  for (const view of ["allocator", "sites", "findings", "timeline"]) {
+  for (const view of ["allocator", "sites", "whatif", "findings", "timeline"]) {
     await tab.click(`[data-key='view ${view}']`);
     await pause(250);
   }
@@ -406,7 +459,7 @@ scenario("a torn file says so, and shows what is left", [torn], async ({ tab }) 
 
 scenario("a file without history says what to do", [recorded("w10_nothing.default.unrecorded.pickle")], async ({ tab }) => {
   await tab.until("document.querySelector('#rail .empty pre')");
-  for (const view of ["allocator", "sites", "findings", "timeline"]) {
+  for (const view of ["allocator", "sites", "whatif", "findings", "timeline"]) {
     await tab.click(`[data-key='view ${view}']`);
     await pause(250);
   }

@@ -14,6 +14,7 @@ import { Rail } from "./rail.ts";
 import { Sites } from "./sites.ts";
 import { encode, type State, type View } from "./store.ts";
 import { Timeline } from "./timeline.ts";
+import { WhatIf } from "./whatif.ts";
 import type { Alloc, Event } from "./wire.ts";
 
 const page = new Page();
@@ -34,9 +35,10 @@ const parts = {
   allocator: new Allocator(page, rail, view, byId("tooltip")),
   sites: new Sites(page, view, byId("tooltip")),
   compare: new Compare(page, view),
+  whatif: new WhatIf(page, rail, view, say),
   findings: new Findings(page, rail, view),
 };
-const names: Record<View, string> = { timeline: "Timeline", allocator: "Allocator", sites: "Sites", compare: "Compare", findings: "Findings" };
+const names: Record<View, string> = { timeline: "Timeline", allocator: "Allocator", sites: "Sites", compare: "Compare", whatif: "What if", findings: "Findings" };
 
 /** The views that this session has something for. */
 function tabs(): View[] {
@@ -145,7 +147,7 @@ function drawTools(): void {
         )
       : null,
     h("span", { id: "window" }),
-    h("span", { class: "legend", "aria-hidden": "true" }, h("span", {}, h("i"), "live, highest"), h("span", {}, h("i", { class: "low" }), "lowest"), h("span", {}, h("i", { class: "res" }), "reserved"), h("span", {}, h("i", { class: "kept" }), "alive at the snapshot")),
+    h("span", { class: "legend", "aria-hidden": "true" }, h("span", {}, h("i"), "live, highest"), h("span", {}, h("i", { class: "low" }), "lowest"), h("span", {}, h("i", { class: "res" }), s.view === "whatif" ? "reserved, as recorded" : "reserved"), s.view === "whatif" ? null : h("span", {}, h("i", { class: "kept" }), "alive at the snapshot")),
   );
   drawWindow();
 }
@@ -404,16 +406,16 @@ page.on((what) => {
     find();
   }
   if (what === "session" || what === "device" || what === "bands") drawBanner();
-  if (what === "device" || what === "bands" || what === "event" || what === "pinned") {
+  if (what === "device" || what === "bands" || what === "event" || what === "pinned" || what === "curves") {
     if (page.s.view !== "allocator") inspector(page, rail, byId("inspector"));
   }
-  draw();
+  if (what !== "curves") draw();
 });
 
 store.on((now, before) => {
   page.load();
   if (now.view !== before.view || now.f !== before.f || now.d !== before.d || now.finding !== before.finding) drawTop();
-  if (now.x !== before.x || now.u !== before.u || now.y !== before.y || now.g !== before.g || now.solo !== before.solo || now.f !== before.f) drawTools();
+  if (now.view !== before.view || now.x !== before.x || now.u !== before.u || now.y !== before.y || now.g !== before.g || now.solo !== before.solo || now.f !== before.f) drawTools();
   else if (now.win !== before.win) drawWindow();
   if (now.solo !== before.solo && page.unknownSites) {
     page.unknownSites = now.solo.filter((k) => !page.group(k)).length;
@@ -422,12 +424,13 @@ store.on((now, before) => {
   follow();
   find();
   if (shown !== now.view) {
+    if (shown === "whatif") parts.whatif.leave();
     shown = now.view;
     byId("tooltip").hidden = true;
     fill(view);
     showRail();
     view.setAttribute("aria-label", names[now.view]);
-    if (now.view === "allocator" || now.view === "timeline") parts[now.view].enter();
+    if (now.view === "allocator" || now.view === "timeline" || now.view === "whatif") parts[now.view].enter();
   }
   if (now.view !== "allocator") inspector(page, rail, byId("inspector"));
   draw();

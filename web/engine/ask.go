@@ -75,6 +75,7 @@ var handlers = map[string]struct {
 	"csv":      {(*question).csv, true},
 	"replay":   {(*question).replayed, false},
 	"simulate": {(*question).simulate, false},
+	"search":   {(*question).search, false},
 	"fits":     {(*question).fits, false},
 }
 

@@ -26,9 +26,7 @@ type replayDoc struct {
 	Capacity   *int64     `json:"capacity"` // that an out-of-memory error shows
 	Assumed    []string   `json:"assumed"`
 	Held       *string    `json:"held"` // what is not laid out anew
-	// Try are settings to begin with; Candidates are all that are worth a try.
-	Try        []string `json:"try"`
-	Candidates []string `json:"candidates"` // with limited=1 also those that need a limit
+	Try        []string   `json:"try"`  // settings to begin with
 }
 
 type reproduced struct {
@@ -65,7 +63,7 @@ func (q *question) replayed() (any, error) {
 	doc := replayDoc{
 		Events: x.Trace.Len(), Settings: x.Settings.Changed(), Exact: x.Difference == nil, Lost: x.Lost,
 		Calls: reproduced{x.Calls, x.CallsMet}, Segments: reproduced{x.Segments, x.SegmentsMet},
-		Capacity: as.Capacity, Assumed: as.Notes, Try: []string{}, Candidates: []string{},
+		Capacity: as.Capacity, Assumed: as.Notes, Try: []string{},
 	}
 	if x.Difference != nil {
 		text := x.Difference.String()
@@ -73,12 +71,6 @@ func (q *question) replayed() (any, error) {
 	}
 	if held := x.Held(); held != "" {
 		doc.Held = &held
-	}
-	for _, conf := range replay.Candidates(q.has("limited")) {
-		set, err := allocator.ParseSettings(conf, x.Version)
-		if err == nil && set.Changed() != doc.Settings && !slices.Contains(doc.Candidates, conf) {
-			doc.Candidates = append(doc.Candidates, conf)
-		}
 	}
 	if conf := replay.WithExpandable(doc.Settings); !x.Settings.Expandable {
 		if _, err := allocator.ParseSettings(conf, x.Version); err == nil {
@@ -234,9 +226,15 @@ func (q *question) simulate() (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	doc := newOutcomeDoc(x, &sc, &o, notes)
+	body, err := encodeRun(&doc, &o)
+	return Answer{Type: tileType, Body: body}, err
+}
+
+func newOutcomeDoc(x *replay.Exact, sc *replay.Scenario, o *replay.Outcome, notes []string) outcomeDoc {
 	doc := outcomeDoc{
 		Settings: sc.Settings.Changed(), Notes: notes, Capacity: bound(sc.Capacity), Limit: bound(sc.Limit),
-		Reserved: o.ReservedPeak, Allocated: o.AllocatedPeak, Stranded: o.Stranded(),
+		Reserved: o.ReservedPeak, Allocated: o.AllocatedPeak, Stranded: o.Stranded,
 		OOMs: o.OOMs, Calls: o.DriverCalls(), CostMS: replay.Cost(&o.Stats), Retries: o.Retries,
 	}
 	if f := o.OOM; f != nil {
@@ -246,8 +244,47 @@ func (q *question) simulate() (any, error) {
 			doc.OOM.Site = &at
 		}
 	}
-	body, err := encodeRun(&doc, &o)
-	return Answer{Type: tileType, Body: body}, err
+	return doc
+}
+
+// search runs the settings that are worth a try, the file's own among them, and
+// tells what came of them, the best first.
+func (q *question) search() (any, error) {
+	x, err := q.replayable()
+	if err != nil {
+		return nil, err
+	}
+	sc, _, err := q.scenario(x)
+	if err != nil {
+		return nil, err
+	}
+	if err := q.unused(); err != nil {
+		return nil, err
+	}
+	if had := x.Assumed().Capacity; sc.Capacity == 0 && had != nil {
+		sc.Capacity = *had
+	}
+	sc.Samples = replay.Samples
+	scenarios, have := []replay.Scenario{sc.Under(x.Settings)}, []string{x.Settings.Changed()}
+	for _, conf := range replay.Candidates(sc.Limit > 0) {
+		set, err := allocator.ParseSettings(conf, x.Version)
+		if err == nil && !slices.Contains(have, set.Changed()) {
+			scenarios, have = append(scenarios, sc.Under(set)), append(have, set.Changed())
+		}
+	}
+	if err := q.turn(); err != nil {
+		return nil, err
+	}
+	defer q.e.rest()
+	outcomes, err := x.All(q.ctx, scenarios, nil)
+	if err != nil {
+		return nil, err
+	}
+	runs := []outcomeDoc{}
+	for _, i := range replay.Rank([][]replay.Outcome{outcomes}) {
+		runs = append(runs, newOutcomeDoc(x, &scenarios[i], &outcomes[i], scenarios[i].Idle()))
+	}
+	return map[string][]outcomeDoc{"runs": runs}, nil
 }
 
 // fits is the least capacity with which a run does not run out of memory.
