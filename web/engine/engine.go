@@ -91,6 +91,7 @@ type device struct {
 	events   *tile.Axis
 	time     func() *tile.Axis
 	steps    func() []scope
+	marks    func() marks
 	purposes func() []purpose.Purpose // by allocation
 
 	requested *measured
@@ -267,6 +268,7 @@ func newContent(s *snapshot.Snapshot) *content {
 		d := &device{
 			events: h.EventAxis(), time: sync.OnceValue(h.TimeAxis),
 			steps:    sync.OnceValue(func() []scope { return scopesOf(h) }),
+			marks:    sync.OnceValue(func() marks { return marksOf(h) }),
 			purposes: sync.OnceValue(func() []purpose.Purpose { return purpose.Each(t) }),
 		}
 		d.requested = &measured{device: d, h: h}
