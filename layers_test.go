@@ -21,11 +21,12 @@ const module = "strandline"
 // columns are the packages from left to right. Those of one column do not
 // import each other.
 var columns = [][]string{
-	{"finding", "units"},         // leaves
-	{"stack"},                    // every model interns frames
-	{"pickle", "logs", "packed"}, // sources
-	{"snapshot", "series"},
-	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile"},
+	{"finding", "units"}, // leaves
+	{"stack"},            // every model interns frames
+	{"pickle", "logs", "packed", "procfs", "elf", "bpf"}, // sources
+	{"snapshot", "series", "vmmap", "cpython"},
+	{"image"},
+	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile", "hostleak"},
 	{"detect"},
 	{"report", "export", "web/engine", "web", "metrics"},
 	{"internal/cli"},
@@ -39,6 +40,7 @@ var beside = map[string][]string{
 	"compare": {"timeline", "trend", "purpose", "replay"},
 	"tile":    {"timeline", "purpose"},
 	"web":     {"web/engine"},
+	"bpf":     {"procfs"},
 }
 
 // only are packages that may import less than what stands to their left.
@@ -46,12 +48,15 @@ var only = map[string][]string{
 	"pickle": {"finding", "units"}, // sources know nothing of analysis
 	"logs":   {"finding", "units"},
 	"packed": {},
+	"procfs": {},
+	"elf":    {},
+	"bpf":    {"procfs"},
 	"trend":  {"finding", "units", "series"}, // pure numbers
 }
 
 // testOnly are packages for tests: they import what they like, and no other
 // package imports them.
-var testOnly = []string{"internal/synth"}
+var testOnly = []string{"internal/synth", "internal/live"}
 
 // emptyNames say nothing of what a package holds.
 var emptyNames = []string{"util", "utils", "common", "helper", "helpers"}

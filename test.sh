@@ -52,8 +52,17 @@ compiles() {
 	echo '#include <stdlib.h>' | gcc -fsyntax-only -x c - 2>/dev/null
 }
 
-# have_node tells whether the page can be built and tested.
+# have_node tells whether the page can be built and tested; root installs
+# Debian's Node where it is missing.
 have_node() {
+	new_node && return
+	[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return
+	echo "== install node"
+	{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends nodejs npm; } >/dev/null 2>&1
+	new_node
+}
+
+new_node() {
 	command -v npm >/dev/null && [ "$(node -p 'process.versions.node.split(".")[0]' 2>/dev/null || echo 0)" -ge 20 ]
 }
 
