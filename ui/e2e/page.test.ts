@@ -279,6 +279,19 @@ scenario("sites show the same bytes as the table", [last], async ({ tab }) => {
   assert.equal(await figure(tab, "[data-figure=flame]"), at.requested_bytes);
   await tab.click("[data-key='of kept']");
   await tab.until(`Number(document.querySelector("[data-figure=flame]").dataset.bytes) === ${device(last).requested_bytes}`);
+  // By file and by function the same bytes, and by purpose those of inspect.
+  for (const g of ["file", "function"]) {
+    await tab.eval(`location.hash = "#v=sites&g=${g}&k=${at.event}"`);
+    await tab.until(`document.querySelector("#view thead th").textContent === "${g} in a stack"`);
+    await tab.until(`Math.max(...[...document.querySelectorAll("#view tbody td:nth-child(2)")].map(e => Number(e.dataset.bytes))) === ${at.requested_bytes}`);
+  }
+  await tab.eval(`location.hash = "#v=sites&g=purpose&k=${at.event}"`);
+  await tab.until(`[...document.querySelectorAll("#view tbody td:nth-child(2)")].reduce((n, e) => n + Number(e.dataset.bytes), 0) === ${at.requested_bytes}`);
+  await tab.eval("window.saved = []; URL.createObjectURL = (b) => (saved.push(b), 'data:,'); HTMLAnchorElement.prototype.click = () => {}");
+  await tab.click("[data-key=csv]");
+  const lines = (await tab.eval<string>("saved[0].text()")).trim().split("\r\n");
+  assert.equal(lines[0], "purpose,bytes,share,alive at snapshot (bytes),allocations");
+  assert.equal(lines.slice(1).reduce((n, line) => n + Number(fields(line)[1]), 0), at.requested_bytes);
 }, { fragment: "#v=sites", dark: true });
 
 scenario("compare shows compare's numbers", leak, async ({ tab }) => {
@@ -432,8 +445,17 @@ scenario("a range of events is selected by dragging, and saved as CSV", [last], 
   await tab.key("f");
   await tab.settled();
   assert.ok((await tab.state()).picture.win[0] > 500);
-  const png = await tab.eval<number>("(async () => { URL.createObjectURL = b => (window.saved = b.size, 'data:,'); HTMLAnchorElement.prototype.click = () => {}; document.dispatchEvent(new KeyboardEvent('keydown', { key: 'e', bubbles: true })); await new Promise(r => setTimeout(r, 500)); return window.saved })()");
-  assert.ok(png > 5000, `${png} bytes of PNG`);
+  await tab.eval("window.saved = []; URL.createObjectURL = (b) => (saved.push(b), 'data:,'); HTMLAnchorElement.prototype.click = () => {}; navigator.clipboard.writeText = (t) => { window.copied = t; return Promise.resolve(); }");
+  await tab.key("e");
+  await tab.click("[data-key=png]");
+  await tab.until("saved.length === 1");
+  assert.ok(await tab.eval<number>("saved[0].size") > 20000, "the picture is not empty");
+  const pixels = await tab.eval<number>("createImageBitmap(saved[0]).then(i => { const c = document.createElement('canvas'); c.width = i.width; c.height = i.height; const g = c.getContext('2d'); g.drawImage(i, 0, 0); return new Set(new Uint32Array(g.getImageData(0, 0, i.width, i.height).data.buffer)).size })");
+  assert.ok(pixels > 20, `${pixels} colours in the picture`);
+  await tab.key("e");
+  await tab.click("[data-key=link]");
+  await tab.until("window.copied");
+  assert.equal(await tab.eval("copied"), await tab.eval("location.origin + '/' + strandline.state().link"));
 });
 
 /** The fields of a line of CSV. */

@@ -209,7 +209,7 @@ export class Allocator {
           { class: "end" },
           h("button", { type: "button", class: "link", "data-key": "unfold", onclick: () => this.unfold() }, "fold or show free segments"),
           matchMedia("(prefers-reduced-motion: reduce)").matches ? null : h("button", { type: "button", class: "link", "data-key": "play", onclick: () => this.play() }, this.playing ? "stop" : "play"),
-          h("a", { href: url("csv", { table: "state", ...this.page.base, k: heap.event }), download: "strandline-state.csv" }, "save CSV"),
+          h("a", { href: url("csv", { table: "state", ...this.page.base, k: heap.event }), download: "strandline-state.csv", "data-key": "csv" }, "save CSV"),
         ),
       ),
       scroll,

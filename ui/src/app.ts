@@ -10,7 +10,9 @@ import { copyLine, inspector } from "./inspector.ts";
 import { listen, type Key } from "./keys.ts";
 import { coverages, groupings } from "./names.ts";
 import { Page } from "./page.ts";
+import { css, palette } from "./palette.ts";
 import { Rail } from "./rail.ts";
+import { picture, save } from "./save.ts";
 import { Sites } from "./sites.ts";
 import { encode, type State, type View } from "./store.ts";
 import { Timeline } from "./timeline.ts";
@@ -147,7 +149,7 @@ function drawTools(): void {
         )
       : null,
     h("span", { id: "window" }),
-    h("span", { class: "legend", "aria-hidden": "true" }, h("span", {}, h("i"), "live, highest"), h("span", {}, h("i", { class: "low" }), "lowest"), h("span", {}, h("i", { class: "res" }), s.view === "whatif" ? "reserved, as recorded" : "reserved"), s.view === "whatif" ? null : h("span", {}, h("i", { class: "kept" }), "alive at the snapshot")),
+    h("span", { class: "legend", "aria-hidden": "true" }, h("span", {}, h("i"), "live, highest"), h("span", {}, h("i", { class: "low" }), "lowest"), h("span", {}, h("i", { class: "res" }), s.view === "whatif" ? "reserved, as recorded" : "reserved"), s.view === "whatif" ? null : h("span", {}, h("i", { class: "kept" }), "kept")),
   );
   drawWindow();
 }
@@ -267,8 +269,10 @@ function goTo(k: number | null | undefined): void {
 
 function stepOut(): void {
   const { s } = page;
-  const dialog = byId<HTMLDialogElement>("keys");
-  if (dialog.open) return dialog.close();
+  for (const id of ["keys", "give"]) {
+    const dialog = byId<HTMLDialogElement>(id);
+    if (dialog.open) return dialog.close();
+  }
   if (s.alloc !== null || s.segment !== null) store.set({ alloc: null, segment: null });
   else if (s.range) store.set({ range: null });
   else if (s.a !== null || s.b !== null) store.set({ a: null, b: null });
@@ -312,7 +316,7 @@ const keyTable = (): Key[] => [
   { keys: ["g"], show: "g", does: "next grouping", act: () => nextGrouping() },
   { keys: ["/"], show: "/", does: "search sites by regular expression", act: () => search.focus() },
   { keys: ["c"], show: "c", does: "copy file:line of what is pinned", act: () => page.pinned?.stack && say(`copied ${copyLine(page.pinned.stack)}`) },
-  { keys: ["e"], show: "e", does: "save the picture as PNG", act: () => void savePicture() },
+  { keys: ["e"], show: "e", does: "save the picture or the table, copy the link", act: () => give() },
   { keys: ["i"], show: "i", does: "inspector on, off", act: () => byId("inspector").toggleAttribute("hidden") },
   { keys: ["h"], show: "h", does: "rail on, off", act: () => showRail(!railOff) },
   { keys: tabs().map((_, i) => String(i + 1)), show: `1 … ${tabs().length}`, does: "views", act: (e) => { const v = tabs()[Number(e.key) - 1]; if (v) store.set({ view: v }, true); } },
@@ -358,13 +362,45 @@ function help(): void {
   dialog.showModal();
 }
 
+// ---- what is given away
+
 async function savePicture(): Promise<void> {
-  const blob = await rail.png();
+  const c = palette();
+  const file = page.file?.name ?? "strandline";
+  const parts = [...(byId("rail").hidden ? [] : [rail.canvas()]), ...view.querySelectorAll("canvas")];
+  const blob = await picture(`${file} · ${names[page.s.view]}`, parts, css(c.page), css(c.ink));
   if (!blob) return;
   page.figures.png = blob.size;
-  const a = h("a", { href: URL.createObjectURL(blob), download: `${page.file?.name ?? "strandline"}.png` });
-  a.click();
-  setTimeout(() => URL.revokeObjectURL(a.href), 1000);
+  save(`${file}.png`, blob);
+}
+
+/** A menu of what can be saved. */
+function give(): void {
+  const dialog = byId<HTMLDialogElement>("give");
+  const then = (act: () => unknown) => (): void => {
+    dialog.close();
+    act();
+  };
+  const table = view.querySelector<HTMLElement>("[data-key=csv]");
+  fill(
+    dialog,
+    h("h2", { id: "give-title" }, "Save or share"),
+    h("button", { type: "button", class: "item", "data-key": "png", onclick: then(() => void savePicture()) }, h("b", {}, "Picture"), " this view as PNG"),
+    h("button", { type: "button", class: "item", "data-key": "table", disabled: !table, onclick: then(() => table?.click()) }, h("b", {}, "Table"), " as CSV"),
+    h("button", { type: "button", class: "item", "data-key": "link", onclick: then(() => copyLink()) }, h("b", {}, "Link"), " to what is shown, without the secret"),
+    h("button", { type: "button", class: "link", onclick: () => dialog.close() }, "close"),
+  );
+  dialog.showModal();
+}
+
+/** Copies the address of what is shown: whoever opens it needs the file, and a page of his own. */
+function copyLink(): void {
+  const text = location.href.replace(/#.*$/, "") + encode(page.s);
+  page.figures.copied = text;
+  navigator.clipboard?.writeText(text).then(
+    () => say("the link is copied"),
+    () => say("the browser does not let pages copy"),
+  );
 }
 
 // ---- theme
@@ -383,6 +419,7 @@ byId("theme").addEventListener("click", () => {
   setTheme();
 });
 byId("help").addEventListener("click", help);
+byId("export").addEventListener("click", give);
 byId("coverage").addEventListener("click", () => banner(bannerText ? "" : byId("coverage").title));
 
 // ---- all together

@@ -8,6 +8,7 @@ import type { Page } from "./page.ts";
 import { paintFor } from "./paint.ts";
 import { css, palette } from "./palette.ts";
 import { levelFor } from "./scale.ts";
+import { csv, csvButton } from "./save.ts";
 import { table, type Column, type Row } from "./table.ts";
 import { bucketsPerTile, Tiles, type Picture, type Want } from "./tiles.ts";
 import type { Bands, Device } from "./wire.ts";
@@ -118,6 +119,7 @@ export class Compare {
               this.answer.groups.map((x, i) => h("option", { value: i, selected: i === this.group }, x.process ?? `process ${i}`)),
             )
           : null,
+        h("div", { class: "end" }, csvButton("compare", () => csv("site", rows, columns))),
       ),
       h("div", { class: "rows", tabindex: "0", role: "group", "aria-label": "Files" }, h("canvas", { role: "img", "aria-label": `What each of ${g.files.length} files holds, by site; the table below tells the same` })),
       h(

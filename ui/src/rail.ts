@@ -1249,8 +1249,8 @@ export class Rail {
     this.need("data", "ink");
   }
 
-  /** The picture as one image. */
-  png(): Promise<Blob | null> {
+  /** The picture with all that is written on it. */
+  canvas(): HTMLCanvasElement {
     const out = document.createElement("canvas");
     out.width = this.ink.width;
     out.height = this.ink.height;
@@ -1261,13 +1261,24 @@ export class Rail {
     g.drawImage(this.data, left * ratio, this.layout.top * ratio);
     g.drawImage(this.ink, 0, 0);
     g.drawImage(this.front, 0, 0);
-    g.fillStyle = css(this.colours.ink);
     g.font = this.font(11 * ratio);
     for (const el of this.over.querySelectorAll<HTMLElement>(".over")) {
-      const y = Number.parseFloat(el.style.top);
-      g.fillText(el.textContent ?? "", Number.parseFloat(el.style.left) * ratio, (y + 12) * ratio);
+      const [x, y] = [Number.parseFloat(el.style.left) * ratio, Number.parseFloat(el.style.top) * ratio];
+      const flag = el.classList.contains("flag");
+      if (flag) {
+        g.fillStyle = css(this.colours.page);
+        g.fillRect(x, y, el.offsetWidth * ratio, el.offsetHeight * ratio);
+      }
+      // A label and its value may stand one below the other.
+      let line = 0;
+      for (const part of el.childNodes) {
+        if (part instanceof HTMLElement && getComputedStyle(part).display === "block" && part.previousSibling) line++;
+        g.fillStyle = css(part instanceof HTMLElement || !el.classList.contains("gutter") ? this.colours.ink : this.colours.muted);
+        const inline = part instanceof HTMLElement && line === 0 && part.previousSibling;
+        g.fillText(part.textContent ?? "", x + (flag ? 6 * ratio : 0) + (inline ? g.measureText(part.previousSibling!.textContent ?? "").width : 0), y + (12 + 14 * line) * ratio);
+      }
     }
-    return new Promise((done) => out.toBlob(done, "image/png"));
+    return out;
   }
 
   /** What is drawn, in numbers: for tests and for the curious. */

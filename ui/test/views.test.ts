@@ -32,7 +32,7 @@ test("an icicle keeps each box inside its parent, and folds chains of library fr
 });
 
 test("a place counts once a stack, and itself only where it is innermost", () => {
-  const rows = new Map(places(flame).map((r) => [r.label, r]));
+  const rows = new Map(places(flame, "line").map((r) => [r.label, r]));
   assert.deepEqual([rows.get("main.py:1 main")!.bytes, rows.get("main.py:1 main")!.self], [100, 30]);
   assert.deepEqual([rows.get("own2.py:1 own2")!.bytes, rows.get("own2.py:1 own2")!.self], [60, 60]);
   assert.equal([...rows.values()].reduce((n, r) => n + r.self, 0), flame.bytes);
