@@ -303,6 +303,22 @@ scenario("compare shows compare's numbers", leak, async ({ tab }) => {
   await tab.until("document.querySelectorAll('#view tbody tr').length > 0");
   const first = await tab.eval<number[]>("[...document.querySelectorAll('#view tbody tr:first-child td[data-bytes]')].map(e => Number(e.dataset.bytes))");
   assert.deepEqual(first, [...want.sites[0].bytes, want.sites[0].bytes_per_step]);
+  // All of the first file that lives on is of the allocations that compare follows to the end.
+  const [{ bytes, event }] = (await tab.state()).figures.survivors[0];
+  assert.equal(bytes[0][0], device(leak[0]!).requested_bytes);
+  assert.ok(bytes[0][2] > 0 && bytes[0][2] <= bytes[0][1] && bytes[0][1] <= bytes[0][0]);
+  assert.equal(event[0][2], device(leak[0]!).events, "the file before is the beginning of the later one");
+}, { fragment: "#v=compare" });
+
+const ranks = [0, 1].flatMap((r) => [4, 6].map((s) => example(`ranks/rank${r}-step-${s}.pickle`)));
+
+scenario("ranks stand beside each other", ranks, async ({ tab }) => {
+  await tab.until("document.querySelector('[data-key=process]')", 20000);
+  await tab.eval(`(s => { s.value = "-1"; s.dispatchEvent(new Event("change")) })(document.querySelector("[data-key=process]"))`);
+  await tab.until("/most different/.test(document.querySelector('#view thead th').textContent)");
+  const rows = await tab.eval<number[][]>("[...document.querySelectorAll('#view tbody tr')].map(r => [...r.querySelectorAll('td[data-bytes]')].map(e => Number(e.dataset.bytes)))");
+  assert.deepEqual([0, 1].map((i) => rows.reduce((n, r) => n + r[i]!, 0)), [device(ranks[1]!).requested_bytes, device(ranks[3]!).requested_bytes]);
+  for (const [a, b, spread] of rows) assert.equal(spread, Math.abs(a! - b!));
 }, { fragment: "#v=compare" });
 
 scenario("findings are diagnose's, and lead to the evidence and back", leak, async ({ tab }) => {
@@ -336,6 +352,16 @@ scenario("a failed request leads to the allocator as it was then", [example("out
   await tab.until(`strandline.state().figures.heap?.event === ${oom.evidence.event}`);
   const { heap } = (await tab.state()).figures;
   assert.deepEqual([heap.reserved, heap.allocated + heap.pending], [oom.evidence.reserved_bytes, oom.evidence.active_bytes]);
+  // The events beside it lead on, and the remedy can be run.
+  await tab.click(`[data-key='event ${oom.evidence.event - 1}']`);
+  await tab.until(`strandline.state().figures.heap?.event === ${oom.evidence.event - 1}`);
+  await tab.click("[data-key='view findings']");
+  await tab.click("[data-key^='try ']");
+  await tab.until("strandline.state().figures.runs?.[1]?.peak_reserved_bytes");
+  const s = await tab.state();
+  assert.deepEqual([s.view, s.sets], ["whatif", ["expandable_segments:True"]]);
+  const want = json("simulate", example("out-of-memory/oom.pickle"), "--search").runs.find((r: any) => r.settings === "expandable_segments:True").devices[0];
+  assert.deepEqual([s.figures.runs[1].peak_reserved_bytes, s.figures.runs[1].oom], [want.peak_reserved_bytes, null]);
 }, { fragment: "#v=findings", dark: true });
 
 const varied = example("varied-lengths/default.pickle.gz");

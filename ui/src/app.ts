@@ -34,7 +34,7 @@ const rail = new Rail(page, byId("rail"), byId("tooltip"), say, (e) => e.status 
 const view = byId("view");
 const parts = {
   timeline: new Timeline(page, view),
-  allocator: new Allocator(page, rail, view, byId("tooltip")),
+  allocator: new Allocator(page, rail, view, byId("tooltip"), (to, back) => void next(to, back)),
   sites: new Sites(page, view, byId("tooltip")),
   compare: new Compare(page, view),
   whatif: new WhatIf(page, rail, view, say),

@@ -29,7 +29,7 @@ export function inspector(page: Page, rail: Rail, root: HTMLElement): void {
         event?.time_us != null && start !== null ? row("time", h("span", { title: utc(event.time_us) }, since(event.time_us - start))) : [],
         event ? row("active", bytes(event.live), event.live) : [],
         event ? row("reserved", bytes(event.reserved), event.reserved) : [],
-        event ? row("not in use", bytes(event.reserved - event.live), event.reserved - event.live) : [],
+        event ? row("not in use", h("button", { type: "button", class: "link", "data-key": "unused", title: "See why in the allocator's segments", onclick: () => page.store.set({ view: "allocator" }, true) }, bytes(event.reserved - event.live)), event.reserved - event.live) : [],
       ),
     );
   } else {
