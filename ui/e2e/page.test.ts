@@ -200,6 +200,27 @@ scenario("the tooltip names the event of the peak, however far out", [recorded("
   assert.equal(await tab.eval("Number(document.getElementById('tooltip').dataset.event)"), d.peak_requested_event);
 });
 
+scenario("two steps are two clicks, and what changed between them", [recorded("w12_llm.logits.step4.pickle")], async ({ tab }) => {
+  const file = recorded("w12_llm.logits.step4.pickle");
+  const scopes = (await tab.eval<any[]>("strandline.device().scopes")).filter((s) => s.lane === "steps");
+  const { box } = (await tab.state()).picture;
+  const rail = await tab.eval<{ x: number; y: number }>("(r => ({ x: r.left, y: r.top }))(document.querySelector('#rail .box').getBoundingClientRect())");
+  const at = (s: any): [number, number] => [rail.x + box.left + (((s.from + s.to) / 2) / device(file).events) * box.width, rail.y + box.steps + 9];
+  const [one, other] = [scopes[1], scopes[3]];
+  await tab.mouse("mouseMoved", ...at(one));
+  await tab.until(`document.querySelector("#tooltip .head")?.textContent === ${JSON.stringify(one.name)}`);
+  await tab.clickAt(...at(one));
+  await tab.until("strandline.state().range");
+  assert.deepEqual((await tab.state()).range, [one.from, one.to]);
+  await tab.clickAt(...at(other), { modifiers: 8 });
+  await tab.until("strandline.state().a !== null");
+  const s = await tab.state();
+  assert.deepEqual([s.a, s.b, s.range], [one.to, other.to, null]);
+  await tab.until("document.querySelector(\"[data-key='mode diff'][aria-pressed=true]\")");
+  const live = (k: number): number => json("inspect", file, "--at", String(k)).at.requested_bytes;
+  assert.equal(await figure(tab, "[data-figure=whole]"), live(other.to) - live(one.to));
+});
+
 scenario("a click pins an allocation; b and n go to its birth and death", [last], async ({ tab }) => {
   const d = device(last);
   const column = await tab.eval<any>(`strandline.column(${d.peak_requested_event})`);
