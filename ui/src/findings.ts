@@ -6,6 +6,7 @@ import { base, bytes, count } from "./format.ts";
 import type { Page } from "./page.ts";
 import type { Rail } from "./rail.ts";
 import { stackList, type AnyFrame } from "./stack.ts";
+import type { Origin } from "./wire.ts";
 
 interface Remedy {
   kind: string;
@@ -24,6 +25,7 @@ interface Finding {
   process?: string;
   site: { file: string | null; line: number | null; function: string | null } | null;
   stack?: AnyFrame[];
+  origins?: Origin[]; // of its frames
   bytes?: number;
   count?: number;
   bytes_per_step?: number;
@@ -125,7 +127,7 @@ export class Findings {
       f.remedies?.length
         ? [h("h3", {}, "what to do"), f.remedies.map((r) => [h("p", {}, r.text), r.setting ? h("pre", { tabindex: "0" }, r.setting) : null, r.setting && settingOf(r.setting) !== null ? h("button", { type: "button", class: "link", "data-key": `try ${r.setting}`, onclick: () => this.tryOut(f, settingOf(r.setting!)!) }, "run it in What if") : null])]
         : null,
-      f.stack?.length ? [h("h3", {}, "stack"), stackList(f.stack.map((x) => (isSite(x, f) ? { ...x, origin: "own" as const } : x)), "")] : null,
+      f.stack?.length ? [h("h3", {}, "stack"), stackList(f.stack.map((x, n) => ({ ...x, origin: f.origins?.[n] })), "")] : null,
       f.sites && f.sites.length > 1 ? [h("h3", {}, "places"), h("dl", {}, f.sites.slice(0, 20).map((s) => [h("dt", { "data-bytes": s.bytes }, bytes(s.bytes)), h("dd", {}, s.file ? `${base(s.file)}:${s.line} ${s.function}` : "stack unknown", h("span", { class: "muted" }, ` × ${count(s.count)}`))]))] : null,
       f.evidence ? [h("h3", {}, "evidence"), evidence(f.evidence)] : null,
       f.basis ? h("p", { class: "muted" }, `Confidence ${Math.round(f.confidence * 100)} %: ${f.basis}`) : null,
@@ -142,8 +144,6 @@ export function settingOf(text: string): string | null {
   return /^[a-z0-9_]+:[^=\s]+$/.test(conf) ? conf : null;
 }
 
-const isSite = (x: AnyFrame, f: Finding): boolean => f.site?.file === x.file && f.site.line === x.line;
-
 function evidence(e: Record<string, unknown>): HTMLElement {
   const rows: Node[] = [];
   const show = (name: string, v: unknown): string => {
@@ -154,7 +154,8 @@ function evidence(e: Record<string, unknown>): HTMLElement {
   for (const [name, v] of Object.entries(e)) {
     const flat = Array.isArray(v) ? v.every((x) => typeof x !== "object") : typeof v !== "object";
     if (v === null || !flat) continue;
-    rows.push(h("dt", {}, name.replace(/_bytes$/, "").replace(/_bytes_/, " ").replaceAll("_", " ")), h("dd", {}, show(name, v)));
+    const values = show(name, v).split(", ");
+    rows.push(h("dt", {}, name.replace(/_bytes$/, "").replace(/_bytes_/, " ").replaceAll("_", " ")), h("dd", {}, values.map((x, i) => [i ? ", " : "", h("span", { class: "whole" }, x)])));
   }
   return h("dl", {}, rows);
 }
