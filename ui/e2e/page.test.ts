@@ -294,6 +294,17 @@ scenario("the allocator's state sums to inspect's", [last], async ({ tab }) => {
   assert.deepEqual((await tab.state()).figures.heap, from);
 }, { fragment: `#v=allocator&k=${device(last).events - 1}` });
 
+for (const file of [example("graphs/captured.pickle"), example("varied-lengths/expandable.pickle.gz"), recorded("w09_two_devices.default.end.pickle")]) {
+  const name = file.slice(file.lastIndexOf("/") + 1);
+  scenario(`pools and streams of ${name} have the sums of inspect --pools`, [file], async ({ tab }) => {
+    const want = json("inspect", file, "--pools", "--device", "0").pools.map((p: any) => ({ name: `${p.pool === "default" ? "" : `${p.pool} · `}stream ${p.stream} · ${p.type} pool${p.expandable ? " · expandable" : ""}`, reserved: p.reserved_bytes, active: p.active_bytes, segments: p.segments }));
+    await tab.key("End");
+    await tab.until(`strandline.state().figures.heap?.event === ${device(file).events - 1}`);
+    const by = (a: any, b: any): number => (a.name < b.name ? -1 : 1);
+    assert.deepEqual((await tab.state()).figures.heap.pools.sort(by), want.sort(by));
+  }, { fragment: "#v=allocator" });
+}
+
 scenario("sites show the same bytes as the table", [last], async ({ tab }) => {
   const at = json("inspect", last, "--at", String(device(last).peak_requested_event)).at;
   await tab.until("document.querySelector('.icicle canvas')");
