@@ -373,6 +373,11 @@ scenario("findings are diagnose's, and lead to the evidence and back", leak, asy
   assert.equal((await tab.state()).view, "timeline");
   await tab.eval("history.go(-2)");
   await tab.until(`strandline.state().link === ${JSON.stringify(at)}`);
+  // They are pinned to their places in the picture.
+  await tab.click("[data-key='view timeline']");
+  await tab.settled();
+  await tab.click("[data-key='pin 1']");
+  await tab.until("strandline.state().view === 'findings' && strandline.state().finding === 1");
 }, { fragment: "#v=findings" });
 
 scenario("a failed request leads to the allocator as it was then", [example("out-of-memory/oom.pickle")], async ({ tab }) => {

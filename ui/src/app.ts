@@ -435,6 +435,7 @@ showRail();
 page.on((what) => {
   if (what === "session") {
     page.load();
+    parts.findings.load();
     drawTop();
   }
   if (what === "device" || what === "bands") {
@@ -447,7 +448,7 @@ page.on((what) => {
   if (what === "device" || what === "bands" || what === "event" || what === "pinned" || what === "curves") {
     if (page.s.view !== "allocator") inspector(page, rail, byId("inspector"));
   }
-  if (what !== "curves") draw();
+  if (what !== "curves" && what !== "findings") draw();
 });
 
 store.on((now, before) => {

@@ -14,7 +14,7 @@ interface Remedy {
   setting?: string;
 }
 
-interface Finding {
+export interface Finding {
   kind: string;
   severity: "problem" | "warning" | "info";
   confidence: number;
@@ -54,13 +54,16 @@ export class Findings {
     private readonly root: HTMLElement,
   ) {}
 
-  update(): void {
+  /** Asks for the findings once there are any: the picture shows where they are, whatever the view. */
+  load(): void {
     const state = this.page.session?.findings;
     if (!this.answer && !this.asking && state === "ready") {
       this.asking = true;
       fresh<Answer>("findings").then(
         (v) => {
           this.answer = v;
+          this.page.findings = v.findings;
+          this.page.tell("findings");
           this.page.figures.findings = v.findings.map((f) => ({ kind: f.kind, bytes: f.bytes ?? null, title: f.title }));
           this.draw();
         },
@@ -70,10 +73,15 @@ export class Findings {
         },
       );
     }
+  }
+
+  update(): void {
+    this.load();
     this.draw();
   }
 
   private draw(): void {
+    if (this.page.s.view !== "findings") return;
     const state = this.page.session?.findings;
     if (this.error) return fill(this.root, h("p", { class: "note" }, this.error));
     if (!this.answer) return fill(this.root, h("p", { class: "note" }, state === "failed" ? "The files could not be judged." : "Reading all files and judging them …"));

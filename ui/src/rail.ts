@@ -390,6 +390,7 @@ export class Rail {
     if (l.map >= 0) this.drawMap(g);
     this.drawGutter();
     if (l.height > 100) this.drawPeak(g);
+    if (s.view !== "whatif") this.drawFindings();
     if (device.coverage.kind === "ring" || device.coverage.kind === "late") {
       if (win[0] < (win[1] - win[0]) * 0.001 + 1) hatchEdge(g, left, l.top, l.height, css(c.muted));
     }
@@ -822,6 +823,43 @@ export class Rail {
     const toLeft = x + width + 6 > left + l.width;
     const y = l.top + Math.max(2, Math.min(l.height - 30, l.height - (peak.bytes / this.frame.top) * l.height - 20));
     place(flag, toLeft ? x - width - 3 : x + 4, y);
+  }
+
+  /** Pins the findings to their places: an event, or at the right edge the memory of their lines. */
+  private drawFindings(): void {
+    const l = this.layout;
+    const { page } = this;
+    const { bands } = page;
+    const last = this.drawn[this.drawn.length - 1];
+    const stack = last && bands ? stackOf(last.tile, last.c) : [];
+    const taken: [number, number][] = [];
+    page.findings.forEach((f, i) => {
+      const w = f.where;
+      if (!w || w.f !== page.f || (w.d !== null && w.d !== page.d)) return;
+      let x: number | undefined;
+      let y = l.top - 15;
+      if (w.event !== null) {
+        const at = this.placeOf(w.event);
+        const named = page.device!.marks.some((m) => m.kind === "oom" && m.event === w.event) && at !== undefined && left + this.px(at) > left + l.width - 40;
+        if (at !== undefined) x = left + this.px(at) - (named ? 54 : 20); // beside the word at a mark
+      } else if (last && w.g === page.s.g && l.height > 100) {
+        const of = stack.filter((d) => d.bands === 1 && w.keys[0] === page.bandGroup(bands!.bands[d.band]!).key);
+        const most = of.reduce((a, d) => (d.bytes > (a?.bytes ?? 0) ? d : a), of[0]);
+        if (most) {
+          x = left + (last.x1 / this.frame.width) * l.width - 20;
+          y = l.top + l.height - ((most.from + most.bytes / 2) / this.frame.top) * l.height - 8;
+        }
+      }
+      if (x === undefined || x < left - 20 || x > left + l.width || y > l.top + l.height - 8) return;
+      while (taken.some(([a, b]) => Math.abs(a - x!) < 18 && Math.abs(b - y) < 17)) x -= 19;
+      taken.push([x, y]);
+      const pin = h("button", {
+        type: "button", class: `over pin ${f.severity}`, "data-key": `pin ${i}`, title: f.title, "aria-label": `Finding ${i + 1}: ${f.title}`,
+        onclick: () => page.store.set({ view: "findings", finding: i }, true),
+      }, String(i + 1));
+      place(pin, x, Math.max(l.top - 15, y));
+      this.over.append(pin);
+    });
   }
 
   // ---- the cursor layer
