@@ -10,10 +10,13 @@ import { copyLine, inspector } from "./inspector.ts";
 import { listen, type Key } from "./keys.ts";
 import { coverages, groupings } from "./names.ts";
 import { Page } from "./page.ts";
+import { css, palette } from "./palette.ts";
 import { Rail } from "./rail.ts";
+import { picture, save } from "./save.ts";
 import { Sites } from "./sites.ts";
 import { encode, type State, type View } from "./store.ts";
 import { Timeline } from "./timeline.ts";
+import { WhatIf } from "./whatif.ts";
 import type { Alloc, Event } from "./wire.ts";
 
 const page = new Page();
@@ -31,12 +34,13 @@ const rail = new Rail(page, byId("rail"), byId("tooltip"), say, (e) => e.status 
 const view = byId("view");
 const parts = {
   timeline: new Timeline(page, view),
-  allocator: new Allocator(page, rail, view, byId("tooltip")),
+  allocator: new Allocator(page, rail, view, byId("tooltip"), (to, back) => void next(to, back)),
   sites: new Sites(page, view, byId("tooltip")),
   compare: new Compare(page, view),
+  whatif: new WhatIf(page, rail, view, say),
   findings: new Findings(page, rail, view),
 };
-const names: Record<View, string> = { timeline: "Timeline", allocator: "Allocator", sites: "Sites", compare: "Compare", findings: "Findings" };
+const names: Record<View, string> = { timeline: "Timeline", allocator: "Allocator", sites: "Sites", compare: "Compare", whatif: "What if", findings: "Findings" };
 
 /** The views that this session has something for. */
 function tabs(): View[] {
@@ -84,6 +88,7 @@ function drawTop(): void {
     files.length > 1
       ? pick("file", "file", page.f, order.map((f) => [f, files.find((x) => x.f === f)?.name ?? String(f)]), (f) => store.set({ f, ...reset }, true))
       : h("span", { title: file?.path }, title),
+    session?.skipped?.length ? h("span", { class: "muted wide", title: session.skipped.map((x) => `${x.path}: ${x.why}`).join("\n") }, `${count(session.skipped.length)} skipped`) : null,
     file && file.devices.length > 1 ? pick("device", "device", page.d ?? 0, file.devices.map((d) => [d, `device ${d}`]), (d) => store.set({ d, ...reset }, true)) : null,
   );
   const badge = byId<HTMLButtonElement>("coverage");
@@ -145,7 +150,7 @@ function drawTools(): void {
         )
       : null,
     h("span", { id: "window" }),
-    h("span", { class: "legend", "aria-hidden": "true" }, h("span", {}, h("i"), "live, highest"), h("span", {}, h("i", { class: "low" }), "lowest"), h("span", {}, h("i", { class: "res" }), "reserved"), h("span", {}, h("i", { class: "kept" }), "alive at the snapshot")),
+    h("span", { class: "legend", "aria-hidden": "true" }, h("span", {}, h("i"), "live, highest"), h("span", {}, h("i", { class: "low" }), "lowest"), h("span", {}, h("i", { class: "res" }), s.view === "whatif" ? "reserved, as recorded" : "reserved"), s.view === "whatif" ? null : h("span", {}, h("i", { class: "kept" }), "kept")),
   );
   drawWindow();
 }
@@ -265,8 +270,10 @@ function goTo(k: number | null | undefined): void {
 
 function stepOut(): void {
   const { s } = page;
-  const dialog = byId<HTMLDialogElement>("keys");
-  if (dialog.open) return dialog.close();
+  for (const id of ["keys", "give"]) {
+    const dialog = byId<HTMLDialogElement>(id);
+    if (dialog.open) return dialog.close();
+  }
   if (s.alloc !== null || s.segment !== null) store.set({ alloc: null, segment: null });
   else if (s.range) store.set({ range: null });
   else if (s.a !== null || s.b !== null) store.set({ a: null, b: null });
@@ -310,7 +317,7 @@ const keyTable = (): Key[] => [
   { keys: ["g"], show: "g", does: "next grouping", act: () => nextGrouping() },
   { keys: ["/"], show: "/", does: "search sites by regular expression", act: () => search.focus() },
   { keys: ["c"], show: "c", does: "copy file:line of what is pinned", act: () => page.pinned?.stack && say(`copied ${copyLine(page.pinned.stack)}`) },
-  { keys: ["e"], show: "e", does: "save the picture as PNG", act: () => void savePicture() },
+  { keys: ["e"], show: "e", does: "save the picture or the table, copy the link", act: () => give() },
   { keys: ["i"], show: "i", does: "inspector on, off", act: () => byId("inspector").toggleAttribute("hidden") },
   { keys: ["h"], show: "h", does: "rail on, off", act: () => showRail(!railOff) },
   { keys: tabs().map((_, i) => String(i + 1)), show: `1 … ${tabs().length}`, does: "views", act: (e) => { const v = tabs()[Number(e.key) - 1]; if (v) store.set({ view: v }, true); } },
@@ -350,19 +357,51 @@ function help(): void {
         .filter((k) => k.show)
         .map((k) => h("div", {}, h("span", {}, k.show.split("  ").map((x, i) => [i ? " " : "", h("kbd", {}, x)])), h("span", {}, k.does))),
     ),
-    h("p", { class: "muted" }, "Wheel zooms, shift and wheel pan, over the axis of bytes it stretches. Drag selects events; double-click fits them. Click pins, shift-click sets a second mark."),
+    h("p", { class: "muted" }, "Wheel zooms, shift and wheel pan, over the axis of bytes it stretches. Drag selects events; double-click fits them. Click pins, shift-click sets a second mark. Click on a step selects it, shift-click on another tells what changed."),
     h("button", { type: "button", class: "link", onclick: () => dialog.close() }, "close"),
   );
   dialog.showModal();
 }
 
+// ---- what is given away
+
 async function savePicture(): Promise<void> {
-  const blob = await rail.png();
+  const c = palette();
+  const file = page.file?.name ?? "strandline";
+  const parts = [...(byId("rail").hidden ? [] : [rail.canvas()]), ...view.querySelectorAll("canvas")];
+  const blob = await picture(`${file} · ${names[page.s.view]}`, parts, css(c.page), css(c.ink));
   if (!blob) return;
   page.figures.png = blob.size;
-  const a = h("a", { href: URL.createObjectURL(blob), download: `${page.file?.name ?? "strandline"}.png` });
-  a.click();
-  setTimeout(() => URL.revokeObjectURL(a.href), 1000);
+  save(`${file}.png`, blob);
+}
+
+/** A menu of what can be saved. */
+function give(): void {
+  const dialog = byId<HTMLDialogElement>("give");
+  const then = (act: () => unknown) => (): void => {
+    dialog.close();
+    act();
+  };
+  const table = view.querySelector<HTMLElement>("[data-key=csv]");
+  fill(
+    dialog,
+    h("h2", { id: "give-title" }, "Save or share"),
+    h("button", { type: "button", class: "item", "data-key": "png", onclick: then(() => void savePicture()) }, h("b", {}, "Picture"), " this view as PNG"),
+    h("button", { type: "button", class: "item", "data-key": "table", disabled: !table, onclick: then(() => table?.click()) }, h("b", {}, "Table"), " as CSV"),
+    h("button", { type: "button", class: "item", "data-key": "link", onclick: then(() => copyLink()) }, h("b", {}, "Link"), " to what is shown, without the secret"),
+    h("button", { type: "button", class: "link", onclick: () => dialog.close() }, "close"),
+  );
+  dialog.showModal();
+}
+
+/** Copies the address of what is shown: whoever opens it needs the file, and a page of his own. */
+function copyLink(): void {
+  const text = location.href.replace(/#.*$/, "") + encode(page.s);
+  page.figures.copied = text;
+  navigator.clipboard?.writeText(text).then(
+    () => say("the link is copied"),
+    () => say("the browser does not let pages copy"),
+  );
 }
 
 // ---- theme
@@ -381,6 +420,7 @@ byId("theme").addEventListener("click", () => {
   setTheme();
 });
 byId("help").addEventListener("click", help);
+byId("export").addEventListener("click", give);
 byId("coverage").addEventListener("click", () => banner(bannerText ? "" : byId("coverage").title));
 
 // ---- all together
@@ -395,6 +435,7 @@ showRail();
 page.on((what) => {
   if (what === "session") {
     page.load();
+    parts.findings.load();
     drawTop();
   }
   if (what === "device" || what === "bands") {
@@ -404,16 +445,16 @@ page.on((what) => {
     find();
   }
   if (what === "session" || what === "device" || what === "bands") drawBanner();
-  if (what === "device" || what === "bands" || what === "event" || what === "pinned") {
+  if (what === "device" || what === "bands" || what === "event" || what === "pinned" || what === "curves") {
     if (page.s.view !== "allocator") inspector(page, rail, byId("inspector"));
   }
-  draw();
+  if (what !== "curves" && what !== "findings") draw();
 });
 
 store.on((now, before) => {
   page.load();
   if (now.view !== before.view || now.f !== before.f || now.d !== before.d || now.finding !== before.finding) drawTop();
-  if (now.x !== before.x || now.u !== before.u || now.y !== before.y || now.g !== before.g || now.solo !== before.solo || now.f !== before.f) drawTools();
+  if (now.view !== before.view || now.x !== before.x || now.u !== before.u || now.y !== before.y || now.g !== before.g || now.solo !== before.solo || now.f !== before.f) drawTools();
   else if (now.win !== before.win) drawWindow();
   if (now.solo !== before.solo && page.unknownSites) {
     page.unknownSites = now.solo.filter((k) => !page.group(k)).length;
@@ -422,12 +463,13 @@ store.on((now, before) => {
   follow();
   find();
   if (shown !== now.view) {
+    if (shown === "whatif") parts.whatif.leave();
     shown = now.view;
     byId("tooltip").hidden = true;
     fill(view);
     showRail();
     view.setAttribute("aria-label", names[now.view]);
-    if (now.view === "allocator" || now.view === "timeline") parts[now.view].enter();
+    if (now.view === "allocator" || now.view === "timeline" || now.view === "whatif") parts[now.view].enter();
   }
   if (now.view !== "allocator") inspector(page, rail, byId("inspector"));
   draw();
