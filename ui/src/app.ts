@@ -1,13 +1,15 @@
 // The page: its frame, and who is told of what.
 
 import { Allocator } from "./allocator.ts";
-import { fresh, json, Latest, link, Refused } from "./ask.ts";
+import { fetchLinks, fresh, json, Latest, link, Refused, save } from "./ask.ts";
 import { Compare } from "./compare.ts";
 import { byId, fill, h } from "./dom.ts";
+import { drop } from "./drop.ts";
 import { Findings } from "./findings.ts";
 import { bytes, count } from "./format.ts";
 import { copyLine, inspector } from "./inspector.ts";
 import { listen, type Key } from "./keys.ts";
+import { Local } from "./local.ts";
 import { coverages, groupings } from "./names.ts";
 import { Page } from "./page.ts";
 import { Rail } from "./rail.ts";
@@ -56,7 +58,7 @@ function banner(text: string): void {
 function drawBanner(): void {
   const file = page.file;
   const out: string[] = [];
-  if (link.lost) out.push("strandline does not answer: it may have been stopped. What is here stays; the page goes on asking.");
+  if (link.lost) out.push(`${link.why}. What is here stays.`);
   else if (bannerText) out.push(bannerText);
   if (page.unknownSites > 0) out.push(`${count(page.unknownSites)} ${page.unknownSites === 1 ? "site" : "sites"} of the link ${page.unknownSites === 1 ? "is" : "are"} not in this file.`);
   if (file?.partial) out.push(`Read in part: ${file.partial}`);
@@ -360,9 +362,7 @@ async function savePicture(): Promise<void> {
   const blob = await rail.png();
   if (!blob) return;
   page.figures.png = blob.size;
-  const a = h("a", { href: URL.createObjectURL(blob), download: `${page.file?.name ?? "strandline"}.png` });
-  a.click();
-  setTimeout(() => URL.revokeObjectURL(a.href), 1000);
+  save(blob, `${page.file?.name ?? "strandline"}.png`);
 }
 
 // ---- theme
@@ -440,6 +440,14 @@ link.changed = () => {
     rail.retry();
   }
 };
+
+/** A page that has no server says in its root element who answers it. */
+if (document.documentElement.dataset.engine === "worker") {
+  const engine = new Local(banner);
+  link.door = engine.ask;
+  fetchLinks((e) => banner(e.message));
+  drop(engine);
+}
 
 listen(keyTable);
 setTheme();

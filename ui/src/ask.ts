@@ -12,8 +12,15 @@ export class Refused extends Error {
   }
 }
 
-/** Is told whenever the engine answers or fails to. */
-export const link = { lost: false, changed: (): void => {} };
+/** The way to the engine. */
+export const link = {
+  /** Puts a question, as url() writes it. Over HTTP it is a request; a page without a server has another door. */
+  door: (question: string, signal?: AbortSignal): Promise<Response> => fetch(question, signal ? { signal } : {}),
+  lost: false,
+  why: "strandline does not answer: it may have been stopped",
+  /** Is told whenever the engine answers again or no longer. */
+  changed: (): void => {},
+};
 
 export const url = (name: string, params: Params = {}): string => {
   const q = new URLSearchParams();
@@ -25,11 +32,11 @@ export const url = (name: string, params: Params = {}): string => {
 export async function ask(name: string, params: Params = {}, signal?: AbortSignal): Promise<Response> {
   let answer: Response;
   try {
-    answer = await fetch(url(name, params), signal ? { signal } : {});
+    answer = await link.door(url(name, params), signal);
   } catch (e) {
     if (signal?.aborted) throw e;
     reach(false);
-    throw new Refused("strandline does not answer: it may have been stopped", 0);
+    throw new Refused(link.why, 0);
   }
   reach(true);
   if (answer.ok) return answer;
@@ -64,6 +71,26 @@ export function json<T>(name: string, params: Params = {}): Promise<T> {
 /** A JSON answer that may change. */
 export const fresh = async <T>(name: string, params: Params = {}, signal?: AbortSignal): Promise<T> =>
   (await ask(name, params, signal)).json() as Promise<T>;
+
+/** Makes the page's links to answers, such as tables to be saved, work through another door than HTTP. */
+export function fetchLinks(failed: (e: Error) => void): void {
+  addEventListener("click", (e) => {
+    const a = e.target instanceof Element ? e.target.closest<HTMLAnchorElement>("a[href^='api/']") : null;
+    if (!a) return;
+    e.preventDefault();
+    const [path, query] = a.getAttribute("href")!.split("?");
+    ask(path!.slice("api/".length), Object.fromEntries(new URLSearchParams(query))).then(async (answer) => save(await answer.blob(), a.download), failed);
+  });
+}
+
+/** Saves a file on the reader's machine. */
+export function save(blob: Blob, name: string): void {
+  const a = document.createElement("a");
+  a.href = URL.createObjectURL(blob);
+  a.download = name;
+  a.click();
+  setTimeout(() => URL.revokeObjectURL(a.href), 1000);
+}
 
 /** Runs the last of many questions once the hand rests, and drops answers that came too late. */
 export class Latest {

@@ -81,7 +81,7 @@ export class Page {
   load(): void {
     const file = this.file;
     const usable = file && (file.state === "ready" || file.state === "totals");
-    const key = usable ? `${this.f} ${this.d} ${this.s.g} ${this.u} ${file.state} ${file.blocks}` : "";
+    const key = usable ? `${this.f} ${this.d} ${this.s.g} ${this.u} ${file.state} ${file.blocks}` : (file?.error ?? "");
     if (key === this.loading) return;
     this.loading = key;
     if (!usable) {
@@ -128,7 +128,7 @@ export class Page {
 
   private loadedDevice = "";
   private loadedBands = "";
-  private newest = 0; // as it was when the page was opened: a picture does not change by itself
+  private newest = -1; // as it was when the page was opened: a picture does not change by itself
 
   /** Follows the session for as long as the page lives. */
   async follow(): Promise<void> {
@@ -139,7 +139,7 @@ export class Page {
       try {
         const next = await fresh<Session>("session", { since });
         since = next.version;
-        if (!this.session) this.newest = newest(next);
+        if (!next.files.some((f) => f.f === this.newest)) this.newest = newest(next); // it turned out to be no snapshot
         this.session = next;
         // Progress is drawn a few times a second: the files are read on the same machine.
         const states = `${next.findings} ${next.order} ${next.files.map((f) => [f.state, f.blocks])}`;
