@@ -13,6 +13,7 @@ import { Local } from "./local.ts";
 import { coverages, groupings } from "./names.ts";
 import { Page } from "./page.ts";
 import { Rail } from "./rail.ts";
+import { Saved } from "./saved.ts";
 import { Sites } from "./sites.ts";
 import { encode, type State, type View } from "./store.ts";
 import { Timeline } from "./timeline.ts";
@@ -29,7 +30,7 @@ function say(text: string): void {
   said = window.setTimeout(() => (live.textContent = text), 500);
 }
 
-const rail = new Rail(page, byId("rail"), byId("tooltip"), say, (e) => e.status !== 0 && banner(e.message));
+const rail = new Rail(page, byId("rail"), byId("tooltip"), say, (e) => e.status !== 0 && refused(e));
 const view = byId("view");
 const parts = {
   timeline: new Timeline(page, view),
@@ -53,6 +54,13 @@ let bannerText = "";
 function banner(text: string): void {
   bannerText = text;
   drawBanner();
+}
+
+let refusal = "";
+
+/** Says what the engine has no answer to, until the reader turns to something else. */
+function refused(e: Error): void {
+  banner((refusal = e.message));
 }
 
 function drawBanner(): void {
@@ -96,6 +104,9 @@ function drawTop(): void {
     badge.textContent = coverages[kind] ?? kind;
     badge.title = file?.partial ?? device.coverage.text;
   }
+  const held = byId<HTMLButtonElement>("held");
+  held.hidden = !device?.held;
+  if (device?.held) held.title = device.held.text;
   const shown = tabs();
   fill(
     byId("tabs"),
@@ -157,10 +168,11 @@ function drawWindow(): void {
   const el = document.getElementById("window");
   const { device, s } = page;
   if (!el || !device) return;
-  const { win, level } = rail.seen;
+  const { win, level, bound } = rail.seen;
+  const end = bound ? ", no finer in this saved page" : "";
   const per = count(2 ** level);
-  if (s.x === "us" && device.time) fill(el, `${s.win === null ? "all" : "part"} of the time · 1 column = ${per} µs`);
-  else fill(el, "events ", h("b", {}, `${count(Math.floor(win[0]))} – ${count(Math.ceil(win[1]))}`), ` of ${count(device.events)} · 1 column = ${per} ${level === 0 ? "event" : "events"}`);
+  if (s.x === "us" && device.time) fill(el, `${s.win === null ? "all" : "part"} of the time · 1 column = ${per} µs${end}`);
+  else fill(el, "events ", h("b", {}, `${count(Math.floor(win[0]))} – ${count(Math.ceil(win[1]))}`), ` of ${count(device.events)} · 1 column = ${per} ${level === 0 ? "event" : "events"}${end}`);
 }
 
 // ---- what follows the cursor
@@ -198,7 +210,7 @@ function follow(): void {
       page.pinned = a;
       page.tell("pinned");
     },
-    () => {},
+    (e: Error) => link.saved && refused(e),
   );
 }
 
@@ -298,8 +310,8 @@ const keyTable = (): Key[] => [
   { keys: ["m"], show: "m", does: "next mark (shift: back)", act: (e) => void next("mark", e.shiftKey) },
   { keys: ["."], show: ",  .", does: "segment event before, after", act: () => void next("segment", false) },
   { keys: [","], show: "", does: "", act: () => void next("segment", true) },
-  { keys: ["]"], show: "[  ]", does: "one event back, on", act: () => goTo(Math.min(page.k + 1, (page.device?.events ?? 1) - 1)) },
-  { keys: ["["], show: "", does: "", act: () => goTo(Math.max(0, page.k - 1)) },
+  { keys: ["]"], show: "[  ]", does: "one event back, on", act: () => goTo(Math.min(page.beside(1), (page.device?.events ?? 1) - 1)) },
+  { keys: ["["], show: "", does: "", act: () => goTo(Math.max(0, page.beside(-1))) },
   { keys: [" "], show: "space", does: "play segment events, stop (allocator)", act: () => page.s.view === "allocator" && parts.allocator.play() },
   { keys: ["u"], show: "u", does: "show free segments, fold them (allocator)", act: () => page.s.view === "allocator" && parts.allocator.unfold() },
   { keys: ["b"], show: "b  n", does: "birth, death of what is pinned", act: () => goTo(page.pinned?.birth) },
@@ -369,19 +381,25 @@ async function savePicture(): Promise<void> {
 
 const wantsDark = matchMedia("(prefers-color-scheme: dark)");
 
-function setTheme(): void {
-  const chosen = localStorage.getItem("strandline-theme");
+/** The theme that the reader chose. Where the page may keep nothing, as in a frame, there is none. */
+function remembered(chosen?: string): string | null {
+  try {
+    if (chosen) localStorage.setItem("strandline-theme", chosen);
+    return localStorage.getItem("strandline-theme");
+  } catch {
+    return chosen ?? null;
+  }
+}
+
+function setTheme(chosen = remembered()): void {
   document.documentElement.dataset.theme = chosen ?? (wantsDark.matches ? "dark" : "light");
   page.tell("theme");
 }
 
-wantsDark.addEventListener("change", setTheme);
-byId("theme").addEventListener("click", () => {
-  localStorage.setItem("strandline-theme", document.documentElement.dataset.theme === "dark" ? "light" : "dark");
-  setTheme();
-});
+wantsDark.addEventListener("change", () => setTheme());
+byId("theme").addEventListener("click", () => setTheme(remembered(document.documentElement.dataset.theme === "dark" ? "light" : "dark")));
 byId("help").addEventListener("click", help);
-byId("coverage").addEventListener("click", () => banner(bannerText ? "" : byId("coverage").title));
+for (const id of ["coverage", "held"]) byId(id).addEventListener("click", () => banner(bannerText === byId(id).title ? "" : byId(id).title));
 
 // ---- all together
 
@@ -412,6 +430,7 @@ page.on((what) => {
 
 store.on((now, before) => {
   page.load();
+  if (bannerText && bannerText === refusal && (now.view !== before.view || now.g !== before.g || now.solo !== before.solo || now.alloc !== before.alloc || now.f !== before.f)) banner("");
   if (now.view !== before.view || now.f !== before.f || now.d !== before.d || now.finding !== before.finding) drawTop();
   if (now.x !== before.x || now.u !== before.u || now.y !== before.y || now.g !== before.g || now.solo !== before.solo || now.f !== before.f) drawTools();
   else if (now.win !== before.win) drawWindow();
@@ -442,11 +461,15 @@ link.changed = () => {
 };
 
 /** A page that has no server says in its root element who answers it. */
-if (document.documentElement.dataset.engine === "worker") {
-  const engine = new Local(banner);
-  link.door = engine.ask;
-  fetchLinks((e) => banner(e.message));
-  drop(engine);
+const { engine } = document.documentElement.dataset;
+if (engine) fetchLinks(refused);
+if (engine === "worker") {
+  const local = new Local(banner);
+  link.door = local.ask;
+  drop(local);
+} else if (engine === "saved") {
+  link.saved = true;
+  link.door = new Saved().ask;
 }
 
 listen(keyTable);

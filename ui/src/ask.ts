@@ -16,6 +16,7 @@ export class Refused extends Error {
 export const link = {
   /** Puts a question, as url() writes it. Over HTTP it is a request; a page without a server has another door. */
   door: (question: string, signal?: AbortSignal): Promise<Response> => fetch(question, signal ? { signal } : {}),
+  saved: false, // the page holds its answers, but not all of them
   lost: false,
   why: "strandline does not answer: it may have been stopped",
   /** Is told whenever the engine answers again or no longer. */

@@ -64,9 +64,34 @@ export class Page {
   get k(): number {
     const dev = this.device;
     if (!dev) return -1;
-    if (this.s.k !== null) return Math.min(Math.max(this.s.k, -1), dev.events - 1);
+    if (this.s.k !== null) return this.near(Math.min(Math.max(this.s.k, -1), dev.events - 1));
     const oom = dev.marks.findLast((m) => m.kind === "oom");
-    return oom ? oom.event : (dev.peak?.event ?? -1);
+    return this.near(oom ? oom.event : (dev.peak?.event ?? -1));
+  }
+
+  /** The event where the cursor can stand that is nearest to k: any, but for saved pages. */
+  near(k: number): number {
+    const events = this.device?.held?.events;
+    if (!events) return k;
+    const i = events.findIndex((e) => e >= k);
+    if (i <= 0) return events.at(i) ?? k;
+    return events[i]! - k < k - events[i - 1]! ? events[i]! : events[i - 1]!;
+  }
+
+  /** The event where the cursor can stand before or after it. */
+  beside(by: 1 | -1): number {
+    const events = this.device?.held?.events;
+    if (!events) return this.k + by;
+    return events[events.indexOf(this.k) + by] ?? this.k;
+  }
+
+  /** The finest level that there is of a part of the picture: all, but for saved pages. */
+  finest(x: "ev" | "us", solo: boolean, from: number, to: number): number {
+    const held = this.device?.held;
+    if (!held) return 0;
+    if (solo) return held.levels.alone ?? 0;
+    const near = x === "ev" && this.s.g === "line" ? (held.near ?? []).filter((n) => n.from <= from && to <= n.to) : [];
+    return Math.min(held.levels[`${x} ${this.s.g}`] ?? 0, ...near.map((n) => n.level));
   }
 
   group(key: string): Group | undefined {
