@@ -523,6 +523,7 @@ func (d *savedDevice) describe(answer []byte) error {
 		text += "The cursor goes to " + n(len(d.held.Events)) + " of " + n(d.doc.Events) + " events. "
 	}
 	d.held.Text = text + "The allocator and stacks are here for " + n(len(d.held.Stations)) + " of them: the keys , and . lead from one to the next. " +
+		"Single allocations are here where the picture shows them one by one, and for the blocks of the allocator, the largest of them. " +
 		"Bytes are those that the program asked for. Differences between events, sums over them and tables to be saved are not here: open the snapshot by strandline view for these."
 	why := "This saved page has the bytes that were asked for only."
 	for name, v := range map[string]any{"held": d.held, "measures": []string{"requested"}, "measures_why": why} {

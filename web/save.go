@@ -116,7 +116,7 @@ func (s *saver) session() error {
 			devices = append(devices, &savedDevice{saver: s, f: number(f["f"]), d: number(d)})
 		}
 	}
-	whole["files"] = doc.Files
+	whole["files"], whole["skipped"] = doc.Files, []string{}
 	if answer, err = json.Marshal(whole); err != nil {
 		return err
 	}
