@@ -57,7 +57,7 @@ type stretch struct {
 type savedDevice struct {
 	*saver
 	f, d  int
-	share int // devices that share the room
+	share int // by which the room is shared
 	doc   struct {
 		Events       int
 		Groupings    []string
@@ -119,10 +119,15 @@ func (d *savedDevice) save(findings []byte) error {
 		return err
 	}
 	d.held.Levels, d.held.Next, d.singles = map[string]int{}, map[string]all{}, map[int]float64{}
-	steps := []func() error{d.bands, d.alone, d.moments, d.stations, d.allocations}
-	if d.doc.Events > 0 {
-		steps = slices.Insert(steps, 1, d.pictures, d.near)
+	if err := d.moments(); err != nil {
+		return err
 	}
+	for i, g := range d.doc.Groupings {
+		if err := d.grouping(g, i == 0); err != nil {
+			return err
+		}
+	}
+	steps := []func() error{d.near, d.alone, d.stacks, d.allocations}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
@@ -131,9 +136,30 @@ func (d *savedDevice) save(findings []byte) error {
 	return d.describe(answer)
 }
 
-func (d *savedDevice) bands() error {
-	for _, g := range d.doc.Groupings {
-		if _, err := d.keep("bands", d.of("g", g)); err != nil {
+// grouping keeps what is seen in a grouping: pictures of the whole history, what
+// was live at the moments, the states. The engine groups anew each time, so all
+// of it is asked for at once.
+func (d *savedDevice) grouping(g string, first bool) error {
+	if !first {
+		d.begin()
+	}
+	if _, err := d.keep("bands", d.of("g", g)); err != nil {
+		return err
+	}
+	if d.doc.Events > 0 {
+		if err := d.pictures(g); err != nil {
+			return err
+		}
+	}
+	d.begin()
+	for _, k := range d.held.Events {
+		if _, err := d.keep("at", d.of("g", g, "k", k)); err != nil {
+			return err
+		}
+	}
+	d.begin()
+	for _, k := range d.held.Stations {
+		if err := d.state(g, k, first); err != nil {
 			return err
 		}
 	}
@@ -141,25 +167,19 @@ func (d *savedDevice) bands() error {
 }
 
 // pictures keeps the whole history, from a fine level up to the coarsest.
-func (d *savedDevice) pictures() error {
-	for _, g := range d.doc.Groupings {
-		columns := mostColumns
-		if g != string(tile.ByLine) {
-			d.begin()
-			columns /= 2
-		}
-		if err := d.whole("ev", g, "", float64(d.doc.Events), columns); err != nil {
-			return err
-		}
-		if d.doc.Time == nil {
-			continue
-		}
-		d.begin()
-		if err := d.whole("us", g, "", math.Ceil(d.doc.Time.Span)+1, mostColumns/2); err != nil {
-			return err
-		}
+func (d *savedDevice) pictures(g string) error {
+	columns := mostColumns
+	if g != string(tile.ByLine) {
+		columns /= 2
 	}
-	return nil
+	if err := d.whole("ev", g, "", float64(d.doc.Events), columns); err != nil {
+		return err
+	}
+	if d.doc.Time == nil {
+		return nil
+	}
+	d.begin()
+	return d.whole("us", g, "", math.Ceil(d.doc.Time.Span)+1, mostColumns/2)
 }
 
 // whole keeps the picture of a history that is so many places long.
@@ -325,7 +345,7 @@ func (d *savedDevice) alone() error {
 	return nil
 }
 
-// moments keeps what was live at the events where the cursor can stand.
+// moments chooses the events where the cursor can stand, and the stations.
 func (d *savedDevice) moments() error {
 	last := d.doc.Events - 1
 	at := map[int]bool{last: true} // -1 where there are no events
@@ -375,20 +395,6 @@ func (d *savedDevice) moments() error {
 	}
 	add(witnesses...)
 	d.held.Events = slices.Sorted(maps.Keys(at))
-	for i, g := range d.doc.Groupings {
-		d.begin()
-		for _, k := range d.held.Events {
-			if _, err := d.keep("at", d.of("g", g, "k", k)); err != nil {
-				return err
-			}
-			if i > 0 {
-				continue
-			}
-			if _, err := d.keep("event", d.of("k", k)); err != nil {
-				return err
-			}
-		}
-	}
 	return nil
 }
 
@@ -440,14 +446,12 @@ func (d *savedDevice) witnesses() (out all, err error) {
 	return out, nil
 }
 
-// stations keeps the allocator's state and the stacks at some events.
-func (d *savedDevice) stations() error {
-	for i, g := range d.doc.Groupings {
-		d.begin()
-		for _, k := range d.held.Stations {
-			if err := d.state(g, k, i == 0); err != nil {
-				return err
-			}
+// stacks keeps the stacks of single events, and of what lives at the stations.
+func (d *savedDevice) stacks() error {
+	d.begin()
+	for _, k := range d.held.Events {
+		if _, err := d.keep("event", d.of("k", k)); err != nil {
+			return err
 		}
 	}
 	d.begin()

@@ -130,8 +130,11 @@ func (s *saver) session() error {
 			return err
 		}
 	}
-	for _, d := range devices {
-		d.share = len(devices)
+	for i, d := range devices {
+		if i > 0 {
+			s.begin()
+		}
+		d.share = (len(devices) + 1) / 2 // more files may take more room, but not as much more
 		if err := d.save(findings); err != nil {
 			return err
 		}
