@@ -1,7 +1,7 @@
 // The page: its frame, and who is told of what.
 
 import { Allocator } from "./allocator.ts";
-import { fetchLinks, fresh, json, Latest, link, Refused, save } from "./ask.ts";
+import { fresh, json, Latest, link, Refused } from "./ask.ts";
 import { Compare } from "./compare.ts";
 import { byId, fill, h } from "./dom.ts";
 import { drop } from "./drop.ts";
@@ -12,11 +12,14 @@ import { listen, type Key } from "./keys.ts";
 import { Local } from "./local.ts";
 import { coverages, groupings } from "./names.ts";
 import { Page } from "./page.ts";
+import { css, palette } from "./palette.ts";
 import { Rail } from "./rail.ts";
+import { fetchLinks, picture, save } from "./save.ts";
 import { Saved } from "./saved.ts";
 import { Sites } from "./sites.ts";
 import { encode, type State, type View } from "./store.ts";
 import { Timeline } from "./timeline.ts";
+import { WhatIf } from "./whatif.ts";
 import type { Alloc, Event } from "./wire.ts";
 
 const page = new Page();
@@ -34,12 +37,13 @@ const rail = new Rail(page, byId("rail"), byId("tooltip"), say, (e) => e.status 
 const view = byId("view");
 const parts = {
   timeline: new Timeline(page, view),
-  allocator: new Allocator(page, rail, view, byId("tooltip")),
+  allocator: new Allocator(page, rail, view, byId("tooltip"), (to, back) => void next(to, back)),
   sites: new Sites(page, view, byId("tooltip")),
   compare: new Compare(page, view),
+  whatif: new WhatIf(page, rail, view, say),
   findings: new Findings(page, rail, view),
 };
-const names: Record<View, string> = { timeline: "Timeline", allocator: "Allocator", sites: "Sites", compare: "Compare", findings: "Findings" };
+const names: Record<View, string> = { timeline: "Timeline", allocator: "Allocator", sites: "Sites", compare: "Compare", whatif: "What if", findings: "Findings" };
 
 /** The views that this session has something for. */
 function tabs(): View[] {
@@ -158,7 +162,7 @@ function drawTools(): void {
         )
       : null,
     h("span", { id: "window" }),
-    h("span", { class: "legend", "aria-hidden": "true" }, h("span", {}, h("i"), "live, highest"), h("span", {}, h("i", { class: "low" }), "lowest"), h("span", {}, h("i", { class: "res" }), "reserved"), h("span", {}, h("i", { class: "kept" }), "alive at the snapshot")),
+    h("span", { class: "legend", "aria-hidden": "true" }, h("span", {}, h("i"), "live, highest"), h("span", {}, h("i", { class: "low" }), "lowest"), h("span", {}, h("i", { class: "res" }), s.view === "whatif" ? "reserved, as recorded" : "reserved"), s.view === "whatif" ? null : h("span", {}, h("i", { class: "kept" }), "kept")),
   );
   drawWindow();
 }
@@ -279,8 +283,10 @@ function goTo(k: number | null | undefined): void {
 
 function stepOut(): void {
   const { s } = page;
-  const dialog = byId<HTMLDialogElement>("keys");
-  if (dialog.open) return dialog.close();
+  for (const id of ["keys", "give"]) {
+    const dialog = byId<HTMLDialogElement>(id);
+    if (dialog.open) return dialog.close();
+  }
   if (s.alloc !== null || s.segment !== null) store.set({ alloc: null, segment: null });
   else if (s.range) store.set({ range: null });
   else if (s.a !== null || s.b !== null) store.set({ a: null, b: null });
@@ -324,7 +330,7 @@ const keyTable = (): Key[] => [
   { keys: ["g"], show: "g", does: "next grouping", act: () => nextGrouping() },
   { keys: ["/"], show: "/", does: "search sites by regular expression", act: () => search.focus() },
   { keys: ["c"], show: "c", does: "copy file:line of what is pinned", act: () => page.pinned?.stack && say(`copied ${copyLine(page.pinned.stack)}`) },
-  { keys: ["e"], show: "e", does: "save the picture as PNG", act: () => void savePicture() },
+  { keys: ["e"], show: "e", does: "save the picture or the table, copy the link", act: () => give() },
   { keys: ["i"], show: "i", does: "inspector on, off", act: () => byId("inspector").toggleAttribute("hidden") },
   { keys: ["h"], show: "h", does: "rail on, off", act: () => showRail(!railOff) },
   { keys: tabs().map((_, i) => String(i + 1)), show: `1 … ${tabs().length}`, does: "views", act: (e) => { const v = tabs()[Number(e.key) - 1]; if (v) store.set({ view: v }, true); } },
@@ -370,11 +376,45 @@ function help(): void {
   dialog.showModal();
 }
 
+// ---- what is given away
+
 async function savePicture(): Promise<void> {
-  const blob = await rail.png();
+  const c = palette();
+  const file = page.file?.name ?? "strandline";
+  const parts = [...(byId("rail").hidden ? [] : [rail.canvas()]), ...view.querySelectorAll("canvas")];
+  const blob = await picture(`${file} · ${names[page.s.view]}`, parts, css(c.page), css(c.ink));
   if (!blob) return;
   page.figures.png = blob.size;
-  save(blob, `${page.file?.name ?? "strandline"}.png`);
+  save(`${file}.png`, blob);
+}
+
+/** A menu of what can be saved. */
+function give(): void {
+  const dialog = byId<HTMLDialogElement>("give");
+  const then = (act: () => unknown) => (): void => {
+    dialog.close();
+    act();
+  };
+  const table = view.querySelector<HTMLElement>("[data-key=csv]");
+  fill(
+    dialog,
+    h("h2", { id: "give-title" }, "Save or share"),
+    h("button", { type: "button", class: "item", "data-key": "png", onclick: then(() => void savePicture()) }, h("b", {}, "Picture"), " this view as PNG"),
+    h("button", { type: "button", class: "item", "data-key": "table", disabled: !table, onclick: then(() => table?.click()) }, h("b", {}, "Table"), " as CSV"),
+    h("button", { type: "button", class: "item", "data-key": "link", onclick: then(() => copyLink()) }, h("b", {}, "Link"), " to what is shown, without the secret"),
+    h("button", { type: "button", class: "link", onclick: () => dialog.close() }, "close"),
+  );
+  dialog.showModal();
+}
+
+/** Copies the address of what is shown: whoever opens it needs the file, and a page of his own. */
+function copyLink(): void {
+  const text = location.href.replace(/#.*$/, "") + encode(page.s);
+  page.figures.copied = text;
+  navigator.clipboard?.writeText(text).then(
+    () => say("the link is copied"),
+    () => say("the browser does not let pages copy"),
+  );
 }
 
 // ---- theme
@@ -399,6 +439,7 @@ function setTheme(chosen = remembered()): void {
 wantsDark.addEventListener("change", () => setTheme());
 byId("theme").addEventListener("click", () => setTheme(remembered(document.documentElement.dataset.theme === "dark" ? "light" : "dark")));
 byId("help").addEventListener("click", help);
+byId("export").addEventListener("click", give);
 for (const id of ["coverage", "held"]) byId(id).addEventListener("click", () => banner(bannerText === byId(id).title ? "" : byId(id).title));
 
 // ---- all together
@@ -422,17 +463,17 @@ page.on((what) => {
     find();
   }
   if (what === "session" || what === "device" || what === "bands") drawBanner();
-  if (what === "device" || what === "bands" || what === "event" || what === "pinned") {
+  if (what === "device" || what === "bands" || what === "event" || what === "pinned" || what === "curves") {
     if (page.s.view !== "allocator") inspector(page, rail, byId("inspector"));
   }
-  draw();
+  if (what !== "curves") draw();
 });
 
 store.on((now, before) => {
   page.load();
   if (bannerText && bannerText === refusal && (now.view !== before.view || now.g !== before.g || now.solo !== before.solo || now.alloc !== before.alloc || now.f !== before.f)) banner("");
   if (now.view !== before.view || now.f !== before.f || now.d !== before.d || now.finding !== before.finding) drawTop();
-  if (now.x !== before.x || now.u !== before.u || now.y !== before.y || now.g !== before.g || now.solo !== before.solo || now.f !== before.f) drawTools();
+  if (now.view !== before.view || now.x !== before.x || now.u !== before.u || now.y !== before.y || now.g !== before.g || now.solo !== before.solo || now.f !== before.f) drawTools();
   else if (now.win !== before.win) drawWindow();
   if (now.solo !== before.solo && page.unknownSites) {
     page.unknownSites = now.solo.filter((k) => !page.group(k)).length;
@@ -441,12 +482,13 @@ store.on((now, before) => {
   follow();
   find();
   if (shown !== now.view) {
+    if (shown === "whatif") parts.whatif.leave();
     shown = now.view;
     byId("tooltip").hidden = true;
     fill(view);
     showRail();
     view.setAttribute("aria-label", names[now.view]);
-    if (now.view === "allocator" || now.view === "timeline") parts[now.view].enter();
+    if (now.view === "allocator" || now.view === "timeline" || now.view === "whatif") parts[now.view].enter();
   }
   if (now.view !== "allocator") inspector(page, rail, byId("inspector"));
   draw();

@@ -73,26 +73,6 @@ export function json<T>(name: string, params: Params = {}): Promise<T> {
 export const fresh = async <T>(name: string, params: Params = {}, signal?: AbortSignal): Promise<T> =>
   (await ask(name, params, signal)).json() as Promise<T>;
 
-/** Makes the page's links to answers, such as tables to be saved, work through another door than HTTP. */
-export function fetchLinks(failed: (e: Error) => void): void {
-  addEventListener("click", (e) => {
-    const a = e.target instanceof Element ? e.target.closest<HTMLAnchorElement>("a[href^='api/']") : null;
-    if (!a) return;
-    e.preventDefault();
-    const [path, query] = a.getAttribute("href")!.split("?");
-    ask(path!.slice("api/".length), Object.fromEntries(new URLSearchParams(query))).then(async (answer) => save(await answer.blob(), a.download), failed);
-  });
-}
-
-/** Saves a file on the reader's machine. */
-export function save(blob: Blob, name: string): void {
-  const a = document.createElement("a");
-  a.href = URL.createObjectURL(blob);
-  a.download = name;
-  a.click();
-  setTimeout(() => URL.revokeObjectURL(a.href), 1000);
-}
-
 /** Runs the last of many questions once the hand rests, and drops answers that came too late. */
 export class Latest {
   private turn = 0;

@@ -107,6 +107,12 @@ export class Findings {
     if (!view) this.draw();
   }
 
+  /** Lays a run under other settings over that of the finding's file. */
+  private tryOut(f: Finding, set: string): void {
+    const w = f.where;
+    this.page.store.set({ ...(w ? { f: w.f, d: w.d } : {}), view: "whatif", sets: [set], capacity: null, fraction: "", empty: "", win: null }, true);
+  }
+
   private detail(f: Finding): HTMLElement {
     const i = this.answer!.findings.indexOf(f);
     return h(
@@ -117,7 +123,7 @@ export class Findings {
       h("div", { class: "acts" }, f.where ? h("button", { type: "button", class: "link", "data-key": "show", onclick: () => this.go(i, "timeline") }, "show in the timeline") : null, f.where && ofAllocator.includes(f.kind) ? h("button", { type: "button", class: "link", "data-key": "show allocator", onclick: () => this.go(i, "allocator") }, "show in the allocator") : null),
       f.trend && f.trend.length > 1 ? [h("h3", {}, "live bytes over time"), spark(f.trend)] : null,
       f.remedies?.length
-        ? [h("h3", {}, "what to do"), f.remedies.map((r) => [h("p", {}, r.text), r.setting ? h("pre", { tabindex: "0" }, r.setting) : null])]
+        ? [h("h3", {}, "what to do"), f.remedies.map((r) => [h("p", {}, r.text), r.setting ? h("pre", { tabindex: "0" }, r.setting) : null, r.setting && settingOf(r.setting) !== null ? h("button", { type: "button", class: "link", "data-key": `try ${r.setting}`, onclick: () => this.tryOut(f, settingOf(r.setting!)!) }, "run it in What if") : null])]
         : null,
       f.stack?.length ? [h("h3", {}, "stack"), stackList(f.stack.map((x) => (isSite(x, f) ? { ...x, origin: "own" as const } : x)), "")] : null,
       f.sites && f.sites.length > 1 ? [h("h3", {}, "places"), h("dl", {}, f.sites.slice(0, 20).map((s) => [h("dt", { "data-bytes": s.bytes }, bytes(s.bytes)), h("dd", {}, s.file ? `${base(s.file)}:${s.line} ${s.function}` : "stack unknown", h("span", { class: "muted" }, ` × ${count(s.count)}`))]))] : null,
@@ -129,6 +135,12 @@ export class Findings {
 
 /** Kinds of findings whose evidence is the state of segments and blocks. */
 const ofAllocator = ["oom", "fragmentation"];
+
+/** The allocator's settings in a remedy: PYTORCH_CUDA_ALLOC_CONF=… or the options alone; null if it is of something else. */
+export function settingOf(text: string): string | null {
+  const conf = text.replace(/^(export )?PYTORCH_(CUDA_)?ALLOC_CONF=/, "").replace(/^["']|["']$/g, "");
+  return /^[a-z0-9_]+:[^=\s]+$/.test(conf) ? conf : null;
+}
 
 const isSite = (x: AnyFrame, f: Finding): boolean => f.site?.file === x.file && f.site.line === x.line;
 

@@ -3,6 +3,7 @@
 
 import { fresh, Refused } from "./ask.ts";
 import { Store, type State } from "./store.ts";
+import type { Run } from "./runs.ts";
 import type { Alloc, At, Band, Bands, Device, Event, Group, Session, SessionFile } from "./wire.ts";
 
 export class Page {
@@ -18,6 +19,8 @@ export class Page {
   at: At | null = null; // what lives at the cursor
   event: Event | null = null; // the cursor's event
   pinned: Alloc | null = null;
+  curves: Curve[] = []; // runs laid over the picture
+  recorded: Run | null = null; // the recorded run, as an exact replay has it
   readonly figures: Record<string, unknown> = {}; // last numbers shown, for tests
 
   private loading = "";
@@ -186,4 +189,12 @@ function newest(session: Session): number {
   return order.at(-1) ?? (files.length <= 8 ? files.at(-1)?.f : files[0]?.f) ?? 0;
 }
 
-export type Change = "session" | "device" | "bands" | "found" | "lit" | "at" | "event" | "pinned" | "theme" | "link";
+/** A run that is laid over the picture. */
+export interface Curve {
+  run: Run;
+  number: number;
+  slot: number;
+  name: string;
+}
+
+export type Change = "session" | "device" | "bands" | "found" | "lit" | "at" | "event" | "pinned" | "curves" | "theme" | "link";

@@ -7,15 +7,17 @@ import { bytes, count, duration } from "./format.ts";
 import { fates } from "./names.ts";
 import { fillOf, paintFor } from "./paint.ts";
 import type { Page } from "./page.ts";
-import { css, mix, palette, textOn, type Palette, type RGB } from "./palette.ts";
+import { css, mix, palette, siteColour, textOn, type Palette, type RGB } from "./palette.ts";
 import { byteStep, byteTick, clamp, levelFor, niceStep, pixelAt, ticks, zoom, type Span } from "./scale.ts";
 import { bucketsPerTile, Tiles, type Picture, type Want } from "./tiles.ts";
+import { highest, lastAt } from "./runs.ts";
 import { beforeFirst, flagTooMany, stripOfBands, type Alloc, type Event, type Hit, type Kind, type Tile } from "./wire.ts";
 
 const left = 64;
 const right = 108;
 const axisHeight = 20;
 const mapHeight = 34;
+const laneHeight = 58; // of what is not in use, in What if
 const leastPlaces = 4;
 const allocLevel = 4; // buckets of up to 16 events are drawn allocation by allocation
 
@@ -30,6 +32,7 @@ interface Layout {
   growRows: number;
   top: number; // of the picture
   height: number;
+  lane: number; // of what is not in use; -1: none
   map: number; // -1: none
   whole: number; // height of the rail
 }
@@ -50,7 +53,7 @@ export class Rail {
   private readonly tiles: Tiles;
   private colours: Palette = palette();
   private paint: Paint | null = null;
-  private layout: Layout = { width: 0, steps: -1, notes: -1, noteRows: 0, grows: -1, growRows: 0, top: 0, height: 0, map: -1, whole: 0 };
+  private layout: Layout = { width: 0, steps: -1, notes: -1, noteRows: 0, grows: -1, growRows: 0, top: 0, height: 0, lane: -1, map: -1, whole: 0 };
   private image: ImageData | null = null;
   private dirty = new Set<Dirty>();
   private waiting = 0;
@@ -92,7 +95,7 @@ export class Rail {
     });
     page.store.on((now, before) => {
       if (now.view !== before.view) this.resize();
-      const moved = now.win !== before.win || now.y !== before.y || now.x !== before.x || now.g !== before.g || now.u !== before.u || now.f !== before.f || now.d !== before.d;
+      const moved = now.win !== before.win || now.y !== before.y || now.x !== before.x || now.g !== before.g || now.u !== before.u || now.f !== before.f || now.d !== before.d || now.lane !== before.lane;
       if (now.solo !== before.solo) this.paint = null;
       if (moved || now.solo !== before.solo) this.need("data", "ink", "cursor");
       else this.need("cursor");
@@ -112,6 +115,18 @@ export class Rail {
     return Math.max(1, this.us ? Math.ceil(dev.time!.span) + 1 : dev.events);
   }
 
+  /** Groups that are shown alone; runs are of all memory. */
+  private get solo(): string[] {
+    return this.page.s.view === "whatif" ? [] : this.page.s.solo;
+  }
+
+  /** The events that are seen, both included. */
+  get events(): [number, number] | null {
+    const first = this.drawn[0];
+    const last = this.drawn[this.drawn.length - 1];
+    return first && last ? [first.tile.events[first.c]!, Math.max(first.tile.events[first.c]!, last.tile.events[last.c + 1]! - 1)] : null;
+  }
+
   private get us(): boolean {
     return this.page.s.x === "us" && !!this.page.device?.time;
   }
@@ -129,7 +144,7 @@ export class Rail {
 
   private get picture(): Picture {
     const { s, d, u } = this.page;
-    return { f: this.page.f, d: d ?? 0, g: s.g, u, x: this.us ? "us" : "ev", solo: s.solo.join(",") };
+    return { f: this.page.f, d: d ?? 0, g: s.g, u, x: this.us ? "us" : "ev", solo: this.solo.join(",") };
   }
 
   private get pixelsForLevel(): number {
@@ -151,7 +166,7 @@ export class Rail {
   }
 
   private get kind(): Kind {
-    if (this.page.file?.state !== "ready" || !this.page.bands) return "total";
+    if (this.page.file?.state !== "ready" || !this.page.bands || this.page.s.view === "whatif") return "total";
     return !this.us && this.level <= allocLevel ? "alloc" : "band";
   }
 
@@ -159,17 +174,18 @@ export class Rail {
   private top(): number {
     const { device, s, bands } = this.page;
     if (!device) return 1;
-    const solo = s.solo.length > 0;
+    const solo = this.solo.length > 0;
     if (typeof s.y === "number") return s.y;
     const peak = solo
-      ? s.solo.reduce((sum, key) => sum + (bands?.groups.find((g) => g.key === key)?.peak.bytes ?? 0), 0)
+      ? this.solo.reduce((sum, key) => sum + (bands?.groups.find((g) => g.key === key)?.peak.bytes ?? 0), 0)
       : Math.max(device.peak?.bytes ?? 0, device.start.live, device.end.live);
     if (s.y === "window" && this.drawn.length) {
       const most = this.drawn.reduce((m, r) => Math.max(m, r.tile.max[r.c]!), 0);
       return Math.max(1, most * 1.06);
     }
     if (s.y === "reserved" && !solo) {
-      return Math.max(1, Math.max(peak, device.peak_reserved?.bytes ?? 0, device.start.reserved) * 1.045);
+      const runs = s.view === "whatif" ? this.page.curves.map((c) => c.run.outcome.peak_reserved_bytes) : [];
+      return Math.max(1, Math.max(peak, device.peak_reserved?.bytes ?? 0, device.start.reserved, ...runs) * 1.045);
     }
     return Math.max(1, peak * 1.06);
   }
@@ -177,12 +193,13 @@ export class Rail {
   private resize(): void {
     const { view } = this.page.s;
     const dev = this.page.device;
-    const compact = view !== "timeline";
+    const runs = view === "whatif";
+    const compact = view !== "timeline" && !runs;
     const width = Math.max(100, this.root.clientWidth - left - right);
     const narrow = this.root.clientWidth < 1100;
-    const l: Layout = { width, steps: -1, notes: -1, noteRows: 0, grows: -1, growRows: 0, top: 0, height: 64, map: -1, whole: 0 };
+    const l: Layout = { width, steps: -1, notes: -1, noteRows: 0, grows: -1, growRows: 0, top: 0, height: 64, lane: -1, map: -1, whole: 0 };
     let y = 2;
-    if (!compact) {
+    if (view === "timeline") {
       if (dev?.scopes.some((s) => s.lane === "steps")) {
         l.steps = y;
         y += 18;
@@ -200,8 +217,12 @@ export class Rail {
     }
     l.top = y + (compact ? 14 : 18); // room for the flags of marks
     const lanes = y;
-    l.height = compact ? 64 : Math.max(150, Math.min(620, Math.round(innerHeight * 0.515) - lanes - 18 - 40));
+    l.height = compact ? 64 : Math.max(150, Math.min(620, Math.round(innerHeight * (runs ? 0.36 : 0.515)) - lanes - 18 - 40));
     l.whole = l.top + l.height + axisHeight;
+    if (runs) {
+      l.lane = l.whole + 4;
+      l.whole = l.lane + laneHeight;
+    }
     if (!compact) {
       l.map = l.whole + 4;
       l.whole = l.map + mapHeight + 12;
@@ -372,7 +393,8 @@ export class Rail {
     if (l.steps >= 0) this.drawSteps(g);
     if (l.notes >= 0) this.drawNotes(g);
     if (l.grows >= 0 && bands) this.drawLanes(g);
-    if (!s.solo.length) this.drawReserved(g);
+    if (!this.solo.length) this.drawReserved(g);
+    if (s.view === "whatif") this.drawRuns(g);
     this.drawMarks(g);
     if (bands && l.height > 100) this.drawLabels(g);
     if (l.map >= 0) this.drawMap(g);
@@ -565,6 +587,112 @@ export class Rail {
     g.restore();
   }
 
+  /** The value of a run in each column, as pixels from the left and bytes. */
+  private line(g: CanvasRenderingContext2D, y: (bytes: number) => number, of: (from: number, to: number) => number | null): void {
+    const ratio = this.frame.width / this.layout.width;
+    g.beginPath();
+    let end = -1;
+    for (const r of this.drawn) {
+      if (r.x1 <= r.x0) continue;
+      const v = of(r.tile.events[r.c]!, r.tile.events[r.c + 1]!);
+      if (v === null) {
+        end = -1;
+        continue;
+      }
+      if (end !== r.x0) g.moveTo(left + r.x0 / ratio, y(v));
+      g.lineTo(left + r.x0 / ratio, y(v));
+      g.lineTo(left + r.x1 / ratio, y(v));
+      end = r.x1;
+    }
+    g.stroke();
+  }
+
+  /** Runs under other settings: what they reserve, over the recorded line, and below it what of that is not in use. */
+  private drawRuns(g: CanvasRenderingContext2D): void {
+    const l = this.layout;
+    const c = this.colours;
+    const { curves, recorded, s } = this.page;
+    const high = (v: number): number => l.top + l.height - (v / this.frame.top) * l.height;
+    const capacity = curves[0]?.run.outcome.capacity_bytes ?? null;
+    g.save();
+    g.beginPath();
+    g.rect(left, l.top - 6, l.width, l.height + 7);
+    g.clip();
+    g.lineJoin = "round";
+    if (capacity !== null && capacity < this.frame.top) {
+      g.fillStyle = css(c.danger);
+      g.fillRect(left, high(capacity), l.width, 1);
+      g.textAlign = "left";
+      const y = high(capacity);
+      g.fillText(`capacity ${bytes(capacity)}`, left + 6, y - l.top < 14 ? y + 9 : y - 7);
+    }
+    const failing = new Map<number, { numbers: number[]; y: number }>();
+    for (const { run, slot, number } of curves) {
+      const oom = run.outcome.oom?.event ?? Infinity;
+      g.strokeStyle = css(siteColour(c, slot));
+      g.lineWidth = 2;
+      g.setLineDash([]);
+      this.line(g, high, (from, to) => (from > oom ? null : highest(run.steps.event, run.steps.bytes, from, to)));
+      if (oom === Infinity) continue;
+      g.globalAlpha = 0.4;
+      this.line(g, high, (from, to) => (from > oom ? highest(run.steps.event, run.steps.bytes, from, to) : null));
+      g.globalAlpha = 1;
+      const at = failing.get(oom);
+      if (at) at.numbers.push(number);
+      else failing.set(oom, { numbers: [number], y: high(run.outcome.oom!.reserved_bytes) });
+    }
+    for (const [event, { numbers, y }] of failing) this.cross(g, event, y, `${numbers.join(", ")} ${numbers.length === 1 ? "runs" : "run"} out`);
+    g.restore();
+    gutterName(g, s.lane, l.lane + 10, c);
+    g.fillStyle = css(c.panel);
+    g.fillRect(left, l.lane, l.width, laneHeight);
+    const all = [...(recorded ? [{ run: recorded, colour: c.reserved, dash: [5, 3] }] : []), ...curves.map((v) => ({ run: v.run, colour: siteColour(c, v.slot), dash: [] as number[] }))];
+    const of = s.lane === "stranded" ? (r: typeof all[0]["run"]) => r.stranded : (r: typeof all[0]["run"]) => r.unused;
+    let most = 1;
+    for (const { run } of all) for (const v of of(run)) most = Math.max(most, v);
+    const low = (v: number): number => l.lane + laneHeight - 2 - (v / most) * (laneHeight - 6);
+    g.save();
+    g.beginPath();
+    g.rect(left, l.lane, l.width, laneHeight);
+    g.clip();
+    g.lineWidth = 1.5;
+    for (const { run, colour, dash } of all) {
+      g.strokeStyle = css(colour);
+      g.setLineDash(dash);
+      const values = of(run);
+      if (run.looks.length) this.line(g, low, (from, to) => highest(run.looks, values, from, to));
+    }
+    g.restore();
+    g.setLineDash([]);
+    const lane = h("button", {
+      type: "button", class: "over lane", "data-key": "lane", title: "Reserved less allocated, or what of it even empty_cache() could not return",
+      onclick: () => this.page.store.set({ lane: s.lane === "stranded" ? "unused" : "stranded" }, true),
+    }, s.lane === "stranded" ? "free, but stranded in segments in use" : "reserved, not allocated");
+    place(lane, left, l.lane);
+    const top = h("div", { class: "over gutter" }, "highest", h("b", {}, bytes(all.length ? most : 0)));
+    place(top, left + l.width + 8, l.lane + 2);
+    this.over.append(lane, top);
+  }
+
+  private cross(g: CanvasRenderingContext2D, event: number, y: number, text: string): void {
+    const at = this.placeOf(event);
+    if (at === undefined) return;
+    const x = left + this.px(at);
+    if (x < left - 4 || x > left + this.layout.width + 4) return;
+    g.strokeStyle = css(this.colours.danger);
+    g.fillStyle = css(this.colours.danger);
+    g.lineWidth = 2;
+    g.beginPath();
+    for (const d of [-4, 4]) {
+      g.moveTo(x - 4, y - d);
+      g.lineTo(x + 4, y + d);
+    }
+    g.stroke();
+    const toLeft = x > left + this.layout.width - 80;
+    g.textAlign = toLeft ? "right" : "left";
+    g.fillText(text, x + (toLeft ? -8 : 8), y + 12);
+  }
+
   private drawMarks(g: CanvasRenderingContext2D): void {
     const l = this.layout;
     const c = this.colours;
@@ -651,15 +779,20 @@ export class Rail {
     const { tile, c } = lastRun;
     const dev = this.page.device!;
     const atEnd = this.win[1] >= this.end;
-    const solo = this.page.s.solo.length > 0;
+    const solo = this.solo.length > 0;
     const active = solo ? tile.last[c]! : atEnd ? dev.end.live : tile.last[c]!;
     const reserved = atEnd ? dev.end.reserved : tile.reserved[c]!;
     const kept = this.page.bands ? (atEnd && !solo ? dev.kept : keptLine(tile, c, this.page.bands.kept)) : undefined;
     const rows: [string, number, string][] = [["active", active, "gutter-active"]];
     if (!solo) rows.unshift(["reserved", reserved, "gutter-reserved"]);
-    if (kept !== undefined) rows.push(["kept", kept, "gutter-kept"]);
+    if (this.page.s.view === "whatif") {
+      const to = tile.events[c + 1]! - 1;
+      for (const { run, number } of this.page.curves) rows.push([`run ${number}`, run.steps.bytes[Math.max(0, lastAt(run.steps.event, to))]!, `gutter-run-${number}`]);
+      rows.sort((a, b) => b[1] - a[1]);
+    } else if (kept !== undefined) rows.push(["kept", kept, "gutter-kept"]);
     const compact = l.height < 100;
-    const high = compact ? 14 : 28;
+    const dense = compact || rows.length > 4;
+    const high = dense ? 14 : 28;
     let below = l.top - 12;
     const shown = compact ? rows.slice(0, 3) : rows;
     const ys = shown.map(([, v]) => l.top + l.height - (Math.min(v, this.frame.top) / this.frame.top) * l.height - high / 2);
@@ -671,8 +804,8 @@ export class Rail {
       above = ys[i]!;
     }
     shown.forEach(([name, v, id], i) => {
-      const el = h("div", { class: "over gutter", "data-bytes": v, "data-figure": id }, compact ? "" : name, h("b", {}, bytes(v)));
-      place(el, left + l.width + 8, ys[i]!);
+      const el = h("div", { class: "over gutter", "data-bytes": v, "data-figure": id }, compact ? "" : dense ? `${name} ` : name, h("b", dense ? { class: "inline" } : {}, bytes(v)));
+      place(el, left + l.width + (dense ? 3 : 8), ys[i]!);
       this.over.append(el);
       this.page.figures[id] = v;
     });
@@ -680,8 +813,8 @@ export class Rail {
 
   private drawPeak(g: CanvasRenderingContext2D): void {
     const l = this.layout;
-    const { device, s } = this.page;
-    if (!device!.peak || s.solo.length) return;
+    const { device } = this.page;
+    if (!device!.peak || this.solo.length || this.page.s.view === "whatif") return;
     const peak = device!.peak;
     const at = this.placeOf(peak.event);
     if (at === undefined) return;
@@ -906,7 +1039,7 @@ export class Rail {
     this.tell(null);
     this.placeTip(clientX, clientY);
     this.hitAsk.cancel();
-    if (at && this.page.bands) {
+    if (at && this.page.bands && this.page.s.view !== "whatif") {
       const k = this.eventOf(run);
       this.hitAsk.ask(
         async () => {
@@ -955,6 +1088,12 @@ export class Rail {
           h("div", { class: "head" }, h("span", { class: `sw s${group.slot} ${band.fate === "kept" ? "" : "freed"}` }), group.label),
           h("div", { "data-bytes": at.bytes }, at.allocs > 1 ? `${count(at.allocs)} small allocations, ${bytes(at.bytes)}` : bytes(at.bytes), h("span", { class: "muted" }, ` · ${fates[band.fate]}`)),
         );
+      }
+    } else if (this.page.s.view === "whatif") {
+      says.push(h("div", { class: "head" }, "reserved"), h("div", { "data-bytes": tile.reserved[c] }, h("span", { class: "line recorded" }), ` ${bytes(tile.reserved[c])} as recorded`));
+      for (const { run, slot, name } of this.page.curves) {
+        const v = highest(run.steps.event, run.steps.bytes, tile.events[c]!, tile.events[c + 1]!);
+        says.push(h("div", { "data-bytes": v }, h("span", { class: `sw s${slot}` }), ` ${bytes(v)} with ${name}`));
       }
     } else {
       const free = tile.reserved[c]! - tile.max[c]!;
@@ -1122,8 +1261,8 @@ export class Rail {
     this.need("data", "ink");
   }
 
-  /** The picture as one image. */
-  png(): Promise<Blob | null> {
+  /** The picture with all that is written on it. */
+  canvas(): HTMLCanvasElement {
     const out = document.createElement("canvas");
     out.width = this.ink.width;
     out.height = this.ink.height;
@@ -1134,13 +1273,24 @@ export class Rail {
     g.drawImage(this.data, left * ratio, this.layout.top * ratio);
     g.drawImage(this.ink, 0, 0);
     g.drawImage(this.front, 0, 0);
-    g.fillStyle = css(this.colours.ink);
     g.font = this.font(11 * ratio);
     for (const el of this.over.querySelectorAll<HTMLElement>(".over")) {
-      const y = Number.parseFloat(el.style.top);
-      g.fillText(el.textContent ?? "", Number.parseFloat(el.style.left) * ratio, (y + 12) * ratio);
+      const [x, y] = [Number.parseFloat(el.style.left) * ratio, Number.parseFloat(el.style.top) * ratio];
+      const flag = el.classList.contains("flag");
+      if (flag) {
+        g.fillStyle = css(this.colours.page);
+        g.fillRect(x, y, el.offsetWidth * ratio, el.offsetHeight * ratio);
+      }
+      // A label and its value may stand one below the other.
+      let line = 0;
+      for (const part of el.childNodes) {
+        if (part instanceof HTMLElement && getComputedStyle(part).display === "block" && part.previousSibling) line++;
+        g.fillStyle = css(part instanceof HTMLElement || !el.classList.contains("gutter") ? this.colours.ink : this.colours.muted);
+        const inline = part instanceof HTMLElement && line === 0 && part.previousSibling;
+        g.fillText(part.textContent ?? "", x + (flag ? 6 * ratio : 0) + (inline ? g.measureText(part.previousSibling!.textContent ?? "").width : 0), y + (12 + 14 * line) * ratio);
+      }
     }
-    return new Promise((done) => out.toBlob(done, "image/png"));
+    return out;
   }
 
   /** What is drawn, in numbers: for tests and for the curious. */

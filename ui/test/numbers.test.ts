@@ -44,8 +44,9 @@ test("ticks are round", () => {
 });
 
 test("a state goes through the URL and back", () => {
-  const s = { ...initial, view: "sites" as const, f: 2, d: 1, u: "allocated" as const, x: "us" as const, y: "active" as const, win: [18150, 18450.5] as [number, number], k: 18239, solo: ["9f86d081884c"], q: "/forward$", segment: "0x7a00", range: [1, 5] as [number, number], of: "range" as const };
+  const s = { ...initial, view: "sites" as const, f: 2, d: 1, u: "allocated" as const, x: "us" as const, y: "active" as const, win: [18150, 18450.5] as [number, number], k: 18239, solo: ["9f86d081884c"], q: "/forward$", segment: "0x7a00", range: [1, 5] as [number, number], of: "range" as const, sets: ["", "expandable_segments:True,roundup_power2_divisions:[256:1,>:4]"], capacity: "79 GiB", fraction: "0.9", empty: "every=10steps", lane: "unused" as const, search: true };
   assert.deepEqual(decode(encode(s)), s);
+  assert.deepEqual(decode(encode({ ...initial, sets: [] })).sets, []);
   assert.equal(encode(initial), "");
 });
 

@@ -63,6 +63,7 @@ type Engine struct {
 	others  []other // files that are no snapshots
 	order   []int
 	slots   map[tile.Grouping]*slots
+	running chan struct{} // holds one while a run is simulated
 
 	findingsState string
 	judgement     *judgement
@@ -94,6 +95,7 @@ type device struct {
 	events   *tile.Axis
 	time     func() *tile.Axis
 	steps    func() []scope
+	marks    func() marks
 	purposes func() []purpose.Purpose // by allocation
 
 	requested *measured
@@ -111,7 +113,8 @@ type measured struct {
 
 // replayed is what a replay through the allocator told of a device.
 type replayed struct {
-	sizes     []int64 // of the allocations' blocks, nil if they are not known
+	exact     *replay.Exact // nil if there is no history
+	sizes     []int64       // of the allocations' blocks, nil if they are not known
 	allocated func() *measured
 	why       string // they are not
 }
@@ -130,7 +133,7 @@ type judgement struct {
 
 // New makes an engine that is to read the sources.
 func New(sources []Source) *Engine {
-	e := &Engine{changed: make(chan struct{}), others: []other{}, order: []int{}, slots: map[tile.Grouping]*slots{}, findingsState: waiting}
+	e := &Engine{changed: make(chan struct{}), others: []other{}, order: []int{}, slots: map[tile.Grouping]*slots{}, running: make(chan struct{}, 1), findingsState: waiting}
 	for _, s := range sources {
 		e.files = append(e.files, &file{Source: s, state: waiting, blocks: waiting})
 	}
@@ -214,12 +217,12 @@ func (d *device) replay() *replayed {
 	}
 	x := replay.NewRecording(h.Timeline).Exact()
 	if x.Difference != nil {
-		return &replayed{why: "the replay parts from the recording: " + x.Difference.String()}
+		return &replayed{exact: x, why: "the replay parts from the recording: " + x.Difference.String()}
 	}
 	if i := slices.Index(x.Sizes, 0); i >= 0 {
-		return &replayed{why: fmt.Sprintf("the block of allocation %d is not known", i)}
+		return &replayed{exact: x, why: fmt.Sprintf("the block of allocation %d is not known", i)}
 	}
-	return &replayed{sizes: x.Sizes, allocated: sync.OnceValue(func() *measured {
+	return &replayed{exact: x, sizes: x.Sizes, allocated: sync.OnceValue(func() *measured {
 		return &measured{device: d, h: h.Measured(x.Sizes)}
 	})}
 }
@@ -279,6 +282,7 @@ func newContent(s *snapshot.Snapshot) *content {
 		d := &device{
 			events: h.EventAxis(), time: sync.OnceValue(h.TimeAxis),
 			steps:    sync.OnceValue(func() []scope { return scopesOf(h) }),
+			marks:    sync.OnceValue(func() marks { return marksOf(h) }),
 			purposes: sync.OnceValue(func() []purpose.Purpose { return purpose.Each(t) }),
 		}
 		d.requested = &measured{device: d, h: h}
