@@ -5,10 +5,12 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"strandline/tile"
 	"strandline/units"
@@ -26,11 +28,16 @@ const (
 	nearTiles     = 4       // tiles to either side of the peak, at each finer level
 	nearEvents    = 16      // events to either side of the peak
 	stepsBack     = 10      // segment events before the end
+	listed        = 6       // events to either side of a station, beside the allocator
 	lastSteps     = 8       // ends of steps
 
 	singlesLevel = 4  // the coarsest level at which the page draws allocations
 	leastColumns = 64 // of the coarsest picture
 	pictureRows  = 400
+
+	mostRuns = 6                      // under other settings, as the page lays over the picture
+	looks    = 1024                   // events at which it is told of a run
+	quick    = 700 * time.Millisecond // a run of which a dozen may be made to find the least capacity
 )
 
 // held is what a saved page holds of a device. The page reads it.
@@ -127,7 +134,7 @@ func (d *savedDevice) save(findings []byte) error {
 			return err
 		}
 	}
-	steps := []func() error{d.near, d.alone, d.stacks, d.allocations}
+	steps := []func() error{d.near, d.alone, d.stacks, d.allocations, d.runs}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
@@ -459,6 +466,13 @@ func (d *savedDevice) stacks() error {
 		if _, err := d.keep("flame", d.of("k", k)); err != nil {
 			return err
 		}
+		if k < 0 {
+			continue
+		}
+		from := max(0, min(k-listed, d.doc.Events-2*listed-1))
+		if _, err := d.keep("events", d.of("from", from, "to", min(d.doc.Events-1, from+2*listed))); err != nil {
+			return err
+		}
 	}
 	_, err := d.keep("flame", d.of("kept", 1))
 	return err
@@ -512,6 +526,62 @@ func (d *savedDevice) state(g string, k int, first bool) error {
 	return nil
 }
 
+// runs keeps what comes of the history under the settings that are tried first.
+func (d *savedDevice) runs() error {
+	if d.doc.Events == 0 {
+		return nil
+	}
+	d.begin()
+	answer, err := d.keep("replay", d.of())
+	if err != nil {
+		return err
+	}
+	var replay struct {
+		Exact, Lost bool
+		Capacity    *int64
+		Try         []string
+	}
+	if err := json.Unmarshal(answer, &replay); err != nil || replay.Lost {
+		return err
+	}
+	if replay.Exact {
+		if _, err := d.keep("simulate", d.of("recorded", 1, "n", looks)); err != nil {
+			return err
+		}
+	}
+	for _, set := range replay.Try[:min(len(replay.Try), mostRuns)] {
+		run := d.of()
+		if set != "" {
+			run = append(run, "set", set)
+		}
+		if replay.Capacity != nil {
+			run = append(run, "capacity", sizeOf(*replay.Capacity))
+		}
+		began := time.Now()
+		if _, err := d.keep("simulate", append(slices.Clip(run), "n", looks)); err != nil {
+			return err
+		}
+		if time.Since(began) > quick {
+			continue
+		}
+		if _, err := d.keep("fits", run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sizeOf is a size without rounding, as the page asks for it.
+func sizeOf(n int64) string {
+	switch {
+	case n%(1<<30) == 0:
+		return fmt.Sprintf("%dGiB", n>>30)
+	case n%(1<<20) == 0:
+		return fmt.Sprintf("%dMiB", n>>20)
+	}
+	return fmt.Sprint(n)
+}
+
 // describe keeps the facts of the device, with what is held and what is not.
 func (d *savedDevice) describe(answer []byte) error {
 	var doc map[string]json.RawMessage
@@ -528,7 +598,7 @@ func (d *savedDevice) describe(answer []byte) error {
 	}
 	d.held.Text = text + "The allocator and stacks are here for " + n(len(d.held.Stations)) + " of them: the keys , and . lead from one to the next. " +
 		"Single allocations are here where the picture shows them one by one, and for the blocks of the allocator, the largest of them. " +
-		"Bytes are those that the program asked for. Differences between events, sums over them and tables to be saved are not here: open the snapshot by strandline view for these."
+		"Bytes are those that the program asked for. Differences between events, sums over them, runs under other settings than those to try first and tables to be saved are not here: open the snapshot by strandline view for these."
 	why := "This saved page has the bytes that were asked for only."
 	for name, v := range map[string]any{"held": d.held, "measures": []string{"requested"}, "measures_why": why} {
 		text, err := json.Marshal(v)

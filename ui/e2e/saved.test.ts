@@ -163,6 +163,17 @@ scenario("a saved page has time and other groupings", [last], async (tab) => {
   assert.equal(await tab.eval("document.getElementById('banner').hidden"), true);
 });
 
+const varied = example("varied-lengths/default.pickle.gz");
+
+scenario("a saved page has the runs to try first", [varied], async (tab) => {
+  await tab.until("strandline.state().figures.runs?.[1]?.fits", 20000);
+  const [, run] = (await tab.state()).figures.runs;
+  const [want] = json("simulate", varied, "--set", run.settings).runs;
+  assert.deepEqual([run.peak_reserved_bytes, run.fits], [want.devices[0].peak_reserved_bytes, want.devices[0].smallest_capacity_bytes]);
+  await tab.click("[data-key=search]");
+  await tab.until("/saved page/.test(document.querySelector('.runs').textContent)");
+}, "#v=whatif");
+
 test("a saved page is small enough for a ticket", { skip: lacks(large) && "STRANDLINE_CORPUS names no folder of recorded snapshots" }, () => {
   assert.ok(statSync(saved([large])).size < 5 << 20);
 });
