@@ -24,9 +24,11 @@ var columns = [][]string{
 	{"finding", "units"}, // leaves
 	{"stack"},            // every model interns frames
 	{"pickle", "logs", "packed", "procfs", "elf", "bpf"}, // sources
-	{"snapshot", "series", "vmmap", "cpython"},
+	{"snapshot", "series", "vmmap", "glibc", "recording"},
 	{"image"},
-	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile", "hostleak"},
+	{"cpython"},
+	{"unwind"},
+	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile", "hostleak", "footprint"},
 	{"detect"},
 	{"report", "export", "web/engine", "web", "metrics"},
 	{"internal/cli", "web/worker"},
@@ -35,23 +37,24 @@ var columns = [][]string{
 
 // beside are the imports inside a column that are in order all the same.
 var beside = map[string][]string{
-	"purpose": {"timeline"},
-	"replay":  {"timeline", "allocator"},
-	"compare": {"timeline", "trend", "purpose", "replay"},
-	"tile":    {"timeline", "purpose"},
-	"web":     {"web/engine"},
-	"bpf":     {"procfs"},
+	"purpose":  {"timeline"},
+	"replay":   {"timeline", "allocator"},
+	"compare":  {"timeline", "trend", "purpose", "replay"},
+	"tile":     {"timeline", "purpose"},
+	"web":      {"web/engine"},
+	"hostleak": {"trend"},
 }
 
 // only are packages that may import less than what stands to their left.
 var only = map[string][]string{
-	"pickle": {"finding", "units"}, // sources know nothing of analysis
-	"logs":   {"finding", "units"},
-	"packed": {},
-	"procfs": {},
-	"elf":    {},
-	"bpf":    {"procfs"},
-	"trend":  {"finding", "units", "series"}, // pure numbers
+	"pickle":    {"finding", "units"}, // sources know nothing of analysis
+	"logs":      {"finding", "units"},
+	"packed":    {},
+	"recording": {"finding"},
+	"procfs":    {},
+	"elf":       {},
+	"bpf":       {},
+	"trend":     {"finding", "units", "series"}, // pure numbers
 }
 
 // testOnly are packages for tests: they import what they like, and no other

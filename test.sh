@@ -80,6 +80,20 @@ find_chromium() {
 	[ -n "${CHROMIUM:-}" ] || command -v chromium || command -v chromium-browser || command -v google-chrome
 } >/dev/null
 
+# bpf_object tells whether the committed BPF object is what its sources make.
+bpf_object() {
+	local said
+	said=$(bpf/build.sh --check 2>&1)
+	case $? in
+	0) echo "== BPF object is built from its sources" ;;
+	77) skip "BPF object is built from its sources" "$said" ;;
+	*)
+		echo "$said"
+		failed+=("BPF object is built from its sources")
+		;;
+	esac
+}
+
 # in_browser runs the page's scenarios against the program as it is now.
 in_browser() {
 	local dir rc
@@ -105,6 +119,7 @@ else
 	skip staticcheck "it is not in the module cache and cannot be downloaded"
 fi
 step build go build ./...
+bpf_object
 step test go test -timeout 10m ./...
 if have_c; then
 	CGO_ENABLED=1 step "race detector" go test -race -timeout 12m ./...

@@ -12,28 +12,30 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sort"
 	"strings"
+	"sync"
 )
 
 // mostTable bounds a table that is read whole; libraries of PyTorch stay below
 // a tenth of it.
 const mostTable = 1 << 30
 
-// A File is an ELF file. It is not safe for concurrent use.
+// A File is an ELF file. [File.Step] and [File.Function] may be called by several
+// goroutines at once.
 type File struct {
-	r    io.ReaderAt
-	elf  *elf.File
-	size int64
+	r        io.ReaderAt
+	elf      *elf.File
+	segments []Segment
 
+	mu      sync.Mutex   // guards what follows
 	symbols *symbolTable // nil before they are asked for
 	frames  *frameTable
 	noFrame error
 	debug   *File // holds the symbols that were stripped, nil if there is none
 }
 
-// Open reads the headers of a file of size bytes.
-func Open(r io.ReaderAt, size int64) (*File, error) {
+// Open reads the headers of a file.
+func Open(r io.ReaderAt) (*File, error) {
 	f, err := elf.NewFile(r)
 	if err != nil {
 		return nil, err
@@ -41,7 +43,13 @@ func Open(r io.ReaderAt, size int64) (*File, error) {
 	if f.Class != elf.ELFCLASS64 || f.Data != elf.ELFDATA2LSB {
 		return nil, errors.New("not a 64-bit little-endian file")
 	}
-	return &File{r: r, elf: f, size: size}, nil
+	out := &File{r: r, elf: f}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD {
+			out.segments = append(out.segments, Segment{p.Off, p.Filesz, p.Vaddr, p.Memsz, p.Flags&elf.PF_X != 0})
+		}
+	}
+	return out, nil
 }
 
 // X86 tells whether the code is for x86-64.
@@ -58,22 +66,12 @@ type Segment struct {
 	Exec             bool
 }
 
-// Segments are the parts that are mapped.
-func (f *File) Segments() (out []Segment) {
-	for _, p := range f.elf.Progs {
-		if p.Type == elf.PT_LOAD {
-			out = append(out, Segment{p.Off, p.Filesz, p.Vaddr, p.Memsz, p.Flags&elf.PF_X != 0})
-		}
-	}
-	return out
-}
-
 // Addr is the linked address of a place in the file. A page of the file can be
 // mapped twice, as the end of one segment and the begin of the next: exec tells
 // which is meant.
 func (f *File) Addr(offset uint64, exec bool) (addr uint64, ok bool) {
 	const page = 4096 // a mapping begins up to a page before its segment
-	for _, s := range f.Segments() {
+	for _, s := range f.segments {
 		if s.Offset&^(page-1) <= offset && offset < s.Offset+s.FileSize {
 			addr, ok = s.Addr+offset-s.Offset, true
 			if s.Exec == exec {
@@ -86,14 +84,14 @@ func (f *File) Addr(offset uint64, exec bool) (addr uint64, ok bool) {
 
 // IsCode tells whether a linked address is of code, as the file has it.
 func (f *File) IsCode(addr uint64) bool {
-	return slices.ContainsFunc(f.Segments(), func(s Segment) bool {
+	return slices.ContainsFunc(f.segments, func(s Segment) bool {
 		return s.Exec && s.Addr <= addr && addr-s.Addr < s.Size
 	})
 }
 
 // offset is the place in the file of a linked address.
 func (f *File) offset(addr uint64) (uint64, bool) {
-	for _, s := range f.Segments() {
+	for _, s := range f.segments {
 		if s.Addr <= addr && addr-s.Addr < s.FileSize {
 			return s.Offset + addr - s.Addr, true
 		}
@@ -125,133 +123,17 @@ func (f *File) BuildID() string {
 	if err != nil || len(data) < 16 {
 		return ""
 	}
+	return buildID(data)
+}
+
+// buildID reads the note, of at least 16 bytes.
+func buildID(data []byte) string {
 	name, desc := binary.LittleEndian.Uint32(data), binary.LittleEndian.Uint32(data[4:])
 	start := 12 + (uint64(name)+3)&^3
 	if start > uint64(len(data)) || uint64(desc) > uint64(len(data))-start {
 		return ""
 	}
 	return hex.EncodeToString(data[start : start+uint64(desc)])
-}
-
-// Debug gives the file that holds the symbols that were stripped from f.
-func (f *File) Debug(d *File) { f.debug, f.symbols = d, nil }
-
-// Stripped tells whether only exported symbols have names.
-func (f *File) Stripped() bool { return f.elf.Section(".symtab") == nil }
-
-// A Symbol is a name and the addresses that it stands for.
-type Symbol struct {
-	Name       string
-	Addr, Size uint64
-}
-
-// symbolTable is the functions by address. Names stay in the string tables of
-// the file until they are asked for.
-type symbolTable struct {
-	entries []symbolEntry
-	names   [][]byte // string tables
-}
-
-type symbolEntry struct {
-	addr, size uint64
-	name       uint32
-	table      uint8
-	rank       uint8 // which of several names is shown: the lowest
-}
-
-// Function is the function that holds a linked address. Between functions it is
-// the one before, if that has no size.
-func (f *File) Function(addr uint64) (Symbol, bool) {
-	if f.symbols == nil {
-		f.symbols = f.readSymbols()
-	}
-	t := f.symbols
-	i := sort.Search(len(t.entries), func(i int) bool { return t.entries[i].addr > addr })
-	for back := 0; i > 0 && back < 8; back++ {
-		i--
-		e := t.entries[i]
-		if addr-e.addr < e.size || e.size == 0 && back == 0 {
-			return Symbol{cstring(t.names[e.table], e.name), e.addr, e.size}, true
-		}
-	}
-	return Symbol{}, false
-}
-
-func (f *File) readSymbols() *symbolTable {
-	t := &symbolTable{}
-	t.add(f.elf, ".symtab")
-	t.add(f.elf, ".dynsym")
-	if f.debug != nil {
-		t.add(f.debug.elf, ".symtab")
-	}
-	slices.SortStableFunc(t.entries, func(a, b symbolEntry) int {
-		switch {
-		case a.addr != b.addr && a.addr < b.addr:
-			return -1
-		case a.addr != b.addr:
-			return 1
-		}
-		return int(a.rank) - int(b.rank)
-	})
-	t.entries = slices.CompactFunc(t.entries, func(a, b symbolEntry) bool { return a.addr == b.addr })
-	return t
-}
-
-const symbolSize = 24
-
-func (t *symbolTable) add(f *elf.File, section string) {
-	s := f.Section(section)
-	if s == nil || s.Size > mostTable || s.Type == elf.SHT_NOBITS || int(s.Link) >= len(f.Sections) {
-		return
-	}
-	data, err := s.Data()
-	names, err2 := f.Sections[s.Link].Data()
-	if err != nil || err2 != nil {
-		return
-	}
-	table := uint8(len(t.names))
-	t.names = append(t.names, names)
-	for ; len(data) >= symbolSize; data = data[symbolSize:] {
-		info, shndx := data[4], binary.LittleEndian.Uint16(data[6:])
-		kind := elf.SymType(info & 15)
-		if shndx == uint16(elf.SHN_UNDEF) || kind != elf.STT_FUNC && kind != elf.STT_GNU_IFUNC && kind != elf.STT_NOTYPE {
-			continue
-		}
-		e := symbolEntry{
-			addr: binary.LittleEndian.Uint64(data[8:]), size: binary.LittleEndian.Uint64(data[16:]),
-			name: binary.LittleEndian.Uint32(data), table: table,
-		}
-		if kind == elf.STT_NOTYPE && (e.size == 0 || section != ".symtab") {
-			continue // a label in assembly, or data
-		}
-		name := cstring(names, e.name)
-		if name == "" {
-			continue
-		}
-		e.rank = rankOf(name, elf.SymBind(info>>4))
-		t.entries = append(t.entries, e)
-	}
-}
-
-// rankOf prefers the names that people know: global ones, of those the ones that
-// begin with the fewest underscores, and of those the shortest.
-func rankOf(name string, bind elf.SymBind) uint8 {
-	rank := uint8(min(len(name)-len(strings.TrimLeft(name, "_")), 3))<<5 | uint8(min(len(name), 31))
-	if bind == elf.STB_LOCAL {
-		rank |= 1 << 7
-	}
-	return rank
-}
-
-func cstring(table []byte, at uint32) string {
-	if uint64(at) >= uint64(len(table)) {
-		return ""
-	}
-	b := table[at:]
-	if i := slices.Index(b[:min(len(b), 1<<16)], 0); i >= 0 {
-		return string(b[:i])
-	}
-	return ""
 }
 
 // A Dynamic is a symbol that the dynamic linker knows.

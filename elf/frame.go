@@ -1,10 +1,13 @@
 package elf
 
 import (
+	"cmp"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"sort"
 )
 
@@ -23,8 +26,8 @@ const (
 type Rule struct {
 	Kind   RuleKind
 	Reg    uint8
-	Offset int64
-	Expr   []byte // of DWARF
+	length uint16 // of the expression
+	Offset int32  // in bytes; of an expression where it begins in the row's data
 }
 
 // A RuleKind is how to use a [Rule].
@@ -38,11 +41,11 @@ const (
 	AtCFA                  // saved at CFA + Offset
 	ValueCFA               // is CFA + Offset
 	InRegister             // is in Reg; of the CFA: Reg + Offset
-	AtExpression           // saved where Expr says
-	ValExpression          // is what Expr says
+	AtExpression           // saved where the expression says
+	ValExpression          // is what the expression says
 )
 
-// A Row says how to step from a function to its caller, for some of its
+// A Row says how to step from a function to its caller, at one of its
 // instructions.
 type Row struct {
 	CFA  Rule
@@ -50,6 +53,12 @@ type Row struct {
 	// Signal says that a signal interrupted the caller: its address is that of the
 	// instruction to come, not of the one after a call.
 	Signal bool
+	data   []byte
+}
+
+// Expression is what a rule of the row computes, in DWARF's code for [Eval].
+func (r *Row) Expression(rule Rule) []byte {
+	return r.data[rule.Offset : int(rule.Offset)+int(rule.length)]
 }
 
 var errFrame = errors.New("broken call frame information")
@@ -78,38 +87,30 @@ type cie struct {
 type fde struct {
 	cie        *cie
 	start, end uint64
-	rows       []rowAt
-	err        error
+	program    []byte // that of the cie, then its own
 }
 
-type rowAt struct {
-	from uint64
-	row  *Row
-}
+// mostFrames bounds how many descriptions of functions are kept.
+const mostFrames = 1 << 14
 
-// Step is how to leave the function at a linked address.
-func (f *File) Step(addr uint64) (*Row, error) {
+// Step tells into row how to leave the function at a linked address.
+func (f *File) Step(addr uint64, row *Row) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.frames == nil && f.noFrame == nil {
 		f.frames, f.noFrame = f.readFrames()
 	}
 	if f.noFrame != nil {
-		return nil, f.noFrame
+		return f.noFrame
 	}
 	d, err := f.frames.find(f, addr)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if addr < d.start || addr >= d.end {
-		return nil, ErrNoFrame
+		return ErrNoFrame
 	}
-	if d.err != nil {
-		return nil, d.err
-	}
-	i := sort.Search(len(d.rows), func(i int) bool { return d.rows[i].from > addr })
-	if i == 0 {
-		return nil, errFrame
-	}
-	return d.rows[i-1].row, nil
+	return d.row(addr, row)
 }
 
 // The encodings of pointers that tables in use have.
@@ -119,17 +120,19 @@ const (
 	encOmit     = 0xff
 )
 
+// readFrames reads the sorted table that linkers make for the purpose. Where
+// there is none, as in static programs, it is made.
 func (f *File) readFrames() (*frameTable, error) {
 	for _, p := range f.elf.Progs {
 		if p.Type != elf.PT_GNU_EH_FRAME || p.Filesz < 12 || p.Filesz > mostTable {
 			continue
 		}
-		data := make([]byte, min(p.Filesz, uint64(f.size)))
-		if n, err := f.ReadAddr(data, p.Vaddr); err != nil || n < 12 {
+		data, err := io.ReadAll(p.Open())
+		if err != nil || len(data) < 12 {
 			return nil, errFrame
 		}
 		if data[0] != 1 || data[3] != encTable {
-			return nil, fmt.Errorf("the table of call frames has an unknown form: version %d, encoding %#x", data[0], data[3])
+			break
 		}
 		r := reader{data: data, at: 4, addr: p.Vaddr}
 		if _, err := r.pointer(data[1], p.Vaddr); err != nil {
@@ -140,12 +143,45 @@ func (f *File) readFrames() (*frameTable, error) {
 			return nil, err
 		}
 		rest := data[r.at:]
-		if n > uint64(len(rest)/8) {
-			n = uint64(len(rest) / 8)
-		}
-		return &frameTable{hdr: p.Vaddr, entries: rest[:8*n], cies: map[uint64]*cie{}, fdes: map[uint64]*fde{}}, nil
+		return newFrameTable(p.Vaddr, rest[:8*min(n, uint64(len(rest)/8))]), nil
 	}
-	return nil, ErrNoFrame
+	return f.indexFrames()
+}
+
+func newFrameTable(hdr uint64, entries []byte) *frameTable {
+	return &frameTable{hdr: hdr, entries: entries, cies: map[uint64]*cie{}, fdes: map[uint64]*fde{}}
+}
+
+// indexFrames makes the table from the descriptions themselves.
+func (f *File) indexFrames() (*frameTable, error) {
+	s := f.elf.Section(".eh_frame")
+	if s == nil || s.Type == elf.SHT_NOBITS || s.Size > mostTable {
+		return nil, ErrNoFrame
+	}
+	data, err := s.Data()
+	if err != nil {
+		return nil, err
+	}
+	t := newFrameTable(s.Addr, nil)
+	var found [][2]int32 // function and description, from the section
+	for at := uint64(0); at+8 <= uint64(len(data)); {
+		size := uint64(binary.LittleEndian.Uint32(data[at:]))
+		if size < 4 || size > uint64(len(data))-at-4 {
+			break // the end, or broken
+		}
+		if binary.LittleEndian.Uint32(data[at+4:]) != 0 {
+			if d, err := t.readFDE(f, s.Addr+at); err == nil && d.start != 0 {
+				found = append(found, [2]int32{int32(d.start - s.Addr), int32(at)})
+			}
+		}
+		at += 4 + size
+	}
+	slices.SortFunc(found, func(a, b [2]int32) int { return cmp.Compare(a[0], b[0]) })
+	for _, e := range found {
+		t.entries = binary.LittleEndian.AppendUint32(t.entries, uint32(e[0]))
+		t.entries = binary.LittleEndian.AppendUint32(t.entries, uint32(e[1]))
+	}
+	return t, nil
 }
 
 func (t *frameTable) find(f *File, addr uint64) (*fde, error) {
@@ -165,7 +201,7 @@ func (t *frameTable) find(f *File, addr uint64) (*fde, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(t.fdes) > 1<<17 { // of a hostile or huge program: begin again
+	if len(t.fdes) >= mostFrames { // begin again
 		clear(t.fdes)
 	}
 	t.fdes[at] = d
@@ -223,7 +259,10 @@ func (t *frameTable) readFDE(f *File, at uint64) (*fde, error) {
 	if r.bad {
 		return nil, errFrame
 	}
-	d.rows, d.err = rows(c, body[r.at:], d.start)
+	d.program = slices.Concat(c.program, body[r.at:])
+	if len(d.program) > mostProgram {
+		return nil, errFrame
+	}
 	return d, nil
 }
 
@@ -278,48 +317,45 @@ func (t *frameTable) cie(f *File, at uint64) (*cie, error) {
 		return nil, errFrame
 	}
 	c.program = body[r.at:]
-	if len(t.cies) > 1<<16 {
+	if len(t.cies) >= mostFrames {
 		clear(t.cies)
 	}
 	t.cies[at] = c
 	return c, nil
 }
 
-// mostRows bounds what one function can cost.
-const mostRows = 1 << 15
+// mostProgram bounds what one function can cost.
+const mostProgram = 1 << 16
 
-// machine runs the program of a function's call frames.
+// machine runs the program of a function's call frames until an address.
 type machine struct {
 	cie     *cie
+	row     *Row
 	initial Row
-	row     Row
 	stack   []Row
-	pc      uint64
-	out     []rowAt
+	pc, end uint64
+	done    bool
 }
 
-func rows(c *cie, program []byte, start uint64) ([]rowAt, error) {
-	m := &machine{cie: c, pc: start}
-	m.row.Signal = c.signal
-	if err := m.run(c.program); err != nil {
-		return nil, err
+// row runs the program of the function as far as an address of it.
+func (d *fde) row(addr uint64, row *Row) error {
+	*row = Row{Signal: d.cie.signal, data: d.program}
+	m := &machine{cie: d.cie, row: row, pc: d.start, end: addr}
+	common := len(d.cie.program)
+	if err := m.run(d.program, 0, common); err != nil {
+		return err
 	}
-	m.initial, m.pc, m.out = m.row, start, nil
-	if err := m.run(program); err != nil {
-		return nil, err
-	}
-	m.emit()
-	return m.out, nil
+	m.initial, m.pc, m.done = *row, d.start, false
+	return m.run(d.program, common, len(d.program))
 }
 
-func (m *machine) emit() {
-	row := m.row
-	m.out = append(m.out, rowAt{m.pc, &row})
-}
+// advance goes on to an instruction of the function, and stops the machine if
+// that is behind the one that is asked for.
+func (m *machine) advance(by uint64) { m.reach(m.pc + by*m.cie.codeAlign) }
 
-func (m *machine) advance(by uint64) {
-	m.emit()
-	m.pc += by * m.cie.codeAlign
+func (m *machine) reach(pc uint64) {
+	m.pc = pc
+	m.done = m.pc > m.end
 }
 
 func (m *machine) set(reg uint64, r Rule) {
@@ -328,10 +364,30 @@ func (m *machine) set(reg uint64, r Rule) {
 	}
 }
 
-func (m *machine) run(program []byte) error {
-	r := &reader{data: program}
-	for r.at < len(r.data) && !r.bad {
-		if len(m.out) > mostRows || len(m.stack) > 64 {
+func (m *machine) offset(kind RuleKind, r *reader, offset int64) Rule {
+	if offset != int64(int32(offset)) {
+		r.bad = true
+	}
+	return Rule{Kind: kind, Offset: int32(offset)}
+}
+
+// cfa is the address of the frame as a register and an offset.
+func (m *machine) cfa(r *reader, reg uint64, offset int64) {
+	rule := m.offset(InRegister, r, offset)
+	rule.Reg = uint8(min(reg, 255))
+	m.row.CFA = rule
+}
+
+// expression is a rule that is computed by the code that follows.
+func (m *machine) expression(kind RuleKind, r *reader) Rule {
+	n := len(r.block())
+	return Rule{Kind: kind, Offset: int32(r.at - n), length: uint16(n)}
+}
+
+func (m *machine) run(program []byte, from, to int) error {
+	r := &reader{data: program[:to], at: from}
+	for r.at < len(r.data) && !r.bad && !m.done {
+		if len(m.stack) > 64 {
 			return errFrame
 		}
 		op := r.byte()
@@ -341,7 +397,7 @@ func (m *machine) run(program []byte) error {
 			m.advance(low)
 			continue
 		case 0x80: // DW_CFA_offset
-			m.set(low, Rule{Kind: AtCFA, Offset: int64(r.uleb()) * m.cie.dataAlign})
+			m.set(low, m.offset(AtCFA, r, int64(r.uleb())*m.cie.dataAlign))
 			continue
 		case 0xc0: // DW_CFA_restore
 			if low < Registers {
@@ -364,12 +420,11 @@ func (m *machine) instruction(op byte, r *reader) error {
 	switch op {
 	case 0x00: // nop
 	case 0x01: // set_loc
-		m.emit()
 		at, err := r.pointer(m.cie.fdeEnc, 0)
 		if err != nil {
 			return err
 		}
-		m.pc = at
+		m.reach(at)
 	case 0x02:
 		m.advance(uint64(r.byte()))
 	case 0x03:
@@ -378,7 +433,7 @@ func (m *machine) instruction(op byte, r *reader) error {
 		m.advance(uint64(r.u32()))
 	case 0x05: // offset_extended
 		reg := r.uleb()
-		m.set(reg, Rule{Kind: AtCFA, Offset: int64(r.uleb()) * align})
+		m.set(reg, m.offset(AtCFA, r, int64(r.uleb())*align))
 	case 0x06: // restore_extended
 		if reg := r.uleb(); reg < Registers {
 			m.row.Regs[reg] = m.initial.Regs[reg]
@@ -391,41 +446,41 @@ func (m *machine) instruction(op byte, r *reader) error {
 		reg := r.uleb()
 		m.set(reg, Rule{Kind: InRegister, Reg: uint8(min(r.uleb(), 255))})
 	case 0x0a:
-		m.stack = append(m.stack, m.row)
+		m.stack = append(m.stack, *m.row)
 	case 0x0b:
 		if len(m.stack) == 0 {
 			return errFrame
 		}
-		m.row, m.stack = m.stack[len(m.stack)-1], m.stack[:len(m.stack)-1]
+		*m.row, m.stack = m.stack[len(m.stack)-1], m.stack[:len(m.stack)-1]
 	case 0x0c: // def_cfa
 		reg := r.uleb()
-		m.row.CFA = Rule{Kind: InRegister, Reg: uint8(min(reg, 255)), Offset: int64(r.uleb())}
-	case 0x0d:
-		m.row.CFA.Kind, m.row.CFA.Reg = InRegister, uint8(min(r.uleb(), 255))
-	case 0x0e:
-		m.row.CFA.Offset = int64(r.uleb())
+		m.cfa(r, reg, int64(r.uleb()))
+	case 0x0d: // def_cfa_register
+		m.cfa(r, r.uleb(), int64(m.row.CFA.Offset))
+	case 0x0e: // def_cfa_offset
+		m.cfa(r, uint64(m.row.CFA.Reg), int64(r.uleb()))
 	case 0x0f:
-		m.row.CFA = Rule{Kind: ValExpression, Expr: r.block()}
+		m.row.CFA = m.expression(ValExpression, r)
 	case 0x10:
 		reg := r.uleb()
-		m.set(reg, Rule{Kind: AtExpression, Expr: r.block()})
+		m.set(reg, m.expression(AtExpression, r))
 	case 0x11: // offset_extended_sf
 		reg := r.uleb()
-		m.set(reg, Rule{Kind: AtCFA, Offset: r.sleb() * align})
+		m.set(reg, m.offset(AtCFA, r, r.sleb()*align))
 	case 0x12: // def_cfa_sf
 		reg := r.uleb()
-		m.row.CFA = Rule{Kind: InRegister, Reg: uint8(min(reg, 255)), Offset: r.sleb() * align}
-	case 0x13:
-		m.row.CFA.Offset = r.sleb() * align
+		m.cfa(r, reg, r.sleb()*align)
+	case 0x13: // def_cfa_offset_sf
+		m.cfa(r, uint64(m.row.CFA.Reg), r.sleb()*align)
 	case 0x14:
 		reg := r.uleb()
-		m.set(reg, Rule{Kind: ValueCFA, Offset: int64(r.uleb()) * align})
+		m.set(reg, m.offset(ValueCFA, r, int64(r.uleb())*align))
 	case 0x15:
 		reg := r.uleb()
-		m.set(reg, Rule{Kind: ValueCFA, Offset: r.sleb() * align})
+		m.set(reg, m.offset(ValueCFA, r, r.sleb()*align))
 	case 0x16:
 		reg := r.uleb()
-		m.set(reg, Rule{Kind: ValExpression, Expr: r.block()})
+		m.set(reg, m.expression(ValExpression, r))
 	case 0x2e: // GNU_args_size
 		r.uleb()
 	default:

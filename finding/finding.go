@@ -35,6 +35,25 @@ const (
 	Retries       Kind = "retries"        // the driver refuses segments, or memory runs out, time and again
 )
 
+// The kinds of finding about the memory of a process on the host.
+const (
+	MmapLeak           Kind = "mmap-leak"           // mappings that one place makes and nobody unmaps
+	ArenaRetention     Kind = "arena-retention"     // freed, and kept by glibc's malloc
+	HugePages          Kind = "thp"                 // huge pages of which a part is used
+	PageCache          Kind = "page-cache"          // of a cgroup, not of a process
+	CopyOnWrite        Kind = "copy-on-write"       // pages that processes have no longer in common
+	MemoryFiles        Kind = "memfd"               // files without a name that live in memory
+	KernelMemory       Kind = "kernel"              // what the kernel holds for a process
+	HeapLeak           Kind = "heap-leak"           // malloc without free
+	PythonObjects      Kind = "python-objects"      // the arenas of Python's objects grow
+	AllocatorRetention Kind = "allocator-retention" // memory that another malloc than the C library's takes
+	Remap              Kind = "mremap"              // one allocation that is made larger time and again
+	SharedMemory       Kind = "shm"                 // memory shared between processes
+	FileMapping        Kind = "file-mapping"        // files that are mapped
+	ThreadStacks       Kind = "thread-stacks"       // threads that are started and stay
+	Unexplained        Kind = "unexplained"         // growth of which no call that was seen made most
+)
+
 // A Site is a place in the user's code. The zero Site is unknown.
 type Site struct {
 	File     string `json:"file"`

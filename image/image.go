@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/ianlancetaylor/demangle"
 
@@ -22,7 +23,9 @@ type Object struct {
 	Path string
 
 	file  *os.File // nil for what is read from memory
-	debug *os.File
+	debug *os.File // nil if the symbols are in no file of their own
+
+	mu    sync.Mutex
 	names map[uint64]string // of functions, demangled, by their address
 }
 
@@ -31,11 +34,12 @@ func (o *Object) Name() string { return filepath.Base(o.Path) }
 
 // Files are the objects that were opened, for all processes that map them.
 type Files struct {
+	mu      sync.Mutex
 	objects map[string]*Object // nil for those that cannot be read
 }
 
 // NewFiles knows no file yet.
-func NewFiles() *Files { return &Files{map[string]*Object{}} }
+func NewFiles() *Files { return &Files{objects: map[string]*Object{}} }
 
 // Close closes the files.
 func (f *Files) Close() {
@@ -50,12 +54,15 @@ func (f *Files) Close() {
 	clear(f.objects)
 }
 
-// An Image is the program of one process.
+// An Image is the program of one process. It may be asked by several goroutines
+// at once, but not while it is refreshed.
 type Image struct {
 	Process procfs.Process
 	Map     *vmmap.Map
 	files   *Files
 	memory  *procfs.Memory
+
+	mu      sync.Mutex
 	objects map[uint64]*Object // by the start of their mappings
 	vdso    *Object            // code of the kernel, as it is mapped here
 }
@@ -102,6 +109,8 @@ func (im *Image) Read(b []byte, addr uint64) error {
 
 // Object is the file behind a mapping, nil if it is none or cannot be read.
 func (im *Image) Object(m procfs.Mapping) *Object {
+	im.mu.Lock()
+	defer im.mu.Unlock()
 	o, known := im.objects[m.Start]
 	if !known {
 		switch {
@@ -115,10 +124,15 @@ func (im *Image) Object(m procfs.Mapping) *Object {
 	return o
 }
 
+// mostObjects bounds the files that are held open.
+const mostObjects = 4096
+
 func (im *Image) ofFile(m procfs.Mapping) *Object {
+	im.files.mu.Lock()
+	defer im.files.mu.Unlock()
 	key := fmt.Sprintf("%s:%d:%s", m.Dev, m.Inode, m.Path)
 	o, known := im.files.objects[key]
-	if !known {
+	if !known && len(im.files.objects) < mostObjects {
 		o = im.open(m)
 		im.files.objects[key] = o
 	}
@@ -130,12 +144,7 @@ func (im *Image) open(m procfs.Mapping) *Object {
 	if err != nil {
 		return nil
 	}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil
-	}
-	file, err := elf.Open(f, info.Size())
+	file, err := elf.Open(f)
 	if err != nil {
 		f.Close()
 		return nil
@@ -147,31 +156,6 @@ func (im *Image) open(m procfs.Mapping) *Object {
 	return o
 }
 
-// findDebug looks for the symbols that were stripped where distributions put
-// them, by the identity that the linker gave.
-func (o *Object) findDebug(p procfs.Process) {
-	id := o.BuildID()
-	if len(id) < 4 {
-		return
-	}
-	name := "/usr/lib/debug/.build-id/" + id[:2] + "/" + id[2:] + ".debug"
-	for _, root := range []string{fmt.Sprintf("/proc/%d/root", int(p)), ""} {
-		f, err := os.Open(root + name)
-		if err != nil {
-			continue
-		}
-		info, err := f.Stat()
-		if err == nil && info.Mode().IsRegular() {
-			if d, err := elf.Open(f, info.Size()); err == nil && d.BuildID() == id {
-				o.Debug(d)
-				o.debug = f
-				return
-			}
-		}
-		f.Close()
-	}
-}
-
 // readVDSO reads the code that the kernel maps into each process.
 func (im *Image) readVDSO(m procfs.Mapping) *Object {
 	if im.vdso != nil {
@@ -179,7 +163,7 @@ func (im *Image) readVDSO(m procfs.Mapping) *Object {
 	}
 	data := make([]byte, min(m.Size(), 1<<20))
 	if im.Read(data, m.Start) == nil {
-		if f, err := elf.Open(bytes.NewReader(data), int64(len(data))); err == nil {
+		if f, err := elf.Open(bytes.NewReader(data)); err == nil {
 			im.vdso = &Object{File: f, Path: m.Path, names: map[uint64]string{}}
 		}
 	}
@@ -219,10 +203,20 @@ func (o *Object) Function(linked uint64) string {
 	if !ok {
 		return ""
 	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	name, known := o.names[s.Addr]
 	if !known {
-		name = demangle.Filter(s.Name, demangle.NoClones)
+		name = demangle.Filter(s.Name, demangle.NoClones, demangle.MaxLength(longestName))
+		if len(o.names) >= mostNames {
+			clear(o.names)
+		}
 		o.names[s.Addr] = name
 	}
 	return name
 }
+
+const (
+	mostNames   = 1 << 16
+	longestName = 12 // as a power of two, demangled
+)

@@ -131,15 +131,19 @@ func (m *Memory) ReadAt(b []byte, addr int64) (int, error) {
 // OpenMapped opens the file behind a mapping as the process sees it: also one
 // that is deleted, or lies in another mount namespace.
 func (p Process) OpenMapped(m Mapping) (*os.File, error) {
-	f, err := open(p.file(fmt.Sprintf("map_files/%x-%x", m.Start, m.End)))
+	f, err := OpenFile(p.file(fmt.Sprintf("map_files/%x-%x", m.Start, m.End)))
 	if err == nil || m.Deleted || !strings.HasPrefix(m.Path, "/") {
 		return f, err
 	}
-	return open(p.file("root") + m.Path)
+	return p.OpenFile(m.Path)
 }
 
-// open takes regular files alone: opening a device can do things.
-func open(name string) (*os.File, error) {
+// OpenFile opens a file by the name that it has for the process.
+func (p Process) OpenFile(path string) (*os.File, error) { return OpenFile(p.file("root") + path) }
+
+// OpenFile opens a file of ours. It takes regular files alone: opening a device
+// can do things.
+func OpenFile(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err

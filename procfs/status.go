@@ -18,6 +18,7 @@ type Status struct {
 	Anon, File, Shared  uint64
 	Locked, Pinned      uint64
 	PageTables, Swapped uint64
+	Parent              int   // 0 if it is in a namespace that we do not see
 	Tracer              int   // that debugs the process, 0 if none
 	NamespacePIDs       []int // the process's number in each namespace, ours first
 }
@@ -52,6 +53,8 @@ func (st *Status) set(name, value string) (err error) {
 		st.State = value
 	case name == "Threads":
 		st.Threads, err = strconv.Atoi(value)
+	case name == "PPid":
+		st.Parent, err = strconv.Atoi(value)
 	case name == "TracerPid":
 		st.Tracer, err = strconv.Atoi(value)
 	case name == "NSpid":
@@ -64,4 +67,19 @@ func (st *Status) set(name, value string) (err error) {
 		}
 	}
 	return err
+}
+
+// parseColons reads lines of "name: number".
+func parseColons(r io.Reader) (map[string]uint64, error) {
+	out := map[string]uint64{}
+	s := lines(r)
+	for n := 1; s.Scan(); n++ {
+		name, value, _ := strings.Cut(s.Text(), ":")
+		v, err := strconv.ParseUint(strings.TrimSpace(value), 10, 64)
+		if err != nil {
+			return out, fmt.Errorf("line %d: %w", n, err)
+		}
+		out[name] = v
+	}
+	return out, s.Err()
 }

@@ -35,7 +35,9 @@ in the file name, else by folder. A directory stands for all snapshots below it.
 A log or pasted text that holds PyTorch's out-of-memory error is a FILE too: the
 failure is judged by the figures of the message, and together with a snapshot
 of the same failure. So is one with tables of torch.cuda.memory_summary(): one
-table, a before and an after in one file or two, or many of them in a log.`,
+table, a before and an after in one file or two, or many of them in a log.
+
+A recording of ` + "`strandline trace --out`" + ` is judged by itself.`,
 		Example: `  strandline diagnose step-2.pickle step-3.pickle step-4.pickle
   strandline diagnose dumps/ --json
   strandline diagnose dumps/ --group 'worker-(\d+)'
@@ -59,6 +61,13 @@ func runDiagnose(c *cobra.Command, g *globals, o diagnoseOptions, args []string)
 			return fmt.Errorf("--capacity: %w", err)
 		}
 		known.Capacity = &n
+	}
+	run, err := g.recording(args)
+	switch {
+	case err != nil:
+		return err
+	case run != nil:
+		return g.diagnoseRecording(args[0], run)
 	}
 	book, processes, partial, err := g.processes(c, o.group, args, true)
 	if err != nil {
