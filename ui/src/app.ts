@@ -80,6 +80,8 @@ function drawBanner(): void {
   el.textContent = out.join(" · ");
 }
 
+let tabsTold = "";
+
 function drawTop(): void {
   const { session, file, device, s } = page;
   const title = file?.name ?? session?.title ?? "";
@@ -112,6 +114,10 @@ function drawTop(): void {
   held.hidden = !device?.held;
   if (device?.held) held.title = device.held.text;
   const shown = tabs();
+  // A button that is replaced under the pointer loses its click.
+  const told = `${shown} ${s.view}`;
+  if (told === tabsTold) return;
+  tabsTold = told;
   fill(
     byId("tabs"),
     shown.map((v, i) => h("button", { type: "button", "data-key": `view ${v}`, "aria-current": s.view === v ? "page" : undefined, title: `${names[v]} (${i + 1})`, onclick: () => store.set({ view: v }, true) }, names[v])),
