@@ -195,6 +195,27 @@ scenario("the tooltip names the event of the peak, however far out", [recorded("
   assert.equal(await tab.eval("Number(document.getElementById('tooltip').dataset.event)"), d.peak_requested_event);
 });
 
+scenario("two steps are two clicks, and what changed between them", [recorded("w12_llm.logits.step4.pickle")], async ({ tab }) => {
+  const file = recorded("w12_llm.logits.step4.pickle");
+  const scopes = (await tab.eval<any[]>("strandline.device().scopes")).filter((s) => s.lane === "steps");
+  const { box } = (await tab.state()).picture;
+  const rail = await tab.eval<{ x: number; y: number }>("(r => ({ x: r.left, y: r.top }))(document.querySelector('#rail .box').getBoundingClientRect())");
+  const at = (s: any): [number, number] => [rail.x + box.left + (((s.from + s.to) / 2) / device(file).events) * box.width, rail.y + box.steps + 9];
+  const [one, other] = [scopes[1], scopes[3]];
+  await tab.mouse("mouseMoved", ...at(one));
+  await tab.until(`document.querySelector("#tooltip .head")?.textContent === ${JSON.stringify(one.name)}`);
+  await tab.clickAt(...at(one));
+  await tab.until("strandline.state().range");
+  assert.deepEqual((await tab.state()).range, [one.from, one.to]);
+  await tab.clickAt(...at(other), { modifiers: 8 });
+  await tab.until("strandline.state().a !== null");
+  const s = await tab.state();
+  assert.deepEqual([s.a, s.b, s.range], [one.to, other.to, null]);
+  await tab.until("document.querySelector(\"[data-key='mode diff'][aria-pressed=true]\")");
+  const live = (k: number): number => json("inspect", file, "--at", String(k)).at.requested_bytes;
+  assert.equal(await figure(tab, "[data-figure=whole]"), live(other.to) - live(one.to));
+});
+
 scenario("a click pins an allocation; b and n go to its birth and death", [last], async ({ tab }) => {
   const d = device(last);
   const column = await tab.eval<any>(`strandline.column(${d.peak_requested_event})`);
@@ -268,6 +289,17 @@ scenario("the allocator's state sums to inspect's", [last], async ({ tab }) => {
   assert.deepEqual((await tab.state()).figures.heap, from);
 }, { fragment: `#v=allocator&k=${device(last).events - 1}` });
 
+for (const file of [example("graphs/captured.pickle"), example("varied-lengths/expandable.pickle.gz"), recorded("w09_two_devices.default.end.pickle")]) {
+  const name = file.slice(file.lastIndexOf("/") + 1);
+  scenario(`pools and streams of ${name} have the sums of inspect --pools`, [file], async ({ tab }) => {
+    const want = json("inspect", file, "--pools", "--device", "0").pools.map((p: any) => ({ name: `${p.pool === "default" ? "" : `${p.pool} · `}stream ${p.stream} · ${p.type} pool${p.expandable ? " · expandable" : ""}`, reserved: p.reserved_bytes, active: p.active_bytes, segments: p.segments }));
+    await tab.key("End");
+    await tab.until(`strandline.state().figures.heap?.event === ${device(file).events - 1}`);
+    const by = (a: any, b: any): number => (a.name < b.name ? -1 : 1);
+    assert.deepEqual((await tab.state()).figures.heap.pools.sort(by), want.sort(by));
+  }, { fragment: "#v=allocator" });
+}
+
 scenario("sites show the same bytes as the table", [last], async ({ tab }) => {
   const at = json("inspect", last, "--at", String(device(last).peak_requested_event)).at;
   await tab.until("document.querySelector('.icicle canvas')");
@@ -336,6 +368,11 @@ scenario("findings are diagnose's, and lead to the evidence and back", leak, asy
   assert.equal((await tab.state()).view, "timeline");
   await tab.eval("history.go(-2)");
   await tab.until(`strandline.state().link === ${JSON.stringify(at)}`);
+  // They are pinned to their places in the picture.
+  await tab.click("[data-key='view timeline']");
+  await tab.settled();
+  await tab.click("[data-key='pin 1']");
+  await tab.until("strandline.state().view === 'findings' && strandline.state().finding === 1");
 }, { fragment: "#v=findings" });
 
 scenario("a failed request leads to the allocator as it was then", [example("out-of-memory/oom.pickle")], async ({ tab }) => {

@@ -174,7 +174,7 @@ export class Allocator {
           this.heap = v;
           this.error = "";
           const { reserved, allocated, pending, free, releasable, stranded } = v;
-          page.figures.heap = { event: v.event, reserved, allocated, pending, free, releasable, stranded, strands: v.strands.reduce((n, s) => n + s.bytes, 0), segments: v.segments.length };
+          page.figures.heap = { event: v.event, reserved, allocated, pending, free, releasable, stranded, strands: v.strands.reduce((n, s) => n + s.bytes, 0), segments: v.segments.length, pools: sections(v, true).map((x) => ({ name: x.name, reserved: x.reserved, active: x.used, segments: x.segments.length })) };
           this.draw();
         },
         (e) => {

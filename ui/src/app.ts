@@ -100,6 +100,7 @@ function drawTop(): void {
     files.length > 1
       ? pick("file", "file", page.f, order.map((f) => [f, files.find((x) => x.f === f)?.name ?? String(f)]), (f) => store.set({ f, ...reset }, true))
       : h("span", { title: file?.path }, title),
+    session?.skipped?.length ? h("span", { class: "muted wide", title: session.skipped.map((x) => `${x.path}: ${x.why}`).join("\n") }, `${count(session.skipped.length)} skipped`) : null,
     file && file.devices.length > 1 ? pick("device", "device", page.d ?? 0, file.devices.map((d) => [d, `device ${d}`]), (d) => store.set({ d, ...reset }, true)) : null,
   );
   const badge = byId<HTMLButtonElement>("coverage");
@@ -376,7 +377,7 @@ function help(): void {
         .filter((k) => k.show)
         .map((k) => h("div", {}, h("span", {}, k.show.split("  ").map((x, i) => [i ? " " : "", h("kbd", {}, x)])), h("span", {}, k.does))),
     ),
-    h("p", { class: "muted" }, "Wheel zooms, shift and wheel pan, over the axis of bytes it stretches. Drag selects events; double-click fits them. Click pins, shift-click sets a second mark."),
+    h("p", { class: "muted" }, "Wheel zooms, shift and wheel pan, over the axis of bytes it stretches. Drag selects events; double-click fits them. Click pins, shift-click sets a second mark. Click on a step selects it, shift-click on another tells what changed."),
     h("button", { type: "button", class: "link", onclick: () => dialog.close() }, "close"),
   );
   dialog.showModal();
@@ -460,6 +461,7 @@ showRail();
 page.on((what) => {
   if (what === "session") {
     page.load();
+    parts.findings.load();
     drawTop();
   }
   if (what === "device" || what === "bands") {
@@ -472,7 +474,7 @@ page.on((what) => {
   if (what === "device" || what === "bands" || what === "event" || what === "pinned" || what === "curves") {
     if (page.s.view !== "allocator") inspector(page, rail, byId("inspector"));
   }
-  if (what !== "curves") draw();
+  if (what !== "curves" && what !== "findings") draw();
 });
 
 store.on((now, before) => {

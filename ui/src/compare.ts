@@ -67,7 +67,7 @@ export class Compare {
 
   update(): void {
     const files = this.page.session?.files ?? [];
-    const done = files.length > 1 && files.every((f) => f.state === "ready" || f.state === "failed");
+    const done = files.length > 1 && this.page.session?.findings === "ready"; // both are judged at once
     if (!this.answer && !this.asking && done) {
       this.asking = true;
       fresh<Answer>("compare").then(
@@ -203,7 +203,13 @@ export class Compare {
     const names = this.strips.map((s) => this.name(s.f));
     const leftEdge = Math.min(220, Math.max(64, ...names.map((n) => ctx.measureText(short(n, names)).width + 24)));
     const room = width - leftEdge - 96;
-    const events = Math.max(1, ...this.strips.map((s) => s.device.events));
+    const g = this.shown()!;
+    const told = g.survivors.find((s) => s.device === this.strips[0]!.device.device);
+    const { offsets, how } = align(
+      this.strips.map((s) => s.device),
+      this.strips.map((s) => g.files.findIndex((v) => v.f === s.f)).map((j, i, all) => (i > 0 ? (told?.event[all[i - 1]!]?.[j] ?? null) : null)),
+    );
+    const events = Math.max(1, ...this.strips.map((s, i) => offsets[i]! + s.device.events));
     const reserved = this.page.s.y === "reserved";
     const top = Math.max(1, ...this.strips.map((s) => Math.max(s.device.peak?.bytes ?? 0, reserved ? (s.device.peak_reserved?.bytes ?? 0) : 0))) * 1.04;
     const level = levelFor(events, room * (ratio >= 1.5 ? ratio : 1));
@@ -212,8 +218,8 @@ export class Compare {
     this.strips.forEach((s, i) => {
       const picture: Picture = { f: s.f, d: s.device.device, g: this.page.s.g, u: "requested", x: "ev", solo: this.page.s.solo.join(",") };
       for (let t = 0; t * bucketsPerTile * 2 ** level < s.device.events; t++) wants.push({ picture, kind: "band", level, i: t, y });
-      const frame: Frame = { width: Math.round(room * ratio), height: Math.round(rowHigh * ratio), win: [0, events], top, gridAt: [], scale: Math.max(1, ratio) };
-      const rs = runs([0, events], frame.width, level, level, this.tiles.of(picture));
+      const frame: Frame = { width: Math.round(room * ratio), height: Math.round(rowHigh * ratio), win: [-offsets[i]!, events - offsets[i]!], top, gridAt: [], scale: Math.max(1, ratio) };
+      const rs = runs(frame.win, frame.width, level, level, this.tiles.of(picture));
       widen(rs, top * 0.03);
       const image = ctx.createImageData(frame.width, frame.height);
       blit(new Uint32Array(image.data.buffer), frame, rs, paintFor(s.bands, c, this.page.lit, this.page.found));
@@ -232,7 +238,7 @@ export class Compare {
       }
       ctx.stroke();
       ctx.setLineDash([]);
-      this.survivors(ctx, i, (event) => leftEdge + (event / events) * room, (b) => at + rowHigh - (b / top) * rowHigh, at, leftEdge + room, c, names);
+      this.survivors(ctx, i, (event) => leftEdge + ((offsets[i]! + event) / events) * room, (b) => at + rowHigh - (b / top) * rowHigh, at, leftEdge + room, c, names);
       ctx.textAlign = "right";
       ctx.fillStyle = css(c.ink);
       ctx.fillText(short(names[i]!, names), leftEdge - 8, at + rowHigh / 2);
@@ -246,7 +252,7 @@ export class Compare {
     });
     ctx.textAlign = "left";
     ctx.fillStyle = css(c.muted);
-    ctx.fillText(`0 to ${count(events)} events of each file; highest ${bytes(top / 1.04)}`, leftEdge, high - 12);
+    ctx.fillText(`${count(events)} events, ${how}; highest ${bytes(top / 1.04)}`, leftEdge, high - 12);
     this.tiles.want(wants, []);
   }
 
@@ -258,7 +264,8 @@ export class Compare {
     const j = of.files.findIndex((v) => v.f === f);
     if (!told || j < 0 || this.page.s.solo.length) return;
     // Of many files only what the one before left.
-    for (let i = j > 3 ? j - 1 : 0; i < j; i++) {
+    const taken: [number, number][] = [];
+    for (let i = j - 1; i >= (j > 3 ? j - 1 : 0); i--) {
       const event = told.event[i]![j];
       const bytesOf = told.bytes[i]![j]!;
       if (event === null || event === undefined || bytesOf === 0) continue;
@@ -279,7 +286,10 @@ export class Compare {
       }
       const text = `${bytes(bytesOf)} of ${short(names[i] ?? "", names)} survive`;
       const width = g.measureText(text).width;
-      const at = from + width + 12 > to ? from - width - 8 : from + 6;
+      // Where there is no room for words, the line alone stays.
+      const at = [from + 6, from - width - 8].find((a) => a > 0 && a + width < to && !taken.some(([b, e]) => a < e && b < a + width));
+      if (at === undefined) continue;
+      taken.push([at - 6, at + width + 6]);
       g.textAlign = "left";
       g.fillStyle = css(c.page);
       g.globalAlpha = 0.85;
@@ -289,6 +299,27 @@ export class Compare {
       g.fillText(text, at, high);
     }
   }
+}
+
+/**
+ * Where the histories of files begin on one axis of events. behind[i] is the
+ * first event of file i that is later than the end of the one before, null if
+ * that cannot be told.
+ */
+export function align(devices: Pick<Device, "events" | "time">[], behind: (number | null)[]): { offsets: number[]; how: string } {
+  const offsets = [0];
+  let how = "the same moment stands in one column";
+  for (let i = 1; i < devices.length; i++) {
+    const [old, cur] = [devices[i - 1]!, devices[i]!];
+    const end = offsets[i - 1]! + old.events;
+    const at = behind[i];
+    if (at !== null && at !== undefined) offsets.push(Math.max(0, end - at));
+    else if (old.time && cur.time && cur.time.start_us > old.time.end_us) {
+      offsets.push(end);
+      how = "one file begins where the one before ends, with what lies between left out";
+    } else return { offsets: devices.map(() => 0), how: "each file from its first event" };
+  }
+  return { offsets, how };
 }
 
 /** The newest files of all processes as one group, the sites that differ most first. */

@@ -3,6 +3,7 @@
 
 import { fresh, Refused } from "./ask.ts";
 import { Store, type State } from "./store.ts";
+import type { Finding } from "./findings.ts";
 import type { Run } from "./runs.ts";
 import type { Alloc, At, Band, Bands, Device, Event, Group, Session, SessionFile } from "./wire.ts";
 
@@ -19,6 +20,7 @@ export class Page {
   at: At | null = null; // what lives at the cursor
   event: Event | null = null; // the cursor's event
   pinned: Alloc | null = null;
+  findings: Finding[] = []; // of all files
   curves: Curve[] = []; // runs laid over the picture
   recorded: Run | null = null; // the recorded run, as an exact replay has it
   readonly figures: Record<string, unknown> = {}; // last numbers shown, for tests
@@ -197,4 +199,4 @@ export interface Curve {
   name: string;
 }
 
-export type Change = "session" | "device" | "bands" | "found" | "lit" | "at" | "event" | "pinned" | "curves" | "theme" | "link";
+export type Change = "session" | "device" | "bands" | "found" | "lit" | "at" | "event" | "pinned" | "curves" | "findings" | "theme" | "link";

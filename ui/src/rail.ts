@@ -11,7 +11,7 @@ import { css, mix, palette, siteColour, textOn, type Palette, type RGB } from ".
 import { byteStep, byteTick, clamp, levelFor, niceStep, pixelAt, ticks, zoom, type Span } from "./scale.ts";
 import { bucketsPerTile, Tiles, type Picture, type Want } from "./tiles.ts";
 import { highest, lastAt } from "./runs.ts";
-import { beforeFirst, flagTooMany, stripOfBands, type Alloc, type Event, type Hit, type Kind, type Tile } from "./wire.ts";
+import { beforeFirst, flagTooMany, stripOfBands, type Alloc, type Event, type Hit, type Kind, type Mark, type Scope, type Tile } from "./wire.ts";
 
 const left = 64;
 const right = 108;
@@ -400,6 +400,7 @@ export class Rail {
     if (l.map >= 0) this.drawMap(g);
     this.drawGutter();
     if (l.height > 100) this.drawPeak(g);
+    if (s.view !== "whatif") this.drawFindings();
     if (device.coverage.kind === "ring" || device.coverage.kind === "late") {
       if (win[0] < (win[1] - win[0]) * 0.001 + 1) hatchEdge(g, left, l.top, l.height, css(c.muted));
     }
@@ -708,10 +709,12 @@ export class Rail {
       g.globalAlpha = oom ? 1 : 0.55;
       g.fillRect(x, l.top, oom ? 2 : 1, l.height);
       g.globalAlpha = 1;
+      // Memory that goes back points up.
+      const [tip, foot] = m.kind === "release" ? [l.top - 7, l.top - 1] : [l.top, l.top - 6];
       g.beginPath();
-      g.moveTo(x - 4, l.top - 6);
-      g.lineTo(x + 5, l.top - 6);
-      g.lineTo(x + 0.5, l.top);
+      g.moveTo(x - 4, foot);
+      g.lineTo(x + 5, foot);
+      g.lineTo(x + 0.5, tip);
       g.fill();
       if (!oom || x - labelled < 40) continue;
       labelled = x;
@@ -832,6 +835,43 @@ export class Rail {
     place(flag, toLeft ? x - width - 3 : x + 4, y);
   }
 
+  /** Pins the findings to their places: an event, or at the right edge the memory of their lines. */
+  private drawFindings(): void {
+    const l = this.layout;
+    const { page } = this;
+    const { bands } = page;
+    const last = this.drawn[this.drawn.length - 1];
+    const stack = last && bands ? stackOf(last.tile, last.c) : [];
+    const taken: [number, number][] = [];
+    page.findings.forEach((f, i) => {
+      const w = f.where;
+      if (!w || w.f !== page.f || (w.d !== null && w.d !== page.d)) return;
+      let x: number | undefined;
+      let y = l.top - 15;
+      if (w.event !== null) {
+        const at = this.placeOf(w.event);
+        const named = page.device!.marks.some((m) => m.kind === "oom" && m.event === w.event) && at !== undefined && left + this.px(at) > left + l.width - 40;
+        if (at !== undefined) x = left + this.px(at) - (named ? 54 : 20); // beside the word at a mark
+      } else if (last && w.g === page.s.g && l.height > 100) {
+        const of = stack.filter((d) => d.bands === 1 && w.keys[0] === page.bandGroup(bands!.bands[d.band]!).key);
+        const most = of.reduce((a, d) => (d.bytes > (a?.bytes ?? 0) ? d : a), of[0]);
+        if (most) {
+          x = left + (last.x1 / this.frame.width) * l.width - 20;
+          y = l.top + l.height - ((most.from + most.bytes / 2) / this.frame.top) * l.height - 8;
+        }
+      }
+      if (x === undefined || x < left - 20 || x > left + l.width || y > l.top + l.height - 8) return;
+      while (taken.some(([a, b]) => Math.abs(a - x!) < 18 && Math.abs(b - y) < 17)) x -= 19;
+      taken.push([x, y]);
+      const pin = h("button", {
+        type: "button", class: `over pin ${f.severity}`, "data-key": `pin ${i}`, title: f.title, "aria-label": `Finding ${i + 1}: ${f.title}`,
+        onclick: () => page.store.set({ view: "findings", finding: i }, true),
+      }, String(i + 1));
+      place(pin, x, Math.max(l.top - 15, y));
+      this.over.append(pin);
+    });
+  }
+
   // ---- the cursor layer
 
   private drawFront(): void {
@@ -930,6 +970,56 @@ export class Rail {
     return w === beforeFirst ? -1 : w;
   }
 
+  /** The mark or the annotation that stands at a point above the picture. */
+  private above(x: number, y: number): { mark: Mark } | { scope: Scope } | null {
+    const l = this.layout;
+    const { device } = this.page;
+    if (!device || x < left || x > left + l.width) return null;
+    if (y >= l.top - 14 && y < l.top + 2) {
+      let best: { mark: Mark; far: number } | null = null;
+      for (const mark of device.marks) {
+        const at = mark.kind === "annotation" ? undefined : this.placeOf(mark.event);
+        const far = at === undefined ? Infinity : Math.abs(left + this.px(at) - x);
+        if (far <= 6 && far < (best?.far ?? Infinity)) best = { mark, far };
+      }
+      return best;
+    }
+    const lane = l.steps >= 0 && y >= l.steps && y < l.steps + 18 ? "steps" : l.notes >= 0 && y >= l.notes && y < l.notes + 18 * l.noteRows ? "notes" : null;
+    if (!lane) return null;
+    const { row } = noteRows(device.scopes);
+    const want = lane === "notes" ? Math.floor((y - l.notes) / 18) : -1;
+    const scope = device.scopes.findLast((s, i) => {
+      if (s.lane !== lane || row[i] !== want) return false;
+      const at = this.scopePixels(s.from, s.to);
+      return at !== null && x >= at[0] - 1 && x < at[1] + 1;
+    });
+    return scope ? { scope } : null;
+  }
+
+  /** Tells what stands above the picture. */
+  private pointAbove(x: number, y: number, clientX: number, clientY: number): boolean {
+    const at = this.above(x, y);
+    if (!at) return false;
+    this.unpoint();
+    this.tooltip.replaceChildren(
+      ...("mark" in at
+        ? [h("div", { class: "head" }, at.mark.label), h("div", { class: "muted" }, `event ${count(at.mark.event)} · click puts the cursor here`)]
+        : [h("div", { class: "head" }, at.scope.name), h("div", {}, `events ${count(at.scope.from)} – ${count(at.scope.to)}`), h("div", { class: "muted" }, "click selects it, shift-click on another tells the difference between their ends")]),
+    );
+    this.tooltip.hidden = false;
+    this.placeTip(clientX, clientY);
+    return true;
+  }
+
+  private clickAbove(x: number, y: number, second: boolean): void {
+    const at = this.above(x, y);
+    if (!at) return;
+    const { s, store } = this.page;
+    if ("mark" in at) store.set({ k: at.mark.event }, true);
+    else if (second && s.range) store.set({ a: Math.min(s.range[1], at.scope.to), b: Math.max(s.range[1], at.scope.to), k: at.scope.to, range: null }, true);
+    else store.set({ range: [at.scope.from, at.scope.to], a: null, b: null, k: at.scope.to }, true);
+  }
+
   private zoneOf(x: number, y: number): "picture" | "axis" | "map" | "left" | "lanes" | "other" {
     const l = this.layout;
     if (x < left) return y >= l.top && y < l.top + l.height ? "left" : "other";
@@ -952,6 +1042,7 @@ export class Rail {
       const [x, y] = at(e);
       const zone = this.zoneOf(x, y);
       if (zone === "other" || zone === "left") return;
+      if (zone === "lanes") return this.clickAbove(x, y, e.shiftKey);
       box.focus({ preventScroll: true });
       e.preventDefault();
       this.front.setPointerCapture(e.pointerId);
@@ -967,6 +1058,10 @@ export class Rail {
         return;
       }
       this.front.style.cursor = { picture: "crosshair", axis: "grab", map: "grab", left: "ns-resize", lanes: "", other: "" }[this.zoneOf(x, y)];
+      if (this.pointAbove(x, y, e.clientX, e.clientY)) {
+        this.front.style.cursor = "pointer";
+        return;
+      }
       this.point(x, y, e.clientX, e.clientY);
     });
     this.front.addEventListener("pointerup", (e) => {
@@ -1063,10 +1158,10 @@ export class Rail {
   }
 
   private unpoint(): void {
+    this.tooltip.hidden = true;
     if (!this.hover) return;
     this.hover = null;
     this.hitAsk.cancel();
-    this.tooltip.hidden = true;
     this.lightUp(null);
     this.need("cursor");
   }
@@ -1303,7 +1398,7 @@ export class Rail {
       settled: this.tiles.settled && this.dirty.size === 0,
       tiles: [...new Set(this.drawn.map((r) => r.tile))].map((t) => ({ kind: t.kind, level: t.level, first: t.first, n: t.n, flags: t.flags })),
       tileBytes: this.tiles.size,
-      box: { left, top: l.top, width: l.width, height: l.height, map: l.map },
+      box: { left, top: l.top, width: l.width, height: l.height, map: l.map, steps: l.steps },
       axis: this.frame.top,
     };
   }

@@ -10,7 +10,7 @@ test("bytes have binary units and few digits", () => {
   const want: [number | null, string][] = [[0, "0 B"], [312, "312 B"], [53248, "52.0 KiB"], [693423308, "661.3 MiB"], [13991959552, "13.03 GiB"], [-2048, "−2.0 KiB"], [1048575, "1.0 MiB"], [null, "–"]];
   for (const [n, text] of want) assert.equal(bytes(n), text);
   assert.equal(delta(1024), "+1.0 KiB");
-  assert.equal(count(1216335), "1\u2009216\u2009335");
+  assert.equal(count(1216335), "1\u202f216\u202f335");
   assert.equal(percent(1, 100000), "< 0.1 %");
   assert.equal(percent(38, 100), "38.0 %");
   assert.equal(duration(1430573), "1.43 s");

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { flow, rowBytes, sections, type Heap } from "../src/allocator.ts";
-import { acrossOf, short, type GroupOf } from "../src/compare.ts";
+import { acrossOf, align, short, type GroupOf } from "../src/compare.ts";
 import { settingOf } from "../src/findings.ts";
 import { layout, places } from "../src/sites.ts";
 import { fold } from "../src/stack.ts";
@@ -95,4 +95,14 @@ test("processes are put beside each other by site", () => {
 test("remedies that are settings of the allocator are told from others", () => {
   const want: [string, string | null][] = [["PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "expandable_segments:True"], ["export PYTORCH_ALLOC_CONF=max_split_size_mb:128,expandable_segments:True", "max_split_size_mb:128,expandable_segments:True"], ["import torch\nfor step in range(4):", null], ["NCCL_BUFFSIZE=1048576", null]];
   for (const [text, conf] of want) assert.equal(settingOf(text), conf, text);
+});
+
+test("histories that overlap stand on one axis", () => {
+  const device = (events: number, from: number, to: number) => ({ events, time: { start_us: from, end_us: to, span: to - from, folds: [] } });
+  assert.deepEqual(align([device(100, 0, 10), device(150, 0, 15)], [null, 100]).offsets, [0, 0], "a history that only grew");
+  assert.deepEqual(align([device(100, 0, 10), device(100, 4, 14), device(100, 8, 18)], [null, 60, 60]).offsets, [0, 40, 80], "a ring that moves on");
+  const gap = align([device(100, 0, 10), device(50, 20, 30)], [null, null]);
+  assert.deepEqual(gap.offsets, [0, 100]);
+  assert.match(gap.how, /left out/);
+  assert.deepEqual(align([{ events: 100, time: null }, { events: 150, time: null }], [null, null]), { offsets: [0, 0], how: "each file from its first event" });
 });

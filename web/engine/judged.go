@@ -33,7 +33,8 @@ type findingsDoc struct {
 
 type findingDoc struct {
 	finding.Finding
-	Where where `json:"where"`
+	Origins []string `json:"origins"` // of the frames of its stack
+	Where   where    `json:"where"`
 }
 
 // where is the place in the page that shows a finding.
@@ -53,7 +54,11 @@ func (q *question) findings() (any, error) {
 	doc := findingsDoc{Verdict: j.answer.Verdict, Findings: []findingDoc{}}
 	for i := range j.answer.Findings {
 		f := &j.answer.Findings[i]
-		doc.Findings = append(doc.Findings, findingDoc{*f, q.e.whereIs(j, f)})
+		d := findingDoc{*f, []string{}, q.e.whereIs(j, f)}
+		for _, frame := range f.Stack {
+			d.Origins = append(d.Origins, origins[stack.OriginOf(stack.Frame(frame))])
+		}
+		doc.Findings = append(doc.Findings, d)
 	}
 	return doc, nil
 }
