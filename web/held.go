@@ -31,9 +31,11 @@ const (
 	listed        = 6       // events to either side of a station, beside the allocator
 	lastSteps     = 8       // ends of steps
 
-	singlesLevel = 4  // the coarsest level at which the page draws allocations
-	leastColumns = 64 // of the coarsest picture
-	pictureRows  = 400
+	singlesLevel  = 4   // the coarsest level at which the page draws allocations
+	leastColumns  = 64  // of the coarsest picture
+	fewColumns    = 256 // of pictures of many files, at least
+	screenColumns = 1280
+	pictureRows   = 400
 
 	mostRuns = 6                      // under other settings, as the page lays over the picture
 	looks    = 1024                   // events at which it is told of a run
@@ -175,23 +177,24 @@ func (d *savedDevice) grouping(g string, first bool) error {
 
 // pictures keeps the whole history, from a fine level up to the coarsest.
 func (d *savedDevice) pictures(g string) error {
-	columns := mostColumns
-	if g != string(tile.ByLine) {
-		columns /= 2
+	columns := max(mostColumns/2/d.share, fewColumns)
+	most := columns
+	if g == string(tile.ByLine) {
+		most = max(mostColumns/d.share, screenColumns) // Compare draws each file so
 	}
-	if err := d.whole("ev", g, "", float64(d.doc.Events), columns); err != nil {
+	if err := d.whole("ev", g, "", float64(d.doc.Events), most); err != nil {
 		return err
 	}
 	if d.doc.Time == nil {
 		return nil
 	}
 	d.begin()
-	return d.whole("us", g, "", math.Ceil(d.doc.Time.Span)+1, mostColumns/2)
+	return d.whole("us", g, "", math.Ceil(d.doc.Time.Span)+1, columns)
 }
 
 // whole keeps the picture of a history that is so many places long.
 func (d *savedDevice) whole(x, g, alone string, places float64, columns int) error {
-	level := levelOf(places, columns/d.share)
+	level := levelOf(places, columns)
 	name := x + " " + g
 	if alone != "" {
 		name = "alone"
@@ -337,7 +340,7 @@ func (d *savedDevice) alone() error {
 	for _, l := range bands.Lanes {
 		add(bands.Groups[l.Group].Key)
 	}
-	for _, g := range bands.Groups[:min(len(bands.Groups), mostAlone/d.share)] {
+	for _, g := range bands.Groups[:min(len(bands.Groups), max(mostAlone/d.share, 2))] {
 		add(g.Key)
 	}
 	if d.doc.Events == 0 {
@@ -345,7 +348,7 @@ func (d *savedDevice) alone() error {
 	}
 	d.begin()
 	for _, keys := range d.held.Alone {
-		if err := d.whole("ev", string(tile.ByLine), keys, float64(d.doc.Events), mostColumns/4); err != nil {
+		if err := d.whole("ev", string(tile.ByLine), keys, float64(d.doc.Events), max(mostColumns/4/d.share, fewColumns)); err != nil {
 			return err
 		}
 	}
@@ -440,7 +443,7 @@ func (d *savedDevice) before(sort string, most int) (out all, err error) {
 
 // witnesses are the events that the columns of the whole history show.
 func (d *savedDevice) witnesses() (out all, err error) {
-	level := levelOf(float64(d.doc.Events), mostMoments/d.share)
+	level := levelOf(float64(d.doc.Events), max(mostMoments/d.share, leastColumns))
 	for i := 0; i<<level*tile.Buckets < d.doc.Events; i++ {
 		t, err := d.ask("tile", d.of("L", level, "i", i, "y", 0, "kind", "total").values())
 		if err != nil {
