@@ -524,6 +524,14 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 const torn = join(folder, "torn.pickle");
 writeFileSync(torn, readFileSync(last).subarray(0, Math.floor(readFileSync(last).length * 0.8)));
 
+scenario("what if warns where the file's own run is not reproduced", [torn], async ({ tab }) => {
+  const [d] = json("simulate", torn).devices;
+  assert.equal(d.exact, false);
+  await tab.until("strandline.state().figures.runs?.[1]?.peak_reserved_bytes");
+  assert.match(await tab.eval("document.querySelector('.fidelity').textContent"), new RegExp(`^Not replayed exactly: ${d.driver_calls.reproduced} of ${d.driver_calls.recorded} calls`));
+  assert.equal((await tab.state()).figures.runs[0].peak_reserved_bytes ?? null, null, "nothing is told of a recorded run that is not known");
+}, { fragment: "#v=whatif" });
+
 scenario("a torn file says so, and shows what is left", [torn], async ({ tab }) => {
   const d = json("inspect", torn).devices[0];
   await tab.until("!document.getElementById('banner').hidden");

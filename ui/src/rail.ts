@@ -14,7 +14,7 @@ import { highest, lastAt } from "./runs.ts";
 import { beforeFirst, flagTooMany, stripOfBands, type Alloc, type Event, type Hit, type Kind, type Mark, type Scope, type Tile } from "./wire.ts";
 
 const left = 64;
-const right = 108;
+const right = 114;
 const axisHeight = 20;
 const mapHeight = 34;
 const laneHeight = 58; // of what is not in use, in What if
@@ -180,7 +180,12 @@ export class Rail {
       ? this.solo.reduce((sum, key) => sum + (bands?.groups.find((g) => g.key === key)?.peak.bytes ?? 0), 0)
       : Math.max(device.peak?.bytes ?? 0, device.start.live, device.end.live);
     if (s.y === "window" && this.drawn.length) {
-      const most = this.drawn.reduce((m, r) => Math.max(m, r.tile.max[r.c]!), 0);
+      const runs = s.view === "whatif" ? this.page.curves.map((c) => c.run.steps) : null;
+      const most = this.drawn.reduce((m, r) => {
+        if (!runs) return Math.max(m, r.tile.max[r.c]!);
+        const [from, to] = [r.tile.events[r.c]!, r.tile.events[r.c + 1]!];
+        return Math.max(m, r.tile.reserved[r.c]!, ...runs.map((x) => highest(x.event, x.bytes, from, to)));
+      }, 0);
       return Math.max(1, most * 1.06);
     }
     if (s.y === "reserved" && !solo) {

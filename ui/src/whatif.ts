@@ -31,6 +31,9 @@ const looksWanted = 1024;
 /** Settings in short, as a column shows them. */
 const nameOf = (conf: string): string => conf || "the defaults";
 
+/** The same, with places where a line may break. */
+const broken = (conf: string): string => nameOf(conf).replaceAll(",", ",\u200b");
+
 /** The options that have a field of their own. */
 interface Fields {
   expandable: boolean;
@@ -265,7 +268,7 @@ export class WhatIf {
       "p",
       { class: "fidelity" },
       h("b", { class: "warning" }, "Not replayed exactly"),
-      `: ${count(r.driver_calls.reproduced)} of ${count(r.driver_calls.recorded)} calls of the driver, ${count(r.segments.reproduced)} of ${count(r.segments.recorded)} segments. ${r.first_difference ?? ""}. Take the runs below as an approximation.`,
+      `: ${count(r.driver_calls.reproduced)} of ${count(r.driver_calls.recorded)} calls of the driver, ${count(r.segments.reproduced)} of ${count(r.segments.recorded)} segments. First difference: ${r.first_difference}. Take the runs below as an approximation.`,
     );
   }
 
@@ -309,7 +312,7 @@ export class WhatIf {
                 "button",
                 { type: "button", "data-key": `run ${x.conf ?? ""}`, title: x.outcome?.oom ? "Put the cursor where it runs out of memory" : "Put the cursor on its peak", onclick: () => this.show(x) },
                 x.conf === null ? h("span", { class: "line recorded" }) : h("span", { class: `badge s${slots[x.drawn]}` }, String(x.drawn + 1)),
-                h("span", { class: "name" }, x.conf === null ? "as recorded" : nameOf(x.conf)),
+                h("span", { class: "name" }, x.conf === null ? "as recorded" : broken(x.conf)),
               ),
             ),
             cells(x),
@@ -338,7 +341,7 @@ export class WhatIf {
           h(
             "tr",
             {},
-            h("th", { scope: "row" }, h("button", { type: "button", "data-key": `add ${o.settings}`, onclick: () => this.add(o.settings) }, h("span", { class: "name" }, nameOf(o.settings), o.settings === this.replay!.settings ? " (the file's)" : ""))),
+            h("th", { scope: "row" }, h("button", { type: "button", "data-key": `add ${o.settings}`, onclick: () => this.add(o.settings) }, h("span", { class: "name" }, broken(o.settings), o.settings === this.replay!.settings ? " (the file's)" : ""))),
             o.oom ? h("td", { class: "danger" }, "runs out") : h("td", { "data-bytes": o.peak_reserved_bytes }, bytes(o.peak_reserved_bytes)),
             h("td", { "data-bytes": o.peak_stranded_bytes }, bytes(o.peak_stranded_bytes)),
             h("td", {}, count(o.driver_calls)),
