@@ -41,6 +41,8 @@ func saidRemedies(s *shortage, o *logs.OOM) []finding.Remedy {
 		return forBackend(o.Backend, findOthers())
 	case causeFragmented:
 		switch {
+		case o.Private != nil && *s.room()-*o.Private < *s.request:
+			return append([]finding.Remedy{finding.CodeChange("what is free in private pools serves only what is made in the same pool: capture fewer or smaller CUDA graphs, let those that never run at the same time share a pool (torch.cuda.graph_pool_handle()), and make less under torch.cuda.use_mem_pool")}, needLess()...)
 		case o.Backend == "XPU":
 			return []finding.Remedy{finding.CodeChange("use few sizes: pad batches to a few lengths, or run the longest first; torch.xpu.empty_cache() between phases gives back what is free in whole segments")}
 		case o.Wording == logs.Old:

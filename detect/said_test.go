@@ -39,6 +39,8 @@ func TestMessageAlone(t *testing.T) {
 			causeFragmented, "PYTORCH_HIP_ALLOC_CONF=expandable_segments:True", 1, "", ""},
 		{"HIP out of memory. Tried to allocate 6.00 GiB. GPU 0 has a total capacity of 32.00 GiB of which 1.00 GiB is free. " + tooFew,
 			causeOutside, "rocm-smi --showpids", 1, "", ""},
+		{"CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 1.00 GiB is free. Of the allocated memory 14.20 GiB is allocated by PyTorch, with 3.00 GiB allocated in private pools (e.g., CUDA Graphs), and 512.00 MiB is reserved by PyTorch but unallocated.",
+			causeFragmented, DumpAtFailure, 1, "4.5 GiB was free: 1 GiB of the driver's and 3.5 GiB in segments", "11.2 GiB of it in use, 3 GiB free in private pools"},
 		{"XPU out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 1.00 GiB is free. " + tooFew,
 			causeFragmented, strings.ReplaceAll(dumpWhere, "MODULE", "torch.xpu.memory"), 1, "", ""},
 		{"CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 16.00 GiB total capacity; 10.00 GiB already allocated; 1.00 GiB free; 14.00 GiB reserved in total by PyTorch)",
