@@ -144,7 +144,7 @@ func shortageOf(o *logs.OOM, known Options) *shortage {
 	if contradictions(o) != nil {
 		return &shortage{request: o.Request}
 	}
-	s := &shortage{request: o.Request, driver: o.Request, free: o.Free, reserved: o.Reserved, active: o.Allocated, capacity: known.Capacity}
+	s := &shortage{request: o.Request, driver: o.Request, free: o.Free, reserved: o.Reserved, active: o.Allocated, capacity: known.Capacity, process: o.InUse}
 	if o.Total != nil {
 		s.capacity = o.Total
 	}
@@ -225,7 +225,7 @@ func tellMessage(f *finding.Finding, s *shortage, o *logs.OOM) {
 		say("that cannot be: %s. Lines of several messages are mixed, or the driver lends memory of the host, as it does on Windows; nothing is concluded from these figures", strings.Join(wrong, "; "))
 	}
 	if n := s.outside(); n != nil {
-		say("%s of the device was held outside PyTorch's allocator: the context, other libraries, other processes", units.Bytes(*n))
+		say("%s of the device was held outside PyTorch's allocator: %s", units.Bytes(*n), s.holders())
 	}
 	for _, p := range o.Processes {
 		say("process %d holds %s (in a container this can be the program itself)", p.PID, units.Bytes(p.Bytes))

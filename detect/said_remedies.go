@@ -38,7 +38,7 @@ func saidRemedies(s *shortage, o *logs.OOM) []finding.Remedy {
 	case causeLimit:
 		return forBackend(o.Backend, raiseLimit())
 	case causeOutside:
-		return forBackend(o.Backend, findOthers())
+		return forBackend(o.Backend, s.findOthers())
 	case causeFragmented:
 		switch {
 		case o.Private != nil && *s.room()-*o.Private < *s.request:
@@ -67,18 +67,17 @@ func leaveRoom() []finding.Remedy {
 	return []finding.Remedy{
 		{Kind: "setting", Setting: "torch.cuda.set_per_process_memory_fraction(0.9)",
 			Text: "leave some memory to what does not go through PyTorch's cache; an inference engine has a setting for its share (gpu_memory_utilization, mem_fraction_static)"},
-		{Kind: "setting", Setting: lookForOthers().Setting, Text: "look for other processes on the device"},
+		{Kind: "setting", Setting: listProcesses, Text: "look for other processes on the device"},
 		finding.CodeChange("call torch.cuda.empty_cache() before the library starts, and let it start early: NCCL's buffers are made at the first collective; fewer channels (NCCL_MAX_NCHANNELS) or smaller buffers (NCCL_BUFFSIZE) make them smaller"),
 	}
 }
 
 // forBackend names the tools of the device's maker.
 func forBackend(backend string, remedies []finding.Remedy) []finding.Remedy {
-	look := lookForOthers().Setting
 	names := map[string]*strings.Replacer{
-		"HIP": strings.NewReplacer(look, "rocm-smi --showpids", "PYTORCH_CUDA_", "PYTORCH_HIP_"),
-		"XPU": strings.NewReplacer(look, "xpu-smi ps", "torch.cuda.", "torch.xpu."),
-		"NPU": strings.NewReplacer(look, "npu-smi info", "PYTORCH_CUDA_", "PYTORCH_NPU_", "torch.cuda.", "torch.npu."),
+		"HIP": strings.NewReplacer(listProcesses, "rocm-smi --showpids", "PYTORCH_CUDA_", "PYTORCH_HIP_"),
+		"XPU": strings.NewReplacer(listProcesses, "xpu-smi ps", "torch.cuda.", "torch.xpu."),
+		"NPU": strings.NewReplacer(listProcesses, "npu-smi info", "PYTORCH_CUDA_", "PYTORCH_NPU_", "torch.cuda.", "torch.npu."),
 	}[backend]
 	if names != nil {
 		for i := range remedies {
