@@ -237,9 +237,17 @@ func tellMessage(f *finding.Finding, s *shortage, o *logs.OOM) {
 		say("the message names no limit that PyTorch was given: a quota of the driver (MIG, vGPU, WSL), or memory that came free right after the failure")
 	case s.cause() == "" && o.Wording == logs.Async && o.Lacks() == 0 && contradictions(o) == nil:
 		say("the backend cudaMallocAsync does not say what its pool keeps: %s of the device is neither in use by PyTorch nor free, and is cached in that pool or held by others", units.Bytes(*o.Total-*o.Allocated-*o.Free))
+	case s.cause() == "" && withoutFree(o):
+		say("the message does not state what was free, as those of XPU devices did not at first; the cause cannot be told without it")
 	case s.cause() == "" && o.Lacks() > 0:
 		say("%s", missingOf(o))
 	}
+}
+
+// withoutFree tells the wording that never states what was free: that of Intel's
+// devices before it took up CUDA's.
+func withoutFree(o *logs.OOM) bool {
+	return o.Backend == "XPU" && o.Whole && o.Free == nil && o.Total != nil && o.Allocated != nil && o.Reserved != nil
 }
 
 // figuresOf are what a message states, in words.

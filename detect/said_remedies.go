@@ -54,7 +54,7 @@ func saidRemedies(s *shortage, o *logs.OOM) []finding.Remedy {
 		switch {
 		case contradictions(o) != nil:
 			return append([]finding.Remedy{finding.CodeChange("give one message alone, as PyTorch printed it; if its figures are the same there, the driver lends memory of the host, and the program needs more than the device has")}, needLess()...)
-		case o.Lacks() > 0:
+		case o.Lacks() > 0 && !withoutFree(o):
 			return append([]finding.Remedy{finding.CodeChange("give the whole message: with what is missing the cause is told, and whether a setting, another process or a smaller batch is what helps")}, needLess()...)
 		}
 	}

@@ -43,6 +43,8 @@ func TestMessageAlone(t *testing.T) {
 			causeFragmented, DumpAtFailure, 1, "4.5 GiB was free: 1 GiB of the driver's and 3.5 GiB in segments", "11.2 GiB of it in use, 3 GiB free in private pools"},
 		{"CUDA out of memory. Tried to allocate 2.37 GiB. GPU 3 has a total capacity of 79.10 GiB of which 130.88 MiB is free. Including non-PyTorch memory, this process has 78.96 GiB memory in use. Of the allocated memory 75.45 GiB is allocated by PyTorch, and 2.10 GiB is reserved by PyTorch but unallocated.",
 			causeOutside, DumpAtFailure, 1, "1.42 GiB of the device's 79.1 GiB is held outside", "1.41 GiB by this process (its context, other libraries), 12.5 MiB by others"},
+		{"XPU out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB. " + tooFew,
+			"", strings.ReplaceAll(dumpWhere, "MODULE", "torch.xpu.memory"), 0.5, "a request of 2 GiB failed", "the message does not state what was free"},
 		{"XPU out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 1.00 GiB is free. " + tooFew,
 			causeFragmented, strings.ReplaceAll(dumpWhere, "MODULE", "torch.xpu.memory"), 1, "", ""},
 		{"CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 16.00 GiB total capacity; 10.00 GiB already allocated; 1.00 GiB free; 14.00 GiB reserved in total by PyTorch)",
