@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
-	"strandline/allocator"
 	"strandline/replay"
 	"strandline/units"
 )
@@ -134,19 +134,16 @@ func (d *Simulation) AddReplay(x *replay.Exact) {
 // has it.
 func (d *Simulation) AddCourse(x *replay.Exact, o *replay.Outcome) {
 	if r := d.device(x.Device); r.Exact {
-		var most int64
-		r.Samples, most = courseOf(o)
-		r.Stranded = &most
+		r.Samples, r.Stranded = courseOf(o), &o.Stranded
 	}
 }
 
-func courseOf(o *replay.Outcome) (course []Course, stranded int64) {
-	course = []Course{}
+func courseOf(o *replay.Outcome) []Course {
+	course := []Course{}
 	for _, s := range o.Samples {
-		stranded = max(stranded, s.Stranded)
 		course = append(course, Course{s.Event, s.Reserved, s.Allocated, s.Stranded})
 	}
-	return course, stranded
+	return course
 }
 
 // Change says what the settings of the file are, and in words what else is
@@ -165,11 +162,11 @@ type Run struct {
 
 // AddRun adds a run under settings, on each device that has a history.
 func (d *Simulation) AddRun(settings string, on []Run, notes []string) {
-	run := Simulated{Settings: settings, Notes: append(idle(on[0].Scenario), notes...), Devices: []SimulatedDevice{}}
+	run := Simulated{Settings: settings, Notes: append(on[0].Scenario.Idle(), notes...), Devices: []SimulatedDevice{}}
 	for _, r := range on {
-		if n := r.On.StartReserved; n > 0 {
-			run.Notes = append(run.Notes, fmt.Sprintf("device %d had %s reserved when the recording began; that stays laid out as it was, so that settings change less than in a whole run",
-				r.On.Device, units.Bytes(n)))
+		run.Notes = append(run.Notes, d.unverified(&r)...)
+		if note := r.On.Held(); note != "" {
+			run.Notes = append(run.Notes, note)
 		}
 		o := r.Outcome
 		one := SimulatedDevice{
@@ -177,7 +174,7 @@ func (d *Simulation) AddRun(settings string, on []Run, notes []string) {
 			Reserved: o.ReservedPeak, Allocated: o.AllocatedPeak, OOMs: o.OOMs, Calls: o.DriverCalls(),
 			CostMS: replay.Cost(&o.Stats), Retries: o.Retries, Smallest: r.Smallest,
 		}
-		one.Samples, one.Stranded = courseOf(o)
+		one.Samples, one.Stranded = courseOf(o), o.Stranded
 		if f := o.OOM; f != nil {
 			one.OOM = &Refused{f.Event, f.Size, f.Reserved, f.Active, siteOf(r.On.Snap.Stacks.Site(f.Stack)), f.Recorded}
 		}
@@ -186,27 +183,23 @@ func (d *Simulation) AddRun(settings string, on []Run, notes []string) {
 	d.Runs = append(d.Runs, run)
 }
 
+// unverified is what of the rules of a run was not held against a recording,
+// beside what is said of the replay.
+func (d *Simulation) unverified(r *Run) (notes []string) {
+	said := d.device(r.On.Device).Assumed.Notes
+	for _, note := range r.On.Unverified(&r.Scenario.Settings) {
+		if !slices.Contains(said, note) {
+			notes = append(notes, note)
+		}
+	}
+	return notes
+}
+
 func bound(n int64) *int64 {
 	if n == 0 {
 		return nil
 	}
 	return &n
-}
-
-// idle are the settings of a run that change nothing in it, and why.
-func idle(sc *replay.Scenario) []string {
-	notes := []string{}
-	set := &sc.Settings
-	if set.GCThreshold > 0 && sc.Limit == 0 {
-		notes = append(notes, "garbage_collection_threshold does nothing without a limit of memory: give --capacity and --fraction")
-	}
-	if set.Fraction < 1 && sc.Limit == 0 {
-		notes = append(notes, "per_process_memory_fraction is left out: it is a share of the capacity, which --capacity gives")
-	}
-	if set.Host != allocator.DefaultSettings().Host {
-		notes = append(notes, "pinned_… settings are of host memory, and change nothing here")
-	}
-	return notes
 }
 
 // Recommend says which of the runs, the best of which stands first, is to be
@@ -402,7 +395,9 @@ func (r *Replayed) text(w io.Writer, s Style) {
 		fmt.Fprintf(w, "%s: %s of %s calls of the driver, %s of %s segments\n", s.yellow("not replayed exactly"),
 			units.Count(int64(r.Calls.Reproduced)), units.Count(int64(r.Calls.Recorded)),
 			units.Count(int64(r.Segments.Reproduced)), units.Count(int64(r.Segments.Recorded)))
-		printWrapped(w, s, "  ", r.Difference.String()+"; runs under other settings are approximate")
+		printWrapped(w, s, "  ", "settings: "+settingsName(r.Settings))
+		printWrapped(w, s, "  ", r.Difference.String())
+		printWrapped(w, s, "  ", r.Difference.Reason+"; runs under other settings are approximate")
 	}
 	for _, n := range r.Assumed.Notes {
 		printWrapped(w, s, "  ", "assumed: "+n)

@@ -1,0 +1,254 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+
+	"strandline/model"
+)
+
+// Component is a part of a GPU's memory.
+type Component struct {
+	Name   string
+	Size   Range
+	Source string // what the figure rests on
+}
+
+// Fit is a set-up of an inference engine laid out on the GPU that has least to
+// spare.
+type Fit struct {
+	Serving    Serving
+	Stages     []Stage
+	Stage      int     // the one whose GPU has least to spare
+	Fraction   float64 // of the GPU's memory that the engine takes
+	Components []Component
+	KV         Range   // the pool
+	Tokens     Range   // that it holds, of long sequences
+	PerToken   float64 // of every token
+	InWindow   float64 // further bytes of a token inside the window
+	Window     int64   // tokens
+	State      int64   // of a sequence, whatever its length
+	Need       int64   // what one request of the whole length takes
+	Requests   [2]float64
+	Longest    Range // a single request can have, tokens
+	Verdict    Verdict
+	Binding    string // what stands in the way, or would first
+	Flags      []string
+	Notes      []string
+	Latency    *Latency
+}
+
+// Verdict tells whether a set-up fits.
+type Verdict string
+
+const (
+	Fits    Verdict = "fits"
+	Tight   Verdict = "may fit" // at one end of the ranges
+	TooMuch Verdict = "does not fit"
+)
+
+// Judge tells whether a peak and what stands outside PyTorch fit a GPU.
+func Judge(peak, outside Range, total int64) Verdict {
+	switch all := peak.plus(outside); {
+	case all.High <= total:
+		return Fits
+	case all.Low <= total:
+		return Tight
+	}
+	return TooMuch
+}
+
+// Names of the components, in the order in which they are drawn.
+const (
+	Weights     = "weights"
+	KVCache     = "KV cache"
+	Activations = "activations"
+	Graphs      = "CUDA graphs"
+	NonTorch    = "non-torch"
+	Slack       = "slack"
+)
+
+// Fit lays the set-up out on its GPU.
+func (s Serving) Fit() (*Fit, error) {
+	if s.GPU == nil {
+		return nil, fmt.Errorf("no GPU is given")
+	}
+	s = s.normal()
+	if err := s.possible(); err != nil {
+		return nil, err
+	}
+	f := &Fit{Serving: s, Stages: s.stages, Fraction: s.fraction()}
+	if f.Stages == nil {
+		f.Stages = s.loadStages()
+	}
+	activation, graphs := s.Activation(), s.graphs()
+	outside, outsideSource := s.nonTorch()
+	cell := f.narrowest(s.cells(), func(weights int64) Range { return s.pool(f.Fraction, weights, activation, graphs, outside) })
+	weights := s.logged(f.Stages[f.Stage])
+	f.KV = s.pool(f.Fraction, weights, activation, graphs, outside)
+	f.capacity(cell)
+	used := weights + activation.Middle() + graphs.Middle() + outside.Middle() + f.KV.Middle()
+	f.Components = []Component{
+		{Weights, exactly(weights), "the model's tensors, as the engine lays them out"},
+		{KVCache, f.KV, "what is left of the engine's share"},
+		{Activations, activation, fmt.Sprintf("a forward pass of %d tokens", s.step())},
+		{Graphs, graphs, "2 to 32 MiB for each size that is captured, as logs show"},
+		{NonTorch, outside, outsideSource},
+		{Slack, exactly(max(s.GPU.Total-used, 0)), "the rest of the GPU"},
+	}
+	if s.Eager {
+		f.Components[3].Source = "none: eager mode"
+	}
+	f.judge(weights, activation, graphs, outside)
+	f.Flags = s.flags(f.Fraction)
+	f.Notes = append(append(f.Notes, s.Model.Notes...), s.notes()...)
+	f.Latency = s.latency()
+	return f, nil
+}
+
+// pool is what is left for the KV cache of the share that the engine takes.
+func (s Serving) pool(fraction float64, weights int64, activation, graphs, outside Range) Range {
+	total := s.GPU.Total
+	left := func(activation, graphs, outside int64) int64 {
+		if s.Engine.Name == SGLang {
+			// (1 − y) of what is free before the weights stays free of them and of the pool;
+			// activations and graphs come out of that.
+			return max(whole(float64(total-outside)*fraction)-weights, 0)
+		}
+		n := whole(float64(total)*fraction) - weights - activation - outside
+		if s.Engine.counts() {
+			n -= graphs
+		}
+		return max(n, 0)
+	}
+	return Range{left(activation.High, graphs.High, outside.High), left(activation.Low, graphs.Low, outside.Low)}
+}
+
+// narrowest finds the stage that holds the fewest tokens, which engines take for
+// all, and what it keeps of a token.
+func (f *Fit) narrowest(cells []KVCell, pool func(weights int64) Range) KVCell {
+	least := math.Inf(1)
+	for i := range f.Stages {
+		weights := f.Serving.logged(f.Stages[i])
+		tokens := math.MaxFloat64 // of a stage that keeps nothing of a token
+		if cell := cells[i].Full + cells[i].Window; cell > 0 {
+			tokens = float64(pool(weights).High) / cell
+		}
+		if tokens < least || tokens == least && weights > f.Serving.logged(f.Stages[f.Stage]) {
+			least, f.Stage = tokens, i
+		}
+	}
+	k := cells[f.Stage]
+	f.PerToken, f.InWindow, f.Window, f.State = k.Full, k.Window, k.Size, whole(k.State)
+	return k
+}
+
+// possible refuses what no engine takes.
+func (s Serving) possible() error {
+	p := s.Parallel
+	if err := s.bounded(); err != nil {
+		return err
+	}
+	if p.TP%p.DP != 0 {
+		return fmt.Errorf("--dp %d: attention is divided among TP ranks, and %d is no multiple of it", p.DP, p.TP)
+	}
+	for i := range s.Model.Layers {
+		if h := s.Model.Layers[i].Cache.QueryHeads; h > 0 && h%(p.TP/p.DP) != 0 && s.Model.Layers[i].Cache.Kind != model.State {
+			return fmt.Errorf("--tp %d: layer %d has %d attention heads, which engines divide evenly", p.TP, i, h)
+		}
+	}
+	if s.Fraction < 0 || s.Fraction > 1 {
+		return fmt.Errorf("a memory fraction of %g is not between 0 and 1", s.Fraction)
+	}
+	return nil
+}
+
+// bounded refuses numbers that no run has.
+func (s Serving) bounded() error {
+	const ranks, tokens = 1 << 16, 1 << 32
+	p := s.Parallel
+	for _, n := range []int64{p.TP, p.PP, p.EP, p.DP, p.CP} {
+		if n > ranks {
+			return fmt.Errorf("%d ranks are beyond any engine", n)
+		}
+	}
+	if int64(len(s.Model.Layers)) < p.PP {
+		return fmt.Errorf("--pp %d: the model has %d layers", p.PP, len(s.Model.Layers))
+	}
+	for _, n := range []int64{s.Length, s.Step, s.Block, s.Requests} {
+		if n < 0 || n > tokens {
+			return fmt.Errorf("a context of %d tokens is no length", n)
+		}
+	}
+	return nil
+}
+
+// capacity fills in what the pool holds.
+func (f *Fit) capacity(k KVCell) {
+	s := f.Serving
+	f.Tokens = Range{s.tokens(k, f.KV.Low), s.tokens(k, f.KV.High)}
+	f.Need = whole(k.Sequence(s.Length, s.step(), s.Block))
+	for i, pool := range []int64{f.KV.Low, f.KV.High} {
+		if f.Need > 0 {
+			f.Requests[i] = float64(pool) / float64(f.Need)
+			if s.MaxKV > 0 {
+				f.Requests[i] = min(f.Requests[i], float64(s.MaxKV)/float64(s.Length))
+			}
+		}
+	}
+	f.Longest = Range{k.longest(f.KV.Low, s.step(), s.Block), k.longest(f.KV.High, s.step(), s.Block)}
+}
+
+// longest is the most tokens of one sequence that a pool holds.
+func (k KVCell) longest(pool, step, block int64) int64 {
+	const most = 1 << 40
+	low, high := int64(0), int64(most)
+	for low < high {
+		mid := low + (high-low+1)/2
+		if k.Sequence(mid, step, block) <= float64(pool) {
+			low = mid
+		} else {
+			high = mid - 1
+		}
+	}
+	return low
+}
+
+func (f *Fit) judge(weights int64, activation, graphs, outside Range) {
+	s := f.Serving
+	total := s.GPU.Total
+	rest := func(a, g, o int64) bool { // whatever the fraction: it must fit on the GPU
+		return weights+a+g+o+f.Need <= total
+	}
+	switch {
+	case weights+outside.Low >= total:
+		f.Verdict, f.Binding = TooMuch, "the weights alone are more than the GPU has"
+	case f.KV.High < f.Need && !rest(activation.Low, graphs.Low, outside.Low):
+		f.Verdict, f.Binding = TooMuch, "no room for the KV cache of one request of the whole context"
+	case f.KV.High < f.Need:
+		f.Verdict, f.Binding = TooMuch, fmt.Sprintf("the memory fraction of %.3g: a higher one would hold one request of the whole context", f.Fraction)
+	case f.KV.Low < f.Need:
+		f.Verdict, f.Binding = Tight, "the KV cache of one request of the whole context"
+	default:
+		f.Verdict, f.Binding = Fits, "the KV cache"
+	}
+	if f.Verdict == Fits && !s.Engine.counts() && weights+f.KV.High+activation.High+graphs.High+outside.High > total {
+		f.Notes = append(f.Notes, "at the high end of the ranges, CUDA graphs and activations need more than the share that is left beside the KV cache")
+	}
+}
+
+// counts tells whether the engine takes CUDA graphs into account for its pool.
+func (e Engine) counts() bool { return e.Name == VLLM && !e.before(0, 21) }
+
+// fraction is the share of the GPU that the engine takes.
+func (s Serving) fraction() float64 {
+	switch {
+	case s.Fraction > 0:
+		return s.Fraction
+	case s.Engine.Name == SGLang:
+		return s.sglang().fraction
+	case !s.Engine.before(0, 21): // raised from 0.9; vLLM, config/cache.py
+		return 0.92
+	}
+	return 0.9
+}
