@@ -76,8 +76,12 @@ func Start() (*Tracer, error) {
 	return t, nil
 }
 
-// plain is a verifier's refusal without its log, which is of no use to a reader.
+// plain is a refusal without what is of no use to a reader: the verifier's log,
+// and guesses at why.
 func plain(err error) error {
+	if errors.Is(err, unix.EPERM) {
+		return unix.EPERM
+	}
 	var refused *ebpf.VerifierError
 	if errors.As(err, &refused) {
 		return refused.Cause

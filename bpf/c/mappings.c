@@ -237,10 +237,11 @@ INLINE u32 size_class(u64 len)
 {
 	u64 n = len >> 12;
 	u32 log = 0;
-	if (n >> 32) { n >>= 32; log += 32; }
-	if (n >> 16) { n >>= 16; log += 16; }
-	if (n >> 8) { n >>= 8; log += 8; }
-	if (n >> 4) { n >>= 4; log += 4; }
+	if (n >> 34) { n >>= 32; log += 32; }
+	if (n >> 18) { n >>= 16; log += 16; }
+	if (n >> 10) { n >>= 8; log += 8; }
+	if (n >> 6) { n >>= 4; log += 4; }
+	if (n >> 4) { n >>= 2; log += 2; }
 	if (n >> 3) { n >>= 1; log += 1; }
 	return log << 3 | (n & 7);
 }
