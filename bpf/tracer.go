@@ -97,6 +97,9 @@ func (t *Tracer) open() (err error) {
 	if t.samples, err = ringbuf.NewReader(maps["strand_samples"]); err != nil {
 		return err
 	}
+	if err := maps["strand_tail"].Update(uint32(0), t.collection.Programs["strand_sample"], ebpf.UpdateAny); err != nil {
+		return err
+	}
 	n := int(maps["strand_pending"].MaxEntries())
 	t.keys, t.values = make([]pendingKey, n), make([]pendingMap, n)
 	return withTracefs(t.attach)
@@ -174,7 +177,7 @@ type siteKey struct {
 	Class uint16
 }
 
-type siteState struct{ Next, Interval, Calls uint64 }
+type siteState struct{ Next, Interval uint64 }
 
 // Pace sets how often the stack of calls like e is copied.
 func (t *Tracer) Pace(e *Event, every time.Duration) error {
