@@ -24,11 +24,11 @@ var columns = [][]string{
 	{"finding", "units"}, // leaves
 	{"stack"},            // every model interns frames
 	{"pickle", "logs", "packed", "procfs", "elf", "bpf", "ptrace"}, // sources
-	{"snapshot", "series", "vmmap", "glibc", "recording"},
+	{"snapshot", "series", "vmmap", "glibc", "recording", "model"},
 	{"image"},
 	{"cpython"},
 	{"unwind"},
-	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile", "hostleak", "footprint"},
+	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile", "hostleak", "footprint", "plan"},
 	{"detect"},
 	{"report", "export", "web/engine", "web", "metrics"},
 	{"internal/cli"},
@@ -44,6 +44,7 @@ var beside = map[string][]string{
 	"web":      {"web/engine"},
 	"ptrace":   {"bpf", "procfs"},
 	"hostleak": {"trend"},
+	"plan":     {"allocator"},
 }
 
 // only are packages that may import less than what stands to their left.
@@ -52,6 +53,7 @@ var only = map[string][]string{
 	"logs":      {"finding", "units"},
 	"packed":    {},
 	"recording": {"finding"},
+	"model":     {"finding", "units"},
 	"procfs":    {},
 	"elf":       {},
 	"bpf":       {},
