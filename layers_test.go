@@ -31,8 +31,8 @@ var columns = [][]string{
 	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile", "hostleak", "footprint", "plan"},
 	{"detect"},
 	{"report", "export", "web/engine", "web", "metrics"},
-	{"internal/cli"},
-	{"cmd/strandline"},
+	{"internal/cli", "web/worker"},
+	{"cmd/strandline", "cmd/site"},
 }
 
 // beside are the imports inside a column that are in order all the same.

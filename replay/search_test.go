@@ -51,7 +51,7 @@ func TestSmallest(t *testing.T) {
 				t.Fatal(err)
 			}
 			sc := Scenario{Settings: set}
-			n := x.Smallest(sc)
+			n, _ := x.Smallest(t.Context(), sc)
 			sc.Capacity = n
 			if o := x.WhatIf(sc); o.OOM != nil {
 				t.Errorf("%s %q: %d bytes are not enough", path, conf, n)
@@ -61,7 +61,7 @@ func TestSmallest(t *testing.T) {
 				t.Errorf("%s %q: less than %d bytes is enough", path, conf, n)
 			}
 			sc.Limit = n / 2
-			if m := x.Smallest(sc); m != 0 {
+			if m, _ := x.Smallest(t.Context(), sc); m != 0 {
 				t.Errorf("%s %q: %d bytes are enough though half of that is the limit", path, conf, m)
 			}
 		}
