@@ -137,6 +137,9 @@ func (h host) growing(uses []*hostleak.Use, known []hostleak.Known) (f finding.F
 		confidence = rising(all.Bytes)
 		v.Class = trend.Leak
 	}
+	if sure := h.steady(kind); sure > 0 {
+		confidence, v.Class = max(confidence, sure), trend.Leak
+	}
 	if v.Class != trend.Leak || confidence < 0.2 {
 		return f, false
 	}
@@ -150,7 +153,10 @@ func (h host) growing(uses []*hostleak.Use, known []hostleak.Known) (f finding.F
 			"stack_complete": top.Complete, "assumed_bytes": top.Assumed,
 		},
 	}
-	if confidence >= 0.5 {
+	switch {
+	case kind == finding.FileMapping:
+		f.Severity = finding.Info // the kernel takes it back when memory is short
+	case confidence >= 0.5:
 		f.Severity = finding.Problem
 	}
 	f.Title = hostTitle(s, kind, uses, live, count, resident)

@@ -33,6 +33,19 @@ func (h host) grew(kind finding.Kind) (bytes int64) {
 	return bytes
 }
 
+// steady is how sure a class is that grew in each look; 0 for others.
+func (h host) steady(kind finding.Kind) float64 {
+	if h.looks == nil {
+		return 0
+	}
+	for _, p := range h.looks.Parts {
+		if p.Class == kind && p.Steady && p.Bytes >= classWorth {
+			return p.Sure
+		}
+	}
+	return 0
+}
+
 // classOf is what kind of growth the calls with a stack are. A stack tells who
 // asked for memory; that most of it is free again, or Python's, or a huge page
 // of which a byte is used, tells what is in it.
@@ -47,7 +60,9 @@ func (h host) classOf(u *hostleak.Use) finding.Kind {
 		rather = []finding.Kind{finding.ArenaRetention, finding.PythonObjects, finding.Pinned, finding.AllocatorRetention}
 	case finding.MmapLeak:
 		rather = []finding.Kind{finding.PythonObjects, finding.HeapLeak, finding.ArenaRetention, finding.HugePages, finding.Pinned, finding.AllocatorRetention}
-	case finding.SharedMemory, finding.FileMapping:
+	case finding.FileMapping: // a removed file of /dev/shm looks like one of a disk
+		rather = []finding.Kind{finding.SharedMemory, finding.MemoryFiles}
+	case finding.SharedMemory:
 		rather = []finding.Kind{finding.MemoryFiles}
 	}
 	for _, other := range rather {
@@ -132,7 +147,7 @@ func (h host) classTitle(p footprint.Part) string {
 	case finding.FileMapping:
 		return size + " more of mapped files are resident, which the kernel takes back when memory is short"
 	case finding.PageCache:
-		return fmt.Sprintf("the cgroup grew by %s of page cache that reading files made; the process did not grow", size)
+		return fmt.Sprintf("the cgroup grew by %s of page cache, by files that were read and written; the process did not grow", size)
 	case finding.CopyOnWrite:
 		return fmt.Sprintf("process %d has %s for itself that it had in common with the one that forked it", p.Process, size)
 	case finding.ThreadStacks:

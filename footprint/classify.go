@@ -57,7 +57,7 @@ func Over(looks []*Observation, memory io.ReaderAt) *Growth {
 			sums[p.Class] += p.Bytes
 		}
 		for _, p := range g.Parts {
-			if sums[p.Class] >= p.Bytes/(4*steps) {
+			if sums[p.Class] >= p.Bytes/(8*steps) {
 				grew[p.Class]++
 			}
 		}
@@ -183,7 +183,7 @@ func (g *Growth) region(memory io.ReaderAt, r *Region, take func(finding.Kind, i
 	rest -= min(rest, c.malloc)
 	switch {
 	case g.After.Allocator != "":
-		take(finding.AllocatorRetention, rest, 1, 0.6)
+		take(finding.AllocatorRetention, rest, 1, 0.7)
 	case g.traced:
 		n := min(rest, g.remaps)
 		g.remaps -= n
@@ -259,8 +259,8 @@ func (g *Growth) outside() {
 	if a == nil || b == nil || g.Before.Cgroup != g.After.Cgroup {
 		return
 	}
-	read := delta(g.After.Read, g.Before.Read)
-	if cache := delta(a.Cache, b.Cache) - max(g.File, 0); cache >= g.least && 2*read >= cache {
+	moved := delta(g.After.Moved, g.Before.Moved)
+	if cache := delta(a.Cache, b.Cache) - max(g.File, 0); cache >= g.least && 2*moved >= cache {
 		g.add(Part{Class: finding.PageCache, Bytes: cache, Outside: true, Sure: 0.8})
 	}
 	// Page tables and stacks of threads come with the memory and the threads.

@@ -29,7 +29,7 @@ type Observation struct {
 	Regions []procfs.Usage // by address
 	Arenas  []glibc.Arena  // nil if the process has none, or they cannot be read
 	Open    procfs.Descriptors
-	Read    uint64 // bytes, from files, since the start
+	Moved   uint64 // bytes, from and to files of disks, since the start
 	Cgroup  string // the folder of its control group, which Charged is of
 	Charged *procfs.GroupMemory
 	// Allocator is the library of another malloc than glibc's, such as
@@ -63,8 +63,8 @@ func Observe(p procfs.Process) (*Observation, error) {
 	} else {
 		o.Open = *open
 	}
-	if o.Read, err = p.ReadBytes(); err != nil {
-		o.lacks("what it reads", err)
+	if o.Moved, err = p.FileBytes(); err != nil {
+		o.lacks("what it reads and writes", err)
 	}
 	if err := o.charged(); err != nil {
 		o.lacks("its control group", err)

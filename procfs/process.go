@@ -39,10 +39,11 @@ func (p Process) Rollup() (Usage, error) {
 	return all[0], nil
 }
 
-// ReadBytes is what the process has read from files, cached ones included.
-func (p Process) ReadBytes() (uint64, error) {
+// FileBytes is what the process has read from disks and written to files of
+// them: what is in their cache because of it.
+func (p Process) FileBytes() (uint64, error) {
 	counts, err := parsed(p.file("io"), parseColons)
-	return counts["rchar"], err
+	return counts["read_bytes"] + counts["write_bytes"], err
 }
 
 // Status is what /proc/PID/status tells.

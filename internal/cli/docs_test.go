@@ -125,6 +125,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		{"simulate", cut},
 		{"export", oneFile, "--to", "pickle", "-o", filepath.Join(t.TempDir(), "out.pickle")},
 		{"hooks", "--pid", strconv.Itoa(os.Getpid())},
+		{"diagnose", "examples/munmap-leak/server.trace"},
 		{"doctor"},
 		{"version"},
 		{"inspect", "examples/nothing"},

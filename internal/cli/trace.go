@@ -66,7 +66,7 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 	if err != nil {
 		return reach(o.pid, err)
 	}
-	w := watch{g: g, trace: t, rung: rung, began: time.Now(), ends: o.duration}
+	w := watch{g: g, trace: t, rung: rung, began: time.Now(), ends: o.duration, sums: t.Sums()}
 	if o.out != "" {
 		header := recording.Header{PID: o.pid, Name: t.Processes[uint32(o.pid)].First.Name, Rung: rung, BeganUS: w.began.UnixMicro()}
 		if w.out, err = recording.Create(o.out, header); err != nil {
@@ -77,7 +77,8 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 	if err := w.run(ctx); err != nil {
 		return err
 	}
-	doc := w.document(w.grown(), knownLibraries(o.pid))
+	w.learn()
+	doc := w.document(w.grown())
 	if w.out != nil {
 		if err := w.out.Document(&doc.Document); err != nil {
 			return err
@@ -138,6 +139,7 @@ type watch struct {
 	ends  time.Duration
 	sums  *hostleak.Sums // the latest, for when the process ends
 	lines int            // that the live view has drawn
+	known []hostleak.Known
 	looks []*footprint.Observation
 	out   *recording.Writer
 	kept  time.Time // when a judgement was last put into it
@@ -146,9 +148,9 @@ type watch struct {
 const (
 	pollEvery  = 50 * time.Millisecond
 	checkEvery = time.Second
-	// marks are how many moments growth is judged at.
-	marks     = 24
-	markLeast = 250 * time.Millisecond
+	// firstMarks is how far apart the moments are at which growth is judged; as the
+	// ledger leaves out every second one when there are many, so does the clock.
+	firstMarks = 250 * time.Millisecond
 	// share is how much of the time reckoning up may take.
 	share = 20
 )
@@ -157,18 +159,23 @@ const (
 // has seen enough.
 func (w *watch) run(ctx context.Context) error {
 	end := w.began.Add(w.ends)
-	markEvery := max(w.ends/marks, markLeast)
+	markEvery := firstMarks
 	nextMark, nextCheck := w.began, w.began.Add(checkEvery)
+	w.learn()
 	if err := w.reckon(); err != nil {
 		return err
 	}
 	w.look()
 	for now := time.Now(); now.Before(end) && w.trace.Alive(); now = time.Now() {
 		if !now.Before(nextMark) {
-			nextMark = nextMark.Add(markEvery)
+			had := len(w.trace.Ledger.Marks())
 			if err := w.trace.Mark(); err != nil {
 				return err
 			}
+			if len(w.trace.Ledger.Marks()) < had {
+				markEvery *= 2
+			}
+			nextMark = nextMark.Add(markEvery)
 		}
 		if !now.Before(nextCheck) {
 			if err := w.reckon(); err != nil {
@@ -205,17 +212,17 @@ func (w *watch) reckon() error {
 }
 
 // keep writes how things stand to the recording, and a judgement at first every
-// ten seconds and then ever more seldom.
+// five seconds and then ever more seldom.
 func (w *watch) keep() error {
 	if w.out == nil {
 		return nil
 	}
-	s, doc := w.sums, w.document(nil, nil)
+	s, doc := w.sums, w.document(nil)
 	mark := recording.Mark{Seconds: doc.Duration, RSS: s.RSS, Anonymous: s.Anon, File: s.File, Shared: s.Shared, Drops: doc.Drops}
 	if err := w.out.Mark(mark, doc.Stacks); err != nil {
 		return err
 	}
-	const often, grows = 10 * time.Second, 4
+	const often, grows = 5 * time.Second, 4
 	since := time.Since(w.began)
 	if since < often || !w.kept.IsZero() && time.Since(w.kept) < max(often, since/grows) {
 		return nil
@@ -236,6 +243,14 @@ func (w *watch) finish() error {
 		w.look()
 	}
 	return nil
+}
+
+// learn looks for libraries that hook memory functions. It is done first and
+// last: the process can end, and can load more.
+func (w *watch) learn() {
+	if known := knownLibraries(int(w.trace.Root)); known != nil {
+		w.known = known
+	}
 }
 
 // look looks at the process from outside, if it still runs.
@@ -270,8 +285,8 @@ func (w *watch) grown() *footprint.Growth {
 	return footprint.Over(w.looks, memory)
 }
 
-func (w *watch) document(looks *footprint.Growth, known []hostleak.Known) *report.Trace {
-	return report.NewTrace(w.trace, w.sums, detect.Host(w.sums, looks, known), w.rung, time.Since(w.began))
+func (w *watch) document(looks *footprint.Growth) *report.Trace {
+	return report.NewTrace(w.trace, w.sums, detect.Host(w.sums, looks, w.known), w.rung, time.Since(w.began))
 }
 
 // draw shows the figures so far, if a person looks.
@@ -280,7 +295,7 @@ func (w *watch) draw() {
 		return
 	}
 	w.clear()
-	doc := w.document(nil, nil)
+	doc := w.document(nil)
 	w.lines = doc.Live(report.PrintableWriter(w.g.env.Stdout), w.g.env.style())
 }
 
