@@ -1,6 +1,10 @@
 package replay
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+
 	"strandline/allocator"
 	"strandline/snapshot"
 	"strandline/stack"
@@ -51,12 +55,16 @@ func (x *Exact) WhatIf(sc Scenario) Outcome {
 
 // whatIf runs a scenario until stop says so; nil never does.
 func (x *Exact) whatIf(sc *Scenario, stop func(*Outcome) bool) Outcome {
-	s := &simulation{Exact: x, sc: sc, e: &x.Trace.Events}
-	s.a = allocator.New(sc.Settings, x.Version, newDevice(x.Recording, sc.Capacity))
+	s := &simulation{Exact: x, sc: sc, e: &x.Trace.Events, device: newDevice(x.Recording, sc.Capacity)}
+	s.a = allocator.New(sc.Settings, x.Version, s.device)
 	s.a.SetLimit(sc.Limit)
+	s.streams = streams{x.Snap, s.a, nil}
 	var err error
 	if s.handles, s.tickets, err = x.load(s.a); err != nil {
 		return s.out
+	}
+	if sc.Without != nil {
+		s.leaveOut()
 	}
 	n := s.e.Len()
 	every := 0
@@ -81,13 +89,30 @@ type simulation struct {
 	sc      *Scenario
 	e       *snapshot.Events
 	a       *allocator.Allocator
-	handles []allocator.Block // by allocation
+	streams streams
+	handles []allocator.Block // by slot
 	tickets map[int32]allocator.Ticket
 	out     Outcome
 	late    []allocator.Ticket // of frees that a retry completed
+	device  *device
+	frees   int              // of the device, after the last request
+	last    allocator.Ticket // of the last free that waits
+	due     allocator.Ticket // up to which frees are complete, as the device waited for all streams
 
 	// Places in the lists of the scenario and of the replay.
 	atEmpty, atEmptied, atAbandoned, atRetried int
+}
+
+// leaveOut frees what was made before the recording at stacks that the scenario
+// is without. Its segments stay.
+func (s *simulation) leaveOut() {
+	for i := range s.older {
+		if s.sc.Without[s.Stack(i)] && s.handles[i] != 0 {
+			s.a.Free(s.handles[i])
+			s.handles[i] = 0
+		}
+	}
+	s.a.AllocatedPeak = s.a.Allocated
 }
 
 // step runs event k.
@@ -133,7 +158,10 @@ func (s *simulation) malloc(k int) (allocator.Block, bool) {
 	if len(s.poolOf) > 0 {
 		pool = s.a.Pool(s.poolOf[k])
 	}
-	b, ok := s.a.Malloc(s.e.Size[k], s.a.Stream(s.Snap.Stream(s.e.Stream[k])), pool)
+	if pool == allocator.Default {
+		s.completeDue()
+	}
+	b, ok := s.a.Malloc(s.e.Size[k], s.streams.of(s.e.Stream[k]), pool)
 	if !ok && s.out.OOM == nil {
 		s.out.OOM = &Refusal{
 			Event: k, Size: s.sc.Settings.Round(s.e.Size[k]), Reserved: s.a.Reserved, Active: s.a.Active,
@@ -144,7 +172,25 @@ func (s *simulation) malloc(k int) (allocator.Block, bool) {
 		s.a.Complete(t)
 	}
 	s.late = s.late[:0]
+	if s.frees != s.device.frees {
+		s.frees, s.due = s.device.frees, s.last
+	}
 	return b, ok
+}
+
+// completeDue ends the waits that a request finds ended: cudaFree waits for the
+// whole device, so that all that was used by other streams before is free.
+func (s *simulation) completeDue() {
+	if s.due == 0 {
+		return
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(s.tickets), func(i, j int32) int { return cmp.Compare(s.tickets[i], s.tickets[j]) }) {
+		if s.tickets[at] <= s.due {
+			s.a.Complete(s.tickets[at])
+			delete(s.tickets, at)
+		}
+	}
+	s.due = 0
 }
 
 func (s *simulation) alloc(k int) {
@@ -152,7 +198,7 @@ func (s *simulation) alloc(k int) {
 		return
 	}
 	if b, ok := s.malloc(k); ok {
-		s.handles[s.of[k]] = b
+		s.handles[s.slot[k]] = b
 	}
 }
 
@@ -172,32 +218,40 @@ func (s *simulation) oom(k int) {
 }
 
 func (s *simulation) free(k int) {
-	i := s.of[k]
-	if i == never || s.handles[i] == 0 {
+	at := s.slot[k]
+	if at == never || s.handles[at] == 0 {
 		return
 	}
 	if s.Ends() == snapshot.FreeRequested || s.atOnce(k) {
-		s.a.Free(s.handles[i])
+		s.a.Free(s.handles[at])
 	} else {
-		s.tickets[i] = s.a.Defer(s.handles[i])
+		s.last = s.a.Defer(s.handles[at])
+		s.tickets[at] = s.last
 	}
-	s.handles[i] = 0
+	s.handles[at] = 0
 }
 
 // complete ends the free of a block where the recording does. What a retry
 // completed there is complete behind the request.
 func (s *simulation) complete(k int) {
-	i := s.of[k]
-	switch {
-	case i == never:
-	case s.handles[i] != 0: // nobody asked for it
-		s.a.Free(s.handles[i])
-		s.handles[i] = 0
-	case s.tickets[i] == 0:
-	case s.atRetried < len(s.retried) && s.retried[s.atRetried].from <= k:
-		s.late = append(s.late, s.tickets[i])
-	default:
-		s.a.Complete(s.tickets[i])
+	at := s.slot[k]
+	if at == never {
+		return
+	}
+	if s.handles[at] != 0 { // nobody asked for it
+		s.a.Free(s.handles[at])
+		s.handles[at] = 0
+		return
+	}
+	t, waits := s.tickets[at]
+	if !waits {
+		return
+	}
+	delete(s.tickets, at)
+	if s.atRetried < len(s.retried) && s.retried[s.atRetried].from <= k {
+		s.late = append(s.late, t)
+	} else {
+		s.a.Complete(t)
 	}
 }
 
@@ -210,13 +264,15 @@ func (s *simulation) sample(k int) Sample {
 // one, as it is if no other stream used the block.
 func (r *Recording) atOnce(k int) bool {
 	e := &r.Trace.Events
-	return k+1 < e.Len() && e.Action[k+1] == snapshot.FreeCompleted && r.of[k+1] == r.of[k] && e.Stack[k+1] == e.Stack[k]
+	return k+1 < e.Len() && e.Action[k+1] == snapshot.FreeCompleted && r.slot[k+1] == r.slot[k] && e.Stack[k+1] == e.Stack[k]
 }
 
 // Smallest is the least capacity with which a scenario does not run out of
-// memory, to within 1/256 or 2 MiB, found by trying; also the requests must be
-// met that the recording ran out of memory for. It is the peak of reserved
-// memory where nothing less is enough, and 0 if the limit alone is too low.
+// memory, a multiple of 2 MiB as segments are, found by trying; of long
+// histories it is up to 1/256 more. Also the requests must be met that the
+// recording ran out of memory for. It is the peak of reserved memory where
+// nothing less is enough, and 0 if the limit alone is too low. Where a retry
+// happens to tidy up, less may be enough once more.
 func (x *Exact) Smallest(sc Scenario) int64 {
 	fails := func(o *Outcome) bool { return o.OOM != nil }
 	sc.Capacity, sc.Samples = 0, 0
@@ -225,9 +281,10 @@ func (x *Exact) Smallest(sc Scenario) int64 {
 		return 0
 	}
 	// Too little, and enough. What is there at the beginning has to fit, too.
-	low, high := max(free.AllocatedPeak, x.StartReserved)-1, free.ReservedPeak
-	for high-low > max(allocator.SmallBuffer, high/256) {
-		sc.Capacity = low + (high-low)/2
+	const unit, long = allocator.SmallBuffer, 1e5
+	low, high := (max(free.AllocatedPeak, x.StartReserved)-1)/unit*unit, free.ReservedPeak
+	for high-low > unit && (x.Trace.Len() < long || high-low > high/256) {
+		sc.Capacity = max((low+(high-low)/2)/unit, low/unit+1) * unit
 		if o := x.whatIf(&sc, fails); fails(&o) {
 			low = sc.Capacity
 		} else {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"strandline/allocator"
@@ -167,6 +168,7 @@ type Run struct {
 func (d *Simulation) AddRun(settings string, on []Run, notes []string) {
 	run := Simulated{Settings: settings, Notes: append(idle(on[0].Scenario), notes...), Devices: []SimulatedDevice{}}
 	for _, r := range on {
+		run.Notes = append(run.Notes, d.unverified(&r)...)
 		if n := r.On.StartReserved; n > 0 {
 			run.Notes = append(run.Notes, fmt.Sprintf("device %d had %s reserved when the recording began; that stays laid out as it was, so that settings change less than in a whole run",
 				r.On.Device, units.Bytes(n)))
@@ -186,6 +188,18 @@ func (d *Simulation) AddRun(settings string, on []Run, notes []string) {
 	d.Runs = append(d.Runs, run)
 }
 
+// unverified is what of the rules of a run was not held against a recording,
+// beside what is said of the replay.
+func (d *Simulation) unverified(r *Run) (notes []string) {
+	said := d.device(r.On.Device).Assumed.Notes
+	for _, note := range r.On.Unverified(&r.Scenario.Settings) {
+		if !slices.Contains(said, note) {
+			notes = append(notes, note)
+		}
+	}
+	return notes
+}
+
 func bound(n int64) *int64 {
 	if n == 0 {
 		return nil
@@ -202,6 +216,9 @@ func idle(sc *replay.Scenario) []string {
 	}
 	if set.Fraction < 1 && sc.Limit == 0 {
 		notes = append(notes, "per_process_memory_fraction is left out: it is a share of the capacity, which --capacity gives")
+	}
+	if set.Reserve != "" || set.ReserveByClass != "" {
+		notes = append(notes, "expandable_segments_reserve… is of addresses, and changes nothing here: a request that is larger than the reserve would fail")
 	}
 	if set.Host != allocator.DefaultSettings().Host {
 		notes = append(notes, "pinned_… settings are of host memory, and change nothing here")
@@ -402,7 +419,9 @@ func (r *Replayed) text(w io.Writer, s Style) {
 		fmt.Fprintf(w, "%s: %s of %s calls of the driver, %s of %s segments\n", s.yellow("not replayed exactly"),
 			units.Count(int64(r.Calls.Reproduced)), units.Count(int64(r.Calls.Recorded)),
 			units.Count(int64(r.Segments.Reproduced)), units.Count(int64(r.Segments.Recorded)))
-		printWrapped(w, s, "  ", r.Difference.String()+"; runs under other settings are approximate")
+		printWrapped(w, s, "  ", "settings: "+settingsName(r.Settings))
+		printWrapped(w, s, "  ", r.Difference.String())
+		printWrapped(w, s, "  ", r.Difference.Reason+"; runs under other settings are approximate")
 	}
 	for _, n := range r.Assumed.Notes {
 		printWrapped(w, s, "  ", "assumed: "+n)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -253,6 +254,17 @@ func (w *whatIf) run(ctx context.Context) error {
 	least, err := w.least(ctx, order[:told], bar.next)
 	if err != nil {
 		return err
+	}
+	if w.options.search && !w.fits(0) && w.fits(order[0]) { // the file's own settings do not
+		replay.ByNeed(order[:told], func(j int) (bytes int64) {
+			for _, n := range least[j] {
+				if n == nil {
+					return math.MaxInt64
+				}
+				bytes = max(bytes, *n)
+			}
+			return bytes
+		}, w.outcomes)
 	}
 	for _, j := range order {
 		of := make([]report.Run, len(w.on))
