@@ -23,7 +23,7 @@ const module = "strandline"
 var columns = [][]string{
 	{"finding", "units"}, // leaves
 	{"stack"},            // every model interns frames
-	{"pickle", "logs", "packed", "procfs", "elf", "bpf"}, // sources
+	{"pickle", "logs", "packed", "procfs", "elf", "bpf", "ptrace"}, // sources
 	{"snapshot", "series", "vmmap", "recording", "model"},
 	{"image"},
 	{"cpython", "glibc"},
@@ -42,6 +42,7 @@ var beside = map[string][]string{
 	"compare":  {"timeline", "trend", "purpose", "replay"},
 	"tile":     {"timeline", "purpose"},
 	"web":      {"web/engine"},
+	"ptrace":   {"bpf", "procfs"},
 	"hostleak": {"trend"},
 	"plan":     {"allocator"},
 }

@@ -23,6 +23,8 @@ const (
 	hostShare = 0.05
 	// unexplained is the explained share below which a finding says so.
 	unexplained = 0.8
+	// fewMarks are too few to say so: a program that starts reads its files.
+	fewMarks = 4
 )
 
 // Host judges what a trace of a process found, together with looks at it from
@@ -316,7 +318,7 @@ func sameFamily(a, b string) bool {
 
 // notExplained says of what class growth is that no call explains.
 func notExplained(s *hostleak.Sums) (f finding.Finding, ok bool) {
-	if s.Explained == nil || *s.Explained >= unexplained || s.Growth < 4*hostWorth {
+	if s.Explained == nil || *s.Explained >= unexplained || s.Growth < 4*hostWorth || len(s.Marks) < fewMarks {
 		return f, false
 	}
 	var kinds []string

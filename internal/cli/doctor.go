@@ -84,10 +84,10 @@ func tracing() check {
 		t.Close()
 		return check{What: "trace", OK: true, Told: "all calls that map memory, with stacks, also of processes that run already (BPF)"}
 	}
-	c := check{What: "trace", Told: "only polling, which sees that memory grows and not what makes it grow: " + err.Error()}
+	c := check{What: "trace", Told: "commands that it starts (ptrace, slower); running processes are only polled, which does not tell what makes them grow: " + err.Error()}
 	switch {
 	case runtime.GOOS != "linux" || runtime.GOARCH != "amd64":
-		c.Do = "trace on a machine with Linux on x86-64"
+		c.Told, c.Do = "only polling: "+err.Error(), "trace on a machine with Linux on x86-64"
 	case os.Geteuid() != 0:
 		c.Do = "run it as root (sudo), or give strandline the capabilities: sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_sys_admin+ep strandline"
 	case !exists("/sys/kernel/btf/vmlinux"):

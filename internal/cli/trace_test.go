@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -104,6 +105,38 @@ func TestTraceTellsKinds(t *testing.T) {
 				t.Errorf("the top stack is not complete, or not of grow: %s", stdout)
 			}
 		})
+	}
+}
+
+// TestTraceOfCommands starts commands on both rungs that can, and sees what they
+// do from the first call on.
+func TestTraceOfCommands(t *testing.T) {
+	for _, rung := range []string{rungPtrace, rungBPF} {
+		for _, i := range []int{0, 2, 4, 7} {
+			r := reproducers[i]
+			t.Run(rung+" "+r.name, func(t *testing.T) {
+				t.Parallel()
+				if rung == rungBPF {
+					needBPF(t)
+				}
+				exe := live.Build(t, strings.Replace(grower, "WHAT", r.what, 1), nil, "-pthread")
+				stdout, stderr, _ := run("trace", "--rung", rung, "--duration", "4s", "--json", "--", exe)
+				var doc recording.Document
+				if err := json.Unmarshal([]byte(stdout), &doc); err != nil {
+					t.Fatalf("%v: %s", err, stderr)
+				}
+				syscall.Kill(doc.PID, syscall.SIGKILL)
+				var got []finding.Kind
+				for _, f := range doc.Findings {
+					if f.Severity == finding.Problem {
+						got = append(got, f.Kind)
+					}
+				}
+				if doc.Rung != rung || !slices.Equal(got, r.want) {
+					t.Errorf("rung %s, problems %v, want %v; %s", doc.Rung, got, r.want, stdout)
+				}
+			})
+		}
 	}
 }
 
