@@ -32,12 +32,14 @@ const waiting = `
 NOINLINE int wait_here(int x) { puts("ready"); fflush(stdout); pause(); return x + 1; }
 `
 
-// programs wait in a known place.
-var programs = []struct {
+// waits is a program that waits in a known place.
+type waits struct {
 	name, source string
 	flags, calls []string // calls are functions that stand in this order
 	guessed      int      // steps from code without tables
-}{
+}
+
+var programs = []waits{
 	{"calls", waiting + `
 NOINLINE int middle(int x) { char b[100]; memset(b, x, 100); return wait_here(x) + b[x % 100]; }
 int main(int argc, char **argv) { return middle(argc) + 1; }
@@ -152,8 +154,9 @@ func TestReplacedFile(t *testing.T) {
 
 // A copy that is too short gives the calls that are in it and says so.
 func TestShortCopy(t *testing.T) {
-	p := programs[len(programs)-1]
-	pid, _ := live.Start(t, live.Build(t, p.source, nil, append(p.flags, "-fno-optimize-sibling-calls")...))
+	p := programs[slices.IndexFunc(programs, func(p waits) bool { return p.name == "recursion" })]
+	pid, _ := live.Start(t, live.Build(t, p.source, nil, "-fomit-frame-pointer", "-fno-optimize-sibling-calls"))
+	live.Settle(t, pid, pid)
 	im, s := imageOf(t, pid), sampleOf(t, pid, pid)
 	s.Stack = s.Stack[:512]
 	calls, err := Calls(im, s, nil)
