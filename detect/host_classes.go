@@ -79,12 +79,19 @@ func (h host) unmade(found []finding.Finding) (out []finding.Finding) {
 		return nil
 	}
 	told := map[finding.Kind]bool{finding.Unexplained: true}
+	made := int64(0) // resident, by calls that were found
 	for _, f := range found {
 		told[f.Kind] = true
+		if n, ok := f.Evidence["resident_bytes"].(int64); ok {
+			made += n
+		}
 	}
+	// What is left of a growth that calls explain is that looks and calls are not
+	// of the same instant.
+	explained := float64(made) >= unexplained*float64(h.looks.RSS)
 	for _, p := range h.looks.Parts {
 		within := float64(p.Bytes) >= hostShare*float64(max(h.looks.RSS, 0))
-		if told[p.Class] || p.Bytes < classWorth || !p.Outside && !within {
+		if told[p.Class] || p.Bytes < classWorth || !p.Outside && (!within || explained) {
 			continue
 		}
 		told[p.Class] = p.Class != finding.CopyOnWrite // each process by itself

@@ -17,8 +17,8 @@ import (
 )
 
 // mostTable bounds a table that is read whole; libraries of PyTorch stay below
-// a tenth of it.
-const mostTable = 1 << 30
+// a fifth of it.
+const mostTable = 512 << 20
 
 // A File is an ELF file. [File.Step] and [File.Function] may be called by several
 // goroutines at once.

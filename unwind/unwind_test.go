@@ -32,12 +32,14 @@ const waiting = `
 NOINLINE int wait_here(int x) { puts("ready"); fflush(stdout); pause(); return x + 1; }
 `
 
-// programs wait in a known place.
-var programs = []struct {
+// waits is a program that waits in a known place.
+type waits struct {
 	name, source string
 	flags, calls []string // calls are functions that stand in this order
 	guessed      int      // steps from code without tables
-}{
+}
+
+var programs = []waits{
 	{"calls", waiting + `
 NOINLINE int middle(int x) { char b[100]; memset(b, x, 100); return wait_here(x) + b[x % 100]; }
 int main(int argc, char **argv) { return middle(argc) + 1; }
@@ -152,8 +154,9 @@ func TestReplacedFile(t *testing.T) {
 
 // A copy that is too short gives the calls that are in it and says so.
 func TestShortCopy(t *testing.T) {
-	p := programs[len(programs)-1]
-	pid, _ := live.Start(t, live.Build(t, p.source, nil, append(p.flags, "-fno-optimize-sibling-calls")...))
+	p := programs[slices.IndexFunc(programs, func(p waits) bool { return p.name == "recursion" })]
+	pid, _ := live.Start(t, live.Build(t, p.source, nil, "-fomit-frame-pointer", "-fno-optimize-sibling-calls"))
+	live.Settle(t, pid, pid)
 	im, s := imageOf(t, pid), sampleOf(t, pid, pid)
 	s.Stack = s.Stack[:512]
 	calls, err := Calls(im, s, nil)
@@ -168,13 +171,14 @@ func TestShortCopy(t *testing.T) {
 
 var gdbFrame = regexp.MustCompile(`(?m)^#(\d+) +(?:0x([0-9a-f]+) in )?`)
 
-// TestAgainstDebugger interrupts a program that computes at moments of chance,
-// and compares with the debugger's calls.
+// TestAgainstDebugger interrupts programs at moments of chance, and compares
+// with the debugger's calls.
 func TestAgainstDebugger(t *testing.T) {
 	if _, err := exec.LookPath("gdb"); err != nil {
 		t.Skip("no gdb is here to compare with")
 	}
-	exe := live.Build(t, `
+	t.Run("C", func(t *testing.T) {
+		pid, _ := live.Start(t, live.Build(t, `
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,15 +195,36 @@ __attribute__((noinline)) int work(int n) {
 }
 __attribute__((noinline)) int down(int x) { return x ? down(x - 1) + work(x + 3) : 0; }
 int main() { puts("ready"); fflush(stdout); for (int i = 0;; i++) down(i % 20); }
-`, nil, "-fomit-frame-pointer")
-	pid, _ := live.Start(t, exe)
+`, nil, "-fomit-frame-pointer"))
+		againstDebugger(t, pid, 0)
+	})
+	t.Run("Python", func(t *testing.T) {
+		python, err := exec.LookPath("python3")
+		if err != nil {
+			t.Skip("no python3 is here")
+		}
+		pid, _ := live.Start(t, python, "-c", `
+import json, re
+print("ready", flush=True)
+def down(n):
+    return [down(n - 1), json.loads(json.dumps({"a": [n] * 9})), re.sub("[0-9]", lambda m: m[0] * 2, "a1b2")] if n else sorted("abc", key=str.upper)
+while True:
+    down(9)
+`)
+		againstDebugger(t, pid, 4)
+	})
+}
+
+func againstDebugger(t *testing.T, pid, jumps int) {
+	t.Helper()
 	im := imageOf(t, pid)
 	compared := 0
-	for i := 0; i < 12 && compared < 8; i++ {
+	for i := 0; i < 12 && compared < 6; i++ {
 		syscall.Kill(pid, syscall.SIGSTOP)
 		s := sampleOf(t, pid, pid)
 		calls, err := Calls(im, s, nil)
-		out, gdbErr := exec.Command("gdb", "-nx", "-batch", "-iex", "set debug-file-directory /nowhere", "-p", fmt.Sprint(pid), "-ex", "p/x $rip", "-ex", "bt").Output()
+		out, gdbErr := exec.Command("gdb", "-nx", "-batch", "-iex", "set debug-file-directory /nowhere", "-iex", "set auto-load no",
+			"-p", fmt.Sprint(pid), "-ex", "p/x $rip", "-ex", "bt").Output()
 		syscall.Kill(pid, syscall.SIGCONT)
 		if gdbErr != nil {
 			t.Skipf("gdb cannot look at the program here: %v", gdbErr)
@@ -211,24 +236,31 @@ int main() { puts("ready"); fflush(stdout); for (int i = 0;; i++) down(i % 20); 
 		if err != nil {
 			t.Errorf("not complete: %v", err)
 		}
-		// The debugger ends at main, we at _start; an address that it does not print
-		// is that of the instruction to come.
-		var want []uint64
-		for _, m := range gdbFrame.FindAllStringSubmatch(string(out), -1) {
-			pc := s.Registers[elf.RIP]
-			if m[2] != "" {
+		// The debugger ends at main, we at _start. It prints no address for functions
+		// that were put into others, and sometimes none for the innermost.
+		want := []uint64{s.Registers[elf.RIP]}
+		for i, m := range gdbFrame.FindAllStringSubmatch(string(out), -1) {
+			if i > 0 && m[2] != "" {
+				var pc uint64
 				fmt.Sscanf(m[2], "%x", &pc)
+				want = append(want, pc-1) // the address of a return, ours lies in the call
 			}
-			if len(want) > 0 {
-				pc-- // the address of a return, ours lies in the call
-			}
-			want = append(want, pc)
 		}
 		var got []uint64
 		for _, c := range calls {
 			got = append(got, c.PC)
 		}
-		if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
+		// From what debug information tells of jumps at the end of functions it adds
+		// those that are not on the stack any more.
+		left := jumps
+		want = slices.DeleteFunc(want, func(pc uint64) bool {
+			if left > 0 && !slices.Contains(got, pc) {
+				left--
+				return true
+			}
+			return false
+		})
+		if len(want) == 1 || len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
 			t.Errorf("got  %x %q\nwant %x\n%s", got, namesOf(im, calls), want, out)
 		}
 	}

@@ -10,9 +10,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"strandline/internal/live"
+	"strandline/procfs"
 )
 
 //go:embed programs
@@ -66,7 +69,7 @@ func (p Program) Start(t testing.TB) (pid int) {
 	args := []string{live.Build(t, read(t, p.Name+".c"), nil, "-I"+header, "-fno-optimize-sibling-calls", "-lpthread")}
 	switch p.Name {
 	case "allocator-retention":
-		args = append([]string{"env", "LD_PRELOAD=" + jemalloc(t), "MALLOC_CONF=dirty_decay_ms:600000"}, args...)
+		args = append([]string{"env", "LD_PRELOAD=" + jemalloc(t), "MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1"}, args...)
 	case "thp":
 		if setting, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled"); err != nil || strings.Contains(string(setting), "[never]") {
 			t.Skip("the system gives no huge pages")
@@ -76,9 +79,42 @@ func (p Program) Start(t testing.TB) (pid int) {
 	}
 	pid, line := live.Start(t, args[0], args[1:]...)
 	if child, err := strconv.Atoi(line); err == nil {
-		return child
+		pid = child
+	}
+	if p.Name == "page-cache" || p.Name == "kernel" {
+		apart(t, pid)
 	}
 	return pid
+}
+
+// apart puts a process into a control group of its own, below the one that it is
+// in, so that what others do is not taken for its doing. Where that is not
+// allowed it stays.
+func apart(t testing.TB, pid int) {
+	t.Helper()
+	g, err := procfs.Process(pid).Cgroup()
+	if err != nil {
+		return
+	}
+	own, err := os.MkdirTemp(g.Folder, "strandline-test-")
+	if err != nil {
+		return
+	}
+	members := filepath.Join(own, "cgroup.procs")
+	if _, err := os.Stat(filepath.Join(own, "memory.stat")); err != nil || os.WriteFile(members, []byte(strconv.Itoa(pid)), 0) != nil {
+		os.Remove(own)
+		return
+	}
+	t.Cleanup(func() {
+		syscall.Kill(pid, syscall.SIGKILL)
+		for range 100 { // a group with members cannot be removed
+			if os.Remove(own) == nil {
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		t.Errorf("%s cannot be removed", own)
+	})
 }
 
 // jemalloc is where a system keeps it.
