@@ -83,10 +83,13 @@ type Allocator struct {
 	sets    sets
 	spare   []int32 // indices that are free
 	streams []uint64
+	named   map[uint64]Stream
 	pools   []pool
+	lanes   []lane
 	ids     map[PoolID]int32 // the small pool of each; the large one is next to it
 	ranges  []reservation
-	waiting []deferred
+	waiting []deferred // by ticket
+	over    int        // of them whose wait has ended
 	tickets Ticket
 	scratch []int32
 }
@@ -97,8 +100,7 @@ type block struct {
 	requested  int64
 	inserted   int64 // into the free set: the calls of the pool then
 	prev, next int32 // neighbours in the segment
-	stream     int32
-	pool       int32
+	lane       int32
 	within     int32 // reservation, plus 1
 	state      state
 }
@@ -114,12 +116,20 @@ const (
 )
 
 type pool struct {
-	id       PoolID
-	small    bool
-	calls    int64     // of the search for a free block
-	free     []int32   // sets of blocks, by stream
-	unmapped [][]int32 // blocks by address, by stream
-	idle     bool      // a private pool that nobody uses any more
+	id    PoolID
+	small bool
+	calls int64            // of the search for a free block
+	lanes []int32          // the first few by use, which are mostly all,
+	more  map[Stream]int32 // and those behind them
+	idle  bool             // a private pool that nobody uses any more
+}
+
+// lane is what a pool has for a stream: nothing goes from one to another.
+type lane struct {
+	pool     int32
+	stream   Stream
+	free     int32   // set of blocks
+	unmapped []int32 // blocks by address
 }
 
 // reservation is an ExpandableSegment: a range of addresses.
@@ -131,7 +141,7 @@ type reservation struct {
 
 // New is the allocator of a device that nobody has used yet.
 func New(set Settings, v Version, driver Driver) *Allocator {
-	a := &Allocator{set: set, version: v, driver: driver, ids: map[PoolID]int32{}}
+	a := &Allocator{set: set, version: v, driver: driver, ids: map[PoolID]int32{}, named: map[uint64]Stream{}}
 	a.blocks = make([]block, 1, 1024)
 	a.sets = make(sets, 1, 1024)
 	a.poolOf(PoolID{}, true)
@@ -147,15 +157,36 @@ type Stream int32
 
 // Stream is the name of a stream in calls of Malloc.
 func (a *Allocator) Stream(handle uint64) Stream {
-	if i := slices.Index(a.streams, handle); i >= 0 {
-		return Stream(i)
+	s, ok := a.named[handle]
+	if !ok {
+		s = Stream(len(a.streams))
+		a.streams = append(a.streams, handle)
+		a.named[handle] = s
 	}
-	a.streams = append(a.streams, handle)
-	for i := range a.pools {
-		a.pools[i].free = append(a.pools[i].free, 0)
-		a.pools[i].unmapped = append(a.pools[i].unmapped, nil)
+	return s
+}
+
+// laneOf is the lane of a pool and a stream.
+func (a *Allocator) laneOf(p int32, stream Stream) int32 {
+	const few = 8
+	q := &a.pools[p]
+	for _, l := range q.lanes[:min(few, len(q.lanes))] {
+		if a.lanes[l].stream == stream {
+			return l
+		}
 	}
-	return Stream(len(a.streams) - 1)
+	if l, ok := q.more[stream]; ok {
+		return l
+	}
+	l := int32(len(a.lanes))
+	a.lanes = append(a.lanes, lane{pool: p, stream: stream})
+	if q.lanes = append(q.lanes, l); len(q.lanes) > few {
+		if q.more == nil {
+			q.more = map[Stream]int32{}
+		}
+		q.more[stream] = l
+	}
+	return l
 }
 
 // poolOf is the index of the small or the large pool of an id.
@@ -165,10 +196,7 @@ func (a *Allocator) poolOf(id PoolID, small bool) int32 {
 		at = int32(len(a.pools))
 		a.ids[id] = at
 		for _, small := range []bool{true, false} {
-			a.pools = append(a.pools, pool{
-				id: id, small: small,
-				free: make([]int32, len(a.streams)), unmapped: make([][]int32, len(a.streams)),
-			})
+			a.pools = append(a.pools, pool{id: id, small: small})
 		}
 	}
 	if !small {
@@ -202,20 +230,24 @@ func (a *Allocator) Abandon(id PoolID) {
 	}
 }
 
+// mostRequested is more than any device has, and keeps sizes from running over.
+const mostRequested = 1 << 50
+
 // Malloc serves a request. It is false if memory ran out; PyTorch records an oom
 // of that rounded size then and raises OutOfMemoryError.
 //
 // PyTorch begins with a look at which deferred frees are complete (process_events).
 // That is left to the caller, who calls [Allocator.Complete].
 func (a *Allocator) Malloc(request int64, stream Stream, id Pool) (Block, bool) {
-	size := a.set.Round(request)
-	p := int32(id)
-	if size > SmallLimit {
-		p++
+	if request > mostRequested {
+		a.OOMs++
+		return 0, false
 	}
-	b := a.search(p, stream, size)
+	size := a.set.Round(request)
+	l := a.laneFor(size, stream, id)
+	b := a.search(l, size)
 	if b == 0 {
-		b = a.obtain(p, stream, size)
+		b = a.obtain(l, size)
 	}
 	if b == 0 {
 		a.OOMs++
@@ -235,29 +267,34 @@ func (a *Allocator) Malloc(request int64, stream Stream, id Pool) (Block, bool) 
 // Hits tells whether a request would be served by a free block.
 func (a *Allocator) Hits(request int64, stream Stream, id Pool) bool {
 	size := a.set.Round(request)
+	return a.find(a.laneFor(size, stream, id), size) != 0
+}
+
+// laneFor is the lane of a rounded request.
+func (a *Allocator) laneFor(size int64, stream Stream, id Pool) int32 {
 	p := int32(id)
 	if size > SmallLimit {
 		p++
 	}
-	return a.find(p, stream, size) != 0
+	return a.laneOf(p, stream)
 }
 
 // obtain takes memory from the driver for a request that no free block serves.
-func (a *Allocator) obtain(p int32, stream Stream, size int64) int32 {
+func (a *Allocator) obtain(l int32, size int64) int32 {
 	if a.collects() {
 		a.collectGarbage()
 	}
-	b := a.take(p, stream, size)
+	b := a.take(l, size)
 	if b == 0 && a.limited(size) && a.set.ThrowOnOOM {
 		return 0
 	}
-	if b == 0 && a.releaseAvailable(p, stream, size) {
-		b = a.take(p, stream, size)
+	if b == 0 && a.releaseAvailable(l, size) {
+		b = a.take(l, size)
 	}
-	if b == 0 && a.retries(a.pools[p].id) {
+	if b == 0 && a.retries(a.pools[a.lanes[l].pool].id) {
 		a.EmptyCache()
 		a.Retries++
-		b = a.take(p, stream, size)
+		b = a.take(l, size)
 	}
 	return b
 }
@@ -279,21 +316,21 @@ func (a *Allocator) limited(size int64) bool {
 }
 
 // search is get_free_block: it takes the best free block out of its set.
-func (a *Allocator) search(p int32, stream Stream, size int64) int32 {
+func (a *Allocator) search(l int32, size int64) int32 {
 	if a.collects() {
-		a.pools[p].calls++
+		a.pools[a.lanes[l].pool].calls++
 	}
-	b := a.find(p, stream, size)
+	b := a.find(l, size)
 	if b != 0 {
-		a.sets.remove(&a.pools[p].free[stream], b)
+		a.sets.remove(&a.lanes[l].free, b)
 	}
 	return b
 }
 
 // find is the smallest free block of a stream that serves a rounded request, of
 // equal ones that with the lowest address.
-func (a *Allocator) find(p int32, stream Stream, size int64) int32 {
-	root := a.pools[p].free[stream]
+func (a *Allocator) find(l int32, size int64) int32 {
+	root := a.lanes[l].free
 	b := a.sets.atLeast(root, size, 0)
 	if b == 0 {
 		return 0
@@ -336,7 +373,7 @@ func (a *Allocator) findExpandable(root, b int32) int32 {
 // split keeps the front of a block for a request, and frees the rest.
 func (a *Allocator) split(b int32, size int64) {
 	rest := a.sets[b].size - size
-	if a.pools[a.blocks[b].pool].small || a.expands() {
+	if a.poolWith(b).small || a.expands() {
 		if rest < Granule {
 			return
 		}
@@ -352,7 +389,7 @@ func (a *Allocator) cut(b int32, size int64) int32 {
 	r := a.newBlock(a.sets[b].addr+uint64(size), a.sets[b].size-size)
 	a.sets[b].size = size
 	x, y := &a.blocks[b], &a.blocks[r]
-	y.stream, y.pool, y.within, y.state = x.stream, x.pool, x.within, x.state
+	y.lane, y.within, y.state = x.lane, x.within, x.state
 	y.prev, y.next = b, x.next
 	if x.next != 0 {
 		a.blocks[x.next].prev = r
@@ -385,18 +422,20 @@ func (a *Allocator) drop(b int32) {
 // insert puts a block into the free set of its pool.
 func (a *Allocator) insert(b int32) {
 	x := &a.blocks[b]
-	p := &a.pools[x.pool]
-	x.state, x.inserted = free, p.calls
-	a.sets.insert(&p.free[x.stream], b)
+	x.state, x.inserted = free, a.poolWith(b).calls
+	a.sets.insert(&a.lanes[x.lane].free, b)
 }
 
+// poolWith is the pool that a block is of.
+func (a *Allocator) poolWith(b int32) *pool { return &a.pools[a.lanes[a.blocks[b].lane].pool] }
+
 // take is alloc_block: a block of new memory, in no set.
-func (a *Allocator) take(p int32, stream Stream, size int64) int32 {
+func (a *Allocator) take(l int32, size int64) int32 {
 	if a.limited(size) {
 		return 0
 	}
 	if a.expands() {
-		return a.takeExpandable(p, stream, size)
+		return a.takeExpandable(l, size)
 	}
 	n := a.set.SegmentSize(size)
 	addr, ok := a.driver.Malloc(n)
@@ -406,7 +445,7 @@ func (a *Allocator) take(p int32, stream Stream, size int64) int32 {
 	a.Mallocs++
 	a.reserve(n)
 	b := a.newBlock(addr, n)
-	a.blocks[b].stream, a.blocks[b].pool = int32(stream), p
+	a.blocks[b].lane = l
 	return b
 }
 
@@ -441,26 +480,40 @@ func (a *Allocator) Defer(b Block) Ticket {
 
 // Complete ends the wait of a free, if it has not ended.
 func (a *Allocator) Complete(t Ticket) {
-	if i := slices.IndexFunc(a.waiting, func(d deferred) bool { return d.ticket == t }); i >= 0 {
-		b := a.waiting[i].block
-		a.waiting = slices.Delete(a.waiting, i, i+1)
-		a.complete(b)
+	d := a.waits(t)
+	if d == nil {
+		return
 	}
+	b := d.block
+	d.block = 0
+	if a.over++; a.over > len(a.waiting)/2 {
+		a.waiting = slices.DeleteFunc(a.waiting, func(d deferred) bool { return d.block == 0 })
+		a.over = 0
+	}
+	a.complete(b)
+}
+
+// waits is the free of that ticket, nil if its wait has ended.
+func (a *Allocator) waits(t Ticket) *deferred {
+	i, ok := slices.BinarySearchFunc(a.waiting, t, func(d deferred, t Ticket) int { return cmp.Compare(d.ticket, t) })
+	if !ok || a.waiting[i].block == 0 {
+		return nil
+	}
+	return &a.waiting[i]
 }
 
 // Deferred is the bytes of a block whose free waits, 0 if it does not any more.
 func (a *Allocator) Deferred(t Ticket) int64 {
-	for _, d := range a.waiting {
-		if d.ticket == t {
-			return a.sets[d.block].size
-		}
+	if d := a.waits(t); d != nil {
+		return a.sets[d.block].size
 	}
 	return 0
 }
 
+// deferred is a free that waits.
 type deferred struct {
 	ticket Ticket
-	block  int32
+	block  int32 // none once it is over
 }
 
 func (a *Allocator) request(b Block) {
@@ -508,14 +561,13 @@ func (a *Allocator) join(b, neighbour, prev, next int32) {
 // extract takes a block out of the set it is in.
 func (a *Allocator) extract(b int32) {
 	x := &a.blocks[b]
-	p := &a.pools[x.pool]
+	l := &a.lanes[x.lane]
 	if x.state == free {
-		a.sets.remove(&p.free[x.stream], b)
+		a.sets.remove(&l.free, b)
 		return
 	}
-	list := p.unmapped[x.stream]
-	i, _ := slices.BinarySearchFunc(list, a.sets[b].addr, a.byAddr)
-	p.unmapped[x.stream] = slices.Delete(list, i, i+1)
+	i, _ := slices.BinarySearchFunc(l.unmapped, a.sets[b].addr, a.byAddr)
+	l.unmapped = slices.Delete(l.unmapped, i, i+1)
 }
 
 func (a *Allocator) byAddr(b int32, addr uint64) int { return cmp.Compare(a.sets[b].addr, addr) }

@@ -5,8 +5,11 @@ import "slices"
 // takeExpandable maps memory for a request where the addresses of a reservation
 // are free, next to free memory if there is some. What was mapped stays mapped
 // if the driver then refuses the rest.
-func (a *Allocator) takeExpandable(p int32, stream Stream, size int64) int32 {
-	b := a.place(p, stream, size)
+func (a *Allocator) takeExpandable(l int32, size int64) int32 {
+	b := a.place(l, size)
+	if b == 0 {
+		return 0
+	}
 	if a.blocks[b].state == unmapped {
 		if b = a.mapIn(b, min(a.sets[b].size, size)); b == 0 {
 			return 0
@@ -18,15 +21,15 @@ func (a *Allocator) takeExpandable(p int32, stream Stream, size int64) int32 {
 			return 0
 		}
 	}
-	a.sets.remove(&a.pools[p].free[stream], b)
+	a.sets.remove(&a.lanes[l].free, b)
 	return b
 }
 
 // place is find_expandable_block: the first of free and unmapped blocks, one
 // behind the other, that have room for a request. If there are none, it is of a
-// new reservation.
-func (a *Allocator) place(p int32, stream Stream, size int64) int32 {
-	list := &a.pools[p].unmapped[stream]
+// new reservation; none if that is too short.
+func (a *Allocator) place(l int32, size int64) int32 {
+	list := &a.lanes[l].unmapped
 	for i := 0; i < len(*list); i++ {
 		b := (*list)[i]
 		first := a.sets[b].addr
@@ -44,7 +47,13 @@ func (a *Allocator) place(p int32, stream Stream, size int64) int32 {
 			i-- // it is no more
 		}
 	}
-	return a.newReservation(p, stream)
+	b := a.newReservation(l)
+	if a.sets[b].size < size {
+		a.extract(b)
+		a.drop(b)
+		return 0
+	}
+	return b
 }
 
 // roomy tells whether free and unmapped blocks from b on have room for a request.
@@ -80,23 +89,22 @@ func (a *Allocator) shorten(b int32, size int64) {
 	}
 }
 
-func (a *Allocator) newReservation(p int32, stream Stream) int32 {
+func (a *Allocator) newReservation(l int32) int32 {
 	page := int64(SmallBuffer)
-	if !a.pools[p].small {
+	if !a.pools[a.lanes[l].pool].small {
 		page = a.set.LargeSegment
 	}
 	addr, length := a.driver.Reserve(page)
 	a.ranges = append(a.ranges, reservation{addr: addr, length: length, page: page})
 	b := a.newBlock(addr, length)
 	x := &a.blocks[b]
-	x.stream, x.pool, x.within, x.state = int32(stream), p, int32(len(a.ranges)), unmapped
+	x.lane, x.within, x.state = l, int32(len(a.ranges)), unmapped
 	a.insertUnmapped(b)
 	return b
 }
 
 func (a *Allocator) insertUnmapped(b int32) {
-	x := &a.blocks[b]
-	list := &a.pools[x.pool].unmapped[x.stream]
+	list := &a.lanes[a.blocks[b].lane].unmapped
 	i, _ := slices.BinarySearchFunc(*list, a.sets[b].addr, a.byAddr)
 	*list = slices.Insert(*list, i, b)
 }

@@ -26,6 +26,7 @@ type Piece struct {
 	State     State
 	Block     Block  // its name for Free, none if it is not allocated
 	Ticket    Ticket // of its free, if it is pending
+	Age       int64  // of one that is free: searches of its pool since it is
 }
 
 // A State of a block.
@@ -53,15 +54,15 @@ func (a *Allocator) Load(segments []Segment, base func(addr uint64) uint64) erro
 	slices.SortFunc(order, func(x, y *Segment) int { return cmp.Compare(x.Addr, y.Addr) })
 	var last int32 // block of the expandable segment before
 	for _, g := range order {
-		pool, stream := a.poolOf(g.Pool, g.Small), a.Stream(g.Stream)
+		l := a.laneOf(a.poolOf(g.Pool, g.Small), a.Stream(g.Stream))
 		if !g.Expandable {
 			last = 0
-			if _, err := a.load(g, 0, pool, stream); err != nil {
+			if _, err := a.load(g, 0, l); err != nil {
 				return err
 			}
 			continue
 		}
-		if last == 0 || a.blocks[last].pool != pool || Stream(a.blocks[last].stream) != stream {
+		if last == 0 || a.blocks[last].lane != l {
 			addr := min(g.Addr, base(g.Addr))
 			page := int64(SmallBuffer)
 			if !g.Small {
@@ -70,7 +71,7 @@ func (a *Allocator) Load(segments []Segment, base func(addr uint64) uint64) erro
 			a.ranges = append(a.ranges, reservation{addr: addr, page: page})
 			last = 0
 		}
-		b, err := a.load(g, last, pool, stream)
+		b, err := a.load(g, last, l)
 		if err != nil {
 			return err
 		}
@@ -113,7 +114,7 @@ func (a *Allocator) addUnmapped(b int32, from, to uint64) int32 {
 	}
 	u := a.newBlock(from, int64(to-from))
 	x, y := &a.blocks[b], &a.blocks[u]
-	*y = block{stream: x.stream, pool: x.pool, within: x.within, state: unmapped, prev: b}
+	*y = block{lane: x.lane, within: x.within, state: unmapped, prev: b}
 	x.next = u
 	a.insertUnmapped(u)
 	return u
@@ -121,7 +122,7 @@ func (a *Allocator) addUnmapped(b int32, from, to uint64) int32 {
 
 // load adds the blocks of a segment behind block last, or as a segment of its
 // own, and returns the last one.
-func (a *Allocator) load(g *Segment, last, pool int32, stream Stream) (int32, error) {
+func (a *Allocator) load(g *Segment, last, l int32) (int32, error) {
 	within := int32(0)
 	if g.Expandable {
 		within = int32(len(a.ranges))
@@ -130,7 +131,7 @@ func (a *Allocator) load(g *Segment, last, pool int32, stream Stream) (int32, er
 			last = a.addUnmapped(last, a.sets[last].addr+uint64(a.sets[last].size), g.Addr)
 		case r.addr < g.Addr:
 			last = a.newBlock(r.addr, int64(g.Addr-r.addr))
-			a.blocks[last] = block{stream: int32(stream), pool: pool, within: within, state: unmapped}
+			a.blocks[last] = block{lane: l, within: within, state: unmapped}
 			a.insertUnmapped(last)
 		}
 	}
@@ -142,13 +143,14 @@ func (a *Allocator) load(g *Segment, last, pool int32, stream Stream) (int32, er
 		}
 		at += uint64(p.Size)
 		b := a.newBlock(p.Addr, p.Size)
-		a.blocks[b] = block{stream: int32(stream), pool: pool, within: within, prev: last}
+		a.blocks[b] = block{lane: l, within: within, prev: last}
 		if last != 0 {
 			a.blocks[last].next = b
 		}
 		last = b
 		if p.State == Inactive {
 			a.insert(b)
+			a.blocks[b].inserted -= p.Age
 			continue
 		}
 		x := &a.blocks[b]
@@ -182,9 +184,9 @@ func (a *Allocator) Segments() []Segment {
 	for _, b := range order {
 		x := &a.blocks[b]
 		if x.prev == 0 || a.blocks[x.prev].state == unmapped {
-			p := &a.pools[x.pool]
+			p := a.poolWith(b)
 			out = append(out, Segment{
-				Addr: a.sets[b].addr, Stream: a.streams[x.stream], Pool: p.id, Small: p.small, Expandable: x.within != 0,
+				Addr: a.sets[b].addr, Stream: a.streams[a.lanes[x.lane].stream], Pool: p.id, Small: p.small, Expandable: x.within != 0,
 			})
 			pieces = pieces[len(pieces):]
 		}

@@ -257,9 +257,10 @@ func (m *machine) best(request int64, stream Stream, id Pool) int32 {
 	if size > SmallLimit {
 		p++
 	}
+	l := a.laneOf(p, stream)
 	var fit []int32
 	for i := range a.blocks {
-		if x := &a.blocks[i]; x.state == free && x.pool == p && Stream(x.stream) == stream && a.sets[i].size >= size {
+		if x := &a.blocks[i]; x.state == free && x.lane == l && a.sets[i].size >= size {
 			fit = append(fit, int32(i))
 		}
 	}
@@ -370,7 +371,7 @@ func (a *Allocator) linked(b int32) error {
 	switch {
 	case y.prev != b, y.state == gone, a.sets[x.next].addr != n.addr+uint64(n.size):
 		return fmt.Errorf("the block behind 0x%x is not its neighbour", n.addr)
-	case y.stream != x.stream, y.pool != x.pool, y.within != x.within:
+	case y.lane != x.lane, y.within != x.within:
 		return fmt.Errorf("the block behind 0x%x is of another segment", n.addr)
 	case x.state == y.state && (x.state == free || x.state == unmapped):
 		return fmt.Errorf("0x%x and the block behind it are not joined", n.addr)
@@ -419,33 +420,59 @@ func (a *Allocator) tiled(extents []Segment, d *fakeDevice) error {
 
 // sorted holds the sets against the blocks that belong in them.
 func (a *Allocator) sorted() error {
-	for p := range a.pools {
-		for stream := range a.streams {
-			for _, s := range []state{free, unmapped} {
-				var want []int32
-				for i := range a.blocks {
-					if x := &a.blocks[i]; x.state == s && int(x.pool) == p && int(x.stream) == stream {
-						want = append(want, int32(i))
-					}
+	for l := range a.lanes {
+		for _, s := range []state{free, unmapped} {
+			var want []int32
+			for i := range a.blocks {
+				if x := &a.blocks[i]; x.state == s && int(x.lane) == l {
+					want = append(want, int32(i))
 				}
-				slices.SortFunc(want, func(x, y int32) int {
-					bySize := cmp.Compare(a.sets[x].size, a.sets[y].size)
-					if s == unmapped {
-						bySize = 0
-					}
-					return cmp.Or(bySize, cmp.Compare(a.sets[x].addr, a.sets[y].addr))
-				})
-				got := a.pools[p].unmapped[stream]
-				if s == free {
-					got = a.sets.all(a.pools[p].free[stream], nil)
+			}
+			slices.SortFunc(want, func(x, y int32) int {
+				bySize := cmp.Compare(a.sets[x].size, a.sets[y].size)
+				if s == unmapped {
+					bySize = 0
 				}
-				if !slices.Equal(got, want) {
-					return fmt.Errorf("pool %d, stream %d: blocks %v, want %v", p, stream, got, want)
-				}
+				return cmp.Or(bySize, cmp.Compare(a.sets[x].addr, a.sets[y].addr))
+			})
+			got := a.lanes[l].unmapped
+			if s == free {
+				got = a.sets.all(a.lanes[l].free, nil)
+			}
+			if !slices.Equal(got, want) {
+				return fmt.Errorf("pool %d, stream %d: blocks %v, want %v", a.lanes[l].pool, a.lanes[l].stream, got, want)
 			}
 		}
 	}
 	return nil
+}
+
+// What was freed on a stream serves that stream alone, however many there are,
+// and is given back by the order of their handles.
+func TestManyStreams(t *testing.T) {
+	const streams, bytes = 40, 20 << 20
+	d := newFakeDevice(t, 1<<40)
+	a := New(DefaultSettings(), 0, d)
+	addrs := map[uint64]uint64{}
+	for handle := uint64(streams); handle > 0; handle-- {
+		b, _ := a.Malloc(bytes, a.Stream(handle), Default)
+		addrs[handle] = a.Addr(b)
+		a.Free(b)
+	}
+	for handle, want := range addrs {
+		b, _ := a.Malloc(bytes, a.Stream(handle), Default)
+		if got := a.Addr(b); got != want {
+			t.Errorf("stream %d has 0x%x, want 0x%x", handle, got, want)
+		}
+		a.Free(b)
+	}
+	handles := []uint64{}
+	for _, l := range a.byHandle(a.poolOf(PoolID{}, false)) {
+		handles = append(handles, a.streams[a.lanes[l].stream])
+	}
+	if len(handles) != streams || !slices.IsSorted(handles) {
+		t.Errorf("streams in the order %v", handles)
+	}
 }
 
 // spared holds the spare indices against those that no block has.

@@ -477,8 +477,20 @@ func (p *parser) divisions() error {
 	if bits.OnesCount64(n) != 1 {
 		return p.refuse("For roundups, the %s has to be power of 2 ", p.divisionsWord())
 	}
+	if err := p.roundable(n); err != nil {
+		return err
+	}
 	for i := range p.s.RoundupDivisions {
 		p.s.RoundupDivisions[i] = division(n)
+	}
+	return nil
+}
+
+// roundable refuses one division, which PyTorch 2.0 takes and then stops at with
+// the first request. Since 2.1 it is none.
+func (p *parser) roundable(divisions uint64) error {
+	if divisions == 1 && p.v < 201 {
+		return p.refuse("Only 2 or more divisions are supported")
 	}
 	return nil
 }
@@ -547,7 +559,7 @@ func (p *parser) divisionOfClass() (int64, error) {
 	case n != 0 && bits.OnesCount64(n) != 1:
 		return 0, p.refuse("For roundups, the %s has to be power of 2 or 0 to disable roundup ", p.divisionsWord())
 	}
-	return division(n), nil
+	return division(n), p.roundable(n)
 }
 
 // class is the size class that the word at key names.

@@ -36,17 +36,19 @@ func (a *Allocator) releasePool(small int32) {
 // synchronize waits for all streams.
 func (a *Allocator) synchronize() {
 	for _, d := range a.waiting {
-		a.complete(d.block)
+		if d.block != 0 {
+			a.complete(d.block)
+		}
 	}
-	a.waiting = a.waiting[:0]
+	a.waiting, a.over = a.waiting[:0], 0
 }
 
 // releaseFree gives the free segments of a pool back, and the free pages of
 // expandable ones behind them, by stream, size and address.
 func (a *Allocator) releaseFree(p int32) {
 	var expandable []int32
-	for _, stream := range a.byHandle() {
-		a.scratch = a.sets.all(a.pools[p].free[stream], a.scratch[:0])
+	for _, l := range a.byHandle(p) {
+		a.scratch = a.sets.all(a.lanes[l].free, a.scratch[:0])
 		for _, b := range a.scratch {
 			if a.blocks[b].within != 0 {
 				expandable = append(expandable, b)
@@ -60,22 +62,18 @@ func (a *Allocator) releaseFree(p int32) {
 	}
 }
 
-// byHandle are the streams in the order of their handles.
-func (a *Allocator) byHandle() []int {
-	out := make([]int, len(a.streams))
-	for i := range out {
-		out[i] = i
-	}
-	slices.SortFunc(out, func(i, j int) int { return cmp.Compare(a.streams[i], a.streams[j]) })
-	return out
+// byHandle are the lanes of a pool in the order of the handles of their streams.
+func (a *Allocator) byHandle(p int32) []int32 {
+	handle := func(l int32) uint64 { return a.streams[a.lanes[l].stream] }
+	return slices.SortedFunc(slices.Values(a.pools[p].lanes), func(i, j int32) int { return cmp.Compare(handle(i), handle(j)) })
 }
 
 // Cached tells whether a pool has memory to give back.
 func (a *Allocator) Cached(id PoolID) bool {
 	small := a.poolOf(id, true)
 	for _, p := range a.pools[small : small+2] {
-		for _, root := range p.free {
-			a.scratch = a.sets.all(root, a.scratch[:0])
+		for _, l := range p.lanes {
+			a.scratch = a.sets.all(a.lanes[l].free, a.scratch[:0])
 			for _, b := range a.scratch {
 				if from, to := a.pagesIn(b); from < to || a.releasable(b) {
 					return true
@@ -93,8 +91,8 @@ func (a *Allocator) Releasable() (bytes int64) {
 		if i >= 2 && !p.idle {
 			continue
 		}
-		for _, root := range p.free {
-			a.scratch = a.sets.all(root, a.scratch[:0])
+		for _, l := range p.lanes {
+			a.scratch = a.sets.all(a.lanes[l].free, a.scratch[:0])
 			for _, b := range a.scratch {
 				if from, to := a.pagesIn(b); from < to {
 					bytes += int64(to - from)
@@ -131,8 +129,8 @@ func (a *Allocator) collectGarbage() {
 	p := &a.pools[at]
 	age := func(b int32) int64 { return p.calls - a.blocks[b].inserted }
 	var order []int32
-	for _, stream := range a.byHandle() {
-		order = a.sets.all(p.free[stream], order)
+	for _, l := range a.byHandle(at) {
+		order = a.sets.all(a.lanes[l].free, order)
 	}
 	order = slices.DeleteFunc(order, func(b int32) bool { return !a.whole(b) })
 	var total, count int64
@@ -160,12 +158,12 @@ func (a *Allocator) collectGarbage() {
 // releaseAvailable gives large free segments back, enough for a request that
 // the driver refused; it tells whether it did. Without max_split_size it does
 // nothing.
-func (a *Allocator) releaseAvailable(p int32, stream Stream, size int64) bool {
+func (a *Allocator) releaseAvailable(l int32, size int64) bool {
 	if a.set.MaxSplitSize == math.MaxInt64 {
 		return false
 	}
 	need := max(size, a.set.MaxSplitSize)
-	root := a.pools[p].free[stream]
+	root := a.lanes[l].free
 	b := a.sets.atLeast(root, need, 0)
 	if b != 0 && a.releasable(b) {
 		a.release(b)
@@ -183,7 +181,7 @@ func (a *Allocator) releaseAvailable(p int32, stream Stream, size int64) bool {
 			freed += size
 			a.release(b)
 		}
-		b = a.sets.less(a.pools[p].free[stream], size, addr)
+		b = a.sets.less(a.lanes[l].free, size, addr)
 	}
 	return freed >= need
 }

@@ -237,6 +237,9 @@ func TestParseSettingsByVersion(t *testing.T) {
 	}{
 		{200, "expandable_segments:True", "!Unrecognized CachingAllocator option: expandable_segments"},
 		{201, "expandable_segments:True", "expandable_segments:True"},
+		{200, "roundup_power2_divisions:1", "!Only 2 or more divisions are supported"},
+		{200, "roundup_power2_divisions:[256:1]", "!Only 2 or more divisions are supported"},
+		{201, "roundup_power2_divisions:1", "roundup_power2_divisions:1"},
 		{201, "roundup_power2_divisions:[256:0,512:2]", "!For roundups, the divisons has to be power of 2 "},
 		{203, "roundup_power2_divisions:[256:0,512:2]", "roundup_power2_divisions:[256:0,512:2]"},
 		{202, "release_lock_on_hipmalloc:True", "!Unrecognized CachingAllocator option: release_lock_on_hipmalloc"},

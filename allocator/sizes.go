@@ -7,6 +7,9 @@ func (s *Settings) Round(request int64) int64 {
 	if request < Granule {
 		return Granule
 	}
+	if request > mostRequested {
+		return request
+	}
 	if d := s.RoundupDivisions[sizeClass(request)]; d > 1 && request > Granule*d {
 		return roundToDivision(request, d)
 	}

@@ -2,6 +2,7 @@ package allocator
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -9,24 +10,27 @@ import (
 // 210 is 2.10. Zero is unknown.
 type Version int
 
-// newest is the last release whose settings are known here; an unknown one is
+// Newest is the last release whose rules are known here; an unknown one is
 // taken to be it.
-const newest Version = 214
+const Newest Version = 214
 
 // orNewest is the release whose rules hold.
 func (v Version) orNewest() Version {
-	if v <= 0 || v > newest {
-		return newest
+	if v <= 0 || v > Newest {
+		return Newest
 	}
 	return v
 }
 
 // Recordings of PyTorch that the allocator was held against: those of tested
-// under every setting, those from oldest to latest that people published.
+// under every setting, those from oldest to latest that people published, under
+// few others than the defaults, with expandable segments since 2.8. Snapshots of
+// 2.5 to 2.7 cannot be told apart.
 const (
-	oldest Version = 200
-	tested Version = 206
-	latest Version = 210
+	oldest     Version = 200
+	tested     Version = 206
+	latest     Version = 210
+	expandable Version = 208
 )
 
 // Unverified says what of a release's allocator, under settings, was read from
@@ -34,24 +38,30 @@ const (
 func (v Version) Unverified(set *Settings, privatePools bool) (out []string) {
 	switch {
 	case v <= 0:
-		out = append(out, fmt.Sprintf("the rules of PyTorch %s: the file does not tell its release", newest))
-	case v > newest:
-		out = append(out, fmt.Sprintf("the rules of PyTorch %s, the last one known, for %s", newest, v))
+		out = append(out, fmt.Sprintf("the rules of PyTorch %s: the file does not tell its release", Newest))
+	case v > Newest:
+		out = append(out, fmt.Sprintf("the rules of PyTorch %s, the last one known, for %s", Newest, v))
 	case v < oldest || v > latest:
 		out = append(out, fmt.Sprintf("the rules of PyTorch %s are unverified: they are read from its source alone", v))
 	}
-	if v == tested {
+	if v >= tested-1 && v <= tested+1 {
 		return out
 	}
 	var rules []string
-	if set.MaxSplitSize != Unlimited {
-		rules = append(rules, "max_split_size_mb")
-	}
-	if set.GCThreshold > 0 {
-		rules = append(rules, "garbage_collection_threshold")
-	}
-	if privatePools {
-		rules = append(rules, "private pools")
+	for _, rule := range []struct {
+		name string
+		used bool
+	}{
+		{"expandable_segments", set.Expandable && v > 0 && v < expandable},
+		{"garbage_collection_threshold", set.GCThreshold > 0},
+		{"max_non_split_rounding_mb", set.MaxNonSplitRounding != set.LargeSegment},
+		{"max_split_size_mb", set.MaxSplitSize != Unlimited},
+		{"roundup_power2_divisions", slices.Max(set.RoundupDivisions[:]) > 1},
+		{"private pools", privatePools},
+	} {
+		if rule.used {
+			rules = append(rules, rule.name)
+		}
 	}
 	if len(rules) > 0 {
 		out = append(out, fmt.Sprintf("unverified but for PyTorch %s: %s", tested, strings.Join(rules, ", ")))

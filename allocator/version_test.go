@@ -33,7 +33,8 @@ func TestRetryByVersion(t *testing.T) {
 
 func TestUnverified(t *testing.T) {
 	plain, all := DefaultSettings(), DefaultSettings()
-	all.MaxSplitSize, all.GCThreshold = 64<<20, 0.5
+	all.MaxSplitSize, all.GCThreshold, all.Expandable, all.RoundupDivisions[3] = 64<<20, 0.5, true, 4
+	all.MaxNonSplitRounding = 30 << 20
 	for _, c := range []struct {
 		version Version
 		set     *Settings
@@ -42,7 +43,8 @@ func TestUnverified(t *testing.T) {
 	}{
 		{206, &all, true, nil},
 		{202, &plain, false, nil},
-		{202, &all, true, []string{"unverified but for PyTorch 2.6: max_split_size_mb, garbage_collection_threshold, private pools"}},
+		{202, &all, true, []string{"unverified but for PyTorch 2.6: expandable_segments, garbage_collection_threshold, max_non_split_rounding_mb, max_split_size_mb, roundup_power2_divisions, private pools"}},
+		{208, &all, false, []string{"unverified but for PyTorch 2.6: garbage_collection_threshold, max_non_split_rounding_mb, max_split_size_mb, roundup_power2_divisions"}},
 		{211, &plain, false, []string{"the rules of PyTorch 2.11 are unverified: they are read from its source alone"}},
 		{215, &plain, false, []string{"the rules of PyTorch 2.14, the last one known, for 2.15"}},
 		{0, &plain, false, []string{"the rules of PyTorch 2.14: the file does not tell its release"}},

@@ -31,7 +31,7 @@ const (
 	Rounding      Kind = "rounding"       // blocks that are larger than what was asked for
 	Pinned        Kind = "pinned"         // the same of pinned host memory
 	History       Kind = "history"        // what the recording does not tell
-	Usage         Kind = "usage"          // what a table of memory_summary() states
+	Usage         Kind = "usage"          // what a table of memory_summary() states, or a state without history
 	Retries       Kind = "retries"        // the driver refuses segments, or memory runs out, time and again
 )
 
@@ -85,6 +85,9 @@ type Effect struct {
 	Saves        int64 `json:"saves_bytes"` // of that peak; less than 0 if it costs
 	RunsOut      bool  `json:"runs_out"`    // of memory, in as much as there was
 	Exact        bool  `json:"exact"`       // the recorded run itself is reproduced exactly
+	// Left is what could still be had behind the request that had failed; nil if
+	// none had.
+	Left *int64 `json:"left_bytes,omitempty"`
 }
 
 // CodeChange is a remedy in the program's source.

@@ -19,47 +19,61 @@ const mostOfLimits = 4e7
 // which segments were of private pools that are gone by the end, what blocks of
 // before the recording kept behind their requests.
 func (r *Recording) Exact() *Exact {
-	best := r.run(assumptions{pools: r.pools})
-	if r.Snap.Partial != nil {
-		return best // what is missing explains everything
-	}
-	if r.Settings.GCThreshold > 0 && (best.Difference != nil || best.Stats.Retries > 0) {
-		best = r.findLimit(best)
+	first := r.newPlayer(assumptions{pools: r.pools})
+	first.Sizes = slices.Grow(first.Sizes, len(r.Allocs)-r.older) // most replays come to the end
+	best := first.run()
+	if r.Snap.Partial == nil { // else what is missing explains everything
+		if r.Settings.GCThreshold > 0 && (best.Difference != nil || best.Stats.Retries > 0) {
+			best = r.findLimit(best)
+		}
+		if best.Difference != nil {
+			best = r.settle(best)
+		}
 	}
 	if best.Difference != nil {
-		best = r.settle(best)
+		best.explain()
 	}
+	best.Sizes = append(best.Sizes, make([]int64, len(r.Allocs)-len(best.Sizes))...)
 	return best
 }
 
-// findLimit tries the limits at which garbage collection, or a refusal, would
-// come at another event. Of those that are exact, the one with the fewest
-// retries is taken.
+// cost is the work that a run was, in events: before the first one, it takes
+// over the state.
+func (x *Exact) cost() int { return x.Events + 100 + 4*(x.slots+len(x.start)) }
+
+// findLimit tries limits of memory. Of those that are exact, the one with the
+// fewest retries is taken.
 func (r *Recording) findLimit(best *Exact) *Exact {
-	points := map[int64]bool{}
-	reserved := r.StartReserved
-	for _, k := range r.calls {
-		size := r.Trace.Size[k]
-		points[int64(float64(reserved)/r.Settings.GCThreshold)] = true
-		if takes(r.Trace.Action[k]) {
-			reserved += size
-			points[reserved] = true
-		} else {
-			reserved -= size
-		}
-	}
 	left := max(int(mostOfLimits), 10*r.Trace.Len())
-	for _, limit := range slices.Sorted(maps.Keys(points)) {
+	for _, limit := range r.limits() {
 		if left < 0 {
 			break
 		}
-		x := r.run(assumptions{limit: limit + 1, pools: best.assumed.pools})
-		left -= x.Events + 100
+		x := r.run(assumptions{limit: limit, pools: best.assumed.pools})
+		left -= x.cost()
 		if x.better(best) {
 			best = x
 		}
 	}
 	return best
+}
+
+// limits are those of memory at which garbage collection, or a refusal, comes at
+// another event.
+func (r *Recording) limits() []int64 {
+	points := map[int64]bool{}
+	reserved := r.StartReserved
+	for _, k := range r.calls {
+		size := r.Trace.Size[k]
+		points[int64(float64(reserved)/r.Settings.GCThreshold)+1] = true
+		if takes(r.Trace.Action[k]) {
+			reserved += size
+			points[reserved+1] = true
+		} else {
+			reserved -= size
+		}
+	}
+	return slices.Sorted(maps.Keys(points))
 }
 
 // better tells whether more is reproduced than in another replay, or the same
@@ -72,6 +86,87 @@ func (x *Exact) better(y *Exact) bool {
 		return x.Difference == nil
 	}
 	return x.Difference.Event > y.Difference.Event
+}
+
+// Unverified says which of the rules by which settings are run were not held
+// against a recording.
+func (x *Exact) Unverified(set *allocator.Settings) []string {
+	return x.Version.Unverified(set, len(x.assumed.pools) > 0)
+}
+
+// counted is a number with what it counts.
+func counted(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return units.Count(int64(n)) + " " + more
+}
+
+// rereadings counts the places that are read otherwise than it seems at first.
+func (as *assumptions) rereadings() (n int) {
+	for _, other := range as.other {
+		if other {
+			n++
+		}
+	}
+	return n
+}
+
+// explain adds to the difference what the replay has where the recording goes
+// on, and what is not known that may be the reason.
+func (x *Exact) explain() {
+	d := x.Difference
+	if !d.atEnd {
+		p := x.newPlayer(x.assumed)
+		p.looks = true
+		closely := p.run()
+		d.There = closely.Difference.There
+		x.Segments, x.SegmentsMet = closely.Segments, closely.SegmentsMet
+	}
+	switch {
+	case x.Snap.Partial != nil:
+		d.Reason = "the file is cut"
+	case x.Settings.GCThreshold > 0 && !x.Complete():
+		d.Reason = "how long free segments had not served before the recording, by which garbage collection chooses, is not in the file and could not be settled"
+	case x.Settings.GCThreshold > 0:
+		d.Reason = "the limit of memory, by which garbage collection begins, is not in the file and could not be settled"
+	case x.privatePools():
+		d.Reason = "which memory was of private pools that are gone by the end is not in the file and could not be settled"
+	case !x.Complete():
+		d.Reason = "the state before the recording, which is undone from the final one, could not be settled"
+	default:
+		d.Reason = "no rule of the allocator is known that does this: the program may have changed its settings on the way, or the file was edited"
+	}
+}
+
+// privatePools tells whether some memory was of private pools that the file does
+// not name.
+func (x *Exact) privatePools() bool {
+	for at, p := range x.assumed.pools {
+		if x.pools[at] != p {
+			return true
+		}
+	}
+	return false
+}
+
+// there says what the replay has at an address.
+func (p *player) there(addr uint64) string {
+	for _, g := range p.a.Segments() {
+		if addr-g.Addr >= uint64(g.Size) {
+			continue
+		}
+		for _, b := range g.Blocks {
+			if addr-b.Addr < uint64(b.Size) {
+				return fmt.Sprintf("%s of %s bytes at 0x%x, in a segment of %s bytes", pieceNames[b.State], units.Count(b.Size), b.Addr, units.Count(g.Size))
+			}
+		}
+	}
+	return "no memory"
+}
+
+var pieceNames = [...]string{
+	allocator.Inactive: "a free block", allocator.Allocated: "an allocated block", allocator.Pending: "a block whose free waits",
 }
 
 func releases(a snapshot.Action) bool { return a == snapshot.SegmentFree || a == snapshot.SegmentUnmap }
@@ -113,21 +208,32 @@ func (x *Exact) Assumed() Assumed {
 	case out.Limit != nil:
 		note("a limit of memory somewhat above %s: the driver had room when a request failed", units.Bytes(*out.Limit))
 	}
-	gone := map[allocator.PoolID]int{}
+	gone, segments := map[allocator.PoolID]bool{}, 0
 	for at, p := range x.assumed.pools {
 		if x.pools[at] != p {
-			gone[p]++
+			gone[p] = true
+			segments++
 		}
 	}
-	for _, n := range gone {
-		note("%d segments were of a private pool that is gone by the end of the history", n)
+	if segments > 0 {
+		note("%s of %s gone by the end of the history", counted(segments, "segment was", "segments were"), counted(len(gone), "private pool", "private pools"))
 	}
 	if !x.Complete() {
 		note("the state before the first event is undone from the final one")
 	}
-	for _, what := range x.Version.Unverified(&x.Settings, len(x.assumed.pools) > 0) {
-		note("%s", what)
+	if n := len(x.assumed.slack); n > 0 {
+		note("%s behind it that was too little to be split off, as what came after shows", counted(n, "block of that state keeps memory", "blocks of that state keep memory"))
 	}
+	if n := len(x.assumed.ages); n > 0 {
+		note("how long %s had not served, as garbage collection shows it", counted(n, "free segment of that state", "free segments of that state"))
+	}
+	if n := len(x.assumed.bases); n > 0 {
+		note("%s below what was mapped when the recording began", counted(n, "expandable segment begins", "expandable segments begin"))
+	}
+	if n := x.assumed.rereadings(); n > 0 {
+		note("what released memory, or when a free was complete, is read at %s such that the history fits", counted(n, "place", "places"))
+	}
+	out.Notes = append(out.Notes, x.Unverified(&x.Settings)...)
 	if x.Snap.Settings == nil {
 		note("default settings: the file holds none")
 	}

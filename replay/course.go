@@ -27,18 +27,27 @@ func (x *Exact) At(k int) (allocated, active int64) {
 // f returns false.
 func (x *Exact) Walk(f func(event int, allocated, active int64) bool) {
 	allocated, active := x.At(never)
+	holders := make([]int, x.slots) // of slots: allocations
+	for i := range x.older {
+		holders[i] = i
+	}
+	next := x.older
 	for k, a := range x.Trace.Action {
-		i := x.of[k]
-		if i != never {
+		if s := x.slot[k]; s != never {
+			if a == snapshot.Alloc {
+				holders[s] = next
+				next++
+			}
+			i := holders[s]
 			size := x.Sizes[i]
 			switch {
 			case a == snapshot.Alloc:
 				allocated += size
 				active += size
-			case x.Freed(int(i)) == k:
+			case x.Freed(i) == k:
 				allocated -= size
 			}
-			if x.Death(int(i)) == k {
+			if x.Death(i) == k {
 				active -= size
 			}
 		}

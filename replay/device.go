@@ -21,6 +21,7 @@ type device struct {
 	lowest   uint64
 	segments []place // by address
 	ranges   uint64  // reservations made
+	frees    int     // calls of cudaFree
 }
 
 type place struct {
@@ -105,6 +106,7 @@ func (d *device) gap(size int64) uint64 {
 }
 
 func (d *device) Free(addr uint64, size int64) {
+	d.frees++
 	d.follow(snapshot.SegmentFree, addr, size)
 	if i, ok := slices.BinarySearchFunc(d.segments, addr, byAddr); ok {
 		d.segments = slices.Delete(d.segments, i, i+1)

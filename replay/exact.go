@@ -26,14 +26,13 @@ type Exact struct {
 	Lost                  bool // the state before the first event cannot be used: nothing can be simulated
 
 	// Sizes are the bytes of the block of each allocation of the timeline, 0
-	// where it is not known.
+	// where it is not known, as it is behind the first difference.
 	Sizes     []int64
-	final     []allocator.Segment
 	assumed   assumptions
 	forks     []fork
 	emptied   []emptying
 	abandoned []emptying
-	retried   []span                   // events of requests that were refused at first
+	retried   []span                   // events of requests for which all streams were waited for
 	poolOf    map[int]allocator.PoolID // of requests to private pools, by event
 }
 
@@ -52,6 +51,8 @@ type Difference struct {
 	Event    int    `json:"event"`
 	Recorded string `json:"recorded"` // what the recording has there
 	Replayed string `json:"replayed"` // what the allocator does
+	There    string `json:"there"`    // what the replay has at the recorded address, "" at the end
+	Reason   string `json:"reason"`   // what is not known that may be the cause
 
 	// wrong is the address of the free block that the allocator uses where the
 	// recording has memory taken, or releases too early: in a private pool, it
@@ -63,18 +64,30 @@ type Difference struct {
 	// base is the first address of a reservation of the start, where the event
 	// maps memory below it.
 	base uint64
+
+	atEnd bool // no event differs, but the final state
 }
 
 func (d *Difference) String() string {
-	return fmt.Sprintf("at event %s the recording has %s, the replay %s", units.Count(int64(d.Event)), d.Recorded, d.Replayed)
+	text := fmt.Sprintf("at event %s the recording has %s, the replay %s", units.Count(int64(d.Event)), d.Recorded, d.Replayed)
+	switch {
+	case d.atEnd:
+		return fmt.Sprintf("at the end the recording has %s, the replay %s", d.Recorded, d.Replayed)
+	case d.There != "":
+		text += "; at that address the replay has " + d.There
+	}
+	return text
 }
 
 // run replays the history under assumptions.
-func (r *Recording) run(as assumptions) *Exact {
-	p := r.newPlayer(as)
-	p.play(r.Trace.Len())
+func (r *Recording) run(as assumptions) *Exact { return r.newPlayer(as).run() }
+
+func (p *player) run() *Exact {
+	p.play(p.Trace.Len())
 	p.Events = p.k
-	p.compare()
+	if p.Difference == nil || p.looks {
+		p.compare()
+	}
 	p.Stats, p.InactiveSplit = p.a.Stats, p.a.InactiveSplit()
 	return p.Exact
 }
@@ -86,21 +99,25 @@ type player struct {
 	e       *snapshot.Events
 	a       *allocator.Allocator
 	k       int
-	handles []allocator.Block // by allocation
+	streams streams
+	handles []allocator.Block // by slot
 	tickets map[int32]allocator.Ticket
 	private map[uint64]allocator.PoolID
 	// The events of the call that is replayed, from next to end-1. One that is
 	// refused memory ends in an oom, or goes on.
 	next, end int
+
+	looks bool // closely at where it parts from the recording, and at the end
 }
 
 func (r *Recording) newPlayer(as assumptions) *player {
 	p := &player{Exact: &Exact{
-		Recording: r, Calls: len(r.calls), Sizes: make([]int64, len(r.Allocs)), assumed: as, poolOf: map[int]allocator.PoolID{},
+		Recording: r, Calls: len(r.calls), Sizes: make([]int64, r.older), assumed: as, poolOf: map[int]allocator.PoolID{},
 	}}
 	p.e = &r.Trace.Events
 	p.a = allocator.New(r.Settings, r.Version, p)
 	p.a.SetLimit(as.limit)
+	p.streams = streams{r.Snap, p.a, nil}
 	if len(as.pools) > 0 {
 		p.private = map[uint64]allocator.PoolID{}
 	}
@@ -121,13 +138,10 @@ func (p *player) load() {
 	}
 	var err error
 	if p.handles, p.tickets, err = p.Exact.load(p.a); err != nil {
-		p.differ(0, "a state that is no allocator's", err.Error())
+		p.differ(0, "a state that is no allocator's: "+err.Error(), "none to begin with")
 		p.Lost = true
 	}
-	for i := range p.Allocs {
-		if !p.Before(i) {
-			break
-		}
+	for i := range p.older {
 		switch {
 		case p.handles[i] != 0:
 			p.Sizes[i] = p.a.Size(p.handles[i])
@@ -145,6 +159,12 @@ func (x *Exact) load(a *allocator.Allocator) ([]allocator.Block, map[int32]alloc
 		start[i].Blocks = slices.Clone(start[i].Blocks)
 		start[i].Pool = x.assumed.pools[^i]
 	}
+	for i := range start {
+		for j := range start[i].Blocks {
+			b := &start[i].Blocks[j]
+			b.Age = x.assumed.ages[b.Addr]
+		}
+	}
 	for i, bytes := range x.assumed.slack {
 		blocks := start[x.doubt[i].segment].Blocks
 		b, rest := &blocks[x.doubt[i].block], &blocks[x.doubt[i].block+1]
@@ -152,7 +172,7 @@ func (x *Exact) load(a *allocator.Allocator) ([]allocator.Block, map[int32]alloc
 		rest.Addr += uint64(bytes)
 		rest.Size -= bytes
 	}
-	handles, tickets := make([]allocator.Block, len(x.Allocs)), map[int32]allocator.Ticket{}
+	handles, tickets := make([]allocator.Block, x.slots), map[int32]allocator.Ticket{}
 	if err := a.Load(start, x.base); err != nil {
 		return handles, tickets, err
 	}
@@ -164,10 +184,7 @@ func (x *Exact) load(a *allocator.Allocator) ([]allocator.Block, map[int32]alloc
 			}
 		}
 	}
-	for i := range x.Allocs {
-		if !x.Before(i) {
-			break
-		}
+	for i := range x.older {
 		switch b := byAddr[x.Addr(i)]; {
 		case b == nil:
 		case b.Ticket != 0:
@@ -218,21 +235,21 @@ func (p *player) step() {
 // free replays the free of a block, with its completion if that follows at once.
 func (p *player) free() {
 	k := p.k
-	i := p.of[k]
-	if i == never || p.handles[i] == 0 {
+	at := p.slot[k]
+	if at == never || p.handles[at] == 0 {
 		p.differ(k, p.describe(k), "no such block")
 		return
 	}
 	p.k++
 	if p.Ends() == snapshot.FreeRequested || p.atOnce(k) {
-		p.a.Free(p.handles[i])
+		p.a.Free(p.handles[at])
 		if p.Ends() == snapshot.FreeCompleted {
 			p.k++
 		}
 	} else {
-		p.tickets[i] = p.a.Defer(p.handles[i])
+		p.tickets[at] = p.a.Defer(p.handles[at])
 	}
-	p.handles[i] = 0
+	p.handles[at] = 0
 }
 
 // group replays calls of the driver, and completions of frees that waited, up to
@@ -293,7 +310,7 @@ func (p *player) releasesItself(end, last int) bool {
 	f := fork{p.k, whoReleased}
 	named := p.e.Stack[last] != stack.None
 	switch {
-	case p.e.Action[end] != snapshot.OOM && p.a.Hits(p.e.Size[end], p.stream(end), p.a.Pool(p.private[p.e.Addr[end]/page])):
+	case p.e.Action[end] != snapshot.OOM && p.a.Hits(p.e.Size[end], p.stream(end), p.a.Pool(p.poolFor(end))):
 		return p.read(f, false)
 	case named:
 		return true
@@ -362,16 +379,16 @@ func (p *player) complete(k, end int) {
 		if p.e.Action[k] != snapshot.FreeCompleted {
 			continue
 		}
-		i := p.of[k]
+		at := p.slot[k]
 		switch {
-		case i == never:
-		case p.handles[i] != 0: // nobody asked for it
-			p.a.Free(p.handles[i])
-			p.handles[i] = 0
+		case at == never:
+		case p.handles[at] != 0: // nobody asked for it
+			p.a.Free(p.handles[at])
+			p.handles[at] = 0
 			continue
-		case p.tickets[i] != 0:
-			p.a.Complete(p.tickets[i])
-			delete(p.tickets, i)
+		case p.tickets[at] != 0:
+			p.a.Complete(p.tickets[at])
+			delete(p.tickets, at)
 			continue
 		}
 		p.differ(k, p.describe(k), "no such block")
@@ -392,7 +409,7 @@ func (p *player) abandon(k, end int) {
 	}
 }
 
-func (p *player) stream(k int) allocator.Stream { return p.a.Stream(p.Snap.Stream(p.e.Stream[k])) }
+func (p *player) stream(k int) allocator.Stream { return p.streams.of(p.e.Stream[k]) }
 
 // call replays the request whose alloc or oom is event end.
 func (p *player) call(end int) {
@@ -417,17 +434,18 @@ func (p *player) call(end int) {
 	if before {
 		p.complete(p.k, end)
 	}
-	if released || oom {
-		p.retried = append(p.retried, span{p.k, end + 1})
-	}
 	id := p.poolFor(end)
 	if id.Private() {
 		p.poolOf[end] = id
 	}
 	pool := p.a.Pool(id)
+	retries := p.a.Retries
 	b, ok := p.a.Malloc(p.e.Size[end], p.stream(end), pool)
 	if p.Difference != nil {
 		return
+	}
+	if p.a.Retries > retries {
+		p.retried = append(p.retried, span{p.k, end + 1})
 	}
 	if !before {
 		p.complete(p.k, end)
@@ -443,9 +461,8 @@ func (p *player) call(end int) {
 	case !oom && p.a.Addr(b) != p.e.Addr[end]:
 		p.misserved(end, b, ok)
 	case !oom:
-		i := p.of[end]
-		p.handles[i] = b
-		p.Sizes[i] = p.a.Size(b)
+		p.handles[p.slot[end]] = b
+		p.Sizes = append(p.Sizes, p.a.Size(b))
 	}
 	if p.Difference == nil {
 		p.k = end + 1
@@ -501,6 +518,9 @@ func (p *player) misserved(k int, b allocator.Block, ok bool) {
 func (p *player) differ(k int, recorded, replayed string) {
 	if p.Difference == nil {
 		p.Difference = &Difference{Event: k, Recorded: recorded, Replayed: replayed}
+		if p.looks && k < p.e.Len() {
+			p.Difference.There = p.there(p.e.Addr[k])
+		}
 	}
 }
 

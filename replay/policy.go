@@ -2,7 +2,9 @@ package replay
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -16,7 +18,8 @@ var every = regexp.MustCompile(`^every=(\d+) ?(steps?|events?)$`)
 
 // EmptyAt are the events before which a policy calls empty_cache:
 // "every=10steps", "every=30s", "every=5000events", or "after=NAME", at each end
-// of an annotation of that name. What says where steps were found.
+// of an annotation of that name, which may leave out what is behind a # in it.
+// What says where steps were found.
 func (r *Recording) EmptyAt(policy string) (events []int, what string, err error) {
 	if name, ok := strings.CutPrefix(policy, "after="); ok {
 		return r.afterPhase(name)
@@ -31,7 +34,7 @@ func (r *Recording) EmptyAt(policy string) (events []int, what string, err error
 	}
 	n, err := strconv.Atoi(m[1])
 	if err != nil || n == 0 {
-		return nil, "", fmt.Errorf("%q is no policy: the number must be 1 or more", policy)
+		return nil, "", fmt.Errorf("%q is no policy: the number must be 1 or more, and not of more than 18 digits", policy)
 	}
 	if strings.HasPrefix(m[2], "event") {
 		for k := n; k < r.Trace.Len(); k += n {
@@ -70,13 +73,24 @@ func (r *Recording) everyTime(d time.Duration) (events []int, what string, err e
 
 func (r *Recording) afterPhase(name string) (events []int, what string, err error) {
 	var times []int64
+	others := map[string]bool{}
 	for i := range r.Snap.Annotations {
-		if a := &r.Snap.Annotations[i]; a.End && a.Name == name {
+		a := &r.Snap.Annotations[i]
+		switch {
+		case !a.End:
+		case a.Name == name || strings.HasPrefix(a.Name, name+"#"):
 			times = append(times, a.Time)
+		default:
+			others[strconv.Quote(a.Name)] = true
 		}
 	}
-	if len(times) == 0 {
-		return nil, "", fmt.Errorf("no annotation %q ends in the file", name)
+	const few = 5
+	switch names := slices.Sorted(maps.Keys(others)); {
+	case len(times) > 0:
+	case len(names) == 0:
+		return nil, "", fmt.Errorf("no annotation %q ends in the file, nor any other: torch.profiler.record_function makes them", name)
+	default:
+		return nil, "", fmt.Errorf("no annotation %q ends in the file; of those that do are %s", name, strings.Join(names[:min(few, len(names))], ", "))
 	}
 	return r.eventsAt(times), "", nil
 }
@@ -126,7 +140,8 @@ func (r *Recording) steps() (events []int, what string) {
 }
 
 // StacksAt tells of each stack whether its site is a place: "train.py:131", or
-// a function. Count is how many allocations of the history are made there.
+// a function. Count is how many allocations are made there: in the history, and
+// before it as far as that is known.
 func (r *Recording) StacksAt(place string) (at []bool, count int) {
 	t := r.Snap.Stacks
 	at = make([]bool, t.Len()+1)
@@ -142,8 +157,8 @@ func (r *Recording) StacksAt(place string) (at []bool, count int) {
 		inFile := s.File == file || strings.HasSuffix(s.File, "/"+file)
 		at[id] = s.Function == place || inFile && (line == "" || line == strconv.FormatInt(s.Line, 10))
 	}
-	for k, a := range r.Trace.Action {
-		if a == snapshot.Alloc && at[r.Trace.Stack[k]] {
+	for i := range r.Allocs {
+		if at[r.Stack(i)] {
 			count++
 		}
 	}

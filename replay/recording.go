@@ -22,7 +22,9 @@ type Recording struct {
 	Settings allocator.Settings // the file's own
 	Version  allocator.Version
 
-	of     []int32                  // allocation of each event that makes or frees one, else never
+	slot   []int32                  // of the allocation that an event makes or frees, else never
+	slots  int                      // as many as allocations ever live at a time
+	older  int                      // allocations of before the first event, which have the first slots
 	start  []allocator.Segment      // before the first event
 	doubt  []doubt                  // blocks at the start whose size is not certain
 	pools  map[int]allocator.PoolID // private ones, by the event that took the memory, or ^index of a segment of the start
@@ -45,19 +47,45 @@ func NewRecording(t *timeline.Timeline) *Recording {
 	return r
 }
 
-// index finds the allocation of each event.
+// index gives each allocation a slot while it lives, so that a run needs memory
+// for those that live at a time and not for all that there ever were.
 func (r *Recording) index() {
-	r.of = make([]int32, r.Trace.Len())
-	for i := range r.of {
-		r.of[i] = never
+	r.slot = make([]int32, r.Trace.Len())
+	for k := range r.slot {
+		r.slot[k] = never
 	}
-	for i := range r.Allocs {
-		for _, k := range []int{r.Birth(i), r.Freed(i), r.Death(i)} {
+	var spare []int32
+	var holders []int // of slots: allocations
+	take := func(i int) int32 {
+		s := int32(len(holders))
+		if n := len(spare); n > 0 {
+			s, spare = spare[n-1], spare[:n-1]
+			holders[s] = i
+		} else {
+			holders = append(holders, i)
+		}
+		for _, k := range []int{r.Freed(i), r.Death(i)} {
 			if k != never {
-				r.of[k] = int32(i)
+				r.slot[k] = s
 			}
 		}
+		return s
 	}
+	for r.older < len(r.Allocs) && r.Before(r.older) {
+		take(r.older)
+		r.older++
+	}
+	next := r.older
+	for k, a := range r.Trace.Action {
+		switch s := r.slot[k]; {
+		case a == snapshot.Alloc:
+			r.slot[k] = take(next)
+			next++
+		case s != never && r.Death(holders[s]) == k:
+			spare = append(spare, s)
+		}
+	}
+	r.slots = len(holders)
 	for k, a := range r.Trace.Action {
 		switch a {
 		case snapshot.SegmentAlloc, snapshot.SegmentFree, snapshot.SegmentMap, snapshot.SegmentUnmap:
@@ -126,4 +154,21 @@ func (r *Recording) empties(id stack.ID) bool {
 		r.opened[id] = is
 	}
 	return is
+}
+
+// streams are the names that an allocator has for the streams of a snapshot.
+type streams struct {
+	snap  *snapshot.Snapshot
+	a     *allocator.Allocator
+	named []allocator.Stream // plus 1, by index; 0 where nobody asked yet
+}
+
+func (s *streams) of(id snapshot.StreamID) allocator.Stream {
+	if int(id) >= len(s.named) {
+		s.named = append(s.named, make([]allocator.Stream, int(id)+1-len(s.named))...)
+	}
+	if s.named[id] == 0 {
+		s.named[id] = s.a.Stream(s.snap.Stream(id)) + 1
+	}
+	return s.named[id] - 1
 }

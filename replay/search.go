@@ -1,9 +1,11 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"runtime"
+	"slices"
 	"sort"
 	"sync"
 
@@ -16,10 +18,12 @@ func Candidates(limited bool) []string {
 		"", "expandable_segments:True",
 		"max_split_size_mb:32", "max_split_size_mb:64", "max_split_size_mb:128", "max_split_size_mb:256",
 		"max_split_size_mb:512", "max_split_size_mb:1024",
-		"roundup_power2_divisions:1", "roundup_power2_divisions:2", "roundup_power2_divisions:4",
+		"roundup_power2_divisions:2", "roundup_power2_divisions:4",
 		"roundup_power2_divisions:8", "roundup_power2_divisions:16",
 		"expandable_segments:True,roundup_power2_divisions:8",
 		"max_split_size_mb:128,roundup_power2_divisions:8", "max_split_size_mb:512,roundup_power2_divisions:8",
+		"max_split_size_mb:64,max_non_split_rounding_mb:64", "max_split_size_mb:256,max_non_split_rounding_mb:256",
+		"large_segment_size_mb:12", "large_segment_size_mb:64", // since 2.11
 	}
 	if limited { // garbage collection needs a limit
 		out = append(out, "garbage_collection_threshold:0.6", "garbage_collection_threshold:0.8",
@@ -81,6 +85,34 @@ const (
 // Cost estimates the time that calls of the driver take, in milliseconds.
 func Cost(s *allocator.Stats) float64 {
 	return mallocCost*float64(s.Mallocs) + freeCost*float64(s.Frees) + mapCost*float64(s.Maps) + unmapCost*float64(s.Unmaps)
+}
+
+// ByNeed puts the runs first that need the least memory, of which need says how
+// much, and of those within 2 % of the least that whose calls of the driver take
+// the least time. Where memory is short, that counts, and not what is reserved.
+func ByNeed(order []int, need func(run int) int64, outcomes [][]Outcome) {
+	least := int64(math.MaxInt64)
+	for _, j := range order {
+		least = min(least, need(j))
+	}
+	cost := func(j int) (ms float64) {
+		for i := range outcomes {
+			ms += Cost(&outcomes[i][j].Stats)
+		}
+		return ms
+	}
+	near := func(j int) bool { return need(j)-least <= least/50 }
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case near(a) && near(b):
+			return cmp.Compare(cost(a), cost(b))
+		case near(a):
+			return -1
+		case near(b):
+			return 1
+		}
+		return cmp.Compare(need(a), need(b))
+	})
 }
 
 // Rank orders runs, of which there is an outcome for each device: those that do

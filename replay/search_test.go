@@ -40,7 +40,7 @@ func TestAllEnds(t *testing.T) {
 	}
 }
 
-// The least capacity is enough, and clearly less is not; requests that the
+// The least capacity is enough, and a page less is not; requests that the
 // recording ran out of memory for count.
 func TestSmallest(t *testing.T) {
 	for _, path := range []string{"../examples/varied-lengths/default.pickle.gz", "../examples/out-of-memory/oom.pickle"} {
@@ -56,7 +56,7 @@ func TestSmallest(t *testing.T) {
 			if o := x.WhatIf(sc); o.OOM != nil {
 				t.Errorf("%s %q: %d bytes are not enough", path, conf, n)
 			}
-			sc.Capacity = n - n/200 - allocator.SmallBuffer
+			sc.Capacity = n - allocator.SmallBuffer
 			if o := x.WhatIf(sc); o.OOM == nil {
 				t.Errorf("%s %q: less than %d bytes is enough", path, conf, n)
 			}
@@ -86,5 +86,21 @@ func TestRank(t *testing.T) {
 		if got := Rank([][]Outcome{c.runs}); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
+	}
+}
+
+// Of runs that need about the least, the one with the cheapest calls is first;
+// the others follow by need.
+func TestByNeed(t *testing.T) {
+	need := []int64{1000, 1015, 1100, 1050}
+	calls := []int64{9, 3, 1, 1}
+	outcomes := [][]Outcome{make([]Outcome, len(need))}
+	for j, n := range calls {
+		outcomes[0][j].Mallocs = n
+	}
+	order := []int{2, 0, 3, 1}
+	ByNeed(order, func(j int) int64 { return need[j] }, outcomes)
+	if want := []int{1, 0, 3, 2}; !slices.Equal(order, want) {
+		t.Errorf("order %v, want %v", order, want)
 	}
 }

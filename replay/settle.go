@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -14,6 +15,7 @@ type assumptions struct {
 	pools map[int]allocator.PoolID // private ones, by the event that took the memory, or ^index of a segment of the start
 	slack map[int]int64            // bytes that blocks of the start have behind their request, by index of the doubt
 	bases map[uint64]uint64        // where reservations begin, by the first address of the start in them
+	ages  map[uint64]int64         // of free segments of the start, for garbage collection
 	other map[fork]bool            // what is read otherwise than it seems at first
 }
 
@@ -47,12 +49,12 @@ func (r *Recording) settle(best *Exact) *Exact {
 		if x.Difference == nil {
 			return true
 		}
-		for _, as := range x.explanations() {
+		for as := range x.explanations {
 			if left < 0 {
 				return false
 			}
 			next := r.run(as)
-			left -= next.Events + 100
+			left -= next.cost()
 			if next.better(x) && explore(next) {
 				return true
 			}
@@ -63,13 +65,26 @@ func (r *Recording) settle(best *Exact) *Exact {
 	return best
 }
 
-// explanations are the assumptions that could explain a difference, those first
-// that leave the least to choose.
-func (x *Exact) explanations() (out []assumptions) {
-	d := x.Difference
-	if d.Event >= x.Trace.Len() {
-		return nil
+// explanations yields the assumptions that could explain a difference, those
+// first that leave the least to choose.
+func (x *Exact) explanations(yield func(assumptions) bool) {
+	if x.Difference.Event >= x.Trace.Len() {
+		return
 	}
+	for _, as := range x.readings() {
+		if !yield(as) {
+			return
+		}
+	}
+	if x.Settings.GCThreshold > 0 {
+		x.aged(yield)
+	}
+}
+
+// readings are the other ways in which the history up to a difference can be
+// read.
+func (x *Exact) readings() (out []assumptions) {
+	d := x.Difference
 	if d.base != 0 {
 		as := x.assumed
 		as.bases = with(as.bases, d.base, x.Trace.Addr[d.Event])
@@ -121,6 +136,62 @@ func (x *Exact) slack() (doubt int, bytes int64, ok bool) {
 	return 0, 0, false
 }
 
+// aged yields ages of the free segments of the start by which garbage collection
+// would give back those that the recording does: those of a later sweep are
+// younger. How old they are, and at which limit, is tried.
+func (x *Exact) aged(yield func(assumptions) bool) {
+	sweeps := x.sweeps()
+	if len(sweeps) == 0 {
+		return
+	}
+	limits := x.limits()
+	if x.assumed.limit > 0 {
+		limits = slices.Insert(limits, 0, x.assumed.limit)
+	}
+	const youngest, oldest, ratio = 8, 1 << 15, 4
+	for _, limit := range limits {
+		for age := int64(youngest); age <= oldest; age *= ratio {
+			as := x.assumed
+			as.limit, as.ages = limit, map[uint64]int64{}
+			maps.Copy(as.ages, x.assumed.ages)
+			for addr, sweep := range sweeps {
+				as.ages[addr] = age >> (2 * sweep)
+			}
+			if !yield(as) {
+				return
+			}
+		}
+	}
+}
+
+// sweeps are the segments of the start that are given back around the
+// difference, by address, with the sweep that does so. Each goes through the
+// segments by stream and size.
+func (x *Exact) sweeps() map[uint64]int {
+	d, e := x.Difference, &x.Trace.Events
+	from := d.Event
+	for from > 0 && releases(e.Action[from-1]) {
+		from--
+	}
+	out, sweep := map[uint64]int{}, 0
+	for k := from; k < e.Len() && releases(e.Action[k]); k++ {
+		if k > from && x.order(k, k-1) < 0 {
+			sweep++
+		}
+		if at, ok := x.takenBy(e.Addr[k], k); ok && at < 0 {
+			out[e.Addr[k]] = sweep
+		}
+	}
+	return out
+}
+
+// order compares the segments that two events release as sets of free blocks do.
+func (x *Exact) order(j, k int) int {
+	e := &x.Trace.Events
+	return cmp.Or(cmp.Compare(x.Snap.Stream(e.Stream[j]), x.Snap.Stream(e.Stream[k])),
+		cmp.Compare(e.Size[j], e.Size[k]), cmp.Compare(e.Addr[j], e.Addr[k]))
+}
+
 // relabeled are the choices of private pools that keep a request from the block
 // that it gets in the replay alone: memory that was taken for it, the segment of
 // that block, or that of the recorded one is private.
@@ -134,12 +205,16 @@ func (x *Exact) relabeled() (out []assumptions) {
 	if takes(e.Action[d.Event]) {
 		places = append(places, d.Event)
 	}
-	places = append(places, x.takenBy(d.wrong, d.Event))
+	if at, ok := x.takenBy(d.wrong, d.Event); ok {
+		places = append(places, at)
+	}
 	if e.Action[d.Event] == snapshot.Alloc || releases(e.Action[d.Event]) {
-		places = append(places, x.takenBy(e.Addr[d.Event], d.Event))
+		if at, ok := x.takenBy(e.Addr[d.Event], d.Event); ok {
+			places = append(places, at)
+		}
 	}
 	for _, at := range places {
-		if at == never || x.pools[at].Private() {
+		if x.pools[at].Private() {
 			continue // the file says so
 		}
 		for _, pool := range x.candidates() {
@@ -169,17 +244,17 @@ func (x *Exact) candidates() []allocator.PoolID {
 
 // takenBy is the event before k that took the memory at addr, or ^index of the
 // segment of the start that it is in.
-func (r *Recording) takenBy(addr uint64, k int) int {
+func (r *Recording) takenBy(addr uint64, k int) (at int, ok bool) {
 	e := &r.Trace.Events
 	for k--; k >= 0; k-- {
 		if takes(e.Action[k]) && addr-e.Addr[k] < uint64(e.Size[k]) {
-			return k
+			return k, true
 		}
 	}
 	for i := range r.start {
 		if addr-r.start[i].Addr < uint64(r.start[i].Size) {
-			return ^i
+			return ^i, true
 		}
 	}
-	return never
+	return 0, false
 }

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"strandline/allocator"
 	"strandline/snapshot"
@@ -20,10 +21,16 @@ type doubt struct {
 var release = regexp.MustCompile(`(\d+)\.(\d+)`)
 
 // VersionOf is the release that wrote a file, the newest of those that may have.
-func VersionOf(s *snapshot.Snapshot) allocator.Version {
-	all := release.FindAllStringSubmatch(s.TorchVersion(), -1)
+func VersionOf(s *snapshot.Snapshot) allocator.Version { return newestOf(s.TorchVersion()) }
+
+// newestOf is the last release of a range such as "2.5–2.7".
+func newestOf(text string) allocator.Version {
+	all := release.FindAllStringSubmatch(text, -1)
 	if len(all) == 0 {
 		return 0
+	}
+	if strings.HasSuffix(text, " or later") {
+		return allocator.Newest
 	}
 	last := all[len(all)-1]
 	major, _ := strconv.Atoi(last[1])

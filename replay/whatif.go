@@ -1,8 +1,11 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"strandline/allocator"
 	"strandline/snapshot"
@@ -27,7 +30,11 @@ type Scenario struct {
 // An Outcome is what would have come of it.
 type Outcome struct {
 	allocator.Stats
-	OOM     *Refusal // the first; nil if memory did not run out
+	OOM *Refusal // the first; nil if memory did not run out
+	// Left is what PyTorch could still have had behind the last request that ran
+	// out in the recording: free with the driver, or in what empty_cache returns.
+	// It is nil if that request is not met, or if there is no capacity.
+	Left *int64
 	// Stranded is the most bytes that were free in segments in use, of those
 	// seen at some 2,000 events evenly over the history, where samples are asked
 	// for.
@@ -105,6 +112,9 @@ func (sc *Scenario) Idle() []string {
 	if set.Fraction < 1 && sc.Limit == 0 {
 		notes = append(notes, "per_process_memory_fraction is left out: it is a share of the capacity, which is not given")
 	}
+	if set.Reserve != "" || set.ReserveByClass != "" {
+		notes = append(notes, "expandable_segments_reserve… is of addresses, and changes nothing here: a request that is larger than the reserve would fail")
+	}
 	if set.Host != allocator.DefaultSettings().Host {
 		notes = append(notes, "pinned_… settings are of host memory, and change nothing here")
 	}
@@ -147,12 +157,16 @@ func (x *Exact) Run(ctx context.Context, sc Scenario) (Outcome, error) {
 
 // whatIf runs a scenario until stop says so; nil never does.
 func (x *Exact) whatIf(sc *Scenario, stop func(*Outcome) bool) Outcome {
-	s := &simulation{Exact: x, sc: sc, e: &x.Trace.Events}
-	s.a = allocator.New(sc.Settings, x.Version, newDevice(x.Recording, sc.Capacity))
+	s := &simulation{Exact: x, sc: sc, e: &x.Trace.Events, device: newDevice(x.Recording, sc.Capacity)}
+	s.a = allocator.New(sc.Settings, x.Version, s.device)
 	s.a.SetLimit(sc.Limit)
+	s.streams = streams{x.Snap, s.a, nil}
 	var err error
 	if s.handles, s.tickets, err = x.load(s.a); err != nil {
 		return s.out
+	}
+	if sc.Without != nil {
+		s.leaveOut()
 	}
 	s.tell(never)
 	n := s.e.Len()
@@ -182,13 +196,30 @@ type simulation struct {
 	sc      *Scenario
 	e       *snapshot.Events
 	a       *allocator.Allocator
-	handles []allocator.Block // by allocation
+	streams streams
+	handles []allocator.Block // by slot
 	tickets map[int32]allocator.Ticket
 	out     Outcome
 	late    []allocator.Ticket // of frees that a retry completed
+	device  *device
+	frees   int              // of the device, after the last request
+	last    allocator.Ticket // of the last free that waits
+	due     allocator.Ticket // up to which frees are complete, as the device waited for all streams
 
 	// Places in the lists of the scenario and of the replay.
 	atEmpty, atEmptied, atAbandoned, atRetried, atLook int
+}
+
+// leaveOut frees what was made before the recording at stacks that the scenario
+// is without. Its segments stay.
+func (s *simulation) leaveOut() {
+	for i := range s.older {
+		if s.sc.Without[s.Stack(i)] && s.handles[i] != 0 {
+			s.a.Free(s.handles[i])
+			s.handles[i] = 0
+		}
+	}
+	s.a.AllocatedPeak = s.a.Allocated
 }
 
 // step runs event k.
@@ -234,7 +265,10 @@ func (s *simulation) malloc(k int) (allocator.Block, bool) {
 	if len(s.poolOf) > 0 {
 		pool = s.a.Pool(s.poolOf[k])
 	}
-	b, ok := s.a.Malloc(s.e.Size[k], s.a.Stream(s.Snap.Stream(s.e.Stream[k])), pool)
+	if pool == allocator.Default {
+		s.completeDue()
+	}
+	b, ok := s.a.Malloc(s.e.Size[k], s.streams.of(s.e.Stream[k]), pool)
 	if !ok && s.out.OOM == nil {
 		s.out.OOM = &Refusal{
 			Event: k, Size: s.sc.Settings.Round(s.e.Size[k]), Reserved: s.a.Reserved, Active: s.a.Active,
@@ -245,7 +279,25 @@ func (s *simulation) malloc(k int) (allocator.Block, bool) {
 		s.a.Complete(t)
 	}
 	s.late = s.late[:0]
+	if s.frees != s.device.frees {
+		s.frees, s.due = s.device.frees, s.last
+	}
 	return b, ok
+}
+
+// completeDue ends the waits that a request finds ended: cudaFree waits for the
+// whole device, so that all that was used by other streams before is free.
+func (s *simulation) completeDue() {
+	if s.due == 0 {
+		return
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(s.tickets), func(i, j int32) int { return cmp.Compare(s.tickets[i], s.tickets[j]) }) {
+		if s.tickets[at] <= s.due {
+			s.a.Complete(s.tickets[at])
+			delete(s.tickets, at)
+		}
+	}
+	s.due = 0
 }
 
 func (s *simulation) alloc(k int) {
@@ -253,45 +305,60 @@ func (s *simulation) alloc(k int) {
 		return
 	}
 	if b, ok := s.malloc(k); ok {
-		s.handles[s.of[k]] = b
+		s.handles[s.slot[k]] = b
 	}
 }
 
 // oom runs a request that ran out of memory. If it does not now, the program
 // goes on as it did: what it got is freed at once.
 func (s *simulation) oom(k int) {
-	if b, ok := s.malloc(k); ok {
-		s.a.Free(b)
+	b, ok := s.malloc(k)
+	s.out.Left = nil
+	if !ok {
+		return
 	}
+	if s.sc.Capacity > 0 {
+		left := s.sc.Capacity - s.a.Reserved + s.a.Releasable()
+		s.out.Left = &left
+	}
+	s.a.Free(b)
 }
 
 func (s *simulation) free(k int) {
-	i := s.of[k]
-	if i == never || s.handles[i] == 0 {
+	at := s.slot[k]
+	if at == never || s.handles[at] == 0 {
 		return
 	}
 	if s.Ends() == snapshot.FreeRequested || s.atOnce(k) {
-		s.a.Free(s.handles[i])
+		s.a.Free(s.handles[at])
 	} else {
-		s.tickets[i] = s.a.Defer(s.handles[i])
+		s.last = s.a.Defer(s.handles[at])
+		s.tickets[at] = s.last
 	}
-	s.handles[i] = 0
+	s.handles[at] = 0
 }
 
 // complete ends the free of a block where the recording does. What a retry
 // completed there is complete behind the request.
 func (s *simulation) complete(k int) {
-	i := s.of[k]
-	switch {
-	case i == never:
-	case s.handles[i] != 0: // nobody asked for it
-		s.a.Free(s.handles[i])
-		s.handles[i] = 0
-	case s.tickets[i] == 0:
-	case s.atRetried < len(s.retried) && s.retried[s.atRetried].from <= k:
-		s.late = append(s.late, s.tickets[i])
-	default:
-		s.a.Complete(s.tickets[i])
+	at := s.slot[k]
+	if at == never {
+		return
+	}
+	if s.handles[at] != 0 { // nobody asked for it
+		s.a.Free(s.handles[at])
+		s.handles[at] = 0
+		return
+	}
+	t, waits := s.tickets[at]
+	if !waits {
+		return
+	}
+	delete(s.tickets, at)
+	if s.atRetried < len(s.retried) && s.retried[s.atRetried].from <= k {
+		s.late = append(s.late, t)
+	} else {
+		s.a.Complete(t)
 	}
 }
 
@@ -314,13 +381,15 @@ func (s *simulation) sample(k int) Sample {
 // one, as it is if no other stream used the block.
 func (r *Recording) atOnce(k int) bool {
 	e := &r.Trace.Events
-	return k+1 < e.Len() && e.Action[k+1] == snapshot.FreeCompleted && r.of[k+1] == r.of[k] && e.Stack[k+1] == e.Stack[k]
+	return k+1 < e.Len() && e.Action[k+1] == snapshot.FreeCompleted && r.slot[k+1] == r.slot[k] && e.Stack[k+1] == e.Stack[k]
 }
 
 // Smallest is the least capacity with which a scenario does not run out of
-// memory, to within 1/256 or 2 MiB, found by trying; also the requests must be
-// met that the recording ran out of memory for. It is the peak of reserved
-// memory where nothing less is enough, and 0 if the limit alone is too low.
+// memory, a multiple of 2 MiB as segments are, found by trying; of long
+// histories it is up to 1/256 more. Also the requests must be met that the
+// recording ran out of memory for. It is the peak of reserved memory where
+// nothing less is enough, and 0 if the limit alone is too low. Where a retry
+// happens to tidy up, less may be enough once more.
 func (x *Exact) Smallest(ctx context.Context, sc Scenario) (int64, error) {
 	fails := func(o *Outcome) bool { return o.OOM != nil }
 	sc.Capacity, sc.Samples, sc.Looks, sc.Steps = 0, 0, nil, false
@@ -329,12 +398,13 @@ func (x *Exact) Smallest(ctx context.Context, sc Scenario) (int64, error) {
 		return 0, ctx.Err()
 	}
 	// Too little, and enough. What is there at the beginning has to fit, too.
-	low, high := max(free.AllocatedPeak, x.StartReserved)-1, free.ReservedPeak
-	for high-low > max(allocator.SmallBuffer, high/256) {
+	const unit, long = allocator.SmallBuffer, 1e5
+	low, high := (max(free.AllocatedPeak, x.StartReserved)-1)/unit*unit, free.ReservedPeak
+	for high-low > unit && (x.Trace.Len() < long || high-low > high/256) {
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
-		sc.Capacity = low + (high-low)/2
+		sc.Capacity = max((low+(high-low)/2)/unit, low/unit+1) * unit
 		if o := x.whatIf(&sc, fails); fails(&o) {
 			low = sc.Capacity
 		} else {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"strandline/replay"
@@ -163,6 +164,7 @@ type Run struct {
 func (d *Simulation) AddRun(settings string, on []Run, notes []string) {
 	run := Simulated{Settings: settings, Notes: append(on[0].Scenario.Idle(), notes...), Devices: []SimulatedDevice{}}
 	for _, r := range on {
+		run.Notes = append(run.Notes, d.unverified(&r)...)
 		if note := r.On.Held(); note != "" {
 			run.Notes = append(run.Notes, note)
 		}
@@ -179,6 +181,18 @@ func (d *Simulation) AddRun(settings string, on []Run, notes []string) {
 		run.Devices = append(run.Devices, one)
 	}
 	d.Runs = append(d.Runs, run)
+}
+
+// unverified is what of the rules of a run was not held against a recording,
+// beside what is said of the replay.
+func (d *Simulation) unverified(r *Run) (notes []string) {
+	said := d.device(r.On.Device).Assumed.Notes
+	for _, note := range r.On.Unverified(&r.Scenario.Settings) {
+		if !slices.Contains(said, note) {
+			notes = append(notes, note)
+		}
+	}
+	return notes
 }
 
 func bound(n int64) *int64 {
@@ -381,7 +395,9 @@ func (r *Replayed) text(w io.Writer, s Style) {
 		fmt.Fprintf(w, "%s: %s of %s calls of the driver, %s of %s segments\n", s.yellow("not replayed exactly"),
 			units.Count(int64(r.Calls.Reproduced)), units.Count(int64(r.Calls.Recorded)),
 			units.Count(int64(r.Segments.Reproduced)), units.Count(int64(r.Segments.Recorded)))
-		printWrapped(w, s, "  ", r.Difference.String()+"; runs under other settings are approximate")
+		printWrapped(w, s, "  ", "settings: "+settingsName(r.Settings))
+		printWrapped(w, s, "  ", r.Difference.String())
+		printWrapped(w, s, "  ", r.Difference.Reason+"; runs under other settings are approximate")
 	}
 	for _, n := range r.Assumed.Notes {
 		printWrapped(w, s, "  ", "assumed: "+n)

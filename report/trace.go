@@ -61,7 +61,7 @@ func (d *Trace) Text(w io.Writer, s Style) {
 	}
 	for i := range d.Findings {
 		fmt.Fprintln(w)
-		writeFinding(w, s, &d.Findings[i])
+		writeFinding(w, s, &d.Findings[i], "")
 	}
 	fmt.Fprintln(w)
 	d.stacks(w, s, 10)

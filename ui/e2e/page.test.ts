@@ -8,10 +8,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test, type TestContext } from "node:test";
 import { Browser, chromium, pause, type Tab } from "./browser.ts";
+import { clean, device, figure, shoot } from "./checks.ts";
 import { example, json, lacks, recorded, serve, type Server } from "./server.ts";
 
-const shots = process.env.STRANDLINE_SHOTS;
-const axe = readFileSync("node_modules/axe-core/axe.min.js", "utf8");
 const leak = [example("image-leak/step-2.pickle"), example("image-leak/step-3.pickle"), example("image-leak/step-4.pickle")];
 const last = leak[2]!;
 
@@ -42,19 +41,15 @@ function scenario(name: string, files: string[], act: (p: Page, t: TestContext) 
       else await tab.settled();
       await act({ tab, server }, t);
       await pause(60);
-      const found = await tab.eval<{ id: string; nodes: { target: string[]; failureSummary: string }[] }[]>(`${axe}; axe.run(document, { resultTypes: ["violations"] }).then(r => r.violations)`);
-      assert.deepEqual(found.map((v) => `${v.id}: ${v.nodes.map((n) => `${n.target.join(" ")} (${n.failureSummary})`).join("; ")}`), []);
-      assert.deepEqual(tab.problems, []);
+      await clean(tab);
     } finally {
-      if (shots && tab) await tab.screenshot(join(shots, `${name.replace(/[^a-z0-9]+/gi, "-")}.png`));
+      if (tab) await shoot(tab, name);
       await tab?.close();
       await server.stop();
     }
   });
 }
 
-const figure = (tab: Tab, selector: string): Promise<number> => tab.eval(`Number(document.querySelector(${JSON.stringify(selector)})?.dataset.bytes ?? NaN)`);
-const device = (file: string): any => json("inspect", file).devices[0];
 const identity = (s: any): string => (s.file ? `${s.file}:${s.line} ${s.function}` : "unknown");
 
 /** The place of the page of a point in the picture: an event, and bytes from below. */

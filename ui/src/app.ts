@@ -4,15 +4,18 @@ import { Allocator } from "./allocator.ts";
 import { fresh, json, Latest, link, Refused } from "./ask.ts";
 import { Compare } from "./compare.ts";
 import { byId, fill, h } from "./dom.ts";
+import { drop } from "./drop.ts";
 import { Findings } from "./findings.ts";
 import { bytes, count } from "./format.ts";
 import { copyLine, inspector } from "./inspector.ts";
 import { listen, type Key } from "./keys.ts";
+import { Local } from "./local.ts";
 import { coverages, groupings } from "./names.ts";
 import { Page } from "./page.ts";
 import { css, palette } from "./palette.ts";
 import { Rail } from "./rail.ts";
-import { picture, save } from "./save.ts";
+import { fetchLinks, picture, save } from "./save.ts";
+import { Saved } from "./saved.ts";
 import { Sites } from "./sites.ts";
 import { encode, type State, type View } from "./store.ts";
 import { Timeline } from "./timeline.ts";
@@ -30,7 +33,7 @@ function say(text: string): void {
   said = window.setTimeout(() => (live.textContent = text), 500);
 }
 
-const rail = new Rail(page, byId("rail"), byId("tooltip"), say, (e) => e.status !== 0 && banner(e.message));
+const rail = new Rail(page, byId("rail"), byId("tooltip"), say, (e) => e.status !== 0 && refused(e));
 const view = byId("view");
 const parts = {
   timeline: new Timeline(page, rail, view),
@@ -57,10 +60,17 @@ function banner(text: string): void {
   drawBanner();
 }
 
+let refusal = "";
+
+/** Says what the engine has no answer to, until the reader turns to something else. */
+function refused(e: Error): void {
+  banner((refusal = e.message));
+}
+
 function drawBanner(): void {
   const file = page.file;
   const out: string[] = [];
-  if (link.lost) out.push("strandline does not answer: it may have been stopped. What is here stays; the page goes on asking.");
+  if (link.lost) out.push(`${link.why}. What is here stays.`);
   else if (bannerText) out.push(bannerText);
   if (page.unknownSites > 0) out.push(`${count(page.unknownSites)} ${page.unknownSites === 1 ? "site" : "sites"} of the link ${page.unknownSites === 1 ? "is" : "are"} not in this file.`);
   if (file?.partial) out.push(`Read in part: ${file.partial}`);
@@ -69,6 +79,8 @@ function drawBanner(): void {
   el.className = link.lost ? "error" : "";
   el.textContent = out.join(" · ");
 }
+
+let tabsTold = "";
 
 function drawTop(): void {
   const { session, file, device, s } = page;
@@ -99,7 +111,14 @@ function drawTop(): void {
     badge.textContent = coverages[kind] ?? kind;
     badge.title = file?.partial ?? device.coverage.text;
   }
+  const held = byId<HTMLButtonElement>("held");
+  held.hidden = !device?.held;
+  if (device?.held) held.title = device.held.text;
   const shown = tabs();
+  // A button that is replaced under the pointer loses its click.
+  const told = `${shown} ${s.view}`;
+  if (told === tabsTold) return;
+  tabsTold = told;
   fill(
     byId("tabs"),
     shown.map((v, i) => h("button", { type: "button", "data-key": `view ${v}`, "aria-current": s.view === v ? "page" : undefined, title: `${names[v]} (${i + 1})`, onclick: () => store.set({ view: v }, true) }, names[v])),
@@ -160,10 +179,11 @@ function drawWindow(): void {
   const el = document.getElementById("window");
   const { device, s } = page;
   if (!el || !device) return;
-  const { win, level } = rail.seen;
+  const { win, level, bound } = rail.seen;
+  const end = bound ? ", no finer in this saved page" : "";
   const per = count(2 ** level);
-  if (s.x === "us" && device.time) fill(el, `${s.win === null ? "all" : "part"} of the time · 1 column = ${per} µs`);
-  else fill(el, "events ", h("b", {}, `${count(Math.floor(win[0]))} – ${count(Math.ceil(win[1]))}`), ` of ${count(device.events)} · 1 column = ${per} ${level === 0 ? "event" : "events"}`);
+  if (s.x === "us" && device.time) fill(el, `${s.win === null ? "all" : "part"} of the time · 1 column = ${per} µs${end}`);
+  else fill(el, "events ", h("b", {}, `${count(Math.floor(win[0]))} – ${count(Math.ceil(win[1]))}`), ` of ${count(device.events)} · 1 column = ${per} ${level === 0 ? "event" : "events"}${end}`);
 }
 
 // ---- what follows the cursor
@@ -201,7 +221,7 @@ function follow(): void {
       page.pinned = a;
       page.tell("pinned");
     },
-    () => {},
+    (e: Error) => link.saved && refused(e),
   );
 }
 
@@ -303,8 +323,8 @@ const keyTable = (): Key[] => [
   { keys: ["m"], show: "m", does: "next mark (shift: back)", act: (e) => void next("mark", e.shiftKey) },
   { keys: ["."], show: ",  .", does: "segment event before, after", act: () => void next("segment", false) },
   { keys: [","], show: "", does: "", act: () => void next("segment", true) },
-  { keys: ["]"], show: "[  ]", does: "one event back, on", act: () => goTo(Math.min(page.k + 1, (page.device?.events ?? 1) - 1)) },
-  { keys: ["["], show: "", does: "", act: () => goTo(Math.max(0, page.k - 1)) },
+  { keys: ["]"], show: "[  ]", does: "one event back, on", act: () => goTo(Math.min(page.beside(1), (page.device?.events ?? 1) - 1)) },
+  { keys: ["["], show: "", does: "", act: () => goTo(Math.max(0, page.beside(-1))) },
   { keys: [" "], show: "space", does: "play segment events, stop (allocator)", act: () => page.s.view === "allocator" && parts.allocator.play() },
   { keys: ["u"], show: "u", does: "show free segments, fold them (allocator)", act: () => page.s.view === "allocator" && parts.allocator.unfold() },
   { keys: ["b"], show: "b  n", does: "birth, death of what is pinned", act: () => goTo(page.pinned?.birth) },
@@ -409,20 +429,26 @@ function copyLink(): void {
 
 const wantsDark = matchMedia("(prefers-color-scheme: dark)");
 
-function setTheme(): void {
-  const chosen = localStorage.getItem("strandline-theme");
+/** The theme that the reader chose. Where the page may keep nothing, as in a frame, there is none. */
+function remembered(chosen?: string): string | null {
+  try {
+    if (chosen) localStorage.setItem("strandline-theme", chosen);
+    return localStorage.getItem("strandline-theme");
+  } catch {
+    return chosen ?? null;
+  }
+}
+
+function setTheme(chosen = remembered()): void {
   document.documentElement.dataset.theme = chosen ?? (wantsDark.matches ? "dark" : "light");
   page.tell("theme");
 }
 
-wantsDark.addEventListener("change", setTheme);
-byId("theme").addEventListener("click", () => {
-  localStorage.setItem("strandline-theme", document.documentElement.dataset.theme === "dark" ? "light" : "dark");
-  setTheme();
-});
+wantsDark.addEventListener("change", () => setTheme());
+byId("theme").addEventListener("click", () => setTheme(remembered(document.documentElement.dataset.theme === "dark" ? "light" : "dark")));
 byId("help").addEventListener("click", help);
 byId("export").addEventListener("click", give);
-byId("coverage").addEventListener("click", () => banner(bannerText ? "" : byId("coverage").title));
+for (const id of ["coverage", "held"]) byId(id).addEventListener("click", () => banner(bannerText === byId(id).title ? "" : byId(id).title));
 
 // ---- all together
 
@@ -455,6 +481,7 @@ page.on((what) => {
 
 store.on((now, before) => {
   page.load();
+  if (bannerText && bannerText === refusal && (now.view !== before.view || now.g !== before.g || now.solo !== before.solo || now.alloc !== before.alloc || now.f !== before.f)) banner("");
   if (now.view !== before.view || now.f !== before.f || now.d !== before.d || now.finding !== before.finding) drawTop();
   if (now.view !== before.view || now.x !== before.x || now.u !== before.u || now.y !== before.y || now.g !== before.g || now.solo !== before.solo || now.f !== before.f) drawTools();
   else if (now.win !== before.win) drawWindow();
@@ -484,6 +511,18 @@ link.changed = () => {
     rail.retry();
   }
 };
+
+/** A page that has no server says in its root element who answers it. */
+const { engine } = document.documentElement.dataset;
+if (engine) fetchLinks(refused);
+if (engine === "worker") {
+  const local = new Local(banner);
+  link.door = local.ask;
+  drop(local);
+} else if (engine === "saved") {
+  link.saved = true;
+  link.door = new Saved().ask;
+}
 
 listen(keyTable);
 setTheme();

@@ -69,9 +69,34 @@ export class Page {
   get k(): number {
     const dev = this.device;
     if (!dev) return -1;
-    if (this.s.k !== null) return Math.min(Math.max(this.s.k, -1), dev.events - 1);
+    if (this.s.k !== null) return this.near(Math.min(Math.max(this.s.k, -1), dev.events - 1));
     const oom = dev.marks.findLast((m) => m.kind === "oom");
-    return oom ? oom.event : (dev.peak?.event ?? -1);
+    return this.near(oom ? oom.event : (dev.peak?.event ?? -1));
+  }
+
+  /** The event where the cursor can stand that is nearest to k: any, but for saved pages. */
+  near(k: number): number {
+    const events = this.device?.held?.events;
+    if (!events) return k;
+    const i = events.findIndex((e) => e >= k);
+    if (i <= 0) return events.at(i) ?? k;
+    return events[i]! - k < k - events[i - 1]! ? events[i]! : events[i - 1]!;
+  }
+
+  /** The event where the cursor can stand before or after it. */
+  beside(by: 1 | -1): number {
+    const events = this.device?.held?.events;
+    if (!events) return this.k + by;
+    return events[events.indexOf(this.k) + by] ?? this.k;
+  }
+
+  /** The finest level that there is of a part of the picture: all, but for saved pages. */
+  finest(x: "ev" | "us", solo: boolean, from: number, to: number): number {
+    const held = this.device?.held;
+    if (!held) return 0;
+    if (solo) return held.levels.alone ?? 0;
+    const near = x === "ev" && this.s.g === "line" ? (held.near ?? []).filter((n) => n.from <= from && to <= n.to) : [];
+    return Math.min(held.levels[`${x} ${this.s.g}`] ?? 0, ...near.map((n) => n.level));
   }
 
   group(key: string): Group | undefined {
@@ -86,7 +111,7 @@ export class Page {
   load(): void {
     const file = this.file;
     const usable = file && (file.state === "ready" || file.state === "totals");
-    const key = usable ? `${this.f} ${this.d} ${this.s.g} ${this.u} ${file.state} ${file.blocks}` : "";
+    const key = usable ? `${this.f} ${this.d} ${this.s.g} ${this.u} ${file.state} ${file.blocks}` : (file?.error ?? "");
     if (key === this.loading) return;
     this.loading = key;
     if (!usable) {
@@ -133,7 +158,7 @@ export class Page {
 
   private loadedDevice = "";
   private loadedBands = "";
-  private newest = 0; // as it was when the page was opened: a picture does not change by itself
+  private newest = -1; // as it was when the page was opened: a picture does not change by itself
 
   /** Follows the session for as long as the page lives. */
   async follow(): Promise<void> {
@@ -144,7 +169,7 @@ export class Page {
       try {
         const next = await fresh<Session>("session", { since });
         since = next.version;
-        if (!this.session) this.newest = newest(next);
+        if (!next.files.some((f) => f.f === this.newest)) this.newest = newest(next); // it turned out to be no snapshot
         this.session = next;
         // Progress is drawn a few times a second: the files are read on the same machine.
         const states = `${next.findings} ${next.order} ${next.files.map((f) => [f.state, f.blocks])}`;

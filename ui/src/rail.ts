@@ -1,6 +1,6 @@
 // The rail: lanes, the picture, its axes and the map of the whole file.
 
-import { Latest, fresh, json, type Refused } from "./ask.ts";
+import { Latest, fresh, json, link, type Refused } from "./ask.ts";
 import { blit, keptLine, labelPlaces, rowOf, runs, stackOf, widen, type Drawn, type Frame, type Paint, type Run } from "./blit.ts";
 import { h } from "./dom.ts";
 import { bytes, count, duration } from "./format.ts";
@@ -157,9 +157,10 @@ export class Rail {
     return this.page.s.win ? clamp(this.page.s.win, this.end, leastPlaces) : [0, this.end];
   }
 
-  /** What part of the file is seen, and at which level. */
-  get seen(): { win: Span; level: number } {
-    return { win: this.win, level: this.level };
+  /** What part of the file is seen, at which level, and whether there is no finer one. */
+  get seen(): { win: Span; level: number; bound: boolean } {
+    const { win, level } = this;
+    return { win, level, bound: level > levelFor(win[1] - win[0], this.pixelsForLevel) };
   }
 
   private get picture(): Picture {
@@ -173,7 +174,16 @@ export class Rail {
   }
 
   private get level(): number {
-    return levelFor(this.win[1] - this.win[0], this.pixelsForLevel);
+    return this.levelOf(this.win, this.page.s.solo.length > 0);
+  }
+
+  /** The level of the picture of the whole file. */
+  private get whole(): number {
+    return this.levelOf([0, this.end], false);
+  }
+
+  private levelOf(win: Span, solo: boolean): number {
+    return Math.max(levelFor(win[1] - win[0], this.pixelsForLevel), this.page.finest(this.us ? "us" : "ev", solo, ...win));
   }
 
   private get kind(): Kind {
@@ -274,7 +284,7 @@ export class Rail {
     const p = this.picture;
     const { win, level, kind } = this;
     const y = Math.max(0, Math.min(48, Math.floor(Math.log2(this.top() / Math.max(1, this.layout.height)))));
-    const whole = levelFor(this.end, this.pixelsForLevel);
+    const whole = this.whole;
     const cover = (picture: Picture, kind: Kind, level: number, from: number, to: number): Want[] => {
       const out: Want[] = [];
       const places = bucketsPerTile * 2 ** level;
@@ -288,13 +298,13 @@ export class Rail {
     const places = bucketsPerTile * 2 ** level;
     const next = cover(p, kind, level, win[0] - places, win[1] + places);
     if (level < whole) next.push(...cover(p, level + 1 <= allocLevel && !this.us ? "alloc" : "band", level + 1, win[0] - length / 2, win[1] + length / 2));
-    return { now, next: kind === "total" ? [] : next.filter((w) => !here.some((v) => v.level === w.level && v.i === w.i)) };
+    return { now, next: kind === "total" || this.page.device?.held ? [] : next.filter((w) => !here.some((v) => v.level === w.level && v.i === w.i)) };
   }
 
   /** Asks for the totals of a whole file as soon as they can be had: its one device will want them first. */
   private foresee(): void {
     const { file, device, s } = this.page;
-    if (device || !file || s.view === "compare" || file.devices.length !== 1 || (file.state !== "totals" && file.state !== "ready")) return;
+    if (link.saved || device || !file || s.view === "compare" || file.devices.length !== 1 || (file.state !== "totals" && file.state !== "ready")) return;
     const picture: Picture = { f: file.f, d: file.devices[0]!, g: s.g, u: this.page.u, x: "ev", solo: "" };
     const events = file.events ?? 0;
     const level = levelFor(Math.max(1, events), this.pixelsForLevel);
@@ -318,8 +328,8 @@ export class Rail {
     const width = this.data.width;
     const height = this.data.height;
     const p = this.picture;
-    const whole = levelFor(this.end, this.pixelsForLevel);
     const { level, kind } = this;
+    const whole = Math.max(level, this.whole);
     const exact = new Map<number, Tile>();
     for (const w of now) {
       const tile = w.picture.solo === p.solo && w.level === level && w.kind === kind ? this.tiles.find(w) : undefined;
@@ -382,7 +392,7 @@ export class Rail {
 
   /** Runs that show the whole file, of the small map's tiles. */
   private overview(): Run[] {
-    const whole = levelFor(this.end, this.pixelsForLevel);
+    const whole = this.whole;
     const p = { ...this.picture, solo: "" };
     return this.tiles.any(p) ? runs([0, this.end], Math.round(this.layout.width), whole, whole, this.tiles.of(p)) : [];
   }
@@ -1305,7 +1315,9 @@ export class Rail {
   /** Moves the cursor to the next column's event, and the window with it. */
   step(by: number): void {
     const i = this.drawn.findIndex((r) => r.tile.events[r.c]! <= this.page.k && this.page.k < r.tile.events[r.c + 1]!);
-    const next = i < 0 ? undefined : this.drawn[i + by];
+    let at = i + by;
+    while (i >= 0 && this.drawn[at] && this.page.near(this.eventOf(this.drawn[at]!)) === this.page.k) at += by;
+    const next = i < 0 ? undefined : this.drawn[at];
     if (next) this.page.store.set({ k: this.eventOf(next) });
     else if (this.page.device) {
       const k = Math.max(0, Math.min(this.page.device.events - 1, this.page.k + by * 2 ** this.level));

@@ -1,5 +1,6 @@
 // What the page gives away: pictures, tables, links.
 
+import { ask } from "./ask.ts";
 import { h } from "./dom.ts";
 import type { Column, Row } from "./table.ts";
 
@@ -8,6 +9,17 @@ export function save(name: string, what: Blob): void {
   const a = h("a", { href: URL.createObjectURL(what), download: name });
   a.click();
   setTimeout(() => URL.revokeObjectURL(a.href), 1000);
+}
+
+/** Makes links to tables work where the engine is not asked over HTTP. */
+export function fetchLinks(failed: (e: Error) => void): void {
+  addEventListener("click", (e) => {
+    const a = e.target instanceof Element ? e.target.closest<HTMLAnchorElement>("a[href^='api/']") : null;
+    if (!a) return;
+    e.preventDefault();
+    const [path, query] = a.getAttribute("href")!.split("?");
+    ask(path!.slice("api/".length), Object.fromEntries(new URLSearchParams(query))).then(async (answer) => save(a.download, await answer.blob()), failed);
+  });
 }
 
 /** A table as CSV, with bytes and counts as plain numbers. */

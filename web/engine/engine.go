@@ -52,6 +52,10 @@ const (
 // An Engine holds files and answers questions about them. It is safe for
 // concurrent use.
 type Engine struct {
+	// Pause, if not nil, is called between the steps of Load: where there is one
+	// thread for all, it lets questions be answered.
+	Pause func()
+
 	mu      sync.Mutex
 	version int
 	changed chan struct{} // closed when the version rises
@@ -136,6 +140,12 @@ func New(sources []Source) *Engine {
 	return e
 }
 
+func (e *Engine) pause() {
+	if e.Pause != nil {
+		e.Pause()
+	}
+}
+
 // change changes the session under its lock, and tells those who wait.
 func (e *Engine) change(f func()) {
 	e.mu.Lock()
@@ -172,6 +182,7 @@ func (e *Engine) Load(ctx context.Context) error {
 		return ErrNothing
 	}
 	e.judge(ctx)
+	e.pause()
 	for _, f := range e.files {
 		if f.content != nil && ctx.Err() == nil {
 			e.replay(f)
@@ -188,6 +199,7 @@ func (e *Engine) replay(f *file) {
 		r := d.replay()
 		exact = exact && r.sizes != nil
 		d.replayed.Store(r)
+		e.pause()
 	}
 	e.change(func() {
 		if f.blocks = unknown; exact {
@@ -234,12 +246,14 @@ func (e *Engine) load(ctx context.Context, f *file) error {
 	e.change(func() { f.state = pairing })
 	c := newContent(s)
 	e.change(func() { f.content, f.state = c, totals })
+	e.pause()
 	for _, d := range c.devices {
 		if b, err := d.requested.grouped(tile.ByLine); err == nil {
 			e.colour(b)
 		}
 	}
 	e.change(func() { f.state = ready })
+	e.pause()
 	return nil
 }
 
@@ -354,6 +368,7 @@ func (e *Engine) judge(ctx context.Context) {
 			processOf[index[d.Name]] = name
 		}
 	}
+	e.pause()
 	j.answer = detect.Files(j.book, j.processes, detect.Options{})
 	e.change(func() {
 		e.judgement, e.order, e.findingsState = j, order, ready

@@ -99,6 +99,7 @@ func TestSameAsSimulate(t *testing.T) {
 		sc.Samples = replay.Samples
 		o := x.WhatIf(sc)
 		doc := report.NewSimulation(c.file, "", false)
+		doc.AddReplay(x)
 		doc.AddRun("", []report.Run{{On: x, Scenario: &sc, Outcome: &o}}, nil)
 		want := doc.Runs[0].Devices[0]
 		if got.Reserved != want.Reserved || got.Allocated != want.Allocated || got.Stranded != want.Stranded || got.Calls != want.Calls ||
