@@ -509,6 +509,7 @@ link.changed = () => {
   if (!link.lost) {
     page.load();
     rail.retry();
+    parts.whatif.retry();
   }
 };
 
