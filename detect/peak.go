@@ -34,6 +34,8 @@ func peak(p *compare.Process, device int, leaks []finding.Finding) []finding.Fin
 	maps.Copy(f.Evidence, top.sums())
 	if at.Event != timeline.Never {
 		f.Detail = append(f.Detail, fmt.Sprintf("it is reached at event %s of %s", units.Count(int64(at.Event)), units.Count(int64(d.Events))))
+	} else {
+		f.Detail = append(f.Detail, "it is what was in use when the history began; what was in use before is not recorded")
 	}
 	f.Detail = append(f.Detail, heaviest(held)...)
 	f.Detail = append(f.Detail, fmt.Sprintf("at the end %s: %s", units.Bytes(d.Purpose.End.Bytes), madeOf(end)))

@@ -88,3 +88,15 @@ func TestNotFreed(t *testing.T) {
 		}
 	}
 }
+
+// TestPeakBeforeHistory says so where nothing in the history was higher than what
+// was there before it.
+func TestPeakBeforeHistory(t *testing.T) {
+	for file, before := range map[string]bool{"../snapshot/testdata/w10_nothing.default.state.pickle": true, "testdata/honest.pickle.gz": false} {
+		for _, f := range judge(t, file).Findings {
+			if text := strings.Join(f.Detail, "\n"); f.Kind == finding.Peak && strings.Contains(text, "when the history began") != before {
+				t.Errorf("%s: %s", file, text)
+			}
+		}
+	}
+}

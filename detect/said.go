@@ -144,7 +144,7 @@ func shortageOf(o *logs.OOM, known Options) *shortage {
 	if contradictions(o) != nil {
 		return &shortage{request: o.Request}
 	}
-	s := &shortage{request: o.Request, driver: o.Request, free: o.Free, reserved: o.Reserved, active: o.Allocated, capacity: known.Capacity}
+	s := &shortage{request: o.Request, driver: o.Request, free: o.Free, reserved: o.Reserved, active: o.Allocated, capacity: known.Capacity, process: o.InUse}
 	if o.Total != nil {
 		s.capacity = o.Total
 	}
@@ -225,7 +225,7 @@ func tellMessage(f *finding.Finding, s *shortage, o *logs.OOM) {
 		say("that cannot be: %s. Lines of several messages are mixed, or the driver lends memory of the host, as it does on Windows; nothing is concluded from these figures", strings.Join(wrong, "; "))
 	}
 	if n := s.outside(); n != nil {
-		say("%s of the device was held outside PyTorch's allocator: the context, other libraries, other processes", units.Bytes(*n))
+		say("%s of the device was held outside PyTorch's allocator: %s", units.Bytes(*n), s.holders())
 	}
 	for _, p := range o.Processes {
 		say("process %d holds %s (in a container this can be the program itself)", p.PID, units.Bytes(p.Bytes))
@@ -237,9 +237,17 @@ func tellMessage(f *finding.Finding, s *shortage, o *logs.OOM) {
 		say("the message names no limit that PyTorch was given: a quota of the driver (MIG, vGPU, WSL), or memory that came free right after the failure")
 	case s.cause() == "" && o.Wording == logs.Async && o.Lacks() == 0 && contradictions(o) == nil:
 		say("the backend cudaMallocAsync does not say what its pool keeps: %s of the device is neither in use by PyTorch nor free, and is cached in that pool or held by others", units.Bytes(*o.Total-*o.Allocated-*o.Free))
+	case s.cause() == "" && withoutFree(o):
+		say("the message does not state what was free, as those of XPU devices did not at first; the cause cannot be told without it")
 	case s.cause() == "" && o.Lacks() > 0:
 		say("%s", missingOf(o))
 	}
+}
+
+// withoutFree tells the wording that never states what was free: that of Intel's
+// devices before it took up CUDA's.
+func withoutFree(o *logs.OOM) bool {
+	return o.Backend == "XPU" && o.Whole && o.Free == nil && o.Total != nil && o.Allocated != nil && o.Reserved != nil
 }
 
 // figuresOf are what a message states, in words.
@@ -253,7 +261,7 @@ func figuresOf(o *logs.OOM) (known []string) {
 		what string
 	}{
 		{o.Total, "on the device"}, {o.Free, "free there"}, {o.Reserved, "reserved by PyTorch"}, {o.Allocated, inUse},
-		{o.Private, "of that in private pools"}, {o.Others, "held by the process beside it"}, {o.Allowed, "allowed to this process"}, {o.InUse, "held by this process in all"},
+		{o.Private, "free in private pools"}, {o.Others, "held by the process beside it"}, {o.Allowed, "allowed to this process"}, {o.InUse, "held by this process in all"},
 	} {
 		if x.n != nil {
 			known = append(known, units.Bytes(*x.n)+" "+x.what)

@@ -39,6 +39,12 @@ func TestMessageAlone(t *testing.T) {
 			causeFragmented, "PYTORCH_HIP_ALLOC_CONF=expandable_segments:True", 1, "", ""},
 		{"HIP out of memory. Tried to allocate 6.00 GiB. GPU 0 has a total capacity of 32.00 GiB of which 1.00 GiB is free. " + tooFew,
 			causeOutside, "rocm-smi --showpids", 1, "", ""},
+		{"CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 1.00 GiB is free. Of the allocated memory 14.20 GiB is allocated by PyTorch, with 3.00 GiB allocated in private pools (e.g., CUDA Graphs), and 512.00 MiB is reserved by PyTorch but unallocated.",
+			causeFragmented, DumpAtFailure, 1, "4.5 GiB was free: 1 GiB of the driver's and 3.5 GiB in segments", "11.2 GiB of it in use, 3 GiB free in private pools"},
+		{"CUDA out of memory. Tried to allocate 2.37 GiB. GPU 3 has a total capacity of 79.10 GiB of which 130.88 MiB is free. Including non-PyTorch memory, this process has 78.96 GiB memory in use. Of the allocated memory 75.45 GiB is allocated by PyTorch, and 2.10 GiB is reserved by PyTorch but unallocated.",
+			causeOutside, DumpAtFailure, 1, "1.42 GiB of the device's 79.1 GiB is held outside", "1.41 GiB by this process (its context, other libraries), 12.5 MiB by others"},
+		{"XPU out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB. " + tooFew,
+			"", strings.ReplaceAll(dumpWhere, "MODULE", "torch.xpu.memory"), 0.5, "a request of 2 GiB failed", "the message does not state what was free"},
 		{"XPU out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 1.00 GiB is free. " + tooFew,
 			causeFragmented, strings.ReplaceAll(dumpWhere, "MODULE", "torch.xpu.memory"), 1, "", ""},
 		{"CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 16.00 GiB total capacity; 10.00 GiB already allocated; 1.00 GiB free; 14.00 GiB reserved in total by PyTorch)",
@@ -167,5 +173,20 @@ func TestMessagesBesideASnapshot(t *testing.T) {
 	a, f = answer(t, "w20_driver_growth.full.oom.pickle", Options{}, told(t, "job.log", messageOfW20[:60]))
 	if f.Evidence["message_file"] != "job.log" || a.Problems() != 1 {
 		t.Errorf("%v, %d problems", f.Evidence, a.Problems())
+	}
+}
+
+// TestOwnOutside tells who holds what is outside, and does not send people to look
+// for other processes where the message says that there is nothing of theirs.
+func TestOwnOutside(t *testing.T) {
+	const text = "CUDA out of memory. Tried to allocate 2.37 GiB. GPU 3 has a total capacity of 79.10 GiB of which 130.88 MiB is free. Including non-PyTorch memory, this process has 78.96 GiB memory in use. Of the allocated memory 75.45 GiB is allocated by PyTorch, and 2.10 GiB is reserved by PyTorch but unallocated."
+	for in, others := range map[string]bool{text: false, strings.Replace(text, "78.96", "77.60", 1): true} {
+		looks := false
+		for _, r := range saidAlone(t, in, Options{}).Remedies {
+			looks = looks || r.Setting == nvidiaSMI
+		}
+		if looks != others {
+			t.Errorf("%s: look for other processes: %v", in, looks)
+		}
 	}
 }

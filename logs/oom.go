@@ -25,7 +25,7 @@ type OOM struct {
 	Allocated   *int64 // in use
 	Reserved    *int64 // by PyTorch
 	Unallocated *int64 // of what is reserved
-	Private     *int64 // of what is in use: in private pools
+	Private     *int64 // of that: free in private pools, which serve nothing else
 	InUse       *int64 // by this process, with what is not PyTorch's
 	Others      *int64 // on Apple's GPUs: held by this process beside PyTorch
 	Processes   []Process
@@ -205,7 +205,9 @@ func (o *OOM) number(digits, before, behind []byte) {
 	}
 }
 
-// complete adds the figures that follow from others.
+// complete adds the figures that follow from others. PyTorch's "allocated in
+// private pools" are their free blocks, which it adds to what is in use, and takes
+// from what is not (CUDACachingAllocator.cpp, allocated_in_private_pools).
 func (o *OOM) complete() {
 	switch {
 	case o.Allocated == nil:
@@ -215,6 +217,12 @@ func (o *OOM) complete() {
 	case o.Unallocated == nil && o.Reserved != nil && *o.Reserved >= *o.Allocated:
 		n := *o.Reserved - *o.Allocated
 		o.Unallocated = &n
+	}
+	if o.Private != nil && o.Allocated != nil && *o.Private <= *o.Allocated {
+		*o.Allocated -= *o.Private
+		if o.Unallocated != nil {
+			*o.Unallocated += *o.Private
+		}
 	}
 }
 

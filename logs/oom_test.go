@@ -60,7 +60,7 @@ func figuresOf(o *OOM) string {
 const (
 	figures113   = "CUDA:0 request=36 total=8120 free=47.06 allocated=130.4 reserved=188 unallocated=57.65"
 	figures21    = "CUDA:3 request=472 total=2.427e+04 free=114.6 allocated=1.87e+04 reserved=2.248e+04 unallocated=3779 in-use=2.415e+04"
-	figures26    = "CUDA:0 request=996 total=4.55e+04 free=9277 allowed=1.811e+04 allocated=1.786e+04 reserved=1.792e+04 unallocated=59.88 private=32 in-use=1.824e+04 pid-2102129=1.796e+04"
+	figures26    = "CUDA:0 request=996 total=4.55e+04 free=9277 allowed=1.811e+04 allocated=1.783e+04 reserved=1.792e+04 unallocated=91.88 private=32 in-use=1.824e+04 pid-2102129=1.796e+04"
 	figuresAsync = "CUDA:1 request=1.036e+04 total=2.458e+04 free=0 allocated=4977"
 	figuresMPS   = "MPS request=2734 allowed=2.061e+04 reserved=1.463e+04 others=3738"
 	figuresXPU   = "XPU:3 request=192 total=3.266e+04 free=1.354e+04 allocated=1.556e+04 reserved=1.566e+04 unallocated=96"
@@ -121,7 +121,7 @@ func TestScanMessages(t *testing.T) {
 		{"cut in the middle of a word, at the end", message26[:strings.Index(message26, "ee. Process")], 1, 1, "CUDA:0 request=996 total=4.55e+04 free=9277"},
 		{"cut in the middle of a word, at the beginning", message26[strings.Index(message26, "ied to"):], 1, 1, strings.TrimPrefix(figures26, "CUDA")},
 		{"cut in the middle of the last figure's words", message26[strings.Index(message26, "ity of"):strings.Index(message26, "ch but")], 1, 1,
-			"free=9277 allowed=1.811e+04 allocated=1.786e+04 reserved=1.792e+04 unallocated=59.88 private=32 in-use=1.824e+04 pid-2102129=1.796e+04"},
+			"free=9277 allowed=1.811e+04 allocated=1.783e+04 reserved=1.792e+04 unallocated=91.88 private=32 in-use=1.824e+04 pid-2102129=1.796e+04"},
 		{"cut in the middle of its name, before the first figure", "ERROR\n" + message26[:39], 0, 0, "none"},
 		{"cut before the first figure", message26[:60], 0, 0, "none"},
 		{"cut right before the first figure", message26[:strings.Index(message26, "996.00")], 0, 0, "none"},

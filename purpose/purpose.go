@@ -131,7 +131,7 @@ func (m *Memory) EachStack(f func(*stack.ID)) {
 func Of(t *timeline.Timeline) Memory {
 	j := newJudge(t, t.Trace.Len())
 	atPeak, peak := j.atPeak(), t.PeakRequested.Event
-	m := Memory{Peak: atPeak.moment(peak), End: j.moment(t.Trace.Len() - 1), Reliefs: j.reliefs(), Families: j.families()}
+	m := Memory{Peak: atPeak.moment(peak), End: j.moment(t.Trace.Len() - 1), Reliefs: j.reliefs(atPeak), Families: j.families()}
 	if t.LastOOM != timeline.Never {
 		failed := atPeak
 		if failed.events != t.LastOOM+1 {
