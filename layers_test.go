@@ -21,11 +21,14 @@ const module = "strandline"
 // columns are the packages from left to right. Those of one column do not
 // import each other.
 var columns = [][]string{
-	{"finding", "units"},         // leaves
-	{"stack"},                    // every model interns frames
-	{"pickle", "logs", "packed"}, // sources
-	{"snapshot", "series"},
-	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile"},
+	{"finding", "units"}, // leaves
+	{"stack"},            // every model interns frames
+	{"pickle", "logs", "packed", "procfs", "elf", "bpf"}, // sources
+	{"snapshot", "series", "vmmap", "glibc", "recording"},
+	{"image"},
+	{"cpython"},
+	{"unwind"},
+	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile", "hostleak", "footprint"},
 	{"detect"},
 	{"report", "export", "web/engine", "web", "metrics"},
 	{"internal/cli"},
@@ -34,24 +37,29 @@ var columns = [][]string{
 
 // beside are the imports inside a column that are in order all the same.
 var beside = map[string][]string{
-	"purpose": {"timeline"},
-	"replay":  {"timeline", "allocator"},
-	"compare": {"timeline", "trend", "purpose", "replay"},
-	"tile":    {"timeline", "purpose"},
-	"web":     {"web/engine"},
+	"purpose":  {"timeline"},
+	"replay":   {"timeline", "allocator"},
+	"compare":  {"timeline", "trend", "purpose", "replay"},
+	"tile":     {"timeline", "purpose"},
+	"web":      {"web/engine"},
+	"hostleak": {"trend"},
 }
 
 // only are packages that may import less than what stands to their left.
 var only = map[string][]string{
-	"pickle": {"finding", "units"}, // sources know nothing of analysis
-	"logs":   {"finding", "units"},
-	"packed": {},
-	"trend":  {"finding", "units", "series"}, // pure numbers
+	"pickle":    {"finding", "units"}, // sources know nothing of analysis
+	"logs":      {"finding", "units"},
+	"packed":    {},
+	"recording": {"finding"},
+	"procfs":    {},
+	"elf":       {},
+	"bpf":       {},
+	"trend":     {"finding", "units", "series"}, // pure numbers
 }
 
 // testOnly are packages for tests: they import what they like, and no other
 // package imports them.
-var testOnly = []string{"internal/synth"}
+var testOnly = []string{"internal/synth", "internal/live"}
 
 // emptyNames say nothing of what a package holds.
 var emptyNames = []string{"util", "utils", "common", "helper", "helpers"}

@@ -52,8 +52,17 @@ compiles() {
 	echo '#include <stdlib.h>' | gcc -fsyntax-only -x c - 2>/dev/null
 }
 
-# have_node tells whether the page can be built and tested.
+# have_node tells whether the page can be built and tested; root installs
+# Debian's Node where it is missing.
 have_node() {
+	new_node && return
+	[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return
+	echo "== install node"
+	{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends nodejs npm; } >/dev/null 2>&1
+	new_node
+}
+
+new_node() {
 	command -v npm >/dev/null && [ "$(node -p 'process.versions.node.split(".")[0]' 2>/dev/null || echo 0)" -ge 20 ]
 }
 
@@ -70,6 +79,20 @@ have_chromium() {
 find_chromium() {
 	[ -n "${CHROMIUM:-}" ] || command -v chromium || command -v chromium-browser || command -v google-chrome
 } >/dev/null
+
+# bpf_object tells whether the committed BPF object is what its sources make.
+bpf_object() {
+	local said
+	said=$(bpf/build.sh --check 2>&1)
+	case $? in
+	0) echo "== BPF object is built from its sources" ;;
+	77) skip "BPF object is built from its sources" "$said" ;;
+	*)
+		echo "$said"
+		failed+=("BPF object is built from its sources")
+		;;
+	esac
+}
 
 # in_browser runs the page's scenarios against the program as it is now.
 in_browser() {
@@ -94,6 +117,7 @@ else
 	skip staticcheck "it is not in the module cache and cannot be downloaded"
 fi
 step build go build ./...
+bpf_object
 step test go test -timeout 10m ./...
 if have_c; then
 	CGO_ENABLED=1 step "race detector" go test -race -timeout 12m ./...

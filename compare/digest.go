@@ -10,6 +10,7 @@ package compare
 
 import (
 	"math/bits"
+	"slices"
 	"sort"
 
 	"strandline/logs"
@@ -50,7 +51,12 @@ type Device struct {
 	HasTime    bool
 	HasHistory bool
 	Complete   bool // the history covers the device's whole life
-	RingFull   bool // the ring of events seems to have overflowed
+	// Faults say where the file contradicts itself, so that figures may be wrong, a
+	// sentence each. Unsound is true where its segments do not tell what was reserved
+	// and free.
+	Faults   []string
+	Unsound  bool
+	RingFull bool // the ring of events seems to have overflowed
 	// Steps are the steps that ended inside the history, as annotations tell, and
 	// StepsFrom what they are told from, "" if there are no annotations of steps.
 	Steps     int
@@ -114,6 +120,7 @@ const triedFrom = 256 << 20
 
 // Digest reduces a file to what comparing needs.
 func (b *Book) Digest(s *snapshot.Snapshot) *Digest {
+	s = s.Sane()
 	d := &Digest{Name: s.Name, Partial: s.Partial, Version: s.TorchVersion(), Pinned: timeline.PinnedOf(s)}
 	stacks := make([]stack.ID, s.Stacks.Len()) // of the file → of the book, 0 not yet
 	for _, dev := range s.Devices() {
@@ -148,6 +155,10 @@ func (b *Book) device(s *snapshot.Snapshot, dev snapshot.Device, stacks []stack.
 		PeakRequested: t.PeakRequested.Bytes, PeakReserved: t.PeakReserved.Bytes,
 		Deaths: map[stack.ID]*Lifetimes{}, Inside: map[stack.ID]*trend.Population{},
 	}
+	out.Faults, out.Unsound = append(slices.Clone(s.BadSizes), t.Faults...), t.Unsound != ""
+	if out.Unsound && !slices.Contains(out.Faults, t.Unsound) {
+		out.Faults = append(out.Faults, t.Unsound)
+	}
 	if e.Time != nil && e.Len() > 0 {
 		out.Start, out.End = e.Time[0], e.Time[e.Len()-1]
 	}
@@ -162,7 +173,7 @@ func (b *Book) device(s *snapshot.Snapshot, dev snapshot.Device, stacks []stack.
 	blocks := blockStacks(s, dev)
 	out.Space = timeline.SpaceOf(t, dev)
 	out.Purpose = purpose.Of(t)
-	out.LastOOM = b.oom(t, dev, out.Purpose.End, stacks)
+	out.LastOOM = b.oom(t, dev, out.Purpose.OOM, stacks)
 	out.Purpose.EachStack(func(id *stack.ID) { *id = b.intern(s, *id, stacks) })
 	out.Waiting = timeline.WaitingOf(t, dev)
 	out.Private = timeline.PrivatePools(s, dev)

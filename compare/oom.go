@@ -14,6 +14,9 @@ type OOM struct {
 	Time  int64 // µs, 0 if unknown
 	Stack stack.ID
 
+	// Known tells which of the figures below the file holds, and can be.
+	Known struct{ Request, DeviceFree, State bool }
+
 	Request    int64 // rounded, as recorded
 	DeviceFree int64 // what the driver had left
 	Reserved   int64
@@ -36,9 +39,9 @@ type OOM struct {
 	Sites      []timeline.SiteSum // what lived, by place, most bytes first; the stacks are of the book
 }
 
-// oom describes the last failure of a timeline whose memory is for end at its end,
-// nil if there is none.
-func (b *Book) oom(t *timeline.Timeline, dev snapshot.Device, end purpose.Moment, stacks []stack.ID) *OOM {
+// oom describes the last failure of a timeline, nil if there is none. The memory
+// is what it was for then.
+func (b *Book) oom(t *timeline.Timeline, dev snapshot.Device, memory *purpose.Moment, stacks []stack.ID) *OOM {
 	if t.OOMs == 0 {
 		return nil
 	}
@@ -46,8 +49,10 @@ func (b *Book) oom(t *timeline.Timeline, dev snapshot.Device, end purpose.Moment
 	k := t.LastOOM
 	o := &OOM{
 		Event: k, Stack: b.intern(s, e.Stack[k], stacks), Request: e.Size[k], DeviceFree: e.DeviceFree(k),
-		Stream: s.Stream(e.Stream[k]), Exact: true,
+		Stream: s.Stream(e.Stream[k]), Exact: true, Memory: *memory,
 	}
+	o.Known.Request = t.Trace.HasSize(k) && o.Request > 0
+	o.Known.DeviceFree, o.Known.State = t.Trace.HasDeviceFree(k), t.Unsound == ""
 	o.Requested, o.Reserved = t.RequestedAt(k), t.ReservedAt(k)
 	if e.Time != nil {
 		o.Time = e.Time[k]
@@ -65,7 +70,7 @@ func (b *Book) oom(t *timeline.Timeline, dev snapshot.Device, end purpose.Moment
 			o.After++
 		}
 	}
-	o.addState(s, dev, end)
+	o.addState(s, dev)
 	for _, sum := range t.SitesAt(k) {
 		sum.Stack = b.intern(s, sum.Stack, stacks)
 		o.Sites = append(o.Sites, sum)
@@ -73,18 +78,15 @@ func (b *Book) oom(t *timeline.Timeline, dev snapshot.Device, end purpose.Moment
 	return o
 }
 
-// addState adds what stood in memory at the failure, of a file whose memory is
-// for end at its end. A file that was dumped later is cut behind the failure: it
-// then tells of the pass that was under way what one dumped at once would.
-func (o *OOM) addState(s *snapshot.Snapshot, dev snapshot.Device, end purpose.Moment) {
-	o.Memory = end
+// addState adds the state of the segments at the failure. A file that was dumped
+// later is cut behind it.
+func (o *OOM) addState(s *snapshot.Snapshot, dev snapshot.Device) {
 	if !o.Exact {
 		then, err := timeline.Cut(s, dev.Index, 0, o.Event+1)
 		if err != nil {
 			return
 		}
 		s, dev = then, then.Devices()[0]
-		o.Memory = purpose.Of(timeline.New(s, dev)).End
 	}
 	o.Pools, o.Free = timeline.Pools(s, dev), timeline.FreeOf(s, dev)
 	for _, p := range o.Pools {

@@ -68,10 +68,12 @@ func Files(b *compare.Book, processes []*compare.Process, o Options) Answer {
 			if g.judged.Enough && a.Verdict == Unknown {
 				a.Verdict = OK
 			}
+			from := len(a.Findings)
 			a.Findings = append(a.Findings, fragmentation(p, device)...)
 			a.Findings = append(a.Findings, postMortem(b, p, device, growth, o, texts)...)
 			a.Findings = append(a.Findings, peak(p, device, growth)...)
 			a.Findings = append(a.Findings, costs(b, p, device)...)
+			doubt(a.Findings[from:], p.Newest().Device(device).Faults)
 			a.Findings = append(a.Findings, history(p, device, g.judged)...)
 			a.Findings = append(a.Findings, otherRuns(p, device)...)
 			if len(g.open) > 0 && a.Verdict == OK {
@@ -100,6 +102,24 @@ func Files(b *compare.Book, processes []*compare.Process, o Options) Answer {
 	sort.SliceStable(a.Findings, func(i, j int) bool { return weight(&a.Findings[i]) > weight(&a.Findings[j]) })
 	a.Verdict = weightiest(a.Verdict, a.Findings)
 	return a
+}
+
+// doubt lowers the confidence of findings that rest on a file which contradicts
+// itself, and quotes it.
+func doubt(findings []finding.Finding, faults []string) {
+	const trust = 0.5
+	if len(faults) == 0 {
+		return
+	}
+	text := "the file contradicts itself, so that figures may be wrong: " + faults[0]
+	if n := len(faults) - 1; n > 0 {
+		text += fmt.Sprintf(" (and %s; strandline inspect lists all)", plural(int64(n), "more fault"))
+	}
+	for i := range findings {
+		f := &findings[i]
+		f.Confidence *= trust
+		f.Detail = append(f.Detail, text)
+	}
 }
 
 // weightiest is the verdict of the problems among the findings: out of

@@ -30,7 +30,11 @@ func fragmentation(p *compare.Process, device int) []finding.Finding {
 	grows := reservedGrows(p, device)
 	// What is free in private pools has a finding of its own.
 	overhead := d.Space.Overhead-privateFree(d) >= overheadLeast && float64(d.Space.Overhead) >= overheadShare*float64(d.PeakReserved)
-	if float64(free) < freeShare*float64(d.Reserved) && !grows && !overhead {
+	if d.Unsound {
+		return nil
+	}
+	much := free > 0 && float64(free) >= freeShare*float64(d.Reserved)
+	if !much && !grows && !overhead {
 		return nil
 	}
 	f := finding.Finding{
@@ -48,8 +52,6 @@ func fragmentation(p *compare.Process, device int) []finding.Finding {
 			units.Bytes(d.Space.Taken), units.Bytes(d.Space.Overhead)))
 	}
 	switch {
-	case d.Reserved == 0:
-		f.Title = "nothing is reserved on this device"
 	case grows:
 		f.Severity = finding.Problem
 		f.Confidence = 1 - math.Pow(0.5, float64(len(p.Files)-1))
@@ -59,15 +61,40 @@ func fragmentation(p *compare.Process, device int) []finding.Finding {
 		f.Severity = finding.Warning
 		f.Title = fmt.Sprintf("%s of the %s reserved at the peak is fragmentation: it was not needed for what was in use",
 			units.Bytes(d.Space.Overhead), units.Bytes(d.PeakReserved))
-		f.Detail = append([]string{fmt.Sprintf("now %s of %s reserved is free: empty_cache() would return %s, %s is stranded in segments in use",
-			units.Bytes(free), units.Bytes(d.Reserved), units.Bytes(d.Space.Releasable), units.Bytes(d.Space.Stranded))}, f.Detail...)
+		now := fmt.Sprintf("now %s of %s reserved is free: empty_cache() would return %s, %s is stranded in segments in use",
+			units.Bytes(free), units.Bytes(d.Reserved), units.Bytes(d.Space.Releasable), units.Bytes(d.Space.Stranded))
+		if free == 0 {
+			now = fmt.Sprintf("now %s is reserved, and none of it is free", units.Bytes(d.Reserved))
+		}
+		f.Detail = append([]string{now}, f.Detail...)
 		f.Confidence = min(1, float64(d.Space.Overhead)/float64(d.PeakReserved)/overheadShare/2)
 		f.Basis = fmt.Sprintf("%s of the peak of reserved memory; %s is where this warning begins",
 			units.Percent(float64(d.Space.Overhead)/float64(d.PeakReserved)), units.Percent(overheadShare))
 	}
 	pinned(&f, &d.Space.Free)
+	tellGap(&f, d)
 	f.Remedies = fragmentationRemedies(d)
 	return []finding.Finding{f}
+}
+
+// tellGap says how much is left of what the finding states where the setting that
+// was simulated saves less than half of it.
+func tellGap(f *finding.Finding, d *compare.Device) {
+	stated, what := d.Space.Stranded, "stranded now"
+	if f.Severity == finding.Warning {
+		stated, what = d.Space.Overhead, "fragmentation at the peak"
+	}
+	t := d.Trial
+	if t == nil || t.RanOut && !t.RunsOut || stated < overheadLeast || 2*t.Saves() >= stated {
+		return
+	}
+	text := fmt.Sprintf("of the %s that are %s, expandable segments, simulated on this history, take %s off the peak: "+
+		"the rest may lie in pools and streams of their own, between blocks of one page, or in rounding",
+		units.Bytes(stated), what, units.Bytes(max(0, t.Saves())))
+	if n := privateFree(d); n > 0 {
+		text += fmt.Sprintf("; %s is free in private pools", units.Bytes(n))
+	}
+	f.Detail = append(f.Detail, text)
 }
 
 // reservedGrows tells reserved memory that rises from file to file while the
@@ -133,11 +160,14 @@ func pinSites(sites []timeline.SiteSum) (out []map[string]any) {
 
 func fragmentationRemedies(d *compare.Device) (out []finding.Remedy) {
 	stranded := d.Space.Stranded > d.Space.Releasable
-	if !d.Expandable && (stranded || d.Space.Overhead >= overheadLeast) {
+	if !d.Expandable && (stranded && d.Space.Stranded >= overheadLeast || d.Space.Overhead >= overheadLeast) {
 		out = append(out, expandable(d.Conf, d.Trial)...)
 	}
-	if stranded {
-		return append(out, finding.CodeChange("make what lives long before what lives short, or in one place, so that it does not lie between temporaries"))
+	switch {
+	case stranded:
+		out = append(out, finding.CodeChange("make what lives long before what lives short, or in one place, so that it does not lie between temporaries"))
+	case d.Space.Releasable > 0:
+		out = append(out, finding.CodeChange("torch.cuda.empty_cache() after the phase with the high peak gives the memory to other processes; within this one it is used again anyway"))
 	}
-	return append(out, finding.CodeChange("torch.cuda.empty_cache() after the phase with the high peak gives the memory to other processes; within this one it is used again anyway"))
+	return out
 }

@@ -8,6 +8,7 @@ import (
 
 	"strandline/compare"
 	"strandline/finding"
+	"strandline/purpose"
 	"strandline/stack"
 	"strandline/trend"
 	"strandline/units"
@@ -134,7 +135,7 @@ func (g *growth) judge(pops map[stack.ID]*trend.Population, deaths map[stack.ID]
 		return out
 	}
 	for site, ids := range sites {
-		sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
+		slices.Sort(ids)
 		if site == (stack.Site{}) { // no place in common: each stack by itself
 			for _, id := range ids {
 				g.add(site, []stack.ID{id}, pops, past)
@@ -154,6 +155,7 @@ func (g *growth) judge(pops map[stack.ID]*trend.Population, deaths map[stack.ID]
 	}
 	leaks := g.places
 	for site, ids := range unfinished {
+		slices.Sort(ids)
 		g.add(site, ids, pops, past)
 	}
 	g.open, g.places = g.places[len(leaks):], leaks
@@ -243,10 +245,52 @@ func (g *growth) undecided() []finding.Finding {
 	}
 	f := g.leak(sure)
 	f.Kind, f.Severity = finding.Growth, finding.Warning
-	f.Title = fmt.Sprintf("%s in %s made at %s grow in this history: a forward pass, a model or an optimizer being set up, or a leak; one history cannot tell",
-		units.Bytes(*f.Bytes), plural(*f.Count, "allocation"), plural(int64(len(sure)), "place"))
+	f.Title = fmt.Sprintf("%s in %s made at %s grow in this history: ", units.Bytes(*f.Bytes), plural(*f.Count, "allocation"), plural(int64(len(sure)), "place"))
 	f.Remedies = []finding.Remedy{finding.CodeChange("dump after each of three steps or requests and diagnose the files together")}
+	f.Confidence = min(f.Confidence, undecidable)
+	f.Basis += "; but work under way looks the same"
+	if held := g.purposesOf(sure); passes(held) >= explained {
+		f.Severity = finding.Info
+		f.Title += madeOf(held) + "; whether it goes again, one history cannot tell"
+	} else {
+		f.Title += "a forward pass, a model or an optimizer being set up, or a leak; one history cannot tell"
+	}
 	return []finding.Finding{f}
+}
+
+// What grows in a history that cannot tell what it is, is a leak in one of two
+// cases at the best, and no reason to warn where its purposes explain it but for
+// crumbs.
+const (
+	undecidable = 0.5
+	explained   = 0.9
+)
+
+// purposesOf is what is held at the end at some places, by purpose.
+func (g *growth) purposesOf(places []*place) []use {
+	of := map[stack.Site]bool{}
+	for _, p := range places {
+		of[p.site] = true
+	}
+	var m purpose.Moment
+	for _, x := range g.process.Newest().Device(g.device).Purpose.End.Places {
+		if of[x.Site] {
+			m.Places = append(m.Places, x)
+		}
+	}
+	return holdingsOf(&m, nil, true).uses()
+}
+
+// passes is the share of some memory that has a purpose beside that of outliving
+// its step.
+func passes(held []use) float64 {
+	var n int64
+	for _, u := range held {
+		if !u.unknown() && u.name != purpose.Other.Words() {
+			n += u.bytes
+		}
+	}
+	return share(n, bytesOf(held))
 }
 
 // grown tells of places that hold clearly more than they did and are no leak,

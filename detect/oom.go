@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"strandline/compare"
 	"strandline/finding"
@@ -30,6 +29,9 @@ type shortage struct {
 	reserved *int64
 	active   *int64
 	capacity *int64 // of the device
+
+	// A limit that a message states, and what counts against it.
+	allowed, held *int64
 }
 
 // room is all that the request could have had, had it been in one piece.
@@ -40,12 +42,24 @@ func (s *shortage) room() *int64 {
 	return finding.Int(*s.free + *s.reserved - *s.active)
 }
 
+// contextAllowance is what a process of PyTorch itself takes of a device beside its
+// segments: the CUDA context and loaded kernels, some hundred MiB.
+const contextAllowance = 640 << 20
+
 // outside is what is held on the device by others than PyTorch's allocator.
 func (s *shortage) outside() *int64 {
 	if s.capacity == nil || s.free == nil || s.reserved == nil {
 		return nil
 	}
 	return finding.Int(*s.capacity - *s.free - *s.reserved)
+}
+
+// others is what of that is more than the context of this process.
+func (s *shortage) others() int64 {
+	if n := s.outside(); n != nil {
+		return max(0, *n-contextAllowance)
+	}
+	return 0
 }
 
 // ofDevice is a part of the device's memory, beside its size if that is known.
@@ -70,6 +84,8 @@ func (s *shortage) cause() string {
 	switch {
 	case s.request == nil:
 		return ""
+	case s.overLimit():
+		return causeLimit
 	case s.capacity != nil && *s.request > *s.capacity-s.inUse():
 		return causeTooBig
 	case s.free != nil && s.driver != nil && *s.free >= *s.driver:
@@ -78,10 +94,15 @@ func (s *shortage) cause() string {
 		return ""
 	case *room >= *s.request:
 		return causeFragmented
-	case s.capacity != nil:
+	case *room+s.others() >= *s.request:
 		return causeOutside
 	}
 	return causeTooBig
+}
+
+// overLimit tells a request that a stated limit did not let through.
+func (s *shortage) overLimit() bool {
+	return s.allowed != nil && s.held != nil && *s.held+*s.request > *s.allowed
 }
 
 // title says in a sentence that and why memory ran out.
@@ -101,6 +122,9 @@ func amount(n *int64) string {
 func (s *shortage) why() string {
 	switch s.cause() {
 	case causeLimit:
+		if s.overLimit() {
+			return fmt.Sprintf("failed at a limit: %s was in use of the %s that are allowed", amount(s.held), amount(s.allowed))
+		}
 		return fmt.Sprintf("failed though the driver had %s free: a limit stopped it", amount(s.free))
 	case causeFragmented:
 		return fmt.Sprintf("failed though %s was free: %s of the driver's and %s in segments, in pieces",
@@ -138,25 +162,21 @@ func postMortem(b *compare.Book, p *compare.Process, device int, leaks []finding
 	if o == nil {
 		return nil
 	}
-	s := &shortage{
-		request: &o.Request, driver: finding.Int(timeline.DriverSize(o.Request, o.Expandable)), free: &o.DeviceFree,
-		reserved: &o.Reserved, active: &o.Active, capacity: known.Capacity,
-	}
+	s := failureOf(o, known)
 	f := finding.Finding{
 		Kind: finding.OutOfMemory, Severity: finding.Problem, Confidence: 1, Basis: "the allocator recorded it",
 		Device: &device, Process: p.Name,
 		Site: siteOf(b.Stacks.Site(o.Stack)), Stack: framesOf(b.Stacks.Stack(o.Stack)),
 		Evidence: map[string]any{
 			"event": o.Event, "events_of_kind": file.Device(device).OOMs, "file": file.Name, "exact": o.Exact,
-			"requested_bytes": o.Requested, "largest_free_bytes": o.Hole(), "allocations_after": o.After,
+			"requested_bytes": o.Requested, "allocations_after": o.After,
 		},
 	}
-	s.hear(&f, o, device, texts)
-	if n := s.outside(); n != nil && *n < 0 {
-		f.Detail = append(f.Detail, fmt.Sprintf("a device of %s cannot be: PyTorch had reserved %s and %s more was free; the size given is not used",
-			units.Bytes(*s.capacity), units.Bytes(o.Reserved), units.Bytes(o.DeviceFree)))
-		s.capacity = nil
+	if o.Known.State && o.Known.Request {
+		f.Evidence["largest_free_bytes"] = o.Hole()
 	}
+	s.hear(&f, o, device, texts)
+	s.checkCapacity(&f)
 	s.evidence(f.Evidence)
 	f.Title = s.title()
 	each := "each step"
@@ -164,16 +184,19 @@ func postMortem(b *compare.Book, p *compare.Process, device int, leaks []finding
 		each = "from file to file"
 	}
 	if why := reason(&f, s, &o.Memory, leaks, each); why != "" {
-		f.Title = fmt.Sprintf("memory ran out: a request of %s failed with %s reserved; %s", units.Bytes(o.Request), s.ofDevice(o.Reserved), why)
+		f.Title = fmt.Sprintf("memory ran out: a request of %s failed with %s reserved; %s", amount(s.request), s.ofDevice(o.Reserved), why)
 		f.Detail = append(f.Detail, "the request "+s.why())
 	}
-	if !o.Exact && s.cause() == causeFragmented { // what was free is an upper bound
+	if s.cause() == "" {
+		f.Confidence, f.Basis = 0.5, "the allocator recorded it; the figures that tell why are missing, or cannot be"
+	} else if !o.Exact && s.cause() == causeFragmented { // what was free is an upper bound
 		f.Confidence, f.Basis = 0.9, "the allocator recorded it; the blocks of that moment are told from the events after it"
 	}
 	tellUses(&f, &o.Memory, leaks)
 	tellSites(&f, o)
 	tellState(&f, s, o, file.Device(device).OOMs)
 	f.Remedies = append(f.Remedies, oomRemedies(s, o, file.Device(device).Trial)...)
+	f.Remedies = append(f.Remedies, s.besides()...)
 	if file.Name != "-" {
 		f.Remedies = append(f.Remedies, finding.Remedy{Kind: "code", Text: "look at all that stood in memory then",
 			Setting: fmt.Sprintf("strandline inspect %s --at %d --device %d", file.Name, o.Event, device)})
@@ -181,18 +204,50 @@ func postMortem(b *compare.Book, p *compare.Process, device int, leaks []finding
 	return []finding.Finding{f}
 }
 
-// hear takes the size of the device from a text that tells of the same failure,
-// if it is not known.
+// checkCapacity leaves out a size of the device that cannot be.
+func (s *shortage) checkCapacity(f *finding.Finding) {
+	if n := s.outside(); n != nil && *n < 0 {
+		f.Detail = append(f.Detail, fmt.Sprintf("a device of %s cannot be: PyTorch had reserved %s and %s more was free; the size given is not used",
+			units.Bytes(*s.capacity), units.Bytes(*s.reserved), units.Bytes(*s.free)))
+		s.capacity = nil
+	}
+}
+
+// failureOf is the arithmetic of a failure, of what the file holds of it.
+func failureOf(o *compare.OOM, known Options) *shortage {
+	s := &shortage{capacity: known.Capacity}
+	if o.Known.Request {
+		s.request, s.driver = &o.Request, finding.Int(timeline.DriverSize(o.Request, o.Expandable))
+	}
+	if o.Known.DeviceFree {
+		s.free = &o.DeviceFree
+	}
+	if o.Known.State {
+		s.reserved, s.active = &o.Reserved, &o.Active
+	}
+	return s
+}
+
+// hear takes the size of the device from a text that tells of the same failure.
 func (s *shortage) hear(f *finding.Finding, o *compare.OOM, device int, texts []*statement) {
 	for _, t := range texts {
-		if t.same || !t.of(o, device) {
+		m, count := t.hear(o, f.Process, device)
+		if m == nil {
 			continue
 		}
-		t.same = true
-		f.Evidence["message_file"], f.Evidence["line"] = t.file, t.Last.Line
-		f.Detail = append(f.Detail, fmt.Sprintf("the message on line %s of %s is of the same failure", units.Count(t.Last.Line), t.file))
-		if s.capacity == nil {
-			s.capacity = t.Last.Total
+		f.Evidence["message_file"], f.Evidence["line"] = t.file, m.Line
+		of := ""
+		if count > 1 {
+			of = fmt.Sprintf(", the last of %s such,", units.Count(int64(count)))
+		}
+		f.Detail = append(f.Detail, fmt.Sprintf("the message on line %s of %s%s is of the same failure", units.Count(m.Line), t.file, of))
+		switch {
+		case m.Total == nil:
+		case s.capacity != nil && !near(*s.capacity, *m.Total):
+			f.Detail = append(f.Detail, fmt.Sprintf("the message states a device of %s: the %s that were given are not used", units.Bytes(*m.Total), units.Bytes(*s.capacity)))
+			fallthrough
+		case s.capacity == nil:
+			s.capacity = m.Total
 		}
 	}
 }
@@ -204,9 +259,13 @@ func tellState(f *finding.Finding, s *shortage, o *compare.OOM, times int) {
 	if !o.Exact {
 		least = "at least "
 	}
-	say("at event %s, %s was reserved and %s%s of it in use; the driver had %s free",
-		units.Count(int64(o.Event)), units.Bytes(o.Reserved), least, units.Bytes(o.Active), units.Bytes(o.DeviceFree))
-	tellHoles(f, s, o)
+	if o.Known.State {
+		say("at event %s, %s was reserved and %s%s of it in use; the driver had %s free",
+			units.Count(int64(o.Event)), units.Bytes(o.Reserved), least, units.Bytes(o.Active), amount(s.free))
+		tellHoles(f, s, o)
+	} else {
+		say("it is event %s; the driver had %s free, and what was reserved the file does not tell", units.Count(int64(o.Event)), amount(s.free))
+	}
 	if n := s.outside(); n != nil && s.cause() != causeOutside {
 		say("%s of the device's %s was held outside PyTorch's allocator: the context, other libraries, other processes", units.Bytes(*n), units.Bytes(*s.capacity))
 	}
@@ -224,65 +283,14 @@ func tellState(f *finding.Finding, s *shortage, o *compare.OOM, times int) {
 	}
 }
 
-// tellHoles says where in the segments memory was free.
-func tellHoles(f *finding.Finding, s *shortage, o *compare.OOM) {
-	var pools []map[string]any
-	var free, elsewhere int64
-	for _, p := range o.Pools {
-		pools = append(pools, map[string]any{
-			"pool": p.Pool.String(), "stream": p.Stream, "type": p.Type, "expandable": p.Expandable, "segments": p.Segments,
-			"reserved_bytes": p.Reserved, "active_bytes": p.Active, "free_bytes": p.Free, "largest_free_bytes": p.LargestGap,
-		})
-		free += p.Free
-		if !o.Serves(p) {
-			elsewhere += p.Free
-		}
-	}
-	if free == 0 {
-		return
-	}
-	f.Evidence["pools"] = pools
-	text := fmt.Sprintf("%s was free in segments; the largest piece that the request could use has %s", units.Bytes(free), units.Bytes(o.Hole()))
-	if elsewhere > 0 {
-		text += ": " + holes(o)
-	}
-	f.Detail = append(f.Detail, text)
-	if s.cause() == causeFragmented || o.Free.Stranded >= o.Request {
-		pinned(f, &o.Free)
-	}
-}
-
-// holes lists the free memory of each kind of segment: no request is served by
-// the memory of another stream, pool or size class.
-func holes(o *compare.OOM) string {
-	const most = 6
-	var parts []string
-	for _, p := range o.Pools {
-		if p.Free == 0 {
-			continue
-		}
-		kind := plain(p.Type) + " segments"
-		if p.Pool.Private() {
-			kind += " of pool " + p.Pool.String()
-		}
-		if p.Stream != 0 {
-			kind += fmt.Sprintf(" of stream 0x%x", p.Stream)
-		}
-		parts = append(parts, fmt.Sprintf("%s have %s free, the largest piece %s", kind, units.Bytes(p.Free), units.Bytes(p.LargestGap)))
-	}
-	if n := len(parts) - most; n > 0 {
-		parts = append(parts[:most], fmt.Sprintf("%d more kinds of segments have the rest", n))
-	}
-	return strings.Join(parts, "; ")
-}
-
 // tellUses says what the memory was for.
 func tellUses(f *finding.Finding, m *purpose.Moment, leaks []finding.Finding) {
 	if m.Bytes == 0 {
 		return
 	}
-	f.Evidence["by_purpose"] = m.By.Map()
-	held := uses(m, leakingSites(leaks))
+	h := holdingsOf(m, leakingSites(leaks), false)
+	f.Evidence["by_purpose"] = h.sums()["by_purpose"]
+	held := h.uses()
 	f.Detail = append(f.Detail, "what filled the memory: "+madeOf(held))
 	f.Detail = append(f.Detail, heaviest(held)...)
 }
@@ -329,6 +337,10 @@ func reason(f *finding.Finding, s *shortage, m *purpose.Moment, growth []finding
 	if perStep > 0 {
 		what += fmt.Sprintf(", %s more %s", units.Bytes(perStep), each)
 	}
+	if s.room() == nil || s.request == nil {
+		f.Detail = append(f.Detail, what)
+		return ""
+	}
 	if held < s.missing() {
 		f.Detail = append(f.Detail, what+"; without them, the request would not have been met either")
 		return ""
@@ -351,7 +363,7 @@ func placesOf(leak *finding.Finding, m *purpose.Moment) (out []finding.Place) {
 	for _, site := range sitesOf(leak) {
 		place := finding.Place{Site: site}
 		for _, x := range m.Places {
-			if finding.Site(x.Site) == site && stays(&x) {
+			if finding.Site(x.Site) == site && x.Kept && stays(&x) {
 				place.Bytes += x.Bytes
 				place.Count += int64(x.Count)
 			}
@@ -372,17 +384,30 @@ func oomRemedies(s *shortage, o *compare.OOM, trial *replay.Trial) []finding.Rem
 		if o.Expandable {
 			return []finding.Remedy{finding.CodeChange("segments are expandable already: free memory is of other streams or pools, or lies between blocks of one segment; make the largest tensors first, and give streams and graphs a common pool")}
 		}
-		if r := expandable(o.Conf, trial); r != nil {
+		switch r := expandable(o.Conf, trial); {
+		case r == nil:
+			return append([]finding.Remedy{finding.CodeChange("expandable segments, simulated on this history, would not have met the request; `strandline simulate --search` tries other settings")}, needLess()...)
+		case putsOff(trial, o.Request):
+			return append(needLess(), r...)
+		default:
 			return r
 		}
-		return append([]finding.Remedy{finding.CodeChange("expandable segments, simulated on this history, would not have met the request; `strandline simulate --search` tries other settings")}, needLess()...)
 	case causeOutside:
-		return findOthers(s)
+		return findOthers()
 	}
-	if trial != nil && !trial.RunsOut {
-		return append(expandable(o.Conf, trial), needLess()...)
+	switch {
+	case trial == nil || trial.RunsOut:
+		return needLess()
+	case putsOff(trial, o.Request):
+		return append(needLess(), expandable(o.Conf, trial)...)
 	}
-	return needLess()
+	return append(expandable(o.Conf, trial), needLess()...)
+}
+
+// putsOff tells a setting with which the request that failed is met, but another
+// of its size would not be: what helps for longer comes first.
+func putsOff(t *replay.Trial, request int64) bool {
+	return t != nil && t.Left != nil && *t.Left < request
 }
 
 func raiseLimit() []finding.Remedy {
@@ -399,35 +424,52 @@ func expandable(conf string, t *replay.Trial) []finding.Remedy {
 		return []finding.Remedy{r}
 	}
 	const worth = 0.01 // of the peak
-	saves := t.Own - t.Peak
+	saves := t.Saves()
 	if t.RunsOut || !t.RanOut && float64(saves) < worth*float64(t.Own) {
 		return nil
 	}
-	r.Effect = &finding.Effect{PeakReserved: t.Peak, Saves: saves, RunsOut: t.RunsOut, Exact: t.Exact}
+	r.Effect = &finding.Effect{PeakReserved: t.Peak, Saves: saves, RunsOut: t.RunsOut, Exact: t.Exact, Left: t.Left}
 	how := "simulated on this history"
 	if !t.Exact {
 		how = "simulated approximately"
 	}
-	if t.RanOut {
-		r.Text += fmt.Sprintf("; %s, every request is met, with %s reserved at the most", how, units.Bytes(t.Peak))
-	} else {
+	switch {
+	case t.RanOut && t.Left != nil:
+		r.Text += fmt.Sprintf("; %s, the request that failed is met with %s to spare; what would have come next is not recorded", how, units.Bytes(*t.Left))
+	case t.RanOut:
+		r.Text += fmt.Sprintf("; %s, the request that failed is met; what would have come next is not recorded", how)
+	default:
 		r.Text += fmt.Sprintf("; %s, the run peaks at %s reserved instead of %s", how, units.Bytes(t.Peak), units.Bytes(t.Own))
 	}
 	return []finding.Remedy{r}
 }
 
-// findOthers are the remedies against memory held outside. The context of a
-// device takes some hundred MiB wherever PyTorch runs: nobody else is to be found.
-func findOthers(s *shortage) []finding.Remedy {
-	const context = 1 << 30
-	if n := s.outside(); n != nil && *n < context {
-		return append(needLess(), finding.CodeChange("what is held outside is hardly more than the CUDA context and loaded kernels take; the device is simply full"))
-	}
+// findOthers are the remedies against memory held outside.
+func findOthers() []finding.Remedy {
 	return append([]finding.Remedy{
-		{Kind: "setting", Setting: "nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv",
-			Text: "look for other processes on the device; if there are none, a library of this process takes memory past PyTorch (NCCL, cuDNN, an inference engine)"},
+		lookForOthers(),
 		finding.CodeChange("leave the others their share: end stale processes, use a device of its own, or make the library's workspace smaller"),
 	}, needLess()...)
+}
+
+func lookForOthers() finding.Remedy {
+	return finding.Remedy{Kind: "setting", Setting: "nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv",
+		Text: "look for other processes on the device; if there are none, a library of this process takes memory past PyTorch (NCCL, cuDNN, an inference engine)"}
+}
+
+// besides are what to do whatever the cause: others can hold as much as was asked
+// for, or most of a device of which the size is not known.
+func (s *shortage) besides() (out []finding.Remedy) {
+	const little = 0.5 // of what was PyTorch's or free
+	switch cause := s.cause(); {
+	case cause == causeOutside || s.request == nil:
+	case s.others() >= *s.request:
+		out = append(out, lookForOthers())
+	case s.capacity == nil && cause != causeLimit && s.room() != nil && float64(*s.active) < little*float64(*s.free+*s.reserved):
+		out = append(out, finding.Remedy{Kind: "code", Setting: "strandline diagnose --capacity 80GiB FILE",
+			Text: "little of what PyTorch had or could have taken was in use: give the size of the device, to learn whether others hold the rest"})
+	}
+	return out
 }
 
 func needLess() []finding.Remedy {

@@ -12,6 +12,7 @@ import (
 	"strandline/replay"
 	"strandline/snapshot"
 	"strandline/stack"
+	"strandline/timeline"
 	"strandline/units"
 )
 
@@ -32,6 +33,7 @@ func TestCause(t *testing.T) {
 		{"a byte more", shortage{request: size(4*GiB + 1), driver: size(5 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB)}, causeTooBig, 0, 1},
 		{"too big for the device", shortage{request: size(6 * GiB), driver: size(6 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(10 * GiB)}, causeTooBig, GiB, 2 * GiB},
 		{"held by others", shortage{request: size(5 * GiB), driver: size(5 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(20 * GiB)}, causeOutside, 11 * GiB, GiB},
+		{"no more than a context is outside", shortage{request: size(4*GiB + 300<<20), driver: size(4*GiB + 300<<20), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(9*GiB + 520<<20)}, causeTooBig, 520 << 20, 300 << 20},
 		{"cut off", shortage{request: size(GiB), driver: size(GiB), free: size(1)}, "", 0, 0},
 		{"cut off, larger than the device", shortage{request: size(9 * GiB), active: size(0), capacity: size(8 * GiB)}, causeTooBig, 0, 0},
 		{"cut off, larger than the device, use unknown", shortage{request: size(9 * GiB), capacity: size(8 * GiB)}, causeTooBig, 0, 0},
@@ -48,6 +50,31 @@ func TestCause(t *testing.T) {
 		}
 		if title := c.s.title(); !strings.HasPrefix(title, "memory ran out") {
 			t.Errorf("%s: %s", c.name, title)
+		}
+	}
+}
+
+// TestBesides looks for advice on memory held outside, whatever the cause.
+func TestBesides(t *testing.T) {
+	const GiB = 1 << 30
+	for _, c := range []struct {
+		name string
+		s    shortage
+		want string // a word of it
+	}{
+		{"in pieces, and others hold more", shortage{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(20 * GiB)}, "nvidia-smi"},
+		{"others hold less than was asked for", shortage{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(11 * GiB)}, ""},
+		{"the cause already", shortage{request: size(5 * GiB), driver: size(5 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(20 * GiB)}, ""},
+		{"little in use, and no size", shortage{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(GiB), active: size(GiB / 2)}, "--capacity"},
+		{"much in use, and no size", shortage{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(7 * GiB)}, ""},
+		{"a limit", shortage{request: size(GiB), driver: size(GiB), free: size(2 * GiB), reserved: size(3 * GiB), active: size(GiB)}, ""},
+	} {
+		var settings []string
+		for _, r := range c.s.besides() {
+			settings = append(settings, r.Setting)
+		}
+		if text := strings.Join(settings, "; "); c.want == "" != (text == "") || !strings.Contains(text, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, text, c.want)
 		}
 	}
 }
@@ -79,7 +106,7 @@ func TestPostMortem(t *testing.T) {
 		setting  string
 		evidence map[string]any
 	}{
-		{"../../examples/out-of-memory/oom.pickle", nil, causeFragmented, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", map[string]any{
+		{"../../examples/out-of-memory/oom.pickle", nil, causeFragmented, "", map[string]any{
 			"request_bytes": int64(1610612736), "device_free_bytes": int64(100663296), "active_bytes": int64(943718400),
 			"largest_free_bytes": int64(157286400), "event": 144, "exact": true, "outside_bytes": nil}},
 		{"w20_driver_growth.full.oom.pickle", nil, causeTooBig, "", map[string]any{"outside_bytes": nil, "capacity_bytes": nil}},
@@ -106,7 +133,7 @@ func TestPostMortem(t *testing.T) {
 func told(t *testing.T, name, text string) *compare.Digest {
 	t.Helper()
 	found, err := logs.Scan(strings.NewReader(text))
-	if err != nil || found.OOM.Last == nil {
+	if err != nil || found.OOM.Count == 0 {
 		t.Fatalf("no message in %q: %v", text, err)
 	}
 	return &compare.Digest{Name: name, Said: &found}
@@ -128,31 +155,6 @@ func TestMessageOfTheSameFailureTellsTheCapacity(t *testing.T) {
 	}
 }
 
-func TestMessageAlone(t *testing.T) {
-	for _, c := range []struct {
-		text, cause, setting string
-		confidence           float64
-	}{
-		{messageOfW20, causeOutside, "nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv", 1},
-		{messageOfW20[:60], "", "", 0.5},
-		{"HIP out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 1.00 GiB is free. Of the allocated memory 10.00 GiB is allocated by PyTorch, and 4.00 GiB is reserved by PyTorch but unallocated.",
-			causeFragmented, "PYTORCH_HIP_ALLOC_CONF=expandable_segments:True", 1},
-		{"CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 16.00 GiB total capacity; 10.00 GiB already allocated; 1.00 GiB free; 14.00 GiB reserved in total by PyTorch)",
-			causeFragmented, "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128", 1},
-	} {
-		p := compare.NewProcess("", []*compare.Digest{told(t, "job.log", c.text)})
-		a := Files(compare.NewBook(), []*compare.Process{p}, Options{})
-		if a.Verdict != RanOut || len(a.Findings) != 1 {
-			t.Fatalf("%s: %s, %d findings", c.text, a.Verdict, len(a.Findings))
-		}
-		f := a.Findings[0]
-		cause, _ := f.Evidence["cause"].(string)
-		if cause != c.cause || f.Remedies[0].Setting != c.setting || f.Confidence != c.confidence {
-			t.Errorf("%s: %q, to do: %q, confidence %v", c.text, cause, f.Remedies[0].Setting, f.Confidence)
-		}
-	}
-}
-
 func TestReason(t *testing.T) {
 	leaky := stack.Site{File: "/app/train.py", Line: 131, Function: "step"}
 	other := stack.Site{File: "/app/eval.py", Line: 7, Function: "log"}
@@ -168,9 +170,10 @@ func TestReason(t *testing.T) {
 		{1 << 30, ""},
 	} {
 		m := &purpose.Moment{Places: []purpose.Place{
-			{Purpose: purpose.Other, Site: leaky, Bytes: c.held, Count: 6},
-			{Purpose: purpose.Activations, Site: leaky, Bytes: 9 << 30, Count: 1}, // of the pass under way
-			{Purpose: purpose.Other, Site: other, Bytes: 9 << 30, Count: 1},
+			{Purpose: purpose.Other, Site: leaky, Bytes: c.held, Count: 6, Kept: true},
+			{Purpose: purpose.Activations, Site: leaky, Bytes: 9 << 30, Count: 1, Kept: true}, // of the pass under way
+			{Purpose: purpose.Temporaries, Site: leaky, Bytes: 9 << 30, Count: 1},
+			{Purpose: purpose.Other, Site: other, Bytes: 9 << 30, Count: 1, Kept: true},
 		}}
 		s := &shortage{request: size(4 << 30), driver: size(4 << 30), free: size(1 << 30), reserved: size(8 << 30), active: size(8 << 30)}
 		f := finding.Finding{Evidence: map[string]any{}}
@@ -180,7 +183,7 @@ func TestReason(t *testing.T) {
 		if f.Evidence["leaked_bytes"] != c.held || c.reason == "" && len(f.Detail) == 0 {
 			t.Errorf("%d bytes leaked: %v, %v", c.held, f.Evidence, f.Detail)
 		}
-		if got := madeOf(uses(m, leakingSites(growth))); !strings.HasSuffix(got, units.Bytes(c.held)+" leaked") {
+		if got := madeOf(holdingsOf(m, leakingSites(growth), false).uses()); !strings.HasSuffix(got, units.Bytes(c.held)+" leaked") {
 			t.Errorf("it is made of %s", got)
 		}
 	}
@@ -247,7 +250,7 @@ func TestFailureThatWasCaught(t *testing.T) {
 	for _, want := range []string{
 		"what filled the memory: 304 MiB activations, 32 MiB parameters, 32 MiB optimizer state",
 		"activations: 304 MiB at oom_retry.py:17 forward (7)",
-		"large segments have 120 MiB free, the largest piece 32 MiB; small segments have",
+		"large segments, those of the request, have 120 MiB, the largest piece 32 MiB; small segments have",
 		"stranded: 106 MiB in 5 segments that are free by half or more, pinned by 25 blocks of 64.1 MiB in all, 12 of them made at oom_retry.py:24 step",
 	} {
 		if !strings.Contains(text, want) {
@@ -278,7 +281,8 @@ func TestTrialDecidesOnTheSetting(t *testing.T) {
 		trial replay.Trial
 		text  string // of the remedy, "" for none
 	}{
-		{"it fits", replay.Trial{Exact: true, Own: 4 * gib, Peak: 5 * gib, RanOut: true}, "every request is met, with 5 GiB reserved"},
+		{"it fits", replay.Trial{Exact: true, Own: 4 * gib, Peak: 5 * gib, RanOut: true, Left: size(3 * gib)}, "the request that failed is met with 3 GiB to spare; what would have come next is not recorded"},
+		{"it fits, without a bound", replay.Trial{Exact: true, Own: 4 * gib, Peak: 5 * gib, RanOut: true}, "the request that failed is met; what"},
 		{"it does not fit either", replay.Trial{Exact: true, Own: 4 * gib, Peak: 3 * gib, RanOut: true, RunsOut: true}, ""},
 		{"it saves", replay.Trial{Exact: true, Own: 4 * gib, Peak: 3 * gib}, "peaks at 3 GiB reserved instead of 4 GiB"},
 		{"it saves nothing", replay.Trial{Exact: true, Own: 4 * gib, Peak: 4*gib - 1<<20}, ""},
@@ -291,5 +295,75 @@ func TestTrialDecidesOnTheSetting(t *testing.T) {
 		case c.text != "" && (len(got) != 1 || !strings.Contains(got[0].Text, c.text)):
 			t.Errorf("%s: %v, want %q", c.name, got, c.text)
 		}
+	}
+}
+
+// TestSettingThatPutsTheEndOff stands behind what helps for longer: with it there
+// is no room for another request of that size.
+func TestSettingThatPutsTheEndOff(t *testing.T) {
+	const gib = 1 << 30
+	fragmented := &shortage{request: size(3 * gib), driver: size(3 * gib), free: size(gib), reserved: size(8 * gib), active: size(5 * gib)}
+	tooBig := &shortage{request: size(5 * gib), driver: size(5 * gib), free: size(gib), reserved: size(8 * gib), active: size(5 * gib)}
+	for _, c := range []struct {
+		s     *shortage
+		left  int64
+		at    int // place of the setting
+		count int
+	}{
+		{fragmented, 3 * gib, 0, 1}, {fragmented, 3*gib - 1, 1, 2}, {tooBig, 5 * gib, 0, 2}, {tooBig, 0, 1, 2},
+	} {
+		trial := &replay.Trial{Exact: true, Own: 8 * gib, Peak: 8 * gib, RanOut: true, Left: &c.left}
+		got := oomRemedies(c.s, &compare.OOM{Request: *c.s.request}, trial)
+		if len(got) != c.count || got[c.at].Effect == nil || *got[c.at].Effect.Left != c.left {
+			t.Errorf("%s, %d bytes left: %+v", c.s.cause(), c.left, got)
+		}
+	}
+}
+
+// TestHoles names the request's own kind of segment first, each kind once, and a
+// pool by no name if there is none.
+func TestHoles(t *testing.T) {
+	const mib = 1 << 20
+	sum := func(class string, stream uint64, pool snapshot.Pool, recorded, expandable bool, free, gap int64) timeline.PoolSum {
+		return timeline.PoolSum{Pool: pool, Recorded: recorded, Stream: stream, Type: class, Expandable: expandable, Free: free, LargestGap: gap}
+	}
+	deflt, graph := snapshot.Pool{}, snapshot.Pool{Graph: 1}
+	for _, c := range []struct {
+		name string
+		o    compare.OOM
+		text string
+	}{
+		{"nothing free", compare.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, deflt, true, false, 0, 0)}}, ""},
+		{"only its own", compare.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, deflt, true, false, 6*mib, 2*mib)}},
+			"6 MiB was free in segments; the largest piece that the request could use has 2 MiB"},
+		{"none of its own", compare.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("small", 0, deflt, true, false, 2*mib, mib)}},
+			"2 MiB was free in segments, and none of it where the request could use it: large segments, those of the request, have none; small segments have 2 MiB, the largest piece 1 MiB"},
+		{"of another stream", compare.OOM{Request: 4 * mib, Stream: 0x70, Pools: []timeline.PoolSum{sum("large", 0, deflt, true, false, 8*mib, 8*mib), sum("large", 0x70, deflt, true, false, 2*mib, mib)}},
+			"10 MiB was free in segments; the largest piece that the request could use has 1 MiB: large segments of stream 0x70, those of the request, have 2 MiB, the largest piece 1 MiB; large segments have 8 MiB, the largest piece 8 MiB"},
+		{"of a pool", compare.OOM{Request: 4 * mib, Pool: &graph, Pools: []timeline.PoolSum{sum("large", 0, deflt, true, false, 8*mib, 8*mib), sum("large", 0, graph, true, false, 2*mib, mib)}},
+			"large segments of pool (1,0), those of the request, have 2 MiB, the largest piece 1 MiB; large segments have 8 MiB"},
+		{"of both sorts", compare.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{
+			sum("large", 0, deflt, true, false, 8*mib, mib), sum("large", 0, deflt, true, true, 4*mib, 3*mib), sum("small", 0, deflt, true, false, mib, mib)}},
+			"large segments, those of the request, have 12 MiB, the largest piece 3 MiB; small segments have 1 MiB"},
+		{"of a pool that is not recorded", compare.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, deflt, true, false, 8*mib, mib), sum("large", 0, deflt, false, false, 4*mib, 3*mib)}},
+			"large segments, those of the request, have 8 MiB, the largest piece 1 MiB; large segments of a pool that is not recorded have 4 MiB"},
+		{"of a file without pools", compare.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, deflt, false, false, 8*mib, mib), sum("small", 0, deflt, false, false, 4*mib, mib)}},
+			"large segments, those of the request, have 8 MiB, the largest piece 1 MiB; small segments have 4 MiB"},
+	} {
+		f := finding.Finding{Evidence: map[string]any{}}
+		tellHoles(&f, &shortage{}, &c.o)
+		if text := strings.Join(f.Detail, "\n"); !strings.Contains(text, c.text) || c.text == "" && text != "" {
+			t.Errorf("%s: %s", c.name, text)
+		}
+		for i, p := range c.o.Pools {
+			if pools, ok := f.Evidence["pools"].([]map[string]any); ok && (pools[i]["pool"] == nil) != !p.Recorded {
+				t.Errorf("%s: pool %v", c.name, pools[i]["pool"])
+			}
+		}
+	}
+	f := finding.Finding{Evidence: map[string]any{}}
+	tellHoles(&f, &shortage{}, &compare.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, graph, true, false, 2*mib, mib)}})
+	if text := strings.Join(f.Detail, "\n"); !strings.Contains(text, "the pool of the request is not recorded") {
+		t.Error(text)
 	}
 }

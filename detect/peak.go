@@ -2,6 +2,7 @@ package detect
 
 import (
 	"fmt"
+	"maps"
 	"sort"
 	"strings"
 
@@ -18,27 +19,130 @@ import (
 func peak(p *compare.Process, device int, leaks []finding.Finding) []finding.Finding {
 	d := p.Newest().Device(device)
 	if d.Events == 0 {
-		return nil
+		return state(p, d, leaks)
 	}
-	at, end := &d.Purpose.Peak, &d.Purpose.End
-	leaking := leakingSites(leaks)
-	held, left := uses(at, leaking), uses(end, leaking)
+	at, leaking := &d.Purpose.Peak, leakingSites(leaks)
+	top, left := holdingsOf(at, leaking, false), holdingsOf(&d.Purpose.End, leaking, true)
+	held, end := top.uses(), left.uses()
 	f := finding.Finding{
-		Kind: finding.Peak, Severity: finding.Info, Confidence: 1 - share(at.By[purpose.Unknown], at.Bytes),
+		Kind: finding.Peak, Severity: finding.Info, Confidence: min(known(held), known(end)),
 		Device: &device, Process: p.Name,
-		Title: fmt.Sprintf("the peak is %s: %s", units.Bytes(at.Bytes), madeOf(held)),
-		Basis: "the share of the peak that stacks, lifetimes and sizes tell the purpose of",
-		Evidence: map[string]any{
-			"event": eventAt(at.Event), "bytes": at.Bytes, "by_purpose": at.By.Map(), "sites": peakPlaces(at),
-			"at_end": map[string]any{"bytes": end.Bytes, "by_purpose": end.By.Map()},
-		},
+		Title:    fmt.Sprintf("the peak is %s: %s", units.Bytes(at.Bytes), madeOf(held)),
+		Basis:    "the share of the peak, or of the end if that is less, that stacks, lifetimes and sizes tell the purpose of",
+		Evidence: map[string]any{"event": eventAt(at.Event), "sites": top.places(), "at_end": left.sums()},
 	}
+	maps.Copy(f.Evidence, top.sums())
 	if at.Event != timeline.Never {
 		f.Detail = append(f.Detail, fmt.Sprintf("it is reached at event %s of %s", units.Count(int64(at.Event)), units.Count(int64(d.Events))))
 	}
 	f.Detail = append(f.Detail, heaviest(held)...)
-	f.Detail = append(f.Detail, fmt.Sprintf("at the end %s: %s", units.Bytes(end.Bytes), madeOf(left)))
+	f.Detail = append(f.Detail, fmt.Sprintf("at the end %s: %s", units.Bytes(d.Purpose.End.Bytes), madeOf(end)))
 	return []finding.Finding{f}
+}
+
+// state says what memory holds where a file has no history of a device.
+func state(p *compare.Process, d *compare.Device, leaks []finding.Finding) []finding.Finding {
+	m := &d.Purpose.End
+	if m.Bytes == 0 {
+		return nil
+	}
+	h := holdingsOf(m, leakingSites(leaks), true)
+	held := h.uses()
+	f := finding.Finding{
+		Kind: finding.Usage, Severity: finding.Info, Confidence: known(held), Device: &d.Index, Process: p.Name,
+		Title:    fmt.Sprintf("%s is in use: %s", units.Bytes(m.Bytes), madeOf(held)),
+		Basis:    "the share that the stacks of the blocks tell the purpose of",
+		Evidence: map[string]any{"sites": h.places()},
+		Detail:   append([]string{"the file has no history: what was the peak, and what is soon freed, it does not tell"}, heaviest(held)...),
+	}
+	maps.Copy(f.Evidence, h.sums())
+	return []finding.Finding{f}
+}
+
+// A holding is what a place holds for a purpose, and whether it leaked: what did
+// is of no use any more, whatever it was made for.
+type holding struct {
+	purpose.Place
+	leaked bool
+}
+
+// holdings are those of a moment, most bytes first.
+type holdings []holding
+
+// holdingsOf tells apart what has leaked at a moment: what stands at the places of
+// leaks and is never freed. Until the file's end it can be what a pass under way
+// still needs.
+func holdingsOf(m *purpose.Moment, leaking map[stack.Site]bool, end bool) (out holdings) {
+	index := map[holding]int{}
+	for _, x := range m.Places {
+		h := holding{x, leaking[x.Site] && (end || x.Kept && stays(&x))}
+		if h.leaked {
+			h.Purpose = purpose.Other
+		}
+		key := h
+		key.Bytes, key.Count, key.Kept = 0, 0, h.pending()
+		if i, ok := index[key]; ok {
+			out[i].Bytes += x.Bytes
+			out[i].Count += x.Count
+			continue
+		}
+		index[key] = len(out)
+		out = append(out, h)
+	}
+	sort.SliceStable(out, func(i, j int) bool { return out[i].Bytes > out[j].Bytes })
+	return out
+}
+
+// pending tells what is unknown only because it is not freed yet.
+func (h *holding) pending() bool {
+	return h.Purpose == purpose.Unknown && h.Kept && h.Site != (stack.Site{})
+}
+
+// stays tells whether what stands at a leaking place can have leaked: what a
+// pass under way needs is still to be freed.
+func stays(x *purpose.Place) bool { return x.Purpose != purpose.Activations }
+
+// sums are the bytes by purpose, for machines.
+func (h holdings) sums() map[string]any {
+	var by purpose.Sums
+	var bytes, leaked int64
+	for i := range h {
+		bytes += h[i].Bytes
+		by[h[i].Purpose] += h[i].Bytes
+		if h[i].leaked {
+			leaked += h[i].Bytes
+		}
+	}
+	out := map[string]any{"bytes": bytes, "by_purpose": by.Map()}
+	if leaked > 0 {
+		out["leaked_bytes"] = leaked
+	}
+	return out
+}
+
+// places are those that hold most, for machines.
+func (h holdings) places() []map[string]any {
+	const most = 10
+	out := []map[string]any{}
+	for _, x := range h[:min(most, len(h))] {
+		place := map[string]any{"purpose": x.Purpose.String(), "site": siteOf(x.Site), "bytes": x.Bytes, "count": x.Count}
+		if x.leaked {
+			place["leaked"] = true
+		}
+		out = append(out, place)
+	}
+	return out
+}
+
+// known is the share of some memory of which the purpose is known.
+func known(held []use) float64 {
+	var unknown int64
+	for _, u := range held {
+		if u.unknown() {
+			unknown += u.bytes
+		}
+	}
+	return 1 - share(unknown, bytesOf(held))
 }
 
 // eventAt is an event, nil for the moment before all events.
@@ -56,14 +160,23 @@ type use struct {
 	places []purpose.Place // most bytes first
 }
 
+// notFreed is the name of what may be gone when its step ends, or stay.
+const notFreed = "not yet freed"
+
+// unknown tells a use of which the purpose is not known.
+func (u *use) unknown() bool { return u.name == notFreed || u.name == purpose.Unknown.Words() }
+
 // uses are the purposes of a moment, most bytes first. What leaked stands for
-// itself, whatever it was made for.
-func uses(m *purpose.Moment, leaking map[stack.Site]bool) (out []use) {
+// itself.
+func (h holdings) uses() (out []use) {
 	index := map[string]int{}
-	for _, x := range m.Places {
+	for _, x := range h {
 		name := x.Purpose.Words()
-		if leaking[x.Site] && stays(&x) {
+		switch {
+		case x.leaked:
 			name = "leaked"
+		case x.pending():
+			name = notFreed
 		}
 		i, ok := index[name]
 		if !ok {
@@ -72,15 +185,11 @@ func uses(m *purpose.Moment, leaking map[stack.Site]bool) (out []use) {
 			out = append(out, use{name: name})
 		}
 		out[i].bytes += x.Bytes
-		out[i].places = append(out[i].places, x)
+		out[i].places = append(out[i].places, x.Place)
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].bytes > out[j].bytes })
 	return out
 }
-
-// stays tells whether what stands at a leaking place can have leaked: what a
-// pass under way needs is still to be freed.
-func stays(x *purpose.Place) bool { return x.Purpose != purpose.Activations }
 
 // leakingSites are the places of the findings that are leaks.
 func leakingSites(growth []finding.Finding) map[stack.Site]bool {
@@ -152,19 +261,6 @@ func madeAt(x *purpose.Place) string {
 		return "in the backward pass"
 	}
 	return "at " + short(x.Site)
-}
-
-// peakPlaces are the places of a moment that hold most, for machines.
-func peakPlaces(m *purpose.Moment) []map[string]any {
-	const most = 10
-	out := []map[string]any{}
-	for i, x := range m.Places {
-		if i == most {
-			break
-		}
-		out = append(out, map[string]any{"purpose": x.Purpose.String(), "site": siteOf(x.Site), "bytes": x.Bytes, "count": x.Count})
-	}
-	return out
 }
 
 func share(part, whole int64) float64 {

@@ -17,6 +17,9 @@ const privateShare = 0.20
 // can use.
 func private(p *compare.Process, device int) []finding.Finding {
 	d := p.Newest().Device(device)
+	if d.Unsound {
+		return nil
+	}
 	var sum timeline.PrivatePool
 	for _, q := range d.Private {
 		sum.Reserved += q.Reserved
@@ -49,9 +52,28 @@ func private(p *compare.Process, device int) []finding.Finding {
 		f.Remedies = append(f.Remedies, finding.Remedy{Kind: "code", Setting: "pool = torch.cuda.graph_pool_handle()\nwith torch.cuda.graph(g, pool=pool): ...",
 			Text: "capture graphs that never run at the same time, and of which none needs what another left behind, into one pool; the largest first"})
 	}
-	f.Remedies = append(f.Remedies, finding.CodeChange(
-		"what is free in a graph's pool is where its replays compute, and empty_cache() returns it only once the graph, and all that shares its pool, is deleted; fewer or smaller captures need less"))
+	f.Remedies = append(f.Remedies, privateRemedies(d)...)
 	return []finding.Finding{f}
+}
+
+// privateRemedies are what to do about free memory of private pools, if there is
+// much: a pool in use is what it was made for.
+func privateRemedies(d *compare.Device) (out []finding.Remedy) {
+	var ofGraphs, ofPools int64 // free
+	for i := range d.Private {
+		if q := &d.Private[i]; q.ByGraph() {
+			ofGraphs += q.Free
+		} else {
+			ofPools += q.Free
+		}
+	}
+	if worth(ofGraphs, d.Reserved) != "" {
+		out = append(out, finding.CodeChange("what is free in a graph's pool is where its replays compute, and empty_cache() returns it only once the graph, and all that shares its pool, is deleted; fewer or smaller captures need less"))
+	}
+	if worth(ofPools, d.Reserved) != "" {
+		out = append(out, finding.CodeChange("what is free in a MemPool serves only what is made under torch.cuda.use_mem_pool, and goes back once the pool and all tensors in it are deleted: make under it only what needs it, and nothing that lives short; the same is true of the graphs that share a graph_pool_handle()"))
+	}
+	return out
 }
 
 // privateFree is what is free in private pools.

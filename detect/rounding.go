@@ -20,7 +20,7 @@ func rounding(p *compare.Process, device int) []finding.Finding {
 	d := p.Newest().Device(device)
 	r := &d.Rounding
 	severity := worth(r.Lost(), r.Active)
-	if severity == "" {
+	if severity == "" || d.Unsound {
 		return nil
 	}
 	f := finding.Finding{

@@ -42,6 +42,11 @@ func foldedLines(s *snapshot.Snapshot) []foldedLine {
 			bytes[prefix+fold(s.Stacks.Stack(id))] += n
 		}
 	}
+	return sortedLines(bytes)
+}
+
+// sortedLines are the lines of sums by stack, the most bytes first.
+func sortedLines(bytes map[string]int64) []foldedLine {
 	out := make([]foldedLine, 0, len(bytes))
 	for text, n := range bytes {
 		out = append(out, foldedLine{text, n})

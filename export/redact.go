@@ -1,11 +1,13 @@
 package export
 
 import (
+	_ "embed" // public.txt
 	"fmt"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"strandline/snapshot"
 	"strandline/stack"
@@ -44,6 +46,7 @@ func Redact(s *snapshot.Snapshot, what Redaction) *snapshot.Snapshot {
 	out.Traces, out.HostTraces = r.traces(s.Traces), r.traces(s.HostTraces)
 	out.Annotations = r.annotations(s.Annotations)
 	out.Extra = counts(s.Extra)
+	out.Settings = settings(s.Settings)
 	return &out
 }
 
@@ -104,7 +107,8 @@ func (r *redactor) frame(f stack.Frame) stack.Frame {
 			out.File = r.file(f)
 		}
 	}
-	if r.what&Names != 0 && !(public && file != "" && file != "??") && !prescribed.MatchString(f.Function) {
+	ofAll := public && file != "" && !nameless.MatchString(file)
+	if r.what&Names != 0 && !ofAll && !prescribed.MatchString(f.Function) && !publicSymbol(f.Function) {
 		out.Function = r.pseudonym("func", f.Function)
 	}
 	return out
@@ -113,7 +117,10 @@ func (r *redactor) frame(f stack.Frame) stack.Frame {
 var (
 	// prescribed are names that Python and PyTorch give, or want a function to
 	// have, and symbols of theirs.
-	prescribed = regexp.MustCompile(`^(\?*|__\w+__|<\w+>|forward|backward|_start|(at|c10|caffe2|torch)::[\w:~]*(\([\w:&*, ]*\))?( const)?|_?Py[A-Z_]\w*|THP\w*|__libc\w*)$`)
+	prescribed = regexp.MustCompile(`^(\?*|__\w+__|<\w+>|forward|backward|_start|_?Py(Eval|Object|Run|Vectorcall|Function|CFunction|Import|Method|Dict|List|Tuple|Type|Cell|Gen)_\w*|Py_\w*|THP\w*|__libc\w*)$`)
+	// nameless is code of which the file says nothing: its functions may be
+	// anybody's.
+	nameless = regexp.MustCompile(`^(\?\?|<string>(\.\d+)?)$`)
 	// publicCode is generated code whose file name says nothing of the program.
 	publicCode = regexp.MustCompile(`^<(string|frozen (runpy|importlib\.\S+|zipimport)|eval_with_key|__array_function__ internals)>(\.\d+)?$`)
 	// publicNative are libraries that everybody has, and sources of PyTorch and
@@ -123,22 +130,75 @@ var (
 		`libcu(da|dart|pti|blas|blasLt|dnn|fft|rand|solver|sparse|sparseLt)(_\w+)?\.so[.\d]*|libnccl\.so[.\d]*|` +
 		`lib(c|m|dl|rt|gomp|pthread|stdc\+\+|gcc_s|util|python[\d.]*)\.so[.\d]*|python[\d.]*t?|` +
 		`(aten/src/ATen|torch/csrc|c10/(core|cuda|util|macros))/.*|` +
-		`(Python|Objects|Modules|Include)/[\w/]+\.[ch])$`)
-	// inductorFolder has the name of its owner.
-	inductorFolder = regexp.MustCompile(`torchinductor_[^/\\]*`)
-	nativeSuffix   = regexp.MustCompile(`^\.(so|c|cc|cpp|cu|h|hpp|cuh)$`)
+		`Python/(bltinmodule|ceval|errors|import|pylifecycle|pythonrun|sysmodule|generated_cases)\.c(\.h)?|` +
+		`Objects/(\w+object|call|typevarobject)\.c|Modules/(main|_functoolsmodule|_asynciomodule|_threadmodule|gcmodule)\.c|` +
+		`Include/(internal|cpython)/(pycore_\w+|abstract|object|ceval)\.h)$`)
+	// installed is PyTorch as pip and Debian install it.
+	installed = regexp.MustCompile(`.*/(site|dist)-packages/(torch/)`)
+	// library is the folder of Python's own.
+	library = regexp.MustCompile(`(?i)^.*/lib(32|64)?/((python|pypy)\d+(\.\d+)?t?/)?`)
+	// compiled is a file that torch.compile names by a hash of what is in it.
+	compiled     = regexp.MustCompile(`(^|/)torchinductor_[^/]*(/[a-z0-9]{2}/c[a-z2-7]{51}\.py)$`)
+	nativeSuffix = regexp.MustCompile(`^\.(so|c|cc|cpp|cu|h|hpp|cuh)$`)
 )
+
+// publicSymbol tells whether a C++ symbol names nothing but what PyTorch, the
+// standard library and the language do.
+func publicSymbol(symbol string) bool {
+	if !strings.Contains(symbol, "::") {
+		return false
+	}
+	symbol = strings.ReplaceAll(symbol, "(anonymous namespace)", "_")
+	for _, at := range identifier.FindAllStringIndex(symbol, -1) {
+		within := strings.HasSuffix(symbol[:at[0]], "::") && at[0] > len("::")
+		if !within && !publicWord.MatchString(symbol[at[0]:at[1]]) {
+			return false
+		}
+	}
+	return true
+}
+
+var (
+	identifier = regexp.MustCompile(`[\pL_$][\pL\pN_$]*`)
+	publicWord = regexp.MustCompile(`^(_|at|c10|caffe2|torch|std|auto|bool|char|const|decltype|double|enable_if|false|float|int|lambda|long|noexcept|operator|short|signed|true|u?int\d+_t|[sp]?size_t|unsigned|void|volatile|CUstream_st|cudaStream_t|abi|cxx11|ul|lu|l|u)$`)
+)
+
+// publicFiles are those of PyTorch 2.6 and of the standard libraries of Python
+// 3.8 to 3.13, from the folders that they are installed in. They tell a checkout
+// of PyTorch, or a Python that somebody built, from folders of the same name.
+//
+//go:embed public.txt
+var publicText string
+
+var publicFiles = sync.OnceValue(func() map[string]bool {
+	out := map[string]bool{}
+	for name := range strings.Lines(publicText) {
+		out[strings.TrimSpace(name)] = true
+	}
+	return out
+})
 
 // publicFile is the file of a frame without the folder of an installation, if it
 // is not of the program.
 func publicFile(f stack.Frame) (file string, public bool) {
+	file = strings.ReplaceAll(f.File, `\`, "/")
 	switch origin := stack.OriginOf(f); {
 	case f.File == "" || f.File == "??" || publicCode.MatchString(f.File):
 		return f.File, true
-	case origin == stack.Torch, origin == stack.Library:
-		return shortest(f.File, origin), true
-	case origin == stack.Generated && !strings.HasPrefix(f.File, "<"):
-		return inductorFolder.ReplaceAllString(shortest(f.File, origin), "torchinductor_"), true
+	case origin == stack.Torch:
+		if at := installed.FindStringSubmatchIndex(file); at != nil {
+			return file[at[4]:], true
+		}
+		file = file[strings.LastIndex("/"+file, "/torch/"):]
+		return file, publicFiles()[file]
+	case origin == stack.Library:
+		if at := library.FindStringIndex(file); at != nil && publicFiles()[file[at[1]:]] {
+			return "lib/python3/" + file[at[1]:], true
+		}
+	case origin == stack.Generated:
+		if m := compiled.FindStringSubmatch(file); m != nil {
+			return "torchinductor_" + m[2], true
+		}
 	case origin == stack.Native:
 		file = publicNative.FindString(f.File)
 		return strings.TrimPrefix(file, "/"), file != ""
@@ -146,20 +206,14 @@ func publicFile(f stack.Frame) (file string, public bool) {
 	return "", false
 }
 
-// shortest is the end of a path that is still of an origin.
-func shortest(file string, origin stack.Origin) string {
-	for i := len(file) - 1; i > 0; i-- {
-		if c := file[i-1]; (c == '/' || c == '\\') && stack.OriginOf(stack.Frame{File: file[i:]}) == origin {
-			return file[i:]
-		}
-	}
-	return file
-}
-
 // file is the pseudonym of a frame's file. It tells of what origin the file is.
 func (r *redactor) file(f stack.Frame) string {
 	name := r.pseudonym("file", f.File)
 	switch stack.OriginOf(f) {
+	case stack.Torch:
+		return "torch/utils/" + name + ".py"
+	case stack.Library:
+		return "lib/python3/" + name + ".py"
 	case stack.Native:
 		if suffix := path.Ext(f.File); nativeSuffix.MatchString(suffix) {
 			name += suffix
@@ -276,4 +330,61 @@ func counts(fields []snapshot.Field) (out []snapshot.Field) {
 		}
 	}
 	return out
+}
+
+var (
+	settingKeys = []string{
+		"max_split_size", "garbage_collection_threshold", "expandable_segments", "pinned_num_register_threads",
+		"release_lock_on_cudamalloc", "pinned_use_cuda_host_register", "graph_capture_record_stream_reuse",
+		"roundup_power2_divisions", "trace_alloc_overflowed", "trace_alloc_max_entries",
+	}
+	// option is one of a string of settings as PyTorch reads it.
+	option      = regexp.MustCompile(`\b[a-z][a-z0-9_]*\s*:\s*(\d+(\.\d+)?|True|False|native|cudaMallocAsync|\[[\d:,>\s]*\])`)
+	knownOption = regexp.MustCompile(`^(backend|expandable_segments|garbage_collection_threshold|graph_capture_record_stream_reuse|large_segment_size_mb|max_non_split_rounding_mb|max_split_size_mb|per_process_memory_fraction|pinned_max_cached_size_mb|pinned_max_power2_size_mb|pinned_num_register_threads|pinned_reserve_segment_size_mb|pinned_use_background_threads|pinned_use_cuda_host_register|release_lock_on_(cuda|hip)malloc|roundup_power2_divisions|throw_on_cudamalloc_oom|use_async_allocator_ipc)\b`)
+)
+
+// settings are those that PyTorch writes, where their values are numbers.
+func settings(s *snapshot.Settings) *snapshot.Settings {
+	if s == nil {
+		return nil
+	}
+	var fields []snapshot.Field
+	for _, f := range s.Fields() {
+		text, ok := f.Value.(string)
+		switch {
+		case f.Key == "PYTORCH_CUDA_ALLOC_CONF" && ok:
+			fields = append(fields, snapshot.Field{Key: f.Key, Value: options(text)})
+		case slices.ContainsFunc(settingKeys, func(k string) bool { return f.Key == k }) && numeric(f.Value):
+			fields = append(fields, f)
+		}
+	}
+	return snapshot.NewSettings(fields)
+}
+
+// options are those of a string of settings that PyTorch knows.
+func options(conf string) string {
+	var out []string
+	for _, o := range option.FindAllString(conf, -1) {
+		if knownOption.MatchString(o) {
+			out = append(out, o)
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+// numeric tells whether nothing but numbers stands in a value, under keys that
+// are numbers or the one of an allocator's sizes.
+func numeric(v any) bool {
+	switch v := v.(type) {
+	case []any:
+		return !slices.ContainsFunc(v, func(x any) bool { return !numeric(x) })
+	case []snapshot.Field:
+		return !slices.ContainsFunc(v, func(f snapshot.Field) bool {
+			key, ok := f.Key.(string)
+			return ok && strings.Trim(key, "0123456789") != "" || !numeric(f.Value)
+		})
+	case int64, float64, bool:
+		return true
+	}
+	return false
 }

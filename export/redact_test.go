@@ -76,13 +76,13 @@ func TestRedactFrames(t *testing.T) {
 			stack.Frame{File: "torch/nn/functional.py", Function: "linear"},
 			stack.Frame{File: "/home/ada/venv/lib/python3.11/site-packages/torch/nn/functional.py", Function: "linear"}},
 		{stack.Frame{File: "/home/ada/venv/lib/python3.11/copy.py", Function: "deepcopy"},
-			stack.Frame{File: "lib/python3.11/copy.py", Function: "deepcopy"},
+			stack.Frame{File: "lib/python3/copy.py", Function: "deepcopy"},
 			stack.Frame{File: "/home/ada/venv/lib/python3.11/copy.py", Function: "deepcopy"}},
 		{stack.Frame{File: "/home/ada/venv/lib/python3.11/site-packages/acme/x.py", Function: "pretrain"},
 			stack.Frame{File: "file-3.py", Function: "pretrain"},
 			stack.Frame{File: "/home/ada/venv/lib/python3.11/site-packages/acme/x.py", Function: "func-1"}},
-		{stack.Frame{File: "/tmp/torchinductor_ada/ab/cab.py", Function: "call"}, stack.Frame{File: "torchinductor_/ab/cab.py", Function: "call"},
-			stack.Frame{File: "/tmp/torchinductor_ada/ab/cab.py", Function: "call"}},
+		{stack.Frame{File: "/tmp/torchinductor_ada/ab/cabqwertyuiopasdfghjklzxcvbnm234567qwertyuiopasdfghj.py", Function: "call"}, stack.Frame{File: "torchinductor_/ab/cabqwertyuiopasdfghjklzxcvbnm234567qwertyuiopasdfghj.py", Function: "call"},
+			stack.Frame{File: "/tmp/torchinductor_ada/ab/cabqwertyuiopasdfghjklzxcvbnm234567qwertyuiopasdfghj.py", Function: "call"}},
 		{stack.Frame{File: "<attrs generated init acme.Secret>", Function: "__init__"}, stack.Frame{File: "<file-4>", Function: "__init__"},
 			stack.Frame{File: "<attrs generated init acme.Secret>", Function: "__init__"}},
 		{stack.Frame{File: "<ipython-input-3-ada>", Function: "<module>"}, stack.Frame{File: "file-5.py", Function: "<module>"},
@@ -91,10 +91,27 @@ func TestRedactFrames(t *testing.T) {
 			stack.Frame{File: "/opt/acme/lib/libacme.so", Function: "func-2"}},
 		{stack.Frame{File: "/home/ada/venv/lib/libtorch_cpu.so", Function: "at::empty(int)"}, stack.Frame{File: "libtorch_cpu.so", Function: "at::empty(int)"},
 			stack.Frame{File: "/home/ada/venv/lib/libtorch_cpu.so", Function: "at::empty(int)"}},
-		{stack.Frame{File: "??", Function: "acme::other()"}, stack.Frame{File: "??", Function: "acme::other()"},
+		{stack.Frame{File: "??", Function: "at::(anonymous namespace)::wrap<c10::guts::typelist<at::Tensor const&>, std::optional<bool>>::call(long)"},
+			stack.Frame{File: "??", Function: "at::(anonymous namespace)::wrap<c10::guts::typelist<at::Tensor const&>, std::optional<bool>>::call(long)"},
+			stack.Frame{File: "??", Function: "at::(anonymous namespace)::wrap<c10::guts::typelist<at::Tensor const&>, std::optional<bool>>::call(long)"}},
+		{stack.Frame{File: "??", Function: "at::wrap<acme::Kernel>()"}, stack.Frame{File: "??", Function: "at::wrap<acme::Kernel>()"},
 			stack.Frame{File: "??", Function: "func-3"}},
+		{stack.Frame{File: "??", Function: "acme::other()"}, stack.Frame{File: "??", Function: "acme::other()"},
+			stack.Frame{File: "??", Function: "func-4"}},
 		{stack.Frame{File: "/x/torch/nn/functional.py", Function: "linear"}, stack.Frame{File: "torch/nn/functional.py", Function: "linear"},
 			stack.Frame{File: "/x/torch/nn/functional.py", Function: "linear"}},
+		{stack.Frame{File: "/home/ada/torch/nn/acme.py", Function: "pretrain"}, stack.Frame{File: "torch/utils/file-7.py", Function: "pretrain"},
+			stack.Frame{File: "/home/ada/torch/nn/acme.py", Function: "func-1"}},
+		{stack.Frame{File: "/home/ada/my-packages/torch/nn/acme.py", Function: "acme"}, stack.Frame{File: "torch/utils/file-8.py", Function: "acme"},
+			stack.Frame{File: "/home/ada/my-packages/torch/nn/acme.py", Function: "func-5"}},
+		{stack.Frame{File: "/home/ada/lib/python3.11/acme/json/decoder.py", Function: "acme"}, stack.Frame{File: "lib/python3/file-9.py", Function: "acme"},
+			stack.Frame{File: "/home/ada/lib/python3.11/acme/json/decoder.py", Function: "func-5"}},
+		{stack.Frame{File: "<string>", Function: "acme"}, stack.Frame{File: "<string>", Function: "acme"},
+			stack.Frame{File: "<string>", Function: "func-5"}},
+		{stack.Frame{File: "/tmp/torchinductor_ada/acme/c.py", Function: "acme"}, stack.Frame{File: "<file-10>", Function: "acme"},
+			stack.Frame{File: "/tmp/torchinductor_ada/acme/c.py", Function: "func-5"}},
+		{stack.Frame{File: "/home/ada/Modules/acme.c", Function: "PyInit_acme"}, stack.Frame{File: "file-11.c", Function: "PyInit_acme"},
+			stack.Frame{File: "/home/ada/Modules/acme.c", Function: "func-6"}},
 	}
 	s := snapshot.New()
 	var ids []stack.FrameID
@@ -164,5 +181,28 @@ func TestRedactTexts(t *testing.T) {
 	}
 	if s.Annotations[6].Name != "acme" || s.String(e.UserMetadata[0]) != "size" {
 		t.Error("the snapshot itself has changed")
+	}
+}
+
+// Of the settings stays what PyTorch writes, and of their text what it reads.
+func TestRedactSettings(t *testing.T) {
+	s := snapshot.New()
+	s.Settings = snapshot.NewSettings([]snapshot.Field{
+		{Key: "PYTORCH_CUDA_ALLOC_CONF", Value: "expandable_segments:True, acme:True,roundup_power2_divisions:[256:1,>:4],/home/acme"},
+		{Key: "last_allocator_settings", Value: "/home/acme"},
+		{Key: "max_split_size", Value: int64(1 << 20)},
+		{Key: "expandable_segments", Value: "acme"},
+		{Key: "roundup_power2_divisions", Value: []snapshot.Field{{Key: "1", Value: int64(4)}}},
+		{Key: "trace_alloc_overflowed", Value: []any{true, "acme"}},
+	})
+	r := export.Redact(s, both)
+	got := fmt.Sprint(r.Settings.Fields())
+	want := "[{PYTORCH_CUDA_ALLOC_CONF expandable_segments:True,roundup_power2_divisions:[256:1,>:4]} {max_split_size 1048576} " +
+		"{roundup_power2_divisions [{1 4}]}]"
+	if got != want {
+		t.Errorf("settings %s, want %s", got, want)
+	}
+	if r.Settings.MaxSplitSize != 1<<20 {
+		t.Errorf("the limit of splits is %d", r.Settings.MaxSplitSize)
 	}
 }

@@ -31,8 +31,27 @@ const (
 	Rounding      Kind = "rounding"       // blocks that are larger than what was asked for
 	Pinned        Kind = "pinned"         // the same of pinned host memory
 	History       Kind = "history"        // what the recording does not tell
-	Usage         Kind = "usage"          // what a table of memory_summary() states
+	Usage         Kind = "usage"          // what a table of memory_summary() states, or a state without history
 	Retries       Kind = "retries"        // the driver refuses segments, or memory runs out, time and again
+)
+
+// The kinds of finding about the memory of a process on the host.
+const (
+	MmapLeak           Kind = "mmap-leak"           // mappings that one place makes and nobody unmaps
+	ArenaRetention     Kind = "arena-retention"     // freed, and kept by glibc's malloc
+	HugePages          Kind = "thp"                 // huge pages of which a part is used
+	PageCache          Kind = "page-cache"          // of a cgroup, not of a process
+	CopyOnWrite        Kind = "copy-on-write"       // pages that processes have no longer in common
+	MemoryFiles        Kind = "memfd"               // files without a name that live in memory
+	KernelMemory       Kind = "kernel"              // what the kernel holds for a process
+	HeapLeak           Kind = "heap-leak"           // malloc without free
+	PythonObjects      Kind = "python-objects"      // the arenas of Python's objects grow
+	AllocatorRetention Kind = "allocator-retention" // memory that another malloc than the C library's takes
+	Remap              Kind = "mremap"              // one allocation that is made larger time and again
+	SharedMemory       Kind = "shm"                 // memory shared between processes
+	FileMapping        Kind = "file-mapping"        // files that are mapped
+	ThreadStacks       Kind = "thread-stacks"       // threads that are started and stay
+	Unexplained        Kind = "unexplained"         // growth of which no call that was seen made most
 )
 
 // A Site is a place in the user's code. The zero Site is unknown.
@@ -66,6 +85,9 @@ type Effect struct {
 	Saves        int64 `json:"saves_bytes"` // of that peak; less than 0 if it costs
 	RunsOut      bool  `json:"runs_out"`    // of memory, in as much as there was
 	Exact        bool  `json:"exact"`       // the recorded run itself is reproduced exactly
+	// Left is what could still be had behind the request that had failed; nil if
+	// none had.
+	Left *int64 `json:"left_bytes,omitempty"`
 }
 
 // CodeChange is a remedy in the program's source.

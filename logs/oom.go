@@ -4,16 +4,18 @@ package logs
 
 import (
 	"math"
-	"regexp"
 	"strconv"
+	"strings"
 )
 
 // An OOM is the message of an out-of-memory error. What it does not state is
 // nil: a message may be cut off, and the wordings state different things.
 type OOM struct {
 	Line    int64  // on which it begins, from 1
+	Rank    string // as its line names who wrote it, such as "rank3"; "" if it does not
+	Wording Wording
 	Backend string // "CUDA", "HIP", "XPU", …; "" if it was cut off
-	Old     bool   // of a wording before PyTorch 2.1
+	Whole   bool   // its end is there
 
 	Device      *int
 	Request     *int64 // bytes, as they were asked of the driver
@@ -25,6 +27,7 @@ type OOM struct {
 	Unallocated *int64 // of what is reserved
 	Private     *int64 // of what is in use: in private pools
 	InUse       *int64 // by this process, with what is not PyTorch's
+	Others      *int64 // on Apple's GPUs: held by this process beside PyTorch
 	Processes   []Process
 }
 
@@ -35,66 +38,171 @@ type Process struct {
 	Bytes int64
 }
 
-// The parts of a message, with all white space taken out: where a line was
-// broken does not matter then. PyTorch 2.1 writes "capacty".
-const size = `(\d+(?:\.\d+)?)([KMGT]i?B|[Bb]ytes?)`
+// A Wording is who speaks in a message, and how.
+type Wording int
 
-var (
-	// A message has one head; of one whose head is cut off, the device comes first.
-	head  = regexp.MustCompile(`([A-Z]{2,6}|Cuda)?outofmemory\.?Triedtoallocate`)
-	start = regexp.MustCompile(head.String() + `|[(]GPU\d+;` + size + `totalcapacity|GPU\d+hasatotalcapaci?ty`)
-	whole = regexp.MustCompile(`reservedintotalbyPyTorch\)|` + size + `cached\)|PyTorchbutunallocated`)
-
-	old     = regexp.MustCompile(`totalcapacity;`)
-	device  = regexp.MustCompile(`[(][A-Z]+(\d+);|[A-Z]+(\d+)hasatotal`)
-	request = regexp.MustCompile(`Triedtoallocate` + size)
-	process = regexp.MustCompile(`Process(\d+)has` + size + `memoryinuse`)
-	figures = []struct {
-		pattern *regexp.Regexp
-		field   func(*OOM) **int64
-	}{
-		{request, func(o *OOM) **int64 { return &o.Request }},
-		{regexp.MustCompile(`capaci?tyof` + size + `|` + size + `totalcapacity`), func(o *OOM) **int64 { return &o.Total }},
-		{regexp.MustCompile(`ofwhich` + size + `isfree|;` + size + `free;`), func(o *OOM) **int64 { return &o.Free }},
-		{regexp.MustCompile(size + `(?:is)?allowed`), func(o *OOM) **int64 { return &o.Allowed }},
-		{regexp.MustCompile(`allocatedmemory` + size + `isallocated|` + size + `alreadyallocated`), func(o *OOM) **int64 { return &o.Allocated }},
-		{regexp.MustCompile(size + `reservedintotal`), func(o *OOM) **int64 { return &o.Reserved }},
-		{regexp.MustCompile(`and` + size + `isreservedbyPyTorchbut|` + size + `cached\)`), func(o *OOM) **int64 { return &o.Unallocated }},
-		{regexp.MustCompile(`with` + size + `allocatedinprivatepools`), func(o *OOM) **int64 { return &o.Private }},
-		{regexp.MustCompile(`thisprocesshas` + size + `memoryinuse`), func(o *OOM) **int64 { return &o.InUse }},
-	}
+// The wordings.
+const (
+	Native  Wording = iota // of the caching allocator, PyTorch 2.1 on
+	Old                    // the same before
+	Async                  // of the backend cudaMallocAsync
+	Metal                  // of Apple's GPUs, MPS
+	Absurd                 // "Tried to allocate more than 1EB memory"
+	Runtime                // "CUDA error: out of memory", of a call that is not the allocator's
+	Driver                 // "CUDA driver error: out of memory"
+	NCCL                   // of the communication library
 )
 
-// parse reads a message from text without white space that begins with it. It is
-// nil if the text states no figure.
-func parse(text string) *OOM {
-	o := &OOM{Old: old.MatchString(text)}
-	if m := start.FindStringSubmatch(text); m != nil {
-		o.Backend = m[1]
-	}
-	if m := device.FindStringSubmatch(text); m != nil {
-		if n, err := strconv.Atoi(m[1] + m[2]); err == nil {
-			o.Device = &n
+// bare tells wordings that state no figure but the request.
+func (w Wording) bare() bool { return w >= Absurd }
+
+// Bare tells a message of a wording that states no figure but the request.
+func (o *OOM) Bare() bool { return o.Wording.bare() }
+
+// A phrase is what stands beside a figure of a message, white space taken out: so
+// it does not matter where a line was broken. PyTorch 2.1 writes "capacty".
+type phrase struct {
+	before, after string
+	wording       Wording
+	field         func(*OOM) **int64
+}
+
+var phrases = []phrase{
+	{"toallocate", "", Native, func(o *OOM) **int64 { return &o.Request }},
+	{"capacityof", "", Native, func(o *OOM) **int64 { return &o.Total }},
+	{"capactyof", "", Native, func(o *OOM) **int64 { return &o.Total }},
+	{"", "totalcapacity", Old, func(o *OOM) **int64 { return &o.Total }},
+	{"ofwhich", "isfree", Native, func(o *OOM) **int64 { return &o.Free }},
+	{";", "free;", Old, func(o *OOM) **int64 { return &o.Free }},
+	{"", "allowed", Native, func(o *OOM) **int64 { return &o.Allowed }},
+	{"", "isallowed", Native, func(o *OOM) **int64 { return &o.Allowed }},
+	{"allocatedmemory", "isallocated", Native, func(o *OOM) **int64 { return &o.Allocated }},
+	{"", "alreadyallocated", Old, func(o *OOM) **int64 { return &o.Allocated }},
+	{"", "reservedintotal", Old, func(o *OOM) **int64 { return &o.Reserved }},
+	{"", "isreserved", Native, func(o *OOM) **int64 { return &o.Unallocated }},
+	{"", "cached)", Old, func(o *OOM) **int64 { return &o.Unallocated }},
+	{"with", "allocatedinprivatepools", Native, func(o *OOM) **int64 { return &o.Private }},
+	{"thisprocesshas", "memoryinuse", Native, func(o *OOM) **int64 { return &o.InUse }},
+
+	{"Currentlyallocated:", "", Async, func(o *OOM) **int64 { return &o.Allocated }},
+	{"Requested:", "", Async, func(o *OOM) **int64 { return &o.Request }},
+	{"Devicelimit:", "", Async, func(o *OOM) **int64 { return &o.Total }},
+	{"Free(accordingtoCUDA):", "", Async, func(o *OOM) **int64 { return &o.Free }},
+	{"memoryfraction):", "", Async, func(o *OOM) **int64 { return &o.Allowed }},
+
+	{"toallocate", "", Metal, func(o *OOM) **int64 { return &o.Request }},
+	{"MPSallocated:", "", Metal, func(o *OOM) **int64 { return &o.Reserved }},
+	{"otherallocations:", "", Metal, func(o *OOM) **int64 { return &o.Others }},
+	{"maxallowed:", "", Metal, func(o *OOM) **int64 { return &o.Allowed }},
+}
+
+// beside tells whether a figure stands in a phrase. The words behind it may be cut
+// off where the text ends, if those before it are enough.
+func (p *phrase) beside(before, behind []byte) bool {
+	const enough = 2
+	return hasSuffix(before, p.before) && (hasPrefix(behind, p.after) || len(p.before) >= enough && strings.HasPrefix(p.after, string(behind)))
+}
+
+func hasPrefix(text []byte, words string) bool {
+	return len(text) >= len(words) && string(text[:len(words)]) == words
+}
+
+func hasSuffix(text []byte, words string) bool {
+	return len(text) >= len(words) && string(text[len(text)-len(words):]) == words
+}
+
+// Lacks counts the figures that a message of its wording states and this one does
+// not: it was cut off, or lines of others stand in it.
+func (o *OOM) Lacks() (n int) {
+	for _, x := range o.stated() {
+		if x == nil {
+			n++
 		}
+	}
+	return n
+}
+
+// stated are the figures that each message of its wording has.
+func (o *OOM) stated() []*int64 {
+	switch o.Wording {
+	case Native, Old:
+		return []*int64{o.Request, o.Total, o.Free, o.Allocated, o.Unallocated}
+	case Async:
+		return []*int64{o.Request, o.Total, o.Free, o.Allocated}
+	case Metal:
+		return []*int64{o.Request, o.Reserved, o.Others}
+	}
+	return nil
+}
+
+// parse reads a message from text without white space that begins with its head,
+// or in which that is cut off. It is nil if there is no figure in it.
+func parse(h head, text []byte) *OOM {
+	o := &OOM{Wording: h.wording, Backend: h.backend, Device: h.device, Request: h.request}
+	if h.wording.bare() {
+		return o
 	}
 	some := false
-	for _, f := range figures {
-		if n := bytesOf(f.pattern.FindStringSubmatch(text)); n != nil {
-			*f.field(o) = n
-			some = true
+	for i := 0; i < len(text); i++ {
+		if !digit(text[i]) {
+			continue
 		}
-	}
-	for _, m := range process.FindAllStringSubmatch(text, -1) {
-		pid, err := strconv.ParseInt(m[1], 10, 64)
-		if n := bytesOf([]string{m[0], m[2], m[3]}); n != nil && err == nil {
-			o.Processes = append(o.Processes, Process{pid, *n})
+		n, length := size(text[i:])
+		if length > 0 {
+			some = o.take(&h, n, text[:i], text[i+length:]) || some
+			i += length - 1
+			continue
 		}
+		digits := leading(text[i:], digit)
+		o.number(digits, text[:i], text[i+len(digits):])
+		i += len(digits) - 1
 	}
-	if !some {
+	if !some && o.Processes == nil {
 		return nil
 	}
 	o.complete()
 	return o
+}
+
+// take takes a figure, if it is one of the message and the first of its kind.
+func (o *OOM) take(h *head, n *int64, before, behind []byte) bool {
+	for i := range phrases {
+		p := &phrases[i]
+		if h.known && (p.wording == Async || p.wording == Metal || h.wording != Native) && p.wording != h.wording || !p.beside(before, behind) {
+			continue
+		}
+		field := p.field(o)
+		if n == nil || *field != nil {
+			return false
+		}
+		*field = n
+		if o.Wording == Native && p.wording != Native {
+			o.Wording = p.wording
+		}
+		return true
+	}
+	if n != nil && hasPrefix(behind, "memoryinuse") && hasSuffix(before, "has") {
+		before = before[:len(before)-len("has")]
+		digits := trailing(before, digit)
+		if pid, err := strconv.ParseInt(string(digits), 10, 64); err == nil && hasSuffix(before[:len(before)-len(digits)], "Process") {
+			o.Processes = append(o.Processes, Process{pid, *n})
+			return true
+		}
+	}
+	return false
+}
+
+// number takes a number without a unit, if it is that of the device: "(GPU 1; …",
+// "GPU 1 has a total …", "Allocation on device 1 …".
+func (o *OOM) number(digits, before, behind []byte) {
+	named := len(before) > 0 && capital(before[len(before)-1])
+	opened := named && hasSuffix(before[:len(before)-len(trailing(before, capital))], "(")
+	if o.Device != nil || !(named && hasPrefix(behind, "hasatotal") || opened && hasPrefix(behind, ";") || hasSuffix(before, "Allocationondevice")) {
+		return
+	}
+	if n, err := strconv.Atoi(string(digits)); err == nil {
+		o.Device = &n
+	}
 }
 
 // complete adds the figures that follow from others.
@@ -110,25 +218,53 @@ func (o *OOM) complete() {
 	}
 }
 
-// bytesOf is the number and the unit that a pattern matched, in one of its
-// alternatives. It is nil if there is none, and for what no device has: PyTorch
-// prints 17179869184.00 GiB where it could not tell how much a process uses.
-func bytesOf(m []string) *int64 {
-	for i := 1; i+1 < len(m); i += 2 {
-		if m[i] == "" {
-			continue
-		}
-		x, err := strconv.ParseFloat(m[i], 64)
-		x *= factors[m[i+1][0]]
-		if err != nil || x >= 1<<53 {
-			return nil
-		}
-		n := int64(math.Round(x))
-		return &n
+// size is a number and its unit at the beginning of a text, and their length, 0
+// if they do not stand there. It is nil for what no device has: PyTorch prints
+// 17179869184.00 GiB where it could not tell how much a process uses. Units that
+// are written with and without i are binary ones.
+func size(text []byte) (n *int64, length int) {
+	i := 0
+	for i < len(text) && digit(text[i]) {
+		i++
 	}
-	return nil
+	if i == 0 {
+		return nil, 0
+	}
+	if j := i + 1; j < len(text) && text[i] == '.' && digit(text[j]) {
+		for i = j; i < len(text) && digit(text[i]); i++ {
+		}
+	}
+	factor, unit := unitAt(text[i:])
+	if unit == 0 {
+		return nil, 0
+	}
+	x, err := strconv.ParseFloat(string(text[:i]), 64)
+	if x *= factor; err != nil || x >= 1<<53 {
+		return nil, i + unit
+	}
+	rounded := int64(math.Round(x))
+	return &rounded, i + unit
 }
 
-// factors are the units that messages have, by their first letter. Those that
-// are written with and without i are binary ones.
-var factors = map[byte]float64{'B': 1, 'b': 1, 'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30, 'T': 1 << 40}
+// unitAt is the unit at the beginning of a text: KiB, KB and so on, or bytes.
+func unitAt(text []byte) (factor float64, length int) {
+	for _, word := range []string{"bytes", "byte", "Bytes", "Byte"} {
+		if len(text) > 0 && text[0]|0x20 == 'b' && hasPrefix(text, word) {
+			return 1, len(word)
+		}
+	}
+	for i, c := range []byte("KMGT") {
+		switch {
+		case len(text) < 2 || text[0] != c:
+		case text[1] == 'B':
+			return float64(int64(1) << (10 * (i + 1))), 2
+		case len(text) > 2 && text[1] == 'i' && text[2] == 'B':
+			return float64(int64(1) << (10 * (i + 1))), 3
+		}
+	}
+	return 0, 0
+}
+
+func digit(c byte) bool { return c >= '0' && c <= '9' }
+
+func capital(c byte) bool { return c >= 'A' && c <= 'Z' }

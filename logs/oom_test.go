@@ -16,6 +16,15 @@ const (
 	messageXPU = "torch.OutOfMemoryError: XPU out of memory. Tried to allocate 192.00 MiB. GPU 3 has a total capacity of 31.89 GiB of which 13.22 GiB is free. Of the allocated memory 15.20 GiB is allocated by PyTorch, and 96.00 MiB is reserved by PyTorch but unallocated. Please use `empty_cache` to release all unoccupied cached memory."
 )
 
+const (
+	messageAsync = "torch.OutOfMemoryError: Allocation on device 1 would exceed allowed memory. (out of memory)\n" +
+		"Currently allocated     : 4.86 GiB\nRequested               : 10.12 GiB\nDevice limit            : 24.00 GiB\n" +
+		"Free (according to CUDA): 0 bytes\nPyTorch limit (set by user-supplied memory fraction)\n                        : 17179869184.00 GiB\n"
+	messageMPS  = "RuntimeError: MPS backend out of memory (MPS allocated: 14.29 GiB, other allocations: 3.65 GiB, max allowed: 20.13 GiB). Tried to allocate 2.67 GiB on shared pool. Use PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 to disable upper limit for memory allocations (may cause system failure)."
+	messageNCCL = "ng30903:3063028:3066152 [3] include/alloc.h:178 NCCL WARN Cuda failure 'out of memory'\n\n" +
+		"ng30903:3063028:3066152 [3] include/alloc.h:185 NCCL WARN Failed to CUDA calloc 6291456 bytes\n"
+)
+
 // figuresOf says what a message states, in MiB.
 func figuresOf(o *OOM) string {
 	if o == nil {
@@ -41,6 +50,7 @@ func figuresOf(o *OOM) string {
 	add("unallocated", o.Unallocated)
 	add("private", o.Private)
 	add("in-use", o.InUse)
+	add("others", o.Others)
 	for _, p := range o.Processes {
 		add(fmt.Sprint("pid-", p.PID), &p.Bytes)
 	}
@@ -48,10 +58,12 @@ func figuresOf(o *OOM) string {
 }
 
 const (
-	figures113 = "CUDA:0 request=36 total=8120 free=47.06 allocated=130.4 reserved=188 unallocated=57.65"
-	figures21  = "CUDA:3 request=472 total=2.427e+04 free=114.6 allocated=1.87e+04 reserved=2.248e+04 unallocated=3779 in-use=2.415e+04"
-	figures26  = "CUDA:0 request=996 total=4.55e+04 free=9277 allowed=1.811e+04 allocated=1.786e+04 reserved=1.792e+04 unallocated=59.88 private=32 in-use=1.824e+04 pid-2102129=1.796e+04"
-	figuresXPU = "XPU:3 request=192 total=3.266e+04 free=1.354e+04 allocated=1.556e+04 reserved=1.566e+04 unallocated=96"
+	figures113   = "CUDA:0 request=36 total=8120 free=47.06 allocated=130.4 reserved=188 unallocated=57.65"
+	figures21    = "CUDA:3 request=472 total=2.427e+04 free=114.6 allocated=1.87e+04 reserved=2.248e+04 unallocated=3779 in-use=2.415e+04"
+	figures26    = "CUDA:0 request=996 total=4.55e+04 free=9277 allowed=1.811e+04 allocated=1.786e+04 reserved=1.792e+04 unallocated=59.88 private=32 in-use=1.824e+04 pid-2102129=1.796e+04"
+	figuresAsync = "CUDA:1 request=1.036e+04 total=2.458e+04 free=0 allocated=4977"
+	figuresMPS   = "MPS request=2734 allowed=2.061e+04 reserved=1.463e+04 others=3738"
+	figuresXPU   = "XPU:3 request=192 total=3.266e+04 free=1.354e+04 allocated=1.556e+04 reserved=1.566e+04 unallocated=96"
 )
 
 func TestScanMessages(t *testing.T) {
@@ -62,7 +74,7 @@ func TestScanMessages(t *testing.T) {
 		figures    string
 	}{
 		{"nothing", "INFO starting\nloss 0.5, memory 12 GiB\n", 0, 0, "none"},
-		{"another kind of error", "RuntimeError: CUDA error: out of memory\n", 0, 0, "none"},
+		{"of the runtime", "RuntimeError: CUDA error: out of memory\n", 1, 1, "CUDA"},
 		{"PyTorch 1.13", "INFO\n" + message113 + "\nINFO\n", 1, 2, figures113},
 		{"PyTorch 2.1", message21, 1, 1, figures21},
 		{"PyTorch 2.6 with a limit and pools", message26, 1, 1, figures26},
@@ -73,6 +85,28 @@ func TestScanMessages(t *testing.T) {
 			"CUDA:1 request=1024 total=8192 free=6144 allowed=1536 allocated=1024 reserved=1229 unallocated=204.8"},
 		{"an unknown size that wraps around", "CUDA out of memory. Tried to allocate 3.98 GiB. GPU 0 has a total capacity of 31.84 GiB of which 16.30 GiB is free. Including non-PyTorch memory, this process has 17179869184.00 GiB memory in use. 17.51 GiB allowed; Of", 1, 1,
 			"CUDA:0 request=4076 total=3.26e+04 free=1.669e+04 allowed=1.793e+04"},
+		{"of the driver", "RuntimeError: CUDA driver error: out of memory\n", 1, 1, "CUDA"},
+		{"of an error about something else", "RuntimeError: CUDA error: an illegal memory access was encountered\nCUDA error: invalid argument", 0, 0, "none"},
+		{"another library's words", "numpy: Unable to allocate 3.00 GiB, the job ran out of memory; 2.00 GiB allowed", 0, 0, "none"},
+		{"another program's table", "Currently allocated     : 13.24 GiB\nRequested               : 721.15 MiB\n", 0, 0, "none"},
+		{"a program that looks for them", "if 'CUDA error: out of memory' in text or \"Cuda failure 2 'out of memory'\" in text:\n    WARN(\"Failed to CUDA calloc async %ld bytes\")", 0, 0, "none"},
+		{"quoted with more behind it", `{"error": "CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported"}`, 1, 1, "CUDA"},
+		{"cudaMallocAsync", messageAsync, 1, 1, figuresAsync},
+		{"cudaMallocAsync with a limit", strings.ReplaceAll(messageAsync, "17179869184.00", "12.00"), 1, 1, strings.Replace(figuresAsync, "free=0 ", "free=0 allowed=1.229e+04 ", 1)},
+		{"cudaMallocAsync, quoted", `{"exception_message": "` + strings.ReplaceAll(strings.TrimSpace(messageAsync), "\n", `\n`) + `"}`, 1, 1, figuresAsync},
+		{"cudaMallocAsync, in a log", prefixed("2025-08-06 15:24:5%d ERROR ", strings.TrimSpace(messageAsync)), 1, 1, figuresAsync},
+		{"cudaMallocAsync, cut before the first figure", strings.SplitAfter(messageAsync, "\n")[0], 0, 0, "none"},
+		{"cudaMallocAsync, the first line cut off", messageAsync[strings.Index(messageAsync, "memory)"):], 1, 1, strings.Replace(figuresAsync, "CUDA:1 ", "", 1)},
+		{"MPS", messageMPS, 1, 1, figuresMPS},
+		{"MPS of PyTorch 2.0", strings.ReplaceAll(messageMPS, "GiB", "GB"), 1, 1, figuresMPS},
+		{"MPS without a limit", strings.Replace(messageMPS, ", max allowed: 20.13 GiB", "", 1), 1, 1, strings.Replace(figuresMPS, "allowed=2.061e+04 ", "", 1)},
+		{"MPS, wrapped anywhere", wrapped(messageMPS, 29, ""), 1, 1, figuresMPS},
+		{"NCCL", messageNCCL, 1, 1, "CUDA:3 request=6"},
+		{"NCCL's last error", "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:3384, unhandled cuda error\nLast error:\nFailed to CUDA calloc async 608 bytes\n", 1, 3, "CUDA request=0.0005798"},
+		{"NCCL 2.21", "Last error:\nCuda failure 2 'out of memory'", 1, 2, "CUDA"},
+		{"more than there can be", "CUDA out of memory. Tried to allocate more than 1EB memory.", 1, 1, "CUDA"},
+		{"Ascend", "RuntimeError: NPU out of memory. Tried to allocate 260.00 MiB (NPU 2; 28.50 GiB total capacity; 10.24 GiB already allocated; 10.24 GiB current active; 149.57 MiB free; 10.28 GiB reserved in total by PyTorch)", 1, 1,
+			"NPU:2 request=260 total=2.918e+04 free=149.6 allocated=1.049e+04 reserved=1.053e+04 unallocated=40.96"},
 		{"prefix", "(EngineCore pid=78) ERROR 05-19 00:53:24 [core.py:1138] " + message21 + "\n", 1, 1, figures21},
 		{"colour", "\x1b[31m" + strings.ReplaceAll(message21, "GPU 3", "\x1b[1mGPU 3\x1b[0m") + "\x1b[0m", 1, 1, figures21},
 		{"wrapped at words", "x\n" + wrapped(message26, 80, " "), 1, 2, figures26},
@@ -84,10 +118,20 @@ func TestScanMessages(t *testing.T) {
 		{"two in one line", `{"errors": ["` + message21 + `", "` + message26 + `"]}`, 2, 1, figures26},
 		{"cut in half", message26[:220], 1, 1, "CUDA:0 request=996 total=4.55e+04 free=9277 pid-2102129=1.796e+04"},
 		{"cut in a number", message26[:strings.Index(message26, ".43 GiB")], 1, 1, "CUDA:0 request=996"},
+		{"cut in the middle of a word, at the end", message26[:strings.Index(message26, "ee. Process")], 1, 1, "CUDA:0 request=996 total=4.55e+04 free=9277"},
+		{"cut in the middle of a word, at the beginning", message26[strings.Index(message26, "ied to"):], 1, 1, strings.TrimPrefix(figures26, "CUDA")},
+		{"cut in the middle of the last figure's words", message26[strings.Index(message26, "ity of"):strings.Index(message26, "ch but")], 1, 1,
+			"free=9277 allowed=1.811e+04 allocated=1.786e+04 reserved=1.792e+04 unallocated=59.88 private=32 in-use=1.824e+04 pid-2102129=1.796e+04"},
+		{"cut in the middle of its name, before the first figure", "ERROR\n" + message26[:39], 0, 0, "none"},
 		{"cut before the first figure", message26[:60], 0, 0, "none"},
 		{"cut right before the first figure", message26[:strings.Index(message26, "996.00")], 0, 0, "none"},
 		{"the head is cut off", message26[strings.Index(message26, "GPU 0"):], 1, 1, strings.Replace(strings.TrimPrefix(figures26, "CUDA"), "request=996 ", "", 1)},
 		{"cut, and another", message26[:220] + "\nrestarting\n" + message21, 2, 3, figures21},
+		{"on lines that follow each other", strings.Repeat(message21+"\n", 6), 6, 6, figures21},
+		{"of several ranks, on lines that follow each other", "[rank0]: " + message26 + "\n[rank1]: " + message21 + "\n[rank0]: " + message26 + "\n[rank1]: " + message21 + "\n", 4, 4, figures21},
+		{"a line of others in it", inside(message26, "2025-08-06 15:24:55 INFO step 1234, loss 0.52\n"), 1, 1, figures26},
+		{"lines of others in it", inside(message26, "INFO step 1234, loss 0.52\nWARN 12 retries\nINFO step 1235\n"), 1, 1, figures26},
+		{"lines of others in it, twice", inside(inside(message26, "INFO step 1234\nWARN 12 retries\n"), "INFO 9.06 GiB read\n"), 1, 1, figures26},
 		{"behind a very long line", strings.Repeat("memory ", 50000) + message21, 1, 1, figures21},
 		{"Windows", utf16le(strings.ReplaceAll("x\n"+message21+"\n", "\n", "\r\n")), 1, 2, figures21},
 	} {
@@ -97,13 +141,13 @@ func TestScanMessages(t *testing.T) {
 			continue
 		}
 		found := text.OOM
-		if got := figuresOf(found.Last); got != c.figures || found.Count != c.count {
+		if got := figuresOf(found.Last()); got != c.figures || found.Count != c.count {
 			t.Errorf("%s: %d messages, the last\n%s, want %d,\n%s", c.name, found.Count, got, c.count, c.figures)
 		}
-		if found.Last != nil && found.Last.Line != c.line {
-			t.Errorf("%s: on line %d, want %d", c.name, found.Last.Line, c.line)
+		if found.Last() != nil && found.Last().Line != c.line {
+			t.Errorf("%s: on line %d, want %d", c.name, found.Last().Line, c.line)
 		}
-		if cut := c.name == "cut right before the first figure"; (found.Cut > 0) != cut {
+		if cut := strings.HasSuffix(c.name, "before the first figure"); (found.Cut > 0) != cut {
 			t.Errorf("%s: a message without figures on line %d", c.name, found.Cut)
 		}
 	}
@@ -121,6 +165,16 @@ func wrapped(text string, n int, at string) string {
 		text = text[cut:]
 	}
 	return strings.Join(append(lines, text), "\n")
+}
+
+// inside breaks a text in the middle of a word, and puts lines of others there.
+func inside(text, lines string) string {
+	for _, word := range []string{"capacity", "allocated by"} {
+		if before, after, ok := strings.Cut(text, word); ok {
+			return before + word[:3] + "\n" + lines + word[3:] + after
+		}
+	}
+	panic("no such word")
 }
 
 func prefixed(prefix, text string) string {
@@ -199,7 +253,7 @@ func TestMemoryIsBounded(t *testing.T) {
 }
 
 func FuzzScan(f *testing.F) {
-	for _, text := range []string{message113, message21, message26, messageXPU, prefixed("[rank0]: ", wrapped(message26, 40, "")), message26[:100], utf16le(message21)} {
+	for _, text := range []string{message113, message21, message26, messageXPU, messageAsync, messageMPS, messageNCCL, inside(message26, "INFO 12 GiB\n"), prefixed("[rank0]: ", wrapped(message26, 40, "")), message26[:100], utf16le(message21)} {
 		f.Add([]byte(text))
 	}
 	for _, name := range []string{"small.txt", "two-devices.txt", "cached.txt"} {
@@ -215,10 +269,10 @@ func FuzzScan(f *testing.F) {
 		}
 		wellFormed(t, all)
 		found := all.OOM
-		if (found.Count > 0) != (found.Last != nil) {
-			t.Fatalf("%d messages, the last %v", found.Count, found.Last)
+		if (found.Count > 0) != (found.Last() != nil) {
+			t.Fatalf("%d messages, the last %v", found.Count, found.Last())
 		}
-		if o := found.Last; o != nil {
+		if o := found.Last(); o != nil {
 			if o.Line < 1 {
 				t.Errorf("line %d", o.Line)
 			}
@@ -258,6 +312,9 @@ func BenchmarkScan(b *testing.B) {
 		"plain": "2025-08-06 15:24:55 INFO step 1234 of 10000, loss 0.52, 1.2 s\n",
 		"bars":  " 12%|█▎        | 120/1000 [00:12<01:30,  9.8it/s, loss=0.52, memory=12 GiB]\n",
 		"table": tableOf(b, "small.txt"),
+		"ooms":  message26 + "\n",
+		"ranks": "[rank3]: " + message21 + "\n",
+		"cut":   message26[:220] + "\n",
 		"hot":   "2025-08-06 15:24:55 INFO step 1234 of 10000, loss 0.52, allocated 12.1 GiB\n",
 	} {
 		b.Run(name, func(b *testing.B) {
@@ -274,6 +331,77 @@ func BenchmarkScan(b *testing.B) {
 
 func ExampleScan() {
 	text, _ := Scan(strings.NewReader(message21))
-	fmt.Fprintln(os.Stdout, text.OOM.Count, *text.OOM.Last.Request>>20, "MiB on device", *text.OOM.Last.Device)
+	fmt.Fprintln(os.Stdout, text.OOM.Count, *text.OOM.Last().Request>>20, "MiB on device", *text.OOM.Last().Device)
 	// Output: 1 472 MiB on device 3
+}
+
+// TestFailures tells the messages of ranks and devices apart.
+func TestFailures(t *testing.T) {
+	var text strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&text, "INFO step %d\n[rank%d]: %s\n", i, i%2, strings.Replace(message21, "GPU 3", fmt.Sprint("GPU ", i%2), 1))
+	}
+	text.WriteString(messageNCCL)
+	found, err := Scan(strings.NewReader(text.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found.OOM.Count != 201 || found.Lines != 403 {
+		t.Errorf("%d messages in %d lines", found.OOM.Count, found.Lines)
+	}
+	var got []string
+	for _, f := range found.OOM.Failures {
+		got = append(got, fmt.Sprintf("%s:%d %d× until line %d, %v", f.Rank, *f.Device, f.Count, f.Last().Line, len(f.Messages) <= mostMessages))
+	}
+	want := "rank0:0 100× until line 398, true; rank1:1 100× until line 400, true; :3 1× until line 401, true"
+	if strings.Join(got, "; ") != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, o := range found.OOM.Failures[0].Messages {
+		if o.Line%4 != 2 {
+			t.Errorf("a message of rank 0 on line %d", o.Line)
+		}
+	}
+}
+
+// TestLinesOfOthersCostLittle reads messages that no leaving out of lines makes
+// whole: after some of them it is not tried any more.
+func TestLinesOfOthersCostLittle(t *testing.T) {
+	torn := "CUDA out of memory. Tried to allocate 2.00 GiB\n" + strings.Repeat("INFO 12 GiB 13 GiB\n", 30)
+	s := newScanner()
+	for i, line := range strings.Split(strings.Repeat(torn, 1000), "\n") {
+		s.number = int64(i + 1)
+		s.line([]byte(line))
+	}
+	s.closeAll()
+	if s.found.Count != 1000 || s.mended < mostMending || s.mended > 2*mostMending {
+		t.Errorf("%d messages, %d bytes read again", s.found.Count, s.mended)
+	}
+}
+
+func TestSourceOf(t *testing.T) {
+	for line, want := range map[string]string{
+		"[rank0]: x": "[rank0]:", "  [rank12] x": "  [rank12]", "[3]: x": "[3]:", "[default0]:x": "[default0]:", "[worker 7] x": "[worker 7]",
+		"[2026-11-21] x": "", "[INFO] x": "", "[rank]: x": "", "[": "", "[7": "", "": "", " ": "",
+		"(Worker pid=77) x": "(Worker pid=77)", "(W pid=7, ip=10.0.0.1) x": "(W pid=7, ip=10.0.0.1)", "(a, ip=1) x": "(a, ip=1)",
+		"(stupid=1) x": "", "(x) y": "", "(pid=1": "", "(most of it) pid=1": "",
+		"rank 3: x": "rank 3:", "Rank_3 x": "Rank_3", "RANK:3: x": "RANK:3:", "rank3x": "", "rank x": "", "ranking": "", "running": "",
+	} {
+		if got := string(sourceOf([]byte(line))); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
+
+// TestVeryLongLines are read in pieces, and a message can begin in one and end in
+// the next, in which others stand.
+func TestVeryLongLines(t *testing.T) {
+	message := strings.TrimPrefix(message21, "torch.cuda.OutOfMemoryError: ") + `", "`
+	for cut := range len(message) {
+		text := strings.Repeat("x", longestLine-len(message)-cut) + strings.Repeat(message, 3)
+		found, err := Scan(strings.NewReader(text))
+		if err != nil || found.OOM.Count != 3 || found.OOM.Last().Line != 1 {
+			t.Errorf("broken behind %d bytes: %d messages, %v", cut, found.OOM.Count, err)
+		}
+	}
 }

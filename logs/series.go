@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"maps"
-	"regexp"
 	"slices"
-	"strings"
 )
 
 // A Series is the tables of one process and device that a text holds, in its
@@ -97,7 +95,7 @@ func (t *tables) line(number int64, line []byte) {
 		if bytes.IndexByte(line, 0x1b) >= 0 {
 			line = paint.ReplaceAll(line, nil)
 		}
-		from := sourceOf(line)
+		from := string(sourceOf(line))
 		for _, piece := range bytes.Split(line, []byte(`\n`)) { // a text inside a text
 			t.piece(from, number, piece)
 		}
@@ -172,19 +170,10 @@ func (t *tables) begin(from string, number int64, prefix []byte) *table {
 	if tb.Stamp == nil && t.timed.text != nil && number-t.timed.number <= mostBefore {
 		tb.Stamp = stampIn(string(t.timed.text))
 	}
-	tb.process = strings.Trim(from, " \t:")
-	if name := strings.Trim(tb.process, "[]()"); strings.Trim(name, "0123456789") != "" {
-		tb.process = name
-	}
-	if rank := rankIn.FindSubmatch(prefix); tb.process == "" && rank != nil {
-		tb.process = "rank" + string(rank[1])
-	}
+	tb.process = nameOf(from, prefix)
 	t.open[from] = tb
 	return tb
 }
-
-// rankIn is how a line names the rank that wrote it.
-var rankIn = regexp.MustCompile(`(?i)\brank[ _:=#-]{0,2}(\d{1,6})\b`)
 
 // row takes a row of an open table. Rows that come twice, or in another order,
 // are of two tables that were written into each other.

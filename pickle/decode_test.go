@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-	"time"
 
 	"strandline/pickle"
 )
@@ -228,13 +227,9 @@ func TestDecodeBoundsMemory(t *testing.T) {
 		{"line without end", "I" + strings.Repeat("1", 3_000_000)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			start := time.Now()
 			got := allocated(func() { pickle.Decode(strings.NewReader(c.in), &sink{}) })
 			if got > bound(len(c.in)) {
 				t.Errorf("%d bytes of input make it allocate %d", len(c.in), got)
-			}
-			if d := time.Since(start); d > 10*time.Second {
-				t.Errorf("it takes %v", d)
 			}
 		})
 	}

@@ -21,18 +21,22 @@ type judge struct {
 	workspaces map[int]bool
 	// votes say, by place in a pass, whether what was made there was kept for the
 	// backward pass.
-	votes    map[visit]int
-	spots    map[int]visit  // of the allocations of forward passes and recomputations
-	caches   map[place]bool // a tensor for each layer, of an engine that only infers
-	training bool           // the program has backward passes, or is about to have one
+	votes  map[visit]int
+	spots  map[int]visit  // of the allocations of forward passes and recomputations
+	caches map[place]bool // a tensor for each layer, of an engine that only infers
+	// outlived is, by stack, the bytes that outlived the step in which they were made,
+	// less those that did not; nil until it is asked for.
+	outlived map[stack.ID]int64
+	newest   map[stack.ID]int // the newest allocation of each stack; nil until it is asked for
+	later    *judge           // one that knows all of the history, where this one does not
 }
 
-func newJudge(t *timeline.Timeline) *judge {
-	j := &judge{program: newProgram(t)}
+// newJudge knows so many events of a timeline.
+func newJudge(t *timeline.Timeline, events int) *judge {
+	j := &judge{program: newProgram(t, events)}
 	j.findBuilt()
 	j.findUpdated()
 	j.findWorkspaces()
-	j.training = j.trains()
 	j.findCaches()
 	if j.oom {
 		j.findVotes()
@@ -40,26 +44,79 @@ func newJudge(t *timeline.Timeline) *judge {
 	return j
 }
 
-// at is what allocation i is for after an event.
-func (j *judge) at(i, event int) Purpose {
-	if j.t.Before(i) {
-		return Unknown
+// name is what allocation i is for after an event. Of what it cannot tell, what
+// became of it later does.
+func (j *judge) name(i, event int) Purpose {
+	p := j.at(i, event)
+	if p == Unknown && j.later != nil {
+		return j.later.at(i, event)
 	}
+	return p
+}
+
+// at is what allocation i is for after an event, by what this judge knows. What was
+// made before the history is told by its stack alone, if a block still holds it.
+func (j *judge) at(i, event int) Purpose {
 	if p := j.always(i); p != count {
 		return p
 	}
-	if event < j.needed(i) {
+	x := j.trait(j.t.Stack(i))
+	switch {
+	case j.t.Before(i):
+		return Unknown
+	case event < j.needed(i):
 		return Activations
-	}
-	birth := j.t.Birth(i)
-	if x := j.trait(j.t.Trace.Stack[birth]); x.phase == unrecorded || len(j.forwards) == 0 && x.phase == backward {
+	case x.phase == unrecorded || len(j.forwards) == 0 && x.phase == backward:
 		return Unknown
 	}
-	step := j.stepAfter(birth)
-	if step > j.events || j.gone(i, step) {
+	return j.passing(i)
+}
+
+// passing tells temporaries from what stays: they are gone when their step ends.
+// Of a step that is not over those before it tell. Where nothing tells when a step
+// ends, what is not freed is unknown, but for the pass under way.
+func (j *judge) passing(i int) Purpose {
+	birth := j.t.Birth(i)
+	switch step := j.stepAfter(birth); {
+	case j.gone(i, min(step, j.events)):
 		return Temporaries
+	case step <= j.events, j.stays(j.t.Stack(i)):
+		return Other
+	case len(j.steps) == 0 && (birth < j.under || j.revisited(i)):
+		return Unknown
 	}
-	return Other
+	return Temporaries
+}
+
+// revisited tells what outlived the next visit of its place in a pass that may keep
+// things for a backward pass.
+func (j *judge) revisited(i int) bool {
+	if j.newest == nil {
+		j.newest = map[stack.ID]int{}
+		for i := range j.allocs {
+			j.newest[j.t.Stack(i)] = i
+		}
+	}
+	id := j.t.Stack(i)
+	return !j.trait(id).noGrad && j.newest[id] != i
+}
+
+// stays tells whether what a stack made in the steps that are over outlived them.
+func (j *judge) stays(id stack.ID) bool {
+	if j.outlived == nil {
+		j.outlived = map[stack.ID]int64{}
+		for i := range j.allocs {
+			step := j.stepAfter(j.t.Birth(i))
+			switch id := j.t.Stack(i); {
+			case j.t.Before(i) || step > j.events || id <= stack.Empty:
+			case j.gone(i, step):
+				j.outlived[id] -= j.t.Size(i)
+			case j.always(i) == count:
+				j.outlived[id] += j.t.Size(i)
+			}
+		}
+	}
+	return j.outlived[id] > 0
 }
 
 // inBackward tells whether the autograd engine made allocation i.
@@ -67,16 +124,9 @@ func (j *judge) inBackward(i int) bool {
 	return !j.t.Before(i) && j.passOf(j.t.Birth(i)) != nil && j.trait(j.t.Stack(i)).phase == backward
 }
 
-// gone tells whether allocation i is gone before event k.
-func (p *program) gone(i, k int) bool {
-	death := p.t.Death(i)
-	return death != timeline.Never && death < k
-}
-
 // always is the purpose that allocation i has all its life, or count.
 func (j *judge) always(i int) Purpose {
-	birth := j.t.Birth(i)
-	x := j.trait(j.t.Trace.Stack[birth])
+	x := j.trait(j.t.Stack(i))
 	switch {
 	case j.isParameter(i, x):
 		return Parameters
@@ -118,7 +168,7 @@ func (j *judge) isState(i int, x *trait) bool {
 	}
 	k := sort.Search(len(j.updates), func(k int) bool { return j.updates[k].to >= birth })
 	if k == len(j.updates) {
-		return false
+		return j.t.Before(i) // of a step that is over
 	}
 	to := j.updates[k].to
 	if j.oom && j.forwardAfter(to) == j.events && to >= j.events-1 { // it was cut short
@@ -134,9 +184,9 @@ func (j *judge) isGradient(i int, x *trait) bool {
 	p := j.passOf(birth)
 	switch {
 	case x.said == Communication:
-		return x.reduces && p != nil && birth >= p.begin && p.end < j.events && !j.gone(i, p.end+1) && j.t.Death(i) != timeline.Never
+		return x.reduces && p != nil && birth >= p.begin && p.end < j.events && !j.gone(i, p.end+1) && j.death(i) != timeline.Never
 	case x.phase == backward && p != nil:
-		if p.end >= j.events && j.t.Death(i) == timeline.Never {
+		if p.end >= j.events && j.death(i) == timeline.Never {
 			return j.updated[j.t.Size(i)] > 0
 		}
 		return !j.gone(i, p.end) || j.takenOver(i)
@@ -149,7 +199,7 @@ func (j *judge) isGradient(i int, x *trait) bool {
 // takenOver tells a gradient that a collective frees once it holds its sum.
 func (j *judge) takenOver(i int) bool {
 	k := j.t.Freed(i)
-	return k != timeline.Never && j.trait(j.t.Trace.Stack[k]).said == Communication
+	return k != timeline.Never && k < j.events && j.trait(j.t.Trace.Stack[k]).said == Communication
 }
 
 // afterBackward tells whether event k stands between a backward pass and what
@@ -189,7 +239,7 @@ func (j *judge) isInput(i int, x *trait) bool {
 // needed is the event until which allocation i is kept for a backward pass.
 func (j *judge) needed(i int) int {
 	birth := j.t.Birth(i)
-	x := j.trait(j.t.Trace.Stack[birth])
+	x := j.trait(j.t.Stack(i))
 	p := j.passOf(birth)
 	switch {
 	case p == nil:
@@ -207,24 +257,6 @@ func (j *judge) needed(i int) int {
 		}
 	}
 	return timeline.Never
-}
-
-// trains tells whether the program has backward passes, or keeps so much of its
-// forward pass that it must be about to have one.
-func (j *judge) trains() bool {
-	if len(j.passes) > 0 || len(j.updates) > 0 {
-		return true
-	}
-	var made, kept int64
-	for i := range j.t.Allocs {
-		if birth := j.t.Birth(i); birth >= j.open && !j.t.Before(i) {
-			made += j.t.Size(i)
-			if !j.gone(i, j.events) {
-				kept += j.t.Size(i)
-			}
-		}
-	}
-	return kept*4 > made
 }
 
 // kept tells what lives at the end of a pass that is not over and will be kept
@@ -256,7 +288,7 @@ func (j *judge) findVotes() {
 		from = min(from, j.passes[max(0, n-votingPasses)].forward)
 	}
 	v, newest := visit{}, map[visit]int{}
-	for i := range j.t.Allocs {
+	for i := range j.allocs {
 		if j.t.Birth(i) < from {
 			continue
 		}
@@ -311,10 +343,7 @@ func (j *judge) findUpdated() {
 	model, states := map[int64]int{}, map[stack.Frame][]int64{}
 	candidates := map[stack.Frame][]int64{}
 	first := j.updateAfter(-1).from
-	for i := range j.t.Allocs {
-		if j.t.Before(i) {
-			continue
-		}
+	for i := range j.allocs {
 		birth, size := j.t.Birth(i), j.t.Size(i)
 		switch x := j.trait(j.t.Stack(i)); {
 		case j.isParameter(i, x) && !x.copies:
@@ -411,17 +440,19 @@ func (j *judge) findWorkspaces() {
 	}
 	j.workspaces = map[int]bool{}
 	seen := map[kind]bool{}
-	for i := range j.t.Allocs {
-		if j.t.Before(i) {
+	for i := range j.allocs {
+		if j.t.Before(i) && j.t.Stack(i) <= stack.Empty { // nobody recorded who made it
 			continue
 		}
-		birth := j.t.Birth(i)
 		x := j.trait(j.t.Stack(i))
 		if x.said == Workspaces {
 			j.workspaces[i] = !j.gone(i, j.events)
 			continue
 		}
-		k := kind{j.t.Size(i), j.t.Snap.Stream(j.t.Trace.Stream[birth]), x.phase}
+		k := kind{size: j.t.Size(i), phase: x.phase}
+		if !j.t.Before(i) {
+			k.stream = j.t.Snap.Stream(j.t.Trace.Stream[j.t.Birth(i)])
+		}
 		if seen[k] || !slices.Contains(cublasSizes, k.size) || !j.outlives(i, x) {
 			continue
 		}
@@ -433,7 +464,7 @@ func (j *judge) findWorkspaces() {
 // outlives tells what was made in the midst of computing and never freed. A
 // gradient of that size is no workspace.
 func (j *judge) outlives(i int, x *trait) bool {
-	if j.t.Death(i) != timeline.Never || x.said != count {
+	if j.death(i) != timeline.Never || x.said != count {
 		return false
 	}
 	switch x.phase {
@@ -460,7 +491,7 @@ func (j *judge) findCaches() {
 		return
 	}
 	model, seen := false, map[place]bool{}
-	for i := range j.t.Allocs {
+	for i := range j.allocs {
 		if j.t.Before(i) {
 			continue
 		}
@@ -480,7 +511,7 @@ func (j *judge) findCaches() {
 func (j *judge) findBuilt() {
 	j.built = map[int]bool{}
 	var row []int // since the last layer
-	for i := range j.t.Allocs {
+	for i := range j.allocs {
 		if j.t.Before(i) {
 			continue
 		}

@@ -22,23 +22,29 @@ type pass struct {
 // A span is some events, from and to included.
 type span struct{ from, to int }
 
-// program is the course of a program: its passes, updates and steps.
+// program is the course of a program: its passes, updates and steps, as far as a
+// history tells of it. What happened later is not known to it: a file that is
+// dumped when memory runs out and one that is dumped after it then say the same.
 type program struct {
 	t        *timeline.Timeline
 	traits   []trait // by stack
 	facts    []facts // by frame
-	events   int
+	events   int     // as many are known
+	allocs   int     // that these make
 	passes   []pass
 	open     int                  // where a forward pass begins that no backward pass follows, or the end
 	forwards []int                // allocations in forward passes of any kind
 	updates  []span               // an optimizer's steps
 	steps    []int                // where steps begin
 	moved    map[stack.Frame]bool // places that move batches
+	under    int                  // where the pass begins that is under way at the end, or the end
 	oom      bool                 // the history ends with memory running out
+	training bool                 // the program has backward passes, or is about to have one
 }
 
-func newProgram(t *timeline.Timeline) *program {
-	p := &program{t: t, traits: make([]trait, t.Snap.Stacks.Len()), events: t.Trace.Len()}
+func newProgram(t *timeline.Timeline, events int) *program {
+	p := &program{t: t, traits: make([]trait, t.Snap.Stacks.Len()), events: events}
+	p.allocs = sort.Search(len(t.Allocs), func(i int) bool { return t.Birth(i) >= events })
 	p.open = p.events
 	p.walk()
 	p.updates = append(p.annotatedUpdates(), p.updates...)
@@ -47,9 +53,55 @@ func newProgram(t *timeline.Timeline) *program {
 		p.oom = t.Trace.Action[k] == snapshot.OOM
 	}
 	p.endPasses()
+	p.under = p.findUnder()
 	p.moved = p.findMoved()
+	p.training = p.trains()
 	p.steps = p.findSteps()
 	return p
+}
+
+// trains tells whether the program has backward passes, or keeps so much of its
+// forward pass that it must be about to have one: of all since the first, unless
+// batch after batch went by, or of the pass under way, of many tensors too.
+func (p *program) trains() bool {
+	const batches = 4 // before a backward pass, at the most
+	if len(p.passes) > 0 || len(p.updates) > 0 {
+		return true
+	}
+	if p.keeps(p.open, false) && len(p.loads(p.open)) <= batches {
+		return true
+	}
+	return p.open < p.under && p.under < p.events && !p.trait(p.t.Trace.Stack[p.under]).noGrad && p.keeps(p.under, true)
+}
+
+// keeps tells whether a quarter of what is made from an event on is kept: of the
+// bytes, and of the allocations if they count.
+func (p *program) keeps(from int, counted bool) bool {
+	var made, kept, all, still int64
+	for i := range p.allocs {
+		if p.t.Birth(i) < from || p.t.Before(i) {
+			continue
+		}
+		made, all = made+p.t.Size(i), all+1
+		if !p.gone(i, p.events) {
+			kept, still = kept+p.t.Size(i), still+1
+		}
+	}
+	return kept*4 > made && (!counted || still*4 > all)
+}
+
+// death is the event that ended allocation i, timeline.Never if none is known.
+func (p *program) death(i int) int {
+	if k := p.t.Death(i); k < p.events {
+		return k
+	}
+	return timeline.Never
+}
+
+// gone tells whether allocation i is gone before event k.
+func (p *program) gone(i, k int) bool {
+	death := p.death(i)
+	return death != timeline.Never && death < k
 }
 
 // trait is what a stack says, found once.
@@ -94,7 +146,7 @@ type walker struct {
 func (p *program) walk() {
 	w := walker{p: p, start: -1, update: -1}
 	e := &p.t.Trace.Events
-	for k, a := range e.Action {
+	for k, a := range e.Action[:p.events] {
 		switch a {
 		case snapshot.Alloc:
 			w.alloc(k, p.trait(e.Stack[k]))
@@ -267,7 +319,9 @@ func (p *program) forwardAfter(k int) int {
 func (p *program) findSteps() (out []int) {
 	if ends, _ := p.t.Snap.Steps(); len(ends) > 0 && p.t.Trace.Time != nil {
 		for _, time := range ends {
-			out = append(out, p.eventAt(time+1))
+			if k := p.eventAt(time + 1); k < p.events || p.events == p.t.Trace.Len() {
+				out = append(out, k)
+			}
 		}
 	} else if len(p.updates) > 0 {
 		for _, u := range p.updates {
@@ -290,14 +344,48 @@ func (p *program) findSteps() (out []int) {
 	return out
 }
 
-// requests are where an inference engine begins work: where it loads data.
-func (p *program) requests() (out []int) {
+// findUnder finds where the forward or backward pass begins in which the history
+// ends: all that was made since its caller last made something.
+func (p *program) findUnder() int {
+	within := func(k int) bool {
+		x := p.trait(p.t.Trace.Stack[k]).phase
+		return x == forward || x == backward || x == recomputing
+	}
+	from := p.events
+	for k := p.events - 1; k >= 0; k-- {
+		switch p.t.Trace.Action[k] {
+		case snapshot.Alloc, snapshot.OOM:
+			if !within(k) {
+				return from
+			}
+			from = k
+		case snapshot.FreeRequested:
+			if from == p.events && !within(k) {
+				return from
+			}
+		}
+	}
+	return from
+}
+
+// requests are where an inference engine begins work. What a training program
+// loads while its first forward pass is under way begins none.
+func (p *program) requests() []int {
+	out := p.loads(0)
+	if p.training {
+		out = out[:sort.SearchInts(out, p.open)]
+	}
+	return out
+}
+
+// loads are where data is loaded from an event on.
+func (p *program) loads(from int) (out []int) {
 	e := &p.t.Trace.Events
-	for k, a := range e.Action {
-		if a != snapshot.Alloc {
+	for k := from; k < p.events; k++ {
+		if e.Action[k] != snapshot.Alloc {
 			continue
 		}
-		if x := p.trait(e.Stack[k]); x.phase == own && x.said == count && k < p.open && (x.loads || p.moved[x.made]) {
+		if x := p.trait(e.Stack[k]); x.phase == own && x.said == count && (x.loads || p.moved[x.made]) {
 			out = append(out, k)
 		}
 	}
@@ -340,8 +428,8 @@ func (p *program) firstForward() int {
 // before the first forward pass; what is only made after it comes out of a model.
 func (p *program) findMoved() map[stack.Frame]bool {
 	moved, early := map[stack.Frame]bool{}, map[stack.Frame]bool{}
-	late := len(p.t.Allocs) > 0 && p.t.Before(0) // the first passes are not recorded
-	for i := range p.t.Allocs {
+	late := p.allocs > 0 && p.t.Before(0) // the first passes are not recorded
+	for i := range p.allocs {
 		if p.t.Before(i) {
 			continue
 		}

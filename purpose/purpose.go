@@ -10,6 +10,7 @@ package purpose
 import (
 	"sort"
 
+	"strandline/snapshot"
 	"strandline/stack"
 	"strandline/timeline"
 )
@@ -28,7 +29,7 @@ const (
 	Workspaces                   // what a library keeps between calls
 	Activations                  // made in a forward pass, kept for the backward pass
 	Temporaries                  // gone before their step ends, or it has not ended
-	Other                        // none of these
+	Other                        // none of these: what outlives its step
 	Unknown                      // made before the recording, or nothing tells
 	count
 )
@@ -85,11 +86,13 @@ func (s *Sums) Sorted() (out []Purpose) {
 	return out
 }
 
-// A Place is a site and what it holds for one purpose.
+// A Place is a site and what it holds for one purpose, apart by whether that is
+// freed again.
 type Place struct {
 	Purpose  Purpose
 	Site     stack.Site
 	Backward bool // made by the autograd engine, whose stacks have no place of the program's
+	Kept     bool // never freed in the history, if there is one
 	Bytes    int64
 	Count    int
 }
@@ -105,8 +108,10 @@ type Moment struct {
 // Memory is what a device's memory is for at its peak and at its end.
 type Memory struct {
 	Peak, End Moment
-	Reliefs   []Relief // the places without which the peak would be lowest, first
-	Families  []Family // copies in the peak, most bytes first
+	// OOM is the moment at which memory last ran out, nil if it never did.
+	OOM      *Moment
+	Reliefs  []Relief // the places without which the peak would be lowest, first
+	Families []Family // copies in the peak, most bytes first
 }
 
 // EachStack calls f with the stacks that m holds, to be put into another table.
@@ -124,8 +129,43 @@ func (m *Memory) EachStack(f func(*stack.ID)) {
 
 // Of names the memory of a device.
 func Of(t *timeline.Timeline) Memory {
-	j := newJudge(t)
-	return Memory{Peak: j.moment(t.PeakRequested.Event), End: j.moment(t.Trace.Len() - 1), Reliefs: j.reliefs(), Families: j.families()}
+	j := newJudge(t, t.Trace.Len())
+	atPeak, peak := j.atPeak(), t.PeakRequested.Event
+	m := Memory{Peak: atPeak.moment(peak), End: j.moment(t.Trace.Len() - 1), Reliefs: j.reliefs(), Families: j.families()}
+	if t.LastOOM != timeline.Never {
+		failed := atPeak
+		if failed.events != t.LastOOM+1 {
+			failed = j.until(t.LastOOM)
+		}
+		moment := failed.moment(t.LastOOM)
+		m.OOM = &moment
+	}
+	return m
+}
+
+// atPeak judges the peak. If memory ran out after it, that judge knows of nothing
+// later: a pass that was cut off looks like one that keeps nothing, once the
+// program has let go of it.
+func (j *judge) atPeak() *judge {
+	e := &j.t.Trace.Events
+	for k := max(j.t.PeakRequested.Event, 0); k < e.Len(); k++ {
+		if e.Action[k] == snapshot.OOM {
+			return j.until(k)
+		}
+	}
+	return j
+}
+
+// until is a judge that knows of nothing after event k.
+func (j *judge) until(k int) *judge {
+	for _, a := range j.t.Trace.Action[k+1:] {
+		if a != snapshot.SnapshotTaken && a != snapshot.Annotate {
+			then := newJudge(j.t, k+1)
+			then.later = j
+			return then
+		}
+	}
+	return j
 }
 
 // moment names all that lives after an event.
@@ -133,16 +173,17 @@ func (j *judge) moment(event int) Moment {
 	type key struct {
 		purpose Purpose
 		site    stack.Site
+		kept    bool
 	}
 	m := Moment{Event: event}
 	places := map[key]*Place{}
 	for _, i := range j.t.LiveAt(event) {
-		p, n := j.at(i, event), j.t.Size(i)
+		p, n := j.name(i, event), j.t.Size(i)
 		m.Bytes += n
 		m.By[p] += n
-		k := key{p, j.t.Snap.Stacks.Site(j.t.Stack(i))}
+		k := key{p, j.t.Snap.Stacks.Site(j.t.Stack(i)), j.events > 0 && j.death(i) == timeline.Never}
 		if places[k] == nil {
-			places[k] = &Place{Purpose: p, Site: k.site, Backward: k.site == (stack.Site{}) && j.inBackward(i)}
+			places[k] = &Place{Purpose: p, Site: k.site, Backward: k.site == (stack.Site{}) && j.inBackward(i), Kept: k.kept}
 		}
 		places[k].Bytes += n
 		places[k].Count++
@@ -161,6 +202,8 @@ func (p *Place) before(q *Place) bool {
 		return p.Bytes > q.Bytes
 	case p.Purpose != q.Purpose:
 		return p.Purpose < q.Purpose
+	case p.Kept != q.Kept:
+		return p.Kept
 	}
 	return p.Site.Compare(q.Site) < 0
 }
@@ -168,15 +211,15 @@ func (p *Place) before(q *Place) bool {
 // Each names every allocation of a device's history by one purpose: the one that
 // it has at the peak, if it lives then, else the one that it has when it is made.
 func Each(t *timeline.Timeline) []Purpose {
-	j := newJudge(t)
+	j := newJudge(t, t.Trace.Len())
+	atPeak, peak := j.atPeak(), t.PeakRequested.Event
 	out := make([]Purpose, len(t.Allocs))
-	peak := t.PeakRequested.Event
 	for i := range out {
-		event := t.Birth(i)
-		if event <= peak && !j.gone(i, peak+1) {
-			event = peak
+		if birth := t.Birth(i); birth > peak || j.gone(i, peak+1) {
+			out[i] = j.at(i, birth)
+		} else {
+			out[i] = atPeak.name(i, peak)
 		}
-		out[i] = j.at(i, event)
 	}
 	return out
 }

@@ -15,6 +15,8 @@ type step struct {
 	size int64
 	at   string // the stack: a key of stacks
 	free bool
+	oom  bool // memory runs out
+	old  bool // there before the first event, and still there after the last
 }
 
 const torch = "/usr/lib/python3/dist-packages/torch/"
@@ -41,11 +43,16 @@ var stacks = map[string][]stack.Frame{
 	"cache":  {{File: "engine.py", Function: "_allocate_kv_cache"}, {File: "serve.py", Function: "<module>"}},
 	"serve": {{File: "model.py", Function: "forward"}, {File: torch + "utils/_contextlib.py", Function: "decorate_context"},
 		{File: "serve.py", Function: "<module>"}},
+	"keep":    {{File: "train.py", Line: 20, Function: "<module>"}},
+	"answer":  {{File: "answer.py", Function: "forward"}, {File: "serve.py", Function: "<module>"}},
 	"buffers": {{File: "store.py", Line: 3, Function: "reserve"}, {File: "serve.py", Function: "<module>"}},
 }
 
 func made(name string, size int64, at string) step { return step{name: name, size: size, at: at} }
 func freed(name, at string) step                   { return step{name: name, at: at, free: true} }
+func old(size int64, at string) step               { return step{size: size, at: at, old: true} }
+
+var ranOut = step{at: "forward", oom: true}
 
 // lineOf is the timeline of a made history.
 func lineOf(steps []step) *timeline.Timeline {
@@ -69,7 +76,16 @@ func lineOf(steps []step) *timeline.Timeline {
 		size int64
 	}
 	live := map[string]block{}
+	var seg snapshot.Segment
 	for k, x := range steps {
+		if x.old {
+			seg.Blocks = append(seg.Blocks, snapshot.Block{Addr: uint64(k+1) << 20, Size: x.size, Requested: x.size, State: snapshot.Allocated, Stack: ids[x.at]})
+			continue
+		}
+		if x.oom {
+			add(snapshot.OOM, 0, 1, ids[x.at])
+			continue
+		}
 		if x.free {
 			b := live[x.name]
 			delete(live, x.name)
@@ -81,7 +97,8 @@ func lineOf(steps []step) *timeline.Timeline {
 		live[x.name] = b
 		add(snapshot.Alloc, b.addr, b.size, ids[x.at])
 	}
-	return timeline.New(s, snapshot.Device{Trace: trace})
+	s.Segments = []snapshot.Segment{seg}
+	return timeline.New(s, snapshot.Device{Trace: trace, Segments: []int{0}})
 }
 
 // setup is a model of two tensors; trained is one step of training it.
@@ -94,6 +111,11 @@ var (
 		freed("gw", "zero"), freed("gb", "zero"), freed("x", "loss"), freed("loss", "loss"),
 	}
 )
+
+// answers is a batch of inference, the result of which is kept.
+func answers(n string) []step {
+	return []step{made("x"+n, 50, "load"), made("y"+n, 100, "answer"), freed("x"+n, "loss")}
+}
 
 func join(parts ...[]step) (out []step) {
 	for _, p := range parts {
@@ -137,6 +159,21 @@ func TestPurposes(t *testing.T) {
 			nil, map[string]int64{"parameters": 1010, "input": 50, "workspaces": cublasSizes[0]}},
 		{"what was there before is unknown", []step{freed("old", "zero")}, map[string]int64{}, map[string]int64{}},
 		{"nothing at all", nil, map[string]int64{}, map[string]int64{}},
+		{"what is not freed where nothing tells steps apart", []step{made("a", 100, "loss"), made("b", 900, "loss"), freed("b", "loss")},
+			map[string]int64{"temporaries": 900, "unknown": 100}, map[string]int64{"unknown": 100}},
+		{"what a step under way keeps as those before did", join(setup, trained, []step{made("k", 70, "keep")}, trained, []step{made("k2", 70, "keep")}, trained[:5]),
+			nil, map[string]int64{"parameters": 1010, "optimizer": 2020, "activations": 308, "input": 50, "other": 140}},
+		{"what no step before made", join(setup, trained, trained[:5], []step{made("g", 300, "backward"), freed("h", "backward"), freed("g", "backward"), made("k", 70, "keep")}),
+			nil, map[string]int64{"parameters": 1010, "optimizer": 1010, "input": 50, "temporaries": 78}},
+		{"a pass that memory cut off, and the program went on", join(setup, trained, trained[:5], []step{made("h2", 9000, "forward"), ranOut, freed("h2", "loss"),
+			freed("h", "loss"), freed("x", "loss"), freed("loss", "loss")}, trained),
+			map[string]int64{"parameters": 1010, "optimizer": 1010, "activations": 9308, "input": 50}, nil},
+		{"the ring of events overflowed", join([]step{old(1000, "model"), old(10, "model"), old(1000, "state"), old(10, "state"), old(77, "loss")}, trained[:10], trained[12:]),
+			nil, map[string]int64{"parameters": 1010, "optimizer": 1010, "unknown": 77}},
+		{"a state without events", []step{old(1000, "model"), old(2000, "update"), old(5000, "cache"), old(70, "answer")},
+			nil, map[string]int64{"parameters": 1000, "optimizer": 2000, "kv_cache": 5000, "unknown": 70}},
+		{"results that are kept of batch after batch", join(setup, answers("1"), answers("2"), answers("3"), answers("4"), answers("5"), answers("6")),
+			nil, map[string]int64{"parameters": 1010, "other": 600}},
 	} {
 		m := Of(lineOf(c.steps))
 		for moment, x := range map[string]struct {
@@ -147,6 +184,24 @@ func TestPurposes(t *testing.T) {
 			if got := x.got.By.Map(); x.want != nil && !maps.Equal(got, x.want) {
 				t.Errorf("%s, at the %s: %v, want %v", c.name, moment, got, x.want)
 			}
+		}
+	}
+}
+
+// TestCutOff holds what is said of memory running out against a file that was
+// dumped then.
+func TestCutOff(t *testing.T) {
+	atOnce := join(setup, trained, trained[:5], []step{made("h2", 9000, "forward"), ranOut})
+	later := join(atOnce, []step{freed("h2", "loss"), freed("h", "loss")}, trained[:2])
+	want := Of(lineOf(atOnce))
+	got := Of(lineOf(later))
+	if got.OOM == nil || !maps.Equal(got.OOM.By.Map(), want.End.By.Map()) || !maps.Equal(got.Peak.By.Map(), want.Peak.By.Map()) {
+		t.Errorf("%+v, want %+v", got.OOM, want.End)
+	}
+	line := lineOf(later)
+	for i, p := range Each(line) {
+		if line.Size(i) == 9000 && p != Activations {
+			t.Errorf("it is shown as %s", p)
 		}
 	}
 }

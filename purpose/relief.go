@@ -62,7 +62,7 @@ func (j *judge) transient(peak timeline.Point) (out []Relief) {
 	for _, i := range j.t.LiveAt(peak.Event) {
 		id := j.t.Stack(i)
 		site := j.t.Snap.Stacks.Site(id)
-		if site == (stack.Site{}) || !j.passing(i) {
+		if site == (stack.Site{}) || !j.fleeting(i) {
 			continue
 		}
 		r := sums[site]
@@ -106,7 +106,7 @@ type sized struct {
 // echo adds what the backward pass holds in the sizes of each place.
 func (j *judge) echo(places []Relief, sizes map[sized]bool, event int) {
 	for _, i := range j.t.LiveAt(event) {
-		if j.site(i) != (stack.Site{}) || !j.inBackward(i) || !j.passing(i) {
+		if j.site(i) != (stack.Site{}) || !j.inBackward(i) || !j.fleeting(i) {
 			continue
 		}
 		for c := range places {
@@ -118,9 +118,9 @@ func (j *judge) echo(places []Relief, sizes map[sized]bool, event int) {
 	}
 }
 
-// passing tells what is made and gone inside a step that is over, and is not
+// fleeting tells what is made and gone inside a step that is over, and is not
 // something that a program must hold.
-func (j *judge) passing(i int) bool {
+func (j *judge) fleeting(i int) bool {
 	if j.t.Before(i) || j.always(i) != count {
 		return false
 	}
@@ -171,7 +171,7 @@ func (j *judge) owners(of map[stack.Site]uint8) []uint8 {
 		}
 		birth := t.Birth(i)
 		c := byStack[t.Trace.Stack[birth]]
-		if c != noCandidate && j.passing(i) && t.Trace.Action[t.Death(i)] != snapshot.Alloc {
+		if c != noCandidate && j.fleeting(i) && t.Trace.Action[t.Death(i)] != snapshot.Alloc {
 			owner[birth], owner[t.Death(i)] = c, c
 		}
 	}

@@ -17,7 +17,7 @@ func TestReliefs(t *testing.T) {
 			t.Fatal(err)
 		}
 		line := timeline.New(s, s.Devices()[0])
-		j := newJudge(line)
+		j := newJudge(line, line.Trace.Len())
 		reliefs := j.reliefs()
 		if len(reliefs) == 0 {
 			t.Errorf("%s: no place makes a part of the peak", file)
@@ -30,7 +30,7 @@ func TestReliefs(t *testing.T) {
 			line.Walk(func(k int, n, _ int64) bool { requested[k] = n; return true })
 			var atPeak int64
 			for a := range line.Allocs {
-				if s.Stacks.Site(line.Stack(a)) != r.Site || !j.passing(a) {
+				if s.Stacks.Site(line.Stack(a)) != r.Site || !j.fleeting(a) {
 					continue
 				}
 				for k := line.Birth(a); k < line.Death(a); k++ {

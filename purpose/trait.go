@@ -49,7 +49,7 @@ var (
 	cacheFunction = regexp.MustCompile(`(?i)kv_?(cache|pool|buffer)|memory_pool|past_key_values|(alloc\w*|init\w*|create|set_?up|make|build|reserve)_(\w*_)?caches?(_|$)`)
 	// cacheFile are sources whose every allocation is part of a cache: the
 	// dynamic caches of Transformers and their kin.
-	cacheFile = regexp.MustCompile(`(?i)(^|/)(cache_utils|kv_?cache\w*|past_key_values?)\.py$`)
+	cacheFile = regexp.MustCompile(`(?i)(^|/)(cache_utils\w*|kv_?cache\w*|past_key_values?)\.py$`)
 	// poolFile are sources that hold caches and also work on them; poolFunction are
 	// those that make them.
 	poolFile     = regexp.MustCompile(`(?i)(^|/)(memory_pool\w*|cache_engine|paged_\w*|block_(manager|pool))\.py$`)

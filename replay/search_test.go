@@ -83,3 +83,24 @@ func TestByNeed(t *testing.T) {
 		t.Errorf("order %v, want %v", order, want)
 	}
 }
+
+// Of runs that are as good, the simpler settings come first.
+func TestRank(t *testing.T) {
+	run := func(ooms, reserved, mallocs int64) Outcome {
+		return Outcome{Stats: allocator.Stats{ReservedPeak: reserved, OOMs: ooms, Mallocs: mallocs}}
+	}
+	for _, c := range []struct {
+		name string
+		runs []Outcome
+		want []int
+	}{
+		{"less reserved", []Outcome{run(0, 2000, 5), run(0, 1000, 9)}, []int{1, 0}},
+		{"runs out", []Outcome{run(1, 1000, 5), run(0, 9000, 5), run(2, 10, 5)}, []int{1, 0, 2}},
+		{"as good", []Outcome{run(0, 1005, 20), run(0, 1000, 19)}, []int{0, 1}},
+		{"as small, but dearer", []Outcome{run(0, 1000, 90), run(0, 1005, 19)}, []int{1, 0}},
+	} {
+		if got := Rank([][]Outcome{c.runs}); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}

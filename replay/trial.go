@@ -14,7 +14,11 @@ type Trial struct {
 	Own, Peak int64  // peak of reserved bytes: recorded, and with the settings
 	RanOut    bool   // memory ran out in the history
 	RunsOut   bool   // and does with the settings, in as much memory as there was
+	Left      *int64 // what could still be had behind the request that failed; nil if it fails again
 }
+
+// Saves is how much lower the peak is; less than 0 if it is higher.
+func (t *Trial) Saves() int64 { return t.Own - t.Peak }
 
 // TryExpandable simulates expandable segments. It is nil where that tells
 // nothing: segments are expandable already, the release has none, the state is
@@ -51,6 +55,7 @@ func TryExpandable(of *timeline.Timeline) *Trial {
 	o := x.WhatIf(sc)
 	t.Exact, t.Own, t.Peak = x.Difference == nil, r.PeakReserved.Bytes, o.ReservedPeak
 	t.RanOut, t.RunsOut = r.OOMs > 0, o.OOM != nil
+	t.Left = o.Left
 	return t
 }
 

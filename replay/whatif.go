@@ -25,7 +25,11 @@ type Scenario struct {
 // An Outcome is what would have come of it.
 type Outcome struct {
 	allocator.Stats
-	OOM     *Refusal // the first; nil if memory did not run out
+	OOM *Refusal // the first; nil if memory did not run out
+	// Left is what PyTorch could still have had behind the last request that ran
+	// out in the recording: free with the driver, or in what empty_cache returns.
+	// It is nil if that request is not met, or if there is no capacity.
+	Left    *int64
 	Samples []Sample
 }
 
@@ -201,9 +205,15 @@ func (s *simulation) alloc(k int) {
 // oom runs a request that ran out of memory. If it does not now, the program
 // goes on as it did: what it got is freed at once.
 func (s *simulation) oom(k int) {
-	if b, ok := s.malloc(k); ok {
-		s.a.Free(b)
+	b, ok := s.malloc(k)
+	if !ok {
+		return
 	}
+	if s.sc.Capacity > 0 && k == s.LastOOM {
+		left := s.sc.Capacity - s.a.Reserved + s.a.Releasable()
+		s.out.Left = &left
+	}
+	s.a.Free(b)
 }
 
 func (s *simulation) free(k int) {

@@ -42,7 +42,7 @@ func NewDiagnosis(a detect.Answer, processes []*compare.Process) *Diagnosis {
 			out.Files = append(out.Files, f.Name)
 			if f.Said != nil {
 				out.Texts = append(out.Texts, f.Name)
-				if f.Said.OOM.Last != nil {
+				if f.Said.OOM.Count > 0 {
 					out.Basis = append(out.Basis, "the figures of an error message, without a snapshot")
 				}
 				if n := f.Said.Mixed; n > 0 {
@@ -123,14 +123,14 @@ func (d *Diagnosis) Text(w io.Writer, s Style) {
 		}
 		if f.Severity != finding.Info {
 			fmt.Fprintln(w)
-			writeFinding(w, s, f)
+			writeFinding(w, s, f, d.subject(f))
 			continue
 		}
 		if notes++; notes == 1 {
 			fmt.Fprintln(w)
 		}
 		if notes <= mostNotes {
-			writeNote(w, s, f)
+			writeNote(w, s, f, d.subject(f))
 		}
 	}
 	if notes > mostNotes {
@@ -142,8 +142,8 @@ func (d *Diagnosis) Text(w io.Writer, s Style) {
 
 // writeNote prints a finding that asks for nothing: what it says, and no more;
 // of a peak and of a table also what it is made of, of what can be saved also how.
-func writeNote(w io.Writer, s Style, f *finding.Finding) {
-	writeTitle(w, s, f, s.dim("·"))
+func writeNote(w io.Writer, s Style, f *finding.Finding, subject string) {
+	writeTitle(w, s, f, subject, s.dim("·"))
 	if len(f.Trend) > 1 {
 		fmt.Fprintln(w, "  "+Sparkline(f.Trend))
 	}
@@ -162,11 +162,36 @@ func writeNote(w io.Writer, s Style, f *finding.Finding) {
 	}
 }
 
-// writeTitle prints a finding's sentence after a mark.
-func writeTitle(w io.Writer, s Style, f *finding.Finding, mark string) {
-	title := f.Title
+// subject is what a finding is about where that is not plain: the process of
+// several, and the device unless it is number 0 alone.
+func (d *Diagnosis) subject(f *finding.Finding) string {
+	var parts []string
 	if f.Process != "" {
-		title = f.Process + ": " + title
+		parts = append(parts, f.Process)
+	}
+	others := f.Evidence["failures"] != nil // it tells of other devices, too
+	if f.Device != nil && (*f.Device != 0 || others || d.devices(f.Process) > 1) {
+		parts = append(parts, fmt.Sprintf("device %d", *f.Device))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// devices counts the devices that the findings on a process are about.
+func (d *Diagnosis) devices(process string) int {
+	seen := map[int]bool{}
+	for i := range d.Findings {
+		if f := &d.Findings[i]; f.Process == process && f.Device != nil {
+			seen[*f.Device] = true
+		}
+	}
+	return len(seen)
+}
+
+// writeTitle prints a finding's sentence after a mark.
+func writeTitle(w io.Writer, s Style, f *finding.Finding, subject, mark string) {
+	title := f.Title
+	if subject != "" {
+		title = subject + ": " + title
 	}
 	for i, l := range wrap(title, s.columns()-2) {
 		if f.Severity != finding.Info {
@@ -264,12 +289,12 @@ func count(n int, one string) string {
 	return units.Count(int64(n)) + " " + one + "s"
 }
 
-func writeFinding(w io.Writer, s Style, f *finding.Finding) {
+func writeFinding(w io.Writer, s Style, f *finding.Finding, subject string) {
 	mark := s.red("✗")
 	if f.Severity == finding.Warning {
 		mark = s.yellow("!")
 	}
-	writeTitle(w, s, f, mark)
+	writeTitle(w, s, f, subject, mark)
 	line := func(label, text string) {
 		fmt.Fprintf(w, "  %s %s\n", s.dim(fmt.Sprintf("%-10s", label)), text)
 	}

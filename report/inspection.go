@@ -59,15 +59,15 @@ type Alloc struct {
 
 // Pool sums the segments of one pool, stream and size class.
 type Pool struct {
-	Pool       string `json:"pool"`
-	Stream     uint64 `json:"stream"`
-	Type       string `json:"type"`
-	Expandable bool   `json:"expandable"`
-	Segments   int    `json:"segments"`
-	Reserved   int64  `json:"reserved_bytes"`
-	Active     int64  `json:"active_bytes"`
-	Free       int64  `json:"free_bytes"`
-	LargestGap int64  `json:"largest_free_block_bytes"`
+	Pool       *string `json:"pool"` // nil if it is not recorded
+	Stream     uint64  `json:"stream"`
+	Type       string  `json:"type"`
+	Expandable bool    `json:"expandable"`
+	Segments   int     `json:"segments"`
+	Reserved   int64   `json:"reserved_bytes"`
+	Active     int64   `json:"active_bytes"`
+	Free       int64   `json:"free_bytes"`
+	LargestGap int64   `json:"largest_free_block_bytes"`
 }
 
 // NewInspection makes the document.
@@ -114,7 +114,11 @@ func (d *Inspection) AddAlloc(t *timeline.Timeline, i int) {
 // AddPools adds the sums by pool.
 func (d *Inspection) AddPools(s *snapshot.Snapshot, dev snapshot.Device) {
 	for _, p := range timeline.Pools(s, dev) {
-		d.Pools = append(d.Pools, Pool{p.Pool.String(), p.Stream, p.Type, p.Expandable, p.Segments, p.Reserved, p.Active, p.Free, p.LargestGap})
+		var name *string
+		if p.Recorded {
+			name = named(p.Pool.String())
+		}
+		d.Pools = append(d.Pools, Pool{name, p.Stream, p.Type, p.Expandable, p.Segments, p.Reserved, p.Active, p.Free, p.LargestGap})
 	}
 }
 
@@ -244,7 +248,11 @@ func (d *Inspection) writePools(w io.Writer, s Style) {
 		if p.Expandable {
 			class += ", expandable"
 		}
-		t.row(p.Pool, fmt.Sprintf("0x%x", p.Stream), class, units.Count(int64(p.Segments)), units.Bytes(p.Reserved),
+		pool := "unknown"
+		if p.Pool != nil {
+			pool = *p.Pool
+		}
+		t.row(pool, fmt.Sprintf("0x%x", p.Stream), class, units.Count(int64(p.Segments)), units.Bytes(p.Reserved),
 			units.Bytes(p.Active), units.Bytes(p.Free), units.Bytes(p.LargestGap))
 	}
 	t.write(w, "  ")

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"strandline/detect"
+	"strandline/finding"
 	"strandline/stack"
 )
 
@@ -26,6 +27,32 @@ func TestLabels(t *testing.T) {
 	}
 	if got := labels([]string{"-"}); got[0] != "standard input" {
 		t.Errorf("label of standard input: %q", got[0])
+	}
+}
+
+// TestSubject names the device where it is not number 0 alone.
+func TestSubject(t *testing.T) {
+	on := func(process string, device int) finding.Finding {
+		return finding.Finding{Process: process, Device: &device}
+	}
+	several := on("", 0)
+	several.Evidence = map[string]any{"failures": []map[string]any{}}
+	for _, c := range []struct {
+		findings []finding.Finding
+		want     string // of the first
+	}{
+		{[]finding.Finding{on("", 0), on("", 0)}, ""},
+		{[]finding.Finding{on("", 0), on("", 1)}, "device 0"},
+		{[]finding.Finding{on("", 3)}, "device 3"},
+		{[]finding.Finding{on("rank1", 0), on("rank2", 1)}, "rank1"},
+		{[]finding.Finding{on("rank2", 1), on("rank1", 0)}, "rank2, device 1"},
+		{[]finding.Finding{several}, "device 0"},
+		{[]finding.Finding{{Process: "rank1"}}, "rank1"},
+	} {
+		d := &Diagnosis{Findings: c.findings}
+		if got := d.subject(&d.Findings[0]); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
 	}
 }
 

@@ -735,6 +735,9 @@ func (b *builder) block() (object, error) {
 		b.odd["state"]++
 		b.keep(kState)
 	}
+	if block.form.noRequested { // it is no less than nothing: at most this
+		block.Requested = block.Size
+	}
 	b.present.requested = b.present.requested || !block.form.noRequested
 	b.present.blockFrames = b.present.blockFrames || !block.form.noFrames
 	detail := blockDetail{}

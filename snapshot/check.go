@@ -13,6 +13,7 @@ type rule int
 
 const (
 	negativeSize rule = iota
+	hugeSize
 	deviceOrder
 	addressOrder
 	overlap
@@ -27,6 +28,7 @@ const (
 // ruleTexts say what breaks each rule, of one thing and of several.
 var ruleTexts = [numRules][2]string{
 	negativeSize: {"size is below zero", "sizes are below zero"},
+	hugeSize:     {"size is larger than any memory", "sizes are larger than any memory"},
 	deviceOrder:  {"segment is out of the order of devices", "segments are out of the order of devices"},
 	addressOrder: {"segment is out of the order of addresses", "segments are out of the order of addresses"},
 	overlap:      {"segment overlaps another", "segments overlap others"},
@@ -68,7 +70,14 @@ func (s *Snapshot) check() {
 	for i := range s.Traces {
 		c.events(&s.Traces[i])
 	}
-	s.Faults = append(s.Faults, c.sentences()...)
+	for r := range c.count {
+		if text := c.sentence(rule(r)); text != "" {
+			s.Faults = append(s.Faults, text)
+			if rule(r) == negativeSize || rule(r) == hugeSize {
+				s.BadSizes = append(s.BadSizes, text)
+			}
+		}
+	}
 	if mixed := s.mixture(); mixed != "" && s.Partial == nil && !s.present.category {
 		s.Faults = append(s.Faults, mixed)
 	}
@@ -96,16 +105,15 @@ func (c *checker) segment(i int) string {
 	return fmt.Sprintf("segment %d of device %d at 0x%x", c.place[i].n, c.place[i].device, c.s.Segments[i].Addr)
 }
 
-func (c *checker) sentences() (out []string) {
-	for r, n := range c.count {
-		switch {
-		case n == 1:
-			out = append(out, "1 "+ruleTexts[r][0]+": "+c.first[r])
-		case n > 1:
-			out = append(out, units.Count(n)+" "+ruleTexts[r][1]+", first "+c.first[r])
-		}
+// sentence says how often a rule is broken, and where first; "" if it is not.
+func (c *checker) sentence(r rule) string {
+	switch n := c.count[r]; {
+	case n == 1:
+		return "1 " + ruleTexts[r][0] + ": " + c.first[r]
+	case n > 1:
+		return units.Count(n) + " " + ruleTexts[r][1] + ", first " + c.first[r]
 	}
-	return out
+	return ""
 }
 
 func (c *checker) sizes(i int) {
@@ -117,18 +125,26 @@ func (c *checker) sizes(i int) {
 		{"total_size", g.TotalSize}, {"allocated_size", g.AllocatedSize},
 		{"active_size", g.ActiveSize}, {"requested_size", g.RequestedSize},
 	} {
-		if size.n < 0 {
-			c.broken(negativeSize, func() string { return c.segment(i) + ": " + size.name + " is " + units.Count(size.n) })
+		if !sane(size.n) {
+			c.broken(wrong(size.n), func() string { return c.segment(i) + ": " + size.name + " is " + units.Count(size.n) })
 		}
 	}
 	for k := range g.Blocks {
-		if b := &g.Blocks[k]; b.Size < 0 || b.Requested < 0 {
-			c.broken(negativeSize, func() string {
+		if b := &g.Blocks[k]; !sane(b.Size) || !sane(b.Requested) {
+			c.broken(wrong(min(b.Size, b.Requested)), func() string {
 				return fmt.Sprintf("block %d of %s: %s bytes, of which %s requested",
 					k, c.segment(i), units.Count(b.Size), units.Count(b.Requested))
 			})
 		}
 	}
+}
+
+// wrong is the rule that a size breaks which cannot be.
+func wrong(size int64) rule {
+	if size < 0 {
+		return negativeSize
+	}
+	return hugeSize
 }
 
 // sums compares what a segment states with what its blocks have.
@@ -223,8 +239,8 @@ func (c *checker) overlaps(whole int) {
 // events makes one pass over the columns of sizes and times.
 func (c *checker) events(t *Trace) {
 	for k, size := range t.Size {
-		if size < 0 {
-			c.broken(negativeSize, func() string {
+		if !sane(size) {
+			c.broken(wrong(size), func() string {
 				return fmt.Sprintf("event %s of device %d: %s bytes", units.Count(int64(k)), t.Device, units.Count(size))
 			})
 		}

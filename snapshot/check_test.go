@@ -77,6 +77,8 @@ func TestFaults(t *testing.T) {
 		{"faultless", func(obj, []obj, [][]obj) {}, ""},
 		{"total size", func(_ obj, g []obj, _ [][]obj) { g[1]["total_size"] = 3 * mib },
 			"1 segment has blocks that do not add up to its total_size: segment 1 of device 0 at 0x8000000: 2,097,152 of 3,145,728 bytes"},
+		{"a size that cannot be", func(_ obj, _ []obj, tr [][]obj) { tr[0][1]["size"] = snapshot.MaxSize + 1 },
+			"1 size is larger than any memory: event 1 of device 0: 17,592,186,044,417 bytes"},
 		{"two total sizes", func(_ obj, g []obj, _ [][]obj) { g[0]["total_size"], g[2]["total_size"] = 3*mib, 4*mib },
 			"2 segments have blocks that do not add up to their total_size, first segment 0 of device 0 at 0x4000000: 2,097,152 of 3,145,728 bytes"},
 		{"allocated size", func(_ obj, g []obj, _ [][]obj) { g[2]["allocated_size"] = 0 },
@@ -221,5 +223,28 @@ func TestFaultsOfCutCorpus(t *testing.T) {
 				t.Errorf("%s cut at %d: %q", filepath.Base(path), end, broken)
 			}
 		}
+	}
+}
+
+// TestSane looks at what is left of sizes that cannot be.
+func TestSane(t *testing.T) {
+	s := read(t, file())
+	if s.Sane() != s || s.BadSizes != nil {
+		t.Errorf("a faultless file is changed: %q", s.BadSizes)
+	}
+	f := file()
+	segments, traces := f["segments"].([]obj), f["device_traces"].([][]obj)
+	segments[1]["total_size"], traces[0][1]["size"] = int64(1)<<62, -512
+	block(segments[2], 0)["size"] = int64(1) << 62
+	s = read(t, f)
+	sane := s.Sane()
+	if len(s.BadSizes) != 2 || sane.Segments[1].TotalSize != 0 || sane.Segments[2].Blocks[0].Size != 0 || sane.Traces[0].Size[1] != 0 {
+		t.Errorf("%q, %+v, %v", s.BadSizes, sane.Segments, sane.Traces[0].Size)
+	}
+	if s.Segments[1].TotalSize != 1<<62 || s.Segments[2].Blocks[0].Size != 1<<62 || s.Traces[0].Size[1] != -512 {
+		t.Error("the file itself was changed")
+	}
+	if sane.Segments[0].TotalSize != 2*mib || sane.Traces[0].Size[0] != 512 || sane.Sane() != sane {
+		t.Error("more than these was changed")
 	}
 }

@@ -274,6 +274,11 @@ func (b *builder) extraOf(first, n int) (out []eventExtra) {
 
 func (b *builder) settings(v pickle.Value) *Settings {
 	fields, _ := b.value(v).([]Field)
+	return NewSettings(fields)
+}
+
+// NewSettings are the settings that fields as PyTorch writes them give.
+func NewSettings(fields []Field) *Settings {
 	s := &Settings{fields: fields}
 	for _, f := range fields {
 		switch f.Key {

@@ -45,6 +45,8 @@ type Snapshot struct {
 
 	Partial *Partial // nil if the file was read to its end
 	Faults  []string // rules of the format that the file breaks, a sentence each
+	// BadSizes are those of them that tell of sizes that cannot be, see [Snapshot.Sane].
+	BadSizes []string
 
 	present presence
 	details []detail // of blocks: legacy history, unknown keys
@@ -238,7 +240,8 @@ type Events struct {
 // Len is the number of events.
 func (e *Events) Len() int { return len(e.Action) }
 
-// DeviceFree is what the driver had left at an OOM event.
+// DeviceFree is what the driver had left at an OOM event, if the file tells; see
+// [Trace.HasDeviceFree].
 func (e *Events) DeviceFree(k int) int64 { return int64(e.Addr[k]) }
 
 func (e *Events) slice(from, to int) Events {
@@ -285,6 +288,18 @@ func (t *Trace) extraAt(k int) eventExtra {
 		return t.extra[i]
 	}
 	return eventExtra{}
+}
+
+// HasSize tells whether event k has a size that can be.
+func (t *Trace) HasSize(k int) bool {
+	return sane(t.Size[k]) && !t.extraAt(k).lacks.has(kSize)
+}
+
+// HasDeviceFree tells whether an OOM event says what the driver had left, and that
+// can be.
+func (t *Trace) HasDeviceFree(k int) bool {
+	free := t.DeviceFree(k)
+	return sane(free) && (free > 0 || !t.extraAt(k).lacks.has(kDeviceFree))
 }
 
 // firstExtra is the index of the first extra of event k or a later one.

@@ -18,6 +18,9 @@ import (
 // ErrNotSnapshot is the cause where a file is something else.
 var ErrNotSnapshot = errors.New("not a snapshot of PyTorch's allocator")
 
+// ErrUnknown is that of a file that begins like nothing that is known.
+var ErrUnknown = fmt.Errorf("%w", ErrNotSnapshot)
+
 var errNotSnapshot = fmt.Errorf("%w: it has neither segments nor traces", ErrNotSnapshot)
 
 // Options say how to read.
@@ -167,7 +170,7 @@ func sniff(head []byte) (string, error) {
 	case len(text) > 0 && text[0] == '<':
 		return "", fmt.Errorf("%w: this is a web page; dump a pickle with torch.cuda.memory._dump_snapshot", ErrNotSnapshot)
 	}
-	return "", fmt.Errorf("%w: it begins with %q, which is neither pickle nor JSON", ErrNotSnapshot, clip(head))
+	return "", fmt.Errorf("%w: it begins with %q, which is neither pickle nor JSON", ErrUnknown, clip(head))
 }
 
 func clip(b []byte) string {

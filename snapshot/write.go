@@ -322,7 +322,7 @@ func (w *writer) whole() {
 	for _, p := range []part{
 		{kSegments, true, func() { w.segments(s.Segments) }},
 		{kDeviceTraces, s.present.traces || len(s.Traces) > 0, func() { w.traces(s.Traces) }},
-		{kAllocatorSettings, s.Settings != nil, func() { w.value(s.Settings.all()) }},
+		{kAllocatorSettings, s.Settings != nil, func() { w.value(s.Settings.Fields()) }},
 		{kExternalAnnotations, s.present.annotations || len(s.Annotations) > 0, w.annotations},
 		{kHostSegments, s.present.host || len(s.HostSegments) > 0, func() { w.segments(s.HostSegments) }},
 		{kHostTraces, s.present.host2 || len(s.HostTraces) > 0, func() { w.traces(s.HostTraces) }},
@@ -571,8 +571,8 @@ func (w *writer) seen(first any) (ref *pickle.Ref, seen bool) {
 	return ref, false
 }
 
-// all are the settings as they were read, or else as PyTorch 2.6 writes them.
-func (s *Settings) all() []Field {
+// Fields are the settings as they were read, or else as PyTorch 2.6 writes them.
+func (s *Settings) Fields() []Field {
 	if s.fields != nil {
 		return s.fields
 	}

@@ -33,8 +33,9 @@ func Cut(s *snapshot.Snapshot, device, from, to int) (*snapshot.Snapshot, error)
 		return nil, fmt.Errorf("events %d:%d are no part of the history of device %d, which has %s events",
 			from, to, device, units.Count(int64(n)))
 	}
-	segments, faults := New(s, d).StateBefore(to, nil)
-	out := *s
+	t := New(s, d)
+	segments, faults := t.StateBefore(to, nil)
+	out := *t.Snap
 	out.Segments, out.Faults = segments, faults
 	if len(s.Traces) > 0 {
 		out.Traces = []snapshot.Trace{d.Trace.Slice(from, to)}

@@ -48,8 +48,10 @@ type DeviceFacts struct {
 	EndTime            *int64 `json:"end_time_us,omitempty"`
 }
 
-// FactsOf gathers the facts of a snapshot.
+// FactsOf gathers the facts of a snapshot. Sizes that cannot be count as 0, and are
+// among the notes.
 func FactsOf(s *snapshot.Snapshot) *Facts {
+	s = s.Sane()
 	f := &Facts{
 		File: s.Name, Partial: s.Partial != nil, Version: s.TorchVersion(), Format: s.Format.String(),
 		Notes: append([]string{}, s.Faults...), Unknown: s.UnknownKeys,
@@ -186,6 +188,7 @@ func (t *Timeline) sum(allocs []int) []SiteSum {
 // A PoolSum is what one pool holds on one stream.
 type PoolSum struct {
 	Pool       snapshot.Pool
+	Recorded   bool // false: the file does not say which pool it is, as before PyTorch 2.1
 	Stream     uint64
 	Type       string // "small" or "large"
 	Expandable bool
@@ -211,7 +214,7 @@ func Pools(s *snapshot.Snapshot, d snapshot.Device) []PoolSum {
 		k := key{seg.Pool, seg.Stream, seg.Type, seg.Expandable}
 		p := sums[k]
 		if p == nil {
-			p = &PoolSum{Pool: s.PoolOf(seg.Pool), Stream: s.Stream(seg.Stream), Type: s.String(seg.Type), Expandable: seg.Expandable}
+			p = &PoolSum{Pool: s.PoolOf(seg.Pool), Recorded: seg.Pool != 0, Stream: s.Stream(seg.Stream), Type: s.String(seg.Type), Expandable: seg.Expandable}
 			sums[k] = p
 			order = append(order, p)
 		}

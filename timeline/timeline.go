@@ -65,10 +65,16 @@ type Timeline struct {
 
 	// Faults are contradictions inside the history, a sentence each.
 	Faults []string
+	// Unsound says why the segments do not tell what was reserved and free, "" if
+	// they do.
+	Unsound string
 }
 
-// New follows the history of a device.
+// New follows the history of a device. Sizes that cannot be count as 0.
 func New(s *snapshot.Snapshot, d snapshot.Device) *Timeline {
+	if sane := s.Sane(); sane != s {
+		s, d = sane, deviceIn(sane, d)
+	}
 	t := &Timeline{Snap: s, Trace: d.Trace, Device: d.Index, LastOOM: Never, device: d}
 	w := walker{t: t, live: newTable(256)}
 	t.ends = completions(s, d)
@@ -76,7 +82,36 @@ func New(s *snapshot.Snapshot, d snapshot.Device) *Timeline {
 	w.walk()
 	w.end(d)
 	t.measure()
+	t.findUnsound()
 	return t
+}
+
+// deviceIn is a device as another snapshot with the same parts has it.
+func deviceIn(s *snapshot.Snapshot, d snapshot.Device) snapshot.Device {
+	for _, x := range s.Devices() {
+		if x.Index == d.Index {
+			return x
+		}
+	}
+	return d
+}
+
+// findUnsound looks whether the blocks of the segments are all there.
+func (t *Timeline) findUnsound() {
+	if t.Snap.Partial != nil || t.Unsound != "" {
+		return
+	}
+	for _, i := range t.device.Segments {
+		seg, sum := &t.Snap.Segments[i], int64(0)
+		for j := range seg.Blocks {
+			sum += seg.Blocks[j].Size
+		}
+		if sum != seg.TotalSize {
+			t.Unsound = fmt.Sprintf("the blocks of the segment at 0x%x of device %d do not add up: %s of %s",
+				seg.Addr, t.Device, units.Bytes(sum), units.Bytes(seg.TotalSize))
+			return
+		}
+	}
 }
 
 // walker builds the allocations of a timeline.
@@ -241,8 +276,9 @@ func (t *Timeline) measure() {
 		}
 	}
 	if t.StartReserved < 0 && t.Snap.Partial == nil {
-		t.Faults = append(t.Faults, fmt.Sprintf("device %d took %s more from the driver than its segments and releases account for",
-			t.Device, units.Bytes(-t.StartReserved)))
+		t.Unsound = fmt.Sprintf("device %d took %s more from the driver than its segments and releases account for",
+			t.Device, units.Bytes(-t.StartReserved))
+		t.Faults = append(t.Faults, t.Unsound)
 	}
 	t.PeakRequested = Point{Never, t.StartRequested}
 	t.PeakReserved = Point{Never, t.StartReserved}

@@ -31,19 +31,22 @@ func NewPopulation(n int) *Population {
 }
 
 // Add counts a span.
-func (p *Population) Add(s Span) {
+func (p *Population) Add(s Span) { p.AddMany(s, 1) }
+
+// AddMany counts n spans that are alike.
+func (p *Population) AddMany(s Span, n int64) {
 	for j := s.First; j <= s.Last; j++ {
-		p.Count[j]++
-		p.Bytes[j] += s.Bytes
+		p.Count[j] += n
+		p.Bytes[j] += n * s.Bytes
 		if s.Last == len(p.Count)-1 {
-			p.Final[j] += s.Bytes
+			p.Final[j] += n * s.Bytes
 		}
 		if j > s.First {
-			p.Kept[j]++
+			p.Kept[j] += n
 		}
 	}
 	if s.Last > s.First && s.Last+1 < len(p.Count) {
-		p.SettledLost[s.Last+1]++
+		p.SettledLost[s.Last+1] += n
 	}
 }
 
@@ -56,6 +59,21 @@ func (p *Population) Merge(q *Population) {
 		p.SettledLost[j] += q.SettledLost[j]
 		p.Final[j] += q.Final[j]
 	}
+}
+
+// MergeShare adds a share of another population, as of one of which only that
+// much belongs here.
+func (p *Population) MergeShare(q *Population, share float64) {
+	part := func(to, from []int64) {
+		for j := range to {
+			to[j] += int64(float64(from[j])*share + 0.5)
+		}
+	}
+	part(p.Count, q.Count)
+	part(p.Bytes, q.Bytes)
+	part(p.Kept, q.Kept)
+	part(p.SettledLost, q.SettledLost)
+	part(p.Final, q.Final)
 }
 
 // Marks is the number of marks.

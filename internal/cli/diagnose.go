@@ -6,6 +6,7 @@ import (
 	"regexp"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"strandline/compare"
 	"strandline/detect"
@@ -35,7 +36,9 @@ in the file name, else by folder. A directory stands for all snapshots below it.
 A log or pasted text that holds PyTorch's out-of-memory error is a FILE too: the
 failure is judged by the figures of the message, and together with a snapshot
 of the same failure. So is one with tables of torch.cuda.memory_summary(): one
-table, a before and an after in one file or two, or many of them in a log.`,
+table, a before and an after in one file or two, or many of them in a log.
+
+A recording of ` + "`strandline trace --out`" + ` is judged by itself.`,
 		Example: `  strandline diagnose step-2.pickle step-3.pickle step-4.pickle
   strandline diagnose dumps/ --json
   strandline diagnose dumps/ --group 'worker-(\d+)'
@@ -53,12 +56,18 @@ table, a before and an after in one file or two, or many of them in a log.`,
 
 func runDiagnose(c *cobra.Command, g *globals, o diagnoseOptions, args []string) error {
 	var known detect.Options
-	if o.capacity != "" {
-		n, err := units.ParseBytes(o.capacity)
-		if err != nil {
-			return fmt.Errorf("--capacity: %w", err)
-		}
+	switch n, err := parseCapacity(c.Flags(), o.capacity); {
+	case err != nil:
+		return err
+	case n > 0:
 		known.Capacity = &n
+	}
+	run, err := g.recording(args)
+	switch {
+	case err != nil:
+		return err
+	case run != nil:
+		return g.diagnoseRecording(args[0], run)
 	}
 	book, processes, partial, err := g.processes(c, o.group, args, true)
 	if err != nil {
@@ -78,6 +87,23 @@ func runDiagnose(c *cobra.Command, g *globals, o diagnoseOptions, args []string)
 	return nil
 }
 
+// parseCapacity reads the size that --capacity gives; it is 0 if the flag was not
+// given. A number without a unit is of bytes: a few of them are a unit forgotten.
+func parseCapacity(flags *pflag.FlagSet, text string) (int64, error) {
+	if !flags.Changed("capacity") {
+		return 0, nil
+	}
+	n, err := units.ParseBytes(text)
+	if err != nil {
+		return 0, fmt.Errorf("--capacity: %w", err)
+	}
+	const least = 2 << 20 // of a segment
+	if n < least {
+		return 0, fmt.Errorf("--capacity: %q is %s, less than PyTorch takes from a device at once; write the size with its unit, such as 80GiB", text, units.Bytes(n))
+	}
+	return n, nil
+}
+
 // processes reads files and sorts them by the process they are of. With texts,
 // files that hold PyTorch's error message or tables are read too.
 func (g *globals) processes(c *cobra.Command, group string, args []string, texts bool) (*compare.Book, []*compare.Process, bool, error) {
@@ -92,10 +118,10 @@ func (g *globals) processes(c *cobra.Command, group string, args []string, texts
 	digests := map[string]*compare.Digest{}
 	var paths []string
 	var told []*compare.Digest
-	var text func(path string) (bool, error)
+	var text textReader
 	if texts {
-		text = func(path string) (bool, error) {
-			d, err := g.readText(c.Context(), path)
+		text = func(path string, cause error) (bool, error) {
+			d, err := g.readText(c.Context(), path, cause)
 			if d != nil {
 				told = append(told, d)
 			}

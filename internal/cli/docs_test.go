@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -123,6 +124,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		{"simulate", "examples/image-leak/step-4.pickle", "--search"},
 		{"simulate", cut},
 		{"export", oneFile, "--to", "pickle", "-o", filepath.Join(t.TempDir(), "out.pickle")},
+		{"hooks", "--pid", strconv.Itoa(os.Getpid())},
 		{"doctor"},
 		{"version"},
 		{"inspect", "examples/nothing"},

@@ -92,6 +92,13 @@ func runExport(ctx context.Context, g *globals, o exportOptions, path string) er
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return fmt.Errorf("%s: is a directory; export takes one file", path)
 	}
+	run, err := g.recording([]string{path})
+	switch {
+	case err != nil:
+		return err
+	case run != nil:
+		return g.exportRecording(ctx, o, run)
+	}
 	s, err := g.open(ctx, path)
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -144,12 +144,15 @@ func expand(args []string) (paths []string, named map[string]bool, err error) {
 	return paths, named, nil
 }
 
+// A textReader takes a file that is no snapshot, for which reason it is told, or
+// says why it does not.
+type textReader func(path string, cause error) (taken bool, why error)
+
 // each opens the snapshots among the paths, one after another, and calls f with
 // them. Files below a directory that are no snapshot are named and skipped, and
 // so are named ones as long as another file can be read. It tells whether a file
-// was read in part only. Where text is not nil it is offered what is no snapshot,
-// and tells whether it took it.
-func (g *globals) each(ctx context.Context, args []string, text func(path string) (bool, error), f func(path string, s *snapshot.Snapshot) error) (partial bool, err error) {
+// was read in part only. Where text is not nil it is offered what is no snapshot.
+func (g *globals) each(ctx context.Context, args []string, text textReader, f func(path string, s *snapshot.Snapshot) error) (partial bool, err error) {
 	paths, named, err := expand(args)
 	if err != nil {
 		return false, err
@@ -164,14 +167,15 @@ func (g *globals) each(ctx context.Context, args []string, text func(path string
 		}
 		var missing *fs.PathError
 		if err != nil && text != nil && !errors.As(err, &missing) {
-			taken, failed := text(p)
-			if failed != nil {
-				return partial, failed
+			taken, why := text(p, err)
+			if ctx.Err() != nil {
+				return partial, ctx.Err()
 			}
 			if taken {
 				read++
 				continue
 			}
+			err = why
 		}
 		if err != nil {
 			if errors.As(err, &missing) && named[p] {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"strandline/allocator"
 	"strandline/replay"
@@ -49,7 +50,7 @@ error in the file shows. docs/what-if.md says how sure the answers are.`,
   strandline simulate step.pickle --without train.py:131       what if this were freed?`,
 		Args: files(1, false, "one snapshot"),
 		RunE: func(c *cobra.Command, args []string) error {
-			bounds, err := o.bounds(c.Flags().Changed("fraction"))
+			bounds, err := o.bounds(c.Flags())
 			if err != nil {
 				return err
 			}
@@ -81,17 +82,12 @@ func completeSetting(_ *cobra.Command, _ []string, typed string) ([]string, cobr
 // bounds are the bytes that PyTorch can have and may reserve; 0 is no bound.
 type bounds struct{ capacity, limit int64 }
 
-func (o *simulateOptions) bounds(fraction bool) (b bounds, err error) {
-	if o.capacity != "" {
-		if b.capacity, err = units.ParseBytes(o.capacity); err != nil {
-			return b, fmt.Errorf("--capacity: %w", err)
-		}
-		if b.capacity <= 0 {
-			return b, errors.New("--capacity: a device has more than 0 bytes")
-		}
+func (o *simulateOptions) bounds(flags *pflag.FlagSet) (b bounds, err error) {
+	if b.capacity, err = parseCapacity(flags, o.capacity); err != nil {
+		return b, err
 	}
 	switch {
-	case !fraction:
+	case !flags.Changed("fraction"):
 	case !(o.fraction > 0 && o.fraction <= 1):
 		return b, fmt.Errorf("--fraction: %v is no share above 0 and up to 1", o.fraction)
 	case b.capacity == 0:

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"time"
@@ -12,18 +14,19 @@ import (
 	"strandline/logs"
 	"strandline/packed"
 	"strandline/snapshot"
+	"strandline/units"
 )
 
 // readText looks for PyTorch's words, out-of-memory errors and tables of
-// memory_summary(), in a file that is no snapshot. It is nil if the file is no
-// text, or holds none.
-func (g *globals) readText(ctx context.Context, path string) (*compare.Digest, error) {
+// memory_summary(), in a file that is no snapshot for some cause. It is nil if the
+// file is no text, or holds none; then the error says what it is.
+func (g *globals) readText(ctx context.Context, path string, cause error) (*compare.Digest, error) {
 	bar := progress{g: g, path: path, began: time.Now()}
 	defer bar.clear()
 	var r io.Reader
 	if path == "-" {
 		if r = g.stdin.again(); r == nil {
-			return nil, nil
+			return nil, cause
 		}
 	} else {
 		f, err := os.Open(path)
@@ -38,23 +41,24 @@ func (g *globals) readText(ctx context.Context, path string) (*compare.Digest, e
 	}
 	unpacked, compression, err := packed.Open(bufio.NewReader(&watched{ctx: ctx, r: r, bar: &bar}), bar.size)
 	if err != nil {
-		return nil, nil
+		return nil, cause
 	}
 	defer unpacked.Close()
 	counted := &watched{ctx: ctx, r: unpacked, bar: &progress{g: g}}
 	in := bufio.NewReader(counted)
-	if head, _ := in.Peek(1024); !isText(head) {
-		return nil, nil
+	head, _ := in.Peek(1024)
+	if !isText(head) {
+		return nil, cause
+	}
+	if head[0] == '[' && errors.Is(cause, snapshot.ErrNotSnapshot) {
+		cause = snapshot.ErrUnknown // "[0] loading" is no list
 	}
 	text, err := logs.Scan(in)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if text.Empty() {
-		if text.OOM.Cut > 0 {
-			g.warn("%s: PyTorch's out-of-memory message on line %d holds no figure that can be read", path, text.OOM.Cut)
-		}
-		return nil, nil
+		return nil, nothingSaid(path, &text, cause)
 	}
 	d := &compare.Digest{Name: path, Said: &text}
 	if err != nil {
@@ -62,6 +66,27 @@ func (g *globals) readText(ctx context.Context, path string) (*compare.Digest, e
 		g.warn("%s is only partly readable: at %s: %v; what stands before it is used", path, d.Partial.Place(), err)
 	}
 	return d, nil
+}
+
+// nothingSaid says what a text is that is no snapshot, for some cause, and holds
+// none of PyTorch's words. What is named as a snapshot, or is known to be something
+// else, is said to be that.
+func nothingSaid(path string, text *logs.Text, cause error) error {
+	if path == "-" {
+		path = "standard input"
+	}
+	lines := "1 line"
+	if text.Lines != 1 {
+		lines = units.Count(text.Lines) + " lines"
+	}
+	switch {
+	case text.OOM.Cut > 0:
+		return fmt.Errorf("%s: PyTorch's out-of-memory message on line %s of this text holds no figure that can be read", path, units.Count(text.OOM.Cut))
+	case likeSnapshot(path), errors.Is(cause, snapshot.ErrNotSnapshot) && !errors.Is(cause, snapshot.ErrUnknown):
+		return cause
+	}
+	return fmt.Errorf("%s: %w: it is a text of %s, without an out-of-memory message or a table of memory_summary(); "+
+		"known are the messages of PyTorch's allocators on CUDA, ROCm, XPU, MPS and NPU devices, of the CUDA driver and of NCCL", path, snapshot.ErrNotSnapshot, lines)
 }
 
 // isText tells text, of one byte a character or of two, from other files.

@@ -1,0 +1,182 @@
+// Package bpf watches, in the kernel, the system calls by which processes change
+// their mappings. It is a source: it hands over what happened, in order, and
+// knows nothing of leaks.
+//
+// A mapping that is made and unmapped whole between two calls of [Tracer.Poll]
+// is paired in the kernel and only counted. Stacks are copied for some calls of
+// each place, at a rate that user space sets.
+package bpf
+
+import "encoding/binary"
+
+// An Op is what happened.
+type Op uint32
+
+// What can happen. The fields of an [Event] that are not named here are 0.
+const (
+	Map      Op = iota + 1 // Addr, Len were mapped; Prot, Flags, FD
+	Unmap                  // Addr, Len were unmapped
+	Remap                  // Old, OldLen became Addr, Len; Flags of mremap
+	Break                  // the heap ends at Addr now
+	Protect                // Addr, Len have the permissions Prot
+	Advise                 // Flags is the advice of madvise for Addr, Len
+	Attach                 // System V shared memory FD was attached at Addr
+	Detach                 // and detached
+	Memfd                  // a file in memory was made: FD
+	Truncate               // the file FD has the length Len
+	Fork                   // the process Child was made; it uses the memory of Old
+	Exec                   // the process runs another program: its mappings are gone
+	Exit                   // the process ended
+)
+
+// A Place is where a system call was made: the instruction and the word on top
+// of the stack, which is the return address of the small functions of the C
+// library that make system calls.
+type Place struct{ IP, Caller uint64 }
+
+// An Event is one system call that changed something. PID is the process whose
+// memory it is, TID the thread that called.
+type Event struct {
+	Time        uint64 // ns of the monotonic clock
+	PID, TID    uint32
+	Op          Op
+	Sampled     bool // the stack was copied: there is a Sample of the same Time
+	Addr, Len   uint64
+	Old, OldLen uint64
+	Prot, Flags uint32
+	FD          int32
+	Class       uint32 // of Len: three significant bits
+	Place       Place
+}
+
+// Child is the process that a Fork made, or that an Exit ended.
+func (e *Event) Child() uint32 { return uint32(e.Addr) }
+
+// Regs are the registers of a thread on x86-64 that unwinding needs.
+type Regs struct{ IP, SP, BP, BX, R12, R13, R14, R15 uint64 }
+
+// A PythonFrame is a frame of CPython's interpreter as it stood in memory: the
+// addresses of the frame and of its code object, where in the code it is, and
+// the bytes that hold its owner (3.12 and later) or is_entry and owner (3.11).
+type PythonFrame struct {
+	Frame, Code, Instruction uint64
+	Owner                    uint16
+}
+
+// A PythonState says what became of walking the interpreter's frames.
+type PythonState uint32
+
+// The states.
+const (
+	NoPython PythonState = iota // the process has no interpreter that was named to Python
+	NoThread                    // the interpreter does not know this thread
+	Complete                    // all frames are there
+	Cut                         // there are more frames
+)
+
+// Absent says that the interpreter has no such field.
+const Absent = ^uint32(0)
+
+// Python says where a process's CPython interpreter keeps its frames: the
+// address of _PyRuntime and offsets in bytes.
+type Python struct {
+	Runtime         uint64
+	CodeTag         uint64 // bits of a code pointer that are no address
+	Interpreters    uint32 // in the runtime: the first interpreter
+	Threads         uint32 // in the interpreter: the first thread
+	ThreadNext      uint32 // in a thread; the next four, too
+	ThreadID        uint32 // pthread_self, compared where NativeID is Absent
+	NativeID        uint32 // the kernel's number
+	Frame           uint32 // the current frame, or the cframe that holds it
+	CFrameCurrent   uint32 // in the cframe
+	Code            uint32 // in a frame; the next four, too
+	Previous        uint32
+	Instruction     uint32
+	Owner           uint32 // the byte, or the two bytes of is_entry and owner
+	InstructionSize uint32 // in bytes: 4 or 8
+}
+
+// A Sample is the state of a thread as it left a system call, of which a stack
+// can be made.
+type Sample struct {
+	Time     uint64
+	PID, TID uint32
+	Op       Op
+	Addr     uint64 // of the mapping that the call made
+	Len      uint64
+	Regs     Regs
+	// Stack is memory from the address Base on. It begins with the page in which
+	// Regs.SP lies.
+	Base        uint64
+	Stack       []byte
+	Python      []PythonFrame // innermost first
+	PythonState PythonState
+}
+
+// A Batch is what happened since the last one.
+type Batch struct {
+	// Events are in the order of their time, and none of before Until comes later.
+	Events  []Event
+	Samples []Sample
+	Until   uint64
+	// The rest are totals since the start.
+	Lost        uint64 // events that found no room
+	LostSamples uint64 // stacks that found no room
+	Paired      uint64 // mappings that were made and unmapped whole
+	PairedBytes uint64
+}
+
+// The layouts of mappings.c.
+const (
+	eventSize    = 88
+	sampleHead   = 112 // up to the frames of Python
+	pythonFrames = 128
+	pythonSize   = 32
+	pageSize     = 4096
+	sampleStack  = sampleHead + pythonFrames*pythonSize
+)
+
+var order = binary.LittleEndian
+
+func decodeEvent(b []byte) Event {
+	return Event{
+		Time: order.Uint64(b), PID: order.Uint32(b[8:]), TID: order.Uint32(b[12:]),
+		Op: Op(order.Uint32(b[16:])), Sampled: order.Uint32(b[20:]) != 0,
+		Addr: order.Uint64(b[24:]), Len: order.Uint64(b[32:]),
+		Old: order.Uint64(b[40:]), OldLen: order.Uint64(b[48:]),
+		Prot: order.Uint32(b[56:]), Flags: order.Uint32(b[60:]),
+		FD: int32(order.Uint32(b[64:])), Class: order.Uint32(b[68:]),
+		Place: Place{order.Uint64(b[72:]), order.Uint64(b[80:])},
+	}
+}
+
+func decodeSample(b []byte) Sample {
+	word := func(i int) uint64 { return order.Uint64(b[40+8*i:]) }
+	s := Sample{
+		Time: order.Uint64(b), PID: order.Uint32(b[8:]), TID: order.Uint32(b[12:]),
+		Op: Op(order.Uint32(b[16:])), Addr: order.Uint64(b[24:]), Len: order.Uint64(b[32:]),
+		Regs:        Regs{word(0), word(1), word(2), word(3), word(4), word(5), word(6), word(7)},
+		PythonState: PythonState(order.Uint32(b[108:])),
+	}
+	s.Base = s.Regs.SP &^ (pageSize - 1)
+	n := min(int(order.Uint32(b[20:])), len(b)-sampleStack)
+	s.Stack = append([]byte(nil), b[sampleStack:sampleStack+n]...)
+	for i := range min(int(order.Uint32(b[104:])), pythonFrames) {
+		f := b[sampleHead+i*pythonSize:]
+		s.Python = append(s.Python, PythonFrame{order.Uint64(f), order.Uint64(f[8:]), order.Uint64(f[16:]), uint16(order.Uint64(f[24:]))})
+	}
+	return s
+}
+
+var opNames = [...]string{
+	Map: "mmap", Unmap: "munmap", Remap: "mremap", Break: "brk", Protect: "mprotect", Advise: "madvise", Attach: "shmat",
+	Detach: "shmdt", Memfd: "memfd_create", Truncate: "ftruncate", Fork: "fork", Exec: "exec", Exit: "exit",
+}
+
+// String is the name of the system call.
+func (o Op) String() string {
+	if int(o) < len(opNames) {
+		return opNames[o]
+	}
+	return "unknown"
+}

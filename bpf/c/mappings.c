@@ -1,0 +1,663 @@
+// The programs that watch system calls which change a process's mappings.
+//
+// A call's arguments are read at its exit from the registers that it left as
+// they were, so that one program runs a call. Only what ends a mapping is seen
+// at its entry: from then on another thread can be given the same addresses.
+//
+// A mapping that is made and unmapped whole costs no event: it waits in
+// `pending` until user space takes it from there.
+#include "kernel.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+enum op {
+	MAP = 1,
+	UNMAP,
+	REMAP,
+	BRK,
+	PROTECT,
+	ADVISE,
+	ATTACH,
+	DETACH,
+	MEMFD,
+	TRUNCATE,
+	FORK,
+	EXEC,
+	EXIT,
+};
+
+// Where a call was made: the instruction, and the word on top of the stack,
+// which is the return address of the small functions that make system calls.
+struct place {
+	u64 ip, caller;
+};
+
+struct event {
+	u64 time;
+	u32 pid, tid;
+	u32 op, sampled;
+	u64 addr, len;
+	u64 old, old_len;
+	u32 prot, flags;
+	s32 fd;
+	u32 class;
+	struct place place;
+};
+
+struct pending_key {
+	u64 addr;
+	u64 pid;
+};
+
+struct pending_map {
+	u64 time, len;
+	u32 tid, epoch;
+	u32 prot, flags;
+	s32 fd;
+	u32 sampled;
+	u32 class, pad;
+	struct place place;
+};
+
+// One watched process. Owner is whose memory it uses: after vfork its parent's.
+// Epoch counts what may have put something inside of older mappings.
+struct watched_process {
+	u32 owner, epoch, large_stacks, pad;
+};
+
+// Calls of one kind and size from one place.
+struct site_key {
+	struct place place;
+	u32 pid;
+	u16 op, class;
+};
+
+struct site {
+	u64 next;     // when its stack may be copied again
+	u64 interval; // ns between copies
+	u64 calls;
+};
+
+// Where CPython keeps its frames: offsets in bytes, NONE where there is no such
+// field.
+#define NONE 0xffffffff
+
+struct python {
+	u64 runtime;  // address of _PyRuntime
+	u64 code_tag; // bits of a code pointer that are no address
+	u32 interpreters, threads;
+	u32 thread_next, thread_id, native_id;
+	u32 frame, cframe_current;
+	u32 code, previous, instruction, owner;
+	u32 instruction_size;
+};
+
+struct python_frame {
+	u64 frame, code, instruction;
+	u64 owner;
+};
+
+#define PYTHON_FRAMES 128
+#define PAGE 4096
+#define SMALL_PAGES 5
+#define LARGE_PAGES 17
+
+// A copied stack starts at the page in which the stack pointer lies.
+struct sample {
+	u64 time;
+	u32 pid, tid;
+	u32 op, stack_bytes;
+	u64 addr, len;
+	u64 ip, sp, bp, bx, r12, r13, r14, r15;
+	u32 python_frames, python_state;
+	struct python_frame python[PYTHON_FRAMES];
+};
+
+struct small_sample {
+	struct sample head;
+	u8 stack[SMALL_PAGES * PAGE];
+};
+
+struct large_sample {
+	struct sample head;
+	u8 stack[LARGE_PAGES * PAGE];
+};
+
+enum count { LOST_EVENTS, LOST_SAMPLES, PAIRED, PAIRED_BYTES, COUNTS };
+
+struct {
+	UINT(type, BPF_MAP_TYPE_HASH);
+	UINT(max_entries, 16384);
+	TYPE(key, u32);
+	TYPE(value, struct watched_process);
+} strand_watched SEC(".maps");
+
+struct {
+	UINT(type, BPF_MAP_TYPE_HASH);
+	UINT(max_entries, 32768);
+	TYPE(key, struct pending_key);
+	TYPE(value, struct pending_map);
+} strand_pending SEC(".maps");
+
+struct {
+	UINT(type, BPF_MAP_TYPE_LRU_HASH);
+	UINT(max_entries, 8192);
+	TYPE(key, struct site_key);
+	TYPE(value, struct site);
+} strand_sites SEC(".maps");
+
+struct {
+	UINT(type, BPF_MAP_TYPE_HASH);
+	UINT(max_entries, 1024);
+	TYPE(key, u32);
+	TYPE(value, struct python);
+} strand_python SEC(".maps");
+
+struct {
+	UINT(type, BPF_MAP_TYPE_ARRAY);
+	UINT(max_entries, COUNTS);
+	TYPE(key, u32);
+	TYPE(value, u64);
+} strand_counts SEC(".maps");
+
+// How many stacks may still be copied until user space allows more.
+struct {
+	UINT(type, BPF_MAP_TYPE_ARRAY);
+	UINT(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, s64);
+} strand_budget SEC(".maps");
+
+struct {
+	UINT(type, BPF_MAP_TYPE_RINGBUF);
+	UINT(max_entries, 8 << 20);
+} strand_events SEC(".maps");
+
+struct {
+	UINT(type, BPF_MAP_TYPE_RINGBUF);
+	UINT(max_entries, 16 << 20);
+} strand_samples SEC(".maps");
+
+#define FIRST_INTERVAL 50000000ull
+
+INLINE void count(u32 what, u64 n)
+{
+	u64 *v = map_lookup(&strand_counts, &what);
+	if (v)
+		__sync_fetch_and_add(v, n);
+}
+
+INLINE struct watched_process *watched(void)
+{
+	u32 pid = current_pid_tgid() >> 32;
+	return map_lookup(&strand_watched, &pid);
+}
+
+INLINE struct pt_regs *registers(void)
+{
+	return (struct pt_regs *)task_pt_regs(current_task());
+}
+
+INLINE void send(const struct event *e)
+{
+	struct event *to = ring_reserve(&strand_events, sizeof *e, 0);
+	if (!to) {
+		count(LOST_EVENTS, 1);
+		return;
+	}
+	*to = *e;
+	ring_submit(to, BPF_RB_NO_WAKEUP);
+}
+
+// One call, as it is about to be reported.
+struct call {
+	struct event e;
+	u64 sp;
+};
+
+INLINE void begin(struct call *c, const struct watched_process *w, u32 op)
+{
+	u64 id = current_pid_tgid();
+	c->e.time = ktime();
+	c->e.pid = w->owner;
+	c->e.tid = id;
+	c->e.op = op;
+	c->e.fd = -1;
+}
+
+INLINE void locate(struct call *c, const struct pt_regs *r)
+{
+	c->e.place.ip = r->ip;
+	c->sp = r->sp;
+	read_user(&c->e.place.caller, 8, (void *)r->sp);
+}
+
+// size_class is the size rounded to three significant bits.
+INLINE u32 size_class(u64 len)
+{
+	u64 n = len >> 12;
+	u32 log = 0;
+	if (n >> 32) { n >>= 32; log += 32; }
+	if (n >> 16) { n >>= 16; log += 16; }
+	if (n >> 8) { n >>= 8; log += 8; }
+	if (n >> 4) { n >>= 4; log += 4; }
+	if (n >> 3) { n >>= 1; log += 1; }
+	return log << 3 | (n & 7);
+}
+
+OWN u64 user_word(u64 addr)
+{
+	u64 v = 0;
+	read_user(&v, 8, (void *)addr);
+	return v;
+}
+
+// python_thread finds the state of the current thread in the interpreter's list.
+INLINE u64 python_thread(const struct python *p, struct task_struct *task)
+{
+	u64 interpreter = user_word(p->runtime + p->interpreters);
+	u64 state = user_word(interpreter + p->threads);
+	u64 field, want;
+	if (p->native_id != NONE) {
+		struct pid *pid = task->thread_pid;
+		u32 level = pid->level;
+		struct upid own = {};
+		read_kernel(&own, sizeof own, (void *)&pid->numbers[0] + (u64)(level & 31) * sizeof own);
+		want = own.nr;
+		field = p->native_id;
+	} else {
+		want = task->thread.fsbase;
+		field = p->thread_id;
+	}
+	LOOP
+	for (int i = 0; i < 256 && state; i++) {
+		if (user_word(state + field) == want)
+			return state;
+		state = user_word(state + p->thread_next);
+	}
+	return 0;
+}
+
+enum python_state { NO_PYTHON, NO_THREAD, COMPLETE, CUT };
+
+OWN void walk_python(struct sample *s, u32 pid)
+{
+	s->python_frames = 0;
+	s->python_state = NO_PYTHON;
+	const struct python *p = map_lookup(&strand_python, &pid);
+	if (!p)
+		return;
+	s->python_state = NO_THREAD;
+	u64 thread = python_thread(p, current_task());
+	if (!thread)
+		return;
+	u64 frame = user_word(thread + p->frame);
+	if (p->cframe_current != NONE)
+		frame = user_word(frame + p->cframe_current);
+	s->python_state = CUT;
+	u32 n = 0;
+	LOOP
+	for (u32 i = 0; i < PYTHON_FRAMES; i++) {
+		if (!frame) {
+			s->python_state = COMPLETE;
+			break;
+		}
+		struct python_frame *f = &s->python[i];
+		f->frame = frame;
+		f->code = user_word(frame + p->code) & ~p->code_tag;
+		f->instruction = user_word(frame + p->instruction);
+		if (p->instruction_size == 4)
+			f->instruction &= 0xffffffff;
+		f->owner = p->owner == NONE ? 0 : user_word(frame + p->owner) & 0xffff;
+		frame = user_word(frame + p->previous);
+		n = i + 1;
+	}
+	s->python_frames = n;
+}
+
+INLINE void fill(struct sample *s, u8 *stack, int pages, const struct call *c, const struct pt_regs *r)
+{
+	s->time = c->e.time;
+	s->pid = c->e.pid;
+	s->tid = c->e.tid;
+	s->op = c->e.op;
+	s->addr = c->e.addr;
+	s->len = c->e.len;
+	s->ip = r->ip;
+	s->sp = r->sp;
+	s->bp = r->bp;
+	s->bx = r->bx;
+	s->r12 = r->r12;
+	s->r13 = r->r13;
+	s->r14 = r->r14;
+	s->r15 = r->r15;
+	u64 from = r->sp & ~(u64)(PAGE - 1);
+	u32 n = 0;
+	LOOP
+	for (int i = 0; i < pages; i++) {
+		if (read_user(stack + i * PAGE, PAGE, (void *)(from + i * PAGE)))
+			break;
+		n += PAGE;
+	}
+	s->stack_bytes = n;
+	walk_python(s, c->e.pid);
+}
+
+// sample copies the stack of a call whose place is due.
+OWN void sample(struct call *c, const struct watched_process *w, const struct pt_regs *r)
+{
+	struct site_key key = { .place = c->e.place, .pid = c->e.pid, .op = c->e.op, .class = c->e.class };
+	struct site *s = map_lookup(&strand_sites, &key);
+	if (!s) {
+		struct site first = { .interval = FIRST_INTERVAL };
+		map_update(&strand_sites, &key, &first, BPF_NOEXIST);
+		s = map_lookup(&strand_sites, &key);
+		if (!s)
+			return;
+	}
+	s->calls++;
+	if (c->e.time < s->next)
+		return;
+	u32 zero = 0;
+	s64 *budget = map_lookup(&strand_budget, &zero);
+	if (!budget || *budget <= 0)
+		return;
+	__sync_fetch_and_add(budget, -1);
+	s->next = c->e.time + s->interval;
+	if (w->large_stacks) {
+		struct large_sample *to = ring_reserve(&strand_samples, sizeof *to, 0);
+		if (!to)
+			goto lost;
+		fill(&to->head, to->stack, LARGE_PAGES, c, r);
+		ring_submit(to, BPF_RB_NO_WAKEUP);
+	} else {
+		struct small_sample *to = ring_reserve(&strand_samples, sizeof *to, 0);
+		if (!to)
+			goto lost;
+		fill(&to->head, to->stack, SMALL_PAGES, c, r);
+		ring_submit(to, BPF_RB_NO_WAKEUP);
+	}
+	c->e.sampled = 1;
+	return;
+lost:
+	count(LOST_SAMPLES, 1);
+}
+
+INLINE int failed(s64 ret) { return ret < 0 && ret >= -4095; }
+
+// send_pending reports a mapping that waited.
+INLINE void send_pending(u32 pid, u64 addr, const struct pending_map *p)
+{
+	struct event e = { .time = p->time, .pid = pid, .tid = p->tid, .op = MAP, .sampled = p->sampled,
+		.addr = addr, .len = p->len, .prot = p->prot, .flags = p->flags, .fd = p->fd,
+		.class = p->class, .place = p->place };
+	send(&e);
+}
+
+#define MAP_FIXED 0x10
+
+SEC("tracepoint/mmap")
+int strand_mmap(struct on_exit *ctx)
+{
+	struct watched_process *w = watched();
+	if (!w || failed(ctx->ret))
+		return 0;
+	struct pt_regs *r = registers();
+	struct call c = {};
+	begin(&c, w, MAP);
+	c.e.addr = ctx->ret;
+	c.e.len = (r->si + PAGE - 1) & ~(u64)(PAGE - 1);
+	c.e.prot = r->dx;
+	c.e.flags = r->r10;
+	c.e.fd = r->r8;
+	c.e.class = size_class(c.e.len);
+	locate(&c, r);
+	sample(&c, w, r);
+	if (c.e.flags & MAP_FIXED) {
+		w->epoch++;
+		send(&c.e);
+		return 0;
+	}
+	struct pending_key key = { .addr = c.e.addr, .pid = c.e.pid };
+	struct pending_map now = { .time = c.e.time, .len = c.e.len, .tid = c.e.tid, .epoch = w->epoch,
+		.prot = c.e.prot, .flags = c.e.flags, .fd = c.e.fd, .sampled = c.e.sampled,
+		.class = c.e.class, .place = c.e.place };
+	struct pending_map *old = map_lookup(&strand_pending, &key);
+	if (old) {
+		send_pending(c.e.pid, c.e.addr, old);
+		map_delete(&strand_pending, &key);
+	}
+	if (map_update(&strand_pending, &key, &now, BPF_NOEXIST))
+		send(&c.e);
+	return 0;
+}
+
+SEC("tracepoint/munmap")
+int strand_munmap(struct on_enter *ctx)
+{
+	struct watched_process *w = watched();
+	if (!w)
+		return 0;
+	u64 addr = ctx->args[0], len = (ctx->args[1] + PAGE - 1) & ~(u64)(PAGE - 1);
+	if (addr & (PAGE - 1) || !len)
+		return 0;
+	struct pending_key key = { .addr = addr, .pid = w->owner };
+	struct pending_map *p = map_lookup(&strand_pending, &key);
+	if (p) {
+		int whole = p->len == len && p->epoch == w->epoch;
+		if (!whole)
+			send_pending(w->owner, addr, p);
+		if (!map_delete(&strand_pending, &key) && whole) {
+			count(PAIRED, 1);
+			count(PAIRED_BYTES, len);
+			return 0;
+		}
+	}
+	struct call c = {};
+	begin(&c, w, UNMAP);
+	c.e.addr = addr;
+	c.e.len = len;
+	send(&c.e);
+	return 0;
+}
+
+SEC("tracepoint/mremap")
+int strand_mremap(struct on_exit *ctx)
+{
+	struct watched_process *w = watched();
+	if (!w || failed(ctx->ret))
+		return 0;
+	struct pt_regs *r = registers();
+	struct call c = {};
+	begin(&c, w, REMAP);
+	c.e.addr = ctx->ret;
+	c.e.len = (r->dx + PAGE - 1) & ~(u64)(PAGE - 1);
+	c.e.old = r->di;
+	c.e.old_len = (r->si + PAGE - 1) & ~(u64)(PAGE - 1);
+	c.e.flags = r->r10;
+	w->epoch++;
+	locate(&c, r);
+	sample(&c, w, r);
+	send(&c.e);
+	return 0;
+}
+
+SEC("tracepoint/brk")
+int strand_brk(struct on_exit *ctx)
+{
+	struct watched_process *w = watched();
+	if (!w)
+		return 0;
+	struct pt_regs *r = registers();
+	if (r->di != ctx->ret) // a question, or refused
+		return 0;
+	struct call c = {};
+	begin(&c, w, BRK);
+	c.e.addr = ctx->ret;
+	locate(&c, r);
+	sample(&c, w, r);
+	send(&c.e);
+	return 0;
+}
+
+#define PROT_WRITE 2
+
+SEC("tracepoint/mprotect")
+int strand_mprotect(struct on_exit *ctx)
+{
+	struct watched_process *w = watched();
+	if (!w || ctx->ret)
+		return 0;
+	struct pt_regs *r = registers();
+	struct call c = {};
+	begin(&c, w, PROTECT);
+	c.e.addr = r->di;
+	c.e.len = (r->si + PAGE - 1) & ~(u64)(PAGE - 1);
+	c.e.prot = r->dx;
+	if (c.e.prot & PROT_WRITE) {
+		locate(&c, r);
+		sample(&c, w, r);
+	}
+	send(&c.e);
+	return 0;
+}
+
+// The advice that takes pages away or makes them huge.
+INLINE int matters(u64 advice)
+{
+	return advice == 4 || advice == 8 || advice == 9 || advice == 14 || advice == 15 || advice == 24;
+}
+
+SEC("tracepoint/madvise")
+int strand_madvise(struct on_exit *ctx)
+{
+	struct watched_process *w = watched();
+	if (!w || ctx->ret)
+		return 0;
+	struct pt_regs *r = registers();
+	if (!matters(r->dx))
+		return 0;
+	struct call c = {};
+	begin(&c, w, ADVISE);
+	c.e.addr = r->di;
+	c.e.len = (r->si + PAGE - 1) & ~(u64)(PAGE - 1);
+	c.e.flags = r->dx;
+	send(&c.e);
+	return 0;
+}
+
+// shmat's size is not among its arguments: user space looks it up.
+SEC("tracepoint/shmat")
+int strand_shmat(struct on_exit *ctx)
+{
+	struct watched_process *w = watched();
+	if (!w || failed(ctx->ret))
+		return 0;
+	struct pt_regs *r = registers();
+	struct call c = {};
+	begin(&c, w, ATTACH);
+	c.e.addr = ctx->ret;
+	c.e.fd = r->di;
+	w->epoch++;
+	locate(&c, r);
+	sample(&c, w, r);
+	send(&c.e);
+	return 0;
+}
+
+SEC("tracepoint/shmdt")
+int strand_shmdt(struct on_enter *ctx)
+{
+	struct watched_process *w = watched();
+	if (!w)
+		return 0;
+	struct call c = {};
+	begin(&c, w, DETACH);
+	c.e.addr = ctx->args[0];
+	send(&c.e);
+	return 0;
+}
+
+SEC("tracepoint/memfd_create")
+int strand_memfd(struct on_exit *ctx)
+{
+	struct watched_process *w = watched();
+	if (!w || failed(ctx->ret))
+		return 0;
+	struct pt_regs *r = registers();
+	struct call c = {};
+	begin(&c, w, MEMFD);
+	c.e.fd = ctx->ret;
+	c.e.flags = r->si;
+	locate(&c, r);
+	sample(&c, w, r);
+	send(&c.e);
+	return 0;
+}
+
+SEC("tracepoint/ftruncate")
+int strand_ftruncate(struct on_exit *ctx)
+{
+	struct watched_process *w = watched();
+	if (!w || ctx->ret)
+		return 0;
+	struct pt_regs *r = registers();
+	struct call c = {};
+	begin(&c, w, TRUNCATE);
+	c.e.fd = r->di;
+	c.e.len = r->si;
+	locate(&c, r);
+	sample(&c, w, r);
+	send(&c.e);
+	return 0;
+}
+
+#define CLONE_VM 0x100
+#define CLONE_THREAD 0x10000
+
+SEC("tracepoint/task_newtask")
+int strand_fork(struct on_newtask *ctx)
+{
+	struct watched_process *w = watched();
+	if (!w || ctx->clone_flags & CLONE_THREAD)
+		return 0;
+	u32 pid = ctx->pid;
+	struct watched_process child = { .owner = ctx->clone_flags & CLONE_VM ? w->owner : pid };
+	struct call c = {};
+	begin(&c, w, FORK);
+	c.e.addr = pid;
+	c.e.old = child.owner;
+	if (map_update(&strand_watched, &pid, &child, 0))
+		count(LOST_EVENTS, 1);
+	send(&c.e);
+	return 0;
+}
+
+SEC("tracepoint/sched_process_exec")
+int strand_exec(void *ctx)
+{
+	struct watched_process *w = watched();
+	if (!w)
+		return 0;
+	w->owner = current_pid_tgid() >> 32;
+	w->epoch++;
+	struct call c = {};
+	begin(&c, w, EXEC);
+	send(&c.e);
+	return 0;
+}
+
+SEC("tracepoint/sched_process_exit")
+int strand_exit(void *ctx)
+{
+	u32 pid = current_pid_tgid() >> 32;
+	struct watched_process *w = map_lookup(&strand_watched, &pid);
+	if (!w || current_task()->signal->live.counter)
+		return 0;
+	struct call c = {};
+	begin(&c, w, EXIT);
+	c.e.addr = pid;
+	send(&c.e);
+	map_delete(&strand_watched, &pid);
+	return 0;
+}

@@ -1,0 +1,303 @@
+//go:build linux && amd64
+
+package bpf
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/ringbuf"
+	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
+)
+
+//go:embed object/mappings.o
+var object []byte
+
+// tracepoints are the programs and what they are attached to.
+var tracepoints = []struct{ program, group, name string }{
+	{"strand_mmap", "syscalls", "sys_exit_mmap"},
+	{"strand_munmap", "syscalls", "sys_enter_munmap"},
+	{"strand_mremap", "syscalls", "sys_exit_mremap"},
+	{"strand_brk", "syscalls", "sys_exit_brk"},
+	{"strand_mprotect", "syscalls", "sys_exit_mprotect"},
+	{"strand_mprotect", "syscalls", "sys_exit_pkey_mprotect"},
+	{"strand_madvise", "syscalls", "sys_exit_madvise"},
+	{"strand_shmat", "syscalls", "sys_exit_shmat"},
+	{"strand_shmdt", "syscalls", "sys_enter_shmdt"},
+	{"strand_memfd", "syscalls", "sys_exit_memfd_create"},
+	{"strand_ftruncate", "syscalls", "sys_exit_ftruncate"},
+	{"strand_fork", "task", "task_newtask"},
+	{"strand_exec", "sched", "sched_process_exec"},
+	{"strand_exit", "sched", "sched_process_exit"},
+}
+
+// margin is how long an event may take from reading the clock until it can be
+// read.
+const margin = uint64(5 * time.Millisecond)
+
+// A Tracer is the programs, attached. The kernel takes all of it away when the
+// process that made it ends, however it ends.
+type Tracer struct {
+	collection      *ebpf.Collection
+	links           []link.Link
+	events, samples *ringbuf.Reader
+	record          ringbuf.Record
+	keys            []pendingKey
+	values          []pendingMap
+	held            []Event // of times that may not be complete yet
+	budget          int64
+}
+
+// Start loads and attaches the programs. Nothing is watched yet.
+func Start() (*Tracer, error) {
+	// Kernels before 5.11 count maps as locked memory; where raising the limit is
+	// refused, loading tells so.
+	_ = rlimit.RemoveMemlock()
+	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
+	if err != nil {
+		return nil, err
+	}
+	t := &Tracer{}
+	if t.collection, err = ebpf.NewCollection(spec); err != nil {
+		return nil, fmt.Errorf("the kernel refuses the BPF programs: %w", plain(err))
+	}
+	if err := t.open(); err != nil {
+		t.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// plain is a verifier's refusal without its log, which is of no use to a reader.
+func plain(err error) error {
+	var refused *ebpf.VerifierError
+	if errors.As(err, &refused) {
+		return refused.Cause
+	}
+	return err
+}
+
+func (t *Tracer) open() (err error) {
+	maps := t.collection.Maps
+	if t.events, err = ringbuf.NewReader(maps["strand_events"]); err != nil {
+		return err
+	}
+	if t.samples, err = ringbuf.NewReader(maps["strand_samples"]); err != nil {
+		return err
+	}
+	n := int(maps["strand_pending"].MaxEntries())
+	t.keys, t.values = make([]pendingKey, n), make([]pendingMap, n)
+	return withTracefs(t.attach)
+}
+
+func (t *Tracer) attach() error {
+	for _, p := range tracepoints {
+		l, err := link.Tracepoint(p.group, p.name, t.collection.Programs[p.program], nil)
+		if errors.Is(err, os.ErrNotExist) && p.name == "sys_exit_pkey_mprotect" {
+			continue // kernels without protection keys have none
+		}
+		if err != nil {
+			return fmt.Errorf("tracepoint %s/%s: %w", p.group, p.name, err)
+		}
+		t.links = append(t.links, l)
+	}
+	return nil
+}
+
+// Close detaches the programs and frees what they used.
+func (t *Tracer) Close() {
+	for _, l := range t.links {
+		l.Close()
+	}
+	t.links = nil
+	for _, r := range []*ringbuf.Reader{t.events, t.samples} {
+		if r != nil {
+			r.Close()
+		}
+	}
+	t.collection.Close()
+}
+
+type watchedProcess struct{ Owner, Epoch, LargeStacks, _ uint32 }
+
+// Watch begins with a process. Its children follow by themselves.
+func (t *Tracer) Watch(pid int) error {
+	err := t.collection.Maps["strand_watched"].Update(uint32(pid), watchedProcess{Owner: uint32(pid)}, ebpf.UpdateNoExist)
+	if errors.Is(err, ebpf.ErrKeyExist) {
+		return nil
+	}
+	return err
+}
+
+// Unwatch ends with a process.
+func (t *Tracer) Unwatch(pid int) error {
+	return t.collection.Maps["strand_watched"].Delete(uint32(pid))
+}
+
+// LargeStacks makes the copies of a process's stacks 64 KiB instead of 16.
+func (t *Tracer) LargeStacks(pid int) error {
+	watched := t.collection.Maps["strand_watched"]
+	var w watchedProcess
+	if err := watched.Lookup(uint32(pid), &w); err != nil {
+		return err
+	}
+	w.LargeStacks = 1
+	return watched.Update(uint32(pid), w, ebpf.UpdateExist)
+}
+
+// Python makes the samples of a process carry the frames of its interpreter.
+func (t *Tracer) Python(pid int, p Python) error {
+	return t.collection.Maps["strand_python"].Update(uint32(pid), p, ebpf.UpdateAny)
+}
+
+// Budget allows n stacks to be copied until the next call.
+func (t *Tracer) Budget(n int) error {
+	return t.collection.Maps["strand_budget"].Update(uint32(0), int64(n), ebpf.UpdateAny)
+}
+
+type siteKey struct {
+	Place Place
+	PID   uint32
+	Op    uint16
+	Class uint16
+}
+
+type siteState struct{ Next, Interval, Calls uint64 }
+
+// Pace sets how often the stack of calls like e is copied.
+func (t *Tracer) Pace(e *Event, every time.Duration) error {
+	sites := t.collection.Maps["strand_sites"]
+	key := siteKey{e.Place, e.PID, uint16(e.Op), uint16(e.Class)}
+	var s siteState
+	if err := sites.Lookup(key, &s); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return err
+	}
+	if s.Interval == uint64(every) {
+		return nil
+	}
+	s.Next = min(s.Next, Now()+uint64(every))
+	s.Interval = uint64(every)
+	return sites.Update(key, s, ebpf.UpdateAny)
+}
+
+// Now is the clock of the events.
+func Now() uint64 {
+	var ts unix.Timespec
+	unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
+	return uint64(ts.Nano())
+}
+
+// Poll takes what happened since the last call. Between calls up to 90,000
+// events and 600 stacks find room.
+func (t *Tracer) Poll() (*Batch, error) {
+	now := Now()
+	b := &Batch{Until: now - margin}
+	events := t.held
+	waiting, err := t.drain()
+	if err != nil {
+		return nil, err
+	}
+	events = append(events, waiting...)
+	err = t.read(t.events, func(raw []byte) {
+		if len(raw) >= eventSize {
+			events = append(events, decodeEvent(raw))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = t.read(t.samples, func(raw []byte) {
+		if len(raw) > sampleStack {
+			b.Samples = append(b.Samples, decodeSample(raw))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(events, func(x, y Event) int {
+		switch {
+		case x.Time < y.Time:
+			return -1
+		case x.Time > y.Time:
+			return 1
+		}
+		return 0
+	})
+	n, _ := slices.BinarySearchFunc(events, b.Until+1, func(e Event, at uint64) int {
+		if e.Time < at {
+			return -1
+		}
+		return 1
+	})
+	b.Events, t.held = events[:n], slices.Clone(events[n:])
+	return b, t.totals(b)
+}
+
+type pendingKey struct{ Addr, PID uint64 }
+
+type pendingMap struct {
+	Time, Len   uint64
+	TID, _      uint32
+	Prot, Flags uint32
+	FD          int32
+	Sampled     uint32
+	Class, _    uint32
+	Place       Place
+}
+
+func (k pendingKey) event(m *pendingMap) Event {
+	return Event{
+		Op: Map, Time: m.Time, PID: uint32(k.PID), TID: m.TID, Sampled: m.Sampled != 0,
+		Addr: k.Addr, Len: m.Len, Prot: m.Prot, Flags: m.Flags, FD: m.FD, Class: m.Class, Place: m.Place,
+	}
+}
+
+// drain takes the mappings that wait for their end.
+func (t *Tracer) drain() (out []Event, err error) {
+	pending := t.collection.Maps["strand_pending"]
+	var cursor ebpf.MapBatchCursor
+	for {
+		n, err := pending.BatchLookupAndDelete(&cursor, t.keys, t.values, nil)
+		for i := range n {
+			out = append(out, t.keys[i].event(&t.values[i]))
+		}
+		if errors.Is(err, ebpf.ErrKeyNotExist) {
+			return out, nil
+		}
+		if err != nil {
+			return out, fmt.Errorf("read waiting mappings: %w", err)
+		}
+	}
+}
+
+// read hands over what is in a ring now.
+func (t *Tracer) read(r *ringbuf.Reader, f func([]byte)) error {
+	r.SetDeadline(time.Unix(1, 0))
+	for {
+		err := r.ReadInto(&t.record)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		f(t.record.RawSample)
+	}
+}
+
+func (t *Tracer) totals(b *Batch) error {
+	for i, to := range []*uint64{&b.Lost, &b.LostSamples, &b.Paired, &b.PairedBytes} {
+		if err := t.collection.Maps["strand_counts"].Lookup(uint32(i), to); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,241 @@
+package cpython
+
+import (
+	"encoding/binary"
+	"fmt"
+	"unicode/utf16"
+
+	"strandline/stack"
+)
+
+// Codes reads and keeps the names of functions, by the address of their code. It
+// is not safe for concurrent use.
+type Codes struct {
+	runtime *Runtime
+	known   map[uint64]*code
+}
+
+// Codes keeps names of functions that the interpreter runs.
+func (r *Runtime) Codes() *Codes { return &Codes{runtime: r, known: map[uint64]*code{}} }
+
+// code is a function's code as far as it is of interest.
+type code struct {
+	// The addresses of the two names, by which an object is told from another that
+	// came to lie in its place.
+	fileAt, nameAt uint64
+	file, name     string
+	first          int
+	lines          []byte
+}
+
+// Bounds of what is taken for a name or a table.
+const (
+	longestText  = 4096
+	longestTable = 1 << 20
+	mostCodes    = 1 << 16
+)
+
+// Name is the function of a frame, with its file and the line that it is at; the
+// line is 0 where it cannot be told.
+func (c *Codes) Name(mem Memory, f Frame) (stack.Frame, error) {
+	k, err := c.code(mem, f.Code)
+	if err != nil {
+		return stack.Frame{}, err
+	}
+	return stack.Frame{File: k.file, Function: k.name, Line: int64(c.runtime.line(k, f))}, nil
+}
+
+func (c *Codes) code(mem Memory, addr uint64) (*code, error) {
+	r := c.runtime
+	w := words{mem: mem}
+	k := &code{fileAt: w.at(addr, r.CodeFile), nameAt: w.at(addr, r.CodeName)}
+	old := c.known[addr]
+	if w.err != nil || old != nil && old.fileAt == k.fileAt && old.nameAt == k.nameAt {
+		if old != nil { // if the memory is gone, what was there
+			return old, nil
+		}
+		return nil, w.err
+	}
+	k.first = int(int32(w.at(addr, r.CodeFirstLine)))
+	lines := w.at(addr, r.CodeLines)
+	if w.err != nil {
+		return nil, w.err
+	}
+	var err error
+	if k.file, err = r.text(mem, k.fileAt); err != nil {
+		return nil, err
+	}
+	if k.name, err = r.text(mem, k.nameAt); err != nil {
+		return nil, err
+	}
+	if k.lines, err = r.bytes(mem, lines); err != nil {
+		k.lines = nil // names alone are worth having
+	}
+	if len(c.known) >= mostCodes {
+		clear(c.known)
+	}
+	c.known[addr] = k
+	return k, nil
+}
+
+// text reads a string object.
+func (r *Runtime) text(mem Memory, addr uint64) (string, error) {
+	w := words{mem: mem}
+	length, state := w.at(addr, r.TextLength), w.at(addr, r.TextLength+16)
+	if w.err != nil {
+		return "", w.err
+	}
+	if length > longestText {
+		return "", fmt.Errorf("a name of %d characters is none", length)
+	}
+	width, ascii, ok := textForm(uint32(state))
+	if !ok {
+		return "", fmt.Errorf("there is no string at %#x", addr)
+	}
+	data := r.TextOther
+	if ascii {
+		data = r.TextASCII
+	}
+	b := make([]byte, length*uint64(width))
+	if err := mem.Read(b, addr+uint64(data)); err != nil {
+		return "", err
+	}
+	runes := make([]rune, length)
+	for i := range runes {
+		switch width {
+		case 1:
+			runes[i] = rune(b[i])
+		case 2:
+			runes[i] = rune(binary.LittleEndian.Uint16(b[2*i:]))
+		case 4:
+			runes[i] = rune(binary.LittleEndian.Uint32(b[4*i:]))
+		}
+		if utf16.IsSurrogate(runes[i]) { // a byte of a file name that is no text
+			runes[i] = '\uFFFD'
+		}
+	}
+	return string(runes), nil
+}
+
+// textForm reads the bits in which a string says how its characters are kept.
+// They stand behind those that say whether it is interned, of which versions
+// have 2, 8 or 16.
+func textForm(state uint32) (width int, ascii, ok bool) {
+	for _, interned := range []int{2, 8, 16} {
+		kind, compact := state>>interned&7, state>>(interned+3)&1
+		if compact == 1 && (kind == 1 || kind == 2 || kind == 4) {
+			return int(kind), state>>(interned+4)&1 == 1, true
+		}
+	}
+	return 0, false, false
+}
+
+func (r *Runtime) bytes(mem Memory, addr uint64) ([]byte, error) {
+	w := words{mem: mem}
+	length := w.at(addr, r.TextLength)
+	if w.err != nil {
+		return nil, w.err
+	}
+	if length > longestTable {
+		return nil, fmt.Errorf("a table of %d bytes is none", length)
+	}
+	b := make([]byte, length)
+	return b, mem.Read(b, addr+uint64(r.BytesData))
+}
+
+// line is where a frame is.
+func (r *Runtime) line(k *code, f Frame) int {
+	switch {
+	case r.Minor <= 9:
+		return lineBefore310(k.lines, k.first, int(int32(f.Instruction)))
+	case r.Minor == 10:
+		return line310(k.lines, k.first, 2*int(int32(f.Instruction)))
+	}
+	unit := int64(f.Instruction-f.Code-uint64(r.CodeCode)) / 2
+	if unit < 0 {
+		return k.first // it has not begun
+	}
+	return lineFrom311(k.lines, k.first, unit)
+}
+
+// lineBefore310 reads pairs of bytes: the next line begins so many bytes of code
+// further, and is so many lines further.
+func lineBefore310(table []byte, line, at int) int {
+	for addr := 0; len(table) >= 2; table = table[2:] {
+		if addr += int(table[0]); addr > at {
+			break
+		}
+		line += int(int8(table[1]))
+	}
+	return line
+}
+
+// line310 reads pairs of bytes: so many bytes of code are of the line that is so
+// many lines further, or of none.
+func line310(table []byte, line, at int) int {
+	const none = -128
+	for addr := 0; len(table) >= 2; table = table[2:] {
+		further := int(int8(table[1]))
+		if further != none {
+			line += further
+		}
+		if addr += int(table[0]); addr > max(at, 0) {
+			if further == none {
+				return 0
+			}
+			return line
+		}
+	}
+	return 0
+}
+
+// lineFrom311 reads entries of several forms: so many units of code are at a
+// place in the source, of which the line is given as the difference to that of
+// the entry before.
+func lineFrom311(table []byte, line int, unit int64) int {
+	const (
+		noLine = 15
+		long   = 14
+		short  = 13
+	)
+	for at := int64(0); len(table) > 0; {
+		head := table[0]
+		if head&0x80 == 0 {
+			return 0 // no entry begins so
+		}
+		table = table[1:]
+		form := int(head >> 3 & 15)
+		switch {
+		case form == long || form == short:
+			line += signedVarint(table)
+		case form >= 10 && form < short:
+			line += form - 10
+		}
+		if at += int64(head&7) + 1; at > unit {
+			if form == noLine {
+				return 0
+			}
+			return line
+		}
+		for len(table) > 0 && table[0]&0x80 == 0 {
+			table = table[1:]
+		}
+	}
+	return 0
+}
+
+// signedVarint reads six bits a byte, the lowest first; the lowest of all is the
+// sign.
+func signedVarint(b []byte) int {
+	v := 0
+	for i := 0; i < len(b) && i < 6; i++ {
+		v |= int(b[i]&0x3f) << (6 * i)
+		if b[i]&0x40 == 0 {
+			break
+		}
+	}
+	if v&1 == 1 {
+		return -(v >> 1)
+	}
+	return v >> 1
+}

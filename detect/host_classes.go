@@ -1,0 +1,185 @@
+package detect
+
+import (
+	"fmt"
+
+	"strandline/finding"
+	"strandline/footprint"
+	"strandline/hostleak"
+	"strandline/units"
+)
+
+// classWorth is the growth of a class, in bytes, from which on it is told without
+// a call that made it.
+const classWorth = 4 << 20
+
+// A host is what is known of a process's growth: by the calls that were traced,
+// and by looks at it from outside. Looks are nil where there were none.
+type host struct {
+	sums  *hostleak.Sums
+	looks *footprint.Growth
+}
+
+// grew is what a class grew by, as far as looks tell, in bytes.
+func (h host) grew(kind finding.Kind) (bytes int64) {
+	if h.looks == nil {
+		return 0
+	}
+	for _, p := range h.looks.Parts {
+		if p.Class == kind {
+			bytes += p.Bytes
+		}
+	}
+	return bytes
+}
+
+// classOf is what kind of growth the calls with a stack are. A stack tells who
+// asked for memory; that most of it is free again, or Python's, or a huge page
+// of which a byte is used, tells what is in it.
+func (h host) classOf(u *hostleak.Use) finding.Kind {
+	kind := classOf(u)
+	if h.looks == nil {
+		return kind
+	}
+	var rather []finding.Kind
+	switch kind {
+	case finding.HeapLeak:
+		rather = []finding.Kind{finding.ArenaRetention, finding.PythonObjects, finding.Pinned, finding.AllocatorRetention}
+	case finding.MmapLeak:
+		rather = []finding.Kind{finding.PythonObjects, finding.HeapLeak, finding.ArenaRetention, finding.HugePages, finding.Pinned, finding.AllocatorRetention}
+	case finding.SharedMemory, finding.FileMapping:
+		rather = []finding.Kind{finding.MemoryFiles}
+	}
+	for _, other := range rather {
+		if n := h.grew(other); n > 0 && 10*n >= 7*(n+h.grew(kind)) && 2*n >= u.Resident {
+			return other
+		}
+	}
+	return kind
+}
+
+// unmade are findings of classes that grew and of which no call was found.
+func (h host) unmade(found []finding.Finding) (out []finding.Finding) {
+	if h.looks == nil {
+		return nil
+	}
+	told := map[finding.Kind]bool{finding.Unexplained: true}
+	for _, f := range found {
+		told[f.Kind] = true
+	}
+	for _, p := range h.looks.Parts {
+		within := float64(p.Bytes) >= hostShare*float64(max(h.looks.RSS, 0))
+		if told[p.Class] || p.Bytes < classWorth || !p.Outside && !within {
+			continue
+		}
+		told[p.Class] = p.Class != finding.CopyOnWrite // each process by itself
+		out = append(out, h.class(p))
+	}
+	return out
+}
+
+// class is the finding of a class that grew.
+func (h host) class(p footprint.Part) finding.Finding {
+	f := finding.Finding{
+		Kind: p.Class, Severity: finding.Warning, Confidence: p.Sure,
+		Bytes: finding.Int(p.Bytes), Title: h.classTitle(p),
+		Basis: "the process was looked at from outside when the trace began, in between and at its end; the class grew each time",
+		Evidence: map[string]any{
+			"grown_bytes": p.Bytes, "rss_growth_bytes": h.looks.RSS, "outside_rss": p.Outside,
+		},
+		Remedies: hostRemedies(p.Class, &hostleak.Use{}, nil),
+	}
+	if p.Count > 0 {
+		f.Count = finding.Int(int64(p.Count))
+	}
+	switch {
+	case p.Class == finding.PageCache || p.Class == finding.FileMapping:
+		f.Severity = finding.Info
+	case p.Steady && p.Sure >= 0.7:
+		f.Severity = finding.Problem
+	case !p.Steady:
+		f.Confidence /= 2
+		f.Basis = "the process was looked at from outside when the trace began, in between and at its end; the class did not grow each time"
+	}
+	return f
+}
+
+func (h host) classTitle(p footprint.Part) string {
+	size := units.Bytes(p.Bytes)
+	switch p.Class {
+	case finding.ArenaRetention:
+		system, free := h.looks.After.Arenas.System(), h.looks.After.Arenas.Free()
+		return fmt.Sprintf("malloc keeps %s more that the program has freed: %s of %s in %s are free", size,
+			units.Bytes(int64(free)), units.Bytes(int64(system)), plural(int64(len(h.looks.After.Arenas)), "arena"))
+	case finding.HeapLeak:
+		return size + " more of malloc's blocks are in use"
+	case finding.PythonObjects:
+		return size + " more are in use by objects of Python"
+	case finding.AllocatorRetention:
+		return fmt.Sprintf("%s more are held by %s; what of it is free it does not tell from outside", size, h.looks.After.Allocator)
+	case finding.HugePages:
+		return size + " of zeros are resident in huge pages of which a part is used"
+	case finding.Remap:
+		return size + " were added to mappings that are made larger time and again"
+	case finding.MmapLeak:
+		return size + " were mapped and not unmapped"
+	case finding.Pinned:
+		return size + " more are locked or pinned in memory"
+	case finding.SharedMemory:
+		return size + " more of shared memory are mapped"
+	case finding.MemoryFiles:
+		return fmt.Sprintf("%s more live in files without a name that are held open (memfd, or removed from /dev/shm)", size)
+	case finding.FileMapping:
+		return size + " more of mapped files are resident, which the kernel takes back when memory is short"
+	case finding.PageCache:
+		return fmt.Sprintf("the cgroup grew by %s of page cache that reading files made; the process did not grow", size)
+	case finding.CopyOnWrite:
+		return fmt.Sprintf("process %d has %s for itself that it had in common with the one that forked it", p.Process, size)
+	case finding.ThreadStacks:
+		return fmt.Sprintf("%s of address space for the stacks of %s more", size, plural(int64(p.Count), "thread"))
+	case finding.KernelMemory:
+		if p.Count > 0 {
+			return fmt.Sprintf("the kernel holds %s more for the cgroup, and the process has %d more sockets and pipes", size, p.Count)
+		}
+		return "the page tables of the process grew by " + size
+	}
+	return size + " grew"
+}
+
+func setTo(setting, text string) finding.Remedy {
+	return finding.Remedy{Kind: "setting", Setting: setting, Text: text}
+}
+
+func classRemedies(kind finding.Kind) []finding.Remedy {
+	switch kind {
+	case finding.ArenaRetention:
+		return []finding.Remedy{
+			setTo("MALLOC_ARENA_MAX=2", "have fewer arenas, so that what one thread frees another uses"),
+			setTo("MALLOC_TRIM_THRESHOLD_=131072", "give the end of the heap back from this size on"),
+			finding.CodeChange("call malloc_trim(0) after a burst, off the event loop; or preload jemalloc"),
+		}
+	case finding.AllocatorRetention:
+		return []finding.Remedy{
+			setTo("MALLOC_CONF=background_thread:true,dirty_decay_ms:5000,muzzy_decay_ms:5000", "for jemalloc: give freed memory back after five seconds"),
+			finding.CodeChange("ask the allocator itself what is in use: malloc_stats_print of jemalloc, MallocExtension of tcmalloc"),
+		}
+	case finding.HugePages:
+		return []finding.Remedy{
+			finding.CodeChange("do not ask for huge pages (MADV_HUGEPAGE) for memory that is touched here and there; prctl(PR_SET_THP_DISABLE) switches them off for the process"),
+			finding.CodeChange("where /sys/kernel/mm/transparent_hugepage/enabled is `always`, set it to `madvise`"),
+		}
+	case finding.Pinned:
+		return []finding.Remedy{finding.CodeChange("bound what is pinned: pinned host tensors go to a cache when they are deleted, which rounds up to powers of two; reuse buffers, and use fewer that pin (pin_memory workers, prefetch)")}
+	case finding.SharedMemory:
+		return []finding.Remedy{finding.CodeChange("drop batches in the consumer, use fewer workers or less prefetch, and unlink what is left in /dev/shm")}
+	case finding.MemoryFiles:
+		return []finding.Remedy{finding.CodeChange("close the files: as long as one is open its memory stays, mapped or not")}
+	case finding.PageCache, finding.FileMapping:
+		return []finding.Remedy{finding.CodeChange("nothing is lost; if the cgroup's limit is near, read with posix_fadvise(POSIX_FADV_DONTNEED) or set memory.high")}
+	case finding.CopyOnWrite:
+		return []finding.Remedy{finding.CodeChange("hold the data that workers share in arrays (numpy, torch, Arrow) instead of objects of Python, whose counts of references are written to; call gc.freeze() before the fork")}
+	case finding.KernelMemory:
+		return []finding.Remedy{finding.CodeChange("close the sockets, pipes and files that pile up (ls -l /proc/PID/fd), and map less, in fewer pieces")}
+	}
+	return nil
+}

@@ -1,0 +1,238 @@
+// Package elf reads what an unwinder and a search for hooks need of an ELF file
+// of x86-64: symbols, relocations of the dynamic linker and call frame
+// information. It reads on demand: of a library of a gigabyte only the tables
+// that are asked for.
+package elf
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// mostTable bounds a table that is read whole; libraries of PyTorch stay below
+// a tenth of it.
+const mostTable = 1 << 30
+
+// A File is an ELF file. [File.Step] and [File.Function] may be called by several
+// goroutines at once.
+type File struct {
+	r        io.ReaderAt
+	elf      *elf.File
+	segments []Segment
+
+	mu      sync.Mutex   // guards what follows
+	symbols *symbolTable // nil before they are asked for
+	frames  *frameTable
+	noFrame error
+	debug   *File // holds the symbols that were stripped, nil if there is none
+}
+
+// Open reads the headers of a file.
+func Open(r io.ReaderAt) (*File, error) {
+	f, err := elf.NewFile(r)
+	if err != nil {
+		return nil, err
+	}
+	if f.Class != elf.ELFCLASS64 || f.Data != elf.ELFDATA2LSB {
+		return nil, errors.New("not a 64-bit little-endian file")
+	}
+	out := &File{r: r, elf: f}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD {
+			out.segments = append(out.segments, Segment{p.Off, p.Filesz, p.Vaddr, p.Memsz, p.Flags&elf.PF_X != 0})
+		}
+	}
+	return out, nil
+}
+
+// X86 tells whether the code is for x86-64.
+func (f *File) X86() bool { return f.elf.Machine == elf.EM_X86_64 }
+
+// Fixed tells a program that is linked to fixed addresses.
+func (f *File) Fixed() bool { return f.elf.Type == elf.ET_EXEC }
+
+// A Segment is a part of the file that is mapped. Addr is the address that it
+// is linked to.
+type Segment struct {
+	Offset, FileSize uint64
+	Addr, Size       uint64
+	Exec             bool
+}
+
+// Addr is the linked address of a place in the file. A page of the file can be
+// mapped twice, as the end of one segment and the begin of the next: exec tells
+// which is meant.
+func (f *File) Addr(offset uint64, exec bool) (addr uint64, ok bool) {
+	const page = 4096 // a mapping begins up to a page before its segment
+	for _, s := range f.segments {
+		if s.Offset&^(page-1) <= offset && offset < s.Offset+s.FileSize {
+			addr, ok = s.Addr+offset-s.Offset, true
+			if s.Exec == exec {
+				break
+			}
+		}
+	}
+	return addr, ok
+}
+
+// IsCode tells whether a linked address is of code, as the file has it.
+func (f *File) IsCode(addr uint64) bool {
+	return slices.ContainsFunc(f.segments, func(s Segment) bool {
+		return s.Exec && s.Addr <= addr && addr-s.Addr < s.Size
+	})
+}
+
+// offset is the place in the file of a linked address.
+func (f *File) offset(addr uint64) (uint64, bool) {
+	for _, s := range f.segments {
+		if s.Addr <= addr && addr-s.Addr < s.FileSize {
+			return s.Offset + addr - s.Addr, true
+		}
+	}
+	return 0, false
+}
+
+// ReadAddr reads at a linked address what the file holds for it. A read that
+// reaches over the end of the file is short.
+func (f *File) ReadAddr(b []byte, addr uint64) (int, error) {
+	off, ok := f.offset(addr)
+	if !ok || off > 1<<62 {
+		return 0, fmt.Errorf("address %#x is not in the file", addr)
+	}
+	n, err := f.r.ReadAt(b, int64(off))
+	if n > 0 {
+		err = nil
+	}
+	return n, err
+}
+
+// BuildID is the identity that the linker gave, in hexadecimal, or empty.
+func (f *File) BuildID() string {
+	s := f.elf.Section(".note.gnu.build-id")
+	if s == nil || s.Size > 4096 {
+		return ""
+	}
+	data, err := s.Data()
+	if err != nil || len(data) < 16 {
+		return ""
+	}
+	return buildID(data)
+}
+
+// buildID reads the note, of at least 16 bytes.
+func buildID(data []byte) string {
+	name, desc := binary.LittleEndian.Uint32(data), binary.LittleEndian.Uint32(data[4:])
+	start := 12 + (uint64(name)+3)&^3
+	if start > uint64(len(data)) || uint64(desc) > uint64(len(data))-start {
+		return ""
+	}
+	return hex.EncodeToString(data[start : start+uint64(desc)])
+}
+
+// A Dynamic is a symbol that the dynamic linker knows.
+type Dynamic struct {
+	Symbol
+	Defined, Function bool
+	// Indirect says that the function that Addr names is asked for the address.
+	Indirect bool
+}
+
+// Dynamics are the symbols that the dynamic linker knows, by their index.
+func (f *File) Dynamics() ([]Dynamic, error) {
+	s := f.elf.Section(".dynsym")
+	if s == nil {
+		return nil, nil
+	}
+	if s.Size > mostTable || int(s.Link) >= len(f.elf.Sections) {
+		return nil, errors.New("the table of dynamic symbols is broken")
+	}
+	data, err := s.Data()
+	if err != nil {
+		return nil, err
+	}
+	names, err := f.elf.Sections[s.Link].Data()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Dynamic, 0, len(data)/symbolSize)
+	for ; len(data) >= symbolSize; data = data[symbolSize:] {
+		kind := elf.SymType(data[4] & 15)
+		out = append(out, Dynamic{
+			Symbol:   Symbol{cstring(names, binary.LittleEndian.Uint32(data)), binary.LittleEndian.Uint64(data[8:]), binary.LittleEndian.Uint64(data[16:])},
+			Defined:  binary.LittleEndian.Uint16(data[6:]) != uint16(elf.SHN_UNDEF),
+			Function: kind == elf.STT_FUNC || kind == elf.STT_GNU_IFUNC,
+			Indirect: kind == elf.STT_GNU_IFUNC,
+		})
+	}
+	return out, nil
+}
+
+// Data is the address of an exported variable.
+func (f *File) Data(name string) (uint64, bool) {
+	all, err := f.Dynamics()
+	if err != nil {
+		return 0, false
+	}
+	for _, s := range all {
+		if s.Defined && s.Name == name {
+			return s.Addr, true
+		}
+	}
+	return 0, false
+}
+
+// A Slot is a place in which the dynamic linker puts the address of a function.
+type Slot struct {
+	Addr   uint64 // of the slot, as linked
+	Symbol uint32 // its index among [File.Dynamics]
+}
+
+// Slots are the places of the global offset table that hold addresses of
+// symbols.
+func (f *File) Slots() (out []Slot, err error) {
+	const size = 24
+	for _, s := range f.elf.Sections {
+		if s.Type != elf.SHT_RELA || s.Flags&elf.SHF_ALLOC == 0 || s.Size > mostTable {
+			continue
+		}
+		data, err := s.Data()
+		if err != nil {
+			return nil, err
+		}
+		for ; len(data) >= size; data = data[size:] {
+			info := binary.LittleEndian.Uint64(data[8:])
+			if f.isSlot(uint32(info)) && info>>32 != 0 {
+				out = append(out, Slot{binary.LittleEndian.Uint64(data), uint32(info >> 32)})
+			}
+		}
+	}
+	return out, nil
+}
+
+func (f *File) isSlot(kind uint32) bool {
+	switch f.elf.Machine {
+	case elf.EM_X86_64:
+		return elf.R_X86_64(kind) == elf.R_X86_64_GLOB_DAT || elf.R_X86_64(kind) == elf.R_X86_64_JMP_SLOT
+	case elf.EM_AARCH64:
+		return elf.R_AARCH64(kind) == elf.R_AARCH64_GLOB_DAT || elf.R_AARCH64(kind) == elf.R_AARCH64_JUMP_SLOT
+	}
+	return false
+}
+
+// InLinkage tells whether a linked address lies in the procedure linkage table,
+// through which a slot that is not yet bound leads.
+func (f *File) InLinkage(addr uint64) bool {
+	for _, s := range f.elf.Sections {
+		if strings.HasPrefix(s.Name, ".plt") && s.Addr <= addr && addr-s.Addr < s.Size {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,171 @@
+// Package footprint tells of which class the growth of a process's memory is:
+// objects of Python, blocks that malloc gave and nobody freed, memory that an
+// allocator keeps, mappings that were never unmapped, huge pages of which a part
+// is used, and so on.
+//
+// It compares two observations of a process, made from outside without stopping
+// it: its mappings with what is resident of them, the arenas of its malloc, its
+// open files, its cgroup, and samples of the memory that is new. What made the
+// memory it does not know; a trace of its calls adds that.
+package footprint
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"strings"
+
+	"strandline/glibc"
+	"strandline/procfs"
+	"strandline/vmmap"
+)
+
+// An Observation is the memory of a process at one moment.
+type Observation struct {
+	PID     procfs.Process
+	Status  procfs.Status
+	Rollup  procfs.Usage
+	Regions []procfs.Usage // by address
+	Arenas  glibc.Arenas   // nil if the process has none, or they cannot be read
+	Files   []procfs.MemoryFile
+	Open    int    // sockets, pipes and other objects of the kernel
+	Read    uint64 // bytes, from files, since the start
+	Cgroup  *procfs.Cgroup
+	// Allocator is the library of another malloc than glibc's, such as
+	// "libjemalloc.so.2".
+	Allocator string
+	// Children are the descendants, by process, with what they share.
+	Children map[procfs.Process]procfs.Usage
+	// Remapped is how many bytes calls of mremap have added since the process is
+	// traced; nil if it is not.
+	Remapped *uint64
+	// Missing says what could not be read, and why.
+	Missing []string
+}
+
+// Observe looks at a process. It is an error if that has ended; what else cannot
+// be read is left out and named.
+func Observe(p procfs.Process) (*Observation, error) {
+	o := &Observation{PID: p}
+	var err error
+	if o.Status, err = p.Status(); err != nil {
+		return nil, err
+	}
+	if o.Regions, err = p.Smaps(); err != nil && len(o.Regions) == 0 {
+		o.lacks("the use of its mappings", err)
+	}
+	if o.Rollup, err = p.Rollup(); err != nil {
+		o.lacks("what it shares", err)
+	}
+	if o.Open, o.Files, err = p.OpenFiles(); err != nil {
+		o.lacks("its open files", err)
+	}
+	if o.Read, err = p.ReadBytes(); err != nil {
+		o.lacks("what it reads", err)
+	}
+	if c, err := p.Cgroup(); err != nil {
+		o.lacks("its cgroup", err)
+	} else {
+		o.Cgroup = &c
+	}
+	o.Allocator = allocator(o.Regions)
+	if err := o.arenas(); err != nil && !errors.Is(err, glibc.ErrNone) {
+		o.lacks("the arenas of malloc", err)
+	}
+	o.Children = map[procfs.Process]procfs.Usage{}
+	for _, child := range p.Descendants() {
+		if u, err := child.Rollup(); err == nil {
+			o.Children[child] = u
+		}
+	}
+	return o, nil
+}
+
+func (o *Observation) lacks(what string, err error) {
+	reason := err.Error()
+	if errors.Is(err, fs.ErrPermission) {
+		reason = "not permitted"
+	}
+	o.Missing = append(o.Missing, what+": "+reason)
+}
+
+func (o *Observation) arenas() error {
+	memory, err := o.PID.Memory()
+	if err != nil {
+		return err
+	}
+	defer memory.Close()
+	o.Arenas, err = glibc.Read(memory, o.kinds().Mappings)
+	return err
+}
+
+// stacks is the address space that stacks of threads take, in bytes.
+func (o *Observation) stacks() (bytes int64) {
+	kinds := o.kinds()
+	for _, r := range o.Regions {
+		if kinds.Kind(r.Mapping) == vmmap.Thread {
+			bytes += int64(r.Size())
+		}
+	}
+	return bytes
+}
+
+func (o *Observation) kinds() *vmmap.Map {
+	mappings := make([]procfs.Mapping, len(o.Regions))
+	for i, r := range o.Regions {
+		mappings[i] = r.Mapping
+	}
+	return vmmap.New(mappings)
+}
+
+// allocators are libraries that take the place of glibc's malloc.
+var allocators = []string{"libjemalloc", "libtcmalloc", "libmimalloc", "libtbbmalloc", "libhoard", "libsnmalloc", "librpmalloc"}
+
+func allocator(regions []procfs.Usage) string {
+	for _, r := range regions {
+		name := path.Base(r.Path)
+		for _, a := range allocators {
+			if r.Inode != 0 && strings.HasPrefix(name, a) {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// A Region is one mapping that grew.
+type Region struct {
+	procfs.Usage
+	Kind  vmmap.Kind
+	Grown int64 // resident bytes
+	Huge  int64 // of them, in huge pages
+	// Same says that a mapping began there before, and so that this one grew at its
+	// end or inside.
+	Same bool
+}
+
+// grown are the regions with more resident memory than what was there before.
+func grown(before, after *Observation) (out []Region) {
+	kinds := after.kinds()
+	i := 0
+	for _, r := range after.Regions {
+		for i < len(before.Regions) && before.Regions[i].End <= r.Start {
+			i++
+		}
+		x := Region{Usage: r, Kind: kinds.Kind(r.Mapping), Grown: int64(r.RSS), Huge: int64(r.AnonymousHuge)}
+		for j := i; j < len(before.Regions) && before.Regions[j].Start < r.End; j++ {
+			b := before.Regions[j]
+			if b.Size() == 0 {
+				continue
+			}
+			common := float64(min(b.End, r.End)-max(b.Start, r.Start)) / float64(b.Size())
+			x.Grown -= int64(common * float64(b.RSS))
+			x.Huge -= int64(common * float64(b.AnonymousHuge))
+			x.Same = x.Same || b.Start == r.Start
+		}
+		if x.Grown > 0 {
+			out = append(out, x)
+		}
+	}
+	return out
+}

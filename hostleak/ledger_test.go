@@ -1,0 +1,224 @@
+package hostleak
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"strandline/bpf"
+	"strandline/procfs"
+)
+
+const testPage = 4096
+
+// model is the same as a ledger, page by page: who made each, 0 for nobody.
+type model struct {
+	made     [256]uint64
+	writable [256]bool
+	brk      uint64
+}
+
+func (m *model) set(addr, size, since uint64, writable bool) {
+	for p := addr / testPage; p < (addr+size)/testPage; p++ {
+		m.made[p], m.writable[p] = since, writable
+	}
+}
+
+func (m *model) apply(e *bpf.Event) {
+	switch e.Op {
+	case bpf.Map:
+		m.set(e.Addr, e.Len, e.Time, e.Prot&protWrite != 0)
+	case bpf.Unmap:
+		m.set(e.Addr, e.Len, 0, false)
+	case bpf.Protect:
+		for p := e.Addr / testPage; p < (e.Addr+e.Len)/testPage; p++ {
+			w := e.Prot&protWrite != 0
+			if m.made[p] != 0 && w && !m.writable[p] {
+				m.made[p] = e.Time
+			}
+			m.writable[p] = m.writable[p] || w
+			if !w {
+				m.writable[p] = false
+			}
+		}
+	case bpf.Remap:
+		since, writable := m.made[e.Old/testPage], m.writable[e.Old/testPage]
+		m.set(e.Old, e.OldLen, 0, false)
+		if e.Len > e.OldLen {
+			since = e.Time
+		}
+		m.set(e.Addr, e.Len, since, writable)
+	case bpf.Break:
+		if e.Addr > m.brk {
+			m.set(m.brk, e.Addr-m.brk, e.Time, true)
+		} else {
+			m.set(e.Addr, m.brk-e.Addr, 0, false)
+		}
+		m.brk = e.Addr
+	}
+}
+
+// uniform tells whether one call made all of a range.
+func (m *model) uniform(addr, size uint64) bool {
+	for p := addr / testPage; p < (addr+size)/testPage; p++ {
+		if m.made[p] == 0 || m.made[p] != m.made[addr/testPage] || m.writable[p] != m.writable[addr/testPage] {
+			return false
+		}
+	}
+	return true
+}
+
+// TestLedgerAgainstPages holds the ledger against a list of pages: what is live,
+// since when, and the sums of each cause.
+func TestLedgerAgainstPages(t *testing.T) {
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		l, m := NewLedger(), &model{brk: 224 * testPage}
+		l.Space(1).brk = m.brk
+		pages := func(n int) uint64 { return uint64(random.IntN(n)) * testPage }
+		for at := uint64(1); at < 400; at++ {
+			e := &bpf.Event{Time: at, PID: 1, Place: bpf.Place{IP: uint64(random.IntN(5))}}
+			e.Addr, e.Len = pages(180), testPage+pages(20)
+			switch random.IntN(10) {
+			case 0, 1, 2:
+				e.Op, e.Prot, e.Flags = bpf.Map, uint32(random.IntN(2))*protWrite, mapAnonymous
+			case 3, 4, 5:
+				e.Op = bpf.Unmap
+			case 6:
+				e.Op, e.Prot = bpf.Protect, uint32(random.IntN(2))*protWrite
+			case 7:
+				e.Op, e.Addr = bpf.Break, 224*testPage+pages(30)
+			default:
+				e.Op, e.Old, e.OldLen = bpf.Remap, pages(180), testPage+pages(20)
+				if !m.uniform(e.Old, e.OldLen) || e.Addr < e.Old+e.OldLen && e.Old < e.Addr+e.Len && e.Addr != e.Old {
+					continue // mremap refuses
+				}
+			}
+			l.Apply(e)
+			m.apply(e)
+			if at%50 == 0 {
+				l.Mark(at)
+			}
+		}
+		compareWithPages(t, l, m)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+func compareWithPages(t *testing.T, l *Ledger, m *model) {
+	var got [256]uint64
+	live, count := make([]int64, len(l.Causes)), make([]int64, len(l.Causes))
+	end := uint64(0)
+	l.Space(1).Each(func(iv *Interval) {
+		if iv.Start < end || iv.End <= iv.Start {
+			t.Errorf("interval %+v overlaps the one before", iv)
+		}
+		end = iv.End
+		for p := iv.Start / testPage; p < iv.End/testPage; p++ {
+			got[p] = iv.Since
+		}
+		live[iv.Cause] += iv.Size()
+		if !iv.Rest {
+			count[iv.Cause]++
+		}
+	})
+	if got != m.made {
+		t.Errorf("pages are of\n%v, want\n%v", got, m.made)
+	}
+	for i, c := range l.Causes {
+		if c.Live != live[i] || c.Count != count[i] {
+			t.Errorf("cause %d has %d bytes and %d intervals, its sums say %d and %d", i, live[i], count[i], c.Live, c.Count)
+		}
+	}
+}
+
+func mapsOf(m *model) (out []procfs.Mapping) {
+	for p, since := range m.made {
+		if since == 0 {
+			continue
+		}
+		at := uint64(p) * testPage
+		if n := len(out); n > 0 && out[n-1].End == at { // the kernel merges neighbours
+			out[n-1].End += testPage
+			continue
+		}
+		out = append(out, procfs.Mapping{Start: at, End: at + testPage, Write: true})
+	}
+	return out
+}
+
+// TestCheckMends loses every tenth event. The ledger agrees with the kernel's
+// list again after three checks, and its sums do.
+func TestCheckMends(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	l, m := NewLedger(), &model{}
+	s := l.Space(1)
+	l.Check(s, nil, 0)
+	for at := uint64(1); at < 2000; at++ {
+		e := &bpf.Event{Time: at, PID: 1, Op: bpf.Map, Flags: mapAnonymous, Addr: uint64(random.IntN(200)) * testPage, Len: testPage * uint64(1+random.IntN(9))}
+		if random.IntN(2) == 0 {
+			e.Op = bpf.Unmap
+		}
+		m.apply(e)
+		if random.IntN(10) > 0 {
+			l.Apply(e)
+		}
+	}
+	for at := range uint64(3) {
+		l.Check(s, mapsOf(m), 3000+at)
+	}
+	if l.Mended.Missing == 0 || l.Mended.Extra == 0 {
+		t.Errorf("lost events left no difference: %+v", l.Mended)
+	}
+	missing, extra := s.compare(mapsOf(m))
+	if len(missing) > 0 || len(extra) > 0 {
+		t.Errorf("still %v missing and %v too many", missing, extra)
+	}
+	for i := range m.made {
+		if m.made[i] == 0 {
+			continue
+		}
+		s.within(uint64(i)*testPage, uint64(i+1)*testPage, func(iv *Interval) bool {
+			if iv.Cause != Unseen {
+				m.made[i] = iv.Since
+			} else {
+				m.made[i] = 3002
+			}
+			return true
+		})
+	}
+	compareWithPages(t, l, m)
+}
+
+// TestPopulations tells by marks what came and went.
+func TestPopulations(t *testing.T) {
+	l := NewLedger()
+	at := uint64(0)
+	event := func(op bpf.Op, page, place uint64) {
+		at++
+		l.Apply(&bpf.Event{Time: at, PID: 1, Op: op, Flags: mapAnonymous, Addr: page * testPage, Len: testPage, Place: bpf.Place{IP: place}})
+	}
+	for i := uint64(0); i < 70; i++ {
+		event(bpf.Map, 2*i, 1) // stays
+		event(bpf.Map, 1000, 2)
+		if i%2 == 1 {
+			event(bpf.Unmap, 1000, 0) // ends what began a mark before
+		}
+		at++
+		l.Mark(at)
+	}
+	p := l.Populations()[l.cause(Site{1, bpf.Map, 0, bpf.Place{IP: 1}}, 0)]
+	n := p.Marks()
+	if n < mostMarks/2 || n > mostMarks {
+		t.Fatalf("%d marks", n)
+	}
+	if last := p.Count[n-1]; last != 70 {
+		t.Errorf("%d live at the end, want 70", last)
+	}
+	for j := 1; j < n; j++ {
+		if p.Count[j] <= p.Count[j-1] || p.SettledLost[j] != 0 {
+			t.Errorf("mark %d: %d live after %d, %d lost", j, p.Count[j], p.Count[j-1], p.SettledLost[j])
+		}
+	}
+}

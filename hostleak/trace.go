@@ -1,0 +1,427 @@
+package hostleak
+
+import (
+	"slices"
+	"time"
+
+	"strandline/bpf"
+	"strandline/procfs"
+	"strandline/trend"
+	"strandline/unwind"
+)
+
+// A Frame is one level of a stack. What is not known is empty.
+type Frame = unwind.Frame
+
+// A Stack is the frames of a call, innermost first. Complete says that it goes
+// down to where the thread began.
+type Stack struct {
+	Frames   []Frame
+	Complete bool
+}
+
+// A Namer makes stacks of samples.
+type Namer interface {
+	Prepare(pid uint32)
+	Stack(s *bpf.Sample) Stack
+	Forget(pid uint32)
+}
+
+// A Source tells what happens in the processes that it watches. [bpf.Tracer] is
+// one.
+type Source interface {
+	Watch(pid int) error
+	Poll() (*bpf.Batch, error)
+	Budget(n int) error
+	Pace(e *bpf.Event, every time.Duration) error
+}
+
+// The rates at which stacks are copied.
+const (
+	stacksPerSecond = 400
+	paceGrowing     = 5 * time.Millisecond
+	paceSteady      = time.Second
+	mostStacks      = 1 << 14 // distinct
+	mostWaiting     = 4096
+)
+
+// A Trace follows a process and its children.
+type Trace struct {
+	Root      procfs.Process
+	Ledger    *Ledger
+	Last      bpf.Batch // of which only the totals are kept
+	Processes map[uint32]*Followed
+	// Stacks are the distinct ones; that of index 0 is unknown.
+	Stacks []Stack
+
+	source  Source
+	namer   Namer
+	known   map[string]int
+	waiting []bpf.Sample
+	paced   map[Site]pace
+	polled  uint64
+	checked uint64
+	lost    uint64 // that the last check knew of
+}
+
+// pace is what was known of a site when its pace was set.
+type pace struct{ live int64 }
+
+// Followed is a process and its memory when it was first and last seen.
+type Followed struct {
+	procfs.Process
+	First, Last procfs.Status
+	Ended       bool
+}
+
+// NewTrace begins to follow a process and the children that it has.
+func NewTrace(root procfs.Process, source Source, namer Namer) (*Trace, error) {
+	t := &Trace{
+		Root: root, Ledger: NewLedger(), Processes: map[uint32]*Followed{}, Stacks: make([]Stack, 1),
+		source: source, namer: namer, known: map[string]int{}, paced: map[Site]pace{}, polled: bpf.Now(),
+	}
+	if err := t.follow(root); err != nil {
+		return nil, err
+	}
+	for _, p := range root.Descendants() { // those of later follow by themselves
+		t.follow(p)
+	}
+	return t, t.Check()
+}
+
+func (t *Trace) follow(p procfs.Process) error {
+	st, err := p.Status()
+	if err != nil {
+		return err
+	}
+	if err := t.source.Watch(int(p)); err != nil {
+		return err
+	}
+	t.Processes[uint32(p)] = &Followed{Process: p, First: st, Last: st}
+	t.Ledger.Space(uint32(p))
+	t.namer.Prepare(uint32(p))
+	return nil
+}
+
+// Step takes in what happened since the last one.
+func (t *Trace) Step() error {
+	b, err := t.source.Poll()
+	if err != nil {
+		return err
+	}
+	for i := range b.Events {
+		t.enter(&b.Events[i])
+	}
+	t.name(b)
+	allowed := int(float64(stacksPerSecond)*time.Duration(b.Until-t.polled).Seconds()) + 1
+	t.polled = b.Until
+	b.Events, b.Samples = nil, nil
+	t.Last = *b
+	return t.source.Budget(allowed)
+}
+
+func (t *Trace) enter(e *bpf.Event) {
+	t.Ledger.Apply(e)
+	switch e.Op {
+	case bpf.Fork:
+		if uint32(e.Old) == e.Child() {
+			t.follow(procfs.Process(e.Child())) // one that has ended already is none
+		}
+	case bpf.Exec:
+		t.namer.Forget(e.PID)
+	case bpf.Exit:
+		t.namer.Forget(e.Child())
+		if f := t.Processes[e.Child()]; f != nil {
+			f.Ended = true
+		}
+	}
+}
+
+// name makes stacks of the samples whose mappings live.
+func (t *Trace) name(b *bpf.Batch) {
+	t.waiting = append(t.waiting, b.Samples...)
+	rest := t.waiting[:0]
+	for i := range t.waiting {
+		s := &t.waiting[i]
+		if s.Time > b.Until {
+			rest = append(rest, *s)
+			continue
+		}
+		at, size := s.Addr, s.Len
+		if s.Op == bpf.Break {
+			at, size = s.Addr-1, 1
+		}
+		if t.Ledger.Stack(s.PID, s.Time, at, size, 0) {
+			t.Ledger.Stack(s.PID, s.Time, at, size, t.intern(t.namer.Stack(s)))
+		}
+	}
+	clear(t.waiting[len(rest):])
+	t.waiting = rest[max(0, len(rest)-mostWaiting):]
+}
+
+// intern is the number of a stack; 0 where there is no room for another.
+func (t *Trace) intern(s Stack) int {
+	var key []byte
+	for _, f := range s.Frames {
+		key = append(append(append(append(key, f.Function...), 0), f.File...), 0)
+		key = append(append(key, byte(f.Line), byte(f.Line>>8), byte(f.Line>>16), 0), f.Object...)
+	}
+	if i, ok := t.known[string(key)]; ok {
+		return i
+	}
+	if len(s.Frames) == 0 || len(t.Stacks) == mostStacks {
+		return 0
+	}
+	t.known[string(key)] = len(t.Stacks)
+	t.Stacks = append(t.Stacks, s)
+	return len(t.Stacks) - 1
+}
+
+// Check holds the ledger against the kernel's lists, and reads how large the
+// processes are.
+func (t *Trace) Check() error {
+	lists := map[uint32][]procfs.Mapping{}
+	for pid, f := range t.Processes {
+		if f.Ended {
+			continue
+		}
+		st, err := f.Status()
+		if err == nil && st.RSS > 0 {
+			f.Last = st
+		}
+		maps, err := f.Maps()
+		if err != nil || len(maps) == 0 {
+			f.Ended = true // or is about to be
+			continue
+		}
+		lists[pid] = maps
+	}
+	read := bpf.Now()
+	for bpf.Now() < read+uint64(6*time.Millisecond) || t.polled < read {
+		time.Sleep(time.Millisecond)
+		if err := t.Step(); err != nil {
+			return err
+		}
+	}
+	for pid, maps := range lists {
+		if s := t.Ledger.spaces[pid]; s != nil {
+			t.Ledger.Check(s, maps, read)
+		}
+	}
+	t.checked, t.lost = read, t.Last.Lost
+	return nil
+}
+
+// Sure makes the ledger agree with the kernel's lists, as far as the processes
+// hold still: it is called before the sums are told.
+func (t *Trace) Sure() error {
+	for range 3 {
+		if err := t.Check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Mark notes a moment at which growth is judged, and has the stacks copied more
+// often of what grows.
+func (t *Trace) Mark() error {
+	t.Ledger.Mark(t.polled)
+	for i := Unseen + 1; int(i) < len(t.Ledger.Causes); i++ {
+		m := &t.Ledger.Causes[i]
+		if m.Stack != 0 {
+			continue
+		}
+		was, known := t.paced[m.Site]
+		every := paceSteady
+		if m.Live > was.live {
+			every = paceGrowing
+		}
+		if !known && every == paceSteady && m.Live == 0 {
+			continue
+		}
+		t.paced[m.Site] = pace{m.Live}
+		e := &bpf.Event{PID: m.PID, Op: m.Op, Class: m.Class, Place: m.Place}
+		if err := t.source.Pace(e, every); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Alive tells whether a process that is followed still runs.
+func (t *Trace) Alive() bool {
+	for _, f := range t.Processes {
+		if !f.Ended {
+			return true
+		}
+	}
+	return false
+}
+
+// A Use is what the calls with one stack hold.
+type Use struct {
+	Stack
+	ID       int    // of the stack, 0 if it is unknown
+	Op       bpf.Op // of most of its bytes
+	Kind     Kind
+	Live     int64 // bytes mapped since the recording began that are mapped still
+	Count    int64 // and in how many pieces
+	Resident int64 // of Live, in memory; -1 if that cannot be read
+	Calls    int64
+	Size     int64 // of the largest piece
+	Total    int64 // bytes that were made, of which Live are left
+	// Assumed are those of Live whose own stack was not copied: it is that of
+	// others of the same place and size.
+	Assumed    int64
+	Population *trend.Population
+}
+
+// Sums are what a trace tells.
+type Sums struct {
+	Uses []Use // most resident bytes first
+	// Growth is of the resident memory of the processes that live, by kind.
+	Growth, Anon, File, Shared int64
+	Locked, Pinned, Threads    int64
+	RSS                        int64 // at the end
+	Explained                  *float64
+	Marks                      []uint64
+	// Older is what became resident, or ceased to, in memory that was mapped
+	// before; Unnamed is resident memory of calls without a stack.
+	Older, Unnamed int64
+}
+
+// tellable is the least growth of which a share is worth telling.
+const tellable = 256 << 10
+
+// Sums reckons up.
+func (t *Trace) Sums() *Sums {
+	s := &Sums{Marks: t.Ledger.Marks()}
+	for _, f := range t.Processes {
+		if f.Ended {
+			continue
+		}
+		s.RSS += int64(f.Last.RSS)
+		s.Growth += int64(f.Last.RSS) - int64(f.First.RSS)
+		s.Anon += int64(f.Last.Anon) - int64(f.First.Anon)
+		s.File += int64(f.Last.File) - int64(f.First.File)
+		s.Shared += int64(f.Last.Shared) - int64(f.First.Shared)
+		s.Locked += int64(f.Last.Locked) - int64(f.First.Locked)
+		s.Pinned += int64(f.Last.Pinned) - int64(f.First.Pinned)
+		s.Threads += int64(f.Last.Threads) - int64(f.First.Threads)
+	}
+	s.Uses = t.uses(t.survey())
+	var named, all int64
+	for i := range s.Uses {
+		all += max(s.Uses[i].Resident, 0)
+		if len(s.Uses[i].Frames) > 0 {
+			named += max(s.Uses[i].Resident, 0)
+		}
+	}
+	s.Unnamed, s.Older = all-named, s.Growth-all
+	if s.Growth >= tellable {
+		share := min(float64(named)/float64(s.Growth), 1)
+		s.Explained = &share
+	}
+	return s
+}
+
+// survey reads, by cause, of what kind its memory is and how much of it is
+// resident; -1 where that cannot be read.
+func (t *Trace) survey() (kinds []Kind, resident []int64) {
+	kinds, resident = make([]Kind, len(t.Ledger.Causes)), make([]int64, len(t.Ledger.Causes))
+	for pid, space := range t.Ledger.spaces {
+		pages, err := procfs.Process(pid).Pages()
+		space.Each(func(iv *Interval) {
+			kinds[iv.Cause] = iv.Kind
+			switch {
+			case iv.Cause == Before || resident[iv.Cause] < 0:
+			case err != nil:
+				resident[iv.Cause] = -1
+			default:
+				if n, err := pages.Resident(iv.Start, iv.End); err == nil {
+					resident[iv.Cause] += int64(n)
+				}
+			}
+		})
+		if err == nil {
+			pages.Close()
+		}
+	}
+	return kinds, resident
+}
+
+// uses joins causes by their stack. What a site made before its stack was copied
+// counts to the stacks of the site, by what these made.
+func (t *Trace) uses(kinds []Kind, resident []int64) []Use {
+	causes, populations := t.Ledger.Causes, t.Ledger.Populations()
+	bySite := map[Site][]int{} // causes that have a stack
+	for i, c := range causes {
+		if c.Stack != 0 {
+			bySite[c.Site] = append(bySite[c.Site], i)
+		}
+	}
+	rows := map[int]*Use{}
+	add := func(key int, i int, share float64, assumed bool) {
+		c := &causes[i]
+		u := rows[key]
+		if u == nil {
+			u = &Use{Population: trend.NewPopulation(len(t.Ledger.marks))}
+			if key > 0 {
+				u.Stack, u.ID = t.Stacks[key], key
+			}
+			rows[key] = u
+		}
+		part := func(n int64) int64 { return int64(float64(n)*share + 0.5) }
+		if u.Op == 0 || c.Live > u.Live {
+			u.Op, u.Kind = c.Op, kinds[i]
+		}
+		u.Live += part(c.Live)
+		u.Count += part(c.Count)
+		u.Resident += part(resident[i])
+		u.Calls += part(c.Calls)
+		u.Total += part(c.Total)
+		u.Size = max(u.Size, c.MaxSize)
+		if assumed {
+			u.Assumed += part(c.Live)
+		}
+		u.Population.MergeShare(populations[i], share)
+	}
+	for i := int(Unseen) + 1; i < len(causes); i++ {
+		c := causes[i]
+		if c.Calls == 0 && c.Live == 0 {
+			continue
+		}
+		if c.Stack != 0 {
+			add(c.Stack, i, 1, false)
+			continue
+		}
+		stacks := bySite[c.Site]
+		var all float64
+		for _, j := range stacks {
+			all += float64(weight(&causes[j]))
+		}
+		for _, j := range stacks {
+			add(causes[j].Stack, i, float64(weight(&causes[j]))/all, true)
+		}
+		if len(stacks) == 0 {
+			add(-i, i, 1, false)
+		}
+	}
+	out := make([]Use, 0, len(rows))
+	for _, u := range rows {
+		out = append(out, *u)
+	}
+	slices.SortFunc(out, func(a, b Use) int {
+		for _, d := range []int64{b.Resident - a.Resident, b.Live - a.Live, b.Calls - a.Calls} {
+			if d != 0 {
+				return int(d>>63 | 1)
+			}
+		}
+		return 0
+	})
+	return out
+}
+
+// weight is how likely it is that a call of the site had this stack.
+func weight(m *Made) int64 { return max(m.Live, m.Calls, 1) }

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"strandline/hostleak"
+	"strandline/image"
+	"strandline/procfs"
+	"strandline/report"
+)
+
+func newHooks(g *globals) *cobra.Command {
+	var pid int
+	c := &cobra.Command{
+		Use:   "hooks --pid N",
+		Short: "Find what was put in the place of a process's functions",
+		Long: `Compare the code and the offset tables of a running process with its files, and
+name the functions that lead elsewhere: what is called instead and whose it is.
+Libraries that are known to hook memory functions are named, and the versions of
+them that are known to leak. The process is read, not stopped and not changed.
+
+Needs Linux, and the right to read the process: root, or the same user where the
+system allows it.`,
+		Example: "  sudo strandline hooks --pid 4242\n  sudo strandline hooks --pid 4242 --json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			doc, err := hooksOf(pid)
+			if err != nil {
+				return err
+			}
+			if err := g.print(doc, func(w io.Writer, s report.Style) { doc.Text(w, s) }); err != nil {
+				return err
+			}
+			if doc.Leaking() {
+				return exit(exitProblem)
+			}
+			return nil
+		},
+	}
+	c.Flags().IntVar(&pid, "pid", 0, "the process `N`")
+	c.MarkFlagRequired("pid")
+	return c
+}
+
+func hooksOf(pid int) (*report.Hooks, error) {
+	if err := onLinux(); err != nil {
+		return nil, err
+	}
+	p := procfs.Process(pid)
+	files := image.NewFiles()
+	defer files.Close()
+	im, err := image.Open(p, files)
+	if err != nil {
+		return nil, reach(pid, err)
+	}
+	defer im.Close()
+	pages, err := p.Pages()
+	if err != nil {
+		return nil, reach(pid, err)
+	}
+	defer pages.Close()
+	found, err := hostleak.FindHooks(im, pages)
+	if err != nil {
+		return nil, reach(pid, err)
+	}
+	return report.NewHooks(pid, found), nil
+}
+
+func onLinux() error {
+	if runtime.GOOS != "linux" {
+		return fmt.Errorf("this needs Linux; here is %s", runtime.GOOS)
+	}
+	return nil
+}
+
+// reach explains why a process cannot be read.
+func reach(pid int, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, os.ErrProcessDone), errors.Is(err, syscall.ESRCH):
+		return fmt.Errorf("there is no process %d", pid)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("process %d may not be read: run as root, or as its user where kernel.yama.ptrace_scope is 0", pid)
+	}
+	return fmt.Errorf("process %d: %w", pid, err)
+}

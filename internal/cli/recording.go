@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"strandline/export"
+	"strandline/recording"
+	"strandline/report"
+)
+
+// recording reads the recording of a trace, if that is what the arguments name;
+// it is judged by itself.
+func (g *globals) recording(args []string) (*recording.Run, error) {
+	for _, path := range args {
+		f, err := os.Open(path)
+		if err != nil {
+			continue // reading it as something else says what is wrong
+		}
+		is := recording.Is(f)
+		f.Close()
+		switch {
+		case is && len(args) > 1:
+			return nil, fmt.Errorf("%s is the recording of a trace, which is judged by itself", path)
+		case is:
+			return readRecording(path)
+		}
+	}
+	return nil, nil
+}
+
+func readRecording(path string) (*recording.Run, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	run, err := recording.Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return run, nil
+}
+
+// recordingPartial says on stderr where reading of a recording ended.
+func (g *globals) recordingPartial(run *recording.Run) bool {
+	if run.Partial != nil {
+		g.warn("the recording is only partly readable: %v; what stands before it is used", run.Partial)
+	}
+	return run.Partial != nil
+}
+
+func (g *globals) diagnoseRecording(path string, run *recording.Run) error {
+	partial := g.recordingPartial(run)
+	trace := report.Trace{Document: *run.Document}
+	doc := report.NewRecorded(path, run)
+	if err := g.print(doc, func(w io.Writer, s report.Style) { trace.Text(w, s) }); err != nil {
+		return err
+	}
+	switch {
+	case problems(run.Document.Findings):
+		return exit(exitProblem)
+	case partial:
+		return exit(exitPartial)
+	}
+	return nil
+}
+
+// exportRecording writes the stacks of a recording in the formats that are of
+// stacks.
+func (g *globals) exportRecording(ctx context.Context, o exportOptions, run *recording.Run) error {
+	write := map[string]func(io.Writer, *recording.Run) error{"pprof": export.PprofOfTrace, "folded": export.FoldedOfTrace}[o.to]
+	if write == nil || o.events != "" || o.redact != "" {
+		return fmt.Errorf("the recording of a trace can be written as pprof or folded, whole; --to %s is for snapshots", o.to)
+	}
+	n, err := g.create(ctx, o.output, func(w io.Writer) error {
+		if o.output == "-" && g.env.StdoutTerminal {
+			w = report.PrintableWriter(w)
+		}
+		return write(w, run)
+	})
+	if err != nil {
+		return err
+	}
+	if o.output != "-" {
+		doc := exportReport{Schema: "strandline.export/1", File: o.output, Format: o.to, Bytes: n}
+		if err := g.print(doc, doc.text); err != nil {
+			return err
+		}
+	}
+	if g.recordingPartial(run) {
+		return exit(exitPartial)
+	}
+	return nil
+}

@@ -1,0 +1,222 @@
+package logs
+
+import "bytes"
+
+// A head is how a message begins.
+type head struct {
+	known   bool // false: the beginning of the message is cut off
+	wording Wording
+	backend string
+	at, end int // where it stands in the text
+
+	device  *int // of the communication library's words, which state both in the head
+	request *int64
+}
+
+// What stands in each head.
+const (
+	outOfMemory = "outofmemory"
+	exceeds     = "wouldexceedallowedmemory"
+	class       = "OutOfMemory"
+	calloc      = "FailedtoCUDAcalloc"
+)
+
+// headIn is the first head that stands in a text without white space, from some
+// byte on.
+func headIn(text []byte, from int) (first head, ok bool) {
+	for at := from; !ok; {
+		i := bytes.IndexByte(text[at:], 'y') // few words end so
+		if i < 0 {
+			break
+		}
+		at += i + 1
+		for _, word := range []string{outOfMemory, exceeds, class} {
+			if hasSuffix(text[:at], word) {
+				first, ok = headAt(text, at-len(word), word)
+			}
+		}
+	}
+	if i := bytes.Index(text[from:], []byte(calloc)); i >= 0 && (!ok || from+i < first.at) {
+		if h, is := headAt(text, from+i, calloc); is {
+			return h, true
+		}
+	}
+	return first, ok
+}
+
+// headAt is the head in which a word stands.
+func headAt(text []byte, at int, word string) (head, bool) {
+	before, behind := text[:at], text[at+len(word):]
+	h := head{known: true, at: at, end: at + len(word), backend: "CUDA"}
+	switch word {
+	case class: // where the text ends, the message itself may be cut off
+		const rest = "Error:CUDA" + outOfMemory
+		return h, len(behind) > len("Error:") && bytes.HasPrefix([]byte(rest), behind)
+	case calloc:
+		h.wording, h.device = NCCL, deviceOfNCCL(before)
+		h.request, _ = size(bytes.TrimPrefix(behind, []byte("async")))
+		return h, h.request != nil
+	case exceeds:
+		h.wording = Async
+		if hasPrefix(behind, ".("+outOfMemory+")") {
+			h.end += len(".(" + outOfMemory + ")")
+		}
+		digits := trailing(before, digit)
+		if name := "Allocationondevice"; hasSuffix(before[:at-len(digits)], name) {
+			h.at -= len(name) + len(digits)
+		}
+		return h, true
+	}
+	switch {
+	case hasSuffix(before, "error:"):
+		return h.ofDriver(text)
+	case hasSuffix(before, "'"):
+		return h.ofNCCL(text)
+	case hasSuffix(before, "MPSbackend"):
+		h.wording, h.backend, h.at = Metal, "MPS", at-len("MPSbackend")
+		return h, true
+	}
+	return h.ofAllocator(text)
+}
+
+// ofDriver is the head "CUDA error: out of memory", or "CUDA driver error: …".
+func (h head) ofDriver(text []byte) (head, bool) {
+	name := bytes.TrimSuffix(text[:h.at], []byte("error:"))
+	h.wording = Runtime
+	if shorter, ok := bytes.CutSuffix(name, []byte("driver")); ok {
+		name, h.wording = shorter, Driver
+	}
+	h.backend = string(trailing(name, capital))
+	h.at = len(name) - len(h.backend)
+	return h, len(h.backend) > 1 && !h.quoted(text)
+}
+
+// ofNCCL is the head "Cuda failure 2 'out of memory'".
+func (h head) ofNCCL(text []byte) (head, bool) {
+	before := text[:h.at-1]
+	before = before[:len(before)-len(trailing(before, digit))]
+	for _, failure := range []string{"Cudafailure", "HIPfailure"} {
+		if hasSuffix(before, failure) {
+			h.wording, h.device = NCCL, deviceOfNCCL(before)
+			h.at, h.end = len(before)-len(failure), min(h.end+1, len(text))
+			return h, !h.quoted(text)
+		}
+	}
+	return h, false
+}
+
+// ofAllocator is the head "CUDA out of memory. Tried to allocate".
+func (h head) ofAllocator(text []byte) (head, bool) {
+	before := text[:h.at]
+	h.backend = string(trailing(before, capital))
+	if hasSuffix(before, "Cuda") {
+		h.backend = "Cuda"
+	}
+	h.at -= len(h.backend)
+	tried := bytes.TrimPrefix(text[h.end:], []byte("."))
+	const request = "Triedtoallocate"
+	switch {
+	case hasPrefix(tried, request+"morethan1EB"):
+		h.wording = Absurd
+		return h, true
+	case hasPrefix(tried, request):
+		h.end = len(text) - len(tried)
+		return h, true
+	}
+	return h, len(h.backend) > 1 && bytes.HasPrefix([]byte(request), tried) // the text ends here
+}
+
+// quoted tells words that stand alone between quotes, as in a program that looks
+// for them.
+func (h *head) quoted(text []byte) bool {
+	quote := func(c byte) bool { return c == '"' || c == '\'' || c == '`' }
+	return h.at > 0 && h.end < len(text) && quote(text[h.at-1]) && quote(text[h.end])
+}
+
+// deviceOfNCCL is the device that a line of the communication library names:
+// "host:3063:3152 [2] include/alloc.h:178 NCCL WARN …".
+func deviceOfNCCL(before []byte) *int {
+	const within = 256
+	line := before[max(0, len(before)-within):]
+	at := bytes.LastIndex(line, []byte("NCCLWARN"))
+	if at < 0 {
+		return nil
+	}
+	open := bytes.LastIndexByte(line[:at], '[')
+	if open < 0 {
+		return nil
+	}
+	digits := leading(line[open+1:], digit)
+	if end := open + 1 + len(digits); len(digits) == 0 || len(digits) > 3 || line[end] != ']' {
+		return nil
+	}
+	n := numeral(string(digits))
+	return &n
+}
+
+// trailing is the end of a text that consists of such characters.
+func trailing(text []byte, is func(byte) bool) []byte {
+	n := len(text)
+	for n > 0 && is(text[n-1]) {
+		n--
+	}
+	return text[n:]
+}
+
+// headless tells text in which figures of a message stand, though its head is cut
+// off.
+func headless(text []byte) bool {
+	o := parse(head{}, text)
+	switch {
+	case o == nil:
+		return false
+	case o.Wording == Async: // many programs write "Requested:"
+		return o.Free != nil
+	}
+	return o.Total != nil || o.Reserved != nil || o.Unallocated != nil || o.Allocated != nil
+}
+
+// endIn is where a message with this head is whole, -1 if it is not.
+func (h *head) endIn(text []byte) int {
+	switch {
+	case h.wording.bare():
+		return h.end - h.at
+	case h.wording == Metal:
+		if at := bytes.Index(text, []byte("pool.")); at >= 0 {
+			return at + len("pool.")
+		}
+		return -1
+	case h.wording == Async:
+		const limit = "memoryfraction):"
+		at := bytes.Index(text, []byte(limit))
+		if at < 0 {
+			return -1
+		}
+		if _, length := size(text[at+len(limit):]); length > 0 {
+			return at + len(limit) + length
+		}
+		return -1
+	}
+	const name = "PyTorch"
+	for from := 0; ; {
+		at := bytes.Index(text[from:], []byte(name))
+		if at < 0 {
+			break
+		}
+		from += at + len(name)
+		for _, words := range []string{"butunallocated", ")"} {
+			if hasPrefix(text[from:], words) && (words != ")" || hasSuffix(text[:from], "reservedintotalbyPyTorch")) {
+				return from + len(words)
+			}
+		}
+	}
+	for from := 0; ; { // until PyTorch 1.3
+		at := bytes.IndexByte(text[from:], ')')
+		if at < 0 {
+			return -1
+		}
+		if from += at + 1; hasSuffix(text[:from], "Bcached)") {
+			return from
+		}
+	}
+}

@@ -1,0 +1,319 @@
+package logs
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// A message is text of one source in which a message has begun, or may have.
+type message struct {
+	text   []byte // without white space
+	begins []line // where in it the lines begin
+	prefix []byte // what stands before it on its first line
+	lines  int    // since it began
+}
+
+// A line begins at some byte of a message.
+type line struct {
+	at     int
+	number int64
+}
+
+// lineAt is the number of the line in which a byte stands.
+func (m *message) lineAt(at int) int64 {
+	number := m.begins[0].number
+	for _, l := range m.begins {
+		if l.at > at {
+			break
+		}
+		number = l.number
+	}
+	return number
+}
+
+// cut takes out the first n bytes.
+func (m *message) cut(n int) {
+	number := m.lineAt(n)
+	m.text = m.text[n:]
+	m.begins = slices.DeleteFunc(m.begins, func(l line) bool { return l.at <= n })
+	for i := range m.begins {
+		m.begins[i].at -= n
+	}
+	m.begins = slices.Insert(m.begins, 0, line{0, number})
+}
+
+// add appends a line of the source without the prefix, which differs from that of
+// the first line in digits at most.
+func (m *message) add(from, text []byte, number int64) {
+	if n := len(m.prefix); n > 0 && len(text) >= n && alike(text[:n], m.prefix) {
+		text = text[n:]
+	} else {
+		text = text[len(from):]
+	}
+	m.begins = append(m.begins, line{len(m.text), number})
+	m.text = compact(m.text, text)
+	m.lines++
+}
+
+// patience is how many lines a message may take until there is something to tell
+// it by.
+func (m *message) patience() int {
+	if bytes.Contains(m.text, []byte("Currentlyallocated:")) {
+		return 6 // the rows of a table
+	}
+	return 2
+}
+
+func (m *message) full() bool { return m.lines >= mostLines || len(m.text) >= longestMessage }
+
+// scanner finds messages in a text, line by line.
+type scanner struct {
+	found  Found
+	groups map[group]int       // in found.Failures
+	mended int                 // bytes that were read again to leave out lines of others
+	number int64               // of the line
+	open   map[string]*message // by source
+	before lineBefore
+	spare  *message // one that is closed, to be used again
+}
+
+// A group is what tells the messages of a rank and device from others.
+type group struct {
+	rank   string
+	device int // -1: unknown
+}
+
+// lineBefore is the end of the last line: a message may begin there.
+type lineBefore struct {
+	source []byte
+	number int64
+	text   []byte
+}
+
+func newScanner() *scanner {
+	return &scanner{open: map[string]*message{}, groups: map[group]int{}}
+}
+
+// line takes the next line of the text.
+func (s *scanner) line(text []byte) {
+	hot := maybe(text)
+	if !hot && len(s.open) == 0 {
+		s.remember(nil, text)
+		return
+	}
+	if bytes.IndexByte(text, 0x1b) >= 0 {
+		text = paint.ReplaceAll(text, nil)
+	}
+	from := sourceOf(text)
+	m := s.open[string(from)]
+	if m == nil && hot {
+		m = s.begin(from, text)
+	}
+	if m == nil {
+		s.remember(from, text)
+		return
+	}
+	m.add(from, text, s.number)
+	if s.take(m, from, false) {
+		s.remember(from, nil)
+		return
+	}
+	s.remember(from, m.text[m.begins[len(m.begins)-1].at:])
+	delete(s.open, string(from))
+	s.spare = m
+}
+
+// maybe tells lines in which a message stands, or has begun on the line before: of
+// the words of its beginning, one at least is whole wherever the line is broken.
+func maybe(line []byte) bool {
+	has := func(words string) bool { return bytes.Contains(line, []byte(words)) }
+	return has("Tried") || has("capac") || has("by PyTorch") || has("exceed allowed") ||
+		has("emory") && (has("out of memory") || has("OutOfMemoryError")) ||
+		has("alloc") && (has("calloc") || has("MPS alloc") || has("ently allocated") || allocate(line))
+}
+
+// allocate tells lines with that word. Many logs have "allocated" in every line.
+func allocate(line []byte) bool {
+	const word = "allocate"
+	for {
+		at := bytes.Index(line, []byte(word))
+		if at < 0 {
+			return false
+		}
+		line = line[at+len(word):]
+		if len(line) == 0 || !letter(line[0]) {
+			return true
+		}
+	}
+}
+
+// remember keeps the end of a line, as far as no message was found in it.
+func (s *scanner) remember(from, text []byte) {
+	const most = 256
+	b := &s.before
+	b.source, b.number = append(b.source[:0], from...), s.number
+	b.text = append(b.text[:0], text[max(0, len(text)-most):]...)
+}
+
+// begin opens a message, with the line before if it is of the same source.
+func (s *scanner) begin(from, text []byte) *message {
+	if len(s.open) >= mostOpen {
+		s.closeAll()
+	}
+	m := s.spare
+	if s.spare = nil; m == nil {
+		m = &message{}
+	}
+	*m = message{text: m.text[:0], begins: m.begins[:0], prefix: m.prefix[:0]}
+	const longestPrefix = 256 // of a log; more is text in which a message may have ended
+	if at := nameAt(text[:min(len(text), 2*longestPrefix)]); at >= 0 && at <= longestPrefix {
+		m.prefix = append(m.prefix, text[:at]...)
+	} else if bytes.Equal(s.before.source, from) && len(s.before.text) > 0 {
+		m.prefix = append(m.prefix, from...)
+		m.begins = append(m.begins, line{0, s.before.number})
+		m.text = compact(m.text, s.before.text)
+	}
+	s.open[string(from)] = m
+	return m
+}
+
+// take counts the messages that stand whole in a text, with last also others, and
+// tells whether more of one may follow.
+func (s *scanner) take(m *message, from []byte, last bool) (more bool) {
+	for counted := false; ; counted = true {
+		h, ok := headIn(m.text, 0)
+		if ok && h.at > 0 && !headless(m.text[:h.at]) {
+			m.cut(h.at)
+			h.end, h.at = h.end-h.at, 0
+		}
+		if !ok && !headless(m.text) {
+			return !last && !counted && m.lines < m.patience()
+		}
+		if !ok || h.at > 0 {
+			h = head{}
+		}
+		next, another := headIn(m.text, h.end)
+		until := len(m.text)
+		if another {
+			until = next.at
+		}
+		end := h.endIn(m.text[:until])
+		if end < 0 && !another && !last && !m.full() {
+			return true
+		}
+		if end >= 0 {
+			until = end
+		}
+		s.count(m, from, h, until, end >= 0)
+	}
+}
+
+// count counts the message that the first n bytes of the text are, and takes
+// them out.
+func (s *scanner) count(m *message, from []byte, h head, n int, whole bool) {
+	o := parse(h, m.text[:n])
+	switch {
+	case o == nil && h.known:
+		s.found.Cut = m.lineAt(0)
+	case o != nil:
+		if o.Lacks() > 0 && s.mended < mostMending {
+			o = s.mend(m, h, n, o)
+		}
+		o.Line, o.Whole = m.lineAt(0), whole
+		o.Rank = nameOf(string(from), m.prefix)
+		s.add(o)
+	}
+	m.cut(n)
+	m.lines = 1
+}
+
+// mend reads a message of several lines without those of others that stand in the
+// middle of it: what makes more figures whole is no part of it.
+func (s *scanner) mend(m *message, h head, n int, o *OOM) *OOM {
+	text := bytes.Clone(m.text[:n])
+	var starts []int
+	for _, l := range m.begins {
+		if l.at < n {
+			starts = append(starts, l.at)
+		}
+	}
+	for o.Lacks() > 0 {
+		better, from, to := s.leftOut(h, text, starts, o.Lacks())
+		if better == nil {
+			break
+		}
+		o = better
+		gone := starts[to] - starts[from]
+		text = slices.Delete(text, starts[from], starts[to])
+		starts = slices.Delete(starts, from, to)
+		for i := from; i < len(starts); i++ {
+			starts[i] -= gone
+		}
+	}
+	return o
+}
+
+// leftOut reads a message without some of its lines, if it then lacks less: from
+// one up to another, neither the first nor the last.
+func (s *scanner) leftOut(h head, text []byte, starts []int, lacks int) (o *OOM, from, to int) {
+	rest := make([]byte, 0, len(text))
+	for from = 1; from < len(starts)-1; from++ {
+		for to = from + 1; to < min(len(starts), from+1+mostForeign); to++ {
+			rest = append(append(rest[:0], text[:starts[from]]...), text[starts[to]:]...)
+			s.mended += len(rest)
+			if o = parse(h, rest); o != nil && o.Lacks() < lacks {
+				return o, from, to
+			}
+		}
+	}
+	return nil, 0, 0
+}
+
+// add keeps a message.
+func (s *scanner) add(o *OOM) {
+	g := group{o.Rank, -1}
+	if o.Device != nil {
+		g.device = *o.Device
+	}
+	i, ok := s.groups[g]
+	if !ok {
+		if i = len(s.found.Failures); i == mostRanks {
+			s.found.Count++
+			return
+		}
+		s.groups[g] = i
+		s.found.Failures = append(s.found.Failures, Failures{Rank: o.Rank, Device: o.Device})
+	}
+	f := &s.found.Failures[i]
+	if f.Count > 0 && o.goesOn(f.Last()) {
+		f.Last().Request = o.Request
+		return
+	}
+	s.found.Count++
+	f.Count++
+	if len(f.Messages) == mostMessages {
+		f.Messages = slices.Delete(f.Messages, 0, mostMessages/2)
+	}
+	f.Messages = append(f.Messages, o)
+}
+
+// goesOn tells the second line of what the communication library says: that the
+// driver failed, and close behind how much it was asked for.
+func (o *OOM) goesOn(before *OOM) bool {
+	const close = 4
+	return o.Wording == NCCL && before.Wording == NCCL && o.Request != nil && before.Request == nil && o.Line-before.Line <= close
+}
+
+// closeAll ends all messages, in the order in which they began.
+func (s *scanner) closeAll() {
+	open := slices.Collect(maps.Keys(s.open))
+	slices.SortFunc(open, func(a, b string) int {
+		return cmp.Compare(s.open[a].begins[0].number, s.open[b].begins[0].number)
+	})
+	for _, from := range open {
+		s.take(s.open[from], []byte(from), true)
+	}
+	clear(s.open)
+}

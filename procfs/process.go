@@ -1,0 +1,222 @@
+package procfs
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// A Process is one that runs on this machine, by its number as we see it. A
+// number can be given to another process later: [Process.Started] tells them
+// apart.
+type Process int
+
+func (p Process) file(name string) string { return fmt.Sprintf("/proc/%d/%s", int(p), name) }
+
+// Maps are the mappings, by address.
+func (p Process) Maps() ([]Mapping, error) {
+	return parsed(p.file("maps"), ParseMaps)
+}
+
+// Smaps are the mappings with their use. The kernel walks the page tables for
+// it: some microseconds a mapping.
+func (p Process) Smaps() ([]Usage, error) {
+	return parsed(p.file("smaps"), ParseSmaps)
+}
+
+// Status is what /proc/PID/status tells.
+func (p Process) Status() (Status, error) {
+	return parsed(p.file("status"), ParseStatus)
+}
+
+func parsed[T any](file string, parse func(io.Reader) (T, error)) (T, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	defer f.Close()
+	out, err := parse(f)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", file, err)
+	}
+	return out, err
+}
+
+// Started is when the process began, in clock ticks since boot.
+func (p Process) Started() (uint64, error) {
+	text, err := os.ReadFile(p.file("stat"))
+	if err != nil {
+		return 0, err
+	}
+	return started(string(text))
+}
+
+// started reads the 22nd field; the second is a name in parentheses that can
+// hold anything.
+func started(stat string) (uint64, error) {
+	after := strings.LastIndexByte(stat, ')')
+	fields := strings.Fields(stat[after+1:])
+	if after < 0 || len(fields) < 20 {
+		return 0, fmt.Errorf("%q is no stat of a process", stat)
+	}
+	return strconv.ParseUint(fields[19], 10, 64)
+}
+
+// Environ is the environment that the process was started with.
+func (p Process) Environ() (map[string]string, error) {
+	f, err := os.Open(p.file("environ"))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, 4<<20))
+	out := map[string]string{}
+	for _, entry := range strings.Split(string(text), "\x00") {
+		if name, value, ok := strings.Cut(entry, "="); ok {
+			out[name] = value
+		}
+	}
+	return out, err
+}
+
+// Descendants are the children that live now, and theirs.
+func (p Process) Descendants() (out []Process) {
+	for work := []Process{p}; len(work) > 0; work = work[1:] {
+		lists, _ := filepath.Glob(work[0].file("task/*/children"))
+		for _, list := range lists {
+			text, err := os.ReadFile(list)
+			if err != nil {
+				continue // the thread has ended
+			}
+			for _, field := range strings.Fields(string(text)) {
+				if n, err := strconv.Atoi(field); err == nil && n > 0 && len(out) < 1<<16 {
+					out, work = append(out, Process(n)), append(work, Process(n))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Memory is the memory of a process, read without stopping it.
+type Memory struct{ f *os.File }
+
+// Memory opens the memory for reading.
+func (p Process) Memory() (*Memory, error) {
+	f, err := os.Open(p.file("mem"))
+	if err != nil {
+		return nil, err
+	}
+	return &Memory{f}, nil
+}
+
+// Close ends the reading.
+func (m *Memory) Close() error { return m.f.Close() }
+
+// ReadAt reads at an address.
+func (m *Memory) ReadAt(b []byte, addr int64) (int, error) {
+	if addr < 0 {
+		return 0, fmt.Errorf("address %#x lies in the kernel", uint64(addr))
+	}
+	return m.f.ReadAt(b, addr)
+}
+
+// OpenMapped opens the file behind a mapping as the process sees it: also one
+// that is deleted, or lies in another mount namespace.
+func (p Process) OpenMapped(m Mapping) (*os.File, error) {
+	f, err := OpenFile(p.file(fmt.Sprintf("map_files/%x-%x", m.Start, m.End)))
+	if err == nil || m.Deleted || !strings.HasPrefix(m.Path, "/") {
+		return f, err
+	}
+	return p.OpenFile(m.Path)
+}
+
+// OpenFile opens a file by the name that it has for the process.
+func (p Process) OpenFile(path string) (*os.File, error) { return OpenFile(p.file("root") + path) }
+
+// OpenFile opens a file of ours. It takes regular files alone: opening a device
+// can do things.
+func OpenFile(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file", name)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// A Page is an entry of /proc/PID/pagemap.
+type Page uint64
+
+// Present tells that the page is in memory.
+func (p Page) Present() bool { return p>>63 == 1 }
+
+// Swapped tells that the page is in swap.
+func (p Page) Swapped() bool { return p>>62&1 == 1 }
+
+// OfFile tells that the page is one of a file or shared, and so that nobody
+// wrote to it in a private mapping.
+func (p Page) OfFile() bool { return p>>61&1 == 1 }
+
+// Pages reads the page map of a process.
+type Pages struct{ f *os.File }
+
+// Pages opens the page map.
+func (p Process) Pages() (*Pages, error) {
+	f, err := os.Open(p.file("pagemap"))
+	if err != nil {
+		return nil, err
+	}
+	return &Pages{f}, nil
+}
+
+// Close ends the reading.
+func (p *Pages) Close() error { return p.f.Close() }
+
+// PageSize is that of the machine.
+var PageSize = uint64(os.Getpagesize())
+
+// Each calls f with every page of a range, by address. Addresses that are not
+// mapped are pages that are not present.
+func (p *Pages) Each(start, end uint64, f func(addr uint64, page Page)) error {
+	buf := make([]byte, 64<<10)
+	for addr := start &^ (PageSize - 1); addr < end; {
+		n := min((end-addr+PageSize-1)/PageSize, uint64(len(buf)/8))
+		_, err := p.f.ReadAt(buf[:8*n], int64(addr/PageSize*8))
+		if errors.Is(err, io.EOF) {
+			err = os.ErrProcessDone // its memory is gone, so that the page map is empty
+		}
+		if err != nil {
+			return err
+		}
+		for i := range n {
+			f(addr, Page(binary.LittleEndian.Uint64(buf[8*i:])))
+			addr += PageSize
+		}
+	}
+	return nil
+}
+
+// Resident is how many bytes of a range are in memory.
+func (p *Pages) Resident(start, end uint64) (bytes uint64, err error) {
+	err = p.Each(start, end, func(addr uint64, page Page) {
+		if page.Present() {
+			bytes += min(addr+PageSize, end) - max(addr, start)
+		}
+	})
+	return bytes, err
+}

@@ -1,0 +1,197 @@
+package recording
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+)
+
+// line is what a line of the file can hold.
+type line struct {
+	*Header  `json:",omitempty"`
+	Stack    *Stack    `json:"stack,omitempty"`
+	Mark     *Mark     `json:"mark,omitempty"`
+	Document *Document `json:"document,omitempty"`
+}
+
+// A Writer appends to a recording.
+type Writer struct {
+	f     *os.File
+	known map[int]bool
+	held  map[int]Held
+}
+
+// Create begins a recording. A file that is there already is left alone.
+func Create(path string, h Header) (*Writer, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	h.Schema = Schema
+	w := &Writer{f: f, known: map[int]bool{}, held: map[int]Held{}}
+	return w, w.write(line{Header: &h})
+}
+
+// write puts a line at the end in one piece.
+func (w *Writer) write(l line) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(l); err != nil {
+		return err
+	}
+	_, err := w.f.Write(b.Bytes())
+	return err
+}
+
+// Mark notes a moment. Held is what all stacks hold; those that hold the same as
+// before are left out, and the frames of those that are new are noted first.
+func (w *Writer) Mark(m Mark, held []Stack) error {
+	sums := map[int]Held{}
+	for i := range held {
+		s := &held[i]
+		if s.ID > 0 && !w.known[s.ID] {
+			w.known[s.ID] = true
+			if err := w.write(line{Stack: &Stack{ID: s.ID, Call: s.Call, Complete: s.Complete, Frames: s.Frames}}); err != nil {
+				return err
+			}
+		}
+		sum := sums[s.ID]
+		sums[s.ID] = Held{s.ID, sum.Bytes + s.LiveBytes, sum.Count + s.LiveCount}
+	}
+	m.Stacks = []Held{}
+	for i := range held {
+		id := held[i].ID
+		if h, ok := sums[id]; ok && h != w.held[id] {
+			m.Stacks = append(m.Stacks, h)
+			w.held[id] = h
+		}
+		delete(sums, id)
+	}
+	if err := w.write(line{Mark: &m}); err != nil {
+		return err
+	}
+	return w.f.Sync()
+}
+
+// Document notes the judgement so far.
+func (w *Writer) Document(d *Document) error {
+	if err := w.write(line{Document: d}); err != nil {
+		return err
+	}
+	return w.f.Sync()
+}
+
+// Close ends the recording.
+func (w *Writer) Close() error { return w.f.Close() }
+
+// A Run is a recording that was read.
+type Run struct {
+	Header
+	Marks    []Mark
+	Stacks   map[int]Stack // as they were noted, with frames and without sums
+	Document *Document     // the last judgement, or what the marks tell if there is none
+	Partial  error         // why reading ended before the end; nil if it did not
+}
+
+// longest is more than any line has.
+const longest = 256 << 20
+
+// Is tells whether a file begins as a recording does.
+func Is(r io.Reader) bool {
+	head := make([]byte, 64)
+	n, _ := io.ReadFull(r, head)
+	return bytes.HasPrefix(head[:n], []byte(`{"schema":"strandline.recording/`))
+}
+
+// Read reads a recording. One that was cut off, as by a crash, is read up to
+// there.
+func Read(r io.Reader) (*Run, error) {
+	run := &Run{Stacks: map[int]Stack{}}
+	in := bufio.NewScanner(r)
+	in.Buffer(make([]byte, 0, 64<<10), longest)
+	in.Split(wholeLines)
+	for n := 1; in.Scan(); n++ {
+		var l line
+		if err := json.Unmarshal(in.Bytes(), &l); err != nil {
+			if n == 1 {
+				return nil, errNone
+			}
+			run.Partial = fmt.Errorf("line %d: %w", n, err)
+			break
+		}
+		if n == 1 {
+			if l.Header == nil || l.Schema != Schema {
+				return nil, errNone
+			}
+			run.Header = *l.Header
+			continue
+		}
+		run.take(&l)
+	}
+	if err := in.Err(); err != nil && run.Partial == nil {
+		run.Partial = err
+	}
+	if run.Schema == "" {
+		return nil, errNone
+	}
+	if run.Document == nil {
+		run.Document = run.told()
+	}
+	return run, nil
+}
+
+var errNone = errors.New("this is no recording of strandline trace, or one of a version that is not known")
+
+func (run *Run) take(l *line) {
+	switch {
+	case l.Stack != nil:
+		run.Stacks[l.Stack.ID] = *l.Stack
+	case l.Mark != nil:
+		run.Marks = append(run.Marks, *l.Mark)
+	case l.Document != nil:
+		run.Document = l.Document
+	}
+}
+
+var errCut = errors.New("the last line is cut off")
+
+// wholeLines splits at line ends; a rest without one is what a crash left.
+func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
+	if i := bytes.IndexByte(data, '\n'); i >= 0 {
+		return i + 1, data[:i], nil
+	}
+	if atEOF && len(data) > 0 {
+		return 0, nil, errCut
+	}
+	return 0, nil, nil
+}
+
+// told is what marks say where no judgement was noted.
+func (run *Run) told() *Document {
+	d := &Document{Schema: "strandline.trace/1", PID: run.PID, Rung: run.Rung, Stacks: []Stack{}}
+	if len(run.Marks) == 0 {
+		return d
+	}
+	last := run.Marks[len(run.Marks)-1]
+	d.Duration, d.RSS, d.RSSGrowth, d.Drops = last.Seconds, last.RSS, last.RSS-run.Marks[0].RSS, last.Drops
+	d.Growth = Growth{Anonymous: last.Anonymous, File: last.File, Shared: last.Shared}
+	held := map[int]Held{}
+	for _, m := range run.Marks {
+		for _, h := range m.Stacks {
+			held[h.ID] = h
+		}
+	}
+	for id, s := range run.Stacks {
+		s.LiveBytes, s.LiveCount = held[id].Bytes, held[id].Count
+		d.Stacks = append(d.Stacks, s)
+	}
+	slices.SortFunc(d.Stacks, func(a, b Stack) int { return cmp.Compare(b.LiveBytes, a.LiveBytes) })
+	return d
+}

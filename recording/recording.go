@@ -1,0 +1,99 @@
+// Package recording is the file in which `strandline trace` keeps what it sees:
+// growth over time with the stacks behind it. It is written line by line and
+// never rewritten, so that whatever ends the recording, the lines before stand.
+package recording
+
+import (
+	"strandline/finding"
+)
+
+// Schema is that of the file.
+const Schema = "strandline.recording/1"
+
+// A Header is the first line: what is recorded.
+type Header struct {
+	Schema  string `json:"schema"`
+	PID     int    `json:"pid"`
+	Name    string `json:"name"` // of the program
+	Rung    string `json:"rung"`
+	BeganUS int64  `json:"began_us"` // since 1970
+}
+
+// A Mark is how things stand at a moment.
+type Mark struct {
+	Seconds   float64 `json:"at_seconds"` // since the recording began
+	RSS       int64   `json:"rss_bytes"`
+	Anonymous int64   `json:"anonymous_bytes"` // growth since the beginning, as the next two
+	File      int64   `json:"file_bytes"`
+	Shared    int64   `json:"shared_bytes"`
+	Drops     uint64  `json:"drops"`
+	// Stacks hold something else than at the mark before.
+	Stacks []Held `json:"stacks"`
+}
+
+// Held is what the calls with one stack hold at a mark.
+type Held struct {
+	ID    int   `json:"id"`
+	Bytes int64 `json:"live_bytes"`
+	Count int64 `json:"live_count"`
+}
+
+// A Document is the judgement at a moment, and all that `strandline trace` tells.
+type Document struct {
+	Schema      string            `json:"schema"`
+	PID         int               `json:"pid"`
+	Rung        string            `json:"rung"`
+	Duration    float64           `json:"duration_seconds"`
+	Ended       bool              `json:"ended"`
+	RSS         int64             `json:"rss_bytes"`
+	RSSGrowth   int64             `json:"rss_growth_bytes"`
+	Growth      Growth            `json:"growth"`
+	Explained   *float64          `json:"explained_share"`
+	Drops       uint64            `json:"drops"`
+	StackDrops  uint64            `json:"stack_drops"`
+	Paired      uint64            `json:"paired"`
+	PairedBytes uint64            `json:"paired_bytes"`
+	Ledger      Ledger            `json:"ledger"`
+	Stacks      []Stack           `json:"stacks"`
+	Findings    []finding.Finding `json:"findings"`
+}
+
+// Growth is the growth of resident memory by kind.
+type Growth struct {
+	Anonymous int64 `json:"anonymous_bytes"`
+	File      int64 `json:"file_bytes"`
+	Shared    int64 `json:"shared_bytes"`
+	Older     int64 `json:"older_bytes"`   // in memory that was mapped before
+	Unnamed   int64 `json:"unnamed_bytes"` // of calls whose stack is not known
+	Threads   int64 `json:"threads"`
+}
+
+// A Ledger says how the ledger of mappings agreed with the kernel's list.
+type Ledger struct {
+	Checks  int   `json:"checks"`
+	Missing int64 `json:"missing_bytes"`
+	Extra   int64 `json:"extra_bytes"`
+}
+
+// A Stack is what the calls with it hold. ID is 0 where the stack is unknown.
+type Stack struct {
+	ID            int     `json:"id"`
+	LiveBytes     int64   `json:"live_bytes"`
+	LiveCount     int64   `json:"live_count"`
+	ResidentBytes *int64  `json:"resident_bytes"`
+	AssumedBytes  int64   `json:"assumed_bytes"`
+	MadeBytes     int64   `json:"made_bytes"`
+	Calls         int64   `json:"calls"`
+	Call          string  `json:"call"`
+	Complete      bool    `json:"complete"`
+	Trend         []int64 `json:"trend"`
+	Frames        []Frame `json:"frames"`
+}
+
+// A Frame is one level of a stack; what is unknown is nil.
+type Frame struct {
+	Function *string `json:"function"`
+	File     *string `json:"file"`
+	Line     *int64  `json:"line"`
+	Object   *string `json:"object"`
+}
