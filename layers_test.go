@@ -24,15 +24,15 @@ var columns = [][]string{
 	{"finding", "units"}, // leaves
 	{"stack"},            // every model interns frames
 	{"pickle", "logs", "packed", "procfs", "elf", "bpf"}, // sources
-	{"snapshot", "series", "vmmap", "glibc", "recording"},
+	{"snapshot", "series", "vmmap", "glibc", "recording", "model"},
 	{"image"},
 	{"cpython"},
 	{"unwind"},
-	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile", "hostleak", "footprint"},
+	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile", "hostleak", "footprint", "plan"},
 	{"detect"},
 	{"report", "export", "web/engine", "web", "metrics"},
-	{"internal/cli"},
-	{"cmd/strandline"},
+	{"internal/cli", "web/worker"},
+	{"cmd/strandline", "cmd/site"},
 }
 
 // beside are the imports inside a column that are in order all the same.
@@ -43,6 +43,7 @@ var beside = map[string][]string{
 	"tile":     {"timeline", "purpose"},
 	"web":      {"web/engine"},
 	"hostleak": {"trend"},
+	"plan":     {"allocator"},
 }
 
 // only are packages that may import less than what stands to their left.
@@ -51,6 +52,7 @@ var only = map[string][]string{
 	"logs":      {"finding", "units"},
 	"packed":    {},
 	"recording": {"finding"},
+	"model":     {"finding", "units"},
 	"procfs":    {},
 	"elf":       {},
 	"bpf":       {},

@@ -98,7 +98,8 @@ bpf_object() {
 in_browser() {
 	local dir rc
 	dir=$(mktemp -d) || return
-	go build -o "$dir/strandline" ./cmd/strandline && STRANDLINE="$dir/strandline" npm --prefix ui run --silent e2e
+	go build -o "$dir/strandline" ./cmd/strandline && go run ./cmd/site "$dir/site" &&
+		STRANDLINE="$dir/strandline" STRANDLINE_SITE="$dir/site" npm --prefix ui run --silent e2e
 	rc=$?
 	rm -rf "$dir"
 	return $rc
@@ -111,6 +112,7 @@ command -v go >/dev/null || {
 
 step gofmt formatted
 step vet go vet ./...
+step "vet for the browser" env GOOS=js GOARCH=wasm go vet ./web/worker
 if go run "$staticcheck" -version >/dev/null 2>&1; then
 	step staticcheck go run "$staticcheck" ./...
 else

@@ -230,6 +230,23 @@ func (p *Process) Chains(device int) []Chain {
 	return out
 }
 
+// Survivors are, of what lived on a device in each file, the bytes that still
+// live in a later one: by file, then by later file.
+func (p *Process) Survivors(device int) [][]int64 {
+	out := make([][]int64, len(p.Files))
+	for i := range out {
+		out[i] = make([]int64, len(p.Files))
+	}
+	for _, c := range p.Chains(device) {
+		for i := c.First; i <= c.Last; i++ {
+			for j := i; j <= c.Last; j++ {
+				out[i][j] += c.Bytes
+			}
+		}
+	}
+	return out
+}
+
 // sameAlloc tells whether two allocations at one address, of consecutive files,
 // are one; sure is false where no history covers the time between.
 func sameAlloc(old, cur *Device, a, b Live) (same, sure bool) {

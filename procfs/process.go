@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 )
 
 // A Process is one that runs on this machine, by its number as we see it. A
@@ -144,7 +143,7 @@ func (p Process) OpenFile(path string) (*os.File, error) { return OpenFile(p.fil
 // OpenFile opens a file of ours. It takes regular files alone: opening a device
 // can do things.
 func OpenFile(name string) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := os.OpenFile(name, os.O_RDONLY|nonblock, 0)
 	if err != nil {
 		return nil, err
 	}

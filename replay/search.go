@@ -44,7 +44,7 @@ func (x *Exact) All(ctx context.Context, scenarios []Scenario, done func()) ([]O
 // AllSmallest are the least capacities of scenarios.
 func (x *Exact) AllSmallest(ctx context.Context, scenarios []Scenario, done func()) ([]int64, error) {
 	out := make([]int64, len(scenarios))
-	err := each(ctx, len(scenarios), func(i int) { out[i] = x.Smallest(scenarios[i]) }, done)
+	err := each(ctx, len(scenarios), func(i int) { out[i], _ = x.Smallest(ctx, scenarios[i]) }, done)
 	return out, err
 }
 

@@ -51,7 +51,7 @@ func TestSmallest(t *testing.T) {
 				t.Fatal(err)
 			}
 			sc := Scenario{Settings: set}
-			n := x.Smallest(sc)
+			n, _ := x.Smallest(t.Context(), sc)
 			sc.Capacity = n
 			if o := x.WhatIf(sc); o.OOM != nil {
 				t.Errorf("%s %q: %d bytes are not enough", path, conf, n)
@@ -61,26 +61,10 @@ func TestSmallest(t *testing.T) {
 				t.Errorf("%s %q: less than %d bytes is enough", path, conf, n)
 			}
 			sc.Limit = n / 2
-			if m := x.Smallest(sc); m != 0 {
+			if m, _ := x.Smallest(t.Context(), sc); m != 0 {
 				t.Errorf("%s %q: %d bytes are enough though half of that is the limit", path, conf, m)
 			}
 		}
-	}
-}
-
-// Of runs that need about the least, the one with the cheapest calls is first;
-// the others follow by need.
-func TestByNeed(t *testing.T) {
-	need := []int64{1000, 1015, 1100, 1050}
-	calls := []int64{9, 3, 1, 1}
-	outcomes := [][]Outcome{make([]Outcome, len(need))}
-	for j, n := range calls {
-		outcomes[0][j].Mallocs = n
-	}
-	order := []int{2, 0, 3, 1}
-	ByNeed(order, func(j int) int64 { return need[j] }, outcomes)
-	if want := []int{1, 0, 3, 2}; !slices.Equal(order, want) {
-		t.Errorf("order %v, want %v", order, want)
 	}
 }
 
@@ -102,5 +86,21 @@ func TestRank(t *testing.T) {
 		if got := Rank([][]Outcome{c.runs}); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
+	}
+}
+
+// Of runs that need about the least, the one with the cheapest calls is first;
+// the others follow by need.
+func TestByNeed(t *testing.T) {
+	need := []int64{1000, 1015, 1100, 1050}
+	calls := []int64{9, 3, 1, 1}
+	outcomes := [][]Outcome{make([]Outcome, len(need))}
+	for j, n := range calls {
+		outcomes[0][j].Mallocs = n
+	}
+	order := []int{2, 0, 3, 1}
+	ByNeed(order, func(j int) int64 { return need[j] }, outcomes)
+	if want := []int{1, 0, 3, 2}; !slices.Equal(order, want) {
+		t.Errorf("order %v, want %v", order, want)
 	}
 }

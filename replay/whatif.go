@@ -2,12 +2,15 @@ package replay
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"maps"
 	"slices"
 
 	"strandline/allocator"
 	"strandline/snapshot"
 	"strandline/stack"
+	"strandline/units"
 )
 
 // A Scenario is what is different from the recorded run. The requests of the
@@ -20,6 +23,8 @@ type Scenario struct {
 	Empty    []int  // events before which empty_cache is called, beside the recorded ones
 	Without  []bool // stacks, by id, of which no allocation is made; nil is none
 	Samples  int    // of the course of memory, evenly over the events
+	Looks    []int  // events after which memory is looked at besides, in order
+	Steps    bool   // whether to tell each change of reserved memory
 }
 
 // An Outcome is what would have come of it.
@@ -29,8 +34,21 @@ type Outcome struct {
 	// Left is what PyTorch could still have had behind the last request that ran
 	// out in the recording: free with the driver, or in what empty_cache returns.
 	// It is nil if that request is not met, or if there is no capacity.
-	Left    *int64
-	Samples []Sample
+	Left *int64
+	// Stranded is the most bytes that were free in segments in use, of those
+	// seen at some 2,000 events evenly over the history, where samples are asked
+	// for.
+	Stranded int64
+	Samples  []Sample
+	Looks    []Sample
+	Steps    []Step
+}
+
+// A Step is the bytes reserved from an event on. The first one is what is
+// reserved before the first event.
+type Step struct {
+	Event    int
+	Reserved int64
 }
 
 // A Refusal is a request for which there was no memory.
@@ -42,15 +60,99 @@ type Refusal struct {
 	Recorded         bool // the recording ran out there, too
 }
 
+const (
+	// Samples are as many as tell the course of a run: a line of a terminal.
+	Samples = 64
+	// closely is how often what is stranded is looked at in a run with samples.
+	closely = 2048
+)
+
 // A Sample is the memory after an event.
 type Sample struct {
 	Event                                 int
 	Reserved, Allocated, Active, Stranded int64
 }
 
+// ParseSettings are settings to run under, as the release takes them that wrote
+// the file. Those that leave memory to the driver cannot be simulated.
+func ParseSettings(conf string, v allocator.Version) (allocator.Settings, error) {
+	set, err := allocator.ParseSettings(conf, v)
+	if err == nil && set.Backend != "native" {
+		err = fmt.Errorf("%s: the driver manages memory then, and not the allocator that is simulated here; none of this would apply", conf)
+	}
+	return set, err
+}
+
+// Recorded is the recorded run as a scenario.
+func (x *Exact) Recorded() Scenario {
+	sc := Scenario{Settings: x.Settings}
+	if had := x.Assumed().Capacity; had != nil {
+		sc.Capacity = *had
+	}
+	return sc
+}
+
+// Under is the scenario with other settings. A fraction that they name is of the
+// scenario's capacity, where it has no limit of its own.
+func (sc Scenario) Under(set allocator.Settings) Scenario {
+	sc.Settings = set
+	if set.Fraction < 1 && sc.Limit == 0 {
+		sc.Limit = int64(set.Fraction * float64(sc.Capacity))
+	}
+	return sc
+}
+
+// Idle are the settings of a scenario that change nothing in it, and why.
+func (sc *Scenario) Idle() []string {
+	notes := []string{}
+	set := &sc.Settings
+	if set.GCThreshold > 0 && sc.Limit == 0 {
+		notes = append(notes, "garbage_collection_threshold does nothing without a limit of memory: give a capacity and a fraction of it")
+	}
+	if set.Fraction < 1 && sc.Limit == 0 {
+		notes = append(notes, "per_process_memory_fraction is left out: it is a share of the capacity, which is not given")
+	}
+	if set.Reserve != "" || set.ReserveByClass != "" {
+		notes = append(notes, "expandable_segments_reserve… is of addresses, and changes nothing here: a request that is larger than the reserve would fail")
+	}
+	if set.Host != allocator.DefaultSettings().Host {
+		notes = append(notes, "pinned_… settings are of host memory, and change nothing here")
+	}
+	return notes
+}
+
+// Fits tells whether a capacity is at least what was reserved when the recording
+// began.
+func (x *Exact) Fits(capacity int64) error {
+	if capacity > 0 && capacity < x.StartReserved {
+		return fmt.Errorf("device %d had %s reserved when the recording began: what less would have done is not recorded", x.Device, units.Bytes(x.StartReserved))
+	}
+	return nil
+}
+
+// Held says that a part of memory is not laid out anew, "" if all is.
+func (x *Exact) Held() string {
+	if x.StartReserved == 0 {
+		return ""
+	}
+	return fmt.Sprintf("device %d had %s reserved when the recording began; that stays laid out as it was, so that settings change less than in a whole run",
+		x.Device, units.Bytes(x.StartReserved))
+}
+
 // WhatIf runs the requests of the history under a scenario.
 func (x *Exact) WhatIf(sc Scenario) Outcome {
 	return x.whatIf(&sc, nil)
+}
+
+// Run is WhatIf, given up when ctx ends.
+func (x *Exact) Run(ctx context.Context, sc Scenario) (Outcome, error) {
+	const often = 1 << 12 // events
+	n := 0
+	out := x.whatIf(&sc, func(*Outcome) bool {
+		n++
+		return n%often == 0 && ctx.Err() != nil
+	})
+	return out, ctx.Err()
 }
 
 // whatIf runs a scenario until stop says so; nil never does.
@@ -66,16 +168,21 @@ func (x *Exact) whatIf(sc *Scenario, stop func(*Outcome) bool) Outcome {
 	if sc.Without != nil {
 		s.leaveOut()
 	}
+	s.tell(never)
 	n := s.e.Len()
-	every := 0
+	every, often := 0, 0
 	if sc.Samples > 0 {
-		every = max(1, n/sc.Samples)
+		every, often = max(1, n/sc.Samples), max(1, n/closely)
 	}
 	for k := range n {
 		s.step(k)
 		if every > 0 && (k%every == 0 || k == n-1) {
 			s.out.Samples = append(s.out.Samples, s.sample(k))
 		}
+		if often > 0 && k%often == 0 {
+			s.out.Stranded = max(s.out.Stranded, s.sample(k).Stranded)
+		}
+		s.tell(k)
 		if stop != nil && stop(&s.out) {
 			break
 		}
@@ -100,7 +207,7 @@ type simulation struct {
 	due     allocator.Ticket // up to which frees are complete, as the device waited for all streams
 
 	// Places in the lists of the scenario and of the replay.
-	atEmpty, atEmptied, atAbandoned, atRetried int
+	atEmpty, atEmptied, atAbandoned, atRetried, atLook int
 }
 
 // leaveOut frees what was made before the recording at stacks that the scenario
@@ -254,6 +361,16 @@ func (s *simulation) complete(k int) {
 	}
 }
 
+// tell adds what is to be told after event k.
+func (s *simulation) tell(k int) {
+	if n := len(s.out.Steps); s.sc.Steps && (n == 0 || s.out.Steps[n-1].Reserved != s.a.Reserved) {
+		s.out.Steps = append(s.out.Steps, Step{k, s.a.Reserved})
+	}
+	for ; s.atLook < len(s.sc.Looks) && s.sc.Looks[s.atLook] <= k; s.atLook++ {
+		s.out.Looks = append(s.out.Looks, s.sample(k))
+	}
+}
+
 func (s *simulation) sample(k int) Sample {
 	a := s.a
 	return Sample{k, a.Reserved, a.Allocated, a.Active, a.Reserved - a.Active - a.Releasable()}
@@ -272,17 +389,20 @@ func (r *Recording) atOnce(k int) bool {
 // recording ran out of memory for. It is the peak of reserved memory where
 // nothing less is enough, and 0 if the limit alone is too low. Where a retry
 // happens to tidy up, less may be enough once more.
-func (x *Exact) Smallest(sc Scenario) int64 {
+func (x *Exact) Smallest(ctx context.Context, sc Scenario) (int64, error) {
 	fails := func(o *Outcome) bool { return o.OOM != nil }
-	sc.Capacity, sc.Samples = 0, 0
+	sc.Capacity, sc.Samples, sc.Looks, sc.Steps = 0, 0, nil, false
 	free := x.whatIf(&sc, fails)
 	if fails(&free) {
-		return 0
+		return 0, ctx.Err()
 	}
 	// Too little, and enough. What is there at the beginning has to fit, too.
 	const unit, long = allocator.SmallBuffer, 1e5
 	low, high := (max(free.AllocatedPeak, x.StartReserved)-1)/unit*unit, free.ReservedPeak
 	for high-low > unit && (x.Trace.Len() < long || high-low > high/256) {
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
 		sc.Capacity = max((low+(high-low)/2)/unit, low/unit+1) * unit
 		if o := x.whatIf(&sc, fails); fails(&o) {
 			low = sc.Capacity
@@ -290,5 +410,5 @@ func (x *Exact) Smallest(sc Scenario) int64 {
 			high = sc.Capacity
 		}
 	}
-	return high
+	return high, nil
 }

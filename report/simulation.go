@@ -137,19 +137,16 @@ func (d *Simulation) AddReplay(x *replay.Exact) {
 // has it.
 func (d *Simulation) AddCourse(x *replay.Exact, o *replay.Outcome) {
 	if r := d.device(x.Device); r.Exact {
-		var most int64
-		r.Samples, most = courseOf(o)
-		r.Stranded = &most
+		r.Samples, r.Stranded = courseOf(o), &o.Stranded
 	}
 }
 
-func courseOf(o *replay.Outcome) (course []Course, stranded int64) {
-	course = []Course{}
+func courseOf(o *replay.Outcome) []Course {
+	course := []Course{}
 	for _, s := range o.Samples {
-		stranded = max(stranded, s.Stranded)
 		course = append(course, Course{s.Event, s.Reserved, s.Allocated, s.Stranded})
 	}
-	return course, stranded
+	return course
 }
 
 // Change says what the settings of the file are, and in words what else is
@@ -168,12 +165,11 @@ type Run struct {
 
 // AddRun adds a run under settings, on each device that has a history.
 func (d *Simulation) AddRun(settings string, on []Run, notes []string) {
-	run := Simulated{Settings: settings, Notes: append(idle(on[0].Scenario), notes...), Devices: []SimulatedDevice{}}
+	run := Simulated{Settings: settings, Notes: append(on[0].Scenario.Idle(), notes...), Devices: []SimulatedDevice{}}
 	for _, r := range on {
 		run.untested = union(run.untested, r.On.Untested(&r.Scenario.Settings))
-		if n := r.On.StartReserved; n > 0 {
-			run.Notes = append(run.Notes, fmt.Sprintf("device %d had %s reserved when the recording began; that stays laid out as it was, so that settings change less than in a whole run",
-				r.On.Device, units.Bytes(n)))
+		if note := r.On.Held(); note != "" {
+			run.Notes = append(run.Notes, note)
 		}
 		o := r.Outcome
 		one := SimulatedDevice{
@@ -181,7 +177,7 @@ func (d *Simulation) AddRun(settings string, on []Run, notes []string) {
 			Reserved: o.ReservedPeak, Allocated: o.AllocatedPeak, OOMs: o.OOMs, Calls: o.DriverCalls(),
 			CostMS: replay.Cost(&o.Stats), Retries: o.Retries, Smallest: r.Smallest,
 		}
-		one.Samples, one.Stranded = courseOf(o)
+		one.Samples, one.Stranded = courseOf(o), o.Stranded
 		if f := o.OOM; f != nil {
 			one.OOM = &Refused{f.Event, f.Size, f.Reserved, f.Active, siteOf(r.On.Snap.Stacks.Site(f.Stack)), f.Recorded}
 		}
@@ -208,25 +204,6 @@ func bound(n int64) *int64 {
 		return nil
 	}
 	return &n
-}
-
-// idle are the settings of a run that change nothing in it, and why.
-func idle(sc *replay.Scenario) []string {
-	notes := []string{}
-	set := &sc.Settings
-	if set.GCThreshold > 0 && sc.Limit == 0 {
-		notes = append(notes, "garbage_collection_threshold does nothing without a limit of memory: give --capacity and --fraction")
-	}
-	if set.Fraction < 1 && sc.Limit == 0 {
-		notes = append(notes, "per_process_memory_fraction is left out: it is a share of the capacity, which --capacity gives")
-	}
-	if set.Reserve != "" || set.ReserveByClass != "" {
-		notes = append(notes, "expandable_segments_reserve… is of addresses, and changes nothing here: a request that is larger than the reserve would fail")
-	}
-	if set.Host != allocator.DefaultSettings().Host {
-		notes = append(notes, "pinned_… settings are of host memory, and change nothing here")
-	}
-	return notes
 }
 
 // Recommend says which of the runs, the best of which stands first, is to be

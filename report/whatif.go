@@ -205,8 +205,8 @@ func (d *Simulation) curves(w io.Writer, on *Replayed) {
 	if most == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n  stranded over the events, of %s\n", units.Bytes(most))
 	const points = 48
+	fmt.Fprintf(w, "\n  stranded at %d moments, up to %s\n", points, units.Bytes(most))
 	var t table
 	for _, r := range runs {
 		values := make([]int64, min(points, len(r.course)))

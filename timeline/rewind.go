@@ -32,17 +32,62 @@ func (t *Timeline) StateBefore(to int, sizes []int64) (out []snapshot.Segment, f
 	}
 	r := newRewinder(t, to)
 	r.sizes = sizes
-	for k := t.Trace.Len() - 1; k >= to; k-- {
-		r.undo(k)
+	for i := len(r.calls) - 1; i >= 0 && int(r.calls[i]) >= to; i-- {
+		r.undo(int(r.calls[i]))
+	}
+	for i := range r.memory {
+		if last, ok := r.used[r.memory[i].final]; ok && last >= to {
+			r.memory[i].changed = true
+		}
 	}
 	out = r.segments()
 	return out, r.faults()
+}
+
+// A past is what taking events back needs of all of them, so that a state costs
+// no more than what is in it and what the driver did since.
+type past struct {
+	calls []int32     // events by which the driver's memory changes
+	used  map[int]int // the last event in each segment of the final state that has one
+}
+
+func (t *Timeline) newPast() *past {
+	p := &past{used: map[int]int{}}
+	final := t.finalCover()
+	used := make([]int, len(final)) // events, from 1 on
+	e := &t.Trace.Events
+	for k, a := range e.Action {
+		switch a {
+		case snapshot.Alloc, snapshot.FreeRequested, snapshot.FreeCompleted:
+			if i := final.search(e.Addr[k]); i < len(final) && final[i].addr <= e.Addr[k] {
+				used[i] = k + 1
+			}
+		case snapshot.SegmentAlloc, snapshot.SegmentMap, snapshot.SegmentFree, snapshot.SegmentUnmap:
+			p.calls = append(p.calls, int32(k))
+		}
+	}
+	for i, k := range used {
+		if k > 0 {
+			p.used[final[i].final] = k - 1
+		}
+	}
+	return p
+}
+
+// finalCover is the driver's memory at the end.
+func (t *Timeline) finalCover() (c cover) {
+	for _, i := range t.device.Segments {
+		g := &t.Snap.Segments[i]
+		c.add(piece{addr: g.Addr, end: g.Addr + uint64(max(g.TotalSize, 0)), final: i})
+	}
+	return c
 }
 
 // A rewinder takes events back, the last one first, and tells the state before
 // them: the driver's memory from what the events gave back and took, the
 // allocations in it from the timeline.
 type rewinder struct {
+	*past
 	s      *snapshot.Snapshot
 	t      *Timeline
 	to     int     // the state before this event is wanted
@@ -57,12 +102,10 @@ type rewinder struct {
 
 func newRewinder(t *Timeline, to int) *rewinder {
 	s, d := t.Snap, &t.device
-	r := &rewinder{s: s, t: t, to: to, final: map[uint64]*snapshot.Block{}}
+	r := &rewinder{past: t.past(), s: s, t: t, to: to, memory: t.finalCover(), final: map[uint64]*snapshot.Block{}}
 	for _, i := range d.Segments {
-		g := &s.Segments[i]
-		r.memory.add(piece{addr: g.Addr, end: g.Addr + uint64(max(g.TotalSize, 0)), final: i})
-		for j := range g.Blocks {
-			if b := &g.Blocks[j]; b.State.Active() {
+		for j := range s.Segments[i].Blocks {
+			if b := &s.Segments[i].Blocks[j]; b.State.Active() {
 				r.final[b.Addr] = b
 			}
 		}
@@ -75,13 +118,11 @@ func newRewinder(t *Timeline, to int) *rewinder {
 	return r
 }
 
-// undo takes event k back.
+// undo takes a call of the driver back.
 func (r *rewinder) undo(k int) {
 	e := &r.t.Trace.Events
 	addr, end := e.Addr[k], e.Addr[k]+uint64(max(e.Size[k], 0))
 	switch e.Action[k] {
-	case snapshot.Alloc, snapshot.FreeRequested, snapshot.FreeCompleted:
-		r.memory.touch(addr)
 	case snapshot.SegmentAlloc, snapshot.SegmentMap:
 		if r.memory.remove(addr, end) != end-addr {
 			r.wrong.add("event %s takes 0x%x from the driver, and later it is in no segment", units.Count(int64(k)), addr)
@@ -188,8 +229,8 @@ func (r *rewinder) addStacks(segments []snapshot.Segment, runs []run) {
 		}
 	}
 	e := &r.t.Trace.Events
-	for k := r.to - 1; k >= 0 && len(missing) > 0; k-- {
-		if e.Action[k] != snapshot.SegmentAlloc && e.Action[k] != snapshot.SegmentMap {
+	for _, k := range slices.Backward(r.calls) {
+		if int(k) >= r.to || e.Action[k] != snapshot.SegmentAlloc && e.Action[k] != snapshot.SegmentMap {
 			continue
 		}
 		i := sort.Search(len(missing), func(i int) bool { return missing[i].Addr >= e.Addr[k] })
@@ -323,13 +364,6 @@ func (c *cover) remove(addr, end uint64) (bytes uint64) {
 	}
 	*c = slices.Replace(*c, i, j, rest...)
 	return bytes
-}
-
-// touch marks the piece at addr as changed.
-func (c cover) touch(addr uint64) {
-	if i := c.search(addr); i < len(c) && c[i].addr <= addr {
-		c[i].changed = true
-	}
 }
 
 // A run is pieces without a gap that make one segment.

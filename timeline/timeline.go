@@ -14,6 +14,7 @@ package timeline
 import (
 	"fmt"
 	"sort"
+	"sync"
 
 	"strandline/snapshot"
 	"strandline/stack"
@@ -54,6 +55,7 @@ type Timeline struct {
 	before []older
 	device snapshot.Device
 	ends   snapshot.Action // what ends an allocation
+	past   func() *past    // what taking events back needs
 
 	// At the start of the history, and at its end (the state of the snapshot).
 	StartRequested, StartReserved int64
@@ -78,6 +80,7 @@ func New(s *snapshot.Snapshot, d snapshot.Device) *Timeline {
 	t := &Timeline{Snap: s, Trace: d.Trace, Device: d.Index, LastOOM: Never, device: d}
 	w := walker{t: t, live: newTable(256)}
 	t.ends = completions(s, d)
+	t.past = sync.OnceValue(t.newPast)
 	w.countAllocs()
 	w.walk()
 	w.end(d)

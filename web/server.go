@@ -8,13 +8,11 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
-	"embed"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
-	"io/fs"
 	"mime"
 	"net"
 	"net/http"
@@ -24,11 +22,6 @@ import (
 
 	"strandline/web/engine"
 )
-
-// assets is the page, built from ui/.
-//
-//go:embed assets
-var assets embed.FS
 
 // policy lets the page load itself and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; " +
@@ -190,7 +183,7 @@ func (s *Server) asset(w http.ResponseWriter, r *http.Request) {
 	if name == "" {
 		name = "index.html"
 	}
-	body, err := fs.ReadFile(assets, "assets/"+name)
+	body, err := assets.ReadFile("assets/" + name)
 	if err != nil || strings.Contains(name, "/") {
 		http.Error(w, "There is no such file.", http.StatusNotFound)
 		return

@@ -17,12 +17,16 @@ import (
 
 const example = "../examples/image-leak/step-4.pickle"
 
+func exampleEngine() *engine.Engine {
+	return engine.New([]engine.Source{{Path: example, Named: true, Read: func(progress func(int64) error) (*snapshot.Snapshot, error) {
+		return snapshot.Open(example, snapshot.Options{Progress: progress})
+	}}})
+}
+
 // loaded is a server on port 4242 of an engine that has read the example.
 func loaded(t *testing.T) *Server {
 	t.Helper()
-	e := engine.New([]engine.Source{{Path: example, Named: true, Read: func(progress func(int64) error) (*snapshot.Snapshot, error) {
-		return snapshot.Open(example, snapshot.Options{Progress: progress})
-	}}})
+	e := exampleEngine()
 	if err := e.Load(context.Background()); err != nil {
 		t.Fatal(err)
 	}

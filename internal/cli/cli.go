@@ -201,7 +201,7 @@ It needs no Python, no GPU and no network.
 		return fmt.Errorf("%w; `%s --help` lists the flags", err, c.CommandPath())
 	})
 	for _, c := range []*cobra.Command{
-		newDiagnose(g), newView(g), newInspect(g), newCompare(g), newSimulate(g), newExport(g), newHooks(g), newTrace(g), newDoctor(g), newVersion(g),
+		newDiagnose(g), newView(g), newInspect(g), newCompare(g), newSimulate(g), newPlan(g), newExport(g), newHooks(g), newTrace(g), newDoctor(g), newVersion(g),
 	} {
 		c.Long = strings.TrimSpace(c.Long) + "\n\n" + exitStatus
 		root.AddCommand(c)

@@ -84,7 +84,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := map[string]bool{}
-	for _, m := range regexp.MustCompile("`(?:[a-z]+\\[\\]\\.)?([a-z_]+)(?:\\[\\])?`").FindAllStringSubmatch(string(page), -1) {
+	for _, m := range regexp.MustCompile("`(?:[a-z]+\\[\\]\\.)?([a-z_0-9]+)(?:\\[\\])?`").FindAllStringSubmatch(string(page), -1) {
 		named[m[1]] = true
 	}
 	oneFile := "examples/image-leak/step-4.pickle"
@@ -124,6 +124,15 @@ func TestJSONIsDocumented(t *testing.T) {
 		{"simulate", "examples/image-leak/step-4.pickle", "--search"},
 		{"simulate", cut},
 		{"export", oneFile, "--to", "pickle", "-o", filepath.Join(t.TempDir(), "out.pickle")},
+		{"plan", "--model", "DeepSeek-R1", "--gpu", "H200", "--gpus", "16", "--formats"},
+		{"plan", "--model", "Llama-3.1-8B", "--gpu", "H100", "--solve", "requests"},
+		{"plan", "--model", "Llama-3.1-8B", "--gpu", "H100", "--method", "textbook"},
+		{"plan", "--check", "examples/plan/server.log", "--model", "Qwen2.5-VL-7B"},
+		{"plan", "--against", "examples/plan/observed.csv"},
+		{"plan", "train", "--model", "Llama-3.1-8B", "--gpu", "H100", "--gpus", "8"},
+		{"plan", "gpus"},
+		{"plan", "models"},
+		{"plan", "rl", "--phases", "examples/plan/phases.yaml"},
 		{"hooks", "--pid", strconv.Itoa(os.Getpid())},
 		{"doctor"},
 		{"version"},

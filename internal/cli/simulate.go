@@ -142,12 +142,9 @@ type plannedRun struct {
 // settings are those that are asked for by --set.
 func (o *simulateOptions) settings(v allocator.Version) (runs []plannedRun, err error) {
 	for _, conf := range o.set {
-		set, err := allocator.ParseSettings(conf, v)
+		set, err := replay.ParseSettings(conf, v)
 		if err != nil {
 			return nil, fmt.Errorf("--set: %w", err)
-		}
-		if set.Backend != "native" {
-			return nil, fmt.Errorf("--set %s: the driver manages memory then, and not the allocator that is simulated here; none of this would apply", conf)
 		}
 		runs = append(runs, plannedRun{conf, set})
 	}
@@ -230,7 +227,9 @@ func (w *whatIf) run(ctx context.Context) error {
 	defer bar.clear()
 	bar.begin("running", (len(w.runs)+1)*len(w.on))
 	for i, x := range w.on {
-		some, err := x.All(ctx, append(w.scenarios[i], recorded(x)), bar.next)
+		recorded := x.Recorded()
+		recorded.Samples = replay.Samples
+		some, err := x.All(ctx, append(w.scenarios[i], recorded), bar.next)
 		if err != nil {
 			return err
 		}
@@ -312,18 +311,6 @@ func (w *whatIf) search(own plannedRun) {
 	}
 }
 
-// samples are as many as a line of a terminal can show.
-const samples = 64
-
-// recorded is the recorded run as a scenario, for its course.
-func recorded(x *replay.Exact) replay.Scenario {
-	sc := replay.Scenario{Settings: x.Settings, Samples: samples}
-	if had := x.Assumed().Capacity; had != nil {
-		sc.Capacity = *had
-	}
-	return sc
-}
-
 // plan makes the scenario of every run on every device.
 func (w *whatIf) plan() error {
 	changes, err := w.change()
@@ -331,22 +318,18 @@ func (w *whatIf) plan() error {
 		return err
 	}
 	for i, x := range w.on {
-		if w.capacity > 0 && w.capacity < x.StartReserved {
-			return fmt.Errorf("--capacity: device %d had %s reserved when the recording began: what less would have done is not recorded", x.Device, units.Bytes(x.StartReserved))
+		if err := x.Fits(w.capacity); err != nil {
+			return fmt.Errorf("--capacity: %w", err)
 		}
 		sc := changes[i]
-		sc.Samples = samples
+		sc.Samples = replay.Samples
 		sc.Capacity, sc.Limit = w.capacity, w.limit
 		if recorded := x.Assumed().Capacity; w.options.search && sc.Capacity == 0 && recorded != nil {
 			sc.Capacity = *recorded
 		}
 		var of []replay.Scenario
 		for _, r := range w.runs {
-			sc.Settings = r.set
-			if r.set.Fraction < 1 && w.limit == 0 {
-				sc.Limit = int64(r.set.Fraction * float64(sc.Capacity))
-			}
-			of = append(of, sc)
+			of = append(of, sc.Under(r.set))
 		}
 		w.scenarios = append(w.scenarios, of)
 	}

@@ -5,25 +5,31 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"os/user"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"strandline/export"
+	"strandline/report"
 	"strandline/snapshot"
+	"strandline/units"
 	"strandline/web"
 	"strandline/web/engine"
 )
 
 type viewOptions struct {
-	noOpen bool
-	listen string
+	noOpen               bool
+	listen, html, redact string
 }
 
 func newView(g *globals) *cobra.Command {
@@ -39,26 +45,45 @@ address, with a secret, stands on the first line of output. It is up at once and
 files are read behind it. A directory stands for all snapshots below it.
 
 On a remote machine, --listen chooses the port and prints the command that makes
-it reachable from yours.`,
+it reachable from yours.
+
+--html writes the page as one file instead, to attach to a ticket: it opens
+without strandline and loads nothing. It has all views, at a resolution that the
+page states. --redact puts pseudonyms in the place of your paths and names.`,
 		Example: `  strandline view step-2.pickle step-3.pickle step-4.pickle
   strandline view dumps/
   strandline view oom.pickle --listen 8080         on a remote machine
-  strandline view oom.pickle --no-open`,
+  strandline view oom.pickle --no-open
+  strandline view oom.pickle --html oom.html`,
 		Args: files(1, true, "snapshots, or directories of them"),
 		RunE: func(c *cobra.Command, args []string) error { return runView(c, g, o, args) },
 	}
 	c.Flags().BoolVar(&o.noOpen, "no-open", false, "do not open the browser")
 	c.Flags().StringVar(&o.listen, "listen", "", "serve on `PORT`, and print how to reach it from elsewhere")
+	c.Flags().StringVar(&o.html, "html", "", "write the page to `FILE`, and serve nothing; - is standard output")
+	c.Flags().StringVar(&o.redact, "redact", "", "put pseudonyms in the place of your `WHAT`: paths, names or both")
 	return c
 }
 
 func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 	ctx, stop := context.WithCancel(c.Context())
 	defer stop()
-	v := viewed{g: g}
+	what, ok := redactions[o.redact]
+	switch {
+	case !ok:
+		return fmt.Errorf("--redact %s: want paths, names or both", o.redact)
+	case o.html != "" && o.listen != "":
+		return errors.New("--html writes a file and --listen serves the page; choose one")
+	case o.html == "-" && g.json:
+		return errors.New("--json prints to standard output, where --html - writes the page")
+	}
+	v := viewed{g: g, redact: what}
 	sources, err := v.sources(args)
 	if err != nil {
 		return err
+	}
+	if o.html != "" {
+		return v.save(ctx, sources, args, o.html)
 	}
 	l, err := listen(o.listen)
 	if err != nil {
@@ -89,23 +114,62 @@ func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 	if err := s.Serve(ctx, l); err != nil {
 		return err
 	}
-	switch err := <-loaded; {
-	case errors.Is(err, engine.ErrNothing):
-		return noSnapshot(args, len(sources))
-	case err != nil && !errors.Is(err, context.Canceled):
-		return err
+	err = <-loaded
+	if errors.Is(err, context.Canceled) {
+		err = nil // interrupting it is how a user ends it
 	}
-	if v.partial {
-		return exit(exitPartial)
-	}
-	return nil // interrupting it is how a user ends it
+	return v.end(err, args, len(sources))
 }
 
 // viewed are the files to view. They are read one after another.
 type viewed struct {
 	g       *globals
+	redact  export.Redaction
 	partial bool
 	others  []string // that are of other kinds
+}
+
+// end is how viewing ends, by the error of loading so many files.
+func (v *viewed) end(err error, args []string, files int) error {
+	switch {
+	case errors.Is(err, engine.ErrNothing):
+		return noSnapshot(args, files)
+	case err == nil && v.partial:
+		return exit(exitPartial)
+	}
+	return err
+}
+
+// viewReport is what --html says of the file that it wrote.
+type viewReport struct {
+	Schema string `json:"schema"`
+	File   string `json:"file"`
+	Bytes  int64  `json:"bytes"`
+}
+
+func (d viewReport) text(w io.Writer, _ report.Style) {
+	fmt.Fprintf(w, "wrote %s: %s\n", report.Line(d.File), units.Bytes(d.Bytes))
+}
+
+// save writes the page as a file.
+func (v *viewed) save(ctx context.Context, sources []engine.Source, args []string, path string) error {
+	e := engine.New(sources)
+	err := e.Load(ctx)
+	v.tell()
+	if err != nil {
+		return v.end(err, args, len(sources))
+	}
+	n, err := v.g.create(ctx, path, func(w io.Writer) error { return web.Save(ctx, w, e) })
+	if err != nil {
+		return err
+	}
+	if path != "-" {
+		doc := viewReport{"strandline.view/1", path, n}
+		if err := v.g.print(doc, doc.text); err != nil {
+			return err
+		}
+	}
+	return v.end(nil, args, len(sources))
 }
 
 // sources are the files that arguments name, directories replaced by what is
@@ -120,23 +184,47 @@ func (v *viewed) sources(args []string) (out []engine.Source, err error) {
 	})
 	for _, p := range paths {
 		size := sizeOf(p)
-		out = append(out, engine.Source{Path: p, Size: size, Named: named[p], Read: func(progress func(int64) error) (*snapshot.Snapshot, error) {
+		out = append(out, engine.Source{Path: v.called(p, paths), Size: size, Named: named[p] && v.redact == 0, Read: func(progress func(int64) error) (*snapshot.Snapshot, error) {
 			s, err := v.g.read(p, size, progress)
 			switch {
 			case err == nil:
 				v.partial = v.g.partial(s) || v.partial
 			case !named[p] && errors.Is(err, snapshot.ErrNotSnapshot) && !likeSnapshot(p):
 				v.others = append(v.others, p)
-			case len(paths) > 1 && !errors.Is(err, context.Canceled):
+			case (len(paths) > 1 || v.redact != 0) && !errors.Is(err, context.Canceled):
 				v.g.warn("skipped %s", said(err))
 			}
-			return s, err
+			switch {
+			case v.redact == 0:
+				return s, err
+			case err != nil: // it names the file
+				return nil, snapshot.ErrNotSnapshot
+			}
+			return export.Redact(s, v.redact), nil
 		}})
 	}
 	if len(out) == 0 {
 		return nil, noSnapshot(args, 0)
 	}
 	return out, nil
+}
+
+// called is how the page calls a file. Where it is to be redacted, the folder of
+// all files is nobody's business.
+func (v *viewed) called(path string, all []string) string {
+	if v.redact == 0 {
+		return path
+	}
+	folder := filepath.Dir(path)
+	for _, p := range all {
+		for folder != "." && folder != "/" && !strings.HasPrefix(p, folder+string(filepath.Separator)) {
+			folder = filepath.Dir(folder)
+		}
+	}
+	if short, err := filepath.Rel(folder, path); err == nil {
+		return short
+	}
+	return filepath.Base(path)
 }
 
 // rank is when to read a file.

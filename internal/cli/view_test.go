@@ -2,13 +2,19 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
+	"compress/flate"
+	"encoding/base64"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
+	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -81,4 +87,48 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	if got := strconv.Itoa(s.command.ProcessState.ExitCode()); got != args[0] {
 		ts.Fatalf("exit status is %s, want %s", got, args[0])
 	}
+}
+
+// TestViewRedacts looks for names of the program in all that a saved page holds.
+func TestViewRedacts(t *testing.T) {
+	const folder = "../../examples/image-leak"
+	for _, c := range []struct {
+		args []string
+		has  bool
+	}{
+		{nil, true},
+		{[]string{"--redact", "both"}, false},
+	} {
+		file := filepath.Join(t.TempDir(), "out.html")
+		_, stderr, code := run(append([]string{"view", folder, "--html", file}, c.args...)...)
+		if code != exitOK {
+			t.Fatal(code, stderr)
+		}
+		page, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := unpacked(t, page)
+		if !strings.Contains(text, "step-4.pickle") {
+			t.Error("the page lacks its files")
+		}
+		for _, name := range []string{"w02_image_leak", "rigmodels", "image-leak", "normalise"} {
+			if strings.Contains(text, name) != c.has {
+				t.Errorf("%v: the page names %s: %t", c.args, name, !c.has)
+			}
+		}
+	}
+}
+
+// unpacked is what the parts of a saved page hold.
+func unpacked(t *testing.T, page []byte) string {
+	t.Helper()
+	var out strings.Builder
+	for _, m := range regexp.MustCompile(`id="saved-\w+">([^<]*)<`).FindAllSubmatch(page, -1) {
+		packed := base64.NewDecoder(base64.StdEncoding, bytes.NewReader(m[1]))
+		if _, err := io.Copy(&out, flate.NewReader(packed)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out.String()
 }

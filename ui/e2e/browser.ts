@@ -86,6 +86,7 @@ const codes: Record<string, number> = { Enter: 13, Escape: 27, Tab: 9, ArrowLeft
 
 export class Tab {
   readonly problems: string[] = []; // console messages, exceptions, requests to elsewhere
+  readonly requests: string[] = []; // but for data and blobs
   received = 0;
 
   constructor(
@@ -106,7 +107,10 @@ export class Tab {
       if (method === "Runtime.exceptionThrown") this.problems.push(`exception: ${p.exceptionDetails.exception?.description ?? p.exceptionDetails.text}`);
       if (method === "Log.entryAdded") this.problems.push(`log: ${p.entry.text} ${p.entry.url ?? ""}`);
       if (method === "Network.dataReceived") this.received += p.encodedDataLength;
-      if (method === "Network.requestWillBeSent" && this.origin && !/^(data|blob|about):/.test(p.request.url) && new URL(p.request.url).origin !== this.origin) this.problems.push(`request to ${p.request.url}`);
+      if (method === "Network.requestWillBeSent" && !/^(data|blob|about):/.test(p.request.url)) {
+        this.requests.push(p.request.url);
+        if (this.origin && new URL(p.request.url).origin !== this.origin) this.problems.push(`request to ${p.request.url}`);
+      }
     });
     for (const domain of ["Page", "Runtime", "Log", "Network", "Performance"]) await this.send(`${domain}.enable`);
     await this.send("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile: false });
@@ -160,6 +164,12 @@ export class Tab {
 
   wheel(x: number, y: number, deltaY: number, extra: Params = {}): Promise<void> {
     return this.send("Input.dispatchMouseEvent", { type: "mouseWheel", x, y, deltaX: 0, deltaY, ...extra });
+  }
+
+  /** Drops files on the middle of the page. */
+  async drop(...files: string[]): Promise<void> {
+    const data = { items: [], files, dragOperationsMask: 1 };
+    for (const type of ["dragEnter", "dragOver", "drop"]) await this.send("Input.dispatchDragEvent", { type, x: 600, y: 400, data });
   }
 
   async click(selector: string): Promise<void> {

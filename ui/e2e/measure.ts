@@ -1,13 +1,15 @@
 // Measures what the page takes, in Chromium without a GPU:
 //
 //   npm run measure -- FILE…
+//   npm run measure -- --site FILE…     dropped on the static site
 //
-// STRANDLINE names the program (else ../strandline). Times are those of the
+// STRANDLINE names the program (else ../strandline), STRANDLINE_SITE the folder
+// of the site. Times are those of the
 // page's own marks and of input events as the browser stamps them.
 
 import { readFileSync } from "node:fs";
 import { Browser, pause, type Tab } from "./browser.ts";
-import { serve } from "./server.ts";
+import { host, serve, site } from "./server.ts";
 
 const stamps = `
   window.delays = []; window.long = []; window.frames = [];
@@ -37,19 +39,44 @@ async function spread(tab: Tab, name: string, act: (i: number) => Promise<void>,
   console.log(`${name}: input to painted p50 ${ms(quantile(delays, 0.5))}, p95 ${ms(quantile(delays, 0.95))}, max ${ms(Math.max(...delays))} (${delays.length} paints, script p50 ${ms(quantile(frames, 0.5))}, p95 ${ms(quantile(frames, 0.95))}${longest})`);
 }
 
-async function measure(file: string): Promise<void> {
+/** What shows a file: when it was asked to, and how it ends. */
+interface Shown {
+  after: string;
+  began: number;
+  pid?: number;
+  stop: () => unknown;
+}
+
+async function byServer(tab: Tab, file: string): Promise<Shown> {
+  const began = Date.now();
+  const server = await serve(file);
+  await tab.send("Page.navigate", { url: server.url });
+  return { after: "the command", began, pid: server.pid, stop: server.stop };
+}
+
+async function bySite(tab: Tab, file: string): Promise<Shown> {
+  if (!site) throw new Error("STRANDLINE_SITE names no folder");
+  const opened = Date.now();
+  const server = await host(site);
+  await tab.send("Page.navigate", { url: server.url });
+  await tab.until("document.querySelector('#drop [role=status]')?.textContent === ''");
+  console.log(`site: ready for files ${ms(Date.now() - opened)} after it was opened, received ${mib(tab.received)}`);
+  const began = Date.now();
+  await tab.drop(file);
+  return { after: "the drop", began, stop: server.stop };
+}
+
+async function measure(file: string, show: typeof bySite): Promise<void> {
   const browser = await Browser.start();
   console.log(file);
   const tab = await browser.open("about:blank");
   await tab.send("Page.addScriptToEvaluateOnNewDocument", { source: stamps });
-  const began = Date.now();
-  const server = await serve(file);
-  await tab.send("Page.navigate", { url: server.url });
+  const { after, began, pid, stop } = await show(tab, file);
   await tab.until("performance.getEntriesByName('strandline:first-picture').length", 60_000);
   const first = await tab.eval<number>("performance.timeOrigin + performance.getEntriesByName('strandline:first-picture')[0].startTime");
   await tab.settled();
   const all = Date.now();
-  console.log(`first picture: ${ms(first - began)} after the command (all shown by ${ms(all - began)})`);
+  console.log(`first picture: ${ms(first - began)} after ${after} (all shown by ${ms(all - began)})`);
   const { left, top, width, height, map } = (await tab.state()).picture.box;
   const rail = await tab.eval<number>("document.querySelector('#rail .box').getBoundingClientRect().top");
   const x = left + width * 0.7;
@@ -69,18 +96,23 @@ async function measure(file: string): Promise<void> {
   await tab.settled();
   await tab.send("HeapProfiler.collectGarbage");
   const heap = await tab.send("Runtime.getHeapUsage");
-  const status = readFileSync(`/proc/${server.pid}/status`, "utf8");
-  const kib = (name: string): number => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) * 1024;
   console.log(`page: heap ${mib(heap.usedSize)}, arrays ${mib(heap.backingStorageSize)}, received ${mib(tab.received)}`);
-  console.log(`server: ${mib(kib("VmRSS"))}, at most ${mib(kib("VmHWM"))}`);
+  if (pid) {
+    const status = readFileSync(`/proc/${pid}/status`, "utf8");
+    const kib = (name: string): number => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) * 1024;
+    console.log(`server: ${mib(kib("VmRSS"))}, at most ${mib(kib("VmHWM"))}`);
+  }
   if (tab.problems.length) console.log(tab.problems.join("\n"));
   await tab.close();
   await browser.close();
-  await server.stop();
+  await stop();
 }
 
 async function main(): Promise<void> {
-  for (const file of process.argv.slice(2)) await measure(file);
+  const files = process.argv.slice(2);
+  const onSite = files[0] === "--site";
+  if (onSite) files.shift();
+  for (const file of files) await measure(file, onSite ? bySite : byServer);
 }
 
 void main();

@@ -8,10 +8,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test, type TestContext } from "node:test";
 import { Browser, chromium, pause, type Tab } from "./browser.ts";
+import { clean, device, figure, shoot } from "./checks.ts";
 import { example, json, lacks, recorded, serve, type Server } from "./server.ts";
 
-const shots = process.env.STRANDLINE_SHOTS;
-const axe = readFileSync("node_modules/axe-core/axe.min.js", "utf8");
 const leak = [example("image-leak/step-2.pickle"), example("image-leak/step-3.pickle"), example("image-leak/step-4.pickle")];
 const last = leak[2]!;
 
@@ -42,19 +41,15 @@ function scenario(name: string, files: string[], act: (p: Page, t: TestContext) 
       else await tab.settled();
       await act({ tab, server }, t);
       await pause(60);
-      const found = await tab.eval<{ id: string; nodes: { target: string[]; failureSummary: string }[] }[]>(`${axe}; axe.run(document, { resultTypes: ["violations"] }).then(r => r.violations)`);
-      assert.deepEqual(found.map((v) => `${v.id}: ${v.nodes.map((n) => `${n.target.join(" ")} (${n.failureSummary})`).join("; ")}`), []);
-      assert.deepEqual(tab.problems, []);
+      await clean(tab);
     } finally {
-      if (shots && tab) await tab.screenshot(join(shots, `${name.replace(/[^a-z0-9]+/gi, "-")}.png`));
+      if (tab) await shoot(tab, name);
       await tab?.close();
       await server.stop();
     }
   });
 }
 
-const figure = (tab: Tab, selector: string): Promise<number> => tab.eval(`Number(document.querySelector(${JSON.stringify(selector)})?.dataset.bytes ?? NaN)`);
-const device = (file: string): any => json("inspect", file).devices[0];
 const identity = (s: any): string => (s.file ? `${s.file}:${s.line} ${s.function}` : "unknown");
 
 /** The place of the page of a point in the picture: an event, and bytes from below. */
@@ -200,6 +195,27 @@ scenario("the tooltip names the event of the peak, however far out", [recorded("
   assert.equal(await tab.eval("Number(document.getElementById('tooltip').dataset.event)"), d.peak_requested_event);
 });
 
+scenario("two steps are two clicks, and what changed between them", [recorded("w12_llm.logits.step4.pickle")], async ({ tab }) => {
+  const file = recorded("w12_llm.logits.step4.pickle");
+  const scopes = (await tab.eval<any[]>("strandline.device().scopes")).filter((s) => s.lane === "steps");
+  const { box } = (await tab.state()).picture;
+  const rail = await tab.eval<{ x: number; y: number }>("(r => ({ x: r.left, y: r.top }))(document.querySelector('#rail .box').getBoundingClientRect())");
+  const at = (s: any): [number, number] => [rail.x + box.left + (((s.from + s.to) / 2) / device(file).events) * box.width, rail.y + box.steps + 9];
+  const [one, other] = [scopes[1], scopes[3]];
+  await tab.mouse("mouseMoved", ...at(one));
+  await tab.until(`document.querySelector("#tooltip .head")?.textContent === ${JSON.stringify(one.name)}`);
+  await tab.clickAt(...at(one));
+  await tab.until("strandline.state().range");
+  assert.deepEqual((await tab.state()).range, [one.from, one.to]);
+  await tab.clickAt(...at(other), { modifiers: 8 });
+  await tab.until("strandline.state().a !== null");
+  const s = await tab.state();
+  assert.deepEqual([s.a, s.b, s.range], [one.to, other.to, null]);
+  await tab.until("document.querySelector(\"[data-key='mode diff'][aria-pressed=true]\")");
+  const live = (k: number): number => json("inspect", file, "--at", String(k)).at.requested_bytes;
+  assert.equal(await figure(tab, "[data-figure=whole]"), live(other.to) - live(one.to));
+});
+
 scenario("a click pins an allocation; b and n go to its birth and death", [last], async ({ tab }) => {
   const d = device(last);
   const column = await tab.eval<any>(`strandline.column(${d.peak_requested_event})`);
@@ -273,12 +289,36 @@ scenario("the allocator's state sums to inspect's", [last], async ({ tab }) => {
   assert.deepEqual((await tab.state()).figures.heap, from);
 }, { fragment: `#v=allocator&k=${device(last).events - 1}` });
 
+for (const file of [example("graphs/captured.pickle"), example("varied-lengths/expandable.pickle.gz"), recorded("w09_two_devices.default.end.pickle")]) {
+  const name = file.slice(file.lastIndexOf("/") + 1);
+  scenario(`pools and streams of ${name} have the sums of inspect --pools`, [file], async ({ tab }) => {
+    const want = json("inspect", file, "--pools", "--device", "0").pools.map((p: any) => ({ name: `${p.pool === "default" ? "" : `${p.pool} · `}stream ${p.stream} · ${p.type} pool${p.expandable ? " · expandable" : ""}`, reserved: p.reserved_bytes, active: p.active_bytes, segments: p.segments }));
+    await tab.key("End");
+    await tab.until(`strandline.state().figures.heap?.event === ${device(file).events - 1}`);
+    const by = (a: any, b: any): number => (a.name < b.name ? -1 : 1);
+    assert.deepEqual((await tab.state()).figures.heap.pools.sort(by), want.sort(by));
+  }, { fragment: "#v=allocator" });
+}
+
 scenario("sites show the same bytes as the table", [last], async ({ tab }) => {
   const at = json("inspect", last, "--at", String(device(last).peak_requested_event)).at;
   await tab.until("document.querySelector('.icicle canvas')");
   assert.equal(await figure(tab, "[data-figure=flame]"), at.requested_bytes);
   await tab.click("[data-key='of kept']");
   await tab.until(`Number(document.querySelector("[data-figure=flame]").dataset.bytes) === ${device(last).requested_bytes}`);
+  // By file and by function the same bytes, and by purpose those of inspect.
+  for (const g of ["file", "function"]) {
+    await tab.eval(`location.hash = "#v=sites&g=${g}&k=${at.event}"`);
+    await tab.until(`document.querySelector("#view thead th").textContent === "${g} in a stack"`);
+    await tab.until(`Math.max(...[...document.querySelectorAll("#view tbody td:nth-child(2)")].map(e => Number(e.dataset.bytes))) === ${at.requested_bytes}`);
+  }
+  await tab.eval(`location.hash = "#v=sites&g=purpose&k=${at.event}"`);
+  await tab.until(`[...document.querySelectorAll("#view tbody td:nth-child(2)")].reduce((n, e) => n + Number(e.dataset.bytes), 0) === ${at.requested_bytes}`);
+  await tab.eval("window.saved = []; URL.createObjectURL = (b) => (saved.push(b), 'data:,'); HTMLAnchorElement.prototype.click = () => {}");
+  await tab.click("[data-key=csv]");
+  const lines = (await tab.eval<string>("saved[0].text()")).trim().split("\r\n");
+  assert.equal(lines[0], "purpose,bytes,share,alive at snapshot (bytes),allocations");
+  assert.equal(lines.slice(1).reduce((n, line) => n + Number(fields(line)[1]), 0), at.requested_bytes);
 }, { fragment: "#v=sites", dark: true });
 
 scenario("compare shows compare's numbers", leak, async ({ tab }) => {
@@ -290,6 +330,22 @@ scenario("compare shows compare's numbers", leak, async ({ tab }) => {
   await tab.until("document.querySelectorAll('#view tbody tr').length > 0");
   const first = await tab.eval<number[]>("[...document.querySelectorAll('#view tbody tr:first-child td[data-bytes]')].map(e => Number(e.dataset.bytes))");
   assert.deepEqual(first, [...want.sites[0].bytes, want.sites[0].bytes_per_step]);
+  // All of the first file that lives on is of the allocations that compare follows to the end.
+  const [{ bytes, event }] = (await tab.state()).figures.survivors[0];
+  assert.equal(bytes[0][0], device(leak[0]!).requested_bytes);
+  assert.ok(bytes[0][2] > 0 && bytes[0][2] <= bytes[0][1] && bytes[0][1] <= bytes[0][0]);
+  assert.equal(event[0][2], device(leak[0]!).events, "the file before is the beginning of the later one");
+}, { fragment: "#v=compare" });
+
+const ranks = [0, 1].flatMap((r) => [4, 6].map((s) => example(`ranks/rank${r}-step-${s}.pickle`)));
+
+scenario("ranks stand beside each other", ranks, async ({ tab }) => {
+  await tab.until("document.querySelector('[data-key=process]')", 20000);
+  await tab.eval(`(s => { s.value = "-1"; s.dispatchEvent(new Event("change")) })(document.querySelector("[data-key=process]"))`);
+  await tab.until("/most different/.test(document.querySelector('#view thead th').textContent)");
+  const rows = await tab.eval<number[][]>("[...document.querySelectorAll('#view tbody tr')].map(r => [...r.querySelectorAll('td[data-bytes]')].map(e => Number(e.dataset.bytes)))");
+  assert.deepEqual([0, 1].map((i) => rows.reduce((n, r) => n + r[i]!, 0)), [device(ranks[1]!).requested_bytes, device(ranks[3]!).requested_bytes]);
+  for (const [a, b, spread] of rows) assert.equal(spread, Math.abs(a! - b!));
 }, { fragment: "#v=compare" });
 
 scenario("findings are diagnose's, and lead to the evidence and back", leak, async ({ tab }) => {
@@ -312,6 +368,11 @@ scenario("findings are diagnose's, and lead to the evidence and back", leak, asy
   assert.equal((await tab.state()).view, "timeline");
   await tab.eval("history.go(-2)");
   await tab.until(`strandline.state().link === ${JSON.stringify(at)}`);
+  // They are pinned to their places in the picture.
+  await tab.click("[data-key='view timeline']");
+  await tab.settled();
+  await tab.click("[data-key='pin 1']");
+  await tab.until("strandline.state().view === 'findings' && strandline.state().finding === 1");
 }, { fragment: "#v=findings" });
 
 scenario("a failed request leads to the allocator as it was then", [example("out-of-memory/oom.pickle")], async ({ tab }) => {
@@ -323,7 +384,70 @@ scenario("a failed request leads to the allocator as it was then", [example("out
   await tab.until(`strandline.state().figures.heap?.event === ${oom.evidence.event}`);
   const { heap } = (await tab.state()).figures;
   assert.deepEqual([heap.reserved, heap.allocated + heap.pending], [oom.evidence.reserved_bytes, oom.evidence.active_bytes]);
+  // The events beside it lead on, and the remedy can be run.
+  await tab.click(`[data-key='event ${oom.evidence.event - 1}']`);
+  await tab.until(`strandline.state().figures.heap?.event === ${oom.evidence.event - 1}`);
+  await tab.click("[data-key='view findings']");
+  await tab.click("[data-key^='try ']");
+  await tab.until("strandline.state().figures.runs?.[1]?.peak_reserved_bytes");
+  const s = await tab.state();
+  assert.deepEqual([s.view, s.sets], ["whatif", ["expandable_segments:True"]]);
+  const want = json("simulate", example("out-of-memory/oom.pickle"), "--search").runs.find((r: any) => r.settings === "expandable_segments:True").devices[0];
+  assert.deepEqual([s.figures.runs[1].peak_reserved_bytes, s.figures.runs[1].oom], [want.peak_reserved_bytes, null]);
 }, { fragment: "#v=findings", dark: true });
+
+const varied = example("varied-lengths/default.pickle.gz");
+
+scenario("what if tells what simulate tells, and draws it to scale", [varied], async ({ tab, server }) => {
+  const want = json("simulate", varied, "--set", "expandable_segments:True", "--set", "max_split_size_mb:128", "--capacity", "3GiB");
+  const told = (o: any, d: any): any => [o.settings ?? "", d.peak_reserved_bytes, d.peak_allocated_bytes, d.peak_stranded_bytes, d.oom?.event ?? null, d.driver_calls, d.alloc_retries, d.smallest_capacity_bytes];
+  await tab.until("strandline.state().figures.runs?.length === 2 && strandline.state().figures.runs[1].fits", 30000);
+  assert.equal((await tab.state()).figures.runs[1].settings, "expandable_segments:True", "the settings to try first are run unasked");
+  assert.match(await tab.eval("document.querySelector('.fidelity').textContent"), /^Replayed exactly/);
+  const field = async (key: string, text: string): Promise<void> => {
+    await tab.eval(`(e => { e.focus(); e.select(); })(document.querySelector("[data-key='${key}']"))`);
+    await tab.type(text);
+    await tab.key("Enter");
+    await tab.eval("document.activeElement.blur()");
+  };
+  await field("conf", "max_split_size_mb:128");
+  await field("capacity", "3GiB");
+  await tab.until("(r => r?.length === 3 && r.every(x => x.drawn < 0 || x.fits && x.capacity_bytes === 3221225472))(strandline.state().figures.runs)", 30000);
+  const s = await tab.state();
+  const got = s.figures.runs;
+  assert.deepEqual(got.slice(1).map((r: any) => told(r, { ...r, smallest_capacity_bytes: r.fits })), want.runs.map((r: any) => told(r, r.devices[0])));
+  assert.equal(got[0].peak_reserved_bytes, want.devices[0].peak_reserved_bytes);
+  assert.equal(got[0].peak_stranded_bytes, want.devices[0].peak_stranded_bytes);
+  // The highest row of the curve's colour is where its peak belongs.
+  const row = await tab.eval<number>(`(() => {
+    const c = document.querySelectorAll("#rail canvas")[1], g = c.getContext("2d"), { left, top, width, height } = strandline.state().picture.box;
+    const want = getComputedStyle(document.documentElement).getPropertyValue("--s0").trim().match(/[0-9a-f]{2}/g).map(x => parseInt(x, 16));
+    const px = g.getImageData(left, top, width, height).data;
+    for (let i = 0; i < px.length; i += 4) if (px[i + 3] === 255 && want.every((v, j) => Math.abs(px[i + j] - v) < 3)) return Math.floor(i / 4 / width);
+  })()`);
+  const high = s.picture.box.height * (1 - got[1].peak_reserved_bytes / s.picture.axis);
+  assert.ok(Math.abs(row - high) <= 2, `row ${row}, want ${high}`);
+  // What is seen through a link is the same.
+  await tab.until(`location.hash === ${JSON.stringify(s.link)}`);
+  const other = await browser.open(server.url + s.link);
+  await other.until("(r => r?.length === 3 && r.every(x => x.drawn < 0 || x.fits))(strandline.state().figures.runs)", 30000);
+  assert.deepEqual((await other.state()).figures.runs, got);
+  await other.close();
+  await tab.click("[data-key='search']");
+  await tab.until("strandline.state().figures.search", 30000);
+  const best = json("simulate", varied, "--search", "--capacity", "3GiB");
+  assert.deepEqual((await tab.state()).figures.search.map((r: any) => [r.settings, r.peak_reserved_bytes]), best.runs.map((r: any) => [r.settings, r.devices[0].peak_reserved_bytes]));
+}, { fragment: "#v=whatif" });
+
+scenario("what if takes the memory that an error shows, and says which settings run out", [example("out-of-memory/oom.pickle")], async ({ tab }) => {
+  const want = json("simulate", example("out-of-memory/oom.pickle"), "--set", "", "--capacity", String(json("simulate", example("out-of-memory/oom.pickle")).devices[0].assumed.capacity));
+  await tab.until("strandline.state().figures.runs?.[1]?.oom");
+  const [recorded, own] = (await tab.state()).figures.runs;
+  assert.equal(own.oom.event, want.runs[0].devices[0].oom.event);
+  assert.equal(recorded.oom.event, own.oom.event);
+  await tab.click("[data-key='run ']");
+  assert.equal((await tab.state()).k, own.oom.event);
+}, { fragment: "#v=whatif&set=!", dark: true });
 
 scenario("a search filters sites; a pattern that is none keeps the last result", [last], async ({ tab }) => {
   const at = json("inspect", last, "--at", String(device(last).peak_requested_event)).at;
@@ -379,8 +503,17 @@ scenario("a range of events is selected by dragging, and saved as CSV", [last], 
   await tab.key("f");
   await tab.settled();
   assert.ok((await tab.state()).picture.win[0] > 500);
-  const png = await tab.eval<number>("(async () => { URL.createObjectURL = b => (window.saved = b.size, 'data:,'); HTMLAnchorElement.prototype.click = () => {}; document.dispatchEvent(new KeyboardEvent('keydown', { key: 'e', bubbles: true })); await new Promise(r => setTimeout(r, 500)); return window.saved })()");
-  assert.ok(png > 5000, `${png} bytes of PNG`);
+  await tab.eval("window.saved = []; URL.createObjectURL = (b) => (saved.push(b), 'data:,'); HTMLAnchorElement.prototype.click = () => {}; navigator.clipboard.writeText = (t) => { window.copied = t; return Promise.resolve(); }");
+  await tab.key("e");
+  await tab.click("[data-key=png]");
+  await tab.until("saved.length === 1");
+  assert.ok(await tab.eval<number>("saved[0].size") > 20000, "the picture is not empty");
+  const pixels = await tab.eval<number>("createImageBitmap(saved[0]).then(i => { const c = document.createElement('canvas'); c.width = i.width; c.height = i.height; const g = c.getContext('2d'); g.drawImage(i, 0, 0); return new Set(new Uint32Array(g.getImageData(0, 0, i.width, i.height).data.buffer)).size })");
+  assert.ok(pixels > 20, `${pixels} colours in the picture`);
+  await tab.key("e");
+  await tab.click("[data-key=link]");
+  await tab.until("window.copied");
+  assert.equal(await tab.eval("copied"), await tab.eval("location.origin + '/' + strandline.state().link"));
 });
 
 /** The fields of a line of CSV. */
@@ -391,13 +524,21 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 const torn = join(folder, "torn.pickle");
 writeFileSync(torn, readFileSync(last).subarray(0, Math.floor(readFileSync(last).length * 0.8)));
 
+scenario("what if warns where the file's own run is not reproduced", [torn], async ({ tab }) => {
+  const [d] = json("simulate", torn).devices;
+  assert.equal(d.exact, false);
+  await tab.until("strandline.state().figures.runs?.[1]?.peak_reserved_bytes");
+  assert.match(await tab.eval("document.querySelector('.fidelity').textContent"), new RegExp(`^Not replayed exactly: ${d.driver_calls.reproduced} of ${d.driver_calls.recorded} calls`));
+  assert.equal((await tab.state()).figures.runs[0].peak_reserved_bytes ?? null, null, "nothing is told of a recorded run that is not known");
+}, { fragment: "#v=whatif" });
+
 scenario("a torn file says so, and shows what is left", [torn], async ({ tab }) => {
   const d = json("inspect", torn).devices[0];
   await tab.until("!document.getElementById('banner').hidden");
   assert.match(await tab.eval("document.getElementById('banner').textContent"), /Read in part/);
   assert.equal(await tab.eval("document.getElementById('coverage').dataset.kind"), "damaged");
   assert.equal(await tab.eval("strandline.device().events"), d.events);
-  for (const view of ["allocator", "sites", "findings", "timeline"]) {
+  for (const view of ["allocator", "sites", "whatif", "findings", "timeline"]) {
     await tab.click(`[data-key='view ${view}']`);
     await pause(250);
   }
@@ -406,7 +547,7 @@ scenario("a torn file says so, and shows what is left", [torn], async ({ tab }) 
 
 scenario("a file without history says what to do", [recorded("w10_nothing.default.unrecorded.pickle")], async ({ tab }) => {
   await tab.until("document.querySelector('#rail .empty pre')");
-  for (const view of ["allocator", "sites", "findings", "timeline"]) {
+  for (const view of ["allocator", "sites", "whatif", "findings", "timeline"]) {
     await tab.click(`[data-key='view ${view}']`);
     await pause(250);
   }

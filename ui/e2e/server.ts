@@ -2,7 +2,10 @@
 
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { basename, join } from "node:path";
 import { createInterface } from "node:readline";
 
 const root = join(process.cwd(), "..");
@@ -21,6 +24,31 @@ export function json(...args: string[]): any {
     if ((status === 1 || status === 3) && stdout?.length) return JSON.parse(stdout.toString());
     throw e;
   }
+}
+
+/** The static site, as `go run ./cmd/site` builds it. */
+export const site = process.env.STRANDLINE_SITE;
+
+const types: Record<string, string> = { html: "text/html", js: "text/javascript", css: "text/css" };
+
+/** Any web server: it gives the files of a folder. */
+export async function host(folder: string): Promise<{ url: string; asked: string[]; stop: () => void }> {
+  const asked: string[] = [];
+  const server = createServer((request, answer) => {
+    asked.push(request.url!);
+    const name = basename(request.url!.split("?")[0]!) || "index.html";
+    try {
+      const body = readFileSync(join(folder, name));
+      answer.setHeader("content-type", types[name.split(".").at(-1)!] ?? "application/octet-stream");
+      answer.end(body);
+    } catch {
+      answer.statusCode = 404;
+      answer.end();
+    }
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, asked, stop: () => (server.closeAllConnections(), server.close()) };
 }
 
 export interface Server {

@@ -4,10 +4,12 @@ import { fresh, json, Latest, url } from "./ask.ts";
 import { fill, h } from "./dom.ts";
 import { bytes, count, percent } from "./format.ts";
 import { byId } from "./dom.ts";
+import { actions } from "./names.ts";
 import type { Page } from "./page.ts";
 import { css, mix, palette, siteColour, textOn, type Palette } from "./palette.ts";
 import type { Rail } from "./rail.ts";
 import { byteTick } from "./scale.ts";
+import type { Event } from "./wire.ts";
 
 export interface Segment {
   address: string;
@@ -125,6 +127,7 @@ export function flow(heap: Heap, sec: Section, row: number, gap: number): void {
 const rowHigh = 17;
 const rowStep = 22;
 const left = 64;
+const around = 6; // events that are listed before and behind the state's
 
 interface Spot {
   x0: number;
@@ -149,6 +152,7 @@ export class Allocator {
     private readonly rail: Rail,
     private readonly root: HTMLElement,
     private readonly tooltip: HTMLElement,
+    private readonly jump: (to: string, back: boolean) => void,
   ) {
     new ResizeObserver(() => this.root.querySelector(".heap") && this.paint()).observe(root);
   }
@@ -170,7 +174,7 @@ export class Allocator {
           this.heap = v;
           this.error = "";
           const { reserved, allocated, pending, free, releasable, stranded } = v;
-          page.figures.heap = { event: v.event, reserved, allocated, pending, free, releasable, stranded, strands: v.strands.reduce((n, s) => n + s.bytes, 0), segments: v.segments.length };
+          page.figures.heap = { event: v.event, reserved, allocated, pending, free, releasable, stranded, strands: v.strands.reduce((n, s) => n + s.bytes, 0), segments: v.segments.length, pools: sections(v, true).map((x) => ({ name: x.name, reserved: x.reserved, active: x.used, segments: x.segments.length })) };
           this.draw();
         },
         (e) => {
@@ -202,20 +206,35 @@ export class Allocator {
         "div",
         { class: "bar" },
         h("span", {}, heap.event < 0 ? "state at the snapshot" : ["state after event ", h("b", {}, count(heap.event)), ` of ${count(this.page.device!.events)}`]),
-        h("span", { id: "row-scale" }),
+        this.page.device!.events === 0
+          ? null
+          : h(
+              "span",
+              { class: "jumps", role: "group", "aria-label": "Jump to" },
+              this.button("segment back", "‹", "Segment event before (,)", () => this.jump("segment", true)),
+              "segment event",
+              this.button("segment", "›", "Next segment event (.)", () => this.jump("segment", false)),
+              this.button("peak", "peak", "Next peak (p)", () => this.jump("peak", false)),
+              this.page.device!.marks.some((m) => m.kind === "oom") ? this.button("oom", "error", "Next out-of-memory error (o)", () => this.jump("oom", false)) : null,
+              matchMedia("(prefers-reduced-motion: reduce)").matches ? null : this.button("play", this.playing ? "stop" : "play", "Play segment events (space)", () => this.play()),
+            ),
+        h("span", { id: "row-scale", class: "wide" }),
         heap.exact ? null : h("span", { title: heap.notes.join(" ") }, "block sizes of what is gone are lower bounds"),
         h(
           "div",
           { class: "end" },
           h("button", { type: "button", class: "link", "data-key": "unfold", onclick: () => this.unfold() }, "fold or show free segments"),
-          matchMedia("(prefers-reduced-motion: reduce)").matches ? null : h("button", { type: "button", class: "link", "data-key": "play", onclick: () => this.play() }, this.playing ? "stop" : "play"),
-          h("a", { href: url("csv", { table: "state", ...this.page.base, k: heap.event }), download: "strandline-state.csv" }, "save CSV"),
+          h("a", { href: url("csv", { table: "state", ...this.page.base, k: heap.event }), download: "strandline-state.csv", "data-key": "csv" }, "save CSV"),
         ),
       ),
       scroll,
     );
     this.paint();
     this.inspect();
+  }
+
+  private button(key: string, text: string, title: string, act: () => void): HTMLElement {
+    return h("button", { type: "button", class: "link", "data-key": key, title, "aria-label": text.length > 1 ? undefined : title, onclick: act }, text);
   }
 
   /** Folds the wholly free segments to one line each group, or shows them all. */
@@ -406,6 +425,21 @@ export class Allocator {
       g.lineTo(x1 - inset, y + rowHigh);
     }
     g.stroke();
+    this.ring(g, c, p, x0, y, scale);
+  }
+
+  /** Rings what the event touched. */
+  private ring(g: CanvasRenderingContext2D, c: Palette, p: Piece, x0: number, y: number, scale: number): void {
+    const { changed, segments } = this.heap!;
+    if (!changed) return;
+    const from = Number(changed.address) - Number(segments[p.segment]!.address) - p.from; // 48 bits: exact
+    const to = from + changed.size;
+    if (to <= 0 || from >= p.bytes) return;
+    const a = x0 + Math.max(0, from) * scale;
+    const b = Math.max(a + 3, x0 + Math.min(p.bytes, to) * scale);
+    g.strokeStyle = css(c.accent);
+    g.lineWidth = 2;
+    g.strokeRect(a - 1, y - 2, b - a + 2, rowHigh + 4);
   }
 
   private legend(g: CanvasRenderingContext2D, c: Palette, y: number): void {
@@ -519,16 +553,61 @@ export class Allocator {
         h(
           "dl",
           { id: "strands", class: "names" },
-          heap.strands.map((s) => [
+          heap.strands.slice(0, 10).map((s) => [
             h("dt", {}, h("button", { type: "button", class: "link", "data-key": `strand ${s.key}`, onclick: () => page.store.set({ solo: page.s.solo[0] === s.key ? [] : [s.key] }, true) }, h("span", { class: `sw s${groups[s.group]?.slot ?? -1}` }), h("span", { class: "name" }, `${groups[s.group]?.label ?? "unknown"} × ${count(s.count)}`))),
             h("dd", { "data-bytes": s.bytes, title: percent(s.bytes, heap.stranded) }, bytes(s.bytes)),
           ]),
         ),
       );
+      const rest = heap.strands.slice(10);
+      if (rest.length) out.push(h("p", { class: "muted" }, `${count(rest.length)} more sites, ${bytes(rest.reduce((n, s) => n + s.bytes, 0))}`));
     }
+    out.push(...this.eventList());
     if (heap.notes.length) out.push(h("h2", {}, "notes"), ...heap.notes.map((n) => h("p", { class: "muted" }, n)));
     fill(root, ...out);
   }
+
+  /** The events around the state's, each a way to its state. */
+  private eventList(): Node[] {
+    const { page, heap } = this;
+    const k = heap!.event;
+    const events = page.device!.events;
+    if (events === 0) return [];
+    const from = Math.max(0, Math.min(k - around, events - 2 * around - 1));
+    const key = `${page.f} ${page.d} ${page.u} ${from}`;
+    if (key !== this.listed.key) {
+      this.listing.ask(
+        () => json<{ events: Event[] }>("events", { f: page.f, d: page.d, u: page.u, from, to: Math.min(events - 1, from + 2 * around) }),
+        (v) => {
+          this.listed = { key, events: v.events };
+          if (page.s.view === "allocator") this.inspect();
+        },
+      );
+    }
+    return [
+      h("h2", {}, "events here"),
+      h(
+        "ol",
+        { class: "events" },
+        this.listed.events.map((e) =>
+          h(
+            "li",
+            {},
+            h(
+              "button",
+              { type: "button", "data-key": `event ${e.event}`, "aria-current": e.event === k ? "true" : undefined, onclick: () => page.store.set({ k: e.event }) },
+              h("span", { class: "n" }, count(e.event)),
+              h("span", { class: "name" }, actions[e.action] ?? e.action),
+              h("span", {}, bytes(e.bytes)),
+            ),
+          ),
+        ),
+      ),
+    ];
+  }
+
+  private readonly listing = new Latest(30);
+  private listed: { key: string; events: Event[] } = { key: "", events: [] };
 
   /** Shows the allocation of a block in the timeline. */
   private follow(alloc: number): void {

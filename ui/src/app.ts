@@ -4,16 +4,22 @@ import { Allocator } from "./allocator.ts";
 import { fresh, json, Latest, link, Refused } from "./ask.ts";
 import { Compare } from "./compare.ts";
 import { byId, fill, h } from "./dom.ts";
+import { drop } from "./drop.ts";
 import { Findings } from "./findings.ts";
 import { bytes, count } from "./format.ts";
 import { copyLine, inspector } from "./inspector.ts";
 import { listen, type Key } from "./keys.ts";
+import { Local } from "./local.ts";
 import { coverages, groupings } from "./names.ts";
 import { Page } from "./page.ts";
+import { css, palette } from "./palette.ts";
 import { Rail } from "./rail.ts";
+import { fetchLinks, picture, save } from "./save.ts";
+import { Saved } from "./saved.ts";
 import { Sites } from "./sites.ts";
 import { encode, type State, type View } from "./store.ts";
 import { Timeline } from "./timeline.ts";
+import { WhatIf } from "./whatif.ts";
 import type { Alloc, Event } from "./wire.ts";
 
 const page = new Page();
@@ -27,16 +33,17 @@ function say(text: string): void {
   said = window.setTimeout(() => (live.textContent = text), 500);
 }
 
-const rail = new Rail(page, byId("rail"), byId("tooltip"), say, (e) => e.status !== 0 && banner(e.message));
+const rail = new Rail(page, byId("rail"), byId("tooltip"), say, (e) => e.status !== 0 && refused(e));
 const view = byId("view");
 const parts = {
   timeline: new Timeline(page, view),
-  allocator: new Allocator(page, rail, view, byId("tooltip")),
+  allocator: new Allocator(page, rail, view, byId("tooltip"), (to, back) => void next(to, back)),
   sites: new Sites(page, view, byId("tooltip")),
   compare: new Compare(page, view),
+  whatif: new WhatIf(page, rail, view, say),
   findings: new Findings(page, rail, view),
 };
-const names: Record<View, string> = { timeline: "Timeline", allocator: "Allocator", sites: "Sites", compare: "Compare", findings: "Findings" };
+const names: Record<View, string> = { timeline: "Timeline", allocator: "Allocator", sites: "Sites", compare: "Compare", whatif: "What if", findings: "Findings" };
 
 /** The views that this session has something for. */
 function tabs(): View[] {
@@ -53,10 +60,17 @@ function banner(text: string): void {
   drawBanner();
 }
 
+let refusal = "";
+
+/** Says what the engine has no answer to, until the reader turns to something else. */
+function refused(e: Error): void {
+  banner((refusal = e.message));
+}
+
 function drawBanner(): void {
   const file = page.file;
   const out: string[] = [];
-  if (link.lost) out.push("strandline does not answer: it may have been stopped. What is here stays; the page goes on asking.");
+  if (link.lost) out.push(`${link.why}. What is here stays.`);
   else if (bannerText) out.push(bannerText);
   if (page.unknownSites > 0) out.push(`${count(page.unknownSites)} ${page.unknownSites === 1 ? "site" : "sites"} of the link ${page.unknownSites === 1 ? "is" : "are"} not in this file.`);
   if (file?.partial) out.push(`Read in part: ${file.partial}`);
@@ -65,6 +79,8 @@ function drawBanner(): void {
   el.className = link.lost ? "error" : "";
   el.textContent = out.join(" · ");
 }
+
+let tabsTold = "";
 
 function drawTop(): void {
   const { session, file, device, s } = page;
@@ -84,6 +100,7 @@ function drawTop(): void {
     files.length > 1
       ? pick("file", "file", page.f, order.map((f) => [f, files.find((x) => x.f === f)?.name ?? String(f)]), (f) => store.set({ f, ...reset }, true))
       : h("span", { title: file?.path }, title),
+    session?.skipped?.length ? h("span", { class: "muted wide", title: session.skipped.map((x) => `${x.path}: ${x.why}`).join("\n") }, `${count(session.skipped.length)} skipped`) : null,
     file && file.devices.length > 1 ? pick("device", "device", page.d ?? 0, file.devices.map((d) => [d, `device ${d}`]), (d) => store.set({ d, ...reset }, true)) : null,
   );
   const badge = byId<HTMLButtonElement>("coverage");
@@ -94,7 +111,14 @@ function drawTop(): void {
     badge.textContent = coverages[kind] ?? kind;
     badge.title = file?.partial ?? device.coverage.text;
   }
+  const held = byId<HTMLButtonElement>("held");
+  held.hidden = !device?.held;
+  if (device?.held) held.title = device.held.text;
   const shown = tabs();
+  // A button that is replaced under the pointer loses its click.
+  const told = `${shown} ${s.view}`;
+  if (told === tabsTold) return;
+  tabsTold = told;
   fill(
     byId("tabs"),
     shown.map((v, i) => h("button", { type: "button", "data-key": `view ${v}`, "aria-current": s.view === v ? "page" : undefined, title: `${names[v]} (${i + 1})`, onclick: () => store.set({ view: v }, true) }, names[v])),
@@ -145,7 +169,7 @@ function drawTools(): void {
         )
       : null,
     h("span", { id: "window" }),
-    h("span", { class: "legend", "aria-hidden": "true" }, h("span", {}, h("i"), "live, highest"), h("span", {}, h("i", { class: "low" }), "lowest"), h("span", {}, h("i", { class: "res" }), "reserved"), h("span", {}, h("i", { class: "kept" }), "alive at the snapshot")),
+    h("span", { class: "legend", "aria-hidden": "true" }, h("span", {}, h("i"), "live, highest"), h("span", {}, h("i", { class: "low" }), "lowest"), h("span", {}, h("i", { class: "res" }), s.view === "whatif" ? "reserved, as recorded" : "reserved"), s.view === "whatif" ? null : h("span", {}, h("i", { class: "kept" }), "kept")),
   );
   drawWindow();
 }
@@ -155,10 +179,11 @@ function drawWindow(): void {
   const el = document.getElementById("window");
   const { device, s } = page;
   if (!el || !device) return;
-  const { win, level } = rail.seen;
+  const { win, level, bound } = rail.seen;
+  const end = bound ? ", no finer in this saved page" : "";
   const per = count(2 ** level);
-  if (s.x === "us" && device.time) fill(el, `${s.win === null ? "all" : "part"} of the time · 1 column = ${per} µs`);
-  else fill(el, "events ", h("b", {}, `${count(Math.floor(win[0]))} – ${count(Math.ceil(win[1]))}`), ` of ${count(device.events)} · 1 column = ${per} ${level === 0 ? "event" : "events"}`);
+  if (s.x === "us" && device.time) fill(el, `${s.win === null ? "all" : "part"} of the time · 1 column = ${per} µs${end}`);
+  else fill(el, "events ", h("b", {}, `${count(Math.floor(win[0]))} – ${count(Math.ceil(win[1]))}`), ` of ${count(device.events)} · 1 column = ${per} ${level === 0 ? "event" : "events"}${end}`);
 }
 
 // ---- what follows the cursor
@@ -196,7 +221,7 @@ function follow(): void {
       page.pinned = a;
       page.tell("pinned");
     },
-    () => {},
+    (e: Error) => link.saved && refused(e),
   );
 }
 
@@ -265,8 +290,10 @@ function goTo(k: number | null | undefined): void {
 
 function stepOut(): void {
   const { s } = page;
-  const dialog = byId<HTMLDialogElement>("keys");
-  if (dialog.open) return dialog.close();
+  for (const id of ["keys", "give"]) {
+    const dialog = byId<HTMLDialogElement>(id);
+    if (dialog.open) return dialog.close();
+  }
   if (s.alloc !== null || s.segment !== null) store.set({ alloc: null, segment: null });
   else if (s.range) store.set({ range: null });
   else if (s.a !== null || s.b !== null) store.set({ a: null, b: null });
@@ -296,8 +323,8 @@ const keyTable = (): Key[] => [
   { keys: ["m"], show: "m", does: "next mark (shift: back)", act: (e) => void next("mark", e.shiftKey) },
   { keys: ["."], show: ",  .", does: "segment event before, after", act: () => void next("segment", false) },
   { keys: [","], show: "", does: "", act: () => void next("segment", true) },
-  { keys: ["]"], show: "[  ]", does: "one event back, on", act: () => goTo(Math.min(page.k + 1, (page.device?.events ?? 1) - 1)) },
-  { keys: ["["], show: "", does: "", act: () => goTo(Math.max(0, page.k - 1)) },
+  { keys: ["]"], show: "[  ]", does: "one event back, on", act: () => goTo(Math.min(page.beside(1), (page.device?.events ?? 1) - 1)) },
+  { keys: ["["], show: "", does: "", act: () => goTo(Math.max(0, page.beside(-1))) },
   { keys: [" "], show: "space", does: "play segment events, stop (allocator)", act: () => page.s.view === "allocator" && parts.allocator.play() },
   { keys: ["u"], show: "u", does: "show free segments, fold them (allocator)", act: () => page.s.view === "allocator" && parts.allocator.unfold() },
   { keys: ["b"], show: "b  n", does: "birth, death of what is pinned", act: () => goTo(page.pinned?.birth) },
@@ -310,7 +337,7 @@ const keyTable = (): Key[] => [
   { keys: ["g"], show: "g", does: "next grouping", act: () => nextGrouping() },
   { keys: ["/"], show: "/", does: "search sites by regular expression", act: () => search.focus() },
   { keys: ["c"], show: "c", does: "copy file:line of what is pinned", act: () => page.pinned?.stack && say(`copied ${copyLine(page.pinned.stack)}`) },
-  { keys: ["e"], show: "e", does: "save the picture as PNG", act: () => void savePicture() },
+  { keys: ["e"], show: "e", does: "save the picture or the table, copy the link", act: () => give() },
   { keys: ["i"], show: "i", does: "inspector on, off", act: () => byId("inspector").toggleAttribute("hidden") },
   { keys: ["h"], show: "h", does: "rail on, off", act: () => showRail(!railOff) },
   { keys: tabs().map((_, i) => String(i + 1)), show: `1 … ${tabs().length}`, does: "views", act: (e) => { const v = tabs()[Number(e.key) - 1]; if (v) store.set({ view: v }, true); } },
@@ -350,38 +377,77 @@ function help(): void {
         .filter((k) => k.show)
         .map((k) => h("div", {}, h("span", {}, k.show.split("  ").map((x, i) => [i ? " " : "", h("kbd", {}, x)])), h("span", {}, k.does))),
     ),
-    h("p", { class: "muted" }, "Wheel zooms, shift and wheel pan, over the axis of bytes it stretches. Drag selects events; double-click fits them. Click pins, shift-click sets a second mark."),
+    h("p", { class: "muted" }, "Wheel zooms, shift and wheel pan, over the axis of bytes it stretches. Drag selects events; double-click fits them. Click pins, shift-click sets a second mark. Click on a step selects it, shift-click on another tells what changed."),
     h("button", { type: "button", class: "link", onclick: () => dialog.close() }, "close"),
   );
   dialog.showModal();
 }
 
+// ---- what is given away
+
 async function savePicture(): Promise<void> {
-  const blob = await rail.png();
+  const c = palette();
+  const file = page.file?.name ?? "strandline";
+  const parts = [...(byId("rail").hidden ? [] : [rail.canvas()]), ...view.querySelectorAll("canvas")];
+  const blob = await picture(`${file} · ${names[page.s.view]}`, parts, css(c.page), css(c.ink));
   if (!blob) return;
   page.figures.png = blob.size;
-  const a = h("a", { href: URL.createObjectURL(blob), download: `${page.file?.name ?? "strandline"}.png` });
-  a.click();
-  setTimeout(() => URL.revokeObjectURL(a.href), 1000);
+  save(`${file}.png`, blob);
+}
+
+/** A menu of what can be saved. */
+function give(): void {
+  const dialog = byId<HTMLDialogElement>("give");
+  const then = (act: () => unknown) => (): void => {
+    dialog.close();
+    act();
+  };
+  const table = view.querySelector<HTMLElement>("[data-key=csv]");
+  fill(
+    dialog,
+    h("h2", { id: "give-title" }, "Save or share"),
+    h("button", { type: "button", class: "item", "data-key": "png", onclick: then(() => void savePicture()) }, h("b", {}, "Picture"), " this view as PNG"),
+    h("button", { type: "button", class: "item", "data-key": "table", disabled: !table, onclick: then(() => table?.click()) }, h("b", {}, "Table"), " as CSV"),
+    h("button", { type: "button", class: "item", "data-key": "link", onclick: then(() => copyLink()) }, h("b", {}, "Link"), " to what is shown, without the secret"),
+    h("button", { type: "button", class: "link", onclick: () => dialog.close() }, "close"),
+  );
+  dialog.showModal();
+}
+
+/** Copies the address of what is shown: whoever opens it needs the file, and a page of his own. */
+function copyLink(): void {
+  const text = location.href.replace(/#.*$/, "") + encode(page.s);
+  page.figures.copied = text;
+  navigator.clipboard?.writeText(text).then(
+    () => say("the link is copied"),
+    () => say("the browser does not let pages copy"),
+  );
 }
 
 // ---- theme
 
 const wantsDark = matchMedia("(prefers-color-scheme: dark)");
 
-function setTheme(): void {
-  const chosen = localStorage.getItem("strandline-theme");
+/** The theme that the reader chose. Where the page may keep nothing, as in a frame, there is none. */
+function remembered(chosen?: string): string | null {
+  try {
+    if (chosen) localStorage.setItem("strandline-theme", chosen);
+    return localStorage.getItem("strandline-theme");
+  } catch {
+    return chosen ?? null;
+  }
+}
+
+function setTheme(chosen = remembered()): void {
   document.documentElement.dataset.theme = chosen ?? (wantsDark.matches ? "dark" : "light");
   page.tell("theme");
 }
 
-wantsDark.addEventListener("change", setTheme);
-byId("theme").addEventListener("click", () => {
-  localStorage.setItem("strandline-theme", document.documentElement.dataset.theme === "dark" ? "light" : "dark");
-  setTheme();
-});
+wantsDark.addEventListener("change", () => setTheme());
+byId("theme").addEventListener("click", () => setTheme(remembered(document.documentElement.dataset.theme === "dark" ? "light" : "dark")));
 byId("help").addEventListener("click", help);
-byId("coverage").addEventListener("click", () => banner(bannerText ? "" : byId("coverage").title));
+byId("export").addEventListener("click", give);
+for (const id of ["coverage", "held"]) byId(id).addEventListener("click", () => banner(bannerText === byId(id).title ? "" : byId(id).title));
 
 // ---- all together
 
@@ -395,6 +461,7 @@ showRail();
 page.on((what) => {
   if (what === "session") {
     page.load();
+    parts.findings.load();
     drawTop();
   }
   if (what === "device" || what === "bands") {
@@ -404,16 +471,17 @@ page.on((what) => {
     find();
   }
   if (what === "session" || what === "device" || what === "bands") drawBanner();
-  if (what === "device" || what === "bands" || what === "event" || what === "pinned") {
+  if (what === "device" || what === "bands" || what === "event" || what === "pinned" || what === "curves") {
     if (page.s.view !== "allocator") inspector(page, rail, byId("inspector"));
   }
-  draw();
+  if (what !== "curves" && what !== "findings") draw();
 });
 
 store.on((now, before) => {
   page.load();
+  if (bannerText && bannerText === refusal && (now.view !== before.view || now.g !== before.g || now.solo !== before.solo || now.alloc !== before.alloc || now.f !== before.f)) banner("");
   if (now.view !== before.view || now.f !== before.f || now.d !== before.d || now.finding !== before.finding) drawTop();
-  if (now.x !== before.x || now.u !== before.u || now.y !== before.y || now.g !== before.g || now.solo !== before.solo || now.f !== before.f) drawTools();
+  if (now.view !== before.view || now.x !== before.x || now.u !== before.u || now.y !== before.y || now.g !== before.g || now.solo !== before.solo || now.f !== before.f) drawTools();
   else if (now.win !== before.win) drawWindow();
   if (now.solo !== before.solo && page.unknownSites) {
     page.unknownSites = now.solo.filter((k) => !page.group(k)).length;
@@ -422,12 +490,13 @@ store.on((now, before) => {
   follow();
   find();
   if (shown !== now.view) {
+    if (shown === "whatif") parts.whatif.leave();
     shown = now.view;
     byId("tooltip").hidden = true;
     fill(view);
     showRail();
     view.setAttribute("aria-label", names[now.view]);
-    if (now.view === "allocator" || now.view === "timeline") parts[now.view].enter();
+    if (now.view === "allocator" || now.view === "timeline" || now.view === "whatif") parts[now.view].enter();
   }
   if (now.view !== "allocator") inspector(page, rail, byId("inspector"));
   draw();
@@ -440,6 +509,18 @@ link.changed = () => {
     rail.retry();
   }
 };
+
+/** A page that has no server says in its root element who answers it. */
+const { engine } = document.documentElement.dataset;
+if (engine) fetchLinks(refused);
+if (engine === "worker") {
+  const local = new Local(banner);
+  link.door = local.ask;
+  drop(local);
+} else if (engine === "saved") {
+  link.saved = true;
+  link.door = new Saved().ask;
+}
 
 listen(keyTable);
 setTheme();

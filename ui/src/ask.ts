@@ -12,8 +12,16 @@ export class Refused extends Error {
   }
 }
 
-/** Is told whenever the engine answers or fails to. */
-export const link = { lost: false, changed: (): void => {} };
+/** The way to the engine. */
+export const link = {
+  /** Puts a question, as url() writes it. Over HTTP it is a request; a page without a server has another door. */
+  door: (question: string, signal?: AbortSignal): Promise<Response> => fetch(question, signal ? { signal } : {}),
+  saved: false, // the page holds its answers, but not all of them
+  lost: false,
+  why: "strandline does not answer: it may have been stopped",
+  /** Is told whenever the engine answers again or no longer. */
+  changed: (): void => {},
+};
 
 export const url = (name: string, params: Params = {}): string => {
   const q = new URLSearchParams();
@@ -25,11 +33,11 @@ export const url = (name: string, params: Params = {}): string => {
 export async function ask(name: string, params: Params = {}, signal?: AbortSignal): Promise<Response> {
   let answer: Response;
   try {
-    answer = await fetch(url(name, params), signal ? { signal } : {});
+    answer = await link.door(url(name, params), signal);
   } catch (e) {
     if (signal?.aborted) throw e;
     reach(false);
-    throw new Refused("strandline does not answer: it may have been stopped", 0);
+    throw new Refused(link.why, 0);
   }
   reach(true);
   if (answer.ok) return answer;

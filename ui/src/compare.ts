@@ -6,13 +6,14 @@ import { fill, h } from "./dom.ts";
 import { bytes, bytesOrDash, count, delta } from "./format.ts";
 import type { Page } from "./page.ts";
 import { paintFor } from "./paint.ts";
-import { css, palette } from "./palette.ts";
+import { css, palette, type Palette } from "./palette.ts";
 import { levelFor } from "./scale.ts";
+import { csv, csvButton } from "./save.ts";
 import { table, type Column, type Row } from "./table.ts";
 import { bucketsPerTile, Tiles, type Picture, type Want } from "./tiles.ts";
 import type { Bands, Device } from "./wire.ts";
 
-interface Site {
+export interface Site {
   key: string;
   file: string | null;
   line: number | null;
@@ -23,10 +24,11 @@ interface Site {
   bytes_per_step: number;
 }
 
-interface GroupOf {
+export interface GroupOf {
   process: string | null;
   files: { f: number; path: string }[];
   sites: Site[];
+  survivors: { device: number; bytes: number[][]; event: (number | null)[][] }[];
 }
 
 interface Answer {
@@ -49,7 +51,7 @@ export class Compare {
   private answer: Answer | null = null;
   private error = "";
   private asking = false;
-  private group = 0;
+  private group: number | null = null; // of the answer's; null: that of the chosen file; −1: the newest file of each process
   private sort = -1;
   private up = false;
   private strips: Strip[] = [];
@@ -65,12 +67,13 @@ export class Compare {
 
   update(): void {
     const files = this.page.session?.files ?? [];
-    const done = files.length > 1 && files.every((f) => f.state === "ready" || f.state === "failed");
+    const done = files.length > 1 && this.page.session?.findings === "ready"; // both are judged at once
     if (!this.answer && !this.asking && done) {
       this.asking = true;
       fresh<Answer>("compare").then(
         (v) => {
           this.answer = v;
+          this.page.figures.survivors = v.groups.map((g) => g.survivors);
           this.page.figures.compare = v.groups.map((g) => ({ files: g.files.length, sites: g.sites.map((s) => ({ line: s.line, file: s.file, bytes: s.bytes, bytes_per_step: s.bytes_per_step, survivors: s.survivors })) }));
           this.draw();
         },
@@ -87,10 +90,18 @@ export class Compare {
     return this.page.session?.files.find((x) => x.f === f)?.name ?? String(f);
   }
 
+  /** What is compared. */
+  private shown(): GroupOf | undefined {
+    const { groups } = this.answer!;
+    if (this.group === -1) return acrossOf(groups);
+    return groups[this.group ?? Math.max(0, groups.findIndex((g) => g.files.some((v) => v.f === this.page.f)))];
+  }
+
   private draw(): void {
+    if (this.page.s.view !== "compare") return;
     if (this.error) return fill(this.root, h("p", { class: "note" }, this.error));
     if (!this.answer) return fill(this.root, h("p", { class: "note" }, "Reading the other files …"));
-    const g = this.answer.groups[this.group];
+    const g = this.shown();
     if (!g) return fill(this.root, h("p", { class: "note" }, "There is nothing to compare: each file belongs to a process of its own."));
     const { found } = this.page;
     const slots = new Map(this.page.bands?.groups.map((x) => [x.key, x.slot]));
@@ -99,7 +110,9 @@ export class Compare {
       .map((site) => ({ key: site.key, label: site.file ? `${site.file.slice(site.file.lastIndexOf("/") + 1)}:${site.line} ${site.function}` : "stack unknown", slot: slots.get(site.key) ?? -1, site, selected: this.page.s.solo.includes(site.key) }));
     const steps = g.files.length > 6 ? [0, g.files.length - 1] : g.files.map((_, i) => i);
     const columns: Column<SiteRow>[] = steps.map((i) => ({ name: short(this.name(g.files[i]!.f), g.files.map((f) => this.name(f.f))), of: (r) => r.site.bytes[i]!, show: (r) => bytesOrDash(r.site.bytes[i]!), bytes: true }));
-    columns.push(
+    const across = this.group === -1;
+    if (across) columns.push({ name: "spread", of: (r) => r.site.bytes_per_step, show: (r) => bytesOrDash(r.site.bytes_per_step), bytes: true });
+    else columns.push(
       { name: "Δ a step", of: (r) => r.site.bytes_per_step, show: (r) => (Math.round(r.site.bytes_per_step) === 0 ? "–" : delta(Math.round(r.site.bytes_per_step))), bytes: true },
       { name: "survivors", of: (r) => r.site.survivors, show: (r) => (r.site.survivors ? count(r.site.survivors) : "–") },
       { name: "allocations", of: (r) => r.site.count[r.site.count.length - 1]!, show: (r) => count(r.site.count[r.site.count.length - 1]!) },
@@ -110,21 +123,23 @@ export class Compare {
       h(
         "div",
         { class: "bar" },
-        h("span", {}, `${count(g.files.length)} files, what each holds at its snapshot`),
+        h("span", {}, `${count(g.files.length)} ${across ? "processes, what the newest file of each holds" : "files, what each holds at its snapshot"}`),
         this.answer.groups.length > 1
           ? h(
               "select",
               { "aria-label": "process", "data-key": "process", onchange: (e: globalThis.Event) => ((this.group = Number((e.target as HTMLSelectElement).value)), this.draw()) },
-              this.answer.groups.map((x, i) => h("option", { value: i, selected: i === this.group }, x.process ?? `process ${i}`)),
+              this.answer.groups.map((x, i) => h("option", { value: i, selected: x === g }, x.process ?? `process ${i}`)),
+              h("option", { value: -1, selected: across }, "the newest of each process"),
             )
           : null,
+        h("div", { class: "end" }, csvButton("compare", () => csv("site", rows, columns))),
       ),
       h("div", { class: "rows", tabindex: "0", role: "group", "aria-label": "Files" }, h("canvas", { role: "img", "aria-label": `What each of ${g.files.length} files holds, by site; the table below tells the same` })),
       h(
         "div",
         { class: "scroll", tabindex: "0", role: "group", "aria-label": "Sites" },
         table<SiteRow>({
-          name: "site, most growth first",
+          name: across ? "site, most different first" : "site, most growth first",
           rows: rows.slice(0, 300),
           total: rows.length,
           columns,
@@ -173,7 +188,7 @@ export class Compare {
     if (!canvas || !this.strips.length) return;
     const c = palette();
     const width = this.root.clientWidth;
-    const rowHigh = this.strips.length > 4 ? 80 : 110;
+    const rowHigh = Math.max(80, Math.min(150, Math.floor((innerHeight * 0.54 - 26) / this.strips.length) - 10));
     const step = rowHigh + 10;
     const high = this.strips.length * step + 26;
     const ratio = devicePixelRatio;
@@ -188,7 +203,13 @@ export class Compare {
     const names = this.strips.map((s) => this.name(s.f));
     const leftEdge = Math.min(220, Math.max(64, ...names.map((n) => ctx.measureText(short(n, names)).width + 24)));
     const room = width - leftEdge - 96;
-    const events = Math.max(1, ...this.strips.map((s) => s.device.events));
+    const g = this.shown()!;
+    const told = g.survivors.find((s) => s.device === this.strips[0]!.device.device);
+    const { offsets, how } = align(
+      this.strips.map((s) => s.device),
+      this.strips.map((s) => g.files.findIndex((v) => v.f === s.f)).map((j, i, all) => (i > 0 ? (told?.event[all[i - 1]!]?.[j] ?? null) : null)),
+    );
+    const events = Math.max(1, ...this.strips.map((s, i) => offsets[i]! + s.device.events));
     const reserved = this.page.s.y === "reserved";
     const top = Math.max(1, ...this.strips.map((s) => Math.max(s.device.peak?.bytes ?? 0, reserved ? (s.device.peak_reserved?.bytes ?? 0) : 0))) * 1.04;
     const level = levelFor(events, room * (ratio >= 1.5 ? ratio : 1));
@@ -197,8 +218,8 @@ export class Compare {
     this.strips.forEach((s, i) => {
       const picture: Picture = { f: s.f, d: s.device.device, g: this.page.s.g, u: "requested", x: "ev", solo: this.page.s.solo.join(",") };
       for (let t = 0; t * bucketsPerTile * 2 ** level < s.device.events; t++) wants.push({ picture, kind: "band", level, i: t, y });
-      const frame: Frame = { width: Math.round(room * ratio), height: Math.round(rowHigh * ratio), win: [0, events], top, gridAt: [], scale: Math.max(1, ratio) };
-      const rs = runs([0, events], frame.width, level, level, this.tiles.of(picture));
+      const frame: Frame = { width: Math.round(room * ratio), height: Math.round(rowHigh * ratio), win: [-offsets[i]!, events - offsets[i]!], top, gridAt: [], scale: Math.max(1, ratio) };
+      const rs = runs(frame.win, frame.width, level, level, this.tiles.of(picture));
       widen(rs, top * 0.03);
       const image = ctx.createImageData(frame.width, frame.height);
       blit(new Uint32Array(image.data.buffer), frame, rs, paintFor(s.bands, c, this.page.lit, this.page.found));
@@ -217,6 +238,7 @@ export class Compare {
       }
       ctx.stroke();
       ctx.setLineDash([]);
+      this.survivors(ctx, i, (event) => leftEdge + ((offsets[i]! + event) / events) * room, (b) => at + rowHigh - (b / top) * rowHigh, at, leftEdge + room, c, names);
       ctx.textAlign = "right";
       ctx.fillStyle = css(c.ink);
       ctx.fillText(short(names[i]!, names), leftEdge - 8, at + rowHigh / 2);
@@ -228,10 +250,94 @@ export class Compare {
       ctx.fillText(bytes(s.device.kept), x, at + rowHigh / 2);
       if (i > 0) ctx.fillText(delta(s.device.kept - this.strips[i - 1]!.device.kept), x, at + rowHigh / 2 + 15);
     });
+    ctx.textAlign = "left";
     ctx.fillStyle = css(c.muted);
-    ctx.fillText(`0 to ${count(events)} events of each file; highest ${bytes(top / 1.04)}`, leftEdge, high - 12);
+    ctx.fillText(`${count(events)} events, ${how}; highest ${bytes(top / 1.04)}`, leftEdge, high - 12);
     this.tiles.want(wants, []);
   }
+
+  /** In the row of a file, where each earlier one ended, and how much of what lived then lives on to the end. */
+  private survivors(g: CanvasRenderingContext2D, row: number, x: (event: number) => number, y: (bytes: number) => number, top: number, end: number, c: Palette, names: string[]): void {
+    const { device, f } = this.strips[row]!;
+    const of = this.shown()!;
+    const told = of.survivors.find((s) => s.device === device.device);
+    const j = of.files.findIndex((v) => v.f === f);
+    if (!told || j < 0 || this.page.s.solo.length) return;
+    // Of many files only what the one before left.
+    const taken: [number, number][] = [];
+    for (let i = j - 1; i >= (j > 3 ? j - 1 : 0); i--) {
+      const event = told.event[i]![j];
+      const bytesOf = told.bytes[i]![j]!;
+      if (event === null || event === undefined || bytesOf === 0) continue;
+      const from = x(event);
+      const to = Math.min(end, x(device.events));
+      const high = top + 8;
+      g.fillStyle = css(c.ink);
+      g.globalAlpha = 0.5;
+      g.fillRect(Math.round(from), high, 1, y(0) - high);
+      g.globalAlpha = 1;
+      for (const colour of [c.page, c.ink]) {
+        g.strokeStyle = css(colour);
+        g.lineWidth = colour === c.ink ? 1.5 : 3.5;
+        g.beginPath();
+        g.moveTo(from, y(bytesOf));
+        g.lineTo(to, y(bytesOf));
+        g.stroke();
+      }
+      const text = `${bytes(bytesOf)} of ${short(names[i] ?? "", names)} survive`;
+      const width = g.measureText(text).width;
+      // Where there is no room for words, the line alone stays.
+      const at = [from + 6, from - width - 8].find((a) => a > 0 && a + width < to && !taken.some(([b, e]) => a < e && b < a + width));
+      if (at === undefined) continue;
+      taken.push([at - 6, at + width + 6]);
+      g.textAlign = "left";
+      g.fillStyle = css(c.page);
+      g.globalAlpha = 0.85;
+      g.fillRect(at - 3, high - 7, width + 6, 14);
+      g.globalAlpha = 1;
+      g.fillStyle = css(c.ink);
+      g.fillText(text, at, high);
+    }
+  }
+}
+
+/**
+ * Where the histories of files begin on one axis of events. behind[i] is the
+ * first event of file i that is later than the end of the one before, null if
+ * that cannot be told.
+ */
+export function align(devices: Pick<Device, "events" | "time">[], behind: (number | null)[]): { offsets: number[]; how: string } {
+  const offsets = [0];
+  let how = "the same moment stands in one column";
+  for (let i = 1; i < devices.length; i++) {
+    const [old, cur] = [devices[i - 1]!, devices[i]!];
+    const end = offsets[i - 1]! + old.events;
+    const at = behind[i];
+    if (at !== null && at !== undefined) offsets.push(Math.max(0, end - at));
+    else if (old.time && cur.time && cur.time.start_us > old.time.end_us) {
+      offsets.push(end);
+      how = "one file begins where the one before ends, with what lies between left out";
+    } else return { offsets: devices.map(() => 0), how: "each file from its first event" };
+  }
+  return { offsets, how };
+}
+
+/** The newest files of all processes as one group, the sites that differ most first. */
+export function acrossOf(groups: GroupOf[]): GroupOf {
+  const sites = new Map<string, Site>();
+  groups.forEach((g, i) => {
+    for (const s of g.sites) {
+      const key = s.key || "unknown";
+      let row = sites.get(key);
+      if (!row) sites.set(key, (row = { ...s, bytes: groups.map(() => 0), count: groups.map(() => 0), survivors: 0, bytes_per_step: 0 }));
+      row.bytes[i] = s.bytes[s.bytes.length - 1]!;
+      row.count[i] = s.count[s.count.length - 1]!;
+    }
+  });
+  const out = [...sites.values()];
+  for (const s of out) s.bytes_per_step = Math.max(...s.bytes) - Math.min(...s.bytes); // the spread
+  out.sort((a, b) => b.bytes_per_step - a.bytes_per_step);
+  return { process: null, files: groups.map((g) => g.files[g.files.length - 1]!), sites: out, survivors: [] };
 }
 
 /** A name without what all names share at both ends: step2 of w12.step2.pickle. */

@@ -6,6 +6,7 @@ import { base, bytes, count } from "./format.ts";
 import type { Page } from "./page.ts";
 import type { Rail } from "./rail.ts";
 import { stackList, type AnyFrame } from "./stack.ts";
+import type { Origin } from "./wire.ts";
 
 interface Remedy {
   kind: string;
@@ -13,7 +14,7 @@ interface Remedy {
   setting?: string;
 }
 
-interface Finding {
+export interface Finding {
   kind: string;
   severity: "problem" | "warning" | "info";
   confidence: number;
@@ -24,6 +25,7 @@ interface Finding {
   process?: string;
   site: { file: string | null; line: number | null; function: string | null } | null;
   stack?: AnyFrame[];
+  origins?: Origin[]; // of its frames
   bytes?: number;
   count?: number;
   bytes_per_step?: number;
@@ -52,13 +54,16 @@ export class Findings {
     private readonly root: HTMLElement,
   ) {}
 
-  update(): void {
+  /** Asks for the findings once there are any: the picture shows where they are, whatever the view. */
+  load(): void {
     const state = this.page.session?.findings;
     if (!this.answer && !this.asking && state === "ready") {
       this.asking = true;
       fresh<Answer>("findings").then(
         (v) => {
           this.answer = v;
+          this.page.findings = v.findings;
+          this.page.tell("findings");
           this.page.figures.findings = v.findings.map((f) => ({ kind: f.kind, bytes: f.bytes ?? null, title: f.title }));
           this.draw();
         },
@@ -68,10 +73,15 @@ export class Findings {
         },
       );
     }
+  }
+
+  update(): void {
+    this.load();
     this.draw();
   }
 
   private draw(): void {
+    if (this.page.s.view !== "findings") return;
     const state = this.page.session?.findings;
     if (this.error) return fill(this.root, h("p", { class: "note" }, this.error));
     if (!this.answer) return fill(this.root, h("p", { class: "note" }, state === "failed" ? "The files could not be judged." : "Reading all files and judging them …"));
@@ -107,6 +117,12 @@ export class Findings {
     if (!view) this.draw();
   }
 
+  /** Lays a run under other settings over that of the finding's file. */
+  private tryOut(f: Finding, set: string): void {
+    const w = f.where;
+    this.page.store.set({ ...(w ? { f: w.f, d: w.d } : {}), view: "whatif", sets: [set], capacity: null, fraction: "", empty: "", win: null }, true);
+  }
+
   private detail(f: Finding): HTMLElement {
     const i = this.answer!.findings.indexOf(f);
     return h(
@@ -117,9 +133,9 @@ export class Findings {
       h("div", { class: "acts" }, f.where ? h("button", { type: "button", class: "link", "data-key": "show", onclick: () => this.go(i, "timeline") }, "show in the timeline") : null, f.where && ofAllocator.includes(f.kind) ? h("button", { type: "button", class: "link", "data-key": "show allocator", onclick: () => this.go(i, "allocator") }, "show in the allocator") : null),
       f.trend && f.trend.length > 1 ? [h("h3", {}, "live bytes over time"), spark(f.trend)] : null,
       f.remedies?.length
-        ? [h("h3", {}, "what to do"), f.remedies.map((r) => [h("p", {}, r.text), r.setting ? h("pre", { tabindex: "0" }, r.setting) : null])]
+        ? [h("h3", {}, "what to do"), f.remedies.map((r) => [h("p", {}, r.text), r.setting ? h("pre", { tabindex: "0" }, r.setting) : null, r.setting && settingOf(r.setting) !== null ? h("button", { type: "button", class: "link", "data-key": `try ${r.setting}`, onclick: () => this.tryOut(f, settingOf(r.setting!)!) }, "run it in What if") : null])]
         : null,
-      f.stack?.length ? [h("h3", {}, "stack"), stackList(f.stack.map((x) => (isSite(x, f) ? { ...x, origin: "own" as const } : x)), "")] : null,
+      f.stack?.length ? [h("h3", {}, "stack"), stackList(f.stack.map((x, n) => ({ ...x, origin: f.origins?.[n] })), "")] : null,
       f.sites && f.sites.length > 1 ? [h("h3", {}, "places"), h("dl", {}, f.sites.slice(0, 20).map((s) => [h("dt", { "data-bytes": s.bytes }, bytes(s.bytes)), h("dd", {}, s.file ? `${base(s.file)}:${s.line} ${s.function}` : "stack unknown", h("span", { class: "muted" }, ` × ${count(s.count)}`))]))] : null,
       f.evidence ? [h("h3", {}, "evidence"), evidence(f.evidence)] : null,
       f.basis ? h("p", { class: "muted" }, `Confidence ${Math.round(f.confidence * 100)} %: ${f.basis}`) : null,
@@ -130,7 +146,11 @@ export class Findings {
 /** Kinds of findings whose evidence is the state of segments and blocks. */
 const ofAllocator = ["oom", "fragmentation"];
 
-const isSite = (x: AnyFrame, f: Finding): boolean => f.site?.file === x.file && f.site.line === x.line;
+/** The allocator's settings in a remedy: PYTORCH_CUDA_ALLOC_CONF=… or the options alone; null if it is of something else. */
+export function settingOf(text: string): string | null {
+  const conf = text.replace(/^(export )?PYTORCH_(CUDA_)?ALLOC_CONF=/, "").replace(/^["']|["']$/g, "");
+  return /^[a-z0-9_]+:[^=\s]+$/.test(conf) ? conf : null;
+}
 
 function evidence(e: Record<string, unknown>): HTMLElement {
   const rows: Node[] = [];
@@ -142,7 +162,8 @@ function evidence(e: Record<string, unknown>): HTMLElement {
   for (const [name, v] of Object.entries(e)) {
     const flat = Array.isArray(v) ? v.every((x) => typeof x !== "object") : typeof v !== "object";
     if (v === null || !flat) continue;
-    rows.push(h("dt", {}, name.replace(/_bytes$/, "").replace(/_bytes_/, " ").replaceAll("_", " ")), h("dd", {}, show(name, v)));
+    const values = show(name, v).split(", ");
+    rows.push(h("dt", {}, name.replace(/_bytes$/, "").replace(/_bytes_/, " ").replaceAll("_", " ")), h("dd", {}, values.map((x, i) => [i ? ", " : "", h("span", { class: "whole" }, x)])));
   }
   return h("dl", {}, rows);
 }

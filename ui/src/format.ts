@@ -1,7 +1,7 @@
 // How numbers are written, one way on the whole page.
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-const thin = "\u2009";
+const thin = "\u202f"; // narrow, and no line breaks there
 const minus = "\u2212";
 
 /** Bytes with a binary unit: 312 B, 52.0 KiB, 661.3 MiB, 13.03 GiB. */

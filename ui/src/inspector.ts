@@ -5,6 +5,7 @@ import { base, bytes, count, duration, since, utc } from "./format.ts";
 import { actions, fates } from "./names.ts";
 import type { Page } from "./page.ts";
 import type { Rail } from "./rail.ts";
+import { lastAt } from "./runs.ts";
 import { stackList } from "./stack.ts";
 import type { Alloc, Frame } from "./wire.ts";
 
@@ -28,11 +29,24 @@ export function inspector(page: Page, rail: Rail, root: HTMLElement): void {
         event?.time_us != null && start !== null ? row("time", h("span", { title: utc(event.time_us) }, since(event.time_us - start))) : [],
         event ? row("active", bytes(event.live), event.live) : [],
         event ? row("reserved", bytes(event.reserved), event.reserved) : [],
-        event ? row("not in use", bytes(event.reserved - event.live), event.reserved - event.live) : [],
+        event ? row("not in use", h("button", { type: "button", class: "link", "data-key": "unused", title: "See why in the allocator's segments", onclick: () => page.store.set({ view: "allocator" }, true) }, bytes(event.reserved - event.live)), event.reserved - event.live) : [],
       ),
     );
   } else {
     out.push(h("h2", {}, "at the snapshot"), h("dl", {}, row("reserved", bytes(device.end.reserved), device.end.reserved), row("asked for", bytes(device.end.requested), device.end.requested)));
+  }
+  if (s.view === "whatif" && page.curves.length > 0) {
+    out.push(
+      h("h2", {}, "reserved here, run by run"),
+      h(
+        "dl",
+        { id: "runs-here" },
+        page.curves.map(({ run, number, slot }) => {
+          const v = run.steps.bytes[Math.max(0, lastAt(run.steps.event, page.k))]!;
+          return [h("dt", {}, h("span", { class: `badge s${slot}` }, String(number))), h("dd", { "data-bytes": v, title: `${v} bytes` }, bytes(v))];
+        }),
+      ),
+    );
   }
   if (pinned && s.alloc !== null) out.push(...allocation(page, rail, pinned));
   else {

@@ -3,6 +3,8 @@
 
 import { fresh, Refused } from "./ask.ts";
 import { Store, type State } from "./store.ts";
+import type { Finding } from "./findings.ts";
+import type { Run } from "./runs.ts";
 import type { Alloc, At, Band, Bands, Device, Event, Group, Session, SessionFile } from "./wire.ts";
 
 export class Page {
@@ -18,6 +20,9 @@ export class Page {
   at: At | null = null; // what lives at the cursor
   event: Event | null = null; // the cursor's event
   pinned: Alloc | null = null;
+  findings: Finding[] = []; // of all files
+  curves: Curve[] = []; // runs laid over the picture
+  recorded: Run | null = null; // the recorded run, as an exact replay has it
   readonly figures: Record<string, unknown> = {}; // last numbers shown, for tests
 
   private loading = "";
@@ -64,9 +69,34 @@ export class Page {
   get k(): number {
     const dev = this.device;
     if (!dev) return -1;
-    if (this.s.k !== null) return Math.min(Math.max(this.s.k, -1), dev.events - 1);
+    if (this.s.k !== null) return this.near(Math.min(Math.max(this.s.k, -1), dev.events - 1));
     const oom = dev.marks.findLast((m) => m.kind === "oom");
-    return oom ? oom.event : (dev.peak?.event ?? -1);
+    return this.near(oom ? oom.event : (dev.peak?.event ?? -1));
+  }
+
+  /** The event where the cursor can stand that is nearest to k: any, but for saved pages. */
+  near(k: number): number {
+    const events = this.device?.held?.events;
+    if (!events) return k;
+    const i = events.findIndex((e) => e >= k);
+    if (i <= 0) return events.at(i) ?? k;
+    return events[i]! - k < k - events[i - 1]! ? events[i]! : events[i - 1]!;
+  }
+
+  /** The event where the cursor can stand before or after it. */
+  beside(by: 1 | -1): number {
+    const events = this.device?.held?.events;
+    if (!events) return this.k + by;
+    return events[events.indexOf(this.k) + by] ?? this.k;
+  }
+
+  /** The finest level that there is of a part of the picture: all, but for saved pages. */
+  finest(x: "ev" | "us", solo: boolean, from: number, to: number): number {
+    const held = this.device?.held;
+    if (!held) return 0;
+    if (solo) return held.levels.alone ?? 0;
+    const near = x === "ev" && this.s.g === "line" ? (held.near ?? []).filter((n) => n.from <= from && to <= n.to) : [];
+    return Math.min(held.levels[`${x} ${this.s.g}`] ?? 0, ...near.map((n) => n.level));
   }
 
   group(key: string): Group | undefined {
@@ -81,7 +111,7 @@ export class Page {
   load(): void {
     const file = this.file;
     const usable = file && (file.state === "ready" || file.state === "totals");
-    const key = usable ? `${this.f} ${this.d} ${this.s.g} ${this.u} ${file.state} ${file.blocks}` : "";
+    const key = usable ? `${this.f} ${this.d} ${this.s.g} ${this.u} ${file.state} ${file.blocks}` : (file?.error ?? "");
     if (key === this.loading) return;
     this.loading = key;
     if (!usable) {
@@ -128,7 +158,7 @@ export class Page {
 
   private loadedDevice = "";
   private loadedBands = "";
-  private newest = 0; // as it was when the page was opened: a picture does not change by itself
+  private newest = -1; // as it was when the page was opened: a picture does not change by itself
 
   /** Follows the session for as long as the page lives. */
   async follow(): Promise<void> {
@@ -139,7 +169,7 @@ export class Page {
       try {
         const next = await fresh<Session>("session", { since });
         since = next.version;
-        if (!this.session) this.newest = newest(next);
+        if (!next.files.some((f) => f.f === this.newest)) this.newest = newest(next); // it turned out to be no snapshot
         this.session = next;
         // Progress is drawn a few times a second: the files are read on the same machine.
         const states = `${next.findings} ${next.order} ${next.files.map((f) => [f.state, f.blocks])}`;
@@ -161,4 +191,12 @@ function newest(session: Session): number {
   return order.at(-1) ?? (files.length <= 8 ? files.at(-1)?.f : files[0]?.f) ?? 0;
 }
 
-export type Change = "session" | "device" | "bands" | "found" | "lit" | "at" | "event" | "pinned" | "theme" | "link";
+/** A run that is laid over the picture. */
+export interface Curve {
+  run: Run;
+  number: number;
+  slot: number;
+  name: string;
+}
+
+export type Change = "session" | "device" | "bands" | "found" | "lit" | "at" | "event" | "pinned" | "curves" | "findings" | "theme" | "link";

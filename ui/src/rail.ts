@@ -1,21 +1,23 @@
 // The rail: lanes, the picture, its axes and the map of the whole file.
 
-import { Latest, fresh, json, type Refused } from "./ask.ts";
+import { Latest, fresh, json, link, type Refused } from "./ask.ts";
 import { blit, keptLine, labelPlaces, rowOf, runs, stackOf, widen, type Drawn, type Frame, type Paint, type Run } from "./blit.ts";
 import { h } from "./dom.ts";
 import { bytes, count, duration } from "./format.ts";
 import { fates } from "./names.ts";
 import { fillOf, paintFor } from "./paint.ts";
 import type { Page } from "./page.ts";
-import { css, mix, palette, textOn, type Palette, type RGB } from "./palette.ts";
+import { css, mix, palette, siteColour, textOn, type Palette, type RGB } from "./palette.ts";
 import { byteStep, byteTick, clamp, levelFor, niceStep, pixelAt, ticks, zoom, type Span } from "./scale.ts";
 import { bucketsPerTile, Tiles, type Picture, type Want } from "./tiles.ts";
-import { beforeFirst, flagTooMany, stripOfBands, type Alloc, type Event, type Hit, type Kind, type Tile } from "./wire.ts";
+import { highest, lastAt } from "./runs.ts";
+import { beforeFirst, flagTooMany, stripOfBands, type Alloc, type Event, type Hit, type Kind, type Mark, type Scope, type Tile } from "./wire.ts";
 
 const left = 64;
-const right = 108;
+const right = 114;
 const axisHeight = 20;
 const mapHeight = 34;
+const laneHeight = 58; // of what is not in use, in What if
 const leastPlaces = 4;
 const allocLevel = 4; // buckets of up to 16 events are drawn allocation by allocation
 
@@ -30,6 +32,7 @@ interface Layout {
   growRows: number;
   top: number; // of the picture
   height: number;
+  lane: number; // of what is not in use; -1: none
   map: number; // -1: none
   whole: number; // height of the rail
 }
@@ -50,7 +53,7 @@ export class Rail {
   private readonly tiles: Tiles;
   private colours: Palette = palette();
   private paint: Paint | null = null;
-  private layout: Layout = { width: 0, steps: -1, notes: -1, noteRows: 0, grows: -1, growRows: 0, top: 0, height: 0, map: -1, whole: 0 };
+  private layout: Layout = { width: 0, steps: -1, notes: -1, noteRows: 0, grows: -1, growRows: 0, top: 0, height: 0, lane: -1, map: -1, whole: 0 };
   private image: ImageData | null = null;
   private dirty = new Set<Dirty>();
   private waiting = 0;
@@ -92,7 +95,7 @@ export class Rail {
     });
     page.store.on((now, before) => {
       if (now.view !== before.view) this.resize();
-      const moved = now.win !== before.win || now.y !== before.y || now.x !== before.x || now.g !== before.g || now.u !== before.u || now.f !== before.f || now.d !== before.d;
+      const moved = now.win !== before.win || now.y !== before.y || now.x !== before.x || now.g !== before.g || now.u !== before.u || now.f !== before.f || now.d !== before.d || now.lane !== before.lane;
       if (now.solo !== before.solo) this.paint = null;
       if (moved || now.solo !== before.solo) this.need("data", "ink", "cursor");
       else this.need("cursor");
@@ -112,6 +115,18 @@ export class Rail {
     return Math.max(1, this.us ? Math.ceil(dev.time!.span) + 1 : dev.events);
   }
 
+  /** Groups that are shown alone; runs are of all memory. */
+  private get solo(): string[] {
+    return this.page.s.view === "whatif" ? [] : this.page.s.solo;
+  }
+
+  /** The events that are seen, both included. */
+  get events(): [number, number] | null {
+    const first = this.drawn[0];
+    const last = this.drawn[this.drawn.length - 1];
+    return first && last ? [first.tile.events[first.c]!, Math.max(first.tile.events[first.c]!, last.tile.events[last.c + 1]! - 1)] : null;
+  }
+
   private get us(): boolean {
     return this.page.s.x === "us" && !!this.page.device?.time;
   }
@@ -121,14 +136,15 @@ export class Rail {
     return this.page.s.win ? clamp(this.page.s.win, this.end, leastPlaces) : [0, this.end];
   }
 
-  /** What part of the file is seen, and at which level. */
-  get seen(): { win: Span; level: number } {
-    return { win: this.win, level: this.level };
+  /** What part of the file is seen, at which level, and whether there is no finer one. */
+  get seen(): { win: Span; level: number; bound: boolean } {
+    const { win, level } = this;
+    return { win, level, bound: level > levelFor(win[1] - win[0], this.pixelsForLevel) };
   }
 
   private get picture(): Picture {
     const { s, d, u } = this.page;
-    return { f: this.page.f, d: d ?? 0, g: s.g, u, x: this.us ? "us" : "ev", solo: s.solo.join(",") };
+    return { f: this.page.f, d: d ?? 0, g: s.g, u, x: this.us ? "us" : "ev", solo: this.solo.join(",") };
   }
 
   private get pixelsForLevel(): number {
@@ -137,11 +153,20 @@ export class Rail {
   }
 
   private get level(): number {
-    return levelFor(this.win[1] - this.win[0], this.pixelsForLevel);
+    return this.levelOf(this.win, this.page.s.solo.length > 0);
+  }
+
+  /** The level of the picture of the whole file. */
+  private get whole(): number {
+    return this.levelOf([0, this.end], false);
+  }
+
+  private levelOf(win: Span, solo: boolean): number {
+    return Math.max(levelFor(win[1] - win[0], this.pixelsForLevel), this.page.finest(this.us ? "us" : "ev", solo, ...win));
   }
 
   private get kind(): Kind {
-    if (this.page.file?.state !== "ready" || !this.page.bands) return "total";
+    if (this.page.file?.state !== "ready" || !this.page.bands || this.page.s.view === "whatif") return "total";
     return !this.us && this.level <= allocLevel ? "alloc" : "band";
   }
 
@@ -149,17 +174,23 @@ export class Rail {
   private top(): number {
     const { device, s, bands } = this.page;
     if (!device) return 1;
-    const solo = s.solo.length > 0;
+    const solo = this.solo.length > 0;
     if (typeof s.y === "number") return s.y;
     const peak = solo
-      ? s.solo.reduce((sum, key) => sum + (bands?.groups.find((g) => g.key === key)?.peak.bytes ?? 0), 0)
+      ? this.solo.reduce((sum, key) => sum + (bands?.groups.find((g) => g.key === key)?.peak.bytes ?? 0), 0)
       : Math.max(device.peak?.bytes ?? 0, device.start.live, device.end.live);
     if (s.y === "window" && this.drawn.length) {
-      const most = this.drawn.reduce((m, r) => Math.max(m, r.tile.max[r.c]!), 0);
+      const runs = s.view === "whatif" ? this.page.curves.map((c) => c.run.steps) : null;
+      const most = this.drawn.reduce((m, r) => {
+        if (!runs) return Math.max(m, r.tile.max[r.c]!);
+        const [from, to] = [r.tile.events[r.c]!, r.tile.events[r.c + 1]!];
+        return Math.max(m, r.tile.reserved[r.c]!, ...runs.map((x) => highest(x.event, x.bytes, from, to)));
+      }, 0);
       return Math.max(1, most * 1.06);
     }
     if (s.y === "reserved" && !solo) {
-      return Math.max(1, Math.max(peak, device.peak_reserved?.bytes ?? 0, device.start.reserved) * 1.045);
+      const runs = s.view === "whatif" ? this.page.curves.map((c) => c.run.outcome.peak_reserved_bytes) : [];
+      return Math.max(1, Math.max(peak, device.peak_reserved?.bytes ?? 0, device.start.reserved, ...runs) * 1.045);
     }
     return Math.max(1, peak * 1.06);
   }
@@ -167,12 +198,13 @@ export class Rail {
   private resize(): void {
     const { view } = this.page.s;
     const dev = this.page.device;
-    const compact = view !== "timeline";
+    const runs = view === "whatif";
+    const compact = view !== "timeline" && !runs;
     const width = Math.max(100, this.root.clientWidth - left - right);
     const narrow = this.root.clientWidth < 1100;
-    const l: Layout = { width, steps: -1, notes: -1, noteRows: 0, grows: -1, growRows: 0, top: 0, height: 64, map: -1, whole: 0 };
+    const l: Layout = { width, steps: -1, notes: -1, noteRows: 0, grows: -1, growRows: 0, top: 0, height: 64, lane: -1, map: -1, whole: 0 };
     let y = 2;
-    if (!compact) {
+    if (view === "timeline") {
       if (dev?.scopes.some((s) => s.lane === "steps")) {
         l.steps = y;
         y += 18;
@@ -190,8 +222,12 @@ export class Rail {
     }
     l.top = y + (compact ? 14 : 18); // room for the flags of marks
     const lanes = y;
-    l.height = compact ? 64 : Math.max(150, Math.min(620, Math.round(innerHeight * 0.515) - lanes - 18 - 40));
+    l.height = compact ? 64 : Math.max(150, Math.min(620, Math.round(innerHeight * (runs ? 0.36 : 0.515)) - lanes - 18 - 40));
     l.whole = l.top + l.height + axisHeight;
+    if (runs) {
+      l.lane = l.whole + 4;
+      l.whole = l.lane + laneHeight;
+    }
     if (!compact) {
       l.map = l.whole + 4;
       l.whole = l.map + mapHeight + 12;
@@ -227,7 +263,7 @@ export class Rail {
     const p = this.picture;
     const { win, level, kind } = this;
     const y = Math.max(0, Math.min(48, Math.floor(Math.log2(this.top() / Math.max(1, this.layout.height)))));
-    const whole = levelFor(this.end, this.pixelsForLevel);
+    const whole = this.whole;
     const cover = (picture: Picture, kind: Kind, level: number, from: number, to: number): Want[] => {
       const out: Want[] = [];
       const places = bucketsPerTile * 2 ** level;
@@ -241,13 +277,13 @@ export class Rail {
     const places = bucketsPerTile * 2 ** level;
     const next = cover(p, kind, level, win[0] - places, win[1] + places);
     if (level < whole) next.push(...cover(p, level + 1 <= allocLevel && !this.us ? "alloc" : "band", level + 1, win[0] - length / 2, win[1] + length / 2));
-    return { now, next: kind === "total" ? [] : next.filter((w) => !here.some((v) => v.level === w.level && v.i === w.i)) };
+    return { now, next: kind === "total" || this.page.device?.held ? [] : next.filter((w) => !here.some((v) => v.level === w.level && v.i === w.i)) };
   }
 
   /** Asks for the totals of a whole file as soon as they can be had: its one device will want them first. */
   private foresee(): void {
     const { file, device, s } = this.page;
-    if (device || !file || s.view === "compare" || file.devices.length !== 1 || (file.state !== "totals" && file.state !== "ready")) return;
+    if (link.saved || device || !file || s.view === "compare" || file.devices.length !== 1 || (file.state !== "totals" && file.state !== "ready")) return;
     const picture: Picture = { f: file.f, d: file.devices[0]!, g: s.g, u: this.page.u, x: "ev", solo: "" };
     const level = levelFor(Math.max(1, file.events), this.pixelsForLevel);
     const now: Want[] = [];
@@ -270,8 +306,8 @@ export class Rail {
     const width = this.data.width;
     const height = this.data.height;
     const p = this.picture;
-    const whole = levelFor(this.end, this.pixelsForLevel);
     const { level, kind } = this;
+    const whole = Math.max(level, this.whole);
     const exact = new Map<number, Tile>();
     for (const w of now) {
       const tile = w.picture.solo === p.solo && w.level === level && w.kind === kind ? this.tiles.find(w) : undefined;
@@ -333,7 +369,7 @@ export class Rail {
 
   /** Runs that show the whole file, of the small map's tiles. */
   private overview(): Run[] {
-    const whole = levelFor(this.end, this.pixelsForLevel);
+    const whole = this.whole;
     const p = { ...this.picture, solo: "" };
     return this.tiles.any(p) ? runs([0, this.end], Math.round(this.layout.width), whole, whole, this.tiles.of(p)) : [];
   }
@@ -362,12 +398,14 @@ export class Rail {
     if (l.steps >= 0) this.drawSteps(g);
     if (l.notes >= 0) this.drawNotes(g);
     if (l.grows >= 0 && bands) this.drawLanes(g);
-    if (!s.solo.length) this.drawReserved(g);
+    if (!this.solo.length) this.drawReserved(g);
+    if (s.view === "whatif") this.drawRuns(g);
     this.drawMarks(g);
     if (bands && l.height > 100) this.drawLabels(g);
     if (l.map >= 0) this.drawMap(g);
     this.drawGutter();
     if (l.height > 100) this.drawPeak(g);
+    if (s.view !== "whatif") this.drawFindings();
     if (device.coverage.kind === "ring" || device.coverage.kind === "late") {
       if (win[0] < (win[1] - win[0]) * 0.001 + 1) hatchEdge(g, left, l.top, l.height, css(c.muted));
     }
@@ -555,6 +593,112 @@ export class Rail {
     g.restore();
   }
 
+  /** The value of a run in each column, as pixels from the left and bytes. */
+  private line(g: CanvasRenderingContext2D, y: (bytes: number) => number, of: (from: number, to: number) => number | null): void {
+    const ratio = this.frame.width / this.layout.width;
+    g.beginPath();
+    let end = -1;
+    for (const r of this.drawn) {
+      if (r.x1 <= r.x0) continue;
+      const v = of(r.tile.events[r.c]!, r.tile.events[r.c + 1]!);
+      if (v === null) {
+        end = -1;
+        continue;
+      }
+      if (end !== r.x0) g.moveTo(left + r.x0 / ratio, y(v));
+      g.lineTo(left + r.x0 / ratio, y(v));
+      g.lineTo(left + r.x1 / ratio, y(v));
+      end = r.x1;
+    }
+    g.stroke();
+  }
+
+  /** Runs under other settings: what they reserve, over the recorded line, and below it what of that is not in use. */
+  private drawRuns(g: CanvasRenderingContext2D): void {
+    const l = this.layout;
+    const c = this.colours;
+    const { curves, recorded, s } = this.page;
+    const high = (v: number): number => l.top + l.height - (v / this.frame.top) * l.height;
+    const capacity = curves[0]?.run.outcome.capacity_bytes ?? null;
+    g.save();
+    g.beginPath();
+    g.rect(left, l.top - 6, l.width, l.height + 7);
+    g.clip();
+    g.lineJoin = "round";
+    if (capacity !== null && capacity < this.frame.top) {
+      g.fillStyle = css(c.danger);
+      g.fillRect(left, high(capacity), l.width, 1);
+      g.textAlign = "left";
+      const y = high(capacity);
+      g.fillText(`capacity ${bytes(capacity)}`, left + 6, y - l.top < 14 ? y + 9 : y - 7);
+    }
+    const failing = new Map<number, { numbers: number[]; y: number }>();
+    for (const { run, slot, number } of curves) {
+      const oom = run.outcome.oom?.event ?? Infinity;
+      g.strokeStyle = css(siteColour(c, slot));
+      g.lineWidth = 2;
+      g.setLineDash([]);
+      this.line(g, high, (from, to) => (from > oom ? null : highest(run.steps.event, run.steps.bytes, from, to)));
+      if (oom === Infinity) continue;
+      g.globalAlpha = 0.4;
+      this.line(g, high, (from, to) => (from > oom ? highest(run.steps.event, run.steps.bytes, from, to) : null));
+      g.globalAlpha = 1;
+      const at = failing.get(oom);
+      if (at) at.numbers.push(number);
+      else failing.set(oom, { numbers: [number], y: high(run.outcome.oom!.reserved_bytes) });
+    }
+    for (const [event, { numbers, y }] of failing) this.cross(g, event, y, `${numbers.join(", ")} ${numbers.length === 1 ? "runs" : "run"} out`);
+    g.restore();
+    gutterName(g, s.lane, l.lane + 10, c);
+    g.fillStyle = css(c.panel);
+    g.fillRect(left, l.lane, l.width, laneHeight);
+    const all = [...(recorded ? [{ run: recorded, colour: c.reserved, dash: [5, 3] }] : []), ...curves.map((v) => ({ run: v.run, colour: siteColour(c, v.slot), dash: [] as number[] }))];
+    const of = s.lane === "stranded" ? (r: typeof all[0]["run"]) => r.stranded : (r: typeof all[0]["run"]) => r.unused;
+    let most = 1;
+    for (const { run } of all) for (const v of of(run)) most = Math.max(most, v);
+    const low = (v: number): number => l.lane + laneHeight - 2 - (v / most) * (laneHeight - 6);
+    g.save();
+    g.beginPath();
+    g.rect(left, l.lane, l.width, laneHeight);
+    g.clip();
+    g.lineWidth = 1.5;
+    for (const { run, colour, dash } of all) {
+      g.strokeStyle = css(colour);
+      g.setLineDash(dash);
+      const values = of(run);
+      if (run.looks.length) this.line(g, low, (from, to) => highest(run.looks, values, from, to));
+    }
+    g.restore();
+    g.setLineDash([]);
+    const lane = h("button", {
+      type: "button", class: "over lane", "data-key": "lane", title: "Reserved less allocated, or what of it even empty_cache() could not return",
+      onclick: () => this.page.store.set({ lane: s.lane === "stranded" ? "unused" : "stranded" }, true),
+    }, s.lane === "stranded" ? "free, but stranded in segments in use" : "reserved, not allocated");
+    place(lane, left, l.lane);
+    const top = h("div", { class: "over gutter" }, "highest", h("b", {}, bytes(all.length ? most : 0)));
+    place(top, left + l.width + 8, l.lane + 2);
+    this.over.append(lane, top);
+  }
+
+  private cross(g: CanvasRenderingContext2D, event: number, y: number, text: string): void {
+    const at = this.placeOf(event);
+    if (at === undefined) return;
+    const x = left + this.px(at);
+    if (x < left - 4 || x > left + this.layout.width + 4) return;
+    g.strokeStyle = css(this.colours.danger);
+    g.fillStyle = css(this.colours.danger);
+    g.lineWidth = 2;
+    g.beginPath();
+    for (const d of [-4, 4]) {
+      g.moveTo(x - 4, y - d);
+      g.lineTo(x + 4, y + d);
+    }
+    g.stroke();
+    const toLeft = x > left + this.layout.width - 80;
+    g.textAlign = toLeft ? "right" : "left";
+    g.fillText(text, x + (toLeft ? -8 : 8), y + 12);
+  }
+
   private drawMarks(g: CanvasRenderingContext2D): void {
     const l = this.layout;
     const c = this.colours;
@@ -570,10 +714,12 @@ export class Rail {
       g.globalAlpha = oom ? 1 : 0.55;
       g.fillRect(x, l.top, oom ? 2 : 1, l.height);
       g.globalAlpha = 1;
+      // Memory that goes back points up.
+      const [tip, foot] = m.kind === "release" ? [l.top - 7, l.top - 1] : [l.top, l.top - 6];
       g.beginPath();
-      g.moveTo(x - 4, l.top - 6);
-      g.lineTo(x + 5, l.top - 6);
-      g.lineTo(x + 0.5, l.top);
+      g.moveTo(x - 4, foot);
+      g.lineTo(x + 5, foot);
+      g.lineTo(x + 0.5, tip);
       g.fill();
       if (!oom || x - labelled < 40) continue;
       labelled = x;
@@ -641,15 +787,20 @@ export class Rail {
     const { tile, c } = lastRun;
     const dev = this.page.device!;
     const atEnd = this.win[1] >= this.end;
-    const solo = this.page.s.solo.length > 0;
+    const solo = this.solo.length > 0;
     const active = solo ? tile.last[c]! : atEnd ? dev.end.live : tile.last[c]!;
     const reserved = atEnd ? dev.end.reserved : tile.reserved[c]!;
     const kept = this.page.bands ? (atEnd && !solo ? dev.kept : keptLine(tile, c, this.page.bands.kept)) : undefined;
     const rows: [string, number, string][] = [["active", active, "gutter-active"]];
     if (!solo) rows.unshift(["reserved", reserved, "gutter-reserved"]);
-    if (kept !== undefined) rows.push(["kept", kept, "gutter-kept"]);
+    if (this.page.s.view === "whatif") {
+      const to = tile.events[c + 1]! - 1;
+      for (const { run, number } of this.page.curves) rows.push([`run ${number}`, run.steps.bytes[Math.max(0, lastAt(run.steps.event, to))]!, `gutter-run-${number}`]);
+      rows.sort((a, b) => b[1] - a[1]);
+    } else if (kept !== undefined) rows.push(["kept", kept, "gutter-kept"]);
     const compact = l.height < 100;
-    const high = compact ? 14 : 28;
+    const dense = compact || rows.length > 4;
+    const high = dense ? 14 : 28;
     let below = l.top - 12;
     const shown = compact ? rows.slice(0, 3) : rows;
     const ys = shown.map(([, v]) => l.top + l.height - (Math.min(v, this.frame.top) / this.frame.top) * l.height - high / 2);
@@ -661,8 +812,8 @@ export class Rail {
       above = ys[i]!;
     }
     shown.forEach(([name, v, id], i) => {
-      const el = h("div", { class: "over gutter", "data-bytes": v, "data-figure": id }, compact ? "" : name, h("b", {}, bytes(v)));
-      place(el, left + l.width + 8, ys[i]!);
+      const el = h("div", { class: "over gutter", "data-bytes": v, "data-figure": id }, compact ? "" : dense ? `${name} ` : name, h("b", dense ? { class: "inline" } : {}, bytes(v)));
+      place(el, left + l.width + (dense ? 3 : 8), ys[i]!);
       this.over.append(el);
       this.page.figures[id] = v;
     });
@@ -670,8 +821,8 @@ export class Rail {
 
   private drawPeak(g: CanvasRenderingContext2D): void {
     const l = this.layout;
-    const { device, s } = this.page;
-    if (!device!.peak || s.solo.length) return;
+    const { device } = this.page;
+    if (!device!.peak || this.solo.length || this.page.s.view === "whatif") return;
     const peak = device!.peak;
     const at = this.placeOf(peak.event);
     if (at === undefined) return;
@@ -687,6 +838,43 @@ export class Rail {
     const toLeft = x + width + 6 > left + l.width;
     const y = l.top + Math.max(2, Math.min(l.height - 30, l.height - (peak.bytes / this.frame.top) * l.height - 20));
     place(flag, toLeft ? x - width - 3 : x + 4, y);
+  }
+
+  /** Pins the findings to their places: an event, or at the right edge the memory of their lines. */
+  private drawFindings(): void {
+    const l = this.layout;
+    const { page } = this;
+    const { bands } = page;
+    const last = this.drawn[this.drawn.length - 1];
+    const stack = last && bands ? stackOf(last.tile, last.c) : [];
+    const taken: [number, number][] = [];
+    page.findings.forEach((f, i) => {
+      const w = f.where;
+      if (!w || w.f !== page.f || (w.d !== null && w.d !== page.d)) return;
+      let x: number | undefined;
+      let y = l.top - 15;
+      if (w.event !== null) {
+        const at = this.placeOf(w.event);
+        const named = page.device!.marks.some((m) => m.kind === "oom" && m.event === w.event) && at !== undefined && left + this.px(at) > left + l.width - 40;
+        if (at !== undefined) x = left + this.px(at) - (named ? 54 : 20); // beside the word at a mark
+      } else if (last && w.g === page.s.g && l.height > 100) {
+        const of = stack.filter((d) => d.bands === 1 && w.keys[0] === page.bandGroup(bands!.bands[d.band]!).key);
+        const most = of.reduce((a, d) => (d.bytes > (a?.bytes ?? 0) ? d : a), of[0]);
+        if (most) {
+          x = left + (last.x1 / this.frame.width) * l.width - 20;
+          y = l.top + l.height - ((most.from + most.bytes / 2) / this.frame.top) * l.height - 8;
+        }
+      }
+      if (x === undefined || x < left - 20 || x > left + l.width || y > l.top + l.height - 8) return;
+      while (taken.some(([a, b]) => Math.abs(a - x!) < 18 && Math.abs(b - y) < 17)) x -= 19;
+      taken.push([x, y]);
+      const pin = h("button", {
+        type: "button", class: `over pin ${f.severity}`, "data-key": `pin ${i}`, title: f.title, "aria-label": `Finding ${i + 1}: ${f.title}`,
+        onclick: () => page.store.set({ view: "findings", finding: i }, true),
+      }, String(i + 1));
+      place(pin, x, Math.max(l.top - 15, y));
+      this.over.append(pin);
+    });
   }
 
   // ---- the cursor layer
@@ -787,6 +975,56 @@ export class Rail {
     return w === beforeFirst ? -1 : w;
   }
 
+  /** The mark or the annotation that stands at a point above the picture. */
+  private above(x: number, y: number): { mark: Mark } | { scope: Scope } | null {
+    const l = this.layout;
+    const { device } = this.page;
+    if (!device || x < left || x > left + l.width) return null;
+    if (y >= l.top - 14 && y < l.top + 2) {
+      let best: { mark: Mark; far: number } | null = null;
+      for (const mark of device.marks) {
+        const at = mark.kind === "annotation" ? undefined : this.placeOf(mark.event);
+        const far = at === undefined ? Infinity : Math.abs(left + this.px(at) - x);
+        if (far <= 6 && far < (best?.far ?? Infinity)) best = { mark, far };
+      }
+      return best;
+    }
+    const lane = l.steps >= 0 && y >= l.steps && y < l.steps + 18 ? "steps" : l.notes >= 0 && y >= l.notes && y < l.notes + 18 * l.noteRows ? "notes" : null;
+    if (!lane) return null;
+    const { row } = noteRows(device.scopes);
+    const want = lane === "notes" ? Math.floor((y - l.notes) / 18) : -1;
+    const scope = device.scopes.findLast((s, i) => {
+      if (s.lane !== lane || row[i] !== want) return false;
+      const at = this.scopePixels(s.from, s.to);
+      return at !== null && x >= at[0] - 1 && x < at[1] + 1;
+    });
+    return scope ? { scope } : null;
+  }
+
+  /** Tells what stands above the picture. */
+  private pointAbove(x: number, y: number, clientX: number, clientY: number): boolean {
+    const at = this.above(x, y);
+    if (!at) return false;
+    this.unpoint();
+    this.tooltip.replaceChildren(
+      ...("mark" in at
+        ? [h("div", { class: "head" }, at.mark.label), h("div", { class: "muted" }, `event ${count(at.mark.event)} · click puts the cursor here`)]
+        : [h("div", { class: "head" }, at.scope.name), h("div", {}, `events ${count(at.scope.from)} – ${count(at.scope.to)}`), h("div", { class: "muted" }, "click selects it, shift-click on another tells the difference between their ends")]),
+    );
+    this.tooltip.hidden = false;
+    this.placeTip(clientX, clientY);
+    return true;
+  }
+
+  private clickAbove(x: number, y: number, second: boolean): void {
+    const at = this.above(x, y);
+    if (!at) return;
+    const { s, store } = this.page;
+    if ("mark" in at) store.set({ k: at.mark.event }, true);
+    else if (second && s.range) store.set({ a: Math.min(s.range[1], at.scope.to), b: Math.max(s.range[1], at.scope.to), k: at.scope.to, range: null }, true);
+    else store.set({ range: [at.scope.from, at.scope.to], a: null, b: null, k: at.scope.to }, true);
+  }
+
   private zoneOf(x: number, y: number): "picture" | "axis" | "map" | "left" | "lanes" | "other" {
     const l = this.layout;
     if (x < left) return y >= l.top && y < l.top + l.height ? "left" : "other";
@@ -809,6 +1047,7 @@ export class Rail {
       const [x, y] = at(e);
       const zone = this.zoneOf(x, y);
       if (zone === "other" || zone === "left") return;
+      if (zone === "lanes") return this.clickAbove(x, y, e.shiftKey);
       box.focus({ preventScroll: true });
       e.preventDefault();
       this.front.setPointerCapture(e.pointerId);
@@ -824,6 +1063,10 @@ export class Rail {
         return;
       }
       this.front.style.cursor = { picture: "crosshair", axis: "grab", map: "grab", left: "ns-resize", lanes: "", other: "" }[this.zoneOf(x, y)];
+      if (this.pointAbove(x, y, e.clientX, e.clientY)) {
+        this.front.style.cursor = "pointer";
+        return;
+      }
       this.point(x, y, e.clientX, e.clientY);
     });
     this.front.addEventListener("pointerup", (e) => {
@@ -896,7 +1139,7 @@ export class Rail {
     this.tell(null);
     this.placeTip(clientX, clientY);
     this.hitAsk.cancel();
-    if (at && this.page.bands) {
+    if (at && this.page.bands && this.page.s.view !== "whatif") {
       const k = this.eventOf(run);
       this.hitAsk.ask(
         async () => {
@@ -920,10 +1163,10 @@ export class Rail {
   }
 
   private unpoint(): void {
+    this.tooltip.hidden = true;
     if (!this.hover) return;
     this.hover = null;
     this.hitAsk.cancel();
-    this.tooltip.hidden = true;
     this.lightUp(null);
     this.need("cursor");
   }
@@ -945,6 +1188,12 @@ export class Rail {
           h("div", { class: "head" }, h("span", { class: `sw s${group.slot} ${band.fate === "kept" ? "" : "freed"}` }), group.label),
           h("div", { "data-bytes": at.bytes }, at.allocs > 1 ? `${count(at.allocs)} small allocations, ${bytes(at.bytes)}` : bytes(at.bytes), h("span", { class: "muted" }, ` · ${fates[band.fate]}`)),
         );
+      }
+    } else if (this.page.s.view === "whatif") {
+      says.push(h("div", { class: "head" }, "reserved"), h("div", { "data-bytes": tile.reserved[c] }, h("span", { class: "line recorded" }), ` ${bytes(tile.reserved[c])} as recorded`));
+      for (const { run, slot, name } of this.page.curves) {
+        const v = highest(run.steps.event, run.steps.bytes, tile.events[c]!, tile.events[c + 1]!);
+        says.push(h("div", { "data-bytes": v }, h("span", { class: `sw s${slot}` }), ` ${bytes(v)} with ${name}`));
       }
     } else {
       const free = tile.reserved[c]! - tile.max[c]!;
@@ -1043,7 +1292,9 @@ export class Rail {
   /** Moves the cursor to the next column's event, and the window with it. */
   step(by: number): void {
     const i = this.drawn.findIndex((r) => r.tile.events[r.c]! <= this.page.k && this.page.k < r.tile.events[r.c + 1]!);
-    const next = i < 0 ? undefined : this.drawn[i + by];
+    let at = i + by;
+    while (i >= 0 && this.drawn[at] && this.page.near(this.eventOf(this.drawn[at]!)) === this.page.k) at += by;
+    const next = i < 0 ? undefined : this.drawn[at];
     if (next) this.page.store.set({ k: this.eventOf(next) });
     else if (this.page.device) {
       const k = Math.max(0, Math.min(this.page.device.events - 1, this.page.k + by * 2 ** this.level));
@@ -1110,8 +1361,8 @@ export class Rail {
     this.need("data", "ink");
   }
 
-  /** The picture as one image. */
-  png(): Promise<Blob | null> {
+  /** The picture with all that is written on it. */
+  canvas(): HTMLCanvasElement {
     const out = document.createElement("canvas");
     out.width = this.ink.width;
     out.height = this.ink.height;
@@ -1122,13 +1373,24 @@ export class Rail {
     g.drawImage(this.data, left * ratio, this.layout.top * ratio);
     g.drawImage(this.ink, 0, 0);
     g.drawImage(this.front, 0, 0);
-    g.fillStyle = css(this.colours.ink);
     g.font = this.font(11 * ratio);
     for (const el of this.over.querySelectorAll<HTMLElement>(".over")) {
-      const y = Number.parseFloat(el.style.top);
-      g.fillText(el.textContent ?? "", Number.parseFloat(el.style.left) * ratio, (y + 12) * ratio);
+      const [x, y] = [Number.parseFloat(el.style.left) * ratio, Number.parseFloat(el.style.top) * ratio];
+      const flag = el.classList.contains("flag");
+      if (flag) {
+        g.fillStyle = css(this.colours.page);
+        g.fillRect(x, y, el.offsetWidth * ratio, el.offsetHeight * ratio);
+      }
+      // A label and its value may stand one below the other.
+      let line = 0;
+      for (const part of el.childNodes) {
+        if (part instanceof HTMLElement && getComputedStyle(part).display === "block" && part.previousSibling) line++;
+        g.fillStyle = css(part instanceof HTMLElement || !el.classList.contains("gutter") ? this.colours.ink : this.colours.muted);
+        const inline = part instanceof HTMLElement && line === 0 && part.previousSibling;
+        g.fillText(part.textContent ?? "", x + (flag ? 6 * ratio : 0) + (inline ? g.measureText(part.previousSibling!.textContent ?? "").width : 0), y + (12 + 14 * line) * ratio);
+      }
     }
-    return new Promise((done) => out.toBlob(done, "image/png"));
+    return out;
   }
 
   /** What is drawn, in numbers: for tests and for the curious. */
@@ -1141,7 +1403,7 @@ export class Rail {
       settled: this.tiles.settled && this.dirty.size === 0,
       tiles: [...new Set(this.drawn.map((r) => r.tile))].map((t) => ({ kind: t.kind, level: t.level, first: t.first, n: t.n, flags: t.flags })),
       tileBytes: this.tiles.size,
-      box: { left, top: l.top, width: l.width, height: l.height, map: l.map },
+      box: { left, top: l.top, width: l.width, height: l.height, map: l.map, steps: l.steps },
       axis: this.frame.top,
     };
   }

@@ -7,7 +7,9 @@ import type { Page } from "./page.ts";
 import { css, mix, palette, siteColour, textOn, type RGB } from "./palette.ts";
 import type { Source } from "./store.ts";
 import { table, type Column, type Row } from "./table.ts";
-import type { Flame, Frame } from "./wire.ts";
+import { groupings } from "./names.ts";
+import { csv, csvButton } from "./save.ts";
+import type { At, Bands, Flame, Frame, Group, Range } from "./wire.ts";
 
 const rowHeight = 18;
 
@@ -53,11 +55,22 @@ interface SiteRow extends Row {
   bytes: number;
   self: number;
   count: number;
-  line: string;
+  kept: number; // alive at the snapshot; of groups only
+  own: boolean; // of the program's own code
 }
 
+/** What frames are put together by. */
+export type By = "line" | "function" | "file";
+
+const bys: By[] = ["line", "function", "file"];
+
+type Place = { file: string; line?: number; function?: string };
+
+const placeKey = (f: Place, by: By): string => (by === "line" ? `${f.file}:${f.line}:${f.function}` : by === "function" ? `${f.file}:${f.function}` : f.file);
+const placeLabel = (f: Frame, by: By): string => (by === "line" ? `${base(f.file)}:${f.line} ${f.function}` : by === "function" ? `${base(f.file)} ${f.function}` : base(f.file));
+
 /** Sums of a tree by place: total counts a place once a stack, self is what it is the innermost frame of. */
-export function places(flame: Flame): SiteRow[] {
+export function places(flame: Flame, by: By): SiteRow[] {
   const { frame, parent, bytes, count } = flame.nodes;
   const rows = new Map<string, SiteRow>();
   const inner = Float64Array.from(bytes);
@@ -66,17 +79,18 @@ export function places(flame: Flame): SiteRow[] {
   for (let i = 0; i < frame.length; i++) {
     const above = i === 0 ? [] : open[parent[i]!]!;
     const f = frame[i]!;
-    const name = f >= 0 ? `${base(flame.frames[f]!.file)}:${flame.frames[f]!.line} ${flame.frames[f]!.function}` : f === -2 ? "no stack recorded" : f === -3 ? "no Python frame" : "";
-    const key = f >= 0 ? `${flame.frames[f]!.file}:${flame.frames[f]!.line}:${flame.frames[f]!.function}` : name;
+    const name = f >= 0 ? placeLabel(flame.frames[f]!, by) : f === -2 ? "no stack recorded" : f === -3 ? "no Python frame" : "";
+    const key = f >= 0 ? placeKey(flame.frames[f]!, by) : name;
     open[i] = name ? [...above, key] : above;
     if (!name) continue;
     let row = rows.get(key);
-    if (!row) rows.set(key, (row = { key, label: name, slot: -1, line: "", bytes: 0, self: 0, count: 0 }));
+    if (!row) rows.set(key, (row = { key, label: name, slot: -1, own: false, bytes: 0, self: 0, count: 0, kept: 0 }));
     if (!above.includes(key)) {
       row.bytes += bytes[i]!;
       row.count += count[i]!;
     }
     row.self += inner[i]!;
+    row.own ||= f >= 0 && flame.frames[f]!.origin === "own";
   }
   return [...rows.values()].sort((a, b) => b.bytes - a.bytes);
 }
@@ -92,6 +106,9 @@ export class Sites {
   private up = false;
   private error = "";
   private picked: Box | null = null;
+  private groups: SiteRow[] = []; // where the grouping is not by a place
+  private groupsAsked = "";
+  private table: { name: string; rows: SiteRow[]; columns: Column<SiteRow>[] } | null = null;
 
   constructor(
     private readonly page: Page,
@@ -130,23 +147,52 @@ export class Sites {
         },
       );
     }
+    if (!this.by) this.askGroups();
     this.draw();
   }
 
+  /** Asks for the groups of what the stacks are of. */
+  private askGroups(): void {
+    const { device, base } = this.page;
+    const { k, kept, from, to } = this.params() as Record<string, number | undefined>;
+    const end = device!.events - 1;
+    const params = { ...base, limit: 400, ...(from !== undefined ? { from, to } : { k: kept ? end : k }) };
+    const key = url(from !== undefined ? "range" : "at", params);
+    if (key === this.groupsAsked) return;
+    this.groupsAsked = key;
+    this.groups = [];
+    json<At & Range>(from !== undefined ? "range" : "at", params).then(
+      (v) => {
+        if (key !== this.groupsAsked) return;
+        const { groups } = this.page.bands!;
+        this.groups = v.rows.map((r) => ({ key: r.key, label: groups[r.group]?.label ?? r.key, slot: groups[r.group]?.slot ?? -1, bytes: r.bytes, self: r.bytes, count: r.count, kept: r.kept, own: true }));
+        this.draw();
+      },
+      () => {},
+    );
+  }
+
   private draw(): void {
+    if (this.page.s.view !== "sites") return;
     const flame = this.flame;
     if (this.error) return fill(this.root, this.bar(), h("p", { class: "note" }, this.error));
     if (!flame) return;
     const matcher = this.matcher();
-    const rows = places(flame)
-      .filter((r) => !matcher || matcher.test(r.label) || matcher.test(r.key))
-      .map((r) => ({ ...r, slot: this.slotOf(r.key), selected: this.page.s.solo.length > 0 && this.page.s.solo.includes(this.keyOf(r.key) ?? "-") }));
+    const { by } = this;
+    const { solo } = this.page.s;
+    const rows = by
+      ? places(flame, by)
+          .filter((r) => (!matcher || matcher.test(r.label) || matcher.test(r.key)) && (!this.folded || r.own || r.self > 0))
+          .map((r) => ({ ...r, slot: this.groupOf(r.key)?.slot ?? -1, selected: solo.includes(this.groupOf(r.key)?.key ?? "-") }))
+      : this.groups.filter((r) => !this.page.found || this.page.found.has(r.key)).map((r) => ({ ...r, selected: solo.includes(r.key) }));
     const columns: Column<SiteRow>[] = [
-      { name: "with callees", of: (r) => r.bytes, show: (r) => bytes(r.bytes), bytes: true },
+      { name: by ? "with callees" : "bytes", of: (r) => r.bytes, show: (r) => bytes(r.bytes), bytes: true },
       { name: "share", of: (r) => r.bytes, show: (r) => percent(r.bytes, flame.bytes) },
-      { name: "itself", of: (r) => r.self, show: (r) => bytesOrDash(r.self), bytes: true },
+      by ? { name: "itself", of: (r) => r.self, show: (r) => bytesOrDash(r.self), bytes: true } : { name: "alive at snapshot", of: (r) => r.kept, show: (r) => bytesOrDash(r.kept), bytes: true },
       { name: "allocations", of: (r) => r.count, show: (r) => count(r.count) },
     ];
+    const name = by ? `${{ line: "place", function: "function", file: "file" }[by]} in a stack` : (groupings[this.page.s.g] ?? this.page.s.g);
+    this.table = { name, rows, columns };
     const old = this.root.querySelector(".scroll")?.scrollTop ?? 0;
     const depth = this.boxes.reduce((m, b) => Math.max(m, b.depth), 0) + 1;
     const canvas = h("canvas", { role: "img", "aria-label": `Stacks of ${bytes(flame.bytes)} in ${count(flame.count)} allocations, root on top; the table below tells the same` });
@@ -164,7 +210,7 @@ export class Sites {
         "div",
         { class: "scroll", tabindex: "0", role: "group", "aria-label": "Places" },
         table<SiteRow>({
-          name: "place in a stack",
+          name,
           rows: rows.slice(0, 400),
           total: rows.length,
           columns,
@@ -176,8 +222,7 @@ export class Sites {
             this.draw();
           },
           onrow: (r) => {
-            const key = this.keyOf(r.key);
-            const { solo } = this.page.s;
+            const key = by ? this.groupOf(r.key)?.key : r.key;
             if (key) this.page.store.set({ solo: solo.length === 1 && solo[0] === key ? [] : [key] }, true);
           },
           onlight: () => {},
@@ -209,6 +254,7 @@ export class Sites {
         "div",
         { class: "end" },
         flame && flame.left_out > 0 ? h("span", {}, `${count(flame.left_out)} smaller stacks left out`) : null,
+        this.table ? csvButton("sites", () => csv(this.table!.name, this.table!.rows, this.table!.columns)) : null,
         h("button", { type: "button", class: "link", "data-key": "fold", "aria-pressed": String(this.folded), onclick: () => this.refold() }, this.folded ? "unfold library frames" : "fold library frames"),
       ),
     );
@@ -230,14 +276,25 @@ export class Sites {
     }
   }
 
-  /** The group of a place, where the grouping is by line. */
-  private keyOf(place: string): string | undefined {
-    return this.page.bands?.groups.find((g) => g.file && `${g.file}:${g.line}:${g.function}` === place)?.key;
+  /** What frames are put together by; null where the grouping is of something else. */
+  private get by(): By | null {
+    return bys.find((b) => b === this.page.s.g) ?? null;
   }
 
-  private slotOf(place: string): number {
-    return this.page.bands?.groups.find((g) => g.file && `${g.file}:${g.line}:${g.function}` === place)?.slot ?? -1;
+  /** The group of a place, where the grouping is by one. */
+  private groupOf(place: string): Group | undefined {
+    const { bands } = this.page;
+    const { by } = this;
+    if (!bands || !by) return undefined;
+    if (this.indexOf !== bands) {
+      this.indexOf = bands;
+      this.index = new Map(bands.groups.filter((g) => g.file).map((g) => [placeKey(g as Place, by), g]));
+    }
+    return this.index.get(place);
   }
+
+  private index = new Map<string, Group>();
+  private indexOf: Bands | null = null;
 
   private frameOf(b: Box): Frame | undefined {
     return this.flame!.frames[this.flame!.nodes.frame[b.node]!];
@@ -281,7 +338,7 @@ export class Sites {
       const frame = this.frameOf(b);
       let colour: RGB = mix(c.neutral, c.page, 0.28);
       if (frame?.origin === "own") {
-        const slot = this.slotOf(`${frame.file}:${frame.line}:${frame.function}`);
+        const slot = (this.by && this.groupOf(placeKey(frame, this.by))?.slot) ?? -1;
         colour = slot >= 0 ? siteColour(c, slot) : mix(c.accent, c.page, 0.3);
       }
       if (matcher && !matcher.test(this.nameOf(b))) colour = mix(colour, c.page, 0.3);

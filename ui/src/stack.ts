@@ -5,7 +5,7 @@ import { base } from "./format.ts";
 import type { Frame } from "./wire.ts";
 
 /** A frame, of which it may not be known whose code it is. */
-export type AnyFrame = Omit<Frame, "origin"> & { origin?: Frame["origin"] };
+export type AnyFrame = Omit<Frame, "origin"> & { origin?: Frame["origin"] | undefined };
 
 /** Runs of frames: own ones stand alone, neighbours of other known origins together. */
 export function fold(frames: AnyFrame[]): { own: boolean; frames: AnyFrame[] }[] {

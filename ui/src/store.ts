@@ -1,7 +1,7 @@
 // What the reader looks at. All of it stands in the fragment of the URL, which
 // no browser sends anywhere.
 
-export type View = "timeline" | "allocator" | "sites" | "compare" | "findings";
+export type View = "timeline" | "allocator" | "sites" | "compare" | "whatif" | "findings";
 export type YMode = "reserved" | "active" | "window" | number;
 export type Source = "cursor" | "range" | "kept";
 
@@ -24,9 +24,15 @@ export interface State {
   q: string; // the search
   segment: string | null; // address of the pinned segment
   finding: number | null;
+  sets: string[] | null; // settings of the runs laid over the picture; null: the page chooses
+  capacity: string | null; // of all runs, as it is typed; null: what an error in the file shows
+  fraction: string;
+  empty: string; // policy of empty_cache
+  lane: "unused" | "stranded"; // below the runs: reserved less allocated, or what is stranded
+  search: boolean; // whether the sensible settings are tried
 }
 
-export const views: View[] = ["timeline", "allocator", "sites", "compare", "findings"];
+export const views: View[] = ["timeline", "allocator", "sites", "compare", "whatif", "findings"];
 
 export const initial: State = {
   view: "timeline",
@@ -47,6 +53,12 @@ export const initial: State = {
   q: "",
   segment: null,
   finding: null,
+  sets: null,
+  capacity: null,
+  fraction: "",
+  empty: "",
+  lane: "stranded",
+  search: false,
 };
 
 /** The state as a fragment, without what is as at the start. */
@@ -74,6 +86,12 @@ export function encode(s: State): string {
   put("q", s.q, "");
   put("seg", s.segment, null);
   put("n", s.finding, null);
+  if (s.sets) put("set", s.sets.map((c) => `!${c}`).join(""), null);
+  put("cap", s.capacity, null);
+  put("part", s.fraction, "");
+  put("empty", s.empty, "");
+  put("lane", s.lane, initial.lane);
+  put("try", Number(s.search), 0);
   return out.length ? `#${out.join("&")}` : "";
 }
 
@@ -115,6 +133,13 @@ export function decode(fragment: string): State {
   s.q = q.get("q") ?? "";
   if (/^0x[0-9a-f]{1,16}$/.test(q.get("seg") ?? "")) s.segment = q.get("seg");
   s.finding = int("n");
+  const sets = q.get("set");
+  if (sets !== null) s.sets = sets.split("!").slice(1, 7).filter((c) => c.length < 400);
+  s.capacity = q.get("cap")?.slice(0, 40) ?? null;
+  s.fraction = (q.get("part") ?? "").slice(0, 20);
+  s.empty = (q.get("empty") ?? "").slice(0, 80);
+  s.lane = oneOf("lane", ["unused", "stranded"] as const, s.lane);
+  s.search = q.get("try") === "1";
   return s;
 }
 

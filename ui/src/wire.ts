@@ -59,6 +59,18 @@ export interface Device {
   marks: Mark[];
   marks_left_out: number;
   scopes: Scope[];
+  held?: Held;
+}
+
+/** What a saved page holds of a device. */
+export interface Held {
+  events: number[];
+  stations: number[];
+  next: Record<string, number[] | null>;
+  levels: Record<string, number>;
+  near: { level: number; from: number; to: number }[] | null;
+  alone: string[];
+  text: string;
 }
 
 export type Fate = "kept" | "freed" | "pending";

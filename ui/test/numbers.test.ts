@@ -10,7 +10,7 @@ test("bytes have binary units and few digits", () => {
   const want: [number | null, string][] = [[0, "0 B"], [312, "312 B"], [53248, "52.0 KiB"], [693423308, "661.3 MiB"], [13991959552, "13.03 GiB"], [-2048, "−2.0 KiB"], [1048575, "1.0 MiB"], [null, "–"]];
   for (const [n, text] of want) assert.equal(bytes(n), text);
   assert.equal(delta(1024), "+1.0 KiB");
-  assert.equal(count(1216335), "1\u2009216\u2009335");
+  assert.equal(count(1216335), "1\u202f216\u202f335");
   assert.equal(percent(1, 100000), "< 0.1 %");
   assert.equal(percent(38, 100), "38.0 %");
   assert.equal(duration(1430573), "1.43 s");
@@ -44,8 +44,9 @@ test("ticks are round", () => {
 });
 
 test("a state goes through the URL and back", () => {
-  const s = { ...initial, view: "sites" as const, f: 2, d: 1, u: "allocated" as const, x: "us" as const, y: "active" as const, win: [18150, 18450.5] as [number, number], k: 18239, solo: ["9f86d081884c"], q: "/forward$", segment: "0x7a00", range: [1, 5] as [number, number], of: "range" as const };
+  const s = { ...initial, view: "sites" as const, f: 2, d: 1, u: "allocated" as const, x: "us" as const, y: "active" as const, win: [18150, 18450.5] as [number, number], k: 18239, solo: ["9f86d081884c"], q: "/forward$", segment: "0x7a00", range: [1, 5] as [number, number], of: "range" as const, sets: ["", "expandable_segments:True,roundup_power2_divisions:[256:1,>:4]"], capacity: "79 GiB", fraction: "0.9", empty: "every=10steps", lane: "unused" as const, search: true };
   assert.deepEqual(decode(encode(s)), s);
+  assert.deepEqual(decode(encode({ ...initial, sets: [] })).sets, []);
   assert.equal(encode(initial), "");
 });
 

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { flow, rowBytes, sections, type Heap } from "../src/allocator.ts";
-import { short } from "../src/compare.ts";
+import { acrossOf, align, short, type GroupOf } from "../src/compare.ts";
+import { settingOf } from "../src/findings.ts";
 import { layout, places } from "../src/sites.ts";
 import { fold } from "../src/stack.ts";
 import { sorted, type Row } from "../src/table.ts";
@@ -32,7 +33,7 @@ test("an icicle keeps each box inside its parent, and folds chains of library fr
 });
 
 test("a place counts once a stack, and itself only where it is innermost", () => {
-  const rows = new Map(places(flame).map((r) => [r.label, r]));
+  const rows = new Map(places(flame, "line").map((r) => [r.label, r]));
   assert.deepEqual([rows.get("main.py:1 main")!.bytes, rows.get("main.py:1 main")!.self], [100, 30]);
   assert.deepEqual([rows.get("own2.py:1 own2")!.bytes, rows.get("own2.py:1 own2")!.self], [60, 60]);
   assert.equal([...rows.values()].reduce((n, r) => n + r.self, 0), flame.bytes);
@@ -81,4 +82,27 @@ test("file names are cut to what differs", () => {
   assert.deepEqual(names.map((n) => short(n, names)), ["step2", "step3"]);
   assert.equal(short("only.pickle", ["only.pickle"]), "only.pickle");
   assert.equal(short("same", ["same", "same"]), "same");
+});
+
+test("processes are put beside each other by site", () => {
+  const site = (key: string, bytes: number[]) => ({ key, file: "a.py", line: 1, function: "f", bytes, count: bytes, survivors: 1, bytes_per_step: 1 });
+  const group = (f: number, ...sites: GroupOf["sites"]): GroupOf => ({ process: `rank${f}`, files: [{ f: 9, path: "old" }, { f, path: "new" }], sites, survivors: [] });
+  const all = acrossOf([group(0, site("a", [9, 10]), site("b", [1, 2])), group(1, site("b", [3, 30]))]);
+  assert.deepEqual(all.files.map((v) => v.f), [0, 1]);
+  assert.deepEqual(all.sites.map((s) => [s.key, s.bytes, s.bytes_per_step]), [["b", [2, 30], 28], ["a", [10, 0], 10]]);
+});
+
+test("remedies that are settings of the allocator are told from others", () => {
+  const want: [string, string | null][] = [["PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "expandable_segments:True"], ["export PYTORCH_ALLOC_CONF=max_split_size_mb:128,expandable_segments:True", "max_split_size_mb:128,expandable_segments:True"], ["import torch\nfor step in range(4):", null], ["NCCL_BUFFSIZE=1048576", null]];
+  for (const [text, conf] of want) assert.equal(settingOf(text), conf, text);
+});
+
+test("histories that overlap stand on one axis", () => {
+  const device = (events: number, from: number, to: number) => ({ events, time: { start_us: from, end_us: to, span: to - from, folds: [] } });
+  assert.deepEqual(align([device(100, 0, 10), device(150, 0, 15)], [null, 100]).offsets, [0, 0], "a history that only grew");
+  assert.deepEqual(align([device(100, 0, 10), device(100, 4, 14), device(100, 8, 18)], [null, 60, 60]).offsets, [0, 40, 80], "a ring that moves on");
+  const gap = align([device(100, 0, 10), device(50, 20, 30)], [null, null]);
+  assert.deepEqual(gap.offsets, [0, 100]);
+  assert.match(gap.how, /left out/);
+  assert.deepEqual(align([{ events: 100, time: null }, { events: 150, time: null }], [null, null]), { offsets: [0, 0], how: "each file from its first event" });
 });

@@ -73,6 +73,10 @@ var handlers = map[string]struct {
 	"findings": {(*question).findings, true},
 	"compare":  {(*question).compare, true},
 	"csv":      {(*question).csv, true},
+	"replay":   {(*question).replayed, false},
+	"simulate": {(*question).simulate, false},
+	"search":   {(*question).search, false},
+	"fits":     {(*question).fits, false},
 }
 
 // Ask answers a question. It can be called by many at once.

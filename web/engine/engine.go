@@ -52,6 +52,10 @@ const (
 // An Engine holds files and answers questions about them. It is safe for
 // concurrent use.
 type Engine struct {
+	// Pause, if not nil, is called between the steps of Load: where there is one
+	// thread for all, it lets questions be answered.
+	Pause func()
+
 	mu      sync.Mutex
 	version int
 	changed chan struct{} // closed when the version rises
@@ -59,6 +63,7 @@ type Engine struct {
 	others  []other // files that are no snapshots
 	order   []int
 	slots   map[tile.Grouping]*slots
+	running chan struct{} // holds one while a run is simulated
 
 	findingsState string
 	judgement     *judgement
@@ -90,6 +95,7 @@ type device struct {
 	events   *tile.Axis
 	time     func() *tile.Axis
 	steps    func() []scope
+	marks    func() marks
 	purposes func() []purpose.Purpose // by allocation
 
 	requested *measured
@@ -107,7 +113,8 @@ type measured struct {
 
 // replayed is what a replay through the allocator told of a device.
 type replayed struct {
-	sizes     []int64 // of the allocations' blocks, nil if they are not known
+	exact     *replay.Exact // nil if there is no history
+	sizes     []int64       // of the allocations' blocks, nil if they are not known
 	allocated func() *measured
 	why       string // they are not
 }
@@ -126,11 +133,17 @@ type judgement struct {
 
 // New makes an engine that is to read the sources.
 func New(sources []Source) *Engine {
-	e := &Engine{changed: make(chan struct{}), others: []other{}, order: []int{}, slots: map[tile.Grouping]*slots{}, findingsState: waiting}
+	e := &Engine{changed: make(chan struct{}), others: []other{}, order: []int{}, slots: map[tile.Grouping]*slots{}, running: make(chan struct{}, 1), findingsState: waiting}
 	for _, s := range sources {
 		e.files = append(e.files, &file{Source: s, state: waiting, blocks: waiting})
 	}
 	return e
+}
+
+func (e *Engine) pause() {
+	if e.Pause != nil {
+		e.Pause()
+	}
 }
 
 // change changes the session under its lock, and tells those who wait.
@@ -169,6 +182,7 @@ func (e *Engine) Load(ctx context.Context) error {
 		return ErrNothing
 	}
 	e.judge(ctx)
+	e.pause()
 	for _, f := range e.files {
 		if f.content != nil && ctx.Err() == nil {
 			e.replay(f)
@@ -185,6 +199,7 @@ func (e *Engine) replay(f *file) {
 		r := d.replay()
 		exact = exact && r.sizes != nil
 		d.replayed.Store(r)
+		e.pause()
 	}
 	e.change(func() {
 		if f.blocks = unknown; exact {
@@ -202,12 +217,12 @@ func (d *device) replay() *replayed {
 	}
 	x := replay.NewRecording(h.Timeline).Exact()
 	if x.Difference != nil {
-		return &replayed{why: "the replay parts from the recording: " + x.Difference.String()}
+		return &replayed{exact: x, why: "the replay parts from the recording: " + x.Difference.String()}
 	}
 	if i := slices.Index(x.Sizes, 0); i >= 0 {
-		return &replayed{why: fmt.Sprintf("the block of allocation %d is not known", i)}
+		return &replayed{exact: x, why: fmt.Sprintf("the block of allocation %d is not known", i)}
 	}
-	return &replayed{sizes: x.Sizes, allocated: sync.OnceValue(func() *measured {
+	return &replayed{exact: x, sizes: x.Sizes, allocated: sync.OnceValue(func() *measured {
 		return &measured{device: d, h: h.Measured(x.Sizes)}
 	})}
 }
@@ -231,12 +246,14 @@ func (e *Engine) load(ctx context.Context, f *file) error {
 	e.change(func() { f.state = pairing })
 	c := newContent(s)
 	e.change(func() { f.content, f.state = c, totals })
+	e.pause()
 	for _, d := range c.devices {
 		if b, err := d.requested.grouped(tile.ByLine); err == nil {
 			e.colour(b)
 		}
 	}
 	e.change(func() { f.state = ready })
+	e.pause()
 	return nil
 }
 
@@ -265,6 +282,7 @@ func newContent(s *snapshot.Snapshot) *content {
 		d := &device{
 			events: h.EventAxis(), time: sync.OnceValue(h.TimeAxis),
 			steps:    sync.OnceValue(func() []scope { return scopesOf(h) }),
+			marks:    sync.OnceValue(func() marks { return marksOf(h) }),
 			purposes: sync.OnceValue(func() []purpose.Purpose { return purpose.Each(t) }),
 		}
 		d.requested = &measured{device: d, h: h}
@@ -350,6 +368,7 @@ func (e *Engine) judge(ctx context.Context) {
 			processOf[index[d.Name]] = name
 		}
 	}
+	e.pause()
 	j.answer = detect.Files(j.book, j.processes, detect.Options{})
 	e.change(func() {
 		e.judgement, e.order, e.findingsState = j, order, ready

@@ -180,6 +180,23 @@ func TestSameAsDiagnose(t *testing.T) {
 	if len(rows.Groups) != 1 || len(rows.Groups[0].Files) != 3 || rows.Groups[0].Sites[0].Key != key {
 		t.Errorf("compare: %+v", rows)
 	}
+	alive := rows.Groups[0].Survivors[0]
+	for i, f := range rows.Groups[0].Files {
+		if end := read[deviceDoc](t, e, fmt.Sprintf("device?f=%d", f.F)).Kept; alive.Bytes[i][i] != end {
+			t.Errorf("of file %d %d bytes live, want %d", i, alive.Bytes[i][i], end)
+		}
+		for j := i + 1; j < len(alive.Bytes); j++ {
+			// What lives at the mark, and is kept, are the survivors.
+			at := read[atDoc](t, e, fmt.Sprintf("at?f=%d&k=%d", rows.Groups[0].Files[j].F, *alive.Event[i][j]-1))
+			kept := int64(0)
+			for _, r := range at.Rows {
+				kept += r.Kept
+			}
+			if kept != alive.Bytes[i][j] || kept == 0 {
+				t.Errorf("%d bytes of file %d live in file %d, want %d", alive.Bytes[i][j], i, j, kept)
+			}
+		}
+	}
 	for r, row := range processes[0].Rows(book) {
 		if s := rows.Groups[0].Sites[r]; !slices.Equal(s.Bytes, row.Bytes) || s.PerStep != row.PerStep() || s.Survivors != row.Survivors {
 			t.Errorf("row %d: %+v, want %+v", r, s, row)

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"slices"
+	"sort"
 
 	"strandline/compare"
 	"strandline/detect"
@@ -32,7 +33,8 @@ type findingsDoc struct {
 
 type findingDoc struct {
 	finding.Finding
-	Where where `json:"where"`
+	Origins []string `json:"origins"` // of the frames of its stack
+	Where   where    `json:"where"`
 }
 
 // where is the place in the page that shows a finding.
@@ -52,7 +54,11 @@ func (q *question) findings() (any, error) {
 	doc := findingsDoc{Verdict: j.answer.Verdict, Findings: []findingDoc{}}
 	for i := range j.answer.Findings {
 		f := &j.answer.Findings[i]
-		doc.Findings = append(doc.Findings, findingDoc{*f, q.e.whereIs(j, f)})
+		d := findingDoc{*f, []string{}, q.e.whereIs(j, f)}
+		for _, frame := range f.Stack {
+			d.Origins = append(d.Origins, origins[stack.OriginOf(stack.Frame(frame))])
+		}
+		doc.Findings = append(doc.Findings, d)
 	}
 	return doc, nil
 }
@@ -99,12 +105,60 @@ type compareDoc struct {
 type compareGroup struct {
 	Process *string       `json:"process"`
 	Files   []compareFile `json:"files"`
-	Sites   []compareSite `json:"sites"`
+	// Survivors are told for up to mostSurvivors files.
+	Survivors []survivorsDoc `json:"survivors"`
+	Sites     []compareSite  `json:"sites"`
 }
 
 type compareFile struct {
 	F    int    `json:"f"`
 	Path string `json:"path"`
+}
+
+// survivorsDoc tells, on a device, of each file and each later one the bytes
+// that live in both, and the event of the later one that is the first behind the
+// end of the earlier, null if that cannot be told.
+type survivorsDoc struct {
+	Device int       `json:"device"`
+	Bytes  [][]int64 `json:"bytes"`
+	Event  [][]*int  `json:"event"`
+}
+
+// mostSurvivors is for how many files of a process survivors are told: the rows
+// of a picture.
+const mostSurvivors = 24
+
+func (q *question) survivors(p *compare.Process) []survivorsDoc {
+	out := []survivorsDoc{}
+	if len(p.Files) > mostSurvivors {
+		return out
+	}
+	for _, index := range p.DeviceIndices() {
+		doc := survivorsDoc{Device: index, Bytes: p.Survivors(index)}
+		for i, old := range p.Files {
+			row := make([]*int, len(p.Files))
+			for j := i + 1; j < len(p.Files); j++ {
+				row[j] = q.e.behind(p.Files[j], index, old.Device(index).End)
+			}
+			doc.Event = append(doc.Event, row)
+		}
+		out = append(out, doc)
+	}
+	return out
+}
+
+// behind is the first event of a file on a device that is later than a time in
+// µs, nil if times are not known or it lies before the history.
+func (e *Engine) behind(d *compare.Digest, device int, t int64) *int {
+	for _, x := range e.files[e.indexOf(d)].devices {
+		times := x.requested.h.Trace.Time
+		if x.requested.h.Device != device || t == 0 || len(times) == 0 || t < times[0] {
+			continue
+		}
+		k := sort.Search(len(times), func(k int) bool { return times[k] > t })
+		return &k
+	}
+	return nil
 }
 
 type compareSite struct {
@@ -125,7 +179,7 @@ func (q *question) compare() (any, error) {
 	}
 	doc := compareDoc{Groups: []compareGroup{}}
 	for _, p := range j.processes {
-		g := compareGroup{Sites: []compareSite{}}
+		g := compareGroup{Sites: []compareSite{}, Survivors: q.survivors(p)}
 		if p.Name != "" {
 			g.Process = &p.Name
 		}

@@ -188,7 +188,7 @@ func (q *question) device() (any, error) {
 		PeakReserved: moment{h.PeakReserved.Event, h.PeakReserved.Bytes},
 		Coverage:     coverageOf(f, h), Scopes: d.steps(),
 	}
-	doc.Marks, doc.MarksLeftOut = marksOf(h)
+	doc.Marks, doc.MarksLeftOut = d.marks().shown, d.marks().left
 	doc.Kept, doc.Pending = h.EndsAs(tile.Kept), h.EndsAs(tile.Pending)
 	switch r := d.replayed.Load(); {
 	case r == nil:
@@ -239,19 +239,26 @@ const (
 	releaseShare = 100
 )
 
+// marks are those that are shown, and how many are not.
+type marks struct {
+	shown []mark
+	left  int
+}
+
 // marksOf are the events to be marked: where memory ran out, where snapshots were
 // taken, and where much went back to the driver, as empty_cache() does it.
-func marksOf(h *tile.History) (out []mark, left int) {
-	out = []mark{}
+func marksOf(h *tile.History) marks {
+	out := []mark{}
 	var releases []mark
 	for k, a := range h.Trace.Action {
-		size := h.Trace.Size[k]
 		switch a {
 		case snapshot.OOM:
+			size := h.Trace.Size[k]
 			out = append(out, mark{k, a.String(), "out of memory: asked for " + units.Bytes(size), &size})
 		case snapshot.SnapshotTaken:
 			out = append(out, mark{Event: k, Kind: a.String(), Label: "snapshot"})
 		case snapshot.SegmentFree, snapshot.SegmentUnmap:
+			size := h.Trace.Size[k]
 			if n := len(releases); n > 0 && releases[n-1].Event == k-1 {
 				*releases[n-1].Bytes += size
 				releases[n-1].Event = k
@@ -267,11 +274,10 @@ func marksOf(h *tile.History) (out []mark, left int) {
 			out = append(out, *m)
 		}
 	}
-	if left = len(out) - mostMarks; left > 0 {
-		out = out[:mostMarks]
-	}
+	left := max(len(out)-mostMarks, 0)
+	out = out[:len(out)-left]
 	sortBy(out, func(m *mark) int { return m.Event })
-	return out, max(left, 0)
+	return marks{out, left}
 }
 
 // mostScopes is how many scopes a device sends.

@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"strandline/model"
+)
+
+// loadModel reads a model from a folder, a config.json, a GGUF file, or takes it
+// from the catalogue. Quant names a format other than the file's own.
+func loadModel(name, quant string) (*model.Model, error) {
+	info, err := os.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "/") && !strings.HasSuffix(name, ".json"):
+		return model.Find(name, quant)
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		m, err := modelFolder(name, quant)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		return m, nil
+	case model.IsGGUF(name):
+		return ggufFile(name, quant)
+	}
+	data, err := readConfig(name)
+	if err != nil {
+		return nil, err
+	}
+	m, err := model.Parse(name, data, quant)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return m, nil
+}
+
+func ggufFile(name, quant string) (*model.Model, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	m, err := model.ReadGGUF(name, f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if quant != "" {
+		m.Notes = append(m.Notes, "a GGUF file has the format of every tensor; the format asked for is left out of account")
+	}
+	return m, nil
+}
+
+// readConfig reads a config, of which more than a bound is no config.
+func readConfig(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, model.MaxConfig+1))
+}
+
+// modelFolder reads a folder as published models have it.
+func modelFolder(dir, quant string) (*model.Model, error) {
+	config, err := readConfig(filepath.Join(dir, "config.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		list, err := filepath.Glob(filepath.Join(dir, "*.gguf"))
+		if err != nil || len(list) == 0 {
+			return nil, errors.New("holds no config.json and no GGUF file")
+		}
+		if len(list) > 1 {
+			return nil, fmt.Errorf("holds %d GGUF files; give the one that is meant", len(list))
+		}
+		return ggufFile(list[0], quant)
+	}
+	if err != nil {
+		return nil, err
+	}
+	// NVIDIA's files keep the quantisation beside the config.
+	if beside, err := readConfig(filepath.Join(dir, "hf_quant_config.json")); err == nil {
+		if config, err = model.WithQuantization(config, beside); err != nil {
+			return nil, err
+		}
+	}
+	m, err := model.Parse(dir, config, quant)
+	if err != nil {
+		return nil, fmt.Errorf("config.json: %w", err)
+	}
+	if quant != "" { // the files hold another format
+		return m, nil
+	}
+	list, err := safetensors(dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		m.Notes = append(m.Notes, "no safetensors file is there; the weights are counted from config.json")
+		return m, nil
+	}
+	return m, m.Hold(list)
+}
+
+// safetensors are the tensors of a folder's files. Where an index names the files,
+// others are copies of the same weights.
+func safetensors(dir string) (all []model.Stored, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.safetensors"))
+	if err != nil {
+		return nil, err
+	}
+	if named := indexed(dir); len(named) > 0 {
+		for _, name := range named {
+			if !slices.Contains(files, filepath.Join(dir, name)) {
+				return nil, nil // not all weights are there: what is cannot be taken for the whole
+			}
+		}
+		files = slices.DeleteFunc(files, func(f string) bool { return !slices.Contains(named, filepath.Base(f)) })
+	}
+	slices.Sort(files)
+	seen := map[string]bool{}
+	for _, name := range files {
+		list, err := safetensorsFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", filepath.Base(name), err)
+		}
+		for _, s := range list {
+			if !seen[s.Name] {
+				seen[s.Name] = true
+				all = append(all, s)
+			}
+		}
+	}
+	return all, nil
+}
+
+func safetensorsFile(name string) ([]model.Stored, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return model.ReadSafetensors(f)
+}
+
+// indexed are the files that an index of safetensors names.
+func indexed(dir string) (files []string) {
+	data, err := os.ReadFile(filepath.Join(dir, "model.safetensors.index.json"))
+	if err != nil {
+		return nil
+	}
+	var index struct {
+		Files map[string]string `json:"weight_map"`
+	}
+	if json.Unmarshal(data, &index) != nil {
+		return nil
+	}
+	for _, f := range index.Files {
+		files = append(files, f)
+	}
+	slices.Sort(files)
+	return slices.Compact(files)
+}
+
+// modelConfigs reads a file of configs by the name of their model.
+func modelConfigs(path string) (func(id, quant string) (*model.Model, error), error) {
+	configs := map[string]json.RawMessage{}
+	if path != "" {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(data, &configs); err != nil {
+			return nil, fmt.Errorf("%s: no JSON object of configs by name: %w", path, err)
+		}
+	}
+	type key struct{ id, quant string }
+	known := map[key]*model.Model{} // many rows are of one model
+	return func(id, quant string) (*model.Model, error) {
+		k := key{id, quant}
+		if m := known[k]; m != nil {
+			return m, nil
+		}
+		config, ok := configs[id]
+		var m *model.Model
+		var err error
+		if ok {
+			m, err = model.Parse(id, config, quant)
+		} else {
+			m, err = model.Find(id, quant)
+		}
+		if err == nil {
+			known[k] = m
+		}
+		return m, err
+	}, nil
+}

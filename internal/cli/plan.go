@@ -1,0 +1,291 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"strandline/model"
+	"strandline/plan"
+	"strandline/report"
+	"strandline/units"
+)
+
+// planOptions are the flags of plan that its subcommands have too.
+type planOptions struct {
+	model, quant string
+	gpu          string
+	gpus         int64
+	capacity     string
+	markdown     bool
+}
+
+func (o *planOptions) add(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&o.model, "model", "", "a folder, a config.json, a GGUF file, or the `NAME` of a well-known model")
+	f.StringVar(&o.quant, "quant", "", "plan the weights in this `FORMAT`: bf16, fp8, fp8-block, int8, int4, awq, gptq, nf4, mxfp4, nvfp4")
+	f.StringVar(&o.gpu, "gpu", "", "the `NAME` of the GPU, such as H200")
+	f.Int64Var(&o.gpus, "gpus", 1, "the number `N` of GPUs")
+	f.StringVar(&o.capacity, "capacity", "", "the memory that the driver shows of a GPU, `SIZE`, in place of the table's")
+	f.BoolVar(&o.markdown, "markdown", false, "print Markdown, for a ticket")
+	completeWith(c, "gpu", plan.GPUs)
+	completeWith(c, "model", model.Catalogue)
+}
+
+func completeWith(c *cobra.Command, flag string, values func() []string) {
+	c.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return values(), cobra.ShellCompDirectiveDefault
+	})
+}
+
+// read finds the model and the GPU.
+func (o *planOptions) read() (*model.Model, *plan.GPU, error) {
+	if o.model == "" {
+		return nil, nil, errors.New("no --model is given")
+	}
+	m, err := loadModel(o.model, o.quant)
+	if err != nil {
+		return nil, nil, err
+	}
+	g, err := o.device()
+	return m, g, err
+}
+
+func (o *planOptions) device() (*plan.GPU, error) {
+	if o.gpus < 1 {
+		return nil, fmt.Errorf("--gpus %d: want a number above 0", o.gpus)
+	}
+	var size int64
+	if o.capacity != "" {
+		var err error
+		if size, err = units.ParseBytes(o.capacity); err != nil || size <= 0 {
+			return nil, fmt.Errorf("--capacity %q is no size", o.capacity)
+		}
+	}
+	if o.gpu == "" {
+		if size == 0 {
+			return nil, errors.New("no --gpu is given, and no --capacity")
+		}
+		return &plan.GPU{Name: "GPU", Total: size, Board: size, Source: "given"}, nil
+	}
+	g, err := plan.FindGPU(o.gpu)
+	if err != nil || size == 0 {
+		return g, err
+	}
+	own := *g
+	own.Total, own.Source = size, "total: given"
+	return &own, nil
+}
+
+type servingOptions struct {
+	planOptions
+	engine, version                string
+	tp, pp, ep, dp, host           int64
+	kv                             string
+	length, step, seqs, block      int64
+	fraction                       float64
+	eager, mtp, formats            bool
+	method, against, models, check string
+	solve                          string
+}
+
+func newPlan(g *globals) *cobra.Command {
+	var o servingOptions
+	c := &cobra.Command{
+		Use:   "plan",
+		Short: "Plan memory before the run, and hold the run against the plan",
+		Long: `Plan the memory of an inference engine: weights, KV cache, activations, CUDA
+graphs and what stands outside PyTorch, on the GPU that has least to spare; what
+fits, and the flags for it. "plan train" plans a training step, "plan rl" the
+phases of reinforcement learning; "plan gpus" and "plan models" list what is built
+in.
+
+What cannot be computed is a range, with its source.`,
+		Example: `  strandline plan --model DeepSeek-R1 --gpu H200 --gpus 16 --engine vllm
+  strandline plan --model ./my-model --gpu L40S --engine sglang --formats
+  strandline plan --model Qwen3-32B --gpu H100 --gpus 2 --solve context
+  strandline plan --check vllm.log --model Llama-3.1-8B
+  strandline plan --against observed.csv --models configs.json`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error { return runPlan(c, g, o) },
+	}
+	o.add(c)
+	f := c.Flags()
+	f.StringVar(&o.engine, "engine", "vllm", "`ENGINE`: vllm, sglang")
+	f.StringVar(&o.version, "engine-version", "", "its `VERSION`, such as 0.8; the newest if not given")
+	f.Int64Var(&o.tp, "tp", 0, "tensor parallel ranks `N`; up to 8 of the GPUs if not given")
+	f.Int64Var(&o.pp, "pp", 0, "pipeline stages `N`")
+	f.Int64Var(&o.ep, "ep", 0, "ranks `N` among which whole experts are divided")
+	f.Int64Var(&o.dp, "dp", 0, "replicas `N` of the attention among the TP ranks")
+	f.Int64Var(&o.host, "cpu-experts", 0, "experts `N` of each layer that are kept in the host's memory")
+	f.StringVar(&o.kv, "kv-dtype", "", "the `TYPE` of keys and values, such as fp8")
+	f.Int64Var(&o.length, "max-model-len", 0, "tokens `N` of a request; the model's own limit if not given")
+	f.Int64Var(&o.step, "max-batched-tokens", 0, "tokens `N` of a forward pass (chunked prefill size); the engine's default if not given")
+	f.Int64Var(&o.seqs, "max-num-seqs", 0, "requests `N` that run at once; the engine's default if not given")
+	f.Int64Var(&o.block, "block-size", 0, "tokens `N` of a block of the KV cache")
+	f.Float64Var(&o.fraction, "mem-fraction", 0, "the share `X` of the GPU for the engine (gpu_memory_utilization, mem_fraction_static)")
+	f.BoolVar(&o.eager, "eager", false, "without CUDA graphs")
+	f.BoolVar(&o.mtp, "mtp", false, "load the model's layers for multi-token prediction")
+	f.BoolVar(&o.formats, "formats", false, "set BF16, FP8, INT8 and INT4 weights side by side")
+	f.StringVar(&o.method, "method", "", "`METHOD`: textbook, the simple formulas that people use, beside this plan")
+	f.StringVar(&o.solve, "solve", "", "look for the best `WHAT`: "+strings.Join(plan.ServingQuestions, ", "))
+	f.StringVar(&o.against, "against", "", "hold a `TABLE` (CSV) of observed figures against their plans")
+	f.StringVar(&o.check, "check", "", "hold the `LOG` of an engine against the plan of its set-up")
+	f.StringVar(&o.models, "models", "", "a JSON `FILE` of configs by the name of their model, for --against")
+	completeWith(c, "engine", func() []string { return []string{plan.VLLM, plan.SGLang} })
+	completeWith(c, "solve", func() []string { return plan.ServingQuestions })
+	completeWith(c, "method", func() []string { return []string{"textbook"} })
+	for _, sub := range []*cobra.Command{newPlanTrain(g), newPlanRL(g), newPlanGPUs(g), newPlanModels(g)} {
+		sub.Long += "\n\n" + exitStatus
+		c.AddCommand(sub)
+	}
+	return c
+}
+
+func runPlan(c *cobra.Command, g *globals, o servingOptions) error {
+	if o.against != "" {
+		return g.planAgainst(o)
+	}
+	if o.check != "" {
+		return g.planCheck(c.Context(), o)
+	}
+	s, err := o.serving()
+	if err != nil {
+		return err
+	}
+	if o.method != "" {
+		if o.method != "textbook" {
+			return fmt.Errorf("--method %q: textbook is the only one", o.method)
+		}
+		book, err := s.Textbook()
+		if err != nil {
+			return err
+		}
+		doc := report.NewTextbook(s, book)
+		return g.print(doc, doc.Text)
+	}
+	if o.solve != "" {
+		return g.planSolve(o, s)
+	}
+	fit, err := s.Fit()
+	if err != nil {
+		return err
+	}
+	var formats []*plan.Fit
+	if o.formats {
+		if formats, err = o.sideBySide(s); err != nil {
+			return err
+		}
+	}
+	doc := report.NewPlan(fit, formats)
+	return g.printPlan(o.markdown, doc, doc.Text, doc.Markdown)
+}
+
+// printPlan prints a document as JSON, as Markdown or as text.
+func (g *globals) printPlan(markdown bool, doc any, text func(io.Writer, report.Style), md func(io.Writer)) error {
+	if markdown && !g.json {
+		md(report.PrintableWriter(g.env.Stdout))
+		return nil
+	}
+	return g.print(doc, text)
+}
+
+// serving is the set-up that the flags name.
+func (o *servingOptions) serving() (s plan.Serving, err error) {
+	m, gpu, err := o.read()
+	if err != nil {
+		return s, err
+	}
+	e, ok := plan.ParseEngine(o.engine, o.version)
+	if !ok {
+		return s, fmt.Errorf("--engine %q is not known; vllm and sglang are", o.engine)
+	}
+	kv, ok := plan.ParseKV(o.kv, m)
+	if !ok {
+		return s, fmt.Errorf("--kv-dtype %q is not known", o.kv)
+	}
+	for name, n := range map[string]int64{"tp": o.tp, "pp": o.pp, "ep": o.ep, "dp": o.dp, "max-model-len": o.length, "max-batched-tokens": o.step,
+		"max-num-seqs": o.seqs, "block-size": o.block, "cpu-experts": o.host} {
+		if const40 := int64(1) << 40; n < 0 || n > const40 {
+			return s, fmt.Errorf("--%s %d is out of range", name, n)
+		}
+	}
+	if o.host > 0 {
+		m = m.WithoutExperts(o.host)
+	}
+	p, err := plan.Divide(m, o.gpus, o.tp, o.pp)
+	if err != nil {
+		return s, err
+	}
+	p.EP, p.DP = o.ep, o.dp
+	return plan.Serving{Model: m, Engine: e, Parallel: p, KV: kv, Length: o.length, Block: o.block, Step: o.step,
+		Requests: o.seqs, Eager: o.eager, Draft: o.mtp, GPU: gpu, Fraction: o.fraction}, nil
+}
+
+// planSolve looks for the best value of something, as given and with changes.
+func (g *globals) planSolve(o servingOptions, s plan.Serving) error {
+	var others []*model.Model
+	if s.Model.Quant == "" {
+		for _, quant := range []string{"fp8", "int4"} {
+			m, err := loadModel(o.model, quant)
+			if err != nil {
+				return err
+			}
+			others = append(others, m)
+		}
+	}
+	answers, err := plan.Solve(o.solve, plan.Variants(s, others))
+	if err != nil {
+		return err
+	}
+	setup := fmt.Sprintf("%s on %s", s.Engine, s.GPU.Name)
+	if o.solve != "gpus" {
+		setup = fmt.Sprintf("%s on %d × %s", s.Engine, o.gpus, s.GPU.Name)
+	}
+	doc := report.NewSolved(s.Model, o.solve, setup, answers)
+	return g.printPlan(o.markdown, doc, doc.Text, doc.Markdown)
+}
+
+// sideBySide are the plans of the same set-up in the usual formats.
+func (o *servingOptions) sideBySide(s plan.Serving) (out []*plan.Fit, err error) {
+	for _, quant := range []string{"bf16", "fp8", "int8", "int4"} {
+		other := s
+		if other.Model, err = loadModel(o.model, quant); err != nil {
+			return nil, err
+		}
+		if o.host > 0 {
+			other.Model = other.Model.WithoutExperts(o.host)
+		}
+		fit, err := other.Fit()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, fit)
+	}
+	return out, nil
+}
+
+func (g *globals) planAgainst(o servingOptions) error {
+	find, err := modelConfigs(o.models)
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(o.against)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	rows, err := plan.Against(f, find)
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.against, err)
+	}
+	if len(rows) == 0 {
+		return fmt.Errorf("%s: no row of it can be planned: want the columns id, kind and model_id, or those of a training set-up", o.against)
+	}
+	doc := report.NewAgainst(strings.TrimSpace(o.against), rows)
+	return g.print(doc, doc.Text)
+}

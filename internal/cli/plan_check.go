@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"strandline/logs"
+	"strandline/packed"
+	"strandline/plan"
+	"strandline/purpose"
+	"strandline/report"
+	"strandline/snapshot"
+	"strandline/timeline"
+)
+
+// planCheck holds a log of an engine against the plan of its set-up.
+func (g *globals) planCheck(ctx context.Context, o servingOptions) error {
+	log, err := g.observed(ctx, o.check)
+	if err != nil {
+		return err
+	}
+	if o.model == "" {
+		if o.model = log.Setup["model"]; o.model == "" {
+			return errors.New("the log does not name the model; give --model")
+		}
+	}
+	m, err := loadModel(o.model, o.quant)
+	if err != nil {
+		return fmt.Errorf("%w; --model gives the model of the log", err)
+	}
+	s := plan.Serving{Model: m, Length: o.length, Block: o.block, Step: o.step, Requests: o.seqs, Eager: o.eager, Draft: o.mtp, Fraction: o.fraction}
+	s.Parallel = plan.Parallel{TP: o.tp, PP: o.pp, EP: o.ep, DP: o.dp}
+	e, ok := plan.ParseEngine(o.engine, o.version)
+	if log.Engine == "" || o.version != "" {
+		if !ok {
+			return fmt.Errorf("--engine %q is not known; vllm and sglang are", o.engine)
+		}
+		s.Engine = e
+	}
+	if o.gpu != "" || o.capacity != "" {
+		if s.GPU, err = o.device(); err != nil {
+			return err
+		}
+	}
+	kv := o.kv
+	if kv == "" {
+		kv = log.Setup["kv_dtype"]
+	}
+	if s.KV, ok = plan.ParseKV(kv, m); !ok {
+		return fmt.Errorf("the type %q of keys and values is not known; give --kv-dtype", kv)
+	}
+	s = s.From(log)
+	rows, err := s.Check(log)
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.check, err)
+	}
+	setup := s.Engine.String()
+	if s.Parallel.TP*s.Parallel.PP > 1 {
+		setup += fmt.Sprintf(", TP %d, PP %d", s.Parallel.TP, max(s.Parallel.PP, 1))
+	}
+	doc := report.NewChecked(o.check, m, setup, rows)
+	return g.printPlan(o.markdown, doc, doc.Text, doc.Markdown)
+}
+
+// observed is what a snapshot of an engine or its log says.
+func (g *globals) observed(ctx context.Context, path string) (*logs.EngineLog, error) {
+	if path == "-" {
+		return g.engineLog(ctx, path)
+	}
+	s, err := g.open(ctx, path)
+	switch {
+	case errors.Is(err, snapshot.ErrNotSnapshot):
+		return g.engineLog(ctx, path)
+	case err != nil:
+		return nil, err
+	}
+	g.partial(s)
+	peak := highest(s)
+	sizes, lines := map[string]int64{}, map[string]int64{}
+	for name, of := range map[string][]purpose.Purpose{
+		logs.LogWeights: {purpose.Parameters}, logs.LogKV: {purpose.KVCache}, logs.LogActivation: {purpose.Activations, purpose.Temporaries},
+	} {
+		for _, p := range of {
+			if n := peak.By[p]; n > 0 {
+				sizes[name] += n
+			}
+		}
+	}
+	return &logs.EngineLog{Setup: map[string]string{}, Ranks: []logs.Rank{{Sizes: sizes, Lines: lines}}}, nil
+}
+
+// highest is the highest peak of a snapshot's devices.
+func highest(s *snapshot.Snapshot) (most purpose.Moment) {
+	for _, d := range s.Devices() {
+		if m := purpose.Of(timeline.New(s, d)); m.Peak.Bytes > most.Bytes {
+			most = m.Peak
+		}
+	}
+	return most
+}
+
+// engineLog reads a log, which may be compressed.
+func (g *globals) engineLog(ctx context.Context, path string) (*logs.EngineLog, error) {
+	bar := progress{g: g, path: path, size: sizeOf(path), began: time.Now()}
+	defer bar.clear()
+	var r io.Reader = g.env.Stdin
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		r = f
+	}
+	unpacked, _, err := packed.Open(bufio.NewReader(&watched{ctx: ctx, r: r, bar: &bar}), bar.size)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	defer unpacked.Close()
+	in := bufio.NewReader(unpacked)
+	if head, _ := in.Peek(1024); !isText(head) {
+		return nil, fmt.Errorf("%s: is neither a snapshot nor text", path)
+	}
+	log, err := logs.ScanEngine(in)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return log, nil
+}
+
+// planCheckStep holds a snapshot, or the log of a trainer, against the plan of a
+// training step.
+func (g *globals) planCheckStep(ctx context.Context, o planOptions, t plan.Training, path, setup string) error {
+	rows, err := g.checkedStep(ctx, t, path)
+	if err != nil {
+		return err
+	}
+	doc := report.NewChecked(path, t.Model, setup, rows)
+	return g.printPlan(o.markdown, doc, doc.Text, doc.Markdown)
+}
+
+func (g *globals) checkedStep(ctx context.Context, t plan.Training, path string) ([]plan.Checked, error) {
+	s, err := g.open(ctx, path)
+	switch {
+	case errors.Is(err, snapshot.ErrNotSnapshot):
+		log, failed := g.engineLog(ctx, path)
+		if failed != nil {
+			return nil, err
+		}
+		rows, failed := t.CheckLog(log)
+		if failed != nil {
+			return nil, fmt.Errorf("%s: %w", path, failed)
+		}
+		return rows, nil
+	case err != nil:
+		return nil, err
+	}
+	g.partial(s)
+	peak := highest(s)
+	rows, err := t.CheckStep(peak.By.Map())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return rows, nil
+}

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"strandline/plan"
+	"strandline/report"
+)
+
+type rlOptions struct {
+	planOptions
+	train             trainOptions
+	rollout, version  string
+	tp                int64
+	context           int64
+	fraction          float64
+	eager             bool
+	reference, critic bool
+	phases            string
+	yaml              bool
+}
+
+func newPlanRL(g *globals) *cobra.Command {
+	var o rlOptions
+	c := &cobra.Command{
+		Use:   "rl",
+		Short: "Draw a step of reinforcement learning as phases, and their peaks",
+		Long: `Draw one step of reinforcement learning, in which a trainer and an inference
+engine share the GPUs, as a timeline of phases: rollout, log-probs, update, weight
+sync; under four ways of sharing, with the peak of each phase, what makes it, and
+the largest memory fraction of the engine that fits.
+
+The phases are data: --yaml prints them, --phases takes them back edited.`,
+		Example: `  strandline plan rl --model Qwen2.5-32B --gpu H200 --gpus 8 --trainer fsdp --rollout sglang --rollout-tp 4
+  strandline plan rl --model Qwen2.5-7B --gpu H100 --gpus 8 --yaml > phases.yaml
+  strandline plan rl --phases phases.yaml`,
+		Args: noArguments,
+		RunE: func(*cobra.Command, []string) error { return runPlanRL(g, &o) },
+	}
+	o.planOptions.add(c)
+	o.train.add(c, "train-")
+	f := c.Flags()
+	f.StringVar(&o.rollout, "rollout", "sglang", "the inference `ENGINE`: sglang, vllm")
+	f.StringVar(&o.version, "engine-version", "", "its `VERSION`")
+	f.Int64Var(&o.tp, "rollout-tp", 1, "its tensor parallel ranks `N`")
+	f.Int64Var(&o.context, "max-model-len", 0, "tokens `N` of a request of it; --seq if not given")
+	f.Float64Var(&o.fraction, "mem-fraction", 0, "its share `X` of the GPU; its default if not given")
+	f.BoolVar(&o.eager, "eager", false, "it captures no CUDA graphs")
+	f.BoolVar(&o.reference, "reference", false, "a reference model takes part")
+	f.BoolVar(&o.critic, "critic", false, "a critic is trained, too")
+	f.StringVar(&o.phases, "phases", "", "take the phases from a `FILE`")
+	f.BoolVar(&o.yaml, "yaml", false, "print the phases as YAML, to edit")
+	return c
+}
+
+func runPlanRL(g *globals, o *rlOptions) error {
+	if o.phases != "" {
+		return g.planPhases(o)
+	}
+	format := o.quant
+	o.quant = "bf16" // what is trained
+	m, gpu, err := o.read()
+	if err != nil {
+		return err
+	}
+	t, err := o.train.training(o.gpus)
+	if err != nil {
+		return err
+	}
+	t.Model = m
+	served := m
+	if format != "" { // what is rolled out may be quantised
+		if served, err = loadModel(o.model, format); err != nil {
+			return err
+		}
+	}
+	e, ok := plan.ParseEngine(o.rollout, o.version)
+	if !ok {
+		return fmt.Errorf("--rollout %q is not known; sglang and vllm are", o.rollout)
+	}
+	if o.tp < 1 || o.gpus%o.tp != 0 {
+		return fmt.Errorf("--rollout-tp %d does not divide %d GPUs", o.tp, o.gpus)
+	}
+	length := o.context
+	if length == 0 {
+		length = o.train.length
+	}
+	s := plan.Serving{Model: served, Engine: e, Parallel: plan.Parallel{TP: o.tp, PP: 1}, Length: length, GPU: gpu, Fraction: o.fraction, Eager: o.eager}
+	p, err := plan.RL{Training: t, Rollout: s, Reference: o.reference, Critic: o.critic}.Phases()
+	if err != nil {
+		return err
+	}
+	if o.yaml {
+		return p.YAML(g.env.Stdout)
+	}
+	title := fmt.Sprintf("%s  %d × %s, %s and %s (TP %d)%s", m.Name, o.gpus, gpu.Name, o.train.trainer, e, o.tp, o.train.words())
+	return g.printPhases(o, title, fractionName(e), p, m.Notes)
+}
+
+// fractionName is what an engine calls its share of the GPU.
+func fractionName(e plan.Engine) string {
+	if e.Name == plan.SGLang {
+		return "mem_fraction_static"
+	}
+	return "gpu_memory_utilization"
+}
+
+func (g *globals) planPhases(o *rlOptions) error {
+	f, err := os.Open(o.phases)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	p, err := plan.ReadPhases(f)
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.phases, err)
+	}
+	name := ""
+	if p.Pool != "" {
+		name = "memory fraction"
+	}
+	if o.yaml {
+		return p.YAML(g.env.Stdout)
+	}
+	return g.printPhases(o, o.phases, name, p, nil)
+}
+
+func (g *globals) printPhases(o *rlOptions, title, fraction string, p *plan.Phases, notes []string) error {
+	doc := report.NewRLPlan(title, fraction, p, notes)
+	return g.printPlan(o.markdown, doc, doc.Text, doc.Markdown)
+}

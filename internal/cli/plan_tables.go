@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"strandline/report"
+)
+
+func newPlanGPUs(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use:     "gpus",
+		Short:   "List the GPUs that are known",
+		Long:    "List the GPUs that are known: memory, bandwidth, links and dense operations.",
+		Example: "  strandline plan gpus",
+		Args:    noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			doc, err := report.NewGPUTable()
+			if err != nil {
+				return err
+			}
+			return g.print(doc, doc.Text)
+		},
+	}
+}
+
+func newPlanModels(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use:     "models",
+		Short:   "List the models that are built in",
+		Long:    "List the models that are built in, with their sizes.",
+		Example: "  strandline plan models",
+		Args:    noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			doc, err := report.NewModelTable()
+			if err != nil {
+				return err
+			}
+			return g.print(doc, doc.Text)
+		},
+	}
+}

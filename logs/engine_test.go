@@ -1,0 +1,156 @@
+package logs
+
+import (
+	"encoding/csv"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestObservedLines reads lines of many releases, as people published them, and
+// compares the figures with those that a person read off them.
+func TestObservedLines(t *testing.T) {
+	f, err := os.Open("../plan/testdata/observed.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	column := map[string]int{}
+	for i, name := range rows[0] {
+		column[name] = i
+	}
+	seen := map[string]int{}
+	for _, row := range rows[1:] {
+		get := func(name string) string { return row[column[name]] }
+		if get("kind") != "inference" || strings.Contains(get("framework"), "TPU") {
+			continue
+		}
+		log, err := ScanEngine(strings.NewReader(linesOf(get("log_line"))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, from := range map[string]string{LogWeights: "weights_gib", LogNonTorch: "non_torch_gib", LogActivation: "activation_gib", LogKV: "kv_gib", LogTotal: "total_gpu_gib"} {
+			got, _, ok := log.Largest(name)
+			want, err := strconv.ParseFloat(get(from), 64)
+			if !ok || err != nil {
+				continue
+			}
+			seen[name]++
+			if x := float64(got) / (1 << 30); math.Abs(x-want) > 0.0101+0.0001*math.Abs(want) {
+				t.Errorf("%s: %s read as %.3f GiB, want %g\n%s", get("id"), name, x, want, get("log_line"))
+			}
+		}
+		if want, err := strconv.ParseInt(get("kv_tokens"), 10, 64); err == nil {
+			if got, ok := log.Tokens(16); ok && get("id") != "G035" {
+				seen["tokens"]++
+				if got != want {
+					t.Errorf("%s: %d tokens, want %d", get("id"), got, want)
+				}
+			}
+		}
+	}
+	for name, least := range map[string]int{LogWeights: 25, LogKV: 10, LogActivation: 6, LogNonTorch: 8, "tokens": 11} {
+		if seen[name] < least {
+			t.Errorf("%s is found in %d lines, want %d or more", name, seen[name], least)
+		}
+	}
+}
+
+// linesOf puts lines that stand in one cell below one another. vLLM's own summary
+// has semicolons in one line.
+func linesOf(cell string) string {
+	if !strings.Contains(cell, "weights take") {
+		cell = strings.ReplaceAll(cell, "; ", "\n")
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(cell, ". KV Cache is", ".\nKV Cache is"), ". #", ".\n#")
+}
+
+func scanFile(t *testing.T, name string) *EngineLog {
+	t.Helper()
+	f, err := os.Open("testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	log, err := ScanEngine(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log
+}
+
+// TestScanEngine reads logs whose lines have the shapes of their release.
+func TestScanEngine(t *testing.T) {
+	v := scanFile(t, "vllm-0.11.txt")
+	if v.Engine != "vllm" || v.Version != "0.11.0" || v.Setup["model"] != "meta-llama/Llama-3.1-8B-Instruct" || v.Setup["max_len"] != "32768" ||
+		v.Setup["chunk"] != "8192" || v.Setup["eager"] != "False" || v.Setup["fraction"] != "0.9" || v.Setup["quant"] != "" {
+		t.Errorf("vLLM: %+v", v)
+	}
+	if len(v.Ranks) != 1 || *v.Ranks[0].Tokens != 440480 || *v.Ranks[0].Many != 13.44 || *v.Ranks[0].Length != 32768 {
+		t.Errorf("vLLM: ranks %+v", v.Ranks)
+	}
+	s := scanFile(t, "sglang-tp2.txt")
+	if s.Engine != "sglang" || s.Setup["tp"] != "2" || s.Setup["fraction"] != "0.83" || len(s.Ranks) != 2 {
+		t.Errorf("SGLang: %+v", s)
+	}
+	for name, want := range map[string]float64{LogWeights: 13.95, LogKV: 50.44, LogGraphs: 0.92} {
+		if got, _, ok := s.Largest(name); !ok || math.Abs(float64(got)/(1<<30)-want) > 0.001 {
+			t.Errorf("SGLang: %s is %d bytes, want %g GiB", name, got, want)
+		}
+	}
+}
+
+// TestRestart takes the figures of the last start only, and none of a line that is
+// cut off.
+func TestRestart(t *testing.T) {
+	log, err := ScanEngine(strings.NewReader(`Load weight begin. avail mem=78.81 GB
+Load weight end. type=X, avail mem=63.72 GB, mem usage=15.09 GB.
+KV Cache is allocated. #tokens: 10, K size: 27.13 GB, V size: 27.13 GB
+Load weight begin. avail mem=78.81 GB
+Load weight end. type=X, avail mem=63.72 GB, mem usage=14.00 GB.
+KV Cache is allocated. #tokens: 99, K size: 2.
+[rank0]:step:  7  loss:  9.1  memory: 48.87GiB(51.44%)  tps: 5,000
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	weights, line, _ := log.Largest(LogWeights)
+	if weights != 14<<30 || line != 5 {
+		t.Errorf("weights of %d bytes on line %d", weights, line)
+	}
+	if n, _, ok := log.Largest(LogKV); ok {
+		t.Errorf("KV cache of %d bytes", n)
+	}
+	if n, _, ok := log.Largest(LogTrain); !ok || math.Abs(float64(n)/(1<<30)-48.87) > 0.001 {
+		t.Errorf("a training peak of %d bytes", n)
+	}
+}
+
+func FuzzScanEngine(f *testing.F) {
+	for _, name := range []string{"vllm-0.11.txt", "sglang-tp2.txt"} {
+		data, err := os.ReadFile("testdata/" + name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(data))
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		log, err := ScanEngine(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range log.Ranks {
+			for name, size := range r.Sizes {
+				if r.Lines[name] < 1 || size > 1<<60 || size < -1<<60 {
+					t.Errorf("%s: %d bytes on line %d", name, size, r.Lines[name])
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,115 @@
+package model
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// catalogue.json holds, by the name of a published model, the fields of its
+// config.json that matter for memory, or the name of a model of the same shape.
+//
+//go:embed catalogue.json
+var catalogueFile []byte
+
+var catalogue = sync.OnceValue(func() map[string]json.RawMessage {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(catalogueFile, &all); err != nil {
+		panic(err) // the file is part of the program
+	}
+	return all
+})
+
+// Catalogue are the names of the models that are built in.
+func Catalogue() []string {
+	names := make([]string, 0, len(catalogue()))
+	for name := range catalogue() {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) })
+	return names
+}
+
+// plain is a model's name as people write it: without its owner, in lower case.
+func plain(name string) string {
+	name = strings.ToLower(name)
+	return name[strings.LastIndexByte(name, '/')+1:]
+}
+
+// variants are endings of names that say nothing of a model's shape.
+var variants = []string{"-instruct", "-it", "-chat", "-base", "-hf", "-thinking-2507", "-instruct-2507", "-v0.1", "-v1.0", "-v0.3"}
+
+func stem(name string) string {
+	name = plain(name)
+	for _, v := range variants {
+		name = strings.TrimSuffix(name, v)
+	}
+	return strings.TrimPrefix(name, "meta-")
+}
+
+// NotBuiltIn is the error of a name that the catalogue does not have.
+type NotBuiltIn struct {
+	Name string
+	Like []string // names that it may have meant
+}
+
+func (e *NotBuiltIn) Error() string {
+	text := fmt.Sprintf("model %s is neither a file nor built in", shown(e.Name))
+	if len(e.Like) > 0 {
+		return text + "; did you mean " + strings.Join(e.Like, ", ") + "?"
+	}
+	return text
+}
+
+// Find gives a model of the catalogue by its name. The owner may be left out, and
+// a word like -Instruct; "(AWQ)" after a name says the format. Quant is as in [Parse].
+func Find(name, quant string) (*Model, error) {
+	asked := name
+	if bare, in, ok := strings.Cut(name, " ("); ok {
+		if name = bare; quant == "" {
+			quant = strings.ToLower(strings.TrimSuffix(in, ")"))
+		}
+	}
+	for _, same := range []func(string) string{strings.ToLower, plain, stem} {
+		var found []string
+		for _, known := range Catalogue() {
+			if same(known) == same(name) {
+				found = append(found, known)
+			}
+		}
+		if len(found) > 0 {
+			m, err := parseBuiltIn(found[0], quant)
+			if err == nil && stem(found[0]) == stem(name) && plain(found[0]) != plain(name) {
+				m.Notes = append(m.Notes, "the shape is that of "+found[0])
+			}
+			return m, err
+		}
+	}
+	return nil, &NotBuiltIn{asked, alike(name)}
+}
+
+func parseBuiltIn(name, quant string) (*Model, error) {
+	config := catalogue()[name]
+	var twin string
+	if json.Unmarshal(config, &twin) == nil {
+		config = catalogue()[twin]
+	}
+	return Parse(name, config, quant)
+}
+
+// alike are a few names that begin as one does.
+func alike(name string) (out []string) {
+	short := plain(name)
+	const few, least = 3, 4
+	for n := len(short); n >= least && len(out) == 0; n-- {
+		for _, known := range Catalogue() {
+			if strings.HasPrefix(plain(known), short[:n]) && len(out) < few {
+				out = append(out, known)
+			}
+		}
+	}
+	return out
+}

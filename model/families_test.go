@@ -1,0 +1,53 @@
+package model
+
+import (
+	"math"
+	"testing"
+)
+
+// TestFamilies counts models of other families by the fields that their published
+// configs have, against the sizes of their published files, in billions of
+// parameters.
+func TestFamilies(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		want   float64
+		config string
+	}{
+		{"gemma-3-27b", 27.432, `{"model_type":"gemma3","torch_dtype":"bfloat16","text_config":{"model_type":"gemma3_text","head_dim":128,"hidden_size":5376,"intermediate_size":21504,"num_attention_heads":32,"num_hidden_layers":62,"num_key_value_heads":16,"sliding_window":1024},"vision_config":{"hidden_size":1152,"image_size":896,"intermediate_size":4304,"model_type":"siglip_vision_model","num_attention_heads":16,"num_hidden_layers":27,"patch_size":14,"vision_use_head":false}}`},
+		{"gemma-3-1b", 0.99989, `{"model_type":"gemma3_text","head_dim":256,"hidden_size":1152,"intermediate_size":6912,"num_attention_heads":4,"num_hidden_layers":26,"num_key_value_heads":1,"vocab_size":262144,"sliding_window":512}`},
+		{"phi3-mini", 3.82108, `{"model_type":"phi3","hidden_size":3072,"intermediate_size":8192,"num_attention_heads":32,"num_hidden_layers":32,"num_key_value_heads":32,"vocab_size":32064,"tie_word_embeddings":false}`},
+		{"phi4-mini", 3.83602, `{"model_type":"phi3","hidden_size":3072,"intermediate_size":8192,"num_attention_heads":24,"num_hidden_layers":32,"num_key_value_heads":8,"vocab_size":200064,"tie_word_embeddings":true}`},
+		{"phi3-medium", 13.96024, `{"model_type":"phi3","hidden_size":5120,"intermediate_size":17920,"num_attention_heads":40,"num_hidden_layers":40,"num_key_value_heads":10,"vocab_size":32064,"tie_word_embeddings":false}`},
+		{"falcon-7b", 7.21719, `{"model_type":"falcon","hidden_size":4544,"num_hidden_layers":32,"num_attention_heads":71,"multi_query":true,"parallel_attn":true,"new_decoder_architecture":false,"bias":false,"vocab_size":65024}`},
+		{"falcon-40b", 41.84, `{"model_type":"falcon","hidden_size":8192,"num_hidden_layers":60,"num_attention_heads":128,"num_kv_heads":8,"parallel_attn":true,"new_decoder_architecture":true,"bias":false,"vocab_size":65024}`},
+		{"qwen2-vl-7b", 8.29138, `{"model_type":"qwen2_vl","hidden_size":3584,"num_hidden_layers":28,"num_attention_heads":28,"num_key_value_heads":4,"intermediate_size":18944,"vocab_size":152064,"tie_word_embeddings":false,"vision_config":{"depth":32,"embed_dim":1280,"mlp_ratio":4,"num_heads":16,"in_chans":3,"hidden_size":3584,"patch_size":14,"spatial_merge_size":2,"temporal_patch_size":2}}`},
+		{"qwen2.5-vl-3b", 3.75462, `{"model_type":"qwen2_5_vl","hidden_size":2048,"num_hidden_layers":36,"num_attention_heads":16,"num_key_value_heads":2,"intermediate_size":11008,"vocab_size":151936,"tie_word_embeddings":true,"vision_config":{"depth":32,"hidden_size":1280,"intermediate_size":3420,"num_heads":16,"in_chans":3,"out_hidden_size":2048,"patch_size":14,"spatial_merge_size":2,"temporal_patch_size":2}}`},
+		{"glm4.5-air", 106.85, `{"model_type":"glm4_moe","hidden_size":4096,"num_hidden_layers":46,"num_attention_heads":96,"num_key_value_heads":8,"head_dim":128,"intermediate_size":10944,"moe_intermediate_size":1408,"n_routed_experts":128,"n_shared_experts":1,"first_k_dense_replace":1,"num_experts_per_tok":8,"vocab_size":151552,"attention_bias":true,"use_qk_norm":false,"num_nextn_predict_layers":1,"tie_word_embeddings":false}`},
+		{"qwen1.5moe", 14.31578, `{"model_type":"qwen2_moe","hidden_size":2048,"num_hidden_layers":24,"num_attention_heads":16,"num_key_value_heads":16,"intermediate_size":5632,"moe_intermediate_size":1408,"shared_expert_intermediate_size":5632,"num_experts":60,"num_experts_per_tok":4,"vocab_size":151936,"tie_word_embeddings":false,"sliding_window":32768,"use_sliding_window":false}`},
+		{"opt-125m", 0.12524, `{"model_type":"opt","hidden_size":768,"ffn_dim":3072,"num_hidden_layers":12,"num_attention_heads":12,"vocab_size":50272,"max_position_embeddings":2048,"word_embed_proj_dim":768,"torch_dtype":"float16"}`},
+		{"neox", 20.55457, `{"model_type":"gpt_neox","hidden_size":6144,"intermediate_size":24576,"num_hidden_layers":44,"num_attention_heads":64,"vocab_size":50432,"tie_word_embeddings":false}`},
+		{"ministral8b", 8.01981, `{"model_type":"mistral","hidden_size":4096,"intermediate_size":12288,"num_hidden_layers":36,"num_attention_heads":32,"num_key_value_heads":8,"head_dim":128,"vocab_size":131072,"sliding_window":32768,"tie_word_embeddings":false}`},
+		{"mistral-small-3.1", 24.01136, `{"model_type":"mistral3","architectures":["Mistral3ForConditionalGeneration"],"spatial_merge_size":2,"text_config":{"model_type":"mistral","hidden_size":5120,"intermediate_size":32768,"num_hidden_layers":40,"num_attention_heads":32,"num_key_value_heads":8,"head_dim":128,"vocab_size":131072},"vision_config":{"model_type":"pixtral","hidden_size":1024,"intermediate_size":4096,"num_hidden_layers":24,"num_attention_heads":16,"patch_size":14,"image_size":1540,"head_dim":64}}`},
+		{"deepseek-v2", 235.74, `{"model_type":"deepseek_v2","hidden_size":5120,"intermediate_size":12288,"moe_intermediate_size":1536,"num_hidden_layers":60,"num_attention_heads":128,"num_key_value_heads":128,"n_routed_experts":160,"n_shared_experts":2,"first_k_dense_replace":1,"num_experts_per_tok":6,"q_lora_rank":1536,"kv_lora_rank":512,"qk_nope_head_dim":128,"qk_rope_head_dim":64,"v_head_dim":128,"vocab_size":102400}`},
+		{"starcoder2-7b", 7.17367, `{"model_type":"starcoder2","hidden_size":4608,"intermediate_size":18432,"num_hidden_layers":32,"num_attention_heads":36,"num_key_value_heads":4,"vocab_size":49152,"use_bias":true}`},
+		{"command-r", 34.98, `{"model_type":"cohere","hidden_size":8192,"intermediate_size":22528,"num_hidden_layers":40,"num_attention_heads":64,"num_key_value_heads":64,"vocab_size":256000}`},
+		{"internlm2-7b", 7.7377, `{"model_type":"internlm2","hidden_size":4096,"intermediate_size":14336,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":8,"vocab_size":92544,"tie_word_embeddings":false}`},
+		{"llama4-scout", 108.64, `{"model_type":"llama4","text_config":{"model_type":"llama4_text","hidden_size":5120,"intermediate_size":8192,"intermediate_size_mlp":16384,"num_hidden_layers":48,"num_attention_heads":40,"num_key_value_heads":8,"head_dim":128,"num_local_experts":16,"num_experts_per_tok":1,"interleave_moe_layer_step":1,"vocab_size":202048,"attention_chunk_size":8192},"vision_config":{"model_type":"llama4_vision_model","hidden_size":1408,"image_size":336,"intermediate_size":5632,"num_hidden_layers":34,"num_attention_heads":16,"patch_size":14,"pixel_shuffle_ratio":0.5,"projector_input_dim":4096,"projector_output_dim":4096,"vision_output_dim":7680}}`},
+		{"smollm2-1.7b", 1.71138, `{"model_type":"llama","hidden_size":2048,"intermediate_size":8192,"num_hidden_layers":24,"num_attention_heads":32,"num_key_value_heads":32,"vocab_size":49152,"tie_word_embeddings":true}`},
+		{"olmo2-7b", 7.29862, `{"model_type":"olmo2","hidden_size":4096,"intermediate_size":11008,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":32,"vocab_size":100352,"tie_word_embeddings":false}`},
+		{"granite-8b", 8.17, `{"model_type":"granite","hidden_size":4096,"intermediate_size":12800,"num_hidden_layers":40,"num_attention_heads":32,"num_key_value_heads":8,"vocab_size":49155,"tie_word_embeddings":true}`},
+		{"gptj", 6.05, `{"model_type":"gptj","n_embd":4096,"n_layer":28,"n_head":16,"vocab_size":50400,"n_positions":2048}`},
+		{"bloom7b", 7.069, `{"model_type":"bloom","hidden_size":4096,"n_layer":30,"n_head":32,"vocab_size":250880}`},
+		{"chatglm3-6b", 6.243, `{"model_type":"chatglm","hidden_size":4096,"ffn_hidden_size":13696,"num_layers":28,"num_attention_heads":32,"multi_query_attention":true,"multi_query_group_num":2,"kv_channels":128,"padded_vocab_size":65024,"add_qkv_bias":true}`},
+	} {
+		m, err := Parse(c.name, []byte(c.config), "")
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if got := float64(m.Params()) / 1e9; math.Abs(got-c.want) > 0.001*c.want || m.Unsure != "" {
+			t.Errorf("%s: %.4f billion parameters, want %.4f; %s", c.name, got, c.want, m.Unsure)
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// MaxConfig is the largest config.json that is read, in bytes. The longest known
+// one, with a list of every layer's quantisation, has half a megabyte.
+const MaxConfig = 16 << 20
+
+// fields reads the values of a JSON object by name. The first value of a wrong
+// kind is kept as the error, with its place; the reads after it give defaults.
+type fields struct {
+	of   map[string]any
+	path string
+	err  *error
+}
+
+// parseFields reads a JSON object, in which Python may have written NaN and
+// Infinity.
+func parseFields(data []byte) (fields, error) {
+	if len(data) > MaxConfig {
+		return fields{}, fmt.Errorf("the config has %d bytes; more than %d are not read", len(data), MaxConfig)
+	}
+	dec := json.NewDecoder(bytes.NewReader(withoutNaN(data)))
+	dec.UseNumber()
+	var m map[string]any
+	if err := dec.Decode(&m); err != nil {
+		return fields{}, fmt.Errorf("the config is no JSON object: %w", err)
+	}
+	return fields{m, "", new(error)}, nil
+}
+
+// WithQuantization puts what hf_quant_config.json says of the quantisation into a
+// config that says nothing of it.
+func WithQuantization(config, beside []byte) ([]byte, error) {
+	f, err := parseFields(config)
+	if err != nil {
+		return nil, err
+	}
+	if f.has("quantization_config") {
+		return config, nil
+	}
+	b, err := parseFields(beside)
+	if err != nil {
+		return nil, fmt.Errorf("hf_quant_config.json: %w", err)
+	}
+	q := b.object("quantization")
+	if *b.err != nil {
+		return nil, fmt.Errorf("hf_quant_config.json: %w", *b.err)
+	}
+	if len(q.of) > 0 {
+		f.of["quantization_config"] = q.of
+	}
+	return json.Marshal(f.of)
+}
+
+// withoutNaN puts null in the place of the bare words NaN and Infinity, which
+// are no JSON.
+func withoutNaN(data []byte) []byte {
+	var out []byte
+	inString := false
+	for i := 0; i < len(data); i++ {
+		c := data[i]
+		switch {
+		case inString && c == '\\' && i+1 < len(data):
+			out = append(out, c)
+			i++
+			c = data[i]
+		case c == '"':
+			inString = !inString
+		case !inString && (c == 'N' || c == 'I' || c == '-'):
+			for _, word := range []string{"-Infinity", "Infinity", "NaN"} {
+				if bytes.HasPrefix(data[i:], []byte(word)) {
+					out = append(out, "null"...)
+					i += len(word)
+					break
+				}
+			}
+			if i >= len(data) {
+				return out
+			}
+			c = data[i]
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+func (f fields) fail(name, format string, args ...any) {
+	if *f.err == nil {
+		*f.err = fmt.Errorf("field %s%s: %s", f.path, name, fmt.Sprintf(format, args...))
+	}
+}
+
+// has tells whether a field is there and not null.
+func (f fields) has(name string) bool { return f.of[name] != nil }
+
+// whole is the first of some fields that is there, or def. It is between low and
+// high, or the config is wrong.
+func (f fields) whole(def, low, high int64, names ...string) int64 {
+	for _, name := range names {
+		if v := f.of[name]; v != nil {
+			return f.wholeOf(name, v, low, high)
+		}
+	}
+	return def
+}
+
+func (f fields) wholeOf(name string, v any, low, high int64) int64 {
+	n, ok := v.(json.Number)
+	if !ok {
+		f.fail(name, "%s is no number", shown(v))
+		return low
+	}
+	x, err := n.Float64()
+	if err != nil || x != math.Trunc(x) {
+		f.fail(name, "%s is no whole number", shown(v))
+		return low
+	}
+	if x < float64(low) || x > float64(high) {
+		f.fail(name, "%s is not between %d and %d", shown(v), low, high)
+		return low
+	}
+	return int64(x)
+}
+
+func (f fields) number(def float64, name string) float64 {
+	n, ok := f.of[name].(json.Number)
+	if !ok {
+		return def
+	}
+	x, err := n.Float64()
+	if err != nil {
+		return def
+	}
+	return x
+}
+
+func (f fields) text(name string) string {
+	v := f.of[name]
+	if v == nil {
+		return ""
+	}
+	s, ok := v.(string)
+	if !ok {
+		f.fail(name, "%s is no text", shown(v))
+	}
+	return s
+}
+
+func (f fields) flag(def bool, name string) bool {
+	v := f.of[name]
+	if v == nil {
+		return def
+	}
+	b, ok := v.(bool)
+	if !ok {
+		f.fail(name, "%s is neither true nor false", shown(v))
+	}
+	return b
+}
+
+// object is a field that is an object; one that is not there has no fields.
+func (f fields) object(name string) fields {
+	v := f.of[name]
+	m, ok := v.(map[string]any)
+	if v != nil && !ok {
+		f.fail(name, "%s is no object", shown(v))
+	}
+	return fields{m, f.path + name + ".", f.err}
+}
+
+func (f fields) list(name string) []any {
+	v := f.of[name]
+	l, ok := v.([]any)
+	if v != nil && !ok {
+		f.fail(name, "%s is no list", shown(v))
+	}
+	return l
+}
+
+// texts is a field that is a list of texts.
+func (f fields) texts(name string) (out []string) {
+	for _, v := range f.list(name) {
+		s, ok := v.(string)
+		if !ok {
+			f.fail(name, "%s is no text", shown(v))
+			return nil
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// wholes is a field that is a list of whole numbers.
+func (f fields) wholes(name string, low, high int64) (out []int64) {
+	for _, v := range f.list(name) {
+		out = append(out, f.wholeOf(name, v, low, high))
+	}
+	return out
+}
+
+// shown is a value as an error shows it.
+func shown(v any) string {
+	s, err := json.Marshal(v)
+	const most = 60
+	switch {
+	case err != nil:
+		return "the value"
+	case len(s) > most:
+		return strings.ToValidUTF8(string(s[:most]), "") + "…"
+	}
+	return string(s)
+}
+
+func oneOf(s string, list ...string) bool { return slices.Contains(list, s) }

@@ -1,0 +1,102 @@
+package model
+
+import "fmt"
+
+// Format is how the numbers of a tensor are stored. The metadata that a
+// quantisation adds (scales, zero points, indices) counts as part of the tensor.
+type Format struct {
+	Name string
+	Bits float64 // of one number, without metadata
+	// GroupOut and GroupIn are the rows and columns that share a scale; 0 is all of
+	// them.
+	GroupOut, GroupIn int64
+	ScaleBytes        float64 // of one group
+	ZeroBits          float64 // of one group
+	PerTensor         int64   // further bytes of a tensor
+	PerIn             int64   // further bytes of an input column, as GPTQ's g_idx
+	Parts             int64   // tensors in a file that one weight becomes; 0 is 1
+}
+
+// The formats that are not quantised.
+var (
+	BF16 = Format{Name: "bf16", Bits: 16}
+	FP32 = Format{Name: "fp32", Bits: 32}
+	I64  = Format{Name: "int64", Bits: 64}
+)
+
+// Bytes is what a matrix of out rows and in columns takes.
+func (f Format) Bytes(out, in int64) int64 {
+	n := int64(float64(out) * float64(in) * f.Bits / 8)
+	if f.ScaleBytes > 0 || f.ZeroBits > 0 {
+		groups := ceil(out, orAll(f.GroupOut, out)) * ceil(in, orAll(f.GroupIn, in))
+		n += int64(float64(groups) * (f.ScaleBytes + f.ZeroBits/8))
+	}
+	return n + f.PerTensor + f.PerIn*in
+}
+
+func orAll(group, all int64) int64 {
+	if group == 0 {
+		return max(all, 1)
+	}
+	return group
+}
+
+func ceil(a, b int64) int64 { return (a + b - 1) / b }
+
+// Named formats. Sources: the layouts that GPTQ, AWQ, bitsandbytes,
+// compressed-tensors, the OCP microscaling formats and NVIDIA ModelOpt write.
+func blockFP8(out, in int64) Format {
+	return Format{Name: "fp8-block", Bits: 8, GroupOut: out, GroupIn: in, ScaleBytes: 4, Parts: 2}
+}
+
+func tensorFP8() Format { return Format{Name: "fp8", Bits: 8, PerTensor: 4, Parts: 2} }
+
+func channel8(name string) Format {
+	return Format{Name: name, Bits: 8, GroupOut: 1, ScaleBytes: 4, Parts: 2}
+}
+
+func gptq(bits float64, group int64, index bool) Format {
+	f := Format{Name: fmt.Sprintf("gptq-int%g", bits), Bits: bits, GroupOut: 1, GroupIn: group, ScaleBytes: 2, ZeroBits: bits, Parts: 3}
+	if index {
+		f.PerIn, f.Parts = 4, 4
+	}
+	return f
+}
+
+func awq(bits float64, group int64) Format {
+	f := gptq(bits, group, false)
+	f.Name = fmt.Sprintf("awq-int%g", bits)
+	return f
+}
+
+// packed is compressed-tensors' pack-quantized form: symmetric, 16-bit scales and
+// the shape as two int64.
+func packed(bits float64, group int64) Format {
+	return Format{Name: fmt.Sprintf("int%g", bits), Bits: bits, GroupOut: 1, GroupIn: group, ScaleBytes: 2, PerTensor: 16, Parts: 3}
+}
+
+// nf4 is bitsandbytes' 4-bit form with blocks of 64: a fp32 scale for each, or with
+// double quantisation one byte, and one fp32 for 256 of those.
+func nf4(double bool) Format {
+	f := Format{Name: "nf4", Bits: 4 + 32.0/64, Parts: 4}
+	if double {
+		f.Bits, f.Parts = 4+8.0/64+32.0/(64*256), 6
+	}
+	return f
+}
+
+func mxfp4() Format {
+	return Format{Name: "mxfp4", Bits: 4, GroupOut: 1, GroupIn: 32, ScaleBytes: 1, Parts: 2}
+}
+
+func nvfp4() Format {
+	return Format{Name: "nvfp4", Bits: 4, GroupOut: 1, GroupIn: 16, ScaleBytes: 1, PerTensor: 8, Parts: 4}
+}
+
+// ggufBits are the bits a weight of llama.cpp's formats, by name, metadata
+// included. Source: the block layouts of ggml-common.h.
+var ggufBits = map[string]float64{
+	"F32": 32, "F16": 16, "BF16": 16, "Q8_0": 8.5, "Q6_K": 6.5625, "Q5_K": 5.5, "Q5_0": 5.5, "Q5_1": 6, "Q4_K": 4.5,
+	"Q4_0": 4.5, "Q4_1": 5, "IQ4_XS": 4.25, "IQ4_NL": 4.5, "Q3_K": 3.4375, "IQ3_S": 3.4375, "IQ3_XXS": 3.0625, "Q2_K": 2.625,
+	"IQ2_S": 2.5625, "IQ2_XS": 2.3125, "IQ2_XXS": 2.0625, "IQ1_M": 1.75, "IQ1_S": 1.5625, "MXFP4": 4.25,
+}

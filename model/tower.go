@@ -1,0 +1,93 @@
+package model
+
+import "strings"
+
+// towers adds what turns images and sound into tokens. Engines keep a copy on
+// every rank unless told otherwise.
+func (b *builder) towers() {
+	for _, name := range []string{"vision_config", "audio_config"} {
+		if b.f.has(name) {
+			b.tower(name, b.f.object(name))
+		}
+	}
+	if b.f.has("vision_config") {
+		return
+	}
+	if arch := b.f.texts("architectures"); len(arch) > 0 && strings.Contains(arch[0], "ForConditionalGeneration") {
+		b.unsure("the config has no vision_config, so that the vision tower is left out")
+	}
+}
+
+func (b *builder) tower(name string, v fields) {
+	h := v.whole(0, 1, maxHidden, "embed_dim", "vt_hidden_size", "hidden_size")
+	if name == "vision_config" && b.m.Type == "qwen2_vl" {
+		h = v.whole(0, 1, maxHidden, "embed_dim")
+	}
+	n := v.whole(0, 1, maxLayers, "depth", "vt_num_hidden_layers", "num_hidden_layers")
+	if h == 0 || n == 0 {
+		b.unsure("the shape of " + name + " is not said; the tower is left out")
+		return
+	}
+	ffn := v.whole(int64(v.number(4, "mlp_ratio")*float64(h)), 1, maxFFN, "vt_intermediate_size", "intermediate_size")
+	kind := v.text("model_type")
+	if kind == "" {
+		kind = b.m.Type
+	}
+	gated := strings.HasPrefix(kind, "qwen2_5_vl") || strings.HasPrefix(kind, "pixtral") || strings.HasPrefix(kind, "gemma4") ||
+		strings.Contains(b.m.Type, "mistral") || b.is("qwen2") && (v.text("hidden_act") == "silu" || v.has("out_hidden_size")) // Qwen2.5-VL, whose text config may be all there is
+	add := func(part string, count, out, in int64) {
+		t := Tensor{Name: name + "." + part, Count: count, Out: out, In: in, Role: Tower, Format: b.full}
+		b.m.Towers = append(b.m.Towers, t)
+	}
+	add("attn.qkv", n, 3*h, h)
+	add("attn.proj", n, h, h)
+	if gated {
+		add("mlp.gate", n, ffn, h)
+	}
+	add("mlp.up", n, ffn, h)
+	add("mlp.down", n, h, ffn)
+	add("biases", n, 9*h+ffn, 1)
+	patch := v.whole(14, 1, 1<<10, "patch_size")
+	depth := v.whole(1, 1, 64, "temporal_patch_size")
+	add("patch_embed", 1, h, v.whole(3, 1, 64, "in_channels", "in_chans", "num_channels")*depth*patch*patch)
+	b.projector(name, v, h, patch, add)
+}
+
+// projector adds the positions and what stands between tower and language model.
+func (b *builder) projector(name string, v fields, h, patch int64, add func(part string, count, out, in int64)) {
+	merge := v.whole(2, 1, 16, "spatial_merge_size")
+	wide := h * merge * merge
+	if n := v.whole(0, 1, maxVocab, "num_position_embeddings"); n > 0 {
+		add("pos_embed", 1, n, h)
+	}
+	switch {
+	case strings.HasPrefix(b.m.Type, "gemma3"):
+		if size := v.whole(896, 1, 1<<14, "image_size"); patch > 0 {
+			add("pos_embed", 1, max(size/patch, 1)*max(size/patch, 1), h)
+		}
+		add("projector", 1, b.hidden, h)
+	case strings.HasPrefix(b.m.Type, "gemma4"):
+		if name == "vision_config" {
+			add("pos_embed", 2, 10240, h)
+		}
+		add("projector", 1, b.hidden, h)
+	case strings.HasPrefix(b.m.Type, "kimi"):
+		add("pos_embed", 1, v.whole(64, 1, 1<<12, "init_pos_emb_height")*v.whole(64, 1, 1<<12, "init_pos_emb_width"), h)
+		add("projector.0", 1, 4*h, 4*h)
+		add("projector.1", 1, b.hidden, 4*h)
+	case strings.Contains(b.m.Type, "mistral"), b.m.Type == "pixtral":
+		merge = b.f.whole(merge, 1, 16, "spatial_merge_size")
+		add("patch_merger", 1, h, h*merge*merge)
+		add("projector.0", 1, b.hidden, h)
+		add("projector.1", 1, b.hidden, b.hidden)
+	case b.is("llama4"):
+		out := v.whole(4096, 1, maxHidden, "projector_output_dim", "vision_output_dim")
+		add("adapter.0", 1, out, v.whole(wide, 1, maxFFN, "projector_input_dim"))
+		add("adapter.1", 1, out, out)
+		add("projector", 1, b.hidden, out)
+	default:
+		mergers := 1 + int64(len(v.list("deepstack_visual_indexes")))
+		add("merger.0", mergers, wide, wide)
+		add("merger.1", mergers, v.whole(b.hidden, 1, maxHidden, "out_hidden_size"), wide)
+	}
+}

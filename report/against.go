@@ -1,0 +1,192 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+
+	"strandline/plan"
+)
+
+// Against is the document of `strandline plan --against`.
+type Against struct {
+	Schema  string       `json:"schema"`
+	Table   string       `json:"table"`
+	Rows    []AgainstRow `json:"rows"`
+	Summary []AgainstSum `json:"summary"`
+}
+
+// AgainstRow is one figure of the table. Planned is a number, or [low, high].
+type AgainstRow struct {
+	ID        string   `json:"id"`
+	Component string   `json:"component"`
+	Observed  *float64 `json:"observed"`
+	Planned   any      `json:"planned"`
+	Error     *float64 `json:"error_percent"`
+	Inside    *bool    `json:"inside"`
+	Reason    *string  `json:"reason"`
+	Unplanned *string  `json:"unplanned"`
+}
+
+// AgainstSum sums up the observed figures of a component. Those with a
+// reason are counted, and left out of the mean.
+type AgainstSum struct {
+	Component string   `json:"component"`
+	Rows      int      `json:"rows"`
+	Mean      *float64 `json:"mean_error_percent"`
+	Worst     *float64 `json:"worst_error_percent"`
+	Excused   int      `json:"with_reason"`
+	Ranges    int      `json:"ranges"`
+	Inside    int      `json:"ranges_inside"`
+	Unplanned int      `json:"not_planned"`
+}
+
+// NewAgainst renders a table held against its plans.
+func NewAgainst(table string, rows []plan.Compared) *Against {
+	a := &Against{Schema: "strandline.plan/1", Table: table, Rows: []AgainstRow{}, Summary: []AgainstSum{}}
+	for i := range rows {
+		c := &rows[i]
+		r := AgainstRow{ID: c.ID, Component: c.Component, Observed: c.Observed, Error: c.Error}
+		switch {
+		case c.Unplanned != "":
+			r.Unplanned = &c.Unplanned
+		case c.Point:
+			r.Planned = c.Low
+		default:
+			r.Planned = [2]float64{c.Low, c.High}
+			if c.Observed != nil {
+				in := c.Inside()
+				r.Inside = &in
+			}
+		}
+		if c.Reason != "" {
+			r.Reason = &c.Reason
+		}
+		a.Rows = append(a.Rows, r)
+	}
+	for _, name := range components(rows) {
+		a.Summary = append(a.Summary, summed(name, rows))
+	}
+	return a
+}
+
+func components(rows []plan.Compared) (names []string) {
+	for i := range rows {
+		if !slices.Contains(names, rows[i].Component) {
+			names = append(names, rows[i].Component)
+		}
+	}
+	return names
+}
+
+func summed(name string, rows []plan.Compared) AgainstSum {
+	s := AgainstSum{Component: name}
+	sum, n := 0.0, 0
+	for i := range rows {
+		c := &rows[i]
+		if c.Component != name || c.Observed == nil {
+			continue
+		}
+		s.Rows++
+		switch {
+		case c.Unplanned != "":
+			s.Unplanned++
+			continue
+		case !c.Point:
+			s.Ranges++
+			if c.Inside() {
+				s.Inside++
+			}
+		}
+		switch {
+		case c.Error == nil:
+		case c.Reason != "":
+			s.Excused++
+		default:
+			e := math.Abs(*c.Error)
+			sum += e
+			n++
+			if s.Worst == nil || e > *s.Worst {
+				s.Worst = &e
+			}
+		}
+	}
+	if n > 0 {
+		mean := sum / float64(n)
+		s.Mean = &mean
+	}
+	return s
+}
+
+// Text writes the rows that have an observed figure, and the sums.
+func (a *Against) Text(w io.Writer, s Style) {
+	t := table{right: map[int]bool{2: true, 3: true, 4: true}}
+	t.row("row", "component", "observed", "planned", "error", "")
+	var why []string
+	for _, r := range a.Rows {
+		if r.Observed == nil {
+			continue
+		}
+		mark := ""
+		switch {
+		case r.Reason != nil:
+			mark = "reason"
+			why = append(why, r.ID+" "+r.Component+": "+*r.Reason)
+		case r.Unplanned != nil:
+			mark = "no plan"
+			why = append(why, r.ID+" "+r.Component+": no plan: "+*r.Unplanned)
+		case r.Inside != nil && !*r.Inside:
+			mark = "outside"
+		}
+		t.row(r.ID, r.Component, figure(*r.Observed), planned(r.Planned), percent(r.Error), mark)
+	}
+	t.write(w, "  ")
+	fmt.Fprintln(w)
+	sums := table{right: map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true}}
+	sums.row("component", "figures", "mean |error|", "worst", "with reason", "in range")
+	for _, c := range a.Summary {
+		in := ""
+		if c.Ranges > 0 {
+			in = fmt.Sprintf("%d of %d", c.Inside, c.Ranges)
+		}
+		sums.row(c.Component, strconv.Itoa(c.Rows), percent(c.Mean), percent(c.Worst), strconv.Itoa(c.Excused), in)
+	}
+	sums.write(w, "  ")
+	if len(why) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, line := range why {
+		fmt.Fprintln(w, Line(line))
+	}
+}
+
+func planned(v any) string {
+	switch x := v.(type) {
+	case float64:
+		return figure(x)
+	case [2]float64:
+		return figure(x[0]) + "–" + figure(x[1])
+	}
+	return ""
+}
+
+// figure prints a figure of a table in its unit.
+func figure(x float64) string {
+	if x == math.Trunc(x) && math.Abs(x) < 1e15 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(x, 'f', 2, 64)
+}
+
+func percent(x *float64) string {
+	if x == nil {
+		return ""
+	}
+	const half = 0.005
+	if math.Abs(*x) < half { // no negative zero
+		return "0.00 %"
+	}
+	return fmt.Sprintf("%.2f %%", *x)
+}

@@ -1,0 +1,56 @@
+package report
+
+import (
+	"fmt"
+	"io"
+
+	"strandline/plan"
+	"strandline/units"
+)
+
+// Textbook is the document of `strandline plan --method textbook`.
+type Textbook struct {
+	Schema string           `json:"schema"`
+	Model  PlannedModel     `json:"model"`
+	Rows   []TextbookFigure `json:"rows"`
+	Why    []string         `json:"why"`
+}
+
+// TextbookFigure is a figure of the simple formulas beside the plan's.
+type TextbookFigure struct {
+	Component string `json:"component"`
+	Textbook  int64  `json:"textbook"`
+	Planned   int64  `json:"planned"`
+}
+
+// NewTextbook renders the simple formulas.
+func NewTextbook(s plan.Serving, b *plan.Textbook) *Textbook {
+	return &Textbook{"strandline.plan/1", plannedModel(s.Model), []TextbookFigure{
+		{"weights_bytes", b.Weights, b.OwnWeights},
+		{"bytes_per_token", b.PerToken, b.OwnPerToken},
+		{"activation_bytes", b.Activations, b.OwnActivations},
+		{"tokens", b.Tokens, b.OwnTokens},
+	}, list(b.Why)}
+}
+
+// Text writes the figures side by side.
+func (b *Textbook) Text(w io.Writer, s Style) {
+	fmt.Fprintf(w, "%s  %s\n\n", s.bold(Line(b.Model.Name)), b.Model.words())
+	names := map[string]string{"weights_bytes": "weights, all GPUs", "bytes_per_token": "KV cache of a token, all GPUs", "activation_bytes": "activations, each GPU", "tokens": "tokens that fit"}
+	t := table{right: map[int]bool{1: true, 2: true, 3: true}}
+	t.row("", "textbook", "this plan", "factor")
+	for _, r := range b.Rows {
+		show := units.Bytes
+		if r.Component == "tokens" {
+			show = units.Count
+		}
+		factor := ""
+		if r.Planned > 0 {
+			factor = fmt.Sprintf("%.3g", float64(r.Textbook)/float64(r.Planned))
+		}
+		t.row(names[r.Component], show(r.Textbook), show(r.Planned), factor)
+	}
+	t.write(w, "  ")
+	fmt.Fprintln(w)
+	notes(w, s, b.Why)
+}

@@ -1,0 +1,103 @@
+package report
+
+import (
+	"fmt"
+	"io"
+
+	"strandline/plan"
+	"strandline/units"
+)
+
+// TrainPlan is the document of `strandline plan train`.
+type TrainPlan struct {
+	Schema  string          `json:"schema"`
+	Model   PlannedModel    `json:"model"`
+	Trainer string          `json:"trainer"`
+	GPU     *plan.GPU       `json:"gpu"`
+	GPUs    int64           `json:"gpus"`
+	Verdict plan.Verdict    `json:"verdict"`
+	Peak    PlannedPart     `json:"peak"`
+	Outside PlannedPart     `json:"outside"`
+	Host    int64           `json:"host_bytes"`
+	Stage   int64           `json:"stage"`
+	Moments []PlannedMoment `json:"moments"`
+	Notes   []string        `json:"notes"`
+
+	largest int
+	setup   string
+}
+
+// PlannedMoment is a moment of a step at which memory may peak.
+type PlannedMoment struct {
+	Name  string        `json:"name"`
+	Low   int64         `json:"low_bytes"`
+	High  int64         `json:"high_bytes"`
+	Parts []PlannedPart `json:"components"`
+}
+
+// NewTrainPlan renders the plan of a training step; setup says the rest of the
+// set-up in words.
+func NewTrainPlan(t plan.Training, trainer, setup string, g *plan.GPU, n int64) *TrainPlan {
+	step := t.Step()
+	outside := t.Outside()
+	d := &TrainPlan{Schema: "strandline.plan/1", Model: plannedModel(t.Model), Trainer: trainer, GPU: g, GPUs: n,
+		Verdict: plan.Judge(step.Peak, outside, g.Total), Peak: PlannedPart{"peak", step.Peak.Low, step.Peak.High, "allocator, from what is active to what is reserved"},
+		Outside: PlannedPart{plan.NonTorch, outside.Low, outside.High, "CUDA context and NCCL"}, Host: step.Host, Stage: step.Stage,
+		Notes: list(t.Model.Notes), largest: step.Largest, setup: setup}
+	if t.Model.Unsure != "" {
+		d.Notes = append(d.Notes, t.Model.Unsure)
+	}
+	for i := range step.Moments {
+		m := &step.Moments[i]
+		size := m.Size()
+		one := PlannedMoment{Name: m.Name, Low: size.Low, High: size.High}
+		for _, p := range m.Parts {
+			one.Parts = append(one.Parts, PlannedPart{Name: p.Name, Low: p.Size.Low, High: p.Size.High})
+		}
+		d.Moments = append(d.Moments, one)
+	}
+	return d
+}
+
+func (d *TrainPlan) sentence() string {
+	return fmt.Sprintf("a peak of %s, and %s outside PyTorch, of %s", sizeRange(d.Peak.Low, d.Peak.High), sizeRange(d.Outside.Low, d.Outside.High), units.Bytes(d.GPU.Total))
+}
+
+// Text writes the plan for a person: the largest moment as bars, all as a table.
+func (d *TrainPlan) Text(w io.Writer, s Style) {
+	fmt.Fprintf(w, "%s  %s\n%s on %d × %s%s\n\n", s.bold(Line(d.Model.Name)), d.Model.words(), d.Trainer, d.GPUs, d.GPU.Name, d.setup)
+	fmt.Fprintf(w, "%s: %s\n\n", s.verdict(d.Verdict), d.sentence())
+	most := d.Moments[d.largest]
+	fmt.Fprintf(w, "active at the largest moment, %s\n", most.Name)
+	parts(w, s, most.Parts, d.GPU.Total, "")
+	fmt.Fprintln(w)
+	t := table{right: map[int]bool{1: true}}
+	t.row("moment", "active", "most of it")
+	for _, m := range d.Moments {
+		heaviest := PlannedPart{}
+		for _, p := range m.Parts {
+			if p.Low+p.High > heaviest.Low+heaviest.High {
+				heaviest = p
+			}
+		}
+		t.row(m.Name, sizeRange(m.Low, m.High), heaviest.Name)
+	}
+	t.write(w, "  ")
+	if d.Host > 0 {
+		fmt.Fprintf(w, "\nin the host's memory: %s for each GPU\n", units.Bytes(d.Host))
+	}
+	notes(w, s, d.Notes)
+}
+
+// Markdown writes the plan for a ticket.
+func (d *TrainPlan) Markdown(w io.Writer) {
+	fmt.Fprintf(w, "**%s** (%s), %s on %d × %s%s: **%s**, %s.\n\n", cell(d.Model.Name), d.Model.words(), d.Trainer, d.GPUs, d.GPU.Name, d.setup, d.Verdict, d.sentence())
+	fmt.Fprintf(w, "| at the largest moment, %s | size |\n| --- | --: |\n", d.Moments[d.largest].Name)
+	for _, p := range d.Moments[d.largest].Parts {
+		fmt.Fprintf(w, "| %s | %s |\n", p.Name, sizeRange(p.Low, p.High))
+	}
+	for _, n := range d.Notes {
+		fmt.Fprintf(w, "\n- %s", cell(n))
+	}
+	fmt.Fprintln(w)
+}

@@ -1,0 +1,156 @@
+// The static site: the page with the engine in a worker, behind a server that
+// gives files and nothing else.
+
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { Browser, chromium, pause, type Tab } from "./browser.ts";
+import { clean, device, figure, shoot } from "./checks.ts";
+import { example, host, json, site } from "./server.ts";
+
+const skip = !chromium ? "Chromium is missing" : !site ? "STRANDLINE_SITE names no folder with the built site" : false;
+const leak = [2, 3, 4].map((n) => example(`image-leak/step-${n}.pickle`));
+const last = leak[2]!;
+const folder = mkdtempSync(join(tmpdir(), "strandline-site-"));
+
+let browser: Browser;
+let server: Awaited<ReturnType<typeof host>>;
+before(async () => {
+  if (skip) return;
+  browser = await Browser.start();
+  server = await host(site!);
+});
+after(async () => {
+  rmSync(folder, { recursive: true });
+  if (skip) return;
+  await browser.close();
+  server.stop();
+});
+
+const idle = "document.querySelector('#drop [role=status]')?.textContent === ''";
+
+/** Opens the site, and asserts that once it is loaded it asks nobody for anything. */
+function scenario(name: string, act: (tab: Tab) => Promise<void>): void {
+  test(name, { skip, timeout: 60_000 }, async () => {
+    const tab = await browser.open(server.url);
+    try {
+      await tab.until(idle);
+      const asked = server.asked.length;
+      await act(tab);
+      await clean(tab);
+      assert.deepEqual(server.asked.slice(asked), [], "no request after loading");
+      assert.deepEqual(new Set(tab.requests.map((r) => new URL(r).pathname)), new Set(["/", "/app.css", "/app.js", "/worker.js", "/strandline.wasm.deflate"]));
+    } finally {
+      await shoot(tab, name);
+      await tab.close();
+    }
+  });
+}
+
+scenario("the site begins by asking for files", async (tab) => {
+  assert.match(await tab.eval("document.getElementById('drop').innerText"), /sent nowhere/);
+});
+
+scenario("a dropped file shows what inspect says", async (tab) => {
+  const d = device(last);
+  await tab.drop(last);
+  await tab.settled();
+  assert.equal(await figure(tab, "#rail .flag"), d.peak_requested_bytes);
+  assert.equal(await figure(tab, "[data-figure=gutter-active]"), d.requested_bytes);
+  assert.equal(await figure(tab, "[data-figure=gutter-reserved]"), d.reserved_bytes);
+  const at = json("inspect", last, "--at", String(d.peak_requested_event)).at;
+  const { figures } = await tab.state();
+  assert.equal(figures.rows.reduce((n: number, r: any) => n + r.bytes, figures.more.bytes), at.requested_bytes);
+  assert.equal(figures.rows[0].bytes, at.sites[0].bytes);
+  for (let i = 0; i < 9; i++) await tab.key("w");
+  await tab.settled();
+  assert.equal((await tab.state()).picture.kind, "alloc");
+  await tab.key("End");
+  await tab.click("[data-key='view allocator']");
+  await tab.until(`strandline.state().figures.heap?.event === ${d.events - 1}`);
+  const { heap } = (await tab.state()).figures;
+  assert.deepEqual([heap.reserved, heap.allocated, heap.segments], [d.reserved_bytes, d.allocated_bytes, d.segments]);
+  await tab.until("document.querySelector(\"[data-key='u allocated']:not(:disabled)\")");
+});
+
+scenario("a table is saved without a server", async (tab) => {
+  await tab.drop(last);
+  await tab.settled();
+  await tab.eval("URL.createObjectURL = (make => blob => { blob.text().then(text => window.saved = text); return make.call(URL, blob) })(URL.createObjectURL)");
+  await tab.send("Browser.setDownloadBehavior", { behavior: "deny" });
+  await tab.click("[data-key=csv]");
+  await tab.until("window.saved");
+  const rows = (await tab.eval<string>("saved")).trimEnd().split("\n");
+  assert.equal(rows.length - 1, (await tab.state()).figures.rows.length);
+});
+
+scenario("several files are compared and judged", async (tab) => {
+  const want = json("diagnose", ...leak).findings;
+  await tab.drop(...leak);
+  await tab.until("document.querySelector(\"[data-key='view findings']\")");
+  await tab.click("[data-key='view findings']");
+  await tab.until("strandline.state().figures.findings", 20000);
+  assert.deepEqual((await tab.state()).figures.findings, want.map((f: any) => ({ kind: f.kind, bytes: f.bytes ?? null, title: f.title })));
+  await tab.click("[data-key='view compare']");
+  await tab.until("strandline.state().figures.compare");
+  assert.equal((await tab.state()).figures.compare[0].sites[0].bytes_per_step, json("compare", ...leak).groups[0].sites[0].bytes_per_step);
+});
+
+scenario("files can be picked", async (tab) => {
+  const { root } = await tab.send("DOM.getDocument");
+  const { nodeId } = await tab.send("DOM.querySelector", { nodeId: root.nodeId, selector: "#drop input" });
+  await tab.send("DOM.setFileInputFiles", { nodeId, files: [last] });
+  await tab.settled();
+  assert.equal(await figure(tab, "#rail .flag"), device(last).peak_requested_bytes);
+  await tab.click("#other");
+  await tab.until(idle);
+  server.asked.length = 0;
+});
+
+scenario("a folder is read, and what is no snapshot in it is left out", async (tab) => {
+  await tab.drop(example("image-leak"));
+  await tab.settled();
+  assert.deepEqual(await tab.eval("[...document.querySelector('[data-key=file]').options].map(o => o.textContent)"), leak.map((_, i) => `step-${i + 2}.pickle`));
+});
+
+const torn = join(folder, "torn.pickle");
+writeFileSync(torn, readFileSync(last).subarray(0, Math.floor(readFileSync(last).length * 0.8)));
+
+scenario("a torn file on the site says so, and shows what is left", async (tab) => {
+  await tab.drop(torn);
+  await tab.settled();
+  assert.match(await tab.eval("document.getElementById('banner').textContent"), /Read in part/);
+  assert.equal(await tab.eval("strandline.device().events"), device(torn).events);
+});
+
+const none = join(folder, "notes.pickle");
+writeFileSync(none, "this is no pickle");
+
+scenario("what is no snapshot is named", async (tab) => {
+  await tab.drop(none);
+  await tab.until("/notes\\.pickle/.test(document.querySelector('#rail .empty')?.textContent)");
+});
+
+const empty = join(folder, "empty");
+mkdirSync(empty);
+writeFileSync(join(empty, "notes.txt"), "nothing here");
+
+scenario("a folder without a snapshot says so", async (tab) => {
+  await tab.drop(empty);
+  await tab.until("!document.getElementById('banner').hidden");
+});
+
+scenario("the worker may not call out either", async (tab) => {
+  const worker = new Promise<string>((done) => tab.browser.on((method, p, session) => method === "Target.attachedToTarget" && session === tab.session && done(p.sessionId)));
+  await tab.send("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: false, flatten: true });
+  const session = await worker;
+  const elsewhere = await host(site!);
+  const { result } = await tab.browser.send("Runtime.evaluate", { expression: `fetch("${elsewhere.url}app.js").then(() => "answered", () => "refused")`, awaitPromise: true, returnByValue: true }, session);
+  await pause(50);
+  elsewhere.stop();
+  assert.equal(result.value, "refused");
+  assert.deepEqual(elsewhere.asked, []);
+  for (const p of tab.problems.splice(0)) assert.match(p, /Content Security Policy/);
+});

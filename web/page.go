@@ -1,0 +1,39 @@
+package web
+
+import (
+	"embed"
+	"strings"
+)
+
+// assets is the page, built from ui/.
+//
+//go:embed assets
+var assets embed.FS
+
+// asset is a file of the page, which is known to be there.
+func asset(name string) string {
+	body, err := assets.ReadFile("assets/" + name)
+	if err != nil {
+		panic(err)
+	}
+	return string(body)
+}
+
+// document is index.html for a page that has no server: engine tells the page
+// who answers it, policy is what it may load.
+func document(engine, policy string) string {
+	const root, head = `<html lang="en">`, `<meta charset="utf-8">`
+	out := strings.Replace(asset("index.html"), root, `<html lang="en" data-engine="`+engine+`">`, 1)
+	return strings.Replace(out, head, head+"\n"+`<meta http-equiv="Content-Security-Policy" content="`+policy+`">`, 1)
+}
+
+// sitePolicy lets the page load the files beside it and start the engine, which
+// is a worker under the same policy since it comes from a blob.
+const sitePolicy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src blob:; style-src 'self'; img-src 'self' blob: data:; " +
+	"connect-src 'self'; base-uri 'none'; form-action 'none'"
+
+// Site is the page as files of a static site, by name. It wants the engine
+// beside it: worker.js and strandline.wasm.deflate.
+func Site() map[string]string {
+	return map[string]string{"index.html": document("worker", sitePolicy), "app.js": asset("app.js"), "app.css": asset("app.css")}
+}
