@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"strandline/model"
 )
@@ -68,69 +67,6 @@ const (
 	NonTorch    = "non-torch"
 	Slack       = "slack"
 )
-
-// graphs are the memory of captured CUDA graphs by the number of sizes that are
-// captured: 2 to 32 MiB for each, as logs of models from 0.5B to 671B show. Their
-// pool is shared, so that the cost is not linear.
-func (s Serving) graphs() Range {
-	if s.Eager {
-		return Range{}
-	}
-	n := int64(35)
-	switch {
-	case s.Engine.Name == SGLang:
-		n = captures(s.sglang().graphs)
-	case s.Graphs > 0:
-		n = captures(s.Graphs)
-	case !s.Engine.V0 && !s.Engine.before(0, 11): // piecewise to 512, and full to 256
-		n = 51 + 35
-	case !s.Engine.V0:
-		n = 67
-	}
-	const low, high = 2 << 20, 32 << 20
-	return Range{n * low, n * high}
-}
-
-// captures is how many batch sizes are captured up to a largest.
-func captures(most int64) int64 {
-	n := min(most, 4)
-	if most > 4 {
-		n += most / 8
-	}
-	return n
-}
-
-// nonTorch is what stands outside PyTorch: the CUDA context, libraries and the
-// buffers of collectives.
-func (s Serving) nonTorch() (Range, string) {
-	const mib = 1 << 20
-	switch ranks := s.Parallel.TP * s.Parallel.PP; {
-	case s.Engine.before(0, 7) && ranks == 1:
-		return Range{350 * mib, 1830 * mib}, "logs of vLLM before 0.7 on one GPU"
-	case s.Engine.before(0, 7):
-		return Range{350 * mib, 3660 * mib}, "logs of vLLM before 0.7 on several GPUs"
-	case s.Engine.Name == SGLang && ranks == 1:
-		return Range{400 * mib, 1100 * mib}, "free memory before the weights, in logs of SGLang on one GPU"
-	case s.Engine.Name == SGLang:
-		return Range{1000 * mib, 2600 * mib}, "free memory before the weights, in logs of SGLang on 2 to 8 GPUs"
-	case ranks == 1:
-		return Range{50 * mib, 700 * mib}, "logs of vLLM from 0.7 on one GPU"
-	}
-	return Range{200 * mib, 2400 * mib}, "logs of vLLM from 0.7 on 2 to 16 GPUs"
-}
-
-// fraction is the share of the GPU that the engine takes.
-func (s Serving) fraction() float64 {
-	switch {
-	case s.Fraction > 0:
-		return s.Fraction
-	case s.Engine.Name == SGLang:
-		return s.sglang().fraction
-	case !s.Engine.before(0, 21): // raised from 0.9; vLLM, config/cache.py
-		return 0.92
-	}
-	return 0.9
-}
 
 // Fit lays the set-up out on its GPU.
 func (s Serving) Fit() (*Fit, error) {
@@ -304,174 +240,15 @@ func (f *Fit) judge(weights int64, activation, graphs, outside Range) {
 // counts tells whether the engine takes CUDA graphs into account for its pool.
 func (e Engine) counts() bool { return e.Name == VLLM && !e.before(0, 21) }
 
-func (s Serving) notes() (out []string) {
-	if s.Model.Unsure != "" {
-		out = append(out, s.Model.Unsure)
+// fraction is the share of the GPU that the engine takes.
+func (s Serving) fraction() float64 {
+	switch {
+	case s.Fraction > 0:
+		return s.Fraction
+	case s.Engine.Name == SGLang:
+		return s.sglang().fraction
+	case !s.Engine.before(0, 21): // raised from 0.9; vLLM, config/cache.py
+		return 0.92
 	}
-	if windows := s.windows(); windows && !s.keepsWindows() {
-		out = append(out, "this engine keeps every token in layers with a window, too")
-	} else if windows && s.Engine.Name == VLLM {
-		out = append(out, "layers with a window keep the window only while the hybrid KV cache manager is on; KV connectors turn it off, and every token counts in every layer then")
-	}
-	if k := s.widest(); k.State > 0 {
-		out = append(out, "layers with a state keep the same for a sequence of any length; engines round their blocks up to it")
-	}
-	kv := int64(0)
-	for i := range s.Model.Layers {
-		if c := s.Model.Layers[i].Cache; c.Kind == model.Full && c.Heads > 0 {
-			kv = c.Heads
-		}
-	}
-	if tp := s.Parallel.TP / s.Parallel.DP; kv > 0 && kv < tp {
-		out = append(out, fmt.Sprintf("the model has %d key-value heads: beyond TP %d every rank keeps a copy", kv, kv))
-	}
-	if s.Parallel.DP > 1 {
-		out = append(out, fmt.Sprintf("tokens and requests are those of one of %d replicas of the attention", s.Parallel.DP))
-	}
-	for i := range s.Model.Layers {
-		if s.Model.Layers[i].Cache.Kind == model.Sparse {
-			out = append(out, "beside the compressed keys engines keep states of the compressors and a pool for the window: logs show up to twice as much for a token")
-			break
-		}
-	}
-	if s.GPU != nil && s.GPU.Name == "GB10" {
-		out = append(out, "this GPU shares its memory with the host: what other programs use is missing here")
-	}
-	if len(s.Model.Predictors) > 0 && !s.Draft {
-		out = append(out, "the layers for multi-token prediction are not loaded; --mtp plans them")
-	}
-	if s.Model.Quant == "" && s.Model.Width == 4 {
-		out = append(out, "engines load fp32 weights as 16 bits unless told otherwise; this plan keeps them")
-	}
-	return out
-}
-
-// windows tells whether the model has layers with a window.
-func (s Serving) windows() bool {
-	return slices.ContainsFunc(s.Model.Layers, func(l model.Layer) bool { return l.Cache.Kind == model.Window })
-}
-
-// flags are what to paste after the engine's command.
-func (s Serving) flags(fraction float64) []string {
-	p := s.Parallel
-	var out []string
-	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	if s.Engine.Name == SGLang {
-		add("--tp-size %d", p.TP)
-		if p.PP > 1 {
-			add("--pp-size %d", p.PP)
-		}
-		if p.EP > 1 {
-			add("--ep-size %d", p.EP)
-		}
-		if p.DP > 1 {
-			add("--dp-size %d --enable-dp-attention", p.DP)
-		}
-		add("--context-length %d", s.Length)
-		add("--mem-fraction-static %.3g", fraction)
-		add("--chunked-prefill-size %d", s.step())
-		switch s.KV.Name {
-		case "auto":
-		case "fp8":
-			add("--kv-cache-dtype fp8_e4m3")
-		default:
-			add("--kv-cache-dtype %s", s.KV.Name)
-		}
-		if s.Eager {
-			add("--disable-cuda-graph")
-		}
-		return out
-	}
-	add("--tensor-parallel-size %d", p.TP/p.DP)
-	if p.PP > 1 {
-		add("--pipeline-parallel-size %d", p.PP)
-	}
-	if p.DP > 1 {
-		add("--data-parallel-size %d", p.DP)
-	}
-	if p.EP > 1 {
-		add("--enable-expert-parallel")
-	}
-	add("--max-model-len %d", s.Length)
-	add("--gpu-memory-utilization %.3g", fraction)
-	add("--max-num-batched-tokens %d", s.step())
-	if s.KV.Name != "auto" {
-		add("--kv-cache-dtype %s", s.KV.Name)
-	}
-	if s.Eager {
-		add("--enforce-eager")
-	}
-	return out
-}
-
-// Latency is a roofline: the time that the GPU's operations and memory need at
-// least, at stated efficiencies.
-type Latency struct {
-	Prompt  int64      // tokens
-	Batch   int64      // requests that decode at once
-	First   [2]float64 // seconds to the first token of a prompt, without waiting
-	Token   [2]float64 // seconds for a further token
-	Bound   string     // what decoding waits for
-	Assumed string
-}
-
-// latency computes the time of a prompt and of a decoding step. Formulas: 2 FLOPs
-// for each active parameter and token, and those of causal attention; weights and
-// KV cache are read once a step; two all-reduces a layer.
-func (s Serving) latency() *Latency {
-	g, m := s.GPU, s.Model
-	if g.Bandwidth == 0 || g.BF16 == 0 {
-		return nil
-	}
-	l := &Latency{Prompt: min(s.Length, 4096), Batch: 32,
-		Assumed: "40 to 60 % of the dense operations, 60 to 80 % of the bandwidth, 10 µs for an all-reduce"}
-	tp, ranks := float64(s.Parallel.TP), float64(s.Parallel.TP*s.Parallel.PP)
-	active := float64(m.ActiveParams())
-	prompt, batch := float64(l.Prompt), float64(l.Batch)
-	attention := 0.0
-	layers := float64(len(m.Layers))
-	var dense, experts float64
-	touched := 1.0
-	m.Each(func(i int, t *model.Tensor) {
-		switch t.Role {
-		case model.Predictor, model.Tower, model.Embedding:
-			if t.Role != model.Embedding || !m.Tied {
-				return
-			}
-			dense += float64(t.Bytes())
-		case model.Expert:
-			experts += float64(t.Bytes())
-		default:
-			dense += float64(t.Bytes())
-		}
-	})
-	for i := range m.Layers {
-		attention += 2 * float64(m.Layers[i].Cache.QueryWidth+m.Layers[i].Cache.OutputWidth) / 2 * prompt * prompt
-		if e := m.Layers[i].Experts; e > 0 {
-			touched = 1 - math.Pow(1-float64(m.Layers[i].TopK)/float64(e), batch)
-		}
-	}
-	flops := g.flops(m.Quant)
-	reduce := func(tokens float64) float64 {
-		if s.Parallel.TP == 1 {
-			return 0
-		}
-		return 2 * layers * (2*(tp-1)/tp*tokens*float64(m.Hidden)*2/g.Link + 10e-6)
-	}
-	cell := s.widest()
-	kv := cell.Sequence(l.Prompt, s.step(), s.Block) * batch
-	const mfuLow, mfuHigh, bwLow, bwHigh = 0.4, 0.6, 0.6, 0.8
-	for i, eff := range [][2]float64{{mfuHigh, bwHigh}, {mfuLow, bwLow}} {
-		compute := (2*active*prompt + attention) / (tp * flops * eff[0])
-		read := (dense + experts) / (tp * g.Bandwidth * eff[1])
-		l.First[i] = max(compute, read) + reduce(prompt)
-		memory := ((dense+experts*touched)/ranks + kv) * float64(s.Parallel.PP) / (g.Bandwidth * eff[1])
-		step := 2 * active * batch / (tp * flops * eff[0])
-		l.Token[i] = max(memory, step) + reduce(batch)
-		l.Bound = "memory bandwidth"
-		if step > memory {
-			l.Bound = "operations"
-		}
-	}
-	return l
+	return 0.9
 }

@@ -89,6 +89,7 @@ func (o *trainOptions) training(gpus int64) (t plan.Training, err error) {
 		return t, fmt.Errorf("--offload %q is not known; none, optimizer and all are", o.offload)
 	}
 	if o.lora != 0 {
+		t.ParamBytes, t.GradBytes = 2, 2 // frozen weights are held in bf16
 		t.LoRA = &plan.Adapters{Rank: o.lora, Targets: strings.Split(o.targets, ","), Base: o.base}
 	}
 	if o.base != "none" && o.base != "nf4" {
