@@ -125,6 +125,9 @@ func (q *question) scenario(x *replay.Exact) (sc replay.Scenario, notes []string
 	if held := x.Held(); held != "" {
 		notes = append(notes, held)
 	}
+	if rules := x.Untested(&sc.Settings); len(rules) > 0 {
+		notes = append(notes, allocator.UntestedNote(rules))
+	}
 	if policy := q.text("empty", ""); policy != "" {
 		what := ""
 		if sc.Empty, what, err = x.EmptyAt(policy); err != nil {
