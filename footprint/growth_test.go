@@ -15,6 +15,9 @@ import (
 // Two looks at a program that grows in one way tell the way, and no other that
 // weighs as much as a fifth of it.
 func TestClasses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a minute")
+	}
 	for _, p := range leaks.All() {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
