@@ -200,6 +200,8 @@ func titleOf(s *shortage, o *logs.OOM) string {
 		return fmt.Sprintf("memory ran out for NCCL, beside PyTorch's allocator: the driver did not give it %s", units.Bytes(*o.Request))
 	case o.Wording == logs.NCCL:
 		return "memory ran out for NCCL, beside PyTorch's allocator"
+	case o.Wording == logs.Silent:
+		return fmt.Sprintf("memory ran out on an %s device", o.Backend)
 	case o.Bare():
 		return "memory ran out in a call of the driver that is not one of PyTorch's cache"
 	case contradictions(o) != nil:

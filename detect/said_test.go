@@ -59,6 +59,8 @@ func TestMessageAlone(t *testing.T) {
 		{strings.Replace(messageMPS, ", max allowed: 20.13 GiB", "", 1), "", "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0", 0.5, "a request of 2.67 GiB failed", ""},
 		{"RuntimeError: CUDA error: out of memory", "", "torch.cuda.set_per_process_memory_fraction(0.9)", 0.5, "not one of PyTorch's cache", "making the context"},
 		{"host:1:2 [3] include/alloc.h:185 NCCL WARN Failed to CUDA calloc 6291456 bytes", "", "torch.cuda.set_per_process_memory_fraction(0.9)", 0.5, "the driver did not give it 6 MiB", ""},
+		{"RuntimeError: XPU out of memory, please use `empty_cache` to release all unoccupied cached memory.", "", strings.ReplaceAll(dumpWhere, "MODULE", "torch.xpu.memory"), 0.5,
+			"memory ran out on an XPU device", "states no more than that"},
 		{"CUDA out of memory. Tried to allocate more than 1EB memory.", "", "", 0.5, "computed wrongly", ""},
 
 		{"CUDA out of memory. Tried to allocate 20.00 MiB. GPU 1 has a total capacity of 8.00 GiB of which 5.19 MiB is free. Of the allocated memory 14.91 GiB is allocated by PyTorch, and 1.00 MiB is reserved by PyTorch but unallocated.",

@@ -51,6 +51,7 @@ const (
 	Runtime                // "CUDA error: out of memory", of a call that is not the allocator's
 	Driver                 // "CUDA driver error: out of memory"
 	NCCL                   // of the communication library
+	Silent                 // of the first allocator for Intel's GPUs, which states no figure
 )
 
 // bare tells wordings that state no figure but the request.

@@ -20,8 +20,9 @@ const (
 	messageAsync = "torch.OutOfMemoryError: Allocation on device 1 would exceed allowed memory. (out of memory)\n" +
 		"Currently allocated     : 4.86 GiB\nRequested               : 10.12 GiB\nDevice limit            : 24.00 GiB\n" +
 		"Free (according to CUDA): 0 bytes\nPyTorch limit (set by user-supplied memory fraction)\n                        : 17179869184.00 GiB\n"
-	messageMPS  = "RuntimeError: MPS backend out of memory (MPS allocated: 14.29 GiB, other allocations: 3.65 GiB, max allowed: 20.13 GiB). Tried to allocate 2.67 GiB on shared pool. Use PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 to disable upper limit for memory allocations (may cause system failure)."
-	messageNCCL = "ng30903:3063028:3066152 [3] include/alloc.h:178 NCCL WARN Cuda failure 'out of memory'\n\n" +
+	messageSilent = "RuntimeError: XPU out of memory, please use `empty_cache` to release all unoccupied cached memory."
+	messageMPS    = "RuntimeError: MPS backend out of memory (MPS allocated: 14.29 GiB, other allocations: 3.65 GiB, max allowed: 20.13 GiB). Tried to allocate 2.67 GiB on shared pool. Use PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 to disable upper limit for memory allocations (may cause system failure)."
+	messageNCCL   = "ng30903:3063028:3066152 [3] include/alloc.h:178 NCCL WARN Cuda failure 'out of memory'\n\n" +
 		"ng30903:3063028:3066152 [3] include/alloc.h:185 NCCL WARN Failed to CUDA calloc 6291456 bytes\n"
 )
 
@@ -97,6 +98,8 @@ func TestScanMessages(t *testing.T) {
 		{"cudaMallocAsync, in a log", prefixed("2025-08-06 15:24:5%d ERROR ", strings.TrimSpace(messageAsync)), 1, 1, figuresAsync},
 		{"cudaMallocAsync, cut before the first figure", strings.SplitAfter(messageAsync, "\n")[0], 0, 0, "none"},
 		{"cudaMallocAsync, the first line cut off", messageAsync[strings.Index(messageAsync, "memory)"):], 1, 1, strings.Replace(figuresAsync, "CUDA:1 ", "", 1)},
+		{"XPU at first", messageSilent, 1, 1, "XPU"},
+		{"XPU at first, wrapped", wrapped(messageSilent, 40, ""), 1, 1, "XPU"},
 		{"MPS", messageMPS, 1, 1, figuresMPS},
 		{"MPS of PyTorch 2.0", strings.ReplaceAll(messageMPS, "GiB", "GB"), 1, 1, figuresMPS},
 		{"MPS without a limit", strings.Replace(messageMPS, ", max allowed: 20.13 GiB", "", 1), 1, 1, strings.Replace(figuresMPS, "allowed=2.061e+04 ", "", 1)},
