@@ -118,8 +118,11 @@ func (t *statement) judge(known Options) []finding.Finding {
 		}
 	}
 	f.Title = titleOf(s, o)
-	if s.cause() == "" {
+	switch s.cause() {
+	case "":
 		f.Confidence = 0.5
+	case causeFragmented: // what was free in segments is an upper bound
+		f.Confidence = 0.9
 	}
 	tellMessage(&f, s, o)
 	tellOthers(&f, groups, o, known)
@@ -233,6 +236,8 @@ func tellMessage(f *finding.Finding, s *shortage, o *logs.OOM) {
 		say("process %d holds %s (in a container this can be the program itself)", p.PID, units.Bytes(p.Bytes))
 	}
 	switch {
+	case s.cause() == causeFragmented:
+		say("what waits for another stream after it was freed, or serves only a private pool, counts as free here; a snapshot of that moment tells it apart")
 	case o.Wording == logs.Runtime || o.Wording == logs.Driver:
 		say("such an error is of what does not go through PyTorch's cache: making the context, loading kernels, handles and workspaces of libraries, CUDA graphs; with expandable segments also of mapping a page")
 	case s.cause() == causeLimit && o.Allowed == nil && o.Allocated != nil:
