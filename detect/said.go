@@ -246,7 +246,7 @@ func tellMessage(f *finding.Finding, s *shortage, o *logs.OOM) {
 		say("the backend cudaMallocAsync does not say what its pool keeps: %s of the device is neither in use by PyTorch nor free, and is cached in that pool or held by others", units.Bytes(*o.Total-*o.Allocated-*o.Free))
 	case s.cause() == "" && withoutFree(o):
 		say("the message does not state what was free, as those of XPU devices did not at first; the cause cannot be told without it")
-	case s.cause() == "" && o.Lacks() > 0:
+	case s.cause() == "" && o.Lacks() > 0 && contradictions(o) == nil:
 		say("%s", missingOf(o))
 	}
 }

@@ -83,6 +83,9 @@ func TestMessageAlone(t *testing.T) {
 		if cause != c.cause || setting != c.setting || f.Confidence != c.confidence {
 			t.Errorf("%s: %q, to do: %q, confidence %v", c.text, cause, setting, f.Confidence)
 		}
+		if text := strings.Join(f.Detail, "\n"); strings.Contains(text, "that cannot be") && strings.Contains(text, "without which") {
+			t.Errorf("%s: two explanations\n%s", c.text, text)
+		}
 		if text := strings.Join(f.Detail, "\n"); !strings.Contains(f.Title, c.title) || !strings.Contains(text, c.detail) {
 			t.Errorf("%s: %s\n%s", c.text, f.Title, text)
 		}
