@@ -391,10 +391,22 @@ func (s *tableSeries) limit() []finding.Finding {
 		f.Detail = append(f.Detail, fmt.Sprintf("%.2g refusals from table to table: each waits for the device and gives the cache back, to take it again in the next step", float64(n)/float64(s.Count-1)))
 	}
 	f.Remedies = needLess()
-	if m := s.Last().Summary; !expandableOnly(m) {
+	if !expandableOnly(s.Last().Summary) && s.unused() {
 		f.Remedies = append(f.Remedies, expandable("", nil)...)
 	}
 	return []finding.Finding{f}
+}
+
+// unused tells that one of the tables has reserved memory which is not in use, now
+// or where both were highest: without it, there are no pieces to be joined.
+func (s *tableSeries) unused() bool {
+	much := func(reserved, active *int64) bool {
+		n := less(reserved, active)
+		return n != nil && float64(*n) > notable*float64(*reserved)
+	}
+	return slices.ContainsFunc(s.Marks, func(m compare.Mark) bool {
+		return much(m.Reserved.Current, m.Active.Current) || much(m.Reserved.Peak, m.Active.Peak)
+	})
 }
 
 // between says from when to when the tables are.

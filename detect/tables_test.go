@@ -5,6 +5,7 @@ import (
 	"math/rand"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -175,6 +176,29 @@ func without(text, word string) string {
 func firstAndLast(text string) string {
 	parts := strings.SplitAfter(text, "epoch ")
 	return parts[1] + parts[len(parts)-1]
+}
+
+// TestPiecesAtTheLimit advises to join pieces only where there are some.
+func TestPiecesAtTheLimit(t *testing.T) {
+	text, err := os.ReadFile("../logs/testdata/limit.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := without(string(text), "Tried to allocate")
+	const row = "| Active memory         | 614400 KiB |   1800 MiB "
+	for in, advised := range map[string]bool{
+		tables:                                 false,
+		without(tables, "GPU reserved memory"): false,
+		strings.ReplaceAll(tables, row, "| Active memory         | 514400 KiB |   1800 MiB "): true,
+		strings.ReplaceAll(tables, row, "| Active memory         | 614400 KiB |   1400 MiB "): true,
+	} {
+		for _, f := range judgeText(t, in).Findings {
+			joins := slices.ContainsFunc(f.Remedies, func(r finding.Remedy) bool { return strings.Contains(r.Setting, "expandable_segments") })
+			if f.Kind == finding.Retries && joins != advised {
+				t.Errorf("%v: %v", advised, f.Remedies)
+			}
+		}
+	}
 }
 
 // TestCacheOfAPeak holds a cache that the peak of what was in use explains.
