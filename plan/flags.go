@@ -72,7 +72,7 @@ func (s Serving) flags(fraction float64) []string {
 			add("--dp-size %d --enable-dp-attention", p.DP)
 		}
 		add("--context-length %d", s.Length)
-		add("--mem-fraction-static %.3g", fraction)
+		add("--mem-fraction-static %.4g", fraction)
 		add("--chunked-prefill-size %d", s.step())
 		switch s.KV.Name {
 		case "auto":
@@ -97,7 +97,7 @@ func (s Serving) flags(fraction float64) []string {
 		add("--enable-expert-parallel")
 	}
 	add("--max-model-len %d", s.Length)
-	add("--gpu-memory-utilization %.3g", fraction)
+	add("--gpu-memory-utilization %.4g", fraction)
 	add("--max-num-batched-tokens %d", s.step())
 	if s.KV.Name != "auto" {
 		add("--kv-cache-dtype %s", s.KV.Name)
