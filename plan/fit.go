@@ -73,6 +73,9 @@ func (s Serving) Fit() (*Fit, error) {
 	if s.GPU == nil {
 		return nil, fmt.Errorf("no GPU is given")
 	}
+	if s.Length == 0 && s.Model.Context == 0 {
+		return nil, fmt.Errorf("the model names no longest context (max_position_embeddings), and none is given")
+	}
 	s = s.normal()
 	if err := s.possible(); err != nil {
 		return nil, err

@@ -132,7 +132,7 @@ func TestImpossible(t *testing.T) {
 		{Serving{Parallel: Parallel{PP: 40}}, "has 32 layers"},
 		{Serving{Parallel: Parallel{TP: 8, DP: 3}}, "--dp 3"},
 		{Serving{Fraction: 2}, "memory fraction"},
-		{Serving{Length: 1 << 40}, "no length"},
+		{Serving{Length: 1 << 40}, "beyond any engine"},
 	} {
 		c.s.Model, c.s.Engine, c.s.GPU = m, Engine{Name: VLLM}, gpuNamed(t, "H100")
 		if _, err := c.s.Fit(); err == nil || !strings.Contains(err.Error(), c.want) {
