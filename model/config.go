@@ -455,7 +455,7 @@ func (b *builder) blockTypes(list []string) (kinds []layerKind) {
 func (b *builder) mixerOf(i, n int64, types []string, swa []int64) string {
 	t := b.text
 	switch {
-	case t.has("compress_ratios"):
+	case t.has("compress_ratios"), b.is("deepseek_v4") && len(types) > 0:
 		return "sparse"
 	case t.has("kv_lora_rank") && !b.is("kimi_linear"):
 		return "latent"
@@ -535,7 +535,7 @@ func (b *builder) ffnOf(i int64) string {
 		switch types[i] {
 		case "dense":
 			return "dense"
-		case "sparse", "moe":
+		case "sparse", "moe", "hash_moe":
 		default:
 			t.fail("mlp_layer_types", "%s is no kind of layer", shown(types[i]))
 		}

@@ -285,13 +285,10 @@ func (l *layerBuilder) stateBytes() int64 {
 func (l *layerBuilder) sparse(i int) {
 	t, h, n, d := l.text, l.hidden, l.heads, l.dim
 	qRank := t.whole(1024, 1, maxHidden, "q_lora_rank")
-	ratio := int64(0)
-	if r := t.wholes("compress_ratios", 0, 1<<16); i < len(r) {
-		ratio = r[i]
-	}
+	ratio := l.ratio(i)
 	groups := l.assumed(t, n/8, 1, maxHeads, "o_groups")
 	oRank := l.assumed(t, 1024, 1, maxHidden, "o_lora_rank")
-	l.layer.Cache = Cache{Kind: Sparse, Latent: d, Ratio: ratio, Window: t.whole(128, 1, maxContext, "sliding_window"),
+	l.layer.Cache = Cache{Kind: Sparse, Latent: d, Rope: l.assumed(t, 64, 0, d, "qk_rope_head_dim"), Ratio: ratio, Window: t.whole(128, 1, maxContext, "sliding_window"),
 		QueryHeads: n, QueryWidth: n * d, OutputWidth: n * d}
 	l.add("self_attn.q_a_proj", qRank, h, Whole, Attention)
 	l.add("self_attn.q_b_proj", n*d, qRank, ByOut, Attention)
@@ -314,6 +311,32 @@ func (l *layerBuilder) sparse(i int) {
 		x := l.add("hyper_connections", 2*(2+hc)*hc, hc*h, Whole, Router)
 		x.Format = FP32
 	}
+}
+
+// ratio is how many tokens a layer compresses to one key, 0 if it has a window only.
+// transformers names the kinds of layers, and what they compress beside them.
+func (l *layerBuilder) ratio(i int) int64 {
+	t := l.text
+	if t.has("compress_ratios") {
+		if r := t.wholes("compress_ratios", 0, 1<<16); i < len(r) {
+			return r[i]
+		}
+		return 0
+	}
+	types, rates := t.texts("layer_types"), t.object("compress_rates")
+	if i >= len(types) {
+		return 0
+	}
+	switch types[i] {
+	case "sliding_attention":
+	case "compressed_sparse_attention":
+		return l.assumed(rates, 4, 1, 1<<16, types[i])
+	case "heavily_compressed_attention":
+		return l.assumed(rates, 128, 1, 1<<16, types[i])
+	default:
+		t.fail("layer_types", "%s is no kind of layer", shown(types[i]))
+	}
+	return 0
 }
 
 // compressor makes one key of a group of tokens; groups of four overlap, which
@@ -358,7 +381,8 @@ func (l *layerBuilder) moe(i int) {
 	if l.is("deepseek_v3", "kimi", "glm", "minimax") {
 		l.vector("mlp.gate.e_score_correction_bias", e).Format = FP32
 	}
-	if int64(i) < t.whole(0, 0, maxLayers, "num_hash_layers") {
+	types := t.texts("mlp_layer_types")
+	if hashed := i < len(types) && types[i] == "hash_moe"; hashed || int64(i) < t.whole(0, 0, maxLayers, "num_hash_layers") {
 		l.add("mlp.gate.tid2eid", l.m.Vocab, l.layer.TopK, Whole, Router).Format = I64
 	}
 	if in != h {

@@ -2,6 +2,7 @@ package model
 
 import (
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -167,6 +168,26 @@ func TestBadConfigs(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, %v; want an error with %q", c.config, m != nil, err, c.want)
 		}
+	}
+}
+
+// TestSparseSpellings reads DeepSeek-V4's layers as its authors and as transformers
+// write them.
+func TestSparseSpellings(t *testing.T) {
+	const v4 = `{"model_type":"deepseek_v4","dtype":"bfloat16","hidden_size":512,"head_dim":64,"num_hidden_layers":3,"num_attention_heads":16,"num_key_value_heads":1,` +
+		`"vocab_size":1000,"n_routed_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":128,"q_lora_rank":64,"o_lora_rank":64,"o_groups":2,"hc_mult":4,"sliding_window":128,` +
+		`"qk_rope_head_dim":16,"index_n_heads":4,"index_head_dim":32,`
+	own, err := Parse("own", []byte(v4+`"compress_ratios":[0,4,128,0],"num_hash_layers":1}`), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := Parse("theirs", []byte(v4+`"layer_types":["sliding_attention","compressed_sparse_attention","heavily_compressed_attention"],`+
+		`"compress_rates":{"compressed_sparse_attention":4,"heavily_compressed_attention":128},"mlp_layer_types":["hash_moe","moe","moe"]}`), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(own.Layers, theirs.Layers) || own.Layers[2].Cache.Ratio != 128 || own.Layers[1].Cache.Rope != 16 {
+		t.Errorf("layers differ: %+v\n%+v", own.Layers[2].Cache, theirs.Layers[2].Cache)
 	}
 }
 

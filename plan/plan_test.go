@@ -67,6 +67,25 @@ func TestPerToken(t *testing.T) {
 }
 
 // TestWindows: engines without a manager for it keep every token in all layers.
+// TestSparse checks what SGLang logs as bytes_per_full_token of DeepSeek-V4, and the
+// pages that vLLM keeps of a token, 584 bytes an entry.
+func TestSparse(t *testing.T) {
+	for _, c := range []struct {
+		model, engine string
+		full, window  float64
+		state         int64
+	}{
+		{"DeepSeek-V4-Flash", SGLang, 15955.85, 0, 0},
+		{"sgl-project/DeepSeek-V4-Pro-FP8", SGLang, 23749.84, 0, 0},
+		{"DeepSeek-V4-Flash", VLLM, 21*(584+132)/4.0 + 20*584/128.0, 43 * 584, 21*8*(8192+2048) + 20*128*4096},
+	} {
+		f := fitOf(t, Serving{Model: find(t, c.model, ""), Engine: Engine{Name: c.engine}, GPU: gpuNamed(t, "B300"), Parallel: Parallel{TP: 8}})
+		if math.Abs(f.PerToken-c.full) > 0.01 || f.InWindow != c.window || f.State != c.state {
+			t.Errorf("%s in %s: %.2f bytes a token, %.0f in the window, %d a request; want %.2f, %.0f, %d", c.model, c.engine, f.PerToken, f.InWindow, f.State, c.full, c.window, c.state)
+		}
+	}
+}
+
 func TestWindows(t *testing.T) {
 	s := Serving{Model: find(t, "gemma-2-9b-it", ""), GPU: gpuNamed(t, "H100")}
 	for _, c := range []struct {
