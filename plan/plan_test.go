@@ -86,6 +86,27 @@ func TestSparse(t *testing.T) {
 	}
 }
 
+// TestFallback checks where vLLM runs its first engine.
+func TestFallback(t *testing.T) {
+	for _, c := range []struct {
+		version, gpu string
+		want         bool
+	}{
+		{"0.8.5", "H100", false}, {"0.8.5", "MI300X", true}, {"0.9.2", "MI300X", false}, {"0.9.2", "T4", true}, {"0.10", "T4", false},
+		{"0.7.3", "H100", true}, {"", "T4", false}, {"0.8.5 V0", "H100", true},
+	} {
+		e, _ := ParseEngine("vllm", c.version)
+		if got := (Serving{Model: find(t, "Llama-3.1-8B", ""), Engine: e, GPU: gpuNamed(t, c.gpu)}).normal().Engine.V0; got != c.want {
+			t.Errorf("vLLM %q on %s: first engine %t, want %t", c.version, c.gpu, got, c.want)
+		}
+	}
+	// The first engine does not cut the prompts of MLA.
+	long := Serving{Model: find(t, "DeepSeek-R1", ""), Engine: Engine{Name: VLLM, Minor: 7, V0: true}, Length: 65536}
+	if n := long.normal().step(); n != 65536 {
+		t.Errorf("a forward pass of %d tokens", n)
+	}
+}
+
 func TestWindows(t *testing.T) {
 	s := Serving{Model: find(t, "gemma-2-9b-it", ""), GPU: gpuNamed(t, "H100")}
 	for _, c := range []struct {
@@ -237,6 +258,15 @@ func TestTrainingMoves(t *testing.T) {
 	} {
 		if got := peak(change); got >= all {
 			t.Errorf("%s: a peak of %d bytes, not below %d", name, got, all)
+		}
+	}
+	// Products of nvfp4 are not on the list of what is kept: a block's input and
+	// attention's output are, with a fp32 number a head.
+	kept := Training{Model: find(t, "Meta-Llama-3-8B", ""), Checkpointing: KeepMatmuls}.normal()
+	block := kept.perToken(&kept.Model.Layers[0])
+	for float8, want := range map[string]float64{"none": 2*(2*4096+2*4096+1024+14336) + 4*32, "nvfp4": 2*(4096+4096) + 4*32} {
+		if kept.Float8 = float8; kept.kept(block, 0) != point(want) {
+			t.Errorf("%s keeps %v bytes of a token, want %g", float8, kept.kept(block, 0), want)
 		}
 	}
 	// The first stage keeps more micro-batches than the last one.

@@ -31,7 +31,7 @@ type Serving struct {
 
 // normal fills in what is not said.
 func (s Serving) normal() Serving {
-	s.Parallel = s.Parallel.normal()
+	s.Parallel, s.Engine = s.Parallel.normal(), s.Engine.on(s.GPU)
 	if s.KV.Bytes == 0 {
 		s.KV, _ = ParseKV("auto", s.Model)
 	}
