@@ -193,6 +193,13 @@ func ReadGGUF(name string, parts ...io.Reader) (*Model, error) {
 	if len(list) == 0 {
 		return nil, errors.New("the GGUF file holds no tensors")
 	}
+	seen := map[string]bool{}
+	for i := range list {
+		if seen[list[i].Name] {
+			return nil, fmt.Errorf("tensor %s is twice in the GGUF file", shown(list[i].Name))
+		}
+		seen[list[i].Name] = true
+	}
 	m, err := ggufModel(name, values, list)
 	if err != nil {
 		return nil, err

@@ -183,7 +183,7 @@ func TestGGUFParts(t *testing.T) {
 	for _, c := range []struct {
 		parts []io.Reader
 		want  string
-	}{{[]io.Reader{part(0, 1)}, "one of 2 parts, and 1 are given"}, {[]io.Reader{part(), part()}, "no tensors"}, {[]io.Reader{part(0), part(2)}, "nothing of layer 1"}} {
+	}{{[]io.Reader{part(0, 1)}, "one of 2 parts, and 1 are given"}, {[]io.Reader{part(), part()}, "no tensors"}, {[]io.Reader{part(0), part(2)}, "nothing of layer 1"}, {[]io.Reader{part(0, 1), part(1)}, "twice"}} {
 		if _, err := ReadGGUF("split", c.parts...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want %q", err, c.want)
 		}
