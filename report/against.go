@@ -120,16 +120,19 @@ func summed(name string, rows []plan.Compared) AgainstSum {
 	return s
 }
 
-// Text writes the rows that have an observed figure, and the sums.
+// Text writes the rows that have an observed figure or no plan, and the sums.
 func (a *Against) Text(w io.Writer, s Style) {
 	t := table{right: map[int]bool{2: true, 3: true, 4: true}}
 	t.row("row", "component", "observed", "planned", "error", "")
 	var why []string
 	for _, r := range a.Rows {
-		if r.Observed == nil {
+		if r.Observed == nil && r.Unplanned == nil {
 			continue
 		}
-		mark := ""
+		mark, observed := "", ""
+		if r.Observed != nil {
+			observed = figure(*r.Observed)
+		}
 		switch {
 		case r.Reason != nil:
 			mark = "reason"
@@ -140,7 +143,7 @@ func (a *Against) Text(w io.Writer, s Style) {
 		case r.Inside != nil && !*r.Inside:
 			mark = "outside"
 		}
-		t.row(r.ID, r.Component, figure(*r.Observed), planned(r.Planned), percent(r.Error), mark)
+		t.row(r.ID, r.Component, observed, planned(r.Planned), percent(r.Error), mark)
 	}
 	t.write(w, "  ")
 	fmt.Fprintln(w)
