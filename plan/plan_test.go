@@ -225,6 +225,32 @@ func TestZeRO(t *testing.T) {
 	}
 }
 
+// TestTowersTrain counts the tower of a model for images: 16 bytes a parameter.
+func TestTowersTrain(t *testing.T) {
+	tr, err := Trainer("fsdp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.Model = find(t, "Qwen2.5-VL-7B", "")
+	st := tr.normal().states(tr.normal().hold(0))
+	if got, want := st.params+st.optimizer+st.grads, 16*float64(tr.Model.Params()); math.Abs(got-want) > 0.001*want {
+		t.Errorf("states of %.3g bytes, want %.3g", got, want)
+	}
+}
+
+// TestHuge checks that sums of what no GPU holds stay above what one has.
+func TestHuge(t *testing.T) {
+	tr, err := Trainer("fsdp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.Model, tr.Sequences, tr.Length, tr.Checkpointing = find(t, "Llama-3.1-8B", ""), 1<<20, 1<<32, KeepAll
+	step := tr.Step()
+	if step.Peak.Low < 1<<60 || Judge(step.Peak, tr.Outside(), 1<<40) != TooMuch {
+		t.Errorf("a peak of %d bytes", step.Peak.Low)
+	}
+}
+
 // TestTrainingMoves checks that what saves memory does so.
 func TestTrainingMoves(t *testing.T) {
 	base, err := Trainer("fsdp")
@@ -275,6 +301,11 @@ func TestTrainingMoves(t *testing.T) {
 	if a, b := staged.normal().inFlight(0), staged.normal().inFlight(3); a != 4 || b != 1 {
 		t.Errorf("1F1B keeps %g and %g micro-batches, want 4 and 1", a, b)
 	}
+	staged.Interleaved = 9
+	if err := staged.Check(); err == nil || !strings.Contains(err.Error(), "9 stages a rank") {
+		t.Errorf("36 stages of 32 layers: %v", err)
+	}
+	staged.Interleaved = 0
 	staged.LoRA = &Adapters{Rank: 0}
 	if staged.Check() == nil {
 		t.Error("a LoRA of rank 0 is taken")
