@@ -182,6 +182,10 @@ func TestImpossible(t *testing.T) {
 	if _, err := (Serving{Model: m, Engine: Engine{Name: VLLM}}).Fit(); err == nil {
 		t.Error("a plan without a GPU")
 	}
+	small := Serving{Model: find(t, "Qwen2.5-0.5B", ""), Engine: Engine{Name: VLLM}, GPU: gpuNamed(t, "H100"), Parallel: Parallel{TP: 7}}
+	if _, err := small.Fit(); err == nil || !strings.Contains(err.Error(), "2 key-value heads") {
+		t.Errorf("14 heads with 2 key-value heads on 7 ranks: %v", err)
+	}
 }
 
 func TestFindGPU(t *testing.T) {
