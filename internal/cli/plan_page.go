@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/url"
 	"slices"
@@ -107,44 +106,38 @@ type planner struct {
 // newPlanner plans the models of the catalogue, and the given one.
 func newPlanner(given string) *planner {
 	p := &planner{}
-	p.globals = &globals{env: &Env{Stdout: &p.out, Stderr: io.Discard}, json: true, models: &pageModels{given: given, read: map[[2]string]*model.Model{}}}
+	p.globals = &globals{env: &Env{Stdout: &p.out, Stderr: &p.out}, json: true, models: &pageModels{given: given, read: map[[2]string]*model.Model{}}}
 	p.command = newPlan(p.globals)
 	return p
 }
 
 // Ask answers a question of the page: form is what it has fields for, plan the
-// JSON of `strandline plan`.
+// JSON of `strandline plan`, be it a plan or why there is none. That is no fault of
+// the page's, which asks while one types.
 func (p *planner) Ask(_ context.Context, name string, q url.Values) engine.Answer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var body []byte
-	var err error
+	p.out.Reset()
+	status := 200
 	switch name {
 	case "form":
-		body, err = json.Marshal(p.form())
+		json.NewEncoder(&p.out).Encode(p.form()) // into memory: does not fail
 	case "plan":
-		body, err = p.plan(q)
+		if mode, c := p.mode(q.Get("mode")); c == nil {
+			status = 400
+			p.globals.fail(fmt.Errorf("there is no mode %q", q.Get("mode")))
+		} else if err := p.plan(mode, c, q); err != nil {
+			p.globals.fail(err)
+		}
 	default:
-		return sentence(404, fmt.Errorf("there is no question %q", name))
+		status = 404
+		p.globals.fail(fmt.Errorf("there is no question %q", name))
 	}
-	if err != nil {
-		return sentence(400, err)
-	}
-	return engine.Answer{Status: 200, Type: "application/json; charset=utf-8", Body: body, Lasting: true}
-}
-
-// sentence is an error as the page wants it.
-func sentence(status int, err error) engine.Answer {
-	body, _ := json.Marshal(map[string]string{"error": said(err)}) // of strings: never fails
-	return engine.Answer{Status: status, Type: "application/json; charset=utf-8", Body: body}
+	return engine.Answer{Status: status, Type: "application/json; charset=utf-8", Body: bytes.Clone(p.out.Bytes()), Lasting: status == 200}
 }
 
 // plan runs the command of a mode under the flags that a question gives.
-func (p *planner) plan(q url.Values) ([]byte, error) {
-	mode, c := p.mode(q.Get("mode"))
-	if c == nil {
-		return nil, fmt.Errorf("there is no mode %q", q.Get("mode"))
-	}
+func (p *planner) plan(mode pageMode, c *cobra.Command, q url.Values) error {
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if slices.Contains(mode.fields, f.Name) {
 			f.Value.Set(f.DefValue)
@@ -156,17 +149,13 @@ func (p *planner) plan(q url.Values) ([]byte, error) {
 			continue
 		}
 		if !slices.Contains(mode.fields, name) || len(values) != 1 {
-			return nil, fmt.Errorf("there is no field %q", name)
+			return fmt.Errorf("there is no field %q", name)
 		}
 		if err := c.Flags().Set(name, values[0]); err != nil {
-			return nil, fmt.Errorf("--%s: %q is not what it takes", name, values[0])
+			return fmt.Errorf("--%s: %q is not what it takes", name, values[0])
 		}
 	}
-	p.out.Reset()
-	if err := c.RunE(c, nil); err != nil {
-		return nil, err
-	}
-	return bytes.Clone(p.out.Bytes()), nil
+	return c.RunE(c, nil)
 }
 
 // mode is a mode and its command, nil if there is none of the name.

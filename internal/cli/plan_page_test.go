@@ -86,7 +86,8 @@ func TestPageRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := p.Ask(context.Background(), c.name, q)
-		if a.Status/100 != 4 || !strings.Contains(string(a.Body), strings.ReplaceAll(c.want, `"`, `\"`)) {
+		var told errorReport
+		if err := json.Unmarshal(a.Body, &told); err != nil || told.Schema != "strandline.error/1" || !strings.Contains(told.Error, c.want) {
 			t.Errorf("%s?%s: status %d, %s", c.name, c.question, a.Status, a.Body)
 		}
 	}

@@ -1,7 +1,7 @@
 // The page of `strandline plan --page`: a form, and the plan of what it says. All
 // figures are the program's.
 
-import { ask, json, link, Refused } from "./ask.ts";
+import { ask, json, link, type Params } from "./ask.ts";
 import { byId, fill, h } from "./dom.ts";
 import { count } from "./format.ts";
 import { listen, type Key } from "./keys.ts";
@@ -28,13 +28,32 @@ let turns = 0;
 
 // ---- asking
 
+let noting = 0;
+
+/** Puts the set-up into the address, once the hand rests: browsers count how often. */
+function note(): void {
+  clearTimeout(noting);
+  noting = window.setTimeout(() => history.replaceState(null, "", encode(asked)), 250);
+}
+
 /** Takes another set-up. A step is one to which Back returns; typing makes none. */
 function take(next: Asked, step = false): void {
   if (encode(next) === encode(asked)) return;
+  if (step) {
+    clearTimeout(noting);
+    history.replaceState(null, "", encode(asked));
+    history.pushState(null, "", encode(next));
+  } else note();
   asked = next;
-  history[step ? "pushState" : "replaceState"](null, "", encode(asked));
   draw();
   void refresh();
+}
+
+/** A document of the command, which may be that there is no plan. */
+async function planned<T>(params: Params): Promise<T> {
+  const doc = await json<T & { error?: string }>("plan", params);
+  if (doc.error !== undefined) throw new Error(doc.error);
+  return doc;
 }
 
 /** Asks for the plan. Answers to what is no longer asked for are dropped. */
@@ -45,22 +64,22 @@ async function refresh(): Promise<void> {
   const params = { mode: asked.mode, ...flags };
   try {
     const [now, best] = await Promise.all([
-      json<ServePlan & TrainPlan & StepPlan>("plan", { ...params, formats: asked.mode === "serve" ? "true" : undefined }),
-      solve ? json<Solved>("plan", { ...params, solve }) : null,
+      planned<ServePlan & TrainPlan & StepPlan>({ ...params, formats: asked.mode === "serve" ? "true" : undefined }),
+      solve ? planned<Solved>({ ...params, solve }) : null,
     ]);
     if (turn !== turns) return;
     [plan, solved, shown] = [now, best, asked];
     took = performance.now() - began;
-    fields.wrong(null);
+    fields.wrong("");
     banner("");
     drawAnswer();
     performance.mark("strandline:planned");
     say();
   } catch (e) {
     if (turn !== turns) return;
-    const text = e instanceof Refused ? e.message : String(e);
-    fields.wrong(text);
-    banner(text);
+    const { message } = e as Error;
+    fields.wrong(message);
+    banner(message);
     answer.classList.add("stale");
   }
 }
@@ -273,6 +292,7 @@ async function begin(): Promise<void> {
   asked = decode(location.hash, form.modes);
   fields = new PlanForm(byId("form"), form, (f, value) => take(set(asked, f, value)));
   addEventListener("popstate", () => {
+    clearTimeout(noting);
     asked = decode(location.hash, form.modes);
     draw();
     void refresh();

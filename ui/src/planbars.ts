@@ -65,10 +65,10 @@ export function barTable(parts: Part[], total: number, caption: string): HTMLEle
           { title: b.source },
           h("th", { scope: "row" }, h("span", { class: "label" }, h("span", { class: `sw ${b.colour}` }), b.name)),
           h("td", { "data-part": b.name, "data-low": b.low, "data-high": b.high }, sizes(b.low, b.high)),
-          h("td", { class: "track" }, h("div", {}, grid(), box(`bar ${b.colour}`, { left: b.left / most, width: b.low / most }), b.high > b.low ? box(`bar may ${b.colour}`, { left: (b.left + b.low) / most, width: (b.high - b.low) / most }) : "")),
+          h("td", { class: "track" }, h("div", {}, grid(), b.low > 0 ? box(`bar ${b.colour}`, { left: b.left / most, width: b.low / most }) : "", b.high > b.low ? box(`bar may ${b.colour}`, { left: (b.left + b.low) / most, width: (b.high - b.low) / most }) : "")),
         ),
       ),
     ),
-    h("tfoot", { "aria-hidden": "true" }, h("tr", {}, h("td", {}), h("td", {}), h("td", { class: "axis" }, h("div", {}, marks.filter((t) => Math.abs(t - total) / most > 0.06).map((t) => box("", { left: t / most }, size(t))), box("end", { left: total / most }, size(total)))))),
+    h("tfoot", { "aria-hidden": "true" }, h("tr", {}, h("td", {}), h("td", {}), h("td", { class: "axis" }, h("div", {}, marks.filter((t) => Math.abs(t - total) / most > 0.1).map((t) => box("", { left: t / most }, size(t))), box("end", { left: total / most }, size(total)))))),
   );
 }

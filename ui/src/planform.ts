@@ -15,7 +15,7 @@ export const groups: Record<Mode, Group[]> = {
     ["Model", [["model", "model"], ["quant", "weights in"]]],
     machine,
     ["Engine", [["engine", "engine"], ["engine-version", "version"], ["mem-fraction", "memory fraction"], ["eager", "without CUDA graphs"]]],
-    ["Division", [["tp", "TP"], ["pp", "PP"], ["ep", "EP"], ["dp", "DP of the attention"]]],
+    ["Division", [["tp", "TP"], ["pp", "PP"], ["ep", "EP"], ["dp", "DP attention"]]],
     ["Requests", [["max-model-len", "context"], ["kv-dtype", "KV cache in"], ["max-num-seqs", "batch, at most"], ["max-batched-tokens", "tokens of a pass"]]],
     ["More", [["block-size", "tokens of a block"], ["cpu-experts", "experts in the host"], ["mtp", "layers for MTP"]], true],
   ],
@@ -40,6 +40,9 @@ export const groups: Record<Mode, Group[]> = {
 
 /** What an empty choice means, by flag. */
 const unset: Record<string, string> = { quant: "as it is", "kv-dtype": "auto", optimizer: "adamw", gpu: "any" };
+
+/** Whether an error names a flag: --rollout-tp, or TP. */
+export const names = (text: string, flag: string): boolean => new RegExp(`--${flag}(?![\\w-])`).test(text) || (/(^|-)[a-z]p$/.test(flag) && new RegExp(`\\b${flag.slice(-2).toUpperCase()} \\d`).test(text));
 
 export class PlanForm {
   private controls = new Map<string, HTMLInputElement | HTMLSelectElement>();
@@ -73,12 +76,11 @@ export class PlanForm {
     for (const [name, c] of this.controls) if (c instanceof HTMLInputElement) c.placeholder = values[name] ?? "auto";
   }
 
-  /** Marks the field that an error names. */
-  wrong(text: string | null): void {
+  /** Marks the fields that an error names. */
+  wrong(text: string): void {
     for (const [name, c] of this.controls) {
-      const named = text !== null && new RegExp(`--${name}\\b(?!-)`).test(text);
-      c.toggleAttribute("aria-invalid", false);
-      if (named) c.setAttribute("aria-invalid", "true");
+      if (names(text, name)) c.setAttribute("aria-invalid", "true");
+      else c.removeAttribute("aria-invalid");
     }
   }
 

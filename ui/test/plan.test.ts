@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bars, colourOf } from "../src/planbars.ts";
-import { groups } from "../src/planform.ts";
+import { groups, names } from "../src/planform.ts";
 import { command, decode, encode, set, turn } from "../src/planstate.ts";
 import { layers } from "../src/planstep.ts";
 import { billions, counts, requests, size, sizes, ticks, times } from "../src/planwords.ts";
@@ -39,6 +39,12 @@ test("the command can be pasted into a shell", () => {
   const text = command({ mode: "serve", flags: { model: "./it's $(here)", gpus: "2", eager: "true" } }, fields.serve);
   assert.equal(text, "strandline plan --model './it'\\''s $(here)' --gpus 2 --eager");
   assert.equal(command({ mode: "rl", flags: { model: "Qwen/Qwen3-8B" } }, fields.rl), "strandline plan rl --model Qwen/Qwen3-8B");
+});
+
+test("an error marks the fields that it names", () => {
+  assert.ok(names("16 GPUs are not TP 7 × PP 2", "tp") && names("16 GPUs are not TP 7 × PP 2", "train-pp"));
+  assert.ok(names("--max-model-len 0 is out of range", "max-model-len"));
+  assert.ok(!names("--gpus 0: want a number above 0", "gpu") && !names("no HTTP 2", "tp") && !names("", "ep"));
 });
 
 test("no field stands in a form twice", () => {
