@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -53,7 +54,6 @@ type Tracer struct {
 	keys            []pendingKey
 	values          []pendingMap
 	held            []Event // of times that may not be complete yet
-	budget          int64
 }
 
 // Start loads and attaches the programs. Nothing is watched yet.
@@ -76,8 +76,12 @@ func Start() (*Tracer, error) {
 	return t, nil
 }
 
-// plain is a verifier's refusal without its log, which is of no use to a reader.
+// plain is a refusal without what is of no use to a reader: the verifier's log,
+// and guesses at why.
 func plain(err error) error {
+	if errors.Is(err, unix.EPERM) {
+		return unix.EPERM
+	}
 	var refused *ebpf.VerifierError
 	if errors.As(err, &refused) {
 		return refused.Cause
@@ -91,6 +95,9 @@ func (t *Tracer) open() (err error) {
 		return err
 	}
 	if t.samples, err = ringbuf.NewReader(maps["strand_samples"]); err != nil {
+		return err
+	}
+	if err := maps["strand_tail"].Update(uint32(0), t.collection.Programs["strand_sample"], ebpf.UpdateAny); err != nil {
 		return err
 	}
 	n := int(maps["strand_pending"].MaxEntries())
@@ -114,9 +121,13 @@ func (t *Tracer) attach() error {
 
 // Close detaches the programs and frees what they used.
 func (t *Tracer) Close() {
+	// For each the kernel waits until all processors are out of the program; it can
+	// wait for all of them at once.
+	var closing sync.WaitGroup
 	for _, l := range t.links {
-		l.Close()
+		closing.Go(func() { l.Close() })
 	}
+	closing.Wait()
 	t.links = nil
 	for _, r := range []*ringbuf.Reader{t.events, t.samples} {
 		if r != nil {
@@ -135,11 +146,6 @@ func (t *Tracer) Watch(pid int) error {
 		return nil
 	}
 	return err
-}
-
-// Unwatch ends with a process.
-func (t *Tracer) Unwatch(pid int) error {
-	return t.collection.Maps["strand_watched"].Delete(uint32(pid))
 }
 
 // LargeStacks makes the copies of a process's stacks 64 KiB instead of 16.
@@ -170,7 +176,7 @@ type siteKey struct {
 	Class uint16
 }
 
-type siteState struct{ Next, Interval, Calls uint64 }
+type siteState struct{ Next, Interval uint64 }
 
 // Pace sets how often the stack of calls like e is copied.
 func (t *Tracer) Pace(e *Event, every time.Duration) error {

@@ -29,6 +29,7 @@ type shortage struct {
 	reserved *int64
 	active   *int64
 	capacity *int64 // of the device
+	process  *int64 // held by this process in all, as a message states
 
 	// A limit that a message states, and what counts against it.
 	allowed, held *int64
@@ -60,6 +61,30 @@ func (s *shortage) others() int64 {
 		return max(0, *n-contextAllowance)
 	}
 	return 0
+}
+
+// own is what of it this process itself holds, nil where that is unknown.
+func (s *shortage) own() *int64 {
+	n := s.outside()
+	if n == nil || s.process == nil {
+		return nil
+	}
+	return finding.Int(min(max(0, *s.process-*s.reserved), *n))
+}
+
+// mostlyOwn tells that most of what is outside is known to be of this process.
+func (s *shortage) mostlyOwn() bool {
+	own := s.own()
+	return own != nil && 2**own > *s.outside()
+}
+
+// holders are who holds what is outside, as far as it is known.
+func (s *shortage) holders() string {
+	own := s.own()
+	if own == nil {
+		return "the context, other libraries, other processes"
+	}
+	return fmt.Sprintf("%s by this process (its context, other libraries), %s by others", units.Bytes(*own), units.Bytes(*s.outside()-*own))
 }
 
 // ofDevice is a part of the device's memory, beside its size if that is known.
@@ -241,6 +266,7 @@ func (s *shortage) hear(f *finding.Finding, o *compare.OOM, device int, texts []
 			of = fmt.Sprintf(", the last of %s such,", units.Count(int64(count)))
 		}
 		f.Detail = append(f.Detail, fmt.Sprintf("the message on line %s of %s%s is of the same failure", units.Count(m.Line), t.file, of))
+		s.process = m.InUse
 		switch {
 		case m.Total == nil:
 		case s.capacity != nil && !near(*s.capacity, *m.Total):
@@ -267,7 +293,7 @@ func tellState(f *finding.Finding, s *shortage, o *compare.OOM, times int) {
 		say("it is event %s; the driver had %s free, and what was reserved the file does not tell", units.Count(int64(o.Event)), amount(s.free))
 	}
 	if n := s.outside(); n != nil && s.cause() != causeOutside {
-		say("%s of the device's %s was held outside PyTorch's allocator: the context, other libraries, other processes", units.Bytes(*n), units.Bytes(*s.capacity))
+		say("%s of the device's %s was held outside PyTorch's allocator: %s", units.Bytes(*n), units.Bytes(*s.capacity), s.holders())
 	}
 	if s.capacity == nil && s.cause() == causeTooBig {
 		say("a snapshot does not hold the size of the device; with --capacity 80GiB it is told whether others held too much of it")
@@ -393,7 +419,7 @@ func oomRemedies(s *shortage, o *compare.OOM, trial *replay.Trial) []finding.Rem
 			return r
 		}
 	case causeOutside:
-		return findOthers()
+		return s.findOthers()
 	}
 	switch {
 	case trial == nil || trial.RunsOut:
@@ -445,15 +471,22 @@ func expandable(conf string, t *replay.Trial) []finding.Remedy {
 }
 
 // findOthers are the remedies against memory held outside.
-func findOthers() []finding.Remedy {
-	return append([]finding.Remedy{
-		lookForOthers(),
-		finding.CodeChange("leave the others their share: end stale processes, use a device of its own, or make the library's workspace smaller"),
-	}, needLess()...)
+func (s *shortage) findOthers() []finding.Remedy {
+	leave := "leave the others their share: end stale processes, use a device of its own, or make the library's workspace smaller"
+	if s.mostlyOwn() {
+		leave = "leave the library its share: make its workspace smaller, such as NCCL's buffers by fewer channels (NCCL_MAX_NCHANNELS) or a smaller NCCL_BUFFSIZE"
+	}
+	return append([]finding.Remedy{s.lookForOthers(), finding.CodeChange(leave)}, needLess()...)
 }
 
-func lookForOthers() finding.Remedy {
-	return finding.Remedy{Kind: "setting", Setting: "nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv",
+// listProcesses shows who holds memory of the device.
+const listProcesses = "nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv"
+
+func (s *shortage) lookForOthers() finding.Remedy {
+	if s.mostlyOwn() {
+		return finding.CodeChange("look for a library of this process that takes memory past PyTorch (NCCL, cuDNN, an inference engine): by the message's figures most of what is outside is its own")
+	}
+	return finding.Remedy{Kind: "setting", Setting: listProcesses,
 		Text: "look for other processes on the device; if there are none, a library of this process takes memory past PyTorch (NCCL, cuDNN, an inference engine)"}
 }
 
@@ -464,7 +497,7 @@ func (s *shortage) besides() (out []finding.Remedy) {
 	switch cause := s.cause(); {
 	case cause == causeOutside || s.request == nil:
 	case s.others() >= *s.request:
-		out = append(out, lookForOthers())
+		out = append(out, s.lookForOthers())
 	case s.capacity == nil && cause != causeLimit && s.room() != nil && float64(*s.active) < little*float64(*s.free+*s.reserved):
 		out = append(out, finding.Remedy{Kind: "code", Setting: "strandline diagnose --capacity 80GiB FILE",
 			Text: "little of what PyTorch had or could have taken was in use: give the size of the device, to learn whether others hold the rest"})

@@ -34,6 +34,8 @@ func peak(p *compare.Process, device int, leaks []finding.Finding) []finding.Fin
 	maps.Copy(f.Evidence, top.sums())
 	if at.Event != timeline.Never {
 		f.Detail = append(f.Detail, fmt.Sprintf("it is reached at event %s of %s", units.Count(int64(at.Event)), units.Count(int64(d.Events))))
+	} else {
+		f.Detail = append(f.Detail, "it is what was in use when the history began; what was in use before is not recorded")
 	}
 	f.Detail = append(f.Detail, heaviest(held)...)
 	f.Detail = append(f.Detail, fmt.Sprintf("at the end %s: %s", units.Bytes(d.Purpose.End.Bytes), madeOf(end)))
@@ -80,7 +82,7 @@ func holdingsOf(m *purpose.Moment, leaking map[stack.Site]bool, end bool) (out h
 			h.Purpose = purpose.Other
 		}
 		key := h
-		key.Bytes, key.Count, key.Kept = 0, 0, h.pending()
+		key.Bytes, key.Count, key.Before, key.Kept = 0, 0, false, h.pending()
 		if i, ok := index[key]; ok {
 			out[i].Bytes += x.Bytes
 			out[i].Count += x.Count
@@ -93,9 +95,10 @@ func holdingsOf(m *purpose.Moment, leaking map[stack.Site]bool, end bool) (out h
 	return out
 }
 
-// pending tells what is unknown only because it is not freed yet.
+// pending tells what is unknown only because it is not freed yet, in a history that
+// tells of its making.
 func (h *holding) pending() bool {
-	return h.Purpose == purpose.Unknown && h.Kept && h.Site != (stack.Site{})
+	return h.Purpose == purpose.Unknown && !h.Before && h.Kept && h.Site != (stack.Site{})
 }
 
 // stays tells whether what stands at a leaking place can have leaked: what a

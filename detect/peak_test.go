@@ -88,3 +88,19 @@ func TestNotFreed(t *testing.T) {
 		}
 	}
 }
+
+// TestPeakBeforeHistory says so where nothing in the history was higher than what
+// was there before it.
+func TestPeakBeforeHistory(t *testing.T) {
+	for file, before := range map[string]bool{"../snapshot/testdata/w10_nothing.default.state.pickle": true, "testdata/honest.pickle.gz": false} {
+		for _, f := range judge(t, file).Findings {
+			if f.Kind != finding.Peak {
+				continue
+			}
+			text := strings.Join(f.Detail, "\n")
+			if strings.Contains(text, "when the history began") != before || strings.Contains(f.Title, purpose.Unknown.Words()) != before || strings.Contains(f.Title, notFreed) {
+				t.Errorf("%s: %s\n%s", file, f.Title, text)
+			}
+		}
+	}
+}

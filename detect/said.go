@@ -118,8 +118,11 @@ func (t *statement) judge(known Options) []finding.Finding {
 		}
 	}
 	f.Title = titleOf(s, o)
-	if s.cause() == "" {
+	switch s.cause() {
+	case "":
 		f.Confidence = 0.5
+	case causeFragmented: // what was free in segments is an upper bound
+		f.Confidence = 0.9
 	}
 	tellMessage(&f, s, o)
 	tellOthers(&f, groups, o, known)
@@ -144,7 +147,7 @@ func shortageOf(o *logs.OOM, known Options) *shortage {
 	if contradictions(o) != nil {
 		return &shortage{request: o.Request}
 	}
-	s := &shortage{request: o.Request, driver: o.Request, free: o.Free, reserved: o.Reserved, active: o.Allocated, capacity: known.Capacity}
+	s := &shortage{request: o.Request, driver: o.Request, free: o.Free, reserved: o.Reserved, active: o.Allocated, capacity: known.Capacity, process: o.InUse}
 	if o.Total != nil {
 		s.capacity = o.Total
 	}
@@ -200,6 +203,8 @@ func titleOf(s *shortage, o *logs.OOM) string {
 		return fmt.Sprintf("memory ran out for NCCL, beside PyTorch's allocator: the driver did not give it %s", units.Bytes(*o.Request))
 	case o.Wording == logs.NCCL:
 		return "memory ran out for NCCL, beside PyTorch's allocator"
+	case o.Wording == logs.Silent:
+		return fmt.Sprintf("memory ran out on an %s device", o.Backend)
 	case o.Bare():
 		return "memory ran out in a call of the driver that is not one of PyTorch's cache"
 	case contradictions(o) != nil:
@@ -225,21 +230,31 @@ func tellMessage(f *finding.Finding, s *shortage, o *logs.OOM) {
 		say("that cannot be: %s. Lines of several messages are mixed, or the driver lends memory of the host, as it does on Windows; nothing is concluded from these figures", strings.Join(wrong, "; "))
 	}
 	if n := s.outside(); n != nil {
-		say("%s of the device was held outside PyTorch's allocator: the context, other libraries, other processes", units.Bytes(*n))
+		say("%s of the device was held outside PyTorch's allocator: %s", units.Bytes(*n), s.holders())
 	}
 	for _, p := range o.Processes {
 		say("process %d holds %s (in a container this can be the program itself)", p.PID, units.Bytes(p.Bytes))
 	}
 	switch {
+	case s.cause() == causeFragmented:
+		say("what waits for another stream after it was freed, or serves only a private pool, counts as free here; a snapshot of that moment tells it apart")
 	case o.Wording == logs.Runtime || o.Wording == logs.Driver:
 		say("such an error is of what does not go through PyTorch's cache: making the context, loading kernels, handles and workspaces of libraries, CUDA graphs; with expandable segments also of mapping a page")
 	case s.cause() == causeLimit && o.Allowed == nil && o.Allocated != nil:
 		say("the message names no limit that PyTorch was given: a quota of the driver (MIG, vGPU, WSL), or memory that came free right after the failure")
 	case s.cause() == "" && o.Wording == logs.Async && o.Lacks() == 0 && contradictions(o) == nil:
 		say("the backend cudaMallocAsync does not say what its pool keeps: %s of the device is neither in use by PyTorch nor free, and is cached in that pool or held by others", units.Bytes(*o.Total-*o.Allocated-*o.Free))
-	case s.cause() == "" && o.Lacks() > 0:
+	case s.cause() == "" && withoutFree(o):
+		say("the message does not state what was free, as those of XPU devices did not at first; the cause cannot be told without it")
+	case s.cause() == "" && o.Lacks() > 0 && contradictions(o) == nil:
 		say("%s", missingOf(o))
 	}
+}
+
+// withoutFree tells the wording that never states what was free: that of Intel's
+// devices before it took up CUDA's.
+func withoutFree(o *logs.OOM) bool {
+	return o.Backend == "XPU" && o.Whole && o.Free == nil && o.Total != nil && o.Allocated != nil && o.Reserved != nil
 }
 
 // figuresOf are what a message states, in words.
@@ -253,7 +268,7 @@ func figuresOf(o *logs.OOM) (known []string) {
 		what string
 	}{
 		{o.Total, "on the device"}, {o.Free, "free there"}, {o.Reserved, "reserved by PyTorch"}, {o.Allocated, inUse},
-		{o.Private, "of that in private pools"}, {o.Others, "held by the process beside it"}, {o.Allowed, "allowed to this process"}, {o.InUse, "held by this process in all"},
+		{o.Private, "free in private pools"}, {o.Others, "held by the process beside it"}, {o.Allowed, "allowed to this process"}, {o.InUse, "held by this process in all"},
 	} {
 		if x.n != nil {
 			known = append(known, units.Bytes(*x.n)+" "+x.what)

@@ -28,6 +28,8 @@ func saidRemedies(s *shortage, o *logs.OOM) []finding.Remedy {
 	switch {
 	case o.Wording == logs.Absurd:
 		return []finding.Remedy{finding.CodeChange("look at the line that failed: a negative or unset number of elements, or sizes that ranks exchanged in different order, often after another rank had failed")}
+	case o.Wording == logs.Silent:
+		return needLess()
 	case o.Bare():
 		return forBackend(o.Backend, leaveRoom())
 	case o.Wording == logs.Metal:
@@ -38,9 +40,11 @@ func saidRemedies(s *shortage, o *logs.OOM) []finding.Remedy {
 	case causeLimit:
 		return forBackend(o.Backend, raiseLimit())
 	case causeOutside:
-		return forBackend(o.Backend, findOthers())
+		return forBackend(o.Backend, s.findOthers())
 	case causeFragmented:
 		switch {
+		case o.Private != nil && *s.room()-*o.Private < *s.request:
+			return append([]finding.Remedy{finding.CodeChange("what is free in private pools serves only what is made in the same pool: capture fewer or smaller CUDA graphs, let those that never run at the same time share a pool (torch.cuda.graph_pool_handle()), and make less under torch.cuda.use_mem_pool")}, needLess()...)
 		case o.Backend == "XPU":
 			return []finding.Remedy{finding.CodeChange("use few sizes: pad batches to a few lengths, or run the longest first; torch.xpu.empty_cache() between phases gives back what is free in whole segments")}
 		case o.Wording == logs.Old:
@@ -52,7 +56,7 @@ func saidRemedies(s *shortage, o *logs.OOM) []finding.Remedy {
 		switch {
 		case contradictions(o) != nil:
 			return append([]finding.Remedy{finding.CodeChange("give one message alone, as PyTorch printed it; if its figures are the same there, the driver lends memory of the host, and the program needs more than the device has")}, needLess()...)
-		case o.Lacks() > 0:
+		case o.Lacks() > 0 && !withoutFree(o):
 			return append([]finding.Remedy{finding.CodeChange("give the whole message: with what is missing the cause is told, and whether a setting, another process or a smaller batch is what helps")}, needLess()...)
 		}
 	}
@@ -65,18 +69,17 @@ func leaveRoom() []finding.Remedy {
 	return []finding.Remedy{
 		{Kind: "setting", Setting: "torch.cuda.set_per_process_memory_fraction(0.9)",
 			Text: "leave some memory to what does not go through PyTorch's cache; an inference engine has a setting for its share (gpu_memory_utilization, mem_fraction_static)"},
-		{Kind: "setting", Setting: lookForOthers().Setting, Text: "look for other processes on the device"},
+		{Kind: "setting", Setting: listProcesses, Text: "look for other processes on the device"},
 		finding.CodeChange("call torch.cuda.empty_cache() before the library starts, and let it start early: NCCL's buffers are made at the first collective; fewer channels (NCCL_MAX_NCHANNELS) or smaller buffers (NCCL_BUFFSIZE) make them smaller"),
 	}
 }
 
 // forBackend names the tools of the device's maker.
 func forBackend(backend string, remedies []finding.Remedy) []finding.Remedy {
-	look := lookForOthers().Setting
 	names := map[string]*strings.Replacer{
-		"HIP": strings.NewReplacer(look, "rocm-smi --showpids", "PYTORCH_CUDA_", "PYTORCH_HIP_"),
-		"XPU": strings.NewReplacer(look, "xpu-smi ps", "torch.cuda.", "torch.xpu."),
-		"NPU": strings.NewReplacer(look, "npu-smi info", "PYTORCH_CUDA_", "PYTORCH_NPU_", "torch.cuda.", "torch.npu."),
+		"HIP": strings.NewReplacer(listProcesses, "rocm-smi --showpids", "PYTORCH_CUDA_", "PYTORCH_HIP_"),
+		"XPU": strings.NewReplacer(listProcesses, "xpu-smi ps", "torch.cuda.", "torch.xpu."),
+		"NPU": strings.NewReplacer(listProcesses, "npu-smi info", "PYTORCH_CUDA_", "PYTORCH_NPU_", "torch.cuda.", "torch.npu."),
 	}[backend]
 	if names != nil {
 		for i := range remedies {

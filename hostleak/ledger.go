@@ -77,12 +77,11 @@ type Mended struct {
 
 // A Space is the memory of one process.
 type Space struct {
-	PID    uint32
-	Since  uint64 // when it began, 0 for before the recording
-	Parent uint32
+	PID uint32
 	spans
 	brk     uint64
 	checked int
+	gone    []addresses    // unmapped before the first check
 	missing [2][]addresses // by the last checks, the latest first
 	extra   []Interval     // by the last check
 }
@@ -100,13 +99,6 @@ func (l *Ledger) Space(pid uint32) *Space {
 		l.spaces[pid] = s
 	}
 	return s
-}
-
-// Spaces calls f with the memory of each process.
-func (l *Ledger) Spaces(f func(*Space)) {
-	for _, s := range l.spaces {
-		f(s)
-	}
 }
 
 // Each calls f with the intervals of a space, by address.
@@ -150,11 +142,11 @@ func (l *Ledger) Apply(e *bpf.Event) {
 		})
 	case bpf.Fork:
 		if pid := uint32(e.Old); pid == e.Child() {
-			l.spaces[pid] = &Space{PID: pid, Since: e.Time, Parent: e.PID}
+			l.spaces[pid] = &Space{PID: pid}
 		}
 	case bpf.Exec:
 		l.end(s, e.Time)
-		l.spaces[e.PID] = &Space{PID: e.PID, Since: e.Time, Parent: s.Parent}
+		l.spaces[e.PID] = &Space{PID: e.PID}
 	case bpf.Exit:
 		if e.Child() == e.PID {
 			l.end(s, e.Time)
@@ -210,6 +202,9 @@ func (l *Ledger) put(s *Space, iv Interval) {
 func (l *Ledger) remove(s *Space, start, end, at uint64) []Interval {
 	if end <= start {
 		return nil
+	}
+	if s.checked == 0 {
+		s.gone = append(s.gone, addresses{start, end})
 	}
 	cut := s.cut(start, end)
 	for i := range cut {

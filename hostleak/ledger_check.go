@@ -1,6 +1,7 @@
 package hostleak
 
 import (
+	"cmp"
 	"slices"
 
 	"strandline/procfs"
@@ -16,6 +17,9 @@ func (l *Ledger) Check(s *Space, maps []procfs.Mapping, at uint64) {
 	s.checked++
 	missing, extra := s.compare(maps)
 	if s.checked == 1 {
+		// The list may be older than an event that was entered.
+		slices.SortFunc(s.gone, func(a, b addresses) int { return cmp.Compare(a.start, b.start) })
+		missing, s.gone = subtract(missing, s.gone), nil
 		for _, m := range maps {
 			l.adopt(s, m, Before, 0, missing)
 		}
@@ -30,6 +34,20 @@ func (l *Ledger) Check(s *Space, maps []procfs.Mapping, at uint64) {
 		l.Mended.Missing += l.adopt(s, m, Unseen, at, sure)
 	}
 	s.missing[1], s.missing[0], s.extra = s.missing[0], missing, extra
+	s.refine(maps)
+}
+
+// refine tells shared memory from files on disks. The call has a descriptor in
+// both cases, the kernel's list has the name.
+func (s *Space) refine(maps []procfs.Mapping) {
+	s.each(func(iv *Interval) {
+		for len(maps) > 0 && maps[0].End <= iv.Start {
+			maps = maps[1:]
+		}
+		if iv.Kind == FileBacked && len(maps) > 0 && maps[0].Contains(iv.Start) && kindOf(maps[0]) == Shared {
+			iv.Kind = Shared
+		}
+	})
 }
 
 // adopt enters the parts of a mapping that lie in some ranges.
@@ -128,7 +146,7 @@ func subtract(a, b []addresses) (out []addresses) {
 			if b[k].start > r.start {
 				out = append(out, addresses{r.start, b[k].start})
 			}
-			r.start = b[k].end
+			r.start = max(r.start, b[k].end)
 		}
 	}
 	return out

@@ -2,6 +2,7 @@ package hostleak
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"strandline/bpf"
@@ -191,6 +192,28 @@ func TestCheckMends(t *testing.T) {
 	compareWithPages(t, l, m)
 }
 
+// TestCheckTellsSharedMemory learns by the names in the kernel's list that a file
+// that was mapped lies in memory.
+func TestCheckTellsSharedMemory(t *testing.T) {
+	l := NewLedger()
+	s := l.Space(1)
+	l.Check(s, nil, 0)
+	maps := []procfs.Mapping{
+		{Start: 0, End: testPage, Read: true, Path: "/lib/libc.so", Inode: 1},
+		{Start: testPage, End: 2 * testPage, Read: true, Write: true, Shared: true, Path: "/dev/shm/torch_1", Inode: 2},
+		{Start: 2 * testPage, End: 3 * testPage, Read: true, Write: true, Path: "/memfd:x", Inode: 3},
+	}
+	for _, m := range maps {
+		l.Apply(&bpf.Event{Time: 1, PID: 1, Op: bpf.Map, Addr: m.Start, Len: m.Size()})
+	}
+	l.Check(s, maps, 2)
+	var kinds []Kind
+	s.each(func(iv *Interval) { kinds = append(kinds, iv.Kind) })
+	if want := []Kind{FileBacked, Shared, Shared}; !slices.Equal(kinds, want) {
+		t.Errorf("got the kinds %v, want %v", kinds, want)
+	}
+}
+
 // TestPopulations tells by marks what came and went.
 func TestPopulations(t *testing.T) {
 	l := NewLedger()
@@ -220,5 +243,19 @@ func TestPopulations(t *testing.T) {
 		if p.Count[j] <= p.Count[j-1] || p.SettledLost[j] != 0 {
 			t.Errorf("mark %d: %d live after %d, %d lost", j, p.Count[j], p.Count[j-1], p.SettledLost[j])
 		}
+	}
+}
+
+// A list that is older than an unmapping that was entered does not bring it back.
+func TestFirstCheckOfAnOldList(t *testing.T) {
+	l := NewLedger()
+	s := l.Space(1)
+	l.Apply(&bpf.Event{Op: bpf.Unmap, PID: 1, Addr: 0x3000, Len: 0x1000, Time: 5})
+	l.Apply(&bpf.Event{Op: bpf.Unmap, PID: 1, Addr: 0x2000, Len: 0x4000, Time: 6})
+	l.Check(s, []procfs.Mapping{{Start: 0x1000, End: 0x8000, Write: true}}, 9)
+	var got []addresses
+	s.Each(func(iv *Interval) { got = append(got, addresses{iv.Start, iv.End}) })
+	if want := []addresses{{0x1000, 0x2000}, {0x6000, 0x8000}}; !slices.Equal(got, want) {
+		t.Errorf("got %x, want %x", got, want)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -265,6 +266,7 @@ func ggufModel(name string, values map[string]any, list []Stored) (*Model, error
 		return nil, errors.New("general.architecture is missing")
 	}
 	config := map[string]any{"model_type": ggufTypeNames[arch], "dtype": "bfloat16"}
+	var uneven []string
 	if config["model_type"] == "" {
 		config["model_type"] = arch
 	}
@@ -274,6 +276,9 @@ func ggufModel(name string, values map[string]any, list []Stored) (*Model, error
 		case []any: // one for each layer: the largest stands for all
 			if n := largest(v); n > 0 {
 				config[field] = json.Number(strconv.FormatInt(n, 10))
+			}
+			if slices.ContainsFunc(v, func(x any) bool { return x != v[0] }) {
+				uneven = append(uneven, short)
 			}
 		case ggufLength:
 		default:
@@ -302,6 +307,9 @@ func ggufModel(name string, values map[string]any, list []Stored) (*Model, error
 		return nil, fmt.Errorf("of the values of %s: %w", arch, err)
 	}
 	m.Quant = "gguf"
+	if slices.Sort(uneven); len(uneven) > 0 {
+		m.Notes = append(m.Notes, strings.Join(uneven, " and ")+" differs from layer to layer in the file; the largest is taken for all of them")
+	}
 	return m, nil
 }
 

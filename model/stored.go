@@ -38,7 +38,7 @@ func (m *Model) Hold(list []Stored) error {
 	own := make([][]Tensor, len(m.Layers))
 	m.Towers, m.Embedding, m.Last, m.Predictors = nil, nil, nil, nil
 	var total int64
-	headed := false
+	headed, beyond := false, -1
 	for i := range list {
 		s := &list[i]
 		if s.Bytes < 0 || s.Bytes > 1<<52 {
@@ -52,6 +52,7 @@ func (m *Model) Hold(list []Stored) error {
 		case t.Role == Tower:
 			m.Towers = append(m.Towers, t)
 		case layer >= len(m.Layers):
+			beyond = max(beyond, layer)
 			t.Role = Predictor
 			fallthrough
 		case t.Role == Predictor:
@@ -65,12 +66,29 @@ func (m *Model) Hold(list []Stored) error {
 			m.Last = append(m.Last, t)
 		}
 	}
+	if err := m.missingLayer(own); err != nil {
+		return err
+	}
 	for i := range own {
 		slices.SortStableFunc(own[i], func(a, b Tensor) int { return cmp.Compare(made(&a), made(&b)) })
 		m.Layers[i].Tensors = own[i]
 	}
+	if beyond >= 0 && m.PredictorLayers == 0 {
+		m.Notes = append(m.Notes, fmt.Sprintf("the files hold layers up to %d, of which the config has %d; the others are taken for multi-token prediction, and are not loaded", beyond, len(m.Layers)))
+	}
 	m.Tied = !headed
 	m.Unsure = ""
+	return nil
+}
+
+// missingLayer refuses files that hold some layers and not others.
+func (m *Model) missingLayer(own [][]Tensor) error {
+	first := slices.IndexFunc(own, func(list []Tensor) bool { return len(list) > 0 })
+	for i := range own {
+		if first >= 0 && len(own[i]) == 0 && len(m.Layers[i].Tensors) > 0 {
+			return fmt.Errorf("the files hold layer %d and nothing of layer %d; the config has %d", first, i, len(m.Layers))
+		}
+	}
 	return nil
 }
 

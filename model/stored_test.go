@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -212,5 +213,31 @@ func TestHoldAgrees(t *testing.T) {
 	}
 	if err := m.Hold(list[1:]); err != nil || len(m.Layers[0].Tensors) != 0 {
 		t.Errorf("not replaced where they differ: %v", err)
+	}
+}
+
+// TestHoldLayers holds files against the layers of the config.
+func TestHoldLayers(t *testing.T) {
+	file := func(layers ...int) (list []Stored) {
+		for _, i := range layers {
+			list = append(list, Stored{Name: fmt.Sprintf("model.layers.%d.mlp.up_proj.weight", i), Type: "BF16", Shape: []int64{128, 64}, Bytes: 128 * 64 * 2})
+		}
+		return list
+	}
+	for _, c := range []struct {
+		layers []int
+		want   string
+	}{{[]int{0, 1}, ""}, {[]int{0}, "hold layer 0 and nothing of layer 1"}, {[]int{0, 1, 2}, ""}} {
+		m, err := Parse("test", []byte(llama), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = m.Hold(file(c.layers...))
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("layers %v: got %v, want %q", c.layers, err, c.want)
+		}
+		if got := strings.Contains(strings.Join(m.Notes, ""), "layers up to 2"); got != (len(c.layers) == 3) {
+			t.Errorf("layers %v: notes %q", c.layers, m.Notes)
+		}
 	}
 }

@@ -38,13 +38,14 @@ const (
 
 // reliefs are the places of the program without which the peak would be lower,
 // the lowest first. What the autograd engine makes has no place. A step that is
-// not over counts for nothing: what it holds may stay.
-func (j *judge) reliefs() []Relief {
+// not over counts for nothing: what it holds may stay. What is kept for a backward
+// pass another judge tells, that of the peak.
+func (j *judge) reliefs(atPeak *judge) []Relief {
 	peak := j.t.PeakRequested
 	if peak.Event == timeline.Never {
 		return nil
 	}
-	out := j.transient(peak)
+	out := j.transient(peak, atPeak)
 	if len(out) == 0 {
 		return nil
 	}
@@ -55,7 +56,7 @@ func (j *judge) reliefs() []Relief {
 
 // transient sums what the places hold at the peak and let go before their step
 // ends.
-func (j *judge) transient(peak timeline.Point) (out []Relief) {
+func (j *judge) transient(peak timeline.Point, atPeak *judge) (out []Relief) {
 	sums := map[stack.Site]*Relief{}
 	most := map[stack.Site]int64{}
 	sizes := map[sized]bool{}
@@ -73,7 +74,7 @@ func (j *judge) transient(peak timeline.Point) (out []Relief) {
 		n := j.t.Size(i)
 		r.Bytes += n
 		r.Count++
-		if j.at(i, peak.Event) == Activations {
+		if atPeak.name(i, peak.Event) == Activations {
 			r.Kept += n
 		}
 		if n > most[site] {

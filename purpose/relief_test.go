@@ -18,7 +18,7 @@ func TestReliefs(t *testing.T) {
 		}
 		line := timeline.New(s, s.Devices()[0])
 		j := newJudge(line, line.Trace.Len())
-		reliefs := j.reliefs()
+		reliefs := j.reliefs(j.atPeak())
 		if len(reliefs) == 0 {
 			t.Errorf("%s: no place makes a part of the peak", file)
 		}
@@ -93,5 +93,15 @@ func TestCopyOp(t *testing.T) {
 		if got := copyOp(c.native); got != "" {
 			t.Errorf("%s, in a thread of the engine: %q", c.name, got)
 		}
+	}
+}
+
+// TestKeptThroughAFailure gives a place no other purpose than the peak does, where
+// the pass that the peak is in was cut off and its memory let go of.
+func TestKeptThroughAFailure(t *testing.T) {
+	m := Of(lineOf(join(setup, trained, trained[:5], []step{made("h2", 9000, "forward"), ranOut, freed("h2", "loss"),
+		freed("h", "loss"), freed("x", "loss"), freed("loss", "loss")}, trained)))
+	if len(m.Reliefs) == 0 || m.Reliefs[0].Bytes < 9000 || m.Reliefs[0].Kept != m.Reliefs[0].Bytes {
+		t.Errorf("%+v", m.Reliefs)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -155,7 +156,11 @@ func (p *planner) plan(mode pageMode, c *cobra.Command, q url.Values) error {
 			return fmt.Errorf("--%s: %q is not what it takes", name, values[0])
 		}
 	}
-	return c.RunE(c, nil)
+	var code exit
+	if err := c.RunE(c, nil); !errors.As(err, &code) { // it printed a plan that does not fit
+		return err
+	}
+	return nil
 }
 
 // mode is a mode and its command, nil if there is none of the name.

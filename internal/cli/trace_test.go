@@ -1,0 +1,214 @@
+//go:build linux && amd64
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"strandline/bpf"
+	"strandline/finding"
+	"strandline/internal/live"
+	"strandline/recording"
+)
+
+// grower is a program that does something a hundred times a second.
+const grower = `
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static void *sleeper(void *x) { char room[1 << 16]; memset(room, 1, sizeof room); pause(); return room + sizeof x; }
+static char *volatile kept;
+static void *map(size_t n) { char *p = mmap(0, n, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); memset(p, 1, n); return p; }
+__attribute__((noinline)) void grow(int i) { WHAT }
+int main(void) {
+  puts("ready"); fflush(stdout);
+  for (int i = 0; i < 3000; i++) { grow(i); usleep(10000); }
+}
+`
+
+type reproducer struct {
+	name, what string
+	want       []finding.Kind
+}
+
+// reproducers are programs that grow in one way each, and the kinds of problem
+// that they have.
+var reproducers = []reproducer{
+	{"mmap", `map(151552);`, []finding.Kind{finding.MmapLeak}},
+	{"syscall", `char *p = (char *)syscall(SYS_mmap, 0, 65536, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); memset(p, 1, 65536);`, []finding.Kind{finding.MmapLeak}},
+	{"heap", `memset(kept = malloc(40000), 1, 40000);`, []finding.Kind{finding.HeapLeak}},
+	{"large malloc", `memset(kept = malloc(400000), 1, 400000);`, []finding.Kind{finding.HeapLeak}},
+	{"mremap", `kept = i ? mremap(kept, i << 16, (i + 1) << 16, MREMAP_MAYMOVE) : map(1 << 16); memset((char *)kept + (i << 16), 1, 1 << 16);`, []finding.Kind{finding.Remap}},
+	{"shared", `char *p = mmap(0, 65536, 3, MAP_SHARED | MAP_ANONYMOUS, -1, 0); memset(p, 1, 65536);`, []finding.Kind{finding.SharedMemory}},
+	{"threads", `pthread_t t; pthread_create(&t, 0, sleeper, 0);`, []finding.Kind{finding.ThreadStacks}},
+	{"churn", `munmap(map(1 << 20), 1 << 20);`, nil},
+	{"working set", `static char *ring[16]; if (ring[i % 16]) munmap(ring[i % 16], 1 << 20); ring[i % 16] = map(1 << 20);`, nil},
+	{"free", `free(memset(kept = malloc(400000), 1, 400000));`, nil},
+	{"once", `if (i == 30) map(32 << 20);`, nil},
+}
+
+func needBPF(t *testing.T) {
+	t.Helper()
+	tr, err := bpf.Start()
+	if err != nil {
+		t.Skipf("BPF is not to be had here: %v", err)
+	}
+	tr.Close()
+}
+
+// A traced program is one of the reproducers and what trace says of it.
+type traced struct {
+	*reproducer
+	doc    recording.Document
+	stdout string
+	code   int
+	err    error
+}
+
+// problems are the kinds of problem that were found.
+func (x *traced) problems() (out []finding.Kind) {
+	for _, f := range x.doc.Findings {
+		if f.Severity == finding.Problem {
+			out = append(out, f.Kind)
+		}
+	}
+	return out
+}
+
+// traceAll runs trace on programs, all at the same time: they mostly wait.
+func traceAll(t *testing.T, some []*reproducer, args func(exe string) []string) []*traced {
+	t.Helper()
+	out := make([]*traced, len(some))
+	var done sync.WaitGroup
+	for i, r := range some {
+		exe := live.Build(t, strings.Replace(grower, "WHAT", r.what, 1), nil, "-fomit-frame-pointer", "-pthread")
+		x := &traced{reproducer: r}
+		out[i] = x
+		full := append([]string{"trace", "--duration", "4s", "--json"}, args(exe)...)
+		done.Go(func() {
+			var stderr string
+			x.stdout, stderr, x.code = run(full...)
+			if err := json.Unmarshal([]byte(x.stdout), &x.doc); err != nil {
+				x.err = fmt.Errorf("%w: %s", err, stderr)
+			}
+		})
+	}
+	done.Wait()
+	return out
+}
+
+// TestTraceTellsKinds traces each of the programs: what is wrong with it is told,
+// and nothing else.
+func TestTraceTellsKinds(t *testing.T) {
+	needBPF(t)
+	var all []*reproducer
+	for i := range reproducers {
+		all = append(all, &reproducers[i])
+	}
+	running := func(exe string) []string {
+		pid, _ := live.Start(t, exe)
+		return []string{"--pid", strconv.Itoa(pid)}
+	}
+	for _, x := range traceAll(t, all, running) {
+		t.Run(x.name, func(t *testing.T) {
+			if x.err != nil {
+				t.Fatal(x.err)
+			}
+			if got := x.problems(); !slices.Equal(got, x.want) {
+				t.Fatalf("problems %v, want %v; %s", got, x.want, x.stdout)
+			}
+			if wrong := len(x.want) > 0; wrong != (x.code == exitProblem) {
+				t.Errorf("exit status %d", x.code)
+			}
+			if len(x.want) == 0 {
+				return
+			}
+			if x.doc.Explained == nil || *x.doc.Explained < 0.9 {
+				t.Errorf("%v of the growth is explained: %s", x.doc.Explained, x.stdout)
+			}
+			if top := x.doc.Stacks[0]; !top.Complete || !slices.ContainsFunc(top.Frames, func(f recording.Frame) bool { return f.Function != nil && *f.Function == "grow" }) {
+				t.Errorf("the top stack is not complete, or not of grow: %s", x.stdout)
+			}
+		})
+	}
+}
+
+// TestTraceOfCommands starts commands on both rungs that can, and sees what they
+// do from the first call on.
+func TestTraceOfCommands(t *testing.T) {
+	some := []*reproducer{&reproducers[0], &reproducers[2], &reproducers[4], &reproducers[7]}
+	for _, rung := range []string{rungPtrace, rungBPF} {
+		t.Run(rung, func(t *testing.T) {
+			if rung == rungBPF {
+				needBPF(t)
+			}
+			for _, x := range traceAll(t, some, func(exe string) []string { return []string{"--rung", rung, "--", exe} }) {
+				if x.err != nil {
+					t.Fatal(x.err)
+				}
+				syscall.Kill(x.doc.PID, syscall.SIGKILL)
+				if got := x.problems(); x.doc.Rung != rung || !slices.Equal(got, x.want) {
+					t.Errorf("%s: rung %s, problems %v, want %v; %s", x.name, x.doc.Rung, got, x.want, x.stdout)
+				}
+			}
+		})
+	}
+}
+
+// TestTraceOfOneThatEnds gives what was seen until then.
+func TestTraceOfOneThatEnds(t *testing.T) {
+	needBPF(t)
+	exe := live.Build(t, strings.Replace(grower, "WHAT", `map(151552); if (i == 800) exit(0);`, 1), nil)
+	pid, _ := live.Start(t, exe)
+	stdout, _, code := run("trace", "--pid", strconv.Itoa(pid), "--duration", "60s", "--json")
+	var doc recording.Document
+	if err := json.Unmarshal([]byte(stdout), &doc); err != nil || !doc.Ended || doc.RSSGrowth < 1<<20 || code > exitProblem {
+		t.Errorf("status %d, %v: %s", code, err, stdout)
+	}
+}
+
+// TestTraceInterrupted prints what it has, and its recording is whole.
+func TestTraceInterrupted(t *testing.T) {
+	needBPF(t)
+	exe := live.Build(t, strings.Replace(grower, "WHAT", `map(151552);`, 1), nil)
+	pid, _ := live.Start(t, exe)
+	file := filepath.Join(t.TempDir(), "run.trace")
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	go func() { // once a judgement is kept
+		for ctx.Err() == nil {
+			if text, _ := os.ReadFile(file); bytes.Contains(text, []byte(`"document"`)) {
+				cancel()
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}()
+	code := Main(&Env{
+		Args: []string{"trace", "--pid", strconv.Itoa(pid), "--out", file}, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
+		Getenv: os.Getenv, Context: ctx,
+	})
+	if code != exitInterrupted || !strings.Contains(stdout.String(), " grew by ") {
+		t.Errorf("exit status %d: %s%s", code, stdout.String(), stderr.String())
+	}
+	if told, stderr, code := run("diagnose", file); code != exitProblem || stderr != "" || !strings.Contains(told, " grew by ") {
+		t.Errorf("exit status %d of the recording: %s%s", code, told, stderr)
+	}
+}
