@@ -23,10 +23,10 @@ const module = "strandline"
 var columns = [][]string{
 	{"finding", "units"}, // leaves
 	{"stack"},            // every model interns frames
-	{"pickle", "logs", "packed", "procfs", "elf", "bpf"}, // sources
-	{"snapshot", "series", "vmmap", "glibc", "recording", "model"},
+	{"pickle", "logs", "packed", "procfs", "elf", "bpf", "ptrace"}, // sources
+	{"snapshot", "series", "vmmap", "recording", "model"},
 	{"image"},
-	{"cpython"},
+	{"cpython", "glibc"},
 	{"unwind"},
 	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile", "hostleak", "footprint", "plan"},
 	{"detect"},
@@ -42,6 +42,7 @@ var beside = map[string][]string{
 	"compare":  {"timeline", "trend", "purpose", "replay"},
 	"tile":     {"timeline", "purpose"},
 	"web":      {"web/engine"},
+	"ptrace":   {"bpf", "procfs"},
 	"hostleak": {"trend"},
 	"plan":     {"allocator"},
 }
@@ -61,7 +62,7 @@ var only = map[string][]string{
 
 // testOnly are packages for tests: they import what they like, and no other
 // package imports them.
-var testOnly = []string{"internal/synth", "internal/live"}
+var testOnly = []string{"internal/synth", "internal/live", "internal/leaks"}
 
 // emptyNames say nothing of what a package holds.
 var emptyNames = []string{"util", "utils", "common", "helper", "helpers"}

@@ -7,7 +7,10 @@
 // each place, at a rate that user space sets.
 package bpf
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // An Op is what happened.
 type Op uint32
@@ -111,6 +114,14 @@ type Sample struct {
 	Stack       []byte
 	Python      []PythonFrame // innermost first
 	PythonState PythonState
+}
+
+// SizeClass is a length rounded to three significant bits, as the programs in the
+// kernel number it.
+func SizeClass(n uint64) uint32 {
+	n >>= 12
+	log := uint32(max(bits.Len64(n)-3, 0))
+	return log<<3 | uint32(n>>log)&7
 }
 
 // A Batch is what happened since the last one.

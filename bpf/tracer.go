@@ -76,8 +76,12 @@ func Start() (*Tracer, error) {
 	return t, nil
 }
 
-// plain is a verifier's refusal without its log, which is of no use to a reader.
+// plain is a refusal without what is of no use to a reader: the verifier's log,
+// and guesses at why.
 func plain(err error) error {
+	if errors.Is(err, unix.EPERM) {
+		return unix.EPERM
+	}
 	var refused *ebpf.VerifierError
 	if errors.As(err, &refused) {
 		return refused.Cause
@@ -91,6 +95,9 @@ func (t *Tracer) open() (err error) {
 		return err
 	}
 	if t.samples, err = ringbuf.NewReader(maps["strand_samples"]); err != nil {
+		return err
+	}
+	if err := maps["strand_tail"].Update(uint32(0), t.collection.Programs["strand_sample"], ebpf.UpdateAny); err != nil {
 		return err
 	}
 	n := int(maps["strand_pending"].MaxEntries())
@@ -170,7 +177,7 @@ type siteKey struct {
 	Class uint16
 }
 
-type siteState struct{ Next, Interval, Calls uint64 }
+type siteState struct{ Next, Interval uint64 }
 
 // Pace sets how often the stack of calls like e is copied.
 func (t *Tracer) Pace(e *Event, every time.Duration) error {

@@ -199,6 +199,11 @@ func TestEveryCallIsTold(t *testing.T) {
 	if !made.Sampled || made.PID != uint32(r.Process.Pid) || made.Place.IP == 0 || made.Place.Caller == 0 {
 		t.Errorf("got %+v", made)
 	}
+	for _, e := range of(b, Map) {
+		if e.Class != SizeClass(e.Len) {
+			t.Errorf("%d bytes are of class %d in the kernel and %d here", e.Len, e.Class, SizeClass(e.Len))
+		}
+	}
 	moved := one(Remap, func(e *Event) bool { return e.Old == made.Addr && e.OldLen == testSize && e.Len == 2*testSize })
 	one(Protect, func(e *Event) bool { return e.Addr == moved.Addr && e.Len == pageSize && e.Prot == 0 })
 	one(Advise, func(e *Event) bool { return e.Addr == moved.Addr+pageSize && e.Flags == unix.MADV_DONTNEED })

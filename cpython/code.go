@@ -38,6 +38,7 @@ const (
 // Name is the function of a frame, with its file and the line that it is at; the
 // line is 0 where it cannot be told.
 func (c *Codes) Name(mem Memory, f Frame) (stack.Frame, error) {
+	f.Code &^= uint64(c.runtime.CodeMask) // also of a frame that was read elsewhere
 	k, err := c.code(mem, f.Code)
 	if err != nil {
 		return stack.Frame{}, err

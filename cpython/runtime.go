@@ -184,8 +184,13 @@ func (r *Runtime) Frames(mem Memory, t Thread) ([]Frame, error) {
 		out = append(out, f)
 		at = binary.LittleEndian.Uint64(b[r.FramePrevious:])
 	}
+	if at != 0 && w.err == nil {
+		return out, errDeep
+	}
 	return out, w.err
 }
+
+var errDeep = errors.New("too many frames")
 
 // frameSize is how much of a frame is read.
 func (r *Runtime) frameSize() uint32 {

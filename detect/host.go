@@ -23,6 +23,8 @@ const (
 	hostShare = 0.05
 	// unexplained is the explained share below which a finding says so.
 	unexplained = 0.8
+	// fewMarks are too few to say so: a program that starts reads its files.
+	fewMarks = 4
 )
 
 // Host judges what a trace of a process found, together with looks at it from
@@ -137,6 +139,9 @@ func (h host) growing(uses []*hostleak.Use, known []hostleak.Known) (f finding.F
 		confidence = rising(all.Bytes)
 		v.Class = trend.Leak
 	}
+	if sure := h.steady(kind); sure > 0 {
+		confidence, v.Class = max(confidence, sure), trend.Leak
+	}
 	if v.Class != trend.Leak || confidence < 0.2 {
 		return f, false
 	}
@@ -150,7 +155,10 @@ func (h host) growing(uses []*hostleak.Use, known []hostleak.Known) (f finding.F
 			"stack_complete": top.Complete, "assumed_bytes": top.Assumed,
 		},
 	}
-	if confidence >= 0.5 {
+	switch {
+	case kind == finding.FileMapping:
+		f.Severity = finding.Info // the kernel takes it back when memory is short
+	case confidence >= 0.5:
 		f.Severity = finding.Problem
 	}
 	f.Title = hostTitle(s, kind, uses, live, count, resident)
@@ -310,7 +318,7 @@ func sameFamily(a, b string) bool {
 
 // notExplained says of what class growth is that no call explains.
 func notExplained(s *hostleak.Sums) (f finding.Finding, ok bool) {
-	if s.Explained == nil || *s.Explained >= unexplained || s.Growth < 4*hostWorth {
+	if s.Explained == nil || *s.Explained >= unexplained || s.Growth < 4*hostWorth || len(s.Marks) < fewMarks {
 		return f, false
 	}
 	var kinds []string

@@ -33,6 +33,19 @@ func (h host) grew(kind finding.Kind) (bytes int64) {
 	return bytes
 }
 
+// steady is how sure a class is that grew in each look; 0 for others.
+func (h host) steady(kind finding.Kind) float64 {
+	if h.looks == nil {
+		return 0
+	}
+	for _, p := range h.looks.Parts {
+		if p.Class == kind && p.Steady && p.Bytes >= classWorth {
+			return p.Sure
+		}
+	}
+	return 0
+}
+
 // classOf is what kind of growth the calls with a stack are. A stack tells who
 // asked for memory; that most of it is free again, or Python's, or a huge page
 // of which a byte is used, tells what is in it.
@@ -47,7 +60,9 @@ func (h host) classOf(u *hostleak.Use) finding.Kind {
 		rather = []finding.Kind{finding.ArenaRetention, finding.PythonObjects, finding.Pinned, finding.AllocatorRetention}
 	case finding.MmapLeak:
 		rather = []finding.Kind{finding.PythonObjects, finding.HeapLeak, finding.ArenaRetention, finding.HugePages, finding.Pinned, finding.AllocatorRetention}
-	case finding.SharedMemory, finding.FileMapping:
+	case finding.FileMapping: // a removed file of /dev/shm looks like one of a disk
+		rather = []finding.Kind{finding.SharedMemory, finding.MemoryFiles}
+	case finding.SharedMemory:
 		rather = []finding.Kind{finding.MemoryFiles}
 	}
 	for _, other := range rather {
@@ -64,12 +79,19 @@ func (h host) unmade(found []finding.Finding) (out []finding.Finding) {
 		return nil
 	}
 	told := map[finding.Kind]bool{finding.Unexplained: true}
+	made := int64(0) // resident, by calls that were found
 	for _, f := range found {
 		told[f.Kind] = true
+		if n, ok := f.Evidence["resident_bytes"].(int64); ok {
+			made += n
+		}
 	}
+	// What is left of a growth that calls explain is that looks and calls are not
+	// of the same instant.
+	explained := float64(made) >= unexplained*float64(h.looks.RSS)
 	for _, p := range h.looks.Parts {
 		within := float64(p.Bytes) >= hostShare*float64(max(h.looks.RSS, 0))
-		if told[p.Class] || p.Bytes < classWorth || !p.Outside && !within {
+		if told[p.Class] || p.Bytes < classWorth || !p.Outside && (!within || explained) {
 			continue
 		}
 		told[p.Class] = p.Class != finding.CopyOnWrite // each process by itself
@@ -108,7 +130,7 @@ func (h host) classTitle(p footprint.Part) string {
 	size := units.Bytes(p.Bytes)
 	switch p.Class {
 	case finding.ArenaRetention:
-		system, free := h.looks.After.Arenas.System(), h.looks.After.Arenas.Free()
+		system, free := h.looks.After.System(), h.looks.After.Free()
 		return fmt.Sprintf("malloc keeps %s more that the program has freed: %s of %s in %s are free", size,
 			units.Bytes(int64(free)), units.Bytes(int64(system)), plural(int64(len(h.looks.After.Arenas)), "arena"))
 	case finding.HeapLeak:
@@ -132,7 +154,7 @@ func (h host) classTitle(p footprint.Part) string {
 	case finding.FileMapping:
 		return size + " more of mapped files are resident, which the kernel takes back when memory is short"
 	case finding.PageCache:
-		return fmt.Sprintf("the cgroup grew by %s of page cache that reading files made; the process did not grow", size)
+		return fmt.Sprintf("the cgroup grew by %s of page cache, by files that were read and written; the process did not grow", size)
 	case finding.CopyOnWrite:
 		return fmt.Sprintf("process %d has %s for itself that it had in common with the one that forked it", p.Process, size)
 	case finding.ThreadStacks:

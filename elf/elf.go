@@ -17,8 +17,8 @@ import (
 )
 
 // mostTable bounds a table that is read whole; libraries of PyTorch stay below
-// a tenth of it.
-const mostTable = 1 << 30
+// a fifth of it.
+const mostTable = 512 << 20
 
 // A File is an ELF file. [File.Step] and [File.Function] may be called by several
 // goroutines at once.
@@ -174,8 +174,13 @@ func (f *File) Dynamics() ([]Dynamic, error) {
 	return out, nil
 }
 
-// Data is the address of an exported variable.
+// Data is the address of an exported variable or function. It is looked up as
+// the dynamic linker does, without reading the whole table, where the file has
+// the hashes for it.
 func (f *File) Data(name string) (uint64, bool) {
+	if hashes := f.elf.Section(".gnu.hash"); hashes != nil {
+		return f.lookUp(hashes, name)
+	}
 	all, err := f.Dynamics()
 	if err != nil {
 		return 0, false
@@ -184,6 +189,58 @@ func (f *File) Data(name string) (uint64, bool) {
 		if s.Defined && s.Name == name {
 			return s.Addr, true
 		}
+	}
+	return 0, false
+}
+
+// mostAlike bounds the symbols in one bucket of a table of hashes.
+const mostAlike = 1 << 12
+
+// lookUp finds a symbol by its hash: a filter that is left out here, then for
+// each bucket its first symbol, then for each symbol its hash, of which the
+// lowest bit ends the bucket.
+func (f *File) lookUp(hashes *elf.Section, name string) (uint64, bool) {
+	symbols := f.elf.Section(".dynsym")
+	if symbols == nil || int(symbols.Link) >= len(f.elf.Sections) {
+		return 0, false
+	}
+	names := f.elf.Sections[symbols.Link]
+	if hashes.ReaderAt == nil || symbols.ReaderAt == nil || names.ReaderAt == nil { // compressed, which none is in a sound file
+		return 0, false
+	}
+	hash := uint32(5381)
+	for _, c := range []byte(name) {
+		hash = 33*hash + uint32(c)
+	}
+	word := func(at int64) uint32 {
+		var b [4]byte
+		hashes.ReadAt(b[:], at) // behind the end all is 0
+		return binary.LittleEndian.Uint32(b[:])
+	}
+	buckets, first, filter := word(0), word(4), word(8)
+	if buckets == 0 {
+		return 0, false
+	}
+	start := 16 + 8*int64(filter)
+	i := word(start + 4*int64(hash%buckets))
+	for range mostAlike {
+		if i < first || i == 0 {
+			return 0, false
+		}
+		h := word(start + 4*int64(buckets) + 4*int64(i-first))
+		var b [symbolSize]byte
+		if h|1 == hash|1 {
+			if _, err := symbols.ReadAt(b[:], symbolSize*int64(i)); err != nil {
+				return 0, false
+			}
+			if nameAt(names, binary.LittleEndian.Uint32(b[:])) == name {
+				return binary.LittleEndian.Uint64(b[8:]), true
+			}
+		}
+		if h&1 == 1 {
+			return 0, false
+		}
+		i++
 	}
 	return 0, false
 }

@@ -146,6 +146,24 @@ func TestStripped(t *testing.T) {
 	}
 }
 
+// Exports are found with and without the table of hashes.
+func TestData(t *testing.T) {
+	exe := live.Build(t, named, nil, "-rdynamic")
+	hashed := openFile(t, exe)
+	tool(t, filepath.Dir(exe), "objcopy", "--rename-section", ".gnu.hash=.other", "main", "plain")
+	plain := openFile(t, filepath.Join(filepath.Dir(exe), "plain"))
+	for _, f := range []*File{hashed, plain} {
+		if got, ok := f.Data("shown_one"); !ok || got != addressOf(t, hashed, "shown_one") {
+			t.Errorf("shown_one is at %#x, %v", got, ok)
+		}
+		for _, none := range []string{"shown_on", "hidden_one", "", "__libc_start_main"} {
+			if got, ok := f.Data(none); ok {
+				t.Errorf("%q is found at %#x", none, got)
+			}
+		}
+	}
+}
+
 func name(f *File, addr uint64) string {
 	s, _ := f.Function(addr)
 	return s.Name

@@ -57,7 +57,7 @@ func Over(looks []*Observation, memory io.ReaderAt) *Growth {
 			sums[p.Class] += p.Bytes
 		}
 		for _, p := range g.Parts {
-			if sums[p.Class] >= p.Bytes/(4*steps) {
+			if sums[p.Class] >= p.Bytes/(8*steps) {
 				grew[p.Class]++
 			}
 		}
@@ -149,7 +149,7 @@ func (g *Growth) anonymous(memory io.ReaderAt) {
 		}
 	}
 	if g.Before.Arenas != nil && g.After.Arenas != nil {
-		kept = delta(g.After.Arenas.Free(), g.Before.Arenas.Free())
+		kept = delta(g.After.Free(), g.Before.Free())
 		kept = max(0, min(kept, heap))
 	}
 	take(finding.ArenaRetention, kept, len(g.After.Arenas), 0.9)
@@ -183,7 +183,7 @@ func (g *Growth) region(memory io.ReaderAt, r *Region, take func(finding.Kind, i
 	rest -= min(rest, c.malloc)
 	switch {
 	case g.After.Allocator != "":
-		take(finding.AllocatorRetention, rest, 1, 0.6)
+		take(finding.AllocatorRetention, rest, 1, 0.7)
 	case g.traced:
 		n := min(rest, g.remaps)
 		g.remaps -= n
@@ -222,7 +222,7 @@ func (g *Growth) remapped(r *Region) bool {
 
 // shared tells the classes of memory that is shared, mapped or held open.
 func (g *Growth) shared() {
-	held := heldBytes(g.After.Files) - heldBytes(g.Before.Files)
+	held := heldBytes(g.After.Open.Memory) - heldBytes(g.Before.Open.Memory)
 	named := int64(0)
 	for _, r := range grown(g.Before, g.After) {
 		if r.Kind == vmmap.Memfd {
@@ -238,7 +238,7 @@ func (g *Growth) shared() {
 		held -= rest
 	}
 	if held >= g.least {
-		g.add(Part{Class: finding.MemoryFiles, Bytes: held, Count: len(g.After.Files) - len(g.Before.Files), Outside: true, Sure: 0.9})
+		g.add(Part{Class: finding.MemoryFiles, Bytes: held, Count: len(g.After.Open.Memory) - len(g.Before.Open.Memory), Outside: true, Sure: 0.9})
 	}
 }
 
@@ -255,17 +255,20 @@ func (g *Growth) outside() {
 	if stacks := g.After.stacks() - g.Before.stacks(); int64(threads) >= manyThreads*g.least/least && stacks >= 4*max(g.RSS, g.least) {
 		g.add(Part{Class: finding.ThreadStacks, Bytes: stacks, Count: threads, Outside: true, Sure: 0.9})
 	}
-	if g.Before.Cgroup == nil || g.After.Cgroup == nil || g.Before.Cgroup.Path != g.After.Cgroup.Path {
+	a, b := g.After.Charged, g.Before.Charged
+	if a == nil || b == nil || g.Before.Cgroup != g.After.Cgroup {
 		return
 	}
-	a, b := g.After.Cgroup, g.Before.Cgroup
-	read := delta(g.After.Read, g.Before.Read)
-	if cache := delta(a.File, b.File) - max(g.File, 0); cache >= g.least && 2*read >= cache {
+	moved := delta(g.After.Moved, g.Before.Moved)
+	if cache := delta(a.Cache, b.Cache) - max(g.File, 0); cache >= g.least && 2*moved >= cache {
 		g.add(Part{Class: finding.PageCache, Bytes: cache, Outside: true, Sure: 0.8})
 	}
 	// Page tables and stacks of threads come with the memory and the threads.
-	kernel := delta(a.Kernel, b.Kernel) - max(g.RSS, 0)/64 - 32<<10*int64(max(0, g.After.Status.Threads-g.Before.Status.Threads))
-	opened := g.After.Open - g.Before.Open
+	if a.Kernel == nil || b.Kernel == nil {
+		return
+	}
+	kernel := delta(*a.Kernel, *b.Kernel) - max(g.RSS, 0)/64 - 32<<10*int64(max(0, g.After.Status.Threads-g.Before.Status.Threads))
+	opened := g.After.Open.Sockets + g.After.Open.Pipes - g.Before.Open.Sockets - g.Before.Open.Pipes
 	if opened < 8 { // others of the cgroup have such memory, too: of this process are its page tables
 		opened, kernel = 0, min(kernel, delta(g.After.Status.PageTables, g.Before.Status.PageTables))
 	}

@@ -113,7 +113,7 @@ func observe(t *testing.T, name string) *footprint.Growth {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(before.Missing) > 0 && !slices.ContainsFunc(before.Missing, func(m string) bool { return strings.Contains(m, "cgroup") }) {
+	if len(before.Missing) > 0 && !slices.ContainsFunc(before.Missing, func(m string) bool { return strings.Contains(m, "control group") }) {
 		t.Skipf("here cannot be read: %q", before.Missing)
 	}
 	if err := syscall.Kill(pid, syscall.SIGUSR1); err != nil {
@@ -193,7 +193,7 @@ func inGroup(t *testing.T, command ...string) []string {
 	if err != nil {
 		t.Skip(err)
 	}
-	dir := filepath.Join(self.Path, fmt.Sprintf("strandline-test-%d-%s", os.Getpid(), filepath.Base(t.Name())))
+	dir := filepath.Join(self.Folder, fmt.Sprintf("strandline-test-%d-%s", os.Getpid(), filepath.Base(t.Name())))
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Skipf("no cgroup can be made here: %v", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"strandline/glibc"
+	"strandline/image"
 	"strandline/procfs"
 	"strandline/vmmap"
 )
@@ -26,11 +27,11 @@ type Observation struct {
 	Status  procfs.Status
 	Rollup  procfs.Usage
 	Regions []procfs.Usage // by address
-	Arenas  glibc.Arenas   // nil if the process has none, or they cannot be read
-	Files   []procfs.MemoryFile
-	Open    int    // sockets, pipes and other objects of the kernel
-	Read    uint64 // bytes, from files, since the start
-	Cgroup  *procfs.Cgroup
+	Arenas  []glibc.Arena  // nil if the process has none, or they cannot be read
+	Open    procfs.Descriptors
+	Moved   uint64 // bytes, from and to files of disks, since the start
+	Cgroup  string // the folder of its control group, which Charged is of
+	Charged *procfs.GroupMemory
 	// Allocator is the library of another malloc than glibc's, such as
 	// "libjemalloc.so.2".
 	Allocator string
@@ -57,16 +58,16 @@ func Observe(p procfs.Process) (*Observation, error) {
 	if o.Rollup, err = p.Rollup(); err != nil {
 		o.lacks("what it shares", err)
 	}
-	if o.Open, o.Files, err = p.OpenFiles(); err != nil {
+	if open, err := p.Descriptors(); err != nil {
 		o.lacks("its open files", err)
-	}
-	if o.Read, err = p.ReadBytes(); err != nil {
-		o.lacks("what it reads", err)
-	}
-	if c, err := p.Cgroup(); err != nil {
-		o.lacks("its cgroup", err)
 	} else {
-		o.Cgroup = &c
+		o.Open = *open
+	}
+	if o.Moved, err = p.FileBytes(); err != nil {
+		o.lacks("what it reads and writes", err)
+	}
+	if err := o.charged(); err != nil {
+		o.lacks("its control group", err)
 	}
 	o.Allocator = allocator(o.Regions)
 	if err := o.arenas(); err != nil && !errors.Is(err, glibc.ErrNone) {
@@ -89,14 +90,42 @@ func (o *Observation) lacks(what string, err error) {
 	o.Missing = append(o.Missing, what+": "+reason)
 }
 
-func (o *Observation) arenas() error {
-	memory, err := o.PID.Memory()
+func (o *Observation) charged() error {
+	g, err := o.PID.Cgroup()
 	if err != nil {
 		return err
 	}
-	defer memory.Close()
-	o.Arenas, err = glibc.Read(memory, o.kinds().Mappings)
+	o.Cgroup = g.Folder
+	o.Charged, err = g.Memory()
 	return err
+}
+
+func (o *Observation) arenas() error {
+	files := image.NewFiles()
+	defer files.Close()
+	im, err := image.Open(o.PID, files)
+	if err != nil {
+		return err
+	}
+	defer im.Close()
+	o.Arenas, err = glibc.Arenas(im)
+	return err
+}
+
+// System is what arenas took from the kernel, in bytes.
+func (o *Observation) System() (bytes uint64) {
+	for _, a := range o.Arenas {
+		bytes += a.System
+	}
+	return bytes
+}
+
+// Free is what is free in arenas, in bytes.
+func (o *Observation) Free() (bytes uint64) {
+	for _, a := range o.Arenas {
+		bytes += a.Free
+	}
+	return bytes
 }
 
 // stacks is the address space that stacks of threads take, in bytes.

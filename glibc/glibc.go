@@ -1,85 +1,71 @@
-// Package glibc reads the state of glibc's malloc in another process, without
-// stopping it and without a symbol: how much each arena took from the kernel,
-// and how much of that is free.
-//
-// The process goes on meanwhile, so what is read can be torn: every list is
-// bounded and the figures are estimates. Blocks in the caches of threads
-// (at most 7 of a size) count as in use.
+// Package glibc reads from outside how malloc of the GNU C library uses its
+// memory: how much its arenas took from the system, and how much of that is free
+// and was not given back. Nothing runs in the process, and it is not stopped, so
+// that the figures are an estimate: of a process that allocates meanwhile some
+// lists are followed only in part.
 package glibc
 
 import (
 	"encoding/binary"
 	"errors"
-	"io"
-	"strings"
+	"slices"
 
+	"strandline/image"
 	"strandline/procfs"
+	"strandline/vmmap"
 )
 
-// An Arena is one of malloc's. Sizes are bytes.
+// An Arena is one of malloc's. All sizes are bytes.
 type Arena struct {
-	Addr   uint64
-	Main   bool
-	System uint64 // taken from the kernel
-	Free   uint64 // of that, given back by the program: lists of free chunks and the top
-	Top    uint64 // of the free bytes, those at the end, which trimming gives back
+	Address uint64
+	Main    bool   // the one that grows by brk()
+	System  uint64 // taken from the system
+	Free    uint64 // of that, in no use: in lists and behind the last chunk
+	Top     uint64 // of that, behind the last chunk
+	Chunks  int    // free ones in lists
+	// Partial says that a list could not be followed to its end, so that more may be
+	// free.
+	Partial bool
 }
 
-// Arenas are all arenas of a process.
-type Arenas []Arena
+// ErrNone says that a process does not use malloc of glibc, or one of a layout
+// that is not known.
+var ErrNone = errors.New("no arena of glibc's malloc is in the process")
 
-// System is what all arenas took from the kernel, in bytes.
-func (a Arenas) System() (n uint64) {
-	for _, x := range a {
-		n += x.System
-	}
-	return n
-}
-
-// Free is what of it is free, in bytes.
-func (a Arenas) Free() (n uint64) {
-	for _, x := range a {
-		n += x.Free
-	}
-	return n
-}
-
-// ErrNone says that the process has no arena that could be found: its malloc is
-// another one, or its glibc lays out arenas in a way that is not known.
-var ErrNone = errors.New("no arena of glibc's malloc was found")
-
-// The layout of struct malloc_state in glibc 2.26 to 2.42 on machines of 64
-// bits (malloc/malloc.c), and of struct malloc_chunk.
+// The layout of an arena since glibc 2.27, on 64-bit machines.
 const (
-	fastBins   = 16
-	fastCount  = 10
-	topAt      = 96
-	bins       = 112
-	binCount   = 127
-	nextAt     = 2160
-	systemAt   = 2184
-	stateSize  = 2200
-	heapSize   = 64 << 20 // what a heap that is not of the main arena starts on a multiple of
-	flagBits   = 7        // of a chunk's size
-	mostArenas = 1 << 12
-	mostChunks = 4 << 20 // of all lists
+	atFast   = 16
+	fasts    = 10
+	atTop    = 96
+	atBins   = 112
+	bins     = 127
+	atNext   = 2160
+	atSystem = 2184
+	size     = 2200
 )
 
-// Read finds the arenas of a process by its mappings and its memory.
-func Read(memory io.ReaderAt, mappings []procfs.Mapping) (Arenas, error) {
-	r := reader{memory: memory, mappings: mappings, chunks: mostChunks}
-	first := r.first()
-	if first == 0 {
+// Bounds of what is read of a process that may be hostile.
+const (
+	mostArenas = 4096
+	mostChunks = 1 << 20 // of all arenas
+)
+
+// Arenas are those of a process. They form a ring, which is entered at the heap
+// of any of them, or at the main one, which lies in the library's data.
+func Arenas(im *image.Image) ([]Arena, error) {
+	start, ok := entrance(im)
+	if !ok {
 		return nil, ErrNone
 	}
-	var out Arenas
-	for at := first; len(out) < mostArenas; {
-		a, next, ok := r.arena(at)
+	w := &walk{image: im, left: mostChunks}
+	var out []Arena
+	for at := start; len(out) < mostArenas; {
+		a, next, ok := w.arena(at)
 		if !ok {
-			break
+			break // it changed under our eyes, or is none
 		}
 		out = append(out, a)
-		if at = next; at == first {
+		if at = next; at == start || slices.ContainsFunc(out, func(a Arena) bool { return a.Address == at }) {
 			break
 		}
 	}
@@ -89,182 +75,167 @@ func Read(memory io.ReaderAt, mappings []procfs.Mapping) (Arenas, error) {
 	return out, nil
 }
 
-type reader struct {
-	memory   io.ReaderAt
-	mappings []procfs.Mapping
-	chunks   int // that may still be read
-}
-
-func (r *reader) word(at uint64) uint64 {
-	var b [8]byte
-	if !r.fill(at, b[:]) {
-		return 0
-	}
-	return binary.LittleEndian.Uint64(b[:])
-}
-
-func (r *reader) fill(at uint64, b []byte) bool {
-	if at == 0 || at > 1<<62 {
-		return false
-	}
-	n, _ := r.memory.ReadAt(b, int64(at))
-	return n == len(b)
-}
-
-// mapped is the writable mapping that holds an address.
-func (r *reader) mapped(at uint64) (procfs.Mapping, bool) {
-	for _, m := range r.mappings {
-		if m.Contains(at) {
-			return m, m.Write
+// entrance finds one arena.
+func entrance(im *image.Image) (uint64, bool) {
+	for _, m := range im.Map.Mappings {
+		if im.Map.Kind(m) != vmmap.Arena {
+			continue
+		}
+		var b [8]byte
+		if im.Read(b[:], m.Start) != nil {
+			continue
+		}
+		if at := binary.LittleEndian.Uint64(b[:]); looksLike(im, at) {
+			return at, true
 		}
 	}
-	return procfs.Mapping{}, false
-}
-
-// first is an arena: the one that a heap of another thread points to, or the
-// main one in the data of the C library.
-func (r *reader) first() uint64 {
-	for _, m := range r.mappings {
-		if m.Inode == 0 && m.Write && m.Start%heapSize == 0 {
-			if at := r.word(m.Start); r.looksRight(at) {
-				return at
+	for i, m := range im.Map.Mappings {
+		if m.Write && m.Inode == 0 && i > 0 && ofLibc(im, im.Map.Mappings[:i]) || m.Write && m.Inode != 0 && isLibc(im, m) {
+			if at, ok := search(im, m); ok {
+				return at, true
 			}
 		}
 	}
-	for i, m := range r.mappings {
-		if m.Write && inLibrary(r.mappings, i) {
-			if at := r.search(m); at != 0 {
-				return at
-			}
+	return 0, false
+}
+
+// ofLibc tells the memory behind the data of the library, which has no file.
+func ofLibc(im *image.Image, before []procfs.Mapping) bool {
+	last := before[len(before)-1]
+	return last.Write && last.Inode != 0 && isLibc(im, last)
+}
+
+// isLibc tells a mapping of the file that malloc is in: the library, or a
+// program that it is linked into.
+func isLibc(im *image.Image, m procfs.Mapping) bool {
+	o := im.Object(m)
+	if o == nil {
+		return false
+	}
+	_, ok := o.Data("gnu_get_libc_version")
+	return ok || o.Fixed()
+}
+
+// mostData bounds the data in which the main arena is looked for.
+const mostData = 16 << 20
+
+// search looks for the main arena in the library's data by what it looks like.
+func search(im *image.Image, m procfs.Mapping) (uint64, bool) {
+	data := make([]byte, min(m.Size(), mostData))
+	if im.Read(data, m.Start) != nil {
+		return 0, false
+	}
+	for at := 0; at+size <= len(data); at += 8 {
+		if isArena(data[at:], m.Start+uint64(at)) {
+			return m.Start + uint64(at), true
 		}
 	}
-	return 0
+	return 0, false
 }
 
-// inLibrary tells the data of the C library, or of the program, which may hold
-// it: of the file, or the memory without a file that follows it.
-func inLibrary(mappings []procfs.Mapping, i int) bool {
-	for ; i > 0 && mappings[i].Inode == 0 && mappings[i-1].End == mappings[i].Start; i-- {
-	}
-	m := mappings[i]
-	name := m.Path[strings.LastIndexByte(m.Path, '/')+1:]
-	return m.Inode != 0 && (strings.HasPrefix(name, "libc.so") || strings.HasPrefix(name, "libc-2") || m.Path == mappings[0].Path)
+func looksLike(im *image.Image, at uint64) bool {
+	b := make([]byte, size)
+	return im.Read(b, at) == nil && isArena(b, at)
 }
 
-// search looks for the main arena in a mapping.
-func (r *reader) search(m procfs.Mapping) uint64 {
-	data := make([]byte, min(m.Size(), 1<<20))
-	n, _ := r.memory.ReadAt(data, int64(m.Start))
-	data = data[:n]
-	for at := 0; at+stateSize <= len(data); at += 8 {
-		// The main arena is first in its ring, and lists that were never used point
-		// to themselves: cheap signs come first.
-		last := binary.LittleEndian.Uint64(data[at+bins+16*(binCount-1):])
-		self := m.Start + uint64(at) + bins + 16*(binCount-1) - 16
-		if last != 0 && last == self && r.looksRight(m.Start+uint64(at)) {
-			return m.Start + uint64(at)
-		}
-	}
-	return 0
-}
-
-// looksRight tells whether an arena can be at an address: both ends of every
-// list of free chunks lead to memory, and what they lead to leads back.
-func (r *reader) looksRight(at uint64) bool {
-	if at%8 != 0 {
+// isArena tells an arena by its lists: an empty one points to itself, twice, and
+// most are empty, or hold chunks that are aligned.
+func isArena(b []byte, at uint64) bool {
+	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[i:]) }
+	if top := word(atTop); top == 0 || top%16 != 0 || word(atSystem) == 0 || word(atNext) == 0 || word(atNext)%8 != 0 {
 		return false
 	}
-	state := make([]byte, stateSize)
-	if !r.fill(at, state) {
-		return false
-	}
-	system := binary.LittleEndian.Uint64(state[systemAt:])
-	top := binary.LittleEndian.Uint64(state[topAt:])
-	if system == 0 || system > 1<<46 {
-		return false
-	}
-	if m, ok := r.mapped(top); !ok || r.word(top+8)&^flagBits > m.End-top {
-		return false
-	}
-	for i := range binCount {
-		head := at + bins + 16*uint64(i) - 16
-		forward := binary.LittleEndian.Uint64(state[bins+16*i:])
-		back := binary.LittleEndian.Uint64(state[bins+16*i+8:])
-		if (forward == head) != (back == head) {
+	empty := 0
+	for i := range bins {
+		fd, bk := word(atBins+16*i), word(atBins+16*i+8)
+		switch self := head(at, i); {
+		case fd == self && bk == self:
+			empty++
+		case fd%16 != 0 || bk%16 != 0 || fd == 0 || bk == 0 || fd == self || bk == self:
 			return false
 		}
-		if forward != head {
-			if _, ok := r.mapped(forward); !ok {
-				return false
-			}
-		}
 	}
-	return true
+	return empty > 0
 }
 
-// arena reads one, and the address of the next in the ring.
-func (r *reader) arena(at uint64) (a Arena, next uint64, ok bool) {
-	state := make([]byte, stateSize)
-	if !r.fill(at, state) || !r.looksRight(at) {
+// head is the chunk that stands for a list itself.
+func head(arena uint64, bin int) uint64 { return arena + uint64(atBins+16*bin-16) }
+
+// walk follows the lists of arenas.
+type walk struct {
+	image *image.Image
+	left  int // chunks that may still be read
+}
+
+func (w *walk) arena(at uint64) (a Arena, next uint64, ok bool) {
+	b := make([]byte, size)
+	if w.image.Read(b, at) != nil || !isArena(b, at) {
 		return a, 0, false
 	}
-	word := func(i uint64) uint64 { return binary.LittleEndian.Uint64(state[i:]) }
-	a = Arena{Addr: at, System: word(systemAt)}
-	if m, ok := r.mapped(at); ok {
-		a.Main = m.Start%heapSize != 0
+	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[i:]) }
+	const ahead = 256 // others stand behind the head of their first heap
+	a = Arena{Address: at, Main: at%vmmap.ArenaSize > ahead, System: word(atSystem)}
+	if c, ok := w.chunk(word(atTop)); ok {
+		a.Top = c.size
+		a.Free = c.size
 	}
-	a.Top = r.word(word(topAt)+8) &^ flagBits
-	a.Free = a.Top
-	for i := range uint64(binCount) {
-		head := at + bins + 16*i - 16
-		a.Free += r.list(word(bins+16*i), head, a.System)
+	for i := range bins {
+		w.list(&a, word(atBins+16*i), head(at, i))
 	}
-	for i := range uint64(fastCount) {
-		slot := at + fastBins + 8*i
-		a.Free += r.fast(word(fastBins+8*i), slot, a.System)
+	for i := range fasts {
+		w.fast(&a, word(atFast+8*i))
 	}
-	a.Free = min(a.Free, a.System)
-	return a, word(nextAt), true
+	if a.Free > a.System {
+		a.Free, a.Partial = a.System, true
+	}
+	return a, word(atNext), true
 }
 
-// list is the bytes of the free chunks from one to the head of their list.
-func (r *reader) list(chunk, head, most uint64) (bytes uint64) {
-	for chunk != head && bytes < most && r.chunks > 0 {
-		var b [24]byte // the size of the one before, its own, the next in the list
-		if !r.fill(chunk, b[:]) {
-			return bytes
-		}
-		r.chunks--
-		bytes += binary.LittleEndian.Uint64(b[8:]) &^ flagBits
-		chunk = binary.LittleEndian.Uint64(b[16:])
+// A chunk of memory: its size, and the next one in its list.
+type chunk struct{ size, fd uint64 }
+
+func (w *walk) chunk(at uint64) (chunk, bool) {
+	var b [24]byte
+	if w.left == 0 || at%16 != 0 || w.image.Read(b[:], at) != nil {
+		return chunk{}, false
 	}
-	return bytes
+	w.left--
+	return chunk{binary.LittleEndian.Uint64(b[8:]) &^ 7, binary.LittleEndian.Uint64(b[16:])}, true
 }
 
-// fast is the bytes of a list of small chunks. Since glibc 2.32 links are hidden
-// by their own address (safe linking).
-func (r *reader) fast(chunk, slot, most uint64) (bytes uint64) {
-	for chunk != 0 && bytes < most && r.chunks > 0 {
-		var b [24]byte
-		if !r.fill(chunk, b[:]) {
-			return bytes
+// list adds the chunks of a list that ends where it begins.
+func (w *walk) list(a *Arena, at, end uint64) {
+	for at != end {
+		c, ok := w.chunk(at)
+		if !ok || c.size > a.System {
+			a.Partial = true
+			return
 		}
-		r.chunks--
-		size := binary.LittleEndian.Uint64(b[8:]) &^ flagBits
-		if size < 32 || size > 176 { // no small chunk
-			return bytes
+		a.Free += c.size
+		a.Chunks++
+		at = c.fd
+	}
+}
+
+// fast adds the chunks of a list that ends with 0. Since 2.32 its pointers are
+// mixed with the address that they stand at.
+func (w *walk) fast(a *Arena, at uint64) {
+	for at != 0 {
+		c, ok := w.chunk(at)
+		if !ok || c.size > a.System {
+			a.Partial = true
+			return
 		}
-		bytes += size
-		link := binary.LittleEndian.Uint64(b[16:])
-		if link == 0 || link == chunk>>12 || link == (chunk+16)>>12 {
-			return bytes
-		}
-		plain, hidden := link, link^(chunk+16)>>12
-		if chunk = plain; plain%16 != 0 {
-			chunk = hidden
-		} else if _, ok := r.mapped(plain); !ok {
-			chunk = hidden
+		a.Free += c.size
+		a.Chunks++
+		mixed := c.fd ^ (at+16)>>12
+		if at = c.fd; mixed%16 == 0 && (mixed == 0 || w.mapped(mixed)) {
+			at = mixed
 		}
 	}
-	return bytes
+}
+
+func (w *walk) mapped(at uint64) bool {
+	m, ok := w.image.Map.Find(at)
+	return ok && m.Write
 }

@@ -1,105 +1,130 @@
-package glibc_test
+package glibc
 
 import (
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"testing"
 
-	"strandline/glibc"
+	"strandline/image"
 	"strandline/internal/live"
 	"strandline/procfs"
 )
 
-// The program prints what malloc says of itself.
-const program = `
+// keeper allocates in THREADS threads, frees all but each 64th block, and says
+// what malloc itself knows: taken from the system and free.
+const keeper = `
 #include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-enum { COUNT = 40000 };
-static void *churn(void *none) {
-	char **p = malloc(COUNT * sizeof *p);
-	for (int i = 0; i < COUNT; i++) { p[i] = malloc(1000); memset(p[i], 1, 1000); }
-	for (int i = 0; i < COUNT; i++) if (i % 64) free(p[i]);
-	char *small[500];
-	for (int i = 0; i < 500; i++) small[i] = malloc(40);
-	for (int i = 0; i < 500; i++) free(small[i]);
-	if (none) return 0;
-	for (;;) pause();
+static void *work(void *x) {
+  enum { N = 20000 };
+  static __thread void *kept[N];
+  for (int i = 0; i < N; i++) kept[i] = malloc(i % 3 ? 1024 : 40);
+  for (int i = 0; i < N; i++) if (i % 64) free(kept[i]);
+  return 0;
 }
-int main(int argc, char **argv) {
-	pthread_t t[3];
-	if (argc > 1) churn(argv);
-	else for (int i = 0; i < 3; i++) { pthread_create(&t[i], 0, churn, 0); usleep(200000); }
-	sleep(1);
-	struct mallinfo2 m = mallinfo2();
-	printf("%zu %zu\n", m.arena, m.fordblks);
-	fflush(stdout);
-	for (;;) pause();
+int main() {
+  pthread_t t[THREADS + 1];
+  for (int i = 0; i < THREADS; i++) pthread_create(&t[i], 0, work, 0), pthread_join(t[i], 0);
+  if (!THREADS) work(0);
+  struct mallinfo2 m = mallinfo2();
+  char line[100];
+  snprintf(line, 100, "%zu %zu\n", m.arena, m.fordblks);
+  write(1, line, __builtin_strlen(line));
+  pause();
 }
 `
 
-// What is read from outside is what malloc counts itself.
-func TestAgreesWithMallinfo(t *testing.T) {
-	exe := live.Build(t, program, nil, "-pthread")
-	for name, args := range map[string][]string{"threads": nil, "main": {"main"}} {
-		t.Run(name, func(t *testing.T) {
-			pid, line := live.Start(t, exe, args...)
+func TestArenas(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		flags []string
+	}{
+		{"one thread", []string{"-DTHREADS=0"}},
+		{"threads", []string{"-DTHREADS=3", "-lpthread"}},
+		{"static program", []string{"-DTHREADS=0", "-static", "-no-pie"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			pid, line := live.Start(t, live.Build(t, keeper, nil, c.flags...))
 			var system, free uint64
-			for i, field := range strings.Fields(line) {
-				n, err := strconv.ParseUint(field, 10, 64)
-				if err != nil {
-					t.Fatal(err)
+			if _, err := fmt.Sscan(line, &system, &free); err != nil {
+				t.Fatal(err)
+			}
+			arenas, err := Arenas(imageOf(t, pid))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var gotSystem, gotFree uint64
+			mains := 0
+			for _, a := range arenas {
+				gotSystem += a.System
+				gotFree += a.Free
+				if a.Main {
+					mains++
 				}
-				*[]*uint64{&system, &free}[i] = n
+				if a.Partial {
+					t.Errorf("an arena is known in part: %+v", a)
+				}
 			}
-			p := procfs.Process(pid)
-			mappings, err := p.Maps()
-			if err != nil {
-				t.Fatal(err)
+			if mains != 1 {
+				t.Errorf("%d main arenas", mains)
 			}
-			memory, err := p.Memory()
-			if errors.Is(err, os.ErrPermission) {
-				t.Skip("the memory of another process may not be read here")
-			} else if err != nil {
-				t.Fatal(err)
-			}
-			defer memory.Close()
-			arenas, err := glibc.Read(memory, mappings)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Logf("%d arenas, %d of %d bytes free; malloc says %d of %d", len(arenas), arenas.Free(), arenas.System(), free, system)
-			if arenas.System() != system {
-				t.Errorf("arenas hold %d bytes, malloc says %d", arenas.System(), system)
-			}
-			if got := arenas.Free(); got < free-free/100 || got > free+free/100 {
-				t.Errorf("%d bytes are free, malloc says %d", got, free)
+			if gotSystem != system || gotFree != free || free < system/2 {
+				t.Errorf("got %d bytes free of %d, malloc says %d of %d: %+v", gotFree, gotSystem, free, system, arenas)
 			}
 		})
 	}
 }
 
-// Memory that is full of links to itself ends the walk.
-func TestHostileMemory(t *testing.T) {
-	for _, fill := range []byte{0, 0x41, 0xff} {
-		m := filled(fill)
-		mappings := []procfs.Mapping{{Start: 64 << 20, End: 65 << 20, Read: true, Write: true}, {Start: 0x4141414141414000, End: 0x4141414141415000, Read: true, Write: true}}
-		if got, err := glibc.Read(m, mappings); err == nil {
-			t.Errorf("found %v in memory full of %#x", got, fill)
+// A program that has no malloc of glibc has no arenas: this test is one.
+func TestNoArena(t *testing.T) {
+	if a, err := Arenas(imageOf(t, os.Getpid())); !errors.Is(err, ErrNone) {
+		t.Errorf("got %+v, %v", a, err)
+	}
+}
+
+// What only looks like an arena is none.
+func TestIsArena(t *testing.T) {
+	const at = 0x7f0000000000
+	whole := make([]byte, size)
+	put := func(b []byte, i int, v uint64) { binary.LittleEndian.PutUint64(b[i:], v) }
+	put(whole, atTop, 0x1000)
+	put(whole, atSystem, 1<<20)
+	put(whole, atNext, at)
+	for i := range bins {
+		put(whole, atBins+16*i, head(at, i))
+		put(whole, atBins+16*i+8, head(at, i))
+	}
+	if !isArena(whole, at) {
+		t.Error("an arena is not known for one")
+	}
+	if isArena(whole, at+8) {
+		t.Error("an arena is found at an address that it is not at")
+	}
+	for _, broken := range []struct {
+		at    int
+		value uint64
+	}{{atTop, 0}, {atTop, 8}, {atSystem, 0}, {atNext, 0}, {atNext, 3}, {atBins, 0}, {atBins + 8, 7}, {atBins, 0x1000}} {
+		b := append([]byte(nil), whole...)
+		put(b, broken.at, broken.value)
+		if isArena(b, at) {
+			t.Errorf("with %d at %d it is taken for an arena", broken.value, broken.at)
 		}
 	}
 }
 
-type filled byte
-
-func (f filled) ReadAt(b []byte, _ int64) (int, error) {
-	for i := range b {
-		b[i] = byte(f)
+func imageOf(t *testing.T, pid int) *image.Image {
+	t.Helper()
+	files := image.NewFiles()
+	t.Cleanup(files.Close)
+	im, err := image.Open(procfs.Process(pid), files)
+	if err != nil {
+		t.Skipf("the memory of a child cannot be read here: %v", err)
 	}
-	return len(b), nil
+	t.Cleanup(im.Close)
+	return im
 }

@@ -127,7 +127,7 @@ func leaksByUnmapping(k *Known, env map[string]string) {
 	k.Leaks = "UCX 1.17 to 1.20 keep 144 bytes for every munmap of the process, whoever calls it; fixed in 1.21"
 	k.Remedies = []string{
 		"upgrade UCX to 1.21 or newer (NIXL wheels bundle their own copy)",
-		"until then set UCX_RCACHE_MAX_UNRELEASED=1024 before the process starts",
-		"or UCX_MEM_MMAP_HOOK_MODE=none, where memory is registered once",
+		"set UCX_RCACHE_MAX_UNRELEASED=1024 before the process starts",
+		"set UCX_MEM_MMAP_HOOK_MODE=none before it starts, where memory is registered once",
 	}
 }

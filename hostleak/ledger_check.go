@@ -30,6 +30,20 @@ func (l *Ledger) Check(s *Space, maps []procfs.Mapping, at uint64) {
 		l.Mended.Missing += l.adopt(s, m, Unseen, at, sure)
 	}
 	s.missing[1], s.missing[0], s.extra = s.missing[0], missing, extra
+	s.refine(maps)
+}
+
+// refine tells shared memory from files on disks. The call has a descriptor in
+// both cases, the kernel's list has the name.
+func (s *Space) refine(maps []procfs.Mapping) {
+	s.each(func(iv *Interval) {
+		for len(maps) > 0 && maps[0].End <= iv.Start {
+			maps = maps[1:]
+		}
+		if iv.Kind == FileBacked && len(maps) > 0 && maps[0].Contains(iv.Start) && kindOf(maps[0]) == Shared {
+			iv.Kind = Shared
+		}
+	})
 }
 
 // adopt enters the parts of a mapping that lie in some ranges.

@@ -2,6 +2,7 @@ package hostleak
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"strandline/bpf"
@@ -189,6 +190,28 @@ func TestCheckMends(t *testing.T) {
 		})
 	}
 	compareWithPages(t, l, m)
+}
+
+// TestCheckTellsSharedMemory learns by the names in the kernel's list that a file
+// that was mapped lies in memory.
+func TestCheckTellsSharedMemory(t *testing.T) {
+	l := NewLedger()
+	s := l.Space(1)
+	l.Check(s, nil, 0)
+	maps := []procfs.Mapping{
+		{Start: 0, End: testPage, Read: true, Path: "/lib/libc.so", Inode: 1},
+		{Start: testPage, End: 2 * testPage, Read: true, Write: true, Shared: true, Path: "/dev/shm/torch_1", Inode: 2},
+		{Start: 2 * testPage, End: 3 * testPage, Read: true, Write: true, Path: "/memfd:x", Inode: 3},
+	}
+	for _, m := range maps {
+		l.Apply(&bpf.Event{Time: 1, PID: 1, Op: bpf.Map, Addr: m.Start, Len: m.Size()})
+	}
+	l.Check(s, maps, 2)
+	var kinds []Kind
+	s.each(func(iv *Interval) { kinds = append(kinds, iv.Kind) })
+	if want := []Kind{FileBacked, Shared, Shared}; !slices.Equal(kinds, want) {
+		t.Errorf("got the kinds %v, want %v", kinds, want)
+	}
 }
 
 // TestPopulations tells by marks what came and went.

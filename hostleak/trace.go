@@ -129,6 +129,7 @@ func (t *Trace) enter(e *bpf.Event) {
 		}
 	case bpf.Exec:
 		t.namer.Forget(e.PID)
+		t.follow(procfs.Process(e.PID)) // another program, which grows from here on
 	case bpf.Exit:
 		t.namer.Forget(e.Child())
 		if f := t.Processes[e.Child()]; f != nil {

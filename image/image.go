@@ -124,7 +124,7 @@ func (im *Image) Object(m procfs.Mapping) *Object {
 	return o
 }
 
-// mostObjects bounds the files that are held open.
+// mostObjects bounds the files that are kept open.
 const mostObjects = 4096
 
 func (im *Image) ofFile(m procfs.Mapping) *Object {
@@ -132,7 +132,13 @@ func (im *Image) ofFile(m procfs.Mapping) *Object {
 	defer im.files.mu.Unlock()
 	key := fmt.Sprintf("%s:%d:%s", m.Dev, m.Inode, m.Path)
 	o, known := im.files.objects[key]
-	if !known && len(im.files.objects) < mostObjects {
+	if !known {
+		if len(im.files.objects) >= mostObjects { // one that is in use stays open until it is not
+			for old := range im.files.objects {
+				delete(im.files.objects, old)
+				break
+			}
+		}
 		o = im.open(m)
 		im.files.objects[key] = o
 	}

@@ -2,6 +2,7 @@ package procfs
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,154 +11,196 @@ import (
 	"strings"
 )
 
-// A Cgroup is what the memory controller counts for the group of a process,
-// children groups included. Sizes are bytes.
+// A Cgroup is the control group that a process's memory is charged to.
 type Cgroup struct {
-	Path string // of its folder
-	// Usage is all that is charged to the group.
-	Usage uint64
-	// Anon and Shmem are memory without a file and of tmpfs, memfd and shared
-	// mappings; File is the page cache, without Shmem.
-	Anon, Shmem, File uint64
-	// InactiveFile is page cache that goes first when memory is short. Kernel is
-	// what the kernel itself holds for the group: slabs, sockets, page tables,
-	// stacks of threads.
-	InactiveFile, Kernel uint64
+	Folder string // where its files lie
+	V2     bool   // of the unified hierarchy
 }
 
-// Cgroup is the memory group of a process. It is an error where no controller
-// of memory is mounted.
-func (p Process) Cgroup() (Cgroup, error) {
-	text, err := os.ReadFile(p.file("cgroup"))
+// GroupMemory is what a control group is charged for, in bytes. Memory is
+// charged to the group that first touched it, whoever holds it now.
+type GroupMemory struct {
+	Used uint64
+	// Anon is anonymous memory; Shared that of tmpfs and shared mappings; Cache
+	// that of files on disks, of which InactiveFile is what the kernel takes back
+	// first.
+	Anon, Shared, Cache, InactiveFile uint64
+	// Kernel is the kernel's own: tables of pages, sockets, caches of files' names.
+	// It is nil where the kernel does not count it.
+	Kernel *uint64
+	Limit  *uint64 // nil if there is none
+}
+
+// ErrNoCgroup says that no control group counts a process's memory.
+var ErrNoCgroup = errors.New("no control group counts the memory of the process")
+
+// Cgroup finds the control group of a process.
+func (p Process) Cgroup() (*Cgroup, error) {
+	groups, err := os.ReadFile(p.file("cgroup"))
 	if err != nil {
-		return Cgroup{}, err
+		return nil, err
 	}
-	mounts, err := parsed("/proc/self/mountinfo", parseMounts)
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
-		return Cgroup{}, err
+		return nil, err
 	}
-	for _, g := range groupsOf(string(text)) {
-		for _, m := range mounts {
-			if m.unified != g.unified {
-				continue
-			}
-			rest, ok := strings.CutPrefix(g.path, m.root)
-			if !ok && m.root != "/" {
-				rest = "/" // a group outside what a container sees: its own is the root of the mount
-			}
-			out, err := readCgroup(filepath.Join(m.at, rest), g.unified)
-			if err == nil {
-				return out, nil
-			}
-		}
+	g, ok := findCgroup(string(groups), string(mounts))
+	if !ok {
+		return nil, ErrNoCgroup
 	}
-	return Cgroup{}, fmt.Errorf("no memory controller of a cgroup counts process %d", int(p))
+	return g, nil
 }
 
-type group struct {
-	path    string
-	unified bool // cgroup v2
-}
-
-// groupsOf reads /proc/PID/cgroup: "N:controllers:path", where cgroup v2 is the
-// line "0::path". The memory controller is in one of the two.
-func groupsOf(text string) (out []group) {
-	for line := range strings.Lines(text) {
-		f := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
+// findCgroup joins the lines of /proc/PID/cgroup, "number:controllers:path",
+// with where the hierarchies are mounted. The older hierarchy of the memory
+// controller comes first: where it is, the unified one does not count memory.
+func findCgroup(groups, mounts string) (*Cgroup, bool) {
+	paths := map[bool]string{} // by whether it is the unified one
+	for _, line := range strings.Split(groups, "\n") {
+		fields := strings.SplitN(line, ":", 3)
 		switch {
-		case len(f) < 3:
-		case f[0] == "0" && f[1] == "":
-			out = append(out, group{f[2], true})
-		case contains(strings.Split(f[1], ","), "memory"):
-			out = append([]group{{f[2], false}}, out...)
+		case len(fields) < 3:
+		case fields[0] == "0" && fields[1] == "":
+			paths[true] = fields[2]
+		case hasWord(fields[1], "memory"):
+			paths[false] = fields[2]
 		}
 	}
-	return out
+	for _, v2 := range []bool{false, true} {
+		path, ok := paths[v2]
+		if !ok {
+			continue
+		}
+		for _, line := range strings.Split(mounts, "\n") {
+			if m, ok := parseMount(line); ok && m.holds(v2) {
+				return &Cgroup{Folder: m.folder(path), V2: v2}, true
+			}
+		}
+	}
+	return nil, false
 }
 
-func contains(list []string, word string) bool {
-	for _, x := range list {
-		if x == word {
+// mount is a line of /proc/PID/mountinfo.
+type mount struct{ root, point, kind, options string }
+
+// parseMount reads "id parent device root point options [more] - type source
+// options".
+func parseMount(line string) (mount, bool) {
+	before, after, ok := strings.Cut(line, " - ")
+	fields, last := strings.Fields(before), strings.Fields(after)
+	if !ok || len(fields) < 6 || len(last) < 3 {
+		return mount{}, false
+	}
+	return mount{octal(fields[3]), octal(fields[4]), last[0], last[2]}, true
+}
+
+func (m mount) holds(v2 bool) bool {
+	if v2 {
+		return m.kind == "cgroup2"
+	}
+	return m.kind == "cgroup" && hasWord(m.options, "memory")
+}
+
+// folder is where a group lies that the kernel calls path. In a container only a
+// part of the hierarchy is mounted.
+func (m mount) folder(path string) string {
+	path = filepath.Clean("/" + path)
+	if inside, ok := strings.CutPrefix(path, strings.TrimSuffix(m.root, "/")); ok && (inside == "" || inside[0] == '/') {
+		return filepath.Join(m.point, inside)
+	}
+	return m.point
+}
+
+func hasWord(list, word string) bool {
+	for w := range strings.SplitSeq(list, ",") {
+		if w == word {
 			return true
 		}
 	}
 	return false
 }
 
-type cgroupMount struct {
-	root, at string
-	unified  bool
+// octal undoes what the kernel does to blanks in the names of mounts.
+func octal(s string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// parseMounts reads /proc/self/mountinfo: "id parent dev root at options … -
-// type source super-options".
-func parseMounts(r io.Reader) (out []cgroupMount, err error) {
-	s := lines(r)
-	for s.Scan() {
-		before, after, ok := strings.Cut(s.Text(), " - ")
-		left, right := strings.Fields(before), strings.Fields(after)
-		if !ok || len(left) < 5 || len(right) < 3 {
-			continue
-		}
-		m := cgroupMount{root: unescape(left[3]), at: unescape(left[4]), unified: right[0] == "cgroup2"}
-		if m.unified || right[0] == "cgroup" && contains(strings.Split(right[2], ","), "memory") {
-			out = append(out, m)
-		}
+// Memory reads what the group is charged for.
+func (g *Cgroup) Memory() (*GroupMemory, error) {
+	names := struct{ used, limit, kernel string }{"memory.usage_in_bytes", "memory.limit_in_bytes", "memory.kmem.usage_in_bytes"}
+	if g.V2 {
+		names.used, names.limit, names.kernel = "memory.current", "memory.max", ""
 	}
-	return out, s.Err()
-}
-
-func readCgroup(dir string, unified bool) (c Cgroup, err error) {
-	f, err := os.Open(filepath.Join(dir, "memory.stat"))
+	f, err := os.Open(filepath.Join(g.Folder, "memory.stat"))
 	if err != nil {
-		return c, err
+		return nil, err
 	}
 	defer f.Close()
-	stat, err := parseCounts(f)
+	stat, err := parseStat(f)
 	if err != nil {
-		return c, fmt.Errorf("%s: %w", f.Name(), err)
+		return nil, fmt.Errorf("%s: %w", f.Name(), err)
 	}
-	c = Cgroup{Path: dir}
-	if unified {
-		c.Anon, c.Shmem, c.InactiveFile = stat["anon"], stat["shmem"], stat["inactive_file"]
-		c.File = stat["file"] - min(stat["file"], c.Shmem)
-		c.Kernel = stat["kernel"]
-		if _, ok := stat["kernel"]; !ok { // before Linux 5.18
-			c.Kernel = stat["slab"] + stat["kernel_stack"] + stat["pagetables"] + stat["percpu"]
-		}
-		c.Kernel += stat["sock"]
-		c.Usage = number(dir, "memory.current")
-		return c, nil
+	m := groupMemory(stat, g.V2)
+	used := g.number(names.used)
+	if used == nil {
+		return nil, fmt.Errorf("%s tells no use of memory", g.Folder)
 	}
-	// Those with "total_" count the groups below, too.
-	c.Anon, c.Shmem, c.InactiveFile = stat["total_rss"], stat["total_shmem"], stat["total_inactive_file"]
-	c.File = stat["total_cache"] - min(stat["total_cache"], c.Shmem)
-	c.Kernel = number(dir, "memory.kmem.usage_in_bytes") + number(dir, "memory.kmem.tcp.usage_in_bytes")
-	c.Usage = number(dir, "memory.usage_in_bytes")
-	return c, nil
+	m.Used = *used
+	if names.kernel != "" {
+		m.Kernel = g.number(names.kernel)
+	}
+	const unlimited = 1 << 62 // the older hierarchy has a number for none
+	if limit := g.number(names.limit); limit != nil && *limit < unlimited {
+		m.Limit = limit
+	}
+	return m, nil
 }
 
-func parseCounts(r io.Reader) (map[string]uint64, error) {
+// number reads a file with one number; nil for "max", or if there is none.
+func (g *Cgroup) number(name string) *uint64 {
+	text, err := os.ReadFile(filepath.Join(g.Folder, name))
+	if err != nil {
+		return nil
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+// parseStat reads lines of a name and a number.
+func parseStat(r io.Reader) (map[string]uint64, error) {
 	out := map[string]uint64{}
 	s := bufio.NewScanner(r)
 	for n := 1; s.Scan(); n++ {
 		name, value, _ := strings.Cut(s.Text(), " ")
 		v, err := strconv.ParseUint(value, 10, 64)
 		if err != nil {
-			return out, fmt.Errorf("line %d: %w", n, err)
+			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
 		out[name] = v
 	}
 	return out, s.Err()
 }
 
-// number is the one in a file, 0 where there is no such file: kernels lack
-// counters.
-func number(dir, name string) uint64 {
-	text, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		return 0
+// groupMemory sorts the figures. Those of the older hierarchy that begin with
+// total_ include the groups below, as all of the unified one do. The cache
+// counts memory of tmpfs too in both.
+func groupMemory(stat map[string]uint64, v2 bool) *GroupMemory {
+	m := &GroupMemory{}
+	cache := uint64(0)
+	if v2 {
+		m.Anon, m.Shared, cache, m.InactiveFile = stat["anon"], stat["shmem"], stat["file"], stat["inactive_file"]
+		kernel, ok := stat["kernel"] // since Linux 5.18
+		if !ok {
+			kernel = stat["slab"] + stat["kernel_stack"] + stat["pagetables"] + stat["percpu"]
+		}
+		kernel += stat["sock"]
+		m.Kernel = &kernel
+	} else {
+		m.Anon, m.Shared, cache, m.InactiveFile = stat["total_rss"], stat["total_shmem"], stat["total_cache"], stat["total_inactive_file"]
 	}
-	n, _ := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
-	return n
+	m.Cache = cache - min(m.Shared, cache)
+	return m
 }

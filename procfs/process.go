@@ -29,6 +29,22 @@ func (p Process) Smaps() ([]Usage, error) {
 	return parsed(p.file("smaps"), ParseSmaps)
 }
 
+// Rollup is the use of all mappings together, by /proc/PID/smaps_rollup.
+func (p Process) Rollup() (Usage, error) {
+	all, err := parsed(p.file("smaps_rollup"), ParseSmaps)
+	if err != nil || len(all) == 0 {
+		return Usage{}, err
+	}
+	return all[0], nil
+}
+
+// FileBytes is what the process has read from disks and written to files of
+// them: what is in their cache because of it.
+func (p Process) FileBytes() (uint64, error) {
+	counts, err := parsed(p.file("io"), parseColons)
+	return counts["read_bytes"] + counts["write_bytes"], err
+}
+
 // Status is what /proc/PID/status tells.
 func (p Process) Status() (Status, error) {
 	return parsed(p.file("status"), ParseStatus)

@@ -11,6 +11,7 @@ import (
 type Status struct {
 	Name    string
 	State   string // such as "S (sleeping)"
+	Group   int    // the process that a thread is of
 	Threads int
 	// VMSize is all mappings; RSS what of them is in memory, and exactly the sum of
 	// the three kinds after it.
@@ -51,6 +52,8 @@ func (st *Status) set(name, value string) (err error) {
 		st.Name = value
 	case name == "State":
 		st.State = value
+	case name == "Tgid":
+		st.Group, err = strconv.Atoi(value)
 	case name == "Threads":
 		st.Threads, err = strconv.Atoi(value)
 	case name == "PPid":

@@ -291,8 +291,11 @@ func count(n int, one string) string {
 
 func writeFinding(w io.Writer, s Style, f *finding.Finding, subject string) {
 	mark := s.red("✗")
-	if f.Severity == finding.Warning {
+	switch f.Severity {
+	case finding.Warning:
 		mark = s.yellow("!")
+	case finding.Info:
+		mark = s.dim("·")
 	}
 	writeTitle(w, s, f, subject, mark)
 	line := func(label, text string) {

@@ -83,6 +83,9 @@ func (d *Trace) headline(s Style) string {
 }
 
 func (d *Trace) notes() (out []string) {
+	if d.Ended && d.RSS > 0 {
+		out = append(out, "it ended while it was watched; these are the figures of the last second")
+	}
 	if d.RSSGrowth >= 1<<20 {
 		out = append(out, fmt.Sprintf("private %s, files %s, shared %s", units.SignedBytes(d.Growth.Anonymous), units.SignedBytes(d.Growth.File), units.SignedBytes(d.Growth.Shared)))
 	}

@@ -170,3 +170,25 @@ func threadsOf(t *testing.T, pid int) (out []int) {
 	}
 	return out
 }
+
+// BenchmarkCalls unwinds the stack of a Python program.
+func BenchmarkCalls(b *testing.B) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		b.Skip("no python3 is here")
+	}
+	script := filepath.Join(b.TempDir(), "wait.py")
+	if err := os.WriteFile(script, []byte(program), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	pid, _ := live.Start(b, python, script)
+	live.Settle(b, pid, pid)
+	im, s := imageOf(b, pid), sampleOf(b, pid, pid)
+	var calls []Call
+	for b.Loop() {
+		if calls, err = Calls(im, s, calls[:0]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(calls)), "ns/call")
+}

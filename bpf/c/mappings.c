@@ -75,7 +75,6 @@ struct site_key {
 struct site {
 	u64 next;     // when its stack may be copied again
 	u64 interval; // ns between copies
-	u64 calls;
 };
 
 // Where CPython keeps its frames: offsets in bytes, NONE where there is no such
@@ -121,6 +120,12 @@ struct small_sample {
 struct large_sample {
 	struct sample head;
 	u8 stack[LARGE_PAGES * PAGE];
+};
+
+// A call whose stack is copied next.
+struct sampled_call {
+	struct event call;
+	u64 large_stacks;
 };
 
 enum count { LOST_EVENTS, LOST_SAMPLES, PAIRED, PAIRED_BYTES, COUNTS };
@@ -169,6 +174,20 @@ struct {
 } strand_budget SEC(".maps");
 
 struct {
+	UINT(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	UINT(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, struct sampled_call);
+} strand_sampled SEC(".maps");
+
+struct {
+	UINT(type, BPF_MAP_TYPE_PROG_ARRAY);
+	UINT(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, u32);
+} strand_tail SEC(".maps");
+
+struct {
 	UINT(type, BPF_MAP_TYPE_RINGBUF);
 	UINT(max_entries, 8 << 20);
 } strand_events SEC(".maps");
@@ -209,27 +228,20 @@ INLINE void send(const struct event *e)
 	ring_submit(to, BPF_RB_NO_WAKEUP);
 }
 
-// One call, as it is about to be reported.
-struct call {
-	struct event e;
-	u64 sp;
-};
-
-INLINE void begin(struct call *c, const struct watched_process *w, u32 op)
+INLINE void begin(struct event *c, const struct watched_process *w, u32 op)
 {
 	u64 id = current_pid_tgid();
-	c->e.time = ktime();
-	c->e.pid = w->owner;
-	c->e.tid = id;
-	c->e.op = op;
-	c->e.fd = -1;
+	c->time = ktime();
+	c->pid = w->owner;
+	c->tid = id;
+	c->op = op;
+	c->fd = -1;
 }
 
-INLINE void locate(struct call *c, const struct pt_regs *r)
+INLINE void locate(struct event *c, const struct pt_regs *r)
 {
-	c->e.place.ip = r->ip;
-	c->sp = r->sp;
-	read_user(&c->e.place.caller, 8, (void *)r->sp);
+	c->place.ip = r->ip;
+	read_user(&c->place.caller, 8, (void *)r->sp);
 }
 
 // size_class is the size rounded to three significant bits.
@@ -237,15 +249,16 @@ INLINE u32 size_class(u64 len)
 {
 	u64 n = len >> 12;
 	u32 log = 0;
-	if (n >> 32) { n >>= 32; log += 32; }
-	if (n >> 16) { n >>= 16; log += 16; }
-	if (n >> 8) { n >>= 8; log += 8; }
-	if (n >> 4) { n >>= 4; log += 4; }
+	if (n >> 34) { n >>= 32; log += 32; }
+	if (n >> 18) { n >>= 16; log += 16; }
+	if (n >> 10) { n >>= 8; log += 8; }
+	if (n >> 6) { n >>= 4; log += 4; }
+	if (n >> 4) { n >>= 2; log += 2; }
 	if (n >> 3) { n >>= 1; log += 1; }
 	return log << 3 | (n & 7);
 }
 
-OWN u64 user_word(u64 addr)
+INLINE u64 user_word(u64 addr)
 {
 	u64 v = 0;
 	read_user(&v, 8, (void *)addr);
@@ -280,7 +293,7 @@ INLINE u64 python_thread(const struct python *p, struct task_struct *task)
 
 enum python_state { NO_PYTHON, NO_THREAD, COMPLETE, CUT };
 
-OWN void walk_python(struct sample *s, u32 pid)
+INLINE void walk_python(struct sample *s, u32 pid)
 {
 	s->python_frames = 0;
 	s->python_state = NO_PYTHON;
@@ -315,14 +328,14 @@ OWN void walk_python(struct sample *s, u32 pid)
 	s->python_frames = n;
 }
 
-INLINE void fill(struct sample *s, u8 *stack, int pages, const struct call *c, const struct pt_regs *r)
+INLINE void fill(struct sample *s, u8 *stack, int pages, const struct event *c, const struct pt_regs *r)
 {
-	s->time = c->e.time;
-	s->pid = c->e.pid;
-	s->tid = c->e.tid;
-	s->op = c->e.op;
-	s->addr = c->e.addr;
-	s->len = c->e.len;
+	s->time = c->time;
+	s->pid = c->pid;
+	s->tid = c->tid;
+	s->op = c->op;
+	s->addr = c->addr;
+	s->len = c->len;
 	s->ip = r->ip;
 	s->sp = r->sp;
 	s->bp = r->bp;
@@ -340,47 +353,68 @@ INLINE void fill(struct sample *s, u8 *stack, int pages, const struct call *c, c
 		n += PAGE;
 	}
 	s->stack_bytes = n;
-	walk_python(s, c->e.pid);
+	walk_python(s, c->pid);
 }
 
-// sample copies the stack of a call whose place is due.
-OWN void sample(struct call *c, const struct watched_process *w, const struct pt_regs *r)
+// due tells whether the stack of a call is to be copied.
+INLINE int due(struct event *c)
 {
-	struct site_key key = { .place = c->e.place, .pid = c->e.pid, .op = c->e.op, .class = c->e.class };
-	struct site *s = map_lookup(&strand_sites, &key);
-	if (!s) {
-		struct site first = { .interval = FIRST_INTERVAL };
-		map_update(&strand_sites, &key, &first, BPF_NOEXIST);
-		s = map_lookup(&strand_sites, &key);
-		if (!s)
-			return;
-	}
-	s->calls++;
-	if (c->e.time < s->next)
-		return;
 	u32 zero = 0;
 	s64 *budget = map_lookup(&strand_budget, &zero);
 	if (!budget || *budget <= 0)
-		return;
+		return 0;
+	struct site_key key = { .place = c->place, .pid = c->pid, .op = c->op, .class = c->class };
+	struct site *s = map_lookup(&strand_sites, &key);
+	if (!s) {
+		struct site first = { .next = c->time + FIRST_INTERVAL, .interval = FIRST_INTERVAL };
+		map_update(&strand_sites, &key, &first, BPF_NOEXIST);
+	} else {
+		if (c->time < s->next)
+			return 0;
+		s->next = c->time + s->interval;
+	}
 	__sync_fetch_and_add(budget, -1);
-	s->next = c->e.time + s->interval;
-	if (w->large_stacks) {
+	return c->sampled = 1;
+}
+
+// copy_stack hands a call over to the program that copies its stack. It is a
+// program of its own because the kernel takes long to verify it.
+INLINE void copy_stack(void *ctx, const struct event *c, const struct watched_process *w)
+{
+	u32 zero = 0;
+	struct sampled_call *to = map_lookup(&strand_sampled, &zero);
+	if (!to)
+		return;
+	to->call = *c;
+	to->large_stacks = w->large_stacks;
+	tail_call(ctx, &strand_tail, 0);
+}
+
+SEC("tracepoint/sample")
+int strand_sample(void *ctx)
+{
+	u32 zero = 0;
+	const struct sampled_call *from = map_lookup(&strand_sampled, &zero);
+	if (!from)
+		return 0;
+	struct pt_regs *r = registers();
+	if (from->large_stacks) {
 		struct large_sample *to = ring_reserve(&strand_samples, sizeof *to, 0);
 		if (!to)
 			goto lost;
-		fill(&to->head, to->stack, LARGE_PAGES, c, r);
+		fill(&to->head, to->stack, LARGE_PAGES, &from->call, r);
 		ring_submit(to, BPF_RB_NO_WAKEUP);
 	} else {
 		struct small_sample *to = ring_reserve(&strand_samples, sizeof *to, 0);
 		if (!to)
 			goto lost;
-		fill(&to->head, to->stack, SMALL_PAGES, c, r);
+		fill(&to->head, to->stack, SMALL_PAGES, &from->call, r);
 		ring_submit(to, BPF_RB_NO_WAKEUP);
 	}
-	c->e.sampled = 1;
-	return;
+	return 0;
 lost:
 	count(LOST_SAMPLES, 1);
+	return 0;
 }
 
 INLINE int failed(s64 ret) { return ret < 0 && ret >= -4095; }
@@ -396,6 +430,27 @@ INLINE void send_pending(u32 pid, u64 addr, const struct pending_map *p)
 
 #define MAP_FIXED 0x10
 
+// wait_for_end keeps a new mapping until it is unmapped or taken by user space.
+INLINE void wait_for_end(struct event *c, struct watched_process *w)
+{
+	if (c->flags & MAP_FIXED) {
+		w->epoch++;
+		send(c);
+		return;
+	}
+	struct pending_key key = { .addr = c->addr, .pid = c->pid };
+	struct pending_map now = { .time = c->time, .len = c->len, .tid = c->tid, .epoch = w->epoch,
+		.prot = c->prot, .flags = c->flags, .fd = c->fd, .sampled = c->sampled,
+		.class = c->class, .place = c->place };
+	struct pending_map *old = map_lookup(&strand_pending, &key);
+	if (old) {
+		send_pending(c->pid, c->addr, old);
+		map_delete(&strand_pending, &key);
+	}
+	if (map_update(&strand_pending, &key, &now, BPF_NOEXIST))
+		send(c);
+}
+
 SEC("tracepoint/mmap")
 int strand_mmap(struct on_exit *ctx)
 {
@@ -403,32 +458,19 @@ int strand_mmap(struct on_exit *ctx)
 	if (!w || failed(ctx->ret))
 		return 0;
 	struct pt_regs *r = registers();
-	struct call c = {};
+	struct event c = {};
 	begin(&c, w, MAP);
-	c.e.addr = ctx->ret;
-	c.e.len = (r->si + PAGE - 1) & ~(u64)(PAGE - 1);
-	c.e.prot = r->dx;
-	c.e.flags = r->r10;
-	c.e.fd = r->r8;
-	c.e.class = size_class(c.e.len);
+	c.addr = ctx->ret;
+	c.len = (r->si + PAGE - 1) & ~(u64)(PAGE - 1);
+	c.prot = r->dx;
+	c.flags = r->r10;
+	c.fd = r->r8;
+	c.class = size_class(c.len);
 	locate(&c, r);
-	sample(&c, w, r);
-	if (c.e.flags & MAP_FIXED) {
-		w->epoch++;
-		send(&c.e);
-		return 0;
-	}
-	struct pending_key key = { .addr = c.e.addr, .pid = c.e.pid };
-	struct pending_map now = { .time = c.e.time, .len = c.e.len, .tid = c.e.tid, .epoch = w->epoch,
-		.prot = c.e.prot, .flags = c.e.flags, .fd = c.e.fd, .sampled = c.e.sampled,
-		.class = c.e.class, .place = c.e.place };
-	struct pending_map *old = map_lookup(&strand_pending, &key);
-	if (old) {
-		send_pending(c.e.pid, c.e.addr, old);
-		map_delete(&strand_pending, &key);
-	}
-	if (map_update(&strand_pending, &key, &now, BPF_NOEXIST))
-		send(&c.e);
+	due(&c);
+	wait_for_end(&c, w);
+	if (c.sampled)
+		copy_stack(ctx, &c, w);
 	return 0;
 }
 
@@ -453,12 +495,21 @@ int strand_munmap(struct on_enter *ctx)
 			return 0;
 		}
 	}
-	struct call c = {};
+	struct event c = {};
 	begin(&c, w, UNMAP);
-	c.e.addr = addr;
-	c.e.len = len;
-	send(&c.e);
+	c.addr = addr;
+	c.len = len;
+	send(&c);
 	return 0;
+}
+
+// report sends a call, with its stack where that is due.
+INLINE void report(void *ctx, struct event *c, const struct watched_process *w)
+{
+	due(c);
+	send(c);
+	if (c->sampled)
+		copy_stack(ctx, c, w);
 }
 
 SEC("tracepoint/mremap")
@@ -468,17 +519,16 @@ int strand_mremap(struct on_exit *ctx)
 	if (!w || failed(ctx->ret))
 		return 0;
 	struct pt_regs *r = registers();
-	struct call c = {};
+	struct event c = {};
 	begin(&c, w, REMAP);
-	c.e.addr = ctx->ret;
-	c.e.len = (r->dx + PAGE - 1) & ~(u64)(PAGE - 1);
-	c.e.old = r->di;
-	c.e.old_len = (r->si + PAGE - 1) & ~(u64)(PAGE - 1);
-	c.e.flags = r->r10;
+	c.addr = ctx->ret;
+	c.len = (r->dx + PAGE - 1) & ~(u64)(PAGE - 1);
+	c.old = r->di;
+	c.old_len = (r->si + PAGE - 1) & ~(u64)(PAGE - 1);
+	c.flags = r->r10;
 	w->epoch++;
 	locate(&c, r);
-	sample(&c, w, r);
-	send(&c.e);
+	report(ctx, &c, w);
 	return 0;
 }
 
@@ -491,12 +541,11 @@ int strand_brk(struct on_exit *ctx)
 	struct pt_regs *r = registers();
 	if (r->di != ctx->ret) // a question, or refused
 		return 0;
-	struct call c = {};
+	struct event c = {};
 	begin(&c, w, BRK);
-	c.e.addr = ctx->ret;
+	c.addr = ctx->ret;
 	locate(&c, r);
-	sample(&c, w, r);
-	send(&c.e);
+	report(ctx, &c, w);
 	return 0;
 }
 
@@ -509,16 +558,17 @@ int strand_mprotect(struct on_exit *ctx)
 	if (!w || ctx->ret)
 		return 0;
 	struct pt_regs *r = registers();
-	struct call c = {};
+	struct event c = {};
 	begin(&c, w, PROTECT);
-	c.e.addr = r->di;
-	c.e.len = (r->si + PAGE - 1) & ~(u64)(PAGE - 1);
-	c.e.prot = r->dx;
-	if (c.e.prot & PROT_WRITE) {
+	c.addr = r->di;
+	c.len = (r->si + PAGE - 1) & ~(u64)(PAGE - 1);
+	c.prot = r->dx;
+	if (c.prot & PROT_WRITE) {
 		locate(&c, r);
-		sample(&c, w, r);
+		report(ctx, &c, w);
+	} else {
+		send(&c);
 	}
-	send(&c.e);
 	return 0;
 }
 
@@ -537,12 +587,12 @@ int strand_madvise(struct on_exit *ctx)
 	struct pt_regs *r = registers();
 	if (!matters(r->dx))
 		return 0;
-	struct call c = {};
+	struct event c = {};
 	begin(&c, w, ADVISE);
-	c.e.addr = r->di;
-	c.e.len = (r->si + PAGE - 1) & ~(u64)(PAGE - 1);
-	c.e.flags = r->dx;
-	send(&c.e);
+	c.addr = r->di;
+	c.len = (r->si + PAGE - 1) & ~(u64)(PAGE - 1);
+	c.flags = r->dx;
+	send(&c);
 	return 0;
 }
 
@@ -554,14 +604,13 @@ int strand_shmat(struct on_exit *ctx)
 	if (!w || failed(ctx->ret))
 		return 0;
 	struct pt_regs *r = registers();
-	struct call c = {};
+	struct event c = {};
 	begin(&c, w, ATTACH);
-	c.e.addr = ctx->ret;
-	c.e.fd = r->di;
+	c.addr = ctx->ret;
+	c.fd = r->di;
 	w->epoch++;
 	locate(&c, r);
-	sample(&c, w, r);
-	send(&c.e);
+	report(ctx, &c, w);
 	return 0;
 }
 
@@ -571,10 +620,10 @@ int strand_shmdt(struct on_enter *ctx)
 	struct watched_process *w = watched();
 	if (!w)
 		return 0;
-	struct call c = {};
+	struct event c = {};
 	begin(&c, w, DETACH);
-	c.e.addr = ctx->args[0];
-	send(&c.e);
+	c.addr = ctx->args[0];
+	send(&c);
 	return 0;
 }
 
@@ -585,13 +634,12 @@ int strand_memfd(struct on_exit *ctx)
 	if (!w || failed(ctx->ret))
 		return 0;
 	struct pt_regs *r = registers();
-	struct call c = {};
+	struct event c = {};
 	begin(&c, w, MEMFD);
-	c.e.fd = ctx->ret;
-	c.e.flags = r->si;
+	c.fd = ctx->ret;
+	c.flags = r->si;
 	locate(&c, r);
-	sample(&c, w, r);
-	send(&c.e);
+	report(ctx, &c, w);
 	return 0;
 }
 
@@ -602,13 +650,12 @@ int strand_ftruncate(struct on_exit *ctx)
 	if (!w || ctx->ret)
 		return 0;
 	struct pt_regs *r = registers();
-	struct call c = {};
+	struct event c = {};
 	begin(&c, w, TRUNCATE);
-	c.e.fd = r->di;
-	c.e.len = r->si;
+	c.fd = r->di;
+	c.len = r->si;
 	locate(&c, r);
-	sample(&c, w, r);
-	send(&c.e);
+	report(ctx, &c, w);
 	return 0;
 }
 
@@ -623,13 +670,13 @@ int strand_fork(struct on_newtask *ctx)
 		return 0;
 	u32 pid = ctx->pid;
 	struct watched_process child = { .owner = ctx->clone_flags & CLONE_VM ? w->owner : pid };
-	struct call c = {};
+	struct event c = {};
 	begin(&c, w, FORK);
-	c.e.addr = pid;
-	c.e.old = child.owner;
+	c.addr = pid;
+	c.old = child.owner;
 	if (map_update(&strand_watched, &pid, &child, 0))
 		count(LOST_EVENTS, 1);
-	send(&c.e);
+	send(&c);
 	return 0;
 }
 
@@ -641,9 +688,9 @@ int strand_exec(void *ctx)
 		return 0;
 	w->owner = current_pid_tgid() >> 32;
 	w->epoch++;
-	struct call c = {};
+	struct event c = {};
 	begin(&c, w, EXEC);
-	send(&c.e);
+	send(&c);
 	return 0;
 }
 
@@ -654,10 +701,10 @@ int strand_exit(void *ctx)
 	struct watched_process *w = map_lookup(&strand_watched, &pid);
 	if (!w || current_task()->signal->live.counter)
 		return 0;
-	struct call c = {};
+	struct event c = {};
 	begin(&c, w, EXIT);
-	c.e.addr = pid;
-	send(&c.e);
+	c.addr = pid;
+	send(&c);
 	map_delete(&strand_watched, &pid);
 	return 0;
 }

@@ -206,6 +206,7 @@ It needs no Python, no GPU and no network.
 		c.Long = strings.TrimSpace(c.Long) + "\n\n" + exitStatus
 		root.AddCommand(c)
 	}
+	root.AddCommand(newFiltered())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd(g.env.Args...)
 	for _, c := range root.Commands() {

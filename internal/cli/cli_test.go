@@ -17,6 +17,9 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files, the output in the documentation and its picture")
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == filtered { // by a trace of a command
+		os.Exit(Main(Process()))
+	}
 	testscript.Main(m, map[string]func(){
 		"strandline": func() { os.Exit(Main(Process())) },
 	})

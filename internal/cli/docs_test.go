@@ -134,6 +134,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		{"plan", "models"},
 		{"plan", "rl", "--phases", "examples/plan/phases.yaml"},
 		{"hooks", "--pid", strconv.Itoa(os.Getpid())},
+		{"diagnose", "examples/munmap-leak/server.trace"},
 		{"doctor"},
 		{"version"},
 		{"inspect", "examples/nothing"},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"strandline/bpf"
 	"strandline/report"
 	"strandline/units"
 )
@@ -73,5 +74,31 @@ func checks(env *Env) []check {
 		f.Close()
 		os.Remove(f.Name())
 	}
-	return append(out, temp)
+	return append(out, temp, tracing())
+}
+
+// tracing is which rung of the ladder trace gets here, and how to get the next.
+func tracing() check {
+	t, err := bpf.Start()
+	if err == nil {
+		t.Close()
+		return check{What: "trace", OK: true, Told: "all calls that map memory, with stacks, also of processes that run already (BPF)"}
+	}
+	c := check{What: "trace", Told: "commands that it starts (ptrace, slower); running processes are only polled, which does not tell what makes them grow: " + err.Error()}
+	switch {
+	case runtime.GOOS != "linux" || runtime.GOARCH != "amd64":
+		c.Told, c.Do = "only polling: "+err.Error(), "trace on a machine with Linux on x86-64"
+	case os.Geteuid() != 0:
+		c.Do = "run it as root (sudo), or give strandline the capabilities: sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_sys_admin+ep strandline"
+	case !exists("/sys/kernel/btf/vmlinux"):
+		c.Do = "the kernel is built without CONFIG_DEBUG_INFO_BTF; use one that has it"
+	default:
+		c.Do = "in a container, run it on the host, or give the container --privileged --pid=host"
+	}
+	return c
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }

@@ -2,8 +2,12 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,12 +19,15 @@ import (
 	"strandline/hostleak"
 	"strandline/image"
 	"strandline/procfs"
+	"strandline/ptrace"
 	"strandline/recording"
 	"strandline/report"
 )
 
 type traceOptions struct {
 	pid      int
+	command  []string
+	rung     string
 	out      string
 	duration time.Duration
 }
@@ -28,7 +35,7 @@ type traceOptions struct {
 func newTrace(g *globals) *cobra.Command {
 	var o traceOptions
 	c := &cobra.Command{
-		Use:   "trace --pid N",
+		Use:   "trace --pid N | trace -- CMD…",
 		Short: "Tell what maps the memory by which a process grows",
 		Long: `Watch a running process and its children, and tell which calls made the memory
 by which they grow: mappings that nobody unmaps, the heap, the arenas of Python.
@@ -36,37 +43,77 @@ It sees the system calls themselves, and so also what no heap profiler can.
 
 The process is not stopped and not changed. BPF programs in the kernel watch it,
 and go when strandline ends, however it ends. They need root, or CAP_BPF,
-CAP_PERFMON and CAP_SYS_PTRACE; without them the process is only polled, which
-tells how it grows and not why. ` + "`strandline doctor`" + ` says what this machine allows.`,
+CAP_PERFMON and CAP_SYS_PTRACE; without them a running process is only polled,
+which tells how it grows and not why. ` + "`strandline doctor`" + ` says what this machine
+allows.
+
+A command behind -- is started and watched from its first call on. Where BPF is
+not to be had it is traced by ptrace with a seccomp filter, which needs no
+rights: each call that changes mappings then takes some 50 µs, programs cannot
+become another user, and the command ends when strandline does (with BPF it runs
+on). With --json its standard output goes to standard error.`,
 		Example: "  sudo strandline trace --pid 4242\n  sudo strandline trace --pid 4242 --duration 1h --out server.trace && strandline diagnose server.trace",
-		Args:    cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := onLinux(); err != nil {
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			o.command = args
+			if err := o.check(c); err != nil {
 				return err
 			}
-			if o.duration <= 0 {
-				return fmt.Errorf("--duration %s: nothing can be seen in no time", o.duration)
+			if err := onLinux(); err != nil {
+				return err
 			}
 			return runTrace(c.Context(), g, o)
 		},
 	}
 	c.Flags().IntVar(&o.pid, "pid", 0, "the process `N`")
-	c.Flags().DurationVar(&o.duration, "duration", time.Minute, "watch for the time `D`, such as 30s or 10m")
+	c.Flags().DurationVar(&o.duration, "duration", time.Minute, "watch for the time `D`, such as 30s or 10m; a command as long as it runs")
+	c.Flags().StringVar(&o.rung, "rung", "", "see no more than `RUNG` does: bpf, ptrace (commands alone) or polling")
 	c.Flags().StringVar(&o.out, "out", "", "keep what is seen in a new `FILE`, for `strandline diagnose` and `export`")
-	c.MarkFlagRequired("pid")
 	return c
 }
 
+// check tells what is wrong with the options.
+func (o *traceOptions) check(c *cobra.Command) error {
+	given := c.Flags().Changed("duration")
+	switch {
+	case c.Flags().Changed("pid") == (len(o.command) > 0):
+		return errors.New("give a process (--pid N), or a command (-- CMD…)")
+	case len(o.command) > 0 && c.ArgsLenAtDash() != 0:
+		return fmt.Errorf("the command to run stands behind --: strandline trace -- %s", strings.Join(o.command, " "))
+	case given && o.duration <= 0:
+		return fmt.Errorf("--duration %s: nothing can be seen in no time", o.duration)
+	case o.rung != "" && o.rung != rungBPF && o.rung != rungPtrace && o.rung != rungPoll:
+		return fmt.Errorf("--rung %s: want bpf, ptrace or polling", o.rung)
+	case o.rung == rungPtrace && len(o.command) == 0:
+		return errors.New("--rung ptrace is for commands that are started: strandline trace --rung ptrace -- CMD…")
+	case len(o.command) > 0 && !given:
+		o.duration = forever
+	}
+	return nil
+}
+
+// forever is longer than any command runs.
+const forever = 100 * 365 * 24 * time.Hour
+
 func runTrace(ctx context.Context, g *globals, o traceOptions) error {
+	if len(o.command) == 0 {
+		if _, err := procfs.Process(o.pid).Status(); err != nil {
+			return reach(o.pid, err)
+		}
+	}
 	names := hostleak.NewNames()
 	defer names.Close()
-	source, rung := g.watcher(names)
+	source, rung, err := g.watcher(&o, names)
+	if err != nil {
+		return err
+	}
 	defer source.Close()
 	t, err := hostleak.NewTrace(procfs.Process(o.pid), source, names)
 	if err != nil {
 		return reach(o.pid, err)
 	}
-	w := watch{g: g, trace: t, rung: rung, began: time.Now(), ends: o.duration}
+	source.begin()
+	w := watch{g: g, trace: t, rung: rung, began: time.Now(), ends: o.duration, sums: t.Sums()}
 	if o.out != "" {
 		header := recording.Header{PID: o.pid, Name: t.Processes[uint32(o.pid)].First.Name, Rung: rung, BeganUS: w.began.UnixMicro()}
 		if w.out, err = recording.Create(o.out, header); err != nil {
@@ -77,7 +124,8 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 	if err := w.run(ctx); err != nil {
 		return err
 	}
-	doc := w.document(w.grown(), knownLibraries(o.pid))
+	w.learn()
+	doc := w.document(w.grown())
 	if w.out != nil {
 		if err := w.out.Document(&doc.Document); err != nil {
 			return err
@@ -107,26 +155,108 @@ func problems(some []finding.Finding) bool {
 
 // The rungs of the ladder: how much can be seen.
 const (
-	rungBPF  = "bpf"
-	rungPoll = "polling"
+	rungBPF    = "bpf"
+	rungPtrace = "ptrace"
+	rungPoll   = "polling"
 )
 
-// A watcher is a source that can be closed.
-type watcher interface {
+// A watcher is a source, and the command that it watches where one was started.
+type watcher struct {
 	hostleak.Source
-	Close()
+	begin, end func()
 }
 
-// watcher is the best that this machine and user can have.
-func (g *globals) watcher(names *hostleak.Names) (watcher, string) {
-	t, err := bpf.Start()
-	if err != nil {
-		g.warn("only polling, which sees that memory grows and not what makes it grow: %v; `strandline doctor` says what to do", err)
-		return hostleak.Poller{}, rungPoll
+// Close ends the watching.
+func (w watcher) Close() { w.end() }
+
+// namer are the sources that can be told how a process's stacks are to be read.
+type namer interface {
+	LargeStacks(pid int) error
+	Python(pid int, p bpf.Python) error
+}
+
+// watcher is the best that this machine and user can have, up to the rung that
+// is asked for. A command is started, and waits until begin is called.
+func (g *globals) watcher(o *traceOptions, names *hostleak.Names) (watcher, string, error) {
+	tell := func(n namer) {
+		names.Cut = func(pid int) { n.LargeStacks(pid) }
+		names.Python = func(pid int, p bpf.Python) { n.Python(pid, p) }
 	}
-	names.Cut = func(pid int) { t.LargeStacks(pid) }
-	names.Python = func(pid int, p bpf.Python) { t.Python(pid, p) }
-	return t, rungBPF
+	if len(o.command) > 0 {
+		if _, err := exec.LookPath(o.command[0]); err != nil {
+			return watcher{}, "", err
+		}
+	}
+	refused := error(nil)
+	if o.rung == "" || o.rung == rungBPF {
+		t, err := bpf.Start()
+		if err == nil {
+			tell(t)
+			w := watcher{t, func() {}, t.Close}
+			if len(o.command) > 0 {
+				c, err := g.launch(o.command)
+				if err != nil {
+					t.Close()
+					return w, "", err
+				}
+				o.pid, w.begin = c.pid, c.begin
+			}
+			return w, rungBPF, nil
+		}
+		if refused = err; o.rung == rungBPF {
+			return watcher{}, "", err
+		}
+	}
+	if len(o.command) > 0 && o.rung != rungPoll {
+		exe, err := os.Executable()
+		if err != nil {
+			return watcher{}, "", err
+		}
+		if refused != nil {
+			g.warn("BPF is not to be had: %v; the command is traced by ptrace, and slower", refused)
+		}
+		t, begin, err := ptrace.Start(exe, append([]string{filtered}, o.command...), os.Stdin, g.outputOfCommand(), os.Stderr)
+		if err != nil {
+			return watcher{}, "", err
+		}
+		tell(t)
+		o.pid = t.PID
+		return watcher{t, begin, t.Close}, rungPtrace, nil
+	}
+	if refused != nil {
+		g.warn("only polling, which sees that memory grows and not what makes it grow: %v; `strandline doctor` says what to do", refused)
+	}
+	w := watcher{hostleak.Poller{}, func() {}, func() {}}
+	if len(o.command) > 0 {
+		c, err := g.launch(o.command)
+		if err != nil {
+			return w, "", err
+		}
+		o.pid, w.begin = c.pid, c.begin
+	}
+	return w, rungPoll, nil
+}
+
+// outputOfCommand keeps the standard output for the document where it is JSON.
+func (g *globals) outputOfCommand() *os.File {
+	if g.json {
+		return os.Stderr
+	}
+	return os.Stdout
+}
+
+// filtered is the hidden command by which this program becomes another that is
+// traced.
+const filtered = "run-filtered"
+
+func newFiltered() *cobra.Command {
+	return &cobra.Command{
+		Use: filtered, Hidden: true, DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			const ready = 3
+			return ptrace.Filtered(ready, args)
+		},
+	}
 }
 
 // A watch is one run of trace.
@@ -138,6 +268,7 @@ type watch struct {
 	ends  time.Duration
 	sums  *hostleak.Sums // the latest, for when the process ends
 	lines int            // that the live view has drawn
+	known []hostleak.Known
 	looks []*footprint.Observation
 	out   *recording.Writer
 	kept  time.Time // when a judgement was last put into it
@@ -146,9 +277,9 @@ type watch struct {
 const (
 	pollEvery  = 50 * time.Millisecond
 	checkEvery = time.Second
-	// marks are how many moments growth is judged at.
-	marks     = 24
-	markLeast = 250 * time.Millisecond
+	// firstMarks is how far apart the moments are at which growth is judged; as the
+	// ledger leaves out every second one when there are many, so does the clock.
+	firstMarks = 250 * time.Millisecond
 	// share is how much of the time reckoning up may take.
 	share = 20
 )
@@ -157,18 +288,23 @@ const (
 // has seen enough.
 func (w *watch) run(ctx context.Context) error {
 	end := w.began.Add(w.ends)
-	markEvery := max(w.ends/marks, markLeast)
+	markEvery := firstMarks
 	nextMark, nextCheck := w.began, w.began.Add(checkEvery)
+	w.learn()
 	if err := w.reckon(); err != nil {
 		return err
 	}
 	w.look()
 	for now := time.Now(); now.Before(end) && w.trace.Alive(); now = time.Now() {
 		if !now.Before(nextMark) {
-			nextMark = nextMark.Add(markEvery)
+			had := len(w.trace.Ledger.Marks())
 			if err := w.trace.Mark(); err != nil {
 				return err
 			}
+			if len(w.trace.Ledger.Marks()) < had {
+				markEvery *= 2
+			}
+			nextMark = nextMark.Add(markEvery)
 		}
 		if !now.Before(nextCheck) {
 			if err := w.reckon(); err != nil {
@@ -205,17 +341,17 @@ func (w *watch) reckon() error {
 }
 
 // keep writes how things stand to the recording, and a judgement at first every
-// ten seconds and then ever more seldom.
+// five seconds and then ever more seldom.
 func (w *watch) keep() error {
 	if w.out == nil {
 		return nil
 	}
-	s, doc := w.sums, w.document(nil, nil)
+	s, doc := w.sums, w.document(nil)
 	mark := recording.Mark{Seconds: doc.Duration, RSS: s.RSS, Anonymous: s.Anon, File: s.File, Shared: s.Shared, Drops: doc.Drops}
 	if err := w.out.Mark(mark, doc.Stacks); err != nil {
 		return err
 	}
-	const often, grows = 10 * time.Second, 4
+	const often, grows = 5 * time.Second, 4
 	since := time.Since(w.began)
 	if since < often || !w.kept.IsZero() && time.Since(w.kept) < max(often, since/grows) {
 		return nil
@@ -238,13 +374,21 @@ func (w *watch) finish() error {
 	return nil
 }
 
+// learn looks for libraries that hook memory functions. It is done first and
+// last: the process can end, and can load more.
+func (w *watch) learn() {
+	if known := knownLibraries(int(w.trace.Root)); known != nil {
+		w.known = known
+	}
+}
+
 // look looks at the process from outside, if it still runs.
 func (w *watch) look() {
 	o, err := footprint.Observe(w.trace.Root)
 	if err != nil {
 		return
 	}
-	if w.rung == rungBPF && w.sums != nil {
+	if w.rung != rungPoll && w.sums != nil {
 		var n uint64
 		for i := range w.sums.Uses {
 			if u := &w.sums.Uses[i]; u.Op == bpf.Remap {
@@ -270,8 +414,8 @@ func (w *watch) grown() *footprint.Growth {
 	return footprint.Over(w.looks, memory)
 }
 
-func (w *watch) document(looks *footprint.Growth, known []hostleak.Known) *report.Trace {
-	return report.NewTrace(w.trace, w.sums, detect.Host(w.sums, looks, known), w.rung, time.Since(w.began))
+func (w *watch) document(looks *footprint.Growth) *report.Trace {
+	return report.NewTrace(w.trace, w.sums, detect.Host(w.sums, looks, w.known), w.rung, time.Since(w.began))
 }
 
 // draw shows the figures so far, if a person looks.
@@ -280,7 +424,7 @@ func (w *watch) draw() {
 		return
 	}
 	w.clear()
-	doc := w.document(nil, nil)
+	doc := w.document(nil)
 	w.lines = doc.Live(report.PrintableWriter(w.g.env.Stdout), w.g.env.style())
 }
 

@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+)
+
+// A launched command stands before its first instruction until begin.
+type launched struct {
+	pid   int
+	begin func()
+}
+
+// launch starts a command and stops it there, as a debugger does, which lets go
+// of it then.
+func (g *globals) launch(command []string) (*launched, error) {
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, g.outputOfCommand(), os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
+	started, begin := make(chan error), make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // ptrace is of one thread
+		defer runtime.UnlockOSThread()
+		if err := cmd.Start(); err != nil {
+			started <- err
+			return
+		}
+		var ws syscall.WaitStatus
+		if _, err := syscall.Wait4(cmd.Process.Pid, &ws, 0, nil); err != nil || !ws.Stopped() {
+			started <- fmt.Errorf("%s did not start: %v", command[0], err)
+			return
+		}
+		started <- nil
+		<-begin
+		syscall.PtraceDetach(cmd.Process.Pid)
+		cmd.Wait()
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return &launched{cmd.Process.Pid, func() { close(begin) }}, nil
+}

@@ -1,0 +1,91 @@
+package procfs
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestFindCgroup(t *testing.T) {
+	const (
+		older   = "33 31 0:31 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n36 31 0:34 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory\n"
+		unified = "25 18 0:24 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
+		part    = "25 18 0:24 /docker/1 /my\\040groups rw - cgroup2 cgroup2 rw\n"
+	)
+	for _, c := range []struct {
+		name, groups, mounts string
+		want                 *Cgroup
+	}{
+		{"older", "5:cpu,cpuacct:/x\n4:memory:/a/b\n0::/u\n", older, &Cgroup{"/sys/fs/cgroup/memory/a/b", false}},
+		{"unified", "0::/system.slice/x.service\n", unified, &Cgroup{"/sys/fs/cgroup/system.slice/x.service", true}},
+		{"both, memory in the older", "4:memory:/a\n0::/u\n", older + unified, &Cgroup{"/sys/fs/cgroup/memory/a", false}},
+		{"both, memory in the unified", "4:cpu:/a\n0::/u\n", older + unified, &Cgroup{"/sys/fs/cgroup/u", true}},
+		{"part of the hierarchy", "0::/docker/1/deep\n", part, &Cgroup{"/my groups/deep", true}},
+		{"of a container, seen from inside", "0::/\n", part, &Cgroup{"/my groups", true}},
+		{"beside the part", "0::/docker/12\n", part, &Cgroup{"/my groups", true}},
+		{"upwards", "0::/../../etc\n", unified, &Cgroup{"/sys/fs/cgroup/etc", true}},
+		{"not mounted", "4:memory:/a\n", unified, nil},
+		{"nothing", "x\n", "y\n", nil},
+	} {
+		got, ok := findCgroup(c.groups, c.mounts)
+		if ok != (c.want != nil) || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestGroupMemory(t *testing.T) {
+	kernel, used, limit := uint64(18), uint64(100), uint64(4096)
+	for _, c := range []struct {
+		name  string
+		v2    bool
+		files map[string]string
+		want  GroupMemory
+	}{
+		{"older", false, map[string]string{
+			"memory.stat": "cache 1\nrss 1\ntotal_cache 40\ntotal_rss 20\ntotal_shmem 15\ntotal_inactive_file 7\n", "memory.usage_in_bytes": "100\n",
+			"memory.limit_in_bytes": "9223372036854771712\n", "memory.kmem.usage_in_bytes": "18\n",
+		}, GroupMemory{Used: used, Anon: 20, Shared: 15, Cache: 25, InactiveFile: 7, Kernel: &kernel}},
+		{"older, kernel not counted", false, map[string]string{
+			"memory.stat": "total_cache 40\ntotal_rss 20\n", "memory.usage_in_bytes": "100\n", "memory.limit_in_bytes": "4096\n",
+		}, GroupMemory{Used: used, Anon: 20, Cache: 40, Limit: &limit}},
+		{"unified", true, map[string]string{
+			"memory.stat": "anon 20\nfile 40\nkernel 16\nsock 2\nshmem 15\ninactive_file 7\n", "memory.current": "100\n", "memory.max": "max\n",
+		}, GroupMemory{Used: used, Anon: 20, Shared: 15, Cache: 25, InactiveFile: 7, Kernel: &kernel}},
+		{"unified, older kernel", true, map[string]string{
+			"memory.stat": "anon 20\nfile 40\nkernel_stack 4\npagetables 5\npercpu 1\nslab 6\nsock 2\nshmem 15\n", "memory.current": "100\n", "memory.max": "4096\n",
+		}, GroupMemory{Used: used, Anon: 20, Shared: 15, Cache: 25, Kernel: &kernel, Limit: &limit}},
+	} {
+		dir := t.TempDir()
+		for name, text := range c.files {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := (&Cgroup{dir, c.v2}).Memory()
+		if err != nil || !reflect.DeepEqual(*got, c.want) {
+			t.Errorf("%s: got %+v, %v, want %+v", c.name, got, err, c.want)
+		}
+	}
+	dir := t.TempDir()
+	os.WriteFile(filepath.Join(dir, "memory.stat"), []byte("anon 1\nfile x\n"), 0o600)
+	if _, err := (&Cgroup{dir, true}).Memory(); err == nil || !strings.Contains(err.Error(), "line 2") {
+		t.Errorf("a broken line: got the error %v", err)
+	}
+}
+
+func TestOwnCgroup(t *testing.T) {
+	g, err := Process(os.Getpid()).Cgroup()
+	if err != nil {
+		t.Skipf("no control group counts memory here: %v", err)
+	}
+	m, err := g.Memory()
+	if os.IsNotExist(err) {
+		t.Skipf("the control group's files cannot be seen here: %v", err)
+	}
+	if err != nil || m.Used == 0 || m.Anon+m.Cache+m.Shared > 2*m.Used {
+		t.Errorf("%s: got %+v, %v", g.Folder, m, err)
+	}
+}

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package procfs
+
+import "errors"
+
+// Descriptors are only told by Linux.
+func (p Process) Descriptors() (*Descriptors, error) { return nil, errors.ErrUnsupported }
