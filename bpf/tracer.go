@@ -53,7 +53,6 @@ type Tracer struct {
 	keys            []pendingKey
 	values          []pendingMap
 	held            []Event // of times that may not be complete yet
-	budget          int64
 }
 
 // Start loads and attaches the programs. Nothing is watched yet.
@@ -142,11 +141,6 @@ func (t *Tracer) Watch(pid int) error {
 		return nil
 	}
 	return err
-}
-
-// Unwatch ends with a process.
-func (t *Tracer) Unwatch(pid int) error {
-	return t.collection.Maps["strand_watched"].Delete(uint32(pid))
 }
 
 // LargeStacks makes the copies of a process's stacks 64 KiB instead of 16.

@@ -77,9 +77,7 @@ type Mended struct {
 
 // A Space is the memory of one process.
 type Space struct {
-	PID    uint32
-	Since  uint64 // when it began, 0 for before the recording
-	Parent uint32
+	PID uint32
 	spans
 	brk     uint64
 	checked int
@@ -100,13 +98,6 @@ func (l *Ledger) Space(pid uint32) *Space {
 		l.spaces[pid] = s
 	}
 	return s
-}
-
-// Spaces calls f with the memory of each process.
-func (l *Ledger) Spaces(f func(*Space)) {
-	for _, s := range l.spaces {
-		f(s)
-	}
 }
 
 // Each calls f with the intervals of a space, by address.
@@ -150,11 +141,11 @@ func (l *Ledger) Apply(e *bpf.Event) {
 		})
 	case bpf.Fork:
 		if pid := uint32(e.Old); pid == e.Child() {
-			l.spaces[pid] = &Space{PID: pid, Since: e.Time, Parent: e.PID}
+			l.spaces[pid] = &Space{PID: pid}
 		}
 	case bpf.Exec:
 		l.end(s, e.Time)
-		l.spaces[e.PID] = &Space{PID: e.PID, Since: e.Time, Parent: s.Parent}
+		l.spaces[e.PID] = &Space{PID: e.PID}
 	case bpf.Exit:
 		if e.Child() == e.PID {
 			l.end(s, e.Time)

@@ -58,14 +58,9 @@ type Trace struct {
 	namer   Namer
 	known   map[string]int
 	waiting []bpf.Sample
-	paced   map[Site]pace
+	paced   map[Site]int64 // bytes of a site that lived when its pace was set
 	polled  uint64
-	checked uint64
-	lost    uint64 // that the last check knew of
 }
-
-// pace is what was known of a site when its pace was set.
-type pace struct{ live int64 }
 
 // Followed is a process and its memory when it was first and last seen.
 type Followed struct {
@@ -78,7 +73,7 @@ type Followed struct {
 func NewTrace(root procfs.Process, source Source, namer Namer) (*Trace, error) {
 	t := &Trace{
 		Root: root, Ledger: NewLedger(), Processes: map[uint32]*Followed{}, Stacks: make([]Stack, 1),
-		source: source, namer: namer, known: map[string]int{}, paced: map[Site]pace{}, polled: bpf.Now(),
+		source: source, namer: namer, known: map[string]int{}, paced: map[Site]int64{}, polled: bpf.Now(),
 	}
 	if err := t.follow(root); err != nil {
 		return nil, err
@@ -209,7 +204,6 @@ func (t *Trace) Check() error {
 			t.Ledger.Check(s, maps, read)
 		}
 	}
-	t.checked, t.lost = read, t.Last.Lost
 	return nil
 }
 
@@ -235,13 +229,13 @@ func (t *Trace) Mark() error {
 		}
 		was, known := t.paced[m.Site]
 		every := paceSteady
-		if m.Live > was.live {
+		if m.Live > was {
 			every = paceGrowing
 		}
 		if !known && every == paceSteady && m.Live == 0 {
 			continue
 		}
-		t.paced[m.Site] = pace{m.Live}
+		t.paced[m.Site] = m.Live
 		e := &bpf.Event{PID: m.PID, Op: m.Op, Class: m.Class, Place: m.Place}
 		if err := t.source.Pace(e, every); err != nil {
 			return err

@@ -53,6 +53,7 @@ type Document struct {
 	StackDrops  uint64            `json:"stack_drops"`
 	Paired      uint64            `json:"paired"`
 	PairedBytes uint64            `json:"paired_bytes"`
+	Discarded   int64             `json:"discarded_bytes"`
 	Ledger      Ledger            `json:"ledger"`
 	Stacks      []Stack           `json:"stacks"`
 	Findings    []finding.Finding `json:"findings"`

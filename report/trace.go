@@ -25,7 +25,7 @@ func NewTrace(t *hostleak.Trace, s *hostleak.Sums, findings []finding.Finding, r
 		Schema: "strandline.trace/1", PID: int(t.Root), Rung: rung, Duration: d.Round(time.Millisecond).Seconds(), Ended: !t.Alive(),
 		RSS: s.RSS, RSSGrowth: s.Growth, Explained: s.Explained, Drops: t.Last.Lost, StackDrops: t.Last.LostSamples,
 		Growth: recording.Growth{Anonymous: s.Anon, File: s.File, Shared: s.Shared, Older: s.Older, Unnamed: s.Unnamed, Threads: s.Threads},
-		Paired: t.Last.Paired, PairedBytes: t.Last.PairedBytes,
+		Paired: t.Last.Paired, PairedBytes: t.Last.PairedBytes, Discarded: t.Ledger.Discarded,
 		Ledger: recording.Ledger{Checks: t.Ledger.Mended.Checks, Missing: t.Ledger.Mended.Missing, Extra: t.Ledger.Mended.Extra},
 		Stacks: []recording.Stack{}, Findings: append([]finding.Finding{}, findings...),
 	}}

@@ -9,6 +9,7 @@ import (
 	"strandline/export"
 	"strandline/recording"
 	"strandline/report"
+	"strandline/units"
 )
 
 // recording reads the recording of a trace, if that is what the arguments name;
@@ -68,6 +69,23 @@ func (g *globals) diagnoseRecording(path string, run *recording.Run) error {
 	return nil
 }
 
+// stacksReport is the document of `strandline export` of a recording.
+type stacksReport struct {
+	Schema string `json:"schema"`
+	File   string `json:"file"`
+	Format string `json:"format"`
+	Stacks int    `json:"stacks"`
+	Bytes  int64  `json:"bytes"`
+}
+
+func (d stacksReport) text(w io.Writer, _ report.Style) {
+	stacks := "1 stack"
+	if d.Stacks != 1 {
+		stacks = units.Count(int64(d.Stacks)) + " stacks"
+	}
+	fmt.Fprintf(w, "wrote %s: %s, %s\n", report.Line(d.File), stacks, units.Bytes(d.Bytes))
+}
+
 // exportRecording writes the stacks of a recording in the formats that are of
 // stacks.
 func (g *globals) exportRecording(ctx context.Context, o exportOptions, run *recording.Run) error {
@@ -85,7 +103,7 @@ func (g *globals) exportRecording(ctx context.Context, o exportOptions, run *rec
 		return err
 	}
 	if o.output != "-" {
-		doc := exportReport{Schema: "strandline.export/1", File: o.output, Format: o.to, Bytes: n}
+		doc := stacksReport{"strandline.export/1", o.output, o.to, len(run.Document.Stacks), n}
 		if err := g.print(doc, doc.text); err != nil {
 			return err
 		}
