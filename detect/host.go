@@ -303,10 +303,16 @@ func hostRemedies(kind finding.Kind, u *hostleak.Use, known []hostleak.Known) (o
 	return out
 }
 
-// leaksHere tells whether a stack leads through a library that is known to leak.
+// leaksHere tells whether a stack is that of a library that is known to leak, as
+// it keeps something for what is unmapped. Its hooks alone say nothing: they
+// stand in every stack of the process.
 func leaksHere(k hostleak.Known, u *hostleak.Use) bool {
-	return k.Leaks != "" && slices.ContainsFunc(u.Frames, func(f hostleak.Frame) bool { return sameFamily(f.Object, k.Object) })
+	return k.Leaks != "" && classOf(u) == finding.MmapLeak && slices.ContainsFunc(u.Frames, func(f hostleak.Frame) bool {
+		return sameFamily(f.Object, k.Object) && keepsUnmapped.MatchString(f.Function)
+	})
 }
+
+var keepsUnmapped = regexp.MustCompile(`munmap|_unmapped_`)
 
 var setting = regexp.MustCompile(`\b[A-Z][A-Z0-9_]+=[^\s,;]+`)
 
