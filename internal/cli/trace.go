@@ -30,6 +30,7 @@ type traceOptions struct {
 	rung     string
 	out      string
 	duration time.Duration
+	gpu      bool
 }
 
 func newTrace(g *globals) *cobra.Command {
@@ -68,6 +69,7 @@ on). With --json its standard output goes to standard error.`,
 	c.Flags().IntVar(&o.pid, "pid", 0, "the process `N`")
 	c.Flags().DurationVar(&o.duration, "duration", time.Minute, "watch for the time `D`, such as 30s or 10m; a command as long as it runs")
 	c.Flags().StringVar(&o.rung, "rung", "", "see no more than `RUNG` does: bpf, ptrace (commands alone) or polling")
+	c.Flags().BoolVar(&o.gpu, "gpu", false, "also tell what is taken from the GPU's driver (libcuda), and by whom; needs BPF")
 	c.Flags().StringVar(&o.out, "out", "", "keep what is seen in a new `FILE`, for `strandline diagnose` and `export`")
 	return c
 }
@@ -86,6 +88,8 @@ func (o *traceOptions) check(c *cobra.Command) error {
 		return fmt.Errorf("--rung %s: want bpf, ptrace or polling", o.rung)
 	case o.rung == rungPtrace && len(o.command) == 0:
 		return errors.New("--rung ptrace is for commands that are started: strandline trace --rung ptrace -- CMD…")
+	case o.gpu && o.rung != "" && o.rung != rungBPF:
+		return fmt.Errorf("--gpu needs BPF, and --rung %s does without", o.rung)
 	case len(o.command) > 0 && !given:
 		o.duration = forever
 	}
@@ -111,6 +115,11 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 	t, err := hostleak.NewTrace(procfs.Process(o.pid), source, names)
 	if err != nil {
 		return reach(o.pid, err)
+	}
+	if o.gpu {
+		if err := watchDriver(t, source, rung); err != nil {
+			return err
+		}
 	}
 	source.begin()
 	w := watch{g: g, trace: t, rung: rung, began: time.Now(), ends: o.duration, sums: t.Sums()}
@@ -142,6 +151,15 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 		return exit(exitProblem)
 	}
 	return nil
+}
+
+// watchDriver begins to watch the GPU's driver, too.
+func watchDriver(t *hostleak.Trace, source watcher, rung string) error {
+	driver, ok := source.Source.(hostleak.DriverSource)
+	if !ok {
+		return fmt.Errorf("--gpu needs BPF, and this is %s; `strandline doctor` says what to do", rung)
+	}
+	return t.WatchDriver(driver)
 }
 
 func problems(some []finding.Finding) bool {
@@ -415,7 +433,14 @@ func (w *watch) grown() *footprint.Growth {
 }
 
 func (w *watch) document(looks *footprint.Growth) *report.Trace {
-	return report.NewTrace(w.trace, w.sums, detect.Host(w.sums, looks, w.known), w.rung, time.Since(w.began))
+	found := detect.Host(w.sums, looks, w.known)
+	if w.trace.Driver == nil {
+		return report.NewTrace(w.trace, w.sums, found, w.rung, time.Since(w.began))
+	}
+	taken := w.trace.DriverSums()
+	doc := report.NewTrace(w.trace, w.sums, append(detect.Driver(taken), found...), w.rung, time.Since(w.began))
+	doc.GPU = report.NewGPU(taken)
+	return doc
 }
 
 // draw shows the figures so far, if a person looks.

@@ -1,0 +1,115 @@
+package detect
+
+import (
+	"fmt"
+
+	"strandline/bpf"
+	"strandline/finding"
+	"strandline/hostleak"
+	"strandline/trend"
+	"strandline/units"
+)
+
+// driverWorth is the least memory from the driver that is worth a finding, bytes.
+const driverWorth = 1 << 20
+
+// Driver judges what processes took from the driver of a GPU: each place by
+// itself, for what grows there does not stand in PyTorch's statistics unless it
+// is PyTorch's.
+func Driver(s *hostleak.DriverSums) (out []finding.Finding) {
+	for i := range s.Uses {
+		if f, ok := driverGrows(&s.Uses[i], s.Marks); ok {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func driverGrows(u *hostleak.DriverUse, marks int) (f finding.Finding, ok bool) {
+	if u.Live < driverWorth || u.Memory == bpf.Foreign {
+		return f, false
+	}
+	all := trend.NewPopulation(marks)
+	all.Merge(u.Population)
+	v := trend.Judge(all, trend.Past{})
+	if v.Class != trend.Leak || v.Confidence < 0.2 {
+		return f, false
+	}
+	f = finding.Finding{
+		Kind: finding.DriverLeak, Severity: finding.Warning, Confidence: v.Confidence, Basis: v.Basis(),
+		Bytes: finding.Int(u.Live), Count: finding.Int(u.Count), Trend: all.Bytes,
+		Stack: hostFrames(u.Frames), Site: driverSite(u),
+		Evidence: map[string]any{
+			"owner": u.Owner, "memory": u.Memory.String(), "function": u.Op.String(), "calls": u.Calls,
+			"stack_complete": u.Complete, "assumed_bytes": u.Assumed,
+		},
+		Detail: hostDetail(finding.DriverLeak, &u.Use),
+	}
+	if v.Confidence >= 0.5 {
+		f.Severity = finding.Problem
+	}
+	f.Title = fmt.Sprintf("%s took %s of %s from the driver in %s and gave nothing back", u.Owner, units.Bytes(u.Live), memoryName(u.Memory), plural(u.Count, "piece"))
+	if where := through(caller(u.Frames)); where != "" {
+		f.Title += "; asked for here: " + where
+	}
+	f.Remedies = driverRemedies(u)
+	return f, true
+}
+
+func memoryName(m bpf.DriverMemory) string {
+	switch m {
+	case bpf.Managed:
+		return "managed memory"
+	case bpf.Pinned:
+		return "pinned host memory"
+	}
+	return "device memory"
+}
+
+// caller are the frames from the first on that is not the driver's nor of CUDA's
+// runtime, which are the same in every stack.
+func caller(frames []hostleak.Frame) []hostleak.Frame {
+	for i, f := range frames {
+		if !hostleak.OfCUDA(f.Object) {
+			return frames[i:]
+		}
+	}
+	return nil
+}
+
+// driverSite is the place to change: the user's own line of Python if there is
+// one, else the function that asked CUDA.
+func driverSite(u *hostleak.DriverUse) *finding.Site { return hostSite(caller(u.Frames)) }
+
+func driverRemedies(u *hostleak.DriverUse) []finding.Remedy {
+	switch {
+	case u.Owner == hostleak.OwnerPyTorch && u.Memory == bpf.Pinned:
+		return classRemedies(finding.Pinned)
+	case u.Owner == hostleak.OwnerPyTorch:
+		return []finding.Remedy{finding.CodeChange("what PyTorch reserves grows: record a snapshot (torch.cuda.memory._record_memory_history, _dump_snapshot) and give it to `strandline diagnose`, which names the tensors")}
+	case u.Owner == "NCCL":
+		return []finding.Remedy{finding.CodeChange("make process groups once and destroy those that are done (torch.distributed.destroy_process_group): each has buffers of its own on the device"),
+			setTo("NCCL_BUFFSIZE=2097152", "smaller buffers for each channel")}
+	case u.Owner == "cuBLAS":
+		return []finding.Remedy{finding.CodeChange("make handles once: each handle and stream has a workspace; torch._C._cuda_clearCublasWorkspaces() gives PyTorch's back"),
+			setTo("CUBLAS_WORKSPACE_CONFIG=:4096:2", "smaller workspaces")}
+	case u.Owner == "cuDNN":
+		return []finding.Remedy{finding.CodeChange("make handles and plans once, and destroy those that are done")}
+	case u.Owner == hostleak.OwnerGraphs:
+		return []finding.Remedy{finding.CodeChange("capture fewer graphs (fewer batch sizes), and drop those that are not replayed")}
+	}
+	free := "the function of the driver that frees it"
+	if f, ok := givesBack[u.Op.String()]; ok {
+		free = f
+	}
+	return []finding.Remedy{finding.CodeChange(fmt.Sprintf("free what is taken here (%s), or reuse it: PyTorch neither knows nor counts it, and torch.cuda.empty_cache() does not return it", free))}
+}
+
+// givesBack is how a program frees what it took by a function, as programs see it.
+var givesBack = map[string]string{
+	"cuMemAlloc_v2": "cudaFree or cuMemFree", "cuMemAllocPitch_v2": "cudaFree or cuMemFree", "cuMemAllocManaged": "cudaFree or cuMemFree",
+	"cuMemAllocAsync": "cudaFreeAsync or cuMemFreeAsync", "cuMemAllocFromPoolAsync": "cudaFreeAsync or cuMemFreeAsync",
+	"cuMemCreate": "cuMemUnmap and cuMemRelease", "cuMemHostAlloc": "cudaFreeHost or cuMemFreeHost", "cuMemAllocHost_v2": "cudaFreeHost or cuMemFreeHost",
+	"cuMemHostRegister_v2": "cudaHostUnregister or cuMemHostUnregister",
+	"cuArrayCreate_v2":     "cudaFreeArray or cuArrayDestroy", "cuArray3DCreate_v2": "cudaFreeArray or cuArrayDestroy",
+}
