@@ -2,6 +2,9 @@ package detect
 
 import (
 	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
 
 	"strandline/bpf"
 	"strandline/finding"
@@ -66,16 +69,16 @@ func memoryName(m bpf.DriverMemory) string {
 	return "device memory"
 }
 
-// caller are the frames from the first on that is not the driver's nor of CUDA's
-// runtime, which are the same in every stack.
+// caller are the frames without those of the driver and of CUDA's runtime, and of
+// how Python calls C, which are the same in every stack.
 func caller(frames []hostleak.Frame) []hostleak.Frame {
-	for i, f := range frames {
-		if !hostleak.OfCUDA(f.Object) {
-			return frames[i:]
-		}
-	}
-	return nil
+	return slices.DeleteFunc(slices.Clone(frames), func(f hostleak.Frame) bool {
+		object := filepath.Base(f.Object)
+		return hostleak.OfCUDA(object) || python.MatchString(object) || callsC.MatchString(object)
+	})
 }
+
+var callsC = regexp.MustCompile(`^(libffi|_ctypes)`)
 
 // driverSite is the place to change: the user's own line of Python if there is
 // one, else the function that asked CUDA.

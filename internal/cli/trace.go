@@ -122,7 +122,8 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 		}
 	}
 	source.begin()
-	w := watch{g: g, trace: t, rung: rung, began: time.Now(), ends: o.duration, sums: t.Sums()}
+	w := watch{g: g, trace: t, rung: rung, began: time.Now(), ends: o.duration}
+	w.sum()
 	if o.out != "" {
 		header := recording.Header{PID: o.pid, Name: t.Processes[uint32(o.pid)].First.Name, Rung: rung, BeganUS: w.began.UnixMicro()}
 		if w.out, err = recording.Create(o.out, header); err != nil {
@@ -284,8 +285,9 @@ type watch struct {
 	rung  string
 	began time.Time
 	ends  time.Duration
-	sums  *hostleak.Sums // the latest, for when the process ends
-	lines int            // that the live view has drawn
+	sums  *hostleak.Sums       // the latest, for when the process ends
+	taken *hostleak.DriverSums // from the GPU's driver; nil if that is not watched
+	lines int                  // that the live view has drawn
 	known []hostleak.Known
 	looks []*footprint.Observation
 	out   *recording.Writer
@@ -353,7 +355,7 @@ func (w *watch) reckon() error {
 		return err
 	}
 	if w.trace.Alive() {
-		w.sums = w.trace.Sums()
+		w.sum()
 	}
 	return w.keep()
 }
@@ -378,6 +380,15 @@ func (w *watch) keep() error {
 	return w.out.Document(&doc.Document)
 }
 
+// sum reckons up while there is something: the figures of before stay when the
+// process ends.
+func (w *watch) sum() {
+	w.sums = w.trace.Sums()
+	if w.trace.Driver != nil {
+		w.taken = w.trace.DriverSums()
+	}
+}
+
 func (w *watch) finish() error {
 	if err := w.trace.Sure(); err != nil {
 		return err
@@ -386,7 +397,7 @@ func (w *watch) finish() error {
 		return err
 	}
 	if w.trace.Alive() {
-		w.sums = w.trace.Sums()
+		w.sum()
 		w.look()
 	}
 	return nil
@@ -434,12 +445,11 @@ func (w *watch) grown() *footprint.Growth {
 
 func (w *watch) document(looks *footprint.Growth) *report.Trace {
 	found := detect.Host(w.sums, looks, w.known)
-	if w.trace.Driver == nil {
+	if w.taken == nil {
 		return report.NewTrace(w.trace, w.sums, found, w.rung, time.Since(w.began))
 	}
-	taken := w.trace.DriverSums()
-	doc := report.NewTrace(w.trace, w.sums, append(detect.Driver(taken), found...), w.rung, time.Since(w.began))
-	doc.GPU = report.NewGPU(taken)
+	doc := report.NewTrace(w.trace, w.sums, append(detect.Driver(w.taken), found...), w.rung, time.Since(w.began))
+	doc.GPU = report.NewGPU(w.taken)
 	return doc
 }
 
