@@ -44,10 +44,18 @@ func (v Version) Unverified(set *Settings, privatePools bool) (out []string) {
 	case v < oldest || v > latest:
 		out = append(out, fmt.Sprintf("the rules of PyTorch %s are unverified: they are read from its source alone", v))
 	}
-	if v >= tested-1 && v <= tested+1 {
-		return out
+	if rules := v.Untested(set, privatePools); len(rules) > 0 {
+		out = append(out, UntestedNote(rules))
 	}
-	var rules []string
+	return out
+}
+
+// Untested are the rules that settings use and that were held against recordings
+// of another release alone.
+func (v Version) Untested(set *Settings, privatePools bool) (rules []string) {
+	if v >= tested-1 && v <= tested+1 {
+		return nil
+	}
 	for _, rule := range []struct {
 		name string
 		used bool
@@ -63,10 +71,12 @@ func (v Version) Unverified(set *Settings, privatePools bool) (out []string) {
 			rules = append(rules, rule.name)
 		}
 	}
-	if len(rules) > 0 {
-		out = append(out, fmt.Sprintf("unverified but for PyTorch %s: %s", tested, strings.Join(rules, ", ")))
-	}
-	return out
+	return rules
+}
+
+// UntestedNote says of rules that they are untested.
+func UntestedNote(rules []string) string {
+	return fmt.Sprintf("unverified but for PyTorch %s: %s", tested, strings.Join(rules, ", "))
 }
 
 // poolsRetry tells whether a request to a MemPool has all other memory released

@@ -126,9 +126,13 @@ func (t *Tracer) attach() error {
 // Close detaches the programs and frees what they used.
 func (t *Tracer) Close() {
 	t.closeDriver()
+	// For each the kernel waits until all processors are out of the program; it can
+	// wait for all of them at once.
+	var closing sync.WaitGroup
 	for _, l := range t.links {
-		l.Close()
+		closing.Go(func() { l.Close() })
 	}
+	closing.Wait()
 	t.links = nil
 	for _, r := range []*ringbuf.Reader{t.events, t.samples} {
 		if r != nil {

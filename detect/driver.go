@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
 	"strandline/bpf"
 	"strandline/finding"
@@ -16,43 +17,68 @@ import (
 // driverWorth is the least memory from the driver that is worth a finding, bytes.
 const driverWorth = 1 << 20
 
-// Driver judges what processes took from the driver of a GPU: each place by
-// itself, for what grows there does not stand in PyTorch's statistics unless it
-// is PyTorch's.
+// Driver judges what processes took from the driver of a GPU: each place and
+// owner by itself. What grows does not stand in PyTorch's statistics unless it is
+// PyTorch's.
 func Driver(s *hostleak.DriverSums) (out []finding.Finding) {
+	places := map[driverPlace][]*hostleak.DriverUse{}
+	var order []driverPlace
 	for i := range s.Uses {
-		if f, ok := driverGrows(&s.Uses[i], s.Marks); ok {
+		u := &s.Uses[i]
+		p := driverPlace{owner: u.Owner, memory: u.Memory}
+		if site := hostSite(caller(u.Frames)); site != nil {
+			p.site = *site
+		}
+		if places[p] == nil {
+			order = append(order, p)
+		}
+		places[p] = append(places[p], u)
+	}
+	for _, p := range order {
+		if f, ok := driverGrows(places[p], s.Marks); ok {
 			out = append(out, f)
 		}
 	}
 	return out
 }
 
-func driverGrows(u *hostleak.DriverUse, marks int) (f finding.Finding, ok bool) {
-	if u.Live < driverWorth || u.Memory == bpf.Foreign {
+type driverPlace struct {
+	owner  string
+	memory bpf.DriverMemory
+	site   finding.Site
+}
+
+// driverGrows judges the uses of one place, of which the first holds the most.
+func driverGrows(uses []*hostleak.DriverUse, marks int) (f finding.Finding, ok bool) {
+	all := trend.NewPopulation(marks)
+	var live, pieces, calls, assumed int64
+	for _, u := range uses {
+		all.Merge(u.Population)
+		live, pieces, calls, assumed = live+u.Live, pieces+u.Count, calls+u.Calls, assumed+u.Assumed
+	}
+	u := uses[0]
+	if live < driverWorth || u.Memory == bpf.Foreign {
 		return f, false
 	}
-	all := trend.NewPopulation(marks)
-	all.Merge(u.Population)
 	v := trend.Judge(all, trend.Past{})
 	if v.Class != trend.Leak || v.Confidence < 0.2 {
 		return f, false
 	}
 	f = finding.Finding{
 		Kind: finding.DriverLeak, Severity: finding.Warning, Confidence: v.Confidence, Basis: v.Basis(),
-		Bytes: finding.Int(u.Live), Count: finding.Int(u.Count), Trend: all.Bytes,
-		Stack: hostFrames(u.Frames), Site: driverSite(u),
+		Bytes: finding.Int(live), Count: finding.Int(pieces), Trend: all.Bytes,
+		Stack: hostFrames(u.Frames), Site: hostSite(caller(u.Frames)),
 		Evidence: map[string]any{
-			"owner": u.Owner, "memory": u.Memory.String(), "function": u.Op.String(), "calls": u.Calls,
-			"stack_complete": u.Complete, "assumed_bytes": u.Assumed,
+			"owner": u.Owner, "memory": u.Memory.String(), "function": u.Op.String(), "calls": calls,
+			"stack_complete": u.Complete, "assumed_bytes": assumed,
 		},
 		Detail: hostDetail(finding.DriverLeak, &u.Use),
 	}
 	if v.Confidence >= 0.5 {
 		f.Severity = finding.Problem
 	}
-	f.Title = fmt.Sprintf("%s took %s of %s from the driver in %s and gave nothing back", u.Owner, units.Bytes(u.Live), memoryName(u.Memory), plural(u.Count, "piece"))
-	if where := through(caller(u.Frames)); where != "" {
+	f.Title = fmt.Sprintf("%s took %s of %s from the driver in %s and gave nothing back", u.Owner, units.Bytes(live), memoryName(u.Memory), plural(pieces, "piece"))
+	if where := through(nearest(caller(u.Frames))); where != "" {
 		f.Title += "; asked for here: " + where
 	}
 	f.Remedies = driverRemedies(u)
@@ -80,13 +106,26 @@ func caller(frames []hostleak.Frame) []hostleak.Frame {
 
 var callsC = regexp.MustCompile(`^(libffi|_ctypes)`)
 
-// driverSite is the place to change: the user's own line of Python if there is
-// one, else the function that asked CUDA.
-func driverSite(u *hostleak.DriverUse) *finding.Site { return hostSite(caller(u.Frames)) }
+// nearest are the lines of Python and the first functions of native code, without
+// their parameters: of C++ these fill a screen.
+func nearest(frames []hostleak.Frame) (out []hostleak.Frame) {
+	const few = 2
+	native := 0
+	for _, f := range frames {
+		if f.Object != "" {
+			if native++; native > few {
+				continue
+			}
+			f.Function, _, _ = strings.Cut(f.Function, "(")
+		}
+		out = append(out, f)
+	}
+	return out
+}
 
 func driverRemedies(u *hostleak.DriverUse) []finding.Remedy {
 	switch {
-	case u.Owner == hostleak.OwnerPyTorch && u.Memory == bpf.Pinned:
+	case (u.Owner == hostleak.OwnerPyTorch || u.Owner == hostleak.OwnerTorch) && u.Memory == bpf.Pinned:
 		return classRemedies(finding.Pinned)
 	case u.Owner == hostleak.OwnerPyTorch:
 		return []finding.Remedy{finding.CodeChange("what PyTorch reserves grows: record a snapshot (torch.cuda.memory._record_memory_history, _dump_snapshot) and give it to `strandline diagnose`, which names the tensors")}

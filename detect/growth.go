@@ -390,23 +390,23 @@ func inStep(a, b *trend.Population) bool {
 // leak is the finding of places that leak together, the heaviest first.
 func (g *growth) leak(places []*place) finding.Finding {
 	p := places[0]
-	var bytes, count, first int64
+	var bytes, count int64
 	conf := 0.0
 	trendBytes, counts := make([]int64, p.pop.Marks()), make([]int64, p.pop.Marks())
 	for _, q := range places {
 		bytes += q.bytes()
 		count += q.count()
-		if g.judged.Inside { // marks inside a step hold what the step frees
-			first += q.pop.Final[0]
-		} else {
-			first += q.pop.Bytes[0]
-		}
 		conf = max(conf, q.verdict.Confidence)
-		for j, n := range q.pop.Bytes {
+		held := q.pop.Bytes
+		if g.judged.Inside { // marks inside a step hold what the step frees
+			held = q.pop.Final
+		}
+		for j, n := range held {
 			trendBytes[j] += n
 			counts[j] += q.pop.Count[j]
 		}
 	}
+	first := trendBytes[0]
 	frames := g.book.Stacks.Stack(g.grewMost(p))
 	f := finding.Finding{
 		Kind: finding.Leak, Severity: finding.Problem, Confidence: conf, Basis: p.verdict.Basis(),

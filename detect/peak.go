@@ -82,7 +82,7 @@ func holdingsOf(m *purpose.Moment, leaking map[stack.Site]bool, end bool) (out h
 			h.Purpose = purpose.Other
 		}
 		key := h
-		key.Bytes, key.Count, key.Kept = 0, 0, h.pending()
+		key.Bytes, key.Count, key.Before, key.Kept = 0, 0, false, h.pending()
 		if i, ok := index[key]; ok {
 			out[i].Bytes += x.Bytes
 			out[i].Count += x.Count
@@ -95,9 +95,10 @@ func holdingsOf(m *purpose.Moment, leaking map[stack.Site]bool, end bool) (out h
 	return out
 }
 
-// pending tells what is unknown only because it is not freed yet.
+// pending tells what is unknown only because it is not freed yet, in a history that
+// tells of its making.
 func (h *holding) pending() bool {
-	return h.Purpose == purpose.Unknown && h.Kept && h.Site != (stack.Site{})
+	return h.Purpose == purpose.Unknown && !h.Before && h.Kept && h.Site != (stack.Site{})
 }
 
 // stays tells whether what stands at a leaking place can have leaked: what a

@@ -94,8 +94,12 @@ func TestNotFreed(t *testing.T) {
 func TestPeakBeforeHistory(t *testing.T) {
 	for file, before := range map[string]bool{"../snapshot/testdata/w10_nothing.default.state.pickle": true, "testdata/honest.pickle.gz": false} {
 		for _, f := range judge(t, file).Findings {
-			if text := strings.Join(f.Detail, "\n"); f.Kind == finding.Peak && strings.Contains(text, "when the history began") != before {
-				t.Errorf("%s: %s", file, text)
+			if f.Kind != finding.Peak {
+				continue
+			}
+			text := strings.Join(f.Detail, "\n")
+			if strings.Contains(text, "when the history began") != before || strings.Contains(f.Title, purpose.Unknown.Words()) != before || strings.Contains(f.Title, notFreed) {
+				t.Errorf("%s: %s\n%s", file, f.Title, text)
 			}
 		}
 	}

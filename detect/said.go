@@ -118,8 +118,11 @@ func (t *statement) judge(known Options) []finding.Finding {
 		}
 	}
 	f.Title = titleOf(s, o)
-	if s.cause() == "" {
+	switch s.cause() {
+	case "":
 		f.Confidence = 0.5
+	case causeFragmented: // what was free in segments is an upper bound
+		f.Confidence = 0.9
 	}
 	tellMessage(&f, s, o)
 	tellOthers(&f, groups, o, known)
@@ -200,6 +203,8 @@ func titleOf(s *shortage, o *logs.OOM) string {
 		return fmt.Sprintf("memory ran out for NCCL, beside PyTorch's allocator: the driver did not give it %s", units.Bytes(*o.Request))
 	case o.Wording == logs.NCCL:
 		return "memory ran out for NCCL, beside PyTorch's allocator"
+	case o.Wording == logs.Silent:
+		return fmt.Sprintf("memory ran out on an %s device", o.Backend)
 	case o.Bare():
 		return "memory ran out in a call of the driver that is not one of PyTorch's cache"
 	case contradictions(o) != nil:
@@ -231,6 +236,8 @@ func tellMessage(f *finding.Finding, s *shortage, o *logs.OOM) {
 		say("process %d holds %s (in a container this can be the program itself)", p.PID, units.Bytes(p.Bytes))
 	}
 	switch {
+	case s.cause() == causeFragmented:
+		say("what waits for another stream after it was freed, or serves only a private pool, counts as free here; a snapshot of that moment tells it apart")
 	case o.Wording == logs.Runtime || o.Wording == logs.Driver:
 		say("such an error is of what does not go through PyTorch's cache: making the context, loading kernels, handles and workspaces of libraries, CUDA graphs; with expandable segments also of mapping a page")
 	case s.cause() == causeLimit && o.Allowed == nil && o.Allocated != nil:
@@ -239,7 +246,7 @@ func tellMessage(f *finding.Finding, s *shortage, o *logs.OOM) {
 		say("the backend cudaMallocAsync does not say what its pool keeps: %s of the device is neither in use by PyTorch nor free, and is cached in that pool or held by others", units.Bytes(*o.Total-*o.Allocated-*o.Free))
 	case s.cause() == "" && withoutFree(o):
 		say("the message does not state what was free, as those of XPU devices did not at first; the cause cannot be told without it")
-	case s.cause() == "" && o.Lacks() > 0:
+	case s.cause() == "" && o.Lacks() > 0 && contradictions(o) == nil:
 		say("%s", missingOf(o))
 	}
 }

@@ -28,6 +28,8 @@ func saidRemedies(s *shortage, o *logs.OOM) []finding.Remedy {
 	switch {
 	case o.Wording == logs.Absurd:
 		return []finding.Remedy{finding.CodeChange("look at the line that failed: a negative or unset number of elements, or sizes that ranks exchanged in different order, often after another rank had failed")}
+	case o.Wording == logs.Silent:
+		return needLess()
 	case o.Bare():
 		return forBackend(o.Backend, leaveRoom())
 	case o.Wording == logs.Metal:

@@ -198,24 +198,7 @@ func tell(f *finding.Finding, numbers map[string]*int64) {
 // usage says what the newest table states.
 func (s *tableSeries) usage() finding.Finding {
 	m := s.Last().Summary
-	var title string
-	switch {
-	case m.Allocated.Current == nil && m.Reserved.Current == nil:
-		title = "the table is cut off: it states neither what is allocated nor what is reserved"
-	case m.Reserved.Current == nil:
-		title = units.Bytes(*m.Allocated.Current) + " is allocated; what is reserved is cut off"
-	case m.Allocated.Current == nil:
-		title = units.Bytes(*m.Reserved.Current) + " is reserved; what is allocated is cut off"
-	default:
-		title = fmt.Sprintf("%s of %s reserved is allocated", units.Bytes(*m.Allocated.Current), units.Bytes(*m.Reserved.Current))
-	}
-	if peak := m.Allocated.Peak; peak != nil {
-		title += "; at the peak " + units.Bytes(*peak)
-		if m.Reserved.Peak != nil {
-			title += fmt.Sprintf(", of reserved memory %s", units.Bytes(*m.Reserved.Peak))
-		}
-	}
-	f := s.finding(finding.Usage, title)
+	f := s.finding(finding.Usage, stated(m))
 	tell(&f, map[string]*int64{
 		"allocated_bytes": m.Allocated.Current, "active_bytes": m.Active.Current, "requested_bytes": m.Requested.Current,
 		"reserved_bytes": m.Reserved.Current, "non_releasable_bytes": m.NonReleasable.Current, "releasable_bytes": releasable(m),
@@ -225,6 +208,33 @@ func (s *tableSeries) usage() finding.Finding {
 	})
 	s.tellUsage(&f, m)
 	return f
+}
+
+// stated says what a table states of the two rows that matter most.
+func stated(m *logs.Summary) string {
+	peak := func(n *int64) string {
+		if n == nil {
+			return ""
+		}
+		return ", at the peak " + units.Bytes(*n)
+	}
+	allocated, reserved := m.Allocated, m.Reserved
+	switch {
+	case allocated.Current == nil && reserved.Current == nil:
+		return "the table states neither what is allocated nor what is reserved: these rows are missing"
+	case reserved.Current == nil:
+		return fmt.Sprintf("%s is allocated%s; the row of reserved memory is missing", units.Bytes(*allocated.Current), peak(allocated.Peak))
+	case allocated.Current == nil:
+		return fmt.Sprintf("%s is reserved%s; the row of allocated memory is missing", units.Bytes(*reserved.Current), peak(reserved.Peak))
+	}
+	title := fmt.Sprintf("%s of %s reserved is allocated", units.Bytes(*allocated.Current), units.Bytes(*reserved.Current))
+	if allocated.Peak != nil {
+		title += "; at the peak " + units.Bytes(*allocated.Peak)
+		if reserved.Peak != nil {
+			title += fmt.Sprintf(", of reserved memory %s", units.Bytes(*reserved.Peak))
+		}
+	}
+	return title
 }
 
 func (s *tableSeries) tellUsage(f *finding.Finding, m *logs.Summary) {
@@ -381,10 +391,22 @@ func (s *tableSeries) limit() []finding.Finding {
 		f.Detail = append(f.Detail, fmt.Sprintf("%.2g refusals from table to table: each waits for the device and gives the cache back, to take it again in the next step", float64(n)/float64(s.Count-1)))
 	}
 	f.Remedies = needLess()
-	if m := s.Last().Summary; !expandableOnly(m) {
+	if !expandableOnly(s.Last().Summary) && s.unused() {
 		f.Remedies = append(f.Remedies, expandable("", nil)...)
 	}
 	return []finding.Finding{f}
+}
+
+// unused tells that one of the tables has reserved memory which is not in use, now
+// or where both were highest: without it, there are no pieces to be joined.
+func (s *tableSeries) unused() bool {
+	much := func(reserved, active *int64) bool {
+		n := less(reserved, active)
+		return n != nil && float64(*n) > notable*float64(*reserved)
+	}
+	return slices.ContainsFunc(s.Marks, func(m compare.Mark) bool {
+		return much(m.Reserved.Current, m.Active.Current) || much(m.Reserved.Peak, m.Active.Peak)
+	})
 }
 
 // between says from when to when the tables are.

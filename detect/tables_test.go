@@ -5,6 +5,7 @@ import (
 	"math/rand"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -137,7 +138,8 @@ func TestRealTables(t *testing.T) {
 		{"at the limit", []string{read("limit.txt")}, "oom oom:p retries:w", "memory ran out: a request of 2.93 GiB", map[string]any{"line": int64(91)}},
 		{"at the limit, without the message", []string{without(read("limit.txt"), "Tried to allocate")}, "ok retries:w", "memory ran out 4 times, and the driver refused a segment 12 times over 5 tables", map[string]any{"retries": int64(12), "ooms": int64(4)}},
 		{"the last is cut off", []string{read("before.txt") + read("after.txt") + read("after.txt")[:600]}, "unknown leak:w", "allocated memory grew by 1.48 GiB", map[string]any{"tables": 2}},
-		{"rows are missing from all", []string{without(read("cached.txt"), "Allocated memory")}, "unknown", "11.2 GiB is reserved; what is allocated is cut off", map[string]any{"tables": 8}},
+		{"rows are missing from all", []string{without(read("cached.txt"), "Allocated memory")}, "unknown", "11.2 GiB is reserved, at the peak 11.2 GiB; the row of allocated memory is missing", map[string]any{"tables": 8}},
+		{"a row is missing", []string{without(read("two-devices.txt"), "reserved memory")}, "unknown", "764 MiB is allocated, at the peak 764 MiB; the row of reserved memory is missing", nil},
 		{"nothing but an end", []string{strings.SplitN(read("small.txt"), "| Non-releasable memory", 2)[1]}, "unknown", "", nil},
 	} {
 		a := judgeText(t, c.texts...)
@@ -174,6 +176,29 @@ func without(text, word string) string {
 func firstAndLast(text string) string {
 	parts := strings.SplitAfter(text, "epoch ")
 	return parts[1] + parts[len(parts)-1]
+}
+
+// TestPiecesAtTheLimit advises to join pieces only where there are some.
+func TestPiecesAtTheLimit(t *testing.T) {
+	text, err := os.ReadFile("../logs/testdata/limit.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := without(string(text), "Tried to allocate")
+	const row = "| Active memory         | 614400 KiB |   1800 MiB "
+	for in, advised := range map[string]bool{
+		tables:                                 false,
+		without(tables, "GPU reserved memory"): false,
+		strings.ReplaceAll(tables, row, "| Active memory         | 514400 KiB |   1800 MiB "): true,
+		strings.ReplaceAll(tables, row, "| Active memory         | 614400 KiB |   1400 MiB "): true,
+	} {
+		for _, f := range judgeText(t, in).Findings {
+			joins := slices.ContainsFunc(f.Remedies, func(r finding.Remedy) bool { return strings.Contains(r.Setting, "expandable_segments") })
+			if f.Kind == finding.Retries && joins != advised {
+				t.Errorf("%v: %v", advised, f.Remedies)
+			}
+		}
+	}
 }
 
 // TestCacheOfAPeak holds a cache that the peak of what was in use explains.

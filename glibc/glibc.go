@@ -206,13 +206,10 @@ func (w *walk) chunk(at uint64) (chunk, bool) {
 // list adds the chunks of a list that ends where it begins.
 func (w *walk) list(a *Arena, at, end uint64) {
 	for at != end {
-		c, ok := w.chunk(at)
-		if !ok || c.size > a.System {
-			a.Partial = true
+		c, ok := w.add(a, at)
+		if !ok {
 			return
 		}
-		a.Free += c.size
-		a.Chunks++
 		at = c.fd
 	}
 }
@@ -221,18 +218,27 @@ func (w *walk) list(a *Arena, at, end uint64) {
 // mixed with the address that they stand at.
 func (w *walk) fast(a *Arena, at uint64) {
 	for at != 0 {
-		c, ok := w.chunk(at)
-		if !ok || c.size > a.System {
-			a.Partial = true
+		c, ok := w.add(a, at)
+		if !ok {
 			return
 		}
-		a.Free += c.size
-		a.Chunks++
 		mixed := c.fd ^ (at+16)>>12
 		if at = c.fd; mixed%16 == 0 && (mixed == 0 || w.mapped(mixed)) {
 			at = mixed
 		}
 	}
+}
+
+// add counts a free chunk; false if there is none, so that its list is left.
+func (w *walk) add(a *Arena, at uint64) (chunk, bool) {
+	c, ok := w.chunk(at)
+	if !ok || c.size > a.System {
+		a.Partial = true
+		return c, false
+	}
+	a.Free += c.size
+	a.Chunks++
+	return c, true
 }
 
 func (w *walk) mapped(at uint64) bool {

@@ -9,6 +9,7 @@ import (
 // The owners of driver memory that have a name.
 const (
 	OwnerPyTorch = "PyTorch's allocator"
+	OwnerTorch   = "PyTorch" // of which what pins host memory is an allocator, too
 	OwnerGraphs  = "CUDA graphs"
 	OwnerUnknown = "unknown"
 )
@@ -30,6 +31,7 @@ var byLibrary = []struct {
 	owner string
 }{
 	{regexp.MustCompile(`^libc10_cuda`), OwnerPyTorch},
+	{regexp.MustCompile(`^libtorch(_cuda|_cpu|_python)?[.-]`), OwnerTorch},
 	{regexp.MustCompile(`^libnccl`), "NCCL"},
 	{regexp.MustCompile(`^libnvshmem`), "NVSHMEM"},
 	{regexp.MustCompile(`^libcublas(Lt)?\b`), "cuBLAS"},

@@ -81,6 +81,7 @@ type Space struct {
 	spans
 	brk     uint64
 	checked int
+	gone    []addresses    // unmapped before the first check
 	missing [2][]addresses // by the last checks, the latest first
 	extra   []Interval     // by the last check
 }
@@ -201,6 +202,9 @@ func (l *Ledger) put(s *Space, iv Interval) {
 func (l *Ledger) remove(s *Space, start, end, at uint64) []Interval {
 	if end <= start {
 		return nil
+	}
+	if s.checked == 0 {
+		s.gone = append(s.gone, addresses{start, end})
 	}
 	cut := s.cut(start, end)
 	for i := range cut {

@@ -1,6 +1,7 @@
 package hostleak
 
 import (
+	"cmp"
 	"slices"
 
 	"strandline/procfs"
@@ -16,6 +17,9 @@ func (l *Ledger) Check(s *Space, maps []procfs.Mapping, at uint64) {
 	s.checked++
 	missing, extra := s.compare(maps)
 	if s.checked == 1 {
+		// The list may be older than an event that was entered.
+		slices.SortFunc(s.gone, func(a, b addresses) int { return cmp.Compare(a.start, b.start) })
+		missing, s.gone = subtract(missing, s.gone), nil
 		for _, m := range maps {
 			l.adopt(s, m, Before, 0, missing)
 		}
@@ -142,7 +146,7 @@ func subtract(a, b []addresses) (out []addresses) {
 			if b[k].start > r.start {
 				out = append(out, addresses{r.start, b[k].start})
 			}
-			r.start = b[k].end
+			r.start = max(r.start, b[k].end)
 		}
 	}
 	return out

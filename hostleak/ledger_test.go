@@ -245,3 +245,17 @@ func TestPopulations(t *testing.T) {
 		}
 	}
 }
+
+// A list that is older than an unmapping that was entered does not bring it back.
+func TestFirstCheckOfAnOldList(t *testing.T) {
+	l := NewLedger()
+	s := l.Space(1)
+	l.Apply(&bpf.Event{Op: bpf.Unmap, PID: 1, Addr: 0x3000, Len: 0x1000, Time: 5})
+	l.Apply(&bpf.Event{Op: bpf.Unmap, PID: 1, Addr: 0x2000, Len: 0x4000, Time: 6})
+	l.Check(s, []procfs.Mapping{{Start: 0x1000, End: 0x8000, Write: true}}, 9)
+	var got []addresses
+	s.Each(func(iv *Interval) { got = append(got, addresses{iv.Start, iv.End}) })
+	if want := []addresses{{0x1000, 0x2000}, {0x6000, 0x8000}}; !slices.Equal(got, want) {
+		t.Errorf("got %x, want %x", got, want)
+	}
+}

@@ -122,6 +122,9 @@ func (h head) ofAllocator(text []byte) (head, bool) {
 	case hasPrefix(tried, request):
 		h.end = len(text) - len(tried)
 		return h, true
+	case hasPrefix(tried, ",pleaseuse`empty_cache`"):
+		h.wording = Silent
+		return h, len(h.backend) > 1
 	}
 	return h, len(h.backend) > 1 && bytes.HasPrefix([]byte(request), tried) // the text ends here
 }

@@ -288,7 +288,9 @@ func (s *scanner) add(o *OOM) {
 	}
 	f := &s.found.Failures[i]
 	if f.Count > 0 && o.goesOn(f.Last()) {
-		f.Last().Request = o.Request
+		if before := f.Last(); before.Request == nil || *before.Request < *o.Request {
+			before.Request = o.Request
+		}
 		return
 	}
 	s.found.Count++
@@ -299,11 +301,12 @@ func (s *scanner) add(o *OOM) {
 	f.Messages = append(f.Messages, o)
 }
 
-// goesOn tells the second line of what the communication library says: that the
-// driver failed, and close behind how much it was asked for.
+// goesOn tells a further line of what the communication library says of one
+// failure: that the driver failed, and close behind how much it was asked for, at
+// first and once more for the few bytes behind it.
 func (o *OOM) goesOn(before *OOM) bool {
 	const close = 4
-	return o.Wording == NCCL && before.Wording == NCCL && o.Request != nil && before.Request == nil && o.Line-before.Line <= close
+	return o.Wording == NCCL && before.Wording == NCCL && o.Request != nil && o.Line-before.Line <= close
 }
 
 // closeAll ends all messages, in the order in which they began.

@@ -51,6 +51,7 @@ const (
 	Runtime                // "CUDA error: out of memory", of a call that is not the allocator's
 	Driver                 // "CUDA driver error: out of memory"
 	NCCL                   // of the communication library
+	Silent                 // of the first allocator for Intel's GPUs, which states no figure
 )
 
 // bare tells wordings that state no figure but the request.
@@ -229,7 +230,7 @@ func (o *OOM) complete() {
 // size is a number and its unit at the beginning of a text, and their length, 0
 // if they do not stand there. It is nil for what no device has: PyTorch prints
 // 17179869184.00 GiB where it could not tell how much a process uses. Units that
-// are written with and without i are binary ones.
+// are written with and without i are binary ones. A decimal comma is read too.
 func size(text []byte) (n *int64, length int) {
 	i := 0
 	for i < len(text) && digit(text[i]) {
@@ -238,15 +239,19 @@ func size(text []byte) (n *int64, length int) {
 	if i == 0 {
 		return nil, 0
 	}
-	if j := i + 1; j < len(text) && text[i] == '.' && digit(text[j]) {
-		for i = j; i < len(text) && digit(text[i]); i++ {
+	number := string(text[:i])
+	if j := i + 1; j < len(text) && (text[i] == '.' || text[i] == ',') && digit(text[j]) {
+		places := leading(text[j:], digit)
+		if number += "." + string(places); text[i] == ',' && len(places) == 3 {
+			number = "" // a comma between thousands, or a decimal one
 		}
+		i = j + len(places)
 	}
 	factor, unit := unitAt(text[i:])
 	if unit == 0 {
 		return nil, 0
 	}
-	x, err := strconv.ParseFloat(string(text[:i]), 64)
+	x, err := strconv.ParseFloat(number, 64)
 	if x *= factor; err != nil || x >= 1<<53 {
 		return nil, i + unit
 	}

@@ -20,8 +20,9 @@ const (
 	messageAsync = "torch.OutOfMemoryError: Allocation on device 1 would exceed allowed memory. (out of memory)\n" +
 		"Currently allocated     : 4.86 GiB\nRequested               : 10.12 GiB\nDevice limit            : 24.00 GiB\n" +
 		"Free (according to CUDA): 0 bytes\nPyTorch limit (set by user-supplied memory fraction)\n                        : 17179869184.00 GiB\n"
-	messageMPS  = "RuntimeError: MPS backend out of memory (MPS allocated: 14.29 GiB, other allocations: 3.65 GiB, max allowed: 20.13 GiB). Tried to allocate 2.67 GiB on shared pool. Use PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 to disable upper limit for memory allocations (may cause system failure)."
-	messageNCCL = "ng30903:3063028:3066152 [3] include/alloc.h:178 NCCL WARN Cuda failure 'out of memory'\n\n" +
+	messageSilent = "RuntimeError: XPU out of memory, please use `empty_cache` to release all unoccupied cached memory."
+	messageMPS    = "RuntimeError: MPS backend out of memory (MPS allocated: 14.29 GiB, other allocations: 3.65 GiB, max allowed: 20.13 GiB). Tried to allocate 2.67 GiB on shared pool. Use PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 to disable upper limit for memory allocations (may cause system failure)."
+	messageNCCL   = "ng30903:3063028:3066152 [3] include/alloc.h:178 NCCL WARN Cuda failure 'out of memory'\n\n" +
 		"ng30903:3063028:3066152 [3] include/alloc.h:185 NCCL WARN Failed to CUDA calloc 6291456 bytes\n"
 )
 
@@ -97,16 +98,23 @@ func TestScanMessages(t *testing.T) {
 		{"cudaMallocAsync, in a log", prefixed("2025-08-06 15:24:5%d ERROR ", strings.TrimSpace(messageAsync)), 1, 1, figuresAsync},
 		{"cudaMallocAsync, cut before the first figure", strings.SplitAfter(messageAsync, "\n")[0], 0, 0, "none"},
 		{"cudaMallocAsync, the first line cut off", messageAsync[strings.Index(messageAsync, "memory)"):], 1, 1, strings.Replace(figuresAsync, "CUDA:1 ", "", 1)},
+		{"XPU at first", messageSilent, 1, 1, "XPU"},
+		{"XPU at first, wrapped", wrapped(messageSilent, 40, ""), 1, 1, "XPU"},
 		{"MPS", messageMPS, 1, 1, figuresMPS},
 		{"MPS of PyTorch 2.0", strings.ReplaceAll(messageMPS, "GiB", "GB"), 1, 1, figuresMPS},
 		{"MPS without a limit", strings.Replace(messageMPS, ", max allowed: 20.13 GiB", "", 1), 1, 1, strings.Replace(figuresMPS, "allowed=2.061e+04 ", "", 1)},
 		{"MPS, wrapped anywhere", wrapped(messageMPS, 29, ""), 1, 1, figuresMPS},
 		{"NCCL", messageNCCL, 1, 1, "CUDA:3 request=6"},
 		{"NCCL's last error", "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:3384, unhandled cuda error\nLast error:\nFailed to CUDA calloc async 608 bytes\n", 1, 3, "CUDA request=0.0005798"},
+		{"NCCL, of one failure", "NCCL WARN Failed to CUDA calloc 4194304 bytes\nNCCL WARN Failed to CUDA calloc async 608 bytes\n", 1, 1, "CUDA request=4"},
+		{"NCCL, of one failure, the largest last", "NCCL WARN Cuda failure 2 'out of memory'\nNCCL WARN Failed to CUDA calloc async 608 bytes\nFailed to CUDA calloc 4194304 bytes\n", 1, 1, "CUDA request=4"},
+		{"NCCL, of two failures", "Failed to CUDA calloc 4194304 bytes\n1\n2\n3\n4\nFailed to CUDA calloc async 608 bytes\n", 2, 6, "CUDA request=0.0005798"},
 		{"NCCL 2.21", "Last error:\nCuda failure 2 'out of memory'", 1, 2, "CUDA"},
 		{"more than there can be", "CUDA out of memory. Tried to allocate more than 1EB memory.", 1, 1, "CUDA"},
 		{"Ascend", "RuntimeError: NPU out of memory. Tried to allocate 260.00 MiB (NPU 2; 28.50 GiB total capacity; 10.24 GiB already allocated; 10.24 GiB current active; 149.57 MiB free; 10.28 GiB reserved in total by PyTorch)", 1, 1,
 			"NPU:2 request=260 total=2.918e+04 free=149.6 allocated=1.049e+04 reserved=1.053e+04 unallocated=40.96"},
+		{"decimal commas", strings.NewReplacer("472.00", "472,00", "18.26", "18,26", "114.56", "114,6").Replace(message21), 1, 1, figures21},
+		{"commas that can be of thousands", strings.Replace(message21, "472.00", "1,472", 1), 1, 1, strings.Replace(figures21, "request=472 ", "", 1)},
 		{"prefix", "(EngineCore pid=78) ERROR 05-19 00:53:24 [core.py:1138] " + message21 + "\n", 1, 1, figures21},
 		{"colour", "\x1b[31m" + strings.ReplaceAll(message21, "GPU 3", "\x1b[1mGPU 3\x1b[0m") + "\x1b[0m", 1, 1, figures21},
 		{"wrapped at words", "x\n" + wrapped(message26, 80, " "), 1, 2, figures26},

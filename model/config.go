@@ -51,6 +51,8 @@ type builder struct {
 	q       quant
 	full    Format
 
+	assumptions []string // "name (value)" of fields that are not there
+
 	hidden, heads, kv, dim, vdim, ffn int64
 	bias, qkNorm, qkFull, outGate     bool
 	matrices                          int64
@@ -67,6 +69,17 @@ func sortedKeys(m map[string]any) []string {
 
 func (b *builder) note(format string, args ...any) {
 	b.m.Notes = append(b.m.Notes, fmt.Sprintf(format, args...))
+}
+
+// assumed is the first of some fields of the language model that is there, or def,
+// of which the answer then says that it was assumed.
+func (b *builder) assumed(f fields, def, low, high int64, names ...string) int64 {
+	if !slices.ContainsFunc(names, f.has) {
+		if text := fmt.Sprintf("%s%s (%d)", f.path, names[0], def); !slices.Contains(b.assumptions, text) {
+			b.assumptions = append(b.assumptions, text)
+		}
+	}
+	return f.whole(def, low, high, names...)
 }
 
 func (b *builder) unsure(why string) {
@@ -90,6 +103,10 @@ var known = []string{
 	"gpt_bigcode", "minimax", "mimo", "nemotron", "olmo", "opt", "falcon", "bloom", "cohere", "starcoder2", "internlm2", "granite", "step3", "pixtral", "deci",
 }
 
+// contextFields are the names of the longest context. Source: vLLM, config/model.py,
+// _get_and_verify_max_len.
+var contextFields = []string{"max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length", "max_sequence_length", "max_seq_length", "seq_len"}
+
 func (b *builder) build(quantName string) {
 	for _, inner := range []string{"text_config", "llm_config", "language_config"} {
 		if b.f.has(inner) {
@@ -112,7 +129,7 @@ func (b *builder) build(quantName string) {
 	}
 	b.hidden = b.m.Hidden
 	b.readVocab()
-	b.m.Context = t.whole(0, 1, maxContext, "max_position_embeddings", "n_positions", "max_seq_len")
+	b.m.Context = t.whole(0, 1, maxContext, contextFields...)
 	b.readAttention()
 	kinds := b.layerKinds()
 	if *b.f.err != nil {
@@ -136,6 +153,9 @@ func (b *builder) build(quantName string) {
 	b.predictors(len(kinds))
 	b.towers()
 	b.rotary(kinds)
+	if len(b.assumptions) > 0 {
+		b.note("the config does not say %s; what stands in brackets is assumed", strings.Join(b.assumptions, ", "))
+	}
 	if b.is("gpt_oss") {
 		b.m.Copies = 2
 		b.note("the published repository holds the weights twice, in the main folder and in original/; the size on disk counts both")
@@ -150,29 +170,23 @@ func (b *builder) missing(f fields, name string) {
 
 // readFormat reads the type of the numbers and the quantisation.
 func (b *builder) readFormat(quantName string) {
-	dtype := ""
-	for _, f := range []fields{b.text, b.f} {
-		for _, name := range []string{"dtype", "torch_dtype"} {
-			if dtype == "" {
-				dtype = f.text(name)
-			}
-		}
-	}
-	b.full = BF16
-	switch strings.TrimPrefix(dtype, "torch.") {
-	case "bfloat16", "float16", "half":
-	case "float32", "float":
-		b.full = FP32
-	case "":
-		b.note("the config names no dtype; 16 bits are assumed")
-	default:
-		b.f.fail("torch_dtype", "%s is not known", shown(dtype))
-	}
+	b.readDtype()
 	for _, f := range []fields{b.f, b.text} {
 		if f.has("quantization_config") && !b.q.on {
 			b.q = readQuant(f.object("quantization_config"))
 		}
 	}
+	if b.q.assumed != "" {
+		b.note("%s", b.q.assumed)
+	}
+	if b.q.on && b.q.base.Bits == 0 {
+		b.q = quant{}
+		b.note("quantization_config quantises no weights")
+	}
+	if b.full.Bits == 8 && !b.q.on {
+		b.f.fail("quantization_config", "is missing, and dtype says numbers of 8 bits")
+	}
+	b.full.Bits = max(b.full.Bits, 16)
 	switch named, ok := quantNamed(quantName); {
 	case quantName == "":
 	case oneOf(quantName, "bf16", "fp16"):
@@ -194,6 +208,36 @@ func (b *builder) readFormat(quantName string) {
 	if b.q.on {
 		b.m.quantBits = b.q.base.Bits
 	}
+}
+
+// dtypes are the types of numbers that configs name.
+var dtypes = map[string]Format{"bfloat16": BF16, "float16": BF16, "half": BF16, "float32": FP32, "float": FP32, "float8_e4m3fn": {Name: "bf16", Bits: 8}}
+
+// readDtype reads the type of the numbers that are not quantised. dtype is the newer
+// name of torch_dtype; the language model's own wins.
+func (b *builder) readDtype() {
+	b.full = BF16
+	for _, f := range []fields{b.text, b.f} {
+		said := ""
+		for _, name := range []string{"dtype", "torch_dtype"} {
+			text := strings.TrimPrefix(f.text(name), "torch.")
+			if text == "" {
+				continue
+			}
+			form, ok := dtypes[text]
+			if !ok {
+				f.fail(name, "%s is not known", shown(text))
+			}
+			if said != "" && form.Bits != b.full.Bits {
+				f.fail(name, "%s is not the %s of dtype", shown(text), said)
+			}
+			b.full, said = form, text
+		}
+		if said != "" {
+			return
+		}
+	}
+	b.note("the config names no dtype; 16 bits are assumed")
 }
 
 // sameFamily tells whether the file has the format that was named: then what the
@@ -242,6 +286,8 @@ func (b *builder) readAttention() {
 	b.vdim = t.whole(b.dim, 1, maxHeadDim, "v_head_dim")
 	if b.kv > b.heads {
 		t.fail("num_key_value_heads", "%d is more than num_attention_heads %d", b.kv, b.heads)
+	} else if b.heads%b.kv != 0 && !t.has("kv_lora_rank") {
+		t.fail("num_key_value_heads", "%d does not divide num_attention_heads %d", b.kv, b.heads)
 	}
 	b.ffn = t.whole(0, 0, maxFFN, "intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim")
 	if b.ffn == 0 && b.is("gpt2", "gptj", "falcon", "bloom") {
@@ -281,8 +327,13 @@ func (b *builder) layerKinds() []layerKind {
 	n := t.whole(0, 1, maxLayers, "num_hidden_layers", "n_layer", "num_layers")
 	kinds := make([]layerKind, n)
 	types := t.texts("layer_types")
-	if len(types) > 0 && int64(len(types)) < n {
-		t.fail("layer_types", "has %d entries for %d layers", len(types), n)
+	for _, name := range []string{"layer_types", "mlp_layer_types", "compress_ratios", "hybrid_layer_pattern"} {
+		b.covers(name, n)
+	}
+	if t.whole(0, 0, maxLayers, "first_k_dense_replace") > n {
+		t.fail("first_k_dense_replace", "is more than the %d layers", n)
+	}
+	if *b.f.err != nil {
 		return nil
 	}
 	swa := t.wholes("hybrid_layer_pattern", 0, 1)
@@ -290,6 +341,14 @@ func (b *builder) layerKinds() []layerKind {
 		kinds[i] = layerKind{mixer: b.mixerOf(int64(i), n, types, swa), ffn: b.ffnOf(int64(i))}
 	}
 	return kinds
+}
+
+// covers refuses a list that leaves out layers. Longer ones name the layers of
+// multi-token prediction, too.
+func (b *builder) covers(name string, layers int64) {
+	if list := b.text.list(name); len(list) > 0 && int64(len(list)) < layers {
+		b.text.fail(name, "has %d entries for %d layers", len(list), layers)
+	}
 }
 
 // blocks reads the layers of NVIDIA's searched architectures (DeciLM), each of which
@@ -323,13 +382,13 @@ func (b *builder) blocks() (kinds []layerKind) {
 		default:
 			k.kv = b.heads / group
 		}
-		switch mult := ffn.number(0, "ffn_mult"); {
+		switch mult := ffn.number(0, 0, 64, "ffn_mult"); {
 		case ffn.flag(false, "no_op"):
 			k.ffn = "none"
 		case ffn.flag(false, "replace_with_linear"):
 			k.ffn = "replaced"
-		case mult <= 0 || mult > 64:
-			ffn.fail("ffn_mult", "%g is no width", mult)
+		case mult == 0:
+			ffn.fail("ffn_mult", "is missing or 0")
 		default: // two thirds, in whole steps of 256
 			k.width = ceil(int64(2*mult*float64(b.hidden)/3), 256) * 256
 		}
@@ -359,6 +418,18 @@ func (b *builder) patterned(p string) (kinds []layerKind) {
 			return nil
 		}
 	}
+	return b.counted("hybrid_override_pattern", kinds)
+}
+
+// counted refuses a list of layers that num_hidden_layers contradicts, and one with
+// experts that the config does not know.
+func (b *builder) counted(name string, kinds []layerKind) []layerKind {
+	if n := b.text.whole(int64(len(kinds)), 1, maxLayers, "num_hidden_layers"); n != int64(len(kinds)) {
+		b.text.fail(name, "has %d layers, and num_hidden_layers is %d", len(kinds), n)
+	}
+	if b.experts() == 0 && slices.ContainsFunc(kinds, func(k layerKind) bool { return k.ffn == "moe" }) {
+		b.missing(b.text, "n_routed_experts")
+	}
 	return kinds
 }
 
@@ -378,13 +449,13 @@ func (b *builder) blockTypes(list []string) (kinds []layerKind) {
 			return nil
 		}
 	}
-	return kinds
+	return b.counted("layers_block_type", kinds)
 }
 
 func (b *builder) mixerOf(i, n int64, types []string, swa []int64) string {
 	t := b.text
 	switch {
-	case t.has("compress_ratios"):
+	case t.has("compress_ratios"), b.is("deepseek_v4") && len(types) > 0:
 		return "sparse"
 	case t.has("kv_lora_rank") && !b.is("kimi_linear"):
 		return "latent"
@@ -460,9 +531,13 @@ func (b *builder) ffnOf(i int64) string {
 	if b.experts() == 0 {
 		return "dense"
 	}
-	if types := t.list("mlp_layer_types"); int64(len(types)) > i {
-		if types[i] == "dense" {
+	if types := t.texts("mlp_layer_types"); int64(len(types)) > i {
+		switch types[i] {
+		case "dense":
 			return "dense"
+		case "sparse", "moe", "hash_moe":
+		default:
+			t.fail("mlp_layer_types", "%s is no kind of layer", shown(types[i]))
 		}
 		return "moe"
 	}
@@ -470,7 +545,9 @@ func (b *builder) ffnOf(i int64) string {
 		return "dense"
 	}
 	if list, ok := t.of["moe_layer_freq"].([]any); ok {
-		if l := t.wholes("moe_layer_freq", 0, 1); int64(len(list)) > i && l[i] == 0 {
+		if int64(len(list)) <= i {
+			t.fail("moe_layer_freq", "has %d entries for more layers", len(list))
+		} else if t.wholes("moe_layer_freq", 0, 1)[i] == 0 {
 			return "dense"
 		}
 		return "moe"
@@ -496,8 +573,8 @@ func (b *builder) rotary(kinds []layerKind) {
 	width := float64(b.dim)
 	if r := b.text.whole(0, 1, maxHeadDim, "rotary_dim", "qk_rope_head_dim"); r > 0 {
 		width = float64(r)
-	} else if share := b.text.number(0, "partial_rotary_factor"); share > 0 && share <= 1 {
-		width *= share
+	} else {
+		width *= b.text.number(1, 0, 1, "partial_rotary_factor")
 	}
 	b.m.Rotary = append(b.m.Rotary, Rotary{b.m.Context, int64(width)})
 	window := slices.ContainsFunc(kinds, func(k layerKind) bool { return k.mixer == "window" })

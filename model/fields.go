@@ -33,6 +33,9 @@ func parseFields(data []byte) (fields, error) {
 	if err := dec.Decode(&m); err != nil {
 		return fields{}, fmt.Errorf("the config is no JSON object: %w", err)
 	}
+	if dec.More() {
+		return fields{}, fmt.Errorf("the config goes on after its end, at byte %d", dec.InputOffset())
+	}
 	return fields{m, "", new(error)}, nil
 }
 
@@ -130,13 +133,20 @@ func (f fields) wholeOf(name string, v any, low, high int64) int64 {
 	return int64(x)
 }
 
-func (f fields) number(def float64, name string) float64 {
-	n, ok := f.of[name].(json.Number)
+// number is a field that is a number between low and high, or def.
+func (f fields) number(def, low, high float64, name string) float64 {
+	v := f.of[name]
+	if v == nil {
+		return def
+	}
+	n, ok := v.(json.Number)
 	if !ok {
+		f.fail(name, "%s is no number", shown(v))
 		return def
 	}
 	x, err := n.Float64()
-	if err != nil {
+	if err != nil || x < low || x > high {
+		f.fail(name, "%s is not between %g and %g", shown(v), low, high)
 		return def
 	}
 	return x

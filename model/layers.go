@@ -113,9 +113,10 @@ func (l *layerBuilder) attention(i int, window bool) {
 	tied := false // values are the keys
 	if window {
 		c.Kind = Window
-		c.Window = t.whole(4096, 1, maxContext, "sliding_window")
 		if l.is("llama4") {
-			c.Window = t.whole(8192, 1, maxContext, "attention_chunk_size")
+			c.Window = l.assumed(t, 8192, 1, maxContext, "attention_chunk_size")
+		} else {
+			c.Window = l.assumed(t, 4096, 1, maxContext, "sliding_window")
 		}
 		heads = t.whole(heads, 1, maxHeads, "swa_num_attention_heads")
 		kv = t.whole(kv, 1, maxHeads, "swa_num_key_value_heads")
@@ -170,9 +171,9 @@ func (l *layerBuilder) attention(i int, window bool) {
 func (l *layerBuilder) latent(i int) {
 	t, h, n := l.text, l.hidden, l.heads
 	rank := t.whole(512, 1, maxHidden, "kv_lora_rank")
-	rope := t.whole(64, 0, maxHeadDim, "qk_rope_head_dim")
-	nope := t.whole(128, 1, maxHeadDim, "qk_nope_head_dim")
-	v := t.whole(128, 1, maxHeadDim, "v_head_dim")
+	rope := l.assumed(t, 64, 0, maxHeadDim, "qk_rope_head_dim")
+	nope := l.assumed(t, 128, 1, maxHeadDim, "qk_nope_head_dim")
+	v := l.assumed(t, 128, 1, maxHeadDim, "v_head_dim")
 	qRank := t.whole(0, 1, maxHidden, "q_lora_rank")
 	l.layer.Cache = Cache{Kind: Latent, Latent: rank + rope, QueryHeads: n, QueryWidth: n * (nope + rope), OutputWidth: n * v, Key: nope, Value: v}
 	if qRank > 0 {
@@ -196,8 +197,8 @@ func (l *layerBuilder) latent(i int) {
 
 func (l *layerBuilder) indexer(qRank int64) {
 	t := l.text
-	heads := t.whole(64, 1, maxHeads, "index_n_heads")
-	dim := t.whole(128, 1, maxHeadDim, "index_head_dim")
+	heads := l.assumed(t, 64, 1, maxHeads, "index_n_heads")
+	dim := l.assumed(t, 128, 1, maxHeadDim, "index_head_dim")
 	l.layer.Cache.Index = dim
 	l.add("self_attn.indexer.wq_b", heads*dim, max(qRank, 1), Whole, Attention)
 	l.add("self_attn.indexer.wk", dim, l.hidden, Whole, Attention)
@@ -208,11 +209,11 @@ func (l *layerBuilder) indexer(qRank int64) {
 // delta is a Gated DeltaNet layer, as in Qwen3-Next.
 func (l *layerBuilder) delta() {
 	t, h := l.text, l.hidden
-	keyHeads := t.whole(16, 1, maxHeads, "linear_num_key_heads")
-	keyDim := t.whole(128, 1, maxHeadDim, "linear_key_head_dim")
-	heads := t.whole(32, 1, maxHeads, "linear_num_value_heads")
-	dim := t.whole(128, 1, maxHeadDim, "linear_value_head_dim")
-	kernel := t.whole(4, 1, 1<<10, "linear_conv_kernel_dim")
+	keyHeads := l.assumed(t, 16, 1, maxHeads, "linear_num_key_heads")
+	keyDim := l.assumed(t, 128, 1, maxHeadDim, "linear_key_head_dim")
+	heads := l.assumed(t, 32, 1, maxHeads, "linear_num_value_heads")
+	dim := l.assumed(t, 128, 1, maxHeadDim, "linear_value_head_dim")
+	kernel := l.assumed(t, 4, 1, 1<<10, "linear_conv_kernel_dim")
 	k, w := keyHeads*keyDim, heads*dim
 	l.add("linear_attn.in_proj_qkv", 2*k+w, h, ByOut, Attention).Fused = "qkvz"
 	l.add("linear_attn.in_proj_z", w, h, ByOut, Attention).Fused = "qkvz"
@@ -253,10 +254,10 @@ func (l *layerBuilder) kimiDelta() {
 func (l *layerBuilder) mamba() {
 	t, h := l.text, l.hidden
 	heads := t.whole(0, 1, maxHeads, "mamba_num_heads", "mamba_n_heads")
-	dim := t.whole(64, 1, maxHeadDim, "mamba_head_dim", "mamba_d_head")
-	state := t.whole(128, 1, maxHeadDim, "ssm_state_size", "mamba_d_state")
-	groups := t.whole(1, 1, maxHeads, "n_groups", "mamba_n_groups")
-	kernel := t.whole(4, 1, 1<<10, "conv_kernel", "mamba_d_conv")
+	dim := l.assumed(t, 64, 1, maxHeadDim, "mamba_head_dim", "mamba_d_head")
+	state := l.assumed(t, 128, 1, maxHeadDim, "ssm_state_size", "mamba_d_state")
+	groups := l.assumed(t, 1, 1, maxHeads, "n_groups", "mamba_n_groups")
+	kernel := l.assumed(t, 4, 1, 1<<10, "conv_kernel", "mamba_d_conv")
 	if heads == 0 {
 		l.missing(t, "mamba_num_heads")
 		return
@@ -284,13 +285,10 @@ func (l *layerBuilder) stateBytes() int64 {
 func (l *layerBuilder) sparse(i int) {
 	t, h, n, d := l.text, l.hidden, l.heads, l.dim
 	qRank := t.whole(1024, 1, maxHidden, "q_lora_rank")
-	ratio := int64(0)
-	if r := t.wholes("compress_ratios", 0, 1<<16); i < len(r) {
-		ratio = r[i]
-	}
-	groups := t.whole(n/8, 1, maxHeads, "o_groups")
-	oRank := t.whole(1024, 1, maxHidden, "o_lora_rank")
-	l.layer.Cache = Cache{Kind: Sparse, Latent: d, Ratio: ratio, Window: t.whole(128, 1, maxContext, "sliding_window"),
+	ratio := l.ratio(i)
+	groups := l.assumed(t, n/8, 1, maxHeads, "o_groups")
+	oRank := l.assumed(t, 1024, 1, maxHidden, "o_lora_rank")
+	l.layer.Cache = Cache{Kind: Sparse, Latent: d, Rope: l.assumed(t, 64, 0, d, "qk_rope_head_dim"), Ratio: ratio, Window: t.whole(128, 1, maxContext, "sliding_window"),
 		QueryHeads: n, QueryWidth: n * d, OutputWidth: n * d}
 	l.add("self_attn.q_a_proj", qRank, h, Whole, Attention)
 	l.add("self_attn.q_b_proj", n*d, qRank, ByOut, Attention)
@@ -302,17 +300,43 @@ func (l *layerBuilder) sparse(i int) {
 		l.compressor("self_attn.compressor", ratio, d)
 	}
 	if ratio == 4 {
-		heads := t.whole(64, 1, maxHeads, "index_n_heads")
-		dim := t.whole(128, 1, maxHeadDim, "index_head_dim")
+		heads := l.assumed(t, 64, 1, maxHeads, "index_n_heads")
+		dim := l.assumed(t, 128, 1, maxHeadDim, "index_head_dim")
 		l.layer.Cache.Index = dim
 		l.add("self_attn.indexer.wq_b", heads*dim, qRank, Whole, Attention)
 		l.add("self_attn.indexer.weights_proj", heads, h, Whole, Router)
 		l.compressor("self_attn.indexer.compressor", ratio, dim)
 	}
-	if hc := t.whole(4, 0, 64, "hc_mult"); hc > 0 {
+	if hc := l.assumed(t, 4, 0, 64, "hc_mult"); hc > 0 {
 		x := l.add("hyper_connections", 2*(2+hc)*hc, hc*h, Whole, Router)
 		x.Format = FP32
 	}
+}
+
+// ratio is how many tokens a layer compresses to one key, 0 if it has a window only.
+// transformers names the kinds of layers, and what they compress beside them.
+func (l *layerBuilder) ratio(i int) int64 {
+	t := l.text
+	if t.has("compress_ratios") {
+		if r := t.wholes("compress_ratios", 0, 1<<16); i < len(r) {
+			return r[i]
+		}
+		return 0
+	}
+	types, rates := t.texts("layer_types"), t.object("compress_rates")
+	if i >= len(types) {
+		return 0
+	}
+	switch types[i] {
+	case "sliding_attention":
+	case "compressed_sparse_attention":
+		return l.assumed(rates, 4, 1, 1<<16, types[i])
+	case "heavily_compressed_attention":
+		return l.assumed(rates, 128, 1, 1<<16, types[i])
+	default:
+		t.fail("layer_types", "%s is no kind of layer", shown(types[i]))
+	}
+	return 0
 }
 
 // compressor makes one key of a group of tokens; groups of four overlap, which
@@ -349,13 +373,16 @@ func (l *layerBuilder) moe(i int) {
 		return
 	}
 	l.layer.Experts, l.layer.ExpertFFN = e, width
-	l.layer.TopK = min(t.whole(1, 1, maxExperts, "num_experts_per_tok", "experts_per_token", "top_k_experts", "moe_top_k"), e)
+	if l.layer.TopK = l.assumed(t, 1, 1, maxExperts, "num_experts_per_tok", "experts_per_token", "top_k_experts", "moe_top_k", "moe_topk"); l.layer.TopK > e {
+		t.fail("num_experts_per_tok", "%d is more than there are experts, %d", l.layer.TopK, e)
+	}
 	in := t.whole(h, 1, maxHidden, "moe_latent_size")
 	l.add("mlp.gate", e, h, Whole, Router)
 	if l.is("deepseek_v3", "kimi", "glm", "minimax") {
 		l.vector("mlp.gate.e_score_correction_bias", e).Format = FP32
 	}
-	if int64(i) < t.whole(0, 0, maxLayers, "num_hash_layers") {
+	types := t.texts("mlp_layer_types")
+	if hashed := i < len(types) && types[i] == "hash_moe"; hashed || int64(i) < t.whole(0, 0, maxLayers, "num_hash_layers") {
 		l.add("mlp.gate.tid2eid", l.m.Vocab, l.layer.TopK, Whole, Router).Format = I64
 	}
 	if in != h {

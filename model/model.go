@@ -79,6 +79,7 @@ type Cache struct {
 	Heads        int64 // key-value heads
 	Key, Value   int64 // width of a head; Value is 0 where values are the keys
 	Latent       int64 // of a token, not divided among ranks
+	Rope         int64 // of Latent: what has positions, which engines keep in 16 bits beside fp8
 	Index        int64 // width of the indexer's keys, 0 without one
 	Window       int64 // tokens
 	Ratio        int64 // tokens of a compressed group

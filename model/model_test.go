@@ -2,12 +2,15 @@ package model
 
 import (
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 )
 
 const llama = `{"model_type":"llama","dtype":"bfloat16","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,
 "num_key_value_heads":2,"intermediate_size":128,"vocab_size":1000,"max_position_embeddings":512}`
+
+const mixture = `"num_experts":8,"moe_intermediate_size":32`
 
 // with is a config with some fields in the place of others.
 func with(config, fields string) string {
@@ -144,12 +147,63 @@ func TestBadConfigs(t *testing.T) {
 		{with(llama, `"torch_dtype":"complex64","dtype":null`), "field torch_dtype"},
 		{with(llama, `"quantization_config":{"quant_method":"fp8","ignored_layers":["re:("]}`), "regular expression"},
 		{with(llama, `"num_hidden_layers":4096,"quantization_config":{"quant_method":"fp8","ignored_layers":["re:a.*b`+strings.Repeat(`","re:a.*b`, 400)+`"]}`), "401 patterns for 4096 layers"},
+		{llama + "{}", "the config goes on after its end"},
+		{with(llama, `"num_key_value_heads":3`), "field num_key_value_heads: 3 does not divide num_attention_heads 4"},
+		{with(llama, `"dtype":"bfloat16","torch_dtype":"float32"`), `field torch_dtype: "float32" is not the bfloat16 of dtype`},
+		{with(llama, `"dtype":"float8_e4m3fn"`), "field quantization_config: is missing"},
+		{with(llama, `"partial_rotary_factor":"half"`), `field partial_rotary_factor: "half" is no number`},
+		{with(llama, `"partial_rotary_factor":5`), "field partial_rotary_factor: 5 is not between 0 and 1"},
+		{with(llama, `"compress_ratios":[4]`), "field compress_ratios: has 1 entries for 2 layers"},
+		{with(llama, `"hybrid_override_pattern":"M*-"`), "field hybrid_override_pattern: has 3 layers, and num_hidden_layers is 2"},
+		{with(llama, `"hybrid_override_pattern":"*E"`), "field n_routed_experts is missing"},
+		{with(llama, mixture+`,"num_experts_per_tok":9`), "field num_experts_per_tok: 9 is more than there are experts, 8"},
+		{with(llama, mixture+`,"first_k_dense_replace":3`), "field first_k_dense_replace: is more than the 2 layers"},
+		{with(llama, mixture+`,"moe_layer_freq":[1]`), "field moe_layer_freq: has 1 entries"},
+		{with(llama, mixture+`,"mlp_layer_types":["sparse","odd"]`), `field mlp_layer_types: "odd" is no kind of layer`},
+		{with(llama, `"quantization_config":{"quant_method":"fp8","weight_block_size":[128]}`), "field quantization_config.weight_block_size"},
 		{`{"hidden_size":1048576,"num_attention_heads":16,"num_hidden_layers":4096,"intermediate_size":4194304,"vocab_size":67108864,` +
 			`"num_experts":16384,"moe_intermediate_size":4194304}`, "is no size of a model"},
 	} {
 		m, err := Parse("test", []byte(c.config), "")
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, %v; want an error with %q", c.config, m != nil, err, c.want)
+		}
+	}
+}
+
+// TestSparseSpellings reads DeepSeek-V4's layers as its authors and as transformers
+// write them.
+func TestSparseSpellings(t *testing.T) {
+	const v4 = `{"model_type":"deepseek_v4","dtype":"bfloat16","hidden_size":512,"head_dim":64,"num_hidden_layers":3,"num_attention_heads":16,"num_key_value_heads":1,` +
+		`"vocab_size":1000,"n_routed_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":128,"q_lora_rank":64,"o_lora_rank":64,"o_groups":2,"hc_mult":4,"sliding_window":128,` +
+		`"qk_rope_head_dim":16,"index_n_heads":4,"index_head_dim":32,`
+	own, err := Parse("own", []byte(v4+`"compress_ratios":[0,4,128,0],"num_hash_layers":1}`), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := Parse("theirs", []byte(v4+`"layer_types":["sliding_attention","compressed_sparse_attention","heavily_compressed_attention"],`+
+		`"compress_rates":{"compressed_sparse_attention":4,"heavily_compressed_attention":128},"mlp_layer_types":["hash_moe","moe","moe"]}`), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(own.Layers, theirs.Layers) || own.Layers[2].Cache.Ratio != 128 || own.Layers[1].Cache.Rope != 16 {
+		t.Errorf("layers differ: %+v\n%+v", own.Layers[2].Cache, theirs.Layers[2].Cache)
+	}
+}
+
+// TestAssumed checks that the notes name what a config leaves open.
+func TestAssumed(t *testing.T) {
+	for fields, want := range map[string]string{
+		mixture: "num_experts_per_tok (1)",
+		`"layer_types":["sliding_attention","sliding_attention"]`:                        "sliding_window (4096)",
+		`"kv_lora_rank":16,"qk_rope_head_dim":8`:                                         "qk_nope_head_dim (128), v_head_dim (128);",
+		`"quantization_config":{"quant_method":"compressed-tensors","config_groups":{}}`: "quantises no weights",
+		`"quantization_config":{"quant_method":"modelopt"}`:                              "NVFP4 is assumed",
+		`"dtype":null`: "16 bits are assumed",
+	} {
+		m, err := Parse("test", []byte(with(llama, fields)), "")
+		if err != nil || !strings.Contains(strings.Join(m.Notes, "\n"), want) || m.Bytes() <= 0 {
+			t.Errorf("%s: %v; want a note with %q", fields, err, want)
 		}
 	}
 }

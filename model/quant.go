@@ -18,6 +18,7 @@ type quant struct {
 	layers     map[string]Format // modelopt's formats by module
 	experts    *Format           // of the experts alone
 	only       []Role            // where not empty, the roles that are quantised
+	assumed    string            // what the config does not say
 	ignoreEnds bool              // the first and the last layer are left as they are
 }
 
@@ -199,6 +200,8 @@ func readQuant(f fields) (q quant) {
 		q.base = tensorFP8()
 		if block := f.wholes("weight_block_size", 1, 1<<16); len(block) == 2 {
 			q.base = blockFP8(block[0], block[1])
+		} else if len(block) > 0 {
+			f.fail("weight_block_size", "%d numbers are no block", len(block))
 		} else if f.text("activation_scheme") == "static" {
 			q.base.PerTensor, q.base.Parts = 8, 3
 		}
@@ -299,7 +302,7 @@ func (q *quant) readModelOpt(f fields) {
 			q.readGroups(f)
 			return
 		}
-		algo = "NVFP4"
+		algo, q.assumed = "NVFP4", "quantization_config does not say quant_algo; NVFP4 is assumed"
 	}
 	if algo != "MIXED_PRECISION" {
 		fm, ok := modelOptFormat(algo)

@@ -18,6 +18,27 @@ type Stored struct {
 	Bytes int64
 }
 
+var filePart = regexp.MustCompile(`^(.*-)\d{5}(-of-(\d{5})\.(?i:gguf|safetensors))$`)
+
+// FileParts are the names of all files of which one is a part, in their order. Those
+// of a model that is split are called NAME-00001-of-00003.gguf.
+func FileParts(name string) []string {
+	m := filePart.FindStringSubmatch(name)
+	if m == nil {
+		return []string{name}
+	}
+	n, _ := strconv.Atoi(m[3])
+	const most = 1 << 10
+	if n < 2 || n > most {
+		return []string{name}
+	}
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf("%s%05d%s", m[1], i+1, m[2]))
+	}
+	return out
+}
+
 // Hold takes the weights as files hold them in the place of those that were
 // counted from the config, which goes on to say what the layers are. Where both
 // agree to a thousandth, the counted ones stay: they know how engines fuse, pad and
@@ -38,7 +59,7 @@ func (m *Model) Hold(list []Stored) error {
 	own := make([][]Tensor, len(m.Layers))
 	m.Towers, m.Embedding, m.Last, m.Predictors = nil, nil, nil, nil
 	var total int64
-	headed := false
+	headed, beyond := false, -1
 	for i := range list {
 		s := &list[i]
 		if s.Bytes < 0 || s.Bytes > 1<<52 {
@@ -52,6 +73,7 @@ func (m *Model) Hold(list []Stored) error {
 		case t.Role == Tower:
 			m.Towers = append(m.Towers, t)
 		case layer >= len(m.Layers):
+			beyond = max(beyond, layer)
 			t.Role = Predictor
 			fallthrough
 		case t.Role == Predictor:
@@ -65,12 +87,29 @@ func (m *Model) Hold(list []Stored) error {
 			m.Last = append(m.Last, t)
 		}
 	}
+	if err := m.missingLayer(own); err != nil {
+		return err
+	}
 	for i := range own {
 		slices.SortStableFunc(own[i], func(a, b Tensor) int { return cmp.Compare(made(&a), made(&b)) })
 		m.Layers[i].Tensors = own[i]
 	}
+	if beyond >= 0 && m.PredictorLayers == 0 {
+		m.Notes = append(m.Notes, fmt.Sprintf("the files hold layers up to %d, of which the config has %d; the others are taken for multi-token prediction, and are not loaded", beyond, len(m.Layers)))
+	}
 	m.Tied = !headed
 	m.Unsure = ""
+	return nil
+}
+
+// missingLayer refuses files that hold some layers and not others.
+func (m *Model) missingLayer(own [][]Tensor) error {
+	first := slices.IndexFunc(own, func(list []Tensor) bool { return len(list) > 0 })
+	for i := range own {
+		if first >= 0 && len(own[i]) == 0 && len(m.Layers[i].Tensors) > 0 {
+			return fmt.Errorf("the files hold layer %d and nothing of layer %d; the config has %d", first, i, len(m.Layers))
+		}
+	}
 	return nil
 }
 

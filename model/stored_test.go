@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -123,15 +126,19 @@ func (g *ggufWriter) tensor(name string, kind uint32, dims ...uint64) {
 	g.number(uint64(0))
 }
 
-func smallGGUF() []byte {
+func smallGGUF() []byte { return partGGUF(1, 0, 1, 2, 3) }
+
+// partGGUF is one of so many files of the same model, with some of its four tensors.
+func partGGUF(parts uint32, tensors ...int) []byte {
 	var g ggufWriter
 	g.WriteString("GGUF")
 	g.number(uint32(3))
-	g.number(uint64(4))
-	g.number(uint64(9))
+	g.number(uint64(len(tensors)))
+	g.number(uint64(10))
 	g.text("general.architecture")
 	g.number(uint32(ggufString))
 	g.text("llama")
+	g.whole("split.count", parts)
 	g.whole("llama.block_count", 2)
 	g.whole("llama.embedding_length", 256)
 	g.whole("llama.context_length", 512)
@@ -147,11 +154,46 @@ func smallGGUF() []byte {
 	g.text("general.file_type")
 	g.number(uint32(6))
 	g.number(float32(1.5))
-	g.tensor("token_embd.weight", 12, 256, 2)
-	g.tensor("output.weight", 14, 256, 2)
-	g.tensor("blk.0.attn_k.weight", 8, 256, 128)
-	g.tensor("blk.1.ffn_down.weight", 1, 512, 256)
+	for _, i := range tensors {
+		switch i {
+		case 0:
+			g.tensor("token_embd.weight", 12, 256, 2)
+		case 1:
+			g.tensor("output.weight", 14, 256, 2)
+		case 2:
+			g.tensor("blk.0.attn_k.weight", 8, 256, 128)
+		case 3:
+			g.tensor("blk.1.ffn_down.weight", 1, 512, 256)
+		}
+	}
 	return g.Bytes()
+}
+
+// TestGGUFParts reads a model that is split over files.
+func TestGGUFParts(t *testing.T) {
+	whole, err := ReadGGUF("whole", bytes.NewReader(smallGGUF()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := func(tensors ...int) io.Reader { return bytes.NewReader(partGGUF(2, tensors...)) }
+	m, err := ReadGGUF("split", part(), part(0, 1, 2, 3))
+	if err != nil || m.Bytes() != whole.Bytes() {
+		t.Errorf("two parts: %v, want as in one", err)
+	}
+	for _, c := range []struct {
+		parts []io.Reader
+		want  string
+	}{{[]io.Reader{part(0, 1)}, "one of 2 parts, and 1 are given"}, {[]io.Reader{part(), part()}, "no tensors"}, {[]io.Reader{part(0), part(2)}, "nothing of layer 1"}, {[]io.Reader{part(0, 1), part(1)}, "twice"}} {
+		if _, err := ReadGGUF("split", c.parts...); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got %v, want %q", err, c.want)
+		}
+	}
+	want := []string{"a/b-00001-of-00002.gguf", "a/b-00002-of-00002.gguf"}
+	for name, want := range map[string][]string{want[1]: want, "a/b.gguf": {"a/b.gguf"}, "b-00001-of-99999.gguf": {"b-00001-of-99999.gguf"}} {
+		if got := FileParts(name); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
 }
 
 func TestReadGGUF(t *testing.T) {
@@ -212,5 +254,31 @@ func TestHoldAgrees(t *testing.T) {
 	}
 	if err := m.Hold(list[1:]); err != nil || len(m.Layers[0].Tensors) != 0 {
 		t.Errorf("not replaced where they differ: %v", err)
+	}
+}
+
+// TestHoldLayers holds files against the layers of the config.
+func TestHoldLayers(t *testing.T) {
+	file := func(layers ...int) (list []Stored) {
+		for _, i := range layers {
+			list = append(list, Stored{Name: fmt.Sprintf("model.layers.%d.mlp.up_proj.weight", i), Type: "BF16", Shape: []int64{128, 64}, Bytes: 128 * 64 * 2})
+		}
+		return list
+	}
+	for _, c := range []struct {
+		layers []int
+		want   string
+	}{{[]int{0, 1}, ""}, {[]int{0}, "hold layer 0 and nothing of layer 1"}, {[]int{0, 1, 2}, ""}} {
+		m, err := Parse("test", []byte(llama), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = m.Hold(file(c.layers...))
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("layers %v: got %v, want %q", c.layers, err, c.want)
+		}
+		if got := strings.Contains(strings.Join(m.Notes, ""), "layers up to 2"); got != (len(c.layers) == 3) {
+			t.Errorf("layers %v: notes %q", c.layers, m.Notes)
+		}
 	}
 }

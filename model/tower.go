@@ -28,7 +28,7 @@ func (b *builder) tower(name string, v fields) {
 		b.unsure("the shape of " + name + " is not said; the tower is left out")
 		return
 	}
-	ffn := v.whole(int64(v.number(4, "mlp_ratio")*float64(h)), 1, maxFFN, "vt_intermediate_size", "intermediate_size")
+	ffn := v.whole(int64(v.number(4, 0, 64, "mlp_ratio")*float64(h)), 1, maxFFN, "vt_intermediate_size", "intermediate_size")
 	kind := v.text("model_type")
 	if kind == "" {
 		kind = b.m.Type

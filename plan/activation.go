@@ -30,8 +30,11 @@ func (s Serving) step() int64 {
 }
 
 // chunked tells whether vLLM's first engine cuts prompts into chunks: by itself
-// only for models with a long context. Source: vLLM 0.6, engine/arg_utils.py.
-func (s Serving) chunked() bool { return s.Length > 32768 }
+// only for models with a long context, and never with MLA or images. Source: vLLM
+// 0.8, engine/arg_utils.py, _set_default_args_v0.
+func (s Serving) chunked() bool {
+	return s.Length > 32768 && !s.keeps(model.Latent) && len(s.Model.Towers) == 0
+}
 
 // requests is how many requests run at once at most.
 func (s Serving) requests() int64 {

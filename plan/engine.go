@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -39,6 +40,22 @@ func ParseEngine(name, version string) (Engine, bool) {
 	v := strings.ToLower(version)
 	e.V0 = e.Name == VLLM && (strings.Contains(v, "v0") || e.Minor > 0 && e.Minor < 8)
 	return e, true
+}
+
+// on is the engine as it runs on a GPU: vLLM falls back to its first engine from 0.8
+// on where there is no CUDA, until 0.9, or none of compute capability 8.0. Source:
+// vLLM 0.8, engine/arg_utils.py, _is_v1_supported_oracle.
+func (e Engine) on(g *GPU) Engine {
+	if g == nil || e.Name != VLLM || e.Major == 0 && e.Minor == 0 {
+		return e
+	}
+	begins := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(plainGPU(g.Name), name) })
+	}
+	noCUDA := begins("mi1", "mi2", "mi3", "hygon", "dcu")
+	old := begins("v100", "t4", "p100", "p40", "rtx20", "titan")
+	e.V0 = e.V0 || noCUDA && e.before(0, 9) || old && e.before(0, 10)
+	return e
 }
 
 // versionOf is the first number of two parts in a text, 0.0 if there is none.

@@ -73,6 +73,9 @@ func (s Serving) Fit() (*Fit, error) {
 	if s.GPU == nil {
 		return nil, fmt.Errorf("no GPU is given")
 	}
+	if s.Length == 0 && s.Model.Context == 0 {
+		return nil, fmt.Errorf("the model names no longest context (max_position_embeddings), and none is given")
+	}
 	s = s.normal()
 	if err := s.possible(); err != nil {
 		return nil, err
@@ -157,7 +160,7 @@ func (s Serving) possible() error {
 			return fmt.Errorf("--tp %d: layer %d has %d attention heads, which engines divide evenly", p.TP, i, h)
 		}
 	}
-	if s.Fraction < 0 || s.Fraction > 1 {
+	if !(s.Fraction >= 0 && s.Fraction <= 1) { // so that NaN is none either
 		return fmt.Errorf("a memory fraction of %g is not between 0 and 1", s.Fraction)
 	}
 	return nil
@@ -175,9 +178,12 @@ func (s Serving) bounded() error {
 	if int64(len(s.Model.Layers)) < p.PP {
 		return fmt.Errorf("--pp %d: the model has %d layers", p.PP, len(s.Model.Layers))
 	}
-	for _, n := range []int64{s.Length, s.Step, s.Block, s.Requests} {
-		if n < 0 || n > tokens {
-			return fmt.Errorf("a context of %d tokens is no length", n)
+	for _, f := range []struct {
+		what string
+		n    int64
+	}{{"a context of %d tokens", s.Length}, {"a forward pass of %d tokens", s.Step}, {"a block of %d tokens", s.Block}, {"%d requests at once", s.Requests}} {
+		if f.n < 0 || f.n > tokens {
+			return fmt.Errorf(f.what+" is beyond any engine", f.n)
 		}
 	}
 	return nil
@@ -226,15 +232,34 @@ func (f *Fit) judge(weights int64, activation, graphs, outside Range) {
 	case f.KV.High < f.Need && !rest(activation.Low, graphs.Low, outside.Low):
 		f.Verdict, f.Binding = TooMuch, "no room for the KV cache of one request of the whole context"
 	case f.KV.High < f.Need:
-		f.Verdict, f.Binding = TooMuch, fmt.Sprintf("the memory fraction of %.3g: a higher one would hold one request of the whole context", f.Fraction)
+		f.Verdict, f.Binding = TooMuch, fmt.Sprintf("the memory fraction of %.4g: a higher one would hold one request of the whole context", f.Fraction)
 	case f.KV.Low < f.Need:
 		f.Verdict, f.Binding = Tight, "the KV cache of one request of the whole context"
 	default:
 		f.Verdict, f.Binding = Fits, "the KV cache"
 	}
-	if f.Verdict == Fits && !s.Engine.counts() && weights+f.KV.High+activation.High+graphs.High+outside.High > total {
-		f.Notes = append(f.Notes, "at the high end of the ranges, CUDA graphs and activations need more than the share that is left beside the KV cache")
+	of, need, what := s.beside(activation, graphs, outside)
+	switch left := of - whole(f.Fraction*float64(of)); {
+	case f.Verdict != TooMuch && left < need.Low:
+		f.Verdict, f.Binding = TooMuch, fmt.Sprintf("the memory fraction of %.4g leaves no room for %s", f.Fraction, what)
+	case f.Verdict == Fits && left < need.High:
+		f.Verdict, f.Binding = Tight, fmt.Sprintf("the memory fraction of %.4g leaves little room for %s", f.Fraction, what)
 	}
+}
+
+// beside is what must find room beside the engine's share, and the memory that the
+// memory fraction is a share of.
+func (s Serving) beside(activation, graphs, outside Range) (of int64, need Range, what string) {
+	// An engine that counts everything still makes its CUDA context before it looks
+	// how much is free.
+	need, what = Range{0, 600 << 20}, "the CUDA context: no more is free when the engine starts"
+	switch {
+	case s.Engine.Name == SGLang:
+		return s.GPU.Total - outside.High, activation.plus(graphs), "activations and CUDA graphs, which stand beside the pool"
+	case !s.Engine.counts() && graphs.High > need.High:
+		return s.GPU.Total, graphs, "CUDA graphs, which this engine does not count"
+	}
+	return s.GPU.Total, need, what
 }
 
 // counts tells whether the engine takes CUDA graphs into account for its pool.

@@ -32,11 +32,12 @@ func (s Serving) notes() (out []string) {
 	if s.Parallel.DP > 1 {
 		out = append(out, fmt.Sprintf("tokens and requests are those of one of %d replicas of the attention", s.Parallel.DP))
 	}
-	for i := range s.Model.Layers {
-		if s.Model.Layers[i].Cache.Kind == model.Sparse {
-			out = append(out, "beside the compressed keys engines keep states of the compressors and a pool for the window: logs show up to twice as much for a token")
-			break
-		}
+	switch {
+	case !s.keeps(model.Sparse):
+	case s.Engine.Name == SGLang:
+		out = append(out, "a token takes its share of the pools for the window and for the compressors' states, each a tenth of the tokens (swa_full_tokens_ratio 0.1)")
+	default:
+		out = append(out, "this engine brings the pages of layers that keep different things to one size; what it pads is not counted")
 	}
 	if s.GPU != nil && s.GPU.Name == "GB10" {
 		out = append(out, "this GPU shares its memory with the host: what other programs use is missing here")
@@ -51,8 +52,11 @@ func (s Serving) notes() (out []string) {
 }
 
 // windows tells whether the model has layers with a window.
-func (s Serving) windows() bool {
-	return slices.ContainsFunc(s.Model.Layers, func(l model.Layer) bool { return l.Cache.Kind == model.Window })
+func (s Serving) windows() bool { return s.keeps(model.Window) }
+
+// keeps tells whether a layer of the model keeps that kind of thing.
+func (s Serving) keeps(kind model.Kind) bool {
+	return slices.ContainsFunc(s.Model.Layers, func(l model.Layer) bool { return l.Cache.Kind == kind })
 }
 
 // flags are what to paste after the engine's command.
@@ -72,7 +76,7 @@ func (s Serving) flags(fraction float64) []string {
 			add("--dp-size %d --enable-dp-attention", p.DP)
 		}
 		add("--context-length %d", s.Length)
-		add("--mem-fraction-static %.3g", fraction)
+		add("--mem-fraction-static %.4g", fraction)
 		add("--chunked-prefill-size %d", s.step())
 		switch s.KV.Name {
 		case "auto":
@@ -97,7 +101,7 @@ func (s Serving) flags(fraction float64) []string {
 		add("--enable-expert-parallel")
 	}
 	add("--max-model-len %d", s.Length)
-	add("--gpu-memory-utilization %.3g", fraction)
+	add("--gpu-memory-utilization %.4g", fraction)
 	add("--max-num-batched-tokens %d", s.step())
 	if s.KV.Name != "auto" {
 		add("--kv-cache-dtype %s", s.KV.Name)

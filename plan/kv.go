@@ -47,11 +47,6 @@ func layerToken(c model.Cache, t KVType, p Parallel) float64 {
 			n = 656
 		}
 		return n + indexBytes(c.Index)
-	case model.Sparse:
-		if c.Ratio == 0 {
-			return 0
-		}
-		return (float64(c.Latent)*t.Bytes + indexBytes(c.Index)) / float64(c.Ratio)
 	}
 	return 0
 }
@@ -70,7 +65,7 @@ type KVCell struct {
 	Size   int64   // the longest window, tokens
 }
 
-func cellOf(layers []model.Layer, t KVType, p Parallel) (k KVCell) {
+func cellOf(layers []model.Layer, t KVType, e Engine, p Parallel) (k KVCell) {
 	tp := float64(max(p.TP/p.DP, 1))
 	for i := range layers {
 		c := layers[i].Cache
@@ -82,12 +77,43 @@ func cellOf(layers []model.Layer, t KVType, p Parallel) (k KVCell) {
 		case model.State:
 			k.State += (float64(c.Conv)*2 + float64(c.SSM*c.SSMBytes)) / tp
 		case model.Sparse:
-			k.Full += n
-			k.Window += float64(c.Latent) * t.Bytes / float64(p.CP)
-			k.Size = max(k.Size, c.Window)
+			k = k.plus(sparseOf(c, e), 1/float64(p.CP))
 		default:
 			k.Full += n
 		}
+	}
+	return k
+}
+
+// plus adds a part of what another cell keeps.
+func (k KVCell) plus(o KVCell, part float64) KVCell {
+	return KVCell{k.Full + part*o.Full, k.Window + part*o.Window, k.State + part*o.State, max(k.Size, o.Size)}
+}
+
+// sparseOf is what a layer of DeepSeek-V4 keeps on a rank: a key of every group of
+// tokens and of every token in the window, in fp8 with the rotary part in 16 bits
+// and 8 bytes of scales; the indexer's keys; and what its compressors have not
+// compressed yet, a key and a weight in fp32 for each token of a group, twice where
+// groups overlap. vLLM keeps the window and the compressors' part of each sequence.
+// SGLang makes their pools a tenth of the tokens, whatever the sequences. Sources:
+// SGLang, srt/model_executor/pool_configurator.py, DSV4PoolConfigurator; vLLM,
+// models/deepseek_v4/compressor.py.
+func sparseOf(c model.Cache, e Engine) KVCell {
+	const scales, fp32 = 8, 4
+	entry := float64(c.Latent + c.Rope + scales)
+	k := KVCell{Window: entry, Size: c.Window}
+	if c.Ratio > 0 {
+		k.Full = (entry + indexBytes(c.Index)) / float64(c.Ratio)
+		overlap := int64(1)
+		if c.Index > 0 {
+			overlap = 2
+		}
+		group, width := overlap*c.Ratio, overlap*(c.Latent+c.Index)
+		k.State = float64(group * width * 2 * fp32)
+	}
+	if e.Name == SGLang {
+		const pools = 0.1 // swa_full_tokens_ratio of these models
+		k = KVCell{Full: k.Full + pools*(k.Window+k.State/float64(max(c.Window, 1)))}
 	}
 	return k
 }

@@ -93,11 +93,21 @@ func ReadPhases(r io.Reader) (*Phases, error) {
 		if errors.Is(err, io.EOF) {
 			return nil, errors.New("the file is empty")
 		}
+		var all *yaml.TypeError
+		if errors.As(err, &all) { // one to a line
+			return nil, errors.New(all.Errors[0])
+		}
 		return nil, err
+	}
+	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return nil, errors.New("the file has more than one document")
 	}
 	p := &Phases{Ways: f.Ways}
 	if p.Total, err = sizeOf("gpu", f.GPU); err != nil {
 		return nil, err
+	}
+	if p.Total == 0 {
+		return nil, errors.New("gpu: it has no memory")
 	}
 	known := map[string]bool{}
 	for _, c := range f.Components {
@@ -124,19 +134,35 @@ func ReadPhases(r io.Reader) (*Phases, error) {
 	if len(p.Ways) == 0 {
 		return nil, errors.New("ways: there are none")
 	}
+	named := map[string]bool{}
 	for _, w := range p.Ways {
-		if len(w.Phases) == 0 {
-			return nil, fmt.Errorf("way %q has no phases", w.Name)
+		if named[w.Name] {
+			return nil, fmt.Errorf("way %q is twice there", w.Name)
 		}
-		for _, ph := range w.Phases {
-			for _, name := range ph.Holds {
-				if !known[name] {
-					return nil, fmt.Errorf("phase %q of %q holds %q, which is no component", ph.Name, w.Name, name)
-				}
-			}
+		named[w.Name] = true
+		if err := w.check(known); err != nil {
+			return nil, err
 		}
 	}
 	return p, p.readFraction(f.Fraction, known)
+}
+
+// check refuses a way that holds what is no component, or holds one twice.
+func (w *Way) check(known map[string]bool) error {
+	if len(w.Phases) == 0 {
+		return fmt.Errorf("way %q has no phases", w.Name)
+	}
+	for _, ph := range w.Phases {
+		for i, name := range ph.Holds {
+			if !known[name] {
+				return fmt.Errorf("phase %q of %q holds %q, which is no component", ph.Name, w.Name, name)
+			}
+			if slices.Contains(ph.Holds[:i], name) {
+				return fmt.Errorf("phase %q of %q holds %q twice", ph.Name, w.Name, name)
+			}
+		}
+	}
+	return nil
 }
 
 func (p *Phases) readFraction(f *fractionLine, known map[string]bool) (err error) {

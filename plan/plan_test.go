@@ -67,6 +67,46 @@ func TestPerToken(t *testing.T) {
 }
 
 // TestWindows: engines without a manager for it keep every token in all layers.
+// TestSparse checks what SGLang logs as bytes_per_full_token of DeepSeek-V4, and the
+// pages that vLLM keeps of a token, 584 bytes an entry.
+func TestSparse(t *testing.T) {
+	for _, c := range []struct {
+		model, engine string
+		full, window  float64
+		state         int64
+	}{
+		{"DeepSeek-V4-Flash", SGLang, 15955.85, 0, 0},
+		{"sgl-project/DeepSeek-V4-Pro-FP8", SGLang, 23749.84, 0, 0},
+		{"DeepSeek-V4-Flash", VLLM, 21*(584+132)/4.0 + 20*584/128.0, 43 * 584, 21*8*(8192+2048) + 20*128*4096},
+	} {
+		f := fitOf(t, Serving{Model: find(t, c.model, ""), Engine: Engine{Name: c.engine}, GPU: gpuNamed(t, "B300"), Parallel: Parallel{TP: 8}})
+		if math.Abs(f.PerToken-c.full) > 0.01 || f.InWindow != c.window || f.State != c.state {
+			t.Errorf("%s in %s: %.2f bytes a token, %.0f in the window, %d a request; want %.2f, %.0f, %d", c.model, c.engine, f.PerToken, f.InWindow, f.State, c.full, c.window, c.state)
+		}
+	}
+}
+
+// TestFallback checks where vLLM runs its first engine.
+func TestFallback(t *testing.T) {
+	for _, c := range []struct {
+		version, gpu string
+		want         bool
+	}{
+		{"0.8.5", "H100", false}, {"0.8.5", "MI300X", true}, {"0.9.2", "MI300X", false}, {"0.9.2", "T4", true}, {"0.10", "T4", false},
+		{"0.7.3", "H100", true}, {"", "T4", false}, {"0.8.5 V0", "H100", true},
+	} {
+		e, _ := ParseEngine("vllm", c.version)
+		if got := (Serving{Model: find(t, "Llama-3.1-8B", ""), Engine: e, GPU: gpuNamed(t, c.gpu)}).normal().Engine.V0; got != c.want {
+			t.Errorf("vLLM %q on %s: first engine %t, want %t", c.version, c.gpu, got, c.want)
+		}
+	}
+	// The first engine does not cut the prompts of MLA.
+	long := Serving{Model: find(t, "DeepSeek-R1", ""), Engine: Engine{Name: VLLM, Minor: 7, V0: true}, Length: 65536}
+	if n := long.normal().step(); n != 65536 {
+		t.Errorf("a forward pass of %d tokens", n)
+	}
+}
+
 func TestWindows(t *testing.T) {
 	s := Serving{Model: find(t, "gemma-2-9b-it", ""), GPU: gpuNamed(t, "H100")}
 	for _, c := range []struct {
@@ -132,7 +172,7 @@ func TestImpossible(t *testing.T) {
 		{Serving{Parallel: Parallel{PP: 40}}, "has 32 layers"},
 		{Serving{Parallel: Parallel{TP: 8, DP: 3}}, "--dp 3"},
 		{Serving{Fraction: 2}, "memory fraction"},
-		{Serving{Length: 1 << 40}, "no length"},
+		{Serving{Length: 1 << 40}, "beyond any engine"},
 	} {
 		c.s.Model, c.s.Engine, c.s.GPU = m, Engine{Name: VLLM}, gpuNamed(t, "H100")
 		if _, err := c.s.Fit(); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -218,6 +258,15 @@ func TestTrainingMoves(t *testing.T) {
 	} {
 		if got := peak(change); got >= all {
 			t.Errorf("%s: a peak of %d bytes, not below %d", name, got, all)
+		}
+	}
+	// Products of nvfp4 are not on the list of what is kept: a block's input and
+	// attention's output are, with a fp32 number a head.
+	kept := Training{Model: find(t, "Meta-Llama-3-8B", ""), Checkpointing: KeepMatmuls}.normal()
+	block := kept.perToken(&kept.Model.Layers[0])
+	for float8, want := range map[string]float64{"none": 2*(2*4096+2*4096+1024+14336) + 4*32, "nvfp4": 2*(4096+4096) + 4*32} {
+		if kept.Float8 = float8; kept.kept(block, 0) != point(want) {
+			t.Errorf("%s keeps %v bytes of a token, want %g", float8, kept.kept(block, 0), want)
 		}
 	}
 	// The first stage keeps more micro-batches than the last one.
@@ -314,6 +363,11 @@ func TestPhaseFile(t *testing.T) {
 		{"gpu: 80GiB\ncolour: red\n", "colour"},
 		{"gpu: 80GiB\ncomponents: [{name: a, size: 2GiB..1GiB}]\n", "ends before it begins"},
 		{"gpu: 80GiB\ncomponents: [{name: a, size: 1GiB}, {name: a, size: 1GiB}]\n", "twice"},
+		{"gpu: 80GiB\ncomponents: [{name: a, size: 1GiB}]\nways: [{name: w, phases: [{name: p, holds: [a, a]}]}]\n", `holds "a" twice`},
+		{"gpu: 80GiB\ncomponents: [{name: a, size: 1GiB}]\nways: [{name: w, phases: [{name: p}]}, {name: w, phases: [{name: p}]}]\n", `way "w" is twice there`},
+		{"gpu: 80GiB\n---\ngpu: 1GiB\n", "more than one document"},
+		{"gpu: 0\n", "no memory"},
+		{"gpu: 80GiB\ngpus: 2\nsize: 3\n", "line 2: field gpus not found"},
 		{"gpu: 80GiB\nways: [{name: w, phases: [{name: p, holds: [b]}]}]\n", `holds "b"`},
 		{"gpu: 80GiB\nways: [{name: w, phases: []}]\n", "no phases"},
 		{"a: &a [*a]\n", "a"},
@@ -405,9 +459,9 @@ func TestCheck(t *testing.T) {
 		{"14.99 GiB for weight", "8.6 GiB for weight", Weights, "quantised"},
 		{"2.44 GiB for peak", "9.96 GiB for peak", Activations, "requests at once"},
 		{"440,480 tokens", "880,960 tokens", "tokens of that KV cache", "--kv-dtype"},
-		{"took 0.67 GiB", "took 7.46 GiB", Graphs, "more sizes"},
+		{"0.67 GiB", "7.46 GiB", Graphs, "more sizes"},
 	} {
-		log := scanned(t, strings.Replace(string(data), c.from, c.to, 1))
+		log := scanned(t, strings.ReplaceAll(string(data), c.from, c.to))
 		rows, err := Serving{Model: find(t, "Llama-3.1-8B", "")}.From(log).Check(log)
 		if err != nil {
 			t.Fatal(err)

@@ -241,7 +241,7 @@ func (r RL) Phases() (*Phases, error) {
 		add(CriticStates, exactly(whole(fixed)), "a critic of the same shape, without its head")
 	}
 	add(RolloutWeights, exactly(weights), "as the engine lays them out")
-	add(RolloutKV, exactly(pool), fmt.Sprintf("a memory fraction of %.3g", fit.Fraction))
+	add(RolloutKV, exactly(pool), fmt.Sprintf("a memory fraction of %.4g", fit.Fraction))
 	add(RolloutGraphs, part(Graphs), "not released by a pause unless asked for")
 	add(RolloutWork, part(Activations), "a forward pass of the engine")
 	add(SyncBuffers, Range{512 << 20, 2 << 30}, "buckets of gathered weights, handed over by IPC: 0.5 to 2 GiB in verl and slime")

@@ -84,11 +84,13 @@ func (t Training) kept(p perToken, layer int64) span {
 	case t.EveryNth == 1:
 		return point(2 * p.H)
 	case t.Checkpointing == KeepMatmuls:
-		// The block's input, attention's output and the products q, v, gate and down;
-		// 4 bytes a head for attention's log-sum-exp.
-		s := point(2*(2*p.H+2*p.q+p.kv+p.i) + 4*p.n)
-		if t.Float8 == "nvfp4" { // these products are not on the list
-			s.low = 2*(p.H+p.q) + 4*p.n
+		// The block's input and attention's output with 4 bytes a head for its
+		// log-sum-exp; and the products q, v, gate and down. The list of what is kept
+		// names aten.mm: nvfp4 multiplies in a function of its own, whose products are
+		// computed again. Source: torchtitan, components/quantization/nvfp4.py.
+		s := point(2*(p.H+p.q) + 4*p.n)
+		if t.Float8 != "nvfp4" {
+			s = s.plus(point(2 * (p.H + p.q + p.kv + p.i)))
 		}
 		return s
 	}

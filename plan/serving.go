@@ -31,7 +31,7 @@ type Serving struct {
 
 // normal fills in what is not said.
 func (s Serving) normal() Serving {
-	s.Parallel = s.Parallel.normal()
+	s.Parallel, s.Engine = s.Parallel.normal(), s.Engine.on(s.GPU)
 	if s.KV.Bytes == 0 {
 		s.KV, _ = ParseKV("auto", s.Model)
 	}
@@ -40,7 +40,10 @@ func (s Serving) normal() Serving {
 	}
 	if s.Block == 0 {
 		s.Block = 16
-		if s.Engine.Name == SGLang {
+		switch {
+		case s.Engine.Name == SGLang && s.keeps(model.Sparse):
+			s.Block = 256
+		case s.Engine.Name == SGLang:
 			s.Block = 1
 		}
 	}
@@ -102,16 +105,21 @@ func (s Serving) logged(st Stage) int64 {
 func (s Serving) cells() (out []KVCell) {
 	first := int64(0)
 	for _, n := range s.Parallel.stages(int64(len(s.Model.Layers))) {
-		k := cellOf(s.Model.Layers[first:first+n], s.KV, s.Parallel)
+		k := cellOf(s.Model.Layers[first:first+n], s.KV, s.Engine, s.Parallel)
 		if s.windows() && !s.keepsWindows() {
 			k = k.whole()
 		}
 		out = append(out, k)
 		first += n
 	}
+	if s.Engine.Name == SGLang && s.keeps(model.Sparse) && !s.Draft { // it counts the draft's window in any case
+		c := s.Model.Layers[len(s.Model.Layers)-1].Cache
+		c.Ratio, c.Index = 0, 0
+		out[len(out)-1] = out[len(out)-1].plus(sparseOf(c, s.Engine), float64(s.Model.PredictorLayers))
+	}
 	if s.Draft { // a layer as the last one
 		last := len(s.Model.Layers) - 1
-		draft := cellOf(s.Model.Layers[last:], s.KV, s.Parallel)
+		draft := cellOf(s.Model.Layers[last:], s.KV, s.Engine, s.Parallel)
 		n := float64(s.Model.PredictorLayers)
 		out[len(out)-1].Full += n * draft.Full
 		out[len(out)-1].Window += n * draft.Window
@@ -175,7 +183,7 @@ func (s Serving) printed() KVCell {
 // refusal to start names the KV that one request of the whole model needs, whatever
 // the pipeline stages: a size that is just that is taken for it.
 func (s Serving) tokensLogged(gibs float64) int64 {
-	whole := cellOf(s.Model.Layers, s.KV, s.Parallel)
+	whole := cellOf(s.Model.Layers, s.KV, s.Engine, s.Parallel)
 	const rounding = 0.006 // of a figure with two decimals
 	if need := whole.Full * float64(s.Length) / gib; s.Engine.Name == VLLM && !whole.hybrid() && math.Abs(need-gibs) < rounding {
 		return s.Length

@@ -155,28 +155,17 @@ func (s Serving) largestFraction() (Answer, error) {
 		return Answer{Binding: err.Error()}, nil
 	}
 	s = f.Serving
-	part := func(name string) int64 {
+	part := func(name string) Range {
 		for _, c := range f.Components {
 			if c.Name == name {
-				return c.Size.High
+				return c.Size
 			}
 		}
-		return 0
+		return Range{}
 	}
-	total := s.GPU.Total
-	// An engine that counts everything is bound by what is free when it starts.
-	const context = 600 << 20
-	share := float64(total-context) / float64(total)
-	a := Answer{Binding: "the CUDA context: no more is free when the engine starts"}
-	switch {
-	case s.Engine.Name == SGLang:
-		free := total - part(NonTorch)
-		share = float64(free-part(Activations)-part(Graphs)) / float64(max(free, 1))
-		a.Binding = "activations and CUDA graphs, which stand beside the pool"
-	case !s.Engine.counts():
-		share = float64(total-part(Graphs)) / float64(total)
-		a.Binding = "CUDA graphs, which this engine does not count"
-	}
+	of, need, what := s.beside(part(Activations), part(Graphs), part(NonTorch))
+	share := float64(of-need.High) / float64(max(of, 1))
+	a := Answer{Binding: what}
 	a.Value = max(math.Floor(share*1000)/1000, 0)
 	s.Fraction = a.Value
 	if best, err := s.Fit(); a.Value == 0 || err != nil || best.Verdict == TooMuch {

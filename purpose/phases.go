@@ -1,6 +1,7 @@
 package purpose
 
 import (
+	"maps"
 	"sort"
 	"strings"
 
@@ -425,9 +426,10 @@ func (p *program) firstForward() int {
 
 // findMoved finds the places that make, outside of all passes, what a forward pass
 // needs and what is freed again: batches, not the tables of a model. They stand
-// before the first forward pass; what is only made after it comes out of a model.
+// before the first forward pass and again after it; what is only made after it comes
+// out of a model, and what is only made before it is no batch.
 func (p *program) findMoved() map[stack.Frame]bool {
-	moved, early := map[stack.Frame]bool{}, map[stack.Frame]bool{}
+	moved, early, again := map[stack.Frame]bool{}, map[stack.Frame]bool{}, map[stack.Frame]bool{}
 	late := p.allocs > 0 && p.t.Before(0) // the first passes are not recorded
 	for i := range p.allocs {
 		if p.t.Before(i) {
@@ -441,9 +443,13 @@ func (p *program) findMoved() map[stack.Frame]bool {
 		if late || birth < p.firstForward() {
 			early[x.made] = true
 		}
+		if birth > p.firstForward() {
+			again[x.made] = true
+		}
 		if early[x.made] && p.gone(i, p.events) && !p.gone(i, p.forwardAfter(birth)) {
 			moved[x.made] = true
 		}
 	}
+	maps.DeleteFunc(moved, func(made stack.Frame, _ bool) bool { return !again[made] })
 	return moved
 }

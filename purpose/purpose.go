@@ -86,12 +86,13 @@ func (s *Sums) Sorted() (out []Purpose) {
 	return out
 }
 
-// A Place is a site and what it holds for one purpose, apart by whether that is
-// freed again.
+// A Place is a site and what it holds for one purpose, apart by whether that was
+// there before the history, and whether it is freed again.
 type Place struct {
 	Purpose  Purpose
 	Site     stack.Site
 	Backward bool // made by the autograd engine, whose stacks have no place of the program's
+	Before   bool // made before the history
 	Kept     bool // never freed in the history, if there is one
 	Bytes    int64
 	Count    int
@@ -171,9 +172,9 @@ func (j *judge) until(k int) *judge {
 // moment names all that lives after an event.
 func (j *judge) moment(event int) Moment {
 	type key struct {
-		purpose Purpose
-		site    stack.Site
-		kept    bool
+		purpose      Purpose
+		site         stack.Site
+		before, kept bool
 	}
 	m := Moment{Event: event}
 	places := map[key]*Place{}
@@ -181,9 +182,9 @@ func (j *judge) moment(event int) Moment {
 		p, n := j.name(i, event), j.t.Size(i)
 		m.Bytes += n
 		m.By[p] += n
-		k := key{p, j.t.Snap.Stacks.Site(j.t.Stack(i)), j.events > 0 && j.death(i) == timeline.Never}
+		k := key{p, j.t.Snap.Stacks.Site(j.t.Stack(i)), j.t.Before(i), j.events > 0 && j.death(i) == timeline.Never}
 		if places[k] == nil {
-			places[k] = &Place{Purpose: p, Site: k.site, Backward: k.site == (stack.Site{}) && j.inBackward(i), Kept: k.kept}
+			places[k] = &Place{Purpose: p, Site: k.site, Backward: k.site == (stack.Site{}) && j.inBackward(i), Before: k.before, Kept: k.kept}
 		}
 		places[k].Bytes += n
 		places[k].Count++
@@ -202,6 +203,8 @@ func (p *Place) before(q *Place) bool {
 		return p.Bytes > q.Bytes
 	case p.Purpose != q.Purpose:
 		return p.Purpose < q.Purpose
+	case p.Before != q.Before:
+		return p.Before
 	case p.Kept != q.Kept:
 		return p.Kept
 	}

@@ -172,6 +172,9 @@ func TestPurposes(t *testing.T) {
 			nil, map[string]int64{"parameters": 1010, "optimizer": 1010, "unknown": 77}},
 		{"a state without events", []step{old(1000, "model"), old(2000, "update"), old(5000, "cache"), old(70, "answer")},
 			nil, map[string]int64{"parameters": 1000, "optimizer": 2000, "kv_cache": 5000, "unknown": 70}},
+		{"batches that no name tells, beside a buffer that is made once", join(setup, []step{made("p", 5000, "buffers"), made("b", 60, "keep")}, trained,
+			[]step{freed("b", "loss"), made("b", 60, "keep")}, trained, []step{freed("p", "loss"), freed("b", "loss")}),
+			map[string]int64{"parameters": 1010, "gradients": 1010, "optimizer": 2020, "temporaries": 708, "input": 110, "other": 5000}, nil},
 		{"results that are kept of batch after batch", join(setup, answers("1"), answers("2"), answers("3"), answers("4"), answers("5"), answers("6")),
 			nil, map[string]int64{"parameters": 1010, "other": 600}},
 	} {

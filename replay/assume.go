@@ -88,10 +88,12 @@ func (x *Exact) better(y *Exact) bool {
 	return x.Difference.Event > y.Difference.Event
 }
 
-// Unverified says which of the rules by which settings are run were not held
-// against a recording.
-func (x *Exact) Unverified(set *allocator.Settings) []string {
-	return x.Version.Unverified(set, len(x.assumed.pools) > 0)
+// Untested are the rules of settings that were not held against a recording of
+// the release, beside those that the replay itself rests on.
+func (x *Exact) Untested(set *allocator.Settings) []string {
+	pools := len(x.assumed.pools) > 0
+	own := x.Version.Untested(&x.Settings, pools)
+	return slices.DeleteFunc(x.Version.Untested(set, pools), func(rule string) bool { return slices.Contains(own, rule) })
 }
 
 // counted is a number with what it counts.
@@ -233,7 +235,7 @@ func (x *Exact) Assumed() Assumed {
 	if n := x.assumed.rereadings(); n > 0 {
 		note("what released memory, or when a free was complete, is read at %s such that the history fits", counted(n, "place", "places"))
 	}
-	out.Notes = append(out.Notes, x.Unverified(&x.Settings)...)
+	out.Notes = append(out.Notes, x.Version.Unverified(&x.Settings, len(x.assumed.pools) > 0)...)
 	if x.Snap.Settings == nil {
 		note("default settings: the file holds none")
 	}

@@ -518,7 +518,7 @@ func (p *player) misserved(k int, b allocator.Block, ok bool) {
 func (p *player) differ(k int, recorded, replayed string) {
 	if p.Difference == nil {
 		p.Difference = &Difference{Event: k, Recorded: recorded, Replayed: replayed}
-		if p.looks && k < p.e.Len() {
+		if p.looks && k < p.e.Len() && p.e.Action[k] != snapshot.OOM { // which has no address
 			p.Difference.There = p.there(p.e.Addr[k])
 		}
 	}

@@ -313,11 +313,10 @@ func (s *simulation) alloc(k int) {
 // goes on as it did: what it got is freed at once.
 func (s *simulation) oom(k int) {
 	b, ok := s.malloc(k)
-	s.out.Left = nil
 	if !ok {
 		return
 	}
-	if s.sc.Capacity > 0 {
+	if s.sc.Capacity > 0 && k == s.LastOOM {
 		left := s.sc.Capacity - s.a.Reserved + s.a.Releasable()
 		s.out.Left = &left
 	}

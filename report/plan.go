@@ -291,9 +291,9 @@ func notes(w io.Writer, s Style, list []string) {
 
 func (p *Plan) sentence() string {
 	used := p.GPU.Total
-	text := fmt.Sprintf("%s on each GPU, %.3g of it for the engine", units.Bytes(used), p.Fraction)
+	text := fmt.Sprintf("%s on each GPU, %.4g of it for the engine", units.Bytes(used), p.Fraction)
 	if p.Engine == plan.SGLang {
-		text = fmt.Sprintf("%s on each GPU, mem_fraction_static %.3g", units.Bytes(used), p.Fraction)
+		text = fmt.Sprintf("%s on each GPU, mem_fraction_static %.4g", units.Bytes(used), p.Fraction)
 	}
 	if p.Verdict != plan.Fits {
 		text += "; what is short: " + p.Binding

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"strandline/allocator"
 	"strandline/replay"
 	"strandline/units"
 )
@@ -63,6 +64,8 @@ type Simulated struct {
 	Settings string            `json:"settings"`
 	Notes    []string          `json:"notes"`
 	Devices  []SimulatedDevice `json:"devices"`
+
+	untested []string // rules, of which a note tells
 }
 
 // SimulatedDevice is such a run on one device.
@@ -164,7 +167,7 @@ type Run struct {
 func (d *Simulation) AddRun(settings string, on []Run, notes []string) {
 	run := Simulated{Settings: settings, Notes: append(on[0].Scenario.Idle(), notes...), Devices: []SimulatedDevice{}}
 	for _, r := range on {
-		run.Notes = append(run.Notes, d.unverified(&r)...)
+		run.untested = union(run.untested, r.On.Untested(&r.Scenario.Settings))
 		if note := r.On.Held(); note != "" {
 			run.Notes = append(run.Notes, note)
 		}
@@ -180,19 +183,20 @@ func (d *Simulation) AddRun(settings string, on []Run, notes []string) {
 		}
 		run.Devices = append(run.Devices, one)
 	}
+	if len(run.untested) > 0 {
+		run.Notes = append(run.Notes, allocator.UntestedNote(run.untested))
+	}
 	d.Runs = append(d.Runs, run)
 }
 
-// unverified is what of the rules of a run was not held against a recording,
-// beside what is said of the replay.
-func (d *Simulation) unverified(r *Run) (notes []string) {
-	said := d.device(r.On.Device).Assumed.Notes
-	for _, note := range r.On.Unverified(&r.Scenario.Settings) {
-		if !slices.Contains(said, note) {
-			notes = append(notes, note)
+// union adds what is not there yet.
+func union(to, some []string) []string {
+	for _, s := range some {
+		if !slices.Contains(to, s) {
+			to = append(to, s)
 		}
 	}
-	return notes
+	return to
 }
 
 func bound(n int64) *int64 {
@@ -320,6 +324,13 @@ func (d *Simulation) Text(w io.Writer, s Style) {
 		on.text(w, s)
 	}
 	said := map[string]bool{}
+	var untested []string // told of all runs in one sentence
+	for _, run := range d.Runs {
+		if len(run.untested) > 0 {
+			said[allocator.UntestedNote(run.untested)] = true
+			untested = union(untested, run.untested)
+		}
+	}
 	for _, run := range d.Runs {
 		for _, note := range run.Notes {
 			if !said[note] {
@@ -327,6 +338,9 @@ func (d *Simulation) Text(w io.Writer, s Style) {
 				printWrapped(w, s, "", "note: "+note)
 			}
 		}
+	}
+	if len(untested) > 0 {
+		printWrapped(w, s, "", "note: "+allocator.UntestedNote(untested))
 	}
 	if hint := d.hint(); hint != "" {
 		fmt.Fprintln(w, "\n"+s.dim("look further: "+hint))

@@ -20,6 +20,9 @@ var notLeaks = []finding.Kind{finding.FileMapping, "page-cache"}
 // TestConfusion traces each of the programs that grow in one way, and wants
 // their kind to be found and no other. With -v it prints what was found of what.
 func TestConfusion(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a minute")
+	}
 	var mu sync.Mutex
 	matrix := map[string]string{}
 	t.Run("programs", func(t *testing.T) {

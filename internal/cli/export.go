@@ -99,7 +99,7 @@ func runExport(ctx context.Context, g *globals, o exportOptions, path string) er
 	case run != nil:
 		return g.exportRecording(ctx, o, run)
 	}
-	s, err := g.open(ctx, path)
+	s, err := g.openOnly(ctx, path)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

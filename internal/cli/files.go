@@ -28,6 +28,15 @@ func (g *globals) open(ctx context.Context, path string) (*snapshot.Snapshot, er
 	})
 }
 
+// openOnly is open for a command that takes nothing but a snapshot.
+func (g *globals) openOnly(ctx context.Context, path string) (*snapshot.Snapshot, error) {
+	s, err := g.open(ctx, path)
+	if err != nil {
+		err = g.forDiagnose(ctx, path, err)
+	}
+	return s, err
+}
+
 // sizeOf is the length of a file, 0 if it is no plain one.
 func sizeOf(path string) int64 {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
@@ -176,6 +185,9 @@ func (g *globals) each(ctx context.Context, args []string, text textReader, f fu
 				continue
 			}
 			err = why
+		}
+		if err != nil && text == nil && named[p] {
+			err = g.forDiagnose(ctx, p, err)
 		}
 		if err != nil {
 			if errors.As(err, &missing) && named[p] {

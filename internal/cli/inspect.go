@@ -54,7 +54,7 @@ func runInspect(c *cobra.Command, g *globals, o inspectOptions, path string) err
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return fmt.Errorf("%s: is a directory; inspect takes one file, diagnose and compare take directories", path)
 	}
-	s, err := g.open(c.Context(), path)
+	s, err := g.openOnly(c.Context(), path)
 	if c.Context().Err() != nil {
 		return c.Context().Err()
 	}

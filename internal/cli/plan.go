@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -104,7 +105,8 @@ fits, and the flags for it. "plan train" plans a training step, "plan rl" the
 phases of reinforcement learning; "plan gpus" and "plan models" list what is built
 in.
 
-What cannot be computed is a range, with its source.`,
+What cannot be computed is a range, with its source. The exit status is 1 where
+nothing fits.`,
 		Example: `  strandline plan --model DeepSeek-R1 --gpu H200 --gpus 16 --engine vllm
   strandline plan --model ./my-model --gpu L40S --engine sglang --formats
   strandline plan --model Qwen3-32B --gpu H100 --gpus 2 --solve context
@@ -182,7 +184,21 @@ func runPlan(c *cobra.Command, g *globals, o servingOptions) error {
 		}
 	}
 	doc := report.NewPlan(fit, formats)
-	return g.printPlan(o.markdown, doc, doc.Text, doc.Markdown)
+	return fitting(fit.Verdict != plan.TooMuch, g.printPlan(o.markdown, doc, doc.Text, doc.Markdown))
+}
+
+// fitting is the end of a command that printed a plan: what does not fit is a
+// problem.
+func fitting(fits bool, err error) error {
+	if err == nil && !fits {
+		return exit(exitProblem)
+	}
+	return err
+}
+
+// answered tells whether anything fits.
+func answered(answers []plan.Answer) bool {
+	return slices.ContainsFunc(answers, func(a plan.Answer) bool { return a.Value > 0 })
 }
 
 // printPlan prints a document as JSON, as Markdown or as text.
@@ -247,7 +263,7 @@ func (g *globals) planSolve(o servingOptions, s plan.Serving) error {
 		setup = fmt.Sprintf("%s on %d × %s", s.Engine, o.gpus, s.GPU.Name)
 	}
 	doc := report.NewSolved(s.Model, o.solve, setup, answers)
-	return g.printPlan(o.markdown, doc, doc.Text, doc.Markdown)
+	return fitting(answered(answers), g.printPlan(o.markdown, doc, doc.Text, doc.Markdown))
 }
 
 // sideBySide are the plans of the same set-up in the usual formats.

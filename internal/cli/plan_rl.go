@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +34,8 @@ engine share the GPUs, as a timeline of phases: rollout, log-probs, update, weig
 sync; under four ways of sharing, with the peak of each phase, what makes it, and
 the largest memory fraction of the engine that fits.
 
-The phases are data: --yaml prints them, --phases takes them back edited.`,
+The phases are data: --yaml prints them, --phases takes them back edited. The exit
+status is 1 where no way fits.`,
 		Example: `  strandline plan rl --model Qwen2.5-32B --gpu H200 --gpus 8 --trainer fsdp --rollout sglang --rollout-tp 4
   strandline plan rl --model Qwen2.5-7B --gpu H100 --gpus 8 --yaml > phases.yaml
   strandline plan rl --phases phases.yaml`,
@@ -130,5 +132,6 @@ func (g *globals) planPhases(o *rlOptions) error {
 
 func (g *globals) printPhases(o *rlOptions, title, fraction string, p *plan.Phases, notes []string) error {
 	doc := report.NewRLPlan(title, fraction, p, notes)
-	return g.printPlan(o.markdown, doc, doc.Text, doc.Markdown)
+	fits := slices.ContainsFunc(doc.Ways, func(w report.PlannedWay) bool { return w.Verdict != plan.TooMuch })
+	return fitting(fits, g.printPlan(o.markdown, doc, doc.Text, doc.Markdown))
 }

@@ -124,7 +124,8 @@ func newPlanTrain(g *globals) *cobra.Command {
 		Short: "Plan the memory of a training step",
 		Long: `Plan the peak of a training step on the GPU that takes most: parameters,
 gradients, optimizer states, activations, logits and the buffers of sharding, at
-the four moments at which memory may peak.`,
+the four moments at which memory may peak. The exit status is 1 where it does not
+fit.`,
 		Example: `  strandline plan train --model Llama-3.1-8B --gpu H100 --gpus 8 --batch 2 --seq 8192 --checkpointing selective-op
   strandline plan train --model Qwen2.5-7B --gpu RTX-4090 --lora 16 --lora-targets q,k,v,o --lora-base nf4`,
 		Args: noArguments,
@@ -154,10 +155,10 @@ the four moments at which memory may peak.`,
 					return err
 				}
 				doc := report.NewSolved(m, solve, o.trainer+" on "+gpu.Name+o.words(), answers)
-				return g.printPlan(p.markdown, doc, doc.Text, doc.Markdown)
+				return fitting(answered(answers), g.printPlan(p.markdown, doc, doc.Text, doc.Markdown))
 			}
 			doc := report.NewTrainPlan(t, o.trainer, o.words(), gpu, p.gpus)
-			return g.printPlan(p.markdown, doc, doc.Text, doc.Markdown)
+			return fitting(doc.Verdict != plan.TooMuch, g.printPlan(p.markdown, doc, doc.Text, doc.Markdown))
 		},
 	}
 	p.add(c)

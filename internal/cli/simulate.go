@@ -99,7 +99,7 @@ func (o *simulateOptions) bounds(flags *pflag.FlagSet) (b bounds, err error) {
 }
 
 func runSimulate(ctx context.Context, g *globals, o simulateOptions, within bounds, path string) error {
-	s, err := g.open(ctx, path)
+	s, err := g.openOnly(ctx, path)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"time"
 
@@ -66,6 +67,28 @@ func (g *globals) readText(ctx context.Context, path string, cause error) (*comp
 		g.warn("%s is only partly readable: at %s: %v; what stands before it is used", path, d.Partial.Place(), err)
 	}
 	return d, nil
+}
+
+// forDiagnose is the error where a command takes nothing but snapshots and a file
+// is none for some cause: of a text that diagnose takes it says that.
+func (g *globals) forDiagnose(ctx context.Context, path string, cause error) error {
+	var missing *fs.PathError
+	if ctx.Err() != nil || errors.As(cause, &missing) {
+		return cause
+	}
+	d, err := g.readText(ctx, path, cause)
+	if err != nil {
+		return cause
+	}
+	holds := "tables of memory_summary()"
+	if d.Said.OOM.Count > 0 {
+		holds = "PyTorch's out-of-memory message"
+	}
+	name := path
+	if path == "-" {
+		name = "standard input"
+	}
+	return fmt.Errorf("%s: %w: it is a text with %s; `strandline diagnose %s` explains it", name, snapshot.ErrNotSnapshot, holds, path)
 }
 
 // nothingSaid says what a text is that is no snapshot, for some cause, and holds

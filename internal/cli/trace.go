@@ -335,6 +335,9 @@ func (w *watch) run(ctx context.Context) error {
 			w.draw()
 		}
 		if len(w.looks) == 1 && now.Sub(w.began) >= w.ends/2 {
+			if err := w.reckon(); err != nil { // the look and the sums are of one moment
+				return err
+			}
 			w.look()
 		}
 		select {

@@ -6,11 +6,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -41,12 +43,14 @@ int main(void) {
 }
 `
 
-// reproducers are programs that grow in one way each, and the kinds of problem
-// that they have.
-var reproducers = []struct {
+type reproducer struct {
 	name, what string
 	want       []finding.Kind
-}{
+}
+
+// reproducers are programs that grow in one way each, and the kinds of problem
+// that they have.
+var reproducers = []reproducer{
 	{"mmap", `map(151552);`, []finding.Kind{finding.MmapLeak}},
 	{"syscall", `char *p = (char *)syscall(SYS_mmap, 0, 65536, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); memset(p, 1, 65536);`, []finding.Kind{finding.MmapLeak}},
 	{"heap", `memset(kept = malloc(40000), 1, 40000);`, []finding.Kind{finding.HeapLeak}},
@@ -69,40 +73,78 @@ func needBPF(t *testing.T) {
 	tr.Close()
 }
 
-// TestTraceTellsKinds runs each of the programs: what is wrong with it is told,
+// A traced program is one of the reproducers and what trace says of it.
+type traced struct {
+	*reproducer
+	doc    recording.Document
+	stdout string
+	code   int
+	err    error
+}
+
+// problems are the kinds of problem that were found.
+func (x *traced) problems() (out []finding.Kind) {
+	for _, f := range x.doc.Findings {
+		if f.Severity == finding.Problem {
+			out = append(out, f.Kind)
+		}
+	}
+	return out
+}
+
+// traceAll runs trace on programs, all at the same time: they mostly wait.
+func traceAll(t *testing.T, some []*reproducer, args func(exe string) []string) []*traced {
+	t.Helper()
+	out := make([]*traced, len(some))
+	var done sync.WaitGroup
+	for i, r := range some {
+		exe := live.Build(t, strings.Replace(grower, "WHAT", r.what, 1), nil, "-fomit-frame-pointer", "-pthread")
+		x := &traced{reproducer: r}
+		out[i] = x
+		full := append([]string{"trace", "--duration", "4s", "--json"}, args(exe)...)
+		done.Go(func() {
+			var stderr string
+			x.stdout, stderr, x.code = run(full...)
+			if err := json.Unmarshal([]byte(x.stdout), &x.doc); err != nil {
+				x.err = fmt.Errorf("%w: %s", err, stderr)
+			}
+		})
+	}
+	done.Wait()
+	return out
+}
+
+// TestTraceTellsKinds traces each of the programs: what is wrong with it is told,
 // and nothing else.
 func TestTraceTellsKinds(t *testing.T) {
 	needBPF(t)
-	for _, r := range reproducers {
-		t.Run(r.name, func(t *testing.T) {
-			t.Parallel()
-			exe := live.Build(t, strings.Replace(grower, "WHAT", r.what, 1), nil, "-fomit-frame-pointer", "-pthread")
-			pid, _ := live.Start(t, exe)
-			stdout, stderr, code := run("trace", "--pid", strconv.Itoa(pid), "--duration", "4s", "--json")
-			var doc recording.Document
-			if err := json.Unmarshal([]byte(stdout), &doc); err != nil {
-				t.Fatalf("%v: %s", err, stderr)
+	var all []*reproducer
+	for i := range reproducers {
+		all = append(all, &reproducers[i])
+	}
+	running := func(exe string) []string {
+		pid, _ := live.Start(t, exe)
+		return []string{"--pid", strconv.Itoa(pid)}
+	}
+	for _, x := range traceAll(t, all, running) {
+		t.Run(x.name, func(t *testing.T) {
+			if x.err != nil {
+				t.Fatal(x.err)
 			}
-			var got []finding.Kind
-			for _, f := range doc.Findings {
-				if f.Severity == finding.Problem {
-					got = append(got, f.Kind)
-				}
+			if got := x.problems(); !slices.Equal(got, x.want) {
+				t.Fatalf("problems %v, want %v; %s", got, x.want, x.stdout)
 			}
-			if !slices.Equal(got, r.want) {
-				t.Errorf("problems %v, want %v; %s", got, r.want, stdout)
+			if wrong := len(x.want) > 0; wrong != (x.code == exitProblem) {
+				t.Errorf("exit status %d", x.code)
 			}
-			if wrong := len(r.want) > 0; wrong != (code == exitProblem) {
-				t.Errorf("exit status %d", code)
-			}
-			if len(r.want) == 0 || t.Failed() {
+			if len(x.want) == 0 {
 				return
 			}
-			if doc.Explained == nil || *doc.Explained < 0.9 {
-				t.Errorf("%v of the growth is explained: %s", doc.Explained, stdout)
+			if x.doc.Explained == nil || *x.doc.Explained < 0.9 {
+				t.Errorf("%v of the growth is explained: %s", x.doc.Explained, x.stdout)
 			}
-			if top := doc.Stacks[0]; !top.Complete || !slices.ContainsFunc(top.Frames, func(f recording.Frame) bool { return f.Function != nil && *f.Function == "grow" }) {
-				t.Errorf("the top stack is not complete, or not of grow: %s", stdout)
+			if top := x.doc.Stacks[0]; !top.Complete || !slices.ContainsFunc(top.Frames, func(f recording.Frame) bool { return f.Function != nil && *f.Function == "grow" }) {
+				t.Errorf("the top stack is not complete, or not of grow: %s", x.stdout)
 			}
 		})
 	}
@@ -111,32 +153,22 @@ func TestTraceTellsKinds(t *testing.T) {
 // TestTraceOfCommands starts commands on both rungs that can, and sees what they
 // do from the first call on.
 func TestTraceOfCommands(t *testing.T) {
+	some := []*reproducer{&reproducers[0], &reproducers[2], &reproducers[4], &reproducers[7]}
 	for _, rung := range []string{rungPtrace, rungBPF} {
-		for _, i := range []int{0, 2, 4, 7} {
-			r := reproducers[i]
-			t.Run(rung+" "+r.name, func(t *testing.T) {
-				t.Parallel()
-				if rung == rungBPF {
-					needBPF(t)
+		t.Run(rung, func(t *testing.T) {
+			if rung == rungBPF {
+				needBPF(t)
+			}
+			for _, x := range traceAll(t, some, func(exe string) []string { return []string{"--rung", rung, "--", exe} }) {
+				if x.err != nil {
+					t.Fatal(x.err)
 				}
-				exe := live.Build(t, strings.Replace(grower, "WHAT", r.what, 1), nil, "-pthread")
-				stdout, stderr, _ := run("trace", "--rung", rung, "--duration", "4s", "--json", "--", exe)
-				var doc recording.Document
-				if err := json.Unmarshal([]byte(stdout), &doc); err != nil {
-					t.Fatalf("%v: %s", err, stderr)
+				syscall.Kill(x.doc.PID, syscall.SIGKILL)
+				if got := x.problems(); x.doc.Rung != rung || !slices.Equal(got, x.want) {
+					t.Errorf("%s: rung %s, problems %v, want %v; %s", x.name, x.doc.Rung, got, x.want, x.stdout)
 				}
-				syscall.Kill(doc.PID, syscall.SIGKILL)
-				var got []finding.Kind
-				for _, f := range doc.Findings {
-					if f.Severity == finding.Problem {
-						got = append(got, f.Kind)
-					}
-				}
-				if doc.Rung != rung || !slices.Equal(got, r.want) {
-					t.Errorf("rung %s, problems %v, want %v; %s", doc.Rung, got, r.want, stdout)
-				}
-			})
-		}
+			}
+		})
 	}
 }
 

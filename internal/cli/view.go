@@ -78,7 +78,7 @@ func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 		return errors.New("--json prints to standard output, where --html - writes the page")
 	}
 	v := viewed{g: g, redact: what}
-	sources, err := v.sources(args)
+	sources, err := v.sources(ctx, args)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (v *viewed) save(ctx context.Context, sources []engine.Source, args []strin
 
 // sources are the files that arguments name, directories replaced by what is
 // below them.
-func (v *viewed) sources(args []string) (out []engine.Source, err error) {
+func (v *viewed) sources(ctx context.Context, args []string) (out []engine.Source, err error) {
 	paths, named, err := expand(args)
 	if err != nil {
 		return nil, err
@@ -186,6 +186,9 @@ func (v *viewed) sources(args []string) (out []engine.Source, err error) {
 		size := sizeOf(p)
 		out = append(out, engine.Source{Path: v.called(p, paths), Size: size, Named: named[p] && v.redact == 0, Read: func(progress func(int64) error) (*snapshot.Snapshot, error) {
 			s, err := v.g.read(p, size, progress)
+			if err != nil && named[p] {
+				err = v.g.forDiagnose(ctx, p, err)
+			}
 			switch {
 			case err == nil:
 				v.partial = v.g.partial(s) || v.partial

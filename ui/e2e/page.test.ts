@@ -105,6 +105,22 @@ scenario("the table at the peak sums to what inspect says lives there", [last], 
   assert.deepEqual((await tab.state()).solo, []);
 });
 
+scenario("the picture can be read as a table", [last], async ({ tab }) => {
+  const d = device(last);
+  await tab.key("t");
+  await tab.until("document.querySelector('#view tbody tr')");
+  const { twin } = (await tab.state()).figures;
+  assert.equal(Math.max(...twin.map((p: any) => p.max)), d.peak_requested_bytes);
+  assert.equal(twin.find((p: any) => p.max === d.peak_requested_bytes).witness, d.peak_requested_event);
+  assert.equal(Math.max(...twin.map((p: any) => p.reserved)), d.peak_reserved_bytes);
+  assert.deepEqual([twin[0].from, twin.at(-1).to], [0, d.events - 1]);
+  for (const [i, p] of twin.slice(1).entries()) assert.equal(p.from, twin[i].to + 1);
+  await tab.click("#view tbody tr:nth-child(3) button");
+  assert.equal((await tab.state()).k, twin[2].witness);
+  await tab.eval("location.hash = '#w=400_800'");
+  await tab.until("(t => t[0].from >= 396 && t[0].from <= 400 && t.at(-1).to <= 804)(strandline.state().figures.twin)");
+});
+
 scenario("bytes can be those of blocks", [last], async ({ tab }) => {
   const d = device(last);
   await tab.until("document.querySelector(\"[data-key='u allocated']:not(:disabled)\")", 20000);

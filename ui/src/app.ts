@@ -36,7 +36,7 @@ function say(text: string): void {
 const rail = new Rail(page, byId("rail"), byId("tooltip"), say, (e) => e.status !== 0 && refused(e));
 const view = byId("view");
 const parts = {
-  timeline: new Timeline(page, view),
+  timeline: new Timeline(page, rail, view),
   allocator: new Allocator(page, rail, view, byId("tooltip"), (to, back) => void next(to, back)),
   sites: new Sites(page, view, byId("tooltip")),
   compare: new Compare(page, view),
@@ -336,6 +336,7 @@ const keyTable = (): Key[] => [
   { keys: ["y"], show: "y", does: "byte axis: reserved, active, what is seen", act: () => store.set({ y: ys[(ys.indexOf(page.s.y as "active") + 1) % 3]! }, true) },
   { keys: ["g"], show: "g", does: "next grouping", act: () => nextGrouping() },
   { keys: ["/"], show: "/", does: "search sites by regular expression", act: () => search.focus() },
+  { keys: ["t"], show: "t", does: "the picture as a table (timeline)", act: () => page.s.view === "timeline" && parts.timeline.tell() },
   { keys: ["c"], show: "c", does: "copy file:line of what is pinned", act: () => page.pinned?.stack && say(`copied ${copyLine(page.pinned.stack)}`) },
   { keys: ["e"], show: "e", does: "save the picture or the table, copy the link", act: () => give() },
   { keys: ["i"], show: "i", does: "inspector on, off", act: () => byId("inspector").toggleAttribute("hidden") },
@@ -459,6 +460,7 @@ function draw(): void {
 let shown: View = page.s.view;
 showRail();
 page.on((what) => {
+  if (what === "drawn") return page.s.view === "timeline" ? parts.timeline.pictured() : undefined;
   if (what === "session") {
     page.load();
     parts.findings.load();
@@ -507,6 +509,7 @@ link.changed = () => {
   if (!link.lost) {
     page.load();
     rail.retry();
+    parts.whatif.retry();
   }
 };
 

@@ -199,4 +199,4 @@ export interface Curve {
   name: string;
 }
 
-export type Change = "session" | "device" | "bands" | "found" | "lit" | "at" | "event" | "pinned" | "curves" | "findings" | "theme" | "link";
+export type Change = "session" | "device" | "bands" | "found" | "lit" | "at" | "event" | "pinned" | "curves" | "findings" | "drawn" | "theme" | "link";

@@ -84,6 +84,7 @@ export class Rail {
     document.addEventListener("visibilitychange", () => this.need("data", "ink", "cursor"));
     this.mouse();
     page.on((what) => {
+      if (what === "drawn") return;
       if (what === "theme") this.colours = palette();
       if (what === "theme" || what === "bands" || what === "device") this.paint = null;
       if (what === "device" || what === "bands") this.places.clear();
@@ -125,6 +126,26 @@ export class Rail {
     const first = this.drawn[0];
     const last = this.drawn[this.drawn.length - 1];
     return first && last ? [first.tile.events[first.c]!, Math.max(first.tile.events[first.c]!, last.tile.events[last.c + 1]! - 1)] : null;
+  }
+
+  /** What each column of the picture shows, in at most `most` rows: neighbours are put together. */
+  columns(most: number): { from: number; to: number; witness: number; max: number; min: number; reserved: number }[] {
+    const each = Math.max(1, Math.ceil(this.drawn.length / most));
+    const out: { from: number; to: number; witness: number; max: number; min: number; reserved: number }[] = [];
+    this.drawn.forEach((r, i) => {
+      const { tile, c } = r;
+      const to = Math.max(tile.events[c]!, tile.events[c + 1]! - 1);
+      const last = out[out.length - 1];
+      if (i % each === 0 || !last) {
+        out.push({ from: tile.events[c]!, to, witness: this.eventOf(r), max: tile.max[c]!, min: tile.min[c]!, reserved: tile.reserved[c]! });
+        return;
+      }
+      last.to = to;
+      if (tile.max[c]! > last.max) [last.max, last.witness] = [tile.max[c]!, this.eventOf(r)];
+      last.min = Math.min(last.min, tile.min[c]!);
+      last.reserved = Math.max(last.reserved, tile.reserved[c]!);
+    });
+    return out;
   }
 
   private get us(): boolean {
@@ -285,9 +306,10 @@ export class Rail {
     const { file, device, s } = this.page;
     if (link.saved || device || !file || s.view === "compare" || file.devices.length !== 1 || (file.state !== "totals" && file.state !== "ready")) return;
     const picture: Picture = { f: file.f, d: file.devices[0]!, g: s.g, u: this.page.u, x: "ev", solo: "" };
-    const level = levelFor(Math.max(1, file.events), this.pixelsForLevel);
+    const events = file.events ?? 0;
+    const level = levelFor(Math.max(1, events), this.pixelsForLevel);
     const now: Want[] = [];
-    for (let i = 0; i * bucketsPerTile * 2 ** level < file.events; i++) now.push({ picture, kind: "total", level, i, y: 0 });
+    for (let i = 0; i * bucketsPerTile * 2 ** level < events; i++) now.push({ picture, kind: "total", level, i, y: 0 });
     this.tiles.want(now, []);
   }
 
@@ -327,6 +349,7 @@ export class Rail {
     if (!this.image || this.image.width !== width || this.image.height !== height) this.image = context.createImageData(width, height);
     blit(new Uint32Array(this.image.data.buffer), this.frame, rs, this.paintOf());
     context.putImageData(this.image, 0, 0);
+    this.page.tell("drawn");
     if (rs.length && !this.firstDone) {
       this.firstDone = true;
       performance.mark("strandline:first-picture");
@@ -424,7 +447,7 @@ export class Rail {
     else if (!device) {
       const of = file.size ? ` of ${bytes(file.size)}` : "";
       const phase = { waiting: "Waiting", reading: "Reading", pairing: "Pairing allocations with frees" }[file.state as string] ?? "Preparing";
-      says.push(`${phase}: ${bytes(file.read)}${of}, ${count(file.events)} events`);
+      says.push(`${phase}: ${bytes(file.read)}${of}${file.events === null ? "" : `, ${count(file.events)} events`}`);
       if (file.size) says.push(h("progress", { max: file.size, value: file.read, "aria-label": "read" }));
     } else {
       says.push(

@@ -6,10 +6,22 @@ import { fill, h } from "./dom.ts";
 import { bytes, bytesOrDash, count, delta, percent } from "./format.ts";
 import { groupings } from "./names.ts";
 import type { Page } from "./page.ts";
+import type { Rail } from "./rail.ts";
+import { csv, csvButton } from "./save.ts";
 import { table, type Column, type Row } from "./table.ts";
 import type { At, AtRow, Diff, More, Range } from "./wire.ts";
 
 type Mode = "at" | "range" | "diff";
+
+/** A row of the picture told as a table. */
+interface Part extends Row {
+  witness: number;
+  max: number;
+  min: number;
+  reserved: number;
+}
+
+const mostParts = 120;
 
 interface Any extends Row {
   bytes: number;
@@ -39,10 +51,22 @@ export class Timeline {
   private up = false;
   private drawn: object[] = [];
 
+  private twin = false; // the picture itself, as a table
+  private twinSort = { column: -1, up: false };
+
   constructor(
     private readonly page: Page,
+    private readonly rail: Rail,
     private readonly root: HTMLElement,
   ) {}
+
+  /** Tells the picture as a table, or what lives at the cursor again. */
+  tell(): void {
+    this.twin = !this.twin;
+    this.drawn = [];
+    this.update();
+    this.root.querySelector<HTMLElement>(".scroll")?.focus();
+  }
 
   private get mode(): Mode {
     const { s } = this.page;
@@ -134,7 +158,43 @@ export class Timeline {
     return out;
   }
 
+  /** The picture was drawn anew. */
+  pictured(): void {
+    if (this.twin) this.drawTwin();
+  }
+
+  /** The columns of the picture. */
+  private drawTwin(): void {
+    const parts = this.rail.columns(mostParts);
+    const key = [parts[0]?.from, parts[parts.length - 1]?.to, parts.length, this.page.u, this.page.s.solo, this.twinSort] as unknown as object[];
+    if (JSON.stringify(key) === JSON.stringify(this.drawn)) return;
+    this.drawn = key;
+    const rows: Part[] = parts.map((p) => ({ ...p, key: String(p.from), label: p.from === p.to ? `event ${count(p.from)}` : `events ${count(p.from)} – ${count(p.to)}`, slot: -1 }));
+    const columns: Column<Part>[] = [
+      { name: "live, highest", of: (r) => r.max, show: (r) => bytes(r.max), bytes: true },
+      { name: "at event", of: (r) => r.witness, show: (r) => (r.witness < 0 ? "before the first" : count(r.witness)) },
+      { name: "lowest", of: (r) => r.min, show: (r) => bytes(r.min), bytes: true },
+      { name: "reserved", of: (r) => r.reserved, show: (r) => bytes(r.reserved), bytes: true },
+    ];
+    this.page.figures.twin = parts;
+    fill(
+      this.root,
+      h(
+        "div",
+        { class: "bar" },
+        h("span", {}, "the picture as a table; a row puts the cursor on its highest event"),
+        h("div", { class: "end" }, csvButton("columns", () => csv("events", rows, columns)), h("button", { type: "button", class: "link", "data-key": "twin", onclick: () => this.tell() }, "back to what is live")),
+      ),
+      h(
+        "div",
+        { class: "scroll", tabindex: "0", role: "group", "aria-label": "Columns of the picture" },
+        table<Part>({ name: "stretch of events", rows, columns, sort: this.twinSort.column, up: this.twinSort.up, onsort: (column) => { this.twinSort = { column, up: this.twinSort.column === column && !this.twinSort.up }; this.draw(); }, onrow: (r) => this.page.store.set({ k: Math.max(0, r.witness) }), onlight: () => {} }),
+      ),
+    );
+  }
+
   private draw(): void {
+    if (this.twin) return this.drawTwin();
     const a = this.answer;
     if (!a) return;
     const { s, found, lit } = this.page;

@@ -112,6 +112,13 @@ export class WhatIf {
     this.runs.want([]);
   }
 
+  /** Asks again after the engine was away. */
+  retry(): void {
+    this.error = "";
+    this.runs.forgive();
+    if (this.page.s.view === "whatif") this.update();
+  }
+
   private get device(): Params {
     return { f: this.page.f, d: this.page.d };
   }
@@ -223,15 +230,12 @@ export class WhatIf {
     const { page } = this;
     const recorded = this.replay?.exact ? this.run({ ...this.device, recorded: 1 }) : undefined;
     const drawn = this.sets.map((set, i) => ({ run: this.run(this.params(set)), number: i + 1, slot: slots[i]!, name: nameOf(set) })).filter((c) => c.run);
-    const before = page.curves;
+    const before = [page.recorded, ...page.curves.flatMap((c) => [c.run, c.slot])];
     page.curves = drawn.map((c) => ({ ...c, run: c.run! }));
     page.recorded = recorded ?? null;
-    if (before.length !== page.curves.length || before.some((c, i) => c.run !== page.curves[i]!.run || c.slot !== page.curves[i]!.slot)) page.tell("curves");
-    else if (this.hadRecorded !== page.recorded) page.tell("curves");
-    this.hadRecorded = page.recorded;
+    const after = [page.recorded, ...page.curves.flatMap((c) => [c.run, c.slot])];
+    if (before.length !== after.length || before.some((v, i) => v !== after[i])) page.tell("curves");
   }
-
-  private hadRecorded: Run | null = null;
 
   private rows(): Row[] {
     const recorded = this.replay!.exact ? this.run({ ...this.device, recorded: 1 }) : undefined;

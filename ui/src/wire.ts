@@ -10,7 +10,7 @@ export interface SessionFile {
   phase: string | null;
   read: number;
   size: number | null;
-  events: number;
+  events: number | null;
   partial: string | null;
   error: string | null;
   devices: number[];

@@ -125,6 +125,9 @@ func (q *question) scenario(x *replay.Exact) (sc replay.Scenario, notes []string
 	if held := x.Held(); held != "" {
 		notes = append(notes, held)
 	}
+	if rules := x.Untested(&sc.Settings); len(rules) > 0 {
+		notes = append(notes, allocator.UntestedNote(rules))
+	}
 	if policy := q.text("empty", ""); policy != "" {
 		what := ""
 		if sc.Empty, what, err = x.EmptyAt(policy); err != nil {
@@ -265,11 +268,12 @@ func (q *question) search() (any, error) {
 		sc.Capacity = *had
 	}
 	sc.Samples = replay.Samples
-	scenarios, have := []replay.Scenario{sc.Under(x.Settings)}, []string{x.Settings.Changed()}
+	scenarios, confs := []replay.Scenario{sc.Under(x.Settings)}, []string{x.Settings.Changed()}
+	have := slices.Clone(confs)
 	for _, conf := range replay.Candidates(sc.Limit > 0) {
 		set, err := allocator.ParseSettings(conf, x.Version)
 		if err == nil && !slices.Contains(have, set.Changed()) {
-			scenarios, have = append(scenarios, sc.Under(set)), append(have, set.Changed())
+			scenarios, confs, have = append(scenarios, sc.Under(set)), append(confs, conf), append(have, set.Changed())
 		}
 	}
 	if err := q.turn(); err != nil {
@@ -282,7 +286,9 @@ func (q *question) search() (any, error) {
 	}
 	runs := []outcomeDoc{}
 	for _, i := range replay.Rank([][]replay.Outcome{outcomes}) {
-		runs = append(runs, newOutcomeDoc(x, &scenarios[i], &outcomes[i], scenarios[i].Idle()))
+		doc := newOutcomeDoc(x, &scenarios[i], &outcomes[i], scenarios[i].Idle())
+		doc.Settings = confs[i]
+		runs = append(runs, doc)
 	}
 	return map[string][]outcomeDoc{"runs": runs}, nil
 }

@@ -1,0 +1,48 @@
+package report
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"strandline/allocator"
+	"strandline/replay"
+	"strandline/snapshot"
+	"strandline/timeline"
+)
+
+// Each run tells which of its rules were not held against a recording of the
+// release; the text tells it once for all of them.
+func TestUntestedRules(t *testing.T) {
+	s, err := snapshot.Open("../replay/testdata/w01_train.late.step2.pickle.zst", snapshot.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := replay.NewRecording(timeline.New(s, s.Devices()[0]))
+	r.Version = 204
+	x := r.Exact()
+	d := NewSimulation("file", "2.4", false)
+	d.AddReplay(x)
+	for _, conf := range []string{"expandable_segments:True", "max_split_size_mb:64,expandable_segments:True", ""} {
+		set, err := allocator.ParseSettings(conf, r.Version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sc := replay.Scenario{Settings: set}
+		o := x.WhatIf(sc)
+		d.AddRun(conf, []Run{{On: x, Scenario: &sc, Outcome: &o}}, nil)
+	}
+	for i, want := range []string{
+		"unverified but for PyTorch 2.6: expandable_segments",
+		"unverified but for PyTorch 2.6: expandable_segments, max_split_size_mb", "",
+	} {
+		if notes := d.Runs[i].Notes; want != "" && !slices.Contains(notes, want) || want == "" && strings.Contains(strings.Join(notes, ""), "unverified") {
+			t.Errorf("run %d: %q, want %q", i, notes, want)
+		}
+	}
+	var b strings.Builder
+	d.Text(&b, Style{})
+	if text := b.String(); strings.Count(text, "unverified") != 1 || !strings.Contains(text, "note: unverified but for PyTorch 2.6: expandable_segments, max_split_size_mb") {
+		t.Errorf("%s", text)
+	}
+}
