@@ -32,7 +32,8 @@ EXPORT int cuMemRelease(ptr h) { return !h; }
 EXPORT int cuMemMap(ptr p, size_t n, size_t off, ptr h, unsigned long long f) { return !p || !n || off || !h || f; }
 EXPORT int cuMemUnmap(ptr p, size_t n) { return !p || !n; }
 EXPORT int cuMemRetainAllocationHandle(ptr *h, void *p) { *h = 1000; return !p; }
-EXPORT int cuIpcOpenMemHandle_v2(ptr *p, struct { char x[64]; } h, unsigned f) { return give(p, 4096 + 0 * h.x[f]); }
+struct ipc { char x[64]; };
+EXPORT int cuIpcOpenMemHandle_v2(ptr *p, struct ipc h, unsigned f) { return give(p, 4096 + 0 * h.x[f]); }
 EXPORT int cuIpcCloseMemHandle(ptr p) { return !p; }
 EXPORT int cuArray3DCreate_v2(ptr *a, const size_t *d) { return give(a, d[0]); }
 EXPORT int cuArrayDestroy(ptr a) { return !a; }
