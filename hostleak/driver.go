@@ -39,7 +39,7 @@ type Driver struct {
 	ledgers [bpf.DriverMemories]*Ledger
 	library map[uint32]string // the driver's of each process that has it loaded
 	look    map[uint32]uint64 // when to look whether a process has
-	handles map[handleKey]*handle
+	handles map[handleKey]given
 	made    map[handleKey]*handle // by the time at which they were, for their stacks
 	bound   map[uint32][]binding
 	next    uint64
@@ -57,6 +57,12 @@ type handle struct {
 	refs             int
 }
 
+// given is how often the driver gave a number for a handle.
+type given struct {
+	*handle
+	times int
+}
+
 type binding struct {
 	addr, len uint64
 	to        *handle
@@ -67,7 +73,7 @@ const ofHandles = 1 << 62
 
 func newDriver(source DriverSource) *Driver {
 	d := &Driver{
-		source: source, library: map[uint32]string{}, look: map[uint32]uint64{}, handles: map[handleKey]*handle{},
+		source: source, library: map[uint32]string{}, look: map[uint32]uint64{}, handles: map[handleKey]given{},
 		made: map[handleKey]*handle{}, bound: map[uint32][]binding{}, next: ofHandles,
 	}
 	for i := range d.ledgers {
@@ -184,25 +190,31 @@ func (d *Driver) enter(e *bpf.Event, f *bpf.DriverFunction) {
 		}
 		h := &handle{addr: d.next, len: e.Len, since: e.Time, memory: memory, refs: 1}
 		d.next += e.Len
-		d.handles[handleKey{e.PID, e.Addr}] = h
+		d.handles[handleKey{e.PID, e.Addr}] = given{h, 1}
 		d.made[handleKey{e.PID, e.Time}] = h
 		d.ledgers[memory].drive(e, h.addr, h.len)
 	case bpf.DriverImports:
 		h := &handle{addr: d.next, len: 1, since: e.Time, memory: f.Memory, refs: 1}
 		d.next += h.len
-		d.handles[handleKey{e.PID, e.Addr}] = h
+		d.handles[handleKey{e.PID, e.Addr}] = given{h, 1}
 		d.made[handleKey{e.PID, e.Time}] = h
 		l.drive(e, h.addr, h.len)
 	case bpf.DriverReleases:
 		key := handleKey{e.PID, e.Addr}
-		if h := d.handles[key]; h != nil {
-			delete(d.handles, key)
-			d.release(h, e)
+		g, known := d.handles[key]
+		if !known {
+			return
 		}
+		if g.times--; g.times == 0 {
+			delete(d.handles, key)
+		} else {
+			d.handles[key] = g
+		}
+		d.release(g.handle, e)
 	case bpf.DriverBinds:
-		if h := d.handles[handleKey{e.PID, e.Old}]; h != nil {
-			h.refs++
-			d.bound[e.PID] = append(d.bound[e.PID], binding{e.Addr, e.Len, h})
+		if g, known := d.handles[handleKey{e.PID, e.Old}]; known {
+			g.refs++
+			d.bound[e.PID] = append(d.bound[e.PID], binding{e.Addr, e.Len, g.handle})
 		}
 	case bpf.DriverUnbinds:
 		d.bound[e.PID] = slices.DeleteFunc(d.bound[e.PID], func(b binding) bool {
@@ -225,11 +237,16 @@ func (d *Driver) enter(e *bpf.Event, f *bpf.DriverFunction) {
 // onDevice is where memory of a device is created (CU_MEM_LOCATION_TYPE_DEVICE).
 const onDevice = 1
 
-// retain counts a handle once more. Where the driver gives the number anew, both
-// are one handle, which is to be released twice.
+// retain counts a handle once more. Where the driver gives the number that it has
+// already, that is to be released as often as it was given.
 func (d *Driver) retain(key handleKey, h *handle) {
 	h.refs++
-	d.handles[key] = h
+	g := d.handles[key]
+	if g.handle != h {
+		g = given{handle: h}
+	}
+	g.times++
+	d.handles[key] = g
 }
 
 func (d *Driver) release(h *handle, e *bpf.Event) {

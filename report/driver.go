@@ -55,6 +55,9 @@ func (d *Trace) gpu(w io.Writer, s Style) {
 		fmt.Fprintln(w, s.dim("  beside it "+strings.Join(beside, ", ")))
 	}
 	fmt.Fprintln(w, s.dim("  what was taken before, contexts, code and what the driver's pools keep are not in it"))
+	if d.Drops > 0 {
+		fmt.Fprintln(w, s.dim("  events were lost; what the driver gave or took back by them is not known"))
+	}
 	owners := &table{right: map[int]bool{0: true, 1: true}}
 	for _, o := range g.Owners {
 		if len(owners.rows) == 0 {

@@ -52,8 +52,11 @@ A command behind -- is started and watched from its first call on. Where BPF is
 not to be had it is traced by ptrace with a seccomp filter, which needs no
 rights: each call that changes mappings then takes some 50 µs, programs cannot
 become another user, and the command ends when strandline does (with BPF it runs
-on). With --gpu the memory that is taken from a GPU's driver is told, too, and by
-whom: PyTorch, NCCL, cuBLAS, or a library of your own. With --json its standard output goes to standard error.`,
+on). With --json its standard output goes to standard error.
+
+With --gpu the memory that is taken from the GPU's driver is told, too, and by
+whom: PyTorch, NCCL, cuBLAS, or a library of your own. The kernel then puts
+breakpoints on the driver's functions in these processes, until strandline ends.`,
 		Example: "  sudo strandline trace --pid 4242\n  sudo strandline trace --pid 4242 --duration 1h --out server.trace && strandline diagnose server.trace",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
