@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -63,6 +64,12 @@ func readTable(r io.Reader) (out []row, err error) {
 	names, err := c.Read()
 	if err != nil {
 		return nil, fmt.Errorf("the table has no header: %w", err)
+	}
+	names[0] = strings.TrimPrefix(names[0], "\ufeff") // as spreadsheets begin a file
+	for i, name := range names {
+		if names[i] = strings.TrimSpace(name); slices.Contains(names[:i], names[i]) {
+			return nil, fmt.Errorf("the table has two columns %q", names[i])
+		}
 	}
 	for {
 		cells, err := c.Read()

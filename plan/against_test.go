@@ -131,6 +131,7 @@ func TestAgainstRefuses(t *testing.T) {
 	for _, c := range []struct{ table, want string }{
 		{"", "no header"},
 		{"id,kind\nA,inference,more\n", "wrong number of fields"},
+		{"id,kind,id\nA,inference,B\n", `two columns "id"`},
 		{"id,kind\n,inference\n", "row 1 of the table has no id"},
 	} {
 		_, err := Against(strings.NewReader(c.table), model.Find)
@@ -138,7 +139,7 @@ func TestAgainstRefuses(t *testing.T) {
 			t.Errorf("%q: got %v, want %q", c.table, err, c.want)
 		}
 	}
-	rows, err := Against(strings.NewReader("id,kind,model_id,framework\nA,inference,gpt-9,vllm\nB,inference,Llama-3.1-8B,hand\n"), model.Find)
+	rows, err := Against(strings.NewReader("\ufeffid, kind,model_id,framework\nA,inference,gpt-9,vllm\nB,inference,Llama-3.1-8B,hand\n"), model.Find)
 	if err != nil || len(rows) != 3 || !strings.Contains(rows[0].Unplanned, "gpt-9") || !strings.Contains(rows[1].Reason, "engine") {
 		t.Errorf("rows that cannot be planned, or not surely: %+v, %v", rows, err)
 	}

@@ -43,10 +43,7 @@ func NewTrainPlan(t plan.Training, trainer, setup string, g *plan.GPU, n int64) 
 	d := &TrainPlan{Schema: "strandline.plan/1", Model: plannedModel(t.Model), Trainer: trainer, GPU: g, GPUs: n,
 		Verdict: plan.Judge(step.Peak, outside, g.Total), Peak: PlannedPart{"peak", step.Peak.Low, step.Peak.High, "allocator, from what is active to what is reserved"},
 		Outside: PlannedPart{plan.NonTorch, outside.Low, outside.High, "CUDA context and NCCL"}, Host: step.Host, Stage: step.Stage,
-		Notes: list(t.Model.Notes), Largest: step.Largest, setup: setup}
-	if t.Model.Unsure != "" {
-		d.Notes = append(d.Notes, t.Model.Unsure)
-	}
+		Notes: list(t.Notes()), Largest: step.Largest, setup: setup}
 	for i := range step.Moments {
 		m := &step.Moments[i]
 		size := m.Size()

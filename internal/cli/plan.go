@@ -143,6 +143,7 @@ status is 1 where nothing fits.`,
 	f.StringVar(&o.against, "against", "", "hold a `TABLE` (CSV) of observed figures against their plans")
 	f.StringVar(&o.check, "check", "", "hold the `LOG` of an engine against the plan of its set-up")
 	f.StringVar(&o.models, "models", "", "a JSON `FILE` of configs by the name of their model, for --against")
+	c.MarkFlagsMutuallyExclusive("against", "check", "solve", "method", "formats")
 	completeWith(c, "engine", engines)
 	completeWith(c, "kv-dtype", kvTypes)
 	completeWith(c, "solve", func() []string { return plan.ServingQuestions })
@@ -177,7 +178,7 @@ func runPlan(c *cobra.Command, g *globals, o servingOptions) error {
 			return err
 		}
 		doc := report.NewTextbook(s, book)
-		return g.print(doc, doc.Text)
+		return g.printPlan(o.markdown, doc, doc.Text, doc.Markdown)
 	}
 	if o.solve != "" {
 		return g.planSolve(o, s)
@@ -312,5 +313,5 @@ func (g *globals) planAgainst(o servingOptions) error {
 		return fmt.Errorf("%s: no row of it can be planned: want the columns id, kind and model_id, or those of a training set-up", o.against)
 	}
 	doc := report.NewAgainst(strings.TrimSpace(o.against), rows)
-	return g.print(doc, doc.Text)
+	return g.printPlan(o.markdown, doc, doc.Text, doc.Markdown)
 }

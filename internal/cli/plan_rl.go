@@ -106,7 +106,7 @@ func runPlanRL(g *globals, o *rlOptions) error {
 		return p.YAML(g.env.Stdout)
 	}
 	title := fmt.Sprintf("%s  %d × %s, %s and %s (TP %d)%s", m.Name, o.gpus, gpu.Name, o.train.trainer, e, o.tp, o.train.words())
-	return g.printPhases(o, title, fractionName(e), p, m.Notes)
+	return g.printPhases(o, title, fractionName(e), p, t.Notes())
 }
 
 // fractionName is what an engine calls its share of the GPU.

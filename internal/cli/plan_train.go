@@ -95,8 +95,11 @@ func (o *trainOptions) training(gpus int64) (t plan.Training, err error) {
 		t.ParamBytes, t.GradBytes = 2, 2 // frozen weights are held in bf16
 		t.LoRA = &plan.Adapters{Rank: o.lora, Targets: strings.Split(o.targets, ","), Base: o.base}
 	}
-	if o.base != "none" && o.base != "nf4" {
+	switch {
+	case o.base != "none" && o.base != "nf4":
 		return t, fmt.Errorf("--lora-base %q is not known; none and nf4 are", o.base)
+	case o.base != "none" && o.lora == 0:
+		return t, fmt.Errorf("--lora-base %s is for frozen weights: give --lora, too", o.base)
 	}
 	t.Compile, t.LossCompiled, t.ExpertsOnCPU = o.compile, o.compile, o.hostExperts
 	return t, nil
