@@ -73,7 +73,6 @@ async function refresh(): Promise<void> {
     fields.wrong("");
     banner("");
     drawAnswer();
-    performance.mark("strandline:planned");
     say();
   } catch (e) {
     if (turn !== turns) return;

@@ -61,8 +61,7 @@ export class PlanForm {
     if (asked.mode !== this.mode) this.build(asked);
     for (const [name, c] of this.controls) {
       if (c === document.activeElement) continue;
-      const field = this.field(name);
-      const value = asked.flags[name] ?? (field.default === "0" ? "" : field.default);
+      const value = asked.flags[name] ?? this.standard(name);
       if (c instanceof HTMLInputElement && c.type === "checkbox") c.checked = value === "true";
       else {
         if (c instanceof HTMLSelectElement && ![...c.options].some((o) => o.value === value)) c.append(h("option", { value }, value));
@@ -73,7 +72,7 @@ export class PlanForm {
 
   /** Writes into empty fields what was taken for them. */
   taken(values: Record<string, string>): void {
-    for (const [name, c] of this.controls) if (c instanceof HTMLInputElement) c.placeholder = values[name] ?? "auto";
+    for (const [name, c] of this.controls) if (c instanceof HTMLInputElement) c.placeholder = values[name] ?? (this.standard(name) || "auto");
   }
 
   /** Marks the fields that an error names. */
@@ -88,6 +87,12 @@ export class PlanForm {
     const c = this.controls.get(name);
     c?.focus();
     if (c instanceof HTMLInputElement) c.select();
+  }
+
+  /** What a field without a value shows; 0 is for the command to choose. */
+  private standard(name: string): string {
+    const value = this.field(name).default;
+    return value === "0" ? "" : value;
   }
 
   private field(name: string): Field {

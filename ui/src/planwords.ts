@@ -51,7 +51,7 @@ const one = (v: number): string => v.toFixed(1);
 export const requests = ([low, high]: Pair): string => (one(low) === one(high) ? one(low) : `${one(low)}–${one(high)}`);
 
 /** The step of an axis: round, in binary gigabytes, and not too many of them. */
-export function tick(most: number, wanted: number): number {
+function tick(most: number, wanted: number): number {
   const gib = most / 2 ** 30;
   const rough = gib / wanted;
   const scale = 10 ** Math.floor(Math.log10(rough));
