@@ -45,7 +45,7 @@ func TryExpandable(of *timeline.Timeline) *Trial {
 	r := NewRecording(of)
 	x := r.Exact()
 	as := x.Assumed()
-	if x.Lost || as.Limit != nil {
+	if x.Lost || as.Limited {
 		return nil
 	}
 	sc := Scenario{Settings: set}

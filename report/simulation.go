@@ -57,6 +57,8 @@ type Assumed struct {
 	Limit    *int64   `json:"memory_limit"`
 	Capacity *int64   `json:"capacity"`
 	Notes    []string `json:"notes"`
+
+	room *int64 // what PyTorch could have: the lesser of the two
 }
 
 // Simulated is a run under other settings.
@@ -129,7 +131,7 @@ func (d *Simulation) AddReplay(x *replay.Exact) {
 		r.Reserved, r.Allocated, r.Retries, r.OOMs = &s.ReservedPeak, &s.AllocatedPeak, &s.Retries, &s.OOMs
 	}
 	as := x.Assumed()
-	r.Assumed = Assumed{as.Limit, as.Capacity, as.Notes}
+	r.Assumed = Assumed{as.Limit, as.Capacity, as.Notes, as.Room()}
 	d.Devices = append(d.Devices, r)
 }
 
@@ -222,7 +224,11 @@ func (d *Simulation) Recommend() {
 	}
 	switch {
 	case none:
-		rec.Text = fmt.Sprintf("None of %s fits.", count(len(d.Runs), "setting"))
+		rec.Text = fmt.Sprintf("None of %s fits", count(len(d.Runs), "setting"))
+		if c := best.Devices[0].Capacity; c != nil && len(best.Devices) == 1 {
+			rec.Text += " in " + units.Bytes(*c)
+		}
+		rec.Text += "."
 		if run, n := d.leastCapacity(); run != nil {
 			rec.Text += fmt.Sprintf(" The least that would do is %s, with %s.", units.Bytes(n), settingsName(run.Settings))
 		}
@@ -359,10 +365,10 @@ func (d *Simulation) hint() string {
 	file := Line(d.File)
 	for i := range d.Devices {
 		on := &d.Devices[i]
-		switch had := on.Assumed.Capacity; {
+		switch had := on.Assumed.room; {
 		case on.Events > 0 && len(d.Runs) == 0:
 			return fmt.Sprintf("strandline simulate %s --search  ·  --set CONF", file)
-		case had != nil && len(d.Runs) > 0 && d.Best == nil && !d.bounded:
+		case had != nil && on.ranOut() && len(d.Runs) > 0 && d.Best == nil && !d.bounded:
 			return fmt.Sprintf("strandline simulate %s --set CONF --capacity %s", file, typed(*had))
 		}
 	}
@@ -399,7 +405,7 @@ func (r *Replayed) text(w io.Writer, s Style) {
 			}
 			if *r.OOMs > 0 {
 				line += "; " + counts(*r.OOMs, "out-of-memory error", "out-of-memory errors")
-				if c := r.Assumed.Capacity; c != nil {
+				if c := r.Assumed.room; c != nil {
 					line += " in " + units.Bytes(*c)
 				}
 			}

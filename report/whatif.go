@@ -64,7 +64,7 @@ func (d *Simulation) sentence(run *Simulated, on *Replayed) string {
 
 // verdict is what came of a run, beside what is recorded.
 func (r *SimulatedDevice) verdict(on *Replayed) string {
-	had := on.Assumed.Capacity
+	had := on.Assumed.room
 	switch {
 	case r.OOM != nil:
 		line := fmt.Sprintf("runs out of memory at event %s: %s is asked for", units.Count(int64(r.OOM.Event)), units.Bytes(r.OOM.Bytes))

@@ -304,7 +304,11 @@ func (w *whatIf) search(own plannedRun) {
 	for _, r := range asked {
 		add(r)
 	}
-	for _, conf := range replay.Candidates(w.limit > 0) {
+	limited := w.limit > 0
+	for _, x := range w.on {
+		limited = limited || w.capacity == 0 && x.Recorded().Limit > 0
+	}
+	for _, conf := range replay.Candidates(limited) {
 		if set, err := allocator.ParseSettings(conf, w.on[0].Version); err == nil {
 			add(plannedRun{conf, set})
 		}
@@ -324,12 +328,13 @@ func (w *whatIf) plan() error {
 		sc := changes[i]
 		sc.Samples = replay.Samples
 		sc.Capacity, sc.Limit = w.capacity, w.limit
-		if recorded := x.Assumed().Capacity; w.options.search && sc.Capacity == 0 && recorded != nil {
-			sc.Capacity = *recorded
+		if w.options.search && sc.Capacity == 0 {
+			recorded := x.Recorded()
+			sc.Capacity, sc.Limit = recorded.Capacity, recorded.Limit
 		}
 		var of []replay.Scenario
 		for _, r := range w.runs {
-			of = append(of, sc.Under(r.set))
+			of = append(of, x.Under(sc, r.set))
 		}
 		w.scenarios = append(w.scenarios, of)
 	}
