@@ -44,6 +44,8 @@ type Replayed struct {
 	Stranded   *int64             `json:"peak_stranded_bytes"`
 	Samples    []Course           `json:"samples"`
 	Assumed    Assumed            `json:"assumed"`
+
+	held int64 // bytes reserved when the recording began, which no setting changes
 }
 
 // Reproduced counts what is recorded and what of it the replay reproduced.
@@ -131,6 +133,7 @@ func (d *Simulation) AddReplay(x *replay.Exact) {
 		r.Reserved, r.Allocated, r.Retries, r.OOMs = &s.ReservedPeak, &s.AllocatedPeak, &s.Retries, &s.OOMs
 	}
 	as := x.Assumed()
+	r.held = x.StartReserved
 	r.Assumed = Assumed{as.Limit, as.Capacity, as.Notes, as.Room()}
 	d.Devices = append(d.Devices, r)
 }
@@ -232,6 +235,9 @@ func (d *Simulation) Recommend() {
 		if run, n := d.leastCapacity(); run != nil {
 			rec.Text += fmt.Sprintf(" The least that would do is %s, with %s.", units.Bytes(n), settingsName(run.Settings))
 		}
+	case !failed && now-least <= now/100 && d.held(best) >= now-now/100:
+		rec.Text = fmt.Sprintf("The recording does not tell which settings are best: of the peak of %s reserved, %s stood when it began, and stays as it was in all runs. Record from the first allocation.",
+			units.Bytes(now), units.Bytes(d.held(best)))
 	case !failed && now-least <= now/100:
 		rec.Text = fmt.Sprintf("Stay with the settings of the file: none of %s saves more than 1%% of the peak of %s reserved.",
 			count(len(d.Runs)-1, "other"), units.Bytes(now))
@@ -249,6 +255,14 @@ func (d *Simulation) Recommend() {
 			rec.Text += fmt.Sprintf(", %s less than with the settings of the file.", units.Bytes(now-least))
 		}
 	}
+}
+
+// held is what the devices of a run had reserved when the recording began.
+func (d *Simulation) held(run *Simulated) (bytes int64) {
+	for i := range run.Devices {
+		bytes += d.device(run.Devices[i].Device).held
+	}
+	return bytes
 }
 
 // peak is the peak of a run over all devices, and whether one ran out.
