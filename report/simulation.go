@@ -45,6 +45,7 @@ type Replayed struct {
 	Samples    []Course           `json:"samples"`
 	Assumed    Assumed            `json:"assumed"`
 
+	lost bool  // nothing can be run
 	held int64 // bytes reserved when the recording began, which no setting changes
 }
 
@@ -133,7 +134,7 @@ func (d *Simulation) AddReplay(x *replay.Exact) {
 		r.Reserved, r.Allocated, r.Retries, r.OOMs = &s.ReservedPeak, &s.AllocatedPeak, &s.Retries, &s.OOMs
 	}
 	as := x.Assumed()
-	r.held = x.StartReserved
+	r.lost, r.held = x.Lost, x.StartReserved
 	r.Assumed = Assumed{as.Limit, as.Capacity, as.Notes, as.Room()}
 	d.Devices = append(d.Devices, r)
 }
@@ -380,6 +381,8 @@ func (d *Simulation) hint() string {
 	for i := range d.Devices {
 		on := &d.Devices[i]
 		switch had := on.Assumed.room; {
+		case on.lost:
+			return ""
 		case on.Events > 0 && len(d.Runs) == 0:
 			return fmt.Sprintf("strandline simulate %s --search  ·  --set CONF", file)
 		case had != nil && on.ranOut() && len(d.Runs) > 0 && d.Best == nil && !d.bounded:
@@ -431,7 +434,11 @@ func (r *Replayed) text(w io.Writer, s Style) {
 			units.Count(int64(r.Segments.Reproduced)), units.Count(int64(r.Segments.Recorded)))
 		printWrapped(w, s, "  ", "settings: "+settingsName(r.Settings))
 		printWrapped(w, s, "  ", r.Difference.String())
-		printWrapped(w, s, "  ", r.Difference.Reason+"; runs under other settings are approximate")
+		then := "runs under other settings are approximate"
+		if r.lost {
+			then = "nothing can be run under other settings"
+		}
+		printWrapped(w, s, "  ", r.Difference.Reason+"; "+then)
 	}
 	for _, n := range r.Assumed.Notes {
 		printWrapped(w, s, "  ", "assumed: "+n)

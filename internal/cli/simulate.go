@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -53,6 +54,12 @@ error in the file shows. docs/what-if.md says how sure the answers are.`,
 			bounds, err := o.bounds(c.Flags())
 			if err != nil {
 				return err
+			}
+			switch {
+			case c.Flags().Changed("empty-cache") && o.emptyCache == "":
+				return errors.New("--empty-cache: the policy is empty; write, for example, every=10steps")
+			case slices.Contains(o.without, ""):
+				return errors.New("--without: the place is empty; write FILE:LINE, FILE or a function")
 			}
 			return runSimulate(c.Context(), g, o, bounds, args[0])
 		},
@@ -209,7 +216,7 @@ type whatIf struct {
 func (w *whatIf) run(ctx context.Context) error {
 	for _, x := range w.on {
 		if x.Lost {
-			return fmt.Errorf("device %d cannot be simulated: %v", x.Device, x.Difference)
+			return fmt.Errorf("device %d cannot be run under other settings: %v", x.Device, x.Difference)
 		}
 	}
 	own := plannedRun{w.on[0].Settings.Changed(), w.on[0].Settings}
