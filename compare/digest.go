@@ -173,7 +173,11 @@ func (b *Book) device(s *snapshot.Snapshot, dev snapshot.Device, stacks []stack.
 	blocks := blockStacks(s, dev)
 	out.Space = timeline.SpaceOf(t, dev)
 	out.Purpose = purpose.Of(t)
-	out.LastOOM = b.oom(t, dev, out.Purpose.OOM, stacks)
+	if out.OOMs > 0 || out.Space.Overhead >= triedFrom {
+		x := replay.NewRecording(t).Exact()
+		out.Trial = replay.TryExpandable(x)
+		out.LastOOM = b.oom(t, dev, x, out.Purpose.OOM, stacks)
+	}
 	out.Purpose.EachStack(func(id *stack.ID) { *id = b.intern(s, *id, stacks) })
 	out.Waiting = timeline.WaitingOf(t, dev)
 	out.Private = timeline.PrivatePools(s, dev)
@@ -183,9 +187,6 @@ func (b *Book) device(s *snapshot.Snapshot, dev snapshot.Device, stacks []stack.
 	}
 	if s.Settings != nil {
 		out.Conf = s.Settings.Conf
-	}
-	if out.OOMs > 0 || out.Space.Overhead >= triedFrom {
-		out.Trial = replay.TryExpandable(t)
 	}
 	out.InsideMarks = marks(e.Len())
 	for i := range t.Allocs {

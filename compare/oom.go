@@ -2,6 +2,7 @@ package compare
 
 import (
 	"strandline/purpose"
+	"strandline/replay"
 	"strandline/snapshot"
 	"strandline/stack"
 	"strandline/timeline"
@@ -23,7 +24,8 @@ type OOM struct {
 	Requested  int64 // of what lived
 	// Active is the rounded size of the blocks that were active. Where Exact is
 	// false it is a lower bound, and the holes are upper bounds: the file was
-	// dumped later, and the blocks of the moment are told from its events.
+	// dumped later, no replay has the sizes, and the blocks of the moment are told
+	// from its events.
 	Active int64
 	Exact  bool
 	After  int // allocations made later: the program went on
@@ -41,7 +43,7 @@ type OOM struct {
 
 // oom describes the last failure of a timeline, nil if there is none. The memory
 // is what it was for then.
-func (b *Book) oom(t *timeline.Timeline, dev snapshot.Device, memory *purpose.Moment, stacks []stack.ID) *OOM {
+func (b *Book) oom(t *timeline.Timeline, dev snapshot.Device, exact *replay.Exact, memory *purpose.Moment, stacks []stack.ID) *OOM {
 	if t.OOMs == 0 {
 		return nil
 	}
@@ -70,7 +72,7 @@ func (b *Book) oom(t *timeline.Timeline, dev snapshot.Device, memory *purpose.Mo
 			o.After++
 		}
 	}
-	o.addState(s, dev)
+	o.addState(t, dev, exact)
 	for _, sum := range t.SitesAt(k) {
 		sum.Stack = b.intern(s, sum.Stack, stacks)
 		o.Sites = append(o.Sites, sum)
@@ -79,14 +81,14 @@ func (b *Book) oom(t *timeline.Timeline, dev snapshot.Device, memory *purpose.Mo
 }
 
 // addState adds the state of the segments at the failure. A file that was dumped
-// later is cut behind it.
-func (o *OOM) addState(s *snapshot.Snapshot, dev snapshot.Device) {
+// later is cut behind it; an exact replay has the sizes of the blocks.
+func (o *OOM) addState(t *timeline.Timeline, dev snapshot.Device, exact *replay.Exact) {
+	s := t.Snap
 	if !o.Exact {
-		then, err := timeline.Cut(s, dev.Index, 0, o.Event+1)
-		if err != nil {
-			return
-		}
-		s, dev = then, then.Devices()[0]
+		sizes := exact.BlockSizes()
+		o.Exact = sizes != nil
+		s = t.Part(0, o.Event+1, sizes)
+		dev = s.Devices()[0]
 	}
 	o.Pools, o.Free = timeline.Pools(s, dev), timeline.FreeOf(s, dev)
 	for _, p := range o.Pools {

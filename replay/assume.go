@@ -3,6 +3,7 @@ package replay
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"strandline/allocator"
@@ -176,9 +177,19 @@ func takes(a snapshot.Action) bool    { return a == snapshot.SegmentAlloc || a =
 
 // Assumed is what a file does not hold, as the replay settled it.
 type Assumed struct {
-	Limit    *int64 // bytes that may be reserved; nil where the history shows none
+	Limit    *int64 // bytes that may be reserved, at least; nil where the history shows none
+	Limited  bool   // a limit there was, also if nothing is known of its size
 	Capacity *int64 // bytes that PyTorch could have; nil where the history does not show it
 	Notes    []string
+}
+
+// Room is the bytes that PyTorch could reserve, as far as the history shows it:
+// what the device had, or the limit where that is less; nil if it shows neither.
+func (a *Assumed) Room() *int64 {
+	if a.Capacity == nil || a.Limit != nil && *a.Limit < *a.Capacity {
+		return a.Limit
+	}
+	return a.Capacity
 }
 
 // Assumed says what the replay rests on beside the file.
@@ -187,28 +198,33 @@ func (x *Exact) Assumed() Assumed {
 	note := func(format string, args ...any) { out.Notes = append(out.Notes, fmt.Sprintf(format, args...)) }
 	e := &x.Trace.Events
 	reserved := x.StartReserved
+	most, stopped, below := reserved, int64(-1), int64(math.MaxInt64) // by a limit, of which this is known
 	for k, a := range e.Action {
 		switch a {
 		case snapshot.SegmentAlloc, snapshot.SegmentMap:
 			reserved += e.Size[k]
+			most = max(most, reserved)
 		case snapshot.SegmentFree, snapshot.SegmentUnmap:
 			reserved -= e.Size[k]
 		case snapshot.OOM:
 			if n := reserved + e.DeviceFree(k); out.Capacity == nil || n > *out.Capacity {
 				out.Capacity = &n
 			}
-			if e.DeviceFree(k) >= x.Settings.SegmentSize(e.Size[k]) && (out.Limit == nil || reserved > *out.Limit) {
-				n := reserved
-				out.Limit = &n
+			if size := x.Settings.SegmentSize(e.Size[k]); e.DeviceFree(k) >= size {
+				stopped, below = max(stopped, reserved), min(below, reserved+size)
 			}
 		}
 	}
+	out.Limited = x.assumed.limit > 0 || stopped >= 0
 	switch {
 	case x.assumed.limit > 0:
 		out.Limit = &x.assumed.limit
 		note("a limit of memory of %s, as the garbage collection shows it", units.Bytes(*out.Limit))
-	case out.Limit != nil:
-		note("a limit of memory somewhat above %s: the driver had room when a request failed", units.Bytes(*out.Limit))
+	case stopped >= 0 && most < below:
+		out.Limit = &most
+		note("a limit of memory of at least %s and less than %s: the driver had room when a request failed", units.Bytes(most), units.Bytes(below))
+	case stopped >= 0:
+		note("a limit of memory that was set on the way, of at least %s: the driver had room when a request failed", units.Bytes(stopped))
 	}
 	gone, segments := map[allocator.PoolID]bool{}, 0
 	for at, p := range x.assumed.pools {

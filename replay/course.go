@@ -57,6 +57,16 @@ func (x *Exact) Walk(f func(event int, allocated, active int64) bool) {
 	}
 }
 
+// BlockSizes are the sizes of the allocations' blocks, nil where the replay is not
+// exact, or rests on what the file does not hold: the state before the recording,
+// or private pools that are gone.
+func (x *Exact) BlockSizes() []int64 {
+	if x.Difference != nil || !x.Complete() || x.privatePools() {
+		return nil
+	}
+	return x.Sizes
+}
+
 // Exactly tells whether event k is reproduced exactly.
 func (x *Exact) Exactly(k int) bool { return x.Difference == nil || k < x.Difference.Event }
 

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"strandline/allocator"
-	"strandline/timeline"
 )
 
 // A Trial is what expandable segments would have done for a recorded run.
@@ -23,8 +22,8 @@ func (t *Trial) Saves() int64 { return t.Own - t.Peak }
 // TryExpandable simulates expandable segments. It is nil where that tells
 // nothing: segments are expandable already, the release has none, the state is
 // not known, or a limit of unknown size stopped a request.
-func TryExpandable(of *timeline.Timeline) *Trial {
-	s := of.Snap
+func TryExpandable(x *Exact) *Trial {
+	s := x.Snap
 	const first allocator.Version = 201
 	v := VersionOf(s)
 	if v != 0 && v < first || s.Settings != nil && s.Settings.ExpandableSegments {
@@ -39,13 +38,8 @@ func TryExpandable(of *timeline.Timeline) *Trial {
 	if err != nil {
 		return nil
 	}
-	if of.Trace.Len() == 0 {
-		return nil
-	}
-	r := NewRecording(of)
-	x := r.Exact()
 	as := x.Assumed()
-	if x.Lost || as.Limit != nil {
+	if x.Trace.Len() == 0 || x.Lost || as.Limited {
 		return nil
 	}
 	sc := Scenario{Settings: set}
@@ -53,8 +47,8 @@ func TryExpandable(of *timeline.Timeline) *Trial {
 		sc.Capacity = *as.Capacity
 	}
 	o := x.WhatIf(sc)
-	t.Exact, t.Own, t.Peak = x.Difference == nil, r.PeakReserved.Bytes, o.ReservedPeak
-	t.RanOut, t.RunsOut = r.OOMs > 0, o.OOM != nil
+	t.Exact, t.Own, t.Peak = x.Difference == nil, x.PeakReserved.Bytes, o.ReservedPeak
+	t.RanOut, t.RunsOut = x.OOMs > 0, o.OOM != nil
 	t.Left = o.Left
 	return t
 }

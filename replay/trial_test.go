@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"strandline/snapshot"
-	"strandline/timeline"
 )
 
 // TestTrialTellsWhatIsLeft behind a request that the recording ran out for: less
@@ -14,7 +13,7 @@ func TestTrialTellsWhatIsLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trial := TryExpandable(timeline.New(s, s.Devices()[0]))
+	trial := TryExpandable(record(t, s).Exact())
 	const mib = 1 << 20
 	const capacity, active, request = 3696 * mib, 900 * mib, 1536 * mib
 	if trial == nil || !trial.Exact || !trial.RanOut || trial.RunsOut || trial.Left == nil {
@@ -28,7 +27,7 @@ func TestTrialTellsWhatIsLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if trial := TryExpandable(timeline.New(s, s.Devices()[0])); trial == nil || trial.RanOut || trial.Left != nil {
+	if trial := TryExpandable(record(t, s).Exact()); trial == nil || trial.RanOut || trial.Left != nil {
 		t.Errorf("memory never ran out: %+v", trial)
 	}
 }

@@ -85,17 +85,22 @@ func ParseSettings(conf string, v allocator.Version) (allocator.Settings, error)
 
 // Recorded is the recorded run as a scenario.
 func (x *Exact) Recorded() Scenario {
-	sc := Scenario{Settings: x.Settings}
-	if had := x.Assumed().Capacity; had != nil {
+	as := x.Assumed()
+	sc := x.Under(Scenario{}, x.Settings)
+	if had := as.Room(); had != nil {
 		sc.Capacity = *had
 	}
 	return sc
 }
 
-// Under is the scenario with other settings. A fraction that they name is of the
-// scenario's capacity, where it has no limit of its own.
-func (sc Scenario) Under(set allocator.Settings) Scenario {
+// Under is a scenario with other settings. A fraction that they name is of the
+// scenario's capacity, where it has no limit of its own. Garbage collection
+// needs a limit: where nothing is said of memory, it is that of the recording.
+func (x *Exact) Under(sc Scenario, set allocator.Settings) Scenario {
 	sc.Settings = set
+	if set.GCThreshold > 0 && sc.Limit == 0 && sc.Capacity == 0 {
+		sc.Limit = x.assumed.limit
+	}
 	if set.Fraction < 1 && sc.Limit == 0 {
 		sc.Limit = int64(set.Fraction * float64(sc.Capacity))
 	}

@@ -44,6 +44,9 @@ type Replayed struct {
 	Stranded   *int64             `json:"peak_stranded_bytes"`
 	Samples    []Course           `json:"samples"`
 	Assumed    Assumed            `json:"assumed"`
+
+	lost bool  // nothing can be run
+	held int64 // bytes reserved when the recording began, which no setting changes
 }
 
 // Reproduced counts what is recorded and what of it the replay reproduced.
@@ -57,6 +60,8 @@ type Assumed struct {
 	Limit    *int64   `json:"memory_limit"`
 	Capacity *int64   `json:"capacity"`
 	Notes    []string `json:"notes"`
+
+	room *int64 // what PyTorch could have: the lesser of the two
 }
 
 // Simulated is a run under other settings.
@@ -129,7 +134,8 @@ func (d *Simulation) AddReplay(x *replay.Exact) {
 		r.Reserved, r.Allocated, r.Retries, r.OOMs = &s.ReservedPeak, &s.AllocatedPeak, &s.Retries, &s.OOMs
 	}
 	as := x.Assumed()
-	r.Assumed = Assumed{as.Limit, as.Capacity, as.Notes}
+	r.lost, r.held = x.Lost, x.StartReserved
+	r.Assumed = Assumed{as.Limit, as.Capacity, as.Notes, as.Room()}
 	d.Devices = append(d.Devices, r)
 }
 
@@ -222,10 +228,17 @@ func (d *Simulation) Recommend() {
 	}
 	switch {
 	case none:
-		rec.Text = fmt.Sprintf("None of %s fits.", count(len(d.Runs), "setting"))
+		rec.Text = fmt.Sprintf("None of %s fits", count(len(d.Runs), "setting"))
+		if c := best.Devices[0].Capacity; c != nil && len(best.Devices) == 1 {
+			rec.Text += " in " + units.Bytes(*c)
+		}
+		rec.Text += "."
 		if run, n := d.leastCapacity(); run != nil {
 			rec.Text += fmt.Sprintf(" The least that would do is %s, with %s.", units.Bytes(n), settingsName(run.Settings))
 		}
+	case !failed && now-least <= now/100 && d.held(best) >= now-now/100:
+		rec.Text = fmt.Sprintf("The recording does not tell which settings are best: of the peak of %s reserved, %s stood when it began, and stays as it was in all runs. Record from the first allocation.",
+			units.Bytes(now), units.Bytes(d.held(best)))
 	case !failed && now-least <= now/100:
 		rec.Text = fmt.Sprintf("Stay with the settings of the file: none of %s saves more than 1%% of the peak of %s reserved.",
 			count(len(d.Runs)-1, "other"), units.Bytes(now))
@@ -243,6 +256,14 @@ func (d *Simulation) Recommend() {
 			rec.Text += fmt.Sprintf(", %s less than with the settings of the file.", units.Bytes(now-least))
 		}
 	}
+}
+
+// held is what the devices of a run had reserved when the recording began.
+func (d *Simulation) held(run *Simulated) (bytes int64) {
+	for i := range run.Devices {
+		bytes += d.device(run.Devices[i].Device).held
+	}
+	return bytes
 }
 
 // peak is the peak of a run over all devices, and whether one ran out.
@@ -359,10 +380,12 @@ func (d *Simulation) hint() string {
 	file := Line(d.File)
 	for i := range d.Devices {
 		on := &d.Devices[i]
-		switch had := on.Assumed.Capacity; {
+		switch had := on.Assumed.room; {
+		case on.lost:
+			return ""
 		case on.Events > 0 && len(d.Runs) == 0:
 			return fmt.Sprintf("strandline simulate %s --search  ·  --set CONF", file)
-		case had != nil && len(d.Runs) > 0 && d.Best == nil && !d.bounded:
+		case had != nil && on.ranOut() && len(d.Runs) > 0 && d.Best == nil && !d.bounded:
 			return fmt.Sprintf("strandline simulate %s --set CONF --capacity %s", file, typed(*had))
 		}
 	}
@@ -399,7 +422,7 @@ func (r *Replayed) text(w io.Writer, s Style) {
 			}
 			if *r.OOMs > 0 {
 				line += "; " + counts(*r.OOMs, "out-of-memory error", "out-of-memory errors")
-				if c := r.Assumed.Capacity; c != nil {
+				if c := r.Assumed.room; c != nil {
 					line += " in " + units.Bytes(*c)
 				}
 			}
@@ -411,7 +434,11 @@ func (r *Replayed) text(w io.Writer, s Style) {
 			units.Count(int64(r.Segments.Reproduced)), units.Count(int64(r.Segments.Recorded)))
 		printWrapped(w, s, "  ", "settings: "+settingsName(r.Settings))
 		printWrapped(w, s, "  ", r.Difference.String())
-		printWrapped(w, s, "  ", r.Difference.Reason+"; runs under other settings are approximate")
+		then := "runs under other settings are approximate"
+		if r.lost {
+			then = "nothing can be run under other settings"
+		}
+		printWrapped(w, s, "  ", r.Difference.Reason+"; "+then)
 	}
 	for _, n := range r.Assumed.Notes {
 		printWrapped(w, s, "  ", "assumed: "+n)

@@ -46,3 +46,35 @@ func TestUntestedRules(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 }
+
+// What stood when the recording began tells nothing of settings: where it makes
+// up the peak, none is called as good as another.
+func TestHeldFromBefore(t *testing.T) {
+	s, err := snapshot.Open("../replay/testdata/w01_train.late.step2.pickle.zst", snapshot.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := replay.NewRecording(timeline.New(s, s.Devices()[0])).Exact()
+	for _, c := range []struct {
+		whole            bool
+		sentence, advice string
+	}{
+		{true, "With the defaults this run peaks at ", "Stay with"},
+		{false, "With the defaults this run keeps the ", "The recording does not tell"},
+	} {
+		d := NewSimulation("file", "2.6", false)
+		d.AddReplay(x)
+		if c.whole {
+			d.Devices[0].held = 0
+		}
+		sc := x.Under(replay.Scenario{}, x.Settings)
+		o := x.WhatIf(sc)
+		d.AddRun("", []Run{{On: x, Scenario: &sc, Outcome: &o}}, nil)
+		if got := d.sentence(&d.Runs[0], &d.Devices[0]); !strings.HasPrefix(got, c.sentence) {
+			t.Errorf("whole %v: %s", c.whole, got)
+		}
+		if d.Recommend(); !strings.HasPrefix(d.Best.Text, c.advice) {
+			t.Errorf("whole %v: %s", c.whole, d.Best.Text)
+		}
+	}
+}

@@ -64,7 +64,7 @@ func (d *Simulation) sentence(run *Simulated, on *Replayed) string {
 
 // verdict is what came of a run, beside what is recorded.
 func (r *SimulatedDevice) verdict(on *Replayed) string {
-	had := on.Assumed.Capacity
+	had := on.Assumed.room
 	switch {
 	case r.OOM != nil:
 		line := fmt.Sprintf("runs out of memory at event %s: %s is asked for", units.Count(int64(r.OOM.Event)), units.Bytes(r.OOM.Bytes))
@@ -83,7 +83,9 @@ func (r *SimulatedDevice) verdict(on *Replayed) string {
 		return fmt.Sprintf("fits in %s; the recorded one ran out of memory with %s", units.Bytes(*r.Smallest), units.Bytes(*had))
 	}
 	line := "peaks at " + units.Bytes(r.Reserved) + " reserved"
-	if was := on.Reserved; was != nil {
+	if on.held > 0 && r.Reserved <= on.held {
+		line = fmt.Sprintf("keeps the %s reserved when the recording began and takes no more", units.Bytes(r.Reserved))
+	} else if was := on.Reserved; was != nil {
 		switch same := units.Bytes(*was) == units.Bytes(r.Reserved); {
 		case !same:
 			line += " instead of " + units.Bytes(*was)

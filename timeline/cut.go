@@ -33,16 +33,20 @@ func Cut(s *snapshot.Snapshot, device, from, to int) (*snapshot.Snapshot, error)
 		return nil, fmt.Errorf("events %d:%d are no part of the history of device %d, which has %s events",
 			from, to, device, units.Count(int64(n)))
 	}
-	t := New(s, d)
-	segments, faults := t.StateBefore(to, nil)
+	return New(s, d).Part(from, to, nil), nil
+}
+
+// Part is [Cut] with the sizes of the allocations' blocks, if they are known.
+func (t *Timeline) Part(from, to int, sizes []int64) *snapshot.Snapshot {
+	segments, faults := t.StateBefore(to, sizes)
 	out := *t.Snap
 	out.Segments, out.Faults = segments, faults
-	if len(s.Traces) > 0 {
-		out.Traces = []snapshot.Trace{d.Trace.Slice(from, to)}
+	if len(out.Traces) > 0 {
+		out.Traces = []snapshot.Trace{t.device.Trace.Slice(from, to)}
 	}
 	out.HostSegments, out.HostTraces = nil, nil
-	out.Annotations = annotationsOf(s, d, from, to)
-	return &out, nil
+	out.Annotations = annotationsOf(t.Snap, t.device, from, to)
+	return &out
 }
 
 func deviceOf(s *snapshot.Snapshot, device int) (snapshot.Device, error) {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"sync"
@@ -24,12 +25,12 @@ func (g *globals) run(ctx context.Context, command func(context.Context) error) 
 	go func() { done <- command(ctx) }()
 	select {
 	case err := <-done:
-		return err
+		return out.whole(err)
 	case <-ctx.Done():
 	}
 	select {
 	case err := <-done:
-		return err
+		return out.whole(err)
 	case <-time.After(grace):
 	}
 	out.closed.Store(true)
@@ -45,13 +46,26 @@ func (g *globals) run(ctx context.Context, command func(context.Context) error) 
 type outlet struct {
 	w      io.Writer
 	closed atomic.Bool
+	failed atomic.Pointer[error] // a write did
 }
 
 func (o *outlet) Write(p []byte) (int, error) {
 	if o.closed.Load() {
 		return 0, context.Canceled
 	}
-	return o.w.Write(p)
+	n, err := o.w.Write(p)
+	if err != nil {
+		o.failed.CompareAndSwap(nil, &err)
+	}
+	return n, err
+}
+
+// whole is how a command ended, or that a part of what it printed is lost.
+func (o *outlet) whole(err error) error {
+	if failed := o.failed.Load(); failed != nil && (err == nil || errors.As(err, new(exit))) {
+		return *failed
+	}
+	return err
 }
 
 // unfinished are the names of files that are being written.

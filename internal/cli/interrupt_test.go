@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -67,3 +69,18 @@ func TestGivenUp(t *testing.T) {
 		t.Error("it made the file")
 	}
 }
+
+// A command whose output could not be written has failed, whatever it found.
+func TestOutputIsLost(t *testing.T) {
+	for _, args := range [][]string{{"diagnose", oneDevice}, {"inspect", oneDevice}, {"simulate", oneDevice}, {"diagnose", "--json", oneDevice}} {
+		var messages bytes.Buffer
+		env := &Env{Args: args, Stdout: fullDisk{}, Stderr: &messages, Getenv: func(string) string { return "" }}
+		if code := Main(env); code != exitUsage || !strings.Contains(messages.String(), "no space left on device") {
+			t.Errorf("%v: exit status %d: %s", args, code, &messages)
+		}
+	}
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -53,6 +54,12 @@ error in the file shows. docs/what-if.md says how sure the answers are.`,
 			bounds, err := o.bounds(c.Flags())
 			if err != nil {
 				return err
+			}
+			switch {
+			case c.Flags().Changed("empty-cache") && o.emptyCache == "":
+				return errors.New("--empty-cache: the policy is empty; write, for example, every=10steps")
+			case slices.Contains(o.without, ""):
+				return errors.New("--without: the place is empty; write FILE:LINE, FILE or a function")
 			}
 			return runSimulate(c.Context(), g, o, bounds, args[0])
 		},
@@ -209,7 +216,7 @@ type whatIf struct {
 func (w *whatIf) run(ctx context.Context) error {
 	for _, x := range w.on {
 		if x.Lost {
-			return fmt.Errorf("device %d cannot be simulated: %v", x.Device, x.Difference)
+			return fmt.Errorf("device %d cannot be run under other settings: %v", x.Device, x.Difference)
 		}
 	}
 	own := plannedRun{w.on[0].Settings.Changed(), w.on[0].Settings}
@@ -304,7 +311,11 @@ func (w *whatIf) search(own plannedRun) {
 	for _, r := range asked {
 		add(r)
 	}
-	for _, conf := range replay.Candidates(w.limit > 0) {
+	limited := w.limit > 0
+	for _, x := range w.on {
+		limited = limited || w.capacity == 0 && x.Recorded().Limit > 0
+	}
+	for _, conf := range replay.Candidates(limited) {
 		if set, err := allocator.ParseSettings(conf, w.on[0].Version); err == nil {
 			add(plannedRun{conf, set})
 		}
@@ -324,12 +335,13 @@ func (w *whatIf) plan() error {
 		sc := changes[i]
 		sc.Samples = replay.Samples
 		sc.Capacity, sc.Limit = w.capacity, w.limit
-		if recorded := x.Assumed().Capacity; w.options.search && sc.Capacity == 0 && recorded != nil {
-			sc.Capacity = *recorded
+		if w.options.search && sc.Capacity == 0 {
+			recorded := x.Recorded()
+			sc.Capacity, sc.Limit = recorded.Capacity, recorded.Limit
 		}
 		var of []replay.Scenario
 		for _, r := range w.runs {
-			of = append(of, sc.Under(r.set))
+			of = append(of, x.Under(sc, r.set))
 		}
 		w.scenarios = append(w.scenarios, of)
 	}

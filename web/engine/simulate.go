@@ -23,7 +23,7 @@ type replayDoc struct {
 	Difference *string    `json:"first_difference"` // in words
 	Calls      reproduced `json:"driver_calls"`
 	Segments   reproduced `json:"segments"`
-	Capacity   *int64     `json:"capacity"` // that an out-of-memory error shows
+	Capacity   *int64     `json:"capacity"` // that an out-of-memory error or a limit shows
 	Assumed    []string   `json:"assumed"`
 	Held       *string    `json:"held"` // what is not laid out anew
 	Try        []string   `json:"try"`  // settings to begin with
@@ -63,7 +63,7 @@ func (q *question) replayed() (any, error) {
 	doc := replayDoc{
 		Events: x.Trace.Len(), Settings: x.Settings.Changed(), Exact: x.Difference == nil, Lost: x.Lost,
 		Calls: reproduced{x.Calls, x.CallsMet}, Segments: reproduced{x.Segments, x.SegmentsMet},
-		Capacity: as.Capacity, Assumed: as.Notes, Try: []string{},
+		Capacity: as.Room(), Assumed: as.Notes, Try: []string{},
 	}
 	if x.Difference != nil {
 		text := x.Difference.String()
@@ -120,7 +120,7 @@ func (q *question) scenario(x *replay.Exact) (sc replay.Scenario, notes []string
 	if err := q.bounds(x, &sc); err != nil {
 		return sc, nil, err
 	}
-	sc = sc.Under(set)
+	sc = x.Under(sc, set)
 	notes = sc.Idle()
 	if held := x.Held(); held != "" {
 		notes = append(notes, held)
@@ -264,16 +264,17 @@ func (q *question) search() (any, error) {
 	if err := q.unused(); err != nil {
 		return nil, err
 	}
-	if had := x.Assumed().Capacity; sc.Capacity == 0 && had != nil {
-		sc.Capacity = *had
+	if sc.Capacity == 0 {
+		recorded := x.Recorded()
+		sc.Capacity, sc.Limit = recorded.Capacity, recorded.Limit
 	}
 	sc.Samples = replay.Samples
-	scenarios, confs := []replay.Scenario{sc.Under(x.Settings)}, []string{x.Settings.Changed()}
+	scenarios, confs := []replay.Scenario{x.Under(sc, x.Settings)}, []string{x.Settings.Changed()}
 	have := slices.Clone(confs)
 	for _, conf := range replay.Candidates(sc.Limit > 0) {
 		set, err := allocator.ParseSettings(conf, x.Version)
 		if err == nil && !slices.Contains(have, set.Changed()) {
-			scenarios, confs, have = append(scenarios, sc.Under(set)), append(confs, conf), append(have, set.Changed())
+			scenarios, confs, have = append(scenarios, x.Under(sc, set)), append(confs, conf), append(have, set.Changed())
 		}
 	}
 	if err := q.turn(); err != nil {

@@ -75,7 +75,7 @@ func TestSameAsSimulate(t *testing.T) {
 			if change != nil {
 				change(x, &sc)
 			}
-			return sc.Under(set)
+			return x.Under(sc, set)
 		}
 	}
 	for _, c := range []struct {
