@@ -364,6 +364,13 @@ scenario("ranks stand beside each other", ranks, async ({ tab }) => {
   for (const [a, b, spread] of rows) assert.equal(spread, Math.abs(a! - b!));
 }, { fragment: "#v=compare" });
 
+scenario("a finding of one of several ranks names it", ranks, async ({ tab }) => {
+  const want = json("diagnose", ...ranks).findings;
+  await tab.until("strandline.state().figures.findings", 20000);
+  const got = await tab.eval<string[]>("[...document.querySelectorAll('.findings li .sev')].map(e => e.textContent)");
+  assert.deepEqual(got.map((t) => /rank\d/.exec(t)?.[0]), want.map((f: any) => f.process));
+}, { fragment: "#v=findings" });
+
 scenario("findings are diagnose's, and lead to the evidence and back", leak, async ({ tab }) => {
   const want = json("diagnose", ...leak).findings;
   await tab.until("strandline.state().figures.findings", 20000);
@@ -582,3 +589,12 @@ scenario("two devices are two pictures", [recorded("w09_two_devices.default.end.
 scenario("a narrow window has no horizontal scroll", [last], async ({ tab }) => {
   assert.equal(await tab.eval("document.documentElement.scrollWidth <= innerWidth && document.getElementById('top').scrollWidth <= innerWidth"), true);
 }, { width: 1000 });
+
+scenario("half as wide it keeps the name of the file and all buttons", [last], async ({ tab }) => {
+  for (const view of ["timeline", "allocator", "sites", "whatif", "findings"]) {
+    await tab.click(`[data-key='view ${view}']`);
+    await tab.settled();
+    assert.equal(await tab.eval("document.documentElement.scrollWidth <= innerWidth"), true, view);
+    assert.deepEqual(await tab.eval(`["#files > *", "#tabs [aria-current]", "#help"].map(s => document.querySelector(s).getBoundingClientRect()).map(r => r.width > 20 && r.right <= innerWidth)`), [true, true, true], view);
+  }
+}, { width: 700 });
