@@ -570,6 +570,7 @@ scenario("a torn file says so, and shows what is left", [torn], async ({ tab }) 
 
 scenario("a file without history says what to do", [recorded("w10_nothing.default.unrecorded.pickle")], async ({ tab }) => {
   await tab.until("document.querySelector('#rail .empty pre')");
+  await tab.until("/^live at the snapshot/.test(document.querySelector('#view .choice [aria-pressed=true]')?.textContent)");
   for (const view of ["allocator", "sites", "whatif", "findings", "timeline"]) {
     await tab.click(`[data-key='view ${view}']`);
     await pause(250);
