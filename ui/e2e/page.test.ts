@@ -599,3 +599,10 @@ scenario("half as wide it keeps the name of the file and all buttons", [last], a
     assert.deepEqual(await tab.eval(`["#files > *", "#tabs [aria-current]", "#help"].map(s => document.querySelector(s).getBoundingClientRect()).map(r => r.width > 20 && r.right <= innerWidth)`), [true, true, true], view);
   }
 }, { width: 700 });
+
+scenario("a jump to what is not there says so, until the cursor moves", [last], async ({ tab }) => {
+  await tab.key("o");
+  await tab.until("/^There is no later out-of-memory error/.test(document.getElementById('banner').textContent)");
+  await tab.key("Home");
+  await tab.until("document.getElementById('banner').hidden");
+});
