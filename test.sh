@@ -61,18 +61,19 @@ have_jemalloc() {
 	{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends libjemalloc2; } >/dev/null 2>&1
 }
 
-# go_tests runs Go's tests. It prints a line for each package, all that one that
-# fails said, and notes the tests that were skipped, by their reason.
+# go_tests runs Go's tests. It prints a line for each package and the end of what
+# one that fails said, and notes the tests that were skipped, by their reason.
 go_tests() {
 	local reasons rc
 	reasons=$(mktemp) || return
 	go test -v "$@" 2>&1 | awk -v reasons="$reasons" '
-		{ said = said $0 "\n" }
+		!/^=== |^ *--- PASS/ { said[n++ % 400] = $0 }
 		/^ *[a-z0-9_]+\.go:[0-9]+: / { reason = $0; sub(/^[^:]*:[0-9]+: /, "", reason) }
 		/^ *--- SKIP: / { names[reason] = names[reason] " " $3 }
-		/^(ok  |FAIL|\?   )\t/ { if (/^FAIL/) printf "%s", said; else if (/^ok/) print; said = "" }
+		/^(ok  |FAIL|\?   )\t/ { if (/^FAIL/) tell(); else if (/^ok/) print; n = 0 }
+		function tell(   i) { for (i = n > 400 ? n - 400 : 0; i < n; i++) print said[i % 400] }
 		END {
-			printf "%s", said
+			tell()
 			for (r in names) print substr(names[r], 2) ": " r > reasons
 		}'
 	rc=${PIPESTATUS[0]}

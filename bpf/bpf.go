@@ -30,6 +30,7 @@ const (
 	Fork                   // the process Child was made; it uses the memory of Old
 	Exec                   // the process runs another program: its mappings are gone
 	Exit                   // the process ended
+	// From 64 on: the functions of a GPU's driver, see DriverOp.
 )
 
 // A Place is where a system call was made: the instruction and the word on top
@@ -150,7 +151,7 @@ const (
 var order = binary.LittleEndian
 
 func decodeEvent(b []byte) Event {
-	return Event{
+	e := Event{
 		Time: order.Uint64(b), PID: order.Uint32(b[8:]), TID: order.Uint32(b[12:]),
 		Op: Op(order.Uint32(b[16:])), Sampled: order.Uint32(b[20:]) != 0,
 		Addr: order.Uint64(b[24:]), Len: order.Uint64(b[32:]),
@@ -159,6 +160,8 @@ func decodeEvent(b []byte) Event {
 		FD: int32(order.Uint32(b[64:])), Class: order.Uint32(b[68:]),
 		Place: Place{order.Uint64(b[72:]), order.Uint64(b[80:])},
 	}
+	e.settleDriver()
+	return e
 }
 
 func decodeSample(b []byte) Sample {
@@ -184,8 +187,11 @@ var opNames = [...]string{
 	Detach: "shmdt", Memfd: "memfd_create", Truncate: "ftruncate", Fork: "fork", Exec: "exec", Exit: "exit",
 }
 
-// String is the name of the system call.
+// String is the name of the system call, or of the driver's function.
 func (o Op) String() string {
+	if f := o.Driver(); f != nil {
+		return f.Name
+	}
 	if int(o) < len(opNames) {
 		return opNames[o]
 	}

@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/c"
 compiler=$(clang --version 2>/dev/null | head -n 1) || true
-sources() { cat kernel.h mappings.c | sha256sum | cut -d ' ' -f 1; }
+sources() { cat kernel.h mappings.c driver.c | sha256sum | cut -d ' ' -f 1; }
 build() {
 	clang -target bpf -mcpu=v3 -O2 -g -Wall -Werror -fdebug-compilation-dir=. -c mappings.c -o "$1"
 	llvm-strip -g "$1"

@@ -54,6 +54,10 @@ type Tracer struct {
 	keys            []pendingKey
 	values          []pendingMap
 	held            []Event // of times that may not be complete yet
+	driverSpec      *ebpf.CollectionSpec
+	driver          *ebpf.Collection    // nil until it is asked for
+	probes          map[int][]link.Link // of it, by process
+	detaching       sync.WaitGroup
 }
 
 // Start loads and attaches the programs. Nothing is watched yet.
@@ -65,7 +69,7 @@ func Start() (*Tracer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tracer{}
+	t := &Tracer{driverSpec: split(spec), probes: map[int][]link.Link{}}
 	if t.collection, err = ebpf.NewCollection(spec); err != nil {
 		return nil, fmt.Errorf("the kernel refuses the BPF programs: %w", plain(err))
 	}
@@ -121,6 +125,7 @@ func (t *Tracer) attach() error {
 
 // Close detaches the programs and frees what they used.
 func (t *Tracer) Close() {
+	t.closeDriver()
 	// For each the kernel waits until all processors are out of the program; it can
 	// wait for all of them at once.
 	var closing sync.WaitGroup

@@ -4,6 +4,7 @@ package bpf
 
 import (
 	"errors"
+	"os"
 	"time"
 )
 
@@ -35,6 +36,15 @@ func (*Tracer) Pace(*Event, time.Duration) error { return errNotHere }
 
 // Poll is not to be had here.
 func (*Tracer) Poll() (*Batch, error) { return nil, errNotHere }
+
+// AttachDriver is not to be had here.
+func (*Tracer) AttachDriver(int, *os.File) (int, error) { return 0, errNotHere }
+
+// DetachDriver has nothing to do.
+func (*Tracer) DetachDriver(int) {}
+
+// DriverBudget is not to be had here.
+func (*Tracer) DriverBudget(int) error { return errNotHere }
 
 // Now is the clock of the events.
 func Now() uint64 { return 0 }

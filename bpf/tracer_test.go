@@ -24,6 +24,8 @@ func TestMain(m *testing.M) {
 	switch os.Getenv("STRANDLINE_TEST_ROLE") {
 	case "calls":
 		makeCalls()
+	case "driver-tracer":
+		beDriverTracer()
 	case "tracer":
 		beTracer()
 	default:

@@ -51,6 +51,7 @@ const (
 	SharedMemory       Kind = "shm"                 // memory shared between processes
 	FileMapping        Kind = "file-mapping"        // files that are mapped
 	ThreadStacks       Kind = "thread-stacks"       // threads that are started and stay
+	DriverLeak         Kind = "driver-leak"         // memory that one place takes from a GPU's driver and does not give back
 	Unexplained        Kind = "unexplained"         // growth of which no call that was seen made most
 )
 

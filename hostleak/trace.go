@@ -53,6 +53,9 @@ type Trace struct {
 	Processes map[uint32]*Followed
 	// Stacks are the distinct ones; that of index 0 is unknown.
 	Stacks []Stack
+	// Driver is what the processes take from a GPU's driver; nil if that is not
+	// followed.
+	Driver *Driver
 
 	source  Source
 	namer   Namer
@@ -108,15 +111,28 @@ func (t *Trace) Step() error {
 		t.enter(&b.Events[i])
 	}
 	t.name(b)
-	allowed := int(float64(stacksPerSecond)*time.Duration(b.Until-t.polled).Seconds()) + 1
+	seconds := time.Duration(b.Until - t.polled).Seconds()
+	allowed := int(stacksPerSecond*seconds) + 1
 	t.polled = b.Until
 	b.Events, b.Samples = nil, nil
 	t.Last = *b
+	if t.Driver != nil {
+		if err := t.Driver.step(seconds, b.Until); err != nil {
+			return err
+		}
+	}
 	return t.source.Budget(allowed)
 }
 
 func (t *Trace) enter(e *bpf.Event) {
+	if f := e.Op.Driver(); f != nil {
+		t.Driver.enter(e, f)
+		return
+	}
 	t.Ledger.Apply(e)
+	if t.Driver != nil {
+		t.Driver.noticed(e)
+	}
 	switch e.Op {
 	case bpf.Fork:
 		if uint32(e.Old) == e.Child() {
@@ -141,6 +157,10 @@ func (t *Trace) name(b *bpf.Batch) {
 		s := &t.waiting[i]
 		if s.Time > b.Until {
 			rest = append(rest, *s)
+			continue
+		}
+		if f := s.Op.Driver(); f != nil {
+			t.nameDriver(s, f)
 			continue
 		}
 		at, size := s.Addr, s.Len
@@ -222,6 +242,9 @@ func (t *Trace) Sure() error {
 // often of what grows.
 func (t *Trace) Mark() error {
 	t.Ledger.Mark(t.polled)
+	if t.Driver != nil {
+		t.Driver.mark(t.polled)
+	}
 	for i := Unseen + 1; int(i) < len(t.Ledger.Causes); i++ {
 		m := &t.Ledger.Causes[i]
 		if m.Stack != 0 {
@@ -305,7 +328,8 @@ func (t *Trace) Sums() *Sums {
 		s.Pinned += int64(f.Last.Pinned) - int64(f.First.Pinned)
 		s.Threads += int64(f.Last.Threads) - int64(f.First.Threads)
 	}
-	s.Uses = t.uses(t.survey())
+	kinds, resident := t.survey()
+	s.Uses = t.uses(t.Ledger, kinds, resident)
 	var named, all int64
 	for i := range s.Uses {
 		all += max(s.Uses[i].Resident, 0)
@@ -346,10 +370,10 @@ func (t *Trace) survey() (kinds []Kind, resident []int64) {
 	return kinds, resident
 }
 
-// uses joins causes by their stack. What a site made before its stack was copied
+// uses joins the causes of a ledger by their stack. What a site made before its stack was copied
 // counts to the stacks of the site, by what these made.
-func (t *Trace) uses(kinds []Kind, resident []int64) []Use {
-	causes, populations := t.Ledger.Causes, t.Ledger.Populations()
+func (t *Trace) uses(l *Ledger, kinds []Kind, resident []int64) []Use {
+	causes, populations := l.Causes, l.Populations()
 	bySite := map[Site][]int{} // causes that have a stack
 	for i, c := range causes {
 		if c.Stack != 0 {
@@ -361,7 +385,7 @@ func (t *Trace) uses(kinds []Kind, resident []int64) []Use {
 		c := &causes[i]
 		u := rows[key]
 		if u == nil {
-			u = &Use{Population: trend.NewPopulation(len(t.Ledger.marks))}
+			u = &Use{Population: trend.NewPopulation(len(l.marks))}
 			if key > 0 {
 				u.Stack, u.ID = t.Stacks[key], key
 			}

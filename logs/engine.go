@@ -17,7 +17,7 @@ type EngineLog struct {
 	Engine  string // "vllm", "sglang", "" if no line tells
 	Version string // as the log has it
 	// Setup are settings by their names: model, tp, pp, dp, max_len, dtype, quant,
-	// kv_dtype, eager, fraction, chunk, v0 (vLLM's first engine).
+	// kv_dtype, eager, fraction, chunk, graphs (the largest batch captured), v0 (vLLM's first engine).
 	Setup map[string]string
 	Ranks []Rank
 }
@@ -74,6 +74,8 @@ var loggedSizes = []logged{
 	{regexp.MustCompile(`Free memory on device \(` + number + `/` + sizeOf + `\)`), []string{"", LogTotal}, false},
 	{regexp.MustCompile(`Actual usage is ` + sizeOf + ` for weight, ` + sizeOf + ` for peak activation, ` + sizeOf + ` for non-torch`),
 		[]string{LogWeights, LogActivation, LogNonTorch}, false},
+	{regexp.MustCompile(`Actual usage is .{1,200} and ` + sizeOf + ` for CUDAGraph memory`), []string{LogGraphs}, false},
+	{regexp.MustCompile(`CUDA graph pool memory: ` + sizeOf + ` \(actual\)`), []string{LogGraphs}, false},
 	{regexp.MustCompile(`Actual usage is ` + sizeOf + ` for consumed memory \(weights \+ non-torch\), ` + sizeOf + ` for peak activation`),
 		[]string{LogConsumed, LogActivation}, false},
 	{regexp.MustCompile(`Load weight end\..{0,200}mem usage=` + sizeOf), []string{LogWeights}, false},
@@ -109,6 +111,7 @@ var settings = map[string]*regexp.Regexp{
 	"dtype":    regexp.MustCompile(`\bdtype=(?:torch\.)?'?([\w]{1,20})`),
 	"quant":    regexp.MustCompile(`\bquantization='?([\w-]{1,40})`),
 	"kv_dtype": regexp.MustCompile(`\bkv_cache_dtype='?([\w]{1,30})`),
+	"graphs":   regexp.MustCompile(`\bcuda_graph_max_bs=(\d{1,6})|"?max_cudagraph_capture_size"?[=:] ?(\d{1,6})`),
 	"eager":    regexp.MustCompile(`(?:enforce_eager|disable_cuda_graph)=(True|False)`),
 }
 
@@ -220,7 +223,7 @@ func (e *EngineLog) setup(text string) {
 	if strings.Contains(text, "LLM engine (v") || strings.Contains(text, "ServerArgs(") {
 		for name, expr := range settings {
 			if m := expr.FindStringSubmatch(text); m != nil && m[1] != "None" {
-				e.Setup[name] = m[1]
+				e.Setup[name] = strings.Join(m[1:], "") // one of its groups is there
 			}
 		}
 	}

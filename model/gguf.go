@@ -173,42 +173,82 @@ func (g *gguf) array(depth int) any {
 	return list
 }
 
-// ReadGGUF reads the header of a GGUF file.
-func ReadGGUF(name string, r io.Reader) (*Model, error) {
-	g := &gguf{r: bufio.NewReader(r), left: maxGGUF}
-	if string(g.bytes(4)) != "GGUF" {
-		if g.err == nil {
-			g.err = errors.New("no GGUF file: it does not begin with GGUF")
-		}
-		return nil, g.err
-	}
-	if v := g.u32(); g.err == nil && (v < 2 || v > 3) {
-		return nil, fmt.Errorf("version %d of GGUF is not known; 2 and 3 are", v)
-	}
-	tensors, entries := g.u64(), g.u64()
-	if tensors > maxTensors || entries > maxEntries {
-		return nil, fmt.Errorf("the GGUF header names %d tensors and %d values", tensors, entries)
-	}
-	values := map[string]any{}
-	for range entries {
-		key := g.text()
-		values[key] = g.value(g.u32(), 0)
-		if g.err != nil {
-			return nil, g.err
-		}
-	}
+// ReadGGUF reads the headers of a GGUF file, or of the parts of one that is split, in
+// their order.
+func ReadGGUF(name string, parts ...io.Reader) (*Model, error) {
+	var values map[string]any // of the first part, which says what the model is
 	var list []Stored
-	for range tensors {
-		list = append(list, g.tensor())
-		if g.err != nil {
-			return nil, g.err
+	for i, r := range parts {
+		own, tensors, err := ggufHeader(r)
+		if err != nil {
+			return nil, err
 		}
+		if list = append(list, tensors...); i == 0 {
+			values = own
+		}
+		if n := splitCount(own); n != len(parts) {
+			return nil, fmt.Errorf("the file is one of %d parts, and %d are given", n, len(parts))
+		}
+	}
+	if len(list) == 0 {
+		return nil, errors.New("the GGUF file holds no tensors")
+	}
+	seen := map[string]bool{}
+	for i := range list {
+		if seen[list[i].Name] {
+			return nil, fmt.Errorf("tensor %s is twice in the GGUF file", shown(list[i].Name))
+		}
+		seen[list[i].Name] = true
 	}
 	m, err := ggufModel(name, values, list)
 	if err != nil {
 		return nil, err
 	}
 	return m, m.Hold(list)
+}
+
+// splitCount is of how many files a file is one.
+func splitCount(values map[string]any) int {
+	n, _ := values["split.count"].(json.Number)
+	count, err := strconv.Atoi(n.String())
+	if err != nil {
+		return 1
+	}
+	return max(count, 1)
+}
+
+// ggufHeader reads the values and the tensors that a file names.
+func ggufHeader(r io.Reader) (map[string]any, []Stored, error) {
+	g := &gguf{r: bufio.NewReader(r), left: maxGGUF}
+	if string(g.bytes(4)) != "GGUF" {
+		if g.err == nil {
+			g.err = errors.New("no GGUF file: it does not begin with GGUF")
+		}
+		return nil, nil, g.err
+	}
+	if v := g.u32(); g.err == nil && (v < 2 || v > 3) {
+		return nil, nil, fmt.Errorf("version %d of GGUF is not known; 2 and 3 are", v)
+	}
+	tensors, entries := g.u64(), g.u64()
+	if tensors > maxTensors || entries > maxEntries {
+		return nil, nil, fmt.Errorf("the GGUF header names %d tensors and %d values", tensors, entries)
+	}
+	values := map[string]any{}
+	for range entries {
+		key := g.text()
+		values[key] = g.value(g.u32(), 0)
+		if g.err != nil {
+			return nil, nil, g.err
+		}
+	}
+	var list []Stored
+	for range tensors {
+		list = append(list, g.tensor())
+		if g.err != nil {
+			return nil, nil, g.err
+		}
+	}
+	return values, list, nil
 }
 
 func (g *gguf) tensor() Stored {

@@ -18,6 +18,27 @@ type Stored struct {
 	Bytes int64
 }
 
+var filePart = regexp.MustCompile(`^(.*-)\d{5}(-of-(\d{5})\.(?i:gguf|safetensors))$`)
+
+// FileParts are the names of all files of which one is a part, in their order. Those
+// of a model that is split are called NAME-00001-of-00003.gguf.
+func FileParts(name string) []string {
+	m := filePart.FindStringSubmatch(name)
+	if m == nil {
+		return []string{name}
+	}
+	n, _ := strconv.Atoi(m[3])
+	const most = 1 << 10
+	if n < 2 || n > most {
+		return []string{name}
+	}
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf("%s%05d%s", m[1], i+1, m[2]))
+	}
+	return out
+}
+
 // Hold takes the weights as files hold them in the place of those that were
 // counted from the config, which goes on to say what the layers are. Where both
 // agree to a thousandth, the counted ones stay: they know how engines fuse, pad and

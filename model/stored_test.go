@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -124,15 +126,19 @@ func (g *ggufWriter) tensor(name string, kind uint32, dims ...uint64) {
 	g.number(uint64(0))
 }
 
-func smallGGUF() []byte {
+func smallGGUF() []byte { return partGGUF(1, 0, 1, 2, 3) }
+
+// partGGUF is one of so many files of the same model, with some of its four tensors.
+func partGGUF(parts uint32, tensors ...int) []byte {
 	var g ggufWriter
 	g.WriteString("GGUF")
 	g.number(uint32(3))
-	g.number(uint64(4))
-	g.number(uint64(9))
+	g.number(uint64(len(tensors)))
+	g.number(uint64(10))
 	g.text("general.architecture")
 	g.number(uint32(ggufString))
 	g.text("llama")
+	g.whole("split.count", parts)
 	g.whole("llama.block_count", 2)
 	g.whole("llama.embedding_length", 256)
 	g.whole("llama.context_length", 512)
@@ -148,11 +154,46 @@ func smallGGUF() []byte {
 	g.text("general.file_type")
 	g.number(uint32(6))
 	g.number(float32(1.5))
-	g.tensor("token_embd.weight", 12, 256, 2)
-	g.tensor("output.weight", 14, 256, 2)
-	g.tensor("blk.0.attn_k.weight", 8, 256, 128)
-	g.tensor("blk.1.ffn_down.weight", 1, 512, 256)
+	for _, i := range tensors {
+		switch i {
+		case 0:
+			g.tensor("token_embd.weight", 12, 256, 2)
+		case 1:
+			g.tensor("output.weight", 14, 256, 2)
+		case 2:
+			g.tensor("blk.0.attn_k.weight", 8, 256, 128)
+		case 3:
+			g.tensor("blk.1.ffn_down.weight", 1, 512, 256)
+		}
+	}
 	return g.Bytes()
+}
+
+// TestGGUFParts reads a model that is split over files.
+func TestGGUFParts(t *testing.T) {
+	whole, err := ReadGGUF("whole", bytes.NewReader(smallGGUF()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := func(tensors ...int) io.Reader { return bytes.NewReader(partGGUF(2, tensors...)) }
+	m, err := ReadGGUF("split", part(), part(0, 1, 2, 3))
+	if err != nil || m.Bytes() != whole.Bytes() {
+		t.Errorf("two parts: %v, want as in one", err)
+	}
+	for _, c := range []struct {
+		parts []io.Reader
+		want  string
+	}{{[]io.Reader{part(0, 1)}, "one of 2 parts, and 1 are given"}, {[]io.Reader{part(), part()}, "no tensors"}, {[]io.Reader{part(0), part(2)}, "nothing of layer 1"}, {[]io.Reader{part(0, 1), part(1)}, "twice"}} {
+		if _, err := ReadGGUF("split", c.parts...); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got %v, want %q", err, c.want)
+		}
+	}
+	want := []string{"a/b-00001-of-00002.gguf", "a/b-00002-of-00002.gguf"}
+	for name, want := range map[string][]string{want[1]: want, "a/b.gguf": {"a/b.gguf"}, "b-00001-of-99999.gguf": {"b-00001-of-99999.gguf"}} {
+		if got := FileParts(name); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
 }
 
 func TestReadGGUF(t *testing.T) {

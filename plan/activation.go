@@ -98,8 +98,8 @@ func (s Serving) forward() span {
 		attention := (2*float64(c.QueryWidth) + kv + float64(c.OutputWidth+c.LinearWidths)) / tp
 		most = max(most, dense, mixture, attention)
 	}
-	const kernels = 1.45
-	return point(2*tokens*(most+3*h)).stretched(0.9, kernels)
+	const reused, copied = 0.9, 1.45 // as logs show; no code says how much
+	return point(2*tokens*(most+3*h)).stretched(reused, copied)
 }
 
 // samples tells whether the profile samples for all requests. The first engine

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,6 +46,16 @@ func (r row) whole(name string, def int64) int64 {
 	return int64(x)
 }
 
+// numbers refuses cells that are neither empty nor whole numbers from low on.
+func (r row) numbers(low float64, names ...string) error {
+	for _, name := range names {
+		if x, ok := r.number(name); r[name] != "" && (!ok || x != math.Trunc(x) || x < low || x > 1<<40) {
+			return fmt.Errorf("the column %s: %q is no number that it can have", name, r[name])
+		}
+	}
+	return nil
+}
+
 const maxRows = 100_000
 
 // readTable reads a CSV table with a header.
@@ -53,6 +64,12 @@ func readTable(r io.Reader) (out []row, err error) {
 	names, err := c.Read()
 	if err != nil {
 		return nil, fmt.Errorf("the table has no header: %w", err)
+	}
+	names[0] = strings.TrimPrefix(names[0], "\ufeff") // as spreadsheets begin a file
+	for i, name := range names {
+		if names[i] = strings.TrimSpace(name); slices.Contains(names[:i], names[i]) {
+			return nil, fmt.Errorf("the table has two columns %q", names[i])
+		}
 	}
 	for {
 		cells, err := c.Read()
@@ -163,6 +180,9 @@ func inferenceRow(r row, find func(id, quant string) (*model.Model, error)) (out
 // servingOf is the set-up of a row. Where an engine or a format is not known, the
 // usual one is taken, and doubt says so.
 func servingOf(r row, find func(id, quant string) (*model.Model, error)) (s Serving, doubt string, err error) {
+	if err := r.numbers(1, "n_gpu", "tp", "pp", "max_model_len", "block_size"); err != nil {
+		return s, "", err
+	}
 	e, ok := ParseEngine(r["framework"], r["version"])
 	if !ok {
 		e, doubt = Engine{Name: VLLM}, fmt.Sprintf("the engine %q is not known; it is planned as vLLM", r["framework"])

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"maps"
 	"math"
 	"os"
 	"strings"
@@ -130,6 +131,7 @@ func TestAgainstRefuses(t *testing.T) {
 	for _, c := range []struct{ table, want string }{
 		{"", "no header"},
 		{"id,kind\nA,inference,more\n", "wrong number of fields"},
+		{"id,kind,id\nA,inference,B\n", `two columns "id"`},
 		{"id,kind\n,inference\n", "row 1 of the table has no id"},
 	} {
 		_, err := Against(strings.NewReader(c.table), model.Find)
@@ -137,9 +139,40 @@ func TestAgainstRefuses(t *testing.T) {
 			t.Errorf("%q: got %v, want %q", c.table, err, c.want)
 		}
 	}
-	rows, err := Against(strings.NewReader("id,kind,model_id,framework\nA,inference,gpt-9,vllm\nB,inference,Llama-3.1-8B,hand\n"), model.Find)
+	rows, err := Against(strings.NewReader("\ufeffid, kind,model_id,framework\nA,inference,gpt-9,vllm\nB,inference,Llama-3.1-8B,hand\n"), model.Find)
 	if err != nil || len(rows) != 3 || !strings.Contains(rows[0].Unplanned, "gpt-9") || !strings.Contains(rows[1].Reason, "engine") {
 		t.Errorf("rows that cannot be planned, or not surely: %+v, %v", rows, err)
+	}
+}
+
+// TestWrongCells changes one cell of a training set-up: what is not known is said, and
+// an empty one takes what is usual.
+func TestWrongCells(t *testing.T) {
+	data, err := os.ReadFile("testdata/training.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := readTable(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := rows[1]
+	want := trainingRow(good, model.Find)
+	for _, c := range []struct{ column, cell, off string }{
+		{"tp", "two", "column tp"}, {"micro_batch", "-2", "column micro_batch"}, {"seq_len", "1e99", "column seq_len"}, {"param_dtype", "fp7", "column param_dtype"},
+		{"float8", "float16", "column float8"}, {"zero_stage", "7", "column zero_stage"}, {"compile", "yes", "column compile"}, {"optimizer", "lion", `optimizer "lion"`},
+		{"pp_schedule", "interleaved-1F1B-x", "column pp_schedule"}, {"optimizer_state_bytes_per_param", "NaN", "column optimizer_state"}, {"pp", "99", "has 32 layers"},
+		{"optimizer_state_bytes_per_param", "", ""}, {"grad_dtype", "", ""}, {"compute_dtype", "", ""}, {"tp", "", ""}, {"loss_chunks", "", ""}, {"base_quant", "", ""},
+	} {
+		one := maps.Clone(good)
+		one[c.column] = c.cell
+		got := trainingRow(one, model.Find)
+		switch {
+		case c.off != "" && !strings.Contains(got.Unplanned, c.off):
+			t.Errorf("%s %q: %q, want %q", c.column, c.cell, got.Unplanned, c.off)
+		case c.off == "" && (got.Unplanned != "" || got.Low != want.Low || got.High != want.High):
+			t.Errorf("%s left out: %g to %g (%s), want %g to %g", c.column, got.Low, got.High, got.Unplanned, want.Low, want.High)
+		}
 	}
 }
 

@@ -39,6 +39,7 @@ func (s Serving) From(log *logs.EngineLog) Serving {
 	whole("pp", &s.Parallel.PP)
 	whole("max_len", &s.Length)
 	whole("chunk", &s.Step)
+	whole("graphs", &s.Graphs)
 	if x, err := strconv.ParseFloat(log.Setup["fraction"], 64); err == nil && x > 0 && x <= 1 && s.Fraction == 0 {
 		s.Fraction = x
 	}

@@ -3,8 +3,6 @@ package plan
 import (
 	"fmt"
 	"math"
-
-	"strandline/model"
 )
 
 // Component is a part of a GPU's memory.
@@ -156,8 +154,8 @@ func (s Serving) possible() error {
 		return fmt.Errorf("--dp %d: attention is divided among TP ranks, and %d is no multiple of it", p.DP, p.TP)
 	}
 	for i := range s.Model.Layers {
-		if h := s.Model.Layers[i].Cache.QueryHeads; h > 0 && h%(p.TP/p.DP) != 0 && s.Model.Layers[i].Cache.Kind != model.State {
-			return fmt.Errorf("--tp %d: layer %d has %d attention heads, which engines divide evenly", p.TP, i, h)
+		if heads := undivided(&s.Model.Layers[i].Cache, p.TP/p.DP); heads != "" {
+			return fmt.Errorf("--tp %d: layer %d has %s, which engines divide evenly", p.TP, i, heads)
 		}
 	}
 	if !(s.Fraction >= 0 && s.Fraction <= 1) { // so that NaN is none either

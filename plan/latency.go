@@ -61,7 +61,7 @@ func (s Serving) latency() *Latency {
 		return 2 * layers * (2*(tp-1)/tp*tokens*float64(m.Hidden)*2/g.Link + 10e-6)
 	}
 	cell := s.widest()
-	kv := cell.Sequence(l.Prompt, s.step(), s.Block) * batch
+	kv := cell.Sequence(l.Prompt, s.step(), s.Block) * math.Ceil(batch/float64(s.Parallel.DP))
 	const mfuLow, mfuHigh, bwLow, bwHigh = 0.4, 0.6, 0.6, 0.8
 	for i, eff := range [][2]float64{{mfuHigh, bwHigh}, {mfuLow, bwLow}} {
 		compute := (2*active*prompt + attention) / (tp * flops * eff[0])

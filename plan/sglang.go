@@ -14,6 +14,9 @@ type sglangDefaults struct {
 func (s Serving) sglang() sglangDefaults {
 	d := sglangDefaults{4096, 160, 0.88}
 	if s.GPU == nil {
+		if s.Graphs > 0 {
+			d.graphs = s.Graphs
+		}
 		return d
 	}
 	board := float64(s.GPU.Board) / (1 << 20)

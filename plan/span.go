@@ -10,7 +10,8 @@ func (r Range) Middle() int64 { return r.Low + (r.High-r.Low)/2 }
 
 func exactly(n int64) Range { return Range{n, n} }
 
-func (r Range) plus(o Range) Range { return Range{r.Low + o.Low, r.High + o.High} }
+// plus stays at what [whole] takes for the largest.
+func (r Range) plus(o Range) Range { return Range{min(r.Low+o.Low, huge), min(r.High+o.High, huge)} }
 
 // span is a range while it is computed.
 type span struct{ low, high float64 }
@@ -32,13 +33,16 @@ func (s span) within(ratio float64) span {
 	return span{low, ratio * low}
 }
 
+// huge is the largest number of bytes; two of them can be added.
+const huge = 1<<62 - 1
+
 // whole is a number of bytes; what no int64 holds becomes the largest.
 func whole(x float64) int64 {
 	switch {
 	case math.IsNaN(x) || x <= 0:
 		return 0
-	case x >= 1<<62:
-		return 1 << 62
+	case x >= huge:
+		return huge
 	}
 	return int64(math.Round(x))
 }

@@ -13,13 +13,14 @@ type held struct {
 	block       float64 // the largest of them
 	embed, head float64 // embedding, lm_head; a tied one is embed alone
 	norms       float64
+	towers      float64 // on the first stage
 	largest     float64 // the largest single tensor
 	matrices    float64 // of blocks: what Muon updates, and what is stored in few bits under adapters
 	adapters    float64 // parameters of LoRA
 	layers      int64
 }
 
-func (h held) all() float64 { return h.blocks + h.embed + h.head + h.norms }
+func (h held) all() float64 { return h.blocks + h.embed + h.head + h.norms + h.towers }
 
 // divided is a tensor's parameters on one rank of TP.
 func (t Training) divided(x *model.Tensor) float64 {
@@ -62,6 +63,11 @@ func (t Training) hold(stage int64) (h held) {
 	if stage == 0 || stage == t.PP-1 && m.Tied {
 		for i := range m.Embedding {
 			h.embed += t.divided(&m.Embedding[i])
+		}
+	}
+	if stage == 0 {
+		for i := range m.Towers {
+			h.towers += float64(m.Towers[i].Params())
 		}
 	}
 	if stage == t.PP-1 {

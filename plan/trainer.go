@@ -65,6 +65,21 @@ func (t Training) Outside() Range {
 	return r
 }
 
+// Notes say what was assumed of the model, and what of it is not counted.
+func (t Training) Notes() []string {
+	out := slices.Clone(t.Model.Notes)
+	if t.Model.Unsure != "" {
+		out = append(out, t.Model.Unsure)
+	}
+	if len(t.Model.Towers) > 0 {
+		out = append(out, "towers for images or sound are trained, too; the activations of what they encode are not counted")
+	}
+	if len(t.Model.Predictors) > 0 {
+		out = append(out, "the layers for multi-token prediction are not trained")
+	}
+	return out
+}
+
 // Check refuses set-ups that are none.
 func (t Training) Check() error {
 	t = t.normal()
@@ -82,6 +97,9 @@ func (t Training) Check() error {
 	}
 	if t.PP > int64(len(t.Model.Layers)) {
 		return fmt.Errorf("--pp %d: the model has %d layers", t.PP, len(t.Model.Layers))
+	}
+	if n := t.PP * min(t.Interleaved, most); n > int64(len(t.Model.Layers)) {
+		return fmt.Errorf("--pp %d with %d stages a rank: the model has %d layers", t.PP, t.Interleaved, len(t.Model.Layers))
 	}
 	if t.LoRA != nil {
 		if t.LoRA.Rank < 1 || t.LoRA.Rank > 1<<16 {

@@ -2,6 +2,8 @@ package plan
 
 import (
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,21 +18,29 @@ func trainingOf(r row, m *model.Model) (Training, error) {
 			return Training{}, fmt.Errorf("the column %s is empty; there is no plan without it", name)
 		}
 	}
+	if err := r.setup(); err != nil {
+		return Training{}, err
+	}
 	t := Training{
 		Model: m, Framework: strings.ToLower(r["framework"]), Year: yearOf(r["version"]),
 		Shard: r.whole("dp_shard", 1), TP: r.whole("tp", 1), PP: r.whole("pp", 1), CP: r.whole("cp", 1), ZeRO: r.whole("zero_stage", 0),
 		SequenceParallel: r["sequence_parallel"] == "1", Keep: r["reshard_after_forward"] == "no",
 		Sequences: r.whole("micro_batch", 1), Accumulate: r.whole("grad_accum", 1), Length: r.whole("seq_len", 1),
 		ParamBytes: widthOf(r["param_dtype"]), ComputeBytes: widthOf(r["compute_dtype"]), GradBytes: widthOf(r["grad_dtype"]),
-		Optimizer: r["optimizer"], Master: r["master_weights"] == "yes",
+		Master:  r["master_weights"] == "yes",
 		Compile: r["compile"] == "1", LossCompiled: r["loss_compiled"] == "1", Float8: r["float8"], LossChunks: r.whole("loss_chunks", 1),
 		OptimizerInBackward: r["optimizer_in_backward"] == "1", OffloadActivations: r["activation_offload"] == "1",
 		OffloadStates: strings.Contains(r["cpu_offload"], "params"), OffloadOptimizer: r["cpu_offload"] == "optimizer",
 		Checkpointing: Checkpointing(r["activation_checkpointing"]), Observed: r["observed_what"],
 	}
-	t.StateBytes, _ = r.number("optimizer_state_bytes_per_param")
-	if t.ZeRO > 3 {
-		return t, fmt.Errorf("zero_stage %d is not known", t.ZeRO)
+	if err := t.SetOptimizer(r["optimizer"]); err != nil {
+		return t, err
+	}
+	if x, ok := r.number("optimizer_state_bytes_per_param"); ok {
+		t.StateBytes = x
+	}
+	if r["grad_dtype"] == "" { // gradients are made in the type of their parameters
+		t.GradBytes = t.ParamBytes
 	}
 	if n, ok := strings.CutPrefix(r["activation_checkpointing"], "selective-layer-"); ok {
 		every, err := strconv.ParseInt(n, 10, 32)
@@ -50,6 +60,35 @@ func trainingOf(r row, m *model.Model) (Training, error) {
 	return t, nil
 }
 
+// setupWords are what the columns of words can have; an empty cell is unknown or does
+// not apply.
+var setupWords = map[string][]string{
+	"zero_stage": {"0", "1", "2", "3"}, "sequence_parallel": {"0", "1"}, "master_weights": {"no", "yes"},
+	"param_dtype": dtypeNames, "compute_dtype": dtypeNames, "grad_dtype": dtypeNames,
+	"compile": {"0", "1"}, "loss_compiled": {"0", "1"}, "float8": {"none", "linear", "all-gather", "mxfp8", "nvfp4"},
+	"method": {"full", "lora", "qlora"}, "base_quant": {"none", "nf4"}, "optimizer_in_backward": {"0", "1"}, "activation_offload": {"0", "1"},
+	"cpu_offload": {"none", "params+optimizer", "params", "optimizer"}, "reshard_after_forward": {"yes", "no", "all-but-last"},
+}
+
+// setup refuses cells that say nothing that is known, for which a default would be a
+// guess.
+func (r row) setup() error {
+	for _, name := range slices.Sorted(maps.Keys(setupWords)) {
+		if r[name] != "" && !slices.Contains(setupWords[name], r[name]) {
+			return fmt.Errorf("the column %s: %q is not known; these are: %s", name, r[name], strings.Join(setupWords[name], ", "))
+		}
+	}
+	if x, ok := r.number("optimizer_state_bytes_per_param"); r["optimizer_state_bytes_per_param"] != "" && (!ok || x < 0 || x > 64) {
+		return fmt.Errorf("the column optimizer_state_bytes_per_param: %q is no number that it can have", r["optimizer_state_bytes_per_param"])
+	}
+	if s := r["pp_schedule"]; s != "" && s != "1F1B" && !interleaved.MatchString(s) {
+		return fmt.Errorf("the column pp_schedule: %q is not known; 1F1B and interleaved-1F1B-N are", s)
+	}
+	return r.numbers(1, "dp_shard", "dp_replicate", "tp", "pp", "cp", "micro_batch", "grad_accum", "seq_len", "loss_chunks", "lora_rank")
+}
+
+var interleaved = regexp.MustCompile(`^interleaved-1F1B-[1-9]\d{0,3}$`)
+
 // yearOf is a version that is a date, such as "2024-12", as a year.
 func yearOf(version string) float64 {
 	year, rest, _ := strings.Cut(version, "-")
@@ -64,9 +103,19 @@ func yearOf(version string) float64 {
 	return float64(y) + float64(month-1)/12
 }
 
-// widthOf is the bytes of a number by the name of its type, 0 if unknown.
+var dtypeNames = []string{"fp32", "float32", "bf16", "bfloat16", "fp16", "float16", "fp8"}
+
+// widthOf is the bytes of a number by the name of its type, 0 if it is not said.
 func widthOf(name string) float64 {
-	return map[string]float64{"fp32": 4, "float32": 4, "bf16": 2, "bfloat16": 2, "fp16": 2, "float16": 2, "fp8": 1}[name]
+	switch {
+	case name == "":
+		return 0
+	case strings.HasSuffix(name, "32"):
+		return 4
+	case name == "fp8":
+		return 1
+	}
+	return 2
 }
 
 func trainingRow(r row, find func(id, quant string) (*model.Model, error)) Compared {

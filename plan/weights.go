@@ -251,7 +251,20 @@ func Divide(m *model.Model, gpus, tp, pp int64) (Parallel, error) {
 
 // divides tells whether the attention heads of every layer can be divided evenly.
 func divides(tp int64, m *model.Model) bool {
-	return !slices.ContainsFunc(m.Layers, func(l model.Layer) bool {
-		return l.Cache.Kind != model.State && l.Cache.QueryHeads%tp != 0
-	})
+	return !slices.ContainsFunc(m.Layers, func(l model.Layer) bool { return undivided(&l.Cache, tp) != "" })
+}
+
+// undivided names the heads of a layer that engines cannot divide among ranks of TP:
+// those of the queries evenly, those of keys evenly or in copies. Source: vLLM,
+// model_executor/layers/linear.py, QKVParallelLinear.
+func undivided(c *model.Cache, tp int64) string {
+	switch {
+	case c.Kind == model.State || c.QueryHeads == 0:
+		return ""
+	case c.QueryHeads%tp != 0:
+		return fmt.Sprintf("%d attention heads", c.QueryHeads)
+	case c.Heads > 0 && c.Heads%tp != 0 && tp%c.Heads != 0:
+		return fmt.Sprintf("%d key-value heads", c.Heads)
+	}
+	return ""
 }

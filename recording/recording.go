@@ -56,6 +56,7 @@ type Document struct {
 	Discarded   int64             `json:"discarded_bytes"`
 	Ledger      Ledger            `json:"ledger"`
 	Stacks      []Stack           `json:"stacks"`
+	GPU         *GPU              `json:"gpu,omitempty"`
 	Findings    []finding.Finding `json:"findings"`
 }
 
@@ -89,6 +90,34 @@ type Stack struct {
 	Complete      bool    `json:"complete"`
 	Trend         []int64 `json:"trend"`
 	Frames        []Frame `json:"frames"`
+}
+
+// A GPU is what was taken from the GPU's driver since the trace began and is not
+// given back.
+type GPU struct {
+	Libraries    []string   `json:"libraries"`  // of the driver; none if it was not loaded
+	LiveBytes    int64      `json:"live_bytes"` // on devices, as the next
+	LiveCount    int64      `json:"live_count"`
+	ManagedBytes int64      `json:"managed_bytes"`
+	PinnedBytes  int64      `json:"pinned_bytes"`
+	Foreign      int64      `json:"foreign_count"` // handles of memory of other processes
+	Owners       []GPUOwner `json:"owners"`
+	Stacks       []GPUStack `json:"stacks"`
+}
+
+// A GPUOwner is what one library's calls hold of one kind of memory.
+type GPUOwner struct {
+	Owner     string `json:"owner"`
+	Memory    string `json:"memory"`
+	LiveBytes int64  `json:"live_bytes"`
+	LiveCount int64  `json:"live_count"`
+}
+
+// A GPUStack is what calls with one stack hold.
+type GPUStack struct {
+	Stack
+	Owner  string `json:"owner"`
+	Memory string `json:"memory"`
 }
 
 // A Frame is one level of a stack; what is unknown is nil.

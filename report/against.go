@@ -120,16 +120,19 @@ func summed(name string, rows []plan.Compared) AgainstSum {
 	return s
 }
 
-// Text writes the rows that have an observed figure, and the sums.
-func (a *Against) Text(w io.Writer, s Style) {
-	t := table{right: map[int]bool{2: true, 3: true, 4: true}}
+// figures are the rows that have an observed figure or no plan, and why those that
+// need a reason have one.
+func (a *Against) figures() (t *table, why []string) {
+	t = &table{right: map[int]bool{2: true, 3: true, 4: true}}
 	t.row("row", "component", "observed", "planned", "error", "")
-	var why []string
 	for _, r := range a.Rows {
-		if r.Observed == nil {
+		if r.Observed == nil && r.Unplanned == nil {
 			continue
 		}
-		mark := ""
+		mark, observed := "", ""
+		if r.Observed != nil {
+			observed = figure(*r.Observed)
+		}
 		switch {
 		case r.Reason != nil:
 			mark = "reason"
@@ -140,25 +143,50 @@ func (a *Against) Text(w io.Writer, s Style) {
 		case r.Inside != nil && !*r.Inside:
 			mark = "outside"
 		}
-		t.row(r.ID, r.Component, figure(*r.Observed), planned(r.Planned), percent(r.Error), mark)
+		t.row(r.ID, r.Component, observed, planned(r.Planned), percent(r.Error), mark)
 	}
-	t.write(w, "  ")
-	fmt.Fprintln(w)
-	sums := table{right: map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true}}
-	sums.row("component", "figures", "mean |error|", "worst", "with reason", "in range")
+	return t, why
+}
+
+// sums are the figures summed up by component.
+func (a *Against) sums() *table {
+	t := &table{right: map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true}}
+	t.row("component", "figures", "mean |error|", "worst", "with reason", "in range")
 	for _, c := range a.Summary {
 		in := ""
 		if c.Ranges > 0 {
 			in = fmt.Sprintf("%d of %d", c.Inside, c.Ranges)
 		}
-		sums.row(c.Component, strconv.Itoa(c.Rows), percent(c.Mean), percent(c.Worst), strconv.Itoa(c.Excused), in)
+		t.row(c.Component, strconv.Itoa(c.Rows), percent(c.Mean), percent(c.Worst), strconv.Itoa(c.Excused), in)
 	}
-	sums.write(w, "  ")
+	return t
+}
+
+// Text writes the rows and the sums.
+func (a *Against) Text(w io.Writer, s Style) {
+	rows, why := a.figures()
+	rows.write(w, "  ")
+	fmt.Fprintln(w)
+	a.sums().write(w, "  ")
 	if len(why) > 0 {
 		fmt.Fprintln(w)
 	}
 	for _, line := range why {
 		fmt.Fprintln(w, Line(line))
+	}
+}
+
+// Markdown writes them for a ticket.
+func (a *Against) Markdown(w io.Writer) {
+	rows, why := a.figures()
+	rows.markdown(w)
+	fmt.Fprintln(w)
+	a.sums().markdown(w)
+	if len(why) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, line := range why {
+		fmt.Fprintf(w, "- %s\n", cell(line))
 	}
 }
 

@@ -332,13 +332,16 @@ func requests(r [2]float64) string {
 }
 
 func micros(r [2]float64) string {
-	a, b := fmt.Sprintf("%.3g", r[0]/1000), fmt.Sprintf("%.3g", r[1]/1000)
-	return a + "–" + b + " ms"
+	unit, size := " ms", 1e3
+	if r[1] >= 1e6 {
+		unit, size = " s", 1e6
+	}
+	return fmt.Sprintf("%.3g–%.3g", r[0]/size, r[1]/size) + unit
 }
 
 func (p *Plan) formats() *table {
 	t := &table{right: map[int]bool{1: true, 2: true}}
-	t.row("format", "weights", "tokens")
+	t.row("format", "weights", "tokens", "")
 	for _, f := range p.Formats {
 		t.row(f.Format, units.Bytes(f.Weights), countRange(f.Tokens[0], f.Tokens[1]), string(f.Verdict))
 	}
@@ -351,6 +354,10 @@ func (p *Plan) Markdown(w io.Writer) {
 	fmt.Fprint(w, "| each GPU | size | source |\n| --- | --: | --- |\n")
 	for _, c := range p.Components {
 		fmt.Fprintf(w, "| %s | %s | %s |\n", c.Name, sizeRange(c.Low, c.High), cell(c.Source))
+	}
+	if len(p.Formats) > 0 {
+		fmt.Fprintln(w)
+		p.formats().markdown(w)
 	}
 	fmt.Fprintf(w, "\n- KV cache: %s; %s tokens\n", p.token(), countRange(p.KV.Tokens[0], p.KV.Tokens[1]))
 	fmt.Fprintf(w, "- %s requests of %s tokens at once; the longest context: %s\n", requests(p.KV.Requests), units.Count(p.KV.Length), p.longest())

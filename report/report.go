@@ -110,6 +110,27 @@ func (t *table) row(cells ...string) {
 	t.rows = append(t.rows, cells)
 }
 
+// markdown writes the table as Markdown has it; the first row is its head.
+func (t *table) markdown(w io.Writer) {
+	for i, r := range t.rows {
+		for _, c := range r {
+			fmt.Fprintf(w, "| %s ", cell(c))
+		}
+		fmt.Fprintln(w, "|")
+		if i > 0 {
+			continue
+		}
+		for j := range r {
+			line := "---"
+			if t.right[j] {
+				line = "--:"
+			}
+			fmt.Fprintf(w, "| %s ", line)
+		}
+		fmt.Fprintln(w, "|")
+	}
+}
+
 func (t *table) write(w io.Writer, indent string) {
 	var widths []int
 	for _, r := range t.rows {

@@ -65,6 +65,7 @@ func (d *Trace) Text(w io.Writer, s Style) {
 	}
 	fmt.Fprintln(w)
 	d.stacks(w, s, 10)
+	d.gpu(w, s)
 }
 
 func (d *Trace) headline(s Style) string {

@@ -21,10 +21,10 @@ type TrainPlan struct {
 	Host    int64           `json:"host_bytes"`
 	Stage   int64           `json:"stage"`
 	Moments []PlannedMoment `json:"moments"`
+	Largest int             `json:"largest"`
 	Notes   []string        `json:"notes"`
 
-	largest int
-	setup   string
+	setup string
 }
 
 // PlannedMoment is a moment of a step at which memory may peak.
@@ -43,10 +43,7 @@ func NewTrainPlan(t plan.Training, trainer, setup string, g *plan.GPU, n int64) 
 	d := &TrainPlan{Schema: "strandline.plan/1", Model: plannedModel(t.Model), Trainer: trainer, GPU: g, GPUs: n,
 		Verdict: plan.Judge(step.Peak, outside, g.Total), Peak: PlannedPart{"peak", step.Peak.Low, step.Peak.High, "allocator, from what is active to what is reserved"},
 		Outside: PlannedPart{plan.NonTorch, outside.Low, outside.High, "CUDA context and NCCL"}, Host: step.Host, Stage: step.Stage,
-		Notes: list(t.Model.Notes), largest: step.Largest, setup: setup}
-	if t.Model.Unsure != "" {
-		d.Notes = append(d.Notes, t.Model.Unsure)
-	}
+		Notes: list(t.Notes()), Largest: step.Largest, setup: setup}
 	for i := range step.Moments {
 		m := &step.Moments[i]
 		size := m.Size()
@@ -67,7 +64,7 @@ func (d *TrainPlan) sentence() string {
 func (d *TrainPlan) Text(w io.Writer, s Style) {
 	fmt.Fprintf(w, "%s  %s\n%s on %d × %s%s\n\n", s.bold(Line(d.Model.Name)), d.Model.words(), d.Trainer, d.GPUs, d.GPU.Name, d.setup)
 	fmt.Fprintf(w, "%s: %s\n\n", s.verdict(d.Verdict), d.sentence())
-	most := d.Moments[d.largest]
+	most := d.Moments[d.Largest]
 	fmt.Fprintf(w, "active at the largest moment, %s\n", most.Name)
 	parts(w, s, most.Parts, d.GPU.Total, "")
 	fmt.Fprintln(w)
@@ -92,8 +89,8 @@ func (d *TrainPlan) Text(w io.Writer, s Style) {
 // Markdown writes the plan for a ticket.
 func (d *TrainPlan) Markdown(w io.Writer) {
 	fmt.Fprintf(w, "**%s** (%s), %s on %d × %s%s: **%s**, %s.\n\n", cell(d.Model.Name), d.Model.words(), d.Trainer, d.GPUs, d.GPU.Name, d.setup, d.Verdict, d.sentence())
-	fmt.Fprintf(w, "| at the largest moment, %s | size |\n| --- | --: |\n", d.Moments[d.largest].Name)
-	for _, p := range d.Moments[d.largest].Parts {
+	fmt.Fprintf(w, "| at the largest moment, %s | size |\n| --- | --: |\n", d.Moments[d.Largest].Name)
+	for _, p := range d.Moments[d.Largest].Parts {
 		fmt.Fprintf(w, "| %s | %s |\n", p.Name, sizeRange(p.Low, p.High))
 	}
 	for _, n := range d.Notes {

@@ -135,7 +135,7 @@ func TestSaveLoadsNothing(t *testing.T) {
 func TestSaveStops(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	stop()
-	if err := Save(ctx, io.Discard, loaded(t).engine); !errors.Is(err, context.Canceled) {
+	if err := Save(ctx, io.Discard, loadedEngine(t)); !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
 	"time"
@@ -27,20 +28,27 @@ import (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// A Server serves one engine's page.
+// An Asker answers what a page asks.
+type Asker interface {
+	Ask(ctx context.Context, name string, params url.Values) engine.Answer
+}
+
+// A Server serves a page and who answers it.
 type Server struct {
-	engine *engine.Engine
-	port   string
-	token  string
+	asker Asker
+	port  string
+	token string
 	// Pack compresses answers: worth it over a tunnel.
 	Pack bool
+	// Index is the file that the page begins with.
+	Index string
 }
 
 // New makes a server that is to be reached at a port of this machine.
-func New(e *engine.Engine, port int) *Server {
+func New(a Asker, port int) *Server {
 	secret := make([]byte, 16)
 	rand.Read(secret) // never fails
-	return &Server{engine: e, port: fmt.Sprint(port), token: hex.EncodeToString(secret)}
+	return &Server{asker: a, Index: "index.html", port: fmt.Sprint(port), token: hex.EncodeToString(secret)}
 }
 
 // URL is the address to open first. It holds the token.
@@ -80,7 +88,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if c, err := r.Cookie(s.cookie()); err != nil || !s.knows(c.Value) {
-		http.Error(w, "This page is private. Open the address that `strandline view` printed.", http.StatusForbidden)
+		http.Error(w, "This page is private. Open the address that strandline printed.", http.StatusForbidden)
 		return
 	}
 	if name, ok := strings.CutPrefix(r.URL.Path, "/api/"); ok {
@@ -124,14 +132,14 @@ func (s *Server) knows(token string) bool {
 // are copied later hold no secret.
 func (s *Server) enter(w http.ResponseWriter, r *http.Request, token string) {
 	if !s.knows(token) {
-		http.Error(w, "The token of this address is not the one that `strandline view` printed.", http.StatusForbidden)
+		http.Error(w, "The token of this address is not the one that strandline printed.", http.StatusForbidden)
 		return
 	}
 	http.SetCookie(w, &http.Cookie{Name: s.cookie(), Value: s.token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
-// answer puts a question to the engine.
+// answer puts a question to who answers the page.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, name string) {
 	tag := s.tag(name, r.URL.RawQuery)
 	if r.Header.Get("If-None-Match") == tag {
@@ -139,7 +147,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, name string) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	a := s.engine.Ask(r.Context(), name, r.URL.Query())
+	a := s.asker.Ask(r.Context(), name, r.URL.Query())
 	h := w.Header()
 	h.Set("Content-Type", a.Type)
 	if a.Lasting {
@@ -181,7 +189,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, status int, body [
 func (s *Server) asset(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Path, "/")
 	if name == "" {
-		name = "index.html"
+		name = s.Index
 	}
 	body, err := assets.ReadFile("assets/" + name)
 	if err != nil || strings.Contains(name, "/") {

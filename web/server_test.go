@@ -23,14 +23,20 @@ func exampleEngine() *engine.Engine {
 	}}})
 }
 
-// loaded is a server on port 4242 of an engine that has read the example.
-func loaded(t *testing.T) *Server {
+// loadedEngine has read the example.
+func loadedEngine(t *testing.T) *engine.Engine {
 	t.Helper()
 	e := exampleEngine()
 	if err := e.Load(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	return New(e, 4242)
+	return e
+}
+
+// loaded is a server of that engine, on port 4242.
+func loaded(t *testing.T) *Server {
+	t.Helper()
+	return New(loadedEngine(t), 4242)
 }
 
 // ask sends a request with the cookie; edit changes it.
@@ -182,7 +188,7 @@ func TestServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(loaded(t).engine, l.Addr().(*net.TCPAddr).Port)
+	s := New(loaded(t).asker, l.Addr().(*net.TCPAddr).Port)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, l) }()

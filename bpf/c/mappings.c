@@ -390,14 +390,13 @@ INLINE void copy_stack(void *ctx, const struct event *c, const struct watched_pr
 	tail_call(ctx, &strand_tail, 0);
 }
 
-SEC("tracepoint/sample")
-int strand_sample(void *ctx)
+// sample copies the stack of the call that copy_stack noted.
+INLINE int sample(const struct pt_regs *r)
 {
 	u32 zero = 0;
 	const struct sampled_call *from = map_lookup(&strand_sampled, &zero);
 	if (!from)
 		return 0;
-	struct pt_regs *r = registers();
 	if (from->large_stacks) {
 		struct large_sample *to = ring_reserve(&strand_samples, sizeof *to, 0);
 		if (!to)
@@ -415,6 +414,12 @@ int strand_sample(void *ctx)
 lost:
 	count(LOST_SAMPLES, 1);
 	return 0;
+}
+
+SEC("tracepoint/sample")
+int strand_sample(void *ctx)
+{
+	return sample(registers());
 }
 
 INLINE int failed(s64 ret) { return ret < 0 && ret >= -4095; }
@@ -708,3 +713,5 @@ int strand_exit(void *ctx)
 	map_delete(&strand_watched, &pid);
 	return 0;
 }
+
+#include "driver.c"

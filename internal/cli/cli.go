@@ -84,6 +84,7 @@ type globals struct {
 	cpuProfile string
 	stdin      *recorder // what was read of standard input as a snapshot
 	unfinished unfinished
+	models     *pageModels // of a page; else any can be read
 }
 
 // Main runs the program and returns its exit code.

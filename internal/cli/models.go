@@ -44,12 +44,16 @@ func loadModel(name, quant string) (*model.Model, error) {
 }
 
 func ggufFile(name, quant string) (*model.Model, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
+	var parts []io.Reader
+	for _, part := range model.FileParts(name) {
+		f, err := os.Open(part)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		parts = append(parts, f)
 	}
-	defer f.Close()
-	m, err := model.ReadGGUF(name, f)
+	m, err := model.ReadGGUF(name, parts...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -77,7 +81,7 @@ func modelFolder(dir, quant string) (*model.Model, error) {
 		if err != nil || len(list) == 0 {
 			return nil, errors.New("holds no config.json and no GGUF file")
 		}
-		if len(list) > 1 {
+		if len(list) > 1 && !slices.Equal(list, model.FileParts(list[0])) {
 			return nil, fmt.Errorf("holds %d GGUF files; give the one that is meant", len(list))
 		}
 		return ggufFile(list[0], quant)
@@ -103,7 +107,7 @@ func modelFolder(dir, quant string) (*model.Model, error) {
 		return nil, err
 	}
 	if len(list) == 0 {
-		m.Notes = append(m.Notes, "no safetensors file is there; the weights are counted from config.json")
+		m.Notes = append(m.Notes, "there are no safetensors files, or not all of them; the weights are counted from config.json")
 		return m, nil
 	}
 	return m, m.Hold(list)
@@ -125,6 +129,13 @@ func safetensors(dir string) (all []model.Stored, err error) {
 		files = slices.DeleteFunc(files, func(f string) bool { return !slices.Contains(named, filepath.Base(f)) })
 	}
 	slices.Sort(files)
+	for _, name := range files {
+		for _, part := range model.FileParts(name) {
+			if !slices.Contains(files, part) {
+				return nil, nil
+			}
+		}
+	}
 	seen := map[string]bool{}
 	for _, name := range files {
 		list, err := safetensorsFile(name)

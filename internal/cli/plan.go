@@ -23,16 +23,19 @@ type planOptions struct {
 	gpus         int64
 	capacity     string
 	markdown     bool
+	page         pageOptions
 }
 
 func (o *planOptions) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&o.model, "model", "", "a folder, a config.json, a GGUF file, or the `NAME` of a well-known model")
-	f.StringVar(&o.quant, "quant", "", "plan the weights in this `FORMAT`: bf16, fp8, fp8-block, int8, int4, awq, gptq, nf4, mxfp4, nvfp4")
+	f.StringVar(&o.quant, "quant", "", "plan the weights in this `FORMAT`: "+strings.Join(quantFormats(), ", "))
 	f.StringVar(&o.gpu, "gpu", "", "the `NAME` of the GPU, such as H200")
 	f.Int64Var(&o.gpus, "gpus", 1, "the number `N` of GPUs")
 	f.StringVar(&o.capacity, "capacity", "", "the memory that the driver shows of a GPU, `SIZE`, in place of the table's")
 	f.BoolVar(&o.markdown, "markdown", false, "print Markdown, for a ticket")
+	o.page.add(c)
+	completeWith(c, "quant", quantFormats)
 	completeWith(c, "gpu", plan.GPUs)
 	completeWith(c, "model", model.Catalogue)
 }
@@ -44,16 +47,16 @@ func completeWith(c *cobra.Command, flag string, values func() []string) {
 }
 
 // read finds the model and the GPU.
-func (o *planOptions) read() (*model.Model, *plan.GPU, error) {
+func (o *planOptions) read(g *globals) (*model.Model, *plan.GPU, error) {
 	if o.model == "" {
 		return nil, nil, errors.New("no --model is given")
 	}
-	m, err := loadModel(o.model, o.quant)
+	m, err := g.model(o.model, o.quant)
 	if err != nil {
 		return nil, nil, err
 	}
-	g, err := o.device()
-	return m, g, err
+	gpu, err := o.device()
+	return m, gpu, err
 }
 
 func (o *planOptions) device() (*plan.GPU, error) {
@@ -105,11 +108,13 @@ fits, and the flags for it. "plan train" plans a training step, "plan rl" the
 phases of reinforcement learning; "plan gpus" and "plan models" list what is built
 in.
 
-What cannot be computed is a range, with its source. The exit status is 1 where
-nothing fits.`,
+What cannot be computed is a range, with its source. --page opens a form in the
+browser that plans anew as one types; the flags that are given fill it. The exit
+status is 1 where nothing fits.`,
 		Example: `  strandline plan --model DeepSeek-R1 --gpu H200 --gpus 16 --engine vllm
   strandline plan --model ./my-model --gpu L40S --engine sglang --formats
   strandline plan --model Qwen3-32B --gpu H100 --gpus 2 --solve context
+  strandline plan --page
   strandline plan --check vllm.log --model Llama-3.1-8B
   strandline plan --against observed.csv --models configs.json`,
 		Args: noArguments,
@@ -138,7 +143,9 @@ nothing fits.`,
 	f.StringVar(&o.against, "against", "", "hold a `TABLE` (CSV) of observed figures against their plans")
 	f.StringVar(&o.check, "check", "", "hold the `LOG` of an engine against the plan of its set-up")
 	f.StringVar(&o.models, "models", "", "a JSON `FILE` of configs by the name of their model, for --against")
-	completeWith(c, "engine", func() []string { return []string{plan.VLLM, plan.SGLang} })
+	c.MarkFlagsMutuallyExclusive("against", "check", "solve", "method", "formats")
+	completeWith(c, "engine", engines)
+	completeWith(c, "kv-dtype", kvTypes)
 	completeWith(c, "solve", func() []string { return plan.ServingQuestions })
 	completeWith(c, "method", func() []string { return []string{"textbook"} })
 	for _, sub := range []*cobra.Command{newPlanTrain(g), newPlanRL(g), newPlanGPUs(g), newPlanModels(g)} {
@@ -149,13 +156,16 @@ nothing fits.`,
 }
 
 func runPlan(c *cobra.Command, g *globals, o servingOptions) error {
+	if o.page.on {
+		return g.planPage(c, &o.planOptions)
+	}
 	if o.against != "" {
 		return g.planAgainst(o)
 	}
 	if o.check != "" {
 		return g.planCheck(c.Context(), o)
 	}
-	s, err := o.serving()
+	s, err := o.serving(g)
 	if err != nil {
 		return err
 	}
@@ -168,7 +178,7 @@ func runPlan(c *cobra.Command, g *globals, o servingOptions) error {
 			return err
 		}
 		doc := report.NewTextbook(s, book)
-		return g.print(doc, doc.Text)
+		return g.printPlan(o.markdown, doc, doc.Text, doc.Markdown)
 	}
 	if o.solve != "" {
 		return g.planSolve(o, s)
@@ -179,7 +189,7 @@ func runPlan(c *cobra.Command, g *globals, o servingOptions) error {
 	}
 	var formats []*plan.Fit
 	if o.formats {
-		if formats, err = o.sideBySide(s); err != nil {
+		if formats, err = o.sideBySide(g, s); err != nil {
 			return err
 		}
 	}
@@ -211,8 +221,8 @@ func (g *globals) printPlan(markdown bool, doc any, text func(io.Writer, report.
 }
 
 // serving is the set-up that the flags name.
-func (o *servingOptions) serving() (s plan.Serving, err error) {
-	m, gpu, err := o.read()
+func (o *servingOptions) serving(g *globals) (s plan.Serving, err error) {
+	m, gpu, err := o.read(g)
 	if err != nil {
 		return s, err
 	}
@@ -247,7 +257,7 @@ func (g *globals) planSolve(o servingOptions, s plan.Serving) error {
 	var others []*model.Model
 	if s.Model.Quant == "" {
 		for _, quant := range []string{"fp8", "int4"} {
-			m, err := loadModel(o.model, quant)
+			m, err := g.model(o.model, quant)
 			if err != nil {
 				return err
 			}
@@ -267,10 +277,10 @@ func (g *globals) planSolve(o servingOptions, s plan.Serving) error {
 }
 
 // sideBySide are the plans of the same set-up in the usual formats.
-func (o *servingOptions) sideBySide(s plan.Serving) (out []*plan.Fit, err error) {
+func (o *servingOptions) sideBySide(g *globals, s plan.Serving) (out []*plan.Fit, err error) {
 	for _, quant := range []string{"bf16", "fp8", "int8", "int4"} {
 		other := s
-		if other.Model, err = loadModel(o.model, quant); err != nil {
+		if other.Model, err = g.model(o.model, quant); err != nil {
 			return nil, err
 		}
 		if o.host > 0 {
@@ -303,5 +313,5 @@ func (g *globals) planAgainst(o servingOptions) error {
 		return fmt.Errorf("%s: no row of it can be planned: want the columns id, kind and model_id, or those of a training set-up", o.against)
 	}
 	doc := report.NewAgainst(strings.TrimSpace(o.against), rows)
-	return g.print(doc, doc.Text)
+	return g.printPlan(o.markdown, doc, doc.Text, doc.Markdown)
 }

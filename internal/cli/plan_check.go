@@ -73,11 +73,8 @@ func (g *globals) observed(ctx context.Context, path string) (*logs.EngineLog, e
 		return g.engineLog(ctx, path)
 	}
 	s, err := g.open(ctx, path)
-	switch {
-	case errors.Is(err, snapshot.ErrNotSnapshot):
-		return g.engineLog(ctx, path)
-	case err != nil:
-		return nil, err
+	if err != nil {
+		return g.noSnapshot(ctx, path, err)
 	}
 	g.partial(s)
 	peak := highest(s)
@@ -92,6 +89,16 @@ func (g *globals) observed(ctx context.Context, path string) (*logs.EngineLog, e
 		}
 	}
 	return &logs.EngineLog{Setup: map[string]string{}, Ranks: []logs.Rank{{Sizes: sizes, Lines: lines}}}, nil
+}
+
+// noSnapshot is the log in a file that could not be read as a snapshot for some
+// cause. A line of a log may begin as a list of JSON or as a pickle does.
+func (g *globals) noSnapshot(ctx context.Context, path string, cause error) (*logs.EngineLog, error) {
+	log, err := g.engineLog(ctx, path)
+	if !errors.Is(cause, snapshot.ErrNotSnapshot) && (err != nil || len(log.Ranks) == 0) {
+		return nil, cause
+	}
+	return log, err
 }
 
 // highest is the highest peak of a snapshot's devices.
@@ -149,19 +156,16 @@ func (g *globals) planCheckStep(ctx context.Context, o planOptions, t plan.Train
 
 func (g *globals) checkedStep(ctx context.Context, t plan.Training, path string) ([]plan.Checked, error) {
 	s, err := g.open(ctx, path)
-	switch {
-	case errors.Is(err, snapshot.ErrNotSnapshot):
-		log, failed := g.engineLog(ctx, path)
-		if failed != nil {
+	if err != nil {
+		log, err := g.noSnapshot(ctx, path, err)
+		if err != nil {
 			return nil, err
 		}
-		rows, failed := t.CheckLog(log)
-		if failed != nil {
-			return nil, fmt.Errorf("%s: %w", path, failed)
+		rows, err := t.CheckLog(log)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		return rows, nil
-	case err != nil:
-		return nil, err
 	}
 	g.partial(s)
 	peak := highest(s)

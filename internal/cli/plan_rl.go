@@ -38,9 +38,15 @@ The phases are data: --yaml prints them, --phases takes them back edited. The ex
 status is 1 where no way fits.`,
 		Example: `  strandline plan rl --model Qwen2.5-32B --gpu H200 --gpus 8 --trainer fsdp --rollout sglang --rollout-tp 4
   strandline plan rl --model Qwen2.5-7B --gpu H100 --gpus 8 --yaml > phases.yaml
+  strandline plan rl --model Qwen2.5-7B --gpu H100 --gpus 8 --page
   strandline plan rl --phases phases.yaml`,
 		Args: noArguments,
-		RunE: func(*cobra.Command, []string) error { return runPlanRL(g, &o) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if o.page.on {
+				return g.planPage(c, &o.planOptions)
+			}
+			return runPlanRL(g, &o)
+		},
 	}
 	o.planOptions.add(c)
 	o.train.add(c, "train-")
@@ -55,6 +61,7 @@ status is 1 where no way fits.`,
 	f.BoolVar(&o.critic, "critic", false, "a critic is trained, too")
 	f.StringVar(&o.phases, "phases", "", "take the phases from a `FILE`")
 	f.BoolVar(&o.yaml, "yaml", false, "print the phases as YAML, to edit")
+	completeWith(c, "rollout", engines)
 	return c
 }
 
@@ -64,7 +71,7 @@ func runPlanRL(g *globals, o *rlOptions) error {
 	}
 	format := o.quant
 	o.quant = "bf16" // what is trained
-	m, gpu, err := o.read()
+	m, gpu, err := o.read(g)
 	if err != nil {
 		return err
 	}
@@ -75,7 +82,7 @@ func runPlanRL(g *globals, o *rlOptions) error {
 	t.Model = m
 	served := m
 	if format != "" { // what is rolled out may be quantised
-		if served, err = loadModel(o.model, format); err != nil {
+		if served, err = g.model(o.model, format); err != nil {
 			return err
 		}
 	}
@@ -99,7 +106,7 @@ func runPlanRL(g *globals, o *rlOptions) error {
 		return p.YAML(g.env.Stdout)
 	}
 	title := fmt.Sprintf("%s  %d × %s, %s and %s (TP %d)%s", m.Name, o.gpus, gpu.Name, o.train.trainer, e, o.tp, o.train.words())
-	return g.printPhases(o, title, fractionName(e), p, m.Notes)
+	return g.printPhases(o, title, fractionName(e), p, t.Notes())
 }
 
 // fractionName is what an engine calls its share of the GPU.

@@ -24,7 +24,7 @@ type trainOptions struct {
 func (o *trainOptions) add(c *cobra.Command, prefix string) {
 	f := c.Flags()
 	f.StringVar(&o.trainer, "trainer", "fsdp", "`NAME` of the set-up: "+strings.Join(plan.Trainers(), ", "))
-	f.StringVar(&o.optimizer, "optimizer", "", "`NAME`: adamw, adamw-bf16, adamw-8bit, paged-adamw-8bit, muon, sgd")
+	f.StringVar(&o.optimizer, "optimizer", "", "`NAME`: "+strings.Join(optimizers(), ", "))
 	f.Int64Var(&o.tp, prefix+"tp", 1, "tensor parallel ranks `N`")
 	f.Int64Var(&o.pp, prefix+"pp", 1, "pipeline stages `N`")
 	f.Int64Var(&o.interleaved, "interleaved", 1, "stages `N` that a rank has")
@@ -42,6 +42,9 @@ func (o *trainOptions) add(c *cobra.Command, prefix string) {
 	f.BoolVar(&o.compile, "compile", false, "blocks and loss are compiled")
 	f.BoolVar(&o.hostExperts, "cpu-experts", false, "experts of a mixture are kept in the host's memory")
 	completeWith(c, "trainer", plan.Trainers)
+	completeWith(c, "optimizer", optimizers)
+	completeWith(c, "offload", func() []string { return []string{"none", "optimizer", "all"} })
+	completeWith(c, "lora-base", func() []string { return []string{"none", "nf4"} })
 	completeWith(c, "checkpointing", func() []string { return []string{"none", "selective-op", "full"} })
 }
 
@@ -92,8 +95,11 @@ func (o *trainOptions) training(gpus int64) (t plan.Training, err error) {
 		t.ParamBytes, t.GradBytes = 2, 2 // frozen weights are held in bf16
 		t.LoRA = &plan.Adapters{Rank: o.lora, Targets: strings.Split(o.targets, ","), Base: o.base}
 	}
-	if o.base != "none" && o.base != "nf4" {
+	switch {
+	case o.base != "none" && o.base != "nf4":
 		return t, fmt.Errorf("--lora-base %q is not known; none and nf4 are", o.base)
+	case o.base != "none" && o.lora == 0:
+		return t, fmt.Errorf("--lora-base %s is for frozen weights: give --lora, too", o.base)
 	}
 	t.Compile, t.LossCompiled, t.ExpertsOnCPU = o.compile, o.compile, o.hostExperts
 	return t, nil
@@ -130,11 +136,14 @@ fit.`,
   strandline plan train --model Qwen2.5-7B --gpu RTX-4090 --lora 16 --lora-targets q,k,v,o --lora-base nf4`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if p.page.on {
+				return g.planPage(c, &p)
+			}
 			p.quant = "bf16" // what is trained; frozen weights have --lora-base
 			if check != "" && p.gpu == "" && p.capacity == "" {
 				p.capacity = "80GiB" // a check needs no GPU
 			}
-			m, gpu, err := p.read()
+			m, gpu, err := p.read(g)
 			if err != nil {
 				return err
 			}

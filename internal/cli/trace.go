@@ -30,6 +30,7 @@ type traceOptions struct {
 	rung     string
 	out      string
 	duration time.Duration
+	gpu      bool
 }
 
 func newTrace(g *globals) *cobra.Command {
@@ -51,7 +52,11 @@ A command behind -- is started and watched from its first call on. Where BPF is
 not to be had it is traced by ptrace with a seccomp filter, which needs no
 rights: each call that changes mappings then takes some 50 µs, programs cannot
 become another user, and the command ends when strandline does (with BPF it runs
-on). With --json its standard output goes to standard error.`,
+on). With --json its standard output goes to standard error.
+
+With --gpu the memory that is taken from the GPU's driver is told, too, and by
+whom: PyTorch, NCCL, cuBLAS, or a library of your own. The kernel then puts
+breakpoints on the driver's functions in these processes, until strandline ends.`,
 		Example: "  sudo strandline trace --pid 4242\n  sudo strandline trace --pid 4242 --duration 1h --out server.trace && strandline diagnose server.trace",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -68,6 +73,7 @@ on). With --json its standard output goes to standard error.`,
 	c.Flags().IntVar(&o.pid, "pid", 0, "the process `N`")
 	c.Flags().DurationVar(&o.duration, "duration", time.Minute, "watch for the time `D`, such as 30s or 10m; a command as long as it runs")
 	c.Flags().StringVar(&o.rung, "rung", "", "see no more than `RUNG` does: bpf, ptrace (commands alone) or polling")
+	c.Flags().BoolVar(&o.gpu, "gpu", false, "also tell what is taken from the GPU's driver (libcuda), and by whom; needs BPF")
 	c.Flags().StringVar(&o.out, "out", "", "keep what is seen in a new `FILE`, for `strandline diagnose` and `export`")
 	return c
 }
@@ -86,6 +92,8 @@ func (o *traceOptions) check(c *cobra.Command) error {
 		return fmt.Errorf("--rung %s: want bpf, ptrace or polling", o.rung)
 	case o.rung == rungPtrace && len(o.command) == 0:
 		return errors.New("--rung ptrace is for commands that are started: strandline trace --rung ptrace -- CMD…")
+	case o.gpu && o.rung != "" && o.rung != rungBPF:
+		return fmt.Errorf("--gpu needs BPF, and --rung %s does without", o.rung)
 	case len(o.command) > 0 && !given:
 		o.duration = forever
 	}
@@ -112,8 +120,14 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 	if err != nil {
 		return reach(o.pid, err)
 	}
+	if o.gpu {
+		if err := watchDriver(t, source, rung); err != nil {
+			return err
+		}
+	}
 	source.begin()
-	w := watch{g: g, trace: t, rung: rung, began: time.Now(), ends: o.duration, sums: t.Sums()}
+	w := watch{g: g, trace: t, rung: rung, began: time.Now(), ends: o.duration}
+	w.sum()
 	if o.out != "" {
 		header := recording.Header{PID: o.pid, Name: t.Processes[uint32(o.pid)].First.Name, Rung: rung, BeganUS: w.began.UnixMicro()}
 		if w.out, err = recording.Create(o.out, header); err != nil {
@@ -142,6 +156,15 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 		return exit(exitProblem)
 	}
 	return nil
+}
+
+// watchDriver begins to watch the GPU's driver, too.
+func watchDriver(t *hostleak.Trace, source watcher, rung string) error {
+	driver, ok := source.Source.(hostleak.DriverSource)
+	if !ok {
+		return fmt.Errorf("--gpu needs BPF, and this is %s; `strandline doctor` says what to do", rung)
+	}
+	return t.WatchDriver(driver)
 }
 
 func problems(some []finding.Finding) bool {
@@ -266,8 +289,9 @@ type watch struct {
 	rung  string
 	began time.Time
 	ends  time.Duration
-	sums  *hostleak.Sums // the latest, for when the process ends
-	lines int            // that the live view has drawn
+	sums  *hostleak.Sums       // the latest, for when the process ends
+	taken *hostleak.DriverSums // from the GPU's driver; nil if that is not watched
+	lines int                  // that the live view has drawn
 	known []hostleak.Known
 	looks []*footprint.Observation
 	out   *recording.Writer
@@ -338,7 +362,7 @@ func (w *watch) reckon() error {
 		return err
 	}
 	if w.trace.Alive() {
-		w.sums = w.trace.Sums()
+		w.sum()
 	}
 	return w.keep()
 }
@@ -363,6 +387,15 @@ func (w *watch) keep() error {
 	return w.out.Document(&doc.Document)
 }
 
+// sum reckons up while there is something: the figures of before stay when the
+// process ends.
+func (w *watch) sum() {
+	w.sums = w.trace.Sums()
+	if w.trace.Driver != nil {
+		w.taken = w.trace.DriverSums()
+	}
+}
+
 func (w *watch) finish() error {
 	if err := w.trace.Sure(); err != nil {
 		return err
@@ -371,7 +404,7 @@ func (w *watch) finish() error {
 		return err
 	}
 	if w.trace.Alive() {
-		w.sums = w.trace.Sums()
+		w.sum()
 		w.look()
 	}
 	return nil
@@ -418,7 +451,13 @@ func (w *watch) grown() *footprint.Growth {
 }
 
 func (w *watch) document(looks *footprint.Growth) *report.Trace {
-	return report.NewTrace(w.trace, w.sums, detect.Host(w.sums, looks, w.known), w.rung, time.Since(w.began))
+	found := detect.Host(w.sums, looks, w.known)
+	if w.taken == nil {
+		return report.NewTrace(w.trace, w.sums, found, w.rung, time.Since(w.began))
+	}
+	doc := report.NewTrace(w.trace, w.sums, append(detect.Driver(w.taken), found...), w.rung, time.Since(w.began))
+	doc.GPU = report.NewGPU(w.taken)
+	return doc
 }
 
 // draw shows the figures so far, if a person looks.

@@ -26,14 +26,17 @@ type served struct {
 	address string // up to the path
 }
 
-// serve ARG… starts `strandline view --no-open ARG…` and opens the address that
-// it prints.
+// serve ARG… starts `strandline view --no-open ARG…`, or what begins with plan and
+// ends with --page, and opens the address that it prints.
 func serve(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: serve ARG…")
 	}
 	s := ts.Value(served{}).(*served)
-	s.command = exec.Command("strandline", append([]string{"view", "--no-open"}, args...)...)
+	if args[0] != "plan" {
+		args = append([]string{"view"}, args...)
+	}
+	s.command = exec.Command("strandline", append(args, "--no-open")...)
 	s.command.Dir, s.command.Stderr = ts.MkAbs("."), os.Stderr
 	out, err := s.command.StdoutPipe()
 	ts.Check(err)

@@ -58,9 +58,12 @@ export interface Server {
   stop: () => Promise<void>;
 }
 
-export async function serve(...files: string[]): Promise<Server> {
+export const serve = (...files: string[]): Promise<Server> => start("view", "--no-open", ...files);
+
+/** Starts a command that serves a page. */
+export async function start(...args: string[]): Promise<Server> {
   const started = performance.now();
-  const child = spawn(binary, ["view", "--no-open", ...files], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(binary, args, { stdio: ["ignore", "pipe", "inherit"] });
   const lines = createInterface({ input: child.stdout });
   for await (const line of lines) {
     const url = /http:\/\/\S+/.exec(line)?.[0];
@@ -76,5 +79,5 @@ export async function serve(...files: string[]): Promise<Server> {
       },
     };
   }
-  throw new Error("strandline view printed no address");
+  throw new Error(`strandline ${args[0]} printed no address`);
 }

@@ -18,6 +18,7 @@ import { fetchLinks, picture, save } from "./save.ts";
 import { Saved } from "./saved.ts";
 import { Sites } from "./sites.ts";
 import { encode, type State, type View } from "./store.ts";
+import { theme } from "./theme.ts";
 import { Timeline } from "./timeline.ts";
 import { WhatIf } from "./whatif.ts";
 import type { Alloc, Event } from "./wire.ts";
@@ -431,27 +432,9 @@ function copyLink(): void {
   );
 }
 
-// ---- theme
+// ---- buttons of the frame
 
-const wantsDark = matchMedia("(prefers-color-scheme: dark)");
-
-/** The theme that the reader chose. Where the page may keep nothing, as in a frame, there is none. */
-function remembered(chosen?: string): string | null {
-  try {
-    if (chosen) localStorage.setItem("strandline-theme", chosen);
-    return localStorage.getItem("strandline-theme");
-  } catch {
-    return chosen ?? null;
-  }
-}
-
-function setTheme(chosen = remembered()): void {
-  document.documentElement.dataset.theme = chosen ?? (wantsDark.matches ? "dark" : "light");
-  page.tell("theme");
-}
-
-wantsDark.addEventListener("change", () => setTheme());
-byId("theme").addEventListener("click", () => setTheme(remembered(document.documentElement.dataset.theme === "dark" ? "light" : "dark")));
+theme(() => page.tell("theme"));
 byId("help").addEventListener("click", help);
 byId("export").addEventListener("click", give);
 for (const id of ["coverage", "held"]) byId(id).addEventListener("click", () => banner(bannerText === byId(id).title ? "" : byId(id).title));
@@ -532,7 +515,6 @@ if (engine === "worker") {
 }
 
 listen(keyTable);
-setTheme();
 drawTop();
 page.tell("device");
 void page.follow();

@@ -1,0 +1,188 @@
+//go:build linux && amd64
+
+package bpf
+
+import (
+	"bufio"
+	"bytes"
+	"debug/elf"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// loader is a program that has a driver loaded and says where one of its
+// functions is.
+const loader = `
+#include <dlfcn.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+  printf("%p\n", dlsym(dlopen(argv[1], RTLD_NOW), "cuMemAlloc_v2"));
+  fflush(stdout);
+  pause();
+}
+`
+
+// driven starts a process with a driver; begin reads how a function of it begins
+// there.
+func driven(t *testing.T) (pid int, library string, begin func() []byte) {
+	t.Helper()
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("no gcc is here to build the program")
+	}
+	dir := t.TempDir()
+	build := func(name, source string, flags ...string) string {
+		out := filepath.Join(dir, name)
+		cmd := exec.Command("gcc", append([]string{"-x", "c", "-", "-o", out}, flags...)...)
+		cmd.Stdin = strings.NewReader(source)
+		if text, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		return out
+	}
+	library = build("libcuda.so.1", "int cuMemAlloc_v2(void **p, long n) { return !p || !n; } int cuMemFree_v2(void *p) { return !p; }", "-shared", "-fPIC")
+	cmd := exec.Command(build("loader", loader, "-ldl"), library)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	var at int64
+	line, _ := bufio.NewReader(out).ReadString('\n')
+	if _, err := fmt.Sscanf(line, "0x%x", &at); err != nil {
+		t.Fatalf("it says %q", line)
+	}
+	return cmd.Process.Pid, library, func() []byte {
+		t.Helper()
+		mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", cmd.Process.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer mem.Close()
+		b := make([]byte, 16)
+		if _, err := mem.ReadAt(b, at); err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+}
+
+// beDriverTracer watches a driver until it is killed.
+func beDriverTracer() {
+	tr, err := Start()
+	if err != nil {
+		fmt.Println("refused:", err)
+		return
+	}
+	var pid int
+	var library string
+	fmt.Sscan(os.Getenv("STRANDLINE_TEST_DRIVER"), &pid, &library)
+	f, err := os.Open(library)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if n, err := tr.AttachDriver(pid, f); n != 2 || err != nil {
+		fmt.Println(n, err)
+		return
+	}
+	fmt.Println(driverIDs(tr))
+	time.Sleep(time.Minute)
+	tr.Close()
+}
+
+// TestNoProbeIsLeft closes a tracer that watches a driver, and kills one. Neither
+// leaves a program or a map in the kernel, nor a breakpoint in the process.
+func TestNoProbeIsLeft(t *testing.T) {
+	tr := start(t)
+	pid, library, begin := driven(t)
+	before := begin()
+	f, err := os.Open(library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	n, err := tr.AttachDriver(pid, f)
+	if err != nil || n != 2 {
+		t.Fatalf("%d functions, %v", n, err)
+	}
+	if bytes.Equal(begin(), before) {
+		t.Fatal("the function is not watched")
+	}
+	some := driverIDs(tr)
+	if n := countListed(some); n != len(some) {
+		t.Fatalf("%d of %d programs and maps of a running tracer are listed", n, len(some))
+	}
+	tr.Close()
+	gone(t, "Close", some)
+	same(t, "Close", before, begin)
+
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), "STRANDLINE_TEST_ROLE=driver-tracer", fmt.Sprintf("STRANDLINE_TEST_DRIVER=%d %s", pid, library))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said, _ := bufio.NewReader(out).ReadString('\n')
+	some = strings.Fields(strings.Trim(said, "[]\n"))
+	if n := countListed(some); n != len(some) || n < 20 || bytes.Equal(begin(), before) {
+		t.Errorf("%d of %d programs and maps are listed of the tracer that says %q, or the function is not watched", n, len(some), said)
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	gone(t, "kill -9", some)
+	same(t, "kill -9", before, begin)
+}
+
+// driverIDs are the numbers of a tracer's programs and maps, with those for the
+// driver.
+func driverIDs(tr *Tracer) []string { return append(ids(tr), ids(&Tracer{collection: tr.driver})...) }
+
+// same waits until a function begins as it did.
+func same(t *testing.T, how string, before []byte, begin func() []byte) {
+	t.Helper()
+	for range 100 {
+		if bytes.Equal(begin(), before) {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Errorf("%s leaves a breakpoint: % x, it was % x", how, begin(), before)
+}
+
+// TestDriverLibraryIsNone tells what a library has that is none of a driver.
+func TestDriverLibraryIsNone(t *testing.T) {
+	tr := start(t)
+	f, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if n, err := tr.AttachDriver(os.Getpid(), f); n != 0 || err != nil {
+		t.Errorf("%d functions, %v", n, err)
+	}
+	broken := filepath.Join(t.TempDir(), "libcuda.so.1")
+	os.WriteFile(broken, []byte(elf.ELFMAG+"\x02\x01\x01 and no more"), 0o600)
+	g, err := os.Open(broken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	if n, err := tr.AttachDriver(os.Getpid(), g); n != 0 || err == nil {
+		t.Errorf("%d functions of a broken file, %v", n, err)
+	}
+}
