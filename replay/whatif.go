@@ -39,6 +39,7 @@ type Outcome struct {
 	// seen at some 2,000 events evenly over the history, where samples are asked
 	// for.
 	Stranded int64
+	Worst    Sample // the first of those events at which it was that
 	Samples  []Sample
 	Looks    []Sample
 	Steps    []Step
@@ -185,7 +186,9 @@ func (x *Exact) whatIf(sc *Scenario, stop func(*Outcome) bool) Outcome {
 			s.out.Samples = append(s.out.Samples, s.sample(k))
 		}
 		if often > 0 && k%often == 0 {
-			s.out.Stranded = max(s.out.Stranded, s.sample(k).Stranded)
+			if seen := s.sample(k); seen.Stranded > s.out.Stranded {
+				s.out.Stranded, s.out.Worst = seen.Stranded, seen
+			}
 		}
 		s.tell(k)
 		if stop != nil && stop(&s.out) {

@@ -364,6 +364,13 @@ scenario("ranks stand beside each other", ranks, async ({ tab }) => {
   for (const [a, b, spread] of rows) assert.equal(spread, Math.abs(a! - b!));
 }, { fragment: "#v=compare" });
 
+scenario("a finding of one of several ranks names it", ranks, async ({ tab }) => {
+  const want = json("diagnose", ...ranks).findings;
+  await tab.until("strandline.state().figures.findings", 20000);
+  const got = await tab.eval<string[]>("[...document.querySelectorAll('.findings li .sev')].map(e => e.textContent)");
+  assert.deepEqual(got.map((t) => /rank\d/.exec(t)?.[0]), want.map((f: any) => f.process));
+}, { fragment: "#v=findings" });
+
 scenario("findings are diagnose's, and lead to the evidence and back", leak, async ({ tab }) => {
   const want = json("diagnose", ...leak).findings;
   await tab.until("strandline.state().figures.findings", 20000);
@@ -563,6 +570,7 @@ scenario("a torn file says so, and shows what is left", [torn], async ({ tab }) 
 
 scenario("a file without history says what to do", [recorded("w10_nothing.default.unrecorded.pickle")], async ({ tab }) => {
   await tab.until("document.querySelector('#rail .empty pre')");
+  await tab.until("/^live at the snapshot/.test(document.querySelector('#view .choice [aria-pressed=true]')?.textContent)");
   for (const view of ["allocator", "sites", "whatif", "findings", "timeline"]) {
     await tab.click(`[data-key='view ${view}']`);
     await pause(250);
@@ -582,3 +590,19 @@ scenario("two devices are two pictures", [recorded("w09_two_devices.default.end.
 scenario("a narrow window has no horizontal scroll", [last], async ({ tab }) => {
   assert.equal(await tab.eval("document.documentElement.scrollWidth <= innerWidth && document.getElementById('top').scrollWidth <= innerWidth"), true);
 }, { width: 1000 });
+
+scenario("half as wide it keeps the name of the file and all buttons", [last], async ({ tab }) => {
+  for (const view of ["timeline", "allocator", "sites", "whatif", "findings"]) {
+    await tab.click(`[data-key='view ${view}']`);
+    await tab.settled();
+    assert.equal(await tab.eval("document.documentElement.scrollWidth <= innerWidth"), true, view);
+    assert.deepEqual(await tab.eval(`["#files > *", "#tabs [aria-current]", "#help"].map(s => document.querySelector(s).getBoundingClientRect()).map(r => r.width > 20 && r.right <= innerWidth)`), [true, true, true], view);
+  }
+}, { width: 700 });
+
+scenario("a jump to what is not there says so, until the cursor moves", [last], async ({ tab }) => {
+  await tab.key("o");
+  await tab.until("/^There is no later out-of-memory error/.test(document.getElementById('banner').textContent)");
+  await tab.key("Home");
+  await tab.until("document.getElementById('banner').hidden");
+});

@@ -276,9 +276,15 @@ search.addEventListener("keydown", (e) => {
 
 // ---- keys
 
+const jumps: Record<string, string> = { oom: "out-of-memory error", segment: "segment event" };
+
 async function next(to: string, back: boolean): Promise<void> {
   const { event } = await fresh<{ event: number | null }>("next", { f: page.f, d: page.d, k: page.k, to, back: back ? 1 : undefined });
-  if (event === null) return say(`no ${back ? "earlier" : "later"} ${to}`);
+  if (event === null) {
+    const none = `There is no ${back ? "earlier" : "later"} ${jumps[to] ?? to}.`;
+    say(none);
+    return refused(new Error(none));
+  }
   store.set({ k: event });
   rail.reveal(event);
 }
@@ -464,7 +470,7 @@ page.on((what) => {
 
 store.on((now, before) => {
   page.load();
-  if (bannerText && bannerText === refusal && (now.view !== before.view || now.g !== before.g || now.solo !== before.solo || now.alloc !== before.alloc || now.f !== before.f)) banner("");
+  if (bannerText && bannerText === refusal && (now.view !== before.view || now.g !== before.g || now.solo !== before.solo || now.alloc !== before.alloc || now.k !== before.k || now.f !== before.f)) banner("");
   if (now.view !== before.view || now.f !== before.f || now.d !== before.d || now.finding !== before.finding) drawTop();
   if (now.view !== before.view || now.x !== before.x || now.u !== before.u || now.y !== before.y || now.g !== before.g || now.solo !== before.solo || now.f !== before.f) drawTools();
   else if (now.win !== before.win) drawWindow();

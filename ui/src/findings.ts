@@ -98,7 +98,7 @@ export class Findings {
           h(
             "button",
             { type: "button", "data-key": `finding ${i}`, "aria-current": i === chosen ? "true" : undefined, onclick: () => this.go(i) },
-            h("div", { class: `sev ${f.severity}` }, `${severities[f.severity] ?? f.severity} · ${f.kind.replaceAll("-", " ")}`, f.bytes ? h("span", { class: "muted", "data-bytes": f.bytes }, ` · ${bytes(f.bytes)}`) : null),
+            h("div", { class: `sev ${f.severity}` }, `${severities[f.severity] ?? f.severity} · ${f.kind.replaceAll("-", " ")}`, f.bytes ? h("span", { class: "muted", "data-bytes": f.bytes }, ` · ${bytes(f.bytes)}`) : null, this.owner(f)),
             h("div", {}, f.title),
             f.site?.file ? h("div", { class: "mono muted" }, `${base(f.site.file)}:${f.site.line} ${f.site.function}`) : null,
           ),
@@ -106,6 +106,13 @@ export class Findings {
       ),
     );
     fill(this.root, h("div", { class: "findings" }, list, this.detail(findings[chosen]!)));
+  }
+
+  /** Whose finding it is, where there are several processes or devices. */
+  private owner(f: Finding): Node | null {
+    const devices = new Set(this.page.session?.files.flatMap((x) => x.devices));
+    const names = [f.process, devices.size > 1 ? `device ${f.device}` : null].filter((x) => x);
+    return names.length ? h("span", { class: "muted" }, ` · ${names.join(", ")}`) : null;
   }
 
   /** Takes the picture to the evidence of a finding. */

@@ -24,6 +24,13 @@ export const bytesOrDash = (n: number): string => (n === 0 ? "–" : bytes(n));
 /** A difference, always with its sign. */
 export const delta = (n: number): string => (n > 0 ? `+${bytes(n)}` : bytes(n));
 
+/** From what to what bytes have grown, in one unit: 1.02 → 3.61 GiB. */
+export function growth(from: number, to: number): string {
+  const told = bytes(to);
+  const unit = units.indexOf(told.split(" ")[1]!);
+  return `${from === 0 ? 0 : (from / 1024 ** unit).toFixed(unit >= 3 ? 2 : unit > 0 ? 1 : 0)} → ${told}`;
+}
+
 /** An integer in groups of three: 1 216 335. */
 export function count(n: number): string {
   const digits = String(Math.abs(Math.trunc(n)));

@@ -3,7 +3,7 @@
 import { Latest, fresh, json, link, type Refused } from "./ask.ts";
 import { blit, keptLine, labelPlaces, rowOf, runs, stackOf, widen, type Drawn, type Frame, type Paint, type Run } from "./blit.ts";
 import { h } from "./dom.ts";
-import { bytes, count, duration } from "./format.ts";
+import { bytes, count, duration, growth } from "./format.ts";
 import { fates } from "./names.ts";
 import { fillOf, paintFor } from "./paint.ts";
 import type { Page } from "./page.ts";
@@ -452,7 +452,7 @@ export class Rail {
     } else {
       says.push(
         device.end.reserved > 0
-          ? `This file has no history: it holds the segments and blocks at one moment (${bytes(device.end.reserved)} reserved), but no events. Recording was never switched on.`
+          ? `This file has no history: it holds the segments and blocks at one moment (${bytes(device.end.reserved)} reserved), but no events. The history was not recorded.`
           : "This file holds neither history nor segments: nothing was allocated on this device, or recording was never switched on.",
         h("pre", {}, "torch.cuda.memory._record_memory_history(max_entries=1_000_000)\n…\ntorch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"),
       );
@@ -575,7 +575,7 @@ export class Rail {
       }, name);
       place(button, left, y);
       button.style.maxWidth = `${l.width}px`;
-      const value = h("div", { class: "over", "data-bytes": lane.to }, `${bytes(lane.from)} → ${bytes(lane.to)}`);
+      const value = h("div", { class: "over", "data-bytes": lane.to }, growth(lane.from, lane.to));
       place(value, left + l.width + 8, y + 4);
       this.over.append(button, value);
     });

@@ -245,7 +245,7 @@ export class Sites {
       h(
         "div",
         { class: "choice" },
-        choice("cursor", `live at ${count(k)}`),
+        choice("cursor", k < 0 && !this.page.device?.events ? "live at the snapshot" : `live at ${count(k)}`),
         choice("range", s.range ? `allocated in ${count(s.range[0])} – ${count(s.range[1])}` : "allocated in selection", !!s.range),
         choice("kept", "alive at the snapshot"),
       ),

@@ -134,7 +134,7 @@ export class Timeline {
       };
     });
     const by = groupings[this.page.s.g] ?? this.page.s.g;
-    if (mode === "at") return { mode, rows, whole: v.live, more: v.more, head: `live at the cursor, by ${by}` };
+    if (mode === "at") return { mode, rows, whole: v.live, more: v.more, head: `live at the ${this.page.device?.events ? "cursor" : "snapshot"}, by ${by}` };
     if (mode === "range") return { mode, rows, whole: rows.reduce((n, r) => n + r.bytes, v.more.bytes), more: v.more, head: `allocated in the selection, by ${by}` };
     return { mode, rows, whole: v.b - v.a, more: v.more, head: `difference from A to B, by ${by}` };
   }
@@ -261,7 +261,7 @@ export class Timeline {
       h(
         "div",
         { class: "choice" },
-        choice("at", `live at ${count(k)}`, true, "", () => store.set({ range: null, a: null, b: null })),
+        choice("at", k < 0 && !this.page.device?.events ? "live at the snapshot" : `live at ${count(k)}`, true, "", () => store.set({ range: null, a: null, b: null })),
         choice("range", s.range ? `allocated in ${count(s.range[0])} – ${count(s.range[1])}` : "allocated in selection", !!s.range, "Drag over the picture to select events", () => {}),
         choice("diff", s.a !== null && s.b !== null ? `difference ${count(s.a)} → ${count(s.b)}` : "difference A → B", s.a !== null && s.b !== null, "Set the marks with j and k", () => store.set({ range: null })),
       ),

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { bytes, count, delta, duration, percent } from "../src/format.ts";
+import { bytes, count, delta, duration, growth, percent } from "../src/format.ts";
 import { contrast, mix, parse, textOn, wash } from "../src/palette.ts";
 import { byteStep, byteTick, clamp, levelFor, niceStep, pixelAt, ticks, zoom } from "../src/scale.ts";
 import { decode, encode, initial } from "../src/store.ts";
@@ -69,3 +69,10 @@ for (const [theme, marker] of [["light", ":root {"], ["dark", ':root[data-theme=
     }
   });
 }
+
+test("growth is told in the unit of its end", () => {
+  assert.equal(growth(0, 2 ** 30), "0 → 1.00 GiB");
+  assert.equal(growth(1.02 * 2 ** 30, 3.61 * 2 ** 30), "1.02 → 3.61 GiB");
+  assert.equal(growth(512 * 2 ** 20, 2 ** 31), "0.50 → 2.00 GiB");
+  assert.equal(growth(100, 200), "100 → 200 B");
+});

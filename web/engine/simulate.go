@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"math"
@@ -230,8 +231,19 @@ func (q *question) simulate() (any, error) {
 		return nil, err
 	}
 	doc := newOutcomeDoc(x, &sc, &o, notes)
+	o.Looks = withWorst(o.Looks, o.Worst)
 	body, err := encodeRun(&doc, &o)
 	return Answer{Type: tileType, Body: body}, err
+}
+
+// withWorst adds the moment at which most was stranded to looks around it, that
+// their course reaches the figure that is told of the run.
+func withWorst(looks []replay.Sample, worst replay.Sample) []replay.Sample {
+	at, there := slices.BinarySearchFunc(looks, worst.Event, func(s replay.Sample, event int) int { return cmp.Compare(s.Event, event) })
+	if worst.Stranded == 0 || there || at == 0 || at == len(looks) {
+		return looks
+	}
+	return slices.Insert(looks, at, worst)
 }
 
 func newOutcomeDoc(x *replay.Exact, sc *replay.Scenario, o *replay.Outcome, notes []string) outcomeDoc {
