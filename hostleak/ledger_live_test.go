@@ -198,6 +198,9 @@ func TestLedgerOfRealProcess(t *testing.T) {
 // TestStorm traces a process whose every call is an event, at a rate at which
 // none may be taken for granted. Whatever is lost, the sums are right.
 func TestStorm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector, under which short tests run, takes the memory that is measured here")
+	}
 	tr, cmd, said, _ := traced(t, "storm")
 	events := int64(0)
 	var before, after runtime.MemStats
