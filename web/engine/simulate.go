@@ -219,9 +219,6 @@ func (q *question) simulate() (any, error) {
 	if sc.Looks, err = q.looks(x.Trace.Len()); err != nil {
 		return nil, err
 	}
-	if err := q.unused(); err != nil {
-		return nil, err
-	}
 	if err := q.turn(); err != nil {
 		return nil, err
 	}
@@ -273,9 +270,6 @@ func (q *question) search() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := q.unused(); err != nil {
-		return nil, err
-	}
 	if sc.Capacity == 0 {
 		recorded := x.Recorded()
 		sc.Capacity, sc.Limit = recorded.Capacity, recorded.Limit
@@ -316,9 +310,6 @@ func (q *question) fits() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := q.unused(); err != nil {
-		return nil, err
-	}
 	if err := q.turn(); err != nil {
 		return nil, err
 	}
@@ -335,8 +326,12 @@ func bound(n int64) *int64 {
 }
 
 // turn waits until no other run is under way: one at a time leaves the other
-// processors to what is looked at meanwhile.
+// processors to what is looked at meanwhile. Before, it refuses what Ask would
+// refuse after the run.
 func (q *question) turn() error {
+	if err := q.unused(); err != nil {
+		return err
+	}
 	select {
 	case q.e.running <- struct{}{}:
 		return nil
