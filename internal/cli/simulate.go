@@ -141,19 +141,14 @@ func runSimulate(ctx context.Context, g *globals, o simulateOptions, within boun
 	return nil
 }
 
-type plannedRun struct {
-	conf string
-	set  allocator.Settings
-}
-
 // settings are those that are asked for by --set.
-func (o *simulateOptions) settings(v allocator.Version) (runs []plannedRun, err error) {
+func (o *simulateOptions) settings(v allocator.Version) (runs []replay.Choice, err error) {
 	for _, conf := range o.set {
 		set, err := replay.ParseSettings(conf, v)
 		if err != nil {
 			return nil, fmt.Errorf("--set: %w", err)
 		}
-		runs = append(runs, plannedRun{conf, set})
+		runs = append(runs, replay.Choice{Conf: conf, Settings: set})
 	}
 	return runs, nil
 }
@@ -206,7 +201,7 @@ type whatIf struct {
 	on      []*replay.Exact
 	options simulateOptions
 	bounds
-	runs  []plannedRun
+	runs  []replay.Choice
 	notes []string // on all of them
 
 	scenarios [][]replay.Scenario // by device and run
@@ -219,17 +214,17 @@ func (w *whatIf) run(ctx context.Context) error {
 			return fmt.Errorf("device %d cannot be run under other settings: %v", x.Device, x.Difference)
 		}
 	}
-	own := plannedRun{w.on[0].Settings.Changed(), w.on[0].Settings}
-	if len(w.runs) == 0 {
-		w.runs = append(w.runs, own)
-	}
-	if w.options.search {
-		w.search(own)
+	own := w.on[0].Own()
+	switch {
+	case w.options.search:
+		w.runs = w.on[0].Choices(w.runs, w.limited())
+	case len(w.runs) == 0:
+		w.runs = []replay.Choice{own}
 	}
 	if err := w.plan(); err != nil {
 		return err
 	}
-	w.doc.Change(own.conf, w.options.words(w.bounds), w.capacity > 0)
+	w.doc.Change(own.Conf, w.options.words(w.bounds), w.capacity > 0)
 	bar := newCounter(w.g)
 	defer bar.clear()
 	bar.begin("running", (len(w.runs)+1)*len(w.on))
@@ -277,7 +272,7 @@ func (w *whatIf) run(ctx context.Context) error {
 		for i, x := range w.on {
 			of[i] = report.Run{On: x, Scenario: &w.scenarios[i][j], Outcome: &w.outcomes[i][j], Smallest: least[j][i]}
 		}
-		w.doc.AddRun(w.runs[j].conf, of, w.notes)
+		w.doc.AddRun(w.runs[j].Conf, of, w.notes)
 	}
 	if w.options.search {
 		w.doc.Recommend()
@@ -295,31 +290,11 @@ func (w *whatIf) fits(run int) bool {
 	return true
 }
 
-// search adds the settings to try, and the file's own, to those that are asked
-// for.
-func (w *whatIf) search(own plannedRun) {
-	have := map[string]bool{}
-	add := func(r plannedRun) {
-		if !have[r.set.Changed()] {
-			have[r.set.Changed()] = true
-			w.runs = append(w.runs, r)
-		}
-	}
-	asked := w.runs
-	w.runs = nil
-	add(own) // as it is written here
-	for _, r := range asked {
-		add(r)
-	}
-	limited := w.limit > 0
-	for _, x := range w.on {
-		limited = limited || w.capacity == 0 && x.Recorded().Limit > 0
-	}
-	for _, conf := range replay.Candidates(limited) {
-		if set, err := allocator.ParseSettings(conf, w.on[0].Version); err == nil {
-			add(plannedRun{conf, set})
-		}
-	}
+// limited tells whether a device of a search may not reserve all of its memory.
+func (w *whatIf) limited() bool {
+	return slices.ContainsFunc(w.on, func(x *replay.Exact) bool {
+		return x.Bounded(replay.Scenario{Capacity: w.capacity, Limit: w.limit}).Limit > 0
+	})
 }
 
 // plan makes the scenario of every run on every device.
@@ -335,13 +310,12 @@ func (w *whatIf) plan() error {
 		sc := changes[i]
 		sc.Samples = replay.Samples
 		sc.Capacity, sc.Limit = w.capacity, w.limit
-		if w.options.search && sc.Capacity == 0 {
-			recorded := x.Recorded()
-			sc.Capacity, sc.Limit = recorded.Capacity, recorded.Limit
+		if w.options.search {
+			sc = x.Bounded(sc)
 		}
 		var of []replay.Scenario
 		for _, r := range w.runs {
-			of = append(of, x.Under(sc, r.set))
+			of = append(of, x.Under(sc, r.Settings))
 		}
 		w.scenarios = append(w.scenarios, of)
 	}
