@@ -41,7 +41,7 @@ func (p Process) Rollup() (Usage, error) {
 // FileBytes is what the process has read from disks and written to files of
 // them: what is in their cache because of it.
 func (p Process) FileBytes() (uint64, error) {
-	counts, err := parsed(p.file("io"), parseColons)
+	counts, err := parsed(p.file("io"), numbers(":"))
 	return counts["read_bytes"] + counts["write_bytes"], err
 }
 
