@@ -32,6 +32,7 @@ type Growth struct {
 	RSS, Anon, File, Shared, Mapped int64  // bytes; Mapped is of the address space
 	Parts                           []Part // by bytes
 
+	grown  []Region
 	least  int64
 	traced bool  // calls of mremap are known
 	remaps int64 // bytes that they added and that no part has yet
@@ -72,7 +73,7 @@ func Over(looks []*Observation, memory io.ReaderAt) *Growth {
 func between(before, after *Observation, memory io.ReaderAt, least int64) *Growth {
 	a, b := &after.Status, &before.Status
 	g := &Growth{
-		Before: before, After: after, least: least,
+		Before: before, After: after, grown: grown(before, after), least: least,
 		RSS: delta(a.RSS, b.RSS), Anon: delta(a.Anon, b.Anon), File: delta(a.File, b.File), Shared: delta(a.Shared, b.Shared),
 		Mapped: delta(a.VMSize, b.VMSize),
 	}
@@ -136,7 +137,7 @@ func (g *Growth) anonymous(memory io.ReaderAt) {
 		p.Sure = min(p.Sure, sure)
 	}
 	var heap, kept int64
-	for _, r := range grown(g.Before, g.After) {
+	for _, r := range g.grown {
 		switch {
 		case r.Kind == vmmap.Heap || r.Kind == vmmap.Arena:
 			heap += r.Grown
@@ -224,7 +225,7 @@ func (g *Growth) remapped(r *Region) bool {
 func (g *Growth) shared() {
 	held := heldBytes(g.After.Open.Memory) - heldBytes(g.Before.Open.Memory)
 	named := int64(0)
-	for _, r := range grown(g.Before, g.After) {
+	for _, r := range g.grown {
 		if r.Kind == vmmap.Memfd {
 			named += r.Grown
 		}

@@ -42,6 +42,8 @@ type Observation struct {
 	Remapped *uint64
 	// Missing says what could not be read, and why.
 	Missing []string
+
+	mapped *vmmap.Map // the regions, from the first use on
 }
 
 // Observe looks at a process. It is an error if that has ended; what else cannot
@@ -140,11 +142,14 @@ func (o *Observation) stacks() (bytes int64) {
 }
 
 func (o *Observation) kinds() *vmmap.Map {
-	mappings := make([]procfs.Mapping, len(o.Regions))
-	for i, r := range o.Regions {
-		mappings[i] = r.Mapping
+	if o.mapped == nil {
+		mappings := make([]procfs.Mapping, len(o.Regions))
+		for i, r := range o.Regions {
+			mappings[i] = r.Mapping
+		}
+		o.mapped = vmmap.New(mappings)
 	}
-	return vmmap.New(mappings)
+	return o.mapped
 }
 
 // allocators are libraries that take the place of glibc's malloc.
