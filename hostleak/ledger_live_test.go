@@ -59,7 +59,7 @@ func mapAtRandom() {
 				}
 				at := base + uintptr(random.IntN(pages-16))*testPage
 				size := uintptr(1+random.IntN(16)) * testPage
-				switch random.IntN(8) {
+				switch random.IntN(12) {
 				case 0:
 					mmap(at, size, random.IntN(4), unix.MAP_FIXED)
 				case 1: // out of the middle; a hole in the fixed range another thread could be given
@@ -69,14 +69,14 @@ func mapAtRandom() {
 					}
 				case 2:
 					unix.Syscall(unix.SYS_MPROTECT, at, size, uintptr(random.IntN(4)))
-				case 3, 4:
+				case 3, 4, 8, 9:
 					own = append(own, mmap(0, 16*testPage, 3, 0))
 				case 5:
 					if len(own) > 0 {
 						unix.Syscall(unix.SYS_MUNMAP, own[0], 16*testPage, 0)
 						own = own[1:]
 					}
-				case 6:
+				case 6, 10, 11: // what it leaves another thread can be given before it returns
 					if len(own) > 0 {
 						p, _, errno := unix.Syscall6(unix.SYS_MREMAP, own[0], 16*testPage, uintptr(8+random.IntN(16))*testPage, unix.MREMAP_MAYMOVE, 0, 0)
 						if errno == 0 {
