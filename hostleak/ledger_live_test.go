@@ -103,10 +103,12 @@ func mapAtRandom() {
 	bufio.NewReader(os.Stdin).ReadString('\n')
 }
 
-// storm maps and unmaps in part as fast as it can, so that every call is an
+// storm waits for a line, then maps and unmaps in part as fast as it can, so that every call is an
 // event, and keeps a mapping now and then.
 func storm() {
 	fmt.Println("ready")
+	in := bufio.NewReader(os.Stdin)
+	in.ReadString('\n')
 	runtime.LockOSThread()
 	kept := 0
 	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); {
@@ -119,7 +121,7 @@ func storm() {
 		kept++
 	}
 	fmt.Println(kept)
-	bufio.NewReader(os.Stdin).ReadString('\n')
+	in.ReadString('\n')
 }
 
 const stormKeeps = 41 * testPage
@@ -201,11 +203,12 @@ func TestStorm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector, under which short tests run, takes the memory that is measured here")
 	}
-	tr, cmd, said, _ := traced(t, "storm")
+	tr, cmd, said, begin := traced(t, "storm")
 	events := int64(0)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	began := time.Now()
+	begin()
 	kept := make(chan string, 1)
 	go func() {
 		line, _ := said.ReadString('\n')
