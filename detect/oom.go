@@ -437,15 +437,15 @@ func putsOff(t *replay.Trial, request int64) bool {
 }
 
 func raiseLimit() []finding.Remedy {
-	return []finding.Remedy{{Kind: "setting", Setting: "torch.cuda.set_per_process_memory_fraction(1.0)",
-		Text: "raise the limit, or take out the call of set_per_process_memory_fraction (from PyTorch 2.10 on also per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF)"}}
+	return []finding.Remedy{finding.SettingChange("torch.cuda.set_per_process_memory_fraction(1.0)",
+		"raise the limit, or take out the call of set_per_process_memory_fraction (from PyTorch 2.10 on also per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF)")}
 }
 
 // expandable is the setting against fragmentation, beside those that are there,
 // with what it would have done where that was tried; nil if it did not help.
 func expandable(conf string, t *replay.Trial) []finding.Remedy {
-	r := finding.Remedy{Kind: "setting", Setting: "PYTORCH_CUDA_ALLOC_CONF=" + replay.WithExpandable(conf),
-		Text: "let segments grow and shrink by pages, so that free pieces can serve requests of any size (PyTorch 2.1 on)"}
+	r := finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF="+replay.WithExpandable(conf),
+		"let segments grow and shrink by pages, so that free pieces can serve requests of any size (PyTorch 2.1 on)")
 	if t == nil {
 		return []finding.Remedy{r}
 	}
@@ -486,8 +486,8 @@ func (s *shortage) lookForOthers() finding.Remedy {
 	if s.mostlyOwn() {
 		return finding.CodeChange("look for a library of this process that takes memory past PyTorch (NCCL, cuDNN, an inference engine): by the message's figures most of what is outside is its own")
 	}
-	return finding.Remedy{Kind: "setting", Setting: listProcesses,
-		Text: "look for other processes on the device; if there are none, a library of this process takes memory past PyTorch (NCCL, cuDNN, an inference engine)"}
+	return finding.SettingChange(listProcesses,
+		"look for other processes on the device; if there are none, a library of this process takes memory past PyTorch (NCCL, cuDNN, an inference engine)")
 }
 
 // besides are what to do whatever the cause: others can hold as much as was asked

@@ -94,6 +94,11 @@ type Effect struct {
 // CodeChange is a remedy in the program's source.
 func CodeChange(text string) Remedy { return Remedy{Kind: "code", Text: text} }
 
+// SettingChange is a remedy in how the program is run: a setting to paste.
+func SettingChange(setting, text string) Remedy {
+	return Remedy{Kind: "setting", Setting: setting, Text: text}
+}
+
 // A Finding is one judgement.
 type Finding struct {
 	Kind       Kind     `json:"kind"`
