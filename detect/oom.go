@@ -218,7 +218,7 @@ func postMortem(b *compare.Book, p *compare.Process, device int, leaks []finding
 		f.Confidence, f.Basis = 0.9, "the allocator recorded it; the blocks of that moment are told from the events after it"
 	}
 	tellUses(&f, &o.Memory, leaks)
-	tellSites(&f, o)
+	tellSites(&f, o.Sites)
 	tellState(&f, s, o, file.Device(device).OOMs)
 	f.Remedies = append(f.Remedies, oomRemedies(s, o, file.Device(device).Trial)...)
 	f.Remedies = append(f.Remedies, s.besides()...)
@@ -319,17 +319,6 @@ func tellUses(f *finding.Finding, m *purpose.Moment, leaks []finding.Finding) {
 	held := h.uses()
 	f.Detail = append(f.Detail, "what filled the memory: "+madeOf(held))
 	f.Detail = append(f.Detail, heaviest(held)...)
-}
-
-// tellSites lists what filled the device by place, for machines.
-func tellSites(f *finding.Finding, o *compare.OOM) {
-	for _, sum := range o.Sites {
-		if site := siteOf(sum.Site); site != nil {
-			f.Sites = append(f.Sites, finding.Place{Site: *site, Bytes: sum.Bytes, Count: int64(sum.Count)})
-		} else {
-			f.Evidence["unknown_bytes"] = sum.Bytes
-		}
-	}
 }
 
 // reason tells the leak for which memory ran out: without what it held, the
