@@ -8,8 +8,8 @@ import (
 	"strandline/logs"
 )
 
-// DumpAtFailure is how to get a snapshot of the moment at which memory runs out.
-const DumpAtFailure = `torch.cuda.memory._record_memory_history(max_entries=1_000_000)  # first thing
+// dumpAtFailure is how to get a snapshot of the moment at which memory runs out.
+const dumpAtFailure = `torch.cuda.memory._record_memory_history(max_entries=1_000_000)  # first thing
 torch._C._cuda_attach_out_of_memory_observer(
     lambda *_: torch.cuda.memory._dump_snapshot("oom.pickle"))`
 
@@ -100,7 +100,7 @@ func besidesSaid(s *shortage, o *logs.OOM) []finding.Remedy {
 
 // furtherSaid is how to learn more than the message says.
 func furtherSaid(o *logs.OOM) []finding.Remedy {
-	r := finding.Remedy{Kind: "code", Setting: DumpAtFailure,
+	r := finding.Remedy{Kind: "code", Setting: dumpAtFailure,
 		Text: "the message does not say who holds the memory; a snapshot of that moment does, and strandline diagnose reads it"}
 	switch {
 	case o.Wording == logs.Absurd || o.Wording == logs.Metal || !slices.Contains([]string{"", "CUDA", "Cuda", "HIP", "XPU"}, o.Backend):

@@ -80,7 +80,7 @@ func (d *Trace) gpu(w io.Writer, s Style) {
 		if len(stacks.rows) > most {
 			break
 		}
-		stacks.row(units.Bytes(st.LiveBytes), units.Count(st.LiveCount), st.Call, Sparkline(st.Trend), driverPlace(st))
+		stacks.row(units.Bytes(st.LiveBytes), units.Count(st.LiveCount), st.Call, sparkline(st.Trend), driverPlace(st))
 	}
 	stacks.write(w, "")
 }

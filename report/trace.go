@@ -122,7 +122,7 @@ func (d *Trace) stacks(w io.Writer, s Style, most int) {
 		if st.ResidentBytes != nil {
 			resident = units.Bytes(*st.ResidentBytes)
 		}
-		t.row(units.Bytes(st.LiveBytes), resident, units.Count(st.LiveCount), st.Call, Sparkline(st.Trend), placeOf(&st))
+		t.row(units.Bytes(st.LiveBytes), resident, units.Count(st.LiveCount), st.Call, sparkline(st.Trend), placeOf(&st))
 	}
 	t.write(w, "")
 }
