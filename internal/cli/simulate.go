@@ -8,8 +8,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -228,44 +226,17 @@ func (w *whatIf) run(ctx context.Context) error {
 	bar := newCounter(w.g)
 	defer bar.clear()
 	bar.begin("running", (len(w.runs)+1)*len(w.on))
-	for i, x := range w.on {
-		recorded := x.Recorded()
-		recorded.Samples = replay.Samples
-		some, err := x.All(ctx, append(w.scenarios[i], recorded), bar.next)
-		if err != nil {
-			return err
-		}
-		w.outcomes = append(w.outcomes, some[:len(w.runs)])
-		w.doc.AddCourse(x, &some[len(w.runs)])
+	if err := w.simulate(ctx, bar.next); err != nil {
+		return err
 	}
-	// The least capacity takes many runs: a search tells that of the best few, if
-	// they fit.
-	const few = 3
-	order, told := make([]int, len(w.runs)), len(w.runs)
-	for j := range order {
-		order[j] = j
-	}
-	if w.options.search {
-		order = replay.Rank(w.outcomes)
-		if w.fits(order[0]) {
-			told = min(few, told)
-		}
-	}
+	order, told := w.order()
 	bar.begin("looking for the least capacity", told*len(w.on))
 	least, err := w.least(ctx, order[:told], bar.next)
 	if err != nil {
 		return err
 	}
 	if w.options.search && !w.fits(0) && w.fits(order[0]) { // the file's own settings do not
-		replay.ByNeed(order[:told], func(j int) (bytes int64) {
-			for _, n := range least[j] {
-				if n == nil {
-					return math.MaxInt64
-				}
-				bytes = max(bytes, *n)
-			}
-			return bytes
-		}, w.outcomes)
+		replay.ByNeed(order[:told], func(run int) int64 { return most(least[run]) }, w.outcomes)
 	}
 	for _, j := range order {
 		of := make([]report.Run, len(w.on))
@@ -278,6 +249,50 @@ func (w *whatIf) run(ctx context.Context) error {
 		w.doc.Recommend()
 	}
 	return nil
+}
+
+// simulate does all runs, and the recorded one for its course.
+func (w *whatIf) simulate(ctx context.Context, done func()) error {
+	for i, x := range w.on {
+		recorded := x.Recorded()
+		recorded.Samples = replay.Samples
+		some, err := x.All(ctx, append(w.scenarios[i], recorded), done)
+		if err != nil {
+			return err
+		}
+		w.outcomes = append(w.outcomes, some[:len(w.runs)])
+		w.doc.AddCourse(x, &some[len(w.runs)])
+	}
+	return nil
+}
+
+// order are the runs as they are told, of a search the best first, and of how many
+// the least capacity is told. That takes many runs: of a search, only the best few
+// if they fit.
+func (w *whatIf) order() (runs []int, told int) {
+	const few = 3
+	if w.options.search {
+		runs = replay.Rank(w.outcomes)
+		if w.fits(runs[0]) {
+			return runs, min(few, len(runs))
+		}
+		return runs, len(runs)
+	}
+	for j := range w.runs {
+		runs = append(runs, j)
+	}
+	return runs, len(runs)
+}
+
+// most is the largest of some sizes, of which nil is more than any.
+func most(sizes []*int64) (bytes int64) {
+	for _, n := range sizes {
+		if n == nil {
+			return math.MaxInt64
+		}
+		bytes = max(bytes, *n)
+	}
+	return bytes
 }
 
 // fits tells whether a run does not run out of memory on any device.
@@ -393,66 +408,4 @@ func (w *whatIf) change() ([]replay.Scenario, error) {
 		w.notes = append(w.notes, "allocations at "+place+" that are left out: "+units.Count(int64(found)))
 	}
 	return out, nil
-}
-
-// counter is one line on stderr, from the first second on, if a person looks.
-type counter struct {
-	g       *globals
-	lock    sync.Mutex
-	what    string
-	n, all  int
-	timer   *time.Timer
-	visible bool
-	over    bool
-}
-
-func newCounter(g *globals) *counter {
-	c := &counter{g: g}
-	if g.env.StderrTerminal {
-		c.timer = time.AfterFunc(time.Second, func() {
-			c.lock.Lock()
-			defer c.lock.Unlock()
-			c.visible = !c.over
-			c.show()
-		})
-	}
-	return c
-}
-
-// begin says what is done next, all times; 0 is once.
-func (c *counter) begin(what string, all int) {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	c.what, c.n, c.all = what, 0, all
-	c.show()
-}
-
-func (c *counter) next() {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	c.n++
-	c.show()
-}
-
-func (c *counter) show() {
-	switch {
-	case !c.visible:
-	case c.all == 0:
-		fmt.Fprintf(c.g.env.Stderr, "\r\x1b[K%s", c.what)
-	default:
-		fmt.Fprintf(c.g.env.Stderr, "\r\x1b[K%s: %d of %d", c.what, c.n, c.all)
-	}
-}
-
-func (c *counter) clear() {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	c.over = true
-	if c.timer != nil {
-		c.timer.Stop()
-	}
-	if c.visible {
-		fmt.Fprint(c.g.env.Stderr, "\r\x1b[K")
-		c.visible = false
-	}
 }
