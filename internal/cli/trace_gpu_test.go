@@ -80,6 +80,12 @@ func traceGPU(t *testing.T, pid int, more ...string) (doc recording.Document, co
 	return doc, code
 }
 
+func driverLeaks(doc recording.Document) bool {
+	return slices.ContainsFunc(doc.Findings, func(f finding.Finding) bool {
+		return f.Kind == finding.DriverLeak && f.Severity == finding.Problem
+	})
+}
+
 // TestTraceOfTheDriver runs programs that load the driver while they are watched:
 // what they take and do not give back is told, with the stack, and nothing else.
 func TestTraceOfTheDriver(t *testing.T) {
@@ -90,10 +96,10 @@ func TestTraceOfTheDriver(t *testing.T) {
 			exe, driver := buildGPU(t, r.what, "1000000")
 			pid, _ := live.Start(t, exe, driver)
 			doc, code := traceGPU(t, pid, "--duration", "5s")
-			problems := slices.ContainsFunc(doc.Findings, func(f finding.Finding) bool {
-				return f.Kind == finding.DriverLeak && f.Severity == finding.Problem
-			})
-			if problems != r.grows || r.grows && code != exitProblem {
+			if r.grows && !driverLeaks(doc) { // busy with other things, the machine let it do little
+				doc, code = traceGPU(t, pid, "--duration", "20s")
+			}
+			if driverLeaks(doc) != r.grows || r.grows && code != exitProblem {
 				t.Errorf("exit status %d, findings %+v", code, doc.Findings)
 			}
 			if !slices.Equal(doc.GPU.Libraries, []string{driver}) {
