@@ -90,7 +90,11 @@ func driverLeaks(doc recording.Document) bool {
 // what they take and do not give back is told, with the stack, and nothing else.
 func TestTraceOfTheDriver(t *testing.T) {
 	needBPF(t)
-	for _, r := range gpuPrograms {
+	programs := gpuPrograms
+	if testing.Short() {
+		programs = programs[:2] // the others make no other use of goroutines, which short tests are for
+	}
+	for _, r := range programs {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
 			exe, driver := buildGPU(t, r.what, "1000000")
