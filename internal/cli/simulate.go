@@ -271,17 +271,18 @@ func (w *whatIf) simulate(ctx context.Context, done func()) error {
 // if they fit.
 func (w *whatIf) order() (runs []int, told int) {
 	const few = 3
-	if w.options.search {
-		runs = replay.Rank(w.outcomes)
-		if w.fits(runs[0]) {
-			return runs, min(few, len(runs))
+	told = len(w.runs)
+	if !w.options.search {
+		for j := range w.runs {
+			runs = append(runs, j)
 		}
-		return runs, len(runs)
+		return runs, told
 	}
-	for j := range w.runs {
-		runs = append(runs, j)
+	runs = replay.Rank(w.outcomes)
+	if w.fits(runs[0]) {
+		told = min(few, told)
 	}
-	return runs, len(runs)
+	return runs, told
 }
 
 // most is the largest of some sizes, of which nil is more than any.
