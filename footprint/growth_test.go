@@ -21,9 +21,11 @@ func TestClasses(t *testing.T) {
 	for _, p := range leaks.All() {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
+			reclaimed := leaks.Reclaimed()
 			g := twoLooks(t, procfs.Process(p.Start(t)), p.Name)
 			t.Logf("RSS grew by %d KiB: %d anonymous, %d of files, %d shared; parts %+v; missing %q", g.RSS>>10, g.Anon>>10, g.File>>10,
 				g.Shared>>10, g.Parts, g.After.Missing)
+			p.Kept(t, reclaimed)
 			if p.Name == "quiet" {
 				if len(g.Parts) > 0 {
 					t.Errorf("nothing grows, and %+v is told", g.Parts)

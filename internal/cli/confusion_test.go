@@ -29,6 +29,7 @@ func TestConfusion(t *testing.T) {
 		for _, p := range leaks.All() {
 			t.Run(p.Name, func(t *testing.T) {
 				t.Parallel()
+				reclaimed := leaks.Reclaimed()
 				pid := p.Start(t)
 				stdout, stderr, code := run("trace", "--pid", strconv.Itoa(pid), "--duration", "5s", "--json")
 				if code != exitOK && code != exitProblem {
@@ -37,6 +38,7 @@ func TestConfusion(t *testing.T) {
 				if strings.Contains(stderr, "only polling") {
 					t.Skip(strings.TrimSpace(stderr))
 				}
+				p.Kept(t, reclaimed)
 				var doc struct {
 					Findings []finding.Finding `json:"findings"`
 				}
