@@ -169,7 +169,7 @@ func (g *Growth) anonymous(memory io.ReaderAt) {
 func (g *Growth) region(memory io.ReaderAt, r *Region, take func(finding.Kind, int64, int, float64)) {
 	var c contents
 	if memory != nil {
-		c = look(memory, r, g.Before.Regions)
+		c = look(memory, r, g.Before.layout())
 	}
 	rest := r.Grown
 	if c.zero >= 0.75 {
@@ -210,7 +210,7 @@ func (g *Growth) remapped(r *Region) bool {
 			return b.End < r.End
 		}
 	}
-	now := g.After.kinds()
+	now := g.After.layout()
 	for _, b := range g.Before.Regions {
 		gone := b.Size()
 		now.Within(b.Start, b.End, func(start, end uint64) { gone -= end - start })

@@ -43,7 +43,7 @@ type Observation struct {
 	// Missing says what could not be read, and why.
 	Missing []string
 
-	mapped *vmmap.Map // the regions, from the first use on
+	mapped *vmmap.Map // what layout gave
 }
 
 // Observe looks at a process. It is an error if that has ended; what else cannot
@@ -132,7 +132,7 @@ func (o *Observation) Free() (bytes uint64) {
 
 // stacks is the address space that stacks of threads take, in bytes.
 func (o *Observation) stacks() (bytes int64) {
-	kinds := o.kinds()
+	kinds := o.layout()
 	for _, r := range o.Regions {
 		if kinds.Kind(r.Mapping) == vmmap.Thread {
 			bytes += int64(r.Size())
@@ -141,7 +141,8 @@ func (o *Observation) stacks() (bytes int64) {
 	return bytes
 }
 
-func (o *Observation) kinds() *vmmap.Map {
+// layout is the regions, to be searched.
+func (o *Observation) layout() *vmmap.Map {
 	if o.mapped == nil {
 		mappings := make([]procfs.Mapping, len(o.Regions))
 		for i, r := range o.Regions {
@@ -180,7 +181,7 @@ type Region struct {
 
 // grown are the regions with more resident memory than what was there before.
 func grown(before, after *Observation) (out []Region) {
-	kinds := after.kinds()
+	kinds := after.layout()
 	i := 0
 	for _, r := range after.Regions {
 		for i < len(before.Regions) && before.Regions[i].End <= r.Start {
