@@ -50,6 +50,10 @@ func (p Process) Status() (Status, error) {
 	return parsed(p.file("status"), ParseStatus)
 }
 
+// Self is what /proc/self/status tells of this process. It fails where /proc is of
+// a pid namespace in which the process is not.
+func Self() (Status, error) { return parsed("/proc/self/status", ParseStatus) }
+
 func parsed[T any](file string, parse func(io.Reader) (T, error)) (T, error) {
 	f, err := os.Open(file)
 	if err != nil {
