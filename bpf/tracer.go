@@ -27,6 +27,7 @@ var object []byte
 var tracepoints = []struct{ program, group, name string }{
 	{"strand_mmap", "syscalls", "sys_exit_mmap"},
 	{"strand_munmap", "syscalls", "sys_enter_munmap"},
+	{"strand_mremap_enter", "syscalls", "sys_enter_mremap"},
 	{"strand_mremap", "syscalls", "sys_exit_mremap"},
 	{"strand_brk", "syscalls", "sys_exit_brk"},
 	{"strand_mprotect", "syscalls", "sys_exit_mprotect"},

@@ -207,6 +207,9 @@ func TestEveryCallIsTold(t *testing.T) {
 		}
 	}
 	moved := one(Remap, func(e *Event) bool { return e.Old == made.Addr && e.OldLen == testSize && e.Len == 2*testSize })
+	if moved.Took == 0 || moved.Took > uint32(time.Second) {
+		t.Errorf("mremap took %d ns", moved.Took)
+	}
 	one(Protect, func(e *Event) bool { return e.Addr == moved.Addr && e.Len == pageSize && e.Prot == 0 })
 	one(Advise, func(e *Event) bool { return e.Addr == moved.Addr+pageSize && e.Flags == unix.MADV_DONTNEED })
 	one(Unmap, func(e *Event) bool { return e.Addr == moved.Addr && e.Len == pageSize })

@@ -203,14 +203,19 @@ func (l *Ledger) remove(s *Space, start, end, at uint64) []Interval {
 	if end <= start {
 		return nil
 	}
-	if s.checked == 0 {
-		s.gone = append(s.gone, addresses{start, end})
-	}
+	s.ended(start, end)
 	cut := s.cut(start, end)
 	for i := range cut {
 		l.account(&cut[i], at)
 	}
 	return cut
+}
+
+// ended notes for the first check what was unmapped before it.
+func (s *Space) ended(start, end uint64) {
+	if s.checked == 0 {
+		s.gone = append(s.gone, addresses{start, end})
+	}
 }
 
 // account takes an interval off its cause.
@@ -236,12 +241,16 @@ func (l *Ledger) account(iv *Interval, at uint64) {
 // the interval then.
 func (l *Ledger) remap(s *Space, e *bpf.Event) {
 	iv := Interval{Writable: true}
+	s.within(e.Old, e.Old+1, func(old *Interval) bool {
+		iv.Kind, iv.Writable = old.Kind, old.Writable
+		return false
+	})
 	var cut []Interval
-	if e.Flags&dontUnmap == 0 {
-		cut = l.remove(s, e.Old, e.Old+max(e.OldLen, 1), e.Time)
-	}
-	if len(cut) > 0 {
-		iv.Kind, iv.Writable = cut[0].Kind, cut[0].Writable
+	if e.Flags&dontUnmap == 0 && e.OldLen > 0 {
+		s.ended(e.Old, e.Old+e.OldLen)
+		for _, old := range s.until(e.Old, e.Old+e.OldLen, e.Time-uint64(e.Took)) {
+			cut = append(cut, l.remove(s, old.start, old.end, e.Time)...)
+		}
 	}
 	if e.Len > e.OldLen || !oneCall(cut) {
 		l.place(s, e, iv)

@@ -246,16 +246,58 @@ func TestPopulations(t *testing.T) {
 	}
 }
 
+// Another thread is given what mremap left before mremap has returned: the old
+// addresses of one that moved, the tail of one that shrank.
+func TestRemapIsOvertaken(t *testing.T) {
+	l := NewLedger()
+	s := l.Space(1)
+	for _, e := range []bpf.Event{
+		{Time: 1, Op: bpf.Map, Addr: 0x1000, Len: 0x4000},
+		{Time: 2, Op: bpf.Map, Addr: 0x9000, Len: 0x4000},
+		{Time: 12, Op: bpf.Map, Addr: 0x1000, Len: 0x3000},
+		{Time: 15, Op: bpf.Remap, Old: 0x1000, OldLen: 0x4000, Addr: 0x20000, Len: 0x5000, Took: 5},
+		{Time: 22, Op: bpf.Map, Addr: 0xb000, Len: 0x2000},
+		{Time: 25, Op: bpf.Remap, Old: 0x9000, OldLen: 0x4000, Addr: 0x9000, Len: 0x2000, Took: 5},
+	} {
+		e.PID, e.Flags = 1, mapAnonymous
+		l.Apply(&e)
+	}
+	type piece struct{ start, end, since uint64 }
+	var got []piece
+	s.Each(func(iv *Interval) { got = append(got, piece{iv.Start, iv.End, iv.Since}) })
+	if want := []piece{{0x1000, 0x4000, 12}, {0x9000, 0xb000, 2}, {0xb000, 0xd000, 22}, {0x20000, 0x25000, 15}}; !slices.Equal(got, want) {
+		t.Errorf("got %x, want %x", got, want)
+	}
+}
+
+// mremap of no length makes a second mapping of shared memory.
+func TestRemapDuplicates(t *testing.T) {
+	l := NewLedger()
+	l.Apply(&bpf.Event{PID: 1, Time: 1, Op: bpf.Map, Addr: 0x1000, Len: 0x2000, Flags: mapShared | mapAnonymous})
+	l.Apply(&bpf.Event{PID: 1, Time: 2, Op: bpf.Remap, Old: 0x1000, Addr: 0x8000, Len: 0x2000})
+	var got []addresses
+	l.Space(1).Each(func(iv *Interval) {
+		got = append(got, addresses{iv.Start, iv.End})
+		if iv.Kind != Shared {
+			t.Errorf("%x is of kind %d", iv.Start, iv.Kind)
+		}
+	})
+	if want := []addresses{{0x1000, 0x3000}, {0x8000, 0xa000}}; !slices.Equal(got, want) {
+		t.Errorf("got %x, want %x", got, want)
+	}
+}
+
 // A list that is older than an unmapping that was entered does not bring it back.
 func TestFirstCheckOfAnOldList(t *testing.T) {
 	l := NewLedger()
 	s := l.Space(1)
 	l.Apply(&bpf.Event{Op: bpf.Unmap, PID: 1, Addr: 0x3000, Len: 0x1000, Time: 5})
 	l.Apply(&bpf.Event{Op: bpf.Unmap, PID: 1, Addr: 0x2000, Len: 0x4000, Time: 6})
+	l.Apply(&bpf.Event{Op: bpf.Remap, PID: 1, Old: 0x7000, OldLen: 0x1000, Addr: 0x9000, Len: 0x1000, Time: 7})
 	l.Check(s, []procfs.Mapping{{Start: 0x1000, End: 0x8000, Write: true}}, 9)
 	var got []addresses
 	s.Each(func(iv *Interval) { got = append(got, addresses{iv.Start, iv.End}) })
-	if want := []addresses{{0x1000, 0x2000}, {0x6000, 0x8000}}; !slices.Equal(got, want) {
+	if want := []addresses{{0x1000, 0x2000}, {0x6000, 0x7000}, {0x9000, 0xa000}}; !slices.Equal(got, want) {
 		t.Errorf("got %x, want %x", got, want)
 	}
 }

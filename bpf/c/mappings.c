@@ -2,7 +2,8 @@
 //
 // A call's arguments are read at its exit from the registers that it left as
 // they were, so that one program runs a call. Only what ends a mapping is seen
-// at its entry: from then on another thread can be given the same addresses.
+// at its entry: from then on another thread can be given the same addresses. A
+// call of mremap ends one and makes another: it carries both times.
 //
 // A mapping that is made and unmapped whole costs no event: it waits in
 // `pending` until user space takes it from there.
@@ -38,7 +39,11 @@ struct event {
 	u32 op, sampled;
 	u64 addr, len;
 	u64 old, old_len;
-	u32 prot, flags;
+	union {
+		u32 prot;
+		u32 took; // of mremap, in ns
+	};
+	u32 flags;
 	s32 fd;
 	u32 class;
 	struct place place;
@@ -149,6 +154,14 @@ struct {
 	TYPE(key, struct pending_key);
 	TYPE(value, struct pending_map);
 } strand_pending SEC(".maps");
+
+// When the threads that are in mremap entered it.
+struct {
+	UINT(type, BPF_MAP_TYPE_LRU_HASH);
+	UINT(max_entries, 4096);
+	TYPE(key, u32);
+	TYPE(value, u64);
+} strand_moving SEC(".maps");
 
 struct {
 	UINT(type, BPF_MAP_TYPE_LRU_HASH);
@@ -544,6 +557,17 @@ INLINE void report(void *ctx, struct event *c, const struct watched_process *w)
 		copy_stack(ctx, c, w);
 }
 
+SEC("tracepoint/mremap_enter")
+int strand_mremap_enter(struct on_enter *ctx)
+{
+	if (!watched())
+		return 0;
+	u32 tid = current_pid_tgid();
+	u64 now = ktime();
+	map_update(&strand_moving, &tid, &now, 0);
+	return 0;
+}
+
 SEC("tracepoint/mremap")
 int strand_mremap(struct on_exit *ctx)
 {
@@ -553,6 +577,11 @@ int strand_mremap(struct on_exit *ctx)
 	struct pt_regs *r = registers();
 	struct event c = {};
 	begin(&c, w, REMAP);
+	u64 *entered = map_lookup(&strand_moving, &c.tid);
+	if (entered) {
+		u64 took = c.time - *entered;
+		c.took = took >> 32 ? ~0u : took;
+	}
 	c.addr = ctx->ret;
 	c.len = (r->dx + PAGE - 1) & ~(u64)(PAGE - 1);
 	c.old = r->di;
