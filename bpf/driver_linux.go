@@ -15,25 +15,6 @@ import (
 // ofDriver is how the names of the programs and maps for the driver begin.
 const ofDriver = "strand_driver_"
 
-// split takes the programs and maps for the driver out of a specification, and
-// returns one of them and of the maps that they have in common with the rest.
-func split(all *ebpf.CollectionSpec) (driver *ebpf.CollectionSpec) {
-	driver = all.Copy()
-	for name := range driver.Programs {
-		if strings.HasPrefix(name, ofDriver) {
-			delete(all.Programs, name)
-		} else {
-			delete(driver.Programs, name)
-		}
-	}
-	for name := range driver.Maps {
-		if strings.HasPrefix(name, ofDriver) {
-			delete(all.Maps, name)
-		}
-	}
-	return driver
-}
-
 // loadDriver loads the programs for the driver, if that was not done.
 func (t *Tracer) loadDriver() error {
 	if t.driver != nil {
@@ -41,7 +22,7 @@ func (t *Tracer) loadDriver() error {
 	}
 	shared := map[string]*ebpf.Map{}
 	for name, m := range t.collection.Maps {
-		if t.driverSpec.Maps[name] != nil {
+		if t.driverSpec.Maps[name] != nil && strings.HasPrefix(name, "strand_") { // constants are of each object
 			shared[name] = m
 		}
 	}

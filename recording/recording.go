@@ -51,6 +51,7 @@ type Document struct {
 	Explained   *float64          `json:"explained_share"`
 	Drops       uint64            `json:"drops"`
 	StackDrops  uint64            `json:"stack_drops"`
+	Unfollowed  uint64            `json:"unfollowed"`
 	Paired      uint64            `json:"paired"`
 	PairedBytes uint64            `json:"paired_bytes"`
 	Discarded   int64             `json:"discarded_bytes"`

@@ -23,7 +23,7 @@ type Trace struct {
 func NewTrace(t *hostleak.Trace, s *hostleak.Sums, findings []finding.Finding, rung string, d time.Duration) *Trace {
 	doc := &Trace{recording.Document{
 		Schema: "strandline.trace/1", PID: int(t.Root), Rung: rung, Duration: d.Round(time.Millisecond).Seconds(), Ended: !t.Alive(),
-		RSS: s.RSS, RSSGrowth: s.Growth, Explained: s.Explained, Drops: t.Last.Lost, StackDrops: t.Last.LostSamples,
+		RSS: s.RSS, RSSGrowth: s.Growth, Explained: s.Explained, Drops: t.Last.Lost, StackDrops: t.Last.LostSamples, Unfollowed: t.Unfollowed(),
 		Growth: recording.Growth{Anonymous: s.Anon, File: s.File, Shared: s.Shared, Older: s.Older, Unnamed: s.Unnamed, Threads: s.Threads},
 		Paired: t.Last.Paired, PairedBytes: t.Last.PairedBytes, Discarded: t.Ledger.Discarded,
 		Ledger: recording.Ledger{Checks: t.Ledger.Mended.Checks, Missing: t.Ledger.Mended.Missing, Extra: t.Ledger.Mended.Extra},
@@ -95,6 +95,9 @@ func (d *Trace) notes() (out []string) {
 	}
 	if d.Drops > 0 {
 		out = append(out, fmt.Sprintf("%s were lost, as more came than there was room for; the sums were set right by the kernel's list", count(int(d.Drops), "event")))
+	}
+	if d.Unfollowed > 0 {
+		out = append(out, fmt.Sprintf("%s could not be followed, as 16,384 lived already; what they map is in no figure", count(int(d.Unfollowed), "process")))
 	}
 	if d.StackDrops > 0 {
 		out = append(out, fmt.Sprintf("%s were lost", count(int(d.StackDrops), "stack")))
