@@ -59,6 +59,7 @@ type Tracer struct {
 	driverSpec      *ebpf.CollectionSpec
 	driver          *ebpf.Collection    // nil until it is asked for
 	probes          map[int][]link.Link // of it, by process
+	together        bool                // one of them watches many functions
 	detaching       sync.WaitGroup
 }
 

@@ -202,8 +202,26 @@ func (p *Pages) Each(start, end uint64, f func(addr uint64, page Page)) error {
 	return nil
 }
 
+// ErrTooLarge says that a range has too many pages to read them one by one.
+var ErrTooLarge = errors.New("too large to look at each page")
+
+// onePages is the longest range that is read page by page, bytes. Drivers of GPUs
+// set terabytes of addresses aside, of which next to nothing is in memory.
+const onePages = 16 << 30
+
 // Resident is how many bytes of a range are in memory.
 func (p *Pages) Resident(start, end uint64) (bytes uint64, err error) {
+	if bytes, err := p.scan(start, end); err == nil {
+		return bytes, nil
+	}
+	if end-start > onePages {
+		return 0, ErrTooLarge
+	}
+	return p.count(start, end)
+}
+
+// count looks at each page.
+func (p *Pages) count(start, end uint64) (bytes uint64, err error) {
 	err = p.Each(start, end, func(addr uint64, page Page) {
 		if page.Present() {
 			bytes += min(addr+PageSize, end) - max(addr, start)
