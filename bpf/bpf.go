@@ -139,6 +139,7 @@ type Batch struct {
 	LostSamples uint64 // stacks that found no room
 	Paired      uint64 // mappings that were made and unmapped whole
 	PairedBytes uint64
+	Unwatched   uint64 // children that are not watched, as too many are
 }
 
 // The layouts of mappings.c.

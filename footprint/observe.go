@@ -76,13 +76,18 @@ func Observe(p procfs.Process) (*Observation, error) {
 		o.lacks("the arenas of malloc", err)
 	}
 	o.Children = map[procfs.Process]procfs.Usage{}
-	for _, child := range p.Descendants() {
+	children := p.Descendants()
+	for _, child := range children[:min(len(children), mostChildren)] {
 		if u, err := child.Rollup(); err == nil {
 			o.Children[child] = u
 		}
 	}
 	return o, nil
 }
+
+// mostChildren bounds the processes whose shared pages are counted: the kernel
+// walks their page tables for it.
+const mostChildren = 256
 
 func (o *Observation) lacks(what string, err error) {
 	reason := err.Error()

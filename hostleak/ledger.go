@@ -62,6 +62,7 @@ type causeKey struct {
 type Ledger struct {
 	Causes []Made
 	index  map[causeKey]Cause
+	unused []Cause // of processes that have ended
 	spaces map[uint32]*Space
 	marks  []uint64 // times
 	// Discarded are the bytes that madvise gave back without unmapping them.
@@ -79,6 +80,7 @@ type Mended struct {
 type Space struct {
 	PID uint32
 	spans
+	causes  []Cause // those of its calls
 	brk     uint64
 	checked int
 	gone    []addresses    // unmapped before the first check
@@ -107,10 +109,19 @@ func (s *Space) Each(f func(iv *Interval)) { s.each(f) }
 func (l *Ledger) cause(site Site, stack int) Cause {
 	key := causeKey{site, stack}
 	c, ok := l.index[key]
-	if !ok {
+	if ok {
+		return c
+	}
+	if n := len(l.unused); n > 0 {
+		c, l.unused = l.unused[n-1], l.unused[:n-1]
+	} else {
 		c = Cause(len(l.Causes))
-		l.Causes = append(l.Causes, Made{Site: site, Stack: stack})
-		l.index[key] = c
+		l.Causes = append(l.Causes, Made{})
+	}
+	l.Causes[c] = Made{Site: site, Stack: stack}
+	l.index[key] = c
+	if s := l.spaces[site.PID]; s != nil {
+		s.causes = append(s.causes, c)
 	}
 	return c
 }
@@ -142,15 +153,16 @@ func (l *Ledger) Apply(e *bpf.Event) {
 		})
 	case bpf.Fork:
 		if pid := uint32(e.Old); pid == e.Child() {
+			if old := l.spaces[pid]; old != nil { // its end was not seen
+				l.end(old, e.Time)
+			}
 			l.spaces[pid] = &Space{PID: pid}
 		}
 	case bpf.Exec:
 		l.end(s, e.Time)
-		l.spaces[e.PID] = &Space{PID: e.PID}
 	case bpf.Exit:
 		if e.Child() == e.PID {
 			l.end(s, e.Time)
-			delete(l.spaces, e.PID)
 		}
 	}
 }
@@ -316,9 +328,46 @@ func (l *Ledger) protect(s *Space, e *bpf.Event) {
 	}
 }
 
+// end takes a space away. What is known of its calls is kept by call and stack
+// alone: their places are addresses in a program that is gone, and of processes
+// there can be any number.
 func (l *Ledger) end(s *Space, at uint64) {
 	s.each(func(iv *Interval) { l.account(iv, at) })
-	s.spans = spans{}
+	delete(l.spaces, s.PID)
+	stacks := map[Site]int{} // what was made before a stack was copied counts to that
+	for _, c := range s.causes {
+		if m := &l.Causes[c]; m.Stack != 0 {
+			stacks[m.Site] = m.Stack
+		}
+	}
+	for _, c := range s.causes {
+		m := l.Causes[c]
+		delete(l.index, causeKey{m.Site, m.Stack})
+		l.Causes[c] = Made{}
+		stack := m.Stack
+		if stack == 0 {
+			stack = stacks[m.Site]
+		}
+		l.unused = append(l.unused, c)
+		to := l.cause(Site{Op: m.Op, Class: uint32(stack)}, stack) // no two stacks are of one site
+		l.Causes[to].add(&m)
+	}
+}
+
+// add takes in what another cause made.
+func (m *Made) add(other *Made) {
+	m.Live += other.Live
+	m.Count += other.Count
+	m.Total += other.Total
+	m.Calls += other.Calls
+	m.MaxSize = max(m.MaxSize, other.MaxSize)
+	for k, g := range other.gone {
+		if m.gone == nil {
+			m.gone = map[[2]int]gone{}
+		}
+		was := m.gone[k]
+		m.gone[k] = gone{was.count + g.count, was.bytes + g.bytes}
+	}
 }
 
 // Stack names the stack of what a call made, as far as that still lives. It

@@ -1,7 +1,10 @@
 package hostleak
 
 import (
+	"errors"
+	"io/fs"
 	"slices"
+	"syscall"
 	"time"
 
 	"strandline/bpf"
@@ -43,6 +46,9 @@ const (
 	paceSteady      = time.Second
 	mostStacks      = 1 << 14 // distinct
 	mostWaiting     = 4096
+	// mostChecked bounds the processes whose memory is looked at in one check; of
+	// more than these others are looked at each time.
+	mostChecked = 256
 )
 
 // A Trace follows a process and its children.
@@ -63,6 +69,9 @@ type Trace struct {
 	waiting []bpf.Sample
 	paced   map[Site]int64 // bytes of a site that lived when its pace was set
 	polled  uint64
+	lost    uint64 // events, when it was last looked for what they told
+	// unfollowed are children from before the trace for which there was no room.
+	unfollowed uint64
 }
 
 // Followed is a process and its memory when it was first and last seen.
@@ -70,6 +79,7 @@ type Followed struct {
 	procfs.Process
 	First, Last procfs.Status
 	Ended       bool
+	began       uint64
 }
 
 // NewTrace begins to follow a process and the children that it has.
@@ -82,12 +92,18 @@ func NewTrace(root procfs.Process, source Source, namer Namer) (*Trace, error) {
 		return nil, err
 	}
 	for _, p := range root.Descendants() { // those of later follow by themselves
-		t.follow(p)
+		if err := t.follow(p); errors.Is(err, syscall.E2BIG) {
+			t.unfollowed++
+		}
 	}
 	return t, t.Check()
 }
 
 func (t *Trace) follow(p procfs.Process) error {
+	began, err := p.Started()
+	if err != nil {
+		return err
+	}
 	st, err := p.Status()
 	if err != nil {
 		return err
@@ -95,7 +111,7 @@ func (t *Trace) follow(p procfs.Process) error {
 	if err := t.source.Watch(int(p)); err != nil {
 		return err
 	}
-	t.Processes[uint32(p)] = &Followed{Process: p, First: st, Last: st}
+	t.Processes[uint32(p)] = &Followed{Process: p, First: st, Last: st, began: began}
 	t.Ledger.Space(uint32(p))
 	t.namer.Prepare(uint32(p))
 	return nil
@@ -142,11 +158,18 @@ func (t *Trace) enter(e *bpf.Event) {
 		t.namer.Forget(e.PID)
 		t.follow(procfs.Process(e.PID)) // another program, which grows from here on
 	case bpf.Exit:
-		t.namer.Forget(e.Child())
-		if f := t.Processes[e.Child()]; f != nil {
-			f.Ended = true
-		}
+		t.ended(e.Child())
 	}
+}
+
+// ended forgets a process, of which there can be any number, but for the first.
+func (t *Trace) ended(pid uint32) {
+	t.namer.Forget(pid)
+	if f := t.Processes[pid]; f != nil && f.Process == t.Root {
+		f.Ended = true
+		return
+	}
+	delete(t.Processes, pid)
 }
 
 // name makes stacks of the samples whose mappings live.
@@ -196,21 +219,35 @@ func (t *Trace) intern(s Stack) int {
 // Check holds the ledger against the kernel's lists, and reads how large the
 // processes are.
 func (t *Trace) Check() error {
+	if t.Last.Lost > t.lost {
+		t.lost = t.Last.Lost
+		t.sweep()
+	}
 	lists := map[uint32][]procfs.Mapping{}
+	look := func(pid uint32, f *Followed) {
+		if f == nil || f.Ended || lists[pid] != nil {
+			return
+		}
+		began, err := f.Started()
+		if err == nil && began == f.began {
+			if st, err := f.Status(); err == nil && st.RSS > 0 {
+				f.Last = st
+			}
+			if lists[pid], err = f.Maps(); err == nil && len(lists[pid]) > 0 {
+				return
+			}
+			delete(lists, pid)
+		}
+		if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			t.ended(pid) // or it is about to, or another has its number
+		}
+	}
+	look(uint32(t.Root), t.Processes[uint32(t.Root)])
 	for pid, f := range t.Processes {
-		if f.Ended {
-			continue
+		if len(lists) == mostChecked {
+			break
 		}
-		st, err := f.Status()
-		if err == nil && st.RSS > 0 {
-			f.Last = st
-		}
-		maps, err := f.Maps()
-		if err != nil || len(maps) == 0 {
-			f.Ended = true // or is about to be
-			continue
-		}
-		lists[pid] = maps
+		look(pid, f)
 	}
 	read := bpf.Now()
 	for bpf.Now() < read+uint64(6*time.Millisecond) || t.polled < read {
@@ -225,6 +262,15 @@ func (t *Trace) Check() error {
 		}
 	}
 	return nil
+}
+
+// sweep looks for processes that came or went while events were lost.
+func (t *Trace) sweep() {
+	for pid, s := range t.Ledger.spaces {
+		if t.Processes[pid] == nil && t.follow(procfs.Process(pid)) != nil {
+			t.Ledger.end(s, t.polled)
+		}
+	}
 }
 
 // Sure makes the ledger agree with the kernel's lists, as far as the processes
@@ -245,12 +291,14 @@ func (t *Trace) Mark() error {
 	if t.Driver != nil {
 		t.Driver.mark(t.polled)
 	}
+	before := t.paced
+	t.paced = make(map[Site]int64, len(before)) // sites of processes that have ended go
 	for i := Unseen + 1; int(i) < len(t.Ledger.Causes); i++ {
 		m := &t.Ledger.Causes[i]
-		if m.Stack != 0 {
+		if m.Stack != 0 || m.PID == 0 {
 			continue
 		}
-		was, known := t.paced[m.Site]
+		was, known := before[m.Site]
 		every := paceSteady
 		if m.Live > was {
 			every = paceGrowing
@@ -266,6 +314,9 @@ func (t *Trace) Mark() error {
 	}
 	return nil
 }
+
+// Unfollowed is how many children are not followed, as too many live at once.
+func (t *Trace) Unfollowed() uint64 { return t.unfollowed + t.Last.Unwatched }
 
 // Alive tells whether a process that is followed still runs.
 func (t *Trace) Alive() bool {

@@ -9,6 +9,7 @@ import (
 	"strandline/compare"
 	"strandline/detect"
 	"strandline/finding"
+	"strandline/recording"
 	"strandline/stack"
 	"strandline/units"
 )
@@ -19,6 +20,8 @@ type Diagnosis struct {
 	Verdict   detect.Verdict    `json:"verdict"`
 	Findings  []finding.Finding `json:"findings"`
 	Processes []Process         `json:"processes"`
+	// Devices are those of the recording of a trace of the GPU's driver.
+	Devices []recording.GPUDevice `json:"gpu_devices,omitempty"`
 }
 
 // Process says what was judged.

@@ -64,7 +64,7 @@ var reproducers = []reproducer{
 	{"once", `if (i == 30) map(32 << 20);`, nil},
 }
 
-func needBPF(t *testing.T) {
+func needBPF(t testing.TB) {
 	t.Helper()
 	tr, err := bpf.Start()
 	if err != nil {
