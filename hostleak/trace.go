@@ -245,21 +245,22 @@ func (t *Trace) Mark() error {
 	if t.Driver != nil {
 		t.Driver.mark(t.polled)
 	}
+	live := map[Site]int64{}
 	for i := Unseen + 1; int(i) < len(t.Ledger.Causes); i++ {
 		m := &t.Ledger.Causes[i]
-		if m.Stack != 0 {
-			continue
-		}
-		was, known := t.paced[m.Site]
+		live[m.Site] += m.Live
+	}
+	for site, bytes := range live {
+		was, known := t.paced[site]
 		every := paceSteady
-		if m.Live > was {
+		if bytes > was {
 			every = paceGrowing
 		}
-		if !known && every == paceSteady && m.Live == 0 {
+		if !known && bytes == 0 {
 			continue
 		}
-		t.paced[m.Site] = m.Live
-		e := &bpf.Event{PID: m.PID, Op: m.Op, Class: m.Class, Place: m.Place}
+		t.paced[site] = bytes
+		e := &bpf.Event{PID: site.PID, Op: site.Op, Class: site.Class, Place: site.Place}
 		if err := t.source.Pace(e, every); err != nil {
 			return err
 		}
@@ -328,6 +329,7 @@ func (t *Trace) Sums() *Sums {
 		s.Pinned += int64(f.Last.Pinned) - int64(f.First.Pinned)
 		s.Threads += int64(f.Last.Threads) - int64(f.First.Threads)
 	}
+	t.Ledger.assume()
 	kinds, resident := t.survey()
 	s.Uses = t.uses(t.Ledger, kinds, resident)
 	var named, all int64
@@ -370,13 +372,14 @@ func (t *Trace) survey() (kinds []Kind, resident []int64) {
 	return kinds, resident
 }
 
-// uses joins the causes of a ledger by their stack. What a site made before its stack was copied
-// counts to the stacks of the site, by what these made.
+// uses joins the causes of a ledger by their stack. What a site made without a
+// stack and what is assumed of none counts to the stacks of the site, by what
+// these made.
 func (t *Trace) uses(l *Ledger, kinds []Kind, resident []int64) []Use {
 	causes, populations := l.Causes, l.Populations()
 	bySite := map[Site][]int{} // causes that have a stack
 	for i, c := range causes {
-		if c.Stack != 0 {
+		if c.Stack != 0 && !c.Assumed {
 			bySite[c.Site] = append(bySite[c.Site], i)
 		}
 	}
@@ -412,7 +415,7 @@ func (t *Trace) uses(l *Ledger, kinds []Kind, resident []int64) []Use {
 			continue
 		}
 		if c.Stack != 0 {
-			add(c.Stack, i, 1, false)
+			add(c.Stack, i, 1, c.Assumed)
 			continue
 		}
 		stacks := bySite[c.Site]
