@@ -37,14 +37,15 @@ var columns = [][]string{
 
 // beside are the imports inside a column that are in order all the same.
 var beside = map[string][]string{
-	"purpose":  {"timeline"},
-	"replay":   {"timeline", "allocator"},
-	"compare":  {"timeline", "trend", "purpose", "replay"},
-	"tile":     {"timeline", "purpose"},
-	"web":      {"web/engine"},
-	"ptrace":   {"bpf", "procfs"},
-	"hostleak": {"trend"},
-	"plan":     {"allocator"},
+	"purpose":   {"timeline"},
+	"replay":    {"timeline", "allocator"},
+	"compare":   {"timeline", "trend", "purpose", "replay"},
+	"tile":      {"timeline", "purpose"},
+	"web":       {"web/engine"},
+	"ptrace":    {"bpf", "procfs"},
+	"hostleak":  {"trend"},
+	"footprint": {"trend"},
+	"plan":      {"allocator"},
 }
 
 // only are packages that may import less than what stands to their left.

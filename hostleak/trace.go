@@ -63,6 +63,7 @@ type Trace struct {
 	waiting []bpf.Sample
 	paced   map[Site]int64 // bytes of a site that lived when its pace was set
 	polled  uint64
+	began   uint64
 }
 
 // Followed is a process and its memory when it was first and last seen.
@@ -70,6 +71,7 @@ type Followed struct {
 	procfs.Process
 	First, Last procfs.Status
 	Ended       bool
+	rss         []int64 // at the marks
 }
 
 // NewTrace begins to follow a process and the children that it has.
@@ -78,6 +80,7 @@ func NewTrace(root procfs.Process, source Source, namer Namer) (*Trace, error) {
 		Root: root, Ledger: NewLedger(), Processes: map[uint32]*Followed{}, Stacks: make([]Stack, 1),
 		source: source, namer: namer, known: map[string]int{}, paced: map[Site]int64{}, polled: bpf.Now(),
 	}
+	t.began = t.polled
 	if err := t.follow(root); err != nil {
 		return nil, err
 	}
@@ -241,7 +244,9 @@ func (t *Trace) Sure() error {
 // Mark notes a moment at which growth is judged, and has the stacks copied more
 // often of what grows.
 func (t *Trace) Mark() error {
+	before := len(t.Ledger.Marks())
 	t.Ledger.Mark(t.polled)
+	t.measure(before, len(t.Ledger.Marks()))
 	if t.Driver != nil {
 		t.Driver.mark(t.polled)
 	}
@@ -266,6 +271,30 @@ func (t *Trace) Mark() error {
 		}
 	}
 	return nil
+}
+
+// measure notes how large the processes are at a mark, of which there were some
+// before and are more now, or fewer, where every second one went.
+func (t *Trace) measure(before, now int) {
+	for _, f := range t.Processes {
+		if f.Ended {
+			continue
+		}
+		for len(f.rss) < before {
+			f.rss = append(f.rss, int64(f.First.RSS))
+		}
+		if now <= before {
+			for i := range now - 1 {
+				f.rss[i] = f.rss[2*i+1]
+			}
+			f.rss = f.rss[:now-1]
+		}
+		rss := int64(f.Last.RSS)
+		if st, err := f.Status(); err == nil && st.RSS > 0 {
+			rss = int64(st.RSS)
+		}
+		f.rss = append(f.rss, rss)
+	}
 }
 
 // Alive tells whether a process that is followed still runs.
@@ -304,10 +333,14 @@ type Sums struct {
 	Locked, Pinned, Threads    int64
 	RSS                        int64 // at the end
 	Explained                  *float64
-	Marks                      []uint64
+	// Marks are the moments at which growth is judged, in ns since the trace began;
+	// Grown is how much the processes had grown at them.
+	Marks []uint64
+	Grown []int64
 	// Older is what became resident, or ceased to, in memory that was mapped
-	// before; Unnamed is resident memory of calls without a stack.
-	Older, Unnamed int64
+	// before; Unnamed is resident memory of calls without a stack, Unseen what the
+	// kernel's list has and no call that was seen made.
+	Older, Unnamed, Unseen int64
 }
 
 // tellable is the least growth of which a share is worth telling.
@@ -315,7 +348,10 @@ const tellable = 256 << 10
 
 // Sums reckons up.
 func (t *Trace) Sums() *Sums {
-	s := &Sums{Marks: t.Ledger.Marks()}
+	s := &Sums{Grown: make([]int64, len(t.Ledger.Marks()))}
+	for _, at := range t.Ledger.Marks() {
+		s.Marks = append(s.Marks, at-min(at, t.began))
+	}
 	for _, f := range t.Processes {
 		if f.Ended {
 			continue
@@ -328,6 +364,9 @@ func (t *Trace) Sums() *Sums {
 		s.Locked += int64(f.Last.Locked) - int64(f.First.Locked)
 		s.Pinned += int64(f.Last.Pinned) - int64(f.First.Pinned)
 		s.Threads += int64(f.Last.Threads) - int64(f.First.Threads)
+		for i, rss := range f.rss {
+			s.Grown[i] += rss - int64(f.First.RSS)
+		}
 	}
 	t.Ledger.assume()
 	kinds, resident := t.survey()
@@ -339,7 +378,8 @@ func (t *Trace) Sums() *Sums {
 			named += max(s.Uses[i].Resident, 0)
 		}
 	}
-	s.Unnamed, s.Older = all-named, s.Growth-all
+	s.Unseen = max(resident[Unseen], 0)
+	s.Unnamed, s.Older = all-named, s.Growth-all-s.Unseen
 	if s.Growth >= tellable {
 		share := min(float64(named)/float64(s.Growth), 1)
 		s.Explained = &share
