@@ -37,15 +37,17 @@ var columns = [][]string{
 
 // beside are the imports inside a column that are in order all the same.
 var beside = map[string][]string{
-	"purpose":  {"timeline"},
-	"replay":   {"timeline", "allocator"},
-	"compare":  {"timeline", "trend", "purpose", "replay"},
-	"tile":     {"timeline", "purpose"},
-	"web":      {"web/engine"},
-	"ptrace":   {"bpf", "procfs"},
-	"hostleak": {"trend"},
-	"plan":     {"allocator"},
-	"account":  {"hostleak"},
+	"purpose":   {"timeline"},
+	"replay":    {"timeline", "allocator"},
+	"compare":   {"timeline", "trend", "purpose", "replay"},
+	"tile":      {"timeline", "purpose"},
+	"web":       {"web/engine"},
+	"bpf":       {"procfs"},
+	"ptrace":    {"bpf", "procfs"},
+	"hostleak":  {"trend"},
+	"footprint": {"trend"},
+	"plan":      {"allocator"},
+	"account":   {"hostleak"},
 }
 
 // only are packages that may import less than what stands to their left.
@@ -58,7 +60,7 @@ var only = map[string][]string{
 	"model":     {"finding", "units"},
 	"procfs":    {},
 	"elf":       {},
-	"bpf":       {},
+	"bpf":       {"procfs"},
 	"trend":     {"finding", "units", "series"}, // pure numbers
 }
 

@@ -82,15 +82,21 @@ func (h host) unmade(found []finding.Finding) (out []finding.Finding) {
 	made := int64(0) // resident, by calls that were found
 	for _, f := range found {
 		told[f.Kind] = true
-		if n, ok := f.Evidence["resident_bytes"].(int64); ok {
-			made += n
+		for _, name := range []string{"resident_bytes", "early_bytes"} {
+			if n, ok := f.Evidence[name].(int64); ok {
+				made += n
+			}
 		}
 	}
 	// What is left of a growth that calls explain is that looks and calls are not
 	// of the same instant.
 	explained := float64(made) >= unexplained*float64(h.looks.RSS)
 	for _, p := range h.looks.Parts {
-		within := float64(p.Bytes) >= hostShare*float64(max(h.looks.RSS, 0))
+		share := hostShare
+		if p.Settled {
+			share = settledShare
+		}
+		within := float64(p.Bytes) >= share*float64(max(h.looks.RSS, 0))
 		if told[p.Class] || p.Bytes < classWorth || !p.Outside && (!within || explained) {
 			continue
 		}
@@ -102,10 +108,11 @@ func (h host) unmade(found []finding.Finding) (out []finding.Finding) {
 
 // class is the finding of a class that grew.
 func (h host) class(p footprint.Part) finding.Finding {
+	const looked = "the process was looked at from outside, from when the trace began to its end; "
 	f := finding.Finding{
 		Kind: p.Class, Severity: finding.Warning, Confidence: p.Sure,
 		Bytes: finding.Int(p.Bytes), Title: h.classTitle(p),
-		Basis: "the process was looked at from outside when the trace began, in between and at its end; the class grew each time",
+		Basis: looked + "the class grew from look to look",
 		Evidence: map[string]any{
 			"grown_bytes": p.Bytes, "rss_growth_bytes": h.looks.RSS, "outside_rss": p.Outside,
 		},
@@ -114,14 +121,30 @@ func (h host) class(p footprint.Part) finding.Finding {
 	if p.Count > 0 {
 		f.Count = finding.Int(int64(p.Count))
 	}
+	if p.Until > 0 {
+		f.Evidence["settled_seconds"] = p.Until.Seconds()
+	}
+	if p.Early > 0 {
+		f.Evidence["early_bytes"] = p.Early
+		f.Detail = append(f.Detail, earlier(p.Early, p.Until))
+	}
+	loading := h.loading(nil, p.Bytes)
 	switch {
+	case p.Settled:
+		f.Severity, f.Remedies = finding.Info, nil
+		f.Title += fmt.Sprintf("; all came in the first %s of the trace, and none since", units.Duration(p.Until))
+		f.Basis = looked + "the class grew at first, and then no more"
 	case p.Class == finding.PageCache || p.Class == finding.FileMapping:
 		f.Severity = finding.Info
-	case p.Steady && p.Sure >= 0.7:
+	case p.Steady && p.Sure >= 0.7 && loading == "":
 		f.Severity = finding.Problem
+	case loading != "":
+		f.Detail = append(f.Detail, loading)
+		f.Remedies = append([]finding.Remedy{traceLonger}, f.Remedies...)
 	case !p.Steady:
 		f.Confidence /= 2
-		f.Basis = "the process was looked at from outside when the trace began, in between and at its end; the class did not grow each time"
+		f.Basis = looked + "the class did not grow each time"
+		f.Remedies = append([]finding.Remedy{traceLonger}, f.Remedies...)
 	}
 	return f
 }

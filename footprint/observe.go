@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"time"
 
 	"strandline/glibc"
 	"strandline/image"
@@ -24,12 +25,15 @@ import (
 // An Observation is the memory of a process at one moment.
 type Observation struct {
 	PID     procfs.Process
+	At      time.Duration // since the process is watched; its caller knows
+	Age     time.Duration // of the process; 0 if unknown
 	Status  procfs.Status
 	Rollup  procfs.Usage
 	Regions []procfs.Usage // by address
 	Arenas  []glibc.Arena  // nil if the process has none, or they cannot be read
 	Open    procfs.Descriptors
 	Moved   uint64 // bytes, from and to files of disks, since the start
+	Read    uint64 // bytes, by calls, from whatever, since the start
 	Cgroup  string // the folder of its control group, which Charged is of
 	Charged *procfs.GroupMemory
 	// Allocator is the library of another malloc than glibc's, such as
@@ -65,9 +69,13 @@ func Observe(p procfs.Process) (*Observation, error) {
 	} else {
 		o.Open = *open
 	}
-	if o.Moved, err = p.FileBytes(); err != nil {
+	if o.Moved, err = p.FileBytes(); err == nil {
+		o.Read, err = p.ReadBytes()
+	}
+	if err != nil {
 		o.lacks("what it reads and writes", err)
 	}
+	o.Age, _ = p.Age()
 	if err := o.charged(); err != nil {
 		o.lacks("its control group", err)
 	}

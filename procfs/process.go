@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A Process is one that runs on this machine, by its number as we see it. A
@@ -43,6 +44,13 @@ func (p Process) Rollup() (Usage, error) {
 func (p Process) FileBytes() (uint64, error) {
 	counts, err := parsed(p.file("io"), numbers(":"))
 	return counts["read_bytes"] + counts["write_bytes"], err
+}
+
+// ReadBytes is what the process has read by calls, from files, sockets and pipes,
+// in the cache or not.
+func (p Process) ReadBytes() (uint64, error) {
+	counts, err := parsed(p.file("io"), numbers(":"))
+	return counts["rchar"], err
 }
 
 // Status is what /proc/PID/status tells.
@@ -86,6 +94,29 @@ func started(stat string) (uint64, error) {
 		return 0, fmt.Errorf("%q is no stat of a process", stat)
 	}
 	return strconv.ParseUint(fields[19], 10, 64)
+}
+
+// Age is how long the process runs.
+func (p Process) Age() (time.Duration, error) {
+	ticks, err := p.Started()
+	if err != nil {
+		return 0, err
+	}
+	text, err := os.ReadFile("/proc/uptime")
+	if err != nil {
+		return 0, err
+	}
+	up, _, _ := strings.Cut(string(text), " ")
+	seconds, err := strconv.ParseFloat(up, 64)
+	if err != nil {
+		return 0, fmt.Errorf("/proc/uptime: %w", err)
+	}
+	const ticksPerSecond = 100 // of all architectures of Linux, for user space
+	age := seconds - float64(ticks)/ticksPerSecond
+	if age < 0 {
+		return 0, fmt.Errorf("process %d began after now", int(p))
+	}
+	return time.Duration(age * float64(time.Second)), nil
 }
 
 // Environ is the environment that the process was started with.

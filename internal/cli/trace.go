@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -316,6 +317,10 @@ const (
 	// firstMarks is how far apart the moments are at which growth is judged; as the
 	// ledger leaves out every second one when there are many, so does the clock.
 	firstMarks = 250 * time.Millisecond
+	// mostLooks at the process from outside are kept; they are firstLooks apart at
+	// most, until there are more.
+	mostLooks  = 6
+	firstLooks = 10 * time.Second
 	// share is how much of the time reckoning up may take.
 	share = 20
 )
@@ -331,6 +336,8 @@ func (w *watch) run(ctx context.Context) error {
 		return err
 	}
 	w.look()
+	lookEvery := min(w.ends/(mostLooks-1), firstLooks)
+	nextLook := w.began.Add(lookEvery)
 	for now := time.Now(); now.Before(end) && w.trace.Alive(); now = time.Now() {
 		if !now.Before(nextMark) {
 			had := len(w.trace.Ledger.Marks())
@@ -350,11 +357,15 @@ func (w *watch) run(ctx context.Context) error {
 			nextCheck = time.Now().Add(max(checkEvery, share*took))
 			w.draw()
 		}
-		if len(w.looks) == 1 && now.Sub(w.began) >= w.ends/2 {
+		if !now.Before(nextLook) {
 			if err := w.reckon(ctx); err != nil { // the look and the sums are of one moment
 				return err
 			}
-			w.look()
+			if w.look(); len(w.looks) == mostLooks {
+				w.looks = slices.DeleteFunc(w.looks, everySecond())
+				lookEvery *= 2
+			}
+			nextLook = time.Now().Add(max(lookEvery-time.Since(now), share*time.Since(now)))
 		}
 		select {
 		case <-ctx.Done():
@@ -461,7 +472,21 @@ func (w *watch) look() {
 		}
 		o.Remapped = &n
 	}
+	o.At = time.Since(w.began)
+	// A last look that follows close upon another takes its place.
+	if n := len(w.looks); n > 2 && 2*(o.At-w.looks[n-1].At) < w.looks[n-1].At-w.looks[n-2].At {
+		w.looks = w.looks[:n-1]
+	}
 	w.looks = append(w.looks, o)
+}
+
+// everySecond tells every second of some in a row, from the second on.
+func everySecond() func(*footprint.Observation) bool {
+	odd := true
+	return func(*footprint.Observation) bool {
+		odd = !odd
+		return odd
+	}
 }
 
 // grown is what the looks from the first to the last tell; nil if the process
