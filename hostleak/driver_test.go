@@ -49,10 +49,7 @@ func TestDriverLedger(t *testing.T) {
 			source := &noDriver{}
 			trace := &Trace{Driver: newDriver(source), Stacks: make([]Stack, 1), known: map[string]int{}}
 			for i, x := range c.calls {
-				op := bpf.DriverOp(x.function)
-				if op == 0 {
-					t.Fatalf("no function %s", x.function)
-				}
+				op := driverOp(t, x.function)
 				e := &bpf.Event{Time: uint64(i + 1), PID: 5, Op: op, Addr: x.addr, Len: x.len, Old: x.old, Prot: onDevice}
 				trace.Driver.enter(e, op.Driver())
 			}
@@ -96,7 +93,7 @@ func TestDriverState(t *testing.T) {
 		{"cuIpcOpenMemHandle_v2", 500 * mib, 0, 0},
 		{"cuMemHostAlloc", 600 * mib, mib, 0},
 	} {
-		op := bpf.DriverOp(c.function)
+		op := driverOp(t, c.function)
 		trace.Driver.enter(&bpf.Event{Time: uint64(i + 1), PID: 5, Op: op, Addr: c.addr, Len: c.len, Old: c.old, Prot: onDevice}, op.Driver())
 	}
 	l := trace.Driver.ledgers[bpf.Device]
@@ -120,12 +117,24 @@ func TestDriverState(t *testing.T) {
 	}
 }
 
+// driverOp is the op of a function of the driver.
+func driverOp(t *testing.T, name string) bpf.Op {
+	t.Helper()
+	for op := range bpf.Op(255) {
+		if f := op.Driver(); f != nil && f.Name == name {
+			return op
+		}
+	}
+	t.Fatalf("no function %s", name)
+	return 0
+}
+
 // TestLateFree leaves what was put at the address after the free began.
 func TestLateFree(t *testing.T) {
 	trace := &Trace{Driver: newDriver(&noDriver{}), Stacks: make([]Stack, 1)}
 	for _, e := range []bpf.Event{
-		{Time: 9, PID: 5, Op: bpf.DriverOp("cuMemAlloc_v2"), Addr: 4096, Len: 77},
-		{Time: 8, PID: 5, Op: bpf.DriverOp("cuMemFree_v2"), Addr: 4096},
+		{Time: 9, PID: 5, Op: driverOp(t, "cuMemAlloc_v2"), Addr: 4096, Len: 77},
+		{Time: 8, PID: 5, Op: driverOp(t, "cuMemFree_v2"), Addr: 4096},
 	} {
 		trace.Driver.enter(&e, e.Op.Driver())
 	}
