@@ -156,7 +156,7 @@ func (im *Image) open(m procfs.Mapping) *Object {
 	}
 	f, err := im.Process.OpenMapped(m)
 	if err != nil {
-		if errors.Is(err, procfs.Silent) {
+		if errors.Is(err, procfs.ErrSilent) {
 			silent.Store(m.Dev, true)
 		}
 		return nil
