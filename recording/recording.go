@@ -187,6 +187,18 @@ type GPUStack struct {
 	Stack
 	Owner  string `json:"owner"`
 	Memory string `json:"memory"`
+	// Peak is the most that they held at once; nil if they never held anything.
+	Peak *GPUPeak `json:"peak"`
+}
+
+// A GPUPeak is the most that calls with one stack held at once, from nothing to
+// nothing again. Times are since the trace began.
+type GPUPeak struct {
+	Bytes int64    `json:"bytes"`
+	From  float64  `json:"from_seconds"`
+	At    float64  `json:"at_seconds"`
+	Until *float64 `json:"until_seconds"` // nil for what is held still
+	Times int      `json:"times"`         // how often they took something when they held nothing
 }
 
 // A Frame is one level of a stack; what is unknown is nil.
