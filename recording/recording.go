@@ -155,14 +155,23 @@ const (
 // the driver that were seen, and by the driver's own count.
 type GPUState struct {
 	At         float64        `json:"at_seconds"`
-	PIDs       []int          `json:"pids"`          // the processes that have the driver loaded
-	Before     *nvsmi.Reading `json:"before"`        // when the trace began
-	Count      *nvsmi.Reading `json:"count"`         // at this moment
-	NotCounted string         `json:"not_counted"`   // why not
-	Managed    int64          `json:"managed_bytes"` // of which some can be on the device
-	Foreign    int64          `json:"foreign_count"` // handles of memory of other processes
-	Dropped    bool           `json:"dropped"`       // events were lost
-	Pieces     []GPUPiece     `json:"pieces"`        // of device memory
+	PIDs       []int          `json:"pids"`            // the processes that have the driver loaded
+	Before     *nvsmi.Reading `json:"before"`          // when the trace began
+	Count      *nvsmi.Reading `json:"count"`           // at this moment
+	NotCounted string         `json:"not_counted"`     // why not
+	Meanwhile  int64          `json:"meanwhile_bytes"` // taken while the driver was asked
+	Managed    int64          `json:"managed_bytes"`   // of which some can be on the device
+	Foreign    int64          `json:"foreign_count"`   // handles of memory of other processes
+	Dropped    bool           `json:"dropped"`         // events were lost
+	Pieces     []GPUPiece     `json:"pieces"`          // of device memory
+}
+
+// Held is all of the pieces, bytes.
+func (s *GPUState) Held() (n int64) {
+	for _, p := range s.Pieces {
+		n += p.Bytes
+	}
+	return n
 }
 
 // A GPUPiece is memory of a device that a process took since the trace began and

@@ -162,7 +162,9 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 	w.learn()
 	whole := true
 	if gpu != nil {
-		whole = gpu.finish(ctx, g, t.Alive(), w.began, o.snapshot)
+		if whole, err = gpu.finish(ctx, g, t, w.began, o.snapshot); err != nil {
+			return err
+		}
 	}
 	doc := w.document(w.grown())
 	if err := w.note(doc); err != nil {
