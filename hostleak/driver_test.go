@@ -161,6 +161,14 @@ func TestPeaks(t *testing.T) {
 	if want := (Peak{Bytes: 60, From: 1000, At: 3000, Until: 4000, Times: 3}); len(s.Uses) != 1 || s.Uses[0].Peak != want {
 		t.Errorf("%+v, want %+v", s.Uses, want)
 	}
+	if most := d.courses[peakKey{bpf.Device, 1}].now; most.Bytes != 7 {
+		t.Errorf("%+v is held", most)
+	}
+	d.noticed(&bpf.Event{Time: now + 1, PID: 5, Op: bpf.Exit, Addr: 5})
+	d.peak(7000)
+	if most := d.courses[peakKey{bpf.Device, 1}].now; most.Bytes != 0 {
+		t.Errorf("%+v is held by a process that ended", most)
+	}
 }
 
 // TestLateFree leaves what was put at the address after the free began.
