@@ -145,6 +145,9 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 	}
 	source.begin()
 	w := watch{g: g, trace: t, rung: rung, began: time.Now(), ends: o.duration, gpu: gpu}
+	if gpu != nil {
+		t.Driver.Began = bpf.Now()
+	}
 	w.sum()
 	if o.out != "" {
 		header := recording.Header{PID: o.pid, Name: t.Processes[uint32(o.pid)].First.Name, Rung: rung, BeganUS: w.began.UnixMicro()}
@@ -159,7 +162,9 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 	w.learn()
 	whole := true
 	if gpu != nil {
-		whole = gpu.finish(ctx, g, t.Alive(), w.began, o.snapshot)
+		if whole, err = gpu.finish(ctx, g, t, w.began, o.snapshot); err != nil {
+			return err
+		}
 	}
 	doc := w.document(w.grown())
 	if err := w.note(doc); err != nil {
