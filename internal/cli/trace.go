@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"time"
 
@@ -105,9 +106,13 @@ const forever = 100 * 365 * 24 * time.Hour
 
 func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 	if len(o.command) == 0 {
-		if _, err := procfs.Process(o.pid).Status(); err != nil {
-			return reach(o.pid, err)
+		p, err := reachable(o.pid)
+		if err != nil {
+			return err
 		}
+		o.pid = int(p)
+	} else if own, _ := os.Readlink("/proc/self"); own != strconv.Itoa(os.Getpid()) {
+		return errors.New("/proc is of another pid namespace than strandline, so that a command cannot be followed: mount its own (mount -t proc proc /proc)")
 	}
 	names := hostleak.NewNames()
 	defer names.Close()
@@ -140,16 +145,14 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 	}
 	w.learn()
 	doc := w.document(w.grown())
-	if w.out != nil {
-		if err := w.out.Document(&doc.Document); err != nil {
-			return err
-		}
-	}
+	w.record(func(to *recording.Writer) error { return to.Document(&doc.Document) })
 	w.clear()
 	if err := g.print(doc, func(out io.Writer, s report.Style) { doc.Text(out, s) }); err != nil {
 		return err
 	}
 	switch {
+	case w.lost != nil:
+		return w.lost
 	case ctx.Err() != nil:
 		return exit(exitInterrupted)
 	case problems(doc.Findings):
@@ -244,7 +247,13 @@ func (g *globals) watcher(o *traceOptions, names *hostleak.Names) (watcher, stri
 		}
 		tell(t)
 		o.pid = t.PID
-		return watcher{t, begin, t.Close}, rungPtrace, nil
+		end := func() {
+			t.Close()
+			if who := t.Nested(); who != "" {
+				g.warn("%s wanted to trace a process itself and could not: with --rung ptrace strandline is its tracer; use --rung bpf, or trace the debugged process by its number", who)
+			}
+		}
+		return watcher{t, begin, end}, rungPtrace, nil
 	}
 	if refused != nil {
 		g.warn("only polling, which sees that memory grows and not what makes it grow: %v; `strandline doctor` says what to do", refused)
@@ -295,6 +304,7 @@ type watch struct {
 	known []hostleak.Known
 	looks []*footprint.Observation
 	out   *recording.Writer
+	lost  error     // why the recording ended before the trace
 	kept  time.Time // when a judgement was last put into it
 }
 
@@ -364,27 +374,39 @@ func (w *watch) reckon() error {
 	if w.trace.Alive() {
 		w.sum()
 	}
-	return w.keep()
+	w.keep()
+	return nil
 }
 
 // keep writes how things stand to the recording, and a judgement at first every
 // five seconds and then ever more seldom.
-func (w *watch) keep() error {
+func (w *watch) keep() {
 	if w.out == nil {
-		return nil
+		return
 	}
 	s, doc := w.sums, w.document(nil)
-	mark := recording.Mark{Seconds: doc.Duration, RSS: s.RSS, Anonymous: s.Anon, File: s.File, Shared: s.Shared, Drops: doc.Drops}
-	if err := w.out.Mark(mark, doc.Stacks); err != nil {
-		return err
-	}
+	w.record(func(to *recording.Writer) error {
+		mark := recording.Mark{Seconds: doc.Duration, RSS: s.RSS, Anonymous: s.Anon, File: s.File, Shared: s.Shared, Drops: doc.Drops}
+		return to.Mark(mark, doc.Stacks)
+	})
 	const often, grows = 5 * time.Second, 4
 	since := time.Since(w.began)
 	if since < often || !w.kept.IsZero() && time.Since(w.kept) < max(often, since/grows) {
-		return nil
+		return
 	}
 	w.kept = time.Now()
-	return w.out.Document(&doc.Document)
+	w.record(func(to *recording.Writer) error { return to.Document(&doc.Document) })
+}
+
+// record writes to the recording. Where that fails, as on a full disk, the trace
+// goes on without it.
+func (w *watch) record(write func(to *recording.Writer) error) {
+	if w.out == nil || w.lost != nil {
+		return
+	}
+	if w.lost = write(w.out); w.lost != nil {
+		w.g.warn("the recording ends here, the trace goes on: %v", w.lost)
+	}
 }
 
 // sum reckons up while there is something: the figures of before stay when the
