@@ -91,12 +91,27 @@ func NewTrace(root procfs.Process, source Source, namer Namer) (*Trace, error) {
 	if err := t.follow(root); err != nil {
 		return nil, err
 	}
-	for _, p := range root.Descendants() { // those of later follow by themselves
-		if err := t.follow(p); errors.Is(err, syscall.E2BIG) {
-			t.unfollowed++
+	t.followDescendants()
+	return t, t.Check()
+}
+
+// followDescendants begins to follow those that live. Children that a process has
+// from then on follow by themselves; those that it had before are in the list when
+// that is read again.
+func (t *Trace) followDescendants() {
+	seen := map[procfs.Process]bool{}
+	for more := true; more; {
+		more = false
+		for _, p := range t.Root.Descendants() {
+			if seen[p] {
+				continue
+			}
+			seen[p], more = true, true
+			if err := t.follow(p); errors.Is(err, syscall.E2BIG) {
+				t.unfollowed++
+			}
 		}
 	}
-	return t, t.Check()
 }
 
 func (t *Trace) follow(p procfs.Process) error {

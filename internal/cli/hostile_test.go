@@ -3,21 +3,28 @@
 package cli
 
 import (
+	"encoding/binary"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"strandline/internal/live"
+	"strandline/procfs"
 	"strandline/recording"
 )
 
 // hostile is a program that is no easy target: what it does is its first
-// argument. All of them grow.
+// argument. In the end it grows.
 const hostile = `
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -27,11 +34,24 @@ const hostile = `
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 static void *map(size_t n) { char *p = mmap(0, n, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); memset(p, 1, n); return p; }
 __attribute__((noinline)) void grow(void) { map(151552); }
-static void on(int times, void (*f)(void)) { while (times--) { f(); usleep(10000); } }
+static void on(void (*f)(void)) { for (int i = 0; i < 3000; i++) { f(); usleep(10000); } }
+/* What the search for an interpreter of Python 3.11 finds: lists that end in themselves. */
+unsigned long Py_Version = 0x030b00f0;
+struct { void *word[512]; } _PyRuntime;
+static void python(void) {
+  static void *state[64], *frame[64];
+  for (int i = 0; i < 512; i++) _PyRuntime.word[i] = &_PyRuntime;
+  for (int i = 0; i < 64; i++) state[i] = state, frame[i] = frame;
+  _PyRuntime.word[2] = state;                     /* threads of the interpreter that the runtime itself is */
+  state[160 / 8] = (void *)syscall(SYS_gettid);
+  state[56 / 8] = frame;
+}
 int main(int c, char **v) {
   const char *how = v[1];
   int n = c > 2 ? atoi(v[2]) : 0;
@@ -42,8 +62,14 @@ int main(int c, char **v) {
     grow();
     if (n) execl("/proc/self/exe", v[0], how, left, NULL);
   }
+  if (!strcmp(how, "files")) for (int i = 2; i < c; i++) mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, open(v[i], O_RDONLY), 0);
+  if (!strcmp(how, "ended")) { if (fork()) { usleep(50000); } else _exit(0); }
+  if (!strcmp(how, "python")) python();
+  if (!strcmp(how, "debugger") && !fork()) _exit(ptrace(PTRACE_TRACEME, 0, 0, 0) != 0);
+  if (!strcmp(how, "many")) for (int i = 0; i < n; i++) mmap(0, 4096, i % 2 ? 1 : 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (!strcmp(how, "name")) prctl(PR_SET_NAME, ") R 1\n\x1b[2");
   puts("ready");
-  if (!strcmp(how, "library")) on(3000, dlsym(dlopen(v[2], RTLD_NOW), "leak"));
+  if (!strcmp(how, "library")) on((void (*)(void))dlsym(dlopen(v[2], RTLD_NOW), "leak"));
   if (!strcmp(how, "storm")) for (int i = 0; i < n; i++) {
     int p = i % 2 ? vfork() : fork();
     if (!p && i % 2) { execl("/bin/true", "true", NULL); _exit(1); }
@@ -51,12 +77,15 @@ int main(int c, char **v) {
     waitpid(-1, 0, i % 16 ? WNOHANG : 0);
     if (i % 16 == 0) grow();
   }
-  if (!strcmp(how, "chain")) for (int i = 0; i < n; i++) { grow(); int p = fork(); if (p) { waitpid(p, 0, 0); pause(); } }
-  if (!strcmp(how, "name")) prctl(PR_SET_NAME, ") R 1\n\x1b[2");
-  if (!strcmp(how, "many")) for (int i = 0; i < n; i++) mmap(0, 4096, i % 2 ? 1 : 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  on(3000, grow);
+  if (!strcmp(how, "chain")) for (int i = 0; i < n; i++) { usleep(5000); if (fork()) { pause(); } }
+  on(grow);
 }
 `
+
+func buildHostile(t *testing.T) string {
+	t.Helper()
+	return live.Build(t, hostile, nil, "-rdynamic")
+}
 
 // judged traces a process for a time, and returns what is told.
 func judged(t *testing.T, args ...string) (doc recording.Document, code int) {
@@ -85,6 +114,7 @@ func held(doc *recording.Document, function string) (bytes int64) {
 // does not answer any more: that is told without names, and not waited for.
 func TestTraceOfSilentFiles(t *testing.T) {
 	needBPF(t)
+	t.Parallel()
 	exe := live.Build(t, hostile, map[string]string{"leak": `
 		#include <string.h>
 		#include <sys/mman.h>
@@ -104,5 +134,177 @@ func TestTraceOfSilentFiles(t *testing.T) {
 	}
 }
 
-var _ = exec.Command
-var _ = strings.Replace
+// TestNotToBeTraced names what cannot be traced: a process that is not there, one
+// that has ended, one of the kernel.
+func TestNotToBeTraced(t *testing.T) {
+	parent, _ := live.Start(t, buildHostile(t), "ended")
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", parent))
+	if err != nil {
+		t.Skipf("the children of a process are not told here: %v", err)
+	}
+	for pid, want := range map[string]string{
+		"0": "there is no process 0", "-3": "there is no process -3", "99999999": "there is no process 99999999",
+		strings.TrimSpace(string(children)): "has ended", "2": "is one of the kernel",
+	} {
+		if name, _ := os.ReadFile("/proc/2/comm"); pid == "2" && string(name) != "kthreadd\n" {
+			continue // in a container
+		}
+		for _, args := range [][]string{{"hooks"}, {"trace", "--rung", "polling"}, {"trace"}} {
+			if _, stderr, code := run(append(args, "--pid", pid)...); code != exitUsage || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("%v --pid %s: exit status %d, want %q: %s", args, pid, code, want, stderr)
+			}
+		}
+	}
+}
+
+// TestTraceOfHostileProcesses traces processes that are no easy targets, all at
+// the same time. What they map is told with its stack.
+func TestTraceOfHostileProcesses(t *testing.T) {
+	needBPF(t)
+	exe := buildHostile(t)
+	odd := filepath.Join(t.TempDir(), "a b\n\x1b[31m\xff) (deleted)")
+	if err := os.Link(exe, odd); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, exe string
+		args      []string
+	}{
+		{"children come and go", exe, []string{"storm", "1500"}},
+		{"children of children", exe, []string{"chain", "60"}},
+		{"names that terminals act on", odd, []string{"name"}},
+		{"many mappings", exe, []string{"many", "20000"}},
+		{"lists of Python that end in themselves", exe, []string{"python"}},
+		{"runs itself again and again", exe, []string{"again", "300"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			pid, _ := live.Start(t, c.exe, c.args...)
+			t.Cleanup(func() { killAll(pid) })
+			file := filepath.Join(t.TempDir(), "run.trace")
+			doc, _ := judged(t, "--pid", strconv.Itoa(pid), "--duration", "2s", "--out", file)
+			if got := held(&doc, "grow"); got < 10*151552 || got%151552 != 0 || doc.Drops+doc.Unfollowed > 0 {
+				t.Errorf("%d bytes are held by grow; %d events lost, %d not followed", got, doc.Drops, doc.Unfollowed)
+			}
+			said, _, _ := run("diagnose", file)
+			hooks, _, code := run("hooks", "--pid", strconv.Itoa(pid))
+			if code != 0 || strings.Contains(said+hooks, "\x1b") || !utf8.ValidString(said+hooks) || strings.Contains(said+hooks, "a b\n") {
+				t.Errorf("exit status %d of hooks; %q", code, said+hooks)
+			}
+		})
+	}
+}
+
+// killAll ends a process and its descendants.
+func killAll(pid int) {
+	all := append(procfs.Process(pid).Descendants(), procfs.Process(pid))
+	for _, p := range all {
+		syscall.Kill(int(p), syscall.SIGKILL)
+	}
+}
+
+// TestTraceOfStoppedProcesses traces a process that is stopped, and one that a
+// debugger holds. Neither is waited for.
+func TestTraceOfStoppedProcesses(t *testing.T) {
+	exe := buildHostile(t)
+	stop := func(pid int) {
+		syscall.Kill(pid, syscall.SIGSTOP)
+	}
+	attach := func(pid int) {
+		held := make(chan error)
+		go func() {
+			runtime.LockOSThread() // the thread ends with the test, and the debugger with it
+			held <- syscall.PtraceAttach(pid)
+			select {}
+		}()
+		if err := <-held; err != nil {
+			t.Skipf("a child cannot be debugged here: %v", err)
+		}
+	}
+	for name, hold := range map[string]func(int){"stopped": stop, "debugged": attach} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pid, _ := live.Start(t, exe, "grow")
+			hold(pid)
+			time.Sleep(50 * time.Millisecond)
+			for _, rung := range []string{rungBPF, rungPoll} {
+				if rung == rungBPF {
+					needBPF(t)
+				}
+				doc, code := judged(t, "--pid", strconv.Itoa(pid), "--duration", "500ms", "--rung", rung)
+				if doc.Ended || doc.RSSGrowth > 0 || code != 0 {
+					t.Errorf("%s: exit status %d, %d bytes of growth", rung, code, doc.RSSGrowth)
+				}
+			}
+			if said, stderr, code := run("hooks", "--pid", strconv.Itoa(pid)); code != 0 || !strings.Contains(said, "no hooks") {
+				t.Errorf("exit status %d of hooks: %s%s", code, said, stderr)
+			}
+		})
+	}
+}
+
+// TestTraceOfThread takes the number of a thread for its process.
+func TestTraceOfThread(t *testing.T) {
+	pid := os.Getpid()
+	for _, task := range must(os.ReadDir("/proc/self/task")) {
+		if tid := task.Name(); tid != strconv.Itoa(pid) {
+			if doc, _ := judged(t, "--rung", "polling", "--duration", "100ms", "--pid", tid); doc.PID != pid {
+				t.Errorf("thread %s is taken for process %d, and is of %d", tid, doc.PID, pid)
+			}
+			return
+		}
+	}
+	t.Skip("this process has one thread")
+}
+
+func must[T any](x T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return x
+}
+
+// TestDebuggerIsTold runs a debugger where it cannot debug.
+func TestDebuggerIsTold(t *testing.T) {
+	t.Parallel()
+	_, stderr, _ := run("trace", "--rung", "ptrace", "--duration", "500ms", "--", buildHostile(t), "debugger")
+	if !strings.Contains(stderr, "wanted to trace a process itself") || !strings.Contains(stderr, "--rung bpf") {
+		t.Errorf("it says %q", stderr)
+	}
+}
+
+// TestBrokenFiles looks at a process that has mapped files as code that are none:
+// cut off after it did, corrupt, and with a table as large as a file can be.
+func TestBrokenFiles(t *testing.T) {
+	t.Parallel()
+	exe := buildHostile(t)
+	whole := must(os.ReadFile(exe))
+	dir := t.TempDir()
+	name := func(n string) string { return filepath.Join(dir, n) }
+	corrupt := slices.Clone(whole)
+	for i := 64; i < len(corrupt); i += 61 {
+		corrupt[i] ^= 0xa5
+	}
+	endless := slices.Clone(whole)
+	binary.LittleEndian.PutUint16(endless[60:], 0)                                              // the count of sections stands in the first of them
+	binary.LittleEndian.PutUint64(endless[binary.LittleEndian.Uint64(endless[40:])+32:], 1<<31) // where it is this
+	for n, data := range map[string][]byte{"cut": whole, "corrupt": corrupt, "endless": endless, "replaced": whole} {
+		if err := os.WriteFile(name(n), data, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Truncate(name("endless"), 1<<40); err != nil {
+		t.Skipf("no file with a hole can be made here: %v", err)
+	}
+	pid, _ := live.Start(t, exe, "files", name("cut"), name("corrupt"), name("endless"), name("replaced"))
+	if err := errors.Join(os.Truncate(name("cut"), 100), os.Rename(name("corrupt"), name("replaced"))); err != nil {
+		t.Fatal(err)
+	}
+	said, stderr, code := run("hooks", "--pid", strconv.Itoa(pid))
+	if code != 0 || !strings.Contains(said, "no hooks") || !strings.Contains(said, "/cut cannot be read") || !strings.Contains(said, "/endless cannot be read") {
+		t.Errorf("exit status %d: %s%s", code, said, stderr)
+	}
+	if doc, _ := judged(t, "--pid", strconv.Itoa(pid), "--duration", "500ms"); doc.RSSGrowth < 151552 {
+		t.Errorf("%d bytes of growth", doc.RSSGrowth)
+	}
+}
