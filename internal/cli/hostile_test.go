@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -306,5 +307,225 @@ func TestBrokenFiles(t *testing.T) {
 	}
 	if doc, _ := judged(t, "--pid", strconv.Itoa(pid), "--duration", "500ms"); doc.RSSGrowth < 151552 {
 		t.Errorf("%d bytes of growth", doc.RSSGrowth)
+	}
+}
+
+// asProgram runs this program as a process of its own, behind other words.
+func asProgram(before []string, args ...string) (stdout, stderr string, code int) {
+	all := append(append(before, must(exec.LookPath("strandline"))), args...)
+	var out, said strings.Builder
+	c := exec.Command(all[0], all[1:]...)
+	c.Stdout, c.Stderr = &out, &said
+	err := c.Run()
+	if c.ProcessState == nil {
+		return "", err.Error(), -1
+	}
+	return out.String(), said.String(), c.ProcessState.ExitCode()
+}
+
+// TestTraceInsideContainer runs in a pid namespace of its own, as in a container:
+// processes have other numbers there than the kernel's own.
+func TestTraceInsideContainer(t *testing.T) {
+	needBPF(t)
+	exe := buildHostile(t)
+	apart := []string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc"}
+	if out, err := exec.Command(apart[0], append(apart[1:], "true")...).CombinedOutput(); err != nil {
+		t.Skipf("no namespace can be made here: %v: %s", err, out)
+	}
+	for _, c := range []struct {
+		name            string
+		before, command []string
+	}{
+		{"a command", apart, []string{exe, "grow"}},
+		{"in a namespace of a namespace", append(slices.Clone(apart), apart...), []string{exe, "grow"}},
+		{"a command in one of its own", apart, append(slices.Clone(apart), exe, "grow")},
+		{"children", apart, []string{exe, "chain", "3"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			stdout, stderr, _ := asProgram(slices.Clone(c.before), append([]string{"trace", "--json", "--rung", "bpf", "--duration", "2s", "--"}, c.command...)...)
+			var doc recording.Document
+			if err := json.Unmarshal([]byte(stdout), &doc); err != nil {
+				t.Fatalf("%v: %s", err, stderr)
+			}
+			if got := held(&doc, "grow"); got < 10*151552 || got%151552 != 0 {
+				t.Errorf("%d bytes are held by grow: %s", got, stderr)
+			}
+		})
+	}
+	t.Run("without its proc", func(t *testing.T) {
+		t.Parallel()
+		if _, stderr, code := asProgram(apart[:4:4], "trace", "--", exe, "grow"); code != exitUsage || !strings.Contains(stderr, "mount -t proc") {
+			t.Errorf("exit status %d: %s", code, stderr)
+		}
+		pid, _ := live.Start(t, exe, "grow") // by its number in that /proc
+		stdout, stderr, _ := asProgram(apart[:4:4], "trace", "--json", "--duration", "1s", "--pid", strconv.Itoa(pid))
+		var doc recording.Document
+		if err := json.Unmarshal([]byte(stdout), &doc); err != nil || held(&doc, "grow") < 10*151552 {
+			t.Errorf("%v: %s", err, stderr)
+		}
+	})
+}
+
+// TestTraceOfContainer traces a process in namespaces of its own, whose files lie
+// elsewhere than it sees them.
+func TestTraceOfContainer(t *testing.T) {
+	needBPF(t)
+	t.Parallel()
+	exe, root := buildHostile(t), t.TempDir()
+	place := func(from, to string) {
+		to = filepath.Join(root, to)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, must(os.ReadFile(from)), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	place(exe, "/app/serve")
+	loader, err := exec.Command("ldd", exe).Output()
+	if err != nil {
+		t.Skipf("the libraries of a program are not told here: %v", err)
+	}
+	for _, word := range strings.Fields(string(loader)) {
+		if filepath.IsAbs(word) {
+			place(word, word)
+		}
+	}
+	c := exec.Command("/app/serve", "grow")
+	c.Dir = "/"
+	c.SysProcAttr = &syscall.SysProcAttr{
+		Chroot: root, Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}, GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+	}
+	if err := c.Start(); err != nil {
+		t.Skipf("no container can be made here: %v", err)
+	}
+	t.Cleanup(func() {
+		c.Process.Kill()
+		c.Wait()
+	})
+	doc, _ := judged(t, "--pid", strconv.Itoa(c.Process.Pid), "--duration", "2s")
+	top := doc.Stacks[0]
+	if got := held(&doc, "grow"); got < 10*151552 || !top.Complete || !slices.ContainsFunc(top.Frames, func(f recording.Frame) bool { return f.Object != nil && filepath.Base(*f.Object) == "serve" }) {
+		t.Errorf("%d bytes are held by grow; %+v", got, top)
+	}
+	if said, stderr, code := run("hooks", "--pid", strconv.Itoa(c.Process.Pid)); code != 0 || strings.Contains(said, "cannot be read") {
+		t.Errorf("exit status %d of hooks: %s%s", code, said, stderr)
+	}
+}
+
+// TestTraceKilled kills a trace of a command at several moments. The command runs
+// on, or is gone where it was traced by ptrace; none is left standing.
+func TestTraceKilled(t *testing.T) {
+	exe := buildHostile(t)
+	program := must(exec.LookPath("strandline"))
+	for _, rung := range []string{rungBPF, rungPtrace, rungPoll} {
+		for _, after := range []time.Duration{20 * time.Millisecond, 60 * time.Millisecond, time.Second} {
+			t.Run(fmt.Sprint(rung, " after ", after), func(t *testing.T) {
+				if rung == rungBPF {
+					needBPF(t)
+				}
+				t.Parallel()
+				own := filepath.Join(t.TempDir(), "target") // by whose name what is left is found
+				if err := os.Link(exe, own); err != nil {
+					t.Fatal(err)
+				}
+				c := exec.Command(program, "trace", "--rung", rung, "--", own, "grow")
+				if err := c.Start(); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(after)
+				c.Process.Kill()
+				c.Wait()
+				time.Sleep(300 * time.Millisecond)
+				for _, p := range running(own) {
+					st, err := p.Status()
+					if err == nil && (rung == rungPtrace || st.Tracer != 0 || strings.HasPrefix(st.State, "T") || strings.HasPrefix(st.State, "t")) {
+						t.Errorf("%+v is left", st)
+					}
+					syscall.Kill(int(p), syscall.SIGKILL)
+				}
+			})
+		}
+	}
+}
+
+// running are the processes that run a program.
+func running(exe string) (out []procfs.Process) {
+	links, _ := filepath.Glob("/proc/[0-9]*/exe")
+	for _, link := range links {
+		if at, _ := os.Readlink(link); at == exe {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(link)))
+			out = append(out, procfs.Process(pid))
+		}
+	}
+	return out
+}
+
+// TestTraceEndedBySignals ends a trace by either signal: it tells what it has.
+func TestTraceEndedBySignals(t *testing.T) {
+	exe := buildHostile(t)
+	program := must(exec.LookPath("strandline"))
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		for _, rung := range []string{rungPtrace, rungPoll} {
+			t.Run(sig.String()+" "+rung, func(t *testing.T) {
+				t.Parallel()
+				own := filepath.Join(t.TempDir(), "target")
+				if err := os.Link(exe, own); err != nil {
+					t.Fatal(err)
+				}
+				c := exec.Command(program, "trace", "--rung", rung, "--", own, "grow")
+				var out strings.Builder
+				c.Stdout, c.WaitDelay = &out, 100*time.Millisecond // the command has it, too, and runs on
+				if err := c.Start(); err != nil {
+					t.Fatal(err)
+				}
+				for range 200 {
+					if time.Sleep(10 * time.Millisecond); len(running(own)) > 0 {
+						break
+					}
+				}
+				time.Sleep(300 * time.Millisecond)
+				c.Process.Signal(sig)
+				c.Wait()
+				if c.ProcessState.ExitCode() != exitInterrupted || !strings.Contains(out.String(), " grew by ") && !strings.Contains(out.String(), "did not grow") {
+					t.Errorf("%v: %s", c.ProcessState, out.String())
+				}
+				for _, p := range running(own) {
+					syscall.Kill(int(p), syscall.SIGKILL)
+				}
+			})
+		}
+	}
+}
+
+// TestFullDisks writes where there is no room: that is an error, and the trace
+// tells what it has all the same.
+func TestFullDisks(t *testing.T) {
+	needBPF(t) // without stacks the recording is small
+	t.Parallel()
+	pid, _ := live.Start(t, buildHostile(t), "grow")
+	args := []string{"trace", "--duration", "2500ms", "--pid", strconv.Itoa(pid)}
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skipf("there is no full device here: %v", err)
+	}
+	defer full.Close()
+	var said strings.Builder
+	c := exec.Command(must(exec.LookPath("strandline")), args...)
+	c.Stdout, c.Stderr = full, &said
+	if c.Run(); c.ProcessState.ExitCode() != exitUsage || !strings.Contains(said.String(), "no space left") {
+		t.Errorf("%v: %s", c.ProcessState, said.String())
+	}
+	small := t.TempDir()
+	if err := syscall.Mount("none", small, "tmpfs", 0, "size=4k"); err != nil {
+		t.Skipf("nothing can be mounted here: %v", err)
+	}
+	defer syscall.Unmount(small, 0)
+	file := filepath.Join(small, "run.trace")
+	stdout, stderr, code := run(append(args, "--out", file)...)
+	if code != exitUsage || !strings.Contains(stdout, " grew by ") || strings.Count(stderr, "no space left") != 2 {
+		t.Errorf("exit status %d: %s%s", code, stdout, stderr)
+	}
+	if told, _, code := run("diagnose", file); code > exitPartial || code == exitUsage || !strings.Contains(told, "process "+strconv.Itoa(pid)) {
+		t.Errorf("exit status %d of the recording: %s", code, told)
 	}
 }
