@@ -45,6 +45,8 @@ const (
 	paceGrowing     = 5 * time.Millisecond
 	paceSteady      = time.Second
 	mostStacks      = 1 << 14 // distinct
+	mostFrames      = 1 << 20 // in all of them
+	mostPaced       = 1 << 13 // sites, as many as the kernel keeps
 	mostWaiting     = 4096
 	// mostChecked bounds the processes whose memory is looked at in one check; of
 	// more than these others are looked at each time.
@@ -66,6 +68,7 @@ type Trace struct {
 	source  Source
 	namer   Namer
 	known   map[string]int
+	frames  int // in Stacks
 	waiting []bpf.Sample
 	paced   map[Site]int64 // bytes of a site that lived when its pace was set
 	polled  uint64
@@ -223,9 +226,10 @@ func (t *Trace) intern(s Stack) int {
 	if i, ok := t.known[string(key)]; ok {
 		return i
 	}
-	if len(s.Frames) == 0 || len(t.Stacks) == mostStacks {
+	if len(s.Frames) == 0 || len(t.Stacks) == mostStacks || t.frames+len(s.Frames) > mostFrames {
 		return 0
 	}
+	t.frames += len(s.Frames)
 	t.known[string(key)] = len(t.Stacks)
 	t.Stacks = append(t.Stacks, s)
 	return len(t.Stacks) - 1
@@ -308,7 +312,7 @@ func (t *Trace) Mark() error {
 	}
 	before := t.paced
 	t.paced = make(map[Site]int64, len(before)) // sites of processes that have ended go
-	for i := Unseen + 1; int(i) < len(t.Ledger.Causes); i++ {
+	for i := Unseen + 1; int(i) < len(t.Ledger.Causes) && len(t.paced) < mostPaced; i++ {
 		m := &t.Ledger.Causes[i]
 		if m.Stack != 0 || m.PID == 0 {
 			continue
