@@ -529,3 +529,37 @@ func TestFullDisks(t *testing.T) {
 		t.Errorf("exit status %d of the recording: %s", code, told)
 	}
 }
+
+// TestNumberOfAnother ends a process and starts another until it has the number.
+// That is not taken for the one that is traced.
+func TestNumberOfAnother(t *testing.T) {
+	t.Parallel()
+	exe := buildHostile(t)
+	script := `
+		"$1" grow >"$2" & first=$!
+		while ! test -s "$2"; do :; done
+		"$3" trace --json --rung polling --duration 20s --pid $first & trace=$!
+		sleep 0.5
+		kill -9 $first
+		wait $first
+		for i in $(seq 100); do
+			echo $((first - 1)) >/proc/sys/kernel/ns_last_pid || exit 9
+			"$1" grow >"$2" & other=$!
+			test $other = $first && break
+			kill -9 $other
+		done
+		test $other = $first || exit 9
+		wait $trace
+		code=$?
+		kill -9 $other
+		exit $code`
+	c := exec.Command("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", "-c", script, "bash", exe, filepath.Join(t.TempDir(), "out"), must(exec.LookPath("strandline")))
+	out, err := c.Output()
+	if c.ProcessState == nil || c.ProcessState.ExitCode() == 9 || len(out) == 0 {
+		t.Skipf("a number cannot be given again here: %v", err)
+	}
+	var doc recording.Document
+	if err := json.Unmarshal(out, &doc); err != nil || !doc.Ended || doc.Duration > 15 {
+		t.Errorf("%v: after %v s, ended %v", err, doc.Duration, doc.Ended)
+	}
+}

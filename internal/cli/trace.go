@@ -432,9 +432,15 @@ func (w *watch) finish() error {
 	return nil
 }
 
+// lives tells whether the process still runs: its number can be given to another.
+func (w *watch) lives() bool { return !w.trace.Processes[uint32(w.trace.Root)].Ended }
+
 // learn looks for libraries that hook memory functions. It is done first and
 // last: the process can end, and can load more.
 func (w *watch) learn() {
+	if !w.lives() {
+		return
+	}
 	if known := knownLibraries(int(w.trace.Root)); known != nil {
 		w.known = known
 	}
@@ -443,7 +449,7 @@ func (w *watch) learn() {
 // look looks at the process from outside, if it still runs.
 func (w *watch) look() {
 	o, err := footprint.Observe(w.trace.Root)
-	if err != nil {
+	if err != nil || !w.lives() {
 		return
 	}
 	if w.rung != rungPoll && w.sums != nil {
@@ -465,7 +471,7 @@ func (w *watch) grown() *footprint.Growth {
 		return nil
 	}
 	memory, err := w.trace.Root.Memory()
-	if err != nil {
+	if err != nil || !w.lives() {
 		return footprint.Over(w.looks, nil)
 	}
 	defer memory.Close()
