@@ -39,10 +39,12 @@ type Site struct {
 }
 
 // A Made is what the calls of one site with one stack made. Stack is 0 for calls
-// whose stack was not copied, or not yet.
+// whose stack was not copied, or not yet; Assumed says that it is that of another
+// call of the site.
 type Made struct {
 	Site
 	Stack       int
+	Assumed     bool
 	Live, Count int64 // bytes and intervals that live
 	Total       int64 // bytes that were ever made, as far as they were seen
 	Calls       int64
@@ -54,7 +56,8 @@ type gone struct{ count, bytes int64 }
 
 type causeKey struct {
 	Site
-	stack int
+	stack   int
+	assumed bool
 }
 
 // A Ledger always knows what is mapped in the processes that are watched, from
@@ -112,12 +115,12 @@ func (s *Space) Each(f func(iv *Interval)) { s.each(f) }
 // none.
 const mostCauses = 1 << 16
 
-func (l *Ledger) cause(site Site, stack int) Cause {
-	key := causeKey{site, stack}
+func (l *Ledger) cause(site Site, stack int, assumed bool) Cause {
+	key := causeKey{site, stack, assumed}
 	c, ok := l.index[key]
 	if !ok && len(l.index) >= mostCauses {
 		site.Place = bpf.Place{}
-		key = causeKey{site, stack}
+		key = causeKey{site, stack, assumed}
 		c, ok = l.index[key]
 	}
 	if ok {
@@ -129,7 +132,7 @@ func (l *Ledger) cause(site Site, stack int) Cause {
 		c = Cause(len(l.Causes))
 		l.Causes = append(l.Causes, Made{})
 	}
-	l.Causes[c] = Made{Site: site, Stack: stack}
+	l.Causes[c] = Made{Site: site, Stack: stack, Assumed: assumed}
 	l.index[key] = c
 	if s := l.spaces[site.PID]; s != nil {
 		s.causes = append(s.causes, c)
@@ -205,7 +208,7 @@ func (l *Ledger) place(s *Space, e *bpf.Event, iv Interval) {
 		return
 	}
 	l.remove(s, iv.Start, iv.End, e.Time)
-	iv.Cause = l.cause(siteOf(e), 0)
+	iv.Cause = l.cause(siteOf(e), 0, false)
 	l.Causes[iv.Cause].Calls++
 	l.put(s, iv)
 }
@@ -330,7 +333,7 @@ func (l *Ledger) protect(s *Space, e *bpf.Event) {
 		if writable && iv.Kind == Anonymous {
 			l.account(&iv, e.Time)
 			iv.Since, iv.Rest = e.Time, false
-			iv.Cause = l.cause(siteOf(e), 0)
+			iv.Cause = l.cause(siteOf(e), 0, false)
 			l.Causes[iv.Cause].Calls++
 			l.put(s, iv)
 			continue
@@ -353,14 +356,15 @@ func (l *Ledger) end(s *Space, at uint64) {
 	}
 	for _, c := range s.causes {
 		m := l.Causes[c]
-		delete(l.index, causeKey{m.Site, m.Stack})
+		delete(l.index, causeKey{m.Site, m.Stack, m.Assumed})
 		l.Causes[c] = Made{}
-		stack := m.Stack
+		stack, assumed := m.Stack, m.Assumed
 		if stack == 0 {
 			stack = stacks[m.Site]
+			assumed = stack != 0
 		}
 		l.unused = append(l.unused, c)
-		to := l.cause(Site{Op: m.Op, Class: uint32(stack)}, stack) // no two stacks are of one site
+		to := l.cause(Site{Op: m.Op, Class: uint32(stack)}, stack, assumed) // no two stacks are of one site
 		l.Causes[to].add(&m)
 	}
 }
@@ -392,7 +396,7 @@ func (l *Ledger) Stack(pid uint32, at uint64, addr, size uint64, stack int) (liv
 		if iv.Since == at {
 			live = true
 			if stack != 0 {
-				l.move(iv, stack)
+				l.move(iv, stack, false)
 			}
 		}
 		return true
@@ -400,9 +404,9 @@ func (l *Ledger) Stack(pid uint32, at uint64, addr, size uint64, stack int) (liv
 	return live
 }
 
-func (l *Ledger) move(iv *Interval, stack int) {
+func (l *Ledger) move(iv *Interval, stack int, assumed bool) {
 	from := &l.Causes[iv.Cause]
-	if from.Stack == stack {
+	if from.Stack == stack && from.Assumed == assumed {
 		return
 	}
 	site := from.Site
@@ -414,7 +418,7 @@ func (l *Ledger) move(iv *Interval, stack int) {
 	from.Total -= iv.Size()
 	from.Count -= n
 	from.Calls -= n
-	iv.Cause = l.cause(site, stack)
+	iv.Cause = l.cause(site, stack, assumed)
 	to := &l.Causes[iv.Cause]
 	to.Live += iv.Size()
 	to.Total += iv.Size()

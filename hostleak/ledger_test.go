@@ -231,7 +231,7 @@ func TestPopulations(t *testing.T) {
 		at++
 		l.Mark(at)
 	}
-	p := l.Populations()[l.cause(Site{1, bpf.Map, 0, bpf.Place{IP: 1}}, 0)]
+	p := l.Populations()[l.cause(Site{1, bpf.Map, 0, bpf.Place{IP: 1}}, 0, false)]
 	n := p.Marks()
 	if n < mostMarks/2 || n > mostMarks {
 		t.Fatalf("%d marks", n)

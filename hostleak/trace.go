@@ -75,6 +75,7 @@ type Trace struct {
 	lost    uint64 // events, when it was last looked for what they told
 	// unfollowed are children from before the trace for which there was no room.
 	unfollowed uint64
+	began      uint64
 }
 
 // Followed is a process and its memory when it was first and last seen.
@@ -83,6 +84,7 @@ type Followed struct {
 	First, Last procfs.Status
 	Ended       bool
 	began       uint64
+	rss         []int64 // at the marks
 }
 
 // NewTrace begins to follow a process and the children that it has.
@@ -91,6 +93,7 @@ func NewTrace(root procfs.Process, source Source, namer Namer) (*Trace, error) {
 		Root: root, Ledger: NewLedger(), Processes: map[uint32]*Followed{}, Stacks: make([]Stack, 1),
 		source: source, namer: namer, known: map[string]int{}, paced: map[Site]int64{}, polled: bpf.Now(),
 	}
+	t.began = t.polled
 	if err := t.follow(root); err != nil {
 		return nil, err
 	}
@@ -306,27 +309,34 @@ func (t *Trace) Sure() error {
 // Mark notes a moment at which growth is judged, and has the stacks copied more
 // often of what grows.
 func (t *Trace) Mark() error {
+	before := len(t.Ledger.Marks())
 	t.Ledger.Mark(t.polled)
+	t.measure(before, len(t.Ledger.Marks()))
 	if t.Driver != nil {
 		t.Driver.mark(t.polled)
 	}
-	before := t.paced
-	t.paced = make(map[Site]int64, len(before)) // sites of processes that have ended go
-	for i := Unseen + 1; int(i) < len(t.Ledger.Causes) && len(t.paced) < mostPaced; i++ {
-		m := &t.Ledger.Causes[i]
-		if m.Stack != 0 || m.PID == 0 {
-			continue
+	live := map[Site]int64{}
+	for i := Unseen + 1; int(i) < len(t.Ledger.Causes); i++ {
+		if m := &t.Ledger.Causes[i]; m.PID != 0 {
+			live[m.Site] += m.Live
 		}
-		was, known := before[m.Site]
+	}
+	paced := t.paced
+	t.paced = make(map[Site]int64, len(paced)) // sites of processes that have ended go
+	for site, bytes := range live {
+		if len(t.paced) == mostPaced {
+			break
+		}
+		was, known := paced[site]
 		every := paceSteady
-		if m.Live > was {
+		if bytes > was {
 			every = paceGrowing
 		}
-		if !known && every == paceSteady && m.Live == 0 {
+		if !known && bytes == 0 {
 			continue
 		}
-		t.paced[m.Site] = m.Live
-		e := &bpf.Event{PID: m.PID, Op: m.Op, Class: m.Class, Place: m.Place}
+		t.paced[site] = bytes
+		e := &bpf.Event{PID: site.PID, Op: site.Op, Class: site.Class, Place: site.Place}
 		if err := t.source.Pace(e, every); err != nil {
 			return err
 		}
@@ -336,6 +346,30 @@ func (t *Trace) Mark() error {
 
 // Unfollowed is how many children are not followed, as too many live at once.
 func (t *Trace) Unfollowed() uint64 { return t.unfollowed + t.Last.Unwatched }
+
+// measure notes how large the processes are at a mark, of which there were some
+// before and are more now, or fewer, where every second one went.
+func (t *Trace) measure(before, now int) {
+	for _, f := range t.Processes {
+		if f.Ended {
+			continue
+		}
+		for len(f.rss) < before {
+			f.rss = append(f.rss, int64(f.First.RSS))
+		}
+		if now <= before {
+			for i := range now - 1 {
+				f.rss[i] = f.rss[2*i+1]
+			}
+			f.rss = f.rss[:now-1]
+		}
+		rss := int64(f.Last.RSS)
+		if st, err := f.Status(); err == nil && st.RSS > 0 {
+			rss = int64(st.RSS)
+		}
+		f.rss = append(f.rss, rss)
+	}
+}
 
 // Alive tells whether a process that is followed still runs.
 func (t *Trace) Alive() bool {
@@ -373,10 +407,14 @@ type Sums struct {
 	Locked, Pinned, Threads    int64
 	RSS                        int64 // at the end
 	Explained                  *float64
-	Marks                      []uint64
+	// Marks are the moments at which growth is judged, in ns since the trace began;
+	// Grown is how much the processes had grown at them.
+	Marks []uint64
+	Grown []int64
 	// Older is what became resident, or ceased to, in memory that was mapped
-	// before; Unnamed is resident memory of calls without a stack.
-	Older, Unnamed int64
+	// before; Unnamed is resident memory of calls without a stack, Unseen what the
+	// kernel's list has and no call that was seen made.
+	Older, Unnamed, Unseen int64
 }
 
 // tellable is the least growth of which a share is worth telling.
@@ -384,7 +422,10 @@ const tellable = 256 << 10
 
 // Sums reckons up.
 func (t *Trace) Sums() *Sums {
-	s := &Sums{Marks: t.Ledger.Marks()}
+	s := &Sums{Grown: make([]int64, len(t.Ledger.Marks()))}
+	for _, at := range t.Ledger.Marks() {
+		s.Marks = append(s.Marks, at-min(at, t.began))
+	}
 	for _, f := range t.Processes {
 		if f.Ended {
 			continue
@@ -397,7 +438,11 @@ func (t *Trace) Sums() *Sums {
 		s.Locked += int64(f.Last.Locked) - int64(f.First.Locked)
 		s.Pinned += int64(f.Last.Pinned) - int64(f.First.Pinned)
 		s.Threads += int64(f.Last.Threads) - int64(f.First.Threads)
+		for i, rss := range f.rss {
+			s.Grown[i] += rss - int64(f.First.RSS)
+		}
 	}
+	t.Ledger.assume()
 	kinds, resident := t.survey()
 	s.Uses = t.uses(t.Ledger, kinds, resident)
 	var named, all int64
@@ -407,7 +452,8 @@ func (t *Trace) Sums() *Sums {
 			named += max(s.Uses[i].Resident, 0)
 		}
 	}
-	s.Unnamed, s.Older = all-named, s.Growth-all
+	s.Unseen = max(resident[Unseen], 0)
+	s.Unnamed, s.Older = all-named, s.Growth-all-s.Unseen
 	if s.Growth >= tellable {
 		share := min(float64(named)/float64(s.Growth), 1)
 		s.Explained = &share
@@ -440,13 +486,14 @@ func (t *Trace) survey() (kinds []Kind, resident []int64) {
 	return kinds, resident
 }
 
-// uses joins the causes of a ledger by their stack. What a site made before its stack was copied
-// counts to the stacks of the site, by what these made.
+// uses joins the causes of a ledger by their stack. What a site made without a
+// stack and what is assumed of none counts to the stacks of the site, by what
+// these made.
 func (t *Trace) uses(l *Ledger, kinds []Kind, resident []int64) []Use {
 	causes, populations := l.Causes, l.Populations()
 	bySite := map[Site][]int{} // causes that have a stack
 	for i, c := range causes {
-		if c.Stack != 0 {
+		if c.Stack != 0 && !c.Assumed {
 			bySite[c.Site] = append(bySite[c.Site], i)
 		}
 	}
@@ -482,7 +529,7 @@ func (t *Trace) uses(l *Ledger, kinds []Kind, resident []int64) []Use {
 			continue
 		}
 		if c.Stack != 0 {
-			add(c.Stack, i, 1, false)
+			add(c.Stack, i, 1, c.Assumed)
 			continue
 		}
 		stacks := bySite[c.Site]

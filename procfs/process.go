@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A Process is one that runs on this machine, by its number as we see it. A
@@ -41,8 +42,15 @@ func (p Process) Rollup() (Usage, error) {
 // FileBytes is what the process has read from disks and written to files of
 // them: what is in their cache because of it.
 func (p Process) FileBytes() (uint64, error) {
-	counts, err := parsed(p.file("io"), parseColons)
+	counts, err := parsed(p.file("io"), numbers(":"))
 	return counts["read_bytes"] + counts["write_bytes"], err
+}
+
+// ReadBytes is what the process has read by calls, from files, sockets and pipes,
+// in the cache or not.
+func (p Process) ReadBytes() (uint64, error) {
+	counts, err := parsed(p.file("io"), numbers(":"))
+	return counts["rchar"], err
 }
 
 // Status is what /proc/PID/status tells.
@@ -86,6 +94,29 @@ func started(stat string) (uint64, error) {
 		return 0, fmt.Errorf("%q is no stat of a process", stat)
 	}
 	return strconv.ParseUint(fields[19], 10, 64)
+}
+
+// Age is how long the process runs.
+func (p Process) Age() (time.Duration, error) {
+	ticks, err := p.Started()
+	if err != nil {
+		return 0, err
+	}
+	text, err := os.ReadFile("/proc/uptime")
+	if err != nil {
+		return 0, err
+	}
+	up, _, _ := strings.Cut(string(text), " ")
+	seconds, err := strconv.ParseFloat(up, 64)
+	if err != nil {
+		return 0, fmt.Errorf("/proc/uptime: %w", err)
+	}
+	const ticksPerSecond = 100 // of all architectures of Linux, for user space
+	age := seconds - float64(ticks)/ticksPerSecond
+	if age < 0 {
+		return 0, fmt.Errorf("process %d began after now", int(p))
+	}
+	return time.Duration(age * float64(time.Second)), nil
 }
 
 // Environ is the environment that the process was started with.
@@ -202,8 +233,26 @@ func (p *Pages) Each(start, end uint64, f func(addr uint64, page Page)) error {
 	return nil
 }
 
+// ErrTooLarge says that a range has too many pages to read them one by one.
+var ErrTooLarge = errors.New("too large to look at each page")
+
+// onePages is the longest range that is read page by page, bytes. Drivers of GPUs
+// set terabytes of addresses aside, of which next to nothing is in memory.
+const onePages = 16 << 30
+
 // Resident is how many bytes of a range are in memory.
 func (p *Pages) Resident(start, end uint64) (bytes uint64, err error) {
+	if bytes, err := p.scan(start, end); err == nil {
+		return bytes, nil
+	}
+	if end-start > onePages {
+		return 0, ErrTooLarge
+	}
+	return p.count(start, end)
+}
+
+// count looks at each page.
+func (p *Pages) count(start, end uint64) (bytes uint64, err error) {
 	err = p.Each(start, end, func(addr uint64, page Page) {
 		if page.Present() {
 			bytes += min(addr+PageSize, end) - max(addr, start)

@@ -128,7 +128,7 @@ func (d *Trace) stacks(w io.Writer, s Style, most int) {
 		if st.ResidentBytes != nil {
 			resident = units.Bytes(*st.ResidentBytes)
 		}
-		t.row(units.Bytes(st.LiveBytes), resident, units.Count(st.LiveCount), st.Call, Sparkline(st.Trend), placeOf(&st))
+		t.row(units.Bytes(st.LiveBytes), resident, units.Count(st.LiveCount), st.Call, sparkline(st.Trend), placeOf(&st))
 	}
 	t.write(w, "")
 }
@@ -168,11 +168,12 @@ func placeOf(st *recording.Stack) string {
 // fewMarks are too few to judge growth.
 const fewMarks = 3
 
-// NewRecorded is the answer of `strandline diagnose` to a recording.
-func NewRecorded(file string, run *recording.Run) *Diagnosis {
+// NewRecorded is the answer of `strandline diagnose` to a recording, with the
+// snapshots that stand beside it.
+func NewRecorded(files []string, run *recording.Run) *Diagnosis {
 	name := fmt.Sprintf("pid%d", run.PID)
 	d := &Diagnosis{Schema: "strandline.diagnose/1", Verdict: detect.OK, Findings: append([]finding.Finding{}, run.Document.Findings...)}
-	p := Process{Process: &name, Files: []string{file}, Basis: []string{fmt.Sprintf("watched for %s, %s", units.Duration(time.Duration(run.Document.Duration*float64(time.Second))), count(len(run.Marks), "mark"))}}
+	p := Process{Process: &name, Files: files, Basis: []string{fmt.Sprintf("watched for %s, %s", units.Duration(time.Duration(run.Document.Duration*float64(time.Second))), count(len(run.Marks), "mark"))}}
 	if len(run.Marks) < fewMarks {
 		d.Verdict = detect.Unknown
 	}
@@ -182,6 +183,9 @@ func NewRecorded(file string, run *recording.Run) *Diagnosis {
 		}
 	}
 	d.Processes = []Process{p}
+	if run.Document.GPU != nil {
+		d.Devices = run.Document.GPU.Devices
+	}
 	return d
 }
 

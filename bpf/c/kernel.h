@@ -30,6 +30,7 @@ typedef long long s64;
 #define BPF_MAP_TYPE_RINGBUF 27
 
 #define BPF_NOEXIST 1
+#define BPF_F_MMAPABLE (1 << 10)
 #define BPF_RB_NO_WAKEUP 1
 
 static void *(*map_lookup)(void *map, const void *key) = (void *)1;

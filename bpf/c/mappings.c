@@ -6,7 +6,8 @@
 // call of mremap ends one and makes another: it carries both times.
 //
 // A mapping that is made and unmapped whole costs no event: it waits in
-// `pending` until user space takes it from there.
+// `pending` until user space takes it from there. That is an array, in which the
+// address tells the place: a hash table costs ten times as much.
 #include "kernel.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -49,20 +50,20 @@ struct event {
 	struct place place;
 };
 
-struct pending_key {
-	u64 addr;
-	u64 pid;
-};
-
+// A mapping that waits, 64 bytes.
 struct pending_map {
+	u64 key; // FREE, TAKEN while someone reads or writes it, or of whom it is
 	u64 time, len;
+	struct place place;
 	u32 tid, epoch;
 	u32 prot, flags;
 	s32 fd;
-	u32 sampled;
-	u32 class, pad;
-	struct place place;
+	u16 class, sampled;
 };
+
+#define PENDING_BITS 14
+#define FREE 0
+#define TAKEN 1
 
 // One watched process. Owner is whose memory it uses: after vfork its parent's.
 // Epoch counts what may have put something inside of older mappings.
@@ -149,9 +150,10 @@ struct {
 } strand_watched SEC(".maps");
 
 struct {
-	UINT(type, BPF_MAP_TYPE_HASH);
-	UINT(max_entries, 32768);
-	TYPE(key, struct pending_key);
+	UINT(type, BPF_MAP_TYPE_ARRAY);
+	UINT(max_entries, 1 << PENDING_BITS);
+	UINT(map_flags, BPF_F_MMAPABLE);
+	TYPE(key, u32);
 	TYPE(value, struct pending_map);
 } strand_pending SEC(".maps");
 
@@ -464,6 +466,27 @@ int strand_sample(void *ctx)
 
 INLINE int failed(s64 ret) { return ret < 0 && ret >= -4095; }
 
+// pending_key is 0 for a mapping that cannot wait. A page's address leaves room
+// for the process.
+INLINE u64 pending_key(u64 addr, u32 pid) { return addr >> 54 ? 0 : addr << 10 | pid; }
+
+INLINE struct pending_map *pending(u64 key)
+{
+	u32 i = key * 0x9e3779b97f4a7c15 >> (64 - PENDING_BITS);
+	return map_lookup(&strand_pending, &i);
+}
+
+// take tells whether a place was in a state, and is ours now.
+INLINE int take(struct pending_map *p, u64 state)
+{
+	return __sync_val_compare_and_swap(&p->key, state, TAKEN) == state;
+}
+
+INLINE void leave(struct pending_map *p, u64 state)
+{
+	__sync_lock_test_and_set(&p->key, state);
+}
+
 // send_pending reports a mapping that waited.
 INLINE void send_pending(u32 pid, u64 addr, const struct pending_map *p)
 {
@@ -483,17 +506,30 @@ INLINE void wait_for_end(struct event *c, struct watched_process *w)
 		send(c);
 		return;
 	}
-	struct pending_key key = { .addr = c->addr, .pid = c->pid };
-	struct pending_map now = { .time = c->time, .len = c->len, .tid = c->tid, .epoch = w->epoch,
-		.prot = c->prot, .flags = c->flags, .fd = c->fd, .sampled = c->sampled,
-		.class = c->class, .place = c->place };
-	struct pending_map *old = map_lookup(&strand_pending, &key);
-	if (old) {
-		send_pending(c->pid, c->addr, old);
-		map_delete(&strand_pending, &key);
-	}
-	if (map_update(&strand_pending, &key, &now, BPF_NOEXIST))
+	u64 key = pending_key(c->addr, c->pid);
+	struct pending_map *p = pending(key);
+	if (!p || !key) {
 		send(c);
+		return;
+	}
+	if (!take(p, FREE)) {
+		if (!take(p, key)) { // another waits there
+			send(c);
+			return;
+		}
+		send_pending(c->pid, c->addr, p); // its end was not seen
+	}
+	p->time = c->time;
+	p->len = c->len;
+	p->place = c->place;
+	p->tid = c->tid;
+	p->epoch = w->epoch;
+	p->prot = c->prot;
+	p->flags = c->flags;
+	p->fd = c->fd;
+	p->class = c->class;
+	p->sampled = c->sampled;
+	leave(p, key);
 }
 
 SEC("tracepoint/mmap")
@@ -528,13 +564,14 @@ int strand_munmap(struct on_enter *ctx)
 	u64 addr = ctx->args[0], len = (ctx->args[1] + PAGE - 1) & ~(u64)(PAGE - 1);
 	if (addr & (PAGE - 1) || !len)
 		return 0;
-	struct pending_key key = { .addr = addr, .pid = w->owner };
-	struct pending_map *p = map_lookup(&strand_pending, &key);
-	if (p) {
+	u64 key = pending_key(addr, w->owner);
+	struct pending_map *p = pending(key);
+	if (p && key && p->key == key && take(p, key)) {
 		int whole = p->len == len && p->epoch == w->epoch;
 		if (!whole)
 			send_pending(w->owner, addr, p);
-		if (!map_delete(&strand_pending, &key) && whole) {
+		leave(p, FREE);
+		if (whole) {
 			count(PAIRED, 1);
 			count(PAIRED_BYTES, len);
 			return 0;
