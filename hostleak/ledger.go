@@ -110,9 +110,20 @@ func (l *Ledger) Space(pid uint32) *Space {
 // Each calls f with the intervals of a space, by address.
 func (s *Space) Each(f func(iv *Interval)) { s.each(f) }
 
+// mostCauses bounds what is told apart. Where the word on top of the stack is no
+// return address, as in programs that make system calls by themselves, every call
+// can seem to come from another place; calls from more places count as if from
+// none.
+const mostCauses = 1 << 16
+
 func (l *Ledger) cause(site Site, stack int, assumed bool) Cause {
 	key := causeKey{site, stack, assumed}
 	c, ok := l.index[key]
+	if !ok && len(l.index) >= mostCauses {
+		site.Place = bpf.Place{}
+		key = causeKey{site, stack, assumed}
+		c, ok = l.index[key]
+	}
 	if ok {
 		return c
 	}

@@ -45,6 +45,8 @@ const (
 	paceGrowing     = 5 * time.Millisecond
 	paceSteady      = time.Second
 	mostStacks      = 1 << 14 // distinct
+	mostFrames      = 1 << 20 // in all of them
+	mostPaced       = 1 << 13 // sites, as many as the kernel keeps
 	mostWaiting     = 4096
 	// mostChecked bounds the processes whose memory is looked at in one check; of
 	// more than these others are looked at each time.
@@ -66,6 +68,7 @@ type Trace struct {
 	source  Source
 	namer   Namer
 	known   map[string]int
+	frames  int // in Stacks
 	waiting []bpf.Sample
 	paced   map[Site]int64 // bytes of a site that lived when its pace was set
 	polled  uint64
@@ -94,12 +97,27 @@ func NewTrace(root procfs.Process, source Source, namer Namer) (*Trace, error) {
 	if err := t.follow(root); err != nil {
 		return nil, err
 	}
-	for _, p := range root.Descendants() { // those of later follow by themselves
-		if err := t.follow(p); errors.Is(err, syscall.E2BIG) {
-			t.unfollowed++
+	t.followDescendants()
+	return t, t.Check()
+}
+
+// followDescendants begins to follow those that live. Children that a process has
+// from then on follow by themselves; those that it had before are in the list when
+// that is read again.
+func (t *Trace) followDescendants() {
+	seen := map[procfs.Process]bool{}
+	for more := true; more; {
+		more = false
+		for _, p := range t.Root.Descendants() {
+			if seen[p] {
+				continue
+			}
+			seen[p], more = true, true
+			if err := t.follow(p); errors.Is(err, syscall.E2BIG) {
+				t.unfollowed++
+			}
 		}
 	}
-	return t, t.Check()
 }
 
 func (t *Trace) follow(p procfs.Process) error {
@@ -211,9 +229,10 @@ func (t *Trace) intern(s Stack) int {
 	if i, ok := t.known[string(key)]; ok {
 		return i
 	}
-	if len(s.Frames) == 0 || len(t.Stacks) == mostStacks {
+	if len(s.Frames) == 0 || len(t.Stacks) == mostStacks || t.frames+len(s.Frames) > mostFrames {
 		return 0
 	}
+	t.frames += len(s.Frames)
 	t.known[string(key)] = len(t.Stacks)
 	t.Stacks = append(t.Stacks, s)
 	return len(t.Stacks) - 1
@@ -305,6 +324,9 @@ func (t *Trace) Mark() error {
 	paced := t.paced
 	t.paced = make(map[Site]int64, len(paced)) // sites of processes that have ended go
 	for site, bytes := range live {
+		if len(t.paced) == mostPaced {
+			break
+		}
 		was, known := paced[site]
 		every := paceSteady
 		if bytes > was {

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"strandline/detect"
 	"strandline/finding"
@@ -188,25 +191,32 @@ func NewRecorded(files []string, run *recording.Run) *Diagnosis {
 
 // Live prints the figures so far, a screenful, and tells how many lines that are.
 func (d *Trace) Live(w io.Writer, s Style) (lines int) {
-	c := &lineCounter{w: w}
+	c := &lineCounter{width: s.Width}
 	fmt.Fprintln(c, d.headline(s))
 	for _, line := range d.notes() {
 		fmt.Fprintln(c, s.dim("  "+Line(line)))
 	}
 	d.stacks(c, s, 10)
-	return c.lines
+	io.WriteString(w, c.text.String())
+	return c.lines()
 }
 
+// lineCounter keeps text, of which it tells how many lines of a terminal it takes.
 type lineCounter struct {
-	w     io.Writer
-	lines int
+	text  strings.Builder
+	width int // 0 if unknown
 }
 
-func (c *lineCounter) Write(b []byte) (int, error) {
-	for _, x := range b {
-		if x == '\n' {
-			c.lines++
+func (c *lineCounter) Write(b []byte) (int, error) { return c.text.Write(b) }
+
+var inked = regexp.MustCompile(regexp.QuoteMeta(ink) + "[0-9;]*m")
+
+func (c *lineCounter) lines() (n int) {
+	for line := range strings.Lines(inked.ReplaceAllString(c.text.String(), "")) {
+		n++
+		if long := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); c.width > 0 && long > c.width {
+			n += (long - 1) / c.width
 		}
 	}
-	return c.w.Write(b)
+	return n
 }
