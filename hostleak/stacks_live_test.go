@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -324,4 +326,103 @@ func TestStacksOfPython(t *testing.T) {
 			}
 		})
 	}
+}
+
+var (
+	gdbSize  = regexp.MustCompile(`^size (\d+)$`)
+	gdbFrame = regexp.MustCompile(`^#\d+ +(?:0x[0-9a-f]+ in )?(.*?) \(\)`)
+)
+
+// alias is one of the names that a function of the C library has, without what
+// says which copy or part of it the compiler made.
+func alias(name string) string {
+	for _, part := range []string{" [clone", "[cold]", ".cold", ".part"} {
+		name, _, _ = strings.Cut(name, part)
+	}
+	return strings.TrimSuffix(strings.TrimLeft(strings.TrimPrefix(name, "__GI_"), "_"), "64")
+}
+
+// debuggerStacks are the stacks of a program's mappings as gdb sees them, by size.
+func debuggerStacks(t *testing.T, exe string) map[uint64][][]string {
+	t.Helper()
+	input := filepath.Join(t.TempDir(), "input")
+	if err := os.WriteFile(input, []byte("go\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"-nx", "-batch"}
+	for _, setting := range []string{"debug-file-directory /nowhere", "auto-load no", "width 0", "height 0", "backtrace past-main on"} {
+		args = append(args, "-iex", "set "+setting)
+	}
+	script := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(script, []byte(`break main
+run <`+input+` >/dev/null
+catch syscall mmap
+commands
+silent
+printf "size %lu\n", $rsi
+bt
+continue
+end
+continue
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("gdb", append(args, "-x", script, exe)...).CombinedOutput()
+	if err != nil {
+		t.Skipf("gdb cannot run the program here: %v: %s", err, out)
+	}
+	stacks := map[uint64][][]string{}
+	size := uint64(0)
+	for line := range strings.Lines(string(out)) {
+		line = strings.TrimSpace(line)
+		if m := gdbSize.FindStringSubmatch(line); m != nil {
+			size, _ = strconv.ParseUint(m[1], 10, 64)
+			stacks[size] = append(stacks[size], nil)
+		} else if m := gdbFrame.FindStringSubmatch(line); m != nil && size > 0 {
+			last := &stacks[size][len(stacks[size])-1]
+			*last = append(*last, m[1])
+		}
+	}
+	if len(stacks) == 0 {
+		t.Skipf("gdb sees no system calls here: %s", out)
+	}
+	return stacks
+}
+
+// TestStacksAgainstDebugger compares every stack with those that gdb sees where
+// the same size is mapped, function by function.
+func TestStacksAgainstDebugger(t *testing.T) {
+	if _, err := exec.LookPath("gdb"); err != nil {
+		t.Skip("no gdb is here to compare with")
+	}
+	for _, file := range []string{"calls.c", "exceptions.cc"} {
+		t.Run(file, func(t *testing.T) {
+			exe := live.Build(t, source(t, file), nil, "-fomit-frame-pointer")
+			all, _ := stacksOf(t, startProgram(t, nil, exe))
+			theirs := debuggerStacks(t, exe)
+			compared, wrong := 0, 0
+			for _, c := range all {
+				if len(theirs[c.size]) == 0 {
+					continue // of the C library, for itself
+				}
+				compared++
+				if !slices.ContainsFunc(theirs[c.size], func(frames []string) bool { return agree(c.Frames, frames) }) {
+					if wrong++; wrong <= 3 {
+						t.Errorf("got %s\nand gdb %v", c.text(), theirs[c.size])
+					}
+				}
+			}
+			t.Logf("%d stacks compared with gdb's, %d differ", compared, wrong)
+			if compared < 300 {
+				t.Error("these are too few")
+			}
+		})
+	}
+}
+
+// agree compares functions. What gdb has no name for may be anything.
+func agree(ours []Frame, theirs []string) bool {
+	return slices.EqualFunc(ours, theirs, func(f Frame, name string) bool {
+		return name == "??" || alias(f.Function) == alias(name)
+	})
 }
