@@ -216,7 +216,7 @@ func (n *Names) unwind(im *named, s *bpf.Sample) (calls []unwind.Call, err error
 	if own > uint64(len(s.Stack)) {
 		return nil, unwind.ErrCopyEnds
 	}
-	u := unwind.Sample{Stack: s.Stack[own:]}
+	u := unwind.Sample{Stack: s.Stack[own:], InterruptedBase: s.InterruptedBase, Interrupted: s.Interrupted}
 	for reg, v := range map[int]uint64{
 		elf.RIP: s.Regs.IP, elf.RSP: s.Regs.SP, elf.RBP: s.Regs.BP, elf.RBX: s.Regs.BX,
 		elf.R12: s.Regs.R12, elf.R12 + 1: s.Regs.R13, elf.R12 + 2: s.Regs.R14, elf.R12 + 3: s.Regs.R15,

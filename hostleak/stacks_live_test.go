@@ -170,6 +170,9 @@ func complete(t *testing.T, all []caught, least int) {
 	bad := 0
 	for _, s := range all {
 		if s.Complete {
+			if last := s.Frames[len(s.Frames)-1].Function; last != "_start" && last != "clone3" && last != "clone" {
+				t.Errorf("no thread begins so: %s", s.Stack.text())
+			}
 			continue
 		}
 		if bad++; bad <= 3 {
@@ -220,6 +223,7 @@ func TestStacks(t *testing.T) {
 		{"exceptions", "exceptions.cc", nil, 500},
 		{"threads", "threads.c", nil, 500},
 		{"signals", "signals.c", nil, 500},
+		{"signals on a stack of their own", "signals.c", []string{"own"}, 500},
 		{"code made at run time", "madecode.c", nil, 500},
 	} {
 		t.Run(p.name, func(t *testing.T) {
