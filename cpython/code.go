@@ -158,10 +158,14 @@ func (r *Runtime) line(k *code, f Frame) int {
 	case r.Minor == 10:
 		return line310(k.lines, k.first, 2*int(int32(f.Instruction)))
 	}
-	unit := int64(f.Instruction-f.Code-uint64(r.CodeCode)) / 2
-	if unit < 0 {
+	at := int64(f.Instruction - f.Code - uint64(r.CodeCode))
+	switch {
+	case at == -2:
 		return k.first // it has not begun
+	case at < 0:
+		return 0 // a thread's own copy of the code, of a build without the global lock
 	}
+	unit := at / 2
 	return lineFrom311(k.lines, k.first, unit)
 }
 

@@ -18,9 +18,11 @@ type Names struct {
 	images map[uint32]*named
 	calls  []unwind.Call
 	// Cut is told of processes whose stacks go on beyond the copy, Python of those
-	// that run CPython and where it keeps its frames.
+	// that run CPython and where it keeps its frames, and Unread of those of whose
+	// CPython that is not known, and why.
 	Cut    func(pid int)
 	Python func(pid int, p bpf.Python)
+	Unread func(pid int, why error)
 }
 
 // named is the image of a process and the frames of the addresses in it.
@@ -28,6 +30,7 @@ type named struct {
 	*image.Image
 	python *cpython.Runtime // nil where there is none
 	codes  *cpython.Codes
+	unread bool // there is one, and its frames cannot be read
 	native map[uint64]Frame
 	// When reading the map began and ended, and what code of files was mapped.
 	read, known uint64
@@ -45,7 +48,7 @@ const mostMapped = 1024
 func NewNames() *Names {
 	return &Names{
 		files: image.NewFiles(), images: map[uint32]*named{},
-		Cut: func(int) {}, Python: func(int, bpf.Python) {},
+		Cut: func(int) {}, Python: func(int, bpf.Python) {}, Unread: func(int, error) {},
 	}
 }
 
@@ -90,6 +93,10 @@ func (n *Names) image(pid uint32) *named {
 func (n *Names) findPython(pid uint32, im *named) {
 	r, err := cpython.Find(im.Image)
 	if err != nil {
+		if !im.unread && !errors.Is(err, cpython.ErrNone) {
+			im.unread = true
+			n.Unread(int(pid), err)
+		}
 		return
 	}
 	im.python, im.codes = r, r.Codes()
