@@ -30,7 +30,7 @@ const (
 	Fork                   // the process Child was made; it uses the memory of Old
 	Exec                   // the process runs another program: its mappings are gone
 	Exit                   // the process ended
-	// From 64 on: the functions of a GPU's driver, see DriverOp.
+	// From 64 on: the functions of a GPU's driver, see [Op.Driver].
 )
 
 // A Place is where a system call was made: the instruction and the word on top
@@ -143,6 +143,7 @@ type Batch struct {
 	LostSamples uint64 // stacks that found no room
 	Paired      uint64 // mappings that were made and unmapped whole
 	PairedBytes uint64
+	Unwatched   uint64 // children that are not watched, as too many are
 }
 
 // The layouts of mappings.c.

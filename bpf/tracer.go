@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,7 +40,6 @@ var tracepoints = []struct{ program, group, name string }{
 	{"strand_memfd", "syscalls", "sys_exit_memfd_create"},
 	{"strand_ftruncate", "syscalls", "sys_exit_ftruncate"},
 	{"strand_signal", "signal", "signal_deliver"},
-	{"strand_fork", "task", "task_newtask"},
 	{"strand_exec", "sched", "sched_process_exec"},
 	{"strand_exit", "sched", "sched_process_exit"},
 }
@@ -60,6 +60,7 @@ type Tracer struct {
 	driverSpec      *ebpf.CollectionSpec
 	driver          *ebpf.Collection    // nil until it is asked for
 	probes          map[int][]link.Link // of it, by process
+	together        bool                // one of them watches many functions
 	detaching       sync.WaitGroup
 }
 
@@ -72,7 +73,11 @@ func Start() (*Tracer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tracer{driverSpec: split(spec), probes: map[int][]link.Link{}}
+	if err := inNamespace(spec, split(spec, ofSelf)); err != nil {
+		return nil, err
+	}
+	spec.Variables = nil // else the loader maps them into memory, where they outlive Close
+	t := &Tracer{driverSpec: split(spec, ofDriver), probes: map[int][]link.Link{}}
 	if t.collection, err = ebpf.NewCollection(spec); err != nil {
 		return nil, fmt.Errorf("the kernel refuses the BPF programs: %w", plain(err))
 	}
@@ -81,6 +86,25 @@ func Start() (*Tracer, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+// split takes the programs and maps whose names begin so out of a specification,
+// and returns one of them and of the maps that they have in common with the rest.
+func split(all *ebpf.CollectionSpec, prefix string) (some *ebpf.CollectionSpec) {
+	some = all.Copy()
+	for name := range some.Programs {
+		if strings.HasPrefix(name, prefix) {
+			delete(all.Programs, name)
+		} else {
+			delete(some.Programs, name)
+		}
+	}
+	for name := range some.Maps {
+		if strings.HasPrefix(name, prefix) {
+			delete(all.Maps, name)
+		}
+	}
+	return some
 }
 
 // plain is a refusal without what is of no use to a reader: the verifier's log,
@@ -125,6 +149,12 @@ func (t *Tracer) attach() error {
 		}
 		t.links = append(t.links, l)
 	}
+	// A plain tracepoint tells the kernel's number of the new process alone.
+	l, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: "task_newtask", Program: t.collection.Programs["strand_fork"]})
+	if err != nil {
+		return fmt.Errorf("tracepoint task_newtask: %w", err)
+	}
+	t.links = append(t.links, l)
 	return nil
 }
 
@@ -316,7 +346,7 @@ func (t *Tracer) read(r *ringbuf.Reader, f func([]byte)) error {
 }
 
 func (t *Tracer) totals(b *Batch) error {
-	for i, to := range []*uint64{&b.Lost, &b.LostSamples, &b.Paired, &b.PairedBytes} {
+	for i, to := range []*uint64{&b.Lost, &b.LostSamples, &b.Paired, &b.PairedBytes, &b.Unwatched} {
 		if err := t.collection.Maps["strand_counts"].Lookup(uint32(i), to); err != nil {
 			return err
 		}

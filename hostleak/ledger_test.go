@@ -231,7 +231,7 @@ func TestPopulations(t *testing.T) {
 		at++
 		l.Mark(at)
 	}
-	p := l.Populations()[l.cause(Site{1, bpf.Map, 0, bpf.Place{IP: 1}}, 0)]
+	p := l.Populations()[l.cause(Site{1, bpf.Map, 0, bpf.Place{IP: 1}}, 0, false)]
 	n := p.Marks()
 	if n < mostMarks/2 || n > mostMarks {
 		t.Fatalf("%d marks", n)
@@ -299,5 +299,51 @@ func TestFirstCheckOfAnOldList(t *testing.T) {
 	s.Each(func(iv *Interval) { got = append(got, addresses{iv.Start, iv.End}) })
 	if want := []addresses{{0x1000, 0x2000}, {0x6000, 0x7000}, {0x9000, 0xa000}}; !slices.Equal(got, want) {
 		t.Errorf("got %x, want %x", got, want)
+	}
+}
+
+// TestManyProcesses enters processes that come, map and go, each at addresses of
+// its own. What is kept of them does not grow with their number, and their calls
+// are counted all the same; so with one that runs another program ever again.
+func TestManyProcesses(t *testing.T) {
+	l := NewLedger()
+	const many, calls = 5000, 8
+	at := uint64(0)
+	apply := func(e bpf.Event) {
+		at++
+		e.Time = at
+		l.Apply(&e)
+	}
+	for pid := uint32(2); pid < 2+many; pid++ {
+		apply(bpf.Event{Op: bpf.Fork, PID: 1, Addr: uint64(pid), Old: uint64(pid)})
+		if pid%2 == 0 {
+			l.Mark(at)
+		}
+		for i := range uint64(calls) {
+			apply(bpf.Event{Op: bpf.Map, PID: pid, Addr: (1 + i) << 20, Len: testPage, Place: bpf.Place{IP: uint64(pid)<<20 + i}})
+		}
+		if i := uint64(0); pid%3 == 0 && !l.Stack(pid, at-calls+1, (1+i)<<20, testPage, 7) {
+			t.Fatal("what was mapped is not there")
+		}
+		switch pid % 5 {
+		case 0: // its end is lost, and its number is given again
+			apply(bpf.Event{Op: bpf.Fork, PID: 1, Addr: uint64(pid), Old: uint64(pid)})
+			fallthrough
+		case 1:
+			apply(bpf.Event{Op: bpf.Exit, PID: pid, Addr: uint64(pid)})
+		default:
+			apply(bpf.Event{Op: bpf.Exec, PID: pid})
+			apply(bpf.Event{Op: bpf.Exit, PID: pid, Addr: uint64(pid)})
+		}
+	}
+	var made Made
+	for i := range l.Causes {
+		made.add(&l.Causes[i])
+	}
+	if made.Live != 0 || made.Count != 0 || made.Calls != many*calls || made.Total != many*calls*testPage {
+		t.Errorf("%+v of %d calls", made, many*calls)
+	}
+	if len(l.Causes) > 40 || len(l.index) > 20 || len(l.spaces) > 1 {
+		t.Errorf("%d causes, %d in the index, %d processes are kept", len(l.Causes), len(l.index), len(l.spaces))
 	}
 }

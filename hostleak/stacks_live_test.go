@@ -263,7 +263,7 @@ func TestStacksOfLoaded(t *testing.T) {
 	complete(t, ours, 300)
 	for _, c := range ours {
 		want := []string{"first", "second"}[(c.size/4096-1)%2]
-		if text := c.text(); !strings.Contains(text, " ← map_here ← inner ← "+want+" ← ") {
+		if text := c.text(); c.Complete && !strings.Contains(text, " ← map_here ← inner ← "+want+" ← ") {
 			t.Errorf("want %s in %s", want, text)
 		}
 	}

@@ -69,6 +69,7 @@ struct thread_struct {
 } CORE;
 
 struct task_struct {
+	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	struct signal_struct *signal;
 	struct thread_struct thread;
@@ -97,8 +98,6 @@ struct on_exit {
 };
 
 struct on_newtask {
-	u64 common;
-	s32 pid;
-	char comm[16];
+	struct task_struct *task;
 	u64 clone_flags;
 };

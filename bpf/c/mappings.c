@@ -137,7 +137,13 @@ struct sampled_call {
 	u64 large_stacks;
 };
 
-enum count { LOST_EVENTS, LOST_SAMPLES, PAIRED, PAIRED_BYTES, COUNTS };
+enum count { LOST_EVENTS, LOST_SAMPLES, PAIRED, PAIRED_BYTES, UNWATCHED, COUNTS };
+
+// The pid namespace by whose numbers processes are named, and how deep it lies:
+// the one of the /proc that user space reads. It sets them before loading. At
+// level 0 the numbers are the kernel's own.
+const volatile u32 strand_level = 0;
+const volatile u64 strand_namespace = 0;
 
 struct {
 	UINT(type, BPF_MAP_TYPE_HASH);
@@ -179,7 +185,7 @@ struct {
 } strand_sites SEC(".maps");
 
 struct {
-	UINT(type, BPF_MAP_TYPE_HASH);
+	UINT(type, BPF_MAP_TYPE_LRU_HASH);
 	UINT(max_entries, 1024);
 	TYPE(key, u32);
 	TYPE(value, struct python);
@@ -233,9 +239,30 @@ INLINE void count(u32 what, u64 n)
 		__sync_fetch_and_add(v, n);
 }
 
+// number is a process's or thread's in our namespace; 0 if it has none there.
+INLINE u32 number(struct pid *p)
+{
+	struct upid n = {};
+	u32 level = 0;
+	read_kernel(&level, sizeof level, &p->level);
+	if (level < strand_level)
+		return 0;
+	read_kernel(&n, sizeof n, (void *)&p->numbers[0] + (u64)strand_level * sizeof n);
+	return strand_level && (u64)n.ns != strand_namespace ? 0 : n.nr;
+}
+
+OWN u64 inner_numbers(void)
+{
+	struct task_struct *task = current_task();
+	return (u64)number(task->group_leader->thread_pid) << 32 | number(task->thread_pid);
+}
+
+// numbers are those of the current process, in the upper half, and its thread.
+INLINE u64 numbers(void) { return strand_level ? inner_numbers() : current_pid_tgid(); }
+
 INLINE struct watched_process *watched(void)
 {
-	u32 pid = current_pid_tgid() >> 32;
+	u32 pid = numbers() >> 32;
 	return map_lookup(&strand_watched, &pid);
 }
 
@@ -257,7 +284,7 @@ INLINE void send(const struct event *e)
 
 INLINE void begin(struct event *c, const struct watched_process *w, u32 op)
 {
-	u64 id = current_pid_tgid();
+	u64 id = numbers();
 	c->time = ktime();
 	c->pid = w->owner;
 	c->tid = id;
@@ -773,20 +800,22 @@ int strand_signal(void *ctx)
 #define CLONE_VM 0x100
 #define CLONE_THREAD 0x10000
 
-SEC("tracepoint/task_newtask")
+SEC("raw_tracepoint/task_newtask")
 int strand_fork(struct on_newtask *ctx)
 {
 	struct watched_process *w = watched();
 	if (!w || ctx->clone_flags & CLONE_THREAD)
 		return 0;
-	u32 pid = ctx->pid;
+	struct pid *of = 0;
+	read_kernel(&of, sizeof of, &ctx->task->thread_pid);
+	u32 pid = number(of);
 	struct watched_process child = { .owner = ctx->clone_flags & CLONE_VM ? w->owner : pid };
 	struct event c = {};
 	begin(&c, w, FORK);
 	c.addr = pid;
 	c.old = child.owner;
 	if (map_update(&strand_watched, &pid, &child, 0))
-		count(LOST_EVENTS, 1);
+		count(UNWATCHED, 1);
 	send(&c);
 	return 0;
 }
@@ -797,8 +826,9 @@ int strand_exec(void *ctx)
 	struct watched_process *w = watched();
 	if (!w)
 		return 0;
-	w->owner = current_pid_tgid() >> 32;
+	w->owner = numbers() >> 32;
 	w->epoch++;
+	map_delete(&strand_python, &w->owner);
 	struct event c = {};
 	begin(&c, w, EXEC);
 	send(&c);
@@ -808,7 +838,7 @@ int strand_exec(void *ctx)
 SEC("tracepoint/sched_process_exit")
 int strand_exit(void *ctx)
 {
-	u32 pid = current_pid_tgid() >> 32;
+	u32 pid = numbers() >> 32;
 	struct watched_process *w = map_lookup(&strand_watched, &pid);
 	if (!w || current_task()->signal->live.counter)
 		return 0;
@@ -817,6 +847,42 @@ int strand_exit(void *ctx)
 	c.addr = pid;
 	send(&c);
 	map_delete(&strand_watched, &pid);
+	map_delete(&strand_python, &pid);
+	return 0;
+}
+
+// What a process cannot see itself of the pid namespaces in which it has a
+// number, from the first one down. User space has it told before it loads the
+// rest.
+#define LEVELS 33
+
+struct namespaces {
+	u32 level, pad;
+	u64 at[LEVELS];
+};
+
+struct {
+	UINT(type, BPF_MAP_TYPE_ARRAY);
+	UINT(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, struct namespaces);
+} strand_self_namespaces SEC(".maps");
+
+SEC("raw_tracepoint/self")
+int strand_self(void *ctx)
+{
+	u32 zero = 0;
+	struct namespaces *to = map_lookup(&strand_self_namespaces, &zero);
+	if (!to)
+		return 0;
+	struct pid *p = current_task()->thread_pid;
+	to->level = p->level;
+	LOOP
+	for (u32 i = 0; i < LEVELS && i <= to->level; i++) {
+		struct upid n = {};
+		read_kernel(&n, sizeof n, (void *)&p->numbers[0] + (u64)i * sizeof n);
+		to->at[i] = (u64)n.ns;
+	}
 	return 0;
 }
 

@@ -33,6 +33,7 @@ static void run(void)
 			usleep(300);
 		}
 		rename(was, path);
+		usleep(200000); // who reads the map of the process a moment later finds it
 		dlclose(library);
 	}
 }
