@@ -26,6 +26,7 @@ type Stack struct {
 // A Namer makes stacks of samples.
 type Namer interface {
 	Prepare(pid uint32)
+	Mapped(e *bpf.Event)
 	Stack(s *bpf.Sample) Stack
 	Forget(pid uint32)
 }
@@ -171,6 +172,8 @@ func (t *Trace) enter(e *bpf.Event) {
 		t.Driver.noticed(e)
 	}
 	switch e.Op {
+	case bpf.Map:
+		t.namer.Mapped(e)
 	case bpf.Fork:
 		if uint32(e.Old) == e.Child() {
 			t.follow(procfs.Process(e.Child())) // one that has ended already is none
