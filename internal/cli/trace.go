@@ -161,6 +161,7 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 		}
 		defer w.out.Close()
 	}
+	g.concludes.Store(true)
 	if err := w.run(ctx); err != nil {
 		return err
 	}
