@@ -131,21 +131,21 @@ func (h host) growing(uses []*hostleak.Use, known []hostleak.Known) (f finding.F
 	top := g.uses[0]
 	f = finding.Finding{
 		Kind: g.kind, Severity: finding.Warning, Confidence: g.confidence, Basis: g.verdict.Basis(),
-		Bytes: finding.Int(g.bytes), Count: finding.Int(g.count), Trend: g.all.Bytes,
+		Bytes: finding.Int(g.resident), Count: finding.Int(g.count), Trend: g.all.Bytes,
 		Stack: hostFrames(top.Frames), Site: hostSite(top.Frames),
 		Evidence: map[string]any{
-			"resident_bytes": g.resident, "rss_growth_bytes": g.of, "largest_bytes": top.Size, "calls": top.Calls,
+			"resident_bytes": g.resident, "mapped_bytes": g.mapped, "rss_growth_bytes": g.of, "largest_bytes": top.Size, "calls": top.Calls,
 			"stack_complete": top.Complete, "assumed_bytes": top.Assumed,
 		},
 	}
-	loading := h.loading(g.uses, g.bytes)
+	loading := h.loading(g.uses, g.resident)
 	switch {
 	case g.shape == settled:
 		f.Severity = finding.Info
 		f.Basis = "all that stays of it was made by then; it was watched until " + units.Duration(time.Duration(h.sums.Marks[len(h.sums.Marks)-1]))
 	case g.kind == finding.FileMapping:
 		f.Severity = finding.Info // the kernel takes it back when memory is short
-	case g.confidence >= surely && loading == "":
+	case g.confidence >= surely && loading == "" && g.large():
 		f.Severity = finding.Problem
 	}
 	f.Title = hostTitle(g)
@@ -173,7 +173,7 @@ func (h host) growing(uses []*hostleak.Use, known []hostleak.Known) (f finding.F
 	}
 	for _, u := range g.uses {
 		if site := hostSite(u.Frames); site != nil && len(g.uses) > 1 {
-			f.Sites = append(f.Sites, finding.Place{Site: *site, Bytes: g.since(u), Count: g.part(u.Count, u)})
+			f.Sites = append(f.Sites, finding.Place{Site: *site, Bytes: g.held(u), Count: g.part(u.Count, u)})
 		}
 	}
 	return f, true
@@ -231,7 +231,7 @@ func hostTitle(g *hostGrowth) string {
 		title += "files without a name that live in memory"
 	default:
 		title += plural(g.count, "mapping")
-		if average := g.bytes / max(g.count, 1); g.count > 1 && top.Size-average < average/20 {
+		if average := g.mapped / max(g.count, 1); g.count > 1 && top.Size-average < average/20 {
 			title += " of " + units.Bytes(average)
 		}
 		title += " that nobody unmapped"

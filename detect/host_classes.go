@@ -1,11 +1,15 @@
 package detect
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 
 	"strandline/finding"
 	"strandline/footprint"
 	"strandline/hostleak"
+	"strandline/procfs"
 	"strandline/units"
 )
 
@@ -121,6 +125,9 @@ func (h host) class(p footprint.Part) finding.Finding {
 	if p.Count > 0 {
 		f.Count = finding.Int(int64(p.Count))
 	}
+	if p.Class == finding.MemoryFiles {
+		h.makers(&f)
+	}
 	if p.Until > 0 {
 		f.Evidence["settled_seconds"] = p.Until.Seconds()
 	}
@@ -136,6 +143,8 @@ func (h host) class(p footprint.Part) finding.Finding {
 		f.Basis = looked + "the class grew at first, and then no more"
 	case p.Class == finding.PageCache || p.Class == finding.FileMapping:
 		f.Severity = finding.Info
+	case p.Class == finding.ArenaRetention && 2*h.looks.After.Free() < h.looks.After.System():
+		f.Detail = append(f.Detail, "most of the arenas is in use; what lies free between that is as usual where blocks of many sizes come and go")
 	case p.Steady && p.Sure >= 0.7 && loading == "":
 		f.Severity = finding.Problem
 	case loading != "":
@@ -147,6 +156,45 @@ func (h host) class(p footprint.Part) finding.Finding {
 		f.Remedies = append([]finding.Remedy{traceLonger}, f.Remedies...)
 	}
 	return f
+}
+
+// makers names the places that made the files in memory that are held now and were
+// not at first, the most bytes first.
+func (h host) makers(f *finding.Finding) {
+	type place struct {
+		stack        hostleak.Stack
+		bytes, count int64
+	}
+	old := map[procfs.FileID]bool{}
+	for _, file := range h.looks.Before.Open.Memory {
+		old[file.ID] = true
+	}
+	places := map[string]*place{}
+	for _, file := range h.looks.After.Open.Memory {
+		stack := h.sums.Files[file.ID]
+		if site := hostSite(stack.Frames); site != nil && !old[file.ID] {
+			key := fmt.Sprint(stack.Frames)
+			if places[key] == nil {
+				places[key] = &place{stack: stack}
+			}
+			places[key].bytes += int64(file.Bytes)
+			places[key].count++
+		}
+	}
+	made := slices.SortedFunc(maps.Values(places), func(a, b *place) int { return cmp.Compare(b.bytes, a.bytes) })
+	if len(made) == 0 {
+		return
+	}
+	top := made[0].stack
+	f.Stack, f.Site = hostFrames(top.Frames), hostSite(top.Frames)
+	if where := through(top.Frames); where != "" {
+		f.Title += "; made here: " + where
+	}
+	for _, m := range made {
+		if len(made) > 1 {
+			f.Sites = append(f.Sites, finding.Place{Site: *hostSite(m.stack.Frames), Bytes: m.bytes, Count: m.count})
+		}
+	}
 }
 
 func (h host) classTitle(p footprint.Part) string {

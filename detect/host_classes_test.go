@@ -5,12 +5,13 @@ import (
 
 	"strandline/finding"
 	"strandline/footprint"
+	"strandline/hostleak"
 )
 
 // What is left of a growth that calls explain is no finding of its own.
 func TestUnmadeLeavesRests(t *testing.T) {
 	const mib = 1 << 20
-	h := host{looks: &footprint.Growth{RSS: 80 * mib, Parts: []footprint.Part{
+	h := host{sums: &hostleak.Sums{}, looks: &footprint.Growth{RSS: 80 * mib, Before: &footprint.Observation{}, After: &footprint.Observation{}, Parts: []footprint.Part{
 		{Class: finding.MmapLeak, Bytes: 8 * mib, Steady: true, Sure: 0.9},
 		{Class: finding.MemoryFiles, Bytes: 8 * mib, Steady: true, Sure: 0.9, Outside: true},
 	}}}

@@ -45,9 +45,9 @@ type hostGrowth struct {
 	confidence float64
 	// until is when a warm-up ended, or what settled had grown; 0 without either.
 	until time.Duration
-	// Bytes, pieces and resident bytes of what is judged; of is the growth of the
-	// processes meanwhile, early what the warm-up made.
-	bytes, count, resident, of, early int64
+	// Bytes of what is judged: mapped, in memory, and in how many pieces; of is the
+	// growth of the processes meanwhile, early what the warm-up made.
+	mapped, resident, count, of, early int64
 }
 
 // since is what lives of a use and is counted, in bytes.
@@ -57,6 +57,17 @@ func (g *hostGrowth) since(u *hostleak.Use) int64 {
 	}
 	return max(0, u.Live-u.Population.Final[g.from])
 }
+
+// residentOf is what of a use is in memory, as far as anybody could look.
+func residentOf(u *hostleak.Use) int64 {
+	if u.Resident < 0 {
+		return u.Live
+	}
+	return u.Resident
+}
+
+// held is what is in memory of what is counted of a use.
+func (g *hostGrowth) held(u *hostleak.Use) int64 { return g.part(residentOf(u), u) }
 
 // part is the part of a figure of a use that is counted.
 func (g *hostGrowth) part(n int64, u *hostleak.Use) int64 {
@@ -83,10 +94,10 @@ func (h host) growthOf(uses []*hostleak.Use) *hostGrowth {
 		g.of, g.until = s.Growth-s.Grown[g.from], time.Duration(s.Marks[g.from])
 	}
 	for _, u := range uses {
-		g.bytes += g.since(u)
+		g.mapped += g.since(u)
 		g.count += g.part(u.Count, u)
-		g.resident += g.part(max(u.Resident, 0), u)
-		g.early += u.Live - g.since(u)
+		g.resident += g.held(u)
+		g.early += residentOf(u) - g.held(u)
 	}
 	return g
 }
@@ -101,6 +112,16 @@ func (g *hostGrowth) worth(all int64) bool {
 		return g.resident >= classWorth && float64(g.resident) >= settledShare*float64(max(all, 0))
 	}
 	return false
+}
+
+// large tells whether growth is more than what a heap creeps by while blocks of
+// many sizes come and go in it.
+func (g *hostGrowth) large() bool {
+	switch g.kind {
+	case finding.HeapLeak, finding.ArenaRetention, finding.AllocatorRetention, finding.PythonObjects:
+		return min(g.resident, g.of) >= classWorth
+	}
+	return true
 }
 
 // judge tells how memory grew, and the mark at which it had if it settled.

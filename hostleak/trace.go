@@ -61,6 +61,7 @@ type Trace struct {
 	namer   Namer
 	known   map[string]int
 	waiting []bpf.Sample
+	files   *files
 	paced   map[Site]int64 // bytes of a site that lived when its pace was set
 	polled  uint64
 	began   uint64
@@ -78,7 +79,7 @@ type Followed struct {
 func NewTrace(root procfs.Process, source Source, namer Namer) (*Trace, error) {
 	t := &Trace{
 		Root: root, Ledger: NewLedger(), Processes: map[uint32]*Followed{}, Stacks: make([]Stack, 1),
-		source: source, namer: namer, known: map[string]int{}, paced: map[Site]int64{}, polled: bpf.Now(),
+		source: source, namer: namer, known: map[string]int{}, files: newFiles(), paced: map[Site]int64{}, polled: bpf.Now(),
 	}
 	t.began = t.polled
 	if err := t.follow(root); err != nil {
@@ -137,6 +138,8 @@ func (t *Trace) enter(e *bpf.Event) {
 		t.Driver.noticed(e)
 	}
 	switch e.Op {
+	case bpf.Memfd, bpf.Truncate:
+		t.files.enter(e)
 	case bpf.Fork:
 		if uint32(e.Old) == e.Child() {
 			t.follow(procfs.Process(e.Child())) // one that has ended already is none
@@ -164,6 +167,10 @@ func (t *Trace) name(b *bpf.Batch) {
 		}
 		if f := s.Op.Driver(); f != nil {
 			t.nameDriver(s, f)
+			continue
+		}
+		if file := t.files.by[call{s.PID, s.Time}]; file != nil {
+			file.stack = t.intern(t.namer.Stack(s))
 			continue
 		}
 		at, size := s.Addr, s.Len
@@ -341,6 +348,8 @@ type Sums struct {
 	// before; Unnamed is resident memory of calls without a stack, Unseen what the
 	// kernel's list has and no call that was seen made.
 	Older, Unnamed, Unseen int64
+	// Files are the stacks of the calls that made files in memory, held or not.
+	Files map[procfs.FileID]Stack
 }
 
 // tellable is the least growth of which a share is worth telling.
@@ -367,6 +376,10 @@ func (t *Trace) Sums() *Sums {
 		for i, rss := range f.rss {
 			s.Grown[i] += rss - int64(f.First.RSS)
 		}
+	}
+	s.Files = map[procfs.FileID]Stack{}
+	for id, stack := range t.files.stacks() {
+		s.Files[id] = t.Stacks[stack]
 	}
 	t.Ledger.assume()
 	kinds, resident := t.survey()

@@ -56,6 +56,11 @@ func TestConfusion(t *testing.T) {
 				if want == "quiet" {
 					want = ""
 				}
+				for _, f := range doc.Findings {
+					if f.Kind == finding.MemoryFiles && (f.Site == nil || f.Site.Function != "hold") {
+						t.Errorf("the files were made at %+v, want the function hold: %s", f.Site, f.Title)
+					}
+				}
 				if got := strings.Join(slices.Compact(found), ", "); got != want {
 					for _, f := range doc.Findings {
 						t.Logf("%s, %s: %s", f.Kind, f.Severity, f.Title)
