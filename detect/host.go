@@ -142,7 +142,7 @@ func (h host) growing(uses []*hostleak.Use, known []hostleak.Known) (f finding.F
 	switch {
 	case g.shape == settled:
 		f.Severity = finding.Info
-		f.Basis = "all that stays of it was made by then; it was watched until " + units.Duration(time.Duration(h.sums.Marks[len(h.sums.Marks)-1]))
+		f.Basis = "nearly all that stays of it was made by then; it was watched until " + units.Duration(time.Duration(h.sums.Marks[len(h.sums.Marks)-1]))
 	case g.kind == finding.FileMapping:
 		f.Severity = finding.Info // the kernel takes it back when memory is short
 	case g.confidence >= surely && loading == "" && g.large():
@@ -193,7 +193,12 @@ func hostTitle(g *hostGrowth) string {
 	}
 	switch {
 	case g.until > 0 && g.shape == settled:
-		title += fmt.Sprintf(" in the first %s of the trace, and not since", units.Duration(g.until))
+		title += fmt.Sprintf(" in the first %s of the trace, and ", units.Duration(g.until))
+		if g.rest >= hostWorth {
+			title += fmt.Sprintf("hardly since (%s)", units.Bytes(g.rest))
+		} else {
+			title += "not since"
+		}
 	case g.until > 0:
 		title += fmt.Sprintf(" after the first %s of the trace", units.Duration(g.until))
 	}

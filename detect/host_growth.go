@@ -45,6 +45,8 @@ type hostGrowth struct {
 	confidence float64
 	// until is when a warm-up ended, or what settled had grown; 0 without either.
 	until time.Duration
+	// rest is what was mapped after something had settled, in bytes.
+	rest int64
 	// Bytes of what is judged: mapped, in memory, and in how many pieces; of is the
 	// growth of the processes meanwhile, early what the warm-up made.
 	mapped, resident, count, of, early int64
@@ -89,6 +91,7 @@ func (h host) growthOf(uses []*hostleak.Use) *hostGrowth {
 	switch {
 	case g.shape == settled:
 		g.of, g.until = s.Grown[end], time.Duration(s.Marks[end])
+		g.rest = g.all.Bytes[len(g.all.Bytes)-1] - g.all.Bytes[end]
 	case g.from > 0:
 		slices.SortStableFunc(g.uses, func(a, b *hostleak.Use) int { return cmp.Compare(g.since(b), g.since(a)) })
 		g.of, g.until = s.Growth-s.Grown[g.from], time.Duration(s.Marks[g.from])
@@ -114,15 +117,18 @@ func (g *hostGrowth) worth(all int64) bool {
 	return false
 }
 
-// large tells whether growth is more than what a heap creeps by while blocks of
-// many sizes come and go in it.
-func (g *hostGrowth) large() bool {
+// pooled tells memory of which pieces are used again: by some MiB it creeps also
+// where nothing leaks, while blocks of many sizes come and go in it.
+func (g *hostGrowth) pooled() bool {
 	switch g.kind {
 	case finding.HeapLeak, finding.ArenaRetention, finding.AllocatorRetention, finding.PythonObjects:
-		return min(g.resident, g.of) >= classWorth
+		return true
 	}
-	return true
+	return false
 }
+
+// large tells growth that is more than creeping.
+func (g *hostGrowth) large() bool { return !g.pooled() || min(g.resident, g.of) >= classWorth }
 
 // judge tells how memory grew, and the mark at which it had if it settled.
 func (g *hostGrowth) judge(h host) (end int) {
@@ -131,7 +137,12 @@ func (g *hostGrowth) judge(h host) (end int) {
 	if from := trend.WarmUp(g.all.Final); from > 0 {
 		later := g.all.From(from)
 		v := trend.Judge(later, trend.Past{})
-		if sure := g.sure(v, later, h); sure >= surely || sure > 0 && whole > 0 {
+		sure := g.sure(v, later, h)
+		switch n := len(g.all.Final) - 1; {
+		case g.pooled() && g.all.Final[n]-g.all.Final[from] < classWorth:
+			g.shape, g.confidence = settled, 1
+			return from
+		case sure >= surely, sure > 0 && whole > 0:
 			g.shape, g.verdict, g.from, g.confidence = grows, v, from, sure
 			return 0
 		}
