@@ -127,7 +127,7 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 		}
 	}
 	source.begin()
-	w := watch{g: g, trace: t, rung: rung, began: time.Now(), ends: o.duration}
+	w := watch{g: g, trace: t, rung: rung, began: time.Now(), ends: o.duration, screen: g.screen(&o)}
 	w.sum()
 	if o.out != "" {
 		header := recording.Header{PID: o.pid, Name: t.Processes[uint32(o.pid)].First.Name, Rung: rung, BeganUS: w.began.UnixMicro()}
@@ -285,18 +285,19 @@ func newFiltered() *cobra.Command {
 
 // A watch is one run of trace.
 type watch struct {
-	g     *globals
-	trace *hostleak.Trace
-	rung  string
-	began time.Time
-	ends  time.Duration
-	sums  *hostleak.Sums       // the latest, for when the process ends
-	taken *hostleak.DriverSums // from the GPU's driver; nil if that is not watched
-	lines int                  // that the live view has drawn
-	known []hostleak.Known
-	looks []*footprint.Observation
-	out   *recording.Writer
-	kept  time.Time // when a judgement was last put into it
+	g      *globals
+	trace  *hostleak.Trace
+	rung   string
+	began  time.Time
+	ends   time.Duration
+	sums   *hostleak.Sums       // the latest, for when the process ends
+	taken  *hostleak.DriverSums // from the GPU's driver; nil if that is not watched
+	screen *screen              // nil where no terminal can be drawn on
+	told   time.Time            // when a line is next told where it cannot
+	known  []hostleak.Known
+	looks  []*footprint.Observation
+	out    *recording.Writer
+	kept   time.Time // when a judgement was last put into it
 }
 
 const (
@@ -309,6 +310,9 @@ const (
 	// most, until there are more.
 	mostLooks  = 6
 	firstLooks = 10 * time.Second
+	// tellEvery is how often a line says how things stand where nothing is drawn, at
+	// first.
+	tellEvery = time.Minute
 	// share is how much of the time reckoning up may take.
 	share = 20
 )
@@ -487,19 +491,22 @@ func (w *watch) document(looks *footprint.Growth) *report.Trace {
 
 // draw shows the figures so far, if a person looks.
 func (w *watch) draw() {
-	if !w.g.env.StdoutTerminal || w.g.json {
-		return
+	switch {
+	case w.screen != nil:
+		w.screen.draw(func(rows int) []string { return w.document(nil).Live(w.g.env.style(), rows) })
+	case !w.g.json && !time.Now().Before(w.told):
+		since := time.Since(w.began)
+		if !w.told.IsZero() {
+			w.g.warn("%s", w.document(nil).Headline())
+		}
+		w.told = time.Now().Add(max(tellEvery, since))
 	}
-	w.clear()
-	doc := w.document(nil)
-	w.lines = doc.Live(report.PrintableWriter(w.g.env.Stdout), w.g.env.style())
 }
 
 func (w *watch) clear() {
-	if w.lines > 0 {
-		fmt.Fprintf(w.g.env.Stdout, "\x1b[%dA\x1b[J", w.lines)
+	if w.screen != nil {
+		w.screen.clear()
 	}
-	w.lines = 0
 }
 
 // knownLibraries are those in a process that hook memory functions; none of one
