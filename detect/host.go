@@ -188,21 +188,19 @@ func earlier(bytes int64, until time.Duration) string {
 
 func hostTitle(g *hostGrowth) string {
 	title := "memory grew by " + units.Bytes(g.resident)
-	if large := g.of >= g.resident/2 && g.of > 0; large {
+	most := g.shape == grows && g.of > 0 && g.of >= g.resident/2
+	if most {
 		title = "resident memory grew by " + units.Bytes(g.of)
 	}
 	switch {
-	case g.until > 0 && g.shape == settled:
-		title += fmt.Sprintf(" in the first %s of the trace, and ", units.Duration(g.until))
-		if g.rest >= hostWorth {
-			title += fmt.Sprintf("hardly since (%s)", units.Bytes(g.rest))
-		} else {
-			title += "not since"
-		}
+	case g.shape == settled && g.rest >= hostWorth:
+		title += fmt.Sprintf(" in the first %s of the trace, and hardly since (%s)", units.Duration(g.until), units.Bytes(g.rest))
+	case g.shape == settled:
+		title += fmt.Sprintf(" in the first %s of the trace, and not since", units.Duration(g.until))
 	case g.until > 0:
 		title += fmt.Sprintf(" after the first %s of the trace", units.Duration(g.until))
 	}
-	if g.of >= g.resident/2 && g.of > 0 {
+	if most {
 		title += fmt.Sprintf("; %s of it is ", units.Percent(min(float64(g.resident)/float64(g.of), 1)))
 	} else {
 		title += ": "

@@ -90,7 +90,7 @@ func (h host) growthOf(uses []*hostleak.Use) *hostGrowth {
 	end := g.judge(h)
 	switch {
 	case g.shape == settled:
-		g.of, g.until = s.Grown[end], time.Duration(s.Marks[end])
+		g.until = time.Duration(s.Marks[end])
 		g.rest = g.all.Bytes[len(g.all.Bytes)-1] - g.all.Bytes[end]
 	case g.from > 0:
 		slices.SortStableFunc(g.uses, func(a, b *hostleak.Use) int { return cmp.Compare(g.since(b), g.since(a)) })
