@@ -264,7 +264,7 @@ func (w *whatIf) run(ctx context.Context) error {
 	if w.options.search && !w.fits(0) && w.fits(order[0]) { // the file's own settings do not
 		replay.ByNeed(order[:told], func(j int) (bytes int64) {
 			for _, n := range least[j] {
-				if n == nil {
+				if n == nil || *n == 0 {
 					return math.MaxInt64
 				}
 				bytes = max(bytes, *n)
@@ -348,8 +348,8 @@ func (w *whatIf) plan() error {
 	return nil
 }
 
-// least are the smallest capacities of some runs, by run and device; nil of
-// others.
+// least are the smallest capacities of some runs, by run and device, 0 where the
+// limit alone is too low; nil of others.
 func (w *whatIf) least(ctx context.Context, some []int, done func()) ([][]*int64, error) {
 	out := make([][]*int64, len(w.runs))
 	for j := range out {
@@ -365,9 +365,7 @@ func (w *whatIf) least(ctx context.Context, some []int, done func()) ([][]*int64
 			return nil, err
 		}
 		for n, j := range some {
-			if sizes[n] > 0 {
-				out[j][i] = &sizes[n]
-			}
+			out[j][i] = &sizes[n]
 		}
 	}
 	return out, nil
