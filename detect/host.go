@@ -32,7 +32,8 @@ const (
 // outside, if there were any. Known are the libraries in it that hook memory
 // functions.
 func Host(s *hostleak.Sums, looks *footprint.Growth, known []hostleak.Known) []finding.Finding {
-	h := host{s, looks}
+	h := host{sums: s, looks: looks}
+	h.locate()
 	groups := map[string][]*hostleak.Use{}
 	var order []string
 	for i := range s.Uses {

@@ -22,6 +22,7 @@ const classWorth = 4 << 20
 type host struct {
 	sums  *hostleak.Sums
 	looks *footprint.Growth
+	where map[*hostleak.Use]map[finding.Kind]int64 // bytes of a use, by class of the memory
 }
 
 // grew is what a class grew by, as far as looks tell, in bytes.
@@ -69,12 +70,58 @@ func (h host) classOf(u *hostleak.Use) finding.Kind {
 	case finding.SharedMemory:
 		rather = []finding.Kind{finding.MemoryFiles}
 	}
+	if found, ok := h.lies(u); ok && kind == finding.MmapLeak {
+		if slices.Contains(rather, found) {
+			return found
+		}
+		return kind
+	}
 	for _, other := range rather {
 		if n := h.grew(other); n > 0 && 10*n >= 7*(n+h.grew(kind)) && 2*n >= u.Resident {
 			return other
 		}
 	}
 	return kind
+}
+
+// lies is the class of the mappings in which most of a use lies, where looks tell
+// of most of it.
+func (h host) lies(u *hostleak.Use) (most finding.Kind, ok bool) {
+	var all int64
+	for class, n := range h.where[u] {
+		if all += n; n > h.where[u][most] {
+			most = class
+		}
+	}
+	return most, 2*all >= u.Resident && 10*h.where[u][most] >= 7*all
+}
+
+// locate tells, of each use, in what classes of memory it lies, by bytes.
+func (h *host) locate() {
+	h.where = map[*hostleak.Use]map[finding.Kind]int64{}
+	if h.looks == nil {
+		return
+	}
+	grown := map[uint64]int64{} // by the beginning of a mapping
+	for _, s := range h.looks.Spots {
+		grown[s.Start] += s.Bytes
+	}
+	spots := h.looks.Spots
+	for _, p := range h.sums.Pieces {
+		for len(spots) > 0 && spots[0].End <= p.Start {
+			spots = spots[1:]
+		}
+		u := &h.sums.Uses[p.Use]
+		for _, s := range spots {
+			if s.Start >= p.End {
+				break
+			}
+			if h.where[u] == nil {
+				h.where[u] = map[finding.Kind]int64{}
+			}
+			h.where[u][s.Class] += int64(float64(p.Resident) * float64(s.Bytes) / float64(grown[s.Start]))
+		}
+	}
 }
 
 // unmade are findings of classes that grew and of which no call was found.
@@ -125,8 +172,11 @@ func (h host) class(p footprint.Part) finding.Finding {
 	if p.Count > 0 {
 		f.Count = finding.Int(int64(p.Count))
 	}
-	if p.Class == finding.MemoryFiles {
+	switch p.Class {
+	case finding.MemoryFiles:
 		h.makers(&f)
+	case finding.ThreadStacks:
+		h.starter(&f)
 	}
 	if p.Until > 0 {
 		f.Evidence["settled_seconds"] = p.Until.Seconds()
@@ -158,6 +208,27 @@ func (h host) class(p footprint.Part) finding.Finding {
 	return f
 }
 
+// madeHere names the place that made what a finding tells of.
+func madeHere(f *finding.Finding, frames []hostleak.Frame) {
+	f.Stack, f.Site = hostFrames(frames), hostSite(frames)
+	if where := through(frames); where != "" {
+		f.Title += "; made here: " + where
+	}
+}
+
+// starter names the place that started the most threads.
+func (h host) starter(f *finding.Finding) {
+	var top *hostleak.Use
+	for i := range h.sums.Uses {
+		if u := &h.sums.Uses[i]; classOf(u) == finding.ThreadStacks && (top == nil || u.Live > top.Live) {
+			top = u
+		}
+	}
+	if top != nil {
+		madeHere(f, top.Frames)
+	}
+}
+
 // makers names the places that made the files in memory that are held now and were
 // not at first, the most bytes first.
 func (h host) makers(f *finding.Finding) {
@@ -185,11 +256,7 @@ func (h host) makers(f *finding.Finding) {
 	if len(made) == 0 {
 		return
 	}
-	top := made[0].stack
-	f.Stack, f.Site = hostFrames(top.Frames), hostSite(top.Frames)
-	if where := through(top.Frames); where != "" {
-		f.Title += "; made here: " + where
-	}
+	madeHere(f, made[0].stack.Frames)
 	for _, m := range made {
 		if len(made) > 1 {
 			f.Sites = append(f.Sites, finding.Place{Site: *hostSite(m.stack.Frames), Bytes: m.bytes, Count: m.count})

@@ -102,6 +102,9 @@ func (h host) growthOf(uses []*hostleak.Use) *hostGrowth {
 		g.resident += g.held(u)
 		g.early += residentOf(u) - g.held(u)
 	}
+	if kept := h.grew(finding.ArenaRetention); g.kind == finding.HeapLeak && kept >= classWorth && 4*kept >= g.resident {
+		g.resident = max(0, g.resident-kept) // that is told by itself
+	}
 	return g
 }
 
