@@ -130,18 +130,18 @@ func (h host) unmade(found []finding.Finding) (out []finding.Finding) {
 		return nil
 	}
 	told := map[finding.Kind]bool{finding.Unexplained: true}
-	made := int64(0) // resident, by calls that were found
+	rest := h.looks.RSS // that no finding tells yet
 	for _, f := range found {
 		told[f.Kind] = true
 		for _, name := range []string{"resident_bytes", "early_bytes"} {
 			if n, ok := f.Evidence[name].(int64); ok {
-				made += n
+				rest -= n
 			}
 		}
 	}
 	// What is left of a growth that calls explain is that looks and calls are not
 	// of the same instant.
-	explained := float64(made) >= unexplained*float64(h.looks.RSS)
+	explained := float64(rest) <= (1-unexplained)*float64(h.looks.RSS)
 	for _, p := range h.looks.Parts {
 		share := hostShare
 		if p.Settled {
@@ -150,6 +150,12 @@ func (h host) unmade(found []finding.Finding) (out []finding.Finding) {
 		within := float64(p.Bytes) >= share*float64(max(h.looks.RSS, 0))
 		if told[p.Class] || p.Bytes < classWorth || !p.Outside && (!within || explained) {
 			continue
+		}
+		if !p.Outside {
+			if p.Bytes = min(p.Bytes, rest); p.Bytes < classWorth {
+				continue
+			}
+			rest -= p.Bytes
 		}
 		told[p.Class] = p.Class != finding.CopyOnWrite // each process by itself
 		out = append(out, h.class(p))
@@ -177,6 +183,10 @@ func (h host) class(p footprint.Part) finding.Finding {
 		h.makers(&f)
 	case finding.ThreadStacks:
 		h.starter(&f)
+	case finding.MmapLeak:
+		if h.filled() {
+			f.Remedies = []finding.Remedy{finding.CodeChange("see what fills them: a mapping is full at its size, and one that is made large enough grows for long")}
+		}
 	}
 	if p.Until > 0 {
 		f.Evidence["settled_seconds"] = p.Until.Seconds()
@@ -195,6 +205,7 @@ func (h host) class(p footprint.Part) finding.Finding {
 		f.Severity = finding.Info
 	case p.Class == finding.ArenaRetention && 2*h.looks.After.Free() < h.looks.After.System():
 		f.Detail = append(f.Detail, "most of the arenas is in use; what lies free between that is as usual where blocks of many sizes come and go")
+	case p.Class == finding.MmapLeak && h.filled():
 	case p.Steady && p.Sure >= 0.7 && loading == "":
 		f.Severity = finding.Problem
 	case loading != "":
@@ -228,6 +239,10 @@ func (h host) starter(f *finding.Finding) {
 		madeHere(f, top.Frames)
 	}
 }
+
+// filled tells whether mappings grew without calls that make them, where these were
+// watched.
+func (h host) filled() bool { return len(h.sums.Uses) > 0 }
 
 // makers names the places that made the files in memory that are held now and were
 // not at first, the most bytes first.
@@ -282,6 +297,9 @@ func (h host) classTitle(p footprint.Part) string {
 	case finding.Remap:
 		return size + " were added to mappings that are made larger time and again"
 	case finding.MmapLeak:
+		if h.filled() {
+			return size + " came into memory in mappings that are being filled; hardly any are new"
+		}
 		return size + " were mapped and not unmapped"
 	case finding.Pinned:
 		return size + " more are locked or pinned in memory"
