@@ -11,6 +11,7 @@ import (
 	"strandline/finding"
 	"strandline/footprint"
 	"strandline/hostleak"
+	"strandline/recording"
 	"strandline/stack"
 	"strandline/trend"
 	"strandline/units"
@@ -149,10 +150,10 @@ func (h host) growing(uses []*hostleak.Use, known []hostleak.Known) (f finding.F
 	f = finding.Finding{
 		Kind: kind, Severity: finding.Warning, Confidence: confidence, Basis: v.Basis(),
 		Bytes: finding.Int(live), Count: finding.Int(count), Trend: all.Bytes,
-		Stack: hostFrames(top.Frames), Site: hostSite(top.Frames),
+		Stack: hostFrames(top.Frames), Site: HostSite(top.Frames),
 		Evidence: map[string]any{
 			"resident_bytes": resident, "rss_growth_bytes": s.Growth, "largest_bytes": top.Size, "calls": top.Calls,
-			"stack_complete": top.Complete, "assumed_bytes": top.Assumed,
+			"stack_complete": top.Complete, "assumed_bytes": top.Assumed, "stacks": stackIDs(uses),
 		},
 	}
 	switch {
@@ -170,7 +171,7 @@ func (h host) growing(uses []*hostleak.Use, known []hostleak.Known) (f finding.F
 	}
 	f.Remedies = hostRemedies(kind, top, known)
 	for _, u := range uses {
-		if site := hostSite(u.Frames); site != nil && len(uses) > 1 {
+		if site := HostSite(u.Frames); site != nil && len(uses) > 1 {
 			f.Sites = append(f.Sites, finding.Place{Site: *site, Bytes: u.Live, Count: u.Count})
 		}
 	}
@@ -358,6 +359,32 @@ func notExplained(s *hostleak.Sums) (f finding.Finding, ok bool) {
 	return f, true
 }
 
+// Recorded is the verdict on a recording, of which a document holds the findings.
+func Recorded(run *recording.Run) Verdict {
+	switch {
+	case slices.ContainsFunc(run.Document.Findings, func(f finding.Finding) bool { return f.Severity == finding.Problem }):
+		return Leaking
+	case len(run.Marks) < fewRecorded:
+		return Unknown
+	}
+	return OK
+}
+
+// fewRecorded are too few marks of a recording to judge growth.
+const fewRecorded = 3
+
+// stackIDs are the numbers of the stacks of uses, of which the first holds the
+// most: its own, and those that grow by themselves. 0 is none.
+func stackIDs(uses []*hostleak.Use) []int {
+	out := []int{}
+	for i, u := range uses {
+		if u.ID > 0 && (i == 0 || trend.Judge(u.Population, trend.Past{}).Class == trend.Leak) {
+			out = append(out, u.ID)
+		}
+	}
+	return out
+}
+
 func hostFrames(frames []hostleak.Frame) []finding.Frame {
 	out := make([]finding.Frame, len(frames))
 	for i, f := range frames {
@@ -374,9 +401,9 @@ func hostFrame(f hostleak.Frame) finding.Frame {
 	return finding.Frame{File: file, Line: f.Line, Function: f.Function}
 }
 
-// hostSite is the innermost line of Python that is the user's own, or else the
+// HostSite is the innermost line of Python that is the user's own, or else the
 // innermost function that is none of the C library's.
-func hostSite(frames []hostleak.Frame) *finding.Site {
+func HostSite(frames []hostleak.Frame) *finding.Site {
 	for _, f := range frames {
 		if f.Line > 0 && stack.OriginOf(f.Frame) == stack.Own {
 			site := hostFrame(f)

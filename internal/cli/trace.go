@@ -74,7 +74,7 @@ breakpoints on the driver's functions in these processes, until strandline ends.
 	c.Flags().DurationVar(&o.duration, "duration", time.Minute, "watch for the time `D`, such as 30s or 10m; a command as long as it runs")
 	c.Flags().StringVar(&o.rung, "rung", "", "see no more than `RUNG` does: bpf, ptrace (commands alone) or polling")
 	c.Flags().BoolVar(&o.gpu, "gpu", false, "also tell what is taken from the GPU's driver (libcuda), and by whom; needs BPF")
-	c.Flags().StringVar(&o.out, "out", "", "keep what is seen in a new `FILE`, for `strandline diagnose` and `export`")
+	c.Flags().StringVar(&o.out, "out", "", "keep what is seen in a new `FILE`, for `strandline diagnose`, `view` and `export`")
 	return c
 }
 
@@ -375,6 +375,9 @@ func (w *watch) keep() error {
 	}
 	s, doc := w.sums, w.document(nil)
 	mark := recording.Mark{Seconds: doc.Duration, RSS: s.RSS, Anonymous: s.Anon, File: s.File, Shared: s.Shared, Drops: doc.Drops}
+	if doc.GPU != nil {
+		mark.GPU = doc.GPU.Owners
+	}
 	if err := w.out.Mark(mark, doc.Stacks); err != nil {
 		return err
 	}
