@@ -19,11 +19,11 @@ func asset(name string) string {
 	return string(body)
 }
 
-// document is index.html for a page that has no server: engine tells the page
-// who answers it, policy is what it may load.
-func document(engine, policy string) string {
+// document is a page for where there is no server: engine tells it who answers it,
+// policy is what it may load.
+func document(page, engine, policy string) string {
 	const root, head = `<html lang="en">`, `<meta charset="utf-8">`
-	out := strings.Replace(asset("index.html"), root, `<html lang="en" data-engine="`+engine+`">`, 1)
+	out := strings.Replace(page, root, `<html lang="en" data-engine="`+engine+`">`, 1)
 	return strings.Replace(out, head, head+"\n"+`<meta http-equiv="Content-Security-Policy" content="`+policy+`">`, 1)
 }
 
@@ -35,5 +35,5 @@ const sitePolicy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; wo
 // Site is the page as files of a static site, by name. It wants the engine
 // beside it: worker.js and strandline.wasm.deflate.
 func Site() map[string]string {
-	return map[string]string{"index.html": document("worker", sitePolicy), "app.js": asset("app.js"), "app.css": asset("app.css")}
+	return map[string]string{"index.html": document(asset("index.html"), "worker", sitePolicy), "app.js": asset("app.js"), "app.css": asset("app.css")}
 }

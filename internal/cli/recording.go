@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,11 +11,13 @@ import (
 	"strandline/recording"
 	"strandline/report"
 	"strandline/units"
+	"strandline/web"
+	"strandline/web/engine"
 )
 
-// recording reads the recording of a trace, if that is what the arguments name;
-// it is judged by itself.
-func (g *globals) recording(args []string) (*recording.Run, error) {
+// recording reads the recording of a trace, if that is what the arguments name.
+// What is done to it is done to it alone.
+func (g *globals) recording(args []string, done string) (*recording.Run, error) {
 	for _, path := range args {
 		f, err := os.Open(path)
 		if err != nil {
@@ -24,7 +27,7 @@ func (g *globals) recording(args []string) (*recording.Run, error) {
 		f.Close()
 		switch {
 		case is && len(args) > 1:
-			return nil, fmt.Errorf("%s is the recording of a trace, which is judged by itself", path)
+			return nil, fmt.Errorf("%s is the recording of a trace, which is %s by itself", path, done)
 		case is:
 			return readRecording(path)
 		}
@@ -67,6 +70,25 @@ func (g *globals) diagnoseRecording(path string, run *recording.Run) error {
 		return exit(exitPartial)
 	}
 	return nil
+}
+
+// viewRecording serves or saves the page of a recording.
+func (g *globals) viewRecording(ctx context.Context, o viewOptions, path string, run *recording.Run) error {
+	if o.redact != "" {
+		return errors.New("--redact is for snapshots: it does not take paths and names out of the recording of a trace")
+	}
+	partial := g.recordingPartial(run)
+	asker := engine.NewRecording(path, run)
+	var err error
+	if o.html != "" {
+		err = g.savePage(ctx, o.html, func(w io.Writer) error { return web.SaveRecording(ctx, w, asker) })
+	} else {
+		err = g.serve(ctx, o.serve, page{asker: asker, index: "recording.html"})
+	}
+	if err == nil && partial {
+		return exit(exitPartial)
+	}
+	return err
 }
 
 // stacksReport is the document of `strandline export` of a recording.
