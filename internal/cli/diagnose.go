@@ -62,7 +62,7 @@ func runDiagnose(c *cobra.Command, g *globals, o diagnoseOptions, args []string)
 	case n > 0:
 		known.Capacity = &n
 	}
-	run, err := g.recording(args, "judged")
+	run, err := g.recording(c.Context(), args, "judged")
 	switch {
 	case err != nil:
 		return err

@@ -92,7 +92,7 @@ func runExport(ctx context.Context, g *globals, o exportOptions, path string) er
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return fmt.Errorf("%s: is a directory; export takes one file", path)
 	}
-	run, err := g.recording([]string{path}, "written")
+	run, err := g.recording(ctx, []string{path}, "written")
 	switch {
 	case err != nil:
 		return err

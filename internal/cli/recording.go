@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"strandline/export"
 	"strandline/recording"
@@ -17,7 +18,7 @@ import (
 
 // recording reads the recording of a trace, if that is what the arguments name.
 // What is done to it is done to it alone.
-func (g *globals) recording(args []string, done string) (*recording.Run, error) {
+func (g *globals) recording(ctx context.Context, args []string, done string) (*recording.Run, error) {
 	for _, path := range args {
 		f, err := os.Open(path)
 		if err != nil {
@@ -29,20 +30,26 @@ func (g *globals) recording(args []string, done string) (*recording.Run, error) 
 		case is && len(args) > 1:
 			return nil, fmt.Errorf("%s is the recording of a trace, which is %s by itself", path, done)
 		case is:
-			return readRecording(path)
+			return g.readRecording(ctx, path)
 		}
 	}
 	return nil, nil
 }
 
-func readRecording(path string) (*recording.Run, error) {
+// readRecording reads a recording, with progress on a terminal if it takes long.
+func (g *globals) readRecording(ctx context.Context, path string) (*recording.Run, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	run, err := recording.Read(f)
-	if err != nil {
+	bar := progress{g: g, path: path, size: sizeOf(path), began: time.Now()}
+	defer bar.clear()
+	run, err := recording.Read(&watched{ctx: ctx, r: f, bar: &bar})
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return run, nil

@@ -80,7 +80,7 @@ func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 	case o.html == "-" && g.json:
 		return errors.New("--json prints to standard output, where --html - writes the page")
 	}
-	run, err := g.recording(args, "looked at")
+	run, err := g.recording(ctx, args, "looked at")
 	if err != nil {
 		return err
 	}

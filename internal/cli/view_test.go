@@ -157,7 +157,7 @@ func TestRecordingPageTellsWhatDiagnoseTells(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &diagnosed); err != nil {
 		t.Fatal(err)
 	}
-	read, err := readRecording(file)
+	read, err := (&globals{env: &Env{}}).readRecording(context.Background(), file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 // What a recording holds over time, put together as bands of a picture, rows of a
 // table and trees of stacks.
 
+import { duration } from "./format.ts";
 import type { Course, Recording, Window } from "./recwire.ts";
 import type { Span } from "./scale.ts";
 import type { Bands, Flame, Frame, Tile } from "./wire.ts";
@@ -237,6 +238,9 @@ function sortTree(f: Flame): Flame {
   put(0, -1);
   return { ...f, nodes };
 }
+
+/** A time since the recording began. */
+export const time = (seconds: number): string => (seconds === 0 ? "0 s" : duration(seconds * 1e6));
 
 /** Round steps of time, of which at most n fit, in seconds. */
 export function timeStep(win: Span, n: number): number {

@@ -3,14 +3,14 @@
 
 import { json, link, type Refused } from "./ask.ts";
 import { byId, fill, h } from "./dom.ts";
-import { article, findingList } from "./findings.ts";
-import { base, bytes, bytesOrDash, count, delta, duration, percent, utc } from "./format.ts";
+import { article, findingList, spark } from "./findings.ts";
+import { base, bytes, bytesOrDash, count, delta, percent, utc } from "./format.ts";
 import { Icicle } from "./icicle.ts";
 import { listen, type Key } from "./keys.ts";
-import { flameOf, groupsOf, heldBy, layersOf, others, Slice, type Group, type Layers } from "./recbands.ts";
+import { flameOf, groupsOf, heldBy, layersOf, others, Slice, time, type Group, type Layers } from "./recbands.ts";
 import { Picture } from "./recrail.ts";
 import { decode, encode, first, views, type State, type View } from "./recstate.ts";
-import type { Recording, Stack, Window } from "./recwire.ts";
+import type { GPUStack, Recording, Stack, Window } from "./recwire.ts";
 import { csv, csvButton, picture as compose, save } from "./save.ts";
 import { Saved } from "./saved.ts";
 import type { Span } from "./scale.ts";
@@ -122,7 +122,7 @@ function say(): void {
     if (!whole.n) return;
     const { slice, column } = at(s.k);
     const group = layers.groups.find((g) => g.key === s.sel);
-    live.textContent = `${duration(slice.of.seconds[column]! * 1e6)}: ${bytes(slice.of.live_bytes[column]!)} mapped${group ? `, ${group.label} ${bytes(heldBy(group, slice, column).bytes)}` : ""}`;
+    live.textContent = `${time(slice.of.seconds[column]!)}: ${bytes(slice.of.live_bytes[column]!)} mapped${group ? `, ${group.label} ${bytes(heldBy(group, slice, column).bytes)}` : ""}`;
   }, 500);
 }
 
@@ -162,7 +162,7 @@ function coverage(): string {
   const out = [doc.partial !== null ? `This recording is only partly readable: ${doc.partial}. What stands before it is shown.` : "The whole recording was read."];
   const end = whole.of.seconds[whole.n - 1] ?? 0;
   if (doc.judged_seconds === null) out.push("It ends before memory was judged for the first time: there are no findings, and nothing is known of what is resident.");
-  else if (doc.judged_seconds < end) out.push(`Findings and resident bytes are those of the last judgement, at ${duration(doc.judged_seconds * 1e6)}; memory is known up to ${duration(end * 1e6)}.`);
+  else if (doc.judged_seconds < end) out.push(`Findings and resident bytes are those of the last judgement, at ${time(doc.judged_seconds)}; memory is known up to ${time(end)}.`);
   if (doc.rung === "polling") out.push("The process was only polled: what it mapped is not known.");
   const d = doc.document;
   if (d.drops + d.stack_drops > 0) out.push(`${count(d.drops)} events and ${count(d.stack_drops)} stacks were lost; sums were set right by the kernel's list.`);
@@ -189,7 +189,7 @@ function tools(): void {
 function rangeWords([a, b]: Span): string {
   const t = (k: number): string => {
     const { slice, column } = at(k);
-    return duration((slice.of.seconds[column] ?? 0) * 1e6);
+    return time(slice.of.seconds[column] ?? 0);
   };
   return `${t(a)} – ${t(b)}`;
 }
@@ -226,7 +226,7 @@ const growing = (): boolean => s.of === "range" && s.range !== null;
 function choice(): HTMLElement {
   const { slice, column } = at(s.k);
   const one = (of: State["of"], label: string, ready = true): Node => h("button", { type: "button", "data-key": `of ${of}`, "aria-pressed": String((growing() ? "range" : "cursor") === of), disabled: !ready, onclick: () => set({ of }, true) }, label);
-  return h("div", { class: "choice" }, one("cursor", `held at ${duration((slice.of.seconds[column] ?? 0) * 1e6)}`), one("range", s.range ? `grew in ${rangeWords(s.range)}` : "grew in the selection", s.range !== null));
+  return h("div", { class: "choice" }, one("cursor", `held at ${time(slice.of.seconds[column] ?? 0)}`), one("range", s.range ? `grew in ${rangeWords(s.range)}` : "grew in the selection", s.range !== null));
 }
 
 /** The places, sortable, and what goes with their table. */
@@ -276,7 +276,7 @@ function timeline(): void {
   show(h("div", { class: "bar" }, choice(), h("span", { "data-bytes": p.total, "data-figure": "held" }, p.grew ? `${delta(p.total)} in all` : `${bytes(p.total)} mapped`), h("div", { class: "end" }, p.csv)), p.table);
 }
 
-const when = (seconds: number | null): string => (seconds === null ? "–" : duration(seconds * 1e6));
+const when = (seconds: number | null): string => (seconds === null ? "–" : time(seconds));
 
 const peaks = new WeakMap<Group, number>();
 
@@ -354,10 +354,10 @@ function gpu(): void {
   const common = { sort: -1, up: false, onsort: () => {}, onlight: () => {} };
   const inner = table<Taker>({ ...common, name: "place", rows: places.filter((p) => p.count > 0 && (!q || q.test(`${p.label} ${p.owner}`))), columns: [...columns, { name: "by", of: () => 0, show: (r) => r.owner ?? "" }], onrow: (r) => set({ gpu: s.gpu === Number(r.key) ? null : Number(r.key) }, true) });
   inner.querySelector("caption")!.className = "";
-  inner.querySelector("caption")!.textContent = doc.judged_seconds === null ? "" : `Where it was taken: what is held at ${duration(doc.judged_seconds * 1e6)}`;
+  inner.querySelector("caption")!.textContent = doc.judged_seconds === null ? "" : `Where it was taken: what is held at ${time(doc.judged_seconds)}`;
   fill(
     root,
-    h("div", { class: "bar" }, h("span", {}, `held by owner at ${duration(slice.of.seconds[column]! * 1e6)}`)),
+    h("div", { class: "bar" }, h("span", {}, `held by owner at ${time(slice.of.seconds[column]!)}`)),
     h(
       "div",
       { class: "gpu", tabindex: "0", role: "group", "aria-label": "Memory of the GPU's driver" },
@@ -392,9 +392,14 @@ function findings(): void {
       "div",
       { class: "findings" },
       findingList(doc.findings, i, (n) => go(n, "findings"), () => null),
-      article(f, [show ? h("button", { type: "button", class: "link", "data-key": "show", onclick: () => go(i, f.kind === "driver-leak" ? "gpu" : "timeline") }, show) : null], () => null),
+      article({ ...f, evidence: shownEvidence(f.evidence) }, [show ? h("button", { type: "button", class: "link", "data-key": "show", onclick: () => go(i, f.kind === "driver-leak" ? "gpu" : "timeline") }, show) : null], () => null),
     ),
   );
+}
+
+/** Evidence without the numbers of stacks, which mean nothing to a reader. */
+function shownEvidence({ stacks, ...others }: Record<string, unknown> = {}): Record<string, unknown> {
+  return others;
 }
 
 /** Takes the page to the stack of a finding, and to the time in which it holds something. */
@@ -418,34 +423,32 @@ function go(i: number, to: View): void {
 const row = (name: string, value: string, n?: number): Node[] => [h("dt", {}, name), h("dd", { "data-bytes": n, title: n === undefined ? undefined : `${n} bytes` }, value)];
 
 function inspector(): void {
-  const out: (Node | string)[] = [];
-  if (whole.n) {
-    const { slice, column: c } = at(s.k);
-    const w = slice.of;
-    out.push(
-      h("h2", {}, "cursor"),
-      h(
-        "dl",
-        { id: "cursor" },
-        h("dt", {}, "time"),
-        h("dd", { title: utc(doc.began_us + w.seconds[c]! * 1e6) }, duration(w.seconds[c]! * 1e6)),
-        row("mapped since", bytes(w.live_bytes[c]!), w.live_bytes[c]!),
-        row("resident", bytes(w.rss_bytes[c]!), w.rss_bytes[c]!),
-        row("grew by", delta(slice.growth[c]!), slice.growth[c]!),
-        row("of it private", delta(w.anonymous_bytes[c]!), w.anonymous_bytes[c]!),
-        row("files", delta(w.file_bytes[c]!), w.file_bytes[c]!),
-        row("shared", delta(w.shared_bytes[c]!), w.shared_bytes[c]!),
-        w.drops[c]! > 0 ? row("events lost", count(w.drops[c]!)) : [],
-      ),
-    );
-  }
-  if (s.view === "gpu" && s.gpu !== null && doc.gpu[s.gpu]) out.push(...driverStack(s.gpu));
-  else {
-    const group = layers.groups.find((g) => g.key === s.sel);
-    if (group) out.push(...place(group));
-    else out.push(...summary());
-  }
-  fill(byId("inspector"), out);
+  const group = layers.groups.find((g) => g.key === s.sel);
+  const chosen = s.view === "gpu" && s.gpu !== null && doc.gpu[s.gpu] ? driverStack(doc.gpu[s.gpu]!) : group && whole.n ? place(group) : null;
+  fill(byId("inspector"), chosen ?? [], cursor(), chosen ? [] : summary());
+}
+
+/** How things stand at the cursor. */
+function cursor(): Node[] {
+  if (!whole.n) return [];
+  const { slice, column: c } = at(s.k);
+  const w = slice.of;
+  return [
+    h("h2", {}, "cursor"),
+    h(
+      "dl",
+      { id: "cursor" },
+      h("dt", {}, "time"),
+      h("dd", { title: utc(doc.began_us + w.seconds[c]! * 1e6) }, time(w.seconds[c]!)),
+      row("mapped since", bytes(w.live_bytes[c]!), w.live_bytes[c]!),
+      row("resident", bytes(w.rss_bytes[c]!), w.rss_bytes[c]!),
+      row("grew by", delta(slice.growth[c]!), slice.growth[c]!),
+      row("of it private", delta(w.anonymous_bytes[c]!), w.anonymous_bytes[c]!),
+      row("files", delta(w.file_bytes[c]!), w.file_bytes[c]!),
+      row("shared", delta(w.shared_bytes[c]!), w.shared_bytes[c]!),
+      w.drops[c]! > 0 ? row("events lost", count(w.drops[c]!)) : [],
+    ),
+  ];
 }
 
 /** What the last judgement says of the whole. */
@@ -453,7 +456,7 @@ function summary(): Node[] {
   if (doc.judged_seconds === null) return [];
   const d = doc.document;
   return [
-    h("h2", {}, `judged at ${duration(doc.judged_seconds * 1e6)}`),
+    h("h2", {}, `judged at ${time(doc.judged_seconds)}`),
     h(
       "dl",
       { id: "judged" },
@@ -521,12 +524,12 @@ function stack(x: Stack): Node[] {
   ];
 }
 
-function driverStack(i: number): Node[] {
-  const x = doc.gpu[i]!;
+function driverStack(x: GPUStack): Node[] {
   return [
     h("h2", {}, "GPU driver"),
     h("div", { class: "head" }, h("span", { class: `sw s${x.slot}` }), x.label),
     h("dl", { id: "place" }, row("held", bytes(x.live_bytes), x.live_bytes), row("pieces", count(x.live_count)), row("memory", memoryWords[x.memory] ?? x.memory), row("by", x.owner)),
+    ...(x.trend && x.trend.length > 1 ? [spark(x.trend)] : []),
     ...stack(x),
   ];
 }

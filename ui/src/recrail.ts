@@ -4,10 +4,10 @@
 import { blit, labelPlaces, stackOf, type Frame, type Run } from "./blit.ts";
 import { begin, gutterName, left, right, size } from "./canvas.ts";
 import { h } from "./dom.ts";
-import { bytes, count, delta, duration } from "./format.ts";
+import { bytes, count, delta } from "./format.ts";
 import { fillOf, paintFor } from "./paint.ts";
 import { css, mix, palette, textOn, type Palette } from "./palette.ts";
-import { others, tileOf, timeStep, type Group, type Layers, type Slice } from "./recbands.ts";
+import { others, tileOf, time, timeStep, type Group, type Layers, type Slice } from "./recbands.ts";
 import type { Recording } from "./recwire.ts";
 import type { State } from "./recstate.ts";
 import { byteStep, byteTick, clamp, pixelAt, ticks, zoom, type Span } from "./scale.ts";
@@ -184,7 +184,7 @@ export class Picture {
     for (const t of ticks(this.frame.win[0], this.frame.win[1], every)) {
       const x = this.px(t);
       g.fillRect(Math.round(x), l.top + l.height, 1, 4);
-      g.fillText(t === 0 ? "0" : duration(t * 1e6), Math.min(x, left + l.width - 6), l.top + l.height + 12);
+      g.fillText(t === 0 ? "0" : time(t), Math.min(x, left + l.width - 6), l.top + l.height + 12);
     }
     lanes.forEach((lane, i) => this.lane(g, lane, l.lanes + laneHeight * i));
     this.drops(g);
@@ -290,7 +290,7 @@ export class Picture {
     for (let b = 0; b < layers.bands.kept; b++) grows += this.tile!.height[b * this.tile!.n + column]!;
     const rows: [string, number][] = [["mapped", this.tile!.max[column]!]];
     if (alone === null) rows.push(["resident", slice.growth[column]!]);
-    if (grows > 0 && alone === null) rows.push(["of findings", grows]);
+    if (grows > 0 && alone === null) rows.push(["in findings", grows]);
     rows.sort((a, b) => b[1] - a[1]);
     const high = l.height < 110 ? 14 : 28;
     let free = l.top - 8;
@@ -485,7 +485,7 @@ export class Picture {
 
   private tell(column: number, group: Group | null, y: number): Node[] {
     const { slice, doc } = this.shown!;
-    const at = h("div", { class: "muted" }, `at ${duration(slice.of.seconds[column]! * 1e6)}`);
+    const at = h("div", { class: "muted" }, `at ${time(slice.of.seconds[column]!)}`);
     const lost = this.lostAt(column);
     const drops = lost > 0 ? [h("div", { class: "danger" }, `${count(lost)} events were lost before this; the sums were set right by the kernel's list`)] : [];
     const growth = h("div", {}, `resident memory ${delta(slice.growth[column]!)}, mapped ${bytes(slice.of.live_bytes[column]!)}`);
@@ -507,7 +507,7 @@ export class Picture {
     return [
       h("div", { class: "head" }, h("span", { class: `sw s${group.slot}${group.grows ? "" : " freed"}` }), group.label),
       h("div", { "data-bytes": sum }, `${bytes(sum)} in ${count(pieces)} ${pieces === 1 ? "piece" : "pieces"}${group.key !== others && group.stacks.length > 1 ? `, by ${group.stacks.length} stacks` : ""}`),
-      ...(group.first === null ? [] : [h("div", {}, `first seen at ${duration(group.first * 1e6)}, last at ${duration(group.last! * 1e6)}`)]),
+      ...(group.first === null ? [] : [h("div", {}, `first seen at ${time(group.first)}, last at ${time(group.last!)}`)]),
       at,
       ...frames.map((f) => h("span", { class: f.origin === "own" ? "mono own" : "mono" }, f.line > 0 ? `${f.file}:${f.line} ${f.function}` : `${f.function}  ${f.file}`)),
       ...drops,
