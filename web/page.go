@@ -32,8 +32,15 @@ func document(page, engine, policy string) string {
 const sitePolicy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src blob:; style-src 'self'; img-src 'self' blob: data:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'"
 
-// Site is the page as files of a static site, by name. It wants the engine
-// beside it: worker.js and strandline.wasm.deflate.
+// Site is the pages of snapshots and of recordings as files of a static site, by
+// name. It wants the engine beside it: worker.js and strandline.wasm.deflate.
 func Site() map[string]string {
-	return map[string]string{"index.html": document(asset("index.html"), "worker", sitePolicy), "app.js": asset("app.js"), "app.css": asset("app.css")}
+	out := map[string]string{}
+	for _, page := range []string{"index.html", "recording.html"} {
+		out[page] = document(asset(page), "worker", sitePolicy)
+	}
+	for _, name := range []string{"app.js", "app.css", "recording.js", "recording.css"} {
+		out[name] = asset(name)
+	}
+	return out
 }

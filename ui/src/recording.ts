@@ -147,7 +147,8 @@ function tabs(): void {
 
 function head(): void {
   document.title = `${base(doc.file)} – strandline`;
-  fill(byId("files"), h("span", { id: "name", title: doc.file }, base(doc.file)), h("span", { class: "muted" }, `${doc.name}, process ${doc.pid}`));
+  const other = window.strandlineDoor ? h("button", { type: "button", id: "other", title: "Begin anew with other files", onclick: () => location.assign(location.pathname) }, "other files") : null;
+  fill(byId("files"), h("span", { id: "name", title: doc.file }, base(doc.file)), h("span", { class: "muted" }, `${doc.name}, process ${doc.pid}`), other);
   const badge = byId("coverage");
   badge.hidden = false;
   badge.dataset.kind = doc.partial !== null ? "damaged" : "exact";
@@ -602,14 +603,18 @@ function help(): void {
 // ---- all together
 
 async function begin(): Promise<void> {
-  if (document.documentElement.dataset.engine === "saved") {
+  const { engine } = document.documentElement.dataset;
+  if (engine === "saved") {
     link.door = new Saved().ask;
     link.saved = true;
+  } else if (engine === "worker") {
+    if (!window.strandlineDoor) return location.replace("./"); // recordings are dropped there
+    link.door = window.strandlineDoor;
   }
   link.changed = () => banner(link.lost ? `${link.why}. What is here stays.` : "");
-  const [answer, window] = await Promise.all([json<Recording>("recording"), json<Window>("window")]);
+  const [answer, moments] = await Promise.all([json<Recording>("recording"), json<Window>("window")]);
   doc = answer;
-  whole = slice = new Slice(window);
+  whole = slice = new Slice(moments);
   layers = layersOf(doc, groupsOf(doc, s.g));
   head();
   const field = byId<HTMLInputElement>("search");
