@@ -20,13 +20,7 @@ import (
 // What is done to it is done to it alone.
 func (g *globals) recording(ctx context.Context, args []string, done string) (*recording.Run, error) {
 	for _, path := range args {
-		f, err := os.Open(path)
-		if err != nil {
-			continue // reading it as something else says what is wrong
-		}
-		is := recording.Is(f)
-		f.Close()
-		switch {
+		switch is := isRecording(path); {
 		case is && len(args) > 1:
 			return nil, fmt.Errorf("%s is the recording of a trace, which is %s by itself", path, done)
 		case is:
@@ -34,6 +28,17 @@ func (g *globals) recording(ctx context.Context, args []string, done string) (*r
 		}
 	}
 	return nil, nil
+}
+
+// isRecording tells whether a file begins as a recording does. Of one that cannot
+// be opened reading it as something else says what is wrong.
+func isRecording(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return recording.Is(f)
 }
 
 // readRecording reads a recording, with progress on a terminal if it takes long.

@@ -181,7 +181,8 @@ function tools(): void {
     h("span", { class: "choice", role: "group", "aria-label": "Bands by" }, "bands by ", by("line", "own line"), by("stack", "stack")),
     s.alone ? null : h("span", { class: "choice", role: "group", "aria-label": "Scale" }, "as high as ", scale("mapped"), scale("resident")),
     group ? h("button", { type: "button", class: "chip", "data-key": "alone", "aria-pressed": String(s.alone), title: s.alone ? "Show all (z)" : "Show it alone, on its own scale (z)", onclick: () => set({ alone: !s.alone }, true) }, h("span", { class: `sw s${group.slot}` }), s.alone ? "show all" : "show alone") : null,
-    s.range ? h("button", { type: "button", class: "chip", "data-key": "range", title: "Drop the selection (Esc)", onclick: () => set({ range: null, of: "cursor" }, true) }, rangeWords(s.range), " ×") : null,
+    s.range ? h("button", { type: "button", class: "chip", "data-key": "range", title: "Drop the selection (Esc)", onclick: () => set({ range: null, of: "cursor" }, true) }, `selected: ${rangeWords(s.range)}`, " ×") : null,
+    s.win ? h("button", { type: "button", class: "chip", "data-key": "all", title: "Show all of time (0)", onclick: () => set({ win: null }, true) }, `seen: ${time(picture.win[0])} – ${time(picture.win[1])}`, " ×") : null,
     h("span", {}, seen === of ? `${count(of)} moments` : `${count(seen)} of ${count(of)} moments: those at which most was mapped or resident`),
     h("span", { class: "legend" }, h("span", {}, h("i", { class: "res" }), "growth of resident memory"), layers.bands.kept ? h("span", {}, h("i", { class: "kept" }), "below: what findings name") : null, h("span", {}, h("i", { class: "steady" }), "pale: no finding")),
   );

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 
 	"strandline/detect"
 	"strandline/finding"
@@ -70,8 +72,8 @@ const (
 	mostStacks = 200
 	// mostMoments are in an answer; of more, those are that show the most.
 	mostMoments = 1200
-	// mostFrames of a stack are told, and mostFindings.
-	mostFrames, mostFindings = 512, 1000
+	// mostFrames of a stack are told, of their names so many bytes, and mostFindings.
+	mostFrames, longestName, mostFindings = 512, 1000, 1000
 	// longestTime of a recording that is believed, in seconds, and the most that a
 	// stack holds: 8 PiB, up to where JSON's numbers are exact.
 	longestTime, mostHeld = 1e9, 1 << 53
@@ -235,15 +237,16 @@ type recordedFinding struct {
 // there is one with the same frames.
 func (r *Recording) judge(stacks []*traced) {
 	r.blamed, r.findings = map[int]bool{}, []recordedFinding{}
-	byFrames := map[string]int{}
-	for _, t := range stacks {
-		byFrames[fmt.Sprint(tracedFrames(&t.Stack))] = t.ID
-	}
+	byFrames := sync.OnceValue(func() map[string]int {
+		out := map[string]int{}
+		for _, t := range stacks {
+			out[fmt.Sprint(tracedFrames(&t.Stack))] = t.ID
+		}
+		return out
+	})
 	for _, f := range r.run.Document.Findings {
 		d := recordedFinding{f, []string{}, []int{}}
-		var frames []finding.Frame
 		for _, frame := range f.Stack {
-			frames = append(frames, frame)
 			d.Origins = append(d.Origins, origins[stack.OriginOf(stack.Frame(frame))])
 		}
 		ids, named := f.Evidence["stacks"].([]any)
@@ -252,8 +255,10 @@ func (r *Recording) judge(stacks []*traced) {
 				d.Stacks = append(d.Stacks, int(n))
 			}
 		}
-		if id, ok := byFrames[fmt.Sprint(frames)]; ok && !named && len(frames) > 0 {
-			d.Stacks = append(d.Stacks, id)
+		if !named && len(f.Stack) > 0 {
+			if id, ok := byFrames()[fmt.Sprint(f.Stack)]; ok {
+				d.Stacks = append(d.Stacks, id)
+			}
 		}
 		if f.Severity != finding.Info && f.Kind != finding.DriverLeak {
 			for _, id := range d.Stacks {
@@ -421,21 +426,33 @@ func newStackDoc(s *recording.Stack, site *finding.Site, colours *slots) stackDo
 	}
 	told := frames[:min(mostFrames, len(frames))]
 	for _, f := range told {
-		doc.Frames = append(doc.Frames, newFrameDoc(stack.Frame(f)))
+		d := newFrameDoc(stack.Frame(f))
+		d.File, d.Function = cut(d.File), cut(d.Function)
+		doc.Frames = append(doc.Frames, d)
 	}
 	doc.LeftOut = len(frames) - len(told)
 	return doc
 }
 
-// placeName is a place on one line.
+// placeName is a place on one line. Native code without a name is called by its
+// place in the object.
 func placeName(s *finding.Site) string {
+	file := filepath.Base(s.File)
 	switch {
-	case s.File == "":
-		return s.Function
+	case s.File == "", strings.HasPrefix(s.Function, file+"+"):
+		return cut(s.Function)
 	case s.Line > 0:
-		return fmt.Sprintf("%s:%d %s", filepath.Base(s.File), s.Line, s.Function)
+		return cut(fmt.Sprintf("%s:%d %s", file, s.Line, s.Function))
 	}
-	return filepath.Base(s.File) + " " + s.Function
+	return cut(file + " " + s.Function)
+}
+
+// cut leaves of a name what a page can show.
+func cut(name string) string {
+	if len(name) <= longestName {
+		return name
+	}
+	return strings.ToValidUTF8(name[:longestName], "") + "…"
 }
 
 // seen are the first and the last moment at which something is held.

@@ -183,6 +183,7 @@ func TestRecordingOfAnotherMind(t *testing.T) {
 		"time backwards":     {`{"mark":{"at_seconds":1e308}}`, `{"mark":{"at_seconds":-4}}`, `{"mark":{"at_seconds":3}}`},
 		"deep frames":        {deep, `{"mark":{"stacks":[{"id":9,"live_bytes":1}]}}`},
 		"strange characters": {"{\"stack\":{\"id\":1,\"frames\":[{\"function\":\"\\u001b[31m\\u202e\\u0000\",\"file\":\"\\n\"}]}}", `{"mark":{"stacks":[{"id":1,"live_bytes":1}]}}`},
+		"a long name":        {`{"stack":{"id":1,"frames":[{"function":"` + strings.Repeat("ä", 99_999) + `"}]}}`, `{"mark":{"stacks":[{"id":1,"live_bytes":1}]}}`},
 		"lying evidence":     {`{"document":{"findings":[{"severity":"problem","evidence":{"stacks":[1e300,"x",null,-7,{}]}},{"evidence":{"stacks":7}},{}]}}`},
 		"no GPU stacks":      {`{"mark":{"gpu":[{"owner":"a","live_bytes":5}]}}`, `{"document":{"duration_seconds":9,"gpu":{}}}`},
 	} {
@@ -201,8 +202,8 @@ func TestRecordingOfAnotherMind(t *testing.T) {
 				}
 			}
 			for _, s := range doc.Stacks {
-				if len(s.Frames) > mostFrames {
-					t.Errorf("%d frames", len(s.Frames))
+				if len(s.Frames) > mostFrames || len(s.Label) > longestName+len("…") {
+					t.Errorf("%d frames, a label of %d bytes", len(s.Frames), len(s.Label))
 				}
 			}
 		})
