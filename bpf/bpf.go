@@ -19,7 +19,7 @@ type Op uint32
 const (
 	Map      Op = iota + 1 // Addr, Len were mapped; Prot, Flags, FD
 	Unmap                  // Addr, Len were unmapped
-	Remap                  // Old, OldLen became Addr, Len; Flags of mremap
+	Remap                  // Old, OldLen became Addr, Len; Flags of mremap; Took
 	Break                  // the heap ends at Addr now
 	Protect                // Addr, Len have the permissions Prot
 	Advise                 // Flags is the advice of madvise for Addr, Len
@@ -30,7 +30,7 @@ const (
 	Fork                   // the process Child was made; it uses the memory of Old
 	Exec                   // the process runs another program: its mappings are gone
 	Exit                   // the process ended
-	// From 64 on: the functions of a GPU's driver, see DriverOp.
+	// From 64 on: the functions of a GPU's driver, see [Op.Driver].
 )
 
 // A Place is where a system call was made: the instruction and the word on top
@@ -50,7 +50,10 @@ type Event struct {
 	Prot, Flags uint32
 	FD          int32
 	Class       uint32 // of Len: three significant bits
-	Place       Place
+	// Took is how long a Remap took at most, in ns. Within it another thread can be
+	// given the old addresses.
+	Took  uint32
+	Place Place
 }
 
 // Child is the process that a Fork made, or that an Exit ended.
@@ -136,6 +139,7 @@ type Batch struct {
 	LostSamples uint64 // stacks that found no room
 	Paired      uint64 // mappings that were made and unmapped whole
 	PairedBytes uint64
+	Unwatched   uint64 // children that are not watched, as too many are
 }
 
 // The layouts of mappings.c.
@@ -159,6 +163,9 @@ func decodeEvent(b []byte) Event {
 		Prot: order.Uint32(b[56:]), Flags: order.Uint32(b[60:]),
 		FD: int32(order.Uint32(b[64:])), Class: order.Uint32(b[68:]),
 		Place: Place{order.Uint64(b[72:]), order.Uint64(b[80:])},
+	}
+	if e.Op == Remap {
+		e.Took, e.Prot = e.Prot, 0
 	}
 	e.settleDriver()
 	return e

@@ -132,6 +132,10 @@ func makeCalls() {
 			call(unix.SYS_SHMDT, at)
 		case "child":
 			exec.Command("/bin/true").Run()
+		case "many":
+			for range manyMaps {
+				call(unix.SYS_MMAP, 0, testSize, 3, testFlags, none)
+			}
 		case "whole-after-fixed":
 			p := call(unix.SYS_MMAP, 0, testSize, 3, testFlags, none)
 			call(unix.SYS_MMAP, p, pageSize, 1, testFlags|unix.MAP_FIXED, none)
@@ -207,6 +211,9 @@ func TestEveryCallIsTold(t *testing.T) {
 		}
 	}
 	moved := one(Remap, func(e *Event) bool { return e.Old == made.Addr && e.OldLen == testSize && e.Len == 2*testSize })
+	if moved.Took == 0 || moved.Took > uint32(time.Second) {
+		t.Errorf("mremap took %d ns", moved.Took)
+	}
 	one(Protect, func(e *Event) bool { return e.Addr == moved.Addr && e.Len == pageSize && e.Prot == 0 })
 	one(Advise, func(e *Event) bool { return e.Addr == moved.Addr+pageSize && e.Flags == unix.MADV_DONTNEED })
 	one(Unmap, func(e *Event) bool { return e.Addr == moved.Addr && e.Len == pageSize })
@@ -232,6 +239,31 @@ func TestEveryCallIsTold(t *testing.T) {
 		return
 	}
 	t.Error("the stack of mmap was not copied")
+}
+
+// manyMaps are more than can wait for their end.
+const manyMaps = 3 << 13
+
+// TestManyWait makes mappings that fall on the same places: each is told once.
+func TestManyWait(t *testing.T) {
+	tr := start(t)
+	r := play(t, "calls")
+	tr.Watch(r.Process.Pid)
+	poll(t, tr)
+	r.step(t, "many")
+	b := poll(t, tr)
+	at := map[uint64]int{}
+	for _, e := range of(b, Map) {
+		if e.Len == testSize {
+			at[e.Addr]++
+		}
+		if e.PID != uint32(r.Process.Pid) || at[e.Addr] > 1 {
+			t.Fatalf("told again, or of another: %+v", e)
+		}
+	}
+	if len(at) != manyMaps || b.Lost > 0 {
+		t.Errorf("%d of %d mappings are told, %d events lost", len(at), manyMaps, b.Lost)
+	}
 }
 
 func TestPairingKnowsWhatIsInside(t *testing.T) {

@@ -1,11 +1,13 @@
 package detect
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"strandline/bpf"
 	"strandline/finding"
@@ -13,7 +15,6 @@ import (
 	"strandline/hostleak"
 	"strandline/recording"
 	"strandline/stack"
-	"strandline/trend"
 	"strandline/units"
 )
 
@@ -54,16 +55,18 @@ func Host(s *hostleak.Sums, looks *footprint.Growth, known []hostleak.Known) []f
 		}
 	}
 	slices.SortStableFunc(out, func(a, b finding.Finding) int {
-		if a.Severity != b.Severity {
-			return int(b.Confidence*1000) - int(a.Confidence*1000)
-		}
-		return int(*b.Bytes>>10) - int(*a.Bytes>>10)
+		return cmp.Or(cmp.Compare(severe(b), severe(a)), cmp.Compare(*b.Bytes, *a.Bytes))
 	})
 	unmade := h.unmade(out)
 	if f, ok := notExplained(s); ok && (looks == nil || looks.Explained() < unexplained || len(unmade) == 0) {
 		unmade = append(unmade, f)
 	}
 	return append(out, unmade...)
+}
+
+// severe orders findings: what is wrong comes first.
+func severe(f finding.Finding) int {
+	return slices.Index([]finding.Severity{finding.Info, finding.Warning, finding.Problem}, f.Severity)
 }
 
 var (
@@ -122,95 +125,99 @@ func onlyLibrary(frames []hostleak.Frame) bool {
 
 // growing judges the uses of one class, or of one place.
 func (h host) growing(uses []*hostleak.Use, known []hostleak.Known) (f finding.Finding, ok bool) {
-	s, kind := h.sums, h.classOf(uses[0])
-	all := trend.NewPopulation(len(s.Marks))
-	var live, count, resident int64
-	for _, u := range uses {
-		all.Merge(u.Population)
-		live += u.Live
-		count += u.Count
-		resident += max(u.Resident, 0)
-	}
-	if resident < hostWorth || float64(resident) < hostShare*float64(max(s.Growth, 0)) {
+	g := h.growthOf(uses)
+	if !g.worth(h.sums.Growth) {
 		return f, false
 	}
-	v := trend.Judge(all, trend.Past{})
-	confidence := v.Confidence
-	if kind == finding.Remap {
-		confidence = rising(all.Bytes)
-		v.Class = trend.Leak
-	}
-	if sure := h.steady(kind); sure > 0 {
-		confidence, v.Class = max(confidence, sure), trend.Leak
-	}
-	if v.Class != trend.Leak || confidence < 0.2 {
-		return f, false
-	}
-	top := uses[0]
+	top := g.uses[0]
 	f = finding.Finding{
-		Kind: kind, Severity: finding.Warning, Confidence: confidence, Basis: v.Basis(),
-		Bytes: finding.Int(live), Count: finding.Int(count), Trend: all.Bytes,
+		Kind: g.kind, Severity: finding.Warning, Confidence: g.confidence, Basis: g.verdict.Basis(),
+		Bytes: finding.Int(g.bytes), Count: finding.Int(g.count), Trend: g.all.Bytes,
 		Stack: hostFrames(top.Frames), Site: HostSite(top.Frames),
 		Evidence: map[string]any{
-			"resident_bytes": resident, "rss_growth_bytes": s.Growth, "largest_bytes": top.Size, "calls": top.Calls,
-			"stack_complete": top.Complete, "assumed_bytes": top.Assumed, "stacks": stackIDs(uses),
+			"resident_bytes": g.resident, "rss_growth_bytes": g.of, "largest_bytes": top.Size, "calls": top.Calls,
+			"stack_complete": top.Complete, "assumed_bytes": top.Assumed, "stacks": growingStacks(g.uses, g.from),
 		},
 	}
+	loading := h.loading(g.uses, g.bytes)
 	switch {
-	case kind == finding.FileMapping:
+	case g.shape == settled:
+		f.Severity = finding.Info
+		f.Basis = "all that stays of it was made by then; it was watched until " + units.Duration(time.Duration(h.sums.Marks[len(h.sums.Marks)-1]))
+	case g.kind == finding.FileMapping:
 		f.Severity = finding.Info // the kernel takes it back when memory is short
-	case confidence >= 0.5:
+	case g.confidence >= surely && loading == "":
 		f.Severity = finding.Problem
 	}
-	f.Title = hostTitle(s, kind, uses, live, count, resident)
-	f.Detail = hostDetail(kind, top)
+	f.Title = hostTitle(g)
+	f.Detail = hostDetail(g.kind, top)
+	if g.until > 0 {
+		f.Evidence["settled_seconds"] = g.until.Seconds()
+	}
+	if g.shape == grows && g.until > 0 {
+		f.Evidence["early_bytes"] = g.early
+		f.Detail = append(f.Detail, earlier(g.early, g.until))
+	}
+	if f.Severity == finding.Warning {
+		f.Remedies = []finding.Remedy{traceLonger}
+		if loading != "" {
+			f.Detail = append(f.Detail, loading)
+		}
+	}
 	for _, k := range known {
 		if leaksHere(k, top) {
 			f.Detail = append([]string{k.Leaks}, f.Detail...)
 		}
 	}
-	f.Remedies = hostRemedies(kind, top, known)
-	for _, u := range uses {
-		if site := HostSite(u.Frames); site != nil && len(uses) > 1 {
-			f.Sites = append(f.Sites, finding.Place{Site: *site, Bytes: u.Live, Count: u.Count})
+	if g.shape == grows {
+		f.Remedies = append(f.Remedies, hostRemedies(g.kind, top, known)...)
+	}
+	for _, u := range g.uses {
+		if site := HostSite(u.Frames); site != nil && len(g.uses) > 1 {
+			f.Sites = append(f.Sites, finding.Place{Site: *site, Bytes: g.since(u), Count: g.part(u.Count, u)})
 		}
 	}
 	return f, true
 }
 
-// rising is how sure a curve goes up: by the share of its steps that do.
-func rising(bytes []int64) float64 {
-	up, n := 0, len(bytes)-1
-	for i := 1; i <= n; i++ {
-		if bytes[i] > bytes[i-1] {
-			up++
-		}
-	}
-	if n < 3 || bytes[n] <= bytes[n/2] {
-		return 0
-	}
-	return float64(up) / float64(n)
+var traceLonger = finding.CodeChange("trace for longer: whether it goes on cannot be told yet")
+
+// earlier says what a warm-up made.
+func earlier(bytes int64, until time.Duration) string {
+	return fmt.Sprintf("%s more of the kind came faster in the first %s of the trace, and are not counted", units.Bytes(bytes), units.Duration(until))
 }
 
-func hostTitle(s *hostleak.Sums, kind finding.Kind, uses []*hostleak.Use, live, count, resident int64) string {
-	title := "memory grew by " + units.Bytes(resident)
-	if s.Growth >= resident/2 && s.Growth > 0 {
-		title = fmt.Sprintf("resident memory grew by %s; %s of it is ", units.Bytes(s.Growth), units.Percent(min(float64(resident)/float64(s.Growth), 1)))
+func hostTitle(g *hostGrowth) string {
+	title := "memory grew by " + units.Bytes(g.resident)
+	if large := g.of >= g.resident/2 && g.of > 0; large {
+		title = "resident memory grew by " + units.Bytes(g.of)
+	}
+	switch {
+	case g.until > 0 && g.shape == settled:
+		title += fmt.Sprintf(" in the first %s of the trace, and not since", units.Duration(g.until))
+	case g.until > 0:
+		title += fmt.Sprintf(" after the first %s of the trace", units.Duration(g.until))
+	}
+	if g.of >= g.resident/2 && g.of > 0 {
+		title += fmt.Sprintf("; %s of it is ", units.Percent(min(float64(g.resident)/float64(g.of), 1)))
 	} else {
 		title += ": "
 	}
-	top := uses[0]
-	switch kind {
+	top := g.uses[0]
+	switch g.kind {
 	case finding.HeapLeak:
-		title += "the heap of malloc, which takes more and gives nothing back"
+		title += "the heap of malloc"
+		if g.shape == grows {
+			title += ", which takes more and gives nothing back"
+		}
 	case finding.PythonObjects:
-		title += fmt.Sprintf("%s of Python's objects that stay", plural(count, "arena"))
+		title += fmt.Sprintf("%s of Python's objects that stay", plural(g.count, "arena"))
 	case finding.AllocatorRetention:
 		title += "taken by another allocator than the C library's"
 	case finding.Remap:
 		title += fmt.Sprintf("one mapping that mremap made larger time and again, to %s", units.Bytes(top.Size))
 	case finding.ThreadStacks:
-		title += fmt.Sprintf("the stacks of %s", plural(count, "thread"))
+		title += fmt.Sprintf("the stacks of %s", plural(g.count, "thread"))
 	case finding.SharedMemory:
 		title += "shared memory that stays mapped"
 	case finding.FileMapping:
@@ -224,8 +231,8 @@ func hostTitle(s *hostleak.Sums, kind finding.Kind, uses []*hostleak.Use, live, 
 	case finding.MemoryFiles:
 		title += "files without a name that live in memory"
 	default:
-		title += plural(count, "mapping")
-		if average := live / max(count, 1); count > 1 && top.Size-average < average/20 {
+		title += plural(g.count, "mapping")
+		if average := g.bytes / max(g.count, 1); g.count > 1 && top.Size-average < average/20 {
 			title += " of " + units.Bytes(average)
 		}
 		title += " that nobody unmapped"
@@ -278,11 +285,7 @@ func hostRemedies(kind finding.Kind, u *hostleak.Use, known []hostleak.Known) (o
 			continue
 		}
 		for _, text := range k.Remedies {
-			r := finding.Remedy{Kind: "setting", Text: text}
-			if m := setting.FindString(text); m != "" {
-				r.Setting = m
-			}
-			out = append(out, r)
+			out = append(out, finding.SettingChange(setting.FindString(text), text))
 		}
 	}
 	switch kind {
@@ -342,7 +345,7 @@ func notExplained(s *hostleak.Sums) (f finding.Finding, ok bool) {
 		Title: fmt.Sprintf("resident memory grew by %s, of which the calls that were seen explain %s", units.Bytes(s.Growth), units.Percent(*s.Explained)),
 		Bytes: finding.Int(int64(float64(s.Growth) * (1 - *s.Explained))),
 		Evidence: map[string]any{
-			"rss_growth_bytes": s.Growth, "older_bytes": s.Older, "unnamed_bytes": s.Unnamed,
+			"rss_growth_bytes": s.Growth, "older_bytes": s.Older, "unnamed_bytes": s.Unnamed, "unseen_bytes": s.Unseen,
 			"anonymous_bytes": s.Anon, "file_bytes": s.File, "shared_bytes": s.Shared,
 		},
 	}
@@ -351,6 +354,9 @@ func notExplained(s *hostleak.Sums) (f finding.Finding, ok bool) {
 	}
 	if s.Older > s.Growth/5 {
 		f.Detail = append(f.Detail, units.Bytes(s.Older)+" came into memory in mappings that were there before: a heap with room in it, or a mapping that is filled")
+	}
+	if s.Unseen > s.Growth/5 {
+		f.Detail = append(f.Detail, units.Bytes(s.Unseen)+" were mapped by calls that were not seen")
 	}
 	if s.Unnamed > s.Growth/5 {
 		f.Detail = append(f.Detail, units.Bytes(s.Unnamed)+" were mapped by calls whose stack was not copied")
@@ -372,18 +378,6 @@ func Recorded(run *recording.Run) Verdict {
 
 // fewRecorded are too few marks of a recording to judge growth.
 const fewRecorded = 3
-
-// stackIDs are the numbers of the stacks of uses, of which the first holds the
-// most: its own, and those that grow by themselves. 0 is none.
-func stackIDs(uses []*hostleak.Use) []int {
-	out := []int{}
-	for i, u := range uses {
-		if u.ID > 0 && (i == 0 || trend.Judge(u.Population, trend.Past{}).Class == trend.Leak) {
-			out = append(out, u.ID)
-		}
-	}
-	return out
-}
 
 func hostFrames(frames []hostleak.Frame) []finding.Frame {
 	out := make([]finding.Frame, len(frames))

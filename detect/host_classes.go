@@ -82,15 +82,21 @@ func (h host) unmade(found []finding.Finding) (out []finding.Finding) {
 	made := int64(0) // resident, by calls that were found
 	for _, f := range found {
 		told[f.Kind] = true
-		if n, ok := f.Evidence["resident_bytes"].(int64); ok {
-			made += n
+		for _, name := range []string{"resident_bytes", "early_bytes"} {
+			if n, ok := f.Evidence[name].(int64); ok {
+				made += n
+			}
 		}
 	}
 	// What is left of a growth that calls explain is that looks and calls are not
 	// of the same instant.
 	explained := float64(made) >= unexplained*float64(h.looks.RSS)
 	for _, p := range h.looks.Parts {
-		within := float64(p.Bytes) >= hostShare*float64(max(h.looks.RSS, 0))
+		share := hostShare
+		if p.Settled {
+			share = settledShare
+		}
+		within := float64(p.Bytes) >= share*float64(max(h.looks.RSS, 0))
 		if told[p.Class] || p.Bytes < classWorth || !p.Outside && (!within || explained) {
 			continue
 		}
@@ -102,10 +108,11 @@ func (h host) unmade(found []finding.Finding) (out []finding.Finding) {
 
 // class is the finding of a class that grew.
 func (h host) class(p footprint.Part) finding.Finding {
+	const looked = "the process was looked at from outside, from when the trace began to its end; "
 	f := finding.Finding{
 		Kind: p.Class, Severity: finding.Warning, Confidence: p.Sure,
 		Bytes: finding.Int(p.Bytes), Title: h.classTitle(p),
-		Basis: "the process was looked at from outside when the trace began, in between and at its end; the class grew each time",
+		Basis: looked + "the class grew from look to look",
 		Evidence: map[string]any{
 			"grown_bytes": p.Bytes, "rss_growth_bytes": h.looks.RSS, "outside_rss": p.Outside,
 		},
@@ -114,14 +121,30 @@ func (h host) class(p footprint.Part) finding.Finding {
 	if p.Count > 0 {
 		f.Count = finding.Int(int64(p.Count))
 	}
+	if p.Until > 0 {
+		f.Evidence["settled_seconds"] = p.Until.Seconds()
+	}
+	if p.Early > 0 {
+		f.Evidence["early_bytes"] = p.Early
+		f.Detail = append(f.Detail, earlier(p.Early, p.Until))
+	}
+	loading := h.loading(nil, p.Bytes)
 	switch {
+	case p.Settled:
+		f.Severity, f.Remedies = finding.Info, nil
+		f.Title += fmt.Sprintf("; all came in the first %s of the trace, and none since", units.Duration(p.Until))
+		f.Basis = looked + "the class grew at first, and then no more"
 	case p.Class == finding.PageCache || p.Class == finding.FileMapping:
 		f.Severity = finding.Info
-	case p.Steady && p.Sure >= 0.7:
+	case p.Steady && p.Sure >= 0.7 && loading == "":
 		f.Severity = finding.Problem
+	case loading != "":
+		f.Detail = append(f.Detail, loading)
+		f.Remedies = append([]finding.Remedy{traceLonger}, f.Remedies...)
 	case !p.Steady:
 		f.Confidence /= 2
-		f.Basis = "the process was looked at from outside when the trace began, in between and at its end; the class did not grow each time"
+		f.Basis = looked + "the class did not grow each time"
+		f.Remedies = append([]finding.Remedy{traceLonger}, f.Remedies...)
 	}
 	return f
 }
@@ -168,21 +191,17 @@ func (h host) classTitle(p footprint.Part) string {
 	return size + " grew"
 }
 
-func setTo(setting, text string) finding.Remedy {
-	return finding.Remedy{Kind: "setting", Setting: setting, Text: text}
-}
-
 func classRemedies(kind finding.Kind) []finding.Remedy {
 	switch kind {
 	case finding.ArenaRetention:
 		return []finding.Remedy{
-			setTo("MALLOC_ARENA_MAX=2", "have fewer arenas, so that what one thread frees another uses"),
-			setTo("MALLOC_TRIM_THRESHOLD_=131072", "give the end of the heap back from this size on"),
+			finding.SettingChange("MALLOC_ARENA_MAX=2", "have fewer arenas, so that what one thread frees another uses"),
+			finding.SettingChange("MALLOC_TRIM_THRESHOLD_=131072", "give the end of the heap back from this size on"),
 			finding.CodeChange("call malloc_trim(0) after a burst, off the event loop; or preload jemalloc"),
 		}
 	case finding.AllocatorRetention:
 		return []finding.Remedy{
-			setTo("MALLOC_CONF=background_thread:true,dirty_decay_ms:5000,muzzy_decay_ms:5000", "for jemalloc: give freed memory back after five seconds"),
+			finding.SettingChange("MALLOC_CONF=background_thread:true,dirty_decay_ms:5000,muzzy_decay_ms:5000", "for jemalloc: give freed memory back after five seconds"),
 			finding.CodeChange("ask the allocator itself what is in use: malloc_stats_print of jemalloc, MallocExtension of tcmalloc"),
 		}
 	case finding.HugePages:

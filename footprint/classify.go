@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"io"
 	"slices"
+	"time"
 
 	"strandline/finding"
 	"strandline/procfs"
@@ -22,16 +23,24 @@ type Part struct {
 	Process procfs.Process
 	// Sure is how sure the class is, from 0 to 1.
 	Sure float64
-	// Steady says that the class grew between any two looks that follow each other.
-	Steady bool
+	// Steady says that the class grew from look to look, up to the last. Settled
+	// says that it grew until some look, and not since.
+	Steady, Settled bool
+	// Early are the bytes that it grew by faster, until some look, and that are none
+	// of Bytes.
+	Early int64
+	Until time.Duration // from the first look to the one that Settled or Early is of
 }
 
 // Growth is what changed between two observations.
 type Growth struct {
 	Before, After                   *Observation
-	RSS, Anon, File, Shared, Mapped int64  // bytes; Mapped is of the address space
-	Parts                           []Part // by bytes
+	RSS, Anon, File, Shared, Mapped int64         // bytes; Mapped is of the address space
+	Parts                           []Part        // by bytes
+	Age                             time.Duration // of the process in the end; 0 if unknown
+	Read                            int64         // bytes, by calls
 
+	grown  []Region
 	least  int64
 	traced bool  // calls of mremap are known
 	remaps int64 // bytes that they added and that no part has yet
@@ -44,37 +53,13 @@ const least = 4 << 20
 // manyThreads are more than a pool that is made while we look.
 const manyThreads = 16
 
-// Over tells the classes of growth from the first of several observations, in
-// their order, to the last. The memory is the process's, for samples; nil if it
-// cannot be read.
-func Over(looks []*Observation, memory io.ReaderAt) *Growth {
-	g := between(looks[0], looks[len(looks)-1], memory, least)
-	steps := int64(len(looks) - 1)
-	grew := map[finding.Kind]int64{} // in how many steps
-	for i := range looks[1:] {
-		sums := map[finding.Kind]int64{}
-		for _, p := range between(looks[i], looks[i+1], memory, least/(2*steps)).Parts {
-			sums[p.Class] += p.Bytes
-		}
-		for _, p := range g.Parts {
-			if sums[p.Class] >= p.Bytes/(8*steps) {
-				grew[p.Class]++
-			}
-		}
-	}
-	for i := range g.Parts {
-		g.Parts[i].Steady = grew[g.Parts[i].Class] >= steps && steps > 1
-	}
-	return g
-}
-
 // between tells the classes of which something grew by some bytes or more.
 func between(before, after *Observation, memory io.ReaderAt, least int64) *Growth {
 	a, b := &after.Status, &before.Status
 	g := &Growth{
-		Before: before, After: after, least: least,
+		Before: before, After: after, grown: grown(before, after), least: least,
 		RSS: delta(a.RSS, b.RSS), Anon: delta(a.Anon, b.Anon), File: delta(a.File, b.File), Shared: delta(a.Shared, b.Shared),
-		Mapped: delta(a.VMSize, b.VMSize),
+		Mapped: delta(a.VMSize, b.VMSize), Age: after.Age, Read: delta(after.Read, before.Read),
 	}
 	if a, b := after.Remapped, before.Remapped; a != nil && b != nil {
 		g.traced, g.remaps = true, delta(*a, *b)
@@ -106,7 +91,7 @@ func (g *Growth) Explained() float64 {
 	var sum int64
 	for _, p := range g.Parts {
 		if !p.Outside && p.Class != finding.Unexplained {
-			sum += p.Bytes
+			sum += p.Bytes + p.Early
 		}
 	}
 	return min(1, float64(sum)/float64(g.RSS))
@@ -136,7 +121,7 @@ func (g *Growth) anonymous(memory io.ReaderAt) {
 		p.Sure = min(p.Sure, sure)
 	}
 	var heap, kept int64
-	for _, r := range grown(g.Before, g.After) {
+	for _, r := range g.grown {
 		switch {
 		case r.Kind == vmmap.Heap || r.Kind == vmmap.Arena:
 			heap += r.Grown
@@ -168,7 +153,7 @@ func (g *Growth) anonymous(memory io.ReaderAt) {
 func (g *Growth) region(memory io.ReaderAt, r *Region, take func(finding.Kind, int64, int, float64)) {
 	var c contents
 	if memory != nil {
-		c = look(memory, r, g.Before.Regions)
+		c = look(memory, r, g.Before.layout())
 	}
 	rest := r.Grown
 	if c.zero >= 0.75 {
@@ -209,7 +194,7 @@ func (g *Growth) remapped(r *Region) bool {
 			return b.End < r.End
 		}
 	}
-	now := g.After.kinds()
+	now := g.After.layout()
 	for _, b := range g.Before.Regions {
 		gone := b.Size()
 		now.Within(b.Start, b.End, func(start, end uint64) { gone -= end - start })
@@ -224,7 +209,7 @@ func (g *Growth) remapped(r *Region) bool {
 func (g *Growth) shared() {
 	held := heldBytes(g.After.Open.Memory) - heldBytes(g.Before.Open.Memory)
 	named := int64(0)
-	for _, r := range grown(g.Before, g.After) {
+	for _, r := range g.grown {
 		if r.Kind == vmmap.Memfd {
 			named += r.Grown
 		}

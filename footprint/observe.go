@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"time"
 
 	"strandline/glibc"
 	"strandline/image"
@@ -24,12 +25,15 @@ import (
 // An Observation is the memory of a process at one moment.
 type Observation struct {
 	PID     procfs.Process
+	At      time.Duration // since the process is watched; its caller knows
+	Age     time.Duration // of the process; 0 if unknown
 	Status  procfs.Status
 	Rollup  procfs.Usage
 	Regions []procfs.Usage // by address
 	Arenas  []glibc.Arena  // nil if the process has none, or they cannot be read
 	Open    procfs.Descriptors
 	Moved   uint64 // bytes, from and to files of disks, since the start
+	Read    uint64 // bytes, by calls, from whatever, since the start
 	Cgroup  string // the folder of its control group, which Charged is of
 	Charged *procfs.GroupMemory
 	// Allocator is the library of another malloc than glibc's, such as
@@ -42,6 +46,8 @@ type Observation struct {
 	Remapped *uint64
 	// Missing says what could not be read, and why.
 	Missing []string
+
+	mapped *vmmap.Map // what layout gave
 }
 
 // Observe looks at a process. It is an error if that has ended; what else cannot
@@ -63,9 +69,13 @@ func Observe(p procfs.Process) (*Observation, error) {
 	} else {
 		o.Open = *open
 	}
-	if o.Moved, err = p.FileBytes(); err != nil {
+	if o.Moved, err = p.FileBytes(); err == nil {
+		o.Read, err = p.ReadBytes()
+	}
+	if err != nil {
 		o.lacks("what it reads and writes", err)
 	}
+	o.Age, _ = p.Age()
 	if err := o.charged(); err != nil {
 		o.lacks("its control group", err)
 	}
@@ -74,13 +84,18 @@ func Observe(p procfs.Process) (*Observation, error) {
 		o.lacks("the arenas of malloc", err)
 	}
 	o.Children = map[procfs.Process]procfs.Usage{}
-	for _, child := range p.Descendants() {
+	children := p.Descendants()
+	for _, child := range children[:min(len(children), mostChildren)] {
 		if u, err := child.Rollup(); err == nil {
 			o.Children[child] = u
 		}
 	}
 	return o, nil
 }
+
+// mostChildren bounds the processes whose shared pages are counted: the kernel
+// walks their page tables for it.
+const mostChildren = 256
 
 func (o *Observation) lacks(what string, err error) {
 	reason := err.Error()
@@ -130,7 +145,7 @@ func (o *Observation) Free() (bytes uint64) {
 
 // stacks is the address space that stacks of threads take, in bytes.
 func (o *Observation) stacks() (bytes int64) {
-	kinds := o.kinds()
+	kinds := o.layout()
 	for _, r := range o.Regions {
 		if kinds.Kind(r.Mapping) == vmmap.Thread {
 			bytes += int64(r.Size())
@@ -139,12 +154,16 @@ func (o *Observation) stacks() (bytes int64) {
 	return bytes
 }
 
-func (o *Observation) kinds() *vmmap.Map {
-	mappings := make([]procfs.Mapping, len(o.Regions))
-	for i, r := range o.Regions {
-		mappings[i] = r.Mapping
+// layout is the regions, to be searched.
+func (o *Observation) layout() *vmmap.Map {
+	if o.mapped == nil {
+		mappings := make([]procfs.Mapping, len(o.Regions))
+		for i, r := range o.Regions {
+			mappings[i] = r.Mapping
+		}
+		o.mapped = vmmap.New(mappings)
 	}
-	return vmmap.New(mappings)
+	return o.mapped
 }
 
 // allocators are libraries that take the place of glibc's malloc.
@@ -175,7 +194,7 @@ type Region struct {
 
 // grown are the regions with more resident memory than what was there before.
 func grown(before, after *Observation) (out []Region) {
-	kinds := after.kinds()
+	kinds := after.layout()
 	i := 0
 	for _, r := range after.Regions {
 		for i < len(before.Regions) && before.Regions[i].End <= r.Start {

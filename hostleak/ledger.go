@@ -39,10 +39,12 @@ type Site struct {
 }
 
 // A Made is what the calls of one site with one stack made. Stack is 0 for calls
-// whose stack was not copied, or not yet.
+// whose stack was not copied, or not yet; Assumed says that it is that of another
+// call of the site.
 type Made struct {
 	Site
 	Stack       int
+	Assumed     bool
 	Live, Count int64 // bytes and intervals that live
 	Total       int64 // bytes that were ever made, as far as they were seen
 	Calls       int64
@@ -54,7 +56,8 @@ type gone struct{ count, bytes int64 }
 
 type causeKey struct {
 	Site
-	stack int
+	stack   int
+	assumed bool
 }
 
 // A Ledger always knows what is mapped in the processes that are watched, from
@@ -62,6 +65,7 @@ type causeKey struct {
 type Ledger struct {
 	Causes []Made
 	index  map[causeKey]Cause
+	unused []Cause // of processes that have ended
 	spaces map[uint32]*Space
 	marks  []uint64 // times
 	// Discarded are the bytes that madvise gave back without unmapping them.
@@ -79,6 +83,7 @@ type Mended struct {
 type Space struct {
 	PID uint32
 	spans
+	causes  []Cause // those of its calls
 	brk     uint64
 	checked int
 	gone    []addresses    // unmapped before the first check
@@ -104,13 +109,22 @@ func (l *Ledger) Space(pid uint32) *Space {
 // Each calls f with the intervals of a space, by address.
 func (s *Space) Each(f func(iv *Interval)) { s.each(f) }
 
-func (l *Ledger) cause(site Site, stack int) Cause {
-	key := causeKey{site, stack}
+func (l *Ledger) cause(site Site, stack int, assumed bool) Cause {
+	key := causeKey{site, stack, assumed}
 	c, ok := l.index[key]
-	if !ok {
+	if ok {
+		return c
+	}
+	if n := len(l.unused); n > 0 {
+		c, l.unused = l.unused[n-1], l.unused[:n-1]
+	} else {
 		c = Cause(len(l.Causes))
-		l.Causes = append(l.Causes, Made{Site: site, Stack: stack})
-		l.index[key] = c
+		l.Causes = append(l.Causes, Made{})
+	}
+	l.Causes[c] = Made{Site: site, Stack: stack, Assumed: assumed}
+	l.index[key] = c
+	if s := l.spaces[site.PID]; s != nil {
+		s.causes = append(s.causes, c)
 	}
 	return c
 }
@@ -142,15 +156,16 @@ func (l *Ledger) Apply(e *bpf.Event) {
 		})
 	case bpf.Fork:
 		if pid := uint32(e.Old); pid == e.Child() {
+			if old := l.spaces[pid]; old != nil { // its end was not seen
+				l.end(old, e.Time)
+			}
 			l.spaces[pid] = &Space{PID: pid}
 		}
 	case bpf.Exec:
 		l.end(s, e.Time)
-		l.spaces[e.PID] = &Space{PID: e.PID}
 	case bpf.Exit:
 		if e.Child() == e.PID {
 			l.end(s, e.Time)
-			delete(l.spaces, e.PID)
 		}
 	}
 }
@@ -182,7 +197,7 @@ func (l *Ledger) place(s *Space, e *bpf.Event, iv Interval) {
 		return
 	}
 	l.remove(s, iv.Start, iv.End, e.Time)
-	iv.Cause = l.cause(siteOf(e), 0)
+	iv.Cause = l.cause(siteOf(e), 0, false)
 	l.Causes[iv.Cause].Calls++
 	l.put(s, iv)
 }
@@ -203,14 +218,19 @@ func (l *Ledger) remove(s *Space, start, end, at uint64) []Interval {
 	if end <= start {
 		return nil
 	}
-	if s.checked == 0 {
-		s.gone = append(s.gone, addresses{start, end})
-	}
+	s.ended(start, end)
 	cut := s.cut(start, end)
 	for i := range cut {
 		l.account(&cut[i], at)
 	}
 	return cut
+}
+
+// ended notes for the first check what was unmapped before it.
+func (s *Space) ended(start, end uint64) {
+	if s.checked == 0 {
+		s.gone = append(s.gone, addresses{start, end})
+	}
 }
 
 // account takes an interval off its cause.
@@ -236,12 +256,16 @@ func (l *Ledger) account(iv *Interval, at uint64) {
 // the interval then.
 func (l *Ledger) remap(s *Space, e *bpf.Event) {
 	iv := Interval{Writable: true}
+	s.within(e.Old, e.Old+1, func(old *Interval) bool {
+		iv.Kind, iv.Writable = old.Kind, old.Writable
+		return false
+	})
 	var cut []Interval
-	if e.Flags&dontUnmap == 0 {
-		cut = l.remove(s, e.Old, e.Old+max(e.OldLen, 1), e.Time)
-	}
-	if len(cut) > 0 {
-		iv.Kind, iv.Writable = cut[0].Kind, cut[0].Writable
+	if e.Flags&dontUnmap == 0 && e.OldLen > 0 {
+		s.ended(e.Old, e.Old+e.OldLen)
+		for _, old := range s.until(e.Old, e.Old+e.OldLen, e.Time-uint64(e.Took)) {
+			cut = append(cut, l.remove(s, old.start, old.end, e.Time)...)
+		}
 	}
 	if e.Len > e.OldLen || !oneCall(cut) {
 		l.place(s, e, iv)
@@ -298,7 +322,7 @@ func (l *Ledger) protect(s *Space, e *bpf.Event) {
 		if writable && iv.Kind == Anonymous {
 			l.account(&iv, e.Time)
 			iv.Since, iv.Rest = e.Time, false
-			iv.Cause = l.cause(siteOf(e), 0)
+			iv.Cause = l.cause(siteOf(e), 0, false)
 			l.Causes[iv.Cause].Calls++
 			l.put(s, iv)
 			continue
@@ -307,9 +331,47 @@ func (l *Ledger) protect(s *Space, e *bpf.Event) {
 	}
 }
 
+// end takes a space away. What is known of its calls is kept by call and stack
+// alone: their places are addresses in a program that is gone, and of processes
+// there can be any number.
 func (l *Ledger) end(s *Space, at uint64) {
 	s.each(func(iv *Interval) { l.account(iv, at) })
-	s.spans = spans{}
+	delete(l.spaces, s.PID)
+	stacks := map[Site]int{} // what was made before a stack was copied counts to that
+	for _, c := range s.causes {
+		if m := &l.Causes[c]; m.Stack != 0 {
+			stacks[m.Site] = m.Stack
+		}
+	}
+	for _, c := range s.causes {
+		m := l.Causes[c]
+		delete(l.index, causeKey{m.Site, m.Stack, m.Assumed})
+		l.Causes[c] = Made{}
+		stack, assumed := m.Stack, m.Assumed
+		if stack == 0 {
+			stack = stacks[m.Site]
+			assumed = stack != 0
+		}
+		l.unused = append(l.unused, c)
+		to := l.cause(Site{Op: m.Op, Class: uint32(stack)}, stack, assumed) // no two stacks are of one site
+		l.Causes[to].add(&m)
+	}
+}
+
+// add takes in what another cause made.
+func (m *Made) add(other *Made) {
+	m.Live += other.Live
+	m.Count += other.Count
+	m.Total += other.Total
+	m.Calls += other.Calls
+	m.MaxSize = max(m.MaxSize, other.MaxSize)
+	for k, g := range other.gone {
+		if m.gone == nil {
+			m.gone = map[[2]int]gone{}
+		}
+		was := m.gone[k]
+		m.gone[k] = gone{was.count + g.count, was.bytes + g.bytes}
+	}
 }
 
 // Stack names the stack of what a call made, as far as that still lives. It
@@ -323,7 +385,7 @@ func (l *Ledger) Stack(pid uint32, at uint64, addr, size uint64, stack int) (liv
 		if iv.Since == at {
 			live = true
 			if stack != 0 {
-				l.move(iv, stack)
+				l.move(iv, stack, false)
 			}
 		}
 		return true
@@ -331,9 +393,9 @@ func (l *Ledger) Stack(pid uint32, at uint64, addr, size uint64, stack int) (liv
 	return live
 }
 
-func (l *Ledger) move(iv *Interval, stack int) {
+func (l *Ledger) move(iv *Interval, stack int, assumed bool) {
 	from := &l.Causes[iv.Cause]
-	if from.Stack == stack {
+	if from.Stack == stack && from.Assumed == assumed {
 		return
 	}
 	site := from.Site
@@ -345,7 +407,7 @@ func (l *Ledger) move(iv *Interval, stack int) {
 	from.Total -= iv.Size()
 	from.Count -= n
 	from.Calls -= n
-	iv.Cause = l.cause(site, stack)
+	iv.Cause = l.cause(site, stack, assumed)
 	to := &l.Causes[iv.Cause]
 	to.Live += iv.Size()
 	to.Total += iv.Size()

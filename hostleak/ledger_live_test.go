@@ -59,7 +59,7 @@ func mapAtRandom() {
 				}
 				at := base + uintptr(random.IntN(pages-16))*testPage
 				size := uintptr(1+random.IntN(16)) * testPage
-				switch random.IntN(8) {
+				switch random.IntN(12) {
 				case 0:
 					mmap(at, size, random.IntN(4), unix.MAP_FIXED)
 				case 1: // out of the middle; a hole in the fixed range another thread could be given
@@ -69,14 +69,14 @@ func mapAtRandom() {
 					}
 				case 2:
 					unix.Syscall(unix.SYS_MPROTECT, at, size, uintptr(random.IntN(4)))
-				case 3, 4:
+				case 3, 4, 8, 9:
 					own = append(own, mmap(0, 16*testPage, 3, 0))
 				case 5:
 					if len(own) > 0 {
 						unix.Syscall(unix.SYS_MUNMAP, own[0], 16*testPage, 0)
 						own = own[1:]
 					}
-				case 6:
+				case 6, 10, 11: // what it leaves another thread can be given before it returns
 					if len(own) > 0 {
 						p, _, errno := unix.Syscall6(unix.SYS_MREMAP, own[0], 16*testPage, uintptr(8+random.IntN(16))*testPage, unix.MREMAP_MAYMOVE, 0, 0)
 						if errno == 0 {
@@ -103,10 +103,12 @@ func mapAtRandom() {
 	bufio.NewReader(os.Stdin).ReadString('\n')
 }
 
-// storm maps and unmaps in part as fast as it can, so that every call is an
+// storm waits for a line, then maps and unmaps in part as fast as it can, so that every call is an
 // event, and keeps a mapping now and then.
 func storm() {
 	fmt.Println("ready")
+	in := bufio.NewReader(os.Stdin)
+	in.ReadString('\n')
 	runtime.LockOSThread()
 	kept := 0
 	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); {
@@ -119,7 +121,7 @@ func storm() {
 		kept++
 	}
 	fmt.Println(kept)
-	bufio.NewReader(os.Stdin).ReadString('\n')
+	in.ReadString('\n')
 }
 
 const stormKeeps = 41 * testPage
@@ -201,11 +203,12 @@ func TestStorm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector, under which short tests run, takes the memory that is measured here")
 	}
-	tr, cmd, said, _ := traced(t, "storm")
+	tr, cmd, said, begin := traced(t, "storm")
 	events := int64(0)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	began := time.Now()
+	begin()
 	kept := make(chan string, 1)
 	go func() {
 		line, _ := said.ReadString('\n')

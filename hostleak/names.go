@@ -57,9 +57,16 @@ func (n *Names) Forget(pid uint32) {
 	}
 }
 
+// mostImages bounds the processes whose images are kept: each is an open file.
+const mostImages = 256
+
 // Prepare reads the image of a process, so that its samples carry the frames of
-// Python from the first on.
-func (n *Names) Prepare(pid uint32) { n.image(pid) }
+// Python from the first on. Of many processes those that are sampled are read.
+func (n *Names) Prepare(pid uint32) {
+	if len(n.images) < mostImages {
+		n.image(pid)
+	}
+}
 
 // image is that of a process; nil if it has ended.
 func (n *Names) image(pid uint32) *named {
@@ -70,6 +77,12 @@ func (n *Names) image(pid uint32) *named {
 	opened, err := image.Open(procfs.Process(pid), n.files)
 	if err != nil {
 		return nil
+	}
+	if len(n.images) >= mostImages {
+		for other := range n.images {
+			n.Forget(other)
+			break
+		}
 	}
 	im = &named{Image: opened, native: map[uint64]Frame{}, read: bpf.Now()}
 	n.images[pid] = im

@@ -1,7 +1,10 @@
 package hostleak
 
 import (
+	"errors"
+	"io/fs"
 	"slices"
+	"syscall"
 	"time"
 
 	"strandline/bpf"
@@ -43,6 +46,9 @@ const (
 	paceSteady      = time.Second
 	mostStacks      = 1 << 14 // distinct
 	mostWaiting     = 4096
+	// mostChecked bounds the processes whose memory is looked at in one check; of
+	// more than these others are looked at each time.
+	mostChecked = 256
 )
 
 // A Trace follows a process and its children.
@@ -63,6 +69,10 @@ type Trace struct {
 	waiting []bpf.Sample
 	paced   map[Site]int64 // bytes of a site that lived when its pace was set
 	polled  uint64
+	lost    uint64 // events, when it was last looked for what they told
+	// unfollowed are children from before the trace for which there was no room.
+	unfollowed uint64
+	began      uint64
 }
 
 // Followed is a process and its memory when it was first and last seen.
@@ -70,6 +80,8 @@ type Followed struct {
 	procfs.Process
 	First, Last procfs.Status
 	Ended       bool
+	began       uint64
+	rss         []int64 // at the marks
 }
 
 // NewTrace begins to follow a process and the children that it has.
@@ -78,16 +90,23 @@ func NewTrace(root procfs.Process, source Source, namer Namer) (*Trace, error) {
 		Root: root, Ledger: NewLedger(), Processes: map[uint32]*Followed{}, Stacks: make([]Stack, 1),
 		source: source, namer: namer, known: map[string]int{}, paced: map[Site]int64{}, polled: bpf.Now(),
 	}
+	t.began = t.polled
 	if err := t.follow(root); err != nil {
 		return nil, err
 	}
 	for _, p := range root.Descendants() { // those of later follow by themselves
-		t.follow(p)
+		if err := t.follow(p); errors.Is(err, syscall.E2BIG) {
+			t.unfollowed++
+		}
 	}
 	return t, t.Check()
 }
 
 func (t *Trace) follow(p procfs.Process) error {
+	began, err := p.Started()
+	if err != nil {
+		return err
+	}
 	st, err := p.Status()
 	if err != nil {
 		return err
@@ -95,7 +114,7 @@ func (t *Trace) follow(p procfs.Process) error {
 	if err := t.source.Watch(int(p)); err != nil {
 		return err
 	}
-	t.Processes[uint32(p)] = &Followed{Process: p, First: st, Last: st}
+	t.Processes[uint32(p)] = &Followed{Process: p, First: st, Last: st, began: began}
 	t.Ledger.Space(uint32(p))
 	t.namer.Prepare(uint32(p))
 	return nil
@@ -142,11 +161,18 @@ func (t *Trace) enter(e *bpf.Event) {
 		t.namer.Forget(e.PID)
 		t.follow(procfs.Process(e.PID)) // another program, which grows from here on
 	case bpf.Exit:
-		t.namer.Forget(e.Child())
-		if f := t.Processes[e.Child()]; f != nil {
-			f.Ended = true
-		}
+		t.ended(e.Child())
 	}
+}
+
+// ended forgets a process, of which there can be any number, but for the first.
+func (t *Trace) ended(pid uint32) {
+	t.namer.Forget(pid)
+	if f := t.Processes[pid]; f != nil && f.Process == t.Root {
+		f.Ended = true
+		return
+	}
+	delete(t.Processes, pid)
 }
 
 // name makes stacks of the samples whose mappings live.
@@ -196,21 +222,35 @@ func (t *Trace) intern(s Stack) int {
 // Check holds the ledger against the kernel's lists, and reads how large the
 // processes are.
 func (t *Trace) Check() error {
+	if t.Last.Lost > t.lost {
+		t.lost = t.Last.Lost
+		t.sweep()
+	}
 	lists := map[uint32][]procfs.Mapping{}
+	look := func(pid uint32, f *Followed) {
+		if f == nil || f.Ended || lists[pid] != nil {
+			return
+		}
+		began, err := f.Started()
+		if err == nil && began == f.began {
+			if st, err := f.Status(); err == nil && st.RSS > 0 {
+				f.Last = st
+			}
+			if lists[pid], err = f.Maps(); err == nil && len(lists[pid]) > 0 {
+				return
+			}
+			delete(lists, pid)
+		}
+		if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			t.ended(pid) // or it is about to, or another has its number
+		}
+	}
+	look(uint32(t.Root), t.Processes[uint32(t.Root)])
 	for pid, f := range t.Processes {
-		if f.Ended {
-			continue
+		if len(lists) == mostChecked {
+			break
 		}
-		st, err := f.Status()
-		if err == nil && st.RSS > 0 {
-			f.Last = st
-		}
-		maps, err := f.Maps()
-		if err != nil || len(maps) == 0 {
-			f.Ended = true // or is about to be
-			continue
-		}
-		lists[pid] = maps
+		look(pid, f)
 	}
 	read := bpf.Now()
 	for bpf.Now() < read+uint64(6*time.Millisecond) || t.polled < read {
@@ -227,6 +267,15 @@ func (t *Trace) Check() error {
 	return nil
 }
 
+// sweep looks for processes that came or went while events were lost.
+func (t *Trace) sweep() {
+	for pid, s := range t.Ledger.spaces {
+		if t.Processes[pid] == nil && t.follow(procfs.Process(pid)) != nil {
+			t.Ledger.end(s, t.polled)
+		}
+	}
+}
+
 // Sure makes the ledger agree with the kernel's lists, as far as the processes
 // hold still: it is called before the sums are told.
 func (t *Trace) Sure() error {
@@ -241,30 +290,63 @@ func (t *Trace) Sure() error {
 // Mark notes a moment at which growth is judged, and has the stacks copied more
 // often of what grows.
 func (t *Trace) Mark() error {
+	before := len(t.Ledger.Marks())
 	t.Ledger.Mark(t.polled)
+	t.measure(before, len(t.Ledger.Marks()))
 	if t.Driver != nil {
 		t.Driver.mark(t.polled)
 	}
+	live := map[Site]int64{}
 	for i := Unseen + 1; int(i) < len(t.Ledger.Causes); i++ {
-		m := &t.Ledger.Causes[i]
-		if m.Stack != 0 {
-			continue
+		if m := &t.Ledger.Causes[i]; m.PID != 0 {
+			live[m.Site] += m.Live
 		}
-		was, known := t.paced[m.Site]
+	}
+	paced := t.paced
+	t.paced = make(map[Site]int64, len(paced)) // sites of processes that have ended go
+	for site, bytes := range live {
+		was, known := paced[site]
 		every := paceSteady
-		if m.Live > was {
+		if bytes > was {
 			every = paceGrowing
 		}
-		if !known && every == paceSteady && m.Live == 0 {
+		if !known && bytes == 0 {
 			continue
 		}
-		t.paced[m.Site] = m.Live
-		e := &bpf.Event{PID: m.PID, Op: m.Op, Class: m.Class, Place: m.Place}
+		t.paced[site] = bytes
+		e := &bpf.Event{PID: site.PID, Op: site.Op, Class: site.Class, Place: site.Place}
 		if err := t.source.Pace(e, every); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Unfollowed is how many children are not followed, as too many live at once.
+func (t *Trace) Unfollowed() uint64 { return t.unfollowed + t.Last.Unwatched }
+
+// measure notes how large the processes are at a mark, of which there were some
+// before and are more now, or fewer, where every second one went.
+func (t *Trace) measure(before, now int) {
+	for _, f := range t.Processes {
+		if f.Ended {
+			continue
+		}
+		for len(f.rss) < before {
+			f.rss = append(f.rss, int64(f.First.RSS))
+		}
+		if now <= before {
+			for i := range now - 1 {
+				f.rss[i] = f.rss[2*i+1]
+			}
+			f.rss = f.rss[:now-1]
+		}
+		rss := int64(f.Last.RSS)
+		if st, err := f.Status(); err == nil && st.RSS > 0 {
+			rss = int64(st.RSS)
+		}
+		f.rss = append(f.rss, rss)
+	}
 }
 
 // Alive tells whether a process that is followed still runs.
@@ -303,10 +385,14 @@ type Sums struct {
 	Locked, Pinned, Threads    int64
 	RSS                        int64 // at the end
 	Explained                  *float64
-	Marks                      []uint64
+	// Marks are the moments at which growth is judged, in ns since the trace began;
+	// Grown is how much the processes had grown at them.
+	Marks []uint64
+	Grown []int64
 	// Older is what became resident, or ceased to, in memory that was mapped
-	// before; Unnamed is resident memory of calls without a stack.
-	Older, Unnamed int64
+	// before; Unnamed is resident memory of calls without a stack, Unseen what the
+	// kernel's list has and no call that was seen made.
+	Older, Unnamed, Unseen int64
 }
 
 // tellable is the least growth of which a share is worth telling.
@@ -314,7 +400,10 @@ const tellable = 256 << 10
 
 // Sums reckons up.
 func (t *Trace) Sums() *Sums {
-	s := &Sums{Marks: t.Ledger.Marks()}
+	s := &Sums{Grown: make([]int64, len(t.Ledger.Marks()))}
+	for _, at := range t.Ledger.Marks() {
+		s.Marks = append(s.Marks, at-min(at, t.began))
+	}
 	for _, f := range t.Processes {
 		if f.Ended {
 			continue
@@ -327,7 +416,11 @@ func (t *Trace) Sums() *Sums {
 		s.Locked += int64(f.Last.Locked) - int64(f.First.Locked)
 		s.Pinned += int64(f.Last.Pinned) - int64(f.First.Pinned)
 		s.Threads += int64(f.Last.Threads) - int64(f.First.Threads)
+		for i, rss := range f.rss {
+			s.Grown[i] += rss - int64(f.First.RSS)
+		}
 	}
+	t.Ledger.assume()
 	kinds, resident := t.survey()
 	s.Uses = t.uses(t.Ledger, kinds, resident)
 	var named, all int64
@@ -337,7 +430,8 @@ func (t *Trace) Sums() *Sums {
 			named += max(s.Uses[i].Resident, 0)
 		}
 	}
-	s.Unnamed, s.Older = all-named, s.Growth-all
+	s.Unseen = max(resident[Unseen], 0)
+	s.Unnamed, s.Older = all-named, s.Growth-all-s.Unseen
 	if s.Growth >= tellable {
 		share := min(float64(named)/float64(s.Growth), 1)
 		s.Explained = &share
@@ -370,13 +464,14 @@ func (t *Trace) survey() (kinds []Kind, resident []int64) {
 	return kinds, resident
 }
 
-// uses joins the causes of a ledger by their stack. What a site made before its stack was copied
-// counts to the stacks of the site, by what these made.
+// uses joins the causes of a ledger by their stack. What a site made without a
+// stack and what is assumed of none counts to the stacks of the site, by what
+// these made.
 func (t *Trace) uses(l *Ledger, kinds []Kind, resident []int64) []Use {
 	causes, populations := l.Causes, l.Populations()
 	bySite := map[Site][]int{} // causes that have a stack
 	for i, c := range causes {
-		if c.Stack != 0 {
+		if c.Stack != 0 && !c.Assumed {
 			bySite[c.Site] = append(bySite[c.Site], i)
 		}
 	}
@@ -412,7 +507,7 @@ func (t *Trace) uses(l *Ledger, kinds []Kind, resident []int64) []Use {
 			continue
 		}
 		if c.Stack != 0 {
-			add(c.Stack, i, 1, false)
+			add(c.Stack, i, 1, c.Assumed)
 			continue
 		}
 		stacks := bySite[c.Site]

@@ -44,8 +44,9 @@ func (o *Object) tryDebug(open func(string) (*os.File, error), name, id string, 
 	if err != nil {
 		return false
 	}
-	d, err := elf.Open(f)
-	if err != nil || !belongs(f, d, id, sum) {
+	r := procfs.Patient(f)
+	d, err := elf.Open(r)
+	if err != nil || !belongs(r, d, id, sum) {
 		f.Close()
 		return false
 	}

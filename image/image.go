@@ -4,6 +4,7 @@ package image
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -145,12 +146,22 @@ func (im *Image) ofFile(m procfs.Mapping) *Object {
 	return o
 }
 
+// silent are the devices of which a file did not answer. Nobody waits for another
+// of theirs.
+var silent sync.Map
+
 func (im *Image) open(m procfs.Mapping) *Object {
-	f, err := im.Process.OpenMapped(m)
-	if err != nil {
+	if _, is := silent.Load(m.Dev); is {
 		return nil
 	}
-	file, err := elf.Open(f)
+	f, err := im.Process.OpenMapped(m)
+	if err != nil {
+		if errors.Is(err, procfs.Silent) {
+			silent.Store(m.Dev, true)
+		}
+		return nil
+	}
+	file, err := elf.Open(procfs.Patient(f))
 	if err != nil {
 		f.Close()
 		return nil

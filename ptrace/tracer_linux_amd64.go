@@ -3,6 +3,7 @@ package ptrace
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,10 +43,12 @@ type Tracer struct {
 	owners  map[uint32]uint32
 }
 
-// A thread is one that is traced; call is what it is in the middle of.
+// A thread is one that is traced; call is what it is in the middle of, since it
+// entered.
 type thread struct {
-	pid  uint32
-	call *unix.PtraceRegs
+	pid     uint32
+	call    *unix.PtraceRegs
+	entered uint64
 }
 
 type site struct {
@@ -282,7 +285,7 @@ func (t *Tracer) entered(tid int, th *thread) bool {
 		t.event(e)
 		return false
 	}
-	th.call = &r
+	th.call, th.entered = &r, bpf.Now()
 	return true
 }
 
@@ -299,6 +302,9 @@ func (t *Tracer) left(tid int, th *thread) {
 		return
 	}
 	e.Time, e.PID, e.TID = bpf.Now(), t.owner(th.pid), uint32(tid)
+	if e.Op == bpf.Remap {
+		e.Took = uint32(min(e.Time-th.entered, math.MaxUint32))
+	}
 	mem := memory(tid)
 	e.Place = bpf.Place{IP: r.Rip, Caller: mem.word(r.Rsp)}
 	if e.Op != bpf.Advise && (e.Op != bpf.Protect || e.Prot&unix.PROT_WRITE != 0) && t.due(&e) {

@@ -18,7 +18,7 @@ func NewGPU(s *hostleak.DriverSums) *recording.GPU {
 	out := &recording.GPU{
 		Libraries: append([]string{}, s.Libraries...), LiveBytes: s.Bytes[bpf.Device], LiveCount: s.Count[bpf.Device],
 		ManagedBytes: s.Bytes[bpf.Managed], PinnedBytes: s.Bytes[bpf.Pinned], Foreign: s.Count[bpf.Foreign],
-		Owners: []recording.GPUOwner{}, Stacks: []recording.GPUStack{},
+		Owners: []recording.GPUOwner{}, Stacks: []recording.GPUStack{}, Devices: []recording.GPUDevice{},
 	}
 	for _, o := range s.Owners {
 		out.Owners = append(out.Owners, recording.GPUOwner{Owner: o.Name, Memory: o.Memory.String(), LiveBytes: o.Bytes, LiveCount: o.Count})
@@ -80,9 +80,10 @@ func (d *Trace) gpu(w io.Writer, s Style) {
 		if len(stacks.rows) > most {
 			break
 		}
-		stacks.row(units.Bytes(st.LiveBytes), units.Count(st.LiveCount), st.Call, Sparkline(st.Trend), driverPlace(st))
+		stacks.row(units.Bytes(st.LiveBytes), units.Count(st.LiveCount), st.Call, sparkline(st.Trend), driverPlace(st))
 	}
 	stacks.write(w, "")
+	d.devices(w, s)
 }
 
 // driverPlace is a stack on one line, without the driver and CUDA's runtime.

@@ -30,6 +30,7 @@ typedef long long s64;
 #define BPF_MAP_TYPE_RINGBUF 27
 
 #define BPF_NOEXIST 1
+#define BPF_F_MMAPABLE (1 << 10)
 #define BPF_RB_NO_WAKEUP 1
 
 static void *(*map_lookup)(void *map, const void *key) = (void *)1;
@@ -68,6 +69,7 @@ struct thread_struct {
 } CORE;
 
 struct task_struct {
+	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	struct signal_struct *signal;
 	struct thread_struct thread;
@@ -95,8 +97,6 @@ struct on_exit {
 };
 
 struct on_newtask {
-	u64 common;
-	s32 pid;
-	char comm[16];
+	struct task_struct *task;
 	u64 clone_flags;
 };

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"strandline/export"
@@ -16,18 +17,16 @@ import (
 	"strandline/web/engine"
 )
 
-// recording reads the recording of a trace, if that is what the arguments name.
-// What is done to it is done to it alone.
-func (g *globals) recording(ctx context.Context, args []string, done string) (*recording.Run, error) {
-	for _, path := range args {
-		switch is := isRecording(path); {
-		case is && len(args) > 1:
-			return nil, fmt.Errorf("%s is the recording of a trace, which is %s by itself", path, done)
-		case is:
-			return g.readRecording(ctx, path)
+// recording reads the recording of a trace, if that is among what the arguments
+// name, and returns its path and the others of them.
+func (g *globals) recording(ctx context.Context, args []string) (run *recording.Run, path string, others []string, err error) {
+	for i, path := range args {
+		if isRecording(path) {
+			run, err = g.readRecording(ctx, path)
+			return run, path, slices.Delete(slices.Clone(args), i, i+1), err
 		}
 	}
-	return nil, nil
+	return nil, "", nil, nil
 }
 
 // isRecording tells whether a file begins as a recording does. Of one that cannot
@@ -68,10 +67,22 @@ func (g *globals) recordingPartial(run *recording.Run) bool {
 	return run.Partial != nil
 }
 
-func (g *globals) diagnoseRecording(path string, run *recording.Run) error {
+// diagnoseRecording tells what a recording does, with the snapshots that are
+// named beside it.
+func (g *globals) diagnoseRecording(ctx context.Context, run *recording.Run, path string, beside []string) error {
 	partial := g.recordingPartial(run)
+	snapshots, err := g.readWith(ctx, run, beside)
+	if err != nil {
+		return err
+	}
+	for _, s := range snapshots {
+		partial = g.partial(s) || partial
+	}
+	if len(snapshots) > 0 {
+		reckonDevices(run.Document, run.GPU, snapshots)
+	}
 	trace := report.Trace{Document: *run.Document}
-	doc := report.NewRecorded(path, run)
+	doc := report.NewRecorded(append([]string{path}, beside...), run)
 	if err := g.print(doc, func(w io.Writer, s report.Style) { trace.Text(w, s) }); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +32,9 @@ type traceOptions struct {
 	out      string
 	duration time.Duration
 	gpu      bool
+	used     string
+	device   int64 // bytes, of used; 0 if that is not given
+	snapshot []string
 }
 
 func newTrace(g *globals) *cobra.Command {
@@ -56,7 +60,10 @@ on). With --json its standard output goes to standard error.
 
 With --gpu the memory that is taken from the GPU's driver is told, too, and by
 whom: PyTorch, NCCL, cuBLAS, or a library of your own. The kernel then puts
-breakpoints on the driver's functions in these processes, until strandline ends.`,
+breakpoints on the driver's functions in these processes, until strandline ends.
+What the device holds beside that is told by nvidia-smi, where it is, or by
+--device-used; and what PyTorch has reserved by a snapshot that the process
+writes meanwhile (--snapshot, one for each process).`,
 		Example: "  sudo strandline trace --pid 4242\n  sudo strandline trace --pid 4242 --duration 1h --out server.trace && strandline diagnose server.trace",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -74,6 +81,8 @@ breakpoints on the driver's functions in these processes, until strandline ends.
 	c.Flags().DurationVar(&o.duration, "duration", time.Minute, "watch for the time `D`, such as 30s or 10m; a command as long as it runs")
 	c.Flags().StringVar(&o.rung, "rung", "", "see no more than `RUNG` does: bpf, ptrace (commands alone) or polling")
 	c.Flags().BoolVar(&o.gpu, "gpu", false, "also tell what is taken from the GPU's driver (libcuda), and by whom; needs BPF")
+	c.Flags().StringArrayVar(&o.snapshot, "snapshot", nil, "with --gpu: a snapshot `FILE` that the process writes by the end of the trace")
+	c.Flags().StringVar(&o.used, "device-used", "", "with --gpu: how much of the device is used at the end, `SIZE`, where nvidia-smi does not tell")
 	c.Flags().StringVar(&o.out, "out", "", "keep what is seen in a new `FILE`, for `strandline diagnose`, `view` and `export`")
 	return c
 }
@@ -81,6 +90,12 @@ breakpoints on the driver's functions in these processes, until strandline ends.
 // check tells what is wrong with the options.
 func (o *traceOptions) check(c *cobra.Command) error {
 	given := c.Flags().Changed("duration")
+	if c.Flags().Changed("device-used") {
+		var err error
+		if o.device, err = sizeFlag("device-used", o.used); err != nil {
+			return err
+		}
+	}
 	switch {
 	case c.Flags().Changed("pid") == (len(o.command) > 0):
 		return errors.New("give a process (--pid N), or a command (-- CMD…)")
@@ -94,6 +109,8 @@ func (o *traceOptions) check(c *cobra.Command) error {
 		return errors.New("--rung ptrace is for commands that are started: strandline trace --rung ptrace -- CMD…")
 	case o.gpu && o.rung != "" && o.rung != rungBPF:
 		return fmt.Errorf("--gpu needs BPF, and --rung %s does without", o.rung)
+	case !o.gpu && (len(o.snapshot) > 0 || o.device > 0):
+		return errors.New("--snapshot and --device-used are for traces with --gpu")
 	case len(o.command) > 0 && !given:
 		o.duration = forever
 	}
@@ -120,13 +137,14 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 	if err != nil {
 		return reach(o.pid, err)
 	}
+	var gpu *gpuWatch
 	if o.gpu {
-		if err := watchDriver(t, source, rung); err != nil {
+		if gpu, err = watchGPU(ctx, t, source, rung, o.device); err != nil {
 			return err
 		}
 	}
 	source.begin()
-	w := watch{g: g, trace: t, rung: rung, began: time.Now(), ends: o.duration}
+	w := watch{g: g, trace: t, rung: rung, began: time.Now(), ends: o.duration, gpu: gpu}
 	w.sum()
 	if o.out != "" {
 		header := recording.Header{PID: o.pid, Name: t.Processes[uint32(o.pid)].First.Name, Rung: rung, BeganUS: w.began.UnixMicro()}
@@ -139,11 +157,13 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 		return err
 	}
 	w.learn()
+	whole := true
+	if gpu != nil {
+		whole = gpu.finish(ctx, g, t.Alive(), w.began, o.snapshot)
+	}
 	doc := w.document(w.grown())
-	if w.out != nil {
-		if err := w.out.Document(&doc.Document); err != nil {
-			return err
-		}
+	if err := w.note(doc); err != nil {
+		return err
 	}
 	w.clear()
 	if err := g.print(doc, func(out io.Writer, s report.Style) { doc.Text(out, s) }); err != nil {
@@ -154,17 +174,10 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 		return exit(exitInterrupted)
 	case problems(doc.Findings):
 		return exit(exitProblem)
+	case !whole:
+		return exit(exitPartial)
 	}
 	return nil
-}
-
-// watchDriver begins to watch the GPU's driver, too.
-func watchDriver(t *hostleak.Trace, source watcher, rung string) error {
-	driver, ok := source.Source.(hostleak.DriverSource)
-	if !ok {
-		return fmt.Errorf("--gpu needs BPF, and this is %s; `strandline doctor` says what to do", rung)
-	}
-	return t.WatchDriver(driver)
 }
 
 func problems(some []finding.Finding) bool {
@@ -289,9 +302,9 @@ type watch struct {
 	rung  string
 	began time.Time
 	ends  time.Duration
-	sums  *hostleak.Sums       // the latest, for when the process ends
-	taken *hostleak.DriverSums // from the GPU's driver; nil if that is not watched
-	lines int                  // that the live view has drawn
+	sums  *hostleak.Sums // the latest, for when the process ends
+	gpu   *gpuWatch      // nil if the GPU's driver is not watched
+	lines int            // that the live view has drawn
 	known []hostleak.Known
 	looks []*footprint.Observation
 	out   *recording.Writer
@@ -304,6 +317,10 @@ const (
 	// firstMarks is how far apart the moments are at which growth is judged; as the
 	// ledger leaves out every second one when there are many, so does the clock.
 	firstMarks = 250 * time.Millisecond
+	// mostLooks at the process from outside are kept; they are firstLooks apart at
+	// most, until there are more.
+	mostLooks  = 6
+	firstLooks = 10 * time.Second
 	// share is how much of the time reckoning up may take.
 	share = 20
 )
@@ -315,10 +332,12 @@ func (w *watch) run(ctx context.Context) error {
 	markEvery := firstMarks
 	nextMark, nextCheck := w.began, w.began.Add(checkEvery)
 	w.learn()
-	if err := w.reckon(); err != nil {
+	if err := w.reckon(ctx); err != nil {
 		return err
 	}
 	w.look()
+	lookEvery := min(w.ends/(mostLooks-1), firstLooks)
+	nextLook := w.began.Add(lookEvery)
 	for now := time.Now(); now.Before(end) && w.trace.Alive(); now = time.Now() {
 		if !now.Before(nextMark) {
 			had := len(w.trace.Ledger.Marks())
@@ -331,18 +350,22 @@ func (w *watch) run(ctx context.Context) error {
 			nextMark = nextMark.Add(markEvery)
 		}
 		if !now.Before(nextCheck) {
-			if err := w.reckon(); err != nil {
+			if err := w.reckon(ctx); err != nil {
 				return err
 			}
 			took := time.Since(now)
 			nextCheck = time.Now().Add(max(checkEvery, share*took))
 			w.draw()
 		}
-		if len(w.looks) == 1 && now.Sub(w.began) >= w.ends/2 {
-			if err := w.reckon(); err != nil { // the look and the sums are of one moment
+		if !now.Before(nextLook) {
+			if err := w.reckon(ctx); err != nil { // the look and the sums are of one moment
 				return err
 			}
-			w.look()
+			if w.look(); len(w.looks) == mostLooks {
+				w.looks = slices.DeleteFunc(w.looks, everySecond())
+				lookEvery *= 2
+			}
+			nextLook = time.Now().Add(max(lookEvery-time.Since(now), share*time.Since(now)))
 		}
 		select {
 		case <-ctx.Done():
@@ -357,12 +380,15 @@ func (w *watch) run(ctx context.Context) error {
 }
 
 // reckon holds the ledger against the kernel's list and keeps the sums.
-func (w *watch) reckon() error {
+func (w *watch) reckon(ctx context.Context) error {
 	if err := w.trace.Check(); err != nil {
 		return err
 	}
 	if w.trace.Alive() {
 		w.sum()
+		if w.gpu != nil {
+			w.gpu.ask(ctx, time.Since(w.began))
+		}
 	}
 	return w.keep()
 }
@@ -387,6 +413,19 @@ func (w *watch) keep() error {
 		return nil
 	}
 	w.kept = time.Now()
+	return w.note(doc)
+}
+
+// note writes a judgement to the recording, if there is one.
+func (w *watch) note(doc *report.Trace) error {
+	if w.out == nil {
+		return nil
+	}
+	if w.gpu != nil {
+		if err := w.out.GPU(w.gpu.state()); err != nil {
+			return err
+		}
+	}
 	return w.out.Document(&doc.Document)
 }
 
@@ -394,8 +433,8 @@ func (w *watch) keep() error {
 // process ends.
 func (w *watch) sum() {
 	w.sums = w.trace.Sums()
-	if w.trace.Driver != nil {
-		w.taken = w.trace.DriverSums()
+	if w.gpu != nil {
+		w.gpu.sum(w.trace, time.Since(w.began))
 	}
 }
 
@@ -436,7 +475,21 @@ func (w *watch) look() {
 		}
 		o.Remapped = &n
 	}
+	o.At = time.Since(w.began)
+	// A last look that follows close upon another takes its place.
+	if n := len(w.looks); n > 2 && 2*(o.At-w.looks[n-1].At) < w.looks[n-1].At-w.looks[n-2].At {
+		w.looks = w.looks[:n-1]
+	}
 	w.looks = append(w.looks, o)
+}
+
+// everySecond tells every second of some in a row, from the second on.
+func everySecond() func(*footprint.Observation) bool {
+	odd := true
+	return func(*footprint.Observation) bool {
+		odd = !odd
+		return odd
+	}
 }
 
 // grown is what the looks from the first to the last tell; nil if the process
@@ -455,11 +508,10 @@ func (w *watch) grown() *footprint.Growth {
 
 func (w *watch) document(looks *footprint.Growth) *report.Trace {
 	found := detect.Host(w.sums, looks, w.known)
-	if w.taken == nil {
-		return report.NewTrace(w.trace, w.sums, found, w.rung, time.Since(w.began))
+	doc := report.NewTrace(w.trace, w.sums, found, w.rung, time.Since(w.began))
+	if w.gpu != nil {
+		w.gpu.document(&doc.Document)
 	}
-	doc := report.NewTrace(w.trace, w.sums, append(detect.Driver(w.taken), found...), w.rung, time.Since(w.began))
-	doc.GPU = report.NewGPU(w.taken)
 	return doc
 }
 

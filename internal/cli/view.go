@@ -80,12 +80,13 @@ func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 	case o.html == "-" && g.json:
 		return errors.New("--json prints to standard output, where --html - writes the page")
 	}
-	run, err := g.recording(ctx, args, "looked at")
-	if err != nil {
+	switch run, path, others, err := g.recording(ctx, args); {
+	case err != nil:
 		return err
-	}
-	if run != nil {
-		return g.viewRecording(ctx, o, args[0], run)
+	case run != nil && len(others) > 0:
+		return fmt.Errorf("%s is the recording of a trace, which is looked at by itself", path)
+	case run != nil:
+		return g.viewRecording(ctx, o, path, run)
 	}
 	v := viewed{g: g, redact: what}
 	sources, err := v.sources(ctx, args)

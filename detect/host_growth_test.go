@@ -1,0 +1,88 @@
+package detect
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"strandline/bpf"
+	"strandline/finding"
+	"strandline/footprint"
+	"strandline/hostleak"
+	"strandline/trend"
+)
+
+// over lays MiB that a use made between marks, one second apart, into its
+// population.
+func over(u *hostleak.Use, steps ...int64) *hostleak.Use {
+	const mib = 1 << 20
+	u.Population = trend.NewPopulation(len(steps))
+	u.Live, u.Count, u.Calls = 0, 0, 0
+	for i, n := range steps {
+		u.Population.AddMany(trend.Span{First: i, Last: len(steps) - 1, Bytes: mib}, n)
+		u.Live += n * mib
+		u.Count += n
+	}
+	u.Resident, u.Calls = u.Live, u.Count
+	return u
+}
+
+func traceOf(uses ...*hostleak.Use) *hostleak.Sums {
+	s := &hostleak.Sums{}
+	for _, u := range uses {
+		s.Uses = append(s.Uses, *u)
+		s.Growth += u.Resident
+	}
+	for i := range uses[0].Population.Bytes {
+		s.Marks = append(s.Marks, uint64(i)*uint64(time.Second))
+		s.Grown = append(s.Grown, 0)
+		for _, u := range uses {
+			s.Grown[i] += u.Population.Bytes[i]
+		}
+	}
+	return s
+}
+
+// Growth is judged by when it happened.
+func TestHostGrowthOverTime(t *testing.T) {
+	heap := func(who string) *hostleak.Use {
+		return made(bpf.Map, hostleak.Anonymous, 1<<20, "libc.so.6:mmap", "libc.so.6:malloc", "app.py:"+who)
+	}
+	imports := heap("import_it")
+	imports.Frames = append(imports.Frames, hostleak.Frame{})
+	imports.Frames[len(imports.Frames)-1].File = "<frozen importlib._bootstrap>"
+	const mib = 1 << 20
+	weights := []int64{0, 100, 100, 100, 0, 0, 0, 0, 0, 0, 0, 0}
+	slow := []int64{0, 0, 0, 0, 3, 3, 3, 3, 3, 3, 3, 3}
+	for _, c := range []struct {
+		name     string
+		uses     []*hostleak.Use
+		looks    *footprint.Growth
+		severity finding.Severity
+		bytes    int64 // MiB
+		at       string
+		title    string
+	}{
+		{"a warm-up", []*hostleak.Use{over(heap("load"), weights...)}, nil, finding.Info, 300, "load", "grew by 300 MiB in the first 3 s of the trace, and not since"},
+		{"a leak beside it", []*hostleak.Use{over(heap("load"), weights...), over(heap("serve"), slow...)}, nil, finding.Problem, 24, "serve", "grew by 24 MiB after the first 3 s of the trace; 100% of it"},
+		{"a leak of its line", []*hostleak.Use{over(heap("load"), 0, 100, 100, 100, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, finding.Problem, 24, "load", "grew by 24 MiB after the first 3 s"},
+		{"a leak", []*hostleak.Use{over(heap("serve"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, finding.Problem, 24, "serve", "grew by 24 MiB; 100% of it"},
+		{"a leak in an old process that reads", []*hostleak.Use{over(heap("serve"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: time.Hour, Read: 900 * mib}, finding.Problem, 24, "serve", "grew by"},
+		{"loading", []*hostleak.Use{over(heap("load"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 9 * time.Second, Read: 24 * mib}, finding.Warning, 24, "load", "grew by"},
+		{"importing", []*hostleak.Use{over(imports, 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 9 * time.Second}, finding.Warning, 24, "import_it", "grew by"},
+		{"just started", []*hostleak.Use{over(heap("load"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 3 * time.Second}, finding.Warning, 24, "load", "grew by"},
+	} {
+		found := Host(traceOf(c.uses...), c.looks, nil)
+		if len(found) != 1 {
+			t.Errorf("%s: %+v", c.name, found)
+			continue
+		}
+		f := found[0]
+		if f.Severity != c.severity || *f.Bytes/mib != c.bytes || *f.Count != c.bytes || f.Site.Function != c.at || !strings.Contains(f.Title, c.title) {
+			t.Errorf("%s: %s of %d MiB at %s: %s", c.name, f.Severity, *f.Bytes/mib, f.Site.Function, f.Title)
+		}
+		if f.Severity == finding.Warning && f.Remedies[0].Text != traceLonger.Text {
+			t.Errorf("%s: %+v", c.name, f.Remedies)
+		}
+	}
+}
