@@ -73,7 +73,7 @@ function courses(file: string): { marks: any[]; held: Map<number, Held>[]; docum
 const sum = (held: Map<number, Held>): number => [...held.values()].reduce((n, h) => n + h.bytes, 0);
 
 /** The rows of the table: label and bytes. */
-const rows = (tab: Tab): Promise<[string, number][]> => tab.eval("[...document.querySelectorAll('#view tbody tr')].map(r => [r.querySelector('.name').textContent, Number(r.querySelector('td').dataset.bytes)])");
+const rows = (tab: Tab): Promise<[string, number][]> => tab.eval("[...document.querySelectorAll('#view tbody tr:has(.name)')].map(r => [r.querySelector('.name').textContent, Number(r.querySelector('td').dataset.bytes)])");
 
 /** A recording with the given lines. */
 function recording(name: string, lines: object[], began = 1_700_000_000_000_000): string {
@@ -251,12 +251,15 @@ scenario("memory of the GPU's driver, by owner", () => {
   const lines: object[] = [];
   for (let k = 0; k < 20; k++) lines.push({ mark: { at_seconds: k, rss_bytes: 1 << 20, stacks: [], gpu: [{ owner: "libengine.so", memory: "device", live_bytes: (k + 1) << 23, live_count: k + 1 }, ...(k === 3 ? [{ owner: "NCCL", memory: "device", live_bytes: 5 << 20, live_count: 1 }] : [])] } });
   const stack = { id: 4, live_bytes: 20 << 23, live_count: 20, call: "cuMemAlloc_v2", complete: true, owner: "libengine.so", memory: "device", trend: [1, 2, 3], frames: [frame("cuMemAlloc_v2"), frame("serve", 5)] };
-  lines.push({ document: { duration_seconds: 19.5, stacks: [], gpu: { libraries: ["libcuda.so.1"], owners: [{ owner: "libengine.so", memory: "device", live_bytes: 20 << 23, live_count: 20 }, { owner: "NCCL", memory: "device", live_bytes: 5 << 20, live_count: 1 }], stacks: [stack] }, findings: [{ kind: "driver-leak", severity: "problem", confidence: 1, title: "libengine.so took 160 MiB", evidence: { stacks: [4] } }] } });
+  lines.push({ document: { duration_seconds: 19.5, stacks: [], gpu: { libraries: ["libcuda.so.1"], owners: [{ owner: "libengine.so", memory: "device", live_bytes: 20 << 23, live_count: 20 }, { owner: "NCCL", memory: "device", live_bytes: 5 << 20, live_count: 1 }], stacks: [stack], devices: [{ names: ["0"], at_seconds: 19, used_bytes: 1 << 30, total_bytes: 2 ** 34, own_bytes: null, parts: [{ part: "traced", owner: "libengine.so", bytes: 20 << 23 }, { part: "others", count: 1, bytes: 7 << 20 }, { part: "remainder", bytes: 3 << 20 }], notes: ["a note"] }] }, findings: [{ kind: "driver-leak", severity: "problem", confidence: 1, title: "libengine.so took 160 MiB", evidence: { stacks: [4] } }] } });
   return recording("gpu.trace", lines);
 }, async (tab) => {
   await tab.key("3");
   await tab.until(`${settled} && strandline.state().s.view === "gpu"`);
   assert.deepEqual((await rows(tab)).slice(0, 2), [["libengine.so", 20 << 23], ["NCCL", 5 << 20]]);
+  const last = await tab.eval<string>("document.querySelector('.gpu table:last-child').innerText");
+  assert.match(last, /GPU memory of device 0 at 19 s: 1\.00 GiB used of 16\.00 GiB/);
+  assert.match(last, /libengine\.so, since the trace began\s+160\.0 MiB\s+1 other process\s+7\.0 MiB[^]*a note/);
   await tab.key("Home");
   await tab.until(`${settled} && strandline.state().picture.column === 0`);
   assert.deepEqual((await rows(tab)).slice(0, 2), [["libengine.so", 1 << 23], ["NCCL", 0]]);
@@ -308,10 +311,10 @@ scenario("what no trace writes", () => {
     { mark: { at_seconds: 1e300, rss_bytes: -5, anonymous_bytes: -1e15, drops: 9, stacks: [{ id: 1, live_bytes: 9e15, live_count: -3 }, { id: 2, live_bytes: 7 }, { id: 99, live_bytes: 8 }] } },
     { mark: { at_seconds: -3, drops: 3, stacks: [{ id: 1, live_bytes: -1 }] } },
     { mark: {} },
-    { document: { duration_seconds: 2e9, findings: [{}, { title: odd, kind: odd, severity: odd, stack: [{}], site: { file: odd }, evidence: { stacks: ["x", -1, 1e300], x: odd, nested: [[1]] }, trend: [], remedies: [{}] }] } },
+    { document: { duration_seconds: 2e9, gpu: { owners: [{}], stacks: [{}, { live_count: 1, owner: odd }], devices: [{}, { parts: [{}], names: [odd] }] }, findings: [{}, { title: odd, kind: odd, severity: odd, stack: [{}], site: { file: odd }, evidence: { stacks: ["x", -1, 1e300], x: odd, nested: [[1]] }, trend: [], remedies: [{}] }] } },
   ], 9e18);
 }, async (tab) => {
-  for (const key of ["2", "3", "1", "Home", "ArrowRight", "ArrowUp", "w", "z", "g", "End"]) {
+  for (const key of ["2", "3", "4", "1", "Home", "ArrowRight", "ArrowUp", "w", "z", "g", "End"]) {
     await tab.key(key);
     await tab.until(settled);
   }

@@ -10,7 +10,7 @@ import { listen, type Key } from "./keys.ts";
 import { flameOf, groupsOf, heldBy, layersOf, others, Slice, time, type Group, type Layers } from "./recbands.ts";
 import { Picture } from "./recrail.ts";
 import { decode, encode, first, views, type State, type View } from "./recstate.ts";
-import type { GPUStack, Recording, Stack, Window } from "./recwire.ts";
+import type { Device, GPUStack, Recording, Stack, Window } from "./recwire.ts";
 import { csv, csvButton, picture as compose, save } from "./save.ts";
 import { Saved } from "./saved.ts";
 import type { Span } from "./scale.ts";
@@ -363,10 +363,33 @@ function gpu(): void {
     h(
       "div",
       { class: "gpu", tabindex: "0", role: "group", "aria-label": "Memory of the GPU's driver" },
-      g && !g.libraries.length ? h("p", { class: "note" }, "No process has loaded libcuda, so nothing of a GPU could be seen.") : null,
+      g && !g.libraries?.length ? h("p", { class: "note" }, "No process has loaded libcuda, so nothing of a GPU could be seen.") : null,
       owners.length ? table<Taker>({ ...common, name: "owner", rows: owners, columns, onrow: () => {} }) : h("p", { class: "note" }, "Nothing was taken from the GPU's driver and kept."),
       places.some((p) => p.count > 0) ? inner : null,
+      (g?.devices ?? []).map(device),
     ),
+  );
+}
+
+/** What the memory of a device is, when the driver was last asked. */
+function device(d: Device): HTMLElement {
+  const parts = d.parts ?? [];
+  const has = (part: string): boolean => parts.some((p) => p.part === part);
+  const words: Record<string, (p: (typeof parts)[number]) => string> = {
+    pytorch: (p) => `PyTorch: reserved${p.allocated_bytes === undefined ? "" : `, ${bytes(p.allocated_bytes)} of it allocated; ${bytes(p.since_bytes)} taken since the trace began`}`,
+    traced: (p) => `${p.owner}, since the trace began${has("pytorch") ? ", outside PyTorch" : ""}`,
+    earlier: () => "the processes' contexts, and what they took before the trace began",
+    unseen: () => "came since by no call that is watched: code of kernels, graphs, pools",
+    others: (p) => `${p.count} other ${p.count === 1 ? "process" : "processes"}`,
+    remainder: () => (has("earlier") ? "the remainder: the driver's own, and processes that it does not name" : "the remainder: contexts, what was taken before the trace, other processes"),
+  };
+  const used = d.used_bytes === null ? "as far as it is known" : `${bytes(d.used_bytes)} used${d.total_bytes === null ? "" : ` of ${bytes(d.total_bytes)}`}`;
+  return h(
+    "table",
+    {},
+    h("caption", {}, `GPU memory${d.names?.length ? ` of ${d.names.length === 1 ? "device" : "devices"} ${d.names.join(", ")}` : ""} at ${time(d.at_seconds)}: ${used}`),
+    h("tbody", {}, parts.map((p) => h("tr", {}, h("th", { scope: "row" }, words[p.part]?.(p) ?? p.part), h("td", { "data-bytes": p.bytes }, bytes(p.bytes))))),
+    d.notes?.length ? h("tfoot", {}, d.notes.map((n) => h("tr", {}, h("td", { colspan: 2, class: "left muted" }, n)))) : null,
   );
 }
 

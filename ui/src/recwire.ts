@@ -33,6 +33,16 @@ export interface GPUStack extends Stack, Owner {
   trend: number[] | null;
 }
 
+/** What the memory of a device is, as far as it is known. */
+export interface Device {
+  names: string[] | null;
+  at_seconds: number;
+  used_bytes: number | null;
+  total_bytes: number | null;
+  parts: { part: string; owner?: string; bytes: number; allocated_bytes?: number; since_bytes?: number; count?: number }[] | null;
+  notes: string[] | null;
+}
+
 export interface Growth {
   anonymous_bytes: number;
   file_bytes: number;
@@ -62,7 +72,7 @@ export interface Recording {
     stack_drops: number;
     paired: number;
     paired_bytes: number;
-    gpu?: { libraries: string[]; live_bytes: number; live_count: number; managed_bytes: number; pinned_bytes: number; foreign_count: number };
+    gpu?: { libraries: string[] | null; live_bytes: number; live_count: number; managed_bytes: number; pinned_bytes: number; foreign_count: number; devices: Device[] | null };
   };
   findings: (Told & { stacks: number[] })[];
   findings_left_out: number;
