@@ -299,8 +299,8 @@ func TestStacksOfUnknownPython(t *testing.T) {
 
 // pythons are the interpreters at hand: those that the variable names, and the
 // machine's.
-func pythons() []string {
-	out := filepath.SplitList(os.Getenv("STRANDLINE_PYTHONS"))
+func pythons(t *testing.T) (out []string) {
+	out = append(out, filepath.SplitList(os.Getenv("STRANDLINE_PYTHONS"))...)
 	if found, err := exec.LookPath("python3"); err == nil {
 		out = append(out, found)
 	}
@@ -311,7 +311,7 @@ func pythons() []string {
 // the program itself saw.
 func TestStacksOfPython(t *testing.T) {
 	const script = "maps.py"
-	for _, python := range pythons() {
+	for _, python := range pythons(t) {
 		t.Run(python, func(t *testing.T) {
 			if _, err := os.Stat(python); err != nil {
 				t.Skipf("%s is not here", python)
