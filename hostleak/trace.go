@@ -110,7 +110,7 @@ func (t *Trace) followDescendants() {
 	for more := true; more; {
 		more = false
 		for _, p := range t.Root.Descendants() {
-			if seen[p] {
+			if seen[p] || t.Processes[uint32(p)] != nil {
 				continue
 			}
 			seen[p], more = true, true
@@ -244,7 +244,7 @@ func (t *Trace) intern(s Stack) int {
 // Check holds the ledger against the kernel's lists, and reads how large the
 // processes are.
 func (t *Trace) Check() error {
-	if t.Last.Lost > t.lost {
+	if _, blind := t.source.(Poller); blind || t.Last.Lost > t.lost {
 		t.lost = t.Last.Lost
 		t.sweep()
 	}
@@ -289,8 +289,9 @@ func (t *Trace) Check() error {
 	return nil
 }
 
-// sweep looks for processes that came or went while events were lost.
+// sweep looks for processes that came or went while nothing told so.
 func (t *Trace) sweep() {
+	t.followDescendants()
 	for pid, s := range t.Ledger.spaces {
 		if t.Processes[pid] == nil && t.follow(procfs.Process(pid)) != nil {
 			t.Ledger.end(s, t.polled)

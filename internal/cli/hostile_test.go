@@ -196,6 +196,16 @@ func TestTraceOfHostileProcesses(t *testing.T) {
 	}
 }
 
+// TestPollingFollowsChildren polls a shell, whose child grows.
+func TestPollingFollowsChildren(t *testing.T) {
+	t.Parallel()
+	pid, _ := live.Start(t, "sh", "-c", "echo ready; sleep 0.5; "+buildHostile(t)+" grow >/dev/null; true")
+	t.Cleanup(func() { killAll(pid) })
+	if doc, _ := judged(t, "--rung", "polling", "--pid", strconv.Itoa(pid), "--duration", "4s"); doc.RSSGrowth < 10*151552 {
+		t.Errorf("%d bytes of growth", doc.RSSGrowth)
+	}
+}
+
 // killAll ends a process and its descendants.
 func killAll(pid int) {
 	all := append(procfs.Process(pid).Descendants(), procfs.Process(pid))
