@@ -4,11 +4,8 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"strandline/detect"
 	"strandline/finding"
@@ -58,10 +55,7 @@ func traceStack(u *hostleak.Use) recording.Stack {
 
 // Text prints what grew, the findings, and what to know about the figures.
 func (d *Trace) Text(w io.Writer, s Style) {
-	fmt.Fprintln(w, d.headline(s))
-	for _, line := range d.notes() {
-		fmt.Fprintln(w, s.dim("  "+Line(line)))
-	}
+	d.figures(w, s)
 	for i := range d.Findings {
 		fmt.Fprintln(w)
 		writeFinding(w, s, &d.Findings[i], "")
@@ -71,19 +65,27 @@ func (d *Trace) Text(w io.Writer, s Style) {
 	d.gpu(w, s)
 }
 
-func (d *Trace) headline(s Style) string {
+func (d *Trace) figures(w io.Writer, s Style) {
+	fmt.Fprintln(w, s.bold(d.Headline()))
+	for _, line := range d.notes() {
+		fmt.Fprintln(w, s.dim("  "+Line(line)))
+	}
+}
+
+// Headline is how much the process grew, in a sentence.
+func (d *Trace) Headline() string {
 	took := units.Duration(time.Duration(d.Duration * float64(time.Second)))
 	switch {
 	case d.Ended && d.RSS == 0:
-		return s.bold(fmt.Sprintf("process %d ended while it was watched, after %s", d.PID, took))
+		return fmt.Sprintf("process %d ended while it was watched, after %s", d.PID, took)
 	case d.RSSGrowth >= 1<<20:
 		share := ""
 		if d.Explained != nil {
 			share = fmt.Sprintf(", %s of it explained", units.Percent(*d.Explained))
 		}
-		return s.bold(fmt.Sprintf("process %d grew by %s in %s%s", d.PID, units.Bytes(d.RSSGrowth), took, share))
+		return fmt.Sprintf("process %d grew by %s in %s%s", d.PID, units.Bytes(d.RSSGrowth), took, share)
 	}
-	return s.bold(fmt.Sprintf("process %d did not grow in %s (%s resident)", d.PID, took, units.Bytes(d.RSS)))
+	return fmt.Sprintf("process %d did not grow in %s (%s resident)", d.PID, took, units.Bytes(d.RSS))
 }
 
 func (d *Trace) notes() (out []string) {
@@ -165,58 +167,15 @@ func placeOf(st *recording.Stack) string {
 	return text
 }
 
-// fewMarks are too few to judge growth.
-const fewMarks = 3
-
 // NewRecorded is the answer of `strandline diagnose` to a recording, with the
 // snapshots that stand beside it.
 func NewRecorded(files []string, run *recording.Run) *Diagnosis {
 	name := fmt.Sprintf("pid%d", run.PID)
-	d := &Diagnosis{Schema: "strandline.diagnose/1", Verdict: detect.OK, Findings: append([]finding.Finding{}, run.Document.Findings...)}
+	d := &Diagnosis{Schema: "strandline.diagnose/1", Verdict: detect.Recorded(run), Findings: append([]finding.Finding{}, run.Document.Findings...)}
 	p := Process{Process: &name, Files: files, Basis: []string{fmt.Sprintf("watched for %s, %s", units.Duration(time.Duration(run.Document.Duration*float64(time.Second))), count(len(run.Marks), "mark"))}}
-	if len(run.Marks) < fewMarks {
-		d.Verdict = detect.Unknown
-	}
-	for _, f := range d.Findings {
-		if f.Severity == finding.Problem {
-			d.Verdict = detect.Leaking
-		}
-	}
 	d.Processes = []Process{p}
 	if run.Document.GPU != nil {
 		d.Devices = run.Document.GPU.Devices
 	}
 	return d
-}
-
-// Live prints the figures so far, a screenful, and tells how many lines that are.
-func (d *Trace) Live(w io.Writer, s Style) (lines int) {
-	c := &lineCounter{width: s.Width}
-	fmt.Fprintln(c, d.headline(s))
-	for _, line := range d.notes() {
-		fmt.Fprintln(c, s.dim("  "+Line(line)))
-	}
-	d.stacks(c, s, 10)
-	io.WriteString(w, c.text.String())
-	return c.lines()
-}
-
-// lineCounter keeps text, of which it tells how many lines of a terminal it takes.
-type lineCounter struct {
-	text  strings.Builder
-	width int // 0 if unknown
-}
-
-func (c *lineCounter) Write(b []byte) (int, error) { return c.text.Write(b) }
-
-var inked = regexp.MustCompile(regexp.QuoteMeta(ink) + "[0-9;]*m")
-
-func (c *lineCounter) lines() (n int) {
-	for line := range strings.Lines(inked.ReplaceAllString(c.text.String(), "")) {
-		n++
-		if long := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); c.width > 0 && long > c.width {
-			n += (long - 1) / c.width
-		}
-	}
-	return n
 }

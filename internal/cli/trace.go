@@ -84,7 +84,7 @@ writes meanwhile (--snapshot, one for each process).`,
 	c.Flags().BoolVar(&o.gpu, "gpu", false, "also tell what is taken from the GPU's driver (libcuda), and by whom; needs BPF")
 	c.Flags().StringArrayVar(&o.snapshot, "snapshot", nil, "with --gpu: a snapshot `FILE` that the process writes by the end of the trace")
 	c.Flags().StringVar(&o.used, "device-used", "", "with --gpu: how much of the device is used at the end, `SIZE`, where nvidia-smi does not tell")
-	c.Flags().StringVar(&o.out, "out", "", "keep what is seen in a new `FILE`, for `strandline diagnose` and `export`")
+	c.Flags().StringVar(&o.out, "out", "", "keep what is seen in a new `FILE`, for `strandline diagnose`, `view` and `export`")
 	return c
 }
 
@@ -149,7 +149,7 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 		}
 	}
 	source.begin()
-	w := watch{g: g, trace: t, rung: rung, began: time.Now(), ends: o.duration, gpu: gpu}
+	w := watch{g: g, trace: t, rung: rung, began: time.Now(), ends: o.duration, gpu: gpu, screen: g.screen(&o)}
 	if gpu != nil {
 		t.Driver.Began = bpf.Now()
 	}
@@ -314,19 +314,20 @@ func newFiltered() *cobra.Command {
 
 // A watch is one run of trace.
 type watch struct {
-	g     *globals
-	trace *hostleak.Trace
-	rung  string
-	began time.Time
-	ends  time.Duration
-	sums  *hostleak.Sums // the latest, for when the process ends
-	gpu   *gpuWatch      // nil if the GPU's driver is not watched
-	lines int            // that the live view has drawn
-	known []hostleak.Known
-	looks []*footprint.Observation
-	out   *recording.Writer
-	lost  error     // why the recording ended before the trace
-	kept  time.Time // when a judgement was last put into it
+	g      *globals
+	trace  *hostleak.Trace
+	rung   string
+	began  time.Time
+	ends   time.Duration
+	sums   *hostleak.Sums // the latest, for when the process ends
+	gpu    *gpuWatch      // nil if the GPU's driver is not watched
+	screen *screen        // nil where no terminal can be drawn on
+	told   time.Time      // when a line is next told where it cannot
+	known  []hostleak.Known
+	looks  []*footprint.Observation
+	out    *recording.Writer
+	lost   error     // why the recording ended before the trace
+	kept   time.Time // when a judgement was last put into it
 }
 
 const (
@@ -339,6 +340,9 @@ const (
 	// most, until there are more.
 	mostLooks  = 6
 	firstLooks = 10 * time.Second
+	// tellEvery is how often a line says how things stand where nothing is drawn, at
+	// first.
+	tellEvery = time.Minute
 	// share is how much of the time reckoning up may take.
 	share = 20
 )
@@ -421,6 +425,9 @@ func (w *watch) keep() {
 	s, doc := w.sums, w.document(nil)
 	w.record(func(to *recording.Writer) error {
 		mark := recording.Mark{Seconds: doc.Duration, RSS: s.RSS, Anonymous: s.Anon, File: s.File, Shared: s.Shared, Drops: doc.Drops}
+		if doc.GPU != nil {
+			mark.GPU = doc.GPU.Owners
+		}
 		return to.Mark(mark, doc.Stacks)
 	})
 	const often, grows = 5 * time.Second, 4
@@ -549,19 +556,22 @@ func (w *watch) document(looks *footprint.Growth) *report.Trace {
 
 // draw shows the figures so far, if a person looks.
 func (w *watch) draw() {
-	if !w.g.env.StdoutTerminal || w.g.json {
-		return
+	switch {
+	case w.screen != nil:
+		w.screen.draw(func(rows int) []string { return w.document(nil).Live(w.g.env.style(), rows) })
+	case !w.g.json && !time.Now().Before(w.told):
+		since := time.Since(w.began)
+		if !w.told.IsZero() {
+			w.g.warn("%s", w.document(nil).Headline())
+		}
+		w.told = time.Now().Add(max(tellEvery, since))
 	}
-	w.clear()
-	doc := w.document(nil)
-	w.lines = doc.Live(report.PrintableWriter(w.g.env.Stdout), w.g.env.style())
 }
 
 func (w *watch) clear() {
-	if w.lines > 0 {
-		fmt.Fprintf(w.g.env.Stdout, "\x1b[%dA\x1b[J", w.lines)
+	if w.screen != nil {
+		w.screen.clear()
 	}
-	w.lines = 0
 }
 
 // knownLibraries are those in a process that hook memory functions; none of one
