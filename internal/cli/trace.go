@@ -138,7 +138,7 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 		return err
 	}
 	defer source.Close()
-	t, err := hostleak.NewTrace(procfs.Process(o.pid), source, names)
+	t, err := hostleak.NewTrace(procfs.Process(o.pid), source.Source, names)
 	if err != nil {
 		return reach(o.pid, err)
 	}
