@@ -14,6 +14,7 @@ import (
 type Codes struct {
 	runtime *Runtime
 	known   map[uint64]*code
+	kept    int // bytes
 }
 
 // Codes keeps names of functions that the interpreter runs.
@@ -32,8 +33,9 @@ type code struct {
 // Bounds of what is taken for a name or a table.
 const (
 	longestText  = 4096
-	longestTable = 1 << 20
+	longestTable = 128 << 10
 	mostCodes    = 1 << 16
+	mostKept     = 64 << 20 // bytes of names and tables
 )
 
 // Name is the function of a frame, with its file and the line that it is at; the
@@ -92,8 +94,10 @@ func (c *Codes) code(mem Memory, f Frame) (*code, error) {
 	if k.lines, err = r.bytes(mem, lines); err != nil {
 		k.lines = nil // names alone are worth having
 	}
-	if len(c.known) >= mostCodes {
+	c.kept += len(k.file) + len(k.name) + len(k.lines)
+	if len(c.known) >= mostCodes || c.kept > mostKept {
 		clear(c.known)
+		c.kept = 0
 	}
 	c.known[addr] = k
 	return k, nil

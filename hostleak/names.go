@@ -249,6 +249,9 @@ func (n *Names) unwind(im *named, s *bpf.Sample) (calls []unwind.Call, err error
 	return n.calls, err
 }
 
+// mostNative bounds the addresses whose names are kept.
+const mostNative = 1 << 16
+
 // frame names a step. The names of native code are kept.
 func (im *named) frame(s unwind.Step) Frame {
 	if s.Python != nil {
@@ -257,6 +260,9 @@ func (im *named) frame(s unwind.Step) Frame {
 	f, known := im.native[s.Call.PC]
 	if !known {
 		f = unwind.Name(im.Image, im.codes, s)
+		if len(im.native) >= mostNative {
+			clear(im.native)
+		}
 		im.native[s.Call.PC] = f
 	}
 	return f
