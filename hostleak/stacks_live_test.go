@@ -304,12 +304,13 @@ func TestStacksOfUnknownPython(t *testing.T) {
 
 // pythons are the interpreters at hand: those that the variable names, and the
 // machine's.
-func pythons(t *testing.T) (out []string) {
-	for _, p := range filepath.SplitList(os.Getenv("STRANDLINE_PYTHONS")) {
-		out = append(out, p)
-	}
+func pythons(t *testing.T) []string {
+	out := filepath.SplitList(os.Getenv("STRANDLINE_PYTHONS"))
 	if found, err := exec.LookPath("python3"); err == nil {
 		out = append(out, found)
+	}
+	if len(out) == 0 {
+		t.Skip("no python3 is here")
 	}
 	return out
 }
