@@ -84,7 +84,7 @@ writes meanwhile (--snapshot, one for each process).`,
 	c.Flags().BoolVar(&o.gpu, "gpu", false, "also tell what is taken from the GPU's driver (libcuda), and by whom; needs BPF")
 	c.Flags().StringArrayVar(&o.snapshot, "snapshot", nil, "with --gpu: a snapshot `FILE` that the process writes by the end of the trace")
 	c.Flags().StringVar(&o.used, "device-used", "", "with --gpu: how much of the device is used at the end, `SIZE`, where nvidia-smi does not tell")
-	c.Flags().StringVar(&o.out, "out", "", "keep what is seen in a new `FILE`, for `strandline diagnose` and `export`")
+	c.Flags().StringVar(&o.out, "out", "", "keep what is seen in a new `FILE`, for `strandline diagnose`, `view` and `export`")
 	return c
 }
 
@@ -431,6 +431,9 @@ func (w *watch) keep() {
 	s, doc := w.sums, w.document(nil)
 	w.record(func(to *recording.Writer) error {
 		mark := recording.Mark{Seconds: doc.Duration, RSS: s.RSS, Anonymous: s.Anon, File: s.File, Shared: s.Shared, Drops: doc.Drops}
+		if doc.GPU != nil {
+			mark.GPU = doc.GPU.Owners
+		}
 		return to.Mark(mark, doc.Stacks)
 	})
 	const often, grows = 5 * time.Second, 4
