@@ -23,12 +23,12 @@ const module = "strandline"
 var columns = [][]string{
 	{"finding", "units"}, // leaves
 	{"stack"},            // every model interns frames
-	{"pickle", "logs", "packed", "procfs", "elf", "bpf", "ptrace"}, // sources
+	{"pickle", "logs", "packed", "procfs", "elf", "bpf", "ptrace", "nvsmi"}, // sources
 	{"snapshot", "series", "vmmap", "recording", "model"},
 	{"image"},
 	{"cpython", "glibc"},
 	{"unwind"},
-	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile", "hostleak", "footprint", "plan"},
+	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile", "hostleak", "footprint", "plan", "account"},
 	{"detect"},
 	{"report", "export", "web/engine", "web", "metrics"},
 	{"internal/cli", "web/worker"},
@@ -42,10 +42,12 @@ var beside = map[string][]string{
 	"compare":   {"timeline", "trend", "purpose", "replay"},
 	"tile":      {"timeline", "purpose"},
 	"web":       {"web/engine"},
+	"bpf":       {"procfs"},
 	"ptrace":    {"bpf", "procfs"},
 	"hostleak":  {"trend"},
 	"footprint": {"trend"},
 	"plan":      {"allocator"},
+	"account":   {"hostleak"},
 }
 
 // only are packages that may import less than what stands to their left.
@@ -53,11 +55,12 @@ var only = map[string][]string{
 	"pickle":    {"finding", "units"}, // sources know nothing of analysis
 	"logs":      {"finding", "units"},
 	"packed":    {},
-	"recording": {"finding"},
+	"recording": {"finding", "nvsmi"},
+	"nvsmi":     {},
 	"model":     {"finding", "units"},
 	"procfs":    {},
 	"elf":       {},
-	"bpf":       {},
+	"bpf":       {"procfs"},
 	"trend":     {"finding", "units", "series"}, // pure numbers
 }
 

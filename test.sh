@@ -37,28 +37,27 @@ formatted() {
 	}
 }
 
-# have_c tells whether programs in C can be built, which the race detector
-# needs; root installs a compiler where it is missing.
-have_c() {
-	compiles && return
+# have CHECK PACKAGE... tells whether a check passes; where it does not, root
+# installs Debian's packages first.
+have() {
+	local check=$1
+	shift
+	"$check" && return
 	[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return
-	echo "== install gcc"
-	{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends gcc libc6-dev; } \
-		>/dev/null 2>&1
-	compiles
+	echo "== install $1"
+	{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"; } >/dev/null 2>&1
+	"$check"
 }
 
+# compiles tells whether programs in C can be built, which the race detector
+# needs.
 compiles() {
 	echo '#include <stdlib.h>' | gcc -fsyntax-only -x c - 2>/dev/null
 }
 
-# have_jemalloc installs the malloc whose memory a test tells from glibc's, where
-# root may; the test names itself where it is missing.
-have_jemalloc() {
-	compgen -G '/usr/lib/*/libjemalloc.so.2' >/dev/null && return
-	[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return
-	echo "== install jemalloc"
-	{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends libjemalloc2; } >/dev/null 2>&1
+# find_jemalloc finds the malloc whose memory a test tells from glibc's.
+find_jemalloc() {
+	compgen -G '/usr/lib/*/libjemalloc.so.2' >/dev/null
 }
 
 # go_tests runs Go's tests. It prints a line for each package and the end of what
@@ -84,30 +83,12 @@ go_tests() {
 	return "$rc"
 }
 
-# have_node tells whether the page can be built and tested; root installs
-# Debian's Node where it is missing.
-have_node() {
-	new_node && return
-	[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return
-	echo "== install node"
-	{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends nodejs npm; } >/dev/null 2>&1
-	new_node
-}
-
+# new_node tells whether the page can be built and tested.
 new_node() {
 	command -v npm >/dev/null && [ "$(node -p 'process.versions.node.split(".")[0]' 2>/dev/null || echo 0)" -ge 20 ]
 }
 
-# have_chromium tells whether the page can be tested in a browser; root
-# installs Debian's where it is missing.
-have_chromium() {
-	find_chromium && return
-	[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return
-	echo "== install chromium"
-	{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium; } >/dev/null 2>&1
-	find_chromium
-}
-
+# find_chromium tells whether the page can be tested in a browser.
 find_chromium() {
 	[ -n "${CHROMIUM:-}" ] || command -v chromium || command -v chromium-browser || command -v google-chrome
 } >/dev/null
@@ -152,15 +133,15 @@ else
 fi
 step build go build ./...
 bpf_object
-have_c || skip "tests of programs in C" "there is no gcc with the C library's headers"
-have_jemalloc
+have compiles gcc libc6-dev || skip "tests of programs in C" "there is no gcc with the C library's headers"
+have find_jemalloc libjemalloc2 # the test that wants it is named if it is missing
 step test go_tests -timeout 15m ./...
 if compiles; then
 	CGO_ENABLED=1 step "race detector" go test -race -short -timeout 15m ./...
 else
 	skip "race detector" "it needs gcc and the C library's headers"
 fi
-if ! have_node; then
+if ! have new_node nodejs npm; then
 	skip "the page" "it needs Node 20 or newer, with npm"
 elif ! npm --prefix ui ci --silent --no-audit --no-fund; then
 	skip "the page" "npm cannot get the packages that ui/package-lock.json names"
@@ -168,7 +149,7 @@ else
 	step "page types" npm --prefix ui run --silent check
 	step "page tests" npm --prefix ui test --silent
 	step "page is built from its sources" npm --prefix ui run --silent build -- --check
-	if have_chromium; then
+	if have find_chromium chromium; then
 		step "page in Chromium" in_browser
 	else
 		skip "page in Chromium" "there is no Chromium"

@@ -19,7 +19,7 @@ type Op uint32
 const (
 	Map      Op = iota + 1 // Addr, Len were mapped; Prot, Flags, FD
 	Unmap                  // Addr, Len were unmapped
-	Remap                  // Old, OldLen became Addr, Len; Flags of mremap
+	Remap                  // Old, OldLen became Addr, Len; Flags of mremap; Took
 	Break                  // the heap ends at Addr now
 	Protect                // Addr, Len have the permissions Prot
 	Advise                 // Flags is the advice of madvise for Addr, Len
@@ -30,7 +30,7 @@ const (
 	Fork                   // the process Child was made; it uses the memory of Old
 	Exec                   // the process runs another program: its mappings are gone
 	Exit                   // the process ended
-	// From 64 on: the functions of a GPU's driver, see DriverOp.
+	// From 64 on: the functions of a GPU's driver, see [Op.Driver].
 )
 
 // A Place is where a system call was made: the instruction and the word on top
@@ -50,7 +50,10 @@ type Event struct {
 	Prot, Flags uint32
 	FD          int32
 	Class       uint32 // of Len: three significant bits
-	Place       Place
+	// Took is how long a Remap took at most, in ns. Within it another thread can be
+	// given the old addresses.
+	Took  uint32
+	Place Place
 }
 
 // Child is the process that a Fork made, or that an Exit ended.
@@ -111,10 +114,14 @@ type Sample struct {
 	Regs     Regs
 	// Stack is memory from the address Base on. It begins with the page in which
 	// Regs.SP lies.
-	Base        uint64
-	Stack       []byte
-	Python      []PythonFrame // innermost first
-	PythonState PythonState
+	Base  uint64
+	Stack []byte
+	// Interrupted is memory from the address InterruptedBase on: where a signal is
+	// handled on a stack of its own, the stack of before.
+	InterruptedBase uint64
+	Interrupted     []byte
+	Python          []PythonFrame // innermost first
+	PythonState     PythonState
 }
 
 // SizeClass is a length rounded to three significant bits, as the programs in the
@@ -136,12 +143,13 @@ type Batch struct {
 	LostSamples uint64 // stacks that found no room
 	Paired      uint64 // mappings that were made and unmapped whole
 	PairedBytes uint64
+	Unwatched   uint64 // children that are not watched, as too many are
 }
 
 // The layouts of mappings.c.
 const (
 	eventSize    = 88
-	sampleHead   = 112 // up to the frames of Python
+	sampleHead   = 128 // up to the frames of Python
 	pythonFrames = 128
 	pythonSize   = 32
 	pageSize     = 4096
@@ -160,6 +168,9 @@ func decodeEvent(b []byte) Event {
 		FD: int32(order.Uint32(b[64:])), Class: order.Uint32(b[68:]),
 		Place: Place{order.Uint64(b[72:]), order.Uint64(b[80:])},
 	}
+	if e.Op == Remap {
+		e.Took, e.Prot = e.Prot, 0
+	}
 	e.settleDriver()
 	return e
 }
@@ -175,6 +186,10 @@ func decodeSample(b []byte) Sample {
 	s.Base = s.Regs.SP &^ (pageSize - 1)
 	n := min(int(order.Uint32(b[20:])), len(b)-sampleStack)
 	s.Stack = append([]byte(nil), b[sampleStack:sampleStack+n]...)
+	if own := order.Uint64(b[120:]); own < uint64(n) {
+		s.InterruptedBase = order.Uint64(b[112:])
+		s.Stack, s.Interrupted = s.Stack[:own], s.Stack[own:]
+	}
 	for i := range min(int(order.Uint32(b[104:])), pythonFrames) {
 		f := b[sampleHead+i*pythonSize:]
 		s.Python = append(s.Python, PythonFrame{order.Uint64(f), order.Uint64(f[8:]), order.Uint64(f[16:]), uint16(order.Uint64(f[24:]))})

@@ -1,7 +1,5 @@
 package bpf
 
-import "slices"
-
 // A DriverFunction is one by which programs take memory from the driver of a GPU,
 // or give it back.
 type DriverFunction struct {
@@ -92,15 +90,6 @@ var driverFunctions = []DriverFunction{
 
 // driverOps is the [Op] of the first of them.
 const driverOps Op = 64
-
-// DriverOp is the op of the function of a name, 0 if there is none.
-func DriverOp(name string) Op {
-	i := slices.IndexFunc(driverFunctions, func(f DriverFunction) bool { return f.Name == name })
-	if i < 0 {
-		return 0
-	}
-	return driverOps + Op(i)
-}
 
 // Driver is the driver's function that an event is of; nil for system calls.
 func (o Op) Driver() *DriverFunction {

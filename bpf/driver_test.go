@@ -28,9 +28,12 @@ int main(int argc, char **argv) {
 }
 `
 
-// driven starts a process with a driver; begin reads how a function of it begins
-// there.
-func driven(t *testing.T) (pid int, library string, begin func() []byte) {
+// driverHas is how many functions the driver of these tests has.
+const driverHas = 3
+
+// driven builds a driver. Start starts a process that has it loaded; begin reads
+// how a function of it begins there.
+func driven(t *testing.T) (library string, start func() (pid int, begin func() []byte)) {
 	t.Helper()
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("no gcc is here to build the program")
@@ -45,36 +48,40 @@ func driven(t *testing.T) (pid int, library string, begin func() []byte) {
 		}
 		return out
 	}
-	library = build("libcuda.so.1", "int cuMemAlloc_v2(void **p, long n) { return !p || !n; } int cuMemFree_v2(void *p) { return !p; }", "-shared", "-fPIC")
-	cmd := exec.Command(build("loader", loader, "-ldl"), library)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	var at int64
-	line, _ := bufio.NewReader(out).ReadString('\n')
-	if _, err := fmt.Sscanf(line, "0x%x", &at); err != nil {
-		t.Fatalf("it says %q", line)
-	}
-	return cmd.Process.Pid, library, func() []byte {
+	library = build("libcuda.so.1", "int cuMemAlloc_v2(void **p, long n) { return !p || !n; } int cuMemAllocManaged(void **p, long n) { return !p || n < 9; } int cuMemFree_v2(void *p) { return !p; }", "-shared", "-fPIC")
+	exe := build("loader", loader, "-ldl")
+	return library, func() (int, func() []byte) {
 		t.Helper()
-		mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", cmd.Process.Pid))
+		cmd := exec.Command(exe, library)
+		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer mem.Close()
-		b := make([]byte, 16)
-		if _, err := mem.ReadAt(b, at); err != nil {
+		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		return b
+		t.Cleanup(func() {
+			cmd.Process.Kill()
+			cmd.Wait()
+		})
+		var at int64
+		line, _ := bufio.NewReader(out).ReadString('\n')
+		if _, err := fmt.Sscanf(line, "0x%x", &at); err != nil {
+			t.Fatalf("it says %q", line)
+		}
+		return cmd.Process.Pid, func() []byte {
+			t.Helper()
+			mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", cmd.Process.Pid))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer mem.Close()
+			b := make([]byte, 16)
+			if _, err := mem.ReadAt(b, at); err != nil {
+				t.Fatal(err)
+			}
+			return b
+		}
 	}
 }
 
@@ -93,7 +100,7 @@ func beDriverTracer() {
 		fmt.Println(err)
 		return
 	}
-	if n, err := tr.AttachDriver(pid, f); n != 2 || err != nil {
+	if n, err := tr.AttachDriver(pid, f); n != driverHas || err != nil {
 		fmt.Println(n, err)
 		return
 	}
@@ -102,31 +109,34 @@ func beDriverTracer() {
 	tr.Close()
 }
 
-// TestNoProbeIsLeft closes a tracer that watches a driver, and kills one. Neither
-// leaves a program or a map in the kernel, nor a breakpoint in the process.
+// TestNoProbeIsLeft closes a tracer that watches a driver, with links of many
+// functions and with those of one each, and kills one. None leaves a program or
+// a map in the kernel, nor a breakpoint in the process; another process with the
+// same driver never has any.
 func TestNoProbeIsLeft(t *testing.T) {
-	tr := start(t)
-	pid, library, begin := driven(t)
+	library, run := driven(t)
+	pid, begin := run()
+	_, beside := run()
 	before := begin()
-	f, err := os.Open(library)
-	if err != nil {
-		t.Fatal(err)
+	can := manyAtOnce
+	defer func() { manyAtOnce = can }()
+	for _, together := range []bool{true, false} {
+		if together && !can() {
+			t.Log("this kernel has no links of many functions")
+			continue
+		}
+		manyAtOnce = func() bool { return together }
+		attached(t, together, pid, library, func(how string) {
+			same(t, how, before, begin)
+		}, func() {
+			if bytes.Equal(begin(), before) {
+				t.Error("the function is not watched")
+			}
+			if !bytes.Equal(beside(), before) {
+				t.Error("the function of another process is watched")
+			}
+		})
 	}
-	defer f.Close()
-	n, err := tr.AttachDriver(pid, f)
-	if err != nil || n != 2 {
-		t.Fatalf("%d functions, %v", n, err)
-	}
-	if bytes.Equal(begin(), before) {
-		t.Fatal("the function is not watched")
-	}
-	some := driverIDs(tr)
-	if n := countListed(some); n != len(some) {
-		t.Fatalf("%d of %d programs and maps of a running tracer are listed", n, len(some))
-	}
-	tr.Close()
-	gone(t, "Close", some)
-	same(t, "Close", before, begin)
 
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), "STRANDLINE_TEST_ROLE=driver-tracer", fmt.Sprintf("STRANDLINE_TEST_DRIVER=%d %s", pid, library))
@@ -138,7 +148,7 @@ func TestNoProbeIsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	said, _ := bufio.NewReader(out).ReadString('\n')
-	some = strings.Fields(strings.Trim(said, "[]\n"))
+	some := strings.Fields(strings.Trim(said, "[]\n"))
 	if n := countListed(some); n != len(some) || n < 20 || bytes.Equal(begin(), before) {
 		t.Errorf("%d of %d programs and maps are listed of the tracer that says %q, or the function is not watched", n, len(some), said)
 	}
@@ -146,6 +156,33 @@ func TestNoProbeIsLeft(t *testing.T) {
 	cmd.Wait()
 	gone(t, "kill -9", some)
 	same(t, "kill -9", before, begin)
+}
+
+// attached watches a driver and ends that.
+func attached(t *testing.T, together bool, pid int, library string, after func(how string), meanwhile func()) {
+	t.Helper()
+	tr := start(t)
+	f, err := os.Open(library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	n, err := tr.AttachDriver(pid, f)
+	links := 5 // for the beginnings and ends of two, and the beginning of the third
+	if together {
+		links = 3
+	}
+	if err != nil || n != driverHas || len(tr.probes[pid]) != links {
+		t.Fatalf("%d functions by %d links, %v", n, len(tr.probes[pid]), err)
+	}
+	meanwhile()
+	some := driverIDs(tr)
+	if n := countListed(some); n != len(some) {
+		t.Fatalf("%d of %d programs and maps of a running tracer are listed", n, len(some))
+	}
+	tr.Close()
+	gone(t, "Close", some)
+	after("Close")
 }
 
 // driverIDs are the numbers of a tracer's programs and maps, with those for the

@@ -9,8 +9,11 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -26,6 +29,7 @@ var object []byte
 var tracepoints = []struct{ program, group, name string }{
 	{"strand_mmap", "syscalls", "sys_exit_mmap"},
 	{"strand_munmap", "syscalls", "sys_enter_munmap"},
+	{"strand_mremap_enter", "syscalls", "sys_enter_mremap"},
 	{"strand_mremap", "syscalls", "sys_exit_mremap"},
 	{"strand_brk", "syscalls", "sys_exit_brk"},
 	{"strand_mprotect", "syscalls", "sys_exit_mprotect"},
@@ -35,7 +39,7 @@ var tracepoints = []struct{ program, group, name string }{
 	{"strand_shmdt", "syscalls", "sys_enter_shmdt"},
 	{"strand_memfd", "syscalls", "sys_exit_memfd_create"},
 	{"strand_ftruncate", "syscalls", "sys_exit_ftruncate"},
-	{"strand_fork", "task", "task_newtask"},
+	{"strand_signal", "signal", "signal_deliver"},
 	{"strand_exec", "sched", "sched_process_exec"},
 	{"strand_exit", "sched", "sched_process_exit"},
 }
@@ -51,12 +55,12 @@ type Tracer struct {
 	links           []link.Link
 	events, samples *ringbuf.Reader
 	record          ringbuf.Record
-	keys            []pendingKey
-	values          []pendingMap
+	pending         []byte  // memory that is the kernel's, too: a pendingMap for each place
 	held            []Event // of times that may not be complete yet
 	driverSpec      *ebpf.CollectionSpec
 	driver          *ebpf.Collection    // nil until it is asked for
 	probes          map[int][]link.Link // of it, by process
+	together        bool                // one of them watches many functions
 	detaching       sync.WaitGroup
 }
 
@@ -69,7 +73,11 @@ func Start() (*Tracer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tracer{driverSpec: split(spec), probes: map[int][]link.Link{}}
+	if err := inNamespace(spec, split(spec, ofSelf)); err != nil {
+		return nil, err
+	}
+	spec.Variables = nil // else the loader maps them into memory, where they outlive Close
+	t := &Tracer{driverSpec: split(spec, ofDriver), probes: map[int][]link.Link{}}
 	if t.collection, err = ebpf.NewCollection(spec); err != nil {
 		return nil, fmt.Errorf("the kernel refuses the BPF programs: %w", plain(err))
 	}
@@ -78,6 +86,25 @@ func Start() (*Tracer, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+// split takes the programs and maps whose names begin so out of a specification,
+// and returns one of them and of the maps that they have in common with the rest.
+func split(all *ebpf.CollectionSpec, prefix string) (some *ebpf.CollectionSpec) {
+	some = all.Copy()
+	for name := range some.Programs {
+		if strings.HasPrefix(name, prefix) {
+			delete(all.Programs, name)
+		} else {
+			delete(some.Programs, name)
+		}
+	}
+	for name := range some.Maps {
+		if strings.HasPrefix(name, prefix) {
+			delete(all.Maps, name)
+		}
+	}
+	return some
 }
 
 // plain is a refusal without what is of no use to a reader: the verifier's log,
@@ -104,8 +131,10 @@ func (t *Tracer) open() (err error) {
 	if err := maps["strand_tail"].Update(uint32(0), t.collection.Programs["strand_sample"], ebpf.UpdateAny); err != nil {
 		return err
 	}
-	n := int(maps["strand_pending"].MaxEntries())
-	t.keys, t.values = make([]pendingKey, n), make([]pendingMap, n)
+	pending := maps["strand_pending"]
+	if t.pending, err = unix.Mmap(pending.FD(), 0, int(pending.MaxEntries()*pendingSize), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+		return fmt.Errorf("map waiting mappings: %w", err)
+	}
 	return withTracefs(t.attach)
 }
 
@@ -120,6 +149,12 @@ func (t *Tracer) attach() error {
 		}
 		t.links = append(t.links, l)
 	}
+	// A plain tracepoint tells the kernel's number of the new process alone.
+	l, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: "task_newtask", Program: t.collection.Programs["strand_fork"]})
+	if err != nil {
+		return fmt.Errorf("tracepoint task_newtask: %w", err)
+	}
+	t.links = append(t.links, l)
 	return nil
 }
 
@@ -138,6 +173,10 @@ func (t *Tracer) Close() {
 		if r != nil {
 			r.Close()
 		}
+	}
+	if t.pending != nil {
+		unix.Munmap(t.pending)
+		t.pending = nil
 	}
 	t.collection.Close()
 }
@@ -211,13 +250,8 @@ func Now() uint64 {
 func (t *Tracer) Poll() (*Batch, error) {
 	now := Now()
 	b := &Batch{Until: now - margin}
-	events := t.held
-	waiting, err := t.drain()
-	if err != nil {
-		return nil, err
-	}
-	events = append(events, waiting...)
-	err = t.read(t.events, func(raw []byte) {
+	events := t.drain(t.held)
+	err := t.read(t.events, func(raw []byte) {
 		if len(raw) >= eventSize {
 			events = append(events, decodeEvent(raw))
 		}
@@ -252,41 +286,48 @@ func (t *Tracer) Poll() (*Batch, error) {
 	return b, t.totals(b)
 }
 
-type pendingKey struct{ Addr, PID uint64 }
-
+// A pendingMap is a mapping that waits for its end.
 type pendingMap struct {
+	Key         uint64
 	Time, Len   uint64
+	Place       Place
 	TID, _      uint32
 	Prot, Flags uint32
 	FD          int32
-	Sampled     uint32
-	Class, _    uint32
-	Place       Place
+	Class       uint16
+	Sampled     uint16
 }
 
-func (k pendingKey) event(m *pendingMap) Event {
+// The states of a place that are no mapping's key.
+const (
+	pendingFree  = 0
+	pendingTaken = 1
+)
+
+const pendingSize = uint32(unsafe.Sizeof(pendingMap{}))
+
+// event is that of a mapping whose key was key.
+func (m *pendingMap) event(key uint64) Event {
+	const pidBits = 22
 	return Event{
-		Op: Map, Time: m.Time, PID: uint32(k.PID), TID: m.TID, Sampled: m.Sampled != 0,
-		Addr: k.Addr, Len: m.Len, Prot: m.Prot, Flags: m.Flags, FD: m.FD, Class: m.Class, Place: m.Place,
+		Op: Map, Time: m.Time, PID: uint32(key & (1<<pidBits - 1)), TID: m.TID, Sampled: m.Sampled != 0,
+		Addr: key >> pidBits * pageSize, Len: m.Len, Prot: m.Prot, Flags: m.Flags, FD: m.FD, Class: uint32(m.Class), Place: m.Place,
 	}
 }
 
 // drain takes the mappings that wait for their end.
-func (t *Tracer) drain() (out []Event, err error) {
-	pending := t.collection.Maps["strand_pending"]
-	var cursor ebpf.MapBatchCursor
-	for {
-		n, err := pending.BatchLookupAndDelete(&cursor, t.keys, t.values, nil)
-		for i := range n {
-			out = append(out, t.keys[i].event(&t.values[i]))
+func (t *Tracer) drain(events []Event) []Event {
+	places := unsafe.Slice((*pendingMap)(unsafe.Pointer(&t.pending[0])), len(t.pending)/int(pendingSize))
+	for i := range places {
+		p := &places[i]
+		key := atomic.LoadUint64(&p.Key)
+		if key == pendingFree || key == pendingTaken || !atomic.CompareAndSwapUint64(&p.Key, key, pendingTaken) {
+			continue
 		}
-		if errors.Is(err, ebpf.ErrKeyNotExist) {
-			return out, nil
-		}
-		if err != nil {
-			return out, fmt.Errorf("read waiting mappings: %w", err)
-		}
+		events = append(events, p.event(key))
+		atomic.StoreUint64(&p.Key, pendingFree)
 	}
+	return events
 }
 
 // read hands over what is in a ring now.
@@ -305,7 +346,7 @@ func (t *Tracer) read(r *ringbuf.Reader, f func([]byte)) error {
 }
 
 func (t *Tracer) totals(b *Batch) error {
-	for i, to := range []*uint64{&b.Lost, &b.LostSamples, &b.Paired, &b.PairedBytes} {
+	for i, to := range []*uint64{&b.Lost, &b.LostSamples, &b.Paired, &b.PairedBytes, &b.Unwatched} {
 		if err := t.collection.Maps["strand_counts"].Lookup(uint32(i), to); err != nil {
 			return err
 		}

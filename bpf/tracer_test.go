@@ -4,6 +4,7 @@ package bpf
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -132,6 +133,10 @@ func makeCalls() {
 			call(unix.SYS_SHMDT, at)
 		case "child":
 			exec.Command("/bin/true").Run()
+		case "many":
+			for range manyMaps {
+				call(unix.SYS_MMAP, 0, testSize, 3, testFlags, none)
+			}
 		case "whole-after-fixed":
 			p := call(unix.SYS_MMAP, 0, testSize, 3, testFlags, none)
 			call(unix.SYS_MMAP, p, pageSize, 1, testFlags|unix.MAP_FIXED, none)
@@ -207,6 +212,9 @@ func TestEveryCallIsTold(t *testing.T) {
 		}
 	}
 	moved := one(Remap, func(e *Event) bool { return e.Old == made.Addr && e.OldLen == testSize && e.Len == 2*testSize })
+	if moved.Took == 0 || moved.Took > uint32(time.Second) {
+		t.Errorf("mremap took %d ns", moved.Took)
+	}
 	one(Protect, func(e *Event) bool { return e.Addr == moved.Addr && e.Len == pageSize && e.Prot == 0 })
 	one(Advise, func(e *Event) bool { return e.Addr == moved.Addr+pageSize && e.Flags == unix.MADV_DONTNEED })
 	one(Unmap, func(e *Event) bool { return e.Addr == moved.Addr && e.Len == pageSize })
@@ -232,6 +240,31 @@ func TestEveryCallIsTold(t *testing.T) {
 		return
 	}
 	t.Error("the stack of mmap was not copied")
+}
+
+// manyMaps are more than can wait for their end.
+const manyMaps = 3 << 13
+
+// TestManyWait makes mappings that fall on the same places: each is told once.
+func TestManyWait(t *testing.T) {
+	tr := start(t)
+	r := play(t, "calls")
+	tr.Watch(r.Process.Pid)
+	poll(t, tr)
+	r.step(t, "many")
+	b := poll(t, tr)
+	at := map[uint64]int{}
+	for _, e := range of(b, Map) {
+		if e.Len == testSize {
+			at[e.Addr]++
+		}
+		if e.PID != uint32(r.Process.Pid) || at[e.Addr] > 1 {
+			t.Fatalf("told again, or of another: %+v", e)
+		}
+	}
+	if len(at) != manyMaps || b.Lost > 0 {
+		t.Errorf("%d of %d mappings are told, %d events lost", len(at), manyMaps, b.Lost)
+	}
 }
 
 func TestPairingKnowsWhatIsInside(t *testing.T) {
@@ -275,6 +308,44 @@ func TestChildrenAreFollowed(t *testing.T) {
 		t.Logf("of the child %d: %v", f.Child(), seen)
 	}
 	t.Error("no child is seen to begin, to map and to end")
+}
+
+// TestFullTable counts the children for which there is no room.
+func TestFullTable(t *testing.T) {
+	tr := start(t)
+	r := play(t, "calls")
+	tr.Watch(r.Process.Pid)
+	const behindAll = 1 << 22 // processes have lower numbers
+	for i := range 16383 {
+		if err := tr.Watch(behindAll + 1 + i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tr.Watch(behindAll); !errors.Is(err, unix.E2BIG) {
+		t.Errorf("one more: %v", err)
+	}
+	r.step(t, "child")
+	if b := poll(t, tr); b.Unwatched == 0 || b.Lost > 0 {
+		t.Errorf("%d children are not watched, %d events lost", b.Unwatched, b.Lost)
+	}
+}
+
+// TestInterpreterIsForgotten ends a process that has one: another can have its
+// number.
+func TestInterpreterIsForgotten(t *testing.T) {
+	tr := start(t)
+	r := play(t, "calls")
+	pid := r.Process.Pid
+	tr.Watch(pid)
+	if err := tr.Python(pid, Python{Runtime: 1}); err != nil {
+		t.Fatal(err)
+	}
+	r.Process.Kill()
+	r.Wait()
+	var p Python
+	if err := tr.collection.Maps["strand_python"].Lookup(uint32(pid), &p); !errors.Is(err, ebpf.ErrKeyNotExist) {
+		t.Errorf("found %+v, %v", p, err)
+	}
 }
 
 // beTracer names what it has in the kernel and holds it until it is killed.

@@ -11,7 +11,6 @@ import (
 
 	"strandline/compare"
 	"strandline/finding"
-	"strandline/internal/synth"
 	"strandline/snapshot"
 )
 
@@ -184,37 +183,4 @@ func BenchmarkFiles(b *testing.B) {
 	for b.Loop() {
 		judge(b, paths...)
 	}
-}
-
-// BenchmarkDetectors does all that diagnose does to a history that is read:
-// generated ones, and the file that STRANDLINE_BIG names. It should cost less than
-// reading it (BenchmarkRead of package snapshot).
-func BenchmarkDetectors(b *testing.B) {
-	lengths := []int{100_000, 1_000_000}
-	if os.Getenv("STRANDLINE_10M") != "" {
-		lengths = append(lengths, 10_000_000)
-	}
-	for _, n := range lengths {
-		b.Run(fmt.Sprintf("events=%d", n), func(b *testing.B) { benchmark(b, synth.Trace(n)) })
-	}
-	b.Run("file", func(b *testing.B) {
-		path := os.Getenv("STRANDLINE_BIG")
-		if path == "" {
-			b.Skip("STRANDLINE_BIG names no file")
-		}
-		s, err := snapshot.Open(path, snapshot.Options{})
-		if err != nil {
-			b.Fatal(err)
-		}
-		benchmark(b, s)
-	})
-}
-
-func benchmark(b *testing.B, s *snapshot.Snapshot) {
-	b.ReportAllocs()
-	for b.Loop() {
-		book := compare.NewBook()
-		Files(book, []*compare.Process{compare.NewProcess("", []*compare.Digest{book.Digest(s)})}, Options{})
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(s.Traces[0].Len()), "ns/event")
 }

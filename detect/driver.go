@@ -131,10 +131,10 @@ func driverRemedies(u *hostleak.DriverUse) []finding.Remedy {
 		return []finding.Remedy{finding.CodeChange("what PyTorch reserves grows: record a snapshot (torch.cuda.memory._record_memory_history, _dump_snapshot) and give it to `strandline diagnose`, which names the tensors")}
 	case u.Owner == "NCCL":
 		return []finding.Remedy{finding.CodeChange("make process groups once and destroy those that are done (torch.distributed.destroy_process_group): each has buffers of its own on the device"),
-			setTo("NCCL_BUFFSIZE=2097152", "smaller buffers for each channel")}
+			finding.SettingChange("NCCL_BUFFSIZE=2097152", "smaller buffers for each channel")}
 	case u.Owner == "cuBLAS":
 		return []finding.Remedy{finding.CodeChange("make handles once: each handle and stream has a workspace; torch._C._cuda_clearCublasWorkspaces() gives PyTorch's back"),
-			setTo("CUBLAS_WORKSPACE_CONFIG=:4096:2", "smaller workspaces")}
+			finding.SettingChange("CUBLAS_WORKSPACE_CONFIG=:4096:2", "smaller workspaces")}
 	case u.Owner == "cuDNN":
 		return []finding.Remedy{finding.CodeChange("make handles and plans once, and destroy those that are done")}
 	case u.Owner == hostleak.OwnerGraphs:

@@ -519,8 +519,8 @@ func (g *growth) told(live []int64) string {
 
 func leakRemedies(site stack.Site, frames []stack.Frame) []finding.Remedy {
 	if site == (stack.Site{}) {
-		return []finding.Remedy{{Kind: "setting", Setting: `torch.cuda.memory._record_memory_history(stacks="all")`,
-			Text: "record again with stacks of C++ and all threads, to learn who makes these tensors"}}
+		return []finding.Remedy{finding.SettingChange(`torch.cuda.memory._record_memory_history(stacks="all")`,
+			"record again with stacks of C++ and all threads, to learn who makes these tensors")}
 	}
 	out := []finding.Remedy{finding.CodeChange(fmt.Sprintf(
 		"find what still refers to the tensors made at %s:%d (a list, dict, closure, exception or attribute that outlives the step) and drop it when the step ends",

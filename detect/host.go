@@ -288,11 +288,7 @@ func hostRemedies(kind finding.Kind, u *hostleak.Use, known []hostleak.Known) (o
 			continue
 		}
 		for _, text := range k.Remedies {
-			r := finding.Remedy{Kind: "setting", Text: text}
-			if m := setting.FindString(text); m != "" {
-				r.Setting = m
-			}
-			out = append(out, r)
+			out = append(out, finding.SettingChange(setting.FindString(text), text))
 		}
 	}
 	switch kind {

@@ -324,21 +324,17 @@ func (h host) classTitle(p footprint.Part) string {
 	return size + " grew"
 }
 
-func setTo(setting, text string) finding.Remedy {
-	return finding.Remedy{Kind: "setting", Setting: setting, Text: text}
-}
-
 func classRemedies(kind finding.Kind) []finding.Remedy {
 	switch kind {
 	case finding.ArenaRetention:
 		return []finding.Remedy{
-			setTo("MALLOC_ARENA_MAX=2", "have fewer arenas, so that what one thread frees another uses"),
-			setTo("MALLOC_TRIM_THRESHOLD_=131072", "give the end of the heap back from this size on"),
+			finding.SettingChange("MALLOC_ARENA_MAX=2", "have fewer arenas, so that what one thread frees another uses"),
+			finding.SettingChange("MALLOC_TRIM_THRESHOLD_=131072", "give the end of the heap back from this size on"),
 			finding.CodeChange("call malloc_trim(0) after a burst, off the event loop; or preload jemalloc"),
 		}
 	case finding.AllocatorRetention:
 		return []finding.Remedy{
-			setTo("MALLOC_CONF=background_thread:true,dirty_decay_ms:5000,muzzy_decay_ms:5000", "for jemalloc: give freed memory back after five seconds"),
+			finding.SettingChange("MALLOC_CONF=background_thread:true,dirty_decay_ms:5000,muzzy_decay_ms:5000", "for jemalloc: give freed memory back after five seconds"),
 			finding.CodeChange("ask the allocator itself what is in use: malloc_stats_print of jemalloc, MallocExtension of tcmalloc"),
 		}
 	case finding.HugePages:

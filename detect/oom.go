@@ -218,7 +218,7 @@ func postMortem(b *compare.Book, p *compare.Process, device int, leaks []finding
 		f.Confidence, f.Basis = 0.9, "the allocator recorded it; the blocks of that moment are told from the events after it"
 	}
 	tellUses(&f, &o.Memory, leaks)
-	tellSites(&f, o)
+	tellSites(&f, o.Sites)
 	tellState(&f, s, o, file.Device(device).OOMs)
 	f.Remedies = append(f.Remedies, oomRemedies(s, o, file.Device(device).Trial)...)
 	f.Remedies = append(f.Remedies, s.besides()...)
@@ -319,17 +319,6 @@ func tellUses(f *finding.Finding, m *purpose.Moment, leaks []finding.Finding) {
 	held := h.uses()
 	f.Detail = append(f.Detail, "what filled the memory: "+madeOf(held))
 	f.Detail = append(f.Detail, heaviest(held)...)
-}
-
-// tellSites lists what filled the device by place, for machines.
-func tellSites(f *finding.Finding, o *compare.OOM) {
-	for _, sum := range o.Sites {
-		if site := siteOf(sum.Site); site != nil {
-			f.Sites = append(f.Sites, finding.Place{Site: *site, Bytes: sum.Bytes, Count: int64(sum.Count)})
-		} else {
-			f.Evidence["unknown_bytes"] = sum.Bytes
-		}
-	}
 }
 
 // reason tells the leak for which memory ran out: without what it held, the
@@ -437,15 +426,15 @@ func putsOff(t *replay.Trial, request int64) bool {
 }
 
 func raiseLimit() []finding.Remedy {
-	return []finding.Remedy{{Kind: "setting", Setting: "torch.cuda.set_per_process_memory_fraction(1.0)",
-		Text: "raise the limit, or take out the call of set_per_process_memory_fraction (from PyTorch 2.10 on also per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF)"}}
+	return []finding.Remedy{finding.SettingChange("torch.cuda.set_per_process_memory_fraction(1.0)",
+		"raise the limit, or take out the call of set_per_process_memory_fraction (from PyTorch 2.10 on also per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF)")}
 }
 
 // expandable is the setting against fragmentation, beside those that are there,
 // with what it would have done where that was tried; nil if it did not help.
 func expandable(conf string, t *replay.Trial) []finding.Remedy {
-	r := finding.Remedy{Kind: "setting", Setting: "PYTORCH_CUDA_ALLOC_CONF=" + replay.WithExpandable(conf),
-		Text: "let segments grow and shrink by pages, so that free pieces can serve requests of any size (PyTorch 2.1 on)"}
+	r := finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF="+replay.WithExpandable(conf),
+		"let segments grow and shrink by pages, so that free pieces can serve requests of any size (PyTorch 2.1 on)")
 	if t == nil {
 		return []finding.Remedy{r}
 	}
@@ -486,8 +475,8 @@ func (s *shortage) lookForOthers() finding.Remedy {
 	if s.mostlyOwn() {
 		return finding.CodeChange("look for a library of this process that takes memory past PyTorch (NCCL, cuDNN, an inference engine): by the message's figures most of what is outside is its own")
 	}
-	return finding.Remedy{Kind: "setting", Setting: listProcesses,
-		Text: "look for other processes on the device; if there are none, a library of this process takes memory past PyTorch (NCCL, cuDNN, an inference engine)"}
+	return finding.SettingChange(listProcesses,
+		"look for other processes on the device; if there are none, a library of this process takes memory past PyTorch (NCCL, cuDNN, an inference engine)")
 }
 
 // besides are what to do whatever the cause: others can hold as much as was asked

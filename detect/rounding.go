@@ -49,10 +49,8 @@ func rounding(p *compare.Process, device int) []finding.Finding {
 	case 2*r.Tiny > r.Lost():
 		f.Remedies = append(f.Remedies, finding.CodeChange("keep many small values in one tensor (torch.stack, one buffer that is written to), or as numbers on the host (.item(), .tolist())"))
 	case divisions:
-		f.Remedies = append(f.Remedies, finding.Remedy{
-			Kind: "setting", Setting: "PYTORCH_CUDA_ALLOC_CONF=" + replay.WithExpandable(divisionsOption.ReplaceAllString(d.Conf, "")),
-			Text: "drop roundup_power2_divisions, or give it a larger number, which rounds less; against fragmentation, expandable_segments does without rounding (PyTorch 2.1 on)",
-		})
+		f.Remedies = append(f.Remedies, finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF="+replay.WithExpandable(divisionsOption.ReplaceAllString(d.Conf, "")),
+			"drop roundup_power2_divisions, or give it a larger number, which rounds less; against fragmentation, expandable_segments does without rounding (PyTorch 2.1 on)"))
 	case 2*r.Unsplit > r.Lost() && !d.Expandable:
 		f.Remedies = append(f.Remedies, expandable(d.Conf, d.Trial)...)
 	}
@@ -84,8 +82,8 @@ func pinnedRounding(p *compare.Process) []finding.Finding {
 		},
 		Remedies: []finding.Remedy{
 			finding.CodeChange("pin buffers of a power of two bytes, or one large buffer and views of it"),
-			{Kind: "setting", Setting: "PYTORCH_CUDA_ALLOC_CONF=pinned_max_round_threshold_mb:64",
-				Text: "let larger requests be pinned as they are, at the price of fewer that can be used again (PyTorch 2.12 on)"},
+			finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF=pinned_max_round_threshold_mb:64",
+				"let larger requests be pinned as they are, at the price of fewer that can be used again (PyTorch 2.12 on)"),
 		},
 	}
 	tellSums(&f, m.Sites)

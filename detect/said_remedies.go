@@ -8,8 +8,8 @@ import (
 	"strandline/logs"
 )
 
-// DumpAtFailure is how to get a snapshot of the moment at which memory runs out.
-const DumpAtFailure = `torch.cuda.memory._record_memory_history(max_entries=1_000_000)  # first thing
+// dumpAtFailure is how to get a snapshot of the moment at which memory runs out.
+const dumpAtFailure = `torch.cuda.memory._record_memory_history(max_entries=1_000_000)  # first thing
 torch._C._cuda_attach_out_of_memory_observer(
     lambda *_: torch.cuda.memory._dump_snapshot("oom.pickle"))`
 
@@ -33,8 +33,8 @@ func saidRemedies(s *shortage, o *logs.OOM) []finding.Remedy {
 	case o.Bare():
 		return forBackend(o.Backend, leaveRoom())
 	case o.Wording == logs.Metal:
-		return append(needLess(), finding.Remedy{Kind: "setting", Setting: "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0",
-			Text: "lift the limit; the system then swaps, and may stop responding"})
+		return append(needLess(), finding.SettingChange("PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0",
+			"lift the limit; the system then swaps, and may stop responding"))
 	}
 	switch s.cause() {
 	case causeLimit:
@@ -48,8 +48,8 @@ func saidRemedies(s *shortage, o *logs.OOM) []finding.Remedy {
 		case o.Backend == "XPU":
 			return []finding.Remedy{finding.CodeChange("use few sizes: pad batches to a few lengths, or run the longest first; torch.xpu.empty_cache() between phases gives back what is free in whole segments")}
 		case o.Wording == logs.Old:
-			return forBackend(o.Backend, []finding.Remedy{{Kind: "setting", Setting: "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128",
-				Text: "keep large free blocks whole; better: PyTorch 2.1 or newer, and expandable_segments:True"}})
+			return forBackend(o.Backend, []finding.Remedy{finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128",
+				"keep large free blocks whole; better: PyTorch 2.1 or newer, and expandable_segments:True")})
 		}
 		return forBackend(o.Backend, expandable("", nil))
 	case "":
@@ -67,9 +67,9 @@ func saidRemedies(s *shortage, o *logs.OOM) []finding.Remedy {
 // PyTorch's allocator.
 func leaveRoom() []finding.Remedy {
 	return []finding.Remedy{
-		{Kind: "setting", Setting: "torch.cuda.set_per_process_memory_fraction(0.9)",
-			Text: "leave some memory to what does not go through PyTorch's cache; an inference engine has a setting for its share (gpu_memory_utilization, mem_fraction_static)"},
-		{Kind: "setting", Setting: listProcesses, Text: "look for other processes on the device"},
+		finding.SettingChange("torch.cuda.set_per_process_memory_fraction(0.9)",
+			"leave some memory to what does not go through PyTorch's cache; an inference engine has a setting for its share (gpu_memory_utilization, mem_fraction_static)"),
+		finding.SettingChange(listProcesses, "look for other processes on the device"),
 		finding.CodeChange("call torch.cuda.empty_cache() before the library starts, and let it start early: NCCL's buffers are made at the first collective; fewer channels (NCCL_MAX_NCHANNELS) or smaller buffers (NCCL_BUFFSIZE) make them smaller"),
 	}
 }
@@ -100,7 +100,7 @@ func besidesSaid(s *shortage, o *logs.OOM) []finding.Remedy {
 
 // furtherSaid is how to learn more than the message says.
 func furtherSaid(o *logs.OOM) []finding.Remedy {
-	r := finding.Remedy{Kind: "code", Setting: DumpAtFailure,
+	r := finding.Remedy{Kind: "code", Setting: dumpAtFailure,
 		Text: "the message does not say who holds the memory; a snapshot of that moment does, and strandline diagnose reads it"}
 	switch {
 	case o.Wording == logs.Absurd || o.Wording == logs.Metal || !slices.Contains([]string{"", "CUDA", "Cuda", "HIP", "XPU"}, o.Backend):

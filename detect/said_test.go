@@ -34,15 +34,15 @@ func TestMessageAlone(t *testing.T) {
 		title, detail        string // parts
 	}{
 		{messageOfW20, causeOutside, nvidiaSMI, 1, "", ""},
-		{messageOfW20[:60], "", DumpAtFailure, 0.5, "a request of 1 GiB failed", "the message is cut off: the size of the device, what was free, what was in use, what was reserved are missing"},
+		{messageOfW20[:60], "", dumpAtFailure, 0.5, "a request of 1 GiB failed", "the message is cut off: the size of the device, what was free, what was in use, what was reserved are missing"},
 		{"HIP out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 1.00 GiB is free. " + tooFew,
 			causeFragmented, "PYTORCH_HIP_ALLOC_CONF=expandable_segments:True", 0.9, "", "what waits for another stream after it was freed"},
 		{"HIP out of memory. Tried to allocate 6.00 GiB. GPU 0 has a total capacity of 32.00 GiB of which 1.00 GiB is free. " + tooFew,
 			causeOutside, "rocm-smi --showpids", 1, "", ""},
 		{"CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 1.00 GiB is free. Of the allocated memory 14.20 GiB is allocated by PyTorch, with 3.00 GiB allocated in private pools (e.g., CUDA Graphs), and 512.00 MiB is reserved by PyTorch but unallocated.",
-			causeFragmented, DumpAtFailure, 0.9, "4.5 GiB was free: 1 GiB of the driver's and 3.5 GiB in segments", "11.2 GiB of it in use, 3 GiB free in private pools"},
+			causeFragmented, dumpAtFailure, 0.9, "4.5 GiB was free: 1 GiB of the driver's and 3.5 GiB in segments", "11.2 GiB of it in use, 3 GiB free in private pools"},
 		{"CUDA out of memory. Tried to allocate 2.37 GiB. GPU 3 has a total capacity of 79.10 GiB of which 130.88 MiB is free. Including non-PyTorch memory, this process has 78.96 GiB memory in use. Of the allocated memory 75.45 GiB is allocated by PyTorch, and 2.10 GiB is reserved by PyTorch but unallocated.",
-			causeOutside, DumpAtFailure, 1, "1.42 GiB of the device's 79.1 GiB is held outside", "1.41 GiB by this process (its context, other libraries), 12.5 MiB by others"},
+			causeOutside, dumpAtFailure, 1, "1.42 GiB of the device's 79.1 GiB is held outside", "1.41 GiB by this process (its context, other libraries), 12.5 MiB by others"},
 		{"XPU out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB. " + tooFew,
 			"", strings.ReplaceAll(dumpWhere, "MODULE", "torch.xpu.memory"), 0.5, "a request of 2 GiB failed", "the message does not state what was free"},
 		{"XPU out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 1.00 GiB is free. " + tooFew,
@@ -50,7 +50,7 @@ func TestMessageAlone(t *testing.T) {
 		{"CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 16.00 GiB total capacity; 10.00 GiB already allocated; 1.00 GiB free; 14.00 GiB reserved in total by PyTorch)",
 			causeFragmented, "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128", 0.9, "", ""},
 		{"CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 1.0\nINFO step\n0 GiB is free. INFO\n" + strings.Replace(tooFew, "10.00 GiB is", "lost", 1),
-			"", DumpAtFailure, 0.5, "", "lines of others stand in the message: what was in use, what was reserved are missing"},
+			"", dumpAtFailure, 0.5, "", "lines of others stand in the message: what was in use, what was reserved are missing"},
 
 		{messageAsync, "", "PYTORCH_CUDA_ALLOC_CONF=backend:native", 0.5, "", "2.15 GiB of the device is neither in use by PyTorch nor free"},
 		{strings.Replace(messageAsync, "640.00 MiB", "3.00 GiB", 1), causeTooBig, "PYTORCH_CUDA_ALLOC_CONF=backend:native", 1, "", ""},
@@ -64,13 +64,13 @@ func TestMessageAlone(t *testing.T) {
 		{"CUDA out of memory. Tried to allocate more than 1EB memory.", "", "", 0.5, "computed wrongly", ""},
 
 		{"CUDA out of memory. Tried to allocate 20.00 MiB. GPU 1 has a total capacity of 8.00 GiB of which 5.19 MiB is free. Of the allocated memory 14.91 GiB is allocated by PyTorch, and 1.00 MiB is reserved by PyTorch but unallocated.",
-			"", DumpAtFailure, 0.5, "contradict each other", "14.9 GiB in use on a device of 8 GiB"},
+			"", dumpAtFailure, 0.5, "contradict each other", "14.9 GiB in use on a device of 8 GiB"},
 		{"CUDA out of memory. Tried to allocate 20.00 MiB. GPU 1 has a total capacity of 8.00 GiB of which 5.19 GiB is free. Of the allocated memory 4.91 GiB is allocated by PyTorch, and 1.00 MiB is reserved by PyTorch but unallocated.",
-			"", DumpAtFailure, 0.5, "contradict each other", "10.1 GiB free or held by PyTorch on a device of 8 GiB"},
+			"", dumpAtFailure, 0.5, "contradict each other", "10.1 GiB free or held by PyTorch on a device of 8 GiB"},
 		{"CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 16.00 GiB total capacity; 10.00 GiB already allocated; 1.00 GiB free; 4.00 GiB reserved in total by PyTorch)",
-			"", DumpAtFailure, 0.5, "contradict each other", "10 GiB in use, of 4 GiB reserved"},
+			"", dumpAtFailure, 0.5, "contradict each other", "10 GiB in use, of 4 GiB reserved"},
 		{"CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 17.00 GiB is free. Including non-PyTorch memory, this process has 18.00 GiB memory in use.",
-			"", DumpAtFailure, 0.5, "contradict each other", "17 GiB free on a device of 16 GiB; 18 GiB held by one process on a device of 16 GiB"},
+			"", dumpAtFailure, 0.5, "contradict each other", "17 GiB free on a device of 16 GiB; 18 GiB held by one process on a device of 16 GiB"},
 	} {
 		f := saidAlone(t, c.text, Options{})
 		cause, _ := f.Evidence["cause"].(string)

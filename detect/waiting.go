@@ -35,8 +35,8 @@ func waiting(p *compare.Process, device int) []finding.Finding {
 	f.Remedies = []finding.Remedy{
 		finding.CodeChange("instead of record_stream, keep the tensor until the stream that allocated it has waited for the other one (event.record() there, stream.wait_event() here, then del): it can then be used again at once"),
 		finding.CodeChange("let the host not run so far ahead: synchronise once a step, where the waiting is longest"),
-		{Kind: "setting", Setting: "TORCH_NCCL_AVOID_RECORD_STREAMS=1",
-			Text: "for collectives of PyTorch before 2.8, which record streams for async operations; later ones do not, and ignore the variable"},
+		finding.SettingChange("TORCH_NCCL_AVOID_RECORD_STREAMS=1",
+			"for collectives of PyTorch before 2.8, which record streams for async operations; later ones do not, and ignore the variable"),
 	}
 	return []finding.Finding{f}
 }

@@ -51,16 +51,22 @@ func mostly(sums []timeline.SiteSum) string {
 	return ""
 }
 
-// tellSums names the places that hold most of what a finding is about.
+// tellSums lists the places of what a finding is about, and names the heaviest as
+// its own.
 func tellSums(f *finding.Finding, sums []timeline.SiteSum) {
+	tellSites(f, sums)
+	if len(f.Sites) > 0 {
+		f.Site = &f.Sites[0].Site
+	}
+}
+
+// tellSites lists places, for machines.
+func tellSites(f *finding.Finding, sums []timeline.SiteSum) {
 	for _, s := range sums {
 		if site := siteOf(s.Site); site != nil {
 			f.Sites = append(f.Sites, finding.Place{Site: *site, Bytes: s.Bytes, Count: int64(s.Count)})
 		} else {
 			f.Evidence["unknown_bytes"] = s.Bytes
 		}
-	}
-	if len(f.Sites) > 0 {
-		f.Site = &f.Sites[0].Site
 	}
 }

@@ -52,6 +52,8 @@ const (
 	FileMapping        Kind = "file-mapping"        // files that are mapped
 	ThreadStacks       Kind = "thread-stacks"       // threads that are started and stay
 	DriverLeak         Kind = "driver-leak"         // memory that one place takes from a GPU's driver and does not give back
+	DriverSum          Kind = "driver-sum"          // what is known of a device's memory does not make its sum
+	DriverUnseen       Kind = "driver-unseen"       // memory of a device that came by no call that is watched
 	Unexplained        Kind = "unexplained"         // growth of which no call that was seen made most
 )
 
@@ -93,6 +95,11 @@ type Effect struct {
 
 // CodeChange is a remedy in the program's source.
 func CodeChange(text string) Remedy { return Remedy{Kind: "code", Text: text} }
+
+// SettingChange is a remedy in how the program is run: a setting to paste.
+func SettingChange(setting, text string) Remedy {
+	return Remedy{Kind: "setting", Setting: setting, Text: text}
+}
 
 // A Finding is one judgement.
 type Finding struct {

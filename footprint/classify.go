@@ -48,6 +48,7 @@ type Growth struct {
 	Age                             time.Duration // of the process in the end; 0 if unknown
 	Read                            int64         // bytes, by calls
 
+	grown  []Region
 	least  int64
 	traced bool  // calls of mremap are known
 	remaps int64 // bytes that they added and that no part has yet
@@ -64,7 +65,7 @@ const manyThreads = 16
 func between(before, after *Observation, memory io.ReaderAt, least int64) *Growth {
 	a, b := &after.Status, &before.Status
 	g := &Growth{
-		Before: before, After: after, least: least,
+		Before: before, After: after, grown: grown(before, after), least: least,
 		RSS: delta(a.RSS, b.RSS), Anon: delta(a.Anon, b.Anon), File: delta(a.File, b.File), Shared: delta(a.Shared, b.Shared),
 		Mapped: delta(a.VMSize, b.VMSize), Age: after.Age, Read: delta(after.Read, before.Read),
 	}
@@ -128,7 +129,7 @@ func (g *Growth) anonymous(memory io.ReaderAt) {
 		p.Sure = min(p.Sure, sure)
 	}
 	var heap, kept int64
-	for _, r := range grown(g.Before, g.After) {
+	for _, r := range g.grown {
 		switch {
 		case r.Kind == vmmap.Heap || r.Kind == vmmap.Arena:
 			heap += r.Grown
@@ -165,7 +166,7 @@ func (g *Growth) anonymous(memory io.ReaderAt) {
 func (g *Growth) region(memory io.ReaderAt, r *Region, take func(finding.Kind, int64, int, float64)) {
 	var c contents
 	if memory != nil {
-		c = look(memory, r, g.Before.Regions)
+		c = look(memory, r, g.Before.layout())
 	}
 	rest := r.Grown
 	if n := min(rest, r.Pinned); n > 0 {
@@ -210,7 +211,7 @@ func (g *Growth) remapped(r *Region) bool {
 			return b.End < r.End
 		}
 	}
-	now := g.After.kinds()
+	now := g.After.layout()
 	for _, b := range g.Before.Regions {
 		gone := b.Size()
 		now.Within(b.Start, b.End, func(start, end uint64) { gone -= end - start })
@@ -225,7 +226,7 @@ func (g *Growth) remapped(r *Region) bool {
 func (g *Growth) shared() {
 	held := g.After.held() - g.Before.held()
 	named := int64(0)
-	for _, r := range grown(g.Before, g.After) {
+	for _, r := range g.grown {
 		if r.Kind == vmmap.Memfd {
 			named += r.Grown
 		}

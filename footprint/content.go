@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 
-	"strandline/procfs"
+	"strandline/vmmap"
 )
 
 const (
@@ -24,7 +24,7 @@ type contents struct {
 }
 
 // look samples the memory of a region.
-func look(memory io.ReaderAt, r *Region, before []procfs.Usage) (c contents) {
+func look(memory io.ReaderAt, r *Region, before *vmmap.Map) (c contents) {
 	c.sampled = true
 	c.python = pools(memory, r, before)
 	if c.python < 0.5 {
@@ -37,23 +37,15 @@ func look(memory io.ReaderAt, r *Region, before []procfs.Usage) (c contents) {
 }
 
 // old tells whether an address was mapped before.
-func old(before []procfs.Usage, addr uint64) bool {
-	lo, hi := 0, len(before)
-	for lo < hi {
-		mid := (lo + hi) / 2
-		if before[mid].End <= addr {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo < len(before) && before[lo].Contains(addr)
+func old(before *vmmap.Map, addr uint64) bool {
+	_, ok := before.Find(addr)
+	return ok
 }
 
 // pools is the share of a region's new memory in which pools of CPython's
 // allocator begin where they would (Objects/obmalloc.c): every 16 KiB since
 // Python 3.10, every 4 KiB before.
-func pools(memory io.ReaderAt, r *Region, before []procfs.Usage) float64 {
+func pools(memory io.ReaderAt, r *Region, before *vmmap.Map) float64 {
 	best := 0.0
 	for _, size := range []uint64{16 << 10, 4 << 10} {
 		first := (r.Start + size - 1) &^ (size - 1)
@@ -98,7 +90,7 @@ func isPool(h []byte, pool uint64) bool {
 
 // chunks are the bytes of blocks that malloc mapped each for itself, from the
 // beginning of the new part of a region on (malloc_chunk with IS_MMAPPED).
-func chunks(memory io.ReaderAt, r *Region, before []procfs.Usage) (bytes int64) {
+func chunks(memory io.ReaderAt, r *Region, before *vmmap.Map) (bytes int64) {
 	skipped := 0
 	for at := r.Start; at+page <= r.End && skipped < 1<<10; {
 		if r.Same && old(before, at) {

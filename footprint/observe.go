@@ -46,6 +46,8 @@ type Observation struct {
 	Remapped *uint64
 	// Missing says what could not be read, and why.
 	Missing []string
+
+	mapped *vmmap.Map // what layout gave
 }
 
 // Observe looks at a process. It is an error if that has ended; what else cannot
@@ -82,13 +84,18 @@ func Observe(p procfs.Process) (*Observation, error) {
 		o.lacks("the arenas of malloc", err)
 	}
 	o.Children = map[procfs.Process]procfs.Usage{}
-	for _, child := range p.Descendants() {
+	children := p.Descendants()
+	for _, child := range children[:min(len(children), mostChildren)] {
 		if u, err := child.Rollup(); err == nil {
 			o.Children[child] = u
 		}
 	}
 	return o, nil
 }
+
+// mostChildren bounds the processes whose shared pages are counted: the kernel
+// walks their page tables for it.
+const mostChildren = 256
 
 func (o *Observation) lacks(what string, err error) {
 	reason := err.Error()
@@ -138,7 +145,7 @@ func (o *Observation) Free() (bytes uint64) {
 
 // stacks is the address space that stacks of threads take, in bytes.
 func (o *Observation) stacks() (bytes int64) {
-	kinds := o.kinds()
+	kinds := o.layout()
 	for _, r := range o.Regions {
 		if kinds.Kind(r.Mapping) == vmmap.Thread {
 			bytes += int64(r.Size())
@@ -147,12 +154,16 @@ func (o *Observation) stacks() (bytes int64) {
 	return bytes
 }
 
-func (o *Observation) kinds() *vmmap.Map {
-	mappings := make([]procfs.Mapping, len(o.Regions))
-	for i, r := range o.Regions {
-		mappings[i] = r.Mapping
+// layout is the regions, to be searched.
+func (o *Observation) layout() *vmmap.Map {
+	if o.mapped == nil {
+		mappings := make([]procfs.Mapping, len(o.Regions))
+		for i, r := range o.Regions {
+			mappings[i] = r.Mapping
+		}
+		o.mapped = vmmap.New(mappings)
 	}
-	return vmmap.New(mappings)
+	return o.mapped
 }
 
 // allocators are libraries that take the place of glibc's malloc.
@@ -185,7 +196,7 @@ type Region struct {
 
 // grown are the regions with more resident memory than what was there before.
 func grown(before, after *Observation) (out []Region) {
-	kinds := after.kinds()
+	kinds := after.layout()
 	i := 0
 	for _, r := range after.Regions {
 		for i < len(before.Regions) && before.Regions[i].End <= r.Start {

@@ -2,9 +2,11 @@ package hostleak
 
 import (
 	"os"
+	"slices"
 	"testing"
 
 	"strandline/bpf"
+	"strandline/recording"
 )
 
 // noDriver is a source of which nothing comes.
@@ -47,10 +49,7 @@ func TestDriverLedger(t *testing.T) {
 			source := &noDriver{}
 			trace := &Trace{Driver: newDriver(source), Stacks: make([]Stack, 1), known: map[string]int{}}
 			for i, x := range c.calls {
-				op := bpf.DriverOp(x.function)
-				if op == 0 {
-					t.Fatalf("no function %s", x.function)
-				}
+				op := driverOp(t, x.function)
 				e := &bpf.Event{Time: uint64(i + 1), PID: 5, Op: op, Addr: x.addr, Len: x.len, Old: x.old, Prot: onDevice}
 				trace.Driver.enter(e, op.Driver())
 			}
@@ -75,12 +74,109 @@ func TestDriverLedger(t *testing.T) {
 	}
 }
 
+// TestDriverState tells where what is held lies: memory with a handle lies where
+// that is bound, once.
+func TestDriverState(t *testing.T) {
+	const mib = 1 << 20
+	trace := &Trace{Driver: newDriver(&noDriver{}), Stacks: []Stack{{}, {Frames: []Frame{{Object: "/x/libnccl.so.2"}}}}}
+	trace.Driver.library[5] = "/usr/lib/libcuda.so.1"
+	for i, c := range []struct {
+		function       string
+		addr, len, old uint64
+	}{
+		{"cuMemAlloc_v2", 100 * mib, 2 * mib, 0}, {"cuMemAlloc_v2", 102 * mib, 2 * mib, 0}, // side by side
+		{"cuMemAlloc_v2", 110 * mib, mib, 0},
+		{"cuMemCreate", 7, 4 * mib, 0}, {"cuMemMap", 200 * mib, 4 * mib, 7}, {"cuMemMap", 300 * mib, 4 * mib, 7}, // bound twice
+		{"cuMemCreate", 8, 2 * mib, 0}, // bound nowhere
+		{"cuArrayCreate_v2", 9, mib, 0},
+		{"cuMemAllocManaged", 400 * mib, 3 * mib, 0},
+		{"cuIpcOpenMemHandle_v2", 500 * mib, 0, 0},
+		{"cuMemHostAlloc", 600 * mib, mib, 0},
+	} {
+		op := driverOp(t, c.function)
+		trace.Driver.enter(&bpf.Event{Time: uint64(i + 1), PID: 5, Op: op, Addr: c.addr, Len: c.len, Old: c.old, Prot: onDevice}, op.Driver())
+	}
+	l := trace.Driver.ledgers[bpf.Device]
+	l.Stack(5, 3, 110*mib, 1, 1)
+	s := trace.DriverState()
+	want := []recording.GPUPiece{
+		{PID: 5, Addr: 0, Bytes: 3 * mib, Owner: "unknown"},
+		{PID: 5, Addr: 100 * mib, Bytes: 4 * mib, Owner: "NCCL"}, // of the same place as the next
+		{PID: 5, Addr: 110 * mib, Bytes: mib, Owner: "NCCL"},
+		{PID: 5, Addr: 200 * mib, Bytes: 4 * mib, Owner: "unknown"},
+	}
+	if !slices.Equal(s.Pieces, want) || !slices.Equal(s.PIDs, []int{5}) || s.Managed != 3*mib || s.Foreign != 1 {
+		t.Errorf("%+v", s)
+	}
+	var sum int64
+	for _, p := range s.Pieces {
+		sum += p.Bytes
+	}
+	if all := trace.DriverSums().Bytes[bpf.Device]; sum != all {
+		t.Errorf("pieces of %d bytes, and %d in all", sum, all)
+	}
+}
+
+// driverOp is the op of a function of the driver.
+func driverOp(t *testing.T, name string) bpf.Op {
+	t.Helper()
+	for op := range bpf.Op(255) {
+		if f := op.Driver(); f != nil && f.Name == name {
+			return op
+		}
+	}
+	t.Fatalf("no function %s", name)
+	return 0
+}
+
+// TestPeaks follows what calls with one stack hold. Calls of other sizes count with
+// them, and so do those without a stack.
+func TestPeaks(t *testing.T) {
+	d := newDriver(&noDriver{})
+	trace := &Trace{Driver: d, Stacks: make([]Stack, 2)}
+	l := d.ledgers[bpf.Device]
+	now := uint64(0)
+	call := func(function string, addr, size uint64) {
+		now++
+		op := driverOp(t, function)
+		d.enter(&bpf.Event{Time: now, PID: 5, Op: op, Addr: addr, Len: size, Class: uint32(size)}, op.Driver())
+		if size > 0 && addr != 900 { // all but one have their stack copied
+			l.Stack(5, now, addr, 1, 1)
+		}
+	}
+	for at, step := range [][]func(){
+		{func() { call("cuMemAlloc_v2", 100, 10) }},
+		{func() { call("cuMemAlloc_v2", 200, 20) }, func() { call("cuMemAlloc_v2", 300, 10) }},
+		{func() { call("cuMemFree_v2", 100, 0) }, func() { call("cuMemAlloc_v2", 900, 20) }},
+		{func() { call("cuMemFree_v2", 200, 0) }, func() { call("cuMemFree_v2", 300, 0) }, func() { call("cuMemFree_v2", 900, 0) }},
+		{func() { call("cuMemAlloc_v2", 400, 30) }, func() { call("cuMemFree_v2", 400, 0) }}, // gone before anybody looks
+		{func() { call("cuMemAlloc_v2", 500, 7) }},
+	} {
+		for _, f := range step {
+			f()
+		}
+		d.peak(uint64(1000 * (at + 1)))
+	}
+	s := trace.DriverSums()
+	if want := (Peak{Bytes: 60, From: 1000, At: 3000, Until: 4000, Times: 3}); len(s.Uses) != 1 || s.Uses[0].Peak != want {
+		t.Errorf("%+v, want %+v", s.Uses, want)
+	}
+	if most := d.courses[peakKey{bpf.Device, 1}].now; most.Bytes != 7 {
+		t.Errorf("%+v is held", most)
+	}
+	d.noticed(&bpf.Event{Time: now + 1, PID: 5, Op: bpf.Exit, Addr: 5})
+	d.peak(7000)
+	if most := d.courses[peakKey{bpf.Device, 1}].now; most.Bytes != 0 {
+		t.Errorf("%+v is held by a process that ended", most)
+	}
+}
+
 // TestLateFree leaves what was put at the address after the free began.
 func TestLateFree(t *testing.T) {
 	trace := &Trace{Driver: newDriver(&noDriver{}), Stacks: make([]Stack, 1)}
 	for _, e := range []bpf.Event{
-		{Time: 9, PID: 5, Op: bpf.DriverOp("cuMemAlloc_v2"), Addr: 4096, Len: 77},
-		{Time: 8, PID: 5, Op: bpf.DriverOp("cuMemFree_v2"), Addr: 4096},
+		{Time: 9, PID: 5, Op: driverOp(t, "cuMemAlloc_v2"), Addr: 4096, Len: 77},
+		{Time: 8, PID: 5, Op: driverOp(t, "cuMemFree_v2"), Addr: 4096},
 	} {
 		trace.Driver.enter(&e, e.Op.Driver())
 	}

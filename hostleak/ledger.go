@@ -49,6 +49,7 @@ type Made struct {
 	Total       int64 // bytes that were ever made, as far as they were seen
 	Calls       int64
 	MaxSize     int64 // of one interval
+	most        int64 // that lived at once since somebody looked
 	gone        map[[2]int]gone
 }
 
@@ -65,6 +66,7 @@ type causeKey struct {
 type Ledger struct {
 	Causes []Made
 	index  map[causeKey]Cause
+	unused []Cause // of processes that have ended
 	spaces map[uint32]*Space
 	marks  []uint64 // times
 	// Discarded are the bytes that madvise gave back without unmapping them.
@@ -82,6 +84,7 @@ type Mended struct {
 type Space struct {
 	PID uint32
 	spans
+	causes  []Cause // those of its calls
 	brk     uint64
 	checked int
 	gone    []addresses    // unmapped before the first check
@@ -107,13 +110,33 @@ func (l *Ledger) Space(pid uint32) *Space {
 // Each calls f with the intervals of a space, by address.
 func (s *Space) Each(f func(iv *Interval)) { s.each(f) }
 
+// mostCauses bounds what is told apart. Where the word on top of the stack is no
+// return address, as in programs that make system calls by themselves, every call
+// can seem to come from another place; calls from more places count as if from
+// none.
+const mostCauses = 1 << 16
+
 func (l *Ledger) cause(site Site, stack int, assumed bool) Cause {
 	key := causeKey{site, stack, assumed}
 	c, ok := l.index[key]
-	if !ok {
+	if !ok && len(l.index) >= mostCauses {
+		site.Place = bpf.Place{}
+		key = causeKey{site, stack, assumed}
+		c, ok = l.index[key]
+	}
+	if ok {
+		return c
+	}
+	if n := len(l.unused); n > 0 {
+		c, l.unused = l.unused[n-1], l.unused[:n-1]
+	} else {
 		c = Cause(len(l.Causes))
-		l.Causes = append(l.Causes, Made{Site: site, Stack: stack, Assumed: assumed})
-		l.index[key] = c
+		l.Causes = append(l.Causes, Made{})
+	}
+	l.Causes[c] = Made{Site: site, Stack: stack, Assumed: assumed}
+	l.index[key] = c
+	if s := l.spaces[site.PID]; s != nil {
+		s.causes = append(s.causes, c)
 	}
 	return c
 }
@@ -145,15 +168,16 @@ func (l *Ledger) Apply(e *bpf.Event) {
 		})
 	case bpf.Fork:
 		if pid := uint32(e.Old); pid == e.Child() {
+			if old := l.spaces[pid]; old != nil { // its end was not seen
+				l.end(old, e.Time)
+			}
 			l.spaces[pid] = &Space{PID: pid}
 		}
 	case bpf.Exec:
 		l.end(s, e.Time)
-		l.spaces[e.PID] = &Space{PID: e.PID}
 	case bpf.Exit:
 		if e.Child() == e.PID {
 			l.end(s, e.Time)
-			delete(l.spaces, e.PID)
 		}
 	}
 }
@@ -193,6 +217,7 @@ func (l *Ledger) place(s *Space, e *bpf.Event, iv Interval) {
 func (l *Ledger) put(s *Space, iv Interval) {
 	c := &l.Causes[iv.Cause]
 	c.Live += iv.Size()
+	c.most = max(c.most, c.Live)
 	c.Total += iv.Size()
 	c.MaxSize = max(c.MaxSize, iv.Size())
 	if !iv.Rest {
@@ -206,14 +231,19 @@ func (l *Ledger) remove(s *Space, start, end, at uint64) []Interval {
 	if end <= start {
 		return nil
 	}
-	if s.checked == 0 {
-		s.gone = append(s.gone, addresses{start, end})
-	}
+	s.ended(start, end)
 	cut := s.cut(start, end)
 	for i := range cut {
 		l.account(&cut[i], at)
 	}
 	return cut
+}
+
+// ended notes for the first check what was unmapped before it.
+func (s *Space) ended(start, end uint64) {
+	if s.checked == 0 {
+		s.gone = append(s.gone, addresses{start, end})
+	}
 }
 
 // account takes an interval off its cause.
@@ -239,12 +269,16 @@ func (l *Ledger) account(iv *Interval, at uint64) {
 // the interval then.
 func (l *Ledger) remap(s *Space, e *bpf.Event) {
 	iv := Interval{Writable: true}
+	s.within(e.Old, e.Old+1, func(old *Interval) bool {
+		iv.Kind, iv.Writable = old.Kind, old.Writable
+		return false
+	})
 	var cut []Interval
-	if e.Flags&dontUnmap == 0 {
-		cut = l.remove(s, e.Old, e.Old+max(e.OldLen, 1), e.Time)
-	}
-	if len(cut) > 0 {
-		iv.Kind, iv.Writable = cut[0].Kind, cut[0].Writable
+	if e.Flags&dontUnmap == 0 && e.OldLen > 0 {
+		s.ended(e.Old, e.Old+e.OldLen)
+		for _, old := range s.until(e.Old, e.Old+e.OldLen, e.Time-uint64(e.Took)) {
+			cut = append(cut, l.remove(s, old.start, old.end, e.Time)...)
+		}
 	}
 	if e.Len > e.OldLen || !oneCall(cut) {
 		l.place(s, e, iv)
@@ -310,9 +344,48 @@ func (l *Ledger) protect(s *Space, e *bpf.Event) {
 	}
 }
 
+// end takes a space away. What is known of its calls is kept by call and stack
+// alone: their places are addresses in a program that is gone, and of processes
+// there can be any number.
 func (l *Ledger) end(s *Space, at uint64) {
 	s.each(func(iv *Interval) { l.account(iv, at) })
-	s.spans = spans{}
+	delete(l.spaces, s.PID)
+	stacks := map[Site]int{} // what was made before a stack was copied counts to that
+	for _, c := range s.causes {
+		if m := &l.Causes[c]; m.Stack != 0 {
+			stacks[m.Site] = m.Stack
+		}
+	}
+	for _, c := range s.causes {
+		m := l.Causes[c]
+		delete(l.index, causeKey{m.Site, m.Stack, m.Assumed})
+		l.Causes[c] = Made{}
+		stack, assumed := m.Stack, m.Assumed
+		if stack == 0 {
+			stack = stacks[m.Site]
+			assumed = stack != 0
+		}
+		l.unused = append(l.unused, c)
+		to := l.cause(Site{Op: m.Op, Class: uint32(stack)}, stack, assumed) // no two stacks are of one site
+		l.Causes[to].add(&m)
+	}
+}
+
+// add takes in what another cause made.
+func (m *Made) add(other *Made) {
+	m.Live += other.Live
+	m.most += other.most
+	m.Count += other.Count
+	m.Total += other.Total
+	m.Calls += other.Calls
+	m.MaxSize = max(m.MaxSize, other.MaxSize)
+	for k, g := range other.gone {
+		if m.gone == nil {
+			m.gone = map[[2]int]gone{}
+		}
+		was := m.gone[k]
+		m.gone[k] = gone{was.count + g.count, was.bytes + g.bytes}
+	}
 }
 
 // Stack names the stack of what a call made, as far as that still lives. It
@@ -345,12 +418,14 @@ func (l *Ledger) move(iv *Interval, stack int, assumed bool) {
 		n = 0
 	}
 	from.Live -= iv.Size()
+	from.most = max(from.most-iv.Size(), from.Live)
 	from.Total -= iv.Size()
 	from.Count -= n
 	from.Calls -= n
 	iv.Cause = l.cause(site, stack, assumed)
 	to := &l.Causes[iv.Cause]
 	to.Live += iv.Size()
+	to.most = max(to.most, to.Live)
 	to.Total += iv.Size()
 	to.Count += n
 	to.Calls += n

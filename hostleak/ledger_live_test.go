@@ -59,7 +59,7 @@ func mapAtRandom() {
 				}
 				at := base + uintptr(random.IntN(pages-16))*testPage
 				size := uintptr(1+random.IntN(16)) * testPage
-				switch random.IntN(8) {
+				switch random.IntN(12) {
 				case 0:
 					mmap(at, size, random.IntN(4), unix.MAP_FIXED)
 				case 1: // out of the middle; a hole in the fixed range another thread could be given
@@ -69,14 +69,14 @@ func mapAtRandom() {
 					}
 				case 2:
 					unix.Syscall(unix.SYS_MPROTECT, at, size, uintptr(random.IntN(4)))
-				case 3, 4:
+				case 3, 4, 8, 9:
 					own = append(own, mmap(0, 16*testPage, 3, 0))
 				case 5:
 					if len(own) > 0 {
 						unix.Syscall(unix.SYS_MUNMAP, own[0], 16*testPage, 0)
 						own = own[1:]
 					}
-				case 6:
+				case 6, 10, 11: // what it leaves another thread can be given before it returns
 					if len(own) > 0 {
 						p, _, errno := unix.Syscall6(unix.SYS_MREMAP, own[0], 16*testPage, uintptr(8+random.IntN(16))*testPage, unix.MREMAP_MAYMOVE, 0, 0)
 						if errno == 0 {
@@ -103,10 +103,12 @@ func mapAtRandom() {
 	bufio.NewReader(os.Stdin).ReadString('\n')
 }
 
-// storm maps and unmaps in part as fast as it can, so that every call is an
+// storm waits for a line, then maps and unmaps in part as fast as it can, so that every call is an
 // event, and keeps a mapping now and then.
 func storm() {
 	fmt.Println("ready")
+	in := bufio.NewReader(os.Stdin)
+	in.ReadString('\n')
 	runtime.LockOSThread()
 	kept := 0
 	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); {
@@ -119,7 +121,7 @@ func storm() {
 		kept++
 	}
 	fmt.Println(kept)
-	bufio.NewReader(os.Stdin).ReadString('\n')
+	in.ReadString('\n')
 }
 
 const stormKeeps = 41 * testPage
@@ -201,11 +203,12 @@ func TestStorm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector, under which short tests run, takes the memory that is measured here")
 	}
-	tr, cmd, said, _ := traced(t, "storm")
+	tr, cmd, said, begin := traced(t, "storm")
 	events := int64(0)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	began := time.Now()
+	began, used := time.Now(), processorTime(t)
+	begin()
 	kept := make(chan string, 1)
 	go func() {
 		line, _ := said.ReadString('\n')
@@ -222,6 +225,7 @@ func TestStorm(t *testing.T) {
 		}
 	}
 	took := time.Since(began)
+	used = processorTime(t) - used
 	if err := tr.Sure(); err != nil {
 		t.Fatal(err)
 	}
@@ -247,5 +251,16 @@ func TestStorm(t *testing.T) {
 	if len(missing)+len(extra) > 0 {
 		t.Errorf("%d ranges are missing, %d are too many", len(missing), len(extra))
 	}
-	t.Logf("%.0f calls a second, %d lost, %d MiB taken", float64(3*events)/took.Seconds(), tr.Last.Lost, (after.Sys-before.Sys)>>20)
+	t.Logf("%.0f calls a second, %d lost, %.1f%% of a processor and %d MiB taken",
+		float64(3*events)/took.Seconds(), tr.Last.Lost, 100*used.Seconds()/took.Seconds(), (after.Sys-before.Sys)>>20)
+}
+
+// processorTime is what this process has used so far.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -50,6 +50,17 @@ func (s *spans) within(start, end uint64, f func(iv *Interval) bool) {
 	}
 }
 
+// until are the parts of a range that were mapped up to a time.
+func (s *spans) until(start, end, at uint64) (out []addresses) {
+	s.within(start, end, func(iv *Interval) bool {
+		if iv.Since <= at {
+			out = append(out, addresses{max(iv.Start, start), min(iv.End, end)})
+		}
+		return true
+	})
+	return out
+}
+
 // each calls f with all intervals, by address.
 func (s *spans) each(f func(iv *Interval)) {
 	for _, c := range s.chunks {

@@ -246,16 +246,124 @@ func TestPopulations(t *testing.T) {
 	}
 }
 
+// Another thread is given what mremap left before mremap has returned: the old
+// addresses of one that moved, the tail of one that shrank.
+func TestRemapIsOvertaken(t *testing.T) {
+	l := NewLedger()
+	s := l.Space(1)
+	for _, e := range []bpf.Event{
+		{Time: 1, Op: bpf.Map, Addr: 0x1000, Len: 0x4000},
+		{Time: 2, Op: bpf.Map, Addr: 0x9000, Len: 0x4000},
+		{Time: 12, Op: bpf.Map, Addr: 0x1000, Len: 0x3000},
+		{Time: 15, Op: bpf.Remap, Old: 0x1000, OldLen: 0x4000, Addr: 0x20000, Len: 0x5000, Took: 5},
+		{Time: 22, Op: bpf.Map, Addr: 0xb000, Len: 0x2000},
+		{Time: 25, Op: bpf.Remap, Old: 0x9000, OldLen: 0x4000, Addr: 0x9000, Len: 0x2000, Took: 5},
+	} {
+		e.PID, e.Flags = 1, mapAnonymous
+		l.Apply(&e)
+	}
+	type piece struct{ start, end, since uint64 }
+	var got []piece
+	s.Each(func(iv *Interval) { got = append(got, piece{iv.Start, iv.End, iv.Since}) })
+	if want := []piece{{0x1000, 0x4000, 12}, {0x9000, 0xb000, 2}, {0xb000, 0xd000, 22}, {0x20000, 0x25000, 15}}; !slices.Equal(got, want) {
+		t.Errorf("got %x, want %x", got, want)
+	}
+}
+
+// mremap of no length makes a second mapping of shared memory.
+func TestRemapDuplicates(t *testing.T) {
+	l := NewLedger()
+	l.Apply(&bpf.Event{PID: 1, Time: 1, Op: bpf.Map, Addr: 0x1000, Len: 0x2000, Flags: mapShared | mapAnonymous})
+	l.Apply(&bpf.Event{PID: 1, Time: 2, Op: bpf.Remap, Old: 0x1000, Addr: 0x8000, Len: 0x2000})
+	var got []addresses
+	l.Space(1).Each(func(iv *Interval) {
+		got = append(got, addresses{iv.Start, iv.End})
+		if iv.Kind != Shared {
+			t.Errorf("%x is of kind %d", iv.Start, iv.Kind)
+		}
+	})
+	if want := []addresses{{0x1000, 0x3000}, {0x8000, 0xa000}}; !slices.Equal(got, want) {
+		t.Errorf("got %x, want %x", got, want)
+	}
+}
+
 // A list that is older than an unmapping that was entered does not bring it back.
 func TestFirstCheckOfAnOldList(t *testing.T) {
 	l := NewLedger()
 	s := l.Space(1)
 	l.Apply(&bpf.Event{Op: bpf.Unmap, PID: 1, Addr: 0x3000, Len: 0x1000, Time: 5})
 	l.Apply(&bpf.Event{Op: bpf.Unmap, PID: 1, Addr: 0x2000, Len: 0x4000, Time: 6})
+	l.Apply(&bpf.Event{Op: bpf.Remap, PID: 1, Old: 0x7000, OldLen: 0x1000, Addr: 0x9000, Len: 0x1000, Time: 7})
 	l.Check(s, []procfs.Mapping{{Start: 0x1000, End: 0x8000, Write: true}}, 9)
 	var got []addresses
 	s.Each(func(iv *Interval) { got = append(got, addresses{iv.Start, iv.End}) })
-	if want := []addresses{{0x1000, 0x2000}, {0x6000, 0x8000}}; !slices.Equal(got, want) {
+	if want := []addresses{{0x1000, 0x2000}, {0x6000, 0x7000}, {0x9000, 0xa000}}; !slices.Equal(got, want) {
 		t.Errorf("got %x, want %x", got, want)
+	}
+}
+
+// TestManyProcesses enters processes that come, map and go, each at addresses of
+// its own. What is kept of them does not grow with their number, and their calls
+// are counted all the same; so with one that runs another program ever again.
+func TestManyProcesses(t *testing.T) {
+	l := NewLedger()
+	const many, calls = 5000, 8
+	at := uint64(0)
+	apply := func(e bpf.Event) {
+		at++
+		e.Time = at
+		l.Apply(&e)
+	}
+	for pid := uint32(2); pid < 2+many; pid++ {
+		apply(bpf.Event{Op: bpf.Fork, PID: 1, Addr: uint64(pid), Old: uint64(pid)})
+		if pid%2 == 0 {
+			l.Mark(at)
+		}
+		for i := range uint64(calls) {
+			apply(bpf.Event{Op: bpf.Map, PID: pid, Addr: (1 + i) << 20, Len: testPage, Place: bpf.Place{IP: uint64(pid)<<20 + i}})
+		}
+		if i := uint64(0); pid%3 == 0 && !l.Stack(pid, at-calls+1, (1+i)<<20, testPage, 7) {
+			t.Fatal("what was mapped is not there")
+		}
+		switch pid % 5 {
+		case 0: // its end is lost, and its number is given again
+			apply(bpf.Event{Op: bpf.Fork, PID: 1, Addr: uint64(pid), Old: uint64(pid)})
+			fallthrough
+		case 1:
+			apply(bpf.Event{Op: bpf.Exit, PID: pid, Addr: uint64(pid)})
+		default:
+			apply(bpf.Event{Op: bpf.Exec, PID: pid})
+			apply(bpf.Event{Op: bpf.Exit, PID: pid, Addr: uint64(pid)})
+		}
+	}
+	var made Made
+	for i := range l.Causes {
+		made.add(&l.Causes[i])
+	}
+	if made.Live != 0 || made.Count != 0 || made.Calls != many*calls || made.Total != many*calls*testPage {
+		t.Errorf("%+v of %d calls", made, many*calls)
+	}
+	if len(l.Causes) > 40 || len(l.index) > 20 || len(l.spaces) > 1 {
+		t.Errorf("%d causes, %d in the index, %d processes are kept", len(l.Causes), len(l.index), len(l.spaces))
+	}
+}
+
+// TestManyPlaces enters calls that each seem to come from another place.
+func TestManyPlaces(t *testing.T) {
+	l := NewLedger()
+	const many = 2 * mostCauses
+	for i := range uint64(many) {
+		e := bpf.Event{Time: 1 + i, Op: bpf.Map, PID: 1, Addr: i * testPage, Len: testPage, Place: bpf.Place{IP: 1, Caller: i}}
+		l.Apply(&e)
+		if i == many-1 && !l.Stack(1, e.Time, e.Addr, e.Len, 1) {
+			t.Error("the last is not there")
+		}
+	}
+	live := int64(0)
+	for i := range l.Causes {
+		live += l.Causes[i].Live
+	}
+	if live != many*testPage || len(l.Causes) > mostCauses+10 {
+		t.Errorf("%d bytes live, of %d causes", live, len(l.Causes))
 	}
 }

@@ -1,7 +1,10 @@
 package hostleak
 
 import (
+	"errors"
+	"io/fs"
 	"slices"
+	"syscall"
 	"time"
 
 	"strandline/bpf"
@@ -23,6 +26,7 @@ type Stack struct {
 // A Namer makes stacks of samples.
 type Namer interface {
 	Prepare(pid uint32)
+	Mapped(e *bpf.Event)
 	Stack(s *bpf.Sample) Stack
 	Forget(pid uint32)
 }
@@ -42,7 +46,12 @@ const (
 	paceGrowing     = 5 * time.Millisecond
 	paceSteady      = time.Second
 	mostStacks      = 1 << 14 // distinct
+	mostFrames      = 1 << 20 // in all of them
+	mostPaced       = 1 << 13 // sites, as many as the kernel keeps
 	mostWaiting     = 4096
+	// mostChecked bounds the processes whose memory is looked at in one check; of
+	// more than these others are looked at each time.
+	mostChecked = 256
 )
 
 // A Trace follows a process and its children.
@@ -60,11 +69,15 @@ type Trace struct {
 	source  Source
 	namer   Namer
 	known   map[string]int
+	frames  int // in Stacks
 	waiting []bpf.Sample
 	files   *files
 	paced   map[Site]int64 // bytes of a site that lived when its pace was set
 	polled  uint64
-	began   uint64
+	lost    uint64 // events, when it was last looked for what they told
+	// unfollowed are children from before the trace for which there was no room.
+	unfollowed uint64
+	began      uint64
 }
 
 // Followed is a process and its memory when it was first and last seen.
@@ -72,6 +85,7 @@ type Followed struct {
 	procfs.Process
 	First, Last procfs.Status
 	Ended       bool
+	began       uint64
 	rss         []int64 // at the marks
 }
 
@@ -85,13 +99,34 @@ func NewTrace(root procfs.Process, source Source, namer Namer) (*Trace, error) {
 	if err := t.follow(root); err != nil {
 		return nil, err
 	}
-	for _, p := range root.Descendants() { // those of later follow by themselves
-		t.follow(p)
-	}
+	t.followDescendants()
 	return t, t.Check()
 }
 
+// followDescendants begins to follow those that live. Children that a process has
+// from then on follow by themselves; those that it had before are in the list when
+// that is read again.
+func (t *Trace) followDescendants() {
+	seen := map[procfs.Process]bool{}
+	for more := true; more; {
+		more = false
+		for _, p := range t.Root.Descendants() {
+			if seen[p] {
+				continue
+			}
+			seen[p], more = true, true
+			if err := t.follow(p); errors.Is(err, syscall.E2BIG) {
+				t.unfollowed++
+			}
+		}
+	}
+}
+
 func (t *Trace) follow(p procfs.Process) error {
+	began, err := p.Started()
+	if err != nil {
+		return err
+	}
 	st, err := p.Status()
 	if err != nil {
 		return err
@@ -99,7 +134,7 @@ func (t *Trace) follow(p procfs.Process) error {
 	if err := t.source.Watch(int(p)); err != nil {
 		return err
 	}
-	t.Processes[uint32(p)] = &Followed{Process: p, First: st, Last: st}
+	t.Processes[uint32(p)] = &Followed{Process: p, First: st, Last: st, began: began}
 	t.Ledger.Space(uint32(p))
 	t.namer.Prepare(uint32(p))
 	return nil
@@ -138,6 +173,8 @@ func (t *Trace) enter(e *bpf.Event) {
 		t.Driver.noticed(e)
 	}
 	switch e.Op {
+	case bpf.Map:
+		t.namer.Mapped(e)
 	case bpf.Memfd, bpf.Truncate:
 		t.files.enter(e)
 	case bpf.Fork:
@@ -148,11 +185,18 @@ func (t *Trace) enter(e *bpf.Event) {
 		t.namer.Forget(e.PID)
 		t.follow(procfs.Process(e.PID)) // another program, which grows from here on
 	case bpf.Exit:
-		t.namer.Forget(e.Child())
-		if f := t.Processes[e.Child()]; f != nil {
-			f.Ended = true
-		}
+		t.ended(e.Child())
 	}
+}
+
+// ended forgets a process, of which there can be any number, but for the first.
+func (t *Trace) ended(pid uint32) {
+	t.namer.Forget(pid)
+	if f := t.Processes[pid]; f != nil && f.Process == t.Root {
+		f.Ended = true
+		return
+	}
+	delete(t.Processes, pid)
 }
 
 // name makes stacks of the samples whose mappings live.
@@ -195,9 +239,10 @@ func (t *Trace) intern(s Stack) int {
 	if i, ok := t.known[string(key)]; ok {
 		return i
 	}
-	if len(s.Frames) == 0 || len(t.Stacks) == mostStacks {
+	if len(s.Frames) == 0 || len(t.Stacks) == mostStacks || t.frames+len(s.Frames) > mostFrames {
 		return 0
 	}
+	t.frames += len(s.Frames)
 	t.known[string(key)] = len(t.Stacks)
 	t.Stacks = append(t.Stacks, s)
 	return len(t.Stacks) - 1
@@ -206,21 +251,35 @@ func (t *Trace) intern(s Stack) int {
 // Check holds the ledger against the kernel's lists, and reads how large the
 // processes are.
 func (t *Trace) Check() error {
+	if t.Last.Lost > t.lost {
+		t.lost = t.Last.Lost
+		t.sweep()
+	}
 	lists := map[uint32][]procfs.Mapping{}
+	look := func(pid uint32, f *Followed) {
+		if f == nil || f.Ended || lists[pid] != nil {
+			return
+		}
+		began, err := f.Started()
+		if err == nil && began == f.began {
+			if st, err := f.Status(); err == nil && st.RSS > 0 {
+				f.Last = st
+			}
+			if lists[pid], err = f.Maps(); err == nil && len(lists[pid]) > 0 {
+				return
+			}
+			delete(lists, pid)
+		}
+		if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			t.ended(pid) // or it is about to, or another has its number
+		}
+	}
+	look(uint32(t.Root), t.Processes[uint32(t.Root)])
 	for pid, f := range t.Processes {
-		if f.Ended {
-			continue
+		if len(lists) == mostChecked {
+			break
 		}
-		st, err := f.Status()
-		if err == nil && st.RSS > 0 {
-			f.Last = st
-		}
-		maps, err := f.Maps()
-		if err != nil || len(maps) == 0 {
-			f.Ended = true // or is about to be
-			continue
-		}
-		lists[pid] = maps
+		look(pid, f)
 	}
 	read := bpf.Now()
 	for bpf.Now() < read+uint64(6*time.Millisecond) || t.polled < read {
@@ -235,6 +294,15 @@ func (t *Trace) Check() error {
 		}
 	}
 	return nil
+}
+
+// sweep looks for processes that came or went while events were lost.
+func (t *Trace) sweep() {
+	for pid, s := range t.Ledger.spaces {
+		if t.Processes[pid] == nil && t.follow(procfs.Process(pid)) != nil {
+			t.Ledger.end(s, t.polled)
+		}
+	}
 }
 
 // Sure makes the ledger agree with the kernel's lists, as far as the processes
@@ -259,11 +327,17 @@ func (t *Trace) Mark() error {
 	}
 	live := map[Site]int64{}
 	for i := Unseen + 1; int(i) < len(t.Ledger.Causes); i++ {
-		m := &t.Ledger.Causes[i]
-		live[m.Site] += m.Live
+		if m := &t.Ledger.Causes[i]; m.PID != 0 {
+			live[m.Site] += m.Live
+		}
 	}
+	paced := t.paced
+	t.paced = make(map[Site]int64, len(paced)) // sites of processes that have ended go
 	for site, bytes := range live {
-		was, known := t.paced[site]
+		if len(t.paced) == mostPaced {
+			break
+		}
+		was, known := paced[site]
 		every := paceSteady
 		if bytes > was {
 			every = paceGrowing
@@ -279,6 +353,9 @@ func (t *Trace) Mark() error {
 	}
 	return nil
 }
+
+// Unfollowed is how many children are not followed, as too many live at once.
+func (t *Trace) Unfollowed() uint64 { return t.unfollowed + t.Last.Unwatched }
 
 // measure notes how large the processes are at a mark, of which there were some
 // before and are more now, or fewer, where every second one went.

@@ -4,6 +4,7 @@ package image
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -36,6 +37,7 @@ func (o *Object) Name() string { return filepath.Base(o.Path) }
 type Files struct {
 	mu      sync.Mutex
 	objects map[string]*Object // nil for those that cannot be read
+	spent   allowance
 }
 
 // NewFiles knows no file yet.
@@ -145,19 +147,29 @@ func (im *Image) ofFile(m procfs.Mapping) *Object {
 	return o
 }
 
+// silent are the devices of which a file did not answer. Nobody waits for another
+// of theirs.
+var silent sync.Map
+
 func (im *Image) open(m procfs.Mapping) *Object {
-	f, err := im.Process.OpenMapped(m)
-	if err != nil {
+	if _, is := silent.Load(m.Dev); is {
 		return nil
 	}
-	file, err := elf.Open(f)
+	f, err := im.Process.OpenMapped(m)
+	if err != nil {
+		if errors.Is(err, procfs.ErrSilent) {
+			silent.Store(m.Dev, true)
+		}
+		return nil
+	}
+	file, err := elf.Open(procfs.Patient(f))
 	if err != nil {
 		f.Close()
 		return nil
 	}
 	o := &Object{File: file, Path: m.Path, file: f, names: map[uint64]string{}}
 	if file.Stripped() {
-		o.findDebug(im.Process)
+		o.findDebug(im.Process, &im.files.spent)
 	}
 	return o
 }

@@ -1,10 +1,8 @@
 package procfs
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -131,14 +129,9 @@ func (g *Cgroup) Memory() (*GroupMemory, error) {
 	if g.V2 {
 		names.used, names.limit, names.kernel = "memory.current", "memory.max", ""
 	}
-	f, err := os.Open(filepath.Join(g.Folder, "memory.stat"))
+	stat, err := parsed(filepath.Join(g.Folder, "memory.stat"), numbers(" "))
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	stat, err := parseStat(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Name(), err)
 	}
 	m := groupMemory(stat, g.V2)
 	used := g.number(names.used)
@@ -167,21 +160,6 @@ func (g *Cgroup) number(name string) *uint64 {
 		return nil
 	}
 	return &n
-}
-
-// parseStat reads lines of a name and a number.
-func parseStat(r io.Reader) (map[string]uint64, error) {
-	out := map[string]uint64{}
-	s := bufio.NewScanner(r)
-	for n := 1; s.Scan(); n++ {
-		name, value, _ := strings.Cut(s.Text(), " ")
-		v, err := strconv.ParseUint(value, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
-		}
-		out[name] = v
-	}
-	return out, s.Err()
 }
 
 // groupMemory sorts the figures. Those of the older hierarchy that begin with

@@ -1,8 +1,17 @@
-//go:build !js
+//go:build !linux
 
 package procfs
 
-import "syscall"
+import (
+	"errors"
+	"os"
+)
 
-// nonblock keeps an open from waiting, as that of a pipe would.
-const nonblock = syscall.O_NONBLOCK
+// OpenMapped is only to be had on Linux, as is what follows.
+func (p Process) OpenMapped(Mapping) (*os.File, error) { return nil, errors.ErrUnsupported }
+
+// OpenFile is only to be had on Linux.
+func (p Process) OpenFile(string) (*os.File, error) { return nil, errors.ErrUnsupported }
+
+// OpenFile is only to be had on Linux.
+func OpenFile(string) (*os.File, error) { return nil, errors.ErrUnsupported }

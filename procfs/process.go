@@ -42,14 +42,14 @@ func (p Process) Rollup() (Usage, error) {
 // FileBytes is what the process has read from disks and written to files of
 // them: what is in their cache because of it.
 func (p Process) FileBytes() (uint64, error) {
-	counts, err := parsed(p.file("io"), parseColons)
+	counts, err := parsed(p.file("io"), numbers(":"))
 	return counts["read_bytes"] + counts["write_bytes"], err
 }
 
 // ReadBytes is what the process has read by calls, from files, sockets and pipes,
 // in the cache or not.
 func (p Process) ReadBytes() (uint64, error) {
-	counts, err := parsed(p.file("io"), parseColons)
+	counts, err := parsed(p.file("io"), numbers(":"))
 	return counts["rchar"], err
 }
 
@@ -57,6 +57,10 @@ func (p Process) ReadBytes() (uint64, error) {
 func (p Process) Status() (Status, error) {
 	return parsed(p.file("status"), ParseStatus)
 }
+
+// Self is what /proc/self/status tells of this process. It fails where /proc is of
+// a pid namespace in which the process is not.
+func Self() (Status, error) { return parsed("/proc/self/status", ParseStatus) }
 
 func parsed[T any](file string, parse func(io.Reader) (T, error)) (T, error) {
 	f, err := os.Open(file)
@@ -152,7 +156,10 @@ func (p Process) Descendants() (out []Process) {
 }
 
 // Memory is the memory of a process, read without stopping it.
-type Memory struct{ f *os.File }
+type Memory struct {
+	f    *os.File
+	read io.ReaderAt
+}
 
 // Memory opens the memory for reading.
 func (p Process) Memory() (*Memory, error) {
@@ -160,7 +167,7 @@ func (p Process) Memory() (*Memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Memory{f}, nil
+	return &Memory{f, Patient(f)}, nil
 }
 
 // Close ends the reading.
@@ -171,38 +178,7 @@ func (m *Memory) ReadAt(b []byte, addr int64) (int, error) {
 	if addr < 0 {
 		return 0, fmt.Errorf("address %#x lies in the kernel", uint64(addr))
 	}
-	return m.f.ReadAt(b, addr)
-}
-
-// OpenMapped opens the file behind a mapping as the process sees it: also one
-// that is deleted, or lies in another mount namespace.
-func (p Process) OpenMapped(m Mapping) (*os.File, error) {
-	f, err := OpenFile(p.file(fmt.Sprintf("map_files/%x-%x", m.Start, m.End)))
-	if err == nil || m.Deleted || !strings.HasPrefix(m.Path, "/") {
-		return f, err
-	}
-	return p.OpenFile(m.Path)
-}
-
-// OpenFile opens a file by the name that it has for the process.
-func (p Process) OpenFile(path string) (*os.File, error) { return OpenFile(p.file("root") + path) }
-
-// OpenFile opens a file of ours. It takes regular files alone: opening a device
-// can do things.
-func OpenFile(name string) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|nonblock, 0)
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file", name)
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
+	return m.read.ReadAt(b, addr)
 }
 
 // A Page is an entry of /proc/PID/pagemap.
@@ -257,8 +233,26 @@ func (p *Pages) Each(start, end uint64, f func(addr uint64, page Page)) error {
 	return nil
 }
 
+// ErrTooLarge says that a range has too many pages to read them one by one.
+var ErrTooLarge = errors.New("too large to look at each page")
+
+// onePages is the longest range that is read page by page, bytes. Drivers of GPUs
+// set terabytes of addresses aside, of which next to nothing is in memory.
+const onePages = 16 << 30
+
 // Resident is how many bytes of a range are in memory.
 func (p *Pages) Resident(start, end uint64) (bytes uint64, err error) {
+	if bytes, err := p.scan(start, end); err == nil {
+		return bytes, nil
+	}
+	if end-start > onePages {
+		return 0, ErrTooLarge
+	}
+	return p.count(start, end)
+}
+
+// count looks at each page.
+func (p *Pages) count(start, end uint64) (bytes uint64, err error) {
 	err = p.Each(start, end, func(addr uint64, page Page) {
 		if page.Present() {
 			bytes += min(addr+PageSize, end) - max(addr, start)

@@ -72,17 +72,19 @@ func (st *Status) set(name, value string) (err error) {
 	return err
 }
 
-// parseColons reads lines of "name: number".
-func parseColons(r io.Reader) (map[string]uint64, error) {
-	out := map[string]uint64{}
-	s := lines(r)
-	for n := 1; s.Scan(); n++ {
-		name, value, _ := strings.Cut(s.Text(), ":")
-		v, err := strconv.ParseUint(strings.TrimSpace(value), 10, 64)
-		if err != nil {
-			return out, fmt.Errorf("line %d: %w", n, err)
+// numbers reads lines of a name and a number, which a separator parts.
+func numbers(separator string) func(io.Reader) (map[string]uint64, error) {
+	return func(r io.Reader) (map[string]uint64, error) {
+		out := map[string]uint64{}
+		s := lines(r)
+		for n := 1; s.Scan(); n++ {
+			name, value, _ := strings.Cut(s.Text(), separator)
+			v, err := strconv.ParseUint(strings.TrimSpace(value), 10, 64)
+			if err != nil {
+				return nil, fmt.Errorf("line %d: %w", n, err)
+			}
+			out[name] = v
 		}
-		out[name] = v
+		return out, s.Err()
 	}
-	return out, s.Err()
 }

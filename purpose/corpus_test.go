@@ -2,7 +2,6 @@ package purpose
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,35 +78,16 @@ func compareMoment(t *testing.T, what string, m *Moment, want map[string]int64) 
 	}
 }
 
-// BenchmarkOf names the memory of generated histories, and of the file that
-// STRANDLINE_BIG names; it should cost far less than reading them (BenchmarkRead
-// of package snapshot).
+// BenchmarkOf names the memory of histories; it should cost far less than reading
+// them (BenchmarkRead of package snapshot).
 func BenchmarkOf(b *testing.B) {
-	lengths := []int{100_000, 1_000_000}
-	if os.Getenv("STRANDLINE_10M") != "" {
-		lengths = append(lengths, 10_000_000)
-	}
-	for _, n := range lengths {
-		b.Run(fmt.Sprintf("events=%d", n), func(b *testing.B) { benchmark(b, synth.Trace(n)) })
-	}
-	b.Run("file", func(b *testing.B) {
-		path := os.Getenv("STRANDLINE_BIG")
-		if path == "" {
-			b.Skip("STRANDLINE_BIG names no file")
+	synth.Each(b, func(b *testing.B, file []byte) {
+		s := synth.Read(b, file)
+		line := timeline.New(s, s.Devices()[0])
+		b.ReportAllocs()
+		for b.Loop() {
+			Of(line)
 		}
-		s, err := snapshot.Open(path, snapshot.Options{})
-		if err != nil {
-			b.Fatal(err)
-		}
-		benchmark(b, s)
+		synth.PerEvent(b, s)
 	})
-}
-
-func benchmark(b *testing.B, s *snapshot.Snapshot) {
-	line := timeline.New(s, s.Devices()[0])
-	b.ReportAllocs()
-	for b.Loop() {
-		Of(line)
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(line.Trace.Len()), "ns/event")
 }

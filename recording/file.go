@@ -18,6 +18,7 @@ type line struct {
 	Stack    *Stack    `json:"stack,omitempty"`
 	Mark     *Mark     `json:"mark,omitempty"`
 	Document *Document `json:"document,omitempty"`
+	GPU      *GPUState `json:"gpu,omitempty"`
 }
 
 // A Writer appends to a recording.
@@ -88,6 +89,9 @@ func (w *Writer) Document(d *Document) error {
 	return w.f.Sync()
 }
 
+// GPU notes what is known of devices' memory.
+func (w *Writer) GPU(s *GPUState) error { return w.write(line{GPU: s}) }
+
 // Close ends the recording.
 func (w *Writer) Close() error { return w.f.Close() }
 
@@ -97,6 +101,7 @@ type Run struct {
 	Marks    []Mark
 	Stacks   map[int]Stack // as they were noted, with frames and without sums
 	Document *Document     // the last judgement, or what the marks tell if there is none
+	GPU      *GPUState     // the last; nil if there is none
 	Partial  error         // why reading ended before the end; nil if it did not
 }
 
@@ -157,6 +162,8 @@ func (run *Run) take(l *line) {
 		run.Marks = append(run.Marks, *l.Mark)
 	case l.Document != nil:
 		run.Document = l.Document
+	case l.GPU != nil:
+		run.GPU = l.GPU
 	}
 }
 

@@ -5,6 +5,7 @@ package recording
 
 import (
 	"strandline/finding"
+	"strandline/nvsmi"
 )
 
 // Schema is that of the file.
@@ -51,6 +52,7 @@ type Document struct {
 	Explained   *float64          `json:"explained_share"`
 	Drops       uint64            `json:"drops"`
 	StackDrops  uint64            `json:"stack_drops"`
+	Unfollowed  uint64            `json:"unfollowed"`
 	Paired      uint64            `json:"paired"`
 	PairedBytes uint64            `json:"paired_bytes"`
 	Discarded   int64             `json:"discarded_bytes"`
@@ -103,6 +105,82 @@ type GPU struct {
 	Foreign      int64      `json:"foreign_count"` // handles of memory of other processes
 	Owners       []GPUOwner `json:"owners"`
 	Stacks       []GPUStack `json:"stacks"`
+	// Devices is what the memory of the devices is, as far as that is known.
+	Devices []GPUDevice `json:"devices"`
+}
+
+// A GPUDevice is what the memory of a device is; of several where processes use
+// them all, as the calls of the driver do not tell which. The parts make the
+// sum, but for Beyond, by which they exceed it.
+type GPUDevice struct {
+	Names  []string  `json:"names"` // as nvidia-smi counts them
+	At     float64   `json:"at_seconds"`
+	Used   *int64    `json:"used_bytes"`
+	Total  *int64    `json:"total_bytes"`
+	Own    *int64    `json:"own_bytes"` // by the driver's count of the traced processes
+	Parts  []GPUPart `json:"parts"`
+	Beyond int64     `json:"beyond_bytes"`
+	// Absent is memory by the stack of PyTorch's allocator that is in no segment of
+	// the snapshots.
+	Absent int64    `json:"absent_bytes"`
+	Notes  []string `json:"notes"`
+}
+
+// A GPUPart is a part of a device's memory.
+type GPUPart struct {
+	Part  Part   `json:"part"`
+	Owner string `json:"owner,omitempty"` // of what was traced
+	Bytes int64  `json:"bytes"`
+	// Of what PyTorch has reserved: how much is allocated, and how much was taken
+	// since the trace began.
+	Allocated *int64 `json:"allocated_bytes,omitempty"`
+	Since     *int64 `json:"since_bytes,omitempty"`
+	Count     int    `json:"count,omitempty"` // of other processes
+}
+
+// A Part is what memory is.
+type Part string
+
+// The parts of a device's memory.
+const (
+	PartPyTorch   Part = "pytorch"   // reserved, by a snapshot
+	PartTraced    Part = "traced"    // taken by calls that were seen, outside of the snapshot
+	PartEarlier   Part = "earlier"   // of the processes: contexts, and what was taken before the trace
+	PartUnseen    Part = "unseen"    // of the processes: came since, by no call that is watched
+	PartOthers    Part = "others"    // of other processes
+	PartRemainder Part = "remainder" // the rest
+)
+
+// A GPUState is what is known of devices' memory at one moment: by the calls of
+// the driver that were seen, and by the driver's own count.
+type GPUState struct {
+	At         float64        `json:"at_seconds"`
+	PIDs       []int          `json:"pids"`            // the processes that have the driver loaded
+	Before     *nvsmi.Reading `json:"before"`          // when the trace began
+	Count      *nvsmi.Reading `json:"count"`           // at this moment
+	NotCounted string         `json:"not_counted"`     // why not
+	Meanwhile  int64          `json:"meanwhile_bytes"` // taken while the driver was asked
+	Managed    int64          `json:"managed_bytes"`   // of which some can be on the device
+	Foreign    int64          `json:"foreign_count"`   // handles of memory of other processes
+	Dropped    bool           `json:"dropped"`         // events were lost
+	Pieces     []GPUPiece     `json:"pieces"`          // of device memory
+}
+
+// Held is all of the pieces, bytes.
+func (s *GPUState) Held() (n int64) {
+	for _, p := range s.Pieces {
+		n += p.Bytes
+	}
+	return n
+}
+
+// A GPUPiece is memory of a device that a process took since the trace began and
+// holds. Addr is 0 for what has no address, all of one owner in one.
+type GPUPiece struct {
+	PID   int    `json:"pid"`
+	Addr  uint64 `json:"addr"`
+	Bytes int64  `json:"bytes"`
+	Owner string `json:"owner"`
 }
 
 // A GPUOwner is what one library's calls hold of one kind of memory.
@@ -118,6 +196,18 @@ type GPUStack struct {
 	Stack
 	Owner  string `json:"owner"`
 	Memory string `json:"memory"`
+	// Peak is the most that they held at once; nil if they never held anything.
+	Peak *GPUPeak `json:"peak"`
+}
+
+// A GPUPeak is the most that calls with one stack held at once, from nothing to
+// nothing again. Times are since the trace began.
+type GPUPeak struct {
+	Bytes int64    `json:"bytes"`
+	From  float64  `json:"from_seconds"`
+	At    float64  `json:"at_seconds"`
+	Until *float64 `json:"until_seconds"` // nil for what is held still
+	Times int      `json:"times"`         // how often they took something when they held nothing
 }
 
 // A Frame is one level of a stack; what is unknown is nil.

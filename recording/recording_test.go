@@ -11,9 +11,13 @@ import (
 	"testing"
 
 	"strandline/finding"
+	"strandline/nvsmi"
 )
 
 func text(s string) *string { return &s }
+
+// held is what a GPU has.
+var held = &GPUState{PIDs: []int{7}, Count: &nvsmi.Reading{Devices: []nvsmi.Device{{Index: "0"}}, Processes: []nvsmi.Use{}}, Pieces: []GPUPiece{{PID: 7, Addr: 1 << 62, Bytes: 1, Owner: "NCCL"}}}
 
 // write makes a recording of two marks and a judgement between them.
 func write(t *testing.T) string {
@@ -29,6 +33,7 @@ func write(t *testing.T) string {
 	steps := []func() error{
 		func() error { return w.Mark(Mark{Seconds: 1, RSS: 100}, []Stack{grows, rests}) },
 		func() error { return w.Document(doc) },
+		func() error { return w.GPU(held) },
 		func() error {
 			grows.LiveBytes, grows.LiveCount = 12288, 3
 			return w.Mark(Mark{Seconds: 2, RSS: 9000}, []Stack{grows, rests})
@@ -62,6 +67,9 @@ func TestRecording(t *testing.T) {
 	}
 	if !reflect.DeepEqual(run.Marks, want) {
 		t.Errorf("got %+v, want %+v", run.Marks, want)
+	}
+	if !reflect.DeepEqual(run.GPU, held) {
+		t.Errorf("got %+v, want %+v", run.GPU, held)
 	}
 	if len(run.Document.Findings) != 1 || run.Stacks[1].Frames[0].Function == nil || run.PID != 7 {
 		t.Errorf("got %+v", run)

@@ -12,8 +12,38 @@ import (
 	"strandline/allocator"
 )
 
-// Candidates are the settings that are worth a try, as PyTorch takes them.
-func Candidates(limited bool) []string {
+// A Choice is settings to run under, as they are written and as the release that
+// wrote the file understands them.
+type Choice struct {
+	Conf     string
+	Settings allocator.Settings
+}
+
+// Own are the settings of the recording.
+func (x *Exact) Own() Choice { return Choice{x.Settings.Changed(), x.Settings} }
+
+// Choices are what a search tries, each once: the recording's own settings first,
+// those that are asked for, and those that are worth a try, some of which only
+// where memory is limited.
+func (x *Exact) Choices(asked []Choice, limited bool) (out []Choice) {
+	all := append([]Choice{x.Own()}, asked...)
+	for _, conf := range candidates(limited) {
+		if set, err := allocator.ParseSettings(conf, x.Version); err == nil {
+			all = append(all, Choice{conf, set})
+		}
+	}
+	have := map[string]bool{}
+	for _, c := range all {
+		if name := c.Settings.Changed(); !have[name] {
+			have[name] = true
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// candidates are the settings that are worth a try, as PyTorch takes them.
+func candidates(limited bool) []string {
 	out := []string{
 		"", "expandable_segments:True",
 		"max_split_size_mb:32", "max_split_size_mb:64", "max_split_size_mb:128", "max_split_size_mb:256",

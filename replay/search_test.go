@@ -40,6 +40,54 @@ func TestAllEnds(t *testing.T) {
 	}
 }
 
+// A search tries the recording's own settings, then those that are asked for, and
+// nothing twice nor what the release does not know.
+func TestChoices(t *testing.T) {
+	x := exactOf(t, "../examples/varied-lengths/default.pickle.gz")
+	var asked []Choice
+	for _, conf := range []string{"max_split_size_mb:100", "backend:native", "max_split_size_mb:128,backend:native"} {
+		set, err := ParseSettings(conf, x.Version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked = append(asked, Choice{conf, set})
+	}
+	confs := func(limited bool) (out []string) {
+		for _, c := range x.Choices(asked, limited) {
+			out = append(out, c.Conf)
+		}
+		return out
+	}
+	free := confs(false)
+	want := []string{"", "max_split_size_mb:100", "max_split_size_mb:128,backend:native", "expandable_segments:True", "max_split_size_mb:32"}
+	if !slices.Equal(free[:len(want)], want) {
+		t.Errorf("%q, want %q first", free, want)
+	}
+	for _, conf := range []string{"max_split_size_mb:128", "large_segment_size_mb:64"} {
+		if slices.Contains(free, conf) {
+			t.Errorf("%s is tried", conf)
+		}
+	}
+	if limited := confs(true); !slices.Equal(limited[:len(free)], free) || !slices.Contains(limited, "garbage_collection_threshold:0.8") {
+		t.Errorf("in limited memory %q", limited)
+	}
+}
+
+// A scenario that has no capacity gets that of the recording.
+func TestBounded(t *testing.T) {
+	x := exactOf(t, "../examples/out-of-memory/oom.pickle")
+	recorded := x.Recorded()
+	if recorded.Capacity == 0 {
+		t.Fatal("the file shows no capacity")
+	}
+	if sc := x.Bounded(Scenario{Samples: 3}); sc.Capacity != recorded.Capacity || sc.Limit != recorded.Limit || sc.Samples != 3 {
+		t.Errorf("%+v, want the bounds of %+v", sc, recorded)
+	}
+	if sc := x.Bounded(Scenario{Capacity: 5, Limit: 4}); sc.Capacity != 5 || sc.Limit != 4 {
+		t.Errorf("%+v, want its own bounds", sc)
+	}
+}
+
 // The least capacity is enough, and a page less is not; requests that the
 // recording ran out of memory for count.
 func TestSmallest(t *testing.T) {

@@ -94,6 +94,16 @@ func (x *Exact) Recorded() Scenario {
 	return sc
 }
 
+// Bounded is a scenario with the capacity and the limit of the recording, where it
+// has no capacity of its own.
+func (x *Exact) Bounded(sc Scenario) Scenario {
+	if sc.Capacity == 0 {
+		recorded := x.Recorded()
+		sc.Capacity, sc.Limit = recorded.Capacity, recorded.Limit
+	}
+	return sc
+}
+
 // Under is a scenario with other settings. A fraction that they name is of the
 // scenario's capacity, where it has no limit of its own. Garbage collection
 // needs a limit: where nothing is said of memory, it is that of the recording.

@@ -213,7 +213,7 @@ func (c *Comparison) overview(w io.Writer, s Style) {
 			name = *g.Process
 		}
 		t.row(name, units.Count(int64(len(g.Files))), units.Bytes(g.Requested[0]), units.Bytes(g.Requested[last]),
-			Sparkline(spread(g.Requested)), perFile(g.Requested), units.Bytes(g.Reserved[last]))
+			sparkline(spread(g.Requested)), perFile(g.Requested), units.Bytes(g.Reserved[last]))
 	}
 	t.write(w, "  ")
 	if len(c.Groups) > mostGroups {
@@ -249,7 +249,7 @@ func (g *Group) text(w io.Writer, s Style) {
 		for _, j := range columns {
 			row = append(row, units.Bytes(v[j]))
 		}
-		t.row(append(row, Sparkline(spread(v)), perFile(v), label)...)
+		t.row(append(row, sparkline(spread(v)), perFile(v), label)...)
 	}
 	total("requested, in all", g.Requested)
 	total("reserved, in all", g.Reserved)
@@ -263,7 +263,7 @@ func (g *Group) text(w io.Writer, s Style) {
 		for _, j := range columns {
 			row = append(row, fmt.Sprintf("%s ×%s", units.Bytes(r.Bytes[j]), units.Count(r.Count[j])))
 		}
-		t.row(append(row, Sparkline(spread(r.Bytes)), perFile(r.Bytes), r.name)...)
+		t.row(append(row, sparkline(spread(r.Bytes)), perFile(r.Bytes), r.name)...)
 	}
 	t.write(w, "  ")
 }

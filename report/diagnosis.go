@@ -9,6 +9,7 @@ import (
 	"strandline/compare"
 	"strandline/detect"
 	"strandline/finding"
+	"strandline/recording"
 	"strandline/stack"
 	"strandline/units"
 )
@@ -19,6 +20,8 @@ type Diagnosis struct {
 	Verdict   detect.Verdict    `json:"verdict"`
 	Findings  []finding.Finding `json:"findings"`
 	Processes []Process         `json:"processes"`
+	// Devices are those of the recording of a trace of the GPU's driver.
+	Devices []recording.GPUDevice `json:"gpu_devices,omitempty"`
 }
 
 // Process says what was judged.
@@ -145,7 +148,7 @@ func (d *Diagnosis) Text(w io.Writer, s Style) {
 func writeNote(w io.Writer, s Style, f *finding.Finding, subject string) {
 	writeTitle(w, s, f, subject, s.dim("·"))
 	if len(f.Trend) > 1 {
-		fmt.Fprintln(w, "  "+Sparkline(f.Trend))
+		fmt.Fprintln(w, "  "+sparkline(f.Trend))
 	}
 	_, held := heldBy[f.Kind]
 	if !held && f.Kind != finding.Usage {
@@ -309,7 +312,7 @@ func writeFinding(w io.Writer, s Style, f *finding.Finding, subject string) {
 	}
 	if len(f.Trend) > 1 {
 		n := len(f.Trend)
-		line("live", fmt.Sprintf("%s  %s → %s", Sparkline(f.Trend), units.Bytes(f.Trend[0]), units.Bytes(f.Trend[n-1])))
+		line("live", fmt.Sprintf("%s  %s → %s", sparkline(f.Trend), units.Bytes(f.Trend[0]), units.Bytes(f.Trend[n-1])))
 	}
 	for _, d := range f.Detail {
 		say("", d)

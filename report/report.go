@@ -69,9 +69,9 @@ func (s Style) red(t string) string    { return s.paint("1;31", t) }
 func (s Style) yellow(t string) string { return s.paint("33", t) }
 func (s Style) green(t string) string  { return s.paint("32", t) }
 
-// Sparkline draws values as one line of blocks, the lowest at the bottom.
+// sparkline draws values as one line of blocks, the lowest at the bottom.
 // Differences of less than a hundredth are no shape and stay flat.
-func Sparkline(values []int64) string {
+func sparkline(values []int64) string {
 	if len(values) < 2 {
 		return ""
 	}

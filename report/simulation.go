@@ -393,21 +393,10 @@ func (d *Simulation) hint() string {
 		case on.Events > 0 && len(d.Runs) == 0:
 			return fmt.Sprintf("strandline simulate %s --search  ·  --set CONF", file)
 		case had != nil && on.ranOut() && len(d.Runs) > 0 && d.Best == nil && !d.bounded:
-			return fmt.Sprintf("strandline simulate %s --set CONF --capacity %s", file, typed(*had))
+			return fmt.Sprintf("strandline simulate %s --set CONF --capacity %s", file, units.Typed(*had))
 		}
 	}
 	return ""
-}
-
-// typed is a size as --capacity takes it, without rounding.
-func typed(n int64) string {
-	switch {
-	case n%(1<<30) == 0:
-		return fmt.Sprintf("%dGiB", n>>30)
-	case n%(1<<20) == 0:
-		return fmt.Sprintf("%dMiB", n>>20)
-	}
-	return fmt.Sprint(n)
 }
 
 func (r *Replayed) ranOut() bool { return r.OOMs != nil && *r.OOMs > 0 }

@@ -23,7 +23,7 @@ type Trace struct {
 func NewTrace(t *hostleak.Trace, s *hostleak.Sums, findings []finding.Finding, rung string, d time.Duration) *Trace {
 	doc := &Trace{recording.Document{
 		Schema: "strandline.trace/1", PID: int(t.Root), Rung: rung, Duration: d.Round(time.Millisecond).Seconds(), Ended: !t.Alive(),
-		RSS: s.RSS, RSSGrowth: s.Growth, Explained: s.Explained, Drops: t.Last.Lost, StackDrops: t.Last.LostSamples,
+		RSS: s.RSS, RSSGrowth: s.Growth, Explained: s.Explained, Drops: t.Last.Lost, StackDrops: t.Last.LostSamples, Unfollowed: t.Unfollowed(),
 		Growth: recording.Growth{Anonymous: s.Anon, File: s.File, Shared: s.Shared, Older: s.Older, Unnamed: s.Unnamed, Threads: s.Threads},
 		Paired: t.Last.Paired, PairedBytes: t.Last.PairedBytes, Discarded: t.Ledger.Discarded,
 		Ledger: recording.Ledger{Checks: t.Ledger.Mended.Checks, Missing: t.Ledger.Mended.Missing, Extra: t.Ledger.Mended.Extra},
@@ -101,6 +101,9 @@ func (d *Trace) notes() (out []string) {
 	if d.Drops > 0 {
 		out = append(out, fmt.Sprintf("%s were lost, as more came than there was room for; the sums were set right by the kernel's list", count(int(d.Drops), "event")))
 	}
+	if d.Unfollowed > 0 {
+		out = append(out, fmt.Sprintf("%s could not be followed, as 16,384 lived already; what they map is in no figure", count(int(d.Unfollowed), "process")))
+	}
 	if d.StackDrops > 0 {
 		out = append(out, fmt.Sprintf("%s were lost", count(int(d.StackDrops), "stack")))
 	}
@@ -127,7 +130,7 @@ func (d *Trace) stacks(w io.Writer, s Style, most int) {
 		if st.ResidentBytes != nil {
 			resident = units.Bytes(*st.ResidentBytes)
 		}
-		t.row(units.Bytes(st.LiveBytes), resident, units.Count(st.LiveCount), st.Call, Sparkline(st.Trend), placeOf(&st))
+		t.row(units.Bytes(st.LiveBytes), resident, units.Count(st.LiveCount), st.Call, sparkline(st.Trend), placeOf(&st))
 	}
 	t.write(w, "")
 }
@@ -167,11 +170,12 @@ func placeOf(st *recording.Stack) string {
 // fewMarks are too few to judge growth.
 const fewMarks = 3
 
-// NewRecorded is the answer of `strandline diagnose` to a recording.
-func NewRecorded(file string, run *recording.Run) *Diagnosis {
+// NewRecorded is the answer of `strandline diagnose` to a recording, with the
+// snapshots that stand beside it.
+func NewRecorded(files []string, run *recording.Run) *Diagnosis {
 	name := fmt.Sprintf("pid%d", run.PID)
 	d := &Diagnosis{Schema: "strandline.diagnose/1", Verdict: detect.OK, Findings: append([]finding.Finding{}, run.Document.Findings...)}
-	p := Process{Process: &name, Files: []string{file}, Basis: []string{fmt.Sprintf("watched for %s, %s", units.Duration(time.Duration(run.Document.Duration*float64(time.Second))), count(len(run.Marks), "mark"))}}
+	p := Process{Process: &name, Files: files, Basis: []string{fmt.Sprintf("watched for %s, %s", units.Duration(time.Duration(run.Document.Duration*float64(time.Second))), count(len(run.Marks), "mark"))}}
 	if len(run.Marks) < fewMarks {
 		d.Verdict = detect.Unknown
 	}
@@ -181,5 +185,8 @@ func NewRecorded(file string, run *recording.Run) *Diagnosis {
 		}
 	}
 	d.Processes = []Process{p}
+	if run.Document.GPU != nil {
+		d.Devices = run.Document.GPU.Devices
+	}
 	return d
 }

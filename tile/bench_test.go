@@ -2,21 +2,12 @@ package tile
 
 import (
 	"context"
-	"os"
+	"slices"
 	"testing"
 
 	"strandline/internal/synth"
 	"strandline/timeline"
 )
-
-// length is the number of events of the benchmarks: 10 million if
-// STRANDLINE_10M is set.
-func length() int {
-	if os.Getenv("STRANDLINE_10M") != "" {
-		return 10_000_000
-	}
-	return 1_000_000
-}
 
 // coarsest is the level at which the whole history takes about 1200 columns.
 func coarsest(h *History) (level uint) {
@@ -28,7 +19,7 @@ func coarsest(h *History) (level uint) {
 
 func benchmarked(b *testing.B) (*timeline.Timeline, *History, *Bands) {
 	b.Helper()
-	t := timelineOf(b, synth.Trace(length()))
+	t := timelineOf(b, synth.Trace(slices.Max(synth.Lengths())))
 	h := NewHistory(t)
 	bands, err := NewBands(h, ByLine)
 	if err != nil {

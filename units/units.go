@@ -28,6 +28,18 @@ func Bytes(n int64) string {
 // SignedBytes is Bytes for a difference: with "+" if n is above 0.
 func SignedBytes(n int64) string { return plus(n) + Bytes(n) }
 
+// Typed is n as a person would type it, for [ParseBytes], without rounding: "80GiB",
+// "1536MiB", "1000".
+func Typed(n int64) string {
+	switch {
+	case n%(1<<30) == 0:
+		return strconv.FormatInt(n>>30, 10) + "GiB"
+	case n%(1<<20) == 0:
+		return strconv.FormatInt(n>>20, 10) + "MiB"
+	}
+	return strconv.FormatInt(n, 10)
+}
+
 // Count is n with separators: "1,216,335".
 func Count(n int64) string {
 	digits := strings.TrimPrefix(strconv.FormatInt(n, 10), "-")

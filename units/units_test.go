@@ -47,6 +47,17 @@ func TestSigned(t *testing.T) {
 	}
 }
 
+func TestTyped(t *testing.T) {
+	for n, want := range map[int64]string{80 * gib: "80GiB", gib + gib/2: "1536MiB", gib + 1: "1073741825", 1000: "1000"} {
+		if got := units.Typed(n); got != want {
+			t.Errorf("Typed(%d) = %q, want %q", n, got, want)
+		}
+		if back, err := units.ParseBytes(want); back != n || err != nil {
+			t.Errorf("%q is read as %d, %v", want, back, err)
+		}
+	}
+}
+
 func TestCount(t *testing.T) {
 	for n, want := range map[int64]string{
 		0: "0", 7: "7", 999: "999", 1000: "1,000", 12_345: "12,345", 1_216_335: "1,216,335",

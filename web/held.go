@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -558,7 +557,7 @@ func (d *savedDevice) runs() error {
 			run = append(run, "set", set)
 		}
 		if replay.Capacity != nil {
-			run = append(run, "capacity", sizeOf(*replay.Capacity))
+			run = append(run, "capacity", units.Typed(*replay.Capacity))
 		}
 		began := time.Now()
 		if _, err := d.keep("simulate", append(slices.Clip(run), "n", looks)); err != nil {
@@ -572,17 +571,6 @@ func (d *savedDevice) runs() error {
 		}
 	}
 	return nil
-}
-
-// sizeOf is a size without rounding, as the page asks for it.
-func sizeOf(n int64) string {
-	switch {
-	case n%(1<<30) == 0:
-		return fmt.Sprintf("%dGiB", n>>30)
-	case n%(1<<20) == 0:
-		return fmt.Sprintf("%dMiB", n>>20)
-	}
-	return fmt.Sprint(n)
 }
 
 // describe keeps the facts of the device, with what is held and what is not.

@@ -30,6 +30,7 @@ typedef long long s64;
 #define BPF_MAP_TYPE_RINGBUF 27
 
 #define BPF_NOEXIST 1
+#define BPF_F_MMAPABLE (1 << 10)
 #define BPF_RB_NO_WAKEUP 1
 
 static void *(*map_lookup)(void *map, const void *key) = (void *)1;
@@ -68,9 +69,11 @@ struct thread_struct {
 } CORE;
 
 struct task_struct {
+	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	struct signal_struct *signal;
 	struct thread_struct thread;
+	u64 sas_ss_sp, sas_ss_size; // the stack for signals
 } CORE;
 
 // The registers that a system call leaves as the program had set them, its
@@ -95,8 +98,6 @@ struct on_exit {
 };
 
 struct on_newtask {
-	u64 common;
-	s32 pid;
-	char comm[16];
+	struct task_struct *task;
 	u64 clone_flags;
 };

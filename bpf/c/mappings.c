@@ -2,10 +2,12 @@
 //
 // A call's arguments are read at its exit from the registers that it left as
 // they were, so that one program runs a call. Only what ends a mapping is seen
-// at its entry: from then on another thread can be given the same addresses.
+// at its entry: from then on another thread can be given the same addresses. A
+// call of mremap ends one and makes another: it carries both times.
 //
 // A mapping that is made and unmapped whole costs no event: it waits in
-// `pending` until user space takes it from there.
+// `pending` until user space takes it from there. That is an array, in which the
+// address tells the place: a hash table costs ten times as much.
 #include "kernel.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -38,26 +40,30 @@ struct event {
 	u32 op, sampled;
 	u64 addr, len;
 	u64 old, old_len;
-	u32 prot, flags;
+	union {
+		u32 prot;
+		u32 took; // of mremap, in ns
+	};
+	u32 flags;
 	s32 fd;
 	u32 class;
 	struct place place;
 };
 
-struct pending_key {
-	u64 addr;
-	u64 pid;
-};
-
+// A mapping that waits, 64 bytes.
 struct pending_map {
+	u64 key; // FREE, TAKEN while someone reads or writes it, or of whom it is
 	u64 time, len;
+	struct place place;
 	u32 tid, epoch;
 	u32 prot, flags;
 	s32 fd;
-	u32 sampled;
-	u32 class, pad;
-	struct place place;
+	u16 class, sampled;
 };
+
+#define PENDING_BITS 14
+#define FREE 0
+#define TAKEN 1
 
 // One watched process. Owner is whose memory it uses: after vfork its parent's.
 // Epoch counts what may have put something inside of older mappings.
@@ -101,7 +107,9 @@ struct python_frame {
 #define SMALL_PAGES 5
 #define LARGE_PAGES 17
 
-// A copied stack starts at the page in which the stack pointer lies.
+// A copied stack starts at the page in which the stack pointer lies. If that is
+// a stack of its own on which a signal is handled, own_bytes of the copy are of
+// it; the others begin at the page of the stack that was interrupted.
 struct sample {
 	u64 time;
 	u32 pid, tid;
@@ -109,6 +117,7 @@ struct sample {
 	u64 addr, len;
 	u64 ip, sp, bp, bx, r12, r13, r14, r15;
 	u32 python_frames, python_state;
+	u64 interrupted, own_bytes;
 	struct python_frame python[PYTHON_FRAMES];
 };
 
@@ -128,7 +137,13 @@ struct sampled_call {
 	u64 large_stacks;
 };
 
-enum count { LOST_EVENTS, LOST_SAMPLES, PAIRED, PAIRED_BYTES, COUNTS };
+enum count { LOST_EVENTS, LOST_SAMPLES, PAIRED, PAIRED_BYTES, UNWATCHED, COUNTS };
+
+// The pid namespace by whose numbers processes are named, and how deep it lies:
+// the one of the /proc that user space reads. It sets them before loading. At
+// level 0 the numbers are the kernel's own.
+const volatile u32 strand_level = 0;
+const volatile u64 strand_namespace = 0;
 
 struct {
 	UINT(type, BPF_MAP_TYPE_HASH);
@@ -138,11 +153,29 @@ struct {
 } strand_watched SEC(".maps");
 
 struct {
-	UINT(type, BPF_MAP_TYPE_HASH);
-	UINT(max_entries, 32768);
-	TYPE(key, struct pending_key);
+	UINT(type, BPF_MAP_TYPE_ARRAY);
+	UINT(max_entries, 1 << PENDING_BITS);
+	UINT(map_flags, BPF_F_MMAPABLE);
+	TYPE(key, u32);
 	TYPE(value, struct pending_map);
 } strand_pending SEC(".maps");
+
+// Where the stacks of threads ended when a signal came that may be handled on
+// another.
+struct {
+	UINT(type, BPF_MAP_TYPE_LRU_HASH);
+	UINT(max_entries, 4096);
+	TYPE(key, u32);
+	TYPE(value, u64);
+} strand_interrupted SEC(".maps");
+
+// When the threads that are in mremap entered it.
+struct {
+	UINT(type, BPF_MAP_TYPE_LRU_HASH);
+	UINT(max_entries, 4096);
+	TYPE(key, u32);
+	TYPE(value, u64);
+} strand_moving SEC(".maps");
 
 struct {
 	UINT(type, BPF_MAP_TYPE_LRU_HASH);
@@ -152,7 +185,7 @@ struct {
 } strand_sites SEC(".maps");
 
 struct {
-	UINT(type, BPF_MAP_TYPE_HASH);
+	UINT(type, BPF_MAP_TYPE_LRU_HASH);
 	UINT(max_entries, 1024);
 	TYPE(key, u32);
 	TYPE(value, struct python);
@@ -206,9 +239,30 @@ INLINE void count(u32 what, u64 n)
 		__sync_fetch_and_add(v, n);
 }
 
+// number is a process's or thread's in our namespace; 0 if it has none there.
+INLINE u32 number(struct pid *p)
+{
+	struct upid n = {};
+	u32 level = 0;
+	read_kernel(&level, sizeof level, &p->level);
+	if (level < strand_level)
+		return 0;
+	read_kernel(&n, sizeof n, (void *)&p->numbers[0] + (u64)strand_level * sizeof n);
+	return strand_level && (u64)n.ns != strand_namespace ? 0 : n.nr;
+}
+
+OWN u64 inner_numbers(void)
+{
+	struct task_struct *task = current_task();
+	return (u64)number(task->group_leader->thread_pid) << 32 | number(task->thread_pid);
+}
+
+// numbers are those of the current process, in the upper half, and its thread.
+INLINE u64 numbers(void) { return strand_level ? inner_numbers() : current_pid_tgid(); }
+
 INLINE struct watched_process *watched(void)
 {
-	u32 pid = current_pid_tgid() >> 32;
+	u32 pid = numbers() >> 32;
 	return map_lookup(&strand_watched, &pid);
 }
 
@@ -230,7 +284,7 @@ INLINE void send(const struct event *e)
 
 INLINE void begin(struct event *c, const struct watched_process *w, u32 op)
 {
-	u64 id = current_pid_tgid();
+	u64 id = numbers();
 	c->time = ktime();
 	c->pid = w->owner;
 	c->tid = id;
@@ -328,6 +382,15 @@ INLINE void walk_python(struct sample *s, u32 pid)
 	s->python_frames = n;
 }
 
+// signal_stack_end is the end of the page up to which the stack for signals goes,
+// if sp is in it, else 0.
+INLINE u64 signal_stack_end(u64 sp)
+{
+	struct task_struct *task = current_task();
+	u64 from = task->sas_ss_sp, size = task->sas_ss_size;
+	return size && sp - from <= size ? (from + size + PAGE - 1) & ~(u64)(PAGE - 1) : 0;
+}
+
 INLINE void fill(struct sample *s, u8 *stack, int pages, const struct event *c, const struct pt_regs *r)
 {
 	s->time = c->time;
@@ -344,15 +407,21 @@ INLINE void fill(struct sample *s, u8 *stack, int pages, const struct event *c, 
 	s->r13 = r->r13;
 	s->r14 = r->r14;
 	s->r15 = r->r15;
-	u64 from = r->sp & ~(u64)(PAGE - 1);
-	u32 n = 0;
+	u64 from = r->sp & ~(u64)(PAGE - 1), end = signal_stack_end(r->sp);
+	u32 n = 0, tid = current_pid_tgid();
+	u64 *interrupted = end ? map_lookup(&strand_interrupted, &tid) : 0;
+	s->interrupted = interrupted ? *interrupted & ~(u64)(PAGE - 1) : 0;
 	LOOP
 	for (int i = 0; i < pages; i++) {
-		if (read_user(stack + i * PAGE, PAGE, (void *)(from + i * PAGE)))
+		u64 at = from + i * PAGE;
+		if (s->interrupted && at >= end)
+			at = s->interrupted + (at - end);
+		if (read_user(stack + i * PAGE, PAGE, (void *)at))
 			break;
 		n += PAGE;
 	}
 	s->stack_bytes = n;
+	s->own_bytes = s->interrupted ? end - from : n;
 	walk_python(s, c->pid);
 }
 
@@ -424,6 +493,27 @@ int strand_sample(void *ctx)
 
 INLINE int failed(s64 ret) { return ret < 0 && ret >= -4095; }
 
+// pending_key is 0 for a mapping that cannot wait. A page's address leaves room
+// for the process.
+INLINE u64 pending_key(u64 addr, u32 pid) { return addr >> 54 ? 0 : addr << 10 | pid; }
+
+INLINE struct pending_map *pending(u64 key)
+{
+	u32 i = key * 0x9e3779b97f4a7c15 >> (64 - PENDING_BITS);
+	return map_lookup(&strand_pending, &i);
+}
+
+// take tells whether a place was in a state, and is ours now.
+INLINE int take(struct pending_map *p, u64 state)
+{
+	return __sync_val_compare_and_swap(&p->key, state, TAKEN) == state;
+}
+
+INLINE void leave(struct pending_map *p, u64 state)
+{
+	__sync_lock_test_and_set(&p->key, state);
+}
+
 // send_pending reports a mapping that waited.
 INLINE void send_pending(u32 pid, u64 addr, const struct pending_map *p)
 {
@@ -443,17 +533,30 @@ INLINE void wait_for_end(struct event *c, struct watched_process *w)
 		send(c);
 		return;
 	}
-	struct pending_key key = { .addr = c->addr, .pid = c->pid };
-	struct pending_map now = { .time = c->time, .len = c->len, .tid = c->tid, .epoch = w->epoch,
-		.prot = c->prot, .flags = c->flags, .fd = c->fd, .sampled = c->sampled,
-		.class = c->class, .place = c->place };
-	struct pending_map *old = map_lookup(&strand_pending, &key);
-	if (old) {
-		send_pending(c->pid, c->addr, old);
-		map_delete(&strand_pending, &key);
-	}
-	if (map_update(&strand_pending, &key, &now, BPF_NOEXIST))
+	u64 key = pending_key(c->addr, c->pid);
+	struct pending_map *p = pending(key);
+	if (!p || !key) {
 		send(c);
+		return;
+	}
+	if (!take(p, FREE)) {
+		if (!take(p, key)) { // another waits there
+			send(c);
+			return;
+		}
+		send_pending(c->pid, c->addr, p); // its end was not seen
+	}
+	p->time = c->time;
+	p->len = c->len;
+	p->place = c->place;
+	p->tid = c->tid;
+	p->epoch = w->epoch;
+	p->prot = c->prot;
+	p->flags = c->flags;
+	p->fd = c->fd;
+	p->class = c->class;
+	p->sampled = c->sampled;
+	leave(p, key);
 }
 
 SEC("tracepoint/mmap")
@@ -488,13 +591,14 @@ int strand_munmap(struct on_enter *ctx)
 	u64 addr = ctx->args[0], len = (ctx->args[1] + PAGE - 1) & ~(u64)(PAGE - 1);
 	if (addr & (PAGE - 1) || !len)
 		return 0;
-	struct pending_key key = { .addr = addr, .pid = w->owner };
-	struct pending_map *p = map_lookup(&strand_pending, &key);
-	if (p) {
+	u64 key = pending_key(addr, w->owner);
+	struct pending_map *p = pending(key);
+	if (p && key && p->key == key && take(p, key)) {
 		int whole = p->len == len && p->epoch == w->epoch;
 		if (!whole)
 			send_pending(w->owner, addr, p);
-		if (!map_delete(&strand_pending, &key) && whole) {
+		leave(p, FREE);
+		if (whole) {
 			count(PAIRED, 1);
 			count(PAIRED_BYTES, len);
 			return 0;
@@ -517,6 +621,17 @@ INLINE void report(void *ctx, struct event *c, const struct watched_process *w)
 		copy_stack(ctx, c, w);
 }
 
+SEC("tracepoint/mremap_enter")
+int strand_mremap_enter(struct on_enter *ctx)
+{
+	if (!watched())
+		return 0;
+	u32 tid = current_pid_tgid();
+	u64 now = ktime();
+	map_update(&strand_moving, &tid, &now, 0);
+	return 0;
+}
+
 SEC("tracepoint/mremap")
 int strand_mremap(struct on_exit *ctx)
 {
@@ -526,6 +641,11 @@ int strand_mremap(struct on_exit *ctx)
 	struct pt_regs *r = registers();
 	struct event c = {};
 	begin(&c, w, REMAP);
+	u64 *entered = map_lookup(&strand_moving, &c.tid);
+	if (entered) {
+		u64 took = c.time - *entered;
+		c.took = took >> 32 ? ~0u : took;
+	}
 	c.addr = ctx->ret;
 	c.len = (r->dx + PAGE - 1) & ~(u64)(PAGE - 1);
 	c.old = r->di;
@@ -664,23 +784,38 @@ int strand_ftruncate(struct on_exit *ctx)
 	return 0;
 }
 
+SEC("tracepoint/signal_deliver")
+int strand_signal(void *ctx)
+{
+	if (!watched() || !current_task()->sas_ss_size)
+		return 0;
+	u64 sp = registers()->sp;
+	if (signal_stack_end(sp)) // in another handler
+		return 0;
+	u32 tid = current_pid_tgid();
+	map_update(&strand_interrupted, &tid, &sp, 0);
+	return 0;
+}
+
 #define CLONE_VM 0x100
 #define CLONE_THREAD 0x10000
 
-SEC("tracepoint/task_newtask")
+SEC("raw_tracepoint/task_newtask")
 int strand_fork(struct on_newtask *ctx)
 {
 	struct watched_process *w = watched();
 	if (!w || ctx->clone_flags & CLONE_THREAD)
 		return 0;
-	u32 pid = ctx->pid;
+	struct pid *of = 0;
+	read_kernel(&of, sizeof of, &ctx->task->thread_pid);
+	u32 pid = number(of);
 	struct watched_process child = { .owner = ctx->clone_flags & CLONE_VM ? w->owner : pid };
 	struct event c = {};
 	begin(&c, w, FORK);
 	c.addr = pid;
 	c.old = child.owner;
 	if (map_update(&strand_watched, &pid, &child, 0))
-		count(LOST_EVENTS, 1);
+		count(UNWATCHED, 1);
 	send(&c);
 	return 0;
 }
@@ -691,8 +826,9 @@ int strand_exec(void *ctx)
 	struct watched_process *w = watched();
 	if (!w)
 		return 0;
-	w->owner = current_pid_tgid() >> 32;
+	w->owner = numbers() >> 32;
 	w->epoch++;
+	map_delete(&strand_python, &w->owner);
 	struct event c = {};
 	begin(&c, w, EXEC);
 	send(&c);
@@ -702,7 +838,7 @@ int strand_exec(void *ctx)
 SEC("tracepoint/sched_process_exit")
 int strand_exit(void *ctx)
 {
-	u32 pid = current_pid_tgid() >> 32;
+	u32 pid = numbers() >> 32;
 	struct watched_process *w = map_lookup(&strand_watched, &pid);
 	if (!w || current_task()->signal->live.counter)
 		return 0;
@@ -711,6 +847,42 @@ int strand_exit(void *ctx)
 	c.addr = pid;
 	send(&c);
 	map_delete(&strand_watched, &pid);
+	map_delete(&strand_python, &pid);
+	return 0;
+}
+
+// What a process cannot see itself of the pid namespaces in which it has a
+// number, from the first one down. User space has it told before it loads the
+// rest.
+#define LEVELS 33
+
+struct namespaces {
+	u32 level, pad;
+	u64 at[LEVELS];
+};
+
+struct {
+	UINT(type, BPF_MAP_TYPE_ARRAY);
+	UINT(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, struct namespaces);
+} strand_self_namespaces SEC(".maps");
+
+SEC("raw_tracepoint/self")
+int strand_self(void *ctx)
+{
+	u32 zero = 0;
+	struct namespaces *to = map_lookup(&strand_self_namespaces, &zero);
+	if (!to)
+		return 0;
+	struct pid *p = current_task()->thread_pid;
+	to->level = p->level;
+	LOOP
+	for (u32 i = 0; i < LEVELS && i <= to->level; i++) {
+		struct upid n = {};
+		read_kernel(&n, sizeof n, (void *)&p->numbers[0] + (u64)i * sizeof n);
+		to->at[i] = (u64)n.ns;
+	}
 	return 0;
 }
 

@@ -38,7 +38,8 @@ failure is judged by the figures of the message, and together with a snapshot
 of the same failure. So is one with tables of torch.cuda.memory_summary(): one
 table, a before and an after in one file or two, or many of them in a log.
 
-A recording of ` + "`strandline trace --out`" + ` is judged by itself.`,
+A recording of ` + "`strandline trace --out`" + ` is judged by itself; one with --gpu can
+stand beside snapshots of the same processes, one of each.`,
 		Example: `  strandline diagnose step-2.pickle step-3.pickle step-4.pickle
   strandline diagnose dumps/ --json
   strandline diagnose dumps/ --group 'worker-(\d+)'
@@ -62,12 +63,12 @@ func runDiagnose(c *cobra.Command, g *globals, o diagnoseOptions, args []string)
 	case n > 0:
 		known.Capacity = &n
 	}
-	run, err := g.recording(args)
+	run, path, others, err := g.recording(args)
 	switch {
 	case err != nil:
 		return err
 	case run != nil:
-		return g.diagnoseRecording(args[0], run)
+		return g.diagnoseRecording(c.Context(), run, path, others)
 	}
 	book, processes, partial, err := g.processes(c, o.group, args, true)
 	if err != nil {
@@ -88,18 +89,24 @@ func runDiagnose(c *cobra.Command, g *globals, o diagnoseOptions, args []string)
 }
 
 // parseCapacity reads the size that --capacity gives; it is 0 if the flag was not
-// given. A number without a unit is of bytes: a few of them are a unit forgotten.
+// given.
 func parseCapacity(flags *pflag.FlagSet, text string) (int64, error) {
 	if !flags.Changed("capacity") {
 		return 0, nil
 	}
+	return sizeFlag("capacity", text)
+}
+
+// sizeFlag reads a size of a device's memory; it is 0 if the flag was not given.
+// A number without a unit is of bytes: a few of them are a unit forgotten.
+func sizeFlag(name, text string) (int64, error) {
 	n, err := units.ParseBytes(text)
 	if err != nil {
-		return 0, fmt.Errorf("--capacity: %w", err)
+		return 0, fmt.Errorf("--%s: %w", name, err)
 	}
 	const least = 2 << 20 // of a segment
 	if n < least {
-		return 0, fmt.Errorf("--capacity: %q is %s, less than PyTorch takes from a device at once; write the size with its unit, such as 80GiB", text, units.Bytes(n))
+		return 0, fmt.Errorf("--%s: %q is %s, less than PyTorch takes from a device at once; write the size with its unit, such as 80GiB", name, text, units.Bytes(n))
 	}
 	return n, nil
 }

@@ -170,26 +170,12 @@ func (g *globals) each(ctx context.Context, args []string, text textReader, f fu
 	var last error
 	var others []string // files of other kinds
 	for _, p := range paths {
-		s, err := g.open(ctx, p)
+		s, err := g.take(ctx, p, named[p], text)
 		if ctx.Err() != nil {
 			return partial, ctx.Err()
 		}
-		var missing *fs.PathError
-		if err != nil && text != nil && !errors.As(err, &missing) {
-			taken, why := text(p, err)
-			if ctx.Err() != nil {
-				return partial, ctx.Err()
-			}
-			if taken {
-				read++
-				continue
-			}
-			err = why
-		}
-		if err != nil && text == nil && named[p] {
-			err = g.forDiagnose(ctx, p, err)
-		}
 		if err != nil {
+			var missing *fs.PathError
 			if errors.As(err, &missing) && named[p] {
 				return partial, err
 			}
@@ -203,6 +189,9 @@ func (g *globals) each(ctx context.Context, args []string, text textReader, f fu
 			continue
 		}
 		read++
+		if s == nil {
+			continue
+		}
 		partial = g.partial(s) || partial
 		if err := f(p, s); err != nil {
 			return partial, err
@@ -218,6 +207,26 @@ func (g *globals) each(ctx context.Context, args []string, text textReader, f fu
 		return partial, noSnapshot(args, len(paths))
 	}
 	return partial, nil
+}
+
+// take opens a snapshot, nil where text took the file.
+func (g *globals) take(ctx context.Context, path string, named bool, text textReader) (*snapshot.Snapshot, error) {
+	s, err := g.open(ctx, path)
+	if err == nil || ctx.Err() != nil {
+		return s, err
+	}
+	var missing *fs.PathError
+	switch {
+	case text == nil && named:
+		return nil, g.forDiagnose(ctx, path, err)
+	case text == nil || errors.As(err, &missing):
+		return nil, err
+	}
+	taken, why := text(path, err)
+	if taken {
+		return nil, nil
+	}
+	return nil, why
 }
 
 // noSnapshot is the error where none of so many files is a snapshot.

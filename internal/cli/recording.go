@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"strandline/export"
 	"strandline/recording"
@@ -12,24 +13,22 @@ import (
 	"strandline/units"
 )
 
-// recording reads the recording of a trace, if that is what the arguments name;
-// it is judged by itself.
-func (g *globals) recording(args []string) (*recording.Run, error) {
-	for _, path := range args {
+// recording reads the recording of a trace, if that is among what the arguments
+// name, and returns its path and the others of them.
+func (g *globals) recording(args []string) (run *recording.Run, path string, others []string, err error) {
+	for i, path := range args {
 		f, err := os.Open(path)
 		if err != nil {
 			continue // reading it as something else says what is wrong
 		}
 		is := recording.Is(f)
 		f.Close()
-		switch {
-		case is && len(args) > 1:
-			return nil, fmt.Errorf("%s is the recording of a trace, which is judged by itself", path)
-		case is:
-			return readRecording(path)
+		if is {
+			run, err = readRecording(path)
+			return run, path, slices.Delete(slices.Clone(args), i, i+1), err
 		}
 	}
-	return nil, nil
+	return nil, "", nil, nil
 }
 
 func readRecording(path string) (*recording.Run, error) {
@@ -53,10 +52,22 @@ func (g *globals) recordingPartial(run *recording.Run) bool {
 	return run.Partial != nil
 }
 
-func (g *globals) diagnoseRecording(path string, run *recording.Run) error {
+// diagnoseRecording tells what a recording does, with the snapshots that are
+// named beside it.
+func (g *globals) diagnoseRecording(ctx context.Context, run *recording.Run, path string, beside []string) error {
 	partial := g.recordingPartial(run)
+	snapshots, err := g.readWith(ctx, run, beside)
+	if err != nil {
+		return err
+	}
+	for _, s := range snapshots {
+		partial = g.partial(s) || partial
+	}
+	if len(snapshots) > 0 {
+		reckonDevices(run.Document, run.GPU, snapshots)
+	}
 	trace := report.Trace{Document: *run.Document}
-	doc := report.NewRecorded(path, run)
+	doc := report.NewRecorded(append([]string{path}, beside...), run)
 	if err := g.print(doc, func(w io.Writer, s report.Style) { trace.Text(w, s) }); err != nil {
 		return err
 	}

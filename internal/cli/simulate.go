@@ -8,8 +8,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -141,19 +139,14 @@ func runSimulate(ctx context.Context, g *globals, o simulateOptions, within boun
 	return nil
 }
 
-type plannedRun struct {
-	conf string
-	set  allocator.Settings
-}
-
 // settings are those that are asked for by --set.
-func (o *simulateOptions) settings(v allocator.Version) (runs []plannedRun, err error) {
+func (o *simulateOptions) settings(v allocator.Version) (runs []replay.Choice, err error) {
 	for _, conf := range o.set {
 		set, err := replay.ParseSettings(conf, v)
 		if err != nil {
 			return nil, fmt.Errorf("--set: %w", err)
 		}
-		runs = append(runs, plannedRun{conf, set})
+		runs = append(runs, replay.Choice{Conf: conf, Settings: set})
 	}
 	return runs, nil
 }
@@ -206,7 +199,7 @@ type whatIf struct {
 	on      []*replay.Exact
 	options simulateOptions
 	bounds
-	runs  []plannedRun
+	runs  []replay.Choice
 	notes []string // on all of them
 
 	scenarios [][]replay.Scenario // by device and run
@@ -219,70 +212,88 @@ func (w *whatIf) run(ctx context.Context) error {
 			return fmt.Errorf("device %d cannot be run under other settings: %v", x.Device, x.Difference)
 		}
 	}
-	own := plannedRun{w.on[0].Settings.Changed(), w.on[0].Settings}
-	if len(w.runs) == 0 {
-		w.runs = append(w.runs, own)
-	}
-	if w.options.search {
-		w.search(own)
+	own := w.on[0].Own()
+	switch {
+	case w.options.search:
+		w.runs = w.on[0].Choices(w.runs, w.limited())
+	case len(w.runs) == 0:
+		w.runs = []replay.Choice{own}
 	}
 	if err := w.plan(); err != nil {
 		return err
 	}
-	w.doc.Change(own.conf, w.options.words(w.bounds), w.capacity > 0)
+	w.doc.Change(own.Conf, w.options.words(w.bounds), w.capacity > 0)
 	bar := newCounter(w.g)
 	defer bar.clear()
 	bar.begin("running", (len(w.runs)+1)*len(w.on))
-	for i, x := range w.on {
-		recorded := x.Recorded()
-		recorded.Samples = replay.Samples
-		some, err := x.All(ctx, append(w.scenarios[i], recorded), bar.next)
-		if err != nil {
-			return err
-		}
-		w.outcomes = append(w.outcomes, some[:len(w.runs)])
-		w.doc.AddCourse(x, &some[len(w.runs)])
+	if err := w.simulate(ctx, bar.next); err != nil {
+		return err
 	}
-	// The least capacity takes many runs: a search tells that of the best few, if
-	// they fit.
-	const few = 3
-	order, told := make([]int, len(w.runs)), len(w.runs)
-	for j := range order {
-		order[j] = j
-	}
-	if w.options.search {
-		order = replay.Rank(w.outcomes)
-		if w.fits(order[0]) {
-			told = min(few, told)
-		}
-	}
+	order, told := w.order()
 	bar.begin("looking for the least capacity", told*len(w.on))
 	least, err := w.least(ctx, order[:told], bar.next)
 	if err != nil {
 		return err
 	}
 	if w.options.search && !w.fits(0) && w.fits(order[0]) { // the file's own settings do not
-		replay.ByNeed(order[:told], func(j int) (bytes int64) {
-			for _, n := range least[j] {
-				if n == nil || *n == 0 {
-					return math.MaxInt64
-				}
-				bytes = max(bytes, *n)
-			}
-			return bytes
-		}, w.outcomes)
+		replay.ByNeed(order[:told], func(run int) int64 { return most(least[run]) }, w.outcomes)
 	}
 	for _, j := range order {
 		of := make([]report.Run, len(w.on))
 		for i, x := range w.on {
 			of[i] = report.Run{On: x, Scenario: &w.scenarios[i][j], Outcome: &w.outcomes[i][j], Smallest: least[j][i]}
 		}
-		w.doc.AddRun(w.runs[j].conf, of, w.notes)
+		w.doc.AddRun(w.runs[j].Conf, of, w.notes)
 	}
 	if w.options.search {
 		w.doc.Recommend()
 	}
 	return nil
+}
+
+// simulate does all runs, and the recorded one for its course.
+func (w *whatIf) simulate(ctx context.Context, done func()) error {
+	for i, x := range w.on {
+		recorded := x.Recorded()
+		recorded.Samples = replay.Samples
+		some, err := x.All(ctx, append(w.scenarios[i], recorded), done)
+		if err != nil {
+			return err
+		}
+		w.outcomes = append(w.outcomes, some[:len(w.runs)])
+		w.doc.AddCourse(x, &some[len(w.runs)])
+	}
+	return nil
+}
+
+// order are the runs as they are told, of a search the best first, and of how many
+// the least capacity is told. That takes many runs: of a search, only the best few
+// if they fit.
+func (w *whatIf) order() (runs []int, told int) {
+	const few = 3
+	told = len(w.runs)
+	if !w.options.search {
+		for j := range w.runs {
+			runs = append(runs, j)
+		}
+		return runs, told
+	}
+	runs = replay.Rank(w.outcomes)
+	if w.fits(runs[0]) {
+		told = min(few, told)
+	}
+	return runs, told
+}
+
+// most is the largest of some sizes, of which none, nil or 0, is more than any.
+func most(sizes []*int64) (bytes int64) {
+	for _, n := range sizes {
+		if n == nil || *n == 0 {
+			return math.MaxInt64
+		}
+		bytes = max(bytes, *n)
+	}
+	return bytes
 }
 
 // fits tells whether a run does not run out of memory on any device.
@@ -295,31 +306,11 @@ func (w *whatIf) fits(run int) bool {
 	return true
 }
 
-// search adds the settings to try, and the file's own, to those that are asked
-// for.
-func (w *whatIf) search(own plannedRun) {
-	have := map[string]bool{}
-	add := func(r plannedRun) {
-		if !have[r.set.Changed()] {
-			have[r.set.Changed()] = true
-			w.runs = append(w.runs, r)
-		}
-	}
-	asked := w.runs
-	w.runs = nil
-	add(own) // as it is written here
-	for _, r := range asked {
-		add(r)
-	}
-	limited := w.limit > 0
-	for _, x := range w.on {
-		limited = limited || w.capacity == 0 && x.Recorded().Limit > 0
-	}
-	for _, conf := range replay.Candidates(limited) {
-		if set, err := allocator.ParseSettings(conf, w.on[0].Version); err == nil {
-			add(plannedRun{conf, set})
-		}
-	}
+// limited tells whether a device of a search may not reserve all of its memory.
+func (w *whatIf) limited() bool {
+	return slices.ContainsFunc(w.on, func(x *replay.Exact) bool {
+		return x.Bounded(replay.Scenario{Capacity: w.capacity, Limit: w.limit}).Limit > 0
+	})
 }
 
 // plan makes the scenario of every run on every device.
@@ -335,13 +326,12 @@ func (w *whatIf) plan() error {
 		sc := changes[i]
 		sc.Samples = replay.Samples
 		sc.Capacity, sc.Limit = w.capacity, w.limit
-		if w.options.search && sc.Capacity == 0 {
-			recorded := x.Recorded()
-			sc.Capacity, sc.Limit = recorded.Capacity, recorded.Limit
+		if w.options.search {
+			sc = x.Bounded(sc)
 		}
 		var of []replay.Scenario
 		for _, r := range w.runs {
-			of = append(of, x.Under(sc, r.set))
+			of = append(of, x.Under(sc, r.Settings))
 		}
 		w.scenarios = append(w.scenarios, of)
 	}
@@ -417,66 +407,4 @@ func (w *whatIf) change() ([]replay.Scenario, error) {
 		w.notes = append(w.notes, "allocations at "+place+" that are left out: "+units.Count(int64(found)))
 	}
 	return out, nil
-}
-
-// counter is one line on stderr, from the first second on, if a person looks.
-type counter struct {
-	g       *globals
-	lock    sync.Mutex
-	what    string
-	n, all  int
-	timer   *time.Timer
-	visible bool
-	over    bool
-}
-
-func newCounter(g *globals) *counter {
-	c := &counter{g: g}
-	if g.env.StderrTerminal {
-		c.timer = time.AfterFunc(time.Second, func() {
-			c.lock.Lock()
-			defer c.lock.Unlock()
-			c.visible = !c.over
-			c.show()
-		})
-	}
-	return c
-}
-
-// begin says what is done next, all times; 0 is once.
-func (c *counter) begin(what string, all int) {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	c.what, c.n, c.all = what, 0, all
-	c.show()
-}
-
-func (c *counter) next() {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	c.n++
-	c.show()
-}
-
-func (c *counter) show() {
-	switch {
-	case !c.visible:
-	case c.all == 0:
-		fmt.Fprintf(c.g.env.Stderr, "\r\x1b[K%s", c.what)
-	default:
-		fmt.Fprintf(c.g.env.Stderr, "\r\x1b[K%s: %d of %d", c.what, c.n, c.all)
-	}
-}
-
-func (c *counter) clear() {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	c.over = true
-	if c.timer != nil {
-		c.timer.Stop()
-	}
-	if c.visible {
-		fmt.Fprint(c.g.env.Stderr, "\r\x1b[K")
-		c.visible = false
-	}
 }

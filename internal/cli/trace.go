@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,6 +33,9 @@ type traceOptions struct {
 	out      string
 	duration time.Duration
 	gpu      bool
+	used     string
+	device   int64 // bytes, of used; 0 if that is not given
+	snapshot []string
 }
 
 func newTrace(g *globals) *cobra.Command {
@@ -57,7 +61,10 @@ on). With --json its standard output goes to standard error.
 
 With --gpu the memory that is taken from the GPU's driver is told, too, and by
 whom: PyTorch, NCCL, cuBLAS, or a library of your own. The kernel then puts
-breakpoints on the driver's functions in these processes, until strandline ends.`,
+breakpoints on the driver's functions in these processes, until strandline ends.
+What the device holds beside that is told by nvidia-smi, where it is, or by
+--device-used; and what PyTorch has reserved by a snapshot that the process
+writes meanwhile (--snapshot, one for each process).`,
 		Example: "  sudo strandline trace --pid 4242\n  sudo strandline trace --pid 4242 --duration 1h --out server.trace && strandline diagnose server.trace",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -75,6 +82,8 @@ breakpoints on the driver's functions in these processes, until strandline ends.
 	c.Flags().DurationVar(&o.duration, "duration", time.Minute, "watch for the time `D`, such as 30s or 10m; a command as long as it runs")
 	c.Flags().StringVar(&o.rung, "rung", "", "see no more than `RUNG` does: bpf, ptrace (commands alone) or polling")
 	c.Flags().BoolVar(&o.gpu, "gpu", false, "also tell what is taken from the GPU's driver (libcuda), and by whom; needs BPF")
+	c.Flags().StringArrayVar(&o.snapshot, "snapshot", nil, "with --gpu: a snapshot `FILE` that the process writes by the end of the trace")
+	c.Flags().StringVar(&o.used, "device-used", "", "with --gpu: how much of the device is used at the end, `SIZE`, where nvidia-smi does not tell")
 	c.Flags().StringVar(&o.out, "out", "", "keep what is seen in a new `FILE`, for `strandline diagnose` and `export`")
 	return c
 }
@@ -82,6 +91,12 @@ breakpoints on the driver's functions in these processes, until strandline ends.
 // check tells what is wrong with the options.
 func (o *traceOptions) check(c *cobra.Command) error {
 	given := c.Flags().Changed("duration")
+	if c.Flags().Changed("device-used") {
+		var err error
+		if o.device, err = sizeFlag("device-used", o.used); err != nil {
+			return err
+		}
+	}
 	switch {
 	case c.Flags().Changed("pid") == (len(o.command) > 0):
 		return errors.New("give a process (--pid N), or a command (-- CMD…)")
@@ -95,6 +110,8 @@ func (o *traceOptions) check(c *cobra.Command) error {
 		return errors.New("--rung ptrace is for commands that are started: strandline trace --rung ptrace -- CMD…")
 	case o.gpu && o.rung != "" && o.rung != rungBPF:
 		return fmt.Errorf("--gpu needs BPF, and --rung %s does without", o.rung)
+	case !o.gpu && (len(o.snapshot) > 0 || o.device > 0):
+		return errors.New("--snapshot and --device-used are for traces with --gpu")
 	case len(o.command) > 0 && !given:
 		o.duration = forever
 	}
@@ -106,9 +123,13 @@ const forever = 100 * 365 * 24 * time.Hour
 
 func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 	if len(o.command) == 0 {
-		if _, err := procfs.Process(o.pid).Status(); err != nil {
-			return reach(o.pid, err)
+		p, err := reachable(o.pid)
+		if err != nil {
+			return err
 		}
+		o.pid = int(p)
+	} else if own, _ := os.Readlink("/proc/self"); own != strconv.Itoa(os.Getpid()) {
+		return errors.New("/proc is of another pid namespace than strandline, so that a command cannot be followed: mount its own (mount -t proc proc /proc)")
 	}
 	names := hostleak.NewNames()
 	defer names.Close()
@@ -121,13 +142,17 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 	if err != nil {
 		return reach(o.pid, err)
 	}
+	var gpu *gpuWatch
 	if o.gpu {
-		if err := watchDriver(t, source, rung); err != nil {
+		if gpu, err = watchGPU(ctx, t, source, rung, o.device); err != nil {
 			return err
 		}
 	}
 	source.begin()
-	w := watch{g: g, trace: t, rung: rung, began: time.Now(), ends: o.duration, screen: g.screen(&o)}
+	w := watch{g: g, trace: t, rung: rung, began: time.Now(), ends: o.duration, gpu: gpu, screen: g.screen(&o)}
+	if gpu != nil {
+		t.Driver.Began = bpf.Now()
+	}
 	w.sum()
 	if o.out != "" {
 		header := recording.Header{PID: o.pid, Name: t.Processes[uint32(o.pid)].First.Name, Rung: rung, BeganUS: w.began.UnixMicro()}
@@ -140,32 +165,29 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 		return err
 	}
 	w.learn()
-	doc := w.document(w.grown())
-	if w.out != nil {
-		if err := w.out.Document(&doc.Document); err != nil {
+	whole := true
+	if gpu != nil {
+		if whole, err = gpu.finish(ctx, g, t, w.began, o.snapshot); err != nil {
 			return err
 		}
 	}
+	doc := w.document(w.grown())
+	w.note(doc)
 	w.clear()
 	if err := g.print(doc, func(out io.Writer, s report.Style) { doc.Text(out, s) }); err != nil {
 		return err
 	}
 	switch {
+	case w.lost != nil:
+		return w.lost
 	case ctx.Err() != nil:
 		return exit(exitInterrupted)
 	case problems(doc.Findings):
 		return exit(exitProblem)
+	case !whole:
+		return exit(exitPartial)
 	}
 	return nil
-}
-
-// watchDriver begins to watch the GPU's driver, too.
-func watchDriver(t *hostleak.Trace, source watcher, rung string) error {
-	driver, ok := source.Source.(hostleak.DriverSource)
-	if !ok {
-		return fmt.Errorf("--gpu needs BPF, and this is %s; `strandline doctor` says what to do", rung)
-	}
-	return t.WatchDriver(driver)
 }
 
 func problems(some []finding.Finding) bool {
@@ -205,6 +227,7 @@ func (g *globals) watcher(o *traceOptions, names *hostleak.Names) (watcher, stri
 	tell := func(n namer) {
 		names.Cut = func(pid int) { n.LargeStacks(pid) }
 		names.Python = func(pid int, p bpf.Python) { n.Python(pid, p) }
+		names.Unread = func(pid int, why error) { g.warn("the functions of Python in process %d are not told: %v", pid, why) }
 	}
 	if len(o.command) > 0 {
 		if _, err := exec.LookPath(o.command[0]); err != nil {
@@ -245,7 +268,13 @@ func (g *globals) watcher(o *traceOptions, names *hostleak.Names) (watcher, stri
 		}
 		tell(t)
 		o.pid = t.PID
-		return watcher{t, begin, t.Close}, rungPtrace, nil
+		end := func() {
+			t.Close()
+			if who := t.Nested(); who != "" {
+				g.warn("%s wanted to trace a process itself and could not: with --rung ptrace strandline is its tracer; use --rung bpf, or trace the debugged process by its number", who)
+			}
+		}
+		return watcher{t, begin, end}, rungPtrace, nil
 	}
 	if refused != nil {
 		g.warn("only polling, which sees that memory grows and not what makes it grow: %v; `strandline doctor` says what to do", refused)
@@ -290,13 +319,14 @@ type watch struct {
 	rung   string
 	began  time.Time
 	ends   time.Duration
-	sums   *hostleak.Sums       // the latest, for when the process ends
-	taken  *hostleak.DriverSums // from the GPU's driver; nil if that is not watched
-	screen *screen              // nil where no terminal can be drawn on
-	told   time.Time            // when a line is next told where it cannot
+	sums   *hostleak.Sums // the latest, for when the process ends
+	gpu    *gpuWatch      // nil if the GPU's driver is not watched
+	screen *screen        // nil where no terminal can be drawn on
+	told   time.Time      // when a line is next told where it cannot
 	known  []hostleak.Known
 	looks  []*footprint.Observation
 	out    *recording.Writer
+	lost   error     // why the recording ended before the trace
 	kept   time.Time // when a judgement was last put into it
 }
 
@@ -324,7 +354,7 @@ func (w *watch) run(ctx context.Context) error {
 	markEvery := firstMarks
 	nextMark, nextCheck := w.began, w.began.Add(checkEvery)
 	w.learn()
-	if err := w.reckon(); err != nil {
+	if err := w.reckon(ctx); err != nil {
 		return err
 	}
 	w.look()
@@ -342,7 +372,7 @@ func (w *watch) run(ctx context.Context) error {
 			nextMark = nextMark.Add(markEvery)
 		}
 		if !now.Before(nextCheck) {
-			if err := w.reckon(); err != nil {
+			if err := w.reckon(ctx); err != nil {
 				return err
 			}
 			took := time.Since(now)
@@ -350,7 +380,7 @@ func (w *watch) run(ctx context.Context) error {
 			w.draw()
 		}
 		if !now.Before(nextLook) {
-			if err := w.reckon(); err != nil { // the look and the sums are of one moment
+			if err := w.reckon(ctx); err != nil { // the look and the sums are of one moment
 				return err
 			}
 			if w.look(); len(w.looks) == mostLooks {
@@ -372,42 +402,69 @@ func (w *watch) run(ctx context.Context) error {
 }
 
 // reckon holds the ledger against the kernel's list and keeps the sums.
-func (w *watch) reckon() error {
+func (w *watch) reckon(ctx context.Context) error {
 	if err := w.trace.Check(); err != nil {
 		return err
 	}
 	if w.trace.Alive() {
 		w.sum()
+		if w.gpu != nil {
+			w.gpu.ask(ctx, time.Since(w.began))
+		}
 	}
-	return w.keep()
+	w.keep()
+	return nil
 }
 
 // keep writes how things stand to the recording, and a judgement at first every
 // five seconds and then ever more seldom.
-func (w *watch) keep() error {
+func (w *watch) keep() {
 	if w.out == nil {
-		return nil
+		return
 	}
 	s, doc := w.sums, w.document(nil)
-	mark := recording.Mark{Seconds: doc.Duration, RSS: s.RSS, Anonymous: s.Anon, File: s.File, Shared: s.Shared, Drops: doc.Drops}
-	if err := w.out.Mark(mark, doc.Stacks); err != nil {
-		return err
-	}
+	w.record(func(to *recording.Writer) error {
+		mark := recording.Mark{Seconds: doc.Duration, RSS: s.RSS, Anonymous: s.Anon, File: s.File, Shared: s.Shared, Drops: doc.Drops}
+		return to.Mark(mark, doc.Stacks)
+	})
 	const often, grows = 5 * time.Second, 4
 	since := time.Since(w.began)
 	if since < often || !w.kept.IsZero() && time.Since(w.kept) < max(often, since/grows) {
-		return nil
+		return
 	}
 	w.kept = time.Now()
-	return w.out.Document(&doc.Document)
+	w.note(doc)
+}
+
+// note writes a judgement to the recording, if there is one.
+func (w *watch) note(doc *report.Trace) {
+	w.record(func(to *recording.Writer) error {
+		if w.gpu != nil {
+			if err := to.GPU(w.gpu.state()); err != nil {
+				return err
+			}
+		}
+		return to.Document(&doc.Document)
+	})
+}
+
+// record writes to the recording. Where that fails, as on a full disk, the trace
+// goes on without it.
+func (w *watch) record(write func(to *recording.Writer) error) {
+	if w.out == nil || w.lost != nil {
+		return
+	}
+	if w.lost = write(w.out); w.lost != nil {
+		w.g.warn("the recording ends here, the trace goes on: %v", w.lost)
+	}
 }
 
 // sum reckons up while there is something: the figures of before stay when the
 // process ends.
 func (w *watch) sum() {
 	w.sums = w.trace.Sums()
-	if w.trace.Driver != nil {
-		w.taken = w.trace.DriverSums()
+	if w.gpu != nil {
+		w.gpu.sum(w.trace, time.Since(w.began))
 	}
 }
 
@@ -425,9 +482,15 @@ func (w *watch) finish() error {
 	return nil
 }
 
+// lives tells whether the process still runs: its number can be given to another.
+func (w *watch) lives() bool { return !w.trace.Processes[uint32(w.trace.Root)].Ended }
+
 // learn looks for libraries that hook memory functions. It is done first and
 // last: the process can end, and can load more.
 func (w *watch) learn() {
+	if !w.lives() {
+		return
+	}
 	if known := knownLibraries(int(w.trace.Root)); known != nil {
 		w.known = known
 	}
@@ -436,7 +499,7 @@ func (w *watch) learn() {
 // look looks at the process from outside, if it still runs.
 func (w *watch) look() {
 	o, err := footprint.Observe(w.trace.Root)
-	if err != nil {
+	if err != nil || !w.lives() {
 		return
 	}
 	if w.rung != rungPoll && w.sums != nil {
@@ -472,7 +535,7 @@ func (w *watch) grown() *footprint.Growth {
 		return nil
 	}
 	memory, err := w.trace.Root.Memory()
-	if err != nil {
+	if err != nil || !w.lives() {
 		return footprint.Over(w.looks, nil)
 	}
 	defer memory.Close()
@@ -481,11 +544,10 @@ func (w *watch) grown() *footprint.Growth {
 
 func (w *watch) document(looks *footprint.Growth) *report.Trace {
 	found := detect.Host(w.sums, looks, w.known)
-	if w.taken == nil {
-		return report.NewTrace(w.trace, w.sums, found, w.rung, time.Since(w.began))
+	doc := report.NewTrace(w.trace, w.sums, found, w.rung, time.Since(w.began))
+	if w.gpu != nil {
+		w.gpu.document(&doc.Document)
 	}
-	doc := report.NewTrace(w.trace, w.sums, append(detect.Driver(w.taken), found...), w.rung, time.Since(w.began))
-	doc.GPU = report.NewGPU(w.taken)
 	return doc
 }
 

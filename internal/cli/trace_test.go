@@ -65,7 +65,7 @@ var reproducers = []reproducer{
 	{"warm-up", `if (i < 80) map(1 << 20);`, nil},
 }
 
-func needBPF(t *testing.T) {
+func needBPF(t testing.TB) {
 	t.Helper()
 	tr, err := bpf.Start()
 	if err != nil {
@@ -96,13 +96,17 @@ func (x *traced) problems() (out []finding.Kind) {
 // traceAll runs trace on programs, all at the same time: they mostly wait.
 func traceAll(t *testing.T, some []*reproducer, args func(exe string) []string) []*traced {
 	t.Helper()
-	out := make([]*traced, len(some))
+	out, exes := make([]*traced, len(some)), make([]string, len(some))
+	// All are built before the first is traced: a tracer that waits for what its
+	// thread made, as ptrace has it, could take a compiler's end for its own.
+	for i, r := range some {
+		exes[i] = live.Build(t, strings.Replace(grower, "WHAT", r.what, 1), nil, "-fomit-frame-pointer", "-pthread")
+	}
 	var done sync.WaitGroup
 	for i, r := range some {
-		exe := live.Build(t, strings.Replace(grower, "WHAT", r.what, 1), nil, "-fomit-frame-pointer", "-pthread")
 		x := &traced{reproducer: r}
 		out[i] = x
-		full := append([]string{"trace", "--duration", "4s", "--json"}, args(exe)...)
+		full := append([]string{"trace", "--duration", "4s", "--json"}, args(exes[i])...)
 		done.Go(func() {
 			var stderr string
 			x.stdout, stderr, x.code = run(full...)

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -70,6 +71,7 @@ func get(ts *testscript.TestScript, neg bool, args []string) {
 		body, err := io.ReadAll(answer.Body)
 		ts.Check(err)
 		if answer.Body.Close(); answer.StatusCode == http.StatusConflict && want != http.StatusConflict {
+			time.Sleep(10 * time.Millisecond)
 			continue
 		}
 		if answer.StatusCode != want || !strings.Contains(string(body), args[2]) {

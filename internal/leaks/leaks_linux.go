@@ -5,6 +5,7 @@ package leaks
 
 import (
 	"embed"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -85,6 +86,30 @@ func (p Program) Start(t testing.TB) (pid int) {
 		apart(t, pid)
 	}
 	return pid
+}
+
+// Kept skips the test of a program that grows in the cache of files, where the
+// machine was short of memory and took some back: there it does not grow. Before
+// is what [Reclaimed] said when the program began.
+func (p Program) Kept(t testing.TB, before int64) {
+	t.Helper()
+	if n := Reclaimed() - before; (p.Name == "page-cache" || p.Name == "file-mapping") && n > 4<<20 {
+		t.Skipf("the machine is short of memory: it took %d MiB of files back", n>>20)
+	}
+}
+
+// Reclaimed is the memory that the kernel took back since the machine began, in
+// bytes.
+func Reclaimed() (bytes int64) {
+	text, _ := os.ReadFile("/proc/vmstat")
+	for line := range strings.Lines(string(text)) {
+		var pages int64
+		if name, _, _ := strings.Cut(line, " "); name == "pgsteal_kswapd" || name == "pgsteal_direct" {
+			fmt.Sscan(line[len(name):], &pages)
+		}
+		bytes += pages * int64(os.Getpagesize())
+	}
+	return bytes
 }
 
 // apart puts a process into a control group of its own, below the one that it is

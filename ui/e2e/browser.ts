@@ -125,7 +125,7 @@ export class Tab {
   }
 
   /** Waits until an expression is true. */
-  async until(expression: string, ms = 15000): Promise<void> {
+  async until(expression: string, ms = 60000): Promise<void> {
     const end = Date.now() + ms;
     for (;;) {
       if (await this.eval<boolean>(`!!(${expression})`).catch(() => false)) return;

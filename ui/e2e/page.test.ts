@@ -32,7 +32,7 @@ interface Options {
 
 function scenario(name: string, files: string[], act: (p: Page, t: TestContext) => Promise<void>, o: Options = {}): void {
   const skip = !chromium ? "Chromium is missing" : files.some(lacks) ? "STRANDLINE_CORPUS names no folder of recorded snapshots" : false;
-  test(name, { skip, timeout: 60_000 }, async (t) => {
+  test(name, { skip, timeout: 180_000 }, async (t) => {
     const server = await serve(...files);
     let tab: Tab | undefined;
     try {

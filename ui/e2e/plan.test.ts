@@ -27,7 +27,7 @@ interface Look {
 
 /** Opens the page of a command; at its end nothing is on the console, and axe finds nothing. */
 function scenario(name: string, args: string[], act: (tab: Tab, server: Server) => Promise<void>, look: Look = {}): void {
-  test(name, { skip, timeout: 60_000 }, async () => {
+  test(name, { skip, timeout: 180_000 }, async () => {
     const server = await start(...args, "--page", "--no-open");
     const tab = await browser.open(server.url, look.width, look.height, look.dark);
     try {

@@ -36,7 +36,7 @@ function saved(files: string[]): string {
 
 function scenario(name: string, files: string[], act: (tab: Tab) => Promise<void>, fragment = ""): void {
   const skip = !chromium ? "Chromium is missing" : files.some(lacks) ? "STRANDLINE_CORPUS names no folder of recorded snapshots" : false;
-  test(name, { skip, timeout: 60_000 }, async () => {
+  test(name, { skip, timeout: 180_000 }, async () => {
     const url = `file://${saved(files)}`;
     const tab = await browser.open(url + fragment);
     try {

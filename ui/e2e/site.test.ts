@@ -33,7 +33,7 @@ const idle = "document.querySelector('#drop [role=status]')?.textContent === ''"
 
 /** Opens the site, and asserts that once it is loaded it asks nobody for anything. */
 function scenario(name: string, act: (tab: Tab) => Promise<void>): void {
-  test(name, { skip, timeout: 60_000 }, async () => {
+  test(name, { skip, timeout: 180_000 }, async () => {
     const tab = await browser.open(server.url);
     try {
       await tab.until(idle);

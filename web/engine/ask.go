@@ -249,6 +249,26 @@ func (q *question) grouped() (*measured, *tile.Bands, error) {
 	return d, b, nil
 }
 
+// devAt is the device that is asked for, and the moment k of it.
+func (q *question) devAt() (*measured, int, error) {
+	_, d, err := q.dev()
+	if err != nil {
+		return nil, 0, err
+	}
+	k, err := q.moment(d, "k")
+	return d, k, err
+}
+
+// groupedAt is grouped, and the moment k.
+func (q *question) groupedAt() (*measured, *tile.Bands, int, error) {
+	d, b, err := q.grouped()
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	k, err := q.moment(d, "k")
+	return d, b, k, err
+}
+
 // moment is an event of a device, -1 the moment before the first.
 func (q *question) moment(d *measured, name string) (int, error) {
 	k, err := q.number(name, missing, timeline.Never, int64(d.h.Events())-1)

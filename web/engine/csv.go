@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/csv"
 	"fmt"
-	"math"
 	"strconv"
 
 	"strandline/tile"
@@ -129,15 +128,11 @@ func (q *question) bandsCSV() ([][]string, error) {
 }
 
 func (q *question) stateCSV() ([][]string, error) {
-	d, b, err := q.grouped()
+	d, b, k, err := q.groupedAt()
 	if err != nil {
 		return nil, err
 	}
-	k, err := q.number("k", missing, none, math.MaxInt32)
-	if err != nil || int(k) >= d.h.Events() {
-		return nil, wrong("k is no event of the device")
-	}
-	doc := d.state(b, int(k))
+	doc := d.state(b, k)
 	rows := [][]string{append([]string{"segment", "pool", "stream", "offset", "size_bytes", "requested_bytes", "state"}, groupHeader...)}
 	for _, g := range doc.Segments {
 		for i := g.First; i < g.First+g.Blocks; i++ {

@@ -14,11 +14,7 @@ type hitDoc struct {
 }
 
 func (q *question) hit() (any, error) {
-	d, b, err := q.grouped()
-	if err != nil {
-		return nil, err
-	}
-	k, err := q.moment(d, "k")
+	d, b, k, err := q.groupedAt()
 	if err != nil {
 		return nil, err
 	}
@@ -126,11 +122,7 @@ type eventDoc struct {
 }
 
 func (q *question) event() (any, error) {
-	_, d, err := q.dev()
-	if err != nil {
-		return nil, err
-	}
-	k, err := q.moment(d, "k")
+	d, k, err := q.devAt()
 	if err != nil {
 		return nil, err
 	}
@@ -183,11 +175,7 @@ func (q *question) events() (any, error) {
 }
 
 func (q *question) next() (any, error) {
-	_, d, err := q.dev()
-	if err != nil {
-		return nil, err
-	}
-	k, err := q.moment(d, "k")
+	d, k, err := q.devAt()
 	if err != nil {
 		return nil, err
 	}
@@ -274,11 +262,7 @@ type changedDoc struct {
 }
 
 func (q *question) state() (any, error) {
-	d, b, err := q.grouped()
-	if err != nil {
-		return nil, err
-	}
-	k, err := q.moment(d, "k")
+	d, b, k, err := q.groupedAt()
 	if err != nil {
 		return nil, err
 	}

@@ -219,9 +219,6 @@ func (q *question) simulate() (any, error) {
 	if sc.Looks, err = q.looks(x.Trace.Len()); err != nil {
 		return nil, err
 	}
-	if err := q.unused(); err != nil {
-		return nil, err
-	}
 	if err := q.turn(); err != nil {
 		return nil, err
 	}
@@ -273,21 +270,12 @@ func (q *question) search() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := q.unused(); err != nil {
-		return nil, err
-	}
-	if sc.Capacity == 0 {
-		recorded := x.Recorded()
-		sc.Capacity, sc.Limit = recorded.Capacity, recorded.Limit
-	}
+	sc = x.Bounded(sc)
 	sc.Samples = replay.Samples
-	scenarios, confs := []replay.Scenario{x.Under(sc, x.Settings)}, []string{x.Settings.Changed()}
-	have := slices.Clone(confs)
-	for _, conf := range replay.Candidates(sc.Limit > 0) {
-		set, err := allocator.ParseSettings(conf, x.Version)
-		if err == nil && !slices.Contains(have, set.Changed()) {
-			scenarios, confs, have = append(scenarios, x.Under(sc, set)), append(confs, conf), append(have, set.Changed())
-		}
+	choices := x.Choices(nil, sc.Limit > 0)
+	scenarios := make([]replay.Scenario, len(choices))
+	for i, c := range choices {
+		scenarios[i] = x.Under(sc, c.Settings)
 	}
 	if err := q.turn(); err != nil {
 		return nil, err
@@ -300,7 +288,7 @@ func (q *question) search() (any, error) {
 	runs := []outcomeDoc{}
 	for _, i := range replay.Rank([][]replay.Outcome{outcomes}) {
 		doc := newOutcomeDoc(x, &scenarios[i], &outcomes[i], scenarios[i].Idle())
-		doc.Settings = confs[i]
+		doc.Settings = choices[i].Conf
 		runs = append(runs, doc)
 	}
 	return map[string][]outcomeDoc{"runs": runs}, nil
@@ -314,9 +302,6 @@ func (q *question) fits() (any, error) {
 	}
 	sc, _, err := q.scenario(x)
 	if err != nil {
-		return nil, err
-	}
-	if err := q.unused(); err != nil {
 		return nil, err
 	}
 	if err := q.turn(); err != nil {
@@ -335,8 +320,12 @@ func bound(n int64) *int64 {
 }
 
 // turn waits until no other run is under way: one at a time leaves the other
-// processors to what is looked at meanwhile.
+// processors to what is looked at meanwhile. Before, it refuses what Ask would
+// refuse after the run.
 func (q *question) turn() error {
+	if err := q.unused(); err != nil {
+		return err
+	}
 	select {
 	case q.e.running <- struct{}{}:
 		return nil

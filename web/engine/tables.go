@@ -62,11 +62,7 @@ func (q *question) limit() (int, error) {
 }
 
 func (q *question) at() (any, error) {
-	d, b, err := q.grouped()
-	if err != nil {
-		return nil, err
-	}
-	k, err := q.moment(d, "k")
+	d, b, k, err := q.groupedAt()
 	if err != nil {
 		return nil, err
 	}

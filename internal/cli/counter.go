@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// counter is one line on stderr, from the first second on, if a person looks.
+type counter struct {
+	g       *globals
+	lock    sync.Mutex
+	what    string
+	n, all  int
+	timer   *time.Timer
+	visible bool
+	over    bool
+}
+
+func newCounter(g *globals) *counter {
+	c := &counter{g: g}
+	if g.env.StderrTerminal {
+		c.timer = time.AfterFunc(time.Second, func() {
+			c.lock.Lock()
+			defer c.lock.Unlock()
+			c.visible = !c.over
+			c.show()
+		})
+	}
+	return c
+}
+
+// begin says what is done next, all times; 0 is once.
+func (c *counter) begin(what string, all int) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.what, c.n, c.all = what, 0, all
+	c.show()
+}
+
+func (c *counter) next() {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.n++
+	c.show()
+}
+
+func (c *counter) show() {
+	switch {
+	case !c.visible:
+	case c.all == 0:
+		fmt.Fprintf(c.g.env.Stderr, "\r\x1b[K%s", c.what)
+	default:
+		fmt.Fprintf(c.g.env.Stderr, "\r\x1b[K%s: %d of %d", c.what, c.n, c.all)
+	}
+}
+
+func (c *counter) clear() {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.over = true
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	if c.visible {
+		fmt.Fprint(c.g.env.Stderr, "\r\x1b[K")
+		c.visible = false
+	}
+}

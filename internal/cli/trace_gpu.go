@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"strandline/account"
+	"strandline/detect"
+	"strandline/finding"
+	"strandline/hostleak"
+	"strandline/nvsmi"
+	"strandline/recording"
+	"strandline/report"
+	"strandline/snapshot"
+)
+
+// A gpuWatch is what a trace knows of the GPU.
+type gpuWatch struct {
+	used      int64          // as --device-used gives it; 0 if it does not
+	before    *nvsmi.Reading // when the trace began
+	why       error          // the driver's count is not known
+	taken     *hostleak.DriverSums
+	held      *recording.GPUState // the latest by the calls alone
+	counted   *recording.GPUState // the latest by the driver's count, too
+	asked     chan countOrWhy
+	next      time.Time // when to ask again
+	snapshots []*snapshot.Snapshot
+}
+
+// patience is how long the driver's tool may take; it is slow where no process
+// keeps the driver awake.
+const patience = 10 * time.Second
+
+// watchGPU begins to watch the GPU's driver, and asks what is used by then. What
+// is taken meanwhile stands in both, and so nothing seems to come unseen.
+func watchGPU(ctx context.Context, t *hostleak.Trace, source watcher, rung string, used int64) (*gpuWatch, error) {
+	driver, ok := source.Source.(hostleak.DriverSource)
+	if !ok {
+		return nil, fmt.Errorf("--gpu needs BPF, and this is %s; `strandline doctor` says what to do", rung)
+	}
+	w := &gpuWatch{used: used}
+	if err := t.WatchDriver(driver); err != nil {
+		return nil, err
+	}
+	if used == 0 {
+		ctx, stop := context.WithTimeout(ctx, patience)
+		defer stop()
+		w.before, w.why = nvsmi.Read(ctx)
+	}
+	return w, nil
+}
+
+// sum reckons up what was taken until now.
+func (w *gpuWatch) sum(t *hostleak.Trace, at time.Duration) {
+	w.taken, w.held = t.DriverSums(), t.DriverState()
+	w.held.At = at.Round(time.Millisecond).Seconds()
+}
+
+// A countOrWhy is a state with the driver's count of the same moment, or why there
+// is none.
+type countOrWhy struct {
+	state *recording.GPUState
+	why   error
+}
+
+func (w *gpuWatch) count(ctx context.Context, s recording.GPUState) (a countOrWhy) {
+	s.Before = w.before
+	if w.used > 0 {
+		s.Count = &nvsmi.Reading{Devices: []nvsmi.Device{{Used: &w.used}}, Processes: []nvsmi.Use{}, Given: true}
+		return countOrWhy{&s, nil}
+	}
+	if s.Count, a.why = nvsmi.Read(ctx); a.why == nil {
+		a.state = &s
+	}
+	return a
+}
+
+// learn takes in what was asked for; held is what the processes hold by now.
+func (w *gpuWatch) learn(a countOrWhy, held int64) {
+	if w.why = a.why; a.state != nil {
+		a.state.Meanwhile = max(held-a.state.Held(), 0)
+		w.counted = a.state
+	}
+}
+
+// ask has the driver asked now and then, beside the trace: of a process that
+// ended it counts nothing any more.
+func (w *gpuWatch) ask(ctx context.Context, since time.Duration) {
+	select {
+	case a := <-w.asked:
+		w.learn(a, w.held.Held())
+		w.asked = nil
+	default:
+	}
+	if now := time.Now(); w.asked == nil && !now.Before(w.next) {
+		const often, seldom = 5 * time.Second, 4
+		w.next = now.Add(max(often, since/seldom))
+		asked, held := make(chan countOrWhy, 1), *w.held
+		w.asked = asked
+		go func() {
+			ctx, stop := context.WithTimeout(ctx, patience)
+			defer stop()
+			asked <- w.count(ctx, held)
+		}()
+	}
+}
+
+// last is for what is done at the end: after an interrupt it has to be quick.
+func last(ctx context.Context) (context.Context, context.CancelFunc) {
+	const hurried = 500 * time.Millisecond
+	if ctx.Err() != nil {
+		return context.WithTimeout(context.WithoutCancel(ctx), hurried)
+	}
+	return context.WithCancel(ctx)
+}
+
+// finish asks for the last time, if there is still what to ask about, and reads
+// the snapshots.
+func (w *gpuWatch) finish(ctx context.Context, g *globals, t *hostleak.Trace, began time.Time, snapshots []string) (whole bool, err error) {
+	if t.Alive() {
+		ctx, stop := last(ctx)
+		defer stop()
+		ctx, stop = context.WithTimeout(ctx, patience)
+		defer stop()
+		a := w.count(ctx, *w.held)
+		if err := t.Step(); err != nil {
+			return false, err
+		}
+		w.learn(a, t.DriverState().Held())
+	}
+	ctx, stop := last(ctx)
+	defer stop()
+	whole = true
+	for _, path := range snapshots {
+		s, err := g.open(ctx, path)
+		if err != nil {
+			g.warn("%v; the sums are without it", said(err))
+			whole = false
+			continue
+		}
+		if info, err := os.Stat(path); err == nil && info.ModTime().Before(began) {
+			g.warn("%s was written before the trace began; what it says is of then", path)
+		}
+		whole = !g.partial(s) && whole
+		w.snapshots = append(w.snapshots, s)
+	}
+	return whole, nil
+}
+
+// state is the latest that is known.
+func (w *gpuWatch) state() *recording.GPUState {
+	if w.counted != nil {
+		return w.counted
+	}
+	s := *w.held
+	s.Before, s.NotCounted = w.before, "nvidia-smi was not asked while the processes ran"
+	if w.why != nil {
+		s.NotCounted = w.why.Error()
+	}
+	return &s
+}
+
+// document puts what is known of the GPU into the document of a trace.
+func (w *gpuWatch) document(doc *recording.Document) {
+	doc.GPU = report.NewGPU(w.taken)
+	reckonDevices(doc, w.state(), w.snapshots)
+	doc.Findings = append(detect.Driver(w.taken), doc.Findings...)
+}
+
+// reckonDevices puts the account of the devices into a document, and the
+// findings of it in the place of those that it has.
+func reckonDevices(doc *recording.Document, s *recording.GPUState, snapshots []*snapshot.Snapshot) {
+	doc.GPU.Devices = account.Of(s, snapshots)
+	kept := []finding.Finding{}
+	for _, f := range doc.Findings {
+		if f.Kind != finding.DriverSum && f.Kind != finding.DriverUnseen {
+			kept = append(kept, f)
+		}
+	}
+	doc.Findings = append(detect.Devices(doc.GPU.Devices), kept...)
+}
+
+// readWith are the snapshots that a recording is judged with.
+func (g *globals) readWith(ctx context.Context, run *recording.Run, paths []string) (out []*snapshot.Snapshot, err error) {
+	if len(paths) > 0 && (run.GPU == nil || run.Document.GPU == nil) {
+		return nil, fmt.Errorf("%s: the trace was recorded without --gpu, and so a snapshot tells nothing of it; judge the snapshot by itself", filepath.Base(paths[0]))
+	}
+	for _, path := range paths {
+		s, err := g.openOnly(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
