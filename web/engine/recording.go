@@ -79,8 +79,8 @@ const (
 	longestTime, mostHeld = 1e9, 1 << 53
 )
 
-// NewRecording makes an engine of a recording that was read. It keeps of the run
-// what it needs.
+// NewRecording makes an engine of a recording that was read, and takes the marks
+// out of it: their courses are kept.
 func NewRecording(path string, run *recording.Run) *Recording {
 	r := &Recording{path: path, run: run, verdict: detect.Recorded(run)}
 	stacks := r.follow()
