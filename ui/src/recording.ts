@@ -8,7 +8,7 @@ import { base, bytes, bytesOrDash, count, delta, percent, utc } from "./format.t
 import { Icicle } from "./icicle.ts";
 import { listen, type Key } from "./keys.ts";
 import { flameOf, groupsOf, heldBy, layersOf, others, Slice, time, type Group, type Layers } from "./recbands.ts";
-import { Picture } from "./recrail.ts";
+import { highest, Picture } from "./recrail.ts";
 import { decode, encode, first, views, type State, type View } from "./recstate.ts";
 import type { Device, GPUStack, Recording, Stack, Window } from "./recwire.ts";
 import { csv, csvButton, picture as compose, save } from "./save.ts";
@@ -52,7 +52,7 @@ function set(change: Partial<State>, step = false): void {
 function take(next: State): void {
   const before = s;
   s = next;
-  if (s.g !== before.g) layers = layersOf(doc, groupsOf(doc, s.g));
+  if (s.g !== before.g) layers = layersOf(doc, groupsOf(doc, s.g), highest(whole.growth));
   if (s.g !== before.g || s.q !== before.q) search();
   if (String(s.win) !== String(before.win)) look();
   if (encode(s) === encode(before)) return;
@@ -343,7 +343,7 @@ const memoryWords: Record<string, string> = { device: "device", managed: "manage
 function gpu(): void {
   const g = doc.document.gpu;
   const { slice, column } = at(s.k);
-  const owners: Taker[] = doc.owners.map((o, i) => ({ key: `${o.owner} ${o.memory}`, label: o.owner, slot: -1, bytes: slice.owners[i]!.bytes[column]!, count: slice.owners[i]!.count[column]!, memory: memoryWords[o.memory] ?? o.memory }));
+  const owners: Taker[] = doc.owners.map((o, i) => ({ key: `${o.owner} ${o.memory}`, label: o.owner, slot: -1, bytes: slice.owners[i]!.bytes[column]!, count: slice.owners[i]!.count[column]!, memory: memoryWords[o.memory] ?? o.memory })).sort((a, b) => b.bytes - a.bytes);
   const places: Taker[] = doc.gpu.map((x, i) => ({ key: String(i), label: x.label, slot: x.slot, selected: s.gpu === i, bytes: x.live_bytes, count: x.live_count, memory: memoryWords[x.memory] ?? x.memory, owner: x.owner }));
   const columns: Column<Taker>[] = [
     { name: "held", of: (r) => r.bytes, show: (r) => bytesOrDash(r.bytes), bytes: true },
@@ -628,7 +628,7 @@ async function begin(): Promise<void> {
   const [answer, moments] = await Promise.all([fresh<Recording>("recording"), fresh<Window>("window")]);
   doc = answer;
   whole = slice = new Slice(moments);
-  layers = layersOf(doc, groupsOf(doc, s.g));
+  layers = layersOf(doc, groupsOf(doc, s.g), highest(whole.growth));
   head();
   const field = byId<HTMLInputElement>("search");
   field.addEventListener("input", () => set({ q: field.value }));

@@ -403,6 +403,7 @@ func (r *Recording) whole() recordingDoc {
 		summary := *g
 		summary.Stacks = []recording.GPUStack{}
 		doc.Document.GPU = &summary
+		colours := slots{of: map[tile.Key]int{}} // the places of another table
 		for i := range g.Stacks[:min(mostStacks, len(g.Stacks))] {
 			s := &g.Stacks[i]
 			doc.GPU = append(doc.GPU, gpuStackDoc{newStackDoc(&s.Stack, detect.DriverSite(hostFrames(&s.Stack)), &colours), ownerDoc{s.Owner, s.Memory}, s.LiveBytes, s.LiveCount, s.Trend})
