@@ -299,7 +299,7 @@ func (g *group) reckon(s *recording.GPUState) recording.GPUDevice {
 	}
 	own, others := g.count(s.Count)
 	before, _ := g.count(s.Before)
-	slack := int64(rounding * (1 + own.of + others.of))
+	slack := int64(rounding*(1+own.of+others.of)) + max(s.Meanwhile, 0)
 	held, hadPyTorch := g.held(&d)
 	rest := held // of what is known to be used
 	if own.of > 0 && own.untold == 0 {
@@ -313,7 +313,7 @@ func (g *group) reckon(s *recording.GPUState) recording.GPUDevice {
 		unseen := int64(0)
 		if before.of > 0 && before.untold == 0 {
 			if n := room - max(before.bytes-hadPyTorch, 0); n > slack {
-				unseen = min(n, room)
+				unseen = n - max(s.Meanwhile, 0)
 			}
 		}
 		d.Parts = append(d.Parts, recording.GPUPart{Part: recording.PartEarlier, Bytes: room - unseen})

@@ -114,10 +114,14 @@ type Sample struct {
 	Regs     Regs
 	// Stack is memory from the address Base on. It begins with the page in which
 	// Regs.SP lies.
-	Base        uint64
-	Stack       []byte
-	Python      []PythonFrame // innermost first
-	PythonState PythonState
+	Base  uint64
+	Stack []byte
+	// Interrupted is memory from the address InterruptedBase on: where a signal is
+	// handled on a stack of its own, the stack of before.
+	InterruptedBase uint64
+	Interrupted     []byte
+	Python          []PythonFrame // innermost first
+	PythonState     PythonState
 }
 
 // SizeClass is a length rounded to three significant bits, as the programs in the
@@ -145,7 +149,7 @@ type Batch struct {
 // The layouts of mappings.c.
 const (
 	eventSize    = 88
-	sampleHead   = 112 // up to the frames of Python
+	sampleHead   = 128 // up to the frames of Python
 	pythonFrames = 128
 	pythonSize   = 32
 	pageSize     = 4096
@@ -182,6 +186,10 @@ func decodeSample(b []byte) Sample {
 	s.Base = s.Regs.SP &^ (pageSize - 1)
 	n := min(int(order.Uint32(b[20:])), len(b)-sampleStack)
 	s.Stack = append([]byte(nil), b[sampleStack:sampleStack+n]...)
+	if own := order.Uint64(b[120:]); own < uint64(n) {
+		s.InterruptedBase = order.Uint64(b[112:])
+		s.Stack, s.Interrupted = s.Stack[:own], s.Stack[own:]
+	}
 	for i := range min(int(order.Uint32(b[104:])), pythonFrames) {
 		f := b[sampleHead+i*pythonSize:]
 		s.Python = append(s.Python, PythonFrame{order.Uint64(f), order.Uint64(f[8:]), order.Uint64(f[16:]), uint16(order.Uint64(f[24:]))})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 
@@ -121,6 +122,7 @@ func (t *Tracer) AttachDriver(pid int, library *os.File) (functions int, err err
 	if err := t.loadDriver(); err != nil {
 		return 0, err
 	}
+	defer runtime.KeepAlive(library) // its number stands for it below
 	exe, err := link.OpenExecutable(fmt.Sprintf("/proc/self/fd/%d", library.Fd()))
 	if err != nil {
 		return 0, err

@@ -106,7 +106,6 @@ func beDriverTracer() {
 	}
 	fmt.Println(driverIDs(tr))
 	time.Sleep(time.Minute)
-	f.Close() // not before, by the garbage collector
 	tr.Close()
 }
 

@@ -39,6 +39,7 @@ var tracepoints = []struct{ program, group, name string }{
 	{"strand_shmdt", "syscalls", "sys_enter_shmdt"},
 	{"strand_memfd", "syscalls", "sys_exit_memfd_create"},
 	{"strand_ftruncate", "syscalls", "sys_exit_ftruncate"},
+	{"strand_signal", "signal", "signal_deliver"},
 	{"strand_exec", "sched", "sched_process_exec"},
 	{"strand_exit", "sched", "sched_process_exit"},
 }

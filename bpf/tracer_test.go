@@ -4,6 +4,7 @@ package bpf
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -307,6 +308,44 @@ func TestChildrenAreFollowed(t *testing.T) {
 		t.Logf("of the child %d: %v", f.Child(), seen)
 	}
 	t.Error("no child is seen to begin, to map and to end")
+}
+
+// TestFullTable counts the children for which there is no room.
+func TestFullTable(t *testing.T) {
+	tr := start(t)
+	r := play(t, "calls")
+	tr.Watch(r.Process.Pid)
+	const behindAll = 1 << 22 // processes have lower numbers
+	for i := range 16383 {
+		if err := tr.Watch(behindAll + 1 + i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tr.Watch(behindAll); !errors.Is(err, unix.E2BIG) {
+		t.Errorf("one more: %v", err)
+	}
+	r.step(t, "child")
+	if b := poll(t, tr); b.Unwatched == 0 || b.Lost > 0 {
+		t.Errorf("%d children are not watched, %d events lost", b.Unwatched, b.Lost)
+	}
+}
+
+// TestInterpreterIsForgotten ends a process that has one: another can have its
+// number.
+func TestInterpreterIsForgotten(t *testing.T) {
+	tr := start(t)
+	r := play(t, "calls")
+	pid := r.Process.Pid
+	tr.Watch(pid)
+	if err := tr.Python(pid, Python{Runtime: 1}); err != nil {
+		t.Fatal(err)
+	}
+	r.Process.Kill()
+	r.Wait()
+	var p Python
+	if err := tr.collection.Maps["strand_python"].Lookup(uint32(pid), &p); !errors.Is(err, ebpf.ErrKeyNotExist) {
+		t.Errorf("found %+v, %v", p, err)
+	}
 }
 
 // beTracer names what it has in the kernel and holds it until it is killed.

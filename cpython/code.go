@@ -13,6 +13,7 @@ import (
 type Codes struct {
 	runtime *Runtime
 	known   map[uint64]*code
+	kept    int // bytes
 }
 
 // Codes keeps names of functions that the interpreter runs.
@@ -31,8 +32,9 @@ type code struct {
 // Bounds of what is taken for a name or a table.
 const (
 	longestText  = 4096
-	longestTable = 1 << 20
+	longestTable = 128 << 10
 	mostCodes    = 1 << 16
+	mostKept     = 64 << 20 // bytes of names and tables
 )
 
 // Name is the function of a frame, with its file and the line that it is at; the
@@ -44,6 +46,12 @@ func (c *Codes) Name(mem Memory, f Frame) (stack.Frame, error) {
 		return stack.Frame{}, err
 	}
 	return stack.Frame{File: k.file, Function: k.name, Line: int64(c.runtime.line(k, f))}, nil
+}
+
+// Internal tells a function that nobody wrote: 3.13 and later put one between a
+// class and its __init__.
+func Internal(f stack.Frame) bool {
+	return f.File == "__init__" && f.Function == "__init__" && f.Line == 0
 }
 
 func (c *Codes) code(mem Memory, addr uint64) (*code, error) {
@@ -72,8 +80,10 @@ func (c *Codes) code(mem Memory, addr uint64) (*code, error) {
 	if k.lines, err = r.bytes(mem, lines); err != nil {
 		k.lines = nil // names alone are worth having
 	}
-	if len(c.known) >= mostCodes {
+	c.kept += len(k.file) + len(k.name) + len(k.lines)
+	if len(c.known) >= mostCodes || c.kept > mostKept {
 		clear(c.known)
+		c.kept = 0
 	}
 	c.known[addr] = k
 	return k, nil
@@ -152,10 +162,14 @@ func (r *Runtime) line(k *code, f Frame) int {
 	case r.Minor == 10:
 		return line310(k.lines, k.first, 2*int(int32(f.Instruction)))
 	}
-	unit := int64(f.Instruction-f.Code-uint64(r.CodeCode)) / 2
-	if unit < 0 {
+	at := int64(f.Instruction - f.Code - uint64(r.CodeCode))
+	switch {
+	case at == -2:
 		return k.first // it has not begun
+	case at < 0:
+		return 0 // a thread's own copy of the code, of a build without the global lock
 	}
+	unit := at / 2
 	return lineFrom311(k.lines, k.first, unit)
 }
 

@@ -37,6 +37,19 @@ func TestLineTables(t *testing.T) {
 	}
 }
 
+// TestLineBeforeCode has a frame that has not begun, and one that runs a copy of
+// the code, as threads do in builds without the global lock.
+func TestLineBeforeCode(t *testing.T) {
+	r := &Runtime{Offsets: offsets[12]}
+	k := &code{first: 10, lines: []byte{0x80 | 12<<3, 1, 2}}
+	begin := uint64(0x5000) + uint64(r.CodeCode)
+	for instruction, want := range map[uint64]int{begin: 12, begin - 2: 10, begin - 4096: 0, begin + 4096: 0} {
+		if got := r.line(k, Frame{Code: 0x5000, Instruction: instruction}); got != want {
+			t.Errorf("%d bytes behind the begin of the code is at line %d, want %d", int64(instruction-begin), got, want)
+		}
+	}
+}
+
 // memory is one stretch of memory, from an address on.
 type memory struct {
 	from uint64

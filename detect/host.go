@@ -33,7 +33,8 @@ const (
 // outside, if there were any. Known are the libraries in it that hook memory
 // functions.
 func Host(s *hostleak.Sums, looks *footprint.Growth, known []hostleak.Known) []finding.Finding {
-	h := host{s, looks}
+	h := host{sums: s, looks: looks}
+	h.locate()
 	groups := map[string][]*hostleak.Use{}
 	var order []string
 	for i := range s.Uses {
@@ -132,21 +133,21 @@ func (h host) growing(uses []*hostleak.Use, known []hostleak.Known) (f finding.F
 	top := g.uses[0]
 	f = finding.Finding{
 		Kind: g.kind, Severity: finding.Warning, Confidence: g.confidence, Basis: g.verdict.Basis(),
-		Bytes: finding.Int(g.bytes), Count: finding.Int(g.count), Trend: g.all.Bytes,
+		Bytes: finding.Int(g.resident), Count: finding.Int(g.count), Trend: g.all.Bytes,
 		Stack: hostFrames(top.Frames), Site: HostSite(top.Frames),
 		Evidence: map[string]any{
-			"resident_bytes": g.resident, "rss_growth_bytes": g.of, "largest_bytes": top.Size, "calls": top.Calls,
+			"resident_bytes": g.resident, "mapped_bytes": g.mapped, "rss_growth_bytes": g.of, "largest_bytes": top.Size, "calls": top.Calls,
 			"stack_complete": top.Complete, "assumed_bytes": top.Assumed, "stacks": growingStacks(g.uses, g.from),
 		},
 	}
-	loading := h.loading(g.uses, g.bytes)
+	loading := h.loading(g.uses, g.resident)
 	switch {
 	case g.shape == settled:
 		f.Severity = finding.Info
-		f.Basis = "all that stays of it was made by then; it was watched until " + units.Duration(time.Duration(h.sums.Marks[len(h.sums.Marks)-1]))
+		f.Basis = "nearly all that stays of it was made by then; it was watched until " + units.Duration(time.Duration(h.sums.Marks[len(h.sums.Marks)-1]))
 	case g.kind == finding.FileMapping:
 		f.Severity = finding.Info // the kernel takes it back when memory is short
-	case g.confidence >= surely && loading == "":
+	case g.confidence >= surely && loading == "" && g.large():
 		f.Severity = finding.Problem
 	}
 	f.Title = hostTitle(g)
@@ -174,7 +175,7 @@ func (h host) growing(uses []*hostleak.Use, known []hostleak.Known) (f finding.F
 	}
 	for _, u := range g.uses {
 		if site := HostSite(u.Frames); site != nil && len(g.uses) > 1 {
-			f.Sites = append(f.Sites, finding.Place{Site: *site, Bytes: g.since(u), Count: g.part(u.Count, u)})
+			f.Sites = append(f.Sites, finding.Place{Site: *site, Bytes: g.held(u), Count: g.part(u.Count, u)})
 		}
 	}
 	return f, true
@@ -189,16 +190,19 @@ func earlier(bytes int64, until time.Duration) string {
 
 func hostTitle(g *hostGrowth) string {
 	title := "memory grew by " + units.Bytes(g.resident)
-	if large := g.of >= g.resident/2 && g.of > 0; large {
+	most := g.shape == grows && g.of > 0 && g.of >= g.resident/2
+	if most {
 		title = "resident memory grew by " + units.Bytes(g.of)
 	}
 	switch {
-	case g.until > 0 && g.shape == settled:
+	case g.shape == settled && g.rest >= hostWorth:
+		title += fmt.Sprintf(" in the first %s of the trace, and hardly since (%s)", units.Duration(g.until), units.Bytes(g.rest))
+	case g.shape == settled:
 		title += fmt.Sprintf(" in the first %s of the trace, and not since", units.Duration(g.until))
 	case g.until > 0:
 		title += fmt.Sprintf(" after the first %s of the trace", units.Duration(g.until))
 	}
-	if g.of >= g.resident/2 && g.of > 0 {
+	if most {
 		title += fmt.Sprintf("; %s of it is ", units.Percent(min(float64(g.resident)/float64(g.of), 1)))
 	} else {
 		title += ": "
@@ -232,7 +236,7 @@ func hostTitle(g *hostGrowth) string {
 		title += "files without a name that live in memory"
 	default:
 		title += plural(g.count, "mapping")
-		if average := g.bytes / max(g.count, 1); g.count > 1 && top.Size-average < average/20 {
+		if average := g.mapped / max(g.count, 1); g.count > 1 && top.Size-average < average/20 {
 			title += " of " + units.Bytes(average)
 		}
 		title += " that nobody unmapped"

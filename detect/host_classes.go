@@ -1,11 +1,15 @@
 package detect
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 
 	"strandline/finding"
 	"strandline/footprint"
 	"strandline/hostleak"
+	"strandline/procfs"
 	"strandline/units"
 )
 
@@ -18,6 +22,7 @@ const classWorth = 4 << 20
 type host struct {
 	sums  *hostleak.Sums
 	looks *footprint.Growth
+	where map[*hostleak.Use]map[finding.Kind]int64 // bytes of a use, by class of the memory
 }
 
 // grew is what a class grew by, as far as looks tell, in bytes.
@@ -65,6 +70,12 @@ func (h host) classOf(u *hostleak.Use) finding.Kind {
 	case finding.SharedMemory:
 		rather = []finding.Kind{finding.MemoryFiles}
 	}
+	if found, ok := h.lies(u); ok && kind == finding.MmapLeak {
+		if slices.Contains(rather, found) {
+			return found
+		}
+		return kind
+	}
 	for _, other := range rather {
 		if n := h.grew(other); n > 0 && 10*n >= 7*(n+h.grew(kind)) && 2*n >= u.Resident {
 			return other
@@ -73,24 +84,64 @@ func (h host) classOf(u *hostleak.Use) finding.Kind {
 	return kind
 }
 
+// lies is the class of the mappings in which most of a use lies, where looks tell
+// of most of it.
+func (h host) lies(u *hostleak.Use) (most finding.Kind, ok bool) {
+	var all int64
+	for class, n := range h.where[u] {
+		if all += n; n > h.where[u][most] {
+			most = class
+		}
+	}
+	return most, 2*all >= u.Resident && 10*h.where[u][most] >= 7*all
+}
+
+// locate tells, of each use, in what classes of memory it lies, by bytes.
+func (h *host) locate() {
+	h.where = map[*hostleak.Use]map[finding.Kind]int64{}
+	if h.looks == nil {
+		return
+	}
+	grown := map[uint64]int64{} // by the beginning of a mapping
+	for _, s := range h.looks.Spots {
+		grown[s.Start] += s.Bytes
+	}
+	spots := h.looks.Spots
+	for _, p := range h.sums.Pieces {
+		for len(spots) > 0 && spots[0].End <= p.Start {
+			spots = spots[1:]
+		}
+		u := &h.sums.Uses[p.Use]
+		for _, s := range spots {
+			if s.Start >= p.End {
+				break
+			}
+			if h.where[u] == nil {
+				h.where[u] = map[finding.Kind]int64{}
+			}
+			h.where[u][s.Class] += int64(float64(p.Resident) * float64(s.Bytes) / float64(grown[s.Start]))
+		}
+	}
+}
+
 // unmade are findings of classes that grew and of which no call was found.
 func (h host) unmade(found []finding.Finding) (out []finding.Finding) {
 	if h.looks == nil {
 		return nil
 	}
 	told := map[finding.Kind]bool{finding.Unexplained: true}
-	made := int64(0) // resident, by calls that were found
+	rest := h.looks.RSS // that no finding tells yet
 	for _, f := range found {
 		told[f.Kind] = true
 		for _, name := range []string{"resident_bytes", "early_bytes"} {
 			if n, ok := f.Evidence[name].(int64); ok {
-				made += n
+				rest -= n
 			}
 		}
 	}
 	// What is left of a growth that calls explain is that looks and calls are not
 	// of the same instant.
-	explained := float64(made) >= unexplained*float64(h.looks.RSS)
+	explained := float64(rest) <= (1-unexplained)*float64(h.looks.RSS)
 	for _, p := range h.looks.Parts {
 		share := hostShare
 		if p.Settled {
@@ -99,6 +150,12 @@ func (h host) unmade(found []finding.Finding) (out []finding.Finding) {
 		within := float64(p.Bytes) >= share*float64(max(h.looks.RSS, 0))
 		if told[p.Class] || p.Bytes < classWorth || !p.Outside && (!within || explained) {
 			continue
+		}
+		if !p.Outside {
+			if p.Bytes = min(p.Bytes, rest); p.Bytes < classWorth {
+				continue
+			}
+			rest -= p.Bytes
 		}
 		told[p.Class] = p.Class != finding.CopyOnWrite // each process by itself
 		out = append(out, h.class(p))
@@ -121,6 +178,16 @@ func (h host) class(p footprint.Part) finding.Finding {
 	if p.Count > 0 {
 		f.Count = finding.Int(int64(p.Count))
 	}
+	switch p.Class {
+	case finding.MemoryFiles:
+		h.makers(&f)
+	case finding.ThreadStacks:
+		h.starter(&f)
+	case finding.MmapLeak:
+		if h.filled() {
+			f.Remedies = []finding.Remedy{finding.CodeChange("see what fills them: a mapping is full at its size, and one that is made large enough grows for long")}
+		}
+	}
 	if p.Until > 0 {
 		f.Evidence["settled_seconds"] = p.Until.Seconds()
 	}
@@ -136,6 +203,9 @@ func (h host) class(p footprint.Part) finding.Finding {
 		f.Basis = looked + "the class grew at first, and then no more"
 	case p.Class == finding.PageCache || p.Class == finding.FileMapping:
 		f.Severity = finding.Info
+	case p.Class == finding.ArenaRetention && 2*h.looks.After.Free() < h.looks.After.System():
+		f.Detail = append(f.Detail, "most of the arenas is in use; what lies free between that is as usual where blocks of many sizes come and go")
+	case p.Class == finding.MmapLeak && h.filled():
 	case p.Steady && p.Sure >= 0.7 && loading == "":
 		f.Severity = finding.Problem
 	case loading != "":
@@ -147,6 +217,66 @@ func (h host) class(p footprint.Part) finding.Finding {
 		f.Remedies = append([]finding.Remedy{traceLonger}, f.Remedies...)
 	}
 	return f
+}
+
+// madeHere names the place that made what a finding tells of.
+func madeHere(f *finding.Finding, frames []hostleak.Frame) {
+	f.Stack, f.Site = hostFrames(frames), HostSite(frames)
+	if where := through(frames); where != "" {
+		f.Title += "; made here: " + where
+	}
+}
+
+// starter names the place that started the most threads.
+func (h host) starter(f *finding.Finding) {
+	var top *hostleak.Use
+	for i := range h.sums.Uses {
+		if u := &h.sums.Uses[i]; classOf(u) == finding.ThreadStacks && (top == nil || u.Live > top.Live) {
+			top = u
+		}
+	}
+	if top != nil {
+		madeHere(f, top.Frames)
+	}
+}
+
+// filled tells whether mappings grew without calls that make them, where these were
+// watched.
+func (h host) filled() bool { return len(h.sums.Uses) > 0 }
+
+// makers names the places that made the files in memory that are held now and were
+// not at first, the most bytes first.
+func (h host) makers(f *finding.Finding) {
+	type place struct {
+		stack        hostleak.Stack
+		bytes, count int64
+	}
+	old := map[procfs.FileID]bool{}
+	for _, file := range h.looks.Before.Open.Memory {
+		old[file.ID] = true
+	}
+	places := map[string]*place{}
+	for _, file := range h.looks.After.Open.Memory {
+		stack := h.sums.Files[file.ID]
+		if site := HostSite(stack.Frames); site != nil && !old[file.ID] {
+			key := fmt.Sprint(stack.Frames)
+			if places[key] == nil {
+				places[key] = &place{stack: stack}
+			}
+			places[key].bytes += int64(file.Bytes)
+			places[key].count++
+		}
+	}
+	made := slices.SortedFunc(maps.Values(places), func(a, b *place) int { return cmp.Compare(b.bytes, a.bytes) })
+	if len(made) == 0 {
+		return
+	}
+	madeHere(f, made[0].stack.Frames)
+	for _, m := range made {
+		if len(made) > 1 {
+			f.Sites = append(f.Sites, finding.Place{Site: *HostSite(m.stack.Frames), Bytes: m.bytes, Count: m.count})
+		}
+	}
 }
 
 func (h host) classTitle(p footprint.Part) string {
@@ -167,6 +297,9 @@ func (h host) classTitle(p footprint.Part) string {
 	case finding.Remap:
 		return size + " were added to mappings that are made larger time and again"
 	case finding.MmapLeak:
+		if h.filled() {
+			return size + " came into memory in mappings that are being filled; hardly any are new"
+		}
 		return size + " were mapped and not unmapped"
 	case finding.Pinned:
 		return size + " more are locked or pinned in memory"

@@ -1,16 +1,18 @@
 package detect
 
 import (
+	"slices"
 	"testing"
 
 	"strandline/finding"
 	"strandline/footprint"
+	"strandline/hostleak"
 )
 
 // What is left of a growth that calls explain is no finding of its own.
 func TestUnmadeLeavesRests(t *testing.T) {
 	const mib = 1 << 20
-	h := host{looks: &footprint.Growth{RSS: 80 * mib, Parts: []footprint.Part{
+	h := host{sums: &hostleak.Sums{}, looks: &footprint.Growth{RSS: 80 * mib, Before: &footprint.Observation{}, After: &footprint.Observation{}, Parts: []footprint.Part{
 		{Class: finding.MmapLeak, Bytes: 8 * mib, Steady: true, Sure: 0.9},
 		{Class: finding.MemoryFiles, Bytes: 8 * mib, Steady: true, Sure: 0.9, Outside: true},
 	}}}
@@ -21,6 +23,37 @@ func TestUnmadeLeavesRests(t *testing.T) {
 		found := []finding.Finding{{Kind: finding.Remap, Evidence: map[string]any{"resident_bytes": c.resident}}}
 		if got := h.unmade(found); len(got) != c.want || got[len(got)-1].Kind != finding.MemoryFiles {
 			t.Errorf("with %d bytes explained: got %+v, want %d findings", c.resident, got, c.want)
+		}
+	}
+}
+
+// Classes are told with no more bytes than grew, the largest first.
+func TestUnmadeAddsUp(t *testing.T) {
+	const mib = 1 << 20
+	h := host{sums: &hostleak.Sums{}, looks: &footprint.Growth{RSS: 50 * mib, Parts: []footprint.Part{
+		{Class: finding.HeapLeak, Bytes: 40 * mib}, {Class: finding.HugePages, Bytes: 20 * mib}, {Class: finding.Pinned, Bytes: 20 * mib},
+	}}}
+	found := []finding.Finding{{Kind: finding.Remap, Evidence: map[string]any{"resident_bytes": int64(4 * mib)}}}
+	var got []int64
+	for _, f := range h.unmade(found) {
+		got = append(got, *f.Bytes/mib)
+	}
+	if !slices.Equal(got, []int64{40, 6}) {
+		t.Errorf("beside 4 MiB of 50 that are told, got %v MiB", got)
+	}
+}
+
+// A mapping that is filled is none that nobody unmaps, where the calls are known.
+func TestFilled(t *testing.T) {
+	const mib = 1 << 20
+	looks := &footprint.Growth{RSS: 50 * mib, Parts: []footprint.Part{{Class: finding.MmapLeak, Bytes: 48 * mib, Steady: true, Sure: 0.9}}}
+	for _, c := range []struct {
+		uses int
+		want finding.Severity
+	}{{0, finding.Problem}, {1, finding.Warning}} {
+		h := host{sums: &hostleak.Sums{Uses: make([]hostleak.Use, c.uses)}, looks: looks}
+		if found := h.unmade(nil); len(found) != 1 || found[0].Severity != c.want {
+			t.Errorf("with %d uses: %+v, want a %s", c.uses, found, c.want)
 		}
 	}
 }

@@ -45,9 +45,11 @@ type hostGrowth struct {
 	confidence float64
 	// until is when a warm-up ended, or what settled had grown; 0 without either.
 	until time.Duration
-	// Bytes, pieces and resident bytes of what is judged; of is the growth of the
-	// processes meanwhile, early what the warm-up made.
-	bytes, count, resident, of, early int64
+	// rest is what was mapped after something had settled, in bytes.
+	rest int64
+	// Bytes of what is judged: mapped, in memory, and in how many pieces; of is the
+	// growth of the processes meanwhile, early what the warm-up made.
+	mapped, resident, count, of, early int64
 }
 
 // since is what lives of a use and is counted, in bytes.
@@ -57,6 +59,17 @@ func (g *hostGrowth) since(u *hostleak.Use) int64 {
 	}
 	return max(0, u.Live-u.Population.Final[g.from])
 }
+
+// residentOf is what of a use is in memory, as far as anybody could look.
+func residentOf(u *hostleak.Use) int64 {
+	if u.Resident < 0 {
+		return u.Live
+	}
+	return u.Resident
+}
+
+// held is what is in memory of what is counted of a use.
+func (g *hostGrowth) held(u *hostleak.Use) int64 { return g.part(residentOf(u), u) }
 
 // part is the part of a figure of a use that is counted.
 func (g *hostGrowth) part(n int64, u *hostleak.Use) int64 {
@@ -77,16 +90,20 @@ func (h host) growthOf(uses []*hostleak.Use) *hostGrowth {
 	end := g.judge(h)
 	switch {
 	case g.shape == settled:
-		g.of, g.until = s.Grown[end], time.Duration(s.Marks[end])
+		g.until = time.Duration(s.Marks[end])
+		g.rest = g.all.Bytes[len(g.all.Bytes)-1] - g.all.Bytes[end]
 	case g.from > 0:
 		slices.SortStableFunc(g.uses, func(a, b *hostleak.Use) int { return cmp.Compare(g.since(b), g.since(a)) })
 		g.of, g.until = s.Growth-s.Grown[g.from], time.Duration(s.Marks[g.from])
 	}
 	for _, u := range uses {
-		g.bytes += g.since(u)
+		g.mapped += g.since(u)
 		g.count += g.part(u.Count, u)
-		g.resident += g.part(max(u.Resident, 0), u)
-		g.early += u.Live - g.since(u)
+		g.resident += g.held(u)
+		g.early += residentOf(u) - g.held(u)
+	}
+	if kept := h.grew(finding.ArenaRetention); g.kind == finding.HeapLeak && kept >= classWorth && 4*kept >= g.resident {
+		g.resident = max(0, g.resident-kept) // that is told by itself
 	}
 	return g
 }
@@ -103,6 +120,19 @@ func (g *hostGrowth) worth(all int64) bool {
 	return false
 }
 
+// pooled tells memory of which pieces are used again: by some MiB it creeps also
+// where nothing leaks, while blocks of many sizes come and go in it.
+func (g *hostGrowth) pooled() bool {
+	switch g.kind {
+	case finding.HeapLeak, finding.ArenaRetention, finding.AllocatorRetention, finding.PythonObjects:
+		return true
+	}
+	return false
+}
+
+// large tells growth that is more than creeping.
+func (g *hostGrowth) large() bool { return !g.pooled() || min(g.resident, g.of) >= classWorth }
+
 // judge tells how memory grew, and the mark at which it had if it settled.
 func (g *hostGrowth) judge(h host) (end int) {
 	g.verdict = trend.Judge(g.all, trend.Past{})
@@ -110,7 +140,12 @@ func (g *hostGrowth) judge(h host) (end int) {
 	if from := trend.WarmUp(g.all.Final); from > 0 {
 		later := g.all.From(from)
 		v := trend.Judge(later, trend.Past{})
-		if sure := g.sure(v, later, h); sure >= surely || sure > 0 && whole > 0 {
+		sure := g.sure(v, later, h)
+		switch n := len(g.all.Final) - 1; {
+		case g.pooled() && g.all.Final[n]-g.all.Final[from] < classWorth:
+			g.shape, g.confidence = settled, 1
+			return from
+		case sure >= surely, sure > 0 && whole > 0:
 			g.shape, g.verdict, g.from, g.confidence = grows, v, from, sure
 			return 0
 		}

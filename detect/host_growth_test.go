@@ -63,7 +63,9 @@ func TestHostGrowthOverTime(t *testing.T) {
 		at       string
 		title    string
 	}{
-		{"a warm-up", []*hostleak.Use{over(heap("load"), weights...)}, nil, finding.Info, 300, "load", "grew by 300 MiB in the first 3 s of the trace, and not since"},
+		{"a warm-up", []*hostleak.Use{over(heap("load"), weights...)}, nil, finding.Info, 300, "load", "memory grew by 300 MiB in the first 3 s of the trace, and not since: the heap"},
+		{"a heap that creeps behind it", []*hostleak.Use{over(heap("load"), 0, 100, 100, 100, 1, 0, 0, 1, 0, 0, 1, 0, 0)}, nil, finding.Info, 303, "load", "memory grew by 303 MiB in the first 3 s of the trace, and hardly since (3 MiB): the heap"},
+		{"a heap that creeps", []*hostleak.Use{over(heap("serve"), 0, 1, 0, 1, 0, 1, 0)}, nil, finding.Warning, 3, "serve", "grew by 3 MiB"},
 		{"a leak beside it", []*hostleak.Use{over(heap("load"), weights...), over(heap("serve"), slow...)}, nil, finding.Problem, 24, "serve", "grew by 24 MiB after the first 3 s of the trace; 100% of it"},
 		{"a leak of its line", []*hostleak.Use{over(heap("load"), 0, 100, 100, 100, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, finding.Problem, 24, "load", "grew by 24 MiB after the first 3 s"},
 		{"a leak", []*hostleak.Use{over(heap("serve"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, finding.Problem, 24, "serve", "grew by 24 MiB; 100% of it"},

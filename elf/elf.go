@@ -11,9 +11,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // mostTable bounds a table that is read whole; libraries of PyTorch stay below
@@ -34,12 +36,32 @@ type File struct {
 	debug   *File // holds the symbols that were stripped, nil if there is none
 }
 
+// mostHeaders bounds what is read of a file to know its parts. A file with holes
+// can name as many as it likes.
+const mostHeaders = 64 << 20
+
+// headers reads until it has read too much.
+type headers struct {
+	io.ReaderAt
+	left atomic.Int64
+}
+
+func (h *headers) ReadAt(b []byte, at int64) (int, error) {
+	if h.left.Add(-int64(len(b))) < 0 {
+		return 0, errors.New("its headers are too large")
+	}
+	return h.ReaderAt.ReadAt(b, at)
+}
+
 // Open reads the headers of a file.
 func Open(r io.ReaderAt) (*File, error) {
-	f, err := elf.NewFile(r)
+	h := &headers{ReaderAt: r}
+	h.left.Store(mostHeaders)
+	f, err := elf.NewFile(h)
 	if err != nil {
 		return nil, err
 	}
+	h.left.Store(math.MaxInt64) // what is read of the parts has bounds of its own
 	if f.Class != elf.ELFCLASS64 || f.Data != elf.ELFDATA2LSB {
 		return nil, errors.New("not a 64-bit little-endian file")
 	}
@@ -144,20 +166,30 @@ type Dynamic struct {
 	Indirect bool
 }
 
+// mostDynamics bounds the symbols that the dynamic linker knows; large libraries
+// have some hundred thousand.
+const mostDynamics = 1 << 20
+
+var errDynamics = errors.New("the table of dynamic symbols is broken")
+
 // Dynamics are the symbols that the dynamic linker knows, by their index.
 func (f *File) Dynamics() ([]Dynamic, error) {
 	s := f.elf.Section(".dynsym")
 	if s == nil {
 		return nil, nil
 	}
-	if s.Size > mostTable || int(s.Link) >= len(f.elf.Sections) {
-		return nil, errors.New("the table of dynamic symbols is broken")
+	if s.Size > mostDynamics*symbolSize || packed(s) || int(s.Link) >= len(f.elf.Sections) {
+		return nil, errDynamics
+	}
+	strings := f.elf.Sections[s.Link]
+	if strings.Size > mostTable || packed(strings) {
+		return nil, errDynamics
 	}
 	data, err := s.Data()
 	if err != nil {
 		return nil, err
 	}
-	names, err := f.elf.Sections[s.Link].Data()
+	names, err := strings.Data()
 	if err != nil {
 		return nil, err
 	}
@@ -256,7 +288,7 @@ type Slot struct {
 func (f *File) Slots() (out []Slot, err error) {
 	const size = 24
 	for _, s := range f.elf.Sections {
-		if s.Type != elf.SHT_RELA || s.Flags&elf.SHF_ALLOC == 0 || s.Size > mostTable {
+		if s.Type != elf.SHT_RELA || s.Flags&elf.SHF_ALLOC == 0 || packed(s) || s.Size > mostTable {
 			continue
 		}
 		data, err := s.Data()

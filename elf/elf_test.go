@@ -224,6 +224,7 @@ func probe(f *File) {
 		f.Debug(d)
 	}
 	f.Slots()
+	f.Dynamics()
 	f.Data("x")
 	f.InLinkage(4096)
 	var row Row
@@ -296,6 +297,50 @@ func TestCorrupt(t *testing.T) {
 	big[elf.EI_DATA] = byte(elf.ELFDATA2MSB)
 	if _, err := Open(bytes.NewReader(big)); err == nil {
 		t.Error("a big-endian file is taken")
+	}
+}
+
+// holes is a file that goes on with zeros for ever, as one with holes does.
+type holes []byte
+
+func (h holes) ReadAt(b []byte, at int64) (int, error) {
+	clear(b)
+	if at < int64(len(h)) {
+		copy(b, h[at:])
+	}
+	return len(b), nil
+}
+
+// TestHuge has each part of a file say that it is as large as a file with holes
+// can be. That is not read.
+func TestHuge(t *testing.T) {
+	whole := small(t)
+	order := binary.LittleEndian
+	sections, programs := int(order.Uint64(whole[40:])), int(order.Uint64(whole[32:]))
+	number := int(order.Uint16(whole[60:]))
+	huge := func(at int) func(b []byte) { return func(b []byte) { order.PutUint64(b[at:], 1<<50) } }
+	cases := []func(b []byte){func(b []byte) {
+		order.PutUint16(b[60:], 0) // the count of sections stands in the first
+		order.PutUint64(b[sections+32:], 1<<31)
+	}}
+	for i := range number {
+		cases = append(cases, huge(sections+64*i+32))
+	}
+	for i := range int(order.Uint16(whole[56:])) {
+		cases = append(cases, huge(programs+56*i+32))
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for _, change := range cases {
+		data := slices.Clone(whole)
+		change(data)
+		if f, err := Open(holes(data)); err == nil {
+			probe(f)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 1<<30 {
+		t.Errorf("%d bytes were taken for %d files", took, len(cases))
 	}
 }
 

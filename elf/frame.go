@@ -1,6 +1,7 @@
 package elf
 
 import (
+	"bytes"
 	"cmp"
 	"debug/elf"
 	"encoding/binary"
@@ -68,7 +69,8 @@ var ErrNoFrame = errors.New("no call frame information")
 
 // frameTable finds the description of a function by its address.
 type frameTable struct {
-	hdr     uint64 // address of .eh_frame_hdr
+	hdr     uint64 // address of .eh_frame_hdr, or of the section
+	section []byte // the descriptions, where the table was made of them
 	entries []byte // pairs of int32: function and description, from hdr
 	cies    map[uint64]*cie
 	fdes    map[uint64]*fde
@@ -120,11 +122,15 @@ const (
 	encOmit     = 0xff
 )
 
+// mostFrameTable bounds the tables for unwinding that are read whole; that of
+// libtorch_cpu has some megabytes.
+const mostFrameTable = 64 << 20
+
 // readFrames reads the sorted table that linkers make for the purpose. Where
 // there is none, as in static programs, it is made.
 func (f *File) readFrames() (*frameTable, error) {
 	for _, p := range f.elf.Progs {
-		if p.Type != elf.PT_GNU_EH_FRAME || p.Filesz < 12 || p.Filesz > mostTable {
+		if p.Type != elf.PT_GNU_EH_FRAME || p.Filesz < 12 || p.Filesz > mostFrameTable {
 			continue
 		}
 		data, err := io.ReadAll(p.Open())
@@ -152,10 +158,13 @@ func newFrameTable(hdr uint64, entries []byte) *frameTable {
 	return &frameTable{hdr: hdr, entries: entries, cies: map[uint64]*cie{}, fdes: map[uint64]*fde{}}
 }
 
+// mostWork bounds, in bytes that are looked at, what making a table may cost.
+const mostWork = 256 << 20
+
 // indexFrames makes the table from the descriptions themselves.
 func (f *File) indexFrames() (*frameTable, error) {
 	s := f.elf.Section(".eh_frame")
-	if s == nil || s.Type == elf.SHT_NOBITS || s.Size > mostTable {
+	if s == nil || s.Type == elf.SHT_NOBITS || packed(s) || s.Size > mostFrameTable {
 		return nil, ErrNoFrame
 	}
 	data, err := s.Data()
@@ -163,14 +172,18 @@ func (f *File) indexFrames() (*frameTable, error) {
 		return nil, err
 	}
 	t := newFrameTable(s.Addr, nil)
+	t.section = data
+	work := 0
 	var found [][2]int32 // function and description, from the section
-	for at := uint64(0); at+8 <= uint64(len(data)); {
+	for at := uint64(0); at+8 <= uint64(len(data)) && work < mostWork; {
 		size := uint64(binary.LittleEndian.Uint32(data[at:]))
 		if size < 4 || size > uint64(len(data))-at-4 {
 			break // the end, or broken
 		}
 		if binary.LittleEndian.Uint32(data[at+4:]) != 0 {
+			work += 64
 			if d, err := t.readFDE(f, s.Addr+at); err == nil && d.start != 0 {
+				work += len(d.program)
 				found = append(found, [2]int32{int32(d.start - s.Addr), int32(at)})
 			}
 		}
@@ -209,7 +222,14 @@ func (t *frameTable) find(f *File, addr uint64) (*fde, error) {
 }
 
 // entry reads one CIE or FDE: the body behind its length.
-func entry(f *File, at uint64) (body []byte, start uint64, err error) {
+func (t *frameTable) entry(f *File, at uint64) (body []byte, start uint64, err error) {
+	if from := at - t.hdr; from < uint64(len(t.section)) {
+		r := reader{data: t.section, at: int(from)}
+		if body = r.take(uint64(r.u32())); len(body) < 4 {
+			err = errFrame
+		}
+		return body, at + 4, err
+	}
 	head := make([]byte, 512)
 	n, err := f.ReadAddr(head, at)
 	if err != nil || n < 8 {
@@ -230,7 +250,7 @@ func entry(f *File, at uint64) (body []byte, start uint64, err error) {
 }
 
 func (t *frameTable) readFDE(f *File, at uint64) (*fde, error) {
-	body, start, err := entry(f, at)
+	body, start, err := t.entry(f, at)
 	if err != nil {
 		return nil, err
 	}
@@ -266,11 +286,13 @@ func (t *frameTable) readFDE(f *File, at uint64) (*fde, error) {
 	return d, nil
 }
 
+const longestAugmentation = 16
+
 func (t *frameTable) cie(f *File, at uint64) (*cie, error) {
 	if c := t.cies[at]; c != nil {
 		return c, nil
 	}
-	body, start, err := entry(f, at)
+	body, start, err := t.entry(f, at)
 	if err != nil {
 		return nil, err
 	}
@@ -279,6 +301,9 @@ func (t *frameTable) cie(f *File, at uint64) (*cie, error) {
 	}
 	version := body[4]
 	r := reader{data: body, at: 5, addr: start}
+	if bytes.IndexByte(body[5:min(len(body), 5+longestAugmentation)], 0) < 0 {
+		return nil, errFrame
+	}
 	augmentation := r.cstring()
 	if version != 1 && version != 3 || len(augmentation) > 0 && augmentation[0] != 'z' {
 		return nil, fmt.Errorf("%w: version %d, augmentation %q", errFrame, version, augmentation)
@@ -316,7 +341,9 @@ func (t *frameTable) cie(f *File, at uint64) (*cie, error) {
 	if r.bad || c.ra != RIP {
 		return nil, errFrame
 	}
-	c.program = body[r.at:]
+	if c.program = body[r.at:]; len(c.program) > mostProgram {
+		return nil, errFrame
+	}
 	if len(t.cies) >= mostFrames {
 		clear(t.cies)
 	}

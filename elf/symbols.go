@@ -30,7 +30,7 @@ func (f *File) Debug(d *File) {
 
 // mostMini bounds a table of symbols that a file holds compressed. Those of
 // distributions have some hundred kilobytes.
-const mostMini = 64 << 20
+const mostMini = 16 << 20
 
 // MiniDebug is the file of symbols that some distributions put, compressed, into
 // a stripped file.
@@ -156,11 +156,11 @@ func (t *symbolTable) add(f *File, section string) {
 // lies in the file.
 func (f *File) symbolSection(section string) (data, names []byte, link io.ReaderAt) {
 	s := f.elf.Section(section)
-	if s == nil || s.Size > mostTable || s.Type == elf.SHT_NOBITS || int(s.Link) >= len(f.elf.Sections) {
+	if s == nil || s.Size > mostTable || s.Type == elf.SHT_NOBITS || packed(s) || int(s.Link) >= len(f.elf.Sections) {
 		return nil, nil, nil
 	}
 	strings := f.elf.Sections[s.Link]
-	if strings.Size > mostTable || strings.Type == elf.SHT_NOBITS {
+	if strings.Size > mostTable || strings.Type == elf.SHT_NOBITS || packed(strings) {
 		return nil, nil, nil
 	}
 	data, err := s.Data()
@@ -168,11 +168,12 @@ func (f *File) symbolSection(section string) (data, names []byte, link io.Reader
 	if err != nil || err2 != nil {
 		return nil, nil, nil
 	}
-	if strings.Flags&elf.SHF_COMPRESSED != 0 {
-		return data, names, bytes.NewReader(names)
-	}
 	return data, names, strings
 }
+
+// packed tells a table that is compressed. No linker does that to one of symbols,
+// and little can be made much by it.
+func packed(s *elf.Section) bool { return s.Flags&elf.SHF_COMPRESSED != 0 }
 
 // rankOf prefers the names that people know: global ones, of those the ones that
 // begin with the fewest underscores, and of those the shortest.

@@ -32,11 +32,19 @@ type Part struct {
 	Until time.Duration // from the first look to the one that Settled or Early is of
 }
 
+// A Spot is what a private mapping grew by that is of one class.
+type Spot struct {
+	Start, End uint64 // of the mapping
+	Class      finding.Kind
+	Bytes      int64
+}
+
 // Growth is what changed between two observations.
 type Growth struct {
 	Before, After                   *Observation
 	RSS, Anon, File, Shared, Mapped int64         // bytes; Mapped is of the address space
 	Parts                           []Part        // by bytes
+	Spots                           []Spot        // by address
 	Age                             time.Duration // of the process in the end; 0 if unknown
 	Read                            int64         // bytes, by calls
 
@@ -102,8 +110,8 @@ func (g *Growth) anonymous(memory io.ReaderAt) {
 	if g.Anon < g.least {
 		return
 	}
-	if locked := delta(g.After.Status.Locked+g.After.Status.Pinned, g.Before.Status.Locked+g.Before.Status.Pinned); 2*locked >= g.Anon {
-		g.add(Part{Class: finding.Pinned, Bytes: min(locked, g.RSS), Sure: 0.9})
+	if pinned := delta(g.After.Status.Pinned, g.Before.Status.Pinned); 2*pinned >= g.Anon {
+		g.add(Part{Class: finding.Pinned, Bytes: min(pinned, g.RSS), Sure: 0.9})
 		return
 	}
 	sums := map[finding.Kind]*Part{}
@@ -128,7 +136,12 @@ func (g *Growth) anonymous(memory io.ReaderAt) {
 		case r.Kind == vmmap.Thread || r.Kind == vmmap.Stack:
 			take(finding.ThreadStacks, r.Grown, 1, 0.8)
 		case r.Kind == vmmap.Anonymous:
-			g.region(memory, &r, take)
+			g.region(memory, &r, func(class finding.Kind, bytes int64, count int, sure float64) {
+				take(class, bytes, count, sure)
+				if bytes > 0 {
+					g.Spots = append(g.Spots, Spot{r.Start, r.End, class, bytes})
+				}
+			})
 		case r.Kind == vmmap.File && r.Anonymous > 0 && !r.Shared:
 			take(finding.Unexplained, r.Grown, 1, 0.5) // data of a library that is written to
 		}
@@ -156,6 +169,10 @@ func (g *Growth) region(memory io.ReaderAt, r *Region, take func(finding.Kind, i
 		c = look(memory, r, g.Before.layout())
 	}
 	rest := r.Grown
+	if n := min(rest, r.Pinned); n > 0 {
+		take(finding.Pinned, n, 1, 0.9)
+		rest -= n
+	}
 	if c.zero >= 0.75 {
 		take(finding.HugePages, int64(c.zero*float64(min(rest, r.Huge))), 1, 0.8)
 		rest -= int64(c.zero * float64(min(rest, r.Huge)))
@@ -207,7 +224,7 @@ func (g *Growth) remapped(r *Region) bool {
 
 // shared tells the classes of memory that is shared, mapped or held open.
 func (g *Growth) shared() {
-	held := heldBytes(g.After.Open.Memory) - heldBytes(g.Before.Open.Memory)
+	held := g.After.held() - g.Before.held()
 	named := int64(0)
 	for _, r := range g.grown {
 		if r.Kind == vmmap.Memfd {
@@ -216,20 +233,25 @@ func (g *Growth) shared() {
 	}
 	if named = min(named, max(g.Shared, 0)); named >= g.least {
 		g.add(Part{Class: finding.MemoryFiles, Bytes: named, Sure: 0.9})
-		held -= named
 	}
 	if rest := g.Shared - named; rest >= g.least {
 		g.add(Part{Class: finding.SharedMemory, Bytes: rest, Sure: 0.9})
-		held -= rest
 	}
 	if held >= g.least {
 		g.add(Part{Class: finding.MemoryFiles, Bytes: held, Count: len(g.After.Open.Memory) - len(g.Before.Open.Memory), Outside: true, Sure: 0.9})
 	}
 }
 
-func heldBytes(files []procfs.MemoryFile) (n int64) {
-	for _, f := range files {
-		n += int64(f.Bytes)
+// held is what files in memory take that the process holds and does not map.
+func (o *Observation) held() (n int64) {
+	mapped := map[uint64]bool{} // by number of the file
+	for _, r := range o.Regions {
+		mapped[r.Inode] = true
+	}
+	for _, f := range o.Open.Memory {
+		if !mapped[f.ID.Inode] {
+			n += int64(f.Bytes)
+		}
 	}
 	return n
 }

@@ -187,6 +187,8 @@ type Region struct {
 	Kind  vmmap.Kind
 	Grown int64 // resident bytes
 	Huge  int64 // of them, in huge pages
+	// Pinned are those of them that are locked.
+	Pinned int64
 	// Same says that a mapping began there before, and so that this one grew at its
 	// end or inside.
 	Same bool
@@ -200,7 +202,7 @@ func grown(before, after *Observation) (out []Region) {
 		for i < len(before.Regions) && before.Regions[i].End <= r.Start {
 			i++
 		}
-		x := Region{Usage: r, Kind: kinds.Kind(r.Mapping), Grown: int64(r.RSS), Huge: int64(r.AnonymousHuge)}
+		x := Region{Usage: r, Kind: kinds.Kind(r.Mapping), Grown: int64(r.RSS), Huge: int64(r.AnonymousHuge), Pinned: int64(r.Locked)}
 		for j := i; j < len(before.Regions) && before.Regions[j].Start < r.End; j++ {
 			b := before.Regions[j]
 			if b.Size() == 0 {
@@ -209,6 +211,7 @@ func grown(before, after *Observation) (out []Region) {
 			common := float64(min(b.End, r.End)-max(b.Start, r.Start)) / float64(b.Size())
 			x.Grown -= int64(common * float64(b.RSS))
 			x.Huge -= int64(common * float64(b.AnonymousHuge))
+			x.Pinned -= int64(common * float64(b.Locked))
 			x.Same = x.Same || b.Start == r.Start
 		}
 		if x.Grown > 0 {

@@ -57,18 +57,11 @@ func Arenas(im *image.Image) ([]Arena, error) {
 	if !ok {
 		return nil, ErrNone
 	}
-	w := &walk{image: im, left: mostChunks}
-	var out []Arena
-	for at := start; len(out) < mostArenas; {
-		a, next, ok := w.arena(at)
-		if !ok {
-			break // it changed under our eyes, or is none
-		}
-		out = append(out, a)
-		if at = next; at == start || slices.ContainsFunc(out, func(a Arena) bool { return a.Address == at }) {
-			break
-		}
-	}
+	w := &walk{memory: im, left: mostChunks, writable: func(at uint64) bool {
+		m, ok := im.Map.Find(at)
+		return ok && m.Write
+	}}
+	out := w.ring(start)
 	if len(out) == 0 {
 		return nil, ErrNone
 	}
@@ -161,15 +154,62 @@ func isArena(b []byte, at uint64) bool {
 // head is the chunk that stands for a list itself.
 func head(arena uint64, bin int) uint64 { return arena + uint64(atBins+16*bin-16) }
 
+// A memory is that of a process.
+type memory interface {
+	Read(b []byte, addr uint64) error
+}
+
 // walk follows the lists of arenas.
 type walk struct {
-	image *image.Image
-	left  int // chunks that may still be read
+	memory
+	writable func(addr uint64) bool
+	left     int // chunks that may still be read
+	pages    map[uint64][]byte
+}
+
+const (
+	page      = 4096
+	mostPages = 4096 // that are kept
+)
+
+// read reads less than a page, out of pages that are kept.
+func (w *walk) read(b []byte, at uint64) bool {
+	from := at % page
+	p, known := w.pages[at-from]
+	if !known {
+		if p = make([]byte, page); w.Read(p, at-from) != nil {
+			p = nil
+		}
+		if len(w.pages) >= mostPages || w.pages == nil {
+			w.pages = map[uint64][]byte{}
+		}
+		w.pages[at-from] = p
+	}
+	if p == nil {
+		return false
+	}
+	n := copy(b, p[from:])
+	return n == len(b) || w.read(b[n:], at-from+page)
+}
+
+// ring reads the arenas from one on.
+func (w *walk) ring(start uint64) (out []Arena) {
+	for at := start; len(out) < mostArenas && w.left > 0; {
+		a, next, ok := w.arena(at)
+		if !ok {
+			break // it changed under our eyes, or is none
+		}
+		out = append(out, a)
+		if at = next; at == start || slices.ContainsFunc(out, func(a Arena) bool { return a.Address == at }) {
+			break
+		}
+	}
+	return out
 }
 
 func (w *walk) arena(at uint64) (a Arena, next uint64, ok bool) {
 	b := make([]byte, size)
-	if w.image.Read(b, at) != nil || !isArena(b, at) {
+	if !w.read(b, at) || !isArena(b, at) {
 		return a, 0, false
 	}
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[i:]) }
@@ -196,7 +236,7 @@ type chunk struct{ size, fd uint64 }
 
 func (w *walk) chunk(at uint64) (chunk, bool) {
 	var b [24]byte
-	if w.left == 0 || at%16 != 0 || w.image.Read(b[:], at) != nil {
+	if w.left == 0 || at%16 != 0 || !w.read(b[:], at) {
 		return chunk{}, false
 	}
 	w.left--
@@ -223,7 +263,7 @@ func (w *walk) fast(a *Arena, at uint64) {
 			return
 		}
 		mixed := c.fd ^ (at+16)>>12
-		if at = c.fd; mixed%16 == 0 && (mixed == 0 || w.mapped(mixed)) {
+		if at = c.fd; mixed%16 == 0 && (mixed == 0 || w.writable(mixed)) {
 			at = mixed
 		}
 	}
@@ -239,9 +279,4 @@ func (w *walk) add(a *Arena, at uint64) (chunk, bool) {
 	a.Free += c.size
 	a.Chunks++
 	return c, true
-}
-
-func (w *walk) mapped(at uint64) bool {
-	m, ok := w.image.Map.Find(at)
-	return ok && m.Write
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -135,4 +136,48 @@ func imageOf(t *testing.T, pid int) *image.Image {
 	}
 	t.Cleanup(im.Close)
 	return im
+}
+
+// noise is memory that repeats some bytes without end.
+type noise []byte
+
+func (n noise) Read(b []byte, addr uint64) error {
+	for at := addr % uint64(len(n)); len(b) > 0; at = 0 {
+		b = b[copy(b, n[at:]):]
+	}
+	return nil
+}
+
+// FuzzRing follows lists that lead anywhere, such as to themselves.
+func FuzzRing(f *testing.F) {
+	arena := make([]byte, size)
+	put := func(i int, v uint64) { binary.LittleEndian.PutUint64(arena[i:], v) }
+	for i := range bins {
+		put(atBins+16*i, head(0, i))
+		put(atBins+16*i+8, head(0, i))
+	}
+	put(atTop, 16)
+	put(atSystem, 1<<40)
+	put(atNext, size)
+	f.Add(slices.Clone(arena), uint64(0))
+	put(atBins, 0x800)
+	put(atBins+8, 0x800)
+	put(atFast, 0x20)
+	f.Add(slices.Clone(arena), uint64(0))
+	f.Fuzz(func(t *testing.T, data []byte, at uint64) {
+		if len(data) == 0 {
+			return
+		}
+		const few = 1 << 6
+		w := &walk{memory: noise(data), writable: func(at uint64) bool { return at%3 == 0 }, left: few}
+		chunks := 0
+		for _, a := range w.ring(at) {
+			if chunks += a.Chunks; a.Free > a.System {
+				t.Errorf("%+v", a)
+			}
+		}
+		if chunks > few {
+			t.Errorf("%d chunks", chunks)
+		}
+	})
 }

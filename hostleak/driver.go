@@ -34,6 +34,8 @@ const (
 type Driver struct {
 	// Libraries are the files of the driver that were found.
 	Libraries []string
+	// Began is when the trace did, of the events' clock.
+	Began uint64
 
 	source  DriverSource
 	ledgers [bpf.DriverMemories]*Ledger
@@ -41,8 +43,11 @@ type Driver struct {
 	look    map[uint32]uint64 // when to look whether a process has
 	handles map[handleKey]given
 	made    map[handleKey]*handle // by the time at which they were, for their stacks
+	sites   map[handleKey]Site    // of calls whose stacks come, by their time
 	bound   map[uint32][]binding
 	next    uint64
+	courses map[peakKey]*course
+	moved   bool // something was taken or given back since the last step
 }
 
 type handleKey struct {
@@ -75,6 +80,7 @@ func newDriver(source DriverSource) *Driver {
 	d := &Driver{
 		source: source, library: map[uint32]string{}, look: map[uint32]uint64{}, handles: map[handleKey]given{},
 		made: map[handleKey]*handle{}, bound: map[uint32][]binding{}, next: ofHandles,
+		sites: map[handleKey]Site{}, courses: map[peakKey]*course{}, Began: bpf.Now(),
 	}
 	for i := range d.ledgers {
 		d.ledgers[i] = NewLedger()
@@ -145,6 +151,11 @@ func (d *Driver) step(seconds float64, now uint64) error {
 		}
 	}
 	clear(d.made)
+	clear(d.sites)
+	if d.moved {
+		d.peak(now)
+		d.moved = false
+	}
 	return d.source.DriverBudget(min(int(driverStacksPerSecond*seconds)+1, driverStacksAtOnce))
 }
 
@@ -175,6 +186,10 @@ func (d *Driver) mark(at uint64) {
 
 // enter takes in an event of a function of the driver.
 func (d *Driver) enter(e *bpf.Event, f *bpf.DriverFunction) {
+	d.moved = true
+	if e.Sampled {
+		d.sites[handleKey{e.PID, e.Time}] = siteOf(e)
+	}
 	l := d.ledgers[f.Memory]
 	switch f.Does {
 	case bpf.DriverAllocates:
@@ -293,19 +308,32 @@ func (d *Driver) end(pid uint32, at uint64) {
 	delete(d.library, pid)
 }
 
-// name gives a sample its stack, if what the call made still lives.
+// nameDriver gives a sample its stack. If what the call made is gone already, its
+// place has a stack from then on, if it had none.
 func (t *Trace) nameDriver(s *bpf.Sample, f *bpf.DriverFunction) {
 	l, at := t.Driver.ledgers[f.Memory], s.Addr
 	if h := t.Driver.made[handleKey{s.PID, s.Time}]; h != nil {
 		l, at = t.Driver.ledgers[h.memory], h.addr
 	}
-	if !l.Stack(s.PID, s.Time, at, 1, 0) {
+	site, known := t.Driver.sites[handleKey{s.PID, s.Time}]
+	lives := l.Stack(s.PID, s.Time, at, 1, 0)
+	if !lives && (!known || l.named(site)) {
 		return
 	}
 	called := t.namer.Stack(s)
 	called.Frames = slices.Insert(called.Frames, 0, Frame{Object: t.Driver.library[s.PID]})
 	called.Frames[0].Function = f.Name
-	l.Stack(s.PID, s.Time, at, 1, t.intern(called))
+	stack := t.intern(called)
+	if lives {
+		l.Stack(s.PID, s.Time, at, 1, stack)
+	} else {
+		l.cause(site, stack, false)
+	}
+}
+
+// named tells whether calls of a site have a stack.
+func (l *Ledger) named(site Site) bool {
+	return slices.ContainsFunc(l.Causes, func(c Made) bool { return c.Stack != 0 && c.Site == site })
 }
 
 // A DriverUse is what the calls of a function of the driver with one stack hold.
@@ -313,6 +341,7 @@ type DriverUse struct {
 	Use
 	Memory bpf.DriverMemory
 	Owner  string // whose code calls
+	Peak   Peak
 }
 
 // DriverSums are what was taken from the driver since and is not given back. Of
@@ -323,6 +352,7 @@ type DriverSums struct {
 	Uses         []DriverUse // most bytes first
 	Owners       []DriverOwner
 	Marks        int
+	Began        uint64 // the trace, of the events' clock
 }
 
 // A DriverOwner is what one library's calls hold of one kind of memory.
@@ -334,8 +364,9 @@ type DriverOwner struct {
 
 // DriverSums reckons up what was taken from the driver.
 func (t *Trace) DriverSums() *DriverSums {
-	s := &DriverSums{Libraries: t.Driver.Libraries}
+	s := &DriverSums{Libraries: t.Driver.Libraries, Began: t.Driver.Began}
 	owners := map[DriverOwner]*DriverOwner{}
+	told := map[peakKey]bool{}
 	for m, l := range t.Driver.ledgers {
 		memory := bpf.DriverMemory(m)
 		s.Marks = len(l.marks)
@@ -348,6 +379,13 @@ func (t *Trace) DriverSums() *DriverSums {
 				u.Live, u.Total, u.Size = 0, 0, 0
 			}
 			use := DriverUse{Use: u, Memory: memory, Owner: ownerOf(u.Frames)}
+			of := peakKey{memory, u.ID}
+			if u.ID == 0 {
+				of.stack = -int(u.Op)
+			}
+			if !told[of] {
+				told[of], use.Peak = true, t.Driver.courses[of].most()
+			}
 			s.Uses = append(s.Uses, use)
 			s.Bytes[m] += u.Live
 			s.Count[m] += u.Count

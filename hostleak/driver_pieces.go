@@ -53,21 +53,12 @@ func (t *Trace) DriverState() *recording.GPUState {
 	return s
 }
 
-// ownersOf is whose each cause of a ledger is. Calls whose stack was not copied
-// are taken for those of the same place that hold most.
+// ownersOf is whose each cause of a ledger is.
 func (t *Trace) ownersOf(l *Ledger) []string {
-	most := map[Site]int{}
-	for i, c := range l.Causes {
-		if was, known := most[c.Site]; c.Stack != 0 && (!known || c.Live > l.Causes[was].Live) {
-			most[c.Site] = i
-		}
-	}
-	owners := make([]string, len(l.Causes))
-	for i, c := range l.Causes {
-		if c.Stack == 0 {
-			c = l.Causes[most[c.Site]]
-		}
-		owners[i] = ownerOf(t.Stacks[c.Stack].Frames)
+	stacks := l.stacks()
+	owners := make([]string, len(stacks))
+	for i, stack := range stacks {
+		owners[i] = ownerOf(t.Stacks[stack].Frames)
 	}
 	return owners
 }

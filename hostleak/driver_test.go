@@ -129,6 +129,48 @@ func driverOp(t *testing.T, name string) bpf.Op {
 	return 0
 }
 
+// TestPeaks follows what calls with one stack hold. Calls of other sizes count with
+// them, and so do those without a stack.
+func TestPeaks(t *testing.T) {
+	d := newDriver(&noDriver{})
+	trace := &Trace{Driver: d, Stacks: make([]Stack, 2)}
+	l := d.ledgers[bpf.Device]
+	now := uint64(0)
+	call := func(function string, addr, size uint64) {
+		now++
+		op := driverOp(t, function)
+		d.enter(&bpf.Event{Time: now, PID: 5, Op: op, Addr: addr, Len: size, Class: uint32(size)}, op.Driver())
+		if size > 0 && addr != 900 { // all but one have their stack copied
+			l.Stack(5, now, addr, 1, 1)
+		}
+	}
+	for at, step := range [][]func(){
+		{func() { call("cuMemAlloc_v2", 100, 10) }},
+		{func() { call("cuMemAlloc_v2", 200, 20) }, func() { call("cuMemAlloc_v2", 300, 10) }},
+		{func() { call("cuMemFree_v2", 100, 0) }, func() { call("cuMemAlloc_v2", 900, 20) }},
+		{func() { call("cuMemFree_v2", 200, 0) }, func() { call("cuMemFree_v2", 300, 0) }, func() { call("cuMemFree_v2", 900, 0) }},
+		{func() { call("cuMemAlloc_v2", 400, 30) }, func() { call("cuMemFree_v2", 400, 0) }}, // gone before anybody looks
+		{func() { call("cuMemAlloc_v2", 500, 7) }},
+	} {
+		for _, f := range step {
+			f()
+		}
+		d.peak(uint64(1000 * (at + 1)))
+	}
+	s := trace.DriverSums()
+	if want := (Peak{Bytes: 60, From: 1000, At: 3000, Until: 4000, Times: 3}); len(s.Uses) != 1 || s.Uses[0].Peak != want {
+		t.Errorf("%+v, want %+v", s.Uses, want)
+	}
+	if most := d.courses[peakKey{bpf.Device, 1}].now; most.Bytes != 7 {
+		t.Errorf("%+v is held", most)
+	}
+	d.noticed(&bpf.Event{Time: now + 1, PID: 5, Op: bpf.Exit, Addr: 5})
+	d.peak(7000)
+	if most := d.courses[peakKey{bpf.Device, 1}].now; most.Bytes != 0 {
+		t.Errorf("%+v is held by a process that ended", most)
+	}
+}
+
 // TestLateFree leaves what was put at the address after the free began.
 func TestLateFree(t *testing.T) {
 	trace := &Trace{Driver: newDriver(&noDriver{}), Stacks: make([]Stack, 1)}

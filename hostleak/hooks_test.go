@@ -2,6 +2,7 @@ package hostleak
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -207,4 +208,29 @@ func hooksOf(t *testing.T, pid int) *Hooks {
 		t.Fatal(err)
 	}
 	return h
+}
+
+// FuzzJump decodes code that was written over, as a hostile process can have it:
+// its targets and the words that it leads over are anything.
+func FuzzJump(f *testing.F) {
+	f.Add([]byte{0xf3, 0x0f, 0x1e, 0xfa, 0xe9, 1, 2, 3, 4}, uint64(1<<47))
+	f.Add([]byte{0xff, 0x25, 0xff, 0xff, 0xff, 0xff}, ^uint64(0))
+	f.Add([]byte{0x49, 0xbb, 1, 2, 3, 4, 5, 6, 7, 8, 0x41, 0xff, 0xe3}, uint64(0))
+	files := image.NewFiles()
+	f.Cleanup(files.Close)
+	im, err := image.Open(procfs.Process(os.Getpid()), files)
+	if err != nil {
+		f.Skipf("this process cannot be read here: %v", err)
+	}
+	f.Cleanup(im.Close)
+	f.Fuzz(func(t *testing.T, code []byte, at uint64) {
+		if len(code) < longestPatch {
+			code = append(code, make([]byte, longestPatch-len(code))...)
+		}
+		if to, ok := jump(im, code[:longestPatch], at); ok {
+			h := &Hooks{}
+			h.add(im, Hook{Target: to})
+		}
+		isProbe(im, code, at)
+	})
 }

@@ -49,6 +49,7 @@ type Made struct {
 	Total       int64 // bytes that were ever made, as far as they were seen
 	Calls       int64
 	MaxSize     int64 // of one interval
+	most        int64 // that lived at once since somebody looked
 	gone        map[[2]int]gone
 }
 
@@ -109,9 +110,20 @@ func (l *Ledger) Space(pid uint32) *Space {
 // Each calls f with the intervals of a space, by address.
 func (s *Space) Each(f func(iv *Interval)) { s.each(f) }
 
+// mostCauses bounds what is told apart. Where the word on top of the stack is no
+// return address, as in programs that make system calls by themselves, every call
+// can seem to come from another place; calls from more places count as if from
+// none.
+const mostCauses = 1 << 16
+
 func (l *Ledger) cause(site Site, stack int, assumed bool) Cause {
 	key := causeKey{site, stack, assumed}
 	c, ok := l.index[key]
+	if !ok && len(l.index) >= mostCauses {
+		site.Place = bpf.Place{}
+		key = causeKey{site, stack, assumed}
+		c, ok = l.index[key]
+	}
 	if ok {
 		return c
 	}
@@ -205,6 +217,7 @@ func (l *Ledger) place(s *Space, e *bpf.Event, iv Interval) {
 func (l *Ledger) put(s *Space, iv Interval) {
 	c := &l.Causes[iv.Cause]
 	c.Live += iv.Size()
+	c.most = max(c.most, c.Live)
 	c.Total += iv.Size()
 	c.MaxSize = max(c.MaxSize, iv.Size())
 	if !iv.Rest {
@@ -361,6 +374,7 @@ func (l *Ledger) end(s *Space, at uint64) {
 // add takes in what another cause made.
 func (m *Made) add(other *Made) {
 	m.Live += other.Live
+	m.most += other.most
 	m.Count += other.Count
 	m.Total += other.Total
 	m.Calls += other.Calls
@@ -404,12 +418,14 @@ func (l *Ledger) move(iv *Interval, stack int, assumed bool) {
 		n = 0
 	}
 	from.Live -= iv.Size()
+	from.most = max(from.most-iv.Size(), from.Live)
 	from.Total -= iv.Size()
 	from.Count -= n
 	from.Calls -= n
 	iv.Cause = l.cause(site, stack, assumed)
 	to := &l.Causes[iv.Cause]
 	to.Live += iv.Size()
+	to.most = max(to.most, to.Live)
 	to.Total += iv.Size()
 	to.Count += n
 	to.Calls += n

@@ -22,9 +22,7 @@ func (l *Ledger) assume() {
 			known[c.Site] = append(known[c.Site], copied{iv.Since, c.Stack})
 		}
 	})
-	for _, calls := range known {
-		slices.SortFunc(calls, func(a, b copied) int { return cmp.Compare(a.at, b.at) })
-	}
+	byTime(known)
 	l.each(func(iv *Interval) {
 		if c := &l.Causes[iv.Cause]; c.Stack == 0 || c.Assumed {
 			if calls := known[c.Site]; len(calls) > 0 {
@@ -38,6 +36,13 @@ func (l *Ledger) assume() {
 func (l *Ledger) each(f func(iv *Interval)) {
 	for _, s := range l.spaces {
 		s.each(f)
+	}
+}
+
+// byTime sorts the calls from each place.
+func byTime[P comparable](known map[P][]copied) {
+	for _, calls := range known {
+		slices.SortFunc(calls, func(a, b copied) int { return cmp.Compare(a.at, b.at) })
 	}
 }
 

@@ -347,3 +347,23 @@ func TestManyProcesses(t *testing.T) {
 		t.Errorf("%d causes, %d in the index, %d processes are kept", len(l.Causes), len(l.index), len(l.spaces))
 	}
 }
+
+// TestManyPlaces enters calls that each seem to come from another place.
+func TestManyPlaces(t *testing.T) {
+	l := NewLedger()
+	const many = 2 * mostCauses
+	for i := range uint64(many) {
+		e := bpf.Event{Time: 1 + i, Op: bpf.Map, PID: 1, Addr: i * testPage, Len: testPage, Place: bpf.Place{IP: 1, Caller: i}}
+		l.Apply(&e)
+		if i == many-1 && !l.Stack(1, e.Time, e.Addr, e.Len, 1) {
+			t.Error("the last is not there")
+		}
+	}
+	live := int64(0)
+	for i := range l.Causes {
+		live += l.Causes[i].Live
+	}
+	if live != many*testPage || len(l.Causes) > mostCauses+10 {
+		t.Errorf("%d bytes live, of %d causes", live, len(l.Causes))
+	}
+}

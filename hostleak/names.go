@@ -18,9 +18,11 @@ type Names struct {
 	images map[uint32]*named
 	calls  []unwind.Call
 	// Cut is told of processes whose stacks go on beyond the copy, Python of those
-	// that run CPython and where it keeps its frames.
+	// that run CPython and where it keeps its frames, and Unread of those of whose
+	// CPython that is not known, and why.
 	Cut    func(pid int)
 	Python func(pid int, p bpf.Python)
+	Unread func(pid int, why error)
 }
 
 // named is the image of a process and the frames of the addresses in it.
@@ -28,15 +30,25 @@ type named struct {
 	*image.Image
 	python *cpython.Runtime // nil where there is none
 	codes  *cpython.Codes
+	unread bool // there is one, and its frames cannot be read
 	native map[uint64]Frame
-	read   uint64 // when the map was
+	// When reading the map began and ended, and what code of files was mapped.
+	read, known uint64
+	mapped      []mappedCode
 }
+
+// mappedCode is where code of a file was mapped, and when: a library that was
+// loaded, perhaps in the place of another.
+type mappedCode struct{ at, start, end uint64 }
+
+// mostMapped bounds what is kept of these; a sample waits a moment only.
+const mostMapped = 1024
 
 // NewNames has looked at no process yet.
 func NewNames() *Names {
 	return &Names{
 		files: image.NewFiles(), images: map[uint32]*named{},
-		Cut: func(int) {}, Python: func(int, bpf.Python) {},
+		Cut: func(int) {}, Python: func(int, bpf.Python) {}, Unread: func(int, error) {},
 	}
 }
 
@@ -74,6 +86,7 @@ func (n *Names) image(pid uint32) *named {
 	if im != nil {
 		return im
 	}
+	began := bpf.Now()
 	opened, err := image.Open(procfs.Process(pid), n.files)
 	if err != nil {
 		return nil
@@ -84,7 +97,7 @@ func (n *Names) image(pid uint32) *named {
 			break
 		}
 	}
-	im = &named{Image: opened, native: map[uint64]Frame{}, read: bpf.Now()}
+	im = &named{Image: opened, native: map[uint64]Frame{}, read: began, known: bpf.Now()}
 	n.images[pid] = im
 	n.findPython(pid, im)
 	return im
@@ -93,6 +106,10 @@ func (n *Names) image(pid uint32) *named {
 func (n *Names) findPython(pid uint32, im *named) {
 	r, err := cpython.Find(im.Image)
 	if err != nil {
+		if !im.unread && !errors.Is(err, cpython.ErrNone) {
+			im.unread = true
+			n.Unread(int(pid), err)
+		}
 		return
 	}
 	im.python, im.codes = r, r.Codes()
@@ -110,6 +127,61 @@ func (n *Names) findPython(pid uint32, im *named) {
 	n.Python(int(pid), p)
 }
 
+const mapExec = 4
+
+// Mapped is told of mappings, by time. Which code is where matters for the
+// samples of later.
+func (n *Names) Mapped(e *bpf.Event) {
+	im := n.images[e.PID]
+	if im == nil || e.Prot&mapExec == 0 || e.Flags&mapAnonymous != 0 {
+		return
+	}
+	if len(im.mapped) == mostMapped {
+		im.mapped = append(im.mapped[:0], im.mapped[mostMapped/2:]...)
+	}
+	im.mapped = append(im.mapped, mappedCode{e.Time, e.Addr, e.Addr + e.Len})
+}
+
+// outdated tells whether code was mapped between the reading of the map and a
+// time.
+func (im *named) outdated(at uint64) bool {
+	for _, m := range im.mapped {
+		if im.read <= m.at && m.at <= at {
+			return true
+		}
+	}
+	return false
+}
+
+// replaced is how many of the calls at a time, from the first on, the map is right
+// about: it can be that of later, when other code lay there.
+func (im *named) replaced(calls []unwind.Call, at uint64) int {
+	for i, c := range calls {
+		for _, m := range im.mapped {
+			if m.start <= c.PC && c.PC < m.end && at < m.at && m.at <= im.known {
+				return i
+			}
+		}
+	}
+	return len(calls)
+}
+
+// refresh reads the map of a process again.
+func (n *Names) refresh(pid uint32, im *named) bool {
+	began := bpf.Now()
+	if im.Refresh() != nil {
+		return false
+	}
+	im.read, im.known = began, bpf.Now()
+	clear(im.native)
+	if im.python == nil {
+		n.findPython(pid, im)
+	}
+	return true
+}
+
+var errReplaced = errors.New("other code lies there now")
+
 // Stack steps through a sample. What a process has mapped since its map was read
 // is looked up by reading it again.
 func (n *Names) Stack(s *bpf.Sample) Stack {
@@ -117,14 +189,15 @@ func (n *Names) Stack(s *bpf.Sample) Stack {
 	if im == nil {
 		return Stack{}
 	}
+	if im.outdated(s.Time) {
+		n.refresh(s.PID, im)
+	}
 	calls, err := n.unwind(im, s)
-	if err != nil && im.read < s.Time && im.Refresh() == nil {
-		im.read = bpf.Now()
-		clear(im.native)
-		if im.python == nil {
-			n.findPython(s.PID, im)
-		}
+	if err != nil && im.read < s.Time && n.refresh(s.PID, im) {
 		calls, err = n.unwind(im, s)
+	}
+	if right := im.replaced(calls, s.Time); right < len(calls) {
+		calls, err = calls[:right], errReplaced
 	}
 	if errors.Is(err, unwind.ErrCopyEnds) {
 		n.Cut(int(s.PID))
@@ -139,7 +212,9 @@ func (n *Names) Stack(s *bpf.Sample) Stack {
 	steps, whole := unwind.Merge(im.Image, im.python, calls, im.pythonFrames(s))
 	out.Complete = out.Complete && whole && s.PythonState == bpf.Complete
 	for _, step := range steps {
-		out.Frames = append(out.Frames, im.frame(step))
+		if f := im.frame(step); step.Python == nil || !cpython.Internal(f.Frame) {
+			out.Frames = append(out.Frames, f)
+		}
 	}
 	return out
 }
@@ -161,7 +236,7 @@ func (n *Names) unwind(im *named, s *bpf.Sample) (calls []unwind.Call, err error
 	if own > uint64(len(s.Stack)) {
 		return nil, unwind.ErrCopyEnds
 	}
-	u := unwind.Sample{Stack: s.Stack[own:]}
+	u := unwind.Sample{Stack: s.Stack[own:], InterruptedBase: s.InterruptedBase, Interrupted: s.Interrupted}
 	for reg, v := range map[int]uint64{
 		elf.RIP: s.Regs.IP, elf.RSP: s.Regs.SP, elf.RBP: s.Regs.BP, elf.RBX: s.Regs.BX,
 		elf.R12: s.Regs.R12, elf.R12 + 1: s.Regs.R13, elf.R12 + 2: s.Regs.R14, elf.R12 + 3: s.Regs.R15,
@@ -173,6 +248,9 @@ func (n *Names) unwind(im *named, s *bpf.Sample) (calls []unwind.Call, err error
 	return n.calls, err
 }
 
+// mostNative bounds the addresses whose names are kept.
+const mostNative = 1 << 16
+
 // frame names a step. The names of native code are kept.
 func (im *named) frame(s unwind.Step) Frame {
 	if s.Python != nil {
@@ -181,6 +259,9 @@ func (im *named) frame(s unwind.Step) Frame {
 	f, known := im.native[s.Call.PC]
 	if !known {
 		f = unwind.Name(im.Image, im.codes, s)
+		if len(im.native) >= mostNative {
+			clear(im.native)
+		}
 		im.native[s.Call.PC] = f
 	}
 	return f

@@ -26,6 +26,7 @@ type Stack struct {
 // A Namer makes stacks of samples.
 type Namer interface {
 	Prepare(pid uint32)
+	Mapped(e *bpf.Event)
 	Stack(s *bpf.Sample) Stack
 	Forget(pid uint32)
 }
@@ -45,6 +46,8 @@ const (
 	paceGrowing     = 5 * time.Millisecond
 	paceSteady      = time.Second
 	mostStacks      = 1 << 14 // distinct
+	mostFrames      = 1 << 20 // in all of them
+	mostPaced       = 1 << 13 // sites, as many as the kernel keeps
 	mostWaiting     = 4096
 	// mostChecked bounds the processes whose memory is looked at in one check; of
 	// more than these others are looked at each time.
@@ -66,7 +69,9 @@ type Trace struct {
 	source  Source
 	namer   Namer
 	known   map[string]int
+	frames  int // in Stacks
 	waiting []bpf.Sample
+	files   *files
 	paced   map[Site]int64 // bytes of a site that lived when its pace was set
 	polled  uint64
 	lost    uint64 // events, when it was last looked for what they told
@@ -88,18 +93,33 @@ type Followed struct {
 func NewTrace(root procfs.Process, source Source, namer Namer) (*Trace, error) {
 	t := &Trace{
 		Root: root, Ledger: NewLedger(), Processes: map[uint32]*Followed{}, Stacks: make([]Stack, 1),
-		source: source, namer: namer, known: map[string]int{}, paced: map[Site]int64{}, polled: bpf.Now(),
+		source: source, namer: namer, known: map[string]int{}, files: newFiles(), paced: map[Site]int64{}, polled: bpf.Now(),
 	}
 	t.began = t.polled
 	if err := t.follow(root); err != nil {
 		return nil, err
 	}
-	for _, p := range root.Descendants() { // those of later follow by themselves
-		if err := t.follow(p); errors.Is(err, syscall.E2BIG) {
-			t.unfollowed++
+	t.followDescendants()
+	return t, t.Check()
+}
+
+// followDescendants begins to follow those that live. Children that a process has
+// from then on follow by themselves; those that it had before are in the list when
+// that is read again.
+func (t *Trace) followDescendants() {
+	seen := map[procfs.Process]bool{}
+	for more := true; more; {
+		more = false
+		for _, p := range t.Root.Descendants() {
+			if seen[p] {
+				continue
+			}
+			seen[p], more = true, true
+			if err := t.follow(p); errors.Is(err, syscall.E2BIG) {
+				t.unfollowed++
+			}
 		}
 	}
-	return t, t.Check()
 }
 
 func (t *Trace) follow(p procfs.Process) error {
@@ -153,6 +173,10 @@ func (t *Trace) enter(e *bpf.Event) {
 		t.Driver.noticed(e)
 	}
 	switch e.Op {
+	case bpf.Map:
+		t.namer.Mapped(e)
+	case bpf.Memfd, bpf.Truncate:
+		t.files.enter(e)
 	case bpf.Fork:
 		if uint32(e.Old) == e.Child() {
 			t.follow(procfs.Process(e.Child())) // one that has ended already is none
@@ -189,6 +213,10 @@ func (t *Trace) name(b *bpf.Batch) {
 			t.nameDriver(s, f)
 			continue
 		}
+		if file := t.files.by[call{s.PID, s.Time}]; file != nil {
+			file.stack = t.intern(t.namer.Stack(s))
+			continue
+		}
 		at, size := s.Addr, s.Len
 		if s.Op == bpf.Break {
 			at, size = s.Addr-1, 1
@@ -211,9 +239,10 @@ func (t *Trace) intern(s Stack) int {
 	if i, ok := t.known[string(key)]; ok {
 		return i
 	}
-	if len(s.Frames) == 0 || len(t.Stacks) == mostStacks {
+	if len(s.Frames) == 0 || len(t.Stacks) == mostStacks || t.frames+len(s.Frames) > mostFrames {
 		return 0
 	}
+	t.frames += len(s.Frames)
 	t.known[string(key)] = len(t.Stacks)
 	t.Stacks = append(t.Stacks, s)
 	return len(t.Stacks) - 1
@@ -305,6 +334,9 @@ func (t *Trace) Mark() error {
 	paced := t.paced
 	t.paced = make(map[Site]int64, len(paced)) // sites of processes that have ended go
 	for site, bytes := range live {
+		if len(t.paced) == mostPaced {
+			break
+		}
 		was, known := paced[site]
 		every := paceSteady
 		if bytes > was {
@@ -375,6 +407,15 @@ type Use struct {
 	// others of the same place and size.
 	Assumed    int64
 	Population *trend.Population
+
+	causes []Cause // that are of this use alone
+}
+
+// A Piece is memory that a use holds.
+type Piece struct {
+	Start, End uint64
+	Use        int // index into [Sums.Uses]
+	Resident   int64
 }
 
 // Sums are what a trace tells.
@@ -393,6 +434,10 @@ type Sums struct {
 	// before; Unnamed is resident memory of calls without a stack, Unseen what the
 	// kernel's list has and no call that was seen made.
 	Older, Unnamed, Unseen int64
+	// Pieces are what lives of the uses in the first process, by address.
+	Pieces []Piece
+	// Files are the stacks of the calls that made files in memory, held or not.
+	Files map[procfs.FileID]Stack
 }
 
 // tellable is the least growth of which a share is worth telling.
@@ -420,9 +465,14 @@ func (t *Trace) Sums() *Sums {
 			s.Grown[i] += rss - int64(f.First.RSS)
 		}
 	}
+	s.Files = map[procfs.FileID]Stack{}
+	for id, stack := range t.files.stacks() {
+		s.Files[id] = t.Stacks[stack]
+	}
 	t.Ledger.assume()
-	kinds, resident := t.survey()
+	kinds, resident, pieces := t.survey()
 	s.Uses = t.uses(t.Ledger, kinds, resident)
+	s.place(pieces)
 	var named, all int64
 	for i := range s.Uses {
 		all += max(s.Uses[i].Resident, 0)
@@ -439,9 +489,29 @@ func (t *Trace) Sums() *Sums {
 	return s
 }
 
+// place lays the pieces of causes, of each of which Use is the cause, to the uses.
+func (s *Sums) place(pieces []Piece) {
+	of := map[Cause]int{}
+	for i := range s.Uses {
+		for _, c := range s.Uses[i].causes {
+			of[c] = i
+		}
+	}
+	for _, p := range pieces {
+		if use, ok := of[Cause(p.Use)]; ok {
+			p.Use = use
+			s.Pieces = append(s.Pieces, p)
+		}
+	}
+}
+
+// mostPieces bounds how finely it is told where the memory of uses lies.
+const mostPieces = 1 << 16
+
 // survey reads, by cause, of what kind its memory is and how much of it is
-// resident; -1 where that cannot be read.
-func (t *Trace) survey() (kinds []Kind, resident []int64) {
+// resident; -1 where that cannot be read. The pieces are of the first process,
+// and have the cause in the place of the use.
+func (t *Trace) survey() (kinds []Kind, resident []int64, pieces []Piece) {
 	kinds, resident = make([]Kind, len(t.Ledger.Causes)), make([]int64, len(t.Ledger.Causes))
 	for pid, space := range t.Ledger.spaces {
 		pages, err := procfs.Process(pid).Pages()
@@ -452,8 +522,17 @@ func (t *Trace) survey() (kinds []Kind, resident []int64) {
 			case err != nil:
 				resident[iv.Cause] = -1
 			default:
-				if n, err := pages.Resident(iv.Start, iv.End); err == nil {
-					resident[iv.Cause] += int64(n)
+				n, err := pages.Resident(iv.Start, iv.End)
+				if err != nil {
+					return
+				}
+				resident[iv.Cause] += int64(n)
+				if last := len(pieces) - 1; int(pid) != int(t.Root) || len(pieces) == mostPieces {
+					return
+				} else if last >= 0 && pieces[last].End == iv.Start && pieces[last].Use == int(iv.Cause) {
+					pieces[last].End, pieces[last].Resident = iv.End, pieces[last].Resident+int64(n)
+				} else {
+					pieces = append(pieces, Piece{iv.Start, iv.End, int(iv.Cause), int64(n)})
 				}
 			}
 		})
@@ -461,7 +540,7 @@ func (t *Trace) survey() (kinds []Kind, resident []int64) {
 			pages.Close()
 		}
 	}
-	return kinds, resident
+	return kinds, resident, pieces
 }
 
 // uses joins the causes of a ledger by their stack. What a site made without a
@@ -489,6 +568,9 @@ func (t *Trace) uses(l *Ledger, kinds []Kind, resident []int64) []Use {
 		part := func(n int64) int64 { return int64(float64(n)*share + 0.5) }
 		if u.Op == 0 || c.Live > u.Live {
 			u.Op, u.Kind = c.Op, kinds[i]
+		}
+		if share == 1 {
+			u.causes = append(u.causes, Cause(i))
 		}
 		u.Live += part(c.Live)
 		u.Count += part(c.Count)

@@ -16,11 +16,11 @@ const debugRoot = "/usr/lib/debug"
 // findDebug looks for the symbols that were stripped: in a file that has the
 // identity that the linker gave, in the file that the object names, or in the
 // object itself, compressed. The process's own files come before ours.
-func (o *Object) findDebug(p procfs.Process) {
+func (o *Object) findDebug(p procfs.Process, allowed *allowance) {
 	id := o.BuildID()
 	link, sum, linked := o.DebugLink()
 	for _, open := range []func(string) (*os.File, error){p.OpenFile, procfs.OpenFile} {
-		if len(id) > 2 && o.tryDebug(open, debugRoot+"/.build-id/"+id[:2]+"/"+id[2:]+".debug", id, nil) {
+		if len(id) > 2 && o.tryDebug(open, debugRoot+"/.build-id/"+id[:2]+"/"+id[2:]+".debug", id, nil, allowed) {
 			return
 		}
 		if !linked || path.Base(link) != link {
@@ -28,25 +28,41 @@ func (o *Object) findDebug(p procfs.Process) {
 		}
 		dir := path.Dir(o.Path)
 		for _, name := range []string{dir + "/" + link, dir + "/.debug/" + link, debugRoot + dir + "/" + link} {
-			if name != o.Path && o.tryDebug(open, name, id, &sum) {
+			if name != o.Path && o.tryDebug(open, name, id, &sum, allowed) {
 				return
 			}
 		}
 	}
+	if allowed.unpacked == mostUnpacked {
+		return
+	}
 	if d, ok := o.MiniDebug(); ok {
+		allowed.unpacked++
 		o.Debug(d)
 	}
 }
 
+// An allowance is what has been spent on looking for symbols. Files of a process
+// that may be hostile can ask for much.
+type allowance struct {
+	summed   int64 // bytes of which a checksum was computed
+	unpacked int   // tables that were compressed, which stay in memory
+}
+
+const (
+	mostSummed   = 4 << 30
+	mostUnpacked = 64
+)
+
 // tryDebug takes the symbols of a file if it belongs to the object.
-func (o *Object) tryDebug(open func(string) (*os.File, error), name, id string, sum *uint32) bool {
+func (o *Object) tryDebug(open func(string) (*os.File, error), name, id string, sum *uint32, allowed *allowance) bool {
 	f, err := open(name)
 	if err != nil {
 		return false
 	}
 	r := procfs.Patient(f)
 	d, err := elf.Open(r)
-	if err != nil || !belongs(r, d, id, sum) {
+	if err != nil || !belongs(r, d, id, sum, allowed) {
 		f.Close()
 		return false
 	}
@@ -55,17 +71,15 @@ func (o *Object) tryDebug(open func(string) (*os.File, error), name, id string, 
 	return true
 }
 
-// mostSummed bounds a file of which a checksum is computed.
-const mostSummed = 1 << 30
-
-func belongs(f io.ReaderAt, d *elf.File, id string, sum *uint32) bool {
+func belongs(f io.ReaderAt, d *elf.File, id string, sum *uint32, allowed *allowance) bool {
 	if id != "" {
 		return d.BuildID() == id
 	}
 	if sum == nil {
 		return false
 	}
-	h := crc32.NewIEEE()
-	n, err := io.Copy(h, io.NewSectionReader(f, 0, mostSummed))
-	return err == nil && n < mostSummed && h.Sum32() == *sum
+	h, left := crc32.NewIEEE(), mostSummed-allowed.summed
+	n, err := io.CopyBuffer(h, io.NewSectionReader(f, 0, left), make([]byte, 1<<20))
+	allowed.summed += n
+	return err == nil && n < left && h.Sum32() == *sum
 }

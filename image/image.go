@@ -37,6 +37,7 @@ func (o *Object) Name() string { return filepath.Base(o.Path) }
 type Files struct {
 	mu      sync.Mutex
 	objects map[string]*Object // nil for those that cannot be read
+	spent   allowance
 }
 
 // NewFiles knows no file yet.
@@ -156,7 +157,7 @@ func (im *Image) open(m procfs.Mapping) *Object {
 	}
 	f, err := im.Process.OpenMapped(m)
 	if err != nil {
-		if errors.Is(err, procfs.Silent) {
+		if errors.Is(err, procfs.ErrSilent) {
 			silent.Store(m.Dev, true)
 		}
 		return nil
@@ -168,7 +169,7 @@ func (im *Image) open(m procfs.Mapping) *Object {
 	}
 	o := &Object{File: file, Path: m.Path, file: f, names: map[uint64]string{}}
 	if file.Stripped() {
-		o.findDebug(im.Process)
+		o.findDebug(im.Process, &im.files.spent)
 	}
 	return o
 }

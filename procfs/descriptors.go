@@ -8,8 +8,12 @@ type Descriptors struct {
 	Memory []MemoryFile
 }
 
+// A FileID tells files apart, as long as they are.
+type FileID struct{ Device, Inode uint64 }
+
 // A MemoryFile is one that lies in memory alone: of memfd_create, or in /dev/shm.
 type MemoryFile struct {
+	ID      FileID
 	Name    string
 	Bytes   uint64 // of memory that it takes
 	Deleted bool   // nobody can open it by its name

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -23,31 +24,43 @@ func (p Process) Descriptors() (*Descriptors, error) {
 		return nil, err
 	}
 	out := &Descriptors{Total: len(names)}
-	type file struct{ dev, inode uint64 }
-	seen := map[file]bool{}
+	seen := map[FileID]bool{}
 	for _, name := range names {
-		link := p.file("fd/" + name)
-		target, err := os.Readlink(link)
-		if err != nil {
-			continue // closed meanwhile
-		}
+		target, err := os.Readlink(p.file("fd/" + name))
 		switch {
+		case err != nil: // closed meanwhile
 		case strings.HasPrefix(target, "socket:"):
 			out.Sockets++
 		case strings.HasPrefix(target, "pipe:"):
 			out.Pipes++
-		case strings.HasPrefix(target, "/memfd:"), strings.HasPrefix(target, "/dev/shm/"):
-			var st syscall.Stat_t
-			if syscall.Stat(link, &st) != nil || seen[file{st.Dev, st.Ino}] {
-				continue
+		default:
+			if f, ok := p.memoryFile(name, target); ok && !seen[f.ID] {
+				seen[f.ID] = true
+				out.Memory = append(out.Memory, f)
 			}
-			seen[file{st.Dev, st.Ino}] = true
-			target, deleted := strings.CutSuffix(target, " (deleted)")
-			out.Memory = append(out.Memory, MemoryFile{target, 512 * uint64(st.Blocks), deleted})
 		}
 	}
 	slices.SortFunc(out.Memory, func(a, b MemoryFile) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name))
 	})
 	return out, nil
+}
+
+// MemoryFile is the file behind a descriptor, if it lies in memory.
+func (p Process) MemoryFile(fd int32) (MemoryFile, bool) {
+	name := strconv.Itoa(int(fd))
+	target, err := os.Readlink(p.file("fd/" + name))
+	if err != nil {
+		return MemoryFile{}, false
+	}
+	return p.memoryFile(name, target)
+}
+
+func (p Process) memoryFile(fd, target string) (MemoryFile, bool) {
+	var st syscall.Stat_t
+	if !strings.HasPrefix(target, "/memfd:") && !strings.HasPrefix(target, "/dev/shm/") || syscall.Stat(p.file("fd/"+fd), &st) != nil {
+		return MemoryFile{}, false
+	}
+	target, deleted := strings.CutSuffix(target, " (deleted)")
+	return MemoryFile{FileID{st.Dev, st.Ino}, target, 512 * uint64(st.Blocks), deleted}, true
 }

@@ -40,7 +40,11 @@ func TestDescriptors(t *testing.T) {
 	if after.Sockets != before.Sockets+2 || after.Total < before.Total+4 {
 		t.Errorf("got %+v after %+v: want 2 sockets and at least 4 descriptors more", after, before)
 	}
-	want := MemoryFile{f.Name(), 100 << 10, true}
+	own, ok := p.MemoryFile(int32(f.Fd()))
+	if socket, is := p.MemoryFile(int32(pair[0])); !ok || is {
+		t.Errorf("the file is in memory: %v; the socket: %+v", ok, socket)
+	}
+	want := MemoryFile{own.ID, f.Name(), 100 << 10, true}
 	if !slices.Contains(after.Memory, want) || len(after.Memory) != len(before.Memory)+1 {
 		t.Errorf("got the files %+v, want %+v among them", after.Memory, want)
 	}

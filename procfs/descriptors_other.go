@@ -6,3 +6,6 @@ import "errors"
 
 // Descriptors are only told by Linux.
 func (p Process) Descriptors() (*Descriptors, error) { return nil, errors.ErrUnsupported }
+
+// MemoryFile is only told by Linux.
+func (p Process) MemoryFile(int32) (MemoryFile, bool) { return MemoryFile{}, false }

@@ -15,7 +15,7 @@ import (
 // it is opened by its name, if the file of that name is still the same.
 func (p Process) OpenMapped(m Mapping) (*os.File, error) {
 	f, err := OpenFile(p.file(fmt.Sprintf("map_files/%x-%x", m.Start, m.End)))
-	if err == nil || errors.Is(err, Silent) || !strings.HasPrefix(m.Path, "/") {
+	if err == nil || errors.Is(err, ErrSilent) || !strings.HasPrefix(m.Path, "/") {
 		return f, err
 	}
 	names := []string{m.Path}

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Silent says that a file or a memory was asked and did not answer: it is on a
+// ErrSilent says that a file or a memory was asked and did not answer: it is on a
 // file system whose server is away, or the process answers for it itself.
-var Silent = errors.New("it does not answer")
+var ErrSilent = errors.New("it does not answer")
 
 // patience is how long an answer may take.
 const patience = 3 * time.Second
@@ -39,7 +39,7 @@ func within[T any](f func() (T, error), drop func(T)) (T, error) {
 	case <-timer.C:
 		close(late)
 		var none T
-		return none, Silent
+		return none, ErrSilent
 	}
 }
 
@@ -55,11 +55,11 @@ func Patient(r io.ReaderAt) io.ReaderAt { return &patient{from: r} }
 
 func (p *patient) ReadAt(b []byte, at int64) (n int, err error) {
 	if p.silent.Load() {
-		return 0, Silent
+		return 0, ErrSilent
 	}
 	own := make([]byte, len(b)) // a late answer must not change what is used by then
 	n, err = within(func() (int, error) { return p.from.ReadAt(own, at) }, func(int) {})
-	if err == Silent {
+	if err == ErrSilent {
 		p.silent.Store(true)
 	}
 	return copy(b, own[:n]), err

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// calls are those that change mappings; on all others the program is not
-// stopped.
+// calls are those that change mappings, and that by which a program would trace
+// another; on all others the program is not stopped.
 var calls = []uint32{
 	unix.SYS_MMAP, unix.SYS_MUNMAP, unix.SYS_MREMAP, unix.SYS_BRK, unix.SYS_MPROTECT, unix.SYS_PKEY_MPROTECT,
-	unix.SYS_MADVISE, unix.SYS_SHMAT, unix.SYS_SHMDT, unix.SYS_MEMFD_CREATE, unix.SYS_FTRUNCATE,
+	unix.SYS_MADVISE, unix.SYS_SHMAT, unix.SYS_SHMDT, unix.SYS_MEMFD_CREATE, unix.SYS_FTRUNCATE, unix.SYS_PTRACE,
 }
 
 // Filtered makes this process the command, once what is read from the file

@@ -38,6 +38,7 @@ type Tracer struct {
 	python  map[uint32]bpf.Python
 	large   map[uint32]bool
 	ended   bool
+	nested  string // a program that wants to trace others itself
 	status  unix.WaitStatus
 	threads map[int]*thread // of one goroutine alone
 	owners  map[uint32]uint32
@@ -185,6 +186,14 @@ func (t *Tracer) stop(tid int, ws unix.WaitStatus) {
 	unix.PtraceCont(tid, signal)
 }
 
+// ownNumber is that of a thread in its own pid namespace.
+func ownNumber(tid int) int {
+	if st, err := procfs.Process(tid).Status(); err == nil && len(st.NamespacePIDs) > 0 {
+		return st.NamespacePIDs[len(st.NamespacePIDs)-1]
+	}
+	return tid
+}
+
 // groupOf is the process of a thread.
 func groupOf(tid int) uint32 {
 	if st, err := procfs.Process(tid).Status(); err == nil && st.Group > 0 {
@@ -211,6 +220,10 @@ func (t *Tracer) gone(tid int, ws unix.WaitStatus) {
 	if th != nil && th.pid == uint32(tid) {
 		t.event(bpf.Event{Op: bpf.Exit, PID: t.owner(th.pid), TID: uint32(tid), Addr: uint64(tid)})
 		delete(t.owners, th.pid)
+		t.lock.Lock()
+		delete(t.python, th.pid)
+		delete(t.large, th.pid)
+		t.lock.Unlock()
 	}
 }
 
@@ -284,9 +297,36 @@ func (t *Tracer) entered(tid int, th *thread) bool {
 		e.Op = bpf.Detach
 		t.event(e)
 		return false
+	case unix.SYS_PTRACE:
+		if r.Rdi == unix.PTRACE_TRACEME || r.Rdi == unix.PTRACE_ATTACH || r.Rdi == unix.PTRACE_SEIZE {
+			t.wantsToTrace(th)
+		}
+		return false
 	}
 	th.call, th.entered = &r, bpf.Now()
 	return true
+}
+
+// wantsToTrace notes a program that will not get what it wants: nobody can trace
+// a process that is traced.
+func (t *Tracer) wantsToTrace(th *thread) {
+	st, err := procfs.Process(th.pid).Status()
+	if err != nil {
+		return
+	}
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	if t.nested == "" {
+		t.nested = fmt.Sprintf("%s (process %d)", st.Name, th.pid)
+	}
+}
+
+// Nested names a program in the command that wanted to trace another, as
+// debuggers do, and could not; empty if none did.
+func (t *Tracer) Nested() string {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	return t.nested
 }
 
 // left is the end of a call.
@@ -390,7 +430,7 @@ func (t *Tracer) sample(mem memory, e *bpf.Event, r *unix.PtraceRegs) {
 	}
 	s.Stack = s.Stack[:n]
 	if ok {
-		s.Python, s.PythonState = mem.python(&python, int(e.TID), r.Fs_base)
+		s.Python, s.PythonState = mem.python(&python, ownNumber(int(e.TID)), r.Fs_base)
 	}
 	t.lock.Lock()
 	t.batch.Samples = append(t.batch.Samples, s)

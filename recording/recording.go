@@ -156,14 +156,23 @@ const (
 // the driver that were seen, and by the driver's own count.
 type GPUState struct {
 	At         float64        `json:"at_seconds"`
-	PIDs       []int          `json:"pids"`          // the processes that have the driver loaded
-	Before     *nvsmi.Reading `json:"before"`        // when the trace began
-	Count      *nvsmi.Reading `json:"count"`         // at this moment
-	NotCounted string         `json:"not_counted"`   // why not
-	Managed    int64          `json:"managed_bytes"` // of which some can be on the device
-	Foreign    int64          `json:"foreign_count"` // handles of memory of other processes
-	Dropped    bool           `json:"dropped"`       // events were lost
-	Pieces     []GPUPiece     `json:"pieces"`        // of device memory
+	PIDs       []int          `json:"pids"`            // the processes that have the driver loaded
+	Before     *nvsmi.Reading `json:"before"`          // when the trace began
+	Count      *nvsmi.Reading `json:"count"`           // at this moment
+	NotCounted string         `json:"not_counted"`     // why not
+	Meanwhile  int64          `json:"meanwhile_bytes"` // taken while the driver was asked
+	Managed    int64          `json:"managed_bytes"`   // of which some can be on the device
+	Foreign    int64          `json:"foreign_count"`   // handles of memory of other processes
+	Dropped    bool           `json:"dropped"`         // events were lost
+	Pieces     []GPUPiece     `json:"pieces"`          // of device memory
+}
+
+// Held is all of the pieces, bytes.
+func (s *GPUState) Held() (n int64) {
+	for _, p := range s.Pieces {
+		n += p.Bytes
+	}
+	return n
 }
 
 // A GPUPiece is memory of a device that a process took since the trace began and
@@ -188,6 +197,18 @@ type GPUStack struct {
 	Stack
 	Owner  string `json:"owner"`
 	Memory string `json:"memory"`
+	// Peak is the most that they held at once; nil if they never held anything.
+	Peak *GPUPeak `json:"peak"`
+}
+
+// A GPUPeak is the most that calls with one stack held at once, from nothing to
+// nothing again. Times are since the trace began.
+type GPUPeak struct {
+	Bytes int64    `json:"bytes"`
+	From  float64  `json:"from_seconds"`
+	At    float64  `json:"at_seconds"`
+	Until *float64 `json:"until_seconds"` // nil for what is held still
+	Times int      `json:"times"`         // how often they took something when they held nothing
 }
 
 // A Frame is one level of a stack; what is unknown is nil.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"strandline/hostleak"
 	"strandline/recording"
 	"strandline/units"
 )
@@ -65,11 +66,14 @@ func partName(v *recording.GPUDevice, p *recording.GPUPart) string {
 		}
 		return text
 	case recording.PartTraced:
-		text := p.Owner + ", since the trace began"
-		if has(recording.PartPyTorch) {
-			text += ", outside PyTorch"
+		switch text := p.Owner + ", since the trace began"; {
+		case !has(recording.PartPyTorch):
+			return text
+		case p.Owner == hostleak.OwnerPyTorch:
+			return text + ", not in the snapshot"
+		default:
+			return text + ", outside PyTorch"
 		}
-		return text
 	case recording.PartEarlier:
 		return "the processes' contexts, and what they took before the trace began"
 	case recording.PartUnseen:

@@ -1,10 +1,13 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"strandline/bpf"
 	"strandline/hostleak"
@@ -25,9 +28,23 @@ func NewGPU(s *hostleak.DriverSums) *recording.GPU {
 	}
 	for i := range s.Uses {
 		u := &s.Uses[i]
-		out.Stacks = append(out.Stacks, recording.GPUStack{Stack: traceStack(&u.Use), Owner: u.Owner, Memory: u.Memory.String()})
+		out.Stacks = append(out.Stacks, recording.GPUStack{Stack: traceStack(&u.Use), Owner: u.Owner, Memory: u.Memory.String(), Peak: peakOf(u, s.Began)})
 	}
 	return out
+}
+
+func peakOf(u *hostleak.DriverUse, began uint64) *recording.GPUPeak {
+	if u.Peak.Bytes == 0 || u.Memory == bpf.Foreign {
+		return nil
+	}
+	since := func(at uint64) float64 {
+		return time.Duration(max(int64(at-began), 0)).Round(time.Millisecond).Seconds()
+	}
+	p := &recording.GPUPeak{Bytes: u.Peak.Bytes, From: since(u.Peak.From), At: since(u.Peak.At), Times: u.Peak.Times}
+	if u.Peak.Until > 0 {
+		p.Until = new(since(u.Peak.Until))
+	}
+	return p
 }
 
 // gpu prints what was taken from the GPU's driver, whose it is, and the places.
@@ -83,7 +100,38 @@ func (d *Trace) gpu(w io.Writer, s Style) {
 		stacks.row(units.Bytes(st.LiveBytes), units.Count(st.LiveCount), st.Call, sparkline(st.Trend), driverPlace(st))
 	}
 	stacks.write(w, "")
+	bursts(w, g)
 	d.devices(w, s)
+}
+
+// burstWorth is the least that is worth a line of what came and went, bytes.
+const burstWorth = 16 << 20
+
+// bursts prints the places that held much and let go of it all, or hold far less.
+func bursts(w io.Writer, g *recording.GPU) {
+	var some []*recording.GPUStack
+	for i := range g.Stacks {
+		if st := &g.Stacks[i]; st.Peak != nil && st.Peak.Bytes >= burstWorth && (st.Peak.Until != nil || st.LiveBytes < st.Peak.Bytes/2) {
+			some = append(some, st)
+		}
+	}
+	slices.SortStableFunc(some, func(a, b *recording.GPUStack) int { return cmp.Compare(b.Peak.Bytes, a.Peak.Bytes) })
+	if len(some) == 0 {
+		return
+	}
+	const most = 5
+	came := &table{right: map[int]bool{0: true, 2: true}}
+	came.row("came and went", "when", "times", "memory", "by", "from")
+	for _, st := range some[:min(len(some), most)] {
+		p := st.Peak
+		when := fmt.Sprintf("%.1f s on", p.From)
+		if p.Until != nil {
+			when = fmt.Sprintf("%.1f to %.1f s", p.From, *p.Until)
+		}
+		came.row(units.Bytes(p.Bytes), when, units.Count(int64(p.Times)), st.Memory, st.Owner, driverPlace(st))
+	}
+	fmt.Fprintln(w)
+	came.write(w, "")
 }
 
 // driverPlace is a stack on one line, without the driver and CUDA's runtime.

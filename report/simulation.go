@@ -88,6 +88,8 @@ type SimulatedDevice struct {
 	Retries   int64    `json:"alloc_retries"`
 	Smallest  *int64   `json:"smallest_capacity_bytes"`
 	Samples   []Course `json:"samples"`
+
+	limited bool // no capacity is enough under the limit
 }
 
 // Refused is the first request for which there was no memory.
@@ -166,7 +168,9 @@ type Run struct {
 	On       *replay.Exact
 	Scenario *replay.Scenario
 	Outcome  *replay.Outcome
-	Smallest *int64 // capacity in which it fits; nil if it was not looked for
+	// Smallest is the least capacity in which it fits, 0 if the limit alone is too
+	// low; nil if it was not looked for.
+	Smallest *int64
 }
 
 // AddRun adds a run under settings, on each device that has a history.
@@ -182,6 +186,9 @@ func (d *Simulation) AddRun(settings string, on []Run, notes []string) {
 			Device: r.On.Device, Capacity: bound(r.Scenario.Capacity), Limit: bound(r.Scenario.Limit),
 			Reserved: o.ReservedPeak, Allocated: o.AllocatedPeak, OOMs: o.OOMs, Calls: o.DriverCalls(),
 			CostMS: replay.Cost(&o.Stats), Retries: o.Retries, Smallest: r.Smallest,
+		}
+		if one.limited = r.Smallest != nil && *r.Smallest == 0; one.limited {
+			one.Smallest = nil
 		}
 		one.Samples, one.Stranded = courseOf(o), o.Stranded
 		if f := o.OOM; f != nil {

@@ -55,10 +55,7 @@ func traceStack(u *hostleak.Use) recording.Stack {
 
 // Text prints what grew, the findings, and what to know about the figures.
 func (d *Trace) Text(w io.Writer, s Style) {
-	fmt.Fprintln(w, d.headline(s))
-	for _, line := range d.notes() {
-		fmt.Fprintln(w, s.dim("  "+Line(line)))
-	}
+	d.figures(w, s)
 	for i := range d.Findings {
 		fmt.Fprintln(w)
 		writeFinding(w, s, &d.Findings[i], "")
@@ -68,19 +65,27 @@ func (d *Trace) Text(w io.Writer, s Style) {
 	d.gpu(w, s)
 }
 
-func (d *Trace) headline(s Style) string {
+func (d *Trace) figures(w io.Writer, s Style) {
+	fmt.Fprintln(w, s.bold(d.Headline()))
+	for _, line := range d.notes() {
+		fmt.Fprintln(w, s.dim("  "+Line(line)))
+	}
+}
+
+// Headline is how much the process grew, in a sentence.
+func (d *Trace) Headline() string {
 	took := units.Duration(time.Duration(d.Duration * float64(time.Second)))
 	switch {
 	case d.Ended && d.RSS == 0:
-		return s.bold(fmt.Sprintf("process %d ended while it was watched, after %s", d.PID, took))
+		return fmt.Sprintf("process %d ended while it was watched, after %s", d.PID, took)
 	case d.RSSGrowth >= 1<<20:
 		share := ""
 		if d.Explained != nil {
 			share = fmt.Sprintf(", %s of it explained", units.Percent(*d.Explained))
 		}
-		return s.bold(fmt.Sprintf("process %d grew by %s in %s%s", d.PID, units.Bytes(d.RSSGrowth), took, share))
+		return fmt.Sprintf("process %d grew by %s in %s%s", d.PID, units.Bytes(d.RSSGrowth), took, share)
 	}
-	return s.bold(fmt.Sprintf("process %d did not grow in %s (%s resident)", d.PID, took, units.Bytes(d.RSS)))
+	return fmt.Sprintf("process %d did not grow in %s (%s resident)", d.PID, took, units.Bytes(d.RSS))
 }
 
 func (d *Trace) notes() (out []string) {
@@ -173,29 +178,4 @@ func NewRecorded(files []string, run *recording.Run) *Diagnosis {
 		d.Devices = run.Document.GPU.Devices
 	}
 	return d
-}
-
-// Live prints the figures so far, a screenful, and tells how many lines that are.
-func (d *Trace) Live(w io.Writer, s Style) (lines int) {
-	c := &lineCounter{w: w}
-	fmt.Fprintln(c, d.headline(s))
-	for _, line := range d.notes() {
-		fmt.Fprintln(c, s.dim("  "+Line(line)))
-	}
-	d.stacks(c, s, 10)
-	return c.lines
-}
-
-type lineCounter struct {
-	w     io.Writer
-	lines int
-}
-
-func (c *lineCounter) Write(b []byte) (int, error) {
-	for _, x := range b {
-		if x == '\n' {
-			c.lines++
-		}
-	}
-	return c.w.Write(b)
 }

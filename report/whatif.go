@@ -72,8 +72,11 @@ func (r *SimulatedDevice) verdict(on *Replayed) string {
 			line += fmt.Sprintf(" by %s:%d %s", *f.File, *f.Line, *f.Function)
 		}
 		line += fmt.Sprintf(" while %s of %s reserved is in use", units.Bytes(r.OOM.Active), units.Bytes(r.OOM.Reserved))
-		if r.Smallest != nil {
+		switch {
+		case r.Smallest != nil:
 			line += "; it needs " + units.Bytes(*r.Smallest)
+		case r.limited && r.Limit != nil:
+			line += fmt.Sprintf("; the limit of %s is too low, whatever the capacity", units.Bytes(*r.Limit))
 		}
 		return line
 	case r.Capacity == nil && on.ranOut() && had != nil && r.Smallest != nil:
@@ -175,8 +178,11 @@ func (t *table) run(name string, r *SimulatedDevice) {
 	if len(r.Samples) > 0 {
 		stranded = units.Bytes(r.Stranded)
 	}
-	if r.Smallest != nil {
+	switch {
+	case r.Smallest != nil:
 		fits = units.Bytes(*r.Smallest)
+	case r.limited:
+		fits = "limit too low"
 	}
 	cost := "0 ms"
 	if r.CostMS > 0 {

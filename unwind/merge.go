@@ -81,13 +81,17 @@ type Frame struct {
 	Object string
 }
 
+// gone is what a function of Python is called that cannot be read any more. It is
+// the same for all: what runs such functions again and again is one place.
+const gone = "<function of Python that is gone>"
+
 // Name names a step. Native code without a name has its place in the object.
 // Codes may be nil where there is no Python.
 func Name(im *image.Image, codes *cpython.Codes, s Step) Frame {
 	if s.Python != nil {
 		f, err := codes.Name(im, *s.Python)
 		if err != nil {
-			f = stack.Frame{Function: fmt.Sprintf("python function at %#x", s.Python.Code)}
+			f = stack.Frame{Function: gone}
 		}
 		return Frame{Frame: f}
 	}

@@ -24,6 +24,10 @@ type Sample struct {
 	Registers Registers
 	Known     uint32 // which registers are known: bit i is that of register i
 	Stack     []byte // from the stack pointer up
+	// Interrupted is memory from the address InterruptedBase on: the stack that a
+	// signal interrupted that is handled on another.
+	InterruptedBase uint64
+	Interrupted     []byte
 }
 
 // AllKnown is [Sample.Known] with every register.
@@ -51,20 +55,25 @@ var (
 // mostCalls bounds a stack; a recursion that is deeper is cut.
 const mostCalls = 4096
 
+// A part is memory that was copied.
+type part struct {
+	base uint64
+	data []byte
+}
+
 // A walker steps through one sample.
 type walker struct {
 	image *image.Image
 	regs  Registers
 	known uint32
-	base  uint64 // of the copy
-	stack []byte
+	parts [2]part
 	row   elf.Row
 }
 
 // Calls appends the calls of a sample to into, innermost first. The error says
 // why they are not complete: those that were found stand all the same.
 func Calls(im *image.Image, s *Sample, into []Call) ([]Call, error) {
-	w := &walker{image: im, regs: s.Registers, known: s.Known, base: s.Registers[elf.RSP], stack: s.Stack}
+	w := &walker{image: im, regs: s.Registers, known: s.Known, parts: [2]part{{s.Registers[elf.RSP], s.Stack}, {s.InterruptedBase, s.Interrupted}}}
 	interrupted := true // the address is that of an instruction, not behind a call
 	for range mostCalls {
 		pc := w.regs[elf.RIP]
@@ -212,11 +221,12 @@ func (w *walker) expression(rule elf.Rule, first ...uint64) (uint64, error) {
 
 // load reads a word of the stack.
 func (w *walker) load(addr uint64) (uint64, error) {
-	at := addr - w.base
-	if at >= uint64(len(w.stack)) || uint64(len(w.stack))-at < 8 {
-		return 0, ErrCopyEnds
+	for _, p := range w.parts {
+		if at := addr - p.base; at < uint64(len(p.data)) && uint64(len(p.data))-at >= 8 {
+			return binary.LittleEndian.Uint64(p.data[at:]), nil
+		}
 	}
-	return binary.LittleEndian.Uint64(w.stack[at:]), nil
+	return 0, ErrCopyEnds
 }
 
 // stepByPointer steps as code without tables has it, if it has a frame pointer:

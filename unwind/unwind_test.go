@@ -319,7 +319,7 @@ func sampleOf(t testing.TB, pid, tid int) *Sample {
 
 func sampleFrom(th *live.Thread) *Sample {
 	r := th.Registers
-	return &Sample{Registers{r.Rax, r.Rdx, r.Rcx, r.Rbx, r.Rsi, r.Rdi, r.Rbp, r.Rsp, r.R8, r.R9, r.R10, r.R11, r.R12, r.R13, r.R14, r.R15, r.Rip}, AllKnown, th.Stack}
+	return &Sample{Registers: Registers{r.Rax, r.Rdx, r.Rcx, r.Rbx, r.Rsi, r.Rdi, r.Rbp, r.Rsp, r.R8, r.R9, r.R10, r.R11, r.R12, r.R13, r.R14, r.R15, r.Rip}, Known: AllKnown, Stack: th.Stack}
 }
 
 func imageOf(t testing.TB, pid int) *image.Image {

@@ -73,6 +73,7 @@ struct task_struct {
 	struct pid *thread_pid;
 	struct signal_struct *signal;
 	struct thread_struct thread;
+	u64 sas_ss_sp, sas_ss_size; // the stack for signals
 } CORE;
 
 // The registers that a system call leaves as the program had set them, its

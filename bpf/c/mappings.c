@@ -107,7 +107,9 @@ struct python_frame {
 #define SMALL_PAGES 5
 #define LARGE_PAGES 17
 
-// A copied stack starts at the page in which the stack pointer lies.
+// A copied stack starts at the page in which the stack pointer lies. If that is
+// a stack of its own on which a signal is handled, own_bytes of the copy are of
+// it; the others begin at the page of the stack that was interrupted.
 struct sample {
 	u64 time;
 	u32 pid, tid;
@@ -115,6 +117,7 @@ struct sample {
 	u64 addr, len;
 	u64 ip, sp, bp, bx, r12, r13, r14, r15;
 	u32 python_frames, python_state;
+	u64 interrupted, own_bytes;
 	struct python_frame python[PYTHON_FRAMES];
 };
 
@@ -156,6 +159,15 @@ struct {
 	TYPE(key, u32);
 	TYPE(value, struct pending_map);
 } strand_pending SEC(".maps");
+
+// Where the stacks of threads ended when a signal came that may be handled on
+// another.
+struct {
+	UINT(type, BPF_MAP_TYPE_LRU_HASH);
+	UINT(max_entries, 4096);
+	TYPE(key, u32);
+	TYPE(value, u64);
+} strand_interrupted SEC(".maps");
 
 // When the threads that are in mremap entered it.
 struct {
@@ -370,6 +382,15 @@ INLINE void walk_python(struct sample *s, u32 pid)
 	s->python_frames = n;
 }
 
+// signal_stack_end is the end of the page up to which the stack for signals goes,
+// if sp is in it, else 0.
+INLINE u64 signal_stack_end(u64 sp)
+{
+	struct task_struct *task = current_task();
+	u64 from = task->sas_ss_sp, size = task->sas_ss_size;
+	return size && sp - from <= size ? (from + size + PAGE - 1) & ~(u64)(PAGE - 1) : 0;
+}
+
 INLINE void fill(struct sample *s, u8 *stack, int pages, const struct event *c, const struct pt_regs *r)
 {
 	s->time = c->time;
@@ -386,15 +407,21 @@ INLINE void fill(struct sample *s, u8 *stack, int pages, const struct event *c, 
 	s->r13 = r->r13;
 	s->r14 = r->r14;
 	s->r15 = r->r15;
-	u64 from = r->sp & ~(u64)(PAGE - 1);
-	u32 n = 0;
+	u64 from = r->sp & ~(u64)(PAGE - 1), end = signal_stack_end(r->sp);
+	u32 n = 0, tid = current_pid_tgid();
+	u64 *interrupted = end ? map_lookup(&strand_interrupted, &tid) : 0;
+	s->interrupted = interrupted ? *interrupted & ~(u64)(PAGE - 1) : 0;
 	LOOP
 	for (int i = 0; i < pages; i++) {
-		if (read_user(stack + i * PAGE, PAGE, (void *)(from + i * PAGE)))
+		u64 at = from + i * PAGE;
+		if (s->interrupted && at >= end)
+			at = s->interrupted + (at - end);
+		if (read_user(stack + i * PAGE, PAGE, (void *)at))
 			break;
 		n += PAGE;
 	}
 	s->stack_bytes = n;
+	s->own_bytes = s->interrupted ? end - from : n;
 	walk_python(s, c->pid);
 }
 
@@ -754,6 +781,19 @@ int strand_ftruncate(struct on_exit *ctx)
 	c.len = r->si;
 	locate(&c, r);
 	report(ctx, &c, w);
+	return 0;
+}
+
+SEC("tracepoint/signal_deliver")
+int strand_signal(void *ctx)
+{
+	if (!watched() || !current_task()->sas_ss_size)
+		return 0;
+	u64 sp = registers()->sp;
+	if (signal_stack_end(sp)) // in another handler
+		return 0;
+	u32 tid = current_pid_tgid();
+	map_update(&strand_interrupted, &tid, &sp, 0);
 	return 0;
 }
 

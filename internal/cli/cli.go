@@ -42,18 +42,22 @@ type Env struct {
 	// Terminal says which of the outputs a person looks at.
 	StdoutTerminal, StderrTerminal bool
 	Width                          int // of the terminal in columns, 0 if unknown
-	Getenv                         func(string) string
-	Context                        context.Context
+	// Size is how large the terminal is now; 0 where that is unknown.
+	Size    func() (columns, rows int)
+	Getenv  func(string) string
+	Context context.Context
 }
 
 // Process is the Env of the running process.
 func Process() *Env {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	size := func() (columns, rows int) { return terminalSize(os.Stdout) }
+	width, _ := size()
 	return &Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		StdoutTerminal: isTerminal(os.Stdout), StderrTerminal: isTerminal(os.Stderr),
-		Width: columns(os.Stdout), Getenv: os.Getenv, Context: ctx,
+		Width: width, Size: size, Getenv: os.Getenv, Context: ctx,
 	}
 }
 

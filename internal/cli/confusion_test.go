@@ -73,6 +73,9 @@ func kindsOf(t *testing.T, pid int, duration string) (kinds []string) {
 	}
 	for _, f := range doc.Findings {
 		t.Logf("%s, %s: %s", f.Kind, f.Severity, f.Title)
+		if f.Kind == finding.MemoryFiles && (f.Site == nil || f.Site.Function != "hold") {
+			t.Errorf("the files were made at %+v, want the function hold: %s", f.Site, f.Title)
+		}
 		if f.Severity == finding.Problem || slices.Contains(notLeaks, f.Kind) {
 			kinds = append(kinds, string(f.Kind))
 		}

@@ -135,6 +135,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		{"plan", "rl", "--phases", "examples/plan/phases.yaml"},
 		{"hooks", "--pid", strconv.Itoa(os.Getpid())},
 		{"diagnose", "examples/munmap-leak/server.trace"},
+		{"diagnose", "examples/device-memory/server.trace", "examples/device-memory/now.pickle"},
 		{"doctor"},
 		{"version"},
 		{"inspect", "examples/nothing"},

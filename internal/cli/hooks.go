@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -54,7 +55,10 @@ func hooksOf(pid int) (*report.Hooks, error) {
 	if err := onLinux(); err != nil {
 		return nil, err
 	}
-	p := procfs.Process(pid)
+	p, err := reachable(pid)
+	if err != nil {
+		return nil, err
+	}
 	files := image.NewFiles()
 	defer files.Close()
 	im, err := image.Open(p, files)
@@ -71,7 +75,7 @@ func hooksOf(pid int) (*report.Hooks, error) {
 	if err != nil {
 		return nil, reach(pid, err)
 	}
-	return report.NewHooks(pid, found), nil
+	return report.NewHooks(int(p), found), nil
 }
 
 func onLinux() error {
@@ -81,11 +85,33 @@ func onLinux() error {
 	return nil
 }
 
+// reachable is the process of a number, which can be that of one of its threads.
+// It is an error if there is nothing to look at.
+func reachable(pid int) (procfs.Process, error) {
+	p := procfs.Process(pid)
+	st, err := p.Status()
+	if err == nil && st.Group > 0 && st.Group != pid {
+		p = procfs.Process(st.Group)
+		st, err = p.Status()
+	}
+	switch {
+	case err != nil:
+		return p, reach(pid, err)
+	case strings.HasPrefix(st.State, "Z"), strings.HasPrefix(st.State, "X"):
+		return p, fmt.Errorf("process %d (%s) has ended; its parent, %d, has not taken note of it yet", p, st.Name, st.Parent)
+	case st.VMSize == 0:
+		return p, fmt.Errorf("process %d (%s) is one of the kernel, which has no memory of its own", p, st.Name)
+	}
+	return p, nil
+}
+
 // reach explains why a process cannot be read.
 func reach(pid int, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, os.ErrProcessDone), errors.Is(err, syscall.ESRCH):
 		return fmt.Errorf("there is no process %d", pid)
+	case errors.Is(err, fs.ErrPermission) && os.Geteuid() == 0:
+		return fmt.Errorf("process %d may not be read, even by root: a security module or the container forbids it (it needs CAP_SYS_PTRACE)", pid)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("process %d may not be read: run as root, or as its user where kernel.yama.ptrace_scope is 0", pid)
 	}

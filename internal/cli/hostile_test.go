@@ -3,21 +3,29 @@
 package cli
 
 import (
+	"encoding/binary"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"strandline/internal/live"
+	"strandline/procfs"
 	"strandline/recording"
 )
 
 // hostile is a program that is no easy target: what it does is its first
-// argument. All of them grow.
+// argument. In the end it grows.
 const hostile = `
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -27,11 +35,24 @@ const hostile = `
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 static void *map(size_t n) { char *p = mmap(0, n, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); memset(p, 1, n); return p; }
 __attribute__((noinline)) void grow(void) { map(151552); }
-static void on(int times, void (*f)(void)) { while (times--) { f(); usleep(10000); } }
+static void on(void (*f)(void)) { for (int i = 0; i < 3000; i++) { f(); usleep(10000); } }
+/* What the search for an interpreter of Python 3.11 finds: lists that end in themselves. */
+unsigned long Py_Version = 0x030b00f0;
+struct { void *word[512]; } _PyRuntime;
+static void python(void) {
+  static void *state[64], *frame[64];
+  for (int i = 0; i < 512; i++) _PyRuntime.word[i] = &_PyRuntime;
+  for (int i = 0; i < 64; i++) state[i] = state, frame[i] = frame;
+  _PyRuntime.word[2] = state;                     /* threads of the interpreter that the runtime itself is */
+  state[160 / 8] = (void *)syscall(SYS_gettid);
+  state[56 / 8] = frame;
+}
 int main(int c, char **v) {
   const char *how = v[1];
   int n = c > 2 ? atoi(v[2]) : 0;
@@ -42,8 +63,14 @@ int main(int c, char **v) {
     grow();
     if (n) execl("/proc/self/exe", v[0], how, left, NULL);
   }
+  if (!strcmp(how, "files")) for (int i = 2; i < c; i++) mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, open(v[i], O_RDONLY), 0);
+  if (!strcmp(how, "ended")) { if (fork()) { usleep(50000); } else _exit(0); }
+  if (!strcmp(how, "python")) python();
+  if (!strcmp(how, "debugger") && !fork()) _exit(ptrace(PTRACE_TRACEME, 0, 0, 0) != 0);
+  if (!strcmp(how, "many")) for (int i = 0; i < n; i++) mmap(0, 4096, i % 2 ? 1 : 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (!strcmp(how, "name")) prctl(PR_SET_NAME, ") R 1\n\x1b[2");
   puts("ready");
-  if (!strcmp(how, "library")) on(3000, dlsym(dlopen(v[2], RTLD_NOW), "leak"));
+  if (!strcmp(how, "library")) on((void (*)(void))dlsym(dlopen(v[2], RTLD_NOW), "leak"));
   if (!strcmp(how, "storm")) for (int i = 0; i < n; i++) {
     int p = i % 2 ? vfork() : fork();
     if (!p && i % 2) { execl("/bin/true", "true", NULL); _exit(1); }
@@ -51,12 +78,15 @@ int main(int c, char **v) {
     waitpid(-1, 0, i % 16 ? WNOHANG : 0);
     if (i % 16 == 0) grow();
   }
-  if (!strcmp(how, "chain")) for (int i = 0; i < n; i++) { grow(); int p = fork(); if (p) { waitpid(p, 0, 0); pause(); } }
-  if (!strcmp(how, "name")) prctl(PR_SET_NAME, ") R 1\n\x1b[2");
-  if (!strcmp(how, "many")) for (int i = 0; i < n; i++) mmap(0, 4096, i % 2 ? 1 : 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  on(3000, grow);
+  if (!strcmp(how, "chain")) for (int i = 0; i < n; i++) { usleep(5000); if (fork()) { pause(); } }
+  on(grow);
 }
 `
+
+func buildHostile(t *testing.T) string {
+	t.Helper()
+	return live.Build(t, hostile, nil, "-rdynamic")
+}
 
 // judged traces a process for a time, and returns what is told.
 func judged(t *testing.T, args ...string) (doc recording.Document, code int) {
@@ -85,6 +115,7 @@ func held(doc *recording.Document, function string) (bytes int64) {
 // does not answer any more: that is told without names, and not waited for.
 func TestTraceOfSilentFiles(t *testing.T) {
 	needBPF(t)
+	t.Parallel()
 	exe := live.Build(t, hostile, map[string]string{"leak": `
 		#include <string.h>
 		#include <sys/mman.h>
@@ -104,5 +135,431 @@ func TestTraceOfSilentFiles(t *testing.T) {
 	}
 }
 
-var _ = exec.Command
-var _ = strings.Replace
+// TestNotToBeTraced names what cannot be traced: a process that is not there, one
+// that has ended, one of the kernel.
+func TestNotToBeTraced(t *testing.T) {
+	parent, _ := live.Start(t, buildHostile(t), "ended")
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", parent))
+	if err != nil {
+		t.Skipf("the children of a process are not told here: %v", err)
+	}
+	for pid, want := range map[string]string{
+		"0": "there is no process 0", "-3": "there is no process -3", "99999999": "there is no process 99999999",
+		strings.TrimSpace(string(children)): "has ended", "2": "is one of the kernel",
+	} {
+		if name, _ := os.ReadFile("/proc/2/comm"); pid == "2" && string(name) != "kthreadd\n" {
+			continue // in a container
+		}
+		for _, args := range [][]string{{"hooks"}, {"trace", "--rung", "polling"}, {"trace"}} {
+			if _, stderr, code := run(append(args, "--pid", pid)...); code != exitUsage || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("%v --pid %s: exit status %d, want %q: %s", args, pid, code, want, stderr)
+			}
+		}
+	}
+}
+
+// TestTraceOfHostileProcesses traces processes that are no easy targets, all at
+// the same time. What they map is told with its stack.
+func TestTraceOfHostileProcesses(t *testing.T) {
+	needBPF(t)
+	exe := buildHostile(t)
+	odd := filepath.Join(t.TempDir(), "a b\n\x1b[31m\xff) (deleted)")
+	if err := os.Link(exe, odd); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, exe string
+		args      []string
+	}{
+		{"children come and go", exe, []string{"storm", "1500"}},
+		{"children of children", exe, []string{"chain", "60"}},
+		{"names that terminals act on", odd, []string{"name"}},
+		{"many mappings", exe, []string{"many", "20000"}},
+		{"lists of Python that end in themselves", exe, []string{"python"}},
+		{"runs itself again and again", exe, []string{"again", "300"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			pid, _ := live.Start(t, c.exe, c.args...)
+			t.Cleanup(func() { killAll(pid) })
+			file := filepath.Join(t.TempDir(), "run.trace")
+			doc, _ := judged(t, "--pid", strconv.Itoa(pid), "--duration", "2s", "--out", file)
+			if got := held(&doc, "grow"); got < 10*151552 || got%151552 != 0 || doc.Drops+doc.Unfollowed > 0 {
+				t.Errorf("%d bytes are held by grow; %d events lost, %d not followed", got, doc.Drops, doc.Unfollowed)
+			}
+			said, _, _ := run("diagnose", file)
+			hooks, _, code := run("hooks", "--pid", strconv.Itoa(pid))
+			if code != 0 || strings.Contains(said+hooks, "\x1b") || !utf8.ValidString(said+hooks) || strings.Contains(said+hooks, "a b\n") {
+				t.Errorf("exit status %d of hooks; %q", code, said+hooks)
+			}
+		})
+	}
+}
+
+// killAll ends a process and its descendants.
+func killAll(pid int) {
+	all := append(procfs.Process(pid).Descendants(), procfs.Process(pid))
+	for _, p := range all {
+		syscall.Kill(int(p), syscall.SIGKILL)
+	}
+}
+
+// TestTraceOfStoppedProcesses traces a process that is stopped, and one that a
+// debugger holds. Neither is waited for.
+func TestTraceOfStoppedProcesses(t *testing.T) {
+	exe := buildHostile(t)
+	stop := func(pid int) {
+		syscall.Kill(pid, syscall.SIGSTOP)
+	}
+	attach := func(pid int) {
+		held := make(chan error)
+		go func() {
+			runtime.LockOSThread() // the thread ends with the test, and the debugger with it
+			held <- syscall.PtraceAttach(pid)
+			select {}
+		}()
+		if err := <-held; err != nil {
+			t.Skipf("a child cannot be debugged here: %v", err)
+		}
+	}
+	for name, hold := range map[string]func(int){"stopped": stop, "debugged": attach} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pid, _ := live.Start(t, exe, "grow")
+			hold(pid)
+			time.Sleep(50 * time.Millisecond)
+			for _, rung := range []string{rungBPF, rungPoll} {
+				if rung == rungBPF {
+					needBPF(t)
+				}
+				doc, code := judged(t, "--pid", strconv.Itoa(pid), "--duration", "500ms", "--rung", rung)
+				if doc.Ended || doc.RSSGrowth > 0 || code != 0 {
+					t.Errorf("%s: exit status %d, %d bytes of growth", rung, code, doc.RSSGrowth)
+				}
+			}
+			if said, stderr, code := run("hooks", "--pid", strconv.Itoa(pid)); code != 0 || !strings.Contains(said, "no hooks") {
+				t.Errorf("exit status %d of hooks: %s%s", code, said, stderr)
+			}
+		})
+	}
+}
+
+// TestTraceOfThread takes the number of a thread for its process.
+func TestTraceOfThread(t *testing.T) {
+	pid := os.Getpid()
+	for _, task := range must(os.ReadDir("/proc/self/task")) {
+		if tid := task.Name(); tid != strconv.Itoa(pid) {
+			if doc, _ := judged(t, "--rung", "polling", "--duration", "100ms", "--pid", tid); doc.PID != pid {
+				t.Errorf("thread %s is taken for process %d, and is of %d", tid, doc.PID, pid)
+			}
+			return
+		}
+	}
+	t.Skip("this process has one thread")
+}
+
+func must[T any](x T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return x
+}
+
+// TestDebuggerIsTold runs a debugger where it cannot debug.
+func TestDebuggerIsTold(t *testing.T) {
+	t.Parallel()
+	_, stderr, _ := run("trace", "--rung", "ptrace", "--duration", "500ms", "--", buildHostile(t), "debugger")
+	if !strings.Contains(stderr, "wanted to trace a process itself") || !strings.Contains(stderr, "--rung bpf") {
+		t.Errorf("it says %q", stderr)
+	}
+}
+
+// TestBrokenFiles looks at a process that has mapped files as code that are none:
+// cut off after it did, corrupt, and with a table as large as a file can be.
+func TestBrokenFiles(t *testing.T) {
+	t.Parallel()
+	exe := buildHostile(t)
+	whole := must(os.ReadFile(exe))
+	dir := t.TempDir()
+	name := func(n string) string { return filepath.Join(dir, n) }
+	corrupt := slices.Clone(whole)
+	for i := 64; i < len(corrupt); i += 61 {
+		corrupt[i] ^= 0xa5
+	}
+	endless := slices.Clone(whole)
+	binary.LittleEndian.PutUint16(endless[60:], 0)                                              // the count of sections stands in the first of them
+	binary.LittleEndian.PutUint64(endless[binary.LittleEndian.Uint64(endless[40:])+32:], 1<<31) // where it is this
+	for n, data := range map[string][]byte{"cut": whole, "corrupt": corrupt, "endless": endless, "replaced": whole} {
+		if err := os.WriteFile(name(n), data, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Truncate(name("endless"), 1<<40); err != nil {
+		t.Skipf("no file with a hole can be made here: %v", err)
+	}
+	pid, _ := live.Start(t, exe, "files", name("cut"), name("corrupt"), name("endless"), name("replaced"))
+	if err := errors.Join(os.Truncate(name("cut"), 100), os.Rename(name("corrupt"), name("replaced"))); err != nil {
+		t.Fatal(err)
+	}
+	said, stderr, code := run("hooks", "--pid", strconv.Itoa(pid))
+	if code != 0 || !strings.Contains(said, "no hooks") || !strings.Contains(said, "/cut cannot be read") || !strings.Contains(said, "/endless cannot be read") {
+		t.Errorf("exit status %d: %s%s", code, said, stderr)
+	}
+	if doc, _ := judged(t, "--pid", strconv.Itoa(pid), "--duration", "500ms"); doc.RSSGrowth < 151552 {
+		t.Errorf("%d bytes of growth", doc.RSSGrowth)
+	}
+}
+
+// asProgram runs this program as a process of its own, behind other words.
+func asProgram(before []string, args ...string) (stdout, stderr string, code int) {
+	all := append(append(before, must(exec.LookPath("strandline"))), args...)
+	var out, said strings.Builder
+	c := exec.Command(all[0], all[1:]...)
+	c.Stdout, c.Stderr = &out, &said
+	err := c.Run()
+	if c.ProcessState == nil {
+		return "", err.Error(), -1
+	}
+	return out.String(), said.String(), c.ProcessState.ExitCode()
+}
+
+// TestTraceInsideContainer runs in a pid namespace of its own, as in a container:
+// processes have other numbers there than the kernel's own.
+func TestTraceInsideContainer(t *testing.T) {
+	needBPF(t)
+	exe := buildHostile(t)
+	apart := []string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc"}
+	if out, err := exec.Command(apart[0], append(apart[1:], "true")...).CombinedOutput(); err != nil {
+		t.Skipf("no namespace can be made here: %v: %s", err, out)
+	}
+	for _, c := range []struct {
+		name            string
+		before, command []string
+	}{
+		{"a command", apart, []string{exe, "grow"}},
+		{"in a namespace of a namespace", append(slices.Clone(apart), apart...), []string{exe, "grow"}},
+		{"a command in one of its own", apart, append(slices.Clone(apart), exe, "grow")},
+		{"children", apart, []string{exe, "chain", "3"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			stdout, stderr, _ := asProgram(slices.Clone(c.before), append([]string{"trace", "--json", "--rung", "bpf", "--duration", "2s", "--"}, c.command...)...)
+			var doc recording.Document
+			if err := json.Unmarshal([]byte(stdout), &doc); err != nil {
+				t.Fatalf("%v: %s", err, stderr)
+			}
+			if got := held(&doc, "grow"); got < 10*151552 || got%151552 != 0 {
+				t.Errorf("%d bytes are held by grow: %s", got, stderr)
+			}
+		})
+	}
+	t.Run("without its proc", func(t *testing.T) {
+		t.Parallel()
+		if _, stderr, code := asProgram(apart[:4:4], "trace", "--", exe, "grow"); code != exitUsage || !strings.Contains(stderr, "mount -t proc") {
+			t.Errorf("exit status %d: %s", code, stderr)
+		}
+		pid, _ := live.Start(t, exe, "grow") // by its number in that /proc
+		stdout, stderr, _ := asProgram(apart[:4:4], "trace", "--json", "--duration", "1s", "--pid", strconv.Itoa(pid))
+		var doc recording.Document
+		if err := json.Unmarshal([]byte(stdout), &doc); err != nil || held(&doc, "grow") < 10*151552 {
+			t.Errorf("%v: %s", err, stderr)
+		}
+	})
+}
+
+// TestTraceOfContainer traces a process in namespaces of its own, whose files lie
+// elsewhere than it sees them.
+func TestTraceOfContainer(t *testing.T) {
+	needBPF(t)
+	t.Parallel()
+	exe, root := buildHostile(t), t.TempDir()
+	place := func(from, to string) {
+		to = filepath.Join(root, to)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, must(os.ReadFile(from)), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	place(exe, "/app/serve")
+	loader, err := exec.Command("ldd", exe).Output()
+	if err != nil {
+		t.Skipf("the libraries of a program are not told here: %v", err)
+	}
+	for _, word := range strings.Fields(string(loader)) {
+		if filepath.IsAbs(word) {
+			place(word, word)
+		}
+	}
+	c := exec.Command("/app/serve", "grow")
+	c.Dir = "/"
+	c.SysProcAttr = &syscall.SysProcAttr{
+		Chroot: root, Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}, GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+	}
+	if err := c.Start(); err != nil {
+		t.Skipf("no container can be made here: %v", err)
+	}
+	t.Cleanup(func() {
+		c.Process.Kill()
+		c.Wait()
+	})
+	doc, _ := judged(t, "--pid", strconv.Itoa(c.Process.Pid), "--duration", "2s")
+	top := doc.Stacks[0]
+	if got := held(&doc, "grow"); got < 10*151552 || !top.Complete || !slices.ContainsFunc(top.Frames, func(f recording.Frame) bool { return f.Object != nil && filepath.Base(*f.Object) == "serve" }) {
+		t.Errorf("%d bytes are held by grow; %+v", got, top)
+	}
+	if said, stderr, code := run("hooks", "--pid", strconv.Itoa(c.Process.Pid)); code != 0 || strings.Contains(said, "cannot be read") {
+		t.Errorf("exit status %d of hooks: %s%s", code, said, stderr)
+	}
+}
+
+// TestTraceKilled kills a trace of a command at several moments. The command runs
+// on, or is gone where it was traced by ptrace; none is left standing.
+func TestTraceKilled(t *testing.T) {
+	exe := buildHostile(t)
+	program := must(exec.LookPath("strandline"))
+	for _, rung := range []string{rungBPF, rungPtrace, rungPoll} {
+		for _, after := range []time.Duration{20 * time.Millisecond, 60 * time.Millisecond, time.Second} {
+			t.Run(fmt.Sprint(rung, " after ", after), func(t *testing.T) {
+				if rung == rungBPF {
+					needBPF(t)
+				}
+				t.Parallel()
+				own := filepath.Join(t.TempDir(), "target") // by whose name what is left is found
+				if err := os.Link(exe, own); err != nil {
+					t.Fatal(err)
+				}
+				c := exec.Command(program, "trace", "--rung", rung, "--", own, "grow")
+				if err := c.Start(); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(after)
+				c.Process.Kill()
+				c.Wait()
+				time.Sleep(300 * time.Millisecond)
+				for _, p := range running(own) {
+					st, err := p.Status()
+					if err == nil && (rung == rungPtrace || st.Tracer != 0 || strings.HasPrefix(st.State, "T") || strings.HasPrefix(st.State, "t")) {
+						t.Errorf("%+v is left", st)
+					}
+					syscall.Kill(int(p), syscall.SIGKILL)
+				}
+			})
+		}
+	}
+}
+
+// running are the processes that run a program.
+func running(exe string) (out []procfs.Process) {
+	links, _ := filepath.Glob("/proc/[0-9]*/exe")
+	for _, link := range links {
+		if at, _ := os.Readlink(link); at == exe {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(link)))
+			out = append(out, procfs.Process(pid))
+		}
+	}
+	return out
+}
+
+// TestTraceEndedBySignals ends a trace by either signal: it tells what it has.
+func TestTraceEndedBySignals(t *testing.T) {
+	exe := buildHostile(t)
+	program := must(exec.LookPath("strandline"))
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		for _, rung := range []string{rungPtrace, rungPoll} {
+			t.Run(sig.String()+" "+rung, func(t *testing.T) {
+				t.Parallel()
+				own := filepath.Join(t.TempDir(), "target")
+				if err := os.Link(exe, own); err != nil {
+					t.Fatal(err)
+				}
+				c := exec.Command(program, "trace", "--rung", rung, "--", own, "grow")
+				var out strings.Builder
+				c.Stdout, c.WaitDelay = &out, 100*time.Millisecond // the command has it, too, and runs on
+				if err := c.Start(); err != nil {
+					t.Fatal(err)
+				}
+				for range 200 {
+					if time.Sleep(10 * time.Millisecond); len(running(own)) > 0 {
+						break
+					}
+				}
+				time.Sleep(300 * time.Millisecond)
+				c.Process.Signal(sig)
+				c.Wait()
+				if c.ProcessState.ExitCode() != exitInterrupted || !strings.Contains(out.String(), " grew by ") && !strings.Contains(out.String(), "did not grow") {
+					t.Errorf("%v: %s", c.ProcessState, out.String())
+				}
+				for _, p := range running(own) {
+					syscall.Kill(int(p), syscall.SIGKILL)
+				}
+			})
+		}
+	}
+}
+
+// TestFullDisks writes where there is no room: that is an error, and the trace
+// tells what it has all the same.
+func TestFullDisks(t *testing.T) {
+	needBPF(t) // without stacks the recording is small
+	t.Parallel()
+	pid, _ := live.Start(t, buildHostile(t), "grow")
+	args := []string{"trace", "--duration", "2500ms", "--pid", strconv.Itoa(pid)}
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skipf("there is no full device here: %v", err)
+	}
+	defer full.Close()
+	var said strings.Builder
+	c := exec.Command(must(exec.LookPath("strandline")), args...)
+	c.Stdout, c.Stderr = full, &said
+	if c.Run(); c.ProcessState.ExitCode() != exitUsage || !strings.Contains(said.String(), "no space left") {
+		t.Errorf("%v: %s", c.ProcessState, said.String())
+	}
+	small := t.TempDir()
+	if err := syscall.Mount("none", small, "tmpfs", 0, "size=4k"); err != nil {
+		t.Skipf("nothing can be mounted here: %v", err)
+	}
+	defer syscall.Unmount(small, 0)
+	file := filepath.Join(small, "run.trace")
+	stdout, stderr, code := run(append(args, "--out", file)...)
+	if code != exitUsage || !strings.Contains(stdout, " grew by ") || strings.Count(stderr, "no space left") != 2 {
+		t.Errorf("exit status %d: %s%s", code, stdout, stderr)
+	}
+	if told, _, code := run("diagnose", file); code > exitPartial || code == exitUsage || !strings.Contains(told, "process "+strconv.Itoa(pid)) {
+		t.Errorf("exit status %d of the recording: %s", code, told)
+	}
+}
+
+// TestNumberOfAnother ends a process and starts another until it has the number.
+// That is not taken for the one that is traced.
+func TestNumberOfAnother(t *testing.T) {
+	t.Parallel()
+	exe := buildHostile(t)
+	script := `
+		"$1" grow >"$2" & first=$!
+		while ! test -s "$2"; do :; done
+		"$3" trace --json --rung polling --duration 20s --pid $first & trace=$!
+		sleep 0.5
+		kill -9 $first
+		wait $first
+		for i in $(seq 100); do
+			echo $((first - 1)) >/proc/sys/kernel/ns_last_pid || exit 9
+			"$1" grow >"$2" & other=$!
+			test $other = $first && break
+			kill -9 $other
+		done
+		test $other = $first || exit 9
+		wait $trace
+		code=$?
+		kill -9 $other
+		exit $code`
+	c := exec.Command("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", "-c", script, "bash", exe, filepath.Join(t.TempDir(), "out"), must(exec.LookPath("strandline")))
+	out, err := c.Output()
+	if c.ProcessState == nil || c.ProcessState.ExitCode() == 9 || len(out) == 0 {
+		t.Skipf("a number cannot be given again here: %v", err)
+	}
+	var doc recording.Document
+	if err := json.Unmarshal(out, &doc); err != nil || !doc.Ended || doc.Duration > 15 {
+		t.Errorf("%v: after %v s, ended %v", err, doc.Duration, doc.Ended)
+	}
+}

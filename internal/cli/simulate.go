@@ -285,10 +285,10 @@ func (w *whatIf) order() (runs []int, told int) {
 	return runs, told
 }
 
-// most is the largest of some sizes, of which nil is more than any.
+// most is the largest of some sizes, of which none, nil or 0, is more than any.
 func most(sizes []*int64) (bytes int64) {
 	for _, n := range sizes {
-		if n == nil {
+		if n == nil || *n == 0 {
 			return math.MaxInt64
 		}
 		bytes = max(bytes, *n)
@@ -338,8 +338,8 @@ func (w *whatIf) plan() error {
 	return nil
 }
 
-// least are the smallest capacities of some runs, by run and device; nil of
-// others.
+// least are the smallest capacities of some runs, by run and device, 0 where the
+// limit alone is too low; nil of others.
 func (w *whatIf) least(ctx context.Context, some []int, done func()) ([][]*int64, error) {
 	out := make([][]*int64, len(w.runs))
 	for j := range out {
@@ -355,9 +355,7 @@ func (w *whatIf) least(ctx context.Context, some []int, done func()) ([][]*int64
 			return nil, err
 		}
 		for n, j := range some {
-			if sizes[n] > 0 {
-				out[j][i] = &sizes[n]
-			}
+			out[j][i] = &sizes[n]
 		}
 	}
 	return out, nil

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -122,9 +123,13 @@ const forever = 100 * 365 * 24 * time.Hour
 
 func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 	if len(o.command) == 0 {
-		if _, err := procfs.Process(o.pid).Status(); err != nil {
-			return reach(o.pid, err)
+		p, err := reachable(o.pid)
+		if err != nil {
+			return err
 		}
+		o.pid = int(p)
+	} else if own, _ := os.Readlink("/proc/self"); own != strconv.Itoa(os.Getpid()) {
+		return errors.New("/proc is of another pid namespace than strandline, so that a command cannot be followed: mount its own (mount -t proc proc /proc)")
 	}
 	names := hostleak.NewNames()
 	defer names.Close()
@@ -144,7 +149,10 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 		}
 	}
 	source.begin()
-	w := watch{g: g, trace: t, rung: rung, began: time.Now(), ends: o.duration, gpu: gpu}
+	w := watch{g: g, trace: t, rung: rung, began: time.Now(), ends: o.duration, gpu: gpu, screen: g.screen(&o)}
+	if gpu != nil {
+		t.Driver.Began = bpf.Now()
+	}
 	w.sum()
 	if o.out != "" {
 		header := recording.Header{PID: o.pid, Name: t.Processes[uint32(o.pid)].First.Name, Rung: rung, BeganUS: w.began.UnixMicro()}
@@ -159,17 +167,19 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 	w.learn()
 	whole := true
 	if gpu != nil {
-		whole = gpu.finish(ctx, g, t.Alive(), w.began, o.snapshot)
+		if whole, err = gpu.finish(ctx, g, t, w.began, o.snapshot); err != nil {
+			return err
+		}
 	}
 	doc := w.document(w.grown())
-	if err := w.note(doc); err != nil {
-		return err
-	}
+	w.note(doc)
 	w.clear()
 	if err := g.print(doc, func(out io.Writer, s report.Style) { doc.Text(out, s) }); err != nil {
 		return err
 	}
 	switch {
+	case w.lost != nil:
+		return w.lost
 	case ctx.Err() != nil:
 		return exit(exitInterrupted)
 	case problems(doc.Findings):
@@ -217,6 +227,7 @@ func (g *globals) watcher(o *traceOptions, names *hostleak.Names) (watcher, stri
 	tell := func(n namer) {
 		names.Cut = func(pid int) { n.LargeStacks(pid) }
 		names.Python = func(pid int, p bpf.Python) { n.Python(pid, p) }
+		names.Unread = func(pid int, why error) { g.warn("the functions of Python in process %d are not told: %v", pid, why) }
 	}
 	if len(o.command) > 0 {
 		if _, err := exec.LookPath(o.command[0]); err != nil {
@@ -257,7 +268,13 @@ func (g *globals) watcher(o *traceOptions, names *hostleak.Names) (watcher, stri
 		}
 		tell(t)
 		o.pid = t.PID
-		return watcher{t, begin, t.Close}, rungPtrace, nil
+		end := func() {
+			t.Close()
+			if who := t.Nested(); who != "" {
+				g.warn("%s wanted to trace a process itself and could not: with --rung ptrace strandline is its tracer; use --rung bpf, or trace the debugged process by its number", who)
+			}
+		}
+		return watcher{t, begin, end}, rungPtrace, nil
 	}
 	if refused != nil {
 		g.warn("only polling, which sees that memory grows and not what makes it grow: %v; `strandline doctor` says what to do", refused)
@@ -297,18 +314,20 @@ func newFiltered() *cobra.Command {
 
 // A watch is one run of trace.
 type watch struct {
-	g     *globals
-	trace *hostleak.Trace
-	rung  string
-	began time.Time
-	ends  time.Duration
-	sums  *hostleak.Sums // the latest, for when the process ends
-	gpu   *gpuWatch      // nil if the GPU's driver is not watched
-	lines int            // that the live view has drawn
-	known []hostleak.Known
-	looks []*footprint.Observation
-	out   *recording.Writer
-	kept  time.Time // when a judgement was last put into it
+	g      *globals
+	trace  *hostleak.Trace
+	rung   string
+	began  time.Time
+	ends   time.Duration
+	sums   *hostleak.Sums // the latest, for when the process ends
+	gpu    *gpuWatch      // nil if the GPU's driver is not watched
+	screen *screen        // nil where no terminal can be drawn on
+	told   time.Time      // when a line is next told where it cannot
+	known  []hostleak.Known
+	looks  []*footprint.Observation
+	out    *recording.Writer
+	lost   error     // why the recording ended before the trace
+	kept   time.Time // when a judgement was last put into it
 }
 
 const (
@@ -321,6 +340,9 @@ const (
 	// most, until there are more.
 	mostLooks  = 6
 	firstLooks = 10 * time.Second
+	// tellEvery is how often a line says how things stand where nothing is drawn, at
+	// first.
+	tellEvery = time.Minute
 	// share is how much of the time reckoning up may take.
 	share = 20
 )
@@ -390,43 +412,54 @@ func (w *watch) reckon(ctx context.Context) error {
 			w.gpu.ask(ctx, time.Since(w.began))
 		}
 	}
-	return w.keep()
+	w.keep()
+	return nil
 }
 
 // keep writes how things stand to the recording, and a judgement at first every
 // five seconds and then ever more seldom.
-func (w *watch) keep() error {
+func (w *watch) keep() {
 	if w.out == nil {
-		return nil
+		return
 	}
 	s, doc := w.sums, w.document(nil)
-	mark := recording.Mark{Seconds: doc.Duration, RSS: s.RSS, Anonymous: s.Anon, File: s.File, Shared: s.Shared, Drops: doc.Drops}
-	if doc.GPU != nil {
-		mark.GPU = doc.GPU.Owners
-	}
-	if err := w.out.Mark(mark, doc.Stacks); err != nil {
-		return err
-	}
+	w.record(func(to *recording.Writer) error {
+		mark := recording.Mark{Seconds: doc.Duration, RSS: s.RSS, Anonymous: s.Anon, File: s.File, Shared: s.Shared, Drops: doc.Drops}
+		if doc.GPU != nil {
+			mark.GPU = doc.GPU.Owners
+		}
+		return to.Mark(mark, doc.Stacks)
+	})
 	const often, grows = 5 * time.Second, 4
 	since := time.Since(w.began)
 	if since < often || !w.kept.IsZero() && time.Since(w.kept) < max(often, since/grows) {
-		return nil
+		return
 	}
 	w.kept = time.Now()
-	return w.note(doc)
+	w.note(doc)
 }
 
 // note writes a judgement to the recording, if there is one.
-func (w *watch) note(doc *report.Trace) error {
-	if w.out == nil {
-		return nil
-	}
-	if w.gpu != nil {
-		if err := w.out.GPU(w.gpu.state()); err != nil {
-			return err
+func (w *watch) note(doc *report.Trace) {
+	w.record(func(to *recording.Writer) error {
+		if w.gpu != nil {
+			if err := to.GPU(w.gpu.state()); err != nil {
+				return err
+			}
 		}
+		return to.Document(&doc.Document)
+	})
+}
+
+// record writes to the recording. Where that fails, as on a full disk, the trace
+// goes on without it.
+func (w *watch) record(write func(to *recording.Writer) error) {
+	if w.out == nil || w.lost != nil {
+		return
 	}
-	return w.out.Document(&doc.Document)
+	if w.lost = write(w.out); w.lost != nil {
+		w.g.warn("the recording ends here, the trace goes on: %v", w.lost)
+	}
 }
 
 // sum reckons up while there is something: the figures of before stay when the
@@ -452,9 +485,15 @@ func (w *watch) finish() error {
 	return nil
 }
 
+// lives tells whether the process still runs: its number can be given to another.
+func (w *watch) lives() bool { return !w.trace.Processes[uint32(w.trace.Root)].Ended }
+
 // learn looks for libraries that hook memory functions. It is done first and
 // last: the process can end, and can load more.
 func (w *watch) learn() {
+	if !w.lives() {
+		return
+	}
 	if known := knownLibraries(int(w.trace.Root)); known != nil {
 		w.known = known
 	}
@@ -463,7 +502,7 @@ func (w *watch) learn() {
 // look looks at the process from outside, if it still runs.
 func (w *watch) look() {
 	o, err := footprint.Observe(w.trace.Root)
-	if err != nil {
+	if err != nil || !w.lives() {
 		return
 	}
 	if w.rung != rungPoll && w.sums != nil {
@@ -499,7 +538,7 @@ func (w *watch) grown() *footprint.Growth {
 		return nil
 	}
 	memory, err := w.trace.Root.Memory()
-	if err != nil {
+	if err != nil || !w.lives() {
 		return footprint.Over(w.looks, nil)
 	}
 	defer memory.Close()
@@ -517,19 +556,22 @@ func (w *watch) document(looks *footprint.Growth) *report.Trace {
 
 // draw shows the figures so far, if a person looks.
 func (w *watch) draw() {
-	if !w.g.env.StdoutTerminal || w.g.json {
-		return
+	switch {
+	case w.screen != nil:
+		w.screen.draw(func(rows int) []string { return w.document(nil).Live(w.g.env.style(), rows) })
+	case !w.g.json && !time.Now().Before(w.told):
+		since := time.Since(w.began)
+		if !w.told.IsZero() {
+			w.g.warn("%s", w.document(nil).Headline())
+		}
+		w.told = time.Now().Add(max(tellEvery, since))
 	}
-	w.clear()
-	doc := w.document(nil)
-	w.lines = doc.Live(report.PrintableWriter(w.g.env.Stdout), w.g.env.style())
 }
 
 func (w *watch) clear() {
-	if w.lines > 0 {
-		fmt.Fprintf(w.g.env.Stdout, "\x1b[%dA\x1b[J", w.lines)
+	if w.screen != nil {
+		w.screen.clear()
 	}
-	w.lines = 0
 }
 
 // knownLibraries are those in a process that hook memory functions; none of one

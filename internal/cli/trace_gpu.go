@@ -78,9 +78,10 @@ func (w *gpuWatch) count(ctx context.Context, s recording.GPUState) (a countOrWh
 	return a
 }
 
-// learn takes in what was asked for.
-func (w *gpuWatch) learn(a countOrWhy) {
+// learn takes in what was asked for; held is what the processes hold by now.
+func (w *gpuWatch) learn(a countOrWhy, held int64) {
 	if w.why = a.why; a.state != nil {
+		a.state.Meanwhile = max(held-a.state.Held(), 0)
 		w.counted = a.state
 	}
 }
@@ -90,7 +91,7 @@ func (w *gpuWatch) learn(a countOrWhy) {
 func (w *gpuWatch) ask(ctx context.Context, since time.Duration) {
 	select {
 	case a := <-w.asked:
-		w.learn(a)
+		w.learn(a, w.held.Held())
 		w.asked = nil
 	default:
 	}
@@ -107,26 +108,31 @@ func (w *gpuWatch) ask(ctx context.Context, since time.Duration) {
 	}
 }
 
-// hurried is how long each of the last things may take after an interrupt.
-const hurried = 700 * time.Millisecond
+// last is for what is done at the end: after an interrupt it has to be quick.
+func last(ctx context.Context) (context.Context, context.CancelFunc) {
+	const hurried = 500 * time.Millisecond
+	if ctx.Err() != nil {
+		return context.WithTimeout(context.WithoutCancel(ctx), hurried)
+	}
+	return context.WithCancel(ctx)
+}
 
 // finish asks for the last time, if there is still what to ask about, and reads
 // the snapshots.
-func (w *gpuWatch) finish(ctx context.Context, g *globals, alive bool, began time.Time, snapshots []string) (whole bool) {
-	if alive {
-		limit := patience
-		if ctx.Err() != nil {
-			limit = hurried
+func (w *gpuWatch) finish(ctx context.Context, g *globals, t *hostleak.Trace, began time.Time, snapshots []string) (whole bool, err error) {
+	if t.Alive() {
+		ctx, stop := last(ctx)
+		defer stop()
+		ctx, stop = context.WithTimeout(ctx, patience)
+		defer stop()
+		a := w.count(ctx, *w.held)
+		if err := t.Step(); err != nil {
+			return false, err
 		}
-		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), limit)
-		defer stop()
-		w.learn(w.count(ctx, *w.held))
+		w.learn(a, t.DriverState().Held())
 	}
-	if ctx.Err() != nil {
-		hurry, stop := context.WithTimeout(context.WithoutCancel(ctx), hurried)
-		defer stop()
-		ctx = hurry
-	}
+	ctx, stop := last(ctx)
+	defer stop()
 	whole = true
 	for _, path := range snapshots {
 		s, err := g.open(ctx, path)
@@ -141,7 +147,7 @@ func (w *gpuWatch) finish(ctx context.Context, g *globals, alive bool, began tim
 		whole = !g.partial(s) && whole
 		w.snapshots = append(w.snapshots, s)
 	}
-	return whole
+	return whole, nil
 }
 
 // state is the latest that is known.

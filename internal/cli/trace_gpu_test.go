@@ -133,6 +133,42 @@ func TestTraceOfTheDriver(t *testing.T) {
 	}
 }
 
+// TestBurst tells what came and went, with its stack: also of what was gone before
+// anybody could look.
+func TestBurst(t *testing.T) {
+	needBPF(t)
+	for _, r := range []struct {
+		name, what string
+		peak       int64
+		lasts      float64 // seconds
+	}{
+		{"for a second", `if (i % 60 < 4) alloc(&kept[i % 60], 8 << 20); if (i % 60 == 30) for (int k = 0; k < 4; k++) release(kept[k])`, 32 << 20, 0.8},
+		{"for a moment", `alloc(&p, 32 << 20); release(p)`, 32 << 20, 0},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			exe, driver := buildGPU(t, r.what, "1000000")
+			pid, _ := live.Start(t, exe, driver)
+			out := filepath.Join(t.TempDir(), "run.trace")
+			doc, _ := traceGPU(t, pid, "--duration", "7s", "--out", out)
+			i := slices.IndexFunc(doc.GPU.Stacks, func(s recording.GPUStack) bool { return s.Peak != nil && s.Peak.Bytes == r.peak })
+			if i < 0 {
+				t.Fatalf("nothing has a peak of %d bytes: %+v", r.peak, doc.GPU.Stacks)
+			}
+			st := doc.GPU.Stacks[i]
+			p := st.Peak
+			if p.Until == nil || *p.Until-p.From < r.lasts || p.At < p.From || *p.Until > 8 || p.Times < 2 || *st.Frames[1].Function != "take" {
+				text, _ := json.Marshal(st)
+				t.Errorf("%s", text)
+			}
+			text, _, _ := run("diagnose", out)
+			if !strings.Contains(text, "came and went") || !strings.Contains(text, "32 MiB") {
+				t.Errorf("it is not told: %s", text)
+			}
+		})
+	}
+}
+
 // pythonGPU takes memory from the driver by ctypes.
 const pythonGPU = `
 import ctypes, sys, time

@@ -4,5 +4,5 @@ package cli
 
 import "os"
 
-// columns is unknown here.
-func columns(*os.File) int { return 0 }
+// terminalSize is unknown here.
+func terminalSize(*os.File) (columns, rows int) { return 0, 0 }

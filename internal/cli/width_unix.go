@@ -8,11 +8,11 @@ import (
 	"unsafe"
 )
 
-// columns is the width of the terminal that f is, or 0.
-func columns(f *os.File) int {
+// terminalSize is how large the terminal is that f is; 0 and 0 if it is none.
+func terminalSize(f *os.File) (columns, rows int) {
 	var size struct{ rows, columns, x, y uint16 }
 	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&size))); errno != 0 {
-		return 0
+		return 0, 0
 	}
-	return int(size.columns)
+	return int(size.columns), int(size.rows)
 }

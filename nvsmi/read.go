@@ -1,0 +1,65 @@
+//go:build !js
+
+package nvsmi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// ErrNone says that the tool is not here.
+var ErrNone = errors.New("nvidia-smi is not here")
+
+// Read asks the tool.
+func Read(ctx context.Context) (*Reading, error) {
+	tool, err := exec.LookPath("nvidia-smi")
+	if err != nil {
+		return nil, ErrNone
+	}
+	devices, err := ask(ctx, tool, "--query-gpu=index,uuid,memory.used,memory.total")
+	if err != nil {
+		return nil, err
+	}
+	processes, err := ask(ctx, tool, "--query-compute-apps=gpu_uuid,pid,used_memory")
+	if err != nil {
+		return nil, err
+	}
+	return parse(devices, processes)
+}
+
+// most is more than the tool prints about the largest machine, bytes.
+const most = 1 << 20
+
+// ask runs the tool, which tells its errors on standard output.
+func ask(ctx context.Context, tool, query string) (string, error) {
+	c := exec.CommandContext(ctx, tool, query, "--format=csv,noheader")
+	out := &bounded{}
+	c.Stdout, c.Stderr = out, out
+	c.WaitDelay = 100 * time.Millisecond
+	err := c.Run()
+	said, _, _ := strings.Cut(strings.TrimSpace(out.String()), "\n")
+	switch {
+	case ctx.Err() != nil:
+		return "", errors.New("nvidia-smi did not answer in time")
+	case err != nil && said != "":
+		return "", fmt.Errorf("nvidia-smi says: %s", said)
+	case err != nil:
+		return "", fmt.Errorf("nvidia-smi: %w", err)
+	case out.Len() > most:
+		return "", errors.New("nvidia-smi says more than can be")
+	}
+	return out.String(), nil
+}
+
+// bounded keeps the beginning of what is written.
+type bounded struct{ bytes.Buffer }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	b.Buffer.Write(p[:min(len(p), max(most+1-b.Len(), 0))])
+	return len(p), nil
+}
