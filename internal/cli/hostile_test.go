@@ -209,6 +209,10 @@ func hostileProcesses(t *testing.T, exe string) {
 			t.Cleanup(func() { killAll(pid) })
 			file := filepath.Join(t.TempDir(), "run.trace")
 			doc, _ := judged(t, "--pid", strconv.Itoa(pid), "--duration", "2s", "--out", file)
+			if held(&doc, "grow") < 10*151552 { // busy with other things, the machine let it do little
+				os.Remove(file)
+				doc, _ = judged(t, "--pid", strconv.Itoa(pid), "--duration", "10s", "--out", file)
+			}
 			if got := held(&doc, "grow"); got < 10*151552 || got%151552 != 0 || doc.Drops+doc.Unfollowed > 0 {
 				t.Errorf("%d bytes are held by grow; %d events lost, %d not followed", got, doc.Drops, doc.Unfollowed)
 			}
