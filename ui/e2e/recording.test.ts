@@ -136,6 +136,10 @@ scenario("what is held at each moment", several, async (tab) => {
     assert.ok(drawn[0].grows && !drawn.at(-1).grows, "what a finding names lies below");
     await tab.key("ArrowRight");
   }
+  await tab.key("?");
+  await tab.until("document.getElementById('keys').open");
+  await tab.key("Escape");
+  await tab.until("!document.getElementById('keys').open");
   await tab.key("g"); // by stack
   await tab.until(`${settled} && strandline.state().s.g === "stack"`);
   assert.equal((await rows(tab)).length, 4);

@@ -121,8 +121,9 @@ export function heldBy(g: Group, slice: Slice, column: number): { bytes: number;
 
 /**
  * The bands of a picture, lowest first: of what grows, and above it of what does
- * not; in each of these what came first is lowest. A line of which one stack grows
- * and another does not has two bands.
+ * not; in each of these what came first is lowest. What is larger than resident
+ * memory ever grew is address space for the most part, and lies above all, where it
+ * hides nothing. A line of which one stack grows and another does not has two bands.
  */
 export interface Layers {
   bands: Bands; // as the painter knows them: what grows is kept
@@ -130,16 +131,17 @@ export interface Layers {
   stacks: number[][]; // by band
 }
 
-export function layersOf(r: Recording, groups: Group[]): Layers {
-  const list: { group: number; grows: boolean; stacks: number[]; first: number }[] = [];
+export function layersOf(r: Recording, groups: Group[], resident: number): Layers {
+  const list: { group: number; grows: boolean; stacks: number[]; first: number; space: boolean }[] = [];
   groups.forEach((g, group) => {
     for (const grows of [true, false]) {
       const stacks = g.stacks.filter((i) => (r.stacks[i]?.grows ?? false) === grows);
       if (!stacks.length) continue;
-      list.push({ group, grows, stacks, first: g.key === others ? Infinity : Math.min(...stacks.map((i) => r.stacks[i]!.first_seconds ?? Infinity)) });
+      const space = stacks.some((i) => (r.stacks[i]?.peak_bytes ?? 0) > resident);
+      list.push({ group, grows, stacks, space, first: g.key === others ? Infinity : Math.min(...stacks.map((i) => r.stacks[i]!.first_seconds ?? Infinity)) });
     }
   });
-  list.sort((a, b) => Number(b.grows) - Number(a.grows) || (a.first === b.first ? a.group - b.group : a.first - b.first));
+  list.sort((a, b) => Number(b.grows) - Number(a.grows) || Number(a.space) - Number(b.space) || (a.first === b.first ? a.group - b.group : a.first - b.first));
   return {
     groups,
     stacks: list.map((b) => b.stacks),

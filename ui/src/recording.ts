@@ -1,14 +1,14 @@
 // The page of `strandline view RECORDING`: how memory grew while `strandline
 // trace` watched, and the stacks behind it. All figures are the program's.
 
-import { json, link, type Refused } from "./ask.ts";
+import { fresh, Latest, link, type Refused } from "./ask.ts";
 import { byId, fill, h } from "./dom.ts";
 import { article, findingList, spark } from "./findings.ts";
 import { base, bytes, bytesOrDash, count, delta, percent, utc } from "./format.ts";
 import { Icicle } from "./icicle.ts";
 import { listen, type Key } from "./keys.ts";
 import { flameOf, groupsOf, heldBy, layersOf, others, Slice, time, type Group, type Layers } from "./recbands.ts";
-import { Picture } from "./recrail.ts";
+import { highest, Picture } from "./recrail.ts";
 import { decode, encode, first, views, type State, type View } from "./recstate.ts";
 import type { Device, GPUStack, Recording, Stack, Window } from "./recwire.ts";
 import { csv, csvButton, picture as compose, save } from "./save.ts";
@@ -27,9 +27,10 @@ let whole: Slice; // all of time
 let slice: Slice; // what is seen, or all
 let s: State = first;
 let layers: Layers;
-let found: Set<string> | null = null;
+let query: RegExp | null = null; // the last search that was one
+let found: Set<string> | null = null; // the groups that match it
 let sort = { column: 0, up: false };
-let asking = 0;
+const finer = new Latest(60);
 
 // ---- the state, and the address that holds it
 
@@ -51,9 +52,9 @@ function set(change: Partial<State>, step = false): void {
 function take(next: State): void {
   const before = s;
   s = next;
-  if (s.g !== before.g) layers = layersOf(doc, groupsOf(doc, s.g));
+  if (s.g !== before.g) layers = layersOf(doc, groupsOf(doc, s.g), highest(whole.growth));
   if (s.g !== before.g || s.q !== before.q) search();
-  if (String(s.win) !== String(before.win)) void look();
+  if (String(s.win) !== String(before.win)) look();
   if (encode(s) === encode(before)) return;
   draw();
   say();
@@ -75,22 +76,24 @@ function draw(): void {
 }
 
 /** Asks for finer moments where the window leaves some out. */
-async function look(): Promise<void> {
-  const turn = ++asking;
-  slice = whole;
+function look(): void {
+  finer.cancel();
   const { win } = s;
-  if (!win || whole.n === doc.moments) return;
+  if (!win || whole.n === doc.moments) return void (slice = whole);
   const [a, b] = [whole.at(win[0]), whole.at(win[1])];
   const from = whole.of.moment[Math.max(0, a - 1)]!;
   const to = whole.of.moment[Math.min(whole.n - 1, b + 1)]!;
-  try {
-    const answer = await json<Window>("window", { from, to });
-    if (turn !== asking) return;
-    slice = new Slice(answer);
-    draw();
-  } catch (e) {
-    if ((e as Refused).status !== 404) banner((e as Error).message); // a saved page holds the whole alone
-  }
+  const covers = slice !== whole && slice.of.from <= from && to <= slice.of.to;
+  if (covers && slice.n === slice.of.to - slice.of.from + 1) return; // there are no finer ones
+  if (!covers) slice = whole;
+  finer.ask(
+    () => fresh<Window>("window", { from, to }),
+    (answer) => {
+      slice = new Slice(answer);
+      draw();
+    },
+    (e) => (e as Refused).status !== 404 && banner(e.message), // a saved page holds the whole alone
+  );
 }
 
 /** Where to read what is held at a moment: the finer moments, if they reach there. */
@@ -106,6 +109,7 @@ function search(): void {
   try {
     const q = s.q ? new RegExp(s.q) : null;
     found = q && new Set(layers.groups.filter((g) => q.test(g.text)).map((g) => g.key));
+    query = q;
   } catch (e) {
     wrong = (e as Error).message;
   }
@@ -297,13 +301,7 @@ const icicle = new Icicle({
   tooltip: byId("tooltip"),
   pieces: "pieces",
   slot: (f) => doc.stacks.find((x) => x.label === `${base(f.file)}:${f.line} ${f.function}`)?.slot ?? -1,
-  found: () => {
-    try {
-      return s.q ? new RegExp(s.q) : null;
-    } catch {
-      return null;
-    }
-  },
+  found: () => query,
 });
 
 let flamed = "";
@@ -345,16 +343,15 @@ const memoryWords: Record<string, string> = { device: "device", managed: "manage
 function gpu(): void {
   const g = doc.document.gpu;
   const { slice, column } = at(s.k);
-  const owners: Taker[] = doc.owners.map((o, i) => ({ key: `${o.owner} ${o.memory}`, label: o.owner, slot: -1, bytes: slice.owners[i]!.bytes[column]!, count: slice.owners[i]!.count[column]!, memory: memoryWords[o.memory] ?? o.memory }));
+  const owners: Taker[] = doc.owners.map((o, i) => ({ key: `${o.owner} ${o.memory}`, label: o.owner, slot: -1, bytes: slice.owners[i]!.bytes[column]!, count: slice.owners[i]!.count[column]!, memory: memoryWords[o.memory] ?? o.memory })).sort((a, b) => b.bytes - a.bytes);
   const places: Taker[] = doc.gpu.map((x, i) => ({ key: String(i), label: x.label, slot: x.slot, selected: s.gpu === i, bytes: x.live_bytes, count: x.live_count, memory: memoryWords[x.memory] ?? x.memory, owner: x.owner }));
-  const q = s.q ? icicleSearch() : null;
   const columns: Column<Taker>[] = [
     { name: "held", of: (r) => r.bytes, show: (r) => bytesOrDash(r.bytes), bytes: true },
     { name: "pieces", of: (r) => r.count, show: (r) => count(r.count) },
     { name: "memory", of: () => 0, show: (r) => r.memory },
   ];
   const common = { sort: -1, up: false, onsort: () => {}, onlight: () => {} };
-  const inner = table<Taker>({ ...common, name: "place", rows: places.filter((p) => p.count > 0 && (!q || q.test(`${p.label} ${p.owner}`))), columns: [...columns, { name: "by", of: () => 0, show: (r) => r.owner ?? "" }], onrow: (r) => set({ gpu: s.gpu === Number(r.key) ? null : Number(r.key) }, true) });
+  const inner = table<Taker>({ ...common, name: "place", rows: places.filter((p) => p.count > 0 && (!query || query.test(`${p.label} ${p.owner}`))), columns: [...columns, { name: "by", of: () => 0, show: (r) => r.owner ?? "" }], onrow: (r) => set({ gpu: s.gpu === Number(r.key) ? null : Number(r.key) }, true) });
   inner.querySelector("caption")!.className = "";
   inner.querySelector("caption")!.textContent = doc.judged_seconds === null ? "" : `Where it was taken: what is held at ${time(doc.judged_seconds)}`;
   fill(
@@ -391,14 +388,6 @@ function device(d: Device): HTMLElement {
     h("tbody", {}, parts.map((p) => h("tr", {}, h("th", { scope: "row" }, words[p.part]?.(p) ?? p.part), h("td", { "data-bytes": p.bytes }, bytes(p.bytes))))),
     d.notes?.length ? h("tfoot", {}, d.notes.map((n) => h("tr", {}, h("td", { colspan: 2, class: "left muted" }, n)))) : null,
   );
-}
-
-function icicleSearch(): RegExp | null {
-  try {
-    return new RegExp(s.q);
-  } catch {
-    return null;
-  }
 }
 
 // ---- findings
@@ -636,10 +625,10 @@ async function begin(): Promise<void> {
     link.door = window.strandlineDoor;
   }
   link.changed = () => banner(link.lost ? `${link.why}. What is here stays.` : "");
-  const [answer, moments] = await Promise.all([json<Recording>("recording"), json<Window>("window")]);
+  const [answer, moments] = await Promise.all([fresh<Recording>("recording"), fresh<Window>("window")]);
   doc = answer;
   whole = slice = new Slice(moments);
-  layers = layersOf(doc, groupsOf(doc, s.g));
+  layers = layersOf(doc, groupsOf(doc, s.g), highest(whole.growth));
   head();
   const field = byId<HTMLInputElement>("search");
   field.addEventListener("input", () => set({ q: field.value }));

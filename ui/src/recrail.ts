@@ -24,7 +24,7 @@ export interface Shown {
   set: (change: Partial<State>, step?: boolean) => void;
 }
 
-const highest = (values: Float64Array | number[]): number => (values as number[]).reduce((m, v) => Math.max(m, v), 1);
+export const highest = (values: Float64Array | number[]): number => (values as number[]).reduce((m, v) => Math.max(m, v), 1);
 
 interface Lane {
   name: string;

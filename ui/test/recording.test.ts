@@ -61,8 +61,9 @@ test("groups by line and by stack hold the same in all", () => {
 });
 
 test("what grows lies below, and what came first below what came later", () => {
-  const layers = layersOf(recording, groupsOf(recording, "line"));
+  const layers = layersOf(recording, groupsOf(recording, "line"), 1000);
   assert.deepEqual(layers.stacks, [[0], [1], [3], [2], [4]]);
+  assert.deepEqual(layersOf({ ...recording, stacks: recording.stacks.map((s) => (s.id === 2 ? { ...s, peak_bytes: 2000 } : s)) }, layers.groups, 1000).stacks, [[0], [3], [2], [4], [1]], "address space lies above all");
   assert.deepEqual([layers.bands.kept, layers.bands.bands.map((b) => b.fate)], [1, ["kept", "freed", "freed", "freed", "freed"]]);
   const whole = tileOf(slice, layers, null);
   assert.deepEqual([...whole.max], [18, 29, 47, 97]);

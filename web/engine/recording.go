@@ -79,8 +79,8 @@ const (
 	longestTime, mostHeld = 1e9, 1 << 53
 )
 
-// NewRecording makes an engine of a recording that was read. It keeps of the run
-// what it needs.
+// NewRecording makes an engine of a recording that was read, and takes the marks
+// out of it: their courses are kept.
 func NewRecording(path string, run *recording.Run) *Recording {
 	r := &Recording{path: path, run: run, verdict: detect.Recorded(run)}
 	stacks := r.follow()
@@ -152,21 +152,28 @@ func (r *Recording) add(seconds float64, m instant) {
 	r.moments = append(r.moments, m)
 }
 
-// end takes in the last judgement, if it is of the end: it is later than the last
-// mark, and what it says of each stack is what `diagnose` says.
+// end takes in the last judgement: its figures of stacks and, if it is of the end,
+// later than the last mark, what it says that each holds, which `diagnose` says.
 func (r *Recording) end(known map[int]*traced, of func(int) *traced, owners map[[2]string]*owner) {
-	d, k := r.run.Document, len(r.moments)
-	if !r.run.Judged || k > 0 && d.Duration < r.moments[k-1].seconds {
+	if !r.run.Judged {
 		return
 	}
+	d, k := r.run.Document, len(r.moments)
+	last := k == 0 || d.Duration >= r.moments[k-1].seconds
 	sums := map[int]recording.Held{}
 	for i := range d.Stacks {
 		s := &d.Stacks[i]
 		sum := sums[s.ID]
 		sums[s.ID] = recording.Held{ID: s.ID, Bytes: sum.Bytes + believed(s.LiveBytes), Count: sum.Count + believed(s.LiveCount)}
-		if t := of(s.ID); s.ID > 0 { // with figures of the end
+		if last {
+			of(s.ID)
+		}
+		if t := known[s.ID]; t != nil && s.ID > 0 {
 			t.Stack = *s
 		}
+	}
+	if !last {
+		return
 	}
 	for id, t := range known {
 		t.set(k, sums[id].Bytes, sums[id].Count)
@@ -403,6 +410,7 @@ func (r *Recording) whole() recordingDoc {
 		summary := *g
 		summary.Stacks = []recording.GPUStack{}
 		doc.Document.GPU = &summary
+		colours := slots{of: map[tile.Key]int{}} // the places of another table
 		for i := range g.Stacks[:min(mostStacks, len(g.Stacks))] {
 			s := &g.Stacks[i]
 			doc.GPU = append(doc.GPU, gpuStackDoc{newStackDoc(&s.Stack, detect.DriverSite(hostFrames(&s.Stack)), &colours), ownerDoc{s.Owner, s.Memory}, s.LiveBytes, s.LiveCount, s.Trend})

@@ -101,6 +101,21 @@ func TestRecordingEndsAsJudged(t *testing.T) {
 	}
 }
 
+// TestRecordingJudgedBeforeItsEnd has a judgement between two marks: what is held is
+// told by the marks, and what is resident by it.
+func TestRecordingJudgedBeforeItsEnd(t *testing.T) {
+	r := recorded(t, `{"stack":{"id":1,"call":"mmap","frames":[{"function":"f"}]}}`, `{"mark":{"at_seconds":1,"stacks":[{"id":1,"live_bytes":10,"live_count":1}]}}`,
+		`{"document":{"duration_seconds":2,"stacks":[{"id":1,"live_bytes":12,"live_count":1,"resident_bytes":7,"calls":3,"call":"mmap","frames":[{"function":"f"}]},{"id":2,"live_bytes":5}],"findings":[]}}`,
+		`{"mark":{"at_seconds":3,"stacks":[{"id":1,"live_bytes":20,"live_count":2}]}}`)
+	doc, w := answer[recordingDoc](t, r, "recording", ""), answer[windowDoc](t, r, "window", "")
+	if !slices.Equal(w.Live, []float64{10, 20}) || len(doc.Stacks) != 1 || *doc.Judged != 2 {
+		t.Fatalf("held are %v of %d stacks, judged at %v", w.Live, len(doc.Stacks), *doc.Judged)
+	}
+	if s := doc.Stacks[0]; s.Resident == nil || *s.Resident != 7 || s.Calls != 3 {
+		t.Errorf("the figures of the judgement are not told: %+v", s)
+	}
+}
+
 // TestRecordingOfManyStacks wants the small ones told together, and one that a
 // finding names by itself, however small.
 func TestRecordingOfManyStacks(t *testing.T) {
