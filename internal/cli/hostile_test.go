@@ -260,7 +260,10 @@ func stoppedProcesses(t *testing.T, exe string) {
 			pid, _ := live.Start(t, exe, "grow")
 			hold(t, pid)
 			time.Sleep(50 * time.Millisecond)
-			for _, rung := range []string{rungBPF, rungPoll} {
+			if said, stderr, code := run("hooks", "--pid", strconv.Itoa(pid)); code != 0 || !strings.Contains(said, "no hooks") {
+				t.Errorf("exit status %d of hooks: %s%s", code, said, stderr)
+			}
+			for _, rung := range []string{rungPoll, rungBPF} {
 				if rung == rungBPF {
 					needBPF(t)
 				}
@@ -268,9 +271,6 @@ func stoppedProcesses(t *testing.T, exe string) {
 				if doc.Ended || doc.RSSGrowth > 0 || code != 0 {
 					t.Errorf("%s: exit status %d, %d bytes of growth", rung, code, doc.RSSGrowth)
 				}
-			}
-			if said, stderr, code := run("hooks", "--pid", strconv.Itoa(pid)); code != 0 || !strings.Contains(said, "no hooks") {
-				t.Errorf("exit status %d of hooks: %s%s", code, said, stderr)
 			}
 		}
 	}
