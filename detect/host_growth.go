@@ -172,15 +172,21 @@ func (g *hostGrowth) sure(v trend.Verdict, p *trend.Population, h host) float64 
 	return max(sure, h.steady(g.kind))
 }
 
+// nearly is the share of a rise at which it is taken to be over.
+const nearly = 0.98
+
 // reached is the first mark at which a curve is nearly as high as at its end; 0 if
 // it does not rise.
-func reached(bytes []int64) int {
-	const nearly = 0.98
+func reached(bytes []int64) int { return risen(bytes, nearly) }
+
+// risen is the first mark at which a curve has some share of its rise; 0 if it does
+// not rise.
+func risen(bytes []int64, share float64) int {
 	n := len(bytes) - 1
 	if n < 1 || bytes[n] <= bytes[0] {
 		return 0
 	}
-	return slices.IndexFunc(bytes, func(b int64) bool { return float64(b-bytes[0]) >= nearly*float64(bytes[n]-bytes[0]) })
+	return slices.IndexFunc(bytes, func(b int64) bool { return float64(b-bytes[0]) >= share*float64(bytes[n]-bytes[0]) })
 }
 
 // rising is how sure a curve goes up: by the share of its steps that do.
@@ -197,6 +203,17 @@ func rising(bytes []int64) float64 {
 	return float64(up) / float64(n)
 }
 
+// recent says that growth began too late in the trace to be judged; it is empty if
+// it did not.
+func (g *hostGrowth) recent(marks []uint64) string {
+	const enough = 6 // intervals
+	n := len(marks) - 1
+	if begun := risen(g.all.Final, 1-nearly) - 1; begun > n-enough && begun > enough {
+		return fmt.Sprintf("it began %s before the end of the trace", units.Duration(time.Duration(marks[n]-marks[begun]).Round(100*time.Millisecond)))
+	}
+	return ""
+}
+
 // loading says why growth by some calls may be that of a program that still loads
 // what it needs, and will end; it is empty where nothing speaks for it. The calls
 // are nil where they are not known.
@@ -207,9 +224,11 @@ func (h host) loading(uses []*hostleak.Use, bytes int64) string {
 	age := units.Duration(h.looks.Age.Round(100 * time.Millisecond))
 	var imported, live int64
 	for _, u := range uses {
-		live += u.Live
+		if len(u.Frames) > 0 {
+			live += residentOf(u)
+		}
 		if slices.ContainsFunc(u.Frames, importing) {
-			imported += u.Live
+			imported += residentOf(u)
 		}
 	}
 	switch {

@@ -72,6 +72,8 @@ func TestHostGrowthOverTime(t *testing.T) {
 		{"a leak in an old process that reads", []*hostleak.Use{over(heap("serve"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: time.Hour, Read: 900 * mib}, finding.Problem, 24, "serve", "grew by"},
 		{"loading", []*hostleak.Use{over(heap("load"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 9 * time.Second, Read: 24 * mib}, finding.Warning, 24, "load", "grew by"},
 		{"importing", []*hostleak.Use{over(imports, 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 9 * time.Second}, finding.Warning, 24, "import_it", "grew by"},
+		{"begun late", []*hostleak.Use{over(heap("load"), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 8, 8)}, nil, finding.Warning, 24, "load", "grew by"},
+		{"begun half-way", []*hostleak.Use{over(heap("load"), 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4)}, nil, finding.Problem, 24, "load", "grew by"},
 		{"just started", []*hostleak.Use{over(heap("load"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 3 * time.Second}, finding.Warning, 24, "load", "grew by"},
 	} {
 		found := Host(traceOf(c.uses...), c.looks, nil)
