@@ -52,12 +52,21 @@ type hostGrowth struct {
 	mapped, resident, count, of, early int64
 }
 
+// curve is how what stays came about. A mapping that is made larger is another
+// each time.
+func (g *hostGrowth) curve(p *trend.Population) []int64 {
+	if g.kind == finding.Remap {
+		return p.Bytes
+	}
+	return p.Final
+}
+
 // since is what lives of a use and is counted, in bytes.
 func (g *hostGrowth) since(u *hostleak.Use) int64 {
 	if g.from == 0 {
 		return u.Live
 	}
-	return max(0, u.Live-u.Population.Final[g.from])
+	return max(0, u.Live-g.curve(u.Population)[g.from])
 }
 
 // residentOf is what of a use is in memory, as far as anybody could look.
@@ -137,12 +146,12 @@ func (g *hostGrowth) large() bool { return !g.pooled() || min(g.resident, g.of) 
 func (g *hostGrowth) judge(h host) (end int) {
 	g.verdict = trend.Judge(g.all, trend.Past{})
 	whole := g.sure(g.verdict, g.all, h)
-	if from := trend.WarmUp(g.all.Final); from > 0 {
+	if from := trend.WarmUp(g.curve(g.all)); from > 0 {
 		later := g.all.From(from)
 		v := trend.Judge(later, trend.Past{})
 		sure := g.sure(v, later, h)
-		switch n := len(g.all.Final) - 1; {
-		case g.pooled() && g.all.Final[n]-g.all.Final[from] < classWorth:
+		switch stays := g.curve(later); {
+		case g.pooled() && stays[len(stays)-1]-stays[0] < classWorth:
 			g.shape, g.confidence = settled, 1
 			return from
 		case sure >= surely, sure > 0 && whole > 0:
@@ -150,8 +159,8 @@ func (g *hostGrowth) judge(h host) (end int) {
 			return 0
 		}
 	}
-	switch end = reached(g.all.Final); {
-	case end > 0 && 4*end <= 3*(len(g.all.Final)-1) && whole < surely:
+	switch end = reached(g.curve(g.all)); {
+	case end > 0 && 4*end <= 3*(len(g.all.Bytes)-1) && whole < surely:
 		g.shape, g.confidence = settled, 1
 	case whole >= 0.2:
 		g.shape, g.confidence = grows, whole
@@ -208,7 +217,7 @@ func rising(bytes []int64) float64 {
 func (g *hostGrowth) recent(marks []uint64) string {
 	const enough = 6 // intervals
 	n := len(marks) - 1
-	if begun := risen(g.all.Final, 1-nearly) - 1; begun > n-enough && begun > enough {
+	if begun := risen(g.curve(g.all), 1-nearly) - 1; begun > n-enough && begun > enough {
 		return fmt.Sprintf("it began %s before the end of the trace", units.Duration(time.Duration(marks[n]-marks[begun]).Round(100*time.Millisecond)))
 	}
 	return ""

@@ -43,6 +43,20 @@ func traceOf(uses ...*hostleak.Use) *hostleak.Sums {
 	return s
 }
 
+// A buffer that is made larger is another one each time, and grew all the same.
+func TestBufferThatGrows(t *testing.T) {
+	const marks, mib = 12, 1 << 20
+	u := made(bpf.Remap, hostleak.Anonymous, marks*mib, "libc.so.6:mremap", "app.py:append")
+	u.Population = trend.NewPopulation(marks)
+	for i := range marks {
+		u.Population.Add(trend.Span{First: i, Last: i, Bytes: int64(i+1) * mib})
+	}
+	u.Live, u.Count, u.Resident = marks*mib, 1, marks*mib
+	if found := Host(traceOf(u), nil, nil); len(found) != 1 || found[0].Severity != finding.Problem || *found[0].Bytes != marks*mib {
+		t.Errorf("got %+v", found)
+	}
+}
+
 // Growth is judged by when it happened.
 func TestHostGrowthOverTime(t *testing.T) {
 	heap := func(who string) *hostleak.Use {
