@@ -26,7 +26,7 @@ func Driver(s *hostleak.DriverSums) (out []finding.Finding) {
 	for i := range s.Uses {
 		u := &s.Uses[i]
 		p := driverPlace{owner: u.Owner, memory: u.Memory}
-		if site := hostSite(caller(u.Frames)); site != nil {
+		if site := DriverSite(u.Frames); site != nil {
 			p.site = *site
 		}
 		if places[p] == nil {
@@ -52,7 +52,9 @@ type driverPlace struct {
 func driverGrows(uses []*hostleak.DriverUse, marks int) (f finding.Finding, ok bool) {
 	all := trend.NewPopulation(marks)
 	var live, pieces, calls, assumed int64
+	var stacks []*hostleak.Use
 	for _, u := range uses {
+		stacks = append(stacks, &u.Use)
 		all.Merge(u.Population)
 		live, pieces, calls, assumed = live+u.Live, pieces+u.Count, calls+u.Calls, assumed+u.Assumed
 	}
@@ -67,10 +69,10 @@ func driverGrows(uses []*hostleak.DriverUse, marks int) (f finding.Finding, ok b
 	f = finding.Finding{
 		Kind: finding.DriverLeak, Severity: finding.Warning, Confidence: v.Confidence, Basis: v.Basis(),
 		Bytes: finding.Int(live), Count: finding.Int(pieces), Trend: all.Bytes,
-		Stack: hostFrames(u.Frames), Site: hostSite(caller(u.Frames)),
+		Stack: hostFrames(u.Frames), Site: DriverSite(u.Frames),
 		Evidence: map[string]any{
 			"owner": u.Owner, "memory": u.Memory.String(), "function": u.Op.String(), "calls": calls,
-			"stack_complete": u.Complete, "assumed_bytes": assumed,
+			"stack_complete": u.Complete, "assumed_bytes": assumed, "stacks": growingStacks(stacks, 0),
 		},
 		Detail: hostDetail(finding.DriverLeak, &u.Use),
 	}
@@ -94,6 +96,9 @@ func memoryName(m bpf.DriverMemory) string {
 	}
 	return "device memory"
 }
+
+// DriverSite is the place that asks the driver for memory.
+func DriverSite(frames []hostleak.Frame) *finding.Site { return HostSite(caller(frames)) }
 
 // caller are the frames without those of the driver and of CUDA's runtime, and of
 // how Python calls C, which are the same in every stack.

@@ -13,6 +13,7 @@ import (
 	"strandline/finding"
 	"strandline/footprint"
 	"strandline/hostleak"
+	"strandline/recording"
 	"strandline/stack"
 	"strandline/units"
 )
@@ -135,10 +136,10 @@ func (h host) growing(uses []*hostleak.Use, known []hostleak.Known) (f finding.F
 	f = finding.Finding{
 		Kind: g.kind, Severity: finding.Warning, Confidence: g.confidence, Basis: g.verdict.Basis(),
 		Bytes: finding.Int(g.resident), Count: finding.Int(g.count), Trend: g.all.Bytes,
-		Stack: hostFrames(top.Frames), Site: hostSite(top.Frames),
+		Stack: hostFrames(top.Frames), Site: HostSite(top.Frames),
 		Evidence: map[string]any{
 			"resident_bytes": g.resident, "mapped_bytes": g.mapped, "rss_growth_bytes": g.of, "largest_bytes": top.Size, "calls": top.Calls,
-			"stack_complete": top.Complete, "assumed_bytes": top.Assumed,
+			"stack_complete": top.Complete, "assumed_bytes": top.Assumed, "stacks": growingStacks(g.uses, g.from),
 		},
 	}
 	loading := cmp.Or(h.loading(g.uses, g.resident), g.recent(h.sums.Marks))
@@ -175,7 +176,7 @@ func (h host) growing(uses []*hostleak.Use, known []hostleak.Known) (f finding.F
 		f.Remedies = append(f.Remedies, hostRemedies(g.kind, top, known)...)
 	}
 	for _, u := range g.uses {
-		if site := hostSite(u.Frames); site != nil && len(g.uses) > 1 {
+		if site := HostSite(u.Frames); site != nil && len(g.uses) > 1 {
 			f.Sites = append(f.Sites, finding.Place{Site: *site, Bytes: g.held(u), Count: g.part(u.Count, u)})
 		}
 	}
@@ -370,6 +371,20 @@ func notExplained(s *hostleak.Sums) (f finding.Finding, ok bool) {
 	return f, true
 }
 
+// Recorded is the verdict on a recording, of which a document holds the findings.
+func Recorded(run *recording.Run) Verdict {
+	switch {
+	case slices.ContainsFunc(run.Document.Findings, func(f finding.Finding) bool { return f.Severity == finding.Problem }):
+		return Leaking
+	case len(run.Marks) < fewRecorded:
+		return Unknown
+	}
+	return OK
+}
+
+// fewRecorded are too few marks of a recording to judge growth.
+const fewRecorded = 3
+
 func hostFrames(frames []hostleak.Frame) []finding.Frame {
 	out := make([]finding.Frame, len(frames))
 	for i, f := range frames {
@@ -386,9 +401,9 @@ func hostFrame(f hostleak.Frame) finding.Frame {
 	return finding.Frame{File: file, Line: f.Line, Function: f.Function}
 }
 
-// hostSite is the innermost line of Python that is the user's own, or else the
+// HostSite is the innermost line of Python that is the user's own, or else the
 // innermost function that is none of the C library's.
-func hostSite(frames []hostleak.Frame) *finding.Site {
+func HostSite(frames []hostleak.Frame) *finding.Site {
 	for _, f := range frames {
 		if f.Line > 0 && stack.OriginOf(f.Frame) == stack.Own {
 			site := hostFrame(f)

@@ -240,7 +240,7 @@ func (h host) class(p footprint.Part) finding.Finding {
 
 // madeHere names the place that made what a finding tells of.
 func madeHere(f *finding.Finding, frames []hostleak.Frame) {
-	f.Stack, f.Site = hostFrames(frames), hostSite(frames)
+	f.Stack, f.Site = hostFrames(frames), HostSite(frames)
 	if where := through(frames); where != "" {
 		f.Title += "; made here: " + where
 	}
@@ -277,7 +277,7 @@ func (h host) makers(f *finding.Finding) {
 	places := map[string]*place{}
 	for _, file := range h.looks.After.Open.Memory {
 		stack := h.sums.Files[file.ID]
-		if site := hostSite(stack.Frames); site != nil && !old[file.ID] {
+		if site := HostSite(stack.Frames); site != nil && !old[file.ID] {
 			key := fmt.Sprint(stack.Frames)
 			if places[key] == nil {
 				places[key] = &place{stack: stack}
@@ -293,7 +293,7 @@ func (h host) makers(f *finding.Finding) {
 	madeHere(f, made[0].stack.Frames)
 	for _, m := range made {
 		if len(made) > 1 {
-			f.Sites = append(f.Sites, finding.Place{Site: *hostSite(m.stack.Frames), Bytes: m.bytes, Count: m.count})
+			f.Sites = append(f.Sites, finding.Place{Site: *HostSite(m.stack.Frames), Bytes: m.bytes, Count: m.count})
 		}
 	}
 }

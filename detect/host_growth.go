@@ -253,3 +253,15 @@ func (h host) loading(uses []*hostleak.Use, bytes int64) string {
 
 // importing tells frames of the machinery that imports modules of Python.
 func importing(f hostleak.Frame) bool { return strings.HasPrefix(f.File, "<frozen importlib") }
+
+// growingStacks are the numbers of the stacks of uses, of which the first made the
+// most: its own, and those that grow by themselves from a mark on. 0 is none.
+func growingStacks(uses []*hostleak.Use, from int) []int {
+	out := []int{}
+	for i, u := range uses {
+		if u.ID > 0 && (i == 0 || trend.Judge(u.Population.From(from), trend.Past{}).Class == trend.Leak) {
+			out = append(out, u.ID)
+		}
+	}
+	return out
+}

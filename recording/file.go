@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 )
@@ -23,9 +24,10 @@ type line struct {
 
 // A Writer appends to a recording.
 type Writer struct {
-	f     *os.File
-	known map[int]bool
-	held  map[int]Held
+	f      *os.File
+	known  map[int]bool
+	held   map[int]Held
+	owners map[[2]string]GPUOwner
 }
 
 // Create begins a recording. A file that is there already is left alone.
@@ -35,7 +37,7 @@ func Create(path string, h Header) (*Writer, error) {
 		return nil, err
 	}
 	h.Schema = Schema
-	w := &Writer{f: f, known: map[int]bool{}, held: map[int]Held{}}
+	w := &Writer{f: f, known: map[int]bool{}, held: map[int]Held{}, owners: map[[2]string]GPUOwner{}}
 	return w, w.write(line{Header: &h})
 }
 
@@ -51,8 +53,9 @@ func (w *Writer) write(l line) error {
 	return err
 }
 
-// Mark notes a moment. Held is what all stacks hold; those that hold the same as
-// before are left out, and the frames of those that are new are noted first.
+// Mark notes a moment. Held is what all stacks hold, m.GPU what all owners of
+// memory of the GPU's driver do; those that hold the same as before are left out,
+// and the frames of stacks that are new are noted first.
 func (w *Writer) Mark(m Mark, held []Stack) error {
 	sums := map[int]Held{}
 	for i := range held {
@@ -75,10 +78,30 @@ func (w *Writer) Mark(m Mark, held []Stack) error {
 		}
 		delete(sums, id)
 	}
+	m.GPU = w.changed(m.GPU)
 	if err := w.write(line{Mark: &m}); err != nil {
 		return err
 	}
 	return w.f.Sync()
+}
+
+// changed are the owners that hold something else than before. One that is not
+// told any more holds nothing.
+func (w *Writer) changed(owners []GPUOwner) (out []GPUOwner) {
+	gone := maps.Clone(w.owners)
+	for _, o := range owners {
+		key := [2]string{o.Owner, o.Memory}
+		delete(gone, key)
+		if w.owners[key] != o {
+			w.owners[key] = o
+			out = append(out, o)
+		}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(gone), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+		delete(w.owners, key)
+		out = append(out, GPUOwner{Owner: key[0], Memory: key[1]})
+	}
+	return out
 }
 
 // Document notes the judgement so far.
@@ -101,6 +124,7 @@ type Run struct {
 	Marks    []Mark
 	Stacks   map[int]Stack // as they were noted, with frames and without sums
 	Document *Document     // the last judgement, or what the marks tell if there is none
+	Judged   bool          // there is one
 	GPU      *GPUState     // the last; nil if there is none
 	Partial  error         // why reading ended before the end; nil if it did not
 }
@@ -161,7 +185,7 @@ func (run *Run) take(l *line) {
 	case l.Mark != nil:
 		run.Marks = append(run.Marks, *l.Mark)
 	case l.Document != nil:
-		run.Document = l.Document
+		run.Document, run.Judged = l.Document, true
 	case l.GPU != nil:
 		run.GPU = l.GPU
 	}

@@ -28,8 +28,9 @@ type Mark struct {
 	File      int64   `json:"file_bytes"`
 	Shared    int64   `json:"shared_bytes"`
 	Drops     uint64  `json:"drops"`
-	// Stacks hold something else than at the mark before.
-	Stacks []Held `json:"stacks"`
+	// Stacks hold something else than at the mark before, as the next.
+	Stacks []Held     `json:"stacks"`
+	GPU    []GPUOwner `json:"gpu,omitempty"`
 }
 
 // Held is what the calls with one stack hold at a mark.

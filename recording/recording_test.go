@@ -31,12 +31,14 @@ func write(t *testing.T) string {
 	rests := Stack{ID: 2, Call: "brk", LiveBytes: 8192, LiveCount: 1}
 	doc := &Document{Schema: "strandline.trace/1", PID: 7, Stacks: []Stack{grows}, Findings: []finding.Finding{{Kind: finding.MmapLeak, Severity: finding.Problem}}}
 	steps := []func() error{
-		func() error { return w.Mark(Mark{Seconds: 1, RSS: 100}, []Stack{grows, rests}) },
+		func() error {
+			return w.Mark(Mark{Seconds: 1, RSS: 100, GPU: []GPUOwner{{"NCCL", "device", 64, 1}, {"cuBLAS", "device", 32, 1}}}, []Stack{grows, rests})
+		},
 		func() error { return w.Document(doc) },
 		func() error { return w.GPU(held) },
 		func() error {
 			grows.LiveBytes, grows.LiveCount = 12288, 3
-			return w.Mark(Mark{Seconds: 2, RSS: 9000}, []Stack{grows, rests})
+			return w.Mark(Mark{Seconds: 2, RSS: 9000, GPU: []GPUOwner{{"cuBLAS", "device", 32, 1}}}, []Stack{grows, rests})
 		},
 		w.Close,
 	}
@@ -62,8 +64,9 @@ func TestRecording(t *testing.T) {
 		t.Fatal(err, run.Partial)
 	}
 	want := []Mark{
-		{Seconds: 1, RSS: 100, Stacks: []Held{{1, 4096, 1}, {2, 8192, 1}}},
-		{Seconds: 2, RSS: 9000, Stacks: []Held{{1, 12288, 3}}}, // the other holds what it held
+		{Seconds: 1, RSS: 100, Stacks: []Held{{1, 4096, 1}, {2, 8192, 1}}, GPU: []GPUOwner{{"NCCL", "device", 64, 1}, {"cuBLAS", "device", 32, 1}}},
+		// The others hold what they held, but for one that gave it back.
+		{Seconds: 2, RSS: 9000, Stacks: []Held{{1, 12288, 3}}, GPU: []GPUOwner{{"NCCL", "device", 0, 0}}},
 	}
 	if !reflect.DeepEqual(run.Marks, want) {
 		t.Errorf("got %+v, want %+v", run.Marks, want)

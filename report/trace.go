@@ -167,23 +167,12 @@ func placeOf(st *recording.Stack) string {
 	return text
 }
 
-// fewMarks are too few to judge growth.
-const fewMarks = 3
-
 // NewRecorded is the answer of `strandline diagnose` to a recording, with the
 // snapshots that stand beside it.
 func NewRecorded(files []string, run *recording.Run) *Diagnosis {
 	name := fmt.Sprintf("pid%d", run.PID)
-	d := &Diagnosis{Schema: "strandline.diagnose/1", Verdict: detect.OK, Findings: append([]finding.Finding{}, run.Document.Findings...)}
+	d := &Diagnosis{Schema: "strandline.diagnose/1", Verdict: detect.Recorded(run), Findings: append([]finding.Finding{}, run.Document.Findings...)}
 	p := Process{Process: &name, Files: files, Basis: []string{fmt.Sprintf("watched for %s, %s", units.Duration(time.Duration(run.Document.Duration*float64(time.Second))), count(len(run.Marks), "mark"))}}
-	if len(run.Marks) < fewMarks {
-		d.Verdict = detect.Unknown
-	}
-	for _, f := range d.Findings {
-		if f.Severity == finding.Problem {
-			d.Verdict = detect.Leaking
-		}
-	}
 	d.Processes = []Process{p}
 	if run.Document.GPU != nil {
 		d.Devices = run.Document.GPU.Devices

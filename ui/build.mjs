@@ -10,7 +10,7 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const out = here("../web/assets/");
 
 const result = await build({
-  entryPoints: ["app.ts", "app.css", "plan.ts", "plan.css"].map((name) => here(`src/${name}`)),
+  entryPoints: ["app.ts", "app.css", "plan.ts", "plan.css", "recording.ts", "recording.css"].map((name) => here(`src/${name}`)),
   outdir: out,
   bundle: true,
   minify: true,
@@ -21,13 +21,13 @@ const result = await build({
   write: false,
 });
 const files = result.outputFiles.map((f) => ({ name: f.path.split("/").pop(), bytes: Buffer.from(f.contents) }));
-for (const name of ["index.html", "plan.html"]) files.push({ name, bytes: await readFile(here(`src/${name}`)) });
+for (const name of ["index.html", "plan.html", "recording.html"]) files.push({ name, bytes: await readFile(here(`src/${name}`)) });
 
 const check = process.argv.includes("--check");
 await mkdir(out, { recursive: true });
-const sizes = { page: 0, plan: 0 }; // each of the two pages, packed
+const sizes = { page: 0, plan: 0, recording: 0 }; // each of the pages, packed
 for (const { name, bytes } of files) {
-  sizes[name.startsWith("plan.") ? "plan" : "page"] += gzipSync(bytes, { level: 9 }).length;
+  sizes[Object.keys(sizes).find((page) => name.startsWith(`${page}.`)) ?? "page"] += gzipSync(bytes, { level: 9 }).length;
   if (!check) {
     await writeFile(out + name, bytes);
     continue;

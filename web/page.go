@@ -19,11 +19,11 @@ func asset(name string) string {
 	return string(body)
 }
 
-// document is index.html for a page that has no server: engine tells the page
-// who answers it, policy is what it may load.
-func document(engine, policy string) string {
+// document is a page for where there is no server: engine tells it who answers it,
+// policy is what it may load.
+func document(page, engine, policy string) string {
 	const root, head = `<html lang="en">`, `<meta charset="utf-8">`
-	out := strings.Replace(asset("index.html"), root, `<html lang="en" data-engine="`+engine+`">`, 1)
+	out := strings.Replace(page, root, `<html lang="en" data-engine="`+engine+`">`, 1)
 	return strings.Replace(out, head, head+"\n"+`<meta http-equiv="Content-Security-Policy" content="`+policy+`">`, 1)
 }
 
@@ -32,8 +32,15 @@ func document(engine, policy string) string {
 const sitePolicy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src blob:; style-src 'self'; img-src 'self' blob: data:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'"
 
-// Site is the page as files of a static site, by name. It wants the engine
-// beside it: worker.js and strandline.wasm.deflate.
+// Site is the pages of snapshots and of recordings as files of a static site, by
+// name. It wants the engine beside it: worker.js and strandline.wasm.deflate.
 func Site() map[string]string {
-	return map[string]string{"index.html": document("worker", sitePolicy), "app.js": asset("app.js"), "app.css": asset("app.css")}
+	out := map[string]string{}
+	for _, page := range []string{"index.html", "recording.html"} {
+		out[page] = document(asset(page), "worker", sitePolicy)
+	}
+	for _, name := range []string{"app.js", "app.css", "recording.js", "recording.css"} {
+		out[name] = asset(name)
+	}
+	return out
 }

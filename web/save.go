@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -25,21 +26,34 @@ import (
 //
 // The engine must have loaded its files.
 func Save(ctx context.Context, w io.Writer, e *engine.Engine) error {
-	s := saver{ctx: ctx, engine: e, index: map[string][3]int{}}
+	s := saver{ctx: ctx, asker: e, index: map[string][3]int{}}
 	if err := s.session(); err != nil {
 		return err
 	}
-	return s.write(w)
+	return s.write(w, "index.html")
+}
+
+// SaveRecording writes the page of a recording as one file. It tells as many
+// moments as one answer holds.
+func SaveRecording(ctx context.Context, w io.Writer, r *engine.Recording) error {
+	s := saver{ctx: ctx, asker: r, index: map[string][3]int{}}
+	s.begin()
+	for _, name := range []string{"recording", "window"} {
+		if _, err := s.keep(name, nil); err != nil {
+			return err
+		}
+	}
+	return s.write(w, "recording.html")
 }
 
 // A saver collects answers. They are packed in parts, each of which is unpacked
 // as a whole when the page first needs it.
 type saver struct {
-	ctx    context.Context
-	engine *engine.Engine
-	parts  []bytes.Buffer
-	index  map[string][3]int // question: part, place in it, length
-	part   int               // to which answers go
+	ctx   context.Context
+	asker Asker
+	parts []bytes.Buffer
+	index map[string][3]int // question: part, place in it, length
+	part  int               // to which answers go
 }
 
 // begin makes the next answers go to a part of their own.
@@ -68,7 +82,7 @@ func question(name string, q url.Values) string {
 
 // ask puts a question.
 func (s *saver) ask(name string, q url.Values) ([]byte, error) {
-	a := s.engine.Ask(s.ctx, name, q)
+	a := s.asker.Ask(s.ctx, name, q)
 	switch {
 	case s.ctx.Err() != nil:
 		return nil, s.ctx.Err()
@@ -154,16 +168,25 @@ func decode(text []byte, into any) error {
 	return d.Decode(into)
 }
 
-// write makes the page of the answers.
-func (s *saver) write(w io.Writer) error {
-	script, style := asset("app.js"), asset("app.css")
-	policy := "default-src 'none'; script-src " + hashOf(script) + "; style-src " + hashOf(style) + "; img-src blob: data:; base-uri 'none'; form-action 'none'"
-	page := document("saved", policy)
-	page = strings.Replace(page, `<link rel="stylesheet" href="app.css">`, "<style>"+style+"</style>", 1)
-	page = strings.Replace(page, `<script defer src="app.js"></script>`+"\n", "", 1)
-	head, foot, ok := strings.Cut(page, "</body>")
-	if !ok || strings.Contains(page, "app.css") || strings.Contains(page, "app.js") {
-		return errors.New("index.html is not as expected")
+// linked are the script and the styles of a page.
+var linked = regexp.MustCompile(`<script defer src="(.*)"></script>\n|<link rel="stylesheet" href="(.*)">`)
+
+// write makes a page of the answers.
+func (s *saver) write(w io.Writer, name string) error {
+	var script, styles string
+	page := linked.ReplaceAllStringFunc(asset(name), func(tag string) string {
+		files := linked.FindStringSubmatch(tag)
+		if files[1] != "" {
+			script += asset(files[1])
+			return ""
+		}
+		styles += " " + hashOf(asset(files[2]))
+		return "<style>" + asset(files[2]) + "</style>"
+	})
+	policy := "default-src 'none'; script-src " + hashOf(script) + "; style-src" + styles + "; img-src blob: data:; base-uri 'none'; form-action 'none'"
+	head, foot, ok := strings.Cut(document(page, "saved", policy), "</body>")
+	if !ok || script == "" || styles == "" {
+		return fmt.Errorf("%s is not as expected", name)
 	}
 	index, err := json.Marshal(s.index)
 	if err != nil {

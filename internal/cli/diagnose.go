@@ -63,7 +63,7 @@ func runDiagnose(c *cobra.Command, g *globals, o diagnoseOptions, args []string)
 	case n > 0:
 		known.Capacity = &n
 	}
-	run, path, others, err := g.recording(args)
+	run, path, others, err := g.recording(c.Context(), args)
 	switch {
 	case err != nil:
 		return err

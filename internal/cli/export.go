@@ -92,7 +92,7 @@ func runExport(ctx context.Context, g *globals, o exportOptions, path string) er
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return fmt.Errorf("%s: is a directory; export takes one file", path)
 	}
-	run, _, _, err := g.recording([]string{path})
+	run, _, _, err := g.recording(ctx, []string{path})
 	switch {
 	case err != nil:
 		return err

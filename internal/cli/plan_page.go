@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -18,21 +17,20 @@ import (
 
 	"strandline/model"
 	"strandline/plan"
-	"strandline/web"
 	"strandline/web/engine"
 )
 
 // pageOptions are the flags that open a plan as a page.
 type pageOptions struct {
-	on, noOpen bool
-	listen     string
+	on    bool
+	serve serveOptions
 }
 
 func (o *pageOptions) add(c *cobra.Command) {
 	f := c.Flags()
 	f.BoolVar(&o.on, "page", false, "open a page with a form that plans anew as one types, until interrupted")
-	f.BoolVar(&o.noOpen, "no-open", false, "with --page: do not open the browser")
-	f.StringVar(&o.listen, "listen", "", "with --page: serve on `PORT`, and print how to reach it from elsewhere")
+	f.BoolVar(&o.serve.noOpen, "no-open", false, "with --page: do not open the browser")
+	f.StringVar(&o.serve.listen, "listen", "", "with --page: serve on `PORT`, and print how to reach it from elsewhere")
 }
 
 // A pageMode is a command that the page has a form for, and its fields: flags. No
@@ -76,23 +74,7 @@ func (g *globals) planPage(c *cobra.Command, o *planOptions) error {
 	if err != nil {
 		return err
 	}
-	l, err := listen(o.page.listen)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	port := l.Addr().(*net.TCPAddr).Port
-	s := web.New(newPlanner(o.model), port)
-	s.Index, s.Pack = "plan.html", o.page.listen != ""
-	address := s.URL() + "#" + state.Encode()
-	fmt.Fprintln(g.env.Stdout, address)
-	if s.Pack {
-		fmt.Fprintf(g.env.Stderr, "strandline: from your machine: %s\n", tunnel(port))
-	}
-	if !o.page.noOpen {
-		browse(address)
-	}
-	return s.Serve(c.Context(), l)
+	return g.serve(c.Context(), o.page.serve, page{asker: newPlanner(o.model), index: "plan.html", state: "#" + state.Encode()})
 }
 
 // A planner answers the page with what the commands print. It keeps one tree of

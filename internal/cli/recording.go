@@ -2,43 +2,58 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
+	"time"
 
 	"strandline/export"
 	"strandline/recording"
 	"strandline/report"
 	"strandline/units"
+	"strandline/web"
+	"strandline/web/engine"
 )
 
 // recording reads the recording of a trace, if that is among what the arguments
 // name, and returns its path and the others of them.
-func (g *globals) recording(args []string) (run *recording.Run, path string, others []string, err error) {
+func (g *globals) recording(ctx context.Context, args []string) (run *recording.Run, path string, others []string, err error) {
 	for i, path := range args {
-		f, err := os.Open(path)
-		if err != nil {
-			continue // reading it as something else says what is wrong
-		}
-		is := recording.Is(f)
-		f.Close()
-		if is {
-			run, err = readRecording(path)
+		if isRecording(path) {
+			run, err = g.readRecording(ctx, path)
 			return run, path, slices.Delete(slices.Clone(args), i, i+1), err
 		}
 	}
 	return nil, "", nil, nil
 }
 
-func readRecording(path string) (*recording.Run, error) {
+// isRecording tells whether a file begins as a recording does. Of one that cannot
+// be opened reading it as something else says what is wrong.
+func isRecording(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return recording.Is(f)
+}
+
+// readRecording reads a recording, with progress on a terminal if it takes long.
+func (g *globals) readRecording(ctx context.Context, path string) (*recording.Run, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	run, err := recording.Read(f)
-	if err != nil {
+	bar := progress{g: g, path: path, size: sizeOf(path), began: time.Now()}
+	defer bar.clear()
+	run, err := recording.Read(&watched{ctx: ctx, r: f, bar: &bar})
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return run, nil
@@ -78,6 +93,25 @@ func (g *globals) diagnoseRecording(ctx context.Context, run *recording.Run, pat
 		return exit(exitPartial)
 	}
 	return nil
+}
+
+// viewRecording serves or saves the page of a recording.
+func (g *globals) viewRecording(ctx context.Context, o viewOptions, path string, run *recording.Run) error {
+	if o.redact != "" {
+		return errors.New("--redact is for snapshots: it does not take paths and names out of the recording of a trace")
+	}
+	partial := g.recordingPartial(run)
+	asker := engine.NewRecording(path, run)
+	var err error
+	if o.html != "" {
+		err = g.savePage(ctx, o.html, func(w io.Writer) error { return web.SaveRecording(ctx, w, asker) })
+	} else {
+		err = g.serve(ctx, o.serve, page{asker: asker, index: "recording.html"})
+	}
+	if err == nil && partial {
+		return exit(exitPartial)
+	}
+	return err
 }
 
 // stacksReport is the document of `strandline export` of a recording.

@@ -84,7 +84,7 @@ writes meanwhile (--snapshot, one for each process).`,
 	c.Flags().BoolVar(&o.gpu, "gpu", false, "also tell what is taken from the GPU's driver (libcuda), and by whom; needs BPF")
 	c.Flags().StringArrayVar(&o.snapshot, "snapshot", nil, "with --gpu: a snapshot `FILE` that the process writes by the end of the trace")
 	c.Flags().StringVar(&o.used, "device-used", "", "with --gpu: how much of the device is used at the end, `SIZE`, where nvidia-smi does not tell")
-	c.Flags().StringVar(&o.out, "out", "", "keep what is seen in a new `FILE`, for `strandline diagnose` and `export`")
+	c.Flags().StringVar(&o.out, "out", "", "keep what is seen in a new `FILE`, for `strandline diagnose`, `view` and `export`")
 	return c
 }
 
@@ -138,7 +138,7 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 		return err
 	}
 	defer source.Close()
-	t, err := hostleak.NewTrace(procfs.Process(o.pid), source, names)
+	t, err := hostleak.NewTrace(procfs.Process(o.pid), source.Source, names)
 	if err != nil {
 		return reach(o.pid, err)
 	}
@@ -161,6 +161,7 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 		}
 		defer w.out.Close()
 	}
+	g.concludes.Store(true)
 	if err := w.run(ctx); err != nil {
 		return err
 	}
@@ -227,7 +228,13 @@ func (g *globals) watcher(o *traceOptions, names *hostleak.Names) (watcher, stri
 	tell := func(n namer) {
 		names.Cut = func(pid int) { n.LargeStacks(pid) }
 		names.Python = func(pid int, p bpf.Python) { n.Python(pid, p) }
-		names.Unread = func(pid int, why error) { g.warn("the functions of Python in process %d are not told: %v", pid, why) }
+		told := map[string]bool{} // its children run the same
+		names.Unread = func(pid int, why error) {
+			if !told[why.Error()] {
+				told[why.Error()] = true
+				g.warn("the functions of Python in process %d are not told: %v", pid, why)
+			}
+		}
 	}
 	if len(o.command) > 0 {
 		if _, err := exec.LookPath(o.command[0]); err != nil {
@@ -431,6 +438,9 @@ func (w *watch) keep() {
 	s, doc := w.sums, w.document(nil)
 	w.record(func(to *recording.Writer) error {
 		mark := recording.Mark{Seconds: doc.Duration, RSS: s.RSS, Anonymous: s.Anon, File: s.File, Shared: s.Shared, Drops: doc.Drops}
+		if doc.GPU != nil {
+			mark.GPU = doc.GPU.Owners
+		}
 		return to.Mark(mark, doc.Stacks)
 	})
 	const often, grows = 5 * time.Second, 4

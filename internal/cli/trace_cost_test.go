@@ -243,7 +243,7 @@ func startPerf(b *testing.B, l *looped) func() {
 	return func() {
 		stop()
 		if text, _ := os.ReadFile(out); bytes.Contains(text, []byte("lost")) {
-			b.Errorf("what perf lost is not dear enough: %s", text)
+			b.Errorf("perf lost some, so that this is not the cost of all: %s", text)
 		}
 	}
 }

@@ -28,17 +28,19 @@ import (
 )
 
 type viewOptions struct {
-	noOpen               bool
-	listen, html, redact string
+	serve        serveOptions
+	html, redact string
 }
 
 func newView(g *globals) *cobra.Command {
 	var o viewOptions
 	c := &cobra.Command{
 		Use:   "view FILE|DIR…",
-		Short: "Look at snapshots in the browser",
+		Short: "Look at snapshots, or the recording of a trace, in the browser",
 		Long: `Open a page that shows what was live at each event, by line of code: what never
 goes away, what grows, what stands in the peak, and the allocator's segments.
+Of a recording of ` + "`strandline trace --out`" + ` it shows how the memory of the process
+grew, and the stacks behind it; a recording is looked at by itself.
 
 The page is served to this machine alone, until the command is interrupted; its
 address, with a secret, stands on the first line of output. It is up at once and
@@ -54,12 +56,13 @@ page states. --redact puts pseudonyms in the place of your paths and names.`,
   strandline view dumps/
   strandline view oom.pickle --listen 8080         on a remote machine
   strandline view oom.pickle --no-open
-  strandline view oom.pickle --html oom.html`,
-		Args: files(1, true, "snapshots, or directories of them"),
+  strandline view oom.pickle --html oom.html
+  strandline view server.trace                     a recording of a trace`,
+		Args: files(1, true, "snapshots, directories of them, or the recording of a trace"),
 		RunE: func(c *cobra.Command, args []string) error { return runView(c, g, o, args) },
 	}
-	c.Flags().BoolVar(&o.noOpen, "no-open", false, "do not open the browser")
-	c.Flags().StringVar(&o.listen, "listen", "", "serve on `PORT`, and print how to reach it from elsewhere")
+	c.Flags().BoolVar(&o.serve.noOpen, "no-open", false, "do not open the browser")
+	c.Flags().StringVar(&o.serve.listen, "listen", "", "serve on `PORT`, and print how to reach it from elsewhere")
 	c.Flags().StringVar(&o.html, "html", "", "write the page to `FILE`, and serve nothing; - is standard output")
 	c.Flags().StringVar(&o.redact, "redact", "", "put pseudonyms in the place of your `WHAT`: paths, names or both")
 	return c
@@ -72,10 +75,18 @@ func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 	switch {
 	case !ok:
 		return fmt.Errorf("--redact %s: want paths, names or both", o.redact)
-	case o.html != "" && o.listen != "":
+	case o.html != "" && o.serve.listen != "":
 		return errors.New("--html writes a file and --listen serves the page; choose one")
 	case o.html == "-" && g.json:
 		return errors.New("--json prints to standard output, where --html - writes the page")
+	}
+	switch run, path, others, err := g.recording(ctx, args); {
+	case err != nil:
+		return err
+	case run != nil && len(others) > 0:
+		return fmt.Errorf("%s is the recording of a trace, which is looked at by itself", path)
+	case run != nil:
+		return g.viewRecording(ctx, o, path, run)
 	}
 	v := viewed{g: g, redact: what}
 	sources, err := v.sources(ctx, args)
@@ -85,24 +96,9 @@ func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 	if o.html != "" {
 		return v.save(ctx, sources, args, o.html)
 	}
-	l, err := listen(o.listen)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
 	e := engine.New(sources)
-	port := l.Addr().(*net.TCPAddr).Port
-	s := web.New(e, port)
-	s.Pack = o.listen != ""
-	fmt.Fprintln(g.env.Stdout, s.URL())
-	if o.listen != "" {
-		fmt.Fprintf(g.env.Stderr, "strandline: from your machine: %s\n", tunnel(port))
-	}
-	if !o.noOpen {
-		browse(s.URL())
-	}
 	loaded := make(chan error, 1)
-	go func() {
+	load := func() {
 		err := e.Load(ctx)
 		debug.FreeOSMemory() // what reading left behind
 		v.tell()
@@ -110,8 +106,8 @@ func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 			stop()
 		}
 		loaded <- err
-	}()
-	if err := s.Serve(ctx, l); err != nil {
+	}
+	if err := g.serve(ctx, o.serve, page{e, "index.html", "", load}); err != nil {
 		return err
 	}
 	err = <-loaded
@@ -119,6 +115,44 @@ func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 		err = nil // interrupting it is how a user ends it
 	}
 	return v.end(err, args, len(sources))
+}
+
+// serveOptions are how a page is served.
+type serveOptions struct {
+	noOpen bool
+	listen string
+}
+
+// A page is what to serve: who answers it, the file with which it begins, what
+// its address says behind #, and what goes on behind it, if anything.
+type page struct {
+	asker        web.Asker
+	index, state string
+	behind       func()
+}
+
+// serve serves a page until the context is done.
+func (g *globals) serve(ctx context.Context, o serveOptions, p page) error {
+	l, err := listen(o.listen)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	port := l.Addr().(*net.TCPAddr).Port
+	s := web.New(p.asker, port)
+	s.Index, s.Pack = p.index, o.listen != ""
+	address := s.URL() + p.state
+	fmt.Fprintln(g.env.Stdout, address)
+	if s.Pack {
+		fmt.Fprintf(g.env.Stderr, "strandline: from your machine: %s\n", tunnel(port))
+	}
+	if !o.noOpen {
+		browse(address)
+	}
+	if p.behind != nil {
+		go p.behind()
+	}
+	return s.Serve(ctx, l)
 }
 
 // viewed are the files to view. They are read one after another.
@@ -159,17 +193,20 @@ func (v *viewed) save(ctx context.Context, sources []engine.Source, args []strin
 	if err != nil {
 		return v.end(err, args, len(sources))
 	}
-	n, err := v.g.create(ctx, path, func(w io.Writer) error { return web.Save(ctx, w, e) })
-	if err != nil {
+	if err := v.g.savePage(ctx, path, func(w io.Writer) error { return web.Save(ctx, w, e) }); err != nil {
 		return err
 	}
-	if path != "-" {
-		doc := viewReport{"strandline.view/1", path, n}
-		if err := v.g.print(doc, doc.text); err != nil {
-			return err
-		}
-	}
 	return v.end(nil, args, len(sources))
+}
+
+// savePage writes a page as a file, and says so.
+func (g *globals) savePage(ctx context.Context, path string, write func(io.Writer) error) error {
+	n, err := g.create(ctx, path, write)
+	if err != nil || path == "-" {
+		return err
+	}
+	doc := viewReport{"strandline.view/1", path, n}
+	return g.print(doc, doc.text)
 }
 
 // sources are the files that arguments name, directories replaced by what is
@@ -192,6 +229,8 @@ func (v *viewed) sources(ctx context.Context, args []string) (out []engine.Sourc
 			switch {
 			case err == nil:
 				v.partial = v.g.partial(s) || v.partial
+			case !named[p] && isRecording(p):
+				v.g.warn("skipped %s: the recording of a trace is looked at by itself", p)
 			case !named[p] && errors.Is(err, snapshot.ErrNotSnapshot) && !likeSnapshot(p):
 				v.others = append(v.others, p)
 			case (len(paths) > 1 || v.redact != 0) && !errors.Is(err, context.Canceled):

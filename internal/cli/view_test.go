@@ -4,13 +4,16 @@ import (
 	"bufio"
 	"bytes"
 	"compress/flate"
+	"context"
 	"encoding/base64"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -18,6 +21,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"strandline/web/engine"
 )
 
 // served is a `strandline view` that runs behind a script.
@@ -136,4 +141,37 @@ func unpacked(t *testing.T, page []byte) string {
 		}
 	}
 	return out.String()
+}
+
+// TestRecordingPageTellsWhatDiagnoseTells holds the page of a recording against
+// the document of diagnose, and against the judgement that the recording holds.
+func TestRecordingPageTellsWhatDiagnoseTells(t *testing.T) {
+	const file = "../../examples/munmap-leak/server.trace"
+	stdout, stderr, code := run("diagnose", file, "--json")
+	if code != exitProblem {
+		t.Fatal(code, stderr)
+	}
+	type told struct {
+		Verdict  string           `json:"verdict"`
+		Findings []map[string]any `json:"findings"`
+	}
+	var diagnosed, page told
+	if err := json.Unmarshal([]byte(stdout), &diagnosed); err != nil {
+		t.Fatal(err)
+	}
+	read, err := (&globals{env: &Env{}}).readRecording(context.Background(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := engine.NewRecording(file, read).Ask(context.Background(), "recording", nil)
+	if err := json.Unmarshal(a.Body, &page); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range page.Findings {
+		delete(f, "origins")
+		delete(f, "stacks")
+	}
+	if !reflect.DeepEqual(page, diagnosed) || len(page.Findings) != 1 {
+		t.Errorf("the page tells %v\ndiagnose tells %v", page, diagnosed)
+	}
 }

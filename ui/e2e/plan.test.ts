@@ -146,6 +146,7 @@ scenario("a training step, found by keys alone", ["plan", "--model", "Llama-3.1-
   await tab.key("?");
   assert.ok(await tab.eval("document.getElementById('keys').open"));
   await tab.key("Escape");
+  await tab.until("!document.getElementById('keys').open");
   await choose(tab, "checkpointing", "none");
   const none = json("plan", "train", "--model", "Llama-3.1-8B", "--gpu", "H100", "--gpus", "8", "--checkpointing", "none");
   assert.deepEqual((await tab.state()).plan, none);

@@ -154,3 +154,34 @@ scenario("the worker may not call out either", async (tab) => {
   assert.deepEqual(elsewhere.asked, []);
   for (const p of tab.problems.splice(0)) assert.match(p, /Content Security Policy/);
 });
+
+const trace = example("munmap-leak/server.trace");
+
+test("the recording of a trace has a page of its own, by the same engine", { skip, timeout: 60_000 }, async () => {
+  const tab = await browser.open(server.url);
+  await tab.until(idle);
+  await tab.drop(trace, last);
+  await tab.until("/drop it alone/.test(document.querySelector('#drop [role=status]').textContent)");
+  const asked = server.asked.length;
+  await tab.drop(trace);
+  await tab.until("window.strandline?.state().settled");
+  const want = json("diagnose", trace);
+  const { doc } = await tab.state();
+  assert.deepEqual(doc.findings.map((f: any) => [f.title, f.bytes]), want.findings.map((f: any) => [f.title, f.bytes]));
+  assert.equal(await figure(tab, "[data-figure=held]"), want.findings[0].bytes);
+  for (const key of ["2", "3", "1", "Home", "?", "Escape"]) await tab.key(key);
+  await tab.until("strandline.state().settled && strandline.state().picture.column === 0");
+  await clean(tab);
+  assert.deepEqual(server.asked.slice(asked).filter((p) => p !== "/app.css").sort(), ["/recording.css", "/recording.html", "/recording.js"], "only the page's own files are asked for");
+  await shoot(tab, "site recording");
+  await tab.click("#other");
+  await tab.until(idle);
+  await tab.close();
+  const cut = join(folder, "other.trace");
+  writeFileSync(cut, '{"schema":"strandline.recording/99","pid":1}\n');
+  const other = await browser.open(server.url);
+  await other.until(idle);
+  await other.drop(cut);
+  await other.until("/no recording of strandline trace/.test(document.getElementById('banner')?.textContent)");
+  await other.close();
+});

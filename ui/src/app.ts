@@ -297,10 +297,6 @@ function goTo(k: number | null | undefined): void {
 
 function stepOut(): void {
   const { s } = page;
-  for (const id of ["keys", "give"]) {
-    const dialog = byId<HTMLDialogElement>(id);
-    if (dialog.open) return dialog.close();
-  }
   if (s.alloc !== null || s.segment !== null) store.set({ alloc: null, segment: null });
   else if (s.range) store.set({ range: null });
   else if (s.a !== null || s.b !== null) store.set({ a: null, b: null });

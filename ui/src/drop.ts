@@ -8,14 +8,14 @@ import type { Local, Picked } from "./local.ts";
 export function drop(engine: Local): void {
   const says = h("p", { role: "status" }, "Loading the reader …");
   const choose = (label: string, folder: boolean): Node => {
-    const input = h("input", { type: "file", class: "unseen", tabindex: "-1", "aria-hidden": "true", multiple: true, webkitdirectory: folder, onchange: () => open([...input.files!].map((file) => ({ path: file.webkitRelativePath || file.name, file, named: !folder }))) });
+    const input = h("input", { type: "file", class: "unseen", tabindex: "-1", "aria-hidden": "true", multiple: true, webkitdirectory: folder, onchange: () => void open([...input.files!].map((file) => ({ path: file.webkitRelativePath || file.name, file, named: !folder }))) });
     return h("span", {}, input, h("button", { type: "button", "data-key": folder ? "folder" : "files", onclick: () => input.click() }, label));
   };
   const screen = h(
     "main",
     { id: "drop", "aria-labelledby": "drop-title" },
     h("h2", { id: "drop-title" }, "Drop memory snapshots here"),
-    h("p", {}, "Files, or a folder with steps or ranks. They are read in this browser and are sent nowhere."),
+    h("p", {}, "Files, or a folder with steps or ranks; or one recording of strandline trace. They are read in this browser and are sent nowhere."),
     h("p", { class: "choose" }, choose("Choose files", false), choose("Choose a folder", true)),
     says,
     h("p", { class: "muted" }, "A snapshot is what PyTorch writes:"),
@@ -32,10 +32,16 @@ export function drop(engine: Local): void {
   );
   loaded.catch(() => {});
 
-  const open = (picked: Picked[]): void => {
+  const open = async (picked: Picked[]): Promise<void> => {
     if (opened) return;
     if (!picked.length) return fill(says, "There is no file in that folder.");
+    const trace = await recordingIn(picked);
+    if (trace && picked.length > 1) return fill(says, `${trace.path} is the recording of a trace, which is looked at by itself: drop it alone.`);
     opened = true;
+    if (trace) {
+      fill(says, "Loading the reader for the recording …");
+      return loaded.then(() => engine.record(trace), () => {});
+    }
     fill(says, `Loading the reader for ${count(picked.length)} ${picked.length === 1 ? "file" : "files"} …`);
     loaded.then(() => {
       engine.open(apart(picked));
@@ -82,6 +88,13 @@ async function walk(entry: FileSystemEntry, named: boolean, out: Picked[]): Prom
       for (const e of some) await walk(e, false, out);
     }
   }
+}
+
+/** The recording of a trace among the files that were named. */
+async function recordingIn(picked: Picked[]): Promise<Picked | undefined> {
+  const begins = '{"schema":"strandline.recording/';
+  for (const p of picked) if (p.named && (await p.file.slice(0, begins.length).text()) === begins) return p;
+  return undefined;
 }
 
 /** Gives files of the same path numbers: the engine tells them apart by it. */

@@ -14,14 +14,15 @@ interface Remedy {
   setting?: string;
 }
 
-export interface Finding {
+/** A finding as `diagnose` tells it. */
+export interface Told {
   kind: string;
   severity: "problem" | "warning" | "info";
   confidence: number;
   title: string;
   detail?: string[];
   basis?: string;
-  device: number;
+  device: number | null;
   process?: string;
   site: { file: string | null; line: number | null; function: string | null } | null;
   stack?: AnyFrame[];
@@ -33,6 +34,9 @@ export interface Finding {
   trend?: number[];
   evidence?: Record<string, unknown>;
   remedies?: Remedy[];
+}
+
+export interface Finding extends Told {
   where?: { f: number; d: number; g: string; keys: string[]; event: number | null };
 }
 
@@ -88,24 +92,7 @@ export class Findings {
     const { findings, verdict } = this.answer;
     if (!findings.length) return fill(this.root, h("p", { class: "note" }, verdict === "ok" ? "Nothing is wrong with what these files tell." : "These files tell too little for a judgement."));
     const chosen = Math.min(this.page.s.finding ?? 0, findings.length - 1);
-    const list = h(
-      "ol",
-      { "aria-label": "Findings" },
-      findings.map((f, i) =>
-        h(
-          "li",
-          {},
-          h(
-            "button",
-            { type: "button", "data-key": `finding ${i}`, "aria-current": i === chosen ? "true" : undefined, onclick: () => this.go(i) },
-            h("div", { class: `sev ${f.severity}` }, `${severities[f.severity] ?? f.severity} · ${f.kind.replaceAll("-", " ")}`, f.bytes ? h("span", { class: "muted", "data-bytes": f.bytes }, ` · ${bytes(f.bytes)}`) : null, this.owner(f)),
-            h("div", {}, f.title),
-            f.site?.file ? h("div", { class: "mono muted" }, `${base(f.site.file)}:${f.site.line} ${f.site.function}`) : null,
-          ),
-        ),
-      ),
-    );
-    fill(this.root, h("div", { class: "findings" }, list, this.detail(findings[chosen]!)));
+    fill(this.root, h("div", { class: "findings" }, findingList(findings, chosen, (i) => this.go(i), (f) => this.owner(f)), this.detail(findings[chosen]!)));
   }
 
   /** Whose finding it is, where there are several processes or devices. */
@@ -132,22 +119,53 @@ export class Findings {
 
   private detail(f: Finding): HTMLElement {
     const i = this.answer!.findings.indexOf(f);
-    return h(
-      "article",
-      { tabindex: "0", "aria-label": "Finding" },
-      h("h2", {}, f.title),
-      (f.detail ?? []).map((d) => h("p", {}, d)),
-      h("div", { class: "acts" }, f.where ? h("button", { type: "button", class: "link", "data-key": "show", onclick: () => this.go(i, "timeline") }, "show in the timeline") : null, f.where && ofAllocator.includes(f.kind) ? h("button", { type: "button", class: "link", "data-key": "show allocator", onclick: () => this.go(i, "allocator") }, "show in the allocator") : null),
-      f.trend && f.trend.length > 1 ? [h("h3", {}, "live bytes over time"), spark(f.trend)] : null,
-      f.remedies?.length
-        ? [h("h3", {}, "what to do"), f.remedies.map((r) => [h("p", {}, r.text), r.setting ? h("pre", { tabindex: "0" }, r.setting) : null, r.setting && settingOf(r.setting) !== null ? h("button", { type: "button", class: "link", "data-key": `try ${r.setting}`, onclick: () => this.tryOut(f, settingOf(r.setting!)!) }, "run it in What if") : null])]
-        : null,
-      f.stack?.length ? [h("h3", {}, "stack"), stackList(f.stack.map((x, n) => ({ ...x, origin: f.origins?.[n] })), "")] : null,
-      f.sites && f.sites.length > 1 ? [h("h3", {}, "places"), h("dl", {}, f.sites.slice(0, 20).map((s) => [h("dt", { "data-bytes": s.bytes }, bytes(s.bytes)), h("dd", {}, s.file ? `${base(s.file)}:${s.line} ${s.function}` : "stack unknown", h("span", { class: "muted" }, ` × ${count(s.count)}`))]))] : null,
-      f.evidence ? [h("h3", {}, "evidence"), evidence(f.evidence)] : null,
-      f.basis ? h("p", { class: "muted" }, `Confidence ${Math.round(f.confidence * 100)} %: ${f.basis}`) : null,
+    return article(
+      f,
+      [f.where ? h("button", { type: "button", class: "link", "data-key": "show", onclick: () => this.go(i, "timeline") }, "show in the timeline") : null, f.where && ofAllocator.includes(f.kind) ? h("button", { type: "button", class: "link", "data-key": "show allocator", onclick: () => this.go(i, "allocator") }, "show in the allocator") : null],
+      (setting) => (settingOf(setting) !== null ? h("button", { type: "button", class: "link", "data-key": `try ${setting}`, onclick: () => this.tryOut(f, settingOf(setting)!) }, "run it in What if") : null),
     );
   }
+}
+
+/** The list of findings; go is told which one is chosen. */
+export function findingList<F extends Told>(findings: F[], chosen: number, go: (i: number) => void, owner: (f: F) => Node | null): HTMLElement {
+  return h(
+    "ol",
+    { "aria-label": "Findings" },
+    findings.map((f, i) =>
+      h(
+        "li",
+        {},
+        h(
+          "button",
+          { type: "button", "data-key": `finding ${i}`, "aria-current": i === chosen ? "true" : undefined, onclick: () => go(i) },
+          h("div", { class: `sev ${f.severity}` }, `${severities[f.severity] ?? f.severity} · ${f.kind.replaceAll("-", " ")}`, f.bytes ? h("span", { class: "muted", "data-bytes": f.bytes }, ` · ${bytes(f.bytes)}`) : null, owner(f)),
+          h("div", {}, f.title),
+          f.site?.file ? h("div", { class: "mono muted" }, placeOf(f.site)) : null,
+        ),
+      ),
+    ),
+  );
+}
+
+/** A place on one line; native code has no line. */
+const placeOf = (s: { file: string | null; line: number | null; function: string | null }): string => `${base(s.file ?? "")}${s.line ? `:${s.line}` : ""} ${s.function}`;
+
+/** All of a finding, with what can be done about it on the page. */
+export function article(f: Told, acts: (Node | null)[], act: (setting: string) => Node | null): HTMLElement {
+  return h(
+    "article",
+    { tabindex: "0", "aria-label": "Finding" },
+    h("h2", {}, f.title),
+    (f.detail ?? []).map((d) => h("p", {}, d)),
+    h("div", { class: "acts" }, acts),
+    f.trend && f.trend.length > 1 ? [h("h3", {}, "live bytes over time"), spark(f.trend)] : null,
+    f.remedies?.length ? [h("h3", {}, "what to do"), f.remedies.map((r) => [h("p", {}, r.text), r.setting ? [h("pre", { tabindex: "0" }, r.setting), act(r.setting)] : null])] : null,
+    f.stack?.length ? [h("h3", {}, "stack"), stackList(f.stack.map((x, n) => ({ ...x, origin: f.origins?.[n] })), "")] : null,
+    f.sites && f.sites.length > 1 ? [h("h3", {}, "places"), h("dl", {}, f.sites.slice(0, 20).map((s) => [h("dt", { "data-bytes": s.bytes }, bytes(s.bytes)), h("dd", {}, s.file ? placeOf(s) : "stack unknown", h("span", { class: "muted" }, ` × ${count(s.count)}`))]))] : null,
+    f.evidence ? [h("h3", {}, "evidence"), evidence(f.evidence)] : null,
+    f.basis ? h("p", { class: "muted" }, `Confidence ${Math.round(f.confidence * 100)} %: ${f.basis}`) : null,
+  );
 }
 
 /** Kinds of findings whose evidence is the state of segments and blocks. */

@@ -61,8 +61,11 @@ const digits3 = (v: number): string => String(Number(v.toPrecision(3)));
 /** A moment after the first event: +12.418 s. */
 export const since = (us: number): string => `+${(us / 1e6).toFixed(3)} s`;
 
-/** A moment as UTC, for tooltips. */
-export const utc = (us: number): string => new Date(us / 1000).toISOString().replace("T", " ").replace("Z", " UTC");
+/** A moment as UTC, for tooltips; nothing where a file claims one that no calendar has. */
+export function utc(us: number): string {
+  const at = new Date(us / 1000);
+  return Number.isNaN(at.getTime()) ? "" : at.toISOString().replace("T", " ").replace("Z", " UTC");
+}
 
 /** The last part of a path. */
 export const base = (path: string): string => path.slice(path.lastIndexOf("/") + 1);

@@ -7,12 +7,12 @@ export interface Key {
   act: (e: KeyboardEvent) => unknown;
 }
 
-/** Keys act only if no field has the focus and no modifier of the browser's is held. */
+/** Keys act only if no field has the focus, no dialog is open and no modifier of the browser's is held. */
 export function listen(table: () => Key[]): void {
   addEventListener("keydown", (e) => {
-    if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented) return;
+    if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || document.querySelector("dialog[open]")) return;
     const at = e.target instanceof Element ? e.target : null;
-    const field = at?.closest("input, select, textarea, dialog[open]");
+    const field = at?.closest("input, select, textarea");
     if (field && e.key !== "Escape") return;
     // Enter and space press what has the focus.
     if ((e.key === "Enter" || e.key === " ") && at?.closest("button, a, summary")) return;

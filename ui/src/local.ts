@@ -24,6 +24,12 @@ interface Waiting {
   fail: (e: Error) => void;
 }
 
+declare global {
+  interface Window {
+    strandlineDoor?: (question: string, signal?: AbortSignal) => Promise<Response>;
+  }
+}
+
 export class Local {
   private readonly waiting = new Map<number, Waiting>();
   private id = 0;
@@ -55,10 +61,24 @@ export class Local {
     this.begin();
   }
 
+  /** Shows the recording of a trace in a page of its own, in the place of this one; what this one has asked is never answered. */
+  async record(picked: Picked): Promise<void> {
+    const page = await (await get("recording.html")).text();
+    this.worker!.postMessage({ files: [picked.file], paths: [picked.path], named: [true], recording: true });
+    window.strandlineDoor = this.put;
+    document.open(); // takes the listeners of this page away, too
+    document.write(page);
+    document.close();
+  }
+
   /** Puts a question to the worker, once it has files. */
   readonly ask = async (question: string, signal?: AbortSignal): Promise<Response> => {
     await this.begun;
     signal?.throwIfAborted();
+    return this.put(question, signal);
+  };
+
+  private readonly put = (question: string, signal?: AbortSignal): Promise<Response> => {
     const [path, query = ""] = question.split("?");
     const id = ++this.id;
     return new Promise((done, fail) => {

@@ -2,6 +2,7 @@
 
 import { Latest, fresh, json, link, type Refused } from "./ask.ts";
 import { blit, keptLine, labelPlaces, rowOf, runs, stackOf, widen, type Drawn, type Frame, type Paint, type Run } from "./blit.ts";
+import { begin, gutterName, left, place, right, size } from "./canvas.ts";
 import { h } from "./dom.ts";
 import { bytes, count, duration, growth } from "./format.ts";
 import { fates } from "./names.ts";
@@ -13,8 +14,6 @@ import { bucketsPerTile, Tiles, type Picture, type Want } from "./tiles.ts";
 import { highest, lastAt } from "./runs.ts";
 import { beforeFirst, flagTooMany, stripOfBands, type Alloc, type Event, type Hit, type Kind, type Mark, type Scope, type Tile } from "./wire.ts";
 
-const left = 64;
-const right = 114;
 const axisHeight = 20;
 const mapHeight = 34;
 const laneHeight = 58; // of what is not in use, in What if
@@ -1484,34 +1483,6 @@ export function noteRows(scopes: { lane: string; from: number; to: number }[]): 
     return r;
   });
   return { rows: ends.length, row };
-}
-
-function size(canvas: HTMLCanvasElement, x: number, y: number, w: number, hgt: number, ratio: number): void {
-  place(canvas, x, y);
-  canvas.style.width = `${w}px`;
-  canvas.style.height = `${hgt}px`;
-  canvas.width = Math.round(w * ratio);
-  canvas.height = Math.round(hgt * ratio);
-}
-
-function place(el: HTMLElement, x: number, y: number): void {
-  el.style.left = `${x}px`;
-  el.style.top = `${y}px`;
-}
-
-function begin(canvas: HTMLCanvasElement): CanvasRenderingContext2D {
-  const g = canvas.getContext("2d")!;
-  g.setTransform(1, 0, 0, 1, 0, 0);
-  g.clearRect(0, 0, canvas.width, canvas.height);
-  g.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
-  return g;
-}
-
-function gutterName(g: CanvasRenderingContext2D, name: string, y: number, c: Palette): void {
-  g.textAlign = "right";
-  g.textBaseline = "middle";
-  g.fillStyle = css(c.muted);
-  g.fillText(name, left - 6, y);
 }
 
 function hatchEdge(g: CanvasRenderingContext2D, x: number, y: number, high: number, colour: string): void {

@@ -3,53 +3,13 @@
 import { json, Latest, url } from "./ask.ts";
 import { fill, h } from "./dom.ts";
 import { base, bytes, bytesOrDash, count, percent } from "./format.ts";
+import { Icicle } from "./icicle.ts";
 import type { Page } from "./page.ts";
-import { css, mix, palette, siteColour, textOn, type RGB } from "./palette.ts";
 import type { Source } from "./store.ts";
 import { table, type Column, type Row } from "./table.ts";
 import { groupings } from "./names.ts";
 import { csv, csvButton } from "./save.ts";
 import type { At, Bands, Flame, Frame, Group, Range } from "./wire.ts";
-
-const rowHeight = 18;
-
-/** A box of the icicle: a node, or a run of library frames folded into one. */
-export interface Box {
-  node: number;
-  folded: number; // frames in it
-  depth: number;
-  x: number; // bytes from the left
-  bytes: number;
-  parent: number; // index of a box
-}
-
-/** Lays the tree out, root on top. Chains of library frames become one box if asked to. */
-export function layout(flame: Flame, foldLibrary: boolean): Box[] {
-  const { frame, parent, bytes } = flame.nodes;
-  const n = frame.length;
-  const children: number[][] = Array.from({ length: n }, () => []);
-  for (let i = 1; i < n; i++) children[parent[i]!]!.push(i);
-  const library = (i: number): boolean => frame[i]! >= 0 && flame.frames[frame[i]!]!.origin !== "own";
-  const out: Box[] = [];
-  const put = (node: number, depth: number, x: number, above: number): void => {
-    let last = node;
-    let folded = 1;
-    if (foldLibrary) {
-      while (library(last) && children[last]!.length === 1 && library(children[last]![0]!) && bytes[children[last]![0]!] === bytes[last]) {
-        last = children[last]![0]!;
-        folded++;
-      }
-    }
-    const me = out.push({ node: last, folded, depth, x, bytes: bytes[node]!, parent: above }) - 1;
-    let at = x;
-    for (const c of children[last]!) {
-      put(c, depth + 1, at, me);
-      at += bytes[c]!;
-    }
-  };
-  if (n) put(0, 0, 0, -1);
-  return out;
-}
 
 interface SiteRow extends Row {
   bytes: number;
@@ -99,13 +59,10 @@ export class Sites {
   private readonly asking = new Latest(60);
   private asked = "";
   private flame: Flame | null = null;
-  private boxes: Box[] = [];
-  private focus = 0; // the box that fills the width
-  private folded = true;
+  private readonly icicle: Icicle;
   private sort = 0;
   private up = false;
   private error = "";
-  private picked: Box | null = null;
   private groups: SiteRow[] = []; // where the grouping is not by a place
   private groupsAsked = "";
   private table: { name: string; rows: SiteRow[]; columns: Column<SiteRow>[] } | null = null;
@@ -113,9 +70,10 @@ export class Sites {
   constructor(
     private readonly page: Page,
     private readonly root: HTMLElement,
-    private readonly tooltip: HTMLElement,
+    tooltip: HTMLElement,
   ) {
-    new ResizeObserver(() => this.root.querySelector(".icicle") && this.paint()).observe(root);
+    this.icicle = new Icicle({ tooltip, pieces: "allocations", slot: (f) => (this.by && this.groupOf(placeKey(f, this.by))?.slot) ?? -1, found: () => this.matcher() });
+    new ResizeObserver(() => this.icicle.paint()).observe(root);
   }
 
   private params(): Record<string, string | number | undefined> {
@@ -135,9 +93,7 @@ export class Sites {
         (v) => {
           this.flame = v;
           this.error = "";
-          this.focus = 0;
-          this.picked = null;
-          this.boxes = layout(v, this.folded);
+          this.icicle.show(v);
           this.page.figures.flame = v.bytes;
           this.draw();
         },
@@ -182,7 +138,7 @@ export class Sites {
     const { solo } = this.page.s;
     const rows = by
       ? places(flame, by)
-          .filter((r) => (!matcher || matcher.test(r.label) || matcher.test(r.key)) && (!this.folded || r.own || r.self > 0))
+          .filter((r) => (!matcher || matcher.test(r.label) || matcher.test(r.key)) && (!this.icicle.folded || r.own || r.self > 0))
           .map((r) => ({ ...r, slot: this.groupOf(r.key)?.slot ?? -1, selected: solo.includes(this.groupOf(r.key)?.key ?? "-") }))
       : this.groups.filter((r) => !this.page.found || this.page.found.has(r.key)).map((r) => ({ ...r, selected: solo.includes(r.key) }));
     const columns: Column<SiteRow>[] = [
@@ -194,18 +150,10 @@ export class Sites {
     const name = by ? `${{ line: "place", function: "function", file: "file" }[by]} in a stack` : (groupings[this.page.s.g] ?? this.page.s.g);
     this.table = { name, rows, columns };
     const old = this.root.querySelector(".scroll")?.scrollTop ?? 0;
-    const depth = this.boxes.reduce((m, b) => Math.max(m, b.depth), 0) + 1;
-    const canvas = h("canvas", { role: "img", "aria-label": `Stacks of ${bytes(flame.bytes)} in ${count(flame.count)} allocations, root on top; the table below tells the same` });
-    const icicle = h("div", { class: "icicle", tabindex: "0", role: "group", "aria-label": "Stacks" }, canvas);
-    icicle.style.height = `${Math.min(depth * rowHeight + 2, Math.round(this.root.clientHeight * 0.55))}px`;
-    canvas.addEventListener("click", (e) => this.click(e));
-    canvas.addEventListener("dblclick", () => this.zoomTo(0));
-    canvas.addEventListener("pointermove", (e) => this.point(e));
-    canvas.addEventListener("pointerleave", () => (this.tooltip.hidden = true));
     fill(
       this.root,
       this.bar(),
-      icicle,
+      this.icicle.element(Math.round(this.root.clientHeight * 0.55)),
       h(
         "div",
         { class: "scroll", tabindex: "0", role: "group", "aria-label": "Places" },
@@ -231,7 +179,7 @@ export class Sites {
       ),
     );
     this.root.querySelector(".scroll")!.scrollTop = old;
-    this.paint();
+    this.icicle.paint();
   }
 
   private bar(): HTMLElement {
@@ -255,15 +203,13 @@ export class Sites {
         { class: "end" },
         flame && flame.left_out > 0 ? h("span", {}, `${count(flame.left_out)} smaller stacks left out`) : null,
         this.table ? csvButton("sites", () => csv(this.table!.name, this.table!.rows, this.table!.columns)) : null,
-        h("button", { type: "button", class: "link", "data-key": "fold", "aria-pressed": String(this.folded), onclick: () => this.refold() }, this.folded ? "unfold library frames" : "fold library frames"),
+        h("button", { type: "button", class: "link", "data-key": "fold", "aria-pressed": String(this.icicle.folded), onclick: () => this.refold() }, this.icicle.folded ? "unfold library frames" : "fold library frames"),
       ),
     );
   }
 
   private refold(): void {
-    this.folded = !this.folded;
-    this.boxes = this.flame ? layout(this.flame, this.folded) : [];
-    this.focus = 0;
+    this.icicle.refold();
     this.draw();
   }
 
@@ -295,115 +241,4 @@ export class Sites {
 
   private index = new Map<string, Group>();
   private indexOf: Bands | null = null;
-
-  private frameOf(b: Box): Frame | undefined {
-    return this.flame!.frames[this.flame!.nodes.frame[b.node]!];
-  }
-
-  private nameOf(b: Box): string {
-    const f = this.flame!.nodes.frame[b.node]!;
-    if (f === -1) return "all";
-    if (f === -2) return "no stack recorded";
-    if (f === -3) return "no Python frame";
-    if (b.folded > 1) return `⋯ ${b.folded} library frames`;
-    const frame = this.flame!.frames[f]!;
-    return `${base(frame.file)}:${frame.line} ${frame.function}`;
-  }
-
-  private rect(b: Box, width: number): [number, number] {
-    const from = this.boxes[this.focus]!;
-    const scale = width / Math.max(1, from.bytes);
-    return [Math.max(0, (b.x - from.x) * scale), Math.min(width, (b.x + b.bytes - from.x) * scale)];
-  }
-
-  private paint(): void {
-    const canvas = this.root.querySelector<HTMLCanvasElement>(".icicle canvas");
-    if (!canvas || !this.flame || !this.boxes.length) return;
-    const width = canvas.parentElement!.clientWidth;
-    const depth = this.boxes.reduce((m, b) => Math.max(m, b.depth), 0) + 1;
-    const ratio = devicePixelRatio;
-    canvas.width = Math.round(width * ratio);
-    canvas.height = Math.round(depth * rowHeight * ratio);
-    canvas.style.width = `${width}px`;
-    canvas.style.height = `${depth * rowHeight}px`;
-    const g = canvas.getContext("2d")!;
-    g.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const c = palette();
-    g.font = `11px ${getComputedStyle(this.root).fontFamily}`;
-    g.textBaseline = "middle";
-    const matcher = this.matcher();
-    for (const b of this.boxes) {
-      const [x0, x1] = this.rect(b, width);
-      if (x1 - x0 < 0.5 || x1 <= 0 || x0 >= width) continue;
-      const frame = this.frameOf(b);
-      let colour: RGB = mix(c.neutral, c.page, 0.28);
-      if (frame?.origin === "own") {
-        const slot = (this.by && this.groupOf(placeKey(frame, this.by))?.slot) ?? -1;
-        colour = slot >= 0 ? siteColour(c, slot) : mix(c.accent, c.page, 0.3);
-      }
-      if (matcher && !matcher.test(this.nameOf(b))) colour = mix(colour, c.page, 0.3);
-      g.fillStyle = css(colour);
-      const y = b.depth * rowHeight;
-      g.fillRect(x0, y, Math.max(0.5, x1 - x0 - 1), rowHeight - 1);
-      if (b === this.picked) {
-        g.strokeStyle = css(c.accent);
-        g.lineWidth = 2;
-        g.strokeRect(x0 + 1, y + 1, x1 - x0 - 3, rowHeight - 3);
-      }
-      if (x1 - x0 < 34) continue;
-      const room = x1 - x0 - 10;
-      g.fillStyle = css(textOn(colour));
-      g.fillText(cut(g, this.nameOf(b), room), x0 + 5, y + rowHeight / 2);
-      const amount = bytes(b.bytes);
-      const w = g.measureText(amount).width;
-      if (g.measureText(this.nameOf(b)).width + w + 20 < room) g.fillText(amount, x1 - w - 6, y + rowHeight / 2);
-    }
-  }
-
-  private boxAt(e: MouseEvent): Box | undefined {
-    const canvas = e.currentTarget as HTMLCanvasElement;
-    const r = canvas.getBoundingClientRect();
-    const depth = Math.floor((e.clientY - r.top) / rowHeight);
-    const x = e.clientX - r.left;
-    return this.boxes.find((b) => {
-      if (b.depth !== depth) return false;
-      const [x0, x1] = this.rect(b, r.width);
-      return x >= x0 && x < x1;
-    });
-  }
-
-  private click(e: MouseEvent): void {
-    const b = this.boxAt(e);
-    if (!b) return;
-    const i = this.boxes.indexOf(b);
-    this.picked = b;
-    this.zoomTo(i === this.focus && b.parent >= 0 ? b.parent : i);
-  }
-
-  private zoomTo(i: number): void {
-    this.focus = i;
-    this.paint();
-  }
-
-  private point(e: PointerEvent): void {
-    const b = this.boxAt(e);
-    const t = this.tooltip;
-    t.hidden = !b;
-    if (!b || !this.flame) return;
-    const f = this.frameOf(b);
-    t.replaceChildren(
-      h("div", { class: "head" }, this.nameOf(b)),
-      h("div", { "data-bytes": b.bytes }, `${bytes(b.bytes)}, ${percent(b.bytes, this.flame.bytes)} in ${count(this.flame.nodes.count[b.node]!)} allocations`),
-      ...(f ? [h("span", { class: "mono" }, `${f.file}:${f.line}`)] : []),
-    );
-    const x = e.clientX + 16 + t.offsetWidth > innerWidth ? e.clientX - t.offsetWidth - 12 : e.clientX + 16;
-    t.style.transform = `translate(${Math.max(4, x)}px,${e.clientY + 16}px)`;
-  }
-}
-
-function cut(g: CanvasRenderingContext2D, text: string, room: number): string {
-  if (g.measureText(text).width <= room) return text;
-  let n = Math.floor((text.length * room) / g.measureText(text).width);
-  while (n > 1 && g.measureText(`${text.slice(0, n)}…`).width > room) n--;
-  return n > 1 ? `${text.slice(0, n)}…` : "";
 }

@@ -402,12 +402,17 @@ func (e *Engine) colour(b *tile.Bands) map[tile.Key]int {
 	out := make(map[tile.Key]int, len(b.Groups))
 	for i := range b.Groups {
 		key := b.Groups[i].Key
-		if _, ok := s.of[key]; !ok {
-			s.of[key] = s.next(key)
-		}
-		out[key] = s.of[key]
+		out[key] = s.colourOf(key)
 	}
 	return out
+}
+
+// colourOf is the slot of a key.
+func (s *slots) colourOf(key tile.Key) int {
+	if _, ok := s.of[key]; !ok {
+		s.of[key] = s.next(key)
+	}
+	return s.of[key]
 }
 
 // next is the slot that a key wants, or the next free one.

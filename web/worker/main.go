@@ -4,13 +4,15 @@
 // in a worker of the browser, reads the files that the page hands over, and
 // answers questions that come as messages.
 //
-// To it: {files, paths, named} once, then {id, name, query} for a question and
-// {id} to give one up. From it: {ready} when it listens, {id, status, type,
+// To it: {files, paths, named, recording} once, the last if the file is the
+// recording of a trace, then {id, name, query} for a question and {id} to give one
+// up. From it: {ready} when it listens, {id, status, type,
 // body} for an answer, {problem} if no file could be read.
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -18,13 +20,14 @@ import (
 	"syscall/js"
 	"time"
 
+	"strandline/recording"
 	"strandline/snapshot"
 	"strandline/web/engine"
 )
 
 func main() {
 	debug.SetMemoryLimit(3 << 30) // a program in a browser has 4 GiB
-	w := worker{asked: map[int]context.CancelFunc{}}
+	w := worker{asked: map[int]context.CancelFunc{}, ready: make(chan struct{})}
 	js.Global().Set("onmessage", js.FuncOf(func(_ js.Value, args []js.Value) any {
 		w.hear(args[0].Get("data"))
 		return nil
@@ -33,19 +36,31 @@ func main() {
 	select {}
 }
 
+// An asker is the engine of what was handed over.
+type asker interface {
+	Ask(ctx context.Context, name string, params url.Values) engine.Answer
+}
+
 // A worker is the engine and what it is asked. All of it runs on one thread.
 type worker struct {
-	engine *engine.Engine
-	asked  map[int]context.CancelFunc
-	heard  time.Time // of the last question
+	asker asker
+	ready chan struct{} // closed once there is an asker
+	asked map[int]context.CancelFunc
+	heard time.Time // of the last question
 }
 
 // hear takes a message. What may take long goes on behind it.
 func (w *worker) hear(m js.Value) {
 	if files := m.Get("files"); !files.IsUndefined() {
-		w.engine = engine.New(sources(files, m.Get("paths"), m.Get("named")))
-		w.engine.Pause = w.pause
-		go w.load()
+		if m.Get("recording").Truthy() {
+			go w.loadRecording(files.Index(0), m.Get("paths").Index(0).String())
+			return
+		}
+		e := engine.New(sources(files, m.Get("paths"), m.Get("named")))
+		e.Pause = w.pause
+		w.asker = e
+		close(w.ready)
+		go load(e)
 		return
 	}
 	id := m.Get("id").Int()
@@ -60,11 +75,32 @@ func (w *worker) hear(m js.Value) {
 	}
 }
 
-func (w *worker) load() {
-	err := w.engine.Load(context.Background())
+func load(e *engine.Engine) {
+	err := e.Load(context.Background())
 	if errors.Is(err, engine.ErrNothing) { // what is wrong with single files stands in the session
 		post(map[string]any{"problem": err.Error()})
 	}
+}
+
+// loadRecording reads the recording of a trace, which answers once it is read.
+func (w *worker) loadRecording(file js.Value, path string) {
+	r := &reader{file: file, size: int64(file.Get("size").Float())}
+	r.ahead()
+	run, err := recording.Read(r)
+	if err != nil {
+		w.asker = broken{fmt.Errorf("%s: %w", path, err)}
+	} else {
+		w.asker = engine.NewRecording(path, run)
+	}
+	close(w.ready)
+}
+
+// broken answers all questions with an error.
+type broken struct{ err error }
+
+func (b broken) Ask(context.Context, string, url.Values) engine.Answer {
+	body, _ := json.Marshal(map[string]string{"error": b.err.Error()})
+	return engine.Answer{Status: 422, Type: "application/json", Body: body}
 }
 
 func (w *worker) answer(ctx context.Context, id int, name, query string) {
@@ -76,7 +112,8 @@ func (w *worker) answer(ctx context.Context, id int, name, query string) {
 	if err != nil {
 		panic(fmt.Sprintf("the page asks %s?%s: %v", name, query, err))
 	}
-	a := w.engine.Ask(ctx, name, params)
+	<-w.ready
+	a := w.asker.Ask(ctx, name, params)
 	if ctx.Err() != nil {
 		return // nobody waits for it
 	}
