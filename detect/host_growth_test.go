@@ -43,6 +43,20 @@ func traceOf(uses ...*hostleak.Use) *hostleak.Sums {
 	return s
 }
 
+// A buffer that is made larger is another one each time, and grew all the same.
+func TestBufferThatGrows(t *testing.T) {
+	const marks, mib = 12, 1 << 20
+	u := made(bpf.Remap, hostleak.Anonymous, marks*mib, "libc.so.6:mremap", "app.py:append")
+	u.Population = trend.NewPopulation(marks)
+	for i := range marks {
+		u.Population.Add(trend.Span{First: i, Last: i, Bytes: int64(i+1) * mib})
+	}
+	u.Live, u.Count, u.Resident = marks*mib, 1, marks*mib
+	if found := Host(traceOf(u), nil, nil); len(found) != 1 || found[0].Severity != finding.Problem || *found[0].Bytes != marks*mib {
+		t.Errorf("got %+v", found)
+	}
+}
+
 // Growth is judged by when it happened.
 func TestHostGrowthOverTime(t *testing.T) {
 	heap := func(who string) *hostleak.Use {
@@ -72,6 +86,8 @@ func TestHostGrowthOverTime(t *testing.T) {
 		{"a leak in an old process that reads", []*hostleak.Use{over(heap("serve"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: time.Hour, Read: 900 * mib}, finding.Problem, 24, "serve", "grew by"},
 		{"loading", []*hostleak.Use{over(heap("load"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 9 * time.Second, Read: 24 * mib}, finding.Warning, 24, "load", "grew by"},
 		{"importing", []*hostleak.Use{over(imports, 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 9 * time.Second}, finding.Warning, 24, "import_it", "grew by"},
+		{"begun late", []*hostleak.Use{over(heap("load"), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 8, 8)}, nil, finding.Warning, 24, "load", "grew by"},
+		{"begun half-way", []*hostleak.Use{over(heap("load"), 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4)}, nil, finding.Problem, 24, "load", "grew by"},
 		{"just started", []*hostleak.Use{over(heap("load"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 3 * time.Second}, finding.Warning, 24, "load", "grew by"},
 	} {
 		found := Host(traceOf(c.uses...), c.looks, nil)
