@@ -68,6 +68,9 @@ type Regs struct{ IP, SP, BP, BX, R12, R13, R14, R15 uint64 }
 type PythonFrame struct {
 	Frame, Code, Instruction uint64
 	Owner                    uint16
+	// Mark is of where the names of the code stood, as cpython.Mark has it; 0 if it
+	// was not read.
+	Mark uint32
 }
 
 // A PythonState says what became of walking the interpreter's frames.
@@ -101,6 +104,8 @@ type Python struct {
 	Instruction     uint32
 	Owner           uint32 // the byte, or the two bytes of is_entry and owner
 	InstructionSize uint32 // in bytes: 4 or 8
+	CodeFile        uint32 // in a code object: its names
+	CodeName        uint32
 }
 
 // A Sample is the state of a thread as it left a system call, of which a stack
@@ -192,7 +197,7 @@ func decodeSample(b []byte) Sample {
 	}
 	for i := range min(int(order.Uint32(b[104:])), pythonFrames) {
 		f := b[sampleHead+i*pythonSize:]
-		s.Python = append(s.Python, PythonFrame{order.Uint64(f), order.Uint64(f[8:]), order.Uint64(f[16:]), uint16(order.Uint64(f[24:]))})
+		s.Python = append(s.Python, PythonFrame{order.Uint64(f), order.Uint64(f[8:]), order.Uint64(f[16:]), uint16(order.Uint32(f[24:])), order.Uint32(f[28:])})
 	}
 	return s
 }

@@ -2,6 +2,7 @@ package cpython
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"unicode/utf16"
 
@@ -41,12 +42,14 @@ const (
 // line is 0 where it cannot be told.
 func (c *Codes) Name(mem Memory, f Frame) (stack.Frame, error) {
 	f.Code &^= uint64(c.runtime.CodeMask) // also of a frame that was read elsewhere
-	k, err := c.code(mem, f.Code)
+	k, err := c.code(mem, f)
 	if err != nil {
 		return stack.Frame{}, err
 	}
 	return stack.Frame{File: k.file, Function: k.name, Line: int64(c.runtime.line(k, f))}, nil
 }
+
+var errGone = errors.New("the function is gone")
 
 // Internal tells a function that nobody wrote: 3.13 and later put one between a
 // class and its __init__.
@@ -54,16 +57,27 @@ func Internal(f stack.Frame) bool {
 	return f.File == "__init__" && f.Function == "__init__" && f.Line == 0
 }
 
-func (c *Codes) code(mem Memory, addr uint64) (*code, error) {
-	r := c.runtime
+// Mark is of where the names of a code object stand.
+func Mark(file, name uint64) uint32 { return uint32((name^file<<7)>>3) | 1 }
+
+// is tells whether a frame's code is this one, and not one that came to lie in
+// its place since, or did before.
+func (k *code) is(f Frame) bool { return f.Mark == 0 || f.Mark == Mark(k.fileAt, k.nameAt) }
+
+func (c *Codes) code(mem Memory, f Frame) (*code, error) {
+	r, addr := c.runtime, f.Code
 	w := words{mem: mem}
 	k := &code{fileAt: w.at(addr, r.CodeFile), nameAt: w.at(addr, r.CodeName)}
 	old := c.known[addr]
-	if w.err != nil || old != nil && old.fileAt == k.fileAt && old.nameAt == k.nameAt {
-		if old != nil { // if the memory is gone, what was there
+	same := old != nil && old.fileAt == k.fileAt && old.nameAt == k.nameAt
+	if w.err != nil || same || !k.is(f) {
+		switch {
+		case old != nil && old.is(f): // if the code is gone, what was there
 			return old, nil
+		case w.err != nil:
+			return nil, w.err
 		}
-		return nil, w.err
+		return nil, errGone
 	}
 	k.first = int(int32(w.at(addr, r.CodeFirstLine)))
 	lines := w.at(addr, r.CodeLines)

@@ -50,6 +50,47 @@ func TestLineBeforeCode(t *testing.T) {
 	}
 }
 
+// TestCodeInPlaceOfAnother has a function whose code lies where that of another
+// lay when its frame was seen.
+func TestCodeInPlaceOfAnother(t *testing.T) {
+	r := &Runtime{Offsets: offsets[12]}
+	const at, file, first, second = 0x1000, 0x1200, 0x1280, 0x1300
+	m := memory{at, make([]byte, 0x400)}
+	put := func(addr, v uint64) { binary.LittleEndian.PutUint64(m.data[addr-at:], v) }
+	for addr, text := range map[uint64]string{file: "file.py", first: "first", second: "second"} {
+		put(addr+uint64(r.TextLength), uint64(len(text)))
+		put(addr+uint64(r.TextLength)+16, 1<<2|1<<5|1<<6)
+		copy(m.data[addr-at+uint64(r.TextASCII):], text)
+	}
+	put(at+uint64(r.CodeFile), file)
+	codes := r.Codes()
+	name := func(mark uint32) string {
+		f, err := codes.Name(m, Frame{Code: at, Mark: mark})
+		if err != nil {
+			return err.Error()
+		}
+		return f.Function
+	}
+	for _, c := range []struct {
+		inPlace, seen uint64
+		want          string
+	}{
+		{first, first, "first"},
+		{second, first, "first"}, // as it is known
+		{second, second, "second"},
+		{second, first, errGone.Error()},
+		{first, second, "second"},
+	} {
+		put(at+uint64(r.CodeName), c.inPlace)
+		if got := name(Mark(file, c.seen)); got != c.want {
+			t.Errorf("code with the name at %#x was seen, and at %#x is there now: got %q, want %q", c.seen, c.inPlace, got, c.want)
+		}
+	}
+	if got := name(0); got != "first" {
+		t.Errorf("got %q of code of which nothing is known", got)
+	}
+}
+
 // memory is one stretch of memory, from an address on.
 type memory struct {
 	from uint64

@@ -124,7 +124,8 @@ type Frame struct {
 	Code        uint64
 	Instruction uint64
 	Owner       uint8
-	Entry       bool // C called the function (3.11)
+	Entry       bool   // C called the function (3.11)
+	Mark        uint32 // of the code at that moment; 0 is not known
 }
 
 // Shim tells a frame that is no function's: from 3.12 on the evaluator keeps one

@@ -117,6 +117,7 @@ func (n *Names) findPython(pid uint32, im *named) {
 		Runtime: r.Address, CodeTag: uint64(r.CodeMask), Interpreters: r.RuntimeInterpreters, Threads: r.InterpreterThreads,
 		ThreadNext: r.ThreadNext, ThreadID: r.ThreadPthread, NativeID: r.ThreadNative, Frame: r.ThreadFrame, CFrameCurrent: r.CFrameFrame,
 		Code: r.FrameCode, Previous: r.FramePrevious, Instruction: r.FrameInstruction, Owner: r.FrameOwner, InstructionSize: 8,
+		CodeFile: r.CodeFile, CodeName: r.CodeName,
 	}
 	if r.FrameEntry != cpython.None {
 		p.Owner = r.FrameEntry // the byte before the owner
@@ -223,7 +224,7 @@ func (n *Names) Stack(s *bpf.Sample) Stack {
 func (im *named) pythonFrames(s *bpf.Sample) []cpython.Frame {
 	out := make([]cpython.Frame, len(s.Python))
 	for i, f := range s.Python {
-		out[i] = cpython.Frame{Address: f.Frame, Code: f.Code, Instruction: f.Instruction, Owner: uint8(f.Owner)}
+		out[i] = cpython.Frame{Address: f.Frame, Code: f.Code, Instruction: f.Instruction, Owner: uint8(f.Owner), Mark: f.Mark}
 		if im.python.FrameEntry != cpython.None {
 			out[i].Entry, out[i].Owner = f.Owner&0xff != 0, uint8(f.Owner>>8)
 		}

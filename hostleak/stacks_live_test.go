@@ -19,6 +19,7 @@ import (
 	"strandline/bpf"
 	"strandline/internal/live"
 	"strandline/procfs"
+	"strandline/unwind"
 )
 
 // eager copies the stack of every call, as soon as it has seen one of its place.
@@ -119,6 +120,10 @@ func stacksOf(t *testing.T, p *program) (all []caught, said []string) {
 }
 
 func trace(t *testing.T, p *program, said *[]string) *keeps {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("the race detector, under which short tests run, is too slow for a stack of every call")
+	}
 	t.Helper()
 	tracer, err := bpf.Start()
 	if err != nil {
@@ -299,10 +304,13 @@ func TestStacksOfUnknownPython(t *testing.T) {
 
 // pythons are the interpreters at hand: those that the variable names, and the
 // machine's.
-func pythons(t *testing.T) (out []string) {
-	out = append(out, filepath.SplitList(os.Getenv("STRANDLINE_PYTHONS"))...)
+func pythons(t *testing.T) []string {
+	out := filepath.SplitList(os.Getenv("STRANDLINE_PYTHONS"))
 	if found, err := exec.LookPath("python3"); err == nil {
 		out = append(out, found)
+	}
+	if len(out) == 0 {
+		t.Skip("no python3 is here")
 	}
 	return out
 }
@@ -338,11 +346,11 @@ func TestStacksOfPython(t *testing.T) {
 				compared++
 				var got []string
 				for _, f := range c.Frames {
-					if f.File != "" {
+					if f.File != "" || f.Function == unwind.Gone {
 						got = append(got, fmt.Sprintf("%s:%d", f.Function, f.Line))
 					}
 				}
-				if strings.Join(got, " ") != want {
+				if !sameOrGone(got, strings.Fields(want)) {
 					if wrong++; wrong <= 3 {
 						t.Errorf("got  %s\nwant %s\nin   %s", strings.Join(got, " "), want, c.text())
 					}
@@ -446,6 +454,15 @@ func TestStacksAgainstDebugger(t *testing.T) {
 			}
 		})
 	}
+}
+
+// sameOrGone compares functions. One that nobody keeps, the code of eval, can be
+// gone, or its lines.
+func sameOrGone(got, want []string) bool {
+	return slices.EqualFunc(got, want, func(got, want string) bool {
+		eval := want == "<module>:1" || want == "<listcomp>:1"
+		return got == want || eval && (got == unwind.Gone+":0" || got == strings.TrimSuffix(want, "1")+"0")
+	})
 }
 
 // agree compares functions. What gdb has no name for may be anything.

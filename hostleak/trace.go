@@ -3,6 +3,7 @@ package hostleak
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"slices"
 	"syscall"
 	"time"
@@ -89,6 +90,29 @@ type Followed struct {
 	rss         []int64 // at the marks
 }
 
+// now is how large a process is; [os.ErrProcessDone] if it has ended, is about to,
+// or another has its number.
+func (f *Followed) now() (procfs.Status, error) {
+	began, err := f.Started()
+	if err != nil || began != f.began {
+		return procfs.Status{}, absent(err)
+	}
+	st, err := f.Status()
+	if err != nil || st.VMSize == 0 {
+		return procfs.Status{}, absent(err)
+	}
+	return st, nil
+}
+
+// absent tells an error of a process that is there from that it is not; nil is one
+// of the latter, too.
+func absent(err error) error {
+	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return os.ErrProcessDone
+	}
+	return err
+}
+
 // NewTrace begins to follow a process and the children that it has.
 func NewTrace(root procfs.Process, source Source, namer Namer) (*Trace, error) {
 	t := &Trace{
@@ -111,7 +135,7 @@ func (t *Trace) followDescendants() {
 	for more := true; more; {
 		more = false
 		for _, p := range t.Root.Descendants() {
-			if seen[p] {
+			if seen[p] || t.Processes[uint32(p)] != nil {
 				continue
 			}
 			seen[p], more = true, true
@@ -251,7 +275,7 @@ func (t *Trace) intern(s Stack) int {
 // Check holds the ledger against the kernel's lists, and reads how large the
 // processes are.
 func (t *Trace) Check() error {
-	if t.Last.Lost > t.lost {
+	if _, blind := t.source.(Poller); blind || t.Last.Lost > t.lost {
 		t.lost = t.Last.Lost
 		t.sweep()
 	}
@@ -260,18 +284,16 @@ func (t *Trace) Check() error {
 		if f == nil || f.Ended || lists[pid] != nil {
 			return
 		}
-		began, err := f.Started()
-		if err == nil && began == f.began {
-			if st, err := f.Status(); err == nil && st.RSS > 0 {
-				f.Last = st
-			}
-			if lists[pid], err = f.Maps(); err == nil && len(lists[pid]) > 0 {
-				return
-			}
-			delete(lists, pid)
+		st, err := f.now()
+		switch {
+		case errors.Is(err, os.ErrProcessDone):
+			t.ended(pid)
+			return
+		case err == nil:
+			f.Last = st
 		}
-		if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-			t.ended(pid) // or it is about to, or another has its number
+		if maps, err := f.Maps(); err == nil && len(maps) > 0 { // none at the moment at which it becomes another program
+			lists[pid] = maps
 		}
 	}
 	look(uint32(t.Root), t.Processes[uint32(t.Root)])
@@ -296,8 +318,9 @@ func (t *Trace) Check() error {
 	return nil
 }
 
-// sweep looks for processes that came or went while events were lost.
+// sweep looks for processes that came or went while nothing told so.
 func (t *Trace) sweep() {
+	t.followDescendants()
 	for pid, s := range t.Ledger.spaces {
 		if t.Processes[pid] == nil && t.follow(procfs.Process(pid)) != nil {
 			t.Ledger.end(s, t.polled)

@@ -81,9 +81,9 @@ type Frame struct {
 	Object string
 }
 
-// gone is what a function of Python is called that cannot be read any more. It is
+// Gone is what a function of Python is called that cannot be read any more. It is
 // the same for all: what runs such functions again and again is one place.
-const gone = "<function of Python that is gone>"
+const Gone = "<function of Python that is gone>"
 
 // Name names a step. Native code without a name has its place in the object.
 // Codes may be nil where there is no Python.
@@ -91,7 +91,7 @@ func Name(im *image.Image, codes *cpython.Codes, s Step) Frame {
 	if s.Python != nil {
 		f, err := codes.Name(im, *s.Python)
 		if err != nil {
-			f = stack.Frame{Function: gone}
+			f = stack.Frame{Function: Gone}
 		}
 		return Frame{Frame: f}
 	}

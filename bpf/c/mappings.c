@@ -95,11 +95,12 @@ struct python {
 	u32 frame, cframe_current;
 	u32 code, previous, instruction, owner;
 	u32 instruction_size;
+	u32 code_file, code_name; // in a code object
 };
 
 struct python_frame {
 	u64 frame, code, instruction;
-	u64 owner;
+	u32 owner, mark; // mark tells the code from another that comes to lie in its place
 };
 
 #define PYTHON_FRAMES 128
@@ -376,6 +377,7 @@ INLINE void walk_python(struct sample *s, u32 pid)
 		if (p->instruction_size == 4)
 			f->instruction &= 0xffffffff;
 		f->owner = p->owner == NONE ? 0 : user_word(frame + p->owner) & 0xffff;
+		f->mark = (user_word(f->code + p->code_name) ^ user_word(f->code + p->code_file) << 7) >> 3 | 1;
 		frame = user_word(frame + p->previous);
 		n = i + 1;
 	}

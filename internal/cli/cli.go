@@ -15,6 +15,7 @@ import (
 	"runtime/pprof"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -88,6 +89,7 @@ type globals struct {
 	cpuProfile string
 	stdin      *recorder // what was read of standard input as a snapshot
 	unfinished unfinished
+	concludes  atomic.Bool // when it is interrupted, the command still tells what it knows by then
 	models     *pageModels // of a page; else any can be read
 }
 

@@ -93,7 +93,7 @@ func tracing() check {
 	case !exists("/sys/kernel/btf/vmlinux"):
 		c.Do = "the kernel is built without CONFIG_DEBUG_INFO_BTF; use one that has it"
 	default:
-		c.Do = "in a container, run it on the host, or give the container --privileged --pid=host"
+		c.Do = "in a container, give it --privileged, or run strandline on the host"
 	}
 	return c
 }

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -66,7 +67,7 @@ int main(int c, char **v) {
   if (!strcmp(how, "files")) for (int i = 2; i < c; i++) mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, open(v[i], O_RDONLY), 0);
   if (!strcmp(how, "ended")) { if (fork()) { usleep(50000); } else _exit(0); }
   if (!strcmp(how, "python")) python();
-  if (!strcmp(how, "debugger") && !fork()) _exit(ptrace(PTRACE_TRACEME, 0, 0, 0) != 0);
+  if (!strcmp(how, "debugger")) { if (!fork()) _exit(ptrace(PTRACE_TRACEME, 0, 0, 0) != 0); wait(0); return 0; }
   if (!strcmp(how, "many")) for (int i = 0; i < n; i++) mmap(0, 4096, i % 2 ? 1 : 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (!strcmp(how, "name")) prctl(PR_SET_NAME, ") R 1\n\x1b[2");
   puts("ready");
@@ -111,11 +112,39 @@ func held(doc *recording.Document, function string) (bytes int64) {
 	return bytes
 }
 
-// TestTraceOfSilentFiles traces a process that runs code of a file whose server
+// TestHostile runs what follows at the same time, however few processors there
+// are: all of it mostly waits.
+func TestHostile(t *testing.T) {
+	exe := buildHostile(t)
+	together(t, map[string]func(*testing.T){
+		"files that do not answer":  silentFiles,
+		"difficult processes":       func(t *testing.T) { hostileProcesses(t, exe) },
+		"children that come later":  func(t *testing.T) { polledChildren(t, exe) },
+		"stopped processes":         func(t *testing.T) { stoppedProcesses(t, exe) },
+		"a debugger in the command": func(t *testing.T) { nestedDebugger(t, exe) },
+		"broken files":              func(t *testing.T) { brokenFiles(t, exe) },
+		"inside of a container":     func(t *testing.T) { insideContainer(t, exe) },
+		"a container":               func(t *testing.T) { outsideContainer(t, exe) },
+		"kill -9":                   func(t *testing.T) { killed(t, exe) },
+		"signals":                   func(t *testing.T) { endedBySignals(t, exe) },
+		"full disks":                func(t *testing.T) { fullDisks(t, exe) },
+		"the number of another":     func(t *testing.T) { numberOfAnother(t, exe) },
+	})
+}
+
+// together runs parts of a test at the same time.
+func together(t *testing.T, parts map[string]func(*testing.T)) {
+	var done sync.WaitGroup
+	for name, part := range parts {
+		done.Go(func() { t.Run(name, part) })
+	}
+	done.Wait()
+}
+
+// silentFiles traces a process that runs code of a file whose server
 // does not answer any more: that is told without names, and not waited for.
-func TestTraceOfSilentFiles(t *testing.T) {
+func silentFiles(t *testing.T) {
 	needBPF(t)
-	t.Parallel()
 	exe := live.Build(t, hostile, map[string]string{"leak": `
 		#include <string.h>
 		#include <sys/mman.h>
@@ -129,8 +158,8 @@ func TestTraceOfSilentFiles(t *testing.T) {
 	time.Sleep(200 * time.Millisecond)
 	fs.Silence()
 	began := time.Now()
-	doc, _ := judged(t, "--pid", strconv.Itoa(pid), "--duration", "5s")
-	if took := time.Since(began); took > 15*time.Second || doc.RSSGrowth < 5<<20 || held(&doc, "mmap") < doc.RSSGrowth/2 {
+	doc, _ := judged(t, "--pid", strconv.Itoa(pid), "--duration", "4s")
+	if took := time.Since(began); took > 20*time.Second || doc.RSSGrowth < 1<<20 || held(&doc, "mmap") < doc.RSSGrowth/2 {
 		t.Errorf("after %v: %d bytes of growth, of which %d have a stack", took, doc.RSSGrowth, held(&doc, "mmap"))
 	}
 }
@@ -158,29 +187,25 @@ func TestNotToBeTraced(t *testing.T) {
 	}
 }
 
-// TestTraceOfHostileProcesses traces processes that are no easy targets, all at
+// hostileProcesses traces processes that are no easy targets, all at
 // the same time. What they map is told with its stack.
-func TestTraceOfHostileProcesses(t *testing.T) {
+func hostileProcesses(t *testing.T, exe string) {
 	needBPF(t)
-	exe := buildHostile(t)
 	odd := filepath.Join(t.TempDir(), "a b\n\x1b[31m\xff) (deleted)")
 	if err := os.Link(exe, odd); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct {
-		name, exe string
-		args      []string
-	}{
-		{"children come and go", exe, []string{"storm", "1500"}},
-		{"children of children", exe, []string{"chain", "60"}},
-		{"names that terminals act on", odd, []string{"name"}},
-		{"many mappings", exe, []string{"many", "20000"}},
-		{"lists of Python that end in themselves", exe, []string{"python"}},
-		{"runs itself again and again", exe, []string{"again", "300"}},
+	parts := map[string]func(*testing.T){}
+	for name, command := range map[string][]string{
+		"children come and go":                   {exe, "storm", "1000"},
+		"children of children":                   {exe, "chain", "60"},
+		"names that terminals act on":            {odd, "name"},
+		"many mappings":                          {exe, "many", "10000"},
+		"lists of Python that end in themselves": {exe, "python"},
+		"runs itself again and again":            {exe, "again", "300"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			pid, _ := live.Start(t, c.exe, c.args...)
+		parts[name] = func(t *testing.T) {
+			pid, _ := live.Start(t, command[0], command[1:]...)
 			t.Cleanup(func() { killAll(pid) })
 			file := filepath.Join(t.TempDir(), "run.trace")
 			doc, _ := judged(t, "--pid", strconv.Itoa(pid), "--duration", "2s", "--out", file)
@@ -192,7 +217,17 @@ func TestTraceOfHostileProcesses(t *testing.T) {
 			if code != 0 || strings.Contains(said+hooks, "\x1b") || !utf8.ValidString(said+hooks) || strings.Contains(said+hooks, "a b\n") {
 				t.Errorf("exit status %d of hooks; %q", code, said+hooks)
 			}
-		})
+		}
+	}
+	together(t, parts)
+}
+
+// polledChildren polls a shell, whose child grows.
+func polledChildren(t *testing.T, exe string) {
+	pid, _ := live.Start(t, "sh", "-c", "echo ready; sleep 0.5; "+exe+" grow >/dev/null; true")
+	t.Cleanup(func() { killAll(pid) })
+	if doc, _ := judged(t, "--rung", "polling", "--pid", strconv.Itoa(pid), "--duration", "3s"); doc.RSSGrowth < 10*151552 {
+		t.Errorf("%d bytes of growth", doc.RSSGrowth)
 	}
 }
 
@@ -204,14 +239,11 @@ func killAll(pid int) {
 	}
 }
 
-// TestTraceOfStoppedProcesses traces a process that is stopped, and one that a
+// stoppedProcesses traces a process that is stopped, and one that a
 // debugger holds. Neither is waited for.
-func TestTraceOfStoppedProcesses(t *testing.T) {
-	exe := buildHostile(t)
-	stop := func(pid int) {
-		syscall.Kill(pid, syscall.SIGSTOP)
-	}
-	attach := func(pid int) {
+func stoppedProcesses(t *testing.T, exe string) {
+	stop := func(_ *testing.T, pid int) { syscall.Kill(pid, syscall.SIGSTOP) }
+	attach := func(t *testing.T, pid int) {
 		held := make(chan error)
 		go func() {
 			runtime.LockOSThread() // the thread ends with the test, and the debugger with it
@@ -222,11 +254,11 @@ func TestTraceOfStoppedProcesses(t *testing.T) {
 			t.Skipf("a child cannot be debugged here: %v", err)
 		}
 	}
-	for name, hold := range map[string]func(int){"stopped": stop, "debugged": attach} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+	parts := map[string]func(*testing.T){}
+	for name, hold := range map[string]func(*testing.T, int){"stopped": stop, "debugged": attach} {
+		parts[name] = func(t *testing.T) {
 			pid, _ := live.Start(t, exe, "grow")
-			hold(pid)
+			hold(t, pid)
 			time.Sleep(50 * time.Millisecond)
 			for _, rung := range []string{rungBPF, rungPoll} {
 				if rung == rungBPF {
@@ -240,8 +272,9 @@ func TestTraceOfStoppedProcesses(t *testing.T) {
 			if said, stderr, code := run("hooks", "--pid", strconv.Itoa(pid)); code != 0 || !strings.Contains(said, "no hooks") {
 				t.Errorf("exit status %d of hooks: %s%s", code, said, stderr)
 			}
-		})
+		}
 	}
+	together(t, parts)
 }
 
 // TestTraceOfThread takes the number of a thread for its process.
@@ -265,20 +298,17 @@ func must[T any](x T, err error) T {
 	return x
 }
 
-// TestDebuggerIsTold runs a debugger where it cannot debug.
-func TestDebuggerIsTold(t *testing.T) {
-	t.Parallel()
-	_, stderr, _ := run("trace", "--rung", "ptrace", "--duration", "500ms", "--", buildHostile(t), "debugger")
+// nestedDebugger runs a debugger where it cannot debug.
+func nestedDebugger(t *testing.T, exe string) {
+	_, stderr, _ := run("trace", "--rung", "ptrace", "--", exe, "debugger")
 	if !strings.Contains(stderr, "wanted to trace a process itself") || !strings.Contains(stderr, "--rung bpf") {
 		t.Errorf("it says %q", stderr)
 	}
 }
 
-// TestBrokenFiles looks at a process that has mapped files as code that are none:
+// brokenFiles looks at a process that has mapped files as code that are none:
 // cut off after it did, corrupt, and with a table as large as a file can be.
-func TestBrokenFiles(t *testing.T) {
-	t.Parallel()
-	exe := buildHostile(t)
+func brokenFiles(t *testing.T, exe string) {
 	whole := must(os.ReadFile(exe))
 	dir := t.TempDir()
 	name := func(n string) string { return filepath.Join(dir, n) }
@@ -323,26 +353,21 @@ func asProgram(before []string, args ...string) (stdout, stderr string, code int
 	return out.String(), said.String(), c.ProcessState.ExitCode()
 }
 
-// TestTraceInsideContainer runs in a pid namespace of its own, as in a container:
+// insideContainer runs in a pid namespace of its own, as in a container:
 // processes have other numbers there than the kernel's own.
-func TestTraceInsideContainer(t *testing.T) {
+func insideContainer(t *testing.T, exe string) {
 	needBPF(t)
-	exe := buildHostile(t)
 	apart := []string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc"}
 	if out, err := exec.Command(apart[0], append(apart[1:], "true")...).CombinedOutput(); err != nil {
 		t.Skipf("no namespace can be made here: %v: %s", err, out)
 	}
-	for _, c := range []struct {
-		name            string
-		before, command []string
-	}{
-		{"a command", apart, []string{exe, "grow"}},
-		{"in a namespace of a namespace", append(slices.Clone(apart), apart...), []string{exe, "grow"}},
-		{"a command in one of its own", apart, append(slices.Clone(apart), exe, "grow")},
-		{"children", apart, []string{exe, "chain", "3"}},
+	parts := map[string]func(*testing.T){}
+	for name, c := range map[string]struct{ before, command []string }{
+		"in a namespace of a namespace": {append(slices.Clone(apart), apart...), []string{exe, "grow"}},
+		"a command in one of its own":   {apart, append(slices.Clone(apart), exe, "grow")},
+		"children":                      {apart, []string{exe, "chain", "3"}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
+		parts[name] = func(t *testing.T) {
 			stdout, stderr, _ := asProgram(slices.Clone(c.before), append([]string{"trace", "--json", "--rung", "bpf", "--duration", "2s", "--"}, c.command...)...)
 			var doc recording.Document
 			if err := json.Unmarshal([]byte(stdout), &doc); err != nil {
@@ -351,10 +376,9 @@ func TestTraceInsideContainer(t *testing.T) {
 			if got := held(&doc, "grow"); got < 10*151552 || got%151552 != 0 {
 				t.Errorf("%d bytes are held by grow: %s", got, stderr)
 			}
-		})
+		}
 	}
-	t.Run("without its proc", func(t *testing.T) {
-		t.Parallel()
+	parts["without its proc"] = func(t *testing.T) {
 		if _, stderr, code := asProgram(apart[:4:4], "trace", "--", exe, "grow"); code != exitUsage || !strings.Contains(stderr, "mount -t proc") {
 			t.Errorf("exit status %d: %s", code, stderr)
 		}
@@ -364,15 +388,15 @@ func TestTraceInsideContainer(t *testing.T) {
 		if err := json.Unmarshal([]byte(stdout), &doc); err != nil || held(&doc, "grow") < 10*151552 {
 			t.Errorf("%v: %s", err, stderr)
 		}
-	})
+	}
+	together(t, parts)
 }
 
-// TestTraceOfContainer traces a process in namespaces of its own, whose files lie
+// outsideContainer traces a process in namespaces of its own, whose files lie
 // elsewhere than it sees them.
-func TestTraceOfContainer(t *testing.T) {
+func outsideContainer(t *testing.T, exe string) {
 	needBPF(t)
-	t.Parallel()
-	exe, root := buildHostile(t), t.TempDir()
+	root := t.TempDir()
 	place := func(from, to string) {
 		to = filepath.Join(root, to)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, must(os.ReadFile(from)), 0o755)); err != nil {
@@ -412,18 +436,17 @@ func TestTraceOfContainer(t *testing.T) {
 	}
 }
 
-// TestTraceKilled kills a trace of a command at several moments. The command runs
+// killed kills a trace of a command at several moments. The command runs
 // on, or is gone where it was traced by ptrace; none is left standing.
-func TestTraceKilled(t *testing.T) {
-	exe := buildHostile(t)
+func killed(t *testing.T, exe string) {
 	program := must(exec.LookPath("strandline"))
+	parts := map[string]func(*testing.T){}
 	for _, rung := range []string{rungBPF, rungPtrace, rungPoll} {
 		for _, after := range []time.Duration{20 * time.Millisecond, 60 * time.Millisecond, time.Second} {
-			t.Run(fmt.Sprint(rung, " after ", after), func(t *testing.T) {
+			parts[fmt.Sprint(rung, " after ", after)] = func(t *testing.T) {
 				if rung == rungBPF {
 					needBPF(t)
 				}
-				t.Parallel()
 				own := filepath.Join(t.TempDir(), "target") // by whose name what is left is found
 				if err := os.Link(exe, own); err != nil {
 					t.Fatal(err)
@@ -443,9 +466,10 @@ func TestTraceKilled(t *testing.T) {
 					}
 					syscall.Kill(int(p), syscall.SIGKILL)
 				}
-			})
+			}
 		}
 	}
+	together(t, parts)
 }
 
 // running are the processes that run a program.
@@ -460,14 +484,13 @@ func running(exe string) (out []procfs.Process) {
 	return out
 }
 
-// TestTraceEndedBySignals ends a trace by either signal: it tells what it has.
-func TestTraceEndedBySignals(t *testing.T) {
-	exe := buildHostile(t)
+// endedBySignals ends a trace by either signal: it tells what it has.
+func endedBySignals(t *testing.T, exe string) {
 	program := must(exec.LookPath("strandline"))
+	parts := map[string]func(*testing.T){}
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		for _, rung := range []string{rungPtrace, rungPoll} {
-			t.Run(sig.String()+" "+rung, func(t *testing.T) {
-				t.Parallel()
+			parts[sig.String()+" "+rung] = func(t *testing.T) {
 				own := filepath.Join(t.TempDir(), "target")
 				if err := os.Link(exe, own); err != nil {
 					t.Fatal(err)
@@ -492,17 +515,17 @@ func TestTraceEndedBySignals(t *testing.T) {
 				for _, p := range running(own) {
 					syscall.Kill(int(p), syscall.SIGKILL)
 				}
-			})
+			}
 		}
 	}
+	together(t, parts)
 }
 
-// TestFullDisks writes where there is no room: that is an error, and the trace
+// fullDisks writes where there is no room: that is an error, and the trace
 // tells what it has all the same.
-func TestFullDisks(t *testing.T) {
+func fullDisks(t *testing.T, exe string) {
 	needBPF(t) // without stacks the recording is small
-	t.Parallel()
-	pid, _ := live.Start(t, buildHostile(t), "grow")
+	pid, _ := live.Start(t, exe, "grow")
 	args := []string{"trace", "--duration", "2500ms", "--pid", strconv.Itoa(pid)}
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
@@ -530,11 +553,9 @@ func TestFullDisks(t *testing.T) {
 	}
 }
 
-// TestNumberOfAnother ends a process and starts another until it has the number.
+// numberOfAnother ends a process and starts another until it has the number.
 // That is not taken for the one that is traced.
-func TestNumberOfAnother(t *testing.T) {
-	t.Parallel()
-	exe := buildHostile(t)
+func numberOfAnother(t *testing.T, exe string) {
 	script := `
 		"$1" grow >"$2" & first=$!
 		while ! test -s "$2"; do :; done

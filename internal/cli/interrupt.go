@@ -15,7 +15,8 @@ const grace = 2 * time.Second
 
 // run runs a command until it ends or, if it is interrupted and does not end by
 // itself in time, gives it up: it may wait for standard input, or compute. What
-// is given up writes no more, and its unfinished files go.
+// is given up writes no more, and its unfinished files go. A command that still
+// tells what it knows by then is waited for; a second interrupt ends it.
 func (g *globals) run(ctx context.Context, command func(context.Context) error) error {
 	out, messages := &outlet{w: g.env.Stdout}, &outlet{w: g.env.Stderr}
 	env := *g.env
@@ -32,6 +33,9 @@ func (g *globals) run(ctx context.Context, command func(context.Context) error) 
 	case err := <-done:
 		return out.whole(err)
 	case <-time.After(grace):
+		if g.concludes.Load() {
+			return out.whole(<-done)
+		}
 	}
 	out.closed.Store(true)
 	messages.closed.Store(true)

@@ -70,6 +70,23 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
+// A command that still tells what it knows is waited for.
+func TestConcludes(t *testing.T) {
+	var out bytes.Buffer
+	g := &globals{env: &Env{Stdout: &out, Stderr: io.Discard}}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := g.run(ctx, func(context.Context) error {
+		g.concludes.Store(true)
+		cancel()
+		time.Sleep(grace + grace/4)
+		_, err := g.env.Stdout.Write([]byte("late"))
+		return err
+	})
+	if err != nil || out.String() != "late" {
+		t.Errorf("it wrote %q: %v", out.String(), err)
+	}
+}
+
 // A command whose output could not be written has failed, whatever it found.
 func TestOutputIsLost(t *testing.T) {
 	for _, args := range [][]string{{"diagnose", oneDevice}, {"inspect", oneDevice}, {"simulate", oneDevice}, {"diagnose", "--json", oneDevice}} {

@@ -138,7 +138,7 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 		return err
 	}
 	defer source.Close()
-	t, err := hostleak.NewTrace(procfs.Process(o.pid), source, names)
+	t, err := hostleak.NewTrace(procfs.Process(o.pid), source.Source, names)
 	if err != nil {
 		return reach(o.pid, err)
 	}
@@ -161,6 +161,7 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 		}
 		defer w.out.Close()
 	}
+	g.concludes.Store(true)
 	if err := w.run(ctx); err != nil {
 		return err
 	}
@@ -227,7 +228,13 @@ func (g *globals) watcher(o *traceOptions, names *hostleak.Names) (watcher, stri
 	tell := func(n namer) {
 		names.Cut = func(pid int) { n.LargeStacks(pid) }
 		names.Python = func(pid int, p bpf.Python) { n.Python(pid, p) }
-		names.Unread = func(pid int, why error) { g.warn("the functions of Python in process %d are not told: %v", pid, why) }
+		told := map[string]bool{} // its children run the same
+		names.Unread = func(pid int, why error) {
+			if !told[why.Error()] {
+				told[why.Error()] = true
+				g.warn("the functions of Python in process %d are not told: %v", pid, why)
+			}
+		}
 	}
 	if len(o.command) > 0 {
 		if _, err := exec.LookPath(o.command[0]); err != nil {

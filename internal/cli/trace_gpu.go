@@ -108,22 +108,14 @@ func (w *gpuWatch) ask(ctx context.Context, since time.Duration) {
 	}
 }
 
-// last is for what is done at the end: after an interrupt it has to be quick.
-func last(ctx context.Context) (context.Context, context.CancelFunc) {
-	const hurried = 500 * time.Millisecond
-	if ctx.Err() != nil {
-		return context.WithTimeout(context.WithoutCancel(ctx), hurried)
-	}
-	return context.WithCancel(ctx)
-}
-
 // finish asks for the last time, if there is still what to ask about, and reads
-// the snapshots.
+// the snapshots: also after an interrupt.
 func (w *gpuWatch) finish(ctx context.Context, g *globals, t *hostleak.Trace, began time.Time, snapshots []string) (whole bool, err error) {
+	if ctx.Err() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
 	if t.Alive() {
-		ctx, stop := last(ctx)
-		defer stop()
-		ctx, stop = context.WithTimeout(ctx, patience)
+		ctx, stop := context.WithTimeout(ctx, patience)
 		defer stop()
 		a := w.count(ctx, *w.held)
 		if err := t.Step(); err != nil {
@@ -131,8 +123,6 @@ func (w *gpuWatch) finish(ctx context.Context, g *globals, t *hostleak.Trace, be
 		}
 		w.learn(a, t.DriverState().Held())
 	}
-	ctx, stop := last(ctx)
-	defer stop()
 	whole = true
 	for _, path := range snapshots {
 		s, err := g.open(ctx, path)

@@ -3,7 +3,7 @@
 import { Allocator } from "./allocator.ts";
 import { fresh, json, Latest, link, Refused } from "./ask.ts";
 import { Compare } from "./compare.ts";
-import { byId, fill, h } from "./dom.ts";
+import { byId, fill, h, printable } from "./dom.ts";
 import { drop } from "./drop.ts";
 import { Findings } from "./findings.ts";
 import { bytes, count } from "./format.ts";
@@ -78,7 +78,7 @@ function drawBanner(): void {
   const el = byId("banner");
   el.hidden = out.length === 0;
   el.className = link.lost ? "error" : "";
-  el.textContent = out.join(" · ");
+  el.textContent = printable(out.join(" · "));
 }
 
 let tabsTold = "";
@@ -86,7 +86,7 @@ let tabsTold = "";
 function drawTop(): void {
   const { session, file, device, s } = page;
   const title = file?.name ?? session?.title ?? "";
-  document.title = title ? `${title} – strandline` : "strandline";
+  document.title = title ? `${printable(title)} – strandline` : "strandline";
   const files = session?.files ?? [];
   const pick = (label: string, key: string, value: number, options: [number, string][], act: (v: number) => void): Node =>
     h(

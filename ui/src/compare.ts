@@ -2,7 +2,7 @@
 
 import { fresh } from "./ask.ts";
 import { blit, runs, widen, type Frame } from "./blit.ts";
-import { fill, h } from "./dom.ts";
+import { fill, h, printable } from "./dom.ts";
 import { bytes, bytesOrDash, count, delta } from "./format.ts";
 import type { Page } from "./page.ts";
 import { paintFor } from "./paint.ts";
@@ -241,7 +241,7 @@ export class Compare {
       this.survivors(ctx, i, (event) => leftEdge + ((offsets[i]! + event) / events) * room, (b) => at + rowHigh - (b / top) * rowHigh, at, leftEdge + room, c, names);
       ctx.textAlign = "right";
       ctx.fillStyle = css(c.ink);
-      ctx.fillText(short(names[i]!, names), leftEdge - 8, at + rowHigh / 2);
+      ctx.fillText(printable(short(names[i]!, names)), leftEdge - 8, at + rowHigh / 2);
       ctx.textAlign = "left";
       const x = leftEdge + room + 8;
       ctx.fillStyle = css(c.muted);

@@ -4,13 +4,19 @@
 type Attrs = Record<string, string | number | boolean | undefined | EventListener>;
 type Child = Node | string | null | undefined | false | Child[];
 
+// What moves text elsewhere or turns the direction of a line around, as names in somebody's file can.
+const acting = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+/** Text of unknown origin as it can stand in a line. */
+export const printable = (text: string): string => text.replace(acting, "\ufffd");
+
 /** Makes an element. Attributes that begin with "on" are listeners; false and undefined ones are left out. */
 export function h<K extends keyof HTMLElementTagNameMap>(tag: K, attrs?: Attrs, ...children: Child[]): HTMLElementTagNameMap[K] {
   const el = document.createElement(tag);
   for (const [name, value] of Object.entries(attrs ?? {})) {
     if (value === undefined || value === false) continue;
     if (typeof value === "function") el.addEventListener(name.slice(2), value);
-    else el.setAttribute(name, value === true ? "" : String(value));
+    else el.setAttribute(name, value === true ? "" : name === "title" || name === "aria-label" ? printable(String(value)) : String(value));
   }
   append(el, children);
   return el;
@@ -19,7 +25,7 @@ export function h<K extends keyof HTMLElementTagNameMap>(tag: K, attrs?: Attrs, 
 function append(el: Element, children: Child[]): void {
   for (const c of children) {
     if (Array.isArray(c)) append(el, c);
-    else if (c !== null && c !== undefined && c !== false) el.append(c);
+    else if (c !== null && c !== undefined && c !== false) el.append(typeof c === "string" ? printable(c) : c);
   }
 }
 

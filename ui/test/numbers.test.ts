@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { bytes, count, delta, duration, growth, percent } from "../src/format.ts";
+import { printable } from "../src/dom.ts";
 import { contrast, mix, parse, textOn, wash } from "../src/palette.ts";
 import { byteStep, byteTick, clamp, levelFor, niceStep, pixelAt, ticks, zoom } from "../src/scale.ts";
 import { decode, encode, initial } from "../src/store.ts";
@@ -15,6 +16,12 @@ test("bytes have binary units and few digits", () => {
   assert.equal(percent(38, 100), "38.0 %");
   assert.equal(duration(1430573), "1.43 s");
   assert.equal(duration(6520), "6.52 ms");
+});
+
+test("names cannot turn a line around", () => {
+  assert.equal(printable("a\u202egpj.pickle\u2066\u200f"), "a\ufffdgpj.pickle\ufffd\ufffd");
+  assert.equal(printable("tab\tand\nline, \x1b[2J, \x9b"), "tab\tand\nline, \ufffd[2J, \ufffd");
+  for (const kept of ["日本語", "שלום", "e\u0301", "1\u202f216", "−2 ← 🚀"]) assert.equal(printable(kept), kept);
 });
 
 test("a bucket is one to two pixels wide, until it is one event", () => {

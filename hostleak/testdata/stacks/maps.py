@@ -46,6 +46,13 @@ def down(depth, n):
     take(n)
 
 
+def inside_0(n):
+    take(n)
+
+
+inside_1 = inside_2 = inside_0
+
+
 def numbers(n):
     yield 1
     take(n)
@@ -110,12 +117,6 @@ def compare(a, b):
     take(a[0])
     return a[0] - b[0]
 
-
-# It is kept: who reads the name of a function a moment later finds that of no
-# function that is gone.
-compiled = compile("[take(i) for i in range(2)]", "<string>", "eval")
-
-
 def work(n):
     down(n % 30, n)
     sum(numbers(n))
@@ -125,7 +126,8 @@ def work(n):
     sorted([server, Server(n + 1)])
     re.sub("[0-9]", lambda m: take(n) or "x", "a1")
     json.loads('{"a": 1}', object_hook=lambda x: take(n))
-    eval(compiled)
+    eval("[take(i) for i in range(2)]")  # of code that is gone a moment later
+    eval(f"[inside_{n % 3}(i) for i in range(2)]")
     {i: take(i) for i in range(2)}
     list(map(take, range(2)))
     numbers_of_c = (ctypes.c_int * 3)(3, 2, 1)
