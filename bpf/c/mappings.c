@@ -327,14 +327,14 @@ INLINE u64 innermost(const struct python *p, u64 state)
 	return p->cframe_current == NONE ? frame : user_word(frame + p->cframe_current);
 }
 
-// python_thread finds the state of the current thread in the interpreter's list.
-// Up to CPython 3.11 the state of a thread that is being made bears the number of
-// its maker, and stands before that: it runs nothing yet.
+// python_thread finds the state of the current thread in the interpreter's list,
+// if it runs something of Python. Up to CPython 3.11 the state of a thread that is
+// being made bears the number of its maker, and stands before that.
 INLINE u64 python_thread(const struct python *p, struct task_struct *task)
 {
 	u64 interpreter = user_word(p->runtime + p->interpreters);
 	u64 state = user_word(interpreter + p->threads);
-	u64 field, want, found = 0;
+	u64 field, want;
 	if (p->native_id != NONE) {
 		struct pid *pid = task->thread_pid;
 		u32 level = pid->level;
@@ -348,14 +348,11 @@ INLINE u64 python_thread(const struct python *p, struct task_struct *task)
 	}
 	LOOP
 	for (int i = 0; i < 256 && state; i++) {
-		if (user_word(state + field) == want) {
-			found = state;
-			if (innermost(p, state))
-				break;
-		}
+		if (user_word(state + field) == want && innermost(p, state))
+			return state;
 		state = user_word(state + p->thread_next);
 	}
-	return found;
+	return 0;
 }
 
 enum python_state { NO_PYTHON, NO_THREAD, COMPLETE, CUT };
