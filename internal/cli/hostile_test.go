@@ -155,7 +155,12 @@ func silentFiles(t *testing.T) {
 	}
 	fs := live.Mount(t, library)
 	pid, _ := live.Start(t, exe, "library", filepath.Join(fs.Dir, "file"))
-	time.Sleep(200 * time.Millisecond)
+	t.Cleanup(fs.Close) // before the process is killed
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if st, err := procfs.Process(pid).Status(); err != nil || st.Anon > 1<<20 {
+			break // its code is in memory
+		}
+	}
 	fs.Silence()
 	began := time.Now()
 	doc, _ := judged(t, "--pid", strconv.Itoa(pid), "--duration", "4s")
