@@ -41,8 +41,8 @@ func Host(s *hostleak.Sums, looks *footprint.Growth, known []hostleak.Known) []f
 		u := &s.Uses[i]
 		kind := h.classOf(u)
 		key := string(kind)
-		if kind == finding.MmapLeak || kind == finding.Remap {
-			key += fmt.Sprint(i) // each place by itself
+		if byPlace(kind) {
+			key += fmt.Sprint(i)
 		}
 		if groups[key] == nil {
 			order = append(order, key)
@@ -64,6 +64,9 @@ func Host(s *hostleak.Sums, looks *footprint.Growth, known []hostleak.Known) []f
 	}
 	return append(out, unmade...)
 }
+
+// byPlace tells kinds of which each place is judged by itself.
+func byPlace(kind finding.Kind) bool { return kind == finding.MmapLeak || kind == finding.Remap }
 
 // severe orders findings: what is wrong comes first.
 func severe(f finding.Finding) int {

@@ -48,12 +48,12 @@ func TestFilled(t *testing.T) {
 	const mib = 1 << 20
 	looks := &footprint.Growth{RSS: 50 * mib, Parts: []footprint.Part{{Class: finding.MmapLeak, Bytes: 48 * mib, Steady: true, Sure: 0.9}}}
 	for _, c := range []struct {
-		uses int
-		want finding.Severity
-	}{{0, finding.Problem}, {1, finding.Warning}} {
-		h := host{sums: &hostleak.Sums{Uses: make([]hostleak.Use, c.uses)}, looks: looks}
+		blind bool
+		want  finding.Severity
+	}{{true, finding.Problem}, {false, finding.Warning}} {
+		h := host{sums: &hostleak.Sums{Blind: c.blind}, looks: looks}
 		if found := h.unmade(nil); len(found) != 1 || found[0].Severity != c.want {
-			t.Errorf("with %d uses: %+v, want a %s", c.uses, found, c.want)
+			t.Errorf("blind %v: %+v, want a %s", c.blind, found, c.want)
 		}
 	}
 }

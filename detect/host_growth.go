@@ -16,6 +16,8 @@ import (
 const (
 	// surely is the confidence from which on growth is a problem.
 	surely = 0.5
+	// climbing is the share of its steps in which a place rises that grows with its class.
+	climbing = 0.75
 	// settledShare of the growth is worth telling of what grew at first.
 	settledShare = 0.1
 	// started is the age up to which a process may still load what it needs, and
@@ -168,6 +170,9 @@ func (g *hostGrowth) sure(v trend.Verdict, p *trend.Population, h host) float64 
 	}
 	if g.kind == finding.Remap {
 		sure = rising(p.Bytes)
+	}
+	if byPlace(g.kind) && rising(p.Bytes) < climbing {
+		return sure // another place may be what grew
 	}
 	return max(sure, h.steady(g.kind))
 }

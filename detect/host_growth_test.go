@@ -1,6 +1,8 @@
 package detect
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,4 +89,59 @@ func TestHostGrowthOverTime(t *testing.T) {
 			t.Errorf("%s: %+v", c.name, f.Remedies)
 		}
 	}
+}
+
+// A place is judged by itself: another that leaks beside it says nothing of a
+// working set, nor of what was loaded.
+func TestPlacesAreJudgedApart(t *testing.T) {
+	at := func(who string) *hostleak.Use {
+		return made(bpf.Map, hostleak.Anonymous, 1<<20, "libc.so.6:mmap", "app.py:"+who)
+	}
+	const mib, marks = 1 << 20, 14
+	leak := over(at("leak"), 0, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2)
+	loaded := over(at("load"), 0, 100, 100, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	looks := &footprint.Growth{Age: time.Hour, Parts: []footprint.Part{{Class: finding.MmapLeak, Bytes: 80 * mib, Steady: true, Sure: 0.9}}}
+	for _, c := range []struct {
+		name  string
+		uses  []*hostleak.Use
+		looks []footprint.Part
+		want  []string
+	}{
+		{"a working set", []*hostleak.Use{turning(at("ring"), marks)}, looks.Parts, []string{"info ring"}},
+		{"a working set and a leak", []*hostleak.Use{turning(at("ring"), marks), leak}, looks.Parts, []string{"problem leak"}},
+		{"what was loaded and a leak", []*hostleak.Use{loaded, leak}, looks.Parts, []string{"problem leak", "info load"}},
+		{"a leak of some of what is turned over", []*hostleak.Use{leaky(at("mixed"), marks)}, looks.Parts, []string{"problem mixed"}},
+	} {
+		s := traceOf(c.uses...)
+		grown := *looks
+		grown.RSS = s.Growth
+		var got []string
+		for _, f := range Host(s, &grown, nil) {
+			got = append(got, fmt.Sprint(f.Severity, " ", f.Site.Function))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// turning is a use that holds 40 MiB from the fourth mark on, each for four marks.
+func turning(u *hostleak.Use, marks int) *hostleak.Use {
+	u.Population, u.Live = trend.NewPopulation(marks), 40<<20
+	u.Count, u.Calls, u.Resident = 40, int64(10*marks), u.Live
+	for i := range marks {
+		u.Population.AddMany(trend.Span{First: i, Last: min(i+3, marks-1), Bytes: 1 << 20}, 10)
+	}
+	return u
+}
+
+// leaky is a use of which an eighth stays.
+func leaky(u *hostleak.Use, marks int) *hostleak.Use {
+	u = turning(u, marks)
+	for i := range marks {
+		u.Population.AddMany(trend.Span{First: i, Last: marks - 1, Bytes: 1 << 20}, 3)
+	}
+	u.Live += int64(3*marks) << 20
+	u.Count, u.Resident = u.Live>>20, u.Live
+	return u
 }
