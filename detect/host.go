@@ -359,7 +359,7 @@ func notExplained(s *hostleak.Sums) (f finding.Finding, ok bool) {
 	if len(kinds) > 0 {
 		f.Detail = append(f.Detail, "the growth is "+strings.Join(kinds, ", "))
 	}
-	if s.Older > s.Growth/5 {
+	if s.Older > s.Growth/5 && !s.Blind {
 		f.Detail = append(f.Detail, units.Bytes(s.Older)+" came into memory in mappings that were there before: a heap with room in it, or a mapping that is filled")
 	}
 	if s.Unseen > s.Growth/5 {
@@ -369,6 +369,10 @@ func notExplained(s *hostleak.Sums) (f finding.Finding, ok bool) {
 		f.Detail = append(f.Detail, units.Bytes(s.Unnamed)+" were mapped by calls whose stack was not copied")
 	}
 	f.Remedies = []finding.Remedy{finding.CodeChange("trace for longer: what goes on growing is mapped while it is watched")}
+	if s.Blind {
+		f.Title = fmt.Sprintf("resident memory grew by %s, and what made it was not seen: polling sees no calls", units.Bytes(s.Growth))
+		f.Remedies = []finding.Remedy{finding.CodeChange("`strandline doctor` says how the calls can be watched, too")}
+	}
 	return f, true
 }
 
