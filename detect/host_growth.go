@@ -24,6 +24,9 @@ const (
 	// starting the age up to which it surely does.
 	started  = 2 * time.Minute
 	starting = 4 * time.Second
+	// unlooked is the age up to which a process may end before it was looked at
+	// twice, so that nobody knows what it read.
+	unlooked = 15 * time.Second
 )
 
 // A hostShape is how memory grew over time.
@@ -206,10 +209,14 @@ func rising(bytes []int64) float64 {
 // what it needs, and will end; it is empty where nothing speaks for it. The calls
 // are nil where they are not known.
 func (h host) loading(uses []*hostleak.Use, bytes int64) string {
-	if h.looks == nil || h.looks.Age == 0 || h.looks.Age > started {
+	began, young := h.sums.Age, unlooked
+	if h.looks != nil {
+		began, young = h.looks.Age, starting
+	}
+	if began == 0 || began > started {
 		return ""
 	}
-	age := units.Duration(h.looks.Age.Round(100 * time.Millisecond))
+	age := units.Duration(began.Round(100 * time.Millisecond))
 	var imported, live int64
 	for _, u := range uses {
 		live += u.Live
@@ -220,9 +227,9 @@ func (h host) loading(uses []*hostleak.Use, bytes int64) string {
 	switch {
 	case live > 0 && 2*imported >= live:
 		return fmt.Sprintf("the process began %s ago, and most of it was made while modules were imported", age)
-	case 2*h.looks.Read >= bytes:
+	case h.looks != nil && 2*h.looks.Read >= bytes:
 		return fmt.Sprintf("the process began %s ago and read %s meanwhile, as one does that loads its data", age, units.Bytes(h.looks.Read))
-	case h.looks.Age < starting:
+	case began < young:
 		return fmt.Sprintf("the process began %s ago", age)
 	}
 	return ""

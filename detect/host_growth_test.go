@@ -60,23 +60,28 @@ func TestHostGrowthOverTime(t *testing.T) {
 		name     string
 		uses     []*hostleak.Use
 		looks    *footprint.Growth
+		age      time.Duration // where it was not looked at
 		severity finding.Severity
 		bytes    int64 // MiB
 		at       string
 		title    string
 	}{
-		{"a warm-up", []*hostleak.Use{over(heap("load"), weights...)}, nil, finding.Info, 300, "load", "memory grew by 300 MiB in the first 3 s of the trace, and not since: the heap"},
-		{"a heap that creeps behind it", []*hostleak.Use{over(heap("load"), 0, 100, 100, 100, 1, 0, 0, 1, 0, 0, 1, 0, 0)}, nil, finding.Info, 303, "load", "memory grew by 303 MiB in the first 3 s of the trace, and hardly since (3 MiB): the heap"},
-		{"a heap that creeps", []*hostleak.Use{over(heap("serve"), 0, 1, 0, 1, 0, 1, 0)}, nil, finding.Warning, 3, "serve", "grew by 3 MiB"},
-		{"a leak beside it", []*hostleak.Use{over(heap("load"), weights...), over(heap("serve"), slow...)}, nil, finding.Problem, 24, "serve", "grew by 24 MiB after the first 3 s of the trace; 100% of it"},
-		{"a leak of its line", []*hostleak.Use{over(heap("load"), 0, 100, 100, 100, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, finding.Problem, 24, "load", "grew by 24 MiB after the first 3 s"},
-		{"a leak", []*hostleak.Use{over(heap("serve"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, finding.Problem, 24, "serve", "grew by 24 MiB; 100% of it"},
-		{"a leak in an old process that reads", []*hostleak.Use{over(heap("serve"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: time.Hour, Read: 900 * mib}, finding.Problem, 24, "serve", "grew by"},
-		{"loading", []*hostleak.Use{over(heap("load"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 9 * time.Second, Read: 24 * mib}, finding.Warning, 24, "load", "grew by"},
-		{"importing", []*hostleak.Use{over(imports, 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 9 * time.Second}, finding.Warning, 24, "import_it", "grew by"},
-		{"just started", []*hostleak.Use{over(heap("load"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 3 * time.Second}, finding.Warning, 24, "load", "grew by"},
+		{"a warm-up", []*hostleak.Use{over(heap("load"), weights...)}, nil, 0, finding.Info, 300, "load", "memory grew by 300 MiB in the first 3 s of the trace, and not since: the heap"},
+		{"a heap that creeps behind it", []*hostleak.Use{over(heap("load"), 0, 100, 100, 100, 1, 0, 0, 1, 0, 0, 1, 0, 0)}, nil, 0, finding.Info, 303, "load", "memory grew by 303 MiB in the first 3 s of the trace, and hardly since (3 MiB): the heap"},
+		{"a heap that creeps", []*hostleak.Use{over(heap("serve"), 0, 1, 0, 1, 0, 1, 0)}, nil, 0, finding.Warning, 3, "serve", "grew by 3 MiB"},
+		{"a leak beside it", []*hostleak.Use{over(heap("load"), weights...), over(heap("serve"), slow...)}, nil, 0, finding.Problem, 24, "serve", "grew by 24 MiB after the first 3 s of the trace; 100% of it"},
+		{"a leak of its line", []*hostleak.Use{over(heap("load"), 0, 100, 100, 100, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, 0, finding.Problem, 24, "load", "grew by 24 MiB after the first 3 s"},
+		{"a leak", []*hostleak.Use{over(heap("serve"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, 0, finding.Problem, 24, "serve", "grew by 24 MiB; 100% of it"},
+		{"a leak in an old process that reads", []*hostleak.Use{over(heap("serve"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: time.Hour, Read: 900 * mib}, 0, finding.Problem, 24, "serve", "grew by"},
+		{"loading", []*hostleak.Use{over(heap("load"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 9 * time.Second, Read: 24 * mib}, 0, finding.Warning, 24, "load", "grew by"},
+		{"importing", []*hostleak.Use{over(imports, 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 9 * time.Second}, 0, finding.Warning, 24, "import_it", "grew by"},
+		{"just started", []*hostleak.Use{over(heap("load"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 3 * time.Second}, 0, finding.Warning, 24, "load", "grew by"},
+		{"ended before it was looked at", []*hostleak.Use{over(heap("load"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, 7 * time.Second, finding.Warning, 24, "load", "grew by"},
+		{"a leak in an old process, so far", []*hostleak.Use{over(heap("serve"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, time.Hour, finding.Problem, 24, "serve", "grew by"},
 	} {
-		found := Host(traceOf(c.uses...), c.looks, nil)
+		s := traceOf(c.uses...)
+		s.Age = c.age
+		found := Host(s, c.looks, nil)
 		if len(found) != 1 {
 			t.Errorf("%s: %+v", c.name, found)
 			continue

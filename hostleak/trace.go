@@ -469,6 +469,7 @@ type Sums struct {
 	Files map[procfs.FileID]Stack
 	// Blind says that no calls could be seen.
 	Blind bool
+	Age   time.Duration // of the first process; 0 if unknown
 }
 
 // tellable is the least growth of which a share is worth telling.
@@ -477,6 +478,7 @@ const tellable = 256 << 10
 // Sums reckons up.
 func (t *Trace) Sums() *Sums {
 	s := &Sums{Grown: make([]int64, len(t.Ledger.Marks())), Blind: t.blind()}
+	s.Age, _ = t.Root.Age()
 	for _, at := range t.Ledger.Marks() {
 		s.Marks = append(s.Marks, at-min(at, t.began))
 	}
