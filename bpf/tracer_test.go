@@ -4,6 +4,7 @@ package bpf
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -244,6 +245,19 @@ func TestEveryCallIsTold(t *testing.T) {
 
 // manyMaps are more than can wait for their end.
 const manyMaps = 3 << 13
+
+// The kernel's numbers of threads are others than those of a namespace, and a call
+// that is seen twice must be found again by the same ones.
+func TestEveryCallIsToldInANamespace(t *testing.T) {
+	start(t) // or skip
+	apart := []string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc"}
+	if out, err := exec.Command(apart[0], append(apart[1:], "true")...).CombinedOutput(); err != nil {
+		t.Skipf("no namespace can be made here: %v: %s", err, out)
+	}
+	if out, err := exec.Command(apart[0], append(apart[1:], os.Args[0], "-test.run=^TestEveryCallIsTold$", "-test.v")...).CombinedOutput(); err != nil || !bytes.Contains(out, []byte("--- PASS")) {
+		t.Errorf("%v: %s", err, out)
+	}
+}
 
 // TestManyWait makes mappings that fall on the same places: each is told once.
 func TestManyWait(t *testing.T) {

@@ -41,8 +41,8 @@ func Host(s *hostleak.Sums, looks *footprint.Growth, known []hostleak.Known) []f
 		u := &s.Uses[i]
 		kind := h.classOf(u)
 		key := string(kind)
-		if kind == finding.MmapLeak || kind == finding.Remap {
-			key += fmt.Sprint(i) // each place by itself
+		if byPlace(kind) {
+			key += fmt.Sprint(i)
 		}
 		if groups[key] == nil {
 			order = append(order, key)
@@ -66,6 +66,9 @@ func Host(s *hostleak.Sums, looks *footprint.Growth, known []hostleak.Known) []f
 	}
 	return append(out, unmade...)
 }
+
+// byPlace tells kinds of which each place is judged by itself.
+func byPlace(kind finding.Kind) bool { return kind == finding.MmapLeak || kind == finding.Remap }
 
 // severe orders findings: what is wrong comes first.
 func severe(f finding.Finding) int {
@@ -358,7 +361,7 @@ func notExplained(s *hostleak.Sums) (f finding.Finding, ok bool) {
 	if len(kinds) > 0 {
 		f.Detail = append(f.Detail, "the growth is "+strings.Join(kinds, ", "))
 	}
-	if s.Older > s.Growth/5 {
+	if s.Older > s.Growth/5 && !s.Blind {
 		f.Detail = append(f.Detail, units.Bytes(s.Older)+" came into memory in mappings that were there before: a heap with room in it, or a mapping that is filled")
 	}
 	if s.Unseen > s.Growth/5 {
@@ -368,6 +371,10 @@ func notExplained(s *hostleak.Sums) (f finding.Finding, ok bool) {
 		f.Detail = append(f.Detail, units.Bytes(s.Unnamed)+" were mapped by calls whose stack was not copied")
 	}
 	f.Remedies = []finding.Remedy{finding.CodeChange("trace for longer: what goes on growing is mapped while it is watched")}
+	if s.Blind {
+		f.Title = fmt.Sprintf("resident memory grew by %s, and what made it was not seen: polling sees no calls", units.Bytes(s.Growth))
+		f.Remedies = []finding.Remedy{finding.CodeChange("`strandline doctor` says how the calls can be watched, too")}
+	}
 	return f, true
 }
 

@@ -11,6 +11,7 @@ import (
 	"strandline/footprint"
 	"strandline/hostleak"
 	"strandline/procfs"
+	"strandline/trend"
 	"strandline/units"
 )
 
@@ -203,7 +204,11 @@ func (h host) class(p footprint.Part) finding.Finding {
 	case finding.ThreadStacks:
 		h.starter(&f)
 	case finding.MmapLeak:
-		if h.filled() {
+		switch u := h.turning(p.Bytes); {
+		case u != nil:
+			f.Severity, f.Remedies = finding.Info, nil
+			madeHere(&f, u.Frames)
+		case h.filled():
 			f.Remedies = []finding.Remedy{finding.CodeChange("see what fills them: a mapping is full at its size, and one that is made large enough grows for long")}
 		}
 	}
@@ -224,7 +229,7 @@ func (h host) class(p footprint.Part) finding.Finding {
 		f.Severity = finding.Info
 	case p.Class == finding.ArenaRetention && 2*h.looks.After.Free() < h.looks.After.System():
 		f.Detail = append(f.Detail, "most of the arenas is in use; what lies free between that is as usual where blocks of many sizes come and go")
-	case p.Class == finding.MmapLeak && h.filled():
+	case p.Class == finding.MmapLeak && h.filled(): // a leak would have calls
 	case p.Steady && p.Sure >= 0.7 && loading == "":
 		f.Severity = finding.Problem
 	case loading != "":
@@ -261,7 +266,26 @@ func (h host) starter(f *finding.Finding) {
 
 // filled tells whether mappings grew without calls that make them, where these were
 // watched.
-func (h host) filled() bool { return len(h.sums.Uses) > 0 }
+func (h host) filled() bool { return !h.sums.Blind }
+
+// turning is the largest of the places that unmap what they map, later, and map
+// again, if most of some growth of mappings lies in what they hold; else nil.
+func (h host) turning(growth int64) (top *hostleak.Use) {
+	var held int64
+	for i := range h.sums.Uses {
+		u := &h.sums.Uses[i]
+		if h.classOf(u) != finding.MmapLeak || trend.Judge(u.Population, trend.Past{}).Class != trend.Turnover {
+			continue
+		}
+		if held += residentOf(u); top == nil || residentOf(u) > residentOf(top) {
+			top = u
+		}
+	}
+	if 2*held < growth {
+		return nil
+	}
+	return top
+}
 
 // makers names the places that made the files in memory that are held now and were
 // not at first, the most bytes first.
@@ -316,6 +340,9 @@ func (h host) classTitle(p footprint.Part) string {
 	case finding.Remap:
 		return size + " were added to mappings that are made larger time and again"
 	case finding.MmapLeak:
+		if h.turning(p.Bytes) != nil {
+			return size + " are held where mappings are made and unmapped time and again: a working set"
+		}
 		if h.filled() {
 			return size + " came into memory in mappings that are being filled; hardly any are new"
 		}

@@ -16,12 +16,17 @@ import (
 const (
 	// surely is the confidence from which on growth is a problem.
 	surely = 0.5
+	// climbing is the share of its steps in which a place rises that grows with its class.
+	climbing = 0.75
 	// settledShare of the growth is worth telling of what grew at first.
 	settledShare = 0.1
 	// started is the age up to which a process may still load what it needs, and
 	// starting the age up to which it surely does.
 	started  = 2 * time.Minute
 	starting = 4 * time.Second
+	// unlooked is the age up to which a process may end before it was looked at
+	// twice, so that nobody knows what it read.
+	unlooked = 15 * time.Second
 )
 
 // A hostShape is how memory grew over time.
@@ -178,6 +183,9 @@ func (g *hostGrowth) sure(v trend.Verdict, p *trend.Population, h host) float64 
 	if g.kind == finding.Remap {
 		sure = rising(p.Bytes)
 	}
+	if byPlace(g.kind) && rising(p.Bytes) < climbing {
+		return sure // another place may be what grew
+	}
 	return max(sure, h.steady(g.kind))
 }
 
@@ -227,10 +235,14 @@ func (g *hostGrowth) recent(marks []uint64) string {
 // what it needs, and will end; it is empty where nothing speaks for it. The calls
 // are nil where they are not known.
 func (h host) loading(uses []*hostleak.Use, bytes int64) string {
-	if h.looks == nil || h.looks.Age == 0 || h.looks.Age > started {
+	began, young := h.sums.Age, unlooked
+	if h.looks != nil {
+		began, young = h.looks.Age, starting
+	}
+	if began == 0 || began > started {
 		return ""
 	}
-	age := units.Duration(h.looks.Age.Round(100 * time.Millisecond))
+	age := units.Duration(began.Round(100 * time.Millisecond))
 	var imported, live int64
 	for _, u := range uses {
 		if len(u.Frames) > 0 {
@@ -243,9 +255,9 @@ func (h host) loading(uses []*hostleak.Use, bytes int64) string {
 	switch {
 	case live > 0 && 2*imported >= live:
 		return fmt.Sprintf("the process began %s ago, and most of it was made while modules were imported", age)
-	case 2*h.looks.Read >= bytes:
+	case h.looks != nil && 2*h.looks.Read >= bytes:
 		return fmt.Sprintf("the process began %s ago and read %s meanwhile, as one does that loads its data", age, units.Bytes(h.looks.Read))
-	case h.looks.Age < starting:
+	case began < young:
 		return fmt.Sprintf("the process began %s ago", age)
 	}
 	return ""

@@ -1,6 +1,8 @@
 package detect
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,25 +74,30 @@ func TestHostGrowthOverTime(t *testing.T) {
 		name     string
 		uses     []*hostleak.Use
 		looks    *footprint.Growth
+		age      time.Duration // where it was not looked at
 		severity finding.Severity
 		bytes    int64 // MiB
 		at       string
 		title    string
 	}{
-		{"a warm-up", []*hostleak.Use{over(heap("load"), weights...)}, nil, finding.Info, 300, "load", "memory grew by 300 MiB in the first 3 s of the trace, and not since: the heap"},
-		{"a heap that creeps behind it", []*hostleak.Use{over(heap("load"), 0, 100, 100, 100, 1, 0, 0, 1, 0, 0, 1, 0, 0)}, nil, finding.Info, 303, "load", "memory grew by 303 MiB in the first 3 s of the trace, and hardly since (3 MiB): the heap"},
-		{"a heap that creeps", []*hostleak.Use{over(heap("serve"), 0, 1, 0, 1, 0, 1, 0)}, nil, finding.Warning, 3, "serve", "grew by 3 MiB"},
-		{"a leak beside it", []*hostleak.Use{over(heap("load"), weights...), over(heap("serve"), slow...)}, nil, finding.Problem, 24, "serve", "grew by 24 MiB after the first 3 s of the trace; 100% of it"},
-		{"a leak of its line", []*hostleak.Use{over(heap("load"), 0, 100, 100, 100, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, finding.Problem, 24, "load", "grew by 24 MiB after the first 3 s"},
-		{"a leak", []*hostleak.Use{over(heap("serve"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, finding.Problem, 24, "serve", "grew by 24 MiB; 100% of it"},
-		{"a leak in an old process that reads", []*hostleak.Use{over(heap("serve"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: time.Hour, Read: 900 * mib}, finding.Problem, 24, "serve", "grew by"},
-		{"loading", []*hostleak.Use{over(heap("load"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 9 * time.Second, Read: 24 * mib}, finding.Warning, 24, "load", "grew by"},
-		{"importing", []*hostleak.Use{over(imports, 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 9 * time.Second}, finding.Warning, 24, "import_it", "grew by"},
-		{"begun late", []*hostleak.Use{over(heap("load"), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 8, 8)}, nil, finding.Warning, 24, "load", "grew by"},
-		{"begun half-way", []*hostleak.Use{over(heap("load"), 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4)}, nil, finding.Problem, 24, "load", "grew by"},
-		{"just started", []*hostleak.Use{over(heap("load"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 3 * time.Second}, finding.Warning, 24, "load", "grew by"},
+		{"a warm-up", []*hostleak.Use{over(heap("load"), weights...)}, nil, 0, finding.Info, 300, "load", "memory grew by 300 MiB in the first 3 s of the trace, and not since: the heap"},
+		{"a heap that creeps behind it", []*hostleak.Use{over(heap("load"), 0, 100, 100, 100, 1, 0, 0, 1, 0, 0, 1, 0, 0)}, nil, 0, finding.Info, 303, "load", "memory grew by 303 MiB in the first 3 s of the trace, and hardly since (3 MiB): the heap"},
+		{"a heap that creeps", []*hostleak.Use{over(heap("serve"), 0, 1, 0, 1, 0, 1, 0)}, nil, 0, finding.Warning, 3, "serve", "grew by 3 MiB"},
+		{"a leak beside it", []*hostleak.Use{over(heap("load"), weights...), over(heap("serve"), slow...)}, nil, 0, finding.Problem, 24, "serve", "grew by 24 MiB after the first 3 s of the trace; 100% of it"},
+		{"a leak of its line", []*hostleak.Use{over(heap("load"), 0, 100, 100, 100, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, 0, finding.Problem, 24, "load", "grew by 24 MiB after the first 3 s"},
+		{"a leak", []*hostleak.Use{over(heap("serve"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, 0, finding.Problem, 24, "serve", "grew by 24 MiB; 100% of it"},
+		{"a leak in an old process that reads", []*hostleak.Use{over(heap("serve"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: time.Hour, Read: 900 * mib}, 0, finding.Problem, 24, "serve", "grew by"},
+		{"loading", []*hostleak.Use{over(heap("load"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 9 * time.Second, Read: 24 * mib}, 0, finding.Warning, 24, "load", "grew by"},
+		{"importing", []*hostleak.Use{over(imports, 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 9 * time.Second}, 0, finding.Warning, 24, "import_it", "grew by"},
+		{"begun late", []*hostleak.Use{over(heap("load"), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 8, 8)}, nil, 0, finding.Warning, 24, "load", "grew by"},
+		{"begun half-way", []*hostleak.Use{over(heap("load"), 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4)}, nil, 0, finding.Problem, 24, "load", "grew by"},
+		{"just started", []*hostleak.Use{over(heap("load"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 3 * time.Second}, 0, finding.Warning, 24, "load", "grew by"},
+		{"ended before it was looked at", []*hostleak.Use{over(heap("load"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, 7 * time.Second, finding.Warning, 24, "load", "grew by"},
+		{"a leak in an old process, so far", []*hostleak.Use{over(heap("serve"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, time.Hour, finding.Problem, 24, "serve", "grew by"},
 	} {
-		found := Host(traceOf(c.uses...), c.looks, nil)
+		s := traceOf(c.uses...)
+		s.Age = c.age
+		found := Host(s, c.looks, nil)
 		if len(found) != 1 {
 			t.Errorf("%s: %+v", c.name, found)
 			continue
@@ -103,4 +110,59 @@ func TestHostGrowthOverTime(t *testing.T) {
 			t.Errorf("%s: %+v", c.name, f.Remedies)
 		}
 	}
+}
+
+// A place is judged by itself: another that leaks beside it says nothing of a
+// working set, nor of what was loaded.
+func TestPlacesAreJudgedApart(t *testing.T) {
+	at := func(who string) *hostleak.Use {
+		return made(bpf.Map, hostleak.Anonymous, 1<<20, "libc.so.6:mmap", "app.py:"+who)
+	}
+	const mib, marks = 1 << 20, 14
+	leak := over(at("leak"), 0, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2)
+	loaded := over(at("load"), 0, 100, 100, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	looks := &footprint.Growth{Age: time.Hour, Parts: []footprint.Part{{Class: finding.MmapLeak, Bytes: 80 * mib, Steady: true, Sure: 0.9}}}
+	for _, c := range []struct {
+		name  string
+		uses  []*hostleak.Use
+		looks []footprint.Part
+		want  []string
+	}{
+		{"a working set", []*hostleak.Use{turning(at("ring"), marks)}, looks.Parts, []string{"info ring"}},
+		{"a working set and a leak", []*hostleak.Use{turning(at("ring"), marks), leak}, looks.Parts, []string{"problem leak"}},
+		{"what was loaded and a leak", []*hostleak.Use{loaded, leak}, looks.Parts, []string{"problem leak", "info load"}},
+		{"a leak of some of what is turned over", []*hostleak.Use{leaky(at("mixed"), marks)}, looks.Parts, []string{"problem mixed"}},
+	} {
+		s := traceOf(c.uses...)
+		grown := *looks
+		grown.RSS = s.Growth
+		var got []string
+		for _, f := range Host(s, &grown, nil) {
+			got = append(got, fmt.Sprint(f.Severity, " ", f.Site.Function))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// turning is a use that holds 40 MiB from the fourth mark on, each for four marks.
+func turning(u *hostleak.Use, marks int) *hostleak.Use {
+	u.Population, u.Live = trend.NewPopulation(marks), 40<<20
+	u.Count, u.Calls, u.Resident = 40, int64(10*marks), u.Live
+	for i := range marks {
+		u.Population.AddMany(trend.Span{First: i, Last: min(i+3, marks-1), Bytes: 1 << 20}, 10)
+	}
+	return u
+}
+
+// leaky is a use of which an eighth stays.
+func leaky(u *hostleak.Use, marks int) *hostleak.Use {
+	u = turning(u, marks)
+	for i := range marks {
+		u.Population.AddMany(trend.Span{First: i, Last: marks - 1, Bytes: 1 << 20}, 3)
+	}
+	u.Live += int64(3*marks) << 20
+	u.Count, u.Resident = u.Live>>20, u.Live
+	return u
 }

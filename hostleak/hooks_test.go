@@ -171,6 +171,9 @@ void ucp_get_version(unsigned *a, unsigned *b, unsigned *c) { *a = 1; *b = %s; *
 		{"18", "", "UCX_MEM_MMAP_HOOK_MODE=none", false},
 		{"18", "", "UCX_RCACHE_ENABLE=n", false},
 		{"18", "", "UCX_RCACHE_ENABLE=y", true},
+		{"18", "", "UCX_RCACHE_ENABLE=off", false},
+		{"18", "", "UCX_RCACHE_ENABLE=0", false},
+		{"18", "", "UCX_RCACHE_MAX_UNRELEASED=INF", true},
 	} {
 		t.Run(c.minor+c.more+c.env, func(t *testing.T) {
 			exe := live.Build(t, mapper, map[string]string{"renamed-1234": c.more + fmt.Sprintf(ucx, c.minor)})

@@ -117,11 +117,16 @@ func ucxLeaks(version string) bool {
 	return major == 1 && minor >= 17 && minor < 21
 }
 
+// off tells the words by which UCX takes a setting for no.
+func off(setting string) bool {
+	return slices.Contains([]string{"n", "no", "off", "0"}, strings.ToLower(setting))
+}
+
 // leaksByUnmapping says what the cache costs, unless a setting of the process
 // prevents it.
 func leaksByUnmapping(k *Known, env map[string]string) {
-	max := env["UCX_RCACHE_MAX_UNRELEASED"]
-	if env["UCX_MEM_MMAP_HOOK_MODE"] == "none" || strings.HasPrefix(strings.ToLower(env["UCX_RCACHE_ENABLE"]), "n") || max != "" && max != "inf" {
+	max := strings.ToLower(env["UCX_RCACHE_MAX_UNRELEASED"])
+	if strings.EqualFold(env["UCX_MEM_MMAP_HOOK_MODE"], "none") || off(env["UCX_RCACHE_ENABLE"]) || max != "" && max != "inf" {
 		return
 	}
 	k.Leaks = "UCX 1.17 to 1.20 keep 144 bytes for every munmap of the process, whoever calls it; fixed in 1.21"

@@ -275,7 +275,7 @@ func (t *Trace) intern(s Stack) int {
 // Check holds the ledger against the kernel's lists, and reads how large the
 // processes are.
 func (t *Trace) Check() error {
-	if _, blind := t.source.(Poller); blind || t.Last.Lost > t.lost {
+	if t.blind() || t.Last.Lost > t.lost {
 		t.lost = t.Last.Lost
 		t.sweep()
 	}
@@ -404,6 +404,12 @@ func (t *Trace) measure(before, now int) {
 	}
 }
 
+// blind tells whether no calls can be seen.
+func (t *Trace) blind() bool {
+	_, ok := t.source.(Poller)
+	return ok
+}
+
 // Alive tells whether a process that is followed still runs.
 func (t *Trace) Alive() bool {
 	for _, f := range t.Processes {
@@ -461,6 +467,9 @@ type Sums struct {
 	Pieces []Piece
 	// Files are the stacks of the calls that made files in memory, held or not.
 	Files map[procfs.FileID]Stack
+	// Blind says that no calls could be seen.
+	Blind bool
+	Age   time.Duration // of the first process; 0 if unknown
 }
 
 // tellable is the least growth of which a share is worth telling.
@@ -468,7 +477,8 @@ const tellable = 256 << 10
 
 // Sums reckons up.
 func (t *Trace) Sums() *Sums {
-	s := &Sums{Grown: make([]int64, len(t.Ledger.Marks()))}
+	s := &Sums{Grown: make([]int64, len(t.Ledger.Marks())), Blind: t.blind()}
+	s.Age, _ = t.Root.Age()
 	for _, at := range t.Ledger.Marks() {
 		s.Marks = append(s.Marks, at-min(at, t.began))
 	}

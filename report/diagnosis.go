@@ -321,7 +321,11 @@ func writeFinding(w io.Writer, s Style, f *finding.Finding, subject string) {
 		line("made at", frameName(stack.Frame(*f.Site)))
 	}
 	writeStack(line, f)
-	say("sure", fmt.Sprintf("%s: %s", units.Percent(f.Confidence), f.Basis))
+	sure := units.Percent(f.Confidence)
+	if f.Basis != "" {
+		sure += ": " + f.Basis
+	}
+	say("sure", sure)
 	for i, r := range f.Remedies {
 		label := "do"
 		if i > 0 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"strandline/hostleak"
@@ -137,6 +138,11 @@ func (d *Hooks) Leaking() bool {
 	return false
 }
 
+// interposes tells whether memory functions of an object stand before libc's.
+func (d *Hooks) interposes(object string) bool {
+	return slices.ContainsFunc(d.Interposed, func(i Interposed) bool { return i.Object == object })
+}
+
 // Text prints the document for a person.
 func (d *Hooks) Text(w io.Writer, s Style) {
 	switch {
@@ -166,6 +172,8 @@ func (d *Hooks) Text(w io.Writer, s Style) {
 				leaks = "loaded, and has hooked nothing yet: "
 			}
 			fmt.Fprintln(w, "  "+leaks+*l.Leaks)
+		} else if l.Hooks == 0 && !d.interposes(l.Object) {
+			fmt.Fprintln(w, "  loaded, and has hooked nothing yet")
 		}
 		for _, r := range l.Remedies {
 			fmt.Fprintln(w, "  → "+r)

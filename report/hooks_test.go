@@ -19,7 +19,7 @@ func TestHooksText(t *testing.T) {
 		},
 		Breakpoints: []hostleak.Breakpoint{{Function: "main", Object: "/bin/a", Address: 1}},
 		Interposed:  []hostleak.Interposed{{Object: "/lib/own.so", Symbols: []string{"calloc", "malloc"}}},
-		Known:       []hostleak.Known{ucx},
+		Known:       []hostleak.Known{ucx, {Name: "libfabric", Object: "/lib/f.so", Does: "can watch"}, {Name: "own", Object: "/lib/own.so", Does: "replaces"}},
 		Slots:       12, Pages: 1, Unread: []string{"/lib/broken.so"},
 	}
 	d := NewHooks(1, found)
@@ -34,6 +34,8 @@ func TestHooksText(t *testing.T) {
 		"/lib/own.so stands before libc for calloc, malloc",
 		"UCX 1.18.1: /lib/libucm.so", "  watches every munmap",
 		"  loaded, and has hooked nothing yet: 144 bytes for every munmap", "  → upgrade",
+		"libfabric (version unknown): /lib/f.so", "  can watch", "  loaded, and has hooked nothing yet",
+		"own (version unknown): /lib/own.so", "  replaces",
 		"/lib/broken.so cannot be read; hooks in it are not seen",
 		"compared 12 slots of offset tables and 1 page of code that was written to",
 	}

@@ -650,7 +650,8 @@ int strand_mremap(struct on_exit *ctx)
 	struct pt_regs *r = registers();
 	struct event c = {};
 	begin(&c, w, REMAP);
-	u64 *entered = map_lookup(&strand_moving, &c.tid);
+	u32 tid = current_pid_tgid();
+	u64 *entered = map_lookup(&strand_moving, &tid);
 	if (entered) {
 		u64 took = c.time - *entered;
 		c.took = took >> 32 ? ~0u : took;

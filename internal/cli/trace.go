@@ -328,6 +328,8 @@ type watch struct {
 	ends     time.Duration
 	launched bool           // a command, which was started
 	sums     *hostleak.Sums // the latest, for when the process ends
+	before   *hostleak.Sums // those before them
+	summed   time.Time      // when the latest were made
 	gpu      *gpuWatch      // nil if the GPU's driver is not watched
 	screen   *screen        // nil where no terminal can be drawn on
 	told     time.Time      // when a line is next told where it cannot
@@ -478,7 +480,7 @@ func (w *watch) record(write func(to *recording.Writer) error) {
 // sum reckons up while there is something: the figures of before stay when the
 // process ends.
 func (w *watch) sum() {
-	w.sums = w.trace.Sums()
+	w.before, w.sums, w.summed = w.sums, w.trace.Sums(), time.Now()
 	if w.gpu != nil {
 		w.gpu.sum(w.trace, time.Since(w.began))
 	}
@@ -494,8 +496,26 @@ func (w *watch) finish() error {
 	if w.trace.Alive() {
 		w.sum()
 		w.look()
+	} else if time.Since(w.summed) < ending && gaveBack(w.before, w.sums) {
+		w.sums = w.before
 	}
 	return nil
+}
+
+// ending is how long a process may take to free what it has before it ends.
+const ending = 300 * time.Millisecond
+
+// gaveBack tells whether much was unmapped between two sums: of a process that ended
+// then, they tell of its end and not of its growth.
+func gaveBack(before, last *hostleak.Sums) bool {
+	return before != nil && mapped(last) < mapped(before)-mapped(before)/10
+}
+
+func mapped(s *hostleak.Sums) (bytes int64) {
+	for i := range s.Uses {
+		bytes += s.Uses[i].Live
+	}
+	return bytes
 }
 
 // lives tells whether the process still runs: its number can be given to another.

@@ -19,6 +19,7 @@ import (
 
 	"strandline/bpf"
 	"strandline/finding"
+	"strandline/hostleak"
 	"strandline/internal/live"
 	"strandline/recording"
 )
@@ -248,5 +249,32 @@ func TestTraceInterrupted(t *testing.T) {
 	}
 	if told, stderr, code := run("diagnose", file); code != exitProblem || stderr != "" || !strings.Contains(told, " grew by ") {
 		t.Errorf("exit status %d of the recording: %s%s", code, told, stderr)
+	}
+}
+
+// The sums of a process that is about to end and frees what it has are none of its
+// growth.
+func TestGaveBack(t *testing.T) {
+	sums := func(live ...int64) *hostleak.Sums {
+		s := &hostleak.Sums{}
+		for _, n := range live {
+			s.Uses = append(s.Uses, hostleak.Use{Live: n})
+		}
+		return s
+	}
+	for _, c := range []struct {
+		before, last *hostleak.Sums
+		want         bool
+	}{
+		{nil, sums(100), false},
+		{sums(), sums(), false},
+		{sums(100, 50), sums(110, 50), false},
+		{sums(100, 50), sums(95, 50), false},
+		{sums(100, 50), sums(20, 50), true},
+		{sums(100, 50), sums(), true},
+	} {
+		if got := gaveBack(c.before, c.last); got != c.want {
+			t.Errorf("%+v after %+v: %v", c.last, c.before, got)
+		}
 	}
 }
