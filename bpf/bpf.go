@@ -79,7 +79,7 @@ type PythonState uint32
 // The states.
 const (
 	NoPython PythonState = iota // the process has no interpreter that was named to Python
-	NoThread                    // the interpreter does not know this thread
+	NoThread                    // the interpreter does not know this thread, or it runs no Python
 	Complete                    // all frames are there
 	Cut                         // there are more frames
 )

@@ -133,9 +133,11 @@ type Frame struct {
 func (r *Runtime) Shim(f Frame) bool { return r.Minor >= 12 && f.Owner >= 3 }
 
 // ErrNoThread says that a thread runs no Python.
-var ErrNoThread = errors.New("the interpreter does not know the thread")
+var ErrNoThread = errors.New("the interpreter does not know the thread, or it runs no Python")
 
-// State is the address of the interpreter's state of a thread.
+// State is the address of the interpreter's state of a thread that runs Python. Up
+// to CPython 3.11 the state of a thread that is being made bears the number of its
+// maker.
 func (r *Runtime) State(mem Memory, t Thread) (uint64, error) {
 	w := words{mem: mem}
 	steps := 0
@@ -143,7 +145,7 @@ func (r *Runtime) State(mem Memory, t Thread) (uint64, error) {
 		steps++
 		for state := w.at(interp, r.InterpreterThreads); state != 0 && steps < mostThreads; state = w.at(state, r.ThreadNext) {
 			steps++
-			if r.is(&w, state, t) {
+			if r.is(&w, state, t) && r.innermost(&w, state) != 0 {
 				return state, w.err
 			}
 		}
@@ -161,6 +163,15 @@ func (r *Runtime) is(w *words, state uint64, t Thread) bool {
 	return w.at(state, r.ThreadPthread) == t.Pthread && t.Pthread != 0
 }
 
+// innermost is the address of the frame that a state is in; 0 if it runs nothing.
+func (r *Runtime) innermost(w *words, state uint64) uint64 {
+	at := w.at(state, r.ThreadFrame)
+	if r.CFrameFrame != None && at != 0 {
+		at = w.at(at, r.CFrameFrame)
+	}
+	return at
+}
+
 // Frames are those of a thread, innermost first. They are those of one moment
 // only if the thread does not run meanwhile. With an error, those that were read
 // are returned.
@@ -170,10 +181,7 @@ func (r *Runtime) Frames(mem Memory, t Thread) ([]Frame, error) {
 		return nil, err
 	}
 	w := words{mem: mem}
-	at := w.at(state, r.ThreadFrame)
-	if r.CFrameFrame != None && at != 0 {
-		at = w.at(at, r.CFrameFrame)
-	}
+	at := r.innermost(&w, state)
 	var out []Frame
 	b := make([]byte, r.frameSize())
 	for at != 0 && w.err == nil && len(out) < mostFrames {

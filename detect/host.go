@@ -58,8 +58,10 @@ func Host(s *hostleak.Sums, looks *footprint.Growth, known []hostleak.Known) []f
 	slices.SortStableFunc(out, func(a, b finding.Finding) int {
 		return cmp.Or(cmp.Compare(severe(b), severe(a)), cmp.Compare(*b.Bytes, *a.Bytes))
 	})
-	unmade := h.unmade(out)
-	if f, ok := notExplained(s); ok && (looks == nil || looks.Explained() < unexplained || len(unmade) == 0) {
+	unmade, rest := h.unmade(out)
+	told := looks != nil && (rest < classWorth || float64(rest) <= (1-unexplained)*float64(looks.RSS))
+	if f, ok := notExplained(s); ok && !told {
+		f.Detail = append(f.Detail, h.kinds()...)
 		unmade = append(unmade, f)
 	}
 	return append(out, unmade...)
@@ -143,7 +145,7 @@ func (h host) growing(uses []*hostleak.Use, known []hostleak.Known) (f finding.F
 			"stack_complete": top.Complete, "assumed_bytes": top.Assumed, "stacks": growingStacks(g.uses, g.from),
 		},
 	}
-	loading := h.loading(g.uses, g.resident)
+	loading := cmp.Or(h.loading(g.uses, g.resident), g.recent(h.sums.Marks))
 	switch {
 	case g.shape == settled:
 		f.Severity = finding.Info

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"strandline/finding"
 	"strandline/footprint"
@@ -125,13 +126,14 @@ func (h *host) locate() {
 	}
 }
 
-// unmade are findings of classes that grew and of which no call was found.
-func (h host) unmade(found []finding.Finding) (out []finding.Finding) {
+// unmade are findings of classes that grew and of which no call was found, and the
+// bytes of growth that no finding tells of then.
+func (h host) unmade(found []finding.Finding) (out []finding.Finding, rest int64) {
 	if h.looks == nil {
-		return nil
+		return nil, 0
 	}
 	told := map[finding.Kind]bool{finding.Unexplained: true}
-	rest := h.looks.RSS // that no finding tells yet
+	rest = h.looks.RSS
 	for _, f := range found {
 		told[f.Kind] = true
 		for _, name := range []string{"resident_bytes", "early_bytes"} {
@@ -156,12 +158,29 @@ func (h host) unmade(found []finding.Finding) (out []finding.Finding) {
 			if p.Bytes = min(p.Bytes, rest); p.Bytes < classWorth {
 				continue
 			}
-			rest -= p.Bytes
+			rest -= p.Bytes + p.Early
 		}
 		told[p.Class] = p.Class != finding.CopyOnWrite // each process by itself
 		out = append(out, h.class(p))
 	}
-	return out
+	return out, rest
+}
+
+// kinds say of what classes the growth is, as far as looks tell.
+func (h host) kinds() []string {
+	if h.looks == nil {
+		return nil
+	}
+	var kinds []string
+	for _, p := range h.looks.Parts {
+		if bytes := p.Bytes + p.Early; !p.Outside && p.Class != finding.Unexplained && bytes >= classWorth {
+			kinds = append(kinds, fmt.Sprintf("%s %s", units.Bytes(bytes), p.Class))
+		}
+	}
+	if len(kinds) == 0 {
+		return nil
+	}
+	return []string{"seen from outside it is " + strings.Join(kinds, ", ")}
 }
 
 // class is the finding of a class that grew.

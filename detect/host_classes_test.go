@@ -23,7 +23,7 @@ func TestUnmadeLeavesRests(t *testing.T) {
 		want     int
 	}{{79 * mib, 1}, {20 * mib, 2}} {
 		found := []finding.Finding{{Kind: finding.Remap, Evidence: map[string]any{"resident_bytes": c.resident}}}
-		if got := h.unmade(found); len(got) != c.want || got[len(got)-1].Kind != finding.MemoryFiles {
+		if got, _ := h.unmade(found); len(got) != c.want || got[len(got)-1].Kind != finding.MemoryFiles {
 			t.Errorf("with %d bytes explained: got %+v, want %d findings", c.resident, got, c.want)
 		}
 	}
@@ -37,11 +37,12 @@ func TestUnmadeAddsUp(t *testing.T) {
 	}}}
 	found := []finding.Finding{{Kind: finding.Remap, Evidence: map[string]any{"resident_bytes": int64(4 * mib)}}}
 	var got []int64
-	for _, f := range h.unmade(found) {
+	unmade, rest := h.unmade(found)
+	for _, f := range unmade {
 		got = append(got, *f.Bytes/mib)
 	}
-	if !slices.Equal(got, []int64{40, 6}) {
-		t.Errorf("beside 4 MiB of 50 that are told, got %v MiB", got)
+	if !slices.Equal(got, []int64{40, 6}) || rest != 0 {
+		t.Errorf("beside 4 MiB of 50 that are told, got %v MiB, and %d bytes are left", got, rest)
 	}
 }
 
@@ -54,8 +55,38 @@ func TestFilled(t *testing.T) {
 		want  finding.Severity
 	}{{true, finding.Problem}, {false, finding.Warning}} {
 		h := host{sums: &hostleak.Sums{Blind: c.blind}, looks: looks}
-		if found := h.unmade(nil); len(found) != 1 || found[0].Severity != c.want {
+		if found, _ := h.unmade(nil); len(found) != 1 || found[0].Severity != c.want {
 			t.Errorf("blind %v: %+v, want a %s", c.blind, found, c.want)
+		}
+	}
+}
+
+// What neither calls nor classes tell is called unexplained, with what is known of
+// it.
+func TestUnexplained(t *testing.T) {
+	const mib = 1 << 20
+	share := 0.1
+	sums := func() *hostleak.Sums {
+		return &hostleak.Sums{Growth: 50 * mib, Anon: 45 * mib, File: 5 * mib, Older: 40 * mib, Explained: &share, Marks: make([]uint64, 9), Grown: make([]int64, 9)}
+	}
+	for _, c := range []struct {
+		name  string
+		looks *footprint.Growth
+		want  []finding.Kind
+		says  string
+	}{
+		{"nobody looked", nil, []finding.Kind{finding.Unexplained}, "40 MiB came into memory in mappings that were there before"},
+		{"a class tells it", &footprint.Growth{RSS: 50 * mib, Parts: []footprint.Part{{Class: finding.HeapLeak, Bytes: 46 * mib, Steady: true, Sure: 0.9}}}, []finding.Kind{finding.HeapLeak}, ""},
+		{"a class tells a part", &footprint.Growth{RSS: 50 * mib, Parts: []footprint.Part{{Class: finding.HeapLeak, Bytes: 20 * mib, Steady: true, Sure: 0.9}}}, []finding.Kind{finding.HeapLeak, finding.Unexplained}, "seen from outside it is 20 MiB heap-leak"},
+	} {
+		var got []finding.Kind
+		var says []string
+		for _, f := range Host(sums(), c.looks, nil) {
+			got = append(got, f.Kind)
+			says = append(says, f.Detail...)
+		}
+		if !slices.Equal(got, c.want) || !strings.Contains(strings.Join(says, "; "), c.says) {
+			t.Errorf("%s: got %v, %q", c.name, got, says)
 		}
 	}
 }

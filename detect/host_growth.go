@@ -57,12 +57,21 @@ type hostGrowth struct {
 	mapped, resident, count, of, early int64
 }
 
+// curve is how what stays came about. A mapping that is made larger is another
+// each time.
+func (g *hostGrowth) curve(p *trend.Population) []int64 {
+	if g.kind == finding.Remap {
+		return p.Bytes
+	}
+	return p.Final
+}
+
 // since is what lives of a use and is counted, in bytes.
 func (g *hostGrowth) since(u *hostleak.Use) int64 {
 	if g.from == 0 {
 		return u.Live
 	}
-	return max(0, u.Live-u.Population.Final[g.from])
+	return max(0, u.Live-g.curve(u.Population)[g.from])
 }
 
 // residentOf is what of a use is in memory, as far as anybody could look.
@@ -142,12 +151,12 @@ func (g *hostGrowth) large() bool { return !g.pooled() || min(g.resident, g.of) 
 func (g *hostGrowth) judge(h host) (end int) {
 	g.verdict = trend.Judge(g.all, trend.Past{})
 	whole := g.sure(g.verdict, g.all, h)
-	if from := trend.WarmUp(g.all.Final); from > 0 {
+	if from := trend.WarmUp(g.curve(g.all)); from > 0 {
 		later := g.all.From(from)
 		v := trend.Judge(later, trend.Past{})
 		sure := g.sure(v, later, h)
-		switch n := len(g.all.Final) - 1; {
-		case g.pooled() && g.all.Final[n]-g.all.Final[from] < classWorth:
+		switch stays := g.curve(later); {
+		case g.pooled() && stays[len(stays)-1]-stays[0] < classWorth:
 			g.shape, g.confidence = settled, 1
 			return from
 		case sure >= surely, sure > 0 && whole > 0:
@@ -155,8 +164,8 @@ func (g *hostGrowth) judge(h host) (end int) {
 			return 0
 		}
 	}
-	switch end = reached(g.all.Final); {
-	case end > 0 && 4*end <= 3*(len(g.all.Final)-1) && whole < surely:
+	switch end = reached(g.curve(g.all)); {
+	case end > 0 && 4*end <= 3*(len(g.all.Bytes)-1) && whole < surely:
 		g.shape, g.confidence = settled, 1
 	case whole >= 0.2:
 		g.shape, g.confidence = grows, whole
@@ -180,15 +189,21 @@ func (g *hostGrowth) sure(v trend.Verdict, p *trend.Population, h host) float64 
 	return max(sure, h.steady(g.kind))
 }
 
+// nearly is the share of a rise at which it is taken to be over.
+const nearly = 0.98
+
 // reached is the first mark at which a curve is nearly as high as at its end; 0 if
 // it does not rise.
-func reached(bytes []int64) int {
-	const nearly = 0.98
+func reached(bytes []int64) int { return risen(bytes, nearly) }
+
+// risen is the first mark at which a curve has some share of its rise; 0 if it does
+// not rise.
+func risen(bytes []int64, share float64) int {
 	n := len(bytes) - 1
 	if n < 1 || bytes[n] <= bytes[0] {
 		return 0
 	}
-	return slices.IndexFunc(bytes, func(b int64) bool { return float64(b-bytes[0]) >= nearly*float64(bytes[n]-bytes[0]) })
+	return slices.IndexFunc(bytes, func(b int64) bool { return float64(b-bytes[0]) >= share*float64(bytes[n]-bytes[0]) })
 }
 
 // rising is how sure a curve goes up: by the share of its steps that do.
@@ -205,6 +220,17 @@ func rising(bytes []int64) float64 {
 	return float64(up) / float64(n)
 }
 
+// recent says that growth began too late in the trace to be judged; it is empty if
+// it did not.
+func (g *hostGrowth) recent(marks []uint64) string {
+	const enough = 6 // intervals
+	n := len(marks) - 1
+	if begun := risen(g.curve(g.all), 1-nearly) - 1; begun > n-enough && begun > enough {
+		return fmt.Sprintf("it began %s before the end of the trace", units.Duration(time.Duration(marks[n]-marks[begun]).Round(100*time.Millisecond)))
+	}
+	return ""
+}
+
 // loading says why growth by some calls may be that of a program that still loads
 // what it needs, and will end; it is empty where nothing speaks for it. The calls
 // are nil where they are not known.
@@ -219,9 +245,11 @@ func (h host) loading(uses []*hostleak.Use, bytes int64) string {
 	age := units.Duration(began.Round(100 * time.Millisecond))
 	var imported, live int64
 	for _, u := range uses {
-		live += u.Live
+		if len(u.Frames) > 0 {
+			live += residentOf(u)
+		}
 		if slices.ContainsFunc(u.Frames, importing) {
-			imported += u.Live
+			imported += residentOf(u)
 		}
 	}
 	switch {

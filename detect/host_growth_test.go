@@ -45,6 +45,20 @@ func traceOf(uses ...*hostleak.Use) *hostleak.Sums {
 	return s
 }
 
+// A buffer that is made larger is another one each time, and grew all the same.
+func TestBufferThatGrows(t *testing.T) {
+	const marks, mib = 12, 1 << 20
+	u := made(bpf.Remap, hostleak.Anonymous, marks*mib, "libc.so.6:mremap", "app.py:append")
+	u.Population = trend.NewPopulation(marks)
+	for i := range marks {
+		u.Population.Add(trend.Span{First: i, Last: i, Bytes: int64(i+1) * mib})
+	}
+	u.Live, u.Count, u.Resident = marks*mib, 1, marks*mib
+	if found := Host(traceOf(u), nil, nil); len(found) != 1 || found[0].Severity != finding.Problem || *found[0].Bytes != marks*mib {
+		t.Errorf("got %+v", found)
+	}
+}
+
 // Growth is judged by when it happened.
 func TestHostGrowthOverTime(t *testing.T) {
 	heap := func(who string) *hostleak.Use {
@@ -78,6 +92,8 @@ func TestHostGrowthOverTime(t *testing.T) {
 		{"just started", []*hostleak.Use{over(heap("load"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 3 * time.Second}, 0, finding.Warning, 24, "load", "grew by"},
 		{"ended before it was looked at", []*hostleak.Use{over(heap("load"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, 7 * time.Second, finding.Warning, 24, "load", "grew by"},
 		{"a leak in an old process, so far", []*hostleak.Use{over(heap("serve"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, time.Hour, finding.Problem, 24, "serve", "grew by"},
+		{"begun late", []*hostleak.Use{over(heap("load"), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 8, 8)}, nil, 0, finding.Warning, 24, "load", "grew by"},
+		{"begun half-way", []*hostleak.Use{over(heap("load"), 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4)}, nil, 0, finding.Problem, 24, "load", "grew by"},
 	} {
 		s := traceOf(c.uses...)
 		s.Age = c.age

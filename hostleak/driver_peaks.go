@@ -53,10 +53,14 @@ func (l *Ledger) stacks() []int {
 }
 
 // peak follows what is held since the last call. What came and went in between
-// counts with the most that each cause held.
+// counts with the most that calls of each place and size held.
 func (d *Driver) peak(at uint64) {
 	type sum struct{ most, live int64 }
-	sums := map[peakKey]sum{}
+	type place struct {
+		peakKey
+		Site
+	}
+	places := map[place]sum{}
 	for m, l := range d.ledgers {
 		stacks := l.stacks()
 		for i := range l.Causes {
@@ -64,14 +68,19 @@ func (d *Driver) peak(at uint64) {
 			if c.most == 0 {
 				continue
 			}
-			key := peakKey{bpf.DriverMemory(m), stacks[i]}
-			if key.stack == 0 {
-				key.stack = -int(c.Op)
+			p := place{peakKey{bpf.DriverMemory(m), stacks[i]}, c.Site}
+			if p.stack == 0 {
+				p.stack = -int(c.Op)
 			}
-			s := sums[key]
-			sums[key] = sum{s.most + c.most, s.live + c.Live}
+			s := places[p]
+			places[p] = sum{max(s.most, c.most), s.live + c.Live}
 			c.most = c.Live
 		}
+	}
+	sums := map[peakKey]sum{}
+	for p, s := range places {
+		all := sums[p.peakKey]
+		sums[p.peakKey] = sum{all.most + max(s.most, s.live), all.live + s.live}
 	}
 	for key, s := range sums {
 		c := d.courses[key]

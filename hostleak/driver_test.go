@@ -149,7 +149,8 @@ func TestPeaks(t *testing.T) {
 		{func() { call("cuMemAlloc_v2", 200, 20) }, func() { call("cuMemAlloc_v2", 300, 10) }},
 		{func() { call("cuMemFree_v2", 100, 0) }, func() { call("cuMemAlloc_v2", 900, 20) }},
 		{func() { call("cuMemFree_v2", 200, 0) }, func() { call("cuMemFree_v2", 300, 0) }, func() { call("cuMemFree_v2", 900, 0) }},
-		{func() { call("cuMemAlloc_v2", 400, 30) }, func() { call("cuMemFree_v2", 400, 0) }}, // gone before anybody looks
+		// Gone before anybody looks, one after the other.
+		{func() { call("cuMemAlloc_v2", 900, 40) }, func() { call("cuMemFree_v2", 900, 0) }, func() { call("cuMemAlloc_v2", 400, 40) }, func() { call("cuMemFree_v2", 400, 0) }},
 		{func() { call("cuMemAlloc_v2", 500, 7) }},
 	} {
 		for _, f := range step {

@@ -54,6 +54,11 @@ type caught struct {
 	Stack
 }
 
+// in tells whether a function is in the stack.
+func (c *caught) in(function string) bool {
+	return slices.ContainsFunc(c.Frames, func(f Frame) bool { return f.Function == function })
+}
+
 // keeps is a namer that keeps what it has named.
 type keeps struct {
 	*Names
@@ -332,8 +337,15 @@ func TestStacksOfPython(t *testing.T) {
 			all := names.all
 			complete(t, all, 500)
 			at := map[uint64]*caught{}
+			starts := 0
 			for i := range all {
 				at[all[i].addr] = &all[i]
+				if !all[i].in("pthread_create") {
+					continue
+				}
+				if starts++; !all[i].in("waits_in_a_thread") && !all[i].in("run") { // the thread that is made is in the list already
+					t.Errorf("no line of Python makes the thread: %s", all[i].text())
+				}
 			}
 			compared, wrong := 0, 0
 			for _, line := range said {
@@ -356,7 +368,7 @@ func TestStacksOfPython(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%d stacks compared with what Python says, %d differ", compared, wrong)
+			t.Logf("%d stacks compared with what Python says, %d differ; %d make threads", compared, wrong, starts)
 			if compared < 500 {
 				t.Error("these are too few")
 			}

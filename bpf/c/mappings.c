@@ -320,7 +320,16 @@ INLINE u64 user_word(u64 addr)
 	return v;
 }
 
-// python_thread finds the state of the current thread in the interpreter's list.
+// innermost is the frame that a thread's state is in; 0 if it runs nothing.
+INLINE u64 innermost(const struct python *p, u64 state)
+{
+	u64 frame = user_word(state + p->frame);
+	return p->cframe_current == NONE ? frame : user_word(frame + p->cframe_current);
+}
+
+// python_thread finds the state of the current thread in the interpreter's list,
+// if it runs something of Python. Up to CPython 3.11 the state of a thread that is
+// being made bears the number of its maker, and stands before that.
 INLINE u64 python_thread(const struct python *p, struct task_struct *task)
 {
 	u64 interpreter = user_word(p->runtime + p->interpreters);
@@ -339,7 +348,7 @@ INLINE u64 python_thread(const struct python *p, struct task_struct *task)
 	}
 	LOOP
 	for (int i = 0; i < 256 && state; i++) {
-		if (user_word(state + field) == want)
+		if (user_word(state + field) == want && innermost(p, state))
 			return state;
 		state = user_word(state + p->thread_next);
 	}
@@ -359,9 +368,7 @@ INLINE void walk_python(struct sample *s, u32 pid)
 	u64 thread = python_thread(p, current_task());
 	if (!thread)
 		return;
-	u64 frame = user_word(thread + p->frame);
-	if (p->cframe_current != NONE)
-		frame = user_word(frame + p->cframe_current);
+	u64 frame = innermost(p, thread);
 	s->python_state = CUT;
 	u32 n = 0;
 	LOOP

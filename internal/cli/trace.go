@@ -149,7 +149,7 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 		}
 	}
 	source.begin()
-	w := watch{g: g, trace: t, rung: rung, began: time.Now(), ends: o.duration, gpu: gpu, screen: g.screen(&o)}
+	w := watch{g: g, trace: t, rung: rung, began: time.Now(), ends: o.duration, gpu: gpu, screen: g.screen(&o), launched: len(o.command) > 0}
 	if gpu != nil {
 		t.Driver.Began = bpf.Now()
 	}
@@ -321,22 +321,23 @@ func newFiltered() *cobra.Command {
 
 // A watch is one run of trace.
 type watch struct {
-	g      *globals
-	trace  *hostleak.Trace
-	rung   string
-	began  time.Time
-	ends   time.Duration
-	sums   *hostleak.Sums // the latest, for when the process ends
-	before *hostleak.Sums // those before them
-	summed time.Time      // when the latest were made
-	gpu    *gpuWatch      // nil if the GPU's driver is not watched
-	screen *screen        // nil where no terminal can be drawn on
-	told   time.Time      // when a line is next told where it cannot
-	known  []hostleak.Known
-	looks  []*footprint.Observation
-	out    *recording.Writer
-	lost   error     // why the recording ended before the trace
-	kept   time.Time // when a judgement was last put into it
+	g        *globals
+	trace    *hostleak.Trace
+	rung     string
+	began    time.Time
+	ends     time.Duration
+	launched bool           // a command, which was started
+	sums     *hostleak.Sums // the latest, for when the process ends
+	before   *hostleak.Sums // those before them
+	summed   time.Time      // when the latest were made
+	gpu      *gpuWatch      // nil if the GPU's driver is not watched
+	screen   *screen        // nil where no terminal can be drawn on
+	told     time.Time      // when a line is next told where it cannot
+	known    []hostleak.Known
+	looks    []*footprint.Observation
+	out      *recording.Writer
+	lost     error     // why the recording ended before the trace
+	kept     time.Time // when a judgement was last put into it
 }
 
 const (
@@ -362,11 +363,16 @@ func (w *watch) run(ctx context.Context) error {
 	end := w.began.Add(w.ends)
 	markEvery := firstMarks
 	nextMark, nextCheck := w.began, w.began.Add(checkEvery)
+	if !w.launched { // what comes next takes time, in which a process can grow
+		w.look()
+	}
 	w.learn()
 	if err := w.reckon(ctx); err != nil {
 		return err
 	}
-	w.look()
+	if len(w.looks) == 0 { // a command has become the program that it runs by now
+		w.look()
+	}
 	lookEvery := min(w.ends/(mostLooks-1), firstLooks)
 	nextLook := w.began.Add(lookEvery)
 	for now := time.Now(); now.Before(end) && w.trace.Alive(); now = time.Now() {

@@ -30,10 +30,16 @@ func Mount(t testing.TB, data []byte) *FileSystem {
 		syscall.Close(dev)
 		t.Skipf("nothing can be mounted here: %v", err)
 	}
-	const now, later = 1, 2 // who waits for it gets an error, who has it open keeps it
-	t.Cleanup(func() { syscall.Unmount(fs.Dir, now|later) })
+	t.Cleanup(fs.Close)
 	go fs.serve()
 	return fs
+}
+
+// Close takes it away: who waits for it gets an error. A process that does cannot
+// even be killed before.
+func (fs *FileSystem) Close() {
+	const now, later = 1, 2 // who has it open keeps it
+	syscall.Unmount(fs.Dir, now|later)
 }
 
 // Silence makes it answer no more, as if its server were away.

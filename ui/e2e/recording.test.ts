@@ -326,6 +326,15 @@ scenario("what no trace writes", () => {
   await tab.until(settled);
 });
 
+scenario("a process that was only polled", () => {
+  const file = recording("polled.trace", [1, 2, 3].map((k) => ({ mark: { at_seconds: k, rss_bytes: k << 20, anonymous_bytes: k << 20, stacks: [] } })));
+  writeFileSync(file, readFileSync(file, "utf8").replace('"bpf"', '"polling"'));
+  return file;
+}, async (tab) => {
+  assert.match(await tab.eval("document.getElementById('view').innerText"), /only polled/);
+  assert.equal((await tab.state()).picture.figures.resident, 3 << 20);
+});
+
 scenario("dark", several, async (tab) => {
   await tab.click("[data-key^='row']");
   await tab.until(settled);

@@ -155,12 +155,14 @@ function head(): void {
   fill(byId("files"), h("span", { id: "name", title: doc.file }, base(doc.file)), h("span", { class: "muted" }, `${doc.name}, process ${doc.pid}`), other);
   const badge = byId("coverage");
   badge.hidden = false;
-  badge.dataset.kind = doc.partial !== null ? "damaged" : "exact";
+  badge.dataset.kind = doc.partial !== null ? "damaged" : doc.rung === "polling" ? "late" : "exact";
   badge.textContent = doc.partial !== null ? "partial" : `seen by ${doc.rung}`;
   badge.title = coverage();
   badge.onclick = () => banner(byId("banner").hidden ? coverage() : "", doc.partial !== null);
   if (doc.partial !== null) banner(coverage());
 }
+
+const polled = "The process was only polled: it is seen how it grew, and not what mapped the memory.";
 
 /** What the recording is good for. */
 function coverage(): string {
@@ -168,7 +170,7 @@ function coverage(): string {
   const end = whole.of.seconds[whole.n - 1] ?? 0;
   if (doc.judged_seconds === null) out.push("It ends before memory was judged for the first time: there are no findings, and nothing is known of what is resident.");
   else if (doc.judged_seconds < end) out.push(`Findings and resident bytes are those of the last judgement, at ${time(doc.judged_seconds)}; memory is known up to ${time(end)}.`);
-  if (doc.rung === "polling") out.push("The process was only polled: what it mapped is not known.");
+  if (doc.rung === "polling") out.push(polled);
   const d = doc.document;
   if (d.drops + d.stack_drops > 0) out.push(`${count(d.drops)} events and ${count(d.stack_drops)} stacks were lost; sums were set right by the kernel's list.`);
   return out.join(" ");
@@ -279,7 +281,7 @@ function show(...parts: (Node | null)[]): void {
 
 function timeline(): void {
   const p = places();
-  show(h("div", { class: "bar" }, choice(), h("span", { "data-bytes": p.total, "data-figure": "held" }, p.grew ? `${delta(p.total)} in all` : `${bytes(p.total)} mapped`), h("div", { class: "end" }, p.csv)), p.table);
+  show(h("div", { class: "bar" }, choice(), h("span", { "data-bytes": p.total, "data-figure": "held" }, p.grew ? `${delta(p.total)} in all` : `${bytes(p.total)} mapped`), h("div", { class: "end" }, p.csv)), layers.groups.length ? p.table : h("p", { class: "note" }, doc.rung === "polling" ? polled : "No memory that was mapped since the trace began stayed until a mark."));
 }
 
 const when = (seconds: number | null): string => (seconds === null ? "–" : time(seconds));
@@ -476,7 +478,7 @@ function summary(): Node[] {
       { id: "judged" },
       row("resident", bytes(d.rss_bytes), d.rss_bytes),
       row("grew by", delta(d.rss_growth_bytes), d.rss_growth_bytes),
-      d.explained_share === null ? [] : row("explained", percent(d.explained_share, 1)),
+      d.explained_share === null ? [] : row("explained", d.explained_share ? percent(d.explained_share, 1) : "nothing"),
       row("in older memory", delta(d.growth.older_bytes), d.growth.older_bytes),
       row("stack unknown", bytes(d.growth.unnamed_bytes), d.growth.unnamed_bytes),
       d.paired > 0 ? row("came and went", `${count(d.paired)}, ${bytes(d.paired_bytes)}`) : [],

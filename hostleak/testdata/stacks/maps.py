@@ -139,7 +139,12 @@ def work(n):
     time.sleep(0.001)
 
 
+def waits_in_a_thread():
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+
+
 def run():
+    waits_in_a_thread()
     threads = [threading.Thread(target=lambda: [work(n) for n in range(4)]) for _ in range(4)]
     for t in threads:
         t.start()
