@@ -57,23 +57,6 @@ func TestFilled(t *testing.T) {
 		h := host{sums: &hostleak.Sums{Blind: c.blind}, looks: looks}
 		if found, _ := h.unmade(nil); len(found) != 1 || found[0].Severity != c.want {
 			t.Errorf("blind %v: %+v, want a %s", c.blind, found, c.want)
-<<<<<<< HEAD
-		}
-	}
-}
-
-// Where no calls could be seen nothing is said of calls, nor of what was mapped
-// before.
-func TestNotExplainedByPolling(t *testing.T) {
-	const mib = 1 << 20
-	none := 0.0
-	for _, blind := range []bool{false, true} {
-		f, ok := notExplained(&hostleak.Sums{Growth: 10 * mib, Older: 10 * mib, Explained: &none, Marks: make([]uint64, 9), Blind: blind})
-		told := fmt.Sprint(f.Title, f.Detail, f.Remedies)
-		if !ok || strings.Contains(told, "were there before") == blind || strings.Contains(told, "doctor") != blind {
-			t.Errorf("blind %v: %s", blind, told)
-=======
->>>>>>> rv7
 		}
 	}
 }
