@@ -310,6 +310,8 @@ func hostRemedies(kind finding.Kind, u *hostleak.Use, known []hostleak.Known) (o
 		if len(out) == 0 {
 			out = append(out, finding.CodeChange("unmap what is mapped here, or reuse it; heap profilers do not see it, as no malloc is called"))
 		}
+	case finding.SharedMemory: // by calls, it need be no worker's
+		out = append(append(out, finding.CodeChange("unmap what is mapped here when it is not used any more")), classRemedies(kind)...)
 	default:
 		out = append(out, classRemedies(kind)...)
 	}
