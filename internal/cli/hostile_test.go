@@ -42,7 +42,7 @@ const hostile = `
 #include <unistd.h>
 static void *map(size_t n) { char *p = mmap(0, n, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); memset(p, 1, n); return p; }
 __attribute__((noinline)) void grow(void) { map(151552); }
-static void on(void (*f)(void)) { for (int i = 0; i < 3000; i++) { f(); usleep(10000); } }
+static void on(void (*f)(void)) { for (int i = 0; i < 6000; i++) { f(); usleep(10000); } }
 /* What the search for an interpreter of Python 3.11 finds: lists that end in themselves. */
 unsigned long Py_Version = 0x030b00f0;
 struct { void *word[512]; } _PyRuntime;
@@ -115,6 +115,9 @@ func held(doc *recording.Document, function string) (bytes int64) {
 // TestHostile runs what follows at the same time, however few processors there
 // are: all of it mostly waits.
 func TestHostile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector, under which short tests run, makes a dozen traces at once too slow to see what they are to see")
+	}
 	exe := buildHostile(t)
 	together(t, map[string]func(*testing.T){
 		"files that do not answer":  silentFiles,
