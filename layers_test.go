@@ -18,50 +18,62 @@ import (
 
 const module = "strandline"
 
-// columns are the packages from left to right. Those of one column do not
-// import each other.
+// columns are the packages from left to right: leaves, the sources, models and
+// analyses of each wing, judgement, faces. Those of one column do not import each
+// other.
 var columns = [][]string{
-	{"finding", "units"}, // leaves
-	{"stack"},            // every model interns frames
-	{"pickle", "logs", "packed", "procfs", "elf", "bpf", "ptrace", "nvsmi"}, // sources
-	{"snapshot", "series", "vmmap", "recording", "model"},
-	{"image"},
-	{"cpython", "glibc"},
-	{"unwind"},
-	{"timeline", "purpose", "compare", "trend", "allocator", "replay", "tile", "hostleak", "footprint", "plan", "account"},
-	{"detect"},
-	{"report", "export", "web/engine", "web", "metrics"},
-	{"internal/cli", "web/worker"},
+	{"finding", "units", "internal/packed"}, // leaves
+	{"stack"},                               // every model interns frames
+	{"judge/trend"},                         // arithmetic on series of numbers, for every wing
+	{"torch/pickle", "logs", "host/procfs", "host/elffile", "host/bpf", "host/ptrace", "host/nvsmi"}, // sources
+	{"torch/snapshot", "host/vmmap", "host/recording", "plan/model"},                                 // models
+	{"host/image"},
+	{"host/cpython", "host/glibcheap"},
+	{"host/unwind"},
+	{
+		"torch/timeline", "torch/purpose", "torch/compare", "torch/allocator", "torch/replay", "torch/tile",
+		"host/ledger", "host/footprint", "host/gpuaccount",
+	},
+	{"plan"},
+	{"judge/torch", "judge/host"},
+	{"face/report", "face/export", "face/web/engine", "face/web"},
+	{"internal/cli", "face/web/worker"},
 	{"cmd/strandline", "cmd/site"},
 }
 
 // beside are the imports inside a column that are in order all the same.
 var beside = map[string][]string{
-	"purpose":   {"timeline"},
-	"replay":    {"timeline", "allocator"},
-	"compare":   {"timeline", "trend", "purpose", "replay"},
-	"tile":      {"timeline", "purpose"},
-	"web":       {"web/engine"},
-	"bpf":       {"procfs"},
-	"ptrace":    {"bpf", "procfs"},
-	"hostleak":  {"trend"},
-	"footprint": {"trend"},
-	"plan":      {"allocator"},
-	"account":   {"hostleak"},
+	"torch/purpose":   {"torch/timeline"},
+	"torch/replay":    {"torch/timeline", "torch/allocator"},
+	"torch/compare":   {"torch/timeline", "torch/purpose", "torch/replay"},
+	"torch/tile":      {"torch/timeline", "torch/purpose"},
+	"face/web":        {"face/web/engine"},
+	"host/bpf":        {"host/procfs"},
+	"host/ptrace":     {"host/bpf", "host/procfs"},
+	"host/gpuaccount": {"host/ledger"},
+}
+
+// wings are the roots that do not import each other: what needs two of them is
+// judgement.
+var wings = []string{"torch", "host", "plan"}
+
+// across are the imports from one wing into another that are in order all the same.
+var across = map[string][]string{
+	"plan":            {"torch/allocator"}, // the sizes of blocks and segments
+	"host/gpuaccount": {"torch/snapshot"},  // what PyTorch has of a device
 }
 
 // only are packages that may import less than what stands to their left.
 var only = map[string][]string{
-	"pickle":    {"finding", "units"}, // sources know nothing of analysis
-	"logs":      {"finding", "units"},
-	"packed":    {},
-	"recording": {"finding", "nvsmi"},
-	"nvsmi":     {},
-	"model":     {"finding", "units"},
-	"procfs":    {},
-	"elf":       {},
-	"bpf":       {"procfs"},
-	"trend":     {"finding", "units", "series"}, // pure numbers
+	"torch/pickle":   {"finding", "units"}, // sources know nothing of analysis
+	"logs":           {"finding", "units", "internal/packed"},
+	"host/recording": {"finding", "host/nvsmi"},
+	"host/nvsmi":     {},
+	"plan/model":     {"finding", "units"},
+	"host/procfs":    {},
+	"host/elffile":   {},
+	"host/bpf":       {"host/procfs"},
+	"judge/trend":    {"finding", "units"}, // pure numbers
 }
 
 // testOnly are packages for tests: they import what they like, and no other
@@ -78,6 +90,13 @@ func TestLayers(t *testing.T) {
 	}
 	if len(packages) == 0 {
 		t.Fatal("found no package")
+	}
+	for _, column := range columns {
+		for _, name := range column {
+			if _, ok := packages[name]; !ok {
+				t.Errorf("%s stands in the table of layers_test.go and has no folder", name)
+			}
+		}
 	}
 	for from, imports := range packages {
 		for _, problem := range problems(from, imports) {
@@ -121,6 +140,17 @@ func forbidden(from, to string) string {
 		return "it stands further right"
 	case b == a && !slices.Contains(beside[from], to):
 		return "it stands in the same column"
+	case wing(from) != "" && wing(to) != "" && wing(from) != wing(to) && !slices.Contains(across[from], to):
+		return "it is of another wing"
+	}
+	return ""
+}
+
+// wing is the wing that a package stands in, or nothing.
+func wing(name string) string {
+	root, _, _ := strings.Cut(name, "/")
+	if slices.Contains(wings, root) {
+		return root
 	}
 	return ""
 }
@@ -189,21 +219,24 @@ func fileImports(file string) (out []string, err error) {
 // TestLayersAreGuarded shows that the guard sees what it is for.
 func TestLayersAreGuarded(t *testing.T) {
 	for _, c := range []struct{ from, to, want string }{
-		{"detect", "timeline", ""},
-		{"compare", "timeline", ""},
-		{"snapshot", "units", ""},
+		{"judge/torch", "torch/timeline", ""},
+		{"torch/compare", "torch/timeline", ""},
+		{"torch/snapshot", "units", ""},
+		{"plan", "torch/allocator", ""},
 		{"units", "finding", "same column"},
-		{"timeline", "compare", "same column"},
-		{"snapshot", "timeline", "further right"},
-		{"stack", "snapshot", "further right"},
-		{"trend", "snapshot", "may import only"},
-		{"pickle", "stack", "may import only"},
-		{"report", "web", "same column"},
-		{"report", "internal/synth", "for tests"},
-		{"report", "nowhere", "add it to the table"},
+		{"torch/timeline", "torch/compare", "same column"},
+		{"torch/snapshot", "torch/timeline", "further right"},
+		{"stack", "torch/snapshot", "further right"},
+		{"judge/trend", "stack", "may import only"},
+		{"torch/pickle", "stack", "may import only"},
+		{"host/footprint", "torch/snapshot", "another wing"},
+		{"plan", "torch/snapshot", "another wing"},
+		{"face/report", "face/web", "same column"},
+		{"face/report", "internal/synth", "for tests"},
+		{"face/report", "nowhere", "add it to the table"},
 		{"nowhere", "units", "add it to the table"},
-		{"web/util", "units", "says nothing"},
-		{"internal/synth", "web", ""},
+		{"face/web/util", "units", "says nothing"},
+		{"internal/synth", "face/web", ""},
 	} {
 		got := strings.Join(problems(c.from, []string{c.to}), "; ")
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {

@@ -63,7 +63,7 @@ find_jemalloc() {
 # Packages whose tests watch processes at work. They are tested one after another
 # with nothing beside them: what a busy machine keeps from happening cannot be
 # seen.
-live='^strandline/(bpf|footprint|hostleak|internal/cli|ptrace)$'
+live='^strandline/(host/(bpf|footprint|ledger|ptrace)|internal/cli)$'
 
 # in_turn runs a command that tests the packages that it is given, first with those
 # that only reckon.
@@ -112,7 +112,7 @@ find_chromium() {
 # bpf_object tells whether the committed BPF object is what its sources make.
 bpf_object() {
 	local said
-	said=$(bpf/build.sh --check 2>&1)
+	said=$(host/bpf/build.sh --check 2>&1)
 	case $? in
 	0) echo "== BPF object is built from its sources" ;;
 	77) skip "BPF object is built from its sources" "$said" ;;
@@ -141,7 +141,7 @@ command -v go >/dev/null || {
 
 step gofmt formatted
 step vet go vet ./...
-step "vet for the browser" env GOOS=js GOARCH=wasm go vet ./web/worker
+step "vet for the browser" env GOOS=js GOARCH=wasm go vet ./face/web/worker
 if go run "$staticcheck" -version >/dev/null 2>&1; then
 	step staticcheck go run "$staticcheck" ./...
 else

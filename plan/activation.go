@@ -3,7 +3,7 @@ package plan
 import (
 	"strings"
 
-	"strandline/model"
+	"strandline/plan/model"
 )
 
 // bigGPU is from where on vLLM takes larger defaults. Source: vLLM,

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"strandline/model"
+	"strandline/plan/model"
 )
 
 // Compared is one figure of a table beside its plan, in the table's unit.

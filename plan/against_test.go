@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"strandline/model"
+	"strandline/plan/model"
 )
 
 func compareTable(t *testing.T, name string) []Compared {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"strandline/logs"
-	"strandline/model"
+	"strandline/plan/model"
 )
 
 // Checked is a component of a plan beside what was observed.

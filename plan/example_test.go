@@ -3,8 +3,8 @@ package plan_test
 import (
 	"fmt"
 
-	"strandline/model"
 	"strandline/plan"
+	"strandline/plan/model"
 )
 
 func ExampleServing_Fit() {

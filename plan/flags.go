@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"strandline/model"
+	"strandline/plan/model"
 )
 
 // notes say what to know of the set-up beside its figures.

@@ -1,6 +1,6 @@
 package plan
 
-import "strandline/model"
+import "strandline/plan/model"
 
 // KVType is how keys and values are stored.
 type KVType struct {

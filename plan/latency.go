@@ -3,7 +3,7 @@ package plan
 import (
 	"math"
 
-	"strandline/model"
+	"strandline/plan/model"
 )
 
 // Latency is a roofline: the time that the GPU's operations and memory need at

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"strandline/logs"
-	"strandline/model"
+	"strandline/plan/model"
 )
 
 func find(t testing.TB, name, quant string) *model.Model {

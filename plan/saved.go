@@ -1,7 +1,7 @@
 package plan
 
 import (
-	"strandline/model"
+	"strandline/plan/model"
 )
 
 // tokens are those that a rank puts through one forward.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"strandline/model"
+	"strandline/plan/model"
 )
 
 // Serving is a set-up of an inference engine.

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"strandline/model"
+	"strandline/plan/model"
 )
 
 // Answer is the best value of what is asked for under one set-up. Value is 0 where

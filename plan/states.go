@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"strandline/model"
+	"strandline/plan/model"
 )
 
 // held are the parameters of a stage, by what they are, on one rank of TP.

@@ -2,7 +2,7 @@ package plan
 
 import (
 	"errors"
-	"strandline/model"
+	"strandline/plan/model"
 )
 
 // Textbook is what the simple formulas say that people use without a look at the

@@ -3,7 +3,7 @@ package plan
 import (
 	"slices"
 
-	"strandline/model"
+	"strandline/plan/model"
 )
 
 // Checkpointing says what of a block's activations is kept for the backward pass.

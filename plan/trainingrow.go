@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"strandline/model"
+	"strandline/plan/model"
 )
 
 // trainingOf reads a row of a table with the columns of a training set-up.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"strandline/allocator"
-	"strandline/model"
+	"strandline/plan/model"
+	"strandline/torch/allocator"
 )
 
 // Parallel says how a model is divided among GPUs.

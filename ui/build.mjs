@@ -1,4 +1,4 @@
-// Builds the page into ../web/assets, which the Go program embeds.
+// Builds the page into ../face/web/assets, which the Go program embeds.
 // `node build.mjs --check` builds nothing: it fails if the files there are not
 // what the sources give.
 import { build } from "esbuild";
@@ -7,7 +7,7 @@ import { gzipSync } from "node:zlib";
 import { fileURLToPath } from "node:url";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
-const out = here("../web/assets/");
+const out = here("../face/web/assets/");
 
 const result = await build({
   entryPoints: ["app.ts", "app.css", "plan.ts", "plan.css", "recording.ts", "recording.css"].map((name) => here(`src/${name}`)),
@@ -34,7 +34,7 @@ for (const { name, bytes } of files) {
   }
   const there = await readFile(out + name).catch(() => Buffer.alloc(0));
   if (!there.equals(bytes)) {
-    console.error(`web/assets/${name} is not built from ui/src: run "npm run build" in ui/`);
+    console.error(`face/web/assets/${name} is not built from ui/src: run "npm run build" in ui/`);
     process.exitCode = 1;
   }
 }

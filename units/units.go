@@ -165,3 +165,11 @@ func plus(n int64) string {
 	}
 	return ""
 }
+
+// Plural is a count of things in words: "1 file", "1,200 files".
+func Plural(n int64, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Count(n) + " " + one + "s"
+}

@@ -16,8 +16,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"strandline/face/web"
 	"strandline/units"
-	"strandline/web"
 )
 
 //go:embed worker.js
@@ -81,7 +81,7 @@ func compile() ([]byte, error) {
 	}
 	defer os.RemoveAll(dir)
 	program := filepath.Join(dir, "strandline.wasm")
-	if _, err := run([]string{"GOOS=js", "GOARCH=wasm"}, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, "strandline/web/worker"); err != nil {
+	if _, err := run([]string{"GOOS=js", "GOARCH=wasm"}, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, "strandline/face/web/worker"); err != nil {
 		return nil, err
 	}
 	return os.ReadFile(program)

@@ -21,7 +21,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"strandline/report"
+	"strandline/face/report"
 )
 
 // The exit codes of every command.

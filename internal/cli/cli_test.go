@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 // of the reader's test files, $TABLES that of tables of memory_summary(), $LOGS
 // that of compressed logs.
 func TestScripts(t *testing.T) {
-	folders := map[string]string{"EXAMPLES": "../../examples", "SNAPSHOTS": "../../snapshot/testdata", "TABLES": "../../logs/testdata", "LOGS": "testdata/logs"}
+	folders := map[string]string{"EXAMPLES": "../../examples", "SNAPSHOTS": "../../torch/snapshot/testdata", "TABLES": "../../logs/testdata", "LOGS": "testdata/logs"}
 	for name, folder := range folders {
 		path, err := filepath.Abs(folder)
 		if err != nil {

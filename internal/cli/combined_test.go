@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"strandline/finding"
+	"strandline/host/recording"
 	"strandline/internal/live"
-	"strandline/recording"
 )
 
 // combined are programs that grow in two ways at once, and their kinds of

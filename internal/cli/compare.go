@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"strandline/compare"
-	"strandline/report"
-	"strandline/snapshot"
+	"strandline/face/report"
+	"strandline/torch/compare"
+	"strandline/torch/snapshot"
 	"strandline/units"
 )
 

@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"strandline/compare"
-	"strandline/detect"
-	"strandline/report"
-	"strandline/snapshot"
+	"strandline/face/report"
+	judgetorch "strandline/judge/torch"
+	"strandline/torch/compare"
+	"strandline/torch/snapshot"
 	"strandline/units"
 )
 
@@ -56,7 +56,7 @@ stand beside snapshots of the same processes, one of each.`,
 }
 
 func runDiagnose(c *cobra.Command, g *globals, o diagnoseOptions, args []string) error {
-	var known detect.Options
+	var known judgetorch.Options
 	switch n, err := parseCapacity(c.Flags(), o.capacity); {
 	case err != nil:
 		return err
@@ -74,7 +74,7 @@ func runDiagnose(c *cobra.Command, g *globals, o diagnoseOptions, args []string)
 	if err != nil {
 		return err
 	}
-	answer := detect.Files(book, processes, known)
+	answer := judgetorch.Files(book, processes, known)
 	doc := report.NewDiagnosis(answer, processes)
 	if err := g.print(doc, func(w io.Writer, s report.Style) { doc.Text(w, s) }); err != nil {
 		return err

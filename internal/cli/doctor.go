@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"strandline/bpf"
-	"strandline/report"
+	"strandline/face/report"
+	"strandline/host/bpf"
 	"strandline/units"
 )
 

@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"strandline/export"
-	"strandline/report"
-	"strandline/snapshot"
-	"strandline/timeline"
+	"strandline/face/export"
+	"strandline/face/report"
+	"strandline/torch/snapshot"
+	"strandline/torch/timeline"
 	"strandline/units"
 )
 

@@ -8,9 +8,9 @@ import (
 	"os"
 	"strings"
 
-	"strandline/export"
-	"strandline/report"
-	"strandline/snapshot"
+	"strandline/face/export"
+	"strandline/face/report"
+	"strandline/torch/snapshot"
 )
 
 // A format is what --to names.

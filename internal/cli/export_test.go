@@ -13,12 +13,12 @@ import (
 	"strings"
 	"testing"
 
-	"strandline/snapshot"
+	"strandline/torch/snapshot"
 )
 
 const (
-	oneDevice  = "../../snapshot/testdata/w07_streams_pools.default.mempool.pickle"
-	twoDevices = "../../snapshot/testdata/w09_two_devices.default.end.pickle"
+	oneDevice  = "../../torch/snapshot/testdata/w07_streams_pools.default.mempool.pickle"
+	twoDevices = "../../torch/snapshot/testdata/w09_two_devices.default.end.pickle"
 )
 
 // exportFile runs the command with an output file and returns what it wrote there.
@@ -129,7 +129,7 @@ func TestExportRefuses(t *testing.T) {
 		{"--to pickle -o OUT --device 7", "tells nothing of device 7"},
 		{"--to pickle -o OUT --device -7", "devices are numbered from 0"},
 		{"--to pickle -o OUT/no/where", "no/where: no such file or directory"},
-		{"--to pickle -o OUT ../../snapshot", "is a directory; export takes one file"},
+		{"--to pickle -o OUT ../../torch/snapshot", "is a directory; export takes one file"},
 	} {
 		args := append([]string{"export"}, strings.Fields(strings.ReplaceAll(c.args, "OUT", out))...)
 		if !strings.Contains(c.args, "../snapshot") {
@@ -144,7 +144,7 @@ func TestExportRefuses(t *testing.T) {
 		t.Error("it wrote a file")
 	}
 	if _, stderr, code := run("export", "--to", "pickle", "--events", "0:1", "-o", out,
-		"../../snapshot/testdata/w21_writers.list.train.pickle"); code != exitUsage || !strings.Contains(stderr, "has no events") {
+		"../../torch/snapshot/testdata/w21_writers.list.train.pickle"); code != exitUsage || !strings.Contains(stderr, "has no events") {
 		t.Errorf("of a bare list: exit status %d, %q", code, stderr)
 	}
 }
@@ -188,7 +188,7 @@ func TestExportSalvages(t *testing.T) {
 // has as lists.
 func TestExportConverts(t *testing.T) {
 	for _, name := range []string{"json.train.snapshot.json", "json_gzip.train.snapshot.json.gz", "zstd.train.pickle.zst", "list.train.pickle"} {
-		s, _, stderr, code := exportFile(t, "../../snapshot/testdata/w21_writers."+name)
+		s, _, stderr, code := exportFile(t, "../../torch/snapshot/testdata/w21_writers."+name)
 		if code != exitOK || s.Format.String() != "pickle, protocol 4" || len(s.Segments) == 0 || s.Faults != nil {
 			t.Errorf("%s: exit status %d: %+v, %s", name, code, s, stderr)
 		}

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"strandline/report"
-	"strandline/snapshot"
+	"strandline/face/report"
+	"strandline/torch/snapshot"
 	"strandline/units"
 )
 

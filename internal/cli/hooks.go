@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"strandline/hostleak"
-	"strandline/image"
-	"strandline/procfs"
-	"strandline/report"
+	"strandline/face/report"
+	"strandline/host/image"
+	"strandline/host/ledger"
+	"strandline/host/procfs"
 )
 
 func newHooks(g *globals) *cobra.Command {
@@ -71,7 +71,7 @@ func hooksOf(pid int) (*report.Hooks, error) {
 		return nil, reach(pid, err)
 	}
 	defer pages.Close()
-	found, err := hostleak.FindHooks(im, pages)
+	found, err := ledger.FindHooks(im, pages)
 	if err != nil {
 		return nil, reach(pid, err)
 	}

@@ -20,9 +20,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"strandline/host/procfs"
+	"strandline/host/recording"
 	"strandline/internal/live"
-	"strandline/procfs"
-	"strandline/recording"
 )
 
 // hostile is a program that is no easy target: what it does is its first

@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"strandline/replay"
-	"strandline/report"
-	"strandline/snapshot"
-	"strandline/timeline"
+	"strandline/face/report"
+	"strandline/torch/replay"
+	"strandline/torch/snapshot"
+	"strandline/torch/timeline"
 	"strandline/units"
 )
 

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"strandline/model"
+	"strandline/plan/model"
 )
 
 // loadModel reads a model from a folder, a config.json, a GGUF file, or takes it

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"strandline/model"
+	"strandline/face/report"
 	"strandline/plan"
-	"strandline/report"
+	"strandline/plan/model"
 	"strandline/units"
 )
 

@@ -9,13 +9,13 @@ import (
 	"os"
 	"time"
 
+	"strandline/face/report"
+	"strandline/internal/packed"
 	"strandline/logs"
-	"strandline/packed"
 	"strandline/plan"
-	"strandline/purpose"
-	"strandline/report"
-	"strandline/snapshot"
-	"strandline/timeline"
+	"strandline/torch/purpose"
+	"strandline/torch/snapshot"
+	"strandline/torch/timeline"
 )
 
 // planCheck holds a log of an engine against the plan of its set-up.

@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"strandline/model"
+	"strandline/face/web/engine"
 	"strandline/plan"
-	"strandline/web/engine"
+	"strandline/plan/model"
 )
 
 // pageOptions are the flags that open a plan as a page.

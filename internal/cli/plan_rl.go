@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"strandline/face/report"
 	"strandline/plan"
-	"strandline/report"
 )
 
 type rlOptions struct {

@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"strandline/report"
+	"strandline/face/report"
 )
 
 func newPlanGPUs(g *globals) *cobra.Command {

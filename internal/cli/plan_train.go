@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"strandline/face/report"
 	"strandline/plan"
-	"strandline/report"
 )
 
 // trainOptions are the flags of a training set-up.

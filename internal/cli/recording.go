@@ -9,12 +9,12 @@ import (
 	"slices"
 	"time"
 
-	"strandline/export"
-	"strandline/recording"
-	"strandline/report"
+	"strandline/face/export"
+	"strandline/face/report"
+	"strandline/face/web"
+	"strandline/face/web/engine"
+	"strandline/host/recording"
 	"strandline/units"
-	"strandline/web"
-	"strandline/web/engine"
 )
 
 // recording reads the recording of a trace, if that is among what the arguments

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"strandline/report"
+	"strandline/face/report"
 )
 
 // A screen draws lines on a terminal over those that it drew before. It changes

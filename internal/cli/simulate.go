@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"strandline/allocator"
-	"strandline/replay"
-	"strandline/report"
-	"strandline/snapshot"
-	"strandline/timeline"
+	"strandline/face/report"
+	"strandline/torch/allocator"
+	"strandline/torch/replay"
+	"strandline/torch/snapshot"
+	"strandline/torch/timeline"
 	"strandline/units"
 )
 

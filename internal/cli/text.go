@@ -11,10 +11,10 @@ import (
 	"os"
 	"time"
 
-	"strandline/compare"
+	"strandline/internal/packed"
 	"strandline/logs"
-	"strandline/packed"
-	"strandline/snapshot"
+	"strandline/torch/compare"
+	"strandline/torch/snapshot"
 	"strandline/units"
 )
 

@@ -14,16 +14,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"strandline/bpf"
-	"strandline/detect"
+	"strandline/face/report"
 	"strandline/finding"
-	"strandline/footprint"
-	"strandline/hostleak"
-	"strandline/image"
-	"strandline/procfs"
-	"strandline/ptrace"
-	"strandline/recording"
-	"strandline/report"
+	"strandline/host/bpf"
+	"strandline/host/footprint"
+	"strandline/host/image"
+	"strandline/host/ledger"
+	"strandline/host/procfs"
+	"strandline/host/ptrace"
+	"strandline/host/recording"
+	judgehost "strandline/judge/host"
 )
 
 type traceOptions struct {
@@ -131,14 +131,14 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 	} else if own, _ := os.Readlink("/proc/self"); own != strconv.Itoa(os.Getpid()) {
 		return errors.New("/proc is of another pid namespace than strandline, so that a command cannot be followed: mount its own (mount -t proc proc /proc)")
 	}
-	names := hostleak.NewNames()
+	names := ledger.NewNames()
 	defer names.Close()
 	source, rung, err := g.watcher(&o, names)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
-	t, err := hostleak.NewTrace(procfs.Process(o.pid), source.Source, names)
+	t, err := ledger.NewTrace(procfs.Process(o.pid), source.Source, names)
 	if err != nil {
 		return reach(o.pid, err)
 	}
@@ -209,7 +209,7 @@ const (
 
 // A watcher is a source, and the command that it watches where one was started.
 type watcher struct {
-	hostleak.Source
+	ledger.Source
 	begin, end func()
 }
 
@@ -224,7 +224,7 @@ type namer interface {
 
 // watcher is the best that this machine and user can have, up to the rung that
 // is asked for. A command is started, and waits until begin is called.
-func (g *globals) watcher(o *traceOptions, names *hostleak.Names) (watcher, string, error) {
+func (g *globals) watcher(o *traceOptions, names *ledger.Names) (watcher, string, error) {
 	tell := func(n namer) {
 		names.Cut = func(pid int) { n.LargeStacks(pid) }
 		names.Python = func(pid int, p bpf.Python) { n.Python(pid, p) }
@@ -286,7 +286,7 @@ func (g *globals) watcher(o *traceOptions, names *hostleak.Names) (watcher, stri
 	if refused != nil {
 		g.warn("only polling, which sees that memory grows and not what makes it grow: %v; `strandline doctor` says what to do", refused)
 	}
-	w := watcher{hostleak.Poller{}, func() {}, func() {}}
+	w := watcher{ledger.Poller{}, func() {}, func() {}}
 	if len(o.command) > 0 {
 		c, err := g.launch(o.command)
 		if err != nil {
@@ -322,18 +322,18 @@ func newFiltered() *cobra.Command {
 // A watch is one run of trace.
 type watch struct {
 	g        *globals
-	trace    *hostleak.Trace
+	trace    *ledger.Trace
 	rung     string
 	began    time.Time
 	ends     time.Duration
-	launched bool           // a command, which was started
-	sums     *hostleak.Sums // the latest, for when the process ends
-	before   *hostleak.Sums // those before them
-	summed   time.Time      // when the latest were made
-	gpu      *gpuWatch      // nil if the GPU's driver is not watched
-	screen   *screen        // nil where no terminal can be drawn on
-	told     time.Time      // when a line is next told where it cannot
-	known    []hostleak.Known
+	launched bool         // a command, which was started
+	sums     *ledger.Sums // the latest, for when the process ends
+	before   *ledger.Sums // those before them
+	summed   time.Time    // when the latest were made
+	gpu      *gpuWatch    // nil if the GPU's driver is not watched
+	screen   *screen      // nil where no terminal can be drawn on
+	told     time.Time    // when a line is next told where it cannot
+	known    []ledger.Known
 	looks    []*footprint.Observation
 	out      *recording.Writer
 	lost     error     // why the recording ended before the trace
@@ -507,11 +507,11 @@ const ending = 300 * time.Millisecond
 
 // gaveBack tells whether much was unmapped between two sums: of a process that ended
 // then, they tell of its end and not of its growth.
-func gaveBack(before, last *hostleak.Sums) bool {
+func gaveBack(before, last *ledger.Sums) bool {
 	return before != nil && mapped(last) < mapped(before)-mapped(before)/10
 }
 
-func mapped(s *hostleak.Sums) (bytes int64) {
+func mapped(s *ledger.Sums) (bytes int64) {
 	for i := range s.Uses {
 		bytes += s.Uses[i].Live
 	}
@@ -579,7 +579,7 @@ func (w *watch) grown() *footprint.Growth {
 }
 
 func (w *watch) document(looks *footprint.Growth) *report.Trace {
-	found := detect.Host(w.sums, looks, w.known)
+	found := judgehost.Host(w.sums, looks, w.known)
 	doc := report.NewTrace(w.trace, w.sums, found, w.rung, time.Since(w.began))
 	if w.gpu != nil {
 		w.gpu.document(&doc.Document)
@@ -609,7 +609,7 @@ func (w *watch) clear() {
 
 // knownLibraries are those in a process that hook memory functions; none of one
 // that cannot be read any more.
-func knownLibraries(pid int) []hostleak.Known {
+func knownLibraries(pid int) []ledger.Known {
 	files := image.NewFiles()
 	defer files.Close()
 	im, err := image.Open(procfs.Process(pid), files)
@@ -622,7 +622,7 @@ func knownLibraries(pid int) []hostleak.Known {
 		return nil
 	}
 	defer pages.Close()
-	found, err := hostleak.FindHooks(im, pages)
+	found, err := ledger.FindHooks(im, pages)
 	if err != nil {
 		return nil
 	}

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"strandline/bpf"
+	"strandline/host/bpf"
 	"strandline/internal/live"
 )
 

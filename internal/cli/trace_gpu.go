@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 	"time"
 
-	"strandline/account"
-	"strandline/detect"
+	"strandline/face/report"
 	"strandline/finding"
-	"strandline/hostleak"
-	"strandline/nvsmi"
-	"strandline/recording"
-	"strandline/report"
-	"strandline/snapshot"
+	"strandline/host/gpuaccount"
+	"strandline/host/ledger"
+	"strandline/host/nvsmi"
+	"strandline/host/recording"
+	judgehost "strandline/judge/host"
+	"strandline/torch/snapshot"
 )
 
 // A gpuWatch is what a trace knows of the GPU.
@@ -22,7 +22,7 @@ type gpuWatch struct {
 	used      int64          // as --device-used gives it; 0 if it does not
 	before    *nvsmi.Reading // when the trace began
 	why       error          // the driver's count is not known
-	taken     *hostleak.DriverSums
+	taken     *ledger.DriverSums
 	held      *recording.GPUState // the latest by the calls alone
 	counted   *recording.GPUState // the latest by the driver's count, too
 	asked     chan countOrWhy
@@ -36,8 +36,8 @@ const patience = 10 * time.Second
 
 // watchGPU begins to watch the GPU's driver, and asks what is used by then. What
 // is taken meanwhile stands in both, and so nothing seems to come unseen.
-func watchGPU(ctx context.Context, t *hostleak.Trace, source watcher, rung string, used int64) (*gpuWatch, error) {
-	driver, ok := source.Source.(hostleak.DriverSource)
+func watchGPU(ctx context.Context, t *ledger.Trace, source watcher, rung string, used int64) (*gpuWatch, error) {
+	driver, ok := source.Source.(ledger.DriverSource)
 	if !ok {
 		return nil, fmt.Errorf("--gpu needs BPF, and this is %s; `strandline doctor` says what to do", rung)
 	}
@@ -54,7 +54,7 @@ func watchGPU(ctx context.Context, t *hostleak.Trace, source watcher, rung strin
 }
 
 // sum reckons up what was taken until now.
-func (w *gpuWatch) sum(t *hostleak.Trace, at time.Duration) {
+func (w *gpuWatch) sum(t *ledger.Trace, at time.Duration) {
 	w.taken, w.held = t.DriverSums(), t.DriverState()
 	w.held.At = at.Round(time.Millisecond).Seconds()
 }
@@ -110,7 +110,7 @@ func (w *gpuWatch) ask(ctx context.Context, since time.Duration) {
 
 // finish asks for the last time, if there is still what to ask about, and reads
 // the snapshots: also after an interrupt.
-func (w *gpuWatch) finish(ctx context.Context, g *globals, t *hostleak.Trace, began time.Time, snapshots []string) (whole bool, err error) {
+func (w *gpuWatch) finish(ctx context.Context, g *globals, t *ledger.Trace, began time.Time, snapshots []string) (whole bool, err error) {
 	if ctx.Err() != nil {
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -157,20 +157,20 @@ func (w *gpuWatch) state() *recording.GPUState {
 func (w *gpuWatch) document(doc *recording.Document) {
 	doc.GPU = report.NewGPU(w.taken)
 	reckonDevices(doc, w.state(), w.snapshots)
-	doc.Findings = append(detect.Driver(w.taken), doc.Findings...)
+	doc.Findings = append(judgehost.Driver(w.taken), doc.Findings...)
 }
 
 // reckonDevices puts the account of the devices into a document, and the
 // findings of it in the place of those that it has.
 func reckonDevices(doc *recording.Document, s *recording.GPUState, snapshots []*snapshot.Snapshot) {
-	doc.GPU.Devices = account.Of(s, snapshots)
+	doc.GPU.Devices = gpuaccount.Of(s, snapshots)
 	kept := []finding.Finding{}
 	for _, f := range doc.Findings {
 		if f.Kind != finding.DriverSum && f.Kind != finding.DriverUnseen {
 			kept = append(kept, f)
 		}
 	}
-	doc.Findings = append(detect.Devices(doc.GPU.Devices), kept...)
+	doc.Findings = append(judgehost.Devices(doc.GPU.Devices), kept...)
 }
 
 // readWith are the snapshots that a recording is judged with.

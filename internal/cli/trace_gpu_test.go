@@ -14,10 +14,10 @@ import (
 	"strings"
 	"testing"
 
+	"strandline/face/report"
 	"strandline/finding"
+	"strandline/host/recording"
 	"strandline/internal/live"
-	"strandline/recording"
-	"strandline/report"
 )
 
 // gpuGrower is a program that does something with the driver thirty times a

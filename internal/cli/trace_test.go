@@ -17,11 +17,11 @@ import (
 	"testing"
 	"time"
 
-	"strandline/bpf"
 	"strandline/finding"
-	"strandline/hostleak"
+	"strandline/host/bpf"
+	"strandline/host/ledger"
+	"strandline/host/recording"
 	"strandline/internal/live"
-	"strandline/recording"
 )
 
 // grower is a program that does something a hundred times a second.
@@ -255,15 +255,15 @@ func TestTraceInterrupted(t *testing.T) {
 // The sums of a process that is about to end and frees what it has are none of its
 // growth.
 func TestGaveBack(t *testing.T) {
-	sums := func(live ...int64) *hostleak.Sums {
-		s := &hostleak.Sums{}
+	sums := func(live ...int64) *ledger.Sums {
+		s := &ledger.Sums{}
 		for _, n := range live {
-			s.Uses = append(s.Uses, hostleak.Use{Live: n})
+			s.Uses = append(s.Uses, ledger.Use{Live: n})
 		}
 		return s
 	}
 	for _, c := range []struct {
-		before, last *hostleak.Sums
+		before, last *ledger.Sums
 		want         bool
 	}{
 		{nil, sums(100), false},

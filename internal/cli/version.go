@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"strandline/report"
+	"strandline/face/report"
 )
 
 // version is set by release builds (-ldflags "-X strandline/internal/cli.version=1.2.3").

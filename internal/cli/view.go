@@ -19,12 +19,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"strandline/export"
-	"strandline/report"
-	"strandline/snapshot"
+	"strandline/face/export"
+	"strandline/face/report"
+	"strandline/face/web"
+	"strandline/face/web/engine"
+	"strandline/torch/snapshot"
 	"strandline/units"
-	"strandline/web"
-	"strandline/web/engine"
 )
 
 type viewOptions struct {

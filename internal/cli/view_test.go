@@ -22,7 +22,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"strandline/web/engine"
+	"strandline/face/web/engine"
 )
 
 // served is a `strandline view` that runs behind a script.

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"strandline/host/procfs"
 	"strandline/internal/live"
-	"strandline/procfs"
 )
 
 //go:embed programs

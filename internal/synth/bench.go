@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"strandline/snapshot"
+	"strandline/torch/snapshot"
 )
 
 // Lengths are those of the histories that benchmarks run on, in events, the

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"strandline/snapshot"
 	"strandline/stack"
+	"strandline/torch/snapshot"
 )
 
 const (

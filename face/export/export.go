@@ -1,0 +1,49 @@
+// Package export writes snapshots in the formats of other tools: pprof profiles,
+// folded stacks, CSV, SQLite and Perfetto traces. [Redact] takes out of a
+// snapshot what should not leave the house.
+//
+// Sums are those of [timeline.FactsOf]: in use are the requested bytes of active
+// blocks. Pinned host memory is not written. An absent value is left out, never
+// written as zero.
+package export
+
+import (
+	"cmp"
+	"strings"
+
+	"strandline/stack"
+	"strandline/torch/snapshot"
+)
+
+// unknown is the frame of a stack that nobody recorded.
+const unknown = "(stack unknown)"
+
+// frameName is the name of a frame's function, or else of its file.
+func frameName(f stack.Frame) string { return cmp.Or(valid(f.Function), valid(f.File), "??") }
+
+// valid is s in UTF-8: names come from files of any bytes.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// actionName is the action of event k as the file has it.
+func actionName(t *snapshot.Trace, k int) string {
+	if t.Action[k] == snapshot.OtherAction {
+		for _, f := range t.Extra(k) {
+			if text, ok := f.Value.(string); ok && f.Key == "action" {
+				return text
+			}
+		}
+	}
+	return t.Action[k].String()
+}
+
+// eachActive calls f with the active blocks of a device and their segments.
+func eachActive(s *snapshot.Snapshot, d snapshot.Device, f func(*snapshot.Segment, *snapshot.Block)) {
+	for _, i := range d.Segments {
+		g := &s.Segments[i]
+		for j := range g.Blocks {
+			if b := &g.Blocks[j]; b.State.Active() {
+				f(g, b)
+			}
+		}
+	}
+}

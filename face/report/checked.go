@@ -1,0 +1,129 @@
+package report
+
+import (
+	"fmt"
+	"io"
+
+	"strandline/plan"
+	"strandline/plan/model"
+	"strandline/units"
+)
+
+// Checked is the document of `strandline plan --check`.
+type Checked struct {
+	Schema string       `json:"schema"`
+	File   string       `json:"file"`
+	Model  PlannedModel `json:"model"`
+	Setup  string       `json:"setup"`
+	Rows   []CheckedRow `json:"rows"`
+	Off    *string      `json:"off"`
+	Notes  []string     `json:"notes"`
+}
+
+// CheckedRow is a component, planned and observed: bytes, or tokens.
+type CheckedRow struct {
+	Component string   `json:"component"`
+	Unit      string   `json:"unit"`
+	Planned   [2]int64 `json:"planned"`
+	Observed  int64    `json:"observed"`
+	Off       int64    `json:"difference"`
+	Line      *int64   `json:"line"`
+	Cause     *string  `json:"cause"`
+}
+
+// NewChecked renders a check; setup says what was planned.
+func NewChecked(file string, m *model.Model, setup string, rows []plan.Checked) *Checked {
+	d := &Checked{Schema: "strandline.plan/1", File: file, Model: plannedModel(m), Setup: setup, Notes: list(m.Notes)}
+	for i := range rows {
+		c := &rows[i]
+		r := CheckedRow{Component: c.Component, Unit: "bytes", Planned: [2]int64{c.Planned.Low, c.Planned.High}, Observed: c.Observed, Off: c.Off}
+		if c.Tokens {
+			r.Unit = "tokens"
+		}
+		if c.Line > 0 {
+			r.Line = &c.Line
+		}
+		if c.Cause != "" {
+			r.Cause = &c.Cause
+		}
+		d.Rows = append(d.Rows, r)
+	}
+	if len(rows) > 0 && rows[0].Off != 0 {
+		d.Off = &rows[0].Component
+	}
+	return d
+}
+
+func (r *CheckedRow) cells() (planned, observed, off string) {
+	show, signed, both := units.Bytes, units.SignedBytes, sizeRange
+	if r.Unit == "tokens" {
+		show, signed, both = units.Count, units.SignedCount, countRange
+	}
+	off = "as planned"
+	if r.Off != 0 {
+		off = signed(r.Off)
+	}
+	return both(r.Planned[0], r.Planned[1]), show(r.Observed), off
+}
+
+func (d *Checked) sentence() string {
+	if d.Off == nil {
+		return "everything that can be checked is as planned"
+	}
+	text := *d.Off + " is off"
+	if c := d.Rows[0].Cause; c != nil {
+		text += ": " + *c
+	}
+	return text
+}
+
+// Text writes planned beside observed, what is off most first.
+func (d *Checked) Text(w io.Writer, s Style) {
+	fmt.Fprintf(w, "%s  against %s, %s\n%s\n\n", inputName(d.File), s.bold(Line(d.Model.Name)), d.Model.words(), Line(d.Setup))
+	paint := s.yellow
+	if d.Off == nil {
+		paint = s.green
+	}
+	for _, line := range wrap(d.sentence(), s.columns()) {
+		fmt.Fprintln(w, paint(line))
+	}
+	fmt.Fprintln(w)
+	t := table{right: map[int]bool{1: true, 2: true, 3: true}}
+	t.row("", "planned", "observed", "difference", "")
+	for _, r := range d.Rows {
+		planned, observed, off := r.cells()
+		at := ""
+		if r.Line != nil {
+			at = fmt.Sprintf("line %s", units.Count(*r.Line))
+		}
+		t.row(r.Component, planned, observed, off, at)
+	}
+	t.write(w, "  ")
+	var rest []string
+	for i, r := range d.Rows {
+		if r.Cause != nil && i > 0 {
+			rest = append(rest, r.Component+": "+*r.Cause)
+		}
+	}
+	if len(rest) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, line := range rest {
+		fmt.Fprintln(w, line)
+	}
+	notes(w, s, d.Notes)
+}
+
+// Markdown writes the check for a ticket.
+func (d *Checked) Markdown(w io.Writer) {
+	fmt.Fprintf(w, "**%s** against %s, %s: %s\n\n| | planned | observed | difference | likely cause |\n| --- | --: | --: | --: | --- |\n",
+		cell(inputName(d.File)), cell(d.Model.Name), cell(d.Setup), cell(d.sentence()))
+	for _, r := range d.Rows {
+		planned, observed, off := r.cells()
+		cause := ""
+		if r.Cause != nil {
+			cause = cell(*r.Cause)
+		}
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", r.Component, planned, observed, off, cause)
+	}
+}

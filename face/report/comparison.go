@@ -1,0 +1,381 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"strandline/torch/compare"
+	"strandline/torch/purpose"
+	"strandline/units"
+)
+
+// Comparison is the document of `strandline compare`.
+type Comparison struct {
+	Schema   string    `json:"schema"`
+	Groups   []Group   `json:"groups"`
+	Outliers []Outlier `json:"outliers,omitempty"` // processes that differ from the others
+	Runs     *Runs     `json:"runs,omitempty"`
+	Gate     *Gate     `json:"gate,omitempty"`
+}
+
+// Group is one process.
+type Group struct {
+	Process   *string     `json:"process"`
+	Files     []string    `json:"files"`
+	Requested []int64     `json:"requested_bytes"` // one a file, of all devices
+	Reserved  []int64     `json:"reserved_bytes"`
+	Peak      []*int64    `json:"peak_requested_bytes"` // null for a file without events
+	Sites     []GroupSite `json:"sites"`                // most growth first
+}
+
+// GroupSite is a place of a process over its files.
+type GroupSite struct {
+	Site
+	Bytes     []int64 `json:"bytes"`
+	Count     []int64 `json:"count"`
+	Survivors int64   `json:"survivors"`
+	PerStep   int64   `json:"bytes_per_step"`
+	name      string
+}
+
+// Outlier is a place at which one process holds more than the others.
+type Outlier struct {
+	Site
+	Process string `json:"process"`
+	Bytes   int64  `json:"bytes"`
+	Median  int64  `json:"median_of_others_bytes"`
+	name    string
+}
+
+// Runs is what a change of the code cost.
+type Runs struct {
+	Before     string      `json:"before"`
+	After      string      `json:"after"`
+	PeakBefore *int64      `json:"peak_before_bytes"` // null where the file has no history
+	PeakAfter  *int64      `json:"peak_after_bytes"`
+	EndBefore  int64       `json:"end_before_bytes"`
+	EndAfter   int64       `json:"end_after_bytes"`
+	Reserved   RunSums     `json:"reserved"`
+	Purposes   []RunSums   `json:"purposes"`
+	Sites      []RunChange `json:"sites"`
+}
+
+// RunSums is a sum of two runs.
+type RunSums struct {
+	Purpose    string `json:"purpose,omitempty"`
+	PeakBefore *int64 `json:"peak_before_bytes"` // null where the file has no history
+	PeakAfter  *int64 `json:"peak_after_bytes"`
+	EndBefore  int64  `json:"end_before_bytes"`
+	EndAfter   int64  `json:"end_after_bytes"`
+	name       string
+}
+
+// RunChange is a place of two runs.
+type RunChange struct {
+	Site
+	PeakBefore *int64 `json:"peak_before_bytes"`
+	PeakAfter  *int64 `json:"peak_after_bytes"`
+	EndBefore  int64  `json:"end_before_bytes"`
+	EndAfter   int64  `json:"end_after_bytes"`
+	name       string
+}
+
+// Gate is the answer to --max-growth.
+type Gate struct {
+	Limit  string   `json:"limit"`
+	Passed bool     `json:"passed"`
+	Over   []string `json:"over"` // what grew beyond the limit, a sentence each
+	// Unjudged is what cannot be held against the limit, a sentence each.
+	Unjudged []string `json:"not_judged,omitempty"`
+}
+
+// NewComparison makes the document of files compared over time.
+func NewComparison(b *compare.Book, processes []*compare.Process) *Comparison {
+	c := &Comparison{Schema: "strandline.compare/1", Groups: []Group{}}
+	for _, p := range processes {
+		g := Group{Process: named(p.Name), Sites: []GroupSite{}}
+		for _, f := range p.Files {
+			g.Files = append(g.Files, f.Name)
+			var requested, reserved, highest int64
+			var peak *int64
+			for i := range f.Devices {
+				requested += f.Devices[i].Requested
+				reserved += f.Devices[i].Reserved
+				if highest += f.Devices[i].PeakRequested; f.Devices[i].Events > 0 {
+					peak = &highest
+				}
+			}
+			g.Requested, g.Reserved, g.Peak = append(g.Requested, requested), append(g.Reserved, reserved), append(g.Peak, peak)
+		}
+		for _, r := range p.Rows(b) {
+			g.Sites = append(g.Sites, GroupSite{siteOf(r.Site), r.Bytes, r.Count, r.Survivors, r.PerStep(), siteName(r.Site)})
+		}
+		c.Groups = append(c.Groups, g)
+	}
+	for _, o := range compare.Outliers(b, processes) {
+		c.Outliers = append(c.Outliers, Outlier{siteOf(o.Row.Site), o.Process, o.Row.Bytes[len(o.Row.Bytes)-1], o.Median, siteName(o.Row.Site)})
+	}
+	return c
+}
+
+// NewRuns makes the document of two runs.
+func NewRuns(before, after *compare.Run) *Comparison {
+	of := func(r *compare.Run, peak int64) *int64 {
+		if r.NoHistory {
+			return nil
+		}
+		return &peak
+	}
+	r := &Runs{Before: before.Name, After: after.Name, PeakBefore: of(before, before.Peak), PeakAfter: of(after, after.Peak),
+		EndBefore: before.End, EndAfter: after.End, Purposes: []RunSums{}, Sites: []RunChange{},
+		Reserved: RunSums{
+			PeakBefore: of(before, before.PeakReserved), PeakAfter: of(after, after.PeakReserved),
+			EndBefore: before.EndReserved, EndAfter: after.EndReserved,
+		}}
+	all := before.PeakFor
+	for _, sums := range []*purpose.Sums{&after.PeakFor, &before.EndFor, &after.EndFor} {
+		all.Add(sums)
+	}
+	for _, p := range all.Sorted() {
+		r.Purposes = append(r.Purposes, RunSums{
+			p.String(), of(before, before.PeakFor[p]), of(after, after.PeakFor[p]), before.EndFor[p], after.EndFor[p], p.Words(),
+		})
+	}
+	for _, c := range compare.Runs(before, after) {
+		r.Sites = append(r.Sites, RunChange{siteOf(c.Site), of(before, c.PeakBefore), of(after, c.PeakAfter), c.EndBefore, c.EndAfter, siteName(c.Site)})
+	}
+	return &Comparison{Schema: "strandline.compare/1", Groups: []Group{}, Runs: r}
+}
+
+// What text shows at most; JSON has all.
+const (
+	mostSites  = 15 // places of a table
+	mostFiles  = 6  // columns of files
+	mostGroups = 4  // processes place by place; more are one line each
+)
+
+// Text prints the tables.
+func (c *Comparison) Text(w io.Writer, s Style) {
+	if len(c.Groups) > 1 {
+		c.overview(w, s)
+	}
+	if len(c.Groups) <= mostGroups {
+		for i := range c.Groups {
+			if i > 0 || len(c.Groups) > 1 {
+				fmt.Fprintln(w)
+			}
+			c.Groups[i].text(w, s)
+		}
+	}
+	if len(c.Outliers) > 0 {
+		fmt.Fprintf(w, "\n%s\n", s.bold("who differs, in the newest files"))
+		t := table{right: map[int]bool{1: true, 2: true}}
+		t.row("process", "holds", "others", "made at")
+		for i, o := range c.Outliers {
+			if i == mostSites {
+				t.row("", "", "", more(len(c.Outliers)))
+				break
+			}
+			t.row(o.Process, units.Bytes(o.Bytes), units.Bytes(o.Median), o.name)
+		}
+		t.write(w, "  ")
+	} else if len(c.Groups) > 1 {
+		fmt.Fprintln(w, "\nno process holds clearly more than the others at any place")
+	}
+	if c.Runs != nil {
+		c.Runs.text(w, s)
+	}
+	if g := c.Gate; g != nil {
+		fmt.Fprintln(w)
+		for _, u := range g.Unjudged {
+			fmt.Fprintln(w, s.yellow("not judged")+": "+Line(u))
+		}
+		if g.Passed {
+			fmt.Fprintln(w, s.green("passed")+": nothing grew by more than "+g.Limit)
+		}
+		for _, o := range g.Over {
+			fmt.Fprintln(w, s.red("failed")+": "+Line(o))
+		}
+	}
+}
+
+// overview is a line a process.
+func (c *Comparison) overview(w io.Writer, s Style) {
+	fmt.Fprintln(w, s.bold(count(len(c.Groups), "process")))
+	t := table{right: map[int]bool{1: true, 2: true, 3: true, 5: true, 6: true}}
+	t.row("process", "files", "requested: oldest", "newest", "", "per file", "reserved: newest")
+	for _, g := range c.Groups {
+		last := len(g.Files) - 1
+		name := ""
+		if g.Process != nil {
+			name = *g.Process
+		}
+		t.row(name, units.Count(int64(len(g.Files))), units.Bytes(g.Requested[0]), units.Bytes(g.Requested[last]),
+			sparkline(spread(g.Requested)), perFile(g.Requested), units.Bytes(g.Reserved[last]))
+	}
+	t.write(w, "  ")
+	if len(c.Groups) > mostGroups {
+		fmt.Fprintln(w, s.dim("  the places of one process: strandline compare its files, or --json"))
+	}
+}
+
+func (g *Group) text(w io.Writer, s Style) {
+	columns := some(len(g.Files))
+	title := count(len(g.Files), "file")
+	if g.Process != nil {
+		title = Line(*g.Process) + ": " + title
+	}
+	if len(columns) < len(g.Files) {
+		title += fmt.Sprintf(", %s of them shown (--json has all)", units.Count(int64(len(columns))))
+	}
+	fmt.Fprintln(w, s.bold(title))
+	n := len(columns)
+	t := table{right: map[int]bool{n + 1: true}}
+	names := labels(g.Files)
+	var head []string
+	for i, j := range columns {
+		t.right[i] = true
+		head = append(head, names[j])
+	}
+	growth := "per file"
+	if len(g.Files) < 2 {
+		growth = ""
+	}
+	t.row(append(head, "", growth)...)
+	total := func(label string, v []int64) {
+		var row []string
+		for _, j := range columns {
+			row = append(row, units.Bytes(v[j]))
+		}
+		t.row(append(row, sparkline(spread(v)), perFile(v), label)...)
+	}
+	total("requested, in all", g.Requested)
+	total("reserved, in all", g.Reserved)
+	t.row("")
+	for i, r := range g.Sites {
+		if i == mostSites {
+			t.row(append(make([]string, n+2), more(len(g.Sites)))...)
+			break
+		}
+		var row []string
+		for _, j := range columns {
+			row = append(row, fmt.Sprintf("%s ×%s", units.Bytes(r.Bytes[j]), units.Count(r.Count[j])))
+		}
+		t.row(append(row, sparkline(spread(r.Bytes)), perFile(r.Bytes), r.name)...)
+	}
+	t.write(w, "  ")
+}
+
+// more says that a list of places is cut.
+func more(n int) string {
+	return fmt.Sprintf("… and %s (--json lists all)", count(n-mostSites, "more place"))
+}
+
+// some are the files that have a column: all, or the first, the last and some
+// between them.
+func some(n int) []int {
+	out := make([]int, min(n, mostFiles))
+	for i := range out {
+		out[i] = i
+		if n > mostFiles {
+			out[i] = i * (n - 1) / (mostFiles - 1)
+		}
+	}
+	return out
+}
+
+// spread are at most as many values as a line has room for, the first and the
+// last among them.
+func spread(v []int64) []int64 {
+	const most = 24
+	if len(v) <= most {
+		return v
+	}
+	out := make([]int64, most)
+	for i := range out {
+		out[i] = v[i*(len(v)-1)/(most-1)]
+	}
+	return out
+}
+
+// labels are names of files as short as they differ: what all have up to a
+// folder or a dot, at the front and at the end, is left out.
+func labels(paths []string) []string {
+	out := make([]string, len(paths))
+	if len(paths) < 2 {
+		for i, p := range paths {
+			out[i] = filepath.Base(inputName(p))
+		}
+		return out
+	}
+	front, back := len(paths[0]), len(paths[0])
+	for _, p := range paths[1:] {
+		i := 0
+		for i < min(front, len(p)) && p[i] == paths[0][i] {
+			i++
+		}
+		front = i
+		i = 0
+		for i < min(back, len(p)) && p[len(p)-1-i] == paths[0][len(paths[0])-1-i] {
+			i++
+		}
+		back = i
+	}
+	front = strings.LastIndexAny(paths[0][:front], `./\`) + 1
+	ending := paths[0][len(paths[0])-back:]
+	if i := strings.IndexAny(ending, `./\`); i >= 0 {
+		ending = ending[i:]
+	} else {
+		ending = ""
+	}
+	for i, p := range paths {
+		if p = p[front:]; len(p) > len(ending) {
+			p = strings.TrimSuffix(p, ending)
+		}
+		out[i] = inputName(p)
+	}
+	return out
+}
+
+func perFile(v []int64) string {
+	if len(v) < 2 {
+		return ""
+	}
+	return units.SignedBytes((v[len(v)-1] - v[0]) / int64(len(v)-1))
+}
+
+func (r *Runs) text(w io.Writer, s Style) {
+	fmt.Fprintf(w, "%s → %s\n", s.bold(inputName(r.Before)), s.bold(inputName(r.After)))
+	t := table{right: map[int]bool{0: true, 1: true, 2: true, 3: true, 4: true, 5: true}}
+	t.row("peak before", "after", "change", "end before", "after", "change")
+	peak := func(n *int64) string {
+		if n == nil {
+			return "unknown"
+		}
+		return units.Bytes(*n)
+	}
+	row := func(name string, a, b *int64, c, d int64) {
+		change := ""
+		if a != nil && b != nil {
+			change = units.SignedBytes(*b - *a)
+		}
+		t.row(peak(a), peak(b), change, units.Bytes(c), units.Bytes(d), units.SignedBytes(d-c), name)
+	}
+	row("requested, in all", r.PeakBefore, r.PeakAfter, r.EndBefore, r.EndAfter)
+	row("reserved, in all", r.Reserved.PeakBefore, r.Reserved.PeakAfter, r.Reserved.EndBefore, r.Reserved.EndAfter)
+	t.row("")
+	for _, p := range r.Purposes {
+		row(p.name, p.PeakBefore, p.PeakAfter, p.EndBefore, p.EndAfter)
+	}
+	t.row("")
+	for i, c := range r.Sites {
+		if i == mostSites {
+			t.row("", "", "", "", "", "", more(len(r.Sites)))
+			break
+		}
+		row(c.name, c.PeakBefore, c.PeakAfter, c.EndBefore, c.EndAfter)
+	}
+	t.write(w, "  ")
+}

@@ -1,0 +1,402 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"strandline/finding"
+	"strandline/host/recording"
+	judgetorch "strandline/judge/torch"
+	"strandline/stack"
+	"strandline/torch/compare"
+	"strandline/units"
+)
+
+// Diagnosis is the document of `strandline diagnose`.
+type Diagnosis struct {
+	Schema    string            `json:"schema"`
+	Verdict   finding.Verdict   `json:"verdict"`
+	Findings  []finding.Finding `json:"findings"`
+	Processes []Process         `json:"processes"`
+	// Devices are those of the recording of a trace of the GPU's driver.
+	Devices []recording.GPUDevice `json:"gpu_devices,omitempty"`
+}
+
+// Process says what was judged.
+type Process struct {
+	Process *string  `json:"process"`
+	Files   []string `json:"files"` // oldest first
+	Partial []string `json:"partial,omitempty"`
+	Texts   []string `json:"texts,omitempty"` // no snapshots, but text that PyTorch's words stand in
+	Basis   []string `json:"basis"`           // what the judgement of each device rests on
+}
+
+// NewDiagnosis makes the document.
+func NewDiagnosis(a judgetorch.Answer, processes []*compare.Process) *Diagnosis {
+	d := &Diagnosis{Schema: "strandline.diagnose/1", Verdict: a.Verdict, Findings: a.Findings}
+	if d.Findings == nil {
+		d.Findings = []finding.Finding{}
+	}
+	for _, p := range processes {
+		out := Process{Process: named(p.Name), Basis: []string{}}
+		for _, f := range p.Files {
+			out.Files = append(out.Files, f.Name)
+			if f.Said != nil {
+				out.Texts = append(out.Texts, f.Name)
+				if f.Said.OOM.Count > 0 {
+					out.Basis = append(out.Basis, "the figures of an error message, without a snapshot")
+				}
+				if n := f.Said.Mixed; n > 0 {
+					out.Basis = append(out.Basis, fmt.Sprintf("left out: %s, whose lines are mixed with those of others", count(n, "table")))
+				}
+			}
+			if f.Partial != nil {
+				out.Partial = append(out.Partial, f.Name)
+			}
+		}
+		for _, j := range a.Judged {
+			if j.Process == p.Name && j.Tables > 0 == (len(out.Texts) > 0) {
+				out.Basis = append(out.Basis, basis(j, len(p.Files)))
+			}
+		}
+		d.Processes = append(d.Processes, out)
+	}
+	return d
+}
+
+func named(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// basis says what a judgement of a process of so many files rests on.
+func basis(j judgetorch.Judged, files int) string {
+	switch {
+	case j.Tables > 0:
+		return tablesBasis(j)
+	case !j.Enough:
+		return fmt.Sprintf("device %d: too little to judge growth", j.Device)
+	case j.Inside:
+		return fmt.Sprintf("device %d: judged at %s of the newest file's history", j.Device, count(j.Marks, "moment"))
+	}
+	if j.Marks < files {
+		others := "the others"
+		if files-j.Marks == 1 {
+			others = "the other"
+		}
+		return fmt.Sprintf("device %d: judged over %s of %s; from %s to the next hardly anything happened",
+			j.Device, units.Count(int64(j.Marks)), count(files, "file"), others)
+	}
+	return fmt.Sprintf("device %d: judged over %s", j.Device, count(j.Marks, "file"))
+}
+
+// tablesBasis says what a judgement of tables rests on.
+func tablesBasis(j judgetorch.Judged) string {
+	text := "the totals of " + count(j.Marks, "table") + " of memory_summary()"
+	if j.Tables > 1 {
+		text += fmt.Sprintf(", of %s devices or processes", units.Count(int64(j.Tables)))
+	}
+	if !j.Enough {
+		text += ": too few to judge growth"
+	}
+	return text
+}
+
+// Text prints the verdict, the findings by weight, and how to look further.
+func (d *Diagnosis) Text(w io.Writer, s Style) {
+	fmt.Fprintln(w, d.headline(s))
+	for _, line := range d.basis() {
+		fmt.Fprintln(w, s.dim("  "+Line(line)))
+	}
+	for _, p := range d.Processes {
+		for _, f := range p.Partial {
+			fmt.Fprintln(w, "  "+s.yellow("only partly readable:")+" "+inputName(f))
+		}
+	}
+	const mostNotes = 5
+	notes := 0
+	for i := range d.Findings {
+		f := &d.Findings[i]
+		if d.dwarfed(i) {
+			continue
+		}
+		if f.Severity != finding.Info {
+			fmt.Fprintln(w)
+			writeFinding(w, s, f, d.subject(f))
+			continue
+		}
+		if notes++; notes == 1 {
+			fmt.Fprintln(w)
+		}
+		if notes <= mostNotes {
+			writeNote(w, s, f, d.subject(f))
+		}
+	}
+	if notes > mostNotes {
+		fmt.Fprintf(w, "  and %s (--json lists all)\n", count(notes-mostNotes, "more note"))
+	}
+	fmt.Fprintln(w)
+	d.footer(w, s)
+}
+
+// writeNote prints a finding that asks for nothing: what it says, and no more;
+// of a peak and of a table also what it is made of, of what can be saved also how.
+func writeNote(w io.Writer, s Style, f *finding.Finding, subject string) {
+	writeTitle(w, s, f, subject, s.dim("·"))
+	if len(f.Trend) > 1 {
+		fmt.Fprintln(w, "  "+sparkline(f.Trend))
+	}
+	_, held := heldBy[f.Kind]
+	if !held && f.Kind != finding.Usage {
+		return
+	}
+	more := f.Detail
+	if held && len(f.Remedies) > 0 {
+		more = append(slices.Clip(more), "to do: "+f.Remedies[0].Text)
+	}
+	for _, d := range more {
+		for _, l := range wrap(d, s.columns()-4) {
+			fmt.Fprintln(w, "   ", l)
+		}
+	}
+}
+
+// subject is what a finding is about where that is not plain: the process of
+// several, and the device unless it is number 0 alone.
+func (d *Diagnosis) subject(f *finding.Finding) string {
+	var parts []string
+	if f.Process != "" {
+		parts = append(parts, f.Process)
+	}
+	others := f.Evidence["failures"] != nil // it tells of other devices, too
+	if f.Device != nil && (*f.Device != 0 || others || d.devices(f.Process) > 1) {
+		parts = append(parts, fmt.Sprintf("device %d", *f.Device))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// devices counts the devices that the findings on a process are about.
+func (d *Diagnosis) devices(process string) int {
+	seen := map[int]bool{}
+	for i := range d.Findings {
+		if f := &d.Findings[i]; f.Process == process && f.Device != nil {
+			seen[*f.Device] = true
+		}
+	}
+	return len(seen)
+}
+
+// writeTitle prints a finding's sentence after a mark.
+func writeTitle(w io.Writer, s Style, f *finding.Finding, subject, mark string) {
+	title := f.Title
+	if subject != "" {
+		title = subject + ": " + title
+	}
+	for i, l := range wrap(title, s.columns()-2) {
+		if f.Severity != finding.Info {
+			l = s.bold(l)
+		}
+		if i > 0 {
+			mark = " "
+		}
+		fmt.Fprintln(w, mark, l)
+	}
+}
+
+// heldBy names, by kind, the evidence that says how much it is about. These are
+// notes on a single process of which there can be one for each of many.
+var heldBy = map[finding.Kind]string{
+	finding.Peak: "bytes", finding.Spike: "place_bytes", finding.Copies: "copies_bytes", finding.Waiting: "peak_waiting_bytes",
+	finding.PrivatePools: "private_reserved_bytes", finding.Rounding: "lost_bytes", finding.Pinned: "lost_bytes",
+}
+
+// dwarfed tells a note on one of several processes beside which another's is of
+// more: of those, a person reads the largest.
+func (d *Diagnosis) dwarfed(i int) bool {
+	key, ok := heldBy[d.Findings[i].Kind]
+	if !ok || d.Findings[i].Severity != finding.Info {
+		return false
+	}
+	bytes := func(f *finding.Finding) int64 { n, _ := f.Evidence[key].(int64); return n }
+	for k := range d.Findings {
+		f, g := &d.Findings[i], &d.Findings[k]
+		if g.Kind == f.Kind && g.Process != f.Process && (bytes(g) > bytes(f) || bytes(g) == bytes(f) && k < i) {
+			return true
+		}
+	}
+	return false
+}
+
+// basis says what was judged; processes of which the same is true share a line.
+func (d *Diagnosis) basis() (lines []string) {
+	of := map[string]int{}
+	for _, p := range d.Processes {
+		for _, b := range p.Basis {
+			if of[b]++; of[b] == 1 {
+				lines = append(lines, b)
+			}
+		}
+	}
+	for i, b := range lines {
+		if n := of[b]; len(d.Processes) > 1 {
+			lines[i] = fmt.Sprintf("%s (%s)", b, count(n, "process"))
+		}
+	}
+	return lines
+}
+
+func (d *Diagnosis) headline(s Style) string {
+	files := 0
+	for _, p := range d.Processes {
+		files += len(p.Files)
+	}
+	over := count(files, "file")
+	if n := len(d.Processes); n > 1 {
+		over += " of " + count(n, "process")
+	}
+	problems, warnings, what := 0, 0, ": nothing leaks"
+	for i := range d.Findings {
+		switch f := &d.Findings[i]; f.Severity {
+		case finding.Problem:
+			problems++
+		case finding.Warning:
+			warnings++
+			if f.Kind == finding.Leak || f.Kind == finding.AutogradGraph {
+				what = ": no leak is sure"
+			}
+		}
+	}
+	if warnings > 0 {
+		what += ", " + count(warnings, "warning")
+	}
+	switch d.Verdict {
+	case finding.OK:
+		return s.green("OK") + s.bold(what) + " in " + over
+	case finding.Unknown:
+		return s.yellow("UNKNOWN") + s.bold(": too little is recorded to judge") + " " + over
+	}
+	return s.red(strings.ToUpper(string(d.Verdict))) + s.bold(": "+count(problems, "problem")) + " in " + over
+}
+
+func count(n int, one string) string {
+	switch {
+	case n == 1:
+		return "1 " + one
+	case strings.HasSuffix(one, "s"):
+		return units.Count(int64(n)) + " " + one + "es"
+	}
+	return units.Count(int64(n)) + " " + one + "s"
+}
+
+func writeFinding(w io.Writer, s Style, f *finding.Finding, subject string) {
+	mark := s.red("✗")
+	switch f.Severity {
+	case finding.Warning:
+		mark = s.yellow("!")
+	case finding.Info:
+		mark = s.dim("·")
+	}
+	writeTitle(w, s, f, subject, mark)
+	line := func(label, text string) {
+		fmt.Fprintf(w, "  %s %s\n", s.dim(fmt.Sprintf("%-10s", label)), text)
+	}
+	say := func(label, text string) {
+		for _, l := range wrap(text, s.columns()-len("  123456789  ")) {
+			line(label, l)
+			label = ""
+		}
+	}
+	if len(f.Trend) > 1 {
+		n := len(f.Trend)
+		line("live", fmt.Sprintf("%s  %s → %s", sparkline(f.Trend), units.Bytes(f.Trend[0]), units.Bytes(f.Trend[n-1])))
+	}
+	for _, d := range f.Detail {
+		say("", d)
+	}
+	if f.Site != nil {
+		line("made at", frameName(stack.Frame(*f.Site)))
+	}
+	writeStack(line, f)
+	sure := units.Percent(f.Confidence)
+	if f.Basis != "" {
+		sure += ": " + f.Basis
+	}
+	say("sure", sure)
+	for i, r := range f.Remedies {
+		label := "do"
+		if i > 0 {
+			label = "or"
+		}
+		say(label, r.Text)
+		if r.Setting != "" {
+			for _, l := range settingLines(r.Setting) {
+				line("", Line(l))
+			}
+		}
+	}
+}
+
+// settingLines are the lines of a setting. One of the allocator quotes the file's
+// and has one.
+func settingLines(setting string) []string {
+	if strings.HasPrefix(setting, "PYTORCH_CUDA_ALLOC_CONF=") {
+		return []string{setting}
+	}
+	return strings.Split(setting, "\n")
+}
+
+// writeStack prints the frames that tell something, innermost first.
+func writeStack(line func(label, text string), f *finding.Finding) {
+	frames := make([]stack.Frame, len(f.Stack))
+	for i, x := range f.Stack {
+		frames[i] = stack.Frame(x)
+	}
+	frames = stack.Readable(frames)
+	label := "stack"
+	if f.Site != nil && len(frames) > 0 && frames[0] == stack.Frame(*f.Site) {
+		frames, label = frames[1:], "called by"
+	}
+	const most = 12
+	for i, x := range frames {
+		if i == most {
+			line("", fmt.Sprintf("… and %s (--json lists all)", count(len(frames)-most, "more frame")))
+			break
+		}
+		line(label, frameName(x))
+		label = ""
+	}
+}
+
+func (d *Diagnosis) footer(w io.Writer, s Style) {
+	newest := d.newest()
+	if d.Verdict == finding.Unknown {
+		fmt.Fprintln(w, "To record what can be judged:")
+		for _, l := range strings.Split(judgetorch.Recording, "\n") {
+			fmt.Fprintln(w, "  "+l)
+		}
+		fmt.Fprintln(w)
+	}
+	if newest == "" || newest == "-" {
+		return // there is nothing to look into, or it cannot be read twice
+	}
+	fmt.Fprintln(w, s.dim("look further:"), "strandline compare FILE…  ·  strandline inspect "+Line(newest)+" --at EVENT")
+}
+
+// newest is the file to look into: the newest of the process of the weightiest
+// finding, or of the first process; "" if that is no snapshot.
+func (d *Diagnosis) newest() string {
+	p := d.Processes[0]
+	for _, q := range d.Processes {
+		if q.Process != nil && len(d.Findings) > 0 && d.Findings[0].Process == *q.Process {
+			p = q
+		}
+	}
+	if len(p.Texts) > 0 {
+		return ""
+	}
+	return p.Files[len(p.Files)-1]
+}

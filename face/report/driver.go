@@ -1,0 +1,148 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"strandline/host/bpf"
+	"strandline/host/ledger"
+	"strandline/host/recording"
+	"strandline/units"
+)
+
+// NewGPU makes the part of the document of a trace that tells of the GPU's
+// driver.
+func NewGPU(s *ledger.DriverSums) *recording.GPU {
+	out := &recording.GPU{
+		Libraries: append([]string{}, s.Libraries...), LiveBytes: s.Bytes[bpf.Device], LiveCount: s.Count[bpf.Device],
+		ManagedBytes: s.Bytes[bpf.Managed], PinnedBytes: s.Bytes[bpf.Pinned], Foreign: s.Count[bpf.Foreign],
+		Owners: []recording.GPUOwner{}, Stacks: []recording.GPUStack{}, Devices: []recording.GPUDevice{},
+	}
+	for _, o := range s.Owners {
+		out.Owners = append(out.Owners, recording.GPUOwner{Owner: o.Name, Memory: o.Memory.String(), LiveBytes: o.Bytes, LiveCount: o.Count})
+	}
+	for i := range s.Uses {
+		u := &s.Uses[i]
+		out.Stacks = append(out.Stacks, recording.GPUStack{Stack: traceStack(&u.Use), Owner: u.Owner, Memory: u.Memory.String(), Peak: peakOf(u, s.Began)})
+	}
+	return out
+}
+
+func peakOf(u *ledger.DriverUse, began uint64) *recording.GPUPeak {
+	if u.Peak.Bytes == 0 || u.Memory == bpf.Foreign {
+		return nil
+	}
+	since := func(at uint64) float64 {
+		return time.Duration(max(int64(at-began), 0)).Round(time.Millisecond).Seconds()
+	}
+	p := &recording.GPUPeak{Bytes: u.Peak.Bytes, From: since(u.Peak.From), At: since(u.Peak.At), Times: u.Peak.Times}
+	if u.Peak.Until > 0 {
+		p.Until = new(since(u.Peak.Until))
+	}
+	return p
+}
+
+// gpu prints what was taken from the GPU's driver, whose it is, and the places.
+func (d *Trace) gpu(w io.Writer, s Style) {
+	g := d.GPU
+	switch {
+	case g == nil:
+		return
+	case len(g.Libraries) == 0:
+		fmt.Fprintln(w, "\nGPU driver: no process has loaded libcuda, so nothing of a GPU could be seen")
+		return
+	}
+	fmt.Fprintf(w, "\n%s\n", s.bold(fmt.Sprintf("GPU driver: %s of device memory in %s taken since the trace began and not given back", units.Bytes(g.LiveBytes), count(int(g.LiveCount), "piece"))))
+	var beside []string
+	if g.ManagedBytes > 0 {
+		beside = append(beside, units.Bytes(g.ManagedBytes)+" of managed memory")
+	}
+	if g.PinnedBytes > 0 {
+		beside = append(beside, units.Bytes(g.PinnedBytes)+" of pinned host memory")
+	}
+	if g.Foreign > 0 {
+		beside = append(beside, count(int(g.Foreign), "handle")+" of memory of other processes")
+	}
+	if len(beside) > 0 {
+		fmt.Fprintln(w, s.dim("  beside it "+strings.Join(beside, ", ")))
+	}
+	fmt.Fprintln(w, s.dim("  what was taken before, contexts, code and what the driver's pools keep are not in it"))
+	if d.Drops > 0 {
+		fmt.Fprintln(w, s.dim("  events were lost; what the driver gave or took back by them is not known"))
+	}
+	owners := &table{right: map[int]bool{0: true, 1: true}}
+	for _, o := range g.Owners {
+		if len(owners.rows) == 0 {
+			owners.row("held", "pieces", "memory", "by")
+		}
+		owners.row(units.Bytes(o.LiveBytes), units.Count(o.LiveCount), o.Memory, o.Owner)
+	}
+	owners.write(w, "")
+	const most = 10
+	stacks := &table{right: map[int]bool{0: true, 1: true}}
+	for i := range g.Stacks {
+		st := &g.Stacks[i]
+		if st.LiveCount == 0 {
+			continue
+		}
+		if len(stacks.rows) == 0 {
+			fmt.Fprintln(w)
+			stacks.row("held", "pieces", "call", "", "from")
+		}
+		if len(stacks.rows) > most {
+			break
+		}
+		stacks.row(units.Bytes(st.LiveBytes), units.Count(st.LiveCount), st.Call, sparkline(st.Trend), driverPlace(st))
+	}
+	stacks.write(w, "")
+	bursts(w, g)
+	d.devices(w, s)
+}
+
+// burstWorth is the least that is worth a line of what came and went, bytes.
+const burstWorth = 16 << 20
+
+// bursts prints the places that held much and let go of it all, or hold far less.
+func bursts(w io.Writer, g *recording.GPU) {
+	var some []*recording.GPUStack
+	for i := range g.Stacks {
+		if st := &g.Stacks[i]; st.Peak != nil && st.Peak.Bytes >= burstWorth && (st.Peak.Until != nil || st.LiveBytes < st.Peak.Bytes/2) {
+			some = append(some, st)
+		}
+	}
+	slices.SortStableFunc(some, func(a, b *recording.GPUStack) int { return cmp.Compare(b.Peak.Bytes, a.Peak.Bytes) })
+	if len(some) == 0 {
+		return
+	}
+	const most = 5
+	came := &table{right: map[int]bool{0: true, 2: true}}
+	came.row("came and went", "when", "times", "memory", "by", "from")
+	for _, st := range some[:min(len(some), most)] {
+		p := st.Peak
+		when := fmt.Sprintf("%.1f s on", p.From)
+		if p.Until != nil {
+			when = fmt.Sprintf("%.1f to %.1f s", p.From, *p.Until)
+		}
+		came.row(units.Bytes(p.Bytes), when, units.Count(int64(p.Times)), st.Memory, st.Owner, driverPlace(st))
+	}
+	fmt.Fprintln(w)
+	came.write(w, "")
+}
+
+// driverPlace is a stack on one line, without the driver and CUDA's runtime.
+func driverPlace(st *recording.GPUStack) string {
+	own := st.Stack
+	for len(own.Frames) > 0 && own.Frames[0].Object != nil && ledger.OfCUDA(*own.Frames[0].Object) {
+		own.Frames = own.Frames[1:]
+	}
+	text := placeOf(&own)
+	if len(own.Frames) > 0 && own.Frames[0].Function == nil && own.Frames[0].Object != nil {
+		return filepath.Base(*own.Frames[0].Object) + " ← " + text
+	}
+	return text
+}

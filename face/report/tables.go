@@ -1,0 +1,85 @@
+package report
+
+import (
+	"fmt"
+	"io"
+
+	"strandline/plan"
+	"strandline/plan/model"
+	"strandline/units"
+)
+
+// GPUTable is the document of `strandline plan gpus`.
+type GPUTable struct {
+	Schema string     `json:"schema"`
+	GPUs   []plan.GPU `json:"gpus"`
+}
+
+// NewGPUTable lists the GPUs that are known.
+func NewGPUTable() (*GPUTable, error) {
+	d := &GPUTable{Schema: "strandline.plan/1"}
+	for _, name := range plan.GPUs() {
+		g, err := plan.FindGPU(name)
+		if err != nil {
+			return nil, err
+		}
+		d.GPUs = append(d.GPUs, *g)
+	}
+	return d, nil
+}
+
+// Text writes the table.
+func (d *GPUTable) Text(w io.Writer, _ Style) {
+	t := table{right: map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true, 6: true, 7: true}}
+	t.row("GPU", "memory", "TB/s", "link GB/s", "BF16", "FP8", "INT8", "FP4")
+	for _, g := range d.GPUs {
+		t.row(g.Name, units.Bytes(g.Total), fmt.Sprintf("%.3g", g.Bandwidth/1e12), fmt.Sprintf("%.3g", g.Link/1e9),
+			tera(g.BF16), tera(g.FP8), tera(g.INT8), tera(g.FP4))
+	}
+	t.write(w, "")
+	fmt.Fprintln(w, "\nmemory: what the driver gives to programs; links in one direction; dense operations, in Tera a second")
+	fmt.Fprintln(w, "sources: the vendors' data sheets; the memory from messages of PyTorch and vLLM, or where --json says so derived")
+}
+
+func tera(x float64) string {
+	if x == 0 {
+		return "–"
+	}
+	return units.Count(int64(x / 1e12))
+}
+
+// ModelTable is the document of `strandline plan models`.
+type ModelTable struct {
+	Schema string         `json:"schema"`
+	Models []PlannedModel `json:"models"`
+}
+
+// NewModelTable lists the models that are built in.
+func NewModelTable() (*ModelTable, error) {
+	d := &ModelTable{Schema: "strandline.plan/1"}
+	for _, name := range model.Catalogue() {
+		m, err := model.Find(name, "")
+		if err != nil {
+			return nil, err
+		}
+		d.Models = append(d.Models, plannedModel(m))
+	}
+	return d, nil
+}
+
+// Text writes the table.
+func (d *ModelTable) Text(w io.Writer, _ Style) {
+	t := table{right: map[int]bool{1: true, 2: true, 4: true, 5: true}}
+	t.row("model", "parameters", "active", "format", "on disk", "context")
+	for _, m := range d.Models {
+		active, context := "", ""
+		if m.mixture {
+			active = billions(m.Active)
+		}
+		if m.Context != nil {
+			context = units.Count(*m.Context)
+		}
+		t.row(m.Name, billions(m.Parameters), active, m.Format, units.Bytes(m.Checkpoint), context)
+	}
+	t.write(w, "")
+}

@@ -1,0 +1,438 @@
+// Package engine answers the questions of the page: a name and parameters in,
+// bytes out. It knows neither HTTP nor files, so that the same code can stand
+// behind a server and inside a browser. What it answers is written down in
+// ui/WIRE.md.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	judgetorch "strandline/judge/torch"
+	"strandline/stack"
+	"strandline/torch/compare"
+	"strandline/torch/purpose"
+	"strandline/torch/replay"
+	"strandline/torch/snapshot"
+	"strandline/torch/tile"
+	"strandline/torch/timeline"
+)
+
+// A Source is a snapshot to be read.
+type Source struct {
+	Path string
+	Size int64 // bytes, 0 if unknown
+	// Named tells a file that the user himself named; another that is no snapshot
+	// is skipped.
+	Named bool
+	// Read reads it and calls progress with the bytes read so far.
+	Read func(progress func(read int64) error) (*snapshot.Snapshot, error)
+}
+
+// The states of a file and of the findings.
+const (
+	waiting = "waiting"
+	reading = "reading"
+	pairing = "pairing"
+	totals  = "totals" // what is live is known, but not yet by band
+	working = "working"
+	ready   = "ready"
+	failed  = "failed"
+	unknown = "unknown"
+	skipped = "skipped" // it is no snapshot, and nobody named it
+)
+
+// An Engine holds files and answers questions about them. It is safe for
+// concurrent use.
+type Engine struct {
+	// Pause, if not nil, is called between the steps of Load: where there is one
+	// thread for all, it lets questions be answered.
+	Pause func()
+
+	mu      sync.Mutex
+	version int
+	changed chan struct{} // closed when the version rises
+	files   []*file
+	others  []other // files that are no snapshots
+	order   []int
+	slots   map[tile.Grouping]*slots
+	running chan struct{} // holds one while a run is simulated
+
+	findingsState string
+	judgement     *judgement
+}
+
+// A file is one snapshot and what is computed of it.
+type file struct {
+	Source
+	// Guarded by Engine.mu.
+	state    string
+	read     int64
+	err      error
+	process  string
+	blocks   string    // whether their sizes are known: waiting, working, ready, unknown
+	stamp    time.Time // of the last report of progress
+	*content           // from state totals on
+}
+
+// content is a file that was read. It does not change.
+type content struct {
+	snap        *snapshot.Snapshot
+	fingerprint string
+	facts       *timeline.Facts
+	devices     []*device
+}
+
+// A device is one device's part of a file.
+type device struct {
+	events   *tile.Axis
+	time     func() *tile.Axis
+	steps    func() []scope
+	marks    func() marks
+	purposes func() []purpose.Purpose // by allocation
+
+	requested *measured
+	replayed  atomic.Pointer[replayed] // nil until the history was replayed
+}
+
+// measured is a device whose bytes are measured in one way.
+type measured struct {
+	*device
+	h *tile.History
+
+	mu    sync.Mutex
+	bands []*tile.Bands // the groupings asked for last, the last one first
+}
+
+// replayed is what a replay through the allocator told of a device.
+type replayed struct {
+	exact     *replay.Exact // nil if there is no history
+	sizes     []int64       // of the allocations' blocks, nil if they are not known
+	allocated func() *measured
+	why       string // they are not
+}
+
+type other struct {
+	Path string `json:"path"`
+	Why  string `json:"why"`
+}
+
+// judgement is what detect and compare say of all files.
+type judgement struct {
+	book      *compare.Book
+	processes []*compare.Process
+	answer    judgetorch.Answer
+}
+
+// New makes an engine that is to read the sources.
+func New(sources []Source) *Engine {
+	e := &Engine{changed: make(chan struct{}), others: []other{}, order: []int{}, slots: map[tile.Grouping]*slots{}, running: make(chan struct{}, 1), findingsState: waiting}
+	for _, s := range sources {
+		e.files = append(e.files, &file{Source: s, state: waiting, blocks: waiting})
+	}
+	return e
+}
+
+func (e *Engine) pause() {
+	if e.Pause != nil {
+		e.Pause()
+	}
+}
+
+// change changes the session under its lock, and tells those who wait.
+func (e *Engine) change(f func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f()
+	e.version++
+	close(e.changed)
+	e.changed = make(chan struct{})
+}
+
+// ErrNothing is the cause where none of the files is a snapshot.
+var ErrNothing = errors.New("no snapshot among the files")
+
+// Load reads the files, one after another, and judges them. It returns when all
+// is done; questions can be asked from the start. Problems with single files are
+// told in the session; the error is that of the last file if none could be read.
+func (e *Engine) Load(ctx context.Context) error {
+	read := 0
+	var last error
+	for _, f := range e.files {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := e.load(ctx, f); err != nil {
+			last = err
+			continue
+		}
+		read++
+	}
+	if read == 0 {
+		if len(e.files) == 1 && e.files[0].Named && last != nil {
+			return last
+		}
+		return ErrNothing
+	}
+	e.judge(ctx)
+	e.pause()
+	for _, f := range e.files {
+		if f.content != nil && ctx.Err() == nil {
+			e.replay(f)
+		}
+	}
+	return ctx.Err()
+}
+
+// replay finds the sizes of blocks by running the history through the allocator.
+func (e *Engine) replay(f *file) {
+	e.change(func() { f.blocks = working })
+	exact := true
+	for _, d := range f.devices {
+		r := d.replay()
+		exact = exact && r.sizes != nil
+		d.replayed.Store(r)
+		e.pause()
+	}
+	e.change(func() {
+		if f.blocks = unknown; exact {
+			f.blocks = ready
+		}
+	})
+}
+
+// replay runs the history of a device through the allocator. Its sizes count if
+// all of it is reproduced.
+func (d *device) replay() *replayed {
+	h := d.requested.h
+	if h.Events() == 0 {
+		return &replayed{why: "there are no events"}
+	}
+	x := replay.NewRecording(h.Timeline).Exact()
+	if x.Difference != nil {
+		return &replayed{exact: x, why: "the replay parts from the recording: " + x.Difference.String()}
+	}
+	if i := slices.Index(x.Sizes, 0); i >= 0 {
+		return &replayed{exact: x, why: fmt.Sprintf("the block of allocation %d is not known", i)}
+	}
+	return &replayed{exact: x, sizes: x.Sizes, allocated: sync.OnceValue(func() *measured {
+		return &measured{device: d, h: h.Measured(x.Sizes)}
+	})}
+}
+
+// load reads one file.
+func (e *Engine) load(ctx context.Context, f *file) error {
+	e.change(func() { f.state = reading })
+	s, err := f.Read(func(n int64) error {
+		e.progress(f, n)
+		return ctx.Err()
+	})
+	if err != nil {
+		e.change(func() {
+			if f.state, f.err = failed, err; !f.Named && errors.Is(err, snapshot.ErrNotSnapshot) {
+				f.state = skipped
+				e.others = append(e.others, other{f.Path, "no snapshot"})
+			}
+		})
+		return err
+	}
+	e.change(func() { f.state = pairing })
+	c := newContent(s)
+	e.change(func() { f.content, f.state = c, totals })
+	e.pause()
+	for _, d := range c.devices {
+		if b, err := d.requested.grouped(tile.ByLine); err == nil {
+			e.colour(b)
+		}
+	}
+	e.change(func() { f.state = ready })
+	e.pause()
+	return nil
+}
+
+// progress tells how far reading is, some times a second.
+func (e *Engine) progress(f *file, n int64) {
+	const often = 80 * time.Millisecond
+	e.mu.Lock()
+	soon := time.Since(f.stamp) < often
+	e.mu.Unlock()
+	if !soon {
+		e.change(func() { f.read, f.stamp = n, time.Now() })
+	}
+}
+
+func newContent(s *snapshot.Snapshot) *content {
+	// What the snapshot computes on demand is computed now: later several
+	// questions look at it at once.
+	for id := range s.Stacks.Len() {
+		s.Stacks.Site(stack.ID(id))
+	}
+	s.StringID("small")
+	s.StringID("large")
+	c := &content{snap: s, facts: timeline.FactsOf(s)}
+	for _, t := range c.facts.Lines {
+		h := tile.NewHistory(t)
+		d := &device{
+			events: h.EventAxis(), time: sync.OnceValue(h.TimeAxis),
+			steps:    sync.OnceValue(func() []scope { return scopesOf(h) }),
+			marks:    sync.OnceValue(func() marks { return marksOf(h) }),
+			purposes: sync.OnceValue(func() []purpose.Purpose { return purpose.Each(t) }),
+		}
+		d.requested = &measured{device: d, h: h}
+		c.devices = append(c.devices, d)
+	}
+	c.fingerprint = fingerprint(s)
+	return c
+}
+
+// fingerprint tells snapshots apart by some of their content.
+func fingerprint(s *snapshot.Snapshot) string {
+	h := fnv.New64a()
+	for i := range s.Traces {
+		t := &s.Traces[i]
+		fmt.Fprint(h, t.Device, t.Len())
+		step := max(t.Len()/64, 1)
+		for k := 0; k < t.Len(); k += step {
+			fmt.Fprint(h, t.Action[k], t.Addr[k], t.Size[k], " ")
+			if t.Time != nil {
+				fmt.Fprint(h, t.Time[k])
+			}
+		}
+	}
+	for i := range s.Segments {
+		g := &s.Segments[i]
+		fmt.Fprint(h, g.Addr, g.TotalSize, len(g.Blocks), g.RequestedSize, " ")
+	}
+	return fmt.Sprintf("%016x", h.Sum64())
+}
+
+// mostGroupings is how many groupings of a device are kept.
+const mostGroupings = 3
+
+// grouped is the device in bands.
+func (d *measured) grouped(g tile.Grouping) (*tile.Bands, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, b := range d.bands {
+		if b.Grouping == g {
+			copy(d.bands[1:i+1], d.bands[:i])
+			d.bands[0] = b
+			return b, nil
+		}
+	}
+	b, err := tile.NewBands(d.h, g)
+	if err != nil {
+		return nil, err
+	}
+	d.bands = append([]*tile.Bands{b}, d.bands[:min(len(d.bands), mostGroupings-1)]...)
+	return b, nil
+}
+
+// judge digests all files and judges them, process by process.
+func (e *Engine) judge(ctx context.Context) {
+	e.change(func() { e.findingsState = working })
+	j := &judgement{book: compare.NewBook()}
+	digests := map[string]*compare.Digest{}
+	index := map[string]int{}
+	var paths []string
+	for i, f := range e.files {
+		if ctx.Err() != nil {
+			return
+		}
+		if f.content != nil {
+			digests[f.Path] = j.book.Digest(f.snap)
+			digests[f.Path].Name = f.Path
+			index[f.Path] = i
+			paths = append(paths, f.Path)
+		}
+	}
+	var order []int
+	names, grouped := compare.Group(paths, nil)
+	processOf := map[int]string{}
+	for _, name := range names {
+		var list []*compare.Digest
+		for _, path := range grouped[name] {
+			list = append(list, digests[path])
+		}
+		p := compare.NewProcess(name, list)
+		j.processes = append(j.processes, p)
+		for _, d := range p.Files {
+			order = append(order, index[d.Name])
+			processOf[index[d.Name]] = name
+		}
+	}
+	e.pause()
+	j.answer = judgetorch.Files(j.book, j.processes, judgetorch.Options{})
+	e.change(func() {
+		e.judgement, e.order, e.findingsState = j, order, ready
+		for i, name := range processOf {
+			e.files[i].process = name
+		}
+	})
+}
+
+// slots gives colours to groups: each wants one by its key and keeps what it got
+// for as long as the engine lives.
+type slots struct {
+	of    map[tile.Key]int
+	taken [colours]bool
+}
+
+const (
+	colours = 10
+	neutral = -1
+)
+
+// colour gives the groups slots, the largest first.
+func (e *Engine) colour(b *tile.Bands) map[tile.Key]int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.slots[b.Grouping]
+	if s == nil {
+		s = &slots{of: map[tile.Key]int{}}
+		e.slots[b.Grouping] = s
+	}
+	out := make(map[tile.Key]int, len(b.Groups))
+	for i := range b.Groups {
+		key := b.Groups[i].Key
+		out[key] = s.colourOf(key)
+	}
+	return out
+}
+
+// colourOf is the slot of a key.
+func (s *slots) colourOf(key tile.Key) int {
+	if _, ok := s.of[key]; !ok {
+		s.of[key] = s.next(key)
+	}
+	return s.of[key]
+}
+
+// next is the slot that a key wants, or the next free one.
+func (s *slots) next(key tile.Key) int {
+	for i := range colours {
+		slot := (int(uint64(key)%colours) + i) % colours
+		if !s.taken[slot] {
+			s.taken[slot] = true
+			return slot
+		}
+	}
+	return neutral
+}
+
+func (f *file) name() string {
+	if f.Path == "-" {
+		return "standard input"
+	}
+	return filepath.Base(f.Path)
+}
+
+// none stands for "not there" in numbers that the page reads.
+const none = -1

@@ -1,0 +1,597 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"strandline/finding"
+	"strandline/host/ledger"
+	"strandline/host/recording"
+	"strandline/host/unwind"
+	judgehost "strandline/judge/host"
+	"strandline/stack"
+	"strandline/torch/tile"
+)
+
+// A Recording answers the page of a recording of `strandline trace`: how memory
+// grew, and what the calls with each stack held.
+type Recording struct {
+	path     string
+	run      *recording.Run
+	moments  []instant
+	stacks   []*traced // those told by themselves, the largest first
+	others   int       // smaller stacks, which are told as one
+	rest     []held    // what these hold together, by moment
+	owners   []*owner
+	blamed   map[int]bool // stacks of findings
+	verdict  finding.Verdict
+	findings []recordedFinding
+}
+
+// An instant is a mark of the recording, or its last judgement.
+type instant struct {
+	seconds            float64
+	rss                int64
+	anon, file, shared int64 // growth since the recording began
+	drops              uint64
+	live               float64 // bytes that all stacks hold
+}
+
+// held is what is held at a moment. Sums of what a file claims may be larger than
+// any integer.
+type held struct{ bytes, count float64 }
+
+// A change is what is held from a moment on.
+type change struct {
+	moment int
+	held
+}
+
+// A traced stack is what the calls with it held over time.
+type traced struct {
+	recording.Stack
+	changes []change
+	peak    float64
+}
+
+// An owner is what a library's calls hold of the GPU driver's memory.
+type owner struct {
+	name, memory string
+	changes      []change
+}
+
+const (
+	// mostStacks are told by themselves; of more, the smaller ones as one.
+	mostStacks = 200
+	// mostMoments are in an answer; of more, those are that show the most.
+	mostMoments = 1200
+	// mostFrames of a stack are told, of their names so many bytes, and mostFindings.
+	mostFrames, longestName, mostFindings = 512, 1000, 1000
+	// longestTime of a recording that is believed, in seconds, and the most that a
+	// stack holds: 8 PiB, up to where JSON's numbers are exact.
+	longestTime, mostHeld = 1e9, 1 << 53
+)
+
+// NewRecording makes an engine of a recording that was read, and takes the marks
+// out of it: their courses are kept.
+func NewRecording(path string, run *recording.Run) *Recording {
+	r := &Recording{path: path, run: run, verdict: judgehost.Recorded(run)}
+	stacks := r.follow()
+	r.judge(stacks)
+	slices.SortFunc(stacks, func(a, b *traced) int {
+		return cmp.Or(cmp.Compare(b.peak, a.peak), cmp.Compare(a.ID, b.ID))
+	})
+	slices.SortStableFunc(stacks, func(a, b *traced) int { return cmp.Compare(r.weight(b), r.weight(a)) })
+	r.stacks = stacks[:min(mostStacks, len(stacks))]
+	r.together(stacks[len(r.stacks):])
+	slices.SortStableFunc(r.stacks, func(a, b *traced) int { return cmp.Compare(b.peak, a.peak) })
+	run.Marks = nil
+	return r
+}
+
+// weight puts the stacks of findings before others that hold more.
+func (r *Recording) weight(t *traced) int {
+	if r.blamed[t.ID] {
+		return 1
+	}
+	return 0
+}
+
+// follow makes the courses of all stacks and owners.
+func (r *Recording) follow() (stacks []*traced) {
+	known, owners := map[int]*traced{}, map[[2]string]*owner{}
+	of := func(id int) *traced {
+		t := known[id]
+		if t == nil {
+			s := r.run.Stacks[id]
+			s.ID = id
+			t = &traced{Stack: s}
+			known[id] = t
+			stacks = append(stacks, t)
+		}
+		return t
+	}
+	for i := range r.run.Marks {
+		m := &r.run.Marks[i]
+		for _, h := range m.Stacks {
+			of(h.ID).set(i, h.Bytes, h.Count)
+		}
+		for _, o := range m.GPU {
+			r.own(owners, o).set(i, o.LiveBytes, o.LiveCount)
+		}
+		r.add(m.Seconds, instant{rss: m.RSS, anon: m.Anonymous, file: m.File, shared: m.Shared, drops: m.Drops})
+	}
+	r.end(known, of, owners)
+	for _, t := range stacks {
+		was := 0.0
+		for _, c := range t.changes {
+			t.peak = max(t.peak, c.bytes)
+			r.moments[c.moment].live += c.bytes - was
+			was = c.bytes
+		}
+	}
+	for k := 1; k < len(r.moments); k++ {
+		r.moments[k].live += r.moments[k-1].live
+	}
+	return stacks
+}
+
+// add adds a moment. Time that runs backwards stands still.
+func (r *Recording) add(seconds float64, m instant) {
+	m.seconds = min(max(seconds, 0), longestTime)
+	if n := len(r.moments); n > 0 {
+		m.seconds = max(m.seconds, r.moments[n-1].seconds)
+	}
+	r.moments = append(r.moments, m)
+}
+
+// end takes in the last judgement: its figures of stacks and, if it is of the end,
+// later than the last mark, what it says that each holds, which `diagnose` says.
+func (r *Recording) end(known map[int]*traced, of func(int) *traced, owners map[[2]string]*owner) {
+	if !r.run.Judged {
+		return
+	}
+	d, k := r.run.Document, len(r.moments)
+	last := k == 0 || d.Duration >= r.moments[k-1].seconds
+	sums := map[int]recording.Held{}
+	for i := range d.Stacks {
+		s := &d.Stacks[i]
+		sum := sums[s.ID]
+		sums[s.ID] = recording.Held{ID: s.ID, Bytes: sum.Bytes + believed(s.LiveBytes), Count: sum.Count + believed(s.LiveCount)}
+		if last {
+			of(s.ID)
+		}
+		if t := known[s.ID]; t != nil && s.ID > 0 {
+			t.Stack = *s
+		}
+	}
+	if !last {
+		return
+	}
+	for id, t := range known {
+		t.set(k, sums[id].Bytes, sums[id].Count)
+	}
+	if d.GPU != nil {
+		now := map[[2]string]recording.GPUOwner{}
+		for _, o := range d.GPU.Owners {
+			now[[2]string{o.Owner, o.Memory}] = o
+			r.own(owners, o)
+		}
+		for key, o := range owners {
+			o.set(k, now[key].LiveBytes, now[key].LiveCount)
+		}
+	}
+	r.add(d.Duration, instant{rss: d.RSS, anon: d.Growth.Anonymous, file: d.Growth.File, shared: d.Growth.Shared, drops: d.Drops})
+}
+
+func (r *Recording) own(owners map[[2]string]*owner, o recording.GPUOwner) *owner {
+	key := [2]string{o.Owner, o.Memory}
+	if owners[key] == nil {
+		owners[key] = &owner{name: o.Owner, memory: o.Memory}
+		r.owners = append(r.owners, owners[key])
+	}
+	return owners[key]
+}
+
+func believed(n int64) int64 { return min(max(n, 0), mostHeld) }
+
+func set(changes []change, k int, bytes, count int64) []change {
+	now := change{k, held{float64(believed(bytes)), float64(believed(count))}}
+	n := len(changes)
+	switch {
+	case n > 0 && changes[n-1].moment == k:
+		changes[n-1] = now
+	case n == 0 || changes[n-1].held != now.held:
+		changes = append(changes, now)
+	}
+	return changes
+}
+
+func (t *traced) set(k int, bytes, count int64) { t.changes = set(t.changes, k, bytes, count) }
+func (o *owner) set(k int, bytes, count int64)  { o.changes = set(o.changes, k, bytes, count) }
+
+// together sums up the smaller stacks.
+func (r *Recording) together(small []*traced) {
+	r.others, r.rest = len(small), make([]held, len(r.moments))
+	for _, t := range small {
+		was := held{}
+		for _, c := range t.changes {
+			r.rest[c.moment].bytes += c.bytes - was.bytes
+			r.rest[c.moment].count += c.count - was.count
+			was = c.held
+		}
+	}
+	for k := 1; k < len(r.rest); k++ {
+		r.rest[k].bytes += r.rest[k-1].bytes
+		r.rest[k].count += r.rest[k-1].count
+	}
+}
+
+type recordedFinding struct {
+	finding.Finding
+	Origins []string `json:"origins"` // of the frames of its stack
+	Stacks  []int    `json:"stacks"`  // that it is of
+}
+
+// judge finds the stacks of the findings: their evidence names them, or else
+// there is one with the same frames.
+func (r *Recording) judge(stacks []*traced) {
+	r.blamed, r.findings = map[int]bool{}, []recordedFinding{}
+	byFrames := sync.OnceValue(func() map[string]int {
+		out := map[string]int{}
+		for _, t := range stacks {
+			out[fmt.Sprint(tracedFrames(&t.Stack))] = t.ID
+		}
+		return out
+	})
+	for _, f := range r.run.Document.Findings {
+		d := recordedFinding{f, []string{}, []int{}}
+		for _, frame := range f.Stack {
+			d.Origins = append(d.Origins, origins[stack.OriginOf(stack.Frame(frame))])
+		}
+		ids, named := f.Evidence["stacks"].([]any)
+		for _, id := range ids {
+			if n, ok := id.(float64); ok && n > 0 && n < mostHeld {
+				d.Stacks = append(d.Stacks, int(n))
+			}
+		}
+		if !named && len(f.Stack) > 0 {
+			if id, ok := byFrames()[fmt.Sprint(f.Stack)]; ok {
+				d.Stacks = append(d.Stacks, id)
+			}
+		}
+		if f.Severity != finding.Info && f.Kind != finding.DriverLeak {
+			for _, id := range d.Stacks {
+				r.blamed[id] = true
+			}
+		}
+		r.findings = append(r.findings, d)
+	}
+}
+
+// tracedFrames are the frames of a stack as findings have them: of native code the
+// file is the object that holds it.
+func tracedFrames(s *recording.Stack) (out []finding.Frame) {
+	for _, f := range hostFrames(s) {
+		out = append(out, finding.Frame{File: cmp.Or(f.File, f.Object), Line: f.Line, Function: f.Function})
+	}
+	return out
+}
+
+// hostFrames are the frames of a stack as they were when it was unwound.
+func hostFrames(s *recording.Stack) (out []ledger.Frame) {
+	text := func(t *string) string {
+		if t == nil {
+			return ""
+		}
+		return *t
+	}
+	for _, f := range s.Frames {
+		frame := unwind.Frame{Frame: stack.Frame{File: text(f.File), Function: text(f.Function)}, Object: text(f.Object)}
+		if f.Line != nil {
+			frame.Line = *f.Line
+		}
+		out = append(out, frame)
+	}
+	return out
+}
+
+// Ask answers a question of the page.
+func (r *Recording) Ask(ctx context.Context, name string, params url.Values) Answer {
+	q := &question{ctx: ctx, q: params, used: map[string]bool{}}
+	var doc any
+	var err error
+	switch name {
+	case "recording":
+		doc = r.whole()
+	case "window":
+		doc, err = r.window(q)
+	default:
+		err = absent("there is no question %q", name)
+	}
+	if err == nil {
+		err = q.unused()
+	}
+	if err != nil {
+		return refuse(err)
+	}
+	body, err := json.Marshal(doc)
+	if err != nil {
+		return refuse(err)
+	}
+	return Answer{Status: 200, Type: jsonType, Body: body, Lasting: true}
+}
+
+type recordingDoc struct {
+	File    string          `json:"file"`
+	PID     int             `json:"pid"`
+	Name    string          `json:"name"`
+	Rung    string          `json:"rung"`
+	Began   int64           `json:"began_us"`
+	Moments int             `json:"moments"`
+	Partial *string         `json:"partial"` // why reading ended before the end
+	Judged  *float64        `json:"judged_seconds"`
+	Verdict finding.Verdict `json:"verdict"`
+	// Document is the judgement, without its lists.
+	Document recording.Document `json:"document"`
+	Findings []recordedFinding  `json:"findings"`
+	LeftOut  int                `json:"findings_left_out"`
+	Stacks   []stackDoc         `json:"stacks"`
+	Others   int                `json:"others"`
+	Owners   []ownerDoc         `json:"owners"`
+	GPU      []gpuStackDoc      `json:"gpu"`
+}
+
+type stackDoc struct {
+	ID       int        `json:"id"`
+	Key      string     `json:"key"` // of its site
+	Label    string     `json:"label"`
+	Slot     int        `json:"slot"`
+	Call     string     `json:"call"`
+	Complete bool       `json:"complete"`
+	Grows    bool       `json:"grows"` // a finding says so
+	Peak     float64    `json:"peak_bytes"`
+	First    *float64   `json:"first_seconds"` // at which it holds something
+	Last     *float64   `json:"last_seconds"`
+	Resident *int64     `json:"resident_bytes"` // at the last judgement, as the next; null if it is not in it
+	Assumed  int64      `json:"assumed_bytes"`
+	Made     int64      `json:"made_bytes"`
+	Calls    int64      `json:"calls"`
+	Frames   []frameDoc `json:"frames"`
+	LeftOut  int        `json:"frames_left_out"`
+}
+
+type ownerDoc struct {
+	Owner  string `json:"owner"`
+	Memory string `json:"memory"`
+}
+
+type gpuStackDoc struct {
+	stackDoc
+	ownerDoc
+	Bytes int64   `json:"live_bytes"`
+	Count int64   `json:"live_count"`
+	Trend []int64 `json:"trend"`
+}
+
+func (r *Recording) whole() recordingDoc {
+	run := r.run
+	doc := recordingDoc{
+		File: r.path, PID: run.PID, Name: run.Name, Rung: run.Rung, Began: run.BeganUS, Moments: len(r.moments), Verdict: r.verdict,
+		Document: *run.Document, Findings: r.findings[:min(mostFindings, len(r.findings))], Stacks: []stackDoc{}, Others: r.others, Owners: []ownerDoc{}, GPU: []gpuStackDoc{},
+	}
+	doc.LeftOut = len(r.findings) - len(doc.Findings)
+	doc.Document.Stacks, doc.Document.Findings = []recording.Stack{}, []finding.Finding{}
+	if run.Partial != nil {
+		why := run.Partial.Error()
+		doc.Partial = &why
+	}
+	if run.Judged {
+		doc.Judged = &run.Document.Duration
+	}
+	colours := slots{of: map[tile.Key]int{}}
+	for _, t := range r.stacks {
+		s := newStackDoc(&t.Stack, judgehost.HostSite(hostFrames(&t.Stack)), &colours)
+		s.Grows, s.Peak = r.blamed[t.ID], t.peak
+		s.First, s.Last = r.seen(t.changes)
+		doc.Stacks = append(doc.Stacks, s)
+	}
+	for _, o := range r.owners {
+		doc.Owners = append(doc.Owners, ownerDoc{o.name, o.memory})
+	}
+	if g := run.Document.GPU; g != nil {
+		summary := *g
+		summary.Stacks = []recording.GPUStack{}
+		doc.Document.GPU = &summary
+		colours := slots{of: map[tile.Key]int{}} // the places of another table
+		for i := range g.Stacks[:min(mostStacks, len(g.Stacks))] {
+			s := &g.Stacks[i]
+			doc.GPU = append(doc.GPU, gpuStackDoc{newStackDoc(&s.Stack, judgehost.DriverSite(hostFrames(&s.Stack)), &colours), ownerDoc{s.Owner, s.Memory}, s.LiveBytes, s.LiveCount, s.Trend})
+		}
+	}
+	return doc
+}
+
+func newStackDoc(s *recording.Stack, site *finding.Site, colours *slots) stackDoc {
+	frames := tracedFrames(s)
+	doc := stackDoc{
+		ID: s.ID, Call: s.Call, Complete: s.Complete, Resident: s.ResidentBytes, Assumed: s.AssumedBytes, Made: s.MadeBytes, Calls: s.Calls,
+		Label: "stack not copied", Slot: neutral, Frames: []frameDoc{},
+	}
+	if site == nil && len(frames) > 0 { // of the C library alone
+		site = &frames[0]
+	}
+	if site != nil {
+		key := tile.KeyOfSite(stack.Site(*site))
+		doc.Key, doc.Label, doc.Slot = key.String(), placeName(site), colours.colourOf(key)
+	}
+	told := frames[:min(mostFrames, len(frames))]
+	for _, f := range told {
+		d := newFrameDoc(stack.Frame(f))
+		d.File, d.Function = cut(d.File), cut(d.Function)
+		doc.Frames = append(doc.Frames, d)
+	}
+	doc.LeftOut = len(frames) - len(told)
+	return doc
+}
+
+// placeName is a place on one line. Native code without a name is called by its
+// place in the object.
+func placeName(s *finding.Site) string {
+	file := filepath.Base(s.File)
+	switch {
+	case s.File == "", strings.HasPrefix(s.Function, file+"+"):
+		return cut(s.Function)
+	case s.Line > 0:
+		return cut(fmt.Sprintf("%s:%d %s", file, s.Line, s.Function))
+	}
+	return cut(file + " " + s.Function)
+}
+
+// cut leaves of a name what a page can show.
+func cut(name string) string {
+	if len(name) <= longestName {
+		return name
+	}
+	return strings.ToValidUTF8(name[:longestName], "") + "…"
+}
+
+// seen are the first and the last moment at which something is held.
+func (r *Recording) seen(changes []change) (first, last *float64) {
+	for i, c := range changes {
+		if c.held == (held{}) {
+			continue
+		}
+		until := len(r.moments)
+		if i+1 < len(changes) {
+			until = changes[i+1].moment
+		}
+		if first == nil {
+			first = &r.moments[c.moment].seconds
+		}
+		last = &r.moments[until-1].seconds
+	}
+	return first, last
+}
+
+// windowDoc are moments from one to another, all of them or those that show the
+// most, and what is held at each. Lists are by moment but for the courses, which
+// tell changes.
+type windowDoc struct {
+	From      int       `json:"from"`
+	To        int       `json:"to"`
+	Moment    []int     `json:"moment"`
+	Seconds   []float64 `json:"seconds"`
+	RSS       []int64   `json:"rss_bytes"`
+	Anonymous []int64   `json:"anonymous_bytes"`
+	File      []int64   `json:"file_bytes"`
+	Shared    []int64   `json:"shared_bytes"`
+	Drops     []uint64  `json:"drops"`
+	Live      []float64 `json:"live_bytes"`
+	Stacks    []course  `json:"stacks"` // as in the whole, and behind them one of the others
+	Owners    []course  `json:"owners"`
+}
+
+// A course is what is held from the given columns on; before the first nothing.
+type course struct {
+	At    []int     `json:"at"`
+	Bytes []float64 `json:"bytes"`
+	Count []float64 `json:"count"`
+}
+
+func (r *Recording) window(q *question) (any, error) {
+	last := int64(len(r.moments)) - 1
+	from, err := q.number("from", 0, 0, max(last, 0))
+	if err != nil {
+		return nil, err
+	}
+	to, err := q.number("to", max(last, 0), from, max(last, 0))
+	if err != nil {
+		return nil, err
+	}
+	doc := windowDoc{
+		From: int(from), To: int(to), Moment: r.choose(int(from), int(min(to, last))), Seconds: []float64{}, RSS: []int64{}, Anonymous: []int64{},
+		File: []int64{}, Shared: []int64{}, Drops: []uint64{}, Live: []float64{}, Stacks: []course{}, Owners: []course{},
+	}
+	for _, k := range doc.Moment {
+		m := &r.moments[k]
+		doc.Seconds, doc.RSS, doc.Live = append(doc.Seconds, m.seconds), append(doc.RSS, m.rss), append(doc.Live, m.live)
+		doc.Anonymous, doc.File, doc.Shared = append(doc.Anonymous, m.anon), append(doc.File, m.file), append(doc.Shared, m.shared)
+		doc.Drops = append(doc.Drops, m.drops)
+	}
+	for _, t := range r.stacks {
+		doc.Stacks = append(doc.Stacks, courseOf(t.changes, doc.Moment))
+	}
+	rest := newCourse()
+	for c, k := range doc.Moment {
+		rest.add(c, r.rest[k])
+	}
+	doc.Stacks = append(doc.Stacks, rest)
+	for _, o := range r.owners {
+		doc.Owners = append(doc.Owners, courseOf(o.changes, doc.Moment))
+	}
+	return doc, nil
+}
+
+// choose are the moments of a window that are told: of too many, out of each run
+// of them the one at which most was mapped and the one at which most was
+// resident, so that no peak is lost.
+func (r *Recording) choose(from, to int) []int {
+	out := []int{}
+	n := to - from + 1
+	if n <= mostMoments {
+		for k := from; k <= to; k++ {
+			out = append(out, k)
+		}
+		return out
+	}
+	const runs = mostMoments/2 - 1
+	out = append(out, from)
+	for i := range runs {
+		a, b := from+i*n/runs, from+(i+1)*n/runs
+		mapped, resident := a, a
+		for k := a; k < b; k++ {
+			if r.moments[k].live > r.moments[mapped].live {
+				mapped = k
+			}
+			if r.moments[k].rss > r.moments[resident].rss {
+				resident = k
+			}
+		}
+		out = append(out, min(mapped, resident), max(mapped, resident))
+	}
+	return slices.Compact(append(out, to))
+}
+
+func newCourse() course { return course{[]int{}, []float64{}, []float64{}} }
+
+// add notes what is held at a column, if it is something else than before.
+func (c *course) add(column int, h held) {
+	was := held{}
+	if n := len(c.At); n > 0 {
+		was = held{c.Bytes[n-1], c.Count[n-1]}
+	}
+	if h != was {
+		c.At, c.Bytes, c.Count = append(c.At, column), append(c.Bytes, h.bytes), append(c.Count, h.count)
+	}
+}
+
+func courseOf(changes []change, moments []int) course {
+	out := newCourse()
+	next, now := 0, held{}
+	for c, k := range moments {
+		for next < len(changes) && changes[next].moment <= k {
+			now = changes[next].held
+			next++
+		}
+		out.add(c, now)
+	}
+	return out
+}

@@ -1,0 +1,234 @@
+package web
+
+import (
+	"bytes"
+	"compress/flate"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"strandline/face/web/engine"
+)
+
+// Save writes the page as one file that needs no server: with the answers to the
+// questions that it will put. A session has no end of questions, so some are left
+// out, and the page says which: pictures finer than a few thousand columns, but
+// for the neighbourhood of the peak and of failed requests; what was live between
+// the moments of the columns; differences and sums of arbitrary events.
+//
+// The engine must have loaded its files.
+func Save(ctx context.Context, w io.Writer, e *engine.Engine) error {
+	s := saver{ctx: ctx, asker: e, index: map[string][3]int{}}
+	if err := s.session(); err != nil {
+		return err
+	}
+	return s.write(w, "index.html")
+}
+
+// SaveRecording writes the page of a recording as one file. It tells as many
+// moments as one answer holds.
+func SaveRecording(ctx context.Context, w io.Writer, r *engine.Recording) error {
+	s := saver{ctx: ctx, asker: r, index: map[string][3]int{}}
+	s.begin()
+	for _, name := range []string{"recording", "window"} {
+		if _, err := s.keep(name, nil); err != nil {
+			return err
+		}
+	}
+	return s.write(w, "recording.html")
+}
+
+// A saver collects answers. They are packed in parts, each of which is unpacked
+// as a whole when the page first needs it.
+type saver struct {
+	ctx   context.Context
+	asker Asker
+	parts []bytes.Buffer
+	index map[string][3]int // question: part, place in it, length
+	part  int               // to which answers go
+}
+
+// begin makes the next answers go to a part of their own.
+func (s *saver) begin() {
+	s.parts = append(s.parts, bytes.Buffer{})
+	s.part = len(s.parts) - 1
+}
+
+// params are a question's, as pairs of name and value.
+type params []any
+
+func (p params) values() url.Values {
+	out := url.Values{}
+	for i := 0; i < len(p); i += 2 {
+		out.Set(p[i].(string), fmt.Sprint(p[i+1]))
+	}
+	return out
+}
+
+// question is how the page names an answer that it looks for.
+func question(name string, q url.Values) string {
+	q.Del("y") // tiles are held for one scale,
+	q.Del("limit")
+	return name + "?" + q.Encode()
+}
+
+// ask puts a question.
+func (s *saver) ask(name string, q url.Values) ([]byte, error) {
+	a := s.asker.Ask(s.ctx, name, q)
+	switch {
+	case s.ctx.Err() != nil:
+		return nil, s.ctx.Err()
+	case a.Status != 200:
+		return nil, fmt.Errorf("%s?%s: %s", name, q.Encode(), a.Body)
+	}
+	return a.Body, nil
+}
+
+// put keeps an answer.
+func (s *saver) put(question string, answer []byte) {
+	p := &s.parts[s.part]
+	s.index[question] = [3]int{s.part, p.Len(), len(answer)}
+	p.Write(answer)
+}
+
+// keep puts a question and keeps the answer.
+func (s *saver) keep(name string, of params) ([]byte, error) {
+	q := of.values()
+	answer, err := s.ask(name, q)
+	if err == nil {
+		s.put(question(name, q), answer)
+	}
+	return answer, err
+}
+
+// session keeps what all files share, and then the files.
+func (s *saver) session() error {
+	s.begin()
+	answer, err := s.ask("session", url.Values{})
+	if err != nil {
+		return err
+	}
+	var doc struct {
+		Files []map[string]any `json:"files"`
+	}
+	var whole map[string]any
+	if err := errors.Join(decode(answer, &doc), decode(answer, &whole)); err != nil {
+		return err
+	}
+	var devices []*savedDevice
+	for _, f := range doc.Files {
+		f["blocks"] = "unknown"
+		for _, d := range f["devices"].([]any) {
+			devices = append(devices, &savedDevice{saver: s, f: number(f["f"]), d: number(d)})
+		}
+	}
+	whole["files"], whole["skipped"] = doc.Files, []string{}
+	if answer, err = json.Marshal(whole); err != nil {
+		return err
+	}
+	s.put("session?", answer)
+	findings, err := s.keep("findings", nil)
+	if err != nil {
+		return err
+	}
+	if len(doc.Files) > 1 {
+		if _, err := s.keep("compare", nil); err != nil {
+			return err
+		}
+	}
+	for i, d := range devices {
+		if i > 0 {
+			s.begin()
+		}
+		d.share = (len(devices) + 1) / 2 // more files may take more room, but not as much more
+		if err := d.save(findings); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func number(v any) int {
+	n, _ := strconv.Atoi(string(v.(json.Number)))
+	return n
+}
+
+// decode reads JSON and leaves numbers as they are written.
+func decode(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return d.Decode(into)
+}
+
+// linked are the script and the styles of a page.
+var linked = regexp.MustCompile(`<script defer src="(.*)"></script>\n|<link rel="stylesheet" href="(.*)">`)
+
+// write makes a page of the answers.
+func (s *saver) write(w io.Writer, name string) error {
+	var script, styles string
+	page := linked.ReplaceAllStringFunc(asset(name), func(tag string) string {
+		files := linked.FindStringSubmatch(tag)
+		if files[1] != "" {
+			script += asset(files[1])
+			return ""
+		}
+		styles += " " + hashOf(asset(files[2]))
+		return "<style>" + asset(files[2]) + "</style>"
+	})
+	policy := "default-src 'none'; script-src " + hashOf(script) + "; style-src" + styles + "; img-src blob: data:; base-uri 'none'; form-action 'none'"
+	head, foot, ok := strings.Cut(document(page, "saved", policy), "</body>")
+	if !ok || script == "" || styles == "" {
+		return fmt.Errorf("%s is not as expected", name)
+	}
+	index, err := json.Marshal(s.index)
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(w, head); err != nil {
+		return err
+	}
+	if err := writePart(w, "index", index); err != nil {
+		return err
+	}
+	for i := range s.parts {
+		if err := writePart(w, strconv.Itoa(i), s.parts[i].Bytes()); err != nil {
+			return err
+		}
+	}
+	_, err = io.WriteString(w, "<script>"+script+"</script>\n</body>"+foot)
+	return err
+}
+
+// hashOf names an inline script or style to the policy.
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+// writePart writes data into the page, packed.
+func writePart(w io.Writer, name string, data []byte) error {
+	if _, err := fmt.Fprintf(w, `<script type="text/plain" id="saved-%s">`, name); err != nil {
+		return err
+	}
+	text := base64.NewEncoder(base64.StdEncoding, w)
+	z, err := flate.NewWriter(text, flate.BestCompression)
+	if err != nil {
+		return err
+	}
+	if _, err := z.Write(data); err != nil {
+		return err
+	}
+	if err := errors.Join(z.Close(), text.Close()); err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, "</script>\n")
+	return err
+}

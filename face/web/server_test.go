@@ -1,0 +1,211 @@
+package web
+
+import (
+	"compress/gzip"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"strandline/face/web/engine"
+	"strandline/torch/snapshot"
+)
+
+const example = "../../examples/image-leak/step-4.pickle"
+
+func exampleEngine() *engine.Engine {
+	return engine.New([]engine.Source{{Path: example, Named: true, Read: func(progress func(int64) error) (*snapshot.Snapshot, error) {
+		return snapshot.Open(example, snapshot.Options{Progress: progress})
+	}}})
+}
+
+// loadedEngine has read the example.
+func loadedEngine(t *testing.T) *engine.Engine {
+	t.Helper()
+	e := exampleEngine()
+	if err := e.Load(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// loaded is a server of that engine, on port 4242.
+func loaded(t *testing.T) *Server {
+	t.Helper()
+	return New(loadedEngine(t), 4242)
+}
+
+// ask sends a request with the cookie; edit changes it.
+func ask(s *Server, target string, edit func(*http.Request)) *http.Response {
+	r := httptest.NewRequest("GET", target, nil)
+	r.Host = "127.0.0.1:4242"
+	r.AddCookie(&http.Cookie{Name: "strandline-4242", Value: s.token})
+	if edit != nil {
+		edit(r)
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w.Result()
+}
+
+func body(t *testing.T, r *http.Response) string {
+	t.Helper()
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestWhoMayAsk goes through the ways in which someone else could ask.
+func TestWhoMayAsk(t *testing.T) {
+	s := loaded(t)
+	for _, c := range []struct {
+		name, target string
+		edit         func(*http.Request)
+		want         int
+	}{
+		{"the page", "/", nil, 200},
+		{"a question", "/api/session", nil, 200},
+		{"localhost", "/api/session", func(r *http.Request) { r.Host = "localhost:4242" }, 200},
+		{"its own origin", "/api/session", func(r *http.Request) { r.Header.Set("Origin", "http://127.0.0.1:4242") }, 200},
+		{"from the page itself", "/api/session", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-origin") }, 200},
+		{"another host name", "/api/session", func(r *http.Request) { r.Host = "evil.example:4242" }, 421},
+		{"a name that resolves here", "/", func(r *http.Request) { r.Host = "127.0.0.1.evil.example:4242" }, 421},
+		{"another port", "/", func(r *http.Request) { r.Host = "127.0.0.1:80" }, 421},
+		{"no host", "/", func(r *http.Request) { r.Host = "" }, 421},
+		{"another origin", "/api/session", func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") }, 403},
+		{"a page without origin", "/api/session", func(r *http.Request) { r.Header.Set("Origin", "null") }, 403},
+		{"another port of this machine", "/api/session", func(r *http.Request) { r.Header.Set("Origin", "http://127.0.0.1:80") }, 403},
+		{"an image on another site", "/api/tile", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, 403},
+		{"another port, same site", "/api/tile", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") }, 403},
+		{"no cookie", "/api/session", func(r *http.Request) { r.Header.Del("Cookie") }, 403},
+		{"no cookie, the page", "/", func(r *http.Request) { r.Header.Del("Cookie") }, 403},
+		{"no cookie, a file", "/app.js", func(r *http.Request) { r.Header.Del("Cookie") }, 403},
+		{"a wrong cookie", "/", func(r *http.Request) { r.Header.Set("Cookie", "strandline-4242=00") }, 403},
+		{"the cookie of another port", "/", func(r *http.Request) { r.Header.Set("Cookie", "strandline-80="+s.token) }, 403},
+		{"a wrong token", "/?t=00", func(r *http.Request) { r.Header.Del("Cookie") }, 403},
+		{"the token elsewhere", "/api/session?t=" + s.token, func(r *http.Request) { r.Header.Del("Cookie") }, 403},
+		{"POST", "/api/session", func(r *http.Request) { r.Method = "POST" }, 405},
+		{"OPTIONS", "/api/session", func(r *http.Request) { r.Method = "OPTIONS" }, 405},
+		{"the folder", "/assets/", nil, 404},
+		{"the folder above", "/../server.go", nil, 404},
+		{"hidden steps up", "/%2e%2e/server.go", nil, 404},
+		{"a file of the system", "//etc/passwd", nil, 404},
+		{"another separator", `/..\server.go`, nil, 404},
+		{"the snapshot itself", "/" + example, nil, 404},
+		{"no such question", "/api/", nil, 404},
+		{"a question below one", "/api/session/x", nil, 404},
+	} {
+		r := ask(s, c.target, c.edit)
+		if r.StatusCode != c.want {
+			t.Errorf("%s: %s: status %d, want %d", c.name, c.target, r.StatusCode, c.want)
+		}
+		text := body(t, r)
+		if r.StatusCode != 200 && strings.Contains(text, s.token) || strings.Contains(text, "package web") || strings.Contains(text, "root:") {
+			t.Errorf("%s: the answer tells too much: %s", c.name, text)
+		}
+		for header, want := range map[string]string{
+			"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff",
+			"Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin",
+		} {
+			if got := r.Header.Get(header); !strings.Contains(got, want) {
+				t.Errorf("%s: %s is %q", c.name, header, got)
+			}
+		}
+		if r.Header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%s: other origins are let in", c.name)
+		}
+	}
+}
+
+// TestTokenBecomesCookie opens the first address.
+func TestTokenBecomesCookie(t *testing.T) {
+	s := loaded(t)
+	r := ask(s, strings.TrimPrefix(s.URL(), "http://127.0.0.1:4242"), func(r *http.Request) { r.Header.Del("Cookie") })
+	if r.StatusCode != 303 || r.Header.Get("Location") != "/" {
+		t.Fatalf("status %d, to %q", r.StatusCode, r.Header.Get("Location"))
+	}
+	c := r.Cookies()
+	if len(c) != 1 || c[0].Value != s.token || !c[0].HttpOnly || c[0].SameSite != http.SameSiteStrictMode {
+		t.Errorf("cookies %v", c)
+	}
+	if other := loaded(t); other.token == s.token || len(s.token) < 32 {
+		t.Errorf("tokens %q and %q", s.token, other.token)
+	}
+}
+
+func TestAnswersAreKept(t *testing.T) {
+	s := loaded(t)
+	first := ask(s, "/api/at?k=500", nil)
+	tag := first.Header.Get("ETag")
+	if tag == "" || first.Header.Get("Content-Type") != "application/json; charset=utf-8" {
+		t.Fatalf("headers %v", first.Header)
+	}
+	again := func(r *http.Request) { r.Header.Set("If-None-Match", tag) }
+	if r := ask(s, "/api/at?k=500", again); r.StatusCode != 304 || body(t, r) != "" {
+		t.Errorf("status %d for what the page has", r.StatusCode)
+	}
+	if r := ask(s, "/api/at?k=501", again); r.StatusCode != 200 {
+		t.Errorf("status %d for another question", r.StatusCode)
+	}
+	for _, target := range []string{"/api/session", "/api/at?k=-9"} {
+		if r := ask(s, target, nil); r.Header.Get("ETag") != "" || r.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s can be kept: %v", target, r.Header)
+		}
+	}
+}
+
+func TestPacked(t *testing.T) {
+	s := loaded(t)
+	s.Pack = true
+	plain := body(t, ask(s, "/api/bands", nil))
+	r := ask(s, "/api/bands", func(r *http.Request) { r.Header.Set("Accept-Encoding", "gzip") })
+	z, err := gzip.NewReader(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unpacked, err := io.ReadAll(z)
+	if err != nil || string(unpacked) != plain {
+		t.Errorf("%v: %d bytes, want %d", err, len(unpacked), len(plain))
+	}
+}
+
+func TestCSVIsSaved(t *testing.T) {
+	r := ask(loaded(t), "/api/csv?table=at&k=500", nil)
+	if got := r.Header.Get("Content-Disposition"); got != "attachment; filename=strandline-at.csv" {
+		t.Errorf("disposition %q", got)
+	}
+}
+
+// TestServe talks over a real connection, and ends with its context.
+func TestServe(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(loaded(t).asker, l.Addr().(*net.TCPAddr).Port)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, l) }()
+	r, err := http.Get(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.StatusCode != 403 { // no jar keeps the cookie on the way to /
+		t.Errorf("status %d without a cookie", r.StatusCode)
+	}
+	stop()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("the server goes on")
+	}
+}

@@ -1,0 +1,172 @@
+//go:build js && wasm
+
+// Command worker is the engine behind the page where there is no server: it runs
+// in a worker of the browser, reads the files that the page hands over, and
+// answers questions that come as messages.
+//
+// To it: {files, paths, named, recording} once, the last if the file is the
+// recording of a trace, then {id, name, query} for a question and {id} to give one
+// up. From it: {ready} when it listens, {id, status, type,
+// body} for an answer, {problem} if no file could be read.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"runtime/debug"
+	"syscall/js"
+	"time"
+
+	"strandline/face/web/engine"
+	"strandline/host/recording"
+	"strandline/torch/snapshot"
+)
+
+func main() {
+	debug.SetMemoryLimit(3 << 30) // a program in a browser has 4 GiB
+	w := worker{asked: map[int]context.CancelFunc{}, ready: make(chan struct{})}
+	js.Global().Set("onmessage", js.FuncOf(func(_ js.Value, args []js.Value) any {
+		w.hear(args[0].Get("data"))
+		return nil
+	}))
+	post(map[string]any{"ready": true})
+	select {}
+}
+
+// An asker is the engine of what was handed over.
+type asker interface {
+	Ask(ctx context.Context, name string, params url.Values) engine.Answer
+}
+
+// A worker is the engine and what it is asked. All of it runs on one thread.
+type worker struct {
+	asker asker
+	ready chan struct{} // closed once there is an asker
+	asked map[int]context.CancelFunc
+	heard time.Time // of the last question
+}
+
+// hear takes a message. What may take long goes on behind it.
+func (w *worker) hear(m js.Value) {
+	if files := m.Get("files"); !files.IsUndefined() {
+		if m.Get("recording").Truthy() {
+			go w.loadRecording(files.Index(0), m.Get("paths").Index(0).String())
+			return
+		}
+		e := engine.New(sources(files, m.Get("paths"), m.Get("named")))
+		e.Pause = w.pause
+		w.asker = e
+		close(w.ready)
+		go load(e)
+		return
+	}
+	id := m.Get("id").Int()
+	if name := m.Get("name"); !name.IsUndefined() {
+		ctx, stop := context.WithCancel(context.Background())
+		ctx = &polite{Context: ctx, rested: time.Now()}
+		w.asked[id] = stop
+		w.heard = time.Now()
+		go w.answer(ctx, id, name.String(), m.Get("query").String())
+	} else if stop := w.asked[id]; stop != nil {
+		stop()
+	}
+}
+
+func load(e *engine.Engine) {
+	err := e.Load(context.Background())
+	if errors.Is(err, engine.ErrNothing) { // what is wrong with single files stands in the session
+		post(map[string]any{"problem": err.Error()})
+	}
+}
+
+// loadRecording reads the recording of a trace, which answers once it is read.
+func (w *worker) loadRecording(file js.Value, path string) {
+	r := &reader{file: file, size: int64(file.Get("size").Float())}
+	r.ahead()
+	run, err := recording.Read(r)
+	if err != nil {
+		w.asker = broken{fmt.Errorf("%s: %w", path, err)}
+	} else {
+		w.asker = engine.NewRecording(path, run)
+	}
+	close(w.ready)
+}
+
+// broken answers all questions with an error.
+type broken struct{ err error }
+
+func (b broken) Ask(context.Context, string, url.Values) engine.Answer {
+	body, _ := json.Marshal(map[string]string{"error": b.err.Error()})
+	return engine.Answer{Status: 422, Type: "application/json", Body: body}
+}
+
+func (w *worker) answer(ctx context.Context, id int, name, query string) {
+	defer func() {
+		w.asked[id]()
+		delete(w.asked, id)
+	}()
+	params, err := url.ParseQuery(query)
+	if err != nil {
+		panic(fmt.Sprintf("the page asks %s?%s: %v", name, query, err))
+	}
+	<-w.ready
+	a := w.asker.Ask(ctx, name, params)
+	if ctx.Err() != nil {
+		return // nobody waits for it
+	}
+	body := js.Global().Get("Uint8Array").New(len(a.Body))
+	js.CopyBytesToJS(body, a.Body)
+	buffer := body.Get("buffer")
+	post(map[string]any{"id": id, "status": a.Status, "type": a.Type, "body": buffer}, buffer)
+}
+
+// post sends a message to the page, and hands over the buffers.
+func post(message map[string]any, buffers ...any) {
+	js.Global().Call("postMessage", message, buffers)
+}
+
+// pause gives the thread to questions: for a moment, and as long as they keep
+// coming. Between messages only other goroutines run, so it must sleep.
+func (w *worker) pause() {
+	const moment, most = 15 * time.Millisecond, 250 * time.Millisecond
+	for began := time.Now(); ; {
+		time.Sleep(moment)
+		if time.Since(w.heard) > moment || time.Since(began) > most {
+			return
+		}
+	}
+}
+
+// A polite context lets messages in when it is asked whether it has ended: so a
+// long answer, such as runs under other settings, can be given up, and short
+// ones do not wait for it.
+type polite struct {
+	context.Context
+	rested time.Time
+}
+
+func (p *polite) Err() error {
+	const often = 30 * time.Millisecond
+	if time.Since(p.rested) > often {
+		time.Sleep(time.Millisecond)
+		p.rested = time.Now()
+	}
+	return p.Context.Err()
+}
+
+// sources are the files that the page hands over.
+func sources(files, paths, named js.Value) (out []engine.Source) {
+	for i := range files.Length() {
+		path, file := paths.Index(i).String(), files.Index(i)
+		size := int64(file.Get("size").Float())
+		out = append(out, engine.Source{Path: path, Size: size, Named: named.Index(i).Bool(), Read: func(progress func(int64) error) (*snapshot.Snapshot, error) {
+			r := &reader{file: file, size: size}
+			r.ahead()
+			return snapshot.Read(r, snapshot.Options{Name: path, Size: size, Progress: progress})
+		}})
+	}
+	return out
+}

@@ -1,0 +1,67 @@
+//go:build linux && amd64
+
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"strings"
+
+	"github.com/cilium/ebpf"
+
+	"strandline/host/procfs"
+)
+
+// ofSelf is how the names of the program and the map begin that tell of our own
+// pid namespaces.
+const ofSelf = "strand_self"
+
+// firstNamespace is the pid namespace that the kernel's own numbers are of.
+const firstNamespace = "pid:[4026531836]"
+
+// errOtherProc says that processes have no numbers that both sides know.
+var errOtherProc = errors.New("/proc is of a pid namespace in which strandline is not: in a container, mount its own (mount -t proc proc /proc), or run strandline on the host")
+
+// namespaces are those in which a process has a number, from the first one down.
+type namespaces struct {
+	Level, _ uint32
+	At       [33]uint64
+}
+
+// inNamespace has the programs name processes by the numbers that /proc has, as
+// user space does. In a container these are not the kernel's own; how deep its
+// namespace lies, and which it is, only the kernel can tell: to a program that it
+// runs for us.
+func inNamespace(spec, self *ebpf.CollectionSpec) error {
+	st, err := procfs.Self()
+	if err != nil || len(st.NamespacePIDs) == 0 {
+		return errOtherProc
+	}
+	if of, _ := os.Readlink("/proc/self/ns/pid"); of == firstNamespace {
+		return nil
+	}
+	maps.DeleteFunc(self.Maps, func(name string, _ *ebpf.MapSpec) bool { return !strings.HasPrefix(name, ofSelf) })
+	self.Variables = nil
+	c, err := ebpf.NewCollection(self)
+	if err != nil {
+		return fmt.Errorf("the kernel refuses the BPF programs: %w", plain(err))
+	}
+	defer c.Close()
+	var own namespaces
+	if _, err = c.Programs[ofSelf].Run(&ebpf.RunOptions{}); err == nil {
+		err = c.Maps[ofSelf+"_namespaces"].Lookup(uint32(0), &own)
+	}
+	level := int(own.Level) + 1 - len(st.NamespacePIDs) // of /proc, which can be that of an outer one
+	if err != nil || level < 0 || level >= len(own.At) {
+		return fmt.Errorf("the pid namespace of this container cannot be told (%w); run strandline on the host", err)
+	}
+	if level == 0 {
+		return nil
+	}
+	constants := spec.Maps[".rodata"].Contents[0].Value.([]byte)
+	order.PutUint32(constants[spec.Variables["strand_level"].Offset:], uint32(level))
+	order.PutUint64(constants[spec.Variables["strand_namespace"].Offset:], own.At[level])
+	return nil
+}

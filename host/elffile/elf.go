@@ -1,0 +1,327 @@
+// Package elffile reads what an unwinder and a search for hooks need of an ELF file
+// of x86-64: symbols, relocations of the dynamic linker and call frame
+// information. It reads on demand: of a library of a gigabyte only the tables
+// that are asked for.
+package elffile
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// mostTable bounds a table that is read whole; libraries of PyTorch stay below
+// a fifth of it.
+const mostTable = 512 << 20
+
+// A File is an ELF file. [File.Step] and [File.Function] may be called by several
+// goroutines at once.
+type File struct {
+	r        io.ReaderAt
+	elf      *elf.File
+	segments []Segment
+
+	mu      sync.Mutex   // guards what follows
+	symbols *symbolTable // nil before they are asked for
+	frames  *frameTable
+	noFrame error
+	debug   *File // holds the symbols that were stripped, nil if there is none
+}
+
+// mostHeaders bounds what is read of a file to know its parts. A file with holes
+// can name as many as it likes.
+const mostHeaders = 64 << 20
+
+// headers reads until it has read too much.
+type headers struct {
+	io.ReaderAt
+	left atomic.Int64
+}
+
+func (h *headers) ReadAt(b []byte, at int64) (int, error) {
+	if h.left.Add(-int64(len(b))) < 0 {
+		return 0, errors.New("its headers are too large")
+	}
+	return h.ReaderAt.ReadAt(b, at)
+}
+
+// Open reads the headers of a file.
+func Open(r io.ReaderAt) (*File, error) {
+	h := &headers{ReaderAt: r}
+	h.left.Store(mostHeaders)
+	f, err := elf.NewFile(h)
+	if err != nil {
+		return nil, err
+	}
+	h.left.Store(math.MaxInt64) // what is read of the parts has bounds of its own
+	if f.Class != elf.ELFCLASS64 || f.Data != elf.ELFDATA2LSB {
+		return nil, errors.New("not a 64-bit little-endian file")
+	}
+	out := &File{r: r, elf: f}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD {
+			out.segments = append(out.segments, Segment{p.Off, p.Filesz, p.Vaddr, p.Memsz, p.Flags&elf.PF_X != 0})
+		}
+	}
+	return out, nil
+}
+
+// X86 tells whether the code is for x86-64.
+func (f *File) X86() bool { return f.elf.Machine == elf.EM_X86_64 }
+
+// Fixed tells a program that is linked to fixed addresses.
+func (f *File) Fixed() bool { return f.elf.Type == elf.ET_EXEC }
+
+// A Segment is a part of the file that is mapped. Addr is the address that it
+// is linked to.
+type Segment struct {
+	Offset, FileSize uint64
+	Addr, Size       uint64
+	Exec             bool
+}
+
+// Addr is the linked address of a place in the file. A page of the file can be
+// mapped twice, as the end of one segment and the begin of the next: exec tells
+// which is meant.
+func (f *File) Addr(offset uint64, exec bool) (addr uint64, ok bool) {
+	const page = 4096 // a mapping begins up to a page before its segment
+	for _, s := range f.segments {
+		if s.Offset&^(page-1) <= offset && offset < s.Offset+s.FileSize {
+			addr, ok = s.Addr+offset-s.Offset, true
+			if s.Exec == exec {
+				break
+			}
+		}
+	}
+	return addr, ok
+}
+
+// IsCode tells whether a linked address is of code, as the file has it.
+func (f *File) IsCode(addr uint64) bool {
+	return slices.ContainsFunc(f.segments, func(s Segment) bool {
+		return s.Exec && s.Addr <= addr && addr-s.Addr < s.Size
+	})
+}
+
+// offset is the place in the file of a linked address.
+func (f *File) offset(addr uint64) (uint64, bool) {
+	for _, s := range f.segments {
+		if s.Addr <= addr && addr-s.Addr < s.FileSize {
+			return s.Offset + addr - s.Addr, true
+		}
+	}
+	return 0, false
+}
+
+// ReadAddr reads at a linked address what the file holds for it. A read that
+// reaches over the end of the file is short.
+func (f *File) ReadAddr(b []byte, addr uint64) (int, error) {
+	off, ok := f.offset(addr)
+	if !ok || off > 1<<62 {
+		return 0, fmt.Errorf("address %#x is not in the file", addr)
+	}
+	n, err := f.r.ReadAt(b, int64(off))
+	if n > 0 {
+		err = nil
+	}
+	return n, err
+}
+
+// BuildID is the identity that the linker gave, in hexadecimal, or empty.
+func (f *File) BuildID() string {
+	s := f.elf.Section(".note.gnu.build-id")
+	if s == nil || s.Size > 4096 {
+		return ""
+	}
+	data, err := s.Data()
+	if err != nil || len(data) < 16 {
+		return ""
+	}
+	return buildID(data)
+}
+
+// buildID reads the note, of at least 16 bytes.
+func buildID(data []byte) string {
+	name, desc := binary.LittleEndian.Uint32(data), binary.LittleEndian.Uint32(data[4:])
+	start := 12 + (uint64(name)+3)&^3
+	if start > uint64(len(data)) || uint64(desc) > uint64(len(data))-start {
+		return ""
+	}
+	return hex.EncodeToString(data[start : start+uint64(desc)])
+}
+
+// A Dynamic is a symbol that the dynamic linker knows.
+type Dynamic struct {
+	Symbol
+	Defined, Function bool
+	// Indirect says that the function that Addr names is asked for the address.
+	Indirect bool
+}
+
+// mostDynamics bounds the symbols that the dynamic linker knows; large libraries
+// have some hundred thousand.
+const mostDynamics = 1 << 20
+
+var errDynamics = errors.New("the table of dynamic symbols is broken")
+
+// Dynamics are the symbols that the dynamic linker knows, by their index.
+func (f *File) Dynamics() ([]Dynamic, error) {
+	s := f.elf.Section(".dynsym")
+	if s == nil {
+		return nil, nil
+	}
+	if s.Size > mostDynamics*symbolSize || packed(s) || int(s.Link) >= len(f.elf.Sections) {
+		return nil, errDynamics
+	}
+	strings := f.elf.Sections[s.Link]
+	if strings.Size > mostTable || packed(strings) {
+		return nil, errDynamics
+	}
+	data, err := s.Data()
+	if err != nil {
+		return nil, err
+	}
+	names, err := strings.Data()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Dynamic, 0, len(data)/symbolSize)
+	for ; len(data) >= symbolSize; data = data[symbolSize:] {
+		kind := elf.SymType(data[4] & 15)
+		out = append(out, Dynamic{
+			Symbol:   Symbol{cstring(names, binary.LittleEndian.Uint32(data)), binary.LittleEndian.Uint64(data[8:]), binary.LittleEndian.Uint64(data[16:])},
+			Defined:  binary.LittleEndian.Uint16(data[6:]) != uint16(elf.SHN_UNDEF),
+			Function: kind == elf.STT_FUNC || kind == elf.STT_GNU_IFUNC,
+			Indirect: kind == elf.STT_GNU_IFUNC,
+		})
+	}
+	return out, nil
+}
+
+// Data is the address of an exported variable or function. It is looked up as
+// the dynamic linker does, without reading the whole table, where the file has
+// the hashes for it.
+func (f *File) Data(name string) (uint64, bool) {
+	if hashes := f.elf.Section(".gnu.hash"); hashes != nil {
+		return f.lookUp(hashes, name)
+	}
+	all, err := f.Dynamics()
+	if err != nil {
+		return 0, false
+	}
+	for _, s := range all {
+		if s.Defined && s.Name == name {
+			return s.Addr, true
+		}
+	}
+	return 0, false
+}
+
+// mostAlike bounds the symbols in one bucket of a table of hashes.
+const mostAlike = 1 << 12
+
+// lookUp finds a symbol by its hash: a filter that is left out here, then for
+// each bucket its first symbol, then for each symbol its hash, of which the
+// lowest bit ends the bucket.
+func (f *File) lookUp(hashes *elf.Section, name string) (uint64, bool) {
+	symbols := f.elf.Section(".dynsym")
+	if symbols == nil || int(symbols.Link) >= len(f.elf.Sections) {
+		return 0, false
+	}
+	names := f.elf.Sections[symbols.Link]
+	if hashes.ReaderAt == nil || symbols.ReaderAt == nil || names.ReaderAt == nil { // compressed, which none is in a sound file
+		return 0, false
+	}
+	hash := uint32(5381)
+	for _, c := range []byte(name) {
+		hash = 33*hash + uint32(c)
+	}
+	word := func(at int64) uint32 {
+		var b [4]byte
+		hashes.ReadAt(b[:], at) // behind the end all is 0
+		return binary.LittleEndian.Uint32(b[:])
+	}
+	buckets, first, filter := word(0), word(4), word(8)
+	if buckets == 0 {
+		return 0, false
+	}
+	start := 16 + 8*int64(filter)
+	i := word(start + 4*int64(hash%buckets))
+	for range mostAlike {
+		if i < first || i == 0 {
+			return 0, false
+		}
+		h := word(start + 4*int64(buckets) + 4*int64(i-first))
+		var b [symbolSize]byte
+		if h|1 == hash|1 {
+			if _, err := symbols.ReadAt(b[:], symbolSize*int64(i)); err != nil {
+				return 0, false
+			}
+			if nameAt(names, binary.LittleEndian.Uint32(b[:])) == name {
+				return binary.LittleEndian.Uint64(b[8:]), true
+			}
+		}
+		if h&1 == 1 {
+			return 0, false
+		}
+		i++
+	}
+	return 0, false
+}
+
+// A Slot is a place in which the dynamic linker puts the address of a function.
+type Slot struct {
+	Addr   uint64 // of the slot, as linked
+	Symbol uint32 // its index among [File.Dynamics]
+}
+
+// Slots are the places of the global offset table that hold addresses of
+// symbols.
+func (f *File) Slots() (out []Slot, err error) {
+	const size = 24
+	for _, s := range f.elf.Sections {
+		if s.Type != elf.SHT_RELA || s.Flags&elf.SHF_ALLOC == 0 || packed(s) || s.Size > mostTable {
+			continue
+		}
+		data, err := s.Data()
+		if err != nil {
+			return nil, err
+		}
+		for ; len(data) >= size; data = data[size:] {
+			info := binary.LittleEndian.Uint64(data[8:])
+			if f.isSlot(uint32(info)) && info>>32 != 0 {
+				out = append(out, Slot{binary.LittleEndian.Uint64(data), uint32(info >> 32)})
+			}
+		}
+	}
+	return out, nil
+}
+
+func (f *File) isSlot(kind uint32) bool {
+	switch f.elf.Machine {
+	case elf.EM_X86_64:
+		return elf.R_X86_64(kind) == elf.R_X86_64_GLOB_DAT || elf.R_X86_64(kind) == elf.R_X86_64_JMP_SLOT
+	case elf.EM_AARCH64:
+		return elf.R_AARCH64(kind) == elf.R_AARCH64_GLOB_DAT || elf.R_AARCH64(kind) == elf.R_AARCH64_JUMP_SLOT
+	}
+	return false
+}
+
+// InLinkage tells whether a linked address lies in the procedure linkage table,
+// through which a slot that is not yet bound leads.
+func (f *File) InLinkage(addr uint64) bool {
+	for _, s := range f.elf.Sections {
+		if strings.HasPrefix(s.Name, ".plt") && s.Addr <= addr && addr-s.Addr < s.Size {
+			return true
+		}
+	}
+	return false
+}

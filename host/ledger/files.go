@@ -1,0 +1,109 @@
+package ledger
+
+import (
+	"strandline/host/bpf"
+	"strandline/host/procfs"
+)
+
+const (
+	// mostFiles bounds the files in memory that are known.
+	mostFiles = 1 << 14
+	// pruneEvery is how often those that are closed are looked for when there are
+	// so many, in ns.
+	pruneEvery = 10_000_000_000
+)
+
+// A madeFile is a file in memory and who made it: who called memfd_create, or
+// gave a file of /dev/shm its length.
+type madeFile struct {
+	stack int // 0 if it was not copied
+	pid   uint32
+	at    uint64
+	place bpf.Place
+}
+
+// A call is one of a process at a moment.
+type call struct {
+	pid uint32
+	at  uint64
+}
+
+// files are the files in memory that were made while a trace runs. Which of them
+// live, and who holds them, they do not know.
+type files struct {
+	made map[procfs.FileID]*madeFile
+	by   map[call]*madeFile
+	// pruned is when those that are closed were last forgotten.
+	pruned uint64
+}
+
+func newFiles() *files {
+	return &files{made: map[procfs.FileID]*madeFile{}, by: map[call]*madeFile{}}
+}
+
+// enter takes in that a file was made or got its length. One that is closed again
+// is none. What memfd_create returned is new; the length of a file tells who made
+// it where nothing else does.
+func (f *files) enter(e *bpf.Event) {
+	file, ok := procfs.Process(e.PID).MemoryFile(e.FD)
+	known := f.made[file.ID]
+	if !ok || known == nil && !f.room(e.Time) || known != nil && e.Op == bpf.Truncate {
+		return
+	}
+	f.forget(file.ID)
+	m := &madeFile{pid: e.PID, at: e.Time, place: e.Place}
+	f.made[file.ID], f.by[call{e.PID, e.Time}] = m, m
+}
+
+func (f *files) forget(id procfs.FileID) {
+	if m := f.made[id]; m != nil {
+		delete(f.by, call{m.pid, m.at})
+		delete(f.made, id)
+	}
+}
+
+// room makes room for another file, and tells whether there is.
+func (f *files) room(now uint64) bool {
+	if len(f.made) < mostFiles || now-f.pruned < pruneEvery {
+		return len(f.made) < mostFiles
+	}
+	f.pruned = now
+	held := map[uint32]map[procfs.FileID]bool{}
+	for id, m := range f.made {
+		if held[m.pid] == nil {
+			held[m.pid] = map[procfs.FileID]bool{}
+			if open, err := procfs.Process(m.pid).Descriptors(); err == nil {
+				for _, file := range open.Memory {
+					held[m.pid][file.ID] = true
+				}
+			}
+		}
+		if !held[m.pid][id] {
+			f.forget(id)
+		}
+	}
+	return len(f.made) < mostFiles
+}
+
+// stacks are those of the calls that made files. One that was not copied is taken
+// to be that of another call from the same place, the nearest in time.
+func (f *files) stacks() map[procfs.FileID]int {
+	type place struct {
+		pid uint32
+		bpf.Place
+	}
+	known := map[place][]copied{}
+	for _, m := range f.made {
+		if m.stack != 0 {
+			known[place{m.pid, m.place}] = append(known[place{m.pid, m.place}], copied{m.at, m.stack})
+		}
+	}
+	byTime(known)
+	out := map[procfs.FileID]int{}
+	for id, m := range f.made {
+		if calls := known[place{m.pid, m.place}]; len(calls) > 0 {
+			out[id] = nearest(calls, m.at)
+		}
+	}
+	return out
+}

@@ -1,0 +1,56 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A copied is a call whose stack is known.
+type copied struct {
+	at    uint64
+	stack int
+}
+
+// assume lays what lives and was made by calls whose stack was not copied to the
+// stack of another call from the same place and of the same size: the nearest in
+// time, as a place that several ways lead to is taken on different ways at
+// different times.
+func (l *Ledger) assume() {
+	known := map[Site][]copied{}
+	l.each(func(iv *Interval) {
+		if c := &l.Causes[iv.Cause]; c.Stack != 0 && !c.Assumed {
+			known[c.Site] = append(known[c.Site], copied{iv.Since, c.Stack})
+		}
+	})
+	byTime(known)
+	l.each(func(iv *Interval) {
+		if c := &l.Causes[iv.Cause]; c.Stack == 0 || c.Assumed {
+			if calls := known[c.Site]; len(calls) > 0 {
+				l.move(iv, nearest(calls, iv.Since), true)
+			}
+		}
+	})
+}
+
+// each calls f with the intervals of all processes.
+func (l *Ledger) each(f func(iv *Interval)) {
+	for _, s := range l.spaces {
+		s.each(f)
+	}
+}
+
+// byTime sorts the calls from each place.
+func byTime[P comparable](known map[P][]copied) {
+	for _, calls := range known {
+		slices.SortFunc(calls, func(a, b copied) int { return cmp.Compare(a.at, b.at) })
+	}
+}
+
+// nearest is the stack of the call, of some by time, that is nearest to a moment.
+func nearest(calls []copied, at uint64) int {
+	i, _ := slices.BinarySearchFunc(calls, at, func(c copied, at uint64) int { return cmp.Compare(c.at, at) })
+	if i == len(calls) || i > 0 && at-calls[i-1].at < calls[i].at-at {
+		i--
+	}
+	return calls[i].stack
+}

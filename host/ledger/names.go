@@ -1,0 +1,269 @@
+package ledger
+
+import (
+	"errors"
+
+	"strandline/host/bpf"
+	"strandline/host/cpython"
+	"strandline/host/elffile"
+	"strandline/host/image"
+	"strandline/host/procfs"
+	"strandline/host/unwind"
+)
+
+// Names makes stacks of what was caught of threads, by the images of their
+// processes.
+type Names struct {
+	files  *image.Files
+	images map[uint32]*named
+	calls  []unwind.Call
+	// Cut is told of processes whose stacks go on beyond the copy, Python of those
+	// that run CPython and where it keeps its frames, and Unread of those of whose
+	// CPython that is not known, and why.
+	Cut    func(pid int)
+	Python func(pid int, p bpf.Python)
+	Unread func(pid int, why error)
+}
+
+// named is the image of a process and the frames of the addresses in it.
+type named struct {
+	*image.Image
+	python *cpython.Runtime // nil where there is none
+	codes  *cpython.Codes
+	unread bool // there is one, and its frames cannot be read
+	native map[uint64]Frame
+	// When reading the map began and ended, and what code of files was mapped.
+	read, known uint64
+	mapped      []mappedCode
+}
+
+// mappedCode is where code of a file was mapped, and when: a library that was
+// loaded, perhaps in the place of another.
+type mappedCode struct{ at, start, end uint64 }
+
+// mostMapped bounds what is kept of these; a sample waits a moment only.
+const mostMapped = 1024
+
+// NewNames has looked at no process yet.
+func NewNames() *Names {
+	return &Names{
+		files: image.NewFiles(), images: map[uint32]*named{},
+		Cut: func(int) {}, Python: func(int, bpf.Python) {}, Unread: func(int, error) {},
+	}
+}
+
+// Close closes the files.
+func (n *Names) Close() {
+	for _, im := range n.images {
+		im.Close()
+	}
+	n.files.Close()
+}
+
+// Forget drops what is known of a process, which has ended or runs another
+// program now.
+func (n *Names) Forget(pid uint32) {
+	if im := n.images[pid]; im != nil {
+		im.Close()
+		delete(n.images, pid)
+	}
+}
+
+// mostImages bounds the processes whose images are kept: each is an open file.
+const mostImages = 256
+
+// Prepare reads the image of a process, so that its samples carry the frames of
+// Python from the first on. Of many processes those that are sampled are read.
+func (n *Names) Prepare(pid uint32) {
+	if len(n.images) < mostImages {
+		n.image(pid)
+	}
+}
+
+// image is that of a process; nil if it has ended.
+func (n *Names) image(pid uint32) *named {
+	im := n.images[pid]
+	if im != nil {
+		return im
+	}
+	began := bpf.Now()
+	opened, err := image.Open(procfs.Process(pid), n.files)
+	if err != nil {
+		return nil
+	}
+	if len(n.images) >= mostImages {
+		for other := range n.images {
+			n.Forget(other)
+			break
+		}
+	}
+	im = &named{Image: opened, native: map[uint64]Frame{}, read: began, known: bpf.Now()}
+	n.images[pid] = im
+	n.findPython(pid, im)
+	return im
+}
+
+func (n *Names) findPython(pid uint32, im *named) {
+	r, err := cpython.Find(im.Image)
+	if err != nil {
+		if !im.unread && !errors.Is(err, cpython.ErrNone) {
+			im.unread = true
+			n.Unread(int(pid), err)
+		}
+		return
+	}
+	im.python, im.codes = r, r.Codes()
+	p := bpf.Python{
+		Runtime: r.Address, CodeTag: uint64(r.CodeMask), Interpreters: r.RuntimeInterpreters, Threads: r.InterpreterThreads,
+		ThreadNext: r.ThreadNext, ThreadID: r.ThreadPthread, NativeID: r.ThreadNative, Frame: r.ThreadFrame, CFrameCurrent: r.CFrameFrame,
+		Code: r.FrameCode, Previous: r.FramePrevious, Instruction: r.FrameInstruction, Owner: r.FrameOwner, InstructionSize: 8,
+		CodeFile: r.CodeFile, CodeName: r.CodeName,
+	}
+	if r.FrameEntry != cpython.None {
+		p.Owner = r.FrameEntry // the byte before the owner
+	}
+	if r.Minor < 11 {
+		p.InstructionSize = 4
+	}
+	n.Python(int(pid), p)
+}
+
+const mapExec = 4
+
+// Mapped is told of mappings, by time. Which code is where matters for the
+// samples of later.
+func (n *Names) Mapped(e *bpf.Event) {
+	im := n.images[e.PID]
+	if im == nil || e.Prot&mapExec == 0 || e.Flags&mapAnonymous != 0 {
+		return
+	}
+	if len(im.mapped) == mostMapped {
+		im.mapped = append(im.mapped[:0], im.mapped[mostMapped/2:]...)
+	}
+	im.mapped = append(im.mapped, mappedCode{e.Time, e.Addr, e.Addr + e.Len})
+}
+
+// outdated tells whether code was mapped between the reading of the map and a
+// time.
+func (im *named) outdated(at uint64) bool {
+	for _, m := range im.mapped {
+		if im.read <= m.at && m.at <= at {
+			return true
+		}
+	}
+	return false
+}
+
+// replaced is how many of the calls at a time, from the first on, the map is right
+// about: it can be that of later, when other code lay there.
+func (im *named) replaced(calls []unwind.Call, at uint64) int {
+	for i, c := range calls {
+		for _, m := range im.mapped {
+			if m.start <= c.PC && c.PC < m.end && at < m.at && m.at <= im.known {
+				return i
+			}
+		}
+	}
+	return len(calls)
+}
+
+// refresh reads the map of a process again.
+func (n *Names) refresh(pid uint32, im *named) bool {
+	began := bpf.Now()
+	if im.Refresh() != nil {
+		return false
+	}
+	im.read, im.known = began, bpf.Now()
+	clear(im.native)
+	if im.python == nil {
+		n.findPython(pid, im)
+	}
+	return true
+}
+
+var errReplaced = errors.New("other code lies there now")
+
+// Stack steps through a sample. What a process has mapped since its map was read
+// is looked up by reading it again.
+func (n *Names) Stack(s *bpf.Sample) Stack {
+	im := n.image(s.PID)
+	if im == nil {
+		return Stack{}
+	}
+	if im.outdated(s.Time) {
+		n.refresh(s.PID, im)
+	}
+	calls, err := n.unwind(im, s)
+	if err != nil && im.read < s.Time && n.refresh(s.PID, im) {
+		calls, err = n.unwind(im, s)
+	}
+	if right := im.replaced(calls, s.Time); right < len(calls) {
+		calls, err = calls[:right], errReplaced
+	}
+	if errors.Is(err, unwind.ErrCopyEnds) {
+		n.Cut(int(s.PID))
+	}
+	out := Stack{Complete: err == nil}
+	if im.python == nil || len(s.Python) == 0 {
+		for _, c := range calls {
+			out.Frames = append(out.Frames, im.frame(unwind.Step{Call: c}))
+		}
+		return out
+	}
+	steps, whole := unwind.Merge(im.Image, im.python, calls, im.pythonFrames(s))
+	out.Complete = out.Complete && whole && s.PythonState == bpf.Complete
+	for _, step := range steps {
+		if f := im.frame(step); step.Python == nil || !cpython.Internal(f.Frame) {
+			out.Frames = append(out.Frames, f)
+		}
+	}
+	return out
+}
+
+// pythonFrames are the frames as the interpreter's version has them.
+func (im *named) pythonFrames(s *bpf.Sample) []cpython.Frame {
+	out := make([]cpython.Frame, len(s.Python))
+	for i, f := range s.Python {
+		out[i] = cpython.Frame{Address: f.Frame, Code: f.Code, Instruction: f.Instruction, Owner: uint8(f.Owner), Mark: f.Mark}
+		if im.python.FrameEntry != cpython.None {
+			out[i].Entry, out[i].Owner = f.Owner&0xff != 0, uint8(f.Owner>>8)
+		}
+	}
+	return out
+}
+
+func (n *Names) unwind(im *named, s *bpf.Sample) (calls []unwind.Call, err error) {
+	own := s.Regs.SP - s.Base
+	if own > uint64(len(s.Stack)) {
+		return nil, unwind.ErrCopyEnds
+	}
+	u := unwind.Sample{Stack: s.Stack[own:], InterruptedBase: s.InterruptedBase, Interrupted: s.Interrupted}
+	for reg, v := range map[int]uint64{
+		elffile.RIP: s.Regs.IP, elffile.RSP: s.Regs.SP, elffile.RBP: s.Regs.BP, elffile.RBX: s.Regs.BX,
+		elffile.R12: s.Regs.R12, elffile.R12 + 1: s.Regs.R13, elffile.R12 + 2: s.Regs.R14, elffile.R12 + 3: s.Regs.R15,
+	} {
+		u.Registers[reg] = v
+		u.Known |= 1 << reg
+	}
+	n.calls, err = unwind.Calls(im.Image, &u, n.calls[:0])
+	return n.calls, err
+}
+
+// mostNative bounds the addresses whose names are kept.
+const mostNative = 1 << 16
+
+// frame names a step. The names of native code are kept.
+func (im *named) frame(s unwind.Step) Frame {
+	if s.Python != nil {
+		return unwind.Name(im.Image, im.codes, s)
+	}
+	f, known := im.native[s.Call.PC]
+	if !known {
+		f = unwind.Name(im.Image, im.codes, s)
+		if len(im.native) >= mostNative {
+			clear(im.native)
+		}
+		im.native[s.Call.PC] = f
+	}
+	return f
+}

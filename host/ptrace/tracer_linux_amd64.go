@@ -1,0 +1,507 @@
+package ptrace
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"strandline/host/bpf"
+	"strandline/host/procfs"
+)
+
+const (
+	options = unix.PTRACE_O_TRACESECCOMP | unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK |
+		unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_EXITKILL
+	// mostEvents bounds what waits to be polled.
+	mostEvents  = 1 << 19
+	mostSamples = 1 << 10
+)
+
+// A Tracer is the command, traced.
+type Tracer struct {
+	PID int
+
+	lock    sync.Mutex
+	batch   bpf.Batch
+	budget  int
+	pace    map[site]*paceOf
+	python  map[uint32]bpf.Python
+	large   map[uint32]bool
+	ended   bool
+	nested  string // a program that wants to trace others itself
+	status  unix.WaitStatus
+	threads map[int]*thread // of one goroutine alone
+	owners  map[uint32]uint32
+}
+
+// A thread is one that is traced; call is what it is in the middle of, since it
+// entered.
+type thread struct {
+	pid     uint32
+	call    *unix.PtraceRegs
+	entered uint64
+}
+
+type site struct {
+	pid   uint32
+	op    bpf.Op
+	class uint32
+	place bpf.Place
+}
+
+type paceOf struct{ next, every uint64 }
+
+// Start starts a command through the program at helper, whose arguments args
+// lead to [Filtered] with the descriptor 3. The command is stopped until
+// [Tracer.Go].
+func Start(helper string, args []string, stdin, stdout, stderr *os.File) (*Tracer, func(), error) {
+	ready, tell, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer ready.Close()
+	cmd := exec.Command(helper, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
+	cmd.ExtraFiles = []*os.File{ready}
+	t := &Tracer{
+		pace: map[site]*paceOf{}, python: map[uint32]bpf.Python{}, large: map[uint32]bool{},
+		threads: map[int]*thread{}, owners: map[uint32]uint32{},
+	}
+	started := make(chan error)
+	released := make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // all of ptrace is of one thread
+		defer runtime.UnlockOSThread()
+		if err := cmd.Start(); err != nil {
+			started <- err
+			return
+		}
+		t.PID = cmd.Process.Pid
+		if err := t.seize(); err != nil {
+			cmd.Process.Kill()
+			cmd.Wait()
+			started <- fmt.Errorf("ptrace: %w", err)
+			return
+		}
+		started <- nil
+		<-released
+		tell.Write([]byte{1})
+		tell.Close()
+		t.loop()
+	}()
+	if err := <-started; err != nil {
+		tell.Close()
+		return nil, nil, err
+	}
+	return t, func() { close(released) }, nil
+}
+
+// seize attaches to all threads of the helper; those that it makes meanwhile
+// follow those that are attached.
+func (t *Tracer) seize() error {
+	for {
+		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", t.PID))
+		if err != nil || len(tasks) == 0 {
+			return errors.Join(err, os.ErrProcessDone)
+		}
+		added := false
+		for _, task := range tasks {
+			tid, _ := strconv.Atoi(filepath.Base(task))
+			if t.threads[tid] != nil {
+				continue
+			}
+			_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(tid), 0, options, 0, 0)
+			if errno != 0 && errno != unix.EPERM { // attached by its maker, it refuses
+				return errno
+			}
+			t.threads[tid] = &thread{pid: uint32(t.PID)}
+			added = true
+		}
+		if !added {
+			return nil
+		}
+	}
+}
+
+// loop serves the stops until nothing is left to trace.
+func (t *Tracer) loop() {
+	for len(t.threads) > 0 {
+		var ws unix.WaitStatus
+		tid, err := unix.Wait4(-1, &ws, unix.WALL|unix.WNOTHREAD, nil)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			break
+		}
+		t.stop(tid, ws)
+	}
+	t.lock.Lock()
+	t.ended = true
+	t.lock.Unlock()
+}
+
+func (t *Tracer) stop(tid int, ws unix.WaitStatus) {
+	if ws.Exited() || ws.Signaled() {
+		t.gone(tid, ws)
+		return
+	}
+	th := t.threads[tid]
+	if th == nil { // its maker's stop comes later
+		th = &thread{pid: groupOf(tid)}
+		t.threads[tid] = th
+	}
+	signal := 0
+	switch event := int(ws) >> 16; {
+	case event == unix.PTRACE_EVENT_SECCOMP:
+		if t.entered(tid, th) {
+			unix.PtraceSyscall(tid, 0)
+			return
+		}
+	case ws.StopSignal() == unix.SIGTRAP|0x80:
+		t.left(tid, th)
+	case event == unix.PTRACE_EVENT_FORK, event == unix.PTRACE_EVENT_VFORK, event == unix.PTRACE_EVENT_CLONE:
+		t.forked(tid, th, event)
+	case event == unix.PTRACE_EVENT_EXEC:
+		t.executed(tid)
+	case event == unix.PTRACE_EVENT_STOP:
+		switch ws.StopSignal() {
+		case unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU: // of all threads: it stays stopped
+			unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_LISTEN, uintptr(tid), 0, 0, 0, 0)
+			return
+		}
+	default:
+		signal = int(ws.StopSignal())
+	}
+	unix.PtraceCont(tid, signal)
+}
+
+// ownNumber is that of a thread in its own pid namespace.
+func ownNumber(tid int) int {
+	if st, err := procfs.Process(tid).Status(); err == nil && len(st.NamespacePIDs) > 0 {
+		return st.NamespacePIDs[len(st.NamespacePIDs)-1]
+	}
+	return tid
+}
+
+// groupOf is the process of a thread.
+func groupOf(tid int) uint32 {
+	if st, err := procfs.Process(tid).Status(); err == nil && st.Group > 0 {
+		return uint32(st.Group)
+	}
+	return uint32(tid)
+}
+
+func (t *Tracer) owner(pid uint32) uint32 {
+	if o, ok := t.owners[pid]; ok {
+		return o
+	}
+	return pid
+}
+
+func (t *Tracer) gone(tid int, ws unix.WaitStatus) {
+	th := t.threads[tid]
+	delete(t.threads, tid)
+	if tid == t.PID {
+		t.lock.Lock()
+		t.status = ws
+		t.lock.Unlock()
+	}
+	if th != nil && th.pid == uint32(tid) {
+		t.event(bpf.Event{Op: bpf.Exit, PID: t.owner(th.pid), TID: uint32(tid), Addr: uint64(tid)})
+		delete(t.owners, th.pid)
+		t.lock.Lock()
+		delete(t.python, th.pid)
+		delete(t.large, th.pid)
+		t.lock.Unlock()
+	}
+}
+
+func (t *Tracer) forked(tid int, th *thread, event int) {
+	id, err := unix.PtraceGetEventMsg(tid)
+	if err != nil {
+		return
+	}
+	child := int(id)
+	if groupOf(child) != uint32(child) {
+		t.threads[child] = &thread{pid: th.pid}
+		return
+	}
+	t.threads[child] = &thread{pid: uint32(child)}
+	owner := uint32(child)
+	if event == unix.PTRACE_EVENT_VFORK {
+		owner = t.owner(th.pid)
+		t.owners[uint32(child)] = owner
+	}
+	t.event(bpf.Event{Op: bpf.Fork, PID: t.owner(th.pid), TID: uint32(tid), Addr: uint64(child), Old: uint64(owner)})
+}
+
+// executed forgets the threads that ended by it: they do not say so.
+func (t *Tracer) executed(tid int) {
+	for other, th := range t.threads {
+		if th.pid == uint32(tid) && other != tid {
+			delete(t.threads, other)
+		}
+	}
+	t.threads[tid] = &thread{pid: uint32(tid)}
+	delete(t.owners, uint32(tid))
+	t.lock.Lock()
+	delete(t.python, uint32(tid))
+	t.lock.Unlock()
+	t.event(bpf.Event{Op: bpf.Exec, PID: uint32(tid), TID: uint32(tid)})
+}
+
+func (t *Tracer) event(e bpf.Event) {
+	if e.Time == 0 {
+		e.Time = bpf.Now()
+	}
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	if len(t.batch.Events) >= mostEvents {
+		t.batch.Lost++
+		return
+	}
+	t.batch.Events = append(t.batch.Events, e)
+}
+
+const page = 4096
+
+func pages(n uint64) uint64 { return (n + page - 1) &^ (page - 1) }
+
+// entered takes what ends a mapping before it does; it is true for the calls
+// whose end has to be seen.
+func (t *Tracer) entered(tid int, th *thread) bool {
+	var r unix.PtraceRegs
+	if unix.PtraceGetRegs(tid, &r) != nil {
+		return false
+	}
+	e := bpf.Event{PID: t.owner(th.pid), TID: uint32(tid), FD: -1, Addr: r.Rdi}
+	switch r.Orig_rax {
+	case unix.SYS_MUNMAP:
+		if e.Len = pages(r.Rsi); r.Rdi%page == 0 && e.Len > 0 {
+			e.Op = bpf.Unmap
+			t.event(e)
+		}
+		return false
+	case unix.SYS_SHMDT:
+		e.Op = bpf.Detach
+		t.event(e)
+		return false
+	case unix.SYS_PTRACE:
+		if r.Rdi == unix.PTRACE_TRACEME || r.Rdi == unix.PTRACE_ATTACH || r.Rdi == unix.PTRACE_SEIZE {
+			t.wantsToTrace(th)
+		}
+		return false
+	}
+	th.call, th.entered = &r, bpf.Now()
+	return true
+}
+
+// wantsToTrace notes a program that will not get what it wants: nobody can trace
+// a process that is traced.
+func (t *Tracer) wantsToTrace(th *thread) {
+	st, err := procfs.Process(th.pid).Status()
+	if err != nil {
+		return
+	}
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	if t.nested == "" {
+		t.nested = fmt.Sprintf("%s (process %d)", st.Name, th.pid)
+	}
+}
+
+// Nested names a program in the command that wanted to trace another, as
+// debuggers do, and could not; empty if none did.
+func (t *Tracer) Nested() string {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	return t.nested
+}
+
+// left is the end of a call.
+func (t *Tracer) left(tid int, th *thread) {
+	call := th.call
+	th.call = nil
+	var r unix.PtraceRegs
+	if call == nil || unix.PtraceGetRegs(tid, &r) != nil {
+		return
+	}
+	e, ok := eventOf(call.Orig_rax, &r)
+	if !ok {
+		return
+	}
+	e.Time, e.PID, e.TID = bpf.Now(), t.owner(th.pid), uint32(tid)
+	if e.Op == bpf.Remap {
+		e.Took = uint32(min(e.Time-th.entered, math.MaxUint32))
+	}
+	mem := memory(tid)
+	e.Place = bpf.Place{IP: r.Rip, Caller: mem.word(r.Rsp)}
+	if e.Op != bpf.Advise && (e.Op != bpf.Protect || e.Prot&unix.PROT_WRITE != 0) && t.due(&e) {
+		e.Sampled = true
+		t.sample(mem, &e, &r)
+	}
+	t.event(e)
+}
+
+// eventOf is what a call did, by the registers that it left.
+func eventOf(number uint64, r *unix.PtraceRegs) (e bpf.Event, ok bool) {
+	e = bpf.Event{FD: -1}
+	if ret := int64(r.Rax); ret < 0 && ret >= -4095 {
+		return e, false
+	}
+	switch number {
+	case unix.SYS_MMAP:
+		e.Op, e.Addr, e.Len, e.Prot, e.Flags, e.FD = bpf.Map, r.Rax, pages(r.Rsi), uint32(r.Rdx), uint32(r.R10), int32(r.R8)
+		e.Class = bpf.SizeClass(e.Len)
+	case unix.SYS_MREMAP:
+		e.Op, e.Addr, e.Len, e.Old, e.OldLen, e.Flags = bpf.Remap, r.Rax, pages(r.Rdx), r.Rdi, pages(r.Rsi), uint32(r.R10)
+	case unix.SYS_BRK:
+		e.Op, e.Addr = bpf.Break, r.Rax
+		return e, r.Rdi == r.Rax
+	case unix.SYS_MPROTECT, unix.SYS_PKEY_MPROTECT:
+		e.Op, e.Addr, e.Len, e.Prot = bpf.Protect, r.Rdi, pages(r.Rsi), uint32(r.Rdx)
+	case unix.SYS_MADVISE:
+		e.Op, e.Addr, e.Len, e.Flags = bpf.Advise, r.Rdi, pages(r.Rsi), uint32(r.Rdx)
+	case unix.SYS_SHMAT:
+		e.Op, e.Addr, e.FD = bpf.Attach, r.Rax, int32(r.Rdi)
+	case unix.SYS_MEMFD_CREATE:
+		e.Op, e.FD, e.Flags = bpf.Memfd, int32(r.Rax), uint32(r.Rsi)
+	case unix.SYS_FTRUNCATE:
+		e.Op, e.FD, e.Len = bpf.Truncate, int32(r.Rdi), r.Rsi
+	default:
+		return e, false
+	}
+	return e, true
+}
+
+// firstPace is how often stacks of a place are copied until user space says.
+const firstPace = uint64(50 * time.Millisecond)
+
+func (t *Tracer) due(e *bpf.Event) bool {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	key := site{e.PID, e.Op, e.Class, e.Place}
+	p := t.pace[key]
+	if p == nil {
+		if len(t.pace) > 8192 {
+			clear(t.pace)
+		}
+		p = &paceOf{every: firstPace}
+		t.pace[key] = p
+	}
+	if t.budget <= 0 || e.Time < p.next || len(t.batch.Samples) >= mostSamples {
+		return false
+	}
+	t.budget--
+	p.next = e.Time + p.every
+	return true
+}
+
+const smallStack, largeStack = 5 * page, 17 * page
+
+func (t *Tracer) sample(mem memory, e *bpf.Event, r *unix.PtraceRegs) {
+	s := bpf.Sample{
+		Time: e.Time, PID: e.PID, TID: e.TID, Op: e.Op, Addr: e.Addr, Len: e.Len,
+		Regs: bpf.Regs{IP: r.Rip, SP: r.Rsp, BP: r.Rbp, BX: r.Rbx, R12: r.R12, R13: r.R13, R14: r.R14, R15: r.R15},
+		Base: r.Rsp &^ (page - 1),
+	}
+	t.lock.Lock()
+	size := smallStack
+	if t.large[e.PID] {
+		size = largeStack
+	}
+	python, ok := t.python[e.PID]
+	t.lock.Unlock()
+	s.Stack = make([]byte, size)
+	n := 0
+	for n < size && mem.read(s.Stack[n:n+page], s.Base+uint64(n)) {
+		n += page
+	}
+	s.Stack = s.Stack[:n]
+	if ok {
+		s.Python, s.PythonState = mem.python(&python, ownNumber(int(e.TID)), r.Fs_base)
+	}
+	t.lock.Lock()
+	t.batch.Samples = append(t.batch.Samples, s)
+	t.lock.Unlock()
+}
+
+// Poll takes what happened since the last call.
+func (t *Tracer) Poll() (*bpf.Batch, error) {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	out := t.batch
+	out.Until = bpf.Now()
+	t.batch = bpf.Batch{Lost: out.Lost}
+	return &out, nil
+}
+
+// Watch has nothing to do: the command is watched, and its children.
+func (t *Tracer) Watch(int) error { return nil }
+
+// LargeStacks makes the copies of a process's stacks 64 KiB instead of 16.
+func (t *Tracer) LargeStacks(pid int) error {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	t.large[uint32(pid)] = true
+	return nil
+}
+
+// Python makes the samples of a process carry the frames of its interpreter.
+func (t *Tracer) Python(pid int, p bpf.Python) error {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	t.python[uint32(pid)] = p
+	return nil
+}
+
+// Budget allows n stacks to be copied until the next call.
+func (t *Tracer) Budget(n int) error {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	t.budget = n
+	return nil
+}
+
+// Pace sets how often the stack of calls like e is copied.
+func (t *Tracer) Pace(e *bpf.Event, every time.Duration) error {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	if p := t.pace[site{e.PID, e.Op, e.Class, e.Place}]; p != nil && p.every != uint64(every) {
+		p.every = uint64(every)
+		p.next = min(p.next, bpf.Now()+p.every)
+	}
+	return nil
+}
+
+// Close ends the command and its children.
+func (t *Tracer) Close() {
+	for range 200 {
+		t.lock.Lock()
+		ended := t.ended
+		t.lock.Unlock()
+		if ended {
+			return
+		}
+		syscall.Kill(t.PID, syscall.SIGKILL)
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// Status is how the command ended, once it has.
+func (t *Tracer) Status() unix.WaitStatus {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	return t.status
+}

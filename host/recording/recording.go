@@ -1,0 +1,220 @@
+// Package recording is the file in which `strandline trace` keeps what it sees:
+// growth over time with the stacks behind it. It is written line by line and
+// never rewritten, so that whatever ends the recording, the lines before stand.
+package recording
+
+import (
+	"strandline/finding"
+	"strandline/host/nvsmi"
+)
+
+// Schema is that of the file.
+const Schema = "strandline.recording/1"
+
+// A Header is the first line: what is recorded.
+type Header struct {
+	Schema  string `json:"schema"`
+	PID     int    `json:"pid"`
+	Name    string `json:"name"` // of the program
+	Rung    string `json:"rung"`
+	BeganUS int64  `json:"began_us"` // since 1970
+}
+
+// A Mark is how things stand at a moment.
+type Mark struct {
+	Seconds   float64 `json:"at_seconds"` // since the recording began
+	RSS       int64   `json:"rss_bytes"`
+	Anonymous int64   `json:"anonymous_bytes"` // growth since the beginning, as the next two
+	File      int64   `json:"file_bytes"`
+	Shared    int64   `json:"shared_bytes"`
+	Drops     uint64  `json:"drops"`
+	// Stacks hold something else than at the mark before, as the next.
+	Stacks []Held     `json:"stacks"`
+	GPU    []GPUOwner `json:"gpu,omitempty"`
+}
+
+// Held is what the calls with one stack hold at a mark.
+type Held struct {
+	ID    int   `json:"id"`
+	Bytes int64 `json:"live_bytes"`
+	Count int64 `json:"live_count"`
+}
+
+// A Document is the judgement at a moment, and all that `strandline trace` tells.
+type Document struct {
+	Schema      string            `json:"schema"`
+	PID         int               `json:"pid"`
+	Rung        string            `json:"rung"`
+	Duration    float64           `json:"duration_seconds"`
+	Ended       bool              `json:"ended"`
+	RSS         int64             `json:"rss_bytes"`
+	RSSGrowth   int64             `json:"rss_growth_bytes"`
+	Growth      Growth            `json:"growth"`
+	Explained   *float64          `json:"explained_share"`
+	Drops       uint64            `json:"drops"`
+	StackDrops  uint64            `json:"stack_drops"`
+	Unfollowed  uint64            `json:"unfollowed"`
+	Paired      uint64            `json:"paired"`
+	PairedBytes uint64            `json:"paired_bytes"`
+	Discarded   int64             `json:"discarded_bytes"`
+	Ledger      Ledger            `json:"ledger"`
+	Stacks      []Stack           `json:"stacks"`
+	GPU         *GPU              `json:"gpu,omitempty"`
+	Findings    []finding.Finding `json:"findings"`
+}
+
+// Growth is the growth of resident memory by kind.
+type Growth struct {
+	Anonymous int64 `json:"anonymous_bytes"`
+	File      int64 `json:"file_bytes"`
+	Shared    int64 `json:"shared_bytes"`
+	Older     int64 `json:"older_bytes"`   // in memory that was mapped before
+	Unnamed   int64 `json:"unnamed_bytes"` // of calls whose stack is not known
+	Threads   int64 `json:"threads"`
+}
+
+// A Ledger says how the ledger of mappings agreed with the kernel's list.
+type Ledger struct {
+	Checks  int   `json:"checks"`
+	Missing int64 `json:"missing_bytes"`
+	Extra   int64 `json:"extra_bytes"`
+}
+
+// A Stack is what the calls with it hold. ID is 0 where the stack is unknown.
+type Stack struct {
+	ID            int     `json:"id"`
+	LiveBytes     int64   `json:"live_bytes"`
+	LiveCount     int64   `json:"live_count"`
+	ResidentBytes *int64  `json:"resident_bytes"`
+	AssumedBytes  int64   `json:"assumed_bytes"`
+	MadeBytes     int64   `json:"made_bytes"`
+	Calls         int64   `json:"calls"`
+	Call          string  `json:"call"`
+	Complete      bool    `json:"complete"`
+	Trend         []int64 `json:"trend"`
+	Frames        []Frame `json:"frames"`
+}
+
+// A GPU is what was taken from the GPU's driver since the trace began and is not
+// given back.
+type GPU struct {
+	Libraries    []string   `json:"libraries"`  // of the driver; none if it was not loaded
+	LiveBytes    int64      `json:"live_bytes"` // on devices, as the next
+	LiveCount    int64      `json:"live_count"`
+	ManagedBytes int64      `json:"managed_bytes"`
+	PinnedBytes  int64      `json:"pinned_bytes"`
+	Foreign      int64      `json:"foreign_count"` // handles of memory of other processes
+	Owners       []GPUOwner `json:"owners"`
+	Stacks       []GPUStack `json:"stacks"`
+	// Devices is what the memory of the devices is, as far as that is known.
+	Devices []GPUDevice `json:"devices"`
+}
+
+// A GPUDevice is what the memory of a device is; of several where processes use
+// them all, as the calls of the driver do not tell which. The parts make the
+// sum, but for Beyond, by which they exceed it.
+type GPUDevice struct {
+	Names  []string  `json:"names"` // as nvidia-smi counts them
+	At     float64   `json:"at_seconds"`
+	Used   *int64    `json:"used_bytes"`
+	Total  *int64    `json:"total_bytes"`
+	Own    *int64    `json:"own_bytes"` // by the driver's count of the traced processes
+	Parts  []GPUPart `json:"parts"`
+	Beyond int64     `json:"beyond_bytes"`
+	// Absent is memory by the stack of PyTorch's allocator that is in no segment of
+	// the snapshots.
+	Absent int64    `json:"absent_bytes"`
+	Notes  []string `json:"notes"`
+}
+
+// A GPUPart is a part of a device's memory.
+type GPUPart struct {
+	Part  Part   `json:"part"`
+	Owner string `json:"owner,omitempty"` // of what was traced
+	Bytes int64  `json:"bytes"`
+	// Of what PyTorch has reserved: how much is allocated, and how much was taken
+	// since the trace began.
+	Allocated *int64 `json:"allocated_bytes,omitempty"`
+	Since     *int64 `json:"since_bytes,omitempty"`
+	Count     int    `json:"count,omitempty"` // of other processes
+}
+
+// A Part is what memory is.
+type Part string
+
+// The parts of a device's memory.
+const (
+	PartPyTorch   Part = "pytorch"   // reserved, by a snapshot
+	PartTraced    Part = "traced"    // taken by calls that were seen, outside of the snapshot
+	PartEarlier   Part = "earlier"   // of the processes: contexts, and what was taken before the trace
+	PartUnseen    Part = "unseen"    // of the processes: came since, by no call that is watched
+	PartOthers    Part = "others"    // of other processes
+	PartRemainder Part = "remainder" // the rest
+)
+
+// A GPUState is what is known of devices' memory at one moment: by the calls of
+// the driver that were seen, and by the driver's own count.
+type GPUState struct {
+	At         float64        `json:"at_seconds"`
+	PIDs       []int          `json:"pids"`            // the processes that have the driver loaded
+	Before     *nvsmi.Reading `json:"before"`          // when the trace began
+	Count      *nvsmi.Reading `json:"count"`           // at this moment
+	NotCounted string         `json:"not_counted"`     // why not
+	Meanwhile  int64          `json:"meanwhile_bytes"` // taken while the driver was asked
+	Managed    int64          `json:"managed_bytes"`   // of which some can be on the device
+	Foreign    int64          `json:"foreign_count"`   // handles of memory of other processes
+	Dropped    bool           `json:"dropped"`         // events were lost
+	Pieces     []GPUPiece     `json:"pieces"`          // of device memory
+}
+
+// Held is all of the pieces, bytes.
+func (s *GPUState) Held() (n int64) {
+	for _, p := range s.Pieces {
+		n += p.Bytes
+	}
+	return n
+}
+
+// A GPUPiece is memory of a device that a process took since the trace began and
+// holds. Addr is 0 for what has no address, all of one owner in one.
+type GPUPiece struct {
+	PID   int    `json:"pid"`
+	Addr  uint64 `json:"addr"`
+	Bytes int64  `json:"bytes"`
+	Owner string `json:"owner"`
+}
+
+// A GPUOwner is what one library's calls hold of one kind of memory.
+type GPUOwner struct {
+	Owner     string `json:"owner"`
+	Memory    string `json:"memory"`
+	LiveBytes int64  `json:"live_bytes"`
+	LiveCount int64  `json:"live_count"`
+}
+
+// A GPUStack is what calls with one stack hold.
+type GPUStack struct {
+	Stack
+	Owner  string `json:"owner"`
+	Memory string `json:"memory"`
+	// Peak is the most that they held at once; nil if they never held anything.
+	Peak *GPUPeak `json:"peak"`
+}
+
+// A GPUPeak is the most that calls with one stack held at once, from nothing to
+// nothing again. Times are since the trace began.
+type GPUPeak struct {
+	Bytes int64    `json:"bytes"`
+	From  float64  `json:"from_seconds"`
+	At    float64  `json:"at_seconds"`
+	Until *float64 `json:"until_seconds"` // nil for what is held still
+	Times int      `json:"times"`         // how often they took something when they held nothing
+}
+
+// A Frame is one level of a stack; what is unknown is nil.
+type Frame struct {
+	Function *string `json:"function"`
+	File     *string `json:"file"`
+	Line     *int64  `json:"line"`
+	Object   *string `json:"object"`
+}

@@ -1,0 +1,125 @@
+package recording
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"strandline/finding"
+	"strandline/host/nvsmi"
+)
+
+func text(s string) *string { return &s }
+
+// held is what a GPU has.
+var held = &GPUState{PIDs: []int{7}, Count: &nvsmi.Reading{Devices: []nvsmi.Device{{Index: "0"}}, Processes: []nvsmi.Use{}}, Pieces: []GPUPiece{{PID: 7, Addr: 1 << 62, Bytes: 1, Owner: "NCCL"}}}
+
+// write makes a recording of two marks and a judgement between them.
+func write(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "run.trace")
+	w, err := Create(path, Header{PID: 7, Name: "server", Rung: "bpf", BeganUS: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	grows := Stack{ID: 1, Call: "mmap", Complete: true, LiveBytes: 4096, LiveCount: 1, Frames: []Frame{{Function: text("grow")}}}
+	rests := Stack{ID: 2, Call: "brk", LiveBytes: 8192, LiveCount: 1}
+	doc := &Document{Schema: "strandline.trace/1", PID: 7, Stacks: []Stack{grows}, Findings: []finding.Finding{{Kind: finding.MmapLeak, Severity: finding.Problem}}}
+	steps := []func() error{
+		func() error {
+			return w.Mark(Mark{Seconds: 1, RSS: 100, GPU: []GPUOwner{{"NCCL", "device", 64, 1}, {"cuBLAS", "device", 32, 1}}}, []Stack{grows, rests})
+		},
+		func() error { return w.Document(doc) },
+		func() error { return w.GPU(held) },
+		func() error {
+			grows.LiveBytes, grows.LiveCount = 12288, 3
+			return w.Mark(Mark{Seconds: 2, RSS: 9000, GPU: []GPUOwner{{"cuBLAS", "device", 32, 1}}}, []Stack{grows, rests})
+		},
+		w.Close,
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+func TestRecording(t *testing.T) {
+	path := write(t)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !Is(bytes.NewReader(raw)) {
+		t.Error("it is not known as a recording")
+	}
+	run, err := Read(bytes.NewReader(raw))
+	if err != nil || run.Partial != nil {
+		t.Fatal(err, run.Partial)
+	}
+	want := []Mark{
+		{Seconds: 1, RSS: 100, Stacks: []Held{{1, 4096, 1}, {2, 8192, 1}}, GPU: []GPUOwner{{"NCCL", "device", 64, 1}, {"cuBLAS", "device", 32, 1}}},
+		// The others hold what they held, but for one that gave it back.
+		{Seconds: 2, RSS: 9000, Stacks: []Held{{1, 12288, 3}}, GPU: []GPUOwner{{"NCCL", "device", 0, 0}}},
+	}
+	if !reflect.DeepEqual(run.Marks, want) {
+		t.Errorf("got %+v, want %+v", run.Marks, want)
+	}
+	if !reflect.DeepEqual(run.GPU, held) {
+		t.Errorf("got %+v, want %+v", run.GPU, held)
+	}
+	if len(run.Document.Findings) != 1 || run.Stacks[1].Frames[0].Function == nil || run.PID != 7 {
+		t.Errorf("got %+v", run)
+	}
+	if _, err := Create(path, Header{}); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a recording is written over: %v", err)
+	}
+}
+
+// TestCutAnywhere reads what is left when the machine stops at any byte.
+func TestCutAnywhere(t *testing.T) {
+	raw, err := os.ReadFile(write(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := bytes.IndexByte(raw, '\n') + 1
+	for n := range raw {
+		run, err := Read(bytes.NewReader(raw[:n]))
+		if n < header {
+			if err == nil {
+				t.Fatalf("%d bytes of a header are taken", n)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("cut at %d: %v", n, err)
+		}
+		lines := bytes.Count(raw[:n], []byte("\n"))
+		if whole := raw[n-1] == '\n'; whole != (run.Partial == nil) {
+			t.Fatalf("cut at %d, behind %d lines: partial is %v", n, lines, run.Partial)
+		}
+		if run.Document == nil {
+			t.Fatalf("cut at %d: no document", n)
+		}
+	}
+	run, _ := Read(bytes.NewReader(raw[:bytes.Index(raw, []byte(`{"document"`))]))
+	if d := run.Document; len(d.Stacks) != 2 || d.Stacks[0].LiveBytes != 8192 || d.Stacks[1].LiveBytes != 4096 {
+		t.Errorf("without a judgement the marks say %+v", d)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(`{"schema":"strandline.recording/1","pid":1}` + "\n" + `{"mark":{"stacks":[{"id":1}]}}` + "\n" + `{"stack":{"id":1}}` + "\n" + `{"document":{}}` + "\n")
+	f.Fuzz(func(t *testing.T, raw string) {
+		run, err := Read(strings.NewReader(raw))
+		if err == nil && run.Document == nil {
+			t.Error("no document")
+		}
+	})
+}

@@ -1,0 +1,270 @@
+// Package unwind turns what was caught of a thread (its registers and a copy of
+// the top of its stack) into the calls that led there. It steps from a function
+// to its caller with the tables that compilers write for exceptions, so that no
+// frame pointers are needed, and lays the frames of a Python program into those
+// of its interpreter.
+package unwind
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"strandline/host/elffile"
+	"strandline/host/image"
+	"strandline/host/procfs"
+)
+
+// Registers are those of x86-64 in DWARF's numbering; [elffile.RIP] is the
+// instruction to come.
+type Registers [elffile.Registers]uint64
+
+// A Sample is what was caught of a thread.
+type Sample struct {
+	Registers Registers
+	Known     uint32 // which registers are known: bit i is that of register i
+	Stack     []byte // from the stack pointer up
+	// Interrupted is memory from the address InterruptedBase on: the stack that a
+	// signal interrupted that is handled on another.
+	InterruptedBase uint64
+	Interrupted     []byte
+}
+
+// AllKnown is [Sample.Known] with every register.
+const AllKnown = 1<<elffile.Registers - 1
+
+// A Call is one function that had not returned.
+type Call struct {
+	// PC is an address in the call, or the interrupted instruction itself.
+	PC uint64
+	// SP and CFA are the ends of its part of the stack.
+	SP, CFA uint64
+	// Guessed says that no table told of the function, so that its caller was taken
+	// from the frame pointer.
+	Guessed bool
+}
+
+// Why a stack is not complete.
+var (
+	ErrCopyEnds = errors.New("the copy of the stack ends") // a larger copy helps
+	errLost     = errors.New("a register that the table needs is not known")
+	errStuck    = errors.New("a frame does not lie above the one before")
+	errDeep     = errors.New("too many calls")
+)
+
+// mostCalls bounds a stack; a recursion that is deeper is cut.
+const mostCalls = 4096
+
+// A part is memory that was copied.
+type part struct {
+	base uint64
+	data []byte
+}
+
+// A walker steps through one sample.
+type walker struct {
+	image *image.Image
+	regs  Registers
+	known uint32
+	parts [2]part
+	row   elffile.Row
+}
+
+// Calls appends the calls of a sample to into, innermost first. The error says
+// why they are not complete: those that were found stand all the same.
+func Calls(im *image.Image, s *Sample, into []Call) ([]Call, error) {
+	w := &walker{image: im, regs: s.Registers, known: s.Known, parts: [2]part{{s.Registers[elffile.RSP], s.Stack}, {s.InterruptedBase, s.Interrupted}}}
+	interrupted := true // the address is that of an instruction, not behind a call
+	for range mostCalls {
+		pc := w.regs[elffile.RIP]
+		if pc == 0 {
+			return into, nil
+		}
+		if !interrupted {
+			pc--
+		}
+		call := Call{PC: pc, SP: w.regs[elffile.RSP]}
+		more, err := w.step(&call)
+		into = append(into, call)
+		if err != nil || !more {
+			return into, err
+		}
+		interrupted = w.row.Signal
+	}
+	return into, errDeep
+}
+
+// step goes to the caller; it is false at the outermost function.
+func (w *walker) step(c *Call) (more bool, err error) {
+	place, ok := w.image.Locate(c.PC)
+	if !ok || !place.Mapping.Exec {
+		return false, fmt.Errorf("no code is at %#x", c.PC)
+	}
+	err = elffile.ErrNoFrame
+	if place.Object != nil {
+		err = place.Object.Step(place.Linked, &w.row)
+	}
+	if errors.Is(err, elffile.ErrNoFrame) {
+		return true, w.stepByPointer(c, place)
+	}
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", place.Object.Name(), err)
+	}
+	return w.stepByTable(c)
+}
+
+func (w *walker) stepByTable(c *Call) (more bool, err error) {
+	cfa, err := w.cfa()
+	if err != nil {
+		return false, err
+	}
+	if c.CFA = cfa; cfa <= c.SP && !w.row.Signal {
+		return false, errStuck
+	}
+	if w.row.Regs[elffile.RIP].Kind == elffile.Undefined {
+		return false, nil
+	}
+	next, known := Registers{}, uint32(0)
+	for i := range next {
+		v, ok, err := w.caller(i, cfa)
+		if err != nil {
+			return false, err
+		}
+		if ok {
+			next[i] = v
+			known |= 1 << i
+		}
+	}
+	if known>>elffile.RIP&1 == 0 {
+		return false, errLost
+	}
+	w.regs, w.known = next, known
+	return true, nil
+}
+
+func (w *walker) cfa() (uint64, error) {
+	switch rule := w.row.CFA; rule.Kind {
+	case elffile.InRegister:
+		v, ok := w.reg(int(rule.Reg))
+		if !ok {
+			return 0, errLost
+		}
+		return v + uint64(int64(rule.Offset)), nil
+	case elffile.ValExpression:
+		return w.expression(rule)
+	}
+	return 0, errLost
+}
+
+// kept are the registers that a function gives back as it found them.
+const kept = 1<<elffile.RBX | 1<<elffile.RBP | 1<<elffile.R12 | 1<<(elffile.R12+1) | 1<<(elffile.R12+2) | 1<<(elffile.R12+3)
+
+// caller is a register as the caller has it; false if it is lost.
+func (w *walker) caller(i int, cfa uint64) (v uint64, ok bool, err error) {
+	rule := w.row.Regs[i]
+	at := cfa + uint64(int64(rule.Offset))
+	switch rule.Kind {
+	case elffile.SameValue:
+		if i == elffile.RSP {
+			return cfa, true, nil
+		}
+		v, ok = w.reg(i)
+		return v, ok && (kept>>i&1 == 1 || w.row.Signal), nil
+	case elffile.AtCFA:
+		if at < w.regs[elffile.RSP] { // the function has taken it back off the stack already
+			v, ok = w.reg(i)
+			return v, ok, nil
+		}
+		v, err = w.load(at)
+		return v, err == nil, err
+	case elffile.ValueCFA:
+		return at, true, nil
+	case elffile.InRegister:
+		v, ok = w.reg(int(rule.Reg))
+		return v, ok, nil
+	case elffile.AtExpression:
+		if at, err = w.expression(rule, cfa); err == nil {
+			v, err = w.load(at)
+		}
+		return v, err == nil, err
+	case elffile.ValExpression:
+		v, err = w.expression(rule, cfa)
+		return v, err == nil, err
+	}
+	return 0, false, nil
+}
+
+func (w *walker) reg(i int) (uint64, bool) {
+	if i >= len(w.regs) || w.known>>i&1 == 0 {
+		return 0, false
+	}
+	return w.regs[i], true
+}
+
+// expression computes what a rule says, with the address of the frame as its
+// first operand where that is known.
+func (w *walker) expression(rule elffile.Rule, first ...uint64) (uint64, error) {
+	var lost error
+	v, ok := elffile.Eval(w.row.Expression(rule), w.reg, func(addr uint64) (uint64, bool) {
+		v, err := w.load(addr)
+		lost = err
+		return v, err == nil
+	}, first...)
+	switch {
+	case ok:
+		return v, nil
+	case lost != nil:
+		return 0, lost
+	}
+	return 0, errLost
+}
+
+// load reads a word of the stack.
+func (w *walker) load(addr uint64) (uint64, error) {
+	for _, p := range w.parts {
+		if at := addr - p.base; at < uint64(len(p.data)) && uint64(len(p.data))-at >= 8 {
+			return binary.LittleEndian.Uint64(p.data[at:]), nil
+		}
+	}
+	return 0, ErrCopyEnds
+}
+
+// stepByPointer steps as code without tables has it, if it has a frame pointer:
+// that of a just-in-time compiler, of Go, of assembly.
+func (w *walker) stepByPointer(c *Call, at image.Place) error {
+	c.Guessed = true
+	w.row.Signal = false
+	bp, ok := w.reg(elffile.RBP)
+	if !ok || bp < c.SP || bp%8 != 0 {
+		return fmt.Errorf("no table tells how to leave the function at %#x in %s", c.PC, objectName(at))
+	}
+	caller, err := w.load(bp)
+	if err != nil {
+		return err
+	}
+	pc, err := w.load(bp + 8)
+	if err != nil {
+		return err
+	}
+	if m, ok := w.image.Map.Find(pc); !ok || !m.Exec {
+		return fmt.Errorf("no table tells how to leave the function at %#x in %s", c.PC, objectName(at))
+	}
+	c.CFA = bp + 16
+	w.regs[elffile.RIP], w.regs[elffile.RSP], w.regs[elffile.RBP] = pc, c.CFA, caller
+	w.known = w.known&kept | 1<<elffile.RIP | 1<<elffile.RSP | 1<<elffile.RBP
+	return nil
+}
+
+func objectName(p image.Place) string {
+	if p.Object != nil {
+		return p.Object.Name()
+	}
+	return mappingName(p.Mapping)
+}
+
+func mappingName(m procfs.Mapping) string {
+	if m.Path != "" {
+		return m.Path
+	}
+	return "memory of no file"
+}

@@ -1,0 +1,106 @@
+package host
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"strandline/finding"
+	"strandline/host/footprint"
+	"strandline/host/ledger"
+)
+
+// What is left of a growth that calls explain is no finding of its own.
+func TestUnmadeLeavesRests(t *testing.T) {
+	const mib = 1 << 20
+	h := host{sums: &ledger.Sums{}, looks: &footprint.Growth{RSS: 80 * mib, Before: &footprint.Observation{}, After: &footprint.Observation{}, Parts: []footprint.Part{
+		{Class: finding.MmapLeak, Bytes: 8 * mib, Steady: true, Sure: 0.9},
+		{Class: finding.MemoryFiles, Bytes: 8 * mib, Steady: true, Sure: 0.9, Outside: true},
+	}}}
+	for _, c := range []struct {
+		resident int64
+		want     int
+	}{{79 * mib, 1}, {20 * mib, 2}} {
+		found := []finding.Finding{{Kind: finding.Remap, Evidence: map[string]any{"resident_bytes": c.resident}}}
+		if got, _ := h.unmade(found); len(got) != c.want || got[len(got)-1].Kind != finding.MemoryFiles {
+			t.Errorf("with %d bytes explained: got %+v, want %d findings", c.resident, got, c.want)
+		}
+	}
+}
+
+// Classes are told with no more bytes than grew, the largest first.
+func TestUnmadeAddsUp(t *testing.T) {
+	const mib = 1 << 20
+	h := host{sums: &ledger.Sums{}, looks: &footprint.Growth{RSS: 50 * mib, Parts: []footprint.Part{
+		{Class: finding.HeapLeak, Bytes: 40 * mib}, {Class: finding.HugePages, Bytes: 20 * mib}, {Class: finding.Pinned, Bytes: 20 * mib},
+	}}}
+	found := []finding.Finding{{Kind: finding.Remap, Evidence: map[string]any{"resident_bytes": int64(4 * mib)}}}
+	var got []int64
+	unmade, rest := h.unmade(found)
+	for _, f := range unmade {
+		got = append(got, *f.Bytes/mib)
+	}
+	if !slices.Equal(got, []int64{40, 6}) || rest != 0 {
+		t.Errorf("beside 4 MiB of 50 that are told, got %v MiB, and %d bytes are left", got, rest)
+	}
+}
+
+// A mapping that is filled is none that nobody unmaps, where the calls are known.
+func TestFilled(t *testing.T) {
+	const mib = 1 << 20
+	looks := &footprint.Growth{RSS: 50 * mib, Parts: []footprint.Part{{Class: finding.MmapLeak, Bytes: 48 * mib, Steady: true, Sure: 0.9}}}
+	for _, c := range []struct {
+		blind bool
+		want  finding.Severity
+	}{{true, finding.Problem}, {false, finding.Warning}} {
+		h := host{sums: &ledger.Sums{Blind: c.blind}, looks: looks}
+		if found, _ := h.unmade(nil); len(found) != 1 || found[0].Severity != c.want {
+			t.Errorf("blind %v: %+v, want a %s", c.blind, found, c.want)
+		}
+	}
+}
+
+// What neither calls nor classes tell is called unexplained, with what is known of
+// it.
+func TestUnexplained(t *testing.T) {
+	const mib = 1 << 20
+	share := 0.1
+	sums := func() *ledger.Sums {
+		return &ledger.Sums{Growth: 50 * mib, Anon: 45 * mib, File: 5 * mib, Older: 40 * mib, Explained: &share, Marks: make([]uint64, 9), Grown: make([]int64, 9)}
+	}
+	for _, c := range []struct {
+		name  string
+		looks *footprint.Growth
+		want  []finding.Kind
+		says  string
+	}{
+		{"nobody looked", nil, []finding.Kind{finding.Unexplained}, "40 MiB came into memory in mappings that were there before"},
+		{"a class tells it", &footprint.Growth{RSS: 50 * mib, Parts: []footprint.Part{{Class: finding.HeapLeak, Bytes: 46 * mib, Steady: true, Sure: 0.9}}}, []finding.Kind{finding.HeapLeak}, ""},
+		{"a class tells a part", &footprint.Growth{RSS: 50 * mib, Parts: []footprint.Part{{Class: finding.HeapLeak, Bytes: 20 * mib, Steady: true, Sure: 0.9}}}, []finding.Kind{finding.HeapLeak, finding.Unexplained}, "seen from outside it is 20 MiB heap-leak"},
+	} {
+		var got []finding.Kind
+		var says []string
+		for _, f := range Host(sums(), c.looks, nil) {
+			got = append(got, f.Kind)
+			says = append(says, f.Detail...)
+		}
+		if !slices.Equal(got, c.want) || !strings.Contains(strings.Join(says, "; "), c.says) {
+			t.Errorf("%s: got %v, %q", c.name, got, says)
+		}
+	}
+}
+
+// Where no calls could be seen nothing is said of calls, nor of what was mapped
+// before.
+func TestNotExplainedByPolling(t *testing.T) {
+	const mib = 1 << 20
+	none := 0.0
+	for _, blind := range []bool{false, true} {
+		f, ok := notExplained(&ledger.Sums{Growth: 10 * mib, Older: 10 * mib, Explained: &none, Marks: make([]uint64, 9), Blind: blind})
+		told := fmt.Sprint(f.Title, f.Detail, f.Remedies)
+		if !ok || strings.Contains(told, "were there before") == blind || strings.Contains(told, "doctor") != blind {
+			t.Errorf("blind %v: %s", blind, told)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package host
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"strandline/finding"
+	"strandline/host/bpf"
+	"strandline/host/footprint"
+	"strandline/host/ledger"
+	"strandline/judge/trend"
+)
+
+// over lays MiB that a use made between marks, one second apart, into its
+// population.
+func over(u *ledger.Use, steps ...int64) *ledger.Use {
+	const mib = 1 << 20
+	u.Population = trend.NewPopulation(len(steps))
+	u.Live, u.Count, u.Calls = 0, 0, 0
+	for i, n := range steps {
+		u.Population.AddMany(trend.Span{First: i, Last: len(steps) - 1, Bytes: mib}, n)
+		u.Live += n * mib
+		u.Count += n
+	}
+	u.Resident, u.Calls = u.Live, u.Count
+	return u
+}
+
+func traceOf(uses ...*ledger.Use) *ledger.Sums {
+	s := &ledger.Sums{}
+	for _, u := range uses {
+		s.Uses = append(s.Uses, *u)
+		s.Growth += u.Resident
+	}
+	for i := range uses[0].Population.Bytes {
+		s.Marks = append(s.Marks, uint64(i)*uint64(time.Second))
+		s.Grown = append(s.Grown, 0)
+		for _, u := range uses {
+			s.Grown[i] += u.Population.Bytes[i]
+		}
+	}
+	return s
+}
+
+// A buffer that is made larger is another one each time, and grew all the same.
+func TestBufferThatGrows(t *testing.T) {
+	const marks, mib = 12, 1 << 20
+	u := made(bpf.Remap, ledger.Anonymous, marks*mib, "libc.so.6:mremap", "app.py:append")
+	u.Population = trend.NewPopulation(marks)
+	for i := range marks {
+		u.Population.Add(trend.Span{First: i, Last: i, Bytes: int64(i+1) * mib})
+	}
+	u.Live, u.Count, u.Resident = marks*mib, 1, marks*mib
+	if found := Host(traceOf(u), nil, nil); len(found) != 1 || found[0].Severity != finding.Problem || *found[0].Bytes != marks*mib {
+		t.Errorf("got %+v", found)
+	}
+}
+
+// Growth is judged by when it happened.
+func TestHostGrowthOverTime(t *testing.T) {
+	heap := func(who string) *ledger.Use {
+		return made(bpf.Map, ledger.Anonymous, 1<<20, "libc.so.6:mmap", "libc.so.6:malloc", "app.py:"+who)
+	}
+	imports := heap("import_it")
+	imports.Frames = append(imports.Frames, ledger.Frame{})
+	imports.Frames[len(imports.Frames)-1].File = "<frozen importlib._bootstrap>"
+	const mib = 1 << 20
+	weights := []int64{0, 100, 100, 100, 0, 0, 0, 0, 0, 0, 0, 0}
+	slow := []int64{0, 0, 0, 0, 3, 3, 3, 3, 3, 3, 3, 3}
+	for _, c := range []struct {
+		name     string
+		uses     []*ledger.Use
+		looks    *footprint.Growth
+		age      time.Duration // where it was not looked at
+		severity finding.Severity
+		bytes    int64 // MiB
+		at       string
+		title    string
+	}{
+		{"a warm-up", []*ledger.Use{over(heap("load"), weights...)}, nil, 0, finding.Info, 300, "load", "memory grew by 300 MiB in the first 3 s of the trace, and not since: the heap"},
+		{"a heap that creeps behind it", []*ledger.Use{over(heap("load"), 0, 100, 100, 100, 1, 0, 0, 1, 0, 0, 1, 0, 0)}, nil, 0, finding.Info, 303, "load", "memory grew by 303 MiB in the first 3 s of the trace, and hardly since (3 MiB): the heap"},
+		{"a heap that creeps", []*ledger.Use{over(heap("serve"), 0, 1, 0, 1, 0, 1, 0)}, nil, 0, finding.Warning, 3, "serve", "grew by 3 MiB"},
+		{"a leak beside it", []*ledger.Use{over(heap("load"), weights...), over(heap("serve"), slow...)}, nil, 0, finding.Problem, 24, "serve", "grew by 24 MiB after the first 3 s of the trace; 100% of it"},
+		{"a leak of its line", []*ledger.Use{over(heap("load"), 0, 100, 100, 100, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, 0, finding.Problem, 24, "load", "grew by 24 MiB after the first 3 s"},
+		{"a leak", []*ledger.Use{over(heap("serve"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, 0, finding.Problem, 24, "serve", "grew by 24 MiB; 100% of it"},
+		{"a leak in an old process that reads", []*ledger.Use{over(heap("serve"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: time.Hour, Read: 900 * mib}, 0, finding.Problem, 24, "serve", "grew by"},
+		{"loading", []*ledger.Use{over(heap("load"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 9 * time.Second, Read: 24 * mib}, 0, finding.Warning, 24, "load", "grew by"},
+		{"importing", []*ledger.Use{over(imports, 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 9 * time.Second}, 0, finding.Warning, 24, "import_it", "grew by"},
+		{"just started", []*ledger.Use{over(heap("load"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 3 * time.Second}, 0, finding.Warning, 24, "load", "grew by"},
+		{"ended before it was looked at", []*ledger.Use{over(heap("load"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, 7 * time.Second, finding.Warning, 24, "load", "grew by"},
+		{"a leak in an old process, so far", []*ledger.Use{over(heap("serve"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, time.Hour, finding.Problem, 24, "serve", "grew by"},
+		{"begun late", []*ledger.Use{over(heap("load"), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 8, 8)}, nil, 0, finding.Warning, 24, "load", "grew by"},
+		{"begun half-way", []*ledger.Use{over(heap("load"), 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4)}, nil, 0, finding.Problem, 24, "load", "grew by"},
+	} {
+		s := traceOf(c.uses...)
+		s.Age = c.age
+		found := Host(s, c.looks, nil)
+		if len(found) != 1 {
+			t.Errorf("%s: %+v", c.name, found)
+			continue
+		}
+		f := found[0]
+		if f.Severity != c.severity || *f.Bytes/mib != c.bytes || *f.Count != c.bytes || f.Site.Function != c.at || !strings.Contains(f.Title, c.title) {
+			t.Errorf("%s: %s of %d MiB at %s: %s", c.name, f.Severity, *f.Bytes/mib, f.Site.Function, f.Title)
+		}
+		if f.Severity == finding.Warning && f.Remedies[0].Text != traceLonger.Text {
+			t.Errorf("%s: %+v", c.name, f.Remedies)
+		}
+	}
+}
+
+// A place is judged by itself: another that leaks beside it says nothing of a
+// working set, nor of what was loaded.
+func TestPlacesAreJudgedApart(t *testing.T) {
+	at := func(who string) *ledger.Use {
+		return made(bpf.Map, ledger.Anonymous, 1<<20, "libc.so.6:mmap", "app.py:"+who)
+	}
+	const mib, marks = 1 << 20, 14
+	leak := over(at("leak"), 0, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2)
+	loaded := over(at("load"), 0, 100, 100, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	looks := &footprint.Growth{Age: time.Hour, Parts: []footprint.Part{{Class: finding.MmapLeak, Bytes: 80 * mib, Steady: true, Sure: 0.9}}}
+	for _, c := range []struct {
+		name  string
+		uses  []*ledger.Use
+		looks []footprint.Part
+		want  []string
+	}{
+		{"a working set", []*ledger.Use{turning(at("ring"), marks)}, looks.Parts, []string{"info ring"}},
+		{"a working set and a leak", []*ledger.Use{turning(at("ring"), marks), leak}, looks.Parts, []string{"problem leak"}},
+		{"what was loaded and a leak", []*ledger.Use{loaded, leak}, looks.Parts, []string{"problem leak", "info load"}},
+		{"a leak of some of what is turned over", []*ledger.Use{leaky(at("mixed"), marks)}, looks.Parts, []string{"problem mixed"}},
+	} {
+		s := traceOf(c.uses...)
+		grown := *looks
+		grown.RSS = s.Growth
+		var got []string
+		for _, f := range Host(s, &grown, nil) {
+			got = append(got, fmt.Sprint(f.Severity, " ", f.Site.Function))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// turning is a use that holds 40 MiB from the fourth mark on, each for four marks.
+func turning(u *ledger.Use, marks int) *ledger.Use {
+	u.Population, u.Live = trend.NewPopulation(marks), 40<<20
+	u.Count, u.Calls, u.Resident = 40, int64(10*marks), u.Live
+	for i := range marks {
+		u.Population.AddMany(trend.Span{First: i, Last: min(i+3, marks-1), Bytes: 1 << 20}, 10)
+	}
+	return u
+}
+
+// leaky is a use of which an eighth stays.
+func leaky(u *ledger.Use, marks int) *ledger.Use {
+	u = turning(u, marks)
+	for i := range marks {
+		u.Population.AddMany(trend.Span{First: i, Last: marks - 1, Bytes: 1 << 20}, 3)
+	}
+	u.Live += int64(3*marks) << 20
+	u.Count, u.Resident = u.Live>>20, u.Live
+	return u
+}

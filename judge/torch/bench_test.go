@@ -1,0 +1,36 @@
+package torch_test
+
+import (
+	"testing"
+
+	"strandline/internal/synth"
+	"strandline/judge/torch"
+	"strandline/torch/compare"
+)
+
+// BenchmarkDiagnose measures what follows on the decoding of a file, which is
+// the timeline, the digest and all detectors, beside the decoding itself. The
+// first must cost less.
+func BenchmarkDiagnose(b *testing.B) {
+	synth.Each(b, func(b *testing.B, file []byte) {
+		b.Run("decode", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				synth.Read(b, file)
+			}
+		})
+		b.Run("detect", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer() // a snapshot keeps what it was asked for
+				s := synth.Read(b, file)
+				b.StartTimer()
+				book := compare.NewBook()
+				p := []*compare.Process{compare.NewProcess("", []*compare.Digest{book.Digest(s)})}
+				if a := torch.Files(book, p, torch.Options{}); len(a.Findings) == 0 {
+					b.Fatal("nothing was found")
+				}
+			}
+		})
+	})
+}

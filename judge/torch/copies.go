@@ -1,0 +1,97 @@
+package torch
+
+import (
+	"fmt"
+	"math"
+
+	"strandline/finding"
+	"strandline/torch/compare"
+	"strandline/torch/purpose"
+	"strandline/units"
+)
+
+// copies tells a tensor that stands in the peak together with plain copies of it.
+// It is a note at most: no file tells what an operation has read.
+func copies(b *compare.Book, p *compare.Process, device int) (out []finding.Finding) {
+	d := p.Newest().Device(device)
+	peak := &d.Purpose.Peak
+	for i := range d.Purpose.Families {
+		x := &d.Purpose.Families[i]
+		if worth(x.CopyBytes(), peak.Bytes) == "" {
+			continue
+		}
+		first := &x.Copies[0]
+		f := finding.Finding{
+			Kind: finding.Copies, Severity: finding.Info, Confidence: copiesSure(x), Device: &device, Process: p.Name,
+			Title: copiesTitle(x, peak.Bytes), Site: siteOf(first.Site), Stack: framesOf(b.Stacks.Stack(first.Stack)),
+			Bytes: finding.Int(x.CopyBytes()), Count: finding.Int(int64(len(x.Copies))),
+			Basis: "C++ frames show operations that copy, and one tensor alone had the size to be their source; each time that the history repeats it adds to this",
+			Evidence: map[string]any{
+				"event": peak.Event, "peak_bytes": peak.Bytes, "source": siteOf(x.Site), "source_bytes": x.Bytes,
+				"copies_bytes": x.CopyBytes(), "copies": copiesOf(x),
+			},
+			Remedies: copiesRemedies(x),
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// copiesSure is how sure it is that the copies are of that tensor: one coincidence
+// of sizes may be chance.
+func copiesSure(x *purpose.Family) float64 {
+	const once, most = 0.6, 0.9
+	times := math.MaxInt
+	for i := range x.Copies {
+		times = min(times, x.Copies[i].Times)
+	}
+	return min(most, 1-(1-once)*math.Pow(0.5, float64(times-1)))
+}
+
+func copiesTitle(x *purpose.Family, peak int64) string {
+	source := fmt.Sprintf("the %s made at %s", units.Bytes(x.Bytes), short(x.Site))
+	if len(x.Copies) == 1 {
+		return fmt.Sprintf("%s of the peak of %s, made at %s, seems to be a copy of %s, which stays beside it",
+			units.Bytes(x.CopyBytes()), units.Bytes(peak), short(x.Copies[0].Site), source)
+	}
+	return fmt.Sprintf("%s of the peak of %s seems to be %d copies of one tensor, of %s; they are made at %s",
+		units.Bytes(x.CopyBytes()), units.Bytes(peak), len(x.Copies), source, places(x.Copies))
+}
+
+func places(copies []purpose.Copy) (text string) {
+	const most = 3
+	seen := map[string]bool{}
+	for i := range copies {
+		name := short(copies[i].Site)
+		if seen[name] {
+			continue
+		}
+		if seen[name] = true; len(seen) > most {
+			return text + ", …"
+		}
+		if text != "" {
+			text += ", "
+		}
+		text += name
+	}
+	return text
+}
+
+func copiesOf(x *purpose.Family) []map[string]any {
+	var out []map[string]any
+	for i := range x.Copies {
+		c := &x.Copies[i]
+		out = append(out, map[string]any{"site": siteOf(c.Site), "operator": c.Op, "bytes": c.Bytes, "times": c.Times})
+	}
+	return out
+}
+
+func copiesRemedies(x *purpose.Family) []finding.Remedy {
+	if len(x.Copies) > 1 {
+		return []finding.Remedy{finding.CodeChange("make the copy once and hand it on")}
+	}
+	if x.Copies[0].Op == "_to_copy" {
+		return []finding.Remedy{finding.CodeChange("convert in chunks, or where it is needed last; drop the original first (x = x.float(), and no other name for it), which helps unless the backward pass needs it")}
+	}
+	return []finding.Remedy{finding.CodeChange("make the tensor in the layout in which it is needed, so that contiguous() and clone() have nothing to copy; or drop the original first")}
+}

@@ -1,0 +1,173 @@
+package torch
+
+import (
+	"fmt"
+	"math"
+
+	"strandline/finding"
+	"strandline/torch/compare"
+	"strandline/torch/timeline"
+	"strandline/units"
+)
+
+// The thresholds of fragmentation. A third free is where PyTorch's own advice
+// ("if reserved memory is >> allocated memory") begins to be worth reading. Of
+// the peak, recorded trainers at real size waste less than a quarter with
+// expandable segments and more than a half without; a third stands between.
+// Below 512 MiB no setting is worth a person's time.
+const (
+	freeShare     = 1.0 / 3
+	overheadShare = 1.0 / 3
+	overheadLeast = 512 << 20
+)
+
+// fragmentation tells reserved memory that is far above what is in use, and
+// tells the cache of a high peak, which empty_cache returns, from memory in
+// pieces, which it cannot.
+func fragmentation(p *compare.Process, device int) []finding.Finding {
+	d := p.Newest().Device(device)
+	free := d.Space.Releasable + d.Space.Stranded
+	grows := reservedGrows(p, device)
+	// What is free in private pools has a finding of its own.
+	overhead := d.Space.Overhead-privateFree(d) >= overheadLeast && float64(d.Space.Overhead) >= overheadShare*float64(d.PeakReserved)
+	if d.Unsound {
+		return nil
+	}
+	much := free > 0 && float64(free) >= freeShare*float64(d.Reserved)
+	if !much && !grows && !overhead {
+		return nil
+	}
+	f := finding.Finding{
+		Kind: finding.Fragmentation, Severity: finding.Info, Confidence: 1, Device: &device, Process: p.Name,
+		Title: fmt.Sprintf("%s of %s reserved is free: empty_cache() would return %s, %s is stranded in segments in use",
+			units.Bytes(free), units.Bytes(d.Reserved), units.Bytes(d.Space.Releasable), units.Bytes(d.Space.Stranded)),
+		Basis: "the state of the segments and the history of what was taken from the driver",
+		Evidence: map[string]any{
+			"releasable_bytes": d.Space.Releasable, "stranded_bytes": d.Space.Stranded, "reserved_bytes": d.Reserved,
+			"taken_though_free_bytes": d.Space.Taken, "overhead_bytes": d.Space.Overhead, "peak_reserved_bytes": d.PeakReserved,
+		},
+	}
+	if d.Space.Taken > 0 {
+		f.Detail = append(f.Detail, fmt.Sprintf("%s was taken from the driver although as much was free, in pieces; %s of the peak is not explained by what was in use",
+			units.Bytes(d.Space.Taken), units.Bytes(d.Space.Overhead)))
+	}
+	switch {
+	case grows:
+		f.Severity = finding.Problem
+		f.Confidence = 1 - math.Pow(0.5, float64(len(p.Files)-1))
+		f.Basis = fmt.Sprintf("reserved memory rose from file to file in %d files, while the peak of what was asked for did not", len(p.Files))
+		f.Title = "reserved memory grows while what is in use does not: " + f.Title
+	case overhead:
+		f.Severity = finding.Warning
+		f.Title = fmt.Sprintf("%s of the %s reserved at the peak is fragmentation: it was not needed for what was in use",
+			units.Bytes(d.Space.Overhead), units.Bytes(d.PeakReserved))
+		now := fmt.Sprintf("now %s of %s reserved is free: empty_cache() would return %s, %s is stranded in segments in use",
+			units.Bytes(free), units.Bytes(d.Reserved), units.Bytes(d.Space.Releasable), units.Bytes(d.Space.Stranded))
+		if free == 0 {
+			now = fmt.Sprintf("now %s is reserved, and none of it is free", units.Bytes(d.Reserved))
+		}
+		f.Detail = append([]string{now}, f.Detail...)
+		f.Confidence = min(1, float64(d.Space.Overhead)/float64(d.PeakReserved)/overheadShare/2)
+		f.Basis = fmt.Sprintf("%s of the peak of reserved memory; %s is where this warning begins",
+			units.Percent(float64(d.Space.Overhead)/float64(d.PeakReserved)), units.Percent(overheadShare))
+	}
+	pinned(&f, &d.Space.Free)
+	tellGap(&f, d)
+	f.Remedies = fragmentationRemedies(d)
+	return []finding.Finding{f}
+}
+
+// tellGap says how much is left of what the finding states where the setting that
+// was simulated saves less than half of it.
+func tellGap(f *finding.Finding, d *compare.Device) {
+	stated, what := d.Space.Stranded, "stranded now"
+	if f.Severity == finding.Warning {
+		stated, what = d.Space.Overhead, "fragmentation at the peak"
+	}
+	t := d.Trial
+	if t == nil || t.RanOut && !t.RunsOut || stated < overheadLeast || 2*t.Saves() >= stated {
+		return
+	}
+	text := fmt.Sprintf("of the %s that are %s, expandable segments, simulated on this history, take %s off the peak: "+
+		"the rest may lie in pools and streams of their own, between blocks of one page, or in rounding",
+		units.Bytes(stated), what, units.Bytes(max(0, t.Saves())))
+	if n := privateFree(d); n > 0 {
+		text += fmt.Sprintf("; %s is free in private pools", units.Bytes(n))
+	}
+	f.Detail = append(f.Detail, text)
+}
+
+// reservedGrows tells reserved memory that rises from file to file while the
+// peaks of what was asked for stay.
+func reservedGrows(p *compare.Process, device int) bool {
+	const enoughFiles, clearly, flat = 3, 1.2, 1.05
+	if len(p.Files) < enoughFiles {
+		return false
+	}
+	for j := 1; j < len(p.Files); j++ {
+		if p.Files[j].Device(device).Reserved <= p.Files[j-1].Device(device).Reserved {
+			return false
+		}
+	}
+	first, last := p.Files[0].Device(device), p.Newest().Device(device)
+	return float64(last.Reserved) > clearly*float64(first.Reserved) &&
+		float64(last.PeakRequested) <= flat*float64(first.PeakRequested)
+}
+
+// pinned says what keeps stranded memory from being returned: the few blocks in
+// segments that are mostly free, if most of it stands there.
+func pinned(f *finding.Finding, free *timeline.Free) {
+	if len(free.Pins.Sites) == 0 {
+		return
+	}
+	f.Evidence["pins"], f.Evidence["sparse_pins"] = pinsOf(&free.Pins), pinsOf(&free.Sparse)
+	f.Evidence["pinned_by"] = pinSites(free.Pins.Sites)
+	pins, where := &free.Pins, "stranded: %s in %s"
+	if len(free.Sparse.Sites) > 0 && 2*free.Sparse.Stranded >= free.Pins.Stranded {
+		pins, where = &free.Sparse, "stranded: %s in %s that are free by half or more"
+	}
+	f.Detail = append(f.Detail, fmt.Sprintf(where+", pinned by %s of %s in all, %s made at %s",
+		units.Bytes(pins.Stranded), units.Plural(int64(pins.Segments), "segment"), units.Plural(int64(pins.Blocks), "block"), units.Bytes(pins.Bytes),
+		partOf(pins.Sites[0].Count, pins.Blocks), short(pins.Sites[0].Site)))
+}
+
+// partOf says how many of some things are meant.
+func partOf(part, whole int) string {
+	switch {
+	case whole == 1:
+		return "which was"
+	case part == whole:
+		return "all of them"
+	}
+	return units.Count(int64(part)) + " of them"
+}
+
+func pinsOf(p *timeline.Pins) map[string]any {
+	return map[string]any{"segments": p.Segments, "stranded_bytes": p.Stranded, "blocks": p.Blocks, "bytes": p.Bytes}
+}
+
+// pinSites are the places that made most of some pins, for machines.
+func pinSites(sites []timeline.SiteSum) (out []map[string]any) {
+	const most = 10
+	for i, p := range sites {
+		if i == most {
+			break
+		}
+		out = append(out, map[string]any{"site": siteOf(p.Site), "count": p.Count, "bytes": p.Bytes})
+	}
+	return out
+}
+
+func fragmentationRemedies(d *compare.Device) (out []finding.Remedy) {
+	stranded := d.Space.Stranded > d.Space.Releasable
+	if !d.Expandable && (stranded && d.Space.Stranded >= overheadLeast || d.Space.Overhead >= overheadLeast) {
+		out = append(out, expandable(d.Conf, d.Trial)...)
+	}
+	switch {
+	case stranded:
+		out = append(out, finding.CodeChange("make what lives long before what lives short, or in one place, so that it does not lie between temporaries"))
+	case d.Space.Releasable > 0:
+		out = append(out, finding.CodeChange("torch.cuda.empty_cache() after the phase with the high peak gives the memory to other processes; within this one it is used again anyway"))
+	}
+	return out
+}

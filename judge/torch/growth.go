@@ -1,0 +1,545 @@
+package torch
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"strandline/finding"
+	"strandline/judge/trend"
+	"strandline/stack"
+	"strandline/torch/compare"
+	"strandline/torch/purpose"
+	"strandline/units"
+)
+
+// sure is the confidence from which on a leak is a problem, and suspect that
+// from which on it is worth a warning.
+const (
+	sure    = 0.5
+	suspect = 0.35
+)
+
+// growth judges what one device of one process holds, place by place. Several
+// files are judged at the moments they were taken; one or two at moments spread
+// over the newest file's history.
+type growth struct {
+	book    *compare.Book
+	process *compare.Process
+	device  int
+	judged  Judged
+
+	places []*place // that leak
+	others []*place // sites that were judged otherwise
+	open   []*place // that grow in a history which cannot tell what it is
+
+	pops map[stack.ID]*trend.Population
+}
+
+// A place is a site, or one stack of a site whose other stacks behave well.
+type place struct {
+	site    stack.Site
+	stacks  []stack.ID
+	pop     *trend.Population
+	verdict trend.Verdict
+}
+
+func newGrowth(b *compare.Book, p *compare.Process, device int) *growth {
+	g := &growth{book: b, process: p, device: device, judged: Judged{Process: p.Name, Device: device}}
+	newest := p.Newest().Device(device)
+	const enoughFiles = 3
+	marks := p.Marks(device)
+	switch {
+	case len(marks) >= enoughFiles:
+		g.judged.Marks, g.judged.Enough = len(marks), true
+		interval := p.Interval(device)
+		first := p.Files[marks[0]].Device(device)
+		g.judge(chains(p, device, marks), p.Deaths(device), interval, ages(first, interval), nil)
+	case newest.Events >= enoughEvents && (newest.StepsFrom == "" || newest.Steps >= enoughSteps):
+		g.judged.Marks, g.judged.Inside, g.judged.Enough = len(newest.InsideMarks), true, true
+		g.judge(newest.Inside, newest.Deaths, newest.Events/len(newest.InsideMarks), nil, g.unfinished)
+	}
+	return g
+}
+
+// enoughEvents is the length from which on a single history is judged, and
+// enoughSteps the number of steps in it, where annotations tell.
+const (
+	enoughEvents = 200
+	enoughSteps  = 3
+)
+
+// chains are the populations of a process's files at marks, by stack.
+func chains(p *compare.Process, device int, marks []int) map[stack.ID]*trend.Population {
+	out := map[stack.ID]*trend.Population{}
+	for _, c := range p.Chains(device) {
+		first := sort.SearchInts(marks, c.First)
+		last := sort.SearchInts(marks, c.Last+1) - 1
+		if first > last {
+			continue
+		}
+		pop := out[c.Stack]
+		if pop == nil {
+			pop = trend.NewPopulation(len(marks))
+			out[c.Stack] = pop
+		}
+		pop.Add(trend.Span{First: first, Last: last, Bytes: c.Bytes})
+	}
+	return out
+}
+
+// ages counts, by stack, how many intervals the things alive in a file had
+// outlived by then: once for each age.
+func ages(d *compare.Device, interval int) map[stack.ID]int64 {
+	out := map[stack.ID]int64{}
+	if interval <= 0 {
+		return out
+	}
+	type batch struct {
+		stack stack.ID
+		age   int
+	}
+	seen := map[batch]bool{}
+	for _, l := range d.Live {
+		if b := (batch{l.Stack, l.Age / interval}); !seen[b] {
+			seen[b] = true
+			out[l.Stack] += int64(b.age)
+		}
+	}
+	return out
+}
+
+// judge judges each site and, where a site as a whole turns over, each of its
+// stacks: one line, such as a helper that makes all tensors, can serve many
+// callers. Stacks for which skip is true are left out.
+func (g *growth) judge(pops map[stack.ID]*trend.Population, deaths map[stack.ID]*compare.Lifetimes, interval int, ages map[stack.ID]int64, skip func(stack.ID) bool) {
+	g.pops = pops
+	sites := map[stack.Site][]stack.ID{}
+	unfinished := map[stack.Site][]stack.ID{}
+	for id := range pops {
+		site := g.book.Stacks.Site(id)
+		if skip == nil || !skip(id) {
+			sites[site] = append(sites[site], id)
+		} else {
+			unfinished[site] = append(unfinished[site], id)
+		}
+	}
+	past := func(ids []stack.ID) (out trend.Past) {
+		for _, id := range ids {
+			if l := deaths[id]; l != nil {
+				out.Freed += l.Over(interval)
+			}
+			out.Outlived = max(out.Outlived, ages[id])
+		}
+		return out
+	}
+	for site, ids := range sites {
+		slices.Sort(ids)
+		if site == (stack.Site{}) { // no place in common: each stack by itself
+			for _, id := range ids {
+				g.add(site, []stack.ID{id}, pops, past)
+			}
+			continue
+		}
+		whole, leaks := g.add(site, ids, pops, past)
+		if !leaks && len(ids) > 1 {
+			for _, id := range ids {
+				_, one := g.add(site, []stack.ID{id}, pops, past)
+				leaks = leaks || one
+			}
+		}
+		if !leaks {
+			g.others = append(g.others, whole)
+		}
+	}
+	leaks := g.places
+	for site, ids := range unfinished {
+		slices.Sort(ids)
+		g.add(site, ids, pops, past)
+	}
+	g.open, g.places = g.places[len(leaks):], leaks
+	for _, list := range [][]*place{g.places, g.others, g.open} {
+		sort.Slice(list, func(i, j int) bool {
+			a, b := list[i], list[j]
+			if x, y := a.bytes(), b.bytes(); x != y {
+				return x > y
+			}
+			return compare.SiteName(a.site) < compare.SiteName(b.site)
+		})
+	}
+}
+
+// add judges the stacks together, and keeps them if they leak.
+func (g *growth) add(site stack.Site, ids []stack.ID, pops map[stack.ID]*trend.Population, past func([]stack.ID) trend.Past) (*place, bool) {
+	pop := trend.NewPopulation(pops[ids[0]].Marks())
+	for _, id := range ids {
+		pop.Merge(pops[id])
+	}
+	p := &place{site, ids, pop, trend.Judge(pop, past(ids))}
+	if g.optimizerState(ids) { // bounded by the parameters: groups that are unfrozen one by one
+		p.verdict.Confidence = min(p.verdict.Confidence, sure-0.05)
+	}
+	leaks := p.verdict.Class == trend.Leak && p.verdict.Confidence >= suspect
+	if leaks {
+		g.places = append(g.places, p)
+	}
+	return p, leaks
+}
+
+// unfinished tells stacks of which one history cannot tell a leak from work that
+// is under way: weights and optimizer state while they are being made, and the
+// activations of a forward pass, layer by layer, unless several passes are seen
+// to end in a backward one. It takes several files to tell.
+func (g *growth) unfinished(id stack.ID) bool {
+	frames := g.book.Stacks.Stack(id)
+	for _, f := range frames {
+		switch f.Function {
+		case "_apply", "load_state_dict", "_load_from_state_dict", "from_pretrained", "load_weights", "load_model", "reset_parameters",
+			"_init_group", "_get_state", "init_state":
+			return true
+		case "__init__":
+			if strings.Contains(f.File, "nn") && stack.OriginOf(f) == stack.Torch {
+				return true
+			}
+		}
+	}
+	d := g.process.Newest().Device(g.device)
+	return d.Steps < enoughSteps && d.Backwards < enoughSteps && stack.InForward(frames) && !stack.WithoutGradients(frames)
+}
+
+func (p *place) last() int    { return p.pop.Marks() - 1 }
+func (p *place) bytes() int64 { return p.pop.Bytes[p.last()] }
+func (p *place) count() int64 { return p.pop.Count[p.last()] }
+
+// findings turns what leaks into findings: the places of one kept graph are one,
+// every other place is one by itself.
+func (g *growth) findings() (out []finding.Finding) {
+	rest := g.places
+	for len(rest) > 0 {
+		var together []*place
+		together, rest = g.lockstep(rest)
+		if graph := g.graph(together); graph != nil {
+			out = append(out, *graph)
+			continue
+		}
+		for _, p := range together {
+			out = append(out, g.leak([]*place{p}))
+		}
+	}
+	return append(append(out, g.grown()...), g.undecided()...)
+}
+
+// undecided is the finding of what grows inside one history that cannot tell
+// work under way from a leak.
+func (g *growth) undecided() []finding.Finding {
+	var sure []*place
+	for _, p := range g.open {
+		if p.site != (stack.Site{}) {
+			sure = append(sure, p)
+		}
+	}
+	g.open = sure
+	if len(sure) == 0 {
+		return nil
+	}
+	f := g.leak(sure)
+	f.Kind, f.Severity = finding.Growth, finding.Warning
+	f.Title = fmt.Sprintf("%s in %s made at %s grow in this history: ", units.Bytes(*f.Bytes), units.Plural(*f.Count, "allocation"), units.Plural(int64(len(sure)), "place"))
+	f.Remedies = []finding.Remedy{finding.CodeChange("dump after each of three steps or requests and diagnose the files together")}
+	f.Confidence = min(f.Confidence, undecidable)
+	f.Basis += "; but work under way looks the same"
+	if held := g.purposesOf(sure); passes(held) >= explained {
+		f.Severity = finding.Info
+		f.Title += madeOf(held) + "; whether it goes again, one history cannot tell"
+	} else {
+		f.Title += "a forward pass, a model or an optimizer being set up, or a leak; one history cannot tell"
+	}
+	return []finding.Finding{f}
+}
+
+// What grows in a history that cannot tell what it is, is a leak in one of two
+// cases at the best, and no reason to warn where its purposes explain it but for
+// crumbs.
+const (
+	undecidable = 0.5
+	explained   = 0.9
+)
+
+// purposesOf is what is held at the end at some places, by purpose.
+func (g *growth) purposesOf(places []*place) []use {
+	of := map[stack.Site]bool{}
+	for _, p := range places {
+		of[p.site] = true
+	}
+	var m purpose.Moment
+	for _, x := range g.process.Newest().Device(g.device).Purpose.End.Places {
+		if of[x.Site] {
+			m.Places = append(m.Places, x)
+		}
+	}
+	return holdingsOf(&m, nil, true).uses()
+}
+
+// passes is the share of some memory that has a purpose beside that of outliving
+// its step.
+func passes(held []use) float64 {
+	var n int64
+	for _, u := range held {
+		if !u.unknown() && u.name != purpose.Other.Words() {
+			n += u.bytes
+		}
+	}
+	return share(n, bytesOf(held))
+}
+
+// grown tells of places that hold clearly more than they did and are no leak,
+// and why not. Inside one history the first mark stands in the warm-up, so that
+// everything has grown: nothing is told.
+func (g *growth) grown() (out []finding.Finding) {
+	if g.judged.Inside {
+		return nil
+	}
+	const most = 3
+	enough := max(1<<20, g.process.Newest().Device(g.device).Requested/20)
+	for _, p := range g.others {
+		first, last := p.pop.Bytes[0], p.bytes()
+		if last-first < enough || last < first+first/5 || len(out) == most {
+			continue
+		}
+		f := g.leak([]*place{p})
+		f.Kind, f.Severity, f.Remedies = finding.Growth, finding.Info, nil
+		f.Confidence, f.Basis = p.calm(), "the share of what is made there that was seen to go; 1 where nothing is added any more"
+		f.Title = fmt.Sprintf("%s grew from %s to %s, which is not judged a leak: %s", short(p.site), units.Bytes(first), units.Bytes(last), p.why())
+		f.Stack = nil
+		out = append(out, f)
+	}
+	return out
+}
+
+// calm is how sure it is that a place that grew does not leak.
+func (p *place) calm() float64 {
+	if p.verdict.Class != trend.Turnover {
+		return 1
+	}
+	var lost int64
+	for j := range p.pop.Count {
+		lost += p.pop.Lost(j)
+	}
+	lost = max(lost, p.verdict.Lost)
+	return float64(lost) / float64(max(1, lost+p.count()))
+}
+
+// why says what kind of growth a place shows that is not judged a leak.
+func (p *place) why() string {
+	switch p.verdict.Class {
+	case trend.Once:
+		return "it came once and stayed, as warm-up and copies made on purpose do"
+	case trend.Levelled:
+		return "it has stopped growing"
+	case trend.Turnover:
+		if n := p.last(); p.pop.Count[0] > 0 && p.pop.Count[0] == p.pop.Count[n] {
+			return "what is there is made anew, larger each time: more work, or something that is concatenated step by step"
+		}
+		if slices.IsSorted(p.pop.Count) && p.pop.Count[0] < p.count() {
+			return "most of what is made there goes again, yet more is there each time; look whether that goes on"
+		}
+		return "what is made there goes again"
+	}
+	return "there is too little to call it one"
+}
+
+// lockstep takes from places the first and those that grow with it: at each mark
+// the same multiple of its additions.
+func (g *growth) lockstep(places []*place) (together, rest []*place) {
+	first := places[0]
+	for _, p := range places {
+		if p.site != (stack.Site{}) && inStep(first.pop, p.pop) {
+			together = append(together, p)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	if len(together) == 0 {
+		return places[:1], places[1:]
+	}
+	return together, rest
+}
+
+// inStep tells whether b's growth is the same multiple of a's between all marks,
+// but for one thing at an end of an interval.
+func inStep(a, b *trend.Population) bool {
+	n := a.Marks() - 1
+	da, db := a.Count[n]-a.Count[0], b.Count[n]-b.Count[0]
+	if da <= 0 || db <= 0 {
+		return false
+	}
+	ratio := float64(db) / float64(da)
+	if ratio > 8 || ratio < 1.0/8 {
+		return false
+	}
+	for j := 1; j <= n; j++ {
+		x, y := float64(a.Count[j]-a.Count[j-1])*ratio, float64(b.Count[j]-b.Count[j-1])
+		if diff := x - y; diff > 1+ratio || diff < -1-ratio {
+			return false
+		}
+	}
+	return true
+}
+
+// leak is the finding of places that leak together, the heaviest first.
+func (g *growth) leak(places []*place) finding.Finding {
+	p := places[0]
+	var bytes, count int64
+	conf := 0.0
+	trendBytes, counts := make([]int64, p.pop.Marks()), make([]int64, p.pop.Marks())
+	for _, q := range places {
+		bytes += q.bytes()
+		count += q.count()
+		conf = max(conf, q.verdict.Confidence)
+		held := q.pop.Bytes
+		if g.judged.Inside { // marks inside a step hold what the step frees
+			held = q.pop.Final
+		}
+		for j, n := range held {
+			trendBytes[j] += n
+			counts[j] += q.pop.Count[j]
+		}
+	}
+	first := trendBytes[0]
+	frames := g.book.Stacks.Stack(g.grewMost(p))
+	f := finding.Finding{
+		Kind: finding.Leak, Severity: finding.Problem, Confidence: conf, Basis: p.verdict.Basis(),
+		Device: &g.device, Process: g.process.Name, Site: siteOf(p.site), Stack: framesOf(frames),
+		Bytes: &bytes, Count: &count, Trend: trendBytes,
+		Evidence: map[string]any{
+			"rounds": p.verdict.Rounds, "intervals": p.verdict.Intervals, "outlived": p.verdict.Outlived, "lost": p.verdict.Lost,
+			"bytes_at_marks": trendBytes, "count_at_marks": counts,
+		},
+	}
+	if conf < sure || p.site == (stack.Site{}) {
+		f.Severity = finding.Warning
+	}
+	rate := g.rate(places, bytes-first, &f)
+	f.Title = fmt.Sprintf("%s made at %s are kept and never freed: %s%s", units.Plural(count, "allocation"), short(p.site), units.Bytes(bytes), rate)
+	if grown := bytes - first; 4*grown < bytes {
+		f.Title = fmt.Sprintf("what is made at %s is kept and never freed: %s of the %s held there are new%s", short(p.site), units.Bytes(grown), units.Bytes(bytes), rate)
+	}
+	if f.Severity == finding.Warning {
+		f.Title = "maybe a leak: " + f.Title
+	}
+	f.Detail = append(f.Detail, g.told(counts))
+	f.Remedies = leakRemedies(p.site, frames)
+	return f
+}
+
+// grewMost is the stack of a place that most of its growth comes from.
+func (g *growth) grewMost(p *place) (best stack.ID) {
+	most := int64(-1)
+	for _, id := range p.stacks {
+		pop := g.pops[id]
+		if grown := pop.Count[p.last()] - pop.Count[0]; grown > most {
+			best, most = id, grown
+		}
+	}
+	return best
+}
+
+// optimizerState tells stacks that all make an optimizer's state.
+func (g *growth) optimizerState(ids []stack.ID) bool {
+	for _, id := range ids {
+		if !hasFunction(g.book.Stacks.Stack(id), "_init_group", "init_state") {
+			return false
+		}
+	}
+	return true
+}
+
+// rate sets the growth per step and says it.
+func (g *growth) rate(places []*place, grown int64, f *finding.Finding) string {
+	newest := g.process.Newest()
+	if g.judged.Inside {
+		f.Evidence["marks_at_events"] = newest.Device(g.device).InsideMarks
+		if len(g.process.Files) > 1 {
+			grown = g.held(places, newest) - g.held(places, g.process.Files[0])
+		}
+	}
+	if n := len(g.process.Files); n > 1 {
+		per := grown / int64(n-1)
+		f.BytesPerStep = &per
+		f.Evidence["files"] = names(g.process)
+		return fmt.Sprintf(", %s from file to file", units.SignedBytes(per))
+	}
+	if d := newest.Device(g.device); d.Steps >= 2 {
+		// The first mark is one part into the history.
+		per := int64(float64(grown) / (float64(d.Steps) * float64(g.judged.Marks-1) / float64(g.judged.Marks)))
+		f.BytesPerStep = &per
+		f.Evidence["steps"] = d.Steps
+		return fmt.Sprintf(", %s a step (%d %s)", units.SignedBytes(per), d.Steps, d.StepsFrom)
+	}
+	return fmt.Sprintf(", %s over the recorded history", units.SignedBytes(grown))
+}
+
+// held is what lives in a file of what the places made.
+func (g *growth) held(places []*place, d *compare.Digest) (bytes int64) {
+	of := map[stack.ID]bool{}
+	for _, p := range places {
+		for _, id := range p.stacks {
+			of[id] = true
+		}
+	}
+	for _, l := range d.Device(g.device).Live {
+		if of[l.Stack] {
+			bytes += l.Bytes
+		}
+	}
+	return bytes
+}
+
+func names(p *compare.Process) []string {
+	out := make([]string, len(p.Files))
+	for i, f := range p.Files {
+		out[i] = f.Name
+	}
+	return out
+}
+
+// told says what was seen, in numbers.
+func (g *growth) told(live []int64) string {
+	counts := make([]string, len(live))
+	for i, n := range live {
+		counts[i] = units.Count(n)
+	}
+	where := "file to file"
+	if g.judged.Inside {
+		where = fmt.Sprintf("mark to mark in the history (%d marks)", g.judged.Marks)
+	}
+	return fmt.Sprintf("live allocations, %s: %s", where, strings.Join(counts, ", "))
+}
+
+func leakRemedies(site stack.Site, frames []stack.Frame) []finding.Remedy {
+	if site == (stack.Site{}) {
+		return []finding.Remedy{finding.SettingChange(`torch.cuda.memory._record_memory_history(stacks="all")`,
+			"record again with stacks of C++ and all threads, to learn who makes these tensors")}
+	}
+	out := []finding.Remedy{finding.CodeChange(fmt.Sprintf(
+		"find what still refers to the tensors made at %s:%d (a list, dict, closure, exception or attribute that outlives the step) and drop it when the step ends",
+		site.File, site.Line))}
+	if hasFunction(frames, "_call_impl", "forward") {
+		out = append(out, finding.CodeChange("if only the numbers are wanted later, keep x.detach().cpu() or x.item() instead of the tensor"))
+	} else {
+		out = append(out, finding.CodeChange("if the tensors are wanted later, keep them on the host: x.cpu()"))
+	}
+	return out
+}
+
+func hasFunction(frames []stack.Frame, names ...string) bool {
+	for _, f := range frames {
+		for _, n := range names {
+			if f.Function == n {
+				return true
+			}
+		}
+	}
+	return false
+}

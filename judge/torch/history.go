@@ -1,0 +1,47 @@
+package torch
+
+import (
+	"fmt"
+
+	"strandline/finding"
+	"strandline/torch/compare"
+	"strandline/units"
+)
+
+// Recording is how to record so that strandline can judge.
+const Recording = `import torch
+torch.cuda.memory._record_memory_history(max_entries=1_000_000)  # first thing, before the model is made
+for step in range(4):
+    ...                                                          # your step
+    torch.cuda.memory._dump_snapshot(f"step-{step}.pickle")`
+
+// history says what the recording leaves unknown.
+func history(p *compare.Process, device int, judged Judged) (out []finding.Finding) {
+	d := p.Newest().Device(device)
+	add := func(severity finding.Severity, title string, evidence map[string]any, detail ...string) {
+		out = append(out, finding.Finding{
+			Kind: finding.History, Severity: severity, Confidence: 1, Title: title, Detail: detail, Device: &device,
+			Process: p.Name, Evidence: evidence,
+			Remedies: []finding.Remedy{{Kind: "code", Text: "record from the first allocation on, with stacks", Setting: Recording}},
+		})
+	}
+	if !judged.Enough && d.Requested > 0 {
+		add(finding.Info, fmt.Sprintf("too little is recorded to judge growth: %s and %s",
+			units.Plural(int64(len(p.Files)), "file"), units.Plural(int64(d.Events), "event")),
+			map[string]any{"file_count": len(p.Files), "events": d.Events},
+			"it takes three files of one process, or one file with a history of several steps")
+	}
+	if d.RingFull {
+		add(finding.Info, fmt.Sprintf("the ring of %s events overflowed: what happened before is lost", units.Count(int64(d.Events))),
+			map[string]any{"events": d.Events}, "a larger max_entries keeps more")
+	}
+	if d.UnknownBytes > d.Requested/100 && d.HasHistory {
+		what := "it was there before the recording began"
+		if d.Complete {
+			what = "the recording has no stacks"
+		}
+		add(finding.Info, fmt.Sprintf("who made %s of %s is unknown: %s", units.Bytes(d.UnknownBytes), units.Bytes(d.Requested), what),
+			map[string]any{"unknown_bytes": d.UnknownBytes, "unknown_count": d.UnknownCount, "requested_bytes": d.Requested})
+	}
+	return out
+}

@@ -1,0 +1,109 @@
+package torch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"strandline/finding"
+	"strandline/torch/compare"
+	"strandline/torch/snapshot"
+	"strandline/torch/timeline"
+	"strandline/units"
+)
+
+// tellHoles says where in the segments memory was free.
+func tellHoles(f *finding.Finding, s *shortage, o *compare.OOM) {
+	pools, kinds, free := []map[string]any{}, kindsOf(o), int64(0)
+	for _, p := range o.Pools {
+		var name any // null if it is not recorded
+		if p.Recorded {
+			name = p.Pool.String()
+		}
+		pools = append(pools, map[string]any{
+			"pool": name, "stream": p.Stream, "type": p.Type, "expandable": p.Expandable, "segments": p.Segments,
+			"reserved_bytes": p.Reserved, "active_bytes": p.Active, "free_bytes": p.Free, "largest_free_bytes": p.LargestGap,
+		})
+		free += p.Free
+	}
+	if free == 0 {
+		return
+	}
+	f.Evidence["pools"] = pools
+	text := units.Bytes(free) + " was free in segments"
+	if hole := o.Hole(); hole > 0 {
+		text += "; the largest piece that the request could use has " + units.Bytes(hole)
+	} else {
+		text += ", and none of it where the request could use it"
+	}
+	if kinds[0].free < free {
+		text += ": " + holes(kinds)
+	}
+	f.Detail = append(f.Detail, text)
+	if o.Pool == nil && slices.ContainsFunc(o.Pools, func(p timeline.PoolSum) bool { return p.Pool.Private() }) {
+		f.Detail = append(f.Detail, "the pool of the request is not recorded, as before PyTorch 2.12: it is taken to be the default one")
+	}
+	if s.cause() == causeFragmented || o.Free.Stranded >= o.Request {
+		pinned(f, &o.Free)
+	}
+}
+
+// A kind is segments that serve the same requests: no request is served by the
+// memory of another stream, pool or size class.
+type kind struct {
+	name          string
+	free, largest int64
+}
+
+// kindsOf sums the free memory of each kind of segment, that of the request first.
+func kindsOf(o *compare.OOM) []kind {
+	recorded := slices.ContainsFunc(o.Pools, func(p timeline.PoolSum) bool { return p.Recorded })
+	name := func(class string, stream uint64, pool snapshot.Pool, known bool) string {
+		text := plain(class) + " segments"
+		switch {
+		case pool.Private():
+			text += " of pool " + pool.String()
+		case recorded && !known:
+			text += " of a pool that is not recorded"
+		}
+		if stream != 0 {
+			text += fmt.Sprintf(" of stream 0x%x", stream)
+		}
+		return text
+	}
+	own := snapshot.Pool{}
+	if o.Pool != nil {
+		own = *o.Pool
+	}
+	out := []kind{{name: name(timeline.SizeClass(o.Request), o.Stream, own, true)}}
+	for _, p := range o.Pools {
+		label := name(p.Type, p.Stream, p.Pool, p.Recorded)
+		i := slices.IndexFunc(out, func(k kind) bool { return k.name == label })
+		if i < 0 {
+			i, out = len(out), append(out, kind{name: label})
+		}
+		out[i].free += p.Free
+		out[i].largest = max(out[i].largest, p.LargestGap)
+	}
+	return out
+}
+
+// holes lists the free memory of each kind of segment.
+func holes(kinds []kind) string {
+	const most = 6
+	var parts []string
+	for i, k := range kinds {
+		switch {
+		case i == 0 && k.free == 0:
+			parts = append(parts, k.name+", those of the request, have none")
+		case i == 0:
+			parts = append(parts, fmt.Sprintf("%s, those of the request, have %s, the largest piece %s", k.name, units.Bytes(k.free), units.Bytes(k.largest)))
+		case k.free > 0:
+			parts = append(parts, fmt.Sprintf("%s have %s, the largest piece %s", k.name, units.Bytes(k.free), units.Bytes(k.largest)))
+		}
+	}
+	if n := len(parts) - most; n > 0 {
+		parts = append(parts[:most], fmt.Sprintf("%d more kinds of segments have the rest", n))
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,499 @@
+package torch
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"strandline/finding"
+	"strandline/torch/compare"
+	"strandline/torch/purpose"
+	"strandline/torch/replay"
+	"strandline/torch/timeline"
+	"strandline/units"
+)
+
+// The causes for which a request fails.
+const (
+	causeLimit      = "limit"      // the driver had room: PyTorch is told not to take it
+	causeFragmented = "fragmented" // enough was free, in pieces
+	causeTooBig     = "too-big"    // it did not fit
+	causeOutside    = "outside"    // it would have, were it not for what others hold
+)
+
+// A shortage is the arithmetic of a request that failed. What is nil is unknown.
+type shortage struct {
+	request  *int64 // rounded
+	driver   *int64 // what the driver was asked for
+	free     *int64 // of the driver
+	reserved *int64
+	active   *int64
+	capacity *int64 // of the device
+	process  *int64 // held by this process in all, as a message states
+
+	// A limit that a message states, and what counts against it.
+	allowed, held *int64
+}
+
+// room is all that the request could have had, had it been in one piece.
+func (s *shortage) room() *int64 {
+	if s.free == nil || s.reserved == nil || s.active == nil {
+		return nil
+	}
+	return finding.Int(*s.free + *s.reserved - *s.active)
+}
+
+// contextAllowance is what a process of PyTorch itself takes of a device beside its
+// segments: the CUDA context and loaded kernels, some hundred MiB.
+const contextAllowance = 640 << 20
+
+// outside is what is held on the device by others than PyTorch's allocator.
+func (s *shortage) outside() *int64 {
+	if s.capacity == nil || s.free == nil || s.reserved == nil {
+		return nil
+	}
+	return finding.Int(*s.capacity - *s.free - *s.reserved)
+}
+
+// others is what of that is more than the context of this process.
+func (s *shortage) others() int64 {
+	if n := s.outside(); n != nil {
+		return max(0, *n-contextAllowance)
+	}
+	return 0
+}
+
+// own is what of it this process itself holds, nil where that is unknown.
+func (s *shortage) own() *int64 {
+	n := s.outside()
+	if n == nil || s.process == nil {
+		return nil
+	}
+	return finding.Int(min(max(0, *s.process-*s.reserved), *n))
+}
+
+// mostlyOwn tells that most of what is outside is known to be of this process.
+func (s *shortage) mostlyOwn() bool {
+	own := s.own()
+	return own != nil && 2**own > *s.outside()
+}
+
+// holders are who holds what is outside, as far as it is known.
+func (s *shortage) holders() string {
+	own := s.own()
+	if own == nil {
+		return "the context, other libraries, other processes"
+	}
+	return fmt.Sprintf("%s by this process (its context, other libraries), %s by others", units.Bytes(*own), units.Bytes(*s.outside()-*own))
+}
+
+// ofDevice is a part of the device's memory, beside its size if that is known.
+func (s *shortage) ofDevice(n int64) string {
+	if s.capacity == nil {
+		return units.Bytes(n)
+	}
+	return units.Bytes(n) + " of " + units.Bytes(*s.capacity)
+}
+
+// inUse is what is known to be in use.
+func (s *shortage) inUse() int64 {
+	if s.active == nil {
+		return 0
+	}
+	return *s.active
+}
+
+// cause is why the request failed, "" where the figures do not tell.
+func (s *shortage) cause() string {
+	room := s.room()
+	switch {
+	case s.request == nil:
+		return ""
+	case s.overLimit():
+		return causeLimit
+	case s.capacity != nil && *s.request > *s.capacity-s.inUse():
+		return causeTooBig
+	case s.free != nil && s.driver != nil && *s.free >= *s.driver:
+		return causeLimit
+	case room == nil:
+		return ""
+	case *room >= *s.request:
+		return causeFragmented
+	case *room+s.others() >= *s.request:
+		return causeOutside
+	}
+	return causeTooBig
+}
+
+// overLimit tells a request that a stated limit did not let through.
+func (s *shortage) overLimit() bool {
+	return s.allowed != nil && s.held != nil && *s.held+*s.request > *s.allowed
+}
+
+// title says in a sentence that and why memory ran out.
+func (s *shortage) title() string {
+	return fmt.Sprintf("memory ran out: a request of %s %s", amount(s.request), s.why())
+}
+
+// amount is a number of bytes that can be unknown.
+func amount(n *int64) string {
+	if n == nil {
+		return "an unknown amount"
+	}
+	return units.Bytes(*n)
+}
+
+// why says what became of the request, and why.
+func (s *shortage) why() string {
+	switch s.cause() {
+	case causeLimit:
+		if s.overLimit() {
+			return fmt.Sprintf("failed at a limit: %s was in use of the %s that are allowed", amount(s.held), amount(s.allowed))
+		}
+		return fmt.Sprintf("failed though the driver had %s free: a limit stopped it", amount(s.free))
+	case causeFragmented:
+		return fmt.Sprintf("failed though %s was free: %s of the driver's and %s in segments, in pieces",
+			amount(s.room()), amount(s.free), amount(finding.Int(*s.reserved-*s.active)))
+	case causeOutside:
+		return fmt.Sprintf("would have fitted, but %s of the device's %s is held outside PyTorch", amount(s.outside()), amount(s.capacity))
+	case causeTooBig:
+		if room := s.room(); room != nil {
+			return fmt.Sprintf("did not fit: %s was in use, and %s could be had", amount(s.active), amount(room))
+		}
+		return fmt.Sprintf("did not fit into the device's %s", amount(s.capacity))
+	}
+	return "failed"
+}
+
+// evidence adds what is known.
+func (s *shortage) evidence(to map[string]any) {
+	for name, n := range map[string]*int64{
+		"request_bytes": s.request, "device_free_bytes": s.free, "reserved_bytes": s.reserved, "active_bytes": s.active,
+		"capacity_bytes": s.capacity, "outside_bytes": s.outside(),
+	} {
+		if n != nil {
+			to[name] = *n
+		}
+	}
+	if c := s.cause(); c != "" {
+		to["cause"] = c
+	}
+}
+
+// postMortem explains the last failure that a process's files tell of on a
+// device. Leaks are the findings of growth there.
+func postMortem(b *compare.Book, p *compare.Process, device int, leaks []finding.Finding, known Options, texts []*statement) []finding.Finding {
+	o, file := p.LastOOM(device)
+	if o == nil {
+		return nil
+	}
+	s := failureOf(o, known)
+	f := finding.Finding{
+		Kind: finding.OutOfMemory, Severity: finding.Problem, Confidence: 1, Basis: "the allocator recorded it",
+		Device: &device, Process: p.Name,
+		Site: siteOf(b.Stacks.Site(o.Stack)), Stack: framesOf(b.Stacks.Stack(o.Stack)),
+		Evidence: map[string]any{
+			"event": o.Event, "events_of_kind": file.Device(device).OOMs, "file": file.Name, "exact": o.Exact,
+			"requested_bytes": o.Requested, "allocations_after": o.After,
+		},
+	}
+	if o.Known.State && o.Known.Request {
+		f.Evidence["largest_free_bytes"] = o.Hole()
+	}
+	s.hear(&f, o, device, texts)
+	s.checkCapacity(&f)
+	s.evidence(f.Evidence)
+	f.Title = s.title()
+	each := "each step"
+	if len(p.Files) > 1 {
+		each = "from file to file"
+	}
+	if why := reason(&f, s, &o.Memory, leaks, each); why != "" {
+		f.Title = fmt.Sprintf("memory ran out: a request of %s failed with %s reserved; %s", amount(s.request), s.ofDevice(o.Reserved), why)
+		f.Detail = append(f.Detail, "the request "+s.why())
+	}
+	if s.cause() == "" {
+		f.Confidence, f.Basis = 0.5, "the allocator recorded it; the figures that tell why are missing, or cannot be"
+	} else if !o.Exact && s.cause() == causeFragmented { // what was free is an upper bound
+		f.Confidence, f.Basis = 0.9, "the allocator recorded it; the blocks of that moment are told from the events after it"
+	}
+	tellUses(&f, &o.Memory, leaks)
+	tellSites(&f, o.Sites)
+	tellState(&f, s, o, file.Device(device).OOMs)
+	f.Remedies = append(f.Remedies, oomRemedies(s, o, file.Device(device).Trial)...)
+	f.Remedies = append(f.Remedies, s.besides()...)
+	if file.Name != "-" {
+		f.Remedies = append(f.Remedies, finding.Remedy{Kind: "code", Text: "look at all that stood in memory then",
+			Setting: fmt.Sprintf("strandline inspect %s --at %d --device %d", file.Name, o.Event, device)})
+	}
+	return []finding.Finding{f}
+}
+
+// checkCapacity leaves out a size of the device that cannot be.
+func (s *shortage) checkCapacity(f *finding.Finding) {
+	if n := s.outside(); n != nil && *n < 0 {
+		f.Detail = append(f.Detail, fmt.Sprintf("a device of %s cannot be: PyTorch had reserved %s and %s more was free; the size given is not used",
+			units.Bytes(*s.capacity), units.Bytes(*s.reserved), units.Bytes(*s.free)))
+		s.capacity = nil
+	}
+}
+
+// failureOf is the arithmetic of a failure, of what the file holds of it.
+func failureOf(o *compare.OOM, known Options) *shortage {
+	s := &shortage{capacity: known.Capacity}
+	if o.Known.Request {
+		s.request, s.driver = &o.Request, finding.Int(timeline.DriverSize(o.Request, o.Expandable))
+	}
+	if o.Known.DeviceFree {
+		s.free = &o.DeviceFree
+	}
+	if o.Known.State {
+		s.reserved, s.active = &o.Reserved, &o.Active
+	}
+	return s
+}
+
+// hear takes the size of the device from a text that tells of the same failure.
+func (s *shortage) hear(f *finding.Finding, o *compare.OOM, device int, texts []*statement) {
+	for _, t := range texts {
+		m, count := t.hear(o, f.Process, device)
+		if m == nil {
+			continue
+		}
+		f.Evidence["message_file"], f.Evidence["line"] = t.file, m.Line
+		of := ""
+		if count > 1 {
+			of = fmt.Sprintf(", the last of %s such,", units.Count(int64(count)))
+		}
+		f.Detail = append(f.Detail, fmt.Sprintf("the message on line %s of %s%s is of the same failure", units.Count(m.Line), t.file, of))
+		s.process = m.InUse
+		switch {
+		case m.Total == nil:
+		case s.capacity != nil && !near(*s.capacity, *m.Total):
+			f.Detail = append(f.Detail, fmt.Sprintf("the message states a device of %s: the %s that were given are not used", units.Bytes(*m.Total), units.Bytes(*s.capacity)))
+			fallthrough
+		case s.capacity == nil:
+			s.capacity = m.Total
+		}
+	}
+}
+
+// tellState says what was free and where, and how sure that is.
+func tellState(f *finding.Finding, s *shortage, o *compare.OOM, times int) {
+	say := func(format string, args ...any) { f.Detail = append(f.Detail, fmt.Sprintf(format, args...)) }
+	least := ""
+	if !o.Exact {
+		least = "at least "
+	}
+	if o.Known.State {
+		say("at event %s, %s was reserved and %s%s of it in use; the driver had %s free",
+			units.Count(int64(o.Event)), units.Bytes(o.Reserved), least, units.Bytes(o.Active), amount(s.free))
+		tellHoles(f, s, o)
+	} else {
+		say("it is event %s; the driver had %s free, and what was reserved the file does not tell", units.Count(int64(o.Event)), amount(s.free))
+	}
+	if n := s.outside(); n != nil && s.cause() != causeOutside {
+		say("%s of the device's %s was held outside PyTorch's allocator: %s", units.Bytes(*n), units.Bytes(*s.capacity), s.holders())
+	}
+	if s.capacity == nil && s.cause() == causeTooBig {
+		say("a snapshot does not hold the size of the device; with --capacity 80GiB it is told whether others held too much of it")
+	}
+	if times > 1 {
+		say("it is the last of %s in this history", units.Plural(int64(times), "failure"))
+	}
+	if o.After > 0 {
+		say("the program caught the error and went on: allocations after it: %s", units.Count(int64(o.After)))
+	}
+	if !o.Exact {
+		say("the file was dumped later, so that the sizes of blocks at the failure are bounds; a dump at the failure itself is exact")
+	}
+}
+
+// tellUses says what the memory was for.
+func tellUses(f *finding.Finding, m *purpose.Moment, leaks []finding.Finding) {
+	if m.Bytes == 0 {
+		return
+	}
+	h := holdingsOf(m, leakingSites(leaks), false)
+	f.Evidence["by_purpose"] = h.sums()["by_purpose"]
+	held := h.uses()
+	f.Detail = append(f.Detail, "what filled the memory: "+madeOf(held))
+	f.Detail = append(f.Detail, heaviest(held)...)
+}
+
+// reason tells the leak for which memory ran out: without what it held, the
+// request would have been met. It is "" if there is none. Each says between what
+// the growth of a leak was measured.
+func reason(f *finding.Finding, s *shortage, m *purpose.Moment, growth []finding.Finding, each string) string {
+	var held, count, perStep int64
+	var places []finding.Place
+	for i := range growth {
+		if growth[i].Severity != finding.Problem {
+			continue
+		}
+		leaked := placesOf(&growth[i], m)
+		if n := growth[i].BytesPerStep; n != nil && len(leaked) > 0 {
+			perStep += *n
+		}
+		for _, p := range leaked {
+			held, count = held+p.Bytes, count+p.Count
+		}
+		places = append(places, leaked...)
+	}
+	if held == 0 {
+		return ""
+	}
+	f.Evidence["leaked_bytes"], f.Evidence["leaks"] = held, places
+	heaviest := slices.MaxFunc(places, func(a, b finding.Place) int { return cmp.Compare(a.Bytes, b.Bytes) })
+	what := fmt.Sprintf("%s is %s made at %s and never freed", units.Bytes(held), units.Plural(count, "allocation"), base(heaviest.Site))
+	if n := len(places) - 1; n > 0 {
+		what = fmt.Sprintf("%s is %s made at %s and %s and never freed", units.Bytes(held), units.Plural(count, "allocation"), base(heaviest.Site), units.Plural(int64(n), "other place"))
+	}
+	if perStep > 0 {
+		what += fmt.Sprintf(", %s more %s", units.Bytes(perStep), each)
+	}
+	if s.room() == nil || s.request == nil {
+		f.Detail = append(f.Detail, what)
+		return ""
+	}
+	if held < s.missing() {
+		f.Detail = append(f.Detail, what+"; without them, the request would not have been met either")
+		return ""
+	}
+	f.Remedies = append(f.Remedies, finding.CodeChange(fmt.Sprintf(
+		"first stop the leak at %s:%d, which has a finding of its own; without it the request would have been met", heaviest.File, heaviest.Line)))
+	return what + ": that is the reason"
+}
+
+// missing is how much more would have had to be free.
+func (s *shortage) missing() int64 {
+	if room := s.room(); *room < *s.request {
+		return *s.request - *room
+	}
+	return *s.request // in one piece
+}
+
+// placesOf are the places of a leak, with what of it was held at a moment.
+func placesOf(leak *finding.Finding, m *purpose.Moment) (out []finding.Place) {
+	for _, site := range sitesOf(leak) {
+		place := finding.Place{Site: site}
+		for _, x := range m.Places {
+			if finding.Site(x.Site) == site && x.Kept && stays(&x) {
+				place.Bytes += x.Bytes
+				place.Count += int64(x.Count)
+			}
+		}
+		if place.Count > 0 {
+			out = append(out, place)
+		}
+	}
+	return out
+}
+
+// oomRemedies are what to do about a cause.
+func oomRemedies(s *shortage, o *compare.OOM, trial *replay.Trial) []finding.Remedy {
+	switch s.cause() {
+	case causeLimit:
+		return raiseLimit()
+	case causeFragmented:
+		if o.Expandable {
+			return []finding.Remedy{finding.CodeChange("segments are expandable already: free memory is of other streams or pools, or lies between blocks of one segment; make the largest tensors first, and give streams and graphs a common pool")}
+		}
+		switch r := expandable(o.Conf, trial); {
+		case r == nil:
+			return append([]finding.Remedy{finding.CodeChange("expandable segments, simulated on this history, would not have met the request; `strandline simulate --search` tries other settings")}, needLess()...)
+		case putsOff(trial, o.Request):
+			return append(needLess(), r...)
+		default:
+			return r
+		}
+	case causeOutside:
+		return s.findOthers()
+	}
+	switch {
+	case trial == nil || trial.RunsOut:
+		return needLess()
+	case putsOff(trial, o.Request):
+		return append(needLess(), expandable(o.Conf, trial)...)
+	}
+	return append(expandable(o.Conf, trial), needLess()...)
+}
+
+// putsOff tells a setting with which the request that failed is met, but another
+// of its size would not be: what helps for longer comes first.
+func putsOff(t *replay.Trial, request int64) bool {
+	return t != nil && t.Left != nil && *t.Left < request
+}
+
+func raiseLimit() []finding.Remedy {
+	return []finding.Remedy{finding.SettingChange("torch.cuda.set_per_process_memory_fraction(1.0)",
+		"raise the limit, or take out the call of set_per_process_memory_fraction (from PyTorch 2.10 on also per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF)")}
+}
+
+// expandable is the setting against fragmentation, beside those that are there,
+// with what it would have done where that was tried; nil if it did not help.
+func expandable(conf string, t *replay.Trial) []finding.Remedy {
+	r := finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF="+replay.WithExpandable(conf),
+		"let segments grow and shrink by pages, so that free pieces can serve requests of any size (PyTorch 2.1 on)")
+	if t == nil {
+		return []finding.Remedy{r}
+	}
+	const worth = 0.01 // of the peak
+	saves := t.Saves()
+	if t.RunsOut || !t.RanOut && float64(saves) < worth*float64(t.Own) {
+		return nil
+	}
+	r.Effect = &finding.Effect{PeakReserved: t.Peak, Saves: saves, RunsOut: t.RunsOut, Exact: t.Exact, Left: t.Left}
+	how := "simulated on this history"
+	if !t.Exact {
+		how = "simulated approximately"
+	}
+	switch {
+	case t.RanOut && t.Left != nil:
+		r.Text += fmt.Sprintf("; %s, the request that failed is met with %s to spare; what would have come next is not recorded", how, units.Bytes(*t.Left))
+	case t.RanOut:
+		r.Text += fmt.Sprintf("; %s, the request that failed is met; what would have come next is not recorded", how)
+	default:
+		r.Text += fmt.Sprintf("; %s, the run peaks at %s reserved instead of %s", how, units.Bytes(t.Peak), units.Bytes(t.Own))
+	}
+	return []finding.Remedy{r}
+}
+
+// findOthers are the remedies against memory held outside.
+func (s *shortage) findOthers() []finding.Remedy {
+	leave := "leave the others their share: end stale processes, use a device of its own, or make the library's workspace smaller"
+	if s.mostlyOwn() {
+		leave = "leave the library its share: make its workspace smaller, such as NCCL's buffers by fewer channels (NCCL_MAX_NCHANNELS) or a smaller NCCL_BUFFSIZE"
+	}
+	return append([]finding.Remedy{s.lookForOthers(), finding.CodeChange(leave)}, needLess()...)
+}
+
+// listProcesses shows who holds memory of the device.
+const listProcesses = "nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv"
+
+func (s *shortage) lookForOthers() finding.Remedy {
+	if s.mostlyOwn() {
+		return finding.CodeChange("look for a library of this process that takes memory past PyTorch (NCCL, cuDNN, an inference engine): by the message's figures most of what is outside is its own")
+	}
+	return finding.SettingChange(listProcesses,
+		"look for other processes on the device; if there are none, a library of this process takes memory past PyTorch (NCCL, cuDNN, an inference engine)")
+}
+
+// besides are what to do whatever the cause: others can hold as much as was asked
+// for, or most of a device of which the size is not known.
+func (s *shortage) besides() (out []finding.Remedy) {
+	const little = 0.5 // of what was PyTorch's or free
+	switch cause := s.cause(); {
+	case cause == causeOutside || s.request == nil:
+	case s.others() >= *s.request:
+		out = append(out, s.lookForOthers())
+	case s.capacity == nil && cause != causeLimit && s.room() != nil && float64(*s.active) < little*float64(*s.free+*s.reserved):
+		out = append(out, finding.Remedy{Kind: "code", Setting: "strandline diagnose --capacity 80GiB FILE",
+			Text: "little of what PyTorch had or could have taken was in use: give the size of the device, to learn whether others hold the rest"})
+	}
+	return out
+}
+
+func needLess() []finding.Remedy {
+	return []finding.Remedy{finding.CodeChange("ask for less at once: a smaller batch or shorter sequences, the loss in chunks, activation checkpointing; or keep less: parameters and optimizer state sharded, in fewer bits or on the host")}
+}

@@ -1,0 +1,274 @@
+package torch
+
+import (
+	"fmt"
+	"maps"
+	"sort"
+	"strings"
+
+	"strandline/finding"
+	"strandline/stack"
+	"strandline/torch/compare"
+	"strandline/torch/purpose"
+	"strandline/torch/timeline"
+	"strandline/units"
+)
+
+// peak says what the highest memory of the newest file is made of, and what is
+// left at its end. Leaks are the findings of growth there.
+func peak(p *compare.Process, device int, leaks []finding.Finding) []finding.Finding {
+	d := p.Newest().Device(device)
+	if d.Events == 0 {
+		return state(p, d, leaks)
+	}
+	at, leaking := &d.Purpose.Peak, leakingSites(leaks)
+	top, left := holdingsOf(at, leaking, false), holdingsOf(&d.Purpose.End, leaking, true)
+	held, end := top.uses(), left.uses()
+	f := finding.Finding{
+		Kind: finding.Peak, Severity: finding.Info, Confidence: min(known(held), known(end)),
+		Device: &device, Process: p.Name,
+		Title:    fmt.Sprintf("the peak is %s: %s", units.Bytes(at.Bytes), madeOf(held)),
+		Basis:    "the share of the peak, or of the end if that is less, that stacks, lifetimes and sizes tell the purpose of",
+		Evidence: map[string]any{"event": eventAt(at.Event), "sites": top.places(), "at_end": left.sums()},
+	}
+	maps.Copy(f.Evidence, top.sums())
+	if at.Event != timeline.Never {
+		f.Detail = append(f.Detail, fmt.Sprintf("it is reached at event %s of %s", units.Count(int64(at.Event)), units.Count(int64(d.Events))))
+	} else {
+		f.Detail = append(f.Detail, "it is what was in use when the history began; what was in use before is not recorded")
+	}
+	f.Detail = append(f.Detail, heaviest(held)...)
+	f.Detail = append(f.Detail, fmt.Sprintf("at the end %s: %s", units.Bytes(d.Purpose.End.Bytes), madeOf(end)))
+	return []finding.Finding{f}
+}
+
+// state says what memory holds where a file has no history of a device.
+func state(p *compare.Process, d *compare.Device, leaks []finding.Finding) []finding.Finding {
+	m := &d.Purpose.End
+	if m.Bytes == 0 {
+		return nil
+	}
+	h := holdingsOf(m, leakingSites(leaks), true)
+	held := h.uses()
+	f := finding.Finding{
+		Kind: finding.Usage, Severity: finding.Info, Confidence: known(held), Device: &d.Index, Process: p.Name,
+		Title:    fmt.Sprintf("%s is in use: %s", units.Bytes(m.Bytes), madeOf(held)),
+		Basis:    "the share that the stacks of the blocks tell the purpose of",
+		Evidence: map[string]any{"sites": h.places()},
+		Detail:   append([]string{"the file has no history: what was the peak, and what is soon freed, it does not tell"}, heaviest(held)...),
+	}
+	maps.Copy(f.Evidence, h.sums())
+	return []finding.Finding{f}
+}
+
+// A holding is what a place holds for a purpose, and whether it leaked: what did
+// is of no use any more, whatever it was made for.
+type holding struct {
+	purpose.Place
+	leaked bool
+}
+
+// holdings are those of a moment, most bytes first.
+type holdings []holding
+
+// holdingsOf tells apart what has leaked at a moment: what stands at the places of
+// leaks and is never freed. Until the file's end it can be what a pass under way
+// still needs.
+func holdingsOf(m *purpose.Moment, leaking map[stack.Site]bool, end bool) (out holdings) {
+	index := map[holding]int{}
+	for _, x := range m.Places {
+		h := holding{x, leaking[x.Site] && (end || x.Kept && stays(&x))}
+		if h.leaked {
+			h.Purpose = purpose.Other
+		}
+		key := h
+		key.Bytes, key.Count, key.Before, key.Kept = 0, 0, false, h.pending()
+		if i, ok := index[key]; ok {
+			out[i].Bytes += x.Bytes
+			out[i].Count += x.Count
+			continue
+		}
+		index[key] = len(out)
+		out = append(out, h)
+	}
+	sort.SliceStable(out, func(i, j int) bool { return out[i].Bytes > out[j].Bytes })
+	return out
+}
+
+// pending tells what is unknown only because it is not freed yet, in a history that
+// tells of its making.
+func (h *holding) pending() bool {
+	return h.Purpose == purpose.Unknown && !h.Before && h.Kept && h.Site != (stack.Site{})
+}
+
+// stays tells whether what stands at a leaking place can have leaked: what a
+// pass under way needs is still to be freed.
+func stays(x *purpose.Place) bool { return x.Purpose != purpose.Activations }
+
+// sums are the bytes by purpose, for machines.
+func (h holdings) sums() map[string]any {
+	var by purpose.Sums
+	var bytes, leaked int64
+	for i := range h {
+		bytes += h[i].Bytes
+		by[h[i].Purpose] += h[i].Bytes
+		if h[i].leaked {
+			leaked += h[i].Bytes
+		}
+	}
+	out := map[string]any{"bytes": bytes, "by_purpose": by.Map()}
+	if leaked > 0 {
+		out["leaked_bytes"] = leaked
+	}
+	return out
+}
+
+// places are those that hold most, for machines.
+func (h holdings) places() []map[string]any {
+	const most = 10
+	out := []map[string]any{}
+	for _, x := range h[:min(most, len(h))] {
+		place := map[string]any{"purpose": x.Purpose.String(), "site": siteOf(x.Site), "bytes": x.Bytes, "count": x.Count}
+		if x.leaked {
+			place["leaked"] = true
+		}
+		out = append(out, place)
+	}
+	return out
+}
+
+// known is the share of some memory of which the purpose is known.
+func known(held []use) float64 {
+	var unknown int64
+	for _, u := range held {
+		if u.unknown() {
+			unknown += u.bytes
+		}
+	}
+	return 1 - share(unknown, bytesOf(held))
+}
+
+// eventAt is an event, nil for the moment before all events.
+func eventAt(event int) any {
+	if event == timeline.Never {
+		return nil
+	}
+	return event
+}
+
+// A use is what memory holds for one purpose.
+type use struct {
+	name   string
+	bytes  int64
+	places []purpose.Place // most bytes first
+}
+
+// notFreed is the name of what may be gone when its step ends, or stay.
+const notFreed = "not yet freed"
+
+// unknown tells a use of which the purpose is not known.
+func (u *use) unknown() bool { return u.name == notFreed || u.name == purpose.Unknown.Words() }
+
+// uses are the purposes of a moment, most bytes first. What leaked stands for
+// itself.
+func (h holdings) uses() (out []use) {
+	index := map[string]int{}
+	for _, x := range h {
+		name := x.Purpose.Words()
+		switch {
+		case x.leaked:
+			name = "leaked"
+		case x.pending():
+			name = notFreed
+		}
+		i, ok := index[name]
+		if !ok {
+			i = len(out)
+			index[name] = i
+			out = append(out, use{name: name})
+		}
+		out[i].bytes += x.Bytes
+		out[i].places = append(out[i].places, x.Place)
+	}
+	sort.SliceStable(out, func(i, j int) bool { return out[i].bytes > out[j].bytes })
+	return out
+}
+
+// leakingSites are the places of the findings that are leaks.
+func leakingSites(growth []finding.Finding) map[stack.Site]bool {
+	out := map[stack.Site]bool{}
+	for i := range growth {
+		if growth[i].Severity == finding.Problem {
+			for _, s := range sitesOf(&growth[i]) {
+				out[stack.Site(s)] = true
+			}
+		}
+	}
+	return out
+}
+
+// sitesOf are the places of a finding.
+func sitesOf(f *finding.Finding) (out []finding.Site) {
+	for _, p := range f.Sites {
+		out = append(out, p.Site)
+	}
+	if len(out) == 0 && f.Site != nil {
+		out = append(out, *f.Site)
+	}
+	return out
+}
+
+// madeOf lists uses; crumbs are left out.
+func madeOf(held []use) string {
+	const crumb = 0.005
+	var parts []string
+	for _, u := range held {
+		if share(u.bytes, bytesOf(held)) >= crumb || len(parts) == 0 {
+			parts = append(parts, units.Bytes(u.bytes)+" "+u.name)
+		}
+	}
+	if len(parts) == 0 {
+		return "nothing is in use"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// heaviest names the places that hold most of the largest uses.
+func heaviest(held []use) (out []string) {
+	const purposes, places, least = 4, 3, 0.02
+	for _, u := range held[:min(purposes, len(held))] {
+		var parts []string
+		for _, x := range u.places {
+			known := x.Backward || x.Site != (stack.Site{})
+			if known && len(parts) < places && share(x.Bytes, bytesOf(held)) >= least {
+				parts = append(parts, fmt.Sprintf("%s %s (%s)", units.Bytes(x.Bytes), madeAt(&x), units.Count(int64(x.Count))))
+			}
+		}
+		if len(parts) > 0 {
+			out = append(out, u.name+": "+strings.Join(parts, ", "))
+		}
+	}
+	return out
+}
+
+func bytesOf(held []use) (n int64) {
+	for _, u := range held {
+		n += u.bytes
+	}
+	return n
+}
+
+// madeAt says where memory was made.
+func madeAt(x *purpose.Place) string {
+	if x.Backward {
+		return "in the backward pass"
+	}
+	return "at " + short(x.Site)
+}
+
+func share(part, whole int64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}

@@ -1,0 +1,106 @@
+package torch
+
+import (
+	"strings"
+	"testing"
+
+	"strandline/finding"
+	"strandline/torch/compare"
+	"strandline/torch/purpose"
+	"strandline/torch/snapshot"
+)
+
+// TestLeakedIsOneClass holds what the findings of a leak count at the end against
+// what is called leaked there, in every table.
+func TestLeakedIsOneClass(t *testing.T) {
+	for _, files := range []string{"image-leak/*.pickle", "image-leak/step-4.pickle", "autograd-graph/*.pickle"} {
+		a := judge(t, example(t, files)...)
+		var leaked int64
+		for i := range a.Findings {
+			if f := &a.Findings[i]; f.Severity == finding.Problem {
+				leaked += *f.Bytes
+			}
+		}
+		end := evidenceOf(t, a, finding.Peak)["at_end"].(map[string]any)
+		var sum int64
+		for _, n := range end["by_purpose"].(map[string]int64) {
+			sum += n
+		}
+		if end["leaked_bytes"] != leaked || sum != end["bytes"] || end["by_purpose"].(map[string]int64)["other"] < leaked {
+			t.Errorf("%s: %d bytes leak, and at the end are %v", files, leaked, end)
+		}
+	}
+}
+
+func evidenceOf(t *testing.T, a Answer, kind finding.Kind) map[string]any {
+	t.Helper()
+	for i := range a.Findings {
+		if a.Findings[i].Kind == kind {
+			return a.Findings[i].Evidence
+		}
+	}
+	t.Fatalf("no finding of kind %s", kind)
+	return nil
+}
+
+// TestStateAlone judges what is left of a file without its events.
+func TestStateAlone(t *testing.T) {
+	s, err := snapshot.Open(example(t, "image-leak/step-4.pickle")[0], snapshot.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Traces = nil
+	b := compare.NewBook()
+	a := Files(b, []*compare.Process{compare.NewProcess("", []*compare.Digest{b.Digest(s)})}, Options{})
+	e := evidenceOf(t, a, finding.Usage)
+	by := e["by_purpose"].(map[string]int64)
+	if by["parameters"] == 0 || by["workspaces"] != 32<<20 || by["unknown"] < 214477260 {
+		t.Errorf("it is %v", by)
+	}
+	if sites := e["sites"].([]map[string]any); sites[0]["bytes"] != int64(214477260) {
+		t.Errorf("most is held by %v", sites[0])
+	}
+}
+
+// TestGrowthInUse looks for no warning of a cache that grows token by token in a
+// request that is not over.
+func TestGrowthInUse(t *testing.T) {
+	for _, f := range judge(t, "testdata/kv.pieces.pickle.gz").Findings {
+		if f.Kind == finding.Growth && (f.Severity != finding.Info || f.Confidence > undecidable || !strings.Contains(f.Title, "temporaries")) {
+			t.Errorf("%s, %v sure: %s", f.Severity, f.Confidence, f.Title)
+		}
+		if f.Severity != finding.Info {
+			t.Errorf("%s: %s", f.Severity, f.Title)
+		}
+	}
+}
+
+// TestNotFreed tells what may go and what is freed apart where nothing tells steps.
+func TestNotFreed(t *testing.T) {
+	for _, f := range judge(t, example(t, "out-of-memory/oom.pickle")...).Findings {
+		if f.Kind != finding.Peak {
+			continue
+		}
+		const pins = 900 << 20
+		end := f.Evidence["at_end"].(map[string]any)["by_purpose"].(map[string]int64)
+		if end[purpose.Unknown.String()] != pins || len(end) != 1 || f.Confidence != 0 || !strings.Contains(f.Title, notFreed) {
+			t.Errorf("%v sure: %s; at the end %v", f.Confidence, f.Title, end)
+		}
+	}
+}
+
+// TestPeakBeforeHistory says so where nothing in the history was higher than what
+// was there before it.
+func TestPeakBeforeHistory(t *testing.T) {
+	for file, before := range map[string]bool{"../../torch/snapshot/testdata/w10_nothing.default.state.pickle": true, "testdata/honest.pickle.gz": false} {
+		for _, f := range judge(t, file).Findings {
+			if f.Kind != finding.Peak {
+				continue
+			}
+			text := strings.Join(f.Detail, "\n")
+			if strings.Contains(text, "when the history began") != before || strings.Contains(f.Title, purpose.Unknown.Words()) != before || strings.Contains(f.Title, notFreed) {
+				t.Errorf("%s: %s\n%s", file, f.Title, text)
+			}
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package torch
+
+import (
+	"fmt"
+
+	"strandline/finding"
+	"strandline/torch/compare"
+	"strandline/torch/timeline"
+	"strandline/units"
+)
+
+// privateShare of the reserved memory in private pools is worth a sentence even
+// if all of it is in use: it explains what the rest of the program cannot have.
+const privateShare = 0.20
+
+// private tells memory that only CUDA graphs, or the code inside of a MemPool,
+// can use.
+func private(p *compare.Process, device int) []finding.Finding {
+	d := p.Newest().Device(device)
+	if d.Unsound {
+		return nil
+	}
+	var sum timeline.PrivatePool
+	for _, q := range d.Private {
+		sum.Reserved += q.Reserved
+		sum.Active += q.Active
+		sum.Free += q.Free
+	}
+	severity := worth(sum.Free, d.Reserved)
+	large := share(sum.Reserved, d.Reserved) >= privateShare && sum.Reserved >= noteLeast
+	if severity == "" && !large {
+		return nil
+	}
+	shared, own := sharable(d.Private)
+	if severity = finding.Info; worth(shared, d.Reserved) == finding.Warning {
+		severity = finding.Warning // the rest is what graphs and pools are for
+	}
+	f := finding.Finding{
+		Kind: finding.PrivatePools, Severity: severity, Confidence: 1, Device: &device, Process: p.Name,
+		Title: fmt.Sprintf("private pools hold %s of %s reserved, of which %s is free and serves no other pool",
+			units.Bytes(sum.Reserved), units.Bytes(d.Reserved), units.Bytes(sum.Free)),
+		Basis: "the pool that each segment is of",
+		Evidence: map[string]any{
+			"private_reserved_bytes": sum.Reserved, "private_active_bytes": sum.Active, "private_free_bytes": sum.Free,
+			"reserved_bytes": d.Reserved, "pools": poolsOf(d.Private),
+		},
+	}
+	tellPrivate(&f, d.Private)
+	if own > 1 && worth(shared, d.Reserved) != "" {
+		f.Evidence["sharable_bytes"] = shared
+		f.Detail = append(f.Detail, fmt.Sprintf("%d CUDA graphs have a pool each; in one pool up to %s less would be free", own, units.Bytes(shared)))
+		f.Remedies = append(f.Remedies, finding.Remedy{Kind: "code", Setting: "pool = torch.cuda.graph_pool_handle()\nwith torch.cuda.graph(g, pool=pool): ...",
+			Text: "capture graphs that never run at the same time, and of which none needs what another left behind, into one pool; the largest first"})
+	}
+	f.Remedies = append(f.Remedies, privateRemedies(d)...)
+	return []finding.Finding{f}
+}
+
+// privateRemedies are what to do about free memory of private pools, if there is
+// much: a pool in use is what it was made for.
+func privateRemedies(d *compare.Device) (out []finding.Remedy) {
+	var ofGraphs, ofPools int64 // free
+	for i := range d.Private {
+		if q := &d.Private[i]; q.ByGraph() {
+			ofGraphs += q.Free
+		} else {
+			ofPools += q.Free
+		}
+	}
+	if worth(ofGraphs, d.Reserved) != "" {
+		out = append(out, finding.CodeChange("what is free in a graph's pool is where its replays compute, and empty_cache() returns it only once the graph, and all that shares its pool, is deleted; fewer or smaller captures need less"))
+	}
+	if worth(ofPools, d.Reserved) != "" {
+		out = append(out, finding.CodeChange("what is free in a MemPool serves only what is made under torch.cuda.use_mem_pool, and goes back once the pool and all tensors in it are deleted: make under it only what needs it, and nothing that lives short; the same is true of the graphs that share a graph_pool_handle()"))
+	}
+	return out
+}
+
+// privateFree is what is free in private pools.
+func privateFree(d *compare.Device) (bytes int64) {
+	for _, q := range d.Private {
+		bytes += q.Free
+	}
+	return bytes
+}
+
+// sharable is how much less would be free if the graphs that made pools for
+// themselves shared one, at best, and how many such pools there are.
+func sharable(pools []timeline.PrivatePool) (bytes int64, graphs int) {
+	var most int64
+	for i := range pools {
+		if q := &pools[i]; q.ByGraph() {
+			graphs++
+			bytes += q.Free
+			most = max(most, q.Free)
+		}
+	}
+	return bytes - most, graphs
+}
+
+// tellPrivate says what the largest pools hold, and who took it.
+func tellPrivate(f *finding.Finding, pools []timeline.PrivatePool) {
+	const most = 3
+	for i := range pools {
+		if i == most {
+			f.Detail = append(f.Detail, "and "+units.Plural(int64(len(pools)-most), "smaller pool"))
+			break
+		}
+		q := &pools[i]
+		maker := "of torch.cuda.MemPool or graph_pool_handle()"
+		if q.ByGraph() {
+			maker = "of a CUDA graph"
+		}
+		text := fmt.Sprintf("pool %s, %s: %s reserved, %s of it free", q.Pool, maker, units.Bytes(q.Reserved), units.Bytes(q.Free))
+		if site := siteOf(q.Took); site != nil {
+			text += ", taken at " + short(q.Took)
+		}
+		if q.Active == 0 {
+			text += "; nothing in it is in use: whether a graph will replay into it, the file does not tell"
+		}
+		f.Detail = append(f.Detail, text)
+	}
+}
+
+func poolsOf(pools []timeline.PrivatePool) []map[string]any {
+	var out []map[string]any
+	for i := range pools {
+		q := &pools[i]
+		out = append(out, map[string]any{
+			"pool": q.Pool.String(), "segments": q.Segments, "reserved_bytes": q.Reserved, "active_bytes": q.Active, "free_bytes": q.Free,
+			"site": siteOf(q.Took),
+		})
+	}
+	return out
+}

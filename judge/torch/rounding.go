@@ -1,0 +1,91 @@
+package torch
+
+import (
+	"fmt"
+	"regexp"
+
+	"strandline/finding"
+	"strandline/torch/compare"
+	"strandline/torch/replay"
+	"strandline/units"
+)
+
+// divisionsOption is the setting that rounds requests up to parts of a power of
+// two, with one number or a list of them.
+var divisionsOption = regexp.MustCompile(`roundup_power2_divisions\s*:\s*(\[[^\]]*\]|[^,]*),?`)
+
+// rounding tells blocks that are clearly larger than what was asked for, as they
+// stand at the end of the newest file.
+func rounding(p *compare.Process, device int) []finding.Finding {
+	d := p.Newest().Device(device)
+	r := &d.Rounding
+	severity := worth(r.Lost(), r.Active)
+	if severity == "" || d.Unsound {
+		return nil
+	}
+	f := finding.Finding{
+		Kind: finding.Rounding, Severity: severity, Confidence: 1, Device: &device, Process: p.Name,
+		Title: fmt.Sprintf("%s of the %s in use was not asked for: blocks are larger than requests", units.Bytes(r.Lost()), units.Bytes(r.Active)) +
+			mostly(r.Sites),
+		Basis: "the size of each block and of its request",
+		Evidence: map[string]any{
+			"lost_bytes": r.Lost(), "active_bytes": r.Active, "requested_bytes": r.Requested,
+			"tiny_lost_bytes": r.Tiny, "tiny_count": r.TinyCount, "unsplit_bytes": r.Unsplit,
+		},
+	}
+	tellSums(&f, r.Sites)
+	divisions := divisionsOption.MatchString(d.Conf)
+	if r.Tiny > 0 {
+		f.Detail = append(f.Detail, fmt.Sprintf("%s of less than 512 bytes, a block's least size, cost %s", units.Plural(int64(r.TinyCount), "request"), units.Bytes(r.Tiny)))
+	}
+	if r.Unsplit > 0 {
+		why := "remainders of up to 1 MiB that the allocator did not split off"
+		if divisions {
+			why = "roundup_power2_divisions, and remainders that the allocator did not split off"
+		}
+		f.Detail = append(f.Detail, units.Bytes(r.Unsplit)+" is "+why)
+	}
+	switch {
+	case 2*r.Tiny > r.Lost():
+		f.Remedies = append(f.Remedies, finding.CodeChange("keep many small values in one tensor (torch.stack, one buffer that is written to), or as numbers on the host (.item(), .tolist())"))
+	case divisions:
+		f.Remedies = append(f.Remedies, finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF="+replay.WithExpandable(divisionsOption.ReplaceAllString(d.Conf, "")),
+			"drop roundup_power2_divisions, or give it a larger number, which rounds less; against fragmentation, expandable_segments does without rounding (PyTorch 2.1 on)"))
+	case 2*r.Unsplit > r.Lost() && !d.Expandable:
+		f.Remedies = append(f.Remedies, expandable(d.Conf, d.Trial)...)
+	}
+	return []finding.Finding{f}
+}
+
+// Sizes spread evenly between two powers of two lose a quarter of their blocks:
+// what loses so much is worth a note, if it is worth the while of a host.
+const (
+	pinnedShare = 0.25
+	pinnedLeast = 64 << 20
+)
+
+// pinnedRounding tells the same of pinned host memory, where every request is rounded up
+// to a power of two.
+func pinnedRounding(p *compare.Process) []finding.Finding {
+	m := p.Newest().Pinned
+	if m == nil || share(m.Lost(), m.Active) < pinnedShare || m.Lost() < pinnedLeast {
+		return nil
+	}
+	f := finding.Finding{
+		Kind: finding.Pinned, Severity: finding.Info, Confidence: 1, Process: p.Name,
+		Title: fmt.Sprintf("%s of %s pinned host memory in use was not asked for: requests are rounded up to a power of two",
+			units.Bytes(m.Lost()), units.Bytes(m.Active)) + mostly(m.Sites),
+		Basis: "the size of each block and of its request",
+		Evidence: map[string]any{
+			"lost_bytes": m.Lost(), "active_bytes": m.Active, "requested_bytes": m.Requested,
+			"reserved_bytes": m.Held, "free_bytes": m.Free,
+		},
+		Remedies: []finding.Remedy{
+			finding.CodeChange("pin buffers of a power of two bytes, or one large buffer and views of it"),
+			finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF=pinned_max_round_threshold_mb:64",
+				"let larger requests be pinned as they are, at the price of fewer that can be used again (PyTorch 2.12 on)"),
+		},
+	}
+	tellSums(&f, m.Sites)
+	return []finding.Finding{f}
+}

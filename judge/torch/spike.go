@@ -1,0 +1,100 @@
+package torch
+
+import (
+	"fmt"
+
+	"strandline/finding"
+	"strandline/stack"
+	"strandline/torch/compare"
+	"strandline/torch/purpose"
+	"strandline/torch/timeline"
+	"strandline/units"
+)
+
+// spikeShare is how much lower the peak must be without one place's short-lived
+// memory. Every program has a line that makes 5 % of its peak; one that makes a
+// tenth, and alone, is where to begin.
+const spikeShare = 0.10
+
+// spike tells the place whose activations and temporaries make the peak: made and
+// gone inside a step, and without them the peak would be clearly lower. It is a
+// note: nothing is wrong with it.
+func spike(b *compare.Book, p *compare.Process, device int) []finding.Finding {
+	d := p.Newest().Device(device)
+	peak := &d.Purpose.Peak
+	if len(d.Purpose.Reliefs) == 0 {
+		return nil
+	}
+	r := &d.Purpose.Reliefs[0]
+	saved := peak.Bytes - r.Without
+	if worth(saved, peak.Bytes) == "" || share(saved, peak.Bytes) < spikeShare {
+		return nil
+	}
+	f := finding.Finding{
+		Kind: finding.Spike, Severity: finding.Info, Confidence: 1 - share(peak.By[purpose.Unknown], peak.Bytes),
+		Device: &device, Process: p.Name, Site: siteOf(r.Site), Stack: framesOf(b.Stacks.Stack(r.Stack)),
+		Bytes: finding.Int(r.Bytes), Count: finding.Int(int64(r.Count)),
+		Title: fmt.Sprintf("without the %s in %s made at %s, gone before the step ends, the peak of %s would be %s",
+			units.Bytes(r.Bytes), units.Plural(int64(r.Count), "allocation"), short(r.Site), units.Bytes(peak.Bytes), units.Bytes(r.Without)),
+		Basis: "the history, played again without what this place makes and lets go inside a step",
+		Evidence: map[string]any{
+			"event": peak.Event, "peak_bytes": peak.Bytes, "peak_without_bytes": r.Without, "next_peak_event": eventAt(r.Event),
+			"place_bytes": r.Bytes, "kept_for_backward_bytes": r.Kept, "echo_bytes": r.Echo, "passing_bytes": passing(peak), "reliefs": reliefsOf(d.Purpose.Reliefs),
+		},
+	}
+	tellSpike(&f, d)
+	f.Remedies = spikeRemedies(b.Stacks.Stack(r.Stack), r)
+	return []finding.Finding{f}
+}
+
+// passing is what activations and temporaries hold at a moment.
+func passing(m *purpose.Moment) int64 { return m.By[purpose.Activations] + m.By[purpose.Temporaries] }
+
+// tellSpike says what share of the peak comes and goes with each step, what
+// limits next, and which other places are worth looking at.
+func tellSpike(f *finding.Finding, d *compare.Device) {
+	peak := &d.Purpose.Peak
+	f.Detail = append(f.Detail, fmt.Sprintf("activations and temporaries are %s of the peak, %s",
+		units.Percent(share(passing(peak), peak.Bytes)), units.Bytes(passing(peak))))
+	first := &d.Purpose.Reliefs[0]
+	if first.Echo > 0 {
+		f.Detail = append(f.Detail, fmt.Sprintf("the backward pass holds %s more in allocations of these sizes, or of half or twice of them: what makes these smaller makes most of that smaller too", units.Bytes(first.Echo)))
+	}
+	if first.Event != peak.Event && first.Event != timeline.Never {
+		f.Detail = append(f.Detail, fmt.Sprintf("the peak would then be at event %s; where only a part of this can go, less is saved", units.Count(int64(first.Event))))
+	}
+	const others = 2
+	for i := 1; i < len(d.Purpose.Reliefs) && i <= others; i++ {
+		r := &d.Purpose.Reliefs[i]
+		if share(peak.Bytes-r.Without, peak.Bytes) >= noteShare {
+			f.Detail = append(f.Detail, fmt.Sprintf("without the %s of %s the peak would be %s", units.Bytes(r.Bytes), short(r.Site), units.Bytes(r.Without)))
+		}
+	}
+}
+
+func reliefsOf(reliefs []purpose.Relief) []map[string]any {
+	var out []map[string]any
+	for i := range reliefs {
+		r := &reliefs[i]
+		out = append(out, map[string]any{
+			"site": siteOf(r.Site), "bytes": r.Bytes, "count": r.Count, "kept_for_backward_bytes": r.Kept,
+			"echo_bytes": r.Echo, "peak_without_bytes": r.Without, "next_peak_event": eventAt(r.Event),
+		})
+	}
+	return out
+}
+
+// spikeRemedies are what to do about a place: a loss is computed in chunks, what
+// many layers keep is computed again, and the rest need not be held at once.
+func spikeRemedies(frames []stack.Frame, r *purpose.Relief) []finding.Remedy {
+	const layers = 4 // of as many allocations and more, no single tensor is the cause
+	switch {
+	case stack.InLoss(frames):
+		return []finding.Remedy{finding.CodeChange("compute the loss in chunks of tokens, so that logits and their copies never stand there whole: torch.nn.functional.linear_cross_entropy (PyTorch 2.13 on), Liger's fused linear cross-entropy, or a loop with torch.utils.checkpoint around each chunk")}
+	case 2*r.Kept > r.Bytes && r.Count >= layers:
+		return []finding.Remedy{finding.CodeChange("these are kept for the backward pass: torch.utils.checkpoint around the layers computes them again instead; a smaller micro-batch with gradient accumulation needs as much less")}
+	case 2*r.Kept > r.Bytes:
+		return []finding.Remedy{finding.CodeChange("it is kept for the backward pass: compute it in chunks, each inside torch.utils.checkpoint; if these are logits, the loss with them")}
+	}
+	return []finding.Remedy{finding.CodeChange("compute it in chunks, write into a buffer (out=, in-place operations), or del what is no longer needed before the next large tensor is made")}
+}

@@ -1,0 +1,451 @@
+package torch
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"strandline/finding"
+	"strandline/judge/trend"
+	"strandline/logs"
+	"strandline/torch/compare"
+	"strandline/units"
+)
+
+// Tables of memory_summary() hold totals. A total cannot tell memory that stays
+// from memory that is made anew, so it takes more of them than of snapshots until
+// growth is a problem; two are a before and an after, and no trend.
+const (
+	tablesForTrend   = 3
+	tablesForProblem = 5
+	// Between two tables memory grows clearly if it is a tenth more, and by more
+	// than the workspaces of libraries, which come with first use.
+	clearGrowth = 1.1
+	clearBytes  = 64 << 20
+	// notable is the share of a total from which on a part of it is told.
+	notable = 0.05
+	// A rate an hour is told if the tables span this long.
+	shortestSpan = time.Minute
+)
+
+// tables judges the tables that the texts of a process hold.
+func tables(p *compare.Process) (out []finding.Finding, judged Judged) {
+	judged = Judged{Process: p.Name}
+	for _, t := range p.Tables() {
+		s := newSeries(p, t)
+		out = append(out, s.usage())
+		out = append(out, s.growth()...)
+		out = append(out, s.cached()...)
+		out = append(out, s.limit()...)
+		judged.Tables++
+		judged.Marks += t.Count
+		judged.Enough = judged.Enough || s.verdict.Class != trend.TooShort
+		judged.open = judged.open || s.leaks()
+	}
+	return out, judged
+}
+
+// tableSeries is the tables of one device while they are judged.
+type tableSeries struct {
+	compare.Tables
+	process string
+	verdict trend.Verdict // of allocated memory
+	allocs  []int64       // bytes, of the tables that state it
+	calm    bool          // growth is clearly more than what goes up and down
+}
+
+func newSeries(p *compare.Process, t compare.Tables) *tableSeries {
+	s := &tableSeries{Tables: t, process: strings.TrimSpace(p.Name + " " + t.Tag)}
+	// A table that is cut off at either end, as by a crash, is not to compare with,
+	// if others are whole.
+	whole := func(m compare.Mark) bool { return m.Allocated.Current != nil && m.Reserved.Current != nil }
+	if first := slices.IndexFunc(s.Marks, whole); first >= 0 {
+		end := len(s.Marks)
+		for !whole(s.Marks[end-1]) {
+			end--
+		}
+		s.Count -= len(s.Marks) - (end - first)
+		s.Marks = s.Marks[first:end]
+	}
+	for _, m := range s.Marks {
+		if n := m.Allocated.Current; n != nil {
+			s.allocs = append(s.allocs, *n)
+		}
+	}
+	s.judge()
+	return s
+}
+
+// judge tells a trend of allocated memory. Of the totals only what no later table
+// is below can be memory that stays.
+func (s *tableSeries) judge() {
+	n := len(s.allocs)
+	if s.verdict = (trend.Verdict{Class: trend.TooShort}); n < tablesForTrend {
+		return
+	}
+	floor := append([]int64(nil), s.allocs...)
+	var wave int64 // what goes up and down
+	for j := n - 2; j >= 0; j-- {
+		floor[j] = min(floor[j], floor[j+1])
+		wave = max(wave, s.allocs[j]-floor[j])
+	}
+	step := int64(math.MaxInt64) // the smallest
+	for j := 1; j < n; j++ {
+		if d := floor[j] - floor[j-1]; d > 0 {
+			step = min(step, d)
+		}
+	}
+	// What lies between the first and the last third is growth, and more than
+	// twice what went down in between.
+	third := (n + 1) / 3
+	s.calm = slices.Min(s.allocs[n-third:])-slices.Max(s.allocs[:third]) > 2*wave
+	p := trend.NewPopulation(n)
+	p.Add(trend.Span{First: 0, Last: n - 1, Bytes: floor[0]})
+	const most = 100 // things that an interval adds
+	for j := 1; j < n; j++ {
+		if d := floor[j] - floor[j-1]; d > 0 {
+			for range min(d/step, most) {
+				p.Add(trend.Span{First: j, Last: n - 1, Bytes: d / min(d/step, most)})
+			}
+		}
+	}
+	s.verdict = trend.Judge(p, trend.Past{})
+	if n < tablesForProblem || !s.calm || !s.more() {
+		s.verdict.Confidence = min(s.verdict.Confidence, sure-0.05)
+	}
+}
+
+// more tells whether the number of allocations grew; where it is not stated it may
+// have.
+func (s *tableSeries) more() bool {
+	a, b := s.First().Allocations.Current, s.Last().Allocations.Current
+	return a == nil || b == nil || *b > *a
+}
+
+// leaks tells growth that may be a leak.
+func (s *tableSeries) leaks() bool {
+	return s.verdict.Class == trend.Leak && s.calm && s.verdict.Confidence >= suspect
+}
+
+// grown is the growth of a row from the first table to the last.
+func (s *tableSeries) grown(row func(*logs.Summary) *int64) *int64 {
+	a, b := row(s.First().Summary), row(s.Last().Summary)
+	if a == nil || b == nil {
+		return nil
+	}
+	return finding.Int(*b - *a)
+}
+
+func allocated(s *logs.Summary) *int64 { return s.Allocated.Current }
+func reserved(s *logs.Summary) *int64  { return s.Reserved.Current }
+
+// cached is what is reserved and not in use.
+func cached(s *logs.Summary) *int64 { return less(s.Reserved.Current, s.Allocated.Current) }
+
+// less is a - b, nil where one is unknown. Figures that are cut to whole units can
+// seem a little below zero.
+func less(a, b *int64) *int64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	return finding.Int(max(*a-*b, 0))
+}
+
+// releasable is what empty_cache() would return, nil where the table does not
+// tell: expandable segments are counted in none of its rows.
+func releasable(s *logs.Summary) *int64 {
+	if expandableOnly(s) {
+		return nil
+	}
+	return less(less(s.Reserved.Current, s.Active.Current), s.NonReleasable.Current)
+}
+
+// expandableOnly tells segments that are all expandable: there is reserved memory,
+// but no segment.
+func expandableOnly(s *logs.Summary) bool {
+	return s.Segments.Current != nil && *s.Segments.Current == 0 && s.Reserved.Current != nil && *s.Reserved.Current > 0
+}
+
+// finding begins one of these tables.
+func (s *tableSeries) finding(kind finding.Kind, title string) finding.Finding {
+	last := s.Last()
+	f := finding.Finding{
+		Kind: kind, Severity: finding.Info, Confidence: 1, Device: s.Device, Process: s.process, Title: title,
+		Basis:    "PyTorch's own figures, cut to whole units as it prints them",
+		Evidence: map[string]any{"file": last.File, "line": last.Line, "tables": s.Count},
+	}
+	if len(s.Marks) > 1 {
+		first := s.First()
+		f.Evidence["first_file"], f.Evidence["first_line"] = first.File, first.Line
+	}
+	if span, ok := s.Span(); ok {
+		f.Evidence["seconds"] = int64(span.Seconds())
+	}
+	return f
+}
+
+// tell adds numbers that are known to the evidence.
+func tell(f *finding.Finding, numbers map[string]*int64) {
+	for name, n := range numbers {
+		if n != nil {
+			f.Evidence[name] = *n
+		}
+	}
+}
+
+// usage says what the newest table states.
+func (s *tableSeries) usage() finding.Finding {
+	m := s.Last().Summary
+	f := s.finding(finding.Usage, stated(m))
+	tell(&f, map[string]*int64{
+		"allocated_bytes": m.Allocated.Current, "active_bytes": m.Active.Current, "requested_bytes": m.Requested.Current,
+		"reserved_bytes": m.Reserved.Current, "non_releasable_bytes": m.NonReleasable.Current, "releasable_bytes": releasable(m),
+		"peak_allocated_bytes": m.Allocated.Peak, "peak_active_bytes": m.Active.Peak, "peak_reserved_bytes": m.Reserved.Peak,
+		"total_allocated_bytes": m.Allocated.Gained, "total_freed_bytes": m.Allocated.Freed,
+		"allocations": m.Allocations.Current, "retries": m.Retries, "ooms": m.OOMs,
+	})
+	s.tellUsage(&f, m)
+	return f
+}
+
+// stated says what a table states of the two rows that matter most.
+func stated(m *logs.Summary) string {
+	peak := func(n *int64) string {
+		if n == nil {
+			return ""
+		}
+		return ", at the peak " + units.Bytes(*n)
+	}
+	allocated, reserved := m.Allocated, m.Reserved
+	switch {
+	case allocated.Current == nil && reserved.Current == nil:
+		return "the table states neither what is allocated nor what is reserved: these rows are missing"
+	case reserved.Current == nil:
+		return fmt.Sprintf("%s is allocated%s; the row of reserved memory is missing", units.Bytes(*allocated.Current), peak(allocated.Peak))
+	case allocated.Current == nil:
+		return fmt.Sprintf("%s is reserved%s; the row of allocated memory is missing", units.Bytes(*reserved.Current), peak(reserved.Peak))
+	}
+	title := fmt.Sprintf("%s of %s reserved is allocated", units.Bytes(*allocated.Current), units.Bytes(*reserved.Current))
+	if allocated.Peak != nil {
+		title += "; at the peak " + units.Bytes(*allocated.Peak)
+		if reserved.Peak != nil {
+			title += fmt.Sprintf(", of reserved memory %s", units.Bytes(*reserved.Peak))
+		}
+	}
+	return title
+}
+
+func (s *tableSeries) tellUsage(f *finding.Finding, m *logs.Summary) {
+	say := func(format string, args ...any) { f.Detail = append(f.Detail, fmt.Sprintf(format, args...)) }
+	switch out := releasable(m); {
+	case expandableOnly(m) && m.Active.Current != nil:
+		say("%s of the reserved memory is not in use; segments are expandable, and the table does not tell what of it empty_cache() would return",
+			units.Bytes(*less(m.Reserved.Current, m.Active.Current)))
+	case out != nil && float64(*out+*m.NonReleasable.Current) > notable*float64(*m.Reserved.Current):
+		say("of what is reserved and not in use empty_cache() would return %s; %s is in pieces of segments in use", units.Bytes(*out), units.Bytes(*m.NonReleasable.Current))
+	}
+	if n := less(m.Active.Current, m.Allocated.Current); n != nil && float64(*n) > notable*float64(*m.Active.Current) {
+		say("%s is freed and waits for another stream", units.Bytes(*n))
+	}
+	if n := less(m.Active.Current, m.Requested.Current); n != nil && float64(*n) > notable*float64(*m.Active.Current) {
+		say("%s of the memory in use is rounding: %s was asked for", units.Bytes(*n), units.Bytes(*m.Requested.Current))
+	}
+	if m.OOMs != nil && *m.OOMs > 0 {
+		say("memory ran out %s since the process began", times(*m.OOMs))
+	}
+	if m.Retries != nil && *m.Retries > 0 {
+		say("the driver refused a segment %s since the process began, and the cache was given back to it", times(*m.Retries))
+	}
+	if s.Earlier > 0 {
+		say("%s before it are left out: what is counted since the process began had fallen, so that they are of another process, or the counters were reset", units.Plural(int64(s.Earlier), "table"))
+	}
+}
+
+// growth judges allocated memory from table to table.
+func (s *tableSeries) growth() []finding.Finding {
+	grown := s.grown(allocated)
+	if grown == nil || len(s.Marks) < 2 || *grown <= logs.Grain(*allocated(s.Last().Summary)) && !s.leaks() {
+		return nil
+	}
+	f := s.finding(finding.Growth, fmt.Sprintf("allocated memory grew by %s %s%s", units.Bytes(*grown), s.between(), s.rate(*grown)))
+	f.Bytes, f.BytesPerStep, f.Trend = allocated(s.Last().Summary), finding.Int(*grown/int64(s.Count-1)), s.allocs
+	s.tellSplit(&f)
+	f.Basis = "totals, cut to whole units as PyTorch prints them; " + s.verdict.Basis()
+	switch {
+	case len(s.allocs) < tablesForTrend:
+		first := *allocated(s.First().Summary)
+		if *grown < clearBytes || float64(first+*grown) < clearGrowth*float64(first) {
+			f.Basis = "two tables are no trend"
+			return []finding.Finding{f}
+		}
+		f.Confidence, f.Basis = suspect, "two tables are no trend: growth from one moment to another can be warm-up, or a larger input"
+		f.Severity = finding.Warning
+	case s.leaks() && s.verdict.Confidence >= sure:
+		f.Confidence, f.Severity = s.verdict.Confidence, finding.Problem
+		f.Title += ", and nothing of it goes"
+	case s.leaks():
+		f.Confidence, f.Severity = s.verdict.Confidence, finding.Warning
+	default:
+		f.Confidence, f.Basis = 1, "the totals go up and down"
+		switch s.verdict.Class {
+		case trend.Once:
+			f.Basis = "it grew in one interval only: warm-up, or something made to stay"
+		case trend.Levelled:
+			f.Basis = "it grew, then stopped or slowed down"
+		}
+		return []finding.Finding{f}
+	}
+	f.Kind = finding.Leak
+	if !s.more() {
+		f.Detail = append(f.Detail, "the number of allocations did not grow: they became larger, as with longer inputs, rather than more")
+	}
+	f.Remedies = []finding.Remedy{{Kind: "code", Text: "tables do not say who holds the memory; snapshots do: record some, and give them to strandline diagnose"}}
+	if f.Severity == finding.Problem { // else a report ends with it
+		f.Remedies[0].Setting = Recording
+	}
+	return []finding.Finding{f}
+}
+
+// tellSplit says how growth of reserved memory divides.
+func (s *tableSeries) tellSplit(f *finding.Finding) {
+	grown, all, kept := s.grown(allocated), s.grown(reserved), s.grown(cached)
+	tell(f, map[string]*int64{"allocated_growth_bytes": grown, "reserved_growth_bytes": all, "cached_growth_bytes": kept,
+		"allocations_growth": s.grown(func(s *logs.Summary) *int64 { return s.Allocations.Current })})
+	if all == nil || kept == nil {
+		return
+	}
+	f.Detail = append(f.Detail, fmt.Sprintf("reserved memory: %s, of which allocated: %s, cached: %s", units.SignedBytes(*all), units.SignedBytes(*grown), units.SignedBytes(*kept)))
+	if n, ok := f.Evidence["allocations_growth"].(int64); ok {
+		f.Detail = append(f.Detail, fmt.Sprintf("allocations: %s, to %s", units.SignedCount(n), units.Count(*s.Last().Allocations.Current)))
+	}
+}
+
+// cached judges reserved memory that grows while what is allocated does not.
+func (s *tableSeries) cached() []finding.Finding {
+	kept, all, m := s.grown(cached), s.grown(reserved), s.Last().Summary
+	if kept == nil || len(s.Marks) < 2 || s.leaks() {
+		return nil
+	}
+	free, total := *cached(m), *reserved(m)
+	if *kept < overheadLeast || float64(free) < freeShare*float64(total) || 2**kept < *all {
+		return nil
+	}
+	f := s.finding(finding.Fragmentation, fmt.Sprintf("reserved memory grew by %s %s, allocated memory by %s: %s of %s reserved is a cache",
+		units.Bytes(*all), s.between(), units.Bytes(max(*s.grown(allocated), 0)), units.Bytes(free), units.Bytes(total)))
+	s.tellSplit(&f)
+	tell(&f, map[string]*int64{"reserved_bytes": m.Reserved.Current, "peak_reserved_bytes": m.Reserved.Peak, "peak_active_bytes": m.Active.Peak,
+		"releasable_bytes": releasable(m), "non_releasable_bytes": m.NonReleasable.Current})
+	over := less(m.Reserved.Current, m.Active.Peak)
+	f.Remedies = []finding.Remedy{finding.CodeChange("torch.cuda.empty_cache() gives to other processes what is in no piece; within this one it is used again")}
+	if over == nil || float64(*over) < overheadShare*float64(total) {
+		f.Detail = append(f.Detail, "the peak of memory in use explains it: it is what a high moment left, and no waste")
+		return []finding.Finding{f}
+	}
+	f.Evidence["overhead_bytes"] = *over
+	f.Detail = append(f.Detail, fmt.Sprintf("%s more is reserved than the %s that were in use at the peak: sizes that change leave pieces that serve no later request", units.Bytes(*over), units.Bytes(*m.Active.Peak)))
+	f.Severity, f.Confidence = finding.Warning, suspect
+	f.Basis = "two tables are no trend"
+	if n := s.rises(reserved); n >= tablesForTrend-1 {
+		f.Confidence = 1 - math.Pow(0.5, float64(n))
+		f.Basis = fmt.Sprintf("reserved memory rose from table to table in %d tables, and stands far above the peak of what was in use", n+1)
+	}
+	if !expandableOnly(m) {
+		f.Remedies = append(expandable("", nil), f.Remedies...)
+	}
+	return []finding.Finding{f}
+}
+
+// rises is in how many intervals a row rose, 0 if it did not in one of them.
+func (s *tableSeries) rises(row func(*logs.Summary) *int64) (n int) {
+	for j := 1; j < len(s.Marks); j++ {
+		a, b := row(s.Marks[j-1].Summary), row(s.Marks[j].Summary)
+		if a == nil || b == nil || *b <= *a {
+			return 0
+		}
+		n++
+	}
+	return n
+}
+
+// limit tells a process at the limit of the device: failures between the tables,
+// and segments that the driver refused.
+func (s *tableSeries) limit() []finding.Finding {
+	retries := s.grown(func(s *logs.Summary) *int64 { return s.Retries })
+	ooms := s.grown(func(s *logs.Summary) *int64 { return s.OOMs })
+	if len(s.Marks) < 2 || *orZero(retries) == 0 && *orZero(ooms) == 0 {
+		return nil
+	}
+	var parts []string
+	if n := *orZero(ooms); n > 0 {
+		parts = append(parts, "memory ran out "+times(n))
+	}
+	if n := *orZero(retries); n > 0 {
+		parts = append(parts, fmt.Sprintf("the driver refused a segment %s", times(n)))
+	}
+	f := s.finding(finding.Retries, fmt.Sprintf("%s %s: this process runs at the limit of the device", strings.Join(parts, ", and "), s.between()))
+	f.Severity, f.Basis = finding.Warning, "PyTorch's own counters"
+	tell(&f, map[string]*int64{"retries": retries, "ooms": ooms})
+	if n := *orZero(retries); n > 0 {
+		f.Detail = append(f.Detail, fmt.Sprintf("%.2g refusals from table to table: each waits for the device and gives the cache back, to take it again in the next step", float64(n)/float64(s.Count-1)))
+	}
+	f.Remedies = needLess()
+	if !expandableOnly(s.Last().Summary) && s.unused() {
+		f.Remedies = append(f.Remedies, expandable("", nil)...)
+	}
+	return []finding.Finding{f}
+}
+
+// unused tells that one of the tables has reserved memory which is not in use, now
+// or where both were highest: without it, there are no pieces to be joined.
+func (s *tableSeries) unused() bool {
+	much := func(reserved, active *int64) bool {
+		n := less(reserved, active)
+		return n != nil && float64(*n) > notable*float64(*reserved)
+	}
+	return slices.ContainsFunc(s.Marks, func(m compare.Mark) bool {
+		return much(m.Reserved.Current, m.Active.Current) || much(m.Reserved.Peak, m.Active.Peak)
+	})
+}
+
+// between says from when to when the tables are.
+func (s *tableSeries) between() string {
+	first, last := s.First(), s.Last()
+	what := "between two tables"
+	if s.Count > 2 {
+		what = fmt.Sprintf("over %s tables", units.Count(int64(s.Count)))
+	}
+	switch {
+	case first.Stamp != nil && last.Stamp != nil:
+		return fmt.Sprintf("%s (%s to %s)", what, first.Stamp.Text, last.Stamp.Text)
+	case first.File != last.File:
+		return fmt.Sprintf("%s (%s to %s)", what, first.File, last.File)
+	}
+	return fmt.Sprintf("%s (line %s to line %s)", what, units.Count(first.Line), units.Count(last.Line))
+}
+
+// rate is growth by table and, where the text has times, by hour.
+func (s *tableSeries) rate(grown int64) (text string) {
+	if s.Count > 2 {
+		text = ": " + units.Bytes(grown/int64(s.Count-1)) + " a table"
+	}
+	if span, ok := s.Span(); ok && span >= shortestSpan {
+		text += fmt.Sprintf(", %s an hour", units.Bytes(int64(float64(grown)/span.Hours())))
+	}
+	return text
+}
+
+func orZero(n *int64) *int64 {
+	if n == nil {
+		return new(int64)
+	}
+	return n
+}
+
+func times(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return units.Count(n) + " times"
+}

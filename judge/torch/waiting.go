@@ -1,0 +1,68 @@
+package torch
+
+import (
+	"fmt"
+	"time"
+
+	"strandline/finding"
+	"strandline/torch/compare"
+	"strandline/torch/timeline"
+	"strandline/units"
+)
+
+// waiting tells memory that the program had freed and that waited for another
+// stream (record_stream, and collectives before PyTorch 2.8) when memory was
+// highest. What waits at other times costs nothing: a batch in flight always does.
+func waiting(p *compare.Process, device int) []finding.Finding {
+	d := p.Newest().Device(device)
+	w := &d.Waiting
+	severity := worth(d.PeakRequested-w.Without, d.PeakRequested)
+	if severity == "" {
+		return nil
+	}
+	f := finding.Finding{
+		Kind: finding.Waiting, Severity: severity, Confidence: 1, Device: &device, Process: p.Name,
+		Title: fmt.Sprintf("the peak of %s would be %s, had freed memory not waited for other streams", units.Bytes(d.PeakRequested), units.Bytes(w.Without)) +
+			mostly(w.Sites),
+		Basis: "the allocator records when a block is freed, and when other streams let go of it",
+		Bytes: finding.Int(w.Bytes), Count: finding.Int(int64(w.Count)),
+		Evidence: map[string]any{
+			"waiting_bytes": w.Bytes, "waiting_count": w.Count, "peak_waiting_bytes": w.Peak.Bytes,
+			"peak_bytes": d.PeakRequested, "peak_without_bytes": w.Without,
+		},
+	}
+	tellWaiting(&f, d)
+	f.Remedies = []finding.Remedy{
+		finding.CodeChange("instead of record_stream, keep the tensor until the stream that allocated it has waited for the other one (event.record() there, stream.wait_event() here, then del): it can then be used again at once"),
+		finding.CodeChange("let the host not run so far ahead: synchronise once a step, where the waiting is longest"),
+		finding.SettingChange("TORCH_NCCL_AVOID_RECORD_STREAMS=1",
+			"for collectives of PyTorch before 2.8, which record streams for async operations; later ones do not, and ignore the variable"),
+	}
+	return []finding.Finding{f}
+}
+
+// tellWaiting says who made what waits, since when and how long.
+func tellWaiting(f *finding.Finding, d *compare.Device) {
+	w := &d.Waiting
+	say := func(format string, args ...any) { f.Detail = append(f.Detail, fmt.Sprintf(format, args...)) }
+	if w.Peak.Event != timeline.Never {
+		f.Evidence["event"] = w.Peak.Event
+		say("at most %s waited, at event %s of %s", units.Bytes(w.Peak.Bytes), units.Count(int64(w.Peak.Event)), units.Count(int64(d.Events)))
+	}
+	if w.Count > 0 {
+		since := ""
+		if w.Since != timeline.Never {
+			f.Evidence["waiting_since_event"] = w.Since
+			since = ", the oldest since event " + units.Count(int64(w.Since))
+		}
+		say("at the end %s of %s wait%s", units.Plural(int64(w.Count), "block"), units.Bytes(w.Bytes), since)
+	}
+	if w.Frees > 0 && d.HasTime {
+		mean := w.Total / int64(w.Frees)
+		f.Evidence["waited_count"], f.Evidence["mean_wait_us"], f.Evidence["longest_wait_us"] = w.Frees, mean, w.Longest
+		say("%s waited and went on, after %s on average, %s at the longest", units.Plural(int64(w.Frees), "free"), micros(mean), micros(w.Longest))
+	}
+	tellSums(f, w.Sites)
+}
+
+func micros(n int64) string { return units.Duration(time.Duration(n) * time.Microsecond) }

@@ -1,0 +1,72 @@
+package torch
+
+import (
+	"strandline/finding"
+	"strandline/torch/compare"
+	"strandline/torch/timeline"
+)
+
+// What the detectors of single costs (waiting, private pools, rounding, copies)
+// tell must be worth a person's time. Recorded programs under the allocator's
+// defaults lose up to 5.0 % to rounding (large ones 2.7 %), and prefetchers 4.7 %
+// to batches in flight, whatever they do; what a setting or a mistake costs begins
+// at 7 %, so that 6 % of the memory stands between. A fifth of it is a batch larger
+// by a fifth, and as with fragmentation no change of code pays below 512 MiB: there
+// a warning begins.
+const (
+	noteShare = 0.06
+	noteLeast = 1 << 20
+	warnShare = 0.20
+	warnLeast = overheadLeast
+)
+
+// costs are what the detectors of single costs tell of a device.
+func costs(b *compare.Book, p *compare.Process, device int) (out []finding.Finding) {
+	out = append(out, spike(b, p, device)...)
+	out = append(out, copies(b, p, device)...)
+	out = append(out, waiting(p, device)...)
+	out = append(out, private(p, device)...)
+	return append(out, rounding(p, device)...)
+}
+
+// worth is how much a person should care for some bytes of all; "" is not at
+// all.
+func worth(bytes, all int64) finding.Severity {
+	switch s := share(bytes, all); {
+	case s >= warnShare && bytes >= warnLeast:
+		return finding.Warning
+	case s >= noteShare && bytes >= noteLeast:
+		return finding.Info
+	}
+	return ""
+}
+
+// mostly is the end of a title: where most of it was made.
+func mostly(sums []timeline.SiteSum) string {
+	for _, s := range sums {
+		if site := siteOf(s.Site); site != nil {
+			return "; most of it was made at " + short(s.Site)
+		}
+	}
+	return ""
+}
+
+// tellSums lists the places of what a finding is about, and names the heaviest as
+// its own.
+func tellSums(f *finding.Finding, sums []timeline.SiteSum) {
+	tellSites(f, sums)
+	if len(f.Sites) > 0 {
+		f.Site = &f.Sites[0].Site
+	}
+}
+
+// tellSites lists places, for machines.
+func tellSites(f *finding.Finding, sums []timeline.SiteSum) {
+	for _, s := range sums {
+		if site := siteOf(s.Site); site != nil {
+			f.Sites = append(f.Sites, finding.Place{Site: *site, Bytes: s.Bytes, Count: int64(s.Count)})
+		} else {
+			f.Evidence["unknown_bytes"] = s.Bytes
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package compare
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"strandline/stack"
+	"strandline/torch/snapshot"
+)
+
+func TestProcessOf(t *testing.T) {
+	for _, c := range []struct{ path, group, want string }{
+		{"dumps/w16.default.rank2.step4.pickle", "", "rank2"},
+		{"20250801-1004/periodic_rank0_pid881.pickle", "", "rank0 pid881"},
+		{"snapshot_pid12.pickle", "", "pid12"},
+		{"Rank-3.pickle", "", "rank3"},
+		{"host1/step4.pickle", "", "host1"},
+		{"crank4.pickle", "", "."},
+		{"a/worker-7.step2.pickle", `worker-(\d+)`, "7"},
+		{"a/worker-7.step2.pickle", `worker-\d+`, "worker-7"},
+	} {
+		var re *regexp.Regexp
+		if c.group != "" {
+			re = regexp.MustCompile(c.group)
+		}
+		if got := ProcessOf(c.path, re); got != c.want {
+			t.Errorf("%s with %q: process %q, want %q", c.path, c.group, got, c.want)
+		}
+	}
+}
+
+func TestGroupOfOneProcessHasNoName(t *testing.T) {
+	names, files := Group([]string{"d/step1.pickle", "d/step2.pickle"}, nil)
+	if fmt.Sprint(names) != "[]" || len(files[""]) != 2 {
+		t.Errorf("names %q, files %v", names, files)
+	}
+	names, _ = Group([]string{"rank10.pickle", "rank9.pickle"}, nil)
+	if fmt.Sprint(names) != "[rank9 rank10]" {
+		t.Errorf("names %q", names)
+	}
+}
+
+func TestNatural(t *testing.T) {
+	order := []string{"a", "step1", "step2", "step02.1", "step10", "step10.a", "t"}
+	for i, a := range order {
+		for j, b := range order {
+			if got := natural(a, b); got != (i < j) && a != b {
+				t.Errorf("natural(%q, %q) = %v", a, b, got)
+			}
+		}
+	}
+}
+
+func digest(name string, d Device) *Digest { return &Digest{Name: name, Devices: []Device{d}} }
+
+func TestOrder(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		files []*Digest
+		want  string
+	}{
+		{"by the end of the history", []*Digest{
+			digest("a", Device{Events: 3, End: 30}), digest("b", Device{Events: 2, End: 20}), digest("c", Device{Events: 1, End: 10}),
+		}, "c b a"},
+		{"by number without a history", []*Digest{digest("step10", Device{}), digest("step9", Device{})}, "step9 step10"},
+		{"one without a history keeps its place", []*Digest{
+			digest("step4", Device{Events: 9, End: 40}), digest("step2", Device{}), digest("step3", Device{Events: 3, End: 30}),
+		}, "step2 step3 step4"},
+		{"by length where events have no time", []*Digest{digest("b", Device{Events: 5}), digest("a", Device{Events: 9})}, "b a"},
+	} {
+		var got []string
+		for _, f := range NewProcess("", c.files).Files {
+			got = append(got, f.Name)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %v, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestSameAlloc(t *testing.T) {
+	timed := func(start, end int64) Device { return Device{HasTime: true, Events: 9, Start: start, End: end} }
+	live := func(born int64, s stack.ID) Live { return Live{Addr: 512, Bytes: 64, Born: born, Stack: s} }
+	for _, c := range []struct {
+		name       string
+		old, cur   Device
+		a, b       Live
+		same, sure bool
+	}{
+		{"made at the same moment", timed(0, 100), timed(0, 200), live(50, 2), live(50, 2), true, true},
+		{"freed and taken again", timed(0, 100), timed(0, 200), live(50, 2), live(150, 2), false, true},
+		{"older than both recordings", timed(10, 100), timed(10, 200), live(-1, 0), live(-1, 0), true, true},
+		{"older than the first recording, made anew in the second", timed(10, 100), timed(10, 200), live(-1, 0), live(150, 2), false, true},
+		{"history restarted, block still there", timed(0, 100), timed(90, 200), live(50, 2), live(-1, 2), true, true},
+		{"a gap between the recordings", timed(0, 100), timed(150, 200), live(50, 2), live(-1, 2), true, false},
+		{"another stack", timed(0, 100), timed(150, 200), live(50, 2), live(-1, 3), false, true},
+		{"another process: it began empty", timed(0, 100), Device{HasTime: true, Events: 9, Start: 150, End: 200, Complete: true}, live(50, 2), live(-1, 2), false, false},
+		{"no times, same event of a growing history", Device{Events: 5}, Device{Events: 9}, live(3, 2), live(3, 2), true, false},
+		{"no times, another event", Device{Events: 5}, Device{Events: 9}, live(3, 2), live(7, 2), false, false},
+		{"state alone", Device{}, Device{}, live(-1, 2), live(-1, 2), true, false},
+	} {
+		if same, sure := sameAlloc(&c.old, &c.cur, c.a, c.b); same != c.same || same && sure != c.sure {
+			t.Errorf("%s: same %v, sure %v", c.name, same, sure)
+		}
+	}
+	other := live(50, 2)
+	other.Bytes++
+	old := timed(0, 100)
+	if same, _ := sameAlloc(&old, &old, live(50, 2), other); same {
+		t.Error("allocations of different size are the same")
+	}
+}
+
+func TestChainsAndRows(t *testing.T) {
+	b := NewBook()
+	at := func(line int64) stack.ID {
+		return b.Stacks.Intern([]stack.FrameID{b.Stacks.Frame(stack.Frame{File: "train.py", Line: line, Function: "f"}, nil)})
+	}
+	kept, temp := at(1), at(2)
+	file := func(name string, end int64, live ...Live) *Digest {
+		return digest(name, Device{HasTime: true, Events: int(end), Start: 1, End: end, Live: live})
+	}
+	p := NewProcess("", []*Digest{
+		file("1", 100, Live{Addr: 512, Bytes: 10, Born: 50, Stack: kept}, Live{Addr: 1024, Bytes: 7, Born: 90, Stack: temp}),
+		file("2", 200, Live{Addr: 512, Bytes: 10, Born: 50, Stack: kept}, Live{Addr: 1024, Bytes: 7, Born: 190, Stack: temp}, Live{Addr: 2048, Bytes: 20, Born: 150, Stack: kept}),
+		file("3", 300, Live{Addr: 512, Bytes: 10, Born: 50, Stack: kept}, Live{Addr: 2048, Bytes: 20, Born: 150, Stack: kept}, Live{Addr: 4096, Bytes: 30, Born: 250, Stack: kept}),
+	})
+	rows := p.Rows(b)
+	if len(rows) != 2 {
+		t.Fatalf("%d rows", len(rows))
+	}
+	got := fmt.Sprint(rows[0].Site.Line, rows[0].Bytes, rows[0].Count, rows[0].Survivors, rows[0].PerStep())
+	if want := "1 [10 30 60] [1 2 3] 1 25"; got != want {
+		t.Errorf("kept: %s, want %s", got, want)
+	}
+	got = fmt.Sprint(rows[1].Site.Line, rows[1].Bytes, rows[1].Count, rows[1].Survivors)
+	if want := "2 [7 7 0] [1 1 0] 0"; got != want {
+		t.Errorf("temporaries: %s, want %s", got, want)
+	}
+	if got := p.Interval(0); got != 100 {
+		t.Errorf("interval of %d events, want 100", got)
+	}
+}
+
+func TestIdleIntervalIsNoMark(t *testing.T) {
+	file := func(name string, events int) *Digest {
+		return digest(name, Device{HasTime: true, Events: events, Start: 1, End: int64(events)})
+	}
+	p := NewProcess("", []*Digest{file("1", 100), file("2", 200), file("3", 300), file("4", 304)})
+	if got := fmt.Sprint(p.Marks(0)); got != "[0 1 3]" {
+		t.Errorf("marks %s: nothing happened between the last two files", got)
+	}
+}
+
+// open reads an example of the repository.
+func open(t testing.TB, path string) *snapshot.Snapshot {
+	t.Helper()
+	s, err := snapshot.Open(filepath.Join("../..", "examples", path), snapshot.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestRunsMatchByPlace(t *testing.T) {
+	before, after := NewRun(open(t, "image-leak/step-2.pickle")), NewRun(open(t, "image-leak/step-4.pickle"))
+	changes := Runs(before, after)
+	var end int64
+	for _, c := range changes {
+		end += c.EndAfter - c.EndBefore
+	}
+	if want := after.End - before.End; end != want {
+		t.Errorf("the changes sum up to %d bytes, the runs differ by %d", end, want)
+	}
+	if top := changes[0]; top.Site.Function != "normalise" || top.EndAfter <= top.EndBefore {
+		t.Errorf("the largest change is at %v", top.Site)
+	}
+	self := Runs(before, before)
+	for _, c := range self {
+		if c.PeakAfter != c.PeakBefore || c.EndAfter != c.EndBefore {
+			t.Errorf("a run differs from itself at %v", c.Site)
+		}
+	}
+}
+
+func BenchmarkDigest(b *testing.B) {
+	s := open(b, "image-leak/step-4.pickle")
+	b.ReportMetric(float64(s.Traces[0].Len()), "events/op")
+	for b.Loop() {
+		NewBook().Digest(s)
+	}
+}

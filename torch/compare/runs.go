@@ -1,0 +1,113 @@
+package compare
+
+import (
+	"sort"
+	"strings"
+
+	"strandline/stack"
+	"strandline/torch/purpose"
+	"strandline/torch/snapshot"
+	"strandline/torch/timeline"
+)
+
+// A Run is what one run of a program held at its peak and at its end, by place.
+type Run struct {
+	Name            string
+	Partial         bool
+	Peak, End       int64 // requested bytes, of all devices; each device at its own peak
+	AtPeak, Now     []timeline.SiteSum
+	PeakFor, EndFor purpose.Sums // by purpose
+	// Reserved bytes, of all devices; each at its own peak.
+	PeakReserved, EndReserved int64
+	// NoHistory is true where the file holds no event: the peak is unknown, and
+	// Peak and AtPeak say nothing.
+	NoHistory bool
+}
+
+// NewRun reduces a snapshot to its peak and its end.
+func NewRun(s *snapshot.Snapshot) *Run {
+	r := &Run{Name: s.Name, Partial: s.Partial != nil, NoHistory: true}
+	for _, d := range s.Devices() {
+		t := timeline.New(s, d)
+		if t.Trace.Len() > 0 {
+			r.NoHistory = false
+		}
+		r.Peak += t.PeakRequested.Bytes
+		r.End += t.EndRequested
+		r.PeakReserved += t.PeakReserved.Bytes
+		r.EndReserved += t.EndReserved
+		memory := purpose.Of(t)
+		r.PeakFor.Add(&memory.Peak.By)
+		r.EndFor.Add(&memory.End.By)
+		r.AtPeak = append(r.AtPeak, t.SitesAt(t.PeakRequested.Event)...)
+		r.Now = append(r.Now, t.SitesAt(t.Trace.Len()-1)...)
+	}
+	return r
+}
+
+// A Change is what a place held before and after a change of the code, in
+// requested bytes.
+type Change struct {
+	Site                    stack.Site // as it stands in the newer run, if it is there
+	PeakBefore, PeakAfter   int64
+	EndBefore, EndAfter     int64
+	CountBefore, CountAfter int // at the peak
+}
+
+// Runs matches two runs place by place, the largest change of the peak first, of
+// the end where a peak is unknown.
+// The code between them differs, and so do line numbers and folders: a place is
+// matched by its function and the last two parts of its path.
+func Runs(before, after *Run) []Change {
+	changes := map[string]*Change{}
+	at := func(s stack.Site) *Change {
+		k := looseKey(s)
+		c := changes[k]
+		if c == nil {
+			c = &Change{Site: s}
+			changes[k] = c
+		}
+		return c
+	}
+	for _, s := range before.AtPeak {
+		c := at(s.Site)
+		c.PeakBefore += s.Bytes
+		c.CountBefore += s.Count
+	}
+	for _, s := range before.Now {
+		at(s.Site).EndBefore += s.Bytes
+	}
+	for _, s := range after.Now {
+		c := at(s.Site)
+		c.EndAfter += s.Bytes
+		c.Site = s.Site
+	}
+	for _, s := range after.AtPeak {
+		c := at(s.Site)
+		c.PeakAfter += s.Bytes
+		c.CountAfter += s.Count
+		c.Site = s.Site
+	}
+	out := make([]Change, 0, len(changes))
+	for _, c := range changes {
+		out = append(out, *c)
+	}
+	sort.Slice(out, func(i, j int) bool {
+		a, b := size(out[i].PeakAfter-out[i].PeakBefore), size(out[j].PeakAfter-out[j].PeakBefore)
+		if a != b && !before.NoHistory && !after.NoHistory {
+			return a > b
+		}
+		if a, b := size(out[i].EndAfter-out[i].EndBefore), size(out[j].EndAfter-out[j].EndBefore); a != b {
+			return a > b
+		}
+		return SiteName(out[i].Site) < SiteName(out[j].Site)
+	})
+	return out
+}
+
+func looseKey(s stack.Site) string {
+	parts := strings.Split(strings.ReplaceAll(s.File, `\`, "/"), "/")
+	return strings.Join(parts[max(0, len(parts)-2):], "/") + " " + s.Function
+}
+
+func size(n int64) int64 { return max(n, -n) }

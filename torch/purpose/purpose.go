@@ -1,0 +1,228 @@
+// Package purpose says what memory is for: each allocation that stands in the
+// peak, or at the end of a history, is named as parameters, optimizer state,
+// gradients, activations and so on. Nothing but a plain snapshot is needed:
+// stacks tell who made an allocation, lifetimes against the passes and steps of
+// the program tell what it was needed for, and sizes tell which tensors belong
+// together. The rules are about PyTorch and the conventions of the libraries
+// around it; docs/peak.md states them.
+package purpose
+
+import (
+	"sort"
+
+	"strandline/stack"
+	"strandline/torch/snapshot"
+	"strandline/torch/timeline"
+)
+
+// A Purpose is what an allocation is for. Where several fit, the first counts.
+type Purpose uint8
+
+// The purposes.
+const (
+	Parameters    Purpose = iota // parameters and buffers, and what the optimizer updates
+	Optimizer                    // its state
+	KVCache                      // keys and values of an inference engine
+	Gradients                    // what is, was or becomes a .grad
+	Communication                // buffers of collectives, parameters gathered for a while
+	Input                        // batches that were moved to the device
+	Workspaces                   // what a library keeps between calls
+	Activations                  // made in a forward pass, kept for the backward pass
+	Temporaries                  // gone before their step ends, or it has not ended
+	Other                        // none of these: what outlives its step
+	Unknown                      // made before the recording, or nothing tells
+	count
+)
+
+var names = [count]string{
+	"parameters", "optimizer", "kv_cache", "gradients", "communication", "input", "workspaces", "activations",
+	"temporaries", "other", "unknown",
+}
+
+func (p Purpose) String() string { return names[p] }
+
+// words name the purposes for people where their names do not.
+var words = map[Purpose]string{
+	Optimizer: "optimizer state", KVCache: "KV cache", Communication: "communication buffers", Unknown: "of unknown purpose",
+}
+
+// Words is the name of a purpose for people.
+func (p Purpose) Words() string {
+	if w, ok := words[p]; ok {
+		return w
+	}
+	return p.String()
+}
+
+// Sums are requested bytes by purpose.
+type Sums [count]int64
+
+// Add adds other sums.
+func (s *Sums) Add(other *Sums) {
+	for p := range s {
+		s[p] += other[p]
+	}
+}
+
+// Map is the sums that are not zero, by the purposes' names.
+func (s *Sums) Map() map[string]int64 {
+	out := map[string]int64{}
+	for p, n := range s {
+		if n != 0 {
+			out[Purpose(p).String()] = n
+		}
+	}
+	return out
+}
+
+// Sorted are the purposes that hold something, most bytes first.
+func (s *Sums) Sorted() (out []Purpose) {
+	for p := range count {
+		if s[p] > 0 {
+			out = append(out, p)
+		}
+	}
+	sort.SliceStable(out, func(i, j int) bool { return s[out[i]] > s[out[j]] })
+	return out
+}
+
+// A Place is a site and what it holds for one purpose, apart by whether that was
+// there before the history, and whether it is freed again.
+type Place struct {
+	Purpose  Purpose
+	Site     stack.Site
+	Backward bool // made by the autograd engine, whose stacks have no place of the program's
+	Before   bool // made before the history
+	Kept     bool // never freed in the history, if there is one
+	Bytes    int64
+	Count    int
+}
+
+// A Moment is what memory is for after an event.
+type Moment struct {
+	Event  int // timeline.Never for the moment before the first event
+	Bytes  int64
+	By     Sums
+	Places []Place // most bytes first
+}
+
+// Memory is what a device's memory is for at its peak and at its end.
+type Memory struct {
+	Peak, End Moment
+	// OOM is the moment at which memory last ran out, nil if it never did.
+	OOM      *Moment
+	Reliefs  []Relief // the places without which the peak would be lowest, first
+	Families []Family // copies in the peak, most bytes first
+}
+
+// EachStack calls f with the stacks that m holds, to be put into another table.
+func (m *Memory) EachStack(f func(*stack.ID)) {
+	for i := range m.Reliefs {
+		f(&m.Reliefs[i].Stack)
+	}
+	for i := range m.Families {
+		f(&m.Families[i].Stack)
+		for k := range m.Families[i].Copies {
+			f(&m.Families[i].Copies[k].Stack)
+		}
+	}
+}
+
+// Of names the memory of a device.
+func Of(t *timeline.Timeline) Memory {
+	j := newJudge(t, t.Trace.Len())
+	atPeak, peak := j.atPeak(), t.PeakRequested.Event
+	m := Memory{Peak: atPeak.moment(peak), End: j.moment(t.Trace.Len() - 1), Reliefs: j.reliefs(atPeak), Families: j.families()}
+	if t.LastOOM != timeline.Never {
+		failed := atPeak
+		if failed.events != t.LastOOM+1 {
+			failed = j.until(t.LastOOM)
+		}
+		moment := failed.moment(t.LastOOM)
+		m.OOM = &moment
+	}
+	return m
+}
+
+// atPeak judges the peak. If memory ran out after it, that judge knows of nothing
+// later: a pass that was cut off looks like one that keeps nothing, once the
+// program has let go of it.
+func (j *judge) atPeak() *judge {
+	e := &j.t.Trace.Events
+	for k := max(j.t.PeakRequested.Event, 0); k < e.Len(); k++ {
+		if e.Action[k] == snapshot.OOM {
+			return j.until(k)
+		}
+	}
+	return j
+}
+
+// until is a judge that knows of nothing after event k.
+func (j *judge) until(k int) *judge {
+	for _, a := range j.t.Trace.Action[k+1:] {
+		if a != snapshot.SnapshotTaken && a != snapshot.Annotate {
+			then := newJudge(j.t, k+1)
+			then.later = j
+			return then
+		}
+	}
+	return j
+}
+
+// moment names all that lives after an event.
+func (j *judge) moment(event int) Moment {
+	type key struct {
+		purpose      Purpose
+		site         stack.Site
+		before, kept bool
+	}
+	m := Moment{Event: event}
+	places := map[key]*Place{}
+	for _, i := range j.t.LiveAt(event) {
+		p, n := j.name(i, event), j.t.Size(i)
+		m.Bytes += n
+		m.By[p] += n
+		k := key{p, j.t.Snap.Stacks.Site(j.t.Stack(i)), j.t.Before(i), j.events > 0 && j.death(i) == timeline.Never}
+		if places[k] == nil {
+			places[k] = &Place{Purpose: p, Site: k.site, Backward: k.site == (stack.Site{}) && j.inBackward(i), Before: k.before, Kept: k.kept}
+		}
+		places[k].Bytes += n
+		places[k].Count++
+	}
+	for _, p := range places {
+		m.Places = append(m.Places, *p)
+	}
+	sort.Slice(m.Places, func(a, b int) bool { return m.Places[a].before(&m.Places[b]) })
+	return m
+}
+
+// before orders places: most bytes first, and the same in every run.
+func (p *Place) before(q *Place) bool {
+	switch {
+	case p.Bytes != q.Bytes:
+		return p.Bytes > q.Bytes
+	case p.Purpose != q.Purpose:
+		return p.Purpose < q.Purpose
+	case p.Before != q.Before:
+		return p.Before
+	case p.Kept != q.Kept:
+		return p.Kept
+	}
+	return p.Site.Compare(q.Site) < 0
+}
+
+// Each names every allocation of a device's history by one purpose: the one that
+// it has at the peak, if it lives then, else the one that it has when it is made.
+func Each(t *timeline.Timeline) []Purpose {
+	j := newJudge(t, t.Trace.Len())
+	atPeak, peak := j.atPeak(), t.PeakRequested.Event
+	out := make([]Purpose, len(t.Allocs))
+	for i := range out {
+		if birth := t.Birth(i); birth > peak || j.gone(i, peak+1) {
+			out[i] = j.at(i, birth)
+		} else {
+			out[i] = atPeak.name(i, peak)
+		}
+	}
+	return out
+}

@@ -1,0 +1,259 @@
+package replay
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"strandline/torch/allocator"
+	"strandline/torch/snapshot"
+	"strandline/units"
+)
+
+// mostOfLimits is the number of events that are replayed to find a limit of
+// memory: some seconds.
+const mostOfLimits = 4e7
+
+// Exact replays the history under its own settings. What the file does not hold
+// is settled such that as much as possible is reproduced: the limit of memory,
+// which segments were of private pools that are gone by the end, what blocks of
+// before the recording kept behind their requests.
+func (r *Recording) Exact() *Exact {
+	first := r.newPlayer(assumptions{pools: r.pools})
+	first.Sizes = slices.Grow(first.Sizes, len(r.Allocs)-r.older) // most replays come to the end
+	best := first.run()
+	if r.Snap.Partial == nil { // else what is missing explains everything
+		if r.Settings.GCThreshold > 0 && (best.Difference != nil || best.Stats.Retries > 0) {
+			best = r.findLimit(best)
+		}
+		if best.Difference != nil {
+			best = r.settle(best)
+		}
+	}
+	if best.Difference != nil {
+		best.explain()
+	}
+	best.Sizes = append(best.Sizes, make([]int64, len(r.Allocs)-len(best.Sizes))...)
+	return best
+}
+
+// cost is the work that a run was, in events: before the first one, it takes
+// over the state.
+func (x *Exact) cost() int { return x.Events + 100 + 4*(x.slots+len(x.start)) }
+
+// findLimit tries limits of memory. Of those that are exact, the one with the
+// fewest retries is taken.
+func (r *Recording) findLimit(best *Exact) *Exact {
+	left := max(int(mostOfLimits), 10*r.Trace.Len())
+	for _, limit := range r.limits() {
+		if left < 0 {
+			break
+		}
+		x := r.run(assumptions{limit: limit, pools: best.assumed.pools})
+		left -= x.cost()
+		if x.better(best) {
+			best = x
+		}
+	}
+	return best
+}
+
+// limits are those of memory at which garbage collection, or a refusal, comes at
+// another event.
+func (r *Recording) limits() []int64 {
+	points := map[int64]bool{}
+	reserved := r.StartReserved
+	for _, k := range r.calls {
+		size := r.Trace.Size[k]
+		points[int64(float64(reserved)/r.Settings.GCThreshold)+1] = true
+		if takes(r.Trace.Action[k]) {
+			reserved += size
+			points[reserved+1] = true
+		} else {
+			reserved -= size
+		}
+	}
+	return slices.Sorted(maps.Keys(points))
+}
+
+// better tells whether more is reproduced than in another replay, or the same
+// with fewer retries.
+func (x *Exact) better(y *Exact) bool {
+	switch {
+	case x.Difference == nil && y.Difference == nil:
+		return x.Stats.Retries < y.Stats.Retries
+	case x.Difference == nil || y.Difference == nil:
+		return x.Difference == nil
+	}
+	return x.Difference.Event > y.Difference.Event
+}
+
+// Untested are the rules of settings that were not held against a recording of
+// the release, beside those that the replay itself rests on.
+func (x *Exact) Untested(set *allocator.Settings) []string {
+	pools := len(x.assumed.pools) > 0
+	own := x.Version.Untested(&x.Settings, pools)
+	return slices.DeleteFunc(x.Version.Untested(set, pools), func(rule string) bool { return slices.Contains(own, rule) })
+}
+
+// counted is a number with what it counts.
+func counted(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return units.Count(int64(n)) + " " + more
+}
+
+// rereadings counts the places that are read otherwise than it seems at first.
+func (as *assumptions) rereadings() (n int) {
+	for _, other := range as.other {
+		if other {
+			n++
+		}
+	}
+	return n
+}
+
+// explain adds to the difference what the replay has where the recording goes
+// on, and what is not known that may be the reason.
+func (x *Exact) explain() {
+	d := x.Difference
+	if !d.atEnd {
+		p := x.newPlayer(x.assumed)
+		p.looks = true
+		closely := p.run()
+		d.There = closely.Difference.There
+		x.Segments, x.SegmentsMet = closely.Segments, closely.SegmentsMet
+	}
+	switch {
+	case x.Snap.Partial != nil:
+		d.Reason = "the file is cut"
+	case x.Settings.GCThreshold > 0 && !x.Complete():
+		d.Reason = "how long free segments had not served before the recording, by which garbage collection chooses, is not in the file and could not be settled"
+	case x.Settings.GCThreshold > 0:
+		d.Reason = "the limit of memory, by which garbage collection begins, is not in the file and could not be settled"
+	case x.privatePools():
+		d.Reason = "which memory was of private pools that are gone by the end is not in the file and could not be settled"
+	case !x.Complete():
+		d.Reason = "the state before the recording, which is undone from the final one, could not be settled"
+	default:
+		d.Reason = "no rule of the allocator is known that does this: the program may have changed its settings on the way, or the file was edited"
+	}
+}
+
+// privatePools tells whether some memory was of private pools that the file does
+// not name.
+func (x *Exact) privatePools() bool {
+	for at, p := range x.assumed.pools {
+		if x.pools[at] != p {
+			return true
+		}
+	}
+	return false
+}
+
+// there says what the replay has at an address.
+func (p *player) there(addr uint64) string {
+	for _, g := range p.a.Segments() {
+		if addr-g.Addr >= uint64(g.Size) {
+			continue
+		}
+		for _, b := range g.Blocks {
+			if addr-b.Addr < uint64(b.Size) {
+				return fmt.Sprintf("%s of %s bytes at 0x%x, in a segment of %s bytes", pieceNames[b.State], units.Count(b.Size), b.Addr, units.Count(g.Size))
+			}
+		}
+	}
+	return "no memory"
+}
+
+var pieceNames = [...]string{
+	allocator.Inactive: "a free block", allocator.Allocated: "an allocated block", allocator.Pending: "a block whose free waits",
+}
+
+func releases(a snapshot.Action) bool { return a == snapshot.SegmentFree || a == snapshot.SegmentUnmap }
+func takes(a snapshot.Action) bool    { return a == snapshot.SegmentAlloc || a == snapshot.SegmentMap }
+
+// Assumed is what a file does not hold, as the replay settled it.
+type Assumed struct {
+	Limit    *int64 // bytes that may be reserved, at least; nil where the history shows none
+	Limited  bool   // a limit there was, also if nothing is known of its size
+	Capacity *int64 // bytes that PyTorch could have; nil where the history does not show it
+	Notes    []string
+}
+
+// Room is the bytes that PyTorch could reserve, as far as the history shows it:
+// what the device had, or the limit where that is less; nil if it shows neither.
+func (a *Assumed) Room() *int64 {
+	if a.Capacity == nil || a.Limit != nil && *a.Limit < *a.Capacity {
+		return a.Limit
+	}
+	return a.Capacity
+}
+
+// Assumed says what the replay rests on beside the file.
+func (x *Exact) Assumed() Assumed {
+	out := Assumed{Notes: []string{}}
+	note := func(format string, args ...any) { out.Notes = append(out.Notes, fmt.Sprintf(format, args...)) }
+	e := &x.Trace.Events
+	reserved := x.StartReserved
+	most, stopped, below := reserved, int64(-1), int64(math.MaxInt64) // by a limit, of which this is known
+	for k, a := range e.Action {
+		switch a {
+		case snapshot.SegmentAlloc, snapshot.SegmentMap:
+			reserved += e.Size[k]
+			most = max(most, reserved)
+		case snapshot.SegmentFree, snapshot.SegmentUnmap:
+			reserved -= e.Size[k]
+		case snapshot.OOM:
+			if n := reserved + e.DeviceFree(k); out.Capacity == nil || n > *out.Capacity {
+				out.Capacity = &n
+			}
+			if size := x.Settings.SegmentSize(e.Size[k]); e.DeviceFree(k) >= size {
+				stopped, below = max(stopped, reserved), min(below, reserved+size)
+			}
+		}
+	}
+	out.Limited = x.assumed.limit > 0 || stopped >= 0
+	switch {
+	case x.assumed.limit > 0:
+		out.Limit = &x.assumed.limit
+		note("a limit of memory of %s, as the garbage collection shows it", units.Bytes(*out.Limit))
+	case stopped >= 0 && most < below:
+		out.Limit = &most
+		note("a limit of memory of at least %s and less than %s: the driver had room when a request failed", units.Bytes(most), units.Bytes(below))
+	case stopped >= 0:
+		note("a limit of memory that was set on the way, of at least %s: the driver had room when a request failed", units.Bytes(stopped))
+	}
+	gone, segments := map[allocator.PoolID]bool{}, 0
+	for at, p := range x.assumed.pools {
+		if x.pools[at] != p {
+			gone[p] = true
+			segments++
+		}
+	}
+	if segments > 0 {
+		note("%s of %s gone by the end of the history", counted(segments, "segment was", "segments were"), counted(len(gone), "private pool", "private pools"))
+	}
+	if !x.Complete() {
+		note("the state before the first event is undone from the final one")
+	}
+	if n := len(x.assumed.slack); n > 0 {
+		note("%s behind it that was too little to be split off, as what came after shows", counted(n, "block of that state keeps memory", "blocks of that state keep memory"))
+	}
+	if n := len(x.assumed.ages); n > 0 {
+		note("how long %s had not served, as garbage collection shows it", counted(n, "free segment of that state", "free segments of that state"))
+	}
+	if n := len(x.assumed.bases); n > 0 {
+		note("%s below what was mapped when the recording began", counted(n, "expandable segment begins", "expandable segments begin"))
+	}
+	if n := x.assumed.rereadings(); n > 0 {
+		note("what released memory, or when a free was complete, is read at %s such that the history fits", counted(n, "place", "places"))
+	}
+	out.Notes = append(out.Notes, x.Version.Unverified(&x.Settings, len(x.assumed.pools) > 0)...)
+	if x.Snap.Settings == nil {
+		note("default settings: the file holds none")
+	}
+	return out
+}

@@ -1,0 +1,147 @@
+package replay
+
+import (
+	"cmp"
+	"slices"
+
+	"strandline/torch/allocator"
+	"strandline/torch/snapshot"
+)
+
+// A device is a driver that is made up. It has the addresses of the recording as
+// long as it is asked for the same, then those of the lowest gap that fits.
+// Addresses decide between free blocks of equal size, hardly ever more.
+type device struct {
+	e        *snapshot.Events
+	calls    []int32
+	next     int // of the calls, as long as they are the same
+	parted   bool
+	capacity int64 // bytes; 0 is no bound
+	used     int64
+	lowest   uint64
+	segments []place // by address
+	ranges   uint64  // reservations made
+	frees    int     // calls of cudaFree
+}
+
+type place struct {
+	addr uint64
+	size int64
+}
+
+const (
+	firstAddress = 0x7f0000000000
+	reservations = 0x100000000000
+	reservation  = 1 << 40
+)
+
+func newDevice(r *Recording, capacity int64) *device {
+	d := &device{e: &r.Trace.Events, calls: r.calls, capacity: capacity, lowest: firstAddress}
+	for i := range r.start {
+		g := &r.start[i]
+		d.used += g.Size
+		if !g.Expandable {
+			d.put(g.Addr, g.Size)
+		}
+	}
+	for _, k := range r.calls {
+		if r.Trace.Action[k] == snapshot.SegmentAlloc {
+			d.lowest = min(d.lowest, r.Trace.Addr[k])
+		}
+	}
+	if len(d.segments) > 0 {
+		d.lowest = min(d.lowest, d.segments[0].addr)
+	}
+	return d
+}
+
+func (d *device) put(addr uint64, size int64) {
+	i, _ := slices.BinarySearchFunc(d.segments, addr, byAddr)
+	d.segments = slices.Insert(d.segments, i, place{addr, size})
+}
+
+func byAddr(p place, addr uint64) int { return cmp.Compare(p.addr, addr) }
+
+// follow is the recorded address of a call if all were the same up to it.
+func (d *device) follow(action snapshot.Action, addr uint64, size int64) (uint64, bool) {
+	if d.parted || d.next == len(d.calls) {
+		d.parted = true
+		return 0, false
+	}
+	k := d.calls[d.next]
+	if d.e.Action[k] != action || d.e.Size[k] != size || addr != 0 && d.e.Addr[k] != addr {
+		d.parted = true
+		return 0, false
+	}
+	d.next++
+	return d.e.Addr[k], true
+}
+
+func (d *device) refuses(size int64) bool { return d.capacity > 0 && d.used+size > d.capacity }
+
+func (d *device) Malloc(size int64) (uint64, bool) {
+	if d.refuses(size) {
+		return 0, false
+	}
+	addr, ok := d.follow(snapshot.SegmentAlloc, 0, size)
+	if !ok {
+		addr = d.gap(size)
+	}
+	d.put(addr, size)
+	d.used += size
+	return addr, true
+}
+
+// gap is the lowest address with room for a segment.
+func (d *device) gap(size int64) uint64 {
+	at := d.lowest
+	for _, p := range d.segments {
+		if p.addr >= at+uint64(size) {
+			break
+		}
+		end := p.addr + uint64(p.size)
+		at = max(at, (end+allocator.RoundLarge-1)/allocator.RoundLarge*allocator.RoundLarge)
+	}
+	return at
+}
+
+func (d *device) Free(addr uint64, size int64) {
+	d.frees++
+	d.follow(snapshot.SegmentFree, addr, size)
+	if i, ok := slices.BinarySearchFunc(d.segments, addr, byAddr); ok {
+		d.segments = slices.Delete(d.segments, i, i+1)
+	}
+	d.used -= size
+}
+
+func (d *device) Reserve(int64) (uint64, int64) {
+	if !d.parted && d.next < len(d.calls) {
+		if k := d.calls[d.next]; d.e.Action[k] == snapshot.SegmentMap {
+			return d.e.Addr[k], reservation
+		}
+	}
+	d.ranges++
+	return reservations + d.ranges*reservation, reservation
+}
+
+func (d *device) Within(addr uint64, _ int64) bool {
+	if d.parted || d.next == len(d.calls) {
+		return true
+	}
+	k := d.calls[d.next] // where the recording maps elsewhere, the reservation ended
+	return d.e.Action[k] != snapshot.SegmentMap || d.e.Addr[k] == addr
+}
+
+func (d *device) Map(addr uint64, size int64) bool {
+	if d.refuses(size) {
+		return false
+	}
+	d.follow(snapshot.SegmentMap, addr, size)
+	d.used += size
+	return true
+}
+
+func (d *device) Unmap(addr uint64, size int64) {
+	d.follow(snapshot.SegmentUnmap, addr, size)
+	d.used -= size
+}

@@ -1,0 +1,166 @@
+package replay
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"strandline/stack"
+	"strandline/torch/snapshot"
+)
+
+var every = regexp.MustCompile(`^every=(\d+) ?(steps?|events?)$`)
+
+// EmptyAt are the events before which a policy calls empty_cache:
+// "every=10steps", "every=30s", "every=5000events", or "after=NAME", at each end
+// of an annotation of that name, which may leave out what is behind a # in it.
+// What says where steps were found.
+func (r *Recording) EmptyAt(policy string) (events []int, what string, err error) {
+	if name, ok := strings.CutPrefix(policy, "after="); ok {
+		return r.afterPhase(name)
+	}
+	m := every.FindStringSubmatch(policy)
+	if m == nil {
+		d, err := time.ParseDuration(strings.TrimPrefix(policy, "every="))
+		if err != nil || d <= 0 || !strings.HasPrefix(policy, "every=") {
+			return nil, "", fmt.Errorf("%q is no policy: every=10steps, every=30s, every=5000events, or after=NAME of an annotation", policy)
+		}
+		return r.everyTime(d)
+	}
+	n, err := strconv.Atoi(m[1])
+	if err != nil || n == 0 {
+		return nil, "", fmt.Errorf("%q is no policy: the number must be 1 or more, and not of more than 18 digits", policy)
+	}
+	if strings.HasPrefix(m[2], "event") {
+		for k := n; k < r.Trace.Len(); k += n {
+			events = append(events, k)
+		}
+		return events, "", nil
+	}
+	ends, what := r.steps()
+	if len(ends) == 0 {
+		return nil, "", fmt.Errorf("the file does not tell where steps end: it has neither annotations of steps nor allocations by an optimizer; use every=30s or every=5000events")
+	}
+	for i := n - 1; i < len(ends); i += n {
+		events = append(events, ends[i])
+	}
+	return events, what, nil
+}
+
+func (r *Recording) everyTime(d time.Duration) (events []int, what string, err error) {
+	times := r.Trace.Time
+	if times == nil {
+		return nil, "", fmt.Errorf("the file has no times; use every=5000events")
+	}
+	next := int64(0)
+	for k, t := range times {
+		switch {
+		case t == 0:
+		case next == 0:
+			next = t + d.Microseconds()
+		case t >= next:
+			events = append(events, k)
+			next = t + d.Microseconds()
+		}
+	}
+	return events, "", nil
+}
+
+func (r *Recording) afterPhase(name string) (events []int, what string, err error) {
+	var times []int64
+	others := map[string]bool{}
+	for i := range r.Snap.Annotations {
+		a := &r.Snap.Annotations[i]
+		switch {
+		case !a.End:
+		case a.Name == name || strings.HasPrefix(a.Name, name+"#"):
+			times = append(times, a.Time)
+		default:
+			others[strconv.Quote(a.Name)] = true
+		}
+	}
+	const few = 5
+	switch names := slices.Sorted(maps.Keys(others)); {
+	case len(times) > 0:
+	case len(names) == 0:
+		return nil, "", fmt.Errorf("no annotation %q ends in the file, nor any other: torch.profiler.record_function makes them", name)
+	default:
+		return nil, "", fmt.Errorf("no annotation %q ends in the file; of those that do are %s", name, strings.Join(names[:min(few, len(names))], ", "))
+	}
+	return r.eventsAt(times), "", nil
+}
+
+// eventsAt are the first events after some times.
+func (r *Recording) eventsAt(times []int64) (events []int) {
+	column := r.Trace.Time
+	for _, t := range times {
+		if k := sort.Search(len(column), func(k int) bool { return column[k] > t }); k < len(column) {
+			events = append(events, k)
+		}
+	}
+	sort.Ints(events)
+	return events
+}
+
+// steps are the events before which steps ended: by annotations, else where the
+// optimizer is done.
+func (r *Recording) steps() (events []int, what string) {
+	if times, what := r.Snap.Steps(); len(times) > 0 && r.Trace.Time != nil {
+		return r.eventsAt(times), what
+	}
+	const unknown, no, yes = 0, 1, 2
+	kinds := make([]uint8, r.Snap.Stacks.Len()+1)
+	kind := func(id stack.ID) uint8 {
+		if kinds[id] == unknown {
+			kinds[id] = no
+			for _, f := range r.Snap.Stacks.Stack(id) {
+				if strings.Contains(f.File, "torch/optim/") {
+					kinds[id] = yes
+				}
+			}
+		}
+		return kinds[id]
+	}
+	within := false
+	for k, a := range r.Trace.Action {
+		if id := r.Trace.Stack[k]; a == snapshot.Alloc && id != stack.None {
+			now := kind(id) == yes
+			if within && !now {
+				events = append(events, k)
+			}
+			within = now
+		}
+	}
+	return events, "where the optimizer is done"
+}
+
+// StacksAt tells of each stack whether its site is a place: "train.py:131", or
+// a function. Count is how many allocations are made there: in the history, and
+// before it as far as that is known.
+func (r *Recording) StacksAt(place string) (at []bool, count int) {
+	t := r.Snap.Stacks
+	at = make([]bool, t.Len()+1)
+	file, line, _ := strings.Cut(place, ":")
+	for id := range at {
+		if stack.ID(id) == stack.None || id >= t.Len() {
+			continue
+		}
+		s := t.Site(stack.ID(id))
+		if s == (stack.Site{}) {
+			continue
+		}
+		inFile := s.File == file || strings.HasSuffix(s.File, "/"+file)
+		at[id] = s.Function == place || inFile && (line == "" || line == strconv.FormatInt(s.Line, 10))
+	}
+	for i := range r.Allocs {
+		if at[r.Stack(i)] {
+			count++
+		}
+	}
+	return at, count
+}

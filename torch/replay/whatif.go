@@ -1,0 +1,432 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"strandline/stack"
+	"strandline/torch/allocator"
+	"strandline/torch/snapshot"
+	"strandline/units"
+)
+
+// A Scenario is what is different from the recorded run. The requests of the
+// program stay the same, and so do its calls of empty_cache, as far as they are
+// recorded: one that released nothing is not.
+type Scenario struct {
+	Settings allocator.Settings
+	Capacity int64  // bytes that PyTorch can have; 0 is no bound
+	Limit    int64  // bytes that it may reserve, by fraction; 0 is none
+	Empty    []int  // events before which empty_cache is called, beside the recorded ones
+	Without  []bool // stacks, by id, of which no allocation is made; nil is none
+	Samples  int    // of the course of memory, evenly over the events
+	Looks    []int  // events after which memory is looked at besides, in order
+	Steps    bool   // whether to tell each change of reserved memory
+}
+
+// An Outcome is what would have come of it.
+type Outcome struct {
+	allocator.Stats
+	OOM *Refusal // the first; nil if memory did not run out
+	// Left is what PyTorch could still have had behind the last request that ran
+	// out in the recording: free with the driver, or in what empty_cache returns.
+	// It is nil if that request is not met, or if there is no capacity.
+	Left *int64
+	// Stranded is the most bytes that were free in segments in use, of those
+	// seen at some 2,000 events evenly over the history, where samples are asked
+	// for.
+	Stranded int64
+	Worst    Sample // the first of those events at which it was that
+	Samples  []Sample
+	Looks    []Sample
+	Steps    []Step
+}
+
+// A Step is the bytes reserved from an event on. The first one is what is
+// reserved before the first event.
+type Step struct {
+	Event    int
+	Reserved int64
+}
+
+// A Refusal is a request for which there was no memory.
+type Refusal struct {
+	Event            int
+	Size             int64 // rounded bytes
+	Reserved, Active int64
+	Stack            stack.ID
+	Recorded         bool // the recording ran out there, too
+}
+
+const (
+	// Samples are as many as tell the course of a run: a line of a terminal.
+	Samples = 64
+	// closely is how often what is stranded is looked at in a run with samples.
+	closely = 2048
+)
+
+// A Sample is the memory after an event.
+type Sample struct {
+	Event                                 int
+	Reserved, Allocated, Active, Stranded int64
+}
+
+// ParseSettings are settings to run under, as the release takes them that wrote
+// the file. Those that leave memory to the driver cannot be simulated.
+func ParseSettings(conf string, v allocator.Version) (allocator.Settings, error) {
+	set, err := allocator.ParseSettings(conf, v)
+	if err == nil && set.Backend != "native" {
+		err = fmt.Errorf("%s: the driver manages memory then, and not the allocator that is simulated here; none of this would apply", conf)
+	}
+	return set, err
+}
+
+// Recorded is the recorded run as a scenario.
+func (x *Exact) Recorded() Scenario {
+	as := x.Assumed()
+	sc := x.Under(Scenario{}, x.Settings)
+	if had := as.Room(); had != nil {
+		sc.Capacity = *had
+	}
+	return sc
+}
+
+// Bounded is a scenario with the capacity and the limit of the recording, where it
+// has no capacity of its own.
+func (x *Exact) Bounded(sc Scenario) Scenario {
+	if sc.Capacity == 0 {
+		recorded := x.Recorded()
+		sc.Capacity, sc.Limit = recorded.Capacity, recorded.Limit
+	}
+	return sc
+}
+
+// Under is a scenario with other settings. A fraction that they name is of the
+// scenario's capacity, where it has no limit of its own. Garbage collection
+// needs a limit: where nothing is said of memory, it is that of the recording.
+func (x *Exact) Under(sc Scenario, set allocator.Settings) Scenario {
+	sc.Settings = set
+	if set.GCThreshold > 0 && sc.Limit == 0 && sc.Capacity == 0 {
+		sc.Limit = x.assumed.limit
+	}
+	if set.Fraction < 1 && sc.Limit == 0 {
+		sc.Limit = int64(set.Fraction * float64(sc.Capacity))
+	}
+	return sc
+}
+
+// Idle are the settings of a scenario that change nothing in it, and why.
+func (sc *Scenario) Idle() []string {
+	notes := []string{}
+	set := &sc.Settings
+	if set.GCThreshold > 0 && sc.Limit == 0 {
+		notes = append(notes, "garbage_collection_threshold does nothing without a limit of memory: give a capacity and a fraction of it")
+	}
+	if set.Fraction < 1 && sc.Limit == 0 {
+		notes = append(notes, "per_process_memory_fraction is left out: it is a share of the capacity, which is not given")
+	}
+	if set.Reserve != "" || set.ReserveByClass != "" {
+		notes = append(notes, "expandable_segments_reserve… is of addresses, and changes nothing here: a request that is larger than the reserve would fail")
+	}
+	if set.Host != allocator.DefaultSettings().Host {
+		notes = append(notes, "pinned_… settings are of host memory, and change nothing here")
+	}
+	return notes
+}
+
+// Fits tells whether a capacity is at least what was reserved when the recording
+// began.
+func (x *Exact) Fits(capacity int64) error {
+	if capacity > 0 && capacity < x.StartReserved {
+		return fmt.Errorf("device %d had %s reserved when the recording began: what less would have done is not recorded", x.Device, units.Bytes(x.StartReserved))
+	}
+	return nil
+}
+
+// Held says that a part of memory is not laid out anew, "" if all is.
+func (x *Exact) Held() string {
+	if x.StartReserved == 0 {
+		return ""
+	}
+	return fmt.Sprintf("device %d had %s reserved when the recording began; that stays laid out as it was, so that settings change less than in a whole run",
+		x.Device, units.Bytes(x.StartReserved))
+}
+
+// WhatIf runs the requests of the history under a scenario.
+func (x *Exact) WhatIf(sc Scenario) Outcome {
+	return x.whatIf(&sc, nil)
+}
+
+// Run is WhatIf, given up when ctx ends.
+func (x *Exact) Run(ctx context.Context, sc Scenario) (Outcome, error) {
+	const often = 1 << 12 // events
+	n := 0
+	out := x.whatIf(&sc, func(*Outcome) bool {
+		n++
+		return n%often == 0 && ctx.Err() != nil
+	})
+	return out, ctx.Err()
+}
+
+// whatIf runs a scenario until stop says so; nil never does.
+func (x *Exact) whatIf(sc *Scenario, stop func(*Outcome) bool) Outcome {
+	s := &simulation{Exact: x, sc: sc, e: &x.Trace.Events, device: newDevice(x.Recording, sc.Capacity)}
+	s.a = allocator.New(sc.Settings, x.Version, s.device)
+	s.a.SetLimit(sc.Limit)
+	s.streams = streams{x.Snap, s.a, nil}
+	var err error
+	if s.handles, s.tickets, err = x.load(s.a); err != nil {
+		return s.out
+	}
+	if sc.Without != nil {
+		s.leaveOut()
+	}
+	s.tell(never)
+	n := s.e.Len()
+	every, often := 0, 0
+	if sc.Samples > 0 {
+		every, often = max(1, n/sc.Samples), max(1, n/closely)
+	}
+	for k := range n {
+		s.step(k)
+		if every > 0 && (k%every == 0 || k == n-1) {
+			s.out.Samples = append(s.out.Samples, s.sample(k))
+		}
+		if often > 0 && k%often == 0 {
+			if seen := s.sample(k); seen.Stranded > s.out.Stranded {
+				s.out.Stranded, s.out.Worst = seen.Stranded, seen
+			}
+		}
+		s.tell(k)
+		if stop != nil && stop(&s.out) {
+			break
+		}
+	}
+	s.out.Stats = s.a.Stats
+	return s.out
+}
+
+type simulation struct {
+	*Exact
+	sc      *Scenario
+	e       *snapshot.Events
+	a       *allocator.Allocator
+	streams streams
+	handles []allocator.Block // by slot
+	tickets map[int32]allocator.Ticket
+	out     Outcome
+	late    []allocator.Ticket // of frees that a retry completed
+	device  *device
+	frees   int              // of the device, after the last request
+	last    allocator.Ticket // of the last free that waits
+	due     allocator.Ticket // up to which frees are complete, as the device waited for all streams
+
+	// Places in the lists of the scenario and of the replay.
+	atEmpty, atEmptied, atAbandoned, atRetried, atLook int
+}
+
+// leaveOut frees what was made before the recording at stacks that the scenario
+// is without. Its segments stay.
+func (s *simulation) leaveOut() {
+	for i := range s.older {
+		if s.sc.Without[s.Stack(i)] && s.handles[i] != 0 {
+			s.a.Free(s.handles[i])
+			s.handles[i] = 0
+		}
+	}
+	s.a.AllocatedPeak = s.a.Allocated
+}
+
+// step runs event k.
+func (s *simulation) step(k int) {
+	s.prelude(k)
+	switch s.e.Action[k] {
+	case snapshot.Alloc:
+		s.alloc(k)
+	case snapshot.OOM:
+		s.oom(k)
+	case snapshot.FreeRequested:
+		s.free(k)
+	case snapshot.FreeCompleted:
+		s.complete(k)
+	}
+}
+
+// prelude does what the program and the scenario do before event k.
+func (s *simulation) prelude(k int) {
+	for s.atAbandoned < len(s.abandoned) && s.abandoned[s.atAbandoned].event <= k {
+		s.a.Abandon(s.abandoned[s.atAbandoned].pool)
+		s.atAbandoned++
+	}
+	for s.atEmptied < len(s.emptied) && s.emptied[s.atEmptied].event <= k {
+		if pool := s.emptied[s.atEmptied].pool; pool.Private() {
+			s.a.EmptyPool(pool)
+		} else {
+			s.a.EmptyCache()
+		}
+		s.atEmptied++
+	}
+	for s.atEmpty < len(s.sc.Empty) && s.sc.Empty[s.atEmpty] <= k {
+		s.a.EmptyCache()
+		s.atEmpty++
+	}
+	for s.atRetried < len(s.retried) && s.retried[s.atRetried].to <= k {
+		s.atRetried++
+	}
+}
+
+func (s *simulation) malloc(k int) (allocator.Block, bool) {
+	pool := allocator.Default
+	if len(s.poolOf) > 0 {
+		pool = s.a.Pool(s.poolOf[k])
+	}
+	if pool == allocator.Default {
+		s.completeDue()
+	}
+	b, ok := s.a.Malloc(s.e.Size[k], s.streams.of(s.e.Stream[k]), pool)
+	if !ok && s.out.OOM == nil {
+		s.out.OOM = &Refusal{
+			Event: k, Size: s.sc.Settings.Round(s.e.Size[k]), Reserved: s.a.Reserved, Active: s.a.Active,
+			Stack: s.e.Stack[k], Recorded: s.e.Action[k] == snapshot.OOM,
+		}
+	}
+	for _, t := range s.late {
+		s.a.Complete(t)
+	}
+	s.late = s.late[:0]
+	if s.frees != s.device.frees {
+		s.frees, s.due = s.device.frees, s.last
+	}
+	return b, ok
+}
+
+// completeDue ends the waits that a request finds ended: cudaFree waits for the
+// whole device, so that all that was used by other streams before is free.
+func (s *simulation) completeDue() {
+	if s.due == 0 {
+		return
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(s.tickets), func(i, j int32) int { return cmp.Compare(s.tickets[i], s.tickets[j]) }) {
+		if s.tickets[at] <= s.due {
+			s.a.Complete(s.tickets[at])
+			delete(s.tickets, at)
+		}
+	}
+	s.due = 0
+}
+
+func (s *simulation) alloc(k int) {
+	if s.sc.Without != nil && s.sc.Without[s.e.Stack[k]] {
+		return
+	}
+	if b, ok := s.malloc(k); ok {
+		s.handles[s.slot[k]] = b
+	}
+}
+
+// oom runs a request that ran out of memory. If it does not now, the program
+// goes on as it did: what it got is freed at once.
+func (s *simulation) oom(k int) {
+	b, ok := s.malloc(k)
+	if !ok {
+		return
+	}
+	if s.sc.Capacity > 0 && k == s.LastOOM {
+		left := s.sc.Capacity - s.a.Reserved + s.a.Releasable()
+		s.out.Left = &left
+	}
+	s.a.Free(b)
+}
+
+func (s *simulation) free(k int) {
+	at := s.slot[k]
+	if at == never || s.handles[at] == 0 {
+		return
+	}
+	if s.Ends() == snapshot.FreeRequested || s.atOnce(k) {
+		s.a.Free(s.handles[at])
+	} else {
+		s.last = s.a.Defer(s.handles[at])
+		s.tickets[at] = s.last
+	}
+	s.handles[at] = 0
+}
+
+// complete ends the free of a block where the recording does. What a retry
+// completed there is complete behind the request.
+func (s *simulation) complete(k int) {
+	at := s.slot[k]
+	if at == never {
+		return
+	}
+	if s.handles[at] != 0 { // nobody asked for it
+		s.a.Free(s.handles[at])
+		s.handles[at] = 0
+		return
+	}
+	t, waits := s.tickets[at]
+	if !waits {
+		return
+	}
+	delete(s.tickets, at)
+	if s.atRetried < len(s.retried) && s.retried[s.atRetried].from <= k {
+		s.late = append(s.late, t)
+	} else {
+		s.a.Complete(t)
+	}
+}
+
+// tell adds what is to be told after event k.
+func (s *simulation) tell(k int) {
+	if n := len(s.out.Steps); s.sc.Steps && (n == 0 || s.out.Steps[n-1].Reserved != s.a.Reserved) {
+		s.out.Steps = append(s.out.Steps, Step{k, s.a.Reserved})
+	}
+	for ; s.atLook < len(s.sc.Looks) && s.sc.Looks[s.atLook] <= k; s.atLook++ {
+		s.out.Looks = append(s.out.Looks, s.sample(k))
+	}
+}
+
+func (s *simulation) sample(k int) Sample {
+	a := s.a
+	return Sample{k, a.Reserved, a.Allocated, a.Active, a.Reserved - a.Active - a.Releasable()}
+}
+
+// atOnce tells whether the free that event k asks for is completed by the next
+// one, as it is if no other stream used the block.
+func (r *Recording) atOnce(k int) bool {
+	e := &r.Trace.Events
+	return k+1 < e.Len() && e.Action[k+1] == snapshot.FreeCompleted && r.slot[k+1] == r.slot[k] && e.Stack[k+1] == e.Stack[k]
+}
+
+// Smallest is the least capacity with which a scenario does not run out of
+// memory, a multiple of 2 MiB as segments are, found by trying; of long
+// histories it is up to 1/256 more. Also the requests must be met that the
+// recording ran out of memory for. It is the peak of reserved memory where
+// nothing less is enough, and 0 if the limit alone is too low. Where a retry
+// happens to tidy up, less may be enough once more.
+func (x *Exact) Smallest(ctx context.Context, sc Scenario) (int64, error) {
+	fails := func(o *Outcome) bool { return o.OOM != nil }
+	sc.Capacity, sc.Samples, sc.Looks, sc.Steps = 0, 0, nil, false
+	free := x.whatIf(&sc, fails)
+	if fails(&free) {
+		return 0, ctx.Err()
+	}
+	// Too little, and enough. What is there at the beginning has to fit, too.
+	const unit, long = allocator.SmallBuffer, 1e5
+	low, high := (max(free.AllocatedPeak, x.StartReserved)-1)/unit*unit, free.ReservedPeak
+	for high-low > unit && (x.Trace.Len() < long || high-low > high/256) {
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		sc.Capacity = max((low+(high-low)/2)/unit, low/unit+1) * unit
+		if o := x.whatIf(&sc, fails); fails(&o) {
+			low = sc.Capacity
+		} else {
+			high = sc.Capacity
+		}
+	}
+	return high, nil
+}

@@ -1,0 +1,174 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"strandline/stack"
+	"strandline/torch/pickle"
+)
+
+// What is kept of a file, in bytes, may come to a fixed sum and a multiple of
+// the bytes of the file, packed as they stand there: containers may be used in
+// many places, and packed data may unfold a thousandfold. Files of PyTorch's
+// need a fraction of it.
+const (
+	freeBytes  = 48 << 20
+	finalBytes = 16 << 20 // for what is put together when the reading has ended
+	perByte    = 48
+
+	maxDevices = 4096
+	maxFrames  = 10_000 // of one stack
+)
+
+// Bytes of memory that things take.
+const (
+	valueBytes   = 16
+	listBytes    = 64
+	dictBytes    = 24
+	fieldBytes   = 48
+	textBytes    = 80 // besides the text
+	eventBytes   = 48
+	plainBytes   = 192 // a container as Go data
+	extraBytes   = 56
+	frameBytes   = 96
+	blockBytes   = 48
+	historyBytes = 56
+	segmentBytes = 240
+	traceBytes   = 320
+)
+
+// recordBytes are what a record takes that is not an event.
+var recordBytes = [...]int{rFrame: 8, rBlock: 2 * blockBytes, rSegment: 2*segmentBytes + 40, rHistory: 2 * historyBytes, rAnnotation: 160, rEvent: 0}
+
+// A budget counts the memory that a file has asked for.
+type budget struct {
+	spent, limit int64
+	more         int64
+	err          error // once it was overdrawn
+}
+
+// spend takes n bytes for what; past the limit it is an error, now and later.
+func (b *builder) spend(n int, what string) error {
+	b.budget.spent += int64(n)
+	if b.budget.spent <= b.budget.limit {
+		return nil
+	}
+	return b.overdrawn(n, what)
+}
+
+func (b *builder) overdrawn(n int, what string) error {
+	b.raise()
+	if b.budget.spent <= b.budget.limit {
+		return nil
+	}
+	b.budget.spent -= int64(n) // it is not made
+	if b.budget.err == nil {
+		b.budget.err = fmt.Errorf("the file asks for more memory than its size accounts for: too many %s", what)
+	}
+	return b.budget.err
+}
+
+// raise sets the limit by the size of the file, or what was read of it.
+func (b *builder) raise() {
+	b.budget.limit = freeBytes + b.budget.more
+	if b.read != nil {
+		b.budget.limit += perByte * max(b.size, b.read())
+	}
+}
+
+// afford is how many of n things of a size can be had.
+func (b *builder) afford(n, size int, what string) int {
+	if b.spend(n*size, what) == nil {
+		return n
+	}
+	n = int(max(0, b.budget.limit-b.budget.spent) / int64(size))
+	b.budget.spent += int64(n * size)
+	return n
+}
+
+// A source is the unpacked input. It ends where an error comes, which it keeps,
+// and where much comes of which the builder gets nothing: a text as large as
+// the memory allowed, or padding.
+type source struct {
+	r      io.Reader
+	n      int64
+	err    error
+	b      *builder
+	things int
+	silent int64
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	if s.err != nil {
+		return 0, io.EOF
+	}
+	n, err := s.r.Read(p)
+	s.n += int64(n)
+	if things := s.b.things(); things != s.things {
+		s.things, s.silent = things, 0
+	}
+	s.silent += int64(n)
+	if s.silent > freeBytes/4 {
+		s.b.raise()
+		if 3*s.silent > s.b.budget.limit-s.b.budget.spent {
+			err = errors.New("the file unpacks to more than its size accounts for: too long a text, or too much of nothing")
+		}
+	}
+	if err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) {
+		s.err, err = err, io.EOF
+	}
+	return n, err
+}
+
+// things is a number that changes as the builder is given anything.
+func (b *builder) things() int { return b.objs.n + len(b.snap.Strings) + len(b.texts) }
+
+// tupleStore keeps the items of all tuples, each after a Mark with their number.
+type tupleStore struct{ pages [][]pickle.Value }
+
+const tuplePage = 4096
+
+func (b *builder) addTuple(items []pickle.Value) (uint64, error) {
+	t, n := &b.tuples, len(items)
+	if n == 0 && len(t.pages) > 0 {
+		return 0, nil // the first one is empty
+	}
+	last := len(t.pages) - 1
+	if last < 0 || cap(t.pages[last])-len(t.pages[last]) < n+1 {
+		size := max(tuplePage, n+1)
+		if err := b.spend(valueBytes*size, "tuples"); err != nil {
+			return 0, err
+		}
+		t.pages = append(t.pages, make([]pickle.Value, 0, size))
+		if last++; last == 0 {
+			t.pages[0] = append(t.pages[0], pickle.Value{Kind: pickle.Mark})
+			return b.addTuple(items)
+		}
+	}
+	page := &t.pages[last]
+	id := uint64(last)<<32 | uint64(len(*page))
+	*page = append(*page, pickle.Value{Kind: pickle.Mark, N: uint64(n)})
+	*page = append(*page, items...)
+	return id, nil
+}
+
+func (t *tupleStore) at(id uint64) []pickle.Value {
+	page, from := t.pages[id>>32], id&(1<<32-1)
+	return page[from+1:][:page[from].N]
+}
+
+// intern is the id of a stack of frames, cut where it is deeper than any is.
+func (b *builder) intern(frames []stack.FrameID) stack.ID {
+	if len(frames) > maxFrames {
+		frames = frames[:maxFrames]
+		b.deep++
+	}
+	before := b.snap.Stacks.Len()
+	id := b.snap.Stacks.Intern(frames)
+	if b.snap.Stacks.Len() != before {
+		b.spend(16+16*len(frames), "frames of stacks")
+	}
+	return id
+}

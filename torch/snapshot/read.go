@@ -1,0 +1,210 @@
+package snapshot
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sort"
+	"strings"
+	"sync/atomic"
+
+	"strandline/internal/packed"
+	"strandline/torch/pickle"
+)
+
+// ErrNotSnapshot is the cause where a file is something else.
+var ErrNotSnapshot = errors.New("not a snapshot of PyTorch's allocator")
+
+// ErrUnknown is that of a file that begins like nothing that is known.
+var ErrUnknown = fmt.Errorf("%w", ErrNotSnapshot)
+
+var errNotSnapshot = fmt.Errorf("%w: it has neither segments nor traces", ErrNotSnapshot)
+
+// Options say how to read.
+type Options struct {
+	Name string // for messages
+	Size int64  // bytes of the input where it is known, else 0: columns are sized by it
+	// Progress, if not nil, is called now and then with the bytes read so far. An
+	// error that it returns ends the reading.
+	Progress func(read int64) error
+}
+
+// Open reads the file at path; "-" is standard input.
+func Open(path string, o Options) (*Snapshot, error) {
+	o.Name = path
+	if path == "-" {
+		return Read(os.Stdin, o)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, fmt.Errorf("%s is a directory", path)
+	}
+	if info.Mode().IsRegular() {
+		o.Size = info.Size()
+	}
+	return Read(f, o)
+}
+
+// Read reads a snapshot of any form. A file that ends early or is damaged gives
+// what could be read, with Partial set; an error means that nothing could.
+func Read(r io.Reader, o Options) (*Snapshot, error) {
+	s, err := read(r, o)
+	if err != nil {
+		if o.Name != "" {
+			return nil, fmt.Errorf("%s: %w", o.Name, err)
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+func read(r io.Reader, o Options) (*Snapshot, error) {
+	count := &counter{r: r, progress: o.Progress}
+	raw := bufio.NewReaderSize(count, 64<<10)
+	head, err := raw.Peek(512)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	unpacked, compression, err := packed.Open(raw, o.Size)
+	format := Format{Protocol: -1, Compression: compression}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: at byte %d: %w", compression, count.n.Load()-int64(raw.Buffered()), err)
+	}
+	defer unpacked.Close()
+	b := newBuilder()
+	b.size, b.read = o.Size, count.n.Load
+	src := &source{r: raw, b: b}
+	var in io.Reader = src
+	buffered := raw // what in reads from, or itself
+	if format.Compression != "" {
+		src.r = unpacked
+		buffered = bufio.NewReaderSize(src, 64<<10)
+		in = buffered
+		if head, err = buffered.Peek(512); len(head) == 0 {
+			if src.err != nil {
+				err = src.err
+			}
+			if err != io.EOF {
+				return nil, fmt.Errorf("read %s: at byte %d: %w", format.Compression, count.n.Load()-int64(raw.Buffered()), err)
+			}
+		}
+	}
+	kind, err := sniff(head)
+	if err != nil {
+		return nil, err
+	}
+	format.Encoding = kind
+
+	b.snap.Name, b.snap.Format = o.Name, format
+	var root pickle.Value
+	if kind == "json" {
+		skipped, _ := buffered.Discard(len(head) - len(bytes.TrimPrefix(head, byteOrderMark)))
+		root, err = decodeJSON(in, int64(skipped), b)
+	} else {
+		b.snap.Format.Protocol = protocol(head)
+		root, err = pickle.Decode(in, b)
+	}
+	if err == nil && format.Compression != "" {
+		buffered.Peek(1) // the checksum, if this is the end
+	}
+	var syntax *pickle.SyntaxError
+	stop := func(at int64, err error) *Partial { return &Partial{at, err, format.Compression != ""} }
+	switch {
+	case errors.As(err, &syntax):
+		b.snap.Partial = stop(syntax.Offset, syntax.Err)
+		if src.err != nil && errors.Is(syntax.Err, pickle.ErrTruncated) {
+			b.snap.Partial = stop(src.n, src.err)
+		}
+	case err != nil:
+		b.snap.Partial = stop(src.n, err)
+	case src.err != nil:
+		b.snap.Partial = stop(src.n, src.err)
+	}
+	damaged := err != nil
+	if damaged {
+		root = b.salvaged
+	}
+	b.conclusion()
+	wrong := b.assemble(root)
+	if b.snap.Partial == nil && b.budget.err != nil {
+		b.snap.Partial = stop(src.n, b.budget.err)
+	}
+	if damaged && (wrong != nil || len(b.snap.Segments) == 0 && b.events.Len() == 0) {
+		return nil, fmt.Errorf("at %s: %w", b.snap.Partial.Place(), b.snap.Partial.Err)
+	}
+	if wrong != nil {
+		return nil, wrong
+	}
+	b.snap.check()
+	return b.snap, nil
+}
+
+// byteOrderMark stands before text that some programs of Windows write.
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// sniff tells the encoding from the first bytes.
+func sniff(head []byte) (string, error) {
+	text := bytes.TrimLeft(bytes.TrimPrefix(head, byteOrderMark), " \t\r\n")
+	switch {
+	case len(head) == 0:
+		return "", fmt.Errorf("%w: the file is empty", ErrNotSnapshot)
+	case head[0] == 0x80, head[0] == '(', head[0] == ']', head[0] == '}':
+		return "pickle", nil
+	case len(text) > 0 && (text[0] == '{' || text[0] == '['):
+		return "json", nil
+	case bytes.HasPrefix(head, []byte("version https://git-lfs")):
+		return "", fmt.Errorf("%w: this is a Git LFS pointer; run `git lfs pull` to get the file itself", ErrNotSnapshot)
+	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
+		return "", fmt.Errorf("%w: this is a zip archive (torch.save writes those); unpack it if a snapshot is inside", ErrNotSnapshot)
+	case len(text) > 0 && text[0] == '<':
+		return "", fmt.Errorf("%w: this is a web page; dump a pickle with torch.cuda.memory._dump_snapshot", ErrNotSnapshot)
+	}
+	return "", fmt.Errorf("%w: it begins with %q, which is neither pickle nor JSON", ErrUnknown, clip(head))
+}
+
+func clip(b []byte) string {
+	const most = 16
+	return strings.ToValidUTF8(string(b[:min(len(b), most)]), "?")
+}
+
+// protocol is the number that a pickle states; 0 and 1 do not state it.
+func protocol(head []byte) int {
+	if len(head) > 1 && head[0] == 0x80 {
+		return int(head[1])
+	}
+	if head[0] == '(' {
+		return 0
+	}
+	return 1
+}
+
+// counter counts what was read. zstd reads ahead in a goroutine of its own.
+type counter struct {
+	r        io.Reader
+	n        atomic.Int64
+	progress func(int64) error
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	total := c.n.Add(int64(n))
+	if c.progress != nil {
+		if stop := c.progress(total); stop != nil {
+			return 0, stop
+		}
+	}
+	return n, err
+}
+
+func sortStrings(s []string) { sort.Strings(s) }

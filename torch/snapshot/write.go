@@ -1,0 +1,595 @@
+package snapshot
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"math/big"
+
+	"strandline/stack"
+	"strandline/torch/pickle"
+)
+
+// Write writes the snapshot as PyTorch's _dump_snapshot would: a pickle of
+// protocol 4 from which Python loads the same values as from the file that was
+// read. What a partial file lost, and what could not be kept ([Unread]), is
+// missing. Of a snapshot from [New], records have the keys of PyTorch 2.6, and
+// those of later versions for which their columns are there.
+func (s *Snapshot) Write(w io.Writer) error {
+	out := &writer{
+		Encoder: pickle.NewEncoder(w), s: s,
+		texts: make([]pickle.Ref, len(s.Strings)), stacks: make([]pickle.Ref, s.Stacks.Len()),
+		frames: map[stack.FrameID]pickle.Ref{}, values: map[any]*pickle.Ref{},
+	}
+	if s.Format.BareList {
+		out.segments(s.Segments)
+	} else {
+		out.whole()
+	}
+	if err := out.Close(); err != nil {
+		return fmt.Errorf("write snapshot: %w", err)
+	}
+	return nil
+}
+
+// New makes an empty snapshot to be filled: its records are written with all
+// keys that PyTorch 2.6 writes.
+func New() *Snapshot {
+	s := newBuilder().snap
+	s.Format = Format{Encoding: "pickle", Protocol: 4}
+	s.Traces = []Trace{{}}
+	s.Settings = &Settings{MaxSplitSize: -1}
+	s.present = presence{
+		traces: true, settings: true, annotations: true,
+		blockFrames: true, requested: true, time: true, segmentPools: true, expandable: true,
+	}
+	return s
+}
+
+// StringID interns a text.
+func (s *Snapshot) StringID(text string) StringID {
+	if s.ids == nil {
+		s.ids = make(map[string]StringID, len(s.Strings))
+		for i := len(s.Strings) - 1; i > 0; i-- {
+			s.ids[s.Strings[i]] = StringID(i)
+		}
+	}
+	id, ok := s.ids[text]
+	if !ok {
+		id = StringID(len(s.Strings))
+		s.Strings = append(s.Strings, text)
+		s.ids[text] = id
+	}
+	return id
+}
+
+// StreamID interns a cudaStream_t.
+func (s *Snapshot) StreamID(stream uint64) StreamID {
+	for i, known := range s.Streams {
+		if known == stream {
+			return StreamID(i)
+		}
+	}
+	s.Streams = append(s.Streams, stream)
+	return StreamID(len(s.Streams) - 1)
+}
+
+// PoolID interns a pool.
+func (s *Snapshot) PoolID(p Pool) PoolID {
+	for i, known := range s.Pools[1:] {
+		if known == p {
+			return PoolID(i + 1)
+		}
+	}
+	s.Pools = append(s.Pools, p)
+	return PoolID(len(s.Pools) - 1)
+}
+
+// A pair is a key and its value. The N of the value is, beside what package
+// pickle says, a StringID, a stack.ID for a List and a PoolID for a Tuple.
+type pair struct {
+	key int
+	v   pickle.Value
+}
+
+// A pairList gathers the pairs of a record, all but those of the keys to skip:
+// the record lacks them, or its Extra has their values.
+type pairList struct {
+	pairs []pair
+	skip  keySet
+}
+
+func (l *pairList) add(key int, kind pickle.Kind, n uint64) {
+	if !l.skip.has(key) {
+		l.pairs = append(l.pairs, pair{key, pickle.Value{Kind: kind, N: n}})
+	}
+}
+
+func (l *pairList) int(key int, n int64) { l.add(key, pickle.Int, uint64(n)) }
+
+// addr is an address in the form of the file's writer.
+func (s *Snapshot) addr(l *pairList, key int, n uint64) {
+	if n <= math.MaxInt64 || s.present.signed {
+		l.add(key, pickle.Int, n)
+	} else {
+		l.add(key, pickle.Uint, n)
+	}
+}
+
+// text adds a text that is not absent.
+func (l *pairList) text(key int, column []StringID, k int) {
+	if column != nil && column[k] != kNoKey {
+		l.add(key, pickle.String, uint64(column[k]))
+	}
+}
+
+func (l *pairList) frames(id stack.ID) { l.add(kFrames, pickle.List, uint64(max(id, stack.Empty))) }
+
+// eventPairs are the pairs of event k, appended to dst.
+func (s *Snapshot) eventPairs(dst []pair, e *Events, k int, x eventExtra) []pair {
+	l := pairList{dst, x.lacks | keysOf(x.fields)}
+	if a := e.Action[k]; a != OtherAction {
+		l.add(kAction, pickle.String, uint64(firstAction+int(a)))
+	}
+	if e.Action[k] == OOM {
+		l.int(kDeviceFree, e.DeviceFree(k))
+	} else {
+		s.addr(&l, kAddr, e.Addr[k])
+	}
+	l.int(kSize, e.Size[k])
+	s.addr(&l, kStream, s.Streams[e.Stream[k]])
+	if e.Time != nil {
+		l.int(kTimeUS, e.Time[k])
+	}
+	l.text(kCompileContext, e.CompileContext, k)
+	l.text(kUserMetadata, e.UserMetadata, k)
+	if e.Pool != nil && e.Pool[k] != 0 {
+		l.add(kPoolID, pickle.Tuple, uint64(e.Pool[k]))
+	}
+	l.text(kCategory, e.Category, k)
+	if e.Stack[k] != stack.None {
+		l.frames(e.Stack[k])
+	}
+	return l.pairs
+}
+
+func (s *Snapshot) blockPairs(dst []pair, b *Block, extra []Field) []pair {
+	l := pairList{dst, keysOf(extra)}
+	if !b.form.noAddress {
+		s.addr(&l, kAddress, b.Addr)
+	}
+	l.int(kSize, b.Size)
+	if !b.form.noRequested {
+		l.int(kRequestedSize, b.Requested)
+	}
+	switch {
+	case b.form.awaiting:
+		l.add(kState, pickle.String, uint64(numKnown-1))
+	case b.State != UnknownState:
+		l.add(kState, pickle.String, uint64(firstState)+uint64(b.State))
+	}
+	if !b.form.noFrames {
+		l.frames(b.Stack)
+	}
+	return l.pairs
+}
+
+// segmentPairs are the pairs of a segment but the blocks.
+func (s *Snapshot) segmentPairs(dst []pair, g *Segment, extra []Field) []pair {
+	l := pairList{dst, g.lacks | keysOf(extra)}
+	l.int(kDevice, int64(g.Device))
+	s.addr(&l, kAddress, g.Addr)
+	l.int(kTotalSize, g.TotalSize)
+	l.int(kAllocatedSize, g.AllocatedSize)
+	l.int(kActiveSize, g.ActiveSize)
+	l.int(kRequestedSize, g.RequestedSize)
+	s.addr(&l, kStream, s.Streams[g.Stream])
+	l.add(kSegmentType, pickle.String, uint64(max(g.Type, kEmpty)))
+	l.add(kSegmentPoolID, pickle.Tuple, uint64(g.Pool))
+	expandable := pickle.BoolValue(g.Expandable)
+	l.add(kIsExpandable, expandable.Kind, expandable.N)
+	l.frames(g.Stack)
+	return l.pairs
+}
+
+func (s *Snapshot) historyPairs(dst []pair, h *historyEntry) []pair {
+	l := pairList{dst, h.lacks | keysOf(h.extra)}
+	s.addr(&l, kAddr, h.Addr)
+	l.int(kRealSize, h.Size)
+	l.frames(h.Stack)
+	return l.pairs
+}
+
+var keyIndex = func() map[any]int {
+	m := map[any]int{}
+	for i, name := range keyNames {
+		m[name] = i
+	}
+	return m
+}()
+
+// keysOf are the known keys among fields. Keys that are no texts may be of a
+// type that cannot be looked up.
+func keysOf(fields []Field) (m keySet) {
+	for _, f := range fields {
+		if key, ok := f.Key.(string); ok && key != "" {
+			m |= 1 << keyIndex[key]
+		}
+	}
+	return m
+}
+
+// fields is an annotation as PyTorch writes it.
+func (a *Annotation) fields() []Field {
+	stage := "START"
+	if a.End {
+		stage = "END"
+	}
+	return withExtra([]Field{
+		{"device", int64(a.Device)}, {"time_us", a.Time}, {"stage", stage}, {"name", a.Name},
+	}, a.Extra, a.lacks)
+}
+
+// frameFields is a frame as PyTorch writes it.
+func (s *Snapshot) frameFields(id stack.FrameID) []Field {
+	f := s.Stacks.At(id)
+	x, _ := s.Stacks.Extra(id).(frameExtra)
+	return withExtra([]Field{{"name", f.Function}, {"filename", f.File}, {"line", f.Line}}, x.fields, x.lacks)
+}
+
+// withExtra adds the extra fields, and removes what they stand for or the
+// record lacks.
+func withExtra(fields, extra []Field, lacks keySet) []Field {
+	skip := lacks | keysOf(extra)
+	out := fields[:0]
+	for _, f := range fields {
+		if !skip.has(keyIndex[f.Key]) {
+			out = append(out, f)
+		}
+	}
+	return append(out, extra...)
+}
+
+// pairFields spells pairs out, with the extra fields.
+func (s *Snapshot) pairFields(pairs []pair, extra []Field) []Field {
+	out := make([]Field, 0, len(pairs)+len(extra))
+	for _, p := range pairs {
+		out = append(out, Field{keyNames[p.key], s.pairValue(p.v)})
+	}
+	return append(out, extra...)
+}
+
+func (s *Snapshot) pairValue(v pickle.Value) any {
+	switch v.Kind {
+	case pickle.Bool:
+		return v.N == 1
+	case pickle.Uint:
+		return v.N
+	case pickle.String:
+		return s.Strings[v.N]
+	case pickle.Tuple:
+		p := s.Pools[v.N]
+		return Tuple{p.Graph, p.User}
+	case pickle.List:
+		return s.stackValue(stack.ID(v.N))
+	}
+	return int64(v.N)
+}
+
+func (s *Snapshot) stackValue(id stack.ID) []any {
+	out := []any{}
+	for _, f := range s.Stacks.Frames(id) {
+		out = append(out, s.frameFields(f))
+	}
+	return out
+}
+
+// historyField is the history of a block of 1.13 or 2.0, spelled out, unless
+// there is none or extra has it.
+func (s *Snapshot) historyField(history []historyEntry, extra []Field) []Field {
+	if history == nil || keysOf(extra).has(kHistory) {
+		return nil
+	}
+	out := []any{}
+	for i := range history {
+		out = append(out, s.pairFields(s.historyPairs(nil, &history[i]), history[i].extra))
+	}
+	return []Field{{"history", out}}
+}
+
+// A writer writes what a snapshot shares once and fetches it from then on:
+// keys and texts, frames, lists of frames.
+type writer struct {
+	*pickle.Encoder
+	s      *Snapshot
+	texts  []pickle.Ref // by StringID
+	stacks []pickle.Ref // by stack.ID
+	frames map[stack.FrameID]pickle.Ref
+	values map[any]*pickle.Ref // of containers in Extra, by their first element
+	pairs  []pair              // scratch
+}
+
+// whole writes the dict of all.
+func (w *writer) whole() {
+	s := w.s
+	type part struct {
+		key   int
+		there bool
+		write func()
+	}
+	skip := keysOf(s.Extra)
+	var parts []part
+	for _, p := range []part{
+		{kSegments, true, func() { w.segments(s.Segments) }},
+		{kDeviceTraces, s.present.traces || len(s.Traces) > 0, func() { w.traces(s.Traces) }},
+		{kAllocatorSettings, s.Settings != nil, func() { w.value(s.Settings.Fields()) }},
+		{kExternalAnnotations, s.present.annotations || len(s.Annotations) > 0, w.annotations},
+		{kHostSegments, s.present.host || len(s.HostSegments) > 0, func() { w.segments(s.HostSegments) }},
+		{kHostTraces, s.present.host2 || len(s.HostTraces) > 0, func() { w.traces(s.HostTraces) }},
+	} {
+		if p.there && !skip.has(p.key) {
+			parts = append(parts, p)
+		}
+	}
+	w.Dict(len(parts) + len(s.Extra))
+	for _, p := range parts {
+		w.key(p.key)
+		p.write()
+	}
+	w.fields(s.Extra)
+}
+
+func (w *writer) segments(list []Segment) {
+	w.List(len(list))
+	for i := range list {
+		g := &list[i]
+		w.pairs = w.s.segmentPairs(w.pairs[:0], g, g.Extra)
+		blocks := 0
+		if !g.lacks.has(kBlocks) && !keysOf(g.Extra).has(kBlocks) {
+			blocks = 1
+		}
+		w.Dict(len(w.pairs) + blocks + len(g.Extra))
+		w.known()
+		w.fields(g.Extra)
+		if blocks == 1 {
+			w.key(kBlocks)
+			w.blocks(g.Blocks)
+		}
+	}
+}
+
+func (w *writer) blocks(list []Block) {
+	w.List(len(list))
+	for i := range list {
+		b := &list[i]
+		var d detail
+		if b.detail > 0 {
+			d = w.s.details[b.detail]
+		}
+		w.pairs = w.s.blockPairs(w.pairs[:0], b, d.extra)
+		history := 0
+		if d.history != nil && !keysOf(d.extra).has(kHistory) {
+			history = 1
+		}
+		w.Dict(len(w.pairs) + history + len(d.extra))
+		w.known()
+		w.fields(d.extra)
+		if history == 1 {
+			w.key(kHistory)
+			w.history(d.history)
+		}
+	}
+}
+
+func (w *writer) history(list []historyEntry) {
+	w.List(len(list))
+	for i := range list {
+		h := &list[i]
+		w.pairs = w.s.historyPairs(w.pairs[:0], h)
+		w.Dict(len(w.pairs) + len(h.extra))
+		w.known()
+		w.fields(h.extra)
+	}
+}
+
+// traces writes the list of traces, which has one for each device up to the
+// last.
+func (w *writer) traces(list []Trace) {
+	byDevice := make([]*Trace, len(list))
+	for i := range list {
+		t := &list[i]
+		for t.Device >= len(byDevice) {
+			byDevice = append(byDevice, nil)
+		}
+		byDevice[t.Device] = t
+	}
+	w.List(len(byDevice))
+	for _, t := range byDevice {
+		if t == nil {
+			t = &Trace{}
+		}
+		w.trace(t)
+	}
+}
+
+func (w *writer) trace(t *Trace) {
+	w.List(t.Len())
+	extra := t.extra
+	for k := range t.Action {
+		var x eventExtra
+		if len(extra) > 0 && extra[0].event == k {
+			x, extra = extra[0], extra[1:]
+		}
+		w.pairs = w.s.eventPairs(w.pairs[:0], &t.Events, k, x)
+		w.Dict(len(w.pairs) + len(x.fields))
+		w.known()
+		w.fields(x.fields)
+	}
+}
+
+func (w *writer) annotations() {
+	w.List(len(w.s.Annotations))
+	for i := range w.s.Annotations {
+		fields := w.s.Annotations[i].fields()
+		w.Dict(len(fields))
+		w.fields(fields)
+	}
+}
+
+// known writes the pairs at hand.
+func (w *writer) known() {
+	for _, p := range w.pairs {
+		w.key(p.key)
+		switch p.v.Kind {
+		case pickle.Bool:
+			w.Bool(p.v.N == 1)
+		case pickle.Uint:
+			w.Uint64(p.v.N)
+		case pickle.String:
+			w.text(StringID(p.v.N))
+		case pickle.Tuple:
+			pool := w.s.Pools[p.v.N]
+			if w.s.present.poolLists {
+				w.List(2)
+			} else {
+				w.Tuple(2)
+			}
+			w.Int64(pool.Graph)
+			w.Int64(pool.User)
+		case pickle.List:
+			w.stack(stack.ID(p.v.N))
+		default:
+			w.Int64(int64(p.v.N))
+		}
+	}
+}
+
+func (w *writer) key(k int) { w.text(StringID(k)) }
+
+func (w *writer) text(id StringID) {
+	if w.texts[id] == 0 {
+		w.texts[id] = w.SharedString(w.s.Strings[id])
+	} else {
+		w.Get(w.texts[id])
+	}
+}
+
+func (w *writer) stack(id stack.ID) {
+	frames := w.s.Stacks.Frames(id)
+	switch {
+	case len(frames) == 0:
+		w.List(0)
+	case w.stacks[id] != 0:
+		w.Get(w.stacks[id])
+	default:
+		w.stacks[id] = w.SharedList(len(frames))
+		for _, f := range frames {
+			w.frame(f)
+		}
+	}
+}
+
+func (w *writer) frame(id stack.FrameID) {
+	if r := w.frames[id]; r != 0 {
+		w.Get(r)
+		return
+	}
+	fields := w.s.frameFields(id)
+	w.frames[id] = w.SharedDict(len(fields))
+	w.fields(fields)
+}
+
+// fields writes the keys and values of a dict.
+func (w *writer) fields(fields []Field) {
+	for _, f := range fields {
+		w.value(f.Key)
+		w.value(f.Value)
+	}
+}
+
+func (w *writer) value(v any) {
+	switch v := v.(type) {
+	case bool:
+		w.Bool(v)
+	case int:
+		w.Int64(int64(v))
+	case int64:
+		w.Int64(v)
+	case uint64:
+		w.Uint64(v)
+	case *big.Int:
+		w.BigInt(v)
+	case float64:
+		w.Float(v)
+	case string:
+		w.String(v)
+	case []byte:
+		w.Bytes(v)
+	case Tuple:
+		if len(v) == 0 {
+			w.Tuple(0)
+		} else if ref, seen := w.seen(&v[0]); !seen {
+			w.SharedTuple(len(v), ref)
+			w.items(v)
+		}
+	case []any:
+		if len(v) == 0 {
+			w.List(0)
+		} else if ref, seen := w.seen(&v[0]); !seen {
+			*ref = w.SharedList(len(v))
+			w.items(v)
+		}
+	case []Field:
+		if len(v) == 0 {
+			w.Dict(0)
+		} else if ref, seen := w.seen(&v[0]); !seen {
+			*ref = w.SharedDict(len(v))
+			w.fields(v)
+		}
+	default:
+		w.None()
+	}
+}
+
+func (w *writer) items(items []any) {
+	for _, v := range items {
+		w.value(v)
+	}
+}
+
+// seen fetches a container that was written before, known by the place of its
+// first element: values of no column may share others so that they unfold to
+// any size.
+func (w *writer) seen(first any) (ref *pickle.Ref, seen bool) {
+	ref = w.values[first]
+	if ref != nil && *ref != 0 {
+		w.Get(*ref)
+		return ref, true
+	}
+	ref = new(pickle.Ref)
+	w.values[first] = ref
+	return ref, false
+}
+
+// Fields are the settings as they were read, or else as PyTorch 2.6 writes them.
+func (s *Settings) Fields() []Field {
+	if s.fields != nil {
+		return s.fields
+	}
+	roundup := s.Roundup
+	if roundup == nil {
+		for size := 1; size <= 1<<15; size *= 2 {
+			roundup = append(roundup, Field{fmt.Sprint(size), int64(0)})
+		}
+	}
+	return []Field{
+		{"PYTORCH_CUDA_ALLOC_CONF", s.Conf},
+		{"max_split_size", s.MaxSplitSize},
+		{"garbage_collection_threshold", s.GCThreshold},
+		{"expandable_segments", s.ExpandableSegments},
+		{"pinned_num_register_threads", int64(1)},
+		{"release_lock_on_cudamalloc", false},
+		{"pinned_use_cuda_host_register", false},
+		{"roundup_power2_divisions", roundup},
+	}
+}

@@ -1,0 +1,167 @@
+package tile
+
+import (
+	"cmp"
+	"slices"
+
+	"strandline/stack"
+	"strandline/torch/snapshot"
+)
+
+// A Sum is what a group has at a moment or in a range of events.
+type Sum struct {
+	Group   int // index into Bands.Groups
+	Bytes   int64
+	Count   int
+	Kept    int64 // of Bytes, alive at the snapshot
+	Pending int64 // of Bytes, waiting for another stream at the snapshot
+}
+
+func (s *Sum) add(bytes int64, f Fate) {
+	s.Bytes += bytes
+	s.Count++
+	switch f {
+	case Kept:
+		s.Kept += bytes
+	case Pending:
+		s.Pending += bytes
+	}
+}
+
+// Live sums what lives after event k by group, most bytes first.
+func (b *Bands) Live(k int) []Sum {
+	sums := make([]Sum, len(b.Groups))
+	b.h.EachLive(k, func(i int) bool {
+		band := &b.Bands[b.of[i]]
+		sums[band.Group].add(b.h.Size(i), band.Fate)
+		return true
+	})
+	return ranked(sums)
+}
+
+// Made sums what the events from … to allocate, both included.
+func (b *Bands) Made(from, to int) []Sum {
+	sums := make([]Sum, len(b.Groups))
+	e := &b.h.Trace.Events
+	for k := max(from, 0); k <= min(to, b.h.Events()-1); k++ {
+		if e.Action[k] == snapshot.Alloc {
+			i := int(b.h.at[k])
+			band := &b.Bands[b.of[i]]
+			sums[band.Group].add(b.h.Size(i), band.Fate)
+		}
+	}
+	return ranked(sums)
+}
+
+// ranked leaves out empty sums and puts the largest first.
+func ranked(sums []Sum) []Sum {
+	for i := range sums {
+		sums[i].Group = i
+	}
+	sums = slices.DeleteFunc(sums, func(s Sum) bool { return s.Count == 0 })
+	slices.SortStableFunc(sums, func(a, b Sum) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	return sums
+}
+
+// A Change is what a group has at two moments.
+type Change struct {
+	Group int
+	A, B  int64 // bytes
+	Count int   // allocations at B less those at A
+}
+
+// Bytes is the growth from A to B.
+func (c *Change) Bytes() int64 { return c.B - c.A }
+
+// Changes compares what lives after event b with what lives after a, the largest
+// difference first.
+func (b *Bands) Changes(from, to int) (out []Change) {
+	all := make([]Change, len(b.Groups))
+	for _, s := range b.Live(from) {
+		all[s.Group].A, all[s.Group].Count = s.Bytes, -s.Count
+	}
+	for _, s := range b.Live(to) {
+		all[s.Group].B = s.Bytes
+		all[s.Group].Count += s.Count
+	}
+	for g, c := range all {
+		if c.Group = g; c.A != c.B || c.Count != 0 {
+			out = append(out, c)
+		}
+	}
+	size := func(c *Change) int64 { return max(c.Bytes(), -c.Bytes()) }
+	slices.SortStableFunc(out, func(a, b Change) int { return cmp.Compare(size(&b), size(&a)) })
+	return out
+}
+
+// StackSum is what allocations of one stack have in all.
+type StackSum struct {
+	Stack stack.ID
+	Bytes int64
+	Count int
+}
+
+// LiveStacks sums what lives after event k by stack.
+func (h *History) LiveStacks(k int) []StackSum {
+	s := newStackSums(h)
+	h.EachLive(k, func(i int) bool {
+		s.add(h.Stack(i), h.Size(i))
+		return true
+	})
+	return s.list()
+}
+
+// KeptStacks sums what lives at the snapshot by stack, without what only waits
+// for another stream.
+func (h *History) KeptStacks() []StackSum {
+	s := newStackSums(h)
+	h.EachLive(h.Events()-1, func(i int) bool {
+		if h.FateOf(i) == Kept {
+			s.add(h.Stack(i), h.Size(i))
+		}
+		return true
+	})
+	return s.list()
+}
+
+// MadeStacks sums what the events from … to allocate by stack, both included.
+func (h *History) MadeStacks(from, to int) []StackSum {
+	s := newStackSums(h)
+	e := &h.Trace.Events
+	for k := max(from, 0); k <= min(to, h.Events()-1); k++ {
+		if e.Action[k] == snapshot.Alloc {
+			s.add(e.Stack[k], h.Size(int(h.at[k])))
+		}
+	}
+	return s.list()
+}
+
+type stackSums []StackSum
+
+func newStackSums(h *History) stackSums { return make(stackSums, h.Snap.Stacks.Len()) }
+
+func (s stackSums) add(id stack.ID, bytes int64) {
+	s[id].Bytes += bytes
+	s[id].Count++
+}
+
+func (s stackSums) list() (out []StackSum) {
+	for id, sum := range s {
+		if sum.Count > 0 {
+			sum.Stack = stack.ID(id)
+			out = append(out, sum)
+		}
+	}
+	return out
+}
+
+// EndsAs is the bytes that live at the snapshot and have that fate.
+func (h *History) EndsAs(f Fate) (bytes int64) {
+	h.EachLive(h.Events()-1, func(i int) bool {
+		if h.FateOf(i) == f {
+			bytes += h.Size(i)
+		}
+		return true
+	})
+	return bytes
+}

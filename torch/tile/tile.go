@@ -1,0 +1,320 @@
+package tile
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+
+	"strandline/torch/timeline"
+)
+
+// Buckets is how many columns a tile has at most.
+const Buckets = 256
+
+// A Kind says what a tile draws.
+type Kind uint8
+
+// The kinds of tile.
+const (
+	Total  Kind = iota // what is live in all
+	Banded             // bands
+	Single             // allocations
+)
+
+// A Request asks for a tile.
+type Request struct {
+	Kind  Kind
+	Axis  *Axis
+	Level uint // a bucket is 2^Level places wide
+	Index int  // of the tile: its first bucket is Buckets·Index
+	// Scale is the logarithm to the base of 2 of the bytes that a pixel stands for.
+	Scale uint
+	// Solo are the groups to draw, nil for all.
+	Solo []Key
+}
+
+// The highest level and scale.
+const (
+	MaxLevel = 52
+	MaxScale = 48
+)
+
+// A Tile is a piece of a picture.
+type Tile struct {
+	Request
+	First     int64 // number of the first bucket
+	Columns   []Column
+	End       int   // the event after the last
+	Threshold int64 // bytes below which things were merged
+	// Crowded tells a tile of bands that was asked to show allocations, of which
+	// there are too many.
+	Crowded bool
+	Entries []Entry
+	Rects   []Rect
+}
+
+// A Column is what a bucket holds: live bytes and reserved ones.
+type Column struct {
+	First    int // event; the bucket ends where the next begins
+	Witness  int // event with the highest total, whose state is drawn
+	Max, Min int64
+	Last     int64
+	Reserved int64 // highest
+}
+
+// An Entry is a band, or a run of small ones, in all columns.
+type Entry struct {
+	First, Count int // bands
+	Heights      []int64
+}
+
+// Tile computes a tile. Bands may be nil for a tile of totals without solo.
+func (h *History) Tile(ctx context.Context, b *Bands, r Request) (*Tile, error) {
+	t := &Tile{Request: r, First: int64(r.Index) * Buckets, Threshold: 2 << r.Scale}
+	h.columns(t)
+	if b == nil {
+		return t, nil
+	}
+	keep := b.solo(r.Solo)
+	if keep != nil {
+		t.soloColumns(b, keep)
+	}
+	if r.Kind == Total {
+		return t, nil
+	}
+	if r.Kind == Single {
+		done, err := t.single(ctx, b, keep)
+		if done || err != nil {
+			return t, err
+		}
+		t.Kind, t.Crowded, t.Rects = Banded, true, nil
+	}
+	return t, t.banded(ctx, b, keep)
+}
+
+// columns finds the buckets of a tile and their totals.
+func (h *History) columns(t *Tile) {
+	last := t.Axis.Span >> t.Level // the last bucket
+	n := int(min(last-t.First+1, Buckets))
+	t.End = h.Events()
+	if n <= 0 || h.Events() == 0 {
+		return
+	}
+	t.Columns = make([]Column, n)
+	to := t.Axis.Event(t.First << t.Level)
+	for i := range t.Columns {
+		from := to
+		to = h.Events()
+		if bucket := t.First + int64(i); bucket < last {
+			to = t.Axis.Event((bucket + 1) << t.Level)
+		}
+		t.Columns[i] = h.column(from, to)
+	}
+	t.End = to
+}
+
+// column is the bucket of the events from … to-1. An empty one shows what was
+// before.
+func (h *History) column(from, to int) Column {
+	if from == to {
+		live := h.Live(from - 1)
+		return Column{First: from, Witness: from - 1, Max: live, Min: live, Last: live, Reserved: h.Reserved(from - 1)}
+	}
+	at := h.high.best(from, to)
+	return Column{First: from, Witness: at, Max: h.Live(at), Min: h.Live(h.low.best(from, to)), Last: h.Live(to - 1),
+		Reserved: h.taken.highest(from, to)}
+}
+
+// solo tells which bands are of the groups, nil if all are.
+func (b *Bands) solo(keys []Key) []bool {
+	if len(keys) == 0 {
+		return nil
+	}
+	keep := make([]bool, len(b.Bands))
+	for i := range b.Bands {
+		keep[i] = slices.Contains(keys, b.Groups[b.Bands[i].Group].Key)
+	}
+	return keep
+}
+
+// soloColumns counts only the bands to keep: no pyramid knows their extremes.
+func (t *Tile) soloColumns(b *Bands, keep []bool) {
+	if len(t.Columns) == 0 {
+		return
+	}
+	first := t.Columns[0].First
+	var live int64
+	for i, v := range b.At(first - 1) {
+		if keep[i] {
+			live += v
+		}
+	}
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		end := t.endOf(i)
+		c.Witness, c.Max, c.Min = c.First, math.MinInt64, math.MaxInt64
+		see := func(k int) {
+			if live > c.Max {
+				c.Max, c.Witness = live, k
+			}
+			c.Min = min(c.Min, live)
+		}
+		seen := c.First // the next event whose state counts
+		b.h.changes(c.First, end, func(k int, alloc int32, bytes int64) {
+			if keep[b.of[alloc]] {
+				if k > seen {
+					see(seen)
+				}
+				live += bytes
+				seen = k
+			}
+		})
+		if c.First == end {
+			seen = end - 1
+		}
+		see(seen)
+		c.Last = live
+	}
+}
+
+// endOf is the event after the last of column i.
+func (t *Tile) endOf(i int) int {
+	if i+1 < len(t.Columns) {
+		return t.Columns[i+1].First
+	}
+	return t.End
+}
+
+// mostEntries is how many bands and strips a tile may have.
+const mostEntries = 64
+
+// banded fills the entries.
+func (t *Tile) banded(ctx context.Context, b *Bands, keep []bool) error {
+	n, m := len(t.Columns), len(b.Bands)
+	if n == 0 {
+		return nil
+	}
+	heights := make([]int64, n*m) // by band, then by column
+	highest := make([]int64, m)
+	c := b.cursor(t.Columns[0].Witness)
+	for i := range t.Columns {
+		if i%64 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		c.move(t.Columns[i].Witness)
+		var sum int64
+		for band, v := range c.now {
+			if keep == nil || keep[band] {
+				heights[band*n+i] = v
+				highest[band] = max(highest[band], v)
+				sum += v
+			}
+		}
+		if sum != t.Columns[i].Max {
+			return fmt.Errorf("the bands at event %d sum to %d bytes, and %d are live", t.Columns[i].Witness, sum, t.Columns[i].Max)
+		}
+	}
+	entries := b.entries(highest, t.Threshold)
+	for len(entries) > mostEntries && t.Threshold < math.MaxInt64/2 {
+		t.Threshold *= 2
+		entries = b.entries(highest, t.Threshold)
+	}
+	for i := range entries {
+		e := &entries[i]
+		e.Heights = heights[e.First*n : (e.First+1)*n]
+		for band := e.First + 1; band < e.First+e.Count; band++ {
+			for k, v := range heights[band*n : (band+1)*n] {
+				e.Heights[k] += v
+			}
+		}
+	}
+	t.Entries = entries
+	return nil
+}
+
+// entries are the bands that reach the threshold, and runs of those between that
+// do not. No run crosses from one fate to another.
+func (b *Bands) entries(highest []int64, threshold int64) (out []Entry) {
+	open := false
+	for i, v := range highest {
+		small := v < threshold
+		if small && open && b.Bands[i].Fate == b.Bands[i-1].Fate {
+			out[len(out)-1].Count++
+			continue
+		}
+		out = append(out, Entry{First: i, Count: 1})
+		open = small
+	}
+	return out
+}
+
+// Hit is the allocation that is drawn at a height after an event.
+type Hit struct {
+	Alloc int
+	Band  int
+	Below int64 // bytes below it
+}
+
+// Hit finds the allocation at height y, in bytes, after event k.
+func (b *Bands) Hit(k int, y int64, solo []Key) (Hit, bool) {
+	keep := b.solo(solo)
+	below := int64(0)
+	for band, v := range b.At(k) {
+		if keep != nil && !keep[band] {
+			continue
+		}
+		if y >= below+v || y < below {
+			below += v
+			continue
+		}
+		hit := Hit{Alloc: none, Band: band, Below: below}
+		b.h.EachLive(k, func(i int) bool {
+			if int(b.of[i]) != band {
+				return true
+			}
+			if hit.Below+b.h.Size(i) > y {
+				hit.Alloc = i
+				return false
+			}
+			hit.Below += b.h.Size(i)
+			return true
+		})
+		return hit, hit.Alloc != none
+	}
+	return Hit{}, false
+}
+
+// NextPeak is the next event after k at which live memory is highest in a burst:
+// a share of the history's peak above the lowest points around it. With back it
+// is the one before. It is timeline.Never if there is none.
+func (h *History) NextPeak(k int, back bool) int {
+	const share = 100
+	least := max(h.Peak().Bytes/share, 1)
+	step := 1
+	if back {
+		step = -1
+	}
+	low, at := h.Live(k), timeline.Never
+	for i := k + step; i >= 0 && i < h.Events(); i += step {
+		v := h.Live(i)
+		switch {
+		case at == timeline.Never:
+			low = min(low, v)
+			if v >= low+least {
+				at = i
+			}
+		case v > h.Live(at) || back && v == h.Live(at):
+			at = i
+		case v <= h.Live(at)-least:
+			return at
+		}
+	}
+	return at
+}
+
+// sortedColumn is the first column whose witness is event k or later.
+func (t *Tile) sortedColumn(k int) int {
+	return sort.Search(len(t.Columns), func(i int) bool { return t.Columns[i].Witness >= k })
+}

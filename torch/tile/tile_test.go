@@ -1,0 +1,836 @@
+package tile
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io/fs"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"strandline/internal/synth"
+	"strandline/stack"
+	"strandline/torch/purpose"
+	"strandline/torch/snapshot"
+	"strandline/torch/timeline"
+)
+
+// histories are those of the recorded snapshots of the repository, of synthetic
+// ones and of nonsense.
+func histories(t *testing.T) map[string]*History {
+	t.Helper()
+	out := map[string]*History{}
+	add := func(name string, s *snapshot.Snapshot) {
+		for _, d := range s.Devices() {
+			out[fmt.Sprintf("%s, device %d", name, d.Index)] = NewHistory(timeline.New(s, d))
+		}
+	}
+	for _, pattern := range []string{"../snapshot/testdata/w*", "../../examples/*/*.pickle*"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v, %d files", pattern, err, len(files))
+		}
+		for _, f := range files {
+			s, err := snapshot.Open(f, snapshot.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			add(filepath.Base(f), s)
+		}
+	}
+	add("synthetic", synth.Trace(9000))
+	add("spike", withSpike(synth.Trace(9000), 4321))
+	for seed := range uint64(4) {
+		add(fmt.Sprintf("nonsense %d", seed), nonsense(seed))
+	}
+	return out
+}
+
+// withSpike puts an allocation that is freed at once into a history.
+func withSpike(s *snapshot.Snapshot, at int) *snapshot.Snapshot {
+	e := &s.Traces[0].Events
+	const addr, size = 0x1000, 1 << 40
+	for i, a := range []snapshot.Action{snapshot.Alloc, snapshot.FreeRequested, snapshot.FreeCompleted} {
+		e.Action = slices.Insert(e.Action, at+i, a)
+		e.Addr = slices.Insert(e.Addr, at+i, addr)
+		e.Size = slices.Insert(e.Size, at+i, size)
+		e.Stream = slices.Insert(e.Stream, at+i, 0)
+		e.Stack = slices.Insert(e.Stack, at+i, stack.Empty)
+		e.Time = slices.Insert(e.Time, at+i, e.Time[at])
+	}
+	return s
+}
+
+// nonsense is a history that no allocator has: addresses are given away twice,
+// freed twice, and with other sizes.
+func nonsense(seed uint64) *snapshot.Snapshot {
+	r := rand.New(rand.NewPCG(seed, 7))
+	s := snapshot.New()
+	e := snapshot.Events{}
+	actions := []snapshot.Action{snapshot.Alloc, snapshot.Alloc, snapshot.FreeRequested, snapshot.FreeCompleted, snapshot.SegmentAlloc,
+		snapshot.SegmentFree, snapshot.OOM}
+	if seed%2 == 1 {
+		actions = slices.DeleteFunc(actions, func(a snapshot.Action) bool { return a == snapshot.FreeCompleted })
+	}
+	frames := []stack.ID{stack.None, stack.Empty}
+	for i := range 5 {
+		f := s.Stacks.Frame(stack.Frame{File: "a.py", Line: int64(i), Function: "f"}, nil)
+		frames = append(frames, s.Stacks.Intern([]stack.FrameID{f}))
+	}
+	for range 3000 {
+		e.Action = append(e.Action, actions[r.IntN(len(actions))])
+		e.Addr = append(e.Addr, uint64(r.IntN(40)*512))
+		e.Size = append(e.Size, int64(r.IntN(5000)))
+		e.Stream = append(e.Stream, 0)
+		e.Stack = append(e.Stack, frames[r.IntN(len(frames))])
+		e.Time = append(e.Time, int64(1+r.IntN(1_000_000)))
+	}
+	s.Traces = []snapshot.Trace{{Events: e}}
+	return s
+}
+
+// live is what lives after event k, by band, told by nothing but the timeline.
+func live(b *Bands, k int) []int64 {
+	out := make([]int64, len(b.Bands))
+	for _, i := range b.h.LiveAt(k) {
+		out[b.of[i]] += b.h.Size(i)
+	}
+	return out
+}
+
+func sum(list []int64) (n int64) {
+	for _, v := range list {
+		n += v
+	}
+	return n
+}
+
+func someEvents(h *History) []int {
+	out := []int{timeline.Never, h.Events() - 1, h.PeakRequested.Event}
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 20 {
+		if h.Events() > 0 {
+			out = append(out, r.IntN(h.Events()))
+		}
+	}
+	return out
+}
+
+// TestHistory holds totals, live sets and reserved bytes against the timeline.
+func TestHistory(t *testing.T) {
+	for name, h := range histories(t) {
+		for _, k := range someEvents(h) {
+			var want int64
+			alive := h.LiveAt(k)
+			for _, i := range alive {
+				want += h.Size(i)
+			}
+			var got []int
+			h.EachLive(k, func(i int) bool { got = append(got, i); return true })
+			if h.Live(k) != want || !slices.Equal(got, alive) || h.Reserved(k) != h.ReservedAt(k) {
+				t.Fatalf("%s, event %d: %d bytes in %d allocations, %d reserved; want %d in %d, %d", name, k,
+					h.Live(k), len(got), h.Reserved(k), want, len(alive), h.ReservedAt(k))
+			}
+		}
+		if strings.HasPrefix(name, "nonsense") {
+			continue // where the timeline's figures contradict each other
+		}
+		if p := h.Peak(); p != h.PeakRequested {
+			t.Errorf("%s: the peak is %+v, want %+v", name, p, h.PeakRequested)
+		}
+		if got := h.EndsAs(Kept) + h.EndsAs(Pending); got != h.EndRequested {
+			t.Errorf("%s: %d bytes are kept or pending, and the active blocks hold %d", name, got, h.EndRequested)
+		}
+		if h.Live(h.Events()-1) != h.EndRequested {
+			t.Errorf("%s: %d bytes live in the end, want %d", name, h.Live(h.Events()-1), h.EndRequested)
+		}
+	}
+}
+
+// TestMeasured draws a history whose allocations have the sizes of blocks.
+func TestMeasured(t *testing.T) {
+	for name, h := range histories(t) {
+		sizes := make([]int64, len(h.Allocs))
+		for i := range sizes {
+			sizes[i] = (h.Size(i) + 511) / 512 * 512
+		}
+		m := h.Measured(sizes)
+		b, err := NewBands(m, ByLine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range someEvents(h) {
+			var want int64
+			for _, i := range h.LiveAt(k) {
+				want += sizes[i]
+			}
+			if m.Live(k) != want || sum(b.At(k)) != want {
+				t.Fatalf("%s, event %d: %d bytes live, %d in bands, want %d", name, k, m.Live(k), sum(b.At(k)), want)
+			}
+		}
+	}
+}
+
+func TestPyramid(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for _, n := range []int{1, 15, 16, 17, 300, 5000} {
+		values := make([]int64, n)
+		for i := range values {
+			values[i] = int64(r.IntN(50))
+		}
+		high, low := newPyramid(values, larger), newPyramid(values, smaller)
+		for range 300 {
+			from := r.IntN(n)
+			to := from + 1 + r.IntN(n-from)
+			part := values[from:to]
+			if got, want := high.best(from, to), from+slices.Index(part, slices.Max(part)); got != want {
+				t.Fatalf("the largest of %d … %d is at %d, want %d", from, to, got, want)
+			}
+			if got, want := low.best(from, to), from+slices.Index(part, slices.Min(part)); got != want {
+				t.Fatalf("the smallest of %d … %d is at %d, want %d", from, to, got, want)
+			}
+		}
+	}
+}
+
+// TestOrder checks the order of bands and their sums.
+func TestOrder(t *testing.T) {
+	for name, h := range histories(t) {
+		for _, g := range h.Groupings() {
+			b, err := NewBands(h, g)
+			if err != nil {
+				t.Fatalf("%s by %s: %v", name, g, err)
+			}
+			if !slices.IsSortedFunc(b.Bands, func(x, y Band) int { return int(x.Fate) - int(y.Fate) }) {
+				t.Errorf("%s by %s: fates are mixed", name, g)
+			}
+			keys := map[Key]string{}
+			var kept int64
+			for i := range b.Groups {
+				g := &b.Groups[i]
+				if other, ok := keys[g.Key]; ok {
+					t.Errorf("%s: %q and %q have the same key", name, g.Label, other)
+				}
+				keys[g.Key] = g.Label
+				kept += g.Kept
+			}
+			if kept != h.EndsAs(Kept) {
+				t.Errorf("%s by %s: groups keep %d bytes, want %d", name, g, kept, h.EndsAs(Kept))
+			}
+			for _, k := range someEvents(h) {
+				got, want := b.At(k), live(b, k)
+				if !slices.Equal(got, want) {
+					t.Fatalf("%s by %s, event %d: %v, want %v", name, g, k, got, want)
+				}
+				for i, v := range got {
+					if v > b.Bands[i].Peak {
+						t.Errorf("%s by %s: band %d has %d bytes at event %d, above its peak %d", name, g, i, v, k, b.Bands[i].Peak)
+					}
+				}
+			}
+		}
+	}
+}
+
+func (h *History) levels(a *Axis) (out []uint) {
+	for l := uint(0); a.Span>>l > 0 || l == 0; l += 2 {
+		out = append(out, l)
+	}
+	return out
+}
+
+// TestTiles checks every tile of some levels against the events themselves.
+func TestTiles(t *testing.T) {
+	for name, h := range histories(t) {
+		b, err := NewBands(h, ByLine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		axes := []*Axis{h.EventAxis()}
+		if a := h.TimeAxis(); a != nil {
+			axes = append(axes, a)
+		}
+		for _, a := range axes {
+			for _, level := range h.levels(a) {
+				for i := 0; int64(i)*Buckets <= a.Span>>level && i < 40; i++ {
+					r := Request{Kind: Banded, Axis: a, Level: level, Index: i, Scale: 18}
+					what := fmt.Sprintf("%s, level %d, tile %d", name, level, i)
+					tile, err := h.Tile(context.Background(), b, r)
+					if err != nil {
+						t.Fatalf("%s: %v", what, err)
+					}
+					checkColumns(t, what, h, tile)
+					checkEntries(t, what, b, tile)
+					r.Kind = Single
+					if tile, err = h.Tile(context.Background(), b, r); err != nil {
+						t.Fatalf("%s: %v", what, err)
+					}
+					if tile.Kind == Single {
+						checkRects(t, what, b, tile)
+					}
+				}
+			}
+		}
+	}
+}
+
+func checkColumns(t *testing.T, what string, h *History, tile *Tile) {
+	t.Helper()
+	for c := range tile.Columns {
+		x := &tile.Columns[c]
+		from, to := x.First, tile.endOf(c)
+		for k := from; k < to; k++ {
+			if p := tile.Axis.Place(k) >> tile.Level; p != tile.First+int64(c) {
+				t.Fatalf("%s, column %d: event %d stands in bucket %d", what, c, k, p)
+			}
+		}
+		if from == to {
+			if x.Witness != from-1 || x.Max != h.Live(from-1) || x.Reserved != h.Reserved(from-1) {
+				t.Fatalf("%s, empty column %d: %+v", what, c, *x)
+			}
+			continue
+		}
+		want := Column{First: from, Witness: from, Max: h.Live(from), Min: h.Live(from), Last: h.Live(to - 1)}
+		for k := from; k < to; k++ {
+			if v := h.Live(k); v > want.Max {
+				want.Max, want.Witness = v, k
+			}
+			want.Min = min(want.Min, h.Live(k))
+			want.Reserved = max(want.Reserved, h.Reserved(k))
+			if k == from {
+				want.Reserved = h.Reserved(k)
+			}
+		}
+		if *x != want {
+			t.Fatalf("%s, column %d: %+v, want %+v", what, c, *x, want)
+		}
+	}
+}
+
+// checkEntries holds the heights against the live sets, and wants each band in
+// one entry.
+func checkEntries(t *testing.T, what string, b *Bands, tile *Tile) {
+	t.Helper()
+	if len(tile.Columns) > 0 && len(tile.Entries) > mostEntries {
+		t.Fatalf("%s: %d entries", what, len(tile.Entries))
+	}
+	next := 0
+	for _, e := range tile.Entries {
+		if e.First != next || b.Bands[e.First].Fate != b.Bands[e.First+e.Count-1].Fate {
+			t.Fatalf("%s: entry %d +%d follows band %d", what, e.First, e.Count, next)
+		}
+		next += e.Count
+	}
+	if len(tile.Columns) > 0 && next != len(b.Bands) {
+		t.Fatalf("%s: the entries end with band %d of %d", what, next, len(b.Bands))
+	}
+	for c := 0; c < len(tile.Columns); c += 37 {
+		want := live(b, tile.Columns[c].Witness)
+		var total int64
+		for _, e := range tile.Entries {
+			if got := e.Heights[c]; got != sum(want[e.First:e.First+e.Count]) {
+				t.Fatalf("%s, column %d: entry %d has %d bytes, want %d", what, c, e.First, got, sum(want[e.First:e.First+e.Count]))
+			}
+			total += e.Heights[c]
+		}
+		if total != tile.Columns[c].Max {
+			t.Fatalf("%s, column %d: %d bytes are drawn, and %d are live", what, c, total, tile.Columns[c].Max)
+		}
+	}
+}
+
+// checkRects wants the rectangles of a column to fill it from 0 to the total,
+// each at the place that the order of bands gives it, within a quarter of a pixel.
+func checkRects(t *testing.T, what string, b *Bands, tile *Tile) {
+	t.Helper()
+	quarter := tile.Threshold / 8
+	for c := 0; c < len(tile.Columns); c += 29 {
+		witness := tile.Columns[c].Witness
+		var rects []Rect
+		for _, r := range tile.Rects {
+			if r.From <= c && c < r.To {
+				rects = append(rects, r)
+			}
+		}
+		slices.SortFunc(rects, func(x, y Rect) int {
+			return cmp.Or(cmp.Compare(x.Band, y.Band), cmp.Compare(2*x.Below+x.Bytes, 2*y.Below+y.Bytes))
+		})
+		below, count := int64(0), 0
+		for _, r := range rects {
+			if d := r.Below - below; d < -2*quarter || d > 2*quarter {
+				t.Fatalf("%s, column %d: a rectangle stands at %d, want %d", what, c, r.Below, below)
+			}
+			below = r.Below + r.Bytes
+			if count += r.Count; r.Alloc == Strip {
+				continue
+			}
+			want := int64(0)
+			for _, v := range live(b, witness)[:b.Of(r.Alloc)] {
+				want += v
+			}
+			b.h.EachLive(witness, func(i int) bool {
+				if i < r.Alloc && b.Of(i) == b.Of(r.Alloc) {
+					want += b.h.Size(i)
+				}
+				return true
+			})
+			if d := r.Below - want; r.Count == 1 && (d < -quarter || d > quarter) {
+				t.Fatalf("%s, column %d: allocation %d stands at %d, want %d", what, c, r.Alloc, r.Below, want)
+			}
+		}
+		if d := below - tile.Columns[c].Max; d < -2*quarter || d > 2*quarter {
+			t.Fatalf("%s, column %d: %d bytes are drawn, and %d are live", what, c, below, tile.Columns[c].Max)
+		}
+	}
+}
+
+// TestZoomMovesNothing draws one event at all levels: bands that are drawn alone
+// stand at the same height.
+func TestZoomMovesNothing(t *testing.T) {
+	h := NewHistory(timelineOf(t, synth.Trace(40_000)))
+	b, err := NewBands(h, ByLine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	peak := h.PeakRequested.Event
+	tops := map[int]int64{}
+	alone := 0
+	for level := uint(0); level <= 8; level++ {
+		bucket := peak >> level
+		tile, err := h.Tile(context.Background(), b, Request{Kind: Banded, Axis: h.EventAxis(), Level: level, Index: bucket / Buckets, Scale: 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := bucket % Buckets
+		if tile.Columns[c].Witness != peak {
+			t.Fatalf("level %d: the witness is event %d, want the peak %d", level, tile.Columns[c].Witness, peak)
+		}
+		var top int64
+		for _, e := range tile.Entries {
+			top += e.Heights[c]
+			last := e.First + e.Count - 1
+			if before, ok := tops[last]; ok && before != top {
+				t.Errorf("level %d: band %d ends at %d, and at another level at %d", level, last, top, before)
+			} else if ok {
+				alone++
+			}
+			tops[last] = top
+		}
+	}
+	if alone < 20 {
+		t.Errorf("only %d bands could be compared", alone)
+	}
+}
+
+// TestSpike wants one event of a million to be seen in the coarsest picture.
+func TestSpike(t *testing.T) {
+	const at = 700_001
+	s := withSpike(synth.Trace(1_000_000), at)
+	h := NewHistory(timelineOf(t, s))
+	tile, err := h.Tile(context.Background(), nil, Request{Kind: Total, Axis: h.EventAxis(), Level: 12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := tile.Columns[at>>12]
+	if c.Witness != at && c.Witness != at+1 || c.Max < 1<<40 {
+		t.Errorf("the column shows %d bytes at event %d", c.Max, c.Witness)
+	}
+	b, err := NewBands(h, ByLine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tile, err = h.Tile(context.Background(), b, Request{Kind: Banded, Axis: h.EventAxis(), Level: 12, Scale: 32}); err != nil {
+		t.Fatal(err)
+	}
+	checkEntries(t, "spike", b, tile)
+}
+
+func timelineOf(t testing.TB, s *snapshot.Snapshot) *timeline.Timeline {
+	t.Helper()
+	return timeline.New(s, s.Devices()[0])
+}
+
+// TestSolo draws a few groups as if there were no others.
+func TestSolo(t *testing.T) {
+	for name, h := range histories(t) {
+		b, err := NewBands(h, ByLine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(b.Groups) < 3 || h.Events() == 0 {
+			continue
+		}
+		solo := []Key{b.Groups[0].Key, b.Groups[2].Key}
+		for _, kind := range []Kind{Banded, Single} {
+			for _, level := range []uint{0, 5} {
+				tile, err := h.Tile(context.Background(), b, Request{Kind: kind, Axis: h.EventAxis(), Level: level, Scale: 12, Solo: solo})
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				for c := range tile.Columns {
+					x := &tile.Columns[c]
+					from, to := x.First, tile.endOf(c)
+					if to-from > 64 {
+						to = from + 1 // the rest is a matter of time
+					}
+					for k := from; k < to; k++ {
+						if n := soloed(b, live(b, k)); n > x.Max || n < x.Min || k == x.Witness && n != x.Max {
+							t.Fatalf("%s, level %d, column %d: %d bytes at event %d, and the column has %d to %d at %d", name, level, c, n, k, x.Min, x.Max, x.Witness)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func soloed(b *Bands, bytes []int64) (n int64) {
+	for i, v := range bytes {
+		if g := b.Bands[i].Group; g == 0 || g == 2 {
+			n += v
+		}
+	}
+	return n
+}
+
+// TestHit looks for allocations where the order of bands and births puts them.
+func TestHit(t *testing.T) {
+	for name, h := range histories(t) {
+		b, err := NewBands(h, ByLine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range someEvents(h) {
+			alive := h.LiveAt(k)
+			slices.SortStableFunc(alive, func(i, j int) int { return b.Of(i) - b.Of(j) })
+			below := int64(0)
+			for _, i := range alive {
+				if size := h.Size(i); size > 0 {
+					for _, y := range []int64{below, below + size - 1} {
+						if hit, ok := b.Hit(k, y, nil); !ok || hit != (Hit{i, b.Of(i), below}) {
+							t.Fatalf("%s, event %d, height %d: %v %+v, want allocation %d of band %d at %d", name, k, y, ok, hit, i, b.Of(i), below)
+						}
+					}
+					below += size
+				}
+			}
+			if hit, ok := b.Hit(k, below, nil); ok {
+				t.Fatalf("%s, event %d: above everything there is %+v", name, k, hit)
+			}
+		}
+	}
+}
+
+// TestSameAsInspect holds tables by line against the timeline's, which `inspect`
+// prints.
+func TestSameAsInspect(t *testing.T) {
+	for name, h := range histories(t) {
+		b, err := NewBands(h, ByLine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range someEvents(h) {
+			want := map[stack.Site]timeline.SiteSum{}
+			for _, s := range h.SitesAt(k) {
+				want[s.Site] = s
+			}
+			got := map[stack.Site]timeline.SiteSum{}
+			for _, s := range b.Live(k) {
+				site := b.Groups[s.Group].Site
+				x := got[site]
+				x.Bytes += s.Bytes
+				x.Count += s.Count
+				got[site] = x
+			}
+			for site, s := range want {
+				if got[site].Bytes != s.Bytes || got[site].Count != s.Count {
+					t.Fatalf("%s, event %d, %v: %+v, want %+v", name, k, site, got[site], s)
+				}
+			}
+			if len(got) != len(want) {
+				t.Fatalf("%s, event %d: %d sites, want %d", name, k, len(got), len(want))
+			}
+		}
+	}
+}
+
+// TestPurposesAtThePeak wants the purposes that `diagnose` names.
+func TestPurposesAtThePeak(t *testing.T) {
+	for name, h := range histories(t) {
+		b, err := NewBands(h, ByPurpose)
+		if err != nil {
+			t.Fatal(err)
+		}
+		peak := purpose.Of(h.Timeline).Peak
+		got := map[string]int64{}
+		for _, s := range b.Live(peak.Event) {
+			if s.Bytes > 0 {
+				got[b.Groups[s.Group].Label] = s.Bytes
+			}
+		}
+		for p, n := range peak.By.Map() {
+			if got[p] != n {
+				t.Errorf("%s: %d bytes of %s, want %d", name, got[p], p, n)
+			}
+		}
+	}
+}
+
+func TestTimeAxis(t *testing.T) {
+	s := synth.Trace(1000)
+	e := &s.Traces[0].Events
+	for k := 500; k < e.Len(); k++ {
+		e.Time[k] += 10_000_000 // an idle gap
+	}
+	e.Time[700] -= 50_000 // a clock that runs back
+	h := NewHistory(timelineOf(t, s))
+	a := h.TimeAxis()
+	if len(a.Folds) != 1 || a.Folds[0].event != 500 || a.Folds[0].At != a.Place(499) {
+		t.Fatalf("folds: %+v", a.Folds)
+	}
+	if span := e.Time[e.Len()-1] - e.Time[0]; a.Span != span-a.Folds[0].Removed || a.Span > span/50 {
+		t.Errorf("the axis is %d long, of %d µs", a.Span, span)
+	}
+	for k := range h.Events() {
+		if p := a.Place(k); k > 0 && p < a.Place(k-1) || p > a.Span || a.Event(p) > k || k > 0 && a.Event(p) < k && a.Place(a.Event(p)) != p {
+			t.Fatalf("event %d stands at %d, where event %d is", k, p, a.Event(p))
+		}
+	}
+	if a.Event(a.Span+1) != h.Events() {
+		t.Error("there are events behind the end")
+	}
+}
+
+func TestChanges(t *testing.T) {
+	h := NewHistory(timelineOf(t, synth.Trace(5000)))
+	b, err := NewBands(h, ByFunction)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := b.Changes(1000, 4000)
+	var bytes int64
+	var count int
+	for i, c := range changes {
+		bytes += c.Bytes()
+		count += c.Count
+		if i > 0 && abs(c.Bytes()) > abs(changes[i-1].Bytes()) {
+			t.Errorf("row %d is larger than the one before", i)
+		}
+	}
+	if want := h.Live(4000) - h.Live(1000); bytes != want || count != len(h.LiveAt(4000))-len(h.LiveAt(1000)) {
+		t.Errorf("the changes sum to %d bytes, want %d", bytes, want)
+	}
+	var made int64
+	for _, s := range b.Made(1001, 4000) {
+		made += s.Bytes
+	}
+	if want := madeIn(h, 1001, 4000); made != want {
+		t.Errorf("%d bytes are allocated in the range, want %d", made, want)
+	}
+}
+
+func abs(n int64) int64 { return max(n, -n) }
+
+func madeIn(h *History, from, to int) (n int64) {
+	for k := from; k <= to; k++ {
+		if h.Trace.Action[k] == snapshot.Alloc {
+			n += h.Trace.Size[k]
+		}
+	}
+	return n
+}
+
+// TestFlame wants each node to hold what its children hold, and more only where
+// a stack ends at it or something is left out.
+func TestFlame(t *testing.T) {
+	for name, h := range histories(t) {
+		k := h.PeakRequested.Event
+		f := FlameOf(h.Snap.Stacks, h.LiveStacks(k))
+		if f.Nodes[0].Bytes != h.Live(k) {
+			t.Errorf("%s: the root holds %d bytes, want %d", name, f.Nodes[0].Bytes, h.Live(k))
+		}
+		below := make([]int64, len(f.Nodes))
+		for i, n := range f.Nodes[1:] {
+			if n.Parent > i {
+				t.Fatalf("%s: node %d stands before its parent", name, i+1)
+			}
+			below[n.Parent] += n.Bytes
+		}
+		for i, n := range f.Nodes {
+			if below[i] > n.Bytes {
+				t.Errorf("%s: node %d holds %d bytes, and its children %d", name, i, n.Bytes, below[i])
+			}
+		}
+	}
+}
+
+// TestLanes wants the leaking line of a recorded leak, and no other.
+func TestLanes(t *testing.T) {
+	for file, want := range map[string]string{
+		"../../examples/image-leak/step-4.pickle":      "w02_image_leak.py:39 normalise",
+		"../../examples/autograd-graph/iter-60.pickle": "w04_graph_leak.py",
+		"../../examples/peak/step-2.pickle":            "",
+	} {
+		s, err := snapshot.Open(file, snapshot.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := NewBands(NewHistory(timelineOf(t, s)), ByLine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var labels []string
+		for _, l := range b.Lanes {
+			labels = append(labels, b.Groups[b.Bands[l.Band].Group].Label)
+			if n := len(l.Points); n != lanePoints || l.Points[n-1] != l.To || !slices.IsSorted(l.Points) {
+				t.Errorf("%s: points of %s end with %d of %d", file, labels, l.Points[n-1], l.To)
+			}
+		}
+		if got := strings.Join(labels, ", "); (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: lanes %q, want %q", file, got, want)
+		}
+	}
+}
+
+func TestNextPeak(t *testing.T) {
+	h := NewHistory(timelineOf(t, withSpike(synth.Trace(5000), 2000)))
+	if k := h.NextPeak(100, false); k != 2000 {
+		t.Errorf("the next peak is at %d, want 2000", k)
+	}
+	if k := h.NextPeak(4000, true); k != 2000 && k != 2001 {
+		t.Errorf("the peak before is at %d, want 2000", k)
+	}
+}
+
+// TestEncoding reads a tile as the page does.
+func TestEncoding(t *testing.T) {
+	h := NewHistory(timelineOf(t, synth.Trace(3000)))
+	b, err := NewBands(h, ByLine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []Kind{Total, Banded, Single} {
+		tile, err := h.Tile(context.Background(), b, Request{Kind: kind, Axis: h.EventAxis(), Level: 3, Index: 1, Scale: 22})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := reader{buf: tile.Encode(b, true)}
+		if string(r.take(4)) != "SLT1" || r.buf[4] != byte(kind) || r.buf[6] != 3 || r.buf[7] != 22 {
+			t.Fatalf("header % x", r.buf[:8])
+		}
+		r.at = 8
+		n, m := int(r.u32()), int(r.u32())
+		if first := r.f64(); n != len(tile.Columns) || first != 256 || r.u32() != flagPartial {
+			t.Fatalf("%d columns from %v", n, first)
+		}
+		r.at = 64
+		for _, want := range [][]float64{
+			column(tile, func(c *Column) int { return c.Witness }), column(tile, func(c *Column) int { return c.First }), {float64(tile.End)},
+		} {
+			if got := r.array(len(want), func() float64 { return float64(r.u32()) }); !slices.Equal(got, want) {
+				t.Fatalf("got %v, want %v", got, want)
+			}
+		}
+		for _, want := range [][]float64{
+			column(tile, func(c *Column) int64 { return c.Max }), column(tile, func(c *Column) int64 { return c.Min }),
+			column(tile, func(c *Column) int64 { return c.Last }), column(tile, func(c *Column) int64 { return c.Reserved }),
+		} {
+			if got := r.array(n, r.f64); !slices.Equal(got, want) {
+				t.Fatalf("got %v, want %v", got, want)
+			}
+		}
+		var sizes []func() float64
+		f32 := func() float64 { return float64(math.Float32frombits(r.u32())) }
+		u32 := func() float64 { return float64(r.u32()) }
+		u16 := func() float64 { return float64(binary.LittleEndian.Uint16(r.take(2))) }
+		switch kind {
+		case Banded:
+			if ids := r.array(m, u32); len(ids) == 0 || m != len(tile.Entries) {
+				t.Fatal("no entries")
+			}
+			r.array(m, u32)
+			heights := r.array(m*n, f32)
+			if got, want := heights[n], float64(float32(tile.Entries[1].Heights[0])); got != want {
+				t.Errorf("height %v, want %v", got, want)
+			}
+		case Single:
+			sizes = []func() float64{u16, u16, r.f64, f32, u32, u32, u32, u16}
+			for _, read := range sizes {
+				if got := r.array(m, read); len(got) == 0 || m != len(tile.Rects) {
+					t.Fatal("no rectangles")
+				}
+			}
+		}
+		if r.at != len(r.buf) {
+			t.Errorf("%d bytes are left of %d", len(r.buf)-r.at, len(r.buf))
+		}
+	}
+}
+
+func column[N int | int64](tile *Tile, f func(*Column) N) (out []float64) {
+	for i := range tile.Columns {
+		out = append(out, float64(f(&tile.Columns[i])))
+	}
+	return out
+}
+
+type reader struct {
+	buf []byte
+	at  int
+}
+
+func (r *reader) take(n int) []byte { r.at += n; return r.buf[r.at-n : r.at] }
+func (r *reader) u32() uint32       { return binary.LittleEndian.Uint32(r.take(4)) }
+func (r *reader) f64() float64      { return math.Float64frombits(binary.LittleEndian.Uint64(r.take(8))) }
+func (r *reader) array(n int, f func() float64) (out []float64) {
+	for range n {
+		out = append(out, f())
+	}
+	r.at = (r.at + 7) / 8 * 8
+	return out
+}
+
+// TestCorpus draws each file of the recorded corpus, if there is one: the sums of
+// tiles are checked as they are made.
+func TestCorpus(t *testing.T) {
+	root := os.Getenv("STRANDLINE_CORPUS")
+	if root == "" {
+		t.Skip("STRANDLINE_CORPUS is not set")
+	}
+	filepath.WalkDir(filepath.Join(root, "torch"), func(path string, d fs.DirEntry, err error) error {
+		info, infoErr := os.Stat(path)
+		if err != nil || infoErr != nil || info.IsDir() || info.Size() > 30<<20 || !strings.Contains(path, ".pickle") {
+			return nil
+		}
+		s, err := snapshot.Open(path, snapshot.Options{})
+		if err != nil {
+			return nil
+		}
+		for _, d := range s.Devices() {
+			h := NewHistory(timeline.New(s, d))
+			if got := h.EndsAs(Kept) + h.EndsAs(Pending); got != h.EndRequested && s.Partial == nil && len(h.Faults) == 0 {
+				t.Errorf("%s: %d bytes are kept or pending, and the active blocks hold %d", path, got, h.EndRequested)
+			}
+			for _, g := range h.Groupings() {
+				b, err := NewBands(h, g)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, kind := range []Kind{Banded, Single} {
+					for _, level := range h.levels(h.EventAxis()) {
+						if _, err := h.Tile(context.Background(), b, Request{Kind: kind, Axis: h.EventAxis(), Level: level, Scale: 16}); err != nil {
+							t.Errorf("%s by %s: %v", path, g, err)
+						}
+					}
+				}
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,239 @@
+package timeline
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"strandline/stack"
+	"strandline/torch/snapshot"
+	"strandline/units"
+)
+
+// Facts are what a snapshot states of each device, without judgement. Byte
+// figures are of the snapshot's moment unless their name says peak. A pointer is
+// nil where the file cannot tell.
+type Facts struct {
+	File    string        `json:"file"`
+	Partial bool          `json:"partial"`
+	Version string        `json:"torch_version"`
+	Format  string        `json:"format"`
+	Notes   []string      `json:"notes"`
+	Devices []DeviceFacts `json:"devices"`
+	Extra   []string      `json:"extra_keys,omitempty"`   // top-level keys that are not PyTorch's
+	Unknown []string      `json:"unknown_keys,omitempty"` // keys inside records
+	Conf    *string       `json:"allocator_conf,omitempty"`
+
+	Lines []*Timeline `json:"-"`
+}
+
+// DeviceFacts are the facts of one device.
+type DeviceFacts struct {
+	Device             int    `json:"device"`
+	Segments           int    `json:"segments"`
+	Blocks             int    `json:"blocks"`
+	ReservedBytes      int64  `json:"reserved_bytes"`
+	AllocatedBytes     int64  `json:"allocated_bytes"`
+	ActiveBytes        int64  `json:"active_bytes"`
+	RequestedBytes     int64  `json:"requested_bytes"`
+	InactiveSplitBytes int64  `json:"inactive_split_bytes"`
+	Stacks             int    `json:"stacks"`
+	Events             *int   `json:"events"`
+	OOMEvents          *int   `json:"oom_events"`
+	PeakReserved       *int64 `json:"peak_reserved_bytes"`
+	PeakRequested      *int64 `json:"peak_requested_bytes"`
+	PeakReservedEvent  *int   `json:"peak_reserved_event,omitempty"`
+	PeakRequestedEvent *int   `json:"peak_requested_event,omitempty"`
+	StartTime          *int64 `json:"start_time_us,omitempty"`
+	EndTime            *int64 `json:"end_time_us,omitempty"`
+}
+
+// FactsOf gathers the facts of a snapshot. Sizes that cannot be count as 0, and are
+// among the notes.
+func FactsOf(s *snapshot.Snapshot) *Facts {
+	s = s.Sane()
+	f := &Facts{
+		File: s.Name, Partial: s.Partial != nil, Version: s.TorchVersion(), Format: s.Format.String(),
+		Notes: append([]string{}, s.Faults...), Unknown: s.UnknownKeys,
+	}
+	if s.Partial != nil {
+		f.Notes = append(f.Notes, fmt.Sprintf("reading ended at %s: %v", s.Partial.Place(), s.Partial.Err))
+	}
+	if s.Settings != nil {
+		f.Conf = &s.Settings.Conf
+	}
+	for _, x := range s.Extra {
+		f.Extra = append(f.Extra, fmt.Sprint(x.Key))
+	}
+	if len(f.Extra) > 0 {
+		f.Notes = append(f.Notes, "keys that are not PyTorch's are kept: "+strings.Join(f.Extra, ", "))
+	}
+	if len(f.Unknown) > 0 {
+		f.Notes = append(f.Notes, "unknown keys are kept: "+strings.Join(f.Unknown, ", "))
+	}
+	if s.Format.BareList {
+		f.Notes = append(f.Notes, "a bare list of segments: the state alone, without history")
+	}
+	for _, d := range s.Devices() {
+		t := New(s, d)
+		f.Lines = append(f.Lines, t)
+		f.Devices = append(f.Devices, deviceFacts(s, d, t))
+		f.Notes = append(f.Notes, t.Faults...)
+		f.Notes = append(f.Notes, t.Gaps()...)
+	}
+	return f
+}
+
+func deviceFacts(s *snapshot.Snapshot, d snapshot.Device, t *Timeline) DeviceFacts {
+	f := DeviceFacts{Device: d.Index, Segments: len(d.Segments)}
+	seen := make([]bool, s.Stacks.Len())
+	count := func(id stack.ID) {
+		if id > stack.Empty && !seen[id] {
+			seen[id] = true
+			f.Stacks++
+		}
+	}
+	for _, i := range d.Segments {
+		seg := &s.Segments[i]
+		f.Blocks += len(seg.Blocks)
+		f.ReservedBytes += seg.TotalSize
+		count(seg.Stack)
+		for j := range seg.Blocks {
+			b := &seg.Blocks[j]
+			count(b.Stack)
+			switch {
+			case b.State == snapshot.Allocated:
+				f.AllocatedBytes += b.Size
+			case b.State == snapshot.Inactive && len(seg.Blocks) > 1 && !seg.Expandable:
+				f.InactiveSplitBytes += b.Size
+			}
+			if b.State.Active() {
+				f.ActiveBytes += b.Size
+				f.RequestedBytes += b.Requested
+			}
+		}
+	}
+	for _, id := range d.Trace.Stack {
+		count(id)
+	}
+	if s.HasHistory() {
+		n := d.Trace.Len()
+		f.Events, f.OOMEvents = &n, &t.OOMs
+		f.PeakReserved, f.PeakRequested = &t.PeakReserved.Bytes, &t.PeakRequested.Bytes
+		f.PeakReservedEvent, f.PeakRequestedEvent = &t.PeakReserved.Event, &t.PeakRequested.Event
+		if n > 0 && d.Trace.Time != nil {
+			f.StartTime, f.EndTime = &d.Trace.Time[0], &d.Trace.Time[n-1]
+		}
+	}
+	return f
+}
+
+// Gaps says what the history does not tell, a sentence each.
+func (t *Timeline) Gaps() (out []string) {
+	if !t.Snap.HasHistory() {
+		return nil
+	}
+	where := fmt.Sprintf("device %d", t.Device)
+	if t.Trace.Len() == 0 {
+		if t.EndReserved > 0 {
+			out = append(out, where+": no events were recorded; the state alone is known")
+		}
+		return out
+	}
+	if t.Complete() {
+		return nil
+	}
+	if t.Snap.RingFull(t.Device) {
+		out = append(out, fmt.Sprintf("%s: the ring of %s events overflowed; older events are lost", where, units.Count(int64(t.Trace.Len()))))
+	}
+	out = append(out, fmt.Sprintf("%s: when the recording began, %s were live (allocations: %s) and %s reserved; who made them is known only where a block says so",
+		where, units.Bytes(t.StartRequested), units.Count(int64(len(t.before))), units.Bytes(t.StartReserved)))
+	return out
+}
+
+// A SiteSum is what one place holds.
+type SiteSum struct {
+	Site  stack.Site
+	Bytes int64
+	Count int
+	Stack stack.ID // the heaviest
+}
+
+// SitesAt sums what lives after event k by place, most bytes first. The zero
+// Site stands for unknown stacks.
+func (t *Timeline) SitesAt(k int) []SiteSum { return t.sum(t.LiveAt(k)) }
+
+// sum sums allocations by place.
+func (t *Timeline) sum(allocs []int) []SiteSum {
+	sums := map[stack.Site]*SiteSum{}
+	byStack := map[stack.ID]int64{}
+	for _, i := range allocs {
+		id := t.Stack(i)
+		site := t.Snap.Stacks.Site(id)
+		s := sums[site]
+		if s == nil {
+			s = &SiteSum{Site: site, Stack: id}
+			sums[site] = s
+		}
+		s.Bytes += t.Size(i)
+		s.Count++
+		byStack[id] += t.Size(i)
+		if byStack[id] > byStack[s.Stack] {
+			s.Stack = id
+		}
+	}
+	return mostFirst(sums)
+}
+
+// A PoolSum is what one pool holds on one stream.
+type PoolSum struct {
+	Pool       snapshot.Pool
+	Recorded   bool // false: the file does not say which pool it is, as before PyTorch 2.1
+	Stream     uint64
+	Type       string // "small" or "large"
+	Expandable bool
+	Segments   int
+	Reserved   int64
+	Active     int64
+	Free       int64
+	LargestGap int64 // the largest inactive block
+}
+
+// Pools sums the segments of a device by pool, stream and size class.
+func Pools(s *snapshot.Snapshot, d snapshot.Device) []PoolSum {
+	type key struct {
+		pool       snapshot.PoolID
+		stream     snapshot.StreamID
+		kind       snapshot.StringID
+		expandable bool
+	}
+	sums := map[key]*PoolSum{}
+	var order []*PoolSum
+	for _, i := range d.Segments {
+		seg := &s.Segments[i]
+		k := key{seg.Pool, seg.Stream, seg.Type, seg.Expandable}
+		p := sums[k]
+		if p == nil {
+			p = &PoolSum{Pool: s.PoolOf(seg.Pool), Recorded: seg.Pool != 0, Stream: s.Stream(seg.Stream), Type: s.String(seg.Type), Expandable: seg.Expandable}
+			sums[k] = p
+			order = append(order, p)
+		}
+		p.Segments++
+		p.Reserved += seg.TotalSize
+		for j := range seg.Blocks {
+			b := &seg.Blocks[j]
+			if b.State.Active() {
+				p.Active += b.Size
+			} else {
+				p.Free += b.Size
+				p.LargestGap = max(p.LargestGap, b.Size)
+			}
+		}
+	}
+	sort.SliceStable(order, func(i, j int) bool { return order[i].Reserved > order[j].Reserved })
+	out := make([]PoolSum, len(order))
+	for i, p := range order {
+		out[i] = *p
+	}
+	return out
+}

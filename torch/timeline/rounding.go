@@ -1,0 +1,108 @@
+package timeline
+
+import (
+	"sort"
+
+	"strandline/stack"
+	"strandline/torch/snapshot"
+)
+
+// Rounding is what blocks have beyond what was asked for, at the moment of the
+// snapshot. Blocks whose request is unknown are left out of all sums.
+type Rounding struct {
+	Active    int64 // bytes of the blocks
+	Requested int64
+	// Tiny is the part of requests below a block's least size, 512 bytes.
+	Tiny      int64
+	TinyCount int
+	// Unsplit is the part that rounding up to 512 does not explain: remainders that
+	// the allocator did not split off, and roundup_power2_divisions.
+	Unsplit int64
+	Sites   []SiteSum // by place, most lost first; Bytes are what is lost
+}
+
+// Lost is the bytes that nobody asked for.
+func (r *Rounding) Lost() int64 { return r.Active - r.Requested }
+
+// leastBlock is the granule of the device's allocator.
+const leastBlock = 512
+
+// RoundingOf measures the blocks of a device.
+func RoundingOf(s *snapshot.Snapshot, d snapshot.Device) Rounding {
+	segments := make([]*snapshot.Segment, len(d.Segments))
+	for k, i := range d.Segments {
+		segments[k] = &s.Segments[i]
+	}
+	return roundingOf(s.Stacks, segments)
+}
+
+func roundingOf(stacks *stack.Table, segments []*snapshot.Segment) (out Rounding) {
+	sites := map[stack.Site]*SiteSum{}
+	for _, seg := range segments {
+		for j := range seg.Blocks {
+			b := &seg.Blocks[j]
+			if !b.State.Active() || b.Requested <= 0 || b.Requested > b.Size {
+				continue
+			}
+			out.add(b)
+			site := stacks.Site(b.Stack)
+			if sites[site] == nil {
+				sites[site] = &SiteSum{Site: site, Stack: b.Stack}
+			}
+			sites[site].Bytes += b.Size - b.Requested
+			sites[site].Count++
+		}
+	}
+	out.Sites = mostFirst(sites)
+	return out
+}
+
+func (r *Rounding) add(b *snapshot.Block) {
+	r.Active += b.Size
+	r.Requested += b.Requested
+	switch least := (b.Requested + leastBlock - 1) / leastBlock * leastBlock; {
+	case b.Requested < leastBlock && b.Size == leastBlock:
+		r.Tiny += b.Size - b.Requested
+		r.TinyCount++
+	case b.Size > least:
+		r.Unsplit += b.Size - least
+	}
+}
+
+// Pinned is the pinned host memory of a file.
+type Pinned struct {
+	Rounding
+	Held int64 // bytes of its segments
+	Free int64 // of them, kept for reuse
+}
+
+// PinnedOf measures pinned host memory, nil where the file has none of it.
+func PinnedOf(s *snapshot.Snapshot) *Pinned {
+	if len(s.HostSegments) == 0 {
+		return nil
+	}
+	out := &Pinned{}
+	segments := make([]*snapshot.Segment, len(s.HostSegments))
+	for i := range s.HostSegments {
+		segments[i] = &s.HostSegments[i]
+		out.Held += s.HostSegments[i].TotalSize
+		out.Free += s.HostSegments[i].Free()
+	}
+	out.Rounding = roundingOf(s.Stacks, segments)
+	return out
+}
+
+// mostFirst are sums by place, most bytes first and the same in every run.
+func mostFirst(sums map[stack.Site]*SiteSum) []SiteSum {
+	out := make([]SiteSum, 0, len(sums))
+	for _, s := range sums {
+		out = append(out, *s)
+	}
+	sort.Slice(out, func(i, j int) bool {
+		if a, b := &out[i], &out[j]; a.Bytes != b.Bytes {
+			return a.Bytes > b.Bytes
+		}
+		return out[i].Site.Compare(out[j].Site) < 0
+	})
+	return out
+}
