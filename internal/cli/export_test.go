@@ -132,7 +132,7 @@ func TestExportRefuses(t *testing.T) {
 		{"--to pickle -o OUT ../../torch/snapshot", "is a directory; export takes one file"},
 	} {
 		args := append([]string{"export"}, strings.Fields(strings.ReplaceAll(c.args, "OUT", out))...)
-		if !strings.Contains(c.args, "../snapshot") {
+		if !strings.Contains(c.args, "../torch") {
 			args = append(args, twoDevices)
 		}
 		stdout, stderr, code := run(args...)
