@@ -10,7 +10,7 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const out = here("../face/web/assets/");
 
 const result = await build({
-  entryPoints: ["app.ts", "app.css", "plan.ts", "plan.css", "recording.ts", "recording.css"].map((name) => here(`src/${name}`)),
+  entryPoints: ["page/app.ts", "page/app.css", "plan/plan.ts", "plan/plan.css", "recording/recording.ts", "recording/recording.css"].map((name) => here(`src/${name}`)),
   outdir: out,
   bundle: true,
   minify: true,
@@ -21,7 +21,7 @@ const result = await build({
   write: false,
 });
 const files = result.outputFiles.map((f) => ({ name: f.path.split("/").pop(), bytes: Buffer.from(f.contents) }));
-for (const name of ["index.html", "plan.html", "recording.html"]) files.push({ name, bytes: await readFile(here(`src/${name}`)) });
+for (const path of ["page/index.html", "plan/plan.html", "recording/recording.html"]) files.push({ name: path.split("/").pop(), bytes: await readFile(here(`src/${path}`)) });
 
 const check = process.argv.includes("--check");
 await mkdir(out, { recursive: true });

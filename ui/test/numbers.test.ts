@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { bytes, count, delta, duration, growth, percent } from "../src/format.ts";
-import { printable } from "../src/dom.ts";
-import { contrast, mix, parse, textOn, wash } from "../src/palette.ts";
-import { byteStep, byteTick, clamp, levelFor, niceStep, pixelAt, ticks, zoom } from "../src/scale.ts";
-import { decode, encode, initial } from "../src/store.ts";
+import { bytes, count, delta, duration, growth, percent } from "../src/base/format.ts";
+import { printable } from "../src/base/dom.ts";
+import { contrast, mix, parse, textOn, wash } from "../src/picture/palette.ts";
+import { byteStep, byteTick, clamp, levelFor, niceStep, pixelAt, ticks, zoom } from "../src/base/scale.ts";
+import { decode, encode, initial } from "../src/page/store.ts";
 
 test("bytes have binary units and few digits", () => {
   const want: [number | null, string][] = [[0, "0 B"], [312, "312 B"], [53248, "52.0 KiB"], [693423308, "661.3 MiB"], [13991959552, "13.03 GiB"], [-2048, "−2.0 KiB"], [1048575, "1.0 MiB"], [null, "–"]];
@@ -63,7 +63,7 @@ test("a URL that makes no sense changes nothing", () => {
 
 for (const [theme, marker] of [["light", ":root {"], ["dark", ':root[data-theme="dark"] {']] as const) {
   test(`colours of the ${theme} theme can be told apart from the page, and read`, () => {
-    const css = readFileSync("src/app.css", "utf8");
+    const css = readFileSync("src/page/app.css", "utf8");
     const block = css.slice(css.indexOf(marker), css.indexOf("}", css.indexOf(marker)));
     const colour = (name: string) => parse(new RegExp(`--${name}: (#[0-9a-f]{6})`).exec(block)![1]!);
     const page = colour("page");

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { blit, keptLine, labelPlaces, runs, stackOf, widen, type Frame, type Paint, type Run } from "../src/blit.ts";
-import { noteRows, timeTicks } from "../src/rail.ts";
-import { decodeTile, type Tile } from "../src/wire.ts";
+import { blit, keptLine, labelPlaces, runs, stackOf, widen, type Frame, type Paint, type Run } from "../src/picture/blit.ts";
+import { noteRows, timeTicks } from "../src/rail/rail.ts";
+import { decodeTile, type Tile } from "../src/base/wire.ts";
 
 /** Encodes a tile of bands as WIRE.md has it. */
 function encodeBands(level: number, first: number, columns: { max: number; min?: number; reserved?: number; heights: number[] }[], ids: number[]): ArrayBuffer {

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bars, colourOf } from "../src/planbars.ts";
-import { groups, names } from "../src/planform.ts";
-import { command, decode, encode, set, turn } from "../src/planstate.ts";
-import { layers } from "../src/planstep.ts";
-import { billions, counts, requests, size, sizes, ticks, times } from "../src/planwords.ts";
-import type { Field, Mode, Part } from "../src/planwire.ts";
+import { bars, colourOf } from "../src/plan/bars.ts";
+import { groups, names } from "../src/plan/form.ts";
+import { command, decode, encode, set, turn } from "../src/plan/state.ts";
+import { layers } from "../src/plan/step.ts";
+import { billions, counts, requests, size, sizes, ticks, times } from "../src/plan/words.ts";
+import type { Field, Mode, Part } from "../src/plan/wire.ts";
 
 const GiB = 2 ** 30;
 const field = (name: string, kind: Field["kind"] = "string", standard = ""): Field => ({ name, help: "", kind, default: standard, choices: [] });

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { edgesOf, flameOf, groupsOf, heldBy, layersOf, others, Slice, tileOf, timeStep } from "../src/recbands.ts";
-import { decode, encode, first, type State } from "../src/recstate.ts";
-import type { Recording, Stack, Window } from "../src/recwire.ts";
-import type { Frame } from "../src/wire.ts";
+import { edgesOf, flameOf, groupsOf, heldBy, layersOf, others, Slice, tileOf, timeStep } from "../src/recording/bands.ts";
+import { decode, encode, first, type State } from "../src/recording/state.ts";
+import type { Recording, Stack, Window } from "../src/recording/wire.ts";
+import type { Frame } from "../src/base/wire.ts";
 
 const frame = (name: string, line = 0): Frame => ({ file: `/srv/${name}`, line, function: name, origin: line ? "own" : "native" });
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decodeRun, highest, lastAt } from "../src/runs.ts";
-import { conf, parts } from "../src/whatif.ts";
+import { decodeRun, highest, lastAt } from "../src/whatif/runs.ts";
+import { conf, parts } from "../src/whatif/whatif.ts";
 
 test("a run is read as it was written", () => {
   const text = new TextEncoder().encode(JSON.stringify({ settings: "expandable_segments:True", peak_reserved_bytes: 40 }));

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { flow, rowBytes, sections, type Heap } from "../src/allocator.ts";
-import { acrossOf, align, short, type GroupOf } from "../src/compare.ts";
-import { settingOf } from "../src/findings.ts";
-import { layout } from "../src/icicle.ts";
-import { places } from "../src/sites.ts";
-import { fold } from "../src/stack.ts";
-import { sorted, type Row } from "../src/table.ts";
-import type { Flame, Frame } from "../src/wire.ts";
+import { flow, rowBytes, sections, type Heap } from "../src/allocator/allocator.ts";
+import { acrossOf, align, short, type GroupOf } from "../src/compare/compare.ts";
+import { settingOf } from "../src/findings/findings.ts";
+import { layout } from "../src/picture/icicle.ts";
+import { places } from "../src/sites/sites.ts";
+import { fold } from "../src/base/stack.ts";
+import { sorted, type Row } from "../src/base/table.ts";
+import type { Flame, Frame } from "../src/base/wire.ts";
 
 const frame = (name: string, origin: Frame["origin"]): Frame => ({ file: `/x/${name}.py`, line: 1, function: name, origin });
 

@@ -1,0 +1,529 @@
+// The page: its frame, and who is told of what.
+
+import { Allocator } from "../allocator/allocator.ts";
+import { fresh, json, Latest, link, Refused } from "../base/ask.ts";
+import { Compare } from "../compare/compare.ts";
+import { byId, fill, h, printable } from "../base/dom.ts";
+import { drop } from "./drop.ts";
+import { Findings } from "../findings/findings.ts";
+import { bytes, count } from "../base/format.ts";
+import { copyLine, inspector } from "./inspector.ts";
+import { listen, type Key } from "../base/keys.ts";
+import { Local } from "./local.ts";
+import { coverages, groupings } from "../base/names.ts";
+import { Page } from "./page.ts";
+import { css, palette } from "../picture/palette.ts";
+import { Rail } from "../rail/rail.ts";
+import { fetchLinks, picture, save } from "../base/save.ts";
+import { Saved } from "./saved.ts";
+import { Sites } from "../sites/sites.ts";
+import { encode, type State, type View } from "./store.ts";
+import { theme } from "../base/theme.ts";
+import { Timeline } from "../timeline/timeline.ts";
+import { WhatIf } from "../whatif/whatif.ts";
+import type { Alloc, Event } from "../base/wire.ts";
+
+const page = new Page();
+const { store } = page;
+const live = byId("live");
+let said = 0;
+
+/** Tells screen readers, at most twice a second. */
+function say(text: string): void {
+  clearTimeout(said);
+  said = window.setTimeout(() => (live.textContent = text), 500);
+}
+
+const rail = new Rail(page, byId("rail"), byId("tooltip"), say, (e) => e.status !== 0 && refused(e));
+const view = byId("view");
+const parts = {
+  timeline: new Timeline(page, rail, view),
+  allocator: new Allocator(page, rail, view, byId("tooltip"), (to, back) => void next(to, back)),
+  sites: new Sites(page, view, byId("tooltip")),
+  compare: new Compare(page, view),
+  whatif: new WhatIf(page, rail, view, say),
+  findings: new Findings(page, rail, view),
+};
+const names: Record<View, string> = { timeline: "Timeline", allocator: "Allocator", sites: "Sites", compare: "Compare", whatif: "What if", findings: "Findings" };
+
+/** The views that this session has something for. */
+function tabs(): View[] {
+  const many = (page.session?.files.length ?? 0) > 1;
+  return (Object.keys(names) as View[]).filter((v) => v !== "compare" || many);
+}
+
+// ---- the frame
+
+let bannerText = "";
+
+function banner(text: string): void {
+  bannerText = text;
+  drawBanner();
+}
+
+let refusal = "";
+
+/** Says what the engine has no answer to, until the reader turns to something else. */
+function refused(e: Error): void {
+  banner((refusal = e.message));
+}
+
+function drawBanner(): void {
+  const file = page.file;
+  const out: string[] = [];
+  if (link.lost) out.push(`${link.why}. What is here stays.`);
+  else if (bannerText) out.push(bannerText);
+  if (page.unknownSites > 0) out.push(`${count(page.unknownSites)} ${page.unknownSites === 1 ? "site" : "sites"} of the link ${page.unknownSites === 1 ? "is" : "are"} not in this file.`);
+  if (file?.partial) out.push(`Read in part: ${file.partial}`);
+  const el = byId("banner");
+  el.hidden = out.length === 0;
+  el.className = link.lost ? "error" : "";
+  el.textContent = printable(out.join(" · "));
+}
+
+let tabsTold = "";
+
+function drawTop(): void {
+  const { session, file, device, s } = page;
+  const title = file?.name ?? session?.title ?? "";
+  document.title = title ? `${printable(title)} – strandline` : "strandline";
+  const files = session?.files ?? [];
+  const pick = (label: string, key: string, value: number, options: [number, string][], act: (v: number) => void): Node =>
+    h(
+      "select",
+      { "aria-label": label, "data-key": key, onchange: (e: globalThis.Event) => act(Number((e.target as HTMLSelectElement).value)) },
+      options.map(([v, text]) => h("option", { value: v, selected: v === value }, text)),
+    );
+  const order = session?.order.length === files.length ? session.order : files.map((f) => f.f);
+  const reset: Partial<State> = { win: null, k: null, range: null, alloc: null, a: null, b: null, segment: null };
+  fill(
+    byId("files"),
+    files.length > 1
+      ? pick("file", "file", page.f, order.map((f) => [f, files.find((x) => x.f === f)?.name ?? String(f)]), (f) => store.set({ f, ...reset }, true))
+      : h("span", { title: file?.path }, title),
+    session?.skipped?.length ? h("span", { class: "muted wide", title: session.skipped.map((x) => `${x.path}: ${x.why}`).join("\n") }, `${count(session.skipped.length)} skipped`) : null,
+    file && file.devices.length > 1 ? pick("device", "device", page.d ?? 0, file.devices.map((d) => [d, `device ${d}`]), (d) => store.set({ d, ...reset }, true)) : null,
+  );
+  const badge = byId<HTMLButtonElement>("coverage");
+  badge.hidden = !device;
+  if (device) {
+    const kind = file?.partial ? "damaged" : device.coverage.kind;
+    badge.dataset.kind = kind;
+    badge.textContent = coverages[kind] ?? kind;
+    badge.title = file?.partial ?? device.coverage.text;
+  }
+  const held = byId<HTMLButtonElement>("held");
+  held.hidden = !device?.held;
+  if (device?.held) held.title = device.held.text;
+  const shown = tabs();
+  // A button that is replaced under the pointer loses its click.
+  const told = `${shown} ${s.view}`;
+  if (told === tabsTold) return;
+  tabsTold = told;
+  fill(
+    byId("tabs"),
+    shown.map((v, i) => h("button", { type: "button", "data-key": `view ${v}`, "aria-current": s.view === v ? "page" : undefined, title: `${names[v]} (${i + 1})`, onclick: () => store.set({ view: v }, true) }, names[v])),
+  );
+}
+
+function drawTools(): void {
+  const { device, file, s } = page;
+  const el = byId("tools");
+  if (!device || device.events === 0) return fill(el);
+  const time = s.x === "us" && device.time;
+  const choice = (key: string, label: string, on: boolean, act: () => void, why?: string | null): Node =>
+    h("button", { type: "button", "data-key": key, "aria-pressed": String(on), disabled: !!why, title: why ?? undefined, onclick: act }, label);
+  fill(
+    el,
+    h(
+      "label",
+      {},
+      "group by ",
+      h(
+        "select",
+        { "data-key": "g", onchange: (e: globalThis.Event) => store.set({ g: (e.target as HTMLSelectElement).value, solo: [] }, true) },
+        device.groupings.map((g) => h("option", { value: g, selected: g === s.g }, groupings[g] ?? g)),
+      ),
+    ),
+    h("span", { class: "choice" }, "x ", choice("x ev", "events", !time, () => time && void rail.switchX()), " · ", choice("x us", "time", !!time, () => !time && void rail.switchX(), device.time ? null : (device.time_why ?? "this file has no times"))),
+    h(
+      "span",
+      { class: "choice" },
+      "y ",
+      (["reserved", "active", "window"] as const).map((y, i) => [i ? " · " : "", choice(`y ${y}`, y, s.y === y, () => store.set({ y }, true))]),
+    ),
+    h(
+      "span",
+      { class: "choice wide" },
+      "bytes ",
+      choice("u requested", "asked for", page.u === "requested", () => store.set({ u: "requested" }, true)),
+      " · ",
+      choice("u allocated", "blocks", page.u === "allocated", () => store.set({ u: "allocated" }, true), file?.blocks === "ready" ? null : (device.measures_why ?? "The sizes of blocks are still being worked out.")),
+    ),
+    s.solo.length
+      ? h(
+          "button",
+          { type: "button", class: "chip", "data-key": "solo", title: "Show all sites again (Esc)", onclick: () => store.set({ solo: [] }, true) },
+          h("span", { class: `sw s${page.group(s.solo[0]!)?.slot ?? -1}` }),
+          s.solo.length === 1 ? `only ${page.group(s.solo[0]!)?.label ?? "a site of another file"}` : `only ${count(s.solo.length)} sites`,
+          h("span", { class: "muted" }, "×"),
+        )
+      : null,
+    h("span", { id: "window" }),
+    h("span", { class: "legend", "aria-hidden": "true" }, h("span", {}, h("i"), "live, highest"), h("span", {}, h("i", { class: "low" }), "lowest"), h("span", {}, h("i", { class: "res" }), s.view === "whatif" ? "reserved, as recorded" : "reserved"), s.view === "whatif" ? null : h("span", {}, h("i", { class: "kept" }), "kept")),
+  );
+  drawWindow();
+}
+
+/** Says what part of the file the picture shows. */
+function drawWindow(): void {
+  const el = document.getElementById("window");
+  const { device, s } = page;
+  if (!el || !device) return;
+  const { win, level, bound } = rail.seen;
+  const end = bound ? ", no finer in this saved page" : "";
+  const per = count(2 ** level);
+  if (s.x === "us" && device.time) fill(el, `${s.win === null ? "all" : "part"} of the time · 1 column = ${per} µs${end}`);
+  else fill(el, "events ", h("b", {}, `${count(Math.floor(win[0]))} – ${count(Math.ceil(win[1]))}`), ` of ${count(device.events)} · 1 column = ${per} ${level === 0 ? "event" : "events"}${end}`);
+}
+
+// ---- what follows the cursor
+
+const askEvent = new Latest(30);
+let eventKey = "";
+let allocKey = "";
+
+function follow(): void {
+  const { s, device } = page;
+  if (!device || page.d === undefined) return;
+  const ek = `${page.f} ${page.d} ${page.u} ${page.k}`;
+  if (ek !== eventKey && device.events > 0) {
+    eventKey = ek;
+    askEvent.ask(
+      () => json<Event>("event", { f: page.f, d: page.d, u: page.u, k: page.k }),
+      (e) => {
+        page.event = e;
+        page.figures.active = e.live;
+        page.figures.reserved = e.reserved;
+        page.tell("event");
+        say(`event ${count(e.event)}, active ${bytes(e.live)}, reserved ${bytes(e.reserved)}`);
+      },
+      () => {},
+    );
+  }
+  const ak = s.alloc === null ? "" : `${page.f} ${page.d} ${s.alloc}`;
+  if (ak === allocKey) return;
+  allocKey = ak;
+  page.pinned = null;
+  if (s.alloc === null) return page.tell("pinned");
+  json<Alloc>("alloc", { f: page.f, d: page.d, i: s.alloc }).then(
+    (a) => {
+      if (ak !== allocKey) return;
+      page.pinned = a;
+      page.tell("pinned");
+    },
+    (e: Error) => link.saved && refused(e),
+  );
+}
+
+// ---- search
+
+const search = byId<HTMLInputElement>("search");
+const askFind = new Latest(120);
+let findKey = "";
+
+function find(): void {
+  const { s, bands } = page;
+  if (search !== document.activeElement) search.value = s.q;
+  if (!bands) return;
+  const key = `${page.f} ${page.d} ${s.g} ${s.q}`;
+  if (key === findKey) return;
+  findKey = key;
+  const done = (found: Set<string> | null, error: string | null): void => {
+    // A pattern that is none leaves the last result as it was.
+    if (!error) page.found = found;
+    page.searchError = error;
+    search.toggleAttribute("aria-invalid", !!error);
+    if (error) search.setAttribute("aria-invalid", "true");
+    search.title = error ?? "";
+    banner(error ? `Search: ${error}` : "");
+    page.tell("found");
+  };
+  if (!s.q) {
+    askFind.cancel();
+    return done(null, null);
+  }
+  askFind.ask(
+    () => fresh<{ keys: string[] }>("find", { ...page.base, q: s.q }),
+    (v) => {
+      page.figures.found = v.keys.length;
+      done(new Set(v.keys), null);
+      say(`${v.keys.length} sites match`);
+    },
+    (e) => done(null, e instanceof Refused ? e.message : "the search failed"),
+  );
+}
+
+search.addEventListener("input", () => store.set({ q: search.value }));
+search.addEventListener("keydown", (e) => {
+  if (e.key === "Enter" || e.key === "Escape") {
+    if (e.key === "Escape") store.set({ q: "" });
+    search.blur();
+    search.value = page.s.q;
+    e.preventDefault();
+  }
+});
+
+// ---- keys
+
+const jumps: Record<string, string> = { oom: "out-of-memory error", segment: "segment event" };
+
+async function next(to: string, back: boolean): Promise<void> {
+  const { event } = await fresh<{ event: number | null }>("next", { f: page.f, d: page.d, k: page.k, to, back: back ? 1 : undefined });
+  if (event === null) {
+    const none = `There is no ${back ? "earlier" : "later"} ${jumps[to] ?? to}.`;
+    say(none);
+    return refused(new Error(none));
+  }
+  store.set({ k: event });
+  rail.reveal(event);
+}
+
+function goTo(k: number | null | undefined): void {
+  if (k === null || k === undefined || k < 0) return;
+  store.set({ k });
+  rail.reveal(k);
+}
+
+function stepOut(): void {
+  const { s } = page;
+  if (s.alloc !== null || s.segment !== null) store.set({ alloc: null, segment: null });
+  else if (s.range) store.set({ range: null });
+  else if (s.a !== null || s.b !== null) store.set({ a: null, b: null });
+  else if (s.solo.length) store.set({ solo: [] }, true);
+  else if (s.q) store.set({ q: "" });
+  else if (s.win) store.set({ win: null });
+}
+
+const ys = ["reserved", "active", "window"] as const;
+
+const keyTable = (): Key[] => [
+  { keys: ["w"], show: "w  s", does: "zoom in, out (shift: ×4)", act: (e) => rail.zoomBy(e.shiftKey ? 1 / 4 : 1 / 1.5) },
+  { keys: ["s"], show: "", does: "", act: (e) => rail.zoomBy(e.shiftKey ? 4 : 1.5) },
+  { keys: ["a"], show: "a  d", does: "pan (shift: ×4)", act: (e) => rail.pan(e.shiftKey ? -0.8 : -0.2) },
+  { keys: ["d"], show: "", does: "", act: (e) => rail.pan(e.shiftKey ? 0.8 : 0.2) },
+  { keys: ["ArrowLeft"], show: "←  →", does: "cursor to the next column", act: () => rail.step(-1) },
+  { keys: ["ArrowRight"], show: "", does: "", act: () => rail.step(1) },
+  { keys: ["ArrowUp"], show: "↑  ↓", does: "next band in the stack at the cursor", act: () => rail.stepBand(1) },
+  { keys: ["ArrowDown"], show: "", does: "", act: () => rail.stepBand(-1) },
+  { keys: ["Enter"], show: "Enter", does: "pin what the band shows", act: () => rail.pinBand() },
+  { keys: ["Home"], show: "Home  End", does: "first, last event", act: () => goTo(0) },
+  { keys: ["End"], show: "", does: "", act: () => goTo((page.device?.events ?? 0) - 1) },
+  { keys: ["0"], show: "0", does: "the whole file", act: () => store.set({ win: null }) },
+  { keys: ["f"], show: "f", does: "fit the selection, or the life of what is pinned", act: () => rail.fit() },
+  { keys: ["p"], show: "p", does: "next peak (shift: back)", act: (e) => void next("peak", e.shiftKey) },
+  { keys: ["o"], show: "o", does: "next out-of-memory error (shift: back)", act: (e) => void next("oom", e.shiftKey) },
+  { keys: ["m"], show: "m", does: "next mark (shift: back)", act: (e) => void next("mark", e.shiftKey) },
+  { keys: ["."], show: ",  .", does: "segment event before, after", act: () => void next("segment", false) },
+  { keys: [","], show: "", does: "", act: () => void next("segment", true) },
+  { keys: ["]"], show: "[  ]", does: "one event back, on", act: () => goTo(Math.min(page.beside(1), (page.device?.events ?? 1) - 1)) },
+  { keys: ["["], show: "", does: "", act: () => goTo(Math.max(0, page.beside(-1))) },
+  { keys: [" "], show: "space", does: "play segment events, stop (allocator)", act: () => page.s.view === "allocator" && parts.allocator.play() },
+  { keys: ["u"], show: "u", does: "show free segments, fold them (allocator)", act: () => page.s.view === "allocator" && parts.allocator.unfold() },
+  { keys: ["b"], show: "b  n", does: "birth, death of what is pinned", act: () => goTo(page.pinned?.birth) },
+  { keys: ["n"], show: "", does: "", act: () => goTo(page.pinned?.death) },
+  { keys: ["z"], show: "z", does: "the pinned site alone, or all again", act: () => solo() },
+  { keys: ["j"], show: "j  k", does: "set mark A, mark B: the table shows the difference", act: () => store.set({ a: page.k, range: null }) },
+  { keys: ["k"], show: "", does: "", act: () => store.set({ b: page.k, range: null }) },
+  { keys: ["x"], show: "x", does: "events or time", act: () => void rail.switchX() },
+  { keys: ["y"], show: "y", does: "byte axis: reserved, active, what is seen", act: () => store.set({ y: ys[(ys.indexOf(page.s.y as "active") + 1) % 3]! }, true) },
+  { keys: ["g"], show: "g", does: "next grouping", act: () => nextGrouping() },
+  { keys: ["/"], show: "/", does: "search sites by regular expression", act: () => search.focus() },
+  { keys: ["t"], show: "t", does: "the picture as a table (timeline)", act: () => page.s.view === "timeline" && parts.timeline.tell() },
+  { keys: ["c"], show: "c", does: "copy file:line of what is pinned", act: () => page.pinned?.stack && say(`copied ${copyLine(page.pinned.stack)}`) },
+  { keys: ["e"], show: "e", does: "save the picture or the table, copy the link", act: () => give() },
+  { keys: ["i"], show: "i", does: "inspector on, off", act: () => byId("inspector").toggleAttribute("hidden") },
+  { keys: ["h"], show: "h", does: "rail on, off", act: () => showRail(!railOff) },
+  { keys: tabs().map((_, i) => String(i + 1)), show: `1 … ${tabs().length}`, does: "views", act: (e) => { const v = tabs()[Number(e.key) - 1]; if (v) store.set({ view: v }, true); } },
+  { keys: ["Escape"], show: "Esc", does: "step back out", act: () => stepOut() },
+  { keys: ["?"], show: "?", does: "this help", act: () => help() },
+];
+
+let railOff = false;
+
+/** Compare has rows of its own in the place of the rail. */
+function showRail(off = railOff): void {
+  railOff = off;
+  byId("rail").hidden = off || page.s.view === "compare";
+}
+
+function solo(): void {
+  const { s, pinned, lit } = page;
+  const key = pinned?.keys[s.g] ?? lit;
+  store.set({ solo: s.solo.length || !key ? [] : [key] }, true);
+}
+
+function nextGrouping(): void {
+  const of = page.device?.groupings ?? [];
+  const g = of[(of.indexOf(page.s.g) + 1) % of.length];
+  if (g) store.set({ g, solo: [] }, true);
+}
+
+function help(): void {
+  const dialog = byId<HTMLDialogElement>("keys");
+  fill(
+    dialog,
+    h("h2", { id: "keys-title" }, "Keys"),
+    h(
+      "div",
+      { class: "cols" },
+      keyTable()
+        .filter((k) => k.show)
+        .map((k) => h("div", {}, h("span", {}, k.show.split("  ").map((x, i) => [i ? " " : "", h("kbd", {}, x)])), h("span", {}, k.does))),
+    ),
+    h("p", { class: "muted" }, "Wheel zooms, shift and wheel pan, over the axis of bytes it stretches. Drag selects events; double-click fits them. Click pins, shift-click sets a second mark. Click on a step selects it, shift-click on another tells what changed."),
+    h("button", { type: "button", class: "link", onclick: () => dialog.close() }, "close"),
+  );
+  dialog.showModal();
+}
+
+// ---- what is given away
+
+async function savePicture(): Promise<void> {
+  const c = palette();
+  const file = page.file?.name ?? "strandline";
+  const parts = [...(byId("rail").hidden ? [] : [rail.canvas()]), ...view.querySelectorAll("canvas")];
+  const blob = await picture(`${file} · ${names[page.s.view]}`, parts, css(c.page), css(c.ink));
+  if (!blob) return;
+  page.figures.png = blob.size;
+  save(`${file}.png`, blob);
+}
+
+/** A menu of what can be saved. */
+function give(): void {
+  const dialog = byId<HTMLDialogElement>("give");
+  const then = (act: () => unknown) => (): void => {
+    dialog.close();
+    act();
+  };
+  const table = view.querySelector<HTMLElement>("[data-key=csv]");
+  fill(
+    dialog,
+    h("h2", { id: "give-title" }, "Save or share"),
+    h("button", { type: "button", class: "item", "data-key": "png", onclick: then(() => void savePicture()) }, h("b", {}, "Picture"), " this view as PNG"),
+    h("button", { type: "button", class: "item", "data-key": "table", disabled: !table, onclick: then(() => table?.click()) }, h("b", {}, "Table"), " as CSV"),
+    h("button", { type: "button", class: "item", "data-key": "link", onclick: then(() => copyLink()) }, h("b", {}, "Link"), " to what is shown, without the secret"),
+    h("button", { type: "button", class: "link", onclick: () => dialog.close() }, "close"),
+  );
+  dialog.showModal();
+}
+
+/** Copies the address of what is shown: whoever opens it needs the file, and a page of his own. */
+function copyLink(): void {
+  const text = location.href.replace(/#.*$/, "") + encode(page.s);
+  page.figures.copied = text;
+  navigator.clipboard?.writeText(text).then(
+    () => say("the link is copied"),
+    () => say("the browser does not let pages copy"),
+  );
+}
+
+// ---- buttons of the frame
+
+theme(() => page.tell("theme"));
+byId("help").addEventListener("click", help);
+byId("export").addEventListener("click", give);
+for (const id of ["coverage", "held"]) byId(id).addEventListener("click", () => banner(bannerText === byId(id).title ? "" : byId(id).title));
+
+// ---- all together
+
+function draw(): void {
+  if (!tabs().includes(page.s.view) && page.session) return store.set({ view: "timeline" });
+  parts[page.s.view].update();
+}
+
+let shown: View = page.s.view;
+showRail();
+page.on((what) => {
+  if (what === "drawn") return page.s.view === "timeline" ? parts.timeline.pictured() : undefined;
+  if (what === "session") {
+    page.load();
+    parts.findings.load();
+    drawTop();
+  }
+  if (what === "device" || what === "bands") {
+    drawTop();
+    drawTools();
+    follow();
+    find();
+  }
+  if (what === "session" || what === "device" || what === "bands") drawBanner();
+  if (what === "device" || what === "bands" || what === "event" || what === "pinned" || what === "curves") {
+    if (page.s.view !== "allocator") inspector(page, rail, byId("inspector"));
+  }
+  if (what !== "curves" && what !== "findings") draw();
+});
+
+store.on((now, before) => {
+  page.load();
+  if (bannerText && bannerText === refusal && (now.view !== before.view || now.g !== before.g || now.solo !== before.solo || now.alloc !== before.alloc || now.k !== before.k || now.f !== before.f)) banner("");
+  if (now.view !== before.view || now.f !== before.f || now.d !== before.d || now.finding !== before.finding) drawTop();
+  if (now.view !== before.view || now.x !== before.x || now.u !== before.u || now.y !== before.y || now.g !== before.g || now.solo !== before.solo || now.f !== before.f) drawTools();
+  else if (now.win !== before.win) drawWindow();
+  if (now.solo !== before.solo && page.unknownSites) {
+    page.unknownSites = now.solo.filter((k) => !page.group(k)).length;
+    drawBanner();
+  }
+  follow();
+  find();
+  if (shown !== now.view) {
+    if (shown === "whatif") parts.whatif.leave();
+    shown = now.view;
+    byId("tooltip").hidden = true;
+    fill(view);
+    showRail();
+    view.setAttribute("aria-label", names[now.view]);
+    if (now.view === "allocator" || now.view === "timeline" || now.view === "whatif") parts[now.view].enter();
+  }
+  if (now.view !== "allocator") inspector(page, rail, byId("inspector"));
+  draw();
+});
+
+link.changed = () => {
+  drawBanner();
+  if (!link.lost) {
+    page.load();
+    rail.retry();
+    parts.whatif.retry();
+  }
+};
+
+/** A page that has no server says in its root element who answers it. */
+const { engine } = document.documentElement.dataset;
+if (engine) fetchLinks(refused);
+if (engine === "worker") {
+  const local = new Local(banner);
+  link.door = local.ask;
+  drop(local);
+} else if (engine === "saved") {
+  link.saved = true;
+  link.door = new Saved().ask;
+}
+
+listen(keyTable);
+drawTop();
+page.tell("device");
+void page.follow();
+
+declare global {
+  interface Window {
+    strandline: unknown;
+  }
+}
+
+window.strandline = {
+  state: () => ({ ...page.s, d: page.d, k: page.k, u: page.u, link: encode(page.s), picture: rail.state(), figures: { ...page.figures }, pinned: page.pinned, event: page.event, ready: !!page.bands }),
+  column: (event: number) => rail.column(event),
+  bands: () => page.bands,
+  device: () => page.device,
+};

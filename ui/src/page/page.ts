@@ -1,0 +1,202 @@
+// What all parts of the page share: the store, and what the engine said about
+// the file, device and grouping that are chosen.
+
+import { fresh, Refused } from "../base/ask.ts";
+import { Store, type State } from "./store.ts";
+import type { Finding } from "../findings/findings.ts";
+import type { Run } from "../whatif/runs.ts";
+import type { Alloc, At, Band, Bands, Device, Event, Group, Session, SessionFile } from "../base/wire.ts";
+
+export class Page {
+  readonly store = new Store();
+  session: Session | null = null;
+  device: Device | null = null;
+  bands: Bands | null = null;
+  problem: string | null = null; // why the picture cannot be shown
+  unknownSites = 0; // of the link, in this file
+  found: Set<string> | null = null; // groups that match the search
+  searchError: string | null = null;
+  lit: string | null = null; // group under the pointer, anywhere
+  at: At | null = null; // what lives at the cursor
+  event: Event | null = null; // the cursor's event
+  pinned: Alloc | null = null;
+  findings: Finding[] = []; // of all files
+  curves: Curve[] = []; // runs laid over the picture
+  recorded: Run | null = null; // the recorded run, as an exact replay has it
+  readonly figures: Record<string, unknown> = {}; // last numbers shown, for tests
+
+  private loading = "";
+  private listeners: ((what: Change) => void)[] = [];
+
+  get s(): State {
+    return this.store.now;
+  }
+
+  on(listener: (what: Change) => void): void {
+    this.listeners.push(listener);
+  }
+
+  tell(what: Change): void {
+    for (const l of this.listeners) l(what);
+  }
+
+  /** The file that is shown: the newest, unless the reader chose another. */
+  get f(): number {
+    return this.s.f ?? this.newest;
+  }
+
+  get file(): SessionFile | undefined {
+    return this.session?.files.find((f) => f.f === this.f);
+  }
+
+  /** The device that is chosen, as PyTorch counts it. */
+  get d(): number | undefined {
+    const of = this.file?.devices ?? [];
+    return this.s.d !== null && of.includes(this.s.d) ? this.s.d : of[0];
+  }
+
+  /** The measure of bytes: that of blocks only where it is known. */
+  get u(): "requested" | "allocated" {
+    return this.file?.blocks === "ready" ? this.s.u : "requested";
+  }
+
+  /** The parameters that most questions share. */
+  get base(): { f: number; d: number | undefined; g: string } {
+    return { f: this.f, d: this.d, g: this.s.g };
+  }
+
+  /** The cursor: where the reader put it, else the out-of-memory error or the peak. */
+  get k(): number {
+    const dev = this.device;
+    if (!dev) return -1;
+    if (this.s.k !== null) return this.near(Math.min(Math.max(this.s.k, -1), dev.events - 1));
+    const oom = dev.marks.findLast((m) => m.kind === "oom");
+    return this.near(oom ? oom.event : (dev.peak?.event ?? -1));
+  }
+
+  /** The event where the cursor can stand that is nearest to k: any, but for saved pages. */
+  near(k: number): number {
+    const events = this.device?.held?.events;
+    if (!events) return k;
+    const i = events.findIndex((e) => e >= k);
+    if (i <= 0) return events.at(i) ?? k;
+    return events[i]! - k < k - events[i - 1]! ? events[i]! : events[i - 1]!;
+  }
+
+  /** The event where the cursor can stand before or after it. */
+  beside(by: 1 | -1): number {
+    const events = this.device?.held?.events;
+    if (!events) return this.k + by;
+    return events[events.indexOf(this.k) + by] ?? this.k;
+  }
+
+  /** The finest level that there is of a part of the picture: all, but for saved pages. */
+  finest(x: "ev" | "us", solo: boolean, from: number, to: number): number {
+    const held = this.device?.held;
+    if (!held) return 0;
+    if (solo) return held.levels.alone ?? 0;
+    const near = x === "ev" && this.s.g === "line" ? (held.near ?? []).filter((n) => n.from <= from && to <= n.to) : [];
+    return Math.min(held.levels[`${x} ${this.s.g}`] ?? 0, ...near.map((n) => n.level));
+  }
+
+  group(key: string): Group | undefined {
+    return this.bands?.groups.find((g) => g.key === key);
+  }
+
+  bandGroup(band: Band): Group {
+    return this.bands!.groups[band.group]!;
+  }
+
+  /** Loads what the state names and is not there yet. */
+  load(): void {
+    const file = this.file;
+    const usable = file && (file.state === "ready" || file.state === "totals");
+    const key = usable ? `${this.f} ${this.d} ${this.s.g} ${this.u} ${file.state} ${file.blocks}` : (file?.error ?? "");
+    if (key === this.loading) return;
+    this.loading = key;
+    if (!usable) {
+      this.device = this.bands = this.at = this.event = this.pinned = null;
+      this.problem = file?.error ?? null;
+      this.tell("device");
+      return;
+    }
+    if (this.d === undefined) {
+      this.device = this.bands = this.at = null;
+      this.problem = "This file has no device: neither a segment nor an event is in it.";
+      this.tell("device");
+      return;
+    }
+    this.problem = null;
+    const still = (): boolean => this.loading === key;
+    const fail = (e: Error): void => {
+      if (!still()) return;
+      if (e instanceof Refused && (e.status === 409 || e.status === 0)) this.loading = "";
+      this.problem = e.message;
+      this.tell("device");
+    };
+    const { f, d, g } = this.base;
+    const { u } = this;
+    if (this.loadedDevice !== `${f} ${d}`) this.device = null;
+    if (this.loadedBands !== `${f} ${d} ${g} ${u}`) this.bands = null;
+    fresh<Device>("device", { f, d, u }).then((dev) => {
+      if (!still()) return;
+      this.device = dev;
+      this.loadedDevice = `${f} ${d}`;
+      if (!dev.groupings.includes(this.s.g) && dev.groupings.length) this.store.set({ g: dev.groupings[0]! });
+      this.tell("device");
+    }, fail);
+    if (file.state !== "ready") return;
+    fresh<Bands>("bands", { f, d, g, u }).then((bands) => {
+      if (!still()) return;
+      this.bands = bands;
+      this.loadedBands = `${f} ${d} ${g} ${u}`;
+      const known = new Set(bands.groups.map((x) => x.key));
+      this.unknownSites = this.s.solo.filter((k) => !known.has(k)).length;
+      this.tell("bands");
+    }, fail);
+  }
+
+  private loadedDevice = "";
+  private loadedBands = "";
+  private newest = -1; // as it was when the page was opened: a picture does not change by itself
+
+  /** Follows the session for as long as the page lives. */
+  async follow(): Promise<void> {
+    let since: number | undefined;
+    let told = "";
+    let at = 0;
+    for (;;) {
+      try {
+        const next = await fresh<Session>("session", { since });
+        since = next.version;
+        if (!next.files.some((f) => f.f === this.newest)) this.newest = newest(next); // it turned out to be no snapshot
+        this.session = next;
+        // Progress is drawn a few times a second: the files are read on the same machine.
+        const states = `${next.findings} ${next.order} ${next.files.map((f) => [f.state, f.blocks])}`;
+        if (states === told && performance.now() - at < 300) continue;
+        told = states;
+        at = performance.now();
+        this.tell("session");
+      } catch (e) {
+        if (!(e instanceof Refused)) throw e;
+        await new Promise((r) => setTimeout(r, 1000));
+      }
+    }
+  }
+}
+
+/** The file to begin with: the last one that was named, but of many the first, which is read first. */
+function newest(session: Session): number {
+  const { files, order } = session;
+  return order.at(-1) ?? (files.length <= 8 ? files.at(-1)?.f : files[0]?.f) ?? 0;
+}
+
+/** A run that is laid over the picture. */
+export interface Curve {
+  run: Run;
+  number: number;
+  slot: number;
+  name: string;
+}
+
+export type Change = "session" | "device" | "bands" | "found" | "lit" | "at" | "event" | "pinned" | "curves" | "findings" | "drawn" | "theme" | "link";

@@ -1,0 +1,153 @@
+// Answers that were saved in the page, for a file that needs no engine. What is
+// held of a device stands in its `held`; all else is refused with a sentence.
+
+import { Refused } from "../base/ask.ts";
+import { decodeTile, type Device, type Held, type Hit } from "../base/wire.ts";
+
+type Place = [part: number, from: number, length: number];
+
+const lacks: Record<string, string> = {
+  tile: "This saved page lacks this picture",
+  alone: "This saved page cannot show that alone",
+  alloc: "This saved page tells of the largest allocations only",
+  at: "This saved page does not know what was live then",
+  range: "This saved page does not know what was allocated between two events",
+  diff: "This saved page does not know the difference between two events",
+  simulate: "This saved page holds only the runs under the settings that are tried first, over the whole history",
+  search: "This saved page does not know what other settings would do",
+  fits: "This saved page does not know the least capacity",
+  csv: "This saved page holds no tables to be saved",
+  flame: "This saved page holds stacks for a few events only: the keys , and . lead to them",
+  state: "This saved page holds the allocator for a few events only: the keys , and . lead to them",
+};
+
+export class Saved {
+  private readonly index = unpack("index").then((bytes) => JSON.parse(new TextDecoder().decode(bytes)) as Record<string, Place>);
+  private readonly parts = new Map<number, Promise<Uint8Array<ArrayBuffer>>>();
+
+  readonly ask = async (question: string): Promise<Response> => {
+    const [path, query = ""] = question.split("?");
+    const name = path!.slice("api/".length);
+    const q = new URLSearchParams(query);
+    if (name === "session" && q.has("since")) return new Promise(() => {}); // there is never news
+    if (q.get("u") === "requested") q.delete("u");
+    try {
+      return new Response(await this.answer(name, q));
+    } catch (e) {
+      if (!(e instanceof Refused)) throw e;
+      return new Response(JSON.stringify({ error: e.message }), { status: e.status });
+    }
+  };
+
+  private async answer(name: string, q: URLSearchParams): Promise<BodyInit> {
+    switch (name) {
+      case "tile":
+        return this.tile(q);
+      case "state":
+        return JSON.stringify(await this.state(q));
+      case "next":
+        return JSON.stringify({ event: next((await this.held(q)).next[q.get("to")!] ?? [], Number(q.get("k")), q.has("back")) });
+      case "hit":
+        return JSON.stringify(await this.hit(Number(q.get("k")), Number(q.get("y")), q));
+      case "find":
+        return JSON.stringify({ keys: await this.find(q) });
+    }
+    q.delete("limit");
+    return this.must(name, q);
+  }
+
+  /** An answer as it was saved. */
+  private async look(name: string, q: URLSearchParams): Promise<Uint8Array<ArrayBuffer> | undefined> {
+    q.sort();
+    const place = (await this.index)[`${name}?${q}`];
+    if (!place) return undefined;
+    const [part, from, length] = place;
+    let bytes = this.parts.get(part);
+    if (!bytes) this.parts.set(part, (bytes = unpack(String(part))));
+    return (await bytes).subarray(from, from + length);
+  }
+
+  private async must(name: string, q: URLSearchParams, lack = name): Promise<Uint8Array<ArrayBuffer>> {
+    const found = await this.look(name, q);
+    if (!found) throw new Refused(`${lacks[lack] ?? "This saved page has no answer to that"}; open the snapshot by strandline view for all of it.`, 404);
+    return found;
+  }
+
+  private async read<T>(name: string, q: URLSearchParams): Promise<T> {
+    return JSON.parse(new TextDecoder().decode(await this.must(name, q))) as T;
+  }
+
+  private async held(q: URLSearchParams): Promise<Held> {
+    return (await this.read<Device>("device", only(q, "f", "d"))).held!;
+  }
+
+  /** A tile holds the same whatever the scale, and bands tell totals too. */
+  private async tile(q: URLSearchParams): Promise<Uint8Array<ArrayBuffer>> {
+    const tile = only(q, "f", "d", "g", "x", "L", "i", "solo");
+    tile.set("kind", "alloc");
+    const singles = q.get("kind") === "alloc" ? await this.look("tile", tile) : undefined;
+    tile.set("kind", "band");
+    return singles ?? this.must("tile", tile, q.get("solo") ? "alone" : "tile");
+  }
+
+  /** The state is saved apart from its groups, which depend on the grouping. */
+  private async state(q: URLSearchParams): Promise<unknown> {
+    const { group, strands } = await this.read<{ group: number[]; strands: unknown }>("state", only(q, "f", "d", "g", "k"));
+    const state = await this.read<{ blocks: object }>("state", only(q, "f", "d", "k"));
+    return { ...state, blocks: { ...state.blocks, group }, strands };
+  }
+
+  /** Looks in the tiles of allocations for what is drawn at a height after an event. */
+  private async hit(k: number, y: number, q: URLSearchParams): Promise<Hit> {
+    const tile = only(q, "f", "d", "g", "solo");
+    tile.set("x", "ev");
+    tile.set("kind", "alloc");
+    for (let level = 0; level <= 4; level++) {
+      tile.set("L", String(level));
+      tile.set("i", String(Math.floor(k / (256 * 2 ** level))));
+      const bytes = await this.look("tile", tile);
+      const t = bytes && decodeTile(bytes.slice().buffer);
+      const c = t?.witness.indexOf(k) ?? -1;
+      if (!t || c < 0) continue;
+      for (let r = 0; r < t.m; r++) {
+        if (t.c0[r]! > c || c >= t.c1[r]! || y < t.y0[r]! || y >= t.y0[r]! + t.height[r]!) continue;
+        const alloc = only(q, "f", "d");
+        alloc.set("i", String(t.alloc[r]));
+        if (await this.look("alloc", alloc)) return { alloc: t.alloc[r]!, band: t.band[r]!, y0: t.y0[r]!, bytes: t.height[r]! };
+      }
+    }
+    return { alloc: null, band: 0, y0: 0, bytes: 0 };
+  }
+
+  private async find(q: URLSearchParams): Promise<string[]> {
+    let pattern: RegExp;
+    try {
+      pattern = new RegExp(q.get("q")!);
+    } catch (e) {
+      throw new Refused((e as Error).message, 400);
+    }
+    const { groups } = await this.read<{ groups: { key: string; label: string; file?: string; function?: string }[] }>("bands", only(q, "f", "d", "g"));
+    return groups.filter((g) => [g.label, g.file, g.function].some((text) => text && pattern.test(text))).map((g) => g.key);
+  }
+}
+
+function only(q: URLSearchParams, ...names: string[]): URLSearchParams {
+  const out = new URLSearchParams();
+  for (const name of names) if (q.has(name)) out.set(name, q.get(name)!);
+  return out;
+}
+
+function next(events: number[], k: number, back: boolean): number | null {
+  return (back ? events.findLast((e) => e < k) : events.find((e) => e > k)) ?? null;
+}
+
+/** What a script element of the page holds: base64 of deflate. */
+async function unpack(name: string): Promise<Uint8Array<ArrayBuffer>> {
+  const el = document.getElementById(`saved-${name}`)!;
+  const text = atob(el.textContent!);
+  el.remove();
+  const packed = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) packed[i] = text.charCodeAt(i);
+  const plain = new Response(packed).body!.pipeThrough(new DecompressionStream("deflate-raw"));
+  return new Uint8Array(await new Response(plain).arrayBuffer());
+}

@@ -1,0 +1,209 @@
+// Stacks as an icicle: the root on top, width for bytes.
+
+import { h } from "../base/dom.ts";
+import { base, bytes, count, percent } from "../base/format.ts";
+import { css, mix, palette, siteColour, textOn, type RGB } from "./palette.ts";
+import type { Flame, Frame } from "../base/wire.ts";
+
+const rowHeight = 18;
+
+/** A box of the icicle: a node, or a run of library frames folded into one. */
+export interface Box {
+  node: number;
+  folded: number; // frames in it
+  depth: number;
+  x: number; // bytes from the left
+  bytes: number;
+  parent: number; // index of a box
+}
+
+/** Lays the tree out, root on top. Chains of library frames become one box if asked to. */
+export function layout(flame: Flame, foldLibrary: boolean): Box[] {
+  const { frame, parent, bytes } = flame.nodes;
+  const n = frame.length;
+  const children: number[][] = Array.from({ length: n }, () => []);
+  for (let i = 1; i < n; i++) children[parent[i]!]!.push(i);
+  const library = (i: number): boolean => frame[i]! >= 0 && flame.frames[frame[i]!]!.origin !== "own";
+  const out: Box[] = [];
+  const put = (node: number, depth: number, x: number, above: number): void => {
+    let last = node;
+    let folded = 1;
+    if (foldLibrary) {
+      while (library(last) && children[last]!.length === 1 && library(children[last]![0]!) && bytes[children[last]![0]!] === bytes[last]) {
+        last = children[last]![0]!;
+        folded++;
+      }
+    }
+    const me = out.push({ node: last, folded, depth, x, bytes: bytes[node]!, parent: above }) - 1;
+    let at = x;
+    for (const c of children[last]!) {
+      put(c, depth + 1, at, me);
+      at += bytes[c]!;
+    }
+  };
+  if (n) put(0, 0, 0, -1);
+  return out;
+}
+
+/** What an icicle asks of the page that it stands in. */
+export interface How {
+  tooltip: HTMLElement;
+  pieces: string; // what its bytes are in, as allocations
+  slot: (own: Frame) => number; // the colour of a line of own code, −1 if it has none
+  found: () => RegExp | null; // what is searched for
+}
+
+export class Icicle {
+  private flame: Flame | null = null;
+  private boxes: Box[] = [];
+  private focus = 0; // the box that fills the width
+  private picked: Box | null = null;
+  private canvas: HTMLCanvasElement | null = null;
+  folded = true;
+
+  constructor(private readonly how: How) {}
+
+  /** Takes other stacks. */
+  show(flame: Flame): void {
+    this.flame = flame;
+    this.lay();
+  }
+
+  refold(): void {
+    this.folded = !this.folded;
+    this.lay();
+  }
+
+  private lay(): void {
+    this.focus = 0;
+    this.picked = null;
+    this.boxes = this.flame ? layout(this.flame, this.folded) : [];
+  }
+
+  private get depth(): number {
+    return this.boxes.reduce((m, b) => Math.max(m, b.depth), 0) + 1;
+  }
+
+  /** Makes the element, no higher than a number of pixels. What stands in it is drawn by paint(). */
+  element(highest: number): HTMLElement {
+    const { flame, how } = this;
+    const canvas = (this.canvas = h("canvas", { role: "img", "aria-label": `Stacks of ${bytes(flame?.bytes)} in ${count(flame?.count ?? 0)} ${how.pieces}, root on top; a table tells the same` }));
+    const out = h("div", { class: "icicle", tabindex: "0", role: "group", "aria-label": "Stacks" }, canvas);
+    out.style.height = `${Math.min(this.depth * rowHeight + 2, highest)}px`;
+    canvas.addEventListener("click", (e) => this.click(e));
+    canvas.addEventListener("dblclick", () => this.zoomTo(0));
+    canvas.addEventListener("pointermove", (e) => this.point(e));
+    canvas.addEventListener("pointerleave", () => (how.tooltip.hidden = true));
+    return out;
+  }
+
+  private frameOf(b: Box): Frame | undefined {
+    return this.flame!.frames[this.flame!.nodes.frame[b.node]!];
+  }
+
+  private nameOf(b: Box): string {
+    const f = this.flame!.nodes.frame[b.node]!;
+    if (f === -1) return "all";
+    if (f === -2) return "no stack recorded";
+    if (f === -3) return "no Python frame";
+    if (b.folded > 1) return `⋯ ${b.folded} library frames`;
+    const frame = this.flame!.frames[f]!;
+    return `${base(frame.file)}${frame.line > 0 ? `:${frame.line}` : ""} ${frame.function}`;
+  }
+
+  private rect(b: Box, width: number): [number, number] {
+    const from = this.boxes[this.focus]!;
+    const scale = width / Math.max(1, from.bytes);
+    return [Math.max(0, (b.x - from.x) * scale), Math.min(width, (b.x + b.bytes - from.x) * scale)];
+  }
+
+  paint(): void {
+    const { canvas, depth } = this;
+    if (!canvas?.isConnected || !this.flame || !this.boxes.length) return;
+    const width = canvas.parentElement!.clientWidth;
+    const ratio = devicePixelRatio;
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(depth * rowHeight * ratio);
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${depth * rowHeight}px`;
+    const g = canvas.getContext("2d")!;
+    g.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const c = palette();
+    g.font = `11px ${getComputedStyle(canvas).fontFamily}`;
+    g.textBaseline = "middle";
+    const found = this.how.found();
+    for (const b of this.boxes) {
+      const [x0, x1] = this.rect(b, width);
+      if (x1 - x0 < 0.5 || x1 <= 0 || x0 >= width) continue;
+      const frame = this.frameOf(b);
+      let colour: RGB = mix(c.neutral, c.page, 0.28);
+      if (frame?.origin === "own") {
+        const slot = this.how.slot(frame);
+        colour = slot >= 0 ? siteColour(c, slot) : mix(c.accent, c.page, 0.3);
+      }
+      if (found && !found.test(this.nameOf(b))) colour = mix(colour, c.page, 0.3);
+      g.fillStyle = css(colour);
+      const y = b.depth * rowHeight;
+      g.fillRect(x0, y, Math.max(0.5, x1 - x0 - 1), rowHeight - 1);
+      if (b === this.picked) {
+        g.strokeStyle = css(c.accent);
+        g.lineWidth = 2;
+        g.strokeRect(x0 + 1, y + 1, x1 - x0 - 3, rowHeight - 3);
+      }
+      if (x1 - x0 < 34) continue;
+      const room = x1 - x0 - 10;
+      g.fillStyle = css(textOn(colour));
+      g.fillText(cut(g, this.nameOf(b), room), x0 + 5, y + rowHeight / 2);
+      const amount = bytes(b.bytes);
+      const w = g.measureText(amount).width;
+      if (g.measureText(this.nameOf(b)).width + w + 20 < room) g.fillText(amount, x1 - w - 6, y + rowHeight / 2);
+    }
+  }
+
+  private boxAt(e: MouseEvent): Box | undefined {
+    const canvas = e.currentTarget as HTMLCanvasElement;
+    const r = canvas.getBoundingClientRect();
+    const depth = Math.floor((e.clientY - r.top) / rowHeight);
+    const x = e.clientX - r.left;
+    return this.boxes.find((b) => {
+      if (b.depth !== depth) return false;
+      const [x0, x1] = this.rect(b, r.width);
+      return x >= x0 && x < x1;
+    });
+  }
+
+  private click(e: MouseEvent): void {
+    const b = this.boxAt(e);
+    if (!b) return;
+    const i = this.boxes.indexOf(b);
+    this.picked = b;
+    this.zoomTo(i === this.focus && b.parent >= 0 ? b.parent : i);
+  }
+
+  private zoomTo(i: number): void {
+    this.focus = i;
+    this.paint();
+  }
+
+  private point(e: PointerEvent): void {
+    const b = this.boxAt(e);
+    const t = this.how.tooltip;
+    t.hidden = !b;
+    if (!b || !this.flame) return;
+    const f = this.frameOf(b);
+    t.replaceChildren(
+      h("div", { class: "head" }, this.nameOf(b)),
+      h("div", { "data-bytes": b.bytes }, `${bytes(b.bytes)}, ${percent(b.bytes, this.flame.bytes)} in ${count(this.flame.nodes.count[b.node]!)} ${this.how.pieces}`),
+      ...(f ? [h("span", { class: "mono" }, f.line > 0 ? `${f.file}:${f.line}` : f.file)] : []),
+    );
+    const x = e.clientX + 16 + t.offsetWidth > innerWidth ? e.clientX - t.offsetWidth - 12 : e.clientX + 16;
+    t.style.transform = `translate(${Math.max(4, x)}px,${e.clientY + 16}px)`;
+  }
+}
+
+function cut(g: CanvasRenderingContext2D, text: string, room: number): string {
+  if (g.measureText(text).width <= room) return text;
+  let n = Math.floor((text.length * room) / g.measureText(text).width);
+  while (n > 1 && g.measureText(`${text.slice(0, n)}…`).width > room) n--;
+  return n > 1 ? `${text.slice(0, n)}…` : "";
+}

@@ -1,0 +1,312 @@
+// The page of `strandline plan --page`: a form, and the plan of what it says. All
+// figures are the program's.
+
+import { ask, json, link, type Params } from "../base/ask.ts";
+import { byId, fill, h } from "../base/dom.ts";
+import { count } from "../base/format.ts";
+import { listen, type Key } from "../base/keys.ts";
+import { barTable } from "./bars.ts";
+import { PlanForm } from "./form.ts";
+import { command, decode, encode, first, modes, set, turn, type Asked } from "./state.ts";
+import { moments, timelines, verdictClass } from "./step.ts";
+import { counts, modelWords, requests, size, sizes, times } from "./words.ts";
+import type { Form, Mode, ServePlan, Solved, StepPlan, TrainPlan, Verdict } from "./wire.ts";
+import { theme } from "../base/theme.ts";
+
+const answer = byId("answer");
+const tooltip = byId("tooltip");
+const live = byId("live");
+
+let form: Form;
+let fields: PlanForm;
+let asked: Asked;
+let shown: Asked | null = null; // what the answer is of
+let plan: ServePlan | TrainPlan | StepPlan | null = null;
+let solved: Solved | null = null;
+let took = 0; // ms, of the last answer
+let turns = 0;
+
+// ---- asking
+
+let noting = 0;
+
+/** Puts the set-up into the address, once the hand rests: browsers count how often. */
+function note(): void {
+  clearTimeout(noting);
+  noting = window.setTimeout(() => history.replaceState(null, "", encode(asked)), 250);
+}
+
+/** Takes another set-up. A step is one to which Back returns; typing makes none. */
+function take(next: Asked, step = false): void {
+  if (encode(next) === encode(asked)) return;
+  if (step) {
+    clearTimeout(noting);
+    history.replaceState(null, "", encode(asked));
+    history.pushState(null, "", encode(next));
+  } else note();
+  asked = next;
+  draw();
+  void refresh();
+}
+
+/** A document of the command, which may be that there is no plan. */
+async function planned<T>(params: Params): Promise<T> {
+  const doc = await json<T & { error?: string }>("plan", params);
+  if (doc.error !== undefined) throw new Error(doc.error);
+  return doc;
+}
+
+/** Asks for the plan. Answers to what is no longer asked for are dropped. */
+async function refresh(): Promise<void> {
+  const turn = ++turns;
+  const { solve, ...flags } = asked.flags;
+  const began = performance.now();
+  const params = { mode: asked.mode, ...flags };
+  try {
+    const [now, best] = await Promise.all([
+      planned<ServePlan & TrainPlan & StepPlan>({ ...params, formats: asked.mode === "serve" ? "true" : undefined }),
+      solve ? planned<Solved>({ ...params, solve }) : null,
+    ]);
+    if (turn !== turns) return;
+    [plan, solved, shown] = [now, best, asked];
+    took = performance.now() - began;
+    fields.wrong("");
+    banner("");
+    drawAnswer();
+    say();
+  } catch (e) {
+    if (turn !== turns) return;
+    const { message } = e as Error;
+    fields.wrong(message);
+    banner(message);
+    answer.classList.add("stale");
+  }
+}
+
+function banner(text: string): void {
+  const el = byId("banner");
+  el.hidden = text === "";
+  el.className = "error";
+  el.textContent = text;
+}
+
+let saying = 0;
+
+/** Tells screen readers what came of it, once the hand rests. */
+function say(): void {
+  clearTimeout(saying);
+  saying = window.setTimeout(() => (live.textContent = answer.querySelector(".verdict")?.textContent ?? ""), 500);
+}
+
+// ---- the frame
+
+function draw(): void {
+  document.title = `${asked.flags.model ?? "plan"} – strandline plan`;
+  fill(
+    byId("tabs"),
+    Object.entries(modes).map(([mode, name], i) => h("button", { type: "button", "data-key": `mode ${mode}`, "aria-current": asked.mode === mode ? "page" : undefined, title: `${name} (${i + 1})`, onclick: () => go(mode as Mode) }, name)),
+  );
+  fields.show(asked);
+}
+
+const left: Partial<Record<Mode, Asked>> = {}; // what each mode was left with
+
+/** Goes to another mode: to what was asked there, with the model and the GPUs of now. */
+function go(mode: Mode): void {
+  if (mode === asked.mode) return;
+  left[asked.mode] = asked;
+  const there = turn(asked, mode, form.modes);
+  take(left[mode] ? { mode, flags: { ...left[mode].flags, ...Object.fromEntries(Object.entries(there.flags).filter(([n]) => ["model", "gpu", "gpus", "capacity"].includes(n))) } } : there, true);
+}
+
+/** A text with a button that copies it. */
+function toCopy(title: string, text: string, key: string): HTMLElement {
+  const button = h("button", { type: "button", class: "push", "data-key": key, onclick: () => copy(text, button) }, "copy");
+  return h("div", { class: "copy" }, h("h3", {}, title), h("pre", { tabindex: 0, "aria-label": title }, text), button);
+}
+
+function copy(text: string, button: HTMLElement): void {
+  navigator.clipboard?.writeText(text).then(
+    () => (button.textContent = live.textContent = "copied"),
+    () => (button.textContent = live.textContent = "the browser does not let pages copy"),
+  );
+}
+
+// ---- the answer
+
+function drawAnswer(): void {
+  if (!plan || !shown) return;
+  tooltip.hidden = true;
+  answer.classList.remove("stale");
+  if (shown.mode === "serve") drawServe(plan as ServePlan, shown);
+  else if (shown.mode === "train") drawTrain(plan as TrainPlan, shown);
+  else drawStep(plan as StepPlan, shown);
+}
+
+function verdict(v: Verdict, ...more: (Node | string)[]): HTMLElement {
+  return h("p", { class: "verdict", "data-verdict": v }, h("b", { class: verdictClass[v] }, v), ...more);
+}
+
+function head(title: string, more: string): HTMLElement {
+  return h("header", {}, h("h2", {}, title), h("span", { class: "muted" }, more));
+}
+
+function figures(list: [name: string, value: string, more: string][]): HTMLElement {
+  return h("dl", { class: "figures" }, list.map(([name, value, more]) => h("div", {}, h("dt", {}, name), h("dd", {}, h("b", {}, value), h("span", { class: "muted" }, more)))));
+}
+
+function notes(list: string[]): HTMLElement | null {
+  return list.length ? h("div", {}, h("h3", {}, "Assumptions"), h("ul", { class: "notes" }, list.map((n) => h("li", {}, n)))) : null;
+}
+
+function sources(list: [string, string][]): HTMLElement {
+  return h("div", {}, h("h3", {}, "What the figures rest on"), h("dl", { class: "sources" }, list.map(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])));
+}
+
+function drawServe(p: ServePlan, a: Asked): void {
+  const { kv, parallel, latency } = p;
+  const own = p.model.context_tokens;
+  const beyond = own !== null && kv.longest_tokens[0] >= own;
+  const fraction = p.engine.startsWith("sglang") ? "mem_fraction_static" : "gpu_memory_utilization";
+  const cuts = (["tp", "pp", "ep", "dp"] as const).filter((n) => parallel[n] > 1).map((n) => `${n.toUpperCase()} ${parallel[n]}`);
+  fields.taken({ tp: String(parallel.tp), pp: String(parallel.pp), ep: String(parallel.ep), dp: String(parallel.dp), "max-model-len": count(kv.length_tokens), "block-size": String(kv.block_tokens), "mem-fraction": String(Number(p.memory_fraction.toPrecision(3))), capacity: size(p.gpu.total_bytes), "engine-version": "newest" });
+  fill(
+    answer,
+    head(p.model.name, modelWords(p.model)),
+    verdict(p.verdict, ` ${p.engine} on ${[`${parallel.gpus} × ${p.gpu.name}`, ...cuts].join(", ")}`, p.verdict === "fits" ? "" : `; what is short: ${p.binding}`),
+    barTable(p.components, p.gpu.total_bytes, `The GPU that has least to spare: ${size(p.gpu.total_bytes)}, ${fraction} ${Number(p.memory_fraction.toPrecision(3))}`),
+    figures([
+      ["tokens in the KV cache", counts(kv.tokens), `${size(Math.round(kv.bytes_per_token))} a token${kv.window_bytes_per_token ? `, ${size(Math.round(kv.window_bytes_per_token))} more in a window of ${count(kv.window_tokens)}` : ""}${kv.state_bytes ? `, ${size(kv.state_bytes)} a request` : ""}`],
+      ["requests at once", requests(kv.requests), `of ${count(kv.length_tokens)} tokens`],
+      ["longest context", beyond ? count(own) : counts(kv.longest_tokens), beyond ? "the model's own limit" : "tokens, of one request alone"],
+      ...(latency ? ([["first token", times(latency.first_token_us), `after a prompt of ${count(latency.prompt_tokens)}`], ["each token", times(latency.token_us), `with ${latency.batch} requests; ${latency.bound} is the limit`]] as [string, string, string][]) : []),
+    ]),
+    toCopy("Flags to paste", p.flags.join(" "), "copy flags"),
+    p.formats ? formats(p.formats, a) : null,
+    best(a, ["context", "requests", "fraction", "gpus"]),
+    notes(p.notes),
+    sources([...p.components.map((c): [string, string] => [c.name, c.source ?? ""]), ...(latency ? [["times", `a roofline; ${latency.assumed}`] as [string, string]] : [])]),
+    toCopy("The same in a terminal", command(a, form.modes[a.mode]), "copy command"),
+  );
+}
+
+/** The set-up with other formats of the weights; a click takes one. */
+function formats(list: NonNullable<ServePlan["formats"]>, a: Asked): HTMLElement {
+  const quant = form.modes.serve.find((f) => f.name === "quant")!;
+  return h(
+    "table",
+    { class: "small" },
+    h("caption", {}, "Weights in other formats"),
+    h("thead", {}, h("tr", {}, ["format", "weights", "tokens in the KV cache", ""].map((t, i) => h("th", { scope: "col" }, t || h("span", { class: "unseen" }, i ? "verdict" : ""))))),
+    h("tbody", {}, list.map((f) => h("tr", {}, h("th", { scope: "row" }, h("button", { type: "button", class: "link", "data-key": `format ${f.format}`, onclick: () => take(set(a, quant, f.format)) }, f.format)), h("td", {}, size(f.weights_bytes)), h("td", {}, counts(f.tokens)), h("td", { class: verdictClass[f.verdict] }, f.verdict)))),
+  );
+}
+
+const questions: Record<string, string> = { context: "the longest context", requests: "the most requests", fraction: "the largest memory fraction", gpus: "the fewest GPUs", batch: "the largest batch", seq: "the longest sequence" };
+
+/** Looks for the most that fits, as given and with changes. */
+function best(a: Asked, list: string[]): HTMLElement {
+  const field = form.modes[a.mode].find((f) => f.name === "solve")!;
+  const choose = h("select", { "data-key": "solve", "aria-label": "Look for", onchange: (e) => take(set(asked, field, (e.target as HTMLSelectElement).value)) }, h("option", { value: "" }, "choose"), list.map((q) => h("option", { value: q, selected: a.flags.solve === q }, questions[q] ?? q)));
+  return h(
+    "div",
+    {},
+    h("h3", {}, "What is the most that fits? ", choose),
+    solved
+      ? h(
+          "table",
+          { class: "small", "data-solved": solved.question },
+          h("thead", {}, h("tr", {}, ["set-up", questions[solved.question] ?? solved.question, "what binds"].map((t) => h("th", { scope: "col" }, t)))),
+          h("tbody", {}, solved.answers.map((s) => h("tr", {}, h("th", { scope: "row" }, s.setup), h("td", { "data-value": s.value ?? "" }, s.value === null ? "–" : Number.isInteger(s.value) ? count(s.value) : String(Number(s.value.toPrecision(3)))), h("td", { class: "left" }, s.binding)))),
+        )
+      : null,
+  );
+}
+
+function drawTrain(p: TrainPlan, a: Asked): void {
+  const most = p.moments[p.largest]!;
+  fields.taken({ capacity: size(p.gpu.total_bytes), shard: "all" });
+  fill(
+    answer,
+    head(p.model.name, modelWords(p.model)),
+    verdict(p.verdict, ` ${p.trainer} on ${p.gpus} × ${p.gpu.name}: a peak of ${sizes(p.peak.low_bytes, p.peak.high_bytes)}, and ${sizes(p.outside.low_bytes, p.outside.high_bytes)} outside PyTorch, of ${size(p.gpu.total_bytes)}`),
+    barTable(most.components, p.gpu.total_bytes, `Active at the largest moment: ${most.name}`),
+    h("section", { class: "moments", "aria-labelledby": "moments" }, h("h3", { id: "moments" }, "Active at the moments at which a step may peak"), moments(p.moments, p.largest, p.gpu.total_bytes, tooltip)),
+    p.host_bytes ? h("p", {}, `In the host's memory: ${size(p.host_bytes)} for each GPU.`) : null,
+    best(a, ["batch", "seq", "gpus"]),
+    notes(p.notes),
+    sources([["peak", p.peak.source ?? ""], ["outside", p.outside.source ?? ""]]),
+    toCopy("The same in a terminal", command(a, form.modes[a.mode]), "copy command"),
+  );
+}
+
+function drawStep(p: StepPlan, a: Asked): void {
+  const vllm = a.flags.rollout === "vllm";
+  fields.taken({ capacity: size(p.total_bytes), shard: "all", "max-model-len": "as trained", "engine-version": "newest", "mem-fraction": "default" });
+  const fits = p.ways.filter((w) => w.verdict === "fits");
+  fill(
+    answer,
+    head(`One step of ${a.flags.model}`, `${a.flags.gpus ?? 1} × ${a.flags.gpu ?? "GPU"}, ${a.flags.trainer ?? "fsdp"} and ${a.flags.rollout ?? "sglang"}`),
+    verdict(fits.length ? "fits" : p.ways.some((w) => w.verdict === "may fit") ? "may fit" : "does not fit", fits.length ? ` in ${fits.length} of ${p.ways.length} ways of sharing the GPU: ${fits.map((w) => w.name).join(", ")}` : " in any way of sharing the GPU"),
+    timelines(p, vllm ? "gpu_memory_utilization" : "mem_fraction_static", tooltip),
+    p.host_bytes ? h("p", {}, `Ways that offload need up to ${size(p.host_bytes)} of the host's memory for each GPU.`) : null,
+    notes(p.notes),
+    toCopy("The same in a terminal", command(a, form.modes[a.mode]), "copy command"),
+  );
+}
+
+// ---- keys
+
+function keyTable(): Key[] {
+  return [
+    ...Object.keys(modes).map((mode, i) => ({ keys: [String(i + 1)], show: i ? "" : "1  2  3", does: "serve, train, RL step", act: () => go(mode as Mode) })),
+    { keys: ["m", "/"], show: "m  /", does: "the model", act: () => fields.focus("model") },
+    { keys: ["g"], show: "g", does: "the GPU", act: () => fields.focus("gpu") },
+    { keys: ["c"], show: "c", does: "copy the flags, or the command", act: () => (answer.querySelector<HTMLElement>("[data-key='copy flags']") ?? answer.querySelector<HTMLElement>("[data-key='copy command']"))?.click() },
+    { keys: ["r"], show: "r", does: "begin anew", act: () => take({ mode: asked.mode, flags: first[asked.mode] }, true) },
+    { keys: ["Escape"], show: "Esc", does: "leave the field", act: () => (document.activeElement as HTMLElement | null)?.blur() },
+    { keys: ["?"], show: "?", does: "these keys", act: help },
+  ];
+}
+
+function help(): void {
+  const dialog = byId<HTMLDialogElement>("keys");
+  fill(
+    dialog,
+    h("h2", { id: "keys-title" }, "Keys"),
+    h("div", { class: "cols" }, keyTable().filter((k) => k.show).map((k) => h("div", {}, h("span", {}, k.show.split("  ").map((x, i) => [i ? " " : "", h("kbd", {}, x)])), h("span", {}, k.does)))),
+    h("p", { class: "muted" }, "They act while no field has the focus. In a field of numbers, ↑ and ↓ count. The address holds the set-up."),
+    h("button", { type: "button", class: "link", onclick: () => dialog.close() }, "close"),
+  );
+  dialog.showModal();
+}
+
+// ---- all together
+
+async function begin(): Promise<void> {
+  theme(() => {});
+  byId("help").addEventListener("click", help);
+  link.changed = () => banner(link.lost ? `${link.why}. What is here stays.` : "");
+  form = (await (await ask("form")).json()) as Form;
+  asked = decode(location.hash, form.modes);
+  fields = new PlanForm(byId("form"), form, (f, value) => take(set(asked, f, value)));
+  addEventListener("popstate", () => {
+    clearTimeout(noting);
+    asked = decode(location.hash, form.modes);
+    draw();
+    void refresh();
+  });
+  listen(keyTable);
+  history.replaceState(null, "", encode(asked));
+  draw();
+  await refresh();
+}
+
+declare global {
+  interface Window {
+    strandline: unknown;
+  }
+}
+
+window.strandline = { state: () => ({ asked, shown, plan, solved, took, settled: shown === asked }) };
+begin().catch((e: Error) => banner(e.message));

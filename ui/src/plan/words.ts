@@ -1,0 +1,65 @@
+// Figures of a plan in words. Sizes are written as the command writes them: three digits.
+
+import { count, duration } from "../base/format.ts";
+import type { Model, Pair } from "./wire.ts";
+
+const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+
+/** A size with three digits: 38.6 GiB, 109 GiB, 0 B. */
+export function size(n: number): string {
+  let v = n;
+  let unit = 0;
+  while (v >= 1023.5 && unit < units.length - 1) {
+    v /= 1024;
+    unit++;
+  }
+  return `${v >= 999.5 ? Math.round(v) : Number(v.toPrecision(3))} ${units[unit]}`;
+}
+
+/** A range of sizes, one size where both ends read the same: 81.7–88 GiB. */
+export function sizes(low: number, high: number): string {
+  const [a, b] = [size(low), size(high)];
+  if (a === b) return a;
+  const [x, unit] = a.split(" ");
+  return `${b.endsWith(` ${unit}`) ? x : a}–${b}`;
+}
+
+export const counts = ([low, high]: Pair): string => (low === high ? count(low) : `${count(low)}–${count(high)}`);
+
+/** A range of times, in microseconds. */
+export function times([low, high]: Pair): string {
+  const [a, b] = [duration(low), duration(high)];
+  if (a === b) return a;
+  const unit = a.slice(a.lastIndexOf(" "));
+  return `${b.endsWith(unit) ? a.slice(0, -unit.length) : a}–${b}`;
+}
+
+/** A number of parameters as people call it: 671B. */
+export function billions(n: number): string {
+  const [v, unit] = n >= 1e12 ? [n / 1e12, "T"] : n >= 1e9 ? [n / 1e9, "B"] : [n / 1e6, "M"];
+  return `${Number(v.toPrecision(3))}${unit}`;
+}
+
+export function modelWords(m: Model): string {
+  const active = m.active_parameters < 0.6 * m.parameters ? `, ${billions(m.active_parameters)} active` : "";
+  return `${billions(m.parameters)} parameters${active}, ${m.format}, ${m.layers} layers, ${size(m.checkpoint_bytes)} on disk`;
+}
+
+const one = (v: number): string => v.toFixed(1);
+
+/** How many requests run at once. */
+export const requests = ([low, high]: Pair): string => (one(low) === one(high) ? one(low) : `${one(low)}–${one(high)}`);
+
+/** The step of an axis: round, in binary gigabytes, and not too many of them. */
+function tick(most: number, wanted: number): number {
+  const gib = most / 2 ** 30;
+  const rough = gib / wanted;
+  const scale = 10 ** Math.floor(Math.log10(rough));
+  const round = [1, 2, 5, 10].find((r) => r * scale >= rough * 0.999) ?? 10;
+  return round * scale * 2 ** 30;
+}
+
+export const ticks = (most: number, wanted: number): number[] => {
+  const step = tick(most, wanted);
+  return Array.from({ length: Math.floor(most / step) + 1 }, (_, i) => i * step);
+};

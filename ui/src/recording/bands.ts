@@ -1,0 +1,252 @@
+// What a recording holds over time, put together as bands of a picture, rows of a
+// table and trees of stacks.
+
+import { duration } from "../base/format.ts";
+import type { Course, Recording, Window } from "./wire.ts";
+import type { Span } from "../base/scale.ts";
+import type { Bands, Flame, Frame, Tile } from "../base/wire.ts";
+
+/** What is held at each column. */
+export interface Held {
+  bytes: Float64Array;
+  count: Float64Array;
+}
+
+function spread(c: Course, n: number): Held {
+  const out = { bytes: new Float64Array(n), count: new Float64Array(n) };
+  c.at.forEach((from, i) => {
+    const to = c.at[i + 1] ?? n;
+    out.bytes.fill(c.bytes[i]!, from, to);
+    out.count.fill(c.count[i]!, from, to);
+  });
+  return out;
+}
+
+/** The moments of a window, with what each stack and owner held. */
+export class Slice {
+  readonly n: number;
+  readonly stacks: Held[];
+  readonly owners: Held[];
+  readonly edges: Float64Array; // column c is from edges[c] to edges[c + 1], in seconds
+  readonly growth: Float64Array; // of resident memory
+
+  constructor(readonly of: Window) {
+    this.n = of.moment.length;
+    this.stacks = of.stacks.map((c) => spread(c, this.n));
+    this.owners = of.owners.map((c) => spread(c, this.n));
+    this.edges = edgesOf(of.seconds);
+    this.growth = Float64Array.from(of.rss_bytes, (_, i) => of.anonymous_bytes[i]! + of.file_bytes[i]! + of.shared_bytes[i]!);
+  }
+
+  /** The column of a moment: the last one that is not later. */
+  column(moment: number): number {
+    return Math.max(0, before(this.of.moment, moment));
+  }
+
+  /** The column that is seen at a time. */
+  at(seconds: number): number {
+    return Math.max(0, Math.min(this.n - 1, before(this.edges, seconds)));
+  }
+}
+
+/** The last place of a sorted list whose value is not above one; −1 if all are. */
+function before(list: ArrayLike<number>, value: number): number {
+  let lo = 0;
+  let hi = list.length;
+  while (lo < hi) {
+    const mid = (lo + hi) >> 1;
+    if (list[mid]! <= value) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo - 1;
+}
+
+/** A moment is seen half-way to its neighbours. One alone is seen for a second. */
+export function edgesOf(seconds: number[]): Float64Array {
+  const n = seconds.length;
+  const out = new Float64Array(n + 1);
+  if (n === 0) return out;
+  out[0] = seconds[0]!;
+  for (let i = 1; i < n; i++) out[i] = (seconds[i - 1]! + seconds[i]!) / 2;
+  out[n] = seconds[n - 1]! > out[0] ? seconds[n - 1]! : out[0] + 1;
+  return out;
+}
+
+export type By = "line" | "stack";
+
+/** Stacks that are told together: those of a line, or one. */
+export interface Group {
+  key: string;
+  label: string;
+  slot: number;
+  stacks: number[]; // places in the recording's list; the last one is that of the others
+  grows: boolean; // one of them does
+  first: number | null; // seconds
+  last: number | null;
+  peak: number; // of the largest stack
+  text: string; // what a search looks in
+}
+
+export const others = "others";
+
+/** The groups of a recording, the largest first. */
+export function groupsOf(r: Recording, by: By): Group[] {
+  const out = new Map<string, Group>();
+  r.stacks.forEach((s, i) => {
+    const key = by === "line" && s.key ? s.key : `stack-${s.id}`;
+    let g = out.get(key);
+    if (!g) out.set(key, (g = { key, label: s.label, slot: s.slot, stacks: [], grows: false, first: null, last: null, peak: 0, text: `${s.label}\n` }));
+    g.stacks.push(i);
+    g.grows ||= s.grows;
+    g.peak = Math.max(g.peak, s.peak_bytes);
+    if (s.first_seconds !== null) g.first = Math.min(g.first ?? Infinity, s.first_seconds);
+    if (s.last_seconds !== null) g.last = Math.max(g.last ?? 0, s.last_seconds);
+    g.text += s.frames.map((f) => `${f.file}:${f.line} ${f.function}\n`).join("");
+  });
+  const all = [...out.values()];
+  if (r.others > 0) all.push({ key: others, label: `${r.others} smaller stacks`, slot: -1, stacks: [r.stacks.length], grows: false, first: null, last: null, peak: 0, text: "" });
+  return all;
+}
+
+/** What a group holds in a column. */
+export function heldBy(g: Group, slice: Slice, column: number): { bytes: number; count: number } {
+  let bytes = 0;
+  let count = 0;
+  for (const i of g.stacks) {
+    bytes += slice.stacks[i]!.bytes[column]!;
+    count += slice.stacks[i]!.count[column]!;
+  }
+  return { bytes, count };
+}
+
+/**
+ * The bands of a picture, lowest first: of what grows, and above it of what does
+ * not; in each of these what came first is lowest. What is larger than resident
+ * memory ever grew is address space for the most part, and lies above all, where it
+ * hides nothing. A line of which one stack grows and another does not has two bands.
+ */
+export interface Layers {
+  bands: Bands; // as the painter knows them: what grows is kept
+  groups: Group[]; // by place in bands.groups
+  stacks: number[][]; // by band
+}
+
+export function layersOf(r: Recording, groups: Group[], resident: number): Layers {
+  const list: { group: number; grows: boolean; stacks: number[]; first: number; space: boolean }[] = [];
+  groups.forEach((g, group) => {
+    for (const grows of [true, false]) {
+      const stacks = g.stacks.filter((i) => (r.stacks[i]?.grows ?? false) === grows);
+      if (!stacks.length) continue;
+      const space = stacks.some((i) => (r.stacks[i]?.peak_bytes ?? 0) > resident);
+      list.push({ group, grows, stacks, space, first: g.key === others ? Infinity : Math.min(...stacks.map((i) => r.stacks[i]!.first_seconds ?? Infinity)) });
+    }
+  });
+  list.sort((a, b) => Number(b.grows) - Number(a.grows) || Number(a.space) - Number(b.space) || (a.first === b.first ? a.group - b.group : a.first - b.first));
+  return {
+    groups,
+    stacks: list.map((b) => b.stacks),
+    bands: {
+      g: "",
+      kept: list.filter((b) => b.grows).length,
+      groups: groups.map((g) => ({ key: g.key, label: g.label, slot: g.slot, peak: { event: 0, bytes: g.peak }, kept: 0, allocations: 0 })),
+      bands: list.map((b) => ({ group: b.group, fate: b.grows ? "kept" : "freed", before: false, peak: 0, allocations: 0 })),
+      lanes: [],
+      lanes_left_out: 0,
+    },
+  };
+}
+
+/** The picture of a slice for the painter; alone: of one group only. */
+export function tileOf(slice: Slice, l: Layers, alone: string | null): Tile {
+  const { n } = slice;
+  const m = l.stacks.length;
+  const height = new Float32Array(m * n);
+  const total = new Float64Array(n);
+  l.stacks.forEach((stacks, b) => {
+    if (alone !== null && l.groups[l.bands.bands[b]!.group]!.key !== alone) return;
+    for (const i of stacks) {
+      const { bytes } = slice.stacks[i]!;
+      for (let c = 0; c < n; c++) {
+        height[b * n + c]! += bytes[c]!;
+        total[c]! += bytes[c]!;
+      }
+    }
+  });
+  const none = new Uint32Array(0);
+  return {
+    kind: "band", level: 0, first: 0, n, flags: 0, threshold: 0, size: 0, m, height,
+    witness: Uint32Array.from({ length: n }, (_, c) => c), events: Uint32Array.from({ length: n + 1 }, (_, c) => c),
+    max: total, min: total, last: total, reserved: alone === null ? slice.growth.map((v) => Math.max(0, v)) : total,
+    id: Int32Array.from({ length: m }, (_, b) => b), count: new Uint32Array(m).fill(1),
+    c0: new Uint16Array(0), c1: new Uint16Array(0), y0: new Float64Array(0), alloc: none, band: none, marks: new Uint16Array(0),
+  };
+}
+
+/** The tree of stacks that hold so much each, as the icicle draws it. */
+export function flameOf(r: Recording, amounts: { bytes: number; count: number }[]): Flame {
+  const out: Flame = { bytes: 0, count: 0, frames: [], nodes: { frame: [-1], parent: [-1], bytes: [0], count: [0] }, left_out: 0 };
+  const frames = new Map<string, number>();
+  const { nodes } = out;
+  const below: Map<number, number>[] = [new Map()];
+  const frameOf = (f: Frame): number => {
+    const key = `${f.file}\n${f.line}\n${f.function}`;
+    let at = frames.get(key);
+    if (at === undefined) frames.set(key, (at = out.frames.push(f) - 1));
+    return at;
+  };
+  const step = (from: number, frame: number): number => {
+    let to = below[from]!.get(frame);
+    if (to === undefined) {
+      to = nodes.frame.push(frame) - 1;
+      nodes.parent.push(from);
+      nodes.bytes.push(0);
+      nodes.count.push(0);
+      below.push(new Map());
+      below[from]!.set(frame, to);
+    }
+    return to;
+  };
+  amounts.forEach(({ bytes, count }, i) => {
+    if (bytes <= 0) return;
+    const s = r.stacks[i];
+    const path = s?.frames.length ? s.frames.map(frameOf).reverse() : [-2]; // -2: no stack
+    let at = 0;
+    const add = (node: number): void => {
+      nodes.bytes[node]! += bytes;
+      nodes.count[node]! += count;
+    };
+    add(at);
+    for (const f of path) add((at = step(at, f)));
+  });
+  out.bytes = nodes.bytes[0]!;
+  out.count = nodes.count[0]!;
+  // Children stand where the larger one is first, whatever the order of the stacks.
+  return sortTree(out);
+}
+
+/** A tree in the order in which it is drawn: depth first, the larger child first. */
+function sortTree(f: Flame): Flame {
+  const { frame, parent, bytes, count } = f.nodes;
+  const children: number[][] = frame.map(() => []);
+  for (let i = 1; i < frame.length; i++) children[parent[i]!]!.push(i);
+  const nodes: Flame["nodes"] = { frame: [], parent: [], bytes: [], count: [] };
+  const put = (i: number, above: number): void => {
+    const me = nodes.frame.push(frame[i]!) - 1;
+    nodes.parent.push(above);
+    nodes.bytes.push(bytes[i]!);
+    nodes.count.push(count[i]!);
+    for (const c of children[i]!.sort((a, b) => bytes[b]! - bytes[a]!)) put(c, me);
+  };
+  put(0, -1);
+  return { ...f, nodes };
+}
+
+/** A time since the recording began. */
+export const time = (seconds: number): string => (seconds === 0 ? "0 s" : duration(seconds * 1e6));
+
+/** Round steps of time, of which at most n fit, in seconds. */
+export function timeStep(win: Span, n: number): number {
+  const least = (win[1] - win[0]) / Math.max(1, n);
+  for (const s of [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200]) if (s >= least) return s;
+  return 86400 * Math.max(1, Math.ceil(least / 86400));
+}

@@ -1,0 +1,244 @@
+// Sites: the stacks of what lives, as an icicle, and a table of their places.
+
+import { json, Latest, url } from "../base/ask.ts";
+import { fill, h } from "../base/dom.ts";
+import { base, bytes, bytesOrDash, count, percent } from "../base/format.ts";
+import { Icicle } from "../picture/icicle.ts";
+import type { Page } from "../page/page.ts";
+import type { Source } from "../page/store.ts";
+import { table, type Column, type Row } from "../base/table.ts";
+import { groupings } from "../base/names.ts";
+import { csv, csvButton } from "../base/save.ts";
+import type { At, Bands, Flame, Frame, Group, Range } from "../base/wire.ts";
+
+interface SiteRow extends Row {
+  bytes: number;
+  self: number;
+  count: number;
+  kept: number; // alive at the snapshot; of groups only
+  own: boolean; // of the program's own code
+}
+
+/** What frames are put together by. */
+export type By = "line" | "function" | "file";
+
+const bys: By[] = ["line", "function", "file"];
+
+type Place = { file: string; line?: number; function?: string };
+
+const placeKey = (f: Place, by: By): string => (by === "line" ? `${f.file}:${f.line}:${f.function}` : by === "function" ? `${f.file}:${f.function}` : f.file);
+const placeLabel = (f: Frame, by: By): string => (by === "line" ? `${base(f.file)}:${f.line} ${f.function}` : by === "function" ? `${base(f.file)} ${f.function}` : base(f.file));
+
+/** Sums of a tree by place: total counts a place once a stack, self is what it is the innermost frame of. */
+export function places(flame: Flame, by: By): SiteRow[] {
+  const { frame, parent, bytes, count } = flame.nodes;
+  const rows = new Map<string, SiteRow>();
+  const inner = Float64Array.from(bytes);
+  for (let i = 1; i < frame.length; i++) inner[parent[i]!]! -= bytes[i]!;
+  const open: string[][] = [];
+  for (let i = 0; i < frame.length; i++) {
+    const above = i === 0 ? [] : open[parent[i]!]!;
+    const f = frame[i]!;
+    const name = f >= 0 ? placeLabel(flame.frames[f]!, by) : f === -2 ? "no stack recorded" : f === -3 ? "no Python frame" : "";
+    const key = f >= 0 ? placeKey(flame.frames[f]!, by) : name;
+    open[i] = name ? [...above, key] : above;
+    if (!name) continue;
+    let row = rows.get(key);
+    if (!row) rows.set(key, (row = { key, label: name, slot: -1, own: false, bytes: 0, self: 0, count: 0, kept: 0 }));
+    if (!above.includes(key)) {
+      row.bytes += bytes[i]!;
+      row.count += count[i]!;
+    }
+    row.self += inner[i]!;
+    row.own ||= f >= 0 && flame.frames[f]!.origin === "own";
+  }
+  return [...rows.values()].sort((a, b) => b.bytes - a.bytes);
+}
+
+export class Sites {
+  private readonly asking = new Latest(60);
+  private asked = "";
+  private flame: Flame | null = null;
+  private readonly icicle: Icicle;
+  private sort = 0;
+  private up = false;
+  private error = "";
+  private groups: SiteRow[] = []; // where the grouping is not by a place
+  private groupsAsked = "";
+  private table: { name: string; rows: SiteRow[]; columns: Column<SiteRow>[] } | null = null;
+
+  constructor(
+    private readonly page: Page,
+    private readonly root: HTMLElement,
+    tooltip: HTMLElement,
+  ) {
+    this.icicle = new Icicle({ tooltip, pieces: "allocations", slot: (f) => (this.by && this.groupOf(placeKey(f, this.by))?.slot) ?? -1, found: () => this.matcher() });
+    new ResizeObserver(() => this.icicle.paint()).observe(root);
+  }
+
+  private params(): Record<string, string | number | undefined> {
+    const { s, d, k } = this.page;
+    if (s.of === "kept") return { f: this.page.f, d, kept: 1 };
+    if (s.of === "range" && s.range) return { f: this.page.f, d, from: s.range[0], to: s.range[1] };
+    return { f: this.page.f, d, k };
+  }
+
+  update(): void {
+    if (!this.page.device || !this.page.bands) return fill(this.root);
+    const key = url("flame", this.params());
+    if (key !== this.asked) {
+      this.asked = key;
+      this.asking.ask(
+        () => json<Flame>("flame", this.params()),
+        (v) => {
+          this.flame = v;
+          this.error = "";
+          this.icicle.show(v);
+          this.page.figures.flame = v.bytes;
+          this.draw();
+        },
+        (e) => {
+          this.error = e.message;
+          this.draw();
+        },
+      );
+    }
+    if (!this.by) this.askGroups();
+    this.draw();
+  }
+
+  /** Asks for the groups of what the stacks are of. */
+  private askGroups(): void {
+    const { device, base } = this.page;
+    const { k, kept, from, to } = this.params() as Record<string, number | undefined>;
+    const end = device!.events - 1;
+    const params = { ...base, limit: 400, ...(from !== undefined ? { from, to } : { k: kept ? end : k }) };
+    const key = url(from !== undefined ? "range" : "at", params);
+    if (key === this.groupsAsked) return;
+    this.groupsAsked = key;
+    this.groups = [];
+    json<At & Range>(from !== undefined ? "range" : "at", params).then(
+      (v) => {
+        if (key !== this.groupsAsked) return;
+        const { groups } = this.page.bands!;
+        this.groups = v.rows.map((r) => ({ key: r.key, label: groups[r.group]?.label ?? r.key, slot: groups[r.group]?.slot ?? -1, bytes: r.bytes, self: r.bytes, count: r.count, kept: r.kept, own: true }));
+        this.draw();
+      },
+      () => {},
+    );
+  }
+
+  private draw(): void {
+    if (this.page.s.view !== "sites") return;
+    const flame = this.flame;
+    if (this.error) return fill(this.root, this.bar(), h("p", { class: "note" }, this.error));
+    if (!flame) return;
+    const matcher = this.matcher();
+    const { by } = this;
+    const { solo } = this.page.s;
+    const rows = by
+      ? places(flame, by)
+          .filter((r) => (!matcher || matcher.test(r.label) || matcher.test(r.key)) && (!this.icicle.folded || r.own || r.self > 0))
+          .map((r) => ({ ...r, slot: this.groupOf(r.key)?.slot ?? -1, selected: solo.includes(this.groupOf(r.key)?.key ?? "-") }))
+      : this.groups.filter((r) => !this.page.found || this.page.found.has(r.key)).map((r) => ({ ...r, selected: solo.includes(r.key) }));
+    const columns: Column<SiteRow>[] = [
+      { name: by ? "with callees" : "bytes", of: (r) => r.bytes, show: (r) => bytes(r.bytes), bytes: true },
+      { name: "share", of: (r) => r.bytes, show: (r) => percent(r.bytes, flame.bytes) },
+      by ? { name: "itself", of: (r) => r.self, show: (r) => bytesOrDash(r.self), bytes: true } : { name: "alive at snapshot", of: (r) => r.kept, show: (r) => bytesOrDash(r.kept), bytes: true },
+      { name: "allocations", of: (r) => r.count, show: (r) => count(r.count) },
+    ];
+    const name = by ? `${{ line: "place", function: "function", file: "file" }[by]} in a stack` : (groupings[this.page.s.g] ?? this.page.s.g);
+    this.table = { name, rows, columns };
+    const old = this.root.querySelector(".scroll")?.scrollTop ?? 0;
+    fill(
+      this.root,
+      this.bar(),
+      this.icicle.element(Math.round(this.root.clientHeight * 0.55)),
+      h(
+        "div",
+        { class: "scroll", tabindex: "0", role: "group", "aria-label": "Places" },
+        table<SiteRow>({
+          name,
+          rows: rows.slice(0, 400),
+          total: rows.length,
+          columns,
+          sort: this.sort,
+          up: this.up,
+          onsort: (i) => {
+            this.up = this.sort === i ? !this.up : false;
+            this.sort = i;
+            this.draw();
+          },
+          onrow: (r) => {
+            const key = by ? this.groupOf(r.key)?.key : r.key;
+            if (key) this.page.store.set({ solo: solo.length === 1 && solo[0] === key ? [] : [key] }, true);
+          },
+          onlight: () => {},
+          more: rows.length > 400 ? { label: `${count(rows.length - 400)} more places`, cells: [] } : undefined,
+        }),
+      ),
+    );
+    this.root.querySelector(".scroll")!.scrollTop = old;
+    this.icicle.paint();
+  }
+
+  private bar(): HTMLElement {
+    const { s, store, k } = this.page;
+    const choice = (of: Source, label: string, ready = true): Node =>
+      h("button", { type: "button", "data-key": `of ${of}`, "aria-pressed": String((s.of === "range" && !s.range ? "cursor" : s.of) === of), disabled: !ready, onclick: () => store.set({ of }, true) }, label);
+    const flame = this.flame;
+    return h(
+      "div",
+      { class: "bar" },
+      h(
+        "div",
+        { class: "choice" },
+        choice("cursor", k < 0 && !this.page.device?.events ? "live at the snapshot" : `live at ${count(k)}`),
+        choice("range", s.range ? `allocated in ${count(s.range[0])} – ${count(s.range[1])}` : "allocated in selection", !!s.range),
+        choice("kept", "alive at the snapshot"),
+      ),
+      flame ? h("span", { "data-bytes": flame.bytes, "data-figure": "flame" }, `${bytes(flame.bytes)} in ${count(flame.count)} allocations`) : null,
+      h(
+        "div",
+        { class: "end" },
+        flame && flame.left_out > 0 ? h("span", {}, `${count(flame.left_out)} smaller stacks left out`) : null,
+        this.table ? csvButton("sites", () => csv(this.table!.name, this.table!.rows, this.table!.columns)) : null,
+        h("button", { type: "button", class: "link", "data-key": "fold", "aria-pressed": String(this.icicle.folded), onclick: () => this.refold() }, this.icicle.folded ? "unfold library frames" : "fold library frames"),
+      ),
+    );
+  }
+
+  private refold(): void {
+    this.icicle.refold();
+    this.draw();
+  }
+
+  private matcher(): RegExp | null {
+    if (!this.page.s.q) return null;
+    try {
+      return new RegExp(this.page.s.q);
+    } catch {
+      return null;
+    }
+  }
+
+  /** What frames are put together by; null where the grouping is of something else. */
+  private get by(): By | null {
+    return bys.find((b) => b === this.page.s.g) ?? null;
+  }
+
+  /** The group of a place, where the grouping is by one. */
+  private groupOf(place: string): Group | undefined {
+    const { bands } = this.page;
+    const { by } = this;
+    if (!bands || !by) return undefined;
+    if (this.indexOf !== bands) {
+      this.indexOf = bands;
+      this.index = new Map(bands.groups.filter((g) => g.file).map((g) => [placeKey(g as Place, by), g]));
+    }
+    return this.index.get(place);
+  }
+
+  private index = new Map<string, Group>();
+  private indexOf: Bands | null = null;
+}

@@ -1,0 +1,273 @@
+// Below the picture: what lives at the cursor, what a selection allocated, or
+// what differs between two marks.
+
+import { json, Latest, url } from "../base/ask.ts";
+import { fill, h } from "../base/dom.ts";
+import { bytes, bytesOrDash, count, delta, percent } from "../base/format.ts";
+import { groupings } from "../base/names.ts";
+import type { Page } from "../page/page.ts";
+import type { Rail } from "../rail/rail.ts";
+import { csv, csvButton } from "../base/save.ts";
+import { table, type Column, type Row } from "../base/table.ts";
+import type { At, AtRow, Diff, More, Range } from "../base/wire.ts";
+
+type Mode = "at" | "range" | "diff";
+
+/** A row of the picture told as a table. */
+interface Part extends Row {
+  witness: number;
+  max: number;
+  min: number;
+  reserved: number;
+}
+
+const mostParts = 120;
+
+interface Any extends Row {
+  bytes: number;
+  count: number;
+  kept: number;
+  freed: number;
+  peak: number;
+  a: number;
+  b: number;
+}
+
+interface Answer {
+  mode: Mode;
+  rows: Any[];
+  whole: number;
+  more: More;
+  head: string;
+}
+
+const limit = 200;
+
+export class Timeline {
+  private readonly asking = new Latest(30);
+  private answer: Answer | null = null;
+  private asked = "";
+  private sort = -1;
+  private up = false;
+  private drawn: object[] = [];
+
+  private twin = false; // the picture itself, as a table
+  private twinSort = { column: -1, up: false };
+
+  constructor(
+    private readonly page: Page,
+    private readonly rail: Rail,
+    private readonly root: HTMLElement,
+  ) {}
+
+  /** Tells the picture as a table, or what lives at the cursor again. */
+  tell(): void {
+    this.twin = !this.twin;
+    this.drawn = [];
+    this.update();
+    this.root.querySelector<HTMLElement>(".scroll")?.focus();
+  }
+
+  private get mode(): Mode {
+    const { s } = this.page;
+    if (s.range) return "range";
+    return s.a !== null && s.b !== null ? "diff" : "at";
+  }
+
+  private params(): Record<string, string | number | undefined> {
+    const { s, k, base, u } = this.page;
+    const common = { ...base, u };
+    if (this.mode === "range") return { ...common, from: s.range![0], to: s.range![1] };
+    if (this.mode === "diff") return { ...common, a: s.a!, b: s.b! };
+    return { ...common, k };
+  }
+
+  /** The view was emptied for another one: all is to be drawn again. */
+  enter(): void {
+    this.drawn = [];
+  }
+
+  update(): void {
+    if (!this.page.bands || !this.page.device) {
+      this.answer = null;
+      this.asked = "";
+      this.drawn = [];
+      fill(this.root);
+      return;
+    }
+    const key = url(this.mode, this.params());
+    if (key !== this.asked) {
+      this.asked = key;
+      const mode = this.mode;
+      this.asking.ask(
+        () => json<At & Range & Diff>(mode, { ...this.params(), limit }),
+        (v) => {
+          this.answer = this.read(mode, v);
+          if (mode === "at") {
+            this.page.at = v;
+            this.page.figures.live = v.live;
+            this.page.tell("at");
+          }
+          this.draw();
+        },
+        (e) => fill(this.root, h("p", { class: "note" }, e.message)),
+      );
+    }
+    this.draw();
+  }
+
+  private read(mode: Mode, v: At & Range & Diff): Answer {
+    const { groups } = this.page.bands!;
+    const rows = (v.rows as (AtRow & Range["rows"][0] & Diff["rows"][0])[]).map((r) => {
+      const g = groups[r.group];
+      return {
+        key: r.key,
+        label: g?.label ?? r.key,
+        slot: g?.slot ?? -1,
+        bytes: r.bytes,
+        count: r.count,
+        kept: r.kept ?? 0,
+        freed: (r.freed ?? 0) + (r.pending ?? 0),
+        peak: g?.peak.bytes ?? 0,
+        a: r.a ?? 0,
+        b: r.b ?? 0,
+      };
+    });
+    const by = groupings[this.page.s.g] ?? this.page.s.g;
+    if (mode === "at") return { mode, rows, whole: v.live, more: v.more, head: `live at the ${this.page.device?.events ? "cursor" : "snapshot"}, by ${by}` };
+    if (mode === "range") return { mode, rows, whole: rows.reduce((n, r) => n + r.bytes, v.more.bytes), more: v.more, head: `allocated in the selection, by ${by}` };
+    return { mode, rows, whole: v.b - v.a, more: v.more, head: `difference from A to B, by ${by}` };
+  }
+
+  private columns(a: Answer): Column<Any>[] {
+    if (a.mode === "diff")
+      return [
+        { name: "B − A", of: (r) => r.bytes, show: (r) => delta(r.bytes), bytes: true },
+        { name: "allocations", of: (r) => r.count, show: (r) => (r.count > 0 ? `+${count(r.count)}` : count(r.count)) },
+        { name: "at A", of: (r) => r.a, show: (r) => bytesOrDash(r.a), bytes: true },
+        { name: "at B", of: (r) => r.b, show: (r) => bytesOrDash(r.b), bytes: true },
+      ];
+    const out: Column<Any>[] = [
+      { name: a.mode === "at" ? "live" : "allocated", of: (r) => r.bytes, show: (r) => bytes(r.bytes), bytes: true },
+      { name: "share", of: (r) => r.bytes, show: (r) => percent(r.bytes, a.whole) },
+      { name: "count", of: (r) => r.count, show: (r) => count(r.count), wide: true },
+      { name: "alive at snapshot", of: (r) => r.kept, show: (r) => bytesOrDash(r.kept), bytes: true },
+    ];
+    if (a.mode === "at") out.push({ name: "freed later", of: (r) => r.freed, show: (r) => bytesOrDash(r.freed), bytes: true, wide: true });
+    out.push({ name: "site peak", of: (r) => r.peak, show: (r) => bytesOrDash(r.peak), bytes: true, wide: true });
+    return out;
+  }
+
+  /** The picture was drawn anew. */
+  pictured(): void {
+    if (this.twin) this.drawTwin();
+  }
+
+  /** The columns of the picture. */
+  private drawTwin(): void {
+    const parts = this.rail.columns(mostParts);
+    const key = [parts[0]?.from, parts[parts.length - 1]?.to, parts.length, this.page.u, this.page.s.solo, this.twinSort] as unknown as object[];
+    if (JSON.stringify(key) === JSON.stringify(this.drawn)) return;
+    this.drawn = key;
+    const rows: Part[] = parts.map((p) => ({ ...p, key: String(p.from), label: p.from === p.to ? `event ${count(p.from)}` : `events ${count(p.from)} – ${count(p.to)}`, slot: -1 }));
+    const columns: Column<Part>[] = [
+      { name: "live, highest", of: (r) => r.max, show: (r) => bytes(r.max), bytes: true },
+      { name: "at event", of: (r) => r.witness, show: (r) => (r.witness < 0 ? "before the first" : count(r.witness)) },
+      { name: "lowest", of: (r) => r.min, show: (r) => bytes(r.min), bytes: true },
+      { name: "reserved", of: (r) => r.reserved, show: (r) => bytes(r.reserved), bytes: true },
+    ];
+    this.page.figures.twin = parts;
+    fill(
+      this.root,
+      h(
+        "div",
+        { class: "bar" },
+        h("span", {}, "the picture as a table; a row puts the cursor on its highest event"),
+        h("div", { class: "end" }, csvButton("columns", () => csv("events", rows, columns)), h("button", { type: "button", class: "link", "data-key": "twin", onclick: () => this.tell() }, "back to what is live")),
+      ),
+      h(
+        "div",
+        { class: "scroll", tabindex: "0", role: "group", "aria-label": "Columns of the picture" },
+        table<Part>({ name: "stretch of events", rows, columns, sort: this.twinSort.column, up: this.twinSort.up, onsort: (column) => { this.twinSort = { column, up: this.twinSort.column === column && !this.twinSort.up }; this.draw(); }, onrow: (r) => this.page.store.set({ k: Math.max(0, r.witness) }), onlight: () => {} }),
+      ),
+    );
+  }
+
+  private draw(): void {
+    if (this.twin) return this.drawTwin();
+    const a = this.answer;
+    if (!a) return;
+    const { s, found, lit } = this.page;
+    // Nothing that the table shows has changed: leave the elements in peace.
+    const shows = [a, s.solo, found ?? a, s.range ?? a, { lit, sort: this.sort, up: this.up, a: s.a, b: s.b, error: this.page.searchError }] as object[];
+    if (shows.length === this.drawn.length && shows.every((v, i) => (i < 4 ? v === this.drawn[i] : JSON.stringify(v) === JSON.stringify(this.drawn[i])))) return;
+    const onlyLit = this.drawn.length > 0 && shows.every((v, i) => (i < 4 ? v === this.drawn[i] : JSON.stringify({ ...v, lit: 0 }) === JSON.stringify({ ...this.drawn[i], lit: 0 })));
+    this.drawn = shows;
+    if (onlyLit) {
+      for (const tr of this.root.querySelectorAll<HTMLElement>("tr[data-site]")) tr.classList.toggle("lit", tr.dataset.site === lit);
+      return;
+    }
+    const columns = this.columns(a);
+    const rows = a.rows
+      .filter((r) => !found || found.has(r.key))
+      .map((r) => ({ ...r, selected: s.solo.includes(r.key), dim: s.solo.length > 0 && !s.solo.includes(r.key), lit: r.key === lit }));
+    const old = this.root.querySelector(".scroll")?.scrollTop ?? 0;
+    const more =
+      !found && a.more.groups > 0
+        ? { label: `${count(a.more.groups)} more sites`, bytes: a.more.bytes, cells: a.mode === "diff" ? [delta(a.more.bytes)] : [bytes(a.more.bytes), percent(a.more.bytes, a.whole), count(a.more.count)] }
+        : undefined;
+    const matched = found ? rows.reduce((n, r) => n + r.bytes, 0) : 0;
+    this.page.figures.matched = matched;
+    this.page.figures.rows = rows.map((r) => ({ key: r.key, label: r.label, bytes: r.bytes, count: r.count, kept: r.kept }));
+    this.page.figures.more = a.more;
+    fill(
+      this.root,
+      this.bar(a, found ? `${count(rows.length)} sites match, ${bytes(matched)}` : ""),
+      h(
+        "div",
+        { class: "scroll", tabindex: "0", role: "group", "aria-label": a.head },
+        table<Any>({
+          name: a.head,
+          rows,
+          columns,
+          sort: this.sort,
+          up: this.up,
+          onsort: (i) => {
+            this.up = this.sort === i ? !this.up : false;
+            this.sort = i;
+            this.draw();
+          },
+          onrow: (r) => this.page.store.set({ solo: s.solo.length === 1 && s.solo[0] === r.key ? [] : [r.key] }, true),
+          onlight: (key) => {
+            if (this.page.lit === key) return;
+            this.page.lit = key;
+            this.page.tell("lit");
+          },
+          more,
+          total: a.rows.length + a.more.groups,
+        }),
+      ),
+    );
+    this.root.querySelector(".scroll")!.scrollTop = old;
+  }
+
+  private bar(a: Answer, note: string): HTMLElement {
+    const { s, store, k } = this.page;
+    const choice = (mode: Mode, label: string, ready: boolean, why: string, act: () => void): Node =>
+      h("button", { type: "button", "data-key": `mode ${mode}`, "aria-pressed": String(a.mode === mode), disabled: !ready, title: ready ? undefined : why, onclick: act }, label);
+    return h(
+      "div",
+      { class: "bar" },
+      h(
+        "div",
+        { class: "choice" },
+        choice("at", k < 0 && !this.page.device?.events ? "live at the snapshot" : `live at ${count(k)}`, true, "", () => store.set({ range: null, a: null, b: null })),
+        choice("range", s.range ? `allocated in ${count(s.range[0])} – ${count(s.range[1])}` : "allocated in selection", !!s.range, "Drag over the picture to select events", () => {}),
+        choice("diff", s.a !== null && s.b !== null ? `difference ${count(s.a)} → ${count(s.b)}` : "difference A → B", s.a !== null && s.b !== null, "Set the marks with j and k", () => store.set({ range: null })),
+      ),
+      h("span", { "data-bytes": a.whole, "data-figure": "whole" }, a.mode === "diff" ? delta(a.whole) : bytes(a.whole)),
+      note ? h("span", { id: "matches" }, note) : null,
+      h("div", { class: "end" }, h("a", { href: url("csv", { table: a.mode, ...this.params() }), download: `strandline-${a.mode}.csv`, "data-key": "csv" }, "save CSV")),
+    );
+  }
+}
