@@ -43,7 +43,7 @@ var (
 
 // OriginOf tells whose code stands at a frame.
 func OriginOf(f Frame) Origin {
-	file := strings.ReplaceAll(f.File, `\`, "/")
+	file := f.File
 	if strings.HasPrefix(file, "<") {
 		if ownAngle.MatchString(file) {
 			return Own
@@ -79,8 +79,21 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 	return s, "", false
 }
 
-// Site is the place of a stack in the user's own code. The answer is kept: a
-// million events ask for some hundred stacks.
+// wrappers are packages that call back into the program, or PyTorch on its behalf,
+// and pass tensors on: notations for operations, checks of types and shapes,
+// decorators, progress bars. What stands below them was asked for above them.
+var wrappers = regexp.MustCompile(`^(einops|einx|fancy_einsum|opt_einsum|jaxtyping|beartype|torchtyping|typeguard|wrapt|decorator|nvtx|tqdm|rich|tenacity|line_profiler|memory_profiler)(/|\.py$)`)
+
+// Wrapper reports whether a frame is of an installed package that only passes
+// tensors on, so that the line to change stands further out.
+func Wrapper(f Frame) bool {
+	_, rest, ok := cutLast(f.File, "-packages/")
+	return ok && (wrappers.MatchString(rest) || rest == "accelerate/hooks.py" && f.Function == "new_forward")
+}
+
+// Site is the place of a stack in the user's own code; wrappers stand for it only
+// where there is nothing else. The answer is kept: a million events ask for some
+// hundred stacks.
 func (t *Table) Site(id ID) Site {
 	if len(t.sites) < t.Len() {
 		t.sites = append(t.sites, make([]Site, t.Len()-len(t.sites))...)
@@ -89,8 +102,14 @@ func (t *Table) Site(id ID) Site {
 	if !t.known[id] {
 		t.known[id] = true
 		for _, f := range t.Frames(id) {
-			if t.own(f) {
+			if !t.own(f) {
+				continue
+			}
+			wrapper := Wrapper(t.frames[f])
+			if !wrapper || t.sites[id] == (Site{}) {
 				t.sites[id] = t.frames[f]
+			}
+			if !wrapper {
 				break
 			}
 		}

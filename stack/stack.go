@@ -9,6 +9,7 @@ package stack
 import (
 	"cmp"
 	"hash/maphash"
+	"strings"
 )
 
 // A Frame is one level of a call stack as its recorder named it. Line is 0
@@ -42,7 +43,8 @@ const (
 // it is filled.
 type Table struct {
 	frames  []Frame
-	frameID map[Frame]FrameID
+	frameID map[Frame]FrameID  // by the frame as it was recorded
+	windows map[FrameID]string // files as they were recorded, where At has another spelling
 	extra   map[FrameID]any
 
 	ids    []FrameID // of all stacks, one after another
@@ -68,7 +70,8 @@ func NewTable() *Table {
 // Len is the number of stacks, None and Empty among them.
 func (t *Table) Len() int { return len(t.starts) - 1 }
 
-// Frame interns f. A frame with extra is kept apart from its twins.
+// Frame interns f. A frame with extra is kept apart from its twins. This is where
+// Windows paths get slashes, so that no rule about files has to know both forms.
 func (t *Table) Frame(f Frame, extra any) FrameID {
 	if extra == nil {
 		if id, ok := t.frameID[f]; ok {
@@ -76,9 +79,17 @@ func (t *Table) Frame(f Frame, extra any) FrameID {
 		}
 	}
 	id := FrameID(len(t.frames))
-	t.frames = append(t.frames, f)
 	if extra == nil {
 		t.frameID[f] = id
+	}
+	if file := slashed(f.File); file != f.File {
+		if t.windows == nil {
+			t.windows = map[FrameID]string{}
+		}
+		t.windows[id], f.File = f.File, file
+	}
+	t.frames = append(t.frames, f)
+	if extra == nil {
 		return id
 	}
 	if t.extra == nil {
@@ -88,8 +99,30 @@ func (t *Table) Frame(f Frame, extra any) FrameID {
 	return id
 }
 
-// At is the frame of an id.
+// slashed is a Windows path with slashes. In a path of another system a backslash
+// is a character like any other.
+func slashed(file string) string {
+	if !strings.Contains(file, `\`) {
+		return file
+	}
+	drive := len(file) > 2 && file[1] == ':' && (file[2] == '\\' || file[2] == '/')
+	if drive || strings.HasPrefix(file, `\\`) || !strings.Contains(file, "/") {
+		return strings.ReplaceAll(file, `\`, "/")
+	}
+	return file
+}
+
+// At is the frame of an id, its file with slashes on Windows too.
 func (t *Table) At(id FrameID) Frame { return t.frames[id] }
+
+// Recorded is the frame of an id as its recorder spelled it.
+func (t *Table) Recorded(id FrameID) Frame {
+	f := t.frames[id]
+	if file, ok := t.windows[id]; ok {
+		f.File = file
+	}
+	return f
+}
 
 // Extra is what was given with the frame, or nil.
 func (t *Table) Extra(id FrameID) any { return t.extra[id] }

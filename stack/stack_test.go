@@ -40,7 +40,8 @@ func TestOrigin(t *testing.T) {
 		{"", Native},
 		{"/build/aten/src/ATen/native/TensorFactories.cpp", Native},
 	} {
-		if got := OriginOf(Frame{File: c.file}); got != c.want {
+		table := NewTable() // gives paths their slashes
+		if got := OriginOf(table.At(table.Frame(Frame{File: c.file}, nil))); got != c.want {
 			t.Errorf("%s: origin %d, want %d", c.file, got, c.want)
 		}
 	}
@@ -64,6 +65,64 @@ func TestSite(t *testing.T) {
 	for _, id := range []ID{None, Empty, table.Intern([]FrameID{frame("/x/libtorch.so", 7, "at::empty")})} {
 		if got := table.Site(id); got != (Site{}) {
 			t.Errorf("site of a stack without own frames: %v", got)
+		}
+	}
+}
+
+// TestSiteBehindWrappers looks past packages that only pass tensors on, and for
+// them where nothing else is there.
+func TestSiteBehindWrappers(t *testing.T) {
+	const packages = "/home/u/.venv/lib/python3.12/site-packages/"
+	model := Frame{"/home/u/model.py", 39, "forward"}
+	hook := Frame{packages + "accelerate/hooks.py", 170, "new_forward"}
+	einsum := Frame{packages + "einops/_backends.py", 291, "einsum"}
+	for _, c := range []struct {
+		name   string
+		frames []Frame
+		want   Site
+	}{
+		{"einops", []Frame{einsum, {packages + "einops/einops.py", 939, "einsum"}, model}, model},
+		{"a checker around the caller", []Frame{model, {packages + "jaxtyping/_decorator.py", 559, "wrapped_fn"}, {"/home/u/train.py", 1, "main"}}, model},
+		{"a checker inside", []Frame{{packages + "jaxtyping/_decorator.py", 559, "wrapped_fn"}, model}, model},
+		{"nothing else", []Frame{einsum, {packages + "einops/einops.py", 939, "einsum"}}, einsum},
+		{"a hook around a layer", []Frame{{packages + "torch/nn/modules/linear.py", 116, "forward"}, hook, model}, model},
+		{"the same package where it is the cause", []Frame{{packages + "accelerate/hooks.py", 160, "pre_forward"}, hook, model}, Site{packages + "accelerate/hooks.py", 160, "pre_forward"}},
+		{"an engine", []Frame{{packages + "vllm/worker.py", 5, "load"}, model}, Site{packages + "vllm/worker.py", 5, "load"}},
+		{"the program's own folder of that name", []Frame{{"/home/u/einops/einops.py", 7, "einsum"}, model}, Site{"/home/u/einops/einops.py", 7, "einsum"}},
+		{"Windows", []Frame{{`D:\Dev\.venv\Lib\site-packages\einops\_backends.py`, 291, "einsum"}, {`D:\Dev\model.py`, 39, "forward"}}, Site{"D:/Dev/model.py", 39, "forward"}},
+	} {
+		table := NewTable()
+		var ids []FrameID
+		for _, f := range c.frames {
+			ids = append(ids, table.Frame(f, nil))
+		}
+		if got := table.Site(table.Intern(ids)); got != c.want {
+			t.Errorf("%s: site %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestWindowsPaths gives Windows paths slashes, keeps what was recorded, and leaves
+// other backslashes alone.
+func TestWindowsPaths(t *testing.T) {
+	for file, want := range map[string]string{
+		`C:\work\train.py`:    "C:/work/train.py",
+		`C:\work/train.py`:    "C:/work/train.py",
+		`\\server\a\train.py`: "//server/a/train.py",
+		`src\train.py`:        "src/train.py",
+		`/home/u/a\b.py`:      `/home/u/a\b.py`,
+		"train.py":            "train.py",
+	} {
+		table := NewTable()
+		id := table.Frame(Frame{File: file}, nil)
+		if got := table.At(id).File; got != want {
+			t.Errorf("%s is read as %s, want %s", file, got, want)
+		}
+		if got := table.Recorded(id).File; got != file {
+			t.Errorf("%s was recorded, not %s", file, got)
+		}
+		if again := table.Frame(Frame{File: file}, nil); again != id {
+			t.Errorf("%s has two ids", file)
 		}
 	}
 }

@@ -181,7 +181,7 @@ var publicFiles = sync.OnceValue(func() map[string]bool {
 // publicFile is the file of a frame without the folder of an installation, if it
 // is not of the program.
 func publicFile(f stack.Frame) (file string, public bool) {
-	file = strings.ReplaceAll(f.File, `\`, "/")
+	file = f.File
 	switch origin := stack.OriginOf(f); {
 	case f.File == "" || f.File == "??" || publicCode.MatchString(f.File):
 		return f.File, true

@@ -106,7 +106,7 @@ func Runs(before, after *Run) []Change {
 }
 
 func looseKey(s stack.Site) string {
-	parts := strings.Split(strings.ReplaceAll(s.File, `\`, "/"), "/")
+	parts := strings.Split(s.File, "/")
 	return strings.Join(parts[max(0, len(parts)-2):], "/") + " " + s.Function
 }
 

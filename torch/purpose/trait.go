@@ -66,8 +66,10 @@ var (
 type facts struct {
 	known  bool
 	origin stack.Origin
-	said   Purpose // count if nothing
-	loads  bool
+	// wrapper is a package that only passes tensors on.
+	wrapper bool
+	said    Purpose // count if nothing
+	loads   bool
 	// reduces, copies and builds are as in a trait.
 	reduces, copies, builds bool
 	enters                  phase // own if the frame enters none
@@ -84,6 +86,7 @@ func factsOf(f *stack.Frame) facts {
 		x.torch(f)
 		x.torchEnters(f)
 	case stack.Own:
+		x.wrapper = stack.Wrapper(*f)
 		x.own(f)
 	}
 	return x
@@ -96,7 +99,7 @@ func traitOf(frames []stack.Frame, read func(i int) *facts) trait {
 	depth, called, optimizer := 0, false, false // own frames seen; a module's call, an optimizer were seen
 	for i := range frames {
 		x := read(i)
-		if x.origin == stack.Own {
+		if x.origin == stack.Own && !x.wrapper {
 			depth++
 		}
 		r.noGrad = r.noGrad || x.noGrad
@@ -201,10 +204,9 @@ func (x *facts) torch(f *stack.Frame) {
 
 // own reads a frame of the program or of a package that it uses.
 func (x *facts) own(f *stack.Frame) {
-	file := strings.ReplaceAll(f.File, `\`, "/")
 	switch {
-	case cacheFunction.MatchString(f.Function), cacheFile.MatchString(file),
-		poolFile.MatchString(file) && poolFunction.MatchString(f.Function):
+	case cacheFunction.MatchString(f.Function), cacheFile.MatchString(f.File),
+		poolFile.MatchString(f.File) && poolFunction.MatchString(f.Function):
 		x.said = KVCache
 	case weightLoading.MatchString(f.Function):
 		x.said = Parameters

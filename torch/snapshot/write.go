@@ -232,7 +232,7 @@ func (a *Annotation) fields() []Field {
 
 // frameFields is a frame as PyTorch writes it.
 func (s *Snapshot) frameFields(id stack.FrameID) []Field {
-	f := s.Stacks.At(id)
+	f := s.Stacks.Recorded(id)
 	x, _ := s.Stacks.Extra(id).(frameExtra)
 	return withExtra([]Field{{"name", f.Function}, {"filename", f.File}, {"line", f.Line}}, x.fields, x.lacks)
 }

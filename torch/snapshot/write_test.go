@@ -36,6 +36,26 @@ func reread(t testing.TB, in []byte) *snapshot.Snapshot {
 	return s
 }
 
+// TestWindowsPaths writes a path of Windows as it was recorded, whatever it is read
+// as, beside fields of the frame that have no column.
+func TestWindowsPaths(t *testing.T) {
+	const file = `C:\\work\\train.py`
+	in := `{"segments": [], "device_traces": [[
+		{"action": "alloc", "addr": 4096, "size": 512, "stream": 0, "time_us": 1, "frames": [{"filename": "` + file + `", "line": 3, "name": "step"}]},
+		{"action": "alloc", "addr": 8192, "size": 512, "stream": 0, "time_us": 2, "frames": [{"filename": "` + file + `", "line": 4, "name": "step", "fx_node_op": "call"}]}]]}`
+	s := reread(t, []byte(in))
+	again := reread(t, written(t, s))
+	for _, s := range []*snapshot.Snapshot{s, again} {
+		for k := range 2 {
+			id := s.Stacks.Frames(s.Traces[0].Stack[k])[0]
+			want := stack.Frame{File: "C:/work/train.py", Line: int64(3 + k), Function: "step"}
+			if s.Stacks.At(id) != want || s.Stacks.Recorded(id).File != `C:\work\train.py` {
+				t.Errorf("event %d: read as %v, recorded as %v", k, s.Stacks.At(id), s.Stacks.Recorded(id))
+			}
+		}
+	}
+}
+
 // content is all that a snapshot tells, without the numbers by which its parts
 // are shared.
 func content(s *snapshot.Snapshot) []string {
