@@ -1,10 +1,21 @@
 #!/usr/bin/env bash
-# Runs every check of the repository: formatting, vet, staticcheck, the build,
-# the tests (with the seeds of the fuzz tests), the tests under the race
-# detector, and those of the page. It needs Go alone; what this machine cannot
-# run is named at the end.
+# Checks the repository: formatting, vet, the build, and the tests that need no
+# process to watch, with the seeds of the fuzz tests and those of the page. It
+# takes a few minutes. With --all also staticcheck, vet for every system, the tests
+# that trace real processes, the race detector, the page in a browser, and whether
+# generated files match their sources.
+#
+# It needs Go alone; what this machine cannot run is named at the end.
 set -uo pipefail
 cd "$(dirname "$0")" || exit 1
+case "${1:-}" in
+"") all= ;;
+--all) all=1 ;;
+*)
+	echo "usage: ./test.sh [--all]" >&2
+	exit 2
+	;;
+esac
 export GOFLAGS="${GOFLAGS:-} -buildvcs=false"
 export CGO_ENABLED=0
 
@@ -65,14 +76,14 @@ find_jemalloc() {
 # seen.
 live='^strandline/(host/(bpf|footprint|ledger|ptrace)|internal/cli)$'
 
-# in_turn runs a command that tests the packages that it is given, first with those
-# that only reckon.
+# in_turn runs a command that tests the packages that it is given, those that watch
+# processes last.
 in_turn() {
-	local all rc=0
-	all=$(go list ./...) || return
+	local packages rc=0
+	packages=$(go list ./...) || return
 	# shellcheck disable=SC2046 # a list
-	"$@" $(grep -Ev "$live" <<<"$all") || rc=1
-	"$@" -p 1 $(grep -E "$live" <<<"$all") || rc=1
+	"$@" $(grep -Ev "$live" <<<"$packages") || rc=1
+	"$@" -p 1 $(grep -E "$live" <<<"$packages") || rc=1
 	return $rc
 }
 
@@ -134,6 +145,40 @@ in_browser() {
 	return $rc
 }
 
+# vet_everywhere vets the packages for every system that a user may build them on.
+vet_everywhere() {
+	local target rc=0
+	for target in linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64; do
+		GOOS=${target%/*} GOARCH=${target#*/} go vet ./... || {
+			echo "that is for $target"
+			rc=1
+		}
+	done
+	GOOS=js GOARCH=wasm go vet ./face/web/worker || rc=1
+	return $rc
+}
+
+# check_page checks the page and, with --all, the page in a browser.
+check_page() {
+	if ! have new_node nodejs npm; then
+		skip "the page" "it needs Node 20 or newer, with npm"
+		return
+	fi
+	if ! npm --prefix ui ci --silent --no-audit --no-fund; then
+		skip "the page" "npm cannot get the packages that ui/package-lock.json names"
+		return
+	fi
+	step "page types" npm --prefix ui run --silent check
+	step "page tests" npm --prefix ui test --silent
+	step "page is built from its sources" npm --prefix ui run --silent build -- --check
+	[ -n "$all" ] || return
+	if have find_chromium chromium; then
+		step "page in Chromium" in_browser
+	else
+		skip "page in Chromium" "there is no Chromium"
+	fi
+}
+
 command -v go >/dev/null || {
 	echo "go is missing" >&2
 	exit 1
@@ -141,36 +186,28 @@ command -v go >/dev/null || {
 
 step gofmt formatted
 step vet go vet ./...
-step "vet for the browser" env GOOS=js GOARCH=wasm go vet ./face/web/worker
-if go run "$staticcheck" -version >/dev/null 2>&1; then
-	step staticcheck go run "$staticcheck" ./...
-else
-	skip staticcheck "it is not in the module cache and cannot be downloaded"
-fi
 step build go build ./...
-bpf_object
-have compiles gcc libc6-dev || skip "tests of programs in C" "there is no gcc with the C library's headers"
-have find_jemalloc libjemalloc2 # the test that wants it is named if it is missing
-step test in_turn go_tests -timeout 15m
-if compiles; then
-	CGO_ENABLED=1 step "race detector" in_turn go test -race -short -timeout 15m
-else
-	skip "race detector" "it needs gcc and the C library's headers"
-fi
-if ! have new_node nodejs npm; then
-	skip "the page" "it needs Node 20 or newer, with npm"
-elif ! npm --prefix ui ci --silent --no-audit --no-fund; then
-	skip "the page" "npm cannot get the packages that ui/package-lock.json names"
-else
-	step "page types" npm --prefix ui run --silent check
-	step "page tests" npm --prefix ui test --silent
-	step "page is built from its sources" npm --prefix ui run --silent build -- --check
-	if have find_chromium chromium; then
-		step "page in Chromium" in_browser
+if [ -n "$all" ]; then
+	step "vet for other systems" vet_everywhere
+	if go run "$staticcheck" -version >/dev/null 2>&1; then
+		step staticcheck go run "$staticcheck" ./...
 	else
-		skip "page in Chromium" "there is no Chromium"
+		skip staticcheck "it is not in the module cache and cannot be downloaded"
 	fi
+	bpf_object
+	have compiles gcc libc6-dev || skip "tests of programs in C" "there is no gcc with the C library's headers"
+	have find_jemalloc libjemalloc2 # a test names it if it is missing
+	step test in_turn go_tests -timeout 15m
+	if compiles; then
+		CGO_ENABLED=1 step "race detector" in_turn go test -race -short -timeout 15m
+	else
+		skip "race detector" "it needs gcc and the C library's headers"
+	fi
+else
+	step test go_tests -short -timeout 5m ./...
+	skip "what ./test.sh --all adds" "tests that trace processes for minutes, the race detector, staticcheck, the page in a browser"
 fi
+check_page
 for s in "${skipped[@]}"; do
 	echo "skipped: $s"
 done
