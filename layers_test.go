@@ -22,9 +22,9 @@ const module = "strandline"
 // analyses of each wing, judgement, faces. Those of one column do not import each
 // other.
 var columns = [][]string{
-	{"finding", "units", "internal/packed"}, // leaves
-	{"stack"},                               // every model interns frames
-	{"judge/trend"},                         // arithmetic on series of numbers, for every wing
+	{"finding", "units", "internal/packed", "internal/sheet"}, // leaves
+	{"stack"},       // every model interns frames
+	{"judge/trend"}, // arithmetic on series of numbers, for every wing
 	{"torch/pickle", "logs", "host/procfs", "host/elffile", "host/bpf", "host/ptrace", "host/nvsmi"}, // sources
 	{"torch/snapshot", "host/vmmap", "host/recording", "plan/model"},                                 // models
 	{"host/image"},

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 
+	"strandline/internal/sheet"
 	"strandline/stack"
 	"strandline/torch/snapshot"
 )
@@ -18,7 +19,8 @@ var csvHeader = []string{
 // CSV writes the events of all devices as a table of RFC 4180, a line each under
 // a header. file, line and function are the site of the event's stack (see
 // [stack.Site]); stack is the stack's number, the same for equal stacks. A field
-// of which the snapshot tells nothing is empty.
+// of which the snapshot tells nothing is empty; text that a spreadsheet would take
+// for a formula begins with an apostrophe.
 func CSV(w io.Writer, s *snapshot.Snapshot) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
@@ -47,13 +49,13 @@ func csvRow(row []string, s *snapshot.Snapshot, t *snapshot.Trace, k int) []stri
 	if t.Time != nil && t.Time[k] != 0 {
 		time = strconv.FormatInt(t.Time[k], 10)
 	}
-	row = append(row, strconv.Itoa(t.Device), strconv.Itoa(k), valid(actionName(t, k)), addr,
+	row = append(row, strconv.Itoa(t.Device), strconv.Itoa(k), cell(actionName(t, k)), addr,
 		strconv.FormatInt(t.Size[k], 10), strconv.FormatUint(s.Stream(t.Stream[k]), 10), pool, time, free)
 	row = append(row, csvSite(s, t.Stack[k])...)
 	for _, column := range [][]snapshot.StringID{t.CompileContext, t.UserMetadata, t.Category} {
 		text := ""
 		if column != nil {
-			text = valid(s.String(column[k]))
+			text = cell(s.String(column[k]))
 		}
 		row = append(row, text)
 	}
@@ -70,5 +72,8 @@ func csvSite(s *snapshot.Snapshot, id stack.ID) []string {
 	if site.Line > 0 {
 		line = strconv.FormatInt(site.Line, 10)
 	}
-	return []string{number, valid(site.File), line, valid(site.Function)}
+	return []string{number, cell(site.File), line, cell(site.Function)}
 }
+
+// cell is text of the snapshot as it can stand in a table.
+func cell(text string) string { return sheet.Cell(valid(text)) }

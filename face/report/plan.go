@@ -361,11 +361,8 @@ func (p *Plan) Markdown(w io.Writer) {
 	}
 	fmt.Fprintf(w, "\n- KV cache: %s; %s tokens\n", p.token(), countRange(p.KV.Tokens[0], p.KV.Tokens[1]))
 	fmt.Fprintf(w, "- %s requests of %s tokens at once; the longest context: %s\n", requests(p.KV.Requests), units.Count(p.KV.Length), p.longest())
-	fmt.Fprintf(w, "- flags: `%s`\n", strings.Join(p.Flags, " "))
+	fmt.Fprintf(w, "- flags: %s\n", code(strings.Join(p.Flags, " ")))
 	for _, n := range p.Notes {
 		fmt.Fprintf(w, "- %s\n", cell(n))
 	}
 }
-
-// cell is a text as it can stand in a table of Markdown.
-func cell(text string) string { return strings.ReplaceAll(Line(text), "|", "\\|") }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -62,5 +63,23 @@ func TestNamesStayInTheirLine(t *testing.T) {
 		if strings.Contains(out.String(), "\x1b[31m") || strings.Contains(out.String(), "\x1b[8m") || strings.Contains(out.String(), "\t") {
 			t.Errorf("a name acts on the terminal: %q", out.String())
 		}
+	}
+}
+
+// What a terminal would act on is escaped in JSON, and reads back the same.
+func TestJSONEscapes(t *testing.T) {
+	name := "a\x1b[31m\x7f\u0085\u009b2J\u2028\u202eb\u200f\u2066é日\tc\n"
+	var out strings.Builder
+	if err := JSON(&out, map[string]string{name: name}); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range out.String() {
+		if control(r) {
+			t.Errorf("%U is left in %q", r, out.String())
+		}
+	}
+	var back map[string]string
+	if err := json.Unmarshal([]byte(out.String()), &back); err != nil || back[name] != name {
+		t.Errorf("it reads back as %q: %v", back, err)
 	}
 }

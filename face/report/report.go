@@ -4,6 +4,7 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -48,12 +49,37 @@ func wrap(text string, n int) (lines []string) {
 	return append(lines, line)
 }
 
-// JSON writes a document as indented JSON.
+// JSON writes a document as indented JSON. Characters that a terminal would act
+// on are escaped.
 func JSON(w io.Writer, doc any) error {
-	enc := json.NewEncoder(w)
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
-	return enc.Encode(doc)
+	if err := enc.Encode(doc); err != nil {
+		return err
+	}
+	_, err := w.Write(escaped(text.Bytes()))
+	return err
+}
+
+// escaped is JSON with escapes for the control characters that the standard does
+// not require them for, such as DEL, and for marks of direction.
+func escaped(text []byte) []byte {
+	if !bytes.ContainsFunc(text, control) {
+		return text
+	}
+	var out []byte
+	for len(text) > 0 {
+		r, n := utf8.DecodeRune(text)
+		if control(r) { // all of them are below U+10000
+			out = fmt.Appendf(out, "\\u%04x", r)
+		} else {
+			out = append(out, text[:n]...)
+		}
+		text = text[n:]
+	}
+	return out
 }
 
 func (s Style) paint(code, text string) string {
@@ -108,27 +134,6 @@ func (t *table) row(cells ...string) {
 		cells[i] = Line(cells[i])
 	}
 	t.rows = append(t.rows, cells)
-}
-
-// markdown writes the table as Markdown has it; the first row is its head.
-func (t *table) markdown(w io.Writer) {
-	for i, r := range t.rows {
-		for _, c := range r {
-			fmt.Fprintf(w, "| %s ", cell(c))
-		}
-		fmt.Fprintln(w, "|")
-		if i > 0 {
-			continue
-		}
-		for j := range r {
-			line := "---"
-			if t.right[j] {
-				line = "--:"
-			}
-			fmt.Fprintf(w, "| %s ", line)
-		}
-		fmt.Fprintln(w, "|")
-	}
 }
 
 func (t *table) write(w io.Writer, indent string) {

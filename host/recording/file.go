@@ -25,20 +25,27 @@ type line struct {
 // A Writer appends to a recording.
 type Writer struct {
 	f      *os.File
+	begun  bool
 	known  map[int]bool
 	held   map[int]Held
 	owners map[[2]string]GPUOwner
 }
 
-// Create begins a recording. A file that is there already is left alone.
-func Create(path string, h Header) (*Writer, error) {
+// Create makes the file of a recording, which [Writer.Begin] begins. A file that
+// is there already is left alone.
+func Create(path string) (*Writer, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
+	return &Writer{f: f, known: map[int]bool{}, held: map[int]Held{}, owners: map[[2]string]GPUOwner{}}, nil
+}
+
+// Begin notes what is recorded.
+func (w *Writer) Begin(h Header) error {
 	h.Schema = Schema
-	w := &Writer{f: f, known: map[int]bool{}, held: map[int]Held{}, owners: map[[2]string]GPUOwner{}}
-	return w, w.write(line{Header: &h})
+	w.begun = true
+	return w.write(line{Header: &h})
 }
 
 // write puts a line at the end in one piece.
@@ -115,8 +122,14 @@ func (w *Writer) Document(d *Document) error {
 // GPU notes what is known of devices' memory.
 func (w *Writer) GPU(s *GPUState) error { return w.write(line{GPU: s}) }
 
-// Close ends the recording.
-func (w *Writer) Close() error { return w.f.Close() }
+// Close ends the recording. The file of one that has not begun is removed.
+func (w *Writer) Close() error {
+	err := w.f.Close()
+	if !w.begun {
+		err = errors.Join(err, os.Remove(w.f.Name()))
+	}
+	return err
+}
 
 // A Run is a recording that was read.
 type Run struct {

@@ -23,7 +23,7 @@ var held = &GPUState{PIDs: []int{7}, Count: &nvsmi.Reading{Devices: []nvsmi.Devi
 func write(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "run.trace")
-	w, err := Create(path, Header{PID: 7, Name: "server", Rung: "bpf", BeganUS: 5})
+	w, err := Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,6 +31,7 @@ func write(t *testing.T) string {
 	rests := Stack{ID: 2, Call: "brk", LiveBytes: 8192, LiveCount: 1}
 	doc := &Document{Schema: "strandline.trace/1", PID: 7, Stacks: []Stack{grows}, Findings: []finding.Finding{{Kind: finding.MmapLeak, Severity: finding.Problem}}}
 	steps := []func() error{
+		func() error { return w.Begin(Header{PID: 7, Name: "server", Rung: "bpf", BeganUS: 5}) },
 		func() error {
 			return w.Mark(Mark{Seconds: 1, RSS: 100, GPU: []GPUOwner{{"NCCL", "device", 64, 1}, {"cuBLAS", "device", 32, 1}}}, []Stack{grows, rests})
 		},
@@ -77,8 +78,23 @@ func TestRecording(t *testing.T) {
 	if len(run.Document.Findings) != 1 || run.Stacks[1].Frames[0].Function == nil || run.PID != 7 {
 		t.Errorf("got %+v", run)
 	}
-	if _, err := Create(path, Header{}); !errors.Is(err, fs.ErrExist) {
+	if _, err := Create(path); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a recording is written over: %v", err)
+	}
+}
+
+// A recording that never began leaves no file.
+func TestNotBegun(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.trace")
+	w, err := Create(path)
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file is left: %v", err)
 	}
 }
 

@@ -51,7 +51,11 @@ type Env struct {
 
 // Process is the Env of the running process.
 func Process() *Env {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	size := func() (columns, rows int) { return terminalSize(os.Stdout) }
 	width, _ := size()

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -255,47 +253,4 @@ func (d exportReport) text(w io.Writer, _ report.Style) {
 		return units.Count(int64(n)) + " " + one + "s"
 	}
 	fmt.Fprintf(w, "wrote %s: %s, %s, %s\n", report.Line(d.File), count(d.Events, "event"), count(d.Segments, "segment"), units.Bytes(d.Bytes))
-}
-
-// output counts what is written, until the program is interrupted.
-type output struct {
-	ctx context.Context
-	w   io.Writer
-	n   int64
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	if err := o.ctx.Err(); err != nil {
-		return 0, err
-	}
-	n, err := o.w.Write(p)
-	o.n += int64(n)
-	return n, err
-}
-
-// openOutput opens a new file that whole puts at path, or removes if it is told
-// of an error. What is no regular file, such as a pipe, is written as it is.
-func (g *globals) openOutput(path string) (f *os.File, whole func(error) error, err error) {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
-		return f, func(err error) error { return err }, err
-	}
-	name := fmt.Sprintf("%s.%08x.tmp", path, rand.Uint32())
-	if f, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666); err != nil {
-		return nil, nil, fmt.Errorf("write %s: %w", path, errors.Unwrap(err))
-	}
-	g.unfinished.Store(name, true)
-	return f, func(err error) error {
-		defer g.unfinished.Delete(name)
-		if err == nil {
-			err = os.Rename(name, path)
-		}
-		if err != nil {
-			os.Remove(name)
-		}
-		return err
-	}, nil
 }

@@ -2,10 +2,8 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"strandline/face/export"
@@ -75,21 +73,4 @@ func (f *format) write(ctx context.Context, g *globals, path string, s *snapshot
 		})
 	}
 	return g.createFile(path, func(name string) error { return f.file(ctx, name, s) })
-}
-
-// createFile is create for what writes by a file's name.
-func (g *globals) createFile(path string, write func(name string) error) (int64, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return 0, fmt.Errorf("write %s: it is no regular file", path)
-	}
-	f, whole, err := g.openOutput(path)
-	if err != nil {
-		return 0, err
-	}
-	err = write(f.Name())
-	info, statErr := f.Stat()
-	if err := whole(errors.Join(err, statErr, f.Close())); err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -266,22 +265,4 @@ func filesWord(n int) string {
 		return "1 file"
 	}
 	return units.Count(int64(n)) + " files"
-}
-
-// create makes the file at path of what write writes and tells its length; "-"
-// is standard output. The file stands there once it is whole: until then its
-// bytes are in another one beside it, which goes if writing fails.
-func (g *globals) create(ctx context.Context, path string, write func(io.Writer) error) (int64, error) {
-	if path == "-" {
-		out := &output{ctx: ctx, w: g.env.Stdout}
-		err := write(out)
-		return out.n, err
-	}
-	f, whole, err := g.openOutput(path)
-	if err != nil {
-		return 0, err
-	}
-	out := &output{ctx: ctx, w: f}
-	err = errors.Join(write(out), f.Close())
-	return out.n, whole(err)
 }

@@ -77,7 +77,7 @@ func readConfig(name string) ([]byte, error) {
 func modelFolder(dir, quant string) (*model.Model, error) {
 	config, err := readConfig(filepath.Join(dir, "config.json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		list, err := filepath.Glob(filepath.Join(dir, "*.gguf"))
+		list, err := withSuffix(dir, ".gguf")
 		if err != nil || len(list) == 0 {
 			return nil, errors.New("holds no config.json and no GGUF file")
 		}
@@ -113,10 +113,22 @@ func modelFolder(dir, quant string) (*model.Model, error) {
 	return m, m.Hold(list)
 }
 
+// withSuffix returns the paths of a folder's files whose names end with suffix.
+// The folder's own name may have any characters, as it could not in a pattern.
+func withSuffix(dir, suffix string) (paths []string, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), suffix) && !e.IsDir() {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	return paths, err
+}
+
 // safetensors are the tensors of a folder's files. Where an index names the files,
 // others are copies of the same weights.
 func safetensors(dir string) (all []model.Stored, err error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.safetensors"))
+	files, err := withSuffix(dir, ".safetensors")
 	if err != nil {
 		return nil, err
 	}

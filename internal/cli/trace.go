@@ -131,6 +131,14 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 	} else if own, _ := os.Readlink("/proc/self"); own != strconv.Itoa(os.Getpid()) {
 		return errors.New("/proc is of another pid namespace than strandline, so that a command cannot be followed: mount its own (mount -t proc proc /proc)")
 	}
+	var out *recording.Writer
+	if o.out != "" { // before a command is started
+		var err error
+		if out, err = recording.Create(o.out); err != nil {
+			return err
+		}
+		defer out.Close()
+	}
 	names := ledger.NewNames()
 	defer names.Close()
 	source, rung, err := g.watcher(&o, names)
@@ -154,12 +162,11 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 		t.Driver.Began = bpf.Now()
 	}
 	w.sum()
-	if o.out != "" {
+	if w.out = out; out != nil {
 		header := recording.Header{PID: o.pid, Name: t.Processes[uint32(o.pid)].First.Name, Rung: rung, BeganUS: w.began.UnixMicro()}
-		if w.out, err = recording.Create(o.out, header); err != nil {
+		if err := out.Begin(header); err != nil {
 			return err
 		}
-		defer w.out.Close()
 	}
 	g.concludes.Store(true)
 	if err := w.run(ctx); err != nil {

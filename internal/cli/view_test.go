@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -86,13 +87,18 @@ func get(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// interrupt STATUS ends the server as a user does, and wants an exit status.
+// interrupt STATUS [hangup] ends the server as a user does, by Ctrl-C or by closing
+// the terminal, and wants an exit status.
 func interrupt(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: interrupt STATUS")
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: interrupt STATUS [hangup]")
 	}
 	s := ts.Value(served{}).(*served)
-	ts.Check(s.command.Process.Signal(os.Interrupt))
+	signal := os.Interrupt
+	if len(args) > 1 {
+		signal = syscall.SIGHUP
+	}
+	ts.Check(s.command.Process.Signal(signal))
 	s.command.Wait()
 	if got := strconv.Itoa(s.command.ProcessState.ExitCode()); got != args[0] {
 		ts.Fatalf("exit status is %s, want %s", got, args[0])

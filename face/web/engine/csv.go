@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"strandline/internal/sheet"
 	"strandline/torch/tile"
 )
 
@@ -27,27 +28,11 @@ func (q *question) csv() (any, error) {
 	w := csv.NewWriter(&out)
 	for _, row := range rows[1:] {
 		for i, cell := range row {
-			row[i] = harmless(cell)
+			row[i] = sheet.Cell(cell)
 		}
 	}
 	w.WriteAll(rows)
 	return Answer{Type: "text/csv; charset=utf-8", Body: out.Bytes(), Name: "strandline-" + name + ".csv"}, w.Error()
-}
-
-// harmless keeps a spreadsheet from taking text of a file for a formula.
-func harmless(cell string) string {
-	if cell == "" {
-		return cell
-	}
-	switch cell[0] {
-	case '=', '+', '@', '\t', '\r':
-		return "'" + cell
-	case '-':
-		if _, err := strconv.ParseFloat(cell, 64); err != nil {
-			return "'" + cell
-		}
-	}
-	return cell
 }
 
 // groupCells are the columns that name a group.
