@@ -25,14 +25,16 @@ var columns = [][]string{
 	{"finding", "units", "internal/packed", "internal/sheet"}, // leaves
 	{"stack"},       // every model interns frames
 	{"judge/trend"}, // arithmetic on series of numbers, for every wing
-	{"torch/pickle", "logs", "host/procfs", "host/elffile", "host/bpf", "host/ptrace", "host/nvsmi"}, // sources
-	{"torch/snapshot", "host/vmmap", "host/recording", "plan/model"},                                 // models
+	{"host/event"},  // what a process did, whoever saw it
+	{"torch/pickle", "logs", "host/procfs", "host/elffile", "host/bpf", "host/ptrace", "host/polling", "host/nvsmi"}, // sources
+	{"torch/snapshot", "host/vmmap", "host/recording", "plan/model"},                                                 // models
 	{"host/image"},
 	{"host/cpython", "host/glibcheap"},
 	{"host/unwind"},
+	{"host/symbolize"},
 	{
 		"torch/timeline", "torch/purpose", "torch/compare", "torch/allocator", "torch/replay", "torch/tile",
-		"host/ledger", "host/footprint", "host/gpuaccount",
+		"host/ledger", "host/gpudriver", "host/hooks", "host/footprint", "host/gpuaccount",
 	},
 	{"plan"},
 	{"judge/torch", "judge/host"},
@@ -49,8 +51,9 @@ var beside = map[string][]string{
 	"torch/tile":      {"torch/timeline", "torch/purpose"},
 	"face/web":        {"face/web/engine"},
 	"host/bpf":        {"host/procfs"},
-	"host/ptrace":     {"host/bpf", "host/procfs"},
-	"host/gpuaccount": {"host/ledger"},
+	"host/ptrace":     {"host/procfs"},
+	"host/gpudriver":  {"host/ledger"},
+	"host/gpuaccount": {"host/gpudriver"},
 }
 
 // wings are the roots that do not import each other: what needs two of them is
@@ -59,8 +62,7 @@ var wings = []string{"torch", "host", "plan"}
 
 // across are the imports from one wing into another that are in order all the same.
 var across = map[string][]string{
-	"plan":            {"torch/allocator"}, // the sizes of blocks and segments
-	"host/gpuaccount": {"torch/snapshot"},  // what PyTorch has of a device
+	"plan": {"torch/allocator"}, // the sizes of blocks and segments
 }
 
 // only are packages that may import less than what stands to their left.
@@ -72,7 +74,10 @@ var only = map[string][]string{
 	"plan/model":     {"finding", "units"},
 	"host/procfs":    {},
 	"host/elffile":   {},
-	"host/bpf":       {"host/procfs"},
+	"host/event":     {},
+	"host/bpf":       {"host/event", "host/procfs"},
+	"host/ptrace":    {"host/event", "host/procfs"},
+	"host/polling":   {"host/event"},
 	"judge/trend":    {"finding", "units"}, // pure numbers
 }
 

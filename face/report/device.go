@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"strandline/host/ledger"
+	"strandline/host/gpudriver"
 	"strandline/host/recording"
 	"strandline/units"
 )
@@ -69,7 +69,7 @@ func partName(v *recording.GPUDevice, p *recording.GPUPart) string {
 		switch text := p.Owner + ", since the trace began"; {
 		case !has(recording.PartPyTorch):
 			return text
-		case p.Owner == ledger.OwnerPyTorch:
+		case p.Owner == gpudriver.OwnerPyTorch:
 			return text + ", not in the snapshot"
 		default:
 			return text + ", outside PyTorch"

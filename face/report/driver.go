@@ -9,18 +9,18 @@ import (
 	"strings"
 	"time"
 
-	"strandline/host/bpf"
-	"strandline/host/ledger"
+	"strandline/host/event"
+	"strandline/host/gpudriver"
 	"strandline/host/recording"
 	"strandline/units"
 )
 
 // NewGPU makes the part of the document of a trace that tells of the GPU's
 // driver.
-func NewGPU(s *ledger.DriverSums) *recording.GPU {
+func NewGPU(s *gpudriver.Sums) *recording.GPU {
 	out := &recording.GPU{
-		Libraries: append([]string{}, s.Libraries...), LiveBytes: s.Bytes[bpf.Device], LiveCount: s.Count[bpf.Device],
-		ManagedBytes: s.Bytes[bpf.Managed], PinnedBytes: s.Bytes[bpf.Pinned], Foreign: s.Count[bpf.Foreign],
+		Libraries: append([]string{}, s.Libraries...), LiveBytes: s.Bytes[event.Device], LiveCount: s.Count[event.Device],
+		ManagedBytes: s.Bytes[event.Managed], PinnedBytes: s.Bytes[event.Pinned], Foreign: s.Count[event.Foreign],
 		Owners: []recording.GPUOwner{}, Stacks: []recording.GPUStack{}, Devices: []recording.GPUDevice{},
 	}
 	for _, o := range s.Owners {
@@ -33,8 +33,8 @@ func NewGPU(s *ledger.DriverSums) *recording.GPU {
 	return out
 }
 
-func peakOf(u *ledger.DriverUse, began uint64) *recording.GPUPeak {
-	if u.Peak.Bytes == 0 || u.Memory == bpf.Foreign {
+func peakOf(u *gpudriver.Use, began uint64) *recording.GPUPeak {
+	if u.Peak.Bytes == 0 || u.Memory == event.Foreign {
 		return nil
 	}
 	since := func(at uint64) float64 {
@@ -137,7 +137,7 @@ func bursts(w io.Writer, g *recording.GPU) {
 // driverPlace is a stack on one line, without the driver and CUDA's runtime.
 func driverPlace(st *recording.GPUStack) string {
 	own := st.Stack
-	for len(own.Frames) > 0 && own.Frames[0].Object != nil && ledger.OfCUDA(*own.Frames[0].Object) {
+	for len(own.Frames) > 0 && own.Frames[0].Object != nil && gpudriver.OfCUDA(*own.Frames[0].Object) {
 		own.Frames = own.Frames[1:]
 	}
 	text := placeOf(&own)

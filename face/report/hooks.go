@@ -5,9 +5,8 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strandline/host/hooks"
 	"strings"
-
-	"strandline/host/ledger"
 )
 
 // Hooks is the document of `strandline hooks`.
@@ -25,13 +24,13 @@ type Hooks struct {
 
 // Hook is one function that leads elsewhere.
 type Hook struct {
-	Symbol      string           `json:"symbol"`
-	Mechanism   ledger.Mechanism `json:"mechanism"`
-	Object      string           `json:"object"`
-	Owner       *string          `json:"owner"`
-	OwnerSymbol *string          `json:"owner_symbol"`
-	Effect      string           `json:"effect"`
-	Library     string           `json:"library,omitempty"`
+	Symbol      string          `json:"symbol"`
+	Mechanism   hooks.Mechanism `json:"mechanism"`
+	Object      string          `json:"object"`
+	Owner       *string         `json:"owner"`
+	OwnerSymbol *string         `json:"owner_symbol"`
+	Effect      string          `json:"effect"`
+	Library     string          `json:"library,omitempty"`
 }
 
 // Breakpoint is a trap in the code.
@@ -59,15 +58,15 @@ type Library struct {
 }
 
 // NewHooks makes the document.
-func NewHooks(pid int, h *ledger.Hooks) *Hooks {
+func NewHooks(pid int, h *hooks.Scan) *Hooks {
 	d := &Hooks{
 		Schema: "strandline.hooks/1", PID: pid, Slots: h.Slots, CodePages: h.Pages,
 		Hooks: []Hook{}, Breakpoints: []Breakpoint{}, Interposed: []Interposed{}, Libraries: []Library{}, Unread: append([]string{}, h.Unread...),
 	}
 	for _, k := range h.Hooks {
 		hook := Hook{Symbol: k.Symbol, Mechanism: k.Mechanism, Object: k.Object, Owner: known(k.Owner), OwnerSymbol: known(k.OwnerSymbol), Effect: effect(k)}
-		if k.Known != nil {
-			hook.Library = k.Known.Name
+		if k.Library != nil {
+			hook.Library = k.Library.Name
 		}
 		d.Hooks = append(d.Hooks, hook)
 	}
@@ -77,7 +76,7 @@ func NewHooks(pid int, h *ledger.Hooks) *Hooks {
 	for _, i := range h.Interposed {
 		d.Interposed = append(d.Interposed, Interposed(i))
 	}
-	for _, k := range h.Known {
+	for _, k := range h.Libraries {
 		d.Libraries = append(d.Libraries, Library{k.Name, known(k.Version), k.Object, k.Does, k.Hooks, known(k.Leaks), k.Remedies})
 	}
 	return d
@@ -90,7 +89,7 @@ func (d *Hooks) grouped() (out []Hook) {
 	tables, first := map[key]int{}, map[key]int{}
 	for _, h := range d.Hooks {
 		k := key{h.Symbol, or(h.Owner, ""), or(h.OwnerSymbol, "")}
-		if h.Mechanism == ledger.SlotPatched {
+		if h.Mechanism == hooks.SlotPatched {
 			if tables[k]++; tables[k] > 1 {
 				out[first[k]].Effect = fmt.Sprintf("calls of %s from %d objects go there", h.Symbol, tables[k])
 				continue
@@ -104,8 +103,8 @@ func (d *Hooks) grouped() (out []Hook) {
 
 // effect says which calls end up in the owner's code, and what a profiler sees
 // of them.
-func effect(k ledger.Hook) string {
-	if k.Mechanism == ledger.SlotPatched {
+func effect(k hooks.Hook) string {
+	if k.Mechanism == hooks.SlotPatched {
 		return fmt.Sprintf("calls of %s from %s go there", k.Symbol, filepath.Base(k.Object))
 	}
 	return fmt.Sprintf("every call of %s goes there, and its own frame is missing in stacks", k.Symbol)

@@ -1,25 +1,24 @@
 package report
 
 import (
+	"strandline/host/hooks"
 	"strings"
 	"testing"
-
-	"strandline/host/ledger"
 )
 
 func TestHooksText(t *testing.T) {
-	ucx := ledger.Known{Name: "UCX", Version: "1.18.1", Object: "/lib/libucm.so", Does: "watches every munmap", Leaks: "144 bytes for every munmap", Remedies: []string{"upgrade"}}
-	slot := func(object string) ledger.Hook {
-		return ledger.Hook{Symbol: "free", Mechanism: ledger.SlotPatched, Object: object, Owner: "/lib/libucm.so", OwnerSymbol: "ucm_free"}
+	ucx := hooks.Library{Name: "UCX", Version: "1.18.1", Object: "/lib/libucm.so", Does: "watches every munmap", Leaks: "144 bytes for every munmap", Remedies: []string{"upgrade"}}
+	slot := func(object string) hooks.Hook {
+		return hooks.Hook{Symbol: "free", Mechanism: hooks.SlotPatched, Object: object, Owner: "/lib/libucm.so", OwnerSymbol: "ucm_free"}
 	}
-	found := &ledger.Hooks{
-		Hooks: []ledger.Hook{
+	found := &hooks.Scan{
+		Hooks: []hooks.Hook{
 			slot("/bin/a"), slot("/lib/b.so"),
-			{Symbol: "munmap", Mechanism: ledger.CodePatched, Object: "/lib/libc.so.6"},
+			{Symbol: "munmap", Mechanism: hooks.CodePatched, Object: "/lib/libc.so.6"},
 		},
-		Breakpoints: []ledger.Breakpoint{{Function: "main", Object: "/bin/a", Address: 1}},
-		Interposed:  []ledger.Interposed{{Object: "/lib/own.so", Symbols: []string{"calloc", "malloc"}}},
-		Known:       []ledger.Known{ucx, {Name: "libfabric", Object: "/lib/f.so", Does: "can watch"}, {Name: "own", Object: "/lib/own.so", Does: "replaces"}},
+		Breakpoints: []hooks.Breakpoint{{Function: "main", Object: "/bin/a", Address: 1}},
+		Interposed:  []hooks.Interposed{{Object: "/lib/own.so", Symbols: []string{"calloc", "malloc"}}},
+		Libraries:   []hooks.Library{ucx, {Name: "libfabric", Object: "/lib/f.so", Does: "can watch"}, {Name: "own", Object: "/lib/own.so", Does: "replaces"}},
 		Slots:       12, Pages: 1, Unread: []string{"/lib/broken.so"},
 	}
 	d := NewHooks(1, found)
@@ -45,7 +44,7 @@ func TestHooksText(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, strings.Join(want, "\n"))
 	}
 
-	found.Known[0].Hooks = 2
+	found.Libraries[0].Hooks = 2
 	if d = NewHooks(1, found); !d.Leaking() {
 		t.Error("a library that hooked functions and is known to leak is not said to")
 	}

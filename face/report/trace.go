@@ -26,7 +26,7 @@ func NewTrace(t *ledger.Trace, s *ledger.Sums, findings []finding.Finding, rung 
 		RSS: s.RSS, RSSGrowth: s.Growth, Explained: s.Explained, Drops: t.Last.Lost, StackDrops: t.Last.LostSamples, Unfollowed: t.Unfollowed(),
 		Growth: recording.Growth{Anonymous: s.Anon, File: s.File, Shared: s.Shared, Older: s.Older, Unnamed: s.Unnamed, Threads: s.Threads},
 		Paired: t.Last.Paired, PairedBytes: t.Last.PairedBytes, Discarded: t.Ledger.Discarded,
-		Ledger: recording.Ledger{Checks: t.Ledger.Mended.Checks, Missing: t.Ledger.Mended.Missing, Extra: t.Ledger.Mended.Extra},
+		Ledger: recording.Ledger{Checks: t.Ledger.Corrections.Checks, Missing: t.Ledger.Corrections.Missing, Extra: t.Ledger.Corrections.Extra},
 		Stacks: []recording.Stack{}, Findings: append([]finding.Finding{}, findings...),
 	}}
 	for i := range s.Uses {
@@ -37,7 +37,7 @@ func NewTrace(t *ledger.Trace, s *ledger.Sums, findings []finding.Finding, rung 
 
 func traceStack(u *ledger.Use) recording.Stack {
 	out := recording.Stack{
-		ID: u.ID, LiveBytes: u.Live, LiveCount: u.Count, AssumedBytes: u.Assumed, MadeBytes: u.Total, Calls: u.Calls,
+		ID: u.ID, LiveBytes: u.Live, LiveCount: u.Count, AssumedBytes: u.Inferred, MadeBytes: u.Total, Calls: u.Calls,
 		Call: u.Op.String(), Complete: u.Complete, Trend: append([]int64{}, u.Population.Bytes...), Frames: []recording.Frame{},
 	}
 	if u.Resident >= 0 {

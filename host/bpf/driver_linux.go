@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"strandline/host/event"
 	"strings"
 	"sync"
 
@@ -101,15 +102,15 @@ func (t *Tracer) AttachDriver(pid int, library *os.File) (functions int, err err
 	}
 	// The returns first: a call whose return is not seen would hide others.
 	ret, enter, free := probes{program: "return", returns: true}, probes{program: "enter"}, probes{program: "free"}
-	for i := range driverFunctions {
-		f := &driverFunctions[i]
+	for op, f := range event.DriverFunctions {
 		offset, has := at[f.Name]
 		if !has {
 			continue
 		}
 		functions++
-		cookie := uint64(f.reads)<<32 | uint64(driverOps) + uint64(i)
-		if f.reads == readsAtOnce {
+		reads := readsOf[f.Name]
+		cookie := uint64(reads)<<32 | uint64(op)
+		if reads == readsAtOnce {
 			free.add(offset, cookie)
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strandline/host/event"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -55,8 +56,8 @@ type Tracer struct {
 	links           []link.Link
 	events, samples *ringbuf.Reader
 	record          ringbuf.Record
-	pending         []byte  // memory that is the kernel's, too: a pendingMap for each place
-	held            []Event // of times that may not be complete yet
+	pending         []byte        // memory that is the kernel's, too: a pendingMap for each place
+	held            []event.Event // of times that may not be complete yet
 	driverSpec      *ebpf.CollectionSpec
 	driver          *ebpf.Collection    // nil until it is asked for
 	probes          map[int][]link.Link // of it, by process
@@ -204,7 +205,7 @@ func (t *Tracer) LargeStacks(pid int) error {
 }
 
 // Python makes the samples of a process carry the frames of its interpreter.
-func (t *Tracer) Python(pid int, p Python) error {
+func (t *Tracer) Python(pid int, p event.PythonLayout) error {
 	return t.collection.Maps["strand_python"].Update(uint32(pid), p, ebpf.UpdateAny)
 }
 
@@ -214,7 +215,7 @@ func (t *Tracer) Budget(n int) error {
 }
 
 type siteKey struct {
-	Place Place
+	Place event.Place
 	PID   uint32
 	Op    uint16
 	Class uint16
@@ -223,7 +224,7 @@ type siteKey struct {
 type siteState struct{ Next, Interval uint64 }
 
 // Pace sets how often the stack of calls like e is copied.
-func (t *Tracer) Pace(e *Event, every time.Duration) error {
+func (t *Tracer) Pace(e *event.Event, every time.Duration) error {
 	sites := t.collection.Maps["strand_sites"]
 	key := siteKey{e.Place, e.PID, uint16(e.Op), uint16(e.Class)}
 	var s siteState
@@ -233,23 +234,16 @@ func (t *Tracer) Pace(e *Event, every time.Duration) error {
 	if s.Interval == uint64(every) {
 		return nil
 	}
-	s.Next = min(s.Next, Now()+uint64(every))
+	s.Next = min(s.Next, event.Now()+uint64(every))
 	s.Interval = uint64(every)
 	return sites.Update(key, s, ebpf.UpdateAny)
 }
 
-// Now is the clock of the events.
-func Now() uint64 {
-	var ts unix.Timespec
-	unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
-	return uint64(ts.Nano())
-}
-
 // Poll takes what happened since the last call. Between calls up to 90,000
 // events and 600 stacks find room.
-func (t *Tracer) Poll() (*Batch, error) {
-	now := Now()
-	b := &Batch{Until: now - margin}
+func (t *Tracer) Poll() (*event.Batch, error) {
+	now := event.Now()
+	b := &event.Batch{Until: now - margin}
 	events := t.drain(t.held)
 	err := t.read(t.events, func(raw []byte) {
 		if len(raw) >= eventSize {
@@ -267,7 +261,7 @@ func (t *Tracer) Poll() (*Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(events, func(x, y Event) int {
+	slices.SortStableFunc(events, func(x, y event.Event) int {
 		switch {
 		case x.Time < y.Time:
 			return -1
@@ -276,7 +270,7 @@ func (t *Tracer) Poll() (*Batch, error) {
 		}
 		return 0
 	})
-	n, _ := slices.BinarySearchFunc(events, b.Until+1, func(e Event, at uint64) int {
+	n, _ := slices.BinarySearchFunc(events, b.Until+1, func(e event.Event, at uint64) int {
 		if e.Time < at {
 			return -1
 		}
@@ -290,7 +284,7 @@ func (t *Tracer) Poll() (*Batch, error) {
 type pendingMap struct {
 	Key         uint64
 	Time, Len   uint64
-	Place       Place
+	Place       event.Place
 	TID, _      uint32
 	Prot, Flags uint32
 	FD          int32
@@ -307,16 +301,16 @@ const (
 const pendingSize = uint32(unsafe.Sizeof(pendingMap{}))
 
 // event is that of a mapping whose key was key.
-func (m *pendingMap) event(key uint64) Event {
+func (m *pendingMap) event(key uint64) event.Event {
 	const pidBits = 22
-	return Event{
-		Op: Map, Time: m.Time, PID: uint32(key & (1<<pidBits - 1)), TID: m.TID, Sampled: m.Sampled != 0,
+	return event.Event{
+		Op: event.Map, Time: m.Time, PID: uint32(key & (1<<pidBits - 1)), TID: m.TID, Sampled: m.Sampled != 0,
 		Addr: key >> pidBits * pageSize, Len: m.Len, Prot: m.Prot, Flags: m.Flags, FD: m.FD, Class: uint32(m.Class), Place: m.Place,
 	}
 }
 
 // drain takes the mappings that wait for their end.
-func (t *Tracer) drain(events []Event) []Event {
+func (t *Tracer) drain(events []event.Event) []event.Event {
 	places := unsafe.Slice((*pendingMap)(unsafe.Pointer(&t.pending[0])), len(t.pending)/int(pendingSize))
 	for i := range places {
 		p := &places[i]
@@ -345,7 +339,7 @@ func (t *Tracer) read(r *ringbuf.Reader, f func([]byte)) error {
 	}
 }
 
-func (t *Tracer) totals(b *Batch) error {
+func (t *Tracer) totals(b *event.Batch) error {
 	for i, to := range []*uint64{&b.Lost, &b.LostSamples, &b.Paired, &b.PairedBytes, &b.Unwatched} {
 		if err := t.collection.Maps["strand_counts"].Lookup(uint32(i), to); err != nil {
 			return err
@@ -353,3 +347,6 @@ func (t *Tracer) totals(b *Batch) error {
 	}
 	return nil
 }
+
+// SeesCalls reports true.
+func (*Tracer) SeesCalls() bool { return true }

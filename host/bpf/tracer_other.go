@@ -4,47 +4,32 @@ package bpf
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"time"
+
+	"strandline/host/event"
 )
 
-// A Tracer is to be had on Linux on x86-64 alone.
+// A Tracer is available on Linux on x86-64 alone.
 type Tracer struct{}
 
-var errNotHere = errors.New("the BPF programs are for Linux on x86-64")
+var errNotHere = fmt.Errorf("the BPF programs are for Linux on x86-64: %w", errors.ErrUnsupported)
 
-// Start tells that there is no tracer here.
+// Start fails with [errors.ErrUnsupported].
 func Start() (*Tracer, error) { return nil, errNotHere }
 
-// Close has nothing to do.
-func (*Tracer) Close() {}
+// The rest makes it an [event.Source] and a source of the GPU driver's calls,
+// which none ever is here.
 
-// Watch is not to be had here, nor is what follows.
-func (*Tracer) Watch(int) error { return errNotHere }
-
-// LargeStacks is not to be had here.
-func (*Tracer) LargeStacks(int) error { return errNotHere }
-
-// Python is not to be had here.
-func (*Tracer) Python(int, Python) error { return errNotHere }
-
-// Budget is not to be had here.
-func (*Tracer) Budget(int) error { return errNotHere }
-
-// Pace is not to be had here.
-func (*Tracer) Pace(*Event, time.Duration) error { return errNotHere }
-
-// Poll is not to be had here.
-func (*Tracer) Poll() (*Batch, error) { return nil, errNotHere }
-
-// AttachDriver is not to be had here.
+func (*Tracer) Poll() (*event.Batch, error)             { return nil, errNotHere }
+func (*Tracer) SeesCalls() bool                         { return false }
+func (*Tracer) Watch(int) error                         { return errNotHere }
+func (*Tracer) LargeStacks(int) error                   { return errNotHere }
+func (*Tracer) Python(int, event.PythonLayout) error    { return errNotHere }
+func (*Tracer) Budget(int) error                        { return errNotHere }
+func (*Tracer) Pace(*event.Event, time.Duration) error  { return errNotHere }
+func (*Tracer) Close()                                  {}
 func (*Tracer) AttachDriver(int, *os.File) (int, error) { return 0, errNotHere }
-
-// DetachDriver has nothing to do.
-func (*Tracer) DetachDriver(int) {}
-
-// DriverBudget is not to be had here.
-func (*Tracer) DriverBudget(int) error { return errNotHere }
-
-// Now is the clock of the events.
-func Now() uint64 { return 0 }
+func (*Tracer) DetachDriver(int)                        {}
+func (*Tracer) DriverBudget(int) error                  { return errNotHere }

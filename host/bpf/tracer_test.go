@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strandline/host/event"
 	"strings"
 	"testing"
 	"time"
@@ -147,7 +148,7 @@ func makeCalls() {
 	}
 }
 
-func poll(t *testing.T, tr *Tracer) *Batch {
+func poll(t *testing.T, tr *Tracer) *event.Batch {
 	t.Helper()
 	time.Sleep(time.Duration(margin) + 2*time.Millisecond)
 	b, err := tr.Poll()
@@ -157,7 +158,7 @@ func poll(t *testing.T, tr *Tracer) *Batch {
 	return b
 }
 
-func of(b *Batch, op Op) (out []Event) {
+func of(b *event.Batch, op event.Op) (out []event.Event) {
 	for _, e := range b.Events {
 		if e.Op == op {
 			out = append(out, e)
@@ -193,7 +194,7 @@ func TestEveryCallIsTold(t *testing.T) {
 	poll(t, tr)
 	r.step(t, "all")
 	b := poll(t, tr)
-	one := func(op Op, fits func(e *Event) bool) Event {
+	one := func(op event.Op, fits func(e *event.Event) bool) event.Event {
 		t.Helper()
 		for _, e := range of(b, op) {
 			if fits(&e) {
@@ -201,29 +202,29 @@ func TestEveryCallIsTold(t *testing.T) {
 			}
 		}
 		t.Errorf("no such event %d among %+v", op, of(b, op))
-		return Event{}
+		return event.Event{}
 	}
-	made := one(Map, func(e *Event) bool { return e.Len == testSize && e.Prot == 3 && e.Flags == testFlags })
+	made := one(event.Map, func(e *event.Event) bool { return e.Len == testSize && e.Prot == 3 && e.Flags == testFlags })
 	if !made.Sampled || made.PID != uint32(r.Process.Pid) || made.Place.IP == 0 || made.Place.Caller == 0 {
 		t.Errorf("got %+v", made)
 	}
-	for _, e := range of(b, Map) {
-		if e.Class != SizeClass(e.Len) {
-			t.Errorf("%d bytes are of class %d in the kernel and %d here", e.Len, e.Class, SizeClass(e.Len))
+	for _, e := range of(b, event.Map) {
+		if e.Class != event.SizeClass(e.Len) {
+			t.Errorf("%d bytes are of class %d in the kernel and %d here", e.Len, e.Class, event.SizeClass(e.Len))
 		}
 	}
-	moved := one(Remap, func(e *Event) bool { return e.Old == made.Addr && e.OldLen == testSize && e.Len == 2*testSize })
+	moved := one(event.Remap, func(e *event.Event) bool { return e.Old == made.Addr && e.OldLen == testSize && e.Len == 2*testSize })
 	if moved.Took == 0 || moved.Took > uint32(time.Second) {
 		t.Errorf("mremap took %d ns", moved.Took)
 	}
-	one(Protect, func(e *Event) bool { return e.Addr == moved.Addr && e.Len == pageSize && e.Prot == 0 })
-	one(Advise, func(e *Event) bool { return e.Addr == moved.Addr+pageSize && e.Flags == unix.MADV_DONTNEED })
-	one(Unmap, func(e *Event) bool { return e.Addr == moved.Addr && e.Len == pageSize })
-	one(Break, func(e *Event) bool { return e.Addr != 0 })
-	file := one(Memfd, func(e *Event) bool { return e.FD > 0 })
-	one(Truncate, func(e *Event) bool { return e.FD == file.FD && e.Len == testSize })
-	at := one(Attach, func(e *Event) bool { return e.Addr != 0 })
-	one(Detach, func(e *Event) bool { return e.Addr == at.Addr })
+	one(event.Protect, func(e *event.Event) bool { return e.Addr == moved.Addr && e.Len == pageSize && e.Prot == 0 })
+	one(event.Advise, func(e *event.Event) bool { return e.Addr == moved.Addr+pageSize && e.Flags == unix.MADV_DONTNEED })
+	one(event.Unmap, func(e *event.Event) bool { return e.Addr == moved.Addr && e.Len == pageSize })
+	one(event.Break, func(e *event.Event) bool { return e.Addr != 0 })
+	file := one(event.Memfd, func(e *event.Event) bool { return e.FD > 0 })
+	one(event.Truncate, func(e *event.Event) bool { return e.FD == file.FD && e.Len == testSize })
+	at := one(event.Attach, func(e *event.Event) bool { return e.Addr != 0 })
+	one(event.Detach, func(e *event.Event) bool { return e.Addr == at.Addr })
 	for i := 1; i < len(b.Events); i++ {
 		if b.Events[i].Time < b.Events[i-1].Time {
 			t.Error("events are out of order")
@@ -268,7 +269,7 @@ func TestManyWait(t *testing.T) {
 	r.step(t, "many")
 	b := poll(t, tr)
 	at := map[uint64]int{}
-	for _, e := range of(b, Map) {
+	for _, e := range of(b, event.Map) {
 		if e.Len == testSize {
 			at[e.Addr]++
 		}
@@ -291,9 +292,9 @@ func TestPairingKnowsWhatIsInside(t *testing.T) {
 	maps, unmaps := 0, 0
 	for _, e := range b.Events {
 		switch {
-		case e.Op == Map && (e.Len == testSize || e.Flags&unix.MAP_FIXED != 0 && e.Prot == 1):
+		case e.Op == event.Map && (e.Len == testSize || e.Flags&unix.MAP_FIXED != 0 && e.Prot == 1):
 			maps++
-		case e.Op == Unmap && e.Len == testSize:
+		case e.Op == event.Unmap && e.Len == testSize:
 			unmaps++
 		}
 	}
@@ -309,14 +310,14 @@ func TestChildrenAreFollowed(t *testing.T) {
 	poll(t, tr)
 	r.step(t, "child")
 	b := poll(t, tr)
-	for _, f := range of(b, Fork) {
-		var seen []Op
+	for _, f := range of(b, event.Fork) {
+		var seen []event.Op
 		for _, e := range b.Events {
 			if e.PID == f.Child() && (len(seen) == 0 || seen[len(seen)-1] != e.Op) {
 				seen = append(seen, e.Op)
 			}
 		}
-		if len(seen) >= 3 && seen[0] == Exec && slices.Contains(seen, Map) && seen[len(seen)-1] == Exit {
+		if len(seen) >= 3 && seen[0] == event.Exec && slices.Contains(seen, event.Map) && seen[len(seen)-1] == event.Exit {
 			return
 		}
 		t.Logf("of the child %d: %v", f.Child(), seen)
@@ -351,12 +352,12 @@ func TestInterpreterIsForgotten(t *testing.T) {
 	r := play(t, "calls")
 	pid := r.Process.Pid
 	tr.Watch(pid)
-	if err := tr.Python(pid, Python{Runtime: 1}); err != nil {
+	if err := tr.Python(pid, event.PythonLayout{Runtime: 1}); err != nil {
 		t.Fatal(err)
 	}
 	r.Process.Kill()
 	r.Wait()
-	var p Python
+	var p event.PythonLayout
 	if err := tr.collection.Maps["strand_python"].Lookup(uint32(pid), &p); !errors.Is(err, ebpf.ErrKeyNotExist) {
 		t.Errorf("found %+v, %v", p, err)
 	}

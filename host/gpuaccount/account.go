@@ -5,18 +5,16 @@ package gpuaccount
 
 import (
 	"cmp"
-	"path/filepath"
 	"slices"
 
-	"strandline/host/ledger"
+	"strandline/host/gpudriver"
 	"strandline/host/nvsmi"
 	"strandline/host/recording"
-	"strandline/torch/snapshot"
 )
 
 // Of reckons up the devices that the processes use, with a snapshot of each
 // process that has one. What is not known is in no part, and never 0.
-func Of(s *recording.GPUState, snapshots []*snapshot.Snapshot) []recording.GPUDevice {
+func Of(s *recording.GPUState, snapshots []Reserved) []recording.GPUDevice {
 	all := holdings(s)
 	unplaced := place(snapshots, all)
 	out := []recording.GPUDevice{}
@@ -64,7 +62,21 @@ func holdings(s *recording.GPUState) map[int]*holding {
 	return all
 }
 
-// reserved is what PyTorch has by a snapshot.
+// Reserved is what PyTorch's allocator has of a process's device memory, as a
+// snapshot gives it.
+type Reserved struct {
+	Name      string // of the file
+	Segments  []Segment
+	Allocated int64 // bytes of blocks that are allocated
+}
+
+// A Segment is one reservation: Bytes from Addr on.
+type Segment struct {
+	Addr  uint64
+	Bytes int64
+}
+
+// reserved is a Reserved with its segments in order.
 type reserved struct {
 	name             string
 	segments         []span // by address
@@ -73,21 +85,15 @@ type reserved struct {
 
 type span struct{ start, end uint64 }
 
-func reservedBy(s *snapshot.Snapshot) *reserved {
-	r := &reserved{name: filepath.Base(s.Name)}
-	for i := range s.Segments {
-		g := &s.Segments[i]
-		end := g.Addr + uint64(g.TotalSize)
-		if g.TotalSize <= 0 || end < g.Addr {
+func reservedBy(s *Reserved) *reserved {
+	r := &reserved{name: s.Name, allocated: s.Allocated}
+	for _, g := range s.Segments {
+		end := g.Addr + uint64(g.Bytes)
+		if g.Bytes <= 0 || end < g.Addr {
 			continue
 		}
 		r.segments = append(r.segments, span{g.Addr, end})
-		r.bytes += g.TotalSize
-		for _, b := range g.Blocks {
-			if b.State == snapshot.Allocated {
-				r.allocated += b.Size
-			}
-		}
+		r.bytes += g.Bytes
 	}
 	slices.SortFunc(r.segments, func(a, b span) int { return cmp.Compare(a.start, b.start) })
 	return r
@@ -114,7 +120,7 @@ func (r *reserved) holds(p *recording.GPUPiece) (n int64) {
 // place gives each snapshot to the process that took most of its segments, and
 // returns the names of those whose process cannot be told. One of which nobody
 // took anything since the trace began is of the process if there is one alone.
-func place(snapshots []*snapshot.Snapshot, all map[int]*holding) (unplaced []string) {
+func place(snapshots []Reserved, all map[int]*holding) (unplaced []string) {
 	type pair struct {
 		of      int
 		to      *holding
@@ -122,8 +128,8 @@ func place(snapshots []*snapshot.Snapshot, all map[int]*holding) (unplaced []str
 	}
 	var pairs []pair
 	read := make([]*reserved, len(snapshots))
-	for i, s := range snapshots {
-		read[i] = reservedBy(s)
+	for i := range snapshots {
+		read[i] = reservedBy(&snapshots[i])
 		for _, h := range all {
 			var n int64
 			for k := range h.pieces {
@@ -345,7 +351,7 @@ func (g *group) held(d *recording.GPUDevice) (held, hadPyTorch int64) {
 	for _, h := range g.members {
 		for owner, n := range h.outside {
 			outside[owner] += n
-			if owner == ledger.OwnerPyTorch && h.snapshot != nil {
+			if owner == gpudriver.OwnerPyTorch && h.snapshot != nil {
 				d.Absent += max(n, 0)
 			}
 		}

@@ -8,7 +8,6 @@ import (
 
 	"strandline/host/nvsmi"
 	"strandline/host/recording"
-	"strandline/torch/snapshot"
 )
 
 const mib = 1 << 20
@@ -43,16 +42,15 @@ func count(used []int64, processes ...[3]int64) *nvsmi.Reading {
 	return r
 }
 
-// dump is a snapshot with segments: address and size, half of each allocated.
-func dump(segments ...[2]int64) *snapshot.Snapshot {
-	s := &snapshot.Snapshot{Name: "dumps/rank0.pickle"}
+// dump is what a snapshot has: address and size of segments, half of each
+// allocated.
+func dump(segments ...[2]int64) Reserved {
+	r := Reserved{Name: "rank0.pickle"}
 	for _, g := range segments {
-		s.Segments = append(s.Segments, snapshot.Segment{
-			Addr: uint64(g[0]) * mib, TotalSize: g[1] * mib,
-			Blocks: []snapshot.Block{{Size: g[1] * mib / 2, State: snapshot.Allocated}, {Size: g[1] * mib / 2, State: snapshot.Inactive}},
-		})
+		r.Segments = append(r.Segments, Segment{uint64(g[0]) * mib, g[1] * mib})
+		r.Allocated += g[1] * mib / 2
 	}
-	return s
+	return r
 }
 
 // said is an account as text, in MiB, and what its notes begin with.
@@ -81,29 +79,29 @@ func TestOf(t *testing.T) {
 		state     *recording.GPUState
 		before    *nvsmi.Reading
 		count     *nvsmi.Reading
-		snapshots []*snapshot.Snapshot
+		snapshots []Reserved
 		want      string
 		notes     []string // parts of them
 		beyond    int64
 	}{
 		{name: "all is known", state: state(piece(5, 100, 20, torch), piece(5, 200, 64, "NCCL"), piece(5, 300, 8, "libengine.so")),
 			before: count([]int64{1500}, [3]int64{5, 0, 500}, [3]int64{7, 0, 1000}), count: count([]int64{1600}, [3]int64{5, 0, 592}, [3]int64{7, 0, 1000}),
-			snapshots: []*snapshot.Snapshot{dump([2]int64{100, 20}, [2]int64{1000, 80})},
+			snapshots: []Reserved{dump([2]int64{100, 20}, [2]int64{1000, 80})},
 			want:      "0: pytorch 100 (50 allocated, 20 since), NCCL 64, libengine.so 8, earlier 420, others 1000 of 1, remainder 8"},
 		{name: "came unseen", state: state(piece(5, 100, 20, torch)),
 			before: count([]int64{500}, [3]int64{5, 0, 500}), count: count([]int64{900}, [3]int64{5, 0, 900}),
-			snapshots: []*snapshot.Snapshot{dump([2]int64{100, 20}, [2]int64{1000, 80})},
+			snapshots: []Reserved{dump([2]int64{100, 20}, [2]int64{1000, 80})},
 			want:      "0: pytorch 100 (50 allocated, 20 since), earlier 420, unseen 380, remainder 0"},
 		{name: "taken while the driver was asked", state: &recording.GPUState{PIDs: []int{5}, Meanwhile: 50 * mib},
 			before: count([]int64{500}, [3]int64{5, 0, 500}), count: count([]int64{551}, [3]int64{5, 0, 551}),
 			want: "0: earlier 551, remainder 0", notes: []string{"without a snapshot"}},
 		{name: "there was no context before", state: state(piece(5, 100, 20, torch)),
-			before: count([]int64{10}), count: count([]int64{520}, [3]int64{5, 0, 500}), snapshots: []*snapshot.Snapshot{dump([2]int64{100, 20})},
+			before: count([]int64{10}), count: count([]int64{520}, [3]int64{5, 0, 500}), snapshots: []Reserved{dump([2]int64{100, 20})},
 			want: "0: pytorch 20 (10 allocated, 20 since), earlier 480, remainder 20"},
 		{name: "without a snapshot", state: state(piece(5, 100, 20, torch), piece(5, 200, 64, "NCCL")), count: count([]int64{600}, [3]int64{5, 0, 592}),
 			want: "0: NCCL 64, " + torch + " 20, earlier 508, remainder 8", notes: []string{"without a snapshot"}},
 		{name: "an allocator behind PyTorch's is PyTorch's", state: state(piece(5, 100, 20, "cumem_allocator.abi3.so"), piece(5, 120, 4, "cumem_allocator.abi3.so")),
-			count: count([]int64{600}, [3]int64{5, 0, 592}), snapshots: []*snapshot.Snapshot{dump([2]int64{90, 30})},
+			count: count([]int64{600}, [3]int64{5, 0, 592}), snapshots: []Reserved{dump([2]int64{90, 30})},
 			want: "0: pytorch 30 (15 allocated, 20 since), cumem_allocator.abi3.so 4, earlier 558, remainder 8"},
 		{name: "nothing is counted", state: &recording.GPUState{PIDs: []int{5}, NotCounted: "nvidia-smi is not here", Pieces: []recording.GPUPiece{piece(5, 100, 20, "NCCL")}},
 			want: ": NCCL 20", notes: []string{"nvidia-smi is not here"}},
@@ -115,20 +113,20 @@ func TestOf(t *testing.T) {
 			want: "0: NCCL 20, earlier 280", notes: []string{"shares the memory of the host"}},
 		{name: "processes are not told", state: state(piece(5, 100, 20, "NCCL")), count: count([]int64{600}, [3]int64{5, 0, -1}, [3]int64{7, 0, -1}),
 			want: "0: NCCL 20, remainder 580", notes: []string{"does not tell what the processes use", "1 other process", "without a snapshot"}},
-		{name: "PyTorch has more than is used", state: state(), count: count([]int64{600}, [3]int64{5, 0, 592}), snapshots: []*snapshot.Snapshot{dump([2]int64{100, 1000})},
+		{name: "PyTorch has more than is used", state: state(), count: count([]int64{600}, [3]int64{5, 0, 592}), snapshots: []Reserved{dump([2]int64{100, 1000})},
 			want: "0: pytorch 1000 (500 allocated, 0 since), earlier 0, remainder 8", notes: []string{"408 MiB more"}, beyond: 408},
 		{name: "more than is used, by hand", state: state(piece(5, 100, 100, "NCCL")), count: &nvsmi.Reading{Devices: []nvsmi.Device{{Used: mibs(50)}}, Given: true},
 			want: ": NCCL 100, remainder 0", notes: []string{"given by hand", "50 MiB more", "without a snapshot"}, beyond: 50},
 		{name: "a device each", state: &recording.GPUState{PIDs: []int{5, 6, 9}, Pieces: []recording.GPUPiece{piece(5, 100, 20, torch), piece(6, 100, 30, torch)}},
 			count:     count([]int64{600, 700, 4}, [3]int64{5, 0, 590}, [3]int64{6, 1, 650}, [3]int64{8, 1, 50}),
-			snapshots: []*snapshot.Snapshot{dump([2]int64{100, 20}), dump([2]int64{100, 30})},
+			snapshots: []Reserved{dump([2]int64{100, 20}), dump([2]int64{100, 30})},
 			want:      "0: pytorch 20 (10 allocated, 20 since), earlier 570, remainder 10; 1: pytorch 30 (15 allocated, 30 since), earlier 620, others 50 of 1, remainder 0"},
 		{name: "one process, two devices", state: &recording.GPUState{PIDs: []int{5}, Pieces: []recording.GPUPiece{piece(5, 100, 20, torch)}},
 			count: count([]int64{600, 700, 4}, [3]int64{5, 0, 590}, [3]int64{5, 2, 1}), want: "0+2: " + torch + " 20, earlier 571, remainder 13", notes: []string{"several devices", "without a snapshot"}},
 		{name: "whose snapshot it is cannot be told", state: &recording.GPUState{PIDs: []int{5, 6}, Pieces: []recording.GPUPiece{piece(5, 100, 20, torch), piece(6, 100, 30, torch)}},
-			count: count([]int64{600}, [3]int64{5, 0, 300}, [3]int64{6, 0, 300}), snapshots: []*snapshot.Snapshot{dump([2]int64{7000, 20})},
+			count: count([]int64{600}, [3]int64{5, 0, 300}, [3]int64{6, 0, 300}), snapshots: []Reserved{dump([2]int64{7000, 20})},
 			want: "0: " + torch + " 50, earlier 550, remainder 0", notes: []string{"rank0.pickle is left out"}},
-		{name: "after the snapshot", state: state(piece(5, 100, 20, torch), piece(5, 500, 90, torch)), count: count([]int64{600}, [3]int64{5, 0, 600}), snapshots: []*snapshot.Snapshot{dump([2]int64{100, 20})},
+		{name: "after the snapshot", state: state(piece(5, 100, 20, torch), piece(5, 500, 90, torch)), count: count([]int64{600}, [3]int64{5, 0, 600}), snapshots: []Reserved{dump([2]int64{100, 20})},
 			want: "0: pytorch 20 (10 allocated, 20 since), " + torch + " 90, earlier 490, remainder 0", notes: []string{"90 MiB of PyTorch's allocator"}},
 		{name: "what is not reckoned", state: &recording.GPUState{PIDs: []int{5}, Managed: 3 * mib, Foreign: 1, Dropped: true, NotCounted: "no"},
 			want: ": ", notes: []string{"no:", "3 MiB of managed", "1 handle", "events were lost"}},
@@ -176,10 +174,10 @@ func sums(t *testing.T, d *recording.GPUDevice) {
 // TestHostile takes segments and pieces that cannot be.
 func TestHostile(t *testing.T) {
 	s := dump([2]int64{100, 20}, [2]int64{100, 20}, [2]int64{110, 5}, [2]int64{50, -7})
-	s.Segments = append(s.Segments, snapshot.Segment{Addr: 1<<64 - 4096, TotalSize: 1 << 40})
+	s.Segments = append(s.Segments, Segment{1<<64 - 4096, 1 << 40})
 	st := state(piece(5, 90, 40, "NCCL"), piece(5, 100, -8, "NCCL"))
 	st.Count = count([]int64{10}, [3]int64{5, 0, 10})
-	for _, d := range Of(st, []*snapshot.Snapshot{s}) {
+	for _, d := range Of(st, []Reserved{s}) {
 		for _, p := range d.Parts {
 			if p.Bytes < 0 {
 				t.Errorf("%s has %d bytes", p.Part, p.Bytes)

@@ -1,13 +1,13 @@
 package ledger
 
 import (
-	"strandline/host/bpf"
+	"strandline/host/event"
 	"strandline/host/procfs"
 )
 
 const (
-	// mostFiles bounds the files in memory that are known.
-	mostFiles = 1 << 14
+	// maxFiles bounds the files in memory that are known.
+	maxFiles = 1 << 14
 	// pruneEvery is how often those that are closed are looked for when there are
 	// so many, in ns.
 	pruneEvery = 10_000_000_000
@@ -19,7 +19,7 @@ type madeFile struct {
 	stack int // 0 if it was not copied
 	pid   uint32
 	at    uint64
-	place bpf.Place
+	place event.Place
 }
 
 // A call is one of a process at a moment.
@@ -44,10 +44,10 @@ func newFiles() *files {
 // enter takes in that a file was made or got its length. One that is closed again
 // is none. What memfd_create returned is new; the length of a file tells who made
 // it where nothing else does.
-func (f *files) enter(e *bpf.Event) {
+func (f *files) enter(e *event.Event) {
 	file, ok := procfs.Process(e.PID).MemoryFile(e.FD)
 	known := f.made[file.ID]
-	if !ok || known == nil && !f.room(e.Time) || known != nil && e.Op == bpf.Truncate {
+	if !ok || known == nil && !f.room(e.Time) || known != nil && e.Op == event.Truncate {
 		return
 	}
 	f.forget(file.ID)
@@ -64,8 +64,8 @@ func (f *files) forget(id procfs.FileID) {
 
 // room makes room for another file, and tells whether there is.
 func (f *files) room(now uint64) bool {
-	if len(f.made) < mostFiles || now-f.pruned < pruneEvery {
-		return len(f.made) < mostFiles
+	if len(f.made) < maxFiles || now-f.pruned < pruneEvery {
+		return len(f.made) < maxFiles
 	}
 	f.pruned = now
 	held := map[uint32]map[procfs.FileID]bool{}
@@ -82,7 +82,7 @@ func (f *files) room(now uint64) bool {
 			f.forget(id)
 		}
 	}
-	return len(f.made) < mostFiles
+	return len(f.made) < maxFiles
 }
 
 // stacks are those of the calls that made files. One that was not copied is taken
@@ -90,7 +90,7 @@ func (f *files) room(now uint64) bool {
 func (f *files) stacks() map[procfs.FileID]int {
 	type place struct {
 		pid uint32
-		bpf.Place
+		event.Place
 	}
 	known := map[place][]copied{}
 	for _, m := range f.made {

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"strandline/host/bpf"
+	"strandline/host/event"
 	"strandline/host/procfs"
 )
 
@@ -25,9 +25,9 @@ func TestFiles(t *testing.T) {
 		return int32(fd), file.ID
 	}
 	f := newFiles()
-	here, there := bpf.Place{IP: 1}, bpf.Place{IP: 2}
-	event := func(op bpf.Op, at uint64, fd int32, place bpf.Place) {
-		f.enter(&bpf.Event{Op: op, Time: at, PID: uint32(os.Getpid()), FD: fd, Place: place})
+	here, there := event.Place{IP: 1}, event.Place{IP: 2}
+	enter := func(op event.Op, at uint64, fd int32, place event.Place) {
+		f.enter(&event.Event{Op: op, Time: at, PID: uint32(os.Getpid()), FD: fd, Place: place})
 	}
 	copied := func(at uint64, stack int) {
 		if m := f.by[call{uint32(os.Getpid()), at}]; m == nil {
@@ -39,11 +39,11 @@ func TestFiles(t *testing.T) {
 	first, firstID := memfd()
 	second, secondID := memfd()
 	third, thirdID := memfd()
-	event(bpf.Memfd, 10, first, here)
-	event(bpf.Truncate, 11, first, there)
-	event(bpf.Memfd, 20, second, here)
-	event(bpf.Truncate, 30, third, there)
-	event(bpf.Truncate, 31, 0x7fff, there) // nothing is open there
+	enter(event.Memfd, 10, first, here)
+	enter(event.Truncate, 11, first, there)
+	enter(event.Memfd, 20, second, here)
+	enter(event.Truncate, 30, third, there)
+	enter(event.Truncate, 31, 0x7fff, there) // nothing is open there
 	copied(10, 1)
 	copied(30, 3)
 	want := map[procfs.FileID]int{firstID: 1, secondID: 1, thirdID: 3}
@@ -53,11 +53,11 @@ func TestFiles(t *testing.T) {
 	if _, was := f.by[call{uint32(os.Getpid()), 11}]; was {
 		t.Error("the length of a file that is known is news")
 	}
-	for i := uint64(0); len(f.made) < mostFiles; i++ {
+	for i := uint64(0); len(f.made) < maxFiles; i++ {
 		f.made[procfs.FileID{Inode: 1<<60 + i}] = &madeFile{pid: uint32(os.Getpid()), at: 100 + i}
 	}
 	fourth, fourthID := memfd()
-	event(bpf.Memfd, 2*pruneEvery, fourth, here)
+	enter(event.Memfd, 2*pruneEvery, fourth, here)
 	if len(f.made) != 4 || f.made[fourthID] == nil || f.made[firstID] == nil {
 		t.Errorf("%d files are known after those that are closed were forgotten", len(f.made))
 	}

@@ -3,7 +3,7 @@ package ledger
 import (
 	"sort"
 
-	"strandline/host/bpf"
+	"strandline/host/event"
 	"strandline/host/procfs"
 	"strandline/host/vmmap"
 	"strandline/judge/trend"
@@ -21,30 +21,30 @@ const (
 	Special // of the kernel: a stack that grows by itself, the vDSO
 )
 
-// A Cause is why there is an interval: an index into [Ledger.Causes].
-type Cause uint32
+// A CauseID is why there is an interval: an index into [Ledger.Causes].
+type CauseID uint32
 
 // The causes that are no call.
 const (
-	Before Cause = iota // was there when the recording began, or was inherited
-	Unseen              // appeared without a call that was seen
+	Before CauseID = iota // was there when the recording began, or was inherited
+	Unseen                // appeared without a call that was seen
 )
 
 // A Site is the calls of one kind and size from one place in one process.
 type Site struct {
 	PID   uint32
-	Op    bpf.Op
+	Op    event.Op
 	Class uint32
-	Place bpf.Place
+	Place event.Place
 }
 
-// A Made is what the calls of one site with one stack made. Stack is 0 for calls
-// whose stack was not copied, or not yet; Assumed says that it is that of another
+// A Cause is the calls of one site with one stack, and what they made. Stack is 0 for calls
+// whose stack was not copied, or not yet; Inferred says that it is that of another
 // call of the site.
-type Made struct {
+type Cause struct {
 	Site
 	Stack       int
-	Assumed     bool
+	Inferred    bool
 	Live, Count int64 // bytes and intervals that live
 	Total       int64 // bytes that were ever made, as far as they were seen
 	Calls       int64
@@ -57,25 +57,25 @@ type gone struct{ count, bytes int64 }
 
 type causeKey struct {
 	Site
-	stack   int
-	assumed bool
+	stack    int
+	inferred bool
 }
 
 // A Ledger always knows what is mapped in the processes that are watched, from
 // whom and since when.
 type Ledger struct {
-	Causes []Made
-	index  map[causeKey]Cause
-	unused []Cause // of processes that have ended
-	spaces map[uint32]*Space
-	marks  []uint64 // times
+	Causes      []Cause
+	index       map[causeKey]CauseID
+	unused      []CauseID // of processes that have ended
+	spaces      map[uint32]*Space
+	checkpoints []uint64 // times
 	// Discarded are the bytes that madvise gave back without unmapping them.
-	Discarded int64
-	Mended    Mended
+	Discarded   int64
+	Corrections Corrections
 }
 
-// Mended is what the ledger had wrong by the kernel's own list.
-type Mended struct {
+// Corrections is what the ledger had wrong by the kernel's own list.
+type Corrections struct {
 	Checks         int
 	Missing, Extra int64 // bytes: mapped and not in the ledger; in it and not mapped
 }
@@ -84,7 +84,7 @@ type Mended struct {
 type Space struct {
 	PID uint32
 	spans
-	causes  []Cause // those of its calls
+	causes  []CauseID // those of its calls
 	brk     uint64
 	checked int
 	gone    []addresses    // unmapped before the first check
@@ -92,9 +92,9 @@ type Space struct {
 	extra   []Interval     // by the last check
 }
 
-// NewLedger knows of no process.
-func NewLedger() *Ledger {
-	return &Ledger{Causes: make([]Made, 2), index: map[causeKey]Cause{}, spaces: map[uint32]*Space{}}
+// New knows of no process.
+func New() *Ledger {
+	return &Ledger{Causes: make([]Cause, 2), index: map[causeKey]CauseID{}, spaces: map[uint32]*Space{}}
 }
 
 // Space is that of a process, which is made if it is new.
@@ -110,18 +110,18 @@ func (l *Ledger) Space(pid uint32) *Space {
 // Each calls f with the intervals of a space, by address.
 func (s *Space) Each(f func(iv *Interval)) { s.each(f) }
 
-// mostCauses bounds what is told apart. Where the word on top of the stack is no
+// maxCauses bounds what is told apart. Where the word on top of the stack is no
 // return address, as in programs that make system calls by themselves, every call
 // can seem to come from another place; calls from more places count as if from
 // none.
-const mostCauses = 1 << 16
+const maxCauses = 1 << 16
 
-func (l *Ledger) cause(site Site, stack int, assumed bool) Cause {
-	key := causeKey{site, stack, assumed}
+func (l *Ledger) cause(site Site, stack int, inferred bool) CauseID {
+	key := causeKey{site, stack, inferred}
 	c, ok := l.index[key]
-	if !ok && len(l.index) >= mostCauses {
-		site.Place = bpf.Place{}
-		key = causeKey{site, stack, assumed}
+	if !ok && len(l.index) >= maxCauses {
+		site.Place = event.Place{}
+		key = causeKey{site, stack, inferred}
 		c, ok = l.index[key]
 	}
 	if ok {
@@ -130,10 +130,10 @@ func (l *Ledger) cause(site Site, stack int, assumed bool) Cause {
 	if n := len(l.unused); n > 0 {
 		c, l.unused = l.unused[n-1], l.unused[:n-1]
 	} else {
-		c = Cause(len(l.Causes))
-		l.Causes = append(l.Causes, Made{})
+		c = CauseID(len(l.Causes))
+		l.Causes = append(l.Causes, Cause{})
 	}
-	l.Causes[c] = Made{Site: site, Stack: stack, Assumed: assumed}
+	l.Causes[c] = Cause{Site: site, Stack: stack, Inferred: inferred}
 	l.index[key] = c
 	if s := l.spaces[site.PID]; s != nil {
 		s.causes = append(s.causes, c)
@@ -142,74 +142,69 @@ func (l *Ledger) cause(site Site, stack int, assumed bool) Cause {
 }
 
 // Apply enters an event. Events come in the order of their time.
-func (l *Ledger) Apply(e *bpf.Event) {
+func (l *Ledger) Apply(e *event.Event) {
 	s := l.Space(e.PID)
 	switch e.Op {
-	case bpf.Map:
+	case event.Map:
 		l.place(s, e, l.mapped(e))
-	case bpf.Unmap:
+	case event.Unmap:
 		l.remove(s, e.Addr, e.Addr+e.Len, e.Time)
-	case bpf.Remap:
+	case event.Remap:
 		l.remap(s, e)
-	case bpf.Break:
+	case event.Break:
 		l.breakAt(s, e)
-	case bpf.Protect:
+	case event.Protect:
 		l.protect(s, e)
-	case bpf.Advise:
+	case event.Advise:
 		if dontNeed := e.Flags == 4 || e.Flags == 24 || e.Flags == 9; dontNeed {
 			l.Discarded += int64(e.Len)
 		}
-	case bpf.Detach:
+	case event.Detach:
 		s.within(e.Addr, e.Addr+1, func(iv *Interval) bool {
 			if iv.Start == e.Addr {
 				l.remove(s, iv.Start, iv.End, e.Time)
 			}
 			return false
 		})
-	case bpf.Fork:
+	case event.Fork:
 		if pid := uint32(e.Old); pid == e.Child() {
 			if old := l.spaces[pid]; old != nil { // its end was not seen
 				l.end(old, e.Time)
 			}
 			l.spaces[pid] = &Space{PID: pid}
 		}
-	case bpf.Exec:
+	case event.Exec:
 		l.end(s, e.Time)
-	case bpf.Exit:
+	case event.Exit:
 		if e.Child() == e.PID {
 			l.end(s, e.Time)
 		}
 	}
 }
 
-const (
-	protWrite    = 2
-	mapShared    = 1
-	mapAnonymous = 0x20
-	dontUnmap    = 4
-)
+const mremapDontUnmap = 4
 
-func siteOf(e *bpf.Event) Site { return Site{e.PID, e.Op, e.Class, e.Place} }
+func SiteOf(e *event.Event) Site { return Site{e.PID, e.Op, e.Class, e.Place} }
 
-func (l *Ledger) mapped(e *bpf.Event) Interval {
-	iv := Interval{Writable: e.Prot&protWrite != 0}
+func (l *Ledger) mapped(e *event.Event) Interval {
+	iv := Interval{Writable: e.Prot&event.ProtWrite != 0}
 	switch {
-	case e.Flags&mapShared != 0 && e.Flags&mapAnonymous != 0:
+	case e.Flags&event.MapShared != 0 && e.Flags&event.MapAnonymous != 0:
 		iv.Kind = Shared
-	case e.Flags&mapAnonymous == 0:
+	case e.Flags&event.MapAnonymous == 0:
 		iv.Kind = FileBacked
 	}
 	return iv
 }
 
 // place puts a new interval where the event says, and ends what was there.
-func (l *Ledger) place(s *Space, e *bpf.Event, iv Interval) {
+func (l *Ledger) place(s *Space, e *event.Event, iv Interval) {
 	iv.Start, iv.End, iv.Since = e.Addr, e.Addr+e.Len, e.Time
 	if iv.End <= iv.Start {
 		return
 	}
 	l.remove(s, iv.Start, iv.End, e.Time)
-	iv.Cause = l.cause(siteOf(e), 0, false)
+	iv.Cause = l.cause(SiteOf(e), 0, false)
 	l.Causes[iv.Cause].Calls++
 	l.put(s, iv)
 }
@@ -254,7 +249,7 @@ func (l *Ledger) account(iv *Interval, at uint64) {
 		return
 	}
 	c.Count--
-	first, last := l.markFrom(iv.Since), l.markFrom(at)-1
+	first, last := l.checkpointFrom(iv.Since), l.checkpointFrom(at)-1
 	if first <= last {
 		if c.gone == nil {
 			c.gone = map[[2]int]gone{}
@@ -267,14 +262,14 @@ func (l *Ledger) account(iv *Interval, at uint64) {
 // remap moves an interval, with what is known of it. What it grew by belongs to
 // the call that made it grow; as a list's growth is of one call, so is all of
 // the interval then.
-func (l *Ledger) remap(s *Space, e *bpf.Event) {
+func (l *Ledger) remap(s *Space, e *event.Event) {
 	iv := Interval{Writable: true}
 	s.within(e.Old, e.Old+1, func(old *Interval) bool {
 		iv.Kind, iv.Writable = old.Kind, old.Writable
 		return false
 	})
 	var cut []Interval
-	if e.Flags&dontUnmap == 0 && e.OldLen > 0 {
+	if e.Flags&mremapDontUnmap == 0 && e.OldLen > 0 {
 		s.ended(e.Old, e.Old+e.OldLen)
 		for _, old := range s.until(e.Old, e.Old+e.OldLen, e.Time-uint64(e.Took)) {
 			cut = append(cut, l.remove(s, old.start, old.end, e.Time)...)
@@ -300,7 +295,7 @@ func oneCall(pieces []Interval) bool {
 	return len(pieces) > 0
 }
 
-func (l *Ledger) breakAt(s *Space, e *bpf.Event) {
+func (l *Ledger) breakAt(s *Space, e *event.Event) {
 	old := s.brk
 	s.brk = e.Addr
 	switch {
@@ -316,8 +311,8 @@ func (l *Ledger) breakAt(s *Space, e *bpf.Event) {
 
 // protect changes what may be done with a range. What was reserved and can be
 // written from now on is new memory: so grow the arenas of the C library.
-func (l *Ledger) protect(s *Space, e *bpf.Event) {
-	writable := e.Prot&protWrite != 0
+func (l *Ledger) protect(s *Space, e *event.Event) {
+	writable := e.Prot&event.ProtWrite != 0
 	changes := false
 	s.within(e.Addr, e.Addr+e.Len, func(iv *Interval) bool {
 		changes = changes || iv.Writable != writable
@@ -335,7 +330,7 @@ func (l *Ledger) protect(s *Space, e *bpf.Event) {
 		if writable && iv.Kind == Anonymous {
 			l.account(&iv, e.Time)
 			iv.Since, iv.Rest = e.Time, false
-			iv.Cause = l.cause(siteOf(e), 0, false)
+			iv.Cause = l.cause(SiteOf(e), 0, false)
 			l.Causes[iv.Cause].Calls++
 			l.put(s, iv)
 			continue
@@ -358,21 +353,21 @@ func (l *Ledger) end(s *Space, at uint64) {
 	}
 	for _, c := range s.causes {
 		m := l.Causes[c]
-		delete(l.index, causeKey{m.Site, m.Stack, m.Assumed})
-		l.Causes[c] = Made{}
-		stack, assumed := m.Stack, m.Assumed
+		delete(l.index, causeKey{m.Site, m.Stack, m.Inferred})
+		l.Causes[c] = Cause{}
+		stack, inferred := m.Stack, m.Inferred
 		if stack == 0 {
 			stack = stacks[m.Site]
-			assumed = stack != 0
+			inferred = stack != 0
 		}
 		l.unused = append(l.unused, c)
-		to := l.cause(Site{Op: m.Op, Class: uint32(stack)}, stack, assumed) // no two stacks are of one site
+		to := l.cause(Site{Op: m.Op, Class: uint32(stack)}, stack, inferred) // no two stacks are of one site
 		l.Causes[to].add(&m)
 	}
 }
 
 // add takes in what another cause made.
-func (m *Made) add(other *Made) {
+func (m *Cause) add(other *Cause) {
 	m.Live += other.Live
 	m.most += other.most
 	m.Count += other.Count
@@ -388,28 +383,36 @@ func (m *Made) add(other *Made) {
 	}
 }
 
-// Stack names the stack of what a call made, as far as that still lives. It
-// tells whether anything does.
-func (l *Ledger) Stack(pid uint32, at uint64, addr, size uint64, stack int) (live bool) {
-	s := l.spaces[pid]
-	if s == nil {
-		return false
-	}
-	s.within(addr, addr+max(size, 1), func(iv *Interval) bool {
-		if iv.Since == at {
-			live = true
-			if stack != 0 {
-				l.move(iv, stack, false)
-			}
-		}
-		return true
-	})
+// Lives reports whether something lives still of what a call made at a time.
+func (l *Ledger) Lives(pid uint32, at uint64, addr, size uint64) (live bool) {
+	l.madeAt(pid, at, addr, size, func(*Interval) { live = true })
 	return live
 }
 
-func (l *Ledger) move(iv *Interval, stack int, assumed bool) {
+// SetStack gives what lives still of what a call made its stack.
+func (l *Ledger) SetStack(pid uint32, at uint64, addr, size uint64, stack int) {
+	if stack != 0 {
+		l.madeAt(pid, at, addr, size, func(iv *Interval) { l.move(iv, stack, false) })
+	}
+}
+
+// madeAt calls f with the intervals in a range that were made at a time.
+func (l *Ledger) madeAt(pid uint32, at uint64, addr, size uint64, f func(iv *Interval)) {
+	s := l.spaces[pid]
+	if s == nil {
+		return
+	}
+	s.within(addr, addr+max(size, 1), func(iv *Interval) bool {
+		if iv.Since == at {
+			f(iv)
+		}
+		return true
+	})
+}
+
+func (l *Ledger) move(iv *Interval, stack int, inferred bool) {
 	from := &l.Causes[iv.Cause]
-	if from.Stack == stack && from.Assumed == assumed {
+	if from.Stack == stack && from.Inferred == inferred {
 		return
 	}
 	site := from.Site
@@ -422,7 +425,7 @@ func (l *Ledger) move(iv *Interval, stack int, assumed bool) {
 	from.Total -= iv.Size()
 	from.Count -= n
 	from.Calls -= n
-	iv.Cause = l.cause(site, stack, assumed)
+	iv.Cause = l.cause(site, stack, inferred)
 	to := &l.Causes[iv.Cause]
 	to.Live += iv.Size()
 	to.most = max(to.most, to.Live)
@@ -432,26 +435,26 @@ func (l *Ledger) move(iv *Interval, stack int, assumed bool) {
 	to.MaxSize = max(to.MaxSize, iv.Size())
 }
 
-// mostMarks bounds how finely growth is told over time.
-const mostMarks = 32
+// maxCheckpoints bounds how finely growth is told over time.
+const maxCheckpoints = 32
 
 // Mark notes a moment at which growth is judged. When there are many, every
 // second one goes.
-func (l *Ledger) Mark(at uint64) {
-	if len(l.marks) == mostMarks {
-		for i := range mostMarks / 2 {
-			l.marks[i] = l.marks[2*i+1]
+func (l *Ledger) Checkpoint(at uint64) {
+	if len(l.checkpoints) == maxCheckpoints {
+		for i := range maxCheckpoints / 2 {
+			l.checkpoints[i] = l.checkpoints[2*i+1]
 		}
-		l.marks = l.marks[:mostMarks/2]
+		l.checkpoints = l.checkpoints[:maxCheckpoints/2]
 		for i := range l.Causes {
 			l.Causes[i].coarsen()
 		}
 	}
-	l.marks = append(l.marks, at)
+	l.checkpoints = append(l.checkpoints, at)
 }
 
 // coarsen renumbers marks after every second one went: mark 2i+1 is mark i now.
-func (m *Made) coarsen() {
+func (m *Cause) coarsen() {
 	old := m.gone
 	m.gone = nil
 	for k, g := range old {
@@ -468,17 +471,17 @@ func (m *Made) coarsen() {
 }
 
 // Marks are the moments.
-func (l *Ledger) Marks() []uint64 { return l.marks }
+func (l *Ledger) Checkpoints() []uint64 { return l.checkpoints }
 
-// markFrom is the first mark at or after a time.
-func (l *Ledger) markFrom(t uint64) int {
-	return sort.Search(len(l.marks), func(i int) bool { return l.marks[i] >= t })
+// checkpointFrom is the first mark at or after a time.
+func (l *Ledger) checkpointFrom(t uint64) int {
+	return sort.Search(len(l.checkpoints), func(i int) bool { return l.checkpoints[i] >= t })
 }
 
 // Populations are, by cause, what lived at each mark.
 func (l *Ledger) Populations() []*trend.Population {
 	out := make([]*trend.Population, len(l.Causes))
-	n := len(l.marks)
+	n := len(l.checkpoints)
 	for i := range l.Causes {
 		out[i] = trend.NewPopulation(n)
 		for k, g := range l.Causes[i].gone {
@@ -487,7 +490,7 @@ func (l *Ledger) Populations() []*trend.Population {
 	}
 	for _, s := range l.spaces {
 		s.each(func(iv *Interval) {
-			if first := l.markFrom(iv.Since); first < n && !iv.Rest {
+			if first := l.checkpointFrom(iv.Since); first < n && !iv.Rest {
 				out[iv.Cause].Add(trend.Span{First: first, Last: n - 1, Bytes: iv.Size()})
 			}
 		})

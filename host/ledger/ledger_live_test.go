@@ -17,6 +17,7 @@ import (
 
 	"strandline/host/bpf"
 	"strandline/host/procfs"
+	"strandline/host/symbolize"
 )
 
 // TestMain lets the test binary be the process that is traced.
@@ -150,7 +151,7 @@ func traced(t *testing.T, role string) (*Trace, *exec.Cmd, *bufio.Reader, func()
 	if line, _ := said.ReadString('\n'); line != "ready\n" {
 		t.Fatalf("it says %q", line)
 	}
-	names := NewNames()
+	names := symbolize.New()
 	t.Cleanup(names.Close)
 	tr, err := NewTrace(procfs.Process(cmd.Process.Pid), source, names)
 	if err != nil {
@@ -235,7 +236,7 @@ func TestStorm(t *testing.T) {
 	want *= stormKeeps
 	for i, c := range tr.Ledger.Causes {
 		events += c.Calls
-		if c.MaxSize == stormKeeps && Cause(i) > Unseen {
+		if c.MaxSize == stormKeeps && CauseID(i) > Unseen {
 			live += c.Live
 		}
 	}

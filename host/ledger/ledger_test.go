@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"strandline/host/bpf"
+	"strandline/host/event"
 	"strandline/host/procfs"
 )
 
@@ -24,15 +24,15 @@ func (m *model) set(addr, size, since uint64, writable bool) {
 	}
 }
 
-func (m *model) apply(e *bpf.Event) {
+func (m *model) apply(e *event.Event) {
 	switch e.Op {
-	case bpf.Map:
-		m.set(e.Addr, e.Len, e.Time, e.Prot&protWrite != 0)
-	case bpf.Unmap:
+	case event.Map:
+		m.set(e.Addr, e.Len, e.Time, e.Prot&event.ProtWrite != 0)
+	case event.Unmap:
 		m.set(e.Addr, e.Len, 0, false)
-	case bpf.Protect:
+	case event.Protect:
 		for p := e.Addr / testPage; p < (e.Addr+e.Len)/testPage; p++ {
-			w := e.Prot&protWrite != 0
+			w := e.Prot&event.ProtWrite != 0
 			if m.made[p] != 0 && w && !m.writable[p] {
 				m.made[p] = e.Time
 			}
@@ -41,14 +41,14 @@ func (m *model) apply(e *bpf.Event) {
 				m.writable[p] = false
 			}
 		}
-	case bpf.Remap:
+	case event.Remap:
 		since, writable := m.made[e.Old/testPage], m.writable[e.Old/testPage]
 		m.set(e.Old, e.OldLen, 0, false)
 		if e.Len > e.OldLen {
 			since = e.Time
 		}
 		m.set(e.Addr, e.Len, since, writable)
-	case bpf.Break:
+	case event.Break:
 		if e.Addr > m.brk {
 			m.set(m.brk, e.Addr-m.brk, e.Time, true)
 		} else {
@@ -73,23 +73,23 @@ func (m *model) uniform(addr, size uint64) bool {
 func TestLedgerAgainstPages(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 7))
-		l, m := NewLedger(), &model{brk: 224 * testPage}
+		l, m := New(), &model{brk: 224 * testPage}
 		l.Space(1).brk = m.brk
 		pages := func(n int) uint64 { return uint64(random.IntN(n)) * testPage }
 		for at := uint64(1); at < 400; at++ {
-			e := &bpf.Event{Time: at, PID: 1, Place: bpf.Place{IP: uint64(random.IntN(5))}}
+			e := &event.Event{Time: at, PID: 1, Place: event.Place{IP: uint64(random.IntN(5))}}
 			e.Addr, e.Len = pages(180), testPage+pages(20)
 			switch random.IntN(10) {
 			case 0, 1, 2:
-				e.Op, e.Prot, e.Flags = bpf.Map, uint32(random.IntN(2))*protWrite, mapAnonymous
+				e.Op, e.Prot, e.Flags = event.Map, uint32(random.IntN(2))*event.ProtWrite, event.MapAnonymous
 			case 3, 4, 5:
-				e.Op = bpf.Unmap
+				e.Op = event.Unmap
 			case 6:
-				e.Op, e.Prot = bpf.Protect, uint32(random.IntN(2))*protWrite
+				e.Op, e.Prot = event.Protect, uint32(random.IntN(2))*event.ProtWrite
 			case 7:
-				e.Op, e.Addr = bpf.Break, 224*testPage+pages(30)
+				e.Op, e.Addr = event.Break, 224*testPage+pages(30)
 			default:
-				e.Op, e.Old, e.OldLen = bpf.Remap, pages(180), testPage+pages(20)
+				e.Op, e.Old, e.OldLen = event.Remap, pages(180), testPage+pages(20)
 				if !m.uniform(e.Old, e.OldLen) || e.Addr < e.Old+e.OldLen && e.Old < e.Addr+e.Len && e.Addr != e.Old {
 					continue // mremap refuses
 				}
@@ -97,7 +97,7 @@ func TestLedgerAgainstPages(t *testing.T) {
 			l.Apply(e)
 			m.apply(e)
 			if at%50 == 0 {
-				l.Mark(at)
+				l.Checkpoint(at)
 			}
 		}
 		compareWithPages(t, l, m)
@@ -153,13 +153,13 @@ func mapsOf(m *model) (out []procfs.Mapping) {
 // list again after three checks, and its sums do.
 func TestCheckMends(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	l, m := NewLedger(), &model{}
+	l, m := New(), &model{}
 	s := l.Space(1)
 	l.Check(s, nil, 0)
 	for at := uint64(1); at < 2000; at++ {
-		e := &bpf.Event{Time: at, PID: 1, Op: bpf.Map, Flags: mapAnonymous, Addr: uint64(random.IntN(200)) * testPage, Len: testPage * uint64(1+random.IntN(9))}
+		e := &event.Event{Time: at, PID: 1, Op: event.Map, Flags: event.MapAnonymous, Addr: uint64(random.IntN(200)) * testPage, Len: testPage * uint64(1+random.IntN(9))}
 		if random.IntN(2) == 0 {
-			e.Op = bpf.Unmap
+			e.Op = event.Unmap
 		}
 		m.apply(e)
 		if random.IntN(10) > 0 {
@@ -169,8 +169,8 @@ func TestCheckMends(t *testing.T) {
 	for at := range uint64(3) {
 		l.Check(s, mapsOf(m), 3000+at)
 	}
-	if l.Mended.Missing == 0 || l.Mended.Extra == 0 {
-		t.Errorf("lost events left no difference: %+v", l.Mended)
+	if l.Corrections.Missing == 0 || l.Corrections.Extra == 0 {
+		t.Errorf("lost events left no difference: %+v", l.Corrections)
 	}
 	missing, extra := s.compare(mapsOf(m))
 	if len(missing) > 0 || len(extra) > 0 {
@@ -195,7 +195,7 @@ func TestCheckMends(t *testing.T) {
 // TestCheckTellsSharedMemory learns by the names in the kernel's list that a file
 // that was mapped lies in memory.
 func TestCheckTellsSharedMemory(t *testing.T) {
-	l := NewLedger()
+	l := New()
 	s := l.Space(1)
 	l.Check(s, nil, 0)
 	maps := []procfs.Mapping{
@@ -204,7 +204,7 @@ func TestCheckTellsSharedMemory(t *testing.T) {
 		{Start: 2 * testPage, End: 3 * testPage, Read: true, Write: true, Path: "/memfd:x", Inode: 3},
 	}
 	for _, m := range maps {
-		l.Apply(&bpf.Event{Time: 1, PID: 1, Op: bpf.Map, Addr: m.Start, Len: m.Size()})
+		l.Apply(&event.Event{Time: 1, PID: 1, Op: event.Map, Addr: m.Start, Len: m.Size()})
 	}
 	l.Check(s, maps, 2)
 	var kinds []Kind
@@ -216,24 +216,24 @@ func TestCheckTellsSharedMemory(t *testing.T) {
 
 // TestPopulations tells by marks what came and went.
 func TestPopulations(t *testing.T) {
-	l := NewLedger()
+	l := New()
 	at := uint64(0)
-	event := func(op bpf.Op, page, place uint64) {
+	apply := func(op event.Op, page, place uint64) {
 		at++
-		l.Apply(&bpf.Event{Time: at, PID: 1, Op: op, Flags: mapAnonymous, Addr: page * testPage, Len: testPage, Place: bpf.Place{IP: place}})
+		l.Apply(&event.Event{Time: at, PID: 1, Op: op, Flags: event.MapAnonymous, Addr: page * testPage, Len: testPage, Place: event.Place{IP: place}})
 	}
 	for i := uint64(0); i < 70; i++ {
-		event(bpf.Map, 2*i, 1) // stays
-		event(bpf.Map, 1000, 2)
+		apply(event.Map, 2*i, 1) // stays
+		apply(event.Map, 1000, 2)
 		if i%2 == 1 {
-			event(bpf.Unmap, 1000, 0) // ends what began a mark before
+			apply(event.Unmap, 1000, 0) // ends what began a mark before
 		}
 		at++
-		l.Mark(at)
+		l.Checkpoint(at)
 	}
-	p := l.Populations()[l.cause(Site{1, bpf.Map, 0, bpf.Place{IP: 1}}, 0, false)]
+	p := l.Populations()[l.cause(Site{1, event.Map, 0, event.Place{IP: 1}}, 0, false)]
 	n := p.Marks()
-	if n < mostMarks/2 || n > mostMarks {
+	if n < maxCheckpoints/2 || n > maxCheckpoints {
 		t.Fatalf("%d marks", n)
 	}
 	if last := p.Count[n-1]; last != 70 {
@@ -249,17 +249,17 @@ func TestPopulations(t *testing.T) {
 // Another thread is given what mremap left before mremap has returned: the old
 // addresses of one that moved, the tail of one that shrank.
 func TestRemapIsOvertaken(t *testing.T) {
-	l := NewLedger()
+	l := New()
 	s := l.Space(1)
-	for _, e := range []bpf.Event{
-		{Time: 1, Op: bpf.Map, Addr: 0x1000, Len: 0x4000},
-		{Time: 2, Op: bpf.Map, Addr: 0x9000, Len: 0x4000},
-		{Time: 12, Op: bpf.Map, Addr: 0x1000, Len: 0x3000},
-		{Time: 15, Op: bpf.Remap, Old: 0x1000, OldLen: 0x4000, Addr: 0x20000, Len: 0x5000, Took: 5},
-		{Time: 22, Op: bpf.Map, Addr: 0xb000, Len: 0x2000},
-		{Time: 25, Op: bpf.Remap, Old: 0x9000, OldLen: 0x4000, Addr: 0x9000, Len: 0x2000, Took: 5},
+	for _, e := range []event.Event{
+		{Time: 1, Op: event.Map, Addr: 0x1000, Len: 0x4000},
+		{Time: 2, Op: event.Map, Addr: 0x9000, Len: 0x4000},
+		{Time: 12, Op: event.Map, Addr: 0x1000, Len: 0x3000},
+		{Time: 15, Op: event.Remap, Old: 0x1000, OldLen: 0x4000, Addr: 0x20000, Len: 0x5000, Took: 5},
+		{Time: 22, Op: event.Map, Addr: 0xb000, Len: 0x2000},
+		{Time: 25, Op: event.Remap, Old: 0x9000, OldLen: 0x4000, Addr: 0x9000, Len: 0x2000, Took: 5},
 	} {
-		e.PID, e.Flags = 1, mapAnonymous
+		e.PID, e.Flags = 1, event.MapAnonymous
 		l.Apply(&e)
 	}
 	type piece struct{ start, end, since uint64 }
@@ -272,9 +272,9 @@ func TestRemapIsOvertaken(t *testing.T) {
 
 // mremap of no length makes a second mapping of shared memory.
 func TestRemapDuplicates(t *testing.T) {
-	l := NewLedger()
-	l.Apply(&bpf.Event{PID: 1, Time: 1, Op: bpf.Map, Addr: 0x1000, Len: 0x2000, Flags: mapShared | mapAnonymous})
-	l.Apply(&bpf.Event{PID: 1, Time: 2, Op: bpf.Remap, Old: 0x1000, Addr: 0x8000, Len: 0x2000})
+	l := New()
+	l.Apply(&event.Event{PID: 1, Time: 1, Op: event.Map, Addr: 0x1000, Len: 0x2000, Flags: event.MapShared | event.MapAnonymous})
+	l.Apply(&event.Event{PID: 1, Time: 2, Op: event.Remap, Old: 0x1000, Addr: 0x8000, Len: 0x2000})
 	var got []addresses
 	l.Space(1).Each(func(iv *Interval) {
 		got = append(got, addresses{iv.Start, iv.End})
@@ -289,11 +289,11 @@ func TestRemapDuplicates(t *testing.T) {
 
 // A list that is older than an unmapping that was entered does not bring it back.
 func TestFirstCheckOfAnOldList(t *testing.T) {
-	l := NewLedger()
+	l := New()
 	s := l.Space(1)
-	l.Apply(&bpf.Event{Op: bpf.Unmap, PID: 1, Addr: 0x3000, Len: 0x1000, Time: 5})
-	l.Apply(&bpf.Event{Op: bpf.Unmap, PID: 1, Addr: 0x2000, Len: 0x4000, Time: 6})
-	l.Apply(&bpf.Event{Op: bpf.Remap, PID: 1, Old: 0x7000, OldLen: 0x1000, Addr: 0x9000, Len: 0x1000, Time: 7})
+	l.Apply(&event.Event{Op: event.Unmap, PID: 1, Addr: 0x3000, Len: 0x1000, Time: 5})
+	l.Apply(&event.Event{Op: event.Unmap, PID: 1, Addr: 0x2000, Len: 0x4000, Time: 6})
+	l.Apply(&event.Event{Op: event.Remap, PID: 1, Old: 0x7000, OldLen: 0x1000, Addr: 0x9000, Len: 0x1000, Time: 7})
 	l.Check(s, []procfs.Mapping{{Start: 0x1000, End: 0x8000, Write: true}}, 9)
 	var got []addresses
 	s.Each(func(iv *Interval) { got = append(got, addresses{iv.Start, iv.End}) })
@@ -306,37 +306,40 @@ func TestFirstCheckOfAnOldList(t *testing.T) {
 // its own. What is kept of them does not grow with their number, and their calls
 // are counted all the same; so with one that runs another program ever again.
 func TestManyProcesses(t *testing.T) {
-	l := NewLedger()
+	l := New()
 	const many, calls = 5000, 8
 	at := uint64(0)
-	apply := func(e bpf.Event) {
+	apply := func(e event.Event) {
 		at++
 		e.Time = at
 		l.Apply(&e)
 	}
 	for pid := uint32(2); pid < 2+many; pid++ {
-		apply(bpf.Event{Op: bpf.Fork, PID: 1, Addr: uint64(pid), Old: uint64(pid)})
+		apply(event.Event{Op: event.Fork, PID: 1, Addr: uint64(pid), Old: uint64(pid)})
 		if pid%2 == 0 {
-			l.Mark(at)
+			l.Checkpoint(at)
 		}
 		for i := range uint64(calls) {
-			apply(bpf.Event{Op: bpf.Map, PID: pid, Addr: (1 + i) << 20, Len: testPage, Place: bpf.Place{IP: uint64(pid)<<20 + i}})
+			apply(event.Event{Op: event.Map, PID: pid, Addr: (1 + i) << 20, Len: testPage, Place: event.Place{IP: uint64(pid)<<20 + i}})
 		}
-		if i := uint64(0); pid%3 == 0 && !l.Stack(pid, at-calls+1, (1+i)<<20, testPage, 7) {
-			t.Fatal("what was mapped is not there")
+		if pid%3 == 0 {
+			if !l.Lives(pid, at-calls+1, 1<<20, testPage) {
+				t.Fatal("what was mapped is not there")
+			}
+			l.SetStack(pid, at-calls+1, 1<<20, testPage, 7)
 		}
 		switch pid % 5 {
 		case 0: // its end is lost, and its number is given again
-			apply(bpf.Event{Op: bpf.Fork, PID: 1, Addr: uint64(pid), Old: uint64(pid)})
+			apply(event.Event{Op: event.Fork, PID: 1, Addr: uint64(pid), Old: uint64(pid)})
 			fallthrough
 		case 1:
-			apply(bpf.Event{Op: bpf.Exit, PID: pid, Addr: uint64(pid)})
+			apply(event.Event{Op: event.Exit, PID: pid, Addr: uint64(pid)})
 		default:
-			apply(bpf.Event{Op: bpf.Exec, PID: pid})
-			apply(bpf.Event{Op: bpf.Exit, PID: pid, Addr: uint64(pid)})
+			apply(event.Event{Op: event.Exec, PID: pid})
+			apply(event.Event{Op: event.Exit, PID: pid, Addr: uint64(pid)})
 		}
 	}
-	var made Made
+	var made Cause
 	for i := range l.Causes {
 		made.add(&l.Causes[i])
 	}
@@ -350,12 +353,12 @@ func TestManyProcesses(t *testing.T) {
 
 // TestManyPlaces enters calls that each seem to come from another place.
 func TestManyPlaces(t *testing.T) {
-	l := NewLedger()
-	const many = 2 * mostCauses
+	l := New()
+	const many = 2 * maxCauses
 	for i := range uint64(many) {
-		e := bpf.Event{Time: 1 + i, Op: bpf.Map, PID: 1, Addr: i * testPage, Len: testPage, Place: bpf.Place{IP: 1, Caller: i}}
+		e := event.Event{Time: 1 + i, Op: event.Map, PID: 1, Addr: i * testPage, Len: testPage, Place: event.Place{IP: 1, Caller: i}}
 		l.Apply(&e)
-		if i == many-1 && !l.Stack(1, e.Time, e.Addr, e.Len, 1) {
+		if i == many-1 && !l.Lives(1, e.Time, e.Addr, e.Len) {
 			t.Error("the last is not there")
 		}
 	}
@@ -363,7 +366,7 @@ func TestManyPlaces(t *testing.T) {
 	for i := range l.Causes {
 		live += l.Causes[i].Live
 	}
-	if live != many*testPage || len(l.Causes) > mostCauses+10 {
+	if live != many*testPage || len(l.Causes) > maxCauses+10 {
 		t.Errorf("%d bytes live, of %d causes", live, len(l.Causes))
 	}
 }

@@ -1,6 +1,6 @@
 //go:build linux && amd64
 
-package ledger
+package ledger_test
 
 import (
 	"bufio"
@@ -17,7 +17,10 @@ import (
 	"time"
 
 	"strandline/host/bpf"
+	"strandline/host/event"
+	"strandline/host/ledger"
 	"strandline/host/procfs"
+	"strandline/host/symbolize"
 	"strandline/host/unwind"
 	"strandline/internal/live"
 )
@@ -25,19 +28,19 @@ import (
 // eager copies the stack of every call, as soon as it has seen one of its place.
 type eager struct {
 	*bpf.Tracer
-	paced map[Site]bool
+	paced map[ledger.Site]bool
 }
 
-func (e *eager) Budget(int) error                     { return e.Tracer.Budget(1 << 40) }
-func (e *eager) Pace(*bpf.Event, time.Duration) error { return nil }
+func (e *eager) Budget(int) error                       { return e.Tracer.Budget(1 << 40) }
+func (e *eager) Pace(*event.Event, time.Duration) error { return nil }
 
-func (e *eager) Poll() (*bpf.Batch, error) {
+func (e *eager) Poll() (*event.Batch, error) {
 	b, err := e.Tracer.Poll()
 	if err != nil {
 		return nil, err
 	}
 	for i := range b.Events {
-		site := siteOf(&b.Events[i])
+		site := ledger.SiteOf(&b.Events[i])
 		if !e.paced[site] {
 			e.paced[site] = true
 			if err := e.Tracer.Pace(&b.Events[i], 0); err != nil {
@@ -51,23 +54,23 @@ func (e *eager) Poll() (*bpf.Batch, error) {
 // A caught is where a call mapped, how much, and its stack.
 type caught struct {
 	addr, size uint64
-	Stack
+	symbolize.Stack
 }
 
 // in tells whether a function is in the stack.
 func (c *caught) in(function string) bool {
-	return slices.ContainsFunc(c.Frames, func(f Frame) bool { return f.Function == function })
+	return slices.ContainsFunc(c.Frames, func(f symbolize.Frame) bool { return f.Function == function })
 }
 
 // keeps is a namer that keeps what it has named.
 type keeps struct {
-	*Names
+	*symbolize.Symbolizer
 	all    []caught
 	unread error
 }
 
-func (k *keeps) Stack(s *bpf.Sample) Stack {
-	out := k.Names.Stack(s)
+func (k *keeps) Stack(s *event.Sample) symbolize.Stack {
+	out := k.Symbolizer.Stack(s)
 	k.all = append(k.all, caught{s.Addr, s.Len, out})
 	return out
 }
@@ -135,12 +138,12 @@ func trace(t *testing.T, p *program, said *[]string) *keeps {
 		t.Skipf("BPF is not to be had here: %v", err)
 	}
 	defer tracer.Close()
-	names := &keeps{Names: NewNames()}
+	names := &keeps{Symbolizer: symbolize.New()}
 	defer names.Close()
 	names.Cut = func(pid int) { tracer.LargeStacks(pid) }
-	names.Python = func(pid int, p bpf.Python) { tracer.Python(pid, p) }
+	names.Python = func(pid int, p event.PythonLayout) { tracer.Python(pid, p) }
 	names.Unread = func(_ int, why error) { names.unread = why }
-	tr, err := NewTrace(procfs.Process(p.pid), &eager{tracer, map[Site]bool{}}, names)
+	tr, err := ledger.NewTrace(procfs.Process(p.pid), &eager{tracer, map[ledger.Site]bool{}}, names)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,12 +192,12 @@ func complete(t *testing.T, all []caught, least int) {
 	for _, s := range all {
 		if s.Complete {
 			if last := s.Frames[len(s.Frames)-1]; last.Function != "_start" && !strings.HasPrefix(filepath.Base(last.Object), "libc") {
-				t.Fatalf("no thread begins so: %s", s.Stack.text())
+				t.Fatalf("no thread begins so: %s", text(s.Stack))
 			}
 			continue
 		}
 		if bad++; bad <= 3 {
-			t.Logf("not complete: %s", s.Stack.text())
+			t.Logf("not complete: %s", text(s.Stack))
 		}
 	}
 	t.Logf("%d of %d stacks are complete: %.2f%%", len(all)-bad, len(all), 100*float64(len(all)-bad)/float64(max(len(all), 1)))
@@ -204,7 +207,7 @@ func complete(t *testing.T, all []caught, least int) {
 }
 
 // text is a stack in a line, innermost first.
-func (s Stack) text() string {
+func text(s symbolize.Stack) string {
 	var out []string
 	for _, f := range s.Frames {
 		if f.Line > 0 {
@@ -273,7 +276,7 @@ func TestStacksOfLoaded(t *testing.T) {
 	complete(t, ours, 300)
 	for _, c := range ours {
 		want := []string{"first", "second"}[(c.size/4096-1)%2]
-		if text := c.text(); c.Complete && !strings.Contains(text, " ← map_here ← inner ← "+want+" ← ") {
+		if text := text(c.Stack); c.Complete && !strings.Contains(text, " ← map_here ← inner ← "+want+" ← ") {
 			t.Errorf("want %s in %s", want, text)
 		}
 	}
@@ -288,8 +291,8 @@ func TestStacksThatCannotBeComplete(t *testing.T) {
 		t.Errorf("%d stacks", len(all))
 	}
 	for _, c := range all {
-		if !strings.HasPrefix(c.text(), "mmap ← map_here ← middle ← memory of no file+") || c.Complete || len(c.Frames) > 4 {
-			t.Fatalf("complete: %v: %s", c.Complete, c.text())
+		if !strings.HasPrefix(text(c.Stack), "mmap ← map_here ← middle ← memory of no file+") || c.Complete || len(c.Frames) > 4 {
+			t.Fatalf("complete: %v: %s", c.Complete, text(c.Stack))
 		}
 	}
 }
@@ -344,7 +347,7 @@ func TestStacksOfPython(t *testing.T) {
 					continue
 				}
 				if starts++; !all[i].in("waits_in_a_thread") && !all[i].in("run") { // the thread that is made is in the list already
-					t.Errorf("no line of Python makes the thread: %s", all[i].text())
+					t.Errorf("no line of Python makes the thread: %s", text(all[i].Stack))
 				}
 			}
 			compared, wrong := 0, 0
@@ -364,7 +367,7 @@ func TestStacksOfPython(t *testing.T) {
 				}
 				if !sameOrGone(got, strings.Fields(want)) {
 					if wrong++; wrong <= 3 {
-						t.Errorf("got  %s\nwant %s\nin   %s", strings.Join(got, " "), want, c.text())
+						t.Errorf("got  %s\nwant %s\nin   %s", strings.Join(got, " "), want, text(c.Stack))
 					}
 				}
 			}
@@ -456,7 +459,7 @@ func TestStacksAgainstDebugger(t *testing.T) {
 				compared++
 				if !slices.ContainsFunc(theirs[c.size], func(frames []string) bool { return agree(c.Frames, frames) }) {
 					if wrong++; wrong <= 3 {
-						t.Errorf("got %s\nand gdb %v", c.text(), theirs[c.size])
+						t.Errorf("got %s\nand gdb %v", text(c.Stack), theirs[c.size])
 					}
 				}
 			}
@@ -478,8 +481,8 @@ func sameOrGone(got, want []string) bool {
 }
 
 // agree compares functions. What gdb has no name for may be anything.
-func agree(ours []Frame, theirs []string) bool {
-	return slices.EqualFunc(ours, theirs, func(f Frame, name string) bool {
+func agree(ours []symbolize.Frame, theirs []string) bool {
+	return slices.EqualFunc(ours, theirs, func(f symbolize.Frame, name string) bool {
 		return name == "??" || alias(f.Function) == alias(name)
 	})
 }

@@ -2,10 +2,9 @@ package ptrace
 
 import (
 	"encoding/binary"
+	"strandline/host/event"
 
 	"golang.org/x/sys/unix"
-
-	"strandline/host/bpf"
 )
 
 // memory is that of a stopped thread's process.
@@ -30,10 +29,10 @@ func (m memory) word(addr uint64) uint64 {
 const mostThreads, mostFrames = 256, 128
 
 // python walks the interpreter's frames of a thread.
-func (m memory) python(p *bpf.Python, tid int, fs uint64) (out []bpf.PythonFrame, _ bpf.PythonState) {
+func (m memory) python(p *event.PythonLayout, tid int, fs uint64) (out []event.PythonFrame, _ event.PythonState) {
 	thread := m.word(m.word(p.Runtime+uint64(p.Interpreters)) + uint64(p.Threads))
 	field, want := p.NativeID, uint64(tid)
-	if field == bpf.Absent {
+	if field == event.Absent {
 		field, want = p.ThreadID, fs
 	}
 	for i := 0; thread != 0 && m.word(thread+uint64(field)) != want; i++ {
@@ -42,25 +41,25 @@ func (m memory) python(p *bpf.Python, tid int, fs uint64) (out []bpf.PythonFrame
 		}
 	}
 	if thread == 0 {
-		return nil, bpf.NoThread
+		return nil, event.NoThread
 	}
 	at := m.word(thread + uint64(p.Frame))
-	if p.CFrameCurrent != bpf.Absent {
+	if p.CFrameCurrent != event.Absent {
 		at = m.word(at + uint64(p.CFrameCurrent))
 	}
 	for len(out) < mostFrames {
 		if at == 0 {
-			return out, bpf.Complete
+			return out, event.Complete
 		}
-		f := bpf.PythonFrame{Frame: at, Code: m.word(at+uint64(p.Code)) &^ p.CodeTag, Instruction: m.word(at + uint64(p.Instruction))}
+		f := event.PythonFrame{Frame: at, Code: m.word(at+uint64(p.Code)) &^ p.CodeTag, Instruction: m.word(at + uint64(p.Instruction))}
 		if p.InstructionSize == 4 {
 			f.Instruction &= 1<<32 - 1
 		}
-		if p.Owner != bpf.Absent {
+		if p.Owner != event.Absent {
 			f.Owner = uint16(m.word(at + uint64(p.Owner)))
 		}
 		out = append(out, f)
 		at = m.word(at + uint64(p.Previous))
 	}
-	return out, bpf.Cut
+	return out, event.Cut
 }

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"strandline/host/bpf"
+	"strandline/host/event"
 	"strandline/host/procfs"
 )
 
@@ -32,10 +32,10 @@ type Tracer struct {
 	PID int
 
 	lock    sync.Mutex
-	batch   bpf.Batch
+	batch   event.Batch
 	budget  int
 	pace    map[site]*paceOf
-	python  map[uint32]bpf.Python
+	python  map[uint32]event.PythonLayout
 	large   map[uint32]bool
 	ended   bool
 	nested  string // a program that wants to trace others itself
@@ -54,9 +54,9 @@ type thread struct {
 
 type site struct {
 	pid   uint32
-	op    bpf.Op
+	op    event.Op
 	class uint32
-	place bpf.Place
+	place event.Place
 }
 
 type paceOf struct{ next, every uint64 }
@@ -74,7 +74,7 @@ func Start(helper string, args []string, stdin, stdout, stderr *os.File) (*Trace
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
 	cmd.ExtraFiles = []*os.File{ready}
 	t := &Tracer{
-		pace: map[site]*paceOf{}, python: map[uint32]bpf.Python{}, large: map[uint32]bool{},
+		pace: map[site]*paceOf{}, python: map[uint32]event.PythonLayout{}, large: map[uint32]bool{},
 		threads: map[int]*thread{}, owners: map[uint32]uint32{},
 	}
 	started := make(chan error)
@@ -162,19 +162,19 @@ func (t *Tracer) stop(tid int, ws unix.WaitStatus) {
 		t.threads[tid] = th
 	}
 	signal := 0
-	switch event := int(ws) >> 16; {
-	case event == unix.PTRACE_EVENT_SECCOMP:
+	switch stop := int(ws) >> 16; {
+	case stop == unix.PTRACE_EVENT_SECCOMP:
 		if t.entered(tid, th) {
 			unix.PtraceSyscall(tid, 0)
 			return
 		}
 	case ws.StopSignal() == unix.SIGTRAP|0x80:
 		t.left(tid, th)
-	case event == unix.PTRACE_EVENT_FORK, event == unix.PTRACE_EVENT_VFORK, event == unix.PTRACE_EVENT_CLONE:
-		t.forked(tid, th, event)
-	case event == unix.PTRACE_EVENT_EXEC:
+	case stop == unix.PTRACE_EVENT_FORK, stop == unix.PTRACE_EVENT_VFORK, stop == unix.PTRACE_EVENT_CLONE:
+		t.forked(tid, th, stop)
+	case stop == unix.PTRACE_EVENT_EXEC:
 		t.executed(tid)
-	case event == unix.PTRACE_EVENT_STOP:
+	case stop == unix.PTRACE_EVENT_STOP:
 		switch ws.StopSignal() {
 		case unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU: // of all threads: it stays stopped
 			unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_LISTEN, uintptr(tid), 0, 0, 0, 0)
@@ -218,7 +218,7 @@ func (t *Tracer) gone(tid int, ws unix.WaitStatus) {
 		t.lock.Unlock()
 	}
 	if th != nil && th.pid == uint32(tid) {
-		t.event(bpf.Event{Op: bpf.Exit, PID: t.owner(th.pid), TID: uint32(tid), Addr: uint64(tid)})
+		t.event(event.Event{Op: event.Exit, PID: t.owner(th.pid), TID: uint32(tid), Addr: uint64(tid)})
 		delete(t.owners, th.pid)
 		t.lock.Lock()
 		delete(t.python, th.pid)
@@ -227,7 +227,7 @@ func (t *Tracer) gone(tid int, ws unix.WaitStatus) {
 	}
 }
 
-func (t *Tracer) forked(tid int, th *thread, event int) {
+func (t *Tracer) forked(tid int, th *thread, stop int) {
 	id, err := unix.PtraceGetEventMsg(tid)
 	if err != nil {
 		return
@@ -239,11 +239,11 @@ func (t *Tracer) forked(tid int, th *thread, event int) {
 	}
 	t.threads[child] = &thread{pid: uint32(child)}
 	owner := uint32(child)
-	if event == unix.PTRACE_EVENT_VFORK {
+	if stop == unix.PTRACE_EVENT_VFORK {
 		owner = t.owner(th.pid)
 		t.owners[uint32(child)] = owner
 	}
-	t.event(bpf.Event{Op: bpf.Fork, PID: t.owner(th.pid), TID: uint32(tid), Addr: uint64(child), Old: uint64(owner)})
+	t.event(event.Event{Op: event.Fork, PID: t.owner(th.pid), TID: uint32(tid), Addr: uint64(child), Old: uint64(owner)})
 }
 
 // executed forgets the threads that ended by it: they do not say so.
@@ -258,12 +258,12 @@ func (t *Tracer) executed(tid int) {
 	t.lock.Lock()
 	delete(t.python, uint32(tid))
 	t.lock.Unlock()
-	t.event(bpf.Event{Op: bpf.Exec, PID: uint32(tid), TID: uint32(tid)})
+	t.event(event.Event{Op: event.Exec, PID: uint32(tid), TID: uint32(tid)})
 }
 
-func (t *Tracer) event(e bpf.Event) {
+func (t *Tracer) event(e event.Event) {
 	if e.Time == 0 {
-		e.Time = bpf.Now()
+		e.Time = event.Now()
 	}
 	t.lock.Lock()
 	defer t.lock.Unlock()
@@ -285,16 +285,16 @@ func (t *Tracer) entered(tid int, th *thread) bool {
 	if unix.PtraceGetRegs(tid, &r) != nil {
 		return false
 	}
-	e := bpf.Event{PID: t.owner(th.pid), TID: uint32(tid), FD: -1, Addr: r.Rdi}
+	e := event.Event{PID: t.owner(th.pid), TID: uint32(tid), FD: -1, Addr: r.Rdi}
 	switch r.Orig_rax {
 	case unix.SYS_MUNMAP:
 		if e.Len = pages(r.Rsi); r.Rdi%page == 0 && e.Len > 0 {
-			e.Op = bpf.Unmap
+			e.Op = event.Unmap
 			t.event(e)
 		}
 		return false
 	case unix.SYS_SHMDT:
-		e.Op = bpf.Detach
+		e.Op = event.Detach
 		t.event(e)
 		return false
 	case unix.SYS_PTRACE:
@@ -303,7 +303,7 @@ func (t *Tracer) entered(tid int, th *thread) bool {
 		}
 		return false
 	}
-	th.call, th.entered = &r, bpf.Now()
+	th.call, th.entered = &r, event.Now()
 	return true
 }
 
@@ -341,13 +341,13 @@ func (t *Tracer) left(tid int, th *thread) {
 	if !ok {
 		return
 	}
-	e.Time, e.PID, e.TID = bpf.Now(), t.owner(th.pid), uint32(tid)
-	if e.Op == bpf.Remap {
+	e.Time, e.PID, e.TID = event.Now(), t.owner(th.pid), uint32(tid)
+	if e.Op == event.Remap {
 		e.Took = uint32(min(e.Time-th.entered, math.MaxUint32))
 	}
 	mem := memory(tid)
-	e.Place = bpf.Place{IP: r.Rip, Caller: mem.word(r.Rsp)}
-	if e.Op != bpf.Advise && (e.Op != bpf.Protect || e.Prot&unix.PROT_WRITE != 0) && t.due(&e) {
+	e.Place = event.Place{IP: r.Rip, Caller: mem.word(r.Rsp)}
+	if e.Op != event.Advise && (e.Op != event.Protect || e.Prot&unix.PROT_WRITE != 0) && t.due(&e) {
 		e.Sampled = true
 		t.sample(mem, &e, &r)
 	}
@@ -355,30 +355,30 @@ func (t *Tracer) left(tid int, th *thread) {
 }
 
 // eventOf is what a call did, by the registers that it left.
-func eventOf(number uint64, r *unix.PtraceRegs) (e bpf.Event, ok bool) {
-	e = bpf.Event{FD: -1}
+func eventOf(number uint64, r *unix.PtraceRegs) (e event.Event, ok bool) {
+	e = event.Event{FD: -1}
 	if ret := int64(r.Rax); ret < 0 && ret >= -4095 {
 		return e, false
 	}
 	switch number {
 	case unix.SYS_MMAP:
-		e.Op, e.Addr, e.Len, e.Prot, e.Flags, e.FD = bpf.Map, r.Rax, pages(r.Rsi), uint32(r.Rdx), uint32(r.R10), int32(r.R8)
-		e.Class = bpf.SizeClass(e.Len)
+		e.Op, e.Addr, e.Len, e.Prot, e.Flags, e.FD = event.Map, r.Rax, pages(r.Rsi), uint32(r.Rdx), uint32(r.R10), int32(r.R8)
+		e.Class = event.SizeClass(e.Len)
 	case unix.SYS_MREMAP:
-		e.Op, e.Addr, e.Len, e.Old, e.OldLen, e.Flags = bpf.Remap, r.Rax, pages(r.Rdx), r.Rdi, pages(r.Rsi), uint32(r.R10)
+		e.Op, e.Addr, e.Len, e.Old, e.OldLen, e.Flags = event.Remap, r.Rax, pages(r.Rdx), r.Rdi, pages(r.Rsi), uint32(r.R10)
 	case unix.SYS_BRK:
-		e.Op, e.Addr = bpf.Break, r.Rax
+		e.Op, e.Addr = event.Break, r.Rax
 		return e, r.Rdi == r.Rax
 	case unix.SYS_MPROTECT, unix.SYS_PKEY_MPROTECT:
-		e.Op, e.Addr, e.Len, e.Prot = bpf.Protect, r.Rdi, pages(r.Rsi), uint32(r.Rdx)
+		e.Op, e.Addr, e.Len, e.Prot = event.Protect, r.Rdi, pages(r.Rsi), uint32(r.Rdx)
 	case unix.SYS_MADVISE:
-		e.Op, e.Addr, e.Len, e.Flags = bpf.Advise, r.Rdi, pages(r.Rsi), uint32(r.Rdx)
+		e.Op, e.Addr, e.Len, e.Flags = event.Advise, r.Rdi, pages(r.Rsi), uint32(r.Rdx)
 	case unix.SYS_SHMAT:
-		e.Op, e.Addr, e.FD = bpf.Attach, r.Rax, int32(r.Rdi)
+		e.Op, e.Addr, e.FD = event.Attach, r.Rax, int32(r.Rdi)
 	case unix.SYS_MEMFD_CREATE:
-		e.Op, e.FD, e.Flags = bpf.Memfd, int32(r.Rax), uint32(r.Rsi)
+		e.Op, e.FD, e.Flags = event.Memfd, int32(r.Rax), uint32(r.Rsi)
 	case unix.SYS_FTRUNCATE:
-		e.Op, e.FD, e.Len = bpf.Truncate, int32(r.Rdi), r.Rsi
+		e.Op, e.FD, e.Len = event.Truncate, int32(r.Rdi), r.Rsi
 	default:
 		return e, false
 	}
@@ -388,7 +388,7 @@ func eventOf(number uint64, r *unix.PtraceRegs) (e bpf.Event, ok bool) {
 // firstPace is how often stacks of a place are copied until user space says.
 const firstPace = uint64(50 * time.Millisecond)
 
-func (t *Tracer) due(e *bpf.Event) bool {
+func (t *Tracer) due(e *event.Event) bool {
 	t.lock.Lock()
 	defer t.lock.Unlock()
 	key := site{e.PID, e.Op, e.Class, e.Place}
@@ -410,10 +410,10 @@ func (t *Tracer) due(e *bpf.Event) bool {
 
 const smallStack, largeStack = 5 * page, 17 * page
 
-func (t *Tracer) sample(mem memory, e *bpf.Event, r *unix.PtraceRegs) {
-	s := bpf.Sample{
+func (t *Tracer) sample(mem memory, e *event.Event, r *unix.PtraceRegs) {
+	s := event.Sample{
 		Time: e.Time, PID: e.PID, TID: e.TID, Op: e.Op, Addr: e.Addr, Len: e.Len,
-		Regs: bpf.Regs{IP: r.Rip, SP: r.Rsp, BP: r.Rbp, BX: r.Rbx, R12: r.R12, R13: r.R13, R14: r.R14, R15: r.R15},
+		Regs: event.Regs{IP: r.Rip, SP: r.Rsp, BP: r.Rbp, BX: r.Rbx, R12: r.R12, R13: r.R13, R14: r.R14, R15: r.R15},
 		Base: r.Rsp &^ (page - 1),
 	}
 	t.lock.Lock()
@@ -438,12 +438,12 @@ func (t *Tracer) sample(mem memory, e *bpf.Event, r *unix.PtraceRegs) {
 }
 
 // Poll takes what happened since the last call.
-func (t *Tracer) Poll() (*bpf.Batch, error) {
+func (t *Tracer) Poll() (*event.Batch, error) {
 	t.lock.Lock()
 	defer t.lock.Unlock()
 	out := t.batch
-	out.Until = bpf.Now()
-	t.batch = bpf.Batch{Lost: out.Lost}
+	out.Until = event.Now()
+	t.batch = event.Batch{Lost: out.Lost}
 	return &out, nil
 }
 
@@ -459,7 +459,7 @@ func (t *Tracer) LargeStacks(pid int) error {
 }
 
 // Python makes the samples of a process carry the frames of its interpreter.
-func (t *Tracer) Python(pid int, p bpf.Python) error {
+func (t *Tracer) Python(pid int, p event.PythonLayout) error {
 	t.lock.Lock()
 	defer t.lock.Unlock()
 	t.python[uint32(pid)] = p
@@ -475,12 +475,12 @@ func (t *Tracer) Budget(n int) error {
 }
 
 // Pace sets how often the stack of calls like e is copied.
-func (t *Tracer) Pace(e *bpf.Event, every time.Duration) error {
+func (t *Tracer) Pace(e *event.Event, every time.Duration) error {
 	t.lock.Lock()
 	defer t.lock.Unlock()
 	if p := t.pace[site{e.PID, e.Op, e.Class, e.Place}]; p != nil && p.every != uint64(every) {
 		p.every = uint64(every)
-		p.next = min(p.next, bpf.Now()+p.every)
+		p.next = min(p.next, event.Now()+p.every)
 	}
 	return nil
 }
@@ -505,3 +505,6 @@ func (t *Tracer) Status() unix.WaitStatus {
 	defer t.lock.Unlock()
 	return t.status
 }
+
+// SeesCalls reports true.
+func (*Tracer) SeesCalls() bool { return true }

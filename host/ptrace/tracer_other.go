@@ -4,26 +4,36 @@ package ptrace
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"time"
 
-	"strandline/host/bpf"
+	"strandline/host/event"
 )
 
-// A Tracer is to be had on Linux on x86-64 alone.
-type Tracer struct {
-	bpf.Tracer
-	PID int
-}
+// A Tracer is available on Linux on x86-64 alone.
+type Tracer struct{ PID int }
 
-var errNotHere = errors.New("tracing a command needs Linux on x86-64")
-
-// Start tells that there is no tracer here.
+// Start fails with [errors.ErrUnsupported].
 func Start(string, []string, *os.File, *os.File, *os.File) (*Tracer, func(), error) {
 	return nil, nil, errNotHere
 }
 
-// Nested names nothing here.
+var errNotHere = fmt.Errorf("tracing a command needs Linux on x86-64: %w", errors.ErrUnsupported)
+
+// Filtered fails with [errors.ErrUnsupported].
+func Filtered(uintptr, []string) error { return errNotHere }
+
+// Nested reports nothing here.
 func (*Tracer) Nested() string { return "" }
 
-// Filtered is not to be had here.
-func Filtered(uintptr, []string) error { return errNotHere }
+// The rest makes it an [event.Source], which none ever is here.
+
+func (*Tracer) Poll() (*event.Batch, error)            { return nil, errNotHere }
+func (*Tracer) SeesCalls() bool                        { return false }
+func (*Tracer) Watch(int) error                        { return errNotHere }
+func (*Tracer) LargeStacks(int) error                  { return errNotHere }
+func (*Tracer) Python(int, event.PythonLayout) error   { return errNotHere }
+func (*Tracer) Budget(int) error                       { return errNotHere }
+func (*Tracer) Pace(*event.Event, time.Duration) error { return errNotHere }
+func (*Tracer) Close()                                 {}

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"strandline/face/report"
+	"strandline/host/hooks"
 	"strandline/host/image"
-	"strandline/host/ledger"
 	"strandline/host/procfs"
 )
 
@@ -71,7 +71,7 @@ func hooksOf(pid int) (*report.Hooks, error) {
 		return nil, reach(pid, err)
 	}
 	defer pages.Close()
-	found, err := ledger.FindHooks(im, pages)
+	found, err := hooks.Find(im, pages)
 	if err != nil {
 		return nil, reach(pid, err)
 	}

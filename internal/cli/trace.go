@@ -17,12 +17,16 @@ import (
 	"strandline/face/report"
 	"strandline/finding"
 	"strandline/host/bpf"
+	"strandline/host/event"
 	"strandline/host/footprint"
+	"strandline/host/hooks"
 	"strandline/host/image"
 	"strandline/host/ledger"
+	"strandline/host/polling"
 	"strandline/host/procfs"
 	"strandline/host/ptrace"
 	"strandline/host/recording"
+	"strandline/host/symbolize"
 	judgehost "strandline/judge/host"
 )
 
@@ -139,7 +143,7 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 		}
 		defer out.Close()
 	}
-	names := ledger.NewNames()
+	names := symbolize.New()
 	defer names.Close()
 	source, rung, err := g.watcher(&o, names)
 	if err != nil {
@@ -159,7 +163,7 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 	source.begin()
 	w := watch{g: g, trace: t, rung: rung, began: time.Now(), ends: o.duration, gpu: gpu, screen: g.screen(&o), launched: len(o.command) > 0}
 	if gpu != nil {
-		t.Driver.Began = bpf.Now()
+		gpu.driver.Began = event.Now()
 	}
 	w.sum()
 	if w.out = out; out != nil {
@@ -216,7 +220,7 @@ const (
 
 // A watcher is a source, and the command that it watches where one was started.
 type watcher struct {
-	ledger.Source
+	event.Source
 	begin, end func()
 }
 
@@ -226,15 +230,15 @@ func (w watcher) Close() { w.end() }
 // namer are the sources that can be told how a process's stacks are to be read.
 type namer interface {
 	LargeStacks(pid int) error
-	Python(pid int, p bpf.Python) error
+	Python(pid int, p event.PythonLayout) error
 }
 
 // watcher is the best that this machine and user can have, up to the rung that
 // is asked for. A command is started, and waits until begin is called.
-func (g *globals) watcher(o *traceOptions, names *ledger.Names) (watcher, string, error) {
+func (g *globals) watcher(o *traceOptions, names *symbolize.Symbolizer) (watcher, string, error) {
 	tell := func(n namer) {
 		names.Cut = func(pid int) { n.LargeStacks(pid) }
-		names.Python = func(pid int, p bpf.Python) { n.Python(pid, p) }
+		names.Python = func(pid int, p event.PythonLayout) { n.Python(pid, p) }
 		told := map[string]bool{} // its children run the same
 		names.Unread = func(pid int, why error) {
 			if !told[why.Error()] {
@@ -293,7 +297,7 @@ func (g *globals) watcher(o *traceOptions, names *ledger.Names) (watcher, string
 	if refused != nil {
 		g.warn("only polling, which sees that memory grows and not what makes it grow: %v; `strandline doctor` says what to do", refused)
 	}
-	w := watcher{ledger.Poller{}, func() {}, func() {}}
+	w := watcher{polling.Source{}, func() {}, func() {}}
 	if len(o.command) > 0 {
 		c, err := g.launch(o.command)
 		if err != nil {
@@ -340,7 +344,7 @@ type watch struct {
 	gpu      *gpuWatch    // nil if the GPU's driver is not watched
 	screen   *screen      // nil where no terminal can be drawn on
 	told     time.Time    // when a line is next told where it cannot
-	known    []ledger.Known
+	known    []hooks.Library
 	looks    []*footprint.Observation
 	out      *recording.Writer
 	lost     error     // why the recording ended before the trace
@@ -384,11 +388,11 @@ func (w *watch) run(ctx context.Context) error {
 	nextLook := w.began.Add(lookEvery)
 	for now := time.Now(); now.Before(end) && w.trace.Alive(); now = time.Now() {
 		if !now.Before(nextMark) {
-			had := len(w.trace.Ledger.Marks())
-			if err := w.trace.Mark(); err != nil {
+			had := len(w.trace.Ledger.Checkpoints())
+			if err := w.trace.Checkpoint(); err != nil {
 				return err
 			}
-			if len(w.trace.Ledger.Marks()) < had {
+			if len(w.trace.Ledger.Checkpoints()) < had {
 				markEvery *= 2
 			}
 			nextMark = nextMark.Add(markEvery)
@@ -489,7 +493,7 @@ func (w *watch) record(write func(to *recording.Writer) error) {
 func (w *watch) sum() {
 	w.before, w.sums, w.summed = w.sums, w.trace.Sums(), time.Now()
 	if w.gpu != nil {
-		w.gpu.sum(w.trace, time.Since(w.began))
+		w.gpu.sum(time.Since(w.began))
 	}
 }
 
@@ -497,7 +501,7 @@ func (w *watch) finish() error {
 	if err := w.trace.Sure(); err != nil {
 		return err
 	}
-	if err := w.trace.Mark(); err != nil {
+	if err := w.trace.Checkpoint(); err != nil {
 		return err
 	}
 	if w.trace.Alive() {
@@ -548,7 +552,7 @@ func (w *watch) look() {
 	if w.rung != rungPoll && w.sums != nil {
 		var n uint64
 		for i := range w.sums.Uses {
-			if u := &w.sums.Uses[i]; u.Op == bpf.Remap {
+			if u := &w.sums.Uses[i]; u.Op == event.Remap {
 				n += uint64(u.Live)
 			}
 		}
@@ -616,7 +620,7 @@ func (w *watch) clear() {
 
 // knownLibraries are those in a process that hook memory functions; none of one
 // that cannot be read any more.
-func knownLibraries(pid int) []ledger.Known {
+func knownLibraries(pid int) []hooks.Library {
 	files := image.NewFiles()
 	defer files.Close()
 	im, err := image.Open(procfs.Process(pid), files)
@@ -629,9 +633,9 @@ func knownLibraries(pid int) []ledger.Known {
 		return nil
 	}
 	defer pages.Close()
-	found, err := ledger.FindHooks(im, pages)
+	found, err := hooks.Find(im, pages)
 	if err != nil {
 		return nil
 	}
-	return found.Known
+	return found.Libraries
 }

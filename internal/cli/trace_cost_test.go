@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"strandline/host/bpf"
+	"strandline/host/event"
 	"strandline/internal/live"
 )
 
@@ -214,8 +215,8 @@ func startStacks(b *testing.B, l *looped) (t *bpf.Tracer) {
 		}
 		for i := range got.Samples {
 			s := &got.Samples[i]
-			place := bpf.Place{IP: s.Regs.IP, Caller: binary.LittleEndian.Uint64(s.Stack[s.Regs.SP-s.Base:])}
-			if err := t.Pace(&bpf.Event{PID: s.PID, Op: s.Op, Class: bpf.SizeClass(s.Len), Place: place}, 0); err != nil {
+			place := event.Place{IP: s.Regs.IP, Caller: binary.LittleEndian.Uint64(s.Stack[s.Regs.SP-s.Base:])}
+			if err := t.Pace(&event.Event{PID: s.PID, Op: s.Op, Class: event.SizeClass(s.Len), Place: place}, 0); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"strandline/face/report"
 	"strandline/finding"
 	"strandline/host/gpuaccount"
+	"strandline/host/gpudriver"
 	"strandline/host/ledger"
 	"strandline/host/nvsmi"
 	"strandline/host/recording"
@@ -19,10 +20,12 @@ import (
 
 // A gpuWatch is what a trace knows of the GPU.
 type gpuWatch struct {
+	driver    *gpudriver.Driver
+	trace     *ledger.Trace
 	used      int64          // as --device-used gives it; 0 if it does not
 	before    *nvsmi.Reading // when the trace began
 	why       error          // the driver's count is not known
-	taken     *ledger.DriverSums
+	taken     *gpudriver.Sums
 	held      *recording.GPUState // the latest by the calls alone
 	counted   *recording.GPUState // the latest by the driver's count, too
 	asked     chan countOrWhy
@@ -37,12 +40,13 @@ const patience = 10 * time.Second
 // watchGPU begins to watch the GPU's driver, and asks what is used by then. What
 // is taken meanwhile stands in both, and so nothing seems to come unseen.
 func watchGPU(ctx context.Context, t *ledger.Trace, source watcher, rung string, used int64) (*gpuWatch, error) {
-	driver, ok := source.Source.(ledger.DriverSource)
+	driver, ok := source.Source.(gpudriver.Source)
 	if !ok {
 		return nil, fmt.Errorf("--gpu needs BPF, and this is %s; `strandline doctor` says what to do", rung)
 	}
-	w := &gpuWatch{used: used}
-	if err := t.WatchDriver(driver); err != nil {
+	w := &gpuWatch{used: used, trace: t}
+	var err error
+	if w.driver, err = gpudriver.Watch(t, driver); err != nil {
 		return nil, err
 	}
 	if used == 0 {
@@ -53,9 +57,16 @@ func watchGPU(ctx context.Context, t *ledger.Trace, source watcher, rung string,
 	return w, nil
 }
 
-// sum reckons up what was taken until now.
-func (w *gpuWatch) sum(t *ledger.Trace, at time.Duration) {
-	w.taken, w.held = t.DriverSums(), t.DriverState()
+// holds is what the processes hold by the calls alone.
+func (w *gpuWatch) holds() *recording.GPUState {
+	s := w.driver.State()
+	s.Dropped = w.trace.Last.Lost > 0
+	return s
+}
+
+// sum sums up what was taken until now.
+func (w *gpuWatch) sum(at time.Duration) {
+	w.taken, w.held = w.driver.Sums(), w.holds()
 	w.held.At = at.Round(time.Millisecond).Seconds()
 }
 
@@ -121,7 +132,7 @@ func (w *gpuWatch) finish(ctx context.Context, g *globals, t *ledger.Trace, bega
 		if err := t.Step(); err != nil {
 			return false, err
 		}
-		w.learn(a, t.DriverState().Held())
+		w.learn(a, w.holds().Held())
 	}
 	whole = true
 	for _, path := range snapshots {
@@ -163,7 +174,7 @@ func (w *gpuWatch) document(doc *recording.Document) {
 // reckonDevices puts the account of the devices into a document, and the
 // findings of it in the place of those that it has.
 func reckonDevices(doc *recording.Document, s *recording.GPUState, snapshots []*snapshot.Snapshot) {
-	doc.GPU.Devices = gpuaccount.Of(s, snapshots)
+	doc.GPU.Devices = gpuaccount.Of(s, judgehost.Reserved(snapshots))
 	kept := []finding.Finding{}
 	for _, f := range doc.Findings {
 		if f.Kind != finding.DriverSum && f.Kind != finding.DriverUnseen {

@@ -11,6 +11,7 @@ import (
 	"strandline/host/footprint"
 	"strandline/host/ledger"
 	"strandline/host/procfs"
+	"strandline/host/symbolize"
 	"strandline/judge/trend"
 	"strandline/units"
 )
@@ -244,7 +245,7 @@ func (h host) class(p footprint.Part) finding.Finding {
 }
 
 // madeHere names the place that made what a finding tells of.
-func madeHere(f *finding.Finding, frames []ledger.Frame) {
+func madeHere(f *finding.Finding, frames []symbolize.Frame) {
 	f.Stack, f.Site = hostFrames(frames), HostSite(frames)
 	if where := through(frames); where != "" {
 		f.Title += "; made here: " + where
@@ -291,7 +292,7 @@ func (h host) turning(growth int64) (top *ledger.Use) {
 // not at first, the most bytes first.
 func (h host) makers(f *finding.Finding) {
 	type place struct {
-		stack        ledger.Stack
+		stack        symbolize.Stack
 		bytes, count int64
 	}
 	old := map[procfs.FileID]bool{}

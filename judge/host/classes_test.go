@@ -67,7 +67,7 @@ func TestUnexplained(t *testing.T) {
 	const mib = 1 << 20
 	share := 0.1
 	sums := func() *ledger.Sums {
-		return &ledger.Sums{Growth: 50 * mib, Anon: 45 * mib, File: 5 * mib, Older: 40 * mib, Explained: &share, Marks: make([]uint64, 9), Grown: make([]int64, 9)}
+		return &ledger.Sums{Growth: 50 * mib, Anon: 45 * mib, File: 5 * mib, Older: 40 * mib, Explained: &share, Checkpoints: make([]uint64, 9), Grown: make([]int64, 9)}
 	}
 	for _, c := range []struct {
 		name  string
@@ -97,7 +97,7 @@ func TestNotExplainedByPolling(t *testing.T) {
 	const mib = 1 << 20
 	none := 0.0
 	for _, blind := range []bool{false, true} {
-		f, ok := notExplained(&ledger.Sums{Growth: 10 * mib, Older: 10 * mib, Explained: &none, Marks: make([]uint64, 9), Blind: blind})
+		f, ok := notExplained(&ledger.Sums{Growth: 10 * mib, Older: 10 * mib, Explained: &none, Checkpoints: make([]uint64, 9), Blind: blind})
 		told := fmt.Sprint(f.Title, f.Detail, f.Remedies)
 		if !ok || strings.Contains(told, "were there before") == blind || strings.Contains(told, "doctor") != blind {
 			t.Errorf("blind %v: %s", blind, told)

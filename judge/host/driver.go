@@ -8,8 +8,10 @@ import (
 	"strings"
 
 	"strandline/finding"
-	"strandline/host/bpf"
+	"strandline/host/event"
+	"strandline/host/gpudriver"
 	"strandline/host/ledger"
+	"strandline/host/symbolize"
 	"strandline/judge/trend"
 	"strandline/units"
 )
@@ -20,8 +22,8 @@ const driverWorth = 1 << 20
 // Driver judges what processes took from the driver of a GPU: each place and
 // owner by itself. What grows does not stand in PyTorch's statistics unless it is
 // PyTorch's.
-func Driver(s *ledger.DriverSums) (out []finding.Finding) {
-	places := map[driverPlace][]*ledger.DriverUse{}
+func Driver(s *gpudriver.Sums) (out []finding.Finding) {
+	places := map[driverPlace][]*gpudriver.Use{}
 	var order []driverPlace
 	for i := range s.Uses {
 		u := &s.Uses[i]
@@ -35,7 +37,7 @@ func Driver(s *ledger.DriverSums) (out []finding.Finding) {
 		places[p] = append(places[p], u)
 	}
 	for _, p := range order {
-		if f, ok := driverGrows(places[p], s.Marks); ok {
+		if f, ok := driverGrows(places[p], s.Checkpoints); ok {
 			out = append(out, f)
 		}
 	}
@@ -44,22 +46,22 @@ func Driver(s *ledger.DriverSums) (out []finding.Finding) {
 
 type driverPlace struct {
 	owner  string
-	memory bpf.DriverMemory
+	memory event.DriverMemory
 	site   finding.Site
 }
 
 // driverGrows judges the uses of one place, of which the first holds the most.
-func driverGrows(uses []*ledger.DriverUse, marks int) (f finding.Finding, ok bool) {
+func driverGrows(uses []*gpudriver.Use, marks int) (f finding.Finding, ok bool) {
 	all := trend.NewPopulation(marks)
 	var live, pieces, calls, assumed int64
 	var stacks []*ledger.Use
 	for _, u := range uses {
 		stacks = append(stacks, &u.Use)
 		all.Merge(u.Population)
-		live, pieces, calls, assumed = live+u.Live, pieces+u.Count, calls+u.Calls, assumed+u.Assumed
+		live, pieces, calls, assumed = live+u.Live, pieces+u.Count, calls+u.Calls, assumed+u.Inferred
 	}
 	u := uses[0]
-	if live < driverWorth || u.Memory == bpf.Foreign {
+	if live < driverWorth || u.Memory == event.Foreign {
 		return f, false
 	}
 	v := trend.Judge(all, trend.Past{})
@@ -87,25 +89,25 @@ func driverGrows(uses []*ledger.DriverUse, marks int) (f finding.Finding, ok boo
 	return f, true
 }
 
-func memoryName(m bpf.DriverMemory) string {
+func memoryName(m event.DriverMemory) string {
 	switch m {
-	case bpf.Managed:
+	case event.Managed:
 		return "managed memory"
-	case bpf.Pinned:
+	case event.Pinned:
 		return "pinned host memory"
 	}
 	return "device memory"
 }
 
 // DriverSite is the place that asks the driver for memory.
-func DriverSite(frames []ledger.Frame) *finding.Site { return HostSite(caller(frames)) }
+func DriverSite(frames []symbolize.Frame) *finding.Site { return HostSite(caller(frames)) }
 
 // caller are the frames without those of the driver and of CUDA's runtime, and of
 // how Python calls C, which are the same in every stack.
-func caller(frames []ledger.Frame) []ledger.Frame {
-	return slices.DeleteFunc(slices.Clone(frames), func(f ledger.Frame) bool {
+func caller(frames []symbolize.Frame) []symbolize.Frame {
+	return slices.DeleteFunc(slices.Clone(frames), func(f symbolize.Frame) bool {
 		object := filepath.Base(f.Object)
-		return ledger.OfCUDA(object) || python.MatchString(object) || callsC.MatchString(object)
+		return gpudriver.OfCUDA(object) || python.MatchString(object) || callsC.MatchString(object)
 	})
 }
 
@@ -113,7 +115,7 @@ var callsC = regexp.MustCompile(`^(libffi|_ctypes)`)
 
 // nearest are the lines of Python and the first functions of native code, without
 // their parameters: of C++ these fill a screen.
-func nearest(frames []ledger.Frame) (out []ledger.Frame) {
+func nearest(frames []symbolize.Frame) (out []symbolize.Frame) {
 	const few = 2
 	native := 0
 	for _, f := range frames {
@@ -128,11 +130,11 @@ func nearest(frames []ledger.Frame) (out []ledger.Frame) {
 	return out
 }
 
-func driverRemedies(u *ledger.DriverUse) []finding.Remedy {
+func driverRemedies(u *gpudriver.Use) []finding.Remedy {
 	switch {
-	case (u.Owner == ledger.OwnerPyTorch || u.Owner == ledger.OwnerTorch) && u.Memory == bpf.Pinned:
+	case (u.Owner == gpudriver.OwnerPyTorch || u.Owner == gpudriver.OwnerTorch) && u.Memory == event.Pinned:
 		return classRemedies(finding.Pinned)
-	case u.Owner == ledger.OwnerPyTorch:
+	case u.Owner == gpudriver.OwnerPyTorch:
 		return []finding.Remedy{finding.CodeChange("what PyTorch reserves grows: record a snapshot (torch.cuda.memory._record_memory_history, _dump_snapshot) and give it to `strandline diagnose`, which names the tensors")}
 	case u.Owner == "NCCL":
 		return []finding.Remedy{finding.CodeChange("make process groups once and destroy those that are done (torch.distributed.destroy_process_group): each has buffers of its own on the device"),
@@ -142,7 +144,7 @@ func driverRemedies(u *ledger.DriverUse) []finding.Remedy {
 			finding.SettingChange("CUBLAS_WORKSPACE_CONFIG=:4096:2", "smaller workspaces")}
 	case u.Owner == "cuDNN":
 		return []finding.Remedy{finding.CodeChange("make handles and plans once, and destroy those that are done")}
-	case u.Owner == ledger.OwnerGraphs:
+	case u.Owner == gpudriver.OwnerGraphs:
 		return []finding.Remedy{finding.CodeChange("capture fewer graphs (fewer batch sizes), and drop those that are not replayed")}
 	}
 	free := "the function of the driver that frees it"

@@ -9,6 +9,7 @@ import (
 
 	"strandline/finding"
 	"strandline/host/ledger"
+	"strandline/host/symbolize"
 	"strandline/judge/trend"
 	"strandline/units"
 )
@@ -97,18 +98,18 @@ func (g *hostGrowth) part(n int64, u *ledger.Use) int64 {
 // warm-up is none of a leak that begins beside it or after it.
 func (h host) growthOf(uses []*ledger.Use) *hostGrowth {
 	s := h.sums
-	g := &hostGrowth{kind: h.classOf(uses[0]), uses: slices.Clone(uses), all: trend.NewPopulation(len(s.Marks)), of: s.Growth}
+	g := &hostGrowth{kind: h.classOf(uses[0]), uses: slices.Clone(uses), all: trend.NewPopulation(len(s.Checkpoints)), of: s.Growth}
 	for _, u := range uses {
 		g.all.Merge(u.Population)
 	}
 	end := g.judge(h)
 	switch {
 	case g.shape == settled:
-		g.until = time.Duration(s.Marks[end])
+		g.until = time.Duration(s.Checkpoints[end])
 		g.rest = g.all.Bytes[len(g.all.Bytes)-1] - g.all.Bytes[end]
 	case g.from > 0:
 		slices.SortStableFunc(g.uses, func(a, b *ledger.Use) int { return cmp.Compare(g.since(b), g.since(a)) })
-		g.of, g.until = s.Growth-s.Grown[g.from], time.Duration(s.Marks[g.from])
+		g.of, g.until = s.Growth-s.Grown[g.from], time.Duration(s.Checkpoints[g.from])
 	}
 	for _, u := range uses {
 		g.mapped += g.since(u)
@@ -264,7 +265,7 @@ func (h host) loading(uses []*ledger.Use, bytes int64) string {
 }
 
 // importing tells frames of the machinery that imports modules of Python.
-func importing(f ledger.Frame) bool { return strings.HasPrefix(f.File, "<frozen importlib") }
+func importing(f symbolize.Frame) bool { return strings.HasPrefix(f.File, "<frozen importlib") }
 
 // growingStacks are the numbers of the stacks of uses, of which the first made the
 // most: its own, and those that grow by themselves from a mark on. 0 is none.

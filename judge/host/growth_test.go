@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"strandline/finding"
-	"strandline/host/bpf"
+	"strandline/host/event"
 	"strandline/host/footprint"
 	"strandline/host/ledger"
+	"strandline/host/symbolize"
 	"strandline/judge/trend"
 )
 
@@ -36,7 +37,7 @@ func traceOf(uses ...*ledger.Use) *ledger.Sums {
 		s.Growth += u.Resident
 	}
 	for i := range uses[0].Population.Bytes {
-		s.Marks = append(s.Marks, uint64(i)*uint64(time.Second))
+		s.Checkpoints = append(s.Checkpoints, uint64(i)*uint64(time.Second))
 		s.Grown = append(s.Grown, 0)
 		for _, u := range uses {
 			s.Grown[i] += u.Population.Bytes[i]
@@ -48,7 +49,7 @@ func traceOf(uses ...*ledger.Use) *ledger.Sums {
 // A buffer that is made larger is another one each time, and grew all the same.
 func TestBufferThatGrows(t *testing.T) {
 	const marks, mib = 12, 1 << 20
-	u := made(bpf.Remap, ledger.Anonymous, marks*mib, "libc.so.6:mremap", "app.py:append")
+	u := made(event.Remap, ledger.Anonymous, marks*mib, "libc.so.6:mremap", "app.py:append")
 	u.Population = trend.NewPopulation(marks)
 	for i := range marks {
 		u.Population.Add(trend.Span{First: i, Last: i, Bytes: int64(i+1) * mib})
@@ -62,10 +63,10 @@ func TestBufferThatGrows(t *testing.T) {
 // Growth is judged by when it happened.
 func TestHostGrowthOverTime(t *testing.T) {
 	heap := func(who string) *ledger.Use {
-		return made(bpf.Map, ledger.Anonymous, 1<<20, "libc.so.6:mmap", "libc.so.6:malloc", "app.py:"+who)
+		return made(event.Map, ledger.Anonymous, 1<<20, "libc.so.6:mmap", "libc.so.6:malloc", "app.py:"+who)
 	}
 	imports := heap("import_it")
-	imports.Frames = append(imports.Frames, ledger.Frame{})
+	imports.Frames = append(imports.Frames, symbolize.Frame{})
 	imports.Frames[len(imports.Frames)-1].File = "<frozen importlib._bootstrap>"
 	const mib = 1 << 20
 	weights := []int64{0, 100, 100, 100, 0, 0, 0, 0, 0, 0, 0, 0}
@@ -116,7 +117,7 @@ func TestHostGrowthOverTime(t *testing.T) {
 // working set, nor of what was loaded.
 func TestPlacesAreJudgedApart(t *testing.T) {
 	at := func(who string) *ledger.Use {
-		return made(bpf.Map, ledger.Anonymous, 1<<20, "libc.so.6:mmap", "app.py:"+who)
+		return made(event.Map, ledger.Anonymous, 1<<20, "libc.so.6:mmap", "app.py:"+who)
 	}
 	const mib, marks = 1 << 20, 14
 	leak := over(at("leak"), 0, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2)

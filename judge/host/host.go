@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"strandline/finding"
-	"strandline/host/bpf"
+	"strandline/host/event"
 	"strandline/host/footprint"
+	"strandline/host/hooks"
 	"strandline/host/ledger"
 	"strandline/host/recording"
+	"strandline/host/symbolize"
 	"strandline/stack"
 	"strandline/units"
 )
@@ -32,7 +34,7 @@ const (
 // Host judges what a trace of a process found, together with looks at it from
 // outside, if there were any. Known are the libraries in it that hook memory
 // functions.
-func Host(s *ledger.Sums, looks *footprint.Growth, known []ledger.Known) []finding.Finding {
+func Host(s *ledger.Sums, looks *footprint.Growth, known []hooks.Library) []finding.Finding {
 	h := host{sums: s, looks: looks}
 	h.locate()
 	groups := map[string][]*ledger.Use{}
@@ -90,7 +92,7 @@ func pythonArena(size int64) bool { return size == 1<<20 || size == 256<<10 }
 // classOf is what kind of growth the calls with a stack are.
 func classOf(u *ledger.Use) finding.Kind {
 	switch {
-	case u.Op == bpf.Remap:
+	case u.Op == event.Remap:
 		return finding.Remap
 	case u.Kind == ledger.FileBacked:
 		return finding.FileMapping
@@ -105,14 +107,14 @@ func classOf(u *ledger.Use) finding.Kind {
 			return finding.ThreadStacks
 		case allocator.MatchString(object):
 			return finding.AllocatorRetention
-		case arenas.MatchString(f.Function), calls < 4 && python.MatchString(object) && pythonArena(u.Size) && u.Op == bpf.Map && onlyLibrary(u.Frames):
+		case arenas.MatchString(f.Function), calls < 4 && python.MatchString(object) && pythonArena(u.Size) && u.Op == event.Map && onlyLibrary(u.Frames):
 			return finding.PythonObjects
 		case mallocs.MatchString(f.Function):
 			return finding.HeapLeak
 		}
 		calls++
 	}
-	if u.Kind == ledger.Heap || u.Op == bpf.Protect {
+	if u.Kind == ledger.Heap || u.Op == event.Protect {
 		return finding.HeapLeak
 	}
 	return finding.MmapLeak
@@ -120,7 +122,7 @@ func classOf(u *ledger.Use) finding.Kind {
 
 // onlyLibrary tells whether the interpreter itself called mmap: between it and
 // the call stands the C library at most.
-func onlyLibrary(frames []ledger.Frame) bool {
+func onlyLibrary(frames []symbolize.Frame) bool {
 	for _, f := range frames {
 		if object := filepath.Base(f.Object); !library.MatchString(object) {
 			return python.MatchString(object)
@@ -130,7 +132,7 @@ func onlyLibrary(frames []ledger.Frame) bool {
 }
 
 // growing judges the uses of one class, or of one place.
-func (h host) growing(uses []*ledger.Use, known []ledger.Known) (f finding.Finding, ok bool) {
+func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Finding, ok bool) {
 	g := h.growthOf(uses)
 	if !g.worth(h.sums.Growth) {
 		return f, false
@@ -142,14 +144,14 @@ func (h host) growing(uses []*ledger.Use, known []ledger.Known) (f finding.Findi
 		Stack: hostFrames(top.Frames), Site: HostSite(top.Frames),
 		Evidence: map[string]any{
 			"resident_bytes": g.resident, "mapped_bytes": g.mapped, "rss_growth_bytes": g.of, "largest_bytes": top.Size, "calls": top.Calls,
-			"stack_complete": top.Complete, "assumed_bytes": top.Assumed, "stacks": growingStacks(g.uses, g.from),
+			"stack_complete": top.Complete, "assumed_bytes": top.Inferred, "stacks": growingStacks(g.uses, g.from),
 		},
 	}
-	loading := cmp.Or(h.loading(g.uses, g.resident), g.recent(h.sums.Marks))
+	loading := cmp.Or(h.loading(g.uses, g.resident), g.recent(h.sums.Checkpoints))
 	switch {
 	case g.shape == settled:
 		f.Severity = finding.Info
-		f.Basis = "nearly all that stays of it was made by then; it was watched until " + units.Duration(time.Duration(h.sums.Marks[len(h.sums.Marks)-1]))
+		f.Basis = "nearly all that stays of it was made by then; it was watched until " + units.Duration(time.Duration(h.sums.Checkpoints[len(h.sums.Checkpoints)-1]))
 	case g.kind == finding.FileMapping:
 		f.Severity = finding.Info // the kernel takes it back when memory is short
 	case g.confidence >= surely && loading == "" && g.large():
@@ -254,7 +256,7 @@ func hostTitle(g *hostGrowth) string {
 
 // through are the functions that lead to a call: of the native ones those that
 // have a name and are not the C library's, and the lines of Python.
-func through(frames []ledger.Frame) string {
+func through(frames []symbolize.Frame) string {
 	const mostNative, mostPython = 6, 2
 	var native, lines []string
 	for _, f := range frames {
@@ -279,8 +281,8 @@ func hostDetail(kind finding.Kind, u *ledger.Use) (out []string) {
 	if !u.Complete && len(u.Frames) > 0 {
 		out = append(out, "the stack is not complete: its outermost frames are missing")
 	}
-	if u.Assumed > u.Live/2 {
-		out = append(out, fmt.Sprintf("the stack was copied of some of these calls; %s are of others from the same instruction and of the same size", units.Bytes(u.Assumed)))
+	if u.Inferred > u.Live/2 {
+		out = append(out, fmt.Sprintf("the stack was copied of some of these calls; %s are of others from the same instruction and of the same size", units.Bytes(u.Inferred)))
 	}
 	if kind == finding.HeapLeak {
 		out = append(out, "these are the calls that made the heap larger; who else holds what lies in it is not seen")
@@ -288,7 +290,7 @@ func hostDetail(kind finding.Kind, u *ledger.Use) (out []string) {
 	return out
 }
 
-func hostRemedies(kind finding.Kind, u *ledger.Use, known []ledger.Known) (out []finding.Remedy) {
+func hostRemedies(kind finding.Kind, u *ledger.Use, known []hooks.Library) (out []finding.Remedy) {
 	for _, k := range known {
 		if !leaksHere(k, u) {
 			continue
@@ -321,8 +323,8 @@ func hostRemedies(kind finding.Kind, u *ledger.Use, known []ledger.Known) (out [
 // leaksHere tells whether a stack is that of a library that is known to leak, as
 // it keeps something for what is unmapped. Its hooks alone say nothing: they
 // stand in every stack of the process.
-func leaksHere(k ledger.Known, u *ledger.Use) bool {
-	return k.Leaks != "" && classOf(u) == finding.MmapLeak && slices.ContainsFunc(u.Frames, func(f ledger.Frame) bool {
+func leaksHere(k hooks.Library, u *ledger.Use) bool {
+	return k.Leaks != "" && classOf(u) == finding.MmapLeak && slices.ContainsFunc(u.Frames, func(f symbolize.Frame) bool {
 		return sameFamily(f.Object, k.Object) && keepsUnmapped.MatchString(f.Function)
 	})
 }
@@ -339,7 +341,7 @@ func sameFamily(a, b string) bool {
 
 // notExplained says of what class growth is that no call explains.
 func notExplained(s *ledger.Sums) (f finding.Finding, ok bool) {
-	if s.Explained == nil || *s.Explained >= unexplained || s.Growth < 4*hostWorth || len(s.Marks) < fewMarks {
+	if s.Explained == nil || *s.Explained >= unexplained || s.Growth < 4*hostWorth || len(s.Checkpoints) < fewMarks {
 		return f, false
 	}
 	var kinds []string
@@ -394,7 +396,7 @@ func Recorded(run *recording.Run) finding.Verdict {
 // fewRecorded are too few marks of a recording to judge growth.
 const fewRecorded = 3
 
-func hostFrames(frames []ledger.Frame) []finding.Frame {
+func hostFrames(frames []symbolize.Frame) []finding.Frame {
 	out := make([]finding.Frame, len(frames))
 	for i, f := range frames {
 		out[i] = hostFrame(f)
@@ -402,7 +404,7 @@ func hostFrames(frames []ledger.Frame) []finding.Frame {
 	return out
 }
 
-func hostFrame(f ledger.Frame) finding.Frame {
+func hostFrame(f symbolize.Frame) finding.Frame {
 	file := f.File
 	if file == "" {
 		file = f.Object
@@ -412,7 +414,7 @@ func hostFrame(f ledger.Frame) finding.Frame {
 
 // HostSite is the innermost line of Python that is the user's own, or else the
 // innermost function that is none of the C library's.
-func HostSite(frames []ledger.Frame) *finding.Site {
+func HostSite(frames []symbolize.Frame) *finding.Site {
 	for _, f := range frames {
 		if f.Line > 0 && stack.OriginOf(f.Frame) == stack.Own {
 			site := hostFrame(f)

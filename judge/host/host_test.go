@@ -5,24 +5,26 @@ import (
 	"testing"
 
 	"strandline/finding"
-	"strandline/host/bpf"
+	"strandline/host/event"
+	"strandline/host/hooks"
 	"strandline/host/ledger"
+	"strandline/host/symbolize"
 	"strandline/judge/trend"
 	"strandline/stack"
 )
 
 // made is what calls with a stack hold, written innermost first as
 // "object:function" or, of Python, "file.py:function".
-func made(op bpf.Op, kind ledger.Kind, size int64, frames ...string) *ledger.Use {
+func made(op event.Op, kind ledger.Kind, size int64, frames ...string) *ledger.Use {
 	u := &ledger.Use{Op: op, Kind: kind, Size: size, Live: 64 << 20, Count: 64, Resident: 64 << 20, Calls: 64}
 	u.Complete = true
 	for _, f := range frames {
 		object, function, _ := strings.Cut(f, ":")
 		if strings.HasSuffix(object, ".py") {
-			u.Frames = append(u.Frames, ledger.Frame{Frame: stack.Frame{File: object, Line: 7, Function: function}})
+			u.Frames = append(u.Frames, symbolize.Frame{Frame: stack.Frame{File: object, Line: 7, Function: function}})
 			continue
 		}
-		u.Frames = append(u.Frames, ledger.Frame{Frame: stack.Frame{Function: function}, Object: "/usr/lib/" + object})
+		u.Frames = append(u.Frames, symbolize.Frame{Frame: stack.Frame{Function: function}, Object: "/usr/lib/" + object})
 	}
 	u.Population = trend.NewPopulation(9)
 	for i := range 64 {
@@ -39,19 +41,19 @@ func TestClassOfStack(t *testing.T) {
 		use  *ledger.Use
 		want finding.Kind
 	}{
-		{made(bpf.Map, ledger.Anonymous, 151552, ucxLeak...), finding.MmapLeak},
-		{made(bpf.Map, ledger.Anonymous, 1<<20, "libc.so.6:mmap", "main:grow"), finding.MmapLeak},
-		{made(bpf.Map, ledger.Anonymous, 1<<20, "libc.so.6:mmap", "libc.so.6:sysmalloc", "libc.so.6:malloc", "main:grow"), finding.HeapLeak},
-		{made(bpf.Break, ledger.Heap, 135168, "libc.so.6:brk", "libc.so.6:sbrk", "main:grow"), finding.HeapLeak},
-		{made(bpf.Protect, ledger.Anonymous, 4096, "libc.so.6:mprotect", "main:grow"), finding.HeapLeak},
-		{made(bpf.Map, ledger.Anonymous, 1<<20, "libc.so.6:mmap", "libpython3.11.so.1.0:_PyObject_ArenaMmap"), finding.PythonObjects},
-		{made(bpf.Map, ledger.Anonymous, 1<<20, "libc.so.6:mmap", "python3.13:python3.13+0x1234", "a.py:f"), finding.PythonObjects}, // stripped
-		{made(bpf.Map, ledger.Anonymous, 65536, "libc.so.6:mmap", "mmap.cpython-313.so:mmap+0x1", "python3.13:x"), finding.MmapLeak},
-		{made(bpf.Map, ledger.Anonymous, 8<<20, "libc.so.6:mmap", "libc.so.6:pthread_create@@GLIBC_2.34", "main:f"), finding.ThreadStacks},
-		{made(bpf.Map, ledger.Anonymous, 2<<20, "libc.so.6:mmap", "libjemalloc.so.2:je_pages_map", "main:f"), finding.AllocatorRetention},
-		{made(bpf.Remap, ledger.Anonymous, 2<<20, "libc.so.6:mremap", "libc.so.6:realloc", "main:f"), finding.Remap},
-		{made(bpf.Map, ledger.Shared, 2<<20, "libc.so.6:mmap", "main:f"), finding.SharedMemory},
-		{made(bpf.Map, ledger.FileBacked, 2<<20, "libc.so.6:mmap", "main:f"), finding.FileMapping},
+		{made(event.Map, ledger.Anonymous, 151552, ucxLeak...), finding.MmapLeak},
+		{made(event.Map, ledger.Anonymous, 1<<20, "libc.so.6:mmap", "main:grow"), finding.MmapLeak},
+		{made(event.Map, ledger.Anonymous, 1<<20, "libc.so.6:mmap", "libc.so.6:sysmalloc", "libc.so.6:malloc", "main:grow"), finding.HeapLeak},
+		{made(event.Break, ledger.Heap, 135168, "libc.so.6:brk", "libc.so.6:sbrk", "main:grow"), finding.HeapLeak},
+		{made(event.Protect, ledger.Anonymous, 4096, "libc.so.6:mprotect", "main:grow"), finding.HeapLeak},
+		{made(event.Map, ledger.Anonymous, 1<<20, "libc.so.6:mmap", "libpython3.11.so.1.0:_PyObject_ArenaMmap"), finding.PythonObjects},
+		{made(event.Map, ledger.Anonymous, 1<<20, "libc.so.6:mmap", "python3.13:python3.13+0x1234", "a.py:f"), finding.PythonObjects}, // stripped
+		{made(event.Map, ledger.Anonymous, 65536, "libc.so.6:mmap", "mmap.cpython-313.so:mmap+0x1", "python3.13:x"), finding.MmapLeak},
+		{made(event.Map, ledger.Anonymous, 8<<20, "libc.so.6:mmap", "libc.so.6:pthread_create@@GLIBC_2.34", "main:f"), finding.ThreadStacks},
+		{made(event.Map, ledger.Anonymous, 2<<20, "libc.so.6:mmap", "libjemalloc.so.2:je_pages_map", "main:f"), finding.AllocatorRetention},
+		{made(event.Remap, ledger.Anonymous, 2<<20, "libc.so.6:mremap", "libc.so.6:realloc", "main:f"), finding.Remap},
+		{made(event.Map, ledger.Shared, 2<<20, "libc.so.6:mmap", "main:f"), finding.SharedMemory},
+		{made(event.Map, ledger.FileBacked, 2<<20, "libc.so.6:mmap", "main:f"), finding.FileMapping},
 	} {
 		if got := classOf(c.use); got != c.want {
 			t.Errorf("%v of %v is %s, want %s", c.use.Op, c.use.Frames, got, c.want)
@@ -62,17 +64,17 @@ func TestClassOfStack(t *testing.T) {
 // TestKnownLeak lays a leak to a library only where the stack is that of what it
 // keeps: its hooks stand in other stacks, too.
 func TestKnownLeak(t *testing.T) {
-	known := []ledger.Known{{Name: "UCX", Object: "/usr/lib/libucm.so.0", Leaks: "it keeps entries", Remedies: []string{"set UCX_RCACHE_MAX_UNRELEASED=1024, or upgrade"}}}
+	known := []hooks.Library{{Name: "UCX", Object: "/usr/lib/libucm.so.0", Leaks: "it keeps entries", Remedies: []string{"set UCX_RCACHE_MAX_UNRELEASED=1024, or upgrade"}}}
 	for _, c := range []struct {
 		use   *ledger.Use
 		kind  finding.Kind
 		blame bool
 	}{
-		{made(bpf.Map, ledger.Anonymous, 151552, ucxLeak...), finding.MmapLeak, true},
-		{made(bpf.Break, ledger.Heap, 135168, "libucm.so.0:ucm_orig_brk", "libucm.so.0:ucm_sbrk", "libc.so.6:malloc", "server.py:step"), finding.HeapLeak, false},
-		{made(bpf.Map, ledger.Anonymous, 1<<20, "libucm.so.0:ucm_orig_mmap", "libucm.so.0:ucm_mmap", "main:grow"), finding.MmapLeak, false},
+		{made(event.Map, ledger.Anonymous, 151552, ucxLeak...), finding.MmapLeak, true},
+		{made(event.Break, ledger.Heap, 135168, "libucm.so.0:ucm_orig_brk", "libucm.so.0:ucm_sbrk", "libc.so.6:malloc", "server.py:step"), finding.HeapLeak, false},
+		{made(event.Map, ledger.Anonymous, 1<<20, "libucm.so.0:ucm_orig_mmap", "libucm.so.0:ucm_mmap", "main:grow"), finding.MmapLeak, false},
 	} {
-		sums := &ledger.Sums{Uses: []ledger.Use{*c.use}, Growth: 64 << 20, Marks: make([]uint64, 9)}
+		sums := &ledger.Sums{Uses: []ledger.Use{*c.use}, Growth: 64 << 20, Checkpoints: make([]uint64, 9)}
 		found := Host(sums, nil, known)
 		if len(found) != 1 || found[0].Kind != c.kind || found[0].Severity != finding.Problem {
 			t.Fatalf("got %+v", found)

@@ -12,8 +12,8 @@ import (
 	"sync"
 
 	"strandline/finding"
-	"strandline/host/ledger"
 	"strandline/host/recording"
+	"strandline/host/symbolize"
 	"strandline/host/unwind"
 	judgehost "strandline/judge/host"
 	"strandline/stack"
@@ -286,7 +286,7 @@ func tracedFrames(s *recording.Stack) (out []finding.Frame) {
 }
 
 // hostFrames are the frames of a stack as they were when it was unwound.
-func hostFrames(s *recording.Stack) (out []ledger.Frame) {
+func hostFrames(s *recording.Stack) (out []symbolize.Frame) {
 	text := func(t *string) string {
 		if t == nil {
 			return ""

@@ -1,4 +1,4 @@
-package ledger
+package hooks
 
 import (
 	"fmt"
@@ -182,17 +182,17 @@ void ucp_get_version(unsigned *a, unsigned *b, unsigned *c) { *a = 1; *b = %s; *
 			}
 			pid, _ := live.Start(t, exe)
 			h := hooksOf(t, pid)
-			if len(h.Known) != 1 || h.Known[0].Name != "UCX" || h.Known[0].Version != "1."+c.minor+".3" {
-				t.Fatalf("got the libraries %+v", h.Known)
+			if len(h.Libraries) != 1 || h.Libraries[0].Name != "UCX" || h.Libraries[0].Version != "1."+c.minor+".3" {
+				t.Fatalf("got the libraries %+v", h.Libraries)
 			}
-			if leaks := h.Known[0].Leaks != ""; leaks != c.leaks {
+			if leaks := h.Libraries[0].Leaks != ""; leaks != c.leaks {
 				t.Errorf("leaks: %v, want %v", leaks, c.leaks)
 			}
 		})
 	}
 }
 
-func hooksOf(t *testing.T, pid int) *Hooks {
+func hooksOf(t *testing.T, pid int) *Scan {
 	t.Helper()
 	files := image.NewFiles()
 	defer files.Close()
@@ -206,7 +206,7 @@ func hooksOf(t *testing.T, pid int) *Hooks {
 		t.Fatal(err)
 	}
 	defer pages.Close()
-	h, err := FindHooks(im, pages)
+	h, err := Find(im, pages)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func FuzzJump(f *testing.F) {
 			code = append(code, make([]byte, longestPatch-len(code))...)
 		}
 		if to, ok := jump(im, code[:longestPatch], at); ok {
-			h := &Hooks{}
+			h := &Scan{}
 			h.add(im, Hook{Target: to})
 		}
 		isProbe(im, code, at)

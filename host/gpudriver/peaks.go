@@ -1,6 +1,9 @@
-package ledger
+package gpudriver
 
-import "strandline/host/bpf"
+import (
+	"strandline/host/event"
+	"strandline/host/ledger"
+)
 
 // A Peak is the most that the calls with one stack held at once, from holding
 // nothing to holding nothing again. Times are of the events' clock.
@@ -14,7 +17,7 @@ type Peak struct {
 // peakKey is the calls with one stack, or those of one function without any: the
 // negative of its op.
 type peakKey struct {
-	memory bpf.DriverMemory
+	memory event.DriverMemory
 	stack  int
 }
 
@@ -34,48 +37,25 @@ func (c *course) most() (p Peak) {
 	return p
 }
 
-// stacks is the stack of each cause of a ledger. Calls whose stack was not copied
-// are taken for those of the same place that hold most; 0 where there are none.
-func (l *Ledger) stacks() []int {
-	most := map[Site]int{}
-	for i, c := range l.Causes {
-		if was, known := most[c.Site]; c.Stack != 0 && (!known || c.Live > l.Causes[was].Live) {
-			most[c.Site] = i
-		}
-	}
-	out := make([]int, len(l.Causes))
-	for i, c := range l.Causes {
-		if out[i] = c.Stack; c.Stack == 0 {
-			out[i] = l.Causes[most[c.Site]].Stack
-		}
-	}
-	return out
-}
-
 // peak follows what is held since the last call. What came and went in between
 // counts with the most that calls of each place and size held.
 func (d *Driver) peak(at uint64) {
 	type sum struct{ most, live int64 }
 	type place struct {
 		peakKey
-		Site
+		ledger.Site
 	}
 	places := map[place]sum{}
 	for m, l := range d.ledgers {
-		stacks := l.stacks()
-		for i := range l.Causes {
-			c := &l.Causes[i]
-			if c.most == 0 {
-				continue
-			}
-			p := place{peakKey{bpf.DriverMemory(m), stacks[i]}, c.Site}
+		stacks := l.InferredStacks()
+		l.Peaks(func(i int, c *ledger.Cause, most int64) {
+			p := place{peakKey{event.DriverMemory(m), stacks[i]}, c.Site}
 			if p.stack == 0 {
 				p.stack = -int(c.Op)
 			}
 			s := places[p]
-			places[p] = sum{max(s.most, c.most), s.live + c.Live}
-			c.most = c.Live
-		}
+			places[p] = sum{max(s.most, most), s.live + c.Live}
+		})
 	}
 	sums := map[peakKey]sum{}
 	for p, s := range places {

@@ -13,7 +13,7 @@ import (
 // list and the events are not of the same instant: what is in the ledger and not
 // mapped by two, what is mapped and not in the ledger by three.
 func (l *Ledger) Check(s *Space, maps []procfs.Mapping, at uint64) {
-	l.Mended.Checks++
+	l.Corrections.Checks++
 	s.checked++
 	missing, extra := s.compare(maps)
 	if s.checked == 1 {
@@ -26,12 +26,12 @@ func (l *Ledger) Check(s *Space, maps []procfs.Mapping, at uint64) {
 		return
 	}
 	for _, iv := range both(extra, s.extra) {
-		l.Mended.Extra += iv.Size()
+		l.Corrections.Extra += iv.Size()
 		l.remove(s, iv.Start, iv.End, at)
 	}
 	sure := common(common(missing, s.missing[0]), s.missing[1])
 	for _, m := range maps {
-		l.Mended.Missing += l.adopt(s, m, Unseen, at, sure)
+		l.Corrections.Missing += l.adopt(s, m, Unseen, at, sure)
 	}
 	s.missing[1], s.missing[0], s.extra = s.missing[0], missing, extra
 	s.refine(maps)
@@ -51,7 +51,7 @@ func (s *Space) refine(maps []procfs.Mapping) {
 }
 
 // adopt enters the parts of a mapping that lie in some ranges.
-func (l *Ledger) adopt(s *Space, m procfs.Mapping, cause Cause, at uint64, ranges []addresses) (bytes int64) {
+func (l *Ledger) adopt(s *Space, m procfs.Mapping, cause CauseID, at uint64, ranges []addresses) (bytes int64) {
 	kind := kindOf(m)
 	if kind == Heap {
 		s.brk = max(s.brk, m.End)

@@ -1,14 +1,14 @@
-// Package bpf watches, in the kernel, the system calls by which processes change
-// their mappings. It is a source: it hands over what happened, in order, and
-// knows nothing of leaks.
+// Package event is the vocabulary of what a process did with its memory, whoever
+// saw it: the system calls that change mappings, the calls of a GPU's driver, and
+// the state of a thread of which a stack can be made. Packages bpf, ptrace
+// and polling produce it, ledger and gpudriver consume it.
 //
-// A mapping that is made and unmapped whole between two calls of [Tracer.Poll]
-// is paired in the kernel and only counted. Stacks are copied for some calls of
-// each place, at a rate that user space sets.
-package bpf
+// It judges nothing and reads nothing but the clock. The trap: an event's PID is
+// the process whose memory changed, which between vfork and exec is not the one
+// that called.
+package event
 
 import (
-	"encoding/binary"
 	"math/bits"
 )
 
@@ -87,9 +87,9 @@ const (
 // Absent says that the interpreter has no such field.
 const Absent = ^uint32(0)
 
-// Python says where a process's CPython interpreter keeps its frames: the
+// A PythonLayout says where a process's CPython interpreter keeps its frames: the
 // address of _PyRuntime and offsets in bytes.
-type Python struct {
+type PythonLayout struct {
 	Runtime         uint64
 	CodeTag         uint64 // bits of a code pointer that are no address
 	Interpreters    uint32 // in the runtime: the first interpreter
@@ -151,57 +151,6 @@ type Batch struct {
 	Unwatched   uint64 // children that are not watched, as too many are
 }
 
-// The layouts of mappings.c.
-const (
-	eventSize    = 88
-	sampleHead   = 128 // up to the frames of Python
-	pythonFrames = 128
-	pythonSize   = 32
-	pageSize     = 4096
-	sampleStack  = sampleHead + pythonFrames*pythonSize
-)
-
-var order = binary.LittleEndian
-
-func decodeEvent(b []byte) Event {
-	e := Event{
-		Time: order.Uint64(b), PID: order.Uint32(b[8:]), TID: order.Uint32(b[12:]),
-		Op: Op(order.Uint32(b[16:])), Sampled: order.Uint32(b[20:]) != 0,
-		Addr: order.Uint64(b[24:]), Len: order.Uint64(b[32:]),
-		Old: order.Uint64(b[40:]), OldLen: order.Uint64(b[48:]),
-		Prot: order.Uint32(b[56:]), Flags: order.Uint32(b[60:]),
-		FD: int32(order.Uint32(b[64:])), Class: order.Uint32(b[68:]),
-		Place: Place{order.Uint64(b[72:]), order.Uint64(b[80:])},
-	}
-	if e.Op == Remap {
-		e.Took, e.Prot = e.Prot, 0
-	}
-	e.settleDriver()
-	return e
-}
-
-func decodeSample(b []byte) Sample {
-	word := func(i int) uint64 { return order.Uint64(b[40+8*i:]) }
-	s := Sample{
-		Time: order.Uint64(b), PID: order.Uint32(b[8:]), TID: order.Uint32(b[12:]),
-		Op: Op(order.Uint32(b[16:])), Addr: order.Uint64(b[24:]), Len: order.Uint64(b[32:]),
-		Regs:        Regs{word(0), word(1), word(2), word(3), word(4), word(5), word(6), word(7)},
-		PythonState: PythonState(order.Uint32(b[108:])),
-	}
-	s.Base = s.Regs.SP &^ (pageSize - 1)
-	n := min(int(order.Uint32(b[20:])), len(b)-sampleStack)
-	s.Stack = append([]byte(nil), b[sampleStack:sampleStack+n]...)
-	if own := order.Uint64(b[120:]); own < uint64(n) {
-		s.InterruptedBase = order.Uint64(b[112:])
-		s.Stack, s.Interrupted = s.Stack[:own], s.Stack[own:]
-	}
-	for i := range min(int(order.Uint32(b[104:])), pythonFrames) {
-		f := b[sampleHead+i*pythonSize:]
-		s.Python = append(s.Python, PythonFrame{order.Uint64(f), order.Uint64(f[8:]), order.Uint64(f[16:]), uint16(order.Uint32(f[24:])), order.Uint32(f[28:])})
-	}
-	return s
-}
-
 var opNames = [...]string{
 	Map: "mmap", Unmap: "munmap", Remap: "mremap", Break: "brk", Protect: "mprotect", Advise: "madvise", Attach: "shmat",
 	Detach: "shmdt", Memfd: "memfd_create", Truncate: "ftruncate", Fork: "fork", Exec: "exec", Exit: "exit",
@@ -217,3 +166,12 @@ func (o Op) String() string {
 	}
 	return "unknown"
 }
+
+// The bits of [Event.Prot] and, of Map, of [Event.Flags] that matter here, as Linux
+// on x86-64 and arm64 has them.
+const (
+	ProtWrite    = 2
+	ProtExec     = 4
+	MapShared    = 1
+	MapAnonymous = 0x20
+)

@@ -3,42 +3,42 @@ package ledger
 import (
 	"testing"
 
-	"strandline/host/bpf"
+	"strandline/host/event"
 )
 
 // A place that two ways lead to, one after the other: what was made without a
 // stack is laid to the way that was taken at the time, not to the one that made
 // the most; a stack that comes late is believed.
-func TestAssumeTheNearest(t *testing.T) {
+func TestInferTheNearest(t *testing.T) {
 	const size, warm, leak = 1 << 20, 1, 2
-	l := NewLedger()
+	l := New()
 	s := l.Space(1)
 	at := func(i uint64) uint64 { return i * size }
 	for i := range uint64(40) {
-		l.Apply(&bpf.Event{Op: bpf.Map, Time: i + 1, PID: 1, Addr: at(i), Len: size, Prot: protWrite, Flags: mapAnonymous})
+		l.Apply(&event.Event{Op: event.Map, Time: i + 1, PID: 1, Addr: at(i), Len: size, Prot: event.ProtWrite, Flags: event.MapAnonymous})
 		switch {
 		case i < 30 && i%2 == 0:
-			l.Stack(1, i+1, at(i), size, warm)
+			l.SetStack(1, i+1, at(i), size, warm)
 		case i == 30 || i == 39:
-			l.Stack(1, i+1, at(i), size, leak)
+			l.SetStack(1, i+1, at(i), size, leak)
 		}
 	}
-	l.assume()
-	l.Stack(1, 30, at(29), size, leak)
+	l.inferStacks()
+	l.SetStack(1, 30, at(29), size, leak)
 	type of struct {
-		stack   int
-		assumed bool
+		stack    int
+		inferred bool
 	}
 	live := map[of]int64{}
 	s.Each(func(iv *Interval) {
 		c := l.Causes[iv.Cause]
-		live[of{c.Stack, c.Assumed}] += iv.Size() / size
+		live[of{c.Stack, c.Inferred}] += iv.Size() / size
 	})
 	// Of the 30 of the first way 15 were copied, the last of the others was then
 	// found to be of the second.
 	for key, want := range map[of]int64{{warm, false}: 15, {warm, true}: 14, {leak, false}: 3, {leak, true}: 8} {
 		if live[key] != want {
-			t.Errorf("stack %d, assumed %v: %d mappings, want %d", key.stack, key.assumed, live[key], want)
+			t.Errorf("stack %d, inferred %v: %d mappings, want %d", key.stack, key.inferred, live[key], want)
 		}
 	}
 	for _, c := range l.Causes[2:] {

@@ -11,20 +11,20 @@ type copied struct {
 	stack int
 }
 
-// assume lays what lives and was made by calls whose stack was not copied to the
+// inferStacks lays what lives and was made by calls whose stack was not copied to the
 // stack of another call from the same place and of the same size: the nearest in
 // time, as a place that several ways lead to is taken on different ways at
 // different times.
-func (l *Ledger) assume() {
+func (l *Ledger) inferStacks() {
 	known := map[Site][]copied{}
 	l.each(func(iv *Interval) {
-		if c := &l.Causes[iv.Cause]; c.Stack != 0 && !c.Assumed {
+		if c := &l.Causes[iv.Cause]; c.Stack != 0 && !c.Inferred {
 			known[c.Site] = append(known[c.Site], copied{iv.Since, c.Stack})
 		}
 	})
 	byTime(known)
 	l.each(func(iv *Interval) {
-		if c := &l.Causes[iv.Cause]; c.Stack == 0 || c.Assumed {
+		if c := &l.Causes[iv.Cause]; c.Stack == 0 || c.Inferred {
 			if calls := known[c.Site]; len(calls) > 0 {
 				l.move(iv, nearest(calls, iv.Since), true)
 			}

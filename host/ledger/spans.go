@@ -9,7 +9,7 @@ import (
 type Interval struct {
 	Start, End uint64
 	Since      uint64 // when it was made, ns of the events' clock; 0 is before the recording
-	Cause      Cause
+	Cause      CauseID
 	Kind       Kind
 	Writable   bool
 	// Rest says that the piece was cut off one that is counted already.

@@ -1,39 +1,40 @@
-package ledger
+package gpudriver
 
 import (
 	"cmp"
 	"maps"
 	"slices"
 
-	"strandline/host/bpf"
+	"strandline/host/event"
+	"strandline/host/ledger"
 	"strandline/host/recording"
 )
 
-// DriverState is what processes hold of devices' memory by the calls that were
-// seen: piece by piece, with where it is.
-func (t *Trace) DriverState() *recording.GPUState {
-	s := &recording.GPUState{PIDs: []int{}, Pieces: []recording.GPUPiece{}, Dropped: t.Last.Lost > 0}
-	for _, pid := range slices.Sorted(maps.Keys(t.Driver.library)) {
+// State is what processes hold of devices' memory by the calls that were seen:
+// piece by piece, with where it is.
+func (d *Driver) State() *recording.GPUState {
+	s := &recording.GPUState{PIDs: []int{}, Pieces: []recording.GPUPiece{}}
+	for _, pid := range slices.Sorted(maps.Keys(d.library)) {
 		s.PIDs = append(s.PIDs, int(pid))
 	}
-	for m, l := range t.Driver.ledgers {
+	for m, l := range d.ledgers {
 		for _, c := range l.Causes {
-			switch bpf.DriverMemory(m) {
-			case bpf.Managed:
+			switch event.DriverMemory(m) {
+			case event.Managed:
 				s.Managed += c.Live
-			case bpf.Foreign:
+			case event.Foreign:
 				s.Foreign += c.Count
 			}
 		}
 	}
-	l := t.Driver.ledgers[bpf.Device]
-	owners := t.ownersOf(l)
-	for pid, space := range l.spaces {
+	l := d.ledgers[event.Device]
+	owners := d.ownersOf(l)
+	for pid, space := range l.Spaces() {
 		bound := map[uint64][]binding{} // by the address under which the handle is entered
-		for _, b := range t.Driver.bound[pid] {
+		for _, b := range d.bound[pid] {
 			bound[b.to.addr] = append(bound[b.to.addr], b)
 		}
-		space.Each(func(iv *Interval) {
+		space.Each(func(iv *ledger.Interval) {
 			p := recording.GPUPiece{PID: int(pid), Addr: iv.Start, Bytes: iv.Size(), Owner: owners[iv.Cause]}
 			if iv.Start < ofHandles {
 				s.Pieces = append(s.Pieces, p)
@@ -54,11 +55,11 @@ func (t *Trace) DriverState() *recording.GPUState {
 }
 
 // ownersOf is whose each cause of a ledger is.
-func (t *Trace) ownersOf(l *Ledger) []string {
-	stacks := l.stacks()
+func (d *Driver) ownersOf(l *ledger.Ledger) []string {
+	stacks := l.InferredStacks()
 	owners := make([]string, len(stacks))
 	for i, stack := range stacks {
-		owners[i] = ownerOf(t.Stacks[stack].Frames)
+		owners[i] = ownerOf(d.stacks.At(stack).Frames)
 	}
 	return owners
 }

@@ -1,4 +1,4 @@
-package ledger
+package hooks
 
 import (
 	"bytes"
@@ -10,9 +10,9 @@ import (
 	"strandline/host/image"
 )
 
-// A Known is a loaded library that is known to hook or to replace the functions
+// A Library is a loaded library that is known to hook or to replace the functions
 // that give memory.
-type Known struct {
+type Library struct {
 	Name    string // such as "UCX"
 	Version string // empty where it cannot be told
 	Object  string
@@ -23,11 +23,11 @@ type Known struct {
 	Remedies []string
 }
 
-type library struct{ name, does string }
+type fingerprint struct{ name, does string }
 
 // fingerprints tell a library by what it exports: wheels ship renamed copies, so
 // that file names say nothing.
-var fingerprints = map[string]library{
+var fingerprints = map[string]fingerprint{
 	"ucm_set_event_handler":           {"UCX", "watches every mmap, munmap, brk and their kin of the process, to keep its cache of registered memory true"},
 	"mca_patcher_overwrite_component": {"Open MPI", "its memory patcher watches munmap and its kin"},
 	"opal_patcher_base_framework":     {"Open MPI", "its memory patcher watches munmap and its kin"},
@@ -41,8 +41,8 @@ var fingerprints = map[string]library{
 	"mi_malloc":                       {"mimalloc", "replaces malloc, or serves those that ask it to"},
 }
 
-// knownAmong are the libraries whose fingerprints are among the exports.
-func knownAmong(im *image.Image, instances []*instance) (out []Known) {
+// librariesAmong are the libraries whose fingerprints are among the exports.
+func librariesAmong(im *image.Image, instances []*instance) (out []Library) {
 	var version string
 	interval, cache := false, false
 	for _, in := range instances {
@@ -59,8 +59,8 @@ func knownAmong(im *image.Image, instances []*instance) (out []Known) {
 				interval = true
 			}
 			f, ok := fingerprints[d.Name]
-			if ok && !slices.ContainsFunc(out, func(x Known) bool { return x.Name == f.name && x.Object == in.object.Path }) {
-				out = append(out, Known{Name: f.name, Object: in.object.Path, Does: f.does})
+			if ok && !slices.ContainsFunc(out, func(x Library) bool { return x.Name == f.name && x.Object == in.object.Path }) {
+				out = append(out, Library{Name: f.name, Object: in.object.Path, Does: f.does})
 			}
 		}
 	}
@@ -75,7 +75,7 @@ func knownAmong(im *image.Image, instances []*instance) (out []Known) {
 		}
 	}
 	if path := env["CUDA_INJECTION64_PATH"]; path != "" {
-		out = append(out, Known{Name: "CUDA injection", Object: path, Does: "was put into the process by a profiler of CUDA"})
+		out = append(out, Library{Name: "CUDA injection", Object: path, Does: "was put into the process by a profiler of CUDA"})
 	}
 	return out
 }
@@ -124,7 +124,7 @@ func off(setting string) bool {
 
 // leaksByUnmapping says what the cache costs, unless a setting of the process
 // prevents it.
-func leaksByUnmapping(k *Known, env map[string]string) {
+func leaksByUnmapping(k *Library, env map[string]string) {
 	max := strings.ToLower(env["UCX_RCACHE_MAX_UNRELEASED"])
 	if strings.EqualFold(env["UCX_MEM_MMAP_HOOK_MODE"], "none") || off(env["UCX_RCACHE_ENABLE"]) || max != "" && max != "inf" {
 		return

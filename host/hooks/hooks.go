@@ -1,7 +1,10 @@
-// Package ledger finds what makes the memory of a process grow outside every
-// heap: the ledger of its mappings with the calls that made them, how much of
-// the growth they explain, and the hooks that other libraries put into it.
-package ledger
+// Package hooks finds the functions of a process that other libraries put their
+// own in the place of: it compares code and offset tables in memory with the files
+// they came from, and names the libraries that are known to do so.
+//
+// It reads the process and neither stops nor changes it. The trap: a library that
+// is loaded while it looks is seen in part.
+package hooks
 
 import (
 	"bytes"
@@ -29,23 +32,23 @@ const (
 type Hook struct {
 	Symbol      string
 	Mechanism   Mechanism
-	Object      string // whose table or code was changed
-	Owner       string // where the call goes now; empty for memory of no file
-	OwnerSymbol string // the function there, empty where it has no name
-	Target      uint64 // its address
-	Known       *Known // who that is, nil for a stranger
+	Object      string   // whose table or code was changed
+	Owner       string   // where the call goes now; empty for memory of no file
+	OwnerSymbol string   // the function there, empty where it has no name
+	Target      uint64   // its address
+	Library     *Library // who that is, nil for a stranger
 }
 
-// Hooks are what a look at the memory of a process found.
-type Hooks struct {
+// A Scan is what was found in the memory of a process.
+type Scan struct {
 	Hooks []Hook
 	// Breakpoints are addresses at which a debugger or a probe has put a trap.
 	Breakpoints []Breakpoint
 	// Interposed are libraries before libc in the search for memory functions, as
 	// LD_PRELOAD puts them. That is in order, but their functions are called.
 	Interposed []Interposed
-	// Known are the loaded libraries that hook or replace memory functions.
-	Known []Known
+	// Libraries are the loaded libraries that hook or replace memory functions.
+	Libraries []Library
 	// Slots and Pages are how much was compared.
 	Slots, Pages int
 	// Unread are the objects that could not be read, whose hooks are not seen.
@@ -73,11 +76,11 @@ type instance struct {
 	slots    []elffile.Slot
 }
 
-// FindHooks compares the code and the offset tables of a process with its
+// Find compares the code and the offset tables of a process with its
 // files. It reads and does not stop the process, so a library that is loaded
 // meanwhile is seen in part.
-func FindHooks(im *image.Image, pages *procfs.Pages) (*Hooks, error) {
-	h := &Hooks{}
+func Find(im *image.Image, pages *procfs.Pages) (*Scan, error) {
+	h := &Scan{}
 	instances := h.instances(im)
 	exports := exportsOf(instances)
 	for _, in := range instances {
@@ -89,7 +92,7 @@ func FindHooks(im *image.Image, pages *procfs.Pages) (*Hooks, error) {
 		}
 	}
 	h.interposed(instances, exports)
-	h.Known = knownAmong(im, instances)
+	h.Libraries = librariesAmong(im, instances)
 	slices.SortFunc(h.Hooks, func(a, b Hook) int {
 		return cmp.Or(cmp.Compare(a.Symbol, b.Symbol), cmp.Compare(a.Mechanism, b.Mechanism), cmp.Compare(a.Object, b.Object))
 	})
@@ -97,10 +100,10 @@ func FindHooks(im *image.Image, pages *procfs.Pages) (*Hooks, error) {
 		return a.Symbol == b.Symbol && a.Mechanism == b.Mechanism && a.Object == b.Object && a.Target == b.Target
 	})
 	for i := range h.Hooks {
-		for k := range h.Known {
-			if h.Hooks[i].Owner == h.Known[k].Object && h.Hooks[i].Owner != "" {
-				h.Hooks[i].Known = &h.Known[k]
-				h.Known[k].Hooks++
+		for k := range h.Libraries {
+			if h.Hooks[i].Owner == h.Libraries[k].Object && h.Hooks[i].Owner != "" {
+				h.Hooks[i].Library = &h.Libraries[k]
+				h.Libraries[k].Hooks++
 			}
 		}
 	}
@@ -108,7 +111,7 @@ func FindHooks(im *image.Image, pages *procfs.Pages) (*Hooks, error) {
 }
 
 // instances are the objects with code, each with the mappings of its code.
-func (h *Hooks) instances(im *image.Image) (out []*instance) {
+func (h *Scan) instances(im *image.Image) (out []*instance) {
 	type key struct {
 		o    *image.Object
 		bias uint64
@@ -133,7 +136,7 @@ func (h *Hooks) instances(im *image.Image) (out []*instance) {
 	return out
 }
 
-func (h *Hooks) instance(o *image.Object, bias uint64) *instance {
+func (h *Scan) instance(o *image.Object, bias uint64) *instance {
 	in := &instance{object: o, bias: bias}
 	var broken, err error
 	in.dynamics, broken = o.Dynamics()
@@ -143,7 +146,7 @@ func (h *Hooks) instance(o *image.Object, bias uint64) *instance {
 	return in
 }
 
-func (h *Hooks) unread(path string) {
+func (h *Scan) unread(path string) {
 	if !slices.Contains(h.Unread, path) {
 		h.Unread = append(h.Unread, path)
 	}
@@ -200,7 +203,7 @@ var memoryFunctions = []string{
 
 // interposed finds whose memory functions the slots lead to, where that is not
 // the library that the rest of libc comes from.
-func (h *Hooks) interposed(instances []*instance, exports map[string]*exported) {
+func (h *Scan) interposed(instances []*instance, exports map[string]*exported) {
 	libc := defining(instances, "gnu_get_libc_version")
 	if libc == nil {
 		return
@@ -235,7 +238,7 @@ func defining(instances []*instance, name string) *instance {
 }
 
 // slots compares the offset table of one object.
-func (h *Hooks) slots(im *image.Image, in *instance, exports map[string]*exported) {
+func (h *Scan) slots(im *image.Image, in *instance, exports map[string]*exported) {
 	page, at := make([]byte, procfs.PageSize), uint64(0) // slots stand side by side
 	for _, s := range in.slots {
 		d, ok := in.symbol(s)
@@ -280,7 +283,7 @@ func (h *Hooks) slots(im *image.Image, in *instance, exports map[string]*exporte
 
 // add completes a hook with its owner. Memory of no file is a trampoline, that
 // is followed one jump.
-func (h *Hooks) add(im *image.Image, k Hook) {
+func (h *Scan) add(im *image.Image, k Hook) {
 	place, _ := im.Locate(k.Target)
 	if place.Object == nil {
 		code := make([]byte, 16)
@@ -299,7 +302,7 @@ func (h *Hooks) add(im *image.Image, k Hook) {
 }
 
 // code compares the pages of one mapping that somebody wrote to with the file.
-func (h *Hooks) code(im *image.Image, pages *procfs.Pages, in *instance, m procfs.Mapping) error {
+func (h *Scan) code(im *image.Image, pages *procfs.Pages, in *instance, m procfs.Mapping) error {
 	var written []uint64
 	err := pages.Each(m.Start, m.End, func(addr uint64, p procfs.Page) {
 		if p.Present() && !p.OfFile() {
@@ -340,7 +343,7 @@ const (
 
 // changed judges code that differs from the file from an address on. It returns
 // where the change ends at the latest.
-func (h *Hooks) changed(im *image.Image, in *instance, addr uint64) (end uint64) {
+func (h *Scan) changed(im *image.Image, in *instance, addr uint64) (end uint64) {
 	linked := addr - in.bias
 	symbol, named := in.object.File.Function(linked)
 	name, start := fmt.Sprintf("%s+%#x", in.object.Name(), linked), linked

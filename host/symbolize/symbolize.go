@@ -1,19 +1,29 @@
-package ledger
+package symbolize
 
 import (
 	"errors"
 
-	"strandline/host/bpf"
 	"strandline/host/cpython"
 	"strandline/host/elffile"
+	"strandline/host/event"
 	"strandline/host/image"
 	"strandline/host/procfs"
 	"strandline/host/unwind"
 )
 
-// Names makes stacks of what was caught of threads, by the images of their
+// A Frame is one level of a stack. What is not known is empty.
+type Frame = unwind.Frame
+
+// A Stack is the frames of a call, innermost first. Complete reports whether it
+// reaches down to where the thread began.
+type Stack struct {
+	Frames   []Frame
+	Complete bool
+}
+
+// A Symbolizer turns samples of threads into stacks, by the images of their
 // processes.
-type Names struct {
+type Symbolizer struct {
 	files  *image.Files
 	images map[uint32]*named
 	calls  []unwind.Call
@@ -21,7 +31,7 @@ type Names struct {
 	// that run CPython and where it keeps its frames, and Unread of those of whose
 	// CPython that is not known, and why.
 	Cut    func(pid int)
-	Python func(pid int, p bpf.Python)
+	Python func(pid int, p event.PythonLayout)
 	Unread func(pid int, why error)
 }
 
@@ -44,16 +54,16 @@ type mappedCode struct{ at, start, end uint64 }
 // mostMapped bounds what is kept of these; a sample waits a moment only.
 const mostMapped = 1024
 
-// NewNames has looked at no process yet.
-func NewNames() *Names {
-	return &Names{
+// New has looked at no process yet.
+func New() *Symbolizer {
+	return &Symbolizer{
 		files: image.NewFiles(), images: map[uint32]*named{},
-		Cut: func(int) {}, Python: func(int, bpf.Python) {}, Unread: func(int, error) {},
+		Cut: func(int) {}, Python: func(int, event.PythonLayout) {}, Unread: func(int, error) {},
 	}
 }
 
 // Close closes the files.
-func (n *Names) Close() {
+func (n *Symbolizer) Close() {
 	for _, im := range n.images {
 		im.Close()
 	}
@@ -62,7 +72,7 @@ func (n *Names) Close() {
 
 // Forget drops what is known of a process, which has ended or runs another
 // program now.
-func (n *Names) Forget(pid uint32) {
+func (n *Symbolizer) Forget(pid uint32) {
 	if im := n.images[pid]; im != nil {
 		im.Close()
 		delete(n.images, pid)
@@ -74,19 +84,19 @@ const mostImages = 256
 
 // Prepare reads the image of a process, so that its samples carry the frames of
 // Python from the first on. Of many processes those that are sampled are read.
-func (n *Names) Prepare(pid uint32) {
+func (n *Symbolizer) Prepare(pid uint32) {
 	if len(n.images) < mostImages {
 		n.image(pid)
 	}
 }
 
 // image is that of a process; nil if it has ended.
-func (n *Names) image(pid uint32) *named {
+func (n *Symbolizer) image(pid uint32) *named {
 	im := n.images[pid]
 	if im != nil {
 		return im
 	}
-	began := bpf.Now()
+	began := event.Now()
 	opened, err := image.Open(procfs.Process(pid), n.files)
 	if err != nil {
 		return nil
@@ -97,13 +107,13 @@ func (n *Names) image(pid uint32) *named {
 			break
 		}
 	}
-	im = &named{Image: opened, native: map[uint64]Frame{}, read: began, known: bpf.Now()}
+	im = &named{Image: opened, native: map[uint64]Frame{}, read: began, known: event.Now()}
 	n.images[pid] = im
 	n.findPython(pid, im)
 	return im
 }
 
-func (n *Names) findPython(pid uint32, im *named) {
+func (n *Symbolizer) findPython(pid uint32, im *named) {
 	r, err := cpython.Find(im.Image)
 	if err != nil {
 		if !im.unread && !errors.Is(err, cpython.ErrNone) {
@@ -113,7 +123,7 @@ func (n *Names) findPython(pid uint32, im *named) {
 		return
 	}
 	im.python, im.codes = r, r.Codes()
-	p := bpf.Python{
+	p := event.PythonLayout{
 		Runtime: r.Address, CodeTag: uint64(r.CodeMask), Interpreters: r.RuntimeInterpreters, Threads: r.InterpreterThreads,
 		ThreadNext: r.ThreadNext, ThreadID: r.ThreadPthread, NativeID: r.ThreadNative, Frame: r.ThreadFrame, CFrameCurrent: r.CFrameFrame,
 		Code: r.FrameCode, Previous: r.FramePrevious, Instruction: r.FrameInstruction, Owner: r.FrameOwner, InstructionSize: 8,
@@ -128,13 +138,11 @@ func (n *Names) findPython(pid uint32, im *named) {
 	n.Python(int(pid), p)
 }
 
-const mapExec = 4
-
 // Mapped is told of mappings, by time. Which code is where matters for the
 // samples of later.
-func (n *Names) Mapped(e *bpf.Event) {
+func (n *Symbolizer) Mapped(e *event.Event) {
 	im := n.images[e.PID]
-	if im == nil || e.Prot&mapExec == 0 || e.Flags&mapAnonymous != 0 {
+	if im == nil || e.Prot&event.ProtExec == 0 || e.Flags&event.MapAnonymous != 0 {
 		return
 	}
 	if len(im.mapped) == mostMapped {
@@ -168,12 +176,12 @@ func (im *named) replaced(calls []unwind.Call, at uint64) int {
 }
 
 // refresh reads the map of a process again.
-func (n *Names) refresh(pid uint32, im *named) bool {
-	began := bpf.Now()
+func (n *Symbolizer) refresh(pid uint32, im *named) bool {
+	began := event.Now()
 	if im.Refresh() != nil {
 		return false
 	}
-	im.read, im.known = began, bpf.Now()
+	im.read, im.known = began, event.Now()
 	clear(im.native)
 	if im.python == nil {
 		n.findPython(pid, im)
@@ -185,7 +193,7 @@ var errReplaced = errors.New("other code lies there now")
 
 // Stack steps through a sample. What a process has mapped since its map was read
 // is looked up by reading it again.
-func (n *Names) Stack(s *bpf.Sample) Stack {
+func (n *Symbolizer) Stack(s *event.Sample) Stack {
 	im := n.image(s.PID)
 	if im == nil {
 		return Stack{}
@@ -211,7 +219,7 @@ func (n *Names) Stack(s *bpf.Sample) Stack {
 		return out
 	}
 	steps, whole := unwind.Merge(im.Image, im.python, calls, im.pythonFrames(s))
-	out.Complete = out.Complete && whole && s.PythonState == bpf.Complete
+	out.Complete = out.Complete && whole && s.PythonState == event.Complete
 	for _, step := range steps {
 		if f := im.frame(step); step.Python == nil || !cpython.Internal(f.Frame) {
 			out.Frames = append(out.Frames, f)
@@ -221,7 +229,7 @@ func (n *Names) Stack(s *bpf.Sample) Stack {
 }
 
 // pythonFrames are the frames as the interpreter's version has them.
-func (im *named) pythonFrames(s *bpf.Sample) []cpython.Frame {
+func (im *named) pythonFrames(s *event.Sample) []cpython.Frame {
 	out := make([]cpython.Frame, len(s.Python))
 	for i, f := range s.Python {
 		out[i] = cpython.Frame{Address: f.Frame, Code: f.Code, Instruction: f.Instruction, Owner: uint8(f.Owner), Mark: f.Mark}
@@ -232,7 +240,7 @@ func (im *named) pythonFrames(s *bpf.Sample) []cpython.Frame {
 	return out
 }
 
-func (n *Names) unwind(im *named, s *bpf.Sample) (calls []unwind.Call, err error) {
+func (n *Symbolizer) unwind(im *named, s *event.Sample) (calls []unwind.Call, err error) {
 	own := s.Regs.SP - s.Base
 	if own > uint64(len(s.Stack)) {
 		return nil, unwind.ErrCopyEnds

@@ -1,8 +1,9 @@
-package ledger
+package gpudriver
 
 import (
 	"path/filepath"
 	"regexp"
+	"strandline/host/symbolize"
 	"strings"
 )
 
@@ -61,7 +62,7 @@ var ofCUDA = regexp.MustCompile(`^(libcuda[.-]|libcudart)`)
 
 // ownerOf is whose code asked the driver: of the frames the innermost that is
 // neither the driver nor CUDA's runtime nor the C library.
-func ownerOf(frames []Frame) string {
+func ownerOf(frames []symbolize.Frame) string {
 	for _, f := range frames {
 		if f.Object == "" && f.File != "" {
 			return "Python (" + filepath.Base(f.File) + ")"

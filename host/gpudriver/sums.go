@@ -1,0 +1,78 @@
+package gpudriver
+
+import (
+	"cmp"
+	"slices"
+	"strandline/host/event"
+	"strandline/host/ledger"
+)
+
+// A Use is what the calls of a function of the driver with one stack hold.
+type Use struct {
+	ledger.Use
+	Memory event.DriverMemory
+	Owner  string // whose code calls
+	Peak   Peak
+}
+
+// Sums are what was taken from the driver since and is not given back. Of
+// foreign memory the size is not known, and its bytes are 0.
+type Sums struct {
+	Libraries    []string // the files of the driver
+	Bytes, Count [event.DriverMemories]int64
+	Uses         []Use // most bytes first
+	Owners       []Owner
+	Checkpoints  int
+	Began        uint64 // the trace, of the events' clock
+}
+
+// An Owner is what one library's calls hold of one kind of memory.
+type Owner struct {
+	Name         string
+	Memory       event.DriverMemory
+	Bytes, Count int64
+}
+
+// Sums sums up what was taken from the driver.
+func (d *Driver) Sums() *Sums {
+	s := &Sums{Libraries: d.Libraries, Began: d.Began}
+	owners := map[Owner]*Owner{}
+	seen := map[peakKey]bool{}
+	for m, l := range d.ledgers {
+		memory := event.DriverMemory(m)
+		s.Checkpoints = len(l.Checkpoints())
+		for _, u := range l.Uses(d.stacks) {
+			if memory == event.Foreign {
+				u.Live, u.Total, u.Size = 0, 0, 0
+			}
+			use := Use{Use: u, Memory: memory, Owner: ownerOf(u.Frames)}
+			of := peakKey{memory, u.ID}
+			if u.ID == 0 {
+				of.stack = -int(u.Op)
+			}
+			if !seen[of] {
+				seen[of], use.Peak = true, d.courses[of].most()
+			}
+			s.Uses = append(s.Uses, use)
+			s.Bytes[m] += u.Live
+			s.Count[m] += u.Count
+			if u.Count == 0 {
+				continue
+			}
+			key := Owner{Name: use.Owner, Memory: memory}
+			if owners[key] == nil {
+				owners[key] = &Owner{Name: use.Owner, Memory: memory}
+			}
+			owners[key].Bytes += u.Live
+			owners[key].Count += u.Count
+		}
+	}
+	slices.SortStableFunc(s.Uses, func(a, b Use) int { return cmp.Compare(b.Live, a.Live) })
+	for _, o := range owners {
+		s.Owners = append(s.Owners, *o)
+	}
+	slices.SortFunc(s.Owners, func(a, b Owner) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Memory, b.Memory))
+	})
+	return s
+}
