@@ -9,6 +9,7 @@ package stack
 import (
 	"cmp"
 	"hash/maphash"
+	"strconv"
 	"strings"
 )
 
@@ -192,6 +193,26 @@ func (t *Table) grow() {
 
 // Frames are the frames of a stack, innermost first.
 func (t *Table) Frames(id ID) []FrameID { return t.ids[t.starts[id]:t.starts[id+1]] }
+
+// shortDepth is how many frames of a stack are shown: more than any program has.
+const shortDepth = 256
+
+// Short is Stack for people: of a stack that is deeper than 256 frames, some in
+// the middle are left out, and one stands for them that says how many.
+func (t *Table) Short(id ID) []Frame {
+	const outer = shortDepth / 4
+	ids := t.Frames(id)
+	out := make([]Frame, 0, min(len(ids), shortDepth))
+	for i, f := range ids {
+		switch left := len(ids) - shortDepth + 1; {
+		case left <= 1 || i < shortDepth-1-outer || i >= len(ids)-outer:
+			out = append(out, t.frames[f])
+		case i == shortDepth-1-outer:
+			out = append(out, Frame{Function: "(" + strconv.Itoa(left) + " frames left out)"})
+		}
+	}
+	return out
+}
 
 // Stack is Frames, resolved.
 func (t *Table) Stack(id ID) []Frame {

@@ -29,7 +29,7 @@ func actionName(t *snapshot.Trace, k int) string {
 	if t.Action[k] == snapshot.OtherAction {
 		for _, f := range t.Extra(k) {
 			if text, ok := f.Value.(string); ok && f.Key == "action" {
-				return text
+				return short(text)
 			}
 		}
 	}

@@ -3,14 +3,17 @@ package export
 import (
 	"bufio"
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
 
 	"strandline/stack"
 	"strandline/torch/snapshot"
+	"strandline/units"
 )
 
 // Folded writes what is in use as folded stacks, the input of flame graphs: a
@@ -18,49 +21,68 @@ import (
 // requested bytes of the active blocks that it made. The most bytes come first.
 // If the snapshot has several devices, the outermost frame names the device.
 func Folded(w io.Writer, s *snapshot.Snapshot) error {
-	out := bufio.NewWriter(w)
-	for _, l := range foldedLines(s) {
-		fmt.Fprintf(out, "%s %d\n", l.stack, l.bytes)
-	}
-	return out.Flush()
-}
-
-type foldedLine struct {
-	stack string
-	bytes int64
-}
-
-func foldedLines(s *snapshot.Snapshot) []foldedLine {
-	bytes := map[string]int64{}
+	var lines folder
 	devices := s.Devices()
 	for _, d := range devices {
 		prefix := ""
 		if len(devices) > 1 {
 			prefix = fmt.Sprintf("device %d;", d.Index)
 		}
-		for id, n := range activeBytes(s, d) {
-			bytes[prefix+fold(s.Stacks.Stack(id))] += n
+		bytes := activeBytes(s, d)
+		for _, id := range slices.Sorted(maps.Keys(bytes)) {
+			lines.add(bytes[id], func() string { return prefix + fold(s.Stacks.Short(id)) })
 		}
 	}
-	return sortedLines(bytes)
+	return lines.write(w)
 }
 
-// sortedLines are the lines of sums by stack, the most bytes first.
-func sortedLines(bytes map[string]int64) []foldedLine {
-	out := make([]foldedLine, 0, len(bytes))
-	for text, n := range bytes {
-		out = append(out, foldedLine{text, n})
+// A folder sums bytes by folded stack. Stacks may be long and many, so their
+// text is made anew when it is written.
+type folder struct {
+	lines []foldedLine
+	index map[[sha256.Size]byte]int // by what the text hashes to
+}
+
+type foldedLine struct {
+	bytes int64
+	begin string // of the text, by which lines of equal size are sorted
+	text  func() string
+}
+
+func (f *folder) add(bytes int64, text func() string) {
+	whole := text()
+	sum := sha256.Sum256([]byte(whole))
+	i, ok := f.index[sum]
+	if !ok {
+		if f.index == nil {
+			f.index = map[[sha256.Size]byte]int{}
+		}
+		i = len(f.lines)
+		f.index[sum] = i
+		const begin = 200
+		f.lines = append(f.lines, foldedLine{begin: strings.Clone(whole[:min(len(whole), begin)]), text: text})
 	}
-	slices.SortFunc(out, func(a, b foldedLine) int {
-		return cmp.Or(cmp.Compare(b.bytes, a.bytes), strings.Compare(a.stack, b.stack))
+	f.lines[i].bytes = units.Sum(f.lines[i].bytes, bytes)
+}
+
+// write writes the lines, the most bytes first.
+func (f *folder) write(w io.Writer) error {
+	slices.SortStableFunc(f.lines, func(a, b foldedLine) int {
+		return cmp.Or(cmp.Compare(b.bytes, a.bytes), strings.Compare(a.begin, b.begin))
 	})
-	return out
+	out := bufio.NewWriter(w)
+	for _, l := range f.lines {
+		if _, err := fmt.Fprintf(out, "%s %d\n", l.text(), l.bytes); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
 }
 
 // activeBytes are the requested bytes of a device's active blocks by stack.
 func activeBytes(s *snapshot.Snapshot, d snapshot.Device) map[stack.ID]int64 {
 	out := map[stack.ID]int64{}
-	eachActive(s, d, func(_ *snapshot.Segment, b *snapshot.Block) { out[b.Stack] += b.Requested })
+	eachActive(s, d, func(_ *snapshot.Segment, b *snapshot.Block) { out[b.Stack] = units.Sum(out[b.Stack], b.Requested) })
 	return out
 }
 
@@ -82,9 +104,9 @@ func fold(frames []stack.Frame) string {
 // foldedFrame is a frame as "function (file:line)", without what parts frames
 // and lines.
 func foldedFrame(f stack.Frame) string {
-	text := frameName(f)
+	text := short(frameName(f))
 	if f.Function != "" && f.File != "" && f.File != "??" {
-		text += " (" + valid(f.File)
+		text += " (" + short(valid(f.File))
 		if f.Line > 0 {
 			text += fmt.Sprintf(":%d", f.Line)
 		}
@@ -99,4 +121,14 @@ func foldedFrame(f stack.Frame) string {
 		}
 		return r
 	}, text)
+}
+
+// short is the beginning of a name that is longer than any that a flame graph
+// shows.
+func short(name string) string {
+	const most = 256
+	if len(name) <= most {
+		return name
+	}
+	return strings.ToValidUTF8(name[:most], "") + "…"
 }

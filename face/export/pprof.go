@@ -160,7 +160,7 @@ func streamName(stream uint64) string {
 
 // stack is a stack's locations, innermost first.
 func (p *profiler) stack(id stack.ID) []*profile.Location {
-	frames := p.s.Stacks.Stack(id)
+	frames := p.s.Stacks.Short(id)
 	if len(frames) == 0 {
 		frames = []stack.Frame{{Function: unknown}}
 	}

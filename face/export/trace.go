@@ -1,9 +1,7 @@
 package export
 
 import (
-	"bufio"
 	"cmp"
-	"fmt"
 	"io"
 	"slices"
 
@@ -40,18 +38,14 @@ func PprofOfTrace(w io.Writer, run *recording.Run) error {
 // FoldedOfTrace writes what is mapped at the end as folded stacks, the most
 // bytes first.
 func FoldedOfTrace(w io.Writer, run *recording.Run) error {
-	bytes := map[string]int64{}
+	var lines folder
 	for i := range run.Document.Stacks {
 		s := &run.Document.Stacks[i]
 		if s.LiveBytes > 0 {
-			bytes[fold(tracedFrames(s))] += s.LiveBytes
+			lines.add(s.LiveBytes, func() string { return fold(tracedFrames(s)) })
 		}
 	}
-	out := bufio.NewWriter(w)
-	for _, l := range sortedLines(bytes) {
-		fmt.Fprintf(out, "%s %d\n", l.stack, l.bytes)
-	}
-	return out.Flush()
+	return lines.write(w)
 }
 
 // tracedFrames are the frames of a stack, innermost first, the file of native

@@ -93,7 +93,7 @@ func (d *Inspection) AddAt(t *timeline.Timeline, event int, exact *replay.Exact)
 
 // AddAlloc adds one allocation.
 func (d *Inspection) AddAlloc(t *timeline.Timeline, i int) {
-	a := &Alloc{Device: t.Device, Address: t.Addr(i), Bytes: t.Size(i), Stack: t.Snap.Stacks.Stack(t.Stack(i))}
+	a := &Alloc{Device: t.Device, Address: t.Addr(i), Bytes: t.Size(i), Stack: t.Snap.Stacks.Short(t.Stack(i))}
 	event := func(k int) *int {
 		if k == timeline.Never {
 			return nil
@@ -102,7 +102,7 @@ func (d *Inspection) AddAlloc(t *timeline.Timeline, i int) {
 	}
 	a.Born, a.Freed, a.Completed = event(t.Birth(i)), event(t.Freed(i)), event(t.Death(i))
 	if a.Freed != nil {
-		a.FreeStack = t.Snap.Stacks.Stack(t.Trace.Stack[*a.Freed])
+		a.FreeStack = t.Snap.Stacks.Short(t.Trace.Stack[*a.Freed])
 		if born := t.Born(i); born > 0 {
 			lived := t.Trace.Time[*a.Freed] - born
 			a.LivedUS = &lived

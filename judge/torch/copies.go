@@ -23,7 +23,7 @@ func copies(b *compare.Book, p *compare.Process, device int) (out []finding.Find
 		first := &x.Copies[0]
 		f := finding.Finding{
 			Kind: finding.Copies, Severity: finding.Info, Confidence: copiesSure(x), Device: &device, Process: p.Name,
-			Title: copiesTitle(x, peak.Bytes), Site: siteOf(first.Site), Stack: framesOf(b.Stacks.Stack(first.Stack)),
+			Title: copiesTitle(x, peak.Bytes), Site: siteOf(first.Site), Stack: framesOf(b.Stacks.Short(first.Stack)),
 			Bytes: finding.Int(x.CopyBytes()), Count: finding.Int(int64(len(x.Copies))),
 			Basis: "C++ frames show operations that copy, and one tensor alone had the size to be their source; each time that the history repeats it adds to this",
 			Evidence: map[string]any{

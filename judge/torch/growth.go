@@ -410,7 +410,7 @@ func (g *growth) leak(places []*place) finding.Finding {
 	frames := g.book.Stacks.Stack(g.grewMost(p))
 	f := finding.Finding{
 		Kind: finding.Leak, Severity: finding.Problem, Confidence: conf, Basis: p.verdict.Basis(),
-		Device: &g.device, Process: g.process.Name, Site: siteOf(p.site), Stack: framesOf(frames),
+		Device: &g.device, Process: g.process.Name, Site: siteOf(p.site), Stack: framesOf(g.book.Stacks.Short(g.grewMost(p))),
 		Bytes: &bytes, Count: &count, Trend: trendBytes,
 		Evidence: map[string]any{
 			"rounds": p.verdict.Rounds, "intervals": p.verdict.Intervals, "outlived": p.verdict.Outlived, "lost": p.verdict.Lost,

@@ -191,7 +191,7 @@ func postMortem(b *compare.Book, p *compare.Process, device int, leaks []finding
 	f := finding.Finding{
 		Kind: finding.OutOfMemory, Severity: finding.Problem, Confidence: 1, Basis: "the allocator recorded it",
 		Device: &device, Process: p.Name,
-		Site: siteOf(b.Stacks.Site(o.Stack)), Stack: framesOf(b.Stacks.Stack(o.Stack)),
+		Site: siteOf(b.Stacks.Site(o.Stack)), Stack: framesOf(b.Stacks.Short(o.Stack)),
 		Evidence: map[string]any{
 			"event": o.Event, "events_of_kind": file.Device(device).OOMs, "file": file.Name, "exact": o.Exact,
 			"requested_bytes": o.Requested, "allocations_after": o.After,

@@ -32,7 +32,7 @@ func spike(b *compare.Book, p *compare.Process, device int) []finding.Finding {
 	}
 	f := finding.Finding{
 		Kind: finding.Spike, Severity: finding.Info, Confidence: 1 - share(peak.By[purpose.Unknown], peak.Bytes),
-		Device: &device, Process: p.Name, Site: siteOf(r.Site), Stack: framesOf(b.Stacks.Stack(r.Stack)),
+		Device: &device, Process: p.Name, Site: siteOf(r.Site), Stack: framesOf(b.Stacks.Short(r.Stack)),
 		Bytes: finding.Int(r.Bytes), Count: finding.Int(int64(r.Count)),
 		Title: fmt.Sprintf("without the %s in %s made at %s, gone before the step ends, the peak of %s would be %s",
 			units.Bytes(r.Bytes), units.Plural(int64(r.Count), "allocation"), short(r.Site), units.Bytes(peak.Bytes), units.Bytes(r.Without)),

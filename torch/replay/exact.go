@@ -102,7 +102,7 @@ type player struct {
 	streams streams
 	handles []allocator.Block // by slot
 	tickets map[int32]allocator.Ticket
-	private map[uint64]allocator.PoolID
+	private *ranges
 	// The events of the call that is replayed, from next to end-1. One that is
 	// refused memory ends in an oom, or goes on.
 	next, end int
@@ -119,7 +119,7 @@ func (r *Recording) newPlayer(as assumptions) *player {
 	p.a.SetLimit(as.limit)
 	p.streams = streams{r.Snap, p.a, nil}
 	if len(as.pools) > 0 {
-		p.private = map[uint64]allocator.PoolID{}
+		p.private = new(ranges)
 	}
 	p.load()
 	return p
@@ -208,12 +208,10 @@ func (p *player) own(addr uint64, size int64, pool allocator.PoolID) {
 	if p.private == nil {
 		return
 	}
-	for at := addr; at < addr+uint64(size); at += page {
-		if pool.Private() {
-			p.private[at/page] = pool
-		} else {
-			delete(p.private, at/page)
-		}
+	if end := addr + uint64(size); pool.Private() {
+		p.private.set(addr, end, pool)
+	} else {
+		p.private.cut(addr, end)
 	}
 }
 
@@ -356,7 +354,7 @@ func (p *player) empty(end int) bool {
 // release replays one call of empty_cache. One that begins with memory of a
 // private pool, though the default one has some to give, is of that pool alone.
 func (p *player) release(from int) {
-	pool := p.private[p.e.Addr[p.next]/page]
+	pool := p.private.at(p.e.Addr[p.next])
 	if pool.Private() && p.a.Cached(allocator.PoolID{}) {
 		p.a.EmptyPool(pool)
 	} else {
@@ -402,7 +400,7 @@ func (p *player) abandon(k, end int) {
 		return
 	}
 	for ; k < end; k++ {
-		if pool := p.private[p.e.Addr[k]/page]; releases(p.e.Action[k]) && pool.Private() {
+		if pool := p.private.at(p.e.Addr[k]); releases(p.e.Action[k]) && pool.Private() {
 			p.a.Abandon(pool)
 			p.abandoned = append(p.abandoned, emptying{k, pool})
 		}
@@ -480,7 +478,7 @@ func (p *player) poolFor(end int) allocator.PoolID {
 		}
 	}
 	if p.e.Action[end] != snapshot.OOM {
-		return p.private[p.e.Addr[end]/page]
+		return p.private.at(p.e.Addr[end])
 	}
 	// That of one that ran out is not recorded. It is private if there was a
 	// block in the default pool, or something to release, and nothing was done.

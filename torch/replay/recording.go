@@ -113,30 +113,23 @@ func (r *Recording) label() {
 		}
 		return
 	}
-	owner := map[uint64]allocator.PoolID{} // by page
+	var owners ranges
 	for _, i := range r.SegmentIndices() {
 		g := &s.Segments[i]
 		if p := s.PoolOf(g.Pool); p.Private() {
-			for at := g.Addr; at < g.Addr+uint64(g.TotalSize); at += page {
-				owner[at] = allocator.PoolID(p)
-			}
+			owners.set(g.Addr, g.Addr+uint64(g.TotalSize), allocator.PoolID(p))
 		}
 	}
 	for _, k := range slices.Backward(r.calls) {
-		if len(owner) == 0 {
+		if len(owners) == 0 {
 			break
 		}
-		if p, ok := owner[e.Addr[k]]; ok {
+		if p := owners.at(e.Addr[k]); p.Private() {
 			r.pools[int(k)] = p
 		}
-		for at := e.Addr[k]; at < e.Addr[k]+uint64(e.Size[k]); at += page {
-			delete(owner, at)
-		}
+		owners.cut(e.Addr[k], e.Addr[k]+uint64(e.Size[k]))
 	}
 }
-
-// page is what private pools are told apart by: no two segments share one.
-const page = allocator.RoundLarge
 
 // empties tells whether a stack is of a call of empty_cache.
 func (r *Recording) empties(id stack.ID) bool {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"strandline/stack"
 	"strandline/torch/pickle"
@@ -18,8 +19,15 @@ const (
 	finalBytes = 16 << 20 // for what is put together when the reading has ended
 	perByte    = 48
 
-	maxDevices = 4096
-	maxFrames  = 10_000 // of one stack
+	// Of that a file of a few kilobytes gets less, so that a small one is judged
+	// soon, whatever is in it.
+	leastBytes = 4 << 20
+	perFirst   = 512
+
+	maxDevices = 128    // c10::DeviceIndex is an int8_t
+	maxFrames  = 1024   // of one stack; Python goes 1,000 deep
+	maxListed  = 10_000 // of a list that may become one
+	maxName    = 1 << 10
 )
 
 // Bytes of memory that things take.
@@ -72,9 +80,10 @@ func (b *builder) overdrawn(n int, what string) error {
 
 // raise sets the limit by the size of the file, or what was read of it.
 func (b *builder) raise() {
-	b.budget.limit = freeBytes + b.budget.more
+	b.budget.limit = b.budget.more + leastBytes
 	if b.read != nil {
-		b.budget.limit += perByte * max(b.size, b.read())
+		size := max(b.size, b.read())
+		b.budget.limit = b.budget.more + min(freeBytes, leastBytes+perFirst*size) + perByte*size
 	}
 }
 
@@ -110,7 +119,7 @@ func (s *source) Read(p []byte) (int, error) {
 		s.things, s.silent = things, 0
 	}
 	s.silent += int64(n)
-	if s.silent > freeBytes/4 {
+	if s.silent > leastBytes {
 		s.b.raise()
 		if 3*s.silent > s.b.budget.limit-s.b.budget.spent {
 			err = errors.New("the file unpacks to more than its size accounts for: too long a text, or too much of nothing")
@@ -159,10 +168,13 @@ func (t *tupleStore) at(id uint64) []pickle.Value {
 	return page[from+1:][:page[from].N]
 }
 
-// intern is the id of a stack of frames, cut where it is deeper than any is.
+// intern is the id of a stack of frames. Of one that is deeper than any is, frames
+// in the middle are left out.
 func (b *builder) intern(frames []stack.FrameID) stack.ID {
-	if len(frames) > maxFrames {
-		frames = frames[:maxFrames]
+	if out := len(frames) - maxFrames + 1; out > 1 {
+		const outer = maxFrames / 4
+		gap := b.snap.Stacks.Frame(stack.Frame{Function: fmt.Sprintf("(%d frames left out)", out)}, nil)
+		frames = slices.Concat(frames[:maxFrames-outer-1], []stack.FrameID{gap}, frames[len(frames)-outer:])
 		b.deep++
 	}
 	before := b.snap.Stacks.Len()

@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"slices"
 	"sort"
+	"strings"
 
 	"strandline/stack"
 	"strandline/torch/pickle"
@@ -26,6 +27,7 @@ type builder struct {
 
 	objs    paged // what each container is: an object
 	strings map[string]StringID
+	long    map[StringID]string // those that are cut in snap.Strings
 	streams map[uint64]StreamID
 	pools   map[Pool]PoolID
 
@@ -179,7 +181,7 @@ func newBuilder() *builder {
 		odd:     map[string]int{},
 		plain:   map[pickle.Value]plain{},
 		details: make([]blockDetail, 1),
-		budget:  budget{limit: freeBytes},
+		budget:  budget{limit: leastBytes},
 	}
 	for i, k := range knownStrings() {
 		b.snap.Strings = append(b.snap.Strings, k)
@@ -210,8 +212,15 @@ func (b *builder) String(text []byte) (uint64, error) {
 	}
 	s := string(text)
 	id := StringID(len(b.snap.Strings))
-	b.snap.Strings = append(b.snap.Strings, s)
 	b.strings[s] = id
+	if len(s) > maxName {
+		if b.long == nil {
+			b.long = map[StringID]string{}
+		}
+		b.long[id] = s
+		s = clipName(s)
+	}
+	b.snap.Strings = append(b.snap.Strings, s)
 	return uint64(id), nil
 }
 
@@ -287,7 +296,7 @@ func (b *builder) Append(list uint64, items []pickle.Value) error {
 			if v.Kind != pickle.Dict || b.objs.at(v.N).class() != cFrame {
 				return errors.New("a list of frames holds something else")
 			}
-			if len(l.items) > maxFrames { // one more, to tell
+			if len(l.items) > maxListed { // one more, to tell
 				break
 			}
 			l.items = append(l.items, pickle.Value{Kind: pickle.Dict, N: uint64(b.objs.at(v.N).index())})
@@ -893,12 +902,24 @@ func (b *builder) addr(k int) uint64 {
 func (b *builder) stringID(k int) StringID {
 	v := b.rec[k]
 	if v.Kind == pickle.String {
-		return StringID(v.N)
+		id := StringID(v.N)
+		if _, long := b.long[id]; long {
+			b.keep(k) // the whole of it, to be written again
+		}
+		return id
 	}
 	if v.Kind != absent {
 		b.strange(k)
 	}
 	return kNoKey
+}
+
+// clipName is the beginning of a name that is longer than any that a person reads.
+func clipName(s string) string {
+	if len(s) <= maxName {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxName-len("…")], "") + "…"
 }
 
 func (b *builder) text(k int) string { return b.snap.Strings[b.stringID(k)] }
@@ -1006,10 +1027,13 @@ func (b *builder) oddities() (out []string) {
 	}
 	sort.Strings(out)
 	if b.deep > 0 {
-		out = append(out, fmt.Sprintf("%d lists of frames are longer than %d; the rest of each is left out", b.deep, maxFrames))
+		out = append(out, fmt.Sprintf("%d lists of frames are longer than %d; the middle of each is left out", b.deep, maxFrames))
 	}
 	if b.devices > 0 {
-		out = append(out, fmt.Sprintf("there are more than %d devices; what belongs to the others is left out (%d items)", maxDevices, b.devices))
+		out = append(out, fmt.Sprintf("what belongs to devices other than 0 to %d is left out (%d items): PyTorch has no others", maxDevices-1, b.devices))
+	}
+	if n := len(b.long); n > 0 {
+		out = append(out, fmt.Sprintf("%d texts are longer than %d bytes; the rest of each is shown nowhere", n, maxName))
 	}
 	if b.late > 0 {
 		out = append(out, fmt.Sprintf("%d records are written in several parts; the later parts are left out", b.late))

@@ -97,19 +97,15 @@ func (b *builder) segmentsOf(list object) (out []Segment) {
 	if n > 0 {
 		out = make([]Segment, 0, n)
 	}
-	devices := map[int]bool{}
 	b.each(list, n, func(o object) {
 		if o.class() != cSegment {
 			b.odd["segments"]++
 			return
 		}
 		s, lists := b.segments[o.index()], b.segLists[o.index()]
-		if !devices[s.Device] {
-			if len(devices) == maxDevices {
-				b.devices++
-				return
-			}
-			devices[s.Device] = true
+		if s.Device < 0 || s.Device >= maxDevices {
+			b.devices++
+			return
 		}
 		s.Extra = b.fields(lists.pairs)
 		s.Blocks = b.blocksOf(lists.blocks)
@@ -284,6 +280,7 @@ func NewSettings(fields []Field) *Settings {
 		switch f.Key {
 		case "PYTORCH_CUDA_ALLOC_CONF":
 			s.Conf, _ = f.Value.(string)
+			s.Conf = clipName(s.Conf)
 		case "max_split_size":
 			s.MaxSplitSize, _ = f.Value.(int64)
 		case "garbage_collection_threshold":
@@ -363,6 +360,9 @@ func (b *builder) unfold(v pickle.Value, levels int) plain {
 		f, _ := v.Float64()
 		return plain{f, 1}
 	case pickle.String:
+		if whole, ok := b.long[StringID(v.N)]; ok {
+			return plain{whole, 1}
+		}
 		return plain{b.snap.Strings[v.N], 1}
 	case pickle.Bytes:
 		return plain{b.texts[v.N], 1}

@@ -35,16 +35,33 @@ func roundCount(n int) bool {
 
 var stepNumber = regexp.MustCompile(`(?i)^(.*\b(?:step|iter|iteration|batch|request)\b\D{0,3})\d+$`)
 
+// stepTail is how much of a scope's name says whether it is a numbered step.
+const stepTail = 64
+
+// numberedStep finds out whether a scope is a numbered step, once for each name.
+func numberedStep() func(name string) bool {
+	known := map[string]bool{}
+	return func(name string) bool {
+		is, ok := known[name]
+		if !ok {
+			is = stepNumber.MatchString(name[max(0, len(name)-stepTail):])
+			known[name] = is
+		}
+		return is
+	}
+}
+
 // Steps are the times, in order, at which steps of the program ended, as far as
 // annotations tell: the profiler's steps, scopes that are numbered "step 3", or
 // else calls of an optimizer. It is nil where there are none.
 func (s *Snapshot) Steps() (ends []int64, what string) {
+	numbered := numberedStep()
 	for _, kind := range []struct {
 		what  string
 		match func(name string) bool
 	}{
 		{"profiler steps", func(n string) bool { return strings.HasPrefix(n, "ProfilerStep#") }},
-		{"numbered scopes", stepNumber.MatchString},
+		{"numbered scopes", numbered},
 		{"optimizer steps", func(n string) bool { return strings.HasPrefix(n, "Optimizer.step#") }},
 	} {
 		ends = ends[:0]

@@ -1,73 +1,184 @@
 package snapshot
 
-// MaxSize is more bytes than any device has, 16 TiB: a larger size is no size. As
-// many as a file can hold of smaller ones do not overflow their sum.
-const MaxSize = 1 << 44
+import (
+	"slices"
+
+	"strandline/units"
+)
+
+const (
+	// MaxSize is more bytes than any device has, 16 TiB: a larger size is no size.
+	MaxSize = 1 << 44
+	// maxTotal is more than all sizes of a file add up to, so that no sum of some
+	// of them overflows.
+	maxTotal = 1 << 62
+	// topAddr is the first address of the last 32 TiB: nothing is there, and what
+	// is rounded up or added to an address below it does not wrap.
+	topAddr = -(2 * MaxSize) & (1<<64 - 1)
+	// maxTime is in the year 2255, in microseconds.
+	maxTime = 9e15
+)
 
 func sane(n int64) bool { return n >= 0 && n <= MaxSize }
 
-// Sane is the snapshot without the sizes that cannot be, which Faults tells of:
-// below zero, or above [MaxSize]. They are 0 in it. It is the snapshot itself if
-// there are none, and shares all else with it.
+func saneTime(t int64) bool { return t >= 0 && t <= maxTime }
+
+// Sane is the snapshot without what cannot be, of which Faults tells: sizes
+// below zero, above [MaxSize] or at addresses that no memory has, and, where all
+// sizes add up to more than 2^62, the largest. They are 0 in it, and so are times
+// before 1970 or after 2255. It is the snapshot itself if there is nothing of
+// that, and shares all else with it.
 func (s *Snapshot) Sane() *Snapshot {
-	out := s
-	own := func() *Snapshot {
-		if out == s {
-			c := *s
-			c.Segments = append([]Segment(nil), s.Segments...)
-			c.Traces = append([]Trace(nil), s.Traces...)
-			out = &c
-		}
-		return out
+	c := cleaner{most: MaxSize}
+	if total, things := s.total(); total > maxTotal {
+		c.most = maxTotal / things
 	}
-	for i := range s.Segments {
-		if g := &s.Segments[i]; !g.sane() {
-			own().Segments[i] = g.cleared()
-		}
+	out := *s
+	out.Segments, out.HostSegments = c.segments(s.Segments), c.segments(s.HostSegments)
+	out.Traces, out.HostTraces = c.traces(s.Traces), c.traces(s.HostTraces)
+	out.Annotations = c.annotations(s.Annotations)
+	if !c.changed {
+		return s
 	}
-	for i := range s.Traces {
-		if sizes, ok := clearedSizes(s.Traces[i].Size); !ok {
-			own().Traces[i].Size = sizes
-		}
-	}
-	return out
+	return &out
 }
 
-func (s *Segment) sane() bool {
-	ok := sane(s.TotalSize) && sane(s.AllocatedSize) && sane(s.ActiveSize) && sane(s.RequestedSize)
+// total is what all sizes add up to that can be, and how many there are.
+func (s *Snapshot) total() (total, things int64) {
+	add := func(n int64) {
+		things++
+		if sane(n) {
+			total = units.Sum(total, n)
+		}
+	}
+	for _, list := range [][]Segment{s.Segments, s.HostSegments} {
+		for i := range list {
+			g := &list[i]
+			add(max(g.TotalSize, g.AllocatedSize, g.ActiveSize, g.RequestedSize))
+			for k := range g.Blocks {
+				add(max(g.Blocks[k].Size, g.Blocks[k].Requested))
+			}
+		}
+	}
+	for _, list := range [][]Trace{s.Traces, s.HostTraces} {
+		for i := range list {
+			for _, n := range list[i].Size {
+				add(n)
+			}
+		}
+	}
+	return total, things
+}
+
+// A cleaner makes copies without what cannot be.
+type cleaner struct {
+	most    int64
+	changed bool
+}
+
+func (c *cleaner) size(n int64) bool { return n >= 0 && n <= c.most }
+
+func (c *cleaner) segments(list []Segment) []Segment {
+	var out []Segment
+	for i := range list {
+		if g := &list[i]; !c.sane(g) {
+			if out == nil {
+				out = slices.Clone(list)
+			}
+			out[i] = c.cleared(g)
+		}
+	}
+	return changed(c, list, out)
+}
+
+func changed[T any](c *cleaner, before, after []T) []T {
+	if after == nil {
+		return before
+	}
+	c.changed = true
+	return after
+}
+
+func (c *cleaner) sane(s *Segment) bool {
+	ok := s.Addr < topAddr && c.size(s.TotalSize) && c.size(s.AllocatedSize) && c.size(s.ActiveSize) && c.size(s.RequestedSize)
 	for i := range s.Blocks {
-		ok = ok && sane(s.Blocks[i].Size) && sane(s.Blocks[i].Requested)
+		b := &s.Blocks[i]
+		ok = ok && b.Addr < topAddr && c.size(b.Size) && c.size(b.Requested)
 	}
 	return ok
 }
 
-func (s *Segment) cleared() Segment {
+func (c *cleaner) cleared(s *Segment) Segment {
 	out := *s
-	out.Blocks = append([]Block(nil), s.Blocks...)
-	clear := func(sizes ...*int64) {
+	out.Blocks = slices.Clone(s.Blocks)
+	clear := func(addr uint64, sizes ...*int64) {
 		for _, n := range sizes {
-			if !sane(*n) {
+			if addr >= topAddr || !c.size(*n) {
 				*n = 0
 			}
 		}
 	}
-	clear(&out.TotalSize, &out.AllocatedSize, &out.ActiveSize, &out.RequestedSize)
+	clear(out.Addr, &out.TotalSize, &out.AllocatedSize, &out.ActiveSize, &out.RequestedSize)
 	for i := range out.Blocks {
-		clear(&out.Blocks[i].Size, &out.Blocks[i].Requested)
+		b := &out.Blocks[i]
+		clear(b.Addr, &b.Size, &b.Requested)
 	}
 	return out
 }
 
-// clearedSizes is a copy without what is not sane, if there is any.
-func clearedSizes(sizes []int64) (out []int64, ok bool) {
-	for k, n := range sizes {
-		if sane(n) {
+func (c *cleaner) traces(list []Trace) []Trace {
+	var out []Trace
+	for i := range list {
+		t := &list[i]
+		sizes, times := c.sizes(&t.Events), c.times(t.Time)
+		if sizes == nil && times == nil {
 			continue
 		}
 		if out == nil {
-			out = append(out, sizes...)
+			out = slices.Clone(list)
+		}
+		out[i].Size, out[i].Time = changed(c, t.Size, sizes), changed(c, t.Time, times)
+	}
+	return changed(c, list, out)
+}
+
+// sizes is a copy of the column of sizes without what cannot be, nil if all can.
+func (c *cleaner) sizes(e *Events) (out []int64) {
+	for k, n := range e.Size {
+		if c.size(n) && (e.Addr[k] < topAddr || e.Action[k] == OOM) {
+			continue
+		}
+		if out == nil {
+			out = slices.Clone(e.Size)
 		}
 		out[k] = 0
 	}
-	return out, out == nil
+	return out
+}
+
+func (c *cleaner) times(times []int64) (out []int64) {
+	for k, t := range times {
+		if saneTime(t) {
+			continue
+		}
+		if out == nil {
+			out = slices.Clone(times)
+		}
+		out[k] = 0
+	}
+	return out
+}
+
+func (c *cleaner) annotations(list []Annotation) []Annotation {
+	var out []Annotation
+	for i := range list {
+		if saneTime(list[i].Time) {
+			continue
+		}
+		if out == nil {
+			out = slices.Clone(list)
+		}
+		out[i].Time = 0
+	}
+	return changed(c, list, out)
 }

@@ -19,7 +19,7 @@ func (s *Snapshot) Write(w io.Writer) error {
 	out := &writer{
 		Encoder: pickle.NewEncoder(w), s: s,
 		texts: make([]pickle.Ref, len(s.Strings)), stacks: make([]pickle.Ref, s.Stacks.Len()),
-		frames: map[stack.FrameID]pickle.Ref{}, values: map[any]*pickle.Ref{},
+		frames: map[stack.FrameID]pickle.Ref{}, values: map[any]*pickle.Ref{}, long: map[string]pickle.Ref{},
 	}
 	if s.Format.BareList {
 		out.segments(s.Segments)
@@ -306,7 +306,8 @@ type writer struct {
 	stacks []pickle.Ref // by stack.ID
 	frames map[stack.FrameID]pickle.Ref
 	values map[any]*pickle.Ref // of containers in Extra, by their first element
-	pairs  []pair              // scratch
+	long   map[string]pickle.Ref
+	pairs  []pair // scratch
 }
 
 // whole writes the dict of all.
@@ -522,7 +523,7 @@ func (w *writer) value(v any) {
 	case float64:
 		w.Float(v)
 	case string:
-		w.String(v)
+		w.string(v)
 	case []byte:
 		w.Bytes(v)
 	case Tuple:
@@ -548,6 +549,17 @@ func (w *writer) value(v any) {
 		}
 	default:
 		w.None()
+	}
+}
+
+// string writes a text once if it is long: many records may have it.
+func (w *writer) string(text string) {
+	if len(text) <= maxName {
+		w.String(text)
+	} else if ref := w.long[text]; ref != 0 {
+		w.Get(ref)
+	} else {
+		w.long[text] = w.SharedString(text)
 	}
 }
 

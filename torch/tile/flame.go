@@ -31,6 +31,10 @@ const (
 // flameShare is the share of the whole below which a node is left out.
 const flameShare = 4000
 
+// flameDepth is how deep the tree is; of deeper stacks the innermost frames are
+// left out.
+const flameDepth = 256
+
 // branch is a node while the tree grows.
 type branch struct {
 	Node
@@ -72,7 +76,8 @@ func (b *branch) grow(t *stack.Table, s StackSum) {
 	case stack.Empty:
 		step(NoFrames)
 	}
-	for _, frame := range slices.Backward(t.Frames(s.Stack)) {
+	frames := t.Frames(s.Stack)
+	for _, frame := range slices.Backward(frames[max(0, len(frames)-flameDepth):]) {
 		step(int(frame))
 	}
 }

@@ -1,8 +1,10 @@
 package tile
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"math/bits"
 	"path"
 	"strconv"
@@ -50,9 +52,10 @@ func keyOf(parts ...string) Key {
 		h.Write([]byte(p))
 		h.Write([]byte{0})
 	}
-	sum := h.Sum64()
-	return Key((sum ^ sum>>48) & (1<<48 - 1))
+	return keyOfSum(h.Sum64())
 }
+
+func keyOfSum(sum uint64) Key { return Key((sum ^ sum>>48) & (1<<48 - 1)) }
 
 // KeyOfSite is the key of a line of code, as [ByLine] groups it.
 func KeyOfSite(s stack.Site) Key {
@@ -199,12 +202,13 @@ func (x *grouper) stack(id stack.ID) Group {
 	if id <= stack.Empty {
 		return g
 	}
-	var text strings.Builder
+	text, key := sha256.New(), fnv.New64a() // stacks may be long, and many
 	for _, f := range x.h.Snap.Stacks.Stack(id) {
-		fmt.Fprintf(&text, "%s\x00%d\x00%s\x00", f.File, f.Line, f.Function)
+		fmt.Fprintf(io.MultiWriter(text, key), "%s\x00%d\x00%s\x00", f.File, f.Line, f.Function)
 	}
-	g.identity = text.String()
-	g.Key = keyOf(g.identity)
+	g.identity = string(text.Sum(nil))
+	key.Write([]byte{0})
+	g.Key = keyOfSum(key.Sum64())
 	return g
 }
 

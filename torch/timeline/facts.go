@@ -62,8 +62,8 @@ func FactsOf(s *snapshot.Snapshot) *Facts {
 	if s.Settings != nil {
 		f.Conf = &s.Settings.Conf
 	}
-	for _, x := range s.Extra {
-		f.Extra = append(f.Extra, fmt.Sprint(x.Key))
+	for _, x := range s.Extra[:min(len(s.Extra), mostExtra)] {
+		f.Extra = append(f.Extra, keyName(x.Key))
 	}
 	if len(f.Extra) > 0 {
 		f.Notes = append(f.Notes, "keys that are not PyTorch's are kept: "+strings.Join(f.Extra, ", "))
@@ -82,6 +82,25 @@ func FactsOf(s *snapshot.Snapshot) *Facts {
 		f.Notes = append(f.Notes, t.Gaps()...)
 	}
 	return f
+}
+
+// mostExtra is how many keys that are not PyTorch's are named.
+const mostExtra = 64
+
+// keyName is a key of a dict for people: Python's may be of any type and length.
+func keyName(key any) string {
+	const most = 64
+	text := fmt.Sprintf("%T", key)
+	switch key := key.(type) {
+	case string:
+		text = key
+	case nil, bool, int64, uint64, float64:
+		text = fmt.Sprint(key)
+	}
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
 }
 
 func deviceFacts(s *snapshot.Snapshot, d snapshot.Device, t *Timeline) DeviceFacts {

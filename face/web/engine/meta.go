@@ -295,6 +295,7 @@ func scopesOf(h *tile.History) []scope {
 	}
 	at := func(t int64) int { return sort.Search(len(times), func(k int) bool { return times[k] >= t }) }
 	open := map[string][]int64{}
+	steps := map[string]bool{} // names, as far as they are known
 	for i := range h.Snap.Annotations {
 		a := &h.Snap.Annotations[i]
 		if a.Device != h.Device {
@@ -311,7 +312,12 @@ func scopesOf(h *tile.History) []scope {
 		from := open[a.Name][n-1]
 		open[a.Name] = open[a.Name][:n-1]
 		s := scope{Name: a.Name, Lane: "notes", From: at(from), To: at(a.Time)}
-		if stepName.MatchString(a.Name) {
+		step, known := steps[a.Name]
+		if !known {
+			step = stepName.MatchString(a.Name)
+			steps[a.Name] = step
+		}
+		if step {
 			s.Lane = "steps"
 		}
 		if s.From < s.To {

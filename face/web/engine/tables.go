@@ -292,7 +292,7 @@ func framesOf(t *stack.Table, id stack.ID) []frameDoc {
 		return nil
 	}
 	out := []frameDoc{}
-	for _, f := range t.Stack(id) {
+	for _, f := range t.Short(id) {
 		out = append(out, newFrameDoc(f))
 	}
 	return out
