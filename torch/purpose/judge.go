@@ -16,7 +16,9 @@ type judge struct {
 	updated map[int64]int
 	masters map[stack.Frame]bool // places that made copies which the optimizer updates
 	covered bool                 // the model holds all that the optimizer updates
-	built   map[int]bool         // what constructors make between a model's layers
+	built   map[int]bool         // what constructors of modules make
+	written map[stack.Frame]bool // places that give parameters new storage
+	firstOf map[stack.Frame]int  // the first state that each place of an optimizer made
 	// workspaces are allocations that have the size and the life of cuBLAS's.
 	workspaces map[int]bool
 	// votes say, by place in a pass, whether what was made there was kept for the
@@ -35,6 +37,7 @@ type judge struct {
 func newJudge(t *timeline.Timeline, events int) *judge {
 	j := &judge{program: newProgram(t, events)}
 	j.findBuilt()
+	j.findWritten()
 	j.findUpdated()
 	j.findWorkspaces()
 	j.findCaches()
@@ -151,13 +154,16 @@ func (j *judge) always(i int) Purpose {
 // converted from is gone by then; a copy of a model whose original is trained is
 // an average or a reference.
 func (j *judge) isParameter(i int, x *trait) bool {
+	if j.isWritten(i, x) {
+		return true
+	}
 	if x.phase != own {
 		return false
 	}
 	if x.said == Parameters {
 		return !j.gone(i, j.forwardAfter(j.t.Birth(i))) && !(x.copies && j.covered)
 	}
-	return x.said == count && (j.masters[x.made] || j.built[i]) && !j.gone(i, j.events)
+	return j.built[i] && !j.gone(i, j.forwardAfter(j.t.Birth(i))) || x.said == count && j.masters[x.made] && !j.gone(i, j.events)
 }
 
 // isState tells what an optimizer makes in a step and keeps beyond it.
@@ -342,6 +348,7 @@ func (j *judge) vote(i int, newest bool) int {
 func (j *judge) findUpdated() {
 	model, states := map[int64]int{}, map[stack.Frame][]int64{}
 	candidates := map[stack.Frame][]int64{}
+	j.firstOf = map[stack.Frame]int{}
 	first := j.updateAfter(-1).from
 	for i := range j.allocs {
 		birth, size := j.t.Birth(i), j.t.Size(i)
@@ -349,10 +356,16 @@ func (j *judge) findUpdated() {
 		case j.isParameter(i, x) && !x.copies:
 			model[size]++
 		case x.phase == updating && j.isState(i, x):
+			if _, ok := states[x.made]; !ok {
+				j.firstOf[x.made] = i
+			}
 			states[x.made] = append(states[x.made], size)
 		case x.phase == own && x.said == count && birth < first && !j.gone(i, j.events):
 			candidates[x.made] = append(candidates[x.made], size)
 		}
+	}
+	if len(model) == 0 {
+		j.findLateWritten(states, candidates)
 	}
 	j.updated = countSizes(heaviest(states))
 	if len(j.updated) == 0 {
@@ -502,29 +515,6 @@ func (j *judge) findCaches() {
 		model = model || j.isParameter(i, x)
 		if k := (place{x.made, j.t.Size(i)}); model && x.phase == own && x.said == count && !j.gone(i, j.events) {
 			j.caches[k], seen[k] = seen[k], true
-		}
-	}
-}
-
-// findBuilt finds what constructors of the program make on the way to a layer of
-// PyTorch's: parameters and buffers of classes of its own.
-func (j *judge) findBuilt() {
-	j.built = map[int]bool{}
-	var row []int // since the last layer
-	for i := range j.allocs {
-		if j.t.Before(i) {
-			continue
-		}
-		switch x := j.trait(j.t.Stack(i)); {
-		case !x.builds || x.phase != own:
-			row = row[:0]
-		case x.said == Parameters:
-			for _, i := range row {
-				j.built[i] = true
-			}
-			row = row[:0]
-		case x.said == count:
-			row = append(row, i)
 		}
 	}
 }

@@ -32,6 +32,7 @@ type program struct {
 	facts    []facts // by frame
 	events   int     // as many are known
 	allocs   int     // that these make
+	ends     []int32 // by event, one more than the allocation that it ends; 0 for none
 	passes   []pass
 	open     int                  // where a forward pass begins that no backward pass follows, or the end
 	forwards []int                // allocations in forward passes of any kind
@@ -47,6 +48,7 @@ func newProgram(t *timeline.Timeline, events int) *program {
 	p := &program{t: t, traits: make([]trait, t.Snap.Stacks.Len()), events: events}
 	p.allocs = sort.Search(len(t.Allocs), func(i int) bool { return t.Birth(i) >= events })
 	p.open = p.events
+	p.findEnds()
 	p.walk()
 	p.updates = append(p.annotatedUpdates(), p.updates...)
 	sort.SliceStable(p.updates, func(i, j int) bool { return p.updates[i].from < p.updates[j].from })
@@ -59,6 +61,16 @@ func newProgram(t *timeline.Timeline, events int) *program {
 	p.training = p.trains()
 	p.steps = p.findSteps()
 	return p
+}
+
+// findEnds finds what each event ends.
+func (p *program) findEnds() {
+	p.ends = make([]int32, p.events)
+	for i := range p.allocs {
+		if k := p.death(i); k != timeline.Never {
+			p.ends[k] = int32(i + 1)
+		}
+	}
 }
 
 // trains tells whether the program has backward passes, or keeps so much of its

@@ -46,6 +46,14 @@ var stacks = map[string][]stack.Frame{
 	"keep":    {{File: "train.py", Line: 20, Function: "<module>"}},
 	"answer":  {{File: "answer.py", Function: "forward"}, {File: "serve.py", Function: "<module>"}},
 	"buffers": {{File: "store.py", Line: 3, Function: "reserve"}, {File: "serve.py", Function: "<module>"}},
+	"init":    {{File: "model.py", Line: 2, Function: "__init__"}, {File: "train.py", Function: "<module>"}},
+	"setting": {{File: "config.py", Line: 2, Function: "__init__"}, {File: "train.py", Function: "<module>"}},
+	"pass": {{File: "model.py", Line: 5, Function: "forward"}, {File: torch + "nn/modules/module.py", Function: "_call_impl"},
+		{File: "train.py", Function: "<module>"}},
+	"assign": {{File: "train.py", Line: 30, Function: "<module>"}},
+	"first":  {{File: "adam.py", Line: 3, Function: "step"}, {File: torch + "optim/optimizer.py", Function: "wrapper"}, {File: "train.py", Function: "<module>"}},
+	"second": {{File: "adam.py", Line: 4, Function: "step"}, {File: torch + "optim/optimizer.py", Function: "wrapper"}, {File: "train.py", Function: "<module>"}},
+	"write":  {{File: "adam.py", Line: 5, Function: "step"}, {File: torch + "optim/optimizer.py", Function: "wrapper"}, {File: "train.py", Function: "<module>"}},
 }
 
 func made(name string, size int64, at string) step { return step{name: name, size: size, at: at} }
@@ -87,7 +95,10 @@ func lineOf(steps []step) *timeline.Timeline {
 			continue
 		}
 		if x.free {
-			b := live[x.name]
+			b, ok := live[x.name]
+			if !ok {
+				b = block{uint64(k+1) << 20, x.size} // there before the history
+			}
 			delete(live, x.name)
 			add(snapshot.FreeRequested, b.addr, b.size, ids[x.at])
 			add(snapshot.FreeCompleted, b.addr, b.size, ids[x.at])
@@ -111,6 +122,30 @@ var (
 		freed("gw", "zero"), freed("gb", "zero"), freed("x", "loss"), freed("loss", "loss"),
 	}
 )
+
+// written is a step after which a parameter has new storage: that of suffix n
+// replaces that of suffix m. States are made anew too if there are any.
+func written(m, n string, states bool) []step {
+	out := []step{made("x"+n, 50, "load"), made("h"+n, 300, "pass"), made("i"+n, 200, "pass"),
+		made("gw"+n, 1000, "backward"), made("gb"+n, 10, "backward"), freed("h"+n, "backward"), freed("i"+n, "backward")}
+	for _, t := range []struct {
+		name string
+		size int64
+	}{{"w", 1000}, {"b", 10}} {
+		at := "assign"
+		if states {
+			at = "write"
+			for _, s := range []string{"first", "second"} {
+				out = append(out, made(s+t.name+n, t.size, s), freed(s+t.name+m, s))
+			}
+		}
+		out = append(out, made("d"+t.name+n, t.size, at), made(t.name+n, t.size, at), freed("d"+t.name+n, at), freed(t.name+m, at))
+	}
+	return append(out, freed("gw"+n, "zero"), freed("gb"+n, "zero"), freed("x"+n, "loss"))
+}
+
+// builtHere are the tensors of a model that its own constructor makes.
+var builtHere = []step{made("w0", 1000, "init"), made("b0", 10, "init")}
 
 // answers is a batch of inference, the result of which is kept.
 func answers(n string) []step {
@@ -175,6 +210,16 @@ func TestPurposes(t *testing.T) {
 		{"batches that no name tells, beside a buffer that is made once", join(setup, []step{made("p", 5000, "buffers"), made("b", 60, "keep")}, trained,
 			[]step{freed("b", "loss"), made("b", 60, "keep")}, trained, []step{freed("p", "loss"), freed("b", "loss")}),
 			map[string]int64{"parameters": 1010, "gradients": 1010, "optimizer": 2020, "temporaries": 708, "input": 110, "other": 5000}, nil},
+		{"parameters that a constructor makes, and nobody updates", join(builtHere, []step{made("x", 50, "load"), made("h", 300, "pass"), freed("h", "loss"), freed("x", "loss")}),
+			nil, map[string]int64{"parameters": 1010}},
+		{"parameters written by hand", join(builtHere, written("0", "1", false), written("1", "2", false)),
+			nil, map[string]int64{"parameters": 1010}},
+		{"parameters written by an optimizer of the program's own", join(builtHere, written("0", "1", true), written("1", "2", true)),
+			nil, map[string]int64{"parameters": 1010, "optimizer": 2020}},
+		{"the same, recorded late", join(written("0", "1", true), written("1", "2", true)),
+			nil, map[string]int64{"parameters": 1010, "optimizer": 2020}},
+		{"written by hand, recorded late", join(written("0", "1", false), written("1", "2", false)),
+			nil, map[string]int64{"parameters": 1010}},
 		{"results that are kept of batch after batch", join(setup, answers("1"), answers("2"), answers("3"), answers("4"), answers("5"), answers("6")),
 			nil, map[string]int64{"parameters": 1010, "other": 600}},
 	} {
