@@ -26,6 +26,7 @@ const (
 	Peak          Kind = "peak"           // what memory is for where it is highest
 	Spike         Kind = "spike"          // one place's short-lived memory that makes the peak
 	Copies        Kind = "copies"         // one tensor held several times
+	AutocastCache Kind = "autocast-cache" // copies of weights that autocast keeps
 	Waiting       Kind = "waiting"        // freed memory that waits for another stream
 	PrivatePools  Kind = "private-pools"  // memory that only CUDA graphs or a MemPool can use
 	Rounding      Kind = "rounding"       // blocks that are larger than what was asked for

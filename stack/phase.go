@@ -27,6 +27,34 @@ func InLoss(frames []Frame) bool {
 	return false
 }
 
+// InUpdate reports whether an optimizer's step made a stack.
+func InUpdate(frames []Frame) bool {
+	for _, f := range frames {
+		if inOptim(f) && f.Function != "zero_grad" {
+			return true
+		}
+	}
+	return false
+}
+
+// InForeach reports whether one of PyTorch's optimizers made a stack while it updates
+// all tensors at once.
+func InForeach(frames []Frame) bool { return inOptimFunction(frames, "_multi_tensor_") }
+
+// InSingle reports whether one made it while it updates one tensor after the other.
+func InSingle(frames []Frame) bool { return inOptimFunction(frames, "_single_tensor_") }
+
+func inOptimFunction(frames []Frame, prefix string) bool {
+	for _, f := range frames {
+		if inOptim(f) && strings.HasPrefix(f.Function, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func inOptim(f Frame) bool { return strings.Contains(f.File, "/optim/") && OriginOf(f) == Torch }
+
 // InBackward tells a stack of the autograd engine, recomputation of checkpoints
 // included.
 func InBackward(frames []Frame) bool {
@@ -46,7 +74,7 @@ func InBackward(frames []Frame) bool {
 func WithoutGradients(frames []Frame) bool {
 	without := false
 	for _, f := range frames {
-		if strings.Contains(f.File, "/optim/") && OriginOf(f) == Torch {
+		if inOptim(f) {
 			return false
 		}
 		without = without || f.Function == "decorate_context" && strings.HasSuffix(f.File, "_contextlib.py")

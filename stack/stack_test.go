@@ -169,6 +169,24 @@ func TestIntern(t *testing.T) {
 	}
 }
 
+func TestOptimizerPhases(t *testing.T) {
+	const optim = "/usr/lib/python3/dist-packages/torch/optim/"
+	for _, c := range []struct {
+		frames                  []Frame
+		update, foreach, single bool
+	}{
+		{[]Frame{{optim + "adamw.py", 1, "_multi_tensor_adamw"}, {optim + "optimizer.py", 2, "wrapper"}, {"train.py", 3, "main"}}, true, true, false},
+		{[]Frame{{optim + "sgd.py", 1, "_single_tensor_sgd"}, {optim + "optimizer.py", 2, "wrapper"}}, true, false, true},
+		{[]Frame{{"adam.py", 1, "step"}, {optim + "optimizer.py", 2, "profile_hook_step"}, {"train.py", 3, "main"}}, true, false, false},
+		{[]Frame{{optim + "optimizer.py", 1, "zero_grad"}, {"train.py", 3, "main"}}, false, false, false},
+		{[]Frame{{"/home/u/optim/adam.py", 1, "_multi_tensor_adam"}, {"train.py", 3, "main"}}, false, false, false},
+	} {
+		if u, f, s := InUpdate(c.frames), InForeach(c.frames), InSingle(c.frames); u != c.update || f != c.foreach || s != c.single {
+			t.Errorf("%v: in an update %v, foreach %v, single %v", c.frames, u, f, s)
+		}
+	}
+}
+
 func TestReadable(t *testing.T) {
 	noise := []Frame{{"libtorch.so", 1, "torch::unwind::unwind()"}, {"libc10.so", 2, "??"}, {"python3", 3, "_PyEval_EvalFrameDefault"}}
 	own := Frame{"train.py", 5, "main"}

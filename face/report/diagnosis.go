@@ -210,7 +210,7 @@ func writeTitle(w io.Writer, s Style, f *finding.Finding, subject, mark string) 
 // heldBy names, by kind, the evidence that says how much it is about. These are
 // notes on a single process of which there can be one for each of many.
 var heldBy = map[finding.Kind]string{
-	finding.Peak: "bytes", finding.Spike: "place_bytes", finding.Copies: "copies_bytes", finding.Waiting: "peak_waiting_bytes",
+	finding.Peak: "bytes", finding.Spike: "place_bytes", finding.Copies: "copies_bytes", finding.AutocastCache: "cache_bytes", finding.Waiting: "peak_waiting_bytes",
 	finding.PrivatePools: "private_reserved_bytes", finding.Rounding: "lost_bytes", finding.Pinned: "lost_bytes",
 }
 

@@ -16,7 +16,7 @@ import (
 
 // costKinds are the kinds of finding that tell what a single cause costs.
 var costKinds = []finding.Kind{
-	finding.Spike, finding.Copies, finding.Waiting, finding.PrivatePools, finding.Rounding, finding.Pinned,
+	finding.Spike, finding.Copies, finding.AutocastCache, finding.Waiting, finding.PrivatePools, finding.Rounding, finding.Pinned,
 }
 
 // costsOf are the findings of these kinds.

@@ -316,9 +316,11 @@ func tellUses(f *finding.Finding, m *purpose.Moment, leaks []finding.Finding) {
 	}
 	h := holdingsOf(m, leakingSites(leaks), false)
 	f.Evidence["by_purpose"] = h.sums()["by_purpose"]
+	addInferred(f.Evidence, m)
 	held := h.uses()
 	f.Detail = append(f.Detail, "what filled the memory: "+madeOf(held))
 	f.Detail = append(f.Detail, heaviest(held)...)
+	f.Detail = append(f.Detail, inferredOf(m)...)
 }
 
 // reason tells the leak for which memory ran out: without what it held, the
@@ -390,37 +392,41 @@ func placesOf(leak *finding.Finding, m *purpose.Moment) (out []finding.Place) {
 	return out
 }
 
-// oomRemedies are what to do about a cause.
+// oomRemedies are what to do about a cause. A setting with which the request is met,
+// simulated on this history, comes first.
 func oomRemedies(s *shortage, o *compare.OOM, trial *replay.Trial) []finding.Remedy {
-	switch s.cause() {
-	case causeLimit:
-		return raiseLimit()
-	case causeFragmented:
-		if o.Expandable {
-			return []finding.Remedy{finding.CodeChange("segments are expandable already: free memory is of other streams or pools, or lies between blocks of one segment; make the largest tensors first, and give streams and graphs a common pool")}
-		}
-		switch r := expandable(o.Conf, trial); {
-		case r == nil:
-			return append([]finding.Remedy{finding.CodeChange("expandable segments, simulated on this history, would not have met the request; `strandline simulate --search` tries other settings")}, needLess()...)
-		case putsOff(trial, o.Request):
-			return append(needLess(), r...)
-		default:
-			return r
-		}
-	case causeOutside:
-		return s.findOthers()
+	general, cause := s.general(o), s.cause()
+	met := trial != nil && trial.RanOut && !trial.RunsOut
+	if o.Expandable || !met && cause != causeFragmented {
+		return general
 	}
-	switch {
-	case trial == nil || trial.RunsOut:
-		return needLess()
+	switch r := expandable(o.Conf, trial); {
+	case r == nil:
+		return append([]finding.Remedy{finding.CodeChange("expandable segments, simulated on this history, would not have met the request; `strandline simulate --search` tries other settings")}, general...)
 	case putsOff(trial, o.Request):
-		return append(needLess(), expandable(o.Conf, trial)...)
+		return append(general, r...)
+	case cause == causeFragmented:
+		return r
+	default:
+		return append(r, general...)
 	}
-	return append(expandable(o.Conf, trial), needLess()...)
 }
 
-// putsOff tells a setting with which the request that failed is met, but another
-// of its size would not be: what helps for longer comes first.
+// general are the remedies that no simulation has tried.
+func (s *shortage) general(o *compare.OOM) []finding.Remedy {
+	switch cause := s.cause(); {
+	case cause == causeLimit:
+		return raiseLimit()
+	case cause == causeOutside:
+		return s.findOthers()
+	case cause == causeFragmented && o.Expandable:
+		return []finding.Remedy{finding.CodeChange("segments are expandable already: free memory is of other streams or pools, or lies between blocks of one segment; make the largest tensors first, and give streams and graphs a common pool")}
+	}
+	return needLess()
+}
+
+// putsOff reports whether a setting meets the request that failed, but not another
+// of its size: what helps for longer comes first.
 func putsOff(t *replay.Trial, request int64) bool {
 	return t != nil && t.Left != nil && *t.Left < request
 }

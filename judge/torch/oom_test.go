@@ -304,6 +304,7 @@ func TestSettingThatPutsTheEndOff(t *testing.T) {
 	const gib = 1 << 30
 	fragmented := &shortage{request: size(3 * gib), driver: size(3 * gib), free: size(gib), reserved: size(8 * gib), active: size(5 * gib)}
 	tooBig := &shortage{request: size(5 * gib), driver: size(5 * gib), free: size(gib), reserved: size(8 * gib), active: size(5 * gib)}
+	limited := &shortage{request: size(2 * gib), driver: size(2 * gib), free: size(4 * gib), reserved: size(8 * gib), active: size(5 * gib)}
 	for _, c := range []struct {
 		s     *shortage
 		left  int64
@@ -311,6 +312,7 @@ func TestSettingThatPutsTheEndOff(t *testing.T) {
 		count int
 	}{
 		{fragmented, 3 * gib, 0, 1}, {fragmented, 3*gib - 1, 1, 2}, {tooBig, 5 * gib, 0, 2}, {tooBig, 0, 1, 2},
+		{limited, 2 * gib, 0, 2}, {limited, gib, 1, 2},
 	} {
 		trial := &replay.Trial{Exact: true, Own: 8 * gib, Peak: 8 * gib, RanOut: true, Left: &c.left}
 		got := oomRemedies(c.s, &compare.OOM{Request: *c.s.request}, trial)

@@ -32,14 +32,60 @@ func peak(p *compare.Process, device int, leaks []finding.Finding) []finding.Fin
 		Evidence: map[string]any{"event": eventAt(at.Event), "sites": top.places(), "at_end": left.sums()},
 	}
 	maps.Copy(f.Evidence, top.sums())
+	addInferred(f.Evidence, at)
+	addInferred(f.Evidence["at_end"].(map[string]any), &d.Purpose.End)
 	if at.Event != timeline.Never {
 		f.Detail = append(f.Detail, fmt.Sprintf("it is reached at event %s of %s", units.Count(int64(at.Event)), units.Count(int64(d.Events))))
 	} else {
 		f.Detail = append(f.Detail, "it is what was in use when the history began; what was in use before is not recorded")
 	}
 	f.Detail = append(f.Detail, heaviest(held)...)
+	f.Detail = append(f.Detail, inferredOf(at)...)
+	tellUnused(&f, d)
 	f.Detail = append(f.Detail, fmt.Sprintf("at the end %s: %s", units.Bytes(d.Purpose.End.Bytes), madeOf(end)))
 	return []finding.Finding{f}
+}
+
+// addInferred adds what sizes say of what was there before the recording.
+func addInferred(to map[string]any, m *purpose.Moment) {
+	if m.Inferred != nil {
+		to["inferred"] = map[string]any{"by_purpose": m.Inferred.By.Map(), "confidence": m.Inferred.Confidence}
+	}
+}
+
+// inferredOf says the same in a sentence.
+func inferredOf(m *purpose.Moment) []string {
+	if m.Inferred == nil {
+		return nil
+	}
+	var parts []string
+	for _, p := range m.Inferred.By.Sorted() {
+		parts = append(parts, units.Bytes(m.Inferred.By[p])+" "+p.Words())
+	}
+	return []string{fmt.Sprintf("of what was there before the recording, sizes suggest: %s (inferred, %s sure)",
+		strings.Join(parts, ", "), units.Percent(m.Inferred.Confidence))}
+}
+
+// tellUnused says what forward passes kept for backward passes that did not come, and
+// what to do about it, if that is worth a person's time.
+func tellUnused(f *finding.Finding, d *compare.Device) {
+	u, peak := d.Purpose.Unused, d.Purpose.Peak.Bytes
+	if u == nil || worth(u.Bytes, peak) == "" {
+		return
+	}
+	f.Evidence["unused_graphs"] = map[string]any{"bytes": u.Bytes, "count": u.Graphs, "older_bytes": u.Older}
+	f.Detail = append(f.Detail, fmt.Sprintf("%s of this was kept for a backward pass that does not follow", units.Bytes(u.Bytes)))
+	if u.Graphs > 1 {
+		f.Evidence["unused_graphs"].(map[string]any)["peak_without_older_bytes"] = u.Without
+		f.Detail = append(f.Detail, fmt.Sprintf("it is of %s forward passes: %s of the older lives until the new output takes the place of the old",
+			units.Count(int64(u.Graphs)), units.Bytes(u.Older)))
+	}
+	what := "put the forward pass under torch.no_grad() or torch.inference_mode() where no backward pass follows: nothing is kept then"
+	if u.Graphs > 1 && worth(peak-u.Without, peak) != "" {
+		what += fmt.Sprintf("; where gradients are needed, del the output before the next forward pass: played again on this history, the peak would be %s instead of %s",
+			units.Bytes(u.Without), units.Bytes(peak))
+	}
+	f.Remedies = append(f.Remedies, finding.CodeChange(what))
 }
 
 // state says what memory holds where a file has no history of a device.

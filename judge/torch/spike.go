@@ -84,11 +84,21 @@ func reliefsOf(reliefs []purpose.Relief) []map[string]any {
 	return out
 }
 
-// spikeRemedies are what to do about a place: a loss is computed in chunks, what
+// spikeRemedies are what to do about a place: autocast's casts and an optimizer's
+// temporaries have settings of their own, a loss is computed in chunks, what
 // many layers keep is computed again, and the rest need not be held at once.
 func spikeRemedies(frames []stack.Frame, r *purpose.Relief) []finding.Remedy {
 	const layers = 4 // of as many allocations and more, no single tensor is the cause
 	switch {
+	case 2*r.Cast > r.Bytes:
+		return castRemedies(r.Kept, r.Bytes, "")
+	case stack.InForeach(frames):
+		return []finding.Remedy{finding.SettingChange("foreach=False",
+			"let the optimizer update one tensor after the other, instead of all at once: with foreach, PyTorch's default, its temporaries are as large as all parameters together; fused=True needs none and is faster, where the optimizer has it")}
+	case stack.InSingle(frames):
+		return []finding.Remedy{finding.SettingChange("fused=True", "let the optimizer update without temporaries, where it can")}
+	case stack.InUpdate(frames):
+		return []finding.Remedy{finding.CodeChange("update in place (mul_, add_, addcdiv_, torch._foreach_… for small tensors): each operation that makes a new tensor holds a copy of what it computes")}
 	case stack.InLoss(frames):
 		return []finding.Remedy{finding.CodeChange("compute the loss in chunks of tokens, so that logits and their copies never stand there whole: torch.nn.functional.linear_cross_entropy (PyTorch 2.13 on), Liger's fused linear cross-entropy, or a loop with torch.utils.checkpoint around each chunk")}
 	case 2*r.Kept > r.Bytes && r.Count >= layers:

@@ -23,6 +23,7 @@ const (
 // costs are what the detectors of single costs tell of a device.
 func costs(b *compare.Book, p *compare.Process, device int) (out []finding.Finding) {
 	out = append(out, spike(b, p, device)...)
+	out = append(out, autocast(b, p, device)...)
 	out = append(out, copies(b, p, device)...)
 	out = append(out, waiting(p, device)...)
 	out = append(out, private(p, device)...)

@@ -20,7 +20,9 @@ type judge struct {
 	written map[stack.Frame]bool // places that give parameters new storage
 	firstOf map[stack.Frame]int  // the first state that each place of an optimizer made
 	// workspaces are allocations that have the size and the life of cuBLAS's.
-	workspaces map[int]bool
+	workspaces    map[int]bool
+	graphs, older []graph      // by birth; older are what may be some, made before the history
+	inGraph       map[int]bool // the tensors of those made in the history
 	// votes say, by place in a pass, whether what was made there was kept for the
 	// backward pass.
 	votes  map[visit]int
@@ -28,9 +30,11 @@ type judge struct {
 	caches map[place]bool // a tensor for each layer, of an engine that only infers
 	// outlived is, by stack, the bytes that outlived the step in which they were made,
 	// less those that did not; nil until it is asked for.
-	outlived map[stack.ID]int64
-	newest   map[stack.ID]int // the newest allocation of each stack; nil until it is asked for
-	later    *judge           // one that knows all of the history, where this one does not
+	outlived    map[stack.ID]int64
+	newest      map[stack.ID]int // the newest allocation of each stack; nil until it is asked for
+	weightSizes map[int64]bool   // of parameters; nil until it is asked for
+	sets        []inferred       // what was there before the history, by its sizes
+	later       *judge           // one that knows all of the history, where this one does not
 }
 
 // newJudge knows so many events of a timeline.
@@ -41,6 +45,8 @@ func newJudge(t *timeline.Timeline, events int) *judge {
 	j.findUpdated()
 	j.findWorkspaces()
 	j.findCaches()
+	j.findGraphs()
+	j.inferBefore()
 	if j.oom {
 		j.findVotes()
 	}
@@ -244,6 +250,9 @@ func (j *judge) isInput(i int, x *trait) bool {
 
 // needed is the event until which allocation i is kept for a backward pass.
 func (j *judge) needed(i int) int {
+	if j.inGraph[i] {
+		return j.events
+	}
 	birth := j.t.Birth(i)
 	x := j.trait(j.t.Stack(i))
 	p := j.passOf(birth)

@@ -2,6 +2,7 @@ package purpose
 
 import (
 	"maps"
+	"slices"
 	"sort"
 	"strings"
 
@@ -92,7 +93,7 @@ func (p *program) trains() bool {
 func (p *program) keeps(from int, counted bool) bool {
 	var made, kept, all, still int64
 	for i := range p.allocs {
-		if p.t.Birth(i) < from || p.t.Before(i) {
+		if p.t.Birth(i) < from || p.t.Before(i) || slices.Contains(cublasSizes, p.t.Size(i)) {
 			continue
 		}
 		made, all = made+p.t.Size(i), all+1

@@ -104,6 +104,8 @@ type Moment struct {
 	Bytes  int64
 	By     Sums
 	Places []Place // most bytes first
+	// Inferred is what of the unknown the sizes tell; nil if they tell nothing.
+	Inferred *Inferred
 }
 
 // Memory is what a device's memory is for at its peak and at its end.
@@ -113,12 +115,17 @@ type Memory struct {
 	OOM      *Moment
 	Reliefs  []Relief // the places without which the peak would be lowest, first
 	Families []Family // copies in the peak, most bytes first
+	Casts    *Casts   // autocast's cache in the peak; nil if there is none
+	Unused   *Unused  // graphs in the peak that no backward pass consumes; nil if there are none
 }
 
 // EachStack calls f with the stacks that m holds, to be put into another table.
 func (m *Memory) EachStack(f func(*stack.ID)) {
 	for i := range m.Reliefs {
 		f(&m.Reliefs[i].Stack)
+	}
+	if m.Casts != nil {
+		f(&m.Casts.Stack)
 	}
 	for i := range m.Families {
 		f(&m.Families[i].Stack)
@@ -132,7 +139,7 @@ func (m *Memory) EachStack(f func(*stack.ID)) {
 func Of(t *timeline.Timeline) Memory {
 	j := newJudge(t, t.Trace.Len())
 	atPeak, peak := j.atPeak(), t.PeakRequested.Event
-	m := Memory{Peak: atPeak.moment(peak), End: j.moment(t.Trace.Len() - 1), Reliefs: j.reliefs(atPeak), Families: j.families()}
+	m := Memory{Peak: atPeak.moment(peak), End: j.moment(t.Trace.Len() - 1), Reliefs: j.reliefs(atPeak), Families: j.families(), Unused: j.unused(), Casts: j.casts(atPeak)}
 	if t.LastOOM != timeline.Never {
 		failed := atPeak
 		if failed.events != t.LastOOM+1 {
@@ -189,6 +196,7 @@ func (j *judge) moment(event int) Moment {
 		places[k].Bytes += n
 		places[k].Count++
 	}
+	m.Inferred = j.inferredAt(event)
 	for _, p := range places {
 		m.Places = append(m.Places, *p)
 	}

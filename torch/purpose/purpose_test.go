@@ -47,13 +47,15 @@ var stacks = map[string][]stack.Frame{
 	"answer":  {{File: "answer.py", Function: "forward"}, {File: "serve.py", Function: "<module>"}},
 	"buffers": {{File: "store.py", Line: 3, Function: "reserve"}, {File: "serve.py", Function: "<module>"}},
 	"init":    {{File: "model.py", Line: 2, Function: "__init__"}, {File: "train.py", Function: "<module>"}},
-	"setting": {{File: "config.py", Line: 2, Function: "__init__"}, {File: "train.py", Function: "<module>"}},
 	"pass": {{File: "model.py", Line: 5, Function: "forward"}, {File: torch + "nn/modules/module.py", Function: "_call_impl"},
 		{File: "train.py", Function: "<module>"}},
 	"assign": {{File: "train.py", Line: 30, Function: "<module>"}},
 	"first":  {{File: "adam.py", Line: 3, Function: "step"}, {File: torch + "optim/optimizer.py", Function: "wrapper"}, {File: "train.py", Function: "<module>"}},
 	"second": {{File: "adam.py", Line: 4, Function: "step"}, {File: torch + "optim/optimizer.py", Function: "wrapper"}, {File: "train.py", Function: "<module>"}},
-	"write":  {{File: "adam.py", Line: 5, Function: "step"}, {File: torch + "optim/optimizer.py", Function: "wrapper"}, {File: "train.py", Function: "<module>"}},
+	"uncast": {{File: torch + "amp/autocast_mode.py", Function: "__exit__"}, {File: "train.py", Function: "<module>"}},
+	"cast": {{File: "libtorch_cpu.so", Function: "at::autocast::cached_cast(c10::ScalarType, at::Tensor const&, c10::DeviceType)"},
+		{File: torch + "nn/functional.py", Function: "linear"}, {File: torch + "nn/modules/module.py", Function: "_call_impl"}, {File: "train.py", Function: "<module>"}},
+	"write": {{File: "adam.py", Line: 5, Function: "step"}, {File: torch + "optim/optimizer.py", Function: "wrapper"}, {File: "train.py", Function: "<module>"}},
 }
 
 func made(name string, size int64, at string) step { return step{name: name, size: size, at: at} }

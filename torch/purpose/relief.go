@@ -17,6 +17,8 @@ type Relief struct {
 	// backward pass.
 	Bytes, Kept int64
 	Count       int
+	// Cast is what of it is autocast's cache of weights.
+	Cast int64
 	// Echo is what the backward pass holds at the peak in allocations of the same
 	// sizes, or of twice or half of them: gradients of these, most likely. They have
 	// no place, and Without still counts them.
@@ -76,6 +78,9 @@ func (j *judge) transient(peak timeline.Point, atPeak *judge) (out []Relief) {
 		r.Count++
 		if atPeak.name(i, peak.Event) == Activations {
 			r.Kept += n
+		}
+		if j.isCast(i) {
+			r.Cast += n
 		}
 		if n > most[site] {
 			most[site], r.Stack = n, id

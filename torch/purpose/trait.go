@@ -38,6 +38,9 @@ type trait struct {
 	builds bool
 	// copies is deepcopy of a parameter.
 	copies bool
+	// casts is autocast's copy of a tensor in another type, uncasts the end of its
+	// block, which lets go of the copies of weights.
+	casts, uncasts bool
 	// made is the innermost Python frame.
 	made stack.Frame
 	// root is the outermost one's file and function, which tell threads apart.
@@ -74,6 +77,7 @@ type facts struct {
 	reduces, copies, builds bool
 	enters                  phase // own if the frame enters none
 	initial, noGrad         bool
+	casts, uncasts          bool
 }
 
 // factsOf reads a frame.
@@ -103,6 +107,7 @@ func traitOf(frames []stack.Frame, read func(i int) *facts) trait {
 			depth++
 		}
 		r.noGrad = r.noGrad || x.noGrad
+		r.casts, r.uncasts = r.casts || x.casts, r.uncasts || x.uncasts
 		optimizer = optimizer || x.enters == updating
 		if !called {
 			r.hear(x, depth)
@@ -162,6 +167,8 @@ func (x *facts) native(f *stack.Frame) {
 		x.said = Communication
 	case workspace.MatchString(f.Function):
 		x.said = Workspaces
+	case strings.HasPrefix(f.Function, "at::autocast::cached_cast"):
+		x.casts = true
 	}
 }
 
@@ -179,6 +186,8 @@ func (x *facts) torchEnters(f *stack.Frame) {
 		x.enters, x.initial = updating, name == "_init_group"
 	case name == "decorate_context" && within("_contextlib.py"):
 		x.noGrad = true
+	case name == "__exit__" && within("/amp/autocast_mode.py"):
+		x.uncasts = true
 	case name == "_call_impl", within("/nn/functional.py"):
 		x.enters = forward
 	}
