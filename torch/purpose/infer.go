@@ -139,13 +139,15 @@ func (j *judge) inferredAt(event int) *Inferred {
 	in := &Inferred{}
 	var all int64
 	for _, s := range j.sets {
+		var live int64
 		for _, i := range s.allocs {
-			if n := j.t.Size(i); !j.gone(i, event+1) {
-				in.By[s.purpose] += n
-				in.Confidence += s.confidence * float64(n)
-				all += n
+			if !j.gone(i, event+1) {
+				live += j.t.Size(i)
 			}
 		}
+		in.By[s.purpose] += live
+		in.Confidence += s.confidence * float64(live)
+		all += live
 	}
 	if all == 0 {
 		return nil
