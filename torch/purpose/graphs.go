@@ -168,9 +168,9 @@ func (j *judge) addLiving(made []madeSoFar) {
 		}
 	}
 	living := g.isGraph(j, made)
-	graphs := j.graphs
+	graphs := j.graphs[:min(len(j.graphs), 1):min(len(j.graphs), 1)] // what came before resembles the first
 	if living {
-		graphs = append(graphs[:len(graphs):len(graphs)], g)
+		graphs = append(graphs, g)
 	}
 	matched := false
 	for _, x := range j.older {
@@ -191,7 +191,10 @@ func (j *judge) addLiving(made []madeSoFar) {
 // resembles reports whether most bytes of a graph are in tensors of sizes that
 // another has as well, as often.
 func (g *graph) resembles(j *judge, other *graph) bool {
-	const most = 0.9
+	const most, times = 0.9, 2
+	if float64(min(g.bytes, other.bytes)) < most*float64(max(g.bytes, other.bytes)) || len(other.allocs) > times*len(g.allocs) {
+		return false // so that the work is bounded by g
+	}
 	sizes := map[int64]int{}
 	for _, i := range other.allocs {
 		sizes[j.t.Size(i)]++
