@@ -1,7 +1,11 @@
 package export
 
 import (
-	_ "embed" // public.txt
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	_ "embed" // public.txt.gz
+	"errors"
 	"fmt"
 	"path"
 	"regexp"
@@ -29,30 +33,27 @@ const (
 // and names that Python or PyTorch prescribes, such as forward and __init__:
 // analysis finds in the result what it finds in s.
 //
-// Whatever is redacted, texts that the program attached to events are replaced,
-// keys that PyTorch does not write are left out, but for plain counts such as
-// rank and step, and so are fields of frames that have no column. The result
-// shares the measured columns of s.
+// The result is made anew of what is known to be measured or public (see
+// [snapshot.Snapshot.Measured]): whatever is redacted, texts that the program
+// attached to events are replaced, keys that PyTorch does not write are left out,
+// but for plain counts such as rank and step, and so are fields without a column.
+// Of a damaged file nothing is quoted. The measured columns are shared with s.
 func Redact(s *snapshot.Snapshot, what Redaction) *snapshot.Snapshot {
-	out := *s
-	r := redactor{what: what, out: &out, names: map[string]map[string]string{}}
-	// Blocks of a file that is as PyTorch writes it hold no text. Those of
-	// others are made anew of what is measured.
-	odd := len(s.UnknownKeys)+len(s.Faults) > 0
-	out.Name, out.UnknownKeys, out.Faults = "", nil, nil
-	out.Strings = slices.Clip(s.Strings)
-	out.Stacks = r.stacks(s.Stacks)
-	out.Segments, out.HostSegments = measured(s.Segments, odd), measured(s.HostSegments, odd)
-	out.Traces, out.HostTraces = r.traces(s.Traces), r.traces(s.HostTraces)
-	out.Annotations = r.annotations(s.Annotations)
+	r := redactor{what: what, names: map[string]map[string]string{}}
+	out := s.Measured(r.stacks(s.Stacks), r.column)
 	out.Extra = counts(s.Extra)
 	out.Settings = settings(s.Settings)
-	return &out
+	if s.Partial != nil {
+		out.Partial = &snapshot.Partial{Offset: s.Partial.Offset, Unpacked: s.Partial.Unpacked, Err: errDamaged}
+	}
+	return out
 }
+
+// errDamaged stands for the error at which reading ended, which may quote the file.
+var errDamaged = errors.New("the file is cut off or damaged")
 
 type redactor struct {
 	what  Redaction
-	out   *snapshot.Snapshot
 	names map[string]map[string]string // by kind and text
 }
 
@@ -107,51 +108,64 @@ func (r *redactor) frame(f stack.Frame) stack.Frame {
 			out.File = r.file(f)
 		}
 	}
-	ofAll := public && file != "" && !nameless.MatchString(file)
-	if r.what&Names != 0 && !ofAll && !prescribed.MatchString(f.Function) && !publicSymbol(f.Function) {
+	if r.what&Names != 0 && !publicFunction(f, public && file != "" && !nameless.MatchString(file) || inductor.MatchString(f.File)) {
 		out.Function = r.pseudonym("func", f.Function)
 	}
 	return out
 }
 
+// publicFunction reports whether a frame's function is one of PyTorch or Python, or
+// has a name that they want it to have, so that it says nothing of the program.
+// Known is that its file is public.
+func publicFunction(f stack.Frame, known bool) bool {
+	switch name := f.Function; {
+	case prescribed.MatchString(name):
+		return true
+	case strings.Contains(name, "::"):
+		return publicSymbol(name)
+	case known, strings.HasPrefix(name, "__"), cAPI.MatchString(name):
+		return isPublic(strings.TrimSuffix(name, "()"))
+	}
+	return false
+}
+
 var (
 	// prescribed are names that Python and PyTorch give, or want a function to
-	// have, and symbols of theirs.
-	prescribed = regexp.MustCompile(`^(\?*|__\w+__|<\w+>|forward|backward|_start|_?Py(Eval|Object|Run|Vectorcall|Function|CFunction|Import|Method|Dict|List|Tuple|Type|Cell|Gen)_\w*|Py_\w*|THP\w*|__libc\w*)$`)
+	// have.
+	prescribed = regexp.MustCompile(`^(\?*|<(module|lambda|listcomp|dictcomp|setcomp|genexpr|eval_with_key)>|forward|backward|_start|__libc_start_(main|call_main)(_impl)?)$`)
+	// cAPI are names of functions of Python in C, and of PyTorch for it.
+	cAPI = regexp.MustCompile(`^(THP|_?Py)`)
 	// nameless is code of which the file says nothing: its functions may be
 	// anybody's.
 	nameless = regexp.MustCompile(`^(\?\?|<string>(\.\d+)?)$`)
 	// publicCode is generated code whose file name says nothing of the program.
-	publicCode = regexp.MustCompile(`^<(string|frozen (runpy|importlib\.\S+|zipimport)|eval_with_key|__array_function__ internals)>(\.\d+)?$`)
-	// publicNative are libraries that everybody has, and sources of PyTorch and
-	// of CPython.
+	publicCode = regexp.MustCompile(`^<(string|frozen (abc|codecs|io|os|site|runpy|zipimport|genericpath|ntpath|posixpath|stat|_collections_abc|importlib\.(_bootstrap|_bootstrap_external|_abc|util|machinery))|eval_with_key|__array_function__ internals)>(\.\d+)?$`)
+	// publicNative are libraries that everybody has, and sources of CPython. Those
+	// of PyTorch are in the list of public names.
 	publicNative = regexp.MustCompile(`(^|/)(` +
-		`lib(torch|c10|caffe2|shm)(_\w+)?\.so[.\d]*|` +
-		`libcu(da|dart|pti|blas|blasLt|dnn|fft|rand|solver|sparse|sparseLt)(_\w+)?\.so[.\d]*|libnccl\.so[.\d]*|` +
-		`lib(c|m|dl|rt|gomp|pthread|stdc\+\+|gcc_s|util|python[\d.]*)\.so[.\d]*|python[\d.]*t?|` +
-		`(aten/src/ATen|torch/csrc|c10/(core|cuda|util|macros))/.*|` +
+		`lib(torch(_(cpu|cuda|cuda_linalg|global_deps|hip|npu|python|xpu))?|c10(_(cuda|hip|xpu))?|caffe2_nvrtc|shm)\.so[.\d]*|` +
+		`lib(cuda|cudart|cupti|cublas|cublasLt|cufft|cufftw|cufile|curand|cusolver|cusolverMg|cusparse|cusparseLt|nccl|nvrtc|nvrtc-builtins|nvJitLink|nvToolsExt|nvidia-ml|` +
+		`cudnn(_(adv|adv_infer|adv_train|cnn|cnn_infer|cnn_train|engines_precompiled|engines_runtime_compiled|graph|heuristic|ops|ops_infer|ops_train))?)\.so[.\d]*|` +
+		`(lib(c|m|dl|rt|gomp|pthread|stdc\+\+|gcc_s|util|python[\d.]*)|ld-linux-x86-64)\.so[.\d]*|python[\d.]*t?|` +
 		`Python/(bltinmodule|ceval|errors|import|pylifecycle|pythonrun|sysmodule|generated_cases)\.c(\.h)?|` +
-		`Objects/(\w+object|call|typevarobject)\.c|Modules/(main|_functoolsmodule|_asynciomodule|_threadmodule|gcmodule)\.c|` +
-		`Include/(internal|cpython)/(pycore_\w+|abstract|object|ceval)\.h)$`)
+		`Objects/((abstract|bool|bytearray|bytes|capsule|cell|class|code|complex|descr|dict|enum|file|float|frame|func|genericalias|gen|iter|list|long|memory|method|module|namespace|odict|picklebuf|range|set|slice|tuple|type|typevar|unicode|union|weakref|)(object)?|call|exceptions|obmalloc|structseq)\.c|` +
+		`Modules/(main|_functoolsmodule|_asynciomodule|_threadmodule|gcmodule)\.c|` +
+		`Include/(internal|cpython)/(pycore_(abstract|call|ceval|dict|frame|gc|genobject|interp|list|object|pyerrors|pystate|runtime|tuple)|abstract|object|ceval)\.h)$`)
+	// torchSource is where a path of PyTorch's C++ sources begins.
+	torchSource = regexp.MustCompile(`(^|/)(aten/src/ATen|torch/csrc|c10)/`)
 	// installed is PyTorch as pip and Debian install it.
 	installed = regexp.MustCompile(`.*/(site|dist)-packages/(torch/)`)
 	// library is the folder of Python's own.
-	library = regexp.MustCompile(`(?i)^.*/lib(32|64)?/((python|pypy)\d+(\.\d+)?t?/)?`)
-	// compiled is a file that torch.compile names by a hash of what is in it.
-	compiled     = regexp.MustCompile(`(^|/)torchinductor_[^/]*(/[a-z0-9]{2}/c[a-z2-7]{51}\.py)$`)
+	library      = regexp.MustCompile(`(?i)^.*/lib(32|64)?/((python|pypy)\d+(\.\d+)?t?/)?`)
+	inductor     = regexp.MustCompile(`(^|/)torchinductor_`)
 	nativeSuffix = regexp.MustCompile(`^\.(so|c|cc|cpp|cu|h|hpp|cuh)$`)
 )
 
-// publicSymbol tells whether a C++ symbol names nothing but what PyTorch, the
+// publicSymbol reports whether a C++ symbol names nothing but what PyTorch, the
 // standard library and the language do.
 func publicSymbol(symbol string) bool {
-	if !strings.Contains(symbol, "::") {
-		return false
-	}
-	symbol = strings.ReplaceAll(symbol, "(anonymous namespace)", "_")
-	for _, at := range identifier.FindAllStringIndex(symbol, -1) {
-		within := strings.HasSuffix(symbol[:at[0]], "::") && at[0] > len("::")
-		if !within && !publicWord.MatchString(symbol[at[0]:at[1]]) {
+	for _, word := range identifier.FindAllString(symbol, -1) {
+		if !isPublic(word) && !ofLanguage.MatchString(word) {
 			return false
 		}
 	}
@@ -160,20 +174,39 @@ func publicSymbol(symbol string) bool {
 
 var (
 	identifier = regexp.MustCompile(`[\pL_$][\pL\pN_$]*`)
-	publicWord = regexp.MustCompile(`^(_|at|c10|caffe2|torch|std|auto|bool|char|const|decltype|double|enable_if|false|float|int|lambda|long|noexcept|operator|short|signed|true|u?int\d+_t|[sp]?size_t|unsigned|void|volatile|CUstream_st|cudaStream_t|abi|cxx11|ul|lu|l|u)$`)
+	ofLanguage = regexp.MustCompile(`^(anonymous|namespace|std|auto|bool|char|const|decltype|double|enable_if|false|float|int|lambda|long|noexcept|operator|short|signed|true|u?int\d+_t|[sp]?size_t|unsigned|void|volatile|CUstream_st|cudaStream_t|abi|cxx11|clone|constprop|isra|part|cold|ul|lu|l|u)$`)
 )
 
-// publicFiles are those of PyTorch 2.6 and of the standard libraries of Python
-// 3.8 to 3.13, from the folders that they are installed in. They tell a checkout
-// of PyTorch, or a Python that somebody built, from folders of the same name.
+// publicText lists what PyTorch 2.6 and Python 3.8 to 3.13 name, a line each:
+// files from the folders that they are installed in, with slashes or a dot in
+// them, and functions and parts of C++ symbols. It tells a checkout of PyTorch, or a
+// Python that somebody built, from folders of the same name, and an operator of
+// PyTorch from one that was added to it. public_gen.go makes it.
 //
-//go:embed public.txt
-var publicText string
+//go:embed public.txt.gz
+var publicText []byte
 
-var publicFiles = sync.OnceValue(func() map[string]bool {
+var publicNames = sync.OnceValue(func() map[string]bool {
 	out := map[string]bool{}
-	for name := range strings.Lines(publicText) {
-		out[strings.TrimSpace(name)] = true
+	z, err := gzip.NewReader(bytes.NewReader(publicText))
+	if err == nil {
+		for in := bufio.NewScanner(z); in.Scan(); {
+			out[in.Text()] = true
+		}
+	}
+	return out // what cannot be read is not public
+})
+
+// isPublic reports whether a file, a function or a part of a symbol is listed.
+func isPublic(name string) bool { return publicNames()[name] }
+
+// publicFolders are the folders of the listed files.
+var publicFolders = sync.OnceValue(func() map[string]bool {
+	out := map[string]bool{}
+	for name := range publicNames() {
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			out[dir] = true
+		}
 	}
 	return out
 })
@@ -187,19 +220,19 @@ func publicFile(f stack.Frame) (file string, public bool) {
 		return f.File, true
 	case origin == stack.Torch:
 		if at := installed.FindStringSubmatchIndex(file); at != nil {
-			return file[at[4]:], true
+			file = file[at[4]:]
+		} else {
+			file = file[strings.LastIndex("/"+file, "/torch/"):]
 		}
-		file = file[strings.LastIndex("/"+file, "/torch/"):]
-		return file, publicFiles()[file]
+		return file, isPublic(file)
 	case origin == stack.Library:
-		if at := library.FindStringIndex(file); at != nil && publicFiles()[file[at[1]:]] {
+		if at := library.FindStringIndex(file); at != nil && isPublic(file[at[1]:]) {
 			return "lib/python3/" + file[at[1]:], true
 		}
-	case origin == stack.Generated:
-		if m := compiled.FindStringSubmatch(file); m != nil {
-			return "torchinductor_" + m[2], true
-		}
 	case origin == stack.Native:
+		if at := torchSource.FindStringSubmatchIndex(file); at != nil {
+			return file[at[4]:], isPublic(file[at[4]:])
+		}
 		file = publicNative.FindString(f.File)
 		return strings.TrimPrefix(file, "/"), file != ""
 	}
@@ -211,7 +244,15 @@ func (r *redactor) file(f stack.Frame) string {
 	name := r.pseudonym("file", f.File)
 	switch stack.OriginOf(f) {
 	case stack.Torch:
-		return "torch/utils/" + name + ".py"
+		file, _ := publicFile(f)
+		dir := path.Dir(file)
+		for dir != "torch" && dir != "." && !publicFolders()[dir] {
+			dir = path.Dir(dir)
+		}
+		if dir == "torch" || dir == "." {
+			dir = "torch/utils" // of one below torch/ it is not known to be PyTorch
+		}
+		return dir + "/" + name + ".py"
 	case stack.Library:
 		return "lib/python3/" + name + ".py"
 	case stack.Native:
@@ -220,43 +261,39 @@ func (r *redactor) file(f stack.Frame) string {
 		}
 		return name
 	case stack.Generated:
+		if inductor.MatchString(f.File) {
+			return "torchinductor_/" + name + ".py"
+		}
 		return "<" + name + ">"
 	}
 	return name + ".py"
 }
 
-// measured are segments and blocks without the fields that have no column.
-func measured(list []snapshot.Segment, anew bool) []snapshot.Segment {
-	out := slices.Clone(list)
-	for i := range out {
-		out[i].Extra = nil
-		if !anew {
-			continue
+// column returns what stands for a text of a column.
+func (r *redactor) column(column, text string) string {
+	switch column {
+	case "annotation":
+		if r.what&Names == 0 && !strings.ContainsAny(text, `/\`) {
+			return text
 		}
-		out[i].Blocks = slices.Clone(out[i].Blocks)
-		for j, b := range out[i].Blocks {
-			out[i].Blocks[j] = snapshot.Block{Addr: b.Addr, Size: b.Size, Requested: b.Requested, Stack: b.Stack, State: b.State}
+		return r.scope(text)
+	case "compile_context":
+		if compileID.MatchString(text) {
+			return text
 		}
+		return r.pseudonym("context", text)
+	case "category":
+		if categories.MatchString(text) {
+			return text
+		}
+	case "segment_type":
+		if text == "small" || text == "large" {
+			return text
+		}
+	case "user_metadata":
+		column = "metadata"
 	}
-	return out
-}
-
-// traces are the traces without the fields that have no column.
-func (r *redactor) traces(list []snapshot.Trace) []snapshot.Trace {
-	out := slices.Clone(list)
-	for i := range out {
-		t := &out[i]
-		for k := range t.Action {
-			if len(t.Extra(k)) > 0 {
-				*t = snapshot.Trace{Device: t.Device, Events: t.Events}
-				break
-			}
-		}
-		t.CompileContext = r.column(t.CompileContext, "context", compileID)
-		t.UserMetadata = r.column(t.UserMetadata, "metadata", nil)
-		t.Category = r.column(t.Category, "category", categories)
-	}
-	return out
+	return r.pseudonym(column, text)
 }
 
 var (
@@ -264,50 +301,24 @@ var (
 	categories = regexp.MustCompile(`(?i)^(input|temporary|activation|gradient|autograd_detail|parameter|optimizer_state|unknown)$`)
 )
 
-// column replaces the texts of a column that are not public.
-func (r *redactor) column(ids []snapshot.StringID, kind string, public *regexp.Regexp) []snapshot.StringID {
-	if ids == nil {
-		return nil
-	}
-	fresh := map[snapshot.StringID]snapshot.StringID{0: 0}
-	out := make([]snapshot.StringID, len(ids))
-	for k, id := range ids {
-		to, ok := fresh[id]
-		if !ok {
-			to = id
-			if text := r.out.String(id); text != "" && (public == nil || !public.MatchString(text)) {
-				to = snapshot.StringID(len(r.out.Strings))
-				r.out.Strings = append(r.out.Strings, r.pseudonym(kind, text))
-			}
-			fresh[id] = to
-		}
-		out[k] = to
-	}
-	return out
-}
-
 var (
 	// scopeHead is the part of an annotation's name that PyTorch gives, scopeTail
 	// the number of a step.
-	scopeHead = regexp.MustCompile(`^(ProfilerStep#\d+|FSDP::\w+ ?|(aten|c10d|autograd)::\w+|Optimizer\.\w+#((SGD|ASGD|Adam|AdamW|Adamax|NAdam|RAdam|SparseAdam|Adagrad|Adadelta|Adafactor|LBFGS|RMSprop|Rprop|Muon)\.\w+)?)`)
+	scopeHead = regexp.MustCompile(`^(ProfilerStep#\d+|` +
+		`FSDP::(all_gather|all_gather_copy_out|all_reduce|backward_prefetch|cast_forward_inputs|cast_forward_outputs|foreach_all_gather|inputs_to_device|` +
+		`post_backward|post_backward_accumulate|post_backward_reduce|post_backward_reshard|post_forward|pre_backward|pre_forward|reduce_scatter|` +
+		`root_post_backward_callback|root_pre_forward)\b ?|` +
+		`(aten|c10d)::\w+|Optimizer\.(step|zero_grad)#((SGD|ASGD|Adam|AdamW|Adamax|NAdam|RAdam|SparseAdam|Adagrad|Adadelta|Adafactor|LBFGS|RMSprop|Rprop|Muon)\.(step|zero_grad)\b)?)`)
 	scopeTail = regexp.MustCompile(`(?i)\b(step|iter|iteration|batch|request|epoch)\b\W{0,3}\d+$`)
 )
-
-func (r *redactor) annotations(list []snapshot.Annotation) []snapshot.Annotation {
-	out := slices.Clone(list)
-	for i := range out {
-		out[i].Extra = nil
-		if r.what&Names != 0 || strings.ContainsAny(out[i].Name, `/\`) {
-			out[i].Name = r.scope(out[i].Name)
-		}
-	}
-	return out
-}
 
 // scope is the name of an annotation, with a pseudonym for what the program
 // called it.
 func (r *redactor) scope(name string) string {
 	head := scopeHead.FindString(name)
+	if _, operator, ok := strings.Cut(head, "::"); ok && !strings.HasPrefix(head, "FSDP::") && !isPublic(operator) {
+		head = ""
+	}
 	name = name[len(head):]
 	tail := scopeTail.FindString(name)
 	if name = strings.TrimSpace(name[:len(name)-len(tail)]); name != "" {
@@ -381,7 +392,7 @@ func numeric(v any) bool {
 	case []snapshot.Field:
 		return !slices.ContainsFunc(v, func(f snapshot.Field) bool {
 			key, ok := f.Key.(string)
-			return ok && strings.Trim(key, "0123456789") != "" || !numeric(f.Value)
+			return (!ok || strings.Trim(key, "0123456789") != "") && !numeric(f.Key) || !numeric(f.Value)
 		})
 	case int64, float64, bool:
 		return true

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -132,6 +133,40 @@ func TestViewRedacts(t *testing.T) {
 			if strings.Contains(text, name) != c.has {
 				t.Errorf("%v: the page names %s: %t", c.args, name, !c.has)
 			}
+		}
+	}
+}
+
+// TestViewRedactsDamaged looks for bytes of a damaged file, which the error quotes.
+func TestViewRedactsDamaged(t *testing.T) {
+	whole, err := os.ReadFile("../../torch/snapshot/testdata/w21_writers.json.train.snapshot.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := os.ReadFile("../../examples/image-leak/step-4.pickle")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, text := range map[string][]byte{
+		"cut.json":    append(slices.Clip(whole[:len(whole)/2]), "\x01acme_secret"...),
+		"cut.pickle":  append(slices.Clip(list[:20000]), "cacme_secret\nacme_secret\n"...),
+		"none.pickle": []byte("\x80\x04cacme_secret\nacme_secret\n."),
+		"none.json":   []byte(`{"acme_secret": [acme_secret]}`),
+	} {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out := file + ".html"
+		_, stderr, code := run("view", file, "../../examples/image-leak/step-2.pickle", "--html", out, "--redact", "both")
+		page, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(code, stderr, err)
+		}
+		told := unpacked(t, page)
+		if strings.Contains(told, "acme") || strings.HasPrefix(name, "cut") && !strings.Contains(told, "reading ended at") {
+			t.Errorf("%s: the page quotes the file, or does not say that it is damaged: %s", name, stderr)
 		}
 	}
 }
