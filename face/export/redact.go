@@ -121,10 +121,10 @@ func publicFunction(f stack.Frame, known bool) bool {
 	switch name := f.Function; {
 	case prescribed.MatchString(name):
 		return true
-	case strings.Contains(name, "::"):
+	case strings.Contains(name, "::"), cAPI.MatchString(name):
 		return publicSymbol(name)
-	case known, strings.HasPrefix(name, "__"), cAPI.MatchString(name):
-		return isPublic(strings.TrimSuffix(name, "()"))
+	case known, strings.HasPrefix(name, "__"):
+		return isPublic(name)
 	}
 	return false
 }

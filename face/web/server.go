@@ -1,6 +1,11 @@
 // Package web serves the page to a browser on this machine. What the page asks
-// is answered by package engine; here is only HTTP, and who may ask: those who
-// have the token of the first URL, from the page's own origin.
+// is answered by package engine; here is only HTTP, and who may ask.
+//
+// The files of the page say nothing of a snapshot and are given to anybody. What
+// it asks is answered to those who have the session's secret, in a header, which
+// the page gets for the token of the first URL and keeps in its origin's storage.
+// A cookie would do less: browsers send it to every port of this machine, where
+// other users have servers.
 package web
 
 import (
@@ -9,6 +14,7 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -19,6 +25,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"strandline/face/web/engine"
@@ -35,9 +42,11 @@ type Asker interface {
 
 // A Server serves a page and who answers it.
 type Server struct {
-	asker Asker
-	port  string
-	token string
+	asker  Asker
+	port   string
+	token  string // of the address that is printed
+	secret string // of the session
+	once   sync.Map
 	// Pack compresses answers: worth it over a tunnel.
 	Pack bool
 	// Index is the file that the page begins with.
@@ -46,13 +55,29 @@ type Server struct {
 
 // New makes a server that is to be reached at a port of this machine.
 func New(a Asker, port int) *Server {
-	secret := make([]byte, 16)
-	rand.Read(secret) // never fails
-	return &Server{asker: a, Index: "index.html", port: fmt.Sprint(port), token: hex.EncodeToString(secret)}
+	return &Server{asker: a, Index: "index.html", port: fmt.Sprint(port), token: random(), secret: random()}
 }
 
-// URL is the address to open first. It holds the token.
-func (s *Server) URL() string { return "http://127.0.0.1:" + s.port + "/?t=" + s.token }
+// random returns 128 bits that nobody can guess.
+func random() string {
+	bits := make([]byte, 16)
+	rand.Read(bits) // never fails
+	return hex.EncodeToString(bits)
+}
+
+// URL is the address to open first. It holds a token, which opens the page as often
+// as the user wants.
+func (s *Server) URL() string { return s.address(s.token) }
+
+// Once is an address like URL whose token opens the page once: a browser that is
+// started with it keeps it in its history, and may show it to others.
+func (s *Server) Once() string {
+	token := random()
+	s.once.Store(token, true)
+	return s.address(token)
+}
+
+func (s *Server) address(token string) string { return "http://127.0.0.1:" + s.port + "/?t=" + token }
 
 // Serve answers on a listener until the context is done.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
@@ -68,7 +93,12 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-func (s *Server) cookie() string { return "strandline-" + s.port }
+// Headers by which the page shows a token and the session's secret. Another site
+// cannot set them.
+const (
+	tokenHeader   = "Strandline-Token"
+	sessionHeader = "Strandline-Session"
+)
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -83,19 +113,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.text, err.status)
 		return
 	}
-	if given := r.URL.Query().Get("t"); r.URL.Path == "/" && given != "" {
-		s.enter(w, r, given)
-		return
-	}
-	if c, err := r.Cookie(s.cookie()); err != nil || !s.knows(c.Value) {
-		http.Error(w, "This page is private. Open the address that strandline printed.", http.StatusForbidden)
-		return
-	}
-	if name, ok := strings.CutPrefix(r.URL.Path, "/api/"); ok {
+	name, asks := strings.CutPrefix(r.URL.Path, "/api/")
+	switch {
+	case !asks:
+		s.asset(w, r)
+	case name == "enter":
+		s.enter(w, r)
+	case same(r.Header.Get(sessionHeader), s.secret):
 		s.answer(w, r, name)
-		return
+	default:
+		forbid(w, "This page is private. Open the address that strandline printed.")
 	}
-	s.asset(w, r)
 }
 
 // refusal is why a request is not answered.
@@ -124,19 +152,28 @@ func (s *Server) refuses(r *http.Request) *refusal {
 	return nil
 }
 
-func (s *Server) knows(token string) bool {
-	return subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) == 1
+// same reports whether a secret is the one that it should be, in constant time.
+func same(given, want string) bool {
+	return subtle.ConstantTimeCompare([]byte(given), []byte(want)) == 1
 }
 
-// enter swaps the token of the first URL for a cookie, so that addresses which
-// are copied later hold no secret.
-func (s *Server) enter(w http.ResponseWriter, r *http.Request, token string) {
-	if !s.knows(token) {
-		http.Error(w, "The token of this address is not the one that strandline printed.", http.StatusForbidden)
+// enter answers a token with the secret of the session.
+func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
+	token := r.Header.Get(tokenHeader)
+	if _, once := s.once.LoadAndDelete(token); !once && !same(token, s.token) {
+		forbid(w, "The token of this address has been used, or is not one of strandline's. Open the address that strandline printed.")
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: s.cookie(), Value: s.token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
-	http.Redirect(w, r, "/", http.StatusSeeOther)
+	w.Header().Set("Content-Type", mediaTypes[".txt"])
+	io.WriteString(w, s.secret)
+}
+
+// forbid refuses with a sentence for the page to show.
+func forbid(w http.ResponseWriter, why string) {
+	body, _ := json.Marshal(map[string]string{"error": why}) // text does not fail
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(http.StatusForbidden)
+	w.Write(body)
 }
 
 // answer puts a question to who answers the page.
@@ -163,7 +200,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, name string) {
 // tag names an answer for as long as the server lives.
 func (s *Server) tag(name, query string) string {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%s %s?%s", s.token, name, query)
+	fmt.Fprintf(h, "%s %s?%s", s.secret, name, query)
 	return fmt.Sprintf(`"%016x"`, h.Sum64())
 }
 

@@ -39,11 +39,11 @@ func loaded(t *testing.T) *Server {
 	return New(loadedEngine(t), 4242)
 }
 
-// ask sends a request with the cookie; edit changes it.
+// ask sends a request with the secret; edit changes it.
 func ask(s *Server, target string, edit func(*http.Request)) *http.Response {
 	r := httptest.NewRequest("GET", target, nil)
 	r.Host = "127.0.0.1:4242"
-	r.AddCookie(&http.Cookie{Name: "strandline-4242", Value: s.token})
+	r.Header.Set(sessionHeader, s.secret)
 	if edit != nil {
 		edit(r)
 	}
@@ -83,13 +83,24 @@ func TestWhoMayAsk(t *testing.T) {
 		{"another port of this machine", "/api/session", func(r *http.Request) { r.Header.Set("Origin", "http://127.0.0.1:80") }, 403},
 		{"an image on another site", "/api/tile", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, 403},
 		{"another port, same site", "/api/tile", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") }, 403},
-		{"no cookie", "/api/session", func(r *http.Request) { r.Header.Del("Cookie") }, 403},
-		{"no cookie, the page", "/", func(r *http.Request) { r.Header.Del("Cookie") }, 403},
-		{"no cookie, a file", "/app.js", func(r *http.Request) { r.Header.Del("Cookie") }, 403},
-		{"a wrong cookie", "/", func(r *http.Request) { r.Header.Set("Cookie", "strandline-4242=00") }, 403},
-		{"the cookie of another port", "/", func(r *http.Request) { r.Header.Set("Cookie", "strandline-80="+s.token) }, 403},
-		{"a wrong token", "/?t=00", func(r *http.Request) { r.Header.Del("Cookie") }, 403},
-		{"the token elsewhere", "/api/session?t=" + s.token, func(r *http.Request) { r.Header.Del("Cookie") }, 403},
+		{"no secret", "/api/session", func(r *http.Request) { r.Header.Del(sessionHeader) }, 403},
+		{"no secret, the page", "/", func(r *http.Request) { r.Header.Del(sessionHeader) }, 200},
+		{"no secret, a file", "/app.js", func(r *http.Request) { r.Header.Del(sessionHeader) }, 200},
+		{"no secret, no question", "/api/nothing", func(r *http.Request) { r.Header.Del(sessionHeader) }, 403},
+		{"a wrong secret", "/api/session", func(r *http.Request) { r.Header.Set(sessionHeader, "00") }, 403},
+		{"the token for the secret", "/api/session", func(r *http.Request) { r.Header.Set(sessionHeader, s.token) }, 403},
+		{"the secret as a cookie", "/api/session", func(r *http.Request) {
+			r.Header.Del(sessionHeader)
+			r.AddCookie(&http.Cookie{Name: "strandline-4242", Value: s.secret})
+		}, 403},
+		{"the token in the address", "/api/session?t=" + s.token, func(r *http.Request) { r.Header.Del(sessionHeader) }, 403},
+		{"no token", "/api/enter", nil, 403},
+		{"a wrong token", "/api/enter", func(r *http.Request) { r.Header.Set(tokenHeader, "00") }, 403},
+		{"the secret for the token", "/api/enter", func(r *http.Request) { r.Header.Set(tokenHeader, s.secret) }, 403},
+		{"a token from another site", "/api/enter", func(r *http.Request) {
+			r.Header.Set(tokenHeader, s.token)
+			r.Header.Set("Origin", "http://127.0.0.1:80")
+		}, 403},
 		{"POST", "/api/session", func(r *http.Request) { r.Method = "POST" }, 405},
 		{"OPTIONS", "/api/session", func(r *http.Request) { r.Method = "OPTIONS" }, 405},
 		{"the folder", "/assets/", nil, 404},
@@ -106,7 +117,7 @@ func TestWhoMayAsk(t *testing.T) {
 			t.Errorf("%s: %s: status %d, want %d", c.name, c.target, r.StatusCode, c.want)
 		}
 		text := body(t, r)
-		if r.StatusCode != 200 && strings.Contains(text, s.token) || strings.Contains(text, "package web") || strings.Contains(text, "root:") {
+		if strings.Contains(text, s.token) || strings.Contains(text, s.secret) || strings.Contains(text, "package web") || strings.Contains(text, "root:") {
 			t.Errorf("%s: the answer tells too much: %s", c.name, text)
 		}
 		for header, want := range map[string]string{
@@ -123,19 +134,36 @@ func TestWhoMayAsk(t *testing.T) {
 	}
 }
 
-// TestTokenBecomesCookie opens the first address.
-func TestTokenBecomesCookie(t *testing.T) {
+// TestTokens enters by both addresses: by the printed one as often as one wants, by
+// that for the browser once.
+func TestTokens(t *testing.T) {
 	s := loaded(t)
-	r := ask(s, strings.TrimPrefix(s.URL(), "http://127.0.0.1:4242"), func(r *http.Request) { r.Header.Del("Cookie") })
-	if r.StatusCode != 303 || r.Header.Get("Location") != "/" {
-		t.Fatalf("status %d, to %q", r.StatusCode, r.Header.Get("Location"))
+	enter := func(address string) (int, string) {
+		token, ok := strings.CutPrefix(address, "http://127.0.0.1:4242/?t=")
+		if !ok || len(token) < 32 {
+			t.Fatalf("address %q", address)
+		}
+		r := ask(s, "/api/enter", func(r *http.Request) {
+			r.Header.Del(sessionHeader)
+			r.Header.Set(tokenHeader, token)
+		})
+		if len(r.Cookies()) > 0 || r.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("headers %v", r.Header)
+		}
+		return r.StatusCode, body(t, r)
 	}
-	c := r.Cookies()
-	if len(c) != 1 || c[0].Value != s.token || !c[0].HttpOnly || c[0].SameSite != http.SameSiteStrictMode {
-		t.Errorf("cookies %v", c)
+	once, other := s.Once(), s.Once()
+	for _, c := range []struct {
+		address string
+		want    int
+	}{{s.URL(), 200}, {once, 200}, {once, 403}, {other, 200}, {s.URL(), 200}, {other, 403}} {
+		status, text := enter(c.address)
+		if status != c.want || (status == 200) != (text == s.secret) {
+			t.Errorf("%s: status %d, want %d: %s", c.address, status, c.want, text)
+		}
 	}
-	if other := loaded(t); other.token == s.token || len(s.token) < 32 {
-		t.Errorf("tokens %q and %q", s.token, other.token)
+	if another := loaded(t); another.token == s.token || another.secret == s.secret || s.secret == s.token {
+		t.Error("secrets are used again")
 	}
 }
 
@@ -196,8 +224,11 @@ func TestServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.StatusCode != 403 { // no jar keeps the cookie on the way to /
-		t.Errorf("status %d without a cookie", r.StatusCode)
+	if !strings.Contains(body(t, r), "<html") {
+		t.Errorf("status %d of the page", r.StatusCode)
+	}
+	if r, err = http.Get("http://127.0.0.1:" + s.port + "/api/session"); err != nil || r.StatusCode != 403 {
+		t.Errorf("without the secret: %v, %v", r, err)
 	}
 	stop()
 	select {

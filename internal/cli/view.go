@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"net"
 	"os"
@@ -147,7 +148,7 @@ func (g *globals) serve(ctx context.Context, o serveOptions, p page) error {
 		fmt.Fprintf(g.env.Stderr, "strandline: from your machine: %s\n", tunnel(port))
 	}
 	if !o.noOpen {
-		browse(address)
+		defer browse(s.Once() + p.state)()
 	}
 	if p.behind != nil {
 		go p.behind()
@@ -314,14 +315,30 @@ func tunnel(port int) string {
 	return fmt.Sprintf("ssh -N -L %d:127.0.0.1:%d %s", port, port, host)
 }
 
-// browse opens an address in the user's browser, if there is one.
-func browse(url string) {
-	command := []string{"xdg-open", url}
+// browse opens an address in the user's browser, if there is one, by a page that
+// only this user can read: other users see what a command is started with. It
+// returns what removes the page.
+func browse(address string) (done func()) {
+	dir, err := os.MkdirTemp("", "strandline-") // of mode 0700
+	if err != nil {
+		return func() {}
+	}
+	done = func() { os.RemoveAll(dir) }
+	file := filepath.Join(dir, "open.html")
+	text := fmt.Sprintf("<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">"+
+		"<meta http-equiv=\"refresh\" content=\"0; url=%[1]s\"><a href=\"%[1]s\">strandline</a>\n", html.EscapeString(address))
+	if os.WriteFile(file, []byte(text), 0o600) != nil {
+		return done
+	}
+	command := []string{"xdg-open", file}
 	switch runtime.GOOS {
 	case "darwin":
-		command = []string{"open", url}
+		command = []string{"open", file}
 	case "windows":
-		command = []string{"rundll32", "url.dll,FileProtocolHandler", url}
+		command = []string{"rundll32", "url.dll,FileProtocolHandler", file}
 	}
-	exec.Command(command[0], command[1:]...).Start()
+	if c := exec.Command(command[0], command[1:]...); c.Start() == nil {
+		go c.Wait()
+	}
+	return done
 }

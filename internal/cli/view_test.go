@@ -7,14 +7,16 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
-	"net/http/cookiejar"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,8 +32,18 @@ import (
 // served is a `strandline view` that runs behind a script.
 type served struct {
 	command *exec.Cmd
-	client  *http.Client
 	address string // up to the path
+	secret  string
+}
+
+// ask sends a request with a header.
+func (s *served) ask(path, header, value string) (*http.Response, error) {
+	r, err := http.NewRequest(http.MethodGet, s.address+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set(header, value)
+	return http.DefaultClient.Do(r)
 }
 
 // serve ARG… starts `strandline view --no-open ARG…`, or what begins with plan and
@@ -52,14 +64,16 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() { s.command.Process.Kill() })
 	url, err := bufio.NewReader(out).ReadString('\n')
 	ts.Check(err)
-	jar, _ := cookiejar.New(nil)
-	s.client = &http.Client{Jar: jar}
-	s.address, _, _ = strings.Cut(strings.TrimSpace(url), "/?t=")
-	answer, err := s.client.Get(strings.TrimSpace(url))
+	var token string
+	s.address, token, _ = strings.Cut(strings.TrimSpace(url), "/?t=")
+	token, _, _ = strings.Cut(token, "#")
+	answer, err := s.ask("/api/enter", "Strandline-Token", token)
 	ts.Check(err)
-	answer.Body.Close()
-	if answer.Request.URL.String() != s.address+"/" {
-		ts.Fatalf("%s leads to %s", url, answer.Request.URL)
+	defer answer.Body.Close()
+	secret, err := io.ReadAll(answer.Body)
+	ts.Check(err)
+	if s.secret = string(secret); answer.StatusCode != http.StatusOK {
+		ts.Fatalf("%s is refused: %s", url, secret)
 	}
 }
 
@@ -73,7 +87,7 @@ func get(ts *testscript.TestScript, neg bool, args []string) {
 	want, err := strconv.Atoi(args[1])
 	ts.Check(err)
 	for {
-		answer, err := s.client.Get(s.address + args[0])
+		answer, err := s.ask(args[0], "Strandline-Session", s.secret)
 		ts.Check(err)
 		body, err := io.ReadAll(answer.Body)
 		ts.Check(err)
@@ -95,14 +109,48 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: interrupt STATUS [hangup]")
 	}
 	s := ts.Value(served{}).(*served)
-	signal := os.Interrupt
-	if len(args) > 1 {
-		signal = syscall.SIGHUP
+	end := os.Interrupt
+	if len(args) > 1 && !signal.Ignored(syscall.SIGHUP) { // as under nohup, which the command inherits
+		end = syscall.SIGHUP
 	}
-	ts.Check(s.command.Process.Signal(signal))
+	ts.Check(s.command.Process.Signal(end))
 	s.command.Wait()
 	if got := strconv.Itoa(s.command.ProcessState.ExitCode()); got != args[0] {
 		ts.Fatalf("exit status is %s, want %s", got, args[0])
+	}
+}
+
+// The address of the page is in a file that only its user can read, not in the
+// command that opens the browser.
+func TestBrowse(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip(errors.ErrUnsupported, "the browser is opened by another command")
+	}
+	dir := t.TempDir()
+	told := filepath.Join(dir, "told")
+	script := "#!/bin/sh\nstat -c %a \"$1\" > " + told + ".tmp; echo \"$1\" >> " + told + ".tmp; cat \"$1\" >> " + told + ".tmp; mv " + told + ".tmp " + told + "\n"
+	if err := os.WriteFile(filepath.Join(dir, "xdg-open"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	t.Setenv("TMPDIR", dir)
+	done := browse("http://127.0.0.1:1/?t=secret#g=\"a\"")
+	var text []byte
+	for len(text) == 0 && t.Context().Err() == nil {
+		time.Sleep(time.Millisecond)
+		text, _ = os.ReadFile(told)
+	}
+	mode, rest, _ := strings.Cut(string(text), "\n")
+	path, page, _ := strings.Cut(rest, "\n")
+	if mode != "600" || strings.Contains(path, "secret") || !strings.Contains(page, `url=http://127.0.0.1:1/?t=secret#g=&#34;a&#34;"`) {
+		t.Errorf("mode %s of %s: %s", mode, path, page)
+	}
+	if info, err := os.Stat(filepath.Dir(path)); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("its folder: %v, %v", info, err)
+	}
+	done()
+	if _, err := os.Stat(path); err == nil {
+		t.Error("it is left")
 	}
 }
 

@@ -517,7 +517,7 @@ scenario("a range of events is selected by dragging, and saved as CSV", [last], 
   await pause(200);
   const s = await tab.state();
   assert.ok(Math.abs(s.range[0] - 600) <= 4 && Math.abs(s.range[1] - 1200) <= 6, String(s.range));
-  const csv = await tab.eval<string>("fetch(document.querySelector('[data-key=csv]').href).then(r => r.text())");
+  const csv = await tab.eval<string>("fetch(document.querySelector('[data-key=csv]').href, { headers: { 'Strandline-Session': localStorage.getItem('strandline-session') } }).then(r => r.text())");
   const bytes = csv.trim().split("\n");
   const column = bytes[0]!.split(",").indexOf("bytes");
   const sum = (await listed(tab)).sum;

@@ -12,10 +12,29 @@ export class Refused extends Error {
   }
 }
 
+let secret: Promise<string> | undefined;
+const token = typeof location === "undefined" ? null : new URLSearchParams(location.search).get("t"); // before the page writes its own address
+
+/** The secret that shows who asks. The first address has a token for it, which does not stay there; the origin's storage keeps it for other tabs and later. */
+async function enter(): Promise<string> {
+  if (token) {
+    const answer = await fetch("api/enter", { headers: { "Strandline-Token": token } }).catch((e: unknown) => {
+      secret = undefined; // another try
+      throw e;
+    });
+    history.replaceState(history.state, "", location.pathname + location.hash);
+    if (answer.ok) localStorage.setItem("strandline-session", await answer.text());
+  }
+  return localStorage.getItem("strandline-session") ?? "";
+}
+
 /** The way to the engine. */
 export const link = {
   /** Puts a question, as url() writes it. Over HTTP it is a request; a page without a server has another door. */
-  door: (question: string, signal?: AbortSignal): Promise<Response> => fetch(question, signal ? { signal } : {}),
+  door: async (question: string, signal?: AbortSignal): Promise<Response> => {
+    const headers = { "Strandline-Session": await (secret ??= enter()) };
+    return fetch(question, signal ? { headers, signal } : { headers });
+  },
   saved: false, // the page holds its answers, but not all of them
   lost: false,
   why: "strandline does not answer: it may have been stopped",
@@ -39,9 +58,13 @@ export async function ask(name: string, params: Params = {}, signal?: AbortSigna
     reach(false);
     throw new Refused(link.why, 0);
   }
-  reach(true);
-  if (answer.ok) return answer;
+  if (answer.ok) {
+    reach(true);
+    return answer;
+  }
   const told = (await answer.json().catch(() => ({}))) as { error?: string };
+  if (answer.status === 403) link.why = told.error ?? link.why;
+  reach(answer.status !== 403);
   throw new Refused(told.error ?? `the engine answered ${answer.status}`, answer.status);
 }
 
