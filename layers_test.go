@@ -22,7 +22,7 @@ const module = "strandline"
 // analyses of each wing, judgement, faces. Those of one column do not import each
 // other.
 var columns = [][]string{
-	{"finding", "units", "internal/packed", "internal/sheet"}, // leaves
+	{"finding", "units", "internal/packed", "internal/sheet", "internal/licenses"}, // leaves
 	{"stack"},       // every model interns frames
 	{"judge/trend"}, // arithmetic on series of numbers, for every wing
 	{"host/event"},  // what a process did, whoever saw it

@@ -17,6 +17,7 @@ import (
 	"slices"
 
 	"strandline/face/web"
+	"strandline/internal/licenses"
 	"strandline/units"
 )
 
@@ -40,6 +41,7 @@ func build(out string) error {
 	for name, text := range web.Site() {
 		files[name] = []byte(text)
 	}
+	files["THIRD_PARTY.txt"] = []byte(licenses.Text)
 	program, err := compile()
 	if err != nil {
 		return err

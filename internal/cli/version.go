@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strandline/face/report"
+	notices "strandline/internal/licenses"
 )
 
 // version is set by release builds (-ldflags "-X strandline/internal/cli.version=1.2.3").
@@ -24,13 +25,18 @@ type versionReport struct {
 }
 
 func newVersion(g *globals) *cobra.Command {
-	return &cobra.Command{
+	licenses := false
+	c := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
 		Long:    "Print the version of strandline and of what it was built with.",
-		Example: "  strandline version",
+		Example: "  strandline version\n  strandline version --licenses",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
+			if licenses {
+				_, err := io.WriteString(g.env.Stdout, notices.Text)
+				return err
+			}
 			doc := versionReport{"strandline.version/1", version, "", runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 			if info, ok := debug.ReadBuildInfo(); ok {
 				for _, s := range info.Settings {
@@ -48,4 +54,6 @@ func newVersion(g *globals) *cobra.Command {
 			})
 		},
 	}
+	c.Flags().BoolVar(&licenses, "licenses", false, "print the licences of the software of others in it")
+	return c
 }

@@ -1,0 +1,11 @@
+// Package licenses holds the notices of what strandline is built from.
+package licenses
+
+import _ "embed" // THIRD_PARTY
+
+// Text is the name, the version and the licence of each module of others, of which
+// the program, its page or the static site have parts. The package's test writes
+// it (-update) and checks that it names what go.mod and ui/package-lock.json do.
+//
+//go:embed THIRD_PARTY
+var Text string
