@@ -34,6 +34,12 @@ type File struct {
 	frames  *frameTable
 	noFrame error
 	debug   *File // holds the symbols that were stripped, nil if there is none
+
+	dynamics []Dynamic // nil before they are asked for
+	slots    []Slot
+
+	budget *Budget // nil without a bound
+	spent  atomic.Int64
 }
 
 // mostHeaders bounds what is read of a file to know its parts. A file with holes
@@ -172,8 +178,22 @@ const mostDynamics = 1 << 20
 
 var errDynamics = errors.New("the table of dynamic symbols is broken")
 
-// Dynamics are the symbols that the dynamic linker knows, by their index.
+var errBudget = errors.New("the tables of the process's files are larger than is read of them in all")
+
+// Dynamics are the symbols that the dynamic linker knows, by their index. They are
+// kept, and not to be changed.
 func (f *File) Dynamics() ([]Dynamic, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.dynamics != nil {
+		return f.dynamics, nil
+	}
+	var err error
+	f.dynamics, err = f.readDynamics()
+	return f.dynamics, err
+}
+
+func (f *File) readDynamics() ([]Dynamic, error) {
 	s := f.elf.Section(".dynsym")
 	if s == nil {
 		return nil, nil
@@ -185,19 +205,23 @@ func (f *File) Dynamics() ([]Dynamic, error) {
 	if strings.Size > mostTable || packed(strings) {
 		return nil, errDynamics
 	}
+	if !f.afford(3*s.Size + strings.Size) {
+		return nil, errBudget
+	}
 	data, err := s.Data()
 	if err != nil {
 		return nil, err
 	}
-	names, err := strings.Data()
+	table, err := strings.Data()
 	if err != nil {
 		return nil, err
 	}
+	names := string(table) // of which each name is a part: many can be the same
 	out := make([]Dynamic, 0, len(data)/symbolSize)
 	for ; len(data) >= symbolSize; data = data[symbolSize:] {
 		kind := elf.SymType(data[4] & 15)
 		out = append(out, Dynamic{
-			Symbol:   Symbol{cstring(names, binary.LittleEndian.Uint32(data)), binary.LittleEndian.Uint64(data[8:]), binary.LittleEndian.Uint64(data[16:])},
+			Symbol:   Symbol{textAt(names, binary.LittleEndian.Uint32(data)), binary.LittleEndian.Uint64(data[8:]), binary.LittleEndian.Uint64(data[16:])},
 			Defined:  binary.LittleEndian.Uint16(data[6:]) != uint16(elf.SHN_UNDEF),
 			Function: kind == elf.STT_FUNC || kind == elf.STT_GNU_IFUNC,
 			Indirect: kind == elf.STT_GNU_IFUNC,
@@ -284,12 +308,26 @@ type Slot struct {
 }
 
 // Slots are the places of the global offset table that hold addresses of
-// symbols.
-func (f *File) Slots() (out []Slot, err error) {
+// symbols. They are kept, and not to be changed.
+func (f *File) Slots() ([]Slot, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.slots != nil {
+		return f.slots, nil
+	}
+	var err error
+	f.slots, err = f.readSlots()
+	return f.slots, err
+}
+
+func (f *File) readSlots() (out []Slot, err error) {
 	const size = 24
 	for _, s := range f.elf.Sections {
 		if s.Type != elf.SHT_RELA || s.Flags&elf.SHF_ALLOC == 0 || packed(s) || s.Size > mostTable {
 			continue
+		}
+		if !f.afford(2 * s.Size) {
+			return nil, errBudget
 		}
 		data, err := s.Data()
 		if err != nil {

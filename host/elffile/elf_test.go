@@ -164,6 +164,46 @@ func TestData(t *testing.T) {
 	}
 }
 
+// TestBudget reads the tables of two files as long as there is a budget for both.
+func TestBudget(t *testing.T) {
+	data := small(t)
+	open := func(b *Budget) *File {
+		f, err := Open(bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Limit(b)
+		return f
+	}
+	b := NewBudget(1 << 20)
+	first := open(b)
+	at := addressOf(t, first, "hidden_one")
+	if _, err := first.Dynamics(); err != nil || name(first, at) != "hidden_one" {
+		t.Fatalf("%q, %v", name(first, at), err)
+	}
+	spent := 1<<20 - b.left.Load()
+	if spent <= 0 {
+		t.Fatal("nothing is counted")
+	}
+	if first.Dynamics(); 1<<20-b.left.Load() != spent {
+		t.Error("what is kept is counted again")
+	}
+	b.left.Store(spent / 4)
+	second := open(b)
+	if got := name(second, at); got != "" {
+		t.Errorf("%s is read without a budget", got)
+	}
+	b.left.Store(0)
+	if _, err := second.Dynamics(); !errors.Is(err, errBudget) {
+		t.Errorf("the dynamic symbols are read without a budget: %v", err)
+	}
+	first.Forget()
+	second.Forget()
+	if b.left.Load() < spent || name(first, at) != "hidden_one" {
+		t.Errorf("%d bytes came back of %d", b.left.Load(), spent)
+	}
+}
+
 func name(f *File, addr uint64) string {
 	s, _ := f.Function(addr)
 	return s.Name

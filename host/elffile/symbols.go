@@ -163,6 +163,9 @@ func (f *File) symbolSection(section string) (data, names []byte, link io.Reader
 	if strings.Size > mostTable || strings.Type == elf.SHT_NOBITS || packed(strings) {
 		return nil, nil, nil
 	}
+	if !f.afford(2*s.Size + strings.Size) {
+		return nil, nil, nil
+	}
 	data, err := s.Data()
 	names, err2 := strings.Data()
 	if err != nil || err2 != nil {
@@ -196,6 +199,18 @@ func cstring(table []byte, at uint32) string {
 	b := table[at:]
 	if i := bytes.IndexByte(b[:min(len(b), longestName)], 0); i >= 0 {
 		return string(b[:i])
+	}
+	return ""
+}
+
+// textAt is cstring for a table that stays: the name is a part of it.
+func textAt(table string, at uint32) string {
+	if uint64(at) >= uint64(len(table)) {
+		return ""
+	}
+	s := table[at:]
+	if i := strings.IndexByte(s[:min(len(s), longestName)], 0); i >= 0 {
+		return s[:i]
 	}
 	return ""
 }

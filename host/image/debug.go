@@ -47,6 +47,7 @@ func (o *Object) findDebug(p procfs.Process, allowed *allowance) {
 type allowance struct {
 	summed   int64 // bytes of which a checksum was computed
 	unpacked int   // tables that were compressed, which stay in memory
+	tables   *elffile.Budget
 }
 
 const (
@@ -66,6 +67,7 @@ func (o *Object) tryDebug(open func(string) (*os.File, error), name, id string, 
 		f.Close()
 		return false
 	}
+	d.Limit(allowed.tables)
 	o.Debug(d)
 	o.debug = f
 	return true

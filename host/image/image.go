@@ -36,12 +36,21 @@ func (o *Object) Name() string { return filepath.Base(o.Path) }
 // Files are the objects that were opened, for all processes that map them.
 type Files struct {
 	mu      sync.Mutex
-	objects map[string]*Object // nil for those that cannot be read
+	objects map[string]*Object          // nil for those that cannot be read
+	files   map[procfs.Identity]*Object // that has the tables of a file, by whatever name it is mapped
+	tables  *elffile.Budget
 	spent   allowance
 }
 
+// mostTables bounds what the tables of symbols and slots of all files take. Those of
+// a process with PyTorch and its libraries have some ten megabytes.
+const mostTables = 512 << 20
+
 // NewFiles knows no file yet.
-func NewFiles() *Files { return &Files{objects: map[string]*Object{}} }
+func NewFiles() *Files {
+	tables := elffile.NewBudget(mostTables)
+	return &Files{objects: map[string]*Object{}, files: map[procfs.Identity]*Object{}, tables: tables, spent: allowance{tables: tables}}
+}
 
 // Close closes the files.
 func (f *Files) Close() {
@@ -54,6 +63,7 @@ func (f *Files) Close() {
 		}
 	}
 	clear(f.objects)
+	clear(f.files)
 }
 
 // An Image is the program of one process. It may be asked by several goroutines
@@ -136,8 +146,9 @@ func (im *Image) ofFile(m procfs.Mapping) *Object {
 	o, known := im.files.objects[key]
 	if !known {
 		if len(im.files.objects) >= mostObjects { // one that is in use stays open until it is not
-			for old := range im.files.objects {
-				delete(im.files.objects, old)
+			for key, old := range im.files.objects {
+				delete(im.files.objects, key)
+				im.files.forget(old)
 				break
 			}
 		}
@@ -145,6 +156,20 @@ func (im *Image) ofFile(m procfs.Mapping) *Object {
 		im.files.objects[key] = o
 	}
 	return o
+}
+
+// forget gives back what the tables of an object take.
+func (f *Files) forget(o *Object) {
+	if o == nil {
+		return
+	}
+	o.Forget()
+	for id, known := range f.files {
+		if known == o {
+			delete(f.files, id)
+			return
+		}
+	}
 }
 
 // silent are the devices of which a file did not answer. Nobody waits for another
@@ -162,12 +187,21 @@ func (im *Image) open(m procfs.Mapping) *Object {
 		}
 		return nil
 	}
+	id, identified := procfs.IdentityOf(f)
+	if known := im.files.files[id]; identified && known != nil {
+		f.Close()
+		return &Object{File: known.File, Path: m.Path, names: map[uint64]string{}}
+	}
 	file, err := elffile.Open(procfs.Patient(f))
 	if err != nil {
 		f.Close()
 		return nil
 	}
+	file.Limit(im.files.tables)
 	o := &Object{File: file, Path: m.Path, file: f, names: map[uint64]string{}}
+	if identified {
+		im.files.files[id] = o
+	}
 	if file.Stripped() {
 		o.findDebug(im.Process, &im.files.spent)
 	}

@@ -175,3 +175,10 @@ func kilobytes(text string) (uint64, error) {
 	}
 	return n << 10, nil
 }
+
+// An Identity is the same for all names of one file. Its size and time tell it from
+// another one in a file system that uses numbers twice.
+type Identity struct {
+	FileID
+	Size, Time int64
+}

@@ -76,3 +76,13 @@ func regular(name string, find func() (fd int, err error)) (*os.File, error) {
 		return os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
 	}, func(f *os.File) { f.Close() })
 }
+
+// IdentityOf is the identity of an open file, whatever name it was opened by.
+func IdentityOf(f *os.File) (Identity, bool) {
+	info, err := f.Stat()
+	if err != nil {
+		return Identity{}, false
+	}
+	s := info.Sys().(*syscall.Stat_t)
+	return Identity{FileID{uint64(s.Dev), s.Ino}, s.Size, info.ModTime().UnixNano()}, true
+}

@@ -15,3 +15,6 @@ func (p Process) OpenFile(string) (*os.File, error) { return nil, errors.ErrUnsu
 
 // OpenFile is only to be had on Linux.
 func OpenFile(string) (*os.File, error) { return nil, errors.ErrUnsupported }
+
+// IdentityOf is only available on Linux.
+func IdentityOf(*os.File) (Identity, bool) { return Identity{}, false }
