@@ -56,14 +56,22 @@ func (r row) numbers(low float64, names ...string) error {
 	return nil
 }
 
-const maxRows = 100_000
+const (
+	maxRows    = 100_000
+	maxColumns = 1_000
+	maxTable   = 64 << 20 // bytes
+)
 
 // readTable reads a CSV table with a header.
 func readTable(r io.Reader) (out []row, err error) {
-	c := csv.NewReader(r)
+	in := &io.LimitedReader{R: r, N: maxTable}
+	c := csv.NewReader(in)
 	names, err := c.Read()
 	if err != nil {
 		return nil, fmt.Errorf("the table has no header: %w", err)
+	}
+	if len(names) > maxColumns || in.N <= 0 {
+		return nil, fmt.Errorf("the table has more than %d columns, or more than %d bytes", maxColumns, maxTable)
 	}
 	names[0] = strings.TrimPrefix(names[0], "\ufeff") // as spreadsheets begin a file
 	for i, name := range names {
@@ -73,18 +81,19 @@ func readTable(r io.Reader) (out []row, err error) {
 	}
 	for {
 		cells, err := c.Read()
-		if errors.Is(err, io.EOF) {
+		switch {
+		case len(out) == maxRows && err == nil, in.N <= 0:
+			return nil, fmt.Errorf("the table has more than %d rows, or more than %d bytes", maxRows, maxTable)
+		case errors.Is(err, io.EOF):
 			return out, nil
-		}
-		if err != nil {
+		case err != nil:
 			return nil, err
-		}
-		if len(out) == maxRows {
-			return nil, fmt.Errorf("the table has more than %d rows", maxRows)
 		}
 		one := row{}
 		for i, name := range names {
-			one[name] = strings.TrimSpace(cells[i])
+			if cell := strings.TrimSpace(cells[i]); cell != "" {
+				one[name] = cell
+			}
 		}
 		out = append(out, one)
 	}

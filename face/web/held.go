@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"maps"
 	"math"
 	"slices"
@@ -100,16 +99,24 @@ type where struct {
 	Event *int
 }
 
-// point takes the places of the findings that lie in the device.
-func (d *savedDevice) point(findings []byte) error {
+// point takes the places of the findings.
+func (s *saver) point(findings []byte) error {
 	var doc struct{ Findings []struct{ Where where } }
 	err := json.Unmarshal(findings, &doc)
 	for _, f := range doc.Findings {
-		if w := f.Where; w.F == d.f && (w.D == nil || *w.D == d.d) {
-			d.where = append(d.where, w)
-		}
+		s.where = append(s.where, f.Where)
 	}
 	return err
+}
+
+// findings are what the findings in the device point to.
+func (d *savedDevice) findings() (out []where) {
+	for _, w := range d.saver.where {
+		if w.F == d.f && (w.D == nil || *w.D == d.d) {
+			out = append(out, w)
+		}
+	}
+	return out
 }
 
 // of are the parameters of a question about the device.
@@ -118,14 +125,15 @@ func (d *savedDevice) of(more ...any) params {
 }
 
 // save keeps what is held of the device.
-func (d *savedDevice) save(findings []byte) error {
+func (d *savedDevice) save() error {
 	answer, err := d.ask("device", d.of().values())
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(json.Unmarshal(answer, &d.doc), d.point(findings)); err != nil {
+	if err := json.Unmarshal(answer, &d.doc); err != nil {
 		return err
 	}
+	d.where = d.findings()
 	d.held.Levels, d.held.Next, d.singles = map[string]int{}, map[string]all{}, map[int]float64{}
 	if err := d.moments(); err != nil {
 		return err

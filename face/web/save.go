@@ -54,6 +54,7 @@ type saver struct {
 	parts []bytes.Buffer
 	index map[string][3]int // question: part, place in it, length
 	part  int               // to which answers go
+	where []where           // what findings point to
 }
 
 // begin makes the next answers go to a part of their own.
@@ -139,6 +140,9 @@ func (s *saver) session() error {
 	if err != nil {
 		return err
 	}
+	if err := s.point(findings); err != nil {
+		return err
+	}
 	if len(doc.Files) > 1 {
 		if _, err := s.keep("compare", nil); err != nil {
 			return err
@@ -149,7 +153,7 @@ func (s *saver) session() error {
 			s.begin()
 		}
 		d.share = (len(devices) + 1) / 2 // more files may take more room, but not as much more
-		if err := d.save(findings); err != nil {
+		if err := d.save(); err != nil {
 			return err
 		}
 	}
@@ -195,11 +199,15 @@ func (s *saver) write(w io.Writer, name string) error {
 	if _, err := io.WriteString(w, head); err != nil {
 		return err
 	}
-	if err := writePart(w, "index", index); err != nil {
+	z, err := flate.NewWriter(io.Discard, flate.BestCompression)
+	if err != nil {
+		return err
+	}
+	if err := writePart(w, z, "index", index); err != nil {
 		return err
 	}
 	for i := range s.parts {
-		if err := writePart(w, strconv.Itoa(i), s.parts[i].Bytes()); err != nil {
+		if err := writePart(w, z, strconv.Itoa(i), s.parts[i].Bytes()); err != nil {
 			return err
 		}
 	}
@@ -213,22 +221,19 @@ func hashOf(text string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// writePart writes data into the page, packed.
-func writePart(w io.Writer, name string, data []byte) error {
+// writePart writes data into the page, packed by z.
+func writePart(w io.Writer, z *flate.Writer, name string, data []byte) error {
 	if _, err := fmt.Fprintf(w, `<script type="text/plain" id="saved-%s">`, name); err != nil {
 		return err
 	}
 	text := base64.NewEncoder(base64.StdEncoding, w)
-	z, err := flate.NewWriter(text, flate.BestCompression)
-	if err != nil {
-		return err
-	}
+	z.Reset(text)
 	if _, err := z.Write(data); err != nil {
 		return err
 	}
 	if err := errors.Join(z.Close(), text.Close()); err != nil {
 		return err
 	}
-	_, err = io.WriteString(w, "</script>\n")
+	_, err := io.WriteString(w, "</script>\n")
 	return err
 }

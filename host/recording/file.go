@@ -145,6 +145,20 @@ type Run struct {
 // longest is more than any line has.
 const longest = 256 << 20
 
+// What is kept of a recording may come to a fixed sum, in bytes, and a multiple of
+// the bytes of the file. Those that `strandline trace` writes need a few for each.
+const (
+	freeBytes = 32 << 20
+	perByte   = 24
+)
+
+// cost is at most the memory that a line takes: a brace begins a struct, of which
+// the largest has some hundred bytes, and a comma an element of a list.
+func cost(line []byte) int64 {
+	const object, element = 512, 48
+	return int64(len(line)) + object*int64(bytes.Count(line, []byte("{"))) + element*int64(bytes.Count(line, []byte(",")))
+}
+
 // Is tells whether a file begins as a recording does.
 func Is(r io.Reader) bool {
 	head := make([]byte, 64)
@@ -159,8 +173,13 @@ func Read(r io.Reader) (*Run, error) {
 	in := bufio.NewScanner(r)
 	in.Buffer(make([]byte, 0, 64<<10), longest)
 	in.Split(wholeLines)
+	left := int64(freeBytes)
 	for n := 1; in.Scan(); n++ {
 		var l line
+		if left += perByte*int64(len(in.Bytes())) - cost(in.Bytes()); left < 0 {
+			run.Partial = fmt.Errorf("line %d: the file asks for more memory than its size accounts for", n)
+			break
+		}
 		if err := json.Unmarshal(in.Bytes(), &l); err != nil {
 			if n == 1 {
 				return nil, errNone

@@ -139,3 +139,22 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestReadBounds reads what unfolds to much more than the file has.
+func TestReadBounds(t *testing.T) {
+	const head = `{"schema":"` + Schema + `","pid":1}` + "\n"
+	for _, line := range []string{
+		`{"stack":{"id":1,"frames":[` + strings.Repeat("{},", 1_000_000) + `{}]}}`,
+		`{"document":{"gpu":{"stacks":[` + strings.Repeat("{},", 1_000_000) + `{}]}}}`,
+		strings.Repeat(`{"mark":{}}`+"\n", 300_000),
+	} {
+		run, err := Read(strings.NewReader(head + line + "\n"))
+		if err != nil || run.Partial == nil || !strings.Contains(run.Partial.Error(), "more memory than its size accounts for") {
+			t.Errorf("%.30s: %v", line, err)
+		}
+	}
+	run, err := Read(strings.NewReader(head + `{"stack":{"id":1,"frames":[` + strings.Repeat("{},", 10_000) + `{}]}}` + "\n"))
+	if err != nil || run.Partial != nil || len(run.Stacks[1].Frames) != 10_001 {
+		t.Errorf("a long stack: %v", err)
+	}
+}

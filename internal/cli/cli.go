@@ -91,7 +91,7 @@ type globals struct {
 	env        *Env
 	json       bool
 	cpuProfile string
-	stdin      *recorder // what was read of standard input as a snapshot
+	pipes      map[string]*recorder // what can be read only once, by path
 	unfinished unfinished
 	concludes  atomic.Bool // when it is interrupted, the command still tells what it knows by then
 	models     *pageModels // of a page; else any can be read

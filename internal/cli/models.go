@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"strandline/plan/model"
+	"strandline/units"
 )
 
 // loadModel reads a model from a folder, a config.json, a GGUF file, or takes it
@@ -63,19 +64,50 @@ func ggufFile(name, quant string) (*model.Model, error) {
 	return m, nil
 }
 
+// Of files that are read as a whole, how many bytes.
+const (
+	maxIndex   = 64 << 20
+	maxConfigs = 64 << 20
+)
+
 // readConfig reads a config, of which more than a bound is no config.
-func readConfig(name string) ([]byte, error) {
+func readConfig(name string) ([]byte, error) { return readAll(name, model.MaxConfig) }
+
+// readAll reads a file of at most so many bytes; one without an end is none.
+func readAll(name string, most int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, model.MaxConfig+1))
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("%s: it has more than %s", name, units.Bytes(most))
+	}
+	return data, err
+}
+
+// readInside is readAll of a file that nobody named but its folder: it waits for
+// no pipe.
+func readInside(name string, most int64) ([]byte, error) {
+	if err := regular(name); err != nil {
+		return nil, err
+	}
+	return readAll(name, most)
+}
+
+// regular returns an error unless there is a regular file.
+func regular(name string) error {
+	info, err := os.Stat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file", filepath.Base(name))
+	}
+	return err
 }
 
 // modelFolder reads a folder as published models have it.
 func modelFolder(dir, quant string) (*model.Model, error) {
-	config, err := readConfig(filepath.Join(dir, "config.json"))
+	config, err := readInside(filepath.Join(dir, "config.json"), model.MaxConfig)
 	if errors.Is(err, fs.ErrNotExist) {
 		list, err := withSuffix(dir, ".gguf")
 		if err != nil || len(list) == 0 {
@@ -90,7 +122,7 @@ func modelFolder(dir, quant string) (*model.Model, error) {
 		return nil, err
 	}
 	// NVIDIA's files keep the quantisation beside the config.
-	if beside, err := readConfig(filepath.Join(dir, "hf_quant_config.json")); err == nil {
+	if beside, err := readInside(filepath.Join(dir, "hf_quant_config.json"), model.MaxConfig); err == nil {
 		if config, err = model.WithQuantization(config, beside); err != nil {
 			return nil, err
 		}
@@ -165,6 +197,9 @@ func safetensors(dir string) (all []model.Stored, err error) {
 }
 
 func safetensorsFile(name string) ([]model.Stored, error) {
+	if err := regular(name); err != nil {
+		return nil, err
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -175,7 +210,7 @@ func safetensorsFile(name string) ([]model.Stored, error) {
 
 // indexed are the files that an index of safetensors names.
 func indexed(dir string) (files []string) {
-	data, err := os.ReadFile(filepath.Join(dir, "model.safetensors.index.json"))
+	data, err := readInside(filepath.Join(dir, "model.safetensors.index.json"), maxIndex)
 	if err != nil {
 		return nil
 	}
@@ -196,7 +231,7 @@ func indexed(dir string) (files []string) {
 func modelConfigs(path string) (func(id, quant string) (*model.Model, error), error) {
 	configs := map[string]json.RawMessage{}
 	if path != "" {
-		data, err := os.ReadFile(path)
+		data, err := readAll(path, maxConfigs)
 		if err != nil {
 			return nil, err
 		}

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"time"
 
 	"strandline/face/report"
@@ -115,15 +113,11 @@ func highest(s *snapshot.Snapshot) (most purpose.Moment) {
 func (g *globals) engineLog(ctx context.Context, path string) (*logs.EngineLog, error) {
 	bar := progress{g: g, path: path, size: sizeOf(path), began: time.Now()}
 	defer bar.clear()
-	var r io.Reader = g.env.Stdin
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		r = f
+	r, err := g.source(path)
+	if err != nil {
+		return nil, err
 	}
+	defer r.Close()
 	unpacked, _, err := packed.Open(bufio.NewReader(&watched{ctx: ctx, r: r, bar: &bar}), bar.size)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"time"
 
@@ -21,7 +20,7 @@ import (
 // name, and returns its path and the others of them.
 func (g *globals) recording(ctx context.Context, args []string) (run *recording.Run, path string, others []string, err error) {
 	for i, path := range args {
-		if isRecording(path) {
+		if g.isRecording(path) {
 			run, err = g.readRecording(ctx, path)
 			return run, path, slices.Delete(slices.Clone(args), i, i+1), err
 		}
@@ -31,8 +30,8 @@ func (g *globals) recording(ctx context.Context, args []string) (run *recording.
 
 // isRecording tells whether a file begins as a recording does. Of one that cannot
 // be opened reading it as something else says what is wrong.
-func isRecording(path string) bool {
-	f, err := os.Open(path)
+func (g *globals) isRecording(path string) bool {
+	f, err := g.source(path)
 	if err != nil {
 		return false
 	}
@@ -42,7 +41,7 @@ func isRecording(path string) bool {
 
 // readRecording reads a recording, with progress on a terminal if it takes long.
 func (g *globals) readRecording(ctx context.Context, path string) (*recording.Run, error) {
-	f, err := os.Open(path)
+	f, err := g.source(path)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"time"
 
 	"strandline/internal/packed"
@@ -24,22 +23,15 @@ import (
 func (g *globals) readText(ctx context.Context, path string, cause error) (*compare.Digest, error) {
 	bar := progress{g: g, path: path, began: time.Now()}
 	defer bar.clear()
-	var r io.Reader
-	if path == "-" {
-		if r = g.stdin.again(); r == nil {
-			return nil, cause
-		}
-	} else {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		if info, err := f.Stat(); err == nil {
-			bar.size = info.Size()
-		}
-		r = f
+	r, err := g.source(path)
+	switch {
+	case errors.Is(err, errOnce):
+		return nil, cause
+	case err != nil:
+		return nil, err
 	}
+	defer r.Close()
+	bar.size = sizeOf(path)
 	unpacked, compression, err := packed.Open(bufio.NewReader(&watched{ctx: ctx, r: r, bar: &bar}), bar.size)
 	if err != nil {
 		return nil, cause
@@ -133,31 +125,4 @@ func (w *watched) Read(p []byte) (int, error) {
 	w.n += int64(n)
 	w.bar.show(w.n)
 	return n, err
-}
-
-// recorder keeps the beginning of what is read, for a second look at what can be
-// read only once.
-type recorder struct {
-	r    io.Reader
-	head []byte
-	over bool // more was read than is kept
-}
-
-func (r *recorder) Read(p []byte) (int, error) {
-	const most = 1 << 20
-	n, err := r.r.Read(p)
-	if r.over = r.over || len(r.head)+n > most; !r.over {
-		r.head = append(r.head, p[:n]...)
-	} else {
-		r.head = nil
-	}
-	return n, err
-}
-
-// again reads from the beginning, nil if that is gone.
-func (r *recorder) again() io.Reader {
-	if r == nil || r.over {
-		return nil
-	}
-	return io.MultiReader(bytes.NewReader(r.head), r.r)
 }

@@ -230,7 +230,7 @@ func (v *viewed) sources(ctx context.Context, args []string) (out []engine.Sourc
 			switch {
 			case err == nil:
 				v.partial = v.g.partial(s) || v.partial
-			case !named[p] && isRecording(p):
+			case !named[p] && v.g.isRecording(p):
 				v.g.warn("skipped %s: the recording of a trace is looked at by itself", p)
 			case !named[p] && errors.Is(err, snapshot.ErrNotSnapshot) && !likeSnapshot(p):
 				v.others = append(v.others, p)
