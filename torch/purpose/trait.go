@@ -213,17 +213,20 @@ func (x *facts) torch(f *stack.Frame) {
 
 // own reads a frame of the program or of a package that it uses.
 func (x *facts) own(f *stack.Frame) {
+	// What tells stands at the end of a path and in a name that a person can read.
+	const told = 96
+	file, function := f.File[max(0, len(f.File)-told):], f.Function[:min(len(f.Function), told)]
 	switch {
-	case cacheFunction.MatchString(f.Function), cacheFile.MatchString(f.File),
-		poolFile.MatchString(f.File) && poolFunction.MatchString(f.Function):
+	case cacheFunction.MatchString(function), cacheFile.MatchString(file),
+		poolFile.MatchString(file) && poolFunction.MatchString(function):
 		x.said = KVCache
-	case weightLoading.MatchString(f.Function):
+	case weightLoading.MatchString(function):
 		x.said = Parameters
-	case collective.MatchString(f.Function):
+	case collective.MatchString(function):
 		x.said = Communication
-		x.reduces = reducing.MatchString(f.Function)
+		x.reduces = reducing.MatchString(function)
 	}
-	x.loads = loadFunction.MatchString(f.Function)
+	x.loads = loadFunction.MatchString(function)
 	x.builds = f.Function == "__init__"
 	if f.Function == "forward" {
 		x.enters = forward
