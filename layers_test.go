@@ -37,6 +37,7 @@ var columns = [][]string{
 		"host/ledger", "host/gpudriver", "host/hooks", "host/footprint", "host/gpuaccount",
 	},
 	{"plan"},
+	{"judge/logs"}, // of texts, which are judged with snapshots too
 	{"judge/torch", "judge/host"},
 	{"face/report", "face/export", "face/web/engine", "face/web"},
 	{"internal/cli", "face/web/worker"},
@@ -79,6 +80,7 @@ var only = map[string][]string{
 	"host/ptrace":    {"host/event", "host/procfs"},
 	"host/polling":   {"host/event"},
 	"judge/trend":    {"finding", "units"}, // pure numbers
+	"judge/logs":     {"finding", "units", "logs"},
 }
 
 // testOnly are packages for tests: they import what they like, and no other

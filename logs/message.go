@@ -52,6 +52,9 @@ func (m *message) add(from, text []byte, number int64) {
 	} else {
 		text = text[len(from):]
 	}
+	if m.lines > 0 {
+		text = bytes.TrimLeft(text, " \t#>|*") // of a comment, a quotation or a table
+	}
 	m.begins = append(m.begins, line{len(m.text), number})
 	m.text = compact(m.text, text)
 	m.lines++

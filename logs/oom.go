@@ -27,6 +27,7 @@ type OOM struct {
 	Unallocated *int64 // of what is reserved
 	Private     *int64 // of that: free in private pools, which serve nothing else
 	InUse       *int64 // by this process, with what is not PyTorch's
+	Block       *int64 // the largest block that the platform gives
 	Others      *int64 // on Apple's GPUs: held by this process beside PyTorch
 	Processes   []Process
 }
@@ -84,6 +85,8 @@ var phrases = []phrase{
 	{"", "cached)", Old, func(o *OOM) **int64 { return &o.Unallocated }},
 	{"with", "allocatedinprivatepools", Native, func(o *OOM) **int64 { return &o.Private }},
 	{"thisprocesshas", "memoryinuse", Native, func(o *OOM) **int64 { return &o.InUse }},
+
+	{"largerthan", "!", Old, func(o *OOM) **int64 { return &o.Block }},
 
 	{"Currentlyallocated:", "", Async, func(o *OOM) **int64 { return &o.Allocated }},
 	{"Requested:", "", Async, func(o *OOM) **int64 { return &o.Request }},

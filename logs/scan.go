@@ -9,15 +9,27 @@ import (
 
 // A Text is what a text tells of memory.
 type Text struct {
-	Lines  int64
-	OOM    Found
-	Series []Series // tables of memory_summary(), by process and device, as they come
+	Lines int64
+	OOM   Found
+	// Failures are the last statements of others that memory ran out, in the order of
+	// their lines.
+	Failures []Failure
+	// Remark is the last line that says so in words that are not known, and may not
+	// be an error; nil if there is none.
+	Remark *Failure
+	Hints  map[Hint]int64 // what the text is of, and the last line that tells it
+	Series []Series       // tables of memory_summary(), by process and device, as they come
 	// Mixed counts tables that are left out, as lines of several are mixed in them.
 	Mixed int
 }
 
 // Empty tells a text that holds nothing of it.
-func (t *Text) Empty() bool { return t.OOM.Count == 0 && len(t.Series) == 0 && t.Mixed == 0 }
+func (t *Text) Empty() bool {
+	return !t.Failed() && len(t.Series) == 0 && t.Mixed == 0
+}
+
+// Failed reports whether a text states that memory ran out.
+func (t *Text) Failed() bool { return t.OOM.Count > 0 || len(t.Failures) > 0 }
 
 // Found is what a text holds of out-of-memory errors.
 type Found struct {
@@ -70,6 +82,7 @@ const (
 func Scan(r io.Reader) (Text, error) {
 	s := newScanner()
 	t := newTables()
+	words := newFinder()
 	in := bufio.NewReaderSize(unicode16(r), longestLine)
 	for {
 		line, more, err := in.ReadLine()
@@ -78,17 +91,36 @@ func Scan(r io.Reader) (Text, error) {
 			if errors.Is(err, io.EOF) {
 				err = nil
 			}
-			return Text{Lines: s.number, OOM: s.found, Series: t.found(), Mixed: t.mixed}, err
+			text := Text{Lines: s.number, OOM: s.found, Series: t.found(), Mixed: t.mixed, Hints: words.hints}
+			text.keep(words.failures())
+			return text, err
 		}
 		s.number++
 		s.line(line)
 		t.line(s.number, line)
+		words.line(s.number, line)
 		for more && err == nil { // what follows in a very long line has the same number
 			if line, more, err = in.ReadLine(); err == nil {
 				s.line(line)
 				t.line(s.number, line)
+				words.line(s.number, line)
 			}
 		}
+	}
+}
+
+// keep sorts statements into those of which the words are known and others: these
+// count where there is nothing else.
+func (t *Text) keep(failures []Failure) {
+	for i, f := range failures {
+		if f.Kind != Unknown {
+			t.Failures = append(t.Failures, f)
+			continue
+		}
+		t.Remark = &failures[i]
+	}
+	if t.Remark != nil && t.Remark.Words["quiet"] == "" && !t.Failed() {
+		t.Failures, t.Remark = append(t.Failures, *t.Remark), nil
 	}
 }
 

@@ -45,7 +45,7 @@ func NewDiagnosis(a judgetorch.Answer, processes []*compare.Process) *Diagnosis 
 			out.Files = append(out.Files, f.Name)
 			if f.Said != nil {
 				out.Texts = append(out.Texts, f.Name)
-				if f.Said.OOM.Count > 0 {
+				if f.Said.Failed() {
 					out.Basis = append(out.Basis, "the figures of an error message, without a snapshot")
 				}
 				if n := f.Said.Mixed; n > 0 {

@@ -17,7 +17,7 @@ import (
 	"strandline/units"
 )
 
-// readText looks for PyTorch's words, out-of-memory errors and tables of
+// readText looks for statements that memory ran out and tables of
 // memory_summary(), in a file that is no snapshot for some cause. It is nil if the
 // file is no text, or holds none; then the error says what it is.
 func (g *globals) readText(ctx context.Context, path string, cause error) (*compare.Digest, error) {
@@ -73,8 +73,11 @@ func (g *globals) forDiagnose(ctx context.Context, path string, cause error) err
 		return cause
 	}
 	holds := "tables of memory_summary()"
-	if d.Said.OOM.Count > 0 {
+	switch {
+	case d.Said.OOM.Count > 0:
 		holds = "PyTorch's out-of-memory message"
+	case d.Said.Failed():
+		holds = "a statement that memory ran out"
 	}
 	name := path
 	if path == "-" {
@@ -95,13 +98,16 @@ func nothingSaid(path string, text *logs.Text, cause error) error {
 		lines = units.Count(text.Lines) + " lines"
 	}
 	switch {
+	case text.Remark != nil:
+		return fmt.Errorf("%s: line %s of this text mentions that memory ran out, in words that are not known as an error: %q; "+
+			"give the lines of the error itself, or watch the next run: `strandline record -- CMD` for PyTorch, `strandline trace --pid PID` for any process", path, units.Count(text.Remark.Line), text.Remark.Quote)
 	case text.OOM.Cut > 0:
 		return fmt.Errorf("%s: PyTorch's out-of-memory message on line %s of this text holds no figure that can be read", path, units.Count(text.OOM.Cut))
 	case likeSnapshot(path), errors.Is(cause, snapshot.ErrNotSnapshot) && !errors.Is(cause, snapshot.ErrUnknown):
 		return cause
 	}
-	return fmt.Errorf("%s: %w: it is a text of %s, without an out-of-memory message or a table of memory_summary(); "+
-		"known are the messages of PyTorch's allocators on CUDA, ROCm, XPU, MPS and NPU devices, of the CUDA driver and of NCCL", path, snapshot.ErrNotSnapshot, lines)
+	return fmt.Errorf("%s: %w: it is a text of %s in which nothing states that memory ran out, and no table of memory_summary() stands; "+
+		"the start-up log of an engine `strandline plan --check` compares with a plan, docs/out-of-memory.md lists the messages that are known", path, snapshot.ErrNotSnapshot, lines)
 }
 
 // isText tells text, of one byte a character or of two, from other files.

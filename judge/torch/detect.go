@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"strandline/finding"
+	judgelogs "strandline/judge/logs"
 	"strandline/stack"
 	"strandline/torch/compare"
 	"strandline/units"
@@ -85,7 +86,7 @@ func Files(b *compare.Book, processes []*compare.Process, o Options) Answer {
 		}
 	}
 	for _, text := range texts {
-		a.Findings = append(a.Findings, text.judge(o)...)
+		a.Findings = append(a.Findings, text.Judge(judgelogs.Options{Capacity: o.Capacity})...)
 	}
 	sort.SliceStable(a.Findings, func(i, j int) bool { return weight(&a.Findings[i]) > weight(&a.Findings[j]) })
 	a.Verdict = weightiest(a.Verdict, a.Findings)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"strandline/finding"
+	judgelogs "strandline/judge/logs"
 	"strandline/torch/compare"
 	"strandline/torch/purpose"
 	"strandline/torch/replay"
@@ -30,9 +31,6 @@ type shortage struct {
 	active   *int64
 	capacity *int64 // of the device
 	process  *int64 // held by this process in all, as a message states
-
-	// A limit that a message states, and what counts against it.
-	allowed, held *int64
 }
 
 // room is all that the request could have had, had it been in one piece.
@@ -109,8 +107,6 @@ func (s *shortage) cause() string {
 	switch {
 	case s.request == nil:
 		return ""
-	case s.overLimit():
-		return causeLimit
 	case s.capacity != nil && *s.request > *s.capacity-s.inUse():
 		return causeTooBig
 	case s.free != nil && s.driver != nil && *s.free >= *s.driver:
@@ -123,11 +119,6 @@ func (s *shortage) cause() string {
 		return causeOutside
 	}
 	return causeTooBig
-}
-
-// overLimit tells a request that a stated limit did not let through.
-func (s *shortage) overLimit() bool {
-	return s.allowed != nil && s.held != nil && *s.held+*s.request > *s.allowed
 }
 
 // title says in a sentence that and why memory ran out.
@@ -147,9 +138,6 @@ func amount(n *int64) string {
 func (s *shortage) why() string {
 	switch s.cause() {
 	case causeLimit:
-		if s.overLimit() {
-			return fmt.Sprintf("failed at a limit: %s was in use of the %s that are allowed", amount(s.held), amount(s.allowed))
-		}
 		return fmt.Sprintf("failed though the driver had %s free: a limit stopped it", amount(s.free))
 	case causeFragmented:
 		return fmt.Sprintf("failed though %s was free: %s of the driver's and %s in segments, in pieces",
@@ -260,12 +248,12 @@ func (s *shortage) hear(f *finding.Finding, o *compare.OOM, device int, texts []
 		if m == nil {
 			continue
 		}
-		f.Evidence["message_file"], f.Evidence["line"] = t.file, m.Line
+		f.Evidence["message_file"], f.Evidence["line"] = t.File, m.Line
 		of := ""
 		if count > 1 {
 			of = fmt.Sprintf(", the last of %s such,", units.Count(int64(count)))
 		}
-		f.Detail = append(f.Detail, fmt.Sprintf("the message on line %s of %s%s is of the same failure", units.Count(m.Line), t.file, of))
+		f.Detail = append(f.Detail, fmt.Sprintf("the message on line %s of %s%s is of the same failure", units.Count(m.Line), t.File, of))
 		s.process = m.InUse
 		switch {
 		case m.Total == nil:
@@ -416,24 +404,19 @@ func oomRemedies(s *shortage, o *compare.OOM, trial *replay.Trial) []finding.Rem
 func (s *shortage) general(o *compare.OOM) []finding.Remedy {
 	switch cause := s.cause(); {
 	case cause == causeLimit:
-		return raiseLimit()
+		return judgelogs.RaiseLimit()
 	case cause == causeOutside:
 		return s.findOthers()
 	case cause == causeFragmented && o.Expandable:
 		return []finding.Remedy{finding.CodeChange("segments are expandable already: free memory is of other streams or pools, or lies between blocks of one segment; make the largest tensors first, and give streams and graphs a common pool")}
 	}
-	return needLess()
+	return judgelogs.NeedLess()
 }
 
 // putsOff reports whether a setting meets the request that failed, but not another
 // of its size: what helps for longer comes first.
 func putsOff(t *replay.Trial, request int64) bool {
 	return t != nil && t.Left != nil && *t.Left < request
-}
-
-func raiseLimit() []finding.Remedy {
-	return []finding.Remedy{finding.SettingChange("torch.cuda.set_per_process_memory_fraction(1.0)",
-		"raise the limit, or take out the call of set_per_process_memory_fraction (from PyTorch 2.10 on also per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF)")}
 }
 
 // expandable is the setting against fragmentation, beside those that are there,
@@ -471,17 +454,14 @@ func (s *shortage) findOthers() []finding.Remedy {
 	if s.mostlyOwn() {
 		leave = "leave the library its share: make its workspace smaller, such as NCCL's buffers by fewer channels (NCCL_MAX_NCHANNELS) or a smaller NCCL_BUFFSIZE"
 	}
-	return append([]finding.Remedy{s.lookForOthers(), finding.CodeChange(leave)}, needLess()...)
+	return append([]finding.Remedy{s.lookForOthers(), finding.CodeChange(leave)}, judgelogs.NeedLess()...)
 }
-
-// listProcesses shows who holds memory of the device.
-const listProcesses = "nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv"
 
 func (s *shortage) lookForOthers() finding.Remedy {
 	if s.mostlyOwn() {
 		return finding.CodeChange("look for a library of this process that takes memory past PyTorch (NCCL, cuDNN, an inference engine): by the message's figures most of what is outside is its own")
 	}
-	return finding.SettingChange(listProcesses,
+	return finding.SettingChange(judgelogs.ListProcesses,
 		"look for other processes on the device; if there are none, a library of this process takes memory past PyTorch (NCCL, cuDNN, an inference engine)")
 }
 
@@ -498,8 +478,4 @@ func (s *shortage) besides() (out []finding.Remedy) {
 			Text: "little of what PyTorch had or could have taken was in use: give the size of the device, to learn whether others hold the rest"})
 	}
 	return out
-}
-
-func needLess() []finding.Remedy {
-	return []finding.Remedy{finding.CodeChange("ask for less at once: a smaller batch or shorter sequences, the loss in chunks, activation checkpointing; or keep less: parameters and optimizer state sharded, in fewer bits or on the host")}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"strandline/finding"
+	judgelogs "strandline/judge/logs"
 	"strandline/judge/trend"
 	"strandline/logs"
 	"strandline/torch/compare"
@@ -390,7 +391,7 @@ func (s *tableSeries) limit() []finding.Finding {
 	if n := *orZero(retries); n > 0 {
 		f.Detail = append(f.Detail, fmt.Sprintf("%.2g refusals from table to table: each waits for the device and gives the cache back, to take it again in the next step", float64(n)/float64(s.Count-1)))
 	}
-	f.Remedies = needLess()
+	f.Remedies = judgelogs.NeedLess()
 	if !expandableOnly(s.Last().Summary) && s.unused() {
 		f.Remedies = append(f.Remedies, expandable("", nil)...)
 	}

@@ -1,0 +1,261 @@
+// Package logs judges texts in which memory ran out: the last failure that they
+// state, its cause as far as the text supports one, and what helps first.
+package logs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"strandline/finding"
+	"strandline/logs"
+	"strandline/units"
+)
+
+// The causes of a failure.
+const (
+	causeTooBig     = "too-big"    // it did not fit
+	causeFragmented = "fragmented" // enough was free, in pieces
+	causeLimit      = "limit"      // a limit that the text states or implies is exceeded
+	causeOutside    = "outside"    // it would have fitted, were it not for what others hold
+	causeRefused    = "refused"    // the driver refused although it states that there was room
+	causeStartup    = "startup"    // the budget of an engine does not fit when it starts
+)
+
+// Options are what a person knows beside the text.
+type Options struct {
+	Capacity *int64 // bytes of memory of each device, nil if unknown
+}
+
+// A Statement is a text, and where it is from.
+type Statement struct {
+	*logs.Text
+	File, Process string
+	Heard         map[*logs.OOM]bool // messages of failures that a snapshot explains
+}
+
+// Judge explains the failure that a text states last. It returns nothing where a
+// snapshot explains all of them.
+func (t *Statement) Judge(known Options) []finding.Finding {
+	groups := t.unheard()
+	message := tellingOf(groups)
+	candidates := t.candidates(message)
+	if len(candidates) == 0 {
+		return nil
+	}
+	c := t.decisive(candidates)
+	if c.failure == nil {
+		return []finding.Finding{t.message(message, groups, known)}
+	}
+	v := newView(t, c.failure)
+	v.answer()
+	v.besides(candidates, c)
+	return []finding.Finding{v.Finding}
+}
+
+// A candidate is a statement that may be the one to explain.
+type candidate struct {
+	line     int64
+	strength int
+	message  *logs.OOM
+	failure  *logs.Failure
+}
+
+// How much a statement says.
+const (
+	hearsay = iota // it can be the consequence of another failure
+	bare           // that memory ran out
+	strong         // how much of what, or that something was killed for it
+)
+
+// candidates are the statements of a text in the order of their lines.
+func (t *Statement) candidates(message *logs.OOM) (out []candidate) {
+	const close = 4 // lines
+	if message != nil {
+		c := candidate{line: message.Line, strength: strong, message: message}
+		if message.Bare() && message.Request == nil && message.Wording != logs.Absurd {
+			c.strength = bare
+		}
+		out = append(out, c)
+	}
+	for i := range t.Failures {
+		f := &t.Failures[i]
+		c := candidate{line: f.Line, strength: strong, failure: f}
+		switch {
+		case f.Weak:
+			c.strength = hearsay
+		case f.Source == logs.SourceDriver || f.Kind == logs.DriverNVML:
+			c.strength = bare
+		}
+		if f.Kind == logs.DriverMemory && message != nil && message.Bare() && max(c.line-message.Line, message.Line-c.line) < close {
+			continue // the same statement
+		}
+		if c.strength == hearsay && message == nil && t.OOM.Count > 0 && f.Source == logs.SourcePyTorch {
+			continue // of a failure that a snapshot explains
+		}
+		out = append(out, c)
+	}
+	slices.SortStableFunc(out, func(a, b candidate) int { return int(a.line - b.line) })
+	return out
+}
+
+// decisive is the statement of the last failure. What says less soon after what
+// says more is of the same failure; a process that is killed long after an error
+// that it survived is not.
+func (t *Statement) decisive(candidates []candidate) candidate {
+	const (
+		sameFailure = 200 // lines
+		sameEnd     = 40
+	)
+	best := candidates[0]
+	for _, c := range candidates[1:] {
+		switch after := c.line - best.line; {
+		case c.strength >= best.strength:
+			best = c
+		case c.strength == bare && after > sameFailure:
+			best = c
+		case c.failure != nil && c.failure.Kind == logs.ProcessKilled && after > sameEnd && t.Hints[logs.HintShutdown] < best.line && !best.host():
+			best = c
+		}
+	}
+	return best
+}
+
+func (c *candidate) host() bool { return c.failure != nil && c.failure.Host }
+
+// A view is a failure on its way to a finding.
+type view struct {
+	finding.Finding
+	f    *logs.Failure
+	text *Statement
+}
+
+// newView begins a finding with the figures that a failure states.
+func newView(t *Statement, f *logs.Failure) *view {
+	v := &view{f: f, text: t}
+	of := "device"
+	if f.Host {
+		of = "host"
+	}
+	v.Finding = finding.Finding{
+		Kind: finding.OutOfMemory, Severity: finding.Problem, Confidence: 1, Process: t.Process,
+		Basis:    "what the text states",
+		Evidence: map[string]any{"file": t.File, "line": f.Line, "messages": f.Count, "of": of, "source": string(f.Source), "statement": string(f.Kind)},
+	}
+	for name, x := range f.Figures {
+		if slices.Contains(published, name) {
+			v.Evidence[string(name)] = int64(x)
+		}
+	}
+	if n, ok := f.Figure("device"); ok && !f.Host {
+		device := int(n)
+		v.Device = &device
+	}
+	return v
+}
+
+// published are the figures that a finding gives; others are only said.
+var published = []logs.Figure{
+	logs.Request, logs.Capacity, logs.Free, logs.Reserved, logs.Active, logs.InProcess, logs.Limit, logs.RSS, logs.Needed, logs.Available, logs.MaxLength,
+}
+
+// answer fills in the finding by the kind of the failure.
+func (v *view) answer() {
+	explain, ok := kinds[v.f.Kind]
+	if !ok {
+		explain = (*view).unknown
+	}
+	explain(v)
+	if v.Evidence["cause"] == nil && v.Confidence == 1 {
+		v.Confidence = 0.5
+	}
+	v.Detail = append([]string{fmt.Sprintf("line %s: %s", units.Count(v.f.Line), v.f.Quote)}, v.Detail...)
+}
+
+// kinds are what explains each kind of failure.
+var kinds = merged(engineKinds, localKinds, arrayKinds, driverKinds, hostKinds)
+
+func merged(tables ...map[logs.Kind]func(*view)) map[logs.Kind]func(*view) {
+	out := map[logs.Kind]func(*view){}
+	for _, table := range tables {
+		for kind, explain := range table {
+			out[kind] = explain
+		}
+	}
+	return out
+}
+
+// besides says which other failures the text states before the one that is
+// explained.
+func (v *view) besides(all []candidate, chosen candidate) {
+	const most = 4
+	var others []string
+	for _, c := range all {
+		switch {
+		case c == chosen || c.strength == hearsay && c.failure.Kind != logs.ProcessKilled:
+		case c.message != nil && !c.message.Bare():
+			others = append(others, fmt.Sprintf("line %s: PyTorch's %s out of memory", units.Count(c.line), c.message.Backend))
+		case c.failure != nil && c.failure.Source != v.f.Source && c.failure.Line != v.f.Line:
+			others = append(others, fmt.Sprintf("line %s: %s", units.Count(c.line), c.failure.Quote))
+		}
+	}
+	if len(others) > 0 {
+		v.say("the text also states: %s", strings.Join(others[:min(len(others), most)], "; "))
+	}
+}
+
+// The parts of a finding.
+
+func (v *view) title(format string, args ...any) { v.Title = fmt.Sprintf(format, args...) }
+
+func (v *view) say(format string, args ...any) {
+	v.Detail = append(v.Detail, fmt.Sprintf(format, args...))
+}
+
+func (v *view) cause(cause string) { v.Evidence["cause"] = cause }
+
+// set adds a remedy that can be pasted.
+func (v *view) set(setting, format string, args ...any) {
+	v.Remedies = append(v.Remedies, finding.SettingChange(setting, fmt.Sprintf(format, args...)))
+}
+
+// do adds a remedy in words.
+func (v *view) do(format string, args ...any) {
+	v.Remedies = append(v.Remedies, finding.CodeChange(fmt.Sprintf(format, args...)))
+}
+
+func (v *view) has(figures ...logs.Figure) bool {
+	for _, name := range figures {
+		if _, ok := v.f.Figures[name]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// size is a figure in words.
+func (v *view) size(name logs.Figure) string {
+	n, ok := v.f.Figure(name)
+	if !ok {
+		return "an unknown amount"
+	}
+	return units.Bytes(n)
+}
+
+// count is a figure that is no size, in words.
+func (v *view) count(name logs.Figure) string {
+	n, _ := v.f.Figure(name)
+	return units.Count(n)
+}
+
+// hint reports whether the text is of a program or system.
+func (v *view) hint(h logs.Hint) bool { return v.text.Hints[h] > 0 }
+
+// unknown is a failure in words that are not known.
+func (v *view) unknown() {
+	v.Confidence = 0.4
+	v.Basis = "an error that says so, in words that are not known"
+	v.title("memory ran out, by an error in words that are not known")
+	v.say("whose memory it was, and how much was asked for, the text does not say in a form that is read")
+	v.do("give the lines around it, with those that state figures; for a program that still runs, `strandline trace --pid PID` watches its memory on the host and `strandline trace --gpu --pid PID` that of a GPU, and of PyTorch a snapshot at the failure says who holds what")
+}

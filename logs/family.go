@@ -1,0 +1,404 @@
+package logs
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// A family is a program, or a part of a system, and the words in which it states
+// that memory ran out.
+type family struct {
+	source Source
+	host   bool
+	weak   bool
+
+	// keys are words of which one stands in every statement of the family, in lower
+	// case and without white space.
+	keys []string
+	// around are words of lines that a statement may refer to: the last such line
+	// before a statement is read with it.
+	around []string
+	// begin are keys that begin a statement even inside another, end those after
+	// which few lines of it follow.
+	begin, end []string
+
+	lines int // that can follow a key and belong to the statement; 0 is a few
+	bytes int // that are read of a statement; 0 is some thousand
+
+	// harmless is what resembles a statement and is none.
+	harmless *regexp.Regexp
+	wordings []wording // the first that is found is the kind of the statement
+	facts    []string  // patterns of further figures
+	// read adds what patterns do not tell; it reports whether the statement is one.
+	read func(*excerpt, *Failure) bool
+}
+
+// A wording is one of the messages of a family.
+type wording struct {
+	kind   Kind
+	text   string // a pattern; see [pattern]
+	line   string // or a regular expression for a line as it stands
+	source Source // instead of the family's
+	host   bool   // of the host, whatever the family is
+	weak   bool
+}
+
+const (
+	fewLines     = 4
+	someBytes    = 8 << 10
+	mostExcerpts = 32 // excerpts of a family; of more, the newest are read
+	tail         = 512
+)
+
+// compiled is a family with its patterns.
+type compiled struct {
+	*family
+	texts []*pattern       // by wording, nil where it is a line
+	exprs []*regexp.Regexp // the others
+	facts []*pattern
+}
+
+// vocabulary is all that a text is searched for.
+type vocabulary struct {
+	words    *literals
+	use      []use // by word
+	families []compiled
+}
+
+// A use is what a word of the vocabulary is for.
+type use struct {
+	family int // -1: it is a hint
+	hint   Hint
+	around bool
+	begin  bool
+	end    bool
+}
+
+// known is the vocabulary of all families, made when the first text is read.
+var known = sync.OnceValue(func() *vocabulary {
+	v := &vocabulary{}
+	var words []string
+	add := func(word string, u use) {
+		words, v.use = append(words, word), append(v.use, u)
+	}
+	for i, f := range families {
+		c := compiled{family: f}
+		for _, w := range f.wordings {
+			var p *pattern
+			var e *regexp.Regexp
+			if w.line != "" {
+				e = regexp.MustCompile(w.line)
+			} else {
+				p = newPattern(w.text)
+			}
+			c.texts, c.exprs = append(c.texts, p), append(c.exprs, e)
+		}
+		for _, fact := range f.facts {
+			c.facts = append(c.facts, newPattern(fact))
+		}
+		v.families = append(v.families, c)
+		for _, key := range f.keys {
+			add(key, use{family: i, begin: slices.Contains(f.begin, key), end: slices.Contains(f.end, key)})
+		}
+		for _, word := range f.around {
+			add(word, use{family: i, around: true})
+		}
+	}
+	for _, h := range hints {
+		for _, word := range h.words {
+			add(word, use{family: -1, hint: h.hint})
+		}
+	}
+	v.words = newLiterals(words)
+	return v
+})
+
+// An excerpt is a part of a text in which a statement may stand.
+type excerpt struct {
+	line   int64 // of its first
+	opened int64 // the line of the word
+	raw    []byte
+	lines  int   // that may still follow
+	around int64 // the line that stands before the others though it is not next to them; 0 if there is none
+}
+
+// finder finds the statements of all families in a text, line by line.
+type finder struct {
+	v      *vocabulary
+	state  uint16
+	number int64
+	before lookback
+	open   []*excerpt
+	about  []excerpt // by family, the last line that statements may refer to
+	kept   [][]*excerpt
+	count  []int
+	hits   []hit // of the line
+	hints  map[Hint]int64
+}
+
+// A hit is a word that was found in a line.
+type hit struct{ word, end int }
+
+func newFinder() *finder {
+	v := known()
+	n := len(v.families)
+	return &finder{v: v, open: make([]*excerpt, n), about: make([]excerpt, n), kept: make([][]*excerpt, n), count: make([]int, n), hints: map[Hint]int64{}}
+}
+
+// line takes the next line of the text, of some number; more says that it is
+// another piece of the same line.
+func (s *finder) line(number int64, text []byte) {
+	s.number = number
+	s.hits = s.hits[:0]
+	s.state = s.v.words.scan(s.state, text, func(word, end int) {
+		s.hits = append(s.hits, hit{word, end})
+	})
+	for i, e := range s.open {
+		if e != nil {
+			s.extend(i, text)
+		}
+	}
+	for _, h := range s.hits {
+		s.take(h, text)
+	}
+	s.before.add(text)
+}
+
+// A lookback holds the ends of the last lines: a statement can have begun there.
+type lookback struct {
+	text  [2][]byte
+	lines int // that it holds
+	next  int
+}
+
+func (b *lookback) add(line []byte) {
+	b.text[b.next] = append(b.text[b.next][:0], line[max(0, len(line)-tail):]...)
+	b.next = (b.next + 1) % len(b.text)
+	b.lines = min(b.lines+1, len(b.text))
+}
+
+// appendTo adds the lines to a text, the oldest first.
+func (b *lookback) appendTo(text []byte) []byte {
+	for i := range b.lines {
+		text = append(append(text, b.text[(b.next-b.lines+i+len(b.text))%len(b.text)]...), '\n')
+	}
+	return text
+}
+
+// take opens an excerpt at a word of a line, or notes what it tells.
+func (s *finder) take(h hit, text []byte) {
+	u := &s.v.use[h.word]
+	switch {
+	case u.family < 0:
+		s.hints[u.hint] = s.number
+		return
+	case u.around:
+		a := &s.about[u.family]
+		a.line, a.raw = s.number, append(a.raw[:0], text[:min(len(text), 2*tail)]...)
+		return
+	}
+	e := s.open[u.family]
+	if e != nil && u.begin && s.number != e.opened {
+		s.close(u.family)
+		e = nil
+	}
+	if e == nil {
+		e = s.begin(u.family, text, h.end)
+	}
+	if u.end {
+		e.lines = min(e.lines, fewLines)
+	}
+}
+
+// begin opens an excerpt, with the lines before.
+func (s *finder) begin(family int, text []byte, at int) *excerpt {
+	f := s.v.families[family].family
+	e := &excerpt{opened: s.number, lines: f.lines}
+	if e.lines == 0 {
+		e.lines = fewLines
+	}
+	if a := &s.about[family]; a.line > 0 && a.line < s.number-int64(s.before.lines) {
+		e.raw, e.around = append(append(e.raw, a.raw...), '\n'), a.line
+	}
+	e.raw, e.line = s.before.appendTo(e.raw), s.number-int64(s.before.lines)
+	from := max(0, at-someBytes/2) // of a very long line, what stands around the word
+	e.raw = append(append(e.raw, text[from:min(len(text), max(from+someBytes, f.bytes))]...), '\n')
+	s.open[family] = e
+	return e
+}
+
+// extend adds a line to an excerpt that is open, and closes it when it is full.
+func (s *finder) extend(family int, text []byte) {
+	e := s.open[family]
+	most := max(someBytes, s.v.families[family].bytes)
+	e.raw = append(append(e.raw, text[:max(0, min(len(text), most-len(e.raw)))]...), '\n')
+	if e.lines--; e.lines <= 0 || len(e.raw) >= most {
+		s.close(family)
+	}
+}
+
+// close keeps an excerpt.
+func (s *finder) close(family int) {
+	s.count[family]++
+	kept := append(s.kept[family], s.open[family])
+	if most := s.v.families[family].keep(); len(kept) > most {
+		kept = slices.Delete(kept, 0, len(kept)-most)
+	}
+	s.kept[family], s.open[family] = kept, nil
+}
+
+// keep is how many excerpts of a family are kept: of large ones, few.
+func (f *family) keep() int {
+	if f.bytes > 1<<20 {
+		return 2
+	}
+	return mostExcerpts
+}
+
+// failures are the last statement of each family, in the order of their lines.
+func (s *finder) failures() (out []Failure) {
+	for i := range s.v.families {
+		if s.open[i] != nil {
+			s.close(i)
+		}
+		if f := s.v.families[i].last(s.kept[i]); f != nil {
+			f.Count = s.count[i]
+			out = append(out, *f)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Failure) int { return int(a.Line - b.Line) })
+	return out
+}
+
+// last is the last statement in some excerpts: rather one that is no consequence
+// of others. It is nil if there is none.
+func (c *compiled) last(kept []*excerpt) (weak *Failure) {
+	for _, e := range slices.Backward(kept) {
+		switch f, ok := c.parse(e); {
+		case ok && !f.Weak:
+			return &f
+		case ok && weak == nil:
+			weak = &f
+		}
+	}
+	return weak
+}
+
+// parse reads the statement in an excerpt, false if there is none.
+func (c *compiled) parse(e *excerpt) (Failure, bool) {
+	f := Failure{Source: c.source, Host: c.host, Weak: c.weak, Figures: map[Figure]float64{}, Words: map[string]string{}}
+	text := e.clean()
+	compact := text.compact
+	if c.harmless != nil {
+		compact = c.harmless.ReplaceAllStringFunc(compact, func(s string) string { return strings.Repeat(" ", len(s)) })
+	}
+	at := -1
+	for i, w := range c.wordings {
+		if p := c.texts[i]; p != nil {
+			if found, ok := p.last(compact, &f); ok {
+				at = text.lineAt(found)
+			}
+		} else {
+			at = text.lineLike(c.exprs[i], c.harmless)
+		}
+		if at < 0 {
+			continue
+		}
+		f.Kind, f.Host, f.Weak = w.kind, f.Host || w.host, f.Weak || w.weak
+		if w.source != "" {
+			f.Source = w.source
+		}
+		break
+	}
+	if at < 0 {
+		return f, false
+	}
+	f.Line, f.Quote = e.number(at), quote(text.lines[at])
+	for _, p := range c.facts {
+		p.last(compact, &f)
+	}
+	return f, c.read == nil || c.read(e, &f)
+}
+
+// number is the number of a line of an excerpt.
+func (e *excerpt) number(at int) int64 {
+	if e.around > 0 {
+		if at == 0 {
+			return e.around
+		}
+		at--
+	}
+	return e.line + int64(at)
+}
+
+// A passage is the text of an excerpt without colours and the prefixes of logs.
+type passage struct {
+	lines   []string
+	compact string // without white space
+	starts  []int  // of the lines in it
+}
+
+// clean reads an excerpt.
+func (e *excerpt) clean() *passage {
+	p := &passage{}
+	raw := e.raw
+	if bytes.IndexByte(raw, 0x1b) >= 0 {
+		raw = paint.ReplaceAll(raw, nil)
+	}
+	var compacted []byte
+	for line := range bytes.Lines(raw) {
+		line = bytes.TrimRight(line, "\r\n")
+		p.lines = append(p.lines, string(line))
+		p.starts = append(p.starts, len(compacted))
+		if len(p.lines) > 1 {
+			line = logPrefix.ReplaceAll(line, nil)
+		}
+		compacted = compact(compacted, line)
+	}
+	p.compact = string(compacted)
+	return p
+}
+
+// logPrefix is what a log writes before a line.
+var logPrefix = regexp.MustCompile(`^\s*(?:(?:\([^()]{1,80}pid=[^()]{1,60}\)|\[[^\[\]]{1,60}\]:?|\d{4}-\d\d-\d\d[T ][\d:.,]+Z?|\d\d-\d\d \d\d:\d\d:\d\d|\d\d:\d\d:\d\d(?:[.,]\d+)?|(?:ERROR|WARNING|INFO|DEBUG|CRITICAL|FATAL|stderr|stdout)\b:?|[|│>])\s*)+`)
+
+// lineAt is the index of the line in which a byte of the compact text stands.
+func (p *passage) lineAt(at int) int {
+	i, exact := slices.BinarySearch(p.starts, at)
+	if !exact {
+		i--
+	}
+	for i+1 < len(p.starts) && p.starts[i+1] == p.starts[i] && exact {
+		i++ // of lines that are empty, the last
+	}
+	return i
+}
+
+// lineLike is the index of the last line that an expression matches, -1 if there
+// is none.
+func (p *passage) lineLike(expr, harmless *regexp.Regexp) int {
+	for i := len(p.lines) - 1; i >= 0; i-- {
+		if expr.MatchString(p.lines[i]) && (harmless == nil || !harmless.MatchString(p.lines[i])) {
+			return i
+		}
+	}
+	return -1
+}
+
+// quote is a line to be shown.
+func quote(line string) string {
+	const most = 200
+	line = strings.TrimSpace(strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(line, "?")))
+	if len(line) > most {
+		line = strings.ToValidUTF8(line[:most], "") + "…"
+	}
+	return line
+}

@@ -1,0 +1,108 @@
+package logs
+
+import "regexp"
+
+// The kinds of drivers and of libraries over them.
+const (
+	DriverMemory  Kind = "driver"         // a call of the driver, with no figure
+	DriverLibrary Kind = "driver-library" // cuBLAS or cuDNN could not make its handle or workspace
+	DriverNVML    Kind = "driver-nvml"    // PyTorch failed to ask how much is free, as it does when memory ran out
+	DriverXPU     Kind = "driver-xpu"     // Level Zero, SYCL or OpenCL
+	DriverPool    Kind = "driver-pool"    // of a pool with a limit, as CuPy's
+	DriverManaged Kind = "driver-managed" // bitsandbytes
+	DirectML      Kind = "directml"
+)
+
+// familyDriver is of the CUDA and HIP drivers, and of programs that print their
+// errors.
+var familyDriver = &family{
+	source: SourceDriver,
+	keys: []string{
+		"cudaruntimeerror(2)", "_status_alloc_failed", "cudaerrormemoryallocation", "hiperroroutofmemory", "hiperror:outofmemory", "hiperrormemoryallocation",
+		"errorcuda_error_out_of_memory", "cuda_error_out_of_memory", "witherroroutofmemory", "erroroutofmemoryatline", "cudaerror:outofmemory", "cuda_outofmemory",
+		"nvml_success==", "outofmemoryallocating", "cudaerror2:outofmemory", "cudaerror(2):outofmemory", "notenoughgpuvideomemory", "memoryongpu", "nvmapmemalloc",
+		"el0004",
+	},
+	wordings: []wording{
+		{kind: DriverNVML, text: "NVML_SUCCESS =={:any}INTERNAL ASSERT FAILED", source: SourcePyTorch},
+		{kind: DriverLibrary, text: "CUBLAS_STATUS_ALLOC_FAILED"},
+		{kind: DriverLibrary, text: "CUDNN_STATUS_ALLOC_FAILED"},
+		{kind: DriverLibrary, text: "{library:word}_STATUS_ALLOC_FAILED"},
+		{kind: DirectML, text: "Could not allocate tensor with {request_bytes:int} bytes. There is not enough GPU video memory", source: SourceDirectML},
+		{kind: DirectML, text: "There is not enough GPU video memory", source: SourceDirectML},
+		{kind: DriverPool, text: "OutOfMemoryError: Out of memory allocating {request_bytes:int} bytes (allocated so far: {active_bytes:int} bytes, limit set to: {limit_bytes:int} bytes)"},
+		{kind: DriverPool, text: "OutOfMemoryError: Out of memory allocating {request_bytes:int} bytes (allocated so far: {active_bytes:int} bytes"},
+		{kind: DriverMemory, text: "Cannot allocate {request_bytes:size} memory on GPU {device:int}, {active_bytes:size} memory has been allocated and available memory is only {device_free_bytes:size}"},
+		{kind: DriverManaged, text: "Error out of memory at line {:int} in file"},
+		{kind: DriverMemory, text: "cuda runtime error (2)"},
+		{kind: DriverMemory, text: "CUDA failed with error out of memory"},
+		{kind: DriverMemory, text: "CUDA Error: out of memory"},
+		{kind: DriverMemory, text: "HIP error: out of memory"},
+		{kind: DriverMemory, text: "CUDA error 2: out of memory"},
+		{kind: DriverMemory, text: "CUDA error (2): out of memory"},
+		{kind: DriverMemory, text: "cudaErrorMemoryAllocation"},
+		{kind: DriverMemory, text: "hipErrorOutOfMemory"},
+		{kind: DriverMemory, text: "CUDA_ERROR_OUT_OF_MEMORY"},
+		{kind: DriverMemory, text: "NvMapMemAllocInternalTagged{:any}error 12"},
+		{kind: DriverMemory, text: "EL0004: {:any}allocate memory"},
+	},
+	read: func(e *excerpt, f *Failure) bool {
+		if hipWord.Match(e.raw) {
+			f.Words["maker"] = "AMD"
+		}
+		return !inSource.MatchString(f.Quote)
+	},
+}
+
+var (
+	hipWord  = regexp.MustCompile(`(?i)\bhip|rocm|amdgpu`)
+	inSource = regexp.MustCompile(`^\s*(?:if|elif|case|#define|//|/\*|\*|static|const|return "|")`)
+)
+
+// familyXPU is of Intel's drivers.
+var familyXPU = &family{
+	source: SourceDriver,
+	keys:   []string{"_error_out_of_", "cl_out_of_", "cl_mem_object_allocation_failure", "pi_error_mem_object"},
+	wordings: []wording{
+		{kind: DriverXPU, text: "UR_RESULT_ERROR_OUT_OF_HOST_MEMORY", host: true},
+		{kind: DriverXPU, text: "UR_RESULT_ERROR_OUT_OF_"},
+		{kind: DriverXPU, text: "ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY", host: true},
+		{kind: DriverXPU, text: "ZE_RESULT_ERROR_OUT_OF_"},
+		{kind: DriverXPU, text: "PI_ERROR_OUT_OF_"},
+		{kind: DriverXPU, text: "PI_ERROR_MEM_OBJECT_ALLOCATION_FAILURE"},
+		{kind: DriverXPU, text: "CL_OUT_OF_"},
+		{kind: DriverXPU, text: "CL_MEM_OBJECT_ALLOCATION_FAILURE"},
+	},
+	read: func(_ *excerpt, f *Failure) bool { return !inSource.MatchString(f.Quote) },
+}
+
+// The kinds of PyTorch that [OOM] does not hold, as they state no figure.
+const (
+	TorchShort Kind = "torch-short" // the name of the error alone
+	TorchBlock Kind = "torch-block" // a block larger than the platform can make
+)
+
+// familyTorch is PyTorch's error without its figures: as ComfyUI prints it, and
+// where the message was cut off.
+var familyTorch = &family{
+	source: SourcePyTorch,
+	weak:   true,
+	keys:   []string{"allocationondevice", "outofmemoryerror", "outofmemory.triedtoallocate", "gotanoom", "ranoutofmemoryonyourgpu", "cudaoutofmemory", "hipoutofmemory", "xpuoutofmemory", "npuoutofmemory", "mpsbackendoutofmemory"},
+	wordings: []wording{
+		{kind: TorchShort, line: `(?i)\bAllocation on device(?: \d+)?\s*(?:$|This error means|\()`},
+		{kind: TorchShort, line: `\bAllocation on device\b`},
+		{kind: TorchShort, line: `(?i)\b(?:torch\.(?:cuda\.|xpu\.|npu\.)?)OutOfMemoryError\b`},
+		{kind: TorchShort, line: `\bOutOfMemoryError: (?:CUDA|HIP|XPU|NPU|MUSA)`},
+		{kind: TorchShort, line: `Got an OOM, unloading all loaded models`},
+		{kind: TorchShort, line: `This error means you ran out of memory on your GPU`},
+		{kind: TorchShort, line: `(?i)(?:error|exception|failed|fatal)[^.]{0,80}\b(?:CUDA|HIP|XPU|NPU|MPS backend) out of memory\b`},
+		{kind: TorchShort, line: `\b(?:CUDA|HIP|XPU|NPU|MPS backend) out of memory\. Tried to`},
+		{kind: TorchShort, line: `^\W*(?:CUDA|HIP|XPU|NPU) out of memory\b`},
+	},
+	read: func(_ *excerpt, f *Failure) bool {
+		return !inSource.MatchString(f.Quote) && !exceptIn.MatchString(f.Quote)
+	},
+}
+
+// exceptIn is a line of a program's source that names the error.
+var exceptIn = regexp.MustCompile(`\bexcept\b.*:|isinstance\(|raise \w|\bimport\b`)

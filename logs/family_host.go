@@ -1,0 +1,300 @@
+package logs
+
+import (
+	"bytes"
+	"cmp"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The kinds of the kernel.
+const (
+	KernelKill  Kind = "kernel-kill"  // the host had no memory left
+	CgroupKill  Kind = "cgroup-kill"  // a cgroup exceeded its limit
+	ServiceKill Kind = "service-kill" // systemd states it
+)
+
+// familyKernel is the kernel's: mm/oom_kill.c, mm/memcontrol.c.
+var familyKernel = &family{
+	source: SourceKernel,
+	host:   true,
+	keys: []string{
+		"invokedoom-killer", "oom-kill:", "outofmemory:kill", "killedprocess", "oom_reaper:", "cgroupoutofmemory", "killedbytheoomkiller", "'oom-kill'",
+		"asaresultoflimitof", "systemd-oomd",
+	},
+	begin: []string{"invokedoom-killer"},
+	end:   []string{"killedprocess"},
+	lines: 20_000,
+	bytes: 4 << 20,
+	wordings: []wording{
+		{kind: CgroupKill, text: "Memory cgroup out of memory: Kill{:any}process {pid:int} ({victim:any}){:any}anon-rss:{anon:kb}, file-rss:{file:kb}, shmem-rss:{shmem:kb}", source: SourceCgroup},
+		{kind: CgroupKill, text: "Memory cgroup out of memory: Kill{:any}process {pid:int} ({victim:any}){:any}anon-rss:{anon:kb}", source: SourceCgroup},
+		{kind: CgroupKill, text: "Memory cgroup out of memory: Kill{:any}process {pid:int} ({victim:any})", source: SourceCgroup},
+		{kind: KernelKill, text: "Killed process {pid:int} ({victim:any}){:any}anon-rss:{anon:kb}, file-rss:{file:kb}, shmem-rss:{shmem:kb}"},
+		{kind: KernelKill, text: "Killed process {pid:int} ({victim:any}){:any}anon-rss:{anon:kb}, file-rss:{file:kb}"},
+		{kind: KernelKill, text: "Killed process {pid:int}{:any}({victim:any}){:any}anon-rss:{anon:kb}"},
+		{kind: KernelKill, text: "Out of memory: Kill{:any}process {pid:int} ({victim:any})"},
+		{kind: KernelKill, text: "Killed process {pid:int} ({victim:any})"},
+		{kind: CgroupKill, text: "oom-kill:constraint=CONSTRAINT_MEMCG,{:any}task={victim:word},pid={pid:int}", source: SourceCgroup},
+		{kind: KernelKill, text: "oom-kill:constraint={constraint:word},{:any}task={victim:word},pid={pid:int}"},
+		{kind: KernelKill, text: "oom_reaper: reaped process {pid:int} ({victim:any})"},
+		{kind: KernelKill, text: "{victim:word} invoked oom-killer", weak: true},
+		{kind: ServiceKill, text: "has been killed by the OOM killer"},
+		{kind: ServiceKill, text: "Failed with result 'oom-kill'"},
+		{kind: ServiceKill, text: "systemd-oomd killed"},
+	},
+	facts: []string{
+		"constraint=CONSTRAINT_{constraint:word},",
+		"memory: usage {usage:kb}, limit {limit_bytes:kb}",
+		"oom_memcg={cgroup:word},",
+		"asaresultoflimitof{cgroup:word}",
+		"total-vm:{virtual:kb}",
+	},
+	read: readKill,
+}
+
+// readKill adds the resident size of the process that was killed, whose limit it
+// was, and who else held memory.
+func readKill(e *excerpt, f *Failure) bool {
+	if anon, ok := f.Figures["anon"]; ok {
+		f.Figures[RSS] = anon + f.Figures["file"] + f.Figures["shmem"]
+	}
+	if strings.EqualFold(f.Words["constraint"], "MEMCG") || bytes.Contains(e.raw, []byte("CONSTRAINT_MEMCG")) && f.Kind == KernelKill {
+		f.Kind, f.Source = CgroupKill, SourceCgroup
+	}
+	if f.Figures[Limit] == 0 {
+		delete(f.Figures, Limit)
+	}
+	f.Words["others"] = tasks(e.raw)
+	return true
+}
+
+// taskHead is the head of the kernel's table of processes.
+var taskHead = regexp.MustCompile(`\[ *pid *\] +uid +tgid +total_vm +rss`)
+
+// tasks are the names of the processes that held most by the kernel's table, with
+// how many they are and what they held, in KiB of pages of 4 KiB; "" without one.
+func tasks(raw []byte) string {
+	type held struct {
+		name  string
+		count int
+		pages int64
+	}
+	sums := map[string]*held{}
+	at := taskHead.FindIndex(raw)
+	if at == nil {
+		return ""
+	}
+	for line := range bytes.Lines(raw[at[1]:]) {
+		pid := bytes.IndexByte(line, ']')
+		if from := bytes.LastIndexByte(line, '['); from > 0 { // behind the time
+			pid = bytes.LastIndexByte(line, ']')
+		}
+		fields := strings.Fields(string(line[max(0, pid+1):]))
+		const least, most = 8, 1 << 12
+		if pid < 0 || len(fields) < least {
+			continue
+		}
+		pages, err := strconv.ParseInt(fields[3], 10, 64)
+		name := fields[len(fields)-1]
+		if h := sums[name]; err != nil || h == nil && len(sums) == most {
+			continue
+		} else if h == nil {
+			sums[name] = &held{name, 1, pages}
+		} else {
+			h.count, h.pages = h.count+1, h.pages+pages
+		}
+	}
+	var list []*held
+	for _, h := range sums {
+		list = append(list, h)
+	}
+	slices.SortFunc(list, func(a, b *held) int { return cmp.Or(cmp.Compare(b.pages, a.pages), strings.Compare(a.name, b.name)) })
+	var out []string
+	for _, h := range list[:min(len(list), 4)] {
+		out = append(out, h.name+" "+strconv.Itoa(h.count)+" "+strconv.FormatInt(h.pages*4, 10))
+	}
+	return strings.Join(out, "\n")
+}
+
+// The kinds of Kubernetes.
+const (
+	PodKilled  Kind = "pod-killed"
+	PodEvicted Kind = "pod-evicted"
+)
+
+// familyKubernetes is what kubectl describe and docker inspect print.
+var familyKubernetes = &family{
+	source:   SourceKubernetes,
+	host:     true,
+	keys:     []string{"oomkilled", "oomkilling", "lowonresource:memory"},
+	around:   []string{"limits:"},
+	lines:    16,
+	harmless: regexp.MustCompile(`(?i)"?OOMKilled"?: ?false`),
+	wordings: []wording{
+		{kind: PodKilled, text: "OOMKill"},
+		{kind: PodEvicted, text: "low on resource: memory"},
+	},
+	facts: []string{"memory: {limit_bytes:size}Requests"},
+}
+
+// SlurmKilled is a job that Slurm ended.
+const SlurmKilled Kind = "slurm"
+
+// familySlurm is Slurm's, whose limit is always of the host's memory:
+// src/plugins/task/cgroup, src/interfaces/jobacct_gather.c.
+var familySlurm = &family{
+	source: SourceSlurm,
+	host:   true,
+	keys:   []string{"oom-killevent", "oom_killevent", "exceededmemorylimit", "exceededjobmemorylimit", "out_of_me", "oomkilled", "task", "term_memlimit", "pbs:jobkilled"},
+	lines:  2,
+	wordings: []wording{
+		{kind: SlurmKilled, text: "Detected {events:int} oom"},
+		{kind: SlurmKilled, text: "oom-kill event(s) in"},
+		{kind: SlurmKilled, text: "exceeded memory limit ({usage:size} > {limit_bytes:size}), being killed"},
+		{kind: SlurmKilled, text: "exceeded job memory limit"},
+		{kind: SlurmKilled, line: `(?:srun|slurmstepd): error: .*Out Of Memory`},
+		{kind: SlurmKilled, line: `\bOUT_OF_ME(?:MORY|\+)`},
+		{kind: SlurmKilled, text: "TERM_MEMLIMIT: job killed"},
+		{kind: SlurmKilled, line: `PBS: job killed: v?mem `},
+	},
+}
+
+// RayKilled is a worker that Ray ended.
+const RayKilled Kind = "ray"
+
+// familyRay is Ray's.
+var familyRay = &family{
+	source: SourceRay,
+	host:   true,
+	keys:   []string{"memoryonthenode", "noderunninglowonmemory", "node_out_of_memory", "memoryusagethreshold", "killedduetomemorypressure"},
+	lines:  16,
+	wordings: []wording{
+		{kind: RayKilled, text: "was running was {used:size} / {capacity_bytes:size} ({:num}), which exceeds the memory usage threshold of {fraction:num}"},
+		{kind: RayKilled, text: "node{:any}{used:size} / {capacity_bytes:size}{:any}memory usage threshold"},
+		{kind: RayKilled, text: "exceeds the memory usage threshold"},
+		{kind: RayKilled, text: "the node running low on memory"},
+		{kind: RayKilled, text: "NODE_OUT_OF_MEMORY"},
+		{kind: RayKilled, text: "killed due to memory pressure"},
+	},
+	facts: []string{"name={victim:word}, pid={pid:int}, memory used={rss_bytes:size})", "memory used={rss_bytes:size})", "threshold of {fraction:num}"},
+}
+
+// The kinds of shared memory.
+const (
+	SharedWorkers Kind = "shared-workers" // of a DataLoader
+	SharedNCCL    Kind = "shared-nccl"
+	SharedFile    Kind = "shared-file" // of another program
+)
+
+// familyShared is of programs that cannot have more of /dev/shm.
+var familyShared = &family{
+	source: SourceProcess,
+	host:   true,
+	keys: []string{
+		"signal:buserror", "unexpectedbuserror", "sharedmemoryobject", "sharedmemory(shm)", "unabletowritetofile", "unabletommap", "failedtoextend/dev/shm",
+		"sharedmemorysegment/dev/shm", "/dev/shm", "outofsharedmemory",
+	},
+	wordings: []wording{
+		{kind: SharedNCCL, text: "failed to extend /dev/shm/{file:word} to {request_bytes:int} bytes", source: SourceNCCL},
+		{kind: SharedNCCL, text: "Error while creating shared memory segment /dev/shm/{file:word} (size {request_bytes:int})", source: SourceNCCL},
+		{kind: SharedWorkers, text: "DataLoader worker (pid{:any}) is killed by signal: Bus error"},
+		{kind: SharedWorkers, text: "Unexpected bus error encountered in worker"},
+		{kind: SharedWorkers, text: "dataloader's workers are out of shared memory"},
+		{kind: SharedFile, text: "unable to mmap {request_bytes:int} bytes from file <"},
+		{kind: SharedFile, text: "unable to {:word}open shared memory object <{:any}: No space left"},
+		{kind: SharedFile, text: "unable to open shared memory object"},
+		{kind: SharedFile, text: "unable to allocate shared memory(shm)"},
+		{kind: SharedFile, text: "unable to write to file </torch"},
+		{kind: SharedFile, text: "/dev/shm{:any}No space left on device"},
+		{kind: SharedFile, text: "No space left on device{:any}/dev/shm"},
+	},
+}
+
+// The kinds of allocators of the host's memory.
+const (
+	HostRequest Kind = "host-request" // one allocation was refused
+	HostUnknown Kind = "host-memory"  // of an unknown size
+)
+
+// familyAllocators is PyTorch's for the CPU (c10/core/impl/alloc_cpu.cpp), NumPy's,
+// and those of languages.
+var familyAllocators = &family{
+	source: SourceCPU,
+	host:   true,
+	keys: []string{
+		"defaultcpuallocator", "foranarraywithshape", "toallocatearraywithshape", "bad_alloc", "cannotallocatememory", "memoryallocationof", "memoryerror", "buynewram",
+		"usingallavailableram", "morememorythanisavailable",
+	},
+	wordings: []wording{
+		{kind: HostRequest, text: "DefaultCPUAllocator: {:any}you tried to allocate {request_bytes:size}"},
+		{kind: HostRequest, text: "not enough memory: you tried to allocate {request_bytes:size}. Buy new RAM"},
+		{kind: HostRequest, text: "Unable to allocate {request_bytes:size} for an array with shape"},
+		{kind: HostRequest, text: "memory allocation of {request_bytes:int} bytes failed", source: SourceProcess},
+		{kind: HostUnknown, text: "Unable to allocate array with shape"},
+		{kind: HostUnknown, line: `std::bad_alloc\b|\bstd::bad_alloc'`, source: SourceProcess},
+		{kind: HostUnknown, line: `^\W*(?:\w+\.)*_?(?:Array)?MemoryError\b`, source: SourceCPU},
+		{kind: HostUnknown, line: `(?i)(?:errno 12\]?|error code 12|error:? ?12|oserror|runtimeerror|fatal|\berror\b).{0,120}cannot allocate memory`, source: SourceProcess},
+		{kind: HostUnknown, line: `Your session crashed after using all available RAM`, source: SourceProcess},
+		{kind: HostUnknown, line: `tried to allocate more memory than is available`, source: SourceProcess},
+	},
+	read: func(e *excerpt, f *Failure) bool {
+		if f.Figures[Request] == 0 { // "0GB", as it is rounded
+			delete(f.Figures, Request)
+		}
+		// RAPIDS and Thrust throw the same of a device.
+		if bytes.Contains(e.raw, []byte("cudaErrorMemoryAllocation")) || bytes.Contains(e.raw, []byte("out_of_memory: CUDA")) || bytes.Contains(e.raw, []byte("cudaMalloc")) {
+			f.Host, f.Source, f.Kind = false, SourceDriver, DriverMemory
+		}
+		return !exceptIn.MatchString(f.Quote)
+	},
+}
+
+// WindowsCommit is the limit of what all programs may have together.
+const WindowsCommit Kind = "windows-commit"
+
+// familyWindows is of Windows: ERROR_COMMITMENT_LIMIT and its like.
+var familyWindows = &family{
+	source: SourceWindows,
+	host:   true,
+	keys:   []string{"pagingfileistoosmall", "winerror1455", "oserror1455", "error1455", "notenoughmemoryresources", "winerror1450", "winerror8]", "notenoughquota"},
+	wordings: []wording{
+		{kind: WindowsCommit, text: "paging file is too small"},
+		{kind: WindowsCommit, text: "WinError 1455"},
+		{kind: WindowsCommit, text: "os error 1455"},
+		{kind: WindowsCommit, text: "error 1455"},
+		{kind: WindowsCommit, text: "Not enough memory resources are available"},
+		{kind: WindowsCommit, text: "WinError 1450"},
+		{kind: WindowsCommit, text: "Not enough quota is available"},
+	},
+}
+
+// ProcessKilled is a process that ended with signal 9, for whatever reason.
+const ProcessKilled Kind = "killed"
+
+// familyProcess is of launchers and shells that tell how a process ended.
+var familyProcess = &family{
+	source: SourceProcess,
+	host:   true,
+	weak:   true,
+	keys: []string{
+		"killed", "sigkill", "returncode=-9", "exitcode:-9", "exitcode-9", "exitcode=-9", "exitstatus137", "exitcode:137", "exitcode137", "code137", "code=137", "signal9", "signal:9",
+		"status137", "returncode-9", "returncode:-9",
+	},
+	lines:  1,
+	around: []string{"cpuvirtualmemory:"},
+	wordings: []wording{
+		{kind: ProcessKilled, line: `DataLoader worker \(pid.{0,40}\) is killed by signal: Killed`},
+		{kind: ProcessKilled, line: `(?i)(?:return|exit) ?code(?: is)? ?[:=]? ?-9\b`},
+		{kind: ProcessKilled, line: `(?i)exit ?code ?: ?-9\b`},
+		{kind: ProcessKilled, line: `(?i)(?:exit(?:ed)?(?: with)?(?: non-zero)? (?:code|status)|status|code)[:= ]+137\b`},
+		{kind: ProcessKilled, line: `(?i)\bsignal[:= ]+(?:9|SIGKILL)\b`},
+		{kind: ProcessKilled, line: `(?i)\b(?:killed|died|terminated|interrupted|exited)\b.{0,40}(?:SIGKILL|signal 9)`},
+		{kind: ProcessKilled, line: `SIGKILL\(-9\)|\(SIGKILL\)|Signals\.SIGKILL`},
+		{kind: ProcessKilled, line: `^\S*(?:.*: line \d+: +\d+|zsh: (?:\d+ )?|\[\d+\]\W+\d*|bash: .*) ?[Kk]illed\b`},
+		{kind: ProcessKilled, line: `^\W*Killed\W*$`},
+	},
+	facts: []string{"CPU Virtual Memory: used = {used:size}, percent = {percent:num}%"},
+}

@@ -1,0 +1,230 @@
+package logs
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// stated are the failures of a text, as kinds with their figures in MiB.
+func stated(t *testing.T, text string) (out []string) {
+	t.Helper()
+	found, err := Scan(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range found.Failures {
+		s := string(f.Kind)
+		for _, name := range []Figure{Request, Capacity, Free, Reserved, Active, Limit, RSS, Needed, Available} {
+			if n, ok := f.Figure(name); ok {
+				s += fmt.Sprintf(" %s=%.6g", strings.TrimSuffix(string(name), "_bytes"), float64(n)/(1<<20))
+			}
+		}
+		for _, name := range []Figure{MaxLength, Length, Fraction, Least} {
+			if x, ok := f.Figures[name]; ok {
+				s += fmt.Sprintf(" %s=%g", name, x)
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// TestFamilies reads a message of each, with figures of our own.
+func TestFamilies(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"ValueError: Free memory on device (10.5/20.0 GiB) on startup is less than desired GPU memory utilization (0.8, 16.0 GiB).",
+			"vllm-free capacity=20480 device_free=10752 needed=16384 fraction=0.8"},
+		{"ValueError: Free memory on device cuda:1 (1.0/2.0 GiB) on startup\nis less than desired GPU memory utilization (0.9, 1.8 GiB)",
+			"vllm-free capacity=2048 device_free=1024 needed=1843.2 fraction=0.9"},
+		{"max seq len (4096), (2.50 GiB KV cache is needed, which is larger than the available KV cache memory (1.25 GiB). Based on the available memory, the estimated maximum model length is 2032.",
+			"vllm-length needed=2560 available=1280 max_length_tokens=2032 length_tokens=4096"},
+		{"The model's max seq len (8192) is larger than the maximum number of tokens that can be stored in KV cache (5120).",
+			"vllm-length max_length_tokens=5120 length_tokens=8192"},
+		{"model weights take 9.00GiB; the rest of the memory reserved for KV Cache is -1.50GiB.\nValueError: No available memory for the cache blocks.", "vllm-cache available=-1536"},
+		{"RuntimeError: CUDA Error: out of memory at /src/csrc/cumem_allocator.cpp:99", "vllm-cumem|driver"},
+		{"Load weight end. avail mem=10.00 GB, mem usage=60.00 GB.\nnothing\nValueError: Loaded weights leave no GPU memory for the KV cache under --mem-fraction-static=0.7. Raise --mem-fraction-static above 0.858",
+			"sglang-weights available=10240 fraction=0.7 least_fraction=0.858"},
+		{"RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.", "sglang-nothing"},
+		{"Prefill out of memory. Try to lower your batch size.\nTry to allocate 512 tokens.", "sglang-pool"},
+		{"Not enough memory to handle 4096 prefill tokens. You need to decrease `--max-batch-prefill-tokens`", "tgi-prefill"},
+		{"[E] [TRT] Requested amount of GPU memory (1048576 bytes) could not be allocated. There may not be enough free memory for allocation to succeed.", "tensorrt request=1"},
+		{"bfc_arena.cc:3 Available memory of 1048576 is smaller than requested bytes of 4194304", "onnxruntime-limit request=4 available=1"},
+		{"RESOURCE_EXHAUSTED: Out of memory while trying to allocate 4194304 bytes.\nBufferAssignment stats:\n   parameter allocation:    2.00MiB\n   total allocation:    8.00MiB", "xla-request request=4 needed=8"},
+		{"Resource exhausted: Out\nof memory while trying to allocate 4194304 bytes.", "xla-request request=4"},
+		{"Ran out of memory in memory space hbm. Used 20.00G of 10.00G hbm. Exceeded", "xla-compile capacity=10240 needed=20480"},
+		{"Error allocating device buffer: Attempting to allocate 2.00M. That was not possible. There are 1.00M free.; (0x0x0_HBM0)", "xla-buffer request=2 device_free=1"},
+		{"OOM when allocating tensor with shape[1024,1024] and type float on /job:localhost/device:GPU:0 by allocator GPU_0_bfc", "tensorflow-tensor request=4"},
+		{"failed to allocate 1.00GiB (1073741824 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory", "tensorflow-driver request=1024|driver"},
+		{"allocating 100.00 MiB on device 1: cudaMalloc failed: out of memory\nggml_gallocr_reserve_n: failed to allocate CUDA1 buffer of size 104857616", "llama.cpp-compute request=100"},
+		{"alloc_tensor_range: failed to allocate ROCm0 buffer of size 2097152\nllama_model_load: error loading model: unable to allocate ROCm0 buffer", "llama.cpp-weights request=2"},
+		{"ggml_vulkan: Device memory allocation of size 2097152 failed.", "llama.cpp request=2"},
+		{"Error: model requires more system memory (12.0 GiB) than is available (3.0 GiB)", "ollama-host needed=12288 available=3072"},
+		{"[metal::malloc] Attempting to allocate 4194304 bytes which is greater than the maximum allowed buffer size of 2097152 bytes.", "mlx-buffer request=4 limit=2"},
+		{"[METAL] Command buffer execution failed: Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)", "mlx-command"},
+		{"ggml_metal_graph_compute: command buffer 0 failed\nerror: Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)", "llama.cpp-metal"},
+		{"[9.1] Out of memory: Killed process 12 (trainer) total-vm:9000kB, anon-rss:2048kB, file-rss:1024kB, shmem-rss:1024kB, UID:0", "kernel-kill rss=4"},
+		{"memory: usage 2048kB, limit 4096kB, failcnt 3\nMemory cgroup out of memory: Killed process 12 (a b) total-vm:9000kB, anon-rss:2048kB, file-rss:0kB, shmem-rss:0kB", "cgroup-kill limit=4 rss=2"},
+		{"    Last State: Terminated\n    Reason: OOMKilled\n    Exit Code: 137", "pod-killed|killed"},
+		{"slurmstepd: error: Detected 3 oom_kill events in StepId=7.batch.", "slurm"},
+		{"(pid=9, memory used=1.00GB) was running was 30.00GB / 32.00GB (0.9375), which exceeds the memory usage threshold of 0.9.", "ray capacity=32768 rss=1024 fraction=0.9"},
+		{"RuntimeError: DataLoader worker (pid 9) is killed by signal: Bus error.", "shared-workers"},
+		{"misc/shmutils.cc:71 NCCL WARN Error: failed to extend /dev/shm/nccl-abc to 4194304 bytes", "shared-nccl request=4"},
+		{"DefaultCPUAllocator: not enough memory: you tried to allocate 4194304 bytes.", "host-request request=4"},
+		{"numpy.core._exceptions.MemoryError: Unable to allocate 2.00 MiB for an array with shape (512, 512)", "host-request request=2"},
+		{"terminate called after throwing an instance of 'std::bad_alloc'", "host-memory"},
+		{"OSError: [WinError 1455] the text of another language", "windows-commit"},
+		{"subprocess exits with return code = -9", "killed"},
+		{"./run.sh: line 3: 4711 Killed   python train.py", "killed"},
+		{"RuntimeError: cuda runtime error (2) : out of memory at THC.cu:9", "driver"},
+		{"CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", "driver-library"},
+		{`RuntimeError: NVML_SUCCESS == r INTERNAL ASSERT FAILED at "CUDACachingAllocator.cpp":9`, "driver-nvml"},
+		{"RuntimeError: level_zero backend failed with error: 39 (UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY)", "driver-xpu"},
+		{"OutOfMemoryError: Out of memory allocating 2,097,152 bytes (allocated so far: 4,194,304 bytes, limit set to: 5,242,880 bytes).", "driver-pool request=2 active=4 limit=5"},
+		{"Error out of memory at line 9 in file /src/csrc/pythonInterface.c", "driver-managed"},
+		{"torch.OutOfMemoryError: Allocation on device", "torch-short"},
+		{"[myengine] FATAL: not enough device memory for the plan", "unknown"},
+	} {
+		if got := strings.Join(stated(t, c.text+"\n"), "|"); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.text, got, c.want)
+		}
+	}
+}
+
+// TestNoFailure reads what resembles a failure and is none.
+func TestNoFailure(t *testing.T) {
+	for _, text := range []string{
+		"CUDA graphs can take additional 1~3 GiB memory per GPU. If you are running out of memory, consider decreasing `gpu_memory_utilization` or enforcing eager mode.",
+		"Available KV cache memory: 1.25 GiB\nGPU KV cache size: 4,096 tokens",
+		"Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.25GiB with freed_by_count=0. The caller indicates that this is not a failure, but this may mean that there could be performance gains if more memory were available.",
+		"out of resource: shared memory, Required: 99328, Hardware limit: 98304. Reducing block sizes may help.",
+		"KV cache pool is full. Retract requests. #retracted_reqs: 3",
+		"Sequence group 7 is preempted by PreemptionMode.RECOMPUTE mode because there is not enough KV cache space.",
+		"[W] Requested amount of GPU memory (1048576 bytes) could not be allocated. There may not be enough free memory for allocation to succeed.\n[W] Skipping tactic 3 due to insufficient memory on requested size of 1048576 detected for tactic 4.",
+		"CUDA error: an illegal memory access was encountered",
+		`"OOMKilled": false, "Dead": false`,
+		"ggml_cuda_host_malloc: warning: failed to allocate 12.00 MiB of pinned memory: out of memory",
+		"except torch.cuda.OutOfMemoryError:",
+		"    if 'CUDA out of memory' in str(e): retry()",
+		"job 9 finished with exit code 0; 3 subprocesses killed by the user's request",
+	} {
+		if got := stated(t, text+"\n"); got != nil {
+			t.Errorf("%s: %s", text, got)
+		}
+	}
+}
+
+// TestStatementsAreFoundAnywhere puts a message behind prefixes, into colours and
+// JSON, and into lines that were broken anywhere.
+func TestStatementsAreFoundAnywhere(t *testing.T) {
+	const message = "max seq len (4096), (2.50 GiB KV cache is needed, which is larger than the available KV cache memory (1.25 GiB). Based on the available memory, the estimated maximum model length is 2032."
+	const want = "vllm-length needed=2560 available=1280 max_length_tokens=2032 length_tokens=4096"
+	for at := 1; at < len(message); at++ {
+		text := "loading\n" + message[:at] + "\n" + message[at:] + "\n"
+		if got := stated(t, text); !slices.Equal(got, []string{want}) {
+			t.Fatalf("broken at %d: %s", at, got)
+		}
+		if at > 20 {
+			prefix := "(EngineCore pid=12) ERROR 01-02 03:04:05 [core.py:9] "
+			if got := stated(t, prefix+message[:at]+"\n"+prefix+message[at:]+"\n"); !slices.Equal(got, []string{want}) {
+				t.Fatalf("with a prefix, broken at %d: %s", at, got)
+			}
+		}
+	}
+	for _, text := range []string{
+		"\x1b[1;31m" + message + "\x1b[0m", `{"log":"ValueError: ` + message + `\n","stream":"stderr"}`, "> " + message, "| " + message + " |",
+		strings.Repeat("x", 3*longestLine) + message,
+	} {
+		if got := stated(t, text); !slices.Equal(got, []string{want}) {
+			t.Errorf("%.80s: %s", text, got)
+		}
+	}
+}
+
+// TestLastStatementCounts reads the last of many, and how many there were.
+func TestLastStatementCounts(t *testing.T) {
+	var b bytes.Buffer
+	for i := range 1000 {
+		fmt.Fprintf(&b, "DefaultCPUAllocator: can't allocate memory: you tried to allocate %d bytes.\n%s", (i+1)<<20, strings.Repeat("step\n", 9))
+	}
+	found, err := Scan(&b)
+	if err != nil || len(found.Failures) != 1 {
+		t.Fatal(err, found.Failures)
+	}
+	if f := found.Failures[0]; f.Figures[Request] != 1000<<20 || f.Count != 1000 || f.Line != 9991 {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestChunksOfADump adds the free chunks of TensorFlow's pool.
+func TestChunksOfADump(t *testing.T) {
+	const dump = "W bfc_allocator.cc:1] Allocator (GPU_0_bfc) ran out of memory trying to allocate 3.00MiB (rounded to 3145728)requested by op x\n" +
+		"I bfc_allocator.cc:2] InUse at 7f00 of size 1048576 next 1\nI bfc_allocator.cc:2] Free  at 7f10 of size 2097152 next 2\nI bfc_allocator.cc:2] Free  at 7f20 of size 1572864 next 3\n"
+	found, err := Scan(strings.NewReader(dump))
+	if err != nil || len(found.Failures) != 1 {
+		t.Fatal(err, found.Failures)
+	}
+	if f := found.Failures[0]; f.Figures["pool_free_bytes"] != 3670016 || f.Figures[Largest] != 2097152 || f.Figures[Request] != 3145728 {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestTasksOfTheKernel sums its table by name.
+func TestTasksOfTheKernel(t *testing.T) {
+	const report = "[5.1] python invoked oom-killer: gfp_mask=0xcc0\n[5.1] [  pid  ]   uid  tgid total_vm      rss pgtables_bytes swapents oom_score_adj name\n" +
+		"[5.1] [     10]     0    10     9000      256    45056        0             0 python\n[5.1] [     11]     0    11     9000      512    45056        0             0 python\n" +
+		"[5.1] [     12]     0    12     9000      100    45056        0             0 sshd\n[5.1] Out of memory: Killed process 11 (python) total-vm:36000kB, anon-rss:2048kB, file-rss:0kB, shmem-rss:0kB\n"
+	found, err := Scan(strings.NewReader(report))
+	if err != nil || len(found.Failures) != 1 {
+		t.Fatal(err, found.Failures)
+	}
+	if got := found.Failures[0].Words["others"]; got != "python 2 3072\nsshd 1 400" {
+		t.Errorf("%q", got)
+	}
+}
+
+func FuzzFamilies(f *testing.F) {
+	for _, seed := range []string{
+		"Free memory on device (1/2 GiB) on startup is less than desired GPU memory utilization (0.9, 1.8 GiB)", "invoked oom-killer:\n[ pid ] uid tgid total_vm rss\n[ 1] 0 1 2 3 4 5 6 x\nKilled process 1 (x) total-vm:1kB, anon-rss:1kB",
+		"ran out of memory trying to allocate 1.00GiB (rounded to 9)\nFree at 0 of size 99999999999999999999", "OOM when allocating tensor with shape[1,99999999999,99999999999] and type double on x by allocator cpu",
+		"failed to allocate CUDA0 buffer of size 12", "OOMKilled\nLimits: memory: 2Gi\nRequests", "Out\nof memory while trying to allocate 1.5GiB", "\x1b[1mMemoryError\x1b[0m",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		found, err := Scan(bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range found.Failures {
+			if f.Kind == "" || f.Line < 1 || f.Line > found.Lines || f.Count < 1 {
+				t.Errorf("%+v of %d lines", f, found.Lines)
+			}
+		}
+	})
+}
+
+// BenchmarkLogs reads logs of several sorts.
+func BenchmarkLogs(b *testing.B) {
+	for _, c := range []struct{ name, line string }{
+		{"training", "2026-01-02 03:04:05,678 INFO trainer.py:99 step 1234/99999 loss 2.345 lr 1.0e-4 grad_norm 0.98 tokens/s 12345 memory 61.2GiB\n"},
+		{"engine", "(EngineCore pid=9) INFO 02-03 04:05:06 [loggers.py:1] Engine 000: Avg prompt throughput: 99.0 tokens/s, Running: 3 reqs, GPU KV cache usage: 12.3%\n"},
+		{"numbers", strings.Repeat("0.123,", 30) + "\n"},
+		{"messages", message26 + "\n"},
+		{"failures", "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.\n"},
+		{"kernel", "[ 812.5] [  13004]     0 13004    28110    25900    24472     1428         0   262144        0             0 python3\n"},
+		{"short", "a\n"},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			text := []byte(strings.Repeat(c.line, (8<<20)/len(c.line)))
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				if _, err := Scan(bytes.NewReader(text)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,60 @@
+package logs
+
+// A Hint is what a text tells of the program and the system that it is of, beside
+// its statements.
+type Hint int
+
+// The hints.
+const (
+	HintVLLM Hint = iota
+	HintSGLang
+	HintTGI
+	HintTensorRT
+	HintLlama
+	HintOllama
+	HintMLX
+	HintComfyUI
+	HintDeepSpeed
+	HintTrainer // Hugging Face's Trainer, Accelerate, Lightning and others of that kind
+	HintWindows
+	HintWSL
+	HintJetson
+	HintIntegrated // a GPU that has no memory of its own
+	HintTensorFlow
+	HintJAX
+	HintTPU
+	HintGraphs    // CUDA graphs are captured
+	HintEval      // an evaluation without gradients
+	HintContainer // Docker or Kubernetes
+	HintShutdown  // a launcher ends its other workers
+	HintSplit     // the release of PyTorch has max_split_size_mb
+)
+
+// hints are the words, in lower case and without white space, that tell.
+var hints = []struct {
+	hint  Hint
+	words []string
+}{
+	{HintVLLM, []string{"vllm"}},
+	{HintSGLang, []string{"sglang", "sgl-workspace", "mem-fraction-static", "mem_fraction_static"}},
+	{HintTGI, []string{"text_generation_launcher", "text_generation_server", "text-generation-inference", "router/src/main.rs", "unabletowarmupmodel"}},
+	{HintTensorRT, []string{"tensorrt", "[trt]"}},
+	{HintLlama, []string{"ggml", "llama_model_load", "llama_context", "llama.cpp", "gguf"}},
+	{HintOllama, []string{"ollama"}},
+	{HintMLX, []string{"mlx"}},
+	{HintComfyUI, []string{"comfyui", "exceptionduringprocessing!!!", "samplercustom", "ksampler"}},
+	{HintDeepSpeed, []string{"deepspeed"}},
+	{HintTrainer, []string{"transformers/trainer", "accelerate/", "lightning", "trl/", "llamafactory", "axolotl", "megatron", "optimizer.step("}},
+	{HintWindows, []string{`:\users\`, `\site-packages\`, `:\program`, `\appdata\`, `\python_embeded\`, `\execution.py`, "windows11", "windows10", "winerror"}},
+	{HintWSL, []string{"wsl2", "/mnt/c/", "microsoft-standard", "dxgkrnl"}},
+	{HintJetson, []string{"jetson", "tegra", "nvmap", "orinnano", "jetpack"}},
+	{HintIntegrated, []string{"strixhalo", "gfx1151", "gfx1103", "gfx1150", "ryzenai", "radeon780m", "radeon890m", "8060s", "radeongraphics"}},
+	{HintTensorFlow, []string{"tensorflow/core", "tensorflow/stream", "tensorflow.python", "tensorflow/python", "tensorflow/compiler", "importtensorflow"}},
+	{HintJAX, []string{"jaxlib", "xlaruntimeerror", "jax/_src"}},
+	{HintTPU, []string{"xla:tpu", "tpu_"}},
+	{HintGraphs, []string{"capturecudagraph", "graphcapturing", "cudagraph"}},
+	{HintEval, []string{"evaluate(", "validation_step", "defvalidate", ".eval()", "evaluation_loop"}},
+	{HintContainer, []string{"dockerrun", "kubelet", "kubectl", "k8s", "containerid"}},
+	{HintShutdown, []string{"closingsignalsigterm", "forcefullyexitingviasigkill", "terminatinglaunchedworkers", "notifyallprocessgroups"}},
+	{HintSplit, []string{"settingmax_split_size_mb"}},
+}

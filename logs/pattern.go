@@ -1,0 +1,133 @@
+package logs
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// A pattern is the wording of a message with places for its figures, written as
+// the program prints it: "Tried to allocate {request_bytes:size} of {:any}". White
+// space in it and in the text does not matter, nor does case.
+type pattern struct {
+	expr  *regexp.Regexp
+	kinds []string // of its groups
+}
+
+// What can stand in a place of a pattern.
+var places = map[string]string{
+	"size":  `(-?[0-9][0-9.,]*(?:[kKMGT]i?B?|[bB]ytes|B)?)`, // a number with its unit, binary whatever it is called; bytes without
+	"gib":   `(-?[0-9][0-9.]*)(?:GiB|GB|G)?`,                // a number of GiB
+	"mib":   `([0-9][0-9.]*)(?:MiB|MB)?`,                    // a number of MiB
+	"kb":    `([0-9][0-9,]*)kB`,                             // a number of KiB, maybe with commas
+	"int":   `(-?[0-9][0-9,]*)`,
+	"num":   `([0-9]+(?:\.[0-9]+)?)`,
+	"word":  `([\w./@:*+-]{1,160}?)`,
+	"any":   `(.{0,160}?)`,
+	"quote": `["'‘’“”` + "`" + `]`,
+}
+
+var placeIn = regexp.MustCompile(`\{(\w*):(\w+)\}`)
+
+// newPattern compiles a wording.
+func newPattern(words string) *pattern {
+	p := &pattern{}
+	var b strings.Builder
+	b.WriteString("(?i)")
+	for {
+		at := placeIn.FindStringSubmatchIndex(words)
+		if at == nil {
+			break
+		}
+		b.WriteString(regexp.QuoteMeta(unspaced(words[:at[0]])))
+		name, kind := words[at[2]:at[3]], words[at[4]:at[5]]
+		expr, known := places[kind]
+		if !known {
+			panic("unknown place in a pattern: " + kind)
+		}
+		if name != "" {
+			expr = strings.Replace(expr, "(", "(?P<"+name+">", 1)
+		}
+		b.WriteString(expr)
+		if strings.Contains(places[kind], "(") && !strings.HasPrefix(places[kind], "(?:") && kind != "quote" {
+			p.kinds = append(p.kinds, kind)
+		}
+		words = words[at[1]:]
+	}
+	b.WriteString(regexp.QuoteMeta(unspaced(words)))
+	p.expr = regexp.MustCompile(b.String())
+	return p
+}
+
+// unspaced is a text without white space.
+func unspaced(text string) string {
+	return strings.Join(strings.Fields(text), "")
+}
+
+// last reads the last place of a text where the pattern stands into a failure; it
+// reports where that is.
+func (p *pattern) last(text string, f *Failure) (at int, ok bool) {
+	const most = 1 << 10
+	all := p.expr.FindAllStringSubmatchIndex(text, most)
+	if all == nil {
+		return 0, false
+	}
+	m := all[len(all)-1]
+	for i, name := range p.expr.SubexpNames() {
+		if name == "" || m[2*i] < 0 {
+			continue
+		}
+		f.set(name, p.kinds[i-1], text[m[2*i]:m[2*i+1]])
+	}
+	return m[0], true
+}
+
+// set keeps what stands in a place, unless something is there.
+func (f *Failure) set(name, kind, text string) {
+	if kind == "word" || kind == "any" {
+		if f.Words[name] == "" {
+			f.Words[name] = text
+		}
+		return
+	}
+	x, ok := amountOf(kind, text)
+	if _, there := f.Figures[Figure(name)]; ok && !there {
+		f.Figures[Figure(name)] = x
+	}
+}
+
+// amountOf is a figure in bytes or as a number, false if it is none.
+func amountOf(kind, text string) (float64, bool) {
+	factor := 1.0
+	switch kind {
+	case "size":
+		unit := strings.TrimLeft(text, "-0123456789.,")
+		text = strings.TrimSuffix(text, unit)
+		if unit != "" {
+			factor = float64(unitOf(unit[0]))
+		}
+	case "gib":
+		factor = 1 << 30
+	case "mib":
+		factor = 1 << 20
+	case "kb":
+		factor = 1 << 10
+	}
+	if i := strings.LastIndexByte(text, ','); i >= 0 && kind == "size" && len(text)-i-1 != 3 && !strings.Contains(text, ".") {
+		text = text[:i] + "." + text[i+1:] // a decimal comma
+	}
+	x, err := strconv.ParseFloat(strings.TrimRight(strings.ReplaceAll(text, ",", ""), "."), 64)
+	if x *= factor; err != nil || math.Abs(x) >= 1<<53 {
+		return 0, false
+	}
+	return x, true
+}
+
+// unitOf is what a unit that begins with a letter stands for, in bytes.
+func unitOf(letter byte) int64 {
+	if i := strings.IndexByte("kmgt", letter|0x20); i >= 0 {
+		return 1 << (10 * (i + 1))
+	}
+	return 1
+}
