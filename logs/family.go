@@ -70,12 +70,18 @@ type vocabulary struct {
 
 // A use is what a word of the vocabulary is for.
 type use struct {
-	family int // -1: it is a hint
+	family int // or one of those below
 	hint   Hint
 	around bool
 	begin  bool
 	end    bool
 }
+
+// What a word is of that is of no family.
+const (
+	ofHint     = -1
+	ofMessages = -2 // PyTorch's, which [scanner] reads
+)
 
 // known is the vocabulary of all families, made when the first text is read.
 var known = sync.OnceValue(func() *vocabulary {
@@ -109,8 +115,11 @@ var known = sync.OnceValue(func() *vocabulary {
 	}
 	for _, h := range hints {
 		for _, word := range h.words {
-			add(word, use{family: -1, hint: h.hint})
+			add(word, use{family: ofHint, hint: h.hint})
 		}
+	}
+	for _, word := range wordsOfMessages {
+		add(word, use{family: ofMessages})
 	}
 	v.words = newLiterals(words)
 	return v
@@ -128,12 +137,14 @@ type excerpt struct {
 // finder finds the statements of all families in a text, line by line.
 type finder struct {
 	v      *vocabulary
-	state  uint16
+	state  uint32
 	number int64
 	before lookback
 	open   []*excerpt
+	opened int       // how many are
 	about  []excerpt // by family, the last line that statements may refer to
 	kept   [][]*excerpt
+	spare  []*excerpt // by family, one to be used again
 	count  []int
 	hits   []hit // of the line
 	hints  map[Hint]int64
@@ -145,26 +156,33 @@ type hit struct{ word, end int }
 func newFinder() *finder {
 	v := known()
 	n := len(v.families)
-	return &finder{v: v, open: make([]*excerpt, n), about: make([]excerpt, n), kept: make([][]*excerpt, n), count: make([]int, n), hints: map[Hint]int64{}}
+	return &finder{v: v, open: make([]*excerpt, n), about: make([]excerpt, n), kept: make([][]*excerpt, n), spare: make([]*excerpt, n), count: make([]int, n), hints: map[Hint]int64{}}
 }
 
-// line takes the next line of the text, of some number; more says that it is
-// another piece of the same line.
-func (s *finder) line(number int64, text []byte) {
+// line takes the next line of the text, or another piece of it, of some number. It
+// reports whether words of PyTorch's own messages stand in it.
+func (s *finder) line(number int64, text []byte) (hot bool) {
 	s.number = number
 	s.hits = s.hits[:0]
 	s.state = s.v.words.scan(s.state, text, func(word, end int) {
 		s.hits = append(s.hits, hit{word, end})
 	})
-	for i, e := range s.open {
-		if e != nil {
-			s.extend(i, text)
+	if s.opened > 0 {
+		for i, e := range s.open {
+			if e != nil {
+				s.extend(i, text)
+			}
 		}
 	}
 	for _, h := range s.hits {
+		if s.v.use[h.word].family == ofMessages {
+			hot = true
+			continue
+		}
 		s.take(h, text)
 	}
 	s.before.add(text)
+	return hot
 }
 
 // A lookback holds the ends of the last lines: a statement can have begun there.
@@ -192,7 +210,7 @@ func (b *lookback) appendTo(text []byte) []byte {
 func (s *finder) take(h hit, text []byte) {
 	u := &s.v.use[h.word]
 	switch {
-	case u.family < 0:
+	case u.family == ofHint:
 		s.hints[u.hint] = s.number
 		return
 	case u.around:
@@ -217,6 +235,9 @@ func (s *finder) take(h hit, text []byte) {
 func (s *finder) begin(family int, text []byte, at int) *excerpt {
 	f := s.v.families[family].family
 	e := &excerpt{opened: s.number, lines: f.lines}
+	if old := s.spare[family]; old != nil {
+		e.raw, s.spare[family] = old.raw[:0], nil
+	}
 	if e.lines == 0 {
 		e.lines = fewLines
 	}
@@ -227,6 +248,7 @@ func (s *finder) begin(family int, text []byte, at int) *excerpt {
 	from := max(0, at-someBytes/2) // of a very long line, what stands around the word
 	e.raw = append(append(e.raw, text[from:min(len(text), max(from+someBytes, f.bytes))]...), '\n')
 	s.open[family] = e
+	s.opened++
 	return e
 }
 
@@ -242,12 +264,28 @@ func (s *finder) extend(family int, text []byte) {
 
 // close keeps an excerpt.
 func (s *finder) close(family int) {
-	s.count[family]++
-	kept := append(s.kept[family], s.open[family])
-	if most := s.v.families[family].keep(); len(kept) > most {
-		kept = slices.Delete(kept, 0, len(kept)-most)
+	s.opened--
+	if kept := s.kept[family]; len(kept) < s.v.families[family].keep() {
+		s.kept[family] = append(kept, s.open[family])
+	} else {
+		oldest := s.count[family] % len(kept)
+		s.spare[family], kept[oldest] = kept[oldest], s.open[family]
 	}
-	s.kept[family], s.open[family] = kept, nil
+	s.open[family] = nil
+	s.count[family]++
+}
+
+// newest are the excerpts of a family that were kept, the oldest first.
+func (s *finder) newest(family int) []*excerpt {
+	kept := s.kept[family]
+	if len(kept) == 0 {
+		return nil
+	}
+	oldest := s.count[family] % len(kept)
+	if s.count[family] == len(kept) {
+		oldest = 0
+	}
+	return append(slices.Clone(kept[oldest:]), kept[:oldest]...)
 }
 
 // keep is how many excerpts of a family are kept: of large ones, few.
@@ -264,7 +302,7 @@ func (s *finder) failures() (out []Failure) {
 		if s.open[i] != nil {
 			s.close(i)
 		}
-		if f := s.v.families[i].last(s.kept[i]); f != nil {
+		if f := s.v.families[i].last(s.newest(i)); f != nil {
 			f.Count = s.count[i]
 			out = append(out, *f)
 		}

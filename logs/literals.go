@@ -5,12 +5,18 @@ package logs
 // passed over, so that a word is found wherever its line was broken.
 type literals struct {
 	class [256]uint8 // of each byte; passed over and foreign are special
-	next  []uint16   // by state and class
-	width int        // classes
+	// next is by state and class: the next state, of which the lower bits are 0, with
+	// ending set if words end there.
+	next  []uint32
 	ends  [][]uint16 // by state: the words that end there
-	ended []bool     // by state: whether ends has some
 	words []string
 }
+
+// The form of a state in the table: its number, above the bits of a class.
+const (
+	classBits = 6
+	ending    = 1 << 31
+)
 
 // Classes of bytes that stand in no word.
 const (
@@ -20,7 +26,8 @@ const (
 
 // newLiterals makes the automaton for words without white space, in lower case.
 func newLiterals(words []string) *literals {
-	l := &literals{words: words, width: 2}
+	l := &literals{words: words}
+	classes := uint8(2)
 	for i := range l.class {
 		l.class[i] = foreign
 	}
@@ -30,20 +37,18 @@ func newLiterals(words []string) *literals {
 	for _, word := range words {
 		for _, c := range []byte(word) {
 			if l.class[c] == foreign {
-				l.class[c] = uint8(l.width)
-				l.width++
+				l.class[c] = classes
+				classes++
 			}
 		}
 	}
 	for c := byte('a'); c <= 'z'; c++ {
 		l.class[c-'a'+'A'] = l.class[c]
 	}
-	children := l.trie()
-	l.link(children)
-	l.ended = make([]bool, len(l.ends))
-	for i, e := range l.ends {
-		l.ended[i] = len(e) > 0
+	if classes > 1<<classBits {
+		panic("too many characters in the words")
 	}
+	l.link(l.trie())
 	return l
 }
 
@@ -71,42 +76,48 @@ func (l *literals) trie() (children []map[uint8]uint16) {
 // link fills in where each state leads for each class: to its child, or to that of
 // the longest beginning that is an end of the state.
 func (l *literals) link(children []map[uint8]uint16) {
-	l.next = make([]uint16, len(children)*l.width)
+	to := make([]uint16, len(children)<<classBits)
 	suffix := make([]uint16, len(children))
-	queue := []uint16{0}
-	for len(queue) > 0 {
+	for queue := []uint16{0}; len(queue) > 0; queue = queue[1:] {
 		state := queue[0]
-		queue = queue[1:]
 		if state != 0 {
 			l.ends[state] = append(l.ends[state], l.ends[suffix[state]]...)
 		}
-		for class := range l.width {
-			at := int(state)*l.width + class
-			to, child := children[state][uint8(class)]
+		for class := range 1 << classBits {
+			at := int(state)<<classBits | class
+			child, ok := children[state][uint8(class)]
 			switch {
 			case class == passedOver:
-				l.next[at] = state
-			case child:
-				l.next[at] = to
+				to[at] = state
+			case ok:
+				to[at] = child
 				if state != 0 {
-					suffix[to] = l.next[int(suffix[state])*l.width+class]
+					suffix[child] = to[int(suffix[state])<<classBits|class]
 				}
-				queue = append(queue, to)
+				queue = append(queue, child)
 			case state != 0:
-				l.next[at] = l.next[int(suffix[state])*l.width+class]
+				to[at] = to[int(suffix[state])<<classBits|class]
 			}
+		}
+	}
+	l.next = make([]uint32, len(to))
+	for i, state := range to {
+		l.next[i] = uint32(state) << classBits
+		if i&(1<<classBits-1) != passedOver && len(l.ends[state]) > 0 {
+			l.next[i] |= ending
 		}
 	}
 }
 
 // scan reads text from a state on and calls found with each word that ends in it,
 // and where it ends. It returns the state at the end.
-func (l *literals) scan(state uint16, text []byte, found func(word, end int)) uint16 {
-	next, class, width, ended := l.next, &l.class, l.width, l.ended
+func (l *literals) scan(state uint32, text []byte, found func(word, end int)) uint32 {
+	next, class := l.next, &l.class
 	for i, c := range text {
-		state = next[int(state)*width+int(class[c])]
-		if ended[state] {
-			for _, word := range l.ends[state] {
+		state = next[state|uint32(class[c])]
+		if state&ending != 0 {
+			state &^= ending
+			for _, word := range l.ends[state>>classBits] {
 				found(int(word), i+1)
 			}
 		}

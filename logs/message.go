@@ -99,9 +99,10 @@ func newScanner() *scanner {
 	return &scanner{open: map[string]*message{}, groups: map[group]int{}}
 }
 
-// line takes the next line of the text.
-func (s *scanner) line(text []byte) {
-	hot := maybe(text)
+// line takes the next line of the text; hot says that words of a message stand in
+// it.
+func (s *scanner) line(text []byte, hot bool) {
+	hot = hot && maybe(text)
 	if !hot && len(s.open) == 0 {
 		s.remember(nil, text)
 		return
@@ -136,6 +137,10 @@ func maybe(line []byte) bool {
 		has("emory") && (has("out of memory") || has("OutOfMemoryError")) ||
 		has("alloc") && (has("calloc") || has("MPS alloc") || has("ently allocated") || allocate(line))
 }
+
+// wordsOfMessages are those of [maybe], of which one stands in every line that it
+// accepts, in lower case and without white space.
+var wordsOfMessages = []string{"tried", "capac", "bypytorch", "exceedallowed", "outofmemory", "calloc", "mpsalloc", "entlyallocated", "allocate"}
 
 // allocate tells lines with that word. Many logs have "allocated" in every line.
 func allocate(line []byte) bool {

@@ -170,8 +170,18 @@ func parse(h head, text []byte) *OOM {
 
 // take takes a figure, if it is one of the message and the first of its kind.
 func (o *OOM) take(h *head, n *int64, before, behind []byte) bool {
+	var last, first byte
+	if len(before) > 0 {
+		last = before[len(before)-1]
+	}
+	if len(behind) > 0 {
+		first = behind[0]
+	}
 	for i := range phrases {
 		p := &phrases[i]
+		if n := len(p.before); n > 0 && p.before[n-1] != last || n == 0 && p.after[0] != first {
+			continue // as most do
+		}
 		if h.known && (p.wording == Async || p.wording == Metal || h.wording != Native) && p.wording != h.wording || !p.beside(before, behind) {
 			continue
 		}

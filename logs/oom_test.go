@@ -379,7 +379,7 @@ func TestLinesOfOthersCostLittle(t *testing.T) {
 	s := newScanner()
 	for i, line := range strings.Split(strings.Repeat(torn, 1000), "\n") {
 		s.number = int64(i + 1)
-		s.line([]byte(line))
+		s.line([]byte(line), true)
 	}
 	s.closeAll()
 	if s.found.Count != 1000 || s.mended < mostMending || s.mended > 2*mostMending {

@@ -96,14 +96,12 @@ func Scan(r io.Reader) (Text, error) {
 			return text, err
 		}
 		s.number++
-		s.line(line)
+		s.line(line, words.line(s.number, line))
 		t.line(s.number, line)
-		words.line(s.number, line)
 		for more && err == nil { // what follows in a very long line has the same number
 			if line, more, err = in.ReadLine(); err == nil {
-				s.line(line)
+				s.line(line, words.line(s.number, line))
 				t.line(s.number, line)
-				words.line(s.number, line)
 			}
 		}
 	}
