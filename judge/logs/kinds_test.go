@@ -1,0 +1,155 @@
+package logs
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"strandline/finding"
+	"strandline/logs"
+)
+
+// TestEveryKindIsExplained judges a failure of each kind without any figure: it
+// has a title, something to do first, and no figure that is not stated.
+func TestEveryKindIsExplained(t *testing.T) {
+	for kind := range kinds {
+		for _, figures := range []map[logs.Figure]float64{{}, everyFigure()} {
+			f := logs.Failure{Line: 3, Kind: kind, Source: logs.SourceProcess, Figures: figures, Words: map[string]string{}, Quote: "a line", Count: 1}
+			s := Statement{Text: &logs.Text{Failures: []logs.Failure{f}}, File: "job.log"}
+			found := s.Judge(Options{})
+			if len(found) != 1 {
+				t.Fatalf("%s: %d findings", kind, len(found))
+			}
+			text := found[0].Title + strings.Join(found[0].Detail, "")
+			if found[0].Title == "" || len(found[0].Remedies) == 0 || found[0].Remedies[0].Text == "" || strings.Contains(text, "%!") || strings.Contains(text, "NaN") {
+				t.Errorf("%s: %+v", kind, found[0])
+			}
+			if len(figures) > 0 && strings.Contains(found[0].Title, "unknown amount") {
+				t.Errorf("%s: %s", kind, found[0].Title)
+			}
+			for _, name := range published {
+				if _, given := found[0].Evidence[string(name)]; given != (len(figures) > 0) {
+					t.Errorf("%s: %s is given: %v", kind, name, given)
+				}
+			}
+		}
+	}
+}
+
+// everyFigure states all that can be stated.
+func everyFigure() map[logs.Figure]float64 {
+	out := map[logs.Figure]float64{"used": 60 << 30, "percent": 50, "device": 1, "parameters": 1 << 30, "temporary": 1 << 30, "pool_free_bytes": 1 << 20, "pid": 7}
+	for _, name := range published {
+		out[name] = 8 << 30
+	}
+	for _, name := range []logs.Figure{logs.Length, logs.Tokens, logs.Largest} {
+		out[name] = 4096
+	}
+	out[logs.MaxLength], out[logs.Fraction], out[logs.Least] = 2048, 0.8, 0.85
+	return out
+}
+
+// TestFirstRemedy judges whole texts: cause, whose memory, and what helps first.
+func TestFirstRemedy(t *testing.T) {
+	const native = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate "
+	for _, c := range []struct{ name, text, of, source, cause, first, never string }{
+		{"too much of the device asked for", "ValueError: Free memory on device cuda:0 (12.0/24.0 GiB) on startup is less than desired GPU memory utilization (0.9, 21.6 GiB).",
+			"device", "vllm", causeStartup, `--gpu-memory-utilization 0\.50`, ""},
+		{"nearly all held by others", "ValueError: Free memory on device cuda:0 (2.0/24.0 GiB) on startup is less than desired GPU memory utilization (0.9, 21.6 GiB).",
+			"device", "vllm", causeStartup, `nvidia-smi`, ""},
+		{"a length that fits", "max seq len (4096), (2.50 GiB KV cache is needed, which is larger than the available KV cache memory (1.25 GiB). Based on the available memory, the estimated maximum model length is 2032.",
+			"device", "vllm", causeStartup, `--max-model-len 2032`, ""},
+		{"a length by proportion", "max seq len (4096), (2.50 GiB KV cache is needed, which is larger than the available KV cache memory (1.25 GiB)",
+			"device", "vllm", causeStartup, `--max-model-len 2048`, ""},
+		{"SGLang's least fraction", "Load weight end. avail mem=10.00 GB, mem usage=60.00 GB.\nValueError: Loaded weights leave no GPU memory for the KV cache under --mem-fraction-static=0.7. Rai",
+			"device", "sglang", causeStartup, `--mem-fraction-static 0\.87`, ""},
+		{"refused", native + "86.00 MiB. GPU 0 has a total capacity of 8.00 GiB of which 264.00 MiB is free. Of the allocated memory 7.00 GiB is allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated.",
+			"device", "pytorch", causeRefused, `what else can refuse`, `fraction|expandable`},
+		{"full, with rounding left over", native + "20.00 MiB. GPU 0 has a total capacity of 16.00 GiB of which 8.00 MiB is free. Of the allocated memory 15.20 GiB is allocated by PyTorch, and 160.00 MiB is reserved by PyTorch but unallocated.",
+			"device", "pytorch", causeTooBig, `ask for less`, `expandable|fraction`},
+		{"in pieces", native + "1.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 8.00 MiB is free. Of the allocated memory 12.00 GiB is allocated by PyTorch, and 3.50 GiB is reserved by PyTorch but unallocated.",
+			"device", "pytorch", causeFragmented, `expandable_segments`, ""},
+		{"in pieces on Windows", `File "C:\Users\me\train.py"` + "\n" + native + "1.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 8.00 MiB is free. Of the allocated memory 12.00 GiB is allocated by PyTorch, and 3.50 GiB is reserved by PyTorch but unallocated.",
+			"device", "pytorch", causeFragmented, `max_split_size_mb`, ""},
+		{"this process alone", native + "1.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 512.00 MiB is free. Process 12 has 15.48 GiB memory in use. Of the allocated memory 14.00 GiB is allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated.",
+			"device", "pytorch", causeTooBig, `ask for less`, `nvidia-smi`},
+		{"another process", native + "1.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 512.00 MiB is free. Process 12 has 9.48 GiB memory in use. Process 13 has 6.00 GiB memory in use. Of the allocated memory 5.00 GiB is allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated.",
+			"device", "pytorch", causeOutside, `nvidia-smi`, ""},
+		{"others on Ascend", "RuntimeError: NPU out of memory. Tried to allocate 100.00 MiB (NPU 0; 60.00 GiB total capacity; 2.00 GiB already allocated; 2.00 GiB current active; 4.00 MiB free; 8.00 GiB reserved in total by PyTorch)",
+			"device", "pytorch", causeOutside, `npu-smi`, `nvidia`},
+		{"one allocation on an Intel GPU", "torch.OutOfMemoryError: XPU out of memory. Tried to allocate 5.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 15.00 GiB is free. Of the allocated memory 1.00 GiB is allocated by PyTorch, and 1.00 MiB is reserved by PyTorch but unallocated.",
+			"device", "pytorch", causeRefused, `RELAXED_ALLOCATION`, `nvidia`},
+		{"an engine's own option", "INFO vllm/worker.py\n" + native + "1.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 512.00 MiB is free. Of the allocated memory 15.00 GiB is allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated.",
+			"device", "pytorch", causeTooBig, `--gpu-memory-utilization`, `expandable`},
+		{"killed after an error that was caught", native + "1.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 512.00 MiB is free. Of the allocated memory 15.00 GiB is allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated.\nOut of memory: Killed process 9 (python) total-vm:900kB, anon-rss:800kB, file-rss:0kB, shmem-rss:0kB",
+			"host", "kernel", causeTooBig, `more RAM`, `nvidia|batch`},
+		{"an error that others end for", native + "1.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 512.00 MiB is free. Of the allocated memory 15.00 GiB is allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated.\nexitcode: -9",
+			"device", "pytorch", causeTooBig, `ask for less`, ""},
+		{"a limit of Slurm's", "slurmstepd: error: Detected 1 oom_kill event in StepId=9.0. Some of the step tasks have been OOM Killed.", "host", "slurm", causeLimit, `--mem`, `nvidia|expandable`},
+		{"shared memory", "RuntimeError: DataLoader worker (pid 9) is killed by signal: Bus error.", "host", "process", causeLimit, `--shm-size`, `nvidia|expandable`},
+		{"little asked of a GPU that others hold", "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 4194304 bytes.", "device", "xla", "", `nvidia-smi`, ""},
+		{"a program larger than the chip", "Ran out of memory in memory space hbm. Used 20.00G of 10.00G hbm.", "device", "xla", causeTooBig, `smaller`, `nvidia`},
+		{"free chunks of TensorFlow's", "ran out of memory trying to allocate 3.00MiB (rounded to 3145728)\nFree  at 7f10 of size 2097152 next 2\nFree  at 7f20 of size 2097152 next 3\n", "device", "tensorflow", causeFragmented, `cuda_malloc_async`, ""},
+		{"weights of llama.cpp", "alloc_tensor_range: failed to allocate CUDA0 buffer of size 2097152\nllama_model_load: error loading model: unable to allocate CUDA0 buffer", "device", "llama.cpp", causeTooBig, `-ngl`, ""},
+		{"compute buffers of llama.cpp", "ggml_gallocr_reserve_n: failed to allocate CUDA0 buffer of size 2097152", "device", "llama.cpp", causeTooBig, `-ub`, ""},
+		{"an unknown program", "[engine] FATAL: not enough device memory for the plan", "device", "process", "", `lines around`, `nvidia|expandable`},
+	} {
+		f := alone(t, c.text+"\n", Options{})
+		cause, _ := f.Evidence["cause"].(string)
+		first := f.Remedies[0].Text + "\n" + f.Remedies[0].Setting
+		if f.Evidence["of"] != c.of || f.Evidence["source"] != c.source || cause != c.cause {
+			t.Errorf("%s: of %v, by %v, %q", c.name, f.Evidence["of"], f.Evidence["source"], cause)
+		}
+		if !regexp.MustCompile(c.first).MatchString(first) || c.never != "" && regexp.MustCompile(c.never).MatchString(first) {
+			t.Errorf("%s: first to do: %s", c.name, first)
+		}
+		if f.Severity != finding.Problem || f.Confidence <= 0 || f.Confidence > 1 {
+			t.Errorf("%s: %s, %v", c.name, f.Severity, f.Confidence)
+		}
+	}
+}
+
+// TestLastFailureDecides gives several failures in any order of strength.
+func TestLastFailureDecides(t *testing.T) {
+	line := func(n int64, kind logs.Kind, weak bool) logs.Failure {
+		return logs.Failure{Line: n, Kind: kind, Source: logs.SourceKernel, Host: true, Weak: weak, Figures: map[logs.Figure]float64{}, Words: map[string]string{}, Count: 1}
+	}
+	for _, c := range []struct {
+		failures []logs.Failure
+		hints    map[logs.Hint]int64
+		want     logs.Kind
+	}{
+		{[]logs.Failure{line(1, logs.KernelKill, false), line(9, logs.CgroupKill, false)}, nil, logs.CgroupKill},
+		{[]logs.Failure{line(1, logs.KernelKill, false), line(900, logs.ProcessKilled, true)}, nil, logs.KernelKill},
+		{[]logs.Failure{device(line(1, logs.VLLMCache, false)), line(5, logs.ProcessKilled, true)}, nil, logs.VLLMCache},
+		{[]logs.Failure{device(line(1, logs.VLLMCache, false)), line(500, logs.ProcessKilled, true)}, nil, logs.ProcessKilled},
+		{[]logs.Failure{device(line(1, logs.VLLMCache, false)), line(500, logs.ProcessKilled, true)}, map[logs.Hint]int64{logs.HintShutdown: 300}, logs.VLLMCache},
+	} {
+		s := Statement{Text: &logs.Text{Failures: c.failures, Hints: c.hints}}
+		found := s.Judge(Options{})
+		if len(found) != 1 || found[0].Evidence["statement"] != string(c.want) {
+			t.Errorf("%v: %+v", c.failures, found)
+		}
+	}
+}
+
+func device(f logs.Failure) logs.Failure {
+	f.Host, f.Source = false, logs.SourceVLLM
+	return f
+}
+
+// TestNoAdviceTwice looks for remedies that repeat each other.
+func TestNoAdviceTwice(t *testing.T) {
+	for kind := range kinds {
+		f := logs.Failure{Line: 3, Kind: kind, Figures: everyFigure(), Words: map[string]string{}, Count: 1}
+		s := Statement{Text: &logs.Text{Failures: []logs.Failure{f}}}
+		var seen []string
+		for _, r := range s.Judge(Options{})[0].Remedies {
+			if slices.Contains(seen, r.Text+r.Setting) {
+				t.Errorf("%s: twice: %s %s", kind, r.Text, r.Setting)
+			}
+			seen = append(seen, r.Text+r.Setting)
+		}
+	}
+}
