@@ -33,6 +33,7 @@ type Rank struct {
 	Blocks *int64   // of the KV cache
 	Length *int64   // tokens of a request, of Concurrency
 	Many   *float64 // requests of that length at once
+	left   *int64   // what SGLang had left of the device when the weights were loaded
 }
 
 // Names of the sizes of a rank.
@@ -64,10 +65,11 @@ type logged struct {
 // writes GB and means GiB.
 var loggedSizes = []logged{
 	{regexp.MustCompile(`(?:Loading model weights|Model loading) took ` + sizeOf), []string{LogWeights}, false},
-	{regexp.MustCompile(`model weights take ` + sizeOf + `; ?non_torch_memory takes ` + sizeOf + `; ?PyTorch activation peak memory takes ` + sizeOf +
-		`;.{0,60}KV Cache is ` + sizeOf), []string{LogWeights, LogNonTorch, LogActivation, LogKV}, false},
-	{regexp.MustCompile(`total_gpu_memory ?[(=]` + sizeOf), []string{LogTotal}, false},
-	{regexp.MustCompile(`non_torch_memory=` + sizeOf), []string{LogNonTorch}, false},
+	{regexp.MustCompile(`model weights take +` + sizeOf), []string{LogWeights}, false},
+	{regexp.MustCompile(`non_torch_memory(?: takes |=| +)` + sizeOf), []string{LogNonTorch}, false},
+	{regexp.MustCompile(`PyTorch activation peak memory(?: takes)? +` + sizeOf), []string{LogActivation}, false},
+	{regexp.MustCompile(`(?:reserved for KV Cache is|available_kv_cache_memory) +` + sizeOf), []string{LogKV}, false},
+	{regexp.MustCompile(`total_gpu_memory(?: ?[(=]| +)` + sizeOf), []string{LogTotal}, false},
 	{regexp.MustCompile(`kv_cache_size=` + sizeOf), []string{LogKV}, false},
 	{regexp.MustCompile(`Available KV cache memory: ` + sizeOf), []string{LogKV}, false},
 	{regexp.MustCompile(`Graph capturing finished in .{1,20} secs?, took ` + sizeOf), []string{LogGraphs}, false},
@@ -94,6 +96,7 @@ var (
 	logTokens      = regexp.MustCompile(`(?:GPU KV cache size: ` + comma + ` tokens|max_total_num_tokens=` + comma + `|KV Cache is allocated\..{0,60}#tokens: ` + comma + `)`)
 	logConcurrency = regexp.MustCompile(`Maximum concurrency for ` + comma + ` tokens per request: ` + number + `x`)
 	logRank        = regexp.MustCompile(`\(((?:Vllm|Ray)?Worker[^)]{0,80}|EngineCore[^)]{0,80})\)|\[[-0-9: ]{19}((?: (?:DP|TP|PP|EP)\d{1,5}){1,4})\]`)
+	logLeft        = regexp.MustCompile(`(Load weight end|Memory pool end)\..{0,200}avail mem=` + sizeOf)
 	logStart       = regexp.MustCompile(`Load weight begin\.|Starting to load model|Loading model from scratch`)
 	logVLLM        = regexp.MustCompile(`Initializing an? (?:V1 |V0 )?LLM engine \(v([\w.+-]{1,40})\)|vLLM API server version ([\w.+-]{1,40})`)
 	logSGLang      = regexp.MustCompile(`server_args=ServerArgs\(|^.{0,60}Load weight begin\. avail mem=`)
@@ -198,6 +201,9 @@ func (r *Rank) line(text string, n int64) {
 			r.Sizes[LogActivation], r.Lines[LogActivation] = peak-r.Sizes[LogWeights], n
 		}
 	}
+	if m := logLeft.FindStringSubmatch(text); m != nil {
+		r.pool(m[1], m[2], n)
+	}
 	if m := logBlocks.FindStringSubmatch(text); m != nil {
 		r.Blocks = counted(m[1])
 	}
@@ -208,6 +214,19 @@ func (r *Rank) line(text string, n int64) {
 		if x, err := strconv.ParseFloat(m[2], 64); err == nil {
 			r.Length, r.Many = counted(m[1]), &x
 		}
+	}
+}
+
+// pool takes what SGLang had left of the device before and after it made the KV
+// cache: releases before 0.4.2 do not log its size.
+func (r *Rank) pool(when, size string, n int64) {
+	left, ok := gibs(size)
+	switch {
+	case !ok:
+	case when == "Load weight end":
+		r.left = &left
+	case r.left != nil && r.Lines[LogKV] == 0 && left <= *r.left:
+		r.Sizes[LogKV], r.Lines[LogKV] = *r.left-left, n
 	}
 }
 

@@ -94,6 +94,9 @@ func (g *globals) observed(ctx context.Context, path string) (*logs.EngineLog, e
 func (g *globals) noSnapshot(ctx context.Context, path string, cause error) (*logs.EngineLog, error) {
 	log, err := g.engineLog(ctx, path)
 	if !errors.Is(cause, snapshot.ErrNotSnapshot) && (err != nil || len(log.Ranks) == 0) {
+		if err == nil && !likeSnapshot(path) { // "[TensorRT-LLM][INFO] …" begins as a list does
+			return nil, fmt.Errorf("%s: this text holds no figure of an engine that is read: vLLM and SGLang are, of trainers torchtitan and verl", path)
+		}
 		return nil, cause
 	}
 	return log, err
