@@ -33,7 +33,6 @@ type Rank struct {
 	Blocks *int64   // of the KV cache
 	Length *int64   // tokens of a request, of Concurrency
 	Many   *float64 // requests of that length at once
-	left   *int64   // what SGLang had left of the device when the weights were loaded
 }
 
 // Names of the sizes of a rank.
@@ -96,7 +95,6 @@ var (
 	logTokens      = regexp.MustCompile(`(?:GPU KV cache size: ` + comma + ` tokens|max_total_num_tokens=` + comma + `|KV Cache is allocated\..{0,60}#tokens: ` + comma + `)`)
 	logConcurrency = regexp.MustCompile(`Maximum concurrency for ` + comma + ` tokens per request: ` + number + `x`)
 	logRank        = regexp.MustCompile(`\(((?:Vllm|Ray)?Worker[^)]{0,80}|EngineCore[^)]{0,80})\)|\[[-0-9: ]{19}((?: (?:DP|TP|PP|EP)\d{1,5}){1,4})\]`)
-	logLeft        = regexp.MustCompile(`(Load weight end|Memory pool end)\..{0,200}avail mem=` + sizeOf)
 	logStart       = regexp.MustCompile(`Load weight begin\.|Starting to load model|Loading model from scratch`)
 	logVLLM        = regexp.MustCompile(`Initializing an? (?:V1 |V0 )?LLM engine \(v([\w.+-]{1,40})\)|vLLM API server version ([\w.+-]{1,40})`)
 	logSGLang      = regexp.MustCompile(`server_args=ServerArgs\(|^.{0,60}Load weight begin\. avail mem=`)
@@ -201,9 +199,6 @@ func (r *Rank) line(text string, n int64) {
 			r.Sizes[LogActivation], r.Lines[LogActivation] = peak-r.Sizes[LogWeights], n
 		}
 	}
-	if m := logLeft.FindStringSubmatch(text); m != nil {
-		r.pool(m[1], m[2], n)
-	}
 	if m := logBlocks.FindStringSubmatch(text); m != nil {
 		r.Blocks = counted(m[1])
 	}
@@ -214,19 +209,6 @@ func (r *Rank) line(text string, n int64) {
 		if x, err := strconv.ParseFloat(m[2], 64); err == nil {
 			r.Length, r.Many = counted(m[1]), &x
 		}
-	}
-}
-
-// pool takes what SGLang had left of the device before and after it made the KV
-// cache: releases before 0.4.2 do not log its size.
-func (r *Rank) pool(when, size string, n int64) {
-	left, ok := gibs(size)
-	switch {
-	case !ok:
-	case when == "Load weight end":
-		r.left = &left
-	case r.left != nil && r.Lines[LogKV] == 0 && left <= *r.left:
-		r.Sizes[LogKV], r.Lines[LogKV] = *r.left-left, n
 	}
 }
 

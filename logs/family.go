@@ -47,10 +47,10 @@ type wording struct {
 }
 
 const (
-	fewLines     = 4
-	someBytes    = 8 << 10
-	mostExcerpts = 32 // excerpts of a family; of more, the newest are read
-	tail         = 512
+	fewLines  = 4
+	someBytes = 8 << 10
+	tail      = 512
+	mostRead  = 64 << 10 // bytes of an excerpt in which patterns are looked for
 )
 
 // compiled is a family with its patterns.
@@ -290,10 +290,8 @@ func (s *finder) newest(family int) []*excerpt {
 
 // keep is how many excerpts of a family are kept: of large ones, few.
 func (f *family) keep() int {
-	if f.bytes > 1<<20 {
-		return 2
-	}
-	return mostExcerpts
+	const inAll, least = 256 << 10, 2
+	return max(least, inAll/max(f.bytes, someBytes))
 }
 
 // failures are the last statement of each family, in the order of their lines.
@@ -333,10 +331,11 @@ func (c *compiled) parse(e *excerpt) (Failure, bool) {
 	if c.harmless != nil {
 		compact = c.harmless.ReplaceAllStringFunc(compact, func(s string) string { return strings.Repeat(" ", len(s)) })
 	}
+	lower := lowered(compact)
 	at := -1
 	for i, w := range c.wordings {
 		if p := c.texts[i]; p != nil {
-			if found, ok := p.last(compact, &f); ok {
+			if found, ok := p.last(compact, lower, &f); ok {
 				at = text.lineAt(found)
 			}
 		} else {
@@ -354,15 +353,18 @@ func (c *compiled) parse(e *excerpt) (Failure, bool) {
 	if at < 0 {
 		return f, false
 	}
-	f.Line, f.Quote = e.number(at), quote(text.lines[at])
+	f.Line, f.Quote = e.number(text, at), quote(text.lines[at])
 	for _, p := range c.facts {
-		p.last(compact, &f)
+		p.last(compact, lower, &f)
 	}
 	return f, c.read == nil || c.read(e, &f)
 }
 
 // number is the number of a line of an excerpt.
-func (e *excerpt) number(at int) int64 {
+func (e *excerpt) number(p *passage, at int) int64 {
+	if p.cut != 0 && at >= p.cutAt {
+		at += p.cut
+	}
 	if e.around > 0 {
 		if at == 0 {
 			return e.around
@@ -377,12 +379,19 @@ type passage struct {
 	lines   []string
 	compact string // without white space
 	starts  []int  // of the lines in it
+
+	cut, cutAt int // how many lines are left out, and before which
 }
 
 // clean reads an excerpt.
 func (e *excerpt) clean() *passage {
 	p := &passage{}
 	raw := e.raw
+	if len(raw) > mostRead { // what stands between is a table, which patterns do not read
+		raw = slices.Concat(raw[:mostRead/2], []byte("\n"), raw[len(raw)-mostRead/2:])
+		p.cut = bytes.Count(e.raw[mostRead/2:len(e.raw)-mostRead/2], []byte("\n")) - 1
+		p.cutAt = bytes.Count(raw[:mostRead/2], []byte("\n")) + 1
+	}
 	if bytes.IndexByte(raw, 0x1b) >= 0 {
 		raw = paint.ReplaceAll(raw, nil)
 	}

@@ -17,15 +17,14 @@ type pattern struct {
 
 // What can stand in a place of a pattern.
 var places = map[string]string{
-	"size":  `(-?[0-9][0-9.,]*(?:[kKMGT]i?B?|[bB]ytes|B)?)`, // a number with its unit, binary whatever it is called; bytes without
-	"gib":   `(-?[0-9][0-9.]*)(?:GiB|GB|G)?`,                // a number of GiB
-	"mib":   `([0-9][0-9.]*)(?:MiB|MB)?`,                    // a number of MiB
-	"kb":    `([0-9][0-9,]*)kB`,                             // a number of KiB, maybe with commas
-	"int":   `(-?[0-9][0-9,]*)`,
-	"num":   `([0-9]+(?:\.[0-9]+)?)`,
-	"word":  `([\w./@:*+-]{1,160}?)`,
-	"any":   `(.{0,160}?)`,
-	"quote": `["'‘’“”` + "`" + `]`,
+	"size": `(-?[0-9][0-9.,]*(?:[kmgt]i?b?|bytes|b)?)`, // a number with its unit, binary whatever it is called; bytes without
+	"gib":  `(-?[0-9][0-9.]*)(?:gib|gb|g)?`,            // a number of GiB
+	"mib":  `([0-9][0-9.]*)(?:mib|mb)?`,                // a number of MiB
+	"kb":   `([0-9][0-9,]*)kb`,                         // a number of KiB, maybe with commas
+	"int":  `(-?[0-9][0-9,]*)`,
+	"num":  `([0-9]+(?:\.[0-9]+)?)`,
+	"word": `([\w./@:*+-]{1,160}?)`,
+	"any":  `(.{0,160}?)`,
 }
 
 var placeIn = regexp.MustCompile(`\{(\w*):(\w+)\}`)
@@ -34,13 +33,12 @@ var placeIn = regexp.MustCompile(`\{(\w*):(\w+)\}`)
 func newPattern(words string) *pattern {
 	p := &pattern{}
 	var b strings.Builder
-	b.WriteString("(?i)")
 	for {
 		at := placeIn.FindStringSubmatchIndex(words)
 		if at == nil {
 			break
 		}
-		b.WriteString(regexp.QuoteMeta(unspaced(words[:at[0]])))
+		b.WriteString(regexp.QuoteMeta(strings.ToLower(unspaced(words[:at[0]]))))
 		name, kind := words[at[2]:at[3]], words[at[4]:at[5]]
 		expr, known := places[kind]
 		if !known {
@@ -50,12 +48,12 @@ func newPattern(words string) *pattern {
 			expr = strings.Replace(expr, "(", "(?P<"+name+">", 1)
 		}
 		b.WriteString(expr)
-		if strings.Contains(places[kind], "(") && !strings.HasPrefix(places[kind], "(?:") && kind != "quote" {
+		if strings.Contains(places[kind], "(") && !strings.HasPrefix(places[kind], "(?:") {
 			p.kinds = append(p.kinds, kind)
 		}
 		words = words[at[1]:]
 	}
-	b.WriteString(regexp.QuoteMeta(unspaced(words)))
+	b.WriteString(regexp.QuoteMeta(strings.ToLower(unspaced(words))))
 	p.expr = regexp.MustCompile(b.String())
 	return p
 }
@@ -66,10 +64,11 @@ func unspaced(text string) string {
 }
 
 // last reads the last place of a text where the pattern stands into a failure; it
-// reports where that is.
-func (p *pattern) last(text string, f *Failure) (at int, ok bool) {
+// reports where that is. It searches the text in lower case: so a pattern that
+// begins with words is found by them.
+func (p *pattern) last(text, lower string, f *Failure) (at int, ok bool) {
 	const most = 1 << 10
-	all := p.expr.FindAllStringSubmatchIndex(text, most)
+	all := p.expr.FindAllStringSubmatchIndex(lower, most)
 	if all == nil {
 		return 0, false
 	}
@@ -130,4 +129,15 @@ func unitOf(letter byte) int64 {
 		return 1 << (10 * (i + 1))
 	}
 	return 1
+}
+
+// lowered is a text in lower case, of ASCII alone, so that it keeps its length.
+func lowered(text string) string {
+	b := []byte(text)
+	for i, c := range b {
+		if capital(c) {
+			b[i] = c | 0x20
+		}
+	}
+	return string(b)
 }
