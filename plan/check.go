@@ -15,6 +15,7 @@ import (
 type Checked struct {
 	Component string
 	Planned   Range
+	Unplanned bool // the set-up does not say what to plan; Planned is 0
 	Observed  int64
 	Tokens    bool  // it is a number of tokens, not of bytes
 	Off       int64 // beyond the nearer end of the plan; 0 is within it
@@ -88,12 +89,22 @@ func (s Serving) Check(log *logs.EngineLog) ([]Checked, error) {
 		add(Graphs, s.graphs(), n, line)
 	}
 	pool, line, havePool := log.Smallest(logs.LogKV)
-	if havePool && s.GPU != nil {
-		if f, err := s.Fit(); err == nil {
-			add(KVCache, f.KV, pool, line)
+	if havePool {
+		planned := false
+		if s.GPU != nil {
+			if f, err := s.Fit(); err == nil {
+				add(KVCache, f.KV, pool, line)
+				planned = true
+			}
+		}
+		if !planned {
+			out = append(out, Checked{Component: KVCache, Unplanned: true, Observed: pool, Line: line})
 		}
 	}
-	if tokens, ok := log.Tokens(s.Block); ok && havePool && pool > 0 {
+	switch tokens, ok := log.Tokens(s.Block); {
+	case ok && (!havePool || pool <= 0):
+		out = append(out, Checked{Component: "tokens of the KV cache", Unplanned: true, Observed: tokens, Tokens: true})
+	case ok:
 		n := s.tokensLogged(float64(pool) / gib)
 		// The pool is logged with two decimals.
 		slack := whole(0.006*gib/max(s.printed().Full, 1)) + s.Block

@@ -556,3 +556,21 @@ func TestLatency(t *testing.T) {
 		t.Errorf("latency: %+v", l)
 	}
 }
+
+// TestCheckWithoutAGPU gives the figures of a log that nothing can be planned for.
+func TestCheckWithoutAGPU(t *testing.T) {
+	for text, want := range map[string]string{
+		"Model loading took 14.98 GiB and 3 seconds\nAvailable KV cache memory: 12.50 GiB\n": KVCache,
+		"Model loading took 14.98 GiB and 3 seconds\nGPU KV cache size: 4,096 tokens\n":      "tokens of the KV cache",
+	} {
+		rows, err := Serving{Model: find(t, "Llama-3.1-8B", "")}.Check(scanned(t, text))
+		if err != nil || len(rows) != 2 {
+			t.Fatal(rows, err)
+		}
+		for _, r := range rows {
+			if r.Unplanned != (r.Component == want) || r.Observed <= 0 {
+				t.Errorf("%+v", r)
+			}
+		}
+	}
+}

@@ -22,13 +22,13 @@ type Checked struct {
 
 // CheckedRow is a component, planned and observed: bytes, or tokens.
 type CheckedRow struct {
-	Component string   `json:"component"`
-	Unit      string   `json:"unit"`
-	Planned   [2]int64 `json:"planned"`
-	Observed  int64    `json:"observed"`
-	Off       int64    `json:"difference"`
-	Line      *int64   `json:"line"`
-	Cause     *string  `json:"cause"`
+	Component string    `json:"component"`
+	Unit      string    `json:"unit"`
+	Planned   *[2]int64 `json:"planned"` // null where the set-up does not say it
+	Observed  int64     `json:"observed"`
+	Off       int64     `json:"difference"`
+	Line      *int64    `json:"line"`
+	Cause     *string   `json:"cause"`
 }
 
 // NewChecked renders a check; setup says what was planned.
@@ -36,7 +36,10 @@ func NewChecked(file string, m *model.Model, setup string, rows []plan.Checked) 
 	d := &Checked{Schema: "strandline.plan/1", File: file, Model: plannedModel(m), Setup: setup, Notes: list(m.Notes)}
 	for i := range rows {
 		c := &rows[i]
-		r := CheckedRow{Component: c.Component, Unit: "bytes", Planned: [2]int64{c.Planned.Low, c.Planned.High}, Observed: c.Observed, Off: c.Off}
+		r := CheckedRow{Component: c.Component, Unit: "bytes", Observed: c.Observed, Off: c.Off}
+		if !c.Unplanned {
+			r.Planned = &[2]int64{c.Planned.Low, c.Planned.High}
+		}
 		if c.Tokens {
 			r.Unit = "tokens"
 		}
@@ -58,6 +61,9 @@ func (r *CheckedRow) cells() (planned, observed, off string) {
 	show, signed, both := units.Bytes, units.SignedBytes, sizeRange
 	if r.Unit == "tokens" {
 		show, signed, both = units.Count, units.SignedCount, countRange
+	}
+	if r.Planned == nil {
+		return "unknown", show(r.Observed), "not compared"
 	}
 	off = "as planned"
 	if r.Off != 0 {
