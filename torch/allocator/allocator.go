@@ -13,6 +13,8 @@ package allocator
 import (
 	"cmp"
 	"slices"
+
+	"strandline/torch/ranges"
 )
 
 // The sizes by which the allocator decides.
@@ -92,6 +94,8 @@ type Allocator struct {
 	over    int        // of them whose wait has ended
 	tickets Ticket
 	scratch []int32
+	many    int  // unmapped blocks of a lane, from which on its rooms are kept
+	roomed  bool // there is such a lane
 }
 
 // block is what is known of a block beside its size and its address, which its
@@ -128,8 +132,9 @@ type pool struct {
 type lane struct {
 	pool     int32
 	stream   Stream
-	free     int32   // set of blocks
-	unmapped []int32 // blocks by address
+	free     int32 // set of blocks
+	unmapped ranges.List[int32]
+	rooms    *rooms // where memory can be mapped, once there are many places
 }
 
 // reservation is an ExpandableSegment: a range of addresses.
@@ -141,7 +146,7 @@ type reservation struct {
 
 // New is the allocator of a device that nobody has used yet.
 func New(set Settings, v Version, driver Driver) *Allocator {
-	a := &Allocator{set: set, version: v, driver: driver, ids: map[PoolID]int32{}, named: map[uint64]Stream{}}
+	a := &Allocator{set: set, version: v, driver: driver, ids: map[PoolID]int32{}, named: map[uint64]Stream{}, many: manyUnmapped}
 	a.blocks = make([]block, 1, 1024)
 	a.sets = make(sets, 1, 1024)
 	a.poolOf(PoolID{}, true)
@@ -256,6 +261,9 @@ func (a *Allocator) Malloc(request int64, stream Stream, id Pool) (Block, bool) 
 	a.split(b, size)
 	x := &a.blocks[b]
 	x.state, x.requested = taken, request
+	if a.roomed {
+		a.noRoom(b)
+	}
 	got := a.sets[b].size
 	a.Allocated += got
 	a.AllocatedPeak = max(a.AllocatedPeak, a.Allocated)
@@ -304,6 +312,12 @@ func (a *Allocator) obtain(l int32, size int64) int32 {
 // be used for that alone.
 func (a *Allocator) retries(id PoolID) bool {
 	return !id.Private() || id.Graph == 0 && a.version.poolsRetry()
+}
+
+// Releases reports whether a request that no free block serves has memory given
+// back before it takes more: by garbage collection, or because of the limit.
+func (a *Allocator) Releases(request int64) bool {
+	return a.collects() && a.Reserved > a.threshold() || a.limited(a.set.Round(request))
 }
 
 // expands tells whether requests to a pool are served from expandable segments.
@@ -527,6 +541,9 @@ func (a *Allocator) complete(b int32) {
 	a.Requested -= x.requested
 	x.state = free
 	a.insert(a.merge(b))
+	if a.roomed {
+		a.room(b)
+	}
 }
 
 // merge joins a block, which is in no set, with its free neighbours of the same
@@ -566,11 +583,14 @@ func (a *Allocator) extract(b int32) {
 		a.sets.remove(&l.free, b)
 		return
 	}
-	i, _ := slices.BinarySearchFunc(l.unmapped, a.sets[b].addr, a.byAddr)
-	l.unmapped = slices.Delete(l.unmapped, i, i+1)
+	l.unmapped.Cut(a.bounds(b))
 }
 
-func (a *Allocator) byAddr(b int32, addr uint64) int { return cmp.Compare(a.sets[b].addr, addr) }
+// bounds is the addresses of a block, from the first to behind the last.
+func (a *Allocator) bounds(b int32) (from, to uint64) {
+	n := &a.sets[b]
+	return n.addr, n.addr + uint64(n.size)
+}
 
 // Addr is the address of a block.
 func (a *Allocator) Addr(b Block) uint64 { return a.sets[b].addr }

@@ -58,3 +58,32 @@ func BenchmarkMallocFree(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkHoles is a request that is mapped into one of many holes of an
+// expandable segment, and a release of it.
+func BenchmarkHoles(b *testing.B) {
+	for _, n := range []int{1000, 30_000, 300_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			set := DefaultSettings()
+			set.Expandable = true
+			a := New(set, 0, &endless{at: 1 << 40})
+			stream := a.Stream(0)
+			var all []Block
+			for range 2 * n {
+				x, _ := a.Malloc(LargeBuffer, stream, Default)
+				all = append(all, x)
+			}
+			for i, x := range all {
+				if i%2 == 0 {
+					a.Free(x)
+				}
+			}
+			a.EmptyCache()
+			for b.Loop() {
+				x, _ := a.Malloc(2*LargeBuffer, stream, Default) // in none of them
+				a.Free(x)
+				a.EmptyCache()
+			}
+		})
+	}
+}

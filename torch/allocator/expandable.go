@@ -1,6 +1,6 @@
 package allocator
 
-import "slices"
+import "strandline/torch/ranges"
 
 // takeExpandable maps memory for a request where the addresses of a reservation
 // are free, next to free memory if there is some. What was mapped stays mapped
@@ -29,23 +29,22 @@ func (a *Allocator) takeExpandable(l int32, size int64) int32 {
 // behind the other, that have room for a request. If there are none, it is of a
 // new reservation; none if that is too short.
 func (a *Allocator) place(l int32, size int64) int32 {
-	list := &a.lanes[l].unmapped
-	for i := 0; i < len(*list); i++ {
-		b := (*list)[i]
-		first := a.sets[b].addr
+	for next := uint64(0); ; {
+		first, ok := a.unmappedFrom(l, next, size)
+		if !ok {
+			break
+		}
+		b := first.Value
 		if prev := a.blocks[b].prev; prev != 0 && a.blocks[prev].state == free {
 			b = prev
 		}
-		if !a.roomy(b, size) {
-			continue
+		if a.roomy(b, size) {
+			if a.driver.Within(first.Start, size) {
+				return b
+			}
+			a.shorten(b, size)
 		}
-		if a.driver.Within(first, size) {
-			return b
-		}
-		a.shorten(b, size)
-		if i < len(*list) && a.sets[(*list)[i]].addr != first {
-			i-- // it is no more
-		}
+		next = first.Start + 1
 	}
 	b := a.newReservation(l)
 	if a.sets[b].size < size {
@@ -78,8 +77,11 @@ func (a *Allocator) shorten(b int32, size int64) {
 		r := &a.ranges[x.within-1]
 		keep := max(0, size-1-room) / r.page * r.page
 		r.length -= a.sets[b].size - keep
-		if a.sets[b].size = keep; keep == 0 {
-			a.extract(b)
+		a.noRoom(b)
+		a.extract(b)
+		if a.sets[b].size = keep; keep > 0 {
+			a.insertUnmapped(b)
+		} else {
 			if x.prev != 0 {
 				a.blocks[x.prev].next = 0
 			}
@@ -104,9 +106,9 @@ func (a *Allocator) newReservation(l int32) int32 {
 }
 
 func (a *Allocator) insertUnmapped(b int32) {
-	list := &a.lanes[a.blocks[b].lane].unmapped
-	i, _ := slices.BinarySearchFunc(*list, a.sets[b].addr, a.byAddr)
-	*list = slices.Insert(*list, i, b)
+	from, to := a.bounds(b)
+	a.lanes[a.blocks[b].lane].unmapped.Put(from, to, b)
+	a.room(b)
 }
 
 // mapIn is map_block: it maps whole pages for size bytes at the front of an
@@ -127,6 +129,9 @@ func (a *Allocator) mapIn(b int32, size int64) int32 {
 	a.blocks[b].state = free
 	b = a.merge(b)
 	a.insert(b)
+	if !a.bordersUnmapped(b) {
+		a.noRoom(b)
+	}
 	return b
 }
 
@@ -163,8 +168,77 @@ func (a *Allocator) unmap(b int32) {
 	a.blocks[b].state = unmapped
 	b = a.merge(b)
 	if a.whole(b) { // and with it the reservation
+		a.noRoom(b)
 		a.drop(b)
 		return
 	}
 	a.insertUnmapped(b)
+}
+
+// rooms are addresses of a lane that no block in use has, one behind the other,
+// with or without memory: where a request fits that is served by mapping more.
+// Some may be left of which all is mapped.
+type rooms struct{ ranges.List[struct{}] }
+
+// manyUnmapped is the number of unmapped blocks from which on rooms are kept:
+// few of them are looked at sooner than that is done.
+const manyUnmapped = 64
+
+// unmappedFrom is the first unmapped block of a lane that ends behind addr and
+// may have room for a request.
+func (a *Allocator) unmappedFrom(l int32, addr uint64, size int64) (first ranges.Range[int32], ok bool) {
+	x := &a.lanes[l]
+	if x.rooms == nil && x.unmapped.Len() > a.many {
+		x.rooms, a.roomed = &rooms{}, true
+		for u := range x.unmapped.All() {
+			a.room(u.Value)
+		}
+	}
+	from := func(addr uint64) (ranges.Range[int32], bool) {
+		u, ok := x.unmapped.From(addr)
+		if ok && u.Start < addr {
+			u, ok = x.unmapped.From(u.End)
+		}
+		return u, ok
+	}
+	if x.rooms == nil {
+		return from(addr)
+	}
+	for r := range x.rooms.AtLeast(addr, uint64(size)) {
+		if u, ok := from(max(addr, r.Start)); ok && u.Start < r.End {
+			return u, true
+		}
+	}
+	return first, false
+}
+
+// room notes that a block which is not in use has room, with its neighbours.
+func (a *Allocator) room(b int32) {
+	x := &a.blocks[b]
+	l := &a.lanes[x.lane]
+	if l.rooms == nil || x.within == 0 || x.state == free && !a.bordersUnmapped(b) {
+		return
+	}
+	from, to := a.bounds(b)
+	if x.prev != 0 && a.blocks[x.prev].state == free {
+		from = a.sets[x.prev].addr
+	}
+	if x.next != 0 && a.blocks[x.next].state == free {
+		to += uint64(a.sets[x.next].size)
+	}
+	l.rooms.Join(from, to, struct{}{})
+}
+
+// noRoom takes back that a block has room.
+func (a *Allocator) noRoom(b int32) {
+	x := &a.blocks[b]
+	if r := a.lanes[x.lane].rooms; r != nil && x.within != 0 {
+		r.Cut(a.bounds(b))
+	}
+}
+
+// bordersUnmapped reports whether a neighbour of a block has no memory.
+func (a *Allocator) bordersUnmapped(b int32) bool {
+	x := &a.blocks[b]
+	return x.prev != 0 && a.blocks[x.prev].state == unmapped || x.next != 0 && a.blocks[x.next].state == unmapped
 }

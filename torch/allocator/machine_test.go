@@ -149,6 +149,7 @@ func newMachine(t testing.TB, next func() byte) *machine {
 	set.ThrowOnOOM = m.one(8)
 	m.device = newFakeDevice(t, int64(20+8*int(next()))<<20)
 	m.a = New(set, 0, m.device)
+	m.a.many = 0
 	if m.one(2) {
 		m.a.SetLimit(m.device.capacity * int64(1+next()%8) / 8)
 	}
@@ -337,7 +338,7 @@ func (a *Allocator) consistent(d *fakeDevice) error {
 			sum.Reserved += n.size
 		}
 	}
-	for _, err := range []error{a.tiled(extents, d), a.sorted(), a.spared()} {
+	for _, err := range []error{a.tiled(extents, d), a.sorted(), a.haveRooms(), a.spared()} {
 		if err != nil {
 			return err
 		}
@@ -351,6 +352,27 @@ func (a *Allocator) consistent(d *fakeDevice) error {
 	}
 	if got.Reserved != d.used || got.DriverCalls() > d.calls {
 		return fmt.Errorf("%d bytes reserved, %d taken from the driver", got.Reserved, d.used)
+	}
+	return nil
+}
+
+// haveRooms says what is wrong with what is kept of where memory can be mapped.
+func (a *Allocator) haveRooms() error {
+	for i := range a.blocks {
+		x := &a.blocks[i]
+		if x.state == gone || x.within == 0 || a.lanes[x.lane].rooms == nil {
+			continue
+		}
+		from, to := a.bounds(int32(i))
+		r, ok := a.lanes[x.lane].rooms.From(from)
+		inside := ok && r.Start <= from && to <= r.End
+		outside := !ok || r.Start >= to
+		switch {
+		case (x.state == taken || x.state == waiting) && !outside:
+			return fmt.Errorf("0x%x is in use and is kept as room", from)
+		case (x.state == unmapped || x.state == free && a.bordersUnmapped(int32(i))) && !inside:
+			return fmt.Errorf("0x%x is not kept as room: [%x,%x)", from, r.Start, r.End)
+		}
 	}
 	return nil
 }
@@ -435,9 +457,13 @@ func (a *Allocator) sorted() error {
 				}
 				return cmp.Or(bySize, cmp.Compare(a.sets[x].addr, a.sets[y].addr))
 			})
-			got := a.lanes[l].unmapped
+			var got []int32
 			if s == free {
 				got = a.sets.all(a.lanes[l].free, nil)
+			} else {
+				for u := range a.lanes[l].unmapped.All() {
+					got = append(got, u.Value)
+				}
 			}
 			if !slices.Equal(got, want) {
 				return fmt.Errorf("pool %d, stream %d: blocks %v, want %v", a.lanes[l].pool, a.lanes[l].stream, got, want)

@@ -118,10 +118,13 @@ func (a *Allocator) release(b int32) {
 	a.drop(b)
 }
 
+// threshold is the bytes up to which garbage collection leaves reserved memory alone.
+func (a *Allocator) threshold() int64 { return int64(a.set.GCThreshold * float64(a.limit)) }
+
 // collectGarbage gives back free segments of the default large pool that have
 // not served for longest, until reserved memory falls below the threshold.
 func (a *Allocator) collectGarbage() {
-	target := a.Reserved - int64(a.set.GCThreshold*float64(a.limit))
+	target := a.Reserved - a.threshold()
 	if target <= 0 {
 		return
 	}

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -10,10 +9,6 @@ import (
 	"strandline/torch/snapshot"
 	"strandline/units"
 )
-
-// mostOfLimits is the number of events that are replayed to find a limit of
-// memory: some seconds.
-const mostOfLimits = 4e7
 
 // Exact replays the history under its own settings. What the file does not hold
 // is settled such that as much as possible is reproduced: the limit of memory,
@@ -41,41 +36,6 @@ func (r *Recording) Exact() *Exact {
 // cost is the work that a run was, in events: before the first one, it takes
 // over the state.
 func (x *Exact) cost() int { return x.Events + 100 + 4*(x.slots+len(x.start)) }
-
-// findLimit tries limits of memory. Of those that are exact, the one with the
-// fewest retries is taken.
-func (r *Recording) findLimit(best *Exact) *Exact {
-	left := max(int(mostOfLimits), 10*r.Trace.Len())
-	for _, limit := range r.limits() {
-		if left < 0 {
-			break
-		}
-		x := r.run(assumptions{limit: limit, pools: best.assumed.pools})
-		left -= x.cost()
-		if x.better(best) {
-			best = x
-		}
-	}
-	return best
-}
-
-// limits are those of memory at which garbage collection, or a refusal, comes at
-// another event.
-func (r *Recording) limits() []int64 {
-	points := map[int64]bool{}
-	reserved := r.StartReserved
-	for _, k := range r.calls {
-		size := r.Trace.Size[k]
-		points[int64(float64(reserved)/r.Settings.GCThreshold)+1] = true
-		if takes(r.Trace.Action[k]) {
-			reserved += size
-			points[reserved+1] = true
-		} else {
-			reserved -= size
-		}
-	}
-	return slices.Sorted(maps.Keys(points))
-}
 
 // better tells whether more is reproduced than in another replay, or the same
 // with fewer retries.

@@ -1,10 +1,10 @@
 package replay
 
 import (
-	"cmp"
-	"slices"
+	"math"
 
 	"strandline/torch/allocator"
+	"strandline/torch/ranges"
 	"strandline/torch/snapshot"
 )
 
@@ -19,14 +19,9 @@ type device struct {
 	capacity int64 // bytes; 0 is no bound
 	used     int64
 	lowest   uint64
-	segments []place // by address
-	ranges   uint64  // reservations made
-	frees    int     // calls of cudaFree
-}
-
-type place struct {
-	addr uint64
-	size int64
+	room     ranges.List[struct{}] // for segments
+	reserved uint64                // reservations made
+	frees    int                   // calls of cudaFree
 }
 
 const (
@@ -36,31 +31,29 @@ const (
 )
 
 func newDevice(r *Recording, capacity int64) *device {
-	d := &device{e: &r.Trace.Events, calls: r.calls, capacity: capacity, lowest: firstAddress}
-	for i := range r.start {
-		g := &r.start[i]
-		d.used += g.Size
-		if !g.Expandable {
-			d.put(g.Addr, g.Size)
-		}
-	}
+	d := &device{e: &r.Trace.Events, calls: r.calls, capacity: capacity}
+	d.lowest = firstAddress
 	for _, k := range r.calls {
 		if r.Trace.Action[k] == snapshot.SegmentAlloc {
 			d.lowest = min(d.lowest, r.Trace.Addr[k])
 		}
 	}
-	if len(d.segments) > 0 {
-		d.lowest = min(d.lowest, d.segments[0].addr)
+	for i := range r.start { // by address
+		if !r.start[i].Expandable {
+			d.lowest = min(d.lowest, r.start[i].Addr)
+			break
+		}
+	}
+	d.room.Put(d.lowest, math.MaxUint64, struct{}{})
+	for i := range r.start {
+		g := &r.start[i]
+		d.used += g.Size
+		if !g.Expandable {
+			d.room.Cut(g.Addr, end(g.Addr, g.Size))
+		}
 	}
 	return d
 }
-
-func (d *device) put(addr uint64, size int64) {
-	i, _ := slices.BinarySearchFunc(d.segments, addr, byAddr)
-	d.segments = slices.Insert(d.segments, i, place{addr, size})
-}
-
-func byAddr(p place, addr uint64) int { return cmp.Compare(p.addr, addr) }
 
 // follow is the recorded address of a call if all were the same up to it.
 func (d *device) follow(action snapshot.Action, addr uint64, size int64) (uint64, bool) {
@@ -87,30 +80,29 @@ func (d *device) Malloc(size int64) (uint64, bool) {
 	if !ok {
 		addr = d.gap(size)
 	}
-	d.put(addr, size)
+	d.room.Cut(addr, end(addr, size))
 	d.used += size
 	return addr, true
 }
 
 // gap is the lowest address with room for a segment.
 func (d *device) gap(size int64) uint64 {
-	at := d.lowest
-	for _, p := range d.segments {
-		if p.addr >= at+uint64(size) {
-			break
+	for r := range d.room.AtLeast(0, uint64(size)) {
+		at := r.Start
+		if at > d.lowest { // what is behind a segment
+			at = (at + allocator.RoundLarge - 1) / allocator.RoundLarge * allocator.RoundLarge
 		}
-		end := p.addr + uint64(p.size)
-		at = max(at, (end+allocator.RoundLarge-1)/allocator.RoundLarge*allocator.RoundLarge)
+		if r.End-at >= uint64(size) && at >= r.Start && at <= r.End {
+			return at
+		}
 	}
-	return at
+	return 0 // no device has so much
 }
 
 func (d *device) Free(addr uint64, size int64) {
 	d.frees++
 	d.follow(snapshot.SegmentFree, addr, size)
-	if i, ok := slices.BinarySearchFunc(d.segments, addr, byAddr); ok {
-		d.segments = slices.Delete(d.segments, i, i+1)
-	}
+	d.room.Join(addr, end(addr, size), struct{}{})
 	d.used -= size
 }
 
@@ -120,8 +112,8 @@ func (d *device) Reserve(int64) (uint64, int64) {
 			return d.e.Addr[k], reservation
 		}
 	}
-	d.ranges++
-	return reservations + d.ranges*reservation, reservation
+	d.reserved++
+	return reservations + d.reserved*reservation, reservation
 }
 
 func (d *device) Within(addr uint64, _ int64) bool {

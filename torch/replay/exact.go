@@ -7,6 +7,7 @@ import (
 
 	"strandline/stack"
 	"strandline/torch/allocator"
+	"strandline/torch/ranges"
 	"strandline/torch/snapshot"
 	"strandline/units"
 )
@@ -102,7 +103,7 @@ type player struct {
 	streams streams
 	handles []allocator.Block // by slot
 	tickets map[int32]allocator.Ticket
-	private *ranges
+	private ranges.List[allocator.PoolID]
 	// The events of the call that is replayed, from next to end-1. One that is
 	// refused memory ends in an oom, or goes on.
 	next, end int
@@ -118,9 +119,6 @@ func (r *Recording) newPlayer(as assumptions) *player {
 	p.a = allocator.New(r.Settings, r.Version, p)
 	p.a.SetLimit(as.limit)
 	p.streams = streams{r.Snap, p.a, nil}
-	if len(as.pools) > 0 {
-		p.private = new(ranges)
-	}
 	p.load()
 	return p
 }
@@ -204,15 +202,20 @@ func (x *Exact) base(addr uint64) uint64 {
 	return addr
 }
 
+// own notes the pool that memory belongs to.
 func (p *player) own(addr uint64, size int64, pool allocator.PoolID) {
-	if p.private == nil {
-		return
+	switch {
+	case pool.Private():
+		p.private.Put(addr, end(addr, size), pool)
+	case p.private.Len() > 0:
+		p.private.Cut(addr, end(addr, size))
 	}
-	if end := addr + uint64(size); pool.Private() {
-		p.private.set(addr, end, pool)
-	} else {
-		p.private.cut(addr, end)
-	}
+}
+
+// owner is the pool that memory belongs to.
+func (p *player) owner(addr uint64) allocator.PoolID {
+	r, _ := p.private.At(addr)
+	return r.Value
 }
 
 // step replays the event k, with those that belong to the same call.
@@ -314,7 +317,7 @@ func (p *player) releasesItself(end, last int) bool {
 		return true
 	case p.e.Stack[end] != stack.None:
 		return p.read(f, false)
-	case p.e.Action[end] == snapshot.OOM:
+	case p.e.Action[end] == snapshot.OOM || p.a.Releases(p.e.Size[end]):
 		return p.read(f, true)
 	}
 	// It is if the driver may have refused: more was never reserved.
@@ -354,7 +357,7 @@ func (p *player) empty(end int) bool {
 // release replays one call of empty_cache. One that begins with memory of a
 // private pool, though the default one has some to give, is of that pool alone.
 func (p *player) release(from int) {
-	pool := p.private.at(p.e.Addr[p.next])
+	pool := p.owner(p.e.Addr[p.next])
 	if pool.Private() && p.a.Cached(allocator.PoolID{}) {
 		p.a.EmptyPool(pool)
 	} else {
@@ -396,11 +399,11 @@ func (p *player) complete(k, end int) {
 
 // abandon notes which private pools are released in events from k to end-1.
 func (p *player) abandon(k, end int) {
-	if p.private == nil {
+	if len(p.assumed.pools) == 0 {
 		return
 	}
 	for ; k < end; k++ {
-		if pool := p.private.at(p.e.Addr[k]); releases(p.e.Action[k]) && pool.Private() {
+		if pool := p.owner(p.e.Addr[k]); releases(p.e.Action[k]) && pool.Private() {
 			p.a.Abandon(pool)
 			p.abandoned = append(p.abandoned, emptying{k, pool})
 		}
@@ -469,7 +472,7 @@ func (p *player) call(end int) {
 
 // poolFor is the pool that the request at event end goes to.
 func (p *player) poolFor(end int) allocator.PoolID {
-	if p.private == nil {
+	if len(p.assumed.pools) == 0 {
 		return allocator.PoolID{}
 	}
 	for k := p.k; k < end; k++ { // memory that was taken for it tells
@@ -478,7 +481,7 @@ func (p *player) poolFor(end int) allocator.PoolID {
 		}
 	}
 	if p.e.Action[end] != snapshot.OOM {
-		return p.private.at(p.e.Addr[end])
+		return p.owner(p.e.Addr[end])
 	}
 	// That of one that ran out is not recorded. It is private if there was a
 	// block in the default pool, or something to release, and nothing was done.

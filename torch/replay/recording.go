@@ -4,11 +4,13 @@
 package replay
 
 import (
+	"math"
 	"slices"
 	"strings"
 
 	"strandline/stack"
 	"strandline/torch/allocator"
+	"strandline/torch/ranges"
 	"strandline/torch/snapshot"
 	"strandline/torch/timeline"
 )
@@ -113,22 +115,30 @@ func (r *Recording) label() {
 		}
 		return
 	}
-	var owners ranges
+	var owner ranges.List[allocator.PoolID]
 	for _, i := range r.SegmentIndices() {
 		g := &s.Segments[i]
 		if p := s.PoolOf(g.Pool); p.Private() {
-			owners.set(g.Addr, g.Addr+uint64(g.TotalSize), allocator.PoolID(p))
+			owner.Put(g.Addr, end(g.Addr, g.TotalSize), allocator.PoolID(p))
 		}
 	}
 	for _, k := range slices.Backward(r.calls) {
-		if len(owners) == 0 {
+		if owner.Len() == 0 {
 			break
 		}
-		if p := owners.at(e.Addr[k]); p.Private() {
-			r.pools[int(k)] = p
+		if p, ok := owner.At(e.Addr[k]); ok {
+			r.pools[int(k)] = p.Value
 		}
-		owners.cut(e.Addr[k], e.Addr[k]+uint64(e.Size[k]))
+		owner.Cut(e.Addr[k], end(e.Addr[k], e.Size[k]))
 	}
+}
+
+// end is the address behind some bytes, the last one where there is none.
+func end(addr uint64, size int64) uint64 {
+	if to := addr + uint64(max(size, 0)); to >= addr {
+		return to
+	}
+	return math.MaxUint64
 }
 
 // empties tells whether a stack is of a call of empty_cache.

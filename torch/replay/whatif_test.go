@@ -59,3 +59,25 @@ func TestCudaFreeEndsWaits(t *testing.T) {
 		t.Errorf("%d MiB at the peak, %d calls of cudaFree, %d retries; want 90, 1, 0", o.ReservedPeak/mib, o.Frees, o.Retries)
 	}
 }
+
+// Pools are told apart by ranges of addresses, however large a segment is.
+func TestHugePrivateSegment(t *testing.T) {
+	const size = 1 << 44
+	s := training(1000, false)
+	pool := snapshot.PoolID(len(s.Pools))
+	s.Pools = append(s.Pools, snapshot.Pool{User: 1})
+	s.Segments = append(s.Segments, snapshot.Segment{
+		Addr: 1 << 60, TotalSize: size, Type: s.StringID("large"), Pool: pool,
+		Blocks: []snapshot.Block{{Addr: 1 << 60, Size: size, Requested: size, State: snapshot.Allocated}},
+	})
+	x := NewRecording(timeline.New(s, s.Devices()[0])).Exact()
+	if x.Difference != nil {
+		t.Fatal(x.Difference)
+	}
+	if x.pools[^(len(x.start)-1)] != (allocator.PoolID{User: 1}) {
+		t.Errorf("the pools are %v", x.pools)
+	}
+	if o := x.WhatIf(Scenario{Settings: allocator.DefaultSettings()}); o.ReservedPeak < size {
+		t.Errorf("%d bytes reserved, want at least %d", o.ReservedPeak, int64(size))
+	}
+}

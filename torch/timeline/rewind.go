@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"strandline/stack"
+	"strandline/torch/ranges"
 	"strandline/torch/snapshot"
 	"strandline/units"
 )
@@ -35,11 +36,6 @@ func (t *Timeline) StateBefore(to int, sizes []int64) (out []snapshot.Segment, f
 	for i := len(r.calls) - 1; i >= 0 && int(r.calls[i]) >= to; i-- {
 		r.undo(int(r.calls[i]))
 	}
-	for i := range r.memory {
-		if last, ok := r.used[r.memory[i].final]; ok && last >= to {
-			r.memory[i].changed = true
-		}
-	}
 	out = r.segments()
 	return out, r.faults()
 }
@@ -53,13 +49,14 @@ type past struct {
 
 func (t *Timeline) newPast() *past {
 	p := &past{used: map[int]int{}}
-	final := t.finalCover()
+	final := slices.Collect(t.finalCover().All())
 	used := make([]int, len(final)) // events, from 1 on
 	e := &t.Trace.Events
 	for k, a := range e.Action {
 		switch a {
 		case snapshot.Alloc, snapshot.FreeRequested, snapshot.FreeCompleted:
-			if i := final.search(e.Addr[k]); i < len(final) && final[i].addr <= e.Addr[k] {
+			i := sort.Search(len(final), func(i int) bool { return final[i].End > e.Addr[k] })
+			if i < len(final) && final[i].Start <= e.Addr[k] {
 				used[i] = k + 1
 			}
 		case snapshot.SegmentAlloc, snapshot.SegmentMap, snapshot.SegmentFree, snapshot.SegmentUnmap:
@@ -68,17 +65,18 @@ func (t *Timeline) newPast() *past {
 	}
 	for i, k := range used {
 		if k > 0 {
-			p.used[final[i].final] = k - 1
+			p.used[final[i].Value.final] = k - 1
 		}
 	}
 	return p
 }
 
 // finalCover is the driver's memory at the end.
-func (t *Timeline) finalCover() (c cover) {
+func (t *Timeline) finalCover() *cover {
+	c := &cover{}
 	for _, i := range t.device.Segments {
 		g := &t.Snap.Segments[i]
-		c.add(piece{addr: g.Addr, end: g.Addr + uint64(max(g.TotalSize, 0)), final: i})
+		c.Put(g.Addr, g.Addr+uint64(max(g.TotalSize, 0)), origin{final: i})
 	}
 	return c
 }
@@ -92,7 +90,7 @@ type rewinder struct {
 	t      *Timeline
 	to     int     // the state before this event is wanted
 	sizes  []int64 // of the allocations' blocks, nil if they are not known
-	memory cover
+	memory *cover
 	live   []int                      // allocations, by address
 	final  map[uint64]*snapshot.Block // those active in the end
 	lone   bool                       // a completion alone is of a free before the recording
@@ -124,14 +122,14 @@ func (r *rewinder) undo(k int) {
 	addr, end := e.Addr[k], e.Addr[k]+uint64(max(e.Size[k], 0))
 	switch e.Action[k] {
 	case snapshot.SegmentAlloc, snapshot.SegmentMap:
-		if r.memory.remove(addr, end) != end-addr {
+		if r.memory.Cut(addr, end) != end-addr {
 			r.wrong.add("event %s takes 0x%x from the driver, and later it is in no segment", units.Count(int64(k)), addr)
 		}
 	case snapshot.SegmentFree, snapshot.SegmentUnmap:
-		if r.memory.remove(addr, end) != 0 {
+		if r.memory.Cut(addr, end) != 0 {
 			r.wrong.add("event %s gives 0x%x to the driver, and later it is in a segment", units.Count(int64(k)), addr)
 		}
-		r.memory.add(piece{addr: addr, end: end, final: Never, release: k})
+		r.memory.Put(addr, end, origin{final: Never, release: k})
 	}
 }
 
@@ -156,7 +154,7 @@ func (r *rewinder) segments() []snapshot.Segment {
 		out[i] = r.segment(run)
 		live := r.within(run.addr(), run.end())
 		r.lost -= len(live)
-		if !run.kept() {
+		if !r.kept(run) {
 			r.fill(&out[i], live)
 		}
 	}
@@ -167,13 +165,13 @@ func (r *rewinder) segments() []snapshot.Segment {
 // joined tells whether two pieces, one behind the other, are of one expandable
 // segment. Two that stand so in the final state are not.
 func (r *rewinder) joined(a, b piece) bool {
-	g, h := r.origin(a), r.origin(b)
-	return g.Expandable && h.Expandable && g.Stream == h.Stream && (a.final == Never || b.final == Never) &&
+	g, h := r.origin(a.Value), r.origin(b.Value)
+	return g.Expandable && h.Expandable && g.Stream == h.Stream && (a.Value.final == Never || b.Value.final == Never) &&
 		(g.Pool == h.Pool || g.Pool == 0 || h.Pool == 0)
 }
 
 // origin is a segment with all that is known of a piece but its extent.
-func (r *rewinder) origin(p piece) snapshot.Segment {
+func (r *rewinder) origin(p origin) snapshot.Segment {
 	if p.final != Never {
 		return r.s.Segments[p.final]
 	}
@@ -189,9 +187,9 @@ func (r *rewinder) origin(p piece) snapshot.Segment {
 
 // segment is what a run makes. Its blocks and its stack are the final state's.
 func (r *rewinder) segment(run run) snapshot.Segment {
-	known := max(0, slices.IndexFunc(run, func(p piece) bool { return p.final != Never }))
-	g := r.origin(run[known])
-	if run[known].final == Never {
+	known := max(0, slices.IndexFunc(run, func(p piece) bool { return p.Value.final != Never }))
+	g := r.origin(run[known].Value)
+	if run[known].Value.final == Never {
 		g.Type = r.kind(run, g.Expandable)
 	}
 	g.Addr, g.TotalSize = run.addr(), int64(run.end()-run.addr())
@@ -223,22 +221,33 @@ func (r *rewinder) kind(run run, expandable bool) snapshot.StringID {
 func (r *rewinder) addStacks(segments []snapshot.Segment, runs []run) {
 	var missing []*snapshot.Segment
 	for i := range segments {
-		if f := runs[i][0].final; f == Never || r.s.Segments[f].Addr != segments[i].Addr {
+		if f := runs[i][0].Value.final; f == Never || r.s.Segments[f].Addr != segments[i].Addr {
 			segments[i].Stack = stack.None
 			missing = append(missing, &segments[i])
 		}
+	}
+	// Those that have no stack yet are found from each: next leads to them.
+	next := make([]int, len(missing)+1)
+	for i := range next {
+		next[i] = i
+	}
+	open := func(i int) int {
+		for next[i] != i {
+			next[i] = next[next[i]]
+			i = next[i]
+		}
+		return i
 	}
 	e := &r.t.Trace.Events
 	for _, k := range slices.Backward(r.calls) {
 		if int(k) >= r.to || e.Action[k] != snapshot.SegmentAlloc && e.Action[k] != snapshot.SegmentMap {
 			continue
 		}
-		i := sort.Search(len(missing), func(i int) bool { return missing[i].Addr >= e.Addr[k] })
-		j := i
-		for ; j < len(missing) && missing[j].Addr-e.Addr[k] < uint64(e.Size[k]); j++ {
-			missing[j].Stack = e.Stack[k]
+		i := open(sort.Search(len(missing), func(i int) bool { return missing[i].Addr >= e.Addr[k] }))
+		for ; i < len(missing) && missing[i].Addr-e.Addr[k] < uint64(e.Size[k]); i = open(i) {
+			missing[i].Stack = e.Stack[k]
+			next[i] = i + 1
 		}
-		missing = slices.Delete(missing, i, j)
 	}
 }
 
@@ -316,71 +325,43 @@ func (r *rewinder) pending(i int) bool {
 	return freed != Never && freed < r.to || r.lone && r.t.Before(i) && freed != Never && freed == r.t.Death(i)
 }
 
-// A piece is a range of addresses of the driver's memory that the allocator
-// has, all of it of one segment of the final state, or given back by one event.
-type piece struct {
-	addr, end uint64
-	final     int // index into Snapshot.Segments, or Never
-	release   int // event, if final is Never
-	changed   bool
+// A cover is the driver's memory that the allocator has.
+type cover struct{ ranges.List[origin] }
+
+// An origin says where memory is from: it is of one segment of the final state,
+// or was given back by one event.
+type origin struct {
+	final   int // index into Snapshot.Segments, or Never
+	release int // event, if final is Never
 }
 
-// A cover is pieces by address, none of which overlap.
-type cover []piece
-
-// search is the index of the first piece that ends behind addr.
-func (c cover) search(addr uint64) int {
-	return sort.Search(len(c), func(i int) bool { return c[i].end > addr })
-}
-
-// add puts a piece in, in the place of what is there.
-func (c *cover) add(p piece) {
-	if p.addr < p.end {
-		c.remove(p.addr, p.end)
-		*c = slices.Insert(*c, c.search(p.addr), p)
-	}
-}
-
-// remove takes a range out and tells how many bytes of it were there.
-func (c *cover) remove(addr, end uint64) (bytes uint64) {
-	if end <= addr {
-		return 0
-	}
-	i := c.search(addr)
-	j := i
-	var rest []piece
-	for ; j < len(*c) && (*c)[j].addr < end; j++ {
-		p := (*c)[j]
-		bytes += min(p.end, end) - max(p.addr, addr)
-		p.changed = true
-		if before := p; p.addr < addr {
-			before.end = addr
-			rest = append(rest, before)
-		}
-		if behind := p; end < p.end {
-			behind.addr = end
-			rest = append(rest, behind)
-		}
-	}
-	*c = slices.Replace(*c, i, j, rest...)
-	return bytes
-}
+type piece = ranges.Range[origin]
 
 // A run is pieces without a gap that make one segment.
 type run []piece
 
-func (r run) addr() uint64 { return r[0].addr }
-func (r run) end() uint64  { return r[len(r)-1].end }
+func (r run) addr() uint64 { return r[0].Start }
+func (r run) end() uint64  { return r[len(r)-1].End }
 
-// kept tells a segment of the final state to which nothing happened.
-func (r run) kept() bool { return len(r) == 1 && r[0].final != Never && !r[0].changed }
+// kept reports whether a run is a segment of the final state to which nothing
+// happened.
+func (r *rewinder) kept(run run) bool {
+	final := run[0].Value.final
+	if len(run) != 1 || final == Never {
+		return false
+	}
+	g := &r.s.Segments[final]
+	last, used := r.used[final]
+	return run.addr() == g.Addr && run.end() == g.Addr+uint64(g.TotalSize) && !(used && last >= r.to)
+}
 
 // runs parts the cover between pieces that are not joined.
-func (c cover) runs(joined func(a, b piece) bool) (out []run) {
+func (c *cover) runs(joined func(a, b piece) bool) (out []run) {
+	all := slices.Collect(c.All())
 	from := 0
-	for i := range c {
-		if i+1 == len(c) || c[i].end != c[i+1].addr || !joined(c[i], c[i+1]) {
-			out = append(out, run(c[from:i+1]))
+	for i := range all {
+		if i+1 == len(all) || all[i].End != all[i+1].Start || !joined(all[i], all[i+1]) {
+			out = append(out, run(all[from:i+1]))
 			from = i + 1
 		}
 	}
