@@ -113,6 +113,9 @@ func slashed(file string) string {
 	return file
 }
 
+// FrameCount is the number of different frames; their ids are 0 and up.
+func (t *Table) FrameCount() int { return len(t.frames) }
+
 // At is the frame of an id, its file with slashes on Windows too.
 func (t *Table) At(id FrameID) Frame { return t.frames[id] }
 

@@ -173,8 +173,12 @@ func writeDevice(w io.Writer, s Style, d *timeline.DeviceFacts) {
 				units.Bytes(*d.PeakReserved), eventName(*d.PeakReservedEvent))
 		}
 		if d.StartTime != nil {
-			row("recorded", "%s, until %s", units.Duration(time.Duration(*d.EndTime-*d.StartTime)*time.Microsecond),
-				time.UnixMicro(*d.EndTime).UTC().Format("2006-01-02 15:04:05 UTC"))
+			lasted, end := units.Duration(time.Duration(*d.EndTime-*d.StartTime)*time.Microsecond), time.UnixMicro(*d.EndTime).UTC()
+			if end.Year() < 2000 { // some writers count from another moment
+				row("recorded", "%s", lasted)
+			} else {
+				row("recorded", "%s, until %s", lasted, end.Format("2006-01-02 15:04:05 UTC"))
+			}
 		}
 	})
 }

@@ -258,6 +258,9 @@ func (a *Allocator) Malloc(request int64, stream Stream, id Pool) (Block, bool) 
 		a.OOMs++
 		return 0, false
 	}
+	if a.set.Ascend {
+		b = a.align(b, size)
+	}
 	a.split(b, size)
 	x := &a.blocks[b]
 	x.state, x.requested = taken, request

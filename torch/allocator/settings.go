@@ -43,6 +43,9 @@ type Settings struct {
 	Reserve, ReserveByClass string
 
 	Host Host
+
+	// Ascend says that it is the allocator of torch_npu. No text sets it.
+	Ascend bool
 }
 
 // Host are the settings of the allocator of pinned host memory.

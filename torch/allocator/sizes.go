@@ -4,6 +4,9 @@ import "math/bits"
 
 // Round is round_size: the bytes of the smallest block that serves a request.
 func (s *Settings) Round(request int64) int64 {
+	if s.Ascend && request <= mostRequested {
+		return (request + ascendPadding + Granule - 1) / Granule * Granule
+	}
 	if request < Granule {
 		return Granule
 	}

@@ -36,6 +36,9 @@ const (
 // Unverified says what of a release's allocator, under settings, was read from
 // its source alone: no recording was there to hold it against.
 func (v Version) Unverified(set *Settings, privatePools bool) (out []string) {
+	if set.Ascend {
+		return []string{"the rules of torch_npu's allocator are unverified: they are read from its source alone"}
+	}
 	switch {
 	case v <= 0:
 		out = append(out, fmt.Sprintf("the rules of PyTorch %s: the file does not tell its release", Newest))

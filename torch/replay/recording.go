@@ -43,6 +43,7 @@ func NewRecording(t *timeline.Timeline) *Recording {
 		r.Settings = allocator.DefaultSettings()
 		r.Settings.Expandable = slices.Contains(t.Trace.Action, snapshot.SegmentMap)
 	}
+	r.Settings.Ascend = t.Snap.Ascend()
 	r.index()
 	r.begin()
 	r.label()

@@ -173,6 +173,7 @@ func (x *Exact) Run(ctx context.Context, sc Scenario) (Outcome, error) {
 
 // whatIf runs a scenario until stop says so; nil never does.
 func (x *Exact) whatIf(sc *Scenario, stop func(*Outcome) bool) Outcome {
+	sc.Settings.Ascend = x.Settings.Ascend
 	s := &simulation{Exact: x, sc: sc, e: &x.Trace.Events, device: newDevice(x.Recording, sc.Capacity)}
 	s.a = allocator.New(sc.Settings, x.Version, s.device)
 	s.a.SetLimit(sc.Limit)

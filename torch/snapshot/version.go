@@ -14,10 +14,14 @@ var releases = []string{
 // TorchVersion is the range of PyTorch releases that write such a file: "2.2",
 // "2.5–2.7", "2.12 or later", as told by the keys that it has and that it
 // lacks. It is "profiler" for files that torch.cuda._memory_viz makes of a
-// profile, and "unknown" where no release writes these keys together.
+// profile, "with torch_npu" for those of Ascend devices, whose keys tell nothing
+// of the release, and "unknown" where no release writes these keys together.
 func (s *Snapshot) TorchVersion() string {
 	if s.present.category {
 		return "profiler"
+	}
+	if s.Ascend() {
+		return "with torch_npu"
 	}
 	first, last := 0, len(releases)-1
 	if !s.Format.BareList {
@@ -93,6 +97,9 @@ func (s *Snapshot) setting(key, since string, visible bool) sign {
 // mixture says, of a file whose keys are not those of one release, which two
 // do not go together; else it is "".
 func (s *Snapshot) mixture() string {
+	if s.Ascend() {
+		return ""
+	}
 	var newest, missing *sign
 	signs := s.signs()
 	for i := range signs {
