@@ -112,15 +112,9 @@ func (s sets) less(root int32, size int64, addr uint64) (found int32) {
 
 // all appends the blocks of a set, in order.
 func (s sets) all(root int32, to []int32) []int32 {
-	var above []int32
-	for x := root; x != 0 || len(above) > 0; {
-		for ; x != 0; x = s[x].left {
-			above = append(above, x)
-		}
-		x = above[len(above)-1]
-		above = above[:len(above)-1]
-		to = append(to, x)
-		x = s[x].right
+	if root == 0 {
+		return to
 	}
-	return to
+	to = append(s.all(s[root].left, to), root)
+	return s.all(s[root].right, to)
 }
