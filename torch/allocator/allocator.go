@@ -320,8 +320,12 @@ func (a *Allocator) retries(id PoolID) bool {
 // Releases reports whether a request that no free block serves has memory given
 // back before it takes more: by garbage collection, or because of the limit.
 func (a *Allocator) Releases(request int64) bool {
-	return a.collects() && a.Reserved > a.threshold() || a.limited(a.set.Round(request))
+	return a.CollectsGarbage() || a.limited(a.set.Round(request))
 }
+
+// CollectsGarbage reports whether a request that no free block serves begins with
+// garbage collection.
+func (a *Allocator) CollectsGarbage() bool { return a.collects() && a.Reserved > a.threshold() }
 
 // expands tells whether requests to a pool are served from expandable segments.
 func (a *Allocator) expands() bool { return a.set.Expandable }

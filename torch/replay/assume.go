@@ -19,11 +19,19 @@ func (r *Recording) Exact() *Exact {
 	first.Sizes = slices.Grow(first.Sizes, len(r.Allocs)-r.older) // most replays come to the end
 	best := first.run()
 	if r.Snap.Partial == nil { // else what is missing explains everything
+		from := []*Exact{best}
 		if r.Settings.GCThreshold > 0 && (best.Difference != nil || best.Stats.Retries > 0) {
-			best = r.findLimit(best)
+			from = r.findLimit(best)
+			best = from[0]
 		}
-		if best.Difference != nil {
-			best = r.settle(best)
+		left := max(int(most), 20*r.Trace.Len())
+		for _, x := range from {
+			if best.Difference == nil {
+				break
+			}
+			if x = r.settle(x, &left); x.better(best) {
+				best = x
+			}
 		}
 	}
 	if best.Difference != nil {

@@ -415,25 +415,28 @@ func (p *player) stream(k int) allocator.Stream { return p.streams.of(p.e.Stream
 // call replays the request whose alloc or oom is event end.
 func (p *player) call(end int) {
 	p.next, p.end = p.k, end
-	released := false
+	first := end // release
 	for k := p.k; k < end; k++ {
-		released = released || releases(p.e.Action[k])
 		switch p.e.Action[k] {
 		case snapshot.SegmentAlloc:
 			p.a.SetExpandable(false)
 		case snapshot.SegmentMap:
 			p.a.SetExpandable(true)
 		}
+		if releases(p.e.Action[k]) {
+			first = min(first, k)
+		}
 	}
 	p.abandon(p.k, end)
 	oom := p.e.Action[end] == snapshot.OOM
-	// Waits end before the search, or by the synchronisation of a retry.
-	before := !released && !oom
+	// Waits end before the search, or by the synchronisation of a retry: garbage
+	// collection waits for nothing, and behind a release there is but the retry.
+	before := first == end && !oom
 	if !before && p.e.Action[p.k] == snapshot.FreeCompleted {
-		before = p.read(fork{p.k, whenCompleted}, before)
+		before = p.read(fork{p.k, whenCompleted}, p.a.CollectsGarbage())
 	}
 	if before {
-		p.complete(p.k, end)
+		p.complete(p.k, first)
 	}
 	id := p.poolFor(end)
 	if id.Private() {
@@ -448,7 +451,9 @@ func (p *player) call(end int) {
 	if p.a.Retries > retries {
 		p.retried = append(p.retried, span{p.k, end + 1})
 	}
-	if !before {
+	if before {
+		p.complete(first, end)
+	} else {
 		p.complete(p.k, end)
 	}
 	p.skip()
@@ -483,14 +488,16 @@ func (p *player) poolFor(end int) allocator.PoolID {
 	if p.e.Action[end] != snapshot.OOM {
 		return p.owner(p.e.Addr[end])
 	}
-	// That of one that ran out is not recorded. It is private if there was a
+	// That of one that ran out is not recorded. It seems private if there was a
 	// block in the default pool, or something to release, and nothing was done.
 	size, stream := p.e.Size[end], p.stream(end)
-	if p.a.Hits(size, stream, allocator.Default) || p.k == end && p.a.Cached(allocator.PoolID{}) {
-		for _, id := range p.a.Pools() {
-			if id.Private() && !p.a.Hits(size, stream, p.a.Pool(id)) {
+	seems := p.a.Hits(size, stream, allocator.Default) || p.k == end && p.a.Cached(allocator.PoolID{})
+	for _, id := range p.a.Pools() {
+		if id.Private() && !p.a.Hits(size, stream, p.a.Pool(id)) {
+			if p.read(fork{end, whoseFailed}, seems) {
 				return id
 			}
+			break
 		}
 	}
 	return allocator.PoolID{}

@@ -10,21 +10,30 @@ import (
 // memory: some seconds.
 const mostOfLimits = 4e7
 
-// findLimit tries limits of memory. Of those that are exact, the one with the
-// fewest retries is taken.
-func (r *Recording) findLimit(best *Exact) *Exact {
+// mostSettled is the number of limits for which the rest that a file does not
+// hold is settled, where no limit alone makes the replay exact.
+const mostSettled = 6
+
+// findLimit tries limits of memory and returns the replays that come furthest,
+// the best first. Of those that are exact, it is the one with the fewest retries.
+func (r *Recording) findLimit(none *Exact) []*Exact {
+	found := []*Exact{none}
 	left := max(int(mostOfLimits), 10*r.Trace.Len())
 	for _, limit := range r.limits() {
 		if left < 0 {
 			break
 		}
-		x := r.run(assumptions{limit: limit, pools: best.assumed.pools})
+		x := r.run(assumptions{limit: limit, pools: none.assumed.pools})
 		left -= x.cost()
-		if x.better(best) {
-			best = x
+		at := slices.IndexFunc(found, x.better)
+		if at < 0 {
+			at = len(found)
+		}
+		if found = slices.Insert(found, at, x); len(found) > mostSettled {
+			found = found[:mostSettled]
 		}
 	}
-	return best
+	return found
 }
 
 // limits are those of memory at which some decision of the history becomes

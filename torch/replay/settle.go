@@ -30,6 +30,7 @@ type question uint8
 const (
 	whoReleased   question = iota // empty_cache, or the request that follows
 	whenCompleted                 // before the request, or when it waited for all streams
+	whoseFailed                   // of a private pool, a request that ran out of memory, or of the default one
 )
 
 // most is the number of events that are replayed to settle what a file does not
@@ -39,8 +40,8 @@ const most = 5e6
 // settle searches for what a file does not hold where the replay parts from the
 // recording: it assumes what could explain the difference, goes on from there,
 // and takes it back if that leads nowhere.
-func (r *Recording) settle(best *Exact) *Exact {
-	left := max(int(most), 20*r.Trace.Len())
+// Left is how many events may still be replayed for it.
+func (r *Recording) settle(best *Exact, left *int) *Exact {
 	var explore func(x *Exact) bool
 	explore = func(x *Exact) bool {
 		if x.better(best) {
@@ -50,12 +51,12 @@ func (r *Recording) settle(best *Exact) *Exact {
 			return true
 		}
 		for as := range x.explanations {
-			if left < 0 {
+			if *left < 0 {
 				return false
 			}
 			next := r.run(as)
-			left -= next.cost()
-			if next.better(x) && explore(next) {
+			*left -= next.cost()
+			if next.furthers(x) && explore(next) {
 				return true
 			}
 		}
@@ -63,6 +64,14 @@ func (r *Recording) settle(best *Exact) *Exact {
 	}
 	explore(best)
 	return best
+}
+
+// furthers reports whether more is reproduced than in another replay, or another
+// segment is in the way at the same event once one has been given to a private
+// pool: garbage collection can meet several.
+func (x *Exact) furthers(y *Exact) bool {
+	return x.better(y) || x.Difference != nil && y.Difference != nil && x.Difference.Event == y.Difference.Event &&
+		x.Difference.wrong != y.Difference.wrong && len(x.assumed.pools) > len(y.assumed.pools)
 }
 
 // explanations yields the assumptions that could explain a difference, those
