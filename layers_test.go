@@ -22,7 +22,7 @@ const module = "strandline"
 // analyses of each wing, judgement, faces. Those of one column do not import each
 // other.
 var columns = [][]string{
-	{"finding", "units", "internal/packed", "internal/sheet", "internal/licenses"}, // leaves
+	{"finding", "units", "internal/packed", "internal/sheet", "internal/licenses", "torch/ranges"}, // leaves
 	{"stack"},       // every model interns frames
 	{"judge/trend"}, // arithmetic on series of numbers, for every wing
 	{"host/event"},  // what a process did, whoever saw it
@@ -68,6 +68,7 @@ var across = map[string][]string{
 
 // only are packages that may import less than what stands to their left.
 var only = map[string][]string{
+	"torch/ranges":   {},
 	"torch/pickle":   {"finding", "units"}, // sources know nothing of analysis
 	"logs":           {"finding", "units", "internal/packed"},
 	"host/recording": {"finding", "host/nvsmi"},
