@@ -10,7 +10,6 @@ import (
 	"strandline/host/recording"
 	judgetorch "strandline/judge/torch"
 	"strandline/stack"
-	"strandline/torch/compare"
 	"strandline/units"
 )
 
@@ -34,12 +33,12 @@ type Process struct {
 }
 
 // NewDiagnosis makes the document.
-func NewDiagnosis(a judgetorch.Answer, processes []*compare.Process) *Diagnosis {
+func NewDiagnosis(a judgetorch.Answer) *Diagnosis {
 	d := &Diagnosis{Schema: "strandline.diagnose/1", Verdict: a.Verdict, Findings: a.Findings}
 	if d.Findings == nil {
 		d.Findings = []finding.Finding{}
 	}
-	for _, p := range processes {
+	for _, p := range a.Processes {
 		out := Process{Process: named(p.Name), Basis: []string{}}
 		for _, f := range p.Files {
 			out.Files = append(out.Files, f.Name)
@@ -81,7 +80,7 @@ func basis(j judgetorch.Judged, files int) string {
 	case !j.Enough:
 		return fmt.Sprintf("device %d: too little to judge growth", j.Device)
 	case j.Inside:
-		return fmt.Sprintf("device %d: judged at %s of the newest file's history", j.Device, count(j.Marks, "moment"))
+		return fmt.Sprintf("device %d: judged over %s of the newest file's history, by %s", j.Device, count(j.Marks, "step"), j.StepsFrom)
 	}
 	if j.Marks < files {
 		others := "the others"

@@ -105,7 +105,21 @@ func sparkline(values []int64) string {
 	for _, v := range values {
 		low, high = min(low, v), max(high, v)
 	}
-	return curve(values, low, high)
+	return curve(thinned(values), low, high)
+}
+
+// thinned are the values that a line of text has room for, the first and the last
+// among them.
+func thinned(values []int64) []int64 {
+	const most = 60
+	if len(values) <= most {
+		return values
+	}
+	out := make([]int64, most)
+	for i := range out {
+		out[i] = values[i*(len(values)-1)/(most-1)]
+	}
+	return out
 }
 
 // curve draws values from low to high.

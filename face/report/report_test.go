@@ -114,7 +114,7 @@ func TestBasis(t *testing.T) {
 		{judgetorch.Judged{Marks: 8, Enough: true}, 8, "device 0: judged over 8 files"},
 		{judgetorch.Judged{Marks: 7, Enough: true}, 8, "device 0: judged over 7 of 8 files; from the other to the next hardly anything happened"},
 		{judgetorch.Judged{Marks: 5, Enough: true}, 1200, "device 0: judged over 5 of 1,200 files; from the others to the next hardly anything happened"},
-		{judgetorch.Judged{Marks: 12, Inside: true, Enough: true}, 2, "device 0: judged at 12 moments of the newest file's history"},
+		{judgetorch.Judged{Marks: 12, Inside: true, Enough: true, StepsFrom: "backward passes"}, 2, "device 0: judged over 12 steps of the newest file's history, by backward passes"},
 		{judgetorch.Judged{}, 2, "device 0: too little to judge growth"},
 	} {
 		if got := basis(c.judged, c.files); got != c.want {

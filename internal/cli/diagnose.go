@@ -75,7 +75,7 @@ func runDiagnose(c *cobra.Command, g *globals, o diagnoseOptions, args []string)
 		return err
 	}
 	answer := judgetorch.Files(book, processes, known)
-	doc := report.NewDiagnosis(answer, processes)
+	doc := report.NewDiagnosis(answer)
 	if err := g.print(doc, func(w io.Writer, s report.Style) { doc.Text(w, s) }); err != nil {
 		return err
 	}

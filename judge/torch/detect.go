@@ -20,6 +20,9 @@ import (
 type Answer struct {
 	Verdict  finding.Verdict
 	Findings []finding.Finding
+	// Processes are those that were judged: files that were given as one process and
+	// are of several runs stand in several.
+	Processes []*compare.Process
 	// Judged says, by process and device, what the judgement of growth rests on.
 	Judged []Judged
 }
@@ -28,9 +31,13 @@ type Answer struct {
 type Judged struct {
 	Process string
 	Device  int
-	// Files or, where Inside is true, parts of the newest file's history.
+	// Files or, where Inside is true, steps of the newest file's history. Where there
+	// is not enough of either, it is the steps.
 	Marks  int
 	Inside bool
+	// StepsFrom is what the steps are inferred from, in the plural; "" where none were
+	// found or files were judged.
+	StepsFrom string
 	// Enough is false where nothing could be judged.
 	Enough bool
 	// Tables is how many processes and devices there are tables of memory_summary()
@@ -47,26 +54,21 @@ type Options struct {
 // Files judges the files of one or several processes.
 func Files(b *compare.Book, processes []*compare.Process, o Options) Answer {
 	a := Answer{Verdict: finding.Unknown}
+	doubtful := false // what is not sure enough to be called a leak is not OK either, nor are files that do not belong together
+	for _, p := range processes {
+		runs := p.Split()
+		a.Processes = append(a.Processes, runs...)
+		if len(runs) > 1 {
+			doubtful = true
+			a.Findings = append(a.Findings, severalRuns(p, runs))
+		}
+	}
+	processes = a.Processes
 	texts := statements(processes)
 	for _, p := range processes {
 		for _, device := range p.DeviceIndices() {
-			g := newGrowth(b, p.Whole(), device)
-			growth := g.findings()
-			a.Findings = append(a.Findings, growth...)
-			a.Judged = append(a.Judged, g.judged)
-			if g.judged.Enough && a.Verdict == finding.Unknown {
-				a.Verdict = finding.OK
-			}
-			from := len(a.Findings)
-			a.Findings = append(a.Findings, fragmentation(p, device)...)
-			a.Findings = append(a.Findings, postMortem(b, p, device, growth, o, texts)...)
-			a.Findings = append(a.Findings, peak(p, device, growth)...)
-			a.Findings = append(a.Findings, costs(b, p, device)...)
-			doubt(a.Findings[from:], p.Newest().Device(device).Faults)
-			a.Findings = append(a.Findings, history(p, device, g.judged)...)
-			a.Findings = append(a.Findings, otherRuns(p, device)...)
-			if len(g.open) > 0 && a.Verdict == finding.OK {
-				a.Verdict = finding.Unknown
+			if a.device(b, p, device, o, texts) {
+				doubtful = true
 			}
 		}
 		a.Findings = append(a.Findings, pinnedRounding(p)...)
@@ -85,12 +87,35 @@ func Files(b *compare.Book, processes []*compare.Process, o Options) Answer {
 			a.Verdict = finding.OK
 		}
 	}
+	if doubtful && a.Verdict == finding.OK {
+		a.Verdict = finding.Unknown
+	}
 	for _, text := range texts {
 		a.Findings = append(a.Findings, text.Judge(judgelogs.Options{Capacity: o.Capacity})...)
 	}
 	sort.SliceStable(a.Findings, func(i, j int) bool { return weight(&a.Findings[i]) > weight(&a.Findings[j]) })
 	a.Verdict = weightiest(a.Verdict, a.Findings)
 	return a
+}
+
+// device judges a device of a process, and reports whether something is held there
+// that may be a leak.
+func (a *Answer) device(b *compare.Book, p *compare.Process, device int, o Options, texts []*statement) (suspected bool) {
+	g := newGrowth(b, p.Whole(), device)
+	growth := g.findings()
+	a.Findings = append(a.Findings, growth...)
+	a.Judged = append(a.Judged, g.judged)
+	if g.judged.Enough && a.Verdict == finding.Unknown {
+		a.Verdict = finding.OK
+	}
+	from := len(a.Findings)
+	a.Findings = append(a.Findings, fragmentation(p, device)...)
+	a.Findings = append(a.Findings, postMortem(b, p, device, growth, o, texts)...)
+	a.Findings = append(a.Findings, peak(p, device, growth)...)
+	a.Findings = append(a.Findings, costs(b, p, device)...)
+	doubt(a.Findings[from:], p.Newest().Device(device).Faults)
+	a.Findings = append(a.Findings, history(p, device, g.judged)...)
+	return len(g.open) > 0 || len(g.places) > 0
 }
 
 // doubt lowers the confidence of findings that rest on a file which contradicts

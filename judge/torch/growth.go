@@ -11,6 +11,7 @@ import (
 	"strandline/stack"
 	"strandline/torch/compare"
 	"strandline/torch/purpose"
+	"strandline/torch/timeline"
 	"strandline/units"
 )
 
@@ -22,8 +23,8 @@ const (
 )
 
 // growth judges what one device of one process holds, place by place. Several
-// files are judged at the moments they were taken; one or two at moments spread
-// over the newest file's history.
+// files are judged at the moments they were taken; one or two at the ends of the
+// steps in the newest file's history.
 type growth struct {
 	book    *compare.Book
 	process *compare.Process
@@ -33,42 +34,88 @@ type growth struct {
 	places []*place // that leak
 	others []*place // sites that were judged otherwise
 	open   []*place // that grow in a history which cannot tell what it is
-
-	pops map[stack.ID]*trend.Population
 }
 
 // A place is a site, or one stack of a site whose other stacks behave well.
 type place struct {
 	site    stack.Site
 	stacks  []stack.ID
+	most    stack.ID // the stack that most of its growth comes from
 	pop     *trend.Population
 	verdict trend.Verdict
+}
+
+// A series is what a judgement of growth rests on: what each stack held at some
+// checkpoints, the last of them the end of the newest file.
+type series struct {
+	pops map[stack.ID]*trend.Population
+	// checkpoints is at how many of them growth is judged; another one may follow.
+	checkpoints int
+	// past is what is known of some stacks beyond the checkpoints; pop is their sum.
+	past func(ids []stack.ID, pop *trend.Population) trend.Past
+	skip func(stack.ID) bool // stacks that cannot be judged; nil if there are none
 }
 
 func newGrowth(b *compare.Book, p *compare.Process, device int) *growth {
 	g := &growth{book: b, process: p, device: device, judged: Judged{Process: p.Name, Device: device}}
 	newest := p.Newest().Device(device)
-	const enoughFiles = 3
-	marks := p.Marks(device)
+	checkpoints := p.Marks(device)
+	steps, known := p.StepsSeen(device)
 	switch {
-	case len(marks) >= enoughFiles:
-		g.judged.Marks, g.judged.Enough = len(marks), true
-		interval := p.Interval(device)
-		first := p.Files[marks[0]].Device(device)
-		g.judge(chains(p, device, marks), p.Deaths(device), interval, ages(first, interval), nil)
-	case newest.Events >= enoughEvents && (newest.StepsFrom == "" || newest.Steps >= enoughSteps):
-		g.judged.Marks, g.judged.Inside, g.judged.Enough = len(newest.InsideMarks), true, true
-		g.judge(newest.Inside, newest.Deaths, newest.Events/len(newest.InsideMarks), nil, g.unfinished)
+	case len(checkpoints) >= enoughFiles && (!known || steps >= timeline.EnoughSteps):
+		g.judged.Marks, g.judged.Enough = len(checkpoints), true
+		g.judge(filesSeries(p, device, checkpoints))
+	case newest.Steps.Enough() && 2*newest.Captures < len(newest.Steps.Ends): // else it captures a CUDA graph for each batch size
+		g.judged.Marks, g.judged.Inside, g.judged.Enough = len(newest.Steps.Ends), true, true
+		g.judged.StepsFrom = newest.Steps.From
+		g.judge(g.insideSeries(newest))
+	case !newest.Steps.Enough():
+		g.judged.Marks, g.judged.StepsFrom = len(newest.Steps.Ends), newest.Steps.From
 	}
 	return g
 }
 
-// enoughEvents is the length from which on a single history is judged, and
-// enoughSteps the number of steps in it, where annotations tell.
-const (
-	enoughEvents = 200
-	enoughSteps  = 3
-)
+// enoughFiles is from how many files on growth is judged by them.
+const enoughFiles = 3
+
+// filesSeries is what a process held on a device when its files were taken.
+func filesSeries(p *compare.Process, device int, checkpoints []int) series {
+	interval, deaths := p.Interval(device), p.Deaths(device)
+	ages := ages(p.Files[checkpoints[0]].Device(device), interval)
+	return series{
+		pops: chains(p, device, checkpoints), checkpoints: len(checkpoints),
+		past: func(ids []stack.ID, _ *trend.Population) (out trend.Past) {
+			for _, id := range ids {
+				if l := deaths[id]; l != nil {
+					out.Freed += l.Over(interval)
+				}
+				out.Outlived = max(out.Outlived, ages[id])
+			}
+			return out
+		},
+	}
+}
+
+// insideSeries is what a device held before the first step of a history and at the
+// ends of steps.
+func (g *growth) insideSeries(d *compare.Device) series {
+	judged := d.Checkpoints.Steps + 1
+	s := series{pops: d.Inside, checkpoints: judged, past: func(_ []stack.ID, pop *trend.Population) (out trend.Past) {
+		for j := judged; j < pop.Marks(); j++ {
+			out.Freed += pop.SettledLost[j] // behind the last step
+		}
+		return out
+	}}
+	switch d.Steps.From {
+	case timeline.Requests:
+		s.skip = g.setsUp
+	case timeline.Passes:
+		s.skip = func(id stack.ID) bool { return g.setsUp(id) || g.inPass(id) }
+	case timeline.Loops: // what a program that calls no module comes back to can be its set-up
+		s.skip = func(stack.ID) bool { return true }
+	}
+	return s
+}
 
 // chains are the populations of a process's files at marks, by stack.
 func chains(p *compare.Process, device int, marks []int) map[stack.ID]*trend.Population {
@@ -112,53 +159,33 @@ func ages(d *compare.Device, interval int) map[stack.ID]int64 {
 
 // judge judges each site and, where a site as a whole turns over, each of its
 // stacks: one line, such as a helper that makes all tensors, can serve many
-// callers. Stacks for which skip is true are left out.
-func (g *growth) judge(pops map[stack.ID]*trend.Population, deaths map[stack.ID]*compare.Lifetimes, interval int, ages map[stack.ID]int64, skip func(stack.ID) bool) {
-	g.pops = pops
-	sites := map[stack.Site][]stack.ID{}
-	unfinished := map[stack.Site][]stack.ID{}
-	for id := range pops {
-		site := g.book.Stacks.Site(id)
-		if skip == nil || !skip(id) {
-			sites[site] = append(sites[site], id)
-		} else {
-			unfinished[site] = append(unfinished[site], id)
-		}
-	}
-	past := func(ids []stack.ID) (out trend.Past) {
-		for _, id := range ids {
-			if l := deaths[id]; l != nil {
-				out.Freed += l.Over(interval)
-			}
-			out.Outlived = max(out.Outlived, ages[id])
-		}
-		return out
-	}
+// callers. Stacks that cannot be judged are open if they would leak.
+func (g *growth) judge(s series) {
+	sites, skipped := g.bySite(s)
 	for site, ids := range sites {
-		slices.Sort(ids)
 		if site == (stack.Site{}) { // no place in common: each stack by itself
 			for _, id := range ids {
-				g.add(site, []stack.ID{id}, pops, past)
+				g.places = appendLeak(g.places, g.place(s, site, []stack.ID{id}))
 			}
 			continue
 		}
-		whole, leaks := g.add(site, ids, pops, past)
-		if !leaks && len(ids) > 1 {
+		before := len(g.places)
+		whole := g.place(s, site, ids)
+		g.places = appendLeak(g.places, whole)
+		if len(g.places) == before && len(ids) > 1 {
 			for _, id := range ids {
-				_, one := g.add(site, []stack.ID{id}, pops, past)
-				leaks = leaks || one
+				g.places = appendLeak(g.places, g.place(s, site, []stack.ID{id}))
 			}
 		}
-		if !leaks {
+		if len(g.places) == before {
 			g.others = append(g.others, whole)
 		}
 	}
-	leaks := g.places
-	for site, ids := range unfinished {
-		slices.Sort(ids)
-		g.add(site, ids, pops, past)
+	for site, ids := range skipped {
+		if site != (stack.Site{}) {
+			g.open = appendLeak(g.open, g.place(s, site, ids))
+		}
 	}
-	g.open, g.places = g.places[len(leaks):], leaks
 	for _, list := range [][]*place{g.places, g.others, g.open} {
 		sort.Slice(list, func(i, j int) bool {
 			a, b := list[i], list[j]
@@ -170,30 +197,71 @@ func (g *growth) judge(pops map[stack.ID]*trend.Population, deaths map[stack.ID]
 	}
 }
 
-// add judges the stacks together, and keeps them if they leak.
-func (g *growth) add(site stack.Site, ids []stack.ID, pops map[stack.ID]*trend.Population, past func([]stack.ID) trend.Past) (*place, bool) {
-	pop := trend.NewPopulation(pops[ids[0]].Marks())
-	for _, id := range ids {
-		pop.Merge(pops[id])
+// bySite sorts the stacks of a series by site, those that cannot be judged apart.
+func (g *growth) bySite(s series) (sites, skipped map[stack.Site][]stack.ID) {
+	sites, skipped = map[stack.Site][]stack.ID{}, map[stack.Site][]stack.ID{}
+	for id := range s.pops {
+		to, site := sites, g.book.Stacks.Site(id)
+		if s.skip != nil && s.skip(id) {
+			to = skipped
+		}
+		to[site] = append(to[site], id)
 	}
-	p := &place{site, ids, pop, trend.Judge(pop, past(ids))}
-	if g.optimizerState(ids) { // bounded by the parameters: groups that are unfrozen one by one
-		p.verdict.Confidence = min(p.verdict.Confidence, sure-0.05)
+	for _, all := range []map[stack.Site][]stack.ID{sites, skipped} {
+		for _, ids := range all {
+			slices.Sort(ids)
+		}
 	}
-	leaks := p.verdict.Class == trend.Leak && p.verdict.Confidence >= suspect
-	if leaks {
-		g.places = append(g.places, p)
-	}
-	return p, leaks
+	return sites, skipped
 }
 
-// unfinished tells stacks of which one history cannot tell a leak from work that
-// is under way: weights and optimizer state while they are being made, and the
-// activations of a forward pass, layer by layer, unless several passes are seen
-// to end in a backward one. It takes several files to tell.
-func (g *growth) unfinished(id stack.ID) bool {
+// place judges stacks together.
+func (g *growth) place(s series, site stack.Site, ids []stack.ID) *place {
+	p := &place{site: site, stacks: ids, pop: trend.NewPopulation(s.pops[ids[0]].Marks())}
+	most := int64(-1)
+	for _, id := range ids {
+		pop := s.pops[id]
+		p.pop.Merge(pop)
+		if grown := pop.Count[p.last()] - pop.Count[0]; grown > most {
+			p.most, most = id, grown
+		}
+	}
+	p.verdict = trend.Judge(p.pop.Until(s.checkpoints), s.past(ids, p.pop))
+	v := &p.verdict
+	if v.Class != trend.Leak {
+		return p
+	}
+	if g.judged.Inside && v.Rounds == v.Intervals { // each step keeps something
+		v.Confidence = max(v.Confidence, suspect)
+	}
+	// An optimizer's state is bounded by the parameters, though groups of them may be
+	// unfrozen one by one; what CUDA graphs were captured with is kept for them; and
+	// where no line is known several places may be one.
+	if g.optimizerState(ids) || g.inGraphs(p) || site == (stack.Site{}) {
+		v.Confidence = min(v.Confidence, sure-0.05)
+	}
+	return p
+}
+
+// inPass reports whether a stack stands in a forward pass that may save what it
+// makes for a backward one, or for the next pass of the same request.
+func (g *growth) inPass(id stack.ID) bool {
 	frames := g.book.Stacks.Stack(id)
-	for _, f := range frames {
+	return stack.InForward(frames) && !stack.WithoutGradients(frames)
+}
+
+// appendLeak adds a place if it may leak.
+func appendLeak(list []*place, p *place) []*place {
+	if p.verdict.Class == trend.Leak && p.verdict.Confidence >= suspect {
+		return append(list, p)
+	}
+	return list
+}
+
+// setsUp reports whether a stack makes weights or optimizer state. What a program
+// comes back to while it sets up, weight by weight, are no steps.
+func (g *growth) setsUp(id stack.ID) bool {
+	for _, f := range g.book.Stacks.Stack(id) {
 		switch f.Function {
 		case "_apply", "load_state_dict", "_load_from_state_dict", "from_pretrained", "load_weights", "load_model", "reset_parameters",
 			"_init_group", "_get_state", "init_state":
@@ -204,8 +272,7 @@ func (g *growth) unfinished(id stack.ID) bool {
 			}
 		}
 	}
-	d := g.process.Newest().Device(g.device)
-	return d.Steps < enoughSteps && d.Backwards < enoughSteps && stack.InForward(frames) && !stack.WithoutGradients(frames)
+	return false
 }
 
 func (p *place) last() int    { return p.pop.Marks() - 1 }
@@ -233,27 +300,20 @@ func (g *growth) findings() (out []finding.Finding) {
 // undecided is the finding of what grows inside one history that cannot tell
 // work under way from a leak.
 func (g *growth) undecided() []finding.Finding {
-	var sure []*place
-	for _, p := range g.open {
-		if p.site != (stack.Site{}) {
-			sure = append(sure, p)
-		}
-	}
-	g.open = sure
-	if len(sure) == 0 {
+	if len(g.open) == 0 {
 		return nil
 	}
-	f := g.leak(sure)
+	f := g.leak(g.open)
 	f.Kind, f.Severity = finding.Growth, finding.Warning
-	f.Title = fmt.Sprintf("%s in %s made at %s grow in this history: ", units.Bytes(*f.Bytes), units.Plural(*f.Count, "allocation"), units.Plural(int64(len(sure)), "place"))
+	f.Title = fmt.Sprintf("%s in %s made at %s grow in this history: ", units.Bytes(*f.Bytes), units.Plural(*f.Count, "allocation"), units.Plural(int64(len(g.open)), "place"))
 	f.Remedies = []finding.Remedy{finding.CodeChange("dump after each of three steps or requests and diagnose the files together")}
 	f.Confidence = min(f.Confidence, undecidable)
 	f.Basis += "; but work under way looks the same"
-	if held := g.purposesOf(sure); passes(held) >= explained {
+	if held := g.purposesOf(g.open); passes(held) >= explained {
 		f.Severity = finding.Info
 		f.Title += madeOf(held) + "; whether it goes again, one history cannot tell"
 	} else {
-		f.Title += "a forward pass, a model or an optimizer being set up, or a leak; one history cannot tell"
+		f.Title += "a program that sets up, work under way, or a leak; one history cannot tell"
 	}
 	return []finding.Finding{f}
 }
@@ -294,8 +354,8 @@ func passes(held []use) float64 {
 }
 
 // grown tells of places that hold clearly more than they did and are no leak,
-// and why not. Inside one history the first mark stands in the warm-up, so that
-// everything has grown: nothing is told.
+// and why not. Inside one history the first checkpoint stands before the warm-up, so
+// that everything has grown: nothing is told.
 func (g *growth) grown() (out []finding.Finding) {
 	if g.judged.Inside {
 		return nil
@@ -398,7 +458,7 @@ func (g *growth) leak(places []*place) finding.Finding {
 		count += q.count()
 		conf = max(conf, q.verdict.Confidence)
 		held := q.pop.Bytes
-		if g.judged.Inside { // marks inside a step hold what the step frees
+		if g.judged.Inside { // without what the next step frees
 			held = q.pop.Final
 		}
 		for j, n := range held {
@@ -407,7 +467,7 @@ func (g *growth) leak(places []*place) finding.Finding {
 		}
 	}
 	first := trendBytes[0]
-	frames := g.book.Stacks.Stack(g.grewMost(p))
+	frames := g.book.Stacks.Stack(p.most)
 	f := finding.Finding{
 		Kind: finding.Leak, Severity: finding.Problem, Confidence: conf, Basis: p.verdict.Basis(),
 		Device: &g.device, Process: g.process.Name, Site: siteOf(p.site), Stack: framesOf(g.book.Stacks.Short(g.grewMost(p))),
@@ -417,7 +477,7 @@ func (g *growth) leak(places []*place) finding.Finding {
 			"bytes_at_marks": trendBytes, "count_at_marks": counts,
 		},
 	}
-	if conf < sure || p.site == (stack.Site{}) {
+	if conf < sure {
 		f.Severity = finding.Warning
 	}
 	rate := g.rate(places, bytes-first, &f)
@@ -433,18 +493,6 @@ func (g *growth) leak(places []*place) finding.Finding {
 	return f
 }
 
-// grewMost is the stack of a place that most of its growth comes from.
-func (g *growth) grewMost(p *place) (best stack.ID) {
-	most := int64(-1)
-	for _, id := range p.stacks {
-		pop := g.pops[id]
-		if grown := pop.Count[p.last()] - pop.Count[0]; grown > most {
-			best, most = id, grown
-		}
-	}
-	return best
-}
-
 // optimizerState tells stacks that all make an optimizer's state.
 func (g *growth) optimizerState(ids []stack.ID) bool {
 	for _, id := range ids {
@@ -455,11 +503,21 @@ func (g *growth) optimizerState(ids []stack.ID) bool {
 	return true
 }
 
+// inGraphs reports whether half of what a place holds stands in pools of CUDA graphs.
+func (g *growth) inGraphs(p *place) bool {
+	var bytes int64
+	for _, id := range p.stacks {
+		bytes += g.process.Newest().Device(g.device).InGraphs[id]
+	}
+	return 2*bytes > p.bytes()
+}
+
 // rate sets the growth per step and says it.
 func (g *growth) rate(places []*place, grown int64, f *finding.Finding) string {
 	newest := g.process.Newest()
+	d := newest.Device(g.device)
 	if g.judged.Inside {
-		f.Evidence["marks_at_events"] = newest.Device(g.device).InsideMarks
+		f.Evidence["marks_at_events"] = d.Checkpoints.Events
 		if len(g.process.Files) > 1 {
 			grown = g.held(places, newest) - g.held(places, g.process.Files[0])
 		}
@@ -470,14 +528,20 @@ func (g *growth) rate(places []*place, grown int64, f *finding.Finding) string {
 		f.Evidence["files"] = names(g.process)
 		return fmt.Sprintf(", %s from file to file", units.SignedBytes(per))
 	}
-	if d := newest.Device(g.device); d.Steps >= 2 {
-		// The first mark is one part into the history.
-		per := int64(float64(grown) / (float64(d.Steps) * float64(g.judged.Marks-1) / float64(g.judged.Marks)))
-		f.BytesPerStep = &per
-		f.Evidence["steps"] = d.Steps
-		return fmt.Sprintf(", %s a step (%d %s)", units.SignedBytes(per), d.Steps, d.StepsFrom)
+	steps := len(d.Steps.Ends)
+	per := grewInSteps(places, d.Checkpoints.Steps) / int64(steps)
+	f.BytesPerStep = &per
+	f.Evidence["steps"] = steps
+	return fmt.Sprintf(", %s a step (%d steps, by %s)", units.SignedBytes(per), steps, d.Steps.From)
+}
+
+// grewInSteps is how much of what some places hold at the end was added between
+// the first checkpoint and the last that ends a step.
+func grewInSteps(places []*place, last int) (bytes int64) {
+	for _, p := range places {
+		bytes += p.pop.Final[last] - p.pop.Final[0]
 	}
-	return fmt.Sprintf(", %s over the recorded history", units.SignedBytes(grown))
+	return bytes
 }
 
 // held is what lives in a file of what the places made.
@@ -506,13 +570,24 @@ func names(p *compare.Process) []string {
 
 // told says what was seen, in numbers.
 func (g *growth) told(live []int64) string {
-	counts := make([]string, len(live))
-	for i, n := range live {
+	const most = 16
+	shown := live
+	if len(live) > most {
+		shown = make([]int64, most)
+		for i := range shown {
+			shown[i] = live[i*(len(live)-1)/(most-1)]
+		}
+	}
+	counts := make([]string, len(shown))
+	for i, n := range shown {
 		counts[i] = units.Count(n)
 	}
 	where := "file to file"
 	if g.judged.Inside {
-		where = fmt.Sprintf("mark to mark in the history (%d marks)", g.judged.Marks)
+		where = "before the first step and after steps"
+	}
+	if len(live) > most {
+		where += fmt.Sprintf(", at %d of %s moments", most, units.Count(int64(len(live))))
 	}
 	return fmt.Sprintf("live allocations, %s: %s", where, strings.Join(counts, ", "))
 }

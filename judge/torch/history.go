@@ -26,10 +26,10 @@ func history(p *compare.Process, device int, judged Judged) (out []finding.Findi
 		})
 	}
 	if !judged.Enough && d.Requested > 0 {
-		add(finding.Info, fmt.Sprintf("too little is recorded to judge growth: %s and %s",
-			units.Plural(int64(len(p.Files)), "file"), units.Plural(int64(d.Events), "event")),
-			map[string]any{"file_count": len(p.Files), "events": d.Events},
-			"it takes three files of one process, or one file with a history of several steps")
+		add(finding.Info, fmt.Sprintf("too little is recorded to judge growth: %s and %s%s",
+			units.Plural(int64(len(p.Files)), "file"), units.Plural(int64(d.Events), "event"), stepsFound(judged)),
+			map[string]any{"file_count": len(p.Files), "events": d.Events, "steps": judged.Marks},
+			"it takes three files of one process, or one file with a history of three steps")
 	}
 	if d.RingFull {
 		add(finding.Info, fmt.Sprintf("the ring of %s events overflowed: what happened before is lost", units.Count(int64(d.Events))),
@@ -44,4 +44,12 @@ func history(p *compare.Process, device int, judged Judged) (out []finding.Findi
 			map[string]any{"unknown_bytes": d.UnknownBytes, "unknown_count": d.UnknownCount, "requested_bytes": d.Requested})
 	}
 	return out
+}
+
+// stepsFound says which steps a history has that are too few.
+func stepsFound(j Judged) string {
+	if j.StepsFrom == "" {
+		return ", in which no step is found"
+	}
+	return fmt.Sprintf(" of %s, by %s", units.Plural(int64(j.Marks), "step"), j.StepsFrom)
 }

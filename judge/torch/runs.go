@@ -5,24 +5,42 @@ import (
 
 	"strandline/finding"
 	"strandline/torch/compare"
+	"strandline/units"
 )
 
-// otherRuns warns of files that are judged as one process and seem to be of
-// several: a history that begins with an empty device, after another one ended.
-func otherRuns(p *compare.Process, device int) []finding.Finding {
-	for j := 1; j < len(p.Files); j++ {
-		old, cur := p.Files[j-1].Device(device), p.Files[j].Device(device)
-		if !cur.Complete || !cur.HasTime || cur.Events == 0 || old.End == 0 || cur.Start <= old.End {
-			continue
-		}
-		return []finding.Finding{{
-			Kind: finding.History, Severity: finding.Warning, Confidence: 1, Device: &device, Process: p.Name,
-			Title: fmt.Sprintf("these files seem to be of two runs: the history of %s begins with an empty device after %s ended",
-				plain(p.Files[j].Name), plain(p.Files[j-1].Name)),
-			Basis:    "the times of the histories do not overlap, and the later one starts from nothing",
-			Evidence: map[string]any{"end_time_us": old.End, "start_time_us": cur.Start},
-			Remedies: []finding.Remedy{finding.CodeChange("diagnose each run by itself, or tell them apart with --group; compare --runs holds two runs against each other")},
-		}}
+// severalRuns warns of files that were given as one process and are of several.
+func severalRuns(p *compare.Process, runs []*compare.Process) finding.Finding {
+	const most = 10 // runs that are named
+	f := finding.Finding{
+		Kind: finding.History, Severity: finding.Warning, Confidence: 1, Process: p.Name,
+		Title: fmt.Sprintf("these %s are of %d runs or processes, and each is judged by itself",
+			units.Plural(int64(len(p.Files)), "file"), len(runs)),
+		Basis:    "how many of the blocks that live when a history begins lived at the end of the file before",
+		Remedies: []finding.Remedy{finding.CodeChange("diagnose each run by itself, or tell them apart with --group; compare --runs compares two runs")},
 	}
-	return nil
+	var files [][]string
+	for i, r := range runs {
+		files = append(files, names(r))
+		switch {
+		case i == most:
+			f.Detail = append(f.Detail, fmt.Sprintf("and %s", units.Plural(int64(len(runs)-most), "more run")))
+		case i < most:
+			f.Detail = append(f.Detail, fmt.Sprintf("%s%s", plain(r.Name), shared(runs, i)))
+		}
+	}
+	f.Evidence = map[string]any{"runs": files}
+	return f
+}
+
+// shared says what a run has in common with the run before it.
+func shared(runs []*compare.Process, i int) string {
+	text := fmt.Sprintf(": %s", units.Plural(int64(len(runs[i].Files)), "file"))
+	if i == 0 {
+		return text
+	}
+	if k := compare.KinshipOf(runs[i-1].Newest(), runs[i].Files[0]); k.Expected > 0 {
+		text += fmt.Sprintf(", which share %s of %s with the run before",
+			units.Count(int64(k.Common)), units.Plural(int64(k.Expected), "block"))
+	}
+	return text
 }

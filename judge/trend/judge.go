@@ -41,10 +41,13 @@ func (v Verdict) Basis() string {
 // way) is taken to let each thing that outlived one interval go in the next
 // with probability turnover at least; things that are made once and stay
 // (weights, optimizer state, a late copy) are taken to appear in an interval
-// with probability oneOff at most. A leak is what neither explains.
+// with probability oneOff at most, and in oneOffs intervals of a long series on
+// average: there are only so many of them, however long one looks. A leak is what
+// neither explains.
 const (
 	turnover = 0.2
 	oneOff   = 0.2
+	oneOffs  = 2
 	// mixed is the share of things going below which a place may still leak: one
 	// line can make both what leaks and what is freed.
 	mixed = 0.08
@@ -57,10 +60,17 @@ const (
 	// that of the first. What saturates as 1-exp(-t) adds in the next window of
 	// equal length the square of that ratio: below a tenth it levels off, above a
 	// quarter it grows on; between nobody can know, and the confidence is open.
-	levels  = 0.32
-	growsOn = 0.5
-	open    = 0.45
+	// Where much of what is made goes within an interval, what happens to stay in a
+	// few intervals may be a working set that lives longer now and then: only what
+	// stays in nearly all of them is sure.
+	nearlyAll = 0.75
+	levels    = 0.32
+	growsOn   = 0.5
+	open      = 0.45
 )
+
+// nearlySure is the largest confidence: no growth is a leak for certain.
+var nearlySure = math.Nextafter(1, 0)
 
 // Past is what is known of a place beyond its marks.
 type Past struct {
@@ -83,14 +93,11 @@ func Judge(p *Population, past Past) Verdict {
 		return v
 	}
 	added := make([]int64, n+1) // and stayed
-	quiet := 0                  // intervals at the end without any
 	var churn, lost int64
 	for j := 1; j <= n; j++ {
 		added[j] = p.lasting(j)
-		quiet++
 		if added[j] > 0 {
 			v.Rounds++
-			quiet = 0
 		}
 		churn += p.Lost(j)
 		lost += p.SettledLost[j]
@@ -112,27 +119,59 @@ func Judge(p *Population, past Past) Verdict {
 		v.Class = Once
 		return v
 	}
-	going := 1.0 // the probability that growth goes on
-	if quiet > 0 {
-		pause := math.Pow(1-float64(v.Rounds)/float64(n-quiet+1), float64(quiet))
-		if pause < stopped {
-			v.Class = Levelled
-			return v
-		}
-		going = goesOn * pause / (goesOn*pause + 1 - goesOn)
-	}
+	pause, quiet := pauseAtEnd(added, v.Rounds)
 	slows := slowing(added)
-	if slows < levels {
+	if pause < stopped || slows < levels {
 		v.Class = Levelled
 		return v
 	}
+	going := goesOn * pause / (goesOn*pause + 1 - goesOn) // the probability that growth goes on
+	if pause == 1 {
+		going = 1
+	}
 	workingSet := math.Pow(1-turnover, float64(v.Outlived))
-	chance := atLeast(v.Rounds, n, oneOff)
-	v.Class, v.Confidence = Leak, going*(1-workingSet)*(1-chance)
-	if slows < growsOn {
+	v.Class, v.Confidence = Leak, min(going*(1-workingSet)*(1-coincidence(v.Rounds, n-quiet)), nearlySure)
+	if slows < growsOn || churn > 0 && float64(v.Rounds) < nearlyAll*float64(n-quiet) {
 		v.Confidence = min(v.Confidence, open)
 	}
 	return v
+}
+
+// pauseAtEnd counts the quiet intervals, without additions, at the end of a series,
+// and is the probability of as many if it goes on as before: 1 if there are none. It is
+// the larger of two estimates, as additions can come at random or at a regular
+// distance: by the share of intervals that had additions, and by how many of the
+// pauses between additions were as long.
+func pauseAtEnd(added []int64, rounds int) (probability float64, quiet int) {
+	var pauses []int // between additions
+	seen := false
+	for _, a := range added[1:] {
+		if a <= 0 {
+			quiet++
+			continue
+		}
+		if seen {
+			pauses = append(pauses, quiet)
+		}
+		quiet, seen = 0, true
+	}
+	if quiet == 0 {
+		return 1, 0
+	}
+	longer := 0
+	for _, p := range pauses {
+		if p >= quiet {
+			longer++
+		}
+	}
+	random := math.Pow(1-float64(rounds)/float64(len(added)-quiet), float64(quiet))
+	return max(random, float64(longer)/float64(len(pauses))), quiet
+}
+
+// coincidence is the probability that things made once fill so many of the
+// intervals up to the last addition.
+func coincidence(rounds, intervals int) float64 {
+	return atLeast(rounds, intervals, min(oneOff, oneOffs/float64(intervals)))
 }
 
 // outlived counts the occasions at which things could have gone and did not.
@@ -164,10 +203,10 @@ func regular(added []int64) bool {
 }
 
 // lasting are the things added at mark j that live at the next mark too; of the
-// last mark, those that were added.
+// last mark, as many of those that were added as did not take the place of others.
 func (p *Population) lasting(j int) int64 {
 	if j == p.Marks()-1 {
-		return p.Added(j)
+		return max(0, p.Added(j)-p.Lost(j))
 	}
 	return p.Kept[j+1] - (p.Kept[j] - p.SettledLost[j+1])
 }
@@ -203,15 +242,13 @@ func slowing(added []int64) float64 {
 	return 1
 }
 
-// atLeast is the probability of k or more successes in n tries of probability p.
+// atLeast is the probability of k or more successes in n tries of probability p,
+// below 1, which must not be so large that (1-p)^n is no number above 0.
 func atLeast(k, n int, p float64) float64 {
-	var sum float64
-	for i := k; i <= n; i++ {
-		c := 1.0
-		for j := range i {
-			c *= float64(n-j) / float64(j+1)
-		}
-		sum += c * math.Pow(p, float64(i)) * math.Pow(1-p, float64(n-i))
+	fewer, term := 0.0, math.Pow(1-p, float64(n)) // of i successes
+	for i := range k {
+		fewer += term
+		term *= float64(n-i) / float64(i+1) * p / (1 - p)
 	}
-	return min(sum, 1)
+	return max(0, 1-fewer)
 }

@@ -2,6 +2,7 @@ package trend
 
 import (
 	"fmt"
+	"math"
 	"math/rand"
 	"testing"
 )
@@ -127,5 +128,72 @@ func BenchmarkJudge(b *testing.B) {
 	}
 	for b.Loop() {
 		Judge(p, Past{})
+	}
+}
+
+// TestManyMarks judges leaks of every interval, of every second and so on, in up
+// to 5,000 marks: each further period makes the judgement surer, wherever the
+// last mark falls, and it is always a number.
+func TestManyMarks(t *testing.T) {
+	lengths := []int{10, 11, 12, 20, 21, 50, 100, 101, 500, 501, 1030, 1031, 1032, 1100, 2000, 5000}
+	for _, every := range []int{1, 2, 3, 5, 10} {
+		for _, things := range []int64{1, 2, 48} {
+			for offset := range every {
+				before := 0.0
+				for _, marks := range lengths {
+					p := NewPopulation(marks)
+					rounds := 0
+					for j := 1 + offset; j < marks; j += every {
+						p.AddMany(Span{j, marks - 1, 1}, things)
+						rounds++
+					}
+					v := Judge(p, Past{})
+					if math.IsNaN(v.Confidence) || v.Confidence < 0 || v.Confidence > 1 {
+						t.Fatalf("%d things every %d of %d marks: confidence %v", things, every, marks, v.Confidence)
+					}
+					if rounds < 5 {
+						continue
+					}
+					if v.Class != Leak || v.Confidence < before-1e-9 {
+						t.Errorf("%d things every %d of %d marks, from %d on: %s, %.4f after %.4f", things, every, marks, offset, v.Class, v.Confidence, before)
+					}
+					before = v.Confidence
+				}
+				if before < 0.999 {
+					t.Errorf("%d things every %d of 5,000 marks: confidence %.4f", things, every, before)
+				}
+			}
+		}
+	}
+}
+
+// TestMadeOnce holds things that are made in two or three intervals of a long
+// series and then never again: they are no leak however long the series is.
+func TestMadeOnce(t *testing.T) {
+	for _, marks := range []int{30, 501, 1100, 5000} {
+		for _, at := range [][]int{{1, 3}, {1, 2, 5}, {1, marks / 2}} {
+			p := NewPopulation(marks)
+			for _, j := range at {
+				p.Add(Span{j, marks - 1, 1})
+			}
+			if v := Judge(p, Past{}); v.Class == Leak && !(v.Confidence < 0.5) {
+				t.Errorf("made at %v of %d marks: %s, %.4f", at, marks, v.Class, v.Confidence)
+			}
+		}
+	}
+}
+
+func TestAtLeast(t *testing.T) {
+	for _, c := range []struct {
+		k, n int
+		p    float64
+		want float64
+	}{
+		{0, 5, 0.2, 1}, {1, 2, 0.5, 0.75}, {2, 2, 0.2, 0.04}, {5, 10, 0.5, 0.623046875}, {500, 1000, 0.5, 0.5126},
+		{3, 5000, 2.0 / 5000, 0.3233}, {5000, 5000, 2.0 / 5000, 0},
+	} {
+		if got := atLeast(c.k, c.n, c.p); math.Abs(got-c.want) > 1e-4 {
+			t.Errorf("%d of %d at %g: %g, want %g", c.k, c.n, c.p, got, c.want)
+		}
 	}
 }

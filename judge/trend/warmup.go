@@ -48,3 +48,12 @@ func (p *Population) From(mark int) *Population {
 		SettledLost: p.SettledLost[mark:], Final: p.Final[mark:],
 	}
 }
+
+// Until is what the place held at the first so many marks. Its Final still speaks of
+// the last of all.
+func (p *Population) Until(marks int) *Population {
+	return &Population{
+		Count: p.Count[:marks], Bytes: p.Bytes[:marks], Kept: p.Kept[:marks],
+		SettledLost: p.SettledLost[:marks], Final: p.Final[:marks],
+	}
+}

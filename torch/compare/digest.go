@@ -9,6 +9,7 @@
 package compare
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 	"sort"
@@ -56,12 +57,8 @@ type Device struct {
 	// and free.
 	Faults   []string
 	Unsound  bool
-	RingFull bool // the ring of events seems to have overflowed
-	// Steps are the steps that ended inside the history, as annotations tell, and
-	// StepsFrom what they are told from, "" if there are no annotations of steps.
-	Steps     int
-	StepsFrom string
-	Backwards int // backward passes that begin inside the history
+	RingFull bool           // the ring of events seems to have overflowed
+	Steps    timeline.Steps // of the program, inside the history
 
 	Requested, Reserved, PeakRequested, PeakReserved int64
 	UnknownBytes, UnknownCount                       int64 // live, and nobody recorded a stack
@@ -78,13 +75,32 @@ type Device struct {
 	Trial *replay.Trial
 
 	Live []Live // by address
+	// Older are the allocations that lived before the history began, by address, and
+	// First its first event, a digest of it: together they show which files are of one
+	// process.
+	Older []Live
+	First uint64
+	// InGraphs is how much of what lives stands in memory pools of CUDA graphs, by
+	// stack, in requested bytes: such a block lives as long as its graph.
+	InGraphs map[stack.ID]int64
+	// Captures is in how many steps something of it was allocated.
+	Captures int
 	// Deaths counts, by stack, the allocations that were freed inside the history
 	// by the logarithm of their lifetime in events.
 	Deaths map[stack.ID]*Lifetimes
-	// Inside is what each stack held at marks spread over the history, the last
-	// of them its end, for judging a file by itself.
+	// Inside is what each stack held at the checkpoints of the history, for judging a
+	// file by itself; nil where it has too few steps.
 	Inside      map[stack.ID]*trend.Population
-	InsideMarks []int // events
+	Checkpoints Checkpoints
+}
+
+// Checkpoints are the moments of a history at which growth is measured: before
+// its first step, at the ends of steps, and at its end.
+type Checkpoints struct {
+	Events []int // each counts what lives after that event; -1 is before all of them
+	// Steps is how many of the checkpoints end a step or several; they follow the
+	// first. Another one, the end, stands behind them where the history goes on.
+	Steps int
 }
 
 // Live is an allocation that lives at the end of a file.
@@ -112,8 +128,9 @@ func (l *Lifetimes) add(events int) {
 	l[min(bits.Len(uint(events)), len(l)-1)]++
 }
 
-// insideMarks is into how many parts a single history is cut.
-const insideMarks = 12
+// mostCheckpoints is at how many ends of steps growth inside a history is measured
+// at the most.
+const mostCheckpoints = 50
 
 // triedFrom is the fragmentation from which on another setting is simulated.
 const triedFrom = 256 << 20
@@ -153,7 +170,7 @@ func (b *Book) device(s *snapshot.Snapshot, dev snapshot.Device, stacks []stack.
 		Complete: t.Complete(), RingFull: s.RingFull(dev.Index) && !t.Complete(),
 		Requested: t.EndRequested, Reserved: t.EndReserved,
 		PeakRequested: t.PeakRequested.Bytes, PeakReserved: t.PeakReserved.Bytes,
-		Deaths: map[stack.ID]*Lifetimes{}, Inside: map[stack.ID]*trend.Population{},
+		Deaths: map[stack.ID]*Lifetimes{},
 	}
 	out.Faults, out.Unsound = append(slices.Clone(s.BadSizes), t.Faults...), t.Unsound != ""
 	if out.Unsound && !slices.Contains(out.Faults, t.Unsound) {
@@ -162,14 +179,8 @@ func (b *Book) device(s *snapshot.Snapshot, dev snapshot.Device, stacks []stack.
 	if e.Time != nil && e.Len() > 0 {
 		out.Start, out.End = e.Time[0], e.Time[e.Len()-1]
 	}
-	ends, what := s.Steps()
-	out.StepsFrom = what
-	for _, t := range ends {
-		if t >= out.Start && t <= out.End {
-			out.Steps++
-		}
-	}
-	out.Backwards = backwards(s, e)
+	out.Steps = t.Steps()
+	out.Checkpoints = checkpoints(&out.Steps, e.Len())
 	blocks := blockStacks(s, dev)
 	out.Space = timeline.SpaceOf(t, dev)
 	out.Purpose = purpose.Of(t)
@@ -188,7 +199,6 @@ func (b *Book) device(s *snapshot.Snapshot, dev snapshot.Device, stacks []stack.
 	if s.Settings != nil {
 		out.Conf = s.Settings.Conf
 	}
-	out.InsideMarks = marks(e.Len())
 	for i := range t.Allocs {
 		id := b.intern(s, t.Stack(i), stacks)
 		if death := t.Death(i); death != timeline.Never {
@@ -211,6 +221,8 @@ func (b *Book) device(s *snapshot.Snapshot, dev snapshot.Device, stacks []stack.
 		out.addInside(t, i, id)
 	}
 	sort.Slice(out.Live, func(i, j int) bool { return out.Live[i].Addr < out.Live[j].Addr })
+	out.addInGraphs(s, dev)
+	out.addStart(t)
 	return out
 }
 
@@ -233,6 +245,45 @@ func (d *Device) addLive(t *timeline.Timeline, i int, id stack.ID) {
 	d.Live = append(d.Live, l)
 }
 
+// addStart keeps how the history begins.
+func (d *Device) addStart(t *timeline.Timeline) {
+	for i := range t.Allocs {
+		if !t.Before(i) {
+			break
+		}
+		d.Older = append(d.Older, Live{Addr: t.Addr(i), Bytes: t.Size(i), Born: -1})
+	}
+	slices.SortFunc(d.Older, func(a, b Live) int { return cmp.Compare(a.Addr, b.Addr) })
+	if e := &t.Trace.Events; e.Len() > 0 {
+		d.First = e.Addr[0]*31 + uint64(e.Size[0])
+	}
+}
+
+// addInGraphs finds what lives in the pools of CUDA graphs.
+func (d *Device) addInGraphs(s *snapshot.Snapshot, dev snapshot.Device) {
+	capturing := map[int]bool{} // steps
+	for _, i := range dev.Segments {
+		seg := &s.Segments[i]
+		if s.PoolOf(seg.Pool).Graph == 0 {
+			continue
+		}
+		from := sort.Search(len(d.Live), func(k int) bool { return d.Live[k].Addr >= seg.Addr })
+		for _, l := range d.Live[from:] {
+			if l.Addr >= seg.Addr+uint64(seg.TotalSize) {
+				break
+			}
+			if d.InGraphs == nil {
+				d.InGraphs = map[stack.ID]int64{}
+			}
+			d.InGraphs[l.Stack] += l.Bytes
+			if birth := d.Events - l.Age; l.Born >= 0 && birth > d.Steps.Begin {
+				capturing[sort.SearchInts(d.Steps.Ends, birth)] = true
+			}
+		}
+	}
+	d.Captures = len(capturing)
+}
+
 // blockStacks are the stacks of live blocks, by address.
 func blockStacks(s *snapshot.Snapshot, dev snapshot.Device) map[uint64]stack.ID {
 	out := map[uint64]stack.ID{}
@@ -246,31 +297,41 @@ func blockStacks(s *snapshot.Snapshot, dev snapshot.Device) map[uint64]stack.ID 
 	return out
 }
 
-// marks are events that cut a history of n into equal parts.
-func marks(n int) []int {
-	if n < 2*insideMarks {
-		return nil
+// checkpoints are those of a history with some steps and events; there are none if
+// the steps are too few. Where there are many steps each ends several of them.
+func checkpoints(s *timeline.Steps, events int) (c Checkpoints) {
+	n := len(s.Ends)
+	if !s.Enough() {
+		return c
 	}
-	out := make([]int, insideMarks)
-	for j := range out {
-		out[j] = (j+1)*n/insideMarks - 1
+	stride := (n + mostCheckpoints - 1) / mostCheckpoints
+	c.Events = append(c.Events, s.Begin)
+	for i := (n - 1) % stride; i < n; i += stride {
+		c.Events = append(c.Events, s.Ends[i])
 	}
-	return out
+	c.Steps = len(c.Events) - 1
+	if last := s.Ends[n-1]; last < events-1 {
+		c.Events = append(c.Events, events-1)
+	}
+	return c
 }
 
-// addInside counts allocation i at the marks of the history.
+// addInside counts allocation i at the checkpoints of the history.
 func (d *Device) addInside(t *timeline.Timeline, i int, id stack.ID) {
-	n := len(d.InsideMarks)
+	n := len(d.Checkpoints.Events)
 	if n == 0 {
 		return
 	}
-	first := sort.SearchInts(d.InsideMarks, t.Birth(i))
+	first := sort.SearchInts(d.Checkpoints.Events, t.Birth(i))
 	last := n - 1
 	if freed := t.Freed(i); freed != timeline.Never {
-		last = sort.SearchInts(d.InsideMarks, freed) - 1 // the last mark before it
+		last = sort.SearchInts(d.Checkpoints.Events, freed) - 1 // the last checkpoint before it
 	}
 	if first > last {
 		return
+	}
+	if d.Inside == nil {
+		d.Inside = map[stack.ID]*trend.Population{}
 	}
 	p := d.Inside[id]
 	if p == nil {
@@ -278,44 +339,4 @@ func (d *Device) addInside(t *timeline.Timeline, i int, id stack.ID) {
 		d.Inside[id] = p
 	}
 	p.Add(trend.Span{First: first, Last: last, Bytes: t.Size(i)})
-}
-
-// backwards counts how often a backward pass follows a forward one. The
-// autograd engine's threads have no Python frames; recomputation inside a
-// backward pass is part of it.
-func backwards(s *snapshot.Snapshot, e *snapshot.Events) (n int) {
-	const (
-		unknown = iota
-		forward
-		backward
-		other
-	)
-	kinds := make([]uint8, s.Stacks.Len())
-	kinds[stack.None], kinds[stack.Empty] = other, backward
-	last := other
-	for k, a := range e.Action {
-		if a != snapshot.Alloc {
-			continue
-		}
-		id := e.Stack[k]
-		if kinds[id] == unknown {
-			kinds[id] = other
-			frames := s.Stacks.Stack(id)
-			if stack.InBackward(frames) {
-				kinds[id] = backward
-			} else if stack.InForward(frames) {
-				kinds[id] = forward
-			}
-		}
-		switch kinds[id] {
-		case forward:
-			last = forward
-		case backward:
-			if last == forward {
-				n++
-			}
-			last = backward
-		}
-	}
-	return n
 }

@@ -425,6 +425,28 @@ func (p *Process) Marks(device int) (out []int) {
 	return out
 }
 
+// StepsSeen is how many steps of the program end in the files' histories on a
+// device, one more where the first file has none of them, as it was taken between
+// steps; known is false where no history shows steps by annotations, updates or
+// backward passes.
+func (p *Process) StepsSeen(device int) (steps int, known bool) {
+	covered := int64(-1) // from this time on the histories counted so far tell
+	for j := len(p.Files) - 1; j >= 0; j-- {
+		d := p.Files[j].Device(device)
+		if d.Events == 0 || covered >= 0 && d.End > covered {
+			continue
+		}
+		covered = d.Start
+		if n := len(d.Steps.Ends); n > 0 && d.Steps.Known() {
+			steps, known = steps+n, true
+		}
+	}
+	if p.Files[0].Device(device).Events == 0 {
+		steps++
+	}
+	return steps, known
+}
+
 // Interval is how many events lie between two files on a device, typically; 0
 // where the histories do not tell.
 func (p *Process) Interval(device int) int {

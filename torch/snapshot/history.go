@@ -33,54 +33,118 @@ func roundCount(n int) bool {
 	return n == 1 || n == 2 || n == 5 || n == 25
 }
 
-var stepNumber = regexp.MustCompile(`(?i)^(.*\b(?:step|iter|iteration|batch|request)\b\D{0,3})\d+$`)
+// stepName is the name of a scope that is a step of a program, with its number.
+var stepName = regexp.MustCompile(`(?i)^\W*((.*\W)?(step|iter|iteration|batch|request)\b\D{0,3})\d+\W*$`)
 
 // stepTail is how much of a scope's name says whether it is a numbered step.
 const stepTail = 64
 
-// numberedStep finds out whether a scope is a numbered step, once for each name.
-func numberedStep() func(name string) bool {
-	known := map[string]bool{}
-	return func(name string) bool {
-		is, ok := known[name]
-		if !ok {
-			is = stepNumber.MatchString(name[max(0, len(name)-stepTail):])
-			known[name] = is
-		}
-		return is
+// A Scope is an annotated part of a program's run, in µs.
+type Scope struct {
+	Start int64 // 0 if it began before the recording
+	End   int64 // 0 if it had not ended
+}
+
+// The kinds of scopes that are steps, beside those that are numbered.
+const (
+	profilerStep = "ProfilerStep#"
+	updateStep   = "Optimizer.step#"
+)
+
+// StepScopes are the steps of a program in order, as far as annotations show them:
+// the profiler's, else scopes that are numbered "step 3"; what says which. Of
+// several kinds of numbered scopes the one that begins first is taken, as the
+// others may stand inside it, if there are three of it; else the most frequent.
+func (s *Snapshot) StepScopes() (scopes []Scope, what string) {
+	kinds, order := s.stepScopes()
+	if found := kinds[profilerStep]; len(found) > 0 {
+		return found, "profiler steps"
 	}
+	const several = 3
+	for _, kind := range order {
+		if found := kinds[kind]; kind != updateStep && len(found) > len(scopes) && len(scopes) < several {
+			scopes = found
+		}
+	}
+	if len(scopes) == 0 {
+		return nil, ""
+	}
+	return scopes, "annotated steps"
+}
+
+// UpdateScopes are the updates of optimizers that PyTorch annotates and that ended.
+func (s *Snapshot) UpdateScopes() (scopes []Scope) {
+	kinds, _ := s.stepScopes()
+	for _, x := range kinds[updateStep] {
+		if x.End != 0 {
+			scopes = append(scopes, x)
+		}
+	}
+	return scopes
+}
+
+// stepScopes are the scopes that are steps, by kind, and the kinds in the order in
+// which they begin. Each device has its own copy of an annotation: those of the
+// first are taken.
+func (s *Snapshot) stepScopes() (kinds map[string][]Scope, order []string) {
+	kinds = map[string][]Scope{}
+	names := map[string]string{}
+	device := -1
+	for i := range s.Annotations {
+		a := &s.Annotations[i]
+		kind, known := names[a.Name]
+		if !known {
+			kind = stepKind(a.Name)
+			names[a.Name] = kind
+		}
+		if kind == "" || device >= 0 && a.Device != device {
+			continue
+		}
+		device = a.Device
+		found := kinds[kind]
+		if found == nil {
+			order = append(order, kind)
+		}
+		switch n := len(found); {
+		case !a.End:
+			kinds[kind] = append(found, Scope{Start: a.Time})
+		case n > 0 && found[n-1].End == 0:
+			found[n-1].End = a.Time
+		default: // it began before the recording
+			kinds[kind] = append(found, Scope{End: a.Time})
+		}
+	}
+	return kinds, order
+}
+
+// stepKind is the kind of step that a scope's name says it is, "" for none.
+func stepKind(name string) string {
+	for _, kind := range []string{profilerStep, updateStep} {
+		if strings.HasPrefix(name, kind) {
+			return kind
+		}
+	}
+	if m := stepName.FindStringSubmatch(name[max(0, len(name)-stepTail):]); m != nil {
+		return m[1]
+	}
+	return ""
 }
 
 // Steps are the times, in order, at which steps of the program ended, as far as
-// annotations tell: the profiler's steps, scopes that are numbered "step 3", or
-// else calls of an optimizer. It is nil where there are none.
+// annotations tell: those of [Snapshot.StepScopes], or else calls of an optimizer.
+// It is nil where there are none.
 func (s *Snapshot) Steps() (ends []int64, what string) {
-	numbered := numberedStep()
-	for _, kind := range []struct {
-		what  string
-		match func(name string) bool
-	}{
-		{"profiler steps", func(n string) bool { return strings.HasPrefix(n, "ProfilerStep#") }},
-		{"numbered scopes", numbered},
-		{"optimizer steps", func(n string) bool { return strings.HasPrefix(n, "Optimizer.step#") }},
-	} {
-		ends = ends[:0]
-		device := -1
-		for i := range s.Annotations {
-			a := &s.Annotations[i]
-			if !a.End || !kind.match(a.Name) {
-				continue
-			}
-			if device < 0 {
-				device = a.Device
-			}
-			if a.Device == device {
-				ends = append(ends, a.Time)
-			}
-		}
-		if len(ends) > 0 {
-			return ends, kind.what
+	scopes, what := s.StepScopes()
+	if len(scopes) == 0 {
+		scopes, what = s.UpdateScopes(), "optimizer steps"
+	}
+	for _, x := range scopes {
+		if x.End != 0 {
+			ends = append(ends, x.End)
 		}
 	}
-	return nil, ""
+	if len(ends) == 0 {
+		return nil, ""
+	}
+	return ends, what
 }

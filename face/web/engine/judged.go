@@ -67,7 +67,7 @@ func (q *question) findings() (any, error) {
 // the event that its evidence names.
 func (e *Engine) whereIs(j *judgement, f *finding.Finding) where {
 	out := where{D: f.Device, G: tile.ByLine, Keys: []string{}}
-	for _, p := range j.processes {
+	for _, p := range j.answer.Processes {
 		if p.Name == f.Process {
 			out.F = e.indexOf(p.Newest())
 		}
