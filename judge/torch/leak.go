@@ -1,0 +1,183 @@
+package torch
+
+import (
+	"fmt"
+	"strings"
+
+	"strandline/finding"
+	"strandline/stack"
+	"strandline/torch/compare"
+	"strandline/units"
+)
+
+// leak is the finding of places that leak together, the heaviest first.
+func (g *growth) leak(places []*place) finding.Finding {
+	p := places[0]
+	var bytes, count int64
+	conf := 0.0
+	trendBytes, counts := make([]int64, p.pop.Marks()), make([]int64, p.pop.Marks())
+	for _, q := range places {
+		bytes += q.bytes()
+		count += q.count()
+		conf = max(conf, q.verdict.Confidence)
+		held := q.pop.Bytes
+		if g.judged.Inside { // without what the next step frees
+			held = q.pop.Final
+		}
+		for j, n := range held {
+			trendBytes[j] += n
+			counts[j] += q.pop.Count[j]
+		}
+	}
+	first := trendBytes[0]
+	frames := g.book.Stacks.Stack(p.most)
+	f := finding.Finding{
+		Kind: finding.Leak, Severity: finding.Problem, Confidence: conf, Basis: p.verdict.Basis(),
+		Device: &g.device, Process: g.process.Name, Site: siteOf(p.site), Stack: framesOf(g.book.Stacks.Short(p.most)),
+		Bytes: &bytes, Count: &count, Trend: trendBytes,
+		Evidence: map[string]any{
+			"rounds": p.verdict.Rounds, "intervals": p.verdict.Intervals, "outlived": p.verdict.Outlived, "lost": p.verdict.Lost,
+			"bytes_at_marks": trendBytes, "count_at_marks": counts,
+		},
+	}
+	if conf < sure {
+		f.Severity = finding.Warning
+	}
+	rate := g.rate(places, bytes-first, &f)
+	f.Title = fmt.Sprintf("%s made at %s are kept and never freed: %s%s", units.Plural(count, "allocation"), short(p.site), units.Bytes(bytes), rate)
+	if grown := bytes - first; 4*grown < bytes {
+		f.Title = fmt.Sprintf("what is made at %s is kept and never freed: %s of the %s held there are new%s", short(p.site), units.Bytes(grown), units.Bytes(bytes), rate)
+	}
+	if f.Severity == finding.Warning {
+		f.Title = "maybe a leak: " + f.Title
+	}
+	f.Detail = append(f.Detail, g.told(counts))
+	f.Remedies = leakRemedies(p.site, frames)
+	return f
+}
+
+// optimizerState tells stacks that all make an optimizer's state.
+func (g *growth) optimizerState(ids []stack.ID) bool {
+	for _, id := range ids {
+		if !hasFunction(g.book.Stacks.Stack(id), "_init_group", "init_state") {
+			return false
+		}
+	}
+	return true
+}
+
+// inGraphs reports whether half of what a place holds stands in pools of CUDA graphs.
+func (g *growth) inGraphs(p *place) bool {
+	var bytes int64
+	for _, id := range p.stacks {
+		bytes += g.process.Newest().Device(g.device).InGraphs[id]
+	}
+	return 2*bytes > p.bytes()
+}
+
+// rate sets the growth per step and says it.
+func (g *growth) rate(places []*place, grown int64, f *finding.Finding) string {
+	newest := g.process.Newest()
+	d := newest.Device(g.device)
+	if g.judged.Inside {
+		f.Evidence["marks_at_events"] = d.Checkpoints.Events
+		if len(g.process.Files) > 1 {
+			grown = g.held(places, newest) - g.held(places, g.process.Files[0])
+		}
+	}
+	if n := len(g.process.Files); n > 1 {
+		per := grown / int64(n-1)
+		f.BytesPerStep = &per
+		f.Evidence["files"] = names(g.process)
+		return fmt.Sprintf(", %s from file to file", units.SignedBytes(per))
+	}
+	steps := len(d.Steps.Ends)
+	per := grewInSteps(places, d.Checkpoints.Steps) / int64(steps)
+	f.BytesPerStep = &per
+	f.Evidence["steps"] = steps
+	return fmt.Sprintf(", %s a step (%d steps, by %s)", units.SignedBytes(per), steps, d.Steps.From)
+}
+
+// grewInSteps is how much of what some places hold at the end was added between
+// the first checkpoint and the last that ends a step.
+func grewInSteps(places []*place, last int) (bytes int64) {
+	for _, p := range places {
+		bytes += p.pop.Final[last] - p.pop.Final[0]
+	}
+	return bytes
+}
+
+// held is what lives in a file of what the places made.
+func (g *growth) held(places []*place, d *compare.Digest) (bytes int64) {
+	of := map[stack.ID]bool{}
+	for _, p := range places {
+		for _, id := range p.stacks {
+			of[id] = true
+		}
+	}
+	for _, l := range d.Device(g.device).Live {
+		if of[l.Stack] {
+			bytes += l.Bytes
+		}
+	}
+	return bytes
+}
+
+func names(p *compare.Process) []string {
+	out := make([]string, len(p.Files))
+	for i, f := range p.Files {
+		out[i] = f.Name
+	}
+	return out
+}
+
+// told says what was seen, in numbers.
+func (g *growth) told(live []int64) string {
+	const most = 16
+	shown := live
+	if len(live) > most {
+		shown = make([]int64, most)
+		for i := range shown {
+			shown[i] = live[i*(len(live)-1)/(most-1)]
+		}
+	}
+	counts := make([]string, len(shown))
+	for i, n := range shown {
+		counts[i] = units.Count(n)
+	}
+	where := "file to file"
+	if g.judged.Inside {
+		where = "before the first step and after steps"
+	}
+	if len(live) > most {
+		where += fmt.Sprintf(", at %d of %s moments", most, units.Count(int64(len(live))))
+	}
+	return fmt.Sprintf("live allocations, %s: %s", where, strings.Join(counts, ", "))
+}
+
+func leakRemedies(site stack.Site, frames []stack.Frame) []finding.Remedy {
+	if site == (stack.Site{}) {
+		return []finding.Remedy{finding.SettingChange(`torch.cuda.memory._record_memory_history(stacks="all")`,
+			"record again with stacks of C++ and all threads, to learn who makes these tensors")}
+	}
+	out := []finding.Remedy{finding.CodeChange(fmt.Sprintf(
+		"find what still refers to the tensors made at %s:%d (a list, dict, closure, exception or attribute that outlives the step) and drop it when the step ends",
+		site.File, site.Line))}
+	if hasFunction(frames, "_call_impl", "forward") {
+		out = append(out, finding.CodeChange("if only the numbers are wanted later, keep x.detach().cpu() or x.item() instead of the tensor"))
+	} else {
+		out = append(out, finding.CodeChange("if the tensors are wanted later, keep them on the host: x.cpu()"))
+	}
+	return out
+}
+
+func hasFunction(frames []stack.Frame, names ...string) bool {
+	for _, f := range frames {
+		for _, n := range names {
+			if f.Function == n {
+				return true
+			}
+		}
+	}
+	return false
+}
