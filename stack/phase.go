@@ -82,16 +82,12 @@ func WithoutGradients(frames []Frame) bool {
 	return without
 }
 
-// InUpdate reports whether a stack stands inside an optimizer's step, but not in a
-// closure that it calls.
-func InUpdate(frames []Frame) bool { return UpdateCaller(frames) != Frame{} && !InForward(frames) }
-
 // UpdateCaller is the frame that calls an optimizer's step, the innermost outside of
 // PyTorch's optimizers; zero if the stack stands in none.
 func UpdateCaller(frames []Frame) Frame {
 	caller, within := Frame{}, false
 	for _, f := range frames {
-		switch optimizer := inOptimizer(f); {
+		switch optimizer := inOptim(f) && !strings.Contains(f.File, "lr_scheduler") && !strings.Contains(f.File, "swa_utils"); {
 		case optimizer && f.Function == "zero_grad":
 			return Frame{}
 		case optimizer:
@@ -101,10 +97,4 @@ func UpdateCaller(frames []Frame) Frame {
 		}
 	}
 	return caller
-}
-
-// inOptimizer reports whether a frame is of PyTorch's optimizers.
-func inOptimizer(f Frame) bool {
-	file := strings.ReplaceAll(f.File, `\`, "/")
-	return strings.Contains(file, "/optim/") && !strings.Contains(file, "lr_scheduler") && !strings.Contains(file, "swa_utils") && OriginOf(f) == Torch
 }

@@ -153,7 +153,7 @@ func (f *stepFinder) part(id stack.ID) part {
 	if f.parts[id] == unread {
 		frames := f.t.Snap.Stacks.Stack(id)
 		switch {
-		case stack.InUpdate(frames):
+		case stack.UpdateCaller(frames) != stack.Frame{} && !stack.InForward(frames): // nor in a closure that it calls
 			f.parts[id] = inUpdate
 		case stack.InBackward(frames):
 			f.parts[id] = inBackward
