@@ -145,6 +145,7 @@ func (t *Trace) survey() (kinds []Kind, resident []int64, pieces []Piece) {
 			default:
 				n, err := pages.Resident(iv.Start, iv.End)
 				if err != nil {
+					resident[iv.Cause] = -1
 					return
 				}
 				resident[iv.Cause] += int64(n)
@@ -205,7 +206,11 @@ func (l *Ledger) uses(all *Stacks, kinds []Kind, resident []int64) []Use {
 		}
 		u.Live += part(c.Live)
 		u.Count += part(c.Count)
-		u.Resident += part(resident[i])
+		if u.Resident < 0 || resident[i] < 0 { // of what is partly unknown, the sum is
+			u.Resident = -1
+		} else {
+			u.Resident += part(resident[i])
+		}
 		u.Calls += part(c.Calls)
 		u.Total += part(c.Total)
 		u.Size = max(u.Size, c.MaxSize)
