@@ -12,7 +12,7 @@ import (
 // TestObservedLines reads lines of many releases, as people published them, and
 // compares the figures with those that a person read off them.
 func TestObservedLines(t *testing.T) {
-	f, err := os.Open("../plan/testdata/observed.csv")
+	f, err := os.Open("../plan/observed/testdata/observed.csv")
 	if err != nil {
 		t.Fatal(err)
 	}

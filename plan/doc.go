@@ -1,11 +1,16 @@
-// Package plan computes the memory that a model will take before it runs: served
-// by an inference engine ([Serving]), in a training step ([Training]), or in a step
-// of reinforcement learning in which both share the GPUs ([RL]). It also lays what
-// a run logged beside its plan.
+// Package plan holds what every plan of memory is made of: sizes that are known
+// between bounds ([Range], [Span]), GPUs ([GPU]), how a model is divided among them
+// ([Parallel]), whether a sum fits ([Judge]), and a planned component beside what was
+// observed ([Checked]).
+//
+// The plans themselves are made by plan/serving (an inference engine), plan/training
+// (a training step) and plan/rl (a step of reinforcement learning in which both share
+// the GPUs); plan/model is the architecture that they count from, and plan/observed
+// compares plans with tables of observed runs.
 //
 // What follows from shapes and from the code of engines is a figure; what does not
-// is a [Range], with its source. No constant is fitted to observed runs: those are
-// for [Against]. Sizes are bytes, of the GPU that has least to spare.
+// is a [Range], with its source. No constant is fitted to observed runs. Sizes are
+// bytes, of the GPU that has least to spare.
 //
 // Nothing here reads files or keeps state; values can be used by several goroutines.
 package plan

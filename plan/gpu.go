@@ -32,7 +32,7 @@ const (
 
 func gpu(name string, total, board, bandwidth, link, bf16, fp8, int8, fp4 float64, source string) GPU {
 	const tera, giga, mib = 1e12, 1e9, 1 << 20
-	return GPU{name, whole(total * gib), whole(board * mib), bandwidth * giga, link * giga, bf16 * tera, fp8 * tera, int8 * tera, fp4 * tera, source}
+	return GPU{name, Whole(total * GiB), Whole(board * mib), bandwidth * giga, link * giga, bf16 * tera, fp8 * tera, int8 * tera, fp4 * tera, source}
 }
 
 // gpus are the devices that are known. Totals are in GiB, boards in MiB,
@@ -81,8 +81,8 @@ func GPUs() (names []string) {
 	return names
 }
 
-// plainGPU is a device's name without what people write differently.
-func plainGPU(name string) string {
+// PlainGPU is a device's name without what people write differently.
+func PlainGPU(name string) string {
 	name = strings.ToLower(name)
 	for _, word := range []string{"-", " ", "_", "nvidia", "geforce", "tesla", "instinct", "amd", "sxm5", "sxm4", "sxm", "hbm3e", "hbm3", "gib", "gb"} {
 		with := ""
@@ -99,23 +99,23 @@ func plainGPU(name string) string {
 
 // FindGPU finds a device by its name: "H200", "NVIDIA H100 80GB HBM3", "RTX 4090".
 func FindGPU(name string) (*GPU, error) {
-	asked := plainGPU(name)
+	asked := PlainGPU(name)
 	aliases := map[string]string{"a100": "a10080g", "a800": "a800", "v100": "v10032g", "h10080g": "h100", "h200141g": "h200", "3090": "rtx3090",
 		"4090": "rtx4090", "5090": "rtx5090", "rtxa6000": "a6000", "b200180g": "b200", "mi300x192g": "mi300x", "rtxpro600096g": "rtxpro6000", "a10080g": "a10080g"}
 	if to, ok := aliases[asked]; ok {
 		asked = to
 	}
 	for i := range gpus {
-		if plainGPU(gpus[i].Name) == asked {
+		if PlainGPU(gpus[i].Name) == asked {
 			return &gpus[i], nil
 		}
 	}
 	return nil, fmt.Errorf("GPU %q is not known; these are: %s", name, strings.Join(slices.Sorted(slices.Values(GPUs())), ", "))
 }
 
-// flops are the operations a second for weights of a format. Those without
+// Flops are the operations a second for weights of a format. Those without
 // hardware for them are widened to 16 bits.
-func (g *GPU) flops(format string) float64 {
+func (g *GPU) Flops(format string) float64 {
 	switch {
 	case strings.HasPrefix(format, "nvfp4") && g.FP4 > 0:
 		return g.FP4

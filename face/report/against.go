@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"strandline/plan"
+	"strandline/plan/observed"
 )
 
 // Against is the document of `strandline plan --against`.
@@ -44,7 +44,7 @@ type AgainstSum struct {
 }
 
 // NewAgainst renders a table held against its plans.
-func NewAgainst(table string, rows []plan.Compared) *Against {
+func NewAgainst(table string, rows []observed.Compared) *Against {
 	a := &Against{Schema: "strandline.plan/1", Table: table, Rows: []AgainstRow{}, Summary: []AgainstSum{}}
 	for i := range rows {
 		c := &rows[i]
@@ -72,7 +72,7 @@ func NewAgainst(table string, rows []plan.Compared) *Against {
 	return a
 }
 
-func components(rows []plan.Compared) (names []string) {
+func components(rows []observed.Compared) (names []string) {
 	for i := range rows {
 		if !slices.Contains(names, rows[i].Component) {
 			names = append(names, rows[i].Component)
@@ -81,7 +81,7 @@ func components(rows []plan.Compared) (names []string) {
 	return names
 }
 
-func summed(name string, rows []plan.Compared) AgainstSum {
+func summed(name string, rows []observed.Compared) AgainstSum {
 	s := AgainstSum{Component: name}
 	sum, n := 0.0, 0
 	for i := range rows {

@@ -8,6 +8,7 @@ import (
 
 	"strandline/plan"
 	"strandline/plan/model"
+	"strandline/plan/serving"
 	"strandline/units"
 )
 
@@ -80,7 +81,7 @@ type Plan struct {
 	Latency    *PlannedLatency `json:"latency,omitempty"`
 	Formats    []PlannedFormat `json:"formats,omitempty"`
 
-	fit *plan.Fit
+	fit *serving.Fit
 }
 
 // PlannedParallel is how the model is divided.
@@ -132,7 +133,7 @@ type PlannedFormat struct {
 }
 
 // NewPlan renders a plan; formats are the same one with other formats.
-func NewPlan(f *plan.Fit, formats []*plan.Fit) *Plan {
+func NewPlan(f *serving.Fit, formats []*serving.Fit) *Plan {
 	s := f.Serving
 	p := &Plan{Schema: "strandline.plan/1", Model: plannedModel(s.Model), Engine: s.Engine.String(), GPU: s.GPU,
 		Parallel: PlannedParallel{s.Parallel.TP * s.Parallel.PP, s.Parallel.TP, s.Parallel.PP, s.Parallel.EP, s.Parallel.DP},
@@ -292,7 +293,7 @@ func notes(w io.Writer, s Style, list []string) {
 func (p *Plan) sentence() string {
 	used := p.GPU.Total
 	text := fmt.Sprintf("%s on each GPU, %.4g of it for the engine", units.Bytes(used), p.Fraction)
-	if p.Engine == plan.SGLang {
+	if p.Engine == serving.SGLang {
 		text = fmt.Sprintf("%s on each GPU, mem_fraction_static %.4g", units.Bytes(used), p.Fraction)
 	}
 	if p.Verdict != plan.Fits {

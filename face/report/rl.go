@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"strandline/plan"
+	"strandline/plan/rl"
 	"strandline/units"
 )
 
@@ -44,7 +45,7 @@ type PlannedPhase struct {
 
 // NewRLPlan renders the phases of a step. The title says what is planned, and
 // fraction how the engine calls its share.
-func NewRLPlan(title, fraction string, p *plan.Phases, notes []string) *RLPlan {
+func NewRLPlan(title, fraction string, p *rl.Phases, notes []string) *RLPlan {
 	d := &RLPlan{Schema: "strandline.plan/1", Total: p.Total, Host: p.Host(), Notes: list(notes), title: title, fraction: fraction}
 	for _, c := range p.Components {
 		d.Components = append(d.Components, PlannedPart{c.Name, c.Size.Low, c.Size.High, c.Source})

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"strandline/plan"
+	"strandline/plan/serving"
 	"strandline/units"
 )
 
@@ -24,7 +24,7 @@ type TextbookFigure struct {
 }
 
 // NewTextbook renders the simple formulas.
-func NewTextbook(s plan.Serving, b *plan.Textbook) *Textbook {
+func NewTextbook(s serving.Setup, b *serving.Textbook) *Textbook {
 	return &Textbook{"strandline.plan/1", plannedModel(s.Model), []TextbookFigure{
 		{"weights_bytes", b.Weights, b.OwnWeights},
 		{"bytes_per_token", b.PerToken, b.OwnPerToken},

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"strandline/plan"
+	"strandline/plan/training"
 	"strandline/units"
 )
 
@@ -37,7 +38,7 @@ type PlannedMoment struct {
 
 // NewTrainPlan renders the plan of a training step; setup says the rest of the
 // set-up in words.
-func NewTrainPlan(t plan.Training, trainer, setup string, g *plan.GPU, n int64) *TrainPlan {
+func NewTrainPlan(t training.Setup, trainer, setup string, g *plan.GPU, n int64) *TrainPlan {
 	step := t.Step()
 	outside := t.Outside()
 	d := &TrainPlan{Schema: "strandline.plan/1", Model: plannedModel(t.Model), Trainer: trainer, GPU: g, GPUs: n,

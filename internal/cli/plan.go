@@ -13,6 +13,8 @@ import (
 	"strandline/face/report"
 	"strandline/plan"
 	"strandline/plan/model"
+	"strandline/plan/observed"
+	"strandline/plan/serving"
 	"strandline/units"
 )
 
@@ -139,14 +141,14 @@ status is 1 where nothing fits.`,
 	f.BoolVar(&o.mtp, "mtp", false, "load the model's layers for multi-token prediction")
 	f.BoolVar(&o.formats, "formats", false, "set BF16, FP8, INT8 and INT4 weights side by side")
 	f.StringVar(&o.method, "method", "", "`METHOD`: textbook, the simple formulas that people use, beside this plan")
-	f.StringVar(&o.solve, "solve", "", "look for the best `WHAT`: "+strings.Join(plan.ServingQuestions, ", "))
+	f.StringVar(&o.solve, "solve", "", "look for the best `WHAT`: "+strings.Join(serving.Questions, ", "))
 	f.StringVar(&o.against, "against", "", "hold a `TABLE` (CSV) of observed figures against their plans")
 	f.StringVar(&o.check, "check", "", "hold the `LOG` of an engine against the plan of its set-up")
 	f.StringVar(&o.models, "models", "", "a JSON `FILE` of configs by the name of their model, for --against")
 	c.MarkFlagsMutuallyExclusive("against", "check", "solve", "method", "formats")
 	completeWith(c, "engine", engines)
 	completeWith(c, "kv-dtype", kvTypes)
-	completeWith(c, "solve", func() []string { return plan.ServingQuestions })
+	completeWith(c, "solve", func() []string { return serving.Questions })
 	completeWith(c, "method", func() []string { return []string{"textbook"} })
 	for _, sub := range []*cobra.Command{newPlanTrain(g), newPlanRL(g), newPlanGPUs(g), newPlanModels(g)} {
 		sub.Long += "\n\n" + exitStatus
@@ -187,7 +189,7 @@ func runPlan(c *cobra.Command, g *globals, o servingOptions) error {
 	if err != nil {
 		return err
 	}
-	var formats []*plan.Fit
+	var formats []*serving.Fit
 	if o.formats {
 		if formats, err = o.sideBySide(g, s); err != nil {
 			return err
@@ -221,16 +223,16 @@ func (g *globals) printPlan(markdown bool, doc any, text func(io.Writer, report.
 }
 
 // serving is the set-up that the flags name.
-func (o *servingOptions) serving(g *globals) (s plan.Serving, err error) {
+func (o *servingOptions) serving(g *globals) (s serving.Setup, err error) {
 	m, gpu, err := o.read(g)
 	if err != nil {
 		return s, err
 	}
-	e, ok := plan.ParseEngine(o.engine, o.version)
+	e, ok := serving.ParseEngine(o.engine, o.version)
 	if !ok {
 		return s, fmt.Errorf("--engine %q is not known; vllm and sglang are", o.engine)
 	}
-	kv, ok := plan.ParseKV(o.kv, m)
+	kv, ok := serving.ParseKV(o.kv, m)
 	if !ok {
 		return s, fmt.Errorf("--kv-dtype %q is not known", o.kv)
 	}
@@ -248,12 +250,12 @@ func (o *servingOptions) serving(g *globals) (s plan.Serving, err error) {
 		return s, err
 	}
 	p.EP, p.DP = o.ep, o.dp
-	return plan.Serving{Model: m, Engine: e, Parallel: p, KV: kv, Length: o.length, Block: o.block, Step: o.step,
+	return serving.Setup{Model: m, Engine: e, Parallel: p, KV: kv, Length: o.length, Block: o.block, Step: o.step,
 		Requests: o.seqs, Eager: o.eager, Draft: o.mtp, GPU: gpu, Fraction: o.fraction}, nil
 }
 
 // planSolve looks for the best value of something, as given and with changes.
-func (g *globals) planSolve(o servingOptions, s plan.Serving) error {
+func (g *globals) planSolve(o servingOptions, s serving.Setup) error {
 	var others []*model.Model
 	if s.Model.Quant == "" {
 		for _, quant := range []string{"fp8", "int4"} {
@@ -264,7 +266,7 @@ func (g *globals) planSolve(o servingOptions, s plan.Serving) error {
 			others = append(others, m)
 		}
 	}
-	answers, err := plan.Solve(o.solve, plan.Variants(s, others))
+	answers, err := serving.Solve(o.solve, serving.Variants(s, others))
 	if err != nil {
 		return err
 	}
@@ -277,7 +279,7 @@ func (g *globals) planSolve(o servingOptions, s plan.Serving) error {
 }
 
 // sideBySide are the plans of the same set-up in the usual formats.
-func (o *servingOptions) sideBySide(g *globals, s plan.Serving) (out []*plan.Fit, err error) {
+func (o *servingOptions) sideBySide(g *globals, s serving.Setup) (out []*serving.Fit, err error) {
 	for _, quant := range []string{"bf16", "fp8", "int8", "int4"} {
 		other := s
 		if other.Model, err = g.model(o.model, quant); err != nil {
@@ -305,7 +307,7 @@ func (g *globals) planAgainst(o servingOptions) error {
 		return err
 	}
 	defer f.Close()
-	rows, err := plan.Against(f, find)
+	rows, err := observed.Against(f, find)
 	if err != nil {
 		return fmt.Errorf("%s: %w", o.against, err)
 	}

@@ -11,6 +11,8 @@ import (
 	"strandline/internal/packed"
 	"strandline/logs"
 	"strandline/plan"
+	"strandline/plan/serving"
+	"strandline/plan/training"
 	"strandline/torch/purpose"
 	"strandline/torch/snapshot"
 	"strandline/torch/timeline"
@@ -31,9 +33,9 @@ func (g *globals) planCheck(ctx context.Context, o servingOptions) error {
 	if err != nil {
 		return fmt.Errorf("%w; --model gives the model of the log", err)
 	}
-	s := plan.Serving{Model: m, Length: o.length, Block: o.block, Step: o.step, Requests: o.seqs, Eager: o.eager, Draft: o.mtp, Fraction: o.fraction}
+	s := serving.Setup{Model: m, Length: o.length, Block: o.block, Step: o.step, Requests: o.seqs, Eager: o.eager, Draft: o.mtp, Fraction: o.fraction}
 	s.Parallel = plan.Parallel{TP: o.tp, PP: o.pp, EP: o.ep, DP: o.dp}
-	e, ok := plan.ParseEngine(o.engine, o.version)
+	e, ok := serving.ParseEngine(o.engine, o.version)
 	if log.Engine == "" || o.version != "" {
 		if !ok {
 			return fmt.Errorf("--engine %q is not known; vllm and sglang are", o.engine)
@@ -49,7 +51,7 @@ func (g *globals) planCheck(ctx context.Context, o servingOptions) error {
 	if kv == "" {
 		kv = log.Setup["kv_dtype"]
 	}
-	if s.KV, ok = plan.ParseKV(kv, m); !ok {
+	if s.KV, ok = serving.ParseKV(kv, m); !ok {
 		return fmt.Errorf("the type %q of keys and values is not known; give --kv-dtype", kv)
 	}
 	s = s.From(log)
@@ -142,7 +144,7 @@ func (g *globals) engineLog(ctx context.Context, path string) (*logs.EngineLog, 
 
 // planCheckStep holds a snapshot, or the log of a trainer, against the plan of a
 // training step.
-func (g *globals) planCheckStep(ctx context.Context, o planOptions, t plan.Training, path, setup string) error {
+func (g *globals) planCheckStep(ctx context.Context, o planOptions, t training.Setup, path, setup string) error {
 	rows, err := g.checkedStep(ctx, t, path)
 	if err != nil {
 		return err
@@ -151,7 +153,7 @@ func (g *globals) planCheckStep(ctx context.Context, o planOptions, t plan.Train
 	return g.printPlan(o.markdown, doc, doc.Text, doc.Markdown)
 }
 
-func (g *globals) checkedStep(ctx context.Context, t plan.Training, path string) ([]plan.Checked, error) {
+func (g *globals) checkedStep(ctx context.Context, t training.Setup, path string) ([]plan.Checked, error) {
 	s, err := g.open(ctx, path)
 	if err != nil {
 		log, err := g.noSnapshot(ctx, path, err)

@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"strandline/face/web/engine"
-	"strandline/plan"
 	"strandline/plan/model"
+	"strandline/plan/serving"
 )
 
 // pageOptions are the flags that open a plan as a page.
@@ -233,7 +233,7 @@ func quantFormats() []string {
 
 func kvTypes() []string { return strings.Fields("auto bf16 fp16 fp8 int8 nvfp4") }
 
-func engines() []string { return []string{plan.VLLM, plan.SGLang} }
+func engines() []string { return []string{serving.VLLM, serving.SGLang} }
 
 func optimizers() []string {
 	return strings.Fields("adamw adamw-bf16 adamw-8bit paged-adamw-8bit muon sgd")

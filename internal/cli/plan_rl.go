@@ -9,6 +9,8 @@ import (
 
 	"strandline/face/report"
 	"strandline/plan"
+	"strandline/plan/rl"
+	"strandline/plan/serving"
 )
 
 type rlOptions struct {
@@ -86,7 +88,7 @@ func runPlanRL(g *globals, o *rlOptions) error {
 			return err
 		}
 	}
-	e, ok := plan.ParseEngine(o.rollout, o.version)
+	e, ok := serving.ParseEngine(o.rollout, o.version)
 	if !ok {
 		return fmt.Errorf("--rollout %q is not known; sglang and vllm are", o.rollout)
 	}
@@ -97,8 +99,8 @@ func runPlanRL(g *globals, o *rlOptions) error {
 	if length == 0 {
 		length = o.train.length
 	}
-	s := plan.Serving{Model: served, Engine: e, Parallel: plan.Parallel{TP: o.tp, PP: 1}, Length: length, GPU: gpu, Fraction: o.fraction, Eager: o.eager}
-	p, err := plan.RL{Training: t, Rollout: s, Reference: o.reference, Critic: o.critic}.Phases()
+	s := serving.Setup{Model: served, Engine: e, Parallel: plan.Parallel{TP: o.tp, PP: 1}, Length: length, GPU: gpu, Fraction: o.fraction, Eager: o.eager}
+	p, err := rl.Setup{Training: t, Rollout: s, Reference: o.reference, Critic: o.critic}.Phases()
 	if err != nil {
 		return err
 	}
@@ -110,8 +112,8 @@ func runPlanRL(g *globals, o *rlOptions) error {
 }
 
 // fractionName is what an engine calls its share of the GPU.
-func fractionName(e plan.Engine) string {
-	if e.Name == plan.SGLang {
+func fractionName(e serving.Engine) string {
+	if e.Name == serving.SGLang {
 		return "mem_fraction_static"
 	}
 	return "gpu_memory_utilization"
@@ -123,7 +125,7 @@ func (g *globals) planPhases(o *rlOptions) error {
 		return err
 	}
 	defer f.Close()
-	p, err := plan.ReadPhases(f)
+	p, err := rl.ReadPhases(f)
 	if err != nil {
 		return fmt.Errorf("%s: %w", o.phases, err)
 	}
@@ -137,7 +139,7 @@ func (g *globals) planPhases(o *rlOptions) error {
 	return g.printPhases(o, o.phases, name, p, nil)
 }
 
-func (g *globals) printPhases(o *rlOptions, title, fraction string, p *plan.Phases, notes []string) error {
+func (g *globals) printPhases(o *rlOptions, title, fraction string, p *rl.Phases, notes []string) error {
 	doc := report.NewRLPlan(title, fraction, p, notes)
 	fits := slices.ContainsFunc(doc.Ways, func(w report.PlannedWay) bool { return w.Verdict != plan.TooMuch })
 	return fitting(fits, g.printPlan(o.markdown, doc, doc.Text, doc.Markdown))

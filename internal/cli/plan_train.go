@@ -8,6 +8,7 @@ import (
 
 	"strandline/face/report"
 	"strandline/plan"
+	"strandline/plan/training"
 )
 
 // trainOptions are the flags of a training set-up.
@@ -23,7 +24,7 @@ type trainOptions struct {
 
 func (o *trainOptions) add(c *cobra.Command, prefix string) {
 	f := c.Flags()
-	f.StringVar(&o.trainer, "trainer", "fsdp", "`NAME` of the set-up: "+strings.Join(plan.Trainers(), ", "))
+	f.StringVar(&o.trainer, "trainer", "fsdp", "`NAME` of the set-up: "+strings.Join(training.Trainers(), ", "))
 	f.StringVar(&o.optimizer, "optimizer", "", "`NAME`: "+strings.Join(optimizers(), ", "))
 	f.Int64Var(&o.tp, prefix+"tp", 1, "tensor parallel ranks `N`")
 	f.Int64Var(&o.pp, prefix+"pp", 1, "pipeline stages `N`")
@@ -41,7 +42,7 @@ func (o *trainOptions) add(c *cobra.Command, prefix string) {
 	f.StringVar(&o.base, "lora-base", "none", "`FORMAT` of the frozen weights: none, nf4")
 	f.BoolVar(&o.compile, "compile", false, "blocks and loss are compiled")
 	f.BoolVar(&o.hostExperts, "cpu-experts", false, "experts of a mixture are kept in the host's memory")
-	completeWith(c, "trainer", plan.Trainers)
+	completeWith(c, "trainer", training.Trainers)
 	completeWith(c, "optimizer", optimizers)
 	completeWith(c, "offload", func() []string { return []string{"none", "optimizer", "all"} })
 	completeWith(c, "lora-base", func() []string { return []string{"none", "nf4"} })
@@ -49,8 +50,8 @@ func (o *trainOptions) add(c *cobra.Command, prefix string) {
 }
 
 // training is the set-up on so many GPUs, without its model.
-func (o *trainOptions) training(gpus int64) (t plan.Training, err error) {
-	if t, err = plan.Trainer(o.trainer); err != nil {
+func (o *trainOptions) training(gpus int64) (t training.Setup, err error) {
+	if t, err = training.Trainer(o.trainer); err != nil {
 		return t, err
 	}
 	if o.optimizer != "" {
@@ -77,8 +78,8 @@ func (o *trainOptions) training(gpus int64) (t plan.Training, err error) {
 		t.Shard = o.dp
 	}
 	t.Sequences, t.Accumulate, t.Length, t.LossChunks = o.batch, o.accumulate, o.length, o.chunk
-	switch t.Checkpointing = plan.Checkpointing(o.checkpointing); t.Checkpointing {
-	case plan.KeepAll, plan.KeepMatmuls, plan.KeepInputs:
+	switch t.Checkpointing = training.Checkpointing(o.checkpointing); t.Checkpointing {
+	case training.KeepAll, training.KeepMatmuls, training.KeepInputs:
 	default:
 		return t, fmt.Errorf("--checkpointing %q is not known; none, selective-op and full are", o.checkpointing)
 	}
@@ -93,7 +94,7 @@ func (o *trainOptions) training(gpus int64) (t plan.Training, err error) {
 	}
 	if o.lora != 0 {
 		t.ParamBytes, t.GradBytes = 2, 2 // frozen weights are held in bf16
-		t.LoRA = &plan.Adapters{Rank: o.lora, Targets: strings.Split(o.targets, ","), Base: o.base}
+		t.LoRA = &training.Adapters{Rank: o.lora, Targets: strings.Split(o.targets, ","), Base: o.base}
 	}
 	switch {
 	case o.base != "none" && o.base != "nf4":
@@ -159,7 +160,7 @@ fit.`,
 				return g.planCheckStep(c.Context(), p, t, check, o.trainer+o.words())
 			}
 			if solve != "" {
-				answers, err := plan.SolveTraining(solve, t, gpu)
+				answers, err := training.Solve(solve, t, gpu)
 				if err != nil {
 					return err
 				}
@@ -173,9 +174,9 @@ fit.`,
 	p.add(c)
 	c.Flags().MarkHidden("quant")
 	o.add(c, "")
-	c.Flags().StringVar(&solve, "solve", "", "look for the best `WHAT`: "+strings.Join(plan.TrainingQuestions, ", "))
+	c.Flags().StringVar(&solve, "solve", "", "look for the best `WHAT`: "+strings.Join(training.Questions, ", "))
 	c.Flags().StringVar(&check, "check", "", "hold a snapshot, or the log of a trainer, `FILE`, against the plan")
-	completeWith(c, "solve", func() []string { return plan.TrainingQuestions })
+	completeWith(c, "solve", func() []string { return training.Questions })
 	return c
 }
 

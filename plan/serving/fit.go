@@ -1,0 +1,242 @@
+package serving
+
+import (
+	"fmt"
+	"math"
+
+	"strandline/plan"
+)
+
+// Fit is a set-up of an inference engine laid out on the GPU that has least to
+// spare.
+type Fit struct {
+	Serving    Setup
+	Stages     []Stage
+	Stage      int     // the one whose GPU has least to spare
+	Fraction   float64 // of the GPU's memory that the engine takes
+	Components []plan.Component
+	KV         plan.Range // the pool
+	Tokens     plan.Range // that it holds, of long sequences
+	PerToken   float64    // of every token
+	InWindow   float64    // further bytes of a token inside the window
+	Window     int64      // tokens
+	State      int64      // of a sequence, whatever its length
+	Need       int64      // what one request of the whole length takes
+	Requests   [2]float64
+	Longest    plan.Range // a single request can have, tokens
+	Verdict    plan.Verdict
+	Binding    string // what stands in the way, or would first
+	Flags      []string
+	Notes      []string
+	Latency    *Latency
+}
+
+// Fit lays the set-up out on its GPU.
+func (s Setup) Fit() (*Fit, error) {
+	if s.GPU == nil {
+		return nil, fmt.Errorf("no GPU is given")
+	}
+	if s.Length == 0 && s.Model.Context == 0 {
+		return nil, fmt.Errorf("the model names no longest context (max_position_embeddings), and none is given")
+	}
+	s = s.Normal()
+	if err := s.possible(); err != nil {
+		return nil, err
+	}
+	f := &Fit{Serving: s, Stages: s.stages, Fraction: s.fraction()}
+	if f.Stages == nil {
+		f.Stages = s.loadStages()
+	}
+	activation, graphs := s.Activation(), s.graphs()
+	outside, outsideSource := s.nonTorch()
+	cell := f.narrowest(s.cells(), func(weights int64) plan.Range { return s.pool(f.Fraction, weights, activation, graphs, outside) })
+	weights := s.logged(f.Stages[f.Stage])
+	f.KV = s.pool(f.Fraction, weights, activation, graphs, outside)
+	f.capacity(cell)
+	used := weights + activation.Middle() + graphs.Middle() + outside.Middle() + f.KV.Middle()
+	f.Components = []plan.Component{
+		{Name: plan.Weights, Size: plan.Exactly(weights), Source: "the model's tensors, as the engine lays them out"},
+		{Name: plan.KVCache, Size: f.KV, Source: "what is left of the engine's share"},
+		{Name: plan.Activations, Size: activation, Source: fmt.Sprintf("a forward pass of %d tokens", s.step())},
+		{Name: plan.Graphs, Size: graphs, Source: "2 to 32 MiB for each size that is captured, as logs show"},
+		{Name: plan.NonTorch, Size: outside, Source: outsideSource},
+		{Name: plan.Slack, Size: plan.Exactly(max(s.GPU.Total-used, 0)), Source: "the rest of the GPU"},
+	}
+	if s.Eager {
+		f.Components[3].Source = "none: eager mode"
+	}
+	f.judge(weights, activation, graphs, outside)
+	f.Flags = s.flags(f.Fraction)
+	f.Notes = append(append(f.Notes, s.Model.Notes...), s.notes()...)
+	f.Latency = s.latency()
+	return f, nil
+}
+
+// pool is what is left for the KV cache of the share that the engine takes.
+func (s Setup) pool(fraction float64, weights int64, activation, graphs, outside plan.Range) plan.Range {
+	total := s.GPU.Total
+	left := func(activation, graphs, outside int64) int64 {
+		if s.Engine.Name == SGLang {
+			// (1 − y) of what is free before the weights stays free of them and of the pool;
+			// activations and graphs come out of that.
+			return max(plan.Whole(float64(total-outside)*fraction)-weights, 0)
+		}
+		n := plan.Whole(float64(total)*fraction) - weights - activation - outside
+		if s.Engine.counts() {
+			n -= graphs
+		}
+		return max(n, 0)
+	}
+	return plan.Range{Low: left(activation.High, graphs.High, outside.High), High: left(activation.Low, graphs.Low, outside.Low)}
+}
+
+// narrowest finds the stage that holds the fewest tokens, which engines take for
+// all, and what it keeps of a token.
+func (f *Fit) narrowest(cells []KVCell, pool func(weights int64) plan.Range) KVCell {
+	least := math.Inf(1)
+	for i := range f.Stages {
+		weights := f.Serving.logged(f.Stages[i])
+		tokens := math.MaxFloat64 // of a stage that keeps nothing of a token
+		if cell := cells[i].Full + cells[i].Window; cell > 0 {
+			tokens = float64(pool(weights).High) / cell
+		}
+		if tokens < least || tokens == least && weights > f.Serving.logged(f.Stages[f.Stage]) {
+			least, f.Stage = tokens, i
+		}
+	}
+	k := cells[f.Stage]
+	f.PerToken, f.InWindow, f.Window, f.State = k.Full, k.Window, k.Size, plan.Whole(k.State)
+	return k
+}
+
+// possible refuses what no engine takes.
+func (s Setup) possible() error {
+	p := s.Parallel
+	if err := s.Bounded(); err != nil {
+		return err
+	}
+	if p.TP%p.DP != 0 {
+		return fmt.Errorf("--dp %d: attention is divided among TP ranks, and %d is no multiple of it", p.DP, p.TP)
+	}
+	for i := range s.Model.Layers {
+		if heads := plan.Undivided(&s.Model.Layers[i].Cache, p.TP/p.DP); heads != "" {
+			return fmt.Errorf("--tp %d: layer %d has %s, which engines divide evenly", p.TP, i, heads)
+		}
+	}
+	if !(s.Fraction >= 0 && s.Fraction <= 1) { // so that NaN is none either
+		return fmt.Errorf("a memory fraction of %g is not between 0 and 1", s.Fraction)
+	}
+	return nil
+}
+
+// Bounded refuses numbers that no run has.
+func (s Setup) Bounded() error {
+	const ranks, tokens = 1 << 16, 1 << 32
+	p := s.Parallel
+	for _, n := range []int64{p.TP, p.PP, p.EP, p.DP, p.CP} {
+		if n > ranks {
+			return fmt.Errorf("%d ranks are beyond any engine", n)
+		}
+	}
+	if int64(len(s.Model.Layers)) < p.PP {
+		return fmt.Errorf("--pp %d: the model has %d layers", p.PP, len(s.Model.Layers))
+	}
+	for _, f := range []struct {
+		what string
+		n    int64
+	}{{"a context of %d tokens", s.Length}, {"a forward pass of %d tokens", s.Step}, {"a block of %d tokens", s.Block}, {"%d requests at once", s.Requests}} {
+		if f.n < 0 || f.n > tokens {
+			return fmt.Errorf(f.what+" is beyond any engine", f.n)
+		}
+	}
+	return nil
+}
+
+// capacity fills in what the pool holds.
+func (f *Fit) capacity(k KVCell) {
+	s := f.Serving
+	f.Tokens = plan.Range{Low: s.tokens(k, f.KV.Low), High: s.tokens(k, f.KV.High)}
+	f.Need = plan.Whole(k.Sequence(s.Length, s.step(), s.Block))
+	for i, pool := range []int64{f.KV.Low, f.KV.High} {
+		if f.Need > 0 {
+			f.Requests[i] = float64(pool) / float64(f.Need)
+			if s.MaxKV > 0 {
+				f.Requests[i] = min(f.Requests[i], float64(s.MaxKV)/float64(s.Length))
+			}
+		}
+	}
+	f.Longest = plan.Range{Low: k.longest(f.KV.Low, s.step(), s.Block), High: k.longest(f.KV.High, s.step(), s.Block)}
+}
+
+// longest is the most tokens of one sequence that a pool holds.
+func (k KVCell) longest(pool, step, block int64) int64 {
+	const most = 1 << 40
+	low, high := int64(0), int64(most)
+	for low < high {
+		mid := low + (high-low+1)/2
+		if k.Sequence(mid, step, block) <= float64(pool) {
+			low = mid
+		} else {
+			high = mid - 1
+		}
+	}
+	return low
+}
+
+func (f *Fit) judge(weights int64, activation, graphs, outside plan.Range) {
+	s := f.Serving
+	total := s.GPU.Total
+	rest := func(a, g, o int64) bool { // whatever the fraction: it must fit on the GPU
+		return weights+a+g+o+f.Need <= total
+	}
+	switch {
+	case weights+outside.Low >= total:
+		f.Verdict, f.Binding = plan.TooMuch, "the weights alone are more than the GPU has"
+	case f.KV.High < f.Need && !rest(activation.Low, graphs.Low, outside.Low):
+		f.Verdict, f.Binding = plan.TooMuch, "no room for the KV cache of one request of the whole context"
+	case f.KV.High < f.Need:
+		f.Verdict, f.Binding = plan.TooMuch, fmt.Sprintf("the memory fraction of %.4g: a higher one would hold one request of the whole context", f.Fraction)
+	case f.KV.Low < f.Need:
+		f.Verdict, f.Binding = plan.Tight, "the KV cache of one request of the whole context"
+	default:
+		f.Verdict, f.Binding = plan.Fits, "the KV cache"
+	}
+	of, need, what := s.beside(activation, graphs, outside)
+	switch left := of - plan.Whole(f.Fraction*float64(of)); {
+	case f.Verdict != plan.TooMuch && left < need.Low:
+		f.Verdict, f.Binding = plan.TooMuch, fmt.Sprintf("the memory fraction of %.4g leaves no room for %s", f.Fraction, what)
+	case f.Verdict == plan.Fits && left < need.High:
+		f.Verdict, f.Binding = plan.Tight, fmt.Sprintf("the memory fraction of %.4g leaves little room for %s", f.Fraction, what)
+	}
+}
+
+// beside is what must find room beside the engine's share, and the memory that the
+// memory fraction is a share of.
+func (s Setup) beside(activation, graphs, outside plan.Range) (of int64, need plan.Range, what string) {
+	// An engine that counts everything still makes its CUDA context before it looks
+	// how much is free.
+	need, what = plan.Range{Low: 0, High: 600 << 20}, "the CUDA context: no more is free when the engine starts"
+	switch {
+	case s.Engine.Name == SGLang:
+		return s.GPU.Total - outside.High, activation.Plus(graphs), "activations and CUDA graphs, which stand beside the pool"
+	case !s.Engine.counts() && graphs.High > need.High:
+		return s.GPU.Total, graphs, "CUDA graphs, which this engine does not count"
+	}
+	return s.GPU.Total, need, what
+}
+
+// counts tells whether the engine takes CUDA graphs into account for its pool.
+func (e Engine) counts() bool { return e.Name == VLLM && !e.before(0, 21) }
+
+// fraction is the share of the GPU that the engine takes.
+func (s Setup) fraction() float64 {
+	switch {
+	case s.Fraction > 0:
+		return s.Fraction
+	case s.Engine.Name == SGLang:
+		return s.sglang().fraction
+	case !s.Engine.before(0, 21): // raised from 0.9; vLLM, config/cache.py
+		return 0.92
+	}
+	return 0.9
+}

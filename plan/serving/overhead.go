@@ -1,0 +1,55 @@
+package serving
+
+import (
+	"strandline/plan"
+)
+
+// graphs are the memory of captured CUDA graphs by the number of sizes that are
+// captured: 2 to 32 MiB for each, as logs of models from 0.5B to 671B show. Their
+// pool is shared, so that the cost is not linear.
+func (s Setup) graphs() plan.Range {
+	if s.Eager {
+		return plan.Range{}
+	}
+	n := int64(35)
+	switch {
+	case s.Engine.Name == SGLang:
+		n = captures(s.sglang().graphs)
+	case s.Graphs > 0:
+		n = captures(s.Graphs)
+	case !s.Engine.V0 && !s.Engine.before(0, 11): // piecewise to 512, and full to 256
+		n = 51 + 35
+	case !s.Engine.V0:
+		n = 67
+	}
+	const low, high = 2 << 20, 32 << 20
+	return plan.Range{Low: n * low, High: n * high}
+}
+
+// captures is how many batch sizes are captured up to a largest.
+func captures(most int64) int64 {
+	n := min(most, 4)
+	if most > 4 {
+		n += most / 8
+	}
+	return n
+}
+
+// nonTorch is what stands outside PyTorch: the CUDA context, libraries and the
+// buffers of collectives.
+func (s Setup) nonTorch() (plan.Range, string) {
+	const mib = 1 << 20
+	switch ranks := s.Parallel.TP * s.Parallel.PP; {
+	case s.Engine.before(0, 7) && ranks == 1:
+		return plan.Range{Low: 350 * mib, High: 1830 * mib}, "logs of vLLM before 0.7 on one GPU"
+	case s.Engine.before(0, 7):
+		return plan.Range{Low: 350 * mib, High: 3660 * mib}, "logs of vLLM before 0.7 on several GPUs"
+	case s.Engine.Name == SGLang && ranks == 1:
+		return plan.Range{Low: 400 * mib, High: 1100 * mib}, "free memory before the weights, in logs of SGLang on one GPU"
+	case s.Engine.Name == SGLang:
+		return plan.Range{Low: 1000 * mib, High: 2600 * mib}, "free memory before the weights, in logs of SGLang on 2 to 8 GPUs"
+	case ranks == 1:
+		return plan.Range{Low: 50 * mib, High: 700 * mib}, "logs of vLLM from 0.7 on one GPU"
+	}
+	return plan.Range{Low: 200 * mib, High: 2400 * mib}, "logs of vLLM from 0.7 on 2 to 16 GPUs"
+}

@@ -1,0 +1,198 @@
+// Package serving plans the memory of an inference engine (vLLM, SGLang): weights, KV
+// cache, activations, CUDA graphs and what is outside PyTorch, on the GPU that has
+// least to spare. [Setup.Fit] is the way in; kv.go counts the KV cache, weights.go the
+// weights, activation.go a forward pass.
+package serving
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"strandline/plan"
+	"strandline/plan/model"
+)
+
+// Setup is a set-up of an inference engine.
+type Setup struct {
+	Model    *model.Model
+	Engine   Engine
+	Parallel plan.Parallel
+	KV       KVType
+	Length   int64 // tokens a request may have; 0 is the model's own limit
+	Block    int64 // tokens a block of the KV cache holds; 0 is the engine's default
+	Step     int64 // tokens that a forward pass takes at most; 0 is the engine's default
+	Requests int64 // that run at once at most; 0 is the engine's default
+	MaxKV    int64 // a limit of the KV cache in tokens; 0 is none
+	Eager    bool  // no CUDA graphs
+	Draft    bool  // the model's own layers for multi-token prediction are loaded
+	GPU      *plan.GPU
+	Fraction float64 // of the GPU's memory; 0 is the engine's default
+	Graphs   int64   // the largest batch that is captured; 0 is the engine's default
+
+	stages []Stage // of weights that were laid out before
+}
+
+// Normal fills in what is not said.
+func (s Setup) Normal() Setup {
+	s.Parallel, s.Engine = s.Parallel.Normal(), s.Engine.on(s.GPU)
+	if s.KV.Bytes == 0 {
+		s.KV, _ = ParseKV("auto", s.Model)
+	}
+	if s.Length == 0 {
+		s.Length = max(s.Model.Context, 1)
+	}
+	if s.Block == 0 {
+		s.Block = 16
+		switch {
+		case s.Engine.Name == SGLang && s.keeps(model.Sparse):
+			s.Block = 256
+		case s.Engine.Name == SGLang:
+			s.Block = 1
+		}
+	}
+	return s
+}
+
+var argNumber = regexp.MustCompile(`(?i)(max[-_]total[-_]tokens|max[-_]num[-_]seqs|chunked[-_]prefill(?:[-_]size)?|max[-_]num[-_]batched[-_]tokens|block[-_]size|block)[ =:]+(\d{1,12})`)
+
+var argStages = regexp.MustCompile(`VLLM_PP_LAYER_PARTITION=([\d,]+)`)
+
+// ReadArgs reads flags that stand in free text.
+func (s *Setup) ReadArgs(text string) {
+	for _, m := range argNumber.FindAllStringSubmatch(text, -1) {
+		n, err := strconv.ParseInt(m[2], 10, 64)
+		if err != nil || n < 1 {
+			continue
+		}
+		switch name := strings.ToLower(strings.ReplaceAll(m[1], "_", "-")); {
+		case name == "max-total-tokens":
+			s.MaxKV = n
+		case name == "max-num-seqs":
+			s.Requests = n
+		case strings.HasPrefix(name, "block"):
+			s.Block = n
+		default:
+			s.Step = n
+		}
+	}
+	s.Eager = s.Eager || strings.Contains(strings.ReplaceAll(text, "_", "-"), "enforce-eager")
+	if m := argStages.FindStringSubmatch(text); m != nil {
+		var stages []int64
+		sum := int64(0)
+		for _, part := range strings.Split(m[1], ",") {
+			n, _ := strconv.ParseInt(part, 10, 32)
+			stages, sum = append(stages, n), sum+n
+		}
+		if sum == int64(len(s.Model.Layers)) && int64(len(stages)) == s.Parallel.PP {
+			s.Parallel.Stages = stages
+		}
+	}
+}
+
+// Weights are the bytes of the rank that holds most, as the engine logs them:
+// vLLM what PyTorch allocated, SGLang what left the device.
+func (s Setup) Weights() (most int64) {
+	for _, st := range s.loadStages() {
+		most = max(most, s.logged(st))
+	}
+	return most
+}
+
+func (s Setup) logged(st Stage) int64 {
+	if s.Engine.Name == SGLang {
+		return st.Weights.Reserved
+	}
+	return st.Weights.Allocated
+}
+
+// cells are what each pipeline stage keeps of a token.
+func (s Setup) cells() (out []KVCell) {
+	first := int64(0)
+	for _, n := range s.Parallel.Layers(int64(len(s.Model.Layers))) {
+		k := cellOf(s.Model.Layers[first:first+n], s.KV, s.Engine, s.Parallel)
+		if s.windows() && !s.keepsWindows() {
+			k = k.whole()
+		}
+		out = append(out, k)
+		first += n
+	}
+	if s.Engine.Name == SGLang && s.keeps(model.Sparse) && !s.Draft { // it counts the draft's window in any case
+		c := s.Model.Layers[len(s.Model.Layers)-1].Cache
+		c.Ratio, c.Index = 0, 0
+		out[len(out)-1] = out[len(out)-1].plus(sparseOf(c, s.Engine), float64(s.Model.PredictorLayers))
+	}
+	if s.Draft { // a layer as the last one
+		last := len(s.Model.Layers) - 1
+		draft := cellOf(s.Model.Layers[last:], s.KV, s.Engine, s.Parallel)
+		n := float64(s.Model.PredictorLayers)
+		out[len(out)-1].Full += n * draft.Full
+		out[len(out)-1].Window += n * draft.Window
+	}
+	return out
+}
+
+// keepsWindows tells whether the engine keeps only the window in layers that have
+// one. vLLM does with its hybrid KV cache manager, on by default from 0.10. SGLang
+// has it off for some families; source: SGLang, srt/server_args.py,
+// _handle_model_specific_adjustments.
+func (s Setup) keepsWindows() bool {
+	if s.Engine.Name == VLLM {
+		return !s.Engine.V0 && !s.Engine.before(0, 10)
+	}
+	for _, family := range []string{"gemma", "gpt_oss", "olmo"} {
+		if strings.HasPrefix(s.Model.Type, family) {
+			return false
+		}
+	}
+	return true
+}
+
+// widest is the stage that keeps most of a token.
+func (s Setup) widest() (most KVCell) {
+	for _, k := range s.cells() {
+		if k.Full+k.Window > most.Full+most.Window {
+			most = k
+		}
+	}
+	return most
+}
+
+// tokens is how many tokens a pool of that size holds when all are of long
+// sequences, in whole blocks.
+func (s Setup) tokens(k KVCell, pool int64) int64 {
+	cell := k.Full
+	if cell == 0 {
+		cell = k.Window
+	}
+	if cell == 0 {
+		return 0
+	}
+	n := int64(float64(pool)/(cell*float64(s.Block))) * s.Block
+	if s.MaxKV > 0 {
+		n = min(n, s.MaxKV)
+	}
+	return n
+}
+
+// printed is what a token takes where engines print how many there is room for.
+func (s Setup) printed() KVCell {
+	if s.windows() {
+		return s.widest().whole()
+	}
+	return s.widest()
+}
+
+// TokensLogged is the number of tokens that goes with a KV size which an engine
+// logged. Of layers with a window it counts every token, as engines print it. vLLM's
+// refusal to start names the KV that one request of the whole model needs, whatever
+// the pipeline stages: a size that is just that is taken for it.
+func (s Setup) TokensLogged(gibs float64) int64 {
+	whole := cellOf(s.Model.Layers, s.KV, s.Engine, s.Parallel)
+	const rounding = 0.006 // of a figure with two decimals
+	if need := whole.Full * float64(s.Length) / plan.GiB; s.Engine.Name == VLLM && !whole.hybrid() && math.Abs(need-gibs) < rounding {
+		return s.Length
+	}
+	return s.tokens(s.printed(), int64(gibs*plan.GiB))
+}

@@ -1,0 +1,178 @@
+package serving
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"strandline/internal/plantest"
+	"strandline/plan"
+)
+
+func fitOf(t *testing.T, s Setup) *Fit {
+	t.Helper()
+	f, err := s.Fit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// TestPerToken checks bytes of a token on a rank that were observed or are known.
+func TestPerToken(t *testing.T) {
+	for _, c := range []struct {
+		model, kv string
+		parallel  plan.Parallel
+		want      float64
+	}{
+		{"Llama-3.1-8B", "", plan.Parallel{}, 131072},
+		{"Llama-3.1-8B", "fp8", plan.Parallel{TP: 2}, 32768},
+		{"Llama-3.1-8B", "", plan.Parallel{TP: 16}, 16384},            // 8 key-value heads: copies beyond TP 8
+		{"moonshotai/Kimi-K2.5", "", plan.Parallel{TP: 8}, 70272},     // MLA: whole on every rank
+		{"DeepSeek-R1", "fp8_ds_mla", plan.Parallel{TP: 8}, 61 * 656}, // packed form
+		{"Qwen3-Next-80B-A3B-Instruct", "", plan.Parallel{}, 24576},   // 12 of 48 layers
+		{"gpt-oss-20b", "", plan.Parallel{}, 24576},                   // 12 of 24 layers, the rest inside a window
+	} {
+		m := plantest.Model(t, c.model, "")
+		kv, ok := ParseKV(c.kv, m)
+		if !ok {
+			t.Fatal(c.kv)
+		}
+		s := Setup{Model: m, Engine: Engine{Name: VLLM}, Parallel: c.parallel, KV: kv}.Normal()
+		if got := s.widest().Full; got != c.want {
+			t.Errorf("%s, %s, %+v: %g bytes a token, want %g", c.model, c.kv, c.parallel, got, c.want)
+		}
+	}
+}
+
+// TestWindows: engines without a manager for it keep every token in all layers.
+// TestSparse checks what SGLang logs as bytes_per_full_token of DeepSeek-V4, and the
+// pages that vLLM keeps of a token, 584 bytes an entry.
+func TestSparse(t *testing.T) {
+	for _, c := range []struct {
+		model, engine string
+		full, window  float64
+		state         int64
+	}{
+		{"DeepSeek-V4-Flash", SGLang, 15955.85, 0, 0},
+		{"sgl-project/DeepSeek-V4-Pro-FP8", SGLang, 23749.84, 0, 0},
+		{"DeepSeek-V4-Flash", VLLM, 21*(584+132)/4.0 + 20*584/128.0, 43 * 584, 21*8*(8192+2048) + 20*128*4096},
+	} {
+		f := fitOf(t, Setup{Model: plantest.Model(t, c.model, ""), Engine: Engine{Name: c.engine}, GPU: plantest.GPU(t, "B300"), Parallel: plan.Parallel{TP: 8}})
+		if math.Abs(f.PerToken-c.full) > 0.01 || f.InWindow != c.window || f.State != c.state {
+			t.Errorf("%s in %s: %.2f bytes a token, %.0f in the window, %d a request; want %.2f, %.0f, %d", c.model, c.engine, f.PerToken, f.InWindow, f.State, c.full, c.window, c.state)
+		}
+	}
+}
+
+// TestFallback checks where vLLM runs its first engine.
+func TestFallback(t *testing.T) {
+	for _, c := range []struct {
+		version, gpu string
+		want         bool
+	}{
+		{"0.8.5", "H100", false}, {"0.8.5", "MI300X", true}, {"0.9.2", "MI300X", false}, {"0.9.2", "T4", true}, {"0.10", "T4", false},
+		{"0.7.3", "H100", true}, {"", "T4", false}, {"0.8.5 V0", "H100", true},
+	} {
+		e, _ := ParseEngine("vllm", c.version)
+		if got := (Setup{Model: plantest.Model(t, "Llama-3.1-8B", ""), Engine: e, GPU: plantest.GPU(t, c.gpu)}).Normal().Engine.V0; got != c.want {
+			t.Errorf("vLLM %q on %s: first engine %t, want %t", c.version, c.gpu, got, c.want)
+		}
+	}
+	// The first engine does not cut the prompts of MLA.
+	long := Setup{Model: plantest.Model(t, "DeepSeek-R1", ""), Engine: Engine{Name: VLLM, Minor: 7, V0: true}, Length: 65536}
+	if n := long.Normal().step(); n != 65536 {
+		t.Errorf("a forward pass of %d tokens", n)
+	}
+}
+
+func TestWindows(t *testing.T) {
+	s := Setup{Model: plantest.Model(t, "gemma-2-9b-it", ""), GPU: plantest.GPU(t, "H100")}
+	for _, c := range []struct {
+		engine, version string
+		want            float64
+	}{{"vllm", "0.11", 21 * 8192}, {"vllm", "0.6.4", 42 * 8192}, {"sglang", "", 42 * 8192}} {
+		s.Engine, _ = ParseEngine(c.engine, c.version)
+		if f := fitOf(t, s); f.PerToken != c.want {
+			t.Errorf("%s %s: %g bytes of every token, want %g", c.engine, c.version, f.PerToken, c.want)
+		}
+		if n, want := s.Normal().TokensLogged(10), int64(10*plan.GiB/(42*8192)); n > want || n < want-16 {
+			t.Errorf("%s %s: 10 GiB are logged as %d tokens, want %d", c.engine, c.version, n, want)
+		}
+	}
+}
+
+func TestFit(t *testing.T) {
+	llama := plantest.Model(t, "Llama-3.1-8B", "")
+	s := Setup{Model: llama, Engine: Engine{Name: VLLM}, GPU: plantest.GPU(t, "H100"), Length: 8192}
+	f := fitOf(t, s)
+	if f.Verdict != plan.Fits || f.Need != 1<<30 || f.KV.Low >= f.KV.High || f.Tokens.Low > f.Longest.Low+16 {
+		t.Errorf("Llama on an H100: %+v", f)
+	}
+	var sum int64
+	for _, c := range f.Components {
+		sum += c.Size.Middle()
+	}
+	if math.Abs(float64(sum-s.GPU.Total)) > 16 {
+		t.Errorf("the components sum up to %d of %d bytes", sum, s.GPU.Total)
+	}
+	s.GPU = plantest.GPU(t, "L4")
+	s.Length = 131072
+	if got := fitOf(t, s); got.Verdict != plan.TooMuch || got.Longest.High >= 131072 {
+		t.Errorf("131072 tokens on an L4: %s, up to %d tokens", got.Verdict, got.Longest.High)
+	}
+	s.Model = plantest.Model(t, "Llama-3.3-70B-Instruct", "")
+	if got := fitOf(t, s); got.Verdict != plan.TooMuch || !strings.Contains(got.Binding, "weights") {
+		t.Errorf("70B on an L4: %s, %s", got.Verdict, got.Binding)
+	}
+}
+
+// TestSGLangDefaults checks default fractions that documentation and logs show.
+func TestSGLangDefaults(t *testing.T) {
+	for _, c := range []struct {
+		gpu  string
+		tp   int64
+		want float64
+	}{{"RTX-4090", 1, 0.847}, {"H200", 8, 0.898}} {
+		s := Setup{Model: plantest.Model(t, "Llama-3.1-8B", ""), Engine: Engine{Name: SGLang}, GPU: plantest.GPU(t, c.gpu), Parallel: plan.Parallel{TP: c.tp}}.Normal()
+		if got := s.sglang().fraction; math.Abs(got-c.want) > 0.002 {
+			t.Errorf("%s, TP %d: mem_fraction_static %g, want %g", c.gpu, c.tp, got, c.want)
+		}
+	}
+}
+
+func TestImpossible(t *testing.T) {
+	m := plantest.Model(t, "Llama-3.1-8B", "")
+	for _, c := range []struct {
+		s    Setup
+		want string
+	}{
+		{Setup{Parallel: plan.Parallel{TP: 7}}, "attention heads"},
+		{Setup{Parallel: plan.Parallel{PP: 40}}, "has 32 layers"},
+		{Setup{Parallel: plan.Parallel{TP: 8, DP: 3}}, "--dp 3"},
+		{Setup{Fraction: 2}, "memory fraction"},
+		{Setup{Length: 1 << 40}, "beyond any engine"},
+	} {
+		c.s.Model, c.s.Engine, c.s.GPU = m, Engine{Name: VLLM}, plantest.GPU(t, "H100")
+		if _, err := c.s.Fit(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: got %v, want %q", c.s.Parallel, err, c.want)
+		}
+	}
+	if _, err := (Setup{Model: m, Engine: Engine{Name: VLLM}}).Fit(); err == nil {
+		t.Error("a plan without a GPU")
+	}
+	small := Setup{Model: plantest.Model(t, "Qwen2.5-0.5B", ""), Engine: Engine{Name: VLLM}, GPU: plantest.GPU(t, "H100"), Parallel: plan.Parallel{TP: 7}}
+	if _, err := small.Fit(); err == nil || !strings.Contains(err.Error(), "2 key-value heads") {
+		t.Errorf("14 heads with 2 key-value heads on 7 ranks: %v", err)
+	}
+}
+
+// TestLatency checks the roofline against a step that reads all weights once.
+func TestLatency(t *testing.T) {
+	f := fitOf(t, Setup{Model: plantest.Model(t, "Llama-3.1-8B", ""), Engine: Engine{Name: VLLM}, GPU: plantest.GPU(t, "H100"), Length: 8192})
+	l := f.Latency
+	weights := 15.0e9 / 3350e9 // seconds at full bandwidth
+	if l.Token[0] < weights || l.Token[1] > 10*weights || l.First[0] <= 0 || l.First[1] < l.First[0] || l.Bound != "memory bandwidth" {
+		t.Errorf("latency: %+v", l)
+	}
+}
