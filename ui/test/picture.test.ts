@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { blit, keptLine, labelPlaces, runs, stackOf, widen, type Frame, type Paint, type Run } from "../src/picture/blit.ts";
-import { noteRows, timeTicks } from "../src/rail/rail.ts";
+import { timeTicks } from "../src/rail/axes.ts";
+import { noteRows } from "../src/rail/layout.ts";
 import { decodeTile, type Tile } from "../src/base/wire.ts";
 
 /** Encodes a tile of bands as WIRE.md has it. */

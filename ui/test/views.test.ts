@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { flow, rowBytes, sections, type Heap } from "../src/allocator/allocator.ts";
+import { flow, rowBytes, sections, type Heap } from "../src/allocator/heap.ts";
 import { acrossOf, align, short, type GroupOf } from "../src/compare/compare.ts";
 import { settingOf } from "../src/findings/findings.ts";
 import { layout } from "../src/picture/icicle.ts";

@@ -3,7 +3,7 @@
 
 import { fresh, Refused } from "../base/ask.ts";
 import { Store, type State } from "./store.ts";
-import type { Finding } from "../findings/findings.ts";
+import type { Finding } from "../findings/wire.ts";
 import type { Run } from "../whatif/runs.ts";
 import type { Alloc, At, Band, Bands, Device, Event, Group, Session, SessionFile } from "../base/wire.ts";
 

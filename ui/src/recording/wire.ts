@@ -1,6 +1,6 @@
 // What the engine answers about a recording of `strandline trace`, as types.
 
-import type { Told } from "../findings/findings.ts";
+import type { Told } from "../findings/wire.ts";
 import type { Frame } from "../base/wire.ts";
 
 export interface Stack {

@@ -1,0 +1,137 @@
+// The allocator's state after one event, and its layout: segments on rows to one scale.
+
+import type { Group } from "../base/wire.ts";
+
+export interface Segment {
+  address: string;
+  size: number;
+  pool: string;
+  private: boolean;
+  stream: number | string;
+  type: string;
+  expandable: boolean;
+  first: number;
+  blocks: number;
+  releasable: number;
+  stranded: number;
+}
+
+export interface Heap {
+  event: number;
+  exact: boolean;
+  notes: string[];
+  reserved: number;
+  allocated: number;
+  pending: number;
+  slack: number;
+  free: number;
+  releasable: number;
+  stranded: number;
+  segments: Segment[];
+  blocks: { offset: number[]; size: number[]; requested: number[]; state: string; alloc: number[]; group: number[] };
+  strands: { key: string; group: number; count: number; bytes: number }[];
+  changed: { address: string; size: number; action: string } | null;
+}
+
+/** A segment, or a part of one, on a row of text-like lines. */
+export interface Piece {
+  segment: number;
+  from: number; // bytes of the segment before this piece
+  bytes: number;
+  x: number; // bytes from the left of the row
+  row: number;
+  open: boolean; // the segment goes on in the next row
+}
+
+export interface Section {
+  name: string;
+  private: boolean;
+  segments: number[]; // drawn
+  folded: number[]; // wholly free
+  reserved: number;
+  used: number;
+  magnified: number; // by how much it is drawn larger than the others
+  pieces: Piece[];
+  rows: number;
+}
+
+/** Segments by pool, stream and size class, large pools first. */
+export function sections(heap: Heap, unfolded: boolean): Section[] {
+  const by = new Map<string, Section>();
+  heap.segments.forEach((s, i) => {
+    const name = `${s.pool === "default" ? "" : `${s.pool} · `}stream ${s.stream} · ${s.type} pool${s.expandable ? " · expandable" : ""}`;
+    let sec = by.get(name);
+    if (!sec) by.set(name, (sec = { name, private: s.private, segments: [], folded: [], reserved: 0, used: 0, magnified: 1, pieces: [], rows: 0 }));
+    sec.reserved += s.size;
+    let used = 0;
+    for (let b = s.first; b < s.first + s.blocks; b++) if (heap.blocks.state[b] !== "f") used += heap.blocks.size[b]!;
+    sec.used += used;
+    (used === 0 && !unfolded ? sec.folded : sec.segments).push(i);
+  });
+  const out = [...by.values()];
+  for (const sec of out) sec.segments.sort((a, b) => compareAddress(heap.segments[a]!.address, heap.segments[b]!.address));
+  return out.sort((a, b) => b.reserved - a.reserved);
+}
+
+const compareAddress = (a: string, b: string): number => a.length - b.length || (a < b ? -1 : a > b ? 1 : 0);
+
+/** The bytes of a row: the smallest power of two that gives at most `most` rows in all. */
+export function rowBytes(heap: Heap, secs: Section[], most: number): number {
+  let row = 2 ** 20;
+  for (;;) {
+    const rows = secs.reduce((n, s) => n + Math.ceil(s.segments.reduce((m, i) => m + heap.segments[i]!.size, 0) / row), 0);
+    if (rows <= most) return row;
+    row *= 2;
+  }
+}
+
+/** Lays the segments of a section out like text; a small section is magnified by a power of two. */
+export function flow(heap: Heap, sec: Section, row: number, gap: number): void {
+  const sum = sec.segments.reduce((n, i) => n + heap.segments[i]!.size, 0);
+  sec.magnified = 1;
+  const gaps = sec.segments.length * gap;
+  while (sum > 0 && sum * sec.magnified * 2 + gaps <= row) sec.magnified *= 2;
+  const width = row / sec.magnified;
+  const space = gap / sec.magnified;
+  sec.pieces = [];
+  let x = 0;
+  let r = 0;
+  for (const i of sec.segments) {
+    let from = 0;
+    const { size } = heap.segments[i]!;
+    while (from < size) {
+      if (width - x < width * 1e-6) {
+        x = 0;
+        r++;
+      }
+      // A rest of a few pixels hangs over the edge rather than begin a row.
+      const take = size - from <= width - x + 4 * space ? size - from : width - x;
+      sec.pieces.push({ segment: i, from, bytes: take, x, row: r, open: from + take < size });
+      from += take;
+      x += take;
+    }
+    x = Math.min(width, x + space);
+  }
+  sec.rows = sec.pieces.length ? r + 1 : 0;
+}
+
+/** A block in use, and whose it is. */
+export interface Pin {
+  label: string;
+  slot: number;
+  bytes: number;
+  alloc: number;
+}
+
+/** The blocks in use that keep a segment, largest first. */
+export function pins(heap: Heap, groups: Group[], segment: number): Pin[] {
+  const { blocks, segments } = heap;
+  const s = segments[segment]!;
+  const out: Pin[] = [];
+  for (let b = s.first; b < s.first + s.blocks; b++) {
+    if (blocks.state[b] === "f") continue;
+    const g = groups[blocks.group[b]!];
+    out.push({ label: g?.label ?? "unknown", slot: g?.slot ?? -1, bytes: blocks.size[b]!, alloc: blocks.alloc[b]! });
+  }
+  return out.sort((a, b) => b.bytes - a.bytes);
+}

@@ -1,0 +1,246 @@
+// Draws segments and blocks.
+
+import { byId, fill, h } from "../base/dom.ts";
+import { bytes, count } from "../base/format.ts";
+import { byteTick } from "../base/scale.ts";
+import type { Page } from "../page/page.ts";
+import { css, mix, palette, siteColour, textOn, type Palette } from "../picture/palette.ts";
+import { flow, pins, rowBytes, sections, type Heap, type Piece, type Section } from "./heap.ts";
+
+const rowHigh = 17;
+const rowStep = 22;
+const left = 64;
+
+/** Where a segment, or a part of it, is drawn. */
+export interface Spot {
+  x0: number;
+  x1: number;
+  y0: number;
+  y1: number;
+  segment: number; // −1: the line of folded segments
+  section: Section;
+}
+
+/** What is drawn, and where. */
+export interface View {
+  page: Page;
+  root: HTMLElement;
+  heap: Heap;
+  unfolded: boolean;
+  spots: Spot[];
+}
+
+/** Draws the state into the view's canvas, and notes where each segment is. */
+export function paint(v: View): void {
+  const { heap } = v;
+  const canvas = v.root.querySelector<HTMLCanvasElement>(".heap canvas");
+  if (!canvas) return;
+  const c = palette();
+  const width = Math.max(300, canvas.parentElement!.clientWidth);
+  const room = width - left - 16;
+  const secs = sections(heap, v.unfolded);
+  const row = rowBytes(heap, secs, 24);
+  for (const s of secs) flow(heap, s, row, (2 / room) * row);
+  const high = secs.reduce((n, s) => n + 24 + s.rows * rowStep + (s.folded.length ? rowStep : 0) + 8, 24 + 36);
+  const ratio = devicePixelRatio;
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(high * ratio);
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${high}px`;
+  const g = canvas.getContext("2d")!;
+  g.setTransform(ratio, 0, 0, ratio, 0, 0);
+  g.font = `11px ${getComputedStyle(v.root).fontFamily}`;
+  g.textBaseline = "middle";
+  fill(byId("row-scale"), "1 row = ", h("b", {}, byteTick(row)), ", one scale; magnified groups say so");
+  g.fillStyle = css(c.muted);
+  for (let i = 0; i <= 4; i++) {
+    const x = left + (room * i) / 4;
+    g.textAlign = i === 4 ? "right" : i ? "center" : "left";
+    g.fillText(byteTick((row * i) / 4), x, 12);
+    g.fillRect(Math.min(x, width - 17), 19, 1, 4);
+  }
+  v.spots = [];
+  let y = 24;
+  for (const s of secs) y = paintSection(v, g, c, s, row, room, y);
+  legend(v, g, c, y + 12);
+}
+
+function paintSection(v: View, g: CanvasRenderingContext2D, c: Palette, s: Section, row: number, room: number, y: number): number {
+  const heap = v.heap;
+  g.textAlign = "left";
+  g.fillStyle = css(c.muted);
+  const n = s.segments.length + s.folded.length;
+  const parts = [s.name, `${count(n)} ${n === 1 ? "segment" : "segments"}`, `${bytes(s.reserved)} reserved`, `${bytes(s.used)} in use`];
+  if (s.private) parts.push("not shared with the default pool");
+  if (s.magnified > 1 && s.segments.length) parts.push(`drawn ×${s.magnified}`);
+  g.fillText(parts.join("  ·  "), left, y + 12);
+  y += 24;
+  const scale = (room / row) * s.magnified;
+  const widest = widestFree(v, s.pieces);
+  for (const p of s.pieces) {
+    const x0 = left + p.x * scale;
+    const x1 = left + (p.x + p.bytes) * scale;
+    const top = y + p.row * rowStep;
+    paintPiece(v, g, c, p, x0, x1, top, scale, widest.get(p.segment) === p);
+    v.spots.push({ x0, x1, y0: top, y1: top + rowHigh, segment: p.segment, section: s });
+  }
+  y += s.rows * rowStep;
+  if (s.folded.length) {
+    const sum = s.folded.reduce((m, i) => m + heap.segments[i]!.size, 0);
+    hatch(g, left, y, room, rowHigh, css(c.whole), css(c.wholeLine));
+    const text = `${count(s.folded.length)} whole free ${s.folded.length === 1 ? "segment" : "segments"}, ${bytes(sum)} · folded, not to scale · ${s.private ? "empty_cache() returns them only once their pool is gone" : "empty_cache() would return them"}`;
+    g.fillStyle = css(c.page);
+    g.fillRect(left + 6, y + 1, g.measureText(text).width + 12, rowHigh - 2);
+    g.fillStyle = css(c.ink);
+    g.fillText(text, left + 12, y + rowHigh / 2);
+    v.spots.push({ x0: left, x1: left + room, y0: y, y1: y + rowHigh, segment: -1, section: s });
+    y += rowStep;
+  }
+  return y + 8;
+}
+
+/** For each segment the piece that shows the largest free part of it, where its label stands. */
+function widestFree(v: View, pieces: Piece[]): Map<number, Piece> {
+  const { blocks, segments } = v.heap;
+  const best = new Map<number, { piece: Piece; free: number }>();
+  for (const p of pieces) {
+    const s = segments[p.segment]!;
+    for (let b = s.first; b < s.first + s.blocks; b++) {
+      if (blocks.state[b] !== "f") continue;
+      const free = Math.min(blocks.offset[b]! + blocks.size[b]!, p.from + p.bytes) - Math.max(blocks.offset[b]!, p.from);
+      if (free > (best.get(p.segment)?.free ?? 0)) best.set(p.segment, { piece: p, free });
+    }
+  }
+  return new Map([...best].map(([segment, v]) => [segment, v.piece]));
+}
+
+function paintPiece(v: View, g: CanvasRenderingContext2D, c: Palette, p: Piece, x0: number, x1: number, y: number, scale: number, tells: boolean): void {
+  const heap = v.heap;
+  const { blocks } = heap;
+  const seg = heap.segments[p.segment]!;
+  const whole = seg.stranded === 0 && seg.releasable > 0;
+  if (whole) hatch(g, x0, y, x1 - x0, rowHigh, css(c.whole), css(c.wholeLine));
+  else {
+    g.fillStyle = css(c.stranded);
+    g.fillRect(x0, y, x1 - x0, rowHigh);
+  }
+  // Free pieces wide enough for a word tell how much is stranded, and by what.
+  const label = (text: string, from: number, to: number, colour: string, right: boolean): void => {
+    if (to - from < 110) return;
+    let t = text;
+    while (t.length > 4 && g.measureText(t).width > to - from - 10) t = `${t.slice(0, -2)}…`.replace("……", "…");
+    g.fillStyle = colour;
+    g.textAlign = right ? "right" : "left";
+    g.fillText(t, right ? to - 6 : from + 5, y + rowHigh / 2 + 0.5);
+    g.textAlign = "left";
+  };
+  let widest: [number, number] = [0, 0];
+  for (let b = seg.first; b < seg.first + seg.blocks; b++) {
+    const from = Math.max(blocks.offset[b]!, p.from);
+    const to = Math.min(blocks.offset[b]! + blocks.size[b]!, p.from + p.bytes);
+    if (to <= from) continue;
+    const bx0 = x0 + (from - p.from) * scale;
+    const bx1 = x0 + (to - p.from) * scale;
+    if (blocks.state[b] === "f") {
+      if (bx1 - bx0 > widest[1] - widest[0]) widest = [bx0, bx1];
+      continue;
+    }
+    const group = v.page.bands!.groups[blocks.group[b]!];
+    let colour = siteColour(c, group?.slot ?? -1);
+    const solo = v.page.s.solo;
+    if ((solo.length && !solo.includes(group?.key ?? "")) || (v.page.found && !v.page.found.has(group?.key ?? ""))) colour = mix(colour, c.page, 0.15);
+    const w = Math.max(0.75, bx1 - bx0);
+    if (blocks.state[b] === "p") hatch(g, bx0, y, w, rowHigh, css(colour), css(c.page));
+    else {
+      g.fillStyle = css(colour);
+      g.fillRect(bx0, y, w, rowHigh);
+    }
+    const slack = (blocks.size[b]! - blocks.requested[b]!) * scale;
+    if (slack >= 1 && to === blocks.offset[b]! + blocks.size[b]!) {
+      g.fillStyle = css(c.ink);
+      g.globalAlpha = 0.35;
+      g.fillRect(bx1 - slack, y, slack, rowHigh);
+      g.globalAlpha = 1;
+    }
+    if (bx1 - bx0 > 3) {
+      g.fillStyle = css(c.page);
+      g.globalAlpha = 0.6;
+      g.fillRect(bx1 - 1, y, 1, rowHigh);
+      g.globalAlpha = 1;
+    }
+    if (group) label(group.label, bx0, bx1, css(textOn(colour)), false);
+  }
+  if (tells && seg.stranded > 0) {
+    const by = pins(heap, v.page.bands!.groups, p.segment);
+    label(`${bytes(seg.stranded)} stranded by ${bytes(by.reduce((sum, b) => sum + b.bytes, 0))} in ${count(by.length)}`, widest[0], widest[1], css(c.strandedText), true);
+  }
+  const pinned = v.page.s.segment === seg.address;
+  g.strokeStyle = css(pinned ? c.accent : c.top);
+  g.lineWidth = pinned ? 2 : 1;
+  g.beginPath();
+  const inset = pinned ? 0 : 0.5;
+  g.moveTo(x1, y + inset);
+  g.lineTo(x0 + inset, y + inset);
+  if (p.from === 0) g.lineTo(x0 + inset, y + rowHigh - inset);
+  else g.moveTo(x0 + inset, y + rowHigh - inset);
+  g.lineTo(x1, y + rowHigh - inset);
+  if (!p.open) {
+    g.moveTo(x1 - inset, y);
+    g.lineTo(x1 - inset, y + rowHigh);
+  }
+  g.stroke();
+  ring(v, g, c, p, x0, y, scale);
+}
+
+/** Rings what the event touched. */
+function ring(v: View, g: CanvasRenderingContext2D, c: Palette, p: Piece, x0: number, y: number, scale: number): void {
+  const { changed, segments } = v.heap;
+  if (!changed) return;
+  const from = Number(changed.address) - Number(segments[p.segment]!.address) - p.from; // 48 bits: exact
+  const to = from + changed.size;
+  if (to <= 0 || from >= p.bytes) return;
+  const a = x0 + Math.max(0, from) * scale;
+  const b = Math.max(a + 3, x0 + Math.min(p.bytes, to) * scale);
+  g.strokeStyle = css(c.accent);
+  g.lineWidth = 2;
+  g.strokeRect(a - 1, y - 2, b - a + 2, rowHigh + 4);
+}
+
+function legend(v: View, g: CanvasRenderingContext2D, c: Palette, y: number): void {
+  const heap = v.heap;
+  let x = left;
+  const item = (text: string, draw: (x: number) => void): void => {
+    draw(x);
+    g.fillStyle = css(c.ink);
+    g.textAlign = "left";
+    g.fillText(text, x + 22, y + 6);
+    x += g.measureText(text).width + 44;
+  };
+  const flat = (colour: string) => (x: number): void => {
+    g.fillStyle = colour;
+    g.fillRect(x, y, 16, 12);
+  };
+  item("in use (colour of its site)", flat(css(c.slots[0]!)));
+  if (heap.pending) item(`freed, waits for a stream: ${bytes(heap.pending)}`, (x) => hatch(g, x, y, 16, 12, css(c.slots[0]!), css(c.page)));
+  item(`free but stranded: ${bytes(heap.stranded)}`, flat(css(c.stranded)));
+  item(`releasable: ${bytes(heap.releasable)}`, (x) => hatch(g, x, y, 16, 12, css(c.whole), css(c.wholeLine)));
+  if (heap.slack) item(`rounding: ${bytes(heap.slack)}`, flat(css(mix(c.ink, c.page, 0.35))));
+}
+
+function hatch(g: CanvasRenderingContext2D, x: number, y: number, w: number, high: number, ground: string, line: string): void {
+  g.save();
+  g.beginPath();
+  g.rect(x, y, w, high);
+  g.clip();
+  g.fillStyle = ground;
+  g.fillRect(x, y, w, high);
+  g.strokeStyle = line;
+  g.lineWidth = 1;
+  g.beginPath();
+  for (let d = Math.floor(x / 6) * 6 - high; d < x + w; d += 6) {
+    g.moveTo(d, y + high);
+    g.lineTo(d + high, y);
+  }
+  g.stroke();
+  g.restore();
+}

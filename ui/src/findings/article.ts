@@ -1,0 +1,86 @@
+// A list of findings and one of them in full, for the pages of snapshots and of
+// recordings.
+
+import { h } from "../base/dom.ts";
+import { base, bytes, count } from "../base/format.ts";
+import { stackList } from "../base/stack.ts";
+import type { Told } from "./wire.ts";
+
+const severities = { problem: "problem", warning: "warning", info: "note" };
+
+/** The list of findings; go is told which one is chosen. */
+export function findingList<F extends Told>(findings: F[], chosen: number, go: (i: number) => void, owner: (f: F) => Node | null): HTMLElement {
+  return h(
+    "ol",
+    { "aria-label": "Findings" },
+    findings.map((f, i) =>
+      h(
+        "li",
+        {},
+        h(
+          "button",
+          { type: "button", "data-key": `finding ${i}`, "aria-current": i === chosen ? "true" : undefined, onclick: () => go(i) },
+          h("div", { class: `sev ${f.severity}` }, `${severities[f.severity] ?? f.severity} · ${f.kind.replaceAll("-", " ")}`, f.bytes ? h("span", { class: "muted", "data-bytes": f.bytes }, ` · ${bytes(f.bytes)}`) : null, owner(f)),
+          h("div", {}, f.title),
+          f.site?.file ? h("div", { class: "mono muted" }, placeOf(f.site)) : null,
+        ),
+      ),
+    ),
+  );
+}
+
+/** A place on one line; native code has no line. */
+const placeOf = (s: { file: string | null; line: number | null; function: string | null }): string => `${base(s.file ?? "")}${s.line ? `:${s.line}` : ""} ${s.function}`;
+
+/** All of a finding, with what can be done about it on the page. */
+export function article(f: Told, acts: (Node | null)[], act: (setting: string) => Node | null): HTMLElement {
+  return h(
+    "article",
+    { tabindex: "0", "aria-label": "Finding" },
+    h("h2", {}, f.title),
+    (f.detail ?? []).map((d) => h("p", {}, d)),
+    h("div", { class: "acts" }, acts),
+    f.trend && f.trend.length > 1 ? [h("h3", {}, "live bytes over time"), spark(f.trend)] : null,
+    f.remedies?.length ? [h("h3", {}, "what to do"), f.remedies.map((r) => [h("p", {}, r.text), r.setting ? [h("pre", { tabindex: "0" }, r.setting), act(r.setting)] : null])] : null,
+    f.stack?.length ? [h("h3", {}, "stack"), stackList(f.stack.map((x, n) => ({ ...x, origin: f.origins?.[n] })), "")] : null,
+    f.sites && f.sites.length > 1 ? [h("h3", {}, "places"), h("dl", {}, f.sites.slice(0, 20).map((s) => [h("dt", { "data-bytes": s.bytes }, bytes(s.bytes)), h("dd", {}, s.file ? placeOf(s) : "stack unknown", h("span", { class: "muted" }, ` × ${count(s.count)}`))]))] : null,
+    f.evidence ? [h("h3", {}, "evidence"), evidence(f.evidence)] : null,
+    f.basis ? h("p", { class: "muted" }, `Confidence ${Math.round(f.confidence * 100)} %: ${f.basis}`) : null,
+  );
+}
+
+function evidence(e: Record<string, unknown>): HTMLElement {
+  const rows: Node[] = [];
+  const show = (name: string, v: unknown): string => {
+    if (typeof v === "number") return /bytes/.test(name) ? bytes(v) : count(v);
+    if (Array.isArray(v)) return v.length > 12 ? `${v.slice(0, 12).map((x) => show(name, x)).join(", ")} …` : v.map((x) => show(name, x)).join(", ");
+    return String(v);
+  };
+  for (const [name, v] of Object.entries(e)) {
+    const flat = Array.isArray(v) ? v.every((x) => typeof x !== "object") : typeof v !== "object";
+    if (v === null || !flat) continue;
+    const values = show(name, v).split(", ");
+    rows.push(h("dt", {}, name.replace(/_bytes$/, "").replace(/_bytes_/, " ").replaceAll("_", " ")), h("dd", {}, values.map((x, i) => [i ? ", " : "", h("span", { class: "whole" }, x)])));
+  }
+  return h("dl", {}, rows);
+}
+
+/** A small line from zero, with its first and last value. */
+export function spark(values: number[]): HTMLElement {
+  const [w, high] = [420, 56];
+  const most = Math.max(1, ...values);
+  const points = values.map((v, i) => `${((i / (values.length - 1)) * (w - 4) + 2).toFixed(1)},${(high - 2 - (v / most) * (high - 6)).toFixed(1)}`);
+  const ns = "http://www.w3.org/2000/svg";
+  const svg = document.createElementNS(ns, "svg");
+  svg.setAttribute("width", String(w));
+  svg.setAttribute("height", String(high));
+  svg.setAttribute("role", "img");
+  svg.setAttribute("aria-label", `from ${bytes(values[0]!)} to ${bytes(values[values.length - 1]!)}`);
+  const line = document.createElementNS(ns, "polyline");
+  line.setAttribute("points", points.join(" "));
+  line.setAttribute("fill", "none");
+  line.setAttribute("stroke", "currentColor");
+  line.setAttribute("stroke-width", "1.5");
+  svg.append(line);
+  return h("div", { class: "spark" }, svg, h("div", { class: "muted" }, `${bytes(values[0]!)} → ${bytes(values[values.length - 1]!)}`));
+}

@@ -1,0 +1,83 @@
+// The layer of the cursor: the only one that is drawn while the pointer moves.
+
+import { pixelAt } from "../base/scale.ts";
+import { stripOfBands, type Tile } from "../base/wire.ts";
+import { rowOf } from "../picture/blit.ts";
+import { begin, left } from "../picture/canvas.ts";
+import { css, type RGB } from "../picture/palette.ts";
+import type { Scene } from "./scene.ts";
+
+export function drawFront(scene: Scene): void {
+  const l = scene.layout;
+  const c = scene.colours;
+  const g = begin(scene.el.front);
+  const { device, s } = scene.page;
+  if (!device || device.events === 0) return;
+  g.font = scene.font(11);
+  const line = (event: number, colour: RGB, name?: string): void => {
+    const at = scene.placeOf(event);
+    if (at === undefined) return;
+    const x = Math.round(left + scene.px(at));
+    if (x < left || x > left + l.width) return;
+    g.fillStyle = css(colour);
+    g.fillRect(x - 0.75, l.top - 3, 1.5, l.height + 3);
+    if (!name) return;
+    g.fillRect(x - 7, l.top - 15, 14, 13);
+    g.fillStyle = css(c.page);
+    g.textAlign = "center";
+    g.textBaseline = "middle";
+    g.fillText(name, x, l.top - 8);
+  };
+  if (s.range) {
+    const at = scene.scopePixels(s.range[0], s.range[1]);
+    if (at) {
+      g.fillStyle = css(c.accent);
+      g.globalAlpha = 0.16;
+      g.fillRect(at[0], l.top, at[1] - at[0], l.height);
+      g.globalAlpha = 1;
+      g.fillRect(at[0], l.top, 1, l.height);
+      g.fillRect(at[1] - 1, l.top, 1, l.height);
+    }
+  }
+  drawPinned(scene, g);
+  line(scene.page.k, c.accent);
+  if (s.a !== null) line(s.a, c.ink, "A");
+  if (s.b !== null) line(s.b, c.ink, "B");
+  drawHover(scene, g);
+}
+
+/** Outlines the rectangle of the pinned allocation, where it is drawn on its own. */
+function drawPinned(scene: Scene, g: CanvasRenderingContext2D): void {
+  const pinned = scene.page.s.alloc;
+  if (pinned === null) return;
+  const l = scene.layout;
+  const ratio = scene.frame.width / l.width;
+  g.fillStyle = css(scene.colours.accent);
+  const seen = new Set<Tile>();
+  for (const r of scene.drawn) {
+    if (r.tile.kind !== "alloc" || seen.has(r.tile)) continue;
+    seen.add(r.tile);
+    const t = r.tile;
+    for (let i = 0; i < t.alloc.length; i++) {
+      if (t.alloc[i] !== pinned || t.marks[i]! & stripOfBands) continue;
+      const at = (c: number): number => Math.max(0, Math.min(scene.frame.width, pixelAt((t.first + c) * 2 ** t.level, scene.frame.win, scene.frame.width))) / ratio;
+      const y0 = l.top + Math.max(0, rowOf(t.y0[i]! + t.height[i]!, scene.frame)) / ratio;
+      const y1 = l.top + Math.max(0, rowOf(t.y0[i]!, scene.frame)) / ratio;
+      const x0 = left + at(t.c0[i]!);
+      const x1 = left + at(t.c1[i]!);
+      g.fillRect(x0, y0 - 1, x1 - x0, 2);
+      g.fillRect(x0, y1 - 1, x1 - x0, 2);
+      if (at(t.c0[i]!) > 0 && t.c0[i]! > 0) g.fillRect(x0, y0, 1.5, y1 - y0);
+      if (at(t.c1[i]!) < l.width && t.c1[i]! < t.n) g.fillRect(x1 - 1.5, y0, 1.5, y1 - y0);
+    }
+  }
+}
+
+function drawHover(scene: Scene, g: CanvasRenderingContext2D): void {
+  if (!scene.hover || scene.drag?.moved) return;
+  const l = scene.layout;
+  g.fillStyle = css(scene.colours.ink);
+  g.globalAlpha = 0.45;
+  g.fillRect(Math.round(left + scene.hover.x), l.top, 1, l.height);
+  g.globalAlpha = 1;
+}

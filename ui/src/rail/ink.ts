@@ -1,0 +1,90 @@
+// The layer of lines and words over the data.
+
+import { h } from "../base/dom.ts";
+import { bytes, count } from "../base/format.ts";
+import { byteTick } from "../base/scale.ts";
+import { begin, left } from "../picture/canvas.ts";
+import { css } from "../picture/palette.ts";
+import { drawAxis, drawNotes, drawSteps } from "./axes.ts";
+import { drawFindings, drawGutter, drawLabels, drawMarks, drawPeak } from "./labels.ts";
+import { drawLanes, drawMap, drawReserved, drawRuns } from "./lines.ts";
+import type { Scene } from "./scene.ts";
+
+export function drawInk(scene: Scene): void {
+  const l = scene.layout;
+  const c = scene.colours;
+  const g = begin(scene.el.ink);
+  const { device, bands, s } = scene.page;
+  scene.el.over.replaceChildren();
+  empty(scene);
+  if (!device || device.events === 0) return;
+  const { win } = scene;
+  g.textBaseline = "middle";
+  g.font = scene.font(11);
+  // The byte axis.
+  g.textAlign = "right";
+  g.fillStyle = css(c.muted);
+  if (scene.drawn.length) {
+    for (const b of [0, ...scene.frame.gridAt]) {
+      const y = l.top + l.height - (b / scene.frame.top) * l.height;
+      if (y > l.top - 2) g.fillText(byteTick(b), left - 6, Math.max(l.top + 5, y));
+    }
+  }
+  drawAxis(scene, g);
+  if (l.steps >= 0) drawSteps(scene, g);
+  if (l.notes >= 0) drawNotes(scene, g);
+  if (l.grows >= 0 && bands) drawLanes(scene, g);
+  if (!scene.solo.length) drawReserved(scene, g);
+  if (s.view === "whatif") drawRuns(scene, g);
+  drawMarks(scene, g);
+  if (bands && l.height > 100) drawLabels(scene, g);
+  if (l.map >= 0) drawMap(scene, g);
+  drawGutter(scene);
+  if (l.height > 100) drawPeak(scene, g);
+  if (s.view !== "whatif") drawFindings(scene);
+  if (device.coverage.kind === "ring" || device.coverage.kind === "late") {
+    if (win[0] < (win[1] - win[0]) * 0.001 + 1) hatchEdge(g, left, l.top, l.height, css(c.muted));
+  }
+  if (device.coverage.kind === "damaged" && win[1] >= scene.end) {
+    g.fillStyle = css(c.danger);
+    g.fillRect(left + l.width - 2, l.top, 3, l.height);
+  }
+}
+
+function empty(scene: Scene): void {
+  const { device, problem, file } = scene.page;
+  if (device && device.events > 0) return;
+  const says: (Node | string)[] = [];
+  if (problem) says.push(problem);
+  else if (!file) says.push(scene.page.session ? "There is no such file in scene session." : "Loading");
+  else if (!device) {
+    const of = file.size ? ` of ${bytes(file.size)}` : "";
+    const phase = { waiting: "Waiting", reading: "Reading", pairing: "Pairing allocations with frees" }[file.state as string] ?? "Preparing";
+    says.push(`${phase}: ${bytes(file.read)}${of}${file.events === null ? "" : `, ${count(file.events)} events`}`);
+    if (file.size) says.push(h("progress", { max: file.size, value: file.read, "aria-label": "read" }));
+  } else {
+    says.push(
+      device.end.reserved > 0
+        ? `This file has no history: it holds the segments and blocks at one moment (${bytes(device.end.reserved)} reserved), but no events. The history was not recorded.`
+        : "This file holds neither history nor segments: nothing was allocated on scene device, or recording was never switched on.",
+      h("pre", {}, "torch.cuda.memory._record_memory_history(max_entries=1_000_000)\n…\ntorch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"),
+    );
+  }
+  const el = h("div", { class: "empty" }, h("div", {}, ...says));
+  scene.el.over.append(el);
+}
+
+function hatchEdge(g: CanvasRenderingContext2D, x: number, y: number, high: number, colour: string): void {
+  g.save();
+  g.beginPath();
+  g.rect(x, y, 6, high);
+  g.clip();
+  g.strokeStyle = colour;
+  g.beginPath();
+  for (let d = -6; d < high; d += 6) {
+    g.moveTo(x, y + d + 6);
+    g.lineTo(x + 6, y + d);
+  }
+  g.stroke();
+  g.restore();
+}

@@ -1,0 +1,161 @@
+// Words over the picture: marks, names of bands, values at the right edge, the
+// peak's flag and the numbers of findings.
+
+import { h } from "../base/dom.ts";
+import { bytes, count } from "../base/format.ts";
+import { keptLine, labelPlaces, stackOf } from "../picture/blit.ts";
+import { left, place } from "../picture/canvas.ts";
+import { fillOf } from "../picture/paint.ts";
+import { css, textOn } from "../picture/palette.ts";
+import { lastAt } from "../whatif/runs.ts";
+import type { Scene } from "./scene.ts";
+
+export function drawMarks(scene: Scene, g: CanvasRenderingContext2D): void {
+  const l = scene.layout;
+  const c = scene.colours;
+  let labelled = -1e9;
+  for (const m of scene.page.device!.marks) {
+    const at = scene.placeOf(m.event);
+    if (at === undefined) continue;
+    const x = Math.round(left + scene.px(at));
+    if (x < left - 1 || x > left + l.width + 1) continue;
+    const oom = m.kind === "oom";
+    if (m.kind === "annotation") continue;
+    g.fillStyle = css(oom ? c.danger : c.muted);
+    g.globalAlpha = oom ? 1 : 0.55;
+    g.fillRect(x, l.top, oom ? 2 : 1, l.height);
+    g.globalAlpha = 1;
+    // Memory that goes back points up.
+    const [tip, foot] = m.kind === "release" ? [l.top - 7, l.top - 1] : [l.top, l.top - 6];
+    g.beginPath();
+    g.moveTo(x - 4, foot);
+    g.lineTo(x + 5, foot);
+    g.lineTo(x + 0.5, tip);
+    g.fill();
+    if (!oom || x - labelled < 40) continue;
+    labelled = x;
+    g.textAlign = x > left + l.width - 40 ? "right" : "left";
+    g.fillText("OOM", x + (x > left + l.width - 40 ? -7 : 8), l.top - 7);
+  }
+}
+
+export function drawLabels(scene: Scene, g: CanvasRenderingContext2D): void {
+  const l = scene.layout;
+  const { bands } = scene.page;
+  const ratio = scene.frame.width / l.width;
+  g.font = scene.font(11);
+  const widths = new Map<number, number>();
+  const label = (b: number): string => scene.page.bandGroup(bands!.bands[b]!).label;
+  const widthOf = (b: number): number => {
+    let w = widths.get(b);
+    if (w === undefined) widths.set(b, (w = g.measureText(label(b)).width * ratio));
+    return w;
+  };
+  g.textAlign = "left";
+  for (const p of labelPlaces(scene.drawn, scene.frame, bands!.bands.length, widthOf, 15 * ratio)) {
+    const x = left + p.x / ratio + 8;
+    const y = l.top + p.y / ratio;
+    g.fillStyle = css(textOn(fillOf(bands!, p.band, scene.colours)));
+    const key = scene.page.bandGroup(bands!.bands[p.band]!).key;
+    if (scene.page.found && !scene.page.found.has(key)) g.fillStyle = css(scene.colours.muted);
+    g.fillText(label(p.band), x, y + 0.5);
+  }
+}
+
+/** The values at the right edge, beside the lines that they belong to. */
+export function drawGutter(scene: Scene): void {
+  const l = scene.layout;
+  const lastRun = scene.drawn[scene.drawn.length - 1];
+  if (!lastRun) return;
+  const { tile, c } = lastRun;
+  const dev = scene.page.device!;
+  const atEnd = scene.win[1] >= scene.end;
+  const solo = scene.solo.length > 0;
+  const active = solo ? tile.last[c]! : atEnd ? dev.end.live : tile.last[c]!;
+  const reserved = atEnd ? dev.end.reserved : tile.reserved[c]!;
+  const kept = scene.page.bands ? (atEnd && !solo ? dev.kept : keptLine(tile, c, scene.page.bands.kept)) : undefined;
+  const rows: [string, number, string][] = [["active", active, "gutter-active"]];
+  if (!solo) rows.unshift(["reserved", reserved, "gutter-reserved"]);
+  if (scene.page.s.view === "whatif") {
+    const to = tile.events[c + 1]! - 1;
+    for (const { run, number } of scene.page.curves) rows.push([`run ${number}`, run.steps.bytes[Math.max(0, lastAt(run.steps.event, to))]!, `gutter-run-${number}`]);
+    rows.sort((a, b) => b[1] - a[1]);
+  } else if (kept !== undefined) rows.push(["kept", kept, "gutter-kept"]);
+  const compact = l.height < 100;
+  const dense = compact || rows.length > 4;
+  const high = dense ? 14 : 28;
+  let below = l.top - 12;
+  const shown = compact ? rows.slice(0, 3) : rows;
+  const ys = shown.map(([, v]) => l.top + l.height - (Math.min(v, scene.frame.top) / scene.frame.top) * l.height - high / 2);
+  // Labels that would cover each other move apart, downwards first, then back from the bottom.
+  for (let i = 0; i < ys.length; i++) below = (ys[i] = Math.max(ys[i]!, below)) + high;
+  let above = l.top + l.height + 8;
+  for (let i = ys.length - 1; i >= 0; i--) {
+    ys[i] = Math.min(ys[i]!, above - high);
+    above = ys[i]!;
+  }
+  shown.forEach(([name, v, id], i) => {
+    const el = h("div", { class: "over gutter", "data-bytes": v, "data-figure": id }, compact ? "" : dense ? `${name} ` : name, h("b", dense ? { class: "inline" } : {}, bytes(v)));
+    place(el, left + l.width + (dense ? 3 : 8), ys[i]!);
+    scene.el.over.append(el);
+    scene.page.figures[id] = v;
+  });
+}
+
+export function drawPeak(scene: Scene, g: CanvasRenderingContext2D): void {
+  const l = scene.layout;
+  const { device } = scene.page;
+  if (!device!.peak || scene.solo.length || scene.page.s.view === "whatif") return;
+  const peak = device!.peak;
+  const at = scene.placeOf(peak.event);
+  if (at === undefined) return;
+  const x = left + scene.px(at);
+  if (x < left || x > left + l.width) return;
+  const text = `peak ${bytes(peak.bytes)} · event ${count(peak.event)}`;
+  const flag = h("button", {
+    type: "button", class: "over flag", "data-key": "peak", "data-bytes": peak.bytes, "data-event": peak.event, title: "Put the cursor on the peak",
+    onclick: () => scene.page.store.set({ k: peak.event }, true),
+  }, text);
+  scene.el.over.append(flag);
+  const width = g.measureText(text).width + 12; // asking the button would lay the page out in every frame
+  const toLeft = x + width + 6 > left + l.width;
+  const y = l.top + Math.max(2, Math.min(l.height - 30, l.height - (peak.bytes / scene.frame.top) * l.height - 20));
+  place(flag, toLeft ? x - width - 3 : x + 4, y);
+}
+
+/** Pins the findings to their places: an event, or at the right edge the memory of their lines. */
+export function drawFindings(scene: Scene): void {
+  const l = scene.layout;
+  const { page } = scene;
+  const { bands } = page;
+  const last = scene.drawn[scene.drawn.length - 1];
+  const stack = last && bands ? stackOf(last.tile, last.c) : [];
+  const taken: [number, number][] = [];
+  page.findings.forEach((f, i) => {
+    const w = f.where;
+    if (!w || w.f !== page.f || (w.d !== null && w.d !== page.d)) return;
+    let x: number | undefined;
+    let y = l.top - 15;
+    if (w.event !== null) {
+      const at = scene.placeOf(w.event);
+      const named = page.device!.marks.some((m) => m.kind === "oom" && m.event === w.event) && at !== undefined && left + scene.px(at) > left + l.width - 40;
+      if (at !== undefined) x = left + scene.px(at) - (named ? 54 : 20); // beside the word at a mark
+    } else if (last && w.g === page.s.g && l.height > 100) {
+      const of = stack.filter((d) => d.bands === 1 && w.keys[0] === page.bandGroup(bands!.bands[d.band]!).key);
+      const most = of.reduce((a, d) => (d.bytes > (a?.bytes ?? 0) ? d : a), of[0]);
+      if (most) {
+        x = left + (last.x1 / scene.frame.width) * l.width - 20;
+        y = l.top + l.height - ((most.from + most.bytes / 2) / scene.frame.top) * l.height - 8;
+      }
+    }
+    if (x === undefined || x < left - 20 || x > left + l.width || y > l.top + l.height - 8) return;
+    while (taken.some(([a, b]) => Math.abs(a - x!) < 18 && Math.abs(b - y) < 17)) x -= 19;
+    taken.push([x, y]);
+    const pin = h("button", {
+      type: "button", class: `over pin ${f.severity}`, "data-key": `pin ${i}`, title: f.title, "aria-label": `Finding ${i + 1}: ${f.title}`,
+      onclick: () => page.store.set({ view: "findings", finding: i }, true),
+    }, String(i + 1));
+    place(pin, x, Math.max(l.top - 15, y));
+    scene.el.over.append(pin);
+  });
+}

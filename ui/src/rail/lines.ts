@@ -1,0 +1,207 @@
+// Lines over the picture and the small pictures beside it: growth lanes,
+// reserved memory, runs under other settings, the map of the whole file.
+
+import { h } from "../base/dom.ts";
+import { bytes, growth } from "../base/format.ts";
+import { gutterName, left, place } from "../picture/canvas.ts";
+import { css, mix, siteColour } from "../picture/palette.ts";
+import { highest } from "../whatif/runs.ts";
+import { laneHeight, mapHeight } from "./layout.ts";
+import type { Scene } from "./scene.ts";
+
+export function drawLanes(scene: Scene, g: CanvasRenderingContext2D): void {
+  const l = scene.layout;
+  const c = scene.colours;
+  const { bands, device, s } = scene.page;
+  gutterName(g, "grows", l.grows + 11, c);
+  bands!.lanes.slice(0, l.growRows).forEach((lane, row) => {
+    const y = l.grows + 22 * row;
+    const group = bands!.groups[lane.group]!;
+    g.fillStyle = css(c.panel);
+    g.fillRect(left, y, l.width, 20);
+    const most = Math.max(1, ...lane.points);
+    g.fillStyle = css(c.danger);
+    const last = lane.points.length - 1;
+    for (let x = 0; x < l.width; x++) {
+      const place = scene.win[0] + ((x + 0.5) / l.width) * (scene.win[1] - scene.win[0]);
+      const event = scene.us ? scene.eventAt(place) : place;
+      const v = lane.points[Math.round((Math.max(0, Math.min(device!.events, event)) / device!.events) * last)] ?? 0;
+      const high = Math.round((v / most) * 19);
+      g.fillRect(left + x, y + 20 - high, 1, high);
+    }
+    const name = `${group.label} · own scale`;
+    const button = h("button", {
+      type: "button", class: "over lane", "data-key": `lane ${group.key}`, "aria-pressed": String(s.solo.includes(group.key)),
+      title: `${group.label}: ${bytes(lane.from)} → ${bytes(lane.to)} alive at the snapshot. Show it alone.`,
+      onclick: () => scene.page.store.set({ solo: s.solo.length === 1 && s.solo[0] === group.key ? [] : [group.key] }, true),
+    }, name);
+    place(button, left, y);
+    button.style.maxWidth = `${l.width}px`;
+    const value = h("div", { class: "over", "data-bytes": lane.to }, growth(lane.from, lane.to));
+    place(value, left + l.width + 8, y + 4);
+    scene.el.over.append(button, value);
+  });
+  if (bands!.lanes_left_out > 0) {
+    const more = h("div", { class: "over gutter" }, `${bands!.lanes_left_out} more`);
+    place(more, left + l.width + 8, l.grows - 11);
+    scene.el.over.append(more);
+  }
+}
+
+export function drawReserved(scene: Scene, g: CanvasRenderingContext2D): void {
+  const l = scene.layout;
+  g.save();
+  g.beginPath();
+  g.rect(left, l.top - 1, l.width, l.height + 1);
+  g.clip();
+  g.strokeStyle = css(scene.colours.reserved);
+  g.lineWidth = 1.5;
+  g.setLineDash([5, 3]);
+  g.beginPath();
+  const ratio = scene.frame.scale === 0 ? 1 : scene.frame.width / l.width;
+  let end = -1;
+  for (const r of scene.drawn) {
+    if (r.x1 <= r.x0) continue;
+    const y = l.top + l.height - (r.tile.reserved[r.c]! / scene.frame.top) * l.height;
+    if (end !== r.x0) g.moveTo(left + r.x0 / ratio, y);
+    g.lineTo(left + r.x0 / ratio, y);
+    g.lineTo(left + r.x1 / ratio, y);
+    end = r.x1;
+  }
+  g.stroke();
+  g.restore();
+}
+
+/** The value of a run in each column, as pixels from the left and bytes. */
+function line(scene: Scene, g: CanvasRenderingContext2D, y: (bytes: number) => number, of: (from: number, to: number) => number | null): void {
+  const ratio = scene.frame.width / scene.layout.width;
+  g.beginPath();
+  let end = -1;
+  for (const r of scene.drawn) {
+    if (r.x1 <= r.x0) continue;
+    const v = of(r.tile.events[r.c]!, r.tile.events[r.c + 1]!);
+    if (v === null) {
+      end = -1;
+      continue;
+    }
+    if (end !== r.x0) g.moveTo(left + r.x0 / ratio, y(v));
+    g.lineTo(left + r.x0 / ratio, y(v));
+    g.lineTo(left + r.x1 / ratio, y(v));
+    end = r.x1;
+  }
+  g.stroke();
+}
+
+/** Runs under other settings: what they reserve, over the recorded line, and below it what of that is not in use. */
+export function drawRuns(scene: Scene, g: CanvasRenderingContext2D): void {
+  const l = scene.layout;
+  const c = scene.colours;
+  const { curves, recorded, s } = scene.page;
+  const high = (v: number): number => l.top + l.height - (v / scene.frame.top) * l.height;
+  const capacity = curves[0]?.run.outcome.capacity_bytes ?? null;
+  g.save();
+  g.beginPath();
+  g.rect(left, l.top - 6, l.width, l.height + 7);
+  g.clip();
+  g.lineJoin = "round";
+  if (capacity !== null && capacity < scene.frame.top) {
+    g.fillStyle = css(c.danger);
+    g.fillRect(left, high(capacity), l.width, 1);
+    g.textAlign = "left";
+    const y = high(capacity);
+    g.fillText(`capacity ${bytes(capacity)}`, left + 6, y - l.top < 14 ? y + 9 : y - 7);
+  }
+  const failing = new Map<number, { numbers: number[]; y: number }>();
+  for (const { run, slot, number } of curves) {
+    const oom = run.outcome.oom?.event ?? Infinity;
+    g.strokeStyle = css(siteColour(c, slot));
+    g.lineWidth = 2;
+    g.setLineDash([]);
+    line(scene, g, high, (from, to) => (from > oom ? null : highest(run.steps.event, run.steps.bytes, from, to)));
+    if (oom === Infinity) continue;
+    g.globalAlpha = 0.4;
+    line(scene, g, high, (from, to) => (from > oom ? highest(run.steps.event, run.steps.bytes, from, to) : null));
+    g.globalAlpha = 1;
+    const at = failing.get(oom);
+    if (at) at.numbers.push(number);
+    else failing.set(oom, { numbers: [number], y: high(run.outcome.oom!.reserved_bytes) });
+  }
+  for (const [event, { numbers, y }] of failing) cross(scene, g, event, y, `${numbers.join(", ")} ${numbers.length === 1 ? "runs" : "run"} out`);
+  g.restore();
+  gutterName(g, s.lane, l.lane + 10, c);
+  g.fillStyle = css(c.panel);
+  g.fillRect(left, l.lane, l.width, laneHeight);
+  const all = [...(recorded ? [{ run: recorded, colour: c.reserved, dash: [5, 3] }] : []), ...curves.map((v) => ({ run: v.run, colour: siteColour(c, v.slot), dash: [] as number[] }))];
+  const of = s.lane === "stranded" ? (r: typeof all[0]["run"]) => r.stranded : (r: typeof all[0]["run"]) => r.unused;
+  let most = 1;
+  for (const { run } of all) for (const v of of(run)) most = Math.max(most, v);
+  const low = (v: number): number => l.lane + laneHeight - 2 - (v / most) * (laneHeight - 6);
+  g.save();
+  g.beginPath();
+  g.rect(left, l.lane, l.width, laneHeight);
+  g.clip();
+  g.lineWidth = 1.5;
+  for (const { run, colour, dash } of all) {
+    g.strokeStyle = css(colour);
+    g.setLineDash(dash);
+    const values = of(run);
+    if (run.looks.length) line(scene, g, low, (from, to) => highest(run.looks, values, from, to));
+  }
+  g.restore();
+  g.setLineDash([]);
+  const lane = h("button", {
+    type: "button", class: "over lane", "data-key": "lane", title: "Reserved less allocated, or what of it even empty_cache() could not return",
+    onclick: () => scene.page.store.set({ lane: s.lane === "stranded" ? "unused" : "stranded" }, true),
+  }, s.lane === "stranded" ? "free, but stranded in segments in use" : "reserved, not allocated");
+  place(lane, left, l.lane);
+  const top = h("div", { class: "over gutter" }, "highest", h("b", {}, bytes(all.length ? most : 0)));
+  place(top, left + l.width + 8, l.lane + 2);
+  scene.el.over.append(lane, top);
+}
+
+function cross(scene: Scene, g: CanvasRenderingContext2D, event: number, y: number, text: string): void {
+  const at = scene.placeOf(event);
+  if (at === undefined) return;
+  const x = left + scene.px(at);
+  if (x < left - 4 || x > left + scene.layout.width + 4) return;
+  g.strokeStyle = css(scene.colours.danger);
+  g.fillStyle = css(scene.colours.danger);
+  g.lineWidth = 2;
+  g.beginPath();
+  for (const d of [-4, 4]) {
+    g.moveTo(x - 4, y - d);
+    g.lineTo(x + 4, y + d);
+  }
+  g.stroke();
+  const toLeft = x > left + scene.layout.width - 80;
+  g.textAlign = toLeft ? "right" : "left";
+  g.fillText(text, x + (toLeft ? -8 : 8), y + 12);
+}
+
+export function drawMap(scene: Scene, g: CanvasRenderingContext2D): void {
+  const l = scene.layout;
+  const c = scene.colours;
+  gutterName(g, "all", l.map + mapHeight / 2, c);
+  g.fillStyle = css(c.panel);
+  g.fillRect(left, l.map, l.width, mapHeight);
+  const rs = scene.overview();
+  const most = rs.reduce((m, r) => Math.max(m, r.tile.max[r.c]!), 1);
+  g.fillStyle = css(mix(c.neutral, c.page, 0.7));
+  for (const r of rs) {
+    const high = (r.tile.max[r.c]! / most) * (mapHeight - 3);
+    g.fillRect(left + r.x0, l.map + mapHeight - high, r.x1 - r.x0, high);
+  }
+  const x0 = left + (scene.win[0] / scene.end) * l.width;
+  const x1 = left + (scene.win[1] / scene.end) * l.width;
+  const all = scene.win[0] <= 0 && scene.win[1] >= scene.end;
+  if (!all) {
+    g.fillStyle = css(c.page);
+    g.globalAlpha = 0.55;
+    g.fillRect(left, l.map, x0 - left, mapHeight);
+    g.fillRect(x1, l.map, left + l.width - x1, mapHeight);
+    g.globalAlpha = 1;
+  }
+  g.strokeStyle = css(c.accent);
+  g.lineWidth = 1.5;
+  g.strokeRect(Math.round(x0) + 0.5, l.map + 0.5, Math.max(3, Math.round(x1 - x0) - 1), mapHeight - 1);
+}

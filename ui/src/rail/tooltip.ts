@@ -1,0 +1,84 @@
+// The tooltip: what is under the pointer.
+
+import { h } from "../base/dom.ts";
+import { bytes, count, duration } from "../base/format.ts";
+import { fates } from "../base/names.ts";
+import { flagTooMany, type Alloc, type Mark, type Scope } from "../base/wire.ts";
+import { highest } from "../whatif/runs.ts";
+import type { Scene } from "./scene.ts";
+
+/** Names the mark or the annotation above the picture that the pointer is at. */
+export function tellAbove(scene: Scene, at: { mark: Mark } | { scope: Scope }, clientX: number, clientY: number): void {
+  unpoint(scene);
+  scene.el.tooltip.replaceChildren(
+    ...("mark" in at
+      ? [h("div", { class: "head" }, at.mark.label), h("div", { class: "muted" }, `event ${count(at.mark.event)} · click puts the cursor here`)]
+      : [h("div", { class: "head" }, at.scope.name), h("div", {}, `events ${count(at.scope.from)} – ${count(at.scope.to)}`), h("div", { class: "muted" }, "click selects it, shift-click on another tells the difference between their ends")]),
+  );
+  scene.el.tooltip.hidden = false;
+  placeTip(scene, clientX, clientY);
+}
+
+export function unpoint(scene: Scene): void {
+  scene.el.tooltip.hidden = true;
+  if (!scene.hover) return;
+  scene.hover = null;
+  scene.hitAsk.cancel();
+  scene.lightUp(null);
+  scene.need("cursor");
+}
+
+export function tell(scene: Scene, alloc: Alloc | null): void {
+  const { run, at } = scene.hover!;
+  const { tile, c } = run;
+  const { bands } = scene.page;
+  const event = scene.eventOf(run);
+  const inBucket = tile.events[c + 1]! - tile.events[c]!;
+  const says: (Node | string)[] = [];
+  if (at && bands) {
+    const band = bands.bands[at.band]!;
+    const group = scene.page.bandGroup(band);
+    if (at.bands > 1) {
+      says.push(h("div", { class: "head" }, h("span", { class: "sw" }), "several small sites"), h("div", { "data-bytes": at.bytes }, `${bytes(at.bytes)} here, each too small to draw; zoom in`));
+    } else {
+      says.push(
+        h("div", { class: "head" }, h("span", { class: `sw s${group.slot} ${band.fate === "kept" ? "" : "freed"}` }), group.label),
+        h("div", { "data-bytes": at.bytes }, at.allocs > 1 ? `${count(at.allocs)} small allocations, ${bytes(at.bytes)}` : bytes(at.bytes), h("span", { class: "muted" }, ` · ${fates[band.fate]}`)),
+      );
+    }
+  } else if (scene.page.s.view === "whatif") {
+    says.push(h("div", { class: "head" }, "reserved"), h("div", { "data-bytes": tile.reserved[c] }, h("span", { class: "line recorded" }), ` ${bytes(tile.reserved[c])} as recorded`));
+    for (const { run, slot, name } of scene.page.curves) {
+      const v = highest(run.steps.event, run.steps.bytes, tile.events[c]!, tile.events[c + 1]!);
+      says.push(h("div", { "data-bytes": v }, h("span", { class: `sw s${slot}` }), ` ${bytes(v)} with ${name}`));
+    }
+  } else {
+    const free = tile.reserved[c]! - tile.max[c]!;
+    says.push(h("div", { class: "head" }, scene.hover!.bytes <= tile.reserved[c]! && free > 0 ? "reserved, not in use" : "not reserved"));
+    if (free > 0) says.push(h("div", { "data-bytes": free }, bytes(free)));
+  }
+  if (alloc) {
+    const lived = alloc.born_us !== null && alloc.died_us !== null ? `, ${duration(alloc.died_us - alloc.born_us)}` : "";
+    const born = alloc.birth < 0 ? "older than the recording" : `event ${count(alloc.birth)}`;
+    says.push(h("div", { "data-bytes": alloc.bytes }, `scene allocation ${bytes(alloc.bytes)}: ${born} → ${alloc.death === null ? "still alive" : `event ${count(alloc.death)}`}${lived}`));
+    const own = (alloc.stack ?? []).findIndex((f) => f.origin === "own");
+    const from = Math.max(0, own);
+    for (const f of (alloc.stack ?? []).slice(from, from + 3)) says.push(h("span", { class: `mono ${f.origin === "own" ? "own" : ""}` }, `${f.file.slice(f.file.lastIndexOf("/") + 1)}:${f.line} ${f.function}`));
+  }
+  says.push(
+    h("div", { class: "muted" }, `event ${count(event)}${inBucket > 1 ? ` · highest of ${count(inBucket)} events here` : ""}${tile.flags & flagTooMany ? " · zoom in for allocations" : ""}`),
+    h("div", { class: "muted" }, `active ${bytes(tile.max[c]!)} · reserved ${bytes(tile.reserved[c]!)}`),
+  );
+  scene.el.tooltip.replaceChildren(...says);
+  scene.el.tooltip.dataset.event = String(event);
+  scene.el.tooltip.hidden = false;
+}
+
+export function placeTip(scene: Scene, x: number, y: number): void {
+  const t = scene.el.tooltip;
+  const w = t.offsetWidth;
+  const high = t.offsetHeight;
+  const tx = x + 16 + w > innerWidth ? x - w - 12 : x + 16;
+  const ty = y + 18 + high > innerHeight ? y - high - 10 : y + 18;
+  t.style.transform = `translate(${Math.max(4, tx)}px,${Math.max(4, ty)}px)`;
+}

@@ -1,0 +1,47 @@
+// The findings of a recording.
+
+import { fill, h } from "../base/dom.ts";
+import { article, findingList } from "../findings/article.ts";
+import { root } from "./elements.ts";
+import { doc, layers, s, set, whole } from "./model.ts";
+import type { View } from "./state.ts";
+
+export function findings(): void {
+  if (!doc.findings.length) {
+    const why = doc.judged_seconds === null ? "This recording ends before memory was judged for the first time." : doc.verdict === "ok" ? "Nothing is wrong with what this recording tells." : "This recording tells too little for a judgement.";
+    return fill(root, h("p", { class: "note" }, why));
+  }
+  const i = Math.min(s.finding ?? 0, doc.findings.length - 1);
+  const f = doc.findings[i]!;
+  const show = f.kind === "driver-leak" ? "show where it is taken" : f.stacks.length ? "show in the timeline" : null;
+  fill(
+    root,
+    h(
+      "div",
+      { class: "findings" },
+      findingList(doc.findings, i, (n) => go(n, "findings"), () => null),
+      article({ ...f, evidence: shownEvidence(f.evidence) }, [show ? h("button", { type: "button", class: "link", "data-key": "show", onclick: () => go(i, f.kind === "driver-leak" ? "gpu" : "timeline") }, show) : null], () => null),
+    ),
+  );
+}
+
+/** Evidence without the numbers of stacks, which mean nothing to a reader. */
+function shownEvidence({ stacks, ...others }: Record<string, unknown> = {}): Record<string, unknown> {
+  return others;
+}
+
+/** Takes the page to the stack of a finding, and to the time in which it holds something. */
+function go(i: number, to: View): void {
+  const f = doc.findings[i]!;
+  if (f.kind === "driver-leak") {
+    const place = doc.gpu.findIndex((x) => f.stacks.includes(x.id));
+    return set({ finding: i, view: to, gpu: place < 0 ? null : place }, true);
+  }
+  const at = doc.stacks.findIndex((x) => x.id === f.stacks[0]);
+  const group = layers.groups.find((g) => g.stacks.includes(at));
+  if (at < 0 || !group || !whole.n) return set({ finding: i, view: to, sel: null, stack: null, range: null, of: "cursor" }, true);
+  const { first_seconds: from, last_seconds: until } = doc.stacks[at]!;
+  const { moment, seconds } = whole.of;
+  const near = (t: number): number => moment[Math.max(0, seconds.findLastIndex((v) => v <= t))]!;
+  set({ finding: i, view: to, sel: group.key, stack: doc.stacks[at]!.id, range: [near(from ?? 0), near(until ?? 0)], of: "range", k: near(until ?? 0) }, true);
+}

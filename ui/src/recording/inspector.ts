@@ -1,0 +1,124 @@
+// The inspector of a recording: the cursor, what was chosen, and its stack.
+
+import { byId, fill, h } from "../base/dom.ts";
+import { bytes, count, delta, percent, utc } from "../base/format.ts";
+import { stackList } from "../base/stack.ts";
+import { spark } from "../findings/article.ts";
+import { heldBy, others, time, type Group } from "./bands.ts";
+import { memoryWords } from "./gpu.ts";
+import { at, doc, layers, peakOf, s, set, when, whole } from "./model.ts";
+import type { GPUStack, Stack } from "./wire.ts";
+
+const row = (name: string, value: string, n?: number): Node[] => [h("dt", {}, name), h("dd", { "data-bytes": n, title: n === undefined ? undefined : `${n} bytes` }, value)];
+
+export function inspector(): void {
+  const group = layers.groups.find((g) => g.key === s.sel);
+  const chosen = s.view === "gpu" && s.gpu !== null && doc.gpu[s.gpu] ? driverStack(doc.gpu[s.gpu]!) : group && whole.n ? place(group) : null;
+  fill(byId("inspector"), chosen ?? [], cursor(), chosen ? [] : summary());
+}
+
+/** How things stand at the cursor. */
+function cursor(): Node[] {
+  if (!whole.n) return [];
+  const { slice, column: c } = at(s.k);
+  const w = slice.of;
+  return [
+    h("h2", {}, "cursor"),
+    h(
+      "dl",
+      { id: "cursor" },
+      h("dt", {}, "time"),
+      h("dd", { title: utc(doc.began_us + w.seconds[c]! * 1e6) }, time(w.seconds[c]!)),
+      row("mapped since", bytes(w.live_bytes[c]!), w.live_bytes[c]!),
+      row("resident", bytes(w.rss_bytes[c]!), w.rss_bytes[c]!),
+      row("grew by", delta(slice.growth[c]!), slice.growth[c]!),
+      row("of it private", delta(w.anonymous_bytes[c]!), w.anonymous_bytes[c]!),
+      row("files", delta(w.file_bytes[c]!), w.file_bytes[c]!),
+      row("shared", delta(w.shared_bytes[c]!), w.shared_bytes[c]!),
+      w.drops[c]! > 0 ? row("events lost", count(w.drops[c]!)) : [],
+    ),
+  ];
+}
+
+/** What the last judgement says of the whole. */
+function summary(): Node[] {
+  if (doc.judged_seconds === null) return [];
+  const d = doc.document;
+  return [
+    h("h2", {}, `judged at ${time(doc.judged_seconds)}`),
+    h(
+      "dl",
+      { id: "judged" },
+      row("resident", bytes(d.rss_bytes), d.rss_bytes),
+      row("grew by", delta(d.rss_growth_bytes), d.rss_growth_bytes),
+      d.explained_share === null ? [] : row("explained", d.explained_share ? percent(d.explained_share, 1) : "nothing"),
+      row("in older memory", delta(d.growth.older_bytes), d.growth.older_bytes),
+      row("stack unknown", bytes(d.growth.unnamed_bytes), d.growth.unnamed_bytes),
+      d.paired > 0 ? row("came and went", `${count(d.paired)}, ${bytes(d.paired_bytes)}`) : [],
+    ),
+    h("p", { class: "muted" }, "Click a band or a row for its stack."),
+  ];
+}
+
+function place(group: Group): Node[] {
+  const { slice, column } = at(s.k);
+  const held = (i: number): number => slice.stacks[i]!.bytes[column]!;
+  const sorted = [...group.stacks].sort((a, b) => held(b) - held(a));
+  const here = heldBy(group, slice, column);
+  const out: Node[] = [
+    h("h2", {}, s.g === "line" ? "place" : "stack"),
+    h("div", { class: "head" }, h("span", { class: `sw s${group.slot}${group.grows ? "" : " freed"}` }), group.label),
+    h(
+      "dl",
+      { id: "place" },
+      row("held here", bytes(here.bytes), here.bytes),
+      row("pieces", count(here.count)),
+      row("most", bytes(peakOf(group)), peakOf(group)),
+      group.first === null ? [] : [row("first seen", when(group.first)), row("last seen", when(group.last))],
+    ),
+  ];
+  if (group.key === others) return [...out, h("p", { class: "muted" }, `The largest ${count(doc.stacks.length)} stacks are told by themselves; strandline export --to folded writes all of them.`)];
+  const chosen = sorted.find((i) => doc.stacks[i]!.id === s.stack) ?? sorted[0]!;
+  if (sorted.length > 1) {
+    out.push(
+      h("h2", {}, `${count(sorted.length)} stacks`),
+      h("dl", { class: "names" }, sorted.slice(0, 12).map((i) => [h("dt", {}, h("button", { type: "button", class: "pick", "data-key": `stack ${i}`, "aria-current": i === chosen ? "true" : undefined, onclick: () => set({ stack: doc.stacks[i]!.id }, true) }, h("span", { class: "name" }, inner(doc.stacks[i]!)))), h("dd", { "data-bytes": held(i) }, bytes(held(i)))]), sorted.length > 12 ? [h("dt", {}, `${sorted.length - 12} more`), h("dd", {}, bytes(sorted.slice(12).reduce((n, i) => n + held(i), 0)))] : []),
+    );
+  }
+  return [...out, ...stack(doc.stacks[chosen]!)];
+}
+
+/** What tells a stack from others of the same line: the call, and who made it. */
+function inner(x: Stack): string {
+  const named = x.frames.find((f) => f.function && !f.function.includes("+0x"));
+  return `${x.call} ${named ? named.function : "stack not copied"}`;
+}
+
+function stack(x: Stack): Node[] {
+  const left = x.frames_left_out > 0 ? h("p", { class: "muted" }, `${count(x.frames_left_out)} more frames are left out.`) : null;
+  return [
+    h("h2", {}, "stack"),
+    h("p", { "data-complete": String(x.complete) }, !x.frames.length ? "The stack was not copied." : x.complete ? "Complete: it goes down to where the thread began." : "Cut: its outermost frames are missing."),
+    stackList(x.frames, ""),
+    ...(left ? [left] : []),
+    h("h2", {}, doc.judged_seconds === null ? "calls" : `calls, at ${when(doc.judged_seconds)}`),
+    h(
+      "dl",
+      {},
+      row("call", x.call),
+      x.calls ? row("made", `${count(x.calls)}, ${bytes(x.made_bytes)}`, x.made_bytes) : [],
+      x.resident_bytes === null ? [] : row("in memory", bytes(x.resident_bytes), x.resident_bytes),
+      x.assumed_bytes ? row("assumed", bytes(x.assumed_bytes), x.assumed_bytes) : [],
+    ),
+  ];
+}
+
+function driverStack(x: GPUStack): Node[] {
+  return [
+    h("h2", {}, "GPU driver"),
+    h("div", { class: "head" }, h("span", { class: `sw s${x.slot}` }), x.label),
+    h("dl", { id: "place" }, row("held", bytes(x.live_bytes), x.live_bytes), row("pieces", count(x.live_count)), row("memory", memoryWords[x.memory] ?? x.memory), row("by", x.owner)),
+    ...(x.trend && x.trend.length > 1 ? [spark(x.trend)] : []),
+    ...stack(x),
+  ];
+}

@@ -1,0 +1,72 @@
+// The keys of the page of a recording, and their help.
+
+import { byId, fill, h } from "../base/dom.ts";
+import { base } from "../base/format.ts";
+import type { Key } from "../base/keys.ts";
+import { picture as compose, save } from "../base/save.ts";
+import { picture } from "./elements.ts";
+import { shownViews } from "./frame.ts";
+import { at, doc, s, set, whole } from "./model.ts";
+
+export function keyTable(): Key[] {
+  const step = (by: number) => (e: KeyboardEvent) => picture.move(by * (e.shiftKey ? 10 : 1));
+  const wide = (e: KeyboardEvent): number => (e.shiftKey ? 4 : 1);
+  return [
+    ...shownViews().map((v, i) => ({ keys: [String(i + 1)], show: i ? "" : `1 … ${shownViews().length}`, does: "the views", act: () => set({ view: v }, true) })),
+    { keys: ["ArrowLeft"], show: "←  →", does: "the cursor, by moments (shift: ten)", act: step(-1) },
+    { keys: ["ArrowRight"], show: "", does: "", act: step(1) },
+    { keys: ["Home"], show: "Home  End", does: "the first, the last moment", act: () => set({ k: 0 }) },
+    { keys: ["End"], show: "", does: "", act: () => set({ k: null }) },
+    { keys: ["ArrowUp"], show: "↑  ↓", does: "the next band at the cursor", act: () => picture.next(true) },
+    { keys: ["ArrowDown"], show: "", does: "", act: () => picture.next(false) },
+    { keys: ["w"], show: "w  s", does: "zoom (shift: more)", act: (e) => picture.zoomBy(0.8 ** wide(e)) },
+    { keys: ["s"], show: "", does: "", act: (e) => picture.zoomBy(1.25 ** wide(e)) },
+    { keys: ["a"], show: "a  d", does: "move (shift: more)", act: (e) => picture.pan(-0.1 * wide(e)) },
+    { keys: ["d"], show: "", does: "", act: (e) => picture.pan(0.1 * wide(e)) },
+    { keys: ["0"], show: "0", does: "all of time", act: () => set({ win: null }) },
+    { keys: ["["], show: "[  ]", does: "the selection begins, ends at the cursor", act: () => mark(0) },
+    { keys: ["]"], show: "", does: "", act: () => mark(1) },
+    { keys: ["f"], show: "f", does: "fit the selection", act: () => picture.fit() },
+    { keys: ["z"], show: "z", does: "the chosen band alone, or all", act: () => s.sel !== null && set({ alone: !s.alone }, true) },
+    { keys: ["g"], show: "g", does: "bands by own line, or by stack", act: () => set({ g: s.g === "line" ? "stack" : "line", sel: null, stack: null }, true) },
+    { keys: ["y"], show: "y", does: "as high as what is mapped, or resident", act: () => set({ y: picture.fits === "mapped" ? "resident" : "mapped" }, true) },
+    { keys: ["/"], show: "/", does: "search, a regular expression", act: () => byId("search").focus() },
+    { keys: ["e"], show: "e", does: "save the picture", act: () => void give() },
+    { keys: ["Escape"], show: "Esc", does: "step back out", act: out },
+    { keys: ["?"], show: "?", does: "these keys", act: help },
+  ];
+}
+
+/** Puts an end of the range at the cursor. */
+function mark(end: 0 | 1): void {
+  const { slice, column } = at(s.k);
+  const k = slice.of.moment[column] ?? 0;
+  const other = s.range ? s.range[1 - end]! : end ? 0 : (whole.of.moment[whole.n - 1] ?? 0);
+  set({ range: [Math.min(k, other), Math.max(k, other)], of: "range" }, true);
+}
+
+function out(): void {
+  const field = document.activeElement;
+  if (field instanceof HTMLInputElement) return s.q ? ((field.value = ""), set({ q: "" })) : field.blur();
+  if (s.alone) set({ alone: false }, true);
+  else if (s.range) set({ range: null, of: "cursor" }, true);
+  else if (s.sel !== null) set({ sel: null, stack: null }, true);
+}
+
+export async function give(): Promise<void> {
+  const style = getComputedStyle(document.documentElement);
+  const png = await compose(`${base(doc.file)} · ${doc.name}, process ${doc.pid}`, [picture.canvas()], style.getPropertyValue("--page"), style.getPropertyValue("--ink"));
+  if (png) save(`strandline-${base(doc.file)}.png`, png);
+}
+
+export function help(): void {
+  const dialog = byId<HTMLDialogElement>("keys");
+  fill(
+    dialog,
+    h("h2", { id: "keys-title" }, "Keys"),
+    h("div", { class: "cols" }, keyTable().filter((k) => k.show).map((k) => h("div", {}, h("span", {}, k.show.split("  ").map((x, i) => [i ? " " : "", h("kbd", {}, x)])), h("span", {}, k.does)))),
+    h("p", { class: "muted" }, "Drag on the picture to select, click for a moment and a band, turn the wheel to zoom. The address holds all that is chosen."),
+    h("button", { type: "button", class: "link", onclick: () => dialog.close() }, "close"),
+  );
+  dialog.showModal();
+}

@@ -1,0 +1,141 @@
+// What the page of a recording shows: the recording, and what the reader looks
+// at, which the address holds.
+
+import { fresh, Latest, type Refused } from "../base/ask.ts";
+import { byId } from "../base/dom.ts";
+import type { Span } from "../base/scale.ts";
+import { groupsOf, heldBy, layersOf, others, Slice, time, type Group, type Layers } from "./bands.ts";
+import { highest } from "./picture.ts";
+import { decode, encode, first, type State } from "./state.ts";
+import type { Recording, Window } from "./wire.ts";
+
+export let doc: Recording;
+export let whole: Slice; // all of time
+export let slice: Slice; // what is seen, or all
+export let s: State = first;
+export let layers: Layers;
+export let query: RegExp | null = null; // the last search that was one
+export let found: Set<string> | null = null; // the groups that match it
+const finer = new Latest(60);
+
+/** What the page does when something here changes. */
+export const hooks = {
+  changed: (): void => {}, // the reader looks at something else
+  draw: (): void => {}, // finer moments came
+  failed: (_: string): void => {},
+};
+
+/** Takes the engine's answers, before anything is drawn. */
+export function load(answer: Recording, moments: Window): void {
+  doc = answer;
+  whole = slice = new Slice(moments);
+  layers = layersOf(doc, groupsOf(doc, s.g), highest(whole.growth));
+}
+
+/** Takes the state from the address. */
+export function fromAddress(): void {
+  clearTimeout(noting);
+  take(decode(location.hash));
+}
+
+let noting = 0;
+
+/** Changes what is looked at. A step is one to which Back returns. */
+export function set(change: Partial<State>, step = false): void {
+  const next = { ...s, ...change };
+  if (next.sel === null) next.alone = false;
+  if (encode(next) === encode(s)) return;
+  clearTimeout(noting);
+  if (step) {
+    history.replaceState(null, "", encode(s));
+    history.pushState(null, "", encode(next));
+  } else noting = window.setTimeout(() => history.replaceState(null, "", encode(s)), 250);
+  take(next);
+}
+
+function take(next: State): void {
+  const before = s;
+  s = next;
+  if (s.g !== before.g) layers = layersOf(doc, groupsOf(doc, s.g), highest(whole.growth));
+  if (s.g !== before.g || s.q !== before.q) search();
+  if (String(s.win) !== String(before.win)) look();
+  if (encode(s) === encode(before)) return;
+  hooks.changed();
+}
+
+/** Asks for finer moments where the window leaves some out. */
+function look(): void {
+  finer.cancel();
+  const { win } = s;
+  if (!win || whole.n === doc.moments) return void (slice = whole);
+  const [a, b] = [whole.at(win[0]), whole.at(win[1])];
+  const from = whole.of.moment[Math.max(0, a - 1)]!;
+  const to = whole.of.moment[Math.min(whole.n - 1, b + 1)]!;
+  const covers = slice !== whole && slice.of.from <= from && to <= slice.of.to;
+  if (covers && slice.n === slice.of.to - slice.of.from + 1) return; // there are no finer ones
+  if (!covers) slice = whole;
+  finer.ask(
+    () => fresh<Window>("window", { from, to }),
+    (answer) => {
+      slice = new Slice(answer);
+      hooks.draw();
+    },
+    (e) => (e as Refused).status !== 404 && hooks.failed(e.message), // a saved page holds the whole alone
+  );
+}
+
+/** Where to read what is held at a moment: the finer moments, if they reach there. */
+export function at(moment: number | null): { slice: Slice; column: number } {
+  const k = moment ?? whole.of.moment[whole.n - 1] ?? 0;
+  const from = slice.n && k >= slice.of.from && k <= slice.of.to ? slice : whole;
+  return { slice: from, column: from.column(k) };
+}
+
+function search(): void {
+  const field = byId<HTMLInputElement>("search");
+  let wrong = "";
+  try {
+    const q = s.q ? new RegExp(s.q) : null;
+    found = q && new Set(layers.groups.filter((g) => q.test(g.text)).map((g) => g.key));
+    query = q;
+  } catch (e) {
+    wrong = (e as Error).message;
+  }
+  field.setAttribute("aria-invalid", String(wrong !== ""));
+  field.title = wrong;
+}
+
+export function rangeWords([a, b]: Span): string {
+  const t = (k: number): string => {
+    const { slice, column } = at(k);
+    return time(slice.of.seconds[column] ?? 0);
+  };
+  return `${t(a)} – ${t(b)}`;
+}
+
+/** What each stack holds at the cursor, or by how much that grew in the range. */
+export function amounts(): { bytes: number; count: number }[] {
+  const end = at(s.of === "range" && s.range ? s.range[1] : s.k);
+  const start = s.of === "range" && s.range ? at(s.range[0]) : null;
+  return end.slice.stacks.map((held, i) => ({
+    bytes: held.bytes[end.column]! - (start?.slice.stacks[i]!.bytes[start.column] ?? 0),
+    count: held.count[end.column]! - (start?.slice.stacks[i]!.count[start.column] ?? 0),
+  }));
+}
+
+export const growing = (): boolean => s.of === "range" && s.range !== null;
+
+export const when = (seconds: number | null): string => (seconds === null ? "–" : time(seconds));
+
+const peaks = new WeakMap<Group, number>();
+
+/** The most that a group held. */
+export function peakOf(g: Group): number {
+  let most = peaks.get(g);
+  if (most === undefined) {
+    most = g.peak;
+    if (g.stacks.length > 1 || g.key === others) for (let c = 0; c < whole.n; c++) most = Math.max(most, heldBy(g, whole, c).bytes);
+    peaks.set(g, most);
+  }
+  return most;
+}

@@ -1,0 +1,107 @@
+// What is held at the cursor or grew in the selection: the table of places and
+// the icicle of their stacks.
+
+import { byId, fill, h } from "../base/dom.ts";
+import { base, bytes, bytesOrDash, count, delta, percent } from "../base/format.ts";
+import { csv, csvButton } from "../base/save.ts";
+import { table, type Column, type Row } from "../base/table.ts";
+import { Icicle } from "../picture/icicle.ts";
+import { flameOf, time, type Group } from "./bands.ts";
+import { picture, root } from "./elements.ts";
+import { polled } from "./frame.ts";
+import { amounts, at, doc, found, growing, hooks, layers, peakOf, query, rangeWords, s, set, slice, when } from "./model.ts";
+import type { State } from "./state.ts";
+
+let sort = { column: 0, up: false };
+
+interface Place extends Row {
+  bytes: number;
+  count: number;
+  group: Group;
+  peak: number;
+}
+
+function choice(): HTMLElement {
+  const { slice, column } = at(s.k);
+  const one = (of: State["of"], label: string, ready = true): Node => h("button", { type: "button", "data-key": `of ${of}`, "aria-pressed": String((growing() ? "range" : "cursor") === of), disabled: !ready, onclick: () => set({ of }, true) }, label);
+  return h("div", { class: "choice" }, one("cursor", `held at ${time(slice.of.seconds[column] ?? 0)}`), one("range", s.range ? `grew in ${rangeWords(s.range)}` : "grew in the selection", s.range !== null));
+}
+
+/** The places, sortable, and what goes with their table. */
+function places(): { total: number; grew: boolean; csv: Node; table: HTMLElement } {
+  const held = amounts();
+  const grew = growing();
+  const amount = (n: number): string => (grew ? (n === 0 ? "–" : delta(n)) : bytesOrDash(n));
+  const total = held.reduce((sum, a) => sum + a.bytes, 0);
+  const rows: Place[] = layers.groups
+    .filter((g) => !found || found.has(g.key))
+    .map((g) => ({
+      key: g.key, label: g.label, slot: g.slot, selected: g.key === s.sel, dim: !g.grows, group: g,
+      bytes: g.stacks.reduce((n, i) => n + held[i]!.bytes, 0), count: g.stacks.reduce((n, i) => n + held[i]!.count, 0), peak: peakOf(g),
+    }));
+  const signed = (n: number): string => (n > 0 && grew ? "+" : "") + count(n);
+  const columns: Column<Place>[] = [
+    { name: grew ? "grew by" : "bytes", of: (r) => r.bytes, show: (r) => amount(r.bytes), bytes: true },
+    { name: "share", of: (r) => r.bytes, show: (r) => percent(r.bytes, total) },
+    { name: "pieces", of: (r) => r.count, show: (r) => signed(r.count) },
+    { name: "most", of: (r) => r.peak, show: (r) => bytesOrDash(r.peak), bytes: true, wide: true },
+    { name: "first seen", of: (r) => r.group.first ?? Infinity, show: (r) => when(r.group.first), wide: true },
+    { name: "last seen", of: (r) => r.group.last ?? -1, show: (r) => when(r.group.last), wide: true },
+  ];
+  const name = s.g === "line" ? "own line" : "stack";
+  const list = table<Place>({
+    name, rows, columns, sort: sort.column, up: sort.up,
+    onsort: (i) => {
+      sort = { column: i, up: sort.column === i && !sort.up };
+      hooks.draw();
+    },
+    onrow: (r) => set({ sel: s.sel === r.key ? null : r.key, stack: null }, true),
+    onlight: (key) => picture.light(key),
+  });
+  return { total, grew, csv: csvButton("growth", () => csv(name, rows, columns)), table: h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Places" }, list) };
+}
+
+/** Fills the view; its table stays where it was scrolled to. */
+function show(...parts: (Node | null)[]): void {
+  const scrolled = root.querySelector(".scroll")?.scrollTop ?? 0;
+  fill(root, parts);
+  const scroll = root.querySelector(".scroll");
+  if (scroll) scroll.scrollTop = scrolled;
+}
+
+export function timeline(): void {
+  const p = places();
+  show(h("div", { class: "bar" }, choice(), h("span", { "data-bytes": p.total, "data-figure": "held" }, p.grew ? `${delta(p.total)} in all` : `${bytes(p.total)} mapped`), h("div", { class: "end" }, p.csv)), layers.groups.length ? p.table : h("p", { class: "note" }, doc.rung === "polling" ? polled : "No memory that was mapped since the trace began stayed until a mark."));
+}
+
+export const icicle = new Icicle({
+  tooltip: byId("tooltip"),
+  pieces: "pieces",
+  slot: (f) => doc.stacks.find((x) => x.label === `${base(f.file)}:${f.line} ${f.function}`)?.slot ?? -1,
+  found: () => query,
+});
+
+let flamed = "";
+
+export function stacks(): void {
+  const held = amounts().map((a, i) => (found && !layers.groups.some((g) => g.stacks.includes(i) && found!.has(g.key)) ? { bytes: 0, count: 0 } : a));
+  const key = JSON.stringify([s.of, s.k, s.range, s.q, slice.of.from, slice.of.to, s.g]);
+  const flame = flameOf(doc, held);
+  if (key !== flamed) icicle.show(flame);
+  flamed = key;
+  const shrunk = held.reduce((sum, a) => sum + Math.min(0, a.bytes), 0);
+  const p = places();
+  show(
+    h(
+      "div",
+      { class: "bar" },
+      choice(),
+      h("span", { "data-bytes": flame.bytes, "data-figure": "flame" }, `${bytes(flame.bytes)} in ${count(flame.count)} pieces`),
+      shrunk < 0 ? h("span", {}, `what shrank is not drawn: ${delta(shrunk)}`) : null,
+      h("div", { class: "end" }, p.csv, h("button", { type: "button", class: "link", "data-key": "fold", "aria-pressed": String(icicle.folded), onclick: () => (icicle.refold(), hooks.draw()) }, icicle.folded ? "unfold library frames" : "fold library frames")),
+    ),
+    flame.bytes > 0 ? icicle.element(Math.round(root.clientHeight * 0.55)) : h("p", { class: "note" }, growing() ? "Nothing grew there." : "Nothing is mapped there that was made since."),
+    p.table,
+  );
+  icicle.paint();
+}
