@@ -1,7 +1,9 @@
 package units_test
 
 import (
+	"encoding/json"
 	"math"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +32,38 @@ func TestBytes(t *testing.T) {
 			t.Errorf("Bytes(%d) = %q, want %q", n, got, want)
 		}
 	}
+}
+
+// The page writes numbers by the same rules, and its tests read the same file.
+func TestNumbersOfThePage(t *testing.T) {
+	type number struct {
+		Of    int64
+		Whole float64
+		Reads string
+	}
+	var cases struct{ Bytes, Counts, Shares, Microseconds []number }
+	text, err := os.ReadFile("testdata/numbers.json")
+	if err == nil {
+		err = json.Unmarshal(text, &cases)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(list []number, write func(number) string) {
+		t.Helper()
+		if len(list) == 0 {
+			t.Error("there are no cases")
+		}
+		for _, c := range list {
+			if got := write(c); got != c.Reads {
+				t.Errorf("%d reads %q, want %q", c.Of, got, c.Reads)
+			}
+		}
+	}
+	check(cases.Bytes, func(c number) string { return units.Bytes(c.Of) })
+	check(cases.Counts, func(c number) string { return units.Count(c.Of) })
+	check(cases.Shares, func(c number) string { return units.Percent(float64(c.Of) / c.Whole) })
+	check(cases.Microseconds, func(c number) string { return units.Duration(time.Duration(c.Of) * time.Microsecond) })
 }
 
 func TestSigned(t *testing.T) {

@@ -1,21 +1,38 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { bytes, count, delta, duration, growth, percent } from "../src/base/format.ts";
+import { bytes, bytesOrDash, count, delta, duration, growth, percent, plural } from "../src/base/format.ts";
 import { printable } from "../src/base/dom.ts";
 import { contrast, mix, parse, textOn, wash } from "../src/picture/palette.ts";
 import { byteStep, byteTick, clamp, levelFor, niceStep, pixelAt, ticks, zoom } from "../src/base/scale.ts";
 import { decode, encode, initial } from "../src/page/store.ts";
 
-test("bytes have binary units and few digits", () => {
-  const want: [number | null, string][] = [[0, "0 B"], [312, "312 B"], [53248, "52.0 KiB"], [693423308, "661.3 MiB"], [13991959552, "13.03 GiB"], [-2048, "−2.0 KiB"], [1048575, "1.0 MiB"], [null, "–"]];
-  for (const [n, text] of want) assert.equal(bytes(n), text);
-  assert.equal(delta(1024), "+1.0 KiB");
-  assert.equal(count(1216335), "1\u202f216\u202f335");
-  assert.equal(percent(1, 100000), "< 0.1 %");
-  assert.equal(percent(38, 100), "38.0 %");
-  assert.equal(duration(1430573), "1.43 s");
-  assert.equal(duration(6520), "6.52 ms");
+interface Case {
+  of: number;
+  whole?: number;
+  reads: string;
+}
+
+test("numbers read as the command writes them", () => {
+  const cases = JSON.parse(readFileSync("../units/testdata/numbers.json", "utf8")) as Record<"bytes" | "counts" | "shares" | "microseconds", Case[]>;
+  const same = (list: Case[], write: (c: Case) => string): void => {
+    assert.ok(list.length > 5);
+    for (const c of list) assert.equal(write(c), c.reads.replace(/^-/, "\u2212"), `${c.of}`);
+  };
+  same(cases.bytes, (c) => bytes(c.of));
+  same(cases.counts, (c) => count(c.of));
+  same(cases.shares, (c) => percent(c.of, c.whole!));
+  same(cases.microseconds, (c) => duration(c.of));
+});
+
+test("what is not known and what is nothing is a dash; differences have a sign", () => {
+  assert.equal(bytes(null), "–");
+  assert.equal(bytesOrDash(0), "–");
+  assert.equal(percent(0, 5), "–");
+  assert.equal(delta(1024), "+1 KiB");
+  assert.equal(plural(1, "file"), "1 file");
+  assert.equal(plural(0, "file"), "0 files");
+  assert.equal(plural(1200, "process", "processes"), "1,200 processes");
 });
 
 test("names cannot turn a line around", () => {
@@ -78,8 +95,8 @@ for (const [theme, marker] of [["light", ":root {"], ["dark", ':root[data-theme=
 }
 
 test("growth is told in the unit of its end", () => {
-  assert.equal(growth(0, 2 ** 30), "0 → 1.00 GiB");
+  assert.equal(growth(0, 2 ** 30), "0 → 1 GiB");
   assert.equal(growth(1.02 * 2 ** 30, 3.61 * 2 ** 30), "1.02 → 3.61 GiB");
-  assert.equal(growth(512 * 2 ** 20, 2 ** 31), "0.50 → 2.00 GiB");
+  assert.equal(growth(512 * 2 ** 20, 2 ** 31), "512 MiB → 2 GiB");
   assert.equal(growth(100, 200), "100 → 200 B");
 });

@@ -4,7 +4,7 @@ import { bars, colourOf } from "../src/plan/bars.ts";
 import { groups, names } from "../src/plan/form.ts";
 import { command, decode, encode, set, turn } from "../src/plan/state.ts";
 import { layers } from "../src/plan/step.ts";
-import { billions, counts, requests, size, sizes, ticks, times } from "../src/plan/words.ts";
+import { billions, counts, requests, sizes, ticks, times } from "../src/plan/words.ts";
 import type { Field, Mode, Part } from "../src/plan/wire.ts";
 
 const GiB = 2 ** 30;
@@ -54,14 +54,13 @@ test("no field stands in a form twice", () => {
   }
 });
 
-test("sizes are written as the command writes them", () => {
-  assert.deepEqual([0, 1, 1023, 1024, 171.6 * 2 ** 20, 38.6 * GiB, 999.7 * GiB, 2756 * GiB].map(size), ["0 B", "1 B", "1023 B", "1 KiB", "172 MiB", "38.6 GiB", "1000 GiB", "2.69 TiB"]);
+test("a range of sizes names a unit once", () => {
   assert.equal(sizes(81.7 * GiB, 88 * GiB), "81.7–88 GiB");
   assert.equal(sizes(172 * 2 ** 20, 2.69 * GiB), "172 MiB–2.69 GiB");
   assert.equal(sizes(GiB, GiB + 1), "1 GiB");
   assert.equal(counts([5, 5]), "5");
   assert.equal(requests([6.04, 6.01]), "6.0");
-  assert.equal(times([65_100, 83_100]), "65.1–83.1 ms");
+  assert.equal(times([65_100, 83_100]), "65–83 ms");
   assert.equal(times([900, 1_100]), "900 µs–1.1 ms");
   assert.deepEqual([671e9, 1.03e12, 124e6].map(billions), ["671B", "1.03T", "124M"]);
 });

@@ -2,7 +2,7 @@
 
 import { fresh, json, Latest, url } from "../base/ask.ts";
 import { fill, h } from "../base/dom.ts";
-import { bytes, count } from "../base/format.ts";
+import { bytes, count, plural } from "../base/format.ts";
 import type { Page } from "../page/page.ts";
 import type { Rail } from "../rail/rail.ts";
 import { pins, sections, type Heap } from "./heap.ts";
@@ -68,7 +68,7 @@ export class Allocator {
     if (this.page.s.view !== "allocator") return;
     const { heap } = this;
     if (!heap) return fill(this.root, h("p", { class: "note" }, this.error || "Building the allocator's state …"));
-    const canvas = h("canvas", { role: "img", "aria-label": `${count(heap.segments.length)} segments, ${bytes(heap.reserved)} reserved, ${bytes(heap.allocated)} allocated; the inspector lists them` });
+    const canvas = h("canvas", { role: "img", "aria-label": `${plural(heap.segments.length, "segment")}, ${bytes(heap.reserved)} reserved, ${bytes(heap.allocated)} allocated; the inspector lists them` });
     const scroll = h("div", { class: "scroll heap", tabindex: "0", role: "group", "aria-label": "Segments and blocks" }, canvas);
     canvas.addEventListener("click", (e) => this.click(e));
     canvas.addEventListener("pointermove", (e) => this.point(e));
@@ -169,7 +169,7 @@ export class Allocator {
     t.replaceChildren(
       h("div", { class: "head" }, `${bytes(seg.size)} segment`),
       h("div", { class: "mono" }, `${seg.address} · ${seg.type} · stream ${seg.stream}`),
-      h("div", {}, seg.stranded > 0 ? `${bytes(seg.stranded)} cannot be returned because ${count(by.length)} ${by.length === 1 ? "block" : "blocks"} (${bytes(sum)}) ${by.length === 1 ? "is" : "are"} in use` : by.length ? "full" : "free"),
+      h("div", {}, seg.stranded > 0 ? `${bytes(seg.stranded)} cannot be returned because ${plural(by.length, "block")} (${bytes(sum)}) ${by.length === 1 ? "is" : "are"} in use` : by.length ? "full" : "free"),
       ...by.slice(0, 6).map((p) => h("div", {}, h("span", { class: `sw s${p.slot}` }), ` ${p.label} · ${bytes(p.bytes)}`)),
       ...(by.length > 6 ? [h("div", { class: "muted" }, `${count(by.length - 6)} more`)] : []),
     );

@@ -2,7 +2,7 @@
 
 import { json, Latest } from "../base/ask.ts";
 import { byId, fill, h } from "../base/dom.ts";
-import { bytes, count, percent } from "../base/format.ts";
+import { bytes, count, percent, plural } from "../base/format.ts";
 import { actions } from "../base/names.ts";
 import type { Event } from "../base/wire.ts";
 import type { Page } from "../page/page.ts";
@@ -66,7 +66,7 @@ export class HeapInspector {
           h("dd", { "data-bytes": s.bytes, title: percent(s.bytes, heap.stranded) }, bytes(s.bytes)),
         ]),
       ),
-      ...(rest.length ? [h("p", { class: "muted" }, `${count(rest.length)} more sites, ${bytes(rest.reduce((n, s) => n + s.bytes, 0))}`)] : []),
+      ...(rest.length ? [h("p", { class: "muted" }, `${plural(rest.length, "more site")}, ${bytes(rest.reduce((n, s) => n + s.bytes, 0))}`)] : []),
     ];
   }
 

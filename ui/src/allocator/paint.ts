@@ -1,7 +1,7 @@
 // Draws segments and blocks.
 
 import { byId, fill, h } from "../base/dom.ts";
-import { bytes, count } from "../base/format.ts";
+import { bytes, count, plural } from "../base/format.ts";
 import { byteTick } from "../base/scale.ts";
 import type { Page } from "../page/page.ts";
 import { css, mix, palette, siteColour, textOn, type Palette } from "../picture/palette.ts";
@@ -70,7 +70,7 @@ function paintSection(v: View, g: CanvasRenderingContext2D, c: Palette, s: Secti
   g.textAlign = "left";
   g.fillStyle = css(c.muted);
   const n = s.segments.length + s.folded.length;
-  const parts = [s.name, `${count(n)} ${n === 1 ? "segment" : "segments"}`, `${bytes(s.reserved)} reserved`, `${bytes(s.used)} in use`];
+  const parts = [s.name, plural(n, "segment"), `${bytes(s.reserved)} reserved`, `${bytes(s.used)} in use`];
   if (s.private) parts.push("not shared with the default pool");
   if (s.magnified > 1 && s.segments.length) parts.push(`drawn ×${s.magnified}`);
   g.fillText(parts.join("  ·  "), left, y + 12);

@@ -1,21 +1,38 @@
-// How numbers are written, one way on the whole page.
+// How numbers are written: by the rules of the command's package units, so that
+// a figure reads the same on the page and in a terminal. Only the minus sign is
+// a printer's one here.
 
-const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-const thin = "\u202f"; // narrow, and no line breaks there
+const binary = ["B", "KiB", "MiB", "GiB", "TiB"];
 const minus = "\u2212";
 
-/** Bytes with a binary unit: 312 B, 52.0 KiB, 661.3 MiB, 13.03 GiB. */
+const sign = (n: number): string => (n < 0 ? minus : "");
+
+/** The number of decimals that makes three significant digits. */
+const places = (x: number): number => (x < 9.995 ? 2 : x < 99.95 ? 1 : 0);
+
+function rounded(x: number): number {
+  const scale = 10 ** places(x);
+  return Math.round(x * scale) / scale;
+}
+
+/** Three significant digits, or all before the point, and no zeros at the end of a fraction. */
+const number = (x: number): string => decimal(rounded(x), places(x));
+
+function decimal(x: number, digits: number): string {
+  const [whole, fraction] = x.toFixed(digits).split(".") as [string, string?];
+  const rest = (fraction ?? "").replace(/0+$/, "");
+  return (whole.length > 4 ? grouped(whole) : whole) + (rest && `.${rest}`);
+}
+
+const grouped = (digits: string): string => digits.replace(/\B(?=(\d{3})+$)/g, ",");
+
+/** Bytes in the largest binary unit of which there is at least one: 312 B, 52 KiB, 661 MiB, 13.1 GiB. */
 export function bytes(n: number | null | undefined): string {
   if (n === null || n === undefined || Number.isNaN(n)) return "–";
-  const sign = n < 0 ? minus : "";
-  let v = Math.abs(n);
-  if (v < 1024) return `${sign}${Math.round(v)} B`;
+  let size = Math.abs(n);
   let unit = 0;
-  while (unit < units.length - 1 && v >= 1023.95) {
-    v /= 1024;
-    unit++;
-  }
-  return `${sign}${v.toFixed(unit >= 3 ? 2 : 1)} ${units[unit]}`;
+  for (; rounded(size) >= 1024 && unit < binary.length - 1; unit++) size /= 1024;
+  return `${sign(n)}${number(size)} ${binary[unit]}`;
 }
 
 /** As bytes, but nothing is a dash: for tables, where zeros are noise. */
@@ -24,39 +41,54 @@ export const bytesOrDash = (n: number): string => (n === 0 ? "–" : bytes(n));
 /** A difference, always with its sign. */
 export const delta = (n: number): string => (n > 0 ? `+${bytes(n)}` : bytes(n));
 
-/** From what to what bytes have grown, in one unit: 1.02 → 3.61 GiB. */
+/** From what to what bytes have grown: 1.02 → 3.61 GiB, 512 MiB → 3.61 GiB. */
 export function growth(from: number, to: number): string {
-  const told = bytes(to);
-  const unit = units.indexOf(told.split(" ")[1]!);
-  return `${from === 0 ? 0 : (from / 1024 ** unit).toFixed(unit >= 3 ? 2 : unit > 0 ? 1 : 0)} → ${told}`;
+  const [a, b] = [bytes(from), bytes(to)];
+  const [digits, unit] = a.split(" ");
+  return `${from === 0 || b.endsWith(` ${unit}`) ? digits : a} → ${b}`;
 }
 
-/** An integer in groups of three: 1 216 335. */
-export function count(n: number): string {
-  const digits = String(Math.abs(Math.trunc(n)));
-  return (n < 0 ? minus : "") + digits.replace(/\B(?=(\d{3})+$)/g, thin);
-}
+/** An integer in groups of three: 1,216,335. */
+export const count = (n: number): string => sign(n) + grouped(String(Math.abs(Math.trunc(n))));
 
-/** A share of a whole in percent: 38.0 %, < 0.1 %. */
+/** A count of things in words: 1 file, 1,200 files. */
+export const plural = (n: number, one: string, many = `${one}s`): string => `${count(n)} ${n === 1 ? one : many}`;
+
+/** A share of a whole: 38%, <0.1%; a dash for nothing. */
 export function percent(part: number, whole: number): string {
   if (!(whole > 0) || part === 0) return "–";
-  const p = (100 * part) / whole;
-  return p < 0.1 ? "< 0.1 %" : `${p.toFixed(1)} %`;
+  const p = Math.abs(part / whole) * 100;
+  if (p < 0.1) return `${sign(part)}<0.1%`;
+  if (p < 100 && rounded(p) >= 100) return `${sign(part)}>99.9%`;
+  return `${sign(part)}${number(p)}%`;
 }
 
-/** Microseconds in the largest unit that keeps three digits: 23 µs, 1.43 s, 12 min 4 s. */
+/** One decimal below 10, whole numbers above. */
+function tenths(x: number): number {
+  const r = Math.round(x * 10) / 10;
+  return r < 10 ? r : Math.round(x);
+}
+
+const small: [number, string, number][] = [[1, "µs", 1000], [1e3, "ms", 1000], [1e6, "s", 60]];
+
+/** Microseconds in at most two units: 350 ms, 1.2 s, 3 min 20 s, 2 h 5 min. */
 export function duration(us: number): string {
-  const v = Math.abs(us);
-  const sign = us < 0 ? minus : "";
-  if (v < 1e3) return `${sign}${Math.round(v)} µs`;
-  if (v < 1e6) return `${sign}${digits3(v / 1e3)} ms`;
-  if (v < 60e6) return `${sign}${digits3(v / 1e6)} s`;
-  const s = Math.round(v / 1e6);
-  if (s < 3600) return `${sign}${Math.floor(s / 60)} min ${s % 60} s`;
-  return `${sign}${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
+  const size = Math.abs(us);
+  for (const [unit, name, most] of small) {
+    const x = tenths(size / unit);
+    if (x < most) return `${sign(us)}${decimal(x, 1)} ${name}`;
+  }
+  const s = Math.round(size / 1e6);
+  if (s < 3600) return sign(us) + pair(s, 60, "min", "s");
+  if (size < 86400e6 - 30e6) return sign(us) + pair(Math.round(s / 60), 60, "h", "min");
+  return sign(us) + pair(Math.round(s / 3600), 24, "d", "h");
 }
 
-const digits3 = (v: number): string => String(Number(v.toPrecision(3)));
+/** n of the small unit as whole large ones and the rest. */
+function pair(n: number, perLarge: number, large: string, little: string): string {
+  const rest = n % perLarge;
+  return `${count(Math.floor(n / perLarge))} ${large}${rest > 0 ? ` ${rest} ${little}` : ""}`;
+}
 
 /** A moment after the first event: +12.418 s. */
 export const since = (us: number): string => `+${(us / 1e6).toFixed(3)} s`;

@@ -1,5 +1,7 @@
 // Axes: from places to pixels, which level of tiles fits, where ticks stand.
 
+import { bytes } from "./format.ts";
+
 export type Span = [number, number];
 
 /** The level at which a bucket of 2^L places is at least one pixel wide, and under two where possible. */
@@ -53,9 +55,4 @@ export function byteStep(top: number, n: number): number {
 }
 
 /** A tick of a byte axis: 24 GiB, 512 KiB, 0. */
-export function byteTick(n: number): string {
-  if (n === 0) return "0";
-  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-  const u = Math.min(5, Math.floor(Math.log2(n) / 10 + 1e-9));
-  return `${Number((n / 1024 ** u).toFixed(2))} ${units[u]}`;
-}
+export const byteTick = (n: number): string => (n === 0 ? "0" : bytes(n));

@@ -3,7 +3,7 @@
 import { fresh } from "../base/ask.ts";
 import { blit, runs, widen, type Frame } from "../picture/blit.ts";
 import { fill, h, printable } from "../base/dom.ts";
-import { bytes, bytesOrDash, count, delta } from "../base/format.ts";
+import { bytes, bytesOrDash, count, delta, plural } from "../base/format.ts";
 import type { Page } from "../page/page.ts";
 import { paintFor } from "../picture/paint.ts";
 import { css, palette, type Palette } from "../picture/palette.ts";
@@ -123,7 +123,7 @@ export class Compare {
       h(
         "div",
         { class: "bar" },
-        h("span", {}, `${count(g.files.length)} ${across ? "processes, what the newest file of each holds" : "files, what each holds at its snapshot"}`),
+        h("span", {}, across ? `${plural(g.files.length, "process", "processes")}, what the newest file of each holds` : `${plural(g.files.length, "file")}, what each holds at its snapshot`),
         this.answer.groups.length > 1
           ? h(
               "select",
@@ -252,7 +252,7 @@ export class Compare {
     });
     ctx.textAlign = "left";
     ctx.fillStyle = css(c.muted);
-    ctx.fillText(`${count(events)} events, ${how}; highest ${bytes(top / 1.04)}`, leftEdge, high - 12);
+    ctx.fillText(`${plural(events, "event")}, ${how}; highest ${bytes(top / 1.04)}`, leftEdge, high - 12);
     this.tiles.want(wants, []);
   }
 

@@ -6,7 +6,7 @@ import { Compare } from "../compare/compare.ts";
 import { byId, fill, h, printable } from "../base/dom.ts";
 import { drop } from "./drop.ts";
 import { Findings } from "../findings/findings.ts";
-import { bytes, count } from "../base/format.ts";
+import { bytes, count, plural } from "../base/format.ts";
 import { copyLine, inspector } from "./inspector.ts";
 import { listen, type Key } from "../base/keys.ts";
 import { Local } from "./local.ts";
@@ -73,7 +73,7 @@ function drawBanner(): void {
   const out: string[] = [];
   if (link.lost) out.push(`${link.why}. What is here stays.`);
   else if (bannerText) out.push(bannerText);
-  if (page.unknownSites > 0) out.push(`${count(page.unknownSites)} ${page.unknownSites === 1 ? "site" : "sites"} of the link ${page.unknownSites === 1 ? "is" : "are"} not in this file.`);
+  if (page.unknownSites > 0) out.push(`${plural(page.unknownSites, "site")} of the link ${page.unknownSites === 1 ? "is" : "are"} not in this file.`);
   if (file?.partial) out.push(`Read in part: ${file.partial}`);
   const el = byId("banner");
   el.hidden = out.length === 0;
@@ -258,7 +258,7 @@ function find(): void {
     (v) => {
       page.figures.found = v.keys.length;
       done(new Set(v.keys), null);
-      say(`${v.keys.length} sites match`);
+      say(plural(v.keys.length, "site matches", "sites match"));
     },
     (e) => done(null, e instanceof Refused ? e.message : "the search failed"),
   );

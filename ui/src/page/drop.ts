@@ -1,7 +1,7 @@
 // Where the static site begins: snapshots are dropped on it, or picked.
 
 import { byId, fill, h } from "../base/dom.ts";
-import { count } from "../base/format.ts";
+import { plural } from "../base/format.ts";
 import type { Local, Picked } from "./local.ts";
 
 /** Asks for files until there are some, and gives them to the engine. */
@@ -42,7 +42,7 @@ export function drop(engine: Local): void {
       fill(says, "Loading the reader for the recording …");
       return loaded.then(() => engine.record(trace), () => {});
     }
-    fill(says, `Loading the reader for ${count(picked.length)} ${picked.length === 1 ? "file" : "files"} …`);
+    fill(says, `Loading the reader for ${plural(picked.length, "file")} …`);
     loaded.then(() => {
       engine.open(apart(picked));
       screen.remove();

@@ -1,8 +1,9 @@
 // Bars of a GPU's memory: each part where the one before it ends, what may come on
 // top of it hatched. They are boxes placed in percent, so that they need no redrawing.
 
+import { bytes } from "../base/format.ts";
 import { h } from "../base/dom.ts";
-import { size, sizes, ticks } from "./words.ts";
+import { sizes, ticks } from "./words.ts";
 import type { Part } from "./wire.ts";
 
 /** The colours of parts that are known, the same in all modes. */
@@ -69,6 +70,6 @@ export function barTable(parts: Part[], total: number, caption: string): HTMLEle
         ),
       ),
     ),
-    h("tfoot", { "aria-hidden": "true" }, h("tr", {}, h("td", {}), h("td", {}), h("td", { class: "axis" }, h("div", {}, marks.filter((t) => Math.abs(t - total) / most > 0.1).map((t) => box("", { left: t / most }, size(t))), box("end", { left: total / most }, size(total)))))),
+    h("tfoot", { "aria-hidden": "true" }, h("tr", {}, h("td", {}), h("td", {}), h("td", { class: "axis" }, h("div", {}, marks.filter((t) => Math.abs(t - total) / most > 0.1).map((t) => box("", { left: t / most }, bytes(t))), box("end", { left: total / most }, bytes(total)))))),
   );
 }

@@ -3,13 +3,13 @@
 
 import { ask, json, link, type Params } from "../base/ask.ts";
 import { byId, fill, h } from "../base/dom.ts";
-import { count } from "../base/format.ts";
+import { bytes, count, plural } from "../base/format.ts";
 import { listen, type Key } from "../base/keys.ts";
 import { barTable } from "./bars.ts";
 import { PlanForm } from "./form.ts";
 import { command, decode, encode, first, modes, set, turn, type Asked } from "./state.ts";
 import { moments, timelines, verdictClass } from "./step.ts";
-import { counts, modelWords, requests, size, sizes, times } from "./words.ts";
+import { counts, modelWords, requests, sizes, times } from "./words.ts";
 import type { Form, Mode, ServePlan, Solved, StepPlan, TrainPlan, Verdict } from "./wire.ts";
 import { theme } from "../base/theme.ts";
 
@@ -169,15 +169,15 @@ function drawServe(p: ServePlan, a: Asked): void {
   const beyond = own !== null && kv.longest_tokens[0] >= own;
   const fraction = p.engine.startsWith("sglang") ? "mem_fraction_static" : "gpu_memory_utilization";
   const cuts = (["tp", "pp", "ep", "dp"] as const).filter((n) => parallel[n] > 1).map((n) => `${n.toUpperCase()} ${parallel[n]}`);
-  fields.taken({ tp: String(parallel.tp), pp: String(parallel.pp), ep: String(parallel.ep), dp: String(parallel.dp), "max-model-len": count(kv.length_tokens), "block-size": String(kv.block_tokens), "mem-fraction": String(Number(p.memory_fraction.toPrecision(3))), capacity: size(p.gpu.total_bytes), "engine-version": "newest" });
+  fields.taken({ tp: String(parallel.tp), pp: String(parallel.pp), ep: String(parallel.ep), dp: String(parallel.dp), "max-model-len": count(kv.length_tokens), "block-size": String(kv.block_tokens), "mem-fraction": String(Number(p.memory_fraction.toPrecision(3))), capacity: bytes(p.gpu.total_bytes), "engine-version": "newest" });
   fill(
     answer,
     head(p.model.name, modelWords(p.model)),
     verdict(p.verdict, ` ${p.engine} on ${[`${parallel.gpus} × ${p.gpu.name}`, ...cuts].join(", ")}`, p.verdict === "fits" ? "" : `; what is short: ${p.binding}`),
-    barTable(p.components, p.gpu.total_bytes, `The GPU that has least to spare: ${size(p.gpu.total_bytes)}, ${fraction} ${Number(p.memory_fraction.toPrecision(3))}`),
+    barTable(p.components, p.gpu.total_bytes, `The GPU that has least to spare: ${bytes(p.gpu.total_bytes)}, ${fraction} ${Number(p.memory_fraction.toPrecision(3))}`),
     figures([
-      ["tokens in the KV cache", counts(kv.tokens), `${size(Math.round(kv.bytes_per_token))} a token${kv.window_bytes_per_token ? `, ${size(Math.round(kv.window_bytes_per_token))} more in a window of ${count(kv.window_tokens)}` : ""}${kv.state_bytes ? `, ${size(kv.state_bytes)} a request` : ""}`],
-      ["requests at once", requests(kv.requests), `of ${count(kv.length_tokens)} tokens`],
+      ["tokens in the KV cache", counts(kv.tokens), `${bytes(Math.round(kv.bytes_per_token))} a token${kv.window_bytes_per_token ? `, ${bytes(Math.round(kv.window_bytes_per_token))} more in a window of ${count(kv.window_tokens)}` : ""}${kv.state_bytes ? `, ${bytes(kv.state_bytes)} a request` : ""}`],
+      ["requests at once", requests(kv.requests), `of ${plural(kv.length_tokens, "token")}`],
       ["longest context", beyond ? count(own) : counts(kv.longest_tokens), beyond ? "the model's own limit" : "tokens, of one request alone"],
       ...(latency ? ([["first token", times(latency.first_token_us), `after a prompt of ${count(latency.prompt_tokens)}`], ["each token", times(latency.token_us), `with ${latency.batch} requests; ${latency.bound} is the limit`]] as [string, string, string][]) : []),
     ]),
@@ -198,7 +198,7 @@ function formats(list: NonNullable<ServePlan["formats"]>, a: Asked): HTMLElement
     { class: "small" },
     h("caption", {}, "Weights in other formats"),
     h("thead", {}, h("tr", {}, ["format", "weights", "tokens in the KV cache", ""].map((t, i) => h("th", { scope: "col" }, t || h("span", { class: "unseen" }, i ? "verdict" : ""))))),
-    h("tbody", {}, list.map((f) => h("tr", {}, h("th", { scope: "row" }, h("button", { type: "button", class: "link", "data-key": `format ${f.format}`, onclick: () => take(set(a, quant, f.format)) }, f.format)), h("td", {}, size(f.weights_bytes)), h("td", {}, counts(f.tokens)), h("td", { class: verdictClass[f.verdict] }, f.verdict)))),
+    h("tbody", {}, list.map((f) => h("tr", {}, h("th", { scope: "row" }, h("button", { type: "button", class: "link", "data-key": `format ${f.format}`, onclick: () => take(set(a, quant, f.format)) }, f.format)), h("td", {}, bytes(f.weights_bytes)), h("td", {}, counts(f.tokens)), h("td", { class: verdictClass[f.verdict] }, f.verdict)))),
   );
 }
 
@@ -225,14 +225,14 @@ function best(a: Asked, list: string[]): HTMLElement {
 
 function drawTrain(p: TrainPlan, a: Asked): void {
   const most = p.moments[p.largest]!;
-  fields.taken({ capacity: size(p.gpu.total_bytes), shard: "all" });
+  fields.taken({ capacity: bytes(p.gpu.total_bytes), shard: "all" });
   fill(
     answer,
     head(p.model.name, modelWords(p.model)),
-    verdict(p.verdict, ` ${p.trainer} on ${p.gpus} × ${p.gpu.name}: a peak of ${sizes(p.peak.low_bytes, p.peak.high_bytes)}, and ${sizes(p.outside.low_bytes, p.outside.high_bytes)} outside PyTorch, of ${size(p.gpu.total_bytes)}`),
+    verdict(p.verdict, ` ${p.trainer} on ${p.gpus} × ${p.gpu.name}: a peak of ${sizes(p.peak.low_bytes, p.peak.high_bytes)}, and ${sizes(p.outside.low_bytes, p.outside.high_bytes)} outside PyTorch, of ${bytes(p.gpu.total_bytes)}`),
     barTable(most.components, p.gpu.total_bytes, `Active at the largest moment: ${most.name}`),
     h("section", { class: "moments", "aria-labelledby": "moments" }, h("h3", { id: "moments" }, "Active at the moments at which a step may peak"), moments(p.moments, p.largest, p.gpu.total_bytes, tooltip)),
-    p.host_bytes ? h("p", {}, `In the host's memory: ${size(p.host_bytes)} for each GPU.`) : null,
+    p.host_bytes ? h("p", {}, `In the host's memory: ${bytes(p.host_bytes)} for each GPU.`) : null,
     best(a, ["batch", "seq", "gpus"]),
     notes(p.notes),
     sources([["peak", p.peak.source ?? ""], ["outside", p.outside.source ?? ""]]),
@@ -242,14 +242,14 @@ function drawTrain(p: TrainPlan, a: Asked): void {
 
 function drawStep(p: StepPlan, a: Asked): void {
   const vllm = a.flags.rollout === "vllm";
-  fields.taken({ capacity: size(p.total_bytes), shard: "all", "max-model-len": "as trained", "engine-version": "newest", "mem-fraction": "default" });
+  fields.taken({ capacity: bytes(p.total_bytes), shard: "all", "max-model-len": "as trained", "engine-version": "newest", "mem-fraction": "default" });
   const fits = p.ways.filter((w) => w.verdict === "fits");
   fill(
     answer,
     head(`One step of ${a.flags.model}`, `${a.flags.gpus ?? 1} × ${a.flags.gpu ?? "GPU"}, ${a.flags.trainer ?? "fsdp"} and ${a.flags.rollout ?? "sglang"}`),
     verdict(fits.length ? "fits" : p.ways.some((w) => w.verdict === "may fit") ? "may fit" : "does not fit", fits.length ? ` in ${fits.length} of ${p.ways.length} ways of sharing the GPU: ${fits.map((w) => w.name).join(", ")}` : " in any way of sharing the GPU"),
     timelines(p, vllm ? "gpu_memory_utilization" : "mem_fraction_static", tooltip),
-    p.host_bytes ? h("p", {}, `Ways that offload need up to ${size(p.host_bytes)} of the host's memory for each GPU.`) : null,
+    p.host_bytes ? h("p", {}, `Ways that offload need up to ${bytes(p.host_bytes)} of the host's memory for each GPU.`) : null,
     notes(p.notes),
     toCopy("The same in a terminal", command(a, form.modes[a.mode]), "copy command"),
   );

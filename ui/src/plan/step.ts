@@ -2,9 +2,10 @@
 // memory, under the line where the GPU ends. Of reinforcement learning there is one
 // for each way of sharing the GPU, of training one with the moments that may peak.
 
+import { bytes } from "../base/format.ts";
 import { fill, h } from "../base/dom.ts";
 import { box, colourOf } from "./bars.ts";
-import { size, sizes, ticks } from "./words.ts";
+import { sizes, ticks } from "./words.ts";
 import type { Moment, Part, StepPlan, Way } from "./wire.ts";
 
 export interface Layer {
@@ -67,7 +68,7 @@ function plot(phases: Moment[], highest: number, frame: Frame): HTMLElement {
   return h(
     "div",
     { class: "plot" },
-    h("div", { class: "scale", "aria-hidden": "true" }, marks.filter((t) => Math.abs(t - total) / most > 0.07).map((t) => box("", { bottom: t / most }, size(t))), box("end", { bottom: total / most }, size(total))),
+    h("div", { class: "scale", "aria-hidden": "true" }, marks.filter((t) => Math.abs(t - total) / most > 0.07).map((t) => box("", { bottom: t / most }, bytes(t))), box("end", { bottom: total / most }, bytes(total))),
     h(
       "div",
       { class: "phases" },
@@ -83,7 +84,7 @@ export const verdictClass = { fits: "good", "may fit": "warning", "does not fit"
 function largest(way: Way, fraction: string): (Node | string)[] {
   if (way.largest_memory_fraction === null) return [`no ${fraction} fits: ${way.binding}`];
   const value = String(Number(way.largest_memory_fraction.toPrecision(3)));
-  return ["fits up to ", h("code", { "data-fraction": way.largest_memory_fraction }, `${fraction} ${value}`), `: ${size(way.kv_bytes ?? 0)} of KV cache (${way.binding})`];
+  return ["fits up to ", h("code", { "data-fraction": way.largest_memory_fraction }, `${fraction} ${value}`), `: ${bytes(way.kv_bytes ?? 0)} of KV cache (${way.binding})`];
 }
 
 function phase(p: Moment, top: boolean, { components, total, most, tooltip }: Frame): HTMLElement {

@@ -1,24 +1,11 @@
-// Figures of a plan in words. Sizes are written as the command writes them: three digits.
+// Figures of a plan in words.
 
-import { count, duration } from "../base/format.ts";
+import { bytes, count, duration } from "../base/format.ts";
 import type { Model, Pair } from "./wire.ts";
-
-const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-
-/** A size with three digits: 38.6 GiB, 109 GiB, 0 B. */
-export function size(n: number): string {
-  let v = n;
-  let unit = 0;
-  while (v >= 1023.5 && unit < units.length - 1) {
-    v /= 1024;
-    unit++;
-  }
-  return `${v >= 999.5 ? Math.round(v) : Number(v.toPrecision(3))} ${units[unit]}`;
-}
 
 /** A range of sizes, one size where both ends read the same: 81.7–88 GiB. */
 export function sizes(low: number, high: number): string {
-  const [a, b] = [size(low), size(high)];
+  const [a, b] = [bytes(low), bytes(high)];
   if (a === b) return a;
   const [x, unit] = a.split(" ");
   return `${b.endsWith(` ${unit}`) ? x : a}–${b}`;
@@ -42,7 +29,7 @@ export function billions(n: number): string {
 
 export function modelWords(m: Model): string {
   const active = m.active_parameters < 0.6 * m.parameters ? `, ${billions(m.active_parameters)} active` : "";
-  return `${billions(m.parameters)} parameters${active}, ${m.format}, ${m.layers} layers, ${size(m.checkpoint_bytes)} on disk`;
+  return `${billions(m.parameters)} parameters${active}, ${m.format}, ${m.layers} layers, ${bytes(m.checkpoint_bytes)} on disk`;
 }
 
 const one = (v: number): string => v.toFixed(1);

@@ -1,7 +1,7 @@
 // The data layer: the tiles that the rail asks for, and the picture made of them.
 
 import { link } from "../base/ask.ts";
-import { bytes, count } from "../base/format.ts";
+import { bytes, count, plural } from "../base/format.ts";
 import { byteStep, levelFor, ticks } from "../base/scale.ts";
 import type { Kind, Tile } from "../base/wire.ts";
 import { blit, runs, widen } from "../picture/blit.ts";
@@ -88,5 +88,5 @@ function description(scene: Scene): string {
   const dev = scene.page.device;
   if (!dev || dev.events === 0) return "Live memory: nothing was recorded";
   const peak = dev.peak ? `, peak ${bytes(dev.peak.bytes)} at event ${count(dev.peak.event)}` : "";
-  return `Live memory over ${count(dev.events)} events${peak}, ${bytes(dev.kept)} alive at the snapshot`;
+  return `Live memory over ${plural(dev.events, "event")}${peak}, ${bytes(dev.kept)} alive at the snapshot`;
 }

@@ -1,7 +1,7 @@
 // The layer of lines and words over the data.
 
 import { h } from "../base/dom.ts";
-import { bytes, count } from "../base/format.ts";
+import { bytes, plural } from "../base/format.ts";
 import { byteTick } from "../base/scale.ts";
 import { begin, left } from "../picture/canvas.ts";
 import { css } from "../picture/palette.ts";
@@ -60,7 +60,7 @@ function empty(scene: Scene): void {
   else if (!device) {
     const of = file.size ? ` of ${bytes(file.size)}` : "";
     const phase = { waiting: "Waiting", reading: "Reading", pairing: "Pairing allocations with frees" }[file.state as string] ?? "Preparing";
-    says.push(`${phase}: ${bytes(file.read)}${of}${file.events === null ? "" : `, ${count(file.events)} events`}`);
+    says.push(`${phase}: ${bytes(file.read)}${of}${file.events === null ? "" : `, ${plural(file.events, "event")}`}`);
     if (file.size) says.push(h("progress", { max: file.size, value: file.read, "aria-label": "read" }));
   } else {
     says.push(

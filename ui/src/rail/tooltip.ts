@@ -1,7 +1,7 @@
 // The tooltip: what is under the pointer.
 
 import { h } from "../base/dom.ts";
-import { bytes, count, duration } from "../base/format.ts";
+import { bytes, count, duration, plural } from "../base/format.ts";
 import { fates } from "../base/names.ts";
 import { flagTooMany, type Alloc, type Mark, type Scope } from "../base/wire.ts";
 import { highest } from "../whatif/runs.ts";
@@ -43,7 +43,7 @@ export function tell(scene: Scene, alloc: Alloc | null): void {
     } else {
       says.push(
         h("div", { class: "head" }, h("span", { class: `sw s${group.slot} ${band.fate === "kept" ? "" : "freed"}` }), group.label),
-        h("div", { "data-bytes": at.bytes }, at.allocs > 1 ? `${count(at.allocs)} small allocations, ${bytes(at.bytes)}` : bytes(at.bytes), h("span", { class: "muted" }, ` · ${fates[band.fate]}`)),
+        h("div", { "data-bytes": at.bytes }, at.allocs > 1 ? `${plural(at.allocs, "small allocation")}, ${bytes(at.bytes)}` : bytes(at.bytes), h("span", { class: "muted" }, ` · ${fates[band.fate]}`)),
       );
     }
   } else if (scene.page.s.view === "whatif") {
@@ -66,7 +66,7 @@ export function tell(scene: Scene, alloc: Alloc | null): void {
     for (const f of (alloc.stack ?? []).slice(from, from + 3)) says.push(h("span", { class: `mono ${f.origin === "own" ? "own" : ""}` }, `${f.file.slice(f.file.lastIndexOf("/") + 1)}:${f.line} ${f.function}`));
   }
   says.push(
-    h("div", { class: "muted" }, `event ${count(event)}${inBucket > 1 ? ` · highest of ${count(inBucket)} events here` : ""}${tile.flags & flagTooMany ? " · zoom in for allocations" : ""}`),
+    h("div", { class: "muted" }, `event ${count(event)}${inBucket > 1 ? ` · highest of ${plural(inBucket, "event")} here` : ""}${tile.flags & flagTooMany ? " · zoom in for allocations" : ""}`),
     h("div", { class: "muted" }, `active ${bytes(tile.max[c]!)} · reserved ${bytes(tile.reserved[c]!)}`),
   );
   scene.el.tooltip.replaceChildren(...says);

@@ -1,7 +1,7 @@
 // The frame of the page of a recording: name, tabs, tools, banner.
 
 import { byId, fill, h } from "../base/dom.ts";
-import { base, count } from "../base/format.ts";
+import { base, count, plural } from "../base/format.ts";
 import { time } from "./bands.ts";
 import { picture } from "./elements.ts";
 import { doc, layers, rangeWords, s, set, slice, whole } from "./model.ts";
@@ -48,7 +48,7 @@ function coverage(): string {
   else if (doc.judged_seconds < end) out.push(`Findings and resident bytes are those of the last judgement, at ${time(doc.judged_seconds)}; memory is known up to ${time(end)}.`);
   if (doc.rung === "polling") out.push(polled);
   const d = doc.document;
-  if (d.drops + d.stack_drops > 0) out.push(`${count(d.drops)} events and ${count(d.stack_drops)} stacks were lost; sums were set right by the kernel's list.`);
+  if (d.drops + d.stack_drops > 0) out.push(`${plural(d.drops, "event")} and ${plural(d.stack_drops, "stack")} were lost; sums were set right by the kernel's list.`);
   return out.join(" ");
 }
 
@@ -65,7 +65,7 @@ export function tools(): void {
     group ? h("button", { type: "button", class: "chip", "data-key": "alone", "aria-pressed": String(s.alone), title: s.alone ? "Show all (z)" : "Show it alone, on its own scale (z)", onclick: () => set({ alone: !s.alone }, true) }, h("span", { class: `sw s${group.slot}` }), s.alone ? "show all" : "show alone") : null,
     s.range ? h("button", { type: "button", class: "chip", "data-key": "range", title: "Drop the selection (Esc)", onclick: () => set({ range: null, of: "cursor" }, true) }, `selected: ${rangeWords(s.range)}`, " ×") : null,
     s.win ? h("button", { type: "button", class: "chip", "data-key": "all", title: "Show all of time (0)", onclick: () => set({ win: null }, true) }, `seen: ${time(picture.win[0])} – ${time(picture.win[1])}`, " ×") : null,
-    h("span", {}, seen === of ? `${count(of)} moments` : `${count(seen)} of ${count(of)} moments: those at which most was mapped or resident`),
+    h("span", {}, seen === of ? plural(of, "moment") : `${count(seen)} of ${plural(of, "moment")}: those at which most was mapped or resident`),
     h("span", { class: "legend" }, h("span", {}, h("i", { class: "res" }), "growth of resident memory"), layers.bands.kept ? h("span", {}, h("i", { class: "kept" }), "below: what findings name") : null, h("span", {}, h("i", { class: "steady" }), "pale: no finding")),
   );
 }

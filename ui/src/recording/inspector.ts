@@ -1,7 +1,7 @@
 // The inspector of a recording: the cursor, what was chosen, and its stack.
 
 import { byId, fill, h } from "../base/dom.ts";
-import { bytes, count, delta, percent, utc } from "../base/format.ts";
+import { bytes, count, delta, percent, plural, utc } from "../base/format.ts";
 import { stackList } from "../base/stack.ts";
 import { spark } from "../findings/article.ts";
 import { heldBy, others, time, type Group } from "./bands.ts";
@@ -77,11 +77,11 @@ function place(group: Group): Node[] {
       group.first === null ? [] : [row("first seen", when(group.first)), row("last seen", when(group.last))],
     ),
   ];
-  if (group.key === others) return [...out, h("p", { class: "muted" }, `The largest ${count(doc.stacks.length)} stacks are told by themselves; strandline export --to folded writes all of them.`)];
+  if (group.key === others) return [...out, h("p", { class: "muted" }, `The largest ${plural(doc.stacks.length, "stack")} are shown one by one; strandline export --to folded writes all of them.`)];
   const chosen = sorted.find((i) => doc.stacks[i]!.id === s.stack) ?? sorted[0]!;
   if (sorted.length > 1) {
     out.push(
-      h("h2", {}, `${count(sorted.length)} stacks`),
+      h("h2", {}, plural(sorted.length, "stack")),
       h("dl", { class: "names" }, sorted.slice(0, 12).map((i) => [h("dt", {}, h("button", { type: "button", class: "pick", "data-key": `stack ${i}`, "aria-current": i === chosen ? "true" : undefined, onclick: () => set({ stack: doc.stacks[i]!.id }, true) }, h("span", { class: "name" }, inner(doc.stacks[i]!)))), h("dd", { "data-bytes": held(i) }, bytes(held(i)))]), sorted.length > 12 ? [h("dt", {}, `${sorted.length - 12} more`), h("dd", {}, bytes(sorted.slice(12).reduce((n, i) => n + held(i), 0)))] : []),
     );
   }
@@ -95,7 +95,7 @@ function inner(x: Stack): string {
 }
 
 function stack(x: Stack): Node[] {
-  const left = x.frames_left_out > 0 ? h("p", { class: "muted" }, `${count(x.frames_left_out)} more frames are left out.`) : null;
+  const left = x.frames_left_out > 0 ? h("p", { class: "muted" }, `${plural(x.frames_left_out, "more frame")} are left out.`) : null;
   return [
     h("h2", {}, "stack"),
     h("p", { "data-complete": String(x.complete) }, !x.frames.length ? "The stack was not copied." : x.complete ? "Complete: it goes down to where the thread began." : "Cut: its outermost frames are missing."),

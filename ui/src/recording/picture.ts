@@ -4,7 +4,7 @@
 import { blit, labelPlaces, stackOf, type Frame, type Run } from "../picture/blit.ts";
 import { begin, gutterName, left, right, size } from "../picture/canvas.ts";
 import { h } from "../base/dom.ts";
-import { bytes, count, delta } from "../base/format.ts";
+import { bytes, delta, plural } from "../base/format.ts";
 import { fillOf, paintFor } from "../picture/paint.ts";
 import { css, mix, palette, textOn, type Palette } from "../picture/palette.ts";
 import { others, tileOf, time, timeStep, type Group, type Layers, type Slice } from "./bands.ts";
@@ -129,7 +129,7 @@ export class Picture {
     const { doc, slice, layers } = this.shown!;
     const c = slice.n - 1;
     const what = alone === null ? "Memory that is mapped" : (layers.groups.find((g) => g.key === alone)?.label ?? "nothing");
-    return `${what} over ${count(doc.moments)} moments, ${bytes(this.tile!.max[c] ?? 0)} at the end; resident memory ${delta(slice.growth[c] ?? 0)}. Arrow keys move the cursor.`;
+    return `${what} over ${plural(doc.moments, "moment")}, ${bytes(this.tile!.max[c] ?? 0)} at the end; resident memory ${delta(slice.growth[c] ?? 0)}. Arrow keys move the cursor.`;
   }
 
   /** The pixels that each column fills. */
@@ -487,7 +487,7 @@ export class Picture {
     const { slice, doc } = this.shown!;
     const at = h("div", { class: "muted" }, `at ${time(slice.of.seconds[column]!)}`);
     const lost = this.lostAt(column);
-    const drops = lost > 0 ? [h("div", { class: "danger" }, `${count(lost)} events were lost before this; the sums were set right by the kernel's list`)] : [];
+    const drops = lost > 0 ? [h("div", { class: "danger" }, `${plural(lost, "event")} were lost before this; the sums were set right by the kernel's list`)] : [];
     const growth = h("div", {}, `resident memory ${delta(slice.growth[column]!)}, mapped ${bytes(slice.of.live_bytes[column]!)}`);
     if (!group) {
       const beyond = y > this.y(Math.max(0, slice.growth[column]!)) && y < this.y(slice.of.live_bytes[column]!);
@@ -506,7 +506,7 @@ export class Picture {
     const frames = (own.length ? own : (s?.frames ?? [])).slice(0, 6);
     return [
       h("div", { class: "head" }, h("span", { class: `sw s${group.slot}${group.grows ? "" : " freed"}` }), group.label),
-      h("div", { "data-bytes": sum }, `${bytes(sum)} in ${count(pieces)} ${pieces === 1 ? "piece" : "pieces"}${group.key !== others && group.stacks.length > 1 ? `, by ${group.stacks.length} stacks` : ""}`),
+      h("div", { "data-bytes": sum }, `${bytes(sum)} in ${plural(pieces, "piece")}${group.key !== others && group.stacks.length > 1 ? `, by ${group.stacks.length} stacks` : ""}`),
       ...(group.first === null ? [] : [h("div", {}, `first seen at ${time(group.first)}, last at ${time(group.last!)}`)]),
       at,
       ...frames.map((f) => h("span", { class: f.origin === "own" ? "mono own" : "mono" }, f.line > 0 ? `${f.file}:${f.line} ${f.function}` : `${f.function}  ${f.file}`)),

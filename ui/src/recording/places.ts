@@ -2,7 +2,7 @@
 // the icicle of their stacks.
 
 import { byId, fill, h } from "../base/dom.ts";
-import { base, bytes, bytesOrDash, count, delta, percent } from "../base/format.ts";
+import { base, bytes, bytesOrDash, count, delta, percent, plural } from "../base/format.ts";
 import { csv, csvButton } from "../base/save.ts";
 import { table, type Column, type Row } from "../base/table.ts";
 import { Icicle } from "../picture/icicle.ts";
@@ -96,7 +96,7 @@ export function stacks(): void {
       "div",
       { class: "bar" },
       choice(),
-      h("span", { "data-bytes": flame.bytes, "data-figure": "flame" }, `${bytes(flame.bytes)} in ${count(flame.count)} pieces`),
+      h("span", { "data-bytes": flame.bytes, "data-figure": "flame" }, `${bytes(flame.bytes)} in ${plural(flame.count, "piece")}`),
       shrunk < 0 ? h("span", {}, `what shrank is not drawn: ${delta(shrunk)}`) : null,
       h("div", { class: "end" }, p.csv, h("button", { type: "button", class: "link", "data-key": "fold", "aria-pressed": String(icicle.folded), onclick: () => (icicle.refold(), hooks.draw()) }, icicle.folded ? "unfold library frames" : "fold library frames")),
     ),

@@ -2,7 +2,7 @@
 
 import { json, Latest, url } from "../base/ask.ts";
 import { fill, h } from "../base/dom.ts";
-import { base, bytes, bytesOrDash, count, percent } from "../base/format.ts";
+import { base, bytes, bytesOrDash, count, percent, plural } from "../base/format.ts";
 import { Icicle } from "../picture/icicle.ts";
 import type { Page } from "../page/page.ts";
 import type { Source } from "../page/store.ts";
@@ -174,7 +174,7 @@ export class Sites {
             if (key) this.page.store.set({ solo: solo.length === 1 && solo[0] === key ? [] : [key] }, true);
           },
           onlight: () => {},
-          more: rows.length > 400 ? { label: `${count(rows.length - 400)} more places`, cells: [] } : undefined,
+          more: rows.length > 400 ? { label: plural(rows.length - 400, "more place"), cells: [] } : undefined,
         }),
       ),
     );
@@ -197,11 +197,11 @@ export class Sites {
         choice("range", s.range ? `allocated in ${count(s.range[0])} – ${count(s.range[1])}` : "allocated in selection", !!s.range),
         choice("kept", "alive at the snapshot"),
       ),
-      flame ? h("span", { "data-bytes": flame.bytes, "data-figure": "flame" }, `${bytes(flame.bytes)} in ${count(flame.count)} allocations`) : null,
+      flame ? h("span", { "data-bytes": flame.bytes, "data-figure": "flame" }, `${bytes(flame.bytes)} in ${plural(flame.count, "allocation")}`) : null,
       h(
         "div",
         { class: "end" },
-        flame && flame.left_out > 0 ? h("span", {}, `${count(flame.left_out)} smaller stacks left out`) : null,
+        flame && flame.left_out > 0 ? h("span", {}, `${plural(flame.left_out, "smaller stack")} left out`) : null,
         this.table ? csvButton("sites", () => csv(this.table!.name, this.table!.rows, this.table!.columns)) : null,
         h("button", { type: "button", class: "link", "data-key": "fold", "aria-pressed": String(this.icicle.folded), onclick: () => this.refold() }, this.icicle.folded ? "unfold library frames" : "fold library frames"),
       ),

@@ -3,7 +3,7 @@
 
 import { json, Latest, url } from "../base/ask.ts";
 import { fill, h } from "../base/dom.ts";
-import { bytes, bytesOrDash, count, delta, percent } from "../base/format.ts";
+import { bytes, bytesOrDash, count, delta, percent, plural } from "../base/format.ts";
 import { groupings } from "../base/names.ts";
 import type { Page } from "../page/page.ts";
 import type { Rail } from "../rail/rail.ts";
@@ -214,7 +214,7 @@ export class Timeline {
     const old = this.root.querySelector(".scroll")?.scrollTop ?? 0;
     const more =
       !found && a.more.groups > 0
-        ? { label: `${count(a.more.groups)} more sites`, bytes: a.more.bytes, cells: a.mode === "diff" ? [delta(a.more.bytes)] : [bytes(a.more.bytes), percent(a.more.bytes, a.whole), count(a.more.count)] }
+        ? { label: plural(a.more.groups, "more site"), bytes: a.more.bytes, cells: a.mode === "diff" ? [delta(a.more.bytes)] : [bytes(a.more.bytes), percent(a.more.bytes, a.whole), count(a.more.count)] }
         : undefined;
     const matched = found ? rows.reduce((n, r) => n + r.bytes, 0) : 0;
     this.page.figures.matched = matched;
@@ -222,7 +222,7 @@ export class Timeline {
     this.page.figures.more = a.more;
     fill(
       this.root,
-      this.bar(a, found ? `${count(rows.length)} sites match, ${bytes(matched)}` : ""),
+      this.bar(a, found ? `${plural(rows.length, "site matches", "sites match")}, ${bytes(matched)}` : ""),
       h(
         "div",
         { class: "scroll", tabindex: "0", role: "group", "aria-label": a.head },

@@ -2,7 +2,7 @@
 
 import { fresh, Latest, Refused, type Params } from "../base/ask.ts";
 import { fill, h } from "../base/dom.ts";
-import { bytes, count, delta, duration } from "../base/format.ts";
+import { bytes, count, delta, duration, plural } from "../base/format.ts";
 import type { Page } from "../page/page.ts";
 import type { Rail } from "../rail/rail.ts";
 import { Runs, type Outcome, type Run } from "./runs.ts";
@@ -267,12 +267,12 @@ export class WhatIf {
   private fidelity(): HTMLElement {
     const r = this.replay!;
     if (r.exact)
-      return h("p", { class: "fidelity" }, h("b", { class: "good" }, "Replayed exactly"), ` under its own settings (${nameOf(r.settings)}): ${count(r.events)} events, all ${count(r.driver_calls.recorded)} calls of the driver and all ${count(r.segments.recorded)} segments at the end. What other settings do follows from the same requests.`);
+      return h("p", { class: "fidelity" }, h("b", { class: "good" }, "Replayed exactly"), ` under its own settings (${nameOf(r.settings)}): ${plural(r.events, "event")}, all ${count(r.driver_calls.recorded)} calls of the driver and all ${plural(r.segments.recorded, "segment")} at the end. What other settings do follows from the same requests.`);
     return h(
       "p",
       { class: "fidelity" },
       h("b", { class: "warning" }, "Not replayed exactly"),
-      `: ${count(r.driver_calls.reproduced)} of ${count(r.driver_calls.recorded)} calls of the driver, ${count(r.segments.reproduced)} of ${count(r.segments.recorded)} segments. First difference: ${r.first_difference}. Take the runs below as an approximation.`,
+      `: ${count(r.driver_calls.reproduced)} of ${count(r.driver_calls.recorded)} calls of the driver, ${count(r.segments.reproduced)} of ${plural(r.segments.recorded, "segment")}. First difference: ${r.first_difference}. Take the runs below as an approximation.`,
     );
   }
 
