@@ -38,9 +38,10 @@ type At struct {
 // Place is a site and what it holds.
 type Place struct {
 	Site
-	Bytes int64 `json:"bytes"`
-	Count int   `json:"count"`
-	name  string
+	Missing timeline.Missing `json:"missing,omitempty"` // why there is no site
+	Bytes   int64            `json:"bytes"`
+	Count   int              `json:"count"`
+	name    string
 }
 
 // Alloc is one allocation from birth to death. Events are null where they are
@@ -86,7 +87,11 @@ func (d *Inspection) AddAt(t *timeline.Timeline, event int, exact *replay.Exact)
 	}
 	for _, s := range t.SitesAt(event) {
 		a.Allocations += s.Count
-		a.Sites = append(a.Sites, Place{siteOf(s.Site), s.Bytes, s.Count, siteName(s.Site)})
+		name := siteName(s.Site)
+		if s.Missing != "" {
+			name = "(" + string(s.Missing) + ")"
+		}
+		a.Sites = append(a.Sites, Place{siteOf(s.Site), s.Missing, s.Bytes, s.Count, name})
 	}
 	d.At = a
 }

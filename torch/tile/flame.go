@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"strandline/stack"
+	"strandline/torch/timeline"
 )
 
 // A Flame is a tree of stacks, the outermost frame at its root.
@@ -23,9 +24,10 @@ type Node struct {
 
 // Frames that are none.
 const (
-	RootFrame    = -1
-	NoStackFrame = -2 // nobody recorded the stack
-	NoFrames     = -3 // it was recorded, and has none
+	RootFrame     = -1
+	StacksOff     = -2
+	AutogradFrame = -3
+	BeforeFrame   = -4 // older than the recording
 )
 
 // flameShare is the share of the whole below which a node is left out.
@@ -70,11 +72,13 @@ func (b *branch) grow(t *stack.Table, s StackSum) {
 	}
 	b.Bytes += s.Bytes
 	b.Count += s.Count
-	switch s.Stack {
-	case stack.None:
-		step(NoStackFrame)
-	case stack.Empty:
-		step(NoFrames)
+	switch s.Missing {
+	case timeline.StacksOff:
+		step(StacksOff)
+	case timeline.AutogradThread:
+		step(AutogradFrame)
+	case timeline.BeforeRecording:
+		step(BeforeFrame)
 	}
 	frames := t.Frames(s.Stack)
 	for _, frame := range slices.Backward(frames[max(0, len(frames)-flameDepth):]) {

@@ -13,6 +13,7 @@ import (
 	"strandline/stack"
 	"strandline/torch/purpose"
 	"strandline/torch/snapshot"
+	"strandline/torch/timeline"
 	"strandline/units"
 )
 
@@ -68,9 +69,10 @@ type Group struct {
 	Label    string
 	Site     stack.Site // of the groupings by code; the line is 0 where it is not one
 	HasSite  bool
-	Peak     int64 // most bytes live at once
-	PeakAt   int   // event
-	Kept     int64 // alive at the snapshot
+	Missing  timeline.Missing // why there is no line of own code, of the groupings by code
+	Peak     int64            // most bytes live at once
+	PeakAt   int              // event
+	Kept     int64            // alive at the snapshot
 	Allocs   int
 	identity string
 }
@@ -95,12 +97,22 @@ type grouper struct {
 
 func newGrouper(h *History, g Grouping) (*grouper, error) {
 	x := &grouper{h: h, index: map[string]int32{}}
-	stacks := func(make func(id stack.ID) Group) {
+	stacks := func(make func(i int, id stack.ID) Group) {
 		x.byStack = make32(h.Snap.Stacks.Len())
+		without := map[timeline.Missing]int32{}
 		x.of = func(i int) int32 {
 			id := h.Stack(i)
+			if id <= stack.Empty { // the cause is the allocation's, not the stack's
+				why := h.Missing(i)
+				g, ok := without[why]
+				if !ok {
+					g = x.add(foreign(why, nil))
+					without[why] = g
+				}
+				return g
+			}
 			if x.byStack[id] == none {
-				x.byStack[id] = x.add(make(id))
+				x.byStack[id] = x.add(make(i, id))
 			}
 			return x.byStack[id]
 		}
@@ -169,39 +181,36 @@ func (x *grouper) named(name, empty string) int32 {
 
 // line is the group of a stack by its site; stacks without own code are told
 // apart by why they have none.
-func (x *grouper) line(id stack.ID) Group {
+func (x *grouper) line(i int, id stack.ID) Group {
 	site := x.h.Snap.Stacks.Site(id)
 	if site == (stack.Site{}) {
-		return x.foreign(id)
+		return foreign(x.h.Missing(i), x.h.Snap.Stacks.Stack(id))
 	}
 	return Group{Key: KeyOfSite(site), Label: fmt.Sprintf("%s:%d %s", base(site.File), site.Line, site.Function),
 		Site: site, HasSite: true, identity: fmt.Sprintf("%s\x00%d\x00%s", site.File, site.Line, site.Function)}
 }
 
-func (x *grouper) function(id stack.ID) Group {
+func (x *grouper) function(i int, id stack.ID) Group {
 	site := x.h.Snap.Stacks.Site(id)
 	if site == (stack.Site{}) {
-		return x.foreign(id)
+		return foreign(x.h.Missing(i), x.h.Snap.Stacks.Stack(id))
 	}
 	site.Line = 0
 	return Group{Key: keyOf(site.File, site.Function), Label: base(site.File) + " " + site.Function,
 		Site: site, HasSite: true, identity: site.File + "\x00" + site.Function}
 }
 
-func (x *grouper) file(id stack.ID) Group {
+func (x *grouper) file(i int, id stack.ID) Group {
 	site := x.h.Snap.Stacks.Site(id)
 	if site == (stack.Site{}) {
-		return x.foreign(id)
+		return foreign(x.h.Missing(i), x.h.Snap.Stacks.Stack(id))
 	}
 	site.Line, site.Function = 0, ""
 	return Group{Key: keyOf(site.File), Label: base(site.File), Site: site, HasSite: true, identity: site.File}
 }
 
-func (x *grouper) stack(id stack.ID) Group {
-	g := x.line(id)
-	if id <= stack.Empty {
-		return g
-	}
+func (x *grouper) stack(i int, id stack.ID) Group {
+	g := x.line(i, id)
 	text, key := sha256.New(), fnv.New64a() // stacks may be long, and many
 	for _, f := range x.h.Snap.Stacks.Stack(id) {
 		fmt.Fprintf(io.MultiWriter(text, key), "%s\x00%d\x00%s\x00", f.File, f.Line, f.Function)
@@ -212,25 +221,14 @@ func (x *grouper) stack(id stack.ID) Group {
 	return g
 }
 
-// foreign is the group of stacks without a line of own code. Native code names
-// the operator, where it was recorded.
-func (x *grouper) foreign(id stack.ID) Group {
-	label := ""
-	switch frames := x.h.Snap.Stacks.Stack(id); {
-	case id == stack.None:
-		label = "no stack recorded"
-	case id == stack.Empty:
-		label = "no Python frame (backward thread)"
-	default:
-		label = "no own Python frame"
-		if stack.InBackward(frames) {
-			label = "no Python frame (backward thread)"
-		}
-		if op := operator(frames); op != "" {
-			label += " · " + op
-		}
+// foreign is the group of allocations without a line of own code, by the cause.
+// Native code names the operator, where it was recorded.
+func foreign(why timeline.Missing, frames []stack.Frame) Group {
+	label := string(why)
+	if op := operator(frames); op != "" {
+		label += " · " + op
 	}
-	return Group{Key: keyOf("", label), Label: label, identity: "\x00" + label}
+	return Group{Key: keyOf("", label), Label: label, Missing: why, identity: "\x00" + label}
 }
 
 // operator is the innermost operator of PyTorch that native frames name, such

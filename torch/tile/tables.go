@@ -6,6 +6,7 @@ import (
 
 	"strandline/stack"
 	"strandline/torch/snapshot"
+	"strandline/torch/timeline"
 )
 
 // A Sum is what a group has at a moment or in a range of events.
@@ -96,16 +97,17 @@ func (b *Bands) Changes(from, to int) (out []Change) {
 
 // StackSum is what allocations of one stack have in all.
 type StackSum struct {
-	Stack stack.ID
-	Bytes int64
-	Count int
+	Stack   stack.ID
+	Missing timeline.Missing // why the stack has no frames
+	Bytes   int64
+	Count   int
 }
 
 // LiveStacks sums what lives after event k by stack.
 func (h *History) LiveStacks(k int) []StackSum {
 	s := newStackSums(h)
 	h.EachLive(k, func(i int) bool {
-		s.add(h.Stack(i), h.Size(i))
+		s.add(i)
 		return true
 	})
 	return s.list()
@@ -117,7 +119,7 @@ func (h *History) KeptStacks() []StackSum {
 	s := newStackSums(h)
 	h.EachLive(h.Events()-1, func(i int) bool {
 		if h.FateOf(i) == Kept {
-			s.add(h.Stack(i), h.Size(i))
+			s.add(i)
 		}
 		return true
 	})
@@ -130,23 +132,44 @@ func (h *History) MadeStacks(from, to int) []StackSum {
 	e := &h.Trace.Events
 	for k := max(from, 0); k <= min(to, h.Events()-1); k++ {
 		if e.Action[k] == snapshot.Alloc {
-			s.add(e.Stack[k], h.Size(int(h.at[k])))
+			s.add(int(h.at[k]))
 		}
 	}
 	return s.list()
 }
 
-type stackSums []StackSum
-
-func newStackSums(h *History) stackSums { return make(stackSums, h.Snap.Stacks.Len()) }
-
-func (s stackSums) add(id stack.ID, bytes int64) {
-	s[id].Bytes += bytes
-	s[id].Count++
+// stackSums are sums by stack; what has no frames is told apart by the cause.
+type stackSums struct {
+	h       *History
+	by      []StackSum
+	without map[timeline.Missing]*StackSum
 }
 
-func (s stackSums) list() (out []StackSum) {
-	for id, sum := range s {
+func newStackSums(h *History) *stackSums {
+	return &stackSums{h, make([]StackSum, h.Snap.Stacks.Len()), map[timeline.Missing]*StackSum{}}
+}
+
+func (s *stackSums) add(i int) {
+	id := s.h.Stack(i)
+	sum := &s.by[id]
+	if id <= stack.Empty {
+		why := s.h.Missing(i)
+		if s.without[why] == nil {
+			s.without[why] = &StackSum{Stack: id, Missing: why}
+		}
+		sum = s.without[why]
+	}
+	sum.Bytes += s.h.Size(i)
+	sum.Count++
+}
+
+func (s *stackSums) list() (out []StackSum) {
+	for _, why := range []timeline.Missing{timeline.BeforeRecording, timeline.StacksOff, timeline.AutogradThread} {
+		if sum := s.without[why]; sum != nil {
+			out = append(out, *sum)
+		}
+	}
+	for id, sum := range s.by {
 		if sum.Count > 0 {
 			sum.Stack = stack.ID(id)
 			out = append(out, sum)

@@ -536,13 +536,17 @@ func TestSameAsInspect(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, k := range someEvents(h) {
-			want := map[stack.Site]timeline.SiteSum{}
-			for _, s := range h.SitesAt(k) {
-				want[s.Site] = s
+			type place struct {
+				site    stack.Site
+				missing timeline.Missing
 			}
-			got := map[stack.Site]timeline.SiteSum{}
+			want := map[place]timeline.SiteSum{}
+			for _, s := range h.SitesAt(k) {
+				want[place{s.Site, s.Missing}] = s
+			}
+			got := map[place]timeline.SiteSum{}
 			for _, s := range b.Live(k) {
-				site := b.Groups[s.Group].Site
+				site := place{b.Groups[s.Group].Site, b.Groups[s.Group].Missing}
 				x := got[site]
 				x.Bytes += s.Bytes
 				x.Count += s.Count

@@ -172,27 +172,32 @@ func (t *Timeline) Gaps() (out []string) {
 
 // A SiteSum is what one place holds.
 type SiteSum struct {
-	Site  stack.Site
-	Bytes int64
-	Count int
-	Stack stack.ID // the heaviest
+	Site    stack.Site
+	Missing Missing // why there is no site
+	Bytes   int64
+	Count   int
+	Stack   stack.ID // the heaviest
 }
 
 // SitesAt sums what lives after event k by place, most bytes first. The zero
-// Site stands for unknown stacks.
+// Site stands for unknown stacks, one sum for each cause.
 func (t *Timeline) SitesAt(k int) []SiteSum { return t.sum(t.LiveAt(k)) }
 
 // sum sums allocations by place.
 func (t *Timeline) sum(allocs []int) []SiteSum {
-	sums := map[stack.Site]*SiteSum{}
+	type place struct {
+		site    stack.Site
+		missing Missing
+	}
+	sums := map[place]*SiteSum{}
 	byStack := map[stack.ID]int64{}
 	for _, i := range allocs {
 		id := t.Stack(i)
-		site := t.Snap.Stacks.Site(id)
-		s := sums[site]
+		at := place{t.Snap.Stacks.Site(id), t.Missing(i)}
+		s := sums[at]
 		if s == nil {
-			s = &SiteSum{Site: site, Stack: id}
-			sums[site] = s
+			s = &SiteSum{Site: at.site, Missing: at.missing, Stack: id}
+			sums[at] = s
 		}
 		s.Bytes += t.Size(i)
 		s.Count++

@@ -93,7 +93,7 @@ func PinnedOf(s *snapshot.Snapshot) *Pinned {
 }
 
 // mostFirst are sums by place, most bytes first and the same in every run.
-func mostFirst(sums map[stack.Site]*SiteSum) []SiteSum {
+func mostFirst[K comparable](sums map[K]*SiteSum) []SiteSum {
 	out := make([]SiteSum, 0, len(sums))
 	for _, s := range sums {
 		out = append(out, *s)
@@ -102,7 +102,10 @@ func mostFirst(sums map[stack.Site]*SiteSum) []SiteSum {
 		if a, b := &out[i], &out[j]; a.Bytes != b.Bytes {
 			return a.Bytes > b.Bytes
 		}
-		return out[i].Site.Compare(out[j].Site) < 0
+		if c := out[i].Site.Compare(out[j].Site); c != 0 {
+			return c < 0
+		}
+		return out[i].Missing < out[j].Missing
 	})
 	return out
 }

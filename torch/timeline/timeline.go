@@ -57,6 +57,8 @@ type Timeline struct {
 	ends   snapshot.Action // what ends an allocation
 	past   func() *past    // what taking events back needs
 
+	hasStacks func() bool // whether any event has a stack with frames
+
 	// At the start of the history, and at its end (the state of the snapshot).
 	StartRequested, StartReserved int64
 	EndRequested, EndReserved     int64
@@ -81,6 +83,7 @@ func New(s *snapshot.Snapshot, d snapshot.Device) *Timeline {
 	w := walker{t: t, live: newTable(256)}
 	t.ends = completions(s, d)
 	t.past = sync.OnceValue(t.newPast)
+	t.hasStacks = sync.OnceValue(t.findStacks)
 	w.countAllocs()
 	w.walk()
 	w.end(d)

@@ -19,6 +19,14 @@ export const fates: Record<Fate, string> = {
   pending: "freed, waits for a stream",
 };
 
+/** Nodes of a tree of stacks that are no frame: why there is no stack. */
+export const missing: Record<number, string> = {
+  [-2]: "stacks off",
+  [-3]: "autograd thread",
+  [-4]: "before the recording",
+  [-5]: "stack not copied",
+};
+
 export const coverages: Record<string, string> = {
   exact: "exact",
   ring: "cut ring",

@@ -1,5 +1,6 @@
 // Stacks as an icicle: the root on top, width for bytes.
 
+import { missing } from "../base/names.ts";
 import { h } from "../base/dom.ts";
 import { base, bytes, count, percent } from "../base/format.ts";
 import { css, mix, palette, siteColour, textOn, type RGB } from "./palette.ts";
@@ -104,8 +105,7 @@ export class Icicle {
   private nameOf(b: Box): string {
     const f = this.flame!.nodes.frame[b.node]!;
     if (f === -1) return "all";
-    if (f === -2) return "no stack recorded";
-    if (f === -3) return "no Python frame";
+    if (f < -1) return missing[f] ?? "";
     if (b.folded > 1) return `⋯ ${b.folded} library frames`;
     const frame = this.flame!.frames[f]!;
     return `${base(frame.file)}${frame.line > 0 ? `:${frame.line}` : ""} ${frame.function}`;

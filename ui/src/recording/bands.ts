@@ -6,6 +6,9 @@ import type { Course, Recording, Window } from "./wire.ts";
 import type { Span } from "../base/scale.ts";
 import type { Bands, Flame, Frame, Tile } from "../base/wire.ts";
 
+/** The node of a tree for stacks that were not copied. */
+const notCopied = -5;
+
 /** What is held at each column. */
 export interface Held {
   bytes: Float64Array;
@@ -209,7 +212,7 @@ export function flameOf(r: Recording, amounts: { bytes: number; count: number }[
   amounts.forEach(({ bytes, count }, i) => {
     if (bytes <= 0) return;
     const s = r.stacks[i];
-    const path = s?.frames.length ? s.frames.map(frameOf).reverse() : [-2]; // -2: no stack
+    const path = s?.frames.length ? s.frames.map(frameOf).reverse() : [notCopied];
     let at = 0;
     const add = (node: number): void => {
       nodes.bytes[node]! += bytes;

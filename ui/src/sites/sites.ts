@@ -7,7 +7,7 @@ import { Icicle } from "../picture/icicle.ts";
 import type { Page } from "../page/page.ts";
 import type { Source } from "../page/store.ts";
 import { table, type Column, type Row } from "../base/table.ts";
-import { groupings } from "../base/names.ts";
+import { groupings, missing } from "../base/names.ts";
 import { csv, csvButton } from "../base/save.ts";
 import type { At, Bands, Flame, Frame, Group, Range } from "../base/wire.ts";
 
@@ -39,7 +39,7 @@ export function places(flame: Flame, by: By): SiteRow[] {
   for (let i = 0; i < frame.length; i++) {
     const above = i === 0 ? [] : open[parent[i]!]!;
     const f = frame[i]!;
-    const name = f >= 0 ? placeLabel(flame.frames[f]!, by) : f === -2 ? "no stack recorded" : f === -3 ? "no Python frame" : "";
+    const name = f >= 0 ? placeLabel(flame.frames[f]!, by) : (missing[f] ?? "");
     const key = f >= 0 ? placeKey(flame.frames[f]!, by) : name;
     open[i] = name ? [...above, key] : above;
     if (!name) continue;

@@ -1,0 +1,41 @@
+package timeline
+
+import "strandline/stack"
+
+// Missing is why no line of own code is known of an allocation.
+type Missing string
+
+// The causes. They exclude each other: what is older than the recording was
+// made while nothing was recorded, whatever else holds.
+const (
+	BeforeRecording Missing = "before the recording"
+	StacksOff       Missing = "stacks off"      // recording was on, without stacks
+	AutogradThread  Missing = "autograd thread" // the backward pass runs in threads without Python frames
+	NoOwnCode       Missing = "no own Python frame"
+)
+
+// Missing is why no line of own code is known of allocation i, "" if one is.
+func (t *Timeline) Missing(i int) Missing {
+	id := t.Stack(i)
+	switch {
+	case t.Snap.Stacks.Site(id) != stack.Site{}:
+		return ""
+	case t.Before(i) && id <= stack.Empty:
+		return BeforeRecording
+	case id == stack.None, id == stack.Empty && !t.hasStacks():
+		return StacksOff
+	case id == stack.Empty, stack.InBackward(t.Snap.Stacks.Stack(id)):
+		return AutogradThread
+	}
+	return NoOwnCode
+}
+
+// findStacks reports whether any event of the history has a stack with frames.
+func (t *Timeline) findStacks() bool {
+	for _, id := range t.Trace.Stack {
+		if id > stack.Empty {
+			return true
+		}
+	}
+	return false
+}
