@@ -40,8 +40,9 @@ for (const { name, bytes } of files) {
 }
 for (const [name, gzip] of Object.entries(sizes)) {
   console.log(`${name}: ${(gzip / 1024).toFixed(1)} KiB gzip`);
-  if (gzip > 60 * 1024) {
-    console.error(`${name} is larger than 60 KiB gzip`);
+  // 60 until the page had a verdict strip, a glossary and evidence in words.
+  if (gzip > 66 * 1024) {
+    console.error(`${name} is larger than 66 KiB gzip`);
     process.exitCode = 1;
   }
 }

@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"strandline/torch/tile"
 	"strandline/units"
@@ -35,9 +34,9 @@ const (
 	screenColumns = 1280
 	pictureRows   = 400
 
-	mostRuns = 6                      // under other settings, as the page lays over the picture
-	looks    = 1024                   // events at which it is told of a run
-	quick    = 700 * time.Millisecond // a run of which a dozen may be made to find the least capacity
+	mostRuns = 6       // under other settings, as the page lays over the picture
+	looks    = 1024    // events at which it is told of a run
+	quick    = 500_000 // events of a history of which a dozen runs may be made to find the least capacity
 )
 
 // held is what a saved page holds of a device. The page reads it.
@@ -567,11 +566,10 @@ func (d *savedDevice) runs() error {
 		if replay.Capacity != nil {
 			run = append(run, "capacity", units.Typed(*replay.Capacity))
 		}
-		began := time.Now()
 		if _, err := d.keep("simulate", append(slices.Clip(run), "n", looks)); err != nil {
 			return err
 		}
-		if time.Since(began) > quick {
+		if d.doc.Events > quick {
 			continue
 		}
 		if _, err := d.keep("fits", run); err != nil {

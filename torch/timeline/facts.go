@@ -191,9 +191,15 @@ func (t *Timeline) sum(allocs []int) []SiteSum {
 	}
 	sums := map[place]*SiteSum{}
 	byStack := map[stack.ID]int64{}
+	places := map[stack.ID]place{} // of stacks with frames: what is missing there is the same for all
 	for _, i := range allocs {
 		id := t.Stack(i)
-		at := place{t.Snap.Stacks.Site(id), t.Missing(i)}
+		at, known := places[id]
+		if !known {
+			if at = (place{t.Snap.Stacks.Site(id), t.Missing(i)}); id > stack.Empty {
+				places[id] = at
+			}
+		}
 		s := sums[at]
 		if s == nil {
 			s = &SiteSum{Site: at.site, Missing: at.missing, Stack: id}

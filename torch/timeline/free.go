@@ -111,30 +111,38 @@ func SpaceOf(t *Timeline, d snapshot.Device) Space {
 }
 
 // Releasable is how much of a segment's free memory empty_cache would return.
-func Releasable(s *snapshot.Snapshot, seg *snapshot.Segment) int64 {
+func Releasable(s *snapshot.Snapshot, seg *snapshot.Segment) (sum int64) {
+	for _, r := range ReleasableRanges(s, seg) {
+		sum += r[1] - r[0]
+	}
+	return sum
+}
+
+// ReleasableRanges are the parts of a segment that empty_cache would return, as
+// offsets: all of it or, of an expandable segment, whole pages.
+func ReleasableRanges(s *snapshot.Snapshot, seg *snapshot.Segment) (out [][2]int64) {
 	if s.PoolOf(seg.Pool).Private() {
-		return 0
+		return nil
 	}
 	if !seg.Expandable {
 		if free := seg.Free(); free == seg.TotalSize {
-			return free
+			return [][2]int64{{0, free}}
 		}
-		return 0
+		return nil
 	}
 	page := uint64(largePage)
 	if s.String(seg.Type) == "small" {
 		page = smallSegment
 	}
-	var out uint64
 	for j := range seg.Blocks {
 		if b := &seg.Blocks[j]; b.State == snapshot.Inactive {
 			from, to := b.Addr-seg.Addr, b.Addr-seg.Addr+uint64(b.Size)
 			if from, to := (from+page-1)/page*page, to/page*page; to > from {
-				out += to - from
+				out = append(out, [2]int64{int64(from), int64(to)})
 			}
 		}
 	}
-	return int64(out)
+	return out
 }
 
 // Strand shares a segment's stranded bytes over its blocks in use by their size:

@@ -578,13 +578,74 @@ scenario("a file without history says what to do", [recorded("w10_nothing.defaul
   assert.equal((await listed(tab)).sum, device(recorded("w10_nothing.default.unrecorded.pickle")).requested_bytes);
 }, { empty: true });
 
-scenario("two devices are two pictures", [recorded("w09_two_devices.default.end.pickle")], async ({ tab }) => {
+scenario("a file of two devices opens on the one with the higher peak", [recorded("w09_two_devices.default.end.pickle")], async ({ tab }) => {
   const { devices } = json("inspect", recorded("w09_two_devices.default.end.pickle"));
-  assert.equal(await figure(tab, "#rail .flag"), devices[0].peak_requested_bytes);
-  await tab.eval(`(s => { s.value = "1"; s.dispatchEvent(new Event("change")) })(document.querySelector("[data-key=device]"))`);
-  await tab.until(`strandline.device()?.device === 1`);
+  const [low, high] = [...devices].sort((a, b) => a.peak_requested_bytes - b.peak_requested_bytes);
+  assert.equal(await tab.eval("strandline.device().device"), high.device);
+  assert.equal(await figure(tab, "#rail .flag"), high.peak_requested_bytes);
+  await tab.eval(`(s => { s.value = "${low.device}"; s.dispatchEvent(new Event("change")) })(document.querySelector("[data-key=device]"))`);
+  await tab.until(`strandline.device()?.device === ${low.device}`);
   await tab.settled();
-  assert.equal(await figure(tab, "#rail .flag"), devices[1].peak_requested_bytes);
+  assert.equal(await figure(tab, "#rail .flag"), low.peak_requested_bytes);
+});
+
+scenario("the strip names the worst finding, and leads to it", [recorded("w06_oom.default.oom.pickle")], async ({ tab }) => {
+  const [worst, ...others] = json("diagnose", recorded("w06_oom.default.oom.pickle")).findings;
+  await tab.until("!document.getElementById('verdict').hidden");
+  assert.match(await tab.eval("document.getElementById('verdict').textContent"), new RegExp(worst.title.slice(0, 40)));
+  for (const key of ["request_bytes", "largest_free_bytes", "device_free_bytes"]) assert.equal(await figure(tab, `#verdict [data-key=${key}]`), worst.evidence[key], key);
+  assert.equal(await tab.eval("document.querySelector(\"[data-key='view findings']\").textContent"), `Findings ${others.length + 1}`);
+  await tab.click("#verdict .worst");
+  await tab.until("strandline.state().view === 'findings'");
+  assert.equal(await tab.eval("document.querySelector('.findings article h2').textContent"), worst.title);
+  assert.ok(!/_|\b(passing|echo)\b/.test(await tab.eval("[...document.querySelectorAll('.findings article dt')].map(e => e.textContent).join(' ')")), "evidence is in words");
+});
+
+scenario("a click on a band shows its stack without scrolling", [last], async ({ tab }) => {
+  const d = device(last);
+  await tab.clickAt(...(await point(tab, d.peak_requested_event, d.peak_requested_bytes * 0.3)));
+  await tab.until("strandline.state().pinned && document.querySelector('#inspector .stack li')");
+  const { top, bottom } = await tab.eval<any>("(r => ({ top: r.top, bottom: r.bottom }))(document.querySelector('#inspector .stack li').getBoundingClientRect())");
+  assert.ok(top > 0 && bottom < 500, `the stack stands at ${top} – ${bottom}`);
+  assert.equal(await tab.eval("document.querySelector('#inspector .stack .own .path').textContent"), (await tab.state()).pinned.stack.find((f: any) => f.origin === "own").file);
+});
+
+scenario("figures of another event than the cursor's are not shown", [last], async ({ tab }) => {
+  await tab.eval(`(f => { window.fetch = (q, o) => String(q).startsWith("api/event?") ? new Promise(() => {}) : f(q, o) })(window.fetch)`);
+  await tab.key("Home");
+  await tab.until("strandline.state().k === 0");
+  await pause(100);
+  const shown = await tab.eval<string>("document.getElementById('cursor').innerText");
+  assert.match(shown, /requested\s+–\s+reserved\s+–\s+unused\s+–/);
+  assert.equal(await tab.eval("document.querySelector('#cursor').getAttribute('aria-busy')"), "true");
+});
+
+scenario("the last event keeps its mark where x is time", [recorded("w06_oom.default.oom.pickle")], async ({ tab }) => {
+  const marks = await tab.eval<any[]>("strandline.device().marks.filter(m => m.kind === 'oom')");
+  await tab.eval("location.hash = '#x=us'");
+  await tab.until("strandline.state().x === 'us'");
+  await tab.settled();
+  const { box } = (await tab.state()).picture;
+  const rail = await tab.eval<{ x: number; y: number }>("(r => ({ x: r.left, y: r.top }))(document.querySelector('#rail .box').getBoundingClientRect())");
+  for (const m of marks) {
+    const x = await tab.eval<number>(`strandline.pixel(${m.event})`);
+    assert.ok(x >= 0 && x <= box.width, `the mark of event ${m.event} stands at ${x}`);
+    await tab.mouse("mouseMoved", rail.x + box.left + x, rail.y + box.top - 4);
+    await tab.until(`document.querySelector("#tooltip .head")?.textContent === ${JSON.stringify(m.label)}`);
+  }
+});
+
+scenario("a search finds what is not live at the cursor, by frames and in any case", [last], async ({ tab }) => {
+  await tab.key("Home");
+  await tab.settled();
+  const frames = await tab.eval<any[]>("strandline.bands().groups");
+  const site = frames.find((g) => g.function);
+  await tab.eval(`(s => { s.value = ${JSON.stringify(site.function.toUpperCase())}; s.dispatchEvent(new Event("input")) })(document.getElementById("search"))`);
+  await tab.until(`strandline.state().figures.rows?.some(r => r.key === ${JSON.stringify(site.key)})`);
+  const { pinned } = { pinned: json("inspect", last, "--alloc", "0").alloc };
+  const address = typeof pinned.address === "number" ? `0x${pinned.address.toString(16)}` : pinned.address;
+  await tab.eval(`(s => { s.value = ${JSON.stringify(address)}; s.dispatchEvent(new Event("input")) })(document.getElementById("search"))`);
+  await tab.until("strandline.state().figures.found > 0 && strandline.state().q.startsWith('0x')");
 });
 
 scenario("a narrow window has no horizontal scroll", [last], async ({ tab }) => {

@@ -262,7 +262,7 @@ scenario("memory of the GPU's driver, by owner", () => {
   await tab.until(`${settled} && strandline.state().s.view === "gpu"`);
   assert.deepEqual((await rows(tab)).slice(0, 2), [["libengine.so", 20 << 23], ["NCCL", 5 << 20]]);
   const last = await tab.eval<string>("document.querySelector('.gpu table:last-child').innerText");
-  assert.match(last, /GPU memory of device 0 at 19 s: 1\.00 GiB used of 16\.00 GiB/);
+  assert.match(last, /GPU memory of device 0 at 19 s: 1 GiB used of 16 GiB/);
   assert.match(last, /libengine\.so, since the trace began\s+160\.0 MiB\s+1 other process\s+7\.0 MiB[^]*a note/);
   await tab.key("Home");
   await tab.until(`${settled} && strandline.state().picture.column === 0`);
@@ -283,7 +283,7 @@ scenario("many moments: the overview keeps the peaks, a window has all", () => {
   const { columns } = await tab.state();
   assert.ok(columns.length < 1300 && columns.includes(12_345) && columns.at(-1) === marks.length - 1);
   assert.equal((await tab.state()).doc.others, 101);
-  assert.match(await tab.eval("document.getElementById('tools').innerText"), /of 20\s?000 moments/);
+  assert.match(await tab.eval("document.getElementById('tools').innerText"), /of 20,000 moments/);
   await tab.eval("location.hash = '#w=12300-12500&k=12346'");
   await tab.until(`${settled} && strandline.state().columns.includes(12346) && strandline.state().picture.column >= 0 && document.querySelector("[data-figure=held]")`);
   assert.equal(await figure(tab, "[data-figure=held]"), sum(held[12_346]!));

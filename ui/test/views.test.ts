@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { flow, rowBytes, sections, type Heap } from "../src/allocator/heap.ts";
-import { acrossOf, align, short, type GroupOf } from "../src/compare/compare.ts";
+import { acrossOf, align, separate, short, type GroupOf } from "../src/compare/compare.ts";
 import { settingOf } from "../src/findings/findings.ts";
 import { layout } from "../src/picture/icicle.ts";
 import { places } from "../src/sites/sites.ts";
@@ -50,7 +50,7 @@ test("library frames fold, own ones stand alone, unknown ones are left", () => {
 
 const heap = (sizes: [size: number, used: number, type: string][]): Heap => ({
   event: 0, exact: true, notes: [], reserved: 0, allocated: 0, pending: 0, slack: 0, free: 0, releasable: 0, stranded: 0,
-  segments: sizes.map(([size, , type], i) => ({ address: `0x${(i + 1).toString(16)}000`, size, pool: "default", private: false, stream: 0, type, expandable: false, first: 2 * i, blocks: 2, releasable: 0, stranded: 0 })),
+  segments: sizes.map(([size, , type], i) => ({ address: `0x${(i + 1).toString(16)}000`, size, pool: "default", private: false, stream: 0, type, expandable: false, first: 2 * i, blocks: 2, releasable: 0, ranges: [], stranded: 0 })),
   blocks: { offset: sizes.flatMap(([, used]) => [0, used]), size: sizes.flatMap(([size, used]) => [used, size - used]), requested: [], state: sizes.map(([, used]) => (used ? "af" : "ff")).join(""), alloc: [], group: [] },
   strands: [], changed: null,
 });
@@ -100,10 +100,19 @@ test("remedies that are settings of the allocator are told from others", () => {
 
 test("histories that overlap stand on one axis", () => {
   const device = (events: number, from: number, to: number) => ({ events, time: { start_us: from, end_us: to, span: to - from, folds: [] } });
+  assert.deepEqual(align([device(100, 0, 10), device(50, 20, 30)], [null, null], true), { offsets: [0, 0], how: "each file from its first event" }, "two runs are no staircase");
   assert.deepEqual(align([device(100, 0, 10), device(150, 0, 15)], [null, 100]).offsets, [0, 0], "a history that only grew");
   assert.deepEqual(align([device(100, 0, 10), device(100, 4, 14), device(100, 8, 18)], [null, 60, 60]).offsets, [0, 40, 80], "a ring that moves on");
   const gap = align([device(100, 0, 10), device(50, 20, 30)], [null, null]);
   assert.deepEqual(gap.offsets, [0, 100]);
   assert.match(gap.how, /left out/);
   assert.deepEqual(align([{ events: 100, time: null }, { events: 150, time: null }], [null, null]), { offsets: [0, 0], how: "each file from its first event" });
+});
+
+test("files of which nothing lives on are separate runs", () => {
+  const of = (...bytes: number[][]): GroupOf => ({ process: null, files: [], sites: [], survivors: [{ device: 0, bytes, event: [] }] });
+  assert.equal(separate(of([9, 0], [0, 5])), true);
+  assert.equal(separate(of([9, 4], [4, 5])), false);
+  assert.equal(separate(of([9, 0, 0], [0, 5, 2], [0, 2, 7])), false);
+  assert.equal(separate({ process: null, files: [], sites: [], survivors: [] }), false, "of many files nothing is known");
 });

@@ -63,7 +63,7 @@ var handlers = map[string]struct {
 	"range":    {(*question).between, false},
 	"diff":     {(*question).diff, false},
 	"hit":      {(*question).hit, false},
-	"alloc":    {(*question).alloc, false},
+	"alloc":    {(*question).alloc, true}, // the size of its block
 	"event":    {(*question).event, false},
 	"events":   {(*question).events, false},
 	"next":     {(*question).next, false},

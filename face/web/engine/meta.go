@@ -2,7 +2,9 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"time"
@@ -38,6 +40,7 @@ type sessionFile struct {
 	Partial     *string `json:"partial"`
 	Error       *string `json:"error"`
 	Devices     []int   `json:"devices"`
+	Main        *int    `json:"main"` // the device with the highest peak
 	Peak        *int64  `json:"peak"`
 	Blocks      string  `json:"blocks"`
 }
@@ -97,13 +100,16 @@ func (f *file) session(i int) sessionFile {
 		text := fmt.Sprintf("reading ended at %s: %v", p.Place(), p.Err)
 		out.Partial = &text
 	}
-	events, peak := 0, int64(0)
+	events, peak := 0, int64(-1)
 	for _, d := range f.devices {
 		h := d.requested.h
 		out.Devices = append(out.Devices, h.Device)
 		events += h.Events()
-		peak = max(peak, h.PeakRequested.Bytes)
+		if most := max(h.PeakRequested.Bytes, h.EndRequested); most > peak {
+			peak, out.Main = most, &h.Device
+		}
 	}
+	peak = max(peak, 0)
 	out.Events, out.Peak = &events, &peak
 	return out
 }
@@ -152,6 +158,7 @@ type scope struct {
 	Lane string `json:"lane"`
 	From int    `json:"from"`
 	To   int    `json:"to"`
+	Open bool   `json:"open"` // it had not ended when the history did
 }
 
 type deviceDoc struct {
@@ -286,7 +293,8 @@ const mostScopes = 4000
 var stepName = regexp.MustCompile(`(?i)^(ProfilerStep#|(.*\b)?(step|iter|iteration|batch|request|epoch)\b\D{0,3}\d+$)`)
 
 // scopesOf pairs the annotations of a device, and gives them places among its
-// events.
+// events. One that did not end, as of a step that ran out of memory, lasts to the
+// last event.
 func scopesOf(h *tile.History) []scope {
 	out := []scope{}
 	times := h.Trace.Time
@@ -296,6 +304,21 @@ func scopesOf(h *tile.History) []scope {
 	at := func(t int64) int { return sort.Search(len(times), func(k int) bool { return times[k] >= t }) }
 	open := map[string][]int64{}
 	steps := map[string]bool{} // names, as far as they are known
+	add := func(name string, from, to int, open bool) {
+		s := scope{Name: name, Lane: "notes", From: from, To: to, Open: open}
+		step, known := steps[name]
+		if !known {
+			step = stepName.MatchString(name)
+			steps[name] = step
+		}
+		if step {
+			s.Lane = "steps"
+		}
+		if s.From < s.To && len(out) < mostScopes {
+			s.To--
+			out = append(out, s)
+		}
+	}
 	for i := range h.Snap.Annotations {
 		a := &h.Snap.Annotations[i]
 		if a.Device != h.Device {
@@ -306,23 +329,16 @@ func scopesOf(h *tile.History) []scope {
 			continue
 		}
 		n := len(open[a.Name])
-		if n == 0 || len(out) == mostScopes {
+		if n == 0 {
 			continue
 		}
 		from := open[a.Name][n-1]
 		open[a.Name] = open[a.Name][:n-1]
-		s := scope{Name: a.Name, Lane: "notes", From: at(from), To: at(a.Time)}
-		step, known := steps[a.Name]
-		if !known {
-			step = stepName.MatchString(a.Name)
-			steps[a.Name] = step
-		}
-		if step {
-			s.Lane = "steps"
-		}
-		if s.From < s.To {
-			s.To--
-			out = append(out, s)
+		add(a.Name, at(from), at(a.Time), false)
+	}
+	for _, name := range slices.Sorted(maps.Keys(open)) {
+		for _, from := range open[name] {
+			add(name, at(from), len(times), true)
 		}
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].From < out[j].From })

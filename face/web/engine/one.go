@@ -48,6 +48,7 @@ type allocDoc struct {
 	Purpose   string            `json:"purpose"`
 	Fate      string            `json:"fate"`
 	Keys      map[string]string `json:"keys"`
+	Missing   timeline.Missing  `json:"missing,omitempty"`
 	Stack     []frameDoc        `json:"stack"`
 	FreeStack []frameDoc        `json:"free_stack"`
 }
@@ -66,7 +67,7 @@ func (q *question) alloc() (any, error) {
 		Alloc: i, Bytes: d.requested.h.Size(i), Address: address(h.Addr(i)), Birth: h.Birth(i), Freed: orNull(h.Freed(i)), Death: orNull(h.Death(i)),
 		Purpose: d.purposes()[i].String(), Fate: h.FateOf(i).String(),
 		Keys:  map[string]string{string(b.Grouping): b.Groups[b.GroupOf(i)].Key.String()},
-		Stack: framesOf(h.Snap.Stacks, h.Stack(i)),
+		Stack: framesOf(h.Snap.Stacks, h.Stack(i)), Missing: h.Missing(i),
 	}
 	if pool, stream, ok := h.PlaceOf(i); ok {
 		text := pool.String()
@@ -235,6 +236,7 @@ type segmentDoc struct {
 	First      int        `json:"first"`
 	Blocks     int        `json:"blocks"`
 	Releasable int64      `json:"releasable"`
+	Ranges     [][2]int64 `json:"ranges"`
 	Stranded   int64      `json:"stranded"`
 	Stack      []frameDoc `json:"stack"`
 }
@@ -317,6 +319,7 @@ func (w *stater) segment(g *snapshot.Segment) {
 		Type: s.String(g.Type), Expandable: g.Expandable, First: len(w.states), Blocks: len(g.Blocks), Stack: framesOf(s.Stacks, g.Stack)}
 	free := g.Free()
 	doc.Releasable = timeline.Releasable(s, g)
+	doc.Ranges = append([][2]int64{}, timeline.ReleasableRanges(s, g)...)
 	doc.Stranded = free - doc.Releasable
 	w.doc.Reserved += g.TotalSize
 	w.doc.Free += free

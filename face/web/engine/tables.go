@@ -2,6 +2,7 @@ package engine
 
 import (
 	"regexp"
+	"strings"
 
 	"strandline/stack"
 	"strandline/torch/tile"
@@ -175,26 +176,24 @@ func (q *question) find() (any, error) {
 		return nil, err
 	}
 	text := q.text("q", "")
-	re, err := regexp.Compile(text)
+	re, err := regexp.Compile("(?i)" + text)
 	if err != nil {
 		return nil, wrong("%s", err)
 	}
-	var frames map[int]bool // groups of which a stack matches, where groups are stacks
-	if b.Grouping == tile.ByStack {
-		frames = stacksLike(d.h, b, re)
-	}
+	allocs := allocsLike(d.h, b, re, strings.HasPrefix(strings.ToLower(text), "0x"))
 	doc := keysDoc{Keys: []string{}}
 	for i := range b.Groups {
 		g := &b.Groups[i]
-		if frames[i] || re.MatchString(g.Label) || g.HasSite && (re.MatchString(g.Site.File) || re.MatchString(g.Site.Function)) {
+		if allocs[i] || re.MatchString(g.Label) || g.HasSite && (re.MatchString(g.Site.File) || re.MatchString(g.Site.Function)) {
 			doc.Keys = append(doc.Keys, g.Key.String())
 		}
 	}
 	return doc, nil
 }
 
-// stacksLike are the groups of allocations with a frame that matches.
-func stacksLike(h *tile.History, b *tile.Bands, re *regexp.Regexp) map[int]bool {
+// allocsLike are the groups of allocations of which a frame or the address
+// matches, if addresses are asked for.
+func allocsLike(h *tile.History, b *tile.Bands, re *regexp.Regexp, addresses bool) map[int]bool {
 	groups := map[int]bool{}
 	matches := map[stack.ID]bool{}
 	for i := range h.Allocs {
@@ -206,8 +205,8 @@ func stacksLike(h *tile.History, b *tile.Bands, re *regexp.Regexp) map[int]bool 
 			}
 			matches[id] = match
 		}
-		if match {
-			groups[b.GroupOf(i)] = true
+		if g := b.GroupOf(i); !groups[g] && (match || addresses && re.MatchString(address(h.Addr(i)))) {
+			groups[g] = true
 		}
 	}
 	return groups

@@ -13,6 +13,7 @@ export interface Segment {
   first: number;
   blocks: number;
   releasable: number;
+  ranges: [number, number][]; // offsets of what is releasable
   stranded: number;
 }
 

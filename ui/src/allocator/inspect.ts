@@ -4,6 +4,7 @@ import { json, Latest } from "../base/ask.ts";
 import { byId, fill, h } from "../base/dom.ts";
 import { bytes, count, percent, plural } from "../base/format.ts";
 import { actions } from "../base/names.ts";
+import { row } from "../base/terms.ts";
 import type { Event } from "../base/wire.ts";
 import type { Page } from "../page/page.ts";
 import { pins, type Heap } from "./heap.ts";
@@ -116,18 +117,18 @@ export class HeapInspector {
 }
 
 function sums(heap: Heap): Node[] {
-  const line = (name: string, v: number, id: string): Node[] => [h("dt", {}, name), h("dd", { "data-bytes": v, "data-figure": id, title: `${v} bytes` }, bytes(v))];
+  const line = (name: string, v: number, id: string): Node[] => row(name, bytes(v), v, id);
   return [
-    h("h2", {}, "reserved"),
+    h("h2", {}, "after the cursor's event"),
     h(
       "dl",
       {},
       line("reserved", heap.reserved, "heap-reserved"),
-      line("in use", heap.allocated, "heap-allocated"),
-      heap.pending ? line("waits for a stream", heap.pending, "heap-pending") : [],
-      heap.slack ? line("of it rounding", heap.slack, "heap-slack") : [],
-      line("free, stranded", heap.stranded, "heap-stranded"),
-      line("free, releasable", heap.releasable, "heap-releasable"),
+      line("allocated", heap.allocated, "heap-allocated"),
+      heap.pending ? line("deferred frees", heap.pending, "heap-pending") : [],
+      heap.slack ? line("rounding", heap.slack, "heap-slack") : [],
+      line("stranded", heap.stranded, "heap-stranded"),
+      line("releasable", heap.releasable, "heap-releasable"),
     ),
   ];
 }

@@ -70,7 +70,7 @@ function paintSection(v: View, g: CanvasRenderingContext2D, c: Palette, s: Secti
   g.textAlign = "left";
   g.fillStyle = css(c.muted);
   const n = s.segments.length + s.folded.length;
-  const parts = [s.name, plural(n, "segment"), `${bytes(s.reserved)} reserved`, `${bytes(s.used)} in use`];
+  const parts = [s.name, plural(n, "segment"), `${bytes(s.reserved)} reserved`, `${bytes(s.used)} active`];
   if (s.private) parts.push("not shared with the default pool");
   if (s.magnified > 1 && s.segments.length) parts.push(`drawn ×${s.magnified}`);
   g.fillText(parts.join("  ·  "), left, y + 12);
@@ -118,11 +118,11 @@ function paintPiece(v: View, g: CanvasRenderingContext2D, c: Palette, p: Piece, 
   const heap = v.heap;
   const { blocks } = heap;
   const seg = heap.segments[p.segment]!;
-  const whole = seg.stranded === 0 && seg.releasable > 0;
-  if (whole) hatch(g, x0, y, x1 - x0, rowHigh, css(c.whole), css(c.wholeLine));
-  else {
-    g.fillStyle = css(c.stranded);
-    g.fillRect(x0, y, x1 - x0, rowHigh);
+  g.fillStyle = css(c.stranded);
+  g.fillRect(x0, y, x1 - x0, rowHigh);
+  for (const [from, to] of seg.ranges) {
+    const [a, b] = [Math.max(from, p.from), Math.min(to, p.from + p.bytes)];
+    if (a < b) hatch(g, x0 + (a - p.from) * scale, y, (b - a) * scale, rowHigh, css(c.whole), css(c.wholeLine));
   }
   // Free pieces wide enough for a word tell how much is stranded, and by what.
   const label = (text: string, from: number, to: number, colour: string, right: boolean): void => {
@@ -220,9 +220,9 @@ function legend(v: View, g: CanvasRenderingContext2D, c: Palette, y: number): vo
     g.fillStyle = colour;
     g.fillRect(x, y, 16, 12);
   };
-  item("in use (colour of its site)", flat(css(c.slots[0]!)));
-  if (heap.pending) item(`freed, waits for a stream: ${bytes(heap.pending)}`, (x) => hatch(g, x, y, 16, 12, css(c.slots[0]!), css(c.page)));
-  item(`free but stranded: ${bytes(heap.stranded)}`, flat(css(c.stranded)));
+  item("allocated (colour of its site)", flat(css(c.slots[0]!)));
+  if (heap.pending) item(`deferred frees: ${bytes(heap.pending)}`, (x) => hatch(g, x, y, 16, 12, css(c.slots[0]!), css(c.page)));
+  item(`stranded: ${bytes(heap.stranded)}`, flat(css(c.stranded)));
   item(`releasable: ${bytes(heap.releasable)}`, (x) => hatch(g, x, y, 16, 12, css(c.whole), css(c.wholeLine)));
   if (heap.slack) item(`rounding: ${bytes(heap.slack)}`, flat(css(mix(c.ink, c.page, 0.35))));
 }

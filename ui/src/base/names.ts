@@ -16,7 +16,7 @@ export const groupings: Record<string, string> = {
 export const fates: Record<Fate, string> = {
   kept: "alive at the snapshot",
   freed: "freed before the snapshot",
-  pending: "freed, waits for a stream",
+  pending: "freed, awaiting a stream",
 };
 
 /** Nodes of a tree of stacks that are no frame: why there is no stack. */

@@ -27,7 +27,7 @@ function describe(frames: AnyFrame[]): string {
 export function stackList(frames: AnyFrame[] | null, none: string): HTMLElement {
   if (!frames?.length) return h("p", { class: "muted" }, none);
   const line = (f: AnyFrame, own: boolean): HTMLElement =>
-    h("li", { class: own ? "own" : undefined, title: `${f.file}:${f.line}` }, h("span", { class: "where" }, f.line > 0 ? `${base(f.file)}:${f.line}` : base(f.file)), ` ${f.function}`);
+    h("li", { class: own ? "own" : undefined, title: `${f.file}:${f.line}` }, h("span", { class: "where" }, f.line > 0 ? `${base(f.file)}:${f.line}` : base(f.file)), ` ${f.function}`, f.file.includes("/") ? h("div", { class: "path" }, f.file) : null);
   const list = h("ol", { class: "stack" });
   for (const run of fold(frames)) {
     if (run.own || run.frames.length < 3) {

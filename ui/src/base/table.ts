@@ -6,6 +6,7 @@ export interface Column<R> {
   name: string;
   of: (r: R) => number;
   show: (r: R) => string;
+  node?: (r: R) => Node; // in the place of the text, which is what the table saves
   bytes?: boolean; // the cell carries its bytes for whoever reads the page by program
   wide?: boolean; // left out where there is little room
 }
@@ -71,7 +72,7 @@ export function table<R extends Row>(t: Shown<R>): HTMLElement {
           h("span", { class: "name" }, r.label),
         ),
       ),
-      t.columns.map((c) => h("td", { class: c.wide && "wide", "data-bytes": c.bytes ? c.of(r) : undefined, title: c.bytes && c.of(r) ? `${c.of(r)} bytes` : undefined }, c.show(r))),
+      t.columns.map((c) => h("td", { class: c.wide && "wide", "data-bytes": c.bytes ? c.of(r) : undefined, title: c.bytes && c.of(r) ? `${c.of(r)} bytes` : undefined }, c.node ? c.node(r) : c.show(r))),
     ),
   );
   const more = t.more

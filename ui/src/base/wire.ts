@@ -13,7 +13,9 @@ export interface SessionFile {
   events: number | null;
   partial: string | null;
   error: string | null;
+  peak: number | null;
   devices: number[];
+  main: number | null; // the device with the highest peak
   blocks?: "waiting" | "working" | "ready" | "unknown";
 }
 
@@ -38,6 +40,7 @@ export interface Scope {
   lane: "steps" | "notes";
   from: number;
   to: number;
+  open: boolean; // it had not ended when the history did
 }
 
 export interface Device {
@@ -176,6 +179,7 @@ export interface Alloc {
   purpose: string | null;
   fate: Fate;
   keys: Record<string, string>;
+  missing?: string; // why there is no line of own code
   stack: Frame[] | null;
   free_stack: Frame[] | null;
 }

@@ -47,11 +47,12 @@ interface SiteRow extends Row {
   site: Site;
 }
 
+const mostColumns = 12;
+
 export class Compare {
   private answer: Answer | null = null;
   private error = "";
   private asking = false;
-  private group: number | null = null; // of the answer's; null: that of the chosen file; −1: the newest file of each process
   private sort = -1;
   private up = false;
   private strips: Strip[] = [];
@@ -90,11 +91,21 @@ export class Compare {
     return this.page.session?.files.find((x) => x.f === f)?.name ?? String(f);
   }
 
+  /** Whether the newest files of all processes are compared: so it begins where there are several. */
+  private get across(): boolean {
+    const { group } = this.page.s;
+    return group === -1 || (group === null && this.answer!.groups.length > 1);
+  }
+
   /** What is compared. */
   private shown(): GroupOf | undefined {
     const { groups } = this.answer!;
-    if (this.group === -1) return acrossOf(groups);
-    return groups[this.group ?? Math.max(0, groups.findIndex((g) => g.files.some((v) => v.f === this.page.f)))];
+    return this.across ? acrossOf(groups) : groups[this.page.s.group ?? 0];
+  }
+
+  /** Whether the files are separate runs, which have no growth from one to the next. */
+  private runs(g: GroupOf): boolean {
+    return !this.across && (this.page.s.runs ?? separate(g));
   }
 
   private draw(): void {
@@ -108,26 +119,21 @@ export class Compare {
     const rows: SiteRow[] = g.sites
       .filter((s) => !found || found.has(s.key))
       .map((site) => ({ key: site.key, label: site.file ? `${site.file.slice(site.file.lastIndexOf("/") + 1)}:${site.line} ${site.function}` : "stack unknown", slot: slots.get(site.key) ?? -1, site, selected: this.page.s.solo.includes(site.key) }));
-    const steps = g.files.length > 6 ? [0, g.files.length - 1] : g.files.map((_, i) => i);
-    const columns: Column<SiteRow>[] = steps.map((i) => ({ name: short(this.name(g.files[i]!.f), g.files.map((f) => this.name(f.f))), of: (r) => r.site.bytes[i]!, show: (r) => bytesOrDash(r.site.bytes[i]!), bytes: true }));
-    const across = this.group === -1;
-    if (across) columns.push({ name: "spread", of: (r) => r.site.bytes_per_step, show: (r) => bytesOrDash(r.site.bytes_per_step), bytes: true });
-    else columns.push(
-      { name: "Δ a step", of: (r) => r.site.bytes_per_step, show: (r) => (Math.round(r.site.bytes_per_step) === 0 ? "–" : delta(Math.round(r.site.bytes_per_step))), bytes: true },
-      { name: "survivors", of: (r) => r.site.survivors, show: (r) => (r.site.survivors ? count(r.site.survivors) : "–") },
-      { name: "allocations", of: (r) => r.site.count[r.site.count.length - 1]!, show: (r) => count(r.site.count[r.site.count.length - 1]!) },
-    );
+    const { across } = this;
+    const runs = this.runs(g);
+    const columns = [...this.files(g), ...(across || runs ? [this.spread(runs && g.files.length === 2)] : this.growth())];
     const old = this.root.querySelector(".scroll")?.scrollTop ?? 0;
     fill(
       this.root,
       h(
         "div",
         { class: "bar" },
+        across ? null : h("button", { type: "button", "data-key": "runs", "aria-pressed": String(runs), title: "Separate runs are drawn from their starts and compared by their difference; steps of one process by growth", onclick: () => this.page.store.set({ runs: !runs }, true) }, runs ? "separate runs" : "steps of one process"),
         h("span", {}, across ? `${plural(g.files.length, "process", "processes")}, what the newest file of each holds` : `${plural(g.files.length, "file")}, what each holds at its snapshot`),
         this.answer.groups.length > 1
           ? h(
               "select",
-              { "aria-label": "process", "data-key": "process", onchange: (e: globalThis.Event) => ((this.group = Number((e.target as HTMLSelectElement).value)), this.draw()) },
+              { "aria-label": "process", "data-key": "process", onchange: (e: globalThis.Event) => this.page.store.set({ group: Number((e.target as HTMLSelectElement).value), runs: null }, true) },
               this.answer.groups.map((x, i) => h("option", { value: i, selected: x === g }, x.process ?? `process ${i}`)),
               h("option", { value: -1, selected: across }, "the newest of each process"),
             )
@@ -139,7 +145,7 @@ export class Compare {
         "div",
         { class: "scroll", tabindex: "0", role: "group", "aria-label": "Sites" },
         table<SiteRow>({
-          name: across ? "site, most different first" : "site, most growth first",
+          name: across || runs ? "site, most different first" : "site, most growth first",
           rows: rows.slice(0, 300),
           total: rows.length,
           columns,
@@ -160,9 +166,37 @@ export class Compare {
     void this.load(g);
   }
 
+  /** What each file holds: a column a file or, of many files, the first and the last one and a strip of all. */
+  private files(g: GroupOf): Column<SiteRow>[] {
+    const names = g.files.map((f) => this.name(f.f));
+    const last = g.files.length - 1;
+    const of = (i: number): Column<SiteRow> => ({ name: short(names[i]!, names), of: (r) => r.site.bytes[i]!, show: (r) => bytesOrDash(r.site.bytes[i]!), bytes: true });
+    if (g.files.length <= mostColumns) return names.map((_, i) => of(i));
+    const strip: Column<SiteRow> = { name: `all ${count(g.files.length)}`, of: (r) => Math.max(...r.site.bytes), show: (r) => r.site.bytes.join(" "), node: (r) => heat(r.site.bytes, names) };
+    return [of(0), strip, of(last)];
+  }
+
+  /** The difference of two runs, the last less the first, or how far ranks and runs are apart. */
+  private spread(two: boolean): Column<SiteRow> {
+    const of = ({ site }: SiteRow): number => (two ? site.bytes[1]! - site.bytes[0]! : Math.max(...site.bytes) - Math.min(...site.bytes));
+    return { name: two ? "difference" : "spread", of, show: (r) => (of(r) === 0 ? "–" : two ? delta(of(r)) : bytes(of(r))), bytes: true };
+  }
+
+  /** How a site grew, as the findings judge it: what was made once did not grow. */
+  private growth(): Column<SiteRow>[] {
+    const judged = new Map(this.page.findings.filter((f) => f.bytes_per_step).map((f) => [f.where?.keys[0], f.bytes_per_step!]));
+    const a = (r: SiteRow): number => Math.round(judged.get(r.key) ?? 0);
+    const allocations = ({ site }: SiteRow): number => site.count[site.count.length - 1]!;
+    return [
+      { name: "growth a step", of: a, show: (r) => (a(r) === 0 ? "–" : delta(a(r))), bytes: true },
+      { name: "survivors", of: (r) => r.site.survivors, show: (r) => (r.site.survivors ? count(r.site.survivors) : "–") },
+      { name: "allocations", of: allocations, show: (r) => count(allocations(r)) },
+    ];
+  }
+
   /** Asks for what the rows of picture need, of the device that is chosen. */
   private async load(g: GroupOf): Promise<void> {
-    const key = `${this.group} ${this.page.d} ${this.page.s.g}`;
+    const key = `${this.page.s.group} ${this.page.d} ${this.page.s.g}`;
     if (key === this.stripsOf) return;
     this.stripsOf = key;
     this.strips = [];
@@ -208,6 +242,7 @@ export class Compare {
     const { offsets, how } = align(
       this.strips.map((s) => s.device),
       this.strips.map((s) => g.files.findIndex((v) => v.f === s.f)).map((j, i, all) => (i > 0 ? (told?.event[all[i - 1]!]?.[j] ?? null) : null)),
+      this.across || this.runs(g),
     );
     const events = Math.max(1, ...this.strips.map((s, i) => offsets[i]! + s.device.events));
     const reserved = this.page.s.y === "reserved";
@@ -304,9 +339,11 @@ export class Compare {
 /**
  * Where the histories of files begin on one axis of events. behind[i] is the
  * first event of file i that is later than the end of the one before, null if
- * that cannot be told.
+ * that cannot be told. Runs and ranks, which stand apart, all begin together.
  */
-export function align(devices: Pick<Device, "events" | "time">[], behind: (number | null)[]): { offsets: number[]; how: string } {
+export function align(devices: Pick<Device, "events" | "time">[], behind: (number | null)[], apart = false): { offsets: number[]; how: string } {
+  const fromStart = { offsets: devices.map(() => 0), how: "each file from its first event" };
+  if (apart) return fromStart;
   const offsets = [0];
   let how = "the same moment stands in one column";
   for (let i = 1; i < devices.length; i++) {
@@ -317,9 +354,25 @@ export function align(devices: Pick<Device, "events" | "time">[], behind: (numbe
     else if (old.time && cur.time && cur.time.start_us > old.time.end_us) {
       offsets.push(end);
       how = "one file begins where the one before ends, with what lies between left out";
-    } else return { offsets: devices.map(() => 0), how: "each file from its first event" };
+    } else return fromStart;
   }
   return { offsets, how };
+}
+
+/** Reports whether nothing of any file lives on in the next: then they are not steps of one process. */
+export function separate(g: GroupOf): boolean {
+  const known = g.survivors.filter((s) => s.bytes.length > 1);
+  return known.length > 0 && known.every((s) => s.bytes.every((row, i) => i + 1 >= s.bytes.length || row[i + 1] === 0));
+}
+
+/** A cell a file, the darker the more it holds of the most. */
+function heat(values: number[], names: string[]): HTMLElement {
+  const most = Math.max(1, ...values);
+  return h("span", { class: "heat", role: "img", "aria-label": `from ${bytes(values[0])} to ${bytes(values[values.length - 1])}` }, values.map((v, i) => {
+    const cell = h("i", { title: `${names[i]}: ${bytes(v)}` });
+    cell.style.opacity = String(0.06 + (0.94 * v) / most);
+    return cell;
+  }));
 }
 
 /** The newest files of all processes as one group, the sites that differ most first. */

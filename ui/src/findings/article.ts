@@ -5,6 +5,7 @@ import { h } from "../base/dom.ts";
 import { base, bytes, count } from "../base/format.ts";
 import { stackList } from "../base/stack.ts";
 import type { Told } from "./wire.ts";
+import { evidenceName } from "./words.ts";
 
 const severities = { problem: "problem", warning: "warning", info: "note" };
 
@@ -53,14 +54,16 @@ function evidence(e: Record<string, unknown>): HTMLElement {
   const rows: Node[] = [];
   const show = (name: string, v: unknown): string => {
     if (typeof v === "number") return /bytes/.test(name) ? bytes(v) : count(v);
+    if (typeof v === "boolean") return v ? "yes" : "no";
     if (Array.isArray(v)) return v.length > 12 ? `${v.slice(0, 12).map((x) => show(name, x)).join(", ")} …` : v.map((x) => show(name, x)).join(", ");
     return String(v);
   };
   for (const [name, v] of Object.entries(e)) {
-    const flat = Array.isArray(v) ? v.every((x) => typeof x !== "object") : typeof v !== "object";
-    if (v === null || !flat) continue;
-    const values = show(name, v).split(", ");
-    rows.push(h("dt", {}, name.replace(/_bytes$/, "").replace(/_bytes_/, " ").replaceAll("_", " ")), h("dd", {}, values.map((x, i) => [i ? ", " : "", h("span", { class: "whole" }, x)])));
+    if (v === null || (Array.isArray(v) && v.some((x) => typeof x === "object"))) continue;
+    const parts = typeof v === "object" && !Array.isArray(v) ? Object.entries(v) : null;
+    if (parts?.some(([, x]) => typeof x !== "number")) continue;
+    const values = parts ? parts.sort((a, b) => b[1] - a[1]).map(([k, x]) => `${bytes(x)} ${k}`) : show(name, v).split(", ");
+    if (name === "by_purpose" || !parts) rows.push(h("dt", {}, evidenceName(name)), h("dd", {}, values.map((x, i) => [i ? ", " : "", h("span", { class: "whole" }, x)])));
   }
   return h("dl", {}, rows);
 }

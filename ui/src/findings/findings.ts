@@ -5,6 +5,7 @@ import { fill, h } from "../base/dom.ts";
 import type { Page } from "../page/page.ts";
 import type { Rail } from "../rail/rail.ts";
 import { article, findingList } from "./article.ts";
+import { verdictStrip } from "./strip.ts";
 import type { Finding } from "./wire.ts";
 
 interface Answer {
@@ -34,8 +35,7 @@ export class Findings {
       fresh<Answer>("findings").then(
         (v) => {
           this.answer = v;
-          this.page.findings = v.findings;
-          this.page.tell("findings");
+          this.page.judged(v.findings);
           this.page.figures.findings = v.findings.map((f) => ({ kind: f.kind, bytes: f.bytes ?? null, title: f.title }));
           this.draw();
         },
@@ -50,6 +50,12 @@ export class Findings {
   update(): void {
     this.load();
     this.draw();
+  }
+
+  /** Draws the strip above the picture. */
+  strip(root: HTMLElement): void {
+    const devices = new Set(this.page.session?.files.flatMap((x) => x.devices));
+    verdictStrip(root, this.answer?.findings ?? null, this.answer?.verdict ?? "", devices.size > 1, (i) => this.page.store.set({ view: "findings", finding: i }, true));
   }
 
   private draw(): void {

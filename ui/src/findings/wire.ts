@@ -32,5 +32,5 @@ export interface Told {
 }
 
 export interface Finding extends Told {
-  where?: { f: number; d: number; g: string; keys: string[]; event: number | null };
+  where?: { f: number; d: number | null; g: string; keys: string[]; event: number | null };
 }

@@ -17,7 +17,8 @@ import { Rail } from "../rail/rail.ts";
 import { fetchLinks, picture, save } from "../base/save.ts";
 import { Saved } from "./saved.ts";
 import { Sites } from "../sites/sites.ts";
-import { encode, type State, type View } from "./store.ts";
+import type { State, View } from "./store.ts";
+import { measureName, terms } from "../base/terms.ts";
 import { theme } from "../base/theme.ts";
 import { Timeline } from "../timeline/timeline.ts";
 import { WhatIf } from "../whatif/whatif.ts";
@@ -74,6 +75,7 @@ function drawBanner(): void {
   if (link.lost) out.push(`${link.why}. What is here stays.`);
   else if (bannerText) out.push(bannerText);
   if (page.unknownSites > 0) out.push(`${plural(page.unknownSites, "site")} of the link ${page.unknownSites === 1 ? "is" : "are"} not in this file.`);
+  if (page.strange) out.push("The link is of a file that is not open here.");
   if (file?.partial) out.push(`Read in part: ${file.partial}`);
   const el = byId("banner");
   el.hidden = out.length === 0;
@@ -117,12 +119,12 @@ function drawTop(): void {
   if (device?.held) held.title = device.held.text;
   const shown = tabs();
   // A button that is replaced under the pointer loses its click.
-  const told = `${shown} ${s.view}`;
+  const told = `${shown} ${s.view} ${page.findings.length}`;
   if (told === tabsTold) return;
   tabsTold = told;
   fill(
     byId("tabs"),
-    shown.map((v, i) => h("button", { type: "button", "data-key": `view ${v}`, "aria-current": s.view === v ? "page" : undefined, title: `${names[v]} (${i + 1})`, onclick: () => store.set({ view: v }, true) }, names[v])),
+    shown.map((v, i) => h("button", { type: "button", "data-key": `view ${v}`, "aria-current": s.view === v ? "page" : undefined, title: `${names[v]} (${i + 1})`, onclick: () => store.set({ view: v }, true) }, names[v], v === "findings" && page.findings.length ? ` ${page.findings.length}` : "")),
   );
 }
 
@@ -150,15 +152,15 @@ function drawTools(): void {
       "span",
       { class: "choice" },
       "y ",
-      (["reserved", "active", "window"] as const).map((y, i) => [i ? " · " : "", choice(`y ${y}`, y, s.y === y, () => store.set({ y }, true))]),
+      (["reserved", "active", "window"] as const).map((y, i) => [i ? " · " : "", choice(`y ${y}`, y === "active" ? measureName[page.u] : y === "window" ? "what is seen" : y, s.y === y, () => store.set({ y }, true))]),
     ),
     h(
       "span",
       { class: "choice wide" },
       "bytes ",
-      choice("u requested", "asked for", page.u === "requested", () => store.set({ u: "requested" }, true)),
+      choice("u requested", "requested", page.u === "requested", () => store.set({ u: "requested" }, true)),
       " · ",
-      choice("u allocated", "blocks", page.u === "allocated", () => store.set({ u: "allocated" }, true), file?.blocks === "ready" ? null : (device.measures_why ?? "The sizes of blocks are still being worked out.")),
+      choice("u allocated", "active", page.u === "allocated", () => store.set({ u: "allocated" }, true), file?.blocks === "ready" ? null : (device.measures_why ?? "The sizes of blocks are still being worked out.")),
     ),
     s.solo.length
       ? h(
@@ -206,17 +208,17 @@ function follow(): void {
         page.figures.active = e.live;
         page.figures.reserved = e.reserved;
         page.tell("event");
-        say(`event ${count(e.event)}, active ${bytes(e.live)}, reserved ${bytes(e.reserved)}`);
+        say(`event ${count(e.event)}, ${measureName[page.u]} ${bytes(e.live)}, reserved ${bytes(e.reserved)}`);
       },
       () => {},
     );
   }
-  const ak = s.alloc === null ? "" : `${page.f} ${page.d} ${s.alloc}`;
+  const ak = s.alloc === null ? "" : `${page.f} ${page.d} ${page.file?.blocks} ${s.alloc}`; // its block is known once the replay is done
   if (ak === allocKey) return;
   allocKey = ak;
-  page.pinned = null;
+  if (page.pinned?.alloc !== s.alloc) page.pinned = null;
   if (s.alloc === null) return page.tell("pinned");
-  json<Alloc>("alloc", { f: page.f, d: page.d, i: s.alloc }).then(
+  fresh<Alloc>("alloc", { f: page.f, d: page.d, i: s.alloc }).then(
     (a) => {
       if (ak !== allocKey) return;
       page.pinned = a;
@@ -336,7 +338,7 @@ const keyTable = (): Key[] => [
   { keys: ["j"], show: "j  k", does: "set mark A, mark B: the table shows the difference", act: () => store.set({ a: page.k, range: null }) },
   { keys: ["k"], show: "", does: "", act: () => store.set({ b: page.k, range: null }) },
   { keys: ["x"], show: "x", does: "events or time", act: () => void rail.switchX() },
-  { keys: ["y"], show: "y", does: "byte axis: reserved, active, what is seen", act: () => store.set({ y: ys[(ys.indexOf(page.s.y as "active") + 1) % 3]! }, true) },
+  { keys: ["y"], show: "y", does: "byte axis: reserved, live, what is seen", act: () => store.set({ y: ys[(ys.indexOf(page.s.y as "active") + 1) % 3]! }, true) },
   { keys: ["g"], show: "g", does: "next grouping", act: () => nextGrouping() },
   { keys: ["/"], show: "/", does: "search sites by regular expression", act: () => search.focus() },
   { keys: ["t"], show: "t", does: "the picture as a table (timeline)", act: () => page.s.view === "timeline" && parts.timeline.tell() },
@@ -382,6 +384,8 @@ function help(): void {
         .map((k) => h("div", {}, h("span", {}, k.show.split("  ").map((x, i) => [i ? " " : "", h("kbd", {}, x)])), h("span", {}, k.does))),
     ),
     h("p", { class: "muted" }, "Wheel zooms, shift and wheel pan, over the axis of bytes it stretches. Drag selects events; double-click fits them. Click pins, shift-click sets a second mark. Click on a step selects it, shift-click on another tells what changed."),
+    h("h2", {}, "Terms"),
+    h("dl", { class: "terms" }, Object.entries(terms).map(([name, means]) => [h("dt", {}, name), h("dd", {}, means)])),
     h("button", { type: "button", class: "link", onclick: () => dialog.close() }, "close"),
   );
   dialog.showModal();
@@ -420,7 +424,7 @@ function give(): void {
 
 /** Copies the address of what is shown: whoever opens it needs the file, and a page of his own. */
 function copyLink(): void {
-  const text = location.href.replace(/#.*$/, "") + encode(page.s);
+  const text = location.href.replace(/#.*$/, "") + store.link;
   page.figures.copied = text;
   navigator.clipboard?.writeText(text).then(
     () => say("the link is copied"),
@@ -461,7 +465,11 @@ page.on((what) => {
   if (what === "device" || what === "bands" || what === "event" || what === "pinned" || what === "curves") {
     if (page.s.view !== "allocator") inspector(page, rail, byId("inspector"));
   }
-  if (what !== "curves" && what !== "findings") draw();
+  if (what === "findings") {
+    parts.findings.strip(byId("verdict"));
+    drawTop();
+  }
+  if (what !== "curves" && (what !== "findings" || page.s.view === "compare")) draw();
 });
 
 store.on((now, before) => {
@@ -522,8 +530,9 @@ declare global {
 }
 
 window.strandline = {
-  state: () => ({ ...page.s, d: page.d, k: page.k, u: page.u, link: encode(page.s), picture: rail.state(), figures: { ...page.figures }, pinned: page.pinned, event: page.event, ready: !!page.bands }),
+  state: () => ({ ...page.s, d: page.d, k: page.k, u: page.u, link: store.link, picture: rail.state(), figures: { ...page.figures }, pinned: page.pinned, event: page.event, ready: !!page.bands }),
   column: (event: number) => rail.column(event),
+  pixel: (event: number) => rail.pixel(event),
   bands: () => page.bands,
   device: () => page.device,
 };

@@ -1,76 +1,88 @@
-// The inspector: the cursor, what is pinned, and where it came from.
+// The inspector: what is pinned or what the cursor's event did, its stack first,
+// and the figures at the cursor.
 
 import { fill, h } from "../base/dom.ts";
 import { base, bytes, count, duration, since, utc } from "../base/format.ts";
 import { actions, fates } from "../base/names.ts";
-import type { Page } from "./page.ts";
+import { stackList } from "../base/stack.ts";
+import { measureName, noStack, row } from "../base/terms.ts";
+import type { Alloc, Event, Frame, Group } from "../base/wire.ts";
 import type { Rail } from "../rail/rail.ts";
 import { lastAt } from "../whatif/runs.ts";
-import { stackList } from "../base/stack.ts";
-import type { Alloc, Frame } from "../base/wire.ts";
-
-const row = (name: string, value: string | Node, n?: number): Node[] => [
-  h("dt", {}, name),
-  h("dd", { "data-bytes": n, title: n === undefined ? undefined : `${n} bytes` }, value),
-];
+import type { Page } from "./page.ts";
 
 export function inspector(page: Page, rail: Rail, root: HTMLElement): void {
-  const { device, event, pinned, s } = page;
+  const { device, pinned, s } = page;
   if (!device) return fill(root);
-  const out: (Node | string)[] = [];
-  if (device.events > 0) {
-    const start = device.time?.start_us ?? null;
-    out.push(
-      h("h2", {}, "cursor"),
-      h(
-        "dl",
-        { id: "cursor" },
-        row("event", page.k < 0 ? "before the first" : `${count(page.k)}${event?.action ? ` · ${actions[event.action] ?? event.action}` : ""}`),
-        event?.time_us != null && start !== null ? row("time", h("span", { title: utc(event.time_us) }, since(event.time_us - start))) : [],
-        event ? row("active", bytes(event.live), event.live) : [],
-        event ? row("reserved", bytes(event.reserved), event.reserved) : [],
-        event ? row("not in use", h("button", { type: "button", class: "link", "data-key": "unused", title: "See why in the allocator's segments", onclick: () => page.store.set({ view: "allocator" }, true) }, bytes(event.reserved - event.live)), event.reserved - event.live) : [],
-      ),
-    );
-  } else {
-    out.push(h("h2", {}, "at the snapshot"), h("dl", {}, row("reserved", bytes(device.end.reserved), device.end.reserved), row("asked for", bytes(device.end.requested), device.end.requested)));
-  }
-  if (s.view === "whatif" && page.curves.length > 0) {
-    out.push(
-      h("h2", {}, "reserved here, run by run"),
-      h(
-        "dl",
-        { id: "runs-here" },
-        page.curves.map(({ run, number, slot }) => {
-          const v = run.steps.bytes[Math.max(0, lastAt(run.steps.event, page.k))]!;
-          return [h("dt", {}, h("span", { class: `badge s${slot}` }, String(number))), h("dd", { "data-bytes": v, title: `${v} bytes` }, bytes(v))];
-        }),
-      ),
-    );
-  }
-  if (pinned && s.alloc !== null) out.push(...allocation(page, rail, pinned));
-  else {
-    const solo = s.solo.map((k) => page.group(k)).filter((g) => g !== undefined);
-    for (const g of solo) {
-      out.push(
-        h("h2", {}, "site"),
-        h("div", { class: "head" }, h("span", { class: `sw s${g.slot}` }), g.label),
-        h("dl", {}, row("peak", bytes(g.peak.bytes), g.peak.bytes), row("at event", count(g.peak.event)), row("alive at snapshot", bytes(g.kept), g.kept), row("allocations", count(g.allocations))),
-        g.file ? h("p", { class: "mono muted" }, `${g.file}${g.line ? `:${g.line}` : ""}`) : "",
-      );
-    }
-    if (event && event.bytes > 0) {
-      out.push(
-        h("h2", {}, `this ${actions[event.action] ?? "event"}`),
-        h("dl", {}, row(event.action === "oom" ? "asked for" : "size", bytes(event.bytes), event.bytes), event.action === "oom" ? [] : row("address", event.address)),
-        h("h2", {}, "stack"),
-        stackList(event.stack, "No stack was recorded with this event."),
-        event.stack?.length ? h("div", { class: "acts" }, copyButton(event.stack)) : "",
-      );
-    }
-    if (!solo.length && device.events > 0) out.push(h("p", { class: "muted" }, "Click into the picture to pin an allocation; ", h("kbd", {}, "?"), " names the keys."));
-  }
-  fill(root, ...out);
+  // Figures of another event than the cursor's would be wrong under its number.
+  const event = page.event?.event === page.k ? page.event : null;
+  const solo = s.solo.map((k) => page.group(k)).filter((g) => g !== undefined);
+  fill(
+    root,
+    s.alloc !== null ? (pinned ? allocation(page, rail, pinned) : [h("h2", {}, "pinned allocation"), h("p", { class: "muted" }, "…")]) : [solo.map(site), event && event.bytes > 0 ? happened(event) : []],
+    device.events > 0 ? cursor(page, event) : atSnapshot(page),
+    s.view === "whatif" && page.curves.length > 0 ? runsHere(page) : [],
+    s.alloc === null && !solo.length && device.events > 0 ? h("p", { class: "muted" }, "Click a band to see the allocation and its stack; ", h("kbd", {}, "?"), " names the keys and the terms.") : null,
+  );
+}
+
+/** The figures after the cursor's event; dashes until they are known. */
+function cursor(page: Page, event: Event | null): Node[] {
+  const start = page.device!.time?.start_us ?? null;
+  const unused = event && event.reserved - event.live;
+  const figure = (name: string, n: number | null): Node[] => row(name, bytes(n), n ?? undefined);
+  return [
+    h("h2", {}, "after the cursor's event"),
+    h(
+      "dl",
+      { id: "cursor", "aria-busy": event ? undefined : "true" },
+      row("event", page.k < 0 ? "before the first" : `${count(page.k)}${event?.action ? ` · ${actions[event.action] ?? event.action}` : ""}`),
+      start === null ? [] : row("time", event?.time_us == null ? "–" : h("span", { title: utc(event.time_us) }, since(event.time_us - start))),
+      figure(measureName[page.u], event && event.live),
+      figure("reserved", event && event.reserved),
+      row("unused", unused === null ? "–" : h("button", { type: "button", class: "link", "data-key": "unused", title: "See why in the allocator's segments", onclick: () => page.store.set({ view: "allocator" }, true) }, bytes(unused)), unused ?? undefined),
+    ),
+  ];
+}
+
+function atSnapshot({ device }: Page): Node[] {
+  const { end } = device!;
+  return [h("h2", {}, "at the snapshot"), h("dl", {}, row("reserved", bytes(end.reserved), end.reserved), row("requested", bytes(end.requested), end.requested))];
+}
+
+function runsHere(page: Page): Node[] {
+  return [
+    h("h2", {}, "reserved here, run by run"),
+    h(
+      "dl",
+      { id: "runs-here" },
+      page.curves.map(({ run, number, slot }) => {
+        const v = run.steps.bytes[Math.max(0, lastAt(run.steps.event, page.k))]!;
+        return [h("dt", {}, h("span", { class: `badge s${slot}` }, String(number))), h("dd", { "data-bytes": v, title: `${v} bytes` }, bytes(v))];
+      }),
+    ),
+  ];
+}
+
+/** A site that is shown alone. */
+function site(g: Group): Node[] {
+  return [
+    h("h2", {}, "site"),
+    h("div", { class: "head" }, h("span", { class: `sw s${g.slot}` }), g.label),
+    ...(g.file ? [h("p", { class: "path" }, `${g.file}${g.line ? `:${g.line}` : ""}`)] : []),
+    h("dl", {}, row("peak", bytes(g.peak.bytes), g.peak.bytes), row("at event", count(g.peak.event)), row("kept", bytes(g.kept), g.kept), row("allocations", count(g.allocations))),
+  ];
+}
+
+/** What the cursor's event did. */
+function happened(event: Event): Node[] {
+  const oom = event.action === "oom";
+  return [
+    h("h2", {}, `event ${count(event.event)} · ${actions[event.action] ?? "event"}`),
+    h("div", { class: "head" }, bytes(event.bytes), oom ? " requested" : ""),
+    stackList(event.stack, "No stack was recorded with this event."),
+    h("div", { class: "acts" }, event.stack?.length ? copyButton(event.stack) : null, oom ? null : h("span", { class: "muted mono" }, event.address)),
+  ];
 }
 
 function allocation(page: Page, rail: Rail, a: Alloc): Node[] {
@@ -78,35 +90,36 @@ function allocation(page: Page, rail: Rail, a: Alloc): Node[] {
     page.store.set({ k });
     rail.reveal(k);
   };
-  const link = (k: number, key: string): Node => h("button", { type: "button", class: "link", "data-key": `go ${key}`, onclick: () => go(k) }, count(k));
+  const link = (k: number, key: string): Node => h("button", { type: "button", class: "link", "data-key": `go ${key}`, onclick: () => go(k) }, `event ${count(k)}`);
   const group = page.group(a.keys[page.s.g] ?? "");
   const lived = a.born_us !== null && a.died_us !== null ? duration(a.died_us - a.born_us) : null;
   return [
     h("h2", {}, "pinned allocation"),
     h("div", { class: "head" }, h("span", { class: `sw s${group?.slot ?? -1} ${a.fate === "kept" ? "" : "freed"}` }), group?.label ?? ""),
+    h("p", {}, `${bytes(a.bytes)}, ${fates[a.fate]}`),
+    h("h2", {}, "allocated at"),
+    stackList(a.stack, noStack(a.missing)),
+    h(
+      "div",
+      { class: "acts" },
+      a.stack?.length ? copyButton(a.stack) : null,
+      h("button", { type: "button", class: "link", "data-key": "fit", onclick: () => rail.fit() }, "fit its life"),
+      group ? h("button", { type: "button", class: "link", "data-key": "solo", onclick: () => page.store.set({ solo: [group.key] }, true) }, "show its site alone") : null,
+    ),
+    ...(a.free_stack?.length ? [h("h2", {}, "freed at"), stackList(a.free_stack, "")] : []),
+    h("h2", {}, "this allocation"),
     h(
       "dl",
       { id: "pinned", "data-alloc": a.alloc },
-      row("size", bytes(a.bytes), a.bytes),
+      row("requested", bytes(a.bytes), a.bytes),
       a.block !== null && a.block !== a.bytes ? row("block", bytes(a.block), a.block) : [],
-      row("born", a.birth < 0 ? "before the recording" : link(a.birth, "birth")),
+      row("allocated", a.birth < 0 ? "before the recording" : link(a.birth, "birth")),
       row("freed", a.freed === null ? "–" : link(a.freed, "freed")),
-      a.death !== null && a.death !== a.freed ? row("completed", link(a.death, "death")) : [],
-      row("fate", fates[a.fate]),
+      a.death !== null && a.death !== a.freed ? row("released", link(a.death, "death")) : [],
       lived ? row("lived", lived) : [],
       row("address", a.address),
       row("pool", `${a.pool}, stream ${a.stream}`),
       a.purpose ? row("purpose", a.purpose) : [],
-    ),
-    h("h2", {}, "made by"),
-    stackList(a.stack, "no stack was recorded"),
-    ...(a.free_stack?.length ? [h("h2", {}, "freed by"), stackList(a.free_stack, "")] : []),
-    h(
-      "div",
-      { class: "acts" },
-      a.stack ? copyButton(a.stack) : null,
-      h("button", { type: "button", class: "link", "data-key": "fit", onclick: () => rail.fit() }, "fit its life"),
-      group ? h("button", { type: "button", class: "link", "data-key": "solo", onclick: () => page.store.set({ solo: [group.key] }, true) }, "show its site alone") : null,
     ),
   ];
 }

@@ -40,9 +40,18 @@ export class Page {
     for (const l of this.listeners) l(what);
   }
 
-  /** The file that is shown: the newest, unless the reader chose another. */
+  /** The file that is shown: the newest, or where the worst finding is, unless the reader or a link chose another. */
   get f(): number {
-    return this.s.f ?? this.newest;
+    const { f, print } = this.s;
+    const linked = print === null ? undefined : this.session?.files.find((x) => x.fingerprint?.startsWith(print));
+    return linked?.f ?? f ?? this.chosen;
+  }
+
+  /** Whether the link is of a file that is not among those that were read. */
+  get strange(): boolean {
+    const { print } = this.s;
+    const files = this.session?.files ?? [];
+    return print !== null && files.length > 0 && files.every((x) => x.state === "ready" || x.state === "failed") && !files.some((x) => x.fingerprint?.startsWith(print));
   }
 
   get file(): SessionFile | undefined {
@@ -52,7 +61,8 @@ export class Page {
   /** The device that is chosen, as PyTorch counts it. */
   get d(): number | undefined {
     const of = this.file?.devices ?? [];
-    return this.s.d !== null && of.includes(this.s.d) ? this.s.d : of[0];
+    const wish = this.s.d ?? (this.f === this.chosen ? this.device0 : null) ?? this.file?.main ?? null;
+    return wish !== null && of.includes(wish) ? wish : of[0];
   }
 
   /** The measure of bytes: that of blocks only where it is known. */
@@ -158,7 +168,28 @@ export class Page {
 
   private loadedDevice = "";
   private loadedBands = "";
-  private newest = -1; // as it was when the page was opened: a picture does not change by itself
+  private chosen = -1; // the file to begin with
+  private device0: number | null = null; // and its device, where a finding names one
+  private touched = false; // the reader has done something: no picture changes by itself
+
+  constructor() {
+    const touch = (): void => void (this.touched = true);
+    for (const what of ["pointerdown", "keydown", "wheel"]) addEventListener(what, touch, { once: true, capture: true, passive: true });
+    this.store.print = () => this.file?.fingerprint?.slice(0, 12) ?? null;
+  }
+
+  /** Takes the findings. A page that nobody has touched turns to the worst one. */
+  judged(findings: Finding[]): void {
+    this.findings = findings;
+    const where = findings.find((f) => f.severity === "problem")?.where;
+    const { s } = this;
+    if (where && !this.touched && s.f === null && s.print === null && s.d === null && s.k === null && s.win === null && (where.f !== this.f || (where.d !== null && where.d !== this.d))) {
+      this.chosen = where.f;
+      this.device0 = where.d;
+      this.tell("session");
+    }
+    this.tell("findings");
+  }
 
   /** Follows the session for as long as the page lives. */
   async follow(): Promise<void> {
@@ -169,7 +200,8 @@ export class Page {
       try {
         const next = await fresh<Session>("session", { since });
         since = next.version;
-        if (!next.files.some((f) => f.f === this.newest)) this.newest = newest(next); // it turned out to be no snapshot
+        if (!this.touched && this.device0 === null && this.findings.length === 0) this.chosen = newest(next, this.chosen);
+        else if (!next.files.some((f) => f.f === this.chosen)) this.chosen = newest(next, -1); // it turned out not to be a snapshot
         this.session = next;
         // Progress is drawn a few times a second: the files are read on the same machine.
         const states = `${next.findings} ${next.order} ${next.files.map((f) => [f.state, f.blocks])}`;
@@ -185,10 +217,13 @@ export class Page {
   }
 }
 
-/** The file to begin with: the last one that was named, but of many the first, which is read first. */
-function newest(session: Session): number {
+/** The file to begin with: the last one that was named, but of many the first, which is read first. One that holds nothing gives way. */
+function newest(session: Session, now: number): number {
   const { files, order } = session;
-  return order.at(-1) ?? (files.length <= 8 ? files.at(-1)?.f : files[0]?.f) ?? 0;
+  const holds = (f: number | undefined): boolean => files.some((x) => x.f === f && x.state !== "failed" && (x.peak === null || x.peak > 0 || x.events !== 0));
+  if (holds(now)) return now;
+  const wish = order.at(-1) ?? (files.length <= 8 ? files.at(-1)?.f : files[0]?.f) ?? 0;
+  return holds(wish) ? wish : (files.findLast((x) => holds(x.f))?.f ?? wish);
 }
 
 /** A run that is laid over the picture. */

@@ -8,6 +8,7 @@ export type Source = "cursor" | "range" | "kept";
 export interface State {
   view: View;
   f: number | null; // null: the page chooses
+  print: string | null; // the fingerprint of the file of a link, which goes before its number
   d: number | null; // null: the file's first device
   g: string;
   u: "requested" | "allocated"; // what bytes are: as asked for, or whole blocks
@@ -30,6 +31,9 @@ export interface State {
   empty: string; // policy of empty_cache
   lane: "unused" | "stranded"; // below the runs: reserved less allocated, or what is stranded
   search: boolean; // whether the sensible settings are tried
+  zoom: number; // the box that fills the width of the stacks
+  group: number | null; // what is compared; null: the page chooses
+  runs: boolean | null; // whether files that are compared are separate runs; null: the page decides
 }
 
 export const views: View[] = ["timeline", "allocator", "sites", "compare", "whatif", "findings"];
@@ -37,6 +41,7 @@ export const views: View[] = ["timeline", "allocator", "sites", "compare", "what
 export const initial: State = {
   view: "timeline",
   f: null,
+  print: null,
   d: null,
   g: "line",
   u: "requested",
@@ -59,17 +64,22 @@ export const initial: State = {
   empty: "",
   lane: "stranded",
   search: false,
+  zoom: 0,
+  group: null,
+  runs: null,
 };
 
-/** The state as a fragment, without what is as at the start. */
-export function encode(s: State): string {
+/**
+ * The state as a fragment, without what is as at the start. The file is named by
+ * its fingerprint where that is known: numbers differ from session to session.
+ */
+export function encode(s: State, print: string | null = null): string {
   const out: string[] = [];
   const put = (name: string, v: string | number | null, unless: string | number | null): void => {
     if (v !== unless && v !== null) out.push(`${name}=${encodeURIComponent(v)}`);
   };
   const span = (w: [number, number] | null): string | null => (w ? `${w[0]}_${w[1]}` : null);
   put("v", s.view, initial.view);
-  put("f", s.f, null);
   put("d", s.d, null);
   put("g", s.g, initial.g);
   put("u", s.u, initial.u);
@@ -92,6 +102,11 @@ export function encode(s: State): string {
   put("empty", s.empty, "");
   put("lane", s.lane, initial.lane);
   put("try", Number(s.search), 0);
+  put("z", s.zoom, 0);
+  put("cg", s.group, null);
+  put("cr", s.runs === null ? null : Number(s.runs), null);
+  const file = print ?? s.print;
+  if (s.f !== null || s.print || out.length) put("f", file === null ? s.f : `x${file}`, null);
   return out.length ? `#${out.join("&")}` : "";
 }
 
@@ -115,6 +130,7 @@ export function decode(fragment: string): State {
   };
   s.view = oneOf("v", views, s.view);
   s.f = int("f");
+  s.print = /^x([0-9a-f]{4,40})$/.exec(q.get("f") ?? "")?.[1] ?? null;
   s.d = int("d");
   if (/^[a-z]{1,20}$/.test(q.get("g") ?? "")) s.g = q.get("g")!;
   s.u = oneOf("u", ["requested", "allocated"] as const, s.u);
@@ -140,6 +156,9 @@ export function decode(fragment: string): State {
   s.empty = (q.get("empty") ?? "").slice(0, 80);
   s.lane = oneOf("lane", ["unused", "stranded"] as const, s.lane);
   s.search = q.get("try") === "1";
+  s.zoom = Math.max(0, int("z") ?? 0);
+  s.group = int("cg");
+  s.runs = q.has("cr") ? q.get("cr") === "1" : null;
   return s;
 }
 
@@ -148,6 +167,7 @@ type Listener = (now: State, before: State) => void;
 /** The one store. A change is told to all; the URL follows at rest, or at once as a step for Back. */
 export class Store {
   now: State;
+  print = (): string | null => null; // the fingerprint of the file that is shown
   private listeners: Listener[] = [];
   private timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -155,8 +175,13 @@ export class Store {
     this.now = decode(location.hash);
     addEventListener("popstate", () => this.replace(decode(location.hash)));
     addEventListener("hashchange", () => {
-      if (location.hash !== encode(this.now)) this.replace(decode(location.hash));
+      if (location.hash !== this.link) this.replace(decode(location.hash));
     });
+  }
+
+  /** The fragment of what is shown. */
+  get link(): string {
+    return encode(this.now, this.print());
   }
 
   on(listener: Listener): void {
@@ -164,6 +189,7 @@ export class Store {
   }
 
   set(change: Partial<State>, push = false): void {
+    if ("f" in change) change = { ...change, print: null };
     const before = this.now;
     if (push) this.write("pushState", { ...before, ...change });
     else this.later();
@@ -185,8 +211,8 @@ export class Store {
 
   private write(how: "pushState" | "replaceState", s: State): void {
     // A move that still waits for its rest belongs to the step before.
-    if (how === "pushState") history.replaceState(null, "", location.pathname + encode(this.now));
+    if (how === "pushState") history.replaceState(null, "", location.pathname + this.link);
     clearTimeout(this.timer);
-    history[how](null, "", location.pathname + encode(s));
+    history[how](null, "", location.pathname + encode(s, s.f === this.now.f ? this.print() : null));
   }
 }

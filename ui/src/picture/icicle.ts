@@ -52,6 +52,7 @@ export interface How {
   pieces: string; // what its bytes are in, as allocations
   slot: (own: Frame) => number; // the colour of a line of own code, −1 if it has none
   found: () => RegExp | null; // what is searched for
+  zoomed?: (node: number) => void;
 }
 
 export class Icicle {
@@ -182,7 +183,13 @@ export class Icicle {
 
   private zoomTo(i: number): void {
     this.focus = i;
+    this.how.zoomed?.(this.boxes[i]?.node ?? 0);
     this.paint();
+  }
+
+  /** Lets a node of the tree fill the width, if it is drawn. */
+  zoom(node: number): void {
+    this.focus = Math.max(0, this.boxes.findIndex((b) => b.node === node));
   }
 
   private point(e: PointerEvent): void {

@@ -3,6 +3,7 @@
 
 import { h } from "../base/dom.ts";
 import { bytes, count } from "../base/format.ts";
+import { measureName } from "../base/terms.ts";
 import { keptLine, labelPlaces, stackOf } from "../picture/blit.ts";
 import { left, place } from "../picture/canvas.ts";
 import { fillOf } from "../picture/paint.ts";
@@ -74,7 +75,7 @@ export function drawGutter(scene: Scene): void {
   const active = solo ? tile.last[c]! : atEnd ? dev.end.live : tile.last[c]!;
   const reserved = atEnd ? dev.end.reserved : tile.reserved[c]!;
   const kept = scene.page.bands ? (atEnd && !solo ? dev.kept : keptLine(tile, c, scene.page.bands.kept)) : undefined;
-  const rows: [string, number, string][] = [["active", active, "gutter-active"]];
+  const rows: [string, number, string][] = [[measureName[scene.page.u], active, "gutter-active"]];
   if (!solo) rows.unshift(["reserved", reserved, "gutter-reserved"]);
   if (scene.page.s.view === "whatif") {
     const to = tile.events[c + 1]! - 1;
@@ -139,17 +140,17 @@ export function drawFindings(scene: Scene): void {
     if (w.event !== null) {
       const at = scene.placeOf(w.event);
       const named = page.device!.marks.some((m) => m.kind === "oom" && m.event === w.event) && at !== undefined && left + scene.px(at) > left + l.width - 40;
-      if (at !== undefined) x = left + scene.px(at) - (named ? 54 : 20); // beside the word at a mark
+      if (at !== undefined) x = left + scene.px(at) - (named ? 61 : 27); // beside the word at a mark
     } else if (last && w.g === page.s.g && l.height > 100) {
       const of = stack.filter((d) => d.bands === 1 && w.keys[0] === page.bandGroup(bands!.bands[d.band]!).key);
       const most = of.reduce((a, d) => (d.bytes > (a?.bytes ?? 0) ? d : a), of[0]);
       if (most) {
-        x = left + (last.x1 / scene.frame.width) * l.width - 20;
-        y = l.top + l.height - ((most.from + most.bytes / 2) / scene.frame.top) * l.height - 8;
+        x = left + (last.x1 / scene.frame.width) * l.width - 27;
+        y = l.top + l.height - ((most.from + most.bytes / 2) / scene.frame.top) * l.height - 12;
       }
     }
-    if (x === undefined || x < left - 20 || x > left + l.width || y > l.top + l.height - 8) return;
-    while (taken.some(([a, b]) => Math.abs(a - x!) < 18 && Math.abs(b - y) < 17)) x -= 19;
+    if (x === undefined || x < left - 27 || x > left + l.width || y > l.top + l.height - 14) return;
+    while (taken.some(([a, b]) => Math.abs(a - x!) < 25 && Math.abs(b - y) < 25)) x -= 26;
     taken.push([x, y]);
     const pin = h("button", {
       type: "button", class: `over pin ${f.severity}`, "data-key": `pin ${i}`, title: f.title, "aria-label": `Finding ${i + 1}: ${f.title}`,

@@ -196,6 +196,12 @@ export class Rail {
     };
   }
 
+  /** Where an event stands, in pixels from the left edge of the picture; null where that is not known. */
+  pixel(event: number): number | null {
+    const place = this.scene.placeOf(event);
+    return place === undefined ? null : this.scene.px(place);
+  }
+
   /** What is drawn in the column of an event: entries from below with the pixel rows of their tops. */
   column(event: number): unknown {
     const { drawn, frame, layout } = this.scene;

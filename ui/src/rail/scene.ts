@@ -202,7 +202,10 @@ export class Scene {
     for (const r of [...all, ...this.drawn]) {
       if (r.tile.events[r.c]! <= event && event < r.tile.events[r.c + 1]! && (!best || r.tile.level < best.tile.level)) best = r;
     }
-    return best && (best.tile.first + best.c + 0.5) * 2 ** best.tile.level;
+    if (!best) { // its bucket is narrower than a pixel: the pixel shows the event nearest before it
+      for (const r of all) if (r.tile.events[r.c]! <= event && (!best || r.tile.events[r.c]! >= best.tile.events[best.c]!)) best = r;
+    }
+    return best && Math.min(this.end, (best.tile.first + best.c + 0.5) * 2 ** best.tile.level);
   }
 
   /** Runs that show the whole file, of the small map's tiles. */

@@ -3,6 +3,7 @@
 import { h } from "../base/dom.ts";
 import { bytes, count, duration, plural } from "../base/format.ts";
 import { fates } from "../base/names.ts";
+import { measureName } from "../base/terms.ts";
 import { flagTooMany, type Alloc, type Mark, type Scope } from "../base/wire.ts";
 import { highest } from "../whatif/runs.ts";
 import type { Scene } from "./scene.ts";
@@ -13,7 +14,7 @@ export function tellAbove(scene: Scene, at: { mark: Mark } | { scope: Scope }, c
   scene.el.tooltip.replaceChildren(
     ...("mark" in at
       ? [h("div", { class: "head" }, at.mark.label), h("div", { class: "muted" }, `event ${count(at.mark.event)} · click puts the cursor here`)]
-      : [h("div", { class: "head" }, at.scope.name), h("div", {}, `events ${count(at.scope.from)} – ${count(at.scope.to)}`), h("div", { class: "muted" }, "click selects it, shift-click on another tells the difference between their ends")]),
+      : [h("div", { class: "head" }, at.scope.name), h("div", {}, `events ${count(at.scope.from)} – ${count(at.scope.to)}${at.scope.open ? ", and it had not ended" : ""}`), h("div", { class: "muted" }, "click selects it, shift-click on another tells the difference between their ends")]),
   );
   scene.el.tooltip.hidden = false;
   placeTip(scene, clientX, clientY);
@@ -67,7 +68,7 @@ export function tell(scene: Scene, alloc: Alloc | null): void {
   }
   says.push(
     h("div", { class: "muted" }, `event ${count(event)}${inBucket > 1 ? ` · highest of ${plural(inBucket, "event")} here` : ""}${tile.flags & flagTooMany ? " · zoom in for allocations" : ""}`),
-    h("div", { class: "muted" }, `active ${bytes(tile.max[c]!)} · reserved ${bytes(tile.reserved[c]!)}`),
+    h("div", { class: "muted" }, `${measureName[scene.page.u]} ${bytes(tile.max[c]!)} · reserved ${bytes(tile.reserved[c]!)}`),
   );
   scene.el.tooltip.replaceChildren(...says);
   scene.el.tooltip.dataset.event = String(event);

@@ -95,7 +95,7 @@ function search(): void {
   const field = byId<HTMLInputElement>("search");
   let wrong = "";
   try {
-    const q = s.q ? new RegExp(s.q) : null;
+    const q = s.q ? new RegExp(s.q, "i") : null;
     found = q && new Set(layers.groups.filter((g) => q.test(g.text)).map((g) => g.key));
     query = q;
   } catch (e) {

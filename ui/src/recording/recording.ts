@@ -5,6 +5,7 @@ import { fresh, link } from "../base/ask.ts";
 import { byId, fill, h } from "../base/dom.ts";
 import { bytes } from "../base/format.ts";
 import { listen } from "../base/keys.ts";
+import { verdictStrip } from "../findings/strip.ts";
 import { theme } from "../base/theme.ts";
 import { Saved } from "../page/saved.ts";
 import { heldBy, time } from "./bands.ts";
@@ -72,6 +73,7 @@ async function begin(): Promise<void> {
   const [answer, moments] = await Promise.all([fresh<Recording>("recording"), fresh<Window>("window")]);
   load(answer, moments);
   head();
+  verdictStrip(byId("verdict"), doc.findings, doc.verdict, false, (i) => set({ view: "findings", finding: i }, true));
   const field = byId<HTMLInputElement>("search");
   field.addEventListener("input", () => set({ q: field.value }));
   byId("help").addEventListener("click", help);

@@ -72,7 +72,7 @@ export class Sites {
     private readonly root: HTMLElement,
     tooltip: HTMLElement,
   ) {
-    this.icicle = new Icicle({ tooltip, pieces: "allocations", slot: (f) => (this.by && this.groupOf(placeKey(f, this.by))?.slot) ?? -1, found: () => this.matcher() });
+    this.icicle = new Icicle({ tooltip, pieces: "allocations", slot: (f) => (this.by && this.groupOf(placeKey(f, this.by))?.slot) ?? -1, found: () => this.matcher(), zoomed: (zoom) => page.store.set({ zoom }) });
     new ResizeObserver(() => this.icicle.paint()).observe(root);
   }
 
@@ -91,9 +91,12 @@ export class Sites {
       this.asking.ask(
         () => json<Flame>("flame", this.params()),
         (v) => {
+          const again = this.flame !== null;
           this.flame = v;
           this.error = "";
           this.icicle.show(v);
+          if (again && this.page.s.zoom) this.page.store.set({ zoom: 0 }); // it was of other stacks
+          else this.icicle.zoom(this.page.s.zoom);
           this.page.figures.flame = v.bytes;
           this.draw();
         },
@@ -216,7 +219,7 @@ export class Sites {
   private matcher(): RegExp | null {
     if (!this.page.s.q) return null;
     try {
-      return new RegExp(this.page.s.q);
+      return new RegExp(this.page.s.q, "i");
     } catch {
       return null;
     }

@@ -208,8 +208,7 @@ export class Timeline {
       return;
     }
     const columns = this.columns(a);
-    const rows = a.rows
-      .filter((r) => !found || found.has(r.key))
+    const rows = this.searched(a, found)
       .map((r) => ({ ...r, selected: s.solo.includes(r.key), dim: s.solo.length > 0 && !s.solo.includes(r.key), lit: r.key === lit }));
     const old = this.root.querySelector(".scroll")?.scrollTop ?? 0;
     const more =
@@ -249,6 +248,15 @@ export class Timeline {
       ),
     );
     this.root.querySelector(".scroll")!.scrollTop = old;
+  }
+
+  /** The rows that match the search, those that hold nothing here among them. */
+  private searched(a: Answer, found: Set<string> | null): Any[] {
+    if (!found) return a.rows;
+    const rows = a.rows.filter((r) => found.has(r.key));
+    const here = new Set(rows.map((r) => r.key));
+    const absent = this.page.bands!.groups.filter((g) => found.has(g.key) && !here.has(g.key)).slice(0, limit);
+    return [...rows, ...absent.map((g) => ({ key: g.key, label: g.label, slot: g.slot, bytes: 0, count: 0, kept: 0, freed: 0, peak: g.peak.bytes, a: 0, b: 0 }))];
   }
 
   private bar(a: Answer, note: string): HTMLElement {

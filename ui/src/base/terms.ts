@@ -1,0 +1,38 @@
+// The terms of the page: one name for one number, as in docs/glossary.md.
+
+import { h } from "./dom.ts";
+
+export const terms: Record<string, string> = {
+  requested: "what the program asked for, before rounding",
+  allocated: "blocks that the program holds, after rounding",
+  active: "allocated, or freed and awaiting a stream",
+  reserved: "all segments: what PyTorch took from the driver",
+  unused: "reserved, and no part of it requested: free memory, and rounding",
+  free: "reserved, and in no block that is allocated or awaits a stream",
+  rounding: "the difference between blocks and the requests that they serve",
+  releasable: "free memory that torch.cuda.empty_cache() would return to the driver",
+  stranded: "free memory that empty_cache() would not return, because something else in the segment is in use",
+  "deferred frees": "freed, and waiting until another stream has caught up",
+  kept: "alive at the snapshot",
+  peak: "the moment at which most was live at once",
+  segment: "one reservation from the driver",
+  block: "a piece of a segment, with what the allocator added to the request",
+  pool: "the segments from which a request may be served",
+  purpose: "what the memory is for: parameters, gradients, optimizer state, activations …",
+  site: "the innermost line of the program's own code in a stack",
+  "before the recording": "made before the recording began, so that its stack is not known",
+  "stacks off": "recorded without stacks",
+  "autograd thread": "made by a thread of the backward pass, which has no Python frames",
+};
+
+/** What a measure of bytes is called. */
+export const measureName = { requested: "requested", allocated: "active" } as const;
+
+/** A figure of a list, under a name that says what it means. */
+export const row = (name: string, value: string | Node, n?: number, id?: string): Node[] => [
+  h("dt", { title: terms[name] }, name),
+  h("dd", { "data-bytes": n, "data-figure": id, title: n === undefined ? undefined : `${n} bytes` }, value),
+];
+
+/** Why there is no stack, in a sentence. */
+export const noStack = (missing: string | undefined): string => (missing && terms[missing] ? `${missing}: ${terms[missing]}` : "No stack was recorded.");

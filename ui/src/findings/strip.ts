@@ -1,0 +1,41 @@
+// The strip above the picture: the worst finding in one line, and the way to it.
+
+import { fill, h } from "../base/dom.ts";
+import { base, bytes, plural } from "../base/format.ts";
+import type { Told } from "./wire.ts";
+
+const shown: [key: string, name: string][] = [
+  ["request_bytes", "requested"],
+  ["largest_free_bytes", "largest free piece"],
+  ["device_free_bytes", "free on the device"],
+];
+
+/** The figures of an out-of-memory error that tell why it failed. */
+function failed(f: Told): Node[] {
+  if (f.kind !== "oom") return [];
+  return shown.flatMap(([key, name]) => {
+    const v = f.evidence?.[key];
+    return typeof v === "number" ? [h("span", { class: "figure" }, `${name} `, h("b", { "data-bytes": v, "data-key": key }, bytes(v)))] : [];
+  });
+}
+
+/** Draws the strip; go is told which finding is asked for. Nothing is shown of what nobody has judged. */
+export function verdictStrip(root: HTMLElement, findings: Told[] | null, verdict: string, many: boolean, go: (i: number) => void): void {
+  root.hidden = findings === null;
+  if (!findings) return;
+  const [worst] = findings;
+  root.dataset.severity = worst?.severity ?? "ok";
+  if (!worst) return fill(root, h("span", {}, verdict === "ok" ? "Nothing found to be wrong." : "Too little is recorded for a judgement."));
+  const where = worst.site?.file ? `${base(worst.site.file)}${worst.site.line ? `:${worst.site.line}` : ""} ${worst.site.function ?? ""}` : "";
+  const who = [worst.process, many && worst.device !== null ? `device ${worst.device}` : ""].filter(Boolean).join(", ");
+  const others = findings.length - 1;
+  fill(
+    root,
+    h("button", { type: "button", class: "worst", "data-key": "verdict", title: `${worst.title}. Show the finding.`, onclick: () => go(0) }, h("b", {}, `${worst.kind.replaceAll("-", " ")}: `), worst.title),
+    failed(worst),
+    worst.bytes ? h("span", { class: "figure", "data-bytes": worst.bytes }, bytes(worst.bytes)) : null,
+    where ? h("span", { class: "mono", title: worst.site!.file ?? "" }, where) : null,
+    who ? h("span", {}, who) : null,
+    others > 0 ? h("button", { type: "button", class: "link", "data-key": "more findings", onclick: () => go(1) }, plural(others, "other finding")) : null,
+  );
+}
