@@ -159,6 +159,9 @@ func (t *Timeline) Gaps() (out []string) {
 		}
 		return out
 	}
+	if doubt := t.Doubt(); doubt != "" {
+		return append(out, where+": "+doubt)
+	}
 	if t.Complete() {
 		return nil
 	}
@@ -168,6 +171,17 @@ func (t *Timeline) Gaps() (out []string) {
 	out = append(out, fmt.Sprintf("%s: when the recording began, %s were live (allocations: %s) and %s reserved; who made them is known only where a block says so",
 		where, units.Bytes(t.StartRequested), units.Count(int64(len(t.before))), units.Bytes(t.StartReserved)))
 	return out
+}
+
+// Doubt says by how much the sums over the history of a file that was read in
+// part may be wrong, "" if it was read whole. Blocks that missing events made are
+// in the segments, and count as older than the history.
+func (t *Timeline) Doubt() string {
+	if t.Snap.Partial == nil || t.Trace.Len() == 0 {
+		return ""
+	}
+	return fmt.Sprintf("events after %s may be missing: the sums at all events may be too high by up to %s requested and %s reserved, of which no event says that it was made",
+		units.Count(int64(t.Trace.Len()-1)), units.Bytes(t.StartRequested), units.Bytes(max(t.StartReserved, 0)))
 }
 
 // A SiteSum is what one place holds.

@@ -263,7 +263,7 @@ scenario("memory of the GPU's driver, by owner", () => {
   assert.deepEqual((await rows(tab)).slice(0, 2), [["libengine.so", 20 << 23], ["NCCL", 5 << 20]]);
   const last = await tab.eval<string>("document.querySelector('.gpu table:last-child').innerText");
   assert.match(last, /GPU memory of device 0 at 19 s: 1 GiB used of 16 GiB/);
-  assert.match(last, /libengine\.so, since the trace began\s+160\.0 MiB\s+1 other process\s+7\.0 MiB[^]*a note/);
+  assert.match(last, /libengine\.so, since the trace began\s+160 MiB\s+1 other process\s+7 MiB[^]*a note/);
   await tab.key("Home");
   await tab.until(`${settled} && strandline.state().picture.column === 0`);
   assert.deepEqual((await rows(tab)).slice(0, 2), [["libengine.so", 1 << 23], ["NCCL", 0]]);

@@ -74,6 +74,14 @@ test("a missing tile is stood in for by a coarser one", () => {
   assert.deepEqual(rs.map((r) => [r.c, r.x0, r.x1]), [[0, 0, 4], [1, 4, 8], [2, 8, 12], [3, 12, 16]]);
 });
 
+test("the last bucket has a pixel though it is cut short", () => {
+  const t = tile(2, 0, Array.from({ length: 623 }, (_, i) => i));
+  const rs = runs([0, 2489], 946, 2, 2, () => t); // the last event is alone in its bucket
+  assert.deepEqual(rs.map((r) => r.c), Array.from({ length: 623 }, (_, i) => i));
+  assert.deepEqual([rs[0]!.x0, rs.at(-1)!.x1], [0, 946]);
+  for (const [i, r] of rs.entries()) assert.ok(i === 0 || r.x0 === rs[i - 1]!.x1, "without a gap");
+});
+
 test("a spike of one bucket is three pixels wide", () => {
   const t = tile(0, 0, [10, 10, 90, 10, 10]);
   const rs = runs([0, 5], 5, 0, 0, () => t);

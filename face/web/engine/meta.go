@@ -226,7 +226,11 @@ func coverageOf(f *file, h *tile.History) coverage {
 	s := f.snap
 	switch {
 	case s.Partial != nil:
-		return coverage{"damaged", fmt.Sprintf("reading ended at %s: %v", s.Partial.Place(), s.Partial.Err)}
+		text := fmt.Sprintf("reading ended at %s: %v", s.Partial.Place(), s.Partial.Err)
+		if doubt := h.Doubt(); doubt != "" {
+			text += "; " + doubt
+		}
+		return coverage{"damaged", text}
 	case h.Events() == 0:
 		return coverage{"state", "no events were recorded; the state alone is known"}
 	case h.Complete():

@@ -1,6 +1,6 @@
 // The allocator's state after one event: every segment and block to one scale.
 
-import { fresh, json, Latest, url } from "../base/ask.ts";
+import { fresh, json, Latest, link, url } from "../base/ask.ts";
 import { fill, h } from "../base/dom.ts";
 import { bytes, count, plural } from "../base/format.ts";
 import type { Page } from "../page/page.ts";
@@ -97,7 +97,7 @@ export class Allocator {
           "div",
           { class: "end" },
           h("button", { type: "button", class: "link", "data-key": "unfold", onclick: () => this.unfold() }, "fold or show free segments"),
-          h("a", { href: url("csv", { table: "state", ...this.page.base, k: heap.event }), download: "strandline-state.csv", "data-key": "csv" }, "save CSV"),
+          link.saved ? null : h("a", { href: url("csv", { table: "state", ...this.page.base, k: heap.event }), download: "strandline-state.csv", "data-key": "csv" }, "save CSV"),
         ),
       ),
       scroll,

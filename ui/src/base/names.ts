@@ -1,5 +1,6 @@
 // Words for what the engine's short names mean.
 
+import { count } from "./format.ts";
 import type { Fate } from "./wire.ts";
 
 export const groupings: Record<string, string> = {
@@ -48,3 +49,6 @@ export const actions: Record<string, string> = {
   oom: "out of memory",
   user_defined: "annotation",
 };
+
+/** What lives at an event, as a button says it. */
+export const liveAt = (k: number, events: number): string => (k >= 0 ? `live at ${count(k)}` : events ? "live before the first event" : "live at the snapshot");

@@ -76,7 +76,7 @@ function drawBanner(): void {
   else if (bannerText) out.push(bannerText);
   if (page.unknownSites > 0) out.push(`${plural(page.unknownSites, "site")} of the link ${page.unknownSites === 1 ? "is" : "are"} not in this file.`);
   if (page.strange) out.push("The link is of a file that is not open here.");
-  if (file?.partial) out.push(`Read in part: ${file.partial}`);
+  if (file?.partial) out.push(`Read in part: ${page.device?.coverage.kind === "damaged" ? page.device.coverage.text : file.partial}`);
   const el = byId("banner");
   el.hidden = out.length === 0;
   el.className = link.lost ? "error" : "";

@@ -35,7 +35,24 @@ export function runs(win: Span, width: number, level: number, coarsest: number, 
     out.push({ x0: x, x1, tile, c });
     x = x1;
   }
+  const last = findAt(win[1] - (win[1] - win[0]) * 1e-9, level, coarsest, lookup);
+  if (last && last.tile.level === level) keepLast(out, last.tile, last.c);
   return out;
+}
+
+/** Gives the last bucket a pixel where it has none: it may be cut short, and an error is the last event of many files. */
+function keepLast(rs: Run[], tile: Tile, c: number): void {
+  const last = rs[rs.length - 1];
+  if (!last || last.tile.level !== tile.level || last.tile.first + last.c >= tile.first + c) return;
+  const wide = rs.findLastIndex((r) => r.x1 - r.x0 > 1);
+  if (wide < 0) return;
+  const end = last.x1;
+  rs[wide]!.x1--;
+  for (const r of rs.slice(wide + 1)) {
+    r.x0--;
+    r.x1--;
+  }
+  rs.push({ x0: end - 1, x1: end, tile, c });
 }
 
 function findAt(place: number, level: number, coarsest: number, lookup: Lookup): { tile: Tile; c: number } | undefined {

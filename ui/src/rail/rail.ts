@@ -17,6 +17,7 @@ import { mouse } from "./input.ts";
 import { layoutOf } from "./layout.ts";
 import { fit, pan, pinBand, reveal, step, stepBand, switchX, zoomBy } from "./moves.ts";
 import { Scene, type Layer } from "./scene.ts";
+import { unpoint } from "./tooltip.ts";
 
 export class Rail {
   private readonly scene: Scene;
@@ -61,7 +62,9 @@ export class Rail {
     if (now.solo !== before.solo) this.scene.paint = null;
     if (moved || now.solo !== before.solo) this.need("data", "ink", "cursor");
     else this.need("cursor");
-    if (now.k !== before.k) this.scene.band = -1;
+    if (now.k === before.k && !moved) return;
+    this.scene.band = -1;
+    unpoint(this.scene); // what it says is of another moment
   }
 
   private resize(): void {

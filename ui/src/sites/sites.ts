@@ -7,7 +7,7 @@ import { Icicle } from "../picture/icicle.ts";
 import type { Page } from "../page/page.ts";
 import type { Source } from "../page/store.ts";
 import { table, type Column, type Row } from "../base/table.ts";
-import { groupings, missing } from "../base/names.ts";
+import { groupings, liveAt, missing } from "../base/names.ts";
 import { csv, csvButton } from "../base/save.ts";
 import type { At, Bands, Flame, Frame, Group, Range } from "../base/wire.ts";
 
@@ -196,7 +196,7 @@ export class Sites {
       h(
         "div",
         { class: "choice" },
-        choice("cursor", k < 0 && !this.page.device?.events ? "live at the snapshot" : `live at ${count(k)}`),
+        choice("cursor", liveAt(k, this.page.device?.events ?? 0)),
         choice("range", s.range ? `allocated in ${count(s.range[0])} – ${count(s.range[1])}` : "allocated in selection", !!s.range),
         choice("kept", "alive at the snapshot"),
       ),

@@ -1,10 +1,10 @@
 // Below the picture: what lives at the cursor, what a selection allocated, or
 // what differs between two marks.
 
-import { json, Latest, url } from "../base/ask.ts";
+import { json, Latest, link, url } from "../base/ask.ts";
 import { fill, h } from "../base/dom.ts";
 import { bytes, bytesOrDash, count, delta, percent, plural } from "../base/format.ts";
-import { groupings } from "../base/names.ts";
+import { groupings, liveAt } from "../base/names.ts";
 import type { Page } from "../page/page.ts";
 import type { Rail } from "../rail/rail.ts";
 import { csv, csvButton } from "../base/save.ts";
@@ -269,13 +269,13 @@ export class Timeline {
       h(
         "div",
         { class: "choice" },
-        choice("at", k < 0 && !this.page.device?.events ? "live at the snapshot" : `live at ${count(k)}`, true, "", () => store.set({ range: null, a: null, b: null })),
+        choice("at", liveAt(k, this.page.device?.events ?? 0), true, "", () => store.set({ range: null, a: null, b: null })),
         choice("range", s.range ? `allocated in ${count(s.range[0])} – ${count(s.range[1])}` : "allocated in selection", !!s.range, "Drag over the picture to select events", () => {}),
         choice("diff", s.a !== null && s.b !== null ? `difference ${count(s.a)} → ${count(s.b)}` : "difference A → B", s.a !== null && s.b !== null, "Set the marks with j and k", () => store.set({ range: null })),
       ),
       h("span", { "data-bytes": a.whole, "data-figure": "whole" }, a.mode === "diff" ? delta(a.whole) : bytes(a.whole)),
       note ? h("span", { id: "matches" }, note) : null,
-      h("div", { class: "end" }, h("a", { href: url("csv", { table: a.mode, ...this.params() }), download: `strandline-${a.mode}.csv`, "data-key": "csv" }, "save CSV")),
+      h("div", { class: "end" }, link.saved ? null : h("a", { href: url("csv", { table: a.mode, ...this.params() }), download: `strandline-${a.mode}.csv`, "data-key": "csv" }, "save CSV")),
     );
   }
 }
