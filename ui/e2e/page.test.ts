@@ -640,6 +640,12 @@ scenario("two runs begin together, and are told apart by their difference", [exa
   assert.ok(heads.includes("difference") && !heads.includes("growth a step"), `${heads}`);
 }, { fragment: "#v=compare" });
 
+scenario("an allocation of an autograd thread is called that", [example("change/after.pickle.gz")], async ({ tab }) => {
+  const event = await tab.eval<any>("fetch('api/event?k=' + strandline.state().k).then(r => r.json())");
+  assert.equal(event.missing, "autograd thread");
+  await tab.until("/autograd thread: made by a thread of the backward pass/.test(document.getElementById('inspector').textContent)");
+});
+
 scenario("a click on a band shows its stack without scrolling", [last], async ({ tab }) => {
   const d = device(last);
   await tab.clickAt(...(await point(tab, d.peak_requested_event, d.peak_requested_bytes * 0.3)));

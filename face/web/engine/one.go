@@ -120,6 +120,8 @@ type eventDoc struct {
 	Requested int64      `json:"requested"`
 	Reserved  int64      `json:"reserved"`
 	Stack     []frameDoc `json:"stack,omitempty"`
+	// Missing is why an allocation has no line of own code.
+	Missing timeline.Missing `json:"missing,omitempty"`
 }
 
 func (q *question) event() (any, error) {
@@ -130,6 +132,9 @@ func (q *question) event() (any, error) {
 	doc := d.event(k)
 	if k >= 0 {
 		doc.Stack = framesOf(d.h.Snap.Stacks, d.h.Trace.Stack[k])
+		if i, ok := d.h.Made(k); ok && d.h.Trace.Action[k] == snapshot.Alloc {
+			doc.Missing = d.h.Missing(i)
+		}
 	}
 	return doc, nil
 }

@@ -203,6 +203,7 @@ export interface Event {
   live: number;
   requested: number;
   reserved: number;
+  missing?: string; // why an allocation has no line of own code
   stack: Frame[] | null;
 }
 

@@ -121,6 +121,7 @@ export class Compare {
       .map((site) => ({ key: site.key, label: site.file ? `${site.file.slice(site.file.lastIndexOf("/") + 1)}:${site.line} ${site.function}` : "stack unknown", slot: slots.get(site.key) ?? -1, site, selected: this.page.s.solo.includes(site.key) }));
     const { across } = this;
     const runs = this.runs(g);
+    if (runs) rows.sort((a, b) => apart(b.site) - apart(a.site));
     const columns = [...this.files(g), ...(across || runs ? [this.spread(runs && g.files.length === 2)] : this.growth())];
     const old = this.root.querySelector(".scroll")?.scrollTop ?? 0;
     fill(
@@ -178,7 +179,7 @@ export class Compare {
 
   /** The difference of two runs, the last less the first, or how far ranks and runs are apart. */
   private spread(two: boolean): Column<SiteRow> {
-    const of = ({ site }: SiteRow): number => (two ? site.bytes[1]! - site.bytes[0]! : Math.max(...site.bytes) - Math.min(...site.bytes));
+    const of = ({ site }: SiteRow): number => (two ? site.bytes[1]! - site.bytes[0]! : apart(site));
     return { name: two ? "difference" : "spread", of, show: (r) => (of(r) === 0 ? "–" : two ? delta(of(r)) : bytes(of(r))), bytes: true };
   }
 
@@ -374,6 +375,9 @@ function heat(values: number[], names: string[]): HTMLElement {
     return cell;
   }));
 }
+
+/** How far the files are apart in a site. */
+const apart = ({ bytes }: Site): number => Math.max(...bytes) - Math.min(...bytes);
 
 /** The newest files of all processes as one group, the sites that differ most first. */
 export function acrossOf(groups: GroupOf[]): GroupOf {

@@ -80,7 +80,7 @@ function happened(event: Event): Node[] {
   return [
     h("h2", {}, `event ${count(event.event)} · ${actions[event.action] ?? "event"}`),
     h("div", { class: "head" }, bytes(event.bytes), oom ? " requested" : ""),
-    stackList(event.stack, "No stack was recorded with this event."),
+    stackList(event.stack, noStack(event.missing)),
     h("div", { class: "acts" }, event.stack?.length ? copyButton(event.stack) : null, oom ? null : h("span", { class: "muted mono" }, event.address)),
   ];
 }
