@@ -50,6 +50,9 @@ function scenario(name: string, files: string[], act: (p: Page, t: TestContext) 
   });
 }
 
+/** An expression for the engine's answer to a question, which is an expression too. */
+const answer = (question: string): string => `fetch(${question}, { headers: { "Strandline-Session": localStorage.getItem("strandline-session") } }).then(r => r.json())`;
+
 const identity = (s: any): string => (s.file ? `${s.file}:${s.line} ${s.function}` : "unknown");
 
 /** The place of the page of a point in the picture: an event, and bytes from below. */
@@ -602,7 +605,7 @@ scenario("the strip names the worst finding, and leads to it", [recorded("w06_oo
 });
 
 scenario("what is releasable of an expandable segment is drawn as that", [recorded("w06_oom.expandable.recovered.pickle")], async ({ tab }) => {
-  const state = await tab.eval<any>("fetch('api/state?k=' + (strandline.device().events - 1)).then(r => r.json())");
+  const state = await tab.eval<any>(answer("'api/state?k=' + (strandline.device().events - 1)"));
   const segments = state.segments.filter((s: any) => s.expandable && s.releasable > 0);
   assert.ok(segments.length > 0, "the file has some");
   for (const s of segments) assert.equal(s.ranges.reduce((n: number, [a, b]: [number, number]) => n + b - a, 0), s.releasable);
@@ -641,7 +644,7 @@ scenario("two runs begin together, and are told apart by their difference", [exa
 }, { fragment: "#v=compare" });
 
 scenario("an allocation of an autograd thread is called that", [example("change/after.pickle.gz")], async ({ tab }) => {
-  const event = await tab.eval<any>("fetch('api/event?k=' + strandline.state().k).then(r => r.json())");
+  const event = await tab.eval<any>(answer("'api/event?k=' + strandline.state().k"));
   assert.equal(event.missing, "autograd thread");
   await tab.until("/autograd thread: made by a thread of the backward pass/.test(document.getElementById('inspector').textContent)");
 });
@@ -687,9 +690,9 @@ scenario("a search finds what is not live at the cursor, by frames and in any ca
   const site = frames.find((g) => g.function);
   await tab.eval(`(s => { s.value = ${JSON.stringify(site.function.toUpperCase())}; s.dispatchEvent(new Event("input")) })(document.getElementById("search"))`);
   await tab.until(`strandline.state().figures.rows?.some(r => r.key === ${JSON.stringify(site.key)})`);
-  const { address } = await tab.eval<any>(`fetch("api/event?k=" + strandline.device().peak.event).then(r => r.json())`);
+  const { address } = await tab.eval<any>(answer("'api/event?k=' + strandline.device().peak.event"));
   await tab.eval(`(s => { s.value = ${JSON.stringify(address)}; s.dispatchEvent(new Event("input")) })(document.getElementById("search"))`);
-  const holders = await tab.eval<string[]>(`fetch("api/alloc?k=" + strandline.device().peak.event).then(r => r.json()).then(a => Object.values(a.keys))`);
+  const holders = await tab.eval<string[]>(`${answer("'api/alloc?k=' + strandline.device().peak.event")}.then(a => Object.values(a.keys))`);
   await tab.until(`strandline.state().figures.rows.some(r => ${JSON.stringify(holders)}.includes(r.key)) && strandline.state().figures.rows.length < ${frames.length}`);
 });
 
