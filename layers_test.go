@@ -23,9 +23,10 @@ const module = "strandline"
 // other.
 var columns = [][]string{
 	{"finding", "units", "internal/packed", "internal/sheet", "internal/licenses", "torch/ranges"}, // leaves
-	{"stack"},       // every model interns frames
-	{"judge/trend"}, // arithmetic on series of numbers, for every wing
-	{"host/event"},  // what a process did, whoever saw it
+	{"stack"},         // every model interns frames
+	{"judge/trend"},   // arithmetic on series of numbers, for every wing
+	{"host/event"},    // what a process did, whoever saw it
+	{"host/pyframes"}, // a walk of memory, for sources and analysis alike
 	{"torch/pickle", "logs", "host/procfs", "host/elffile", "host/bpf", "host/ptrace", "host/polling", "host/nvsmi"}, // sources
 	{"torch/snapshot", "host/vmmap", "host/recording", "plan/model"},                                                 // models
 	{"host/image"},
@@ -42,6 +43,7 @@ var columns = [][]string{
 	{"judge/logs"}, // of texts, which are judged with snapshots too
 	{"judge/torch", "judge/host"},
 	{"face/report", "face/export", "face/web/engine", "face/web"},
+	{"internal/trace"}, // one trace of a process
 	{"internal/cli", "face/web/worker"},
 	{"cmd/strandline", "cmd/site"},
 }
@@ -79,8 +81,9 @@ var only = map[string][]string{
 	"host/procfs":    {},
 	"host/elffile":   {},
 	"host/event":     {},
+	"host/pyframes":  {"host/event"},
 	"host/bpf":       {"host/event", "host/procfs"},
-	"host/ptrace":    {"host/event", "host/procfs"},
+	"host/ptrace":    {"host/event", "host/procfs", "host/pyframes"},
 	"host/polling":   {"host/event"},
 	"judge/trend":    {"finding", "units"}, // pure numbers
 	"judge/logs":     {"finding", "units", "logs"},
@@ -88,7 +91,7 @@ var only = map[string][]string{
 
 // testOnly are packages for tests: they import what they like, and no other
 // package imports them.
-var testOnly = []string{"internal/synth", "internal/live", "internal/leaks", "internal/plantest"}
+var testOnly = []string{"internal/synth", "internal/live", "internal/leaks", "internal/plantest", "host/event/eventtest"}
 
 // emptyNames say nothing of what a package holds.
 var emptyNames = []string{"util", "utils", "common", "helper", "helpers"}

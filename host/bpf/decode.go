@@ -53,7 +53,7 @@ func decodeSample(b []byte) event.Sample {
 		f := b[sampleHead+i*pythonSize:]
 		s.Python = append(s.Python, event.PythonFrame{
 			Frame: order.Uint64(f), Code: order.Uint64(f[8:]), Instruction: order.Uint64(f[16:]),
-			Owner: uint16(order.Uint32(f[24:])), Mark: order.Uint32(f[28:]),
+			Owner: uint16(order.Uint32(f[24:])), Names: order.Uint32(f[28:]),
 		})
 	}
 	return s

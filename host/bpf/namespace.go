@@ -22,7 +22,7 @@ const ofSelf = "strand_self"
 const firstNamespace = "pid:[4026531836]"
 
 // errOtherProc says that processes have no numbers that both sides know.
-var errOtherProc = errors.New("/proc is of a pid namespace in which strandline is not: in a container, mount its own (mount -t proc proc /proc), or run strandline on the host")
+var errOtherProc = unsupported{errors.New("/proc is of a pid namespace in which strandline is not: in a container, mount its own (mount -t proc proc /proc), or run strandline on the host")}
 
 // namespaces are those in which a process has a number, from the first one down.
 type namespaces struct {

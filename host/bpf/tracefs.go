@@ -25,7 +25,7 @@ func withTracefs(f func() error) error {
 	go func() {
 		runtime.LockOSThread() // for good: the thread ends with the goroutine
 		if err := mountAlone(); err != nil {
-			done <- fmt.Errorf("tracefs is not mounted, and mounting it is refused (%w); as root of the machine: mount -t tracefs tracefs %s", err, tracefs)
+			done <- unsupported{fmt.Errorf("tracefs is not mounted, and mounting it is refused (%w); as root of the machine: mount -t tracefs tracefs %s", err, tracefs)}
 			return
 		}
 		done <- f()

@@ -65,7 +65,8 @@ type Tracer struct {
 	detaching       sync.WaitGroup
 }
 
-// Start loads and attaches the programs. Nothing is watched yet.
+// Start loads and attaches the programs. Nothing is watched yet. The error is an
+// [errors.ErrUnsupported] where the machine or the user cannot have BPF.
 func Start() (*Tracer, error) {
 	// Kernels before 5.11 count maps as locked memory; where raising the limit is
 	// refused, loading tells so.
@@ -108,11 +109,23 @@ func split(all *ebpf.CollectionSpec, prefix string) (some *ebpf.CollectionSpec) 
 	return some
 }
 
+// An unsupported is why this machine or user cannot have BPF. Any other error is a
+// fault of the programs.
+type unsupported struct{ error }
+
+func (e unsupported) Unwrap() error { return e.error }
+
+// Is reports that it is [errors.ErrUnsupported].
+func (unsupported) Is(target error) bool { return target == errors.ErrUnsupported }
+
 // plain is a refusal without what is of no use to a reader: the verifier's log,
 // and guesses at why.
 func plain(err error) error {
-	if errors.Is(err, unix.EPERM) {
-		return unix.EPERM
+	switch {
+	case errors.Is(err, unix.EPERM):
+		return unsupported{unix.EPERM}
+	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, unix.ENOSYS):
+		return unsupported{err}
 	}
 	var refused *ebpf.VerifierError
 	if errors.As(err, &refused) {

@@ -5,6 +5,7 @@ package bpf
 import (
 	"bufio"
 	"bytes"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,8 @@ import (
 	"os/exec"
 	"slices"
 	"strandline/host/event"
+	"strandline/host/event/eventtest"
+	"strandline/internal/live"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +27,7 @@ import (
 // TestMain lets the test binary be the process that is watched, or the tracer
 // that is killed.
 func TestMain(m *testing.M) {
+	eventtest.Main()
 	switch os.Getenv("STRANDLINE_TEST_ROLE") {
 	case "calls":
 		makeCalls()
@@ -36,13 +40,11 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// start gives a tracer, or skips the test where the kernel refuses it.
+// start gives a tracer, or skips the test where there is none.
 func start(t *testing.T) *Tracer {
 	t.Helper()
 	tr, err := Start()
-	if err != nil {
-		t.Skipf("BPF is not to be had here: %v", err)
-	}
+	live.Need(t, "BPF", err)
 	t.Cleanup(tr.Close)
 	return tr
 }
@@ -120,21 +122,12 @@ func makeCalls() {
 			for range 1000 {
 				call(unix.SYS_MUNMAP, call(unix.SYS_MMAP, 0, testSize, 3, testFlags, none), testSize)
 			}
-		case "all":
-			p := call(unix.SYS_MMAP, 0, testSize, 3, testFlags, none)
-			p = call(unix.SYS_MREMAP, p, testSize, 2*testSize, unix.MREMAP_MAYMOVE)
-			call(unix.SYS_MPROTECT, p, pageSize, 0)
-			call(unix.SYS_MADVISE, p+pageSize, pageSize, unix.MADV_DONTNEED)
-			call(unix.SYS_MUNMAP, p, pageSize)
-			call(unix.SYS_BRK, call(unix.SYS_BRK, 0)+testSize)
-			f := call(unix.SYS_MEMFD_CREATE, uintptr(ptr("x\x00")), 0)
-			call(unix.SYS_FTRUNCATE, f, testSize)
-			m := call(unix.SYS_SHMGET, 0, testSize, unix.IPC_CREAT|0o600)
-			at := call(unix.SYS_SHMAT, m)
-			call(unix.SYS_SHMCTL, m, unix.IPC_RMID)
-			call(unix.SYS_SHMDT, at)
 		case "child":
 			exec.Command("/bin/true").Run()
+		case "sizes":
+			for n := uintptr(1); n < 1<<14; n = n*5/4 + 1 {
+				call(unix.SYS_MMAP, 0, n*pageSize, 0, testFlags|unix.MAP_NORESERVE, none)
+			}
 		case "many":
 			for range manyMaps {
 				call(unix.SYS_MMAP, 0, testSize, 3, testFlags, none)
@@ -186,62 +179,72 @@ func TestChurnCostsNoEvent(t *testing.T) {
 	}
 }
 
-func TestEveryCallIsTold(t *testing.T) {
+// TestSource holds BPF to what every source has to do.
+func TestSource(t *testing.T) {
+	eventtest.Run(t, func(t *testing.T, command []string) (event.Source, *eventtest.Program) {
+		tr, p := start(t), eventtest.Launch(t, command)
+		if err := tr.Watch(p.PID); err != nil {
+			t.Fatal(err)
+		}
+		return tr, p
+	})
+}
+
+// TestSizeClass has the kernel and Go number sizes alike.
+func TestSizeClass(t *testing.T) {
 	tr := start(t)
 	r := play(t, "calls")
 	tr.Watch(r.Process.Pid)
-	tr.Budget(100)
 	poll(t, tr)
-	r.step(t, "all")
-	b := poll(t, tr)
-	one := func(op event.Op, fits func(e *event.Event) bool) event.Event {
-		t.Helper()
-		for _, e := range of(b, op) {
-			if fits(&e) {
-				return e
-			}
-		}
-		t.Errorf("no such event %d among %+v", op, of(b, op))
-		return event.Event{}
-	}
-	made := one(event.Map, func(e *event.Event) bool { return e.Len == testSize && e.Prot == 3 && e.Flags == testFlags })
-	if !made.Sampled || made.PID != uint32(r.Process.Pid) || made.Place.IP == 0 || made.Place.Caller == 0 {
-		t.Errorf("got %+v", made)
-	}
-	for _, e := range of(b, event.Map) {
+	r.step(t, "sizes")
+	sizes := map[uint64]bool{}
+	for _, e := range of(poll(t, tr), event.Map) {
+		sizes[e.Len] = true
 		if e.Class != event.SizeClass(e.Len) {
 			t.Errorf("%d bytes are of class %d in the kernel and %d here", e.Len, e.Class, event.SizeClass(e.Len))
 		}
 	}
-	moved := one(event.Remap, func(e *event.Event) bool { return e.Old == made.Addr && e.OldLen == testSize && e.Len == 2*testSize })
-	if moved.Took == 0 || moved.Took > uint32(time.Second) {
-		t.Errorf("mremap took %d ns", moved.Took)
+	if len(sizes) < 30 {
+		t.Errorf("%d sizes are seen", len(sizes))
 	}
-	one(event.Protect, func(e *event.Event) bool { return e.Addr == moved.Addr && e.Len == pageSize && e.Prot == 0 })
-	one(event.Advise, func(e *event.Event) bool { return e.Addr == moved.Addr+pageSize && e.Flags == unix.MADV_DONTNEED })
-	one(event.Unmap, func(e *event.Event) bool { return e.Addr == moved.Addr && e.Len == pageSize })
-	one(event.Break, func(e *event.Event) bool { return e.Addr != 0 })
-	file := one(event.Memfd, func(e *event.Event) bool { return e.FD > 0 })
-	one(event.Truncate, func(e *event.Event) bool { return e.FD == file.FD && e.Len == testSize })
-	at := one(event.Attach, func(e *event.Event) bool { return e.Addr != 0 })
-	one(event.Detach, func(e *event.Event) bool { return e.Addr == at.Addr })
-	for i := 1; i < len(b.Events); i++ {
-		if b.Events[i].Time < b.Events[i-1].Time {
-			t.Error("events are out of order")
+}
+
+// TestBrokenObjectIsAnError shows that an object that cannot be loaded anywhere is
+// not taken for a machine without BPF, which would skip every test.
+func TestBrokenObjectIsAnError(t *testing.T) {
+	whole := object
+	defer func() { object = whole }()
+	for name, broken := range map[string][]byte{
+		"header":       append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 100)...),
+		"cut":          whole[:len(whole)/2],
+		"instructions": scrambled(t, whole),
+	} {
+		object = broken
+		tr, err := Start()
+		if err == nil {
+			tr.Close()
+		}
+		if err == nil || errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	for _, s := range b.Samples {
-		if s.Time != made.Time {
-			continue
-		}
-		if s.Addr != made.Addr || s.Regs.IP != made.Place.IP || s.Base > s.Regs.SP || s.Regs.SP-s.Base >= pageSize || len(s.Stack) < pageSize {
-			t.Errorf("the sample is at %#x with %+v and %d bytes from %#x", s.Addr, s.Regs, len(s.Stack), s.Base)
-		} else if order.Uint64(s.Stack[s.Regs.SP-s.Base:]) != made.Place.Caller {
-			t.Error("the word on top of the copied stack is not the caller")
-		}
-		return
+}
+
+// scrambled is the object with other instructions in its programs.
+func scrambled(t *testing.T, whole []byte) []byte {
+	t.Helper()
+	start(t) // or skip: only a kernel that has BPF refuses it
+	out := slices.Clone(whole)
+	f, err := elf.NewFile(bytes.NewReader(whole))
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Error("the stack of mmap was not copied")
+	for _, s := range f.Sections {
+		if s.Flags&elf.SHF_EXECINSTR != 0 && s.Size > 0 {
+			copy(out[s.Offset:], []byte{0x79, 0x10, 0xf0, 0xff, 0, 0, 0, 0}) // reads before the context
+		}
+	}
+	return out
 }
 
 // manyMaps are more than can wait for their end.
@@ -249,13 +252,13 @@ const manyMaps = 3 << 13
 
 // The kernel's numbers of threads are others than those of a namespace, and a call
 // that is seen twice must be found again by the same ones.
-func TestEveryCallIsToldInANamespace(t *testing.T) {
+func TestSourceInANamespace(t *testing.T) {
 	start(t) // or skip
 	apart := []string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc"}
 	if out, err := exec.Command(apart[0], append(apart[1:], "true")...).CombinedOutput(); err != nil {
 		t.Skipf("no namespace can be made here: %v: %s", err, out)
 	}
-	if out, err := exec.Command(apart[0], append(apart[1:], os.Args[0], "-test.run=^TestEveryCallIsTold$", "-test.v")...).CombinedOutput(); err != nil || !bytes.Contains(out, []byte("--- PASS")) {
+	if out, err := exec.Command(apart[0], append(apart[1:], os.Args[0], "-test.run=^TestSource$", "-test.v")...).CombinedOutput(); err != nil || !bytes.Contains(out, []byte("--- PASS")) {
 		t.Errorf("%v: %s", err, out)
 	}
 }

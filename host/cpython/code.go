@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"unicode/utf16"
 
+	"strandline/host/event"
 	"strandline/stack"
 )
 
@@ -57,12 +58,9 @@ func Internal(f stack.Frame) bool {
 	return f.File == "__init__" && f.Function == "__init__" && f.Line == 0
 }
 
-// Mark is of where the names of a code object stand.
-func Mark(file, name uint64) uint32 { return uint32((name^file<<7)>>3) | 1 }
-
 // is tells whether a frame's code is this one, and not one that came to lie in
 // its place since, or did before.
-func (k *code) is(f Frame) bool { return f.Mark == 0 || f.Mark == Mark(k.fileAt, k.nameAt) }
+func (k *code) is(f Frame) bool { return f.Names == 0 || f.Names == event.NamesOf(k.fileAt, k.nameAt) }
 
 func (c *Codes) code(mem Memory, f Frame) (*code, error) {
 	r, addr := c.runtime, f.Code

@@ -2,8 +2,9 @@ package cpython
 
 import (
 	"encoding/binary"
-	"errors"
 	"io"
+	"strandline/host/event"
+	"strandline/host/pyframes"
 	"strings"
 	"testing"
 )
@@ -64,8 +65,8 @@ func TestCodeInPlaceOfAnother(t *testing.T) {
 	}
 	put(at+uint64(r.CodeFile), file)
 	codes := r.Codes()
-	name := func(mark uint32) string {
-		f, err := codes.Name(m, Frame{Code: at, Mark: mark})
+	name := func(names uint32) string {
+		f, err := codes.Name(m, Frame{Code: at, Names: names})
 		if err != nil {
 			return err.Error()
 		}
@@ -82,7 +83,7 @@ func TestCodeInPlaceOfAnother(t *testing.T) {
 		{first, second, "second"},
 	} {
 		put(at+uint64(r.CodeName), c.inPlace)
-		if got := name(Mark(file, c.seen)); got != c.want {
+		if got := name(event.NamesOf(file, c.seen)); got != c.want {
 			t.Errorf("code with the name at %#x was seen, and at %#x is there now: got %q, want %q", c.seen, c.inPlace, got, c.want)
 		}
 	}
@@ -158,7 +159,7 @@ func TestDebugOffsets(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Offsets{
-		Minor: 14, CodeMask: 3, RuntimeInterpreters: 808, InterpreterNext: 16, InterpreterThreads: 7344,
+		Minor: 14, CodeMask: 3, RuntimeInterpreters: 808, InterpreterThreads: 7344,
 		ThreadNext: 8, ThreadPthread: 152, ThreadNative: 160, ThreadFrame: 72, CFrameFrame: None,
 		FrameCode: 0, FramePrevious: 8, FrameInstruction: 56, FrameOwner: 74, FrameEntry: None,
 		CodeFile: 112, CodeName: 128, CodeFirstLine: 68, CodeLines: 136, CodeCode: 208,
@@ -228,9 +229,10 @@ func FuzzMemory(f *testing.F) {
 			o = *told
 		}
 		r := &Runtime{Offsets: o}
-		frames, err := r.Frames(mem, Thread{1, 1})
-		if len(frames) > mostFrames || err != nil && !errors.Is(err, ErrNoThread) && !errors.Is(err, errDeep) {
-			t.Errorf("%d frames, %v", len(frames), err)
+		layout := r.Layout()
+		read, state := pyframes.Walk(mem, &layout, pyframes.Thread{Native: 1, Pthread: 1})
+		if len(r.Frames(read)) > pyframes.MaxFrames || state == event.Cut && len(read) < pyframes.MaxFrames {
+			t.Errorf("%d frames, state %d", len(read), state)
 		}
 		codes := r.Codes()
 		for _, addr := range []uint64{0, 8, 1 << 40} {

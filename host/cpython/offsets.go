@@ -16,7 +16,6 @@ type Offsets struct {
 	Minor uint32 // of the version: 11 is Python 3.11
 
 	RuntimeInterpreters uint32 // _PyRuntime: the first interpreter
-	InterpreterNext     uint32
 	InterpreterThreads  uint32 // the first thread
 	ThreadNext          uint32
 	ThreadPthread       uint32 // what pthread_self gives
@@ -124,8 +123,8 @@ func debugOffsets(block []byte) (*Offsets, error) {
 	*o = Offsets{
 		Minor: o.Minor, CodeMask: o.CodeMask, CFrameFrame: None, FrameEntry: None,
 		RuntimeInterpreters: word(runtime + 2),
-		InterpreterNext:     word(interp + 2), InterpreterThreads: word(interp + 3),
-		ThreadNext: word(thread + 2), ThreadFrame: word(thread + 4), ThreadPthread: word(thread + 5), ThreadNative: word(thread + 6),
+		InterpreterThreads:  word(interp + 3),
+		ThreadNext:          word(thread + 2), ThreadFrame: word(thread + 4), ThreadPthread: word(thread + 5), ThreadNative: word(thread + 6),
 		FramePrevious: word(frames + 1), FrameCode: word(frames + 2), FrameInstruction: word(frames + 3), FrameOwner: word(frames + 5),
 		CodeFile: word(code + 1), CodeName: word(code + 3), CodeLines: word(code + 4), CodeFirstLine: word(code + 5), CodeCode: word(code + 9),
 		TextLength: 16, TextASCII: 40, TextOther: 56, BytesData: 32,
@@ -134,7 +133,7 @@ func debugOffsets(block []byte) (*Offsets, error) {
 		o.TextLength, o.TextASCII, o.TextOther, o.BytesData = 32, 56, 72, 48
 	}
 	for _, inside := range []struct{ offset, size uint32 }{
-		{o.RuntimeInterpreters, word(runtime)}, {o.InterpreterNext, word(interp)}, {o.InterpreterThreads, word(interp)},
+		{o.RuntimeInterpreters, word(runtime)}, {o.InterpreterThreads, word(interp)},
 		{o.ThreadNext, word(thread)}, {o.ThreadFrame, word(thread)}, {o.ThreadPthread, word(thread)}, {o.ThreadNative, word(thread)},
 		{o.FramePrevious, word(frames)}, {o.FrameCode, word(frames)}, {o.FrameInstruction, word(frames)}, {o.FrameOwner, word(frames)},
 		{o.CodeFile, word(code)}, {o.CodeName, word(code)}, {o.CodeLines, word(code)}, {o.CodeFirstLine, word(code)}, {o.CodeCode, word(code)},

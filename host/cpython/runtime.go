@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"strandline/host/event"
 	"strandline/host/image"
 )
 
@@ -106,18 +107,6 @@ func (r *Runtime) Evaluates(im *image.Image, pc uint64) bool {
 	return ok && place.Object == r.Object && strings.HasPrefix(r.Object.Function(place.Linked), evaluator)
 }
 
-// A Thread names a thread in both ways that versions of Python keep.
-type Thread struct {
-	Native  int    // its number as the process sees it, in its own namespace
-	Pthread uint64 // what pthread_self gives: on x86-64 the base of fs
-}
-
-// Bounds of what is read of a process that may be hostile.
-const (
-	mostThreads = 1 << 14
-	mostFrames  = 1 << 10
-)
-
 // A Frame is one that Python's functions run in, as it stands in memory.
 type Frame struct {
 	Address     uint64 // of the frame itself
@@ -125,109 +114,40 @@ type Frame struct {
 	Instruction uint64
 	Owner       uint8
 	Entry       bool   // C called the function (3.11)
-	Mark        uint32 // of the code at that moment; 0 is not known
+	Names       uint32 // as [event.NamesOf] has it, of that moment; 0 is not known
 }
 
 // Shim tells a frame that is no function's: from 3.12 on the evaluator keeps one
 // on the stack of C below the functions that it runs.
 func (r *Runtime) Shim(f Frame) bool { return r.Minor >= 12 && f.Owner >= 3 }
 
-// ErrNoThread says that a thread runs no Python.
-var ErrNoThread = errors.New("the interpreter does not know the thread, or it runs no Python")
-
-// State is the address of the interpreter's state of a thread that runs Python. Up
-// to CPython 3.11 the state of a thread that is being made bears the number of its
-// maker.
-func (r *Runtime) State(mem Memory, t Thread) (uint64, error) {
-	w := words{mem: mem}
-	steps := 0
-	for interp := w.at(r.Address, r.RuntimeInterpreters); interp != 0 && steps < mostThreads; interp = w.at(interp, r.InterpreterNext) {
-		steps++
-		for state := w.at(interp, r.InterpreterThreads); state != 0 && steps < mostThreads; state = w.at(state, r.ThreadNext) {
-			steps++
-			if r.is(&w, state, t) && r.innermost(&w, state) != 0 {
-				return state, w.err
-			}
-		}
-	}
-	if w.err != nil {
-		return 0, w.err
-	}
-	return 0, ErrNoThread
-}
-
-func (r *Runtime) is(w *words, state uint64, t Thread) bool {
-	if r.ThreadNative != None {
-		return w.at(state, r.ThreadNative) == uint64(t.Native) && t.Native != 0
-	}
-	return w.at(state, r.ThreadPthread) == t.Pthread && t.Pthread != 0
-}
-
-// innermost is the address of the frame that a state is in; 0 if it runs nothing.
-func (r *Runtime) innermost(w *words, state uint64) uint64 {
-	at := w.at(state, r.ThreadFrame)
-	if r.CFrameFrame != None && at != 0 {
-		at = w.at(at, r.CFrameFrame)
-	}
-	return at
-}
-
-// Frames are those of a thread, innermost first. They are those of one moment
-// only if the thread does not run meanwhile. With an error, those that were read
-// are returned.
-func (r *Runtime) Frames(mem Memory, t Thread) ([]Frame, error) {
-	state, err := r.State(mem, t)
-	if err != nil {
-		return nil, err
-	}
-	w := words{mem: mem}
-	at := r.innermost(&w, state)
-	var out []Frame
-	b := make([]byte, r.frameSize())
-	for at != 0 && w.err == nil && len(out) < mostFrames {
-		if err := mem.Read(b, at); err != nil {
-			return out, err
-		}
-		f := r.frame(b)
-		f.Address = at
-		out = append(out, f)
-		at = binary.LittleEndian.Uint64(b[r.FramePrevious:])
-	}
-	if at != 0 && w.err == nil {
-		return out, errDeep
-	}
-	return out, w.err
-}
-
-var errDeep = errors.New("too many frames")
-
-// frameSize is how much of a frame is read.
-func (r *Runtime) frameSize() uint32 {
-	n := max(r.FrameCode, r.FramePrevious, r.FrameInstruction) + 8
-	for _, flag := range []uint32{r.FrameOwner, r.FrameEntry} {
-		if flag != None {
-			n = max(n, flag+1)
-		}
-	}
-	return n
-}
-
-// frame reads a frame's bytes.
-func (r *Runtime) frame(b []byte) Frame {
-	f := Frame{
-		Code:        binary.LittleEndian.Uint64(b[r.FrameCode:]) &^ uint64(r.CodeMask),
-		Instruction: binary.LittleEndian.Uint64(b[r.FrameInstruction:]),
-	}
-	if r.Minor < 11 { // a number of four bytes
-		f.Instruction &= 1<<32 - 1
-	}
-	if r.FrameOwner != None {
-		f.Owner = b[r.FrameOwner]
+// Layout is what a walk of the interpreter's frames needs to know.
+func (r *Runtime) Layout() event.PythonLayout {
+	p := event.PythonLayout{
+		Runtime: r.Address, CodeTag: uint64(r.CodeMask), Interpreters: r.RuntimeInterpreters, Threads: r.InterpreterThreads,
+		ThreadNext: r.ThreadNext, ThreadID: r.ThreadPthread, NativeID: r.ThreadNative, Frame: r.ThreadFrame, CFrameCurrent: r.CFrameFrame,
+		Code: r.FrameCode, Previous: r.FramePrevious, Instruction: r.FrameInstruction, Owner: r.FrameOwner, InstructionSize: 8,
+		CodeFile: r.CodeFile, CodeName: r.CodeName,
 	}
 	if r.FrameEntry != None {
-		f.Entry = b[r.FrameEntry] != 0
+		p.Owner = r.FrameEntry // the byte before the owner
 	}
-	return f
+	if r.Minor < 11 {
+		p.InstructionSize = 4
+	}
+	return p
+}
+
+// Frames are frames that were walked, as the interpreter's version has them.
+func (r *Runtime) Frames(walked []event.PythonFrame) []Frame {
+	out := make([]Frame, len(walked))
+	for i, f := range walked {
+		out[i] = Frame{Address: f.Frame, Code: f.Code, Instruction: f.Instruction, Owner: uint8(f.Owner), Names: f.Names}
+		if r.FrameEntry != None {
+			out[i].Entry, out[i].Owner = f.Owner&0xff != 0, uint8(f.Owner>>8)
+		}
+	}
+	return out
 }
 
 // words reads words; err stays with the first that cannot be read.

@@ -68,10 +68,14 @@ type Regs struct{ IP, SP, BP, BX, R12, R13, R14, R15 uint64 }
 type PythonFrame struct {
 	Frame, Code, Instruction uint64
 	Owner                    uint16
-	// Mark is of where the names of the code stood, as cpython.Mark has it; 0 if it
-	// was not read.
-	Mark uint32
+	// Names is of where the names of the code stood, as [NamesOf] has it; 0 if it was
+	// not read.
+	Names uint32
 }
+
+// NamesOf condenses the addresses of a code object's names, of its file and of
+// itself: by it the object is distinguished from another at the same address.
+func NamesOf(file, name uint64) uint32 { return uint32((name^file<<7)>>3) | 1 }
 
 // A PythonState says what became of walking the interpreter's frames.
 type PythonState uint32

@@ -131,9 +131,7 @@ func imageOf(t *testing.T, pid int) *image.Image {
 	files := image.NewFiles()
 	t.Cleanup(files.Close)
 	im, err := image.Open(procfs.Process(pid), files)
-	if err != nil {
-		t.Skipf("the memory of a child cannot be read here: %v", err)
-	}
+	live.Need(t, "reading the memory of another process", err)
 	t.Cleanup(im.Close)
 	return im
 }

@@ -197,9 +197,7 @@ func hooksOf(t *testing.T, pid int) *Scan {
 	files := image.NewFiles()
 	defer files.Close()
 	im, err := image.Open(procfs.Process(pid), files)
-	if err != nil {
-		t.Skipf("the memory of a child cannot be read here: %v", err)
-	}
+	live.Need(t, "reading the memory of another process", err)
 	defer im.Close()
 	pages, err := procfs.Process(pid).Pages()
 	if err != nil {

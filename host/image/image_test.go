@@ -61,9 +61,7 @@ func TestNames(t *testing.T) {
 			files := NewFiles()
 			defer files.Close()
 			im, err := Open(procfs.Process(pid), files)
-			if err != nil {
-				t.Skipf("the memory of a child cannot be read here: %v", err)
-			}
+			live.Need(t, "reading the memory of another process", err)
 			defer im.Close()
 			place, ok := im.Locate(address(t, line) + 1)
 			if !ok || place.Object == nil {

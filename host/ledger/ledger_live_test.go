@@ -18,6 +18,7 @@ import (
 	"strandline/host/bpf"
 	"strandline/host/procfs"
 	"strandline/host/symbolize"
+	"strandline/internal/live"
 )
 
 // TestMain lets the test binary be the process that is traced.
@@ -131,9 +132,7 @@ const stormKeeps = 41 * testPage
 func traced(t *testing.T, role string) (*Trace, *exec.Cmd, *bufio.Reader, func()) {
 	t.Helper()
 	source, err := bpf.Start()
-	if err != nil {
-		t.Skipf("BPF is not to be had here: %v", err)
-	}
+	live.Need(t, "BPF", err)
 	t.Cleanup(source.Close)
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), "STRANDLINE_TEST_ROLE="+role)
@@ -227,7 +226,7 @@ func TestStorm(t *testing.T) {
 	}
 	took := time.Since(began)
 	used = processorTime(t) - used
-	if err := tr.Sure(); err != nil {
+	if err := tr.Settle(); err != nil {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)

@@ -134,9 +134,7 @@ func trace(t *testing.T, p *program, said *[]string) *keeps {
 	}
 	t.Helper()
 	tracer, err := bpf.Start()
-	if err != nil {
-		t.Skipf("BPF is not to be had here: %v", err)
-	}
+	live.Need(t, "BPF", err)
 	defer tracer.Close()
 	names := &keeps{Symbolizer: symbolize.New()}
 	defer names.Close()

@@ -298,9 +298,9 @@ func (t *Trace) sweep() {
 	}
 }
 
-// Sure makes the ledger agree with the kernel's lists, as far as the processes
-// hold still: it is called before the sums are told.
-func (t *Trace) Sure() error {
+// Settle makes the ledger agree with the kernel's lists, as far as the processes
+// hold still. It is called before the last sums.
+func (t *Trace) Settle() error {
 	for range 3 {
 		if err := t.Check(); err != nil {
 			return err

@@ -17,6 +17,7 @@ import (
 
 	"strandline/host/event"
 	"strandline/host/procfs"
+	"strandline/host/pyframes"
 )
 
 const (
@@ -430,7 +431,7 @@ func (t *Tracer) sample(mem memory, e *event.Event, r *unix.PtraceRegs) {
 	}
 	s.Stack = s.Stack[:n]
 	if ok {
-		s.Python, s.PythonState = mem.python(&python, ownNumber(int(e.TID)), r.Fs_base)
+		s.Python, s.PythonState = pyframes.Walk(mem, &python, pyframes.Thread{Native: ownNumber(int(e.TID)), Pthread: r.Fs_base})
 	}
 	t.lock.Lock()
 	t.batch.Samples = append(t.batch.Samples, s)

@@ -123,19 +123,7 @@ func (n *Symbolizer) findPython(pid uint32, im *named) {
 		return
 	}
 	im.python, im.codes = r, r.Codes()
-	p := event.PythonLayout{
-		Runtime: r.Address, CodeTag: uint64(r.CodeMask), Interpreters: r.RuntimeInterpreters, Threads: r.InterpreterThreads,
-		ThreadNext: r.ThreadNext, ThreadID: r.ThreadPthread, NativeID: r.ThreadNative, Frame: r.ThreadFrame, CFrameCurrent: r.CFrameFrame,
-		Code: r.FrameCode, Previous: r.FramePrevious, Instruction: r.FrameInstruction, Owner: r.FrameOwner, InstructionSize: 8,
-		CodeFile: r.CodeFile, CodeName: r.CodeName,
-	}
-	if r.FrameEntry != cpython.None {
-		p.Owner = r.FrameEntry // the byte before the owner
-	}
-	if r.Minor < 11 {
-		p.InstructionSize = 4
-	}
-	n.Python(int(pid), p)
+	n.Python(int(pid), r.Layout())
 }
 
 // Mapped is told of mappings, by time. Which code is where matters for the
@@ -218,23 +206,11 @@ func (n *Symbolizer) Stack(s *event.Sample) Stack {
 		}
 		return out
 	}
-	steps, whole := unwind.Merge(im.Image, im.python, calls, im.pythonFrames(s))
+	steps, whole := unwind.Merge(im.Image, im.python, calls, im.python.Frames(s.Python))
 	out.Complete = out.Complete && whole && s.PythonState == event.Complete
 	for _, step := range steps {
 		if f := im.frame(step); step.Python == nil || !cpython.Internal(f.Frame) {
 			out.Frames = append(out.Frames, f)
-		}
-	}
-	return out
-}
-
-// pythonFrames are the frames as the interpreter's version has them.
-func (im *named) pythonFrames(s *event.Sample) []cpython.Frame {
-	out := make([]cpython.Frame, len(s.Python))
-	for i, f := range s.Python {
-		out[i] = cpython.Frame{Address: f.Frame, Code: f.Code, Instruction: f.Instruction, Owner: uint8(f.Owner), Mark: f.Mark}
-		if im.python.FrameEntry != cpython.None {
-			out[i].Entry, out[i].Owner = f.Owner&0xff != 0, uint8(f.Owner>>8)
 		}
 	}
 	return out

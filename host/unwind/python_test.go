@@ -13,7 +13,9 @@ import (
 	"testing"
 
 	"strandline/host/cpython"
+	"strandline/host/event"
 	"strandline/host/image"
+	"strandline/host/pyframes"
 	"strandline/internal/live"
 )
 
@@ -110,10 +112,12 @@ func pythonStack(t *testing.T, im *image.Image, r *cpython.Runtime, codes *cpyth
 	if err != nil {
 		t.Errorf("thread %d: not complete: %v", tid, err)
 	}
-	frames, err := r.Frames(im, cpython.Thread{Native: tid, Pthread: th.Registers.Fs_base})
-	if err != nil {
-		t.Fatalf("thread %d: %v", tid, err)
+	layout := r.Layout()
+	walked, state := pyframes.Walk(im, &layout, pyframes.Thread{Native: tid, Pthread: th.Registers.Fs_base})
+	if state != event.Complete {
+		t.Fatalf("thread %d: the frames are not complete: state %d", tid, state)
 	}
+	frames := r.Frames(walked)
 	steps, whole := Merge(im, r, calls, frames)
 	if !whole {
 		t.Errorf("thread %d: %d calls and %d frames do not fit", tid, len(calls), len(frames))

@@ -77,7 +77,7 @@ func checks(env *Env) []check {
 	return append(out, temp, tracing())
 }
 
-// tracing is which rung of the ladder trace gets here, and how to get the next.
+// tracing is which backend trace gets here, and how to get a better one.
 func tracing() check {
 	t, err := bpf.Start()
 	if err == nil {

@@ -23,6 +23,7 @@ import (
 	"strandline/host/procfs"
 	"strandline/host/recording"
 	"strandline/internal/live"
+	"strandline/internal/trace"
 )
 
 // hostile is a program that is no easy target: what it does is its first
@@ -275,8 +276,8 @@ func stoppedProcesses(t *testing.T, exe string) {
 			if said, stderr, code := run("hooks", "--pid", strconv.Itoa(pid)); code != 0 || !strings.Contains(said, "no hooks") {
 				t.Errorf("exit status %d of hooks: %s%s", code, said, stderr)
 			}
-			for _, rung := range []string{rungPoll, rungBPF} {
-				if rung == rungBPF {
+			for _, rung := range []string{trace.Polling, trace.BPF} {
+				if rung == trace.BPF {
 					needBPF(t)
 				}
 				doc, code := judged(t, "--pid", strconv.Itoa(pid), "--duration", "500ms", "--rung", rung)
@@ -453,10 +454,10 @@ func outsideContainer(t *testing.T, exe string) {
 func killed(t *testing.T, exe string) {
 	program := must(exec.LookPath("strandline"))
 	parts := map[string]func(*testing.T){}
-	for _, rung := range []string{rungBPF, rungPtrace, rungPoll} {
+	for _, rung := range []string{trace.BPF, trace.Ptrace, trace.Polling} {
 		for _, after := range []time.Duration{20 * time.Millisecond, 60 * time.Millisecond, time.Second} {
 			parts[fmt.Sprint(rung, " after ", after)] = func(t *testing.T) {
-				if rung == rungBPF {
+				if rung == trace.BPF {
 					needBPF(t)
 				}
 				own := filepath.Join(t.TempDir(), "target") // by whose name what is left is found
@@ -473,7 +474,7 @@ func killed(t *testing.T, exe string) {
 				time.Sleep(300 * time.Millisecond)
 				for _, p := range running(own) {
 					st, err := p.Status()
-					if err == nil && (rung == rungPtrace || st.Tracer != 0 || strings.HasPrefix(st.State, "T") || strings.HasPrefix(st.State, "t")) {
+					if err == nil && (rung == trace.Ptrace || st.Tracer != 0 || strings.HasPrefix(st.State, "T") || strings.HasPrefix(st.State, "t")) {
 						t.Errorf("%+v is left", st)
 					}
 					syscall.Kill(int(p), syscall.SIGKILL)
@@ -501,7 +502,7 @@ func endedBySignals(t *testing.T, exe string) {
 	program := must(exec.LookPath("strandline"))
 	parts := map[string]func(*testing.T){}
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		for _, rung := range []string{rungPtrace, rungPoll} {
+		for _, rung := range []string{trace.Ptrace, trace.Polling} {
 			parts[sig.String()+" "+rung] = func(t *testing.T) {
 				own := filepath.Join(t.TempDir(), "target")
 				if err := os.Link(exe, own); err != nil {

@@ -13,6 +13,7 @@ import (
 	"strandline/face/web"
 	"strandline/face/web/engine"
 	"strandline/host/recording"
+	judgehost "strandline/judge/host"
 	"strandline/units"
 )
 
@@ -88,7 +89,7 @@ func (g *globals) diagnoseRecording(ctx context.Context, run *recording.Run, pat
 		partial = g.partial(s) || partial
 	}
 	if len(snapshots) > 0 {
-		reckonDevices(run.Document, run.GPU, snapshots)
+		judgehost.Account(run.Document, run.GPU, snapshots)
 	}
 	trace := report.Trace{Document: *run.Document}
 	doc := report.NewRecorded(append([]string{path}, beside...), run)

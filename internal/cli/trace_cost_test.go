@@ -201,9 +201,7 @@ func startTrace(b *testing.B, l *looped) func() {
 // startStacks copies the stack of every call.
 func startStacks(b *testing.B, l *looped) (t *bpf.Tracer) {
 	t, err := bpf.Start()
-	if err != nil {
-		b.Skipf("BPF is not to be had here: %v", err)
-	}
+	live.Need(b, "BPF", err)
 	if err := cmp.Or(t.Watch(l.pid), t.Budget(1<<40)); err != nil {
 		b.Fatal(err)
 	}

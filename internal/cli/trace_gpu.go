@@ -7,135 +7,18 @@ import (
 	"path/filepath"
 	"time"
 
-	"strandline/face/report"
-	"strandline/finding"
-	"strandline/host/gpuaccount"
-	"strandline/host/gpudriver"
-	"strandline/host/ledger"
-	"strandline/host/nvsmi"
 	"strandline/host/recording"
-	judgehost "strandline/judge/host"
 	"strandline/torch/snapshot"
 )
 
-// A gpuWatch is what a trace knows of the GPU.
-type gpuWatch struct {
-	driver    *gpudriver.Driver
-	trace     *ledger.Trace
-	used      int64          // as --device-used gives it; 0 if it does not
-	before    *nvsmi.Reading // when the trace began
-	why       error          // the driver's count is not known
-	taken     *gpudriver.Sums
-	held      *recording.GPUState // the latest by the calls alone
-	counted   *recording.GPUState // the latest by the driver's count, too
-	asked     chan countOrWhy
-	next      time.Time // when to ask again
-	snapshots []*snapshot.Snapshot
-}
-
-// patience is how long the driver's tool may take; it is slow where no process
-// keeps the driver awake.
-const patience = 10 * time.Second
-
-// watchGPU begins to watch the GPU's driver, and asks what is used by then. What
-// is taken meanwhile stands in both, and so nothing seems to come unseen.
-func watchGPU(ctx context.Context, t *ledger.Trace, source watcher, rung string, used int64) (*gpuWatch, error) {
-	driver, ok := source.Source.(gpudriver.Source)
-	if !ok {
-		return nil, fmt.Errorf("--gpu needs BPF, and this is %s; `strandline doctor` says what to do", rung)
-	}
-	w := &gpuWatch{used: used, trace: t}
-	var err error
-	if w.driver, err = gpudriver.Watch(t, driver); err != nil {
-		return nil, err
-	}
-	if used == 0 {
-		ctx, stop := context.WithTimeout(ctx, patience)
-		defer stop()
-		w.before, w.why = nvsmi.Read(ctx)
-	}
-	return w, nil
-}
-
-// holds is what the processes hold by the calls alone.
-func (w *gpuWatch) holds() *recording.GPUState {
-	s := w.driver.State()
-	s.Dropped = w.trace.Last.Lost > 0
-	return s
-}
-
-// sum sums up what was taken until now.
-func (w *gpuWatch) sum(at time.Duration) {
-	w.taken, w.held = w.driver.Sums(), w.holds()
-	w.held.At = at.Round(time.Millisecond).Seconds()
-}
-
-// A countOrWhy is a state with the driver's count of the same moment, or why there
-// is none.
-type countOrWhy struct {
-	state *recording.GPUState
-	why   error
-}
-
-func (w *gpuWatch) count(ctx context.Context, s recording.GPUState) (a countOrWhy) {
-	s.Before = w.before
-	if w.used > 0 {
-		s.Count = &nvsmi.Reading{Devices: []nvsmi.Device{{Used: &w.used}}, Processes: []nvsmi.Use{}, Given: true}
-		return countOrWhy{&s, nil}
-	}
-	if s.Count, a.why = nvsmi.Read(ctx); a.why == nil {
-		a.state = &s
-	}
-	return a
-}
-
-// learn takes in what was asked for; held is what the processes hold by now.
-func (w *gpuWatch) learn(a countOrWhy, held int64) {
-	if w.why = a.why; a.state != nil {
-		a.state.Meanwhile = max(held-a.state.Held(), 0)
-		w.counted = a.state
-	}
-}
-
-// ask has the driver asked now and then, beside the trace: of a process that
-// ended it counts nothing any more.
-func (w *gpuWatch) ask(ctx context.Context, since time.Duration) {
-	select {
-	case a := <-w.asked:
-		w.learn(a, w.held.Held())
-		w.asked = nil
-	default:
-	}
-	if now := time.Now(); w.asked == nil && !now.Before(w.next) {
-		const often, seldom = 5 * time.Second, 4
-		w.next = now.Add(max(often, since/seldom))
-		asked, held := make(chan countOrWhy, 1), *w.held
-		w.asked = asked
-		go func() {
-			ctx, stop := context.WithTimeout(ctx, patience)
-			defer stop()
-			asked <- w.count(ctx, held)
-		}()
-	}
-}
-
-// finish asks for the last time, if there is still what to ask about, and reads
-// the snapshots: also after an interrupt.
-func (w *gpuWatch) finish(ctx context.Context, g *globals, t *ledger.Trace, began time.Time, snapshots []string) (whole bool, err error) {
-	if ctx.Err() != nil {
+// writtenMeanwhile are the snapshots that a process wrote while it was traced;
+// whole reports whether all could be read.
+func (g *globals) writtenMeanwhile(ctx context.Context, began time.Time, paths []string) (out []*snapshot.Snapshot, whole bool) {
+	if ctx.Err() != nil { // also after an interrupt
 		ctx = context.WithoutCancel(ctx)
 	}
-	if t.Alive() {
-		ctx, stop := context.WithTimeout(ctx, patience)
-		defer stop()
-		a := w.count(ctx, *w.held)
-		if err := t.Step(); err != nil {
-			return false, err
-		}
-		w.learn(a, w.holds().Held())
-	}
 	whole = true
-	for _, path := range snapshots {
+	for _, path := range paths {
 		s, err := g.open(ctx, path)
 		if err != nil {
 			g.warn("%v; the sums are without it", said(err))
@@ -146,42 +29,9 @@ func (w *gpuWatch) finish(ctx context.Context, g *globals, t *ledger.Trace, bega
 			g.warn("%s was written before the trace began; what it says is of then", path)
 		}
 		whole = !g.partial(s) && whole
-		w.snapshots = append(w.snapshots, s)
+		out = append(out, s)
 	}
-	return whole, nil
-}
-
-// state is the latest that is known.
-func (w *gpuWatch) state() *recording.GPUState {
-	if w.counted != nil {
-		return w.counted
-	}
-	s := *w.held
-	s.Before, s.NotCounted = w.before, "nvidia-smi was not asked while the processes ran"
-	if w.why != nil {
-		s.NotCounted = w.why.Error()
-	}
-	return &s
-}
-
-// document puts what is known of the GPU into the document of a trace.
-func (w *gpuWatch) document(doc *recording.Document) {
-	doc.GPU = report.NewGPU(w.taken)
-	reckonDevices(doc, w.state(), w.snapshots)
-	doc.Findings = append(judgehost.Driver(w.taken), doc.Findings...)
-}
-
-// reckonDevices puts the account of the devices into a document, and the
-// findings of it in the place of those that it has.
-func reckonDevices(doc *recording.Document, s *recording.GPUState, snapshots []*snapshot.Snapshot) {
-	doc.GPU.Devices = gpuaccount.Of(s, judgehost.Reserved(snapshots))
-	kept := []finding.Finding{}
-	for _, f := range doc.Findings {
-		if f.Kind != finding.DriverSum && f.Kind != finding.DriverUnseen {
-			kept = append(kept, f)
-		}
-	}
-	doc.Findings = append(judgehost.Devices(doc.GPU.Devices), kept...)
+	return out, whole
 }
 
 // readWith are the snapshots that a recording is judged with.

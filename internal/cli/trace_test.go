@@ -19,9 +19,9 @@ import (
 
 	"strandline/finding"
 	"strandline/host/bpf"
-	"strandline/host/ledger"
 	"strandline/host/recording"
 	"strandline/internal/live"
+	"strandline/internal/trace"
 )
 
 // grower is a program that does something a hundred times a second.
@@ -69,9 +69,7 @@ var reproducers = []reproducer{
 func needBPF(t testing.TB) {
 	t.Helper()
 	tr, err := bpf.Start()
-	if err != nil {
-		t.Skipf("BPF is not to be had here: %v", err)
-	}
+	live.Need(t, "BPF", err)
 	tr.Close()
 }
 
@@ -169,12 +167,12 @@ func TestTraceTellsKinds(t *testing.T) {
 // do from the first call on.
 func TestTraceOfCommands(t *testing.T) {
 	some := []*reproducer{&reproducers[0], &reproducers[2], &reproducers[4], &reproducers[7]}
-	for _, rung := range []string{rungPtrace, rungBPF} {
+	for _, rung := range []string{trace.Ptrace, trace.BPF} {
 		t.Run(rung, func(t *testing.T) {
-			if rung == rungBPF {
+			if rung == trace.BPF {
 				needBPF(t)
 			}
-			for _, x := range traceAll(t, some, func(exe string) []string { return []string{"--rung", rung, "--", exe} }) {
+			for _, x := range traceAll(t, some, func(exe string) []string { return []string{"--backend", rung, "--", exe} }) {
 				if x.err != nil {
 					t.Fatal(x.err)
 				}
@@ -249,32 +247,5 @@ func TestTraceInterrupted(t *testing.T) {
 	}
 	if told, stderr, code := run("diagnose", file); code != exitProblem || stderr != "" || !strings.Contains(told, " grew by ") {
 		t.Errorf("exit status %d of the recording: %s%s", code, told, stderr)
-	}
-}
-
-// The sums of a process that is about to end and frees what it has are none of its
-// growth.
-func TestGaveBack(t *testing.T) {
-	sums := func(live ...int64) *ledger.Sums {
-		s := &ledger.Sums{}
-		for _, n := range live {
-			s.Uses = append(s.Uses, ledger.Use{Live: n})
-		}
-		return s
-	}
-	for _, c := range []struct {
-		before, last *ledger.Sums
-		want         bool
-	}{
-		{nil, sums(100), false},
-		{sums(), sums(), false},
-		{sums(100, 50), sums(110, 50), false},
-		{sums(100, 50), sums(95, 50), false},
-		{sums(100, 50), sums(20, 50), true},
-		{sums(100, 50), sums(), true},
-	} {
-		if got := gaveBack(c.before, c.last); got != c.want {
-			t.Errorf("%+v after %+v: %v", c.last, c.before, got)
-		}
 	}
 }

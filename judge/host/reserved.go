@@ -3,13 +3,27 @@ package host
 import (
 	"path/filepath"
 
+	"strandline/finding"
 	"strandline/host/gpuaccount"
+	"strandline/host/recording"
 	"strandline/torch/snapshot"
 )
 
-// Reserved is what PyTorch has by each of some snapshots, for the account of a
-// device.
-func Reserved(snapshots []*snapshot.Snapshot) []gpuaccount.Reserved {
+// Account puts the account of the devices into a document, and the findings of it
+// in the place of those that it has.
+func Account(doc *recording.Document, s *recording.GPUState, snapshots []*snapshot.Snapshot) {
+	doc.GPU.Devices = gpuaccount.Of(s, reserved(snapshots))
+	kept := []finding.Finding{}
+	for _, f := range doc.Findings {
+		if f.Kind != finding.DriverSum && f.Kind != finding.DriverUnseen {
+			kept = append(kept, f)
+		}
+	}
+	doc.Findings = append(Devices(doc.GPU.Devices), kept...)
+}
+
+// reserved is what PyTorch has by each of some snapshots.
+func reserved(snapshots []*snapshot.Snapshot) []gpuaccount.Reserved {
 	out := make([]gpuaccount.Reserved, len(snapshots))
 	for i, s := range snapshots {
 		out[i].Name = filepath.Base(s.Name)

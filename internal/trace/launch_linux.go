@@ -1,4 +1,4 @@
-package cli
+package trace
 
 import (
 	"fmt"
@@ -15,10 +15,10 @@ type launched struct {
 }
 
 // launch starts a command and stops it there, as a debugger does, which lets go
-// of it then.
-func (g *globals) launch(command []string) (*launched, error) {
+// of it when begin is called.
+func launch(command []string, stdout *os.File) (*launched, error) {
 	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, g.outputOfCommand(), os.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
 	started, begin := make(chan error), make(chan struct{})
 	go func() {

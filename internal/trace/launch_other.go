@@ -1,0 +1,19 @@
+//go:build !linux
+
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+type launched struct {
+	pid   int
+	begin func()
+}
+
+// launch fails with [errors.ErrUnsupported].
+func launch([]string, *os.File) (*launched, error) {
+	return nil, fmt.Errorf("watching a command needs Linux: %w", errors.ErrUnsupported)
+}

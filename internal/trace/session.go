@@ -1,0 +1,297 @@
+// Package trace is one trace of a process, from its start to the document that
+// tells what was seen: it picks the best source of events, follows the processes,
+// looks at them from outside now and then, has it all judged, and keeps a
+// recording.
+//
+// It reads no flags and prints nothing. The trap: the process can end at any
+// moment, so what is to be said of it is read before, and kept.
+package trace
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"strandline/face/report"
+	"strandline/host/footprint"
+	"strandline/host/hooks"
+	"strandline/host/ledger"
+	"strandline/host/procfs"
+	"strandline/host/recording"
+	"strandline/host/symbolize"
+	judgehost "strandline/judge/host"
+	"strandline/torch/snapshot"
+)
+
+// Options are what is traced, and how.
+type Options struct {
+	PID      int
+	Command  []string // started and traced in the place of PID, if there is one
+	Backend  string   // the best that may be used; empty is the best there is
+	Duration time.Duration
+	Out      *recording.Writer // nil where nothing is kept
+	GPU      bool              // watch the GPU's driver, too
+	Used     int64             // bytes of the device in use at the end; 0 is not known
+	// Helper is the program, with its first arguments, that becomes a command which is
+	// traced by ptrace; see [Become].
+	Helper []string
+	Stdout *os.File // of a command
+	// Warn is told, in a sentence, of what a person should know at once.
+	Warn func(format string, args ...any)
+	// Progress is called about once a second, with how to get the figures so far.
+	Progress func(now func() *report.Trace)
+}
+
+// A ProcessError is why a process cannot be followed.
+type ProcessError struct {
+	PID int
+	Err error
+}
+
+func (e *ProcessError) Error() string { return fmt.Sprintf("process %d: %v", e.PID, e.Err) }
+
+// Unwrap returns what the system said.
+func (e *ProcessError) Unwrap() error { return e.Err }
+
+// A Session is one trace that was started.
+type Session struct {
+	options Options
+	backend string
+	source  source
+	names   *symbolize.Symbolizer
+	trace   *ledger.Trace
+	gpu     *gpuWatch // nil if the GPU's driver is not watched
+	began   time.Time
+	sums    *ledger.Sums // the latest, for when the process ends
+	before  *ledger.Sums // those before them
+	summed  time.Time    // when the latest were made
+	known   []hooks.Library
+	looks   []*footprint.Observation
+	lost    error     // why the recording ended before the trace
+	judged  time.Time // when a judgement was last put into it
+}
+
+// Start begins to trace. A command runs from then on.
+func Start(ctx context.Context, o Options) (*Session, error) {
+	w := &Session{options: o, names: symbolize.New()}
+	if err := w.start(ctx); err != nil {
+		w.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *Session) start(ctx context.Context) (err error) {
+	o := &w.options
+	if w.source, w.backend, err = open(o, w.names); err != nil {
+		return err
+	}
+	if w.trace, err = ledger.NewTrace(procfs.Process(o.PID), w.source.Source, w.names); err != nil {
+		return &ProcessError{o.PID, err}
+	}
+	if o.GPU {
+		if w.gpu, err = watchGPU(ctx, w.trace, w.source.Source, w.backend, o.Used); err != nil {
+			return err
+		}
+	}
+	w.source.begin()
+	w.began = time.Now()
+	if w.gpu != nil {
+		w.gpu.begin()
+	}
+	w.sum()
+	if o.Out != nil {
+		header := recording.Header{PID: o.PID, Name: w.trace.Processes[uint32(o.PID)].First.Name, Rung: w.backend, BeganUS: w.began.UnixMicro()}
+		return o.Out.Begin(header)
+	}
+	return nil
+}
+
+// Close ends the trace and frees what it used.
+func (w *Session) Close() {
+	if w.source.end != nil {
+		w.source.end()
+	}
+	w.names.Close()
+}
+
+// Began is when it did.
+func (w *Session) Began() time.Time { return w.began }
+
+// Lost is why the recording ended before the trace; nil if it did not.
+func (w *Session) Lost() error { return w.lost }
+
+// Document is what was seen, with what PyTorch reserved by snapshots that the
+// process wrote meanwhile. It ends the recording with it.
+func (w *Session) Document(snapshots []*snapshot.Snapshot) *report.Trace {
+	if w.gpu != nil {
+		w.gpu.snapshots = snapshots
+	}
+	doc := w.document(w.grown())
+	w.keepJudgement(doc)
+	return doc
+}
+
+func (w *Session) document(looks *footprint.Growth) *report.Trace {
+	found := judgehost.Host(w.sums, looks, w.known)
+	doc := report.NewTrace(w.trace, w.sums, found, w.backend, time.Since(w.began))
+	if w.gpu != nil {
+		w.gpu.document(&doc.Document)
+	}
+	return doc
+}
+
+const (
+	pollEvery  = 50 * time.Millisecond
+	checkEvery = time.Second
+	// firstCheckpoints is how far apart the moments are at which growth is measured;
+	// as the ledger leaves out every second one when there are many, so does the
+	// clock.
+	firstCheckpoints = 250 * time.Millisecond
+	// share is how much of the time summing up may take, as 1 in so many.
+	share = 20
+)
+
+// Run follows the process until the time is over, the process ends or the context
+// does.
+func (w *Session) Run(ctx context.Context) error {
+	if err := w.first(ctx); err != nil {
+		return err
+	}
+	end := w.began.Add(w.options.Duration)
+	c := newClock(w.began, w.options.Duration)
+	for now := time.Now(); now.Before(end) && w.trace.Alive(); now = time.Now() {
+		if err := w.due(ctx, c, now); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return w.finish(ctx)
+		case <-time.After(min(pollEvery, time.Until(end))):
+		}
+		if err := w.trace.Step(); err != nil {
+			return err
+		}
+	}
+	return w.finish(ctx)
+}
+
+// first looks at the process before its growth is measured.
+func (w *Session) first(ctx context.Context) error {
+	if len(w.options.Command) == 0 { // what comes next takes time, in which a process can grow
+		w.look()
+	}
+	w.learn()
+	if err := w.check(ctx); err != nil {
+		return err
+	}
+	if len(w.looks) == 0 { // a command has become the program that it runs by now
+		w.look()
+	}
+	return nil
+}
+
+// A clock is when what is done now and then is done next.
+type clock struct {
+	checkpoint, check, look          time.Time
+	betweenCheckpoints, betweenLooks time.Duration
+}
+
+func newClock(began time.Time, duration time.Duration) *clock {
+	looks := min(duration/(maxLooks-1), firstLooks)
+	return &clock{checkpoint: began, check: began.Add(checkEvery), look: began.Add(looks), betweenCheckpoints: firstCheckpoints, betweenLooks: looks}
+}
+
+// due does what is due by now.
+func (w *Session) due(ctx context.Context, c *clock, now time.Time) error {
+	if !now.Before(c.checkpoint) {
+		had := len(w.trace.Ledger.Checkpoints())
+		if err := w.trace.Checkpoint(); err != nil {
+			return err
+		}
+		if len(w.trace.Ledger.Checkpoints()) < had {
+			c.betweenCheckpoints *= 2
+		}
+		c.checkpoint = c.checkpoint.Add(c.betweenCheckpoints)
+	}
+	if !now.Before(c.check) {
+		if err := w.check(ctx); err != nil {
+			return err
+		}
+		took := time.Since(now)
+		c.check = time.Now().Add(max(checkEvery, share*took))
+		w.options.Progress(func() *report.Trace { return w.document(nil) })
+	}
+	if !now.Before(c.look) {
+		if err := w.check(ctx); err != nil { // the look and the sums are of one moment
+			return err
+		}
+		if w.look(); w.thinLooks() {
+			c.betweenLooks *= 2
+		}
+		c.look = time.Now().Add(max(c.betweenLooks-time.Since(now), share*time.Since(now)))
+	}
+	return nil
+}
+
+// check compares the ledger with the kernel's list and keeps the sums.
+func (w *Session) check(ctx context.Context) error {
+	if err := w.trace.Check(); err != nil {
+		return err
+	}
+	if w.trace.Alive() {
+		w.sum()
+		if w.gpu != nil {
+			w.gpu.ask(ctx, time.Since(w.began))
+		}
+	}
+	w.keep()
+	return nil
+}
+
+// sum sums up while there is something: the figures of before stay when the
+// process ends.
+func (w *Session) sum() {
+	w.before, w.sums, w.summed = w.sums, w.trace.Sums(), time.Now()
+	if w.gpu != nil {
+		w.gpu.sum(time.Since(w.began))
+	}
+}
+
+// finish takes the last figures, also after an interrupt.
+func (w *Session) finish(ctx context.Context) error {
+	if err := w.trace.Settle(); err != nil {
+		return err
+	}
+	if err := w.trace.Checkpoint(); err != nil {
+		return err
+	}
+	if w.trace.Alive() {
+		w.sum()
+		w.look()
+	} else if time.Since(w.summed) < ending && gaveBack(w.before, w.sums) {
+		w.sums = w.before
+	}
+	w.learn()
+	if w.gpu != nil {
+		return w.gpu.finish(ctx)
+	}
+	return nil
+}
+
+// ending is how long a process may take to free what it has before it ends.
+const ending = 300 * time.Millisecond
+
+// gaveBack reports whether much was unmapped between two sums: those of a process
+// that ended then are of its end and not of its growth.
+func gaveBack(before, last *ledger.Sums) bool {
+	return before != nil && mapped(last) < mapped(before)-mapped(before)/10
+}
+
+func mapped(s *ledger.Sums) (bytes int64) {
+	for i := range s.Uses {
+		bytes += s.Uses[i].Live
+	}
+	return bytes
+}

@@ -1,0 +1,112 @@
+package trace
+
+import (
+	"os"
+	"os/exec"
+
+	"strandline/host/bpf"
+	"strandline/host/event"
+	"strandline/host/polling"
+	"strandline/host/ptrace"
+	"strandline/host/symbolize"
+)
+
+// The backends, by how much they see.
+const (
+	BPF     = "bpf"
+	Ptrace  = "ptrace" // of commands that are started
+	Polling = "polling"
+)
+
+// Become makes this process a command that is traced by ptrace. It returns only if
+// that fails. A program calls it when it is run as [Options.Helper] says.
+func Become(command []string) error {
+	const ready = 3
+	return ptrace.Filtered(ready, command)
+}
+
+// A source is where the events come from, and the command that was started.
+type source struct {
+	event.Source
+	begin, end func()
+}
+
+// open finds the best source that this machine and user can have, up to the
+// backend that is asked for. A command is started, and waits until begin is
+// called.
+func open(o *Options, names *symbolize.Symbolizer) (source, string, error) {
+	if len(o.Command) > 0 {
+		if _, err := exec.LookPath(o.Command[0]); err != nil {
+			return source{}, "", err
+		}
+	}
+	refused := error(nil)
+	if o.Backend == "" || o.Backend == BPF {
+		t, err := bpf.Start()
+		if err == nil {
+			connect(t, names, o.Warn)
+			s, err := withCommand(o, t)
+			return s, BPF, err
+		}
+		if refused = err; o.Backend == BPF {
+			return source{}, "", err
+		}
+	}
+	if len(o.Command) > 0 && o.Backend != Polling {
+		if refused != nil {
+			o.Warn("BPF is not available: %v; the command is traced by ptrace, and slower", refused)
+		}
+		s, err := openPtrace(o, names)
+		return s, Ptrace, err
+	}
+	if refused != nil {
+		o.Warn("only polling, which sees that memory grows and not what makes it grow: %v; `strandline doctor` says what to do", refused)
+	}
+	s, err := withCommand(o, polling.Source{})
+	return s, Polling, err
+}
+
+// connect has a source copy stacks as they are needed.
+func connect(s event.Source, names *symbolize.Symbolizer, warn func(string, ...any)) {
+	names.Cut = func(pid int) { s.LargeStacks(pid) }
+	names.Python = func(pid int, layout event.PythonLayout) { s.Python(pid, layout) }
+	warned := map[string]bool{} // its children run the same
+	names.Unread = func(pid int, why error) {
+		if !warned[why.Error()] {
+			warned[why.Error()] = true
+			warn("the functions of Python in process %d are not named: %v", pid, why)
+		}
+	}
+}
+
+// withCommand starts the command, if there is one, for a source that has none.
+func withCommand(o *Options, s event.Source) (source, error) {
+	out := source{s, func() {}, s.Close}
+	if len(o.Command) == 0 {
+		return out, nil
+	}
+	c, err := launch(o.Command, o.Stdout)
+	if err != nil {
+		s.Close()
+		return source{}, err
+	}
+	o.PID, out.begin = c.pid, c.begin
+	return out, nil
+}
+
+// openPtrace starts the command, which is traced.
+func openPtrace(o *Options, names *symbolize.Symbolizer) (source, error) {
+	args := append(append([]string{}, o.Helper[1:]...), o.Command...)
+	t, begin, err := ptrace.Start(o.Helper[0], args, os.Stdin, o.Stdout, os.Stderr)
+	if err != nil {
+		return source{}, err
+	}
+	connect(t, names, o.Warn)
+	o.PID = t.PID
+	return source{t, begin, func() {
+		t.Close()
+		if who := t.Nested(); who != "" {
+			o.Warn("%s wanted to trace a process itself and could not: with --backend ptrace strandline is its tracer; use --backend bpf, or trace the debugged process by its number", who)
+		}
+	}}, nil
+}
