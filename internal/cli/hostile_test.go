@@ -314,7 +314,7 @@ func must[T any](x T, err error) T {
 // nestedDebugger runs a debugger where it cannot debug.
 func nestedDebugger(t *testing.T, exe string) {
 	_, stderr, _ := run("trace", "--rung", "ptrace", "--", exe, "debugger")
-	if !strings.Contains(stderr, "wanted to trace a process itself") || !strings.Contains(stderr, "--rung bpf") {
+	if !strings.Contains(stderr, "wanted to trace a process itself") || !strings.Contains(stderr, "--backend bpf") {
 		t.Errorf("it says %q", stderr)
 	}
 }
