@@ -172,7 +172,7 @@ func placeOf(st *recording.Stack) string {
 func NewRecorded(files []string, run *recording.Run) *Diagnosis {
 	name := fmt.Sprintf("pid%d", run.PID)
 	d := &Diagnosis{Schema: "strandline.diagnose/1", Verdict: judgehost.Recorded(run), Findings: append([]finding.Finding{}, run.Document.Findings...)}
-	p := Process{Process: &name, Files: files, Basis: []string{fmt.Sprintf("watched for %s, %s", units.Duration(time.Duration(run.Document.Duration*float64(time.Second))), count(len(run.Marks), "mark"))}}
+	p := Process{Process: &name, Files: files, Basis: []string{fmt.Sprintf("watched for %s, %s", units.Duration(time.Duration(run.Document.Duration*float64(time.Second))), count(len(run.Samples), "mark"))}}
 	d.Processes = []Process{p}
 	if run.Document.GPU != nil {
 		d.Devices = run.Document.GPU.Devices

@@ -54,9 +54,9 @@ func (t *Tracer) loadDriver() error {
 	return nil
 }
 
-// manyAtOnce tells whether one link can watch many functions of one process.
+// manyAtOnce reports whether one link can watch many functions of one process.
 // Linux 6.6 and newer have such links; the first of them took a process for its
-// first thread, and are told by the error for a process that cannot be.
+// first thread, and are recognised by their error for an impossible process.
 var manyAtOnce = sync.OnceValue(func() bool {
 	if features.HaveBPFLinkUprobeMulti() != nil {
 		return false
@@ -81,7 +81,7 @@ var manyAtOnce = sync.OnceValue(func() bool {
 })
 
 // probes are the functions of a library that one program is attached to: where
-// they are in the file, and what the program is told.
+// they are in the file, and the cookie that the program is given.
 type probes struct {
 	program string
 	returns bool

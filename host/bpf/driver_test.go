@@ -201,8 +201,8 @@ func same(t *testing.T, how string, before []byte, begin func() []byte) {
 	t.Errorf("%s leaves a breakpoint: % x, it was % x", how, begin(), before)
 }
 
-// TestDriverLibraryIsNone tells what a library has that is none of a driver.
-func TestDriverLibraryIsNone(t *testing.T) {
+// TestNotADriverLibrary attaches to libraries that are not a driver's.
+func TestNotADriverLibrary(t *testing.T) {
 	tr := start(t)
 	f, err := os.Open("/proc/self/exe")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"strandline/host/procfs"
 )
 
-// ofSelf is how the names of the program and the map begin that tell of our own
+// ofSelf is how the names of the program and the map begin that find our own
 // pid namespaces.
 const ofSelf = "strand_self"
 
@@ -32,8 +32,8 @@ type namespaces struct {
 
 // inNamespace has the programs name processes by the numbers that /proc has, as
 // user space does. In a container these are not the kernel's own; how deep its
-// namespace lies, and which it is, only the kernel can tell: to a program that it
-// runs for us.
+// namespace lies, and which it is, only the kernel knows: a program that it runs for
+// us can ask.
 func inNamespace(spec, self *ebpf.CollectionSpec) error {
 	st, err := procfs.Self()
 	if err != nil || len(st.NamespacePIDs) == 0 {
@@ -55,7 +55,7 @@ func inNamespace(spec, self *ebpf.CollectionSpec) error {
 	}
 	level := int(own.Level) + 1 - len(st.NamespacePIDs) // of /proc, which can be that of an outer one
 	if err != nil || level < 0 || level >= len(own.At) {
-		return fmt.Errorf("the pid namespace of this container cannot be told (%w); run strandline on the host", err)
+		return fmt.Errorf("the pid namespace of this container is not known (%w); run strandline on the host", err)
 	}
 	if level == 0 {
 		return nil

@@ -69,7 +69,7 @@ type Tracer struct {
 // [errors.ErrUnsupported] where the machine or the user cannot have BPF.
 func Start() (*Tracer, error) {
 	// Kernels before 5.11 count maps as locked memory; where raising the limit is
-	// refused, loading tells so.
+	// refused, loading fails.
 	_ = rlimit.RemoveMemlock()
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
 	if err != nil {
@@ -163,7 +163,7 @@ func (t *Tracer) attach() error {
 		}
 		t.links = append(t.links, l)
 	}
-	// A plain tracepoint tells the kernel's number of the new process alone.
+	// A plain tracepoint gives the kernel's number of the new process alone.
 	l, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: "task_newtask", Program: t.collection.Programs["strand_fork"]})
 	if err != nil {
 		return fmt.Errorf("tracepoint task_newtask: %w", err)

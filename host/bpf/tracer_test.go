@@ -263,7 +263,7 @@ func TestSourceInANamespace(t *testing.T) {
 	}
 }
 
-// TestManyWait makes mappings that fall on the same places: each is told once.
+// TestManyWait makes mappings that fall on the same places: each is reported once.
 func TestManyWait(t *testing.T) {
 	tr := start(t)
 	r := play(t, "calls")
@@ -277,11 +277,11 @@ func TestManyWait(t *testing.T) {
 			at[e.Addr]++
 		}
 		if e.PID != uint32(r.Process.Pid) || at[e.Addr] > 1 {
-			t.Fatalf("told again, or of another: %+v", e)
+			t.Fatalf("reported again, or of another: %+v", e)
 		}
 	}
 	if len(at) != manyMaps || b.Lost > 0 {
-		t.Errorf("%d of %d mappings are told, %d events lost", len(at), manyMaps, b.Lost)
+		t.Errorf("%d of %d mappings are reported, %d events lost", len(at), manyMaps, b.Lost)
 	}
 }
 

@@ -23,7 +23,7 @@ func (r *Runtime) Codes() *Codes { return &Codes{runtime: r, known: map[uint64]*
 
 // code is a function's code as far as it is of interest.
 type code struct {
-	// The addresses of the two names, by which an object is told from another that
+	// The addresses of the two names, by which an object is distinguished from another that
 	// came to lie in its place.
 	fileAt, nameAt uint64
 	file, name     string
@@ -40,7 +40,7 @@ const (
 )
 
 // Name is the function of a frame, with its file and the line that it is at; the
-// line is 0 where it cannot be told.
+// line is 0 where it is not known.
 func (c *Codes) Name(mem Memory, f Frame) (stack.Frame, error) {
 	f.Code &^= uint64(c.runtime.CodeMask) // also of a frame that was read elsewhere
 	k, err := c.code(mem, f)
@@ -52,13 +52,13 @@ func (c *Codes) Name(mem Memory, f Frame) (stack.Frame, error) {
 
 var errGone = errors.New("the function is gone")
 
-// Internal tells a function that nobody wrote: 3.13 and later put one between a
+// Internal reports whether nobody wrote a function: 3.13 and later put one between a
 // class and its __init__.
 func Internal(f stack.Frame) bool {
 	return f.File == "__init__" && f.Function == "__init__" && f.Line == 0
 }
 
-// is tells whether a frame's code is this one, and not one that came to lie in
+// is reports whether a frame's code is this one, and not one that came to lie in
 // its place since, or did before.
 func (k *code) is(f Frame) bool { return f.Names == 0 || f.Names == event.NamesOf(k.fileAt, k.nameAt) }
 
@@ -90,7 +90,7 @@ func (c *Codes) code(mem Memory, f Frame) (*code, error) {
 		return nil, err
 	}
 	if k.lines, err = r.bytes(mem, lines); err != nil {
-		k.lines = nil // names alone are worth having
+		k.lines = nil // names alone are useful
 	}
 	c.kept += len(k.file) + len(k.name) + len(k.lines)
 	if len(c.known) >= mostCodes || c.kept > mostKept {
@@ -109,7 +109,7 @@ func (r *Runtime) text(mem Memory, addr uint64) (string, error) {
 		return "", w.err
 	}
 	if length > longestText {
-		return "", fmt.Errorf("a name of %d characters is none", length)
+		return "", fmt.Errorf("a name of %d characters is too long", length)
 	}
 	width, ascii, ok := textForm(uint32(state))
 	if !ok {
@@ -160,7 +160,7 @@ func (r *Runtime) bytes(mem Memory, addr uint64) ([]byte, error) {
 		return nil, w.err
 	}
 	if length > longestTable {
-		return nil, fmt.Errorf("a table of %d bytes is none", length)
+		return nil, fmt.Errorf("a table of %d bytes is too long", length)
 	}
 	b := make([]byte, length)
 	return b, mem.Read(b, addr+uint64(r.BytesData))

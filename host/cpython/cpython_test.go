@@ -136,7 +136,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// block is what an interpreter tells of its offsets: version, whether it has no
+// block is what an interpreter states of its offsets: version, whether it has no
 // global lock, and the words behind.
 func block(version, free uint64, words ...uint64) []byte {
 	b := append([]byte(cookie), make([]byte, blockSize-8)...)

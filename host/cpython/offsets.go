@@ -1,6 +1,9 @@
 // Package cpython reads the frames of a Python program out of the memory of its
-// interpreter, of CPython 3.8 to 3.14: which functions run in a thread, at which
-// lines. It knows where the interpreter keeps them and reads nothing else.
+// interpreter, of CPython 3.8 to 3.14: where the interpreter keeps them, and the
+// functions and lines of frames that package pyframes or a BPF program walked.
+//
+// It makes no stacks of native code. The trap: a code object can be freed, and another
+// come to lie at its address, before it is named.
 package cpython
 
 import (
@@ -52,7 +55,7 @@ const (
 )
 
 // offsets are those of builds for x86-64 and arm64 that are no debug builds.
-// From 3.13 on the interpreter tells them itself.
+// From 3.13 on the interpreter states them itself.
 var offsets = map[int]Offsets{
 	8:  upTo310(120, 104, 104),
 	9:  upTo310(120, 104, 104),
@@ -80,7 +83,7 @@ func upTo310(lines, instruction, file uint32) Offsets {
 	}
 }
 
-// cookie begins the block in which 3.13 and later tell their offsets.
+// cookie begins the block in which 3.13 and later state their offsets.
 const cookie = "xdebugpy"
 
 // blockSize is more than the words of the block that are read.
@@ -90,7 +93,7 @@ const blockSize = 8 * 64
 // and the sizes of structures with offsets in them, all words.
 func debugOffsets(block []byte) (*Offsets, error) {
 	if len(block) < blockSize || string(block[:8]) != cookie {
-		return nil, fmt.Errorf("the interpreter does not tell its offsets")
+		return nil, fmt.Errorf("the interpreter does not state its offsets")
 	}
 	word := func(i int) uint32 {
 		v := binary.LittleEndian.Uint64(block[8*i:])
@@ -139,7 +142,7 @@ func debugOffsets(block []byte) (*Offsets, error) {
 		{o.CodeFile, word(code)}, {o.CodeName, word(code)}, {o.CodeLines, word(code)}, {o.CodeFirstLine, word(code)}, {o.CodeCode, word(code)},
 	} {
 		if inside.size == None || inside.offset >= inside.size {
-			return nil, fmt.Errorf("the offsets that Python 3.%d tells make no sense", o.Minor)
+			return nil, fmt.Errorf("the offsets that Python 3.%d states make no sense", o.Minor)
 		}
 	}
 	return o, nil

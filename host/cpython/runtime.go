@@ -93,14 +93,14 @@ func (r *Runtime) minor(mem Memory, bias uint64) (int, error) {
 	if m := fileVersion.FindStringSubmatch(path.Base(strings.TrimSpace(r.Object.Path))); m != nil {
 		return strconv.Atoi(m[1])
 	}
-	return 0, errors.New("the version of Python cannot be told")
+	return 0, errors.New("the version of Python is not known")
 }
 
 // evaluator is the function that runs Python's functions. Parts that the
 // compiler put elsewhere have names that begin with it.
 const evaluator = "_PyEval_EvalFrameDefault"
 
-// Evaluates tells whether an address is in the function that runs Python's
+// Evaluates reports whether an address is in the function that runs Python's
 // functions.
 func (r *Runtime) Evaluates(im *image.Image, pc uint64) bool {
 	place, ok := im.Locate(pc)
@@ -117,7 +117,7 @@ type Frame struct {
 	Names       uint32 // as [event.NamesOf] has it, of that moment; 0 is not known
 }
 
-// Shim tells a frame that is no function's: from 3.12 on the evaluator keeps one
+// Shim reports whether a frame is not a function's: from 3.12 on the evaluator keeps one
 // on the stack of C below the functions that it runs.
 func (r *Runtime) Shim(f Frame) bool { return r.Minor >= 12 && f.Owner >= 3 }
 

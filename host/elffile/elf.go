@@ -80,10 +80,10 @@ func Open(r io.ReaderAt) (*File, error) {
 	return out, nil
 }
 
-// X86 tells whether the code is for x86-64.
+// X86 reports whether the code is for x86-64.
 func (f *File) X86() bool { return f.elf.Machine == elf.EM_X86_64 }
 
-// Fixed tells a program that is linked to fixed addresses.
+// Fixed reports whether a program is linked to fixed addresses.
 func (f *File) Fixed() bool { return f.elf.Type == elf.ET_EXEC }
 
 // A Segment is a part of the file that is mapped. Addr is the address that it
@@ -110,7 +110,7 @@ func (f *File) Addr(offset uint64, exec bool) (addr uint64, ok bool) {
 	return addr, ok
 }
 
-// IsCode tells whether a linked address is of code, as the file has it.
+// IsCode reports whether a linked address is of code, as the file has it.
 func (f *File) IsCode(addr uint64) bool {
 	return slices.ContainsFunc(f.segments, func(s Segment) bool {
 		return s.Exec && s.Addr <= addr && addr-s.Addr < s.Size
@@ -353,7 +353,7 @@ func (f *File) isSlot(kind uint32) bool {
 	return false
 }
 
-// InLinkage tells whether a linked address lies in the procedure linkage table,
+// InLinkage reports whether a linked address lies in the procedure linkage table,
 // through which a slot that is not yet bound leads.
 func (f *File) InLinkage(addr uint64) bool {
 	for _, s := range f.elf.Sections {

@@ -18,7 +18,7 @@ type Symbol struct {
 	Addr, Size uint64
 }
 
-// Stripped tells whether only exported symbols have names.
+// Stripped reports whether only exported symbols have names.
 func (f *File) Stripped() bool { return f.elf.Section(".symtab") == nil }
 
 // Debug gives the file that holds the symbols that were stripped from f.

@@ -36,7 +36,7 @@ func look(memory io.ReaderAt, r *Region, before *vmmap.Map) (c contents) {
 	return c
 }
 
-// old tells whether an address was mapped before.
+// old reports whether an address was mapped before.
 func old(before *vmmap.Map, addr uint64) bool {
 	_, ok := before.Find(addr)
 	return ok

@@ -1,4 +1,4 @@
-// Package footprint tells of which class the growth of a process's memory is:
+// Package footprint finds of which class the growth of a process's memory is:
 // objects of Python, blocks that malloc gave and nobody freed, memory that an
 // allocator keeps, mappings that were never unmapped, huge pages of which a part
 // is used, and so on.

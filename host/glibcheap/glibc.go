@@ -92,13 +92,13 @@ func entrance(im *image.Image) (uint64, bool) {
 	return 0, false
 }
 
-// ofLibc tells the memory behind the data of the library, which has no file.
+// ofLibc reports whether a mapping is the memory behind the data of the library, which has no file.
 func ofLibc(im *image.Image, before []procfs.Mapping) bool {
 	last := before[len(before)-1]
 	return last.Write && last.Inode != 0 && isLibc(im, last)
 }
 
-// isLibc tells a mapping of the file that malloc is in: the library, or a
+// isLibc reports whether a mapping is of the file that malloc is in: the library, or a
 // program that it is linked into.
 func isLibc(im *image.Image, m procfs.Mapping) bool {
 	o := im.Object(m)
@@ -131,7 +131,7 @@ func looksLike(im *image.Image, at uint64) bool {
 	return im.Read(b, at) == nil && isArena(b, at)
 }
 
-// isArena tells an arena by its lists: an empty one points to itself, twice, and
+// isArena recognises an arena by its lists: an empty one points to itself, twice, and
 // most are empty, or hold chunks that are aligned.
 func isArena(b []byte, at uint64) bool {
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[i:]) }
@@ -197,7 +197,7 @@ func (w *walk) ring(start uint64) (out []Arena) {
 	for at := start; len(out) < mostArenas && w.left > 0; {
 		a, next, ok := w.arena(at)
 		if !ok {
-			break // it changed under our eyes, or is none
+			break // it changed under our eyes, or is not one
 		}
 		out = append(out, a)
 		if at = next; at == start || slices.ContainsFunc(out, func(a Arena) bool { return a.Address == at }) {

@@ -96,7 +96,7 @@ func TestNoArena(t *testing.T) {
 	}
 }
 
-// What only looks like an arena is none.
+// What only looks like an arena is not one.
 func TestIsArena(t *testing.T) {
 	const at = 0x7f0000000000
 	whole := make([]byte, size)

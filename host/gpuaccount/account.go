@@ -1,6 +1,10 @@
-// Package gpuaccount reckons up what the memory of a device is: what PyTorch has
+// Package gpuaccount adds up what the memory of a device is: what PyTorch has
 // reserved by its snapshots, what calls of the driver took that were seen, what
 // the driver counts for the processes beyond that, other processes, and the rest.
+//
+// It asks nothing: readings and snapshots are handed in as numbers. The trap: what is
+// not known is in no part, and never 0; calls of the driver do not say on which
+// device they take memory.
 package gpuaccount
 
 import (
@@ -12,14 +16,14 @@ import (
 	"strandline/host/recording"
 )
 
-// Of reckons up the devices that the processes use, with a snapshot of each
+// Of accounts for the devices that the processes use, with a snapshot of each
 // process that has one. What is not known is in no part, and never 0.
 func Of(s *recording.GPUState, snapshots []Reserved) []recording.GPUDevice {
 	all := holdings(s)
 	unplaced := place(snapshots, all)
 	out := []recording.GPUDevice{}
 	for _, g := range groups(s, all) {
-		d := g.reckon(s)
+		d := g.account(s)
 		if len(snapshots) == 0 && d.Used != nil {
 			note(&d, "without a snapshot (--snapshot) what PyTorch reserved before the trace began is not told apart")
 		}
@@ -118,7 +122,7 @@ func (r *reserved) holds(p *recording.GPUPiece) (n int64) {
 }
 
 // place gives each snapshot to the process that took most of its segments, and
-// returns the names of those whose process cannot be told. One of which nobody
+// returns the names of those whose process is not known. One of which nobody
 // took anything since the trace began is of the process if there is one alone.
 func place(snapshots []Reserved, all map[int]*holding) (unplaced []string) {
 	type pair struct {
@@ -171,12 +175,12 @@ type group struct {
 	devices []nvsmi.Device
 	members []*holding
 	// named says that the driver's count names the members: else nothing can be
-	// said of what it counts by process.
+	// concluded from what it counts by process.
 	named bool
 }
 
 // groups are the devices that hang together by the processes that use them: the
-// calls of the driver do not tell on which device they take memory.
+// calls of the driver do not say on which device they take memory.
 func groups(s *recording.GPUState, all map[int]*holding) (out []group) {
 	members := make([]*holding, 0, len(all))
 	for _, h := range all {
@@ -246,9 +250,9 @@ func groups(s *recording.GPUState, all map[int]*holding) (out []group) {
 
 // counted is what the driver counts for processes.
 type counted struct {
-	bytes  int64
-	of     int // processes
-	untold int // of which it does not say
+	bytes   int64
+	of      int // processes
+	unknown int // of which it does not say
 }
 
 // count sums up what a reading says of members, and of others.
@@ -266,7 +270,7 @@ func (g *group) count(r *nvsmi.Reading) (own, others counted) {
 		}
 		to.of++
 		if u.Used == nil {
-			to.untold++
+			to.unknown++
 		} else {
 			to.bytes += *u.Used
 		}
@@ -292,7 +296,7 @@ func sumOf(devices []nvsmi.Device, what func(nvsmi.Device) *int64) *int64 {
 // rounding is by how much a figure of the driver can be wrong.
 const rounding = 1 << 20
 
-func (g *group) reckon(s *recording.GPUState) recording.GPUDevice {
+func (g *group) account(s *recording.GPUState) recording.GPUDevice {
 	d := recording.GPUDevice{
 		Names: []string{}, At: s.At, Parts: []recording.GPUPart{}, Notes: []string{},
 		Used:  sumOf(g.devices, func(d nvsmi.Device) *int64 { return d.Used }),
@@ -308,7 +312,7 @@ func (g *group) reckon(s *recording.GPUState) recording.GPUDevice {
 	slack := int64(rounding*(1+own.of+others.of)) + max(s.Meanwhile, 0)
 	held, hadPyTorch := g.held(&d)
 	rest := held // of what is known to be used
-	if own.of > 0 && own.untold == 0 {
+	if own.of > 0 && own.unknown == 0 {
 		d.Own = &own.bytes
 		rest = own.bytes
 		room := own.bytes - held
@@ -317,7 +321,7 @@ func (g *group) reckon(s *recording.GPUState) recording.GPUDevice {
 		}
 		room = max(room, 0)
 		unseen := int64(0)
-		if before.of > 0 && before.untold == 0 {
+		if before.of > 0 && before.unknown == 0 {
 			if n := room - max(before.bytes-hadPyTorch, 0); n > slack {
 				unseen = n - max(s.Meanwhile, 0)
 			}
@@ -327,8 +331,8 @@ func (g *group) reckon(s *recording.GPUState) recording.GPUDevice {
 			d.Parts = append(d.Parts, recording.GPUPart{Part: recording.PartUnseen, Bytes: unseen})
 		}
 	}
-	if others.of > others.untold {
-		d.Parts = append(d.Parts, recording.GPUPart{Part: recording.PartOthers, Bytes: others.bytes, Count: others.of - others.untold})
+	if others.of > others.unknown {
+		d.Parts = append(d.Parts, recording.GPUPart{Part: recording.PartOthers, Bytes: others.bytes, Count: others.of - others.unknown})
 		rest += others.bytes
 	}
 	if d.Used != nil {

@@ -24,9 +24,9 @@ func piece(pid int, at, n int64, owner string) recording.GPUPiece {
 }
 
 // count is a reading of devices of 80 GiB each, with what is used of them, and of
-// processes: pid, device, used. Below 0 is what is not told.
+// processes: pid, device, used. Below 0 is what is not known.
 func count(used []int64, processes ...[3]int64) *nvsmi.Reading {
-	told := func(n int64) *int64 {
+	known := func(n int64) *int64 {
 		if n < 0 {
 			return nil
 		}
@@ -34,10 +34,10 @@ func count(used []int64, processes ...[3]int64) *nvsmi.Reading {
 	}
 	r := &nvsmi.Reading{}
 	for i, n := range used {
-		r.Devices = append(r.Devices, nvsmi.Device{Index: fmt.Sprint(i), UUID: fmt.Sprintf("GPU-%d", i), Used: told(n), Total: mibs(80 << 10)})
+		r.Devices = append(r.Devices, nvsmi.Device{Index: fmt.Sprint(i), UUID: fmt.Sprintf("GPU-%d", i), Used: known(n), Total: mibs(80 << 10)})
 	}
 	for _, p := range processes {
-		r.Processes = append(r.Processes, nvsmi.Use{PID: int(p[0]), UUID: fmt.Sprintf("GPU-%d", p[1]), Used: told(p[2])})
+		r.Processes = append(r.Processes, nvsmi.Use{PID: int(p[0]), UUID: fmt.Sprintf("GPU-%d", p[1]), Used: known(p[2])})
 	}
 	return r
 }
@@ -53,8 +53,8 @@ func dump(segments ...[2]int64) Reserved {
 	return r
 }
 
-// said is an account as text, in MiB, and what its notes begin with.
-func said(d *recording.GPUDevice) string {
+// textOf is an account as text, in MiB, and what its notes begin with.
+func textOf(d *recording.GPUDevice) string {
 	var out []string
 	for _, p := range d.Parts {
 		text := fmt.Sprintf("%s %d", p.Part, p.Bytes/mib)
@@ -72,6 +72,7 @@ func said(d *recording.GPUDevice) string {
 	return strings.Join(d.Names, "+") + ": " + strings.Join(out, ", ")
 }
 
+// TestOf is long, as it is one table.
 func TestOf(t *testing.T) {
 	torch := "PyTorch's allocator"
 	for _, c := range []struct {
@@ -111,7 +112,7 @@ func TestOf(t *testing.T) {
 			want: "0: NCCL 20, remainder 580", notes: []string{"does not name these", "without a snapshot"}},
 		{name: "memory of the host", state: state(piece(5, 100, 20, "NCCL")), count: count([]int64{-1}, [3]int64{5, 0, 300}),
 			want: "0: NCCL 20, earlier 280", notes: []string{"shares the memory of the host"}},
-		{name: "processes are not told", state: state(piece(5, 100, 20, "NCCL")), count: count([]int64{600}, [3]int64{5, 0, -1}, [3]int64{7, 0, -1}),
+		{name: "processes are not counted", state: state(piece(5, 100, 20, "NCCL")), count: count([]int64{600}, [3]int64{5, 0, -1}, [3]int64{7, 0, -1}),
 			want: "0: NCCL 20, remainder 580", notes: []string{"does not tell what the processes use", "1 other process", "without a snapshot"}},
 		{name: "PyTorch has more than is used", state: state(), count: count([]int64{600}, [3]int64{5, 0, 592}), snapshots: []Reserved{dump([2]int64{100, 1000})},
 			want: "0: pytorch 1000 (500 allocated, 0 since), earlier 0, remainder 8", notes: []string{"408 MiB more"}, beyond: 408},
@@ -123,12 +124,12 @@ func TestOf(t *testing.T) {
 			want:      "0: pytorch 20 (10 allocated, 20 since), earlier 570, remainder 10; 1: pytorch 30 (15 allocated, 30 since), earlier 620, others 50 of 1, remainder 0"},
 		{name: "one process, two devices", state: &recording.GPUState{PIDs: []int{5}, Pieces: []recording.GPUPiece{piece(5, 100, 20, torch)}},
 			count: count([]int64{600, 700, 4}, [3]int64{5, 0, 590}, [3]int64{5, 2, 1}), want: "0+2: " + torch + " 20, earlier 571, remainder 13", notes: []string{"several devices", "without a snapshot"}},
-		{name: "whose snapshot it is cannot be told", state: &recording.GPUState{PIDs: []int{5, 6}, Pieces: []recording.GPUPiece{piece(5, 100, 20, torch), piece(6, 100, 30, torch)}},
+		{name: "whose snapshot it is, is not known", state: &recording.GPUState{PIDs: []int{5, 6}, Pieces: []recording.GPUPiece{piece(5, 100, 20, torch), piece(6, 100, 30, torch)}},
 			count: count([]int64{600}, [3]int64{5, 0, 300}, [3]int64{6, 0, 300}), snapshots: []Reserved{dump([2]int64{7000, 20})},
 			want: "0: " + torch + " 50, earlier 550, remainder 0", notes: []string{"rank0.pickle is left out"}},
 		{name: "after the snapshot", state: state(piece(5, 100, 20, torch), piece(5, 500, 90, torch)), count: count([]int64{600}, [3]int64{5, 0, 600}), snapshots: []Reserved{dump([2]int64{100, 20})},
 			want: "0: pytorch 20 (10 allocated, 20 since), " + torch + " 90, earlier 490, remainder 0", notes: []string{"90 MiB of PyTorch's allocator"}},
-		{name: "what is not reckoned", state: &recording.GPUState{PIDs: []int{5}, Managed: 3 * mib, Foreign: 1, Dropped: true, NotCounted: "no"},
+		{name: "what is not counted", state: &recording.GPUState{PIDs: []int{5}, Managed: 3 * mib, Foreign: 1, Dropped: true, NotCounted: "no"},
 			want: ": ", notes: []string{"no:", "3 MiB of managed", "1 handle", "events were lost"}},
 		{name: "no process has the driver", state: &recording.GPUState{PIDs: []int{}, NotCounted: "no"}},
 	} {
@@ -137,7 +138,7 @@ func TestOf(t *testing.T) {
 			var text, notes []string
 			var beyond int64
 			for _, d := range Of(c.state, c.snapshots) {
-				text = append(text, said(&d))
+				text = append(text, textOf(&d))
 				notes = append(notes, d.Notes...)
 				beyond += d.Beyond
 				sums(t, &d)

@@ -11,7 +11,7 @@ func note(d *recording.GPUDevice, format string, a ...any) {
 	d.Notes = append(d.Notes, fmt.Sprintf(format, a...))
 }
 
-// note tells what is not known, and what the parts do not hold.
+// note states what is not known, and what the parts do not hold.
 func (g *group) note(d *recording.GPUDevice, s *recording.GPUState, own, others counted) {
 	switch {
 	case s.Count == nil:
@@ -20,11 +20,11 @@ func (g *group) note(d *recording.GPUDevice, s *recording.GPUState, own, others 
 		note(d, "how much is used was given by hand; what the processes had before the trace, their contexts and other processes are in the remainder")
 	case !g.named:
 		note(d, "nvidia-smi does not name these processes, as in a container, where it knows those of the host: their contexts, what they had before the trace and other processes are in the remainder")
-	case own.untold > 0:
+	case own.unknown > 0:
 		note(d, "the driver does not tell what the processes use: their contexts and what they had before the trace are in the remainder")
 	}
-	if others.untold > 0 {
-		note(d, "the remainder has %s in it of which the driver does not tell what they use", plural(others.untold, "other process", "es"))
+	if others.unknown > 0 {
+		note(d, "the remainder has %s in it of which the driver does not tell what they use", plural(others.unknown, "other process", "es"))
 	}
 	if s.Count != nil && d.Used == nil {
 		note(d, "the driver does not tell how much of the device is used, as where it shares the memory of the host")

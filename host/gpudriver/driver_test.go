@@ -18,7 +18,7 @@ func (*noDriver) AttachDriver(int, *os.File) (int, error) { return 0, nil }
 func (n *noDriver) DetachDriver(pid int)                  { n.detached = append(n.detached, pid) }
 func (*noDriver) DriverBudget(int) error                  { return nil }
 
-// TestDriverLedger tells what lives after calls of the driver.
+// TestDriverLedger checks what lives after calls of the driver.
 func TestDriverLedger(t *testing.T) {
 	const mib = 1 << 20
 	type call struct {
@@ -35,7 +35,7 @@ func TestDriverLedger(t *testing.T) {
 		{"freed by another function", []call{{"cuMemAllocAsync", 1 << 40, mib, 0}, {"cuMemFree_v2", 1 << 40, 0, 0}}, event.Device, 0, 0},
 		{"managed memory is freed as that of devices", []call{{"cuMemAllocManaged", 1 << 40, mib, 0}, {"cuMemFree_v2", 1 << 40, 0, 0}}, event.Managed, 0, 0},
 		{"what was there before is freed", []call{{"cuMemFree_v2", 1 << 40, 0, 0}, {"cuMemUnmap", 1 << 40, mib, 0}, {"cuMemRelease", 7, 0, 0}}, event.Device, 0, 0},
-		{"an address inside is no beginning", []call{{"cuMemAlloc_v2", 1 << 40, mib, 0}, {"cuMemFree_v2", 1<<40 + 4096, 0, 0}}, event.Device, mib, 1},
+		{"an address inside is not a beginning", []call{{"cuMemAlloc_v2", 1 << 40, mib, 0}, {"cuMemFree_v2", 1<<40 + 4096, 0, 0}}, event.Device, mib, 1},
 		{"the address is given again", []call{{"cuMemAlloc_v2", 1 << 40, mib, 0}, {"cuMemAlloc_v2", 1 << 40, 2 * mib, 0}}, event.Device, 2 * mib, 1},
 		{"a handle that is mapped lives on", []call{{"cuMemCreate", 7, mib, 0}, {"cuMemMap", 1 << 40, mib, 7}, {"cuMemRelease", 7, 0, 0}}, event.Device, mib, 1},
 		{"until that ends", []call{{"cuMemCreate", 7, mib, 0}, {"cuMemMap", 1 << 40, mib, 7}, {"cuMemRelease", 7, 0, 0}, {"cuMemUnmap", 1 << 40, 4 * mib, 0}}, event.Device, 0, 0},
@@ -76,7 +76,7 @@ func TestDriverLedger(t *testing.T) {
 	}
 }
 
-// TestDriverState tells where what is held lies: memory with a handle lies where
+// TestDriverState checks where what is held lies: memory with a handle lies where
 // that is bound, once.
 func TestDriverState(t *testing.T) {
 	const mib = 1 << 20

@@ -15,7 +15,7 @@ const (
 	OwnerUnknown = "unknown"
 )
 
-// byFunction are owners that are told by a function on the way to the driver,
+// byFunction are owners that are recognised by a function on the way to the driver,
 // whatever library it is in: NCCL can be part of another.
 var byFunction = []struct {
 	function *regexp.Regexp
@@ -26,7 +26,7 @@ var byFunction = []struct {
 	{regexp.MustCompile(`^cu(da)?Graph(Instantiate|Upload|Launch|ExecUpdate)`), OwnerGraphs},
 }
 
-// byLibrary are owners that are told by the file of a library.
+// byLibrary are owners that are recognised by the file of a library.
 var byLibrary = []struct {
 	file  *regexp.Regexp
 	owner string
@@ -55,7 +55,7 @@ var byLibrary = []struct {
 // runtime, and what Python calls C by.
 var between = regexp.MustCompile(`^(libcuda[.-]|libcudart|libffi|_ctypes|libpython|python3?)|^$`)
 
-// OfCUDA tells whether a file is the driver's library or CUDA's runtime.
+// OfCUDA reports whether a file is the driver's library or CUDA's runtime.
 func OfCUDA(object string) bool { return ofCUDA.MatchString(filepath.Base(object)) }
 
 var ofCUDA = regexp.MustCompile(`^(libcuda[.-]|libcudart)`)

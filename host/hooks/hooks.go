@@ -370,7 +370,7 @@ func (h *Scan) changed(im *image.Image, in *instance, addr uint64) (end uint64) 
 	return addr + 1
 }
 
-// isProbe tells a call of the kernel's own, with which it replaces the trap of a
+// isProbe reports whether this is a call of the kernel's own, with which it replaces the trap of a
 // probe.
 func isProbe(im *image.Image, code []byte, at uint64) bool {
 	if code[0] != 0xe8 {

@@ -135,7 +135,7 @@ int main(void) { unmake(make(100)); puts("ready"); fflush(stdout); pause(); }
 	}
 }
 
-// A library that was put before libc is in order, and told.
+// A library that was put before libc is in order, and reported.
 func TestInterposed(t *testing.T) {
 	exe := live.Build(t, mapper, map[string]string{"before": "#define _GNU_SOURCE\n#include <sys/syscall.h>\n#include <unistd.h>\nint munmap(void *a, unsigned long n) { return syscall(SYS_munmap, a, n); }"})
 	pid, _ := live.Start(t, exe)

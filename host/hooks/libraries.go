@@ -14,7 +14,7 @@ import (
 // that give memory.
 type Library struct {
 	Name    string // such as "UCX"
-	Version string // empty where it cannot be told
+	Version string // empty where it is not known
 	Object  string
 	Does    string // what it does to the process, a sentence
 	// Leaks says how this version is known to lose memory, empty if it is not.
@@ -25,7 +25,7 @@ type Library struct {
 
 type fingerprint struct{ name, does string }
 
-// fingerprints tell a library by what it exports: wheels ship renamed copies, so
+// fingerprints recognise a library by what it exports: wheels ship renamed copies, so
 // that file names say nothing.
 var fingerprints = map[string]fingerprint{
 	"ucm_set_event_handler":           {"UCX", "watches every mmap, munmap, brk and their kin of the process, to keep its cache of registered memory true"},
@@ -107,8 +107,8 @@ func ucxVersion(o *image.Object, addr uint64) string {
 	return strings.Join(parts, ".")
 }
 
-// ucxLeaks tells the versions that keep an entry for each munmap: from 1.17 until
-// 1.21. Of an unknown version it may be one.
+// ucxLeaks reports whether a version keeps an entry for each munmap: those from 1.17
+// until 1.21 do. Of an unknown version it may be one.
 func ucxLeaks(version string) bool {
 	var major, minor int
 	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
@@ -117,7 +117,7 @@ func ucxLeaks(version string) bool {
 	return major == 1 && minor >= 17 && minor < 21
 }
 
-// off tells the words by which UCX takes a setting for no.
+// off reports whether UCX takes a setting for no.
 func off(setting string) bool {
 	return slices.Contains([]string{"n", "no", "off", "0"}, strings.ToLower(setting))
 }

@@ -1,5 +1,9 @@
 // Package image is the program that a process runs: the objects as they are
-// mapped, names for addresses, and the steps from a function to its callers.
+// mapped, and names for
+// addresses, those that were stripped into other files, too.
+//
+// It makes no stacks: packages unwind and symbolize do. The trap: a map is that of the
+// moment at which it was read, until [Image.Refresh].
 package image
 
 import (

@@ -7,9 +7,9 @@ import (
 	"strandline/host/procfs"
 )
 
-// Check holds a space against the kernel's list of mappings, which was read
-// after all events up to now were entered. The first check tells what was there
-// before. Later a difference is mended when checks in a row find it, for the
+// Check compares a space with the kernel's list of mappings, which was read
+// after all events up to now were entered. The first check finds what was there
+// before. Later a difference is corrected when checks in a row find it, for the
 // list and the events are not of the same instant: what is in the ledger and not
 // mapped by two, what is mapped and not in the ledger by three.
 func (l *Ledger) Check(s *Space, maps []procfs.Mapping, at uint64) {
@@ -37,7 +37,7 @@ func (l *Ledger) Check(s *Space, maps []procfs.Mapping, at uint64) {
 	s.refine(maps)
 }
 
-// refine tells shared memory from files on disks. The call has a descriptor in
+// refine distinguishes shared memory from files on disks. The call has a descriptor in
 // both cases, the kernel's list has the name.
 func (s *Space) refine(maps []procfs.Mapping) {
 	s.each(func(iv *Interval) {

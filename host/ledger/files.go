@@ -42,7 +42,7 @@ func newFiles() *files {
 }
 
 // enter takes in that a file was made or got its length. One that is closed again
-// is none. What memfd_create returned is new; the length of a file tells who made
+// is not kept. What memfd_create returned is new; the length of a file shows who made
 // it where nothing else does.
 func (f *files) enter(e *event.Event) {
 	file, ok := procfs.Process(e.PID).MemoryFile(e.FD)
@@ -62,7 +62,7 @@ func (f *files) forget(id procfs.FileID) {
 	}
 }
 
-// room makes room for another file, and tells whether there is.
+// room makes room for another file, and reports whether there is room.
 func (f *files) room(now uint64) bool {
 	if len(f.made) < maxFiles || now-f.pruned < pruneEvery {
 		return len(f.made) < maxFiles

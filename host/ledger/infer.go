@@ -11,8 +11,8 @@ type copied struct {
 	stack int
 }
 
-// inferStacks lays what lives and was made by calls whose stack was not copied to the
-// stack of another call from the same place and of the same size: the nearest in
+// inferStacks attributes what lives and was made by calls whose stack was not copied to
+// the stack of another call from the same place and of the same size: the nearest in
 // time, as a place that several ways lead to is taken on different ways at
 // different times.
 func (l *Ledger) inferStacks() {

@@ -7,7 +7,7 @@ import (
 )
 
 // A place that two ways lead to, one after the other: what was made without a
-// stack is laid to the way that was taken at the time, not to the one that made
+// stack is attributed to the way that was taken at the time, not to the one that made
 // the most; a stack that comes late is believed.
 func TestInferTheNearest(t *testing.T) {
 	const size, warm, leak = 1 << 20, 1, 2

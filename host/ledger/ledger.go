@@ -9,24 +9,24 @@ import (
 	"strandline/judge/trend"
 )
 
-// A Kind is what an interval of the ledger is.
+// A Kind is the kind of memory of an interval.
 type Kind uint8
 
 // The kinds.
 const (
 	Anonymous Kind = iota // private memory of no file
-	Heap                  // what brk gave
-	Shared                // memory that other processes can have, too
+	Heap                  // grown by brk
+	Shared                // memory that other processes can map, too
 	FileBacked
-	Special // of the kernel: a stack that grows by itself, the vDSO
+	Special // the kernel's: a stack that grows by itself, the vDSO
 )
 
 // A CauseID is why there is an interval: an index into [Ledger.Causes].
 type CauseID uint32
 
-// The causes that are no call.
+// The causes that are not calls.
 const (
-	Before CauseID = iota // was there when the recording began, or was inherited
+	Before CauseID = iota // mapped when the recording began, or inherited
 	Unseen                // appeared without a call that was seen
 )
 
@@ -39,17 +39,17 @@ type Site struct {
 }
 
 // A Cause is the calls of one site with one stack, and what they made. Stack is 0 for calls
-// whose stack was not copied, or not yet; Inferred says that it is that of another
-// call of the site.
+// whose stack was not copied, or not yet; Inferred reports whether it is that of
+// another call of the site.
 type Cause struct {
 	Site
 	Stack       int
 	Inferred    bool
-	Live, Count int64 // bytes and intervals that live
-	Total       int64 // bytes that were ever made, as far as they were seen
+	Live, Count int64 // bytes and intervals that are mapped still
+	Total       int64 // bytes that were ever mapped, as far as they were seen
 	Calls       int64
 	MaxSize     int64 // of one interval
-	most        int64 // that lived at once since somebody looked
+	most        int64 // that lived at once since [Ledger.Peaks] was called
 	gone        map[[2]int]gone
 }
 
@@ -69,12 +69,12 @@ type Ledger struct {
 	unused      []CauseID // of processes that have ended
 	spaces      map[uint32]*Space
 	checkpoints []uint64 // times
-	// Discarded are the bytes that madvise gave back without unmapping them.
+	// Discarded are the bytes that madvise freed without unmapping them.
 	Discarded   int64
 	Corrections Corrections
 }
 
-// Corrections is what the ledger had wrong by the kernel's own list.
+// Corrections are where the ledger was wrong by the kernel's own list.
 type Corrections struct {
 	Checks         int
 	Missing, Extra int64 // bytes: mapped and not in the ledger; in it and not mapped
@@ -92,12 +92,12 @@ type Space struct {
 	extra   []Interval     // by the last check
 }
 
-// New knows of no process.
+// New returns a ledger without a process.
 func New() *Ledger {
 	return &Ledger{Causes: make([]Cause, 2), index: map[causeKey]CauseID{}, spaces: map[uint32]*Space{}}
 }
 
-// Space is that of a process, which is made if it is new.
+// Space returns that of a process, and makes it if it is new.
 func (l *Ledger) Space(pid uint32) *Space {
 	s := l.spaces[pid]
 	if s == nil {
@@ -110,7 +110,7 @@ func (l *Ledger) Space(pid uint32) *Space {
 // Each calls f with the intervals of a space, by address.
 func (s *Space) Each(f func(iv *Interval)) { s.each(f) }
 
-// maxCauses bounds what is told apart. Where the word on top of the stack is no
+// maxCauses bounds what is distinguished. Where the word on top of the stack is not a
 // return address, as in programs that make system calls by themselves, every call
 // can seem to come from another place; calls from more places count as if from
 // none.
@@ -197,7 +197,7 @@ func (l *Ledger) mapped(e *event.Event) Interval {
 	return iv
 }
 
-// place puts a new interval where the event says, and ends what was there.
+// place puts a new interval where the event has it, and ends what was there.
 func (l *Ledger) place(s *Space, e *event.Event, iv Interval) {
 	iv.Start, iv.End, iv.Since = e.Addr, e.Addr+e.Len, e.Time
 	if iv.End <= iv.Start {
@@ -241,7 +241,7 @@ func (s *Space) ended(start, end uint64) {
 	}
 }
 
-// account takes an interval off its cause.
+// account subtracts an interval from its cause.
 func (l *Ledger) account(iv *Interval, at uint64) {
 	c := &l.Causes[iv.Cause]
 	c.Live -= iv.Size()
@@ -259,9 +259,8 @@ func (l *Ledger) account(iv *Interval, at uint64) {
 	}
 }
 
-// remap moves an interval, with what is known of it. What it grew by belongs to
-// the call that made it grow; as a list's growth is of one call, so is all of
-// the interval then.
+// remap moves an interval, with what is known of it. One that grew is attributed to
+// the call that made it grow, all of it.
 func (l *Ledger) remap(s *Space, e *event.Event) {
 	iv := Interval{Writable: true}
 	s.within(e.Old, e.Old+1, func(old *Interval) bool {
@@ -285,7 +284,7 @@ func (l *Ledger) remap(s *Space, e *event.Event) {
 	l.put(s, moved)
 }
 
-// oneCall tells whether pieces are all of one interval that was made at once.
+// oneCall reports whether all pieces are of one interval that was made at once.
 func oneCall(pieces []Interval) bool {
 	for i := range pieces {
 		if pieces[i].Since != pieces[0].Since || pieces[i].Cause != pieces[0].Cause {
@@ -299,7 +298,7 @@ func (l *Ledger) breakAt(s *Space, e *event.Event) {
 	old := s.brk
 	s.brk = e.Addr
 	switch {
-	case old == 0: // of a new program: where its heap began, a check tells
+	case old == 0: // of a new program: a check finds where its heap began
 	case e.Addr < old:
 		l.remove(s, e.Addr, old, e.Time)
 	case e.Addr > old:
@@ -309,8 +308,8 @@ func (l *Ledger) breakAt(s *Space, e *event.Event) {
 	}
 }
 
-// protect changes what may be done with a range. What was reserved and can be
-// written from now on is new memory: so grow the arenas of the C library.
+// protect changes the permissions of a range. What was reserved and becomes writable
+// is new memory: the arenas of the C library grow so.
 func (l *Ledger) protect(s *Space, e *event.Event) {
 	writable := e.Prot&event.ProtWrite != 0
 	changes := false
@@ -339,13 +338,13 @@ func (l *Ledger) protect(s *Space, e *event.Event) {
 	}
 }
 
-// end takes a space away. What is known of its calls is kept by call and stack
-// alone: their places are addresses in a program that is gone, and of processes
-// there can be any number.
+// end removes a space. What is known of its calls is kept by call and stack alone:
+// their places are addresses in a program that is gone, and there can be any number
+// of processes.
 func (l *Ledger) end(s *Space, at uint64) {
 	s.each(func(iv *Interval) { l.account(iv, at) })
 	delete(l.spaces, s.PID)
-	stacks := map[Site]int{} // what was made before a stack was copied counts to that
+	stacks := map[Site]int{} // what was made before a stack was copied counts as of that stack
 	for _, c := range s.causes {
 		if m := &l.Causes[c]; m.Stack != 0 {
 			stacks[m.Site] = m.Stack
@@ -435,10 +434,10 @@ func (l *Ledger) move(iv *Interval, stack int, inferred bool) {
 	to.MaxSize = max(to.MaxSize, iv.Size())
 }
 
-// maxCheckpoints bounds how finely growth is told over time.
+// maxCheckpoints bounds how finely growth is measured over time.
 const maxCheckpoints = 32
 
-// Mark notes a moment at which growth is judged. When there are many, every
+// Checkpoint notes a moment at which growth is measured. When there are many, every
 // second one goes.
 func (l *Ledger) Checkpoint(at uint64) {
 	if len(l.checkpoints) == maxCheckpoints {
@@ -453,7 +452,7 @@ func (l *Ledger) Checkpoint(at uint64) {
 	l.checkpoints = append(l.checkpoints, at)
 }
 
-// coarsen renumbers marks after every second one went: mark 2i+1 is mark i now.
+// coarsen renumbers checkpoints after every second one went: 2i+1 is i now.
 func (m *Cause) coarsen() {
 	old := m.gone
 	m.gone = nil
@@ -470,15 +469,15 @@ func (m *Cause) coarsen() {
 	}
 }
 
-// Marks are the moments.
+// Checkpoints are the moments at which growth is measured, of the events' clock.
 func (l *Ledger) Checkpoints() []uint64 { return l.checkpoints }
 
-// checkpointFrom is the first mark at or after a time.
+// checkpointFrom is the first checkpoint at or after a time.
 func (l *Ledger) checkpointFrom(t uint64) int {
 	return sort.Search(len(l.checkpoints), func(i int) bool { return l.checkpoints[i] >= t })
 }
 
-// Populations are, by cause, what lived at each mark.
+// Populations are, by cause, what lived at each checkpoint.
 func (l *Ledger) Populations() []*trend.Population {
 	out := make([]*trend.Population, len(l.Causes))
 	n := len(l.checkpoints)

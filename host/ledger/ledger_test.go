@@ -58,7 +58,7 @@ func (m *model) apply(e *event.Event) {
 	}
 }
 
-// uniform tells whether one call made all of a range.
+// uniform reports whether one call made all of a range.
 func (m *model) uniform(addr, size uint64) bool {
 	for p := addr / testPage; p < (addr+size)/testPage; p++ {
 		if m.made[p] == 0 || m.made[p] != m.made[addr/testPage] || m.writable[p] != m.writable[addr/testPage] {
@@ -68,7 +68,7 @@ func (m *model) uniform(addr, size uint64) bool {
 	return true
 }
 
-// TestLedgerAgainstPages holds the ledger against a list of pages: what is live,
+// TestLedgerAgainstPages compares the ledger with a list of pages: what is live,
 // since when, and the sums of each cause.
 func TestLedgerAgainstPages(t *testing.T) {
 	for seed := range uint64(300) {
@@ -192,9 +192,9 @@ func TestCheckMends(t *testing.T) {
 	compareWithPages(t, l, m)
 }
 
-// TestCheckTellsSharedMemory learns by the names in the kernel's list that a file
+// TestCheckFindsSharedMemory learns by the names in the kernel's list that a file
 // that was mapped lies in memory.
-func TestCheckTellsSharedMemory(t *testing.T) {
+func TestCheckFindsSharedMemory(t *testing.T) {
 	l := New()
 	s := l.Space(1)
 	l.Check(s, nil, 0)
@@ -214,7 +214,7 @@ func TestCheckTellsSharedMemory(t *testing.T) {
 	}
 }
 
-// TestPopulations tells by marks what came and went.
+// TestPopulations follows by checkpoints what came and went.
 func TestPopulations(t *testing.T) {
 	l := New()
 	at := uint64(0)

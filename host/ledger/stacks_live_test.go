@@ -57,7 +57,7 @@ type caught struct {
 	symbolize.Stack
 }
 
-// in tells whether a function is in the stack.
+// in reports whether a function is in the stack.
 func (c *caught) in(function string) bool {
 	return slices.ContainsFunc(c.Frames, func(f symbolize.Frame) bool { return f.Function == function })
 }
@@ -280,7 +280,7 @@ func TestStacksOfLoaded(t *testing.T) {
 	}
 }
 
-// TestStacksThatCannotBeComplete has code that nothing tells of, without a frame
+// TestStacksThatCannotBeComplete has code that nothing describes, without a frame
 // pointer. What called it is not made up.
 func TestStacksThatCannotBeComplete(t *testing.T) {
 	exe := live.Build(t, source(t, "madecode.c"), nil, "-fomit-frame-pointer")
@@ -296,14 +296,14 @@ func TestStacksThatCannotBeComplete(t *testing.T) {
 }
 
 // TestStacksOfUnknownPython has an interpreter that is newer than all that are
-// known: that is told, and no function is made up.
+// known: that is reported, and no function is made up.
 func TestStacksOfUnknownPython(t *testing.T) {
 	exe := live.Build(t, `struct { char cookie[8]; unsigned long words[99]; } _PyRuntime = {"xdebugpy", {0x04ff00f0, 0, 1, 2, 3}};
 `+source(t, "calls.c"), nil, "-rdynamic")
 	var said []string
 	names := trace(t, startProgram(t, nil, exe), &said)
 	if names.unread == nil || !strings.Contains(names.unread.Error(), "the layout of Python 4.255 is not known") {
-		t.Errorf("it is told that %v", names.unread)
+		t.Errorf("it is reported that %v", names.unread)
 	}
 	complete(t, names.all, 500)
 }

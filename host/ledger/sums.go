@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"slices"
 	"strandline/host/event"
 	"strandline/host/procfs"
@@ -9,7 +10,7 @@ import (
 	"time"
 )
 
-// A Use is what the calls with one stack hold.
+// A Use is what the calls with one stack hold. Sizes are bytes.
 type Use struct {
 	symbolize.Stack
 	ID       int      // of the stack, 0 if it is unknown
@@ -36,7 +37,7 @@ type Piece struct {
 	Resident   int64
 }
 
-// Sums are what a trace tells.
+// Sums are the figures of a trace.
 type Sums struct {
 	Uses []Use // most resident bytes first
 	// Growth is of the resident memory of the processes that live, by kind.
@@ -44,11 +45,11 @@ type Sums struct {
 	Locked, Pinned, Threads    int64
 	RSS                        int64 // at the end
 	Explained                  *float64
-	// Marks are the moments at which growth is judged, in ns since the trace began;
+	// Checkpoints are the moments at which growth is measured, in ns since the trace began;
 	// Grown is how much the processes had grown at them.
 	Checkpoints []uint64
 	Grown       []int64
-	// Older is what became resident, or ceased to, in memory that was mapped
+	// Older is what became resident, or ceased to be, in memory that was mapped
 	// before; Unnamed is resident memory of calls without a stack, Unseen what the
 	// kernel's list has and no call that was seen made.
 	Older, Unnamed, Unseen int64
@@ -56,15 +57,15 @@ type Sums struct {
 	Pieces []Piece
 	// Files are the stacks of the calls that made files in memory, held or not.
 	Files map[procfs.FileID]symbolize.Stack
-	// Blind says that no calls could be seen.
+	// Blind reports whether no calls could be seen.
 	Blind bool
 	Age   time.Duration // of the first process; 0 if unknown
 }
 
-// tellable is the least growth of which a share is worth telling.
-const tellable = 256 << 10
+// minGrowth is the least growth, in bytes, of which a share is given.
+const minGrowth = 256 << 10
 
-// Sums reckons up.
+// Sums sums up what is known by now. It changes nothing.
 func (t *Trace) Sums() *Sums {
 	s := &Sums{Grown: make([]int64, len(t.Ledger.Checkpoints())), Blind: t.blind()}
 	s.Age, _ = t.Root.Age()
@@ -103,14 +104,15 @@ func (t *Trace) Sums() *Sums {
 	}
 	s.Unseen = max(resident[Unseen], 0)
 	s.Unnamed, s.Older = all-named, s.Growth-all-s.Unseen
-	if s.Growth >= tellable {
+	if s.Growth >= minGrowth {
 		share := min(float64(named)/float64(s.Growth), 1)
 		s.Explained = &share
 	}
 	return s
 }
 
-// place lays the pieces of causes, of each of which Use is the cause, to the uses.
+// place attributes the pieces of causes, of each of which Use is the cause, to the
+// uses.
 func (s *Sums) place(pieces []Piece) {
 	of := map[CauseID]int{}
 	for i := range s.Uses {
@@ -126,7 +128,7 @@ func (s *Sums) place(pieces []Piece) {
 	}
 }
 
-// maxPieces bounds how finely it is told where the memory of uses lies.
+// maxPieces bounds how finely the addresses of uses are kept.
 const maxPieces = 1 << 16
 
 // survey reads, by cause, of what kind its memory is and how much of it is
@@ -245,12 +247,7 @@ func (l *Ledger) uses(all *Stacks, kinds []Kind, resident []int64) []Use {
 		out = append(out, *u)
 	}
 	slices.SortFunc(out, func(a, b Use) int {
-		for _, d := range []int64{b.Resident - a.Resident, b.Live - a.Live, b.Calls - a.Calls} {
-			if d != 0 {
-				return int(d>>63 | 1)
-			}
-		}
-		return 0
+		return cmp.Or(cmp.Compare(b.Resident, a.Resident), cmp.Compare(b.Live, a.Live), cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Op, b.Op))
 	})
 	return out
 }

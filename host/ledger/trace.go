@@ -61,7 +61,7 @@ type Trace struct {
 	files    *files
 	paced    map[Site]int64 // bytes of a site that lived when its pace was set
 	polled   uint64
-	lost     uint64 // events, when it was last looked for what they told
+	lost     uint64 // events, when it was last looked for what they reported
 	// unfollowed are children from before the trace for which there was no room.
 	unfollowed uint64
 	began      uint64
@@ -73,7 +73,7 @@ type Followed struct {
 	First, Last procfs.Status
 	Ended       bool
 	began       uint64
-	rss         []int64 // at the marks
+	rss         []int64 // at the checkpoints
 }
 
 // now is how large a process is; [os.ErrProcessDone] if it has ended, is about to,
@@ -90,8 +90,8 @@ func (f *Followed) now() (procfs.Status, error) {
 	return st, nil
 }
 
-// absent tells an error of a process that is there from that it is not; nil is one
-// of the latter, too.
+// absent turns an error that means that a process is gone into [os.ErrProcessDone];
+// nil means so, too, as another process has its number then.
 func absent(err error) error {
 	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 		return os.ErrProcessDone
@@ -191,7 +191,7 @@ func (t *Trace) enter(e *event.Event) {
 		t.files.enter(e)
 	case event.Fork:
 		if uint32(e.Old) == e.Child() {
-			t.follow(procfs.Process(e.Child())) // one that has ended already is none
+			t.follow(procfs.Process(e.Child())) // one that has ended already cannot be
 		}
 	case event.Exec:
 		t.Symbolizer.Forget(e.PID)
@@ -241,7 +241,7 @@ func (t *Trace) name(b *event.Batch) {
 	t.waiting = rest[max(0, len(rest)-maxWaiting):]
 }
 
-// Check holds the ledger against the kernel's lists, and reads how large the
+// Check compares the ledger with the kernel's lists, infers stacks, and reads how large the
 // processes are.
 func (t *Trace) Check() error {
 	if t.blind() || t.Last.Lost > t.lost {
@@ -288,7 +288,7 @@ func (t *Trace) Check() error {
 	return nil
 }
 
-// sweep looks for processes that came or went while nothing told so.
+// sweep looks for processes that came or went without an event.
 func (t *Trace) sweep() {
 	t.followDescendants()
 	for pid, s := range t.Ledger.spaces {
@@ -309,7 +309,7 @@ func (t *Trace) Settle() error {
 	return nil
 }
 
-// Mark notes a moment at which growth is judged, and has the stacks copied more
+// Checkpoint notes a moment at which growth is measured, and has the stacks copied more
 // often of what grows.
 func (t *Trace) Checkpoint() error {
 	before := len(t.Ledger.Checkpoints())
@@ -350,8 +350,8 @@ func (t *Trace) Checkpoint() error {
 // Unfollowed is how many children are not followed, as too many live at once.
 func (t *Trace) Unfollowed() uint64 { return t.unfollowed + t.Last.Unwatched }
 
-// measure notes how large the processes are at a mark, of which there were some
-// before and are more now, or fewer, where every second one went.
+// measure notes how large the processes are at a checkpoint, of which there
+// were some before and are more now, or fewer, where every second one went.
 func (t *Trace) measure(before, now int) {
 	for _, f := range t.Processes {
 		if f.Ended {
@@ -374,12 +374,12 @@ func (t *Trace) measure(before, now int) {
 	}
 }
 
-// blind tells whether no calls can be seen.
+// blind reports whether no calls can be seen.
 func (t *Trace) blind() bool {
 	return !t.source.SeesCalls()
 }
 
-// Alive tells whether a process that is followed still runs.
+// Alive reports whether a process that is followed still runs.
 func (t *Trace) Alive() bool {
 	for _, f := range t.Processes {
 		if !f.Ended {

@@ -35,7 +35,7 @@ func Read(ctx context.Context) (*Reading, error) {
 // most is more than the tool prints about the largest machine, bytes.
 const most = 1 << 20
 
-// ask runs the tool, which tells its errors on standard output.
+// ask runs the tool, which prints its errors on standard output.
 func ask(ctx context.Context, tool, query string) (string, error) {
 	c := exec.CommandContext(ctx, tool, query, "--format=csv,noheader")
 	out := &bounded{}

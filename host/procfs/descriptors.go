@@ -8,7 +8,7 @@ type Descriptors struct {
 	Memory []MemoryFile
 }
 
-// A FileID tells files apart, as long as they are.
+// A FileID distinguishes files, as long as they exist.
 type FileID struct{ Device, Inode uint64 }
 
 // A MemoryFile is one that lies in memory alone: of memfd_create, or in /dev/shm.

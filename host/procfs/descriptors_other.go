@@ -4,8 +4,8 @@ package procfs
 
 import "errors"
 
-// Descriptors are only told by Linux.
+// Descriptors are only known on Linux.
 func (p Process) Descriptors() (*Descriptors, error) { return nil, errors.ErrUnsupported }
 
-// MemoryFile is only told by Linux.
+// MemoryFile is only known on Linux.
 func (p Process) MemoryFile(int32) (MemoryFile, bool) { return MemoryFile{}, false }

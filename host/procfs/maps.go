@@ -1,4 +1,4 @@
-// Package procfs reads what Linux tells of a process under /proc. It parses
+// Package procfs reads what Linux shows of a process under /proc. It parses
 // text that another process can influence (names of mappings and of processes),
 // so a parser never trusts a line: one that it cannot read is an error with its
 // number.
@@ -28,7 +28,7 @@ type Mapping struct {
 // Size is in bytes.
 func (m Mapping) Size() uint64 { return m.End - m.Start }
 
-// Contains tells whether an address lies in the mapping.
+// Contains reports whether an address lies in the mapping.
 func (m Mapping) Contains(addr uint64) bool { return m.Start <= addr && addr < m.End }
 
 // Usage is one entry of /proc/PID/smaps. All sizes are bytes.

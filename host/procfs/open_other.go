@@ -7,13 +7,13 @@ import (
 	"os"
 )
 
-// OpenMapped is only to be had on Linux, as is what follows.
+// OpenMapped is only available on Linux, as is what follows.
 func (p Process) OpenMapped(Mapping) (*os.File, error) { return nil, errors.ErrUnsupported }
 
-// OpenFile is only to be had on Linux.
+// OpenFile is only available on Linux.
 func (p Process) OpenFile(string) (*os.File, error) { return nil, errors.ErrUnsupported }
 
-// OpenFile is only to be had on Linux.
+// OpenFile is only available on Linux.
 func OpenFile(string) (*os.File, error) { return nil, errors.ErrUnsupported }
 
 // IdentityOf is only available on Linux.

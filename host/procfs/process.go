@@ -53,12 +53,12 @@ func (p Process) ReadBytes() (uint64, error) {
 	return counts["rchar"], err
 }
 
-// Status is what /proc/PID/status tells.
+// Status is what /proc/PID/status has.
 func (p Process) Status() (Status, error) {
 	return parsed(p.file("status"), ParseStatus)
 }
 
-// Self is what /proc/self/status tells of this process. It fails where /proc is of
+// Self is what /proc/self/status has of this process. It fails where /proc is of
 // a pid namespace in which the process is not.
 func Self() (Status, error) { return parsed("/proc/self/status", ParseStatus) }
 
@@ -184,13 +184,13 @@ func (m *Memory) ReadAt(b []byte, addr int64) (int, error) {
 // A Page is an entry of /proc/PID/pagemap.
 type Page uint64
 
-// Present tells that the page is in memory.
+// Present reports whether the page is in memory.
 func (p Page) Present() bool { return p>>63 == 1 }
 
-// Swapped tells that the page is in swap.
+// Swapped reports whether the page is in swap.
 func (p Page) Swapped() bool { return p>>62&1 == 1 }
 
-// OfFile tells that the page is one of a file or shared, and so that nobody
+// OfFile reports whether the page is one of a file or shared, and so that nobody
 // wrote to it in a private mapping.
 func (p Page) OfFile() bool { return p>>61&1 == 1 }
 

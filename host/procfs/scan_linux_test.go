@@ -14,7 +14,7 @@ func TestScan(t *testing.T) {
 	const all, part = 1 << 40, 64 << 20
 	m, err := syscall.Mmap(-1, 0, all, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
 	if err != nil {
-		t.Skipf("no terabyte of addresses is to be had: %v", err)
+		t.Skipf("no terabyte of addresses is available: %v", err)
 	}
 	defer syscall.Munmap(m)
 	page := int(PageSize)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Status is what /proc/PID/status tells of a process. Sizes are bytes.
+// Status is what /proc/PID/status has of a process. Sizes are bytes.
 type Status struct {
 	Name    string
 	State   string // such as "S (sleeping)"

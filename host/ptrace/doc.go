@@ -1,5 +1,5 @@
 // Package ptrace sees the system calls of a command that it starts where BPF is
-// not to be had: a seccomp filter stops the command at the calls that change its
+// not available: a seccomp filter stops the command at the calls that change its
 // mappings, and at no others. Each such call costs tens of microseconds. The
 // command and its children end with the tracer, and programs that would run as
 // another user do not.

@@ -23,9 +23,9 @@ import (
 const (
 	options = unix.PTRACE_O_TRACESECCOMP | unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK |
 		unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_EXITKILL
-	// mostEvents bounds what waits to be polled.
-	mostEvents  = 1 << 19
-	mostSamples = 1 << 10
+	// maxEvents bounds what waits to be polled.
+	maxEvents  = 1 << 19
+	maxSamples = 1 << 10
 )
 
 // A Tracer is the command, traced.
@@ -66,7 +66,7 @@ type paceOf struct{ next, every uint64 }
 // lead to [Filtered] with the descriptor 3. The command is stopped until
 // [Tracer.Go].
 func Start(helper string, args []string, stdin, stdout, stderr *os.File) (*Tracer, func(), error) {
-	ready, tell, err := os.Pipe()
+	ready, release, err := os.Pipe()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -96,12 +96,12 @@ func Start(helper string, args []string, stdin, stdout, stderr *os.File) (*Trace
 		}
 		started <- nil
 		<-released
-		tell.Write([]byte{1})
-		tell.Close()
+		release.Write([]byte{1})
+		release.Close()
 		t.loop()
 	}()
 	if err := <-started; err != nil {
-		tell.Close()
+		release.Close()
 		return nil, nil, err
 	}
 	return t, func() { close(released) }, nil
@@ -268,7 +268,7 @@ func (t *Tracer) event(e event.Event) {
 	}
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	if len(t.batch.Events) >= mostEvents {
+	if len(t.batch.Events) >= maxEvents {
 		t.batch.Lost++
 		return
 	}
@@ -401,7 +401,7 @@ func (t *Tracer) due(e *event.Event) bool {
 		p = &paceOf{every: firstPace}
 		t.pace[key] = p
 	}
-	if t.budget <= 0 || e.Time < p.next || len(t.batch.Samples) >= mostSamples {
+	if t.budget <= 0 || e.Time < p.next || len(t.batch.Samples) >= maxSamples {
 		return false
 	}
 	t.budget--

@@ -91,8 +91,8 @@ func (w *walker) innermost(state uint64) uint64 {
 	return at
 }
 
-// frame reads a frame, with what tells its code from another that comes to lie in
-// its place.
+// frame reads a frame, with what distinguishes its code from another at the same
+// address later.
 func (w *walker) frame(at uint64) event.PythonFrame {
 	f := event.PythonFrame{Frame: at, Code: w.word(at, w.Code) &^ w.CodeTag, Instruction: w.word(at, w.Instruction)}
 	if w.InstructionSize == 4 {

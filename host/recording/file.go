@@ -17,7 +17,7 @@ import (
 type line struct {
 	*Header  `json:",omitempty"`
 	Stack    *Stack    `json:"stack,omitempty"`
-	Mark     *Mark     `json:"mark,omitempty"`
+	Sample   *Sample   `json:"mark,omitempty"`
 	Document *Document `json:"document,omitempty"`
 	GPU      *GPUState `json:"gpu,omitempty"`
 }
@@ -60,10 +60,10 @@ func (w *Writer) write(l line) error {
 	return err
 }
 
-// Mark notes a moment. Held is what all stacks hold, m.GPU what all owners of
+// Sample notes a moment. Held is what all stacks hold, m.GPU what all owners of
 // memory of the GPU's driver do; those that hold the same as before are left out,
 // and the frames of stacks that are new are noted first.
-func (w *Writer) Mark(m Mark, held []Stack) error {
+func (w *Writer) Sample(m Sample, held []Stack) error {
 	sums := map[int]Held{}
 	for i := range held {
 		s := &held[i]
@@ -86,14 +86,14 @@ func (w *Writer) Mark(m Mark, held []Stack) error {
 		delete(sums, id)
 	}
 	m.GPU = w.changed(m.GPU)
-	if err := w.write(line{Mark: &m}); err != nil {
+	if err := w.write(line{Sample: &m}); err != nil {
 		return err
 	}
 	return w.f.Sync()
 }
 
 // changed are the owners that hold something else than before. One that is not
-// told any more holds nothing.
+// in a mark any more holds nothing.
 func (w *Writer) changed(owners []GPUOwner) (out []GPUOwner) {
 	gone := maps.Clone(w.owners)
 	for _, o := range owners {
@@ -134,9 +134,9 @@ func (w *Writer) Close() error {
 // A Run is a recording that was read.
 type Run struct {
 	Header
-	Marks    []Mark
+	Samples  []Sample
 	Stacks   map[int]Stack // as they were noted, with frames and without sums
-	Document *Document     // the last judgement, or what the marks tell if there is none
+	Document *Document     // the last judgement, or what the samples show if there is none
 	Judged   bool          // there is one
 	GPU      *GPUState     // the last; nil if there is none
 	Partial  error         // why reading ended before the end; nil if it did not
@@ -159,7 +159,7 @@ func cost(line []byte) int64 {
 	return int64(len(line)) + object*int64(bytes.Count(line, []byte("{"))) + element*int64(bytes.Count(line, []byte(",")))
 }
 
-// Is tells whether a file begins as a recording does.
+// Is reports whether a file begins as a recording does.
 func Is(r io.Reader) bool {
 	head := make([]byte, 64)
 	n, _ := io.ReadFull(r, head)
@@ -203,19 +203,19 @@ func Read(r io.Reader) (*Run, error) {
 		return nil, errNone
 	}
 	if run.Document == nil {
-		run.Document = run.told()
+		run.Document = run.fromSamples()
 	}
 	return run, nil
 }
 
-var errNone = errors.New("this is no recording of strandline trace, or one of a version that is not known")
+var errNone = errors.New("this is not a recording of strandline trace, or one of a version that is not known")
 
 func (run *Run) take(l *line) {
 	switch {
 	case l.Stack != nil:
 		run.Stacks[l.Stack.ID] = *l.Stack
-	case l.Mark != nil:
-		run.Marks = append(run.Marks, *l.Mark)
+	case l.Sample != nil:
+		run.Samples = append(run.Samples, *l.Sample)
 	case l.Document != nil:
 		run.Document, run.Judged = l.Document, true
 	case l.GPU != nil:
@@ -236,17 +236,17 @@ func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) 
 	return 0, nil, nil
 }
 
-// told is what marks say where no judgement was noted.
-func (run *Run) told() *Document {
+// fromSamples is what the samples show where no judgement was noted.
+func (run *Run) fromSamples() *Document {
 	d := &Document{Schema: "strandline.trace/1", PID: run.PID, Rung: run.Rung, Stacks: []Stack{}}
-	if len(run.Marks) == 0 {
+	if len(run.Samples) == 0 {
 		return d
 	}
-	last := run.Marks[len(run.Marks)-1]
-	d.Duration, d.RSS, d.RSSGrowth, d.Drops = last.Seconds, last.RSS, last.RSS-run.Marks[0].RSS, last.Drops
+	last := run.Samples[len(run.Samples)-1]
+	d.Duration, d.RSS, d.RSSGrowth, d.Drops = last.Seconds, last.RSS, last.RSS-run.Samples[0].RSS, last.Drops
 	d.Growth = Growth{Anonymous: last.Anonymous, File: last.File, Shared: last.Shared}
 	held := map[int]Held{}
-	for _, m := range run.Marks {
+	for _, m := range run.Samples {
 		for _, h := range m.Stacks {
 			held[h.ID] = h
 		}

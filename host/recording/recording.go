@@ -20,8 +20,8 @@ type Header struct {
 	BeganUS int64  `json:"began_us"` // since 1970
 }
 
-// A Mark is how things stand at a moment.
-type Mark struct {
+// A Sample is how things stand at a moment.
+type Sample struct {
 	Seconds   float64 `json:"at_seconds"` // since the recording began
 	RSS       int64   `json:"rss_bytes"`
 	Anonymous int64   `json:"anonymous_bytes"` // growth since the beginning, as the next two
@@ -40,7 +40,7 @@ type Held struct {
 	Count int64 `json:"live_count"`
 }
 
-// A Document is the judgement at a moment, and all that `strandline trace` tells.
+// A Document is the judgement at a moment, and all that `strandline trace` reports.
 type Document struct {
 	Schema      string            `json:"schema"`
 	PID         int               `json:"pid"`
@@ -111,7 +111,7 @@ type GPU struct {
 }
 
 // A GPUDevice is what the memory of a device is; of several where processes use
-// them all, as the calls of the driver do not tell which. The parts make the
+// them all, as the calls of the driver do not say which. The parts make the
 // sum, but for Beyond, by which they exceed it.
 type GPUDevice struct {
 	Names  []string  `json:"names"` // as nvidia-smi counts them

@@ -33,13 +33,13 @@ func write(t *testing.T) string {
 	steps := []func() error{
 		func() error { return w.Begin(Header{PID: 7, Name: "server", Rung: "bpf", BeganUS: 5}) },
 		func() error {
-			return w.Mark(Mark{Seconds: 1, RSS: 100, GPU: []GPUOwner{{"NCCL", "device", 64, 1}, {"cuBLAS", "device", 32, 1}}}, []Stack{grows, rests})
+			return w.Sample(Sample{Seconds: 1, RSS: 100, GPU: []GPUOwner{{"NCCL", "device", 64, 1}, {"cuBLAS", "device", 32, 1}}}, []Stack{grows, rests})
 		},
 		func() error { return w.Document(doc) },
 		func() error { return w.GPU(held) },
 		func() error {
 			grows.LiveBytes, grows.LiveCount = 12288, 3
-			return w.Mark(Mark{Seconds: 2, RSS: 9000, GPU: []GPUOwner{{"cuBLAS", "device", 32, 1}}}, []Stack{grows, rests})
+			return w.Sample(Sample{Seconds: 2, RSS: 9000, GPU: []GPUOwner{{"cuBLAS", "device", 32, 1}}}, []Stack{grows, rests})
 		},
 		w.Close,
 	}
@@ -64,13 +64,13 @@ func TestRecording(t *testing.T) {
 	if err != nil || run.Partial != nil {
 		t.Fatal(err, run.Partial)
 	}
-	want := []Mark{
+	want := []Sample{
 		{Seconds: 1, RSS: 100, Stacks: []Held{{1, 4096, 1}, {2, 8192, 1}}, GPU: []GPUOwner{{"NCCL", "device", 64, 1}, {"cuBLAS", "device", 32, 1}}},
 		// The others hold what they held, but for one that gave it back.
 		{Seconds: 2, RSS: 9000, Stacks: []Held{{1, 12288, 3}}, GPU: []GPUOwner{{"NCCL", "device", 0, 0}}},
 	}
-	if !reflect.DeepEqual(run.Marks, want) {
-		t.Errorf("got %+v, want %+v", run.Marks, want)
+	if !reflect.DeepEqual(run.Samples, want) {
+		t.Errorf("got %+v, want %+v", run.Samples, want)
 	}
 	if !reflect.DeepEqual(run.GPU, held) {
 		t.Errorf("got %+v, want %+v", run.GPU, held)

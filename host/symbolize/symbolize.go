@@ -27,8 +27,8 @@ type Symbolizer struct {
 	files  *image.Files
 	images map[uint32]*named
 	calls  []unwind.Call
-	// Cut is told of processes whose stacks go on beyond the copy, Python of those
-	// that run CPython and where it keeps its frames, and Unread of those of whose
+	// Cut is called for processes whose stacks go on beyond the copy, Python for those
+	// that run CPython and where it keeps its frames, and Unread for those of whose
 	// CPython that is not known, and why.
 	Cut    func(pid int)
 	Python func(pid int, p event.PythonLayout)
@@ -51,8 +51,8 @@ type named struct {
 // loaded, perhaps in the place of another.
 type mappedCode struct{ at, start, end uint64 }
 
-// mostMapped bounds what is kept of these; a sample waits a moment only.
-const mostMapped = 1024
+// maxMapped bounds what is kept of these; a sample waits a moment only.
+const maxMapped = 1024
 
 // New has looked at no process yet.
 func New() *Symbolizer {
@@ -79,13 +79,13 @@ func (n *Symbolizer) Forget(pid uint32) {
 	}
 }
 
-// mostImages bounds the processes whose images are kept: each is an open file.
-const mostImages = 256
+// maxImages bounds the processes whose images are kept: each is an open file.
+const maxImages = 256
 
 // Prepare reads the image of a process, so that its samples carry the frames of
 // Python from the first on. Of many processes those that are sampled are read.
 func (n *Symbolizer) Prepare(pid uint32) {
-	if len(n.images) < mostImages {
+	if len(n.images) < maxImages {
 		n.image(pid)
 	}
 }
@@ -101,7 +101,7 @@ func (n *Symbolizer) image(pid uint32) *named {
 	if err != nil {
 		return nil
 	}
-	if len(n.images) >= mostImages {
+	if len(n.images) >= maxImages {
 		for other := range n.images {
 			n.Forget(other)
 			break
@@ -126,20 +126,20 @@ func (n *Symbolizer) findPython(pid uint32, im *named) {
 	n.Python(int(pid), r.Layout())
 }
 
-// Mapped is told of mappings, by time. Which code is where matters for the
+// Mapped takes in mappings, by time. Which code is where matters for the
 // samples of later.
 func (n *Symbolizer) Mapped(e *event.Event) {
 	im := n.images[e.PID]
 	if im == nil || e.Prot&event.ProtExec == 0 || e.Flags&event.MapAnonymous != 0 {
 		return
 	}
-	if len(im.mapped) == mostMapped {
-		im.mapped = append(im.mapped[:0], im.mapped[mostMapped/2:]...)
+	if len(im.mapped) == maxMapped {
+		im.mapped = append(im.mapped[:0], im.mapped[maxMapped/2:]...)
 	}
 	im.mapped = append(im.mapped, mappedCode{e.Time, e.Addr, e.Addr + e.Len})
 }
 
-// outdated tells whether code was mapped between the reading of the map and a
+// outdated reports whether code was mapped between the reading of the map and a
 // time.
 func (im *named) outdated(at uint64) bool {
 	for _, m := range im.mapped {
@@ -233,8 +233,8 @@ func (n *Symbolizer) unwind(im *named, s *event.Sample) (calls []unwind.Call, er
 	return n.calls, err
 }
 
-// mostNative bounds the addresses whose names are kept.
-const mostNative = 1 << 16
+// maxNative bounds the addresses whose names are kept.
+const maxNative = 1 << 16
 
 // frame names a step. The names of native code are kept.
 func (im *named) frame(s unwind.Step) Frame {
@@ -244,7 +244,7 @@ func (im *named) frame(s unwind.Step) Frame {
 	f, known := im.native[s.Call.PC]
 	if !known {
 		f = unwind.Name(im.Image, im.codes, s)
-		if len(im.native) >= mostNative {
+		if len(im.native) >= maxNative {
 			clear(im.native)
 		}
 		im.native[s.Call.PC] = f

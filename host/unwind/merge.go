@@ -14,7 +14,7 @@ type Step struct {
 	Python *cpython.Frame // nil for native code
 }
 
-// Merge lays the frames of Python, innermost first, into the calls of the
+// Merge puts the frames of Python, innermost first, in the place of the calls of the
 // interpreter that runs them, which they replace. It is false if the two do not
 // fit; the frames that are left are then appended.
 func Merge(im *image.Image, r *cpython.Runtime, calls []Call, frames []cpython.Frame) (steps []Step, whole bool) {

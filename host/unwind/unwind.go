@@ -1,8 +1,11 @@
 // Package unwind turns what was caught of a thread (its registers and a copy of
 // the top of its stack) into the calls that led there. It steps from a function
 // to its caller with the tables that compilers write for exceptions, so that no
-// frame pointers are needed, and lays the frames of a Python program into those
-// of its interpreter.
+// frame pointers are needed, and puts the frames of a Python program in the place of
+// those of its interpreter.
+//
+// It reads no thread itself: samples are handed in. The trap: a copy of a stack ends
+// somewhere, and [ErrCopyEnds] is the one error that a larger copy mends.
 package unwind
 
 import (
@@ -39,7 +42,7 @@ type Call struct {
 	PC uint64
 	// SP and CFA are the ends of its part of the stack.
 	SP, CFA uint64
-	// Guessed says that no table told of the function, so that its caller was taken
+	// Guessed says that no table describes the function, so that its caller was taken
 	// from the frame pointer.
 	Guessed bool
 }
@@ -236,7 +239,7 @@ func (w *walker) stepByPointer(c *Call, at image.Place) error {
 	w.row.Signal = false
 	bp, ok := w.reg(elffile.RBP)
 	if !ok || bp < c.SP || bp%8 != 0 {
-		return fmt.Errorf("no table tells how to leave the function at %#x in %s", c.PC, objectName(at))
+		return fmt.Errorf("no table says how to leave the function at %#x in %s", c.PC, objectName(at))
 	}
 	caller, err := w.load(bp)
 	if err != nil {
@@ -247,7 +250,7 @@ func (w *walker) stepByPointer(c *Call, at image.Place) error {
 		return err
 	}
 	if m, ok := w.image.Map.Find(pc); !ok || !m.Exec {
-		return fmt.Errorf("no table tells how to leave the function at %#x in %s", c.PC, objectName(at))
+		return fmt.Errorf("no table says how to leave the function at %#x in %s", c.PC, objectName(at))
 	}
 	c.CFA = bp + 16
 	w.regs[elffile.RIP], w.regs[elffile.RSP], w.regs[elffile.RBP] = pc, c.CFA, caller

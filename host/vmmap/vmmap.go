@@ -1,5 +1,8 @@
 // Package vmmap is the memory map of a process as a model: what each mapping is
 // for, and how a map differs from an earlier one.
+//
+// It reads nothing: package procfs does. The trap: arenas and stacks of threads have no
+// name of their own, and are recognised by their form and neighbours.
 package vmmap
 
 import (
@@ -30,8 +33,8 @@ const (
 // its start is a multiple of.
 const ArenaSize = 64 << 20
 
-// KindOf is the kind of one mapping, as far as its own line tells. Arenas and
-// stacks of threads are told apart by [Map.Kind].
+// KindOf is the kind of one mapping, as far as its own line shows. Arenas and
+// stacks of threads are found by [Map.Kind].
 func KindOf(m procfs.Mapping) Kind {
 	switch {
 	case m.Path == "[heap]":
@@ -117,7 +120,7 @@ func (m *Map) Kind(of procfs.Mapping) Kind {
 	return kind
 }
 
-// isArena tells a heap of a glibc arena: it starts on a multiple of 64 MiB, and
+// isArena recognises a heap of a glibc arena: it starts on a multiple of 64 MiB, and
 // what it does not use yet is mapped behind it without permissions.
 func (m *Map) isArena(i int) bool {
 	if i >= len(m.Mappings) {
@@ -137,7 +140,7 @@ func (m *Map) isArena(i int) bool {
 	return rest.Start == heap.End && !rest.Read && !rest.Write && rest.Inode == 0 && rest.End >= heap.Start+ArenaSize
 }
 
-// isGuard tells the pages below a thread's stack that nobody may touch.
+// isGuard recognises the pages below a thread's stack that nobody may touch.
 func isGuard(m procfs.Mapping) bool {
 	return !m.Read && !m.Write && !m.Exec && m.Inode == 0 && m.Size() <= 1<<20
 }

@@ -62,15 +62,15 @@ func (g *globals) readRecording(ctx context.Context, path string) (*recording.Ru
 // recordingPartial says on stderr where reading of a recording ended, and what it
 // lacks.
 func (g *globals) recordingPartial(run *recording.Run) bool {
-	empty := len(run.Marks) == 0 && !run.Judged
+	empty := len(run.Samples) == 0 && !run.Judged
 	switch {
 	case run.Partial != nil:
 		g.warn("the recording is only partly readable: %v; what stands before it is used", run.Partial)
 	case empty:
 		g.warn("the recording ends before the first figures in it: nothing can be told")
 	}
-	if n := len(run.Marks); n > 0 && run.Judged && run.Marks[n-1].Seconds > 1.1*run.Document.Duration {
-		g.warn("the recording goes on until %s and ends without a judgement; the last one is of the first %s", seconds(run.Marks[n-1].Seconds), seconds(run.Document.Duration))
+	if n := len(run.Samples); n > 0 && run.Judged && run.Samples[n-1].Seconds > 1.1*run.Document.Duration {
+		g.warn("the recording goes on until %s and ends without a judgement; the last one is of the first %s", seconds(run.Samples[n-1].Seconds), seconds(run.Document.Duration))
 	}
 	return run.Partial != nil || empty
 }

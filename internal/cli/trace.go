@@ -34,8 +34,8 @@ func newTrace(g *globals) *cobra.Command {
 	var o traceOptions
 	c := &cobra.Command{
 		Use:   "trace --pid N | trace -- CMD…",
-		Short: "Tell what maps the memory by which a process grows",
-		Long: `Watch a running process and its children, and tell which calls made the memory
+		Short: "Find what maps the memory by which a process grows",
+		Long: `Watch a running process and its children, and name the calls that made the memory
 by which they grow: mappings that nobody unmaps, the heap, the arenas of Python.
 It sees the system calls themselves, and so also what no heap profiler can.
 
@@ -51,10 +51,10 @@ rights: each call that changes mappings then takes some 50 µs, programs cannot
 become another user, and the command ends when strandline does (with BPF it runs
 on). With --json its standard output goes to standard error.
 
-With --gpu the memory that is taken from the GPU's driver is told, too, and by
+With --gpu the memory that is taken from the GPU's driver is listed, too, and by
 whom: PyTorch, NCCL, cuBLAS, or a library of your own. The kernel then puts
 breakpoints on the driver's functions in these processes, until strandline ends.
-What the device holds beside that is told by nvidia-smi, where it is, or by
+What the device holds in addition is read from nvidia-smi, where it is, or given by
 --device-used; and what PyTorch has reserved by a snapshot that the process
 writes meanwhile (--snapshot, one for each process).`,
 		Example: "  sudo strandline trace --pid 4242\n  sudo strandline trace --pid 4242 --duration 1h --out server.trace && strandline diagnose server.trace",
@@ -75,14 +75,14 @@ writes meanwhile (--snapshot, one for each process).`,
 	c.Flags().StringVar(&o.backend, "backend", "", "see no more than `BACKEND` does: bpf, ptrace (commands alone) or polling")
 	c.Flags().StringVar(&o.backend, "rung", "", "the name that --backend had")
 	c.Flags().MarkHidden("rung")
-	c.Flags().BoolVar(&o.gpu, "gpu", false, "also tell what is taken from the GPU's driver (libcuda), and by whom; needs BPF")
+	c.Flags().BoolVar(&o.gpu, "gpu", false, "also list what is taken from the GPU's driver (libcuda), and by whom; needs BPF")
 	c.Flags().StringArrayVar(&o.snapshot, "snapshot", nil, "with --gpu: a snapshot `FILE` that the process writes by the end of the trace")
-	c.Flags().StringVar(&o.used, "device-used", "", "with --gpu: how much of the device is used at the end, `SIZE`, where nvidia-smi does not tell")
+	c.Flags().StringVar(&o.used, "device-used", "", "with --gpu: how much of the device is used at the end, `SIZE`, where nvidia-smi does not report it")
 	c.Flags().StringVar(&o.out, "out", "", "keep what is seen in a new `FILE`, for `strandline diagnose`, `view` and `export`")
 	return c
 }
 
-// check tells what is wrong with the options.
+// check returns what is wrong with the options.
 func (o *traceOptions) check(c *cobra.Command) error {
 	given := c.Flags().Changed("duration")
 	if c.Flags().Changed("device-used") {

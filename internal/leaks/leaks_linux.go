@@ -1,6 +1,3 @@
-// Package leaks holds small programs that each grow in one way, for tests: what
-// is said of a process can be held against what it really does. The programs are
-// built and started here.
 package leaks
 
 import (
@@ -90,7 +87,7 @@ func (p Program) Start(t testing.TB) (pid int) {
 
 // Kept skips the test of a program that grows in the cache of files, where the
 // machine was short of memory and took some back: there it does not grow. Before
-// is what [Reclaimed] said when the program began.
+// is what [Reclaimed] returned when the program began.
 func (p Program) Kept(t testing.TB, before int64) {
 	t.Helper()
 	if n := Reclaimed() - before; (p.Name == "page-cache" || p.Name == "file-mapping") && n > 4<<20 {

@@ -74,7 +74,7 @@ func start(t testing.TB, name string, args ...string) (int, string, error) {
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		return 0, "", fmt.Errorf("it said nothing: %w", err)
+		return 0, "", fmt.Errorf("it printed nothing: %w", err)
 	}
 	return c.Process.Pid, strings.TrimSpace(line), nil
 }

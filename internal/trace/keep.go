@@ -15,11 +15,11 @@ func (w *Session) keep() {
 	}
 	s, doc := w.sums, w.document(nil)
 	w.record(func(to *recording.Writer) error {
-		mark := recording.Mark{Seconds: doc.Duration, RSS: s.RSS, Anonymous: s.Anon, File: s.File, Shared: s.Shared, Drops: doc.Drops}
+		mark := recording.Sample{Seconds: doc.Duration, RSS: s.RSS, Anonymous: s.Anon, File: s.File, Shared: s.Shared, Drops: doc.Drops}
 		if doc.GPU != nil {
 			mark.GPU = doc.GPU.Owners
 		}
-		return to.Mark(mark, doc.Stacks)
+		return to.Sample(mark, doc.Stacks)
 	})
 	const often, grows = 5 * time.Second, 4
 	since := time.Since(w.began)

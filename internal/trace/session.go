@@ -1,10 +1,10 @@
-// Package trace is one trace of a process, from its start to the document that
-// tells what was seen: it picks the best source of events, follows the processes,
+// Package trace is one trace of a process, from its start to the document of
+// what was seen: it picks the best source of events, follows the processes,
 // looks at them from outside now and then, has it all judged, and keeps a
 // recording.
 //
 // It reads no flags and prints nothing. The trap: the process can end at any
-// moment, so what is to be said of it is read before, and kept.
+// moment, so what is reported of it is read before, and kept.
 package trace
 
 import (
@@ -37,7 +37,7 @@ type Options struct {
 	// traced by ptrace; see [Become].
 	Helper []string
 	Stdout *os.File // of a command
-	// Warn is told, in a sentence, of what a person should know at once.
+	// Warn is given, in a sentence, what a person should know at once.
 	Warn func(format string, args ...any)
 	// Progress is called about once a second, with how to get the figures so far.
 	Progress func(now func() *report.Trace)
@@ -51,7 +51,7 @@ type ProcessError struct {
 
 func (e *ProcessError) Error() string { return fmt.Sprintf("process %d: %v", e.PID, e.Err) }
 
-// Unwrap returns what the system said.
+// Unwrap returns the system's error.
 func (e *ProcessError) Unwrap() error { return e.Err }
 
 // A Session is one trace that was started.

@@ -6,7 +6,7 @@ import (
 	"strandline/host/ledger"
 )
 
-// The sums of a process that is about to end and frees what it has are none of its
+// The sums of a process that is about to end and frees what it has are not its
 // growth.
 func TestGaveBack(t *testing.T) {
 	sums := func(live ...int64) *ledger.Sums {

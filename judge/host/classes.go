@@ -265,7 +265,7 @@ func (h host) starter(f *finding.Finding) {
 	}
 }
 
-// filled tells whether mappings grew without calls that make them, where these were
+// filled reports whether mappings grew without calls that make them, where these were
 // watched.
 func (h host) filled() bool { return !h.sums.Blind }
 

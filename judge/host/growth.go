@@ -123,7 +123,7 @@ func (h host) growthOf(uses []*ledger.Use) *hostGrowth {
 	return g
 }
 
-// worth tells whether growth is worth a finding, by the growth of the processes in
+// worth reports whether growth is worth a finding, by the growth of the processes in
 // all. What settled is, if it makes up much of that.
 func (g *hostGrowth) worth(all int64) bool {
 	switch g.shape {

@@ -120,7 +120,7 @@ func classOf(u *ledger.Use) finding.Kind {
 	return finding.MmapLeak
 }
 
-// onlyLibrary tells whether the interpreter itself called mmap: between it and
+// onlyLibrary reports whether the interpreter itself called mmap: between it and
 // the call stands the C library at most.
 func onlyLibrary(frames []symbolize.Frame) bool {
 	for _, f := range frames {
@@ -320,7 +320,7 @@ func hostRemedies(kind finding.Kind, u *ledger.Use, known []hooks.Library) (out 
 	return out
 }
 
-// leaksHere tells whether a stack is that of a library that is known to leak, as
+// leaksHere reports whether a stack is that of a library that is known to leak, as
 // it keeps something for what is unmapped. Its hooks alone say nothing: they
 // stand in every stack of the process.
 func leaksHere(k hooks.Library, u *ledger.Use) bool {
@@ -387,7 +387,7 @@ func Recorded(run *recording.Run) finding.Verdict {
 	switch {
 	case slices.ContainsFunc(run.Document.Findings, func(f finding.Finding) bool { return f.Severity == finding.Problem }):
 		return finding.Leaking
-	case len(run.Marks) < fewRecorded:
+	case len(run.Samples) < fewRecorded:
 		return finding.Unknown
 	}
 	return finding.OK

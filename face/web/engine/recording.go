@@ -92,7 +92,7 @@ func NewRecording(path string, run *recording.Run) *Recording {
 	r.stacks = stacks[:min(mostStacks, len(stacks))]
 	r.together(stacks[len(r.stacks):])
 	slices.SortStableFunc(r.stacks, func(a, b *traced) int { return cmp.Compare(b.peak, a.peak) })
-	run.Marks = nil
+	run.Samples = nil
 	return r
 }
 
@@ -118,8 +118,8 @@ func (r *Recording) follow() (stacks []*traced) {
 		}
 		return t
 	}
-	for i := range r.run.Marks {
-		m := &r.run.Marks[i]
+	for i := range r.run.Samples {
+		m := &r.run.Samples[i]
 		for _, h := range m.Stacks {
 			of(h.ID).set(i, h.Bytes, h.Count)
 		}

@@ -64,7 +64,7 @@ func TestRecordingEndsAsJudged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	marks := run.Marks
+	marks := run.Samples
 	r := NewRecording(exampleRecording, run)
 	doc, w := answer[recordingDoc](t, r, "recording", ""), answer[windowDoc](t, r, "window", "")
 	if len(w.Moment) != len(marks)+1 {
