@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
-	"syscall"
 	"testing"
 	"time"
 
@@ -128,15 +127,6 @@ func TestWhatIfMemoryIsFlat(t *testing.T) {
 	if few, many := taken(5e4), taken(5e5); many > 2*few {
 		t.Errorf("%d bytes for a short history, %d for one of ten times the events", few, many)
 	}
-}
-
-// processorTime is what this process took of processors, and the kernel for it.
-func processorTime(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // BenchmarkReplay is a history run through the allocator under its own settings,
