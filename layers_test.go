@@ -34,7 +34,7 @@ var columns = [][]string{
 	{"host/unwind"},
 	{"host/symbolize"},
 	{
-		"torch/timeline", "torch/purpose", "torch/compare", "torch/allocator", "torch/replay", "torch/tile",
+		"torch/timeline", "torch/allocator", "torch/replay", "torch/digest", "torch/purpose", "torch/compare", "torch/tile",
 		"host/ledger", "host/gpudriver", "host/hooks", "host/footprint", "host/gpuaccount",
 	},
 	{"plan"},
@@ -52,7 +52,8 @@ var columns = [][]string{
 var beside = map[string][]string{
 	"torch/purpose":   {"torch/timeline"},
 	"torch/replay":    {"torch/timeline", "torch/allocator"},
-	"torch/compare":   {"torch/timeline", "torch/purpose", "torch/replay"},
+	"torch/digest":    {"torch/timeline", "torch/purpose", "torch/replay"},
+	"torch/compare":   {"torch/digest", "torch/timeline", "torch/purpose"},
 	"torch/tile":      {"torch/timeline", "torch/purpose"},
 	"face/web":        {"face/web/engine"},
 	"host/bpf":        {"host/procfs"},
@@ -237,6 +238,8 @@ func TestLayersAreGuarded(t *testing.T) {
 		{"torch/snapshot", "units", ""},
 		{"plan/serving", "torch/allocator", ""},
 		{"units", "finding", "same column"},
+		{"torch/compare", "torch/digest", ""},
+		{"torch/digest", "torch/compare", "same column"},
 		{"torch/timeline", "torch/compare", "same column"},
 		{"torch/snapshot", "torch/timeline", "further right"},
 		{"stack", "torch/snapshot", "further right"},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 	"strandline/torch/purpose"
 	"strandline/units"
 )
@@ -92,7 +93,7 @@ type Gate struct {
 }
 
 // NewComparison makes the document of files compared over time.
-func NewComparison(b *compare.Book, processes []*compare.Process) *Comparison {
+func NewComparison(b *digest.Book, processes []*compare.Process) *Comparison {
 	c := &Comparison{Schema: "strandline.compare/1", Groups: []Group{}}
 	for _, p := range processes {
 		g := Group{Process: named(p.Name), Sites: []GroupSite{}}

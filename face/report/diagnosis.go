@@ -42,12 +42,12 @@ func NewDiagnosis(a judgetorch.Answer) *Diagnosis {
 		out := Process{Process: named(p.Name), Basis: []string{}}
 		for _, f := range p.Files {
 			out.Files = append(out.Files, f.Name)
-			if f.Said != nil {
+			if f.Text != nil {
 				out.Texts = append(out.Texts, f.Name)
-				if f.Said.Failed() {
+				if f.Text.Failed() {
 					out.Basis = append(out.Basis, "the figures of an error message, without a snapshot")
 				}
-				if n := f.Said.Mixed; n > 0 {
+				if n := f.Text.Mixed; n > 0 {
 					out.Basis = append(out.Basis, fmt.Sprintf("left out: %s, whose lines are mixed with those of others", count(n, "table")))
 				}
 			}

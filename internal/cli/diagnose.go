@@ -11,6 +11,7 @@ import (
 	"strandline/face/report"
 	judgetorch "strandline/judge/torch"
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 	"strandline/torch/snapshot"
 	"strandline/units"
 )
@@ -113,7 +114,7 @@ func sizeFlag(name, text string) (int64, error) {
 
 // processes reads files and sorts them by the process they are of. With texts,
 // files that hold PyTorch's error message or tables are read too.
-func (g *globals) processes(c *cobra.Command, group string, args []string, texts bool) (*compare.Book, []*compare.Process, bool, error) {
+func (g *globals) processes(c *cobra.Command, group string, args []string, texts bool) (*digest.Book, []*compare.Process, bool, error) {
 	var re *regexp.Regexp
 	if group != "" {
 		var err error
@@ -121,10 +122,10 @@ func (g *globals) processes(c *cobra.Command, group string, args []string, texts
 			return nil, nil, false, fmt.Errorf("--group: %w", err)
 		}
 	}
-	book := compare.NewBook()
-	digests := map[string]*compare.Digest{}
+	book := digest.NewBook()
+	digests := map[string]*digest.File{}
 	var paths []string
-	var told []*compare.Digest
+	var told []*digest.File
 	var text textReader
 	if texts {
 		text = func(path string, cause error) (bool, error) {
@@ -149,7 +150,7 @@ func (g *globals) processes(c *cobra.Command, group string, args []string, texts
 	names, files := compare.Group(paths, re)
 	var out []*compare.Process
 	for _, name := range names {
-		var list []*compare.Digest
+		var list []*digest.File
 		for _, p := range files[name] {
 			list = append(list, digests[p])
 		}
@@ -160,12 +161,12 @@ func (g *globals) processes(c *cobra.Command, group string, args []string, texts
 
 // textProcesses sorts texts by the process they are of: those with tables as
 // snapshots are, as a before and an after are of one; others each by itself.
-func textProcesses(texts []*compare.Digest, group *regexp.Regexp, alone bool) (out []*compare.Process) {
-	digests := map[string]*compare.Digest{}
+func textProcesses(texts []*digest.File, group *regexp.Regexp, alone bool) (out []*compare.Process) {
+	digests := map[string]*digest.File{}
 	var paths []string
 	for _, d := range texts {
-		if len(d.Said.Series) == 0 {
-			out = append(out, compare.NewProcess(d.Name, []*compare.Digest{d}))
+		if len(d.Text.Series) == 0 {
+			out = append(out, compare.NewProcess(d.Name, []*digest.File{d}))
 			continue
 		}
 		digests[d.Name] = d
@@ -173,7 +174,7 @@ func textProcesses(texts []*compare.Digest, group *regexp.Regexp, alone bool) (o
 	}
 	names, files := compare.Group(paths, group)
 	for _, name := range names {
-		var list []*compare.Digest
+		var list []*digest.File
 		for _, p := range files[name] {
 			list = append(list, digests[p])
 		}

@@ -12,7 +12,7 @@ import (
 
 	"strandline/internal/packed"
 	"strandline/logs"
-	"strandline/torch/compare"
+	"strandline/torch/digest"
 	"strandline/torch/snapshot"
 	"strandline/units"
 )
@@ -20,7 +20,7 @@ import (
 // readText looks for statements that memory ran out and tables of
 // memory_summary(), in a file that is no snapshot for some cause. It is nil if the
 // file is no text, or holds none; then the error says what it is.
-func (g *globals) readText(ctx context.Context, path string, cause error) (*compare.Digest, error) {
+func (g *globals) readText(ctx context.Context, path string, cause error) (*digest.File, error) {
 	bar := progress{g: g, path: path, began: time.Now()}
 	defer bar.clear()
 	r, err := g.source(path)
@@ -53,7 +53,7 @@ func (g *globals) readText(ctx context.Context, path string, cause error) (*comp
 	if text.Empty() {
 		return nil, nothingSaid(path, &text, cause)
 	}
-	d := &compare.Digest{Name: path, Said: &text}
+	d := &digest.File{Name: path, Text: &text}
 	if err != nil {
 		d.Partial = &snapshot.Partial{Offset: counted.n, Err: err, Unpacked: compression != ""}
 		g.warn("%s is only partly readable: at %s: %v; what stands before it is used", path, d.Partial.Place(), err)
@@ -74,9 +74,9 @@ func (g *globals) forDiagnose(ctx context.Context, path string, cause error) err
 	}
 	holds := "tables of memory_summary()"
 	switch {
-	case d.Said.OOM.Count > 0:
+	case d.Text.OOM.Count > 0:
 		holds = "PyTorch's out-of-memory message"
-	case d.Said.Failed():
+	case d.Text.Failed():
 		holds = "a statement that memory ran out"
 	}
 	name := path

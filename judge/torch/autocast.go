@@ -5,12 +5,13 @@ import (
 
 	"strandline/finding"
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 	"strandline/torch/purpose"
 	"strandline/units"
 )
 
 // autocast reports what autocast's cache of weights holds in the peak.
-func autocast(b *compare.Book, p *compare.Process, device int) []finding.Finding {
+func autocast(b *digest.Book, p *compare.Process, device int) []finding.Finding {
 	d := p.Newest().Device(device)
 	c, peak := d.Purpose.Casts, &d.Purpose.Peak
 	if c == nil || worth(c.Bytes, peak.Bytes) == "" {

@@ -6,6 +6,7 @@ import (
 	"strandline/internal/synth"
 	"strandline/judge/torch"
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 )
 
 // BenchmarkDiagnose measures what follows on the decoding of a file, which is
@@ -25,8 +26,8 @@ func BenchmarkDiagnose(b *testing.B) {
 				b.StopTimer() // a snapshot keeps what it was asked for
 				s := synth.Read(b, file)
 				b.StartTimer()
-				book := compare.NewBook()
-				p := []*compare.Process{compare.NewProcess("", []*compare.Digest{book.Digest(s)})}
+				book := digest.NewBook()
+				p := []*compare.Process{compare.NewProcess("", []*digest.File{book.Digest(s)})}
 				if a := torch.Files(book, p, torch.Options{}); len(a.Findings) == 0 {
 					b.Fatal("nothing was found")
 				}

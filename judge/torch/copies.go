@@ -6,13 +6,14 @@ import (
 
 	"strandline/finding"
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 	"strandline/torch/purpose"
 	"strandline/units"
 )
 
 // copies tells a tensor that stands in the peak together with plain copies of it.
 // It is a note at most: no file tells what an operation has read.
-func copies(b *compare.Book, p *compare.Process, device int) (out []finding.Finding) {
+func copies(b *digest.Book, p *compare.Process, device int) (out []finding.Finding) {
 	d := p.Newest().Device(device)
 	peak := &d.Purpose.Peak
 	for i := range d.Purpose.Families {

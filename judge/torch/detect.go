@@ -13,6 +13,7 @@ import (
 	judgelogs "strandline/judge/logs"
 	"strandline/stack"
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 	"strandline/units"
 )
 
@@ -52,7 +53,7 @@ type Options struct {
 }
 
 // Files judges the files of one or several processes.
-func Files(b *compare.Book, processes []*compare.Process, o Options) Answer {
+func Files(b *digest.Book, processes []*compare.Process, o Options) Answer {
 	a := Answer{Verdict: finding.Unknown}
 	doubtful := false // what is not sure enough to be called a leak is not OK either, nor are files that do not belong together
 	for _, p := range processes {
@@ -100,7 +101,7 @@ func Files(b *compare.Book, processes []*compare.Process, o Options) Answer {
 
 // device judges a device of a process, and reports whether something is held there
 // that may be a leak.
-func (a *Answer) device(b *compare.Book, p *compare.Process, device int, o Options, texts []*statement) (suspected bool) {
+func (a *Answer) device(b *digest.Book, p *compare.Process, device int, o Options, texts []*statement) (suspected bool) {
 	g := newGrowth(b, p.Whole(), device)
 	growth := g.findings()
 	a.Findings = append(a.Findings, growth...)

@@ -11,13 +11,14 @@ import (
 
 	"strandline/finding"
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 	"strandline/torch/snapshot"
 )
 
 // judge answers for files as the command does.
 func judge(t testing.TB, paths ...string) Answer {
 	t.Helper()
-	book, digests := compare.NewBook(), map[string]*compare.Digest{}
+	book, digests := digest.NewBook(), map[string]*digest.File{}
 	for _, p := range paths {
 		s, err := snapshot.Open(p, snapshot.Options{})
 		if err != nil {
@@ -28,7 +29,7 @@ func judge(t testing.TB, paths ...string) Answer {
 	names, files := compare.Group(paths, nil)
 	var processes []*compare.Process
 	for _, n := range names {
-		var list []*compare.Digest
+		var list []*digest.File
 		for _, p := range files[n] {
 			list = append(list, digests[p])
 		}
@@ -166,8 +167,8 @@ func TestCorpus(t *testing.T) {
 
 // compareOrder is the newest of a run's files.
 func compareOrder(t *testing.T, paths []string) string {
-	book := compare.NewBook()
-	var digests []*compare.Digest
+	book := digest.NewBook()
+	var digests []*digest.File
 	for _, p := range paths {
 		s, err := snapshot.Open(p, snapshot.Options{})
 		if err != nil {

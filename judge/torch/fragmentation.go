@@ -6,6 +6,7 @@ import (
 
 	"strandline/finding"
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 	"strandline/torch/timeline"
 	"strandline/units"
 )
@@ -79,7 +80,7 @@ func fragmentation(p *compare.Process, device int) []finding.Finding {
 
 // tellGap says how much is left of what the finding states where the setting that
 // was simulated saves less than half of it.
-func tellGap(f *finding.Finding, d *compare.Device) {
+func tellGap(f *finding.Finding, d *digest.Device) {
 	stated, what := d.Space.Stranded, "stranded now"
 	if f.Severity == finding.Warning {
 		stated, what = d.Space.Overhead, "fragmentation at the peak"
@@ -158,7 +159,7 @@ func pinSites(sites []timeline.SiteSum) (out []map[string]any) {
 	return out
 }
 
-func fragmentationRemedies(d *compare.Device) (out []finding.Remedy) {
+func fragmentationRemedies(d *digest.Device) (out []finding.Remedy) {
 	stranded := d.Space.Stranded > d.Space.Releasable
 	if !d.Expandable && (stranded && d.Space.Stranded >= overheadLeast || d.Space.Overhead >= overheadLeast) {
 		out = append(out, expandable(d.Conf, d.Trial)...)

@@ -7,6 +7,7 @@ import (
 
 	"strandline/finding"
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 	"strandline/torch/replay"
 	"strandline/torch/snapshot"
 	"strandline/torch/timeline"
@@ -41,18 +42,24 @@ func TestFragmentation(t *testing.T) {
 	}
 }
 
+// device has so many bytes reserved, now and at its peak.
+func device(reserved, peak int64) digest.Device {
+	return digest.Device{Totals: digest.Totals{Reserved: reserved, PeakReserved: peak}}
+}
+
 // alone is a process of one file with a device.
-func alone(d compare.Device) *compare.Process {
-	return compare.NewProcess("", []*compare.Digest{{Name: "a.pickle", Devices: []compare.Device{d}}})
+func alone(d digest.Device) *compare.Process {
+	return compare.NewProcess("", []*digest.File{{Name: "a.pickle", Devices: []digest.Device{d}}})
 }
 
 // TestNothingIsFree looks for no remedy that returns what is not there.
 func TestNothingIsFree(t *testing.T) {
-	if f := fragmentation(alone(compare.Device{}), 0); f != nil {
+	if f := fragmentation(alone(digest.Device{}), 0); f != nil {
 		t.Errorf("nothing is reserved: %s", f[0].Title)
 	}
 	const gib = 1 << 30
-	d := compare.Device{Reserved: 1, PeakReserved: 4 * gib, Space: timeline.Space{Overhead: 3 * gib, Taken: 3 * gib}}
+	d := device(1, 4*gib)
+	d.Space = timeline.Space{Overhead: 3 * gib, Taken: 3 * gib}
 	f := fragmentation(alone(d), 0)
 	if len(f) != 1 || f[0].Severity != finding.Warning || !strings.Contains(f[0].Detail[0], "none of it is free") {
 		t.Fatalf("three quarters of the peak were fragmentation: %+v", f)
@@ -78,7 +85,8 @@ func TestGap(t *testing.T) {
 		{&replay.Trial{Own: 8 * gib, Peak: 9 * gib}, true},
 		{&replay.Trial{Own: 8 * gib, Peak: 8 * gib, RanOut: true}, false}, // what failed is met then
 	} {
-		d := compare.Device{Reserved: 8 * gib, PeakReserved: 8 * gib, Space: timeline.Space{Overhead: 4 * gib, Taken: 4 * gib}, Trial: c.trial}
+		d := device(8*gib, 8*gib)
+		d.Space, d.Trial = timeline.Space{Overhead: 4 * gib, Taken: 4 * gib}, c.trial
 		if text := strings.Join(fragmentation(alone(d), 0)[0].Detail, "\n"); strings.Contains(text, "off the peak") != c.told {
 			t.Errorf("%+v: %s", c.trial, text)
 		}
@@ -97,7 +105,9 @@ func TestPrivateRemedies(t *testing.T) {
 		{[]timeline.PrivatePool{{Pool: pool, Reserved: 4 * gib, Free: 2 * gib}}, []string{"MemPool"}},
 		{[]timeline.PrivatePool{{Pool: graph, Reserved: 4 * gib, Free: 1 << 20}, {Pool: pool, Reserved: 4 * gib}}, nil},
 	} {
-		f := private(alone(compare.Device{Reserved: 10 * gib, Private: c.pools}), 0)
+		d := device(10*gib, 0)
+		d.Private = c.pools
+		f := private(alone(d), 0)
 		if len(f) != 1 || len(f[0].Remedies) != len(c.want) {
 			t.Errorf("%+v: %+v", c.pools, f)
 			continue

@@ -10,6 +10,7 @@ import (
 	"strandline/judge/trend"
 	"strandline/stack"
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 	"strandline/torch/purpose"
 	"strandline/torch/timeline"
 	"strandline/units"
@@ -26,7 +27,7 @@ const (
 // files are judged at the moments they were taken; one or two at the ends of the
 // steps in the newest file's history.
 type growth struct {
-	book    *compare.Book
+	book    *digest.Book
 	process *compare.Process
 	device  int
 	judged  Judged
@@ -56,7 +57,7 @@ type series struct {
 	skip func(stack.ID) bool // stacks that cannot be judged; nil if there are none
 }
 
-func newGrowth(b *compare.Book, p *compare.Process, device int) *growth {
+func newGrowth(b *digest.Book, p *compare.Process, device int) *growth {
 	g := &growth{book: b, process: p, device: device, judged: Judged{Process: p.Name, Device: device}}
 	newest := p.Newest().Device(device)
 	checkpoints := p.Marks(device)
@@ -98,7 +99,7 @@ func filesSeries(p *compare.Process, device int, checkpoints []int) series {
 
 // insideSeries is what a device held before the first step of a history and at the
 // ends of steps.
-func (g *growth) insideSeries(d *compare.Device) series {
+func (g *growth) insideSeries(d *digest.Device) series {
 	judged := d.Checkpoints.Steps + 1
 	s := series{pops: d.Inside, checkpoints: judged, past: func(_ []stack.ID, pop *trend.Population) (out trend.Past) {
 		for j := judged; j < pop.Marks(); j++ {
@@ -138,7 +139,7 @@ func chains(p *compare.Process, device int, marks []int) map[stack.ID]*trend.Pop
 
 // ages counts, by stack, how many intervals the things alive in a file had
 // outlived by then: once for each age.
-func ages(d *compare.Device, interval int) map[stack.ID]int64 {
+func ages(d *digest.Device, interval int) map[stack.ID]int64 {
 	out := map[stack.ID]int64{}
 	if interval <= 0 {
 		return out

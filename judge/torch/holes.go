@@ -6,14 +6,14 @@ import (
 	"strings"
 
 	"strandline/finding"
-	"strandline/torch/compare"
+	"strandline/torch/digest"
 	"strandline/torch/snapshot"
 	"strandline/torch/timeline"
 	"strandline/units"
 )
 
 // tellHoles says where in the segments memory was free.
-func tellHoles(f *finding.Finding, s *shortage, o *compare.OOM) {
+func tellHoles(f *finding.Finding, s *shortage, o *digest.OOM) {
 	pools, kinds, free := []map[string]any{}, kindsOf(o), int64(0)
 	for _, p := range o.Pools {
 		var name any // null if it is not recorded
@@ -56,7 +56,7 @@ type kind struct {
 }
 
 // kindsOf sums the free memory of each kind of segment, that of the request first.
-func kindsOf(o *compare.OOM) []kind {
+func kindsOf(o *digest.OOM) []kind {
 	recorded := slices.ContainsFunc(o.Pools, func(p timeline.PoolSum) bool { return p.Recorded })
 	name := func(class string, stream uint64, pool snapshot.Pool, known bool) string {
 		text := plain(class) + " segments"

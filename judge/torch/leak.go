@@ -7,6 +7,7 @@ import (
 	"strandline/finding"
 	"strandline/stack"
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 	"strandline/units"
 )
 
@@ -108,7 +109,7 @@ func grewInSteps(places []*place, last int) (bytes int64) {
 }
 
 // held is what lives in a file of what the places made.
-func (g *growth) held(places []*place, d *compare.Digest) (bytes int64) {
+func (g *growth) held(places []*place, d *digest.File) (bytes int64) {
 	of := map[stack.ID]bool{}
 	for _, p := range places {
 		for _, id := range p.stacks {

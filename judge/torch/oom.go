@@ -8,6 +8,7 @@ import (
 	"strandline/finding"
 	judgelogs "strandline/judge/logs"
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 	"strandline/torch/purpose"
 	"strandline/torch/replay"
 	"strandline/torch/timeline"
@@ -170,7 +171,7 @@ func (s *shortage) evidence(to map[string]any) {
 
 // postMortem explains the last failure that a process's files tell of on a
 // device. Leaks are the findings of growth there.
-func postMortem(b *compare.Book, p *compare.Process, device int, leaks []finding.Finding, known Options, texts []*statement) []finding.Finding {
+func postMortem(b *digest.Book, p *compare.Process, device int, leaks []finding.Finding, known Options, texts []*statement) []finding.Finding {
 	o, file := p.LastOOM(device)
 	if o == nil {
 		return nil
@@ -227,7 +228,7 @@ func (s *shortage) checkCapacity(f *finding.Finding) {
 }
 
 // failureOf is the arithmetic of a failure, of what the file holds of it.
-func failureOf(o *compare.OOM, known Options) *shortage {
+func failureOf(o *digest.OOM, known Options) *shortage {
 	s := &shortage{capacity: known.Capacity}
 	if o.Known.Request {
 		s.request, s.driver = &o.Request, finding.Int(timeline.DriverSize(o.Request, o.Expandable))
@@ -242,7 +243,7 @@ func failureOf(o *compare.OOM, known Options) *shortage {
 }
 
 // hear takes the size of the device from a text that tells of the same failure.
-func (s *shortage) hear(f *finding.Finding, o *compare.OOM, device int, texts []*statement) {
+func (s *shortage) hear(f *finding.Finding, o *digest.OOM, device int, texts []*statement) {
 	for _, t := range texts {
 		m, count := t.hear(o, f.Process, device)
 		if m == nil {
@@ -267,7 +268,7 @@ func (s *shortage) hear(f *finding.Finding, o *compare.OOM, device int, texts []
 }
 
 // tellState says what was free and where, and how sure that is.
-func tellState(f *finding.Finding, s *shortage, o *compare.OOM, times int) {
+func tellState(f *finding.Finding, s *shortage, o *digest.OOM, times int) {
 	say := func(format string, args ...any) { f.Detail = append(f.Detail, fmt.Sprintf(format, args...)) }
 	least := ""
 	if !o.Exact {
@@ -382,7 +383,7 @@ func placesOf(leak *finding.Finding, m *purpose.Moment) (out []finding.Place) {
 
 // oomRemedies are what to do about a cause. A setting with which the request is met,
 // simulated on this history, comes first.
-func oomRemedies(s *shortage, o *compare.OOM, trial *replay.Trial) []finding.Remedy {
+func oomRemedies(s *shortage, o *digest.OOM, trial *replay.Trial) []finding.Remedy {
 	general, cause := s.general(o), s.cause()
 	met := trial != nil && trial.RanOut && !trial.RunsOut
 	if o.Expandable || !met && cause != causeFragmented {
@@ -401,7 +402,7 @@ func oomRemedies(s *shortage, o *compare.OOM, trial *replay.Trial) []finding.Rem
 }
 
 // general are the remedies that no simulation has tried.
-func (s *shortage) general(o *compare.OOM) []finding.Remedy {
+func (s *shortage) general(o *digest.OOM) []finding.Remedy {
 	switch cause := s.cause(); {
 	case cause == causeLimit:
 		return judgelogs.RaiseLimit()

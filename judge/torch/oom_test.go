@@ -9,6 +9,7 @@ import (
 	"strandline/logs"
 	"strandline/stack"
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 	"strandline/torch/purpose"
 	"strandline/torch/replay"
 	"strandline/torch/snapshot"
@@ -80,16 +81,16 @@ func TestBesides(t *testing.T) {
 }
 
 // answer judges a snapshot that ran out of memory, with texts beside it.
-func answer(t *testing.T, name string, known Options, texts ...*compare.Digest) (Answer, finding.Finding) {
+func answer(t *testing.T, name string, known Options, texts ...*digest.File) (Answer, finding.Finding) {
 	t.Helper()
 	s, err := snapshot.Open(filepath.Join("testdata", name), snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	book := compare.NewBook()
-	processes := []*compare.Process{compare.NewProcess("", []*compare.Digest{book.Digest(s)})}
+	book := digest.NewBook()
+	processes := []*compare.Process{compare.NewProcess("", []*digest.File{book.Digest(s)})}
 	for _, d := range texts {
-		processes = append(processes, compare.NewProcess(d.Name, []*compare.Digest{d}))
+		processes = append(processes, compare.NewProcess(d.Name, []*digest.File{d}))
 	}
 	a := Files(book, processes, known)
 	if a.Verdict != finding.RanOut || len(a.Findings) == 0 || a.Findings[0].Kind != finding.OutOfMemory || a.Findings[0].Severity != finding.Problem {
@@ -130,13 +131,13 @@ func TestPostMortem(t *testing.T) {
 }
 
 // told is a text with an error message.
-func told(t *testing.T, name, text string) *compare.Digest {
+func told(t *testing.T, name, text string) *digest.File {
 	t.Helper()
 	found, err := logs.Scan(strings.NewReader(text))
 	if err != nil || found.OOM.Count == 0 {
 		t.Fatalf("no message in %q: %v", text, err)
 	}
-	return &compare.Digest{Name: name, Said: &found}
+	return &digest.File{Name: name, Text: &found}
 }
 
 const messageOfW20 = "CUDA out of memory. Tried to allocate 1024.00 MiB. GPU 0 has a total capacity of 2.00 GiB of which 782.00 MiB is free. Of the allocated memory 64.00 MiB is allocated by PyTorch, and 2.00 MiB is reserved by PyTorch but unallocated."
@@ -315,7 +316,7 @@ func TestSettingThatPutsTheEndOff(t *testing.T) {
 		{limited, 2 * gib, 0, 2}, {limited, gib, 1, 2},
 	} {
 		trial := &replay.Trial{Exact: true, Own: 8 * gib, Peak: 8 * gib, RanOut: true, Left: &c.left}
-		got := oomRemedies(c.s, &compare.OOM{Request: *c.s.request}, trial)
+		got := oomRemedies(c.s, &digest.OOM{Request: *c.s.request}, trial)
 		if len(got) != c.count || got[c.at].Effect == nil || *got[c.at].Effect.Left != c.left {
 			t.Errorf("%s, %d bytes left: %+v", c.s.cause(), c.left, got)
 		}
@@ -332,24 +333,24 @@ func TestHoles(t *testing.T) {
 	deflt, graph := snapshot.Pool{}, snapshot.Pool{Graph: 1}
 	for _, c := range []struct {
 		name string
-		o    compare.OOM
+		o    digest.OOM
 		text string
 	}{
-		{"nothing free", compare.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, deflt, true, false, 0, 0)}}, ""},
-		{"only its own", compare.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, deflt, true, false, 6*mib, 2*mib)}},
+		{"nothing free", digest.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, deflt, true, false, 0, 0)}}, ""},
+		{"only its own", digest.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, deflt, true, false, 6*mib, 2*mib)}},
 			"6 MiB was free in segments; the largest piece that the request could use has 2 MiB"},
-		{"none of its own", compare.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("small", 0, deflt, true, false, 2*mib, mib)}},
+		{"none of its own", digest.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("small", 0, deflt, true, false, 2*mib, mib)}},
 			"2 MiB was free in segments, and none of it where the request could use it: large segments, those of the request, have none; small segments have 2 MiB, the largest piece 1 MiB"},
-		{"of another stream", compare.OOM{Request: 4 * mib, Stream: 0x70, Pools: []timeline.PoolSum{sum("large", 0, deflt, true, false, 8*mib, 8*mib), sum("large", 0x70, deflt, true, false, 2*mib, mib)}},
+		{"of another stream", digest.OOM{Request: 4 * mib, Stream: 0x70, Pools: []timeline.PoolSum{sum("large", 0, deflt, true, false, 8*mib, 8*mib), sum("large", 0x70, deflt, true, false, 2*mib, mib)}},
 			"10 MiB was free in segments; the largest piece that the request could use has 1 MiB: large segments of stream 0x70, those of the request, have 2 MiB, the largest piece 1 MiB; large segments have 8 MiB, the largest piece 8 MiB"},
-		{"of a pool", compare.OOM{Request: 4 * mib, Pool: &graph, Pools: []timeline.PoolSum{sum("large", 0, deflt, true, false, 8*mib, 8*mib), sum("large", 0, graph, true, false, 2*mib, mib)}},
+		{"of a pool", digest.OOM{Request: 4 * mib, Pool: &graph, Pools: []timeline.PoolSum{sum("large", 0, deflt, true, false, 8*mib, 8*mib), sum("large", 0, graph, true, false, 2*mib, mib)}},
 			"large segments of pool (1,0), those of the request, have 2 MiB, the largest piece 1 MiB; large segments have 8 MiB"},
-		{"of both sorts", compare.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{
+		{"of both sorts", digest.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{
 			sum("large", 0, deflt, true, false, 8*mib, mib), sum("large", 0, deflt, true, true, 4*mib, 3*mib), sum("small", 0, deflt, true, false, mib, mib)}},
 			"large segments, those of the request, have 12 MiB, the largest piece 3 MiB; small segments have 1 MiB"},
-		{"of a pool that is not recorded", compare.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, deflt, true, false, 8*mib, mib), sum("large", 0, deflt, false, false, 4*mib, 3*mib)}},
+		{"of a pool that is not recorded", digest.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, deflt, true, false, 8*mib, mib), sum("large", 0, deflt, false, false, 4*mib, 3*mib)}},
 			"large segments, those of the request, have 8 MiB, the largest piece 1 MiB; large segments of a pool that is not recorded have 4 MiB"},
-		{"of a file without pools", compare.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, deflt, false, false, 8*mib, mib), sum("small", 0, deflt, false, false, 4*mib, mib)}},
+		{"of a file without pools", digest.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, deflt, false, false, 8*mib, mib), sum("small", 0, deflt, false, false, 4*mib, mib)}},
 			"large segments, those of the request, have 8 MiB, the largest piece 1 MiB; small segments have 4 MiB"},
 	} {
 		f := finding.Finding{Evidence: map[string]any{}}
@@ -364,7 +365,7 @@ func TestHoles(t *testing.T) {
 		}
 	}
 	f := finding.Finding{Evidence: map[string]any{}}
-	tellHoles(&f, &shortage{}, &compare.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, graph, true, false, 2*mib, mib)}})
+	tellHoles(&f, &shortage{}, &digest.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, graph, true, false, 2*mib, mib)}})
 	if text := strings.Join(f.Detail, "\n"); !strings.Contains(text, "the pool of the request is not recorded") {
 		t.Error(text)
 	}

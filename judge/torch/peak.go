@@ -9,6 +9,7 @@ import (
 	"strandline/finding"
 	"strandline/stack"
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 	"strandline/torch/purpose"
 	"strandline/torch/timeline"
 	"strandline/units"
@@ -68,7 +69,7 @@ func inferredOf(m *purpose.Moment) []string {
 
 // tellUnused says what forward passes kept for backward passes that did not come, and
 // what to do about it, if that is worth a person's time.
-func tellUnused(f *finding.Finding, d *compare.Device) {
+func tellUnused(f *finding.Finding, d *digest.Device) {
 	u, peak := d.Purpose.Unused, d.Purpose.Peak.Bytes
 	if u == nil || worth(u.Bytes, peak) == "" {
 		return
@@ -89,7 +90,7 @@ func tellUnused(f *finding.Finding, d *compare.Device) {
 }
 
 // state says what memory holds where a file has no history of a device.
-func state(p *compare.Process, d *compare.Device, leaks []finding.Finding) []finding.Finding {
+func state(p *compare.Process, d *digest.Device, leaks []finding.Finding) []finding.Finding {
 	m := &d.Purpose.End
 	if m.Bytes == 0 {
 		return nil

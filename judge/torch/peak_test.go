@@ -6,6 +6,7 @@ import (
 
 	"strandline/finding"
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 	"strandline/torch/purpose"
 	"strandline/torch/snapshot"
 )
@@ -50,8 +51,8 @@ func TestStateAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Traces = nil
-	b := compare.NewBook()
-	a := Files(b, []*compare.Process{compare.NewProcess("", []*compare.Digest{b.Digest(s)})}, Options{})
+	b := digest.NewBook()
+	a := Files(b, []*compare.Process{compare.NewProcess("", []*digest.File{b.Digest(s)})}, Options{})
 	e := evidenceOf(t, a, finding.Usage)
 	by := e["by_purpose"].(map[string]int64)
 	if by["parameters"] == 0 || by["workspaces"] != 32<<20 || by["unknown"] < 214477260 {

@@ -5,6 +5,7 @@ import (
 
 	"strandline/finding"
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 	"strandline/torch/timeline"
 	"strandline/units"
 )
@@ -58,7 +59,7 @@ func private(p *compare.Process, device int) []finding.Finding {
 
 // privateRemedies are what to do about free memory of private pools, if there is
 // much: a pool in use is what it was made for.
-func privateRemedies(d *compare.Device) (out []finding.Remedy) {
+func privateRemedies(d *digest.Device) (out []finding.Remedy) {
 	var ofGraphs, ofPools int64 // free
 	for i := range d.Private {
 		if q := &d.Private[i]; q.ByGraph() {
@@ -77,7 +78,7 @@ func privateRemedies(d *compare.Device) (out []finding.Remedy) {
 }
 
 // privateFree is what is free in private pools.
-func privateFree(d *compare.Device) (bytes int64) {
+func privateFree(d *digest.Device) (bytes int64) {
 	for _, q := range d.Private {
 		bytes += q.Free
 	}

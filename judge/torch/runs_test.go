@@ -7,14 +7,15 @@ import (
 
 	"strandline/finding"
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 	"strandline/torch/snapshot"
 )
 
 // TestUnrelatedRuns gives the files of two healthy programs as if they were of one:
 // each is judged by itself, and the whole is not OK.
 func TestUnrelatedRuns(t *testing.T) {
-	book := compare.NewBook()
-	var digests []*compare.Digest
+	book := digest.NewBook()
+	var digests []*digest.File
 	for _, path := range slices.Concat(example(t, "cache/*.pickle.gz"), example(t, "ranks/rank1*.pickle")) {
 		s, err := snapshot.Open(path, snapshot.Options{})
 		if err != nil {
@@ -27,7 +28,7 @@ func TestUnrelatedRuns(t *testing.T) {
 		t.Fatalf("%s of %d processes, want unknown of 2", a.Verdict, len(a.Processes))
 	}
 	for _, p := range a.Processes {
-		folder := func(f *compare.Digest) string { return strings.Split(f.Name, "/")[3] }
+		folder := func(f *digest.File) string { return strings.Split(f.Name, "/")[3] }
 		for _, f := range p.Files {
 			if folder(f) != folder(p.Files[0]) {
 				t.Errorf("%s is judged with %s", f.Name, p.Files[0].Name)

@@ -7,6 +7,7 @@ import (
 	judgelogs "strandline/judge/logs"
 	"strandline/logs"
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 	"strandline/torch/timeline"
 )
 
@@ -17,8 +18,8 @@ type statement struct{ judgelogs.Statement }
 func statements(processes []*compare.Process) (out []*statement) {
 	for _, p := range processes {
 		for _, f := range p.Files {
-			if f.Said != nil && f.Said.Failed() {
-				out = append(out, &statement{judgelogs.Statement{Text: f.Said, File: f.Name, Process: p.Name, Heard: map[*logs.OOM]bool{}}})
+			if f.Text != nil && f.Text.Failed() {
+				out = append(out, &statement{judgelogs.Statement{Text: f.Text, File: f.Name, Process: p.Name, Heard: map[*logs.OOM]bool{}}})
 			}
 		}
 	}
@@ -27,7 +28,7 @@ func statements(processes []*compare.Process) (out []*statement) {
 
 // hear finds the messages of a failure that a snapshot of a process tells of: the
 // last of them, and how many there are.
-func (t *statement) hear(o *compare.OOM, process string, device int) (last *logs.OOM, count int) {
+func (t *statement) hear(o *digest.OOM, process string, device int) (last *logs.OOM, count int) {
 	for _, f := range t.OOM.Failures {
 		if own, said := rank.FindString(process), rank.FindString(f.Rank); own != "" && said != "" && own != said {
 			continue
@@ -50,7 +51,7 @@ var rank = regexp.MustCompile(`rank\d+`)
 
 // sameFailure tells whether a message is of a failure in a snapshot: on that
 // device, with the same request and as much free, as far as they are printed.
-func sameFailure(m *logs.OOM, o *compare.OOM, device int) bool {
+func sameFailure(m *logs.OOM, o *digest.OOM, device int) bool {
 	if m.Bare() || m.Request == nil || !o.Known.Request || m.Device != nil && *m.Device != device || judgelogs.Contradictory(m) {
 		return false
 	}

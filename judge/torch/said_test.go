@@ -7,13 +7,14 @@ import (
 	"strandline/finding"
 	"strandline/logs"
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 )
 
 // saidAlone judges a text without a snapshot.
 func saidAlone(t *testing.T, text string, known Options) finding.Finding {
 	t.Helper()
-	p := compare.NewProcess("", []*compare.Digest{told(t, "job.log", text)})
-	a := Files(compare.NewBook(), []*compare.Process{p}, known)
+	p := compare.NewProcess("", []*digest.File{told(t, "job.log", text)})
+	a := Files(digest.NewBook(), []*compare.Process{p}, known)
 	if a.Verdict != finding.RanOut || len(a.Findings) != 1 {
 		t.Fatalf("%s: %s, %d findings", text, a.Verdict, len(a.Findings))
 	}
@@ -62,8 +63,8 @@ func TestMessagesBesideASnapshot(t *testing.T) {
 	}
 	// Of a text of several ranks it is those of the snapshot's own.
 	var text statement
-	text.Text, text.Heard = told(t, "job.log", "[rank0]: "+messageOfW20+"\n[rank1]: "+messageOfW20).Said, map[*logs.OOM]bool{}
-	failure := &compare.OOM{Request: 1 << 30, DeviceFree: 782 << 20}
+	text.Text, text.Heard = told(t, "job.log", "[rank0]: "+messageOfW20+"\n[rank1]: "+messageOfW20).Text, map[*logs.OOM]bool{}
+	failure := &digest.OOM{Request: 1 << 30, DeviceFree: 782 << 20}
 	failure.Known.Request, failure.Known.DeviceFree = true, true
 	for _, c := range []struct {
 		process string

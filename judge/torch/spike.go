@@ -6,6 +6,7 @@ import (
 	"strandline/finding"
 	"strandline/stack"
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 	"strandline/torch/purpose"
 	"strandline/torch/timeline"
 	"strandline/units"
@@ -19,7 +20,7 @@ const spikeShare = 0.10
 // spike tells the place whose activations and temporaries make the peak: made and
 // gone inside a step, and without them the peak would be clearly lower. It is a
 // note: nothing is wrong with it.
-func spike(b *compare.Book, p *compare.Process, device int) []finding.Finding {
+func spike(b *digest.Book, p *compare.Process, device int) []finding.Finding {
 	d := p.Newest().Device(device)
 	peak := &d.Purpose.Peak
 	if len(d.Purpose.Reliefs) == 0 {
@@ -52,7 +53,7 @@ func passing(m *purpose.Moment) int64 { return m.By[purpose.Activations] + m.By[
 
 // tellSpike says what share of the peak comes and goes with each step, what
 // limits next, and which other places are worth looking at.
-func tellSpike(f *finding.Finding, d *compare.Device) {
+func tellSpike(f *finding.Finding, d *digest.Device) {
 	peak := &d.Purpose.Peak
 	f.Detail = append(f.Detail, fmt.Sprintf("activations and temporaries are %s of the peak, %s",
 		units.Percent(share(passing(peak), peak.Bytes)), units.Bytes(passing(peak))))

@@ -12,20 +12,21 @@ import (
 	"strandline/finding"
 	"strandline/logs"
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 )
 
 // judgeText answers for texts of one process.
 func judgeText(t testing.TB, texts ...string) Answer {
 	t.Helper()
-	var files []*compare.Digest
+	var files []*digest.File
 	for i, text := range texts {
 		said, err := logs.Scan(strings.NewReader(text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		files = append(files, &compare.Digest{Name: fmt.Sprintf("%d.log", i), Said: &said})
+		files = append(files, &digest.File{Name: fmt.Sprintf("%d.log", i), Text: &said})
 	}
-	return Files(compare.NewBook(), []*compare.Process{compare.NewProcess("", files)}, Options{})
+	return Files(digest.NewBook(), []*compare.Process{compare.NewProcess("", files)}, Options{})
 }
 
 // printed makes tables of what was allocated in MiB, one a number, with as many

@@ -6,6 +6,7 @@ import (
 
 	"strandline/finding"
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 	"strandline/torch/timeline"
 	"strandline/units"
 )
@@ -42,7 +43,7 @@ func waiting(p *compare.Process, device int) []finding.Finding {
 }
 
 // tellWaiting says who made what waits, since when and how long.
-func tellWaiting(f *finding.Finding, d *compare.Device) {
+func tellWaiting(f *finding.Finding, d *digest.Device) {
 	w := &d.Waiting
 	say := func(format string, args ...any) { f.Detail = append(f.Detail, fmt.Sprintf(format, args...)) }
 	if w.Peak.Event != timeline.Never {

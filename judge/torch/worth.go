@@ -3,6 +3,7 @@ package torch
 import (
 	"strandline/finding"
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 	"strandline/torch/timeline"
 )
 
@@ -21,7 +22,7 @@ const (
 )
 
 // costs are what the detectors of single costs tell of a device.
-func costs(b *compare.Book, p *compare.Process, device int) (out []finding.Finding) {
+func costs(b *digest.Book, p *compare.Process, device int) (out []finding.Finding) {
 	out = append(out, spike(b, p, device)...)
 	out = append(out, autocast(b, p, device)...)
 	out = append(out, copies(b, p, device)...)

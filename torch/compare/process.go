@@ -1,3 +1,10 @@
+// Package compare relates snapshots to each other: those of one process over time,
+// of many processes, or of two runs of different code.
+//
+// It compares digests, of package digest, rather than the files. An allocation is
+// the same in two files if it stands at the same address with the same size and was
+// made at the same moment, or, where that moment was not recorded, if nothing
+// contradicts it: an address alone is no identity.
 package compare
 
 import (
@@ -10,12 +17,13 @@ import (
 
 	"strandline/judge/trend"
 	"strandline/stack"
+	"strandline/torch/digest"
 )
 
 // A Process is the files of one process, oldest first.
 type Process struct {
 	Name  string // "" if there is one process only
-	Files []*Digest
+	Files []*digest.File
 }
 
 var (
@@ -98,52 +106,37 @@ func digits(s string) int {
 
 // NewProcess puts the digests in order: by the ends of their histories, else by
 // the numbers in their names.
-func NewProcess(name string, files []*Digest) *Process {
-	p := &Process{Name: name, Files: append([]*Digest(nil), files...)}
+func NewProcess(name string, files []*digest.File) *Process {
+	p := &Process{Name: name, Files: append([]*digest.File(nil), files...)}
 	sort.SliceStable(p.Files, func(i, j int) bool { return natural(p.Files[i].Name, p.Files[j].Name) })
 	// Those with a history take the places that they have, in its order.
 	var places []int
 	for i, f := range p.Files {
-		if f.end() > 0 && f.Partial == nil { // a history that was cut ends too early
+		if f.End() > 0 && f.Partial == nil { // a history that was cut ends too early
 			places = append(places, i)
 		}
 	}
-	timed := make([]*Digest, len(places))
+	timed := make([]*digest.File, len(places))
 	for k, i := range places {
 		timed[k] = p.Files[i]
 	}
 	sort.SliceStable(timed, func(i, j int) bool {
-		if a, b := timed[i].end(), timed[j].end(); a != b {
+		if a, b := timed[i].End(), timed[j].End(); a != b {
 			return a < b
 		}
-		return timed[i].events() < timed[j].events()
+		return timed[i].Events() < timed[j].Events()
 	})
 	for k, i := range places {
 		p.Files[i] = timed[k]
 	}
 	if len(places) == 0 { // no times (PyTorch 2.0, 2.1): a history only grows
-		sort.SliceStable(p.Files, func(i, j int) bool { return p.Files[i].events() < p.Files[j].events() })
+		sort.SliceStable(p.Files, func(i, j int) bool { return p.Files[i].Events() < p.Files[j].Events() })
 	}
 	return p
 }
 
-// end is the time of the last event on any device.
-func (d *Digest) end() (t int64) {
-	for i := range d.Devices {
-		t = max(t, d.Devices[i].End)
-	}
-	return t
-}
-
-func (d *Digest) events() (n int) {
-	for i := range d.Devices {
-		n += d.Devices[i].Events
-	}
-	return n
-}
-
 // Newest is the last file.
-func (p *Process) Newest() *Digest { return p.Files[len(p.Files)-1] }
+func (p *Process) Newest() *digest.File { return p.Files[len(p.Files)-1] }
 
 // Whole is the process without the files that were read in part: what is
 // missing in them would look freed. It is the process itself if no file is whole.
@@ -175,16 +168,6 @@ func (p *Process) DeviceIndices() (out []int) {
 	return out
 }
 
-// Device is the part of a file for a device, empty if it has none.
-func (d *Digest) Device(index int) *Device {
-	for i := range d.Devices {
-		if d.Devices[i].Index == index {
-			return &d.Devices[i]
-		}
-	}
-	return &Device{Index: index}
-}
-
 // A Chain is one allocation followed through the files of a process.
 type Chain struct {
 	Stack stack.ID
@@ -198,7 +181,7 @@ type Chain struct {
 func (p *Process) Chains(device int) []Chain {
 	var out []Chain
 	var at []int // of the previous file's live allocations: index into out
-	var prev *Device
+	var prev *digest.Device
 	for j, f := range p.Files {
 		d := f.Device(device)
 		here := make([]int, len(d.Live))
@@ -247,9 +230,9 @@ func (p *Process) Survivors(device int) [][]int64 {
 	return out
 }
 
-// sameAlloc tells whether two allocations at one address, of consecutive files,
+// sameAlloc reports whether two allocations at one address, of consecutive files,
 // are one; sure is false where no history covers the time between.
-func sameAlloc(old, cur *Device, a, b Live) (same, sure bool) {
+func sameAlloc(old, cur *digest.Device, a, b digest.Live) (same, sure bool) {
 	if a.Bytes != b.Bytes || a.Stack > stack.Empty && b.Stack > stack.Empty && a.Stack != b.Stack {
 		return false, true
 	}
@@ -291,7 +274,7 @@ func (r *Row) PerStep() int64 {
 }
 
 // Rows are the places of a process, most growth first, of all devices together.
-func (p *Process) Rows(b *Book) []Row {
+func (p *Process) Rows(b *digest.Book) []Row {
 	n := len(p.Files)
 	rows := map[stack.Site]*Row{}
 	heaviest := map[stack.Site]map[stack.ID]int64{}
@@ -354,7 +337,7 @@ type Differs struct {
 
 // Outliers are the places at which one process holds clearly more than the
 // median of the others: more than twice as much, and 64 KiB more.
-func Outliers(b *Book, processes []*Process) (out []Differs) {
+func Outliers(b *digest.Book, processes []*Process) (out []Differs) {
 	if len(processes) < 2 {
 		return nil
 	}
@@ -465,8 +448,8 @@ func (p *Process) Interval(device int) int {
 
 // Deaths are the lifetimes of what was freed inside the histories, by stack.
 // Where the histories overlap, the longest is taken.
-func (p *Process) Deaths(device int) map[stack.ID]*Lifetimes {
-	out := map[stack.ID]*Lifetimes{}
+func (p *Process) Deaths(device int) map[stack.ID]*digest.Lifetimes {
+	out := map[stack.ID]*digest.Lifetimes{}
 	covered := int64(-1) // from this time on the histories taken so far tell
 	for j := len(p.Files) - 1; j >= 0; j-- {
 		d := p.Files[j].Device(device)
@@ -476,7 +459,7 @@ func (p *Process) Deaths(device int) map[stack.ID]*Lifetimes {
 		covered = d.Start
 		for id, l := range d.Deaths {
 			if out[id] == nil {
-				out[id] = new(Lifetimes)
+				out[id] = new(digest.Lifetimes)
 			}
 			for i, n := range l {
 				out[id][i] += n
@@ -484,4 +467,26 @@ func (p *Process) Deaths(device int) map[stack.ID]*Lifetimes {
 		}
 	}
 	return out
+}
+
+// LastOOM is the newest failure that any file of a process records on a
+// device, from the file that was dumped closest to it, and that file's part.
+func (p *Process) LastOOM(device int) (*digest.OOM, *digest.File) {
+	var last *digest.OOM
+	var in *digest.File
+	for j := len(p.Files) - 1; j >= 0; j-- {
+		o := p.Files[j].Device(device).LastOOM
+		switch {
+		case o == nil:
+		case last == nil || o.Exact && !last.Exact && o.Time != 0 && o.Time == last.Time:
+			after := 0
+			if last != nil {
+				after = last.After
+			}
+			known := *o
+			known.After = max(after, o.After)
+			last, in = &known, p.Files[j]
+		}
+	}
+	return last, in
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"strandline/stack"
+	"strandline/torch/digest"
 	"strandline/torch/snapshot"
 )
 
@@ -54,22 +55,30 @@ func TestNatural(t *testing.T) {
 	}
 }
 
-func digest(name string, d Device) *Digest { return &Digest{Name: name, Devices: []Device{d}} }
+// file is a digest of one device.
+func file(name string, d digest.Device) *digest.File {
+	return &digest.File{Name: name, Devices: []digest.Device{d}}
+}
+
+// history is a device that has events alone.
+func history(events int, end int64) digest.Device {
+	return digest.Device{History: digest.History{Events: events, End: end}}
+}
 
 func TestOrder(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		files []*Digest
+		files []*digest.File
 		want  string
 	}{
-		{"by the end of the history", []*Digest{
-			digest("a", Device{Events: 3, End: 30}), digest("b", Device{Events: 2, End: 20}), digest("c", Device{Events: 1, End: 10}),
+		{"by the end of the history", []*digest.File{
+			file("a", history(3, 30)), file("b", history(2, 20)), file("c", history(1, 10)),
 		}, "c b a"},
-		{"by number without a history", []*Digest{digest("step10", Device{}), digest("step9", Device{})}, "step9 step10"},
-		{"one without a history keeps its place", []*Digest{
-			digest("step4", Device{Events: 9, End: 40}), digest("step2", Device{}), digest("step3", Device{Events: 3, End: 30}),
+		{"by number without a history", []*digest.File{file("step10", digest.Device{}), file("step9", digest.Device{})}, "step9 step10"},
+		{"one without a history keeps its place", []*digest.File{
+			file("step4", history(9, 40)), file("step2", digest.Device{}), file("step3", history(3, 30)),
 		}, "step2 step3 step4"},
-		{"by length where events have no time", []*Digest{digest("b", Device{Events: 5}), digest("a", Device{Events: 9})}, "b a"},
+		{"by length where events have no time", []*digest.File{file("b", history(5, 0)), file("a", history(9, 0))}, "b a"},
 	} {
 		var got []string
 		for _, f := range NewProcess("", c.files).Files {
@@ -82,12 +91,18 @@ func TestOrder(t *testing.T) {
 }
 
 func TestSameAlloc(t *testing.T) {
-	timed := func(start, end int64) Device { return Device{HasTime: true, Events: 9, Start: start, End: end} }
-	live := func(born int64, s stack.ID) Live { return Live{Addr: 512, Bytes: 64, Born: born, Stack: s} }
+	timed := func(start, end int64) digest.Device {
+		return digest.Device{History: digest.History{HasTime: true, Events: 9, Start: start, End: end}}
+	}
+	complete := timed(150, 200)
+	complete.Complete = true
+	live := func(born int64, s stack.ID) digest.Live {
+		return digest.Live{Addr: 512, Bytes: 64, Born: born, Stack: s}
+	}
 	for _, c := range []struct {
 		name       string
-		old, cur   Device
-		a, b       Live
+		old, cur   digest.Device
+		a, b       digest.Live
 		same, sure bool
 	}{
 		{"made at the same moment", timed(0, 100), timed(0, 200), live(50, 2), live(50, 2), true, true},
@@ -97,10 +112,10 @@ func TestSameAlloc(t *testing.T) {
 		{"history restarted, block still there", timed(0, 100), timed(90, 200), live(50, 2), live(-1, 2), true, true},
 		{"a gap between the recordings", timed(0, 100), timed(150, 200), live(50, 2), live(-1, 2), true, false},
 		{"another stack", timed(0, 100), timed(150, 200), live(50, 2), live(-1, 3), false, true},
-		{"another process: it began empty", timed(0, 100), Device{HasTime: true, Events: 9, Start: 150, End: 200, Complete: true}, live(50, 2), live(-1, 2), false, false},
-		{"no times, same event of a growing history", Device{Events: 5}, Device{Events: 9}, live(3, 2), live(3, 2), true, false},
-		{"no times, another event", Device{Events: 5}, Device{Events: 9}, live(3, 2), live(7, 2), false, false},
-		{"state alone", Device{}, Device{}, live(-1, 2), live(-1, 2), true, false},
+		{"another process: it began empty", timed(0, 100), complete, live(50, 2), live(-1, 2), false, false},
+		{"no times, same event of a growing history", history(5, 0), history(9, 0), live(3, 2), live(3, 2), true, false},
+		{"no times, another event", history(5, 0), history(9, 0), live(3, 2), live(7, 2), false, false},
+		{"state alone", digest.Device{}, digest.Device{}, live(-1, 2), live(-1, 2), true, false},
 	} {
 		if same, sure := sameAlloc(&c.old, &c.cur, c.a, c.b); same != c.same || same && sure != c.sure {
 			t.Errorf("%s: same %v, sure %v", c.name, same, sure)
@@ -115,18 +130,20 @@ func TestSameAlloc(t *testing.T) {
 }
 
 func TestChainsAndRows(t *testing.T) {
-	b := NewBook()
+	b := digest.NewBook()
 	at := func(line int64) stack.ID {
 		return b.Stacks.Intern([]stack.FrameID{b.Stacks.Frame(stack.Frame{File: "train.py", Line: line, Function: "f"}, nil)})
 	}
 	kept, temp := at(1), at(2)
-	file := func(name string, end int64, live ...Live) *Digest {
-		return digest(name, Device{HasTime: true, Events: int(end), Start: 1, End: end, Live: live})
+	file := func(name string, end int64, live ...digest.Live) *digest.File {
+		d := digest.Device{History: digest.History{HasTime: true, Events: int(end), Start: 1, End: end}}
+		d.Live = live
+		return file(name, d)
 	}
-	p := NewProcess("", []*Digest{
-		file("1", 100, Live{Addr: 512, Bytes: 10, Born: 50, Stack: kept}, Live{Addr: 1024, Bytes: 7, Born: 90, Stack: temp}),
-		file("2", 200, Live{Addr: 512, Bytes: 10, Born: 50, Stack: kept}, Live{Addr: 1024, Bytes: 7, Born: 190, Stack: temp}, Live{Addr: 2048, Bytes: 20, Born: 150, Stack: kept}),
-		file("3", 300, Live{Addr: 512, Bytes: 10, Born: 50, Stack: kept}, Live{Addr: 2048, Bytes: 20, Born: 150, Stack: kept}, Live{Addr: 4096, Bytes: 30, Born: 250, Stack: kept}),
+	p := NewProcess("", []*digest.File{
+		file("1", 100, digest.Live{Addr: 512, Bytes: 10, Born: 50, Stack: kept}, digest.Live{Addr: 1024, Bytes: 7, Born: 90, Stack: temp}),
+		file("2", 200, digest.Live{Addr: 512, Bytes: 10, Born: 50, Stack: kept}, digest.Live{Addr: 1024, Bytes: 7, Born: 190, Stack: temp}, digest.Live{Addr: 2048, Bytes: 20, Born: 150, Stack: kept}),
+		file("3", 300, digest.Live{Addr: 512, Bytes: 10, Born: 50, Stack: kept}, digest.Live{Addr: 2048, Bytes: 20, Born: 150, Stack: kept}, digest.Live{Addr: 4096, Bytes: 30, Born: 250, Stack: kept}),
 	})
 	rows := p.Rows(b)
 	if len(rows) != 2 {
@@ -146,10 +163,10 @@ func TestChainsAndRows(t *testing.T) {
 }
 
 func TestIdleIntervalIsNoMark(t *testing.T) {
-	file := func(name string, events int) *Digest {
-		return digest(name, Device{HasTime: true, Events: events, Start: 1, End: int64(events)})
+	file := func(name string, events int) *digest.File {
+		return file(name, digest.Device{History: digest.History{HasTime: true, Events: events, Start: 1, End: int64(events)}})
 	}
-	p := NewProcess("", []*Digest{file("1", 100), file("2", 200), file("3", 300), file("4", 304)})
+	p := NewProcess("", []*digest.File{file("1", 100), file("2", 200), file("3", 300), file("4", 304)})
 	if got := fmt.Sprint(p.Marks(0)); got != "[0 1 3]" {
 		t.Errorf("marks %s: nothing happened between the last two files", got)
 	}
@@ -183,13 +200,5 @@ func TestRunsMatchByPlace(t *testing.T) {
 		if c.PeakAfter != c.PeakBefore || c.EndAfter != c.EndBefore {
 			t.Errorf("a run differs from itself at %v", c.Site)
 		}
-	}
-}
-
-func BenchmarkDigest(b *testing.B) {
-	s := open(b, "image-leak/step-4.pickle")
-	b.ReportMetric(float64(s.Traces[0].Len()), "events/op")
-	for b.Loop() {
-		NewBook().Digest(s)
 	}
 }

@@ -3,6 +3,8 @@ package compare
 import (
 	"path/filepath"
 	"slices"
+
+	"strandline/torch/digest"
 )
 
 // together is the share of blocks that two files must have in common to be of one
@@ -26,7 +28,7 @@ func (k Kinship) Same() bool {
 
 // KinshipOf compares a file with an older one: on all devices that hold memory in
 // both.
-func KinshipOf(old, cur *Digest) Kinship {
+func KinshipOf(old, cur *digest.File) Kinship {
 	sum := Kinship{Unknown: true}
 	shared := false
 	for i := range cur.Devices {
@@ -40,19 +42,14 @@ func KinshipOf(old, cur *Digest) Kinship {
 			sum = Kinship{Common: sum.Common + k.Common, Expected: sum.Expected + k.Expected}
 		}
 	}
-	if !shared && len(old.Devices) > 0 && len(cur.Devices) > 0 && old.holds() && cur.holds() {
+	if !shared && len(old.Devices) > 0 && len(cur.Devices) > 0 && !old.Empty() && !cur.Empty() {
 		return Kinship{} // of different devices
 	}
 	return sum
 }
 
-// holds reports whether any device of a file holds memory or has a history.
-func (d *Digest) holds() bool {
-	return slices.ContainsFunc(d.Devices, func(d Device) bool { return len(d.Live) > 0 || d.Events > 0 })
-}
-
 // kinship compares a device's part of a file with that of an older one.
-func kinship(old, cur *Device) Kinship {
+func kinship(old, cur *digest.Device) Kinship {
 	older := cur.Older
 	switch timed := old.HasTime && cur.HasTime && old.Events > 0 && cur.Events > 0; {
 	case timed && cur.Start == old.Start && cur.First == old.First: // one history that grew
@@ -60,7 +57,7 @@ func kinship(old, cur *Device) Kinship {
 	case timed && cur.Complete && old.Complete && cur.Start <= old.End: // two beginnings
 		return Kinship{Expected: max(1, len(old.Live))}
 	case timed && cur.Start <= old.End: // the history reaches back into the older one
-		older = slices.DeleteFunc(slices.Clone(cur.Live), func(l Live) bool { return l.Born > old.End })
+		older = slices.DeleteFunc(slices.Clone(cur.Live), func(l digest.Live) bool { return l.Born > old.End })
 	case cur.Events == 0:
 		older = cur.Live
 	case !timed && old.Events > 0 && cur.First == old.First: // one history that grew, without times
@@ -78,7 +75,7 @@ func kinship(old, cur *Device) Kinship {
 
 // inBoth counts the blocks that stand in both lists, which are sorted by address,
 // and may be the same.
-func inBoth(old, cur []Live) (n int) {
+func inBoth(old, cur []digest.Live) (n int) {
 	k := 0
 	for _, l := range cur {
 		for k < len(old) && old[k].Addr < l.Addr {
@@ -98,17 +95,17 @@ func inBoth(old, cur []Live) (n int) {
 func (p *Process) Split() []*Process {
 	var runs, empty []*Process
 	for _, f := range p.Files {
-		if f.Said != nil {
+		if f.Text != nil {
 			return []*Process{p}
 		}
 		r := p.runOf(runs, f)
 		switch {
-		case !f.holds():
-			empty = append(empty, &Process{Files: []*Digest{f}})
+		case f.Empty():
+			empty = append(empty, &Process{Files: []*digest.File{f}})
 		case r != nil:
 			r.Files = append(r.Files, f)
 		default:
-			runs = append(runs, &Process{Files: []*Digest{f}})
+			runs = append(runs, &Process{Files: []*digest.File{f}})
 		}
 	}
 	if len(runs) <= 1 {
@@ -125,7 +122,7 @@ func (p *Process) Split() []*Process {
 }
 
 // runOf is the run to which a file belongs, the newest first; nil if to none.
-func (p *Process) runOf(runs []*Process, f *Digest) *Process {
+func (p *Process) runOf(runs []*Process, f *digest.File) *Process {
 	for _, r := range slices.Backward(runs) {
 		if f.Partial != nil || r.Newest().Partial != nil || KinshipOf(r.Newest(), f).Same() {
 			return r
@@ -135,7 +132,7 @@ func (p *Process) runOf(runs []*Process, f *Digest) *Process {
 }
 
 // runName names a run by its first and last file.
-func runName(files []*Digest) string {
+func runName(files []*digest.File) string {
 	first, last := filepath.Base(files[0].Name), filepath.Base(files[len(files)-1].Name)
 	if len(files) == 1 {
 		return first

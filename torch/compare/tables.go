@@ -35,10 +35,10 @@ func (p *Process) Tables() (out []Tables) {
 	parts := map[key][]Tables{}
 	var order []key
 	for _, f := range p.Files {
-		if f.Said == nil {
+		if f.Text == nil {
 			continue
 		}
-		for _, s := range f.Said.Series {
+		for _, s := range f.Text.Series {
 			t := Tables{Tag: s.Process, Device: s.Device, Count: s.Count, Earlier: s.Earlier}
 			for _, m := range s.Tables {
 				t.Marks = append(t.Marks, Mark{f.Name, m})

@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"strandline/logs"
+	"strandline/torch/digest"
 )
 
 // log is a text whose tables state, in MiB, what was allocated and what was
 // allocated since the process began, with a time before each.
-func log(t *testing.T, name string, lines ...string) *Digest {
+func log(t *testing.T, name string, lines ...string) *digest.File {
 	t.Helper()
 	var b strings.Builder
 	for _, l := range lines {
@@ -22,28 +23,28 @@ func log(t *testing.T, name string, lines ...string) *Digest {
 		}
 		fmt.Fprintf(&b, "%s\n| PyTorch CUDA memory summary, device ID 0 |\n| Allocated memory | %d MiB | %d MiB | %d MiB | 0 B |\n", clock, current, current, gained)
 	}
-	said, err := logs.Scan(strings.NewReader(b.String()))
+	text, err := logs.Scan(strings.NewReader(b.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Digest{Name: name, Said: &said}
+	return &digest.File{Name: name, Text: &text}
 }
 
 func TestTablesOfSeveralFiles(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		files []*Digest
+		files []*digest.File
 		want  string
 	}{
-		{"after stands before before", []*Digest{log(t, "after", "11:00:00 2000 5000"), log(t, "before", "10:00:00 1000 3000")},
+		{"after stands before before", []*digest.File{log(t, "after", "11:00:00 2000 5000"), log(t, "before", "10:00:00 1000 3000")},
 			"before 1000, after 2000 (2, 1h0m0s)"},
-		{"a log that was rotated", []*Digest{log(t, "job.log", "10:20:00 3 7000", "10:30:00 4 8000"), log(t, "job.log.1", "10:00:00 1 5000", "10:10:00 2 6000")},
+		{"a log that was rotated", []*digest.File{log(t, "job.log", "10:20:00 3 7000", "10:30:00 4 8000"), log(t, "job.log.1", "10:00:00 1 5000", "10:10:00 2 6000")},
 			"job.log.1 1, job.log.1 2, job.log 3, job.log 4 (4, 30m0s)"},
-		{"logs of two jobs", []*Digest{log(t, "a", "10:00:00 1 100", "10:10:00 2 900"), log(t, "b", "10:00:00 3 110", "10:10:00 4 950")},
+		{"logs of two jobs", []*digest.File{log(t, "a", "10:00:00 1 100", "10:10:00 2 900"), log(t, "b", "10:00:00 3 110", "10:10:00 4 950")},
 			"a 1, a 2 (2, 10m0s); b 3, b 4 (2, 10m0s)"},
-		{"no snapshot, no text", []*Digest{{Name: "x"}}, ""},
-		{"a clock that runs backwards for a day", []*Digest{log(t, "a", "23:00:00 1 100", "01:00:00 2 200")}, "a 1, a 2 (2, 2h0m0s)"},
-		{"an unknown time", []*Digest{log(t, "a", "10:00:00 1 100", "x 2 200")}, "a 1, a 2 (2, 0s)"},
+		{"no snapshot, no text", []*digest.File{{Name: "x"}}, ""},
+		{"a clock that runs backwards for a day", []*digest.File{log(t, "a", "23:00:00 1 100", "01:00:00 2 200")}, "a 1, a 2 (2, 2h0m0s)"},
+		{"an unknown time", []*digest.File{log(t, "a", "10:00:00 1 100", "x 2 200")}, "a 1, a 2 (2, 0s)"},
 	} {
 		var out []string
 		for _, s := range NewProcess("", c.files).Tables() {

@@ -18,6 +18,7 @@ import (
 	judgetorch "strandline/judge/torch"
 	"strandline/stack"
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 	"strandline/torch/purpose"
 	"strandline/torch/replay"
 	"strandline/torch/snapshot"
@@ -126,7 +127,7 @@ type other struct {
 
 // judgement is what detect and compare say of all files.
 type judgement struct {
-	book      *compare.Book
+	book      *digest.Book
 	processes []*compare.Process
 	answer    judgetorch.Answer
 }
@@ -338,8 +339,8 @@ func (d *measured) grouped(g tile.Grouping) (*tile.Bands, error) {
 // judge digests all files and judges them, process by process.
 func (e *Engine) judge(ctx context.Context) {
 	e.change(func() { e.findingsState = working })
-	j := &judgement{book: compare.NewBook()}
-	digests := map[string]*compare.Digest{}
+	j := &judgement{book: digest.NewBook()}
+	digests := map[string]*digest.File{}
 	index := map[string]int{}
 	var paths []string
 	for i, f := range e.files {
@@ -357,7 +358,7 @@ func (e *Engine) judge(ctx context.Context) {
 	names, grouped := compare.Group(paths, nil)
 	processOf := map[int]string{}
 	for _, name := range names {
-		var list []*compare.Digest
+		var list []*digest.File
 		for _, path := range grouped[name] {
 			list = append(list, digests[path])
 		}

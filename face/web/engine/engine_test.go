@@ -20,6 +20,7 @@ import (
 	"strandline/internal/synth"
 	judgetorch "strandline/judge/torch"
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 	"strandline/torch/snapshot"
 	"strandline/torch/timeline"
 )
@@ -147,8 +148,8 @@ func TestBlocks(t *testing.T) {
 // page.
 func TestSameAsDiagnose(t *testing.T) {
 	e := example(t, "image-leak/*.pickle")
-	book := compare.NewBook()
-	var digests []*compare.Digest
+	book := digest.NewBook()
+	var digests []*digest.File
 	for _, f := range e.files {
 		s, err := f.Read(func(int64) error { return nil })
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"strandline/stack"
 	"strandline/torch/compare"
+	"strandline/torch/digest"
 	"strandline/torch/tile"
 )
 
@@ -94,7 +95,7 @@ func (e *Engine) whereIs(j *judgement, f *finding.Finding) where {
 	return out
 }
 
-func (e *Engine) indexOf(d *compare.Digest) int {
+func (e *Engine) indexOf(d *digest.File) int {
 	return max(slices.IndexFunc(e.files, func(f *file) bool { return f.Path == d.Name }), 0)
 }
 
@@ -149,7 +150,7 @@ func (q *question) survivors(p *compare.Process) []survivorsDoc {
 
 // behind is the first event of a file on a device that is later than a time in
 // µs, nil if times are not known or it lies before the history.
-func (e *Engine) behind(d *compare.Digest, device int, t int64) *int {
+func (e *Engine) behind(d *digest.File, device int, t int64) *int {
 	for _, x := range e.files[e.indexOf(d)].devices {
 		times := x.requested.h.Trace.Time
 		if x.requested.h.Device != device || t == 0 || len(times) == 0 || t < times[0] {

@@ -1,16 +1,28 @@
-package compare
+package digest
 
 import (
+	"path/filepath"
 	"testing"
 
 	"strandline/torch/replay"
+	"strandline/torch/snapshot"
 	"strandline/torch/timeline"
 )
 
-// A file that was dumped long after its failure, and holds the whole run, tells
+// open reads a file of the repository.
+func open(t testing.TB, path string) *snapshot.Snapshot {
+	t.Helper()
+	s, err := snapshot.Open(filepath.Join("../..", path), snapshot.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A file that was dumped long after its failure, and holds the whole run, shows
 // the state then exactly: the replay knows the sizes of blocks that are gone.
 func TestFailureIsReplayed(t *testing.T) {
-	s := open(t, "../torch/replay/testdata/w11_fuzz.expandable_oom.s1.end.pickle.zst")
+	s := open(t, "torch/replay/testdata/w11_fuzz.expandable_oom.s1.end.pickle.zst")
 	o := NewBook().Digest(s).Devices[0].LastOOM
 	if o == nil || !o.Exact || o.After == 0 {
 		t.Fatalf("%+v", o)

@@ -1,4 +1,4 @@
-package compare
+package digest
 
 import (
 	"strandline/stack"
@@ -8,14 +8,14 @@ import (
 	"strandline/torch/timeline"
 )
 
-// OOM is the last request of a history that failed, and what stood in memory
+// OOM is the last request of a history that failed, and what memory held
 // then.
 type OOM struct {
 	Event int
 	Time  int64 // µs, 0 if unknown
 	Stack stack.ID
 
-	// Known tells which of the figures below the file holds, and can be.
+	// Known reports which of the figures below the file holds and does not contradict.
 	Known struct{ Request, DeviceFree, State bool }
 
 	Request    int64 // rounded, as recorded
@@ -24,7 +24,7 @@ type OOM struct {
 	Requested  int64 // of what lived
 	// Active is the rounded size of the blocks that were active. Where Exact is
 	// false it is a lower bound, and the holes are upper bounds: the file was
-	// dumped later, no replay has the sizes, and the blocks of the moment are told
+	// dumped later, no replay has the sizes, and the blocks of the moment are inferred
 	// from its events.
 	Active int64
 	Exact  bool
@@ -41,8 +41,8 @@ type OOM struct {
 	Sites      []timeline.SiteSum // what lived, by place, most bytes first; the stacks are of the book
 }
 
-// oom describes the last failure of a timeline, nil if there is none. The memory
-// is what it was for then.
+// oom describes the last failure of a timeline, nil if there is none; memory is
+// what it was for then.
 func (b *Book) oom(t *timeline.Timeline, dev snapshot.Device, exact *replay.Exact, memory *purpose.Moment, stacks []stack.ID) *OOM {
 	if t.OOMs == 0 {
 		return nil
@@ -81,7 +81,7 @@ func (b *Book) oom(t *timeline.Timeline, dev snapshot.Device, exact *replay.Exac
 }
 
 // addState adds the state of the segments at the failure. A file that was dumped
-// later is cut behind it; an exact replay has the sizes of the blocks.
+// later is cut after it; an exact replay has the sizes of the blocks.
 func (o *OOM) addState(t *timeline.Timeline, dev snapshot.Device, exact *replay.Exact) {
 	s := t.Snap
 	if !o.Exact {
@@ -97,7 +97,7 @@ func (o *OOM) addState(t *timeline.Timeline, dev snapshot.Device, exact *replay.
 	}
 }
 
-// Serves tells whether a pool could have served the request. Where the
+// Serves reports whether a pool could have served the request. Where the
 // request's pool was not recorded it is taken to be the default one.
 func (o *OOM) Serves(p timeline.PoolSum) bool {
 	pool := snapshot.Pool{}
@@ -107,7 +107,7 @@ func (o *OOM) Serves(p timeline.PoolSum) bool {
 	return p.Pool == pool && p.Stream == o.Stream && p.Type == timeline.SizeClass(o.Request)
 }
 
-// Hole is the largest free block that the request could have had: of its
+// Hole is the largest free block that the request could have used: of its
 // stream, pool and size class.
 func (o *OOM) Hole() (bytes int64) {
 	for _, p := range o.Pools {
@@ -116,26 +116,4 @@ func (o *OOM) Hole() (bytes int64) {
 		}
 	}
 	return bytes
-}
-
-// LastOOM is the newest failure that any of a process's files tells of on a
-// device, from the file that was dumped closest to it, and that file's part.
-func (p *Process) LastOOM(device int) (*OOM, *Digest) {
-	var last *OOM
-	var in *Digest
-	for j := len(p.Files) - 1; j >= 0; j-- {
-		o := p.Files[j].Device(device).LastOOM
-		switch {
-		case o == nil:
-		case last == nil || o.Exact && !last.Exact && o.Time != 0 && o.Time == last.Time:
-			after := 0
-			if last != nil {
-				after = last.After
-			}
-			known := *o
-			known.After = max(after, o.After)
-			last, in = &known, p.Files[j]
-		}
-	}
-	return last, in
 }
