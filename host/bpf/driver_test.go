@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strandline/internal/live"
 	"strings"
 	"testing"
 	"time"
@@ -35,9 +36,7 @@ const driverHas = 3
 // how a function of it begins there.
 func driven(t *testing.T) (library string, start func() (pid int, begin func() []byte)) {
 	t.Helper()
-	if _, err := exec.LookPath("gcc"); err != nil {
-		t.Skip("no gcc is here to build the program")
-	}
+	live.Tool(t, "gcc")
 	dir := t.TempDir()
 	build := func(name, source string, flags ...string) string {
 		out := filepath.Join(dir, name)

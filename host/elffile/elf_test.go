@@ -225,9 +225,7 @@ func openFile(t testing.TB, path string) *File {
 
 func tool(t *testing.T, dir, name string, args ...string) {
 	t.Helper()
-	if _, err := exec.LookPath(name); err != nil {
-		t.Skipf("no %s is here", name)
-	}
+	live.Tool(t, name)
 	c := exec.Command(name, args...)
 	c.Dir = dir
 	if out, err := c.CombinedOutput(); err != nil {

@@ -48,9 +48,7 @@ func TestNames(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Dir(live.Build(t, hidden, nil))
 			for _, args := range c.make {
-				if _, err := exec.LookPath(args[0]); err != nil {
-					t.Skipf("no %s is here", args[0])
-				}
+				live.Tool(t, args[0])
 				tool := exec.Command(args[0], args[1:]...)
 				tool.Dir = dir
 				if out, err := tool.CombinedOutput(); err != nil {

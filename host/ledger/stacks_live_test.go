@@ -316,7 +316,7 @@ func pythons(t *testing.T) []string {
 		out = append(out, found)
 	}
 	if len(out) == 0 {
-		t.Skip("no python3 is here")
+		live.Tool(t, "python3") // none is installed
 	}
 	return out
 }
@@ -441,9 +441,7 @@ continue
 // TestStacksAgainstDebugger compares every stack with those that gdb sees where
 // the same size is mapped, function by function.
 func TestStacksAgainstDebugger(t *testing.T) {
-	if _, err := exec.LookPath("gdb"); err != nil {
-		t.Skip("no gdb is here to compare with")
-	}
+	live.Tool(t, "gdb")
 	for _, file := range []string{"calls.c", "exceptions.cc"} {
 		t.Run(file, func(t *testing.T) {
 			exe := live.Build(t, source(t, file), nil, "-fomit-frame-pointer")

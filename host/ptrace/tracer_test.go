@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -102,10 +101,7 @@ for line in sys.stdin:
 // TestPythonFrames has the frames of the same calls walked by the programs in the
 // kernel and by the walker in Go: both find the same.
 func TestPythonFrames(t *testing.T) {
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("python3 is not installed")
-	}
+	python := live.Tool(t, "python3")
 	kernel, err := bpf.Start()
 	live.Need(t, "BPF", err)
 	defer kernel.Close()

@@ -69,7 +69,7 @@ func pythons(t *testing.T) (out []string) {
 		out = append(out, found)
 	}
 	if len(out) == 0 {
-		t.Skip("no python3 is here")
+		live.Tool(t, "python3") // none is installed
 	}
 	return out
 }
@@ -177,10 +177,7 @@ func threadsOf(t *testing.T, pid int) (out []int) {
 
 // BenchmarkCalls unwinds the stack of a Python program.
 func BenchmarkCalls(b *testing.B) {
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		b.Skip("no python3 is here")
-	}
+	python := live.Tool(b, "python3")
 	script := filepath.Join(b.TempDir(), "wait.py")
 	if err := os.WriteFile(script, []byte(program), 0o600); err != nil {
 		b.Fatal(err)
@@ -190,6 +187,7 @@ func BenchmarkCalls(b *testing.B) {
 	im, s := imageOf(b, pid), sampleOf(b, pid, pid)
 	var calls []Call
 	for b.Loop() {
+		var err error
 		if calls, err = Calls(im, s, calls[:0]); err != nil {
 			b.Fatal(err)
 		}

@@ -174,9 +174,7 @@ var gdbFrame = regexp.MustCompile(`(?m)^#(\d+) +(?:0x([0-9a-f]+) in )?`)
 // TestAgainstDebugger interrupts programs at moments of chance, and compares
 // with the debugger's calls.
 func TestAgainstDebugger(t *testing.T) {
-	if _, err := exec.LookPath("gdb"); err != nil {
-		t.Skip("no gdb is here to compare with")
-	}
+	live.Tool(t, "gdb")
 	t.Run("C", func(t *testing.T) {
 		pid, _ := live.Start(t, live.Build(t, `
 #include <stdio.h>
@@ -199,10 +197,7 @@ int main() { puts("ready"); fflush(stdout); for (int i = 0;; i++) down(i % 20); 
 		againstDebugger(t, pid, 0)
 	})
 	t.Run("Python", func(t *testing.T) {
-		python, err := exec.LookPath("python3")
-		if err != nil {
-			t.Skip("no python3 is here")
-		}
+		python := live.Tool(t, "python3")
 		pid, _ := live.Start(t, python, "-c", `
 import json, re
 print("ready", flush=True)

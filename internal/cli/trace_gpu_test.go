@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -190,10 +189,7 @@ serve()
 // TestTraceOfTheDriverInPython names the line that asks for the memory.
 func TestTraceOfTheDriverInPython(t *testing.T) {
 	needBPF(t)
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("no python3 is here")
-	}
+	python := live.Tool(t, "python3")
 	script := filepath.Join(t.TempDir(), "server.py")
 	if err := os.WriteFile(script, []byte(pythonGPU), 0o600); err != nil {
 		t.Fatal(err)

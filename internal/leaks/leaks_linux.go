@@ -4,7 +4,6 @@ import (
 	"embed"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -53,10 +52,7 @@ func All() []Program {
 func (p Program) Start(t testing.TB) (pid int) {
 	t.Helper()
 	if p.Name == "python-objects" {
-		python, err := exec.LookPath("python3")
-		if err != nil {
-			t.Skip("no python3 is here")
-		}
+		python := live.Tool(t, "python3")
 		script := filepath.Join(t.TempDir(), p.Name+".py")
 		write(t, script, read(t, p.Name+".py"))
 		pid, _ := live.Start(t, python, script)

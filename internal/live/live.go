@@ -20,9 +20,7 @@ func Build(t testing.TB, source string, libraries map[string]string, flags ...st
 	if strings.HasPrefix(source, "// C++") {
 		compiler = "g++"
 	}
-	if _, err := exec.LookPath(compiler); err != nil {
-		t.Skipf("no %s is here to build the program", compiler)
-	}
+	Tool(t, compiler)
 	dir := t.TempDir()
 	links := []string{"-L" + dir, "-Wl,-rpath," + dir, "-Wl,-z,lazy", "-Wl,--no-as-needed"}
 	for name, text := range libraries {

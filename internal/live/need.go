@@ -3,18 +3,38 @@ package live
 import (
 	"errors"
 	"io/fs"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
 	"testing"
 )
 
 // Need skips a test where what it needs is not available on this machine or to
-// this user, and fails it for any other error.
+// this user, and fails it for any other error. What STRANDLINE_REQUIRE names, a list
+// with commas, is known to be available: the test fails where it is missing.
 func Need(t testing.TB, what string, err error) {
 	t.Helper()
 	switch {
 	case err == nil:
-	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, fs.ErrPermission):
-		t.Skipf("unsupported: %s: %v", what, err)
-	default:
+	case !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, exec.ErrNotFound):
 		t.Fatalf("%s: %v", what, err)
+	case required(what):
+		t.Fatalf("%s is required here: %v", what, err)
+	default:
+		t.Skipf("unsupported: %s: %v", what, err)
 	}
+}
+
+// Tool is the path of a program that a test runs; where it is not installed, the
+// test is skipped as by [Need].
+func Tool(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	Need(t, name, err)
+	return path
+}
+
+func required(what string) bool {
+	return slices.Contains(strings.Split(os.Getenv("STRANDLINE_REQUIRE"), ","), what)
 }
