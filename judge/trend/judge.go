@@ -62,7 +62,8 @@ const (
 	// quarter it grows on; between nobody can know, and the confidence is open.
 	// Where much of what is made goes within an interval, what happens to stay in a
 	// few intervals may be a working set that lives longer now and then: only what
-	// stays in nearly all of them is sure.
+	// stays in nearly all of them is sure. In two intervals a cache that fills looks as
+	// a leak does, but that it seldom adds the same number of things each time.
 	nearlyAll = 0.75
 	levels    = 0.32
 	growsOn   = 0.5
@@ -131,7 +132,7 @@ func Judge(p *Population, past Past) Verdict {
 	}
 	workingSet := math.Pow(1-turnover, float64(v.Outlived))
 	v.Class, v.Confidence = Leak, min(going*(1-workingSet)*(1-coincidence(v.Rounds, n-quiet)), nearlySure)
-	if slows < growsOn || churn > 0 && float64(v.Rounds) < nearlyAll*float64(n-quiet) {
+	if slows < growsOn || churn > 0 && float64(v.Rounds) < nearlyAll*float64(n-quiet) || n == 2 && past.Outlived <= 2 && !p.constant() {
 		v.Confidence = min(v.Confidence, open)
 	}
 	return v
@@ -200,6 +201,13 @@ func regular(added []int64) bool {
 		low, high = min(low, a), max(high, a)
 	}
 	return low > 0 && 3*high <= 4*low
+}
+
+// constant reports whether both of two intervals added the same number of things that
+// stayed, and what was there before them is a multiple of it.
+func (p *Population) constant() bool {
+	a := p.lasting(1)
+	return a > 0 && a == p.lasting(2) && p.lasting(0)%a == 0
 }
 
 // lasting are the things added at mark j that live at the next mark too; of the

@@ -65,6 +65,9 @@ func TestJudge(t *testing.T) {
 		{"additions that die away", held(10, "9*0-9", "9*1-9", "6*2-9", "4*3-9", "2*4-9", "1*6-9", "1*8-9"), Past{}, Levelled, false},
 		{"a cache that fills, seen too short to know", held(7, "10*0-6", "9*1-6", "6*2-6", "5*3-6", "4*4-6", "2*5-6", "2*6-6"), Past{}, Leak, false},
 		{"a steady leak of uneven steps", held(7, "5*0-6", "5*1-6", "7*2-6", "6*3-6", "4*4-6", "6*5-6", "5*6-6"), Past{}, Leak, true},
+		{"a cache that begins to fill", held(3, "5*0-2", "6*1-2", "6*2-2"), Past{}, Leak, false},
+		{"a cache of uneven things that begins to fill", held(3, "8*0-2", "5*1-2", "4*2-2"), Past{Outlived: 1}, Leak, false},
+		{"a batch a step, from the second step on", held(3, "24*0-2", "12*1-2", "12*2-2"), Past{}, Leak, true},
 		{"a few irregular additions are no proof", held(3, "3*0-2", "5*1-2", "2*2-2"), Past{}, Leak, false},
 		{"but they are with a long past", held(3, "3*0-2", "5*1-2", "2*2-2"), Past{Outlived: 20}, Leak, true},
 	} {
