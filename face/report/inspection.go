@@ -77,7 +77,7 @@ func NewInspection(s *snapshot.Snapshot, f *timeline.Facts) *Inspection {
 }
 
 // AddAt adds what lives after an event.
-func (d *Inspection) AddAt(t *timeline.Timeline, event int, exact *replay.Exact) {
+func (d *Inspection) AddAt(t *timeline.Timeline, event int, exact *replay.Result) {
 	a := &At{Event: event, Device: t.Device, Requested: t.RequestedAt(event), Reserved: t.ReservedAt(event), Sites: []Place{}}
 	a.AllocatedLow, a.AllocatedHigh = t.AllocatedBounds(event)
 	if exact.Exactly(event) {

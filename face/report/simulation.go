@@ -126,7 +126,7 @@ func NewSimulation(file, version string, partial bool) *Simulation {
 }
 
 // AddReplay adds the replay of a device.
-func (d *Simulation) AddReplay(x *replay.Exact) {
+func (d *Simulation) AddReplay(x *replay.Result) {
 	r := Replayed{
 		Device: x.Device, Events: x.Trace.Len(), Settings: x.Settings.Changed(), Exact: x.Difference == nil,
 		Calls: Reproduced{x.Calls, x.CallsMet}, Segments: Reproduced{x.Segments, x.SegmentsMet}, Difference: x.Difference,
@@ -143,7 +143,7 @@ func (d *Simulation) AddReplay(x *replay.Exact) {
 
 // AddCourse adds the course of memory in the recorded run, as an exact replay
 // has it.
-func (d *Simulation) AddCourse(x *replay.Exact, o *replay.Outcome) {
+func (d *Simulation) AddCourse(x *replay.Result, o *replay.Outcome) {
 	if r := d.device(x.Device); r.Exact {
 		r.Samples, r.Stranded = courseOf(o), &o.Stranded
 	}
@@ -165,7 +165,7 @@ func (d *Simulation) Change(own string, changes []string, bounded bool) {
 
 // A Run is what came of a run on a device.
 type Run struct {
-	On       *replay.Exact
+	On       *replay.Result
 	Scenario *replay.Scenario
 	Outcome  *replay.Outcome
 	// Smallest is the least capacity in which it fits, 0 if the limit alone is too

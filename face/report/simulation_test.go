@@ -20,7 +20,7 @@ func TestUntestedRules(t *testing.T) {
 	}
 	r := replay.NewRecording(timeline.New(s, s.Devices()[0]))
 	r.Version = 204
-	x := r.Exact()
+	x := r.Replay()
 	d := NewSimulation("file", "2.4", false)
 	d.AddReplay(x)
 	for _, conf := range []string{"expandable_segments:True", "max_split_size_mb:64,expandable_segments:True", ""} {
@@ -54,7 +54,7 @@ func TestHeldFromBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := replay.NewRecording(timeline.New(s, s.Devices()[0])).Exact()
+	x := replay.NewRecording(timeline.New(s, s.Devices()[0])).Replay()
 	for _, c := range []struct {
 		whole            bool
 		sentence, advice string

@@ -92,7 +92,7 @@ func inspectMore(doc *report.Inspection, s *snapshot.Snapshot, facts *timeline.F
 		if o.at < timeline.Never || o.at >= n {
 			return noEvent(s, o.device, o.at, n)
 		}
-		doc.AddAt(t, o.at, replay.NewRecording(t).Exact())
+		doc.AddAt(t, o.at, replay.NewRecording(t).Replay())
 	}
 	if alloc {
 		if o.alloc < 0 || o.alloc >= n {

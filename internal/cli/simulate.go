@@ -153,7 +153,7 @@ func (o *simulateOptions) settings(v allocator.Version) (runs []replay.Choice, e
 
 // replay replays every device under the settings of the file. Those that have a
 // history can be run under others.
-func (g *globals) replay(ctx context.Context, s *snapshot.Snapshot, doc *report.Simulation) (on []*replay.Exact, err error) {
+func (g *globals) replay(ctx context.Context, s *snapshot.Snapshot, doc *report.Simulation) (on []*replay.Result, err error) {
 	bar := newCounter(g)
 	defer bar.clear()
 	for _, d := range s.Devices() {
@@ -161,7 +161,7 @@ func (g *globals) replay(ctx context.Context, s *snapshot.Snapshot, doc *report.
 			return nil, err
 		}
 		bar.begin(fmt.Sprintf("replaying device %d", d.Index), 0)
-		x := replay.NewRecording(timeline.New(s, d)).Exact()
+		x := replay.NewRecording(timeline.New(s, d)).Replay()
 		doc.AddReplay(x)
 		if x.Trace.Len() > 0 {
 			on = append(on, x)
@@ -196,7 +196,7 @@ func (o *simulateOptions) words(b bounds) (words []string) {
 type whatIf struct {
 	g       *globals
 	doc     *report.Simulation
-	on      []*replay.Exact
+	on      []*replay.Result
 	options simulateOptions
 	bounds
 	runs  []replay.Choice
@@ -308,7 +308,7 @@ func (w *whatIf) fits(run int) bool {
 
 // limited tells whether a device of a search may not reserve all of its memory.
 func (w *whatIf) limited() bool {
-	return slices.ContainsFunc(w.on, func(x *replay.Exact) bool {
+	return slices.ContainsFunc(w.on, func(x *replay.Result) bool {
 		return x.Bounded(replay.Scenario{Capacity: w.capacity, Limit: w.limit}).Limit > 0
 	})
 }

@@ -60,7 +60,7 @@ func (b *Book) device(s *snapshot.Snapshot, dev snapshot.Device, stacks []stack.
 	}
 	out.Checkpoints = checkpoints(&out.Steps, out.Events)
 	if out.OOMs > 0 || out.Space.Overhead >= triedFrom {
-		x := replay.NewRecording(t).Exact()
+		x := replay.NewRecording(t).Replay()
 		out.Trial = replay.TryExpandable(x)
 		out.LastOOM = b.oom(t, dev, x, out.Purpose.OOM, stacks)
 	}

@@ -43,7 +43,7 @@ type OOM struct {
 
 // oom describes the last failure of a timeline, nil if there is none; memory is
 // what it was for then.
-func (b *Book) oom(t *timeline.Timeline, dev snapshot.Device, exact *replay.Exact, memory *purpose.Moment, stacks []stack.ID) *OOM {
+func (b *Book) oom(t *timeline.Timeline, dev snapshot.Device, exact *replay.Result, memory *purpose.Moment, stacks []stack.ID) *OOM {
 	if t.OOMs == 0 {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (b *Book) oom(t *timeline.Timeline, dev snapshot.Device, exact *replay.Exac
 
 // addState adds the state of the segments at the failure. A file that was dumped
 // later is cut after it; an exact replay has the sizes of the blocks.
-func (o *OOM) addState(t *timeline.Timeline, dev snapshot.Device, exact *replay.Exact) {
+func (o *OOM) addState(t *timeline.Timeline, dev snapshot.Device, exact *replay.Result) {
 	s := t.Snap
 	if !o.Exact {
 		sizes := exact.BlockSizes()

@@ -27,7 +27,7 @@ func TestFailureIsReplayed(t *testing.T) {
 	if o == nil || !o.Exact || o.After == 0 {
 		t.Fatalf("%+v", o)
 	}
-	x := replay.NewRecording(timeline.New(s, s.Devices()[0])).Exact()
+	x := replay.NewRecording(timeline.New(s, s.Devices()[0])).Replay()
 	if _, active := x.At(o.Event); o.Active != active || o.Active+o.Free.Releasable+o.Free.Stranded != o.Reserved {
 		t.Errorf("%d bytes active of %d reserved; replayed %d", o.Active, o.Reserved, active)
 	}

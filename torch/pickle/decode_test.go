@@ -134,7 +134,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"unknown memo", "h\x05.", 0, "memo entry 5"},
 		{"unknown long memo", "j\x00\x00\x01\x00.", 0, "memo entry 65536"},
 		{"memo of nothing", "\x94.", 0, "too little on the stack"},
-		{"no opcode", "\xff.", 0, "0xff is no pickle opcode"},
+		{"no opcode", "\xff.", 0, "0xff is not a pickle opcode"},
 		{"protocol 6", "\x80\x06N.", 0, "protocol 6"},
 		{"long text of 2^60 bytes", "N\x8d\x00\x00\x00\x00\x00\x00\x00\x10x.", 1, "at most"},
 		{"bytes of 2^60 bytes", "\x8e\x00\x00\x00\x00\x00\x00\x00\x10x.", 0, "at most"},

@@ -64,7 +64,7 @@ func TestAscend(t *testing.T) {
 		if got := s.TorchVersion(); got != "with torch_npu" {
 			t.Errorf("frames %t: the version is %q", frames, got)
 		}
-		x := NewRecording(timeline.New(s, s.Devices()[0])).Exact()
+		x := NewRecording(timeline.New(s, s.Devices()[0])).Replay()
 		if x.Difference != nil || x.SegmentsMet != 2 {
 			t.Errorf("frames %t: %v, %d segments are met", frames, x.Difference, x.SegmentsMet)
 		}

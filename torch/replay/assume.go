@@ -10,16 +10,17 @@ import (
 	"strandline/units"
 )
 
-// Exact replays the history under its own settings. What the file does not hold
-// is settled such that as much as possible is reproduced: the limit of memory,
-// which segments were of private pools that are gone by the end, what blocks of
-// before the recording kept behind their requests.
-func (r *Recording) Exact() *Exact {
+// Replay runs the history under its own settings. It is exact only if the result
+// has no [Difference]. What the file does not hold is settled such that as much
+// as possible is reproduced: the limit of memory, which segments were of private
+// pools that are gone by the end, what blocks of before the recording kept
+// behind their requests.
+func (r *Recording) Replay() *Result {
 	first := r.newPlayer(assumptions{pools: r.pools})
-	first.Sizes = slices.Grow(first.Sizes, len(r.Allocs)-r.older) // most replays come to the end
+	first.out.Sizes = slices.Grow(first.out.Sizes, len(r.Allocs)-r.older) // most replays come to the end
 	best := first.run()
 	if r.Snap.Partial == nil { // else what is missing explains everything
-		from := []*Exact{best}
+		from := []*Result{best}
 		if r.Settings.GCThreshold > 0 && (best.Difference != nil || best.Stats.Retries > 0) {
 			from = r.findLimit(best)
 			best = from[0]
@@ -43,11 +44,11 @@ func (r *Recording) Exact() *Exact {
 
 // cost is the work that a run was, in events: before the first one, it takes
 // over the state.
-func (x *Exact) cost() int { return x.Events + 100 + 4*(x.slots+len(x.start)) }
+func (x *Result) cost() int { return x.Events + 100 + 4*(x.slots+len(x.start)) }
 
 // better tells whether more is reproduced than in another replay, or the same
 // with fewer retries.
-func (x *Exact) better(y *Exact) bool {
+func (x *Result) better(y *Result) bool {
 	switch {
 	case x.Difference == nil && y.Difference == nil:
 		return x.Stats.Retries < y.Stats.Retries
@@ -59,7 +60,7 @@ func (x *Exact) better(y *Exact) bool {
 
 // Untested are the rules of settings that were not held against a recording of
 // the release, beside those that the replay itself rests on.
-func (x *Exact) Untested(set *allocator.Settings) []string {
+func (x *Result) Untested(set *allocator.Settings) []string {
 	pools := len(x.assumed.pools) > 0
 	own := x.Version.Untested(&x.Settings, pools)
 	return slices.DeleteFunc(x.Version.Untested(set, pools), func(rule string) bool { return slices.Contains(own, rule) })
@@ -85,7 +86,7 @@ func (as *assumptions) rereadings() (n int) {
 
 // explain adds to the difference what the replay has where the recording goes
 // on, and what is not known that may be the reason.
-func (x *Exact) explain() {
+func (x *Result) explain() {
 	d := x.Difference
 	if !d.atEnd {
 		p := x.newPlayer(x.assumed)
@@ -112,7 +113,7 @@ func (x *Exact) explain() {
 
 // privatePools tells whether some memory was of private pools that the file does
 // not name.
-func (x *Exact) privatePools() bool {
+func (x *Result) privatePools() bool {
 	for at, p := range x.assumed.pools {
 		if x.pools[at] != p {
 			return true
@@ -161,7 +162,7 @@ func (a *Assumed) Room() *int64 {
 }
 
 // Assumed says what the replay rests on beside the file.
-func (x *Exact) Assumed() Assumed {
+func (x *Result) Assumed() Assumed {
 	out := Assumed{Notes: []string{}}
 	note := func(format string, args ...any) { out.Notes = append(out.Notes, fmt.Sprintf(format, args...)) }
 	e := &x.Trace.Events

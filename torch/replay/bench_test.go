@@ -114,7 +114,7 @@ func training(events int, expandable bool) *snapshot.Snapshot {
 func TestWhatIfMemoryIsFlat(t *testing.T) {
 	taken := func(events int) uint64 {
 		s := training(events, false)
-		x := NewRecording(timeline.New(s, s.Devices()[0])).Exact()
+		x := NewRecording(timeline.New(s, s.Devices()[0])).Replay()
 		if x.Difference != nil {
 			t.Fatal(x.Difference)
 		}
@@ -163,7 +163,7 @@ func BenchmarkReplay(b *testing.B) {
 			r := recording(b)
 			began = processorTime(b)
 			for b.Loop() {
-				if x := r.Exact(); x.Difference != nil {
+				if x := r.Replay(); x.Difference != nil {
 					b.Fatal(x.Difference)
 				}
 			}
@@ -171,7 +171,7 @@ func BenchmarkReplay(b *testing.B) {
 		})
 		for _, conf := range []string{"", "expandable_segments:True"} {
 			b.Run(name+"/whatif/"+conf, func(b *testing.B) {
-				x := recording(b).Exact()
+				x := recording(b).Replay()
 				set, err := allocator.ParseSettings(conf, 206)
 				if err != nil {
 					b.Fatal(err)

@@ -8,7 +8,7 @@ import (
 // At is the bytes of the blocks that the program held after event k, and of
 // those that were active: held, or freed and waiting for another stream. They are
 // exact up to the event at which the replay parts from the recording.
-func (x *Exact) At(k int) (allocated, active int64) {
+func (x *Result) At(k int) (allocated, active int64) {
 	for i := range x.Allocs {
 		if x.Birth(i) > k {
 			break // later ones are younger
@@ -25,7 +25,7 @@ func (x *Exact) At(k int) (allocated, active int64) {
 
 // Walk calls f after each event with the bytes allocated and active then, until
 // f returns false.
-func (x *Exact) Walk(f func(event int, allocated, active int64) bool) {
+func (x *Result) Walk(f func(event int, allocated, active int64) bool) {
 	allocated, active := x.At(never)
 	holders := make([]int, x.slots) // of slots: allocations
 	for i := range x.older {
@@ -60,7 +60,7 @@ func (x *Exact) Walk(f func(event int, allocated, active int64) bool) {
 // BlockSizes are the sizes of the allocations' blocks, nil where the replay is not
 // exact, or rests on what the file does not hold: the state before the recording,
 // or private pools that are gone.
-func (x *Exact) BlockSizes() []int64 {
+func (x *Result) BlockSizes() []int64 {
 	if x.Difference != nil || !x.Complete() || x.privatePools() {
 		return nil
 	}
@@ -68,12 +68,12 @@ func (x *Exact) BlockSizes() []int64 {
 }
 
 // Exactly tells whether event k is reproduced exactly.
-func (x *Exact) Exactly(k int) bool { return x.Difference == nil || k < x.Difference.Event }
+func (x *Result) Exactly(k int) bool { return x.Difference == nil || k < x.Difference.Event }
 
 // SegmentsAt are the segments and blocks after the call to which event k belongs:
 // a request whose segment is event k is served. They are those of the replay,
 // for each event before the first difference.
-func (x *Exact) SegmentsAt(k int) []allocator.Segment {
+func (x *Result) SegmentsAt(k int) []allocator.Segment {
 	p := x.newPlayer(x.assumed)
 	p.play(k + 1)
 	return p.a.Segments()

@@ -18,7 +18,7 @@ func TestCourse(t *testing.T) {
 		}
 		for _, d := range s.Devices() {
 			r := NewRecording(timeline.New(s, d))
-			x := r.Exact()
+			x := r.Replay()
 			n := r.Trace.Len()
 			peak := int64(0)
 			x.Walk(func(k int, allocated, active int64) bool {

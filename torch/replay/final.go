@@ -18,26 +18,26 @@ func (p *player) compare() {
 	s := p.Snap
 	for _, i := range p.SegmentIndices() {
 		g := &s.Segments[i]
-		p.Segments++
+		p.out.Segments++
 		why := "none there"
 		if got := at[g.Addr]; got != nil {
 			why = p.unlike(g, got)
 		}
 		switch {
 		case why == "":
-			p.SegmentsMet++
-		case p.Difference == nil:
+			p.out.SegmentsMet++
+		case p.out.Difference == nil:
 			p.differAtEnd(fmt.Sprintf("a segment of %s bytes at 0x%x", units.Count(g.TotalSize), g.Addr), why)
 		}
 	}
-	if p.Difference == nil && len(final) != p.Segments {
-		p.differAtEnd(fmt.Sprintf("%d segments", p.Segments), fmt.Sprint(len(final)))
+	if p.out.Difference == nil && len(final) != p.out.Segments {
+		p.differAtEnd(fmt.Sprintf("%d segments", p.out.Segments), fmt.Sprint(len(final)))
 	}
 }
 
 func (p *player) differAtEnd(recorded, replayed string) {
 	p.differ(p.e.Len(), recorded, replayed)
-	p.Difference.atEnd = true
+	p.out.Difference.atEnd = true
 }
 
 // unlike says how a segment differs from that of the file, "" if it does not.

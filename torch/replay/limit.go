@@ -16,8 +16,8 @@ const mostSettled = 6
 
 // findLimit tries limits of memory and returns the replays that come furthest,
 // the best first. Of those that are exact, it is the one with the fewest retries.
-func (r *Recording) findLimit(none *Exact) []*Exact {
-	found := []*Exact{none}
+func (r *Recording) findLimit(none *Result) []*Result {
+	found := []*Result{none}
 	left := max(int(mostOfLimits), 10*r.Trace.Len())
 	for _, limit := range r.limits() {
 		if left < 0 {

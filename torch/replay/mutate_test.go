@@ -70,7 +70,7 @@ func TestNoHistoryStopsTheReplay(t *testing.T) {
 			}
 			mutate(s, rand.New(rand.NewPCG(uint64(seed), 3)))
 			for _, d := range s.Devices() {
-				x := NewRecording(timeline.New(s, d)).Exact()
+				x := NewRecording(timeline.New(s, d)).Replay()
 				if n := x.Trace.Len(); n > 0 {
 					x.SegmentsAt(n / 2)
 				}

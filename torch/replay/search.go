@@ -20,12 +20,12 @@ type Choice struct {
 }
 
 // Own are the settings of the recording.
-func (x *Exact) Own() Choice { return Choice{x.Settings.Changed(), x.Settings} }
+func (x *Result) Own() Choice { return Choice{x.Settings.Changed(), x.Settings} }
 
 // Choices are what a search tries, each once: the recording's own settings first,
 // those that are asked for, and those that are worth a try, some of which only
 // where memory is limited.
-func (x *Exact) Choices(asked []Choice, limited bool) (out []Choice) {
+func (x *Result) Choices(asked []Choice, limited bool) (out []Choice) {
 	all := append([]Choice{x.Own()}, asked...)
 	for _, conf := range candidates(limited) {
 		if set, err := allocator.ParseSettings(conf, x.Version); err == nil {
@@ -65,14 +65,14 @@ func candidates(limited bool) []string {
 // All runs scenarios side by side on the processors that there are. Done is
 // called after each, from one goroutine at a time; nil is nobody. No run begins
 // after the end of ctx.
-func (x *Exact) All(ctx context.Context, scenarios []Scenario, done func()) ([]Outcome, error) {
+func (x *Result) All(ctx context.Context, scenarios []Scenario, done func()) ([]Outcome, error) {
 	out := make([]Outcome, len(scenarios))
 	err := each(ctx, len(scenarios), func(i int) { out[i] = x.WhatIf(scenarios[i]) }, done)
 	return out, err
 }
 
 // AllSmallest are the least capacities of scenarios.
-func (x *Exact) AllSmallest(ctx context.Context, scenarios []Scenario, done func()) ([]int64, error) {
+func (x *Result) AllSmallest(ctx context.Context, scenarios []Scenario, done func()) ([]int64, error) {
 	out := make([]int64, len(scenarios))
 	err := each(ctx, len(scenarios), func(i int) { out[i], _ = x.Smallest(ctx, scenarios[i]) }, done)
 	return out, err

@@ -12,14 +12,14 @@ import (
 	"strandline/torch/timeline"
 )
 
-func exactOf(t *testing.T, path string) *Exact {
+func exactOf(t *testing.T, path string) *Result {
 	t.Helper()
 	s, err := snapshot.Open(path, snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := NewRecording(timeline.New(s, s.Devices()[0]))
-	return r.Exact()
+	return r.Replay()
 }
 
 // After the end of the context no run begins.

@@ -41,9 +41,9 @@ const most = 5e6
 // recording: it assumes what could explain the difference, goes on from there,
 // and takes it back if that leads nowhere.
 // Left is how many events may still be replayed for it.
-func (r *Recording) settle(best *Exact, left *int) *Exact {
-	var explore func(x *Exact) bool
-	explore = func(x *Exact) bool {
+func (r *Recording) settle(best *Result, left *int) *Result {
+	var explore func(x *Result) bool
+	explore = func(x *Result) bool {
 		if x.better(best) {
 			best = x
 		}
@@ -69,14 +69,14 @@ func (r *Recording) settle(best *Exact, left *int) *Exact {
 // furthers reports whether more is reproduced than in another replay, or another
 // segment is in the way at the same event once one has been given to a private
 // pool: garbage collection can meet several.
-func (x *Exact) furthers(y *Exact) bool {
+func (x *Result) furthers(y *Result) bool {
 	return x.better(y) || x.Difference != nil && y.Difference != nil && x.Difference.Event == y.Difference.Event &&
 		x.Difference.wrong != y.Difference.wrong && len(x.assumed.pools) > len(y.assumed.pools)
 }
 
 // explanations yields the assumptions that could explain a difference, those
 // first that leave the least to choose.
-func (x *Exact) explanations(yield func(assumptions) bool) {
+func (x *Result) explanations(yield func(assumptions) bool) {
 	if x.Difference.Event >= x.Trace.Len() {
 		return
 	}
@@ -92,7 +92,7 @@ func (x *Exact) explanations(yield func(assumptions) bool) {
 
 // readings are the other ways in which the history up to a difference can be
 // read.
-func (x *Exact) readings() (out []assumptions) {
+func (x *Result) readings() (out []assumptions) {
 	d := x.Difference
 	if d.base != 0 {
 		as := x.assumed
@@ -129,7 +129,7 @@ func with[K comparable, V any](m map[K]V, k K, v V) map[K]V {
 // slack is how much a block of the start must have behind its request for the
 // free block behind it to be too small for the request that it serves in the
 // replay alone.
-func (x *Exact) slack() (doubt int, bytes int64, ok bool) {
+func (x *Result) slack() (doubt int, bytes int64, ok bool) {
 	d := x.Difference
 	if d.wrong == 0 || d.room == 0 {
 		return 0, 0, false
@@ -148,7 +148,7 @@ func (x *Exact) slack() (doubt int, bytes int64, ok bool) {
 // aged yields ages of the free segments of the start by which garbage collection
 // would give back those that the recording does: those of a later sweep are
 // younger. How old they are, and at which limit, is tried.
-func (x *Exact) aged(yield func(assumptions) bool) {
+func (x *Result) aged(yield func(assumptions) bool) {
 	sweeps := x.sweeps()
 	if len(sweeps) == 0 {
 		return
@@ -176,7 +176,7 @@ func (x *Exact) aged(yield func(assumptions) bool) {
 // sweeps are the segments of the start that are given back around the
 // difference, by address, with the sweep that does so. Each goes through the
 // segments by stream and size.
-func (x *Exact) sweeps() map[uint64]int {
+func (x *Result) sweeps() map[uint64]int {
 	d, e := x.Difference, &x.Trace.Events
 	from := d.Event
 	for from > 0 && releases(e.Action[from-1]) {
@@ -195,7 +195,7 @@ func (x *Exact) sweeps() map[uint64]int {
 }
 
 // order compares the segments that two events release as sets of free blocks do.
-func (x *Exact) order(j, k int) int {
+func (x *Result) order(j, k int) int {
 	e := &x.Trace.Events
 	return cmp.Or(cmp.Compare(x.Snap.Stream(e.Stream[j]), x.Snap.Stream(e.Stream[k])),
 		cmp.Compare(e.Size[j], e.Size[k]), cmp.Compare(e.Addr[j], e.Addr[k]))
@@ -204,7 +204,7 @@ func (x *Exact) order(j, k int) int {
 // relabeled are the choices of private pools that keep a request from the block
 // that it gets in the replay alone: memory that was taken for it, the segment of
 // that block, or that of the recorded one is private.
-func (x *Exact) relabeled() (out []assumptions) {
+func (x *Result) relabeled() (out []assumptions) {
 	d := x.Difference
 	if d.wrong == 0 {
 		return nil
@@ -238,7 +238,7 @@ func (x *Exact) relabeled() (out []assumptions) {
 }
 
 // candidates are the pools that are known, and one more.
-func (x *Exact) candidates() []allocator.PoolID {
+func (x *Result) candidates() []allocator.PoolID {
 	seen := map[allocator.PoolID]bool{}
 	gone := int64(0)
 	for _, p := range x.assumed.pools {

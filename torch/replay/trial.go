@@ -22,7 +22,7 @@ func (t *Trial) Saves() int64 { return t.Own - t.Peak }
 // TryExpandable simulates expandable segments. It is nil where that tells
 // nothing: segments are expandable already, the release has none, the state is
 // not known, or a limit of unknown size stopped a request.
-func TryExpandable(x *Exact) *Trial {
+func TryExpandable(x *Result) *Trial {
 	s := x.Snap
 	const first allocator.Version = 201
 	v := VersionOf(s)

@@ -85,7 +85,7 @@ func ParseSettings(conf string, v allocator.Version) (allocator.Settings, error)
 }
 
 // Recorded is the recorded run as a scenario.
-func (x *Exact) Recorded() Scenario {
+func (x *Result) Recorded() Scenario {
 	as := x.Assumed()
 	sc := x.Under(Scenario{}, x.Settings)
 	if had := as.Room(); had != nil {
@@ -96,7 +96,7 @@ func (x *Exact) Recorded() Scenario {
 
 // Bounded is a scenario with the capacity and the limit of the recording, where it
 // has no capacity of its own.
-func (x *Exact) Bounded(sc Scenario) Scenario {
+func (x *Result) Bounded(sc Scenario) Scenario {
 	if sc.Capacity == 0 {
 		recorded := x.Recorded()
 		sc.Capacity, sc.Limit = recorded.Capacity, recorded.Limit
@@ -107,7 +107,7 @@ func (x *Exact) Bounded(sc Scenario) Scenario {
 // Under is a scenario with other settings. A fraction that they name is of the
 // scenario's capacity, where it has no limit of its own. Garbage collection
 // needs a limit: where nothing is said of memory, it is that of the recording.
-func (x *Exact) Under(sc Scenario, set allocator.Settings) Scenario {
+func (x *Result) Under(sc Scenario, set allocator.Settings) Scenario {
 	sc.Settings = set
 	if set.GCThreshold > 0 && sc.Limit == 0 && sc.Capacity == 0 {
 		sc.Limit = x.assumed.limit
@@ -139,7 +139,7 @@ func (sc *Scenario) Idle() []string {
 
 // Fits tells whether a capacity is at least what was reserved when the recording
 // began.
-func (x *Exact) Fits(capacity int64) error {
+func (x *Result) Fits(capacity int64) error {
 	if capacity > 0 && capacity < x.StartReserved {
 		return fmt.Errorf("device %d had %s reserved when the recording began: what less would have done is not recorded", x.Device, units.Bytes(x.StartReserved))
 	}
@@ -147,7 +147,7 @@ func (x *Exact) Fits(capacity int64) error {
 }
 
 // Held says that a part of memory is not laid out anew, "" if all is.
-func (x *Exact) Held() string {
+func (x *Result) Held() string {
 	if x.StartReserved == 0 {
 		return ""
 	}
@@ -156,12 +156,12 @@ func (x *Exact) Held() string {
 }
 
 // WhatIf runs the requests of the history under a scenario.
-func (x *Exact) WhatIf(sc Scenario) Outcome {
+func (x *Result) WhatIf(sc Scenario) Outcome {
 	return x.whatIf(&sc, nil)
 }
 
 // Run is WhatIf, given up when ctx ends.
-func (x *Exact) Run(ctx context.Context, sc Scenario) (Outcome, error) {
+func (x *Result) Run(ctx context.Context, sc Scenario) (Outcome, error) {
 	const often = 1 << 12 // events
 	n := 0
 	out := x.whatIf(&sc, func(*Outcome) bool {
@@ -172,9 +172,9 @@ func (x *Exact) Run(ctx context.Context, sc Scenario) (Outcome, error) {
 }
 
 // whatIf runs a scenario until stop says so; nil never does.
-func (x *Exact) whatIf(sc *Scenario, stop func(*Outcome) bool) Outcome {
+func (x *Result) whatIf(sc *Scenario, stop func(*Outcome) bool) Outcome {
 	sc.Settings.Ascend = x.Settings.Ascend
-	s := &simulation{Exact: x, sc: sc, e: &x.Trace.Events, device: newDevice(x.Recording, sc.Capacity)}
+	s := &simulation{Result: x, sc: sc, e: &x.Trace.Events, device: newDevice(x.Recording, sc.Capacity)}
 	s.a = allocator.New(sc.Settings, x.Version, s.device)
 	s.a.SetLimit(sc.Limit)
 	s.streams = streams{x.Snap, s.a, nil}
@@ -211,7 +211,7 @@ func (x *Exact) whatIf(sc *Scenario, stop func(*Outcome) bool) Outcome {
 }
 
 type simulation struct {
-	*Exact
+	*Result
 	sc      *Scenario
 	e       *snapshot.Events
 	a       *allocator.Allocator
@@ -408,7 +408,7 @@ func (r *Recording) atOnce(k int) bool {
 // recording ran out of memory for. It is the peak of reserved memory where
 // nothing less is enough, and 0 if the limit alone is too low. Where a retry
 // happens to tidy up, less may be enough once more.
-func (x *Exact) Smallest(ctx context.Context, sc Scenario) (int64, error) {
+func (x *Result) Smallest(ctx context.Context, sc Scenario) (int64, error) {
 	fails := func(o *Outcome) bool { return o.OOM != nil }
 	sc.Capacity, sc.Samples, sc.Looks, sc.Steps = 0, 0, nil, false
 	free := x.whatIf(&sc, fails)

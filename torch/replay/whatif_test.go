@@ -48,7 +48,7 @@ func TestCudaFreeEndsWaits(t *testing.T) {
 			segment(a, 30*mib, snapshot.Inactive), segment(b, 30*mib, snapshot.Allocated), segment(c, 60*mib, snapshot.Allocated),
 		},
 	}
-	x := NewRecording(timeline.New(s, s.Devices()[0])).Exact()
+	x := NewRecording(timeline.New(s, s.Devices()[0])).Replay()
 	if x.Difference != nil {
 		t.Fatal(x.Difference)
 	}
@@ -70,7 +70,7 @@ func TestHugePrivateSegment(t *testing.T) {
 		Addr: 1 << 60, TotalSize: size, Type: s.StringID("large"), Pool: pool,
 		Blocks: []snapshot.Block{{Addr: 1 << 60, Size: size, Requested: size, State: snapshot.Allocated}},
 	})
-	x := NewRecording(timeline.New(s, s.Devices()[0])).Exact()
+	x := NewRecording(timeline.New(s, s.Devices()[0])).Replay()
 	if x.Difference != nil {
 		t.Fatal(x.Difference)
 	}

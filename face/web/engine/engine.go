@@ -114,8 +114,8 @@ type measured struct {
 
 // replayed is what a replay through the allocator told of a device.
 type replayed struct {
-	exact     *replay.Exact // nil if there is no history
-	sizes     []int64       // of the allocations' blocks, nil if they are not known
+	exact     *replay.Result // nil if there is no history
+	sizes     []int64        // of the allocations' blocks, nil if they are not known
 	allocated func() *measured
 	why       string // they are not
 }
@@ -216,7 +216,7 @@ func (d *device) replay() *replayed {
 	if h.Events() == 0 {
 		return &replayed{why: "there are no events"}
 	}
-	x := replay.NewRecording(h.Timeline).Exact()
+	x := replay.NewRecording(h.Timeline).Replay()
 	if x.Difference != nil {
 		return &replayed{exact: x, why: "the replay parts from the recording: " + x.Difference.String()}
 	}

@@ -36,7 +36,7 @@ type reproduced struct {
 }
 
 // replayable is the device that is asked for, with its replay.
-func (q *question) replayable() (*replay.Exact, error) {
+func (q *question) replayable() (*replay.Result, error) {
 	f, err := q.content()
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ type refusedDoc struct {
 }
 
 // scenario is what is asked for: settings, and what is different beside them.
-func (q *question) scenario(x *replay.Exact) (sc replay.Scenario, notes []string, err error) {
+func (q *question) scenario(x *replay.Result) (sc replay.Scenario, notes []string, err error) {
 	if x.Lost {
 		return sc, nil, absent("device %d cannot be simulated: %v", x.Device, x.Difference)
 	}
@@ -147,7 +147,7 @@ func (q *question) scenario(x *replay.Exact) (sc replay.Scenario, notes []string
 }
 
 // bounds are the capacity and the share of it that may be reserved.
-func (q *question) bounds(x *replay.Exact, sc *replay.Scenario) (err error) {
+func (q *question) bounds(x *replay.Result, sc *replay.Scenario) (err error) {
 	if text := q.text("capacity", ""); text != "" {
 		if sc.Capacity, err = units.ParseBytes(text); err != nil {
 			return wrong("capacity: %s", err)
@@ -243,7 +243,7 @@ func withWorst(looks []replay.Sample, worst replay.Sample) []replay.Sample {
 	return slices.Insert(looks, at, worst)
 }
 
-func newOutcomeDoc(x *replay.Exact, sc *replay.Scenario, o *replay.Outcome, notes []string) outcomeDoc {
+func newOutcomeDoc(x *replay.Result, sc *replay.Scenario, o *replay.Outcome, notes []string) outcomeDoc {
 	doc := outcomeDoc{
 		Settings: sc.Settings.Changed(), Notes: notes, Capacity: bound(sc.Capacity), Limit: bound(sc.Limit),
 		Reserved: o.ReservedPeak, Allocated: o.AllocatedPeak, Stranded: o.Stranded,

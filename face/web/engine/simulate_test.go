@@ -66,8 +66,8 @@ func simulated(t *testing.T, e *Engine, what string) (out run) {
 // TestSameAsSimulate wants what `simulate --json` states of runs, and the course
 // of memory to fit to it.
 func TestSameAsSimulate(t *testing.T) {
-	under := func(conf string, change func(*replay.Exact, *replay.Scenario)) func(*replay.Exact) replay.Scenario {
-		return func(x *replay.Exact) (sc replay.Scenario) {
+	under := func(conf string, change func(*replay.Result, *replay.Scenario)) func(*replay.Result) replay.Scenario {
+		return func(x *replay.Result) (sc replay.Scenario) {
 			set, err := replay.ParseSettings(conf, x.Version)
 			if err != nil {
 				t.Fatal(err)
@@ -80,16 +80,16 @@ func TestSameAsSimulate(t *testing.T) {
 	}
 	for _, c := range []struct {
 		file, asked string
-		scenario    func(*replay.Exact) replay.Scenario
+		scenario    func(*replay.Result) replay.Scenario
 	}{
 		{"varied-lengths/default.pickle.gz", "set=expandable_segments:True", under("expandable_segments:True", nil)},
 		{"varied-lengths/default.pickle.gz", "set=max_split_size_mb:128&capacity=4GiB&fraction=0.5",
-			under("max_split_size_mb:128", func(_ *replay.Exact, sc *replay.Scenario) { sc.Capacity, sc.Limit = 4<<30, 2<<30 })},
+			under("max_split_size_mb:128", func(_ *replay.Result, sc *replay.Scenario) { sc.Capacity, sc.Limit = 4<<30, 2<<30 })},
 		{"varied-lengths/default.pickle.gz", "empty=every%3D1step",
-			under("", func(x *replay.Exact, sc *replay.Scenario) { sc.Empty, _, _ = x.EmptyAt("every=1step") })},
-		{"out-of-memory/oom.pickle", "recorded=1", (*replay.Exact).Recorded},
+			under("", func(x *replay.Result, sc *replay.Scenario) { sc.Empty, _, _ = x.EmptyAt("every=1step") })},
+		{"out-of-memory/oom.pickle", "recorded=1", (*replay.Result).Recorded},
 		{"out-of-memory/oom.pickle", "capacity=3.5GiB",
-			under("", func(_ *replay.Exact, sc *replay.Scenario) { sc.Capacity = 7 << 29 })},
+			under("", func(_ *replay.Result, sc *replay.Scenario) { sc.Capacity = 7 << 29 })},
 	} {
 		e := example(t, c.file)
 		name := c.file + " " + c.asked

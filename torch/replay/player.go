@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -12,91 +11,24 @@ import (
 	"strandline/units"
 )
 
-// An Exact is what came of a history that was run through the allocator under
-// its own settings.
-type Exact struct {
-	*Recording
-	Difference *Difference // the first one; nil if the replay is exact
-	Stats      allocator.Stats
-	// InactiveSplit is, at the end, the free bytes in segments that are in use.
-	InactiveSplit int64
-
-	Calls, CallsMet       int  // of the driver: recorded, and reproduced
-	Segments, SegmentsMet int  // of the final state, block for block
-	Events                int  // that were reproduced
-	Lost                  bool // the state before the first event cannot be used: nothing can be simulated
-
-	// Sizes are the bytes of the block of each allocation of the timeline, 0
-	// where it is not known, as it is behind the first difference.
-	Sizes     []int64
-	assumed   assumptions
-	forks     []fork
-	emptied   []emptying
-	abandoned []emptying
-	retried   []span                   // events of requests for which all streams were waited for
-	poolOf    map[int]allocator.PoolID // of requests to private pools, by event
-}
-
-// An emptying is a call of empty_cache before an event, of a private pool alone
-// if it names one.
-type emptying struct {
-	event int
-	pool  allocator.PoolID
-}
-
-// A span is the events from to to-1.
-type span struct{ from, to int }
-
-// A Difference is where the replay parts from the recording.
-type Difference struct {
-	Event    int    `json:"event"`
-	Recorded string `json:"recorded"` // what the recording has there
-	Replayed string `json:"replayed"` // what the allocator does
-	There    string `json:"there"`    // what the replay has at the recorded address, "" at the end
-	Reason   string `json:"reason"`   // what is not known that may be the cause
-
-	// wrong is the address of the free block that the allocator uses where the
-	// recording has memory taken, or releases too early: in a private pool, it
-	// would not.
-	wrong uint64
-	// Of a request that a free block serves in the replay alone: its rounded
-	// size, and that of the block.
-	size, room int64
-	// base is the first address of a reservation of the start, where the event
-	// maps memory below it.
-	base uint64
-
-	atEnd bool // no event differs, but the final state
-}
-
-func (d *Difference) String() string {
-	text := fmt.Sprintf("at event %s the recording has %s, the replay %s", units.Count(int64(d.Event)), d.Recorded, d.Replayed)
-	switch {
-	case d.atEnd:
-		return fmt.Sprintf("at the end the recording has %s, the replay %s", d.Recorded, d.Replayed)
-	case d.There != "":
-		text += "; at that address the replay has " + d.There
-	}
-	return text
-}
-
 // run replays the history under assumptions.
-func (r *Recording) run(as assumptions) *Exact { return r.newPlayer(as).run() }
+func (r *Recording) run(as assumptions) *Result { return r.newPlayer(as).run() }
 
-func (p *player) run() *Exact {
+func (p *player) run() *Result {
 	p.play(p.Trace.Len())
-	p.Events = p.k
-	if p.Difference == nil || p.looks {
+	p.out.Events = p.k
+	if p.out.Difference == nil || p.looks {
 		p.compare()
 	}
-	p.Stats, p.InactiveSplit = p.a.Stats, p.a.InactiveSplit()
-	return p.Exact
+	p.out.Stats, p.out.InactiveSplit = p.a.Stats, p.a.InactiveSplit()
+	return p.out
 }
 
 // A player is a run of a recording. It is the driver of its allocator: it gives
 // the answers of the real one, as long as it is asked the same.
 type player struct {
-	*Exact
+	*Recording
+	out     *Result
 	e       *snapshot.Events
 	a       *allocator.Allocator
 	k       int
@@ -112,7 +44,7 @@ type player struct {
 }
 
 func (r *Recording) newPlayer(as assumptions) *player {
-	p := &player{Exact: &Exact{
+	p := &player{Recording: r, out: &Result{
 		Recording: r, Calls: len(r.calls), Sizes: make([]int64, r.older), assumed: as, poolOf: map[int]allocator.PoolID{},
 	}}
 	p.e = &r.Trace.Events
@@ -125,81 +57,28 @@ func (r *Recording) newPlayer(as assumptions) *player {
 
 // play replays the events before end, and those of the same call.
 func (p *player) play(end int) {
-	for p.k < end && p.Difference == nil {
+	for p.k < end && p.out.Difference == nil {
 		p.step()
 	}
 }
 
 func (p *player) load() {
 	for i := range p.start {
-		p.own(p.start[i].Addr, p.start[i].Size, p.assumed.pools[^i])
+		p.own(p.start[i].Addr, p.start[i].Size, p.out.assumed.pools[^i])
 	}
 	var err error
-	if p.handles, p.tickets, err = p.Exact.load(p.a); err != nil {
+	if p.handles, p.tickets, err = p.out.load(p.a); err != nil {
 		p.differ(0, "a state that is no allocator's: "+err.Error(), "none to begin with")
-		p.Lost = true
+		p.out.Lost = true
 	}
 	for i := range p.older {
 		switch {
 		case p.handles[i] != 0:
-			p.Sizes[i] = p.a.Size(p.handles[i])
+			p.out.Sizes[i] = p.a.Size(p.handles[i])
 		case p.tickets[int32(i)] != 0:
-			p.Sizes[i] = p.a.Deferred(p.tickets[int32(i)])
+			p.out.Sizes[i] = p.a.Deferred(p.tickets[int32(i)])
 		}
 	}
-}
-
-// load gives an allocator the state before the first event, and names the blocks
-// of the allocations that live then.
-func (x *Exact) load(a *allocator.Allocator) ([]allocator.Block, map[int32]allocator.Ticket, error) {
-	start := slices.Clone(x.start)
-	for i := range start {
-		start[i].Blocks = slices.Clone(start[i].Blocks)
-		start[i].Pool = x.assumed.pools[^i]
-	}
-	for i := range start {
-		for j := range start[i].Blocks {
-			b := &start[i].Blocks[j]
-			b.Age = x.assumed.ages[b.Addr]
-		}
-	}
-	for i, bytes := range x.assumed.slack {
-		blocks := start[x.doubt[i].segment].Blocks
-		b, rest := &blocks[x.doubt[i].block], &blocks[x.doubt[i].block+1]
-		b.Size += bytes
-		rest.Addr += uint64(bytes)
-		rest.Size -= bytes
-	}
-	handles, tickets := make([]allocator.Block, x.slots), map[int32]allocator.Ticket{}
-	if err := a.Load(start, x.base); err != nil {
-		return handles, tickets, err
-	}
-	byAddr := map[uint64]*allocator.Piece{}
-	for i := range start {
-		for j := range start[i].Blocks {
-			if b := &start[i].Blocks[j]; b.Block != 0 {
-				byAddr[b.Addr] = b
-			}
-		}
-	}
-	for i := range x.older {
-		switch b := byAddr[x.Addr(i)]; {
-		case b == nil:
-		case b.Ticket != 0:
-			tickets[int32(i)] = b.Ticket
-		default:
-			handles[i] = b.Block
-		}
-	}
-	return handles, tickets, nil
-}
-
-// base is the first address of the reservation that begins at addr or before.
-func (x *Exact) base(addr uint64) uint64 {
-	if base, ok := x.assumed.bases[addr]; ok {
-		return base
-	}
-	return addr
 }
 
 // own notes the pool that memory belongs to.
@@ -326,8 +205,8 @@ func (p *player) releasesItself(end, last int) bool {
 
 // read answers a question of which the history leaves two answers open.
 func (p *player) read(f fork, seems bool) bool {
-	p.forks = append(p.forks, f)
-	return seems != p.assumed.other[f]
+	p.out.forks = append(p.out.forks, f)
+	return seems != p.out.assumed.other[f]
 }
 
 // empty replays calls of empty_cache up to event end.
@@ -340,7 +219,7 @@ func (p *player) empty(end int) bool {
 		p.skip()
 		if p.next < end {
 			p.release(from)
-			if p.Difference != nil {
+			if p.out.Difference != nil {
 				return false
 			}
 		}
@@ -364,7 +243,7 @@ func (p *player) release(from int) {
 		pool = allocator.PoolID{}
 		p.a.EmptyCache()
 	}
-	p.emptied = append(p.emptied, emptying{from, pool})
+	p.out.emptied = append(p.out.emptied, emptying{from, pool})
 }
 
 // skip passes over completions.
@@ -399,13 +278,13 @@ func (p *player) complete(k, end int) {
 
 // abandon notes which private pools are released in events from k to end-1.
 func (p *player) abandon(k, end int) {
-	if len(p.assumed.pools) == 0 {
+	if len(p.out.assumed.pools) == 0 {
 		return
 	}
 	for ; k < end; k++ {
 		if pool := p.owner(p.e.Addr[k]); releases(p.e.Action[k]) && pool.Private() {
 			p.a.Abandon(pool)
-			p.abandoned = append(p.abandoned, emptying{k, pool})
+			p.out.abandoned = append(p.out.abandoned, emptying{k, pool})
 		}
 	}
 }
@@ -440,16 +319,16 @@ func (p *player) call(end int) {
 	}
 	id := p.poolFor(end)
 	if id.Private() {
-		p.poolOf[end] = id
+		p.out.poolOf[end] = id
 	}
 	pool := p.a.Pool(id)
 	retries := p.a.Retries
 	b, ok := p.a.Malloc(p.e.Size[end], p.stream(end), pool)
-	if p.Difference != nil {
+	if p.out.Difference != nil {
 		return
 	}
 	if p.a.Retries > retries {
-		p.retried = append(p.retried, span{p.k, end + 1})
+		p.out.retried = append(p.out.retried, span{p.k, end + 1})
 	}
 	if before {
 		p.complete(first, end)
@@ -468,21 +347,21 @@ func (p *player) call(end int) {
 		p.misserved(end, b, ok)
 	case !oom:
 		p.handles[p.slot[end]] = b
-		p.Sizes = append(p.Sizes, p.a.Size(b))
+		p.out.Sizes = append(p.out.Sizes, p.a.Size(b))
 	}
-	if p.Difference == nil {
+	if p.out.Difference == nil {
 		p.k = end + 1
 	}
 }
 
 // poolFor is the pool that the request at event end goes to.
 func (p *player) poolFor(end int) allocator.PoolID {
-	if len(p.assumed.pools) == 0 {
+	if len(p.out.assumed.pools) == 0 {
 		return allocator.PoolID{}
 	}
 	for k := p.k; k < end; k++ { // memory that was taken for it tells
 		if takes(p.e.Action[k]) {
-			return p.assumed.pools[k]
+			return p.out.assumed.pools[k]
 		}
 	}
 	if p.e.Action[end] != snapshot.OOM {
@@ -511,7 +390,7 @@ func (p *player) misserved(k int, b allocator.Block, ok bool) {
 		return
 	}
 	p.differ(k, p.describe(k), fmt.Sprintf("alloc at 0x%x", p.a.Addr(b)))
-	d := p.Difference
+	d := p.out.Difference
 	d.wrong, d.size = p.a.Addr(b), p.a.Size(b)
 	for _, g := range p.a.Segments() {
 		if i := slices.IndexFunc(g.Blocks, func(q allocator.Piece) bool { return q.Block == b }); i >= 0 {
@@ -524,10 +403,10 @@ func (p *player) misserved(k int, b allocator.Block, ok bool) {
 }
 
 func (p *player) differ(k int, recorded, replayed string) {
-	if p.Difference == nil {
-		p.Difference = &Difference{Event: k, Recorded: recorded, Replayed: replayed}
+	if p.out.Difference == nil {
+		p.out.Difference = &Difference{Event: k, Recorded: recorded, Replayed: replayed}
 		if p.looks && k < p.e.Len() && p.e.Action[k] != snapshot.OOM { // which has no address
-			p.Difference.There = p.there(p.e.Addr[k])
+			p.out.Difference.There = p.there(p.e.Addr[k])
 		}
 	}
 }
@@ -541,106 +420,4 @@ func (p *player) describe(k int) string {
 		return fmt.Sprintf("oom of %s bytes", units.Count(p.e.Size[k]))
 	}
 	return fmt.Sprintf("%s of %s bytes at 0x%x", p.e.Action[k], units.Count(p.e.Size[k]), p.e.Addr[k])
-}
-
-// expect takes the next event of the call if it is such a call of the driver.
-func (p *player) expect(action snapshot.Action, addr uint64, size int64) bool {
-	p.skip()
-	if p.next < p.end && p.e.Action[p.next] == action && p.e.Size[p.next] == size &&
-		(addr == 0 || p.e.Addr[p.next] == addr) {
-		p.next++
-		p.CallsMet++
-		return true
-	}
-	return false
-}
-
-// refused tells whether the driver refused at this place: what comes next in
-// the recording is a release, or the end of the call in an oom.
-func (p *player) refused() bool {
-	p.skip()
-	if p.next == p.end {
-		return p.end < p.e.Len() && p.e.Action[p.end] == snapshot.OOM
-	}
-	return releases(p.e.Action[p.next])
-}
-
-// Malloc is the driver's answer to cudaMalloc.
-func (p *player) Malloc(size int64) (uint64, bool) {
-	if p.Difference != nil {
-		return 0, false
-	}
-	if p.expect(snapshot.SegmentAlloc, 0, size) {
-		k := p.next - 1
-		p.own(p.e.Addr[k], size, p.assumed.pools[k])
-		return p.e.Addr[k], true
-	}
-	if !p.refused() {
-		p.differ(p.next, p.describe(p.next), fmt.Sprintf("segment_alloc of %s bytes", units.Count(size)))
-	}
-	return 0, false
-}
-
-// Free is cudaFree.
-func (p *player) Free(addr uint64, size int64) { p.giveBack(snapshot.SegmentFree, addr, size) }
-
-// Unmap is cuMemUnmap.
-func (p *player) Unmap(addr uint64, size int64) { p.giveBack(snapshot.SegmentUnmap, addr, size) }
-
-func (p *player) giveBack(action snapshot.Action, addr uint64, size int64) {
-	if p.Difference == nil && !p.expect(action, addr, size) {
-		p.differ(p.next, p.describe(p.next), fmt.Sprintf("%s of %s bytes at 0x%x", action, units.Count(size), addr))
-		p.Difference.wrong = addr
-	}
-	p.own(addr, size, allocator.PoolID{})
-}
-
-// Reserve is the driver's answer to cuMemAddressReserve: the next memory that is
-// mapped stands at the front of it.
-func (p *player) Reserve(int64) (uint64, int64) {
-	const length = 1 << 40
-	p.skip()
-	if p.next < p.end && p.e.Action[p.next] == snapshot.SegmentMap {
-		if above := p.startAbove(p.e.Addr[p.next]); above != 0 {
-			p.differ(p.next, p.describe(p.next), "a new reservation")
-			p.Difference.base = above
-		}
-		return p.e.Addr[p.next], length
-	}
-	return 1 << 62, length // nothing was mapped there
-}
-
-// startAbove is the first address of a reservation of the start of which memory
-// at addr must be, below it: no other reservation has room between them.
-func (p *player) startAbove(addr uint64) uint64 {
-	i, _ := slices.BinarySearchFunc(p.start, addr, func(g allocator.Segment, addr uint64) int { return cmp.Compare(g.Addr, addr) })
-	if i == len(p.start) || !p.start[i].Expandable {
-		return 0
-	}
-	above := p.start[i].Addr
-	if base := p.base(above); base <= addr || above-addr >= uint64(p.PeakReserved.Bytes) {
-		return 0
-	}
-	return above
-}
-
-// Within tells whether the next memory is mapped at addr.
-func (p *player) Within(addr uint64, _ int64) bool {
-	p.skip()
-	return p.next == p.end || p.e.Action[p.next] != snapshot.SegmentMap || p.e.Addr[p.next] == addr
-}
-
-// Map is the driver's answer to cuMemMap.
-func (p *player) Map(addr uint64, size int64) bool {
-	if p.Difference != nil {
-		return false
-	}
-	if p.expect(snapshot.SegmentMap, addr, size) {
-		p.own(addr, size, p.assumed.pools[p.next-1])
-		return true
-	}
-	if !p.refused() {
-		p.differ(p.next, p.describe(p.next), fmt.Sprintf("segment_map of %s bytes at 0x%x", units.Count(size), addr))
-	}
-	return false
 }
