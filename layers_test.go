@@ -29,6 +29,8 @@ var columns = [][]string{
 	{"host/pyframes"}, // a walk of memory, for sources and analysis alike
 	{"torch/pickle", "logs", "host/procfs", "host/elffile", "host/bpf", "host/ptrace", "host/polling", "host/nvsmi"}, // sources
 	{"torch/snapshot", "host/vmmap", "host/recording", "plan/model"},                                                 // models
+	{"profiles"},
+	{"profiles/jax"}, // sources that state it in that form
 	{"host/image"},
 	{"host/cpython", "host/glibcheap"},
 	{"host/unwind"},
@@ -41,7 +43,7 @@ var columns = [][]string{
 	{"plan/serving", "plan/training"},
 	{"plan/rl", "plan/observed"},
 	{"judge/logs"}, // of texts, which are judged with snapshots too
-	{"judge/torch", "judge/host"},
+	{"judge/torch", "judge/host", "judge/profiles"},
 	{"face/report", "face/export", "face/web/engine", "face/web"},
 	{"internal/trace"}, // one trace of a process
 	{"internal/cli", "face/web/worker"},
@@ -64,7 +66,7 @@ var beside = map[string][]string{
 
 // wings are the roots that do not import each other: what needs two of them is
 // judgement.
-var wings = []string{"torch", "host", "plan"}
+var wings = []string{"torch", "host", "plan", "profiles"}
 
 // across are the imports from one wing into another that are in order all the same.
 var across = map[string][]string{
@@ -79,6 +81,9 @@ var only = map[string][]string{
 	"host/recording": {"finding", "host/nvsmi"},
 	"host/nvsmi":     {},
 	"plan/model":     {"finding", "units"},
+	"profiles":       {"stack"},
+	"profiles/jax":   {"profiles", "stack", "units"},
+	"judge/profiles": {"finding", "units", "stack", "judge/trend", "profiles", "profiles/jax"},
 	"host/procfs":    {},
 	"host/elffile":   {},
 	"host/event":     {},

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -21,6 +22,7 @@ type Diagnosis struct {
 	Processes []Process         `json:"processes"`
 	// Devices are those of the recording of a trace of the GPU's driver.
 	Devices []recording.GPUDevice `json:"gpu_devices,omitempty"`
+	record  string                // how to record what can be judged, if not by PyTorch
 }
 
 // Process says what was judged.
@@ -374,7 +376,7 @@ func (d *Diagnosis) footer(w io.Writer, s Style) {
 	newest := d.newest()
 	if d.Verdict == finding.Unknown {
 		fmt.Fprintln(w, "To record what can be judged:")
-		for _, l := range strings.Split(judgetorch.Recording, "\n") {
+		for _, l := range strings.Split(cmp.Or(d.record, judgetorch.Recording), "\n") {
 			fmt.Fprintln(w, "  "+l)
 		}
 		fmt.Fprintln(w)

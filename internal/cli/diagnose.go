@@ -71,6 +71,9 @@ func runDiagnose(c *cobra.Command, g *globals, o diagnoseOptions, args []string)
 	case run != nil:
 		return g.diagnoseRecording(c.Context(), run, path, others)
 	}
+	if done, err := g.diagnoseProfiles(c.Context(), o.group, args); done || err != nil {
+		return err
+	}
 	book, processes, partial, err := g.processes(c, o.group, args, true)
 	if err != nil {
 		return err

@@ -138,6 +138,8 @@ func TestJSONIsDocumented(t *testing.T) {
 		{"diagnose", "examples/device-memory/server.trace", "examples/device-memory/now.pickle"},
 		{"doctor"},
 		{"version"},
+		{"diagnose", "examples/jax"},
+		{"inspect", "examples/jax/step-40.prof"},
 		{"inspect", "examples/nothing"},
 	} {
 		stdout, stderr, _ := run(append(args, "--json")...)

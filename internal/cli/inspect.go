@@ -54,6 +54,9 @@ func runInspect(c *cobra.Command, g *globals, o inspectOptions, path string) err
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return fmt.Errorf("%s: is a directory; inspect takes one file, diagnose and compare take directories", path)
 	}
+	if f, err := g.profile(c.Context(), path); f != nil || err != nil {
+		return g.inspectProfile(f, o, err)
+	}
 	s, err := g.openOnly(c.Context(), path)
 	if c.Context().Err() != nil {
 		return c.Context().Err()

@@ -1,0 +1,238 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"strandline/face/report"
+	"strandline/finding"
+	"strandline/internal/packed"
+	judgeprofiles "strandline/judge/profiles"
+	"strandline/profiles"
+	"strandline/profiles/jax"
+	"strandline/torch/compare"
+)
+
+// A profileReader reads the files of one program.
+type profileReader struct {
+	// is reports whether an unpacked file that begins with head can be one.
+	is   func(head []byte) bool
+	read func(r io.Reader) (*profiles.File, error)
+}
+
+var profileReaders = []profileReader{
+	{jax.Is, jax.Read},
+}
+
+// profile reads a file that another program than PyTorch wrote; it is nil for a
+// file of PyTorch or of nobody known, and for what cannot be opened, of which reading
+// it as a snapshot says what is wrong.
+func (g *globals) profile(ctx context.Context, path string) (*profiles.File, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, nil
+	}
+	r, err := g.source(path)
+	if err != nil {
+		return nil, nil
+	}
+	defer r.Close()
+	bar := progress{g: g, path: path, size: sizeOf(path), began: time.Now()}
+	defer bar.clear()
+	raw := bufio.NewReader(&watched{ctx: ctx, r: r, bar: &bar})
+	if magic, _ := raw.Peek(4); bar.size == 0 && string(magic) == zstdMagic {
+		return nil, nil // a pipe: its decoder reads ahead, and it could not be opened again
+	}
+	unpacked, _, err := packed.Open(raw, bar.size)
+	if err != nil {
+		return nil, nil
+	}
+	defer unpacked.Close()
+	in := bufio.NewReaderSize(unpacked, 64<<10)
+	head, _ := in.Peek(64 << 10)
+	for _, reader := range profileReaders {
+		if !reader.is(head) {
+			continue
+		}
+		f, err := reader.read(in)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.Is(err, profiles.ErrOther):
+			return nil, nil
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		f.Name = path
+		return f, nil
+	}
+	return nil, nil
+}
+
+const zstdMagic = "\x28\xb5\x2f\xfd"
+
+// profilePartial says on stderr where reading of a file ended.
+func (g *globals) profilePartial(f *profiles.File) bool {
+	if f.Partial != nil {
+		g.warn("%s is only partly readable: %v; what stands before it is used", f.Name, f.Partial)
+	}
+	return f.Partial != nil
+}
+
+// inspectProfile prints the facts of a file, or returns why it was not read.
+func (g *globals) inspectProfile(f *profiles.File, o inspectOptions, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case o.at != unset || o.alloc != unset || o.pools:
+		return fmt.Errorf("%s: --at, --alloc and --pools are for snapshots of PyTorch; this file is of kind %s", f.Name, f.Format)
+	}
+	doc := report.NewProfile(f)
+	if err := g.print(doc, doc.Text); err != nil {
+		return err
+	}
+	if g.profilePartial(f) {
+		return exit(exitPartial)
+	}
+	return nil
+}
+
+// diagnoseProfiles judges the files of other programs, if the arguments are such. It
+// is not done where they are something else.
+func (g *globals) diagnoseProfiles(ctx context.Context, group string, args []string) (done bool, err error) {
+	files, others, err := g.profiles(ctx, args)
+	switch {
+	case err != nil || len(files) == 0:
+		return false, err
+	}
+	for _, path := range others {
+		g.warn("skipped %s: of another kind than the files beside it", path)
+	}
+	all, err := seriesOf(files, group)
+	if err != nil {
+		return false, err
+	}
+	partial := false
+	for _, f := range files {
+		partial = g.profilePartial(f) || partial
+	}
+	answer := judgeprofiles.Judge(all)
+	doc := report.NewProfiles(answer, all)
+	if err := g.print(doc, doc.Text); err != nil {
+		return false, err
+	}
+	switch {
+	case slices.ContainsFunc(answer.Findings, func(f finding.Finding) bool { return f.Severity == finding.Problem }):
+		return true, exit(exitProblem)
+	case partial:
+		return true, exit(exitPartial)
+	}
+	return true, nil
+}
+
+// profiles reads the files of other programs among what the arguments name, and
+// returns the paths of those that are none. Beside snapshots there are none: they are
+// judged, and what lies beside them is named.
+func (g *globals) profiles(ctx context.Context, args []string) (files []*profiles.File, others []string, err error) {
+	paths, _, err := expand(args)
+	if err != nil {
+		return nil, nil, nil // which reading them as snapshots explains
+	}
+	for _, path := range paths {
+		f, err := g.profile(ctx, path)
+		switch {
+		case ctx.Err() != nil:
+			return nil, nil, ctx.Err()
+		case err != nil && len(paths) == 1:
+			return nil, nil, err
+		case err != nil:
+			g.warn("skipped %v", err)
+		case f == nil && likeSnapshot(path):
+			return nil, nil, nil
+		case f == nil:
+			others = append(others, path)
+		default:
+			files = append(files, f)
+		}
+	}
+	return files, others, nil
+}
+
+// seriesOf sorts files by process and kind, and those of each by time.
+func seriesOf(files []*profiles.File, group string) (out []judgeprofiles.Series, err error) {
+	var re *regexp.Regexp
+	if group != "" {
+		if re, err = regexp.Compile(group); err != nil {
+			return nil, fmt.Errorf("--group: %w", err)
+		}
+	}
+	byKind := map[string][]string{}
+	byPath := map[string]*profiles.File{}
+	var kinds []string
+	for _, f := range files {
+		if byKind[f.Format] == nil {
+			kinds = append(kinds, f.Format)
+		}
+		byKind[f.Format] = append(byKind[f.Format], f.Name)
+		byPath[f.Name] = f
+	}
+	for _, kind := range kinds {
+		names, groups := compare.Group(byKind[kind], re)
+		for _, name := range names {
+			s := judgeprofiles.Series{Process: name}
+			paths := groups[name]
+			s.By = inOrder(paths)
+			for _, p := range paths {
+				s.Files = append(s.Files, byPath[p])
+			}
+			if len(names) == 1 && len(kinds) > 1 {
+				s.Process = kind
+			}
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+// inOrder sorts paths by the numbers in their names, or, where these do not tell
+// them apart, by the time of their last change, and says which. These files hold no
+// time.
+func inOrder(paths []string) (by string) {
+	numbers := map[string][]int{}
+	seen := map[string]bool{}
+	for _, p := range paths {
+		for _, digits := range digitsIn.FindAllString(filepath.Base(p), -1) {
+			n, _ := strconv.Atoi(digits)
+			numbers[p] = append(numbers[p], n)
+		}
+		seen[fmt.Sprint(numbers[p])] = true
+	}
+	if len(seen) == len(paths) {
+		slices.SortStableFunc(paths, func(a, b string) int { return slices.Compare(numbers[a], numbers[b]) })
+		return "the numbers in their names"
+	}
+	changed := map[string]time.Time{}
+	for _, p := range paths {
+		if info, err := os.Stat(p); err == nil {
+			changed[p] = info.ModTime()
+		}
+	}
+	slices.SortStableFunc(paths, func(a, b string) int {
+		if c := changed[a].Compare(changed[b]); c != 0 {
+			return c
+		}
+		return strings.Compare(a, b)
+	})
+	return "their last change"
+}
+
+var digitsIn = regexp.MustCompile(`\d{1,9}`)

@@ -1,0 +1,165 @@
+// Package profiles judges files of other programs than PyTorch, one or a series of
+// one process: what stays and grows, by place where the file has stacks, else by the
+// kind of memory.
+package profiles
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"strandline/finding"
+	"strandline/judge/trend"
+	"strandline/profiles"
+	"strandline/units"
+)
+
+// surely is the confidence from which on growth is a problem.
+const surely = 0.5
+
+// enough is how many moments growth is judged by at least.
+const enough = 3
+
+// A Series is the files of one process, oldest first.
+type Series struct {
+	Process string // "" if there is one
+	Files   []*profiles.File
+	// By is what the order rests on, such as "the numbers in their names".
+	By string
+}
+
+// An Answer is what was found in some series.
+type Answer struct {
+	Verdict  finding.Verdict
+	Findings []finding.Finding // the weightiest first
+}
+
+// Judge judges each series by itself.
+func Judge(all []Series) Answer {
+	a := Answer{Verdict: finding.Unknown}
+	for _, s := range all {
+		found, judged := judge(s)
+		for i := range found {
+			found[i].Process = s.Process
+		}
+		if judged {
+			a.Verdict = finding.OK
+		}
+		a.Findings = append(a.Findings, found...)
+	}
+	weight := []finding.Severity{finding.Problem, finding.Warning, finding.Info}
+	slices.SortStableFunc(a.Findings, func(x, y finding.Finding) int {
+		return cmp.Compare(slices.Index(weight, x.Severity), slices.Index(weight, y.Severity))
+	})
+	if len(a.Findings) > 0 {
+		switch f := &a.Findings[0]; f.Severity {
+		case finding.Problem:
+			a.Verdict = finding.Leaking
+			if f.Kind == finding.OutOfMemory {
+				a.Verdict = finding.RanOut
+			}
+		case finding.Warning:
+			a.Verdict = finding.Unknown
+		}
+	}
+	return a
+}
+
+// judge returns the findings on one series, and whether there was enough of it to
+// judge growth.
+func judge(s Series) (out []finding.Finding, judged bool) {
+	newest := s.Files[len(s.Files)-1]
+	switch {
+	case len(newest.Uses) > 0:
+		out = places(s)
+	}
+	if f, ok := usage(newest); ok {
+		out = append(out, f)
+	}
+	return out, len(s.Files) >= enough
+}
+
+// usage states what a file holds at its end.
+func usage(f *profiles.File) (out finding.Finding, ok bool) {
+	var parts []string
+	var sum int64
+	for _, l := range f.Levels {
+		text, bytes := level(l)
+		if text != "" {
+			parts, sum = append(parts, text), units.Sum(sum, bytes)
+		}
+	}
+	if len(parts) == 0 {
+		return out, false
+	}
+	out = finding.Finding{
+		Kind: finding.Usage, Severity: finding.Info, Confidence: 1, Bytes: &sum,
+		Title:  filepath.Base(f.Name) + ": " + list(parts),
+		Detail: f.Notes,
+	}
+	if place, bytes := heaviest(f); bytes > 0 {
+		out.Detail = append([]string{fmt.Sprintf("most is made at %s: %s", at(place), units.Bytes(bytes))}, f.Notes...)
+		out.Site = (*finding.Site)(&place)
+	}
+	return out, true
+}
+
+// level says in words what a device held, and how much lives.
+func level(l profiles.Level) (text string, bytes int64) {
+	what := l.Kind + " memory"
+	if l.Device != "" {
+		what += " on " + l.Device
+	}
+	switch {
+	case l.Live != nil:
+		bytes, text = *l.Live, fmt.Sprintf("%s of %s", units.Bytes(*l.Live), what)
+		if l.Count != nil && *l.Count > 0 {
+			text += " in " + units.Plural(*l.Count, "piece")
+		}
+	case l.Peak == nil:
+		return "", 0
+	default:
+		text = what
+	}
+	if l.Peak != nil {
+		text += fmt.Sprintf(" (peak %s)", units.Bytes(*l.Peak))
+	}
+	return text, bytes
+}
+
+func list(parts []string) string {
+	const most = 4
+	if n := len(parts) - most; n > 0 {
+		return strings.Join(parts[:most], ", ") + fmt.Sprintf(" and %s more", units.Count(int64(n)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// at is a place as people write it.
+func at(s finding.Site) string {
+	if s.File == "" {
+		return "a place that is not recorded"
+	}
+	return fmt.Sprintf("%s:%d %s", filepath.Base(s.File), s.Line, s.Function)
+}
+
+// index is the number of a device in a label such as cuda:1, nil for others.
+func index(label string) *int {
+	_, digits, ok := strings.Cut(label, ":")
+	n, err := strconv.Atoi(digits)
+	if !ok || err != nil {
+		return nil
+	}
+	return &n
+}
+
+// evidence are the numbers that a judgement of a population rests on.
+func evidence(p *trend.Population, v trend.Verdict) map[string]any {
+	return map[string]any{
+		"rounds": v.Rounds, "intervals": v.Intervals, "outlived": v.Outlived, "lost": v.Lost,
+		"bytes_at_marks": p.Bytes, "count_at_marks": p.Count,
+	}
+}

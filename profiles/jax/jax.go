@@ -1,0 +1,181 @@
+// Package jax reads device memory profiles that jax.profiler writes
+// (save_device_memory_profile): pprof profiles of the arrays that a process keeps
+// alive and of the programs that it compiled. The form is that of HeapProfile in
+// jaxlib/py_client.cc.
+package jax
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/google/pprof/profile"
+
+	"strandline/profiles"
+	"strandline/stack"
+	"strandline/units"
+)
+
+// The kinds of memory in a profile.
+const (
+	Buffer     = "buffer"     // a live jax.Array
+	Executable = "executable" // the code and constants of a compiled program
+)
+
+// largest is the unpacked size beyond which a profile is not read. It is held in
+// memory several times.
+const largest = 256 << 20
+
+// Is reports whether an unpacked file can begin as a profile: with the first field
+// of the message, a sample type.
+func Is(head []byte) bool { return len(head) > 1 && head[0] == 0x0a && head[1] < 16 && head[1] > 0 }
+
+// Read reads an unpacked profile. What is not a pprof profile is [profiles.ErrOther].
+func Read(r io.Reader) (*profiles.File, error) {
+	data, err := io.ReadAll(io.LimitReader(r, largest+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(data) > largest:
+		return nil, fmt.Errorf("a profile of more than %s is not read", units.Bytes(largest))
+	}
+	p, err := profile.ParseUncompressed(data)
+	if err == nil {
+		err = p.CheckValid()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: not a pprof profile: %v", profiles.ErrOther, err)
+	}
+	count, space := column(p, "allocations", "count"), column(p, "space", "bytes")
+	if count < 0 || space < 0 {
+		return nil, fmt.Errorf("a pprof profile of %s, not a device memory profile of JAX; `go tool pprof` reads it", types(p))
+	}
+	f := &profiles.File{Format: "jax"}
+	wrong := 0
+	for _, s := range p.Sample {
+		u, ok := use(s, s.Value[count], s.Value[space])
+		if !ok {
+			wrong++
+			continue
+		}
+		f.Uses = append(f.Uses, u)
+	}
+	if wrong > 0 {
+		f.Notes = append(f.Notes, fmt.Sprintf("%s left out, whose counts or sizes cannot be", units.Plural(int64(wrong), "entry")))
+	}
+	f.Levels = levels(f.Uses)
+	f.Notes = append(f.Notes, notes(f)...)
+	return f, nil
+}
+
+func column(p *profile.Profile, name, unit string) int {
+	return slices.IndexFunc(p.SampleType, func(t *profile.ValueType) bool { return t.Type == name && t.Unit == unit })
+}
+
+func types(p *profile.Profile) string {
+	var names []string
+	for _, t := range p.SampleType {
+		names = append(names, t.Type)
+	}
+	return strings.Join(names, ", ")
+}
+
+// use reads a sample; it is not ok where its figures cannot be. A backend that does
+// not know the size of a program states -1 for each.
+func use(s *profile.Sample, count, space int64) (profiles.Use, bool) {
+	u := profiles.Use{Kind: Buffer, Count: count, Stack: frames(s)}
+	if labels := s.Label["device"]; len(labels) > 0 {
+		u.Device = labels[0]
+	}
+	if labels := s.Label["kind"]; len(labels) > 0 {
+		u.Kind = labels[0]
+	}
+	const most = 1 << 48 // of pieces, and of bytes
+	switch {
+	case count <= 0 || count > most || space > most:
+		return u, false
+	case space < 0:
+		u.Size = -1
+		return u, u.Kind == Executable
+	}
+	u.Size = space / count
+	return u, space%count == 0
+}
+
+// frames are the stack of a sample, innermost first.
+func frames(s *profile.Sample) (out []stack.Frame) {
+	for _, l := range s.Location {
+		for _, line := range l.Line {
+			if line.Function != nil {
+				out = append(out, stack.Frame{File: line.Function.Filename, Line: line.Line, Function: line.Function.Name})
+			}
+		}
+	}
+	return out
+}
+
+// levels sums uses by kind and device, in the order of their labels.
+func levels(uses []profiles.Use) (out []profiles.Level) {
+	type key struct{ kind, device string }
+	at := map[key]int{}
+	for _, u := range uses {
+		k := key{u.Kind, u.Device}
+		i, ok := at[k]
+		if !ok {
+			i = len(out)
+			at[k] = i
+			out = append(out, profiles.Level{Device: u.Device, Kind: u.Kind, Live: new(int64), Count: new(int64)})
+		}
+		l := &out[i]
+		*l.Count = units.Sum(*l.Count, u.Count)
+		switch {
+		case u.Size < 0:
+			l.Live = nil
+		case l.Live != nil:
+			*l.Live = units.Sum(*l.Live, u.Size*u.Count)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b profiles.Level) int {
+		if a.Kind != b.Kind {
+			return strings.Compare(a.Kind, b.Kind)
+		}
+		return strings.Compare(a.Device, b.Device)
+	})
+	return out
+}
+
+// notes say what cannot be concluded from a profile.
+func notes(f *profiles.File) (out []string) {
+	for _, l := range f.Levels {
+		switch {
+		case l.Kind == Executable && l.Live == nil:
+			out = append(out, fmt.Sprintf("the size of %s is unknown: the backend does not state it", units.Plural(*l.Count, "executable")))
+		case l.Kind == Buffer && l.Device == "":
+			out = append(out, "the file does not state which device its arrays are on")
+		}
+	}
+	return append(out, "temporaries of running programs, usually most of a peak, are not in this file, nor is the pool that JAX preallocates: "+
+		"an out-of-memory message or jax.Device.memory_stats() states them")
+}
+
+// installed are parts of the paths of code that is not the program's own.
+var installed = []string{"/site-packages/", "/dist-packages/", "/jax/_src/"}
+
+// Site is the innermost frame of a stack outside installed packages and Python's
+// library; else outside JAX; else the zero one.
+func Site(frames []stack.Frame) stack.Site {
+	var other stack.Site
+	for _, f := range frames {
+		if stack.OriginOf(f) != stack.Own {
+			continue
+		}
+		if !slices.ContainsFunc(installed, func(part string) bool { return strings.Contains(f.File, part) }) {
+			return f
+		}
+		if other == (stack.Site{}) && !strings.Contains(f.File, "/jax/") && !strings.Contains(f.File, "/jaxlib/") {
+			other = f
+		}
+	}
+	return other
+}
