@@ -173,7 +173,7 @@ func (c *Comparison) Text(w io.Writer, s Style) {
 	if len(c.Outliers) > 0 {
 		fmt.Fprintf(w, "\n%s\n", s.bold("who differs, in the newest files"))
 		t := table{right: map[int]bool{1: true, 2: true}}
-		t.row("process", "holds", "others", "made at")
+		t.row("process", "holds", "others", "allocated at")
 		for i, o := range c.Outliers {
 			if i == mostSites {
 				t.row("", "", "", more(len(c.Outliers)))

@@ -303,10 +303,10 @@ func writeFinding(w io.Writer, s Style, f *finding.Finding, subject string) {
 	}
 	writeTitle(w, s, f, subject, mark)
 	line := func(label, text string) {
-		fmt.Fprintf(w, "  %s %s\n", s.dim(fmt.Sprintf("%-10s", label)), text)
+		fmt.Fprintf(w, "  %s %s\n", s.dim(fmt.Sprintf("%-12s", label)), text)
 	}
 	say := func(label, text string) {
-		for _, l := range wrap(text, s.columns()-len("  123456789  ")) {
+		for _, l := range wrap(text, s.columns()-len("  allocated at ")) {
 			line(label, l)
 			label = ""
 		}
@@ -319,16 +319,16 @@ func writeFinding(w io.Writer, s Style, f *finding.Finding, subject string) {
 		say("", d)
 	}
 	if f.Site != nil {
-		line("made at", frameName(stack.Frame(*f.Site)))
+		line("allocated at", frameName(stack.Frame(*f.Site)))
 	}
 	writeStack(line, f)
-	sure := units.Percent(f.Confidence)
+	confidence := units.Percent(f.Confidence)
 	if f.Basis != "" {
-		sure += ": " + f.Basis
+		confidence += ": " + f.Basis
 	}
-	say("sure", sure)
+	say("confidence", confidence)
 	for i, r := range f.Remedies {
-		label := "do"
+		label := "fix"
 		if i > 0 {
 			label = "or"
 		}
@@ -359,7 +359,7 @@ func writeStack(line func(label, text string), f *finding.Finding) {
 	frames = stack.Readable(frames)
 	label := "stack"
 	if f.Site != nil && len(frames) > 0 && frames[0] == stack.Frame(*f.Site) {
-		frames, label = frames[1:], "called by"
+		frames, label = frames[1:], "called from"
 	}
 	const most = 12
 	for i, x := range frames {
