@@ -4,15 +4,13 @@ import (
 	"fmt"
 
 	"strandline/finding"
-	"strandline/torch/compare"
-	"strandline/torch/digest"
 	"strandline/torch/purpose"
 	"strandline/units"
 )
 
 // autocast reports what autocast's cache of weights holds in the peak.
-func autocast(b *digest.Book, p *compare.Process, device int) []finding.Finding {
-	d := p.Newest().Device(device)
+func autocast(s *subject) []finding.Finding {
+	b, p, device, d := s.book, s.process, s.device, s.newest
 	c, peak := d.Purpose.Casts, &d.Purpose.Peak
 	if c == nil || worth(c.Bytes, peak.Bytes) == "" {
 		return nil

@@ -5,16 +5,14 @@ import (
 	"math"
 
 	"strandline/finding"
-	"strandline/torch/compare"
-	"strandline/torch/digest"
 	"strandline/torch/purpose"
 	"strandline/units"
 )
 
 // copies tells a tensor that stands in the peak together with plain copies of it.
 // It is a note at most: no file tells what an operation has read.
-func copies(b *digest.Book, p *compare.Process, device int) (out []finding.Finding) {
-	d := p.Newest().Device(device)
+func copies(s *subject) (out []finding.Finding) {
+	b, p, device, d := s.book, s.process, s.device, s.newest
 	peak := &d.Purpose.Peak
 	for i := range d.Purpose.Families {
 		x := &d.Purpose.Families[i]

@@ -2,8 +2,6 @@ package torch
 
 import (
 	"strandline/finding"
-	"strandline/torch/compare"
-	"strandline/torch/digest"
 	"strandline/torch/timeline"
 )
 
@@ -20,16 +18,6 @@ const (
 	warnShare = 0.20
 	warnLeast = overheadLeast
 )
-
-// costs are what the detectors of single costs tell of a device.
-func costs(b *digest.Book, p *compare.Process, device int) (out []finding.Finding) {
-	out = append(out, spike(b, p, device)...)
-	out = append(out, autocast(b, p, device)...)
-	out = append(out, copies(b, p, device)...)
-	out = append(out, waiting(p, device)...)
-	out = append(out, private(p, device)...)
-	return append(out, rounding(p, device)...)
-}
 
 // worth is how much a person should care for some bytes of all; "" is not at
 // all.

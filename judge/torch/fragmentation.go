@@ -25,15 +25,12 @@ const (
 // fragmentation tells reserved memory that is far above what is in use, and
 // tells the cache of a high peak, which empty_cache returns, from memory in
 // pieces, which it cannot.
-func fragmentation(p *compare.Process, device int) []finding.Finding {
-	d := p.Newest().Device(device)
+func fragmentation(s *subject) []finding.Finding {
+	p, device, d := s.process, s.device, s.newest
 	free := d.Space.Releasable + d.Space.Stranded
 	grows := reservedGrows(p, device)
 	// What is free in private pools has a finding of its own.
 	overhead := d.Space.Overhead-privateFree(d) >= overheadLeast && float64(d.Space.Overhead) >= overheadShare*float64(d.PeakReserved)
-	if d.Unsound {
-		return nil
-	}
 	much := free > 0 && float64(free) >= freeShare*float64(d.Reserved)
 	if !much && !grows && !overhead {
 		return nil

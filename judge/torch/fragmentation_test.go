@@ -47,20 +47,21 @@ func device(reserved, peak int64) digest.Device {
 	return digest.Device{Totals: digest.Totals{Reserved: reserved, PeakReserved: peak}}
 }
 
-// alone is a process of one file with a device.
-func alone(d digest.Device) *compare.Process {
-	return compare.NewProcess("", []*digest.File{{Name: "a.pickle", Devices: []digest.Device{d}}})
+// alone is a device of a process of one file.
+func alone(d digest.Device) *subject {
+	p := compare.NewProcess("", []*digest.File{{Name: "a.pickle", Devices: []digest.Device{d}}})
+	return deviceSubject(digest.NewBook(), p, d.Index)
 }
 
 // TestNothingIsFree looks for no remedy that returns what is not there.
 func TestNothingIsFree(t *testing.T) {
-	if f := fragmentation(alone(digest.Device{}), 0); f != nil {
+	if f := fragmentation(alone(digest.Device{})); f != nil {
 		t.Errorf("nothing is reserved: %s", f[0].Title)
 	}
 	const gib = 1 << 30
 	d := device(1, 4*gib)
 	d.Space = timeline.Space{Overhead: 3 * gib, Taken: 3 * gib}
-	f := fragmentation(alone(d), 0)
+	f := fragmentation(alone(d))
 	if len(f) != 1 || f[0].Severity != finding.Warning || !strings.Contains(f[0].Detail[0], "none of it is free") {
 		t.Fatalf("three quarters of the peak were fragmentation: %+v", f)
 	}
@@ -87,7 +88,7 @@ func TestGap(t *testing.T) {
 	} {
 		d := device(8*gib, 8*gib)
 		d.Space, d.Trial = timeline.Space{Overhead: 4 * gib, Taken: 4 * gib}, c.trial
-		if text := strings.Join(fragmentation(alone(d), 0)[0].Detail, "\n"); strings.Contains(text, "off the peak") != c.told {
+		if text := strings.Join(fragmentation(alone(d))[0].Detail, "\n"); strings.Contains(text, "off the peak") != c.told {
 			t.Errorf("%+v: %s", c.trial, text)
 		}
 	}
@@ -107,7 +108,7 @@ func TestPrivateRemedies(t *testing.T) {
 	} {
 		d := device(10*gib, 0)
 		d.Private = c.pools
-		f := private(alone(d), 0)
+		f := private(alone(d))
 		if len(f) != 1 || len(f[0].Remedies) != len(c.want) {
 			t.Errorf("%+v: %+v", c.pools, f)
 			continue

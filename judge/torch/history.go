@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"strandline/finding"
-	"strandline/torch/compare"
 	"strandline/units"
 )
 
@@ -16,8 +15,9 @@ for step in range(4):
     torch.cuda.memory._dump_snapshot(f"step-{step}.pickle")`
 
 // history says what the recording leaves unknown.
-func history(p *compare.Process, device int, judged Judged) (out []finding.Finding) {
-	d := p.Newest().Device(device)
+func history(s *subject) (out []finding.Finding) {
+	p, device, judged := s.process, s.device, s.judged
+	d := s.newest
 	add := func(severity finding.Severity, title string, evidence map[string]any, detail ...string) {
 		out = append(out, finding.Finding{
 			Kind: finding.History, Severity: severity, Confidence: 1, Title: title, Detail: detail, Device: &device,

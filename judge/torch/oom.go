@@ -7,7 +7,6 @@ import (
 
 	"strandline/finding"
 	judgelogs "strandline/judge/logs"
-	"strandline/torch/compare"
 	"strandline/torch/digest"
 	"strandline/torch/purpose"
 	"strandline/torch/replay"
@@ -169,13 +168,10 @@ func (s *shortage) evidence(to map[string]any) {
 	}
 }
 
-// postMortem explains the last failure that a process's files tell of on a
-// device. Leaks are the findings of growth there.
-func postMortem(b *digest.Book, p *compare.Process, device int, leaks []finding.Finding, known Options, texts []*statement) []finding.Finding {
-	o, file := p.LastOOM(device)
-	if o == nil {
-		return nil
-	}
+// postMortem explains the last failure that a process's files record on a device.
+func postMortem(on *subject) []finding.Finding {
+	b, p, device, leaks, known, texts := on.book, on.process, on.device, on.leaks, on.options, on.texts
+	o, file := on.failure, on.failedIn
 	s := failureOf(o, known)
 	f := finding.Finding{
 		Kind: finding.OutOfMemory, Severity: finding.Problem, Confidence: 1, Basis: "the allocator recorded it",

@@ -8,7 +8,6 @@ import (
 
 	"strandline/finding"
 	"strandline/stack"
-	"strandline/torch/compare"
 	"strandline/torch/digest"
 	"strandline/torch/purpose"
 	"strandline/torch/timeline"
@@ -16,13 +15,10 @@ import (
 )
 
 // peak says what the highest memory of the newest file is made of, and what is
-// left at its end. Leaks are the findings of growth there.
-func peak(p *compare.Process, device int, leaks []finding.Finding) []finding.Finding {
-	d := p.Newest().Device(device)
-	if d.Events == 0 {
-		return state(p, d, leaks)
-	}
-	at, leaking := &d.Purpose.Peak, leakingSites(leaks)
+// left at its end.
+func peak(s *subject) []finding.Finding {
+	p, device, d := s.process, s.device, s.newest
+	at, leaking := &d.Purpose.Peak, leakingSites(s.leaks)
 	top, left := holdingsOf(at, leaking, false), holdingsOf(&d.Purpose.End, leaking, true)
 	held, end := top.uses(), left.uses()
 	f := finding.Finding{
@@ -89,8 +85,9 @@ func tellUnused(f *finding.Finding, d *digest.Device) {
 	f.Remedies = append(f.Remedies, finding.CodeChange(what))
 }
 
-// state says what memory holds where a file has no history of a device.
-func state(p *compare.Process, d *digest.Device, leaks []finding.Finding) []finding.Finding {
+// usage says what memory holds where a file has no history of a device.
+func usage(s *subject) []finding.Finding {
+	p, d, leaks := s.process, s.newest, s.leaks
 	m := &d.Purpose.End
 	if m.Bytes == 0 {
 		return nil

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"strandline/finding"
-	"strandline/torch/compare"
 	"strandline/torch/digest"
 	"strandline/torch/timeline"
 	"strandline/units"
@@ -16,11 +15,8 @@ const privateShare = 0.20
 
 // private tells memory that only CUDA graphs, or the code inside of a MemPool,
 // can use.
-func private(p *compare.Process, device int) []finding.Finding {
-	d := p.Newest().Device(device)
-	if d.Unsound {
-		return nil
-	}
+func private(s *subject) []finding.Finding {
+	p, device, d := s.process, s.device, s.newest
 	var sum timeline.PrivatePool
 	for _, q := range d.Private {
 		sum.Reserved += q.Reserved

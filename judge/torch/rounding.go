@@ -5,7 +5,6 @@ import (
 	"regexp"
 
 	"strandline/finding"
-	"strandline/torch/compare"
 	"strandline/torch/replay"
 	"strandline/units"
 )
@@ -16,11 +15,11 @@ var divisionsOption = regexp.MustCompile(`roundup_power2_divisions\s*:\s*(\[[^\]
 
 // rounding tells blocks that are clearly larger than what was asked for, as they
 // stand at the end of the newest file.
-func rounding(p *compare.Process, device int) []finding.Finding {
-	d := p.Newest().Device(device)
+func rounding(s *subject) []finding.Finding {
+	p, device, d := s.process, s.device, s.newest
 	r := &d.Rounding
 	severity := worth(r.Lost(), r.Active)
-	if severity == "" || d.Unsound {
+	if severity == "" {
 		return nil
 	}
 	f := finding.Finding{
@@ -66,9 +65,9 @@ const (
 
 // pinnedRounding tells the same of pinned host memory, where every request is rounded up
 // to a power of two.
-func pinnedRounding(p *compare.Process) []finding.Finding {
-	m := p.Newest().Pinned
-	if m == nil || share(m.Lost(), m.Active) < pinnedShare || m.Lost() < pinnedLeast {
+func pinnedRounding(s *subject) []finding.Finding {
+	p, m := s.process, s.pinned
+	if share(m.Lost(), m.Active) < pinnedShare || m.Lost() < pinnedLeast {
 		return nil
 	}
 	f := finding.Finding{

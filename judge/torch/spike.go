@@ -5,7 +5,6 @@ import (
 
 	"strandline/finding"
 	"strandline/stack"
-	"strandline/torch/compare"
 	"strandline/torch/digest"
 	"strandline/torch/purpose"
 	"strandline/torch/timeline"
@@ -20,8 +19,8 @@ const spikeShare = 0.10
 // spike tells the place whose activations and temporaries make the peak: made and
 // gone inside a step, and without them the peak would be clearly lower. It is a
 // note: nothing is wrong with it.
-func spike(b *digest.Book, p *compare.Process, device int) []finding.Finding {
-	d := p.Newest().Device(device)
+func spike(s *subject) []finding.Finding {
+	b, p, device, d := s.book, s.process, s.device, s.newest
 	peak := &d.Purpose.Peak
 	if len(d.Purpose.Reliefs) == 0 {
 		return nil

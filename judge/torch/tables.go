@@ -31,23 +31,6 @@ const (
 	shortestSpan = time.Minute
 )
 
-// tables judges the tables that the texts of a process hold.
-func tables(p *compare.Process) (out []finding.Finding, judged Judged) {
-	judged = Judged{Process: p.Name}
-	for _, t := range p.Tables() {
-		s := newSeries(p, t)
-		out = append(out, s.usage())
-		out = append(out, s.growth()...)
-		out = append(out, s.cached()...)
-		out = append(out, s.limit()...)
-		judged.Tables++
-		judged.Marks += t.Count
-		judged.Enough = judged.Enough || s.verdict.Class != trend.TooShort
-		judged.open = judged.open || s.leaks()
-	}
-	return out, judged
-}
-
 // tableSeries is the tables of one device while they are judged.
 type tableSeries struct {
 	compare.Tables

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"strandline/finding"
-	"strandline/torch/compare"
 	"strandline/torch/digest"
 	"strandline/torch/timeline"
 	"strandline/units"
@@ -14,8 +13,8 @@ import (
 // waiting tells memory that the program had freed and that waited for another
 // stream (record_stream, and collectives before PyTorch 2.8) when memory was
 // highest. What waits at other times costs nothing: a batch in flight always does.
-func waiting(p *compare.Process, device int) []finding.Finding {
-	d := p.Newest().Device(device)
+func waiting(s *subject) []finding.Finding {
+	p, device, d := s.process, s.device, s.newest
 	w := &d.Waiting
 	severity := worth(d.PeakRequested-w.Without, d.PeakRequested)
 	if severity == "" {

@@ -1,0 +1,90 @@
+package torch
+
+import (
+	"strandline/finding"
+	"strandline/judge/trend"
+	"strandline/torch/compare"
+	"strandline/torch/digest"
+	"strandline/torch/timeline"
+)
+
+// A subject is what detectors judge at once: the runs that files given as one process
+// are of, one device of a process, its pinned host memory, the tables of one device
+// that a text holds, or what a text states of memory that ran out. What it is not of
+// is nil.
+type subject struct {
+	book    *digest.Book
+	options Options
+	process *compare.Process
+	runs    []*compare.Process // if the files are of more than one
+
+	// One device of a process.
+	device   int
+	newest   *digest.Device    // its part of the newest file
+	judged   Judged            // what the judgement of growth rests on
+	leaks    []finding.Finding // what grows there, leaks among it
+	failure  *digest.OOM       // the last one
+	failedIn *digest.File      // that holds it
+	texts    []*statement      // of all processes: some may be of the same failure
+
+	pinned *timeline.Pinned // of the newest file
+	tables *tableSeries
+	text   *statement
+}
+
+// subjects are all that is judged, and sets which processes these are, and on what
+// the judgement of growth rests.
+func (a *Answer) subjects(b *digest.Book, processes []*compare.Process, o Options) (out []*subject) {
+	for _, p := range processes {
+		runs := p.Split()
+		a.Processes = append(a.Processes, runs...)
+		if len(runs) > 1 {
+			out = append(out, &subject{process: p, runs: runs})
+		}
+	}
+	texts := statements(a.Processes)
+	for _, p := range a.Processes {
+		for _, device := range p.DeviceIndices() {
+			s := deviceSubject(b, p, device)
+			s.options, s.texts = o, texts
+			a.Judged = append(a.Judged, s.judged)
+			out = append(out, s)
+		}
+		out = append(out, &subject{process: p, pinned: p.Newest().Pinned})
+	}
+	for _, p := range a.Processes {
+		tables, judged := tableSubjects(p)
+		if judged.Tables > 0 {
+			a.Judged = append(a.Judged, judged)
+		}
+		out = append(out, tables...)
+	}
+	for _, text := range texts {
+		out = append(out, &subject{text: text, options: o})
+	}
+	return out
+}
+
+// deviceSubject is a device of a process, with the judgement of its growth, to which
+// other detectors refer.
+func deviceSubject(b *digest.Book, p *compare.Process, device int) *subject {
+	g := newGrowth(b, p.Whole(), device)
+	s := &subject{book: b, process: p, device: device, newest: p.Newest().Device(device), judged: g.judged, leaks: g.findings()}
+	s.judged.open = len(g.open) > 0 || len(g.places) > 0
+	s.failure, s.failedIn = p.LastOOM(device)
+	return s
+}
+
+// tableSubjects are the tables that the texts of a process hold, device by device.
+func tableSubjects(p *compare.Process) (out []*subject, judged Judged) {
+	judged = Judged{Process: p.Name}
+	for _, t := range p.Tables() {
+		s := newSeries(p, t)
+		out = append(out, &subject{process: p, tables: s})
+		judged.Tables++
+		judged.Marks += t.Count
+		judged.Enough = judged.Enough || s.verdict.Class != trend.TooShort
+		judged.open = judged.open || s.leaks()
+	}
+	return out, judged
+}
