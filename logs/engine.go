@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -20,6 +21,9 @@ type EngineLog struct {
 	// kv_dtype, eager, fraction, chunk, graphs (the largest batch captured), v0 (vLLM's first engine).
 	Setup map[string]string
 	Ranks []Rank
+	// Failure is the last statement of the log that memory ran out, but PyTorch's; nil
+	// if there is none.
+	Failure *Failure
 }
 
 // Rank is what one process of the log says, of its last start.
@@ -28,11 +32,13 @@ type Rank struct {
 	// Sizes are in bytes, by the names below.
 	Sizes map[string]int64
 	// Lines are the numbers of the lines on which figures stand.
-	Lines  map[string]int64
-	Tokens *int64   // that the KV cache holds
-	Blocks *int64   // of the KV cache
-	Length *int64   // tokens of a request, of Concurrency
-	Many   *float64 // requests of that length at once
+	Lines map[string]int64
+	// Rounding is what the printed form of a size leaves open either way, in bytes.
+	Rounding map[string]int64
+	Tokens   *int64   // that the KV cache holds
+	Blocks   *int64   // of the KV cache
+	Length   *int64   // tokens of a request, of Concurrency
+	Many     *float64 // requests of that length at once
 }
 
 // Names of the sizes of a rank.
@@ -45,6 +51,16 @@ const (
 	LogGraphs     = "CUDA graphs"
 	LogTotal      = "GPU"
 	LogTrain      = "training peak"
+	LogPool       = "KV cache with its tables" // by the difference of what is free; SGLang to 0.4
+)
+
+// Free memory at moments of SGLang's start, of which differences are taken.
+const (
+	freeFirst  = "free before the weights"
+	freeLoaded = "free after the weights"
+	freePool   = "free after the pool"
+	freeBefore = "free before the graphs"
+	freeAfter  = "free after the graphs"
 )
 
 const (
@@ -60,6 +76,11 @@ type logged struct {
 	add   bool // to what the rank has: graphs are captured in several goes
 }
 
+// usage is a figure of vLLM's summary of its memory, of which any may be masked.
+func usage(what string) *regexp.Regexp {
+	return regexp.MustCompile(`Actual usage(?: is|:) .{0,300}?` + sizeOf + ` for ` + what)
+}
+
 // The lines of vLLM from 0.5 on, SGLang from 0.3 on, torchtitan and verl. SGLang
 // writes GB and means GiB.
 var loggedSizes = []logged{
@@ -72,13 +93,18 @@ var loggedSizes = []logged{
 	{regexp.MustCompile(`kv_cache_size=` + sizeOf), []string{LogKV}, false},
 	{regexp.MustCompile(`Available KV cache memory: ` + sizeOf), []string{LogKV}, false},
 	{regexp.MustCompile(`Graph capturing finished in .{1,20} secs?, took ` + sizeOf), []string{LogGraphs}, false},
-	{regexp.MustCompile(`Free memory on device \(` + number + `/` + sizeOf + `\)`), []string{"", LogTotal}, false},
-	{regexp.MustCompile(`Actual usage is ` + sizeOf + ` for weight, ` + sizeOf + ` for peak activation, ` + sizeOf + ` for non-torch`),
-		[]string{LogWeights, LogActivation, LogNonTorch}, false},
-	{regexp.MustCompile(`Actual usage is .{1,200} and ` + sizeOf + ` for CUDAGraph memory`), []string{LogGraphs}, false},
+	{regexp.MustCompile(`Free memory on device (?:\w{1,20} )?\([^/()]{1,20}/` + sizeOf + `\)`), []string{LogTotal}, false},
+	{usage(`weights?\b`), []string{LogWeights}, false},
+	{usage(`consumed memory`), []string{LogConsumed}, false},
+	{usage(`peak activation`), []string{LogActivation}, false},
+	{usage(`non-torch`), []string{LogNonTorch}, false},
+	{usage(`(?:CUDAGraph|NPU graph) memory`), []string{LogGraphs}, false},
 	{regexp.MustCompile(`CUDA graph pool memory: ` + sizeOf + ` \(actual\)`), []string{LogGraphs}, false},
-	{regexp.MustCompile(`Actual usage is ` + sizeOf + ` for consumed memory \(weights \+ non-torch\), ` + sizeOf + ` for peak activation`),
-		[]string{LogConsumed, LogActivation}, false},
+	{regexp.MustCompile(`Load weight begin\. avail mem=` + sizeOf), []string{freeFirst}, false},
+	{regexp.MustCompile(`Load weight end\..{0,200}avail mem=` + sizeOf), []string{freeLoaded}, false},
+	{regexp.MustCompile(`Memory pool end\. avail mem=` + sizeOf), []string{freePool}, false},
+	{regexp.MustCompile(`Capture .{0,30}(?i:cuda graph) begin\..{0,80}avail mem=` + sizeOf), []string{freeBefore}, false},
+	{regexp.MustCompile(`Capture .{0,30}(?i:cuda graph) end\..{0,80}avail mem=` + sizeOf), []string{freeAfter}, false},
 	{regexp.MustCompile(`Load weight end\..{0,200}mem usage=` + sizeOf), []string{LogWeights}, false},
 	{regexp.MustCompile(`KV Cache is allocated\..{0,80}K size: ` + sizeOf + `, V size: ` + sizeOf), []string{LogKV, LogKV}, true},
 	{regexp.MustCompile(`KV Cache is allocated\..{0,80}KV size: ` + sizeOf), []string{LogKV}, true},
@@ -104,17 +130,27 @@ var (
 
 // settings are what the engines print of their set-up, by its name here.
 var settings = map[string]*regexp.Regexp{
-	"model":    regexp.MustCompile(`(?:\bmodel|\bmodel_path)='([^']{1,300})'`),
-	"tp":       regexp.MustCompile(`(?:tensor_parallel_size|\btp_size)=(\d{1,6})`),
-	"pp":       regexp.MustCompile(`(?:pipeline_parallel_size|\bpp_size)=(\d{1,6})`),
-	"dp":       regexp.MustCompile(`(?:\bdp_size)=(\d{1,6})`),
-	"max_len":  regexp.MustCompile(`(?:max_seq_len|context_len(?:gth)?)=(\d{1,12})`),
-	"dtype":    regexp.MustCompile(`\bdtype=(?:torch\.)?'?([\w]{1,20})`),
-	"quant":    regexp.MustCompile(`\bquantization='?([\w-]{1,40})`),
-	"kv_dtype": regexp.MustCompile(`\bkv_cache_dtype='?([\w]{1,30})`),
+	"model":    set(`model|model_path`, `'([^']{1,300})'`),
+	"tag":      set(`model_tag`, `'([^']{1,300})'`),
+	"tp":       set(`tensor_parallel_size|tp_size`, `(\d{1,6})`),
+	"pp":       set(`pipeline_parallel_size|pp_size`, `(\d{1,6})`),
+	"dp":       set(`dp_size`, `(\d{1,6})`),
+	"max_len":  set(`max_seq_len|max_model_len|context_len(?:gth)?`, `(\d{1,12})`),
+	"seqs":     set(`max_num_seqs`, `(\d{1,9})`),
+	"dtype":    set(`dtype`, `(?:torch\.)?'?([\w]{1,20})`),
+	"quant":    set(`quantization`, `'?([\w-]{1,40})`),
+	"kv_dtype": set(`kv_cache_dtype`, `'?([\w]{1,30})`),
 	"graphs":   regexp.MustCompile(`\bcuda_graph_max_bs=(\d{1,6})|"?max_cudagraph_capture_size"?[=:] ?(\d{1,6})`),
-	"eager":    regexp.MustCompile(`(?:enforce_eager|disable_cuda_graph)=(True|False)`),
+	"eager":    set(`enforce_eager|disable_cuda_graph`, `(True|False)`),
 }
+
+// set is a setting as a Namespace or a dict of Python prints it.
+func set(names, value string) *regexp.Regexp {
+	return regexp.MustCompile(`(?:\b(?:` + names + `)=|'(?:` + names + `)': ?)` + value)
+}
+
+// logModel are lines that name the model by the way.
+var logModel = regexp.MustCompile(`Found local HF snapshot for ([^\s;,]{1,300})|Starting to load model ([^\s]{1,300}?)(?:\.\.\.|$|\s)`)
 
 // mostWorkers are as many as a log is read for; the largest runs have some thousands.
 const mostWorkers = 1 << 14
@@ -124,6 +160,7 @@ const mostWorkers = 1 << 14
 func ScanEngine(r io.Reader) (*EngineLog, error) {
 	e := &EngineLog{Setup: map[string]string{}}
 	ranks := map[string]*Rank{}
+	words := newFinder()
 	in := bufio.NewReaderSize(unicode16(r), longestLine)
 	for n := int64(1); ; n++ {
 		line, more, err := in.ReadLine()
@@ -132,13 +169,24 @@ func ScanEngine(r io.Reader) (*EngineLog, error) {
 				err = nil
 			}
 			e.collect(ranks)
+			e.fail(words.failures())
 			return e, err
 		}
 		if more {
 			n-- // the rest is another piece of the same line
 		}
+		words.line(n, line)
 		if engineLine(line) {
 			e.line(string(line), n, ranks)
+		}
+	}
+}
+
+// fail keeps the last failure whose words are known.
+func (e *EngineLog) fail(failures []Failure) {
+	for i := range failures {
+		if f := &failures[i]; f.Kind != Unknown && !f.Weak {
+			e.Failure = f
 		}
 	}
 }
@@ -147,7 +195,7 @@ func ScanEngine(r io.Reader) (*EngineLog, error) {
 func engineLine(line []byte) bool {
 	text := string(line)
 	for _, word := range []string{"GiB", "GB", "tokens", "blocks:", "ServerArgs(", "LLM engine", "API server version", "batched_tokens", "Starting to load",
-		"memory_utilization", "max_memory_allocated"} {
+		"memory_utilization", "max_memory_allocated", "Namespace(", "args: {", "HF snapshot"} {
 		if strings.Contains(text, word) {
 			return true
 		}
@@ -166,13 +214,17 @@ func (e *EngineLog) line(text string, n int64, ranks map[string]*Rank) {
 		if len(ranks) == mostWorkers {
 			return
 		}
-		r = &Rank{Name: name, Sizes: map[string]int64{}, Lines: map[string]int64{}}
+		r = newRank(name)
 		ranks[name] = r
 	}
 	if logStart.MatchString(text) {
-		*r = Rank{Name: name, Sizes: map[string]int64{}, Lines: map[string]int64{}}
+		*r = *newRank(name)
 	}
 	r.line(text, n)
+}
+
+func newRank(name string) *Rank {
+	return &Rank{Name: name, Sizes: map[string]int64{}, Lines: map[string]int64{}, Rounding: map[string]int64{}}
 }
 
 func (r *Rank) line(text string, n int64) {
@@ -181,22 +233,25 @@ func (r *Rank) line(text string, n int64) {
 		if m == nil {
 			continue
 		}
-		line := map[string]int64{}
+		line, rounding := map[string]int64{}, map[string]int64{}
 		for i, name := range f.names {
-			if size, ok := gibs(m[i+1]); ok && name != "" {
+			if size, ok := gibs(m[i+1]); ok {
 				line[name] += size
+				rounding[name] += halfDigit(m[i+1])
 			}
 		}
 		for name, size := range line {
 			if f.add && r.Lines[name] > 0 {
 				size += r.Sizes[name]
+				rounding[name] += r.Rounding[name]
 			}
-			r.Sizes[name], r.Lines[name] = size, n
+			r.Sizes[name], r.Lines[name], r.Rounding[name] = size, n, rounding[name]
 		}
 	}
 	if m := peakTorch.FindStringSubmatch(text); m != nil && r.Lines[LogWeights] > 0 {
 		if peak, ok := gibs(m[1]); ok {
 			r.Sizes[LogActivation], r.Lines[LogActivation] = peak-r.Sizes[LogWeights], n
+			r.Rounding[LogActivation] = halfDigit(m[1]) + r.Rounding[LogWeights]
 		}
 	}
 	if m := logBlocks.FindStringSubmatch(text); m != nil {
@@ -221,12 +276,18 @@ func (e *EngineLog) setup(text string) {
 	case e.Engine == "" && (strings.Contains(text, "KV cache memory") || strings.Contains(text, "KV cache size") || strings.Contains(text, "model weights take")):
 		e.Engine = "vllm"
 	}
-	if strings.Contains(text, "LLM engine (v") || strings.Contains(text, "ServerArgs(") {
+	if slices.ContainsFunc([]string{"LLM engine (v", "ServerArgs(", "args: Namespace(", "args: {"}, func(s string) bool { return strings.Contains(text, s) }) {
 		for name, expr := range settings {
 			if m := expr.FindStringSubmatch(text); m != nil && m[1] != "None" {
 				e.Setup[name] = strings.Join(m[1:], "") // one of its groups is there
 			}
 		}
+		if tag := e.Setup["tag"]; tag != "" && strings.Contains(text, "model_tag") { // beside it stands the default of --model
+			e.Setup["model"] = tag
+		}
+	}
+	if m := logModel.FindStringSubmatch(text); m != nil && e.Setup["model"] == "" {
+		e.Setup["model"] = m[1] + m[2]
 	}
 	if strings.Contains(text, "V0 LLM engine") || strings.Contains(text, "model weights take") { // the second engine has other lines
 		e.Setup["v0"] = "True"
@@ -242,30 +303,58 @@ func (e *EngineLog) setup(text string) {
 // collect keeps the ranks that say something, by name.
 func (e *EngineLog) collect(ranks map[string]*Rank) {
 	for _, name := range slices.Sorted(maps.Keys(ranks)) {
+		ranks[name].differences()
 		if r := ranks[name]; len(r.Sizes) > 0 || r.Tokens != nil || r.Blocks != nil {
 			e.Ranks = append(e.Ranks, *r)
 		}
 	}
 }
 
-// Largest is the largest figure of that name of all ranks, and the line it is on.
-func (e *EngineLog) Largest(name string) (size, line int64, ok bool) {
-	for _, r := range e.Ranks {
-		if s, there := r.Sizes[name]; there && (!ok || s > size) {
-			size, line, ok = s, r.Lines[name], true
+// differences are the sizes that a log states by what was free before and after,
+// where it does not state them otherwise.
+func (r *Rank) differences() {
+	for _, d := range []struct{ name, not, before, after string }{
+		{LogWeights, LogWeights, freeFirst, freeLoaded}, {LogPool, LogKV, freeLoaded, freePool}, {LogGraphs, LogGraphs, freeBefore, freeAfter},
+	} {
+		before, ok := r.Sizes[d.before]
+		after, too := r.Sizes[d.after]
+		if _, stated := r.Sizes[d.not]; ok && too && !stated {
+			r.Sizes[d.name], r.Lines[d.name] = before-after, r.Lines[d.after]
+			r.Rounding[d.name] = r.Rounding[d.before] + r.Rounding[d.after]
 		}
 	}
-	return size, line, ok
+	for _, name := range []string{freeFirst, freeLoaded, freePool, freeBefore, freeAfter} {
+		delete(r.Sizes, name)
+	}
+}
+
+// A Stated is a figure of a log: bytes, the line that it is on, and what its printed
+// form leaves open either way.
+type Stated struct{ Size, Line, Rounding int64 }
+
+func (r *Rank) stated(name string) (Stated, bool) {
+	size, ok := r.Sizes[name]
+	return Stated{size, r.Lines[name], r.Rounding[name]}, ok
+}
+
+// Largest is the largest figure of that name of all ranks.
+func (e *EngineLog) Largest(name string) (most Stated, ok bool) {
+	for _, r := range e.Ranks {
+		if s, there := r.stated(name); there && (!ok || s.Size > most.Size) {
+			most, ok = s, true
+		}
+	}
+	return most, ok
 }
 
 // Smallest is the smallest one.
-func (e *EngineLog) Smallest(name string) (size, line int64, ok bool) {
+func (e *EngineLog) Smallest(name string) (least Stated, ok bool) {
 	for _, r := range e.Ranks {
-		if s, there := r.Sizes[name]; there && (!ok || s < size) {
-			size, line, ok = s, r.Lines[name], true
+		if s, there := r.stated(name); there && (!ok || s.Size < least.Size) {
+			least, ok = s, true
 		}
 	}
-	return size, line, ok
+	return least, ok
 }
 
 // Tokens is what the KV cache holds: the fewest of all ranks, as engines take
@@ -289,6 +378,12 @@ func gibs(text string) (int64, bool) {
 		return 0, false
 	}
 	return int64(x * (1 << 30)), true
+}
+
+// halfDigit is half of the last printed digit of a number of GiB, in bytes.
+func halfDigit(text string) int64 {
+	_, decimals, _ := strings.Cut(text, ".")
+	return int64(math.Ceil((1 << 29) / math.Pow10(len(decimals))))
 }
 
 // counted is a number with separators of thousands.

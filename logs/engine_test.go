@@ -36,13 +36,13 @@ func TestObservedLines(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, from := range map[string]string{LogWeights: "weights_gib", LogNonTorch: "non_torch_gib", LogActivation: "activation_gib", LogKV: "kv_gib", LogTotal: "total_gpu_gib"} {
-			got, _, ok := log.Largest(name)
+			got, ok := log.Largest(name)
 			want, err := strconv.ParseFloat(get(from), 64)
 			if !ok || err != nil {
 				continue
 			}
 			seen[name]++
-			if x := float64(got) / (1 << 30); math.Abs(x-want) > 0.0101+0.0001*math.Abs(want) {
+			if x := float64(got.Size) / (1 << 30); math.Abs(x-want) > 0.0101+0.0001*math.Abs(want) {
 				t.Errorf("%s: %s read as %.3f GiB, want %g\n%s", get("id"), name, x, want, get("log_line"))
 			}
 		}
@@ -100,7 +100,7 @@ func TestScanEngine(t *testing.T) {
 		t.Errorf("SGLang: %+v", s)
 	}
 	for name, want := range map[string]float64{LogWeights: 13.95, LogKV: 50.44, LogGraphs: 0.92} {
-		if got, _, ok := s.Largest(name); !ok || math.Abs(float64(got)/(1<<30)-want) > 0.001 {
+		if got, ok := s.Largest(name); !ok || math.Abs(float64(got.Size)/(1<<30)-want) > 0.001 {
 			t.Errorf("SGLang: %s is %d bytes, want %g GiB", name, got, want)
 		}
 	}
@@ -120,15 +120,15 @@ KV Cache is allocated. #tokens: 99, K size: 2.
 	if err != nil {
 		t.Fatal(err)
 	}
-	weights, line, _ := log.Largest(LogWeights)
-	if weights != 14<<30 || line != 5 {
-		t.Errorf("weights of %d bytes on line %d", weights, line)
+	weights, _ := log.Largest(LogWeights)
+	if weights.Size != 14<<30 || weights.Line != 5 {
+		t.Errorf("weights of %d bytes on line %d", weights.Size, weights.Line)
 	}
-	if n, _, ok := log.Largest(LogKV); ok {
-		t.Errorf("KV cache of %d bytes", n)
+	if n, ok := log.Largest(LogKV); ok {
+		t.Errorf("KV cache of %d bytes", n.Size)
 	}
-	if n, _, ok := log.Largest(LogTrain); !ok || math.Abs(float64(n)/(1<<30)-48.87) > 0.001 {
-		t.Errorf("a training peak of %d bytes", n)
+	if n, ok := log.Largest(LogTrain); !ok || math.Abs(float64(n.Size)/(1<<30)-48.87) > 0.001 {
+		t.Errorf("a training peak of %d bytes", n.Size)
 	}
 }
 
@@ -153,4 +153,67 @@ func FuzzScanEngine(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestLoggedModels finds the model where a log names it, whatever the line.
+func TestLoggedModels(t *testing.T) {
+	for text, want := range map[string]string{
+		"INFO api_server.py:530] args: Namespace(host=None, model='Qwen/Qwen3-8B', max_model_len=4096, tensor_parallel_size=2)\n":               "Qwen/Qwen3-8B",
+		"INFO utils.py:326] non-default args: {'model_tag': '/data/DeepSeek-R1/', 'model': 'Qwen/Qwen3-0.6B', 'max_model_len': 4096}\n":         "/data/DeepSeek-R1/",
+		"[2025-11-02 10:00:00] Found local HF snapshot for zai-org/GLM-4.6-FP8 at /root/.cache; skipping download.\n":                           "zai-org/GLM-4.6-FP8",
+		"INFO 05-30 06:40:04 model_runner.py:1110] Starting to load model Qwen/Qwen2.5-1.5B-Instruct...\n":                                      "Qwen/Qwen2.5-1.5B-Instruct",
+		"INFO core.py:93] Initializing a V1 LLM engine (v0.11.2) with config: model='a/b', speculative_config=None, tensor_parallel_size=4, \n": "a/b",
+	} {
+		log, err := ScanEngine(strings.NewReader(text))
+		if err != nil || log.Setup["model"] != want {
+			t.Errorf("%q: the model is %q, %v", text, log.Setup["model"], err)
+		}
+		if strings.Contains(text, "4096") && log.Setup["max_len"] != "4096" {
+			t.Errorf("%q: the longest request is %q", text, log.Setup["max_len"])
+		}
+	}
+}
+
+// TestMasked reads the other numbers of a line of which one is masked.
+func TestMasked(t *testing.T) {
+	log, err := ScanEngine(strings.NewReader("Free memory on device (***/79.19 GiB) on startup. Desired GPU memory utilization is (0.9, 71.27 GiB). " +
+		"Actual usage is *** GiB for weight, 2.44 GiB for peak activation, *** for non-torch memory, and 0.67 GiB for CUDAGraph memory.\n" +
+		"ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]float64{LogTotal: 79.19, LogActivation: 2.44, LogGraphs: 0.67} {
+		if got, ok := log.Largest(name); !ok || math.Abs(float64(got.Size)/(1<<30)-want) > 0.001 || got.Rounding != 5368710 && got.Rounding != 5368709 && got.Rounding != 5368711 {
+			t.Errorf("%s: %+v, want %g GiB", name, got, want)
+		}
+	}
+	for _, name := range []string{LogWeights, LogNonTorch} {
+		if got, ok := log.Largest(name); ok {
+			t.Errorf("%s is read as %+v", name, got)
+		}
+	}
+	if log.Failure == nil || log.Failure.Line != 2 {
+		t.Errorf("the failure is %+v", log.Failure)
+	}
+}
+
+// TestDifferences takes what SGLang's first releases state by what is free.
+func TestDifferences(t *testing.T) {
+	log, err := ScanEngine(strings.NewReader(`[2024-12-13 01:44:40 TP0] Load weight begin. avail mem=23.20 GB
+[2024-12-13 01:44:59 TP0] Load weight end. type=MistralForCausalLM, dtype=torch.bfloat16, avail mem=9.70 GB
+[2024-12-13 01:44:59 TP0] Memory pool end. avail mem=2.45 GB
+[2024-12-13 01:44:59 TP0] Capture cuda graph begin. This can take up to several minutes. avail mem=2.40 GB
+[2024-12-13 01:45:01 TP0] Capture cuda graph end. Time elapsed: 2.19 s. avail mem=2.15 GB
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]float64{LogWeights: 13.5, LogPool: 7.25, LogGraphs: 0.25} {
+		if got, ok := log.Largest(name); !ok || math.Abs(float64(got.Size)/(1<<30)-want) > 0.001 {
+			t.Errorf("%s: %+v, want %g GiB", name, got, want)
+		}
+	}
+	if len(log.Ranks) != 1 || len(log.Ranks[0].Sizes) != 3 {
+		t.Errorf("%+v", log.Ranks)
+	}
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"strandline/plan"
 	"strandline/plan/model"
@@ -17,7 +18,17 @@ type Checked struct {
 	Setup  string       `json:"setup"`
 	Rows   []CheckedRow `json:"rows"`
 	Off    *string      `json:"off"`
-	Notes  []string     `json:"notes"`
+	// Failure is the log's own statement that memory ran out.
+	Failure *CheckedFailure `json:"failure"`
+	Notes   []string        `json:"notes"`
+
+	first int // the row of Off
+}
+
+// CheckedFailure is a line of the log.
+type CheckedFailure struct {
+	Line int64  `json:"line"`
+	Text string `json:"text"`
 }
 
 // CheckedRow is a component, planned and observed: bytes, or tokens.
@@ -51,10 +62,19 @@ func NewChecked(file string, m *model.Model, setup string, rows []plan.Checked) 
 		}
 		d.Rows = append(d.Rows, r)
 	}
-	if len(rows) > 0 && rows[0].Off != 0 {
-		d.Off = &rows[0].Component
+	if i := headline(rows); i >= 0 {
+		d.Off, d.first = &rows[i].Component, i
 	}
 	return d
+}
+
+// headline is the row that an answer begins with, -1 where all is as planned: of those
+// that differ most the first that is not what the others leave.
+func headline(rows []plan.Checked) int {
+	if i := slices.IndexFunc(rows, func(c plan.Checked) bool { return c.Differs() && !c.Tokens && c.Component != plan.KVCache }); i >= 0 {
+		return i
+	}
+	return slices.IndexFunc(rows, func(c plan.Checked) bool { return c.Differs() })
 }
 
 func (r *CheckedRow) cells() (planned, observed, off string) {
@@ -73,11 +93,14 @@ func (r *CheckedRow) cells() (planned, observed, off string) {
 }
 
 func (d *Checked) sentence() string {
+	if d.Off == nil && d.Failure != nil {
+		return "what can be checked is as planned"
+	}
 	if d.Off == nil {
 		return "everything that can be checked is as planned"
 	}
 	text := *d.Off + " is off"
-	if c := d.Rows[0].Cause; c != nil {
+	if c := d.Rows[d.first].Cause; c != nil {
 		text += ": " + *c
 	}
 	return text
@@ -86,6 +109,12 @@ func (d *Checked) sentence() string {
 // Text writes planned beside observed, what is off most first.
 func (d *Checked) Text(w io.Writer, s Style) {
 	fmt.Fprintf(w, "%s  against %s, %s\n%s\n\n", inputName(d.File), s.bold(Line(d.Model.Name)), d.Model.words(), Line(d.Setup))
+	if f := d.Failure; f != nil {
+		for _, line := range wrap(fmt.Sprintf("line %s: %s", units.Count(f.Line), Line(f.Text)), s.columns()) {
+			fmt.Fprintln(w, s.red(line))
+		}
+		fmt.Fprintln(w)
+	}
 	paint := s.yellow
 	if d.Off == nil {
 		paint = s.green
@@ -107,7 +136,7 @@ func (d *Checked) Text(w io.Writer, s Style) {
 	t.write(w, "  ")
 	var rest []string
 	for i, r := range d.Rows {
-		if r.Cause != nil && i > 0 {
+		if r.Cause != nil && i != d.first {
 			rest = append(rest, r.Component+": "+*r.Cause)
 		}
 	}
@@ -122,6 +151,9 @@ func (d *Checked) Text(w io.Writer, s Style) {
 
 // Markdown writes the check for a ticket.
 func (d *Checked) Markdown(w io.Writer) {
+	if f := d.Failure; f != nil {
+		fmt.Fprintf(w, "line %d: %s\n\n", f.Line, cell(f.Text))
+	}
 	fmt.Fprintf(w, "**%s** against %s, %s: %s\n\n| | planned | observed | difference | likely cause |\n| --- | --: | --: | --: | --- |\n",
 		cell(inputName(d.File)), cell(d.Model.Name), cell(d.Setup), cell(d.sentence()))
 	for _, r := range d.Rows {

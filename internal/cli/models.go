@@ -37,6 +37,9 @@ func loadModel(name, quant string) (*model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	if data, err = quantBeside(filepath.Dir(name), data); err != nil {
+		return nil, err
+	}
 	m, err := model.Parse(name, data, quant)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -121,28 +124,41 @@ func modelFolder(dir, quant string) (*model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	// NVIDIA's files keep the quantisation beside the config.
-	if beside, err := readInside(filepath.Join(dir, "hf_quant_config.json"), model.MaxConfig); err == nil {
-		if config, err = model.WithQuantization(config, beside); err != nil {
+	if config, err = quantBeside(dir, config); err != nil {
+		return nil, err
+	}
+	var list []model.Stored
+	if quant == "" { // else the files hold another format
+		if list, err = safetensors(dir); err != nil {
 			return nil, err
 		}
 	}
-	m, err := model.Parse(dir, config, quant)
+	name := dir
+	if len(list) > 0 {
+		name = "" // the files say the format, whatever the folder's name says
+	}
+	m, err := model.Parse(name, config, quant)
 	if err != nil {
 		return nil, fmt.Errorf("config.json: %w", err)
 	}
-	if quant != "" { // the files hold another format
+	m.Name = dir
+	if quant != "" {
 		return m, nil
-	}
-	list, err := safetensors(dir)
-	if err != nil {
-		return nil, err
 	}
 	if len(list) == 0 {
 		m.Notes = append(m.Notes, "there are no safetensors files, or not all of them; the weights are counted from config.json")
 		return m, nil
 	}
 	return m, m.Hold(list)
+}
+
+// quantBeside is a config with the quantisation that NVIDIA's files keep beside it.
+func quantBeside(dir string, config []byte) ([]byte, error) {
+	beside, err := readInside(filepath.Join(dir, "hf_quant_config.json"), model.MaxConfig)
+	if err != nil {
+		return config, nil
+	}
+	return model.WithQuantization(config, beside)
 }
 
 // withSuffix returns the paths of a folder's files whose names end with suffix.

@@ -25,6 +25,7 @@ type planOptions struct {
 	gpus         int64
 	capacity     string
 	markdown     bool
+	strict       bool
 	page         pageOptions
 }
 
@@ -144,6 +145,7 @@ status is 1 where nothing fits.`,
 	f.StringVar(&o.solve, "solve", "", "look for the best `WHAT`: "+strings.Join(serving.Questions, ", "))
 	f.StringVar(&o.against, "against", "", "hold a `TABLE` (CSV) of observed figures against their plans")
 	f.StringVar(&o.check, "check", "", "hold the `LOG` of an engine against the plan of its set-up")
+	f.BoolVar(&o.strict, "strict", false, "of --check: exit with 1 where more memory is used than planned")
 	f.StringVar(&o.models, "models", "", "a JSON `FILE` of configs by the name of their model, for --against")
 	c.MarkFlagsMutuallyExclusive("against", "check", "solve", "method", "formats")
 	completeWith(c, "engine", engines)

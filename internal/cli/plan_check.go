@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
 	"time"
 
 	"strandline/face/report"
 	"strandline/internal/packed"
 	"strandline/logs"
 	"strandline/plan"
+	"strandline/plan/model"
 	"strandline/plan/serving"
 	"strandline/plan/training"
 	"strandline/torch/purpose"
@@ -29,7 +32,7 @@ func (g *globals) planCheck(ctx context.Context, o servingOptions) error {
 			return errors.New("the log does not name the model; give --model")
 		}
 	}
-	m, err := loadModel(o.model, o.quant)
+	m, err := loggedModel(o.model, o.quant, log.Setup["quant"])
 	if err != nil {
 		return fmt.Errorf("%w; --model gives the model of the log", err)
 	}
@@ -64,7 +67,33 @@ func (g *globals) planCheck(ctx context.Context, o servingOptions) error {
 		setup += fmt.Sprintf(", TP %d, PP %d", s.Parallel.TP, max(s.Parallel.PP, 1))
 	}
 	doc := report.NewChecked(o.check, m, setup, rows)
-	return g.printPlan(o.markdown, doc, doc.Text, doc.Markdown)
+	if f := log.Failure; f != nil {
+		doc.Failure = &report.CheckedFailure{Line: f.Line, Text: f.Quote}
+	}
+	return o.strictly(rows, g.printPlan(o.markdown, doc, doc.Text, doc.Markdown))
+}
+
+// strictly is the end of a check: with --strict, memory beyond the plan is a problem.
+func (o *planOptions) strictly(rows []plan.Checked, err error) error {
+	over := slices.ContainsFunc(rows, func(c plan.Checked) bool { return c.Over() })
+	return fitting(!o.strict || !over, err)
+}
+
+// loggedModel is the model that a log names, maybe by a folder of another machine,
+// with the quantisation that the engine names where it is one that is known.
+func loggedModel(name, quant, engine string) (*model.Model, error) {
+	if quant == "" && model.KnownQuant(engine) {
+		quant = engine
+	}
+	m, err := loadModel(name, quant)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return m, err
+	}
+	m, err = model.Find(model.FolderName(name), quant)
+	if err == nil {
+		m.Notes = append(m.Notes, "the log names a folder that is not here; its name says the model")
+	}
+	return m, err
 }
 
 // observed is what a snapshot of an engine or its log says.
@@ -97,7 +126,7 @@ func (g *globals) noSnapshot(ctx context.Context, path string, cause error) (*lo
 	log, err := g.engineLog(ctx, path)
 	if !errors.Is(cause, snapshot.ErrNotSnapshot) && (err != nil || len(log.Ranks) == 0) {
 		if err == nil && !likeSnapshot(path) { // "[TensorRT-LLM][INFO] …" begins as a list does
-			return nil, fmt.Errorf("%s: this text holds no figure of an engine that is read: vLLM and SGLang are, of trainers torchtitan and verl", path)
+			return nil, fmt.Errorf("%s: this text holds no figure of an engine that is read: vLLM, SGLang, TensorRT-LLM and llama.cpp are, of trainers torchtitan and verl", path)
 		}
 		return nil, cause
 	}
@@ -150,7 +179,7 @@ func (g *globals) planCheckStep(ctx context.Context, o planOptions, t training.S
 		return err
 	}
 	doc := report.NewChecked(path, t.Model, setup, rows)
-	return g.printPlan(o.markdown, doc, doc.Text, doc.Markdown)
+	return o.strictly(rows, g.printPlan(o.markdown, doc, doc.Text, doc.Markdown))
 }
 
 func (g *globals) checkedStep(ctx context.Context, t training.Setup, path string) ([]plan.Checked, error) {

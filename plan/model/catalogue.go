@@ -3,6 +3,7 @@ package model
 import (
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,7 +66,8 @@ func (e *NotBuiltIn) Error() string {
 }
 
 // Find gives a model of the catalogue by its name. The owner may be left out, and
-// a word like -Instruct; "(AWQ)" after a name says the format. Quant is as in [Parse].
+// a word like -Instruct; "(AWQ)" or "-AWQ" after a name says the format. Quant is as
+// in [Parse].
 func Find(name, quant string) (*Model, error) {
 	asked := name
 	if bare, in, ok := strings.Cut(name, " ("); ok {
@@ -88,7 +90,21 @@ func Find(name, quant string) (*Model, error) {
 			return m, err
 		}
 	}
-	return nil, &NotBuiltIn{asked, alike(name)}
+	bare, words := quantOfName(name)
+	if words == "" {
+		return nil, &NotBuiltIn{asked, alike(name)}
+	}
+	if quant == "" {
+		if quant = words; !KnownQuant(words) {
+			return nil, fmt.Errorf("model %s is not built in, and which format %s is in its name is not known; give --quant", shown(asked), shown(words))
+		}
+	}
+	m, err := Find(bare, quant)
+	var not *NotBuiltIn
+	if errors.As(err, &not) {
+		not.Name = asked
+	}
+	return m, err
 }
 
 func parseBuiltIn(name, quant string) (*Model, error) {

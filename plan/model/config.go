@@ -187,6 +187,9 @@ func (b *builder) readFormat(quantName string) {
 		b.f.fail("quantization_config", "is missing, and dtype says numbers of 8 bits")
 	}
 	b.full.Bits = max(b.full.Bits, 16)
+	if quantName == "" {
+		quantName = b.nameQuant()
+	}
 	switch named, ok := quantNamed(quantName); {
 	case quantName == "":
 	case oneOf(quantName, "bf16", "fp16"):

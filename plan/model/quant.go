@@ -342,6 +342,9 @@ func quantNamed(name string) (q quant, ok bool) {
 		q.base = blockFP8(128, 128)
 	case has("mxfp8"):
 		q.base = Format{Name: "mxfp8", Bits: 8, GroupOut: 1, GroupIn: 32, ScaleBytes: 1, Parts: 2}
+	case has("fp8") && has("dynamic"): // compressed-tensors, a scale in 16 bits for each row
+		q.base = channel8("fp8")
+		q.base.ScaleBytes = 2
 	case has("fp8"):
 		q.base = tensorFP8()
 	case has("nvfp4"):
@@ -351,6 +354,8 @@ func quantNamed(name string) (q quant, ok bool) {
 		q.only = []Role{Expert}
 	case has("nf4"), has("bnb"), has("bitsandbytes"):
 		q.base = nf4(false)
+	case has("gptq") && has("int8"):
+		q.base = gptq(8, 128, true)
 	case has("gptq"):
 		q.base = gptq(4, 128, true)
 	case has("awq"):

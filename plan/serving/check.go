@@ -1,9 +1,7 @@
 package serving
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"strandline/logs"
@@ -28,6 +26,7 @@ func (s Setup) From(log *logs.EngineLog) Setup {
 	whole("pp", &s.Parallel.PP)
 	whole("max_len", &s.Length)
 	whole("chunk", &s.Step)
+	whole("seqs", &s.Requests)
 	whole("graphs", &s.Graphs)
 	if x, err := strconv.ParseFloat(log.Setup["fraction"], 64); err == nil && x > 0 && x <= 1 && s.Fraction == 0 {
 		s.Fraction = x
@@ -39,81 +38,112 @@ func (s Setup) From(log *logs.EngineLog) Setup {
 			s.Length = *r.Length
 		}
 	}
-	if total, _, ok := log.Smallest(logs.LogTotal); ok && s.GPU == nil {
-		s.GPU = &plan.GPU{Name: "GPU", Total: total, Board: total, Source: "total: the log"}
+	if total, ok := log.Smallest(logs.LogTotal); ok && s.GPU == nil {
+		s.GPU = &plan.GPU{Name: "GPU", Total: total.Size, Board: total.Size, Source: "total: the log"}
 	}
 	return s
 }
 
-// Check lays what a log says beside the plan of its set-up, what is off most first.
+// Check lays what a log says beside the plan of its set-up, what differs most first.
 func (s Setup) Check(log *logs.EngineLog) ([]plan.Checked, error) {
 	s = s.Normal()
 	if err := s.possible(); err != nil {
 		return nil, err
 	}
 	var out []plan.Checked
-	add := func(component string, planned plan.Range, observed, line int64) {
-		c := plan.Checked{Component: component, Planned: planned, Observed: observed, Line: line}
-		c.Off = plan.Beyond(planned, observed)
-		out = append(out, c)
+	largest := func(name, component string, planned plan.Range) {
+		if n, ok := log.Largest(name); ok {
+			out = append(out, stated(component, &planned, n))
+		}
 	}
 	weights := s.Weights()
 	// An engine's own rounding, and what its loader leaves behind, is a hundredth.
 	around := plan.Range{Low: plan.Whole(0.99 * float64(weights)), High: plan.Whole(1.01 * float64(weights))}
-	if n, line, ok := log.Largest(logs.LogWeights); ok {
-		add(plan.Weights, around, n, line)
-	}
 	outside, _ := s.nonTorch()
-	if n, line, ok := log.Largest(logs.LogConsumed); ok {
-		add(logs.LogConsumed, around.Plus(outside), n, line)
-	}
-	if n, line, ok := log.Largest(logs.LogActivation); ok {
-		add(plan.Activations, s.Activation(), n, line)
-	}
-	if n, line, ok := log.Largest(logs.LogNonTorch); ok {
-		add(plan.NonTorch, outside, n, line)
-	}
-	if n, line, ok := log.Largest(logs.LogGraphs); ok {
-		add(plan.Graphs, s.graphs(), n, line)
-	}
-	pool, line, havePool := log.Smallest(logs.LogKV)
-	if havePool {
-		planned := false
-		if s.GPU != nil {
-			if f, err := s.Fit(); err == nil {
-				add(plan.KVCache, f.KV, pool, line)
-				planned = true
-			}
-		}
-		if !planned {
-			out = append(out, plan.Checked{Component: plan.KVCache, Unplanned: true, Observed: pool, Line: line})
-		}
-	}
-	switch tokens, ok := log.Tokens(s.Block); {
-	case ok && (!havePool || pool <= 0):
-		out = append(out, plan.Checked{Component: "tokens of the KV cache", Unplanned: true, Observed: tokens, Tokens: true})
-	case ok:
-		n := s.TokensLogged(float64(pool) / plan.GiB)
-		// The pool is logged with two decimals.
-		slack := plan.Whole(0.006*plan.GiB/max(s.printed().Full, 1)) + s.Block
-		c := plan.Checked{Component: "tokens of that KV cache", Planned: plan.Range{Low: max(n-slack, 0), High: n + slack}, Observed: tokens, Tokens: true}
-		c.Off = plan.Beyond(c.Planned, tokens)
+	largest(logs.LogWeights, plan.Weights, around)
+	largest(logs.LogConsumed, logs.LogConsumed, around.Plus(outside))
+	largest(logs.LogActivation, plan.Activations, s.Activation())
+	largest(logs.LogNonTorch, plan.NonTorch, outside)
+	if n, ok := log.Largest(logs.LogGraphs); ok {
+		planned := s.graphs()
+		c := stated(plan.Graphs, &planned, n)
+		c.Unplanned = n.Size < 0 // memory that others freed meanwhile
+		c.Compare()
 		out = append(out, c)
 	}
+	out = append(out, s.checkPool(log)...)
 	if len(out) == 0 {
 		return nil, fmt.Errorf("the log holds no figure that can be checked")
 	}
 	for i := range out {
 		out[i].Cause = s.cause(&out[i])
 	}
-	slices.SortStableFunc(out, func(a, b plan.Checked) int { return cmp.Compare(b.Share(), a.Share()) })
+	plan.Order(out)
 	return out, nil
+}
+
+// stated is a figure of a log beside its plan, nil where there is none.
+func stated(component string, planned *plan.Range, n logs.Stated) plan.Checked {
+	c := plan.Checked{Component: component, Observed: n.Size, Line: n.Line, Rounding: n.Rounding, Unplanned: planned == nil}
+	if planned != nil {
+		c.Planned = *planned
+	}
+	c.Compare()
+	return c
+}
+
+// The tokens that a log states, beside those of the planned pool and those that the
+// pool in the log holds.
+const (
+	poolTokens = "tokens of the KV cache"
+	thatTokens = "tokens of that KV cache"
+)
+
+// checkPool is the KV cache in bytes, and what it holds in tokens.
+func (s Setup) checkPool(log *logs.EngineLog) (out []plan.Checked) {
+	pool, havePool := log.Smallest(logs.LogKV)
+	var planned *plan.Range
+	if s.GPU != nil {
+		if f, err := s.Fit(); err == nil {
+			planned = &f.KV
+		}
+	}
+	if havePool {
+		out = append(out, stated(plan.KVCache, planned, pool))
+	} else if n, ok := log.Smallest(logs.LogPool); ok {
+		c := stated(plan.KVCache, planned, n)
+		c.Rounding += plan.GiB / 2 // tables of the requests are made with it
+		c.Compare()
+		out = append(out, c)
+	}
+	tokens, ok := log.Tokens(s.Block)
+	if !ok {
+		return out
+	}
+	c := plan.Checked{Component: poolTokens, Unplanned: planned == nil, Observed: tokens, Tokens: true, PerToken: s.printed().Full}
+	if planned != nil {
+		gib := func(n int64) float64 { return float64(n) / plan.GiB }
+		c.Planned, c.Rounding = plan.Range{Low: s.TokensLogged(gib(planned.Low)), High: s.TokensLogged(gib(planned.High))}, s.Block
+	}
+	c.Compare()
+	if planned != nil || !havePool || pool.Size <= 0 {
+		out = append(out, c)
+	}
+	if havePool && pool.Size > 0 {
+		n := s.TokensLogged(float64(pool.Size) / plan.GiB)
+		slack := plan.Whole(float64(pool.Rounding)/max(s.printed().Full, 1)) + s.Block
+		c.Component, c.Unplanned, c.Rounding = thatTokens, false, 0
+		c.Planned = plan.Range{Low: max(n-slack, 0), High: n + slack}
+		c.Compare()
+		out = append(out, c)
+	}
+	return out
 }
 
 // cause is what usually makes a component differ that way.
 func (s Setup) cause(c *plan.Checked) string {
 	more := c.Off > 0
-	if c.Off == 0 {
+	if !c.Differs() {
 		return ""
 	}
 	m := s.Model
@@ -155,6 +185,8 @@ func (s Setup) cause(c *plan.Checked) string {
 			return "the other components are smaller than planned, or the memory fraction is another"
 		}
 		return "the other components are larger than planned, or the memory fraction is another"
+	case poolTokens:
+		return "the KV cache has another size than planned"
 	}
 	if s.widest().hybrid() {
 		return "layers differ in what they keep: engines print a number of blocks there, which is no capacity"

@@ -1,9 +1,7 @@
 package training
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 
 	"strandline/logs"
 	"strandline/plan"
@@ -31,26 +29,26 @@ func (t Setup) CheckStep(byPurpose map[string]int64) ([]plan.Checked, error) {
 			continue
 		}
 		c := plan.Checked{Component: name, Planned: plan.Range{Low: plan.Whole(0.97 * float64(size.Low)), High: plan.Whole(1.03 * float64(size.High))}, Observed: observed}
-		c.Off = plan.Beyond(c.Planned, observed)
+		c.Compare()
 		c.Cause = t.cause(&c)
 		out = append(out, c)
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("the snapshot tells the purpose of nothing")
 	}
-	slices.SortStableFunc(out, func(a, b plan.Checked) int { return cmp.Compare(b.Share(), a.Share()) })
+	plan.Order(out)
 	return out, nil
 }
 
 // CheckLog lays the peak that a trainer logs beside the plan.
 func (t Setup) CheckLog(log *logs.EngineLog) ([]plan.Checked, error) {
-	n, line, ok := log.Largest(logs.LogTrain)
+	n, ok := log.Largest(logs.LogTrain)
 	if !ok {
 		return nil, fmt.Errorf("the log holds no figure that can be checked")
 	}
-	c := plan.Checked{Component: "peak", Planned: t.Step().Peak, Observed: n, Line: line}
-	c.Off = plan.Beyond(c.Planned, n)
-	if c.Off != 0 {
+	c := plan.Checked{Component: "peak", Planned: t.Step().Peak, Observed: n.Size, Line: n.Line, Rounding: n.Rounding}
+	c.Compare()
+	if c.Differs() {
 		step := t.Step()
 		c.Cause = "the largest part of the plan is " + heaviest(step.Moments[step.Largest].Parts) + ", at the moment " + step.Moments[step.Largest].Name
 	}
@@ -66,7 +64,7 @@ var purposes = map[string]string{
 }
 
 func (t Setup) cause(c *plan.Checked) string {
-	if c.Off == 0 {
+	if !c.Differs() {
 		return ""
 	}
 	more := c.Off > 0

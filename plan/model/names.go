@@ -1,0 +1,62 @@
+package model
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// quantWord is a word of a model's name that says in which format the weights are,
+// with what follows it.
+var quantWord = regexp.MustCompile(`(?i)^(.+?)[-_.]((?:quantized\.)?(?:fp8|w8a8|w4a16|w8a16|int8|int4|awq|gptq|nvfp4|mxfp4|mxfp8|fp4|bnb|nf4|[248]bit)(?:[-_.].*)?)$`)
+
+// quantOfName divides a model's name into that of the model and the words that say
+// its format, which are empty where there are none.
+func quantOfName(name string) (bare, words string) {
+	m := quantWord.FindStringSubmatch(name)
+	if m == nil {
+		return name, ""
+	}
+	bare = m[1]
+	for _, maker := range []string{"-unsloth", "-mlx"} {
+		bare = strings.TrimSuffix(bare, maker)
+	}
+	return bare, strings.ToLower(m[2])
+}
+
+// KnownQuant reports whether a name of a format is known, as --quant takes it.
+func KnownQuant(name string) bool {
+	_, ok := quantNamed(name)
+	return ok || oneOf(name, "bf16", "fp16", "fp32")
+}
+
+// FolderName is the model that a folder is named after: its last part, or in
+// Hugging Face's cache the part that has the owner.
+func FolderName(dir string) string {
+	dir = strings.TrimRight(strings.ReplaceAll(dir, `\`, "/"), "/")
+	for _, part := range strings.Split(dir, "/") {
+		if id, ok := strings.CutPrefix(part, "models--"); ok {
+			return strings.Replace(id, "--", "/", 1)
+		}
+	}
+	return path.Base(dir)
+}
+
+// nameQuant is the format that the name of a model says where its config says none,
+// "" if the name says none either.
+func (b *builder) nameQuant() string {
+	if b.q.on {
+		return ""
+	}
+	_, words := quantOfName(plain(FolderName(b.m.Name)))
+	switch {
+	case words == "":
+		return ""
+	case !KnownQuant(words):
+		b.f.fail("quantization_config", "is missing, and the name says %s; give --quant", shown(words))
+		return ""
+	}
+	b.unsure(fmt.Sprintf("the name says %s and the config nothing of a quantisation: which parts are left out of it is not known; hf_quant_config.json or --quant says more", shown(words)))
+	return words
+}
