@@ -10,7 +10,7 @@ type Severity string
 const (
 	Problem Severity = "problem" // wrong: act
 	Warning Severity = "warning" // may be wrong: look
-	Info    Severity = "info"    // worth knowing
+	Info    Severity = "info"    // good to know
 )
 
 // A Kind names what was found, for machines.
@@ -31,14 +31,14 @@ const (
 	PrivatePools  Kind = "private-pools"  // memory that only CUDA graphs or a MemPool can use
 	Rounding      Kind = "rounding"       // blocks that are larger than what was asked for
 	Pinned        Kind = "pinned"         // the same of pinned host memory
-	History       Kind = "history"        // what the recording does not tell
+	History       Kind = "history"        // what the recording does not show
 	Usage         Kind = "usage"          // what a table of memory_summary() states, or a state without history
 	Retries       Kind = "retries"        // the driver refuses segments, or memory runs out, time and again
 )
 
 // The kinds of finding about the memory of a process on the host.
 const (
-	MmapLeak           Kind = "mmap-leak"           // mappings that one place makes and nobody unmaps
+	MmapLeak           Kind = "mmap-leak"           // mappings that one place makes and nothing unmaps
 	ArenaRetention     Kind = "arena-retention"     // freed, and kept by glibc's malloc
 	HugePages          Kind = "thp"                 // huge pages of which a part is used
 	PageCache          Kind = "page-cache"          // of a cgroup, not of a process
@@ -89,7 +89,7 @@ type Effect struct {
 	Saves        int64 `json:"saves_bytes"` // of that peak; less than 0 if it costs
 	RunsOut      bool  `json:"runs_out"`    // of memory, in as much as there was
 	Exact        bool  `json:"exact"`       // the recorded run itself is reproduced exactly
-	// Left is what could still be had behind the request that had failed; nil if
+	// Left is what was still available after the request that had failed; nil if
 	// none had.
 	Left *int64 `json:"left_bytes,omitempty"`
 }

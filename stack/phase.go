@@ -2,7 +2,7 @@ package stack
 
 import "strings"
 
-// InForward tells a stack inside a module's call or one of PyTorch's functions
+// In reports whether a stack is inside a module's call or one of PyTorch's functions
 // for them, such as a loss.
 func InForward(frames []Frame) bool {
 	for _, f := range frames {
@@ -16,7 +16,7 @@ func InForward(frames []Frame) bool {
 	return false
 }
 
-// InLoss tells a stack inside one of PyTorch's loss functions.
+// In reports whether a stack is inside one of PyTorch's loss functions.
 func InLoss(frames []Frame) bool {
 	for _, f := range frames {
 		if strings.HasSuffix(f.File, "nn/functional.py") && OriginOf(f) == Torch &&
@@ -55,7 +55,7 @@ func inOptimFunction(frames []Frame, prefix string) bool {
 
 func inOptim(f Frame) bool { return strings.Contains(f.File, "/optim/") && OriginOf(f) == Torch }
 
-// InBackward tells a stack of the autograd engine, recomputation of checkpoints
+// In reports whether a stack is of the autograd engine, recomputation of checkpoints
 // included.
 func InBackward(frames []Frame) bool {
 	for _, f := range frames {
@@ -68,7 +68,7 @@ func InBackward(frames []Frame) bool {
 	return false
 }
 
-// WithoutGradients tells a stack below @torch.no_grad() or inference_mode(). An
+// WithoutGradients reports whether a stack is below @torch.no_grad() or inference_mode(). An
 // optimizer's step is such a function too, but a closure that it calls, in which
 // some trainers run the forward pass, switches gradients on again.
 func WithoutGradients(frames []Frame) bool {

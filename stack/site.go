@@ -11,7 +11,7 @@ import (
 // The zero Site is a stack without such a frame.
 type Site = Frame
 
-// Origin tells whose code a frame is.
+// Origin is whose code a frame is.
 type Origin uint8
 
 // The origins of a frame.
@@ -21,10 +21,10 @@ const (
 	Torch            // PyTorch itself
 	Library          // Python's standard library
 	Generated        // code without a file: <string>, torch.fx, torch.compile
-	Native           // C, C++ and other code that is no Python
+	Native           // C, C++ and other code that is not Python
 )
 
-// torchParts are the names directly below PyTorch's folder, by which it is told
+// torchParts are the names directly below PyTorch's folder, by which it is recognised
 // from a user's own folder that is called torch.
 var torchParts = regexp.MustCompile(`^(_\w+|__init__\.py|_\w+\.py|accelerator|amp|ao|autograd|backends|compiler|contrib|cpu|cuda|distributed|distributions|export|fft|func|futures|functional\.py|fx|hub\.py|jit|library\.py|linalg|masked|monitor|mps|mtia|multiprocessing|nativert|nested|nn|numa|onnx|optim|overrides\.py|package|profiler|quantization|quasirandom\.py|random\.py|return_types\.py|serialization\.py|signal|sparse|special|storage\.py|testing|torch_version\.py|types\.py|utils|version\.py|xpu)(/|$)`)
 
@@ -41,7 +41,7 @@ var (
 	inductor = regexp.MustCompile(`(^|/)(torchinductor_[^/]*|\.?inductor_cache|triton_cache|torch_compile_cache)/`)
 )
 
-// OriginOf tells whose code stands at a frame.
+// OriginOf is whose code stands at a frame.
 func OriginOf(f Frame) Origin {
 	file := f.File
 	if strings.HasPrefix(file, "<") {
@@ -117,7 +117,7 @@ func (t *Table) Site(id ID) Site {
 	return t.sites[id]
 }
 
-// own tells whether a frame is the user's own. The answer is kept, as stacks
+// own reports whether a frame is the user's own. The answer is kept, as stacks
 // share most of their frames.
 func (t *Table) own(id FrameID) bool {
 	if len(t.origins) < len(t.frames) {
@@ -129,7 +129,7 @@ func (t *Table) own(id FrameID) bool {
 	return t.origins[id] == Own
 }
 
-// hidden are functions and files that stand in every recorded stack and tell
+// hidden are functions and files that stand in every recorded stack and show
 // nothing: the recorder itself, the Python interpreter, the call of a module.
 var (
 	hiddenFunctions = []string{
@@ -142,7 +142,7 @@ var (
 	}
 )
 
-// Readable leaves out of a stack what tells a reader nothing: native frames
+// Readable leaves out of a stack what is of no use to a reader: native frames
 // where there are Python frames, and else those of the recorder. A stack of
 // which nothing would be left is returned whole.
 func Readable(frames []Frame) []Frame {

@@ -39,7 +39,7 @@ func ParseBytes(text string) (int64, error) {
 	}
 	parts := size.FindStringSubmatch(s)
 	if parts == nil {
-		return bad("is no number with a unit; write a number of bytes or, for example, 80GiB")
+		return bad("is not a number with a unit; write a number of bytes or, for example, 80GiB")
 	}
 	whole, fraction, unit := strings.ReplaceAll(parts[1], ",", ""), parts[2], parts[3]
 	if unit == "" && fraction != "" {
@@ -48,7 +48,7 @@ func ParseBytes(text string) (int64, error) {
 	factor, ok := int64(1), true
 	if unit != "" {
 		if factor, ok = factors[strings.ToLower(unit)]; !ok {
-			return bad(fmt.Sprintf("%s is no unit; the units are B, KiB, MiB, GiB, TiB and KB, MB, GB, TB", unit))
+			return bad(fmt.Sprintf("%s is not a unit; the units are B, KiB, MiB, GiB, TiB and KB, MB, GB, TB", unit))
 		}
 	}
 	n, ok := product(whole+fraction, factor)

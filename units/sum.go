@@ -2,7 +2,7 @@ package units
 
 import "math"
 
-// Sum adds sizes that nobody has checked: a sum beyond what an int64 holds is
+// Sum adds sizes that were not checked: a sum beyond what an int64 holds is
 // the largest number, or the smallest, and not one of the other sign.
 func Sum(sizes ...int64) (sum int64) {
 	for _, n := range sizes {

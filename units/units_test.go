@@ -147,11 +147,11 @@ func TestParseBytes(t *testing.T) {
 
 func TestParseBytesRejects(t *testing.T) {
 	for text, part := range map[string]string{
-		"": "is empty", "  ": "is empty", "-1": "below zero", "-80GiB": "below zero", "GiB": "is no number",
-		"80 gigs": "gigs is no unit", "80XB": "XB is no unit", "1.5": "has no unit; write, for example, 1.5GiB",
-		"1,5GiB": "is no number", "1e9": "is no number", "0x10": "is no number", "1 2 GiB": "is no number",
+		"": "is empty", "  ": "is empty", "-1": "below zero", "-80GiB": "below zero", "GiB": "is not a number",
+		"80 gigs": "gigs is not a unit", "80XB": "XB is not a unit", "1.5": "has no unit; write, for example, 1.5GiB",
+		"1,5GiB": "is not a number", "1e9": "is not a number", "0x10": "is not a number", "1 2 GiB": "is not a number",
 		"4194305TiB": "is too large", "9223372036854775807": "is too large", "99999999999999999999999": "is too large",
-		"٣GiB": "is no number", strings.Repeat("9", 1000): "is too long", "NaN": "is no number", "1.GiB": "is no number",
+		"٣GiB": "is not a number", strings.Repeat("9", 1000): "is too long", "NaN": "is not a number", "1.GiB": "is not a number",
 	} {
 		got, err := units.ParseBytes(text)
 		if err == nil {

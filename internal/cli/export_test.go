@@ -126,7 +126,7 @@ func TestExportRefuses(t *testing.T) {
 		{"--to pickle -o OUT --events 9:12", "has events of the devices 0, 1; choose one by --device"},
 		{"--to pickle -o OUT --events 9:500 --device 1", "event 499 is outside the history of device 1, which has events 0 to 149"},
 		{"--to pickle -o OUT --events 500: --device 1", "event 499 is outside the history of device 1, which has events 0 to 149"},
-		{"--to pickle -o OUT --device 7", "tells nothing of device 7"},
+		{"--to pickle -o OUT --device 7", "has nothing about device 7"},
 		{"--to pickle -o OUT --device -7", "devices are numbered from 0"},
 		{"--to pickle -o OUT/no/where", "no/where: no such file or directory"},
 		{"--to pickle -o OUT ../../torch/snapshot", "is a directory; export takes one file"},

@@ -33,7 +33,7 @@ func Open(in *bufio.Reader, size int64) (r io.ReadCloser, compression string, er
 // --ultra --long=27 for 128.
 func window(size int64) uint64 {
 	const usual, most, ratio = 8 << 20, 128 << 20, 64
-	if size == 0 { // nobody knows
+	if size == 0 { // not known
 		return most
 	}
 	return uint64(min(max(ratio*size, usual), most))

@@ -37,8 +37,8 @@ type Driver interface {
 	// Reserve takes a range of addresses for memory that is mapped later, in
 	// pages of that size.
 	Reserve(page int64) (addr uint64, length int64)
-	// Within tells whether a reservation holds still at addr, where memory is to
-	// be mapped for a request of that size. A recorded history does not tell
+	// Within reports whether a reservation holds still at addr, where memory is to
+	// be mapped for a request of that size. A recorded history does not show
 	// where its reservations end; any other driver says true.
 	Within(addr uint64, size int64) bool
 	// Map maps pages. It is false if there is no memory.
@@ -54,10 +54,10 @@ type Block int32
 // graph, {0, n} by a MemPool.
 type PoolID struct{ Graph, User int64 }
 
-// Private tells whether the pool is not the default one.
+// Private reports whether the pool is not the default one.
 func (p PoolID) Private() bool { return p != PoolID{} }
 
-// Stats are what torch.cuda.memory_stats() tells.
+// Stats are the counters of torch.cuda.memory_stats().
 type Stats struct {
 	Allocated, AllocatedPeak int64 // bytes of blocks that the program holds
 	Active                   int64 // and of those that wait for another stream
@@ -125,7 +125,7 @@ type pool struct {
 	calls int64            // of the search for a free block
 	lanes []int32          // the first few by use, which are mostly all,
 	more  map[Stream]int32 // and those behind them
-	idle  bool             // a private pool that nobody uses any more
+	idle  bool             // a private pool that is no longer used
 }
 
 // lane is what a pool has for a stream: nothing goes from one to another.
@@ -144,7 +144,7 @@ type reservation struct {
 	page   int64
 }
 
-// New is the allocator of a device that nobody has used yet.
+// New is the allocator of a device that has not been used yet.
 func New(set Settings, v Version, driver Driver) *Allocator {
 	a := &Allocator{set: set, version: v, driver: driver, ids: map[PoolID]int32{}, named: map[uint64]Stream{}, many: manyUnmapped}
 	a.blocks = make([]block, 1, 1024)
@@ -154,7 +154,7 @@ func New(set Settings, v Version, driver Driver) *Allocator {
 }
 
 // SetLimit bounds what may be reserved, as set_per_process_memory_fraction does.
-// 0 is no bound.
+// 0 means no bound.
 func (a *Allocator) SetLimit(bytes int64) { a.limit = bytes }
 
 // A Stream names a cudaStream_t.
@@ -227,7 +227,7 @@ type Pool int32
 // Default is the pool of requests outside of graphs and MemPools.
 const Default Pool = 0
 
-// Abandon tells that nobody uses a private pool any more: its free segments are
+// Abandon marks a private pool as no longer used: its free segments are
 // given back by the next release.
 func (a *Allocator) Abandon(id PoolID) {
 	for _, i := range []int32{a.poolOf(id, true), a.poolOf(id, false)} {
@@ -275,7 +275,7 @@ func (a *Allocator) Malloc(request int64, stream Stream, id Pool) (Block, bool) 
 	return Block(b), true
 }
 
-// Hits tells whether a request would be served by a free block.
+// Hits reports whether a request would be served by a free block.
 func (a *Allocator) Hits(request int64, stream Stream, id Pool) bool {
 	size := a.set.Round(request)
 	return a.find(a.laneFor(size, stream, id), size) != 0
@@ -310,7 +310,7 @@ func (a *Allocator) obtain(l int32, size int64) int32 {
 	return b
 }
 
-// retries tells whether a request to a pool has all other memory released before
+// retries reports whether a request to a pool has all other memory released before
 // it fails. While a graph is captured, nothing is; a pool of a graph is taken to
 // be used for that alone.
 func (a *Allocator) retries(id PoolID) bool {
@@ -327,7 +327,7 @@ func (a *Allocator) Releases(request int64) bool {
 // garbage collection.
 func (a *Allocator) CollectsGarbage() bool { return a.collects() && a.Reserved > a.threshold() }
 
-// expands tells whether requests to a pool are served from expandable segments.
+// expands reports whether requests to a pool are served from expandable segments.
 func (a *Allocator) expands() bool { return a.set.Expandable }
 
 func (a *Allocator) collects() bool { return a.limit > 0 && a.set.GCThreshold > 0 }

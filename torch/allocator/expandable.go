@@ -55,7 +55,7 @@ func (a *Allocator) place(l int32, size int64) int32 {
 	return b
 }
 
-// roomy tells whether free and unmapped blocks from b on have room for a request.
+// roomy reports whether free and unmapped blocks from b on have room for a request.
 func (a *Allocator) roomy(b int32, size int64) bool {
 	var room int64
 	for ; b != 0 && room < size && (a.blocks[b].state == free || a.blocks[b].state == unmapped); b = a.blocks[b].next {

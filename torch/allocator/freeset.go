@@ -16,10 +16,10 @@ type node struct {
 // R. Seidel, C. R. Aragon: Randomized Search Trees, Algorithmica 16 (1996).
 type sets []node
 
-// above tells whether block x stands above block y in a heap.
+// above reports whether block x stands above block y in a heap.
 func above(x, y int32) bool { return uint32(x)*0x9e3779b1 > uint32(y)*0x9e3779b1 }
 
-// before tells whether block x is sorted before (size, addr).
+// before reports whether block x is sorted before (size, addr).
 func (s sets) before(x int32, size int64, addr uint64) bool {
 	n := &s[x]
 	return n.size < size || n.size == size && n.addr < addr

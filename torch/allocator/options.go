@@ -266,7 +266,7 @@ func (p *parser) class(key int) (int, error) {
 
 // comma goes over the one between entries of the list, which there need not be
 // after the last. (Up to 2.9 PyTorch looks beyond the end of an unclosed list;
-// nobody can say what it finds there.)
+// what it finds there is undefined.)
 func (p *parser) comma() error {
 	if p.i+1 < len(p.words) && p.words[p.i+1].text == "]" {
 		return nil

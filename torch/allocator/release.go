@@ -68,7 +68,7 @@ func (a *Allocator) byHandle(p int32) []int32 {
 	return slices.SortedFunc(slices.Values(a.pools[p].lanes), func(i, j int32) int { return cmp.Compare(handle(i), handle(j)) })
 }
 
-// Cached tells whether a pool has memory to give back.
+// Cached reports whether a pool has memory to give back.
 func (a *Allocator) Cached(id PoolID) bool {
 	small := a.poolOf(id, true)
 	for _, p := range a.pools[small : small+2] {
@@ -105,7 +105,7 @@ func (a *Allocator) Releasable() (bytes int64) {
 	return bytes
 }
 
-// whole tells whether a block is all of its segment.
+// whole reports whether a block is all of its segment.
 func (a *Allocator) whole(b int32) bool { return a.blocks[b].prev == 0 && a.blocks[b].next == 0 }
 
 // release gives a whole free segment back.
@@ -159,7 +159,7 @@ func (a *Allocator) collectGarbage() {
 }
 
 // releaseAvailable gives large free segments back, enough for a request that
-// the driver refused; it tells whether it did. Without max_split_size it does
+// the driver refused; it reports whether it did. Without max_split_size it does
 // nothing.
 func (a *Allocator) releaseAvailable(l int32, size int64) bool {
 	if a.set.MaxSplitSize == math.MaxInt64 {
@@ -189,6 +189,6 @@ func (a *Allocator) releaseAvailable(l int32, size int64) bool {
 	return freed >= need
 }
 
-// releasable tells whether a free block is a segment that cudaFree takes. One of
+// releasable reports whether a free block is a segment that cudaFree takes. One of
 // which a part is in use cannot be given back, whatever the setting is now.
 func (a *Allocator) releasable(b int32) bool { return a.blocks[b].within == 0 && a.whole(b) }

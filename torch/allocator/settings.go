@@ -21,7 +21,7 @@ const (
 	maxThreads   = 128
 )
 
-// Settings are what the allocator was told, as it understands it. They can be
+// Settings are the configuration of an allocator, as it understands it. They can be
 // compared with ==.
 type Settings struct {
 	Conf string // the text they were parsed from
@@ -59,7 +59,7 @@ type Host struct {
 	FreeCatchAll      bool
 }
 
-// DefaultSettings are those of a process that was told nothing.
+// DefaultSettings are those of a process without any.
 func DefaultSettings() Settings {
 	return Settings{
 		MaxSplitSize:        Unlimited,
@@ -155,7 +155,7 @@ func (s Settings) Changed() string {
 type SettingError struct {
 	Conf   string
 	At     int    // byte offset in Conf of the word that is refused; its length if a word is missing
-	Option string // to which the word belongs; the word itself if it is no option
+	Option string // to which the word belongs; the word itself if it is not an option
 	Text   string // what PyTorch says; of a failed assertion, its last sentence
 	Advice string // what to write instead
 }
@@ -201,7 +201,7 @@ func Options() (names []string) {
 }
 
 // flag is an option that is True or False. Up to 2.9 most say of a missing value
-// that they expect one; strict ones do not tell missing from wrong.
+// that they expect one; strict ones do not distinguish missing from wrong.
 func flag(name string, since Version, common, strict bool, field func(*Settings) *bool) option {
 	return option{
 		name, since, common, "write " + name + ":True or " + name + ":False",

@@ -22,10 +22,10 @@ func (v Version) orNewest() Version {
 	return v
 }
 
-// Recordings of PyTorch that the allocator was held against: those of tested
+// Recordings of PyTorch that the allocator was checked against: those of tested
 // under every setting, those from oldest to latest that people published, under
 // few others than the defaults, with expandable segments since 2.8. Snapshots of
-// 2.5 to 2.7 cannot be told apart.
+// 2.5 to 2.7 cannot be distinguished.
 const (
 	oldest     Version = 200
 	tested     Version = 206
@@ -41,7 +41,7 @@ func (v Version) Unverified(set *Settings, privatePools bool) (out []string) {
 	}
 	switch {
 	case v <= 0:
-		out = append(out, fmt.Sprintf("the rules of PyTorch %s: the file does not tell its release", Newest))
+		out = append(out, fmt.Sprintf("the rules of PyTorch %s: the file does not name its release", Newest))
 	case v > Newest:
 		out = append(out, fmt.Sprintf("the rules of PyTorch %s, the last one known, for %s", Newest, v))
 	case v < oldest || v > latest:
@@ -53,7 +53,7 @@ func (v Version) Unverified(set *Settings, privatePools bool) (out []string) {
 	return out
 }
 
-// Untested are the rules that settings use and that were held against recordings
+// Untested are the rules that settings use and that were checked against recordings
 // of another release alone.
 func (v Version) Untested(set *Settings, privatePools bool) (rules []string) {
 	if v >= tested-1 && v <= tested+1 {
@@ -82,9 +82,9 @@ func UntestedNote(rules []string) string {
 	return fmt.Sprintf("unverified but for PyTorch %s: %s", tested, strings.Join(rules, ", "))
 }
 
-// poolsRetry tells whether a request to a MemPool has all other memory released
+// poolsRetry reports whether a request to a MemPool has all other memory released
 // before it fails. Up to 2.12 none to a private pool has, as a graph may be
-// captured into it; since then PyTorch tells captures from MemPools.
+// captured into it; since then PyTorch distinguishes captures from MemPools.
 func (v Version) poolsRetry() bool { return v.orNewest() >= 213 }
 
 func (v Version) String() string {

@@ -141,10 +141,10 @@ func TestDecodeRefuses(t *testing.T) {
 		{"text of 2^32-1 bytes", "X\xff\xff\xff\xffx.", 0, "at most"},
 		{"text of 200 MB", "X\x00\x00\x00\x0cx.", 0, "ends in the middle"},
 		{"long of 2^31 bytes", "\x8b\x00\x00\x00\x80x.", 0, "at most"},
-		{"no number", "Ix\n.", 0, "no integer"},
-		{"no float", "Fx\n.", 0, "no number"},
+		{"not a number", "Ix\n.", 0, "not an integer"},
+		{"no float", "Fx\n.", 0, "not a number"},
 		{"no quotes", "Sx\n.", 0, "not quoted"},
-		{"no memo index", "g-1\n.", 0, "no index"},
+		{"no memo index", "g-1\n.", 0, "not an index"},
 		{"million digits", "L" + strings.Repeat("9", 1_000_000) + "L\n.", 0, "at most 10000 digits"},
 		{"nothing", "", 0, "ends in the middle"},
 	} {

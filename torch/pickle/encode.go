@@ -54,7 +54,7 @@ func NewEncoder(w io.Writer) *Encoder {
 	return e
 }
 
-// Close ends the pickle after its one value and tells the first error.
+// Close ends the pickle after its one value and returns the first error.
 func (e *Encoder) Close() error {
 	e.w.WriteByte(opStop)
 	if err := e.w.Flush(); err != nil {
@@ -362,7 +362,7 @@ func (e *Encoder) Bytes(b []byte) {
 }
 
 // loadable spells s so that Python loads it: lone surrogates stay as they are,
-// other bytes that are no UTF-8 become the surrogates by which Python itself
+// other bytes that are not UTF-8 become the surrogates by which Python itself
 // stands for them (surrogateescape).
 func loadable(s string) string {
 	out := make([]byte, 0, len(s)+8)
@@ -383,7 +383,7 @@ func loadable(s string) string {
 	return string(out)
 }
 
-// surrogate tells whether s begins with a lone surrogate as Python pickles it.
+// surrogate reports whether s begins with a lone surrogate as Python pickles it.
 func surrogate(s string) bool {
 	return len(s) >= 3 && s[0] == 0xed && s[1] >= 0xa0 && s[1] <= 0xbf && s[2] >= 0x80 && s[2] <= 0xbf
 }

@@ -10,7 +10,7 @@ import (
 // holds. Most of a snapshot are stacks, and most stacks were there before: the
 // same fetches from the memo, byte for byte.
 type Repeater interface {
-	// Repeat fills the empty list as the list of was filled, and tells whether it
+	// Repeat fills the empty list as the list of was filled, and reports whether it
 	// could.
 	Repeat(list, of uint64) bool
 }
@@ -29,7 +29,7 @@ type repeat struct {
 
 const (
 	repeatSlots = 1 << 14
-	maxRun      = 4 << 10 // bytes; longer ones are not worth a look
+	maxRun      = 4 << 10 // bytes; longer ones are not looked at
 )
 
 var (
@@ -44,7 +44,7 @@ func (r *repeats) forget() {
 	}
 }
 
-// repeated tells how many bytes at from fill the list on top of the stack in a
+// repeated returns how many bytes at from fill the list on top of the stack in a
 // way that was seen before, and fills it; 0 if they do not. A run that is new is
 // remembered, and read as usual.
 func (d *decoder) repeated(buf []byte, from int, stack []Value) int {

@@ -29,7 +29,7 @@ func (d *decoder) textual(op byte, _ []byte) error {
 	case opFloat:
 		f, err := strconv.ParseFloat(string(b), 64)
 		if err != nil && !errors.Is(err, strconv.ErrRange) {
-			return fmt.Errorf("%q is no number", clip(b))
+			return fmt.Errorf("%q is not a number", clip(b))
 		}
 		d.stack = append(d.stack, FloatValue(f))
 	case opString:
@@ -42,7 +42,7 @@ func (d *decoder) textual(op byte, _ []byte) error {
 	case opGet, opPut:
 		i, err := strconv.ParseUint(string(b), 10, 32)
 		if err != nil {
-			return fmt.Errorf("%q is no index into the memo", clip(b))
+			return fmt.Errorf("%q is not an index into the memo", clip(b))
 		}
 		return d.memo(op == opPut, i)
 	}
@@ -61,7 +61,7 @@ func (d *decoder) decimal(b []byte) error {
 		x, ok = x.SetString(string(b), 10)
 	}
 	if !ok {
-		return fmt.Errorf("%q is no integer of at most %d digits", clip(b), maxDigits)
+		return fmt.Errorf("%q is not an integer of at most %d digits", clip(b), maxDigits)
 	}
 	return d.integer(twosComplement(x))
 }

@@ -16,7 +16,7 @@ package pickle
 
 import "math"
 
-// Kind tells what a [Value] is.
+// Kind is what a [Value] is.
 type Kind uint8
 
 // The kinds of a value. The N of a value means, for

@@ -65,7 +65,7 @@ func (j *judge) isCast(i int) bool {
 	return j.trait(j.t.Stack(i)).casts && j.weights()[2*j.t.Size(i)]
 }
 
-// weights are the sizes of parameters, as they or their gradients tell.
+// weights are the sizes of parameters, as they or their gradients show.
 func (j *judge) weights() map[int64]bool {
 	if j.weightSizes == nil {
 		j.weightSizes = map[int64]bool{}

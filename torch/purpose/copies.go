@@ -43,7 +43,7 @@ const (
 )
 
 // families finds copies in the peak beside what they are copies of. Only C++
-// frames tell that an operation copies, and no file tells what it read: a family
+// frames show that an operation copies, and no file shows what it read: a family
 // is named where a single tensor can have been the source. Only that has the size,
 // and nothing was made between the two that the copy could be of a piece of.
 func (j *judge) families() (out []Family) {
@@ -154,7 +154,7 @@ func (j *judge) source(c int, op string, root map[int]int) (int, bool) {
 	return found, found != none && larger < found
 }
 
-// copySize tells whether a tensor of n bytes can be what a copy of size bytes is
+// copySize reports whether a tensor of n bytes can be what a copy of size bytes is
 // of: a copy in another type has half or twice its size, any other its own, and
 // slightly less where a slice was copied (logits[:, :-1]).
 func copySize(n, size int64, op string) bool {
@@ -166,7 +166,7 @@ func copySize(n, size int64, op string) bool {
 	return about(size)
 }
 
-// together tells whether a copy lives most of its life beside its source.
+// together reports whether a copy lives most of its life beside its source.
 func (j *judge) together(source, c int) bool {
 	end := func(i int) int {
 		if death := j.t.Death(i); death != timeline.Never {

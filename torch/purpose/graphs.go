@@ -10,7 +10,7 @@ import (
 )
 
 // A graph is what a forward pass with gradients on keeps for a backward pass that
-// never comes. Nothing marks it in a recording: it is told by its end, for all of it
+// never comes. Nothing marks it in a recording: it is recognised by its end, for all of it
 // goes at once, when the program lets go of the output.
 type graph struct {
 	allocs []int // by birth
@@ -86,7 +86,7 @@ func (j *judge) keepsGraph(i int) bool {
 		return false
 	}
 	x := j.trait(j.t.Stack(i))
-	return x.phase == forward && !x.noGrad && (x.said == count || x.said == Parameters)
+	return x.phase == forward && !x.noGrad && (x.named == count || x.named == Parameters)
 }
 
 // addGraph notes what goes at once from event from on, if that is a graph.

@@ -12,7 +12,7 @@ import (
 type judge struct {
 	*program
 	// updated counts, by size, the tensors that the optimizer updates, as their
-	// states or, before the first update, the parameters tell.
+	// states or, before the first update, the parameters show.
 	updated map[int64]int
 	masters map[stack.Frame]bool // places that made copies which the optimizer updates
 	covered bool                 // the model holds all that the optimizer updates
@@ -53,7 +53,7 @@ func newJudge(t *timeline.Timeline, events int) *judge {
 	return j
 }
 
-// name is what allocation i is for after an event. Of what it cannot tell, what
+// name is what allocation i is for after an event. Of what it cannot infer, what
 // became of it later does.
 func (j *judge) name(i, event int) Purpose {
 	p := j.at(i, event)
@@ -64,7 +64,7 @@ func (j *judge) name(i, event int) Purpose {
 }
 
 // at is what allocation i is for after an event, by what this judge knows. What was
-// made before the history is told by its stack alone, if a block still holds it.
+// made before the history is judged by its stack alone, if a block still holds it.
 func (j *judge) at(i, event int) Purpose {
 	if p := j.always(i); p != count {
 		return p
@@ -81,9 +81,9 @@ func (j *judge) at(i, event int) Purpose {
 	return j.passing(i)
 }
 
-// passing tells temporaries from what stays: they are gone when their step ends.
-// Of a step that is not over those before it tell. Where nothing tells when a step
-// ends, what is not freed is unknown, but for the pass under way.
+// passing is Temporaries for what is gone when its step ends. Of a step that is
+// not over, those before it decide. Where nothing shows when a step ends, what is
+// not freed is unknown, but for the pass under way.
 func (j *judge) passing(i int) Purpose {
 	birth := j.t.Birth(i)
 	switch step := j.stepAfter(birth); {
@@ -97,7 +97,7 @@ func (j *judge) passing(i int) Purpose {
 	return Temporaries
 }
 
-// revisited tells what outlived the next visit of its place in a pass that may keep
+// revisited reports whether i outlived the next visit of its place in a pass that may keep
 // things for a backward pass.
 func (j *judge) revisited(i int) bool {
 	if j.newest == nil {
@@ -110,7 +110,7 @@ func (j *judge) revisited(i int) bool {
 	return !j.trait(id).noGrad && j.newest[id] != i
 }
 
-// stays tells whether what a stack made in the steps that are over outlived them.
+// stays reports whether what a stack made in the steps that are over outlived them.
 func (j *judge) stays(id stack.ID) bool {
 	if j.outlived == nil {
 		j.outlived = map[stack.ID]int64{}
@@ -128,7 +128,7 @@ func (j *judge) stays(id stack.ID) bool {
 	return j.outlived[id] > 0
 }
 
-// inBackward tells whether the autograd engine made allocation i.
+// inBackward reports whether the autograd engine made allocation i.
 func (j *judge) inBackward(i int) bool {
 	return !j.t.Before(i) && j.passOf(j.t.Birth(i)) != nil && j.trait(j.t.Stack(i)).phase == backward
 }
@@ -141,13 +141,13 @@ func (j *judge) always(i int) Purpose {
 		return Parameters
 	case x.phase == updating && j.isState(i, x):
 		return Optimizer
-	case x.said == KVCache, x.phase == own && j.caches[place{x.made, j.t.Size(i)}]:
+	case x.named == KVCache, x.phase == own && j.caches[place{x.made, j.t.Size(i)}]:
 		return KVCache
 	case j.workspaces[i]:
 		return Workspaces
 	case j.isGradient(i, x):
 		return Gradients
-	case x.said == Communication:
+	case x.named == Communication:
 		return Communication
 	case j.isInput(i, x):
 		return Input
@@ -155,7 +155,7 @@ func (j *judge) always(i int) Purpose {
 	return count
 }
 
-// isParameter tells the tensors of a model, as they are when it is first used,
+// isParameter recognises the tensors of a model, as they are when it is first used,
 // and the copies of them that the optimizer updates. What a model is made of and
 // converted from is gone by then; a copy of a model whose original is trained is
 // an average or a reference.
@@ -166,13 +166,13 @@ func (j *judge) isParameter(i int, x *trait) bool {
 	if x.phase != own {
 		return false
 	}
-	if x.said == Parameters {
+	if x.named == Parameters {
 		return !j.gone(i, j.forwardAfter(j.t.Birth(i))) && !(x.copies && j.covered)
 	}
-	return j.built[i] && !j.gone(i, j.forwardAfter(j.t.Birth(i))) || x.said == count && j.masters[x.made] && !j.gone(i, j.events)
+	return j.built[i] && !j.gone(i, j.forwardAfter(j.t.Birth(i))) || x.named == count && j.masters[x.made] && !j.gone(i, j.events)
 }
 
-// isState tells what an optimizer makes in a step and keeps beyond it.
+// isState recognises what an optimizer makes in a step and keeps beyond it.
 func (j *judge) isState(i int, x *trait) bool {
 	birth := j.t.Birth(i)
 	if x.initial {
@@ -189,32 +189,32 @@ func (j *judge) isState(i int, x *trait) bool {
 	return !j.gone(i, to+1)
 }
 
-// isGradient tells what a backward pass makes and leaves behind, what of it a
+// isGradient recognises what a backward pass makes and leaves behind, what of it a
 // collective takes over, and copies of gradients for the optimizer.
 func (j *judge) isGradient(i int, x *trait) bool {
 	birth := j.t.Birth(i)
 	p := j.passOf(birth)
 	switch {
-	case x.said == Communication:
+	case x.named == Communication:
 		return x.reduces && p != nil && birth >= p.begin && p.end < j.events && !j.gone(i, p.end+1) && j.death(i) != timeline.Never
 	case x.phase == backward && p != nil:
 		if p.end >= j.events && j.death(i) == timeline.Never {
 			return j.updated[j.t.Size(i)] > 0
 		}
 		return !j.gone(i, p.end) || j.takenOver(i)
-	case x.phase == own && x.said == count && j.afterBackward(birth):
+	case x.phase == own && x.named == count && j.afterBackward(birth):
 		return j.updated[j.t.Size(i)] > 0 && j.heldByUpdate(i)
 	}
 	return false
 }
 
-// takenOver tells a gradient that a collective frees once it holds its sum.
+// takenOver recognises a gradient that a collective frees once it holds its sum.
 func (j *judge) takenOver(i int) bool {
 	k := j.t.Freed(i)
-	return k != timeline.Never && k < j.events && j.trait(j.t.Trace.Stack[k]).said == Communication
+	return k != timeline.Never && k < j.events && j.trait(j.t.Trace.Stack[k]).named == Communication
 }
 
-// afterBackward tells whether event k stands between a backward pass and what
+// afterBackward reports whether event k stands between a backward pass and what
 // follows it.
 func (j *judge) afterBackward(k int) bool {
 	n := sort.Search(len(j.passes), func(n int) bool { return j.passes[n].end > k })
@@ -225,21 +225,21 @@ func (j *judge) afterBackward(k int) bool {
 	return j.forwardAfter(end-1) > k && j.updateAfter(end-1).from > k
 }
 
-// heldByUpdate tells what lives when the next step of the optimizer begins, and
+// heldByUpdate recognises what lives when the next step of the optimizer begins, and
 // is freed after.
 func (j *judge) heldByUpdate(i int) bool {
 	from := j.updateAfter(j.t.Birth(i) - 1).from
 	return from < j.events && !j.gone(i, from+1)
 }
 
-// isInput tells what was made outside of all passes and lives when a forward
+// isInput recognises what was made outside of all passes and lives when a forward
 // pass begins.
 func (j *judge) isInput(i int, x *trait) bool {
 	birth := j.t.Birth(i)
-	if x.said == Input {
+	if x.named == Input {
 		return true
 	}
-	if x.phase != own || x.said != count || j.gone(i, j.forwardAfter(birth)) || birth > j.open && j.training {
+	if x.phase != own || x.named != count || j.gone(i, j.forwardAfter(birth)) || birth > j.open && j.training {
 		return false
 	}
 	if p := j.passOf(birth); p != nil && birth > p.forward {
@@ -274,9 +274,9 @@ func (j *judge) needed(i int) int {
 	return timeline.Never
 }
 
-// kept tells what lives at the end of a pass that is not over and will be kept
+// kept recognises what lives at the end of a pass that is not over and will be kept
 // for its backward pass. Where memory ran out in the midst of it, passes before
-// tell.
+// show.
 func (j *judge) kept(i int) bool {
 	if j.gone(i, j.events) {
 		return false
@@ -369,7 +369,7 @@ func (j *judge) findUpdated() {
 				j.firstOf[x.made] = i
 			}
 			states[x.made] = append(states[x.made], size)
-		case x.phase == own && x.said == count && birth < first && !j.gone(i, j.events):
+		case x.phase == own && x.named == count && birth < first && !j.gone(i, j.events):
 			candidates[x.made] = append(candidates[x.made], size)
 		}
 	}
@@ -434,7 +434,7 @@ func countSizes(sizes []int64) map[int64]int {
 	return out
 }
 
-// sameSizes tells whether a holds as many tensors of each size as b, times
+// sameSizes reports whether a holds as many tensors of each size as b, times
 // larger.
 func sameSizes(a, b map[int64]int, times int64) bool {
 	if len(a) != len(b) {
@@ -463,11 +463,11 @@ func (j *judge) findWorkspaces() {
 	j.workspaces = map[int]bool{}
 	seen := map[kind]bool{}
 	for i := range j.allocs {
-		if j.t.Before(i) && j.t.Stack(i) <= stack.Empty { // nobody recorded who made it
+		if j.t.Before(i) && j.t.Stack(i) <= stack.Empty { // not recorded who made it
 			continue
 		}
 		x := j.trait(j.t.Stack(i))
-		if x.said == Workspaces {
+		if x.named == Workspaces {
 			j.workspaces[i] = !j.gone(i, j.events)
 			continue
 		}
@@ -483,10 +483,10 @@ func (j *judge) findWorkspaces() {
 	}
 }
 
-// outlives tells what was made in the midst of computing and never freed. A
-// gradient of that size is no workspace.
+// outlives recognises what was made in the midst of computing and never freed. A
+// gradient of that size is not a workspace.
 func (j *judge) outlives(i int, x *trait) bool {
-	if j.death(i) != timeline.Never || x.said != count {
+	if j.death(i) != timeline.Never || x.named != count {
 		return false
 	}
 	switch x.phase {
@@ -522,7 +522,7 @@ func (j *judge) findCaches() {
 		}
 		x := j.trait(j.t.Stack(i))
 		model = model || j.isParameter(i, x)
-		if k := (place{x.made, j.t.Size(i)}); model && x.phase == own && x.said == count && !j.gone(i, j.events) {
+		if k := (place{x.made, j.t.Size(i)}); model && x.phase == own && x.named == count && !j.gone(i, j.events) {
 			j.caches[k], seen[k] = seen[k], true
 		}
 	}

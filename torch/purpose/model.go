@@ -20,14 +20,14 @@ func (j *judge) findBuilt() {
 		switch x := j.trait(j.t.Stack(i)); {
 		case !x.builds || x.phase != own:
 			row = row[:0]
-		case x.said == Parameters:
+		case x.named == Parameters:
 			for _, i := range row {
 				j.built[i] = true
 			}
 			row = row[:0]
-		case x.said == count && modules[j.site(i).File]:
+		case x.named == count && modules[j.site(i).File]:
 			j.built[i] = true
-		case x.said == count:
+		case x.named == count:
 			row = append(row, i)
 		}
 	}
@@ -80,7 +80,7 @@ func (j *judge) successor(i, k int) (int, bool) {
 			continue
 		}
 		x := j.trait(j.t.Stack(b))
-		return b, (x.phase == own || x.phase == updating) && x.said == count
+		return b, (x.phase == own || x.phase == updating) && x.named == count
 	}
 	return 0, false
 }
@@ -88,7 +88,7 @@ func (j *judge) successor(i, k int) (int, bool) {
 // isWritten reports whether allocation i is new storage of a parameter. What is gone
 // before a forward pass could use it was a step on the way.
 func (j *judge) isWritten(i int, x *trait) bool {
-	return j.written[x.made] && x.said == count && (x.phase == own || x.phase == updating) &&
+	return j.written[x.made] && x.named == count && (x.phase == own || x.phase == updating) &&
 		!j.gone(i, j.forwardAfter(j.t.Birth(i)))
 }
 

@@ -25,7 +25,7 @@ type pass struct {
 type span struct{ from, to int }
 
 // program is the course of a program: its passes, updates and steps, as far as a
-// history tells of it. What happened later is not known to it: a file that is
+// history shows of it. What happened later is not known to it: a file that is
 // dumped when memory runs out and one that is dumped after it then say the same.
 type program struct {
 	t        *timeline.Timeline
@@ -74,7 +74,7 @@ func (p *program) findEnds() {
 	}
 }
 
-// trains tells whether the program has backward passes, or keeps so much of its
+// trains reports whether the program has backward passes, or keeps so much of its
 // forward pass that it must be about to have one: of all since the first, unless
 // batch after batch went by, or of the pass under way, of many tensors too.
 func (p *program) trains() bool {
@@ -88,7 +88,7 @@ func (p *program) trains() bool {
 	return p.open < p.under && p.under < p.events && !p.trait(p.t.Trace.Stack[p.under]).noGrad && p.keeps(p.under, true)
 }
 
-// keeps tells whether a quarter of what is made from an event on is kept: of the
+// keeps reports whether a quarter of what is made from an event on is kept: of the
 // bytes, and of the allocations if they count.
 func (p *program) keeps(from int, counted bool) bool {
 	var made, kept, all, still int64
@@ -112,7 +112,7 @@ func (p *program) death(i int) int {
 	return timeline.Never
 }
 
-// gone tells whether allocation i is gone before event k.
+// gone reports whether allocation i is gone before event k.
 func (p *program) gone(i, k int) bool {
 	death := p.death(i)
 	return death != timeline.Never && death < k
@@ -124,7 +124,7 @@ func (p *program) trait(id stack.ID) *trait {
 	if !x.known {
 		switch id {
 		case stack.None:
-			*x = trait{known: true, phase: unrecorded, said: count}
+			*x = trait{known: true, phase: unrecorded, named: count}
 		default:
 			ids := p.t.Snap.Stacks.Frames(id)
 			frames := p.t.Snap.Stacks.Stack(id)
@@ -173,7 +173,7 @@ func (p *program) walk() {
 	if w.start >= 0 && !w.inside {
 		p.open = w.start
 	}
-	if len(p.forwards) == 0 && len(p.updates) == 0 { // stacks without frames tell nothing then
+	if len(p.forwards) == 0 && len(p.updates) == 0 { // stacks without frames show nothing then
 		p.passes = nil
 	}
 }
@@ -194,16 +194,16 @@ func (w *walker) alloc(k int, x *trait) {
 	if w.inside && w.leaves(x) {
 		w.inside, w.start = false, -1
 	}
-	if x.phase == forward && !x.noGrad && x.said != Communication && !w.inside && w.start < 0 {
+	if x.phase == forward && !x.noGrad && x.named != Communication && !w.inside && w.start < 0 {
 		w.start, w.root = k, x.root
 	}
 	w.updating(k, x)
 }
 
-// leaves tells an allocation after a backward pass from one that a hook makes
+// leaves distinguishes an allocation after a backward pass from one that a hook makes
 // inside it, in a thread of the autograd engine.
 func (w *walker) leaves(x *trait) bool {
-	return x.phase != unrecorded && (x.root == w.root || w.root == stack.Frame{}) && x.said != Communication
+	return x.phase != unrecorded && (x.root == w.root || w.root == stack.Frame{}) && x.named != Communication
 }
 
 func (w *walker) backward(k int, x *trait) {
@@ -293,10 +293,10 @@ func (p *program) endPasses() {
 	}
 }
 
-// outside tells a stack that is surely not of the engine's.
+// outside recognises a stack that is surely not of the engine's.
 func (p *program) outside(id stack.ID) bool {
 	x := p.trait(id)
-	return x.phase != unrecorded && x.phase != backward && x.phase != recomputing && x.said != Communication
+	return x.phase != unrecorded && x.phase != backward && x.phase != recomputing && x.named != Communication
 }
 
 // updateAfter is the first optimizer's step that begins after event k; it stands
@@ -327,7 +327,7 @@ func (p *program) forwardAfter(k int) int {
 	return p.events
 }
 
-// findSteps finds where steps begin: after what annotations tell of as the end
+// findSteps finds where steps begin: after what annotations show as the end
 // of one, else after an optimizer's step, else after a backward pass. The first
 // begins with the first forward pass.
 func (p *program) findSteps() (out []int) {
@@ -399,7 +399,7 @@ func (p *program) loads(from int) (out []int) {
 		if e.Action[k] != snapshot.Alloc {
 			continue
 		}
-		if x := p.trait(e.Stack[k]); x.phase == own && x.said == count && (x.loads || p.moved[x.made]) {
+		if x := p.trait(e.Stack[k]); x.phase == own && x.named == count && (x.loads || p.moved[x.made]) {
 			out = append(out, k)
 		}
 	}
@@ -440,7 +440,7 @@ func (p *program) firstForward() int {
 // findMoved finds the places that make, outside of all passes, what a forward pass
 // needs and what is freed again: batches, not the tables of a model. They stand
 // before the first forward pass and again after it; what is only made after it comes
-// out of a model, and what is only made before it is no batch.
+// out of a model, and what is only made before it is not a batch.
 func (p *program) findMoved() map[stack.Frame]bool {
 	moved, early, again := map[stack.Frame]bool{}, map[stack.Frame]bool{}, map[stack.Frame]bool{}
 	late := p.allocs > 0 && p.t.Before(0) // the first passes are not recorded

@@ -1,8 +1,8 @@
 // Package purpose says what memory is for: each allocation that stands in the
 // peak, or at the end of a history, is named as parameters, optimizer state,
 // gradients, activations and so on. Nothing but a plain snapshot is needed:
-// stacks tell who made an allocation, lifetimes against the passes and steps of
-// the program tell what it was needed for, and sizes tell which tensors belong
+// stacks show who made an allocation, lifetimes against the passes and steps of
+// the program show what it was needed for, and sizes show which tensors belong
 // together. The rules are about PyTorch and the conventions of the libraries
 // around it; docs/peak.md states them.
 package purpose
@@ -30,7 +30,7 @@ const (
 	Activations                  // made in a forward pass, kept for the backward pass
 	Temporaries                  // gone before their step ends, or it has not ended
 	Other                        // none of these: what outlives its step
-	Unknown                      // made before the recording, or nothing tells
+	Unknown                      // made before the recording, or nothing shows
 	count
 )
 
@@ -104,7 +104,7 @@ type Moment struct {
 	Bytes  int64
 	By     Sums
 	Places []Place // most bytes first
-	// Inferred is what of the unknown the sizes tell; nil if they tell nothing.
+	// Inferred is what sizes show of the unknown; nil if they show nothing.
 	Inferred *Inferred
 }
 

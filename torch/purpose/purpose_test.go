@@ -238,7 +238,7 @@ func TestPurposes(t *testing.T) {
 	}
 }
 
-// TestCutOff holds what is said of memory running out against a file that was
+// TestCutOff holds what is known of memory running out against a file that was
 // dumped then.
 func TestCutOff(t *testing.T) {
 	atOnce := join(setup, trained, trained[:5], []step{made("h2", 9000, "forward"), ranOut})
@@ -275,7 +275,7 @@ func TestSums(t *testing.T) {
 func TestTraits(t *testing.T) {
 	for _, c := range []struct {
 		frame stack.Frame
-		said  Purpose
+		named Purpose
 	}{
 		{stack.Frame{File: "/x/vllm/worker/gpu_model_runner.py", Function: "_allocate_kv_cache_tensors"}, KVCache},
 		{stack.Frame{File: "/x/sglang/srt/mem_cache/memory_pool.py", Function: "_create_buffers"}, KVCache},
@@ -289,8 +289,8 @@ func TestTraits(t *testing.T) {
 		{stack.Frame{File: torch + "distributed/fsdp/_fully_shard/_fsdp_param.py", Function: "_init_sharded_param"}, Parameters},
 		{stack.Frame{File: torch + "utils/data/_utils/pin_memory.py", Function: "pin_memory"}, Input},
 	} {
-		if got := factsOf(&c.frame).said; got != c.said {
-			t.Errorf("%s %s says %d, want %d", c.frame.File, c.frame.Function, got, c.said)
+		if got := factsOf(&c.frame).named; got != c.named {
+			t.Errorf("%s %s says %d, want %d", c.frame.File, c.frame.Function, got, c.named)
 		}
 	}
 }

@@ -41,7 +41,7 @@ const (
 // reliefs are the places of the program without which the peak would be lower,
 // the lowest first. What the autograd engine makes has no place. A step that is
 // not over counts for nothing: what it holds may stay. What is kept for a backward
-// pass another judge tells, that of the peak.
+// pass another judge names, that of the peak.
 func (j *judge) reliefs(atPeak *judge) []Relief {
 	peak := j.t.PeakRequested
 	if peak.Event == timeline.Never {
@@ -124,7 +124,7 @@ func (j *judge) echo(places []Relief, sizes map[sized]bool, event int) {
 	}
 }
 
-// fleeting tells what is made and gone inside a step that is over, and is not
+// fleeting recognises what is made and gone inside a step that is over, and is not
 // something that a program must hold.
 func (j *judge) fleeting(i int) bool {
 	if j.t.Before(i) || j.always(i) != count {

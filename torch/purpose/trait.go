@@ -11,7 +11,7 @@ import (
 type phase uint8
 
 const (
-	unrecorded  phase = iota // nobody recorded the stack
+	unrecorded  phase = iota // the stack was not recorded
 	own                      // the program's own code, outside of all below
 	forward                  // inside a module's call
 	backward                 // the autograd engine
@@ -20,11 +20,11 @@ const (
 	clearing                 // zero_grad
 )
 
-// A trait is what a stack tells by itself.
+// A trait is what a stack shows by itself.
 type trait struct {
 	known bool
 	phase phase
-	said  Purpose // what the names of the frames say, else count
+	named Purpose // what the names of the frames say, else count
 	// noGrad is below no_grad or inference_mode.
 	noGrad bool
 	// reduces is a collective that sums gradients; its result becomes them.
@@ -43,11 +43,11 @@ type trait struct {
 	casts, uncasts bool
 	// made is the innermost Python frame.
 	made stack.Frame
-	// root is the outermost one's file and function, which tell threads apart.
+	// root is the outermost one's file and function, which distinguish threads.
 	root stack.Frame
 }
 
-// The names by which conventions tell what a function makes.
+// The names that by convention show what a function makes.
 var (
 	cacheFunction = regexp.MustCompile(`(?i)kv_?(cache|pool|buffer)|memory_pool|past_key_values|(alloc\w*|init\w*|create|set_?up|make|build|reserve)_(\w*_)?caches?(_|$)`)
 	// cacheFile are sources whose every allocation is part of a cache: the
@@ -71,7 +71,7 @@ type facts struct {
 	origin stack.Origin
 	// wrapper is a package that only passes tensors on.
 	wrapper bool
-	said    Purpose // count if nothing
+	named   Purpose // count if nothing
 	loads   bool
 	// reduces, copies and builds are as in a trait.
 	reduces, copies, builds bool
@@ -82,7 +82,7 @@ type facts struct {
 
 // factsOf reads a frame.
 func factsOf(f *stack.Frame) facts {
-	x := facts{known: true, origin: stack.OriginOf(*f), said: count, enters: own}
+	x := facts{known: true, origin: stack.OriginOf(*f), named: count, enters: own}
 	switch x.origin {
 	case stack.Native:
 		x.native(f)
@@ -99,7 +99,7 @@ func factsOf(f *stack.Frame) facts {
 // traitOf reads a stack, innermost frame first. Each question is answered by the
 // innermost frame that can.
 func traitOf(frames []stack.Frame, read func(i int) *facts) trait {
-	r := trait{known: true, phase: own, said: count}
+	r := trait{known: true, phase: own, named: count}
 	depth, called, optimizer := 0, false, false // own frames seen; a module's call, an optimizer were seen
 	for i := range frames {
 		x := read(i)
@@ -132,17 +132,17 @@ func traitOf(frames []stack.Frame, read func(i int) *facts) trait {
 
 // hear takes what a frame says, inside of any module's call.
 func (r *trait) hear(x *facts, depth int) {
-	const near = 3 // frames of the program's own within which a name tells
-	if r.said == count {
-		r.said, r.reduces, r.copies = x.said, x.reduces, x.copies
-	} else if r.said == Communication {
+	const near = 3 // frames of the program's own within which a name counts
+	if r.named == count {
+		r.named, r.reduces, r.copies = x.named, x.reduces, x.copies
+	} else if r.named == Communication {
 		r.reduces = r.reduces || x.reduces
 	}
 	if x.origin == stack.Own {
 		r.loads = r.loads || x.loads && depth <= near
 		r.builds = r.builds || x.builds && depth == 1
 	} else {
-		r.builds = r.builds || x.builds && r.said == Parameters
+		r.builds = r.builds || x.builds && r.named == Parameters
 	}
 	r.initial = r.initial || x.initial && r.phase == own
 }
@@ -164,9 +164,9 @@ func (x *facts) native(f *stack.Frame) {
 	case strings.Contains(f.Function, "torch::autograd::Engine"):
 		x.enters = backward
 	case strings.Contains(f.Function, "c10d::"):
-		x.said = Communication
+		x.named = Communication
 	case workspace.MatchString(f.Function):
-		x.said = Workspaces
+		x.named = Workspaces
 	case strings.HasPrefix(f.Function, "at::autocast::cached_cast"):
 		x.casts = true
 	}
@@ -199,31 +199,31 @@ func (x *facts) torch(f *stack.Frame) {
 	switch {
 	case f.Function == "_apply" || f.Function == "to_empty" || weightLoading.MatchString(f.Function),
 		within("/nn/parameter.py"), within("/fsdp/") && strings.HasPrefix(f.Function, "_init_sharded_param"):
-		x.said = Parameters
+		x.named = Parameters
 		x.copies = f.Function == "__deepcopy__"
 	case within("/nn/modules/") && (f.Function == "__init__" || f.Function == "reset_parameters"):
-		x.said, x.builds = Parameters, true
+		x.named, x.builds = Parameters, true
 	case within("/distributed/"), within("/nn/parallel/"):
-		x.said = Communication
+		x.named = Communication
 		x.reduces = reducing.MatchString(f.Function)
 	case within("/utils/data/"):
-		x.said = Input
+		x.named = Input
 	}
 }
 
 // own reads a frame of the program or of a package that it uses.
 func (x *facts) own(f *stack.Frame) {
-	// What tells stands at the end of a path and in a name that a person can read.
-	const told = 96
-	file, function := f.File[max(0, len(f.File)-told):], f.Function[:min(len(f.Function), told)]
+	// What counts stands at the end of a path and in a name that a person can read.
+	const longest = 96
+	file, function := f.File[max(0, len(f.File)-longest):], f.Function[:min(len(f.Function), longest)]
 	switch {
 	case cacheFunction.MatchString(function), cacheFile.MatchString(file),
 		poolFile.MatchString(file) && poolFunction.MatchString(function):
-		x.said = KVCache
+		x.named = KVCache
 	case weightLoading.MatchString(function):
-		x.said = Parameters
+		x.named = Parameters
 	case collective.MatchString(function):
-		x.said = Communication
+		x.named = Communication
 		x.reduces = reducing.MatchString(function)
 	}
 	x.loads = loadFunction.MatchString(function)

@@ -46,7 +46,7 @@ func (r *Recording) Replay() *Result {
 // over the state.
 func (x *Result) cost() int { return x.Events + 100 + 4*(x.slots+len(x.start)) }
 
-// better tells whether more is reproduced than in another replay, or the same
+// better reports whether more is reproduced than in another replay, or the same
 // with fewer retries.
 func (x *Result) better(y *Result) bool {
 	switch {
@@ -58,7 +58,7 @@ func (x *Result) better(y *Result) bool {
 	return x.Difference.Event > y.Difference.Event
 }
 
-// Untested are the rules of settings that were not held against a recording of
+// Untested are the rules of settings that were not checked against a recording of
 // the release, beside those that the replay itself rests on.
 func (x *Result) Untested(set *allocator.Settings) []string {
 	pools := len(x.assumed.pools) > 0
@@ -111,7 +111,7 @@ func (x *Result) explain() {
 	}
 }
 
-// privatePools tells whether some memory was of private pools that the file does
+// privatePools reports whether some memory was of private pools that the file does
 // not name.
 func (x *Result) privatePools() bool {
 	for at, p := range x.assumed.pools {

@@ -44,7 +44,7 @@ func truthOf(t *testing.T, snapshot string) *truth {
 	return out
 }
 
-// whole tells whether the history has all that the program ever asked for.
+// whole reports whether the history has all that the program ever asked for.
 func (o *truth) whole(events int) bool {
 	r := &o.Record
 	return r.Enabled == "all" && r.Allocated == 0 && r.Reserved == 0 && !r.Cleared && !r.Stopped && events < r.Most

@@ -67,7 +67,7 @@ func (x *Result) BlockSizes() []int64 {
 	return x.Sizes
 }
 
-// Exactly tells whether event k is reproduced exactly.
+// Exactly reports whether event k is reproduced exactly.
 func (x *Result) Exactly(k int) bool { return x.Difference == nil || k < x.Difference.Event }
 
 // SegmentsAt are the segments and blocks after the call to which event k belongs:

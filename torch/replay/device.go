@@ -16,7 +16,7 @@ type device struct {
 	calls    []int32
 	next     int // of the calls, as long as they are the same
 	parted   bool
-	capacity int64 // bytes; 0 is no bound
+	capacity int64 // bytes; 0 means no bound
 	used     int64
 	lowest   uint64
 	room     ranges.List[struct{}] // for segments

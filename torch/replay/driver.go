@@ -22,7 +22,7 @@ func (p *player) expect(action snapshot.Action, addr uint64, size int64) bool {
 	return false
 }
 
-// refused tells whether the driver refused at this place: what comes next in
+// refused reports whether the driver refused at this place: what comes next in
 // the recording is a release, or the end of the call in an oom.
 func (p *player) refused() bool {
 	p.skip()
@@ -91,7 +91,7 @@ func (p *player) startAbove(addr uint64) uint64 {
 	return above
 }
 
-// Within tells whether the next memory is mapped at addr.
+// Within reports whether the next memory is mapped at addr.
 func (p *player) Within(addr uint64, _ int64) bool {
 	p.skip()
 	return p.next == p.end || p.e.Action[p.next] != snapshot.SegmentMap || p.e.Addr[p.next] == addr

@@ -68,7 +68,7 @@ func (p *player) load() {
 	}
 	var err error
 	if p.handles, p.tickets, err = p.out.load(p.a); err != nil {
-		p.differ(0, "a state that is no allocator's: "+err.Error(), "none to begin with")
+		p.differ(0, "a state that the allocator cannot have: "+err.Error(), "none to begin with")
 		p.out.Lost = true
 	}
 	for i := range p.older {
@@ -183,7 +183,7 @@ func (p *player) firstOwn(end int) int {
 	return last + 1
 }
 
-// releasesItself tells whether a release before the request at end, the last of
+// releasesItself reports whether a release before the request at end, the last of
 // which is event last, is its own. What releases memory for a request has the
 // stack of the request, if there are stacks.
 func (p *player) releasesItself(end, last int) bool {
@@ -262,7 +262,7 @@ func (p *player) complete(k, end int) {
 		at := p.slot[k]
 		switch {
 		case at == never:
-		case p.handles[at] != 0: // nobody asked for it
+		case p.handles[at] != 0: // not requested
 			p.a.Free(p.handles[at])
 			p.handles[at] = 0
 			continue
@@ -359,7 +359,7 @@ func (p *player) poolFor(end int) allocator.PoolID {
 	if len(p.out.assumed.pools) == 0 {
 		return allocator.PoolID{}
 	}
-	for k := p.k; k < end; k++ { // memory that was taken for it tells
+	for k := p.k; k < end; k++ { // memory that was taken for it shows it
 		if takes(p.e.Action[k]) {
 			return p.out.assumed.pools[k]
 		}

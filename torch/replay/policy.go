@@ -28,13 +28,13 @@ func (r *Recording) EmptyAt(policy string) (events []int, what string, err error
 	if m == nil {
 		d, err := time.ParseDuration(strings.TrimPrefix(policy, "every="))
 		if err != nil || d <= 0 || !strings.HasPrefix(policy, "every=") {
-			return nil, "", fmt.Errorf("%q is no policy: every=10steps, every=30s, every=5000events, or after=NAME of an annotation", policy)
+			return nil, "", fmt.Errorf("%q is not a policy: every=10steps, every=30s, every=5000events, or after=NAME of an annotation", policy)
 		}
 		return r.everyTime(d)
 	}
 	n, err := strconv.Atoi(m[1])
 	if err != nil || n == 0 {
-		return nil, "", fmt.Errorf("%q is no policy: the number must be 1 or more, and not of more than 18 digits", policy)
+		return nil, "", fmt.Errorf("%q is not a policy: the number must be 1 or more, and not of more than 18 digits", policy)
 	}
 	if strings.HasPrefix(m[2], "event") {
 		for k := n; k < r.Trace.Len(); k += n {
@@ -44,7 +44,7 @@ func (r *Recording) EmptyAt(policy string) (events []int, what string, err error
 	}
 	ends, what := r.steps()
 	if len(ends) == 0 {
-		return nil, "", fmt.Errorf("the file does not tell where steps end: it has neither annotations of steps nor allocations by an optimizer; use every=30s or every=5000events")
+		return nil, "", fmt.Errorf("the file does not show where steps end: it has neither annotations of steps nor allocations by an optimizer; use every=30s or every=5000events")
 	}
 	for i := n - 1; i < len(ends); i += n {
 		events = append(events, ends[i])
@@ -139,7 +139,7 @@ func (r *Recording) steps() (events []int, what string) {
 	return events, "where the optimizer is done"
 }
 
-// StacksAt tells of each stack whether its site is a place: "train.py:131", or
+// StacksAt reports of each stack whether its site is a place: "train.py:131", or
 // a function. Count is how many allocations are made there: in the history, and
 // before it as far as that is known.
 func (r *Recording) StacksAt(place string) (at []bool, count int) {

@@ -1,6 +1,6 @@
 // Package replay runs a recorded history through the allocator: as it was, to
 // see that every call of the driver is reproduced, and under other settings, to
-// tell what they would have done.
+// see what they would have done.
 package replay
 
 import (
@@ -142,7 +142,7 @@ func end(addr uint64, size int64) uint64 {
 	return math.MaxUint64
 }
 
-// empties tells whether a stack is of a call of empty_cache.
+// empties reports whether a stack is of a call of empty_cache.
 func (r *Recording) empties(id stack.ID) bool {
 	if id == stack.None {
 		return false
@@ -164,7 +164,7 @@ func (r *Recording) empties(id stack.ID) bool {
 type streams struct {
 	snap  *snapshot.Snapshot
 	a     *allocator.Allocator
-	named []allocator.Stream // plus 1, by index; 0 where nobody asked yet
+	named []allocator.Stream // plus 1, by index; 0 where not asked for yet
 }
 
 func (s *streams) of(id snapshot.StreamID) allocator.Stream {

@@ -23,7 +23,7 @@ type Choice struct {
 func (x *Result) Own() Choice { return Choice{x.Settings.Changed(), x.Settings} }
 
 // Choices are what a search tries, each once: the recording's own settings first,
-// those that are asked for, and those that are worth a try, some of which only
+// those that are asked for, and those that may help, some of which only
 // where memory is limited.
 func (x *Result) Choices(asked []Choice, limited bool) (out []Choice) {
 	all := append([]Choice{x.Own()}, asked...)
@@ -42,7 +42,7 @@ func (x *Result) Choices(asked []Choice, limited bool) (out []Choice) {
 	return out
 }
 
-// candidates are the settings that are worth a try, as PyTorch takes them.
+// candidates are the settings that may help, as PyTorch takes them.
 func candidates(limited bool) []string {
 	out := []string{
 		"", "expandable_segments:True",
@@ -63,7 +63,7 @@ func candidates(limited bool) []string {
 }
 
 // All runs scenarios side by side on the processors that there are. Done is
-// called after each, from one goroutine at a time; nil is nobody. No run begins
+// called after each, from one goroutine at a time; nil is ignored. No run begins
 // after the end of ctx.
 func (x *Result) All(ctx context.Context, scenarios []Scenario, done func()) ([]Outcome, error) {
 	out := make([]Outcome, len(scenarios))
@@ -81,16 +81,16 @@ func (x *Result) AllSmallest(ctx context.Context, scenarios []Scenario, done fun
 // each calls f for 0 to n-1 on all processors, until ctx ends.
 func each(ctx context.Context, n int, f func(int), done func()) error {
 	var wait sync.WaitGroup
-	var said sync.Mutex
+	var reporting sync.Mutex
 	next := make(chan int)
 	for range min(n, runtime.GOMAXPROCS(0)) {
 		wait.Go(func() {
 			for i := range next {
 				f(i)
 				if done != nil {
-					said.Lock()
+					reporting.Lock()
 					done()
-					said.Unlock()
+					reporting.Unlock()
 				}
 			}
 		})

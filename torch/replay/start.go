@@ -12,7 +12,7 @@ import (
 )
 
 // A doubt is a block of before the recording that is freed in it: the final
-// state does not tell how much was left at its end when it was made.
+// state does not show how much was left at its end when it was made.
 type doubt struct {
 	segment, block int
 	most           int64 // bytes that may belong to it behind its rounded request

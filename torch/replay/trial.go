@@ -13,13 +13,13 @@ type Trial struct {
 	Own, Peak int64  // peak of reserved bytes: recorded, and with the settings
 	RanOut    bool   // memory ran out in the history
 	RunsOut   bool   // and does with the settings, in as much memory as there was
-	Left      *int64 // what could still be had behind the request that failed; nil if it fails again
+	Left      *int64 // what was still available after the request that failed; nil if it fails again
 }
 
 // Saves is how much lower the peak is; less than 0 if it is higher.
 func (t *Trial) Saves() int64 { return t.Own - t.Peak }
 
-// TryExpandable simulates expandable segments. It is nil where that tells
+// TryExpandable simulates expandable segments. It is nil where that shows
 // nothing: segments are expandable already, the release has none, the state is
 // not known, or a limit of unknown size stopped a request.
 func TryExpandable(x *Result) *Trial {

@@ -18,13 +18,13 @@ import (
 // recorded: one that released nothing is not.
 type Scenario struct {
 	Settings allocator.Settings
-	Capacity int64  // bytes that PyTorch can have; 0 is no bound
+	Capacity int64  // bytes that PyTorch can have; 0 means no bound
 	Limit    int64  // bytes that it may reserve, by fraction; 0 is none
 	Empty    []int  // events before which empty_cache is called, beside the recorded ones
 	Without  []bool // stacks, by id, of which no allocation is made; nil is none
 	Samples  int    // of the course of memory, evenly over the events
 	Looks    []int  // events after which memory is looked at besides, in order
-	Steps    bool   // whether to tell each change of reserved memory
+	Steps    bool   // whether to record each change of reserved memory
 }
 
 // An Outcome is what would have come of it.
@@ -62,7 +62,7 @@ type Refusal struct {
 }
 
 const (
-	// Samples are as many as tell the course of a run: a line of a terminal.
+	// Samples are as many as show the course of a run: a line of a terminal.
 	Samples = 64
 	// closely is how often what is stranded is looked at in a run with samples.
 	closely = 2048
@@ -106,7 +106,7 @@ func (x *Result) Bounded(sc Scenario) Scenario {
 
 // Under is a scenario with other settings. A fraction that they name is of the
 // scenario's capacity, where it has no limit of its own. Garbage collection
-// needs a limit: where nothing is said of memory, it is that of the recording.
+// needs a limit: where no bound of memory is given, it is that of the recording.
 func (x *Result) Under(sc Scenario, set allocator.Settings) Scenario {
 	sc.Settings = set
 	if set.GCThreshold > 0 && sc.Limit == 0 && sc.Capacity == 0 {
@@ -137,7 +137,7 @@ func (sc *Scenario) Idle() []string {
 	return notes
 }
 
-// Fits tells whether a capacity is at least what was reserved when the recording
+// Fits reports whether a capacity is at least what was reserved when the recording
 // began.
 func (x *Result) Fits(capacity int64) error {
 	if capacity > 0 && capacity < x.StartReserved {
@@ -185,7 +185,7 @@ func (x *Result) whatIf(sc *Scenario, stop func(*Outcome) bool) Outcome {
 	if sc.Without != nil {
 		s.leaveOut()
 	}
-	s.tell(never)
+	s.record(never)
 	n := s.e.Len()
 	every, often := 0, 0
 	if sc.Samples > 0 {
@@ -201,7 +201,7 @@ func (x *Result) whatIf(sc *Scenario, stop func(*Outcome) bool) Outcome {
 				s.out.Stranded, s.out.Worst = seen.Stranded, seen
 			}
 		}
-		s.tell(k)
+		s.record(k)
 		if stop != nil && stop(&s.out) {
 			break
 		}
@@ -363,7 +363,7 @@ func (s *simulation) complete(k int) {
 	if at == never {
 		return
 	}
-	if s.handles[at] != 0 { // nobody asked for it
+	if s.handles[at] != 0 { // not requested
 		s.a.Free(s.handles[at])
 		s.handles[at] = 0
 		return
@@ -380,8 +380,8 @@ func (s *simulation) complete(k int) {
 	}
 }
 
-// tell adds what is to be told after event k.
-func (s *simulation) tell(k int) {
+// record adds what is asked for after event k.
+func (s *simulation) record(k int) {
 	if n := len(s.out.Steps); s.sc.Steps && (n == 0 || s.out.Steps[n-1].Reserved != s.a.Reserved) {
 		s.out.Steps = append(s.out.Steps, Step{k, s.a.Reserved})
 	}
@@ -395,7 +395,7 @@ func (s *simulation) sample(k int) Sample {
 	return Sample{k, a.Reserved, a.Allocated, a.Active, a.Reserved - a.Active - a.Releasable()}
 }
 
-// atOnce tells whether the free that event k asks for is completed by the next
+// atOnce reports whether the free that event k asks for is completed by the next
 // one, as it is if no other stream used the block.
 func (r *Recording) atOnce(k int) bool {
 	e := &r.Trace.Events

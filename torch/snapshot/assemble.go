@@ -242,7 +242,7 @@ func (b *builder) pending(first, n int) []pendingExtra {
 	return b.eventExtra[after(first):after(first+n)]
 }
 
-// extraOf is what the columns do not tell of n events from the first on.
+// extraOf is what the columns do not hold of n events from the first on.
 func (b *builder) extraOf(first, n int) (out []eventExtra) {
 	rest := b.pending(first, n)
 	untimed := first // events before the first one with a time

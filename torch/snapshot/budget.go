@@ -87,7 +87,7 @@ func (b *builder) raise() {
 	}
 }
 
-// afford is how many of n things of a size can be had.
+// afford is how many of n things of a size are available.
 func (b *builder) afford(n, size int, what string) int {
 	if b.spend(n*size, what) == nil {
 		return n

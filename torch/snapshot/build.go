@@ -23,8 +23,8 @@ import (
 // all).
 type builder struct {
 	snap *Snapshot
-	// size and read tell how far the input is, to size the columns; size is 0
-	// where nobody knows.
+	// size and read are how far the input is, to size the columns; size is 0
+	// where it is not known.
 	size int64
 	read func() int64
 

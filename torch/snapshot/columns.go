@@ -147,7 +147,7 @@ func (b *builder) event() (object, error) {
 		e.Time = append(e.Time, b.int(kTimeUS))
 		b.present.time = true
 	} else {
-		b.lacks &^= bit(kTimeUS) // told by timeFrom
+		b.lacks &^= bit(kTimeUS) // timeFrom stands for it
 	}
 	if r[kCompileContext].Kind != absent || e.CompileContext != nil {
 		b.present.compile = true
@@ -171,7 +171,7 @@ func (b *builder) event() (object, error) {
 	if action == Annotate {
 		b.present.annotate = true
 	}
-	// Of these columns each element tells whether it is there.
+	// Of these columns each element reports whether it is there.
 	b.lacks &^= bit(kFrames, kCompileContext, kUserMetadata, kCategory, kPoolID)
 	if len(b.extra) > 0 || b.lacks != 0 {
 		b.eventExtra = append(b.eventExtra, pendingExtra{k, b.takeExtra(), b.lacks})
@@ -249,7 +249,7 @@ func (b *builder) block() (object, error) {
 		b.odd["state"]++
 		b.keep(kState)
 	}
-	if block.form.noRequested { // it is no less than nothing: at most this
+	if block.form.noRequested { // it is unknown: at most this
 		block.Requested = block.Size
 	}
 	b.present.requested = b.present.requested || !block.form.noRequested

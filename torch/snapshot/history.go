@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// RingFull tells whether the ring of events of a device seems to have
+// RingFull reports whether the ring of events of a device seems to have
 // overflowed, so that its oldest events are lost. PyTorch says so from 2.12 on;
 // before, a count that people choose as max_entries is taken as a sign.
 func (s *Snapshot) RingFull(device int) bool {
@@ -21,7 +21,7 @@ func (s *Snapshot) RingFull(device int) bool {
 	return n >= 1000 && roundCount(n)
 }
 
-// roundCount tells a number as people choose it: 1, 2 or 5 and zeros, or a
+// roundCount reports whether n is a number as people choose it: 1, 2 or 5 and zeros, or a
 // power of two.
 func roundCount(n int) bool {
 	if n&(n-1) == 0 {
@@ -131,7 +131,7 @@ func stepKind(name string) string {
 }
 
 // Steps are the times, in order, at which steps of the program ended, as far as
-// annotations tell: those of [Snapshot.StepScopes], or else calls of an optimizer.
+// annotations show: those of [Snapshot.StepScopes], or else calls of an optimizer.
 // It is nil where there are none.
 func (s *Snapshot) Steps() (ends []int64, what string) {
 	scopes, what := s.StepScopes()

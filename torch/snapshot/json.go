@@ -160,7 +160,7 @@ func (d *jsonDecoder) number(s string) (pickle.Value, error) {
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return pickle.Value{}, fmt.Errorf("%q is no number", clip([]byte(s)))
+		return pickle.Value{}, fmt.Errorf("%q is not a number", clip([]byte(s)))
 	}
 	return pickle.FloatValue(f), nil
 }

@@ -44,7 +44,7 @@ func (b *builder) Append(list uint64, items []pickle.Value) error {
 			if v.Kind != pickle.Dict || b.objs.at(v.N).class() != cFrame {
 				return errors.New("a list of frames holds something else")
 			}
-			if len(l.items) > maxListed { // one more, to tell
+			if len(l.items) > maxListed { // one more, to detect a longer one
 				break
 			}
 			l.items = append(l.items, pickle.Value{Kind: pickle.Dict, N: uint64(b.objs.at(v.N).index())})

@@ -9,7 +9,7 @@ import (
 // Measured returns a snapshot of what s has columns for, with other stacks and
 // texts: nothing else of s is in it, neither its name, nor keys that PyTorch does
 // not write, nor values of the wrong type. Stacks has the ids of s.Stacks. Text
-// returns what stands for a text of a column, which it is told; an empty text has
+// returns what stands for a text of a column, which it is given; an empty text has
 // nothing to stand for it. Settings and the keys of the top level are left out.
 // The measured columns are shared with s.
 func (s *Snapshot) Measured(stacks *stack.Table, text func(column, value string) string) *Snapshot {

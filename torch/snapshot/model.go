@@ -1,4 +1,4 @@
-// Package snapshot holds what torch.cuda.memory._snapshot() tells of PyTorch's
+// Package snapshot holds what torch.cuda.memory._snapshot() records of PyTorch's
 // caching allocator, of every version from 1.13 on and of each writer, as
 // columns: a trace of a million events is a handful of slices, stacks and
 // strings are interned once.
@@ -45,7 +45,7 @@ type Snapshot struct {
 
 	Partial *Partial // nil if the file was read to its end
 	Faults  []string // rules of the format that the file breaks, a sentence each
-	// BadSizes are those of them that tell of sizes that cannot be, see [Snapshot.Sane].
+	// BadSizes are those of them about impossible sizes, see [Snapshot.Sane].
 	BadSizes []string
 
 	present presence
@@ -108,7 +108,7 @@ type (
 // by a CUDA graph, {0, n} by a graph_pool_handle() or a MemPool.
 type Pool struct{ Graph, User int64 }
 
-// Private tells whether the pool is not the default one.
+// Private reports whether the pool is not the default one.
 func (p Pool) Private() bool { return p != Pool{} }
 
 func (p Pool) String() string {
@@ -145,7 +145,7 @@ type Segment struct {
 	lacks                                               keySet
 }
 
-// Contains tells whether addr lies in the segment.
+// Contains reports whether addr lies in the segment.
 func (s *Segment) Contains(addr uint64) bool {
 	return addr-s.Addr < uint64(s.TotalSize)
 }
@@ -240,7 +240,7 @@ type Events struct {
 // Len is the number of events.
 func (e *Events) Len() int { return len(e.Action) }
 
-// DeviceFree is what the driver had left at an OOM event, if the file tells; see
+// DeviceFree is what the driver had left at an OOM event, if the file has it; see
 // [Trace.HasDeviceFree].
 func (e *Events) DeviceFree(k int) int64 { return int64(e.Addr[k]) }
 
@@ -272,7 +272,7 @@ type Trace struct {
 	extra []eventExtra // by event
 }
 
-// eventExtra is what the columns do not tell of an event.
+// eventExtra is what the columns do not hold of an event.
 type eventExtra struct {
 	event  int
 	fields []Field
@@ -290,12 +290,12 @@ func (t *Trace) extraAt(k int) eventExtra {
 	return eventExtra{}
 }
 
-// HasSize tells whether event k has a size that can be.
+// HasSize reports whether event k has a size that can be.
 func (t *Trace) HasSize(k int) bool {
 	return sane(t.Size[k]) && !t.extraAt(k).lacks.has(kSize)
 }
 
-// HasDeviceFree tells whether an OOM event says what the driver had left, and that
+// HasDeviceFree reports whether an OOM event says what the driver had left, and that
 // can be.
 func (t *Trace) HasDeviceFree(k int) bool {
 	free := t.DeviceFree(k)
@@ -348,14 +348,14 @@ func (s *Snapshot) String(id StringID) string { return s.Strings[id] }
 // PoolOf is the pool of an id; absent is the default pool.
 func (s *Snapshot) PoolOf(id PoolID) Pool { return s.Pools[id] }
 
-// Device is a device of which the file tells something.
+// Device is a device that the file mentions.
 type Device struct {
 	Index    int
 	Trace    *Trace // never nil, possibly empty
 	Segments []int  // indices into Snapshot.Segments
 }
 
-// Devices are those that have segments or events, by index. A file that tells
+// Devices are those that have segments or events, by index. A file that shows
 // of nothing at all has device 0 alone, empty.
 func (s *Snapshot) Devices() []Device {
 	byIndex := map[int]*Device{}
@@ -387,7 +387,7 @@ func (s *Snapshot) Devices() []Device {
 	return out
 }
 
-// HasHistory tells whether the form of the file can hold events; a bare list of
+// HasHistory reports whether the form of the file can hold events; a bare list of
 // segments cannot.
 func (s *Snapshot) HasHistory() bool { return !s.Format.BareList }
 

@@ -21,7 +21,7 @@ const (
 	cEmptyDict
 	cStack // a list of frames: the stack's id
 	cList  // any other list: index into lists
-	cDict  // a dict that is no known record (yet): index into dicts
+	cDict  // a dict that is not a known record (yet): index into dicts
 	cOther // a dict that was found to be none, likewise
 	cFrame // the records: index into their columns
 	cEvent
@@ -101,7 +101,7 @@ func (b *builder) length(list object) int {
 }
 
 // each calls f with the records of a list, in order, and with 0 for an item that
-// is no dict, for the first n items.
+// is not a dict, for the first n items.
 func (b *builder) each(list object, n int, f func(object)) {
 	if list.class() != cList {
 		return

@@ -122,7 +122,7 @@ func (s *Snapshot) historyPairs(dst []pair, h *historyEntry) []pair {
 	return l.pairs
 }
 
-// keysOf are the known keys among fields. Keys that are no texts may be of a
+// keysOf are the known keys among fields. Keys that are not texts may be of a
 // type that cannot be looked up.
 func keysOf(fields []Field) (m keySet) {
 	for _, f := range fields {

@@ -153,7 +153,7 @@ func read(r io.Reader, o Options) (*Snapshot, error) {
 // byteOrderMark stands before text that some programs of Windows write.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// sniff tells the encoding from the first bytes.
+// sniff infers the encoding from the first bytes.
 func sniff(head []byte) (string, error) {
 	text := bytes.TrimLeft(bytes.TrimPrefix(head, byteOrderMark), " \t\r\n")
 	switch {

@@ -439,7 +439,7 @@ func TestSyntheticOOM(t *testing.T) {
 	}
 }
 
-// What is no number, text or list where one is expected is kept and told.
+// What is not a number, text or list where one is expected is kept and reported.
 func TestSyntheticOddValues(t *testing.T) {
 	s := round(t, `{"segments": [{"device": 0, "address": 4096, "total_size": "big", "stream": null, "is_expandable": 3,
 		"segment_pool_id": [1], "frames": 5, "blocks": [{"address": "x", "size": 1.5, "state": "strange", "history": 1}]}],

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// MaxSize is more bytes than any device has, 16 TiB: a larger size is no size.
+	// MaxSize is more bytes than any device has, 16 TiB: a larger size is not a size.
 	MaxSize = 1 << 44
 	// maxTotal is more than all sizes of a file add up to, so that no sum of some
 	// of them overflows.
@@ -23,7 +23,7 @@ func sane(n int64) bool { return n >= 0 && n <= MaxSize }
 
 func saneTime(t int64) bool { return t >= 0 && t <= maxTime }
 
-// Sane is the snapshot without what cannot be, of which Faults tells: sizes
+// Sane is the snapshot without what cannot be, which Faults names: sizes
 // below zero, above [MaxSize] or at addresses that no memory has, and, where all
 // sizes add up to more than 2^62, the largest. They are 0 in it, and so are times
 // before 1970 or after 2255. It is the snapshot itself if there is nothing of

@@ -6,15 +6,15 @@ import (
 )
 
 // releases are PyTorch's that write snapshots, oldest first, as far as they
-// can be told apart.
+// can be distinguished.
 var releases = []string{
 	"1.13", "2.0", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8", "2.9", "2.10", "2.11", "2.12", "2.13", "2.14",
 }
 
 // TorchVersion is the range of PyTorch releases that write such a file: "2.2",
-// "2.5–2.7", "2.12 or later", as told by the keys that it has and that it
+// "2.5–2.7", "2.12 or later", inferred from the keys that it has and that it
 // lacks. It is "profiler" for files that torch.cuda._memory_viz makes of a
-// profile, "with torch_npu" for those of Ascend devices, whose keys tell nothing
+// profile, "with torch_npu" for those of Ascend devices, whose keys show nothing
 // of the release, and "unknown" where no release writes these keys together.
 func (s *Snapshot) TorchVersion() string {
 	if s.present.category {
@@ -56,7 +56,7 @@ func (s *Snapshot) versionRange(first, last int) string {
 }
 
 // A sign is a key that PyTorch writes since a release. That a file lacks it
-// tells something only where it would be visible.
+// shows something only where it would be visible.
 type sign struct {
 	key, since   string
 	has, visible bool

@@ -49,10 +49,10 @@ type Bands struct {
 	Kept     int     // the number of kept bands, which are the lowest
 	Lanes    []Lane  // largest first
 
-	h     *History
-	of    []int32 // band of an allocation
-	every int     // events between checkpoints
-	marks []int64 // bytes of all bands before event 0, every, 2·every, …
+	h         *History
+	of        []int32 // band of an allocation
+	every     int     // events between checkpoints
+	keyframes []int64 // bytes of all bands before event 0, every, 2·every, …
 }
 
 // NewBands groups the allocations of a history. The order of the bands, from
@@ -176,10 +176,10 @@ func (b *Bands) sweep() {
 	for g, v := range byGroup {
 		b.Groups[g].Peak, b.Groups[g].PeakAt = v, timeline.Never
 	}
-	b.marks = append(b.marks, now...)
+	b.keyframes = append(b.keyframes, now...)
 	for from := 0; from < h.Events(); from += b.every {
 		if from > 0 {
-			b.marks = append(b.marks, now...)
+			b.keyframes = append(b.keyframes, now...)
 		}
 		h.changes(from, min(from+b.every, h.Events()), func(k int, alloc int32, bytes int64) {
 			i := b.of[alloc]
@@ -239,9 +239,9 @@ func (b *Bands) cursor(k int) *cursor {
 
 func (c *cursor) jump(k int) {
 	n := len(c.now)
-	mark := min(k/c.b.every, max(len(c.b.marks)/max(n, 1)-1, 0))
-	copy(c.now, c.b.marks[mark*n:])
-	c.k = mark * c.b.every
+	keyframe := min(k/c.b.every, max(len(c.b.keyframes)/max(n, 1)-1, 0))
+	copy(c.now, c.b.keyframes[keyframe*n:])
+	c.k = keyframe * c.b.every
 	c.walk(k)
 }
 
@@ -307,8 +307,8 @@ func (b *Bands) findLanes() {
 	})
 }
 
-// named tells a band of which it can be said who made it, or one that is grouped
-// by something else.
+// named reports whether it is known who made a band, or whether it is grouped by
+// something else.
 func (b *Bands) named(band int) bool {
 	switch b.Grouping {
 	case ByLine, ByFunction, ByFile, ByStack:
@@ -325,7 +325,7 @@ func place(k, events int) int {
 	return 1 + int(int64(k)*lanePoints/int64(events))
 }
 
-// grows tells points of a sum that rises in each quarter, most of it not at once.
+// grows reports whether the points are of a sum that rises in each quarter, most of it not at once.
 func grows(p []int64) bool {
 	if p == nil {
 		return false

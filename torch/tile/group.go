@@ -42,7 +42,7 @@ func (k Key) String() string { return fmt.Sprintf("%012x", uint64(k)) }
 func ParseKey(s string) (Key, error) {
 	n, err := strconv.ParseUint(s, 16, 48)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no key of a group", s)
+		return 0, fmt.Errorf("%q is not a key of a group", s)
 	}
 	return Key(n), nil
 }
@@ -179,8 +179,8 @@ func (x *grouper) named(name, empty string) int32 {
 	return x.add(Group{Key: keyOf(name), Label: label, identity: name})
 }
 
-// line is the group of a stack by its site; stacks without own code are told
-// apart by why they have none.
+// line is the group of a stack by its site; stacks without own code are
+// separated by why they have none.
 func (x *grouper) line(i int, id stack.ID) Group {
 	site := x.h.Snap.Stacks.Site(id)
 	if site == (stack.Site{}) {
@@ -252,7 +252,7 @@ func operator(frames []stack.Frame) string {
 }
 
 // pools groups by the pool and the stream of an allocation. Before PyTorch 2.12
-// events do not tell the pool: it is that of the segment which holds the address
+// events do not name the pool: it is that of the segment which holds the address
 // at the end.
 func (x *grouper) pools() func(i int) int32 {
 	h := x.h

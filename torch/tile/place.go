@@ -6,7 +6,7 @@ import (
 	"strandline/torch/snapshot"
 )
 
-// places tell in which pool and on which stream an allocation lies.
+// places are in which pool and on which stream an allocation lies.
 type places struct {
 	h        *History
 	segments []*snapshot.Segment // of the device, by address
@@ -24,7 +24,7 @@ func newPlaces(h *History) *places {
 }
 
 // of is the pool and the stream of allocation i; ok is false if neither the
-// events nor the final segments tell.
+// events nor the final segments show.
 func (p *places) of(i int) (pool snapshot.Pool, stream uint64, ok bool) {
 	s, addr := p.h.Snap, p.h.Addr(i)
 	n := sort.Search(len(p.segments), func(n int) bool { return p.segments[n].Addr > addr }) - 1

@@ -94,7 +94,7 @@ func (t *Tile) items(b *Bands, keep []bool) []item {
 	return sorted
 }
 
-// smallBands tells the bands that stay below the threshold in all columns.
+// smallBands are the bands that stay below the threshold in all columns.
 func (t *Tile) smallBands(b *Bands, items []item) []bool {
 	small := make([]bool, len(b.Bands))
 	for i := range small {
@@ -155,12 +155,12 @@ func (w *stacker) collapse() {
 	w.items = out
 }
 
-// all tells a small allocation, or several, that live in all columns.
+// all reports whether x is a small allocation, or several, that live in all columns.
 func (w *stacker) all(x *item) bool {
 	return x.from == 0 && int(x.to) == len(w.t.Columns) && !w.large(x)
 }
 
-// large tells an allocation to be drawn alone.
+// large reports whether x is an allocation to be drawn alone.
 func (w *stacker) large(x *item) bool {
 	return x.alloc != Strip && x.bytes >= w.t.Threshold
 }
@@ -204,7 +204,7 @@ func (w *stacker) next(live, born []int32, c int) []int32 {
 	return live
 }
 
-// column stacks what lives in column c and tells its height.
+// column stacks what lives in column c and returns its height.
 func (w *stacker) column(c int, live []int32) (below int64) {
 	var strip *int32 // where the strip under way is kept
 	var open Rect

@@ -138,7 +138,7 @@ func (h *History) MadeStacks(from, to int) []StackSum {
 	return s.list()
 }
 
-// stackSums are sums by stack; what has no frames is told apart by the cause.
+// stackSums are sums by stack; what has no frames is grouped by the cause.
 type stackSums struct {
 	h       *History
 	by      []StackSum

@@ -48,7 +48,7 @@ type Tile struct {
 	Columns   []Column
 	End       int   // the event after the last
 	Threshold int64 // bytes below which things were merged
-	// Crowded tells a tile of bands that was asked to show allocations, of which
+	// Crowded marks a tile of bands that was asked to show allocations, of which
 	// there are too many.
 	Crowded bool
 	Entries []Entry
@@ -127,7 +127,7 @@ func (h *History) column(from, to int) Column {
 		Reserved: h.taken.highest(from, to)}
 }
 
-// solo tells which bands are of the groups, nil if all are.
+// solo is which bands are of the groups, nil if all are.
 func (b *Bands) solo(keys []Key) []bool {
 	if len(keys) == 0 {
 		return nil

@@ -19,7 +19,7 @@ import (
 // block that lives to the end of the history. The size of one that is freed
 // before is a lower bound: the requested bytes, rounded up to 512, and what is
 // too little behind them to be free memory. The pool of a segment that is gone
-// by the end is taken to be the default one, unless the events tell it, as they
+// by the end is taken to be the default one, unless the events name it, as they
 // do from PyTorch 2.12 on.
 //
 // Faults of the result say where the history contradicts the final state. The
@@ -30,7 +30,7 @@ func Cut(s *snapshot.Snapshot, device, from, to int) (*snapshot.Snapshot, error)
 		return nil, err
 	}
 	if n := d.Trace.Len(); from < 0 || from > to || to > n {
-		return nil, fmt.Errorf("events %d:%d are no part of the history of device %d, which has %s events",
+		return nil, fmt.Errorf("events %d:%d are not part of the history of device %d, which has %s events",
 			from, to, device, units.Count(int64(n)))
 	}
 	return New(s, d).Part(from, to, nil), nil
@@ -55,7 +55,7 @@ func deviceOf(s *snapshot.Snapshot, device int) (snapshot.Device, error) {
 			return d, nil
 		}
 	}
-	return snapshot.Device{}, fmt.Errorf("%s tells nothing of device %d", cmp.Or(s.Name, "the snapshot"), device)
+	return snapshot.Device{}, fmt.Errorf("%s has nothing about device %d", cmp.Or(s.Name, "the snapshot"), device)
 }
 
 // annotationsOf are the annotations of a device from between event from-1 and

@@ -12,7 +12,7 @@ import (
 
 // Facts are what a snapshot states of each device, without judgement. Byte
 // figures are of the snapshot's moment unless their name says peak. A pointer is
-// nil where the file cannot tell.
+// nil where the file does not show it.
 type Facts struct {
 	File    string        `json:"file"`
 	Partial bool          `json:"partial"`
@@ -147,7 +147,7 @@ func deviceFacts(s *snapshot.Snapshot, d snapshot.Device, t *Timeline) DeviceFac
 	return f
 }
 
-// Gaps says what the history does not tell, a sentence each.
+// Gaps are what the history does not show, a sentence each.
 func (t *Timeline) Gaps() (out []string) {
 	if !t.Snap.HasHistory() {
 		return nil

@@ -16,11 +16,11 @@ type PrivatePool struct {
 	Active   int64 // rounded
 	Free     int64 // no other pool can have it
 	// Took is the place that took most of it from the driver, or else made most of
-	// what is active in it; the zero Site if no stack tells.
+	// what is active in it; the zero Site if no stack shows it.
 	Took stack.Site
 }
 
-// ByGraph tells a pool that a CUDA graph made for itself.
+// ByGraph marks a pool that a CUDA graph made for itself.
 func (p *PrivatePool) ByGraph() bool { return p.Pool.Graph != 0 }
 
 // PrivatePools sums a device's segments by private pool, most reserved first.

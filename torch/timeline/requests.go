@@ -15,7 +15,7 @@ const (
 // requests are the steps of a program that neither trains nor annotates: they
 // begin where it comes back to a line of code, the outermost that does so three
 // times. If the program calls modules, so do its steps. A line inside a module's
-// call counts only if the pass begins there: the layers of one pass are no steps.
+// call counts only if the pass begins there: the layers of one pass are not steps.
 func (f *stepFinder) requests() Steps {
 	var allocs []int
 	modules := false
@@ -120,7 +120,7 @@ func (f *stepFinder) at(c *callers, k, level int) (frame stack.FrameID, inside, 
 	return p.frames[level], level >= p.module, true
 }
 
-// ofOneThread are the allocations of the thread that makes most of them, told by
+// ofOneThread are the allocations of the thread that makes most of them, known by
 // the outermost function.
 func (f *stepFinder) ofOneThread(c *callers, allocs []int) []int {
 	root := func(k int) stack.Frame {

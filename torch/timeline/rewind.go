@@ -12,7 +12,7 @@ import (
 	"strandline/units"
 )
 
-// What the allocator does with sizes, to tell of blocks and segments that are
+// What the allocator does with sizes, to infer blocks and segments that are
 // gone by the end what they were.
 const (
 	granule      = 512      // of which blocks are multiples
@@ -81,7 +81,7 @@ func (t *Timeline) finalCover() *cover {
 	return c
 }
 
-// A rewinder takes events back, the last one first, and tells the state before
+// A rewinder takes events back, the last one first, and gives the state before
 // them: the driver's memory from what the events gave back and took, the
 // allocations in it from the timeline.
 type rewinder struct {
@@ -162,7 +162,7 @@ func (r *rewinder) segments() []snapshot.Segment {
 	return out
 }
 
-// joined tells whether two pieces, one behind the other, are of one expandable
+// joined reports whether two pieces, one behind the other, are of one expandable
 // segment. Two that stand so in the final state are not.
 func (r *rewinder) joined(a, b piece) bool {
 	g, h := r.origin(a.Value), r.origin(b.Value)
@@ -196,7 +196,7 @@ func (r *rewinder) segment(run run) snapshot.Segment {
 	return g
 }
 
-// kind tells small and large pools apart for memory that is all gone by the
+// kind separates small and large pools for memory that is all gone by the
 // end: expandable one by what was allocated there.
 func (r *rewinder) kind(run run, expandable bool) snapshot.StringID {
 	size := run.end() - run.addr()
@@ -287,7 +287,7 @@ func (r *rewinder) fill(g *snapshot.Segment, live []int) {
 	free(end)
 }
 
-// leavesRest tells whether blocks of a segment keep what would be too small to
+// leavesRest reports whether blocks of a segment keep what would be too small to
 // serve others.
 func (r *rewinder) leavesRest(g *snapshot.Segment) bool {
 	return r.s.String(g.Type) == "large" && !g.Expandable && (r.s.Settings == nil || !r.s.Settings.ExpandableSegments)
@@ -315,7 +315,7 @@ func (r *rewinder) block(i int, room int64, rest bool) snapshot.Block {
 	return b
 }
 
-// pending tells whether allocation i, which lives, has been freed. What was
+// pending reports whether allocation i, which lives, has been freed. What was
 // freed before the recording has but its completion in it, or nothing.
 func (r *rewinder) pending(i int) bool {
 	freed := r.t.Freed(i)

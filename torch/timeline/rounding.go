@@ -21,7 +21,7 @@ type Rounding struct {
 	Sites   []SiteSum // by place, most lost first; Bytes are what is lost
 }
 
-// Lost is the bytes that nobody asked for.
+// Lost is the bytes that were not requested.
 func (r *Rounding) Lost() int64 { return r.Active - r.Requested }
 
 // leastBlock is the granule of the device's allocator.

@@ -69,7 +69,7 @@ type Timeline struct {
 
 	// Faults are contradictions inside the history, a sentence each.
 	Faults []string
-	// Unsound says why the segments do not tell what was reserved and free, "" if
+	// Unsound says why the segments do not show what was reserved and free, "" if
 	// they do.
 	Unsound string
 }
@@ -325,7 +325,7 @@ func (t *Timeline) Walk(f func(event int, requested, reserved int64) bool) {
 }
 
 // completions is the action that ends an allocation in a trace: the recorder can
-// be told to skip free_completed. Where no free is completed but blocks are
+// be configured to skip free_completed. Where no free is completed but blocks are
 // pending, the frees simply wait.
 func completions(s *snapshot.Snapshot, d snapshot.Device) snapshot.Action {
 	for _, a := range d.Trace.Action {
@@ -343,7 +343,7 @@ func completions(s *snapshot.Snapshot, d snapshot.Device) snapshot.Action {
 	return snapshot.FreeRequested
 }
 
-// Before tells whether allocation i was made before the recording.
+// Before reports whether allocation i was made before the recording.
 func (t *Timeline) Before(i int) bool { return t.Allocs[i].birth < 0 }
 
 // Birth is the event that made allocation i, Never if it is older.
@@ -372,7 +372,7 @@ func (t *Timeline) Addr(i int) uint64 {
 	return t.before[^t.Allocs[i].birth].addr
 }
 
-// Stack is the stack that made allocation i, stack.None if nobody recorded it.
+// Stack is the stack that made allocation i, stack.None if it was not recorded.
 func (t *Timeline) Stack(i int) stack.ID {
 	if b := t.Allocs[i].birth; b >= 0 {
 		return t.Trace.Stack[b]
@@ -434,7 +434,7 @@ func (t *Timeline) AllocatedBounds(k int) (low, high int64) {
 	return low, t.ReservedAt(k)
 }
 
-// Complete tells whether the history covers the device's whole life: nothing
+// Complete reports whether the history covers the device's whole life: nothing
 // was live or reserved when it began.
 func (t *Timeline) Complete() bool {
 	return t.StartRequested == 0 && t.StartReserved == 0 && len(t.before) == 0
@@ -457,5 +457,5 @@ func (t *Timeline) AllocOf(k int) (int, bool) {
 }
 
 // Ends is the action that ends an allocation in this history: free_completed,
-// or free_requested where the recorder was told to skip completions.
+// or free_requested where the recorder was configured to skip completions.
 func (t *Timeline) Ends() snapshot.Action { return t.ends }

@@ -164,7 +164,7 @@ func TestAllocOf(t *testing.T) {
 	}
 }
 
-// TestSkippedCompletions reads a history of a recorder that was told to skip
+// TestSkippedCompletions reads a history of a recorder that was configured to skip
 // free_completed: a request is then the free.
 func TestSkippedCompletions(t *testing.T) {
 	m := newMachine(3)

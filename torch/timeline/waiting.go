@@ -2,8 +2,8 @@ package timeline
 
 import "strandline/torch/snapshot"
 
-// Waiting is memory that the program freed, and that nobody can have until
-// another stream has passed the point of the free: record_stream said that the
+// Waiting is memory that the program freed, and that is not available until
+// another stream has passed the point of the free: record_stream announced that the
 // stream uses it. All bytes are requested ones.
 type Waiting struct {
 	Bytes int64 // at the end of the history
@@ -59,7 +59,7 @@ const (
 	ends
 )
 
-// waited tells whether the free of allocation i was not completed at once.
+// waited reports whether the free of allocation i was not completed at once.
 func (t *Timeline) waited(i int) bool {
 	a := &t.Allocs[i]
 	return a.freed != Never && (a.death == Never || a.death > a.freed+1)

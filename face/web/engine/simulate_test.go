@@ -184,7 +184,7 @@ func TestRunsRefused(t *testing.T) {
 		"simulate?capacity=0":                  "more than 0 bytes",
 		"simulate?fraction=0.5":                "give the capacity, too",
 		"simulate?capacity=4GiB&fraction=2":    "no share above 0",
-		"simulate?empty=never":                 "is no policy",
+		"simulate?empty=never":                 "is not a policy",
 		"simulate?empty=every%3D9999999events": "never reached",
 		"simulate?n=999999":                    "n is",
 		"simulate?from=9&to=5":                 "to is",
