@@ -60,7 +60,7 @@ type series struct {
 func newGrowth(b *digest.Book, p *compare.Process, device int) *growth {
 	g := &growth{book: b, process: p, device: device, judged: Judged{Process: p.Name, Device: device}}
 	newest := p.Newest().Device(device)
-	checkpoints := p.Marks(device)
+	checkpoints := p.Checkpoints(device)
 	steps, known := p.StepsSeen(device)
 	switch {
 	case len(checkpoints) >= enoughFiles && (!known || steps >= timeline.EnoughSteps):

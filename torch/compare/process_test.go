@@ -162,13 +162,13 @@ func TestChainsAndRows(t *testing.T) {
 	}
 }
 
-func TestIdleIntervalIsNoMark(t *testing.T) {
+func TestIdleIntervalIsNoCheckpoint(t *testing.T) {
 	file := func(name string, events int) *digest.File {
 		return file(name, digest.Device{History: digest.History{HasTime: true, Events: events, Start: 1, End: int64(events)}})
 	}
 	p := NewProcess("", []*digest.File{file("1", 100), file("2", 200), file("3", 300), file("4", 304)})
-	if got := fmt.Sprint(p.Marks(0)); got != "[0 1 3]" {
-		t.Errorf("marks %s: nothing happened between the last two files", got)
+	if got := fmt.Sprint(p.Checkpoints(0)); got != "[0 1 3]" {
+		t.Errorf("checkpoints %s: nothing happened between the last two files", got)
 	}
 }
 

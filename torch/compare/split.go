@@ -73,7 +73,7 @@ func kinship(old, cur *digest.Device) Kinship {
 	return Kinship{Common: inBoth(old.Live, older), Expected: expected}
 }
 
-// inBoth counts the blocks that stand in both lists, which are sorted by address,
+// inBoth counts the blocks that are in both lists, which are sorted by address,
 // and may be the same.
 func inBoth(old, cur []digest.Live) (n int) {
 	k := 0

@@ -1,0 +1,93 @@
+package compare
+
+import (
+	"strandline/judge/trend"
+	"strandline/stack"
+	"strandline/torch/digest"
+)
+
+// A Chain is one allocation followed through the files of a process.
+type Chain struct {
+	Stack stack.ID
+	trend.Span
+	// Sure is false where no history says that the allocation of the later files
+	// is the same.
+	Sure bool
+}
+
+// Chains follows the allocations of a device through the files.
+func (p *Process) Chains(device int) []Chain {
+	var out []Chain
+	var at []int // of the previous file's live allocations: index into out
+	var prev *digest.Device
+	for j, f := range p.Files {
+		d := f.Device(device)
+		here := make([]int, len(d.Live))
+		k := 0
+		for i, l := range d.Live {
+			here[i] = -1
+			if prev != nil { // both are sorted by address
+				for k < len(prev.Live) && prev.Live[k].Addr < l.Addr {
+					k++
+				}
+				if k < len(prev.Live) && prev.Live[k].Addr == l.Addr {
+					if same, sure := sameAlloc(prev, d, prev.Live[k], l); same {
+						here[i] = at[k]
+						c := &out[at[k]]
+						c.Last, c.Sure = j, c.Sure && sure
+						if c.Stack <= stack.Empty {
+							c.Stack = l.Stack
+						}
+					}
+				}
+			}
+			if here[i] < 0 {
+				here[i] = len(out)
+				out = append(out, Chain{l.Stack, trend.Span{First: j, Last: j, Bytes: l.Bytes}, true})
+			}
+		}
+		prev, at = d, here
+	}
+	return out
+}
+
+// Survivors are, of what lived on a device in each file, the bytes that still
+// live in a later one: by file, then by later file.
+func (p *Process) Survivors(device int) [][]int64 {
+	out := make([][]int64, len(p.Files))
+	for i := range out {
+		out[i] = make([]int64, len(p.Files))
+	}
+	for _, c := range p.Chains(device) {
+		for i := c.First; i <= c.Last; i++ {
+			for j := i; j <= c.Last; j++ {
+				out[i][j] += c.Bytes
+			}
+		}
+	}
+	return out
+}
+
+// sameAlloc reports whether two allocations at one address, of consecutive files,
+// are one; sure is false where no history covers the time between.
+func sameAlloc(old, cur *digest.Device, a, b digest.Live) (same, sure bool) {
+	if a.Bytes != b.Bytes || a.Stack > stack.Empty && b.Stack > stack.Empty && a.Stack != b.Stack {
+		return false, true
+	}
+	timed := old.HasTime && cur.HasTime
+	switch {
+	case a.Born >= 0 && b.Born >= 0 && timed:
+		return a.Born == b.Born, true
+	case b.Born >= 0 && timed && old.End > 0:
+		return b.Born <= old.End, true
+	case b.Born < 0 && timed && cur.Events > 0 && old.Events > 0:
+		if cur.Start <= old.End { // the history reaches back to the older file
+			return true, true
+		}
+		// A recording that begins with an empty device is of another process.
+		return !cur.Complete, false
+	case a.Born >= 0 && b.Born >= 0:
+		return a.Born == b.Born, false // counted events of one growing history
+	}
+	return true, false
+}

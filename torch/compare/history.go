@@ -1,0 +1,123 @@
+package compare
+
+import (
+	"sort"
+	"strandline/stack"
+	"strandline/torch/digest"
+)
+
+// Gaps are the events between each file and the one before, on a device; -1
+// if that is unknown, as for the first.
+func (p *Process) Gaps(device int) []int {
+	out := make([]int, len(p.Files))
+	out[0] = -1
+	for j := 1; j < len(p.Files); j++ {
+		old, cur := p.Files[j-1].Device(device), p.Files[j].Device(device)
+		out[j] = cur.Events
+		if cur.Start <= old.Start { // one history that grows
+			out[j] -= old.Events
+		}
+		if cur.Events == 0 || out[j] < 0 || cur.RingFull {
+			out[j] = -1
+		}
+	}
+	return out
+}
+
+// Checkpoints are the files at which growth can be judged: those between which the
+// program worked. A file is left out if hardly anything happened from it to the
+// next.
+func (p *Process) Checkpoints(device int) (out []int) {
+	gaps := p.Gaps(device)
+	typical := p.Interval(device)
+	for j := range p.Files {
+		if j+1 < len(gaps) && gaps[j+1] >= 0 && 10*gaps[j+1] < typical {
+			continue
+		}
+		out = append(out, j)
+	}
+	return out
+}
+
+// StepsSeen is how many steps of the program end in the files' histories on a
+// device, one more where the first file has none of them, as it was taken between
+// steps; known is false where no history shows steps by annotations, updates or
+// backward passes.
+func (p *Process) StepsSeen(device int) (steps int, known bool) {
+	covered := int64(-1) // from this time on the histories counted so far suffice
+	for j := len(p.Files) - 1; j >= 0; j-- {
+		d := p.Files[j].Device(device)
+		if d.Events == 0 || covered >= 0 && d.End > covered {
+			continue
+		}
+		covered = d.Start
+		if n := len(d.Steps.Ends); n > 0 && d.Steps.Known() {
+			steps, known = steps+n, true
+		}
+	}
+	if p.Files[0].Device(device).Events == 0 {
+		steps++
+	}
+	return steps, known
+}
+
+// Interval is how many events lie between two files on a device, typically; 0
+// if that is unknown.
+func (p *Process) Interval(device int) int {
+	var gaps []int
+	for _, gap := range p.Gaps(device) {
+		if gap >= 0 {
+			gaps = append(gaps, gap)
+		}
+	}
+	if len(gaps) == 0 {
+		return 0
+	}
+	sort.Ints(gaps)
+	return gaps[len(gaps)/2]
+}
+
+// Deaths are the lifetimes of what was freed inside the histories, by stack.
+// Where the histories overlap, the longest is taken.
+func (p *Process) Deaths(device int) map[stack.ID]*digest.Lifetimes {
+	out := map[stack.ID]*digest.Lifetimes{}
+	covered := int64(-1) // from this time on the histories taken so far suffice
+	for j := len(p.Files) - 1; j >= 0; j-- {
+		d := p.Files[j].Device(device)
+		if d.Events == 0 || covered >= 0 && d.End > covered {
+			continue
+		}
+		covered = d.Start
+		for id, l := range d.Deaths {
+			if out[id] == nil {
+				out[id] = new(digest.Lifetimes)
+			}
+			for i, n := range l {
+				out[id][i] += n
+			}
+		}
+	}
+	return out
+}
+
+// LastOOM is the newest failure that any file of a process records on a
+// device, from the file that was dumped closest to it, and that file's part.
+func (p *Process) LastOOM(device int) (*digest.OOM, *digest.File) {
+	var last *digest.OOM
+	var in *digest.File
+	for j := len(p.Files) - 1; j >= 0; j-- {
+		o := p.Files[j].Device(device).LastOOM
+		switch {
+		case o == nil:
+		case last == nil || o.Exact && !last.Exact && o.Time != 0 && o.Time == last.Time:
+			after := 0
+			if last != nil {
+				after = last.After
+			}
+			known := *o
+			known.After = max(after, o.After)
+			last, in = &known, p.Files[j]
+		}
+	}
+	return last, in
+}

@@ -1,0 +1,130 @@
+package compare
+
+import (
+	"fmt"
+	"sort"
+	"strandline/stack"
+	"strandline/torch/digest"
+	"strconv"
+)
+
+// A Row is what one place holds in each file of a process.
+type Row struct {
+	Site         stack.Site // zero if no stack is known
+	Stack        stack.ID   // the heaviest in the newest file where it is seen
+	Bytes, Count []int64    // one a file
+	Survivors    int64      // allocations of the oldest file that live in the newest
+}
+
+// Growth is the bytes of the newest file less those of the oldest.
+func (r *Row) Growth() int64 { return r.Bytes[len(r.Bytes)-1] - r.Bytes[0] }
+
+// PerStep is the growth from one file to the next, on average.
+func (r *Row) PerStep() int64 {
+	if len(r.Bytes) < 2 {
+		return 0
+	}
+	return r.Growth() / int64(len(r.Bytes)-1)
+}
+
+// Rows are the places of a process, most growth first, of all devices together.
+func (p *Process) Rows(b *digest.Book) []Row {
+	n := len(p.Files)
+	rows := map[stack.Site]*Row{}
+	heaviest := map[stack.Site]map[stack.ID]int64{}
+	for _, device := range p.DeviceIndices() {
+		for _, c := range p.Chains(device) {
+			site := b.Stacks.Site(c.Stack)
+			r := rows[site]
+			if r == nil {
+				r = &Row{Site: site, Bytes: make([]int64, n), Count: make([]int64, n)}
+				rows[site] = r
+				heaviest[site] = map[stack.ID]int64{}
+			}
+			for j := c.First; j <= c.Last; j++ {
+				r.Bytes[j] += c.Bytes
+				r.Count[j]++
+			}
+			if c.First == 0 && c.Last == n-1 {
+				r.Survivors++
+			}
+			heaviest[site][c.Stack] += c.Bytes
+		}
+	}
+	out := make([]Row, 0, len(rows))
+	for site, r := range rows {
+		for id, bytes := range heaviest[site] {
+			if best := heaviest[site][r.Stack]; bytes > best || bytes == best && (r.Stack == 0 || id < r.Stack) {
+				r.Stack = id
+			}
+		}
+		out = append(out, *r)
+	}
+	sort.Slice(out, func(i, j int) bool {
+		a, b := &out[i], &out[j]
+		if a.Growth() != b.Growth() {
+			return a.Growth() > b.Growth()
+		}
+		if x, y := a.Bytes[n-1], b.Bytes[n-1]; x != y {
+			return x > y
+		}
+		return SiteName(a.Site) < SiteName(b.Site)
+	})
+	return out
+}
+
+// SiteName is a site as people write it: file:line function.
+func SiteName(s stack.Site) string {
+	if s == (stack.Site{}) {
+		return "(stack unknown)"
+	}
+	return s.File + ":" + strconv.FormatInt(s.Line, 10) + " " + s.Function
+}
+
+// Differs is how one process's row differs from the median of the others in the
+// newest files.
+type Differs struct {
+	Process string
+	Row     Row
+	Median  int64 // bytes at the same place in the others
+}
+
+// Outliers are the places at which one process holds clearly more than the
+// median of the others: more than twice as much, and 64 KiB more.
+func Outliers(b *digest.Book, processes []*Process) (out []Differs) {
+	if len(processes) < 2 {
+		return nil
+	}
+	bytes := map[stack.Site][]int64{}
+	rows := make([]map[stack.Site]Row, len(processes))
+	for i, p := range processes {
+		rows[i] = map[stack.Site]Row{}
+		for _, r := range p.Rows(b) {
+			rows[i][r.Site] = r
+			if bytes[r.Site] == nil {
+				bytes[r.Site] = make([]int64, len(processes))
+			}
+			bytes[r.Site][i] = r.Bytes[len(r.Bytes)-1]
+		}
+	}
+	for site, held := range bytes {
+		for i, n := range held {
+			others := append(append([]int64(nil), held[:i]...), held[i+1:]...)
+			sort.Slice(others, func(a, b int) bool { return others[a] < others[b] })
+			m := others[len(others)/2]
+			const enough = 64 << 10
+			if n > 2*m && n-m >= enough {
+				out = append(out, Differs{processes[i].Name, rows[i][site], m})
+			}
+		}
+	}
+	sort.Slice(out, func(i, j int) bool {
+		a, b := out[i], out[j]
+		x, y := a.Row.Bytes[len(a.Row.Bytes)-1]-a.Median, b.Row.Bytes[len(b.Row.Bytes)-1]-b.Median
+		if x != y {
+			return x > y
+		}
+		return fmt.Sprint(a.Process, SiteName(a.Row.Site)) < fmt.Sprint(b.Process, SiteName(b.Row.Site))
+	})
+	return out
+}
