@@ -29,6 +29,8 @@ type Group struct {
 	Reserved  []int64     `json:"reserved_bytes"`
 	Peak      []*int64    `json:"peak_requested_bytes"` // null for a file without events
 	Sites     []GroupSite `json:"sites"`                // most growth first
+	// Runs are the files by run, where they are not all of one.
+	Runs [][]string `json:"runs,omitempty"`
 }
 
 // GroupSite is a place of a process over its files.
@@ -110,6 +112,7 @@ func NewComparison(b *digest.Book, processes []*compare.Process) *Comparison {
 			}
 			g.Requested, g.Reserved, g.Peak = append(g.Requested, requested), append(g.Reserved, reserved), append(g.Peak, peak)
 		}
+		g.Runs = runsOf(p)
 		for _, r := range p.Rows(b) {
 			g.Sites = append(g.Sites, GroupSite{siteOf(r.Site), r.Bytes, r.Count, r.Survivors, r.PerStep(), siteName(r.Site)})
 		}
@@ -119,6 +122,22 @@ func NewComparison(b *digest.Book, processes []*compare.Process) *Comparison {
 		c.Outliers = append(c.Outliers, Outlier{siteOf(o.Row.Site), o.Process, o.Row.Bytes[len(o.Row.Bytes)-1], o.Median, siteName(o.Row.Site)})
 	}
 	return c
+}
+
+// runsOf are the names of a process's files by run, nil where all are of one.
+func runsOf(p *compare.Process) (out [][]string) {
+	runs := p.Split()
+	if len(runs) == 1 {
+		return nil
+	}
+	for _, r := range runs {
+		var names []string
+		for _, f := range r.Files {
+			names = append(names, f.Name)
+		}
+		out = append(out, names)
+	}
+	return out
 }
 
 // NewRuns makes the document of two runs.
@@ -232,6 +251,9 @@ func (g *Group) text(w io.Writer, s Style) {
 		title += fmt.Sprintf(", %s of them shown (--json has all)", units.Count(int64(len(columns))))
 	}
 	fmt.Fprintln(w, s.bold(title))
+	if len(g.Runs) > 0 {
+		printWrapped(w, s, "", fmt.Sprintf("The files are of %s: a difference between two of them is not growth. Compare each run's files by themselves, or two runs with --runs.", count(len(g.Runs), "run")))
+	}
 	n := len(columns)
 	t := table{right: map[int]bool{n + 1: true}}
 	names := labels(g.Files)
