@@ -30,7 +30,7 @@ var columns = [][]string{
 	{"torch/pickle", "logs", "host/procfs", "host/elffile", "host/bpf", "host/ptrace", "host/polling", "host/nvsmi"}, // sources
 	{"torch/snapshot", "host/vmmap", "host/recording", "plan/model"},                                                 // models
 	{"profiles"},
-	{"profiles/jax"}, // sources that state it in that form
+	{"profiles/jax", "profiles/nsys", "profiles/kineto"}, // sources that state it in that form
 	{"host/image"},
 	{"host/cpython", "host/glibcheap"},
 	{"host/unwind"},
@@ -75,24 +75,26 @@ var across = map[string][]string{
 
 // only are packages that may import less than what stands to their left.
 var only = map[string][]string{
-	"torch/ranges":   {},
-	"torch/pickle":   {"finding", "units"}, // sources know nothing of analysis
-	"logs":           {"finding", "units", "internal/packed"},
-	"host/recording": {"finding", "host/nvsmi"},
-	"host/nvsmi":     {},
-	"plan/model":     {"finding", "units"},
-	"profiles":       {"stack"},
-	"profiles/jax":   {"profiles", "stack", "units"},
-	"judge/profiles": {"finding", "units", "stack", "judge/trend", "profiles", "profiles/jax"},
-	"host/procfs":    {},
-	"host/elffile":   {},
-	"host/event":     {},
-	"host/pyframes":  {"host/event"},
-	"host/bpf":       {"host/event", "host/procfs"},
-	"host/ptrace":    {"host/event", "host/procfs", "host/pyframes"},
-	"host/polling":   {"host/event"},
-	"judge/trend":    {"finding", "units"}, // pure numbers
-	"judge/logs":     {"finding", "units", "logs"},
+	"torch/ranges":    {},
+	"torch/pickle":    {"finding", "units"}, // sources know nothing of analysis
+	"logs":            {"finding", "units", "internal/packed"},
+	"host/recording":  {"finding", "host/nvsmi"},
+	"host/nvsmi":      {},
+	"plan/model":      {"finding", "units"},
+	"profiles":        {"stack"},
+	"profiles/jax":    {"profiles", "stack", "units"},
+	"profiles/nsys":   {"profiles", "units"},
+	"profiles/kineto": {"profiles", "units"},
+	"judge/profiles":  {"finding", "units", "stack", "judge/trend", "profiles", "profiles/jax"},
+	"host/procfs":     {},
+	"host/elffile":    {},
+	"host/event":      {},
+	"host/pyframes":   {"host/event"},
+	"host/bpf":        {"host/event", "host/procfs"},
+	"host/ptrace":     {"host/event", "host/procfs", "host/pyframes"},
+	"host/polling":    {"host/event"},
+	"judge/trend":     {"finding", "units"}, // pure numbers
+	"judge/logs":      {"finding", "units", "logs"},
 }
 
 // testOnly are packages for tests: they import what they like, and no other

@@ -20,6 +20,8 @@ import (
 	judgeprofiles "strandline/judge/profiles"
 	"strandline/profiles"
 	"strandline/profiles/jax"
+	"strandline/profiles/kineto"
+	"strandline/profiles/nsys"
 	"strandline/torch/compare"
 )
 
@@ -32,6 +34,15 @@ type profileReader struct {
 
 var profileReaders = []profileReader{
 	{jax.Is, jax.Read},
+	{kineto.Is, kineto.Read},
+}
+
+// database reads an export of Nsight Systems, which SQLite opens by its name.
+func database(ctx context.Context, path string) (*profiles.File, error) {
+	if info, err := os.Stat(path); path == "-" || err != nil || !info.Mode().IsRegular() {
+		return nil, errors.New("a database of SQLite is read from a plain file, not from standard input or a pipe")
+	}
+	return nsys.Read(ctx, path)
 }
 
 // profile reads a file that another program than PyTorch wrote; it is nil for a
@@ -59,7 +70,7 @@ func (g *globals) profile(ctx context.Context, path string) (*profiles.File, err
 	defer unpacked.Close()
 	in := bufio.NewReaderSize(unpacked, 64<<10)
 	head, _ := in.Peek(64 << 10)
-	for _, reader := range profileReaders {
+	for _, reader := range append(profileReaders, profileReader{nsys.Is, func(io.Reader) (*profiles.File, error) { return database(ctx, path) }}) {
 		if !reader.is(head) {
 			continue
 		}
@@ -143,6 +154,7 @@ func (g *globals) diagnoseProfiles(ctx context.Context, group string, args []str
 // returns the paths of those that are none. Beside snapshots there are none: they are
 // judged, and what lies beside them is named.
 func (g *globals) profiles(ctx context.Context, args []string) (files []*profiles.File, others []string, err error) {
+	var broken []error
 	paths, _, err := expand(args)
 	if err != nil {
 		return nil, nil, nil // which reading them as snapshots explains
@@ -155,13 +167,18 @@ func (g *globals) profiles(ctx context.Context, args []string) (files []*profile
 		case err != nil && len(paths) == 1:
 			return nil, nil, err
 		case err != nil:
-			g.warn("skipped %v", err)
+			broken = append(broken, err)
 		case f == nil && likeSnapshot(path):
 			return nil, nil, nil
 		case f == nil:
 			others = append(others, path)
 		default:
 			files = append(files, f)
+		}
+	}
+	for _, err := range broken {
+		if len(files) > 0 {
+			g.warn("skipped %v", err)
 		}
 	}
 	return files, others, nil

@@ -62,7 +62,9 @@ func Judge(all []Series) Answer {
 				a.Verdict = finding.RanOut
 			}
 		case finding.Warning:
-			a.Verdict = finding.Unknown
+			if f.Kind == finding.Leak {
+				a.Verdict = finding.Unknown
+			}
 		}
 	}
 	return a
@@ -72,14 +74,14 @@ func Judge(all []Series) Answer {
 // judge growth.
 func judge(s Series) (out []finding.Finding, judged bool) {
 	newest := s.Files[len(s.Files)-1]
-	switch {
-	case len(newest.Uses) > 0:
-		out = places(s)
+	out = append(places(s), steps(newest)...)
+	if f, ok := failed(newest); ok {
+		out = append(out, f)
 	}
 	if f, ok := usage(newest); ok {
 		out = append(out, f)
 	}
-	return out, len(s.Files) >= enough
+	return out, len(s.Files) >= enough && len(newest.Uses) > 0 || len(newest.Marks) > enough && len(newest.Spans) > 0
 }
 
 // usage states what a file holds at its end.

@@ -1,0 +1,382 @@
+// Package kineto reads traces of torch.profiler with profile_memory=True: the events
+// [memory] by device, and the steps. Other events are passed over without being
+// parsed, so that a trace of gigabytes is read as it comes.
+package kineto
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"strandline/profiles"
+	"strandline/units"
+)
+
+var (
+	list      = []byte(`"traceEvents"`)
+	phase     = []byte(`"ph"`)
+	memory    = []byte(`"[memory]"`)
+	stepEvent = []byte(`"ProfilerStep#`)
+)
+
+// Is reports whether an unpacked file that begins with head is a trace: an object
+// with traceEvents, or a list of events.
+func Is(head []byte) bool {
+	head = bytes.TrimLeft(head, "\xef\xbb\xbf \t\r\n")
+	switch {
+	case len(head) == 0:
+		return false
+	case head[0] == '{':
+		return bytes.Contains(head, list)
+	case head[0] != '[':
+		return false
+	}
+	head = bytes.TrimLeft(head[1:], " \t\r\n")
+	const event = 4 << 10 // the first one is no longer
+	return len(head) > 0 && head[0] == '{' && bytes.Contains(head[:min(len(head), event)], phase)
+}
+
+// event is what is read of one.
+type event struct {
+	Name string      `json:"name"`
+	TS   json.Number `json:"ts"`
+	Args struct {
+		Type      *int64 `json:"Device Type"`
+		ID        *int64 `json:"Device Id"`
+		Addr      *int64 `json:"Addr"`
+		Bytes     *int64 `json:"Bytes"`
+		Allocated *int64 `json:"Total Allocated"`
+	} `json:"args"`
+}
+
+// device is one that events are of.
+type device struct{ kind, id int64 }
+
+// change is one event of memory.
+type change struct {
+	device
+	at                float64
+	addr, bytes       int64
+	total             int64
+	addressed, summed bool
+}
+
+type step struct {
+	at   float64
+	name string
+}
+
+// trace is what was read.
+type trace struct {
+	changes []change
+	steps   []step
+	strange int64
+}
+
+// most is how many events of memory are kept; each takes 64 bytes.
+const most = 20_000_000
+
+// mostSteps is how many beginnings of steps are kept, of all threads.
+const mostSteps = 1000
+
+// Read reads an unpacked trace. One that ends early is read in part.
+func Read(r io.Reader) (*profiles.File, error) {
+	t := &trace{}
+	err := scan(r, t.add)
+	f := &profiles.File{Format: "kineto", Writer: "torch.profiler", Partial: err}
+	if t.strange > 0 {
+		f.Notes = append(f.Notes, fmt.Sprintf("%s left out, whose figures cannot be read", units.Plural(t.strange, "event")))
+	}
+	if len(t.changes) == 0 {
+		f.Notes = append(f.Notes, "the trace holds no events of memory: torch.profiler.profile(profile_memory=True) records them")
+	}
+	t.fill(f)
+	return f, nil
+}
+
+// add keeps an event that is of memory or begins a step.
+func (t *trace) add(text []byte) error {
+	isMemory, isStep := bytes.Contains(text, memory), bytes.Contains(text, stepEvent)
+	if !isMemory && !isStep {
+		return nil
+	}
+	var e event
+	if json.Unmarshal(text, &e) != nil {
+		t.strange++
+		return nil
+	}
+	at, err := e.TS.Float64()
+	a := e.Args
+	switch {
+	case isStep && strings.HasPrefix(e.Name, "ProfilerStep#") && err == nil:
+		if len(t.steps) < mostSteps {
+			t.steps = append(t.steps, step{at, e.Name})
+		}
+	case e.Name != "[memory]":
+	case err != nil || a.Bytes == nil || a.Type == nil || *a.Bytes > 1<<50 || *a.Bytes < -1<<50:
+		t.strange++
+	case len(t.changes) == most:
+		return fmt.Errorf("more than %s events of memory", units.Count(most))
+	default:
+		c := change{device: device{*a.Type, -1}, at: at, bytes: *a.Bytes, addressed: a.Addr != nil, summed: a.Allocated != nil}
+		if a.ID != nil {
+			c.id = *a.ID
+		}
+		if a.Addr != nil {
+			c.addr = *a.Addr
+		}
+		if a.Allocated != nil {
+			c.total = *a.Allocated
+		}
+		t.changes = append(t.changes, c)
+	}
+	return nil
+}
+
+// names are c10's types of devices.
+var names = map[int64]string{0: "cpu", 1: "cuda", 12: "xpu", 13: "mps", 20: "privateuse1"}
+
+func (d device) String() string {
+	name, ok := names[d.kind]
+	if !ok {
+		name = fmt.Sprintf("device type %d", d.kind)
+	}
+	if d.id < 0 {
+		return name
+	}
+	return fmt.Sprintf("%s:%d", name, d.id)
+}
+
+// block is an allocation that lives.
+type block struct {
+	bytes int64
+	mark  int // at which it lives first
+}
+
+// tally is what a device does in the course of a trace.
+type tally struct {
+	live                 map[int64]block
+	addressed, summed    bool
+	net, peak            int64
+	unknown, unknownFree int64
+}
+
+// fill adds up what was read, in the order of time.
+func (t *trace) fill(f *profiles.File) {
+	slices.SortStableFunc(t.changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
+	marks := t.marks()
+	for _, m := range marks {
+		f.Marks = append(f.Marks, profiles.Mark{Name: m.name})
+	}
+	tallies := map[device]*tally{}
+	var order []device
+	next := 0 // the first mark that is not passed
+	for _, c := range t.changes {
+		for next < len(marks) && marks[next].at <= c.at {
+			next++
+		}
+		d := tallies[c.device]
+		if d == nil {
+			d = &tally{live: map[int64]block{}, addressed: true}
+			tallies[c.device] = d
+			order = append(order, c.device)
+		}
+		if s, ok := d.apply(c, next); ok {
+			s.Device = c.String()
+			f.Spans = append(f.Spans, s)
+		}
+	}
+	slices.SortFunc(order, func(a, b device) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id)) })
+	for _, dev := range order {
+		d := tallies[dev]
+		for _, b := range d.live {
+			if b.mark < len(marks) {
+				f.Spans = append(f.Spans, profiles.Span{Device: dev.String(), Born: b.mark, Died: len(marks), Bytes: b.bytes})
+			}
+		}
+		f.Levels = append(f.Levels, d.level(dev, f))
+	}
+}
+
+// apply counts an event; a span is returned that ended and stood at a mark.
+func (d *tally) apply(c change, mark int) (s profiles.Span, ok bool) {
+	d.net = units.Sum(d.net, c.bytes)
+	d.addressed = d.addressed && c.addressed
+	if c.summed {
+		d.summed, d.peak = true, max(d.peak, c.total)
+	}
+	if !c.addressed {
+		return s, false
+	}
+	old, lived := d.live[c.addr]
+	delete(d.live, c.addr)
+	if c.bytes > 0 {
+		d.live[c.addr] = block{c.bytes, mark}
+	} else if !lived {
+		d.unknown, d.unknownFree = d.unknown+1, units.Sum(d.unknownFree, -c.bytes)
+	}
+	return profiles.Span{Born: old.mark, Died: mark, Bytes: old.bytes}, lived && old.mark < mark
+}
+
+// level is what a device holds at the end, and notes on it.
+func (d *tally) level(dev device, f *profiles.File) profiles.Level {
+	l := profiles.Level{Device: dev.String(), Kind: "device"}
+	if dev.kind == 0 {
+		l.Kind = "host"
+	}
+	if d.summed {
+		l.Peak = &d.peak
+	}
+	if !d.addressed {
+		f.Notes = append(f.Notes, fmt.Sprintf("%s: this release of PyTorch recorded no addresses: only the net is known, %s", dev, units.SignedBytes(d.net)))
+		return l
+	}
+	l.Live, l.Count = new(int64), new(int64)
+	for _, b := range d.live {
+		*l.Live, *l.Count = units.Sum(*l.Live, b.bytes), *l.Count+1
+	}
+	if d.unknown > 0 {
+		f.Notes = append(f.Notes, fmt.Sprintf("%s: %s of memory made before the trace, %s", dev, units.Plural(d.unknown, "free"), units.Bytes(d.unknownFree)))
+	}
+	return l
+}
+
+// marks are the beginnings of steps, each once: every thread states them.
+func (t *trace) marks() (out []step) {
+	first := map[string]float64{}
+	for _, s := range t.steps {
+		if at, ok := first[s.name]; !ok || s.at < at {
+			first[s.name] = s.at
+		}
+	}
+	for name, at := range first {
+		out = append(out, step{at, name})
+	}
+	slices.SortFunc(out, func(a, b step) int { return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.name, b.name)) })
+	return out
+}
+
+// longest is the length beyond which an event is passed over.
+const longest = 1 << 20
+
+// errCut is why reading of a trace that is cut off ends.
+var errCut = errors.New("the trace is cut off")
+
+// scan calls f with the text of each event of the list of events, and returns why
+// it ended early. Text that is not an event is passed over: old traces hold NaN and
+// backslashes that JSON does not allow.
+func scan(r io.Reader, f func(event []byte) error) error {
+	s := scanner{in: bufio.NewReaderSize(r, 256<<10)}
+	if err := s.toEvents(); err != nil {
+		return err
+	}
+	return s.events(f)
+}
+
+type scanner struct {
+	in     *bufio.Reader
+	text   []byte // of the event, up to longest
+	depth  int
+	quoted bool
+}
+
+// toEvents reads up to the list of events.
+func (s *scanner) toEvents() error {
+	var key []byte // the last text in quotes of the outermost object
+	top := byte(0)
+	for {
+		c, err := s.in.ReadByte()
+		if err != nil {
+			return errCut
+		}
+		switch {
+		case c == '"':
+			if key, err = s.quote(key[:0]); err != nil {
+				return err
+			}
+		case c == '{' || c == '[':
+			if top == 0 {
+				top = c
+			}
+			if c == '[' && (s.depth == 0 || s.depth == 1 && top == '{' && string(key) == "traceEvents") {
+				return nil
+			}
+			s.depth++
+		case c == '}' || c == ']':
+			s.depth--
+			if s.depth <= 0 {
+				return nil // without events
+			}
+		}
+	}
+}
+
+// quote reads the rest of a text in quotes.
+func (s *scanner) quote(into []byte) ([]byte, error) {
+	for {
+		c, err := s.in.ReadByte()
+		switch {
+		case err != nil:
+			return into, errCut
+		case c == '"':
+			return into, nil
+		case c == '\\':
+			if c, err = s.in.ReadByte(); err != nil {
+				return into, errCut
+			}
+		}
+		if len(into) < 64 {
+			into = append(into, c)
+		}
+	}
+}
+
+// events reads the list of events behind its bracket.
+func (s *scanner) events(f func(event []byte) error) error {
+	s.depth, s.text = 0, s.text[:0]
+	for {
+		c, err := s.in.ReadByte()
+		if err == io.EOF {
+			return errCut
+		} else if err != nil {
+			return err
+		}
+		if s.depth > 0 && len(s.text) <= longest {
+			s.text = append(s.text, c)
+		}
+		switch {
+		case s.quoted:
+			if c == '\\' {
+				if c, err = s.in.ReadByte(); err != nil {
+					return errCut
+				}
+				if len(s.text) <= longest {
+					s.text = append(s.text, c)
+				}
+			} else if c == '"' {
+				s.quoted = false
+			}
+		case c == '"':
+			s.quoted = true
+		case c == '{' || c == '[':
+			if s.depth++; s.depth == 1 {
+				s.text = append(s.text[:0], c)
+			}
+		case c == '}' || c == ']':
+			if s.depth--; s.depth < 0 {
+				return nil
+			}
+			if s.depth == 0 && len(s.text) <= longest {
+				if err := f(s.text); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}

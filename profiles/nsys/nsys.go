@@ -1,0 +1,277 @@
+// Package nsys reads what `nsys export --type sqlite` makes of a recording of Nsight
+// Systems: the driver's allocations by device and kind of memory, and the calls that
+// failed. Tables and columns come and go between versions; what a file has no rows
+// of has no table.
+package nsys
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver
+
+	"strandline/profiles"
+	"strandline/units"
+)
+
+// patience is how long one file is read: a made-up one may hold expressions that
+// never end.
+const patience = 2 * time.Minute
+
+// The tables and the columns that are read.
+const (
+	events = "CUDA_GPU_MEMORY_USAGE_EVENTS"
+	calls  = "CUPTI_ACTIVITY_KIND_RUNTIME"
+	names  = "StringIds"
+	meta   = "META_DATA_EXPORT"
+	gpus   = "TARGET_INFO_GPU"
+)
+
+// Is reports whether a file begins as a database of SQLite does.
+func Is(head []byte) bool { return strings.HasPrefix(string(head), "SQLite format 3\x00") }
+
+// Read reads an export, which stays as it is: it is opened read-only, as a file that
+// nobody changes, and without what its schema could run.
+func Read(ctx context.Context, path string) (*profiles.File, error) {
+	ctx, stop := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it could not be read within %s", units.Duration(patience)))
+	defer stop()
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	source := url.URL{Scheme: "file", Path: filepath.ToSlash(full), RawQuery: "mode=ro&immutable=1&_pragma=trusted_schema(0)&_pragma=query_only(1)&_pragma=cell_size_check(1)"}
+	db, err := sql.Open("sqlite", source.String())
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	e := export{ctx: ctx, db: db, file: &profiles.File{Format: "nsys"}}
+	if err := e.read(); err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, err
+	}
+	return e.file, nil
+}
+
+type export struct {
+	ctx    context.Context
+	db     *sql.DB
+	tables map[string][]string // columns of those that are read, by name
+	file   *profiles.File
+}
+
+func (e *export) read() error {
+	if err := e.schema(); err != nil {
+		return err
+	}
+	if !e.has(events) && !e.has(calls) && !e.has(gpus) {
+		return fmt.Errorf("a database of SQLite, not an export of Nsight Systems")
+	}
+	e.version()
+	if !e.has(events, "start", "deviceId", "memKind", "memoryOperationType", "bytes", "address") {
+		e.note("the file holds no memory events: `nsys profile --cuda-memory-usage=true` records them")
+	} else if err := e.levels(); err != nil {
+		return err
+	}
+	if e.has(calls, "returnValue", "nameId") && e.has(names, "id", "value") {
+		if err := e.failed(); err != nil {
+			return err
+		}
+	}
+	e.note("what was allocated before the recording is not in it, nor what PyTorch's allocator made of its segments; " +
+		"what lives at the end of a recording is no leak by itself")
+	return nil
+}
+
+func (e *export) note(text string) { e.file.Notes = append(e.file.Notes, text) }
+
+// schema finds the tables that are read. Views and virtual tables of these names
+// are not: they run what the file's author wrote.
+func (e *export) schema() error {
+	e.tables = map[string][]string{}
+	for _, table := range []string{events, calls, names, meta, gpus} {
+		var n int
+		err := e.db.QueryRowContext(e.ctx, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 AND name = ?", table).Scan(&n)
+		if err != nil {
+			return fmt.Errorf("not a database that SQLite can read: %w", err)
+		}
+		if n != 1 {
+			continue
+		}
+		columns, err := e.columns(table)
+		if err != nil {
+			return err
+		}
+		e.tables[table] = columns
+	}
+	return nil
+}
+
+// columns are the stored columns of a table; generated ones are expressions.
+func (e *export) columns(table string) (out []string, err error) {
+	rows, err := e.db.QueryContext(e.ctx, "SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0 LIMIT 1000", table)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		out = append(out, name)
+	}
+	return out, rows.Err()
+}
+
+// has reports whether a table was found, with these columns.
+func (e *export) has(table string, columns ...string) bool {
+	found, ok := e.tables[table]
+	for _, c := range columns {
+		ok = ok && slices.Contains(found, c)
+	}
+	return ok
+}
+
+// version reads what wrote the file, as far as it says.
+func (e *export) version() {
+	if !e.has(meta, "name", "value") {
+		return
+	}
+	var version string
+	if e.db.QueryRowContext(e.ctx, "SELECT substr(value, 1, 100) FROM "+meta+" WHERE name = 'EXPORT_PRODUCT_VERSION' LIMIT 1").Scan(&version) == nil {
+		e.file.Writer = "Nsight Systems " + version
+	}
+}
+
+// kinds are the names of ENUM_CUDA_MEM_KIND as strandline writes them.
+var kinds = map[int64]string{
+	0: "pageable", 1: "pinned", 2: "device", 3: "array", 4: "managed", 5: "device-static", 6: "managed-static",
+}
+
+// An event of these types allocates, or frees.
+const allocation, deallocation = 0, 1
+
+// most is how many events are read of a file.
+const most = 50_000_000
+
+// pool is what one process holds of one kind of memory.
+type pool struct {
+	process, device, kind int64
+}
+
+// piece is one allocation.
+type piece struct {
+	pool
+	address int64
+}
+
+// sum is what lives of a kind.
+type sum struct{ live, count, peak int64 }
+
+// levels adds up events in the order of time. Addresses are used again: a free is of
+// the last allocation there.
+func (e *export) levels() error {
+	process := "0"
+	if e.has(events, "globalPid") {
+		process = "globalPid"
+	}
+	rows, err := e.db.QueryContext(e.ctx, "SELECT "+process+", deviceId, memKind, memoryOperationType, bytes, address FROM "+events+" ORDER BY start LIMIT ?", most)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	live := map[piece]int64{}
+	sums := map[pool]*sum{}
+	strange, unknown := int64(0), int64(0)
+	for rows.Next() {
+		var p piece
+		var operation, bytes int64
+		if err := rows.Scan(&p.process, &p.device, &p.kind, &operation, &bytes, &p.address); err != nil || bytes < 0 || bytes > 1<<50 {
+			strange++
+			continue
+		}
+		s := sums[p.pool]
+		if s == nil {
+			s = &sum{}
+			sums[p.pool] = s
+		}
+		switch old, ok := live[p]; {
+		case operation == allocation:
+			if ok {
+				s.live, s.count = s.live-old, s.count-1
+			}
+			live[p] = bytes
+			s.live, s.count = s.live+bytes, s.count+1
+			s.peak = max(s.peak, s.live)
+		case operation == deallocation && ok:
+			delete(live, p)
+			s.live, s.count = s.live-old, s.count-1
+		case operation == deallocation:
+			unknown++
+		}
+	}
+	if strange > 0 {
+		e.note(fmt.Sprintf("%s left out, whose figures cannot be", units.Plural(strange, "event")))
+	}
+	if unknown > 0 {
+		e.note(fmt.Sprintf("%s of memory that was allocated before the recording", units.Plural(unknown, "free")))
+	}
+	e.file.Levels = levelsOf(sums)
+	return rows.Err()
+}
+
+// levelsOf are the sums by process, device and kind.
+func levelsOf(sums map[pool]*sum) (out []profiles.Level) {
+	var pools []pool
+	processes := map[int64]bool{}
+	for p := range sums {
+		pools = append(pools, p)
+		processes[p.process] = true
+	}
+	slices.SortFunc(pools, func(a, b pool) int {
+		return slices.Compare([]int64{a.process, a.device, a.kind}, []int64{b.process, b.device, b.kind})
+	})
+	for _, p := range pools {
+		s := sums[p]
+		kind, ok := kinds[p.kind]
+		if !ok {
+			kind = "unknown"
+		}
+		device := fmt.Sprintf("cuda:%d", p.device)
+		if len(processes) > 1 {
+			device += fmt.Sprintf(" of process %d", p.process>>24&0xffffff)
+		}
+		out = append(out, profiles.Level{Device: device, Kind: kind, Live: &s.live, Count: &s.count, Peak: &s.peak})
+	}
+	return out
+}
+
+// outOfMemory is CUDA_ERROR_OUT_OF_MEMORY and cudaErrorMemoryAllocation.
+const outOfMemory = 2
+
+// failed counts the calls that returned an error of memory, by name.
+func (e *export) failed() error {
+	rows, err := e.db.QueryContext(e.ctx, "SELECT substr(s.value, 1, 200), count(*) FROM (SELECT nameId FROM "+calls+" WHERE returnValue = ? LIMIT ?) c JOIN "+names+" s ON s.id = c.nameId GROUP BY s.value ORDER BY 2 DESC, 1 LIMIT 100", outOfMemory, most)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		c := profiles.Call{Status: outOfMemory}
+		if err := rows.Scan(&c.Name, &c.Count); err != nil {
+			return err
+		}
+		e.file.Failed = append(e.file.Failed, c)
+	}
+	return rows.Err()
+}

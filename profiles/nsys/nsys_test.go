@@ -1,0 +1,139 @@
+package nsys
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// made is a database of these statements.
+func made(t testing.TB, statements ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "a b%3f.sqlite") // a name that a URL must escape
+	db, err := sql.Open("sqlite", "file:"+strings.NewReplacer("%", "%25", " ", "%20").Replace(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, s := range statements {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+	return path
+}
+
+const (
+	eventTable = "CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start INTEGER NOT NULL, globalPid INTEGER NOT NULL, deviceId INTEGER NOT NULL, address INTEGER NOT NULL, bytes INTEGER NOT NULL, memKind INTEGER NOT NULL, memoryOperationType INTEGER NOT NULL)"
+	callTable  = "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, nameId INTEGER NOT NULL, returnValue INTEGER NOT NULL)"
+	nameTable  = "CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL)"
+	metaTable  = "CREATE TABLE META_DATA_EXPORT (name TEXT NOT NULL, value TEXT)"
+)
+
+// happens is an event; operation 0 allocates.
+func happens(start, device, kind, operation, bytes, address int64) string {
+	return fmt.Sprintf("INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES (%d, 16777216, %d, %d, %d, %d, %d)", start, device, address, bytes, kind, operation)
+}
+
+func TestRead(t *testing.T) {
+	path := made(t, eventTable, callTable, nameTable, metaTable,
+		"INSERT INTO META_DATA_EXPORT VALUES ('EXPORT_PRODUCT_VERSION', '2025.1.2')",
+		happens(30, 0, 2, 1, 100, 4096), // out of order: the free of the first
+		happens(10, 0, 2, 0, 100, 4096),
+		happens(20, 0, 2, 0, 50, 8192),
+		happens(40, 0, 2, 0, 70, 4096), // at the same address
+		happens(50, 0, 2, 1, 9, 999),   // allocated before
+		happens(60, 0, 1, 0, 1000, 4096),
+		happens(70, 1, 5, 0, 8, 1),
+		"INSERT INTO StringIds VALUES (1, 'cudaMalloc_v3020'), (2, 'cudaEventQuery_v3020')",
+		"INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 1, 0), (2, 1, 2), (3, 1, 2), (4, 2, 600)",
+	)
+	f, err := Read(context.Background(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, l := range f.Levels {
+		got = append(got, fmt.Sprintf("%s %s %d %d %d", l.Device, l.Kind, *l.Live, *l.Count, *l.Peak))
+	}
+	want := "cuda:0 pinned 1000 1 1000; cuda:0 device 120 2 150; cuda:1 device-static 8 1 8"
+	if s := strings.Join(got, "; "); s != want {
+		t.Errorf("levels %s, want %s", s, want)
+	}
+	if len(f.Failed) != 1 || f.Failed[0].Name != "cudaMalloc_v3020" || f.Failed[0].Count != 2 {
+		t.Errorf("failed calls: %v", f.Failed)
+	}
+	if f.Writer != "Nsight Systems 2025.1.2" || !strings.Contains(strings.Join(f.Notes, " "), "1 free of memory that was allocated before") {
+		t.Errorf("%s, notes %q", f.Writer, f.Notes)
+	}
+}
+
+func TestUnknownDatabases(t *testing.T) {
+	forever := "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS start, x AS deviceId, x AS memKind, x AS memoryOperationType, x AS bytes, x AS address FROM n"
+	for name, statements := range map[string][]string{
+		"other":  {"CREATE TABLE t (x)"},
+		"view":   {"CREATE VIEW CUDA_GPU_MEMORY_USAGE_EVENTS AS " + forever},
+		"column": {"CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start INTEGER, deviceId, memKind, memoryOperationType, address, bytes AS (length(printf('%.*c', 1000000, 'x'))))", "INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES (1, 1, 1, 1, 1)"},
+	} {
+		f, err := Read(context.Background(), made(t, statements...))
+		if err == nil && len(f.Levels) > 0 {
+			t.Errorf("%s: levels %v", name, f.Levels)
+		}
+		if name != "column" && (err == nil || !strings.Contains(err.Error(), "not an export of Nsight Systems")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	stop()
+	if _, err := Read(ctx, made(t, eventTable)); err == nil {
+		t.Error("a context that has ended")
+	}
+}
+
+// TestReadOnly reads a file that has no place beside it to write to.
+func TestReadOnly(t *testing.T) {
+	path := made(t, eventTable, happens(1, 0, 2, 0, 5, 5))
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(context.Background(), path); err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.ReadFile(path)
+	if err != nil || string(before) != string(after) {
+		t.Errorf("the file changed: %v", err)
+	}
+	if files, _ := os.ReadDir(filepath.Dir(path)); len(files) != 1 {
+		t.Errorf("files beside it: %v", files)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	seed, err := os.ReadFile(made(f, "PRAGMA page_size = 512", eventTable, happens(1, 0, 2, 0, 5, 5)))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(seed)
+	f.Add(seed[:700])
+	f.Add([]byte("SQLite format 3\x00"))
+	path := filepath.Join(f.TempDir(), "fuzz.sqlite")
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		file, err := Read(context.Background(), path)
+		if err != nil {
+			return
+		}
+		for _, l := range file.Levels {
+			if *l.Live < 0 || *l.Count < 0 || *l.Peak < *l.Live {
+				t.Errorf("%s: %d live, peak %d", l.Kind, *l.Live, *l.Peak)
+			}
+		}
+	})
+}
