@@ -1,7 +1,6 @@
 package logs
 
 import (
-	"bufio"
 	"errors"
 	"io"
 	"maps"
@@ -161,25 +160,26 @@ func ScanEngine(r io.Reader) (*EngineLog, error) {
 	e := &EngineLog{Setup: map[string]string{}}
 	ranks := map[string]*Rank{}
 	words := newFinder()
-	in := bufio.NewReaderSize(unicode16(r), longestLine)
-	for n := int64(1); ; n++ {
-		line, more, err := in.ReadLine()
-		if err != nil {
-			if errors.Is(err, io.EOF) {
-				err = nil
-			}
-			e.collect(ranks)
-			e.fail(words.failures())
-			return e, err
+	in := newBlock(unicode16(r), words.v.words)
+	n := int64(0)
+	for more := false; in.fill(); {
+		if !more { // what follows in a very long line has the same number
+			n++
 		}
-		if more {
-			n-- // the rest is another piece of the same line
-		}
-		words.line(n, line)
+		var line []byte
+		var hits []hit
+		line, hits, more = in.line()
+		words.line(n, line, hits)
 		if engineLine(line) {
 			e.line(string(line), n, ranks)
 		}
 	}
+	e.collect(ranks)
+	e.fail(words.failures())
+	if errors.Is(in.err, io.EOF) {
+		return e, nil
+	}
+	return e, in.err
 }
 
 // fail keeps the last failure whose words are known.

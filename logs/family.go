@@ -137,7 +137,6 @@ type excerpt struct {
 // finder finds the statements of all families in a text, line by line.
 type finder struct {
 	v      *vocabulary
-	state  uint32
 	number int64
 	before lookback
 	open   []*excerpt
@@ -146,27 +145,34 @@ type finder struct {
 	kept   [][]*excerpt
 	spare  []*excerpt // by family, one to be used again
 	count  []int
-	hits   []hit // of the line
-	hints  map[Hint]int64
+	hints  [mostHints]int64 // the last lines that tell them
 }
-
-// A hit is a word that was found in a line.
-type hit struct{ word, end int }
 
 func newFinder() *finder {
 	v := known()
 	n := len(v.families)
-	return &finder{v: v, open: make([]*excerpt, n), about: make([]excerpt, n), kept: make([][]*excerpt, n), spare: make([]*excerpt, n), count: make([]int, n), hints: map[Hint]int64{}}
+	return &finder{v: v, open: make([]*excerpt, n), about: make([]excerpt, n), kept: make([][]*excerpt, n), spare: make([]*excerpt, n), count: make([]int, n)}
 }
 
-// line takes the next line of the text, or another piece of it, of some number. It
-// reports whether words of PyTorch's own messages stand in it.
-func (s *finder) line(number int64, text []byte) (hot bool) {
+// idle reports whether a line in which no word stands changes nothing.
+func (s *finder) idle() bool { return s.opened == 0 }
+
+// hinted are the hints of the text and the last lines that tell them.
+func (s *finder) hinted() map[Hint]int64 {
+	hints := map[Hint]int64{}
+	for hint, line := range s.hints {
+		if line > 0 {
+			hints[Hint(hint)] = line
+		}
+	}
+	return hints
+}
+
+// line takes the next line of the text, or another piece of it, of some number,
+// with the words that stand in it. It reports whether words of PyTorch's own
+// messages are among them.
+func (s *finder) line(number int64, text []byte, hits []hit) (hot bool) {
 	s.number = number
-	s.hits = s.hits[:0]
-	s.state = s.v.words.scan(s.state, text, func(word, end int) {
-		s.hits = append(s.hits, hit{word, end})
-	})
 	if s.opened > 0 {
 		for i, e := range s.open {
 			if e != nil {
@@ -174,7 +180,7 @@ func (s *finder) line(number int64, text []byte) (hot bool) {
 			}
 		}
 	}
-	for _, h := range s.hits {
+	for _, h := range hits {
 		if s.v.use[h.word].family == ofMessages {
 			hot = true
 			continue
@@ -224,7 +230,7 @@ func (s *finder) take(h hit, text []byte) {
 		e = nil
 	}
 	if e == nil {
-		e = s.begin(u.family, text, h.end)
+		e = s.begin(u.family, text, int(h.end))
 	}
 	if u.end {
 		e.lines = min(e.lines, fewLines)

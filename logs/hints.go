@@ -28,6 +28,8 @@ const (
 	HintContainer // Docker or Kubernetes
 	HintShutdown  // a launcher ends its other workers
 	HintSplit     // the release of PyTorch has max_split_size_mb
+
+	mostHints // how many there are
 )
 
 // hints are the words, in lower case and without white space, that tell.

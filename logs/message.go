@@ -99,6 +99,9 @@ func newScanner() *scanner {
 	return &scanner{open: map[string]*message{}, groups: map[group]int{}}
 }
 
+// idle reports whether a line in which no word of a message stands changes nothing.
+func (s *scanner) idle() bool { return len(s.open) == 0 }
+
 // line takes the next line of the text; hot says that words of a message stand in
 // it.
 func (s *scanner) line(text []byte, hot bool) {

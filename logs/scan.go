@@ -79,32 +79,32 @@ const (
 // colour, broken into lines, and of several ranks at once, told apart by the
 // beginnings of their lines. It holds some lines of the text at a time, however
 // long that is.
-func Scan(r io.Reader) (Text, error) {
-	s := newScanner()
-	t := newTables()
-	words := newFinder()
-	in := bufio.NewReaderSize(unicode16(r), longestLine)
-	for {
-		line, more, err := in.ReadLine()
-		if err != nil {
-			s.closeAll()
-			if errors.Is(err, io.EOF) {
-				err = nil
-			}
-			text := Text{Lines: s.number, OOM: s.found, Series: t.found(), Mixed: t.mixed, Hints: words.hints}
-			text.keep(words.failures())
-			return text, err
+func Scan(r io.Reader) (Text, error) { return scan(r, true) }
+
+// scan reads a text, and with skip passes over lines of which nothing can come.
+func scan(r io.Reader, skip bool) (Text, error) {
+	s, t, words := newScanner(), newTables(), newFinder()
+	in := newBlock(unicode16(r), words.v.words)
+	for more := false; in.fill(); {
+		if skip && !more && s.idle() && words.idle() && t.idle(s.number) {
+			s.number += in.skip()
 		}
-		s.number++
-		s.line(line, words.line(s.number, line))
+		if !more { // what follows in a very long line has the same number
+			s.number++
+		}
+		var line []byte
+		var hits []hit
+		line, hits, more = in.line()
+		s.line(line, words.line(s.number, line, hits))
 		t.line(s.number, line)
-		for more && err == nil { // what follows in a very long line has the same number
-			if line, more, err = in.ReadLine(); err == nil {
-				s.line(line, words.line(s.number, line))
-				t.line(s.number, line)
-			}
-		}
 	}
+	s.closeAll()
+	text := Text{Lines: s.number, OOM: s.found, Series: t.found(), Mixed: t.mixed, Hints: words.hinted()}
+	text.keep(words.failures())
+	if errors.Is(in.err, io.EOF) {
+		return text, nil
+	}
+	return text, in.err
 }
 
 // keep sorts statements into those of which the words are known and others: these

@@ -107,6 +107,10 @@ func (t *tables) line(number int64, line []byte) {
 	}
 }
 
+// idle reports whether a line without a bar changes nothing behind one of some
+// number.
+func (t *tables) idle(number int64) bool { return number >= t.torn }
+
 // tabular tells lines of a table from others with a bar.
 func tabular(line []byte) bool {
 	return bytes.Contains(line, []byte("|====")) || bytes.Contains(line, []byte(" memory ")) ||

@@ -1,0 +1,71 @@
+package logs
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// mixed is a log of lines that are quiet and of messages, statements and tables.
+func mixed(t testing.TB, r *rand.Rand) []byte {
+	tables, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(tables) == 0 {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	for range 30 {
+		switch r.IntN(8) {
+		case 0: // quiet lines, some of them with times
+			for range r.IntN(100) {
+				b.WriteString([]string{"\n", "a\n", "12:30:01 step\n", "2026-01-02 03:04:05 INFO loss 1.0\r\n", "CUDA out of\n"}[r.IntN(5)])
+			}
+		case 1:
+			b.WriteString(message26[:r.IntN(len(message26)+1)] + "\n")
+		case 2:
+			table, err := os.ReadFile(tables[r.IntN(len(tables))])
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Write(table)
+		case 3:
+			b.WriteString(strings.Repeat("x", r.IntN(3)*longestLine+r.IntN(9)) + "\n")
+		case 4:
+			b.WriteString(messageAsync + "\n")
+		default:
+			w := worst[r.IntN(len(worst))]
+			for n := range 1 + r.IntN(6) {
+				b.WriteString(w.line(n))
+			}
+		}
+	}
+	return b.Bytes()
+}
+
+// TestSkippedLinesChangeNothing reads generated logs with and without passing over
+// lines, and in pieces of any size.
+func TestSkippedLinesChangeNothing(t *testing.T) {
+	for seed := range uint64(10) {
+		text := mixed(t, rand.New(rand.NewPCG(seed, 1)))
+		want, err := scan(bytes.NewReader(text), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want.Lines != int64(bytes.Count(text, []byte("\n"))) || want.Empty() {
+			t.Fatalf("seed %d: %d lines, %d messages, %d statements", seed, want.Lines, want.OOM.Count, len(want.Failures))
+		}
+		for name, r := range map[string]func() (Text, error){
+			"skipping": func() (Text, error) { return Scan(bytes.NewReader(text)) },
+			"halves":   func() (Text, error) { return Scan(iotest.HalfReader(bytes.NewReader(text))) },
+			"bytes":    func() (Text, error) { return Scan(iotest.OneByteReader(bytes.NewReader(text))) },
+		} {
+			if got, err := r(); err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("seed %d, %s: %v\n%+v\nwant\n%+v", seed, name, err, got, want)
+			}
+		}
+	}
+}
