@@ -101,6 +101,7 @@ func (b *builder) is(kinds ...string) bool {
 var known = []string{
 	"llama", "mistral", "mixtral", "ministral", "qwen", "gemma", "phi", "deepseek", "kimi", "glm", "chatglm", "gpt2", "gptj", "gpt_neox", "gpt_oss",
 	"gpt_bigcode", "minimax", "mimo", "nemotron", "olmo", "opt", "falcon", "bloom", "cohere", "starcoder2", "internlm2", "granite", "step3", "pixtral", "deci",
+	"ernie4_5", "seed_oss", "exaone4", "smollm3", "bailing_moe", "hunyuan", "apertus", "voxtral",
 }
 
 // contextFields are the names of the longest context. Source: vLLM, config/model.py,
@@ -108,6 +109,11 @@ var known = []string{
 var contextFields = []string{"max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length", "max_sequence_length", "max_seq_length", "seq_len"}
 
 func (b *builder) build(quantName string) {
+	if b.f.has("thinker_config") { // engines load what understands, and not what speaks
+		b.f = b.f.object("thinker_config")
+		b.text = b.f
+		b.unsure("the thinker alone is planned; files hold the talker, too")
+	}
 	for _, inner := range []string{"text_config", "llm_config", "language_config"} {
 		if b.f.has(inner) {
 			b.text = b.f.object(inner)
@@ -298,12 +304,12 @@ func (b *builder) readAttention() {
 	}
 	b.bias = t.flag(b.is("qwen2", "gpt2", "mimo", "opt", "bloom", "gpt_neox"), "attention_bias") || b.is("qwen2") ||
 		t.flag(false, "_qkv_bias") || t.flag(false, "add_qkv_bias") || t.flag(false, "use_bias")
-	b.qkNorm = b.is("qwen3", "gemma3", "gemma4", "olmo2", "olmo3") || t.flag(false, "use_qk_norm")
+	b.qkNorm = b.is("qwen3", "gemma3", "gemma4", "olmo2", "olmo3", "exaone4") || t.flag(false, "use_qk_norm") || t.flag(false, "qk_norm")
 	b.qkFull = b.is("olmo2", "olmo3", "minimax")
 	b.outGate = t.flag(b.is("qwen3_next", "qwen3_5"), "attn_output_gate")
 	b.matrices = 3
 	act := t.text("hidden_act") + t.text("mlp_hidden_act")
-	if oneOf(act, "relu2", "gelu_new", "relu") || b.is("gpt2", "gptj", "opt", "falcon", "bloom", "gpt_neox", "nemotron_h", "starcoder2", "gpt_bigcode", "phi-msft") || b.kind == "phi" || b.kind == "nemotron" {
+	if oneOf(act, "relu2", "gelu_new", "relu") || b.is("gpt2", "gptj", "opt", "falcon", "bloom", "gpt_neox", "nemotron_h", "starcoder2", "gpt_bigcode", "phi-msft", "apertus") || b.kind == "phi" || b.kind == "nemotron" {
 		b.matrices = 2
 	}
 }
@@ -526,7 +532,7 @@ func (b *builder) windowed(i int64) bool {
 
 // experts is how many experts a layer of a mixture has, 0 for a dense model.
 func (b *builder) experts() int64 {
-	return b.text.whole(0, 0, maxExperts, "n_routed_experts", "num_local_experts", "num_experts")
+	return b.text.whole(0, 0, maxExperts, "n_routed_experts", "num_local_experts", "num_experts", "moe_num_experts")
 }
 
 func (b *builder) ffnOf(i int64) string {
@@ -544,7 +550,10 @@ func (b *builder) ffnOf(i int64) string {
 		}
 		return "moe"
 	}
-	if i < t.whole(0, 0, maxLayers, "first_k_dense_replace") {
+	if i < t.whole(0, 0, maxLayers, "first_k_dense_replace", "moe_layer_start_index") {
+		return "dense"
+	}
+	if last := t.whole(-1, -1, maxLayers, "moe_layer_end_index"); last >= 0 && i > last {
 		return "dense"
 	}
 	if list, ok := t.of["moe_layer_freq"].([]any); ok {
@@ -558,7 +567,7 @@ func (b *builder) ffnOf(i int64) string {
 	if every := t.whole(1, 1, maxLayers, "moe_layer_freq"); i%every != 0 {
 		return "dense"
 	}
-	if every := t.whole(1, 1, maxLayers, "interleave_moe_layer_step", "decoder_sparse_step"); (i+1)%every != 0 {
+	if every := t.whole(1, 1, maxLayers, "interleave_moe_layer_step", "decoder_sparse_step", "moe_layer_interval"); (i+1)%every != 0 {
 		return "dense"
 	}
 	for _, l := range t.wholes("mlp_only_layers", 0, maxLayers) {

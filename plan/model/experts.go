@@ -18,6 +18,7 @@ func (m *Model) WithoutExperts(n int64) *Model {
 		}
 		out.Layers[i] = l
 	}
+	out.Host += m.Bytes() - out.Bytes()
 	return &out
 }
 

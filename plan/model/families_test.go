@@ -2,6 +2,7 @@ package model
 
 import (
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -39,6 +40,12 @@ func TestFamilies(t *testing.T) {
 		{"granite-8b", 8.17, `{"model_type":"granite","hidden_size":4096,"intermediate_size":12800,"num_hidden_layers":40,"num_attention_heads":32,"num_key_value_heads":8,"vocab_size":49155,"tie_word_embeddings":true}`},
 		{"gptj", 6.05, `{"model_type":"gptj","n_embd":4096,"n_layer":28,"n_head":16,"vocab_size":50400,"n_positions":2048}`},
 		{"bloom7b", 7.069, `{"model_type":"bloom","hidden_size":4096,"n_layer":30,"n_head":32,"vocab_size":250880}`},
+		{"ernie-4.5-21b", 21.8255, `{"model_type":"ernie4_5_moe","hidden_size":2560,"intermediate_size":12288,"num_hidden_layers":28,"num_attention_heads":20,"num_key_value_heads":4,"moe_num_experts":64,"moe_k":6,"moe_intermediate_size":1536,"moe_num_shared_experts":2,"moe_layer_start_index":1,"moe_layer_interval":1,"moe_layer_end_index":27,"vocab_size":103424,"tie_word_embeddings":true,"use_bias":false}`},
+		{"granite-4.0-h-small", 32.2075, `{"model_type":"granitemoehybrid","hidden_size":4096,"intermediate_size":768,"shared_intermediate_size":1536,"num_hidden_layers":40,"num_attention_heads":32,"num_key_value_heads":8,"num_local_experts":72,"num_experts_per_tok":10,"mamba_n_heads":128,"mamba_d_head":64,"mamba_d_state":128,"mamba_n_groups":1,"mamba_d_conv":4,"layer_types":[` + strings.Repeat(`"mamba",`, 36) + `"attention","attention","attention","attention"],"vocab_size":100352,"tie_word_embeddings":true}`},
+		{"hunyuan-a13b", 80.3931, `{"model_type":"hunyuan_v1_moe","hidden_size":4096,"intermediate_size":3072,"moe_intermediate_size":[3072` + strings.Repeat(",3072", 31) + `],"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":8,"head_dim":128,"num_experts":64,"moe_topk":[8` + strings.Repeat(",8", 31) + `],"num_shared_expert":[1` + strings.Repeat(",1", 31) + `],"use_qk_norm":true,"vocab_size":128167,"tie_word_embeddings":true}`},
+		{"qwen2-audio-7b", 8.3971, `{"model_type":"qwen2_audio","audio_config":{"model_type":"qwen2_audio_encoder","d_model":1280,"encoder_attention_heads":20,"encoder_ffn_dim":5120,"encoder_layers":32,"num_mel_bins":128,"max_source_positions":1500},"text_config":{"model_type":"qwen2","hidden_size":4096,"intermediate_size":11008,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":32,"vocab_size":156032,"tie_word_embeddings":false}}`},
+		{"voxtral-mini-3b", 4.6761, `{"model_type":"voxtral","audio_config":{"model_type":"voxtral_encoder","hidden_size":1280,"intermediate_size":5120,"num_hidden_layers":32,"num_attention_heads":20,"num_mel_bins":128,"max_source_positions":1500},"text_config":{"model_type":"llama","hidden_size":3072,"intermediate_size":8192,"num_hidden_layers":30,"num_attention_heads":32,"num_key_value_heads":8,"head_dim":128,"vocab_size":131072,"tie_word_embeddings":false}}`},
+		{"apertus-8b", 8.0533, `{"model_type":"apertus","hidden_size":4096,"intermediate_size":21504,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":8,"vocab_size":131072,"tie_word_embeddings":false,"hidden_act":"xielu","qk_norm":true}`},
 		{"chatglm3-6b", 6.243, `{"model_type":"chatglm","hidden_size":4096,"ffn_hidden_size":13696,"num_layers":28,"num_attention_heads":32,"multi_query_attention":true,"multi_query_group_num":2,"kv_channels":128,"padded_vocab_size":65024,"add_qkv_bias":true}`},
 	} {
 		m, err := Parse(c.name, []byte(c.config), "")

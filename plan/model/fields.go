@@ -115,6 +115,23 @@ func (f fields) whole(def, low, high int64, names ...string) int64 {
 	return def
 }
 
+// each is whole of fields that may be lists with a number for each layer.
+func (f fields) each(layer int, def, low, high int64, names ...string) int64 {
+	for _, name := range names {
+		list, ok := f.of[name].([]any)
+		switch {
+		case ok && layer >= len(list):
+			f.fail(name, "has %d entries for more layers", len(list))
+			return def
+		case ok:
+			return f.wholeOf(name, list[layer], low, high)
+		case f.has(name):
+			return f.whole(def, low, high, name)
+		}
+	}
+	return def
+}
+
 func (f fields) wholeOf(name string, v any, low, high int64) int64 {
 	n, ok := v.(json.Number)
 	if !ok {

@@ -367,18 +367,18 @@ func (l *layerBuilder) dense(name string, width int64) {
 func (l *layerBuilder) moe(i int) {
 	t, h := l.text, l.hidden
 	e := l.experts()
-	width := t.whole(l.ffn, 1, maxFFN, "moe_intermediate_size", "expert_ffn_hidden_size")
+	width := t.each(i, l.ffn, 1, maxFFN, "moe_intermediate_size", "expert_ffn_hidden_size")
 	if width == 0 {
 		l.missing(t, "moe_intermediate_size")
 		return
 	}
 	l.layer.Experts, l.layer.ExpertFFN = e, width
-	if l.layer.TopK = l.assumed(t, 1, 1, maxExperts, "num_experts_per_tok", "experts_per_token", "top_k_experts", "moe_top_k", "moe_topk"); l.layer.TopK > e {
+	if l.layer.TopK = l.topK(i); l.layer.TopK > e {
 		t.fail("num_experts_per_tok", "%d is more than there are experts, %d", l.layer.TopK, e)
 	}
 	in := t.whole(h, 1, maxHidden, "moe_latent_size")
 	l.add("mlp.gate", e, h, Whole, Router)
-	if l.is("deepseek_v3", "kimi", "glm", "minimax") {
+	if l.is("deepseek_v3", "kimi", "glm", "minimax", "ernie4_5") || l.is("bailing_moe") && t.flag(false, "moe_router_enable_expert_bias") {
 		l.vector("mlp.gate.e_score_correction_bias", e).Format = FP32
 	}
 	types := t.texts("mlp_layer_types")
@@ -399,8 +399,8 @@ func (l *layerBuilder) moe(i int) {
 	if l.is("gpt_oss") {
 		l.add("mlp.experts.bias", e, 2*width+h, Whole, Norm)
 	}
-	shared := t.whole(0, 0, maxFFN, "shared_expert_intermediate_size", "moe_shared_expert_intermediate_size")
-	if n := t.whole(0, 0, maxExperts, "n_shared_experts", "num_shared_experts"); shared == 0 && n > 0 {
+	shared := t.whole(0, 0, maxFFN, "shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "shared_intermediate_size")
+	if n := t.each(i, 0, 0, maxExperts, "n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert"); shared == 0 && n > 0 {
 		shared = n * width
 	} else if shared > 0 && l.is("nemotron_h") {
 		shared *= max(n, 1)
@@ -414,6 +414,16 @@ func (l *layerBuilder) moe(i int) {
 			l.add("mlp.shared_expert_gate", 1, h, Whole, Router)
 		}
 	}
+}
+
+// topK is how many experts a token goes through in layer i.
+func (l *layerBuilder) topK(i int) int64 {
+	for _, name := range []string{"moe_topk", "num_experts_per_tok"} { // Hunyuan has lists by layer
+		if _, list := l.text.of[name].([]any); list {
+			return l.text.each(i, 1, 1, maxExperts, name)
+		}
+	}
+	return l.assumed(l.text, 1, 1, maxExperts, "num_experts_per_tok", "experts_per_token", "top_k_experts", "moe_top_k", "moe_topk", "moe_k")
 }
 
 func (l *layerBuilder) expert(name string, count, out, in int64, part Part) *Tensor {

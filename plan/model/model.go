@@ -106,6 +106,10 @@ type Layer struct {
 // Rotary is a table of sines and cosines that engines keep.
 type Rotary struct{ Length, Width int64 }
 
+// Vision is the size of a tower for images as a config says it: 24 layers and a width
+// of 1024 where it uses names of its own. 0 layers are no tower.
+type Vision struct{ Layers, Width int64 }
+
 // Model is an architecture.
 type Model struct {
 	Name, Type string
@@ -122,7 +126,9 @@ type Model struct {
 	// PredictorLayers is how many layers the predictors are.
 	PredictorLayers int64
 	Rotary          []Rotary
+	Vision          Vision
 	Quant           string // the name of the format of most weights; "" is none
+	Host            int64  // bytes of experts that are kept in the host's memory, and are no part of the layers
 	Copies          int64  // how often the published files hold the model
 	Notes           []string
 	// Unsure says what of the architecture is taken from few facts; a plan of it is

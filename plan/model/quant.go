@@ -267,6 +267,14 @@ func (q *quant) readGroups(f fields) {
 			fm = tensorFP8()
 		default:
 			fm = packed(float64(bits), size)
+			if !w.flag(true, "symmetric") { // zero points, packed as the weights are
+				fm.ZeroBits = float64(bits)
+				fm.Parts++
+			}
+			if w.has("actorder") && w.of["actorder"] != "static" && w.of["actorder"] != "weight" && w.of["actorder"] != false {
+				fm.PerIn = 4 // which group a column belongs to
+				fm.Parts++
+			}
 		}
 		one := group{format: fm}
 		one.targets.add(g, "targets", g.texts("targets"))

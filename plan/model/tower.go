@@ -5,17 +5,72 @@ import "strings"
 // towers adds what turns images and sound into tokens. Engines keep a copy on
 // every rank unless told otherwise.
 func (b *builder) towers() {
-	for _, name := range []string{"vision_config", "audio_config"} {
+	if b.f.has("vision_config") {
+		v := b.f.object("vision_config")
+		b.m.Vision = Vision{v.whole(24, 0, maxLayers, "num_hidden_layers"), v.whole(1024, 0, maxHidden, "hidden_size")}
+		b.tower("vision_config", v)
+	}
+	switch audio := b.f.object("audio_config"); {
+	case !b.f.has("audio_config"):
+	case audio.has("encoder_layers"), audio.has("num_mel_bins") && audio.has("max_source_positions"):
+		b.whisper(audio)
+	default:
+		b.tower("audio_config", audio)
+	}
+	for _, name := range []string{"audio_processor", "speech_lora", "vision_lora"} {
 		if b.f.has(name) {
-			b.tower(name, b.f.object(name))
+			b.unsure("the config does not say the shape of the towers behind " + name + "; they are left out")
 		}
 	}
-	if b.f.has("vision_config") {
+	if b.f.has("vision_config") || b.f.has("audio_config") {
 		return
 	}
 	if arch := b.f.texts("architectures"); len(arch) > 0 && strings.Contains(arch[0], "ForConditionalGeneration") {
 		b.unsure("the config has no vision_config, so that the vision tower is left out")
 	}
+}
+
+// whisper adds an encoder of sound as Whisper has it: two convolutions, or three over
+// time and pitch (Qwen3-Omni), layers with two matrices, and a projector. Source:
+// transformers, models/whisper, qwen2_audio, qwen3_omni_moe and voxtral.
+func (b *builder) whisper(a fields) {
+	h := a.whole(0, 1, maxHidden, "d_model", "hidden_size")
+	n := a.whole(0, 1, maxLayers, "encoder_layers", "num_hidden_layers")
+	if h == 0 || n == 0 {
+		b.unsure("the shape of audio_config is not said; the tower is left out")
+		return
+	}
+	ffn := a.whole(4*h, 1, maxFFN, "encoder_ffn_dim", "intermediate_size")
+	mels := b.assumed(a, 128, 1, 1<<12, "num_mel_bins")
+	add := func(part string, count, out, in int64) {
+		b.m.Towers = append(b.m.Towers, Tensor{Name: "audio_config." + part, Count: count, Out: out, In: in, Role: Tower, Format: b.full})
+	}
+	add("attn.qkv", n, 3*h, h)
+	add("attn.proj", n, h, h)
+	add("mlp.up", n, ffn, h)
+	add("mlp.down", n, h, ffn)
+	add("biases", n, 8*h+ffn, 1)
+	add("norm", 1, 2*h, 1)
+	out := a.whole(b.hidden, 1, maxHidden, "output_dim")
+	if c := a.whole(0, 1, maxHidden, "downsample_hidden_size"); c > 0 {
+		add("conv.0", 1, c, 9)
+		add("conv.1", 2, c, 9*c)
+		add("conv.out", 1, h, c*ceil(mels, 8))
+		add("projector.0", 1, h, h)
+		add("projector.1", 1, out, h)
+		return
+	}
+	add("conv.0", 1, h, 3*mels)
+	add("conv.1", 1, h, 3*h)
+	if !a.has("output_dim") { // else positions are computed
+		add("positions", 1, b.assumed(a, 1500, 1, maxContext, "max_source_positions"), h)
+	}
+	if b.m.Type == "voxtral" {
+		add("projector.0", 1, b.hidden, 4*h)
+		add("projector.1", 1, b.hidden, b.hidden)
+		return
+	}
+	add("projector", 1, out, h)
 }
 
 func (b *builder) tower(name string, v fields) {

@@ -65,7 +65,7 @@ func (s Setup) Check(log *logs.EngineLog) ([]plan.Checked, error) {
 	largest(logs.LogActivation, plan.Activations, s.Activation())
 	largest(logs.LogNonTorch, plan.NonTorch, outside)
 	if n, ok := log.Largest(logs.LogGraphs); ok {
-		planned := s.graphs()
+		planned, _ := s.graphs()
 		c := stated(plan.Graphs, &planned, n)
 		c.Unplanned = n.Size < 0 // memory that others freed meanwhile
 		c.Compare()

@@ -47,7 +47,8 @@ func (s Setup) Fit() (*Fit, error) {
 	if f.Stages == nil {
 		f.Stages = s.loadStages()
 	}
-	activation, graphs := s.Activation(), s.graphs()
+	activation := s.Activation()
+	graphs, graphsSource := s.graphs()
 	outside, outsideSource := s.nonTorch()
 	cell := f.narrowest(s.cells(), func(weights int64) plan.Range { return s.pool(f.Fraction, weights, activation, graphs, outside) })
 	weights := s.logged(f.Stages[f.Stage])
@@ -58,12 +59,9 @@ func (s Setup) Fit() (*Fit, error) {
 		{Name: plan.Weights, Size: plan.Exactly(weights), Source: "the model's tensors, as the engine lays them out"},
 		{Name: plan.KVCache, Size: f.KV, Source: "what is left of the engine's share"},
 		{Name: plan.Activations, Size: activation, Source: fmt.Sprintf("a forward pass of %d tokens", s.step())},
-		{Name: plan.Graphs, Size: graphs, Source: "2 to 32 MiB for each size that is captured, as logs show"},
+		{Name: plan.Graphs, Size: graphs, Source: graphsSource},
 		{Name: plan.NonTorch, Size: outside, Source: outsideSource},
 		{Name: plan.Slack, Size: plan.Exactly(max(s.GPU.Total-used, 0)), Source: "the rest of the GPU"},
-	}
-	if s.Eager {
-		f.Components[3].Source = "none: eager mode"
 	}
 	f.judge(weights, activation, graphs, outside)
 	f.Flags = s.flags(f.Fraction)
@@ -160,6 +158,9 @@ func (f *Fit) capacity(k KVCell) {
 	for i, pool := range []int64{f.KV.Low, f.KV.High} {
 		if f.Need > 0 {
 			f.Requests[i] = float64(pool) / float64(f.Need)
+			if s.Requests > 0 {
+				f.Requests[i] = min(f.Requests[i], float64(s.Requests))
+			}
 			if s.MaxKV > 0 {
 				f.Requests[i] = min(f.Requests[i], float64(s.MaxKV)/float64(s.Length))
 			}

@@ -5,12 +5,16 @@ import (
 	"slices"
 
 	"strandline/plan/model"
+	"strandline/units"
 )
 
 // notes say what to know of the set-up beside its figures.
 func (s Setup) notes() (out []string) {
 	if s.Model.Unsure != "" {
 		out = append(out, s.Model.Unsure)
+	}
+	if n := s.Model.Host; n > 0 {
+		out = append(out, fmt.Sprintf("the experts that are left out here take %s of the host's memory; the times leave out how slow that is: a token waits for what it goes through there", units.Bytes(n)))
 	}
 	if windows := s.windows(); windows && !s.keepsWindows() {
 		out = append(out, "this engine keeps every token in layers with a window, too")
@@ -78,6 +82,12 @@ func (s Setup) flags(fraction float64) []string {
 		add("--context-length %d", s.Length)
 		add("--mem-fraction-static %.4g", fraction)
 		add("--chunked-prefill-size %d", s.step())
+		if s.Requests > 0 {
+			add("--max-running-requests %d", s.Requests)
+		}
+		if s.Block != s.ownBlock() {
+			add("--page-size %d", s.Block)
+		}
 		switch s.KV.Name {
 		case "auto":
 		case "fp8":
@@ -103,6 +113,12 @@ func (s Setup) flags(fraction float64) []string {
 	add("--max-model-len %d", s.Length)
 	add("--gpu-memory-utilization %.4g", fraction)
 	add("--max-num-batched-tokens %d", s.step())
+	if s.Requests > 0 {
+		add("--max-num-seqs %d", s.Requests)
+	}
+	if s.Block != s.ownBlock() {
+		add("--block-size %d", s.Block)
+	}
 	if s.KV.Name != "auto" {
 		add("--kv-cache-dtype %s", s.KV.Name)
 	}

@@ -6,10 +6,12 @@ import (
 
 // graphs are the memory of captured CUDA graphs by the number of sizes that are
 // captured: 2 to 32 MiB for each, as logs of models from 0.5B to 671B show. Their
-// pool is shared, so that the cost is not linear.
-func (s Setup) graphs() plan.Range {
+// pool is shared, so that the cost is not linear. SGLang's take up to 3 MiB for each
+// size and layer with experts (6.2 GB for 35 sizes of DeepSeek-V3 on 8 ranks), and
+// its pool holds a forward pass of the largest batch, of all replicas of the attention.
+func (s Setup) graphs() (plan.Range, string) {
 	if s.Eager {
-		return plan.Range{}
+		return plan.Range{}, "none: eager mode"
 	}
 	n := int64(35)
 	switch {
@@ -22,8 +24,29 @@ func (s Setup) graphs() plan.Range {
 	case !s.Engine.V0:
 		n = 67
 	}
-	const low, high = 2 << 20, 32 << 20
-	return plan.Range{Low: n * low, High: n * high}
+	const mib = 1 << 20
+	low, high := int64(2*mib), int64(32*mib)
+	if s.Engine.Name != SGLang {
+		return plan.Range{Low: n * low, High: n * high}, "2 to 32 MiB for each size that is captured, as logs show"
+	}
+	source := "2 to 32 MiB for each size that is captured, as logs show, and a forward pass of the largest"
+	if mixed := s.mixtures(); 3*mib*mixed > high {
+		high = 3 * mib * mixed
+		source = "2 MiB for each size that is captured to 3 MiB for each of its layers with experts, as logs show, and a forward pass of the largest"
+	}
+	work := s
+	work.Step = s.sglang().graphs * s.Parallel.DP
+	return plan.Range{Low: n * low, High: n*high + plan.Whole(work.forward().High)}, source
+}
+
+// mixtures is how many layers of a rank have experts.
+func (s Setup) mixtures() (n int64) {
+	for i := range s.Model.Layers {
+		if s.Model.Layers[i].Experts > 0 {
+			n++
+		}
+	}
+	return n / s.Parallel.PP
 }
 
 // captures is how many batch sizes are captured up to a largest.

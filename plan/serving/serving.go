@@ -44,15 +44,20 @@ func (s Setup) Normal() Setup {
 		s.Length = max(s.Model.Context, 1)
 	}
 	if s.Block == 0 {
-		s.Block = 16
-		switch {
-		case s.Engine.Name == SGLang && s.keeps(model.Sparse):
-			s.Block = 256
-		case s.Engine.Name == SGLang:
-			s.Block = 1
-		}
+		s.Block = s.ownBlock()
 	}
 	return s
+}
+
+// ownBlock is the engine's default of a block, in tokens.
+func (s Setup) ownBlock() int64 {
+	switch {
+	case s.Engine.Name == SGLang && s.keeps(model.Sparse):
+		return 256
+	case s.Engine.Name == SGLang:
+		return 1
+	}
+	return 16
 }
 
 var argNumber = regexp.MustCompile(`(?i)(max[-_]total[-_]tokens|max[-_]num[-_]seqs|chunked[-_]prefill(?:[-_]size)?|max[-_]num[-_]batched[-_]tokens|block[-_]size|block)[ =:]+(\d{1,12})`)

@@ -176,3 +176,61 @@ func TestLatency(t *testing.T) {
 		t.Errorf("latency: %+v", l)
 	}
 }
+
+// TestVisionFraction lowers SGLang's fraction by the size of the tower, as its code does.
+func TestVisionFraction(t *testing.T) {
+	gpu, err := plan.FindGPU("H100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Setup{Engine: Engine{Name: SGLang}, GPU: gpu, Parallel: plan.Parallel{TP: 1}.Normal()}
+	fraction := func(name string) float64 {
+		s.Model = plantest.Model(t, name, "")
+		return s.fraction()
+	}
+	text, vision := fraction("Qwen2.5-7B-Instruct"), fraction("Qwen2.5-VL-7B-Instruct")
+	if got := vision / text; math.Abs(got-0.95*(1-0.1*0.5625)) > 1e-9 { // 24 layers of 1280
+		t.Errorf("a fraction of %g with a tower, of %g without", vision, text)
+	}
+}
+
+// TestGraphsOfMixtures holds SGLang's graphs against a run of DeepSeek-V3 on 8 H200
+// whose 35 sizes took 6.2 GB.
+func TestGraphsOfMixtures(t *testing.T) {
+	gpu, err := plan.FindGPU("H200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Setup{Model: plantest.Model(t, "DeepSeek-V3", ""), Engine: Engine{Name: SGLang}, GPU: gpu, Parallel: plan.Parallel{TP: 8}, Graphs: 248}.Normal()
+	if captures(248) != 35 {
+		t.Fatalf("%d sizes are captured", captures(248))
+	}
+	if r, _ := s.graphs(); r.Low > 6_200_000_000 || r.High < 6_200_000_000 {
+		t.Errorf("planned are %d to %d bytes", r.Low, r.High)
+	}
+}
+
+// TestPasted prints what was given of requests and blocks.
+func TestPasted(t *testing.T) {
+	gpu, err := plan.FindGPU("H100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ engine, want string }{{VLLM, "--max-num-seqs 12 --block-size 64"}, {SGLang, "--max-running-requests 12 --page-size 64"}} {
+		s := Setup{Model: plantest.Model(t, "Qwen3-8B", ""), Engine: Engine{Name: c.engine}, GPU: gpu, Length: 1024, Requests: 12, Block: 64}
+		fit, err := s.Fit()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(fit.Flags, " "); !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s", c.engine, got)
+		}
+		if fit.Requests[1] != 12 {
+			t.Errorf("%s: %g requests at once", c.engine, fit.Requests[1])
+		}
+		s.Requests, s.Block = 0, 0
+		if fit, err = s.Fit(); err != nil || strings.Contains(strings.Join(fit.Flags, " "), "ge-size") || fit.Requests[1] <= 12 {
+			t.Errorf("%s: %v, %v", c.engine, fit.Flags, err)
+		}
+	}
+}

@@ -55,6 +55,19 @@ func (s Setup) sglang() sglangDefaults {
 	if board > large {
 		reserved = max(reserved, least)
 	}
-	d.fraction = max(math.Round(1000*(board-reserved)/board)/1000, 0)
+	d.fraction = max(math.Round(1000*(board-reserved)/board)/1000, 0) * s.forImages()
 	return d
+}
+
+// forImages is the part of its fraction that SGLang keeps for models with images: 0.95,
+// less 0.1 for each time that the tower is larger than ViT-L. A config that calls the
+// tower's layers depth counts as 24. Source: SGLang, srt/server_args.py,
+// adjust_mem_fraction_for_vlm.
+func (s Setup) forImages() float64 {
+	v := s.Model.Vision
+	if v.Layers == 0 || s.Engine.before(0, 4) {
+		return 1
+	}
+	size := float64(v.Layers*v.Width*v.Width) / (24 * 1024 * 1024)
+	return 0.95 * min(max(1-0.1*(size-1), 0.8), 1.05)
 }
