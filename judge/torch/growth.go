@@ -232,6 +232,10 @@ func (g *growth) place(s series, site stack.Site, ids []stack.ID) *place {
 	if v.Class != trend.Leak {
 		return p
 	}
+	if g.workspaces(site) >= p.count()-p.pop.Count[0] { // one for each stream, as each is first used
+		v.Class, v.Confidence = trend.Once, 0
+		return p
+	}
 	if g.judged.Inside && v.Rounds == v.Intervals { // each step keeps something
 		v.Confidence = max(v.Confidence, suspect)
 	}
@@ -242,6 +246,16 @@ func (g *growth) place(s series, site stack.Site, ids []stack.ID) *place {
 		v.Confidence = min(v.Confidence, sure-0.05)
 	}
 	return p
+}
+
+// workspaces counts those of cuBLAS that live at the end of the newest file at a place.
+func (g *growth) workspaces(site stack.Site) (n int64) {
+	for _, x := range g.process.Newest().Device(g.device).Purpose.End.Places {
+		if x.Site == site && x.Purpose == purpose.Workspaces {
+			n += int64(x.Count)
+		}
+	}
+	return n
 }
 
 // inPass reports whether a stack stands in a forward pass that may save what it

@@ -31,6 +31,7 @@ func TestSteps(t *testing.T) {
 		{"adam.cpp", finding.Unknown, finding.Warning, 3, "optimizer updates", 40},
 		{"adam.second", finding.Leaking, finding.Problem, 9, "optimizer updates", 8 * 5.0 / 9},
 		{"adam.tenth", finding.Leaking, finding.Problem, 40, "optimizer updates", 0.8},
+		{"adam.streams", finding.OK, "", 5, "optimizer updates", 0},
 		{"manual.5", finding.Leaking, finding.Problem, 5, "backward passes", 8},
 		{"data.5", finding.Leaking, finding.Problem, 5, "backward passes", 8},
 		{"backward.5", finding.Leaking, finding.Problem, 5, "backward passes", 8},

@@ -6,7 +6,7 @@ STEPS   number of steps
 LEAK    none, or MIB kept each EVERY steps
 EVERY   1
 WHERE   step (in own line), forward (in the module's forward), graph (loss summed)
-DUMP    end, each
+DUMP    end, each; STREAMS=1: each step on a stream of its own
 """
 import os, contextlib
 import torch
@@ -71,7 +71,8 @@ def main():
         step_no = n
         if LATE and n == LATE: start()
         scope = torch.profiler.record_function(f"## step {n} ##") if NOTE == "scope" else contextlib.nullcontext()
-        with scope:
+        stream = torch.cuda.stream(torch.cuda.Stream()) if env("STREAMS") else contextlib.nullcontext()
+        with scope, stream:
             x = batch()
             if KIND == "infer":
                 with torch.no_grad(): y = net(x).sum().item()
