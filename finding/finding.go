@@ -121,9 +121,9 @@ type Finding struct {
 	BytesPerStep *int64  `json:"bytes_per_step,omitempty"`
 	Sites        []Place `json:"sites,omitempty"` // where it covers several
 	// Trend is the finding's live bytes over time, oldest first, for a sparkline.
-	Trend    []int64        `json:"trend,omitempty"`
-	Evidence map[string]any `json:"evidence,omitempty"`
-	Remedies []Remedy       `json:"remedies,omitempty"`
+	Trend    []int64  `json:"trend,omitempty"`
+	Evidence Evidence `json:"evidence,omitempty"`
+	Remedies []Remedy `json:"remedies,omitempty"`
 }
 
 // Int is a pointer to n, for the fields that can be absent.

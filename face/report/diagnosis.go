@@ -151,7 +151,7 @@ func writeNote(w io.Writer, s Style, f *finding.Finding, subject string) {
 	if len(f.Trend) > 1 {
 		fmt.Fprintln(w, "  "+sparkline(f.Trend))
 	}
-	_, held := heldBy[f.Kind]
+	held := perProcess[f.Kind]
 	if !held && f.Kind != finding.Usage {
 		return
 	}
@@ -173,7 +173,8 @@ func (d *Diagnosis) subject(f *finding.Finding) string {
 	if f.Process != "" {
 		parts = append(parts, f.Process)
 	}
-	others := f.Evidence["failures"] != nil // it tells of other devices, too
+	e, ok := f.Evidence.(*finding.OOMEvidence)
+	others := ok && e.Failures != nil // it is about other devices, too
 	if f.Device != nil && (*f.Device != 0 || others || d.devices(f.Process) > 1) {
 		parts = append(parts, fmt.Sprintf("device %d", *f.Device))
 	}
@@ -208,24 +209,46 @@ func writeTitle(w io.Writer, s Style, f *finding.Finding, subject, mark string) 
 	}
 }
 
-// heldBy names, by kind, the evidence that says how much it is about. These are
-// notes on a single process of which there can be one for each of many.
-var heldBy = map[finding.Kind]string{
-	finding.Peak: "bytes", finding.Spike: "place_bytes", finding.Copies: "copies_bytes", finding.AutocastCache: "cache_bytes", finding.Waiting: "peak_waiting_bytes",
-	finding.PrivatePools: "private_reserved_bytes", finding.Rounding: "lost_bytes", finding.Pinned: "lost_bytes",
+// perProcess are the kinds of notes on a single process of which there can be one
+// for each of many.
+var perProcess = map[finding.Kind]bool{
+	finding.Peak: true, finding.Spike: true, finding.Copies: true, finding.AutocastCache: true, finding.Waiting: true,
+	finding.PrivatePools: true, finding.Rounding: true, finding.Pinned: true,
+}
+
+// heldBytes is how much such a note is about, 0 for other findings.
+func heldBytes(e finding.Evidence) int64 {
+	switch e := e.(type) {
+	case *finding.PeakEvidence:
+		return e.Bytes
+	case *finding.SpikeEvidence:
+		return e.PlaceBytes
+	case *finding.CopiesEvidence:
+		return e.CopiesBytes
+	case *finding.AutocastEvidence:
+		return e.CacheBytes
+	case *finding.WaitingEvidence:
+		return e.PeakWaitingBytes
+	case *finding.PrivatePoolsEvidence:
+		return e.PrivateReservedBytes
+	case *finding.RoundingEvidence:
+		return e.LostBytes
+	case *finding.PinnedEvidence:
+		return e.LostBytes
+	}
+	return 0
 }
 
 // dwarfed tells a note on one of several processes beside which another's is of
 // more: of those, a person reads the largest.
 func (d *Diagnosis) dwarfed(i int) bool {
-	key, ok := heldBy[d.Findings[i].Kind]
-	if !ok || d.Findings[i].Severity != finding.Info {
+	if !perProcess[d.Findings[i].Kind] || d.Findings[i].Severity != finding.Info {
 		return false
 	}
-	bytes := func(f *finding.Finding) int64 { n, _ := f.Evidence[key].(int64); return n }
 	for k := range d.Findings {
 		f, g := &d.Findings[i], &d.Findings[k]
-		if g.Kind == f.Kind && g.Process != f.Process && (bytes(g) > bytes(f) || bytes(g) == bytes(f) && k < i) {
+		a, b := heldBytes(f.Evidence), heldBytes(g.Evidence)
+		if g.Kind == f.Kind && g.Process != f.Process && (b > a || b == a && k < i) {
 			return true
 		}
 	}

@@ -36,7 +36,7 @@ func TestSubject(t *testing.T) {
 		return finding.Finding{Process: process, Device: &device}
 	}
 	several := on("", 0)
-	several.Evidence = map[string]any{"failures": []map[string]any{}}
+	several.Evidence = &finding.OOMEvidence{Failures: []finding.OOMFailure{}}
 	for _, c := range []struct {
 		findings []finding.Finding
 		want     string // of the first

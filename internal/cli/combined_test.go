@@ -121,7 +121,11 @@ func TestTwoKindsAtOnce(t *testing.T) {
 					continue
 				}
 				got = append(got, f.Kind)
-				if outside, _ := f.Evidence["outside_rss"].(bool); !outside {
+				var e finding.SampledGrowthEvidence
+				if text, err := json.Marshal(f.Evidence); err != nil || json.Unmarshal(text, &e) != nil {
+					t.Fatalf("evidence %s, %v", text, err)
+				}
+				if !e.OutsideRSS {
 					inside += *f.Bytes
 				}
 			}

@@ -137,9 +137,9 @@ func (h host) unmade(found []finding.Finding) (out []finding.Finding, rest int64
 	rest = h.looks.RSS
 	for _, f := range found {
 		told[f.Kind] = true
-		for _, name := range []string{"resident_bytes", "early_bytes"} {
-			if n, ok := f.Evidence[name].(int64); ok {
-				rest -= n
+		if e, ok := f.Evidence.(*finding.CallGrowthEvidence); ok {
+			if rest -= e.ResidentBytes; e.EarlyBytes != nil {
+				rest -= *e.EarlyBytes
 			}
 		}
 	}
@@ -187,13 +187,12 @@ func (h host) kinds() []string {
 // class is the finding of a class that grew.
 func (h host) class(p footprint.Part) finding.Finding {
 	const looked = "the process was looked at from outside, from when the trace began to its end; "
+	e := &finding.SampledGrowthEvidence{GrownBytes: p.Bytes, RSSGrowthBytes: h.looks.RSS, OutsideRSS: p.Outside}
 	f := finding.Finding{
 		Kind: p.Class, Severity: finding.Warning, Confidence: p.Sure,
 		Bytes: finding.Int(p.Bytes), Title: h.classTitle(p),
-		Basis: looked + "the class grew from look to look",
-		Evidence: map[string]any{
-			"grown_bytes": p.Bytes, "rss_growth_bytes": h.looks.RSS, "outside_rss": p.Outside,
-		},
+		Basis:    looked + "the class grew from look to look",
+		Evidence: e,
 		Remedies: hostRemedies(p.Class, &ledger.Use{}, nil),
 	}
 	if p.Count > 0 {
@@ -214,10 +213,10 @@ func (h host) class(p footprint.Part) finding.Finding {
 		}
 	}
 	if p.Until > 0 {
-		f.Evidence["settled_seconds"] = p.Until.Seconds()
+		e.SettledSeconds = p.Until.Seconds()
 	}
 	if p.Early > 0 {
-		f.Evidence["early_bytes"] = p.Early
+		e.EarlyBytes = p.Early
 		f.Detail = append(f.Detail, earlier(p.Early, p.Until))
 	}
 	loading := h.loading(nil, p.Bytes)

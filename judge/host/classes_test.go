@@ -22,7 +22,7 @@ func TestUnmadeLeavesRests(t *testing.T) {
 		resident int64
 		want     int
 	}{{79 * mib, 1}, {20 * mib, 2}} {
-		found := []finding.Finding{{Kind: finding.Remap, Evidence: map[string]any{"resident_bytes": c.resident}}}
+		found := []finding.Finding{{Kind: finding.Remap, Evidence: &finding.CallGrowthEvidence{ResidentBytes: c.resident}}}
 		if got, _ := h.unmade(found); len(got) != c.want || got[len(got)-1].Kind != finding.MemoryFiles {
 			t.Errorf("with %d bytes explained: got %+v, want %d findings", c.resident, got, c.want)
 		}
@@ -35,7 +35,7 @@ func TestUnmadeAddsUp(t *testing.T) {
 	h := host{sums: &ledger.Sums{}, looks: &footprint.Growth{RSS: 50 * mib, Parts: []footprint.Part{
 		{Class: finding.HeapLeak, Bytes: 40 * mib}, {Class: finding.HugePages, Bytes: 20 * mib}, {Class: finding.Pinned, Bytes: 20 * mib},
 	}}}
-	found := []finding.Finding{{Kind: finding.Remap, Evidence: map[string]any{"resident_bytes": int64(4 * mib)}}}
+	found := []finding.Finding{{Kind: finding.Remap, Evidence: &finding.CallGrowthEvidence{ResidentBytes: 4 * mib}}}
 	var got []int64
 	unmade, rest := h.unmade(found)
 	for _, f := range unmade {

@@ -46,7 +46,7 @@ func wrongSum(d *recording.GPUDevice) (f finding.Finding, ok bool) {
 	worth := max(sumWorth, (torch+traced)/50)
 	f = finding.Finding{
 		Kind: finding.DriverSum, Severity: finding.Warning, Confidence: 1,
-		Evidence: map[string]any{"pytorch_bytes": torch, "traced_bytes": traced, "beyond_bytes": d.Beyond, "absent_bytes": d.Absent},
+		Evidence: &finding.DriverSumEvidence{PyTorchBytes: torch, TracedBytes: traced, BeyondBytes: d.Beyond, AbsentBytes: d.Absent},
 	}
 	switch {
 	case d.Beyond >= worth:
@@ -76,7 +76,7 @@ func cameUnseen(d *recording.GPUDevice) (f finding.Finding, ok bool) {
 		Basis:    "the driver's count when the trace began and at its end",
 		Title:    fmt.Sprintf("the driver counts %s more for the processes than when the trace began, which no call took that is watched", units.Bytes(n)),
 		Detail:   []string{"it can be the code of kernels that were loaded, memory inside of CUDA graphs, the stacks of kernels, or freed memory that a pool of cudaMallocAsync keeps"},
-		Evidence: map[string]any{"unseen_bytes": n},
+		Evidence: &finding.DriverUnseenEvidence{UnseenBytes: n},
 		Remedies: []finding.Remedy{finding.CodeChange("trace again for longer: if it grows on, look at what captures graphs or loads kernels anew at each step")},
 	}, true
 }

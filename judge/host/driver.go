@@ -72,9 +72,9 @@ func driverGrows(uses []*gpudriver.Use, marks int) (f finding.Finding, ok bool) 
 		Kind: finding.DriverLeak, Severity: finding.Warning, Confidence: v.Confidence, Basis: v.Basis(),
 		Bytes: finding.Int(live), Count: finding.Int(pieces), Trend: all.Bytes,
 		Stack: hostFrames(u.Frames), Site: DriverSite(u.Frames),
-		Evidence: map[string]any{
-			"owner": u.Owner, "memory": u.Memory.String(), "function": u.Op.String(), "calls": calls,
-			"stack_complete": u.Complete, "assumed_bytes": assumed, "stacks": growingStacks(stacks, 0),
+		Evidence: &finding.DriverLeakEvidence{
+			Owner: u.Owner, Memory: u.Memory.String(), Function: u.Op.String(), Calls: calls,
+			StackComplete: u.Complete, AssumedBytes: assumed, Stacks: growingStacks(stacks, 0),
 		},
 		Detail: hostDetail(finding.DriverLeak, &u.Use),
 	}

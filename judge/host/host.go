@@ -138,14 +138,15 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 		return f, false
 	}
 	top := g.uses[0]
+	e := &finding.CallGrowthEvidence{
+		ResidentBytes: g.resident, MappedBytes: g.mapped, RSSGrowthBytes: g.of, LargestBytes: top.Size, Calls: top.Calls,
+		StackComplete: top.Complete, AssumedBytes: top.Inferred, Stacks: growingStacks(g.uses, g.from),
+	}
 	f = finding.Finding{
 		Kind: g.kind, Severity: finding.Warning, Confidence: g.confidence, Basis: g.verdict.Basis(),
 		Bytes: finding.Int(g.resident), Count: finding.Int(g.count), Trend: g.all.Bytes,
 		Stack: hostFrames(top.Frames), Site: HostSite(top.Frames),
-		Evidence: map[string]any{
-			"resident_bytes": g.resident, "mapped_bytes": g.mapped, "rss_growth_bytes": g.of, "largest_bytes": top.Size, "calls": top.Calls,
-			"stack_complete": top.Complete, "assumed_bytes": top.Inferred, "stacks": growingStacks(g.uses, g.from),
-		},
+		Evidence: e,
 	}
 	loading := cmp.Or(h.loading(g.uses, g.resident), g.recent(h.sums.Checkpoints))
 	switch {
@@ -160,10 +161,10 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 	f.Title = hostTitle(g)
 	f.Detail = hostDetail(g.kind, top)
 	if g.until > 0 {
-		f.Evidence["settled_seconds"] = g.until.Seconds()
+		e.SettledSeconds = g.until.Seconds()
 	}
 	if g.shape == grows && g.until > 0 {
-		f.Evidence["early_bytes"] = g.early
+		e.EarlyBytes = &g.early
 		f.Detail = append(f.Detail, earlier(g.early, g.until))
 	}
 	if f.Severity == finding.Warning {
@@ -357,9 +358,9 @@ func notExplained(s *ledger.Sums) (f finding.Finding, ok bool) {
 		Kind: finding.Unexplained, Severity: finding.Warning, Confidence: 1 - *s.Explained,
 		Title: fmt.Sprintf("resident memory grew by %s, of which the calls that were seen explain %s", units.Bytes(s.Growth), units.Percent(*s.Explained)),
 		Bytes: finding.Int(int64(float64(s.Growth) * (1 - *s.Explained))),
-		Evidence: map[string]any{
-			"rss_growth_bytes": s.Growth, "older_bytes": s.Older, "unnamed_bytes": s.Unnamed, "unseen_bytes": s.Unseen,
-			"anonymous_bytes": s.Anon, "file_bytes": s.File, "shared_bytes": s.Shared,
+		Evidence: &finding.UnexplainedEvidence{
+			RSSGrowthBytes: s.Growth, OlderBytes: s.Older, UnnamedBytes: s.Unnamed, UnseenBytes: s.Unseen,
+			AnonymousBytes: s.Anon, FileBytes: s.File, SharedBytes: s.Shared,
 		},
 	}
 	if len(kinds) > 0 {

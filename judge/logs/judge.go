@@ -126,25 +126,25 @@ func (c *candidate) host() bool { return c.failure != nil && c.failure.Host }
 // A view is a failure on its way to a finding.
 type view struct {
 	finding.Finding
-	f    *logs.Failure
-	text *Statement
+	figures *finding.OOMEvidence // its evidence
+	f       *logs.Failure
+	text    *Statement
 }
 
 // newView begins a finding with the figures that a failure states.
 func newView(t *Statement, f *logs.Failure) *view {
-	v := &view{f: f, text: t}
 	of := "device"
 	if f.Host {
 		of = "host"
 	}
-	v.Finding = finding.Finding{
+	e := &finding.OOMEvidence{File: t.File, Line: f.Line, Messages: f.Count, Of: of, Source: string(f.Source), Statement: string(f.Kind)}
+	v := &view{figures: e, f: f, text: t, Finding: finding.Finding{
 		Kind: finding.OutOfMemory, Severity: finding.Problem, Confidence: 1, Process: t.Process,
-		Basis:    "what the text states",
-		Evidence: map[string]any{"file": t.File, "line": f.Line, "messages": f.Count, "of": of, "source": string(f.Source), "statement": string(f.Kind)},
-	}
-	for name, x := range f.Figures {
-		if slices.Contains(published, name) {
-			v.Evidence[string(name)] = int64(x)
+		Basis: "what the text states", Evidence: e,
+	}}
+	for name, field := range published(e) {
+		if n, ok := f.Figure(name); ok {
+			*field = &n
 		}
 	}
 	if n, ok := f.Figure("device"); ok && !f.Host {
@@ -154,9 +154,14 @@ func newView(t *Statement, f *logs.Failure) *view {
 	return v
 }
 
-// published are the figures that a finding gives; others are only said.
-var published = []logs.Figure{
-	logs.Request, logs.Capacity, logs.Free, logs.Reserved, logs.Active, logs.InProcess, logs.Limit, logs.RSS, logs.Needed, logs.Available, logs.MaxLength,
+// published are the figures that are evidence; others only stand in sentences.
+func published(e *finding.OOMEvidence) map[logs.Figure]**int64 {
+	return map[logs.Figure]**int64{
+		logs.Request: &e.RequestBytes, logs.Capacity: &e.CapacityBytes, logs.Free: &e.DeviceFreeBytes,
+		logs.Reserved: &e.ReservedBytes, logs.Active: &e.ActiveBytes, logs.InProcess: &e.ProcessBytes,
+		logs.Limit: &e.LimitBytes, logs.RSS: &e.RSSBytes, logs.Needed: &e.NeededBytes,
+		logs.Available: &e.AvailableBytes, logs.MaxLength: &e.MaxLengthTokens,
+	}
 }
 
 // answer fills in the finding by the kind of the failure.
@@ -166,7 +171,7 @@ func (v *view) answer() {
 		explain = (*view).unknown
 	}
 	explain(v)
-	if v.Evidence["cause"] == nil && v.Confidence == 1 {
+	if v.figures.Cause == "" && v.Confidence == 1 {
 		v.Confidence = 0.5
 	}
 	v.Detail = append([]string{fmt.Sprintf("line %s: %s", units.Count(v.f.Line), v.f.Quote)}, v.Detail...)
@@ -212,7 +217,7 @@ func (v *view) say(format string, args ...any) {
 	v.Detail = append(v.Detail, fmt.Sprintf(format, args...))
 }
 
-func (v *view) cause(cause string) { v.Evidence["cause"] = cause }
+func (v *view) cause(cause string) { v.figures.Cause = cause }
 
 // set adds a remedy that can be pasted.
 func (v *view) set(setting, format string, args ...any) {

@@ -28,8 +28,8 @@ func TestEveryKindIsExplained(t *testing.T) {
 			if len(figures) > 0 && strings.Contains(found[0].Title, "unknown amount") {
 				t.Errorf("%s: %s", kind, found[0].Title)
 			}
-			for _, name := range published {
-				if _, given := found[0].Evidence[string(name)]; given != (len(figures) > 0) {
+			for name, field := range published(found[0].Evidence.(*finding.OOMEvidence)) {
+				if given := *field != nil; given != (len(figures) > 0) {
 					t.Errorf("%s: %s is given: %v", kind, name, given)
 				}
 			}
@@ -40,7 +40,7 @@ func TestEveryKindIsExplained(t *testing.T) {
 // everyFigure states all that can be stated.
 func everyFigure() map[logs.Figure]float64 {
 	out := map[logs.Figure]float64{"used": 60 << 30, "percent": 50, "device": 1, "parameters": 1 << 30, "temporary": 1 << 30, "pool_free_bytes": 1 << 20, "pid": 7}
-	for _, name := range published {
+	for name := range published(&finding.OOMEvidence{}) {
 		out[name] = 8 << 30
 	}
 	for _, name := range []logs.Figure{logs.Length, logs.Tokens, logs.Largest} {
@@ -96,10 +96,10 @@ func TestFirstRemedy(t *testing.T) {
 		{"an unknown program", "[engine] FATAL: not enough device memory for the plan", "device", "process", "", `lines around`, `nvidia|expandable`},
 	} {
 		f := alone(t, c.text+"\n", Options{})
-		cause, _ := f.Evidence["cause"].(string)
+		e := f.Evidence.(*finding.OOMEvidence)
 		first := f.Remedies[0].Text + "\n" + f.Remedies[0].Setting
-		if f.Evidence["of"] != c.of || f.Evidence["source"] != c.source || cause != c.cause {
-			t.Errorf("%s: of %v, by %v, %q", c.name, f.Evidence["of"], f.Evidence["source"], cause)
+		if e.Of != c.of || e.Source != c.source || e.Cause != c.cause {
+			t.Errorf("%s: of %v, by %v, %q", c.name, e.Of, e.Source, e.Cause)
 		}
 		if !regexp.MustCompile(c.first).MatchString(first) || c.never != "" && regexp.MustCompile(c.never).MatchString(first) {
 			t.Errorf("%s: first to do: %s", c.name, first)
@@ -128,7 +128,7 @@ func TestLastFailureDecides(t *testing.T) {
 	} {
 		s := Statement{Text: &logs.Text{Failures: c.failures, Hints: c.hints}}
 		found := s.Judge(Options{})
-		if len(found) != 1 || found[0].Evidence["statement"] != string(c.want) {
+		if len(found) != 1 || found[0].Evidence.(*finding.OOMEvidence).Statement != string(c.want) {
 			t.Errorf("%v: %+v", c.failures, found)
 		}
 	}

@@ -2,7 +2,6 @@ package logs
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -52,27 +51,24 @@ func telling(m *logs.OOM) int {
 // message judges a failure by the figures of PyTorch's message alone.
 func (t *Statement) message(o *logs.OOM, groups []logs.Failures, known Options) finding.Finding {
 	a := accountOf(o, known)
+	e := &finding.OOMEvidence{
+		File: t.File, Line: o.Line, Messages: t.OOM.Count, Of: "device", Source: string(sourceOf(o)),
+		LimitBytes: o.Allowed, PrivateBytes: o.Private, ProcessBytes: o.InUse, UnallocatedBytes: o.Unallocated, OthersBytes: o.Others,
+	}
 	f := finding.Finding{
 		Kind: finding.OutOfMemory, Severity: finding.Problem, Confidence: 1, Device: o.Device, Process: t.Process,
-		Basis:    "PyTorch's own figures, rounded as it prints them",
-		Evidence: map[string]any{"file": t.File, "line": o.Line, "messages": t.OOM.Count, "of": "device", "source": string(sourceOf(o))},
+		Basis: "PyTorch's own figures, rounded as it prints them", Evidence: e,
 	}
 	if o.Total != nil && known.Capacity != nil && !near(*o.Total, *known.Capacity) {
 		f.Detail = append(f.Detail, fmt.Sprintf("the message states a device of %s: the %s that were given are not used", units.Bytes(*o.Total), units.Bytes(*known.Capacity)))
 	}
 	a.checkCapacity(&f)
-	a.evidence(f.Evidence)
-	for name, n := range map[string]*int64{
-		"limit_bytes": o.Allowed, "private_bytes": o.Private, "process_bytes": o.InUse, "unallocated_bytes": o.Unallocated, "others_bytes": o.Others,
-	} {
-		if n != nil {
-			f.Evidence[name] = *n
-		}
-	}
+	e.ActiveBytes, e.CapacityBytes, e.DeviceFreeBytes, e.OutsideBytes = a.active, a.capacity, a.free, a.beside()
+	e.RequestBytes, e.ReservedBytes, e.Cause = a.request, a.reserved, a.cause()
 	f.Title = a.title()
 	f.Confidence = a.confidence()
-	t.explain(&f, a)
-	tellOthers(&f, groups, o, known)
+	t.explain(&f, e, a)
+	e.Failures = tellOthers(&f, groups, o, known)
 	f.Remedies = t.remedies(a)
 	return f
 }
@@ -89,7 +85,7 @@ func sourceOf(o *logs.OOM) logs.Source {
 }
 
 // explain says what the message states beside its title.
-func (t *Statement) explain(f *finding.Finding, a *account) {
+func (t *Statement) explain(f *finding.Finding, e *finding.OOMEvidence, a *account) {
 	o := a.OOM
 	say := func(format string, args ...any) { f.Detail = append(f.Detail, fmt.Sprintf(format, args...)) }
 	whose := ""
@@ -102,7 +98,7 @@ func (t *Statement) explain(f *finding.Finding, a *account) {
 		say("the message%s on line %s states no more than that", whose, units.Count(o.Line))
 	}
 	if wrong := contradictions(o); wrong != nil && !a.lent() {
-		f.Evidence["contradictory"] = true
+		e.Contradictory = true
 		say("that cannot be: %s. Lines of several messages are mixed, or the driver lends memory of the host, as it does on Windows; nothing is concluded from these figures", strings.Join(wrong, "; "))
 	}
 	if n := a.outside(); n != nil && *n > 0 {
@@ -195,15 +191,16 @@ func missingOf(o *logs.OOM) string {
 	return text + " are missing, without which the cause cannot be determined"
 }
 
-// tellOthers says which other messages there are: the last of each rank and device.
-func tellOthers(f *finding.Finding, groups []logs.Failures, judged *logs.OOM, known Options) {
+// tellOthers says which other messages there are, and returns the last of each rank
+// and device where there are several.
+func tellOthers(f *finding.Finding, groups []logs.Failures, judged *logs.OOM, known Options) (failures []finding.OOMFailure) {
 	count, last := 0, true
 	for _, g := range groups {
 		count += g.Count
 		last = last && g.Last().Line <= judged.Line
 	}
 	if count < 2 {
-		return
+		return nil
 	}
 	text := fmt.Sprintf("it is the last of %s such messages in this text", units.Count(int64(count)))
 	if !last {
@@ -211,20 +208,14 @@ func tellOthers(f *finding.Finding, groups []logs.Failures, judged *logs.OOM, kn
 	}
 	if len(groups) == 1 {
 		f.Detail = append(f.Detail, text)
-		return
+		return nil
 	}
 	f.Detail = append(f.Detail, fmt.Sprintf("%s, of %s ranks or devices:", text, units.Count(int64(len(groups)))))
 	const most = 16
-	var failures []map[string]any
 	for i, g := range groups {
 		m := g.Last()
 		a := accountOf(m, known)
-		failure := map[string]any{"rank": nil, "device": g.Device, "messages": g.Count, "line": m.Line}
-		if g.Rank != "" {
-			failure["rank"] = g.Rank
-		}
-		a.evidence(failure)
-		failures = append(failures, failure)
+		failures = append(failures, a.failure(&g, m))
 		if i < most {
 			f.Detail = append(f.Detail, fmt.Sprintf("%s: %s on line %s: %s", speaker(&g), oneOf(g.Count), units.Count(m.Line), strings.TrimPrefix(a.title(), "memory ran out: ")))
 		}
@@ -232,7 +223,7 @@ func tellOthers(f *finding.Finding, groups []logs.Failures, judged *logs.OOM, kn
 	if n := len(groups) - most; n > 0 {
 		f.Detail = append(f.Detail, fmt.Sprintf("and of %s more (--json lists them)", units.Count(int64(n))))
 	}
-	f.Evidence["failures"] = failures
+	return failures
 }
 
 // speaker is who wrote some messages.
@@ -260,19 +251,24 @@ func near(a, b int64) bool {
 	return math.Abs(float64(a-b)) <= rounding*float64(max(a, b))
 }
 
-// evidence adds what is known.
-func (a *account) evidence(to map[string]any) {
-	figures := map[string]*int64{
-		"request_bytes": a.request, "device_free_bytes": a.free, "reserved_bytes": a.reserved, "active_bytes": a.active, "capacity_bytes": a.capacity,
+// beside is what is held outside of PyTorch, nil where that is unknown or the driver
+// lends memory of the host.
+func (a *account) beside() *int64 {
+	if a.lent() {
+		return nil
 	}
-	if n := a.outside(); n != nil && !a.lent() {
-		figures["outside_bytes"] = n
+	return a.outside()
+}
+
+// failure is the evidence of a message that is the last of a rank and device.
+func (a *account) failure(g *logs.Failures, m *logs.OOM) finding.OOMFailure {
+	out := finding.OOMFailure{
+		Device: g.Device, Messages: g.Count, Line: m.Line, Cause: a.cause(),
+		ActiveBytes: a.active, CapacityBytes: a.capacity, DeviceFreeBytes: a.free,
+		OutsideBytes: a.beside(), RequestBytes: a.request, ReservedBytes: a.reserved,
 	}
-	maps.DeleteFunc(figures, func(_ string, n *int64) bool { return n == nil })
-	for name, n := range figures {
-		to[name] = *n
+	if g.Rank != "" {
+		out.Rank = &g.Rank
 	}
-	if cause := a.cause(); cause != "" {
-		to["cause"] = cause
-	}
+	return out
 }

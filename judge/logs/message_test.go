@@ -77,15 +77,15 @@ func TestMessageAlone(t *testing.T) {
 			"", dumpAtFailure, 0.5, "contradict each other", "17 GiB free on a device of 16 GiB; 18 GiB held by one process on a device of 16 GiB"},
 	} {
 		f := alone(t, c.text, Options{})
-		cause, _ := f.Evidence["cause"].(string)
+		e := f.Evidence.(*finding.OOMEvidence)
 		setting := ""
 		for _, r := range f.Remedies {
 			if setting == "" {
 				setting = r.Setting
 			}
 		}
-		if cause != c.cause || setting != c.setting || f.Confidence != c.confidence {
-			t.Errorf("%s: %q, to do: %q, confidence %v", c.text, cause, setting, f.Confidence)
+		if e.Cause != c.cause || setting != c.setting || f.Confidence != c.confidence {
+			t.Errorf("%s: %q, to do: %q, confidence %v", c.text, e.Cause, setting, f.Confidence)
 		}
 		if text := strings.Join(f.Detail, "\n"); strings.Contains(text, "that cannot be") && strings.Contains(text, "without which") {
 			t.Errorf("%s: two explanations\n%s", c.text, text)
@@ -93,8 +93,8 @@ func TestMessageAlone(t *testing.T) {
 		if text := strings.Join(f.Detail, "\n"); !strings.Contains(f.Title, c.title) || !strings.Contains(text, c.detail) {
 			t.Errorf("%s: %s\n%s", c.text, f.Title, text)
 		}
-		if wrong := strings.Contains(f.Title, "contradict"); wrong != (f.Evidence["contradictory"] == true) {
-			t.Errorf("%s: %v", c.text, f.Evidence)
+		if wrong := strings.Contains(f.Title, "contradict"); wrong != e.Contradictory {
+			t.Errorf("%s: %+v", c.text, e)
 		}
 	}
 }
@@ -117,9 +117,9 @@ func TestMessagesOfSeveralRanks(t *testing.T) {
 			t.Errorf("not said: %s\n%s", want, text)
 		}
 	}
-	failures := f.Evidence["failures"].([]map[string]any)
-	if len(failures) != 3 || failures[1]["cause"] != causeOutside || failures[1]["rank"] != "rank1" || failures[2]["cause"] != nil || f.Evidence["messages"] != 4 {
-		t.Errorf("%v", f.Evidence)
+	e := f.Evidence.(*finding.OOMEvidence)
+	if len(e.Failures) != 3 || e.Failures[1].Cause != causeOutside || *e.Failures[1].Rank != "rank1" || e.Failures[2].Cause != "" || e.Messages != 4 {
+		t.Errorf("%+v", e)
 	}
 }
 

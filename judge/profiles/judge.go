@@ -159,9 +159,9 @@ func index(label string) *int {
 }
 
 // evidence are the numbers that a judgement of a population rests on.
-func evidence(p *trend.Population, v trend.Verdict) map[string]any {
-	return map[string]any{
-		"rounds": v.Rounds, "intervals": v.Intervals, "outlived": v.Outlived, "lost": v.Lost,
-		"bytes_at_marks": p.Bytes, "count_at_marks": p.Count,
+func evidence(p *trend.Population, v trend.Verdict) *finding.LeakEvidence {
+	return &finding.LeakEvidence{
+		Rounds: v.Rounds, Intervals: v.Intervals, Outlived: v.Outlived, Lost: v.Lost,
+		BytesAtMarks: p.Bytes, CountAtMarks: p.Count,
 	}
 }

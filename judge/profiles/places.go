@@ -139,14 +139,15 @@ func leak(list []*place, s Series) finding.Finding {
 	n := len(s.Files) - 1
 	bytes, count := pop.Bytes[n], pop.Count[n]
 	rate := (bytes - pop.Bytes[0]) / int64(n)
+	e := evidence(pop, best.verdict)
+	e.Devices = devices
 	f := finding.Finding{
 		Kind: finding.Leak, Severity: finding.Problem, Confidence: best.verdict.Confidence, Basis: best.verdict.Basis(),
-		Site: &best.site, Bytes: &bytes, Count: &count, BytesPerStep: &rate, Trend: pop.Bytes, Evidence: evidence(pop, best.verdict),
+		Site: &best.site, Bytes: &bytes, Count: &count, BytesPerStep: &rate, Trend: pop.Bytes, Evidence: e,
 	}
 	for _, x := range best.stack {
 		f.Stack = append(f.Stack, finding.Frame(x))
 	}
-	f.Evidence["devices"] = devices
 	more := units.Plural((count-pop.Count[0])/int64(n), "array")
 	f.Title = fmt.Sprintf("arrays made at %s are kept: %s, %s; %s and %s more a file, on %s",
 		at(best.site), units.Plural(count, "array"), units.Bytes(bytes), more, units.Bytes(rate), devicesOf(devices))
@@ -188,7 +189,7 @@ func recompiled(s Series) (f finding.Finding, ok bool) {
 		Kind: finding.Growth, Severity: finding.Warning, Confidence: surely,
 		Title:    fmt.Sprintf("programs are compiled again and again: %s, %s at first", units.Plural(counts[n], "executable"), units.Count(counts[0])),
 		Count:    &counts[n],
-		Evidence: map[string]any{"count_at_marks": counts},
+		Evidence: &finding.CompilationsEvidence{CountAtMarks: counts},
 		Remedies: []finding.Remedy{finding.CodeChange("find what changes between calls of jitted functions (shapes, static arguments, new lambdas): JAX_LOG_COMPILES=1 names each compilation")},
 	}, true
 }

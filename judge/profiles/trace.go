@@ -70,7 +70,7 @@ func failed(f *profiles.File) (out finding.Finding, ok bool) {
 		Basis:    "the value that the call returned, as it was recorded",
 		Title:    fmt.Sprintf("memory of the device ran out: %s returned %d (out of memory)%s", c.Name, c.Status, repeated(c.Count)),
 		Detail:   []string{"what was asked for is not in the file: a call that failed is no memory event"},
-		Evidence: map[string]any{"of": of, "source": "cuda-driver", "failed_calls": len(f.Failed)},
+		Evidence: &finding.OOMEvidence{Of: of, Source: "cuda-driver", FailedCalls: len(f.Failed)},
 		Remedies: []finding.Remedy{finding.CodeChange("allocate less at once, or free what is not used any more before this call; the levels of this file say what lived")},
 	}
 	if of == "host" {

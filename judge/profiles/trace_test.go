@@ -37,7 +37,7 @@ func TestFailedCalls(t *testing.T) {
 	for name, of := range map[string]string{"cudaMalloc_v3020": "device", "cudaHostAlloc_v3020": "host", "cuMemAllocHost_v2": "host"} {
 		f := &profiles.File{Name: "x.sqlite", Format: "nsys", Failed: []profiles.Call{{Name: name, Status: 2, Count: 3}}}
 		a := Judge([]Series{{Files: []*profiles.File{f}}})
-		if a.Verdict != finding.RanOut || a.Findings[0].Evidence["of"] != of || !strings.Contains(a.Findings[0].Title, name+" returned 2 (out of memory), 3 times") {
+		if a.Verdict != finding.RanOut || a.Findings[0].Evidence.(*finding.OOMEvidence).Of != of || !strings.Contains(a.Findings[0].Title, name+" returned 2 (out of memory), 3 times") {
 			t.Errorf("%s: %s, %+v", name, a.Verdict, a.Findings)
 		}
 	}

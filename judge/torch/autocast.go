@@ -22,8 +22,8 @@ func autocast(s *subject) []finding.Finding {
 		Title: fmt.Sprintf("%s of the peak of %s is autocast's cache: weights in a lower type, which stay until the autocast block ends, in %s",
 			units.Bytes(c.Bytes), units.Bytes(peak.Bytes), units.Plural(int64(c.Count), "allocation")),
 		Basis: "leaving the autocast block frees them, or C++ frames show the cast of a tensor that is twice as large as the copy, as a parameter is; the share of the peak of which the purpose is known",
-		Evidence: map[string]any{
-			"event": peak.Event, "peak_bytes": peak.Bytes, "cache_bytes": c.Bytes, "kept_for_backward_bytes": c.Kept, "peak_without_bytes": c.Without,
+		Evidence: &finding.AutocastEvidence{
+			Event: peak.Event, PeakBytes: peak.Bytes, CacheBytes: c.Bytes, KeptForBackwardBytes: c.Kept, PeakWithoutBytes: c.Without,
 		},
 		Remedies: castRemedies(c.Kept, c.Bytes, fmt.Sprintf("; without these copies the peak would be %s, played again on this history", units.Bytes(c.Without))),
 	}}

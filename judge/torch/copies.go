@@ -25,9 +25,9 @@ func copies(s *subject) (out []finding.Finding) {
 			Title: copiesTitle(x, peak.Bytes), Site: siteOf(first.Site), Stack: framesOf(b.Stacks.Short(first.Stack)),
 			Bytes: finding.Int(x.CopyBytes()), Count: finding.Int(int64(len(x.Copies))),
 			Basis: "C++ frames show operations that copy, and one tensor alone had the size to be their source; each time that the history repeats it adds to this",
-			Evidence: map[string]any{
-				"event": peak.Event, "peak_bytes": peak.Bytes, "source": siteOf(x.Site), "source_bytes": x.Bytes,
-				"copies_bytes": x.CopyBytes(), "copies": copiesOf(x),
+			Evidence: &finding.CopiesEvidence{
+				Event: peak.Event, PeakBytes: peak.Bytes, Source: siteOf(x.Site), SourceBytes: x.Bytes,
+				CopiesBytes: x.CopyBytes(), Copies: copiesOf(x),
 			},
 			Remedies: copiesRemedies(x),
 		}
@@ -76,11 +76,10 @@ func places(copies []purpose.Copy) (text string) {
 	return text
 }
 
-func copiesOf(x *purpose.Family) []map[string]any {
-	var out []map[string]any
+func copiesOf(x *purpose.Family) (out []finding.Copy) {
 	for i := range x.Copies {
 		c := &x.Copies[i]
-		out = append(out, map[string]any{"site": siteOf(c.Site), "operator": c.Op, "bytes": c.Bytes, "times": c.Times})
+		out = append(out, finding.Copy{Site: siteOf(c.Site), Operator: c.Op, Bytes: c.Bytes, Times: c.Times})
 	}
 	return out
 }

@@ -42,21 +42,24 @@ func mostly(sums []timeline.SiteSum) string {
 }
 
 // tellSums lists the places of what a finding is about, and names the heaviest as
-// its own.
-func tellSums(f *finding.Finding, sums []timeline.SiteSum) {
-	tellSites(f, sums)
+// its own. It returns the bytes without a known place, nil if there are none.
+func tellSums(f *finding.Finding, sums []timeline.SiteSum) (unknown *int64) {
+	unknown = tellSites(f, sums)
 	if len(f.Sites) > 0 {
 		f.Site = &f.Sites[0].Site
 	}
+	return unknown
 }
 
-// tellSites lists places, for machines.
-func tellSites(f *finding.Finding, sums []timeline.SiteSum) {
+// tellSites lists places, for machines. It returns the bytes without a known place,
+// nil if there are none.
+func tellSites(f *finding.Finding, sums []timeline.SiteSum) (unknown *int64) {
 	for _, s := range sums {
 		if site := siteOf(s.Site); site != nil {
 			f.Sites = append(f.Sites, finding.Place{Site: *site, Bytes: s.Bytes, Count: int64(s.Count)})
 		} else {
-			f.Evidence["unknown_bytes"] = s.Bytes
+			unknown = finding.Int(s.Bytes)
 		}
 	}
+	return unknown
 }

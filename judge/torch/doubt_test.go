@@ -26,20 +26,20 @@ func TestImpossible(t *testing.T) {
 	for _, c := range []struct {
 		name, segments, alloc, free, request string
 		cause                                string
-		lacks                                []string // of the evidence
+		lacks                                func(e *finding.OOMEvidence) []*int64 // figures that are unknown then
 		quoted                               string
 	}{
 		{"a good one", segment + blocks + "}", "10485760", `"device_free": 4194304, `, `"size": 13631488, `, causeFragmented, nil, ""},
-		{"no segments", "", "10485760", `"device_free": 4194304, `, `"size": 13631488, `, "", []string{"reserved_bytes", "active_bytes"}, "more from the driver"},
-		{"no blocks", segment + "}", "10485760", `"device_free": 4194304, `, `"size": 13631488, `, "", []string{"active_bytes", "largest_free_bytes"}, "neither freed"},
-		{"no device_free", segment + blocks + "}", "10485760", "", `"size": 13631488, `, "", []string{"device_free_bytes"}, ""},
-		{"no size", segment + blocks + "}", "10485760", `"device_free": 4194304, `, "", "", []string{"request_bytes", "largest_free_bytes"}, ""},
+		{"no segments", "", "10485760", `"device_free": 4194304, `, `"size": 13631488, `, "", func(e *finding.OOMEvidence) []*int64 { return []*int64{e.ReservedBytes, e.ActiveBytes} }, "more from the driver"},
+		{"no blocks", segment + "}", "10485760", `"device_free": 4194304, `, `"size": 13631488, `, "", func(e *finding.OOMEvidence) []*int64 { return []*int64{e.ActiveBytes, e.LargestFreeBytes} }, "neither freed"},
+		{"no device_free", segment + blocks + "}", "10485760", "", `"size": 13631488, `, "", func(e *finding.OOMEvidence) []*int64 { return []*int64{e.DeviceFreeBytes} }, ""},
+		{"no size", segment + blocks + "}", "10485760", `"device_free": 4194304, `, "", "", func(e *finding.OOMEvidence) []*int64 { return []*int64{e.RequestBytes, e.LargestFreeBytes} }, ""},
 		{"a negative size", segment + blocks + "}", "-10485760", `"device_free": 4194304, `, `"size": 13631488, `, causeFragmented, nil, "below zero"},
 		{"a size of 2^62", segment + blocks + "}", "4611686018427387904", `"device_free": 4194304, `, `"size": 13631488, `, causeFragmented, nil, "larger than any memory"},
 		{"a segment of 2^62", strings.Replace(segment, "20971520", "4611686018427387904", 1) + blocks + "}", "10485760", `"device_free": 4194304, `, `"size": 13631488, `,
-			"", []string{"reserved_bytes", "active_bytes"}, "larger than any memory"},
-		{"more free than there can be", segment + blocks + "}", "10485760", `"device_free": 4611686018427387904, `, `"size": 13631488, `, "", []string{"device_free_bytes"}, ""},
-		{"less free than nothing", segment + blocks + "}", "10485760", `"device_free": -7, `, `"size": 13631488, `, "", []string{"device_free_bytes"}, ""},
+			"", func(e *finding.OOMEvidence) []*int64 { return []*int64{e.ReservedBytes, e.ActiveBytes} }, "larger than any memory"},
+		{"more free than there can be", segment + blocks + "}", "10485760", `"device_free": 4611686018427387904, `, `"size": 13631488, `, "", func(e *finding.OOMEvidence) []*int64 { return []*int64{e.DeviceFreeBytes} }, ""},
+		{"less free than nothing", segment + blocks + "}", "10485760", `"device_free": -7, `, `"size": 13631488, `, "", func(e *finding.OOMEvidence) []*int64 { return []*int64{e.DeviceFreeBytes} }, ""},
 	} {
 		text := fmt.Sprintf(`{"segments": [%s], "device_traces": [[%s, %s, %s]]}`, c.segments, taken, fmt.Sprintf(alloc, c.alloc), fmt.Sprintf(failed, c.free, c.request))
 		file := filepath.Join(t.TempDir(), "oom.json")
@@ -65,12 +65,16 @@ func TestImpossible(t *testing.T) {
 			if f.Kind != finding.OutOfMemory {
 				continue
 			}
-			if got, _ := f.Evidence["cause"].(string); got != c.cause || c.cause == "" && f.Confidence > 0.5 {
-				t.Errorf("%s: cause %q, want %q, %v sure", c.name, got, c.cause, f.Confidence)
+			e := f.Evidence.(*finding.OOMEvidence)
+			if e.Cause != c.cause || c.cause == "" && f.Confidence > 0.5 {
+				t.Errorf("%s: cause %q, want %q, %v sure", c.name, e.Cause, c.cause, f.Confidence)
 			}
-			for _, name := range c.lacks {
-				if n, ok := f.Evidence[name]; ok {
-					t.Errorf("%s: %s is %v", c.name, name, n)
+			if c.lacks == nil {
+				continue
+			}
+			for i, n := range c.lacks(e) {
+				if n != nil {
+					t.Errorf("%s: figure %d is %d", c.name, i, *n)
 				}
 			}
 		}

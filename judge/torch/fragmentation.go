@@ -35,15 +35,15 @@ func fragmentation(s *subject) []finding.Finding {
 	if !much && !grows && !overhead {
 		return nil
 	}
+	e := &finding.FragmentationEvidence{
+		ReleasableBytes: d.Space.Releasable, StrandedBytes: d.Space.Stranded, ReservedBytes: d.Reserved,
+		TakenThoughFreeBytes: d.Space.Taken, OverheadBytes: d.Space.Overhead, PeakReservedBytes: d.PeakReserved,
+	}
 	f := finding.Finding{
 		Kind: finding.Fragmentation, Severity: finding.Info, Confidence: 1, Device: &device, Process: p.Name,
 		Title: fmt.Sprintf("%s of %s reserved is free: empty_cache() would return %s, %s is stranded in segments in use",
 			units.Bytes(free), units.Bytes(d.Reserved), units.Bytes(d.Space.Releasable), units.Bytes(d.Space.Stranded)),
-		Basis: "the state of the segments and the history of what was taken from the driver",
-		Evidence: map[string]any{
-			"releasable_bytes": d.Space.Releasable, "stranded_bytes": d.Space.Stranded, "reserved_bytes": d.Reserved,
-			"taken_though_free_bytes": d.Space.Taken, "overhead_bytes": d.Space.Overhead, "peak_reserved_bytes": d.PeakReserved,
-		},
+		Basis: "the state of the segments and the history of what was taken from the driver", Evidence: e,
 	}
 	if d.Space.Taken > 0 {
 		f.Detail = append(f.Detail, fmt.Sprintf("%s was taken from the driver although as much was free, in pieces; %s of the peak is not explained by what was in use",
@@ -69,7 +69,7 @@ func fragmentation(s *subject) []finding.Finding {
 		f.Basis = fmt.Sprintf("%s of the peak of reserved memory; %s is where this warning begins",
 			units.Percent(float64(d.Space.Overhead)/float64(d.PeakReserved)), units.Percent(overheadShare))
 	}
-	pinned(&f, &d.Space.Free)
+	e.Pins, e.SparsePins, e.PinnedBy = pinned(&f, &d.Space.Free)
 	tellGap(&f, d)
 	f.Remedies = fragmentationRemedies(d)
 	return []finding.Finding{f}
@@ -113,13 +113,12 @@ func reservedGrows(p *compare.Process, device int) bool {
 }
 
 // pinned says what keeps stranded memory from being returned: the few blocks in
-// segments that are mostly free, if most of it stands there.
-func pinned(f *finding.Finding, free *timeline.Free) {
+// segments that are mostly free, if most of it stands there. It returns the pins of
+// all segments, of those that are mostly free, and the places that made the first.
+func pinned(f *finding.Finding, free *timeline.Free) (all, sparse *finding.Pins, by []finding.PinSite) {
 	if len(free.Pins.Sites) == 0 {
-		return
+		return nil, nil, nil
 	}
-	f.Evidence["pins"], f.Evidence["sparse_pins"] = pinsOf(&free.Pins), pinsOf(&free.Sparse)
-	f.Evidence["pinned_by"] = pinSites(free.Pins.Sites)
 	pins, where := &free.Pins, "stranded: %s in %s"
 	if len(free.Sparse.Sites) > 0 && 2*free.Sparse.Stranded >= free.Pins.Stranded {
 		pins, where = &free.Sparse, "stranded: %s in %s that are free by half or more"
@@ -127,6 +126,7 @@ func pinned(f *finding.Finding, free *timeline.Free) {
 	f.Detail = append(f.Detail, fmt.Sprintf(where+", pinned by %s of %s in all, %s made at %s",
 		units.Bytes(pins.Stranded), units.Plural(int64(pins.Segments), "segment"), units.Plural(int64(pins.Blocks), "block"), units.Bytes(pins.Bytes),
 		partOf(pins.Sites[0].Count, pins.Blocks), short(pins.Sites[0].Site)))
+	return pinsOf(&free.Pins), pinsOf(&free.Sparse), pinSites(free.Pins.Sites)
 }
 
 // partOf says how many of some things are meant.
@@ -140,18 +140,18 @@ func partOf(part, whole int) string {
 	return units.Count(int64(part)) + " of them"
 }
 
-func pinsOf(p *timeline.Pins) map[string]any {
-	return map[string]any{"segments": p.Segments, "stranded_bytes": p.Stranded, "blocks": p.Blocks, "bytes": p.Bytes}
+func pinsOf(p *timeline.Pins) *finding.Pins {
+	return &finding.Pins{Segments: p.Segments, StrandedBytes: p.Stranded, Blocks: p.Blocks, Bytes: p.Bytes}
 }
 
 // pinSites are the places that made most of some pins, for machines.
-func pinSites(sites []timeline.SiteSum) (out []map[string]any) {
+func pinSites(sites []timeline.SiteSum) (out []finding.PinSite) {
 	const most = 10
 	for i, p := range sites {
 		if i == most {
 			break
 		}
-		out = append(out, map[string]any{"site": siteOf(p.Site), "count": p.Count, "bytes": p.Bytes})
+		out = append(out, finding.PinSite{Site: siteOf(p.Site), Count: p.Count, Bytes: p.Bytes})
 	}
 	return out
 }

@@ -31,8 +31,8 @@ func TestFragmentation(t *testing.T) {
 		t.Fatal("2.6 GiB of 3.5 GiB are free in pieces, and nothing says so")
 	}
 	const mib = 1 << 20
-	if r, s := f.Evidence["releasable_bytes"], f.Evidence["stranded_bytes"]; r != int64(0) || s != int64(2700*mib) {
-		t.Errorf("releasable %v, stranded %v", r, s)
+	if e := f.Evidence.(*finding.FragmentationEvidence); e.ReleasableBytes != 0 || e.StrandedBytes != 2700*mib {
+		t.Errorf("releasable %v, stranded %v", e.ReleasableBytes, e.StrandedBytes)
 	}
 	if len(f.Remedies) == 0 || f.Remedies[0].Setting == "" {
 		t.Errorf("no setting is named: %v", f.Remedies)

@@ -18,7 +18,7 @@ for step in range(4):
 func history(s *subject) (out []finding.Finding) {
 	p, device, judged := s.process, s.device, s.judged
 	d := s.newest
-	add := func(severity finding.Severity, title string, evidence map[string]any, detail ...string) {
+	add := func(severity finding.Severity, title string, evidence *finding.HistoryEvidence, detail ...string) {
 		out = append(out, finding.Finding{
 			Kind: finding.History, Severity: severity, Confidence: 1, Title: title, Detail: detail, Device: &device,
 			Process: p.Name, Evidence: evidence,
@@ -28,12 +28,12 @@ func history(s *subject) (out []finding.Finding) {
 	if !judged.Enough && d.Requested > 0 {
 		add(finding.Info, fmt.Sprintf("too little is recorded to judge growth: %s and %s%s",
 			units.Plural(int64(len(p.Files)), "file"), units.Plural(int64(d.Events), "event"), stepsFound(judged)),
-			map[string]any{"file_count": len(p.Files), "events": d.Events, "steps": judged.Marks},
+			&finding.HistoryEvidence{FileCount: len(p.Files), Events: &d.Events, Steps: &judged.Marks},
 			"it takes three files of one process, or one file with a history of three steps")
 	}
 	if d.RingFull {
 		add(finding.Info, fmt.Sprintf("the ring of %s events overflowed: what happened before is lost", units.Count(int64(d.Events))),
-			map[string]any{"events": d.Events}, "a larger max_entries keeps more")
+			&finding.HistoryEvidence{Events: &d.Events}, "a larger max_entries keeps more")
 	}
 	if d.UnknownBytes > d.Requested/100 && d.HasHistory {
 		what := "it was there before the recording began"
@@ -41,7 +41,7 @@ func history(s *subject) (out []finding.Finding) {
 			what = "the recording has no stacks"
 		}
 		add(finding.Info, fmt.Sprintf("who made %s of %s is unknown: %s", units.Bytes(d.UnknownBytes), units.Bytes(d.Requested), what),
-			map[string]any{"unknown_bytes": d.UnknownBytes, "unknown_count": d.UnknownCount, "requested_bytes": d.Requested})
+			&finding.HistoryEvidence{UnknownBytes: d.UnknownBytes, UnknownCount: &d.UnknownCount, RequestedBytes: &d.Requested})
 	}
 	return out
 }

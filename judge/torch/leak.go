@@ -32,19 +32,19 @@ func (g *growth) leak(places []*place) finding.Finding {
 	}
 	first := trendBytes[0]
 	frames := g.book.Stacks.Stack(p.most)
+	e := &finding.LeakEvidence{
+		Rounds: p.verdict.Rounds, Intervals: p.verdict.Intervals, Outlived: p.verdict.Outlived, Lost: p.verdict.Lost,
+		BytesAtMarks: trendBytes, CountAtMarks: counts,
+	}
 	f := finding.Finding{
 		Kind: finding.Leak, Severity: finding.Problem, Confidence: conf, Basis: p.verdict.Basis(),
 		Device: &g.device, Process: g.process.Name, Site: siteOf(p.site), Stack: framesOf(g.book.Stacks.Short(p.most)),
-		Bytes: &bytes, Count: &count, Trend: trendBytes,
-		Evidence: map[string]any{
-			"rounds": p.verdict.Rounds, "intervals": p.verdict.Intervals, "outlived": p.verdict.Outlived, "lost": p.verdict.Lost,
-			"bytes_at_marks": trendBytes, "count_at_marks": counts,
-		},
+		Bytes: &bytes, Count: &count, Trend: trendBytes, Evidence: e,
 	}
 	if conf < sure {
 		f.Severity = finding.Warning
 	}
-	rate := g.rate(places, bytes-first, &f)
+	rate := g.rate(places, bytes-first, &f, e)
 	f.Title = fmt.Sprintf("%s made at %s are kept and never freed: %s%s", units.Plural(count, "allocation"), short(p.site), units.Bytes(bytes), rate)
 	if grown := bytes - first; 4*grown < bytes {
 		f.Title = fmt.Sprintf("what is made at %s is kept and never freed: %s of the %s held there are new%s", short(p.site), units.Bytes(grown), units.Bytes(bytes), rate)
@@ -77,11 +77,11 @@ func (g *growth) inGraphs(p *place) bool {
 }
 
 // rate sets the growth per step and says it.
-func (g *growth) rate(places []*place, grown int64, f *finding.Finding) string {
+func (g *growth) rate(places []*place, grown int64, f *finding.Finding, e *finding.LeakEvidence) string {
 	newest := g.process.Newest()
 	d := newest.Device(g.device)
 	if g.judged.Inside {
-		f.Evidence["marks_at_events"] = d.Checkpoints.Events
+		e.MarksAtEvents = d.Checkpoints.Events
 		if len(g.process.Files) > 1 {
 			grown = g.held(places, newest) - g.held(places, g.process.Files[0])
 		}
@@ -89,13 +89,13 @@ func (g *growth) rate(places []*place, grown int64, f *finding.Finding) string {
 	if n := len(g.process.Files); n > 1 {
 		per := grown / int64(n-1)
 		f.BytesPerStep = &per
-		f.Evidence["files"] = names(g.process)
+		e.Files = names(g.process)
 		return fmt.Sprintf(", %s from file to file", units.SignedBytes(per))
 	}
 	steps := len(d.Steps.Ends)
 	per := grewInSteps(places, d.Checkpoints.Steps) / int64(steps)
 	f.BytesPerStep = &per
-	f.Evidence["steps"] = steps
+	e.Steps = steps
 	return fmt.Sprintf(", %s a step (%d steps, by %s)", units.SignedBytes(per), steps, d.Steps.From)
 }
 

@@ -154,18 +154,9 @@ func (s *shortage) why() string {
 }
 
 // evidence adds what is known.
-func (s *shortage) evidence(to map[string]any) {
-	for name, n := range map[string]*int64{
-		"request_bytes": s.request, "device_free_bytes": s.free, "reserved_bytes": s.reserved, "active_bytes": s.active,
-		"capacity_bytes": s.capacity, "outside_bytes": s.outside(),
-	} {
-		if n != nil {
-			to[name] = *n
-		}
-	}
-	if c := s.cause(); c != "" {
-		to["cause"] = c
-	}
+func (s *shortage) evidence(to *finding.OOMEvidence) {
+	to.RequestBytes, to.DeviceFreeBytes, to.ReservedBytes, to.ActiveBytes = s.request, s.free, s.reserved, s.active
+	to.CapacityBytes, to.OutsideBytes, to.Cause = s.capacity, s.outside(), s.cause()
 }
 
 // postMortem explains the last failure that a process's files record on a device.
@@ -173,27 +164,29 @@ func postMortem(on *subject) []finding.Finding {
 	b, p, device, leaks, known, texts := on.book, on.process, on.device, on.leaks, on.options, on.texts
 	o, file := on.failure, on.failedIn
 	s := failureOf(o, known)
+	times := file.Device(device).OOMs
+	e := &finding.OOMEvidence{
+		Event: &o.Event, EventsOfKind: &times, File: file.Name, Exact: &o.Exact,
+		RequestedBytes: &o.Requested, AllocationsAfter: &o.After,
+	}
 	f := finding.Finding{
 		Kind: finding.OutOfMemory, Severity: finding.Problem, Confidence: 1, Basis: "the allocator recorded it",
 		Device: &device, Process: p.Name,
 		Site: siteOf(b.Stacks.Site(o.Stack)), Stack: framesOf(b.Stacks.Short(o.Stack)),
-		Evidence: map[string]any{
-			"event": o.Event, "events_of_kind": file.Device(device).OOMs, "file": file.Name, "exact": o.Exact,
-			"requested_bytes": o.Requested, "allocations_after": o.After,
-		},
+		Evidence: e,
 	}
 	if o.Known.State && o.Known.Request {
-		f.Evidence["largest_free_bytes"] = o.Hole()
+		e.LargestFreeBytes = finding.Int(o.Hole())
 	}
-	s.hear(&f, o, device, texts)
+	s.hear(&f, e, o, device, texts)
 	s.checkCapacity(&f)
-	s.evidence(f.Evidence)
+	s.evidence(e)
 	f.Title = s.title()
 	each := "each step"
 	if len(p.Files) > 1 {
 		each = "from file to file"
 	}
-	if why := reason(&f, s, &o.Memory, leaks, each); why != "" {
+	if why := reason(&f, e, s, &o.Memory, leaks, each); why != "" {
 		f.Title = fmt.Sprintf("memory ran out: a request of %s failed with %s reserved; %s", amount(s.request), s.ofDevice(o.Reserved), why)
 		f.Detail = append(f.Detail, "the request "+s.why())
 	}
@@ -202,9 +195,9 @@ func postMortem(on *subject) []finding.Finding {
 	} else if !o.Exact && s.cause() == causeFragmented { // what was free is an upper bound
 		f.Confidence, f.Basis = 0.9, "the allocator recorded it; the blocks of that moment are told from the events after it"
 	}
-	tellUses(&f, &o.Memory, leaks)
-	tellSites(&f, o.Sites)
-	tellState(&f, s, o, file.Device(device).OOMs)
+	tellUses(&f, e, &o.Memory, leaks)
+	e.UnknownBytes = tellSites(&f, o.Sites)
+	tellState(&f, e, s, o, times)
 	f.Remedies = append(f.Remedies, oomRemedies(s, o, file.Device(device).Trial)...)
 	f.Remedies = append(f.Remedies, s.besides()...)
 	if file.Name != "-" {
@@ -239,13 +232,13 @@ func failureOf(o *digest.OOM, known Options) *shortage {
 }
 
 // hear takes the size of the device from a text that tells of the same failure.
-func (s *shortage) hear(f *finding.Finding, o *digest.OOM, device int, texts []*statement) {
+func (s *shortage) hear(f *finding.Finding, e *finding.OOMEvidence, o *digest.OOM, device int, texts []*statement) {
 	for _, t := range texts {
 		m, count := t.hear(o, f.Process, device)
 		if m == nil {
 			continue
 		}
-		f.Evidence["message_file"], f.Evidence["line"] = t.File, m.Line
+		e.MessageFile, e.Line = t.File, m.Line
 		of := ""
 		if count > 1 {
 			of = fmt.Sprintf(", the last of %s such,", units.Count(int64(count)))
@@ -264,7 +257,7 @@ func (s *shortage) hear(f *finding.Finding, o *digest.OOM, device int, texts []*
 }
 
 // tellState says what was free and where, and how sure that is.
-func tellState(f *finding.Finding, s *shortage, o *digest.OOM, times int) {
+func tellState(f *finding.Finding, e *finding.OOMEvidence, s *shortage, o *digest.OOM, times int) {
 	say := func(format string, args ...any) { f.Detail = append(f.Detail, fmt.Sprintf(format, args...)) }
 	least := ""
 	if !o.Exact {
@@ -273,7 +266,7 @@ func tellState(f *finding.Finding, s *shortage, o *digest.OOM, times int) {
 	if o.Known.State {
 		say("at event %s, %s was reserved and %s%s of it in use; the driver had %s free",
 			units.Count(int64(o.Event)), units.Bytes(o.Reserved), least, units.Bytes(o.Active), amount(s.free))
-		tellHoles(f, s, o)
+		tellHoles(f, e, s, o)
 	} else {
 		say("it is event %s; the driver had %s free, and what was reserved the file does not tell", units.Count(int64(o.Event)), amount(s.free))
 	}
@@ -295,13 +288,12 @@ func tellState(f *finding.Finding, s *shortage, o *digest.OOM, times int) {
 }
 
 // tellUses says what the memory was for.
-func tellUses(f *finding.Finding, m *purpose.Moment, leaks []finding.Finding) {
+func tellUses(f *finding.Finding, e *finding.OOMEvidence, m *purpose.Moment, leaks []finding.Finding) {
 	if m.Bytes == 0 {
 		return
 	}
 	h := holdingsOf(m, leakingSites(leaks), false)
-	f.Evidence["by_purpose"] = h.sums()["by_purpose"]
-	addInferred(f.Evidence, m)
+	e.ByPurpose, e.Inferred = h.sums().ByPurpose, inferredEvidence(m)
 	held := h.uses()
 	f.Detail = append(f.Detail, "what filled the memory: "+madeOf(held))
 	f.Detail = append(f.Detail, heaviest(held)...)
@@ -311,7 +303,7 @@ func tellUses(f *finding.Finding, m *purpose.Moment, leaks []finding.Finding) {
 // reason tells the leak for which memory ran out: without what it held, the
 // request would have been met. It is "" if there is none. Each says between what
 // the growth of a leak was measured.
-func reason(f *finding.Finding, s *shortage, m *purpose.Moment, growth []finding.Finding, each string) string {
+func reason(f *finding.Finding, e *finding.OOMEvidence, s *shortage, m *purpose.Moment, growth []finding.Finding, each string) string {
 	var held, count, perStep int64
 	var places []finding.Place
 	for i := range growth {
@@ -330,7 +322,7 @@ func reason(f *finding.Finding, s *shortage, m *purpose.Moment, growth []finding
 	if held == 0 {
 		return ""
 	}
-	f.Evidence["leaked_bytes"], f.Evidence["leaks"] = held, places
+	e.LeakedBytes, e.Leaks = held, places
 	heaviest := slices.MaxFunc(places, func(a, b finding.Place) int { return cmp.Compare(a.Bytes, b.Bytes) })
 	what := fmt.Sprintf("%s is %s made at %s and never freed", units.Bytes(held), units.Plural(count, "allocation"), base(heaviest.Site))
 	if n := len(places) - 1; n > 0 {

@@ -13,23 +13,24 @@ import (
 )
 
 // tellHoles says where in the segments memory was free.
-func tellHoles(f *finding.Finding, s *shortage, o *digest.OOM) {
-	pools, kinds, free := []map[string]any{}, kindsOf(o), int64(0)
+func tellHoles(f *finding.Finding, e *finding.OOMEvidence, s *shortage, o *digest.OOM) {
+	pools, kinds, free := []finding.OOMPool{}, kindsOf(o), int64(0)
 	for _, p := range o.Pools {
-		var name any // null if it is not recorded
-		if p.Recorded {
-			name = p.Pool.String()
+		pool := finding.OOMPool{
+			Stream: p.Stream, Type: p.Type, Expandable: p.Expandable, Segments: p.Segments,
+			ReservedBytes: p.Reserved, ActiveBytes: p.Active, FreeBytes: p.Free, LargestFreeBytes: p.LargestGap,
 		}
-		pools = append(pools, map[string]any{
-			"pool": name, "stream": p.Stream, "type": p.Type, "expandable": p.Expandable, "segments": p.Segments,
-			"reserved_bytes": p.Reserved, "active_bytes": p.Active, "free_bytes": p.Free, "largest_free_bytes": p.LargestGap,
-		})
+		if p.Recorded {
+			name := p.Pool.String()
+			pool.Pool = &name
+		}
+		pools = append(pools, pool)
 		free += p.Free
 	}
 	if free == 0 {
 		return
 	}
-	f.Evidence["pools"] = pools
+	e.Pools = pools
 	text := units.Bytes(free) + " was free in segments"
 	if hole := o.Hole(); hole > 0 {
 		text += "; the largest piece that the request could use has " + units.Bytes(hole)
@@ -44,7 +45,7 @@ func tellHoles(f *finding.Finding, s *shortage, o *digest.OOM) {
 		f.Detail = append(f.Detail, "the pool of the request is not recorded, as before PyTorch 2.12: it is taken to be the default one")
 	}
 	if s.cause() == causeFragmented || o.Free.Stranded >= o.Request {
-		pinned(f, &o.Free)
+		e.Pins, e.SparsePins, e.PinnedBy = pinned(f, &o.Free)
 	}
 }
 

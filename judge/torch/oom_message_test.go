@@ -26,24 +26,25 @@ func TestSizeThatWasGiven(t *testing.T) {
 	for _, c := range []struct {
 		text     string
 		capacity int64
-		outside  any
+		outside  *int64
 		detail   string // "": nothing is said of it
 	}{
-		{messageOfW20, 2 << 30, int64(1258291200), ""},
-		{messageOfW20, 2<<30 + 1<<20, int64(1258291200), ""},
-		{messageOfW20, 80 << 30, int64(1258291200), "the message states a device of 2 GiB: the 80 GiB that " + said},
-		{strings.Replace(messageOfW20, "a total capacity of 2.00 GiB of which", "of which", 1), 3 << 30, int64(1258291200 + 1<<30), ""},
+		{messageOfW20, 2 << 30, size(1258291200), ""},
+		{messageOfW20, 2<<30 + 1<<20, size(1258291200), ""},
+		{messageOfW20, 80 << 30, size(1258291200), "the message states a device of 2 GiB: the 80 GiB that " + said},
+		{strings.Replace(messageOfW20, "a total capacity of 2.00 GiB of which", "of which", 1), 3 << 30, size(1258291200 + 1<<30), ""},
 		{strings.Replace(messageOfW20, "a total capacity of 2.00 GiB of which", "of which", 1), 512 << 20, nil, "a device of 512 MiB cannot be"},
 	} {
 		f := saidAlone(t, c.text, Options{Capacity: &c.capacity})
 		text := strings.Join(f.Detail, "\n")
-		if f.Evidence["outside_bytes"] != c.outside || !strings.Contains(text, c.detail) || c.detail == "" && (strings.Contains(text, said) || strings.Contains(text, "cannot be")) {
-			t.Errorf("%d: %v outside\n%s", c.capacity, f.Evidence["outside_bytes"], text)
+		e := f.Evidence.(*finding.OOMEvidence)
+		if (c.outside == nil) != (e.OutsideBytes == nil) || c.outside != nil && *e.OutsideBytes != *c.outside || !strings.Contains(text, c.detail) || c.detail == "" && (strings.Contains(text, said) || strings.Contains(text, "cannot be")) {
+			t.Errorf("%d: %v outside\n%s", c.capacity, amount(e.OutsideBytes), text)
 		}
 	}
 	_, f := answer(t, "w20_driver_growth.full.oom.pickle", Options{Capacity: size(80 << 30)}, told(t, "job.log", messageOfW20))
-	if text := strings.Join(f.Detail, "\n"); !strings.Contains(text, "the message states a device of 2 GiB: the 80 GiB that "+said) || f.Evidence["capacity_bytes"] != int64(2<<30) {
-		t.Errorf("%v\n%s", f.Evidence, text)
+	if text := strings.Join(f.Detail, "\n"); !strings.Contains(text, "the message states a device of 2 GiB: the 80 GiB that "+said) || !is(f.Evidence.(*finding.OOMEvidence).CapacityBytes, 2<<30) {
+		t.Errorf("%+v\n%s", f.Evidence, text)
 	}
 }
 
@@ -52,13 +53,13 @@ func TestSizeThatWasGiven(t *testing.T) {
 func TestMessagesBesideASnapshot(t *testing.T) {
 	other := strings.Replace(messageOfW20, "1024.00 MiB", "64.00 MiB", 1) + "\n"
 	a, f := answer(t, "w20_driver_growth.full.oom.pickle", Options{}, told(t, "job.log", other+messageOfW20+"\n"+messageOfW20+"\n"+other))
-	if f.Evidence["message_file"] != "job.log" || f.Evidence["line"] != int64(3) || f.Evidence["cause"] != causeOutside {
-		t.Errorf("%v", f.Evidence)
+	if e := f.Evidence.(*finding.OOMEvidence); e.MessageFile != "job.log" || e.Line != 3 || e.Cause != causeOutside {
+		t.Errorf("%+v", e)
 	}
 	if text := strings.Join(f.Detail, "\n"); !strings.Contains(text, "the message on line 3 of job.log, the last of 2 such, is of the same failure") {
 		t.Error(text)
 	}
-	if a.Problems() != 2 || a.Findings[1].Evidence["line"] != int64(4) || !strings.Contains(strings.Join(a.Findings[1].Detail, "\n"), "the last of 2 such messages") {
+	if a.Problems() != 2 || a.Findings[1].Evidence.(*finding.OOMEvidence).Line != 4 || !strings.Contains(strings.Join(a.Findings[1].Detail, "\n"), "the last of 2 such messages") {
 		t.Errorf("%d problems: %v", a.Problems(), a.Findings[1])
 	}
 	// Of a text of several ranks it is those of the snapshot's own.
@@ -78,7 +79,7 @@ func TestMessagesBesideASnapshot(t *testing.T) {
 	}
 	// Of one that is cut off behind the request, that is enough.
 	a, f = answer(t, "w20_driver_growth.full.oom.pickle", Options{}, told(t, "job.log", messageOfW20[:60]))
-	if f.Evidence["message_file"] != "job.log" || a.Problems() != 1 {
+	if f.Evidence.(*finding.OOMEvidence).MessageFile != "job.log" || a.Problems() != 1 {
 		t.Errorf("%v, %d problems", f.Evidence, a.Problems())
 	}
 }

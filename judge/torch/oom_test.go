@@ -99,30 +99,36 @@ func answer(t *testing.T, name string, known Options, texts ...*digest.File) (An
 	return a, a.Findings[0]
 }
 
+// is reports whether a figure is known and is n.
+func is(figure *int64, n int64) bool { return figure != nil && *figure == n }
+
+// ofNoDevice reports whether nothing is known of the size of the device.
+func ofNoDevice(e *finding.OOMEvidence) bool { return e.OutsideBytes == nil && e.CapacityBytes == nil }
+
 func TestPostMortem(t *testing.T) {
 	for _, c := range []struct {
 		file     string
 		capacity *int64
 		cause    string
 		setting  string
-		evidence map[string]any
+		evidence func(e *finding.OOMEvidence) bool
 	}{
-		{"../../../examples/out-of-memory/oom.pickle", nil, causeFragmented, "", map[string]any{
-			"request_bytes": int64(1610612736), "device_free_bytes": int64(100663296), "active_bytes": int64(943718400),
-			"largest_free_bytes": int64(157286400), "event": 144, "exact": true, "outside_bytes": nil}},
-		{"w20_driver_growth.full.oom.pickle", nil, causeTooBig, "", map[string]any{"outside_bytes": nil, "capacity_bytes": nil}},
+		{"../../../examples/out-of-memory/oom.pickle", nil, causeFragmented, "", func(e *finding.OOMEvidence) bool {
+			return is(e.RequestBytes, 1610612736) && is(e.DeviceFreeBytes, 100663296) && is(e.ActiveBytes, 943718400) &&
+				is(e.LargestFreeBytes, 157286400) && *e.Event == 144 && *e.Exact && e.OutsideBytes == nil
+		}},
+		{"w20_driver_growth.full.oom.pickle", nil, causeTooBig, "", ofNoDevice},
 		{"w20_driver_growth.full.oom.pickle", size(2 << 30), causeOutside, "nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv",
-			map[string]any{"request_bytes": int64(1 << 30), "outside_bytes": int64(1258291200)}},
-		{"w20_driver_growth.full.oom.pickle", size(1 << 20), causeTooBig, "", map[string]any{"outside_bytes": nil, "capacity_bytes": nil}},
+			func(e *finding.OOMEvidence) bool { return is(e.RequestBytes, 1<<30) && is(e.OutsideBytes, 1258291200) }},
+		{"w20_driver_growth.full.oom.pickle", size(1 << 20), causeTooBig, "", ofNoDevice},
 	} {
 		_, f := answer(t, c.file, Options{Capacity: c.capacity})
-		if f.Evidence["cause"] != c.cause || f.Remedies[0].Setting != c.setting {
-			t.Errorf("%s: %v, to do: %q, want %s, %q", c.file, f.Evidence["cause"], f.Remedies[0].Setting, c.cause, c.setting)
+		e := f.Evidence.(*finding.OOMEvidence)
+		if e.Cause != c.cause || f.Remedies[0].Setting != c.setting {
+			t.Errorf("%s: %v, to do: %q, want %s, %q", c.file, e.Cause, f.Remedies[0].Setting, c.cause, c.setting)
 		}
-		for name, want := range c.evidence {
-			if got := f.Evidence[name]; got != want {
-				t.Errorf("%s: %s is %v, want %v", c.file, name, got, want)
-			}
+		if !c.evidence(e) {
+			t.Errorf("%s: %+v", c.file, e)
 		}
 		if f.Site == nil || len(f.Stack) == 0 || len(f.Sites) == 0 {
 			t.Errorf("%s: no place of the request, or none of what filled the memory", c.file)
@@ -144,14 +150,14 @@ const messageOfW20 = "CUDA out of memory. Tried to allocate 1024.00 MiB. GPU 0 h
 
 func TestMessageOfTheSameFailureTellsTheCapacity(t *testing.T) {
 	a, f := answer(t, "w20_driver_growth.full.oom.pickle", Options{}, told(t, "job.log", messageOfW20))
-	if f.Evidence["cause"] != causeOutside || f.Evidence["message_file"] != "job.log" {
-		t.Errorf("cause %v, message in %v", f.Evidence["cause"], f.Evidence["message_file"])
+	if e := f.Evidence.(*finding.OOMEvidence); e.Cause != causeOutside || e.MessageFile != "job.log" {
+		t.Errorf("cause %v, message in %v", e.Cause, e.MessageFile)
 	}
 	if n := a.Problems(); n != 1 {
 		t.Errorf("one failure makes %d problems", n)
 	}
 	a, f = answer(t, "w20_driver_growth.full.oom.pickle", Options{}, told(t, "job.log", strings.Replace(messageOfW20, "782.00", "5.00", 1)))
-	if f.Evidence["message_file"] != nil || a.Problems() != 2 {
+	if f.Evidence.(*finding.OOMEvidence).MessageFile != "" || a.Problems() != 2 {
 		t.Errorf("a message of another failure: %v, %d problems", f.Evidence, a.Problems())
 	}
 }
@@ -177,12 +183,13 @@ func TestReason(t *testing.T) {
 			{Purpose: purpose.Other, Site: other, Bytes: 9 << 30, Count: 1, Kept: true},
 		}}
 		s := &shortage{request: size(4 << 30), driver: size(4 << 30), free: size(1 << 30), reserved: size(8 << 30), active: size(8 << 30)}
-		f := finding.Finding{Evidence: map[string]any{}}
-		if got := reason(&f, s, m, growth, "each step"); got != c.reason {
+		var f finding.Finding
+		var e finding.OOMEvidence
+		if got := reason(&f, &e, s, m, growth, "each step"); got != c.reason {
 			t.Errorf("%d bytes leaked, 3 GiB are missing: %q", c.held, got)
 		}
-		if f.Evidence["leaked_bytes"] != c.held || c.reason == "" && len(f.Detail) == 0 {
-			t.Errorf("%d bytes leaked: %v, %v", c.held, f.Evidence, f.Detail)
+		if e.LeakedBytes != c.held || c.reason == "" && len(f.Detail) == 0 {
+			t.Errorf("%d bytes leaked: %v, %v", c.held, e.LeakedBytes, f.Detail)
 		}
 		if got := madeOf(holdingsOf(m, leakingSites(growth), false).uses()); !strings.HasSuffix(got, units.Bytes(c.held)+" leaked") {
 			t.Errorf("it is made of %s", got)
@@ -218,18 +225,22 @@ func TestFileDumpedLater(t *testing.T) {
 	} {
 		a := judge(t, c.files...)
 		f := a.Findings[0]
-		if f.Kind != finding.OutOfMemory || f.Evidence["exact"] != c.exact || f.Evidence["file"] != c.file || (f.Confidence == 1) != c.exact {
-			t.Errorf("%v: %s, confidence %v, %v", c.files, f.Kind, f.Confidence, f.Evidence)
+		e, ok := f.Evidence.(*finding.OOMEvidence)
+		if !ok {
+			t.Fatalf("%v: the first finding is of kind %s", c.files, f.Kind)
 		}
-		if f.Evidence["cause"] != causeFragmented || f.Evidence["requested_bytes"] != int64(2908581588) {
-			t.Errorf("%v: %v", c.files, f.Evidence)
+		if *e.Exact != c.exact || e.File != c.file || (f.Confidence == 1) != c.exact {
+			t.Errorf("%v: %s, confidence %v, %v", c.files, f.Kind, f.Confidence, e)
 		}
-		n, free := f.Evidence["active_bytes"].(int64), f.Evidence["largest_free_bytes"].(int64)
+		if e.Cause != causeFragmented || !is(e.RequestedBytes, 2908581588) {
+			t.Errorf("%v: %+v", c.files, e)
+		}
+		n, free := *e.ActiveBytes, *e.LargestFreeBytes
 		if c.exact && n != active || !c.exact && (n > active || n < active-active/100) || free < hole {
 			t.Errorf("%v: %d bytes active, a hole of %d; really %d and %d", c.files, n, free, active, hole)
 		}
-		if went := f.Evidence["allocations_after"] == 8; went != (len(c.files) > 1 || !c.exact) {
-			t.Errorf("%v: allocations after it: %v", c.files, f.Evidence["allocations_after"])
+		if went := *e.AllocationsAfter == 8; went != (len(c.files) > 1 || !c.exact) {
+			t.Errorf("%v: allocations after it: %v", c.files, *e.AllocationsAfter)
 		}
 	}
 }
@@ -239,13 +250,13 @@ func TestFileDumpedLater(t *testing.T) {
 func TestFailureThatWasCaught(t *testing.T) {
 	_, f := answer(t, "caught.oom.later.pickle.gz", Options{})
 	const activations, inUse = 318767108, 453066760
-	by := f.Evidence["by_purpose"].(map[string]int64)
+	e := f.Evidence.(*finding.OOMEvidence)
 	var sum int64
-	for _, n := range by {
+	for _, n := range e.ByPurpose {
 		sum += n
 	}
-	if by["activations"] != activations || sum != inUse || f.Evidence["requested_bytes"] != int64(inUse) {
-		t.Errorf("%v in use: %v", f.Evidence["requested_bytes"], by)
+	if e.ByPurpose["activations"] != activations || sum != inUse || !is(e.RequestedBytes, inUse) {
+		t.Errorf("%v in use: %v", *e.RequestedBytes, e.ByPurpose)
 	}
 	text := strings.Join(f.Detail, "\n")
 	for _, want := range []string{
@@ -263,7 +274,7 @@ func TestFailureThatWasCaught(t *testing.T) {
 // TestFailureWithoutStacks judges a recording that has events and no stacks.
 func TestFailureWithoutStacks(t *testing.T) {
 	a, f := answer(t, "w06b_oom_fragmented.no_stacks.oom.pickle.gz", Options{})
-	if text := strings.Join(f.Detail, "\n"); f.Site != nil || f.Sites != nil || f.Evidence["unknown_bytes"] != int64(900<<20) ||
+	if text := strings.Join(f.Detail, "\n"); f.Site != nil || f.Sites != nil || !is(f.Evidence.(*finding.OOMEvidence).UnknownBytes, 900<<20) ||
 		!strings.Contains(text, "what filled the memory: 900 MiB of unknown purpose") {
 		t.Errorf("site %v, sites %v, %v\n%s", f.Site, f.Sites, f.Evidence, text)
 	}
@@ -353,19 +364,20 @@ func TestHoles(t *testing.T) {
 		{"of a file without pools", digest.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, deflt, false, false, 8*mib, mib), sum("small", 0, deflt, false, false, 4*mib, mib)}},
 			"large segments, those of the request, have 8 MiB, the largest piece 1 MiB; small segments have 4 MiB"},
 	} {
-		f := finding.Finding{Evidence: map[string]any{}}
-		tellHoles(&f, &shortage{}, &c.o)
+		var f finding.Finding
+		var e finding.OOMEvidence
+		tellHoles(&f, &e, &shortage{}, &c.o)
 		if text := strings.Join(f.Detail, "\n"); !strings.Contains(text, c.text) || c.text == "" && text != "" {
 			t.Errorf("%s: %s", c.name, text)
 		}
 		for i, p := range c.o.Pools {
-			if pools, ok := f.Evidence["pools"].([]map[string]any); ok && (pools[i]["pool"] == nil) != !p.Recorded {
-				t.Errorf("%s: pool %v", c.name, pools[i]["pool"])
+			if e.Pools != nil && (e.Pools[i].Pool == nil) != !p.Recorded {
+				t.Errorf("%s: pool %v", c.name, e.Pools[i].Pool)
 			}
 		}
 	}
-	f := finding.Finding{Evidence: map[string]any{}}
-	tellHoles(&f, &shortage{}, &digest.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, graph, true, false, 2*mib, mib)}})
+	var f finding.Finding
+	tellHoles(&f, &finding.OOMEvidence{}, &shortage{}, &digest.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, graph, true, false, 2*mib, mib)}})
 	if text := strings.Join(f.Detail, "\n"); !strings.Contains(text, "the pool of the request is not recorded") {
 		t.Error(text)
 	}

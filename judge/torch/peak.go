@@ -2,7 +2,6 @@ package torch
 
 import (
 	"fmt"
-	"maps"
 	"sort"
 	"strings"
 
@@ -21,16 +20,19 @@ func peak(s *subject) []finding.Finding {
 	at, leaking := &d.Purpose.Peak, leakingSites(s.leaks)
 	top, left := holdingsOf(at, leaking, false), holdingsOf(&d.Purpose.End, leaking, true)
 	held, end := top.uses(), left.uses()
+	sums, after := top.sums(), left.sums()
+	after.Inferred = inferredEvidence(&d.Purpose.End)
+	e := &finding.PeakEvidence{
+		Event: eventAt(at.Event), Sites: top.places(), AtEnd: after,
+		ByPurpose: sums.ByPurpose, Bytes: sums.Bytes, LeakedBytes: sums.LeakedBytes, Inferred: inferredEvidence(at),
+	}
 	f := finding.Finding{
 		Kind: finding.Peak, Severity: finding.Info, Confidence: min(known(held), known(end)),
 		Device: &device, Process: p.Name,
 		Title:    fmt.Sprintf("the peak is %s: %s", units.Bytes(at.Bytes), madeOf(held)),
 		Basis:    "the share of the peak, or of the end if that is less, that stacks, lifetimes and sizes tell the purpose of",
-		Evidence: map[string]any{"event": eventAt(at.Event), "sites": top.places(), "at_end": left.sums()},
+		Evidence: e,
 	}
-	maps.Copy(f.Evidence, top.sums())
-	addInferred(f.Evidence, at)
-	addInferred(f.Evidence["at_end"].(map[string]any), &d.Purpose.End)
 	if at.Event != timeline.Never {
 		f.Detail = append(f.Detail, fmt.Sprintf("it is reached at event %s of %s", units.Count(int64(at.Event)), units.Count(int64(d.Events))))
 	} else {
@@ -38,16 +40,18 @@ func peak(s *subject) []finding.Finding {
 	}
 	f.Detail = append(f.Detail, heaviest(held)...)
 	f.Detail = append(f.Detail, inferredOf(at)...)
-	tellUnused(&f, d)
+	e.UnusedGraphs = tellUnused(&f, d)
 	f.Detail = append(f.Detail, fmt.Sprintf("at the end %s: %s", units.Bytes(d.Purpose.End.Bytes), madeOf(end)))
 	return []finding.Finding{f}
 }
 
-// addInferred adds what sizes say of what was there before the recording.
-func addInferred(to map[string]any, m *purpose.Moment) {
-	if m.Inferred != nil {
-		to["inferred"] = map[string]any{"by_purpose": m.Inferred.By.Map(), "confidence": m.Inferred.Confidence}
+// inferredEvidence is what sizes suggest of memory that was there before the
+// recording, nil if they suggest nothing.
+func inferredEvidence(m *purpose.Moment) *finding.Inferred {
+	if m.Inferred == nil {
+		return nil
 	}
+	return &finding.Inferred{ByPurpose: m.Inferred.By.Map(), Confidence: m.Inferred.Confidence}
 }
 
 // inferredOf says the same in a sentence.
@@ -64,16 +68,16 @@ func inferredOf(m *purpose.Moment) []string {
 }
 
 // tellUnused says what forward passes kept for backward passes that did not come, and
-// what to do about it, if that is worth a person's time.
-func tellUnused(f *finding.Finding, d *digest.Device) {
+// what to do about it, if that is worth a person's time; else it returns nil.
+func tellUnused(f *finding.Finding, d *digest.Device) *finding.UnusedGraphs {
 	u, peak := d.Purpose.Unused, d.Purpose.Peak.Bytes
 	if u == nil || worth(u.Bytes, peak) == "" {
-		return
+		return nil
 	}
-	f.Evidence["unused_graphs"] = map[string]any{"bytes": u.Bytes, "count": u.Graphs, "older_bytes": u.Older}
+	e := &finding.UnusedGraphs{Bytes: u.Bytes, Count: u.Graphs, OlderBytes: u.Older}
 	f.Detail = append(f.Detail, fmt.Sprintf("%s of this was kept for a backward pass that does not follow", units.Bytes(u.Bytes)))
 	if u.Graphs > 1 {
-		f.Evidence["unused_graphs"].(map[string]any)["peak_without_older_bytes"] = u.Without
+		e.PeakWithoutOlderBytes = &u.Without
 		f.Detail = append(f.Detail, fmt.Sprintf("it is of %s forward passes: %s of the older lives until the new output takes the place of the old",
 			units.Count(int64(u.Graphs)), units.Bytes(u.Older)))
 	}
@@ -83,6 +87,7 @@ func tellUnused(f *finding.Finding, d *digest.Device) {
 			units.Bytes(u.Without), units.Bytes(peak))
 	}
 	f.Remedies = append(f.Remedies, finding.CodeChange(what))
+	return e
 }
 
 // usage says what memory holds where a file has no history of a device.
@@ -93,15 +98,14 @@ func usage(s *subject) []finding.Finding {
 		return nil
 	}
 	h := holdingsOf(m, leakingSites(leaks), true)
-	held := h.uses()
+	held, sums := h.uses(), h.sums()
 	f := finding.Finding{
 		Kind: finding.Usage, Severity: finding.Info, Confidence: known(held), Device: &d.Index, Process: p.Name,
 		Title:    fmt.Sprintf("%s is in use: %s", units.Bytes(m.Bytes), madeOf(held)),
 		Basis:    "the share that the stacks of the blocks tell the purpose of",
-		Evidence: map[string]any{"sites": h.places()},
+		Evidence: &finding.UsageEvidence{ByPurpose: sums.ByPurpose, Bytes: sums.Bytes, LeakedBytes: sums.LeakedBytes, Sites: h.places()},
 		Detail:   append([]string{"the file has no history: what was the peak, and what is soon freed, it does not tell"}, heaviest(held)...),
 	}
-	maps.Copy(f.Evidence, h.sums())
 	return []finding.Finding{f}
 }
 
@@ -150,33 +154,25 @@ func (h *holding) pending() bool {
 func stays(x *purpose.Place) bool { return x.Purpose != purpose.Activations }
 
 // sums are the bytes by purpose, for machines.
-func (h holdings) sums() map[string]any {
+func (h holdings) sums() (out finding.PurposeSums) {
 	var by purpose.Sums
-	var bytes, leaked int64
 	for i := range h {
-		bytes += h[i].Bytes
+		out.Bytes += h[i].Bytes
 		by[h[i].Purpose] += h[i].Bytes
 		if h[i].leaked {
-			leaked += h[i].Bytes
+			out.LeakedBytes += h[i].Bytes
 		}
 	}
-	out := map[string]any{"bytes": bytes, "by_purpose": by.Map()}
-	if leaked > 0 {
-		out["leaked_bytes"] = leaked
-	}
+	out.ByPurpose = by.Map()
 	return out
 }
 
 // places are those that hold most, for machines.
-func (h holdings) places() []map[string]any {
+func (h holdings) places() []finding.PurposePlace {
 	const most = 10
-	out := []map[string]any{}
+	out := []finding.PurposePlace{}
 	for _, x := range h[:min(most, len(h))] {
-		place := map[string]any{"purpose": x.Purpose.String(), "site": siteOf(x.Site), "bytes": x.Bytes, "count": x.Count}
-		if x.leaked {
-			place["leaked"] = true
-		}
-		out = append(out, place)
+		out = append(out, finding.PurposePlace{Purpose: x.Purpose.String(), Site: siteOf(x.Site), Bytes: x.Bytes, Count: x.Count, Leaked: x.leaked})
 	}
 	return out
 }
@@ -193,11 +189,11 @@ func known(held []use) float64 {
 }
 
 // eventAt is an event, nil for the moment before all events.
-func eventAt(event int) any {
+func eventAt(event int) *int {
 	if event == timeline.Never {
 		return nil
 	}
-	return event
+	return &event
 }
 
 // A use is what memory holds for one purpose.

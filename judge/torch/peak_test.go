@@ -22,18 +22,18 @@ func TestLeakedIsOneClass(t *testing.T) {
 				leaked += *f.Bytes
 			}
 		}
-		end := evidenceOf(t, a, finding.Peak)["at_end"].(map[string]any)
+		end := evidenceOf(t, a, finding.Peak).(*finding.PeakEvidence).AtEnd
 		var sum int64
-		for _, n := range end["by_purpose"].(map[string]int64) {
+		for _, n := range end.ByPurpose {
 			sum += n
 		}
-		if end["leaked_bytes"] != leaked || sum != end["bytes"] || end["by_purpose"].(map[string]int64)["other"] < leaked {
-			t.Errorf("%s: %d bytes leak, and at the end are %v", files, leaked, end)
+		if end.LeakedBytes != leaked || sum != end.Bytes || end.ByPurpose["other"] < leaked {
+			t.Errorf("%s: %d bytes leak, and at the end are %+v", files, leaked, end)
 		}
 	}
 }
 
-func evidenceOf(t *testing.T, a Answer, kind finding.Kind) map[string]any {
+func evidenceOf(t *testing.T, a Answer, kind finding.Kind) finding.Evidence {
 	t.Helper()
 	for i := range a.Findings {
 		if a.Findings[i].Kind == kind {
@@ -53,13 +53,12 @@ func TestStateAlone(t *testing.T) {
 	s.Traces = nil
 	b := digest.NewBook()
 	a := Files(b, []*compare.Process{compare.NewProcess("", []*digest.File{b.Digest(s)})}, Options{})
-	e := evidenceOf(t, a, finding.Usage)
-	by := e["by_purpose"].(map[string]int64)
-	if by["parameters"] == 0 || by["workspaces"] != 32<<20 || by["unknown"] < 214477260 {
+	e := evidenceOf(t, a, finding.Usage).(*finding.UsageEvidence)
+	if by := e.ByPurpose; by["parameters"] == 0 || by["workspaces"] != 32<<20 || by["unknown"] < 214477260 {
 		t.Errorf("it is %v", by)
 	}
-	if sites := e["sites"].([]map[string]any); sites[0]["bytes"] != int64(214477260) {
-		t.Errorf("most is held by %v", sites[0])
+	if e.Sites[0].Bytes != 214477260 {
+		t.Errorf("most is held by %+v", e.Sites[0])
 	}
 }
 
@@ -83,7 +82,7 @@ func TestNotFreed(t *testing.T) {
 			continue
 		}
 		const pins = 900 << 20
-		end := f.Evidence["at_end"].(map[string]any)["by_purpose"].(map[string]int64)
+		end := f.Evidence.(*finding.PeakEvidence).AtEnd.ByPurpose
 		if end[purpose.Unknown.String()] != pins || len(end) != 1 || f.Confidence != 0 || !strings.Contains(f.Title, notFreed) {
 			t.Errorf("%v sure: %s; at the end %v", f.Confidence, f.Title, end)
 		}

@@ -32,19 +32,19 @@ func private(s *subject) []finding.Finding {
 	if severity = finding.Info; worth(shared, d.Reserved) == finding.Warning {
 		severity = finding.Warning // the rest is what graphs and pools are for
 	}
+	e := &finding.PrivatePoolsEvidence{
+		PrivateReservedBytes: sum.Reserved, PrivateActiveBytes: sum.Active, PrivateFreeBytes: sum.Free,
+		ReservedBytes: d.Reserved, Pools: poolsOf(d.Private),
+	}
 	f := finding.Finding{
 		Kind: finding.PrivatePools, Severity: severity, Confidence: 1, Device: &device, Process: p.Name,
 		Title: fmt.Sprintf("private pools hold %s of %s reserved, of which %s is free and serves no other pool",
 			units.Bytes(sum.Reserved), units.Bytes(d.Reserved), units.Bytes(sum.Free)),
-		Basis: "the pool that each segment is of",
-		Evidence: map[string]any{
-			"private_reserved_bytes": sum.Reserved, "private_active_bytes": sum.Active, "private_free_bytes": sum.Free,
-			"reserved_bytes": d.Reserved, "pools": poolsOf(d.Private),
-		},
+		Basis: "the pool that each segment is of", Evidence: e,
 	}
 	tellPrivate(&f, d.Private)
 	if own > 1 && worth(shared, d.Reserved) != "" {
-		f.Evidence["sharable_bytes"] = shared
+		e.SharableBytes = shared
 		f.Detail = append(f.Detail, fmt.Sprintf("%d CUDA graphs have a pool each; in one pool up to %s less would be free", own, units.Bytes(shared)))
 		f.Remedies = append(f.Remedies, finding.Remedy{Kind: "code", Setting: "pool = torch.cuda.graph_pool_handle()\nwith torch.cuda.graph(g, pool=pool): ...",
 			Text: "capture graphs that never run at the same time, and of which none needs what another left behind, into one pool; the largest first"})
@@ -119,13 +119,12 @@ func tellPrivate(f *finding.Finding, pools []timeline.PrivatePool) {
 	}
 }
 
-func poolsOf(pools []timeline.PrivatePool) []map[string]any {
-	var out []map[string]any
+func poolsOf(pools []timeline.PrivatePool) (out []finding.PrivatePool) {
 	for i := range pools {
 		q := &pools[i]
-		out = append(out, map[string]any{
-			"pool": q.Pool.String(), "segments": q.Segments, "reserved_bytes": q.Reserved, "active_bytes": q.Active, "free_bytes": q.Free,
-			"site": siteOf(q.Took),
+		out = append(out, finding.PrivatePool{
+			Pool: q.Pool.String(), Segments: q.Segments, ReservedBytes: q.Reserved, ActiveBytes: q.Active, FreeBytes: q.Free,
+			Site: siteOf(q.Took),
 		})
 	}
 	return out

@@ -22,17 +22,17 @@ func rounding(s *subject) []finding.Finding {
 	if severity == "" {
 		return nil
 	}
+	e := &finding.RoundingEvidence{
+		LostBytes: r.Lost(), ActiveBytes: r.Active, RequestedBytes: r.Requested,
+		TinyLostBytes: r.Tiny, TinyCount: r.TinyCount, UnsplitBytes: r.Unsplit,
+	}
 	f := finding.Finding{
 		Kind: finding.Rounding, Severity: severity, Confidence: 1, Device: &device, Process: p.Name,
 		Title: fmt.Sprintf("%s of the %s in use was not asked for: blocks are larger than requests", units.Bytes(r.Lost()), units.Bytes(r.Active)) +
 			mostly(r.Sites),
-		Basis: "the size of each block and of its request",
-		Evidence: map[string]any{
-			"lost_bytes": r.Lost(), "active_bytes": r.Active, "requested_bytes": r.Requested,
-			"tiny_lost_bytes": r.Tiny, "tiny_count": r.TinyCount, "unsplit_bytes": r.Unsplit,
-		},
+		Basis: "the size of each block and of its request", Evidence: e,
 	}
-	tellSums(&f, r.Sites)
+	e.UnknownBytes = tellSums(&f, r.Sites)
 	divisions := divisionsOption.MatchString(d.Conf)
 	if r.Tiny > 0 {
 		f.Detail = append(f.Detail, fmt.Sprintf("%s of less than 512 bytes, a block's least size, cost %s", units.Plural(int64(r.TinyCount), "request"), units.Bytes(r.Tiny)))
@@ -70,21 +70,20 @@ func pinnedRounding(s *subject) []finding.Finding {
 	if share(m.Lost(), m.Active) < pinnedShare || m.Lost() < pinnedLeast {
 		return nil
 	}
+	e := &finding.PinnedEvidence{
+		LostBytes: m.Lost(), ActiveBytes: m.Active, RequestedBytes: m.Requested, ReservedBytes: m.Held, FreeBytes: m.Free,
+	}
 	f := finding.Finding{
 		Kind: finding.Pinned, Severity: finding.Info, Confidence: 1, Process: p.Name,
 		Title: fmt.Sprintf("%s of %s pinned host memory in use was not asked for: requests are rounded up to a power of two",
 			units.Bytes(m.Lost()), units.Bytes(m.Active)) + mostly(m.Sites),
-		Basis: "the size of each block and of its request",
-		Evidence: map[string]any{
-			"lost_bytes": m.Lost(), "active_bytes": m.Active, "requested_bytes": m.Requested,
-			"reserved_bytes": m.Held, "free_bytes": m.Free,
-		},
+		Basis: "the size of each block and of its request", Evidence: e,
 		Remedies: []finding.Remedy{
 			finding.CodeChange("pin buffers of a power of two bytes, or one large buffer and views of it"),
 			finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF=pinned_max_round_threshold_mb:64",
 				"let larger requests be pinned as they are, at the price of fewer that can be used again (PyTorch 2.12 on)"),
 		},
 	}
-	tellSums(&f, m.Sites)
+	e.UnknownBytes = tellSums(&f, m.Sites)
 	return []finding.Finding{f}
 }

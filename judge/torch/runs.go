@@ -28,7 +28,7 @@ func severalRuns(p *compare.Process, runs []*compare.Process) finding.Finding {
 			f.Detail = append(f.Detail, fmt.Sprintf("%s%s", plain(r.Name), shared(runs, i)))
 		}
 	}
-	f.Evidence = map[string]any{"runs": files}
+	f.Evidence = &finding.HistoryEvidence{Runs: files}
 	return f
 }
 

@@ -37,9 +37,9 @@ func spike(s *subject) []finding.Finding {
 		Title: fmt.Sprintf("without the %s in %s made at %s, gone before the step ends, the peak of %s would be %s",
 			units.Bytes(r.Bytes), units.Plural(int64(r.Count), "allocation"), short(r.Site), units.Bytes(peak.Bytes), units.Bytes(r.Without)),
 		Basis: "the history, played again without what this place makes and lets go inside a step",
-		Evidence: map[string]any{
-			"event": peak.Event, "peak_bytes": peak.Bytes, "peak_without_bytes": r.Without, "next_peak_event": eventAt(r.Event),
-			"place_bytes": r.Bytes, "kept_for_backward_bytes": r.Kept, "echo_bytes": r.Echo, "passing_bytes": passing(peak), "reliefs": reliefsOf(d.Purpose.Reliefs),
+		Evidence: &finding.SpikeEvidence{
+			Event: peak.Event, PeakBytes: peak.Bytes, PeakWithoutBytes: r.Without, NextPeakEvent: eventAt(r.Event),
+			PlaceBytes: r.Bytes, KeptForBackwardBytes: r.Kept, EchoBytes: r.Echo, PassingBytes: passing(peak), Reliefs: reliefsOf(d.Purpose.Reliefs),
 		},
 	}
 	tellSpike(&f, d)
@@ -72,13 +72,12 @@ func tellSpike(f *finding.Finding, d *digest.Device) {
 	}
 }
 
-func reliefsOf(reliefs []purpose.Relief) []map[string]any {
-	var out []map[string]any
+func reliefsOf(reliefs []purpose.Relief) (out []finding.Relief) {
 	for i := range reliefs {
 		r := &reliefs[i]
-		out = append(out, map[string]any{
-			"site": siteOf(r.Site), "bytes": r.Bytes, "count": r.Count, "kept_for_backward_bytes": r.Kept,
-			"echo_bytes": r.Echo, "peak_without_bytes": r.Without, "next_peak_event": eventAt(r.Event),
+		out = append(out, finding.Relief{
+			Site: siteOf(r.Site), Bytes: r.Bytes, Count: r.Count, KeptForBackwardBytes: r.Kept,
+			EchoBytes: r.Echo, PeakWithoutBytes: r.Without, NextPeakEvent: eventAt(r.Event),
 		})
 	}
 	return out

@@ -152,44 +152,32 @@ func expandableOnly(s *logs.Summary) bool {
 	return s.Segments.Current != nil && *s.Segments.Current == 0 && s.Reserved.Current != nil && *s.Reserved.Current > 0
 }
 
-// finding begins one of these tables.
-func (s *tableSeries) finding(kind finding.Kind, title string) finding.Finding {
+// finding begins one of these tables, and its evidence.
+func (s *tableSeries) finding(kind finding.Kind, title string) (finding.Finding, *finding.TableEvidence) {
 	last := s.Last()
-	f := finding.Finding{
-		Kind: kind, Severity: finding.Info, Confidence: 1, Device: s.Device, Process: s.process, Title: title,
-		Basis:    "PyTorch's own figures, cut to whole units as it prints them",
-		Evidence: map[string]any{"file": last.File, "line": last.Line, "tables": s.Count},
-	}
+	e := &finding.TableEvidence{File: last.File, Line: last.Line, Tables: s.Count}
 	if len(s.Marks) > 1 {
 		first := s.First()
-		f.Evidence["first_file"], f.Evidence["first_line"] = first.File, first.Line
+		e.FirstFile, e.FirstLine = first.File, first.Line
 	}
 	if span, ok := s.Span(); ok {
-		f.Evidence["seconds"] = int64(span.Seconds())
+		e.Seconds = finding.Int(int64(span.Seconds()))
 	}
-	return f
-}
-
-// tell adds numbers that are known to the evidence.
-func tell(f *finding.Finding, numbers map[string]*int64) {
-	for name, n := range numbers {
-		if n != nil {
-			f.Evidence[name] = *n
-		}
-	}
+	return finding.Finding{
+		Kind: kind, Severity: finding.Info, Confidence: 1, Device: s.Device, Process: s.process, Title: title,
+		Basis: "PyTorch's own figures, cut to whole units as it prints them", Evidence: e,
+	}, e
 }
 
 // usage says what the newest table states.
 func (s *tableSeries) usage() finding.Finding {
 	m := s.Last().Summary
-	f := s.finding(finding.Usage, stated(m))
-	tell(&f, map[string]*int64{
-		"allocated_bytes": m.Allocated.Current, "active_bytes": m.Active.Current, "requested_bytes": m.Requested.Current,
-		"reserved_bytes": m.Reserved.Current, "non_releasable_bytes": m.NonReleasable.Current, "releasable_bytes": releasable(m),
-		"peak_allocated_bytes": m.Allocated.Peak, "peak_active_bytes": m.Active.Peak, "peak_reserved_bytes": m.Reserved.Peak,
-		"total_allocated_bytes": m.Allocated.Gained, "total_freed_bytes": m.Allocated.Freed,
-		"allocations": m.Allocations.Current, "retries": m.Retries, "ooms": m.OOMs,
-	})
+	f, e := s.finding(finding.Usage, stated(m))
+	e.AllocatedBytes, e.ActiveBytes, e.RequestedBytes = m.Allocated.Current, m.Active.Current, m.Requested.Current
+	e.ReservedBytes, e.NonReleasableBytes, e.ReleasableBytes = m.Reserved.Current, m.NonReleasable.Current, releasable(m)
+	e.PeakAllocatedBytes, e.PeakActiveBytes, e.PeakReservedBytes = m.Allocated.Peak, m.Active.Peak, m.Reserved.Peak
+	e.TotalAllocatedBytes, e.TotalFreedBytes = m.Allocated.Gained, m.Allocated.Freed
+	e.Allocations, e.Retries, e.OOMs = m.Allocations.Current, m.Retries, m.OOMs
 	s.tellUsage(&f, m)
 	return f
 }
@@ -253,9 +241,9 @@ func (s *tableSeries) growth() []finding.Finding {
 	if grown == nil || len(s.Marks) < 2 || *grown <= logs.Grain(*allocated(s.Last().Summary)) && !s.leaks() {
 		return nil
 	}
-	f := s.finding(finding.Growth, fmt.Sprintf("allocated memory grew by %s %s%s", units.Bytes(*grown), s.between(), s.rate(*grown)))
+	f, e := s.finding(finding.Growth, fmt.Sprintf("allocated memory grew by %s %s%s", units.Bytes(*grown), s.between(), s.rate(*grown)))
 	f.Bytes, f.BytesPerStep, f.Trend = allocated(s.Last().Summary), finding.Int(*grown/int64(s.Count-1)), s.allocs
-	s.tellSplit(&f)
+	s.tellSplit(&f, e)
 	f.Basis = "totals, cut to whole units as PyTorch prints them; " + s.verdict.Basis()
 	switch {
 	case len(s.allocs) < tablesForTrend:
@@ -293,16 +281,16 @@ func (s *tableSeries) growth() []finding.Finding {
 }
 
 // tellSplit says how growth of reserved memory divides.
-func (s *tableSeries) tellSplit(f *finding.Finding) {
+func (s *tableSeries) tellSplit(f *finding.Finding, e *finding.TableEvidence) {
 	grown, all, kept := s.grown(allocated), s.grown(reserved), s.grown(cached)
-	tell(f, map[string]*int64{"allocated_growth_bytes": grown, "reserved_growth_bytes": all, "cached_growth_bytes": kept,
-		"allocations_growth": s.grown(func(s *logs.Summary) *int64 { return s.Allocations.Current })})
+	e.AllocatedGrowthBytes, e.ReservedGrowthBytes, e.CachedGrowthBytes = grown, all, kept
+	e.AllocationsGrowth = s.grown(func(s *logs.Summary) *int64 { return s.Allocations.Current })
 	if all == nil || kept == nil {
 		return
 	}
 	f.Detail = append(f.Detail, fmt.Sprintf("reserved memory: %s, of which allocated: %s, cached: %s", units.SignedBytes(*all), units.SignedBytes(*grown), units.SignedBytes(*kept)))
-	if n, ok := f.Evidence["allocations_growth"].(int64); ok {
-		f.Detail = append(f.Detail, fmt.Sprintf("allocations: %s, to %s", units.SignedCount(n), units.Count(*s.Last().Allocations.Current)))
+	if n := e.AllocationsGrowth; n != nil {
+		f.Detail = append(f.Detail, fmt.Sprintf("allocations: %s, to %s", units.SignedCount(*n), units.Count(*s.Last().Allocations.Current)))
 	}
 }
 
@@ -316,18 +304,18 @@ func (s *tableSeries) cached() []finding.Finding {
 	if *kept < overheadLeast || float64(free) < freeShare*float64(total) || 2**kept < *all {
 		return nil
 	}
-	f := s.finding(finding.Fragmentation, fmt.Sprintf("reserved memory grew by %s %s, allocated memory by %s: %s of %s reserved is a cache",
+	f, e := s.finding(finding.Fragmentation, fmt.Sprintf("reserved memory grew by %s %s, allocated memory by %s: %s of %s reserved is a cache",
 		units.Bytes(*all), s.between(), units.Bytes(max(*s.grown(allocated), 0)), units.Bytes(free), units.Bytes(total)))
-	s.tellSplit(&f)
-	tell(&f, map[string]*int64{"reserved_bytes": m.Reserved.Current, "peak_reserved_bytes": m.Reserved.Peak, "peak_active_bytes": m.Active.Peak,
-		"releasable_bytes": releasable(m), "non_releasable_bytes": m.NonReleasable.Current})
+	s.tellSplit(&f, e)
+	e.ReservedBytes, e.PeakReservedBytes, e.PeakActiveBytes = m.Reserved.Current, m.Reserved.Peak, m.Active.Peak
+	e.ReleasableBytes, e.NonReleasableBytes = releasable(m), m.NonReleasable.Current
 	over := less(m.Reserved.Current, m.Active.Peak)
 	f.Remedies = []finding.Remedy{finding.CodeChange("torch.cuda.empty_cache() gives to other processes what is in no piece; within this one it is used again")}
 	if over == nil || float64(*over) < overheadShare*float64(total) {
 		f.Detail = append(f.Detail, "the peak of memory in use explains it: it is what a high moment left, and no waste")
 		return []finding.Finding{f}
 	}
-	f.Evidence["overhead_bytes"] = *over
+	e.OverheadBytes = over
 	f.Detail = append(f.Detail, fmt.Sprintf("%s more is reserved than the %s that were in use at the peak: sizes that change leave pieces that serve no later request", units.Bytes(*over), units.Bytes(*m.Active.Peak)))
 	f.Severity, f.Confidence = finding.Warning, suspect
 	f.Basis = "two tables are no trend"
@@ -368,9 +356,9 @@ func (s *tableSeries) limit() []finding.Finding {
 	if n := *orZero(retries); n > 0 {
 		parts = append(parts, fmt.Sprintf("the driver refused a segment %s", times(n)))
 	}
-	f := s.finding(finding.Retries, fmt.Sprintf("%s %s: this process runs at the limit of the device", strings.Join(parts, ", and "), s.between()))
+	f, e := s.finding(finding.Retries, fmt.Sprintf("%s %s: this process runs at the limit of the device", strings.Join(parts, ", and "), s.between()))
 	f.Severity, f.Basis = finding.Warning, "PyTorch's own counters"
-	tell(&f, map[string]*int64{"retries": retries, "ooms": ooms})
+	e.Retries, e.OOMs = retries, ooms
 	if n := *orZero(retries); n > 0 {
 		f.Detail = append(f.Detail, fmt.Sprintf("%.2g refusals from table to table: each waits for the device and gives the cache back, to take it again in the next step", float64(n)/float64(s.Count-1)))
 	}

@@ -26,13 +26,12 @@ func findingOf(t *testing.T, file string, kind finding.Kind) finding.Finding {
 // in the place of the one before, that began after the first.
 func TestUnusedGraphs(t *testing.T) {
 	f := findingOf(t, "testdata/w23_own.forwardlate.pickle.gz", finding.Peak)
-	u, _ := f.Evidence["unused_graphs"].(map[string]any)
-	in, _ := f.Evidence["inferred"].(map[string]any)
-	if u["bytes"] != int64(2220032) || u["count"] != 2 || u["older_bytes"] != int64(1110528) || u["peak_without_older_bytes"] != int64(35119360) {
-		t.Errorf("unused graphs are %v", u)
+	e := f.Evidence.(*finding.PeakEvidence)
+	if u := e.UnusedGraphs; u == nil || u.Bytes != 2220032 || u.Count != 2 || u.OlderBytes != 1110528 || !is(u.PeakWithoutOlderBytes, 35119360) {
+		t.Errorf("unused graphs are %+v", u)
 	}
-	if by, _ := in["by_purpose"].(map[string]int64); by["activations"] != 1110528 {
-		t.Errorf("inferred is %v", in)
+	if in := e.Inferred; in == nil || in.ByPurpose["activations"] != 1110528 {
+		t.Errorf("inferred is %+v", in)
 	}
 	if len(f.Remedies) != 1 || !strings.Contains(f.Remedies[0].Text, "no_grad") {
 		t.Errorf("to do: %v", f.Remedies)
@@ -44,14 +43,13 @@ func TestUnusedGraphs(t *testing.T) {
 // state.
 func TestInferred(t *testing.T) {
 	f := findingOf(t, "testdata/w23_own.late.pickle.gz", finding.Peak)
-	for what, of := range map[string]map[string]any{"peak": f.Evidence, "end": f.Evidence["at_end"].(map[string]any)} {
-		in, _ := of["inferred"].(map[string]any)
-		by, _ := in["by_purpose"].(map[string]int64)
-		sure, _ := in["confidence"].(float64)
-		if by["parameters"] != 453376 || by["optimizer"] != 906752 || len(by) != 2 || math.Abs(sure-0.9375) > 1e-9 {
-			t.Errorf("at the %s: inferred is %v", what, in)
+	e := f.Evidence.(*finding.PeakEvidence)
+	for what, of := range map[string]finding.PurposeSums{"peak": {ByPurpose: e.ByPurpose, Inferred: e.Inferred}, "end": e.AtEnd} {
+		in := of.Inferred
+		if in == nil || in.ByPurpose["parameters"] != 453376 || in.ByPurpose["optimizer"] != 906752 || len(in.ByPurpose) != 2 || math.Abs(in.Confidence-0.9375) > 1e-9 {
+			t.Errorf("at the %s: inferred is %+v", what, in)
 		}
-		if unknown := of["by_purpose"].(map[string]int64)["unknown"]; unknown < 3*453376 {
+		if unknown := of.ByPurpose["unknown"]; unknown < 3*453376 {
 			t.Errorf("at the %s: %d bytes are unknown, all that is inferred should be", what, unknown)
 		}
 	}
@@ -64,8 +62,8 @@ func TestInferred(t *testing.T) {
 // frames alone: the copies are half of the 16,678,912 bytes of linear weights.
 func TestAutocastCache(t *testing.T) {
 	f := findingOf(t, "testdata/w23_own.autocast.pickle.gz", finding.AutocastCache)
-	if f.Evidence["cache_bytes"] != int64(8339456) || f.Evidence["kept_for_backward_bytes"] != int64(0) || f.Evidence["peak_without_bytes"] != int64(55087360) {
-		t.Errorf("evidence: %v", f.Evidence)
+	if e := f.Evidence.(*finding.AutocastEvidence); e.CacheBytes != 8339456 || e.KeptForBackwardBytes != 0 || e.PeakWithoutBytes != 55087360 {
+		t.Errorf("evidence: %+v", e)
 	}
 	if len(f.Remedies) != 1 || !strings.Contains(f.Remedies[0].Setting, "cache_enabled=False") {
 		t.Errorf("to do: %v", f.Remedies)

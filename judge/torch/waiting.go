@@ -20,18 +20,19 @@ func waiting(s *subject) []finding.Finding {
 	if severity == "" {
 		return nil
 	}
+	e := &finding.WaitingEvidence{
+		WaitingBytes: w.Bytes, WaitingCount: w.Count, PeakWaitingBytes: w.Peak.Bytes,
+		PeakBytes: d.PeakRequested, PeakWithoutBytes: w.Without,
+	}
 	f := finding.Finding{
 		Kind: finding.Waiting, Severity: severity, Confidence: 1, Device: &device, Process: p.Name,
 		Title: fmt.Sprintf("the peak of %s would be %s, had freed memory not waited for other streams", units.Bytes(d.PeakRequested), units.Bytes(w.Without)) +
 			mostly(w.Sites),
 		Basis: "the allocator records when a block is freed, and when other streams let go of it",
 		Bytes: finding.Int(w.Bytes), Count: finding.Int(int64(w.Count)),
-		Evidence: map[string]any{
-			"waiting_bytes": w.Bytes, "waiting_count": w.Count, "peak_waiting_bytes": w.Peak.Bytes,
-			"peak_bytes": d.PeakRequested, "peak_without_bytes": w.Without,
-		},
+		Evidence: e,
 	}
-	tellWaiting(&f, d)
+	tellWaiting(&f, e, d)
 	f.Remedies = []finding.Remedy{
 		finding.CodeChange("instead of record_stream, keep the tensor until the stream that allocated it has waited for the other one (event.record() there, stream.wait_event() here, then del): it can then be used again at once"),
 		finding.CodeChange("let the host not run so far ahead: synchronise once a step, where the waiting is longest"),
@@ -42,27 +43,27 @@ func waiting(s *subject) []finding.Finding {
 }
 
 // tellWaiting says who made what waits, since when and how long.
-func tellWaiting(f *finding.Finding, d *digest.Device) {
+func tellWaiting(f *finding.Finding, e *finding.WaitingEvidence, d *digest.Device) {
 	w := &d.Waiting
 	say := func(format string, args ...any) { f.Detail = append(f.Detail, fmt.Sprintf(format, args...)) }
 	if w.Peak.Event != timeline.Never {
-		f.Evidence["event"] = w.Peak.Event
+		e.Event = &w.Peak.Event
 		say("at most %s waited, at event %s of %s", units.Bytes(w.Peak.Bytes), units.Count(int64(w.Peak.Event)), units.Count(int64(d.Events)))
 	}
 	if w.Count > 0 {
 		since := ""
 		if w.Since != timeline.Never {
-			f.Evidence["waiting_since_event"] = w.Since
+			e.WaitingSinceEvent = &w.Since
 			since = ", the oldest since event " + units.Count(int64(w.Since))
 		}
 		say("at the end %s of %s wait%s", units.Plural(int64(w.Count), "block"), units.Bytes(w.Bytes), since)
 	}
 	if w.Frees > 0 && d.HasTime {
 		mean := w.Total / int64(w.Frees)
-		f.Evidence["waited_count"], f.Evidence["mean_wait_us"], f.Evidence["longest_wait_us"] = w.Frees, mean, w.Longest
+		e.WaitedCount, e.MeanWaitUS, e.LongestWaitUS = &w.Frees, &mean, &w.Longest
 		say("%s waited and went on, after %s on average, %s at the longest", units.Plural(int64(w.Frees), "free"), micros(mean), micros(w.Longest))
 	}
-	tellSums(f, w.Sites)
+	e.UnknownBytes = tellSums(f, w.Sites)
 }
 
 func micros(n int64) string { return units.Duration(time.Duration(n) * time.Microsecond) }

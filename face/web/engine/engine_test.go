@@ -77,6 +77,24 @@ func read[T any](t *testing.T, e *Engine, what string) (doc T) {
 	return doc
 }
 
+// UnmarshalJSON reads the fields of the page beside those of the finding.
+func (d *findingDoc) UnmarshalJSON(data []byte) error {
+	page := struct {
+		Origins *[]string `json:"origins"`
+		Where   *where    `json:"where"`
+	}{&d.Origins, &d.Where}
+	return errors.Join(json.Unmarshal(data, &d.Finding), json.Unmarshal(data, &page))
+}
+
+// UnmarshalJSON reads the fields of the page beside those of the finding.
+func (d *recordedFinding) UnmarshalJSON(data []byte) error {
+	page := struct {
+		Origins *[]string `json:"origins"`
+		Stacks  *[]int    `json:"stacks"`
+	}{&d.Origins, &d.Stacks}
+	return errors.Join(json.Unmarshal(data, &d.Finding), json.Unmarshal(data, &page))
+}
+
 // TestSameAsInspect wants the figures of a device that `inspect` states.
 func TestSameAsInspect(t *testing.T) {
 	e := example(t, "image-leak/step-4.pickle")

@@ -85,14 +85,27 @@ func (e *Engine) whereIs(j *judgement, f *finding.Finding) where {
 			out.Keys = append(out.Keys, key)
 		}
 	}
-	switch k := f.Evidence["event"].(type) {
-	case int:
-		out.Event = &k
-	case int64:
-		n := int(k)
-		out.Event = &n
-	}
+	out.Event = eventOf(f.Evidence)
 	return out
+}
+
+// eventOf is the event at which a finding is to be looked at, nil if there is none.
+func eventOf(e finding.Evidence) *int {
+	switch e := e.(type) {
+	case *finding.OOMEvidence:
+		return e.Event
+	case *finding.PeakEvidence:
+		return e.Event
+	case *finding.SpikeEvidence:
+		return &e.Event
+	case *finding.CopiesEvidence:
+		return &e.Event
+	case *finding.AutocastEvidence:
+		return &e.Event
+	case *finding.WaitingEvidence:
+		return e.Event
+	}
+	return nil
 }
 
 func (e *Engine) indexOf(d *digest.File) int {

@@ -256,10 +256,13 @@ func (r *Recording) judge(stacks []*traced) {
 		for _, frame := range f.Stack {
 			d.Origins = append(d.Origins, origins[stack.OriginOf(stack.Frame(frame))])
 		}
-		ids, named := f.Evidence["stacks"].([]any)
-		for _, id := range ids {
-			if n, ok := id.(float64); ok && n > 0 && n < mostHeld {
-				d.Stacks = append(d.Stacks, int(n))
+		e, _ := f.Evidence.(*finding.RecordedEvidence)
+		named := e != nil && e.Stacks != nil
+		if named {
+			for _, n := range e.Stacks {
+				if n > 0 && n < mostHeld {
+					d.Stacks = append(d.Stacks, int(n))
+				}
 			}
 		}
 		if !named && len(f.Stack) > 0 {
