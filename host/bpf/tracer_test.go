@@ -18,7 +18,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -469,5 +468,3 @@ func gone(t *testing.T, how string, some []string) {
 	}
 	t.Errorf("%s leaves %d of %v behind", how, countListed(some), some)
 }
-
-func ptr(text string) unsafe.Pointer { return unsafe.Pointer(unsafe.StringData(text)) }

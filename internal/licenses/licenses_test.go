@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -111,7 +110,11 @@ func write(t *testing.T, modules []string) {
 			fmt.Fprintf(&out, "%s\n\n", strings.TrimSpace(strings.ReplaceAll(string(text), "\r\n", "\n")))
 		}
 	}
-	notice("Go standard-library", runtime.GOROOT())
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	notice("Go standard-library", strings.TrimSpace(string(root)))
 	slices.Sort(modules)
 	for _, module := range modules {
 		name, version, _ := strings.Cut(module, " ")
