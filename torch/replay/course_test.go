@@ -21,7 +21,7 @@ func TestCourse(t *testing.T) {
 			x := r.Replay()
 			n := r.Trace.Len()
 			peak := int64(0)
-			x.Walk(func(k int, allocated, active int64) bool {
+			x.walk(func(k int, allocated, active int64) bool {
 				peak = max(peak, allocated)
 				if k%max(1, n/50) != 0 && k != n-1 || r.Trace.Action[k] != snapshot.Alloc {
 					return true
@@ -29,7 +29,7 @@ func TestCourse(t *testing.T) {
 				if a, b := x.At(k); a != allocated || b != active {
 					t.Errorf("%s event %d: At says %d, %d, Walk %d, %d", file, k, a, b, allocated, active)
 				}
-				a, b := sums(x.SegmentsAt(k))
+				a, b := sums(x.segmentsAt(k))
 				if a != allocated || b != active {
 					t.Errorf("%s event %d: blocks have %d, %d, the course %d, %d", file, k, a, b, allocated, active)
 				}
@@ -64,4 +64,47 @@ func examples(t *testing.T) []string {
 		t.Fatalf("found no examples: %v", err)
 	}
 	return files
+}
+
+// walk calls f after each event with the bytes allocated and active then, until
+// f returns false.
+func (x *Result) walk(f func(event int, allocated, active int64) bool) {
+	allocated, active := x.At(never)
+	holders := make([]int, x.slots) // of slots: allocations
+	for i := range x.older {
+		holders[i] = i
+	}
+	next := x.older
+	for k, a := range x.Trace.Action {
+		if s := x.slot[k]; s != never {
+			if a == snapshot.Alloc {
+				holders[s] = next
+				next++
+			}
+			i := holders[s]
+			size := x.Sizes[i]
+			switch {
+			case a == snapshot.Alloc:
+				allocated += size
+				active += size
+			case x.Freed(i) == k:
+				allocated -= size
+			}
+			if x.Death(i) == k {
+				active -= size
+			}
+		}
+		if !f(k, allocated, active) {
+			return
+		}
+	}
+}
+
+// segmentsAt are the segments and blocks after the call to which event k belongs:
+// a request whose segment is event k is served. They are those of the replay,
+// for each event before the first difference.
+func (x *Result) segmentsAt(k int) []allocator.Segment {
+	p := x.newPlayer(x.assumed)
+	p.play(k + 1)
+	return p.a.Segments()
 }

@@ -72,7 +72,7 @@ func TestNoHistoryStopsTheReplay(t *testing.T) {
 			for _, d := range s.Devices() {
 				x := NewRecording(timeline.New(s, d)).Replay()
 				if n := x.Trace.Len(); n > 0 {
-					x.SegmentsAt(n / 2)
+					x.segmentsAt(n / 2)
 				}
 				x.Walk(func(int, int64, int64) bool { return true })
 				x.Assumed()

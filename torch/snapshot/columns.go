@@ -34,9 +34,9 @@ type blockDetail struct {
 }
 
 type historyEntry struct {
-	Addr  uint64
-	Size  int64
-	Stack stack.ID
+	addr  uint64
+	size  int64
+	stack stack.ID
 	extra []Field
 	lacks keySet
 }
@@ -76,7 +76,7 @@ func (b *builder) finishOther(kind record) (object, error) {
 	case rSegment:
 		return b.segment()
 	case rHistory:
-		h := historyEntry{Addr: b.addr(kAddr), Size: b.int(kRealSize), Stack: b.stack(), lacks: b.lacks}
+		h := historyEntry{addr: b.addr(kAddr), size: b.int(kRealSize), stack: b.stack(), lacks: b.lacks}
 		h.extra = b.fields(b.extra)
 		b.history = append(b.history, h)
 		return b.newObject(cHistory, len(b.history)-1)
@@ -263,9 +263,9 @@ func (b *builder) block() (object, error) {
 				b.keep(kFrames)
 			}
 			h := detail.history[0]
-			block.Stack = h.Stack
+			block.Stack = h.stack
 			if block.form.noRequested {
-				block.Requested = h.Size
+				block.Requested = h.size
 			}
 		}
 	}

@@ -59,7 +59,7 @@ func (m *measurer) block(b Block) Block {
 	var d detail
 	if m.from.details != nil {
 		for _, h := range m.from.details[b.detail].history {
-			d.history = append(d.history, historyEntry{Addr: h.Addr, Size: h.Size, Stack: h.Stack, lacks: h.lacks | keysOf(h.extra)})
+			d.history = append(d.history, historyEntry{addr: h.addr, size: h.size, stack: h.stack, lacks: h.lacks | keysOf(h.extra)})
 		}
 	}
 	if b.State == UnknownState { // without a state it were no block

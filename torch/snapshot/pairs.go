@@ -116,9 +116,9 @@ func (s *Snapshot) segmentPairs(dst []pair, g *Segment, extra []Field) []pair {
 
 func (s *Snapshot) historyPairs(dst []pair, h *historyEntry) []pair {
 	l := pairList{dst, h.lacks | keysOf(h.extra)}
-	s.addr(&l, kAddr, h.Addr)
-	l.int(kRealSize, h.Size)
-	l.frames(h.Stack)
+	s.addr(&l, kAddr, h.addr)
+	l.int(kRealSize, h.size)
+	l.frames(h.stack)
 	return l.pairs
 }
 

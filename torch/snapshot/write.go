@@ -62,17 +62,6 @@ func (s *Snapshot) StringID(text string) StringID {
 	return id
 }
 
-// StreamID interns a cudaStream_t.
-func (s *Snapshot) StreamID(stream uint64) StreamID {
-	for i, known := range s.Streams {
-		if known == stream {
-			return StreamID(i)
-		}
-	}
-	s.Streams = append(s.Streams, stream)
-	return StreamID(len(s.Streams) - 1)
-}
-
 // PoolID interns a pool.
 func (s *Snapshot) PoolID(p Pool) PoolID {
 	for i, known := range s.Pools[1:] {

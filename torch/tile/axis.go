@@ -81,7 +81,7 @@ func (a *Axis) Place(k int) int64 {
 
 // Event is the first event at a place or behind it, the number of events if
 // there is none.
-func (a *Axis) Event(place int64) int {
+func (a *Axis) event(place int64) int {
 	if a.times == nil {
 		return int(min(max(place, 0), a.Span+1))
 	}

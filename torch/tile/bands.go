@@ -216,9 +216,6 @@ func (b *Bands) sortGroups() {
 	}
 }
 
-// Of is the band of allocation i.
-func (b *Bands) Of(i int) int { return int(b.of[i]) }
-
 // GroupOf is the group of allocation i.
 func (b *Bands) GroupOf(i int) int { return b.Bands[b.of[i]].Group }
 
@@ -261,7 +258,7 @@ func (c *cursor) walk(to int) {
 }
 
 // At is the bytes of all bands after event k.
-func (b *Bands) At(k int) []int64 { return b.cursor(k).now }
+func (b *Bands) at(k int) []int64 { return b.cursor(k).now }
 
 // A Lane is a kept band that grows all the time: a hint for the eye, no verdict.
 type Lane struct {

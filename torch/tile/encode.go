@@ -21,16 +21,16 @@ const (
 // Encode writes a tile as the page reads it: little endian, each array at a
 // multiple of 8 bytes.
 func (t *Tile) Encode(b *Bands, partial bool) []byte {
-	n, m := len(t.Columns), len(t.Entries)
+	n, m := len(t.columns), len(t.entries)
 	if t.Kind == Single {
-		m = len(t.Rects)
+		m = len(t.rects)
 	}
 	w := writer{buf: make([]byte, 0, 64+n*48+m*(8+4*n)+64)}
 	var flags uint32
 	if partial {
 		flags |= flagPartial
 	}
-	if t.Crowded {
+	if t.crowded {
 		flags |= flagCrowded
 	}
 	x := byte(0)
@@ -40,10 +40,10 @@ func (t *Tile) Encode(b *Bands, partial bool) []byte {
 	w.buf = append(w.buf, 'S', 'L', 'T', '1', byte(t.Kind), x, byte(t.Level), byte(t.Scale))
 	w.u32(uint32(n))
 	w.u32(uint32(m))
-	w.f64(float64(t.First))
+	w.f64(float64(t.first))
 	w.u32(flags)
 	w.u32(0)
-	w.f64(float64(t.Threshold))
+	w.f64(float64(t.threshold))
 	w.buf = append(w.buf, make([]byte, 64-len(w.buf))...)
 	t.encodeColumns(&w)
 	switch t.Kind {
@@ -56,27 +56,27 @@ func (t *Tile) Encode(b *Bands, partial bool) []byte {
 }
 
 func (t *Tile) encodeColumns(w *writer) {
-	each(w, t.Columns, func(c *Column) { w.u32(uint32(int32(c.Witness))) })
-	each(w, t.Columns, func(c *Column) { w.u32(uint32(c.First)) })
-	w.u32(uint32(t.End))
+	each(w, t.columns, func(c *column) { w.u32(uint32(int32(c.witness))) })
+	each(w, t.columns, func(c *column) { w.u32(uint32(c.first)) })
+	w.u32(uint32(t.end))
 	w.align()
-	each(w, t.Columns, func(c *Column) { w.f64(float64(c.Max)) })
-	each(w, t.Columns, func(c *Column) { w.f64(float64(c.Min)) })
-	each(w, t.Columns, func(c *Column) { w.f64(float64(c.Last)) })
-	each(w, t.Columns, func(c *Column) { w.f64(float64(c.Reserved)) })
+	each(w, t.columns, func(c *column) { w.f64(float64(c.max)) })
+	each(w, t.columns, func(c *column) { w.f64(float64(c.min)) })
+	each(w, t.columns, func(c *column) { w.f64(float64(c.last)) })
+	each(w, t.columns, func(c *column) { w.f64(float64(c.reserved)) })
 }
 
 func (t *Tile) encodeEntries(w *writer) {
-	each(w, t.Entries, func(e *Entry) {
-		id := int32(e.First)
-		if e.Count > 1 {
+	each(w, t.entries, func(e *entry) {
+		id := int32(e.first)
+		if e.count > 1 {
 			id = -1 - id
 		}
 		w.u32(uint32(id))
 	})
-	each(w, t.Entries, func(e *Entry) { w.u32(uint32(e.Count)) })
-	for i := range t.Entries {
-		for _, v := range t.Entries[i].Heights {
+	each(w, t.entries, func(e *entry) { w.u32(uint32(e.count)) })
+	for i := range t.entries {
+		for _, v := range t.entries[i].heights {
 			w.f32(float32(v))
 		}
 	}
@@ -84,22 +84,22 @@ func (t *Tile) encodeEntries(w *writer) {
 }
 
 func (t *Tile) encodeRects(w *writer, b *Bands) {
-	each(w, t.Rects, func(r *Rect) { w.u16(uint16(r.From)) })
-	each(w, t.Rects, func(r *Rect) { w.u16(uint16(r.To)) })
-	each(w, t.Rects, func(r *Rect) { w.f64(float64(r.Below)) })
-	each(w, t.Rects, func(r *Rect) { w.f32(float32(r.Bytes)) })
-	each(w, t.Rects, func(r *Rect) { w.u32(uint32(int32(r.Alloc))) })
-	each(w, t.Rects, func(r *Rect) { w.u32(uint32(r.Band)) })
-	each(w, t.Rects, func(r *Rect) { w.u32(uint32(r.Count)) })
-	each(w, t.Rects, func(r *Rect) {
+	each(w, t.rects, func(r *rect) { w.u16(uint16(r.from)) })
+	each(w, t.rects, func(r *rect) { w.u16(uint16(r.to)) })
+	each(w, t.rects, func(r *rect) { w.f64(float64(r.below)) })
+	each(w, t.rects, func(r *rect) { w.f32(float32(r.bytes)) })
+	each(w, t.rects, func(r *rect) { w.u32(uint32(int32(r.alloc))) })
+	each(w, t.rects, func(r *rect) { w.u32(uint32(r.band)) })
+	each(w, t.rects, func(r *rect) { w.u32(uint32(r.count)) })
+	each(w, t.rects, func(r *rect) {
 		var flags uint16
-		if r.Alloc == Strip {
+		if r.alloc == Strip {
 			flags |= rectStrip
 		}
-		if r.Bands > 1 {
+		if r.bands > 1 {
 			flags |= rectBands
 		}
-		if b.Bands[r.Band].Fate == Pending {
+		if b.Bands[r.band].Fate == Pending {
 			flags |= rectPending
 		}
 		w.u16(flags)

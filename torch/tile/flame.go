@@ -67,12 +67,12 @@ func (b *branch) grow(t *stack.Table, s StackSum) {
 			at.below[frame] = next
 		}
 		at = next
-		at.Bytes += s.Bytes
-		at.Count += s.Count
+		at.Bytes += s.bytes
+		at.Count += s.count
 	}
-	b.Bytes += s.Bytes
-	b.Count += s.Count
-	switch s.Missing {
+	b.Bytes += s.bytes
+	b.Count += s.count
+	switch s.missing {
 	case timeline.StacksOff:
 		step(StacksOff)
 	case timeline.AutogradThread:
@@ -80,7 +80,7 @@ func (b *branch) grow(t *stack.Table, s StackSum) {
 	case timeline.BeforeRecording:
 		step(BeforeFrame)
 	}
-	frames := t.Frames(s.Stack)
+	frames := t.Frames(s.stack)
 	for _, frame := range slices.Backward(frames[max(0, len(frames)-flameDepth):]) {
 		step(int(frame))
 	}

@@ -79,14 +79,14 @@ func describe(out *strings.Builder, b *Bands) {
 }
 
 func (t *Tile) describe(out *strings.Builder) {
-	for i := range t.Columns {
-		c := &t.Columns[i]
-		fmt.Fprintf(out, "  column %d: events from %d, highest at %d: %d, lowest %d, last %d, reserved %d\n", i, c.First, c.Witness, c.Max, c.Min, c.Last, c.Reserved)
+	for i := range t.columns {
+		c := &t.columns[i]
+		fmt.Fprintf(out, "  column %d: events from %d, highest at %d: %d, lowest %d, last %d, reserved %d\n", i, c.first, c.witness, c.max, c.min, c.last, c.reserved)
 	}
-	for _, e := range t.Entries {
-		fmt.Fprintf(out, "  bands %d +%d: %d\n", e.First, e.Count, e.Heights)
+	for _, e := range t.entries {
+		fmt.Fprintf(out, "  bands %d +%d: %d\n", e.first, e.count, e.heights)
 	}
-	for _, r := range t.Rects {
-		fmt.Fprintf(out, "  columns %d–%d, from %d: %d bytes, allocation %d, band %d +%d, count %d\n", r.From, r.To-1, r.Below, r.Bytes, r.Alloc, r.Band, r.Bands, r.Count)
+	for _, r := range t.rects {
+		fmt.Fprintf(out, "  columns %d–%d, from %d: %d bytes, allocation %d, band %d +%d, count %d\n", r.from, r.to-1, r.below, r.bytes, r.alloc, r.band, r.bands, r.count)
 	}
 }

@@ -69,7 +69,7 @@ type Group struct {
 	Label    string
 	Site     stack.Site // of the groupings by code; the line is 0 where it is not one
 	HasSite  bool
-	Missing  timeline.Missing // why there is no line of own code, of the groupings by code
+	missing  timeline.Missing // why there is no line of own code, of the groupings by code
 	Peak     int64            // most bytes live at once
 	PeakAt   int              // event
 	Kept     int64            // alive at the snapshot
@@ -228,7 +228,7 @@ func foreign(why timeline.Missing, frames []stack.Frame) Group {
 	if op := operator(frames); op != "" {
 		label += " · " + op
 	}
-	return Group{Key: keyOf("", label), Label: label, Missing: why, identity: "\x00" + label}
+	return Group{Key: keyOf("", label), Label: label, missing: why, identity: "\x00" + label}
 }
 
 // operator is the innermost operator of PyTorch that native frames name, such

@@ -163,7 +163,7 @@ func (h *History) Made(k int) (int, bool) {
 func (h *History) Peak() timeline.Point {
 	p := timeline.Point{Event: timeline.Never, Bytes: h.Live(timeline.Never)}
 	if h.Events() > 0 {
-		if k := h.Highest(0, h.Events()); h.Live(k) > p.Bytes {
+		if k := h.highest(0, h.Events()); h.Live(k) > p.Bytes {
 			p = timeline.Point{Event: k, Bytes: h.Live(k)}
 		}
 	}
@@ -171,7 +171,7 @@ func (h *History) Peak() timeline.Point {
 }
 
 // Highest is the first event of from … to-1 at which most was live.
-func (h *History) Highest(from, to int) int { return h.high.best(from, to) }
+func (h *History) highest(from, to int) int { return h.high.best(from, to) }
 
 // EachLive calls f for the allocations that live after event k, by birth, until
 // it returns false.

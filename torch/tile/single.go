@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// A Rect is an allocation, or several small ones, over some columns.
-type Rect struct {
-	From, To int   // columns
-	Below    int64 // bytes below it
-	Bytes    int64
-	Alloc    int // Strip where there are several
-	Band     int // the first, of whole bands
-	Count    int // allocations
-	Bands    int // how many whole bands it stands for, if more than 1
+// A rect is an allocation, or several small ones, over some columns.
+type rect struct {
+	from, to int   // columns
+	below    int64 // bytes below it
+	bytes    int64
+	alloc    int // Strip where there are several
+	band     int // the first, of whole bands
+	count    int // allocations
+	bands    int // how many whole bands it stands for, if more than 1
 }
 
 // Strip stands in the place of an allocation where a rectangle is several.
@@ -41,7 +41,7 @@ type item struct {
 
 // single fills the rectangles. It is not done if there are too many.
 func (t *Tile) single(ctx context.Context, b *Bands, keep []bool) (done bool, err error) {
-	if len(t.Columns) == 0 {
+	if len(t.columns) == 0 {
 		return true, nil
 	}
 	items := t.items(b, keep)
@@ -53,7 +53,7 @@ func (t *Tile) single(ctx context.Context, b *Bands, keep []bool) (done bool, er
 // items are the allocations that live at some witness, by band and birth.
 func (t *Tile) items(b *Bands, keep []bool) []item {
 	h := b.h
-	first, last := t.Columns[0].Witness, t.Columns[len(t.Columns)-1].Witness
+	first, last := t.columns[0].witness, t.columns[len(t.columns)-1].witness
 	counts := make([]int, len(b.Bands)+1)
 	var found []item
 	for block, end := range h.lastDeath {
@@ -72,7 +72,7 @@ func (t *Tile) items(b *Bands, keep []bool) []item {
 			if keep != nil && !keep[band] || death >= 0 && death <= first {
 				continue
 			}
-			x := item{from: int32(t.sortedColumn(birth)), to: int32(len(t.Columns)), band: band, alloc: int32(i), count: 1,
+			x := item{from: int32(t.sortedColumn(birth)), to: int32(len(t.columns)), band: band, alloc: int32(i), count: 1,
 				bytes: h.Size(i), rect: none, strip: none}
 			if death >= 0 {
 				x.to = int32(t.sortedColumn(death))
@@ -100,7 +100,7 @@ func (t *Tile) smallBands(b *Bands, items []item) []bool {
 	for i := range small {
 		small[i] = true
 	}
-	change := make([]int64, len(t.Columns)+1)
+	change := make([]int64, len(t.columns)+1)
 	for i := 0; i < len(items); {
 		band := items[i].band
 		clear(change)
@@ -110,7 +110,7 @@ func (t *Tile) smallBands(b *Bands, items []item) []bool {
 		}
 		var live int64
 		for _, v := range change {
-			if live += v; live >= t.Threshold {
+			if live += v; live >= t.threshold {
 				small[band] = false
 				break
 			}
@@ -157,23 +157,23 @@ func (w *stacker) collapse() {
 
 // all reports whether x is a small allocation, or several, that live in all columns.
 func (w *stacker) all(x *item) bool {
-	return x.from == 0 && int(x.to) == len(w.t.Columns) && !w.large(x)
+	return x.from == 0 && int(x.to) == len(w.t.columns) && !w.large(x)
 }
 
 // large reports whether x is an allocation to be drawn alone.
 func (w *stacker) large(x *item) bool {
-	return x.alloc != Strip && x.bytes >= w.t.Threshold
+	return x.alloc != Strip && x.bytes >= w.t.threshold
 }
 
 // run goes through the columns.
 func (w *stacker) run(ctx context.Context) (done bool, err error) {
-	born := make([][]int32, len(w.t.Columns))
+	born := make([][]int32, len(w.t.columns))
 	for i := range w.items {
 		born[w.items[i].from] = append(born[w.items[i].from], int32(i))
 	}
 	var live []int32
 	steps := 0
-	for c := range w.t.Columns {
+	for c := range w.t.columns {
 		if c%64 == 0 && ctx.Err() != nil {
 			return false, ctx.Err()
 		}
@@ -182,10 +182,10 @@ func (w *stacker) run(ctx context.Context) (done bool, err error) {
 			return false, nil
 		}
 		sum := w.column(c, live)
-		if sum != w.t.Columns[c].Max {
-			return false, fmt.Errorf("the allocations at event %d sum to %d bytes, and %d are live", w.t.Columns[c].Witness, sum, w.t.Columns[c].Max)
+		if sum != w.t.columns[c].max {
+			return false, fmt.Errorf("the allocations at event %d sum to %d bytes, and %d are live", w.t.columns[c].witness, sum, w.t.columns[c].max)
 		}
-		if len(w.t.Rects) > mostRects {
+		if len(w.t.rects) > mostRects {
 			return false, nil
 		}
 	}
@@ -207,7 +207,7 @@ func (w *stacker) next(live, born []int32, c int) []int32 {
 // column stacks what lives in column c and returns its height.
 func (w *stacker) column(c int, live []int32) (below int64) {
 	var strip *int32 // where the strip under way is kept
-	var open Rect
+	var open rect
 	flush := func() {
 		if strip != nil {
 			*strip = w.extend(*strip, open)
@@ -223,19 +223,19 @@ func (w *stacker) column(c int, live []int32) (below int64) {
 		}
 		if w.large(x) {
 			flush()
-			x.rect = w.extend(x.rect, Rect{From: c, To: c + 1, Below: below, Bytes: x.bytes, Alloc: int(x.alloc), Band: int(x.band), Count: 1})
+			x.rect = w.extend(x.rect, rect{from: c, to: c + 1, below: below, bytes: x.bytes, alloc: int(x.alloc), band: int(x.band), count: 1})
 			behind = &x.strip
 		} else {
 			if strip == nil {
 				strip = behind
-				open = Rect{From: c, To: c + 1, Below: below, Alloc: Strip, Band: int(band)}
+				open = rect{from: c, to: c + 1, below: below, alloc: Strip, band: int(band)}
 			}
-			open.Bytes += x.bytes
-			open.Count += int(x.count)
-			if open.Alloc = Strip; open.Count == 1 {
-				open.Alloc = int(x.alloc)
+			open.bytes += x.bytes
+			open.count += int(x.count)
+			if open.alloc = Strip; open.count == 1 {
+				open.alloc = int(x.alloc)
 			}
-			open.Bands = int(x.band-band) + 1
+			open.bands = int(x.band-band) + 1
 		}
 		below += x.bytes
 	}
@@ -245,17 +245,17 @@ func (w *stacker) column(c int, live []int32) (below int64) {
 
 // extend makes rectangle i one column wider if what follows is at the same place,
 // within a quarter of a pixel, and else opens a new one.
-func (w *stacker) extend(i int32, r Rect) int32 {
-	quarter := w.t.Threshold / 8
+func (w *stacker) extend(i int32, r rect) int32 {
+	quarter := w.t.threshold / 8
 	near := func(a, b int64) bool { return a-b <= quarter && b-a <= quarter }
 	if i != none {
-		old := &w.t.Rects[i]
-		if old.To == r.From && near(old.Below, r.Below) && near(old.Bytes, r.Bytes) && (old.Alloc == r.Alloc || r.Count > 1 && old.Count > 1) {
-			old.To = r.To
-			old.Bands = max(old.Bands, r.Bands)
+		old := &w.t.rects[i]
+		if old.to == r.from && near(old.below, r.below) && near(old.bytes, r.bytes) && (old.alloc == r.alloc || r.count > 1 && old.count > 1) {
+			old.to = r.to
+			old.bands = max(old.bands, r.bands)
 			return i
 		}
 	}
-	w.t.Rects = append(w.t.Rects, r)
-	return int32(len(w.t.Rects) - 1)
+	w.t.rects = append(w.t.rects, r)
+	return int32(len(w.t.rects) - 1)
 }

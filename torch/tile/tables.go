@@ -97,10 +97,10 @@ func (b *Bands) Changes(from, to int) (out []Change) {
 
 // StackSum is what allocations of one stack have in all.
 type StackSum struct {
-	Stack   stack.ID
-	Missing timeline.Missing // why the stack has no frames
-	Bytes   int64
-	Count   int
+	stack   stack.ID
+	missing timeline.Missing // why the stack has no frames
+	bytes   int64
+	count   int
 }
 
 // LiveStacks sums what lives after event k by stack.
@@ -155,12 +155,12 @@ func (s *stackSums) add(i int) {
 	if id <= stack.Empty {
 		why := s.h.Missing(i)
 		if s.without[why] == nil {
-			s.without[why] = &StackSum{Stack: id, Missing: why}
+			s.without[why] = &StackSum{stack: id, missing: why}
 		}
 		sum = s.without[why]
 	}
-	sum.Bytes += s.h.Size(i)
-	sum.Count++
+	sum.bytes += s.h.Size(i)
+	sum.count++
 }
 
 func (s *stackSums) list() (out []StackSum) {
@@ -170,8 +170,8 @@ func (s *stackSums) list() (out []StackSum) {
 		}
 	}
 	for id, sum := range s.by {
-		if sum.Count > 0 {
-			sum.Stack = stack.ID(id)
+		if sum.count > 0 {
+			sum.stack = stack.ID(id)
 			out = append(out, sum)
 		}
 	}

@@ -44,35 +44,35 @@ const (
 // A Tile is a piece of a picture.
 type Tile struct {
 	Request
-	First     int64 // number of the first bucket
-	Columns   []Column
-	End       int   // the event after the last
-	Threshold int64 // bytes below which things were merged
+	first     int64 // number of the first bucket
+	columns   []column
+	end       int   // the event after the last
+	threshold int64 // bytes below which things were merged
 	// Crowded marks a tile of bands that was asked to show allocations, of which
 	// there are too many.
-	Crowded bool
-	Entries []Entry
-	Rects   []Rect
+	crowded bool
+	entries []entry
+	rects   []rect
 }
 
-// A Column is what a bucket holds: live bytes and reserved ones.
-type Column struct {
-	First    int // event; the bucket ends where the next begins
-	Witness  int // event with the highest total, whose state is drawn
-	Max, Min int64
-	Last     int64
-	Reserved int64 // highest
+// A column is what a bucket holds: live bytes and reserved ones.
+type column struct {
+	first    int // event; the bucket ends where the next begins
+	witness  int // event with the highest total, whose state is drawn
+	max, min int64
+	last     int64
+	reserved int64 // highest
 }
 
-// An Entry is a band, or a run of small ones, in all columns.
-type Entry struct {
-	First, Count int // bands
-	Heights      []int64
+// An entry is a band, or a run of small ones, in all columns.
+type entry struct {
+	first, count int // bands
+	heights      []int64
 }
 
 // Tile computes a tile. Bands may be nil for a tile of totals without solo.
 func (h *History) Tile(ctx context.Context, b *Bands, r Request) (*Tile, error) {
-	t := &Tile{Request: r, First: int64(r.Index) * Buckets, Threshold: 2 << r.Scale}
+	t := &Tile{Request: r, first: int64(r.Index) * Buckets, threshold: 2 << r.Scale}
 	h.columns(t)
 	if b == nil {
 		return t, nil
@@ -89,7 +89,7 @@ func (h *History) Tile(ctx context.Context, b *Bands, r Request) (*Tile, error) 
 		if done || err != nil {
 			return t, err
 		}
-		t.Kind, t.Crowded, t.Rects = Banded, true, nil
+		t.Kind, t.crowded, t.rects = Banded, true, nil
 	}
 	return t, t.banded(ctx, b, keep)
 }
@@ -97,34 +97,34 @@ func (h *History) Tile(ctx context.Context, b *Bands, r Request) (*Tile, error) 
 // columns finds the buckets of a tile and their totals.
 func (h *History) columns(t *Tile) {
 	last := t.Axis.Span >> t.Level // the last bucket
-	n := int(min(last-t.First+1, Buckets))
-	t.End = h.Events()
+	n := int(min(last-t.first+1, Buckets))
+	t.end = h.Events()
 	if n <= 0 || h.Events() == 0 {
 		return
 	}
-	t.Columns = make([]Column, n)
-	to := t.Axis.Event(t.First << t.Level)
-	for i := range t.Columns {
+	t.columns = make([]column, n)
+	to := t.Axis.event(t.first << t.Level)
+	for i := range t.columns {
 		from := to
 		to = h.Events()
-		if bucket := t.First + int64(i); bucket < last {
-			to = t.Axis.Event((bucket + 1) << t.Level)
+		if bucket := t.first + int64(i); bucket < last {
+			to = t.Axis.event((bucket + 1) << t.Level)
 		}
-		t.Columns[i] = h.column(from, to)
+		t.columns[i] = h.column(from, to)
 	}
-	t.End = to
+	t.end = to
 }
 
 // column is the bucket of the events from … to-1. An empty one shows what was
 // before.
-func (h *History) column(from, to int) Column {
+func (h *History) column(from, to int) column {
 	if from == to {
 		live := h.Live(from - 1)
-		return Column{First: from, Witness: from - 1, Max: live, Min: live, Last: live, Reserved: h.Reserved(from - 1)}
+		return column{first: from, witness: from - 1, max: live, min: live, last: live, reserved: h.Reserved(from - 1)}
 	}
 	at := h.high.best(from, to)
-	return Column{First: from, Witness: at, Max: h.Live(at), Min: h.Live(h.low.best(from, to)), Last: h.Live(to - 1),
-		Reserved: h.taken.highest(from, to)}
+	return column{first: from, witness: at, max: h.Live(at), min: h.Live(h.low.best(from, to)), last: h.Live(to - 1),
+		reserved: h.taken.highest(from, to)}
 }
 
 // solo is which bands are of the groups, nil if all are.
@@ -141,28 +141,28 @@ func (b *Bands) solo(keys []Key) []bool {
 
 // soloColumns counts only the bands to keep: no pyramid knows their extremes.
 func (t *Tile) soloColumns(b *Bands, keep []bool) {
-	if len(t.Columns) == 0 {
+	if len(t.columns) == 0 {
 		return
 	}
-	first := t.Columns[0].First
+	first := t.columns[0].first
 	var live int64
-	for i, v := range b.At(first - 1) {
+	for i, v := range b.at(first - 1) {
 		if keep[i] {
 			live += v
 		}
 	}
-	for i := range t.Columns {
-		c := &t.Columns[i]
+	for i := range t.columns {
+		c := &t.columns[i]
 		end := t.endOf(i)
-		c.Witness, c.Max, c.Min = c.First, math.MinInt64, math.MaxInt64
+		c.witness, c.max, c.min = c.first, math.MinInt64, math.MaxInt64
 		see := func(k int) {
-			if live > c.Max {
-				c.Max, c.Witness = live, k
+			if live > c.max {
+				c.max, c.witness = live, k
 			}
-			c.Min = min(c.Min, live)
+			c.min = min(c.min, live)
 		}
-		seen := c.First // the next event whose state counts
-		b.h.changes(c.First, end, func(k int, alloc int32, bytes int64) {
+		seen := c.first // the next event whose state counts
+		b.h.changes(c.first, end, func(k int, alloc int32, bytes int64) {
 			if keep[b.of[alloc]] {
 				if k > seen {
 					see(seen)
@@ -171,20 +171,20 @@ func (t *Tile) soloColumns(b *Bands, keep []bool) {
 				seen = k
 			}
 		})
-		if c.First == end {
+		if c.first == end {
 			seen = end - 1
 		}
 		see(seen)
-		c.Last = live
+		c.last = live
 	}
 }
 
 // endOf is the event after the last of column i.
 func (t *Tile) endOf(i int) int {
-	if i+1 < len(t.Columns) {
-		return t.Columns[i+1].First
+	if i+1 < len(t.columns) {
+		return t.columns[i+1].first
 	}
-	return t.End
+	return t.end
 }
 
 // mostEntries is how many bands and strips a tile may have.
@@ -192,18 +192,18 @@ const mostEntries = 64
 
 // banded fills the entries.
 func (t *Tile) banded(ctx context.Context, b *Bands, keep []bool) error {
-	n, m := len(t.Columns), len(b.Bands)
+	n, m := len(t.columns), len(b.Bands)
 	if n == 0 {
 		return nil
 	}
 	heights := make([]int64, n*m) // by band, then by column
 	highest := make([]int64, m)
-	c := b.cursor(t.Columns[0].Witness)
-	for i := range t.Columns {
+	c := b.cursor(t.columns[0].witness)
+	for i := range t.columns {
 		if i%64 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		c.move(t.Columns[i].Witness)
+		c.move(t.columns[i].witness)
 		var sum int64
 		for band, v := range c.now {
 			if keep == nil || keep[band] {
@@ -212,39 +212,39 @@ func (t *Tile) banded(ctx context.Context, b *Bands, keep []bool) error {
 				sum += v
 			}
 		}
-		if sum != t.Columns[i].Max {
-			return fmt.Errorf("the bands at event %d sum to %d bytes, and %d are live", t.Columns[i].Witness, sum, t.Columns[i].Max)
+		if sum != t.columns[i].max {
+			return fmt.Errorf("the bands at event %d sum to %d bytes, and %d are live", t.columns[i].witness, sum, t.columns[i].max)
 		}
 	}
-	entries := b.entries(highest, t.Threshold)
-	for len(entries) > mostEntries && t.Threshold < math.MaxInt64/2 {
-		t.Threshold *= 2
-		entries = b.entries(highest, t.Threshold)
+	entries := b.entries(highest, t.threshold)
+	for len(entries) > mostEntries && t.threshold < math.MaxInt64/2 {
+		t.threshold *= 2
+		entries = b.entries(highest, t.threshold)
 	}
 	for i := range entries {
 		e := &entries[i]
-		e.Heights = heights[e.First*n : (e.First+1)*n]
-		for band := e.First + 1; band < e.First+e.Count; band++ {
+		e.heights = heights[e.first*n : (e.first+1)*n]
+		for band := e.first + 1; band < e.first+e.count; band++ {
 			for k, v := range heights[band*n : (band+1)*n] {
-				e.Heights[k] += v
+				e.heights[k] += v
 			}
 		}
 	}
-	t.Entries = entries
+	t.entries = entries
 	return nil
 }
 
 // entries are the bands that reach the threshold, and runs of those between that
 // do not. No run crosses from one fate to another.
-func (b *Bands) entries(highest []int64, threshold int64) (out []Entry) {
+func (b *Bands) entries(highest []int64, threshold int64) (out []entry) {
 	open := false
 	for i, v := range highest {
 		small := v < threshold
 		if small && open && b.Bands[i].Fate == b.Bands[i-1].Fate {
-			out[len(out)-1].Count++
+			out[len(out)-1].count++
 			continue
 		}
-		out = append(out, Entry{First: i, Count: 1})
+		out = append(out, entry{first: i, count: 1})
 		open = small
 	}
 	return out
@@ -261,7 +261,7 @@ type Hit struct {
 func (b *Bands) Hit(k int, y int64, solo []Key) (Hit, bool) {
 	keep := b.solo(solo)
 	below := int64(0)
-	for band, v := range b.At(k) {
+	for band, v := range b.at(k) {
 		if keep != nil && !keep[band] {
 			continue
 		}
@@ -316,5 +316,5 @@ func (h *History) NextPeak(k int, back bool) int {
 
 // sortedColumn is the first column whose witness is event k or later.
 func (t *Tile) sortedColumn(k int) int {
-	return sort.Search(len(t.Columns), func(i int) bool { return t.Columns[i].Witness >= k })
+	return sort.Search(len(t.columns), func(i int) bool { return t.columns[i].witness >= k })
 }

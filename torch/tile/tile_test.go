@@ -170,8 +170,8 @@ func TestMeasured(t *testing.T) {
 			for _, i := range h.LiveAt(k) {
 				want += sizes[i]
 			}
-			if m.Live(k) != want || sum(b.At(k)) != want {
-				t.Fatalf("%s, event %d: %d bytes live, %d in bands, want %d", name, k, m.Live(k), sum(b.At(k)), want)
+			if m.Live(k) != want || sum(b.at(k)) != want {
+				t.Fatalf("%s, event %d: %d bytes live, %d in bands, want %d", name, k, m.Live(k), sum(b.at(k)), want)
 			}
 		}
 	}
@@ -224,7 +224,7 @@ func TestOrder(t *testing.T) {
 				t.Errorf("%s by %s: groups keep %d bytes, want %d", name, g, kept, h.EndsAs(Kept))
 			}
 			for _, k := range someEvents(h) {
-				got, want := b.At(k), live(b, k)
+				got, want := b.at(k), live(b, k)
 				if !slices.Equal(got, want) {
 					t.Fatalf("%s by %s, event %d: %v, want %v", name, g, k, got, want)
 				}
@@ -282,29 +282,29 @@ func TestTiles(t *testing.T) {
 
 func checkColumns(t *testing.T, what string, h *History, tile *Tile) {
 	t.Helper()
-	for c := range tile.Columns {
-		x := &tile.Columns[c]
-		from, to := x.First, tile.endOf(c)
+	for c := range tile.columns {
+		x := &tile.columns[c]
+		from, to := x.first, tile.endOf(c)
 		for k := from; k < to; k++ {
-			if p := tile.Axis.Place(k) >> tile.Level; p != tile.First+int64(c) {
+			if p := tile.Axis.Place(k) >> tile.Level; p != tile.first+int64(c) {
 				t.Fatalf("%s, column %d: event %d stands in bucket %d", what, c, k, p)
 			}
 		}
 		if from == to {
-			if x.Witness != from-1 || x.Max != h.Live(from-1) || x.Reserved != h.Reserved(from-1) {
+			if x.witness != from-1 || x.max != h.Live(from-1) || x.reserved != h.Reserved(from-1) {
 				t.Fatalf("%s, empty column %d: %+v", what, c, *x)
 			}
 			continue
 		}
-		want := Column{First: from, Witness: from, Max: h.Live(from), Min: h.Live(from), Last: h.Live(to - 1)}
+		want := column{first: from, witness: from, max: h.Live(from), min: h.Live(from), last: h.Live(to - 1)}
 		for k := from; k < to; k++ {
-			if v := h.Live(k); v > want.Max {
-				want.Max, want.Witness = v, k
+			if v := h.Live(k); v > want.max {
+				want.max, want.witness = v, k
 			}
-			want.Min = min(want.Min, h.Live(k))
-			want.Reserved = max(want.Reserved, h.Reserved(k))
+			want.min = min(want.min, h.Live(k))
+			want.reserved = max(want.reserved, h.Reserved(k))
 			if k == from {
-				want.Reserved = h.Reserved(k)
+				want.reserved = h.Reserved(k)
 			}
 		}
 		if *x != want {
@@ -317,30 +317,30 @@ func checkColumns(t *testing.T, what string, h *History, tile *Tile) {
 // one entry.
 func checkEntries(t *testing.T, what string, b *Bands, tile *Tile) {
 	t.Helper()
-	if len(tile.Columns) > 0 && len(tile.Entries) > mostEntries {
-		t.Fatalf("%s: %d entries", what, len(tile.Entries))
+	if len(tile.columns) > 0 && len(tile.entries) > mostEntries {
+		t.Fatalf("%s: %d entries", what, len(tile.entries))
 	}
 	next := 0
-	for _, e := range tile.Entries {
-		if e.First != next || b.Bands[e.First].Fate != b.Bands[e.First+e.Count-1].Fate {
-			t.Fatalf("%s: entry %d +%d follows band %d", what, e.First, e.Count, next)
+	for _, e := range tile.entries {
+		if e.first != next || b.Bands[e.first].Fate != b.Bands[e.first+e.count-1].Fate {
+			t.Fatalf("%s: entry %d +%d follows band %d", what, e.first, e.count, next)
 		}
-		next += e.Count
+		next += e.count
 	}
-	if len(tile.Columns) > 0 && next != len(b.Bands) {
+	if len(tile.columns) > 0 && next != len(b.Bands) {
 		t.Fatalf("%s: the entries end with band %d of %d", what, next, len(b.Bands))
 	}
-	for c := 0; c < len(tile.Columns); c += 37 {
-		want := live(b, tile.Columns[c].Witness)
+	for c := 0; c < len(tile.columns); c += 37 {
+		want := live(b, tile.columns[c].witness)
 		var total int64
-		for _, e := range tile.Entries {
-			if got := e.Heights[c]; got != sum(want[e.First:e.First+e.Count]) {
-				t.Fatalf("%s, column %d: entry %d has %d bytes, want %d", what, c, e.First, got, sum(want[e.First:e.First+e.Count]))
+		for _, e := range tile.entries {
+			if got := e.heights[c]; got != sum(want[e.first:e.first+e.count]) {
+				t.Fatalf("%s, column %d: entry %d has %d bytes, want %d", what, c, e.first, got, sum(want[e.first:e.first+e.count]))
 			}
-			total += e.Heights[c]
+			total += e.heights[c]
 		}
-		if total != tile.Columns[c].Max {
-			t.Fatalf("%s, column %d: %d bytes are drawn, and %d are live", what, c, total, tile.Columns[c].Max)
+		if total != tile.columns[c].max {
+			t.Fatalf("%s, column %d: %d bytes are drawn, and %d are live", what, c, total, tile.columns[c].max)
 		}
 	}
 }
@@ -349,43 +349,43 @@ func checkEntries(t *testing.T, what string, b *Bands, tile *Tile) {
 // each at the place that the order of bands gives it, within a quarter of a pixel.
 func checkRects(t *testing.T, what string, b *Bands, tile *Tile) {
 	t.Helper()
-	quarter := tile.Threshold / 8
-	for c := 0; c < len(tile.Columns); c += 29 {
-		witness := tile.Columns[c].Witness
-		var rects []Rect
-		for _, r := range tile.Rects {
-			if r.From <= c && c < r.To {
+	quarter := tile.threshold / 8
+	for c := 0; c < len(tile.columns); c += 29 {
+		witness := tile.columns[c].witness
+		var rects []rect
+		for _, r := range tile.rects {
+			if r.from <= c && c < r.to {
 				rects = append(rects, r)
 			}
 		}
-		slices.SortFunc(rects, func(x, y Rect) int {
-			return cmp.Or(cmp.Compare(x.Band, y.Band), cmp.Compare(2*x.Below+x.Bytes, 2*y.Below+y.Bytes))
+		slices.SortFunc(rects, func(x, y rect) int {
+			return cmp.Or(cmp.Compare(x.band, y.band), cmp.Compare(2*x.below+x.bytes, 2*y.below+y.bytes))
 		})
 		below, count := int64(0), 0
 		for _, r := range rects {
-			if d := r.Below - below; d < -2*quarter || d > 2*quarter {
-				t.Fatalf("%s, column %d: a rectangle stands at %d, want %d", what, c, r.Below, below)
+			if d := r.below - below; d < -2*quarter || d > 2*quarter {
+				t.Fatalf("%s, column %d: a rectangle stands at %d, want %d", what, c, r.below, below)
 			}
-			below = r.Below + r.Bytes
-			if count += r.Count; r.Alloc == Strip {
+			below = r.below + r.bytes
+			if count += r.count; r.alloc == Strip {
 				continue
 			}
 			want := int64(0)
-			for _, v := range live(b, witness)[:b.Of(r.Alloc)] {
+			for _, v := range live(b, witness)[:int(b.of[r.alloc])] {
 				want += v
 			}
 			b.h.EachLive(witness, func(i int) bool {
-				if i < r.Alloc && b.Of(i) == b.Of(r.Alloc) {
+				if i < r.alloc && int(b.of[i]) == int(b.of[r.alloc]) {
 					want += b.h.Size(i)
 				}
 				return true
 			})
-			if d := r.Below - want; r.Count == 1 && (d < -quarter || d > quarter) {
-				t.Fatalf("%s, column %d: allocation %d stands at %d, want %d", what, c, r.Alloc, r.Below, want)
+			if d := r.below - want; r.count == 1 && (d < -quarter || d > quarter) {
+				t.Fatalf("%s, column %d: allocation %d stands at %d, want %d", what, c, r.alloc, r.below, want)
 			}
 		}
-		if d := below - tile.Columns[c].Max; d < -2*quarter || d > 2*quarter {
-			t.Fatalf("%s, column %d: %d bytes are drawn, and %d are live", what, c, below, tile.Columns[c].Max)
+		if d := below - tile.columns[c].max; d < -2*quarter || d > 2*quarter {
+			t.Fatalf("%s, column %d: %d bytes are drawn, and %d are live", what, c, below, tile.columns[c].max)
 		}
 	}
 }
@@ -408,13 +408,13 @@ func TestZoomMovesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := bucket % Buckets
-		if tile.Columns[c].Witness != peak {
-			t.Fatalf("level %d: the witness is event %d, want the peak %d", level, tile.Columns[c].Witness, peak)
+		if tile.columns[c].witness != peak {
+			t.Fatalf("level %d: the witness is event %d, want the peak %d", level, tile.columns[c].witness, peak)
 		}
 		var top int64
-		for _, e := range tile.Entries {
-			top += e.Heights[c]
-			last := e.First + e.Count - 1
+		for _, e := range tile.entries {
+			top += e.heights[c]
+			last := e.first + e.count - 1
 			if before, ok := tops[last]; ok && before != top {
 				t.Errorf("level %d: band %d ends at %d, and at another level at %d", level, last, top, before)
 			} else if ok {
@@ -437,9 +437,9 @@ func TestSpike(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := tile.Columns[at>>12]
-	if c.Witness != at && c.Witness != at+1 || c.Max < 1<<40 {
-		t.Errorf("the column shows %d bytes at event %d", c.Max, c.Witness)
+	c := tile.columns[at>>12]
+	if c.witness != at && c.witness != at+1 || c.max < 1<<40 {
+		t.Errorf("the column shows %d bytes at event %d", c.max, c.witness)
 	}
 	b, err := NewBands(h, ByLine)
 	if err != nil {
@@ -473,15 +473,15 @@ func TestSolo(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
-				for c := range tile.Columns {
-					x := &tile.Columns[c]
-					from, to := x.First, tile.endOf(c)
+				for c := range tile.columns {
+					x := &tile.columns[c]
+					from, to := x.first, tile.endOf(c)
 					if to-from > 64 {
 						to = from + 1 // the rest is a matter of time
 					}
 					for k := from; k < to; k++ {
-						if n := soloed(b, live(b, k)); n > x.Max || n < x.Min || k == x.Witness && n != x.Max {
-							t.Fatalf("%s, level %d, column %d: %d bytes at event %d, and the column has %d to %d at %d", name, level, c, n, k, x.Min, x.Max, x.Witness)
+						if n := soloed(b, live(b, k)); n > x.max || n < x.min || k == x.witness && n != x.max {
+							t.Fatalf("%s, level %d, column %d: %d bytes at event %d, and the column has %d to %d at %d", name, level, c, n, k, x.min, x.max, x.witness)
 						}
 					}
 				}
@@ -508,13 +508,13 @@ func TestHit(t *testing.T) {
 		}
 		for _, k := range someEvents(h) {
 			alive := h.LiveAt(k)
-			slices.SortStableFunc(alive, func(i, j int) int { return b.Of(i) - b.Of(j) })
+			slices.SortStableFunc(alive, func(i, j int) int { return int(b.of[i]) - int(b.of[j]) })
 			below := int64(0)
 			for _, i := range alive {
 				if size := h.Size(i); size > 0 {
 					for _, y := range []int64{below, below + size - 1} {
-						if hit, ok := b.Hit(k, y, nil); !ok || hit != (Hit{i, b.Of(i), below}) {
-							t.Fatalf("%s, event %d, height %d: %v %+v, want allocation %d of band %d at %d", name, k, y, ok, hit, i, b.Of(i), below)
+						if hit, ok := b.Hit(k, y, nil); !ok || hit != (Hit{i, int(b.of[i]), below}) {
+							t.Fatalf("%s, event %d, height %d: %v %+v, want allocation %d of band %d at %d", name, k, y, ok, hit, i, int(b.of[i]), below)
 						}
 					}
 					below += size
@@ -546,7 +546,7 @@ func TestSameAsInspect(t *testing.T) {
 			}
 			got := map[place]timeline.SiteSum{}
 			for _, s := range b.Live(k) {
-				site := place{b.Groups[s.Group].Site, b.Groups[s.Group].Missing}
+				site := place{b.Groups[s.Group].Site, b.Groups[s.Group].missing}
 				x := got[site]
 				x.Bytes += s.Bytes
 				x.Count += s.Count
@@ -602,11 +602,11 @@ func TestTimeAxis(t *testing.T) {
 		t.Errorf("the axis is %d long, of %d µs", a.Span, span)
 	}
 	for k := range h.Events() {
-		if p := a.Place(k); k > 0 && p < a.Place(k-1) || p > a.Span || a.Event(p) > k || k > 0 && a.Event(p) < k && a.Place(a.Event(p)) != p {
-			t.Fatalf("event %d stands at %d, where event %d is", k, p, a.Event(p))
+		if p := a.Place(k); k > 0 && p < a.Place(k-1) || p > a.Span || a.event(p) > k || k > 0 && a.event(p) < k && a.Place(a.event(p)) != p {
+			t.Fatalf("event %d stands at %d, where event %d is", k, p, a.event(p))
 		}
 	}
-	if a.Event(a.Span+1) != h.Events() {
+	if a.event(a.Span+1) != h.Events() {
 		t.Error("there are events behind the end")
 	}
 }
@@ -730,20 +730,20 @@ func TestEncoding(t *testing.T) {
 		}
 		r.at = 8
 		n, m := int(r.u32()), int(r.u32())
-		if first := r.f64(); n != len(tile.Columns) || first != 256 || r.u32() != flagPartial {
+		if first := r.f64(); n != len(tile.columns) || first != 256 || r.u32() != flagPartial {
 			t.Fatalf("%d columns from %v", n, first)
 		}
 		r.at = 64
 		for _, want := range [][]float64{
-			column(tile, func(c *Column) int { return c.Witness }), column(tile, func(c *Column) int { return c.First }), {float64(tile.End)},
+			columnAt(tile, func(c *column) int { return c.witness }), columnAt(tile, func(c *column) int { return c.first }), {float64(tile.end)},
 		} {
 			if got := r.array(len(want), func() float64 { return float64(r.u32()) }); !slices.Equal(got, want) {
 				t.Fatalf("got %v, want %v", got, want)
 			}
 		}
 		for _, want := range [][]float64{
-			column(tile, func(c *Column) int64 { return c.Max }), column(tile, func(c *Column) int64 { return c.Min }),
-			column(tile, func(c *Column) int64 { return c.Last }), column(tile, func(c *Column) int64 { return c.Reserved }),
+			columnAt(tile, func(c *column) int64 { return c.max }), columnAt(tile, func(c *column) int64 { return c.min }),
+			columnAt(tile, func(c *column) int64 { return c.last }), columnAt(tile, func(c *column) int64 { return c.reserved }),
 		} {
 			if got := r.array(n, r.f64); !slices.Equal(got, want) {
 				t.Fatalf("got %v, want %v", got, want)
@@ -755,18 +755,18 @@ func TestEncoding(t *testing.T) {
 		u16 := func() float64 { return float64(binary.LittleEndian.Uint16(r.take(2))) }
 		switch kind {
 		case Banded:
-			if ids := r.array(m, u32); len(ids) == 0 || m != len(tile.Entries) {
+			if ids := r.array(m, u32); len(ids) == 0 || m != len(tile.entries) {
 				t.Fatal("no entries")
 			}
 			r.array(m, u32)
 			heights := r.array(m*n, f32)
-			if got, want := heights[n], float64(float32(tile.Entries[1].Heights[0])); got != want {
+			if got, want := heights[n], float64(float32(tile.entries[1].heights[0])); got != want {
 				t.Errorf("height %v, want %v", got, want)
 			}
 		case Single:
 			sizes = []func() float64{u16, u16, r.f64, f32, u32, u32, u32, u16}
 			for _, read := range sizes {
-				if got := r.array(m, read); len(got) == 0 || m != len(tile.Rects) {
+				if got := r.array(m, read); len(got) == 0 || m != len(tile.rects) {
 					t.Fatal("no rectangles")
 				}
 			}
@@ -777,9 +777,9 @@ func TestEncoding(t *testing.T) {
 	}
 }
 
-func column[N int | int64](tile *Tile, f func(*Column) N) (out []float64) {
-	for i := range tile.Columns {
-		out = append(out, float64(f(&tile.Columns[i])))
+func columnAt[N int | int64](tile *Tile, f func(*column) N) (out []float64) {
+	for i := range tile.columns {
+		out = append(out, float64(f(&tile.columns[i])))
 	}
 	return out
 }
