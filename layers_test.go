@@ -30,7 +30,7 @@ var columns = [][]string{
 	{"torch/pickle", "logs", "host/procfs", "host/elffile", "host/bpf", "host/ptrace", "host/polling", "host/nvsmi"}, // sources
 	{"torch/snapshot", "host/vmmap", "host/recording", "plan/model"},                                                 // models
 	{"profiles"},
-	{"profiles/jax", "profiles/nsys", "profiles/kineto"}, // sources that state it in that form
+	{"profiles/jax", "profiles/nsys", "profiles/kineto", "profiles/proc"}, // sources that state it in that form
 	{"host/image"},
 	{"host/cpython", "host/glibcheap"},
 	{"host/unwind"},
@@ -70,7 +70,8 @@ var wings = []string{"torch", "host", "plan", "profiles"}
 
 // across are the imports from one wing into another that are in order all the same.
 var across = map[string][]string{
-	"plan/serving": {"torch/allocator"}, // the sizes of blocks and segments
+	"profiles/proc": {"host/procfs"},     // the forms of /proc
+	"plan/serving":  {"torch/allocator"}, // the sizes of blocks and segments
 }
 
 // only are packages that may import less than what stands to their left.
@@ -83,6 +84,7 @@ var only = map[string][]string{
 	"plan/model":      {"finding", "units"},
 	"profiles":        {"stack"},
 	"profiles/jax":    {"profiles", "stack", "units"},
+	"profiles/proc":   {"host/procfs", "profiles", "units"},
 	"profiles/nsys":   {"profiles", "units"},
 	"profiles/kineto": {"profiles", "units"},
 	"judge/profiles":  {"finding", "units", "stack", "judge/trend", "profiles", "profiles/jax"},

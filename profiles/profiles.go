@@ -21,9 +21,11 @@ type File struct {
 	Uses   []Use
 	Failed []Call
 	Marks  []Mark
-	Spans  []Span   // of Marks, by device
-	Host   *Host    // of a text of /proc and its kin
-	Notes  []string // what is wrong with the file or not in it, a sentence each
+	Spans  []Span // of Marks, by device
+	Host   *Host  // of a text of /proc and its kin
+	// Earlier is what a text states several times, oldest first, before Host.
+	Earlier []Host
+	Notes   []string // what is wrong with the file or not in it, a sentence each
 	// Partial is why reading ended before the end of the file.
 	Partial error
 }

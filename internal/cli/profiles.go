@@ -22,6 +22,7 @@ import (
 	"strandline/profiles/jax"
 	"strandline/profiles/kineto"
 	"strandline/profiles/nsys"
+	"strandline/profiles/proc"
 	"strandline/torch/compare"
 )
 
@@ -35,6 +36,7 @@ type profileReader struct {
 var profileReaders = []profileReader{
 	{jax.Is, jax.Read},
 	{kineto.Is, kineto.Read},
+	{proc.Is, proc.Read},
 }
 
 // database reads an export of Nsight Systems, which SQLite opens by its name.
@@ -172,6 +174,8 @@ func (g *globals) profiles(ctx context.Context, args []string) (files []*profile
 			return nil, nil, nil
 		case f == nil:
 			others = append(others, path)
+		case f.Host != nil && g.statesMore(ctx, path):
+			others = append(others, path)
 		default:
 			files = append(files, f)
 		}
@@ -182,6 +186,13 @@ func (g *globals) profiles(ctx context.Context, args []string) (files []*profile
 		}
 	}
 	return files, others, nil
+}
+
+// statesMore reports whether a text that begins as one of /proc also states that
+// memory ran out: somebody pasted both, and the failure is what to explain.
+func (g *globals) statesMore(ctx context.Context, path string) bool {
+	d, _ := g.readText(ctx, path, profiles.ErrOther)
+	return d != nil
 }
 
 // seriesOf sorts files by process and kind, and those of each by time.

@@ -75,13 +75,15 @@ func Judge(all []Series) Answer {
 func judge(s Series) (out []finding.Finding, judged bool) {
 	newest := s.Files[len(s.Files)-1]
 	out = append(places(s), steps(newest)...)
+	hosts := hostsOf(s.Files)
+	out = append(out, grown(hosts)...)
 	if f, ok := failed(newest); ok {
 		out = append(out, f)
 	}
 	if f, ok := usage(newest); ok {
 		out = append(out, f)
 	}
-	return out, len(s.Files) >= enough && len(newest.Uses) > 0 || len(newest.Marks) > enough && len(newest.Spans) > 0
+	return out, len(s.Files) >= enough && len(newest.Uses) > 0 || len(newest.Marks) > enough && len(newest.Spans) > 0 || len(hosts) >= enough
 }
 
 // usage states what a file holds at its end.
@@ -93,6 +95,10 @@ func usage(f *profiles.File) (out finding.Finding, ok bool) {
 		if text != "" {
 			parts, sum = append(parts, text), units.Sum(sum, bytes)
 		}
+	}
+	if f.Host != nil {
+		sum = resident(f.Host)
+		parts = hostParts(f.Host)
 	}
 	if len(parts) == 0 {
 		return out, false

@@ -1,0 +1,328 @@
+// Package proc reads what people save of a process or a machine as text: smaps,
+// smaps_rollup, status, the output of pmap and free, meminfo, and memory.stat of a
+// cgroup. A text can hold several of one kind, in the order of time.
+package proc
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"strandline/host/procfs"
+	"strandline/profiles"
+	"strandline/units"
+)
+
+// A form is one kind of text.
+type form struct {
+	name string
+	// first is the line with which a block of this form begins, so of the next one;
+	// later is in one of the lines that follow, if a line like first can be anything.
+	first, later *regexp.Regexp
+	parse        func(lines []string) (*profiles.Host, error)
+}
+
+var forms = []form{
+	{"smaps_rollup", regexp.MustCompile(`^[0-9a-f]+-[0-9a-f]+ .*\[rollup\]$`), nil, smaps},
+	{"smaps", regexp.MustCompile(`^[0-9a-f]{4,16}-[0-9a-f]{4,16}( |$)`), regexp.MustCompile(`(?m)^Rss: +\d+ kB`), smaps},
+	{"status", regexp.MustCompile(`^Name:\t`), regexp.MustCompile(`(?m)^(State|Umask):\t`), status},
+	{"pmap", regexp.MustCompile(`^ *Address +(Kbytes +RSS|Perm +Offset) `), nil, pmap},
+	{"free", regexp.MustCompile(`^ +total +used +free +shared `), regexp.MustCompile(`(?m)^Mem: `), free},
+	{"meminfo", regexp.MustCompile(`^MemTotal: +\d+ kB$`), nil, meminfo},
+	{"memory.stat", regexp.MustCompile(`^(anon|cache) \d+$`), regexp.MustCompile(`(?m)^(file|rss|kernel_stack|slab|mapped_file) \d+\r?$`), memoryStat},
+}
+
+// formOf is the form of a text that begins with head, nil for others. The command
+// line that pmap prints, or a prompt, may stand before it.
+func formOf(head string) *form {
+	const before = 3
+	lines := strings.SplitN(head, "\n", before+2)
+	for i := range min(len(lines), before) {
+		line := strings.TrimRight(lines[i], "\r ")
+		for k := range forms {
+			f := &forms[k]
+			if f.first.MatchString(line) && (f.later == nil || f.later.MatchString(head)) {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+// Is reports whether a text that begins with head is of a form that is read.
+func Is(head []byte) bool { return formOf(string(head)) != nil }
+
+// most is how much of a text is read.
+const most = 256 << 20
+
+// Read reads a text. Of several blocks the last is the file's, and the others are
+// earlier ones. A block that cannot be read ends the reading.
+func Read(r io.Reader) (*profiles.File, error) {
+	in := bufio.NewReaderSize(io.LimitReader(r, most), 64<<10)
+	head, _ := in.Peek(64 << 10)
+	form := formOf(string(head))
+	if form == nil {
+		return nil, profiles.ErrOther
+	}
+	f := &profiles.File{Format: form.name}
+	b := blocks{form: form, file: f}
+	s := bufio.NewScanner(in)
+	s.Buffer(nil, 64<<10)
+	for s.Scan() && f.Partial == nil {
+		b.add(strings.TrimRight(s.Text(), "\r"))
+	}
+	b.end()
+	if err := s.Err(); err != nil && f.Partial == nil {
+		f.Partial = fmt.Errorf("line %d: %w", b.line+1, err)
+	}
+	if f.Host == nil {
+		return nil, fmt.Errorf("a text of %s that cannot be read: %w", form.name, f.Partial)
+	}
+	return f, nil
+}
+
+// blocks collects the lines of a block.
+type blocks struct {
+	form    *form
+	file    *profiles.File
+	lines   []string
+	from    int // the line before the block
+	line    int
+	address uint64 // of the last mapping
+	key     string // the first name of a block of memory.stat
+}
+
+func (b *blocks) add(line string) {
+	if b.begins(line) {
+		b.end()
+		b.from = b.line
+	}
+	b.line++
+	if strings.TrimSpace(line) == "" {
+		return
+	}
+	if len(b.lines) > 0 || b.form.first.MatchString(line) {
+		b.lines = append(b.lines, line)
+	} else {
+		b.from = b.line
+	}
+}
+
+// begins reports whether a line is the first of another block.
+func (b *blocks) begins(line string) bool {
+	if !b.form.first.MatchString(line) {
+		return false
+	}
+	switch b.form.name {
+	case "smaps": // every mapping begins so: the addresses of a block rise
+		from, _, _ := strings.Cut(line, "-")
+		address, err := strconv.ParseUint(from, 16, 64)
+		lower := err == nil && address < b.address
+		b.address = address
+		return lower
+	case "memory.stat":
+		key, _, _ := strings.Cut(line, " ")
+		if b.key == "" {
+			b.key = key
+		}
+		return key == b.key
+	}
+	return true
+}
+
+// end reads the block that is complete.
+func (b *blocks) end() {
+	if len(b.lines) == 0 || b.file.Partial != nil {
+		return
+	}
+	h, err := b.form.parse(b.lines)
+	if err != nil {
+		b.file.Partial = fmt.Errorf("in the part after line %d: %w", b.from, err)
+		return
+	}
+	if b.file.Host != nil {
+		b.file.Earlier = append(b.file.Earlier, *b.file.Host)
+	}
+	b.file.Host, b.lines = h, nil
+}
+
+// bytes is a size as the model holds it.
+func bytes(n uint64) *int64 {
+	size := int64(min(n, 1<<62))
+	return &size
+}
+
+// shared are the paths of mappings whose pages are memory, not a file on disk.
+var shared = regexp.MustCompile(`^(/dev/shm/|/memfd:|/SYSV|/dev/zero|\[anon_shmem)`)
+
+// smaps sums mappings. Pages that are not anonymous are of the file that is mapped.
+func smaps(lines []string) (*profiles.Host, error) {
+	list, err := procfs.ParseSmaps(reader(lines))
+	if err != nil {
+		return nil, err
+	}
+	var rss, anonymous, heap, huge, swap, ofFile, ofShared, stacks uint64
+	for _, u := range list {
+		rss, anonymous, huge, swap = rss+u.RSS, anonymous+u.Anonymous, huge+u.AnonymousHuge, swap+u.Swap
+		rest := u.RSS - min(u.Anonymous, u.RSS)
+		switch {
+		case shared.MatchString(u.Path):
+			ofShared += rest
+		default:
+			ofFile += rest
+		}
+		switch {
+		case u.Path == "[heap]":
+			heap += u.RSS
+		case strings.HasPrefix(u.Path, "[stack"):
+			stacks += u.RSS
+		}
+	}
+	h := &profiles.Host{RSS: bytes(rss), Anonymous: bytes(anonymous), HugePages: bytes(huge), Swap: bytes(swap)}
+	if len(list) == 1 && list[0].Path == "[rollup]" {
+		return h, nil
+	}
+	h.Heap, h.Stacks, h.File, h.Shared = bytes(heap), bytes(stacks), bytes(ofFile), bytes(ofShared)
+	return h, nil
+}
+
+func reader(lines []string) io.Reader { return strings.NewReader(strings.Join(lines, "\n")) }
+
+// kilobytes are the lines "Name: 123 kB".
+func kilobytes(lines []string) map[string]*int64 {
+	out := map[string]*int64{}
+	for _, line := range lines {
+		name, value, _ := strings.Cut(line, ":")
+		number, ok := strings.CutSuffix(strings.TrimSpace(value), " kB")
+		if n, err := strconv.ParseUint(number, 10, 52); ok && err == nil {
+			out[name] = bytes(n << 10)
+		}
+	}
+	return out
+}
+
+// status reads /proc/PID/status. A kernel thread has no memory.
+func status(lines []string) (*profiles.Host, error) {
+	k := kilobytes(lines)
+	h := &profiles.Host{
+		RSS: k["VmRSS"], Peak: k["VmHWM"], Anonymous: k["RssAnon"], File: k["RssFile"], Shared: k["RssShmem"], Swap: k["VmSwap"], Kernel: k["VmPTE"],
+	}
+	if h.RSS == nil {
+		return nil, fmt.Errorf("it states no VmRSS: a kernel thread, a process that ended, or a text that is cut off")
+	}
+	return h, nil
+}
+
+var (
+	totals  = regexp.MustCompile(`^ *total kB +(\d+) +(\d+) +(\d+)`)
+	columns = regexp.MustCompile(`\S+`)
+)
+
+// pmap reads the sums of pmap -x, or of -X and -XX, which stand below a line of "=".
+func pmap(lines []string) (*profiles.Host, error) {
+	names := columns.FindAllString(lines[0], -1)
+	for i, line := range lines {
+		if m := totals.FindStringSubmatch(line); m != nil {
+			if n, err := strconv.ParseUint(m[2], 10, 52); err == nil {
+				return &profiles.Host{RSS: bytes(n << 10)}, nil
+			}
+		}
+		if !strings.HasPrefix(strings.TrimSpace(line), "====") || i+1 == len(lines) {
+			continue
+		}
+		sums := columns.FindAllString(lines[i+1], -1)
+		at := map[string]*int64{}
+		for k, text := range sums { // in the order of the columns from Size on
+			column := k + len(names) - len(sums)
+			if n, err := strconv.ParseUint(text, 10, 52); err == nil && column >= 0 {
+				at[names[column]] = bytes(n << 10)
+			}
+		}
+		if at["Rss"] != nil {
+			return &profiles.Host{RSS: at["Rss"], Anonymous: at["Anonymous"], Swap: at["Swap"], HugePages: at["AnonHugePages"]}, nil
+		}
+	}
+	return nil, fmt.Errorf("the line of sums is missing: the text is cut off")
+}
+
+// free reads the row of memory. Columns are named, as they differ by release.
+func free(lines []string) (*profiles.Host, error) {
+	names := columns.FindAllString(lines[0], -1)
+	for _, line := range lines[1:] {
+		row, ok := strings.CutPrefix(line, "Mem:")
+		if !ok {
+			continue
+		}
+		cells := columns.FindAllString(row, -1)
+		unit, at := unitOf(cells), map[string]*int64{}
+		for i, cell := range cells[:min(len(cells), len(names))] {
+			if n, err := units.ParseBytes(cell + unit); err == nil {
+				at[names[i]] = &n
+			}
+		}
+		if at["total"] == nil {
+			break
+		}
+		return &profiles.Host{Total: at["total"], Available: at["available"], Shared: at["shared"]}, nil
+	}
+	return nil, fmt.Errorf("the row of memory is missing")
+}
+
+// unitOf is the unit that numbers of free without a letter have, inferred from the
+// size of the machine: KiB, or MiB, GiB and bytes with -m, -g and -b.
+func unitOf(cells []string) string {
+	if len(cells) == 0 {
+		return ""
+	}
+	switch n, err := strconv.ParseInt(cells[0], 10, 64); {
+	case err != nil: // it has a letter
+		return ""
+	case n < 1<<10:
+		return "GiB"
+	case n < 1<<21:
+		return "MiB"
+	case n < 1<<33:
+		return "KiB"
+	}
+	return "B"
+}
+
+func meminfo(lines []string) (*profiles.Host, error) {
+	k := kilobytes(lines)
+	return &profiles.Host{Total: k["MemTotal"], Available: k["MemAvailable"], Anonymous: k["AnonPages"], File: k["Cached"], Shared: k["Shmem"], Kernel: k["Slab"], HugePages: k["AnonHugePages"]}, nil
+}
+
+// memoryStat reads memory.stat of either hierarchy. The cache counts shared memory
+// too in both; rss of the older one is anonymous memory alone.
+func memoryStat(lines []string) (*profiles.Host, error) {
+	stat := map[string]*int64{}
+	for _, line := range lines {
+		name, value, _ := strings.Cut(line, " ")
+		if n, err := strconv.ParseUint(value, 10, 62); err == nil {
+			stat[name] = bytes(n)
+		}
+	}
+	pick := func(names ...string) *int64 {
+		for _, name := range names {
+			if stat[name] != nil {
+				return stat[name]
+			}
+		}
+		return nil
+	}
+	h := &profiles.Host{
+		Anonymous: pick("anon", "total_rss", "rss"), Shared: pick("shmem", "total_shmem"), File: pick("file", "total_cache", "cache"),
+		Kernel: pick("kernel", "slab"), HugePages: pick("anon_thp", "total_rss_huge", "rss_huge"), Swap: pick("total_swap", "swap"),
+	}
+	if h.Anonymous == nil {
+		return nil, fmt.Errorf("it states no anonymous memory")
+	}
+	if h.File != nil && h.Shared != nil {
+		pages := max(*h.File-*h.Shared, 0)
+		h.File = &pages
+	}
+	return h, nil
+}
