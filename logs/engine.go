@@ -14,7 +14,7 @@ import (
 // EngineLog is what the log of an inference engine or of a trainer tells of memory.
 // Nothing in it is 0 because it was not said: what is missing is not in the maps.
 type EngineLog struct {
-	Engine  string // "vllm", "sglang", "" if no line tells
+	Engine  string // "vllm", "sglang", "tensorrt-llm", "llama.cpp", "" if no line tells
 	Version string // as the log has it
 	// Setup are settings by their names: model, tp, pp, dp, max_len, dtype, quant,
 	// kv_dtype, eager, fraction, chunk, graphs (the largest batch captured), v0 (vLLM's first engine).
@@ -120,7 +120,7 @@ var (
 	logTokens      = regexp.MustCompile(`(?:GPU KV cache size: ` + comma + ` tokens|max_total_num_tokens=` + comma + `|KV Cache is allocated\..{0,60}#tokens: ` + comma + `)`)
 	logConcurrency = regexp.MustCompile(`Maximum concurrency for ` + comma + ` tokens per request: ` + number + `x`)
 	logRank        = regexp.MustCompile(`\(((?:Vllm|Ray)?Worker[^)]{0,80}|EngineCore[^)]{0,80})\)|\[[-0-9: ]{19}((?: (?:DP|TP|PP|EP)\d{1,5}){1,4})\]`)
-	logStart       = regexp.MustCompile(`Load weight begin\.|Starting to load model|Loading model from scratch`)
+	logStart       = regexp.MustCompile(`Load weight begin\.|Starting to load model|Loading model from scratch|llama_model_loader: loaded meta data`)
 	logVLLM        = regexp.MustCompile(`Initializing an? (?:V1 |V0 )?LLM engine \(v([\w.+-]{1,40})\)|vLLM API server version ([\w.+-]{1,40})`)
 	logSGLang      = regexp.MustCompile(`server_args=ServerArgs\(|^.{0,60}Load weight begin\. avail mem=`)
 	logChunk       = regexp.MustCompile(`(?:max_num_batched_tokens|chunked_prefill_size)=(\d{1,9})`)
@@ -195,7 +195,8 @@ func (e *EngineLog) fail(failures []Failure) {
 func engineLine(line []byte) bool {
 	text := string(line)
 	for _, word := range []string{"GiB", "GB", "tokens", "blocks:", "ServerArgs(", "LLM engine", "API server version", "batched_tokens", "Starting to load",
-		"memory_utilization", "max_memory_allocated", "Namespace(", "args: {", "HF snapshot"} {
+		"memory_utilization", "max_memory_allocated", "Namespace(", "args: {", "HF snapshot",
+		"TensorRT-LLM]", "buffer size", "print_info:", "print_meta:", "n_ctx", "llama_model_loader:"} {
 		if strings.Contains(text, word) {
 			return true
 		}
@@ -221,6 +222,7 @@ func (e *EngineLog) line(text string, n int64, ranks map[string]*Rank) {
 		*r = *newRank(name)
 	}
 	r.line(text, n)
+	e.otherLine(text, n, r)
 }
 
 func newRank(name string) *Rank {

@@ -217,3 +217,38 @@ func TestDifferences(t *testing.T) {
 		t.Errorf("%+v", log.Ranks)
 	}
 }
+
+// TestOtherEngines reads the lines of TensorRT-LLM and llama.cpp; the devices of the
+// latter are summed.
+func TestOtherEngines(t *testing.T) {
+	for _, c := range []struct {
+		text, engine string
+		sizes        map[string]int64
+		tokens       int64
+	}{
+		{"[TensorRT-LLM][INFO] Loaded engine size: 12855 MiB\n[TensorRT-LLM][INFO] Allocate 2097152 bytes for k/v cache. \n[TensorRT-LLM][INFO] Using 4 tokens in paged KV cache.\n",
+			EngineTensorRT, map[string]int64{LogWeights: 12855 << 20, LogKV: 2 << 20}, 4},
+		{"[TensorRT-LLM][INFO] [MemUsageChange] Allocated 1.50 GiB for max tokens in paged KV cache (12288).\n", EngineTensorRT, map[string]int64{LogKV: 3 << 29}, 12288},
+		{"llama_model_loader: loaded meta data with 29 key-value pairs and 292 tensors from a.gguf\nprint_info: file type   = Q4_K - Medium\nprint_info: general.name     = Llama 3.1 8B Instruct\n" +
+			"load_tensors:        CUDA0 model buffer size =  2048.00 MiB\nload_tensors:   CPU_Mapped model buffer size =   256.50 MiB\nllama_context: n_ctx         = 8192\n" +
+			"llama_kv_cache_unified:      CUDA0 KV buffer size =   512.00 MiB\nllama_kv_cache_unified:      CUDA1 KV buffer size =   512.00 MiB\n" +
+			"llama_context:      CUDA0 compute buffer size =   258.50 MiB\nllama_context:  CUDA_Host compute buffer size =    24.01 MiB\n",
+			EngineLlama, map[string]int64{LogWeights: 2304<<20 + 1<<19, LogKV: 1 << 30, LogActivation: 258<<20 + 1<<19}, 0},
+	} {
+		log, err := ScanEngine(strings.NewReader(c.text))
+		if err != nil || log.Engine != c.engine || len(log.Ranks) != 1 {
+			t.Fatalf("%q: %+v, %v", c.text, log, err)
+		}
+		for name, want := range c.sizes {
+			if got, ok := log.Largest(name); !ok || got.Size != want {
+				t.Errorf("%s: %s is %+v, want %d", c.engine, name, got, want)
+			}
+		}
+		if got, _ := log.Tokens(64); got != c.tokens {
+			t.Errorf("%s: %d tokens, want %d", c.engine, got, c.tokens)
+		}
+		if c.engine == EngineLlama && (log.Setup["model"] != "Llama 3.1 8B Instruct" || log.Setup["file_type"] != "Q4_K - Medium" || log.Setup["max_len"] != "8192") {
+			t.Errorf("set-up %v", log.Setup)
+		}
+	}
+}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"strandline/face/report"
@@ -32,14 +34,22 @@ func (g *globals) planCheck(ctx context.Context, o servingOptions) error {
 			return errors.New("the log does not name the model; give --model")
 		}
 	}
+	if o.quant == "" {
+		if o.quant, err = fileType(o.model, log); err != nil {
+			return err
+		}
+	}
 	m, err := loggedModel(o.model, o.quant, log.Setup["quant"])
 	if err != nil {
 		return fmt.Errorf("%w; --model gives the model of the log", err)
 	}
 	s := serving.Setup{Model: m, Length: o.length, Block: o.block, Step: o.step, Requests: o.seqs, Eager: o.eager, Draft: o.mtp, Fraction: o.fraction}
 	s.Parallel = plan.Parallel{TP: o.tp, PP: o.pp, EP: o.ep, DP: o.dp}
+	other := log.Engine == logs.EngineTensorRT || log.Engine == logs.EngineLlama
 	e, ok := serving.ParseEngine(o.engine, o.version)
-	if log.Engine == "" || o.version != "" {
+	if other {
+		s.Engine.Name = log.Engine
+	} else if log.Engine == "" || o.version != "" {
 		if !ok {
 			return fmt.Errorf("--engine %q is not known; vllm and sglang are", o.engine)
 		}
@@ -58,7 +68,11 @@ func (g *globals) planCheck(ctx context.Context, o servingOptions) error {
 		return fmt.Errorf("the type %q of keys and values is not known; give --kv-dtype", kv)
 	}
 	s = s.From(log)
-	rows, err := s.Check(log)
+	check := s.Check
+	if other {
+		check = s.CheckOther
+	}
+	rows, err := check(log)
 	if err != nil {
 		return fmt.Errorf("%s: %w", o.check, err)
 	}
@@ -73,6 +87,22 @@ func (g *globals) planCheck(ctx context.Context, o servingOptions) error {
 	return o.strictly(rows, g.printPlan(o.markdown, doc, doc.Text, doc.Markdown))
 }
 
+// fileType is the format of a GGUF file that llama.cpp names, "" where it names none
+// or the file itself is given.
+func fileType(name string, log *logs.EngineLog) (string, error) {
+	text := strings.ToLower(log.Setup["file_type"])
+	quant := strings.NewReplacer(" - medium", "_m", " - small", "_s", " - large", "_l", " ", "").Replace(text)
+	switch {
+	case text == "" || model.IsGGUF(name):
+		return "", nil
+	case strings.HasPrefix(quant, "f16"), strings.HasPrefix(quant, "bf16"):
+		return "bf16", nil
+	case !model.KnownQuant(quant):
+		return "", fmt.Errorf("the log is of a file in the format %s; give the GGUF file itself as --model", log.Setup["file_type"])
+	}
+	return quant, nil
+}
+
 // strictly is the end of a check: with --strict, memory beyond the plan is a problem.
 func (o *planOptions) strictly(rows []plan.Checked, err error) error {
 	over := slices.ContainsFunc(rows, func(c plan.Checked) bool { return c.Over() })
@@ -84,6 +114,9 @@ func (o *planOptions) strictly(rows []plan.Checked, err error) error {
 func loggedModel(name, quant, engine string) (*model.Model, error) {
 	if quant == "" && model.KnownQuant(engine) {
 		quant = engine
+	}
+	if _, err := os.Stat(name); err != nil { // llama.cpp's names are for people
+		name = strings.ReplaceAll(name, " ", "-")
 	}
 	m, err := loadModel(name, quant)
 	if !errors.Is(err, fs.ErrNotExist) {

@@ -100,3 +100,9 @@ var ggufBits = map[string]float64{
 	"Q4_0": 4.5, "Q4_1": 5, "IQ4_XS": 4.25, "IQ4_NL": 4.5, "Q3_K": 3.4375, "IQ3_S": 3.4375, "IQ3_XXS": 3.0625, "Q2_K": 2.625,
 	"IQ2_S": 2.5625, "IQ2_XS": 2.3125, "IQ2_XXS": 2.0625, "IQ1_M": 1.75, "IQ1_S": 1.5625, "MXFP4": 4.25,
 }
+
+// ggufMixtures are the bits a weight of whole files, by the name of their mixture.
+// Source: llama.cpp, tools/quantize/README.md, the table of Llama-3.1-8B.
+var ggufMixtures = map[string]float64{
+	"q2_k": 3.16, "q3_k_s": 3.64, "q3_k_m": 4.0, "q3_k_l": 4.3, "q4_k_s": 4.67, "q4_k_m": 4.89, "q4_0": 4.66, "q5_k_s": 5.57, "q5_k_m": 5.7, "q6_k": 6.56,
+}

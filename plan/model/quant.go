@@ -131,6 +131,9 @@ func (q *quant) format(module string, t *Tensor, full Format) Format {
 	if !q.on || t.In <= 1 || t.Format.Bits != 0 {
 		return full
 	}
+	if strings.HasPrefix(q.base.Name, "gguf-") && (t.Role == Embedding || t.Role == Head) {
+		return q.base
+	}
 	switch t.Role {
 	case Norm, Router, Embedding, Tower:
 		return full
@@ -368,6 +371,8 @@ func quantNamed(name string) (q quant, ok bool) {
 		q.base = gptq(4, 128, true)
 	case has("awq"):
 		q.base = awq(4, 128)
+	case ggufMixtures[strings.ToLower(name)] > 0:
+		q.base = Format{Name: "gguf-" + strings.ToUpper(name), Bits: ggufMixtures[strings.ToLower(name)]}
 	case has("q8_0"):
 		q.base = Format{Name: "gguf-Q8_0", Bits: ggufBits["Q8_0"]}
 	case has("gguf"), has("q4_"):

@@ -82,6 +82,52 @@ func (s Setup) Check(log *logs.EngineLog) ([]plan.Checked, error) {
 	return out, nil
 }
 
+// CheckOther lays what the log of another engine says beside what follows from the
+// model alone: the weights, and what the KV cache has room for.
+func (s Setup) CheckOther(log *logs.EngineLog) ([]plan.Checked, error) {
+	s = s.From(log).Normal()
+	if err := s.possible(); err != nil {
+		return nil, err
+	}
+	weights := float64(s.Model.Bytes()) / float64(s.Parallel.TP*s.Parallel.PP)
+	var out []plan.Checked
+	if n, ok := log.Largest(logs.LogWeights); ok { // formats by tensor, and what a runtime repacks
+		out = append(out, stated(plan.Weights, &plan.Range{Low: plan.Whole(0.95 * weights), High: plan.Whole(1.05 * weights)}, n))
+	}
+	if n, ok := log.Largest(logs.LogActivation); ok {
+		out = append(out, stated(plan.Activations, nil, n))
+	}
+	pool, ok := log.Smallest(logs.LogKV)
+	cell := s.widest().whole().Full
+	tokens, counted := log.Tokens(s.Block)
+	switch length, err := strconv.ParseInt(log.Setup["max_len"], 10, 64); {
+	case !ok:
+	case log.Engine == logs.EngineLlama && err == nil && length > 0: // it is made for the whole context at once; windows are kept short
+		k := s.widest()
+		out = append(out, stated(plan.KVCache, &plan.Range{Low: plan.Whole(k.Sequence(length, 512, 256)), High: plan.Whole(cell * float64(roundUp(length, 256)))}, pool))
+	default:
+		out = append(out, stated(plan.KVCache, nil, pool))
+	}
+	if counted {
+		c := plan.Checked{Component: thatTokens, Observed: tokens, Tokens: true, PerToken: cell, Unplanned: !ok || cell == 0}
+		if !c.Unplanned {
+			n := plan.Whole(float64(pool.Size) / cell)
+			slack := plan.Whole(float64(pool.Rounding)/cell) + 128 // a block
+			c.Planned = plan.Range{Low: max(n-slack, 0), High: n + slack}
+		}
+		c.Compare()
+		out = append(out, c)
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("the log holds no figure that can be checked")
+	}
+	for i := range out {
+		out[i].Cause = s.cause(&out[i])
+	}
+	plan.Order(out)
+	return out, nil
+}
+
 // stated is a figure of a log beside its plan, nil where there is none.
 func stated(component string, planned *plan.Range, n logs.Stated) plan.Checked {
 	c := plan.Checked{Component: component, Observed: n.Size, Line: n.Line, Rounding: n.Rounding, Unplanned: planned == nil}
