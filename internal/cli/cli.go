@@ -1,6 +1,6 @@
-// Package cli is the command line: one file a command, flags in, findings out.
-// The whole program is the function [Main] of its surroundings, so that tests
-// run it in-process.
+// Package cli is the command line: one file per command, flags in, findings out.
+// The whole program is the function [Main], which gets its surroundings as an
+// [Env], so that tests can run it in-process.
 package cli
 
 import (
@@ -35,12 +35,12 @@ const (
 	exitInterrupted = 130
 )
 
-// Env is everything that the program has of the world outside.
+// Env is the program's environment: arguments, streams, terminal, variables.
 type Env struct {
 	Args           []string // without the program's name
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Terminal says which of the outputs a person looks at.
+	// Whether the outputs are terminals.
 	StdoutTerminal, StderrTerminal bool
 	Width                          int // of the terminal in columns, 0 if unknown
 	// Size is how large the terminal is now; 0 where that is unknown.
@@ -71,8 +71,8 @@ func isTerminal(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// exit is an error that ends a command with a code of its own, after it has
-// said all there is to say.
+// exit is an error that ends a command with its own exit code, after it has
+// printed everything.
 type exit int
 
 func (e exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
@@ -93,7 +93,7 @@ type globals struct {
 	cpuProfile string
 	pipes      map[string]*recorder // what can be read only once, by path
 	unfinished unfinished
-	concludes  atomic.Bool // when it is interrupted, the command still tells what it knows by then
+	concludes  atomic.Bool // the command prints what it has when it is interrupted
 	models     *pageModels // of a page; else any can be read
 }
 
@@ -133,7 +133,7 @@ func Main(env *Env) int {
 	return exitUsage
 }
 
-// fail tells an error: in JSON, on stderr too, where --json was asked for.
+// fail prints an error to stderr, as JSON if --json was given.
 func (g *globals) fail(err error) {
 	if g.json {
 		enc := json.NewEncoder(g.env.Stderr)
@@ -155,8 +155,8 @@ type errorReport struct {
 	Error  string `json:"error"`
 }
 
-// said is an error as a person reads it: a file that cannot be opened is named
-// first, and the system call that told so is left out.
+// said formats an error for a person: a file that cannot be opened is named
+// first, and the name of the system call is left out.
 func said(err error) string {
 	var file *fs.PathError
 	if errors.As(err, &file) && err == error(file) {
@@ -172,9 +172,9 @@ func (g *globals) warn(format string, args ...any) {
 func newRoot(g *globals) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "strandline",
-		Short: "Tell where the memory of a machine-learning job went",
-		Long: `Strandline reads memory snapshots of PyTorch and says what is wrong with them:
-what leaks, where it is made, how sure that is, and what to change.
+		Short: "Explain where the memory of a machine-learning job goes",
+		Long: `Strandline reads memory snapshots of PyTorch and reports what is wrong with them:
+what leaks, where it is allocated, how certain that is, and how to fix it.
 
 It needs no Python, no GPU and no network.
 
@@ -236,15 +236,15 @@ It needs no Python, no GPU and no network.
 	return root
 }
 
-// files takes n arguments or more where many is true, else exactly one; what says
-// what they are.
+// files accepts n or more arguments where many is true, else exactly one; what
+// describes them.
 func files(n int, many bool, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch {
 		case len(args) < n:
-			return fmt.Errorf("no file is given; %s takes %s, as `%s --help` shows", c.Name(), what, c.CommandPath())
+			return fmt.Errorf("no file given; %s takes %s; see `%s --help`", c.Name(), what, c.CommandPath())
 		case len(args) > n && !many:
-			return fmt.Errorf("%s takes %s; %d are given", c.Name(), what, len(args))
+			return fmt.Errorf("%s takes %s; got %d", c.Name(), what, len(args))
 		}
 		return nil
 	}

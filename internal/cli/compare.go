@@ -24,10 +24,10 @@ func newCompare(g *globals) *cobra.Command {
 	var o compareOptions
 	c := &cobra.Command{
 		Use:   "compare FILE|DIR…",
-		Short: "Lay snapshots side by side: step by step, rank by rank, run against run",
-		Long: `Lay snapshots side by side. Files of one process are put in order and compared
-place by place; several processes (ranks) are compared with each other; --runs
-compares two runs of different code at their peaks and ends.
+		Short: "Compare snapshots: step by step, rank by rank, run against run",
+		Long: `Compare snapshots side by side. Files of one process are put in order and compared
+by call site; several processes (ranks) are compared with each other; --runs
+compares two runs of different code at their peaks and at their ends.
 
 With --max-growth it is a gate: exit status 1 if requested memory grew by more.`,
 		Example: `  strandline compare step-2.pickle step-3.pickle step-4.pickle
@@ -37,7 +37,7 @@ With --max-growth it is a gate: exit status 1 if requested memory grew by more.`
 		Args: files(1, true, "snapshots or directories of them"),
 		RunE: func(c *cobra.Command, args []string) error { return runCompare(c, g, o, args) },
 	}
-	c.Flags().StringVar(&o.group, "group", "", "tell processes apart by what `REGEX` matches in the path")
+	c.Flags().StringVar(&o.group, "group", "", "distinguish processes by what `REGEX` matches in the path")
 	c.Flags().BoolVar(&o.runs, "runs", false, "compare two files of runs of different code")
 	c.Flags().StringVar(&o.maxGrowth, "max-growth", "", "fail if requested memory grew by more than `LIMIT`, such as 5% or 100MiB")
 	return c
@@ -94,7 +94,7 @@ func (g *globals) compareFiles(c *cobra.Command, group string, args []string) (*
 
 func (g *globals) compareRuns(c *cobra.Command, args []string) (*report.Comparison, []growth, bool, error) {
 	if len(args) != 2 {
-		return nil, nil, false, fmt.Errorf("--runs compares two files, before and after; the number given is %d", len(args))
+		return nil, nil, false, fmt.Errorf("--runs compares two files, before and after; got %d", len(args))
 	}
 	var runs []*compare.Run
 	var partial bool
@@ -109,7 +109,7 @@ func (g *globals) compareRuns(c *cobra.Command, args []string) (*report.Comparis
 		partial = partial || part
 	}
 	if len(runs) != 2 {
-		return nil, nil, false, fmt.Errorf("--runs compares two files, before and after; the number of snapshots in what is given is %d", len(runs))
+		return nil, nil, false, fmt.Errorf("--runs compares two files, before and after; got %d snapshots", len(runs))
 	}
 	a, b := runs[0], runs[1]
 	grown := []growth{{"the peak", a.Peak, b.Peak, withoutHistory(a, b)}, {what: "the end", from: a.End, to: b.End}}

@@ -25,22 +25,22 @@ func newDiagnose(g *globals) *cobra.Command {
 	var o diagnoseOptions
 	c := &cobra.Command{
 		Use:   "diagnose FILE|DIR…",
-		Short: "Judge snapshots: what leaks, where, how sure, what to change",
+		Short: "Find what leaks or fills memory in snapshots and logs, and how to fix it",
 		Long: `Judge memory snapshots of one process over time, or of several processes.
 
-Give three snapshots or more of one process, taken at the same place of
+Give three or more snapshots of one process, taken at the same point of
 different steps; fewer are judged by the history inside the newest. Files may
-come in any order: they are put in the order of their histories, else of the
-numbers in their names. Several processes are told apart by rank<N> and pid<N>
-in the file name, else by folder. A directory stands for all snapshots below it.
+be in any order: they are sorted by their histories, else by the numbers in
+their names. Processes are distinguished by rank<N> and pid<N> in the file
+name, else by folder. A directory stands for all snapshots below it.
 
-A log or pasted text that holds PyTorch's out-of-memory error is a FILE too: the
+A log or pasted text that contains PyTorch's out-of-memory error is a FILE too: the
 failure is judged by the figures of the message, and together with a snapshot
 of the same failure. So is one with tables of torch.cuda.memory_summary(): one
-table, a before and an after in one file or two, or many of them in a log.
+table, one before and one after in one or two files, or many in a log.
 
 A recording of ` + "`strandline trace --out`" + ` is judged by itself; one with --gpu can
-stand beside snapshots of the same processes, one of each.`,
+be combined with snapshots of the same processes, one of each.`,
 		Example: `  strandline diagnose step-2.pickle step-3.pickle step-4.pickle
   strandline diagnose dumps/ --json
   strandline diagnose dumps/ --group 'worker-(\d+)'
@@ -51,7 +51,7 @@ stand beside snapshots of the same processes, one of each.`,
 		Args: files(1, true, "snapshots, logs, or directories of them"),
 		RunE: func(c *cobra.Command, args []string) error { return runDiagnose(c, g, o, args) },
 	}
-	c.Flags().StringVar(&o.group, "group", "", "tell processes apart by what `REGEX` matches in the path")
+	c.Flags().StringVar(&o.group, "group", "", "distinguish processes by what `REGEX` matches in the path")
 	c.Flags().StringVar(&o.capacity, "capacity", "", "the `SIZE` of the device's memory, such as 80GiB")
 	return c
 }

@@ -14,7 +14,7 @@ import (
 	"strandline/units"
 )
 
-// check is one thing that works here or does not.
+// check is the result of one check.
 type check struct {
 	What string `json:"what"`
 	OK   bool   `json:"ok"`
@@ -30,8 +30,8 @@ type doctorReport struct {
 func newDoctor(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use:     "doctor",
-		Short:   "Tell what works on this machine, and what to do about what does not",
-		Long:    "Tell what works on this machine, and what to do about what does not.",
+		Short:   "Check what works on this machine, and how to fix what does not",
+		Long:    "Check what works on this machine, and how to fix what does not.",
 		Example: "  strandline doctor",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -64,12 +64,12 @@ func checks(env *Env) []check {
 	out = append(out, memory)
 	colour := check{What: "terminal", OK: env.StdoutTerminal, Told: "output is a terminal"}
 	if !env.StdoutTerminal {
-		colour = check{What: "terminal", OK: true, Told: "output is no terminal: plain text without colour"}
+		colour = check{What: "terminal", OK: true, Told: "output is not a terminal: plain text without colour"}
 	}
 	out = append(out, colour)
 	temp := check{What: "temporary files", OK: true, Told: os.TempDir()}
 	if f, err := os.CreateTemp("", "strandline-doctor"); err != nil {
-		temp = check{"temporary files", false, err.Error(), "set TMPDIR to a folder that can be written"}
+		temp = check{"temporary files", false, err.Error(), "set TMPDIR to a writable folder"}
 	} else {
 		f.Close()
 		os.Remove(f.Name())
@@ -77,14 +77,14 @@ func checks(env *Env) []check {
 	return append(out, temp, tracing())
 }
 
-// tracing is which backend trace gets here, and how to get a better one.
+// tracing reports which backend trace gets here, and how to get a better one.
 func tracing() check {
 	t, err := bpf.Start()
 	if err == nil {
 		t.Close()
-		return check{What: "trace", OK: true, Told: "all calls that map memory, with stacks, also of processes that run already (BPF)"}
+		return check{What: "trace", OK: true, Told: "all calls that map memory, with stacks, also of running processes (BPF)"}
 	}
-	c := check{What: "trace", Told: "commands that it starts (ptrace, slower); running processes are only polled, which does not tell what makes them grow: " + err.Error()}
+	c := check{What: "trace", Told: "commands that it starts (ptrace, slower); running processes are only polled, which does not show why they grow: " + err.Error()}
 	switch {
 	case runtime.GOOS != "linux" || runtime.GOARCH != "amd64":
 		c.Told, c.Do = "only polling: "+err.Error(), "trace on a machine with Linux on x86-64"

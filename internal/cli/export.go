@@ -41,21 +41,21 @@ func newExport(g *globals) *cobra.Command {
 		Long: `Write a snapshot in the format of another tool:
 
 ` + formatHelp() + `
-In use are the requested bytes of active blocks, as inspect shows them.
+"In use" means the requested bytes of active blocks, as inspect shows them.
 
-With --events A:B the file has the events A to B-1 of one device alone, and the
-segments and blocks as they stood behind them: what the program would have
+With --events A:B the file has the events A to B-1 of one device only, and the
+segments and blocks as they were after them: what the program would have
 dumped then. Events are numbered as inspect numbers them. Other devices and
-pinned host memory are left out, and annotations from outside those events.
+pinned host memory are left out, as are annotations from outside those events.
 
 The state before event B is found by walking back from the end. Addresses,
-requested sizes, stacks and segments are exact. The size of a block that is freed
-after event B is a lower bound, its request rounded up to 512 bytes, as nobody
-recorded how much more the allocator gave it. Before PyTorch 2.12, a segment
-that is gone by the end is put in the default pool.
+requested sizes, stacks and segments are exact. The size of a block freed
+after event B is a lower bound, its request rounded up to 512 bytes, since the
+history does not record the block's size. Before PyTorch 2.12, a segment
+that is gone by the end is assigned to the default pool.
 
---redact is for files that leave the house: pseudonyms such as file-1.py and
-func-3, by first appearance, stand for the files or the names (or both) of your
+--redact is for files that you share: pseudonyms such as file-1.py and
+func-3, by first appearance, replace the files or the names (or both) of your
 code. Those of PyTorch and of Python's library stay, so that the file can be
 analysed as before. Your own top-level keys, and others that PyTorch does not
 write, are left out.`,
@@ -71,10 +71,10 @@ write, are left out.`,
 		},
 	}
 	c.Flags().StringVar(&o.to, "to", "", "the `FORMAT` to write: "+formatNames())
-	c.Flags().StringVar(&o.events, "events", "", "only the events `A:B`, from A to B-1; either may be missing")
-	c.Flags().IntVar(&o.device, "device", unset, "only device `N`; --events wants it where several have events")
+	c.Flags().StringVar(&o.events, "events", "", "only the events `A:B`, from A to B-1; either may be omitted")
+	c.Flags().IntVar(&o.device, "device", unset, "only device `N`; needed with --events where several devices have events")
 	hideDefault(c, "device")
-	c.Flags().StringVar(&o.redact, "redact", "", "put pseudonyms in the place of your `WHAT`: paths, names or both")
+	c.Flags().StringVar(&o.redact, "redact", "", "replace your `WHAT` by pseudonyms: paths, names or both")
 	c.Flags().StringVarP(&o.output, "output", "o", "", "the `FILE` to write; - is standard output")
 	return c
 }
@@ -135,17 +135,17 @@ func (o *exportOptions) check(g *globals) error {
 	case o.to == "":
 		return errors.New("--to FORMAT is missing; formats: " + formatNames())
 	case format == nil:
-		return fmt.Errorf("--to %s: there is no such format; formats: %s", o.to, formatNames())
+		return fmt.Errorf("--to %s: unknown format; formats: %s", o.to, formatNames())
 	case !redacts:
 		return fmt.Errorf("--redact %s: want paths, names or both", o.redact)
 	case o.output == "":
 		return errors.New("-o FILE is missing; - is standard output")
 	case o.output == "-" && format.stream == nil:
-		return fmt.Errorf("--to %s wants a file; it cannot be written to standard output", o.to)
+		return fmt.Errorf("--to %s needs a file; it cannot be written to standard output", o.to)
 	case o.output == "-" && g.json:
-		return errors.New("--json prints to standard output, where -o - writes the file")
+		return errors.New("--json and -o - both write to standard output; choose one")
 	case o.output == "-" && g.env.StdoutTerminal && !format.text:
-		return fmt.Errorf("%s is nothing for a terminal; name a file (-o FILE), or send standard output elsewhere", o.to)
+		return fmt.Errorf("%s is binary and standard output is a terminal; name a file (-o FILE), or redirect it", o.to)
 	case o.device < 0 && o.device != unset:
 		return fmt.Errorf("--device %d: devices are numbered from 0", o.device)
 	}
@@ -175,9 +175,9 @@ func parseSpan(text string) (*span, error) {
 	}
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("--events %s: want A:B, the numbers of the first event and of the one behind the last", text)
+		return nil, fmt.Errorf("--events %s: want A:B, the numbers of the first event and of the one after the last", text)
 	case out.to != timeline.Never && out.to < out.from:
-		return nil, fmt.Errorf("--events %s: the last event stands before the first", text)
+		return nil, fmt.Errorf("--events %s: the last event is before the first", text)
 	}
 	return out, nil
 }
@@ -235,7 +235,7 @@ func onlyDevice(s *snapshot.Snapshot) (int, error) {
 	case 1:
 		return device, nil
 	}
-	return 0, fmt.Errorf("%s has events of the devices %s; choose one by --device", s.Name, strings.Join(with, ", "))
+	return 0, fmt.Errorf("%s has events of the devices %s; choose one with --device", s.Name, strings.Join(with, ", "))
 }
 
 func events(s *snapshot.Snapshot) (n int) {

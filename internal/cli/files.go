@@ -36,7 +36,7 @@ func (g *globals) openOnly(ctx context.Context, path string) (*snapshot.Snapshot
 	return s, err
 }
 
-// sizeOf is the length of a file, 0 if it is no plain one.
+// sizeOf returns the length of a file, 0 if it is not a regular file.
 func sizeOf(path string) int64 {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 		return info.Size()
@@ -44,7 +44,7 @@ func sizeOf(path string) int64 {
 	return 0
 }
 
-// read reads one snapshot; progress is told how far it is, and can stop it.
+// read reads one snapshot; progress is called with the bytes read, and can stop it.
 func (g *globals) read(path string, size int64, progress func(read int64) error) (*snapshot.Snapshot, error) {
 	g.spare(size)
 	o := snapshot.Options{Name: path, Size: size, Progress: progress}
@@ -59,7 +59,7 @@ func (g *globals) read(path string, size int64, progress func(read int64) error)
 	return snapshot.Read(r, o)
 }
 
-// spare keeps the garbage of reading a large file small: columns hold no
+// spare keeps the garbage of reading a large file small: columns have no
 // pointers, so collecting often costs nothing.
 func (g *globals) spare(size int64) {
 	const large = 32 << 20
@@ -68,7 +68,7 @@ func (g *globals) spare(size int64) {
 	}
 }
 
-// partial says on stderr where reading of a file ended.
+// partial reports on stderr where reading of a file ended.
 func (g *globals) partial(s *snapshot.Snapshot) bool {
 	if s.Partial == nil {
 		return false
@@ -77,11 +77,11 @@ func (g *globals) partial(s *snapshot.Snapshot) bool {
 	if name == "-" {
 		name = "standard input"
 	}
-	g.warn("%s is only partly readable: at %s: %v; what stands before it is used", name, s.Partial.Place(), s.Partial.Err)
+	g.warn("%s is only partly readable: at %s: %v; what comes before that is used", name, s.Partial.Place(), s.Partial.Err)
 	return true
 }
 
-// progress is one line on stderr, from the first second on, if a person looks.
+// progress is one line on stderr, from the first second on, if it is a terminal.
 type progress struct {
 	g     *globals
 	path  string
@@ -111,7 +111,7 @@ func (p *progress) clear() {
 	}
 }
 
-// expand replaces directories by the files below them. found tells which paths
+// expand replaces directories by the files below them. found reports which paths
 // were named by the user himself.
 func expand(args []string) (paths []string, named map[string]bool, err error) {
 	named = map[string]bool{}
@@ -156,14 +156,14 @@ func expand(args []string) (paths []string, named map[string]bool, err error) {
 	return paths, named, nil
 }
 
-// A textReader takes a file that is no snapshot, for which reason it is told, or
-// says why it does not.
+// A textReader reads a file that is not a snapshot, given the reason, or
+// returns why it cannot.
 type textReader func(path string, cause error) (taken bool, why error)
 
 // each opens the snapshots among the paths, one after another, and calls f with
-// them. Files below a directory that are no snapshot are named and skipped, and
-// so are named ones as long as another file can be read. It tells whether a file
-// was read in part only. Where text is not nil it is offered what is no snapshot.
+// them. Files below a directory that are not snapshots are named and skipped, and
+// so are named ones as long as another file can be read. It reports whether a file
+// was read only in part. If text is not nil it is tried for what is not a snapshot.
 func (g *globals) each(ctx context.Context, args []string, text textReader, f func(path string, s *snapshot.Snapshot) error) (partial bool, err error) {
 	paths, named, err := expand(args)
 	if err != nil {
@@ -212,7 +212,7 @@ func (g *globals) each(ctx context.Context, args []string, text textReader, f fu
 	return partial, nil
 }
 
-// take opens a snapshot, nil where text took the file.
+// take opens a snapshot; it returns nil where text read the file.
 func (g *globals) take(ctx context.Context, path string, named bool, text textReader) (*snapshot.Snapshot, error) {
 	s, err := g.open(ctx, path)
 	if err == nil || ctx.Err() != nil {
@@ -232,7 +232,7 @@ func (g *globals) take(ctx context.Context, path string, named bool, text textRe
 	return nil, why
 }
 
-// noSnapshot is the error where none of so many files is a snapshot.
+// noSnapshot is the error if none of the files is a snapshot.
 func noSnapshot(args []string, files int) error {
 	return fmt.Errorf("no snapshot in %s (%s looked at); torch.cuda.memory._dump_snapshot(path) writes one",
 		strings.Join(args[:min(len(args), mostNames)], ", "), filesWord(files))
@@ -248,14 +248,14 @@ func otherFiles(paths []string) string {
 	if n := len(paths) - mostNames; n > 0 {
 		rest = fmt.Sprintf(" and %s more", units.Count(int64(n)))
 	}
-	what := filesWord(len(paths)) + ", no snapshots: "
+	what := filesWord(len(paths)) + " that are not snapshots: "
 	if len(paths) == 1 {
-		what = "1 file, no snapshot: "
+		what = "1 file that is not a snapshot: "
 	}
 	return what + strings.Join(paths[:min(len(paths), mostNames)], ", ") + rest
 }
 
-// likeSnapshot tells whether a name is one that snapshots have.
+// likeSnapshot reports whether a name has the extension of a snapshot.
 func likeSnapshot(path string) bool {
 	name := strings.ToLower(path)
 	for _, packed := range []string{".gz", ".zst"} {

@@ -22,13 +22,13 @@ func newHooks(g *globals) *cobra.Command {
 	var pid int
 	c := &cobra.Command{
 		Use:   "hooks --pid N",
-		Short: "Find what was put in the place of a process's functions",
+		Short: "Find functions of a process that another library replaced",
 		Long: `Compare the code and the offset tables of a running process with its files, and
-name the functions that lead elsewhere: what is called instead and whose it is.
-Libraries that are known to hook memory functions are named, and the versions of
-them that are known to leak. The process is read, not stopped and not changed.
+name the functions that lead elsewhere: what is called instead, and where.
+Libraries known to hook memory functions are named, and the versions of
+them known to leak. The process is only read, neither stopped nor changed.
 
-Needs Linux, and the right to read the process: root, or the same user where the
+Needs Linux, and permission to read the process: root, or the same user where the
 system allows it.`,
 		Example: "  sudo strandline hooks --pid 4242\n  sudo strandline hooks --pid 4242 --json",
 		Args:    cobra.NoArgs,
@@ -80,13 +80,13 @@ func hooksOf(pid int) (*report.Hooks, error) {
 
 func onLinux() error {
 	if runtime.GOOS != "linux" {
-		return fmt.Errorf("this needs Linux; here is %s", runtime.GOOS)
+		return fmt.Errorf("this needs Linux; this machine runs %s", runtime.GOOS)
 	}
 	return nil
 }
 
-// reachable is the process of a number, which can be that of one of its threads.
-// It is an error if there is nothing to look at.
+// reachable returns the process of an ID, which can be that of one of its threads.
+// It is an error if the process cannot be examined.
 func reachable(pid int) (procfs.Process, error) {
 	p := procfs.Process(pid)
 	st, err := p.Status()
@@ -98,9 +98,9 @@ func reachable(pid int) (procfs.Process, error) {
 	case err != nil:
 		return p, reach(pid, err)
 	case strings.HasPrefix(st.State, "Z"), strings.HasPrefix(st.State, "X"):
-		return p, fmt.Errorf("process %d (%s) has ended; its parent, %d, has not taken note of it yet", p, st.Name, st.Parent)
+		return p, fmt.Errorf("process %d (%s) has ended; its parent, %d, has not reaped it yet", p, st.Name, st.Parent)
 	case st.VMSize == 0:
-		return p, fmt.Errorf("process %d (%s) is one of the kernel, which has no memory of its own", p, st.Name)
+		return p, fmt.Errorf("process %d (%s) is a kernel thread, which has no memory of its own", p, st.Name)
 	}
 	return p, nil
 }
@@ -111,9 +111,9 @@ func reach(pid int, err error) error {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, os.ErrProcessDone), errors.Is(err, syscall.ESRCH):
 		return fmt.Errorf("there is no process %d", pid)
 	case errors.Is(err, fs.ErrPermission) && os.Geteuid() == 0:
-		return fmt.Errorf("process %d may not be read, even by root: a security module or the container forbids it (it needs CAP_SYS_PTRACE)", pid)
+		return fmt.Errorf("process %d cannot be read, even by root: a security module or the container forbids it (it needs CAP_SYS_PTRACE)", pid)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("process %d may not be read: run as root, or as its user where kernel.yama.ptrace_scope is 0", pid)
+		return fmt.Errorf("process %d cannot be read: run as root, or as its user where kernel.yama.ptrace_scope is 0", pid)
 	}
 	return fmt.Errorf("process %d: %w", pid, err)
 }

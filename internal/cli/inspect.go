@@ -32,9 +32,9 @@ func newInspect(g *globals) *cobra.Command {
 	var o inspectOptions
 	c := &cobra.Command{
 		Use:   "inspect FILE",
-		Short: "State the facts of one snapshot, without judgement",
-		Long: `State what one snapshot holds: versions, sums by device, peaks, and what is wrong
-with the file or unknown to it. Events are numbered from 0 as in the file.`,
+		Short: "Print the facts of one snapshot, without judging them",
+		Long: `Print what one snapshot contains: versions, totals by device, peaks, and what is
+wrong with the file or missing from it. Events are numbered from 0 as in the file.`,
 		Example: `  strandline inspect oom.pickle
   strandline inspect oom.pickle --at 12000         what was live after event 12000
   strandline inspect oom.pickle --alloc 11998      one allocation, from birth to death
@@ -46,7 +46,7 @@ with the file or unknown to it. Events are numbered from 0 as in the file.`,
 	c.Flags().IntVar(&o.alloc, "alloc", unset, "follow the allocation that `EVENT` makes or frees")
 	c.Flags().IntVar(&o.device, "device", 0, "the device `N` of --at, --alloc and --pools")
 	hideDefault(c, "at", "alloc")
-	c.Flags().BoolVar(&o.pools, "pools", false, "sum segments by pool and stream")
+	c.Flags().BoolVar(&o.pools, "pools", false, "total the segments by pool and stream")
 	return c
 }
 
@@ -88,7 +88,7 @@ func inspectMore(doc *report.Inspection, s *snapshot.Snapshot, facts *timeline.F
 		}
 	}
 	if t == nil {
-		return fmt.Errorf("%s tells nothing of device %d", s.Name, o.device)
+		return fmt.Errorf("%s has no data on device %d", s.Name, o.device)
 	}
 	n := t.Trace.Len()
 	if at {

@@ -62,7 +62,7 @@ func ggufFile(name, quant string) (*model.Model, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if quant != "" {
-		m.Notes = append(m.Notes, "a GGUF file has the format of every tensor; the format asked for is left out of account")
+		m.Notes = append(m.Notes, "a GGUF file has the format of every tensor; the requested format is ignored")
 	}
 	return m, nil
 }
@@ -103,7 +103,7 @@ func readInside(name string, most int64) ([]byte, error) {
 func regular(name string) error {
 	info, err := os.Stat(name)
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file", filepath.Base(name))
+		err = fmt.Errorf("%s is not a regular file", filepath.Base(name))
 	}
 	return err
 }
@@ -114,10 +114,10 @@ func modelFolder(dir, quant string) (*model.Model, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		list, err := withSuffix(dir, ".gguf")
 		if err != nil || len(list) == 0 {
-			return nil, errors.New("holds no config.json and no GGUF file")
+			return nil, errors.New("contains neither config.json nor a GGUF file")
 		}
 		if len(list) > 1 && !slices.Equal(list, model.FileParts(list[0])) {
-			return nil, fmt.Errorf("holds %d GGUF files; give the one that is meant", len(list))
+			return nil, fmt.Errorf("contains %d GGUF files; name one of them", len(list))
 		}
 		return ggufFile(list[0], quant)
 	}
@@ -146,7 +146,7 @@ func modelFolder(dir, quant string) (*model.Model, error) {
 		return m, nil
 	}
 	if len(list) == 0 {
-		m.Notes = append(m.Notes, "there are no safetensors files, or not all of them; the weights are counted from config.json")
+		m.Notes = append(m.Notes, "safetensors files are missing; the weights are counted from config.json")
 		return m, nil
 	}
 	return m, m.Hold(list)
@@ -252,7 +252,7 @@ func modelConfigs(path string) (func(id, quant string) (*model.Model, error), er
 			return nil, err
 		}
 		if err := json.Unmarshal(data, &configs); err != nil {
-			return nil, fmt.Errorf("%s: no JSON object of configs by name: %w", path, err)
+			return nil, fmt.Errorf("%s: not a JSON object of configs by name: %w", path, err)
 		}
 	}
 	type key struct{ id, quant string }

@@ -64,7 +64,7 @@ func TestModelFolder(t *testing.T) {
 	if _, err := loadModel(dir, ""); err == nil || !strings.Contains(err.Error(), "hf_quant_config.json: field quantization") {
 		t.Errorf("with a broken one: %v", err)
 	}
-	if _, err := loadModel(t.TempDir(), ""); err == nil || !strings.Contains(err.Error(), "no config.json and no GGUF file") {
+	if _, err := loadModel(t.TempDir(), ""); err == nil || !strings.Contains(err.Error(), "neither config.json nor a GGUF file") {
 		t.Errorf("an empty folder: %v", err)
 	}
 }

@@ -32,7 +32,7 @@ func (g *globals) create(ctx context.Context, path string, write func(io.Writer)
 // createFile is create for what writes by a file's name.
 func (g *globals) createFile(path string, write func(name string) error) (int64, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return 0, fmt.Errorf("write %s: it is no regular file", path)
+		return 0, fmt.Errorf("write %s: not a regular file", path)
 	}
 	f, whole, err := g.openOutput(path)
 	if err != nil {
@@ -119,7 +119,7 @@ func refuseForeign(path string) error {
 			return nil
 		}
 		if dir.Mode()&fs.ModeSticky != 0 && dir.Mode()&0o002 != 0 && foreign(info, dir) {
-			return fmt.Errorf("%s belongs to another user, in a directory that all may write to", path)
+			return fmt.Errorf("%s belongs to another user, in a directory that everyone may write to", path)
 		}
 		if info.Mode()&fs.ModeSymlink == 0 {
 			return nil

@@ -32,10 +32,10 @@ type planOptions struct {
 func (o *planOptions) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&o.model, "model", "", "a folder, a config.json, a GGUF file, or the `NAME` of a well-known model")
-	f.StringVar(&o.quant, "quant", "", "plan the weights in this `FORMAT`: "+strings.Join(quantFormats(), ", "))
+	f.StringVar(&o.quant, "quant", "", "plan the weights in `FORMAT`: "+strings.Join(quantFormats(), ", "))
 	f.StringVar(&o.gpu, "gpu", "", "the `NAME` of the GPU, such as H200")
 	f.Int64Var(&o.gpus, "gpus", 1, "the number `N` of GPUs")
-	f.StringVar(&o.capacity, "capacity", "", "the memory that the driver shows of a GPU, `SIZE`, in place of the table's")
+	f.StringVar(&o.capacity, "capacity", "", "the memory `SIZE` that the driver reports for a GPU, instead of the table's")
 	f.BoolVar(&o.markdown, "markdown", false, "print Markdown, for a ticket")
 	o.page.add(c)
 	completeWith(c, "quant", quantFormats)
@@ -52,7 +52,7 @@ func completeWith(c *cobra.Command, flag string, values func() []string) {
 // read finds the model and the GPU.
 func (o *planOptions) read(g *globals) (*model.Model, *plan.GPU, error) {
 	if o.model == "" {
-		return nil, nil, errors.New("no --model is given")
+		return nil, nil, errors.New("no --model given")
 	}
 	m, err := g.model(o.model, o.quant)
 	if err != nil {
@@ -70,12 +70,12 @@ func (o *planOptions) device() (*plan.GPU, error) {
 	if o.capacity != "" {
 		var err error
 		if size, err = units.ParseBytes(o.capacity); err != nil || size <= 0 {
-			return nil, fmt.Errorf("--capacity %q is no size", o.capacity)
+			return nil, fmt.Errorf("--capacity %q is not a size", o.capacity)
 		}
 	}
 	if o.gpu == "" {
 		if size == 0 {
-			return nil, errors.New("no --gpu is given, and no --capacity")
+			return nil, errors.New("neither --gpu nor --capacity given")
 		}
 		return &plan.GPU{Name: "GPU", Total: size, Board: size, Source: "given"}, nil
 	}
@@ -104,15 +104,15 @@ func newPlan(g *globals) *cobra.Command {
 	var o servingOptions
 	c := &cobra.Command{
 		Use:   "plan",
-		Short: "Plan memory before the run, and hold the run against the plan",
+		Short: "Plan memory before the run, and check the run against the plan",
 		Long: `Plan the memory of an inference engine: weights, KV cache, activations, CUDA
-graphs and what stands outside PyTorch, on the GPU that has least to spare; what
+graphs and memory outside PyTorch, on the GPU that has least to spare; what
 fits, and the flags for it. "plan train" plans a training step, "plan rl" the
-phases of reinforcement learning; "plan gpus" and "plan models" list what is built
-in.
+phases of reinforcement learning; "plan gpus" and "plan models" list what is
+built in.
 
 What cannot be computed is a range, with its source. --page opens a form in the
-browser that plans anew as one types; the flags that are given fill it. The exit
+browser that plans as you type, filled with the flags given. The exit
 status is 1 where nothing fits.`,
 		Example: `  strandline plan --model DeepSeek-R1 --gpu H200 --gpus 16 --engine vllm
   strandline plan --model ./my-model --gpu L40S --engine sglang --formats
@@ -140,11 +140,11 @@ status is 1 where nothing fits.`,
 	f.Float64Var(&o.fraction, "mem-fraction", 0, "the share `X` of the GPU for the engine (gpu_memory_utilization, mem_fraction_static)")
 	f.BoolVar(&o.eager, "eager", false, "without CUDA graphs")
 	f.BoolVar(&o.mtp, "mtp", false, "load the model's layers for multi-token prediction")
-	f.BoolVar(&o.formats, "formats", false, "set BF16, FP8, INT8 and INT4 weights side by side")
-	f.StringVar(&o.method, "method", "", "`METHOD`: textbook, the simple formulas that people use, beside this plan")
+	f.BoolVar(&o.formats, "formats", false, "compare BF16, FP8, INT8 and INT4 weights side by side")
+	f.StringVar(&o.method, "method", "", "`METHOD`: textbook, the simple formulas in common use, beside this plan")
 	f.StringVar(&o.solve, "solve", "", "look for the best `WHAT`: "+strings.Join(serving.Questions, ", "))
-	f.StringVar(&o.against, "against", "", "hold a `TABLE` (CSV) of observed figures against their plans")
-	f.StringVar(&o.check, "check", "", "hold the `LOG` of an engine against the plan of its set-up")
+	f.StringVar(&o.against, "against", "", "check plans against a `TABLE` (CSV) of observed figures")
+	f.StringVar(&o.check, "check", "", "check the `LOG` of an engine against the plan of its set-up")
 	f.BoolVar(&o.strict, "strict", false, "of --check: exit with 1 where more memory is used than planned")
 	f.StringVar(&o.models, "models", "", "a JSON `FILE` of configs by the name of their model, for --against")
 	c.MarkFlagsMutuallyExclusive("against", "check", "solve", "method", "formats")
@@ -175,7 +175,7 @@ func runPlan(c *cobra.Command, g *globals, o servingOptions) error {
 	}
 	if o.method != "" {
 		if o.method != "textbook" {
-			return fmt.Errorf("--method %q: textbook is the only one", o.method)
+			return fmt.Errorf("--method %q: the only method is textbook", o.method)
 		}
 		book, err := s.Textbook()
 		if err != nil {
@@ -232,11 +232,11 @@ func (o *servingOptions) serving(g *globals) (s serving.Setup, err error) {
 	}
 	e, ok := serving.ParseEngine(o.engine, o.version)
 	if !ok {
-		return s, fmt.Errorf("--engine %q is not known; vllm and sglang are", o.engine)
+		return s, fmt.Errorf("unknown --engine %q: want vllm or sglang", o.engine)
 	}
 	kv, ok := serving.ParseKV(o.kv, m)
 	if !ok {
-		return s, fmt.Errorf("--kv-dtype %q is not known", o.kv)
+		return s, fmt.Errorf("unknown --kv-dtype %q", o.kv)
 	}
 	for name, n := range map[string]int64{"tp": o.tp, "pp": o.pp, "ep": o.ep, "dp": o.dp, "max-model-len": o.length, "max-batched-tokens": o.step,
 		"max-num-seqs": o.seqs, "block-size": o.block, "cpu-experts": o.host} {

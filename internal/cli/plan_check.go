@@ -51,7 +51,7 @@ func (g *globals) planCheck(ctx context.Context, o servingOptions) error {
 		s.Engine.Name = log.Engine
 	} else if log.Engine == "" || o.version != "" {
 		if !ok {
-			return fmt.Errorf("--engine %q is not known; vllm and sglang are", o.engine)
+			return fmt.Errorf("unknown --engine %q: want vllm or sglang", o.engine)
 		}
 		s.Engine = e
 	}
@@ -65,7 +65,7 @@ func (g *globals) planCheck(ctx context.Context, o servingOptions) error {
 		kv = log.Setup["kv_dtype"]
 	}
 	if s.KV, ok = serving.ParseKV(kv, m); !ok {
-		return fmt.Errorf("the type %q of keys and values is not known; give --kv-dtype", kv)
+		return fmt.Errorf("unknown type %q of keys and values; give --kv-dtype", kv)
 	}
 	s = s.From(log)
 	check := s.Check

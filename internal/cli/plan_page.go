@@ -28,7 +28,7 @@ type pageOptions struct {
 
 func (o *pageOptions) add(c *cobra.Command) {
 	f := c.Flags()
-	f.BoolVar(&o.on, "page", false, "open a page with a form that plans anew as one types, until interrupted")
+	f.BoolVar(&o.on, "page", false, "open a page with a form that plans as you type, until interrupted")
 	f.BoolVar(&o.serve.noOpen, "no-open", false, "with --page: do not open the browser")
 	f.StringVar(&o.serve.listen, "listen", "", "with --page: serve on `PORT`, and print how to reach it from elsewhere")
 }
@@ -65,7 +65,7 @@ func (g *globals) planPage(c *cobra.Command, o *planOptions) error {
 		case slices.Contains(mode.fields, f.Name):
 			state.Set(f.Name, f.Value.String())
 		case !slices.Contains([]string{"page", "no-open", "listen"}, f.Name):
-			err = cmp.Or(err, fmt.Errorf("--%s has no place on the page", f.Name))
+			err = cmp.Or(err, fmt.Errorf("--%s cannot be used with --page", f.Name))
 		}
 	})
 	if err == nil && o.model != "" { // what cannot be read is said before the page is up
@@ -135,7 +135,7 @@ func (p *planner) plan(mode pageMode, c *cobra.Command, q url.Values) error {
 			return fmt.Errorf("there is no field %q", name)
 		}
 		if err := c.Flags().Set(name, values[0]); err != nil {
-			return fmt.Errorf("--%s: %q is not what it takes", name, values[0])
+			return fmt.Errorf("--%s: invalid value %q", name, values[0])
 		}
 	}
 	var code exit

@@ -65,7 +65,7 @@ func TestPageRefuses(t *testing.T) {
 		{"session", "", "no question"},
 		{"plan", "", "no mode"},
 		{"plan", "mode=gpus", "no mode"},
-		{"plan", "mode=serve&gpu=H200", "no --model is given"},
+		{"plan", "mode=serve&gpu=H200", "no --model given"},
 		{"plan", "mode=serve&model=No-Such&gpu=H200", "No-Such"},
 		{"plan", "mode=serve&model=Llama-3.1-8B&gpu=H9", "H9"},
 		{"plan", "mode=serve&model=Llama-3.1-8B&gpu=H100&gpus=x", "--gpus"},

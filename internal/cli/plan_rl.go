@@ -30,13 +30,13 @@ func newPlanRL(g *globals) *cobra.Command {
 	var o rlOptions
 	c := &cobra.Command{
 		Use:   "rl",
-		Short: "Draw a step of reinforcement learning as phases, and their peaks",
-		Long: `Draw one step of reinforcement learning, in which a trainer and an inference
-engine share the GPUs, as a timeline of phases: rollout, log-probs, update, weight
-sync; under four ways of sharing, with the peak of each phase, what makes it, and
+		Short: "Plan a step of reinforcement learning: its phases, and their peaks",
+		Long: `Plan one step of reinforcement learning, in which a trainer and an inference
+engine share the GPUs, as a timeline of phases (rollout, log-probs, update, weight
+sync) under four ways of sharing, with the peak of each phase, what causes it, and
 the largest memory fraction of the engine that fits.
 
-The phases are data: --yaml prints them, --phases takes them back edited. The exit
+The phases are data: --yaml prints them, --phases reads them back. The exit
 status is 1 where no way fits.`,
 		Example: `  strandline plan rl --model Qwen2.5-32B --gpu H200 --gpus 8 --trainer fsdp --rollout sglang --rollout-tp 4
   strandline plan rl --model Qwen2.5-7B --gpu H100 --gpus 8 --yaml > phases.yaml
@@ -56,11 +56,11 @@ status is 1 where no way fits.`,
 	f.StringVar(&o.rollout, "rollout", "sglang", "the inference `ENGINE`: sglang, vllm")
 	f.StringVar(&o.version, "engine-version", "", "its `VERSION`")
 	f.Int64Var(&o.tp, "rollout-tp", 1, "its tensor parallel ranks `N`")
-	f.Int64Var(&o.context, "max-model-len", 0, "tokens `N` of a request of it; --seq if not given")
+	f.Int64Var(&o.context, "max-model-len", 0, "tokens `N` of one of its requests; --seq if not given")
 	f.Float64Var(&o.fraction, "mem-fraction", 0, "its share `X` of the GPU; its default if not given")
-	f.BoolVar(&o.eager, "eager", false, "it captures no CUDA graphs")
+	f.BoolVar(&o.eager, "eager", false, "without CUDA graphs")
 	f.BoolVar(&o.reference, "reference", false, "a reference model takes part")
-	f.BoolVar(&o.critic, "critic", false, "a critic is trained, too")
+	f.BoolVar(&o.critic, "critic", false, "a critic is trained too")
 	f.StringVar(&o.phases, "phases", "", "take the phases from a `FILE`")
 	f.BoolVar(&o.yaml, "yaml", false, "print the phases as YAML, to edit")
 	completeWith(c, "rollout", engines)
@@ -90,7 +90,7 @@ func runPlanRL(g *globals, o *rlOptions) error {
 	}
 	e, ok := serving.ParseEngine(o.rollout, o.version)
 	if !ok {
-		return fmt.Errorf("--rollout %q is not known; sglang and vllm are", o.rollout)
+		return fmt.Errorf("unknown --rollout %q: want sglang or vllm", o.rollout)
 	}
 	if o.tp < 1 || o.gpus%o.tp != 0 {
 		return fmt.Errorf("--rollout-tp %d does not divide %d GPUs", o.tp, o.gpus)

@@ -9,8 +9,8 @@ import (
 func newPlanGPUs(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use:     "gpus",
-		Short:   "List the GPUs that are known",
-		Long:    "List the GPUs that are known: memory, bandwidth, links and dense operations.",
+		Short:   "List the known GPUs",
+		Long:    "List the known GPUs: memory, bandwidth, links and dense operations.",
 		Example: "  strandline plan gpus",
 		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
@@ -26,8 +26,8 @@ func newPlanGPUs(g *globals) *cobra.Command {
 func newPlanModels(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use:     "models",
-		Short:   "List the models that are built in",
-		Long:    "List the models that are built in, with their sizes.",
+		Short:   "List the built-in models",
+		Long:    "List the built-in models, with their sizes.",
 		Example: "  strandline plan models",
 		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {

@@ -28,11 +28,11 @@ func (o *trainOptions) add(c *cobra.Command, prefix string) {
 	f.StringVar(&o.optimizer, "optimizer", "", "`NAME`: "+strings.Join(optimizers(), ", "))
 	f.Int64Var(&o.tp, prefix+"tp", 1, "tensor parallel ranks `N`")
 	f.Int64Var(&o.pp, prefix+"pp", 1, "pipeline stages `N`")
-	f.Int64Var(&o.interleaved, "interleaved", 1, "stages `N` that a rank has")
+	f.Int64Var(&o.interleaved, "interleaved", 1, "stages `N` of each rank")
 	f.Int64Var(&o.cp, "cp", 1, "ranks `N` among which a sequence is divided")
-	f.Int64Var(&o.dp, "shard", 0, "ranks `N` among which parameters are sharded; all that are left if not given")
-	f.Int64Var(&o.batch, "batch", 1, "sequences `N` of one forward on a GPU")
-	f.Int64Var(&o.accumulate, "accumulate", 1, "forwards `N` of a step (with stages: micro-batches)")
+	f.Int64Var(&o.dp, "shard", 0, "ranks `N` among which parameters are sharded; all remaining ones if not given")
+	f.Int64Var(&o.batch, "batch", 1, "sequences `N` of one forward pass on a GPU")
+	f.Int64Var(&o.accumulate, "accumulate", 1, "forward passes `N` of a step (with stages: micro-batches)")
 	f.Int64Var(&o.length, "seq", 4096, "tokens `N` of a sequence")
 	f.Int64Var(&o.chunk, "loss-chunks", 1, "parts `N` in which logits and loss are computed")
 	f.StringVar(&o.checkpointing, "checkpointing", "full", "activation checkpointing, `KIND`: none, selective-op, full")
@@ -67,7 +67,7 @@ func (o *trainOptions) training(gpus int64) (t training.Setup, err error) {
 	}
 	const most = 1 << 20
 	if o.tp > most || o.pp > most || o.cp > most || gpus%(o.tp*o.pp*o.cp) != 0 {
-		return t, fmt.Errorf("%d GPUs are no multiple of TP %d × PP %d × CP %d", gpus, o.tp, o.pp, o.cp)
+		return t, fmt.Errorf("%d GPUs are not a multiple of TP %d × PP %d × CP %d", gpus, o.tp, o.pp, o.cp)
 	}
 	t.TP, t.PP, t.CP, t.Interleaved = o.tp, o.pp, o.cp, o.interleaved
 	left := gpus / (o.tp * o.pp * o.cp)
@@ -81,7 +81,7 @@ func (o *trainOptions) training(gpus int64) (t training.Setup, err error) {
 	switch t.Checkpointing = training.Checkpointing(o.checkpointing); t.Checkpointing {
 	case training.KeepAll, training.KeepMatmuls, training.KeepInputs:
 	default:
-		return t, fmt.Errorf("--checkpointing %q is not known; none, selective-op and full are", o.checkpointing)
+		return t, fmt.Errorf("unknown --checkpointing %q: want none, selective-op or full", o.checkpointing)
 	}
 	switch o.offload {
 	case "none":
@@ -90,7 +90,7 @@ func (o *trainOptions) training(gpus int64) (t training.Setup, err error) {
 	case "all":
 		t.OffloadStates = true
 	default:
-		return t, fmt.Errorf("--offload %q is not known; none, optimizer and all are", o.offload)
+		return t, fmt.Errorf("unknown --offload %q: want none, optimizer or all", o.offload)
 	}
 	if o.lora != 0 {
 		t.ParamBytes, t.GradBytes = 2, 2 // frozen weights are held in bf16
@@ -98,9 +98,9 @@ func (o *trainOptions) training(gpus int64) (t training.Setup, err error) {
 	}
 	switch {
 	case o.base != "none" && o.base != "nf4":
-		return t, fmt.Errorf("--lora-base %q is not known; none and nf4 are", o.base)
+		return t, fmt.Errorf("unknown --lora-base %q: want none or nf4", o.base)
 	case o.base != "none" && o.lora == 0:
-		return t, fmt.Errorf("--lora-base %s is for frozen weights: give --lora, too", o.base)
+		return t, fmt.Errorf("--lora-base %s is for frozen weights: give --lora too", o.base)
 	}
 	t.Compile, t.LossCompiled, t.ExpertsOnCPU = o.compile, o.compile, o.hostExperts
 	return t, nil
@@ -129,7 +129,7 @@ func newPlanTrain(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "train",
 		Short: "Plan the memory of a training step",
-		Long: `Plan the peak of a training step on the GPU that takes most: parameters,
+		Long: `Plan the peak of a training step on the GPU that needs most: parameters,
 gradients, optimizer states, activations, logits and the buffers of sharding, at
 the four moments at which memory may peak. The exit status is 1 where it does not
 fit.`,
@@ -175,7 +175,7 @@ fit.`,
 	c.Flags().MarkHidden("quant")
 	o.add(c, "")
 	c.Flags().StringVar(&solve, "solve", "", "look for the best `WHAT`: "+strings.Join(training.Questions, ", "))
-	c.Flags().StringVar(&check, "check", "", "hold a snapshot, or the log of a trainer, `FILE`, against the plan")
+	c.Flags().StringVar(&check, "check", "", "check `FILE`, a snapshot or the log of a trainer, against the plan")
 	c.Flags().BoolVar(&p.strict, "strict", false, "of --check: exit with 1 where more memory is used than planned")
 	completeWith(c, "solve", func() []string { return training.Questions })
 	return c
@@ -183,7 +183,7 @@ fit.`,
 
 func noArguments(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return fmt.Errorf("%s takes flags, and no %q", c.CommandPath(), args[0])
+		return fmt.Errorf("%s takes only flags; got %q", c.CommandPath(), args[0])
 	}
 	return nil
 }

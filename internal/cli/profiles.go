@@ -96,7 +96,7 @@ const zstdMagic = "\x28\xb5\x2f\xfd"
 // profilePartial says on stderr where reading of a file ended.
 func (g *globals) profilePartial(f *profiles.File) bool {
 	if f.Partial != nil {
-		g.warn("%s is only partly readable: %v; what stands before it is used", f.Name, f.Partial)
+		g.warn("%s is only partly readable: %v; what comes before that is used", f.Name, f.Partial)
 	}
 	return f.Partial != nil
 }

@@ -65,12 +65,12 @@ func (g *globals) recordingPartial(run *recording.Run) bool {
 	empty := len(run.Samples) == 0 && !run.Judged
 	switch {
 	case run.Partial != nil:
-		g.warn("the recording is only partly readable: %v; what stands before it is used", run.Partial)
+		g.warn("the recording is only partly readable: %v; what comes before that is used", run.Partial)
 	case empty:
-		g.warn("the recording ends before the first figures in it: nothing can be told")
+		g.warn("the recording ends before its first figures: nothing can be reported")
 	}
 	if n := len(run.Samples); n > 0 && run.Judged && run.Samples[n-1].Seconds > 1.1*run.Document.Duration {
-		g.warn("the recording goes on until %s and ends without a judgement; the last one is of the first %s", seconds(run.Samples[n-1].Seconds), seconds(run.Document.Duration))
+		g.warn("the recording lasts until %s and ends without a judgement; the last one covers the first %s", seconds(run.Samples[n-1].Seconds), seconds(run.Document.Duration))
 	}
 	return run.Partial != nil || empty
 }
@@ -108,7 +108,7 @@ func (g *globals) diagnoseRecording(ctx context.Context, run *recording.Run, pat
 // viewRecording serves or saves the page of a recording.
 func (g *globals) viewRecording(ctx context.Context, o viewOptions, path string, run *recording.Run) error {
 	if o.redact != "" {
-		return errors.New("--redact is for snapshots: it does not take paths and names out of the recording of a trace")
+		return errors.New("--redact is for snapshots: it does not replace paths and names in the recording of a trace")
 	}
 	partial := g.recordingPartial(run)
 	asker := engine.NewRecording(path, run)
@@ -146,7 +146,7 @@ func (d stacksReport) text(w io.Writer, _ report.Style) {
 func (g *globals) exportRecording(ctx context.Context, o exportOptions, run *recording.Run) error {
 	write := map[string]func(io.Writer, *recording.Run) error{"pprof": export.PprofOfTrace, "folded": export.FoldedOfTrace}[o.to]
 	if write == nil || o.events != "" || o.redact != "" {
-		return fmt.Errorf("the recording of a trace can be written as pprof or folded, whole; --to %s is for snapshots", o.to)
+		return fmt.Errorf("the recording of a trace can only be written whole, as pprof or folded; --to %s is for snapshots", o.to)
 	}
 	n, err := g.create(ctx, o.output, func(w io.Writer) error {
 		if o.output == "-" && g.env.StdoutTerminal {

@@ -33,15 +33,15 @@ func newSimulate(g *globals) *cobra.Command {
 	var o simulateOptions
 	c := &cobra.Command{
 		Use:   "simulate FILE",
-		Short: "Replay the allocator exactly, and tell what other settings would do",
+		Short: "Replay the allocator exactly, and predict what other settings would do",
 		Long: `Run the recorded requests through PyTorch's caching allocator, re-implemented:
-first under the settings of the file, to see that every call of the driver and
-every block is reproduced, then under others.
+first under the settings of the file, to check that every driver call and every
+block is reproduced, then under others.
 
 The requests stay the same, and so do the recorded calls of empty_cache.
---capacity is what PyTorch can have: the device's memory less what others hold.
+--capacity is what PyTorch can use: the device's memory minus what others hold.
 Without it a run never runs out of memory; a search takes what an out-of-memory
-error in the file shows. docs/what-if.md says how sure the answers are.`,
+error in the file shows. docs/what-if.md says how accurate the answers are.`,
 		Example: `  strandline simulate oom.pickle
   strandline simulate oom.pickle --set expandable_segments:True --capacity 79GiB
   strandline simulate oom.pickle --search --capacity 79GiB     which settings fit?
@@ -63,7 +63,7 @@ error in the file shows. docs/what-if.md says how sure the answers are.`,
 		},
 	}
 	c.Flags().StringArrayVar(&o.set, "set", nil, "run under `CONF`, as PYTORCH_CUDA_ALLOC_CONF takes it; \"\" is the defaults; can be repeated")
-	c.Flags().StringVar(&o.capacity, "capacity", "", "the `SIZE` that PyTorch can have, such as 79GiB")
+	c.Flags().StringVar(&o.capacity, "capacity", "", "the `SIZE` that PyTorch can use, such as 79GiB")
 	c.Flags().Float64Var(&o.fraction, "fraction", 0, "limit PyTorch to the share `F` of the capacity")
 	c.Flags().StringVar(&o.emptyCache, "empty-cache", "", "call empty_cache by a `POLICY`: every=10steps, every=30s, every=5000events, after=NAME")
 	c.Flags().StringArrayVar(&o.without, "without", nil, "leave out what is allocated at `PLACE`: FILE:LINE, FILE or a function; can be repeated")
@@ -94,9 +94,9 @@ func (o *simulateOptions) bounds(flags *pflag.FlagSet) (b bounds, err error) {
 	switch {
 	case !flags.Changed("fraction"):
 	case !(o.fraction > 0 && o.fraction <= 1):
-		return b, fmt.Errorf("--fraction: %v is no share above 0 and up to 1", o.fraction)
+		return b, fmt.Errorf("--fraction: %v is not a share above 0 and up to 1", o.fraction)
 	case b.capacity == 0:
-		return b, errors.New("--fraction is a share of the capacity: give --capacity, too")
+		return b, errors.New("--fraction is a share of the capacity: give --capacity too")
 	default:
 		b.limit = int64(o.fraction * float64(b.capacity))
 	}
@@ -123,7 +123,7 @@ func runSimulate(ctx context.Context, g *globals, o simulateOptions, within boun
 	}
 	if len(asked) > 0 || o.changes() || o.search {
 		if len(on) == 0 {
-			return fmt.Errorf("%s holds no history, only the state at its end: there is nothing to run under other settings; docs/record.md tells how to record one", path)
+			return fmt.Errorf("%s holds no history, only the state at its end: there is nothing to run under other settings; docs/record.md explains how to record one", path)
 		}
 		w := whatIf{g: g, doc: doc, on: on, options: o, bounds: within, runs: asked}
 		if err := w.run(ctx); err != nil {
@@ -384,9 +384,9 @@ func (w *whatIf) change() ([]replay.Scenario, error) {
 		case called == 0:
 			return nil, fmt.Errorf("--empty-cache: %s is never reached: the history is shorter", policy)
 		case found != "":
-			found = "; steps are told by: " + found
+			found = "; steps are found by: " + found
 		}
-		w.notes = append(w.notes, "calls of empty_cache that are added: "+units.Count(int64(called))+found)
+		w.notes = append(w.notes, "calls of empty_cache added: "+units.Count(int64(called))+found)
 	}
 	for _, place := range w.options.without {
 		found := 0
@@ -404,7 +404,7 @@ func (w *whatIf) change() ([]replay.Scenario, error) {
 		if found == 0 {
 			return nil, fmt.Errorf("--without: nothing is allocated at %s; `strandline inspect FILE --at EVENT` lists places", place)
 		}
-		w.notes = append(w.notes, "allocations at "+place+" that are left out: "+units.Count(int64(found)))
+		w.notes = append(w.notes, "allocations at "+place+" left out: "+units.Count(int64(found)))
 	}
 	return out, nil
 }

@@ -72,7 +72,7 @@ func TestNoWaiting(t *testing.T) {
 	}()
 	select {
 	case stderr := <-done:
-		if !strings.Contains(stderr, "no regular file") {
+		if !strings.Contains(stderr, "not a regular file") {
 			t.Errorf("%s", stderr)
 		}
 	case <-time.After(time.Minute):

@@ -18,8 +18,8 @@ import (
 )
 
 // readText looks for statements that memory ran out and tables of
-// memory_summary(), in a file that is no snapshot for some cause. It is nil if the
-// file is no text, or holds none; then the error says what it is.
+// memory_summary(), in a file that is not a snapshot because of cause. It is nil if the
+// file is not text, or contains none; then the error says what it is.
 func (g *globals) readText(ctx context.Context, path string, cause error) (*digest.File, error) {
 	bar := progress{g: g, path: path, began: time.Now()}
 	defer bar.clear()
@@ -44,7 +44,7 @@ func (g *globals) readText(ctx context.Context, path string, cause error) (*dige
 		return nil, cause
 	}
 	if head[0] == '[' && errors.Is(cause, snapshot.ErrNotSnapshot) {
-		cause = snapshot.ErrUnknown // "[0] loading" is no list
+		cause = snapshot.ErrUnknown // "[0] loading" is not a list
 	}
 	text, err := logs.Scan(in)
 	if ctx.Err() != nil {
@@ -56,7 +56,7 @@ func (g *globals) readText(ctx context.Context, path string, cause error) (*dige
 	d := &digest.File{Name: path, Text: &text}
 	if err != nil {
 		d.Partial = &snapshot.Partial{Offset: counted.n, Err: err, Unpacked: compression != ""}
-		g.warn("%s is only partly readable: at %s: %v; what stands before it is used", path, d.Partial.Place(), err)
+		g.warn("%s is only partly readable: at %s: %v; what comes before that is used", path, d.Partial.Place(), err)
 	}
 	return d, nil
 }
@@ -99,18 +99,18 @@ func nothingSaid(path string, text *logs.Text, cause error) error {
 	}
 	switch {
 	case text.Remark != nil:
-		return fmt.Errorf("%s: line %s of this text mentions that memory ran out, in words that are not known as an error: %q; "+
+		return fmt.Errorf("%s: line %s of this text mentions that memory ran out, but not in the words of a known error: %q; "+
 			"give the lines of the error itself, or watch the next run: `strandline record -- CMD` for PyTorch, `strandline trace --pid PID` for any process", path, units.Count(text.Remark.Line), text.Remark.Quote)
 	case text.OOM.Cut > 0:
-		return fmt.Errorf("%s: PyTorch's out-of-memory message on line %s of this text holds no figure that can be read", path, units.Count(text.OOM.Cut))
+		return fmt.Errorf("%s: PyTorch's out-of-memory message on line %s of this text contains no readable figure", path, units.Count(text.OOM.Cut))
 	case likeSnapshot(path), errors.Is(cause, snapshot.ErrNotSnapshot) && !errors.Is(cause, snapshot.ErrUnknown):
 		return cause
 	}
-	return fmt.Errorf("%s: %w: it is a text of %s in which nothing states that memory ran out, and no table of memory_summary() stands; "+
-		"the start-up log of an engine `strandline plan --check` compares with a plan, docs/out-of-memory.md lists the messages that are known", path, snapshot.ErrNotSnapshot, lines)
+	return fmt.Errorf("%s: %w: it is a text of %s in which nothing states that memory ran out, without a table of memory_summary(); "+
+		"`strandline plan --check` compares the start-up log of an engine with a plan; docs/out-of-memory.md lists the known messages", path, snapshot.ErrNotSnapshot, lines)
 }
 
-// isText tells text, of one byte a character or of two, from other files.
+// isText reports whether a file is text, of one or two bytes per character.
 func isText(head []byte) bool {
 	return len(head) > 0 && (bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.IndexByte(head, 0) < 0)
 }

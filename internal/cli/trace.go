@@ -34,27 +34,27 @@ func newTrace(g *globals) *cobra.Command {
 	var o traceOptions
 	c := &cobra.Command{
 		Use:   "trace --pid N | trace -- CMD…",
-		Short: "Find what maps the memory by which a process grows",
+		Short: "Find the calls that map the memory by which a process grows",
 		Long: `Watch a running process and its children, and name the calls that made the memory
-by which they grow: mappings that nobody unmaps, the heap, the arenas of Python.
-It sees the system calls themselves, and so also what no heap profiler can.
+by which they grow: mappings that are never unmapped, the heap, Python's arenas.
+It sees the system calls themselves, and so also what heap profilers cannot see.
 
-The process is not stopped and not changed. BPF programs in the kernel watch it,
-and go when strandline ends, however it ends. They need root, or CAP_BPF,
+The process is neither stopped nor changed. BPF programs in the kernel watch it;
+they are removed when strandline ends, however it ends. They need root, or CAP_BPF,
 CAP_PERFMON and CAP_SYS_PTRACE; without them a running process is only polled,
-which tells how it grows and not why. ` + "`strandline doctor`" + ` says what this machine
+which shows how it grows but not why. ` + "`strandline doctor`" + ` reports what this machine
 allows.
 
-A command behind -- is started and watched from its first call on. Where BPF is
+A command after -- is started and watched from its first call on. Where BPF is
 not available it is traced by ptrace with a seccomp filter, which needs no
-rights: each call that changes mappings then takes some 50 µs, programs cannot
+privileges: each call that changes mappings then takes about 50 µs, programs cannot
 become another user, and the command ends when strandline does (with BPF it runs
 on). With --json its standard output goes to standard error.
 
-With --gpu the memory that is taken from the GPU's driver is listed, too, and by
-whom: PyTorch, NCCL, cuBLAS, or a library of your own. The kernel then puts
+With --gpu the memory taken from the GPU's driver is listed too, and by
+whom: PyTorch, NCCL, cuBLAS, or your own library. The kernel then puts
 breakpoints on the driver's functions in these processes, until strandline ends.
-What the device holds in addition is read from nvidia-smi, where it is, or given by
+What else the device holds is read from nvidia-smi, if available, or given by
 --device-used; and what PyTorch has reserved by a snapshot that the process
 writes meanwhile (--snapshot, one for each process).`,
 		Example: "  sudo strandline trace --pid 4242\n  sudo strandline trace --pid 4242 --duration 1h --out server.trace && strandline diagnose server.trace",
@@ -71,14 +71,14 @@ writes meanwhile (--snapshot, one for each process).`,
 		},
 	}
 	c.Flags().IntVar(&o.pid, "pid", 0, "the process `N`")
-	c.Flags().DurationVar(&o.duration, "duration", time.Minute, "watch for the time `D`, such as 30s or 10m; a command as long as it runs")
-	c.Flags().StringVar(&o.backend, "backend", "", "see no more than `BACKEND` does: bpf, ptrace (commands alone) or polling")
-	c.Flags().StringVar(&o.backend, "rung", "", "the name that --backend had")
+	c.Flags().DurationVar(&o.duration, "duration", time.Minute, "watch for the time `D`, such as 30s or 10m; a command is watched as long as it runs")
+	c.Flags().StringVar(&o.backend, "backend", "", "use `BACKEND`: bpf, ptrace (commands only) or polling")
+	c.Flags().StringVar(&o.backend, "rung", "", "the former name of --backend")
 	c.Flags().MarkHidden("rung")
-	c.Flags().BoolVar(&o.gpu, "gpu", false, "also list what is taken from the GPU's driver (libcuda), and by whom; needs BPF")
+	c.Flags().BoolVar(&o.gpu, "gpu", false, "also list memory taken from the GPU's driver (libcuda), and by whom; needs BPF")
 	c.Flags().StringArrayVar(&o.snapshot, "snapshot", nil, "with --gpu: a snapshot `FILE` that the process writes by the end of the trace")
 	c.Flags().StringVar(&o.used, "device-used", "", "with --gpu: how much of the device is used at the end, `SIZE`, where nvidia-smi does not report it")
-	c.Flags().StringVar(&o.out, "out", "", "keep what is seen in a new `FILE`, for `strandline diagnose`, `view` and `export`")
+	c.Flags().StringVar(&o.out, "out", "", "record to a new `FILE`, for `strandline diagnose`, `view` and `export`")
 	return c
 }
 
@@ -95,17 +95,17 @@ func (o *traceOptions) check(c *cobra.Command) error {
 	case c.Flags().Changed("pid") == (len(o.command) > 0):
 		return errors.New("give a process (--pid N), or a command (-- CMD…)")
 	case len(o.command) > 0 && c.ArgsLenAtDash() != 0:
-		return fmt.Errorf("the command to run stands behind --: strandline trace -- %s", strings.Join(o.command, " "))
+		return fmt.Errorf("the command to run must follow --: strandline trace -- %s", strings.Join(o.command, " "))
 	case given && o.duration <= 0:
-		return fmt.Errorf("--duration %s: nothing can be seen in no time", o.duration)
+		return fmt.Errorf("--duration %s: want a time above 0", o.duration)
 	case o.backend != "" && o.backend != trace.BPF && o.backend != trace.Ptrace && o.backend != trace.Polling:
 		return fmt.Errorf("--backend %s: want bpf, ptrace or polling", o.backend)
 	case o.backend == trace.Ptrace && len(o.command) == 0:
-		return errors.New("--backend ptrace is for commands that are started: strandline trace --backend ptrace -- CMD…")
+		return errors.New("--backend ptrace is only for a command to start: strandline trace --backend ptrace -- CMD…")
 	case o.gpu && o.backend != "" && o.backend != trace.BPF:
-		return fmt.Errorf("--gpu needs BPF, and --backend %s does without", o.backend)
+		return fmt.Errorf("--gpu needs BPF; --backend %s does not use it", o.backend)
 	case !o.gpu && (len(o.snapshot) > 0 || o.device > 0):
-		return errors.New("--snapshot and --device-used are for traces with --gpu")
+		return errors.New("--snapshot and --device-used need --gpu")
 	case len(o.command) > 0 && !given:
 		o.duration = forever
 	}
@@ -123,7 +123,7 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 		}
 		o.pid = int(p)
 	} else if own, _ := os.Readlink("/proc/self"); own != strconv.Itoa(os.Getpid()) {
-		return errors.New("/proc is of another pid namespace than strandline, so that a command cannot be followed: mount its own (mount -t proc proc /proc)")
+		return errors.New("/proc belongs to another pid namespace than strandline, so a command cannot be followed: mount the right one (mount -t proc proc /proc)")
 	}
 	exe, err := os.Executable()
 	if err != nil {

@@ -21,12 +21,12 @@ func (g *globals) writtenMeanwhile(ctx context.Context, began time.Time, paths [
 	for _, path := range paths {
 		s, err := g.open(ctx, path)
 		if err != nil {
-			g.warn("%v; the sums are without it", said(err))
+			g.warn("%v; the totals do not include it", said(err))
 			whole = false
 			continue
 		}
 		if info, err := os.Stat(path); err == nil && info.ModTime().Before(began) {
-			g.warn("%s was written before the trace began; what it says is of then", path)
+			g.warn("%s was written before the trace began; it describes that time", path)
 		}
 		whole = !g.partial(s) && whole
 		out = append(out, s)
@@ -37,7 +37,7 @@ func (g *globals) writtenMeanwhile(ctx context.Context, began time.Time, paths [
 // readWith are the snapshots that a recording is judged with.
 func (g *globals) readWith(ctx context.Context, run *recording.Run, paths []string) (out []*snapshot.Snapshot, err error) {
 	if len(paths) > 0 && (run.GPU == nil || run.Document.GPU == nil) {
-		return nil, fmt.Errorf("%s: the trace was recorded without --gpu, and so a snapshot tells nothing of it; judge the snapshot by itself", filepath.Base(paths[0]))
+		return nil, fmt.Errorf("%s: the trace was recorded without --gpu, so a snapshot cannot be combined with it; diagnose the snapshot by itself", filepath.Base(paths[0]))
 	}
 	for _, path := range paths {
 		s, err := g.openOnly(ctx, path)

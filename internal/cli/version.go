@@ -54,6 +54,6 @@ func newVersion(g *globals) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().BoolVar(&licenses, "licenses", false, "print the licences of the software of others in it")
+	c.Flags().BoolVar(&licenses, "licenses", false, "print the licences of the third-party software in it")
 	return c
 }

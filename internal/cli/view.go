@@ -38,21 +38,21 @@ func newView(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "view FILE|DIR…",
 		Short: "Look at snapshots, or the recording of a trace, in the browser",
-		Long: `Open a page that shows what was live at each event, by line of code: what never
-goes away, what grows, what stands in the peak, and the allocator's segments.
-Of a recording of ` + "`strandline trace --out`" + ` it shows how the memory of the process
-grew, and the stacks behind it; a recording is looked at by itself.
+		Long: `Open a page that shows what was live at each event, by line of code: what is never
+freed, what grows, what makes up the peak, and the allocator's segments.
+For a recording of ` + "`strandline trace --out`" + ` it shows how the memory of the process
+grew, and the stacks behind it; a recording is viewed by itself.
 
-The page is served to this machine alone, until the command is interrupted; its
-address, with a secret, stands on the first line of output. It is up at once and
-files are read behind it. A directory stands for all snapshots below it.
+The page is served to this machine only, until the command is interrupted; its
+address, with a secret, is the first line of output. It opens at once, while
+files are still being read. A directory stands for all snapshots below it.
 
 On a remote machine, --listen chooses the port and prints the command that makes
 it reachable from yours.
 
 --html writes the page as one file instead, to attach to a ticket: it opens
 without strandline and loads nothing. It has all views, at a resolution that the
-page states. --redact puts pseudonyms in the place of your paths and names.`,
+page states. --redact replaces your paths and names by pseudonyms.`,
 		Example: `  strandline view step-2.pickle step-3.pickle step-4.pickle
   strandline view dumps/
   strandline view oom.pickle --listen 8080         on a remote machine
@@ -65,7 +65,7 @@ page states. --redact puts pseudonyms in the place of your paths and names.`,
 	c.Flags().BoolVar(&o.serve.noOpen, "no-open", false, "do not open the browser")
 	c.Flags().StringVar(&o.serve.listen, "listen", "", "serve on `PORT`, and print how to reach it from elsewhere")
 	c.Flags().StringVar(&o.html, "html", "", "write the page to `FILE`, and serve nothing; - is standard output")
-	c.Flags().StringVar(&o.redact, "redact", "", "put pseudonyms in the place of your `WHAT`: paths, names or both")
+	c.Flags().StringVar(&o.redact, "redact", "", "replace your `WHAT` by pseudonyms: paths, names or both")
 	return c
 }
 
@@ -79,13 +79,13 @@ func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 	case o.html != "" && o.serve.listen != "":
 		return errors.New("--html writes a file and --listen serves the page; choose one")
 	case o.html == "-" && g.json:
-		return errors.New("--json prints to standard output, where --html - writes the page")
+		return errors.New("--json and --html - both write to standard output; choose one")
 	}
 	switch run, path, others, err := g.recording(ctx, args); {
 	case err != nil:
 		return err
 	case run != nil && len(others) > 0:
-		return fmt.Errorf("%s is the recording of a trace, which is looked at by itself", path)
+		return fmt.Errorf("%s is the recording of a trace, which is viewed by itself", path)
 	case run != nil:
 		return g.viewRecording(ctx, o, path, run)
 	}
@@ -231,7 +231,7 @@ func (v *viewed) sources(ctx context.Context, args []string) (out []engine.Sourc
 			case err == nil:
 				v.partial = v.g.partial(s) || v.partial
 			case !named[p] && v.g.isRecording(p):
-				v.g.warn("skipped %s: the recording of a trace is looked at by itself", p)
+				v.g.warn("skipped %s: the recording of a trace is viewed by itself", p)
 			case !named[p] && errors.Is(err, snapshot.ErrNotSnapshot) && !likeSnapshot(p):
 				v.others = append(v.others, p)
 			case (len(paths) > 1 || v.redact != 0) && !errors.Is(err, context.Canceled):
@@ -292,7 +292,7 @@ func listen(where string) (net.Listener, error) {
 	if where != "" {
 		n, err := strconv.ParseUint(where, 10, 16)
 		if err != nil || n == 0 {
-			return nil, fmt.Errorf("--listen %q: want a port, such as 8080; the page is served to this machine alone", where)
+			return nil, fmt.Errorf("--listen %q: want a port, such as 8080; the page is served to this machine only", where)
 		}
 		port = int(n)
 	}
