@@ -12,7 +12,7 @@ import (
 func autocast(s *subject) []finding.Finding {
 	b, p, device, d := s.book, s.process, s.device, s.newest
 	c, peak := d.Purpose.Casts, &d.Purpose.Peak
-	if c == nil || worth(c.Bytes, peak.Bytes) == "" {
+	if c == nil || severityOf(c.Bytes, peak.Bytes) == "" {
 		return nil
 	}
 	return []finding.Finding{{

@@ -9,14 +9,14 @@ import (
 	"strandline/units"
 )
 
-// copies tells a tensor that stands in the peak together with plain copies of it.
-// It is a note at most: no file tells what an operation has read.
+// copies finds a tensor that is in the peak together with plain copies of it. It is a
+// note at most: no file records what an operation has read.
 func copies(s *subject) (out []finding.Finding) {
 	b, p, device, d := s.book, s.process, s.device, s.newest
 	peak := &d.Purpose.Peak
 	for i := range d.Purpose.Families {
 		x := &d.Purpose.Families[i]
-		if worth(x.CopyBytes(), peak.Bytes) == "" {
+		if severityOf(x.CopyBytes(), peak.Bytes) == "" {
 			continue
 		}
 		first := &x.Copies[0]

@@ -6,10 +6,10 @@ import (
 )
 
 // What the detectors of single costs (waiting, private pools, rounding, copies)
-// tell must be worth a person's time. Recorded programs under the allocator's
+// report must repay the time it takes to read. Recorded programs under the allocator's
 // defaults lose up to 5.0 % to rounding (large ones 2.7 %), and prefetchers 4.7 %
 // to batches in flight, whatever they do; what a setting or a mistake costs begins
-// at 7 %, so that 6 % of the memory stands between. A fifth of it is a batch larger
+// at 7 %, so that 6 % of the memory lies between. A fifth of it is a batch larger
 // by a fifth, and as with fragmentation no change of code pays below 512 MiB: there
 // a warning begins.
 const (
@@ -19,9 +19,8 @@ const (
 	warnLeast = overheadLeast
 )
 
-// worth is how much a person should care for some bytes of all; "" is not at
-// all.
-func worth(bytes, all int64) finding.Severity {
+// severityOf is how much some bytes of all matter; "" is not at all.
+func severityOf(bytes, all int64) finding.Severity {
 	switch s := share(bytes, all); {
 	case s >= warnShare && bytes >= warnLeast:
 		return finding.Warning
@@ -41,19 +40,19 @@ func mostly(sums []timeline.SiteSum) string {
 	return ""
 }
 
-// tellSums lists the places of what a finding is about, and names the heaviest as
+// addSums lists the places of what a finding is about, and names the heaviest as
 // its own. It returns the bytes without a known place, nil if there are none.
-func tellSums(f *finding.Finding, sums []timeline.SiteSum) (unknown *int64) {
-	unknown = tellSites(f, sums)
+func addSums(f *finding.Finding, sums []timeline.SiteSum) (unknown *int64) {
+	unknown = addSites(f, sums)
 	if len(f.Sites) > 0 {
 		f.Site = &f.Sites[0].Site
 	}
 	return unknown
 }
 
-// tellSites lists places, for machines. It returns the bytes without a known place,
+// addSites lists places, for machines. It returns the bytes without a known place,
 // nil if there are none.
-func tellSites(f *finding.Finding, sums []timeline.SiteSum) (unknown *int64) {
+func addSites(f *finding.Finding, sums []timeline.SiteSum) (unknown *int64) {
 	for _, s := range sums {
 		if site := siteOf(s.Site); site != nil {
 			f.Sites = append(f.Sites, finding.Place{Site: *site, Bytes: s.Bytes, Count: int64(s.Count)})
@@ -62,4 +61,12 @@ func tellSites(f *finding.Finding, sums []timeline.SiteSum) (unknown *int64) {
 		}
 	}
 	return unknown
+}
+
+// share is a part of a whole, 0 if the whole is.
+func share(part, whole int64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
 }

@@ -14,7 +14,7 @@ import (
 	"strandline/torch/snapshot"
 )
 
-// costKinds are the kinds of finding that tell what a single cause costs.
+// costKinds are the kinds of finding that report what a single cause costs.
 var costKinds = []finding.Kind{
 	finding.Spike, finding.Copies, finding.AutocastCache, finding.Waiting, finding.PrivatePools, finding.Rounding, finding.Pinned,
 }
@@ -228,7 +228,7 @@ func TestWorth(t *testing.T) {
 		{60 << 20, 1000 << 20, finding.Info}, {511 << 20, 600 << 20, finding.Info}, {512 << 20, 600 << 20, finding.Warning},
 		{512 << 20, 4 << 30, finding.Info}, {-1, 1, ""},
 	} {
-		if got := worth(c.bytes, c.all); got != c.want {
+		if got := severityOf(c.bytes, c.all); got != c.want {
 			t.Errorf("%d of %d: %q, want %q", c.bytes, c.all, got, c.want)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"strandline/units"
 )
 
-// A detector finds what can be wrong, or worth knowing, of one sort.
+// A detector finds one sort of thing that is wrong, or good to know.
 type detector struct {
 	kinds []finding.Kind      // of its findings
 	needs func(*subject) bool // whether a subject holds what it judges
@@ -27,7 +27,7 @@ var detectors = []detector{
 	// One device of a process.
 	{kinds: kinds(finding.Leak, finding.AutogradGraph, finding.Growth), needs: aDevice, find: func(s *subject) []finding.Finding { return s.leaks }},
 	{kinds: kinds(finding.Fragmentation), needs: soundSegments, figures: true, find: fragmentation},
-	{kinds: kinds(finding.OutOfMemory), needs: aFailure, figures: true, find: postMortem},
+	{kinds: kinds(finding.OutOfMemory), needs: aFailure, figures: true, find: outOfMemory},
 	{kinds: kinds(finding.Peak), needs: events, figures: true, find: peak},
 	{kinds: kinds(finding.Usage), needs: noEvents, figures: true, find: usage},
 	{kinds: kinds(finding.Spike), needs: aDevice, figures: true, find: spike},

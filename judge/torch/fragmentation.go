@@ -12,18 +12,18 @@ import (
 )
 
 // The thresholds of fragmentation. A third free is where PyTorch's own advice
-// ("if reserved memory is >> allocated memory") begins to be worth reading. Of
+// ("if reserved memory is >> allocated memory") begins to be useful. Of
 // the peak, recorded trainers at real size waste less than a quarter with
 // expandable segments and more than a half without; a third stands between.
-// Below 512 MiB no setting is worth a person's time.
+// Below 512 MiB no setting repays a person's time.
 const (
 	freeShare     = 1.0 / 3
 	overheadShare = 1.0 / 3
 	overheadLeast = 512 << 20
 )
 
-// fragmentation tells reserved memory that is far above what is in use, and
-// tells the cache of a high peak, which empty_cache returns, from memory in
+// fragmentation finds reserved memory that is far above what is in use, and
+// distinguishes the cache of a high peak, which empty_cache returns, from memory in
 // pieces, which it cannot.
 func fragmentation(s *subject) []finding.Finding {
 	p, device, d := s.process, s.device, s.newest
@@ -70,14 +70,14 @@ func fragmentation(s *subject) []finding.Finding {
 			units.Percent(float64(d.Space.Overhead)/float64(d.PeakReserved)), units.Percent(overheadShare))
 	}
 	e.Pins, e.SparsePins, e.PinnedBy = pinned(&f, &d.Space.Free)
-	tellGap(&f, d)
+	addGap(&f, d)
 	f.Remedies = fragmentationRemedies(d)
 	return []finding.Finding{f}
 }
 
-// tellGap says how much is left of what the finding states where the setting that
+// addGap says how much is left of what the finding states where the setting that
 // was simulated saves less than half of it.
-func tellGap(f *finding.Finding, d *digest.Device) {
+func addGap(f *finding.Finding, d *digest.Device) {
 	stated, what := d.Space.Stranded, "stranded now"
 	if f.Severity == finding.Warning {
 		stated, what = d.Space.Overhead, "fragmentation at the peak"
@@ -95,7 +95,7 @@ func tellGap(f *finding.Finding, d *digest.Device) {
 	f.Detail = append(f.Detail, text)
 }
 
-// reservedGrows tells reserved memory that rises from file to file while the
+// reservedGrows reports whether reserved memory rises from file to file while the
 // peaks of what was asked for stay.
 func reservedGrows(p *compare.Process, device int) bool {
 	const enoughFiles, clearly, flat = 3, 1.2, 1.05

@@ -45,7 +45,7 @@ func (g *growth) graph(places []*place) *finding.Finding {
 	return &f
 }
 
-// forward tells whether the places are of a forward pass with gradients: a loss
+// forward reports whether the places are of a forward pass with gradients: a loss
 // and what it was computed from, or tensors of three lines or more. Two lines of
 // a module can as well be two lists that somebody keeps.
 func (g *growth) forward(places []*place) bool {

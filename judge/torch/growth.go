@@ -17,7 +17,7 @@ import (
 )
 
 // sure is the confidence from which on a leak is a problem, and suspect that
-// from which on it is worth a warning.
+// from which on it is a warning.
 const (
 	sure    = 0.5
 	suspect = 0.35
@@ -334,8 +334,8 @@ func (g *growth) undecided() []finding.Finding {
 }
 
 // What grows in a history that cannot tell what it is, is a leak in one of two
-// cases at the best, and no reason to warn where its purposes explain it but for
-// crumbs.
+// cases at the best, and no reason to warn where its purposes explain nearly all
+// of it.
 const (
 	undecidable = 0.5
 	explained   = 0.9
@@ -368,9 +368,9 @@ func passes(held []use) float64 {
 	return share(n, bytesOf(held))
 }
 
-// grown tells of places that hold clearly more than they did and are no leak,
+// grown finds places that hold clearly more than they did and are not leaks,
 // and why not. Inside one history the first checkpoint stands before the warm-up, so
-// that everything has grown: nothing is told.
+// that everything has grown: nothing is reported.
 func (g *growth) grown() (out []finding.Finding) {
 	if g.judged.Inside {
 		return nil
@@ -441,7 +441,7 @@ func (g *growth) lockstep(places []*place) (together, rest []*place) {
 	return together, rest
 }
 
-// inStep tells whether b's growth is the same multiple of a's between all marks,
+// inStep reports whether b's growth is the same multiple of a's between all marks,
 // but for one thing at an end of an interval.
 func inStep(a, b *trend.Population) bool {
 	n := a.Marks() - 1

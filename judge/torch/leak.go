@@ -57,7 +57,7 @@ func (g *growth) leak(places []*place) finding.Finding {
 	return f
 }
 
-// optimizerState tells stacks that all make an optimizer's state.
+// optimizerState reports whether all stacks make an optimizer's state.
 func (g *growth) optimizerState(ids []stack.ID) bool {
 	for _, id := range ids {
 		if !hasFunction(g.book.Stacks.Stack(id), "_init_group", "init_state") {

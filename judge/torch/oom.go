@@ -10,157 +10,11 @@ import (
 	"strandline/torch/digest"
 	"strandline/torch/purpose"
 	"strandline/torch/replay"
-	"strandline/torch/timeline"
 	"strandline/units"
 )
 
-// The causes for which a request fails.
-const (
-	causeLimit      = "limit"      // the driver had room: PyTorch is told not to take it
-	causeFragmented = "fragmented" // enough was free, in pieces
-	causeTooBig     = "too-big"    // it did not fit
-	causeOutside    = "outside"    // it would have, were it not for what others hold
-)
-
-// A shortage is the arithmetic of a request that failed. What is nil is unknown.
-type shortage struct {
-	request  *int64 // rounded
-	driver   *int64 // what the driver was asked for
-	free     *int64 // of the driver
-	reserved *int64
-	active   *int64
-	capacity *int64 // of the device
-	process  *int64 // held by this process in all, as a message states
-}
-
-// room is all that the request could have had, had it been in one piece.
-func (s *shortage) room() *int64 {
-	if s.free == nil || s.reserved == nil || s.active == nil {
-		return nil
-	}
-	return finding.Int(*s.free + *s.reserved - *s.active)
-}
-
-// contextAllowance is what a process of PyTorch itself takes of a device beside its
-// segments: the CUDA context and loaded kernels, some hundred MiB.
-const contextAllowance = 640 << 20
-
-// outside is what is held on the device by others than PyTorch's allocator.
-func (s *shortage) outside() *int64 {
-	if s.capacity == nil || s.free == nil || s.reserved == nil {
-		return nil
-	}
-	return finding.Int(*s.capacity - *s.free - *s.reserved)
-}
-
-// others is what of that is more than the context of this process.
-func (s *shortage) others() int64 {
-	if n := s.outside(); n != nil {
-		return max(0, *n-contextAllowance)
-	}
-	return 0
-}
-
-// own is what of it this process itself holds, nil where that is unknown.
-func (s *shortage) own() *int64 {
-	n := s.outside()
-	if n == nil || s.process == nil {
-		return nil
-	}
-	return finding.Int(min(max(0, *s.process-*s.reserved), *n))
-}
-
-// mostlyOwn tells that most of what is outside is known to be of this process.
-func (s *shortage) mostlyOwn() bool {
-	own := s.own()
-	return own != nil && 2**own > *s.outside()
-}
-
-// holders are who holds what is outside, as far as it is known.
-func (s *shortage) holders() string {
-	own := s.own()
-	if own == nil {
-		return "the context, other libraries, other processes"
-	}
-	return fmt.Sprintf("%s by this process (its context, other libraries), %s by others", units.Bytes(*own), units.Bytes(*s.outside()-*own))
-}
-
-// ofDevice is a part of the device's memory, beside its size if that is known.
-func (s *shortage) ofDevice(n int64) string {
-	if s.capacity == nil {
-		return units.Bytes(n)
-	}
-	return units.Bytes(n) + " of " + units.Bytes(*s.capacity)
-}
-
-// inUse is what is known to be in use.
-func (s *shortage) inUse() int64 {
-	if s.active == nil {
-		return 0
-	}
-	return *s.active
-}
-
-// cause is why the request failed, "" where the figures do not tell.
-func (s *shortage) cause() string {
-	room := s.room()
-	switch {
-	case s.request == nil:
-		return ""
-	case s.capacity != nil && *s.request > *s.capacity-s.inUse():
-		return causeTooBig
-	case s.free != nil && s.driver != nil && *s.free >= *s.driver:
-		return causeLimit
-	case room == nil:
-		return ""
-	case *room >= *s.request:
-		return causeFragmented
-	case *room+s.others() >= *s.request:
-		return causeOutside
-	}
-	return causeTooBig
-}
-
-// title says in a sentence that and why memory ran out.
-func (s *shortage) title() string {
-	return fmt.Sprintf("memory ran out: a request of %s %s", amount(s.request), s.why())
-}
-
-// amount is a number of bytes that can be unknown.
-func amount(n *int64) string {
-	if n == nil {
-		return "an unknown amount"
-	}
-	return units.Bytes(*n)
-}
-
-// why says what became of the request, and why.
-func (s *shortage) why() string {
-	switch s.cause() {
-	case causeLimit:
-		return fmt.Sprintf("failed though the driver had %s free: a limit stopped it", amount(s.free))
-	case causeFragmented:
-		return fmt.Sprintf("failed though %s was free: %s of the driver's and %s in segments, in pieces",
-			amount(s.room()), amount(s.free), amount(finding.Int(*s.reserved-*s.active)))
-	case causeOutside:
-		return fmt.Sprintf("would have fitted, but %s of the device's %s is held outside PyTorch", amount(s.outside()), amount(s.capacity))
-	case causeTooBig:
-		if room := s.room(); room != nil {
-			return fmt.Sprintf("did not fit: %s was in use, and %s could be had", amount(s.active), amount(room))
-		}
-		return fmt.Sprintf("did not fit into the device's %s", amount(s.capacity))
-	}
-	return "failed"
-}
-
-// evidence adds what is known.
-func (s *shortage) evidence(to *finding.OOMEvidence) {
-	to.RequestBytes, to.DeviceFreeBytes, to.ReservedBytes, to.ActiveBytes = s.request, s.free, s.reserved, s.active
-	to.CapacityBytes, to.OutsideBytes, to.Cause = s.capacity, s.outside(), s.cause()
-}
-
-// postMortem explains the last failure that a process's files record on a device.
-func postMortem(on *subject) []finding.Finding {
+// outOfMemory explains the last failure that a process's files record on a device.
+func outOfMemory(on *subject) []finding.Finding {
 	b, p, device, leaks, known, texts := on.book, on.process, on.device, on.leaks, on.options, on.texts
 	o, file := on.failure, on.failedIn
 	s := failureOf(o, known)
@@ -195,9 +49,9 @@ func postMortem(on *subject) []finding.Finding {
 	} else if !o.Exact && s.cause() == causeFragmented { // what was free is an upper bound
 		f.Confidence, f.Basis = 0.9, "the allocator recorded it; the blocks of that moment are told from the events after it"
 	}
-	tellUses(&f, e, &o.Memory, leaks)
-	e.UnknownBytes = tellSites(&f, o.Sites)
-	tellState(&f, e, s, o, times)
+	addUses(&f, e, &o.Memory, leaks)
+	e.UnknownBytes = addSites(&f, o.Sites)
+	addState(&f, e, s, o, times)
 	f.Remedies = append(f.Remedies, oomRemedies(s, o, file.Device(device).Trial)...)
 	f.Remedies = append(f.Remedies, s.besides()...)
 	if file.Name != "-" {
@@ -207,31 +61,7 @@ func postMortem(on *subject) []finding.Finding {
 	return []finding.Finding{f}
 }
 
-// checkCapacity leaves out a size of the device that cannot be.
-func (s *shortage) checkCapacity(f *finding.Finding) {
-	if n := s.outside(); n != nil && *n < 0 {
-		f.Detail = append(f.Detail, fmt.Sprintf("a device of %s cannot be: PyTorch had reserved %s and %s more was free; the size given is not used",
-			units.Bytes(*s.capacity), units.Bytes(*s.reserved), units.Bytes(*s.free)))
-		s.capacity = nil
-	}
-}
-
-// failureOf is the arithmetic of a failure, of what the file holds of it.
-func failureOf(o *digest.OOM, known Options) *shortage {
-	s := &shortage{capacity: known.Capacity}
-	if o.Known.Request {
-		s.request, s.driver = &o.Request, finding.Int(timeline.DriverSize(o.Request, o.Expandable))
-	}
-	if o.Known.DeviceFree {
-		s.free = &o.DeviceFree
-	}
-	if o.Known.State {
-		s.reserved, s.active = &o.Reserved, &o.Active
-	}
-	return s
-}
-
-// hear takes the size of the device from a text that tells of the same failure.
+// hear takes the size of the device from a text that states the same failure.
 func (s *shortage) hear(f *finding.Finding, e *finding.OOMEvidence, o *digest.OOM, device int, texts []*statement) {
 	for _, t := range texts {
 		m, count := t.hear(o, f.Process, device)
@@ -256,8 +86,8 @@ func (s *shortage) hear(f *finding.Finding, e *finding.OOMEvidence, o *digest.OO
 	}
 }
 
-// tellState says what was free and where, and how sure that is.
-func tellState(f *finding.Finding, e *finding.OOMEvidence, s *shortage, o *digest.OOM, times int) {
+// addState says what was free and where, and how sure that is.
+func addState(f *finding.Finding, e *finding.OOMEvidence, s *shortage, o *digest.OOM, times int) {
 	say := func(format string, args ...any) { f.Detail = append(f.Detail, fmt.Sprintf(format, args...)) }
 	least := ""
 	if !o.Exact {
@@ -266,7 +96,7 @@ func tellState(f *finding.Finding, e *finding.OOMEvidence, s *shortage, o *diges
 	if o.Known.State {
 		say("at event %s, %s was reserved and %s%s of it in use; the driver had %s free",
 			units.Count(int64(o.Event)), units.Bytes(o.Reserved), least, units.Bytes(o.Active), amount(s.free))
-		tellHoles(f, e, s, o)
+		addFree(f, e, s, o)
 	} else {
 		say("it is event %s; the driver had %s free, and what was reserved the file does not tell", units.Count(int64(o.Event)), amount(s.free))
 	}
@@ -287,8 +117,8 @@ func tellState(f *finding.Finding, e *finding.OOMEvidence, s *shortage, o *diges
 	}
 }
 
-// tellUses says what the memory was for.
-func tellUses(f *finding.Finding, e *finding.OOMEvidence, m *purpose.Moment, leaks []finding.Finding) {
+// addUses says what the memory was for.
+func addUses(f *finding.Finding, e *finding.OOMEvidence, m *purpose.Moment, leaks []finding.Finding) {
 	if m.Bytes == 0 {
 		return
 	}
@@ -300,7 +130,7 @@ func tellUses(f *finding.Finding, e *finding.OOMEvidence, m *purpose.Moment, lea
 	f.Detail = append(f.Detail, inferredOf(m)...)
 }
 
-// reason tells the leak for which memory ran out: without what it held, the
+// reason names the leak for which memory ran out: without what it held, the
 // request would have been met. It is "" if there is none. Each says between what
 // the growth of a leak was measured.
 func reason(f *finding.Finding, e *finding.OOMEvidence, s *shortage, m *purpose.Moment, growth []finding.Finding, each string) string {
@@ -416,9 +246,9 @@ func expandable(conf string, t *replay.Trial) []finding.Remedy {
 	if t == nil {
 		return []finding.Remedy{r}
 	}
-	const worth = 0.01 // of the peak
+	const least = 0.01 // of the peak
 	saves := t.Saves()
-	if t.RunsOut || !t.RanOut && float64(saves) < worth*float64(t.Own) {
+	if t.RunsOut || !t.RanOut && float64(saves) < least*float64(t.Own) {
 		return nil
 	}
 	r.Effect = &finding.Effect{PeakReserved: t.Peak, Saves: saves, RunsOut: t.RunsOut, Exact: t.Exact, Left: t.Left}

@@ -12,8 +12,8 @@ import (
 	"strandline/units"
 )
 
-// tellHoles says where in the segments memory was free.
-func tellHoles(f *finding.Finding, e *finding.OOMEvidence, s *shortage, o *digest.OOM) {
+// addFree says where in the segments memory was free.
+func addFree(f *finding.Finding, e *finding.OOMEvidence, s *shortage, o *digest.OOM) {
 	pools, kinds, free := []finding.OOMPool{}, kindsOf(o), int64(0)
 	for _, p := range o.Pools {
 		pool := finding.OOMPool{

@@ -26,7 +26,7 @@ func statements(processes []*compare.Process) (out []*statement) {
 	return out
 }
 
-// hear finds the messages of a failure that a snapshot of a process tells of: the
+// hear finds the messages of a failure that a snapshot of a process records: the
 // last of them, and how many there are.
 func (t *statement) hear(o *digest.OOM, process string, device int) (last *logs.OOM, count int) {
 	for _, f := range t.OOM.Failures {
@@ -49,7 +49,7 @@ func (t *statement) hear(o *digest.OOM, process string, device int) (last *logs.
 // rank is how files and lines of a log name one.
 var rank = regexp.MustCompile(`rank\d+`)
 
-// sameFailure tells whether a message is of a failure in a snapshot: on that
+// sameFailure reports whether a message is of a failure in a snapshot: on that
 // device, with the same request and as much free, as far as they are printed.
 func sameFailure(m *logs.OOM, o *digest.OOM, device int) bool {
 	if m.Bare() || m.Request == nil || !o.Known.Request || m.Device != nil && *m.Device != device || judgelogs.Contradictory(m) {
@@ -58,7 +58,7 @@ func sameFailure(m *logs.OOM, o *digest.OOM, device int) bool {
 	return near(*m.Request, timeline.DriverSize(o.Request, o.Expandable)) && (m.Free == nil || !o.Known.DeviceFree || near(*m.Free, o.DeviceFree))
 }
 
-// near tells whether two sizes are the same but for rounding.
+// near reports whether two sizes are the same but for rounding.
 func near(a, b int64) bool {
 	const rounding = 0.01
 	return math.Abs(float64(a-b)) <= rounding*float64(max(a, b))

@@ -10,8 +10,8 @@ import (
 	"strandline/torch/digest"
 )
 
-// saidAlone judges a text without a snapshot.
-func saidAlone(t *testing.T, text string, known Options) finding.Finding {
+// textAlone judges a text without a snapshot.
+func textAlone(t *testing.T, text string, known Options) finding.Finding {
 	t.Helper()
 	p := compare.NewProcess("", []*digest.File{told(t, "job.log", text)})
 	a := Files(digest.NewBook(), []*compare.Process{p}, known)
@@ -35,7 +35,7 @@ func TestSizeThatWasGiven(t *testing.T) {
 		{strings.Replace(messageOfW20, "a total capacity of 2.00 GiB of which", "of which", 1), 3 << 30, size(1258291200 + 1<<30), ""},
 		{strings.Replace(messageOfW20, "a total capacity of 2.00 GiB of which", "of which", 1), 512 << 20, nil, "a device of 512 MiB cannot be"},
 	} {
-		f := saidAlone(t, c.text, Options{Capacity: &c.capacity})
+		f := textAlone(t, c.text, Options{Capacity: &c.capacity})
 		text := strings.Join(f.Detail, "\n")
 		e := f.Evidence.(*finding.OOMEvidence)
 		if (c.outside == nil) != (e.OutsideBytes == nil) || c.outside != nil && *e.OutsideBytes != *c.outside || !strings.Contains(text, c.detail) || c.detail == "" && (strings.Contains(text, said) || strings.Contains(text, "cannot be")) {

@@ -366,7 +366,7 @@ func TestHoles(t *testing.T) {
 	} {
 		var f finding.Finding
 		var e finding.OOMEvidence
-		tellHoles(&f, &e, &shortage{}, &c.o)
+		addFree(&f, &e, &shortage{}, &c.o)
 		if text := strings.Join(f.Detail, "\n"); !strings.Contains(text, c.text) || c.text == "" && text != "" {
 			t.Errorf("%s: %s", c.name, text)
 		}
@@ -377,7 +377,7 @@ func TestHoles(t *testing.T) {
 		}
 	}
 	var f finding.Finding
-	tellHoles(&f, &finding.OOMEvidence{}, &shortage{}, &digest.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, graph, true, false, 2*mib, mib)}})
+	addFree(&f, &finding.OOMEvidence{}, &shortage{}, &digest.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, graph, true, false, 2*mib, mib)}})
 	if text := strings.Join(f.Detail, "\n"); !strings.Contains(text, "the pool of the request is not recorded") {
 		t.Error(text)
 	}

@@ -9,11 +9,11 @@ import (
 	"strandline/units"
 )
 
-// privateShare of the reserved memory in private pools is worth a sentence even
+// privateShare of the reserved memory in private pools is reported even
 // if all of it is in use: it explains what the rest of the program cannot have.
 const privateShare = 0.20
 
-// private tells memory that only CUDA graphs, or the code inside of a MemPool,
+// private finds memory that only CUDA graphs, or the code inside of a MemPool,
 // can use.
 func private(s *subject) []finding.Finding {
 	p, device, d := s.process, s.device, s.newest
@@ -23,13 +23,13 @@ func private(s *subject) []finding.Finding {
 		sum.Active += q.Active
 		sum.Free += q.Free
 	}
-	severity := worth(sum.Free, d.Reserved)
+	severity := severityOf(sum.Free, d.Reserved)
 	large := share(sum.Reserved, d.Reserved) >= privateShare && sum.Reserved >= noteLeast
 	if severity == "" && !large {
 		return nil
 	}
 	shared, own := sharable(d.Private)
-	if severity = finding.Info; worth(shared, d.Reserved) == finding.Warning {
+	if severity = finding.Info; severityOf(shared, d.Reserved) == finding.Warning {
 		severity = finding.Warning // the rest is what graphs and pools are for
 	}
 	e := &finding.PrivatePoolsEvidence{
@@ -42,8 +42,8 @@ func private(s *subject) []finding.Finding {
 			units.Bytes(sum.Reserved), units.Bytes(d.Reserved), units.Bytes(sum.Free)),
 		Basis: "the pool that each segment is of", Evidence: e,
 	}
-	tellPrivate(&f, d.Private)
-	if own > 1 && worth(shared, d.Reserved) != "" {
+	addPools(&f, d.Private)
+	if own > 1 && severityOf(shared, d.Reserved) != "" {
 		e.SharableBytes = shared
 		f.Detail = append(f.Detail, fmt.Sprintf("%d CUDA graphs have a pool each; in one pool up to %s less would be free", own, units.Bytes(shared)))
 		f.Remedies = append(f.Remedies, finding.Remedy{Kind: "code", Setting: "pool = torch.cuda.graph_pool_handle()\nwith torch.cuda.graph(g, pool=pool): ...",
@@ -64,10 +64,10 @@ func privateRemedies(d *digest.Device) (out []finding.Remedy) {
 			ofPools += q.Free
 		}
 	}
-	if worth(ofGraphs, d.Reserved) != "" {
+	if severityOf(ofGraphs, d.Reserved) != "" {
 		out = append(out, finding.CodeChange("what is free in a graph's pool is where its replays compute, and empty_cache() returns it only once the graph, and all that shares its pool, is deleted; fewer or smaller captures need less"))
 	}
-	if worth(ofPools, d.Reserved) != "" {
+	if severityOf(ofPools, d.Reserved) != "" {
 		out = append(out, finding.CodeChange("what is free in a MemPool serves only what is made under torch.cuda.use_mem_pool, and goes back once the pool and all tensors in it are deleted: make under it only what needs it, and nothing that lives short; the same is true of the graphs that share a graph_pool_handle()"))
 	}
 	return out
@@ -95,8 +95,8 @@ func sharable(pools []timeline.PrivatePool) (bytes int64, graphs int) {
 	return bytes - most, graphs
 }
 
-// tellPrivate says what the largest pools hold, and who took it.
-func tellPrivate(f *finding.Finding, pools []timeline.PrivatePool) {
+// addPools says what the largest pools hold, and who took it.
+func addPools(f *finding.Finding, pools []timeline.PrivatePool) {
 	const most = 3
 	for i := range pools {
 		if i == most {

@@ -13,12 +13,12 @@ import (
 // two, with one number or a list of them.
 var divisionsOption = regexp.MustCompile(`roundup_power2_divisions\s*:\s*(\[[^\]]*\]|[^,]*),?`)
 
-// rounding tells blocks that are clearly larger than what was asked for, as they
+// rounding finds blocks that are clearly larger than what was asked for, as they
 // stand at the end of the newest file.
 func rounding(s *subject) []finding.Finding {
 	p, device, d := s.process, s.device, s.newest
 	r := &d.Rounding
-	severity := worth(r.Lost(), r.Active)
+	severity := severityOf(r.Lost(), r.Active)
 	if severity == "" {
 		return nil
 	}
@@ -32,7 +32,7 @@ func rounding(s *subject) []finding.Finding {
 			mostly(r.Sites),
 		Basis: "the size of each block and of its request", Evidence: e,
 	}
-	e.UnknownBytes = tellSums(&f, r.Sites)
+	e.UnknownBytes = addSums(&f, r.Sites)
 	divisions := divisionsOption.MatchString(d.Conf)
 	if r.Tiny > 0 {
 		f.Detail = append(f.Detail, fmt.Sprintf("%s of less than 512 bytes, a block's least size, cost %s", units.Plural(int64(r.TinyCount), "request"), units.Bytes(r.Tiny)))
@@ -53,37 +53,5 @@ func rounding(s *subject) []finding.Finding {
 	case 2*r.Unsplit > r.Lost() && !d.Expandable:
 		f.Remedies = append(f.Remedies, expandable(d.Conf, d.Trial)...)
 	}
-	return []finding.Finding{f}
-}
-
-// Sizes spread evenly between two powers of two lose a quarter of their blocks:
-// what loses so much is worth a note, if it is worth the while of a host.
-const (
-	pinnedShare = 0.25
-	pinnedLeast = 64 << 20
-)
-
-// pinnedRounding tells the same of pinned host memory, where every request is rounded up
-// to a power of two.
-func pinnedRounding(s *subject) []finding.Finding {
-	p, m := s.process, s.pinned
-	if share(m.Lost(), m.Active) < pinnedShare || m.Lost() < pinnedLeast {
-		return nil
-	}
-	e := &finding.PinnedEvidence{
-		LostBytes: m.Lost(), ActiveBytes: m.Active, RequestedBytes: m.Requested, ReservedBytes: m.Held, FreeBytes: m.Free,
-	}
-	f := finding.Finding{
-		Kind: finding.Pinned, Severity: finding.Info, Confidence: 1, Process: p.Name,
-		Title: fmt.Sprintf("%s of %s pinned host memory in use was not asked for: requests are rounded up to a power of two",
-			units.Bytes(m.Lost()), units.Bytes(m.Active)) + mostly(m.Sites),
-		Basis: "the size of each block and of its request", Evidence: e,
-		Remedies: []finding.Remedy{
-			finding.CodeChange("pin buffers of a power of two bytes, or one large buffer and views of it"),
-			finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF=pinned_max_round_threshold_mb:64",
-				"let larger requests be pinned as they are, at the price of fewer that can be used again (PyTorch 2.12 on)"),
-		},
-	}
-	e.UnknownBytes = tellSums(&f, m.Sites)
 	return []finding.Finding{f}
 }

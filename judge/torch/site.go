@@ -46,7 +46,7 @@ func short(s stack.Site) string {
 	return fmt.Sprintf("%s:%d %s", file, s.Line, s.Function)
 }
 
-// plain replaces what is no character to be read, as names of a file can hold
+// plain replaces control characters, as names of a file can hold
 // anything.
 func plain(name string) string {
 	return strings.Map(func(r rune) rune {

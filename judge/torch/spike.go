@@ -16,7 +16,7 @@ import (
 // tenth, and alone, is where to begin.
 const spikeShare = 0.10
 
-// spike tells the place whose activations and temporaries make the peak: made and
+// spike finds the place whose activations and temporaries make the peak: made and
 // gone inside a step, and without them the peak would be clearly lower. It is a
 // note: nothing is wrong with it.
 func spike(s *subject) []finding.Finding {
@@ -27,7 +27,7 @@ func spike(s *subject) []finding.Finding {
 	}
 	r := &d.Purpose.Reliefs[0]
 	saved := peak.Bytes - r.Without
-	if worth(saved, peak.Bytes) == "" || share(saved, peak.Bytes) < spikeShare {
+	if severityOf(saved, peak.Bytes) == "" || share(saved, peak.Bytes) < spikeShare {
 		return nil
 	}
 	f := finding.Finding{
@@ -42,7 +42,7 @@ func spike(s *subject) []finding.Finding {
 			PlaceBytes: r.Bytes, KeptForBackwardBytes: r.Kept, EchoBytes: r.Echo, PassingBytes: passing(peak), Reliefs: reliefsOf(d.Purpose.Reliefs),
 		},
 	}
-	tellSpike(&f, d)
+	addSpike(&f, d)
 	f.Remedies = spikeRemedies(b.Stacks.Stack(r.Stack), r)
 	return []finding.Finding{f}
 }
@@ -50,9 +50,9 @@ func spike(s *subject) []finding.Finding {
 // passing is what activations and temporaries hold at a moment.
 func passing(m *purpose.Moment) int64 { return m.By[purpose.Activations] + m.By[purpose.Temporaries] }
 
-// tellSpike says what share of the peak comes and goes with each step, what
-// limits next, and which other places are worth looking at.
-func tellSpike(f *finding.Finding, d *digest.Device) {
+// addSpike says what share of the peak comes and goes with each step, what
+// limits next, and which other places to look at.
+func addSpike(f *finding.Finding, d *digest.Device) {
 	peak := &d.Purpose.Peak
 	f.Detail = append(f.Detail, fmt.Sprintf("activations and temporaries are %s of the peak, %s",
 		units.Percent(share(passing(peak), peak.Bytes)), units.Bytes(passing(peak))))

@@ -62,7 +62,7 @@ func newSeries(p *compare.Process, t compare.Tables) *tableSeries {
 	return s
 }
 
-// judge tells a trend of allocated memory. Of the totals only what no later table
+// judge finds the trend of allocated memory. Of the totals only what no later table
 // is below can be memory that stays.
 func (s *tableSeries) judge() {
 	n := len(s.allocs)
@@ -101,14 +101,14 @@ func (s *tableSeries) judge() {
 	}
 }
 
-// more tells whether the number of allocations grew; where it is not stated it may
+// more reports whether the number of allocations grew; where it is not stated it may
 // have.
 func (s *tableSeries) more() bool {
 	a, b := s.First().Allocations.Current, s.Last().Allocations.Current
 	return a == nil || b == nil || *b > *a
 }
 
-// leaks tells growth that may be a leak.
+// leaks reports whether the growth may be a leak.
 func (s *tableSeries) leaks() bool {
 	return s.verdict.Class == trend.Leak && s.calm && s.verdict.Confidence >= suspect
 }
@@ -146,7 +146,7 @@ func releasable(s *logs.Summary) *int64 {
 	return less(less(s.Reserved.Current, s.Active.Current), s.NonReleasable.Current)
 }
 
-// expandableOnly tells segments that are all expandable: there is reserved memory,
+// expandableOnly reports whether all segments are expandable: there is reserved memory,
 // but no segment.
 func expandableOnly(s *logs.Summary) bool {
 	return s.Segments.Current != nil && *s.Segments.Current == 0 && s.Reserved.Current != nil && *s.Reserved.Current > 0
@@ -178,7 +178,7 @@ func (s *tableSeries) usage() finding.Finding {
 	e.PeakAllocatedBytes, e.PeakActiveBytes, e.PeakReservedBytes = m.Allocated.Peak, m.Active.Peak, m.Reserved.Peak
 	e.TotalAllocatedBytes, e.TotalFreedBytes = m.Allocated.Gained, m.Allocated.Freed
 	e.Allocations, e.Retries, e.OOMs = m.Allocations.Current, m.Retries, m.OOMs
-	s.tellUsage(&f, m)
+	s.addUsage(&f, m)
 	return f
 }
 
@@ -209,7 +209,7 @@ func stated(m *logs.Summary) string {
 	return title
 }
 
-func (s *tableSeries) tellUsage(f *finding.Finding, m *logs.Summary) {
+func (s *tableSeries) addUsage(f *finding.Finding, m *logs.Summary) {
 	say := func(format string, args ...any) { f.Detail = append(f.Detail, fmt.Sprintf(format, args...)) }
 	switch out := releasable(m); {
 	case expandableOnly(m) && m.Active.Current != nil:
@@ -243,7 +243,7 @@ func (s *tableSeries) growth() []finding.Finding {
 	}
 	f, e := s.finding(finding.Growth, fmt.Sprintf("allocated memory grew by %s %s%s", units.Bytes(*grown), s.between(), s.rate(*grown)))
 	f.Bytes, f.BytesPerStep, f.Trend = allocated(s.Last().Summary), finding.Int(*grown/int64(s.Count-1)), s.allocs
-	s.tellSplit(&f, e)
+	s.addSplit(&f, e)
 	f.Basis = "totals, cut to whole units as PyTorch prints them; " + s.verdict.Basis()
 	switch {
 	case len(s.allocs) < tablesForTrend:
@@ -280,8 +280,8 @@ func (s *tableSeries) growth() []finding.Finding {
 	return []finding.Finding{f}
 }
 
-// tellSplit says how growth of reserved memory divides.
-func (s *tableSeries) tellSplit(f *finding.Finding, e *finding.TableEvidence) {
+// addSplit says how growth of reserved memory divides.
+func (s *tableSeries) addSplit(f *finding.Finding, e *finding.TableEvidence) {
 	grown, all, kept := s.grown(allocated), s.grown(reserved), s.grown(cached)
 	e.AllocatedGrowthBytes, e.ReservedGrowthBytes, e.CachedGrowthBytes = grown, all, kept
 	e.AllocationsGrowth = s.grown(func(s *logs.Summary) *int64 { return s.Allocations.Current })
@@ -306,7 +306,7 @@ func (s *tableSeries) cached() []finding.Finding {
 	}
 	f, e := s.finding(finding.Fragmentation, fmt.Sprintf("reserved memory grew by %s %s, allocated memory by %s: %s of %s reserved is a cache",
 		units.Bytes(*all), s.between(), units.Bytes(max(*s.grown(allocated), 0)), units.Bytes(free), units.Bytes(total)))
-	s.tellSplit(&f, e)
+	s.addSplit(&f, e)
 	e.ReservedBytes, e.PeakReservedBytes, e.PeakActiveBytes = m.Reserved.Current, m.Reserved.Peak, m.Active.Peak
 	e.ReleasableBytes, e.NonReleasableBytes = releasable(m), m.NonReleasable.Current
 	over := less(m.Reserved.Current, m.Active.Peak)
@@ -341,7 +341,7 @@ func (s *tableSeries) rises(row func(*logs.Summary) *int64) (n int) {
 	return n
 }
 
-// limit tells a process at the limit of the device: failures between the tables,
+// limit finds a process at the limit of the device: failures between the tables,
 // and segments that the driver refused.
 func (s *tableSeries) limit() []finding.Finding {
 	retries := s.grown(func(s *logs.Summary) *int64 { return s.Retries })
@@ -369,7 +369,7 @@ func (s *tableSeries) limit() []finding.Finding {
 	return []finding.Finding{f}
 }
 
-// unused tells that one of the tables has reserved memory which is not in use, now
+// unused reports whether one of the tables has reserved memory which is not in use, now
 // or where both were highest: without it, there are no pieces to be joined.
 func (s *tableSeries) unused() bool {
 	much := func(reserved, active *int64) bool {

@@ -10,13 +10,13 @@ import (
 	"strandline/units"
 )
 
-// waiting tells memory that the program had freed and that waited for another
+// waiting finds memory that the program had freed and that waited for another
 // stream (record_stream, and collectives before PyTorch 2.8) when memory was
 // highest. What waits at other times costs nothing: a batch in flight always does.
 func waiting(s *subject) []finding.Finding {
 	p, device, d := s.process, s.device, s.newest
 	w := &d.Waiting
-	severity := worth(d.PeakRequested-w.Without, d.PeakRequested)
+	severity := severityOf(d.PeakRequested-w.Without, d.PeakRequested)
 	if severity == "" {
 		return nil
 	}
@@ -32,7 +32,7 @@ func waiting(s *subject) []finding.Finding {
 		Bytes: finding.Int(w.Bytes), Count: finding.Int(int64(w.Count)),
 		Evidence: e,
 	}
-	tellWaiting(&f, e, d)
+	addWaiting(&f, e, d)
 	f.Remedies = []finding.Remedy{
 		finding.CodeChange("instead of record_stream, keep the tensor until the stream that allocated it has waited for the other one (event.record() there, stream.wait_event() here, then del): it can then be used again at once"),
 		finding.CodeChange("let the host not run so far ahead: synchronise once a step, where the waiting is longest"),
@@ -42,8 +42,8 @@ func waiting(s *subject) []finding.Finding {
 	return []finding.Finding{f}
 }
 
-// tellWaiting says who made what waits, since when and how long.
-func tellWaiting(f *finding.Finding, e *finding.WaitingEvidence, d *digest.Device) {
+// addWaiting says who made what waits, since when and how long.
+func addWaiting(f *finding.Finding, e *finding.WaitingEvidence, d *digest.Device) {
 	w := &d.Waiting
 	say := func(format string, args ...any) { f.Detail = append(f.Detail, fmt.Sprintf(format, args...)) }
 	if w.Peak.Event != timeline.Never {
@@ -63,7 +63,7 @@ func tellWaiting(f *finding.Finding, e *finding.WaitingEvidence, d *digest.Devic
 		e.WaitedCount, e.MeanWaitUS, e.LongestWaitUS = &w.Frees, &mean, &w.Longest
 		say("%s waited and went on, after %s on average, %s at the longest", units.Plural(int64(w.Frees), "free"), micros(mean), micros(w.Longest))
 	}
-	e.UnknownBytes = tellSums(f, w.Sites)
+	e.UnknownBytes = addSums(f, w.Sites)
 }
 
 func micros(n int64) string { return units.Duration(time.Duration(n) * time.Microsecond) }

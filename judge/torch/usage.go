@@ -1,0 +1,27 @@
+package torch
+
+import (
+	"fmt"
+
+	"strandline/finding"
+	"strandline/units"
+)
+
+// usage says what memory holds where a file has no history of a device.
+func usage(s *subject) []finding.Finding {
+	p, d, leaks := s.process, s.newest, s.leaks
+	m := &d.Purpose.End
+	if m.Bytes == 0 {
+		return nil
+	}
+	h := holdingsOf(m, leakingSites(leaks), true)
+	held, sums := h.uses(), h.sums()
+	f := finding.Finding{
+		Kind: finding.Usage, Severity: finding.Info, Confidence: known(held), Device: &d.Index, Process: p.Name,
+		Title:    fmt.Sprintf("%s is in use: %s", units.Bytes(m.Bytes), madeOf(held)),
+		Basis:    "the share that the stacks of the blocks tell the purpose of",
+		Evidence: &finding.UsageEvidence{ByPurpose: sums.ByPurpose, Bytes: sums.Bytes, LeakedBytes: sums.LeakedBytes, Sites: h.places()},
+		Detail:   append([]string{"the file has no history: what was the peak, and what is soon freed, it does not tell"}, heaviest(held)...),
+	}
+	return []finding.Finding{f}
+}
