@@ -1,6 +1,6 @@
 // Package finding is the currency of strandline: what is wrong, how sure we
-// are, the evidence that a person can check, and what to change. It imports
-// nothing; every face shows it.
+// are, the evidence that a person can check, and what to change. It imports no
+// other package of strandline; every face shows it.
 package finding
 
 // A Severity says what a finding asks of a person.
