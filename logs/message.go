@@ -12,7 +12,12 @@ type message struct {
 	text   []byte // without white space
 	begins []line // where in it the lines begin
 	prefix []byte // what stands before it on its first line
+	named  bool   // it begins on that line with its name, behind the prefix
+	alone  bool   // or nothing of the line before stands in it
 	lines  int    // since it began
+
+	head     head // of a message that has begun and goes on
+	searched int  // bytes in which it does not end and no other begins; 0 if none has begun
 }
 
 // A line begins at some byte of a message.
@@ -36,6 +41,7 @@ func (m *message) lineAt(at int) int64 {
 // cut takes out the first n bytes.
 func (m *message) cut(n int) {
 	number := m.lineAt(n)
+	m.searched = 0
 	m.text = m.text[n:]
 	m.begins = slices.DeleteFunc(m.begins, func(l line) bool { return l.at <= n })
 	for i := range m.begins {
@@ -80,6 +86,30 @@ type scanner struct {
 	open   map[string]*message // by source
 	before lineBefore
 	spare  *message // one that is closed, to be used again
+	last   *OOM     // that was counted
+	slow   bool     // each line is read as if it were the only one
+	same   sameLine
+}
+
+// sameLine is a line that held one whole message: many programs try again and again.
+type sameLine struct {
+	line   []byte // empty if there is none
+	prefix int    // bytes of the line before the message
+	named  bool   // whatever the line before is, nothing of it is read
+	oom    OOM
+	rest   []byte // of the line behind the message, without white space
+}
+
+// is reports whether a line is the same but for the digits before the message, as
+// in times, where these do not name who wrote it.
+func (r *sameLine) is(line []byte) bool {
+	if len(r.line) == 0 || len(line) != len(r.line) || !bytes.Equal(line[r.prefix:], r.line[r.prefix:]) {
+		return false
+	}
+	if r.oom.Rank != "" {
+		return bytes.Equal(line[:r.prefix], r.line[:r.prefix])
+	}
+	return alike(line[:r.prefix], r.line[:r.prefix])
 }
 
 // A group is what tells the messages of a rank and device from others.
@@ -110,8 +140,13 @@ func (s *scanner) line(text []byte, hot bool) {
 		s.remember(nil, text)
 		return
 	}
+	if len(s.open) == 0 && (s.same.named || len(s.before.text) == 0) && s.same.is(text) {
+		s.repeat()
+		return
+	}
+	count, whole := s.found.Count, text
 	if bytes.IndexByte(text, 0x1b) >= 0 {
-		text = paint.ReplaceAll(text, nil)
+		text, whole = paint.ReplaceAll(text, nil), nil
 	}
 	from := sourceOf(text)
 	m := s.open[string(from)]
@@ -130,6 +165,27 @@ func (s *scanner) line(text []byte, hot bool) {
 	s.remember(from, m.text[m.begins[len(m.begins)-1].at:])
 	delete(s.open, string(from))
 	s.spare = m
+	if !s.slow && s.found.Count == count+1 && len(s.open) == 0 {
+		s.note(whole, m)
+	}
+}
+
+// note keeps a line, in which one message was counted, if that stands whole in it.
+func (s *scanner) note(text []byte, m *message) {
+	s.same.line = s.same.line[:0]
+	if o := s.last; (m.named || m.alone) && o.Whole && o.Line == s.number && o.Wording != NCCL && s.found.Cut != s.number {
+		s.same.line, s.same.prefix, s.same.named = append(s.same.line, text...), len(m.prefix), m.named
+		s.same.oom, s.same.rest = *o, append(s.same.rest[:0], s.before.text...)
+	}
+}
+
+// repeat counts the message of the line that was noted once more.
+func (s *scanner) repeat() {
+	o := s.same.oom
+	o.Line = s.number
+	s.add(&o)
+	s.before.source = append(s.before.source[:0], sourceOf(s.same.line)...)
+	s.before.number, s.before.text = s.number, append(s.before.text[:0], s.same.rest...)
 }
 
 // maybe tells lines in which a message stands, or has begun on the line before: of
@@ -180,19 +236,40 @@ func (s *scanner) begin(from, text []byte) *message {
 	*m = message{text: m.text[:0], begins: m.begins[:0], prefix: m.prefix[:0]}
 	const longestPrefix = 256 // of a log; more is text in which a message may have ended
 	if at := nameAt(text[:min(len(text), 2*longestPrefix)]); at >= 0 && at <= longestPrefix {
-		m.prefix = append(m.prefix, text[:at]...)
+		m.prefix, m.named = append(m.prefix, text[:at]...), true
 	} else if bytes.Equal(s.before.source, from) && len(s.before.text) > 0 {
 		m.prefix = append(m.prefix, from...)
 		m.begins = append(m.begins, line{0, s.before.number})
 		m.text = compact(m.text, s.before.text)
+	} else {
+		m.alone = true
 	}
 	s.open[string(from)] = m
 	return m
 }
 
+// longestHead is how many bytes of a head tell it, without white space.
+const longestHead = 128
+
+// goesOn reports whether a message has begun and what was added neither ends it nor
+// begins another, so that there is nothing to read again.
+func (m *message) goesOn() bool {
+	if m.searched == 0 || m.full() {
+		return false
+	}
+	if _, another := headIn(m.text, max(m.head.end, m.searched-longestHead)); another || m.head.endIn(m.text) >= 0 {
+		return false
+	}
+	m.searched = len(m.text)
+	return true
+}
+
 // take counts the messages that stand whole in a text, with last also others, and
 // tells whether more of one may follow.
 func (s *scanner) take(m *message, from []byte, last bool) (more bool) {
+	if !last && !s.slow && m.goesOn() {
+		return true
+	}
 	for counted := false; ; counted = true {
 		h, ok := headIn(m.text, 0)
 		if ok && h.at > 0 && !headless(m.text[:h.at]) {
@@ -212,6 +289,9 @@ func (s *scanner) take(m *message, from []byte, last bool) (more bool) {
 		}
 		end := h.endIn(m.text[:until])
 		if end < 0 && !another && !last && !m.full() {
+			if m.head = h; len(m.text)-h.end > longestHead {
+				m.searched = len(m.text)
+			}
 			return true
 		}
 		if end >= 0 {
@@ -234,6 +314,7 @@ func (s *scanner) count(m *message, from []byte, h head, n int, whole bool) {
 		}
 		o.Line, o.Whole = m.lineAt(0), whole
 		o.Rank = nameOf(string(from), m.prefix)
+		s.last = o
 		s.add(o)
 	}
 	m.cut(n)

@@ -255,8 +255,13 @@ func size(text []byte) (n *int64, length int) {
 	number := string(text[:i])
 	if j := i + 1; j < len(text) && (text[i] == '.' || text[i] == ',') && digit(text[j]) {
 		places := leading(text[j:], digit)
-		if number += "." + string(places); text[i] == ',' && len(places) == 3 {
+		switch {
+		case text[i] == '.':
+			number = string(text[:j+len(places)])
+		case len(places) == 3:
 			number = "" // a comma between thousands, or a decimal one
+		default:
+			number += "." + string(places)
 		}
 		i = j + len(places)
 	}

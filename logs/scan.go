@@ -81,12 +81,14 @@ const (
 // long that is.
 func Scan(r io.Reader) (Text, error) { return scan(r, true) }
 
-// scan reads a text, and with skip passes over lines of which nothing can come.
-func scan(r io.Reader, skip bool) (Text, error) {
+// scan reads a text; if it is quick, it passes over lines of which nothing can come,
+// and does not read again what it has read.
+func scan(r io.Reader, quick bool) (Text, error) {
 	s, t, words := newScanner(), newTables(), newFinder()
+	s.slow = !quick
 	in := newBlock(unicode16(r), words.v.words)
 	for more := false; in.fill(); {
-		if skip && !more && s.idle() && words.idle() && t.idle(s.number) {
+		if quick && !more && s.idle() && words.idle() && t.idle(s.number) {
 			s.number += in.skip()
 		}
 		if !more { // what follows in a very long line has the same number
