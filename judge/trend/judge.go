@@ -120,7 +120,11 @@ func Judge(p *Population, past Past) Verdict {
 		v.Class = Once
 		return v
 	}
-	pause, quiet := pauseAtEnd(added, v.Rounds)
+	seen := added
+	if added[n] == 0 && p.Added(n) > 0 { // some of which may stay: it is no pause yet
+		seen = added[:n]
+	}
+	pause, quiet := pauseAtEnd(seen, v.Rounds)
 	slows := slowing(added)
 	if pause < stopped || slows < levels {
 		v.Class = Levelled

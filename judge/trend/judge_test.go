@@ -200,3 +200,20 @@ func TestAtLeast(t *testing.T) {
 		}
 	}
 }
+
+// TestLastMark judges a leak of every tenth mark beside a thing that each mark makes
+// anew: which of the two the last mark holds is not known yet, and no pause.
+func TestLastMark(t *testing.T) {
+	const marks = 41
+	p := NewPopulation(marks)
+	for j := range marks {
+		if j%10 == 0 && j > 0 {
+			p.Add(Span{j, marks - 1, 1})
+		} else if j > 0 {
+			p.Add(Span{j, j, 1})
+		}
+	}
+	if v := Judge(p, Past{}); v.Class != Leak || v.Confidence < 0.35 {
+		t.Errorf("%s with confidence %.2f, want a leak of 0.35 and more (%s)", v.Class, v.Confidence, v.Basis())
+	}
+}
