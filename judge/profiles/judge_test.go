@@ -86,6 +86,16 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// TestCompiledAtFirst has programs that are all compiled in the first steps.
+func TestCompiledAtFirst(t *testing.T) {
+	a := Judge([]Series{series(func(step int64) []profiles.Use {
+		return []profiles.Use{held("cuda:0", 9, 4, 1), {Kind: jax.Executable, Size: -1, Count: 70 + min(step, 3)}}
+	})})
+	if a.Verdict != finding.OK || strings.Contains(fmt.Sprint(a.Findings), "again and again") {
+		t.Errorf("%s: %v", a.Verdict, a.Findings)
+	}
+}
+
 func TestTooFew(t *testing.T) {
 	s := series(func(step int64) []profiles.Use { return []profiles.Use{held("cuda:0", 20, 4, 10*step)} })
 	s.Files = s.Files[:2]

@@ -171,7 +171,8 @@ func devicesOf(devices []string) string {
 	return list(devices)
 }
 
-// recompiled warns where every file has more compiled programs than the one before.
+// recompiled warns where compiled programs are added again and again: those of the
+// first steps alone are in order.
 func recompiled(s Series) (f finding.Finding, ok bool) {
 	counts := make([]int64, len(s.Files))
 	for i, file := range s.Files {
@@ -180,13 +181,16 @@ func recompiled(s Series) (f finding.Finding, ok bool) {
 				counts[i] = units.Sum(counts[i], *l.Count)
 			}
 		}
-		if i > 0 && counts[i] <= counts[i-1] {
-			return f, false
-		}
+	}
+	pop := trend.NewPopulation(len(counts))
+	add(pop, counts, 0)
+	v := trend.Judge(pop, trend.Past{})
+	if v.Class != trend.Leak || v.Confidence < surely {
+		return f, false
 	}
 	n := len(counts) - 1
 	return finding.Finding{
-		Kind: finding.Growth, Severity: finding.Warning, Confidence: surely,
+		Kind: finding.Growth, Severity: finding.Warning, Confidence: v.Confidence, Basis: v.Basis(),
 		Title:    fmt.Sprintf("programs are compiled again and again: %s, %s at first", units.Plural(counts[n], "executable"), units.Count(counts[0])),
 		Count:    &counts[n],
 		Evidence: &finding.CompilationsEvidence{CountAtMarks: counts},
