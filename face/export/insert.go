@@ -45,7 +45,7 @@ func (in *inserter) add(values ...any) {
 	}
 }
 
-// close writes the rows that are left, and tells the first error.
+// close writes the remaining rows, and returns the first error.
 func (in *inserter) close() error {
 	defer in.many.Close()
 	if in.err != nil || len(in.args) == 0 {

@@ -373,7 +373,7 @@ func settingLines(setting string) []string {
 	return strings.Split(setting, "\n")
 }
 
-// writeStack prints the frames that tell something, innermost first.
+// writeStack prints the readable frames, innermost first.
 func writeStack(line func(label, text string), f *finding.Finding) {
 	frames := make([]stack.Frame, len(f.Stack))
 	for i, x := range f.Stack {
@@ -411,7 +411,7 @@ func (d *Diagnosis) footer(w io.Writer, s Style) {
 }
 
 // newest is the file to look into: the newest of the process of the weightiest
-// finding, or of the first process; "" if that is no snapshot.
+// finding, or of the first process; "" if that is not a snapshot.
 func (d *Diagnosis) newest() string {
 	p := d.Processes[0]
 	for _, q := range d.Processes {

@@ -15,7 +15,7 @@ import (
 	"strandline/units"
 )
 
-// NewGPU makes the part of the document of a trace that tells of the GPU's
+// NewGPU makes the part of the document of a trace that describes the GPU's
 // driver.
 func NewGPU(s *gpudriver.Sums) *recording.GPU {
 	out := &recording.GPU{

@@ -126,7 +126,7 @@ func or(text *string, unknown string) string {
 	return *text
 }
 
-// Leaking tells whether a library that is known to lose memory has hooked
+// Leaking reports whether a library that is known to lose memory has hooked
 // functions. One that is only loaded does nothing yet.
 func (d *Hooks) Leaking() bool {
 	for _, l := range d.Libraries {
@@ -137,7 +137,7 @@ func (d *Hooks) Leaking() bool {
 	return false
 }
 
-// interposes tells whether memory functions of an object stand before libc's.
+// interposes reports whether memory functions of an object stand before libc's.
 func (d *Hooks) interposes(object string) bool {
 	return slices.ContainsFunc(d.Interposed, func(i Interposed) bool { return i.Object == object })
 }

@@ -20,7 +20,7 @@ func (d *Trace) Live(s Style, rows int) []string {
 	return lines
 }
 
-// Fit cuts a line to some columns of a terminal, 0 being unknown. It tells how
+// Fit cuts a line to some columns of a terminal, 0 being unknown. It reports how
 // many the rest takes. Colours take none, and end with the line.
 func Fit(line string, columns int) (string, int) {
 	used := 0

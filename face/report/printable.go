@@ -14,8 +14,8 @@ func control(r rune) bool {
 	return r != '\n' && r != '\t' && breaks(r) || unicode.Is(unicode.Bidi_Control, r)
 }
 
-// breaks tells characters that move to another line or column, and the other
-// control characters.
+// breaks reports whether a character moves to another line or column, or is
+// another control character.
 func breaks(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp) }
 
 // Printable replaces in text of unknown origin what a terminal would act on; its

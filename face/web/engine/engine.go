@@ -258,7 +258,7 @@ func (e *Engine) load(ctx context.Context, f *file) error {
 	return nil
 }
 
-// progress tells how far reading is, some times a second.
+// progress reports how far reading is, a few times a second.
 func (e *Engine) progress(f *file, n int64) {
 	const often = 80 * time.Millisecond
 	e.mu.Lock()
@@ -293,7 +293,7 @@ func newContent(s *snapshot.Snapshot) *content {
 	return c
 }
 
-// fingerprint tells snapshots apart by some of their content.
+// fingerprint distinguishes snapshots by some of their content.
 func fingerprint(s *snapshot.Snapshot) string {
 	h := fnv.New64a()
 	for i := range s.Traces {
