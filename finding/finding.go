@@ -1,6 +1,10 @@
-// Package finding is the currency of strandline: what is wrong, how sure we
-// are, the evidence that a person can check, and what to change. It imports no
-// other package of strandline; every face shows it.
+// Package finding is the form in which every judgement is given: what is wrong,
+// how confident we are, the evidence that a person can check, and what to
+// change. It imports no other package of strandline, and judges nothing: the
+// rules are in the packages below judge, and every output shows what they return.
+//
+// Its JSON is published: field names and kinds keep their meaning. A pointer is
+// nil where a figure is not known, which is not zero.
 package finding
 
 // A Severity says what a finding asks of a person.

@@ -1,9 +1,11 @@
 // Package stack holds call stacks: frames interned once, stacks interned by
-// content, and the rule that says which line of a stack is the user's own.
+// content, and the rule that says which line of a stack is the user's own. It
+// does not read or unwind stacks.
 //
 // A trace of a million events has some hundred distinct stacks, so an event
-// keeps a [ID] and everything that depends on the frames is computed once a
-// stack.
+// keeps an [ID] and everything that depends on the frames is computed once a
+// stack. [None] and [Empty] differ: the first was not recorded, the second was,
+// without frames. An ID means nothing in another [Table].
 package stack
 
 import (

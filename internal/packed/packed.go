@@ -1,4 +1,6 @@
-// Package packed reads files that may be compressed, within bounds of memory.
+// Package packed reads files that may be compressed (gzip, zstd), within bounds
+// of memory. It looks at the first bytes, not at the name, and does not read
+// archives. What it returns may still unpack to any size: the reader must stop.
 package packed
 
 import (

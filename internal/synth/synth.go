@@ -1,5 +1,7 @@
 // Package synth makes snapshots of any length for tests and benchmarks. They
-// obey the rules of the format: replaying the events gives the segments.
+// obey the rules of the format: replaying the events gives the segments. They
+// are regular as no real program is: to show that a rule about programs holds,
+// use a recorded file.
 package synth
 
 import (

@@ -1,13 +1,16 @@
 // Package allocator is PyTorch's CUDA caching allocator, re-implemented: it
 // takes the requests of a program and makes the calls of the driver, the
-// segments and the blocks that PyTorch would make of them.
+// segments and the blocks that PyTorch would make of them. It holds no memory
+// and calls no driver: addresses are numbers.
 //
 // An [Allocator] is one device. Memory comes from a [Driver], so that the same
 // code runs against a recorded history, which has the answers of a real one, and
-// against a device that is made up ([Device]).
+// against a device that is made up; package replay has both.
 //
 // The rules are those of c10/cuda/CUDACachingAllocator.cpp, PyTorch 2.0 to 2.14;
-// names follow it. All sizes are bytes.
+// names follow it. They differ between releases: a [Version] of 0 stands for an
+// unknown one, and [Version.Untested] names the rules that were never checked
+// against a recording. All sizes are bytes.
 package allocator
 
 import (

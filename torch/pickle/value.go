@@ -1,6 +1,7 @@
-// Package pickle decodes Python's pickle format without ever executing
-// anything: it knows plain data (numbers, text, lists, dicts, tuples) and
-// refuses every opcode that names a class or calls one.
+// Package pickle decodes and encodes Python's pickle format without ever
+// executing anything: it knows plain data (numbers, text, lists, dicts, tuples)
+// and refuses every opcode that names a class or calls one. It is not a general
+// unpickler: objects of classes, such as tensors, cannot be read.
 //
 // It is made for files of gigabytes. The machine reads its input in windows,
 // keeps only its own stack and memo, and hands each container to a [Handler]
@@ -9,7 +10,8 @@
 //
 // Hostile input costs an error, never memory: declared lengths are believed
 // only as far as bytes arrive, the stack may not outgrow the input that filled
-// it, and nothing recurses.
+// it, and nothing recurses. What a handler itself keeps, it must bound itself:
+// containers may contain themselves or stand in many places.
 //
 // The opcodes are those of CPython's Lib/pickletools.py, protocols 0 to 5.
 package pickle

@@ -1,10 +1,14 @@
-// Package purpose says what memory is for: each allocation that stands in the
+// Package purpose infers what memory is for: each allocation that stands in the
 // peak, or at the end of a history, is named as parameters, optimizer state,
 // gradients, activations and so on. Nothing but a plain snapshot is needed:
 // stacks show who made an allocation, lifetimes against the passes and steps of
 // the program show what it was needed for, and sizes show which tensors belong
 // together. The rules are about PyTorch and the conventions of the libraries
 // around it; docs/peak.md states them.
+//
+// A purpose is an inference, not a record: the snapshot names none. What was
+// made before the recording, or without a stack, is [Unknown] at first, and
+// inferred from sizes alone where they allow it; see [Inferred].
 package purpose
 
 import (

@@ -1,6 +1,14 @@
 // Package replay runs a recorded history through the allocator: as it was, to
 // see that every call of the driver is reproduced, and under other settings, to
-// see what they would have done.
+// see what they would have done. It does not run the program: requests and their
+// order stay the recorded ones.
+//
+// A [Recording] is the history of one device, made ready. [Recording.Replay]
+// settles what the file does not hold and returns a [Result]; [Result.WhatIf]
+// simulates a [Scenario].
+//
+// A replay need not be exact. [Result.Difference] is nil only if it is; else
+// figures hold up to the event of the difference, see [Result.Exactly].
 package replay
 
 import (

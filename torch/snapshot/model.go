@@ -1,14 +1,22 @@
 // Package snapshot holds what torch.cuda.memory._snapshot() records of PyTorch's
 // caching allocator, of every version from 1.13 on and of each writer, as
 // columns: a trace of a million events is a handful of slices, stacks and
-// strings are interned once.
+// strings are interned once. It does not interpret them: what lived when is
+// package timeline, what memory is for is package purpose.
 //
 // [Open] and [Read] accept pickles of every protocol, the same as JSON text,
 // and both compressed. A damaged or truncated file yields what could be read,
-// with [Snapshot.Partial] set. [Snapshot.Write] writes what PyTorch would have
-// written.
+// with [Snapshot.Partial] set and no error: callers must look at it.
+// [Snapshot.Write] writes what PyTorch would have written.
 //
-// All sizes are bytes, all times microseconds since the Unix epoch.
+// The bytes of a file become columns in three steps: package pickle drives the
+// builder (build.go), which recognises each record by its keys (recognise.go),
+// appends it to its columns (columns.go), and puts the snapshot together at the
+// end (assemble.go).
+//
+// All sizes are bytes, all times microseconds since the Unix epoch. Sizes and
+// addresses are as the file has them, however absurd; [Snapshot.Sane] is the
+// snapshot without impossible ones.
 package snapshot
 
 import (

@@ -6,6 +6,9 @@
 // freed). Their order is the same at every scale: zooming refines, nothing
 // moves.
 //
+// It draws nothing itself: [Tile.Encode] writes the numbers as the page reads
+// them, in the format of ui/WIRE.md. Both ends must change together.
+//
 // Sizes are requested bytes, or those of the allocator's blocks; the state of an
 // event is the one after it.
 package tile

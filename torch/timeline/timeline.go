@@ -1,14 +1,17 @@
 // Package timeline follows one device's memory through the recorded history:
 // which allocations lived when, how many bytes were requested and reserved at
-// each event, and what stood in the peak.
+// each event, and what stood in the peak. It knows events, not the allocator:
+// what needs its rules is package replay.
 //
 // A history may begin late. What lived before it is found by walking back from
 // the final state: a block that is active at the end, or freed on the way,
 // without having been allocated in between, was there at the start.
 //
-// Requested and reserved bytes are exact at every event. Allocated and active
-// bytes (with rounding and unsplit remainders) need the allocator itself; see
-// [Timeline.AllocatedBounds].
+// Requested and reserved bytes are exact at every event of a whole file.
+// Allocated and active bytes (with rounding and unsplit remainders) need the
+// allocator itself; see [Timeline.AllocatedBounds]. Events and allocations are
+// numbered from 0; [Never] is the event of what did not happen, and less than
+// all others: compare with it first.
 package timeline
 
 import (
