@@ -383,7 +383,7 @@ func options(conf string) string {
 	return strings.Join(out, ",")
 }
 
-// numeric tells whether nothing but numbers stands in a value, under keys that
+// numeric reports whether nothing but numbers stands in a value, under keys that
 // are numbers or the one of an allocator's sizes.
 func numeric(v any) bool {
 	switch v := v.(type) {

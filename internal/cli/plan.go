@@ -210,7 +210,7 @@ func fitting(fits bool, err error) error {
 	return err
 }
 
-// answered tells whether anything fits.
+// answered reports whether anything fits.
 func answered(answers []plan.Answer) bool {
 	return slices.ContainsFunc(answers, func(a plan.Answer) bool { return a.Value > 0 })
 }

@@ -29,7 +29,7 @@ func (g *globals) recording(ctx context.Context, args []string) (run *recording.
 	return nil, "", nil, nil
 }
 
-// isRecording tells whether a file begins as a recording does. Of one that cannot
+// isRecording reports whether a file begins as a recording does. Of one that cannot
 // be opened reading it as something else says what is wrong.
 func (g *globals) isRecording(path string) bool {
 	f, err := g.source(path)

@@ -170,7 +170,7 @@ func (g *globals) replay(ctx context.Context, s *snapshot.Snapshot, doc *report.
 	return on, nil
 }
 
-// changes tells whether something but the settings is different.
+// changes reports whether something but the settings is different.
 func (o *simulateOptions) changes() bool {
 	return o.capacity != "" || o.emptyCache != "" || len(o.without) > 0
 }
@@ -296,7 +296,7 @@ func most(sizes []*int64) (bytes int64) {
 	return bytes
 }
 
-// fits tells whether a run does not run out of memory on any device.
+// fits reports whether a run does not run out of memory on any device.
 func (w *whatIf) fits(run int) bool {
 	for i := range w.on {
 		if w.outcomes[i][run].OOM != nil {
@@ -306,7 +306,7 @@ func (w *whatIf) fits(run int) bool {
 	return true
 }
 
-// limited tells whether a device of a search may not reserve all of its memory.
+// limited reports whether a device of a search may not reserve all of its memory.
 func (w *whatIf) limited() bool {
 	return slices.ContainsFunc(w.on, func(x *replay.Result) bool {
 		return x.Bounded(replay.Scenario{Capacity: w.capacity, Limit: w.limit}).Limit > 0
