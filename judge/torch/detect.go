@@ -72,13 +72,10 @@ func Files(b *digest.Book, processes []*compare.Process, o Options) Answer {
 func growthVerdict(judged []Judged, doubtful bool) finding.Verdict {
 	v := finding.Unknown
 	for _, j := range judged {
-		switch {
-		case j.Tables > 0 && j.open:
-			v = finding.Unknown
-		case j.Enough:
+		if j.Enough {
 			v = finding.OK
 		}
-		doubtful = doubtful || j.Tables == 0 && j.open
+		doubtful = doubtful || j.open
 	}
 	if doubtful {
 		return finding.Unknown
