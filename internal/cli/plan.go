@@ -112,16 +112,39 @@ phases of reinforcement learning; "plan gpus" and "plan models" list what is
 built in.
 
 What cannot be computed is a range, with its source. --page opens a form in the
+<<<<<<< HEAD
 browser that plans as you type, filled with the flags given. The exit
+=======
+browser that plans anew as one types; the flags that are given fill it. A command
+of vLLM or SGLang after -- gives what no flag does. The exit
+>>>>>>> 8072954 (Plan a command of vLLM or SGLang as it stands)
 status is 1 where nothing fits.`,
 		Example: `  strandline plan --model DeepSeek-R1 --gpu H200 --gpus 16 --engine vllm
   strandline plan --model ./my-model --gpu L40S --engine sglang --formats
   strandline plan --model Qwen3-32B --gpu H100 --gpus 2 --solve context
+  strandline plan --gpu H200 -- vllm serve Qwen/Qwen3-32B --tensor-parallel-size 2
   strandline plan --page
   strandline plan --check vllm.log --model Llama-3.1-8B
   strandline plan --against observed.csv --models configs.json`,
-		Args: noArguments,
-		RunE: func(c *cobra.Command, _ []string) error { return runPlan(c, g, o) },
+		Args: func(c *cobra.Command, args []string) error {
+			if c.ArgsLenAtDash() == 0 {
+				return nil
+			}
+			return noArguments(c, args)
+		},
+		RunE: func(c *cobra.Command, command []string) error {
+			if len(command) == 0 {
+				return runPlan(c, g, o)
+			}
+			left, err := engineCommand(c, command)
+			if err != nil {
+				return err
+			}
+			if len(left) > 0 {
+				fmt.Fprintf(g.env.Stderr, "strandline: left out of account: %s\n", report.Printable(strings.Join(left, ", ")))
+			}
+			return runPlan(c, g, o)
+		},
 	}
 	o.add(c)
 	f := c.Flags()
