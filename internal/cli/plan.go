@@ -112,12 +112,8 @@ phases of reinforcement learning; "plan gpus" and "plan models" list what is
 built in.
 
 What cannot be computed is a range, with its source. --page opens a form in the
-<<<<<<< HEAD
-browser that plans as you type, filled with the flags given. The exit
-=======
-browser that plans anew as one types; the flags that are given fill it. A command
-of vLLM or SGLang after -- gives what no flag does. The exit
->>>>>>> 8072954 (Plan a command of vLLM or SGLang as it stands)
+browser that plans as you type, filled with the flags given. A command of vLLM or
+SGLang after -- gives the flags that are not given. The exit
 status is 1 where nothing fits.`,
 		Example: `  strandline plan --model DeepSeek-R1 --gpu H200 --gpus 16 --engine vllm
   strandline plan --model ./my-model --gpu L40S --engine sglang --formats
