@@ -100,7 +100,7 @@ func nothingSaid(path string, text *logs.Text, cause error) error {
 	switch {
 	case text.Remark != nil:
 		return fmt.Errorf("%s: line %s of this text mentions that memory ran out, but not in the words of a known error: %q; "+
-			"give the lines of the error itself, or watch the next run: `strandline record -- CMD` for PyTorch, `strandline trace --pid PID` for any process", path, units.Count(text.Remark.Line), text.Remark.Quote)
+			"give the lines of the error itself, or watch the next run: record snapshots as docs/record.md shows, or `strandline trace --pid PID` for the memory of the host", path, units.Count(text.Remark.Line), text.Remark.Quote)
 	case text.OOM.Cut > 0:
 		return fmt.Errorf("%s: PyTorch's out-of-memory message on line %s of this text contains no readable figure", path, units.Count(text.OOM.Cut))
 	case likeSnapshot(path), errors.Is(cause, snapshot.ErrNotSnapshot) && !errors.Is(cause, snapshot.ErrUnknown):
