@@ -29,7 +29,10 @@ const largest = 256 << 20
 
 // Is reports whether an unpacked file can begin as a profile: with the first field
 // of the message, a sample type.
-func Is(head []byte) bool { return len(head) > 1 && head[0] == 0x0a && head[1] < 16 && head[1] > 0 }
+func Is(head []byte) bool {
+	const valueType, kind, unit = 0x0a, 0x08, 0x10 // tags of protobuf fields
+	return len(head) > 2 && head[0] == valueType && head[1] > 0 && head[1] < 16 && (head[2] == kind || head[2] == unit)
+}
 
 // Read reads an unpacked profile. What is not a pprof profile is [profiles.ErrOther].
 func Read(r io.Reader) (*profiles.File, error) {
