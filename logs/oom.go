@@ -1,5 +1,11 @@
-// Package logs finds PyTorch's own words in text that people paste: a terminal,
-// a log of one rank or of many.
+// Package logs finds statements about memory in text that people paste: a terminal, a
+// log of one rank or of many, the kernel's messages.
+//
+// [Scan] reads it once. PyTorch's own message is read by message.go, head.go and
+// oom.go, tables of memory_summary() by series.go and summary.go, and every other
+// program by its family: families.go lists them, a file family_*.go each group.
+// [ScanEngine] reads the start-up figures of inference engines and trainers. It only
+// reads; judge/logs names causes.
 package logs
 
 import (

@@ -10,7 +10,7 @@
 //
 // What follows from shapes and from the code of engines is a figure; what does not
 // is a [Range], with its source. No constant is fitted to observed runs. Sizes are
-// bytes, of the GPU that has least to spare.
+// bytes, of the GPU with the least headroom.
 //
 // Nothing here reads files or keeps state; values can be used by several goroutines.
 package plan

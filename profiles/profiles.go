@@ -1,6 +1,7 @@
-// Package profiles holds what files of other programs than PyTorch's snapshots
-// state of memory: profiles of JAX, exports of Nsight Systems, traces of
-// torch.profiler, texts of /proc. The packages below it read one kind of file each.
+// Package profiles holds what files other than PyTorch's memory snapshots report about
+// memory: profiles of JAX, exports of Nsight Systems, traces of torch.profiler, texts
+// of /proc. The packages below it read one kind of file each; judge/profiles judges
+// them.
 package profiles
 
 import (

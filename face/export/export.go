@@ -1,6 +1,6 @@
 // Package export writes snapshots in the formats of other tools: pprof profiles,
-// folded stacks, CSV, SQLite and Perfetto traces. [Redact] takes out of a
-// snapshot what should not leave the house.
+// folded stacks, CSV, SQLite and Perfetto traces. [Redact] takes out of a snapshot
+// what should not be shared.
 //
 // Sums are those of [timeline.FactsOf]: in use are the requested bytes of active
 // blocks. Pinned host memory is not written. An absent value is left out, never

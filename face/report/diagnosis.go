@@ -30,7 +30,7 @@ type Process struct {
 	Process *string  `json:"process"`
 	Files   []string `json:"files"` // oldest first
 	Partial []string `json:"partial,omitempty"`
-	Texts   []string `json:"texts,omitempty"` // no snapshots, but text that PyTorch's words stand in
+	Texts   []string `json:"texts,omitempty"` // not snapshots, but text with statements about memory
 	Basis   []string `json:"basis"`           // what the judgement of each device rests on
 }
 

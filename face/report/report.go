@@ -1,6 +1,9 @@
-// Package report renders what the analyses found: as text that a person reads
-// in ten seconds, and as JSON whose fields docs/json.md keeps stable. It
-// computes nothing that another face would have to compute again.
+// Package report renders what the analyses found: as text that a person reads in ten
+// seconds, and as JSON whose fields docs/json.md keeps stable. The document of a
+// command is in the file of its name: diagnosis.go for diagnose (profiles.go for other
+// tools' files, trace.go for recordings), comparison.go, inspection.go, simulation.go,
+// plan.go and so on; findings themselves are of package finding. It computes nothing
+// that another face would have to compute again.
 package report
 
 import (

@@ -2,8 +2,8 @@
 // interpreter, of CPython 3.8 to 3.14: where the interpreter keeps them, and the
 // functions and lines of frames that package pyframes or a BPF program walked.
 //
-// It makes no stacks of native code. The trap: a code object can be freed, and another
-// come to lie at its address, before it is named.
+// It makes no stacks of native code. Note that a code object can be freed, and its
+// address reused, before it is named.
 package cpython
 
 import (

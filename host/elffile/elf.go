@@ -1,7 +1,7 @@
-// Package elffile reads what an unwinder and a search for hooks need of an ELF file
-// of x86-64: symbols, relocations of the dynamic linker and call frame
-// information. It reads on demand: of a library of a gigabyte only the tables
-// that are asked for.
+// Package elffile reads the parts of an ELF file of x86-64 that unwinding and hook
+// detection need: symbols, relocations of the dynamic linker and call frame
+// information. It reads on demand: of a 1 GB library only the tables that are asked
+// for.
 package elffile
 
 import (

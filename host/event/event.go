@@ -3,7 +3,7 @@
 // the state of a thread of which a stack can be made. Packages bpf, ptrace and
 // polling produce it, ledger and gpudriver consume it.
 //
-// It judges nothing and reads nothing but the clock. The trap: an event's PID is
+// It judges nothing and reads nothing but the clock. Note that an event's PID is
 // the process whose memory changed, which between vfork and exec is not the one
 // that called.
 package event

@@ -1,12 +1,11 @@
-// Package footprint finds of which class the growth of a process's memory is:
-// objects of Python, blocks that malloc gave and nobody freed, memory that an
-// allocator keeps, mappings that were never unmapped, huge pages of which a part
-// is used, and so on.
+// Package footprint classifies the growth of a process's memory: objects of Python,
+// blocks that malloc gave and nobody freed, memory that an allocator keeps, mappings
+// that were never unmapped, huge pages of which only a part is used, and so on.
 //
-// It compares two observations of a process, made from outside without stopping
-// it: its mappings with what is resident of them, the arenas of its malloc, its
-// open files, its cgroup, and samples of the memory that is new. What made the
-// memory it does not know; a trace of its calls adds that.
+// It compares two observations of a process, made from outside without stopping it:
+// its mappings with what is resident of them, the arenas of its malloc, its open
+// files, its cgroup, and samples of the memory that is new. It does not know what made
+// the memory; a trace of its calls adds that.
 package footprint
 
 import (

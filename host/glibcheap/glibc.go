@@ -1,8 +1,7 @@
-// Package glibcheap reads from outside how malloc of the GNU C library uses its
-// memory: how much its arenas took from the system, and how much of that is free
-// and was not given back. Nothing runs in the process, and it is not stopped, so
-// that the figures are an estimate: of a process that allocates meanwhile some
-// lists are followed only in part.
+// Package glibcheap reads from outside how glibc's malloc uses memory: how much its
+// arenas took from the system, and how much of that is free and was not given back.
+// Nothing runs in the process, and it is not stopped, so the figures are an estimate:
+// where it allocates meanwhile, some lists are followed only in part.
 package glibcheap
 
 import (

@@ -1,10 +1,10 @@
-// Package gpuaccount adds up what the memory of a device is: what PyTorch has
-// reserved by its snapshots, what calls of the driver took that were seen, what
-// the driver counts for the processes beyond that, other processes, and the rest.
+// Package gpuaccount breaks a device's memory down by owner: what PyTorch has reserved
+// by its snapshots, what observed driver calls allocated, what the driver counts for
+// the processes beyond that, other processes, and the rest.
 //
-// It asks nothing: readings and snapshots are handed in as numbers. The trap: what is
-// not known is in no part, and never 0; calls of the driver do not say on which
-// device they take memory.
+// It asks nothing: readings and figures of snapshots are passed in as numbers. Note
+// that unknown amounts are omitted, not counted as 0, and that driver calls do not
+// show on which device they allocate.
 package gpuaccount
 
 import (

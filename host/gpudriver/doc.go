@@ -1,9 +1,9 @@
-// Package gpudriver keeps a ledger of what processes take from the driver of a GPU:
-// memory of the device, managed and pinned memory, handles and their bindings, with
-// whose code asked for it. It takes part in a ledger.Trace.
+// Package gpudriver keeps a ledger of what processes allocate from the driver of a
+// GPU: device memory, managed and pinned memory, handles and their bindings, and which
+// code requested it. It takes part in a ledger.Trace.
 //
-// It does not know what was taken before the trace began, nor contexts and code of
-// kernels: the account of a device in package gpuaccount does. The trap: memory that
-// has a handle lives as long as the handle or a binding of it does, and the driver
-// gives the number of a handle again.
+// It does not know what was allocated before the trace began, nor contexts and code of
+// kernels: the account of a device in package gpuaccount does. Note that memory with a
+// handle lives as long as the handle or one of its bindings, and that the driver
+// reuses handle numbers.
 package gpudriver

@@ -1,9 +1,9 @@
-// Package hooks finds the functions of a process that other libraries put their
-// own in the place of: it compares code and offset tables in memory with the files
-// they came from, and names the libraries that are known to do so.
+// Package hooks finds functions of a process that other libraries have replaced: it
+// compares code and offset tables in memory with the files they came from, and names
+// the libraries that are known to do so.
 //
-// It reads the process and neither stops nor changes it. The trap: a library that
-// is loaded while it looks is seen in part.
+// It reads the process and neither stops nor changes it. Note that a library that is
+// loaded meanwhile is seen only in part.
 package hooks
 
 import (

@@ -1,9 +1,8 @@
-// Package image is the program that a process runs: the objects as they are
-// mapped, and names for
-// addresses, those that were stripped into other files, too.
+// Package image is the program that a process runs: the objects as they are mapped,
+// and symbol names for addresses, including those from separate debug files.
 //
-// It makes no stacks: packages unwind and symbolize do. The trap: a map is that of the
-// moment at which it was read, until [Image.Refresh].
+// It makes no stacks: packages unwind and symbolize do. Note that a map is only as
+// fresh as the last [Image.Refresh].
 package image
 
 import (

@@ -1,7 +1,7 @@
 // Package nvsmi reads what the driver of NVIDIA's GPUs counts, from its tool
 // nvidia-smi: how much memory of each device is used, and by which processes.
 //
-// It explains no figure. The trap: what the driver does not report is nil, and never 0;
+// It explains no figure. Note that what the driver does not report is nil, and never 0;
 // in a container it can name processes by the numbers of the host.
 package nvsmi
 

@@ -1,8 +1,8 @@
-// Package polling is the source of events where no system call can be seen: the
-// ledger then learns what is mapped from the kernel's lists alone.
+// Package polling is the source where no system call can be seen. It delivers no
+// events: the ledger learns what is mapped from the kernel's lists alone, which it
+// reads under every source.
 //
-// It does not read those lists itself, as the ledger reads them under every source.
-// The trap: what was mapped and unmapped between two looks is never known.
+// Note that what is mapped and unmapped between two polls is missed.
 package polling
 
 import (

@@ -1,7 +1,6 @@
-// Package procfs reads what Linux shows of a process under /proc. It parses
-// text that another process can influence (names of mappings and of processes),
-// so a parser never trusts a line: one that it cannot read is an error with its
-// number.
+// Package procfs reads what Linux exposes about a process under /proc. It parses text
+// that another process can influence (names of mappings and of processes), so a parser
+// never trusts a line: one that it cannot read is an error with its number.
 package procfs
 
 import (

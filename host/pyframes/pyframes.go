@@ -1,9 +1,8 @@
 // Package pyframes walks the frames of CPython's interpreter in the memory of a
-// process, by where [event.PythonLayout] says they are. It is the one
-// implementation in Go; the BPF programs have the other, which has to find the
-// same.
+// process, at the offsets of an [event.PythonLayout]. The BPF programs contain a
+// second implementation; a test requires the two to agree.
 //
-// It names nothing. The trap: frames are those of one moment only while the thread
+// It names nothing. Note that frames are those of one moment only while the thread
 // does not run.
 package pyframes
 

@@ -1,8 +1,8 @@
-// Package symbolize turns samples of threads into stacks of named frames, native
-// and Python: it unwinds each by the image of its process and keeps what it has
-// read of processes and functions.
+// Package symbolize turns samples of threads into stacks of named frames, native and
+// Python: it unwinds each by the image of its process and keeps what it has read of
+// processes and functions.
 //
-// It does not decide which calls are sampled. The trap: a process's map changes
-// while it is read, and code can be replaced by other code at the same address;
-// [Symbolizer.Mapped] has to be called for every mapping, by time.
+// It does not decide which calls are sampled. Note that a process's map changes while
+// it is read, and that code can be replaced by other code at the same address;
+// [Symbolizer.Mapped] has to be called for every mapping, in chronological order.
 package symbolize

@@ -1,11 +1,11 @@
-// Package unwind turns what was caught of a thread (its registers and a copy of
-// the top of its stack) into the calls that led there. It steps from a function
-// to its caller with the tables that compilers write for exceptions, so that no
-// frame pointers are needed, and puts the frames of a Python program in the place of
-// those of its interpreter.
+// Package unwind turns a sample of a thread (its registers and a copy of the top of
+// its stack) into the calls that led there. It steps from a function to its caller
+// with the tables that compilers write for exceptions, so that no frame pointers are
+// needed, and replaces the frames of a Python interpreter by those of the program that
+// it runs.
 //
-// It reads no thread itself: samples are handed in. The trap: a copy of a stack ends
-// somewhere, and [ErrCopyEnds] is the one error that a larger copy mends.
+// It reads no thread itself: samples are passed in. Note that a copy of a stack ends
+// somewhere: [ErrCopyEnds] is the only error that a larger copy can fix.
 package unwind
 
 import (

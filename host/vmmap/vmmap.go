@@ -1,7 +1,7 @@
 // Package vmmap is the memory map of a process as a model: what each mapping is
 // for, and how a map differs from an earlier one.
 //
-// It reads nothing: package procfs does. The trap: arenas and stacks of threads have no
+// It reads nothing: package procfs does. Note that arenas and stacks of threads have no
 // name of their own, and are recognised by their form and neighbours.
 package vmmap
 

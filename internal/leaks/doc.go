@@ -2,6 +2,6 @@
 // is reported of a process can be checked against what it really does. The programs
 // are built and started here.
 //
-// It runs on Linux alone. The trap: a machine that is short of memory takes pages back,
+// It runs on Linux alone. Note that a machine that is short of memory takes pages back,
 // so that some programs do not grow there; [Program.Kept] skips their test.
 package leaks

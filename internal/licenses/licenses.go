@@ -1,4 +1,6 @@
-// Package licenses holds the notices of what strandline is built from.
+// Package licenses holds the notices of the software that strandline is built from,
+// for `strandline version --licenses` and the static site. A test compares the list
+// with go.mod and the page's packages.
 package licenses
 
 import _ "embed" // THIRD_PARTY

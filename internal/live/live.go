@@ -1,5 +1,6 @@
-// Package live builds and starts the small programs that tests look at from
-// outside.
+// Package live serves tests that look at processes from outside: it compiles small
+// programs, starts and settles them, and skips tests where the machine lacks what they
+// need. Package leaks has programs that grow in a known way.
 package live
 
 import (

@@ -3,7 +3,7 @@
 // looks at them from outside now and then, has it all judged, and keeps a
 // recording.
 //
-// It reads no flags and prints nothing. The trap: the process can end at any
+// It reads no flags and prints nothing. Note that the process can end at any
 // moment, so what is reported of it is read before, and kept.
 package trace
 

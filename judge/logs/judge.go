@@ -1,5 +1,8 @@
-// Package logs judges texts in which memory ran out: the last failure that they
-// state, its cause as far as the text supports one, and what helps first.
+// Package logs judges texts in which memory ran out: the last failure that they state,
+// its cause as far as the text supports one, and what helps first. [Statement.Judge]
+// is the way in; account.go adds up the figures of PyTorch's own message, and
+// engines.go, local.go and host.go hold the kinds of failure of inference engines, of
+// programs that run models locally, and of the host.
 package logs
 
 import (

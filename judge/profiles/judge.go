@@ -1,6 +1,6 @@
-// Package profiles judges files of other programs than PyTorch, one or a series of
-// one process: what stays and grows, by place where the file has stacks, else by the
-// kind of memory.
+// Package profiles judges profiler files and texts of /proc, one or a series of one
+// process: what stays and grows, by call site where the file has stacks, else by the
+// kind of memory. [Judge] is the way in.
 package profiles
 
 import (

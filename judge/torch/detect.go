@@ -1,10 +1,12 @@
 // Package torch judges what PyTorch recorded: snapshots of one or several processes,
-// and texts that were printed beside them.
+// with the tables of memory_summary() and the messages that were printed beside them.
+// A text alone is judged by judge/logs.
 //
 // A detector is a value in the table of detectors.go: the kinds of its findings, what
-// it needs, and a function from a subject, which holds the digests, to findings.
-// Everything of a kind (when it is found, its title, details and remedies) is in the
-// file of that kind.
+// it needs, and a function from a subject, which holds the digests, to findings. The
+// title, details and remedies of a kind are in the file of that kind. Leaks take two:
+// growth.go finds the sites whose memory stays, by judge/trend, and leak.go writes the
+// finding.
 package torch
 
 import (

@@ -1,5 +1,9 @@
-// Package trend judges growth. It is pure arithmetic on numbers that others
-// measured: a handful of snapshots now, long series of a live process later.
+// Package trend decides whether numbers grow: from the allocations of a call site that
+// live at each checkpoint, or from the bytes of a series, it computes how likely a
+// leak is. [Judge] is the decision; judge.go states its assumptions. It is pure
+// arithmetic on numbers that others measured, and serves snapshots, traces of
+// processes and other tools' files alike, so that the models and analyses of every
+// wing may import it.
 package trend
 
 // A Span is one thing that was alive at some of a series of marks: at First,

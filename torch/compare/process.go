@@ -1,10 +1,10 @@
-// Package compare relates snapshots to each other: those of one process over time,
-// of many processes, or of two runs of different code.
+// Package compare relates snapshots to each other: those of one process over time, of
+// many processes, or of two runs of different code.
 //
-// It compares digests, of package digest, rather than the files. An allocation is
-// the same in two files if it stands at the same address with the same size and was
-// made at the same moment, or, where that moment was not recorded, if nothing
-// contradicts it: an address alone is no identity.
+// It compares digests, of package digest, rather than the files. An allocation is the
+// same in two files if it has the same address and size and was made at the same
+// moment, or, where that moment was not recorded, if nothing contradicts it: an
+// address alone does not identify an allocation.
 package compare
 
 import (

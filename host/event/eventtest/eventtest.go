@@ -4,7 +4,7 @@
 // what a source of system calls reports of a program that makes each of them, and
 // for all sources that a ledger that is fed by one agrees with the kernel.
 //
-// It is for tests alone. The trap: the program is the test's own binary, so a
+// It is for tests alone. Note that the program is the test's own binary, so a
 // package's TestMain has to call [Main] first.
 package eventtest
 
