@@ -317,10 +317,10 @@ func TestAccountByHand(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	text, said, code := run("trace", "--gpu", "--pid", strconv.Itoa(pid), "--duration", "1s", "--snapshot", "none.pickle")
-	if code != exitPartial || !strings.Contains(said, "none.pickle: no such file or directory; the sums are without it") || !strings.Contains(text, "nvidia-smi is not here: how much of the device is used is not known") {
+	if code != exitPartial || !strings.Contains(said, "none.pickle: no such file or directory; the totals do not include it") || !strings.Contains(text, "nvidia-smi is not here: how much of the device is used is not known") {
 		t.Errorf("exit status %d: %s %s", code, said, text)
 	}
-	for _, c := range [][2]string{{"--device-used=80", "write the size with its unit"}, {"--device-used=", "--device-used"}, {"--snapshot=x", "for traces with --gpu"}} {
+	for _, c := range [][2]string{{"--device-used=80", "write the size with its unit"}, {"--device-used=", "--device-used"}, {"--snapshot=x", "need --gpu"}} {
 		args := []string{"trace", "--pid", strconv.Itoa(pid), c[0]}
 		if _, said, code := run(args...); code != exitUsage || !strings.Contains(said, c[1]) {
 			t.Errorf("%v: exit status %d: %s", args, code, said)
