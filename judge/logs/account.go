@@ -112,10 +112,10 @@ func (a *account) unused() int64 {
 }
 
 // material reports whether what is reserved and not in use is a part that a
-// setting can win back: 5 % of the device, or several times the request and not
-// much less.
+// setting can win back: 5 % of the device, or 3 % and half as much again as the
+// request.
 func (a *account) material() bool {
-	const part, less, times = 0.05, 0.03, 8
+	const part, less, times = 0.05, 0.03, 1.5
 	if a.capacity == nil {
 		return true
 	}

@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -134,6 +135,27 @@ func TestOwnOutside(t *testing.T) {
 		}
 		if looks != others {
 			t.Errorf("%s: look for other processes: %v", in, looks)
+		}
+	}
+}
+
+// TestMaterial takes 6 GiB of a large device for material where the request is well
+// below that.
+func TestMaterial(t *testing.T) {
+	const wording = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate %s. GPU 0 has a total capacity of 160.00 GiB of which 512.00 MiB is free. " +
+		"Of the allocated memory 152.70 GiB is allocated by PyTorch, and %s is reserved by PyTorch but unallocated."
+	for _, c := range []struct{ ask, unused, want string }{
+		{"3.50 GiB", "6.00 GiB", causeFragmented},
+		{"5.00 GiB", "6.00 GiB", causeTooBig},
+		{"1.00 GiB", "3.00 GiB", causeTooBig},
+	} {
+		text := fmt.Sprintf(wording, c.ask, c.unused)
+		scanned, err := logs.Scan(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := accountOf(scanned.OOM.Last(), Options{}).cause(); got != c.want {
+			t.Errorf("%s: %s, want %s", text, got, c.want)
 		}
 	}
 }
