@@ -182,6 +182,6 @@ test("the recording of a trace has a page of its own, by the same engine", { ski
   const other = await browser.open(server.url);
   await other.until(idle);
   await other.drop(cut);
-  await other.until("/no recording of strandline trace/.test(document.getElementById('banner')?.textContent)");
+  await other.until("/not a recording of strandline trace/.test(document.getElementById('banner')?.textContent)");
   await other.close();
 });
