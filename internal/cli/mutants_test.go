@@ -378,7 +378,7 @@ func mutantKinds(t *testing.T) []mutantKind {
 		{file: "f.gguf", seeds: [][]byte{mutantGGUF()}, commands: models},
 		{file: "config.json", seeds: [][]byte{config, experts}, commands: append(models, folders...)},
 		{file: "model.safetensors", seeds: [][]byte{tensors}, commands: folders},
-		{file: "g.csv", seeds: seedsOf(t, "plan/testdata/*.csv", "examples/plan/*.csv"), commands: []string{"plan --against FILE", "plan --against FILE --json"}},
+		{file: "g.csv", seeds: seedsOf(t, "plan/observed/testdata/*.csv", "examples/plan/*.csv"), commands: []string{"plan --against FILE", "plan --against FILE --json"}},
 		{file: "h.yaml", seeds: seedsOf(t, "examples/plan/*.yaml"), commands: []string{"plan rl --phases FILE", "plan rl --phases FILE --json", "plan rl --phases FILE --yaml"}},
 		{file: "i.json", seeds: [][]byte{[]byte(`{"meta-llama/Meta-Llama-3-8B":` + smallConfig + `}`)}, commands: []string{"plan --against ../../examples/plan/observed.csv --models FILE"}},
 	}
