@@ -62,7 +62,7 @@ func (g *globals) profile(ctx context.Context, path string) (*profiles.File, err
 	bar := progress{g: g, path: path, size: sizeOf(path), began: time.Now()}
 	defer bar.clear()
 	raw := bufio.NewReader(&watched{ctx: ctx, r: r, bar: &bar})
-	if magic, _ := raw.Peek(4); bar.size == 0 && string(magic) == zstdMagic {
+	if magic, _ := raw.Peek(4); bar.size == 0 && packed.IsZstd(magic) {
 		return nil, nil // a pipe: its decoder reads ahead, and it could not be opened again
 	}
 	unpacked, _, err := packed.Open(raw, bar.size)
@@ -90,8 +90,6 @@ func (g *globals) profile(ctx context.Context, path string) (*profiles.File, err
 	}
 	return nil, nil
 }
-
-const zstdMagic = "\x28\xb5\x2f\xfd"
 
 // profilePartial says on stderr where reading of a file ended.
 func (g *globals) profilePartial(f *profiles.File) bool {

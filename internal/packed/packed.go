@@ -20,7 +20,7 @@ func Open(in *bufio.Reader, size int64) (r io.ReadCloser, compression string, er
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
 		z, err := gzip.NewReader(in)
 		return z, "gzip", err
-	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+	case IsZstd(head):
 		z, err := zstd.NewReader(in, zstd.WithDecoderMaxWindow(window(size)), zstd.WithDecoderConcurrency(2), zstd.WithDecoderLowmem(true))
 		if err != nil {
 			return nil, "zstd", err
@@ -29,6 +29,9 @@ func Open(in *bufio.Reader, size int64) (r io.ReadCloser, compression string, er
 	}
 	return io.NopCloser(in), "", nil
 }
+
+// IsZstd reports whether a file that begins with head is compressed with zstd.
+func IsZstd(head []byte) bool { return bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}) }
 
 // window is how large a window of zstd is believed, in bytes: a frame declares
 // it, and it is taken in memory at once. The usual levels ask for 8 MiB at most,

@@ -72,14 +72,7 @@ func (s Setup) Check(log *logs.EngineLog) ([]plan.Checked, error) {
 		out = append(out, c)
 	}
 	out = append(out, s.checkPool(log)...)
-	if len(out) == 0 {
-		return nil, fmt.Errorf("the log holds no figure that can be checked")
-	}
-	for i := range out {
-		out[i].Cause = s.cause(&out[i])
-	}
-	plan.Order(out)
-	return out, nil
+	return s.explained(out)
 }
 
 // CheckOther lays what the log of another engine says beside what follows from the
@@ -118,14 +111,19 @@ func (s Setup) CheckOther(log *logs.EngineLog) ([]plan.Checked, error) {
 		c.Compare()
 		out = append(out, c)
 	}
-	if len(out) == 0 {
+	return s.explained(out)
+}
+
+// explained adds the causes of what is off, and puts that first.
+func (s Setup) explained(rows []plan.Checked) ([]plan.Checked, error) {
+	if len(rows) == 0 {
 		return nil, fmt.Errorf("the log holds no figure that can be checked")
 	}
-	for i := range out {
-		out[i].Cause = s.cause(&out[i])
+	for i := range rows {
+		rows[i].Cause = s.cause(&rows[i])
 	}
-	plan.Order(out)
-	return out, nil
+	plan.Order(rows)
+	return rows, nil
 }
 
 // stated is a figure of a log beside its plan, nil where there is none.
