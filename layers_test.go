@@ -1,4 +1,4 @@
-// Package strandline_test keeps the architecture: every package stands in one
+// Package strandline_test checks the architecture: every package is in one
 // column and imports only from columns to its left.
 package strandline_test
 
@@ -19,39 +19,44 @@ import (
 const module = "strandline"
 
 // columns are the packages from left to right: leaves, the sources, models and
-// analyses of each wing, judgement, faces. Those of one column do not import each
+// analyses of each wing, judgment, faces. Those of one column do not import each
 // other.
 var columns = [][]string{
-	{"finding", "units", "internal/packed", "internal/sheet", "internal/licenses", "torch/ranges"}, // leaves
-	{"stack"},         // every model interns frames
-	{"judge/trend"},   // arithmetic on series of numbers, for every wing
-	{"host/event"},    // what a process did, whoever saw it
-	{"host/pyframes"}, // a walk of memory, for sources and analysis alike
-	{"torch/pickle", "logs", "host/procfs", "host/elffile", "host/bpf", "host/ptrace", "host/polling", "host/nvsmi"}, // sources
-	{"torch/snapshot", "host/vmmap", "host/recording", "plan/model"},                                                 // models
+	{"finding", "units", "internal/packed", "internal/sheet", "internal/licenses", "torch/ranges", "internal/soak/load"}, // leaves
+	{"stack"},                     // every model interns frames
+	{"judge/trend"},               // arithmetic on series of numbers, for every wing
+	{"host/event", "host/sample"}, // what a process did or holds, whoever saw it
+	{"host/pyframes"},             // a walk of memory, for sources and analysis alike
+	{"torch/pickle", "logs", "host/procfs", "host/elffile", "host/bpf", "host/ptrace", "host/polling", "host/nvsmi", "host/nvml", "host/engine"}, // sources
+	{"torch/snapshot", "host/vmmap", "host/recording", "host/series", "plan/model"},                                                              // models
+	{"record"},
 	{"profiles"},
-	{"profiles/jax", "profiles/nsys", "profiles/kineto", "profiles/proc"}, // sources that state it in that form
-	{"host/image"},
-	{"host/cpython", "host/glibcheap"},
+	{"profiles/jax", "profiles/nsys", "profiles/kineto", "profiles/proc", "profiles/levels", "profiles/promql"}, // sources that state it in that form
+	{"host/image", "host/levels"},
+	{"host/cpython", "host/cudaalloc", "host/glibcheap"},
 	{"host/unwind"},
 	{"host/symbolize"},
 	{
 		"torch/timeline", "torch/allocator", "torch/replay", "torch/digest", "torch/purpose", "torch/compare", "torch/tile",
-		"host/ledger", "host/gpudriver", "host/hooks", "host/footprint", "host/gpuaccount",
+		"host/ledger", "host/gpudriver", "host/hooks", "host/footprint", "host/gpuaccount", "host/sampler",
 	},
 	{"plan"},
 	{"plan/serving", "plan/training"},
 	{"plan/rl", "plan/observed"},
-	{"judge/logs"}, // of texts, which are judged with snapshots too
-	{"judge/torch", "judge/host", "judge/profiles"},
-	{"face/report", "face/export", "face/web/engine", "face/web"},
-	{"internal/trace"}, // one trace of a process
+	{"judge/shortage"}, // what snapshots and texts of a failure have in common
+	{"judge/logs"},     // of texts, which are judged with snapshots too
+	{"judge/torch", "judge/host", "judge/profiles", "judge/gate", "judge/watch"},
+	{"face/api", "face/api/page"}, // the JSON of all faces
+	{"face/report", "face/export", "face/metrics", "face/web/engine", "face/web"},
+	{"face/ci"},
+	{"internal/trace", "record/outside", "internal/check", "internal/soak"}, // one trace of a process; and of its requests, as a snapshot
 	{"internal/cli", "face/web/worker"},
 	{"cmd/strandline", "cmd/site"},
 }
 
-// beside are the imports inside a column that are in order all the same.
+// beside lists the imports inside a column that are allowed.
 var beside = map[string][]string{
+	"torch/timeline":  {"torch/allocator"}, // sizes of blocks and segments
 	"torch/purpose":   {"torch/timeline"},
 	"torch/replay":    {"torch/timeline", "torch/allocator"},
 	"torch/digest":    {"torch/timeline", "torch/purpose", "torch/replay"},
@@ -62,46 +67,59 @@ var beside = map[string][]string{
 	"host/ptrace":     {"host/procfs"},
 	"host/gpudriver":  {"host/ledger"},
 	"host/gpuaccount": {"host/gpudriver"},
+	"host/sampler":    {"host/footprint"},
 }
 
 // wings are the roots that do not import each other: what needs two of them is
-// judgement.
+// judgment.
 var wings = []string{"torch", "host", "plan", "profiles"}
 
-// across are the imports from one wing into another that are in order all the same.
+// across lists the imports from one wing into another that are allowed.
 var across = map[string][]string{
-	"profiles/proc": {"host/procfs"},     // the forms of /proc
-	"plan/serving":  {"torch/allocator"}, // the sizes of blocks and segments
+	"profiles/proc": {"host/procfs", "host/vmmap"}, // the forms of /proc, and what its mappings are for
+	"plan/serving":  {"torch/allocator"},           // the sizes of blocks and segments
 }
 
-// only are packages that may import less than what stands to their left.
+// only lists packages that may import less than what is to their left.
 var only = map[string][]string{
 	"torch/ranges":    {},
-	"torch/pickle":    {"finding", "units"}, // sources know nothing of analysis
+	"torch/pickle":    {"finding", "units"}, // sources do not depend on analysis
 	"logs":            {"finding", "units", "internal/packed"},
-	"host/recording":  {"finding", "host/nvsmi"},
+	"host/recording":  {"finding", "host/nvsmi", "internal/packed"},
 	"host/nvsmi":      {},
+	"host/engine":     {"host/sample"},
+	"host/nvml":       {"host/sample"},
 	"plan/model":      {"finding", "units"},
 	"profiles":        {"stack"},
 	"profiles/jax":    {"profiles", "stack", "units"},
-	"profiles/proc":   {"host/procfs", "profiles", "units"},
+	"profiles/levels": {"profiles", "units"},
+	"profiles/promql": {"profiles", "units"},
+	"profiles/proc":   {"host/procfs", "host/vmmap", "profiles", "units"},
 	"profiles/nsys":   {"profiles", "units"},
-	"profiles/kineto": {"profiles", "units"},
+	"profiles/kineto": {"profiles", "stack", "units"},
 	"judge/profiles":  {"finding", "units", "stack", "judge/trend", "profiles", "profiles/jax"},
 	"host/procfs":     {},
+	"record":          {"host/procfs"},
 	"host/elffile":    {},
 	"host/event":      {},
+	"host/sample":     {},
+	"host/series":     {"host/sample", "internal/packed"},
+	"host/sampler":    {"host/cudaalloc", "host/footprint", "host/nvml", "host/nvsmi", "host/procfs", "host/sample", "record"},
 	"host/pyframes":   {"host/event"},
 	"host/bpf":        {"host/event", "host/procfs"},
 	"host/ptrace":     {"host/event", "host/procfs", "host/pyframes"},
 	"host/polling":    {"host/event"},
 	"judge/trend":     {"finding", "units"}, // pure numbers
-	"judge/logs":      {"finding", "units", "logs"},
+	"judge/gate":      {"finding", "units", "judge/trend"},
+	"host/levels":     {"host/procfs"},
+	"judge/watch":     {"finding", "units", "judge/trend", "host/sample"},
+	"judge/logs":      {"finding", "units", "logs", "judge/shortage"},
+	"judge/shortage":  {"finding", "units"},
 }
 
-// testOnly are packages for tests: they import what they like, and no other
+// testOnly lists packages for tests: they may import anything, and no other
 // package imports them.
-var testOnly = []string{"internal/synth", "internal/live", "internal/leaks", "internal/plantest", "host/event/eventtest"}
+var testOnly = []string{"internal/synth", "internal/live", "internal/leaks", "internal/plantest", "internal/soak/testserver", "host/event/eventtest"}
 
 // emptyNames say nothing of what a package holds.
 var emptyNames = []string{"util", "utils", "common", "helper", "helpers"}
@@ -149,7 +167,7 @@ func problems(from string, imports []string) (out []string) {
 	return out
 }
 
-// forbidden says why from may not import to, or nothing if it may.
+// forbidden returns why from may not import to, or nothing if it may.
 func forbidden(from, to string) string {
 	list, restricted := only[from]
 	switch a, b := column(from), column(to); {
@@ -169,7 +187,7 @@ func forbidden(from, to string) string {
 	return ""
 }
 
-// wing is the wing that a package stands in, or nothing.
+// wing returns the wing that a package is in, or "".
 func wing(name string) string {
 	root, _, _ := strings.Cut(name, "/")
 	if slices.Contains(wings, root) {
@@ -211,8 +229,8 @@ func importsOf(root string) (map[string][]string, error) {
 	return out, err
 }
 
-// skipped tells folders in which the go command looks for no packages of this
-// module.
+// skipped reports whether the go command ignores a folder when it lists the packages
+// of this module.
 func skipped(root, folder, name string) bool {
 	if folder == root {
 		return false

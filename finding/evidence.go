@@ -7,14 +7,14 @@ import (
 // Evidence is the figures behind a finding, which a person can check: a pointer to
 // one of the structs of this package, or nil where there are none. Fields in bytes
 // end in Bytes; a field that is nil, or left out of the JSON, is unknown or does not
-// apply. Fields stand in the order of their JSON names, which is that of the output.
+// apply. Fields are in the order of their JSON names, which is that of the output.
 type Evidence interface{ evidence() }
 
 // RecordedEvidence is the evidence of a finding that was read from a file. The file
 // may be of another version, so that what it holds is passed on as it is.
 type RecordedEvidence struct {
 	// Stacks are the ids of the stacks that the finding is about, as the file has
-	// them; 0 stands for one that is not a number. Nil if the file names none.
+	// them; 0 means one that is not a number. Nil if the file names none.
 	Stacks []float64
 	all    map[string]json.RawMessage
 }

@@ -7,22 +7,30 @@ type CallGrowthEvidence struct {
 	Calls          int64   `json:"calls"`
 	EarlyBytes     *int64  `json:"early_bytes,omitzero"` // grown before SettledSeconds, and not counted
 	LargestBytes   int64   `json:"largest_bytes"`
+	LimitBytes     *int64  `json:"limit_bytes,omitzero"` // that is reached first: of a control group, or the machine's memory
 	MappedBytes    int64   `json:"mapped_bytes"`
+	RatePerSecond  float64 `json:"rate_bytes_per_second,omitzero"` // where it goes on
 	ResidentBytes  int64   `json:"resident_bytes"`
-	RSSGrowthBytes int64   `json:"rss_growth_bytes"`         // of the processes in the time that is judged
-	SettledSeconds float64 `json:"settled_seconds,omitzero"` // when a faster growth at first ended
-	StackComplete  bool    `json:"stack_complete"`
-	Stacks         []int   `json:"stacks"` // ids of those that grow
+	RSSGrowthBytes int64   `json:"rss_growth_bytes"` // of the processes in the time that is judged
+	// SecondsToLimit is when the processes reach the limit, at the fastest and at the
+	// slowest rate of the trace; the second is nil if at that they never do.
+	SecondsToLimit *[2]*float64 `json:"seconds_to_limit,omitzero"`
+	SettledSeconds float64      `json:"settled_seconds,omitzero"` // when a faster growth at first ended
+	StackComplete  bool         `json:"stack_complete"`
+	Stacks         []int        `json:"stacks"` // ids of those that grow
 }
 
 // SampledGrowthEvidence is that of growth of a class of memory which was seen by
 // sampling the process from outside.
 type SampledGrowthEvidence struct {
-	EarlyBytes     int64   `json:"early_bytes,omitzero"` // grown before SettledSeconds, and not counted
-	GrownBytes     int64   `json:"grown_bytes"`
-	OutsideRSS     bool    `json:"outside_rss"` // in no process's resident memory
-	RSSGrowthBytes int64   `json:"rss_growth_bytes"`
-	SettledSeconds float64 `json:"settled_seconds,omitzero"` // when a faster growth at first ended
+	EarlyBytes     int64        `json:"early_bytes,omitzero"` // grown before SettledSeconds, and not counted
+	GrownBytes     int64        `json:"grown_bytes"`
+	LimitBytes     *int64       `json:"limit_bytes,omitzero"` // as of CallGrowthEvidence, as RatePerSecond and SecondsToLimit
+	OutsideRSS     bool         `json:"outside_rss"`          // in no process's resident memory
+	RatePerSecond  float64      `json:"rate_bytes_per_second,omitzero"`
+	RSSGrowthBytes int64        `json:"rss_growth_bytes"`
+	SecondsToLimit *[2]*float64 `json:"seconds_to_limit,omitzero"`
+	SettledSeconds float64      `json:"settled_seconds,omitzero"` // when a faster growth at first ended
 }
 
 // UnexplainedEvidence is that of unexplained: growth of resident memory by kind.
@@ -38,13 +46,16 @@ type UnexplainedEvidence struct {
 
 // DriverLeakEvidence is that of driver-leak.
 type DriverLeakEvidence struct {
-	AssumedBytes  int64  `json:"assumed_bytes"`
-	Calls         int64  `json:"calls"`
-	Function      string `json:"function"` // of the driver
-	Memory        string `json:"memory"`   // its kind
-	Owner         string `json:"owner"`    // the library that asked for it
-	StackComplete bool   `json:"stack_complete"`
-	Stacks        []int  `json:"stacks"` // ids of those that grow
+	AssumedBytes int64  `json:"assumed_bytes"`
+	Calls        int64  `json:"calls"`
+	Function     string `json:"function"` // of the driver
+	Memory       string `json:"memory"`   // its kind
+	Owner        string `json:"owner"`    // the library that asked for it
+	// RatePerSecond is how fast it grows, in bytes, where it goes on.
+	RatePerSecond  float64 `json:"rate_bytes_per_second,omitzero"`
+	SettledSeconds float64 `json:"settled_seconds,omitzero"` // when it ended, where it does not
+	StackComplete  bool    `json:"stack_complete"`
+	Stacks         []int   `json:"stacks"` // ids of those that grow
 }
 
 // DriverSumEvidence is that of driver-sum: parts of a device's memory that do not
@@ -61,6 +72,33 @@ type DriverUnseenEvidence struct {
 	UnseenBytes int64 `json:"unseen_bytes"`
 }
 
+// LevelsEvidence is that of a series of levels over time.
+type LevelsEvidence struct {
+	// BytesPerRequest and BytesPerToken are the growth for each request that an
+	// inference engine finished, and each token that it read or wrote; nil if they are
+	// not known.
+	BytesPerRequest *float64 `json:"bytes_per_request,omitzero"`
+	BytesPerToken   *float64 `json:"bytes_per_token,omitzero"`
+
+	Column     string  `json:"column"`
+	Confidence float64 `json:"confidence"`
+	Growing    float64 `json:"growing"` // the probability that it keeps growing
+	// LevelBytes is where it is at the end, or where it levels off; between
+	// LevelBoundsBytes in 9 of 10 cases.
+	LevelBoundsBytes [2]int64 `json:"level_bounds_bytes"`
+	LevelBytes       int64    `json:"level_bytes"`
+	LimitBytes       *int64   `json:"limit_bytes,omitzero"`
+	RatePerSecond    float64  `json:"rate_bytes_per_second"` // at the end
+	Samples          int      `json:"samples"`
+	Seconds          float64  `json:"seconds"` // between the first and the last
+	// SecondsToLimit are the bounds of the time from the last sample until
+	// LimitBytes is reached; nil if there is no limit or it does not grow, and the
+	// second is nil if it may never be reached.
+	SecondsToLimit *[2]*float64 `json:"seconds_to_limit,omitzero"`
+	Verdict        string       `json:"verdict"` // a shape of package judge/trend
+}
+
+func (*LevelsEvidence) evidence()        {}
 func (*CallGrowthEvidence) evidence()    {}
 func (*SampledGrowthEvidence) evidence() {}
 func (*UnexplainedEvidence) evidence()   {}

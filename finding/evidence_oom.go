@@ -27,9 +27,10 @@ type OOMEvidence struct {
 	MessageFile      string           `json:"message_file,omitzero"` // the text of the same failure
 	Messages         int              `json:"messages,omitzero"`     // that the text holds
 	NeededBytes      *int64           `json:"needed_bytes,omitzero"`
-	Of               string           `json:"of,omitzero"`            // "device" or "host": whose memory ran out
-	OthersBytes      *int64           `json:"others_bytes,omitzero"`  // held by the process outside PyTorch
-	OutsideBytes     *int64           `json:"outside_bytes,omitzero"` // of the device, neither free nor reserved
+	Of               string           `json:"of,omitzero"`              // "device" or "host": whose memory ran out
+	OtherProcesses   []OOMProcess     `json:"other_processes,omitzero"` // that held memory of the device
+	OthersBytes      *int64           `json:"others_bytes,omitzero"`    // held by the process outside PyTorch
+	OutsideBytes     *int64           `json:"outside_bytes,omitzero"`   // of the device, neither free nor reserved
 	PinnedBy         []PinSite        `json:"pinned_by,omitzero"`
 	Pins             *Pins            `json:"pins,omitzero"`
 	Pools            []OOMPool        `json:"pools,omitzero"`
@@ -59,6 +60,12 @@ type OOMFailure struct {
 	Rank            *string `json:"rank"` // nil if unknown
 	RequestBytes    *int64  `json:"request_bytes,omitzero"`
 	ReservedBytes   *int64  `json:"reserved_bytes,omitzero"`
+}
+
+// An OOMProcess is another process on the device, the one of the most memory first.
+type OOMProcess struct {
+	Bytes   int64  `json:"bytes"`
+	Process string `json:"process"`
 }
 
 // An OOMPool is the segments of a pool, stream and size class at a failure.

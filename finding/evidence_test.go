@@ -12,11 +12,11 @@ import (
 var everyEvidence = []Evidence{
 	&LeakEvidence{}, &CompilationsEvidence{}, &FragmentationEvidence{}, &PeakEvidence{}, &UsageEvidence{}, &SpikeEvidence{}, &CopiesEvidence{},
 	&AutocastEvidence{}, &WaitingEvidence{}, &PrivatePoolsEvidence{}, &RoundingEvidence{}, &PinnedEvidence{},
-	&HistoryEvidence{}, &TableEvidence{}, &OOMEvidence{}, &CallGrowthEvidence{}, &SampledGrowthEvidence{},
-	&UnexplainedEvidence{}, &DriverLeakEvidence{}, &DriverSumEvidence{}, &DriverUnseenEvidence{},
+	&HistoryEvidence{}, &TableEvidence{}, &OOMEvidence{}, &CallGrowthEvidence{}, &SampledGrowthEvidence{}, &LevelsEvidence{},
+	&UnexplainedEvidence{}, &DriverLeakEvidence{}, &DriverSumEvidence{}, &DriverUnseenEvidence{}, &StepGrowthEvidence{},
 }
 
-// TestEvidenceIsSorted checks that the fields of evidence stand in the order of
+// TestEvidenceIsSorted checks that the fields of evidence are in the order of
 // their JSON names, and that each has one.
 func TestEvidenceIsSorted(t *testing.T) {
 	seen := map[reflect.Type]bool{}

@@ -1,23 +1,49 @@
 package finding
 
 // LeakEvidence is that of leak and autograd-graph: how a population of allocations
-// went from mark to mark. A mark is a file, or a moment of the newest file's history.
+// went from checkpoint to checkpoint. A checkpoint is a file, or a moment of the newest file's history.
 type LeakEvidence struct {
-	BytesAtMarks  []int64  `json:"bytes_at_marks"`
-	CountAtMarks  []int64  `json:"count_at_marks"`
-	Devices       []string `json:"devices,omitzero"` // their labels, in files of other tools
-	Files         []string `json:"files,omitzero"`   // their names, if there are several
-	Intervals     int      `json:"intervals"`        // between marks
-	Lost          int64    `json:"lost"`             // occasions at which it went
-	MarksAtEvents []int    `json:"marks_at_events,omitzero"`
-	Outlived      int64    `json:"outlived"`       // occasions at which it could have gone and did not
-	Rounds        int      `json:"rounds"`         // intervals with additions that lasted
-	Steps         int      `json:"steps,omitzero"` // of the history
+	BytesAtCheckpoints []int64  `json:"bytes_at_marks"`
+	CountAtCheckpoints []int64  `json:"count_at_marks"`
+	Devices            []string `json:"devices,omitzero"` // their labels, in files of other tools
+	Files              []string `json:"files,omitzero"`   // their names, if there are several
+	HeldBy             []HeldBy `json:"held_by,omitzero"` // who keeps them, of most of them first
+	Intervals          int      `json:"intervals"`        // between checkpoints
+	Lost               int64    `json:"lost"`             // occasions at which it went
+	CheckpointEvents   []int    `json:"marks_at_events,omitzero"`
+	Outlived           int64    `json:"outlived"`       // occasions at which it could have gone and did not
+	Rounds             int      `json:"rounds"`         // intervals with additions that lasted
+	Steps              int      `json:"steps,omitzero"` // of the history
+}
+
+// RegrownEvidence is that of regrown in snapshots: a tensor that is allocated anew and
+// copied, larger each time.
+type RegrownEvidence struct {
+	BytesAtMarks []int64  `json:"bytes_at_marks"`
+	Files        []string `json:"files,omitzero"` // their names, if there are several
+	FirstBytes   int64    `json:"first_bytes"`    // the tensor, as first seen
+	FreeBytes    int64    `json:"free_bytes"`     // in the segments in which its copies were
+	Joined       int      `json:"joined"`         // copies that are larger by the size of another tensor that lived then
+	Pieces       int      `json:"pieces"`         // the copies
+	ReservedAt   []int64  `json:"reserved_at_files,omitzero"`
+	Tensors      int      `json:"tensors"` // that do so at this place
+}
+
+// A HeldBy is what keeps tensors alive.
+type HeldBy struct {
+	ChainLength *int64  `json:"chain_length,omitzero"` // of autograd: nodes of one type on the longest path
+	File        string  `json:"file,omitzero"`
+	Grew        *int64  `json:"grew,omitzero"` // the chain, since the snapshot before
+	Kind        string  `json:"kind"`          // python, autograd, native
+	Line        *int64  `json:"line,omitzero"` // that puts tensors there
+	Node        string  `json:"node,omitzero"` // of autograd: the type that the chain is of
+	Path        string  `json:"path"`
+	Share       float64 `json:"share"` // of the finding's tensors that were looked into
 }
 
 // CompilationsEvidence is that of growth of the number of compiled programs.
 type CompilationsEvidence struct {
-	CountAtMarks []int64 `json:"count_at_marks"`
+	CountAtCheckpoints []int64 `json:"count_at_marks"`
 }
 
 // FragmentationEvidence is that of fragmentation as the state of segments and the
@@ -29,7 +55,7 @@ type FragmentationEvidence struct {
 	Pins                 *Pins     `json:"pins,omitzero"`        // of all segments with stranded memory
 	ReleasableBytes      int64     `json:"releasable_bytes"`     // empty_cache() would return it
 	ReservedBytes        int64     `json:"reserved_bytes"`       // now
-	SparsePins           *Pins     `json:"sparse_pins,omitzero"` // of those that are free by half or more
+	SparsePins           *Pins     `json:"sparse_pins,omitzero"` // of those that are at least half free
 	StrandedBytes        int64     `json:"stranded_bytes"`       // free in segments in use
 	TakenThoughFreeBytes int64     `json:"taken_though_free_bytes"`
 }
@@ -225,6 +251,7 @@ type TableEvidence struct {
 }
 
 func (*LeakEvidence) evidence()          {}
+func (*RegrownEvidence) evidence()       {}
 func (*CompilationsEvidence) evidence()  {}
 func (*FragmentationEvidence) evidence() {}
 func (*PeakEvidence) evidence()          {}

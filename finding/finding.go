@@ -1,4 +1,4 @@
-// Package finding is the form in which every judgement is given: what is wrong,
+// Package finding is the form in which every judgment is given: what is wrong,
 // how confident we are, the evidence that a person can check, and what to
 // change. It imports no other package of strandline, and judges nothing: the
 // rules are in the packages below judge, and every output shows what they return.
@@ -16,6 +16,18 @@ const (
 	Warning Severity = "warning" // may be wrong: look
 	Info    Severity = "info"    // good to know
 )
+
+// Rank orders severities: 2 for a problem, 1 for a warning, 0 for information and for
+// anything else.
+func (s Severity) Rank() int {
+	switch s {
+	case Problem:
+		return 2
+	case Warning:
+		return 1
+	}
+	return 0
+}
 
 // A Kind names what was found, for machines.
 type Kind string
@@ -38,21 +50,23 @@ const (
 	History       Kind = "history"        // what the recording does not show
 	Usage         Kind = "usage"          // what a table of memory_summary() states, or a state without history
 	Retries       Kind = "retries"        // the driver refuses segments, or memory runs out, time and again
+	AboveLimit    Kind = "above-limit"    // more than a gate allows
 )
 
 // The kinds of finding about the memory of a process on the host.
 const (
 	MmapLeak           Kind = "mmap-leak"           // mappings that one place makes and nothing unmaps
 	ArenaRetention     Kind = "arena-retention"     // freed, and kept by glibc's malloc
-	HugePages          Kind = "thp"                 // huge pages of which a part is used
+	HugePages          Kind = "thp"                 // partly used huge pages
 	PageCache          Kind = "page-cache"          // of a cgroup, not of a process
 	CopyOnWrite        Kind = "copy-on-write"       // pages that processes have no longer in common
-	MemoryFiles        Kind = "memfd"               // files without a name that live in memory
+	MemoryFiles        Kind = "memfd"               // unnamed files that live in memory
 	KernelMemory       Kind = "kernel"              // what the kernel holds for a process
 	HeapLeak           Kind = "heap-leak"           // malloc without free
 	PythonObjects      Kind = "python-objects"      // the arenas of Python's objects grow
 	AllocatorRetention Kind = "allocator-retention" // memory that another malloc than the C library's takes
 	Remap              Kind = "mremap"              // one allocation that is made larger time and again
+	Regrown            Kind = "regrown"             // one buffer that is allocated anew and copied, larger each time
 	SharedMemory       Kind = "shm"                 // memory shared between processes
 	FileMapping        Kind = "file-mapping"        // files that are mapped
 	ThreadStacks       Kind = "thread-stacks"       // threads that are started and stay
@@ -106,7 +120,7 @@ func SettingChange(setting, text string) Remedy {
 	return Remedy{Kind: "setting", Setting: setting, Text: text}
 }
 
-// A Finding is one judgement.
+// A Finding is one judgment.
 type Finding struct {
 	Kind       Kind     `json:"kind"`
 	Severity   Severity `json:"severity"`

@@ -9,5 +9,6 @@ const (
 	Leaking    Verdict = "leak"
 	Fragmented Verdict = "fragmentation"
 	RanOut     Verdict = "oom"
+	Over       Verdict = "over" // above what a gate allows, without a leak
 	Unknown    Verdict = "unknown"
 )

@@ -83,7 +83,7 @@ func WithoutGradients(frames []Frame) bool {
 }
 
 // UpdateCaller is the frame that calls an optimizer's step, the innermost outside of
-// PyTorch's optimizers; zero if the stack stands in none.
+// PyTorch's optimizers; zero if the stack is in none.
 func UpdateCaller(frames []Frame) Frame {
 	caller, within := Frame{}, false
 	for _, f := range frames {

@@ -24,7 +24,7 @@ const (
 	Native           // C, C++ and other code that is not Python
 )
 
-// torchParts are the names directly below PyTorch's folder, by which it is recognised
+// torchParts are the names directly below PyTorch's folder, by which it is recognized
 // from a user's own folder that is called torch.
 var torchParts = regexp.MustCompile(`^(_\w+|__init__\.py|_\w+\.py|accelerator|amp|ao|autograd|backends|compiler|contrib|cpu|cuda|distributed|distributions|export|fft|func|futures|functional\.py|fx|hub\.py|jit|library\.py|linalg|masked|monitor|mps|mtia|multiprocessing|nativert|nested|nn|numa|onnx|optim|overrides\.py|package|profiler|quantization|quasirandom\.py|random\.py|return_types\.py|serialization\.py|signal|sparse|special|storage\.py|testing|torch_version\.py|types\.py|utils|version\.py|xpu)(/|$)`)
 
@@ -41,7 +41,7 @@ var (
 	inductor = regexp.MustCompile(`(^|/)(torchinductor_[^/]*|\.?inductor_cache|triton_cache|torch_compile_cache)/`)
 )
 
-// OriginOf is whose code stands at a frame.
+// OriginOf is whose code a frame is.
 func OriginOf(f Frame) Origin {
 	file := f.File
 	if strings.HasPrefix(file, "<") {
@@ -81,11 +81,11 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 
 // wrappers are packages that call back into the program, or PyTorch on its behalf,
 // and pass tensors on: notations for operations, checks of types and shapes,
-// decorators, progress bars. What stands below them was asked for above them.
+// decorators, progress bars. What is below them was requested above them.
 var wrappers = regexp.MustCompile(`^(einops|einx|fancy_einsum|opt_einsum|jaxtyping|beartype|torchtyping|typeguard|wrapt|decorator|nvtx|tqdm|rich|tenacity|line_profiler|memory_profiler)(/|\.py$)`)
 
 // Wrapper reports whether a frame is of an installed package that only passes
-// tensors on, so that the line to change stands further out.
+// tensors on, so that the line to change is further out.
 func Wrapper(f Frame) bool {
 	_, rest, ok := cutLast(f.File, "-packages/")
 	return ok && (wrappers.MatchString(rest) || rest == "accelerate/hooks.py" && f.Function == "new_forward")
@@ -129,7 +129,7 @@ func (t *Table) own(id FrameID) bool {
 	return t.origins[id] == Own
 }
 
-// hidden are functions and files that stand in every recorded stack and show
+// hidden are functions and files that are in every recorded stack and show
 // nothing: the recorder itself, the Python interpreter, the call of a module.
 var (
 	hiddenFunctions = []string{

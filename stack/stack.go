@@ -203,7 +203,7 @@ func (t *Table) Frames(id ID) []FrameID { return t.ids[t.starts[id]:t.starts[id+
 const shortDepth = 256
 
 // Short is Stack for people: of a stack that is deeper than 256 frames, some in
-// the middle are left out, and one stands for them that says how many.
+// the middle are left out, and one in their place says how many.
 func (t *Table) Short(id ID) []Frame {
 	const outer = shortDepth / 4
 	ids := t.Frames(id)

@@ -27,7 +27,7 @@ const longest = 64
 // 1,000,000 bytes), "1048576", and whatever [Bytes] and [Count] print of a
 // number that is not negative. A fraction of a byte is rounded.
 func ParseBytes(text string) (int64, error) {
-	bad := func(why string) (int64, error) { return 0, fmt.Errorf("size %q: %s", clip(text), why) }
+	bad := func(why string) (int64, error) { return 0, fmt.Errorf("size %q: %s", Clip(text, longest), why) }
 	s := strings.TrimSpace(text)
 	switch {
 	case s == "":
@@ -71,9 +71,10 @@ func product(decimal string, factor int64) (int64, bool) {
 	return n.Int64(), n.Cmp(big.NewInt(1<<62)) <= 0
 }
 
-func clip(s string) string {
-	if len(s) > longest {
-		return strings.ToValidUTF8(s[:longest], "") + "…"
+// Clip shortens a text that an error quotes to most bytes.
+func Clip(s string, most int) string {
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
 	}
 	return s
 }

@@ -75,6 +75,26 @@ func Duration(d time.Duration) string {
 	}
 }
 
+// Seconds is [Duration] of a number of seconds; centuries are printed as three decades.
+func Seconds(s float64) string {
+	const most = 1e9
+	return Duration(time.Duration(min(s, most) * float64(time.Second)))
+}
+
+// Rate is a growth in bytes a second as people read it: "48 MiB a minute", or an hour
+// or a day where that is less than 1 MiB.
+func Rate(bytesPerSecond float64) string {
+	for _, u := range [...]struct {
+		name    string
+		seconds float64
+	}{{"a minute", 60}, {"an hour", 3600}} {
+		if n := bytesPerSecond * u.seconds; math.Abs(n) >= 1<<20 {
+			return Bytes(int64(n)) + " " + u.name
+		}
+	}
+	return Bytes(int64(bytesPerSecond*24*3600)) + " a day"
+}
+
 // Percent is a share of 1: "0%", "<0.1%", "4.2%", "41%", "99.6%", "250%". It
 // says 0% and 100% only of what is exactly so, and "?" of what is not a number.
 func Percent(share float64) string {
@@ -167,10 +187,14 @@ func plus(n int64) string {
 	return ""
 }
 
-// Plural is a count of things in words: "1 file", "1,200 files".
+// Plural is a count of things in words: "1 file", "1,200 files", "2 processes".
 func Plural(n int64, one string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return Count(n) + " " + one + "s"
+	ending := "s"
+	if strings.HasSuffix(one, "s") {
+		ending = "es"
+	}
+	return Count(n) + " " + one + ending
 }

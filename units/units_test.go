@@ -188,3 +188,11 @@ func FuzzParseBytes(f *testing.F) {
 		}
 	})
 }
+
+func TestSeconds(t *testing.T) {
+	for s, want := range map[float64]string{0: "0 ns", 0.35: "350 ms", 7500: "2 h 5 min", math.Inf(1): units.Duration(1e9 * time.Second)} {
+		if got := units.Seconds(s); got != want {
+			t.Errorf("%v seconds are %q, want %q", s, got, want)
+		}
+	}
+}
