@@ -8,7 +8,7 @@
 // against a device that is made up; package replay has both.
 //
 // The rules are those of c10/cuda/CUDACachingAllocator.cpp, PyTorch 2.0 to 2.14;
-// names follow it. They differ between releases: a [Version] of 0 stands for an
+// names follow it. They differ between releases: a [Version] of 0 means an
 // unknown one, and [Version.Untested] names the rules that were never checked
 // against a recording. All sizes are bytes.
 package allocator
@@ -25,7 +25,7 @@ const (
 	Granule     = 512      // of which blocks are multiples
 	SmallLimit  = 1 << 20  // what is asked for up to this goes to a small pool
 	SmallBuffer = 2 << 20  // a segment of a small pool
-	LargeLimit  = 10 << 20 // what is asked for from this on has a segment of its own size
+	LargeLimit  = 10 << 20 // a request of at least this has a segment of its size
 	LargeBuffer = 20 << 20 // a segment that smaller requests share, if nothing else is set
 	RoundLarge  = 2 << 20  // of which segments for large requests are multiples
 )
@@ -33,7 +33,7 @@ const (
 // A Driver gives memory and takes it back. It sees the calls in the order in
 // which PyTorch makes them.
 type Driver interface {
-	// Malloc takes a segment. It is false if there is no memory.
+	// Malloc takes a segment. ok is false if memory ran out.
 	Malloc(size int64) (addr uint64, ok bool)
 	// Free gives a segment back.
 	Free(addr uint64, size int64)
@@ -44,7 +44,7 @@ type Driver interface {
 	// be mapped for a request of that size. A recorded history does not show
 	// where its reservations end; any other driver says true.
 	Within(addr uint64, size int64) bool
-	// Map maps pages. It is false if there is no memory.
+	// Map maps pages. It reports false if memory ran out.
 	Map(addr uint64, size int64) bool
 	// Unmap gives pages back.
 	Unmap(addr uint64, size int64)
@@ -84,7 +84,7 @@ type Allocator struct {
 	driver  Driver
 	limit   int64 // bytes that may be reserved; none is 0
 
-	blocks  []block // by index; 0 is none
+	blocks  []block // by index; 0 if none
 	sets    sets
 	spare   []int32 // indices that are free
 	streams []uint64
@@ -106,7 +106,7 @@ type Allocator struct {
 type block struct {
 	requested  int64
 	inserted   int64 // into the free set: the calls of the pool then
-	prev, next int32 // neighbours in the segment
+	prev, next int32 // neighbors in the segment
 	lane       int32
 	within     int32 // reservation, plus 1
 	state      state
@@ -231,7 +231,7 @@ type Pool int32
 const Default Pool = 0
 
 // Abandon marks a private pool as no longer used: its free segments are
-// given back by the next release.
+// returned by the next release.
 func (a *Allocator) Abandon(id PoolID) {
 	for _, i := range []int32{a.poolOf(id, true), a.poolOf(id, false)} {
 		a.pools[i].idle = true
@@ -467,7 +467,7 @@ func (a *Allocator) waits(t Ticket) *deferred {
 	return &a.waiting[i]
 }
 
-// Deferred is the bytes of a block whose free waits, 0 if it does not any more.
+// Deferred returns the bytes of a block whose free waits, 0 if it no longer does.
 func (a *Allocator) Deferred(t Ticket) int64 {
 	if d := a.waits(t); d != nil {
 		return a.sets[d.block].size

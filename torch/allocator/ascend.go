@@ -3,7 +3,7 @@ package allocator
 // What torch_npu's allocator does otherwise than PyTorch's. It is a copy of that
 // of PyTorch 2.1: torch_npu/csrc/core/npu/NPUCachingAllocator.cpp.
 const (
-	ascendPadding   = 32       // bytes that each request has besides
+	ascendPadding   = 32       // bytes that each request has in addition
 	ascendAlignment = 16 << 10 // of large blocks, where segments are expandable
 )
 

@@ -70,7 +70,7 @@ func (a *Allocator) complete(b int32) {
 	}
 }
 
-// merge joins a block, which is in no set, with its free neighbours of the same
+// merge joins a block, which is in no set, with its free neighbors of the same
 // kind, and returns what they make.
 func (a *Allocator) merge(b int32) int32 {
 	kind := a.blocks[b].state
@@ -86,9 +86,9 @@ func (a *Allocator) merge(b int32) int32 {
 	return b
 }
 
-// join gives block b the bytes of its neighbour and new neighbours.
-func (a *Allocator) join(b, neighbour, prev, next int32) {
-	a.sets[b].size += a.sets[neighbour].size
+// join gives block b the bytes of its neighbor and new neighbors.
+func (a *Allocator) join(b, neighbor, prev, next int32) {
+	a.sets[b].size += a.sets[neighbor].size
 	a.blocks[b].prev, a.blocks[b].next = prev, next
 	if prev != 0 {
 		a.blocks[prev].next = b
@@ -96,7 +96,7 @@ func (a *Allocator) join(b, neighbour, prev, next int32) {
 	if next != 0 {
 		a.blocks[next].prev = b
 	}
-	a.drop(neighbour)
+	a.drop(neighbor)
 }
 
 // extract takes a block out of the set it is in.

@@ -64,8 +64,8 @@ func (a *Allocator) roomy(b int32, size int64) bool {
 	return room >= size
 }
 
-// shorten ends a reservation such that there is no room for a request from block
-// b on, if b or what follows is the end of it.
+// shorten ends a reservation such that a request does not fit from block b on,
+// if b or what follows is the end of it.
 func (a *Allocator) shorten(b int32, size int64) {
 	var room int64
 	for ; b != 0 && (a.blocks[b].state == free || a.blocks[b].state == unmapped); b = a.blocks[b].next {
@@ -212,7 +212,7 @@ func (a *Allocator) unmappedFrom(l int32, addr uint64, size int64) (first ranges
 	return first, false
 }
 
-// room notes that a block which is not in use has room, with its neighbours.
+// room notes that a block which is not in use has room, with its neighbors.
 func (a *Allocator) room(b int32) {
 	x := &a.blocks[b]
 	l := &a.lanes[x.lane]
@@ -237,7 +237,7 @@ func (a *Allocator) noRoom(b int32) {
 	}
 }
 
-// bordersUnmapped reports whether a neighbour of a block has no memory.
+// bordersUnmapped reports whether a neighbor of a block has no memory.
 func (a *Allocator) bordersUnmapped(b int32) bool {
 	x := &a.blocks[b]
 	return x.prev != 0 && a.blocks[x.prev].state == unmapped || x.next != 0 && a.blocks[x.next].state == unmapped

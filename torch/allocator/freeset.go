@@ -1,7 +1,7 @@
 package allocator
 
 // node is a block's place in a set of free blocks, and what the set is ordered
-// by. Index 0 of the nodes is "none". The nodes of all sets lie side by side,
+// by. Index 0 of the nodes is "none". The nodes of all sets are side by side,
 // as a search goes through many of them: a block has the same index here as
 // among the blocks.
 type node struct {
@@ -16,7 +16,7 @@ type node struct {
 // R. Seidel, C. R. Aragon: Randomized Search Trees, Algorithmica 16 (1996).
 type sets []node
 
-// above reports whether block x stands above block y in a heap.
+// above reports whether block x is above block y in a heap.
 func above(x, y int32) bool { return uint32(x)*0x9e3779b1 > uint32(y)*0x9e3779b1 }
 
 // before reports whether block x is sorted before (size, addr).
@@ -36,7 +36,7 @@ func (s sets) insert(root *int32, x int32) {
 			at = &s[y].left
 		}
 	}
-	// What stood here is parted into what is before x and what is behind it.
+	// The subtree here is split into what is before x and what is after it.
 	rest := *at
 	*at = x
 	low, high := &n.left, &n.right

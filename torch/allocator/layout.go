@@ -42,9 +42,9 @@ const (
 
 var states = [...]State{free: Inactive, taken: Allocated, waiting: Pending}
 
-// Load puts segments into an allocator that has none, as they stood at some
+// Load puts segments into an allocator that has none, as they were at some
 // moment, and fills in the names of the blocks that are in use. Expandable
-// segments of a pool and a stream are of one reservation, unless others lie
+// segments of a pool and a stream are of one reservation, unless others are
 // between them; it begins with the first of them, or at base if that is not 0.
 func (a *Allocator) Load(segments []Segment, base func(addr uint64) uint64) error {
 	order := make([]*Segment, len(segments))
@@ -84,8 +84,8 @@ func (a *Allocator) Load(segments []Segment, base func(addr uint64) uint64) erro
 	return nil
 }
 
-// longest is how far a reservation reaches of which that is not known: more than
-// the memory of any device, and less than what lies between two.
+// longest is the assumed size of a reservation whose size is not known: more than
+// the memory of any device, and less than the distance between two.
 const longest = 1 << 40
 
 // ends are the last blocks of reservations whose end is not known yet.

@@ -178,7 +178,7 @@ func (p *parser) roundable(divisions uint64) error {
 	return nil
 }
 
-// divisionsWord is how the messages spell it.
+// divisionsWord returns how the messages spell it.
 func (p *parser) divisionsWord() string {
 	if p.v < 209 {
 		return "divisons"

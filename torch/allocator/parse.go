@@ -170,7 +170,7 @@ func (p *parser) names() (names []string) {
 	return names
 }
 
-// separator goes on to the next word. Up to 2.9 it must be c.
+// separator advances to the next word. Up to 2.9 it must be c.
 func (p *parser) separator(c string) error {
 	p.i++
 	if p.v >= twoPass {

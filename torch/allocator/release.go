@@ -68,7 +68,7 @@ func (a *Allocator) byHandle(p int32) []int32 {
 	return slices.SortedFunc(slices.Values(a.pools[p].lanes), func(i, j int32) int { return cmp.Compare(handle(i), handle(j)) })
 }
 
-// Cached reports whether a pool has memory to give back.
+// Cached reports whether a pool has memory to return.
 func (a *Allocator) Cached(id PoolID) bool {
 	small := a.poolOf(id, true)
 	for _, p := range a.pools[small : small+2] {
@@ -84,7 +84,7 @@ func (a *Allocator) Cached(id PoolID) bool {
 	return false
 }
 
-// Releasable is what EmptyCache would give back now, without waiting.
+// Releasable returns what EmptyCache would return now, without waiting.
 func (a *Allocator) Releasable() (bytes int64) {
 	for i := range a.pools {
 		p := &a.pools[i]
@@ -121,7 +121,7 @@ func (a *Allocator) release(b int32) {
 // threshold is the bytes up to which garbage collection leaves reserved memory alone.
 func (a *Allocator) threshold() int64 { return int64(a.set.GCThreshold * float64(a.limit)) }
 
-// collectGarbage gives back free segments of the default large pool that have
+// collectGarbage returns free segments of the default large pool that have
 // not served for longest, until reserved memory falls below the threshold.
 func (a *Allocator) collectGarbage() {
 	target := a.Reserved - a.threshold()
@@ -190,5 +190,5 @@ func (a *Allocator) releaseAvailable(l int32, size int64) bool {
 }
 
 // releasable reports whether a free block is a segment that cudaFree takes. One of
-// which a part is in use cannot be given back, whatever the setting is now.
+// which a part is in use cannot be returned, whatever the setting is now.
 func (a *Allocator) releasable(b int32) bool { return a.blocks[b].within == 0 && a.whole(b) }

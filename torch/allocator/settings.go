@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"strandline/torch/snapshot"
+	"strandline/units"
 )
 
 // Unlimited is the value of a size that has no limit.
@@ -44,7 +45,7 @@ type Settings struct {
 
 	Host Host
 
-	// Ascend says that it is the allocator of torch_npu. No text sets it.
+	// Ascend states that it is the allocator of torch_npu. No text sets it.
 	Ascend bool
 }
 
@@ -53,7 +54,7 @@ type Host struct {
 	UseHostRegister   bool // cudaHostRegister instead of cudaHostAlloc
 	RegisterThreads   int64
 	BackgroundThreads bool
-	ReserveSegment    int64 // bytes; 0 is none
+	ReserveSegment    int64 // bytes; 0 if none
 	MaxRoundThreshold int64 // bytes; larger requests are not rounded up
 	MaxCachedSize     int64 // bytes; larger blocks are not kept
 	FreeCatchAll      bool
@@ -136,7 +137,7 @@ var classNames = func() (names [sizeClasses]string) {
 	return names
 }()
 
-// Changed is what differs from the default, as text that [ParseSettings] reads
+// Changed returns what differs from the default, as text that [ParseSettings] reads
 // back the same, options in alphabetical order: for example
 // "expandable_segments:True,max_split_size_mb:256". It is "" for the default.
 func (s Settings) Changed() string {
@@ -150,6 +151,9 @@ func (s Settings) Changed() string {
 	}
 	return strings.Join(parts, ",")
 }
+
+// longestQuote is how much of a text an error quotes, in bytes.
+const longestQuote = 120
 
 // A SettingError is a text that PyTorch refuses.
 type SettingError struct {
@@ -167,17 +171,9 @@ func (e *SettingError) Error() string {
 		if n := strings.IndexAny(at, separators); n >= 0 {
 			at = at[:max(n, 1)]
 		}
-		at = strconv.Quote(clip(at))
+		at = strconv.Quote(units.Clip(at, longestQuote))
 	}
-	return fmt.Sprintf("allocator settings, byte %d (%s): PyTorch says %q; %s", e.At, at, clip(strings.TrimSpace(e.Text)), e.Advice)
-}
-
-func clip(text string) string {
-	const most = 120
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
+	return fmt.Sprintf("allocator settings, byte %d (%s): PyTorch says %q; %s", e.At, at, units.Clip(strings.TrimSpace(e.Text), longestQuote), e.Advice)
 }
 
 // An option is one that PyTorch knows.

@@ -10,9 +10,9 @@ import (
 	"strandline/torch/snapshot"
 )
 
-// told is what PyTorch tells of its settings in a snapshot, and what it said
-// when it was given them.
-type told struct {
+// parsed is what PyTorch records of its settings in a snapshot, and what it printed
+// when they were set.
+type parsed struct {
 	text           string
 	split          int64 // max_split_size, 0 for -1
 	gc             float64
@@ -25,7 +25,7 @@ type told struct {
 // torch26 are the answers of PyTorch 2.6.0 to torch.cuda.memory.
 // _set_allocator_settings, after which it was asked for its settings: of a text
 // that it refuses, what comes before the error is in force.
-var torch26 = map[string]told{
+var torch26 = map[string]parsed{
 	"":                                                                {},
 	"max_split_size_mb:128":                                           {split: 134217728},
 	"max_split_size_mb:20":                                            {text: "CachingAllocator option max_split_size_mb too small, must be > 20"},
@@ -174,8 +174,8 @@ var torch26 = map[string]told{
 	"max_split_size_mb:512,garbage_collection_threshold:0.6,roundup_power2_divisions:8,expandable_segments:True,max_non_split_rounding_mb:64": {split: 536870912, gc: 0.6, expandable: true, divisions: "8x16"},
 }
 
-func tell(s Settings, err error) told {
-	t := told{
+func shown(s Settings, err error) parsed {
+	t := parsed{
 		split: s.MaxSplitSize, gc: s.GCThreshold, expandable: s.Expandable,
 		lock: s.ReleaseLock, register: s.Host.UseHostRegister, threads: s.Host.RegisterThreads,
 	}
@@ -218,7 +218,7 @@ func TestParseSettingsAsTorch26(t *testing.T) {
 		if want.split < 0 { // -1 MiB is 2^64 - 1 MiB
 			want.split = 0
 		}
-		if got := tell(parse(conf, 206)); got != want {
+		if got := shown(parse(conf, 206)); got != want {
 			t.Errorf("%q:\n got %+v\nwant %+v", conf, got, want)
 		}
 		if _, err := ParseSettings(conf, 206); (err != nil) != (want.text != "") {
@@ -228,6 +228,8 @@ func TestParseSettingsAsTorch26(t *testing.T) {
 }
 
 // The rules of other releases are from their sources.
+//
+// It is long because it is one table of settings by release.
 func TestParseSettingsByVersion(t *testing.T) {
 	const outside = "Index out of bounds in ConfigTokenizer"
 	for _, c := range []struct {
@@ -388,7 +390,7 @@ func TestFromSnapshot(t *testing.T) {
 			"large_segment_size_mb:64,max_non_split_rounding_mb:80,per_process_memory_fraction:0.5,roundup_power2_divisions:2"},
 		// Also of a text that PyTorch refused half-way.
 		{&snapshot.Settings{Conf: "max_non_split_rounding_mb:80,bogus:1,pinned_num_register_threads:4", MaxSplitSize: -1}, 206, "max_non_split_rounding_mb:80"},
-		// Values that no PyTorch has are none.
+		// Values that no PyTorch release accepts are ignored.
 		{&snapshot.Settings{MaxSplitSize: -1 << 20, GCThreshold: 7, Roundup: []snapshot.Field{{Key: "1", Value: int64(-4)}, {Key: "2", Value: int64(3)}, {Key: 4, Value: int64(4)}, {Key: "8", Value: "8"}}}, 206, ""},
 	} {
 		s := FromSnapshot(c.file, c.v)

@@ -19,8 +19,8 @@ func (s *Settings) Round(request int64) int64 {
 	return (request + Granule - 1) / Granule * Granule
 }
 
-// sizeClass is the interval of roundup_power2_divisions in which a request
-// lies: class i begins at 2^(20+i) bytes, the first and the last are open.
+// sizeClass returns the interval of roundup_power2_divisions that contains a
+// request: class i begins at 2^(20+i) bytes, the first and the last are open.
 func sizeClass(request int64) int {
 	return min(max(bits.Len64(uint64(request))-21, 0), len(Settings{}.RoundupDivisions)-1)
 }
@@ -39,7 +39,7 @@ func roundToDivision(request, divisions int64) int64 {
 	return (request + part - 1) / part * part
 }
 
-// SegmentSize is what cudaMalloc is asked for on behalf of a rounded request.
+// SegmentSize returns what cudaMalloc is asked for on behalf of a rounded request.
 func (s *Settings) SegmentSize(size int64) int64 {
 	switch {
 	case size <= SmallLimit:

@@ -33,7 +33,7 @@ const (
 	expandable Version = 208
 )
 
-// Unverified says what of a release's allocator, under settings, was read from
+// Unverified returns what of a release's allocator, under settings, was read from
 // its source alone: no recording was there to hold it against.
 func (v Version) Unverified(set *Settings, privatePools bool) (out []string) {
 	if set.Ascend {
@@ -77,7 +77,7 @@ func (v Version) Untested(set *Settings, privatePools bool) (rules []string) {
 	return rules
 }
 
-// UntestedNote says of rules that they are untested.
+// UntestedNote states that rules are untested.
 func UntestedNote(rules []string) string {
 	return fmt.Sprintf("unverified but for PyTorch %s: %s", tested, strings.Join(rules, ", "))
 }

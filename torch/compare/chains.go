@@ -10,9 +10,9 @@ import (
 type Chain struct {
 	Stack stack.ID
 	trend.Span
-	// Sure is false where no history says that the allocation of the later files
+	// Certain is false where no history says that the allocation of the later files
 	// is the same.
-	Sure bool
+	Certain bool
 }
 
 // Chains follows the allocations of a device through the files.
@@ -31,10 +31,10 @@ func (p *Process) Chains(device int) []Chain {
 					k++
 				}
 				if k < len(prev.Live) && prev.Live[k].Addr == l.Addr {
-					if same, sure := sameAlloc(prev, d, prev.Live[k], l); same {
+					if same, certain := sameAlloc(prev, d, prev.Live[k], l); same {
 						here[i] = at[k]
 						c := &out[at[k]]
-						c.Last, c.Sure = j, c.Sure && sure
+						c.Last, c.Certain = j, c.Certain && certain
 						if c.Stack <= stack.Empty {
 							c.Stack = l.Stack
 						}
@@ -70,7 +70,7 @@ func (p *Process) Survivors(device int) [][]int64 {
 
 // sameAlloc reports whether two allocations at one address, of consecutive files,
 // are one; sure is false where no history covers the time between.
-func sameAlloc(old, cur *digest.Device, a, b digest.Live) (same, sure bool) {
+func sameAlloc(old, cur *digest.Device, a, b digest.Live) (same, certain bool) {
 	if a.Bytes != b.Bytes || a.Stack > stack.Empty && b.Stack > stack.Empty && a.Stack != b.Stack {
 		return false, true
 	}

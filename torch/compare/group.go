@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"sort"
+	"strconv"
 	"strings"
 )
 
@@ -34,6 +35,16 @@ func ProcessOf(path string, group *regexp.Regexp) string {
 		return strings.Join(parts, " ")
 	}
 	return filepath.Dir(path)
+}
+
+// PIDOf is the process that the name of a file names (pid<N>), 0 if it names none.
+func PIDOf(path string) int {
+	m := pidInName.FindStringSubmatch(filepath.Base(path))
+	if m == nil {
+		return 0
+	}
+	pid, _ := strconv.Atoi(m[2]) // 0 if it cannot be one
+	return pid
 }
 
 // Group sorts paths by process. Where all are of one, its name is "".

@@ -1,14 +1,17 @@
 package compare
 
 import (
+	"iter"
+	"slices"
 	"sort"
+
 	"strandline/stack"
 	"strandline/torch/digest"
 )
 
-// Gaps are the events between each file and the one before, on a device; -1
+// gaps are the events between each file and the one before, on a device; -1
 // if that is unknown, as for the first.
-func (p *Process) Gaps(device int) []int {
+func (p *Process) gaps(device int) []int {
 	out := make([]int, len(p.Files))
 	out[0] = -1
 	for j := 1; j < len(p.Files); j++ {
@@ -25,10 +28,10 @@ func (p *Process) Gaps(device int) []int {
 }
 
 // Checkpoints are the files at which growth can be judged: those between which the
-// program worked. A file is left out if hardly anything happened from it to the
+// program worked. A file is left out if very little happened from it to the
 // next.
 func (p *Process) Checkpoints(device int) (out []int) {
-	gaps := p.Gaps(device)
+	gaps := p.gaps(device)
 	typical := p.Interval(device)
 	for j := range p.Files {
 		if j+1 < len(gaps) && gaps[j+1] >= 0 && 10*gaps[j+1] < typical {
@@ -39,18 +42,30 @@ func (p *Process) Checkpoints(device int) (out []int) {
 	return out
 }
 
-// StepsSeen is how many steps of the program end in the files' histories on a
+// apart yields, newest first, the histories on a device that do not overlap a newer one
+// that was yielded.
+func (p *Process) apart(device int) iter.Seq[*digest.Device] {
+	return func(yield func(*digest.Device) bool) {
+		covered := int64(-1) // from this time on the histories yielded so far suffice
+		for _, file := range slices.Backward(p.Files) {
+			d := file.Device(device)
+			if d.Events == 0 || covered >= 0 && d.End > covered {
+				continue
+			}
+			covered = d.Start
+			if !yield(d) {
+				return
+			}
+		}
+	}
+}
+
+// StepsSeen returns how many steps of the program end in the files' histories on a
 // device, one more where the first file has none of them, as it was taken between
 // steps; known is false where no history shows steps by annotations, updates or
 // backward passes.
 func (p *Process) StepsSeen(device int) (steps int, known bool) {
-	covered := int64(-1) // from this time on the histories counted so far suffice
-	for j := len(p.Files) - 1; j >= 0; j-- {
-		d := p.Files[j].Device(device)
-		if d.Events == 0 || covered >= 0 && d.End > covered {
-			continue
-		}
-		covered = d.Start
+	for d := range p.apart(device) {
 		if n := len(d.Steps.Ends); n > 0 && d.Steps.Known() {
 			steps, known = steps+n, true
 		}
@@ -61,11 +76,11 @@ func (p *Process) StepsSeen(device int) (steps int, known bool) {
 	return steps, known
 }
 
-// Interval is how many events lie between two files on a device, typically; 0
-// if that is unknown.
+// Interval returns the typical number of events between two files on a device, 0
+// if it is unknown.
 func (p *Process) Interval(device int) int {
 	var gaps []int
-	for _, gap := range p.Gaps(device) {
+	for _, gap := range p.gaps(device) {
 		if gap >= 0 {
 			gaps = append(gaps, gap)
 		}
@@ -81,13 +96,7 @@ func (p *Process) Interval(device int) int {
 // Where the histories overlap, the longest is taken.
 func (p *Process) Deaths(device int) map[stack.ID]*digest.Lifetimes {
 	out := map[stack.ID]*digest.Lifetimes{}
-	covered := int64(-1) // from this time on the histories taken so far suffice
-	for j := len(p.Files) - 1; j >= 0; j-- {
-		d := p.Files[j].Device(device)
-		if d.Events == 0 || covered >= 0 && d.End > covered {
-			continue
-		}
-		covered = d.Start
+	for d := range p.apart(device) {
 		for id, l := range d.Deaths {
 			if out[id] == nil {
 				out[id] = new(digest.Lifetimes)

@@ -17,9 +17,35 @@ import (
 type Process struct {
 	Name  string // "" if there is one process only
 	Files []*digest.File
+	About *About // nil unless the recorder noted it
 }
 
-// NewProcess puts the digests in order: by the ends of their histories, else by
+// About is what the recorder of a process noted of it.
+type About struct {
+	PID     int
+	Rank    *int // nil if it has none
+	Role    string
+	Command string
+	// Failed are the devices on which memory ran out, by index.
+	Failed map[int]Shared
+	Held   map[*digest.File]*Held // by snapshot, of those for which it was looked into
+	Steps  map[*digest.File]int   // that had ended, by snapshot, of a process whose steps were counted
+}
+
+// Shared is what is known of a device when memory ran out: its size in bytes, and who
+// else held memory of it, the most first.
+type Shared struct {
+	Capacity int64
+	Others   []Holding
+}
+
+// A Holding is what a process holds of a device.
+type Holding struct {
+	Process string
+	Bytes   int64
+}
+
+// NewProcess sorts the digests by the ends of their histories, else by
 // the numbers in their names.
 func NewProcess(name string, files []*digest.File) *Process {
 	p := &Process{Name: name, Files: append([]*digest.File(nil), files...)}
@@ -56,7 +82,7 @@ func (p *Process) Newest() *digest.File { return p.Files[len(p.Files)-1] }
 // Whole is the process without the files that were read in part: what is
 // missing in them would look freed. It is the process itself if no file is whole.
 func (p *Process) Whole() *Process {
-	out := &Process{Name: p.Name}
+	out := &Process{Name: p.Name, About: p.About}
 	for _, f := range p.Files {
 		if f.Partial == nil {
 			out.Files = append(out.Files, f)

@@ -16,15 +16,15 @@ type Row struct {
 	Survivors    int64      // allocations of the oldest file that live in the newest
 }
 
-// Growth is the bytes of the newest file less those of the oldest.
-func (r *Row) Growth() int64 { return r.Bytes[len(r.Bytes)-1] - r.Bytes[0] }
+// growth is the bytes of the newest file less those of the oldest.
+func (r *Row) growth() int64 { return r.Bytes[len(r.Bytes)-1] - r.Bytes[0] }
 
 // PerStep is the growth from one file to the next, on average.
 func (r *Row) PerStep() int64 {
 	if len(r.Bytes) < 2 {
 		return 0
 	}
-	return r.Growth() / int64(len(r.Bytes)-1)
+	return r.growth() / int64(len(r.Bytes)-1)
 }
 
 // Rows are the places of a process, most growth first, of all devices together.
@@ -62,8 +62,8 @@ func (p *Process) Rows(b *digest.Book) []Row {
 	}
 	sort.Slice(out, func(i, j int) bool {
 		a, b := &out[i], &out[j]
-		if a.Growth() != b.Growth() {
-			return a.Growth() > b.Growth()
+		if a.growth() != b.growth() {
+			return a.growth() > b.growth()
 		}
 		if x, y := a.Bytes[n-1], b.Bytes[n-1]; x != y {
 			return x > y
@@ -73,7 +73,7 @@ func (p *Process) Rows(b *digest.Book) []Row {
 	return out
 }
 
-// SiteName is a site as people write it: file:line function.
+// SiteName returns the printed form of a site: file:line function.
 func SiteName(s stack.Site) string {
 	if s == (stack.Site{}) {
 		return "(stack unknown)"

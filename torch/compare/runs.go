@@ -10,7 +10,7 @@ import (
 	"strandline/torch/timeline"
 )
 
-// A Run is what one run of a program held at its peak and at its end, by place.
+// A Run is the memory that one run of a program held at its peak and at its end, by place.
 type Run struct {
 	Name            string
 	Partial         bool
@@ -48,7 +48,7 @@ func NewRun(s *snapshot.Snapshot) *Run {
 // A Change is what a place held before and after a change of the code, in
 // requested bytes.
 type Change struct {
-	Site                    stack.Site // as it stands in the newer run, if it is there
+	Site                    stack.Site // as in the newer run, if it is there
 	PeakBefore, PeakAfter   int64
 	EndBefore, EndAfter     int64
 	CountBefore, CountAfter int // at the peak

@@ -10,7 +10,7 @@ import (
 // together is the share of blocks that two files must have in common to be of one
 // process. Within a process nearly all blocks that live at the start of a file's
 // history lived at the end of the file before; the weights at least do, where the
-// program worked on between the recordings. Of files of unrelated runs none does.
+// program worked on between the recordings. In files of unrelated runs none do.
 const together = 0.25
 
 // A Kinship is how many blocks two files of one process would have in common, and
@@ -21,8 +21,8 @@ type Kinship struct {
 	Unknown bool
 }
 
-// Same reports whether nothing speaks against the files being of one process.
-func (k Kinship) Same() bool {
+// same reports whether the files may be of one process.
+func (k Kinship) same() bool {
 	return k.Unknown || float64(k.Common) >= together*float64(k.Expected) && k.Common > 0
 }
 
@@ -90,9 +90,12 @@ func inBoth(old, cur []digest.Live) (n int) {
 
 // Split sorts the files of a process that are of several runs, as unrelated files
 // in one folder are, by run; each is named by its files. A process whose files
-// belong together is itself, and so is one of texts. Files that were read in part
+// belong together is returned unchanged, and so is one of texts. Files that were read in part
 // stay with those before them; those that hold nothing can be of any run.
 func (p *Process) Split() []*Process {
+	if p.About != nil { // known to be one
+		return []*Process{p}
+	}
 	var runs, empty []*Process
 	for _, f := range p.Files {
 		if f.Text != nil {
@@ -124,7 +127,7 @@ func (p *Process) Split() []*Process {
 // runOf is the run to which a file belongs, the newest first; nil if to none.
 func (p *Process) runOf(runs []*Process, f *digest.File) *Process {
 	for _, r := range slices.Backward(runs) {
-		if f.Partial != nil || r.Newest().Partial != nil || KinshipOf(r.Newest(), f).Same() {
+		if f.Partial != nil || r.Newest().Partial != nil || KinshipOf(r.Newest(), f).same() {
 			return r
 		}
 	}

@@ -11,22 +11,22 @@ import (
 // Tables are the tables of memory_summary() of one device that the texts of a
 // process hold, oldest first.
 type Tables struct {
-	Tag    string // by which the text tells the process from others, "" if it does not
+	Tag    string // by which the text identifies the process, "" if it does not
 	Device *int   // nil if the tables do not say
-	// Count is how many there are, Earlier how many of a process before it; Marks
+	// Count is how many there are, Earlier how many of a process before it; Kept
 	// are those that were kept, the first and the last among them.
 	Count, Earlier int
-	Marks          []Mark
+	Kept           []Table
 }
 
-// A Mark is a table and the file in which it stands.
-type Mark struct {
+// A Table is a table and the file in which it is.
+type Table struct {
 	File string
 	*logs.Summary
 }
 
 // Tables are those of all devices. Files follow each other where what PyTorch
-// counts since the process began only rises; else each is judged by itself.
+// counts since the process began only rises; else each is judged separately.
 func (p *Process) Tables() (out []Tables) {
 	type key struct {
 		tag    string
@@ -41,7 +41,7 @@ func (p *Process) Tables() (out []Tables) {
 		for _, s := range f.Text.Series {
 			t := Tables{Tag: s.Process, Device: s.Device, Count: s.Count, Earlier: s.Earlier}
 			for _, m := range s.Tables {
-				t.Marks = append(t.Marks, Mark{f.Name, m})
+				t.Kept = append(t.Kept, Table{f.Name, m})
 			}
 			k := key{s.Process, -1}
 			if s.Device != nil {
@@ -59,7 +59,7 @@ func (p *Process) Tables() (out []Tables) {
 	return out
 }
 
-// joined puts parts in order and makes one of them, if they can be of one process.
+// joined sorts parts and merges them, if they can be of one process.
 func joined(parts []Tables) []Tables {
 	slices.SortStableFunc(parts, func(a, b Tables) int { return cmp.Compare(a.gained(), b.gained()) })
 	all := parts[0]
@@ -69,12 +69,12 @@ func joined(parts []Tables) []Tables {
 		}
 		all.Count += t.Count
 		all.Earlier += t.Earlier
-		all.Marks = append(slices.Clip(all.Marks), t.Marks...)
+		all.Kept = append(slices.Clip(all.Kept), t.Kept...)
 	}
 	return []Tables{all}
 }
 
-// gained is what was allocated since the process began, at the first table; 0 if
+// gained returns what was allocated since the process began, at the first table; 0 if
 // that is unknown.
 func (t *Tables) gained() int64 {
 	if n := t.First().Allocated.Gained; n != nil {
@@ -84,15 +84,15 @@ func (t *Tables) gained() int64 {
 }
 
 // First is the oldest table.
-func (t *Tables) First() Mark { return t.Marks[0] }
+func (t *Tables) First() Table { return t.Kept[0] }
 
 // Last is the newest table.
-func (t *Tables) Last() Mark { return t.Marks[len(t.Marks)-1] }
+func (t *Tables) Last() Table { return t.Kept[len(t.Kept)-1] }
 
-// Span is the time from the first table to the last, as far as the text tells.
+// Span returns the time from the first table to the last, as far as the text shows.
 func (t *Tables) Span() (whole time.Duration, known bool) {
-	for j := 1; j < len(t.Marks); j++ {
-		d, ok := t.Marks[j-1].Stamp.To(t.Marks[j].Stamp)
+	for j := 1; j < len(t.Kept); j++ {
+		d, ok := t.Kept[j-1].Stamp.To(t.Kept[j].Stamp)
 		if !ok {
 			return 0, false
 		}

@@ -48,15 +48,15 @@ func TestTablesOfSeveralFiles(t *testing.T) {
 	} {
 		var out []string
 		for _, s := range NewProcess("", c.files).Tables() {
-			var marks []string
-			for _, m := range s.Marks {
-				marks = append(marks, fmt.Sprintf("%s %d", m.File, *m.Allocated.Current>>20))
+			var checkpoints []string
+			for _, m := range s.Kept {
+				checkpoints = append(checkpoints, fmt.Sprintf("%s %d", m.File, *m.Allocated.Current>>20))
 			}
 			span, known := s.Span()
 			if known != (span > time.Duration(0)) {
 				t.Errorf("%s: %v is known: %v", c.name, span, known)
 			}
-			out = append(out, fmt.Sprintf("%s (%d, %v)", strings.Join(marks, ", "), s.Count, span))
+			out = append(out, fmt.Sprintf("%s (%d, %v)", strings.Join(checkpoints, ", "), s.Count, span))
 		}
 		if got := strings.Join(out, "; "); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)

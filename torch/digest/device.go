@@ -16,7 +16,7 @@ import (
 // simulated.
 const triedFrom = 256 << 20
 
-// Digest analyses a file.
+// Digest analyzes a file.
 func (b *Book) Digest(s *snapshot.Snapshot) *File {
 	s = s.Sane()
 	d := &File{Name: s.Name, Partial: s.Partial, Version: s.TorchVersion(), Pinned: timeline.PinnedOf(s)}
@@ -27,7 +27,7 @@ func (b *Book) Digest(s *snapshot.Snapshot) *File {
 	return d
 }
 
-// intern is the book's id of a file's stack.
+// intern returns the book's id of a file's stack.
 func (b *Book) intern(s *snapshot.Snapshot, id stack.ID, known []stack.ID) stack.ID {
 	if id == stack.None || id == stack.Empty {
 		return id
@@ -43,7 +43,7 @@ func (b *Book) intern(s *snapshot.Snapshot, id stack.ID, known []stack.ID) stack
 	return known[id]
 }
 
-// device analyses one device of a file.
+// device analyzes one device of a file.
 func (b *Book) device(s *snapshot.Snapshot, dev snapshot.Device, stacks []stack.ID) Device {
 	t := timeline.New(s, dev)
 	out := Device{
@@ -56,7 +56,8 @@ func (b *Book) device(s *snapshot.Snapshot, dev snapshot.Device, stacks []stack.
 			Space: timeline.SpaceOf(t, dev), Purpose: purpose.Of(t), Waiting: timeline.WaitingOf(t, dev),
 			Private: timeline.PrivatePools(s, dev), Rounding: timeline.RoundingOf(s, dev),
 		},
-		Allocations: Allocations{Deaths: map[stack.ID]*Lifetimes{}},
+		Allocations: Allocations{Deaths: map[stack.ID]*Lifetimes{}, Kept: map[stack.ID]*timeline.Kept{}},
+		Regrown:     timeline.Regrowths(t),
 	}
 	out.Checkpoints = checkpoints(&out.Steps, out.Events)
 	if out.OOMs > 0 || out.Space.Overhead >= triedFrom {
@@ -65,13 +66,19 @@ func (b *Book) device(s *snapshot.Snapshot, dev snapshot.Device, stacks []stack.
 		out.LastOOM = b.oom(t, dev, x, out.Purpose.OOM, stacks)
 	}
 	out.Purpose.EachStack(func(id *stack.ID) { *id = b.intern(s, *id, stacks) })
+	for i := range out.Regrown {
+		out.Regrown[i].Stack = b.intern(s, out.Regrown[i].Stack, stacks)
+	}
+	for id, k := range timeline.KeptBy(t) {
+		out.Kept[b.intern(s, id, stacks)] = k
+	}
 	out.addAllocations(t, dev, func(id stack.ID) stack.ID { return b.intern(s, id, stacks) })
 	out.addInGraphs(s, dev)
 	out.addOlder(t)
 	return out
 }
 
-// historyOf is what the events of a device cover.
+// historyOf returns what the events of a device cover.
 func historyOf(t *timeline.Timeline, device int) History {
 	e := &t.Trace.Events
 	h := History{

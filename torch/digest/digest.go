@@ -2,7 +2,7 @@
 // shows, what lives at its end, what the memory was for, what the allocator's free
 // memory cost, and how the last failed request came about.
 //
-// A digest is small beside its file, so that many files can be kept and compared.
+// A digest is much smaller than its file, so that many files can be kept and compared.
 // Files are read one after another by one [Book], which numbers equal stacks of
 // different files equally. Digests of several files are related to each other by
 // package compare, and judged by package judge/torch.
@@ -87,6 +87,8 @@ type Device struct {
 	Usage
 	Allocations
 	Growth
+
+	Regrown []timeline.Regrown // tensors that are allocated anew, larger each time
 }
 
 // History is what the events of a device cover.
@@ -98,7 +100,7 @@ type History struct {
 	Complete   bool // the history covers the device's whole life
 	RingFull   bool // the ring of events seems to have overflowed
 	// First identifies the first event: files of one history that grows have it in
-	// common. 0 if there are no events.
+	// common. It is 0 without events.
 	First   uint64
 	Steps   timeline.Steps // of the program, inside the history
 	OOMs    int            // requests that failed
@@ -149,10 +151,13 @@ type Allocations struct {
 	// Deaths counts, by stack, the allocations that were freed inside the history
 	// by the logarithm of their lifetime in events.
 	Deaths map[stack.ID]*Lifetimes
+	// Kept is how the program went on with what lives at the end and was made inside
+	// the history, by stack.
+	Kept map[stack.ID]*timeline.Kept
 }
 
 // Growth is what each stack held at the checkpoints of the history, by which a file
-// is judged by itself; Inside is nil if it has too few steps.
+// is judged alone; Inside is nil if it has too few steps.
 type Growth struct {
 	Inside      map[stack.ID]*trend.Population
 	Checkpoints Checkpoints
@@ -163,7 +168,7 @@ type Growth struct {
 type Checkpoints struct {
 	Events []int // each counts what lives after that event; -1 is before all of them
 	// Steps is how many of the checkpoints end a step or several; they follow the
-	// first. Another one, the end, follows them where the history goes on.
+	// first. Another one, the end, follows them where the history continues.
 	Steps int
 }
 

@@ -28,7 +28,7 @@ type OOM struct {
 	// from its events.
 	Active int64
 	Exact  bool
-	After  int // allocations made later: the program went on
+	After  int // allocations made later: the program continued
 
 	Stream uint64
 	Pool   *snapshot.Pool // of the request; nil before PyTorch 2.12, which records it
@@ -97,9 +97,9 @@ func (o *OOM) addState(t *timeline.Timeline, dev snapshot.Device, exact *replay.
 	}
 }
 
-// Serves reports whether a pool could have served the request. Where the
+// serves reports whether a pool could have served the request. Where the
 // request's pool was not recorded it is taken to be the default one.
-func (o *OOM) Serves(p timeline.PoolSum) bool {
+func (o *OOM) serves(p timeline.PoolSum) bool {
 	pool := snapshot.Pool{}
 	if o.Pool != nil {
 		pool = *o.Pool
@@ -111,7 +111,7 @@ func (o *OOM) Serves(p timeline.PoolSum) bool {
 // stream, pool and size class.
 func (o *OOM) Hole() (bytes int64) {
 	for _, p := range o.Pools {
-		if o.Serves(p) {
+		if o.serves(p) {
 			bytes = max(bytes, p.LargestGap)
 		}
 	}

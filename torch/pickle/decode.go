@@ -34,7 +34,7 @@ const (
 	margin = 16
 	// maxText bounds one string or integer, in bytes.
 	maxText = 256 << 20
-	// freeStack values may stand on the stack whatever the size of the input;
+	// freeStack values may be on the stack whatever the size of the input;
 	// beyond, each needs two bytes of input: the shortest opcodes that writers
 	// use for an item have two.
 	freeStack = 1 << 16
@@ -76,7 +76,7 @@ type decoder struct {
 	r   io.Reader
 	h   Handler
 	buf []byte // the window
-	// op is where the current opcode stands, pos the byte to read next, both in
+	// op is the position of the current opcode, pos that of the next byte to read, both in
 	// the window; base is the offset of the window in the input.
 	op, pos int
 	base    int64
@@ -89,7 +89,7 @@ type decoder struct {
 	// order, as all writers number them; strays has the others, so that a page
 	// is paid for by the entries before it.
 	pages  [][]uint64
-	first  *[256]uint64 // of the first page, what BINGET reaches
+	first  *[256]uint64 // of the first page, the entries that BINGET reaches
 	count  uint64       // entries of the memo, which MEMOIZE numbers by
 	strays map[uint64]uint64
 	wide   []Value // values that do not fit in a packed word
@@ -161,7 +161,7 @@ func (d *decoder) line() ([]byte, error) {
 
 var errEmpty = errors.New("the opcode finds too little on the stack")
 
-// above is the items above the last mark, which it takes off.
+// above removes and returns the items above the last mark.
 func (d *decoder) above() ([]Value, error) {
 	if len(d.marks) == 0 {
 		return nil, errors.New("the opcode finds no mark on the stack")
@@ -179,7 +179,7 @@ func (d *decoder) floor() int {
 	return 0
 }
 
-// top is the last value but n, if no mark stands before it.
+// top returns the last value but n, if no mark comes before it.
 func (d *decoder) top(n int) (Value, error) {
 	if len(d.stack)-1-n < d.floor() {
 		return Value{}, errEmpty
@@ -351,7 +351,7 @@ func (d *decoder) add(op byte) error {
 	return err
 }
 
-// push stores what the handler answered for a new value.
+// push stores what the handler returned for a new value.
 func (d *decoder) push(k Kind) func(n uint64, err error) error {
 	return func(n uint64, err error) error {
 		d.stack = append(d.stack, Value{k, n})

@@ -25,6 +25,7 @@ func decode(in string) (string, error) {
 	return t.show(v), nil
 }
 
+// TestDecode is long because it is one table of pickles and their values.
 func TestDecode(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"none", "N.", "None"},
@@ -188,7 +189,7 @@ func TestDecodeKnowsEveryByte(t *testing.T) {
 	}
 }
 
-// allocated is how many bytes f allocates.
+// allocated returns how many bytes f allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -197,7 +198,7 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// bound is what decoding n bytes may allocate: windows and stacks that double,
+// bound returns what decoding n bytes may allocate: windows and stacks that double,
 // and some words for each opcode.
 func bound(n int) uint64 { return 4<<20 + 100*uint64(n) }
 

@@ -23,7 +23,7 @@ type Ref uint32
 
 // An Encoder writes one pickle of protocol 4, value by value.
 //
-// A container is announced with its length and ends by itself: the values that
+// A container is announced with its length and needs no end: the values that
 // follow are its items, keys and values in turn for a dict. Only what is named
 // shared goes to the memo, and strings, so that a file of any length is written
 // in little memory. FRAME opcodes are left out; readers do not need them.
@@ -66,7 +66,7 @@ func (e *Encoder) Close() error {
 	return nil
 }
 
-// begin stands before each value: the first of a batch needs a mark, unless it
+// begin precedes each value: the first of a batch needs a mark, unless it
 // is alone.
 func (e *Encoder) begin() {
 	if len(e.open) == 0 {
@@ -103,7 +103,7 @@ func (c *container) single() int {
 	return 3
 }
 
-// end stands after each value: it may have been the last of a batch, and of its
+// end follows each value: it may have been the last of a batch, and of its
 // container, and that one of another.
 func (e *Encoder) end() {
 	for len(e.open) > 0 {
@@ -211,7 +211,7 @@ func (e *Encoder) SharedDict(n int) Ref {
 	return r
 }
 
-// SharedString is String for a text that is met again and again: fetching it by
+// SharedString is String for a text that occurs repeatedly: fetching it by
 // its Ref saves a look-up.
 func (e *Encoder) SharedString(s string) Ref {
 	e.begin()
@@ -221,7 +221,7 @@ func (e *Encoder) SharedString(s string) Ref {
 	return r
 }
 
-// Get writes again what r stands for.
+// Get writes the value of r again.
 func (e *Encoder) Get(r Ref) {
 	e.begin()
 	e.get(r)
@@ -361,9 +361,9 @@ func (e *Encoder) Bytes(b []byte) {
 	e.end()
 }
 
-// loadable spells s so that Python loads it: lone surrogates stay as they are,
-// other bytes that are not UTF-8 become the surrogates by which Python itself
-// stands for them (surrogateescape).
+// loadable encodes s so that Python loads it: lone surrogates stay as they are,
+// other bytes that are not UTF-8 become the surrogates that Python itself
+// uses for them (surrogateescape).
 func loadable(s string) string {
 	out := make([]byte, 0, len(s)+8)
 	for i := 0; i < len(s); {

@@ -23,7 +23,7 @@ func number(s string) *big.Int {
 	return x
 }
 
-// The bytes are those of CPython's pickle.dumps(…, 4), but for frames and for
+// The bytes are those of CPython's pickle.dumps(…, 4), except for frames and for
 // what is put in the memo and never fetched.
 func TestEncode(t *testing.T) {
 	for _, c := range []struct {

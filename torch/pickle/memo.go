@@ -26,7 +26,7 @@ func (d *decoder) unpack(w uint64) Value {
 	return v
 }
 
-// unset stands in pages where no value was stored.
+// unset marks the places of a page where no value was stored.
 const unset = ^uint64(0)
 
 // noMemo is the first page before there is one.

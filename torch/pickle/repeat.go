@@ -7,7 +7,7 @@ import (
 )
 
 // A Repeater is a [Handler] that can fill a list at once with what another one
-// holds. Most of a snapshot are stacks, and most stacks were there before: the
+// holds. Most of a snapshot are stacks, and most stacks occurred before: the
 // same fetches from the memo, byte for byte.
 type Repeater interface {
 	// Repeat fills the empty list as the list of was filled, and reports whether it
@@ -82,7 +82,7 @@ func (r *repeats) find(run []byte, list uint64) (uint64, bool) {
 	for i := hashBytes(run) & mask; ; i = (i + 1) & mask {
 		s := &r.slots[i]
 		if s.size == 0 {
-			if 2*r.n >= repeatSlots { // too many to be repeats: begin anew
+			if 2*r.n >= repeatSlots { // too many to be repeats: start over
 				*r = emptyTable
 				return 0, false
 			}

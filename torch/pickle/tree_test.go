@@ -8,7 +8,7 @@ import (
 	"strandline/torch/pickle"
 )
 
-// A tree is the plainest handler: it keeps all it is told.
+// A tree is the simplest handler: it keeps all that it receives.
 type tree struct {
 	texts    []string
 	bytes    [][]byte
@@ -151,8 +151,8 @@ func (t *tree) write(e *pickle.Encoder, v pickle.Value) {
 	}
 }
 
-// A sink numbers what it is told and keeps nothing, so that what is allocated
-// is the decoder's own.
+// A sink numbers what it receives and keeps nothing, so that all allocations
+// are the decoder's.
 type sink struct{ n uint64 }
 
 func (s *sink) next() (uint64, error)                 { s.n++; return s.n, nil }
@@ -166,7 +166,7 @@ func (s *sink) Append(uint64, []pickle.Value) error   { return nil }
 func (s *sink) SetItems(uint64, []pickle.Value) error { return nil }
 func (s *sink) Salvage([]pickle.Value)                {}
 
-// size is what is left of a budget of values after v; negative where v unfolds
+// size returns what is left of a budget of values after v; negative where v unfolds
 // to more, or too deep.
 func (t *tree) size(v pickle.Value, left, depth int) int {
 	var items []pickle.Value

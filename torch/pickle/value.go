@@ -3,15 +3,15 @@
 // and refuses every opcode that names a class or calls one. It is not a general
 // unpickler: objects of classes, such as tensors, cannot be read.
 //
-// It is made for files of gigabytes. The machine reads its input in windows,
+// It is designed for files of gigabytes. The machine reads its input in windows,
 // keeps only its own stack and memo, and hands each container to a [Handler]
 // as soon as the file fills it; no tree of boxed values is built. A handler
 // that keeps columns can thus read a file in a fraction of its size.
 //
-// Hostile input costs an error, never memory: declared lengths are believed
+// Hostile input costs an error, never memory: declared lengths are trusted
 // only as far as bytes arrive, the stack may not outgrow the input that filled
 // it, and nothing recurses. What a handler itself keeps, it must bound itself:
-// containers may contain themselves or stand in many places.
+// containers may contain themselves or be in many places.
 //
 // The opcodes are those of CPython's Lib/pickletools.py, protocols 0 to 5.
 package pickle
@@ -112,12 +112,12 @@ func (v Value) Float64() (f float64, ok bool) {
 }
 
 // A Handler receives what the machine makes. It answers each new string and
-// container with a number of its own, below 2^60, by which the machine names
+// container with a unique number, below 2^60, by which the machine names
 // it from then on. Slices are valid during the call only. An error ends the
 // decoding and is returned with the place.
 //
 // A container is made empty and filled later, in one call or in several. The
-// same container may stand in many places.
+// same container may be in many places.
 type Handler interface {
 	String(b []byte) (uint64, error)
 	Bytes(b []byte) (uint64, error)
@@ -133,7 +133,7 @@ type Handler interface {
 	SetItems(dict uint64, pairs []Value) error
 
 	// Salvage is called when the input ends early or is damaged, with all that
-	// stood on the machine's stack, the outermost container first. A [Mark]
-	// stands after each container whose items were being listed.
+	// was on the machine's stack, the outermost container first. A [Mark]
+	// follows each container whose items were being listed.
 	Salvage(rest []Value)
 }

@@ -6,14 +6,14 @@ import (
 )
 
 // Casts are the copies of weights in a lower type that autocast caches until its
-// block ends, as far as they stand in the peak.
+// block ends, as far as they are in the peak.
 type Casts struct {
 	Site    stack.Site // of the heaviest place
 	Stack   stack.ID
 	Bytes   int64
-	Kept    int64 // of these what a backward pass needs, so that no setting frees it earlier
+	Kept    int64 // the part that a backward pass needs, which no setting frees earlier
 	Count   int
-	Without int64 // the peak had they gone at once
+	Without int64 // the peak if they had been freed at once
 }
 
 // casts sums what of autocast's cache is in the peak, nil if there is none.

@@ -9,7 +9,7 @@ import (
 	"strandline/torch/timeline"
 )
 
-// A Family is a tensor that stands in the peak together with copies of it.
+// A Family is a tensor that is in the peak together with copies of it.
 type Family struct {
 	Site   stack.Site // of the tensor
 	Stack  stack.ID
@@ -26,7 +26,7 @@ type Copy struct {
 	Times int // allocations that the history shows of this stack
 }
 
-// CopyBytes is what the copies hold.
+// CopyBytes returns what the copies hold.
 func (f *Family) CopyBytes() (n int64) {
 	for i := range f.Copies {
 		n += f.Copies[i].Bytes
@@ -43,7 +43,7 @@ const (
 )
 
 // families finds copies in the peak beside what they are copies of. Only C++
-// frames show that an operation copies, and no file shows what it read: a family
+// frames show that an operation copies, and files do not show what it read: a family
 // is named where a single tensor can have been the source. Only that has the size,
 // and nothing was made between the two that the copy could be of a piece of.
 func (j *judge) families() (out []Family) {
@@ -104,7 +104,7 @@ func (j *judge) copiesAt(peak timeline.Point) (out []copied) {
 }
 
 // copyOp is the operator by which a stack copies a tensor, "" if it does anything
-// else. Allocations stand inside it. A move from another device has no source
+// else. Allocations are inside it. A move from another device has no source
 // here, autocast's casts are not the program's, and reshape can make more of a
 // tensor than it is.
 func copyOp(frames []stack.Frame) (op string) {

@@ -12,7 +12,7 @@ import (
 	"strandline/torch/timeline"
 )
 
-// oracle is what a workload says of its own memory, beside its snapshot.
+// oracle is what a workload states about its own memory, beside its snapshot.
 type oracle struct {
 	Expect struct {
 		Purposes *struct {
@@ -23,8 +23,8 @@ type oracle struct {
 	} `json:"expect"`
 }
 
-// TestCorpus holds snapshots of the folder STRANDLINE_CORPUS against the oracles
-// beside them, where these tell what memory is for: at most 5 % of the bytes may
+// TestCorpus checks snapshots of the folder STRANDLINE_CORPUS against the oracles
+// beside them, where these state what memory is for: at most 5 % of the bytes may
 // be misnamed, and 1 % of the parameters, the optimizer's state and the cache.
 func TestCorpus(t *testing.T) {
 	dir := os.Getenv("STRANDLINE_CORPUS")

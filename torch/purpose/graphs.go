@@ -10,8 +10,8 @@ import (
 )
 
 // A graph is what a forward pass with gradients on keeps for a backward pass that
-// never comes. Nothing marks it in a recording: it is recognised by its end, for all of it
-// goes at once, when the program lets go of the output.
+// never comes. Nothing marks it in a recording: it is recognized by its end, for all of it
+// goes at once, when the program releases the output.
 type graph struct {
 	allocs []int // by birth
 	bytes  int64
@@ -55,8 +55,8 @@ func (j *judge) findGraphs() {
 	}
 }
 
-// releases reports whether a stack can let go of a graph: not that of a backward
-// pass, nor of a forward pass, whose functions let go of their locals.
+// releases reports whether a stack can release a graph: not that of a backward
+// pass, nor of a forward pass, whose functions release their locals.
 func (j *judge) releases(id stack.ID) bool {
 	x := j.trait(id)
 	return x.phase == own || x.phase == unrecorded || x.phase == clearing
@@ -137,14 +137,14 @@ func (j *judge) consumed(from, to int) bool {
 	return n < len(j.passes) && j.passes[n].begin < to
 }
 
-// failed reports whether memory runs out between two events: what is let go of then
+// failed reports whether memory runs out between two events: what is released then
 // might have been needed.
 func (j *judge) failed(from, to int) bool {
 	return slices.Contains(j.t.Trace.Action[from:to], snapshot.OOM)
 }
 
 // addLiving adds the graph that lives at the end of the history, where those before
-// it were let go of: one made by the same stacks, or of the sizes of one that was
+// it were released: one made by the same stacks, or of the sizes of one that was
 // made before the history.
 func (j *judge) addLiving(made []madeSoFar) {
 	from, stacks := 0, map[stack.ID]bool{}
@@ -212,9 +212,9 @@ func (g *graph) resembles(j *judge, other *graph) bool {
 // Unused is what forward passes keep in a peak for backward passes that never come.
 type Unused struct {
 	Bytes int64 // of all of them
-	// Graphs is how many stand in the peak. Of two, the older lives until its output
-	// is replaced by the newer one's: Older is what it holds, and Without the peak had
-	// it gone when the newer began.
+	// Graphs is how many are in the peak. Of two, the older lives until its output
+	// is replaced by the newer one's: Older is what it holds, and Without the peak if
+	// it had been freed when the newer began.
 	Graphs         int
 	Older, Without int64
 }
@@ -249,7 +249,7 @@ func (j *judge) unused() *Unused {
 	return u
 }
 
-// withoutOlder is the peak had each graph gone when the next began.
+// withoutOlder returns the peak if each graph had been freed when the next began.
 func (j *judge) withoutOlder() int64 {
 	gone := changes{}
 	for n := 0; n+1 < len(j.graphs); n++ {

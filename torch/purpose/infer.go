@@ -8,11 +8,11 @@ import (
 	"strandline/torch/timeline"
 )
 
-// Inferred is what sizes say of memory that was there before the recording: its
-// purpose is Unknown all the same.
+// Inferred is what sizes show about memory from before the recording: its
+// purpose is still Unknown.
 type Inferred struct {
 	By         Sums
-	Confidence float64 // 0 to 1, of the groups weighed by their bytes
+	Confidence float64 // 0 to 1, the mean of the groups weighted by bytes
 }
 
 // inferred is a group of allocations made before the history.
@@ -25,7 +25,7 @@ type inferred struct {
 const (
 	fullSet    = 0.9 // of the gradients' bytes have a partner of their size
 	mostStates = 2   // an optimizer keeps at most so many of a tensor
-	unseen     = 0.8 // how much surer a step of an optimizer makes that states are states
+	unseen     = 0.8 // how much more certain a step of an optimizer makes that states are states
 )
 
 // inferBefore finds what was there before the history by its sizes: a backward pass
@@ -67,7 +67,7 @@ func (j *judge) inferBefore() {
 			bySize[j.t.Size(i)] = append(bySize[j.t.Size(i)], i)
 		}
 	}
-	for _, list := range bySize { // parameters stay; states may be made anew
+	for _, list := range bySize { // parameters stay; states may be replaced
 		sort.SliceStable(list, func(a, b int) bool { return j.lasts(list[a]) > j.lasts(list[b]) })
 	}
 	want := countSizes(of)

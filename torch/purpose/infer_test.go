@@ -18,7 +18,7 @@ func keeping(n int) (out []step) {
 	return out
 }
 
-// let lets go of what pass n kept, somewhere.
+// let releases what pass n kept, somewhere.
 func let(n int, at string) (out []step) {
 	for i := range tensors {
 		out = append(out, step{name: fmt.Sprint("a", n, "-", i), size: 100, at: at, free: true})
@@ -94,7 +94,7 @@ func TestInferred(t *testing.T) {
 		{"bfloat16 beside float32", join(before(1, 500, 5), before(3, 1000, 10), train(500, 5)), map[string]int64{"parameters": 1515, "optimizer": 2020}, 0.75},
 		{"other sizes", join(before(3, 400, 70), train(1000, 10)), nil, 0},
 		{"no gradients", join(before(3, 1000, 10), []step{made("h", 300, "forward"), freed("h", "loss")}), nil, 0},
-		{"a stack tells the parameters", join([]step{old(1000, "model"), old(10, "model")}, before(2, 1000, 10), train(1000, 10)), map[string]int64{"optimizer": 2020}, 0.75},
+		{"a stack identifies the parameters", join([]step{old(1000, "model"), old(10, "model")}, before(2, 1000, 10), train(1000, 10)), map[string]int64{"optimizer": 2020}, 0.75},
 	} {
 		m := Of(lineOf(c.steps))
 		in := m.End.Inferred

@@ -34,7 +34,7 @@ type judge struct {
 	newest      map[stack.ID]int // the newest allocation of each stack; nil until it is asked for
 	weightSizes map[int64]bool   // of parameters; nil until it is asked for
 	sets        []inferred       // what was there before the history, by its sizes
-	later       *judge           // one that knows all of the history, where this one does not
+	later       *judge           // the judge of the whole history, where this one does not know all of it
 }
 
 // newJudge knows so many events of a timeline.
@@ -53,8 +53,8 @@ func newJudge(t *timeline.Timeline, events int) *judge {
 	return j
 }
 
-// name is what allocation i is for after an event. Of what it cannot infer, what
-// became of it later does.
+// name returns what allocation i is for after an event. What it cannot infer then
+// is inferred from what happened later.
 func (j *judge) name(i, event int) Purpose {
 	p := j.at(i, event)
 	if p == Unknown && j.later != nil {
@@ -63,7 +63,7 @@ func (j *judge) name(i, event int) Purpose {
 	return p
 }
 
-// at is what allocation i is for after an event, by what this judge knows. What was
+// at returns what allocation i is for after an event, by what this judge knows. What was
 // made before the history is judged by its stack alone, if a block still holds it.
 func (j *judge) at(i, event int) Purpose {
 	if p := j.always(i); p != count {
@@ -83,7 +83,7 @@ func (j *judge) at(i, event int) Purpose {
 
 // passing is Temporaries for what is gone when its step ends. Of a step that is
 // not over, those before it decide. Where nothing shows when a step ends, what is
-// not freed is unknown, but for the pass under way.
+// not freed is unknown, except for the pass under way.
 func (j *judge) passing(i int) Purpose {
 	birth := j.t.Birth(i)
 	switch step := j.stepAfter(birth); {
@@ -155,7 +155,7 @@ func (j *judge) always(i int) Purpose {
 	return count
 }
 
-// isParameter recognises the tensors of a model, as they are when it is first used,
+// isParameter recognizes the tensors of a model, as they are when it is first used,
 // and the copies of them that the optimizer updates. What a model is made of and
 // converted from is gone by then; a copy of a model whose original is trained is
 // an average or a reference.
@@ -172,7 +172,7 @@ func (j *judge) isParameter(i int, x *trait) bool {
 	return j.built[i] && !j.gone(i, j.forwardAfter(j.t.Birth(i))) || x.named == count && j.masters[x.made] && !j.gone(i, j.events)
 }
 
-// isState recognises what an optimizer makes in a step and keeps beyond it.
+// isState recognizes what an optimizer makes in a step and keeps beyond it.
 func (j *judge) isState(i int, x *trait) bool {
 	birth := j.t.Birth(i)
 	if x.initial {
@@ -189,7 +189,7 @@ func (j *judge) isState(i int, x *trait) bool {
 	return !j.gone(i, to+1)
 }
 
-// isGradient recognises what a backward pass makes and leaves behind, what of it a
+// isGradient recognizes what a backward pass makes and leaves behind, what of it a
 // collective takes over, and copies of gradients for the optimizer.
 func (j *judge) isGradient(i int, x *trait) bool {
 	birth := j.t.Birth(i)
@@ -208,13 +208,13 @@ func (j *judge) isGradient(i int, x *trait) bool {
 	return false
 }
 
-// takenOver recognises a gradient that a collective frees once it holds its sum.
+// takenOver recognizes a gradient that a collective frees once it holds its sum.
 func (j *judge) takenOver(i int) bool {
 	k := j.t.Freed(i)
 	return k != timeline.Never && k < j.events && j.trait(j.t.Trace.Stack[k]).named == Communication
 }
 
-// afterBackward reports whether event k stands between a backward pass and what
+// afterBackward reports whether event k is between a backward pass and what
 // follows it.
 func (j *judge) afterBackward(k int) bool {
 	n := sort.Search(len(j.passes), func(n int) bool { return j.passes[n].end > k })
@@ -225,14 +225,14 @@ func (j *judge) afterBackward(k int) bool {
 	return j.forwardAfter(end-1) > k && j.updateAfter(end-1).from > k
 }
 
-// heldByUpdate recognises what lives when the next step of the optimizer begins, and
+// heldByUpdate recognizes what lives when the next step of the optimizer begins, and
 // is freed after.
 func (j *judge) heldByUpdate(i int) bool {
 	from := j.updateAfter(j.t.Birth(i) - 1).from
 	return from < j.events && !j.gone(i, from+1)
 }
 
-// isInput recognises what was made outside of all passes and lives when a forward
+// isInput recognizes what was made outside of all passes and lives when a forward
 // pass begins.
 func (j *judge) isInput(i int, x *trait) bool {
 	birth := j.t.Birth(i)
@@ -274,7 +274,7 @@ func (j *judge) needed(i int) int {
 	return timeline.Never
 }
 
-// kept recognises what lives at the end of a pass that is not over and will be kept
+// kept recognizes what lives at the end of a pass that is not over and will be kept
 // for its backward pass. Where memory ran out in the midst of it, passes before
 // show.
 func (j *judge) kept(i int) bool {
@@ -400,7 +400,7 @@ func placesOf(sizes map[stack.Frame][]int64, fit func(map[int64]int) bool) map[s
 	return out
 }
 
-// without is what is left of a where b is taken away.
+// without returns a less b.
 func without(a, b map[int64]int) map[int64]int {
 	out := map[int64]int{}
 	for size, n := range a {
@@ -483,7 +483,7 @@ func (j *judge) findWorkspaces() {
 	}
 }
 
-// outlives recognises what was made in the midst of computing and never freed. A
+// outlives recognizes what was made in the midst of computing and never freed. A
 // gradient of that size is not a workspace.
 func (j *judge) outlives(i int, x *trait) bool {
 	if j.death(i) != timeline.Never || x.named != count {

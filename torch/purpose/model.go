@@ -53,7 +53,7 @@ func (j *judge) moduleFiles() map[string]bool {
 
 // findWritten finds the places that give parameters new storage, as
 // p.data = p.data - lr * p.grad does: what they make takes the place of a
-// parameter, which is let go of at once.
+// parameter, which is released at once.
 func (j *judge) findWritten() {
 	j.written = map[stack.Frame]bool{}
 	for k, a := range j.t.Trace.Action[:j.events] {
@@ -70,7 +70,7 @@ func (j *judge) findWritten() {
 	}
 }
 
-// successor is what was made in place of allocation i, which ends at event k: the
+// successor returns what was made in place of allocation i, which ends at event k: the
 // newest of its size, out of the last few that were made.
 func (j *judge) successor(i, k int) (int, bool) {
 	const few = 8

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"sort"
-	"strings"
 
 	"strandline/stack"
 	"strandline/torch/snapshot"
@@ -25,8 +24,8 @@ type pass struct {
 type span struct{ from, to int }
 
 // program is the course of a program: its passes, updates and steps, as far as a
-// history shows of it. What happened later is not known to it: a file that is
-// dumped when memory runs out and one that is dumped after it then say the same.
+// history shows it. What happened later is not known: a file that is
+// dumped when memory runs out and one that is dumped after it then give the same.
 type program struct {
 	t        *timeline.Timeline
 	traits   []trait // by stack
@@ -118,7 +117,7 @@ func (p *program) gone(i, k int) bool {
 	return death != timeline.Never && death < k
 }
 
-// trait is what a stack says, found once.
+// trait returns the trait of a stack, computed once.
 func (p *program) trait(id stack.ID) *trait {
 	x := &p.traits[id]
 	if !x.known {
@@ -134,7 +133,7 @@ func (p *program) trait(id stack.ID) *trait {
 	return x
 }
 
-// factsOf is what a frame says, found once.
+// factsOf returns the facts of a frame, computed once.
 func (p *program) factsOf(id stack.FrameID, f *stack.Frame) *facts {
 	for len(p.facts) <= int(id) {
 		p.facts = append(p.facts, facts{})
@@ -149,11 +148,11 @@ func (p *program) factsOf(id stack.FrameID, f *stack.Frame) *facts {
 // walker follows the phases of a program through its events.
 type walker struct {
 	p         *program
-	start     int // of the forward pass under way, or -1
+	start     int // of the current forward pass, or -1
 	root      stack.Frame
 	inside    bool // a backward pass is under way
 	repeating bool // a recomputation in it is under way
-	update    int  // the last update under way, or -1
+	update    int  // the current update, or -1
 }
 
 // walk finds passes and updates.
@@ -220,7 +219,7 @@ func (w *walker) backward(k int, x *trait) {
 	w.repeating = x.phase == recomputing
 }
 
-// afterLast is where a forward pass can begin at the earliest.
+// afterLast returns where a forward pass can begin at the earliest.
 func (p *program) afterLast() int {
 	after := 0
 	if n := len(p.passes); n > 0 {
@@ -251,16 +250,15 @@ func (p *program) annotatedUpdates() (out []span) {
 	if p.t.Trace.Time == nil {
 		return nil
 	}
-	for i := range p.t.Snap.Annotations {
-		a := &p.t.Snap.Annotations[i]
-		if a.Device != p.t.Device || !strings.HasPrefix(a.Name, "Optimizer.step#") {
-			continue
+	for _, s := range p.t.Snap.UpdateScopes() {
+		if s.Start == 0 {
+			continue // it began before the recording
 		}
-		if k := p.eventAt(a.Time); !a.End {
-			out = append(out, span{k, p.events})
-		} else if len(out) > 0 && out[len(out)-1].to == p.events {
-			out[len(out)-1].to = k - 1
+		u := span{p.eventAt(s.Start), p.events}
+		if s.End != 0 {
+			u.to = p.eventAt(s.End) - 1
 		}
+		out = append(out, u)
 	}
 	return out
 }
@@ -293,13 +291,13 @@ func (p *program) endPasses() {
 	}
 }
 
-// outside recognises a stack that is surely not of the engine's.
+// outside recognizes a stack that is surely not of the engine's.
 func (p *program) outside(id stack.ID) bool {
 	x := p.trait(id)
 	return x.phase != unrecorded && x.phase != backward && x.phase != recomputing && x.named != Communication
 }
 
-// updateAfter is the first optimizer's step that begins after event k; it stands
+// updateAfter returns the first optimizer step that begins after event k, or a span
 // at the end if there is none.
 func (p *program) updateAfter(k int) span {
 	i := sort.Search(len(p.updates), func(i int) bool { return p.updates[i].from > k })
@@ -309,7 +307,7 @@ func (p *program) updateAfter(k int) span {
 	return p.updates[i]
 }
 
-// passOf is the pass in which event k stands, or nil.
+// passOf returns the pass that contains event k, or nil.
 func (p *program) passOf(k int) *pass {
 	i := sort.Search(len(p.passes), func(i int) bool { return p.passes[i].end > k })
 	if i < len(p.passes) && p.passes[i].forward <= k {
@@ -327,13 +325,13 @@ func (p *program) forwardAfter(k int) int {
 	return p.events
 }
 
-// findSteps finds where steps begin: after what annotations show as the end
+// findSteps finds where steps begin, whole or not: after what annotations show as the end
 // of one, else after an optimizer's step, else after a backward pass. The first
 // begins with the first forward pass.
 func (p *program) findSteps() (out []int) {
-	if ends, _ := p.t.Snap.Steps(); len(ends) > 0 && p.t.Trace.Time != nil {
-		for _, time := range ends {
-			if k := p.eventAt(time + 1); k < p.events || p.events == p.t.Trace.Len() {
+	if ends, _ := p.t.AnnotatedEnds(); len(ends) > 0 {
+		for _, k := range ends {
+			if k < p.events || p.events == p.t.Trace.Len() {
 				out = append(out, k)
 			}
 		}
@@ -382,7 +380,7 @@ func (p *program) findUnder() int {
 	return from
 }
 
-// requests are where an inference engine begins work. What a training program
+// requests returns where an inference engine begins work. What a training program
 // loads while its first forward pass is under way begins none.
 func (p *program) requests() []int {
 	out := p.loads(0)
@@ -392,7 +390,7 @@ func (p *program) requests() []int {
 	return out
 }
 
-// loads are where data is loaded from an event on.
+// loads returns where data is loaded from an event on.
 func (p *program) loads(from int) (out []int) {
 	e := &p.t.Trace.Events
 	for k := from; k < p.events; k++ {
@@ -421,7 +419,7 @@ func (p *program) stepFrom(k int) int {
 	return k
 }
 
-// stepAfter is where the first step after event k begins, past the end if there
+// stepAfter returns where the first step after event k begins, past the end if there
 // is none.
 func (p *program) stepAfter(k int) int {
 	if i := sort.SearchInts(p.steps, k+1); i < len(p.steps) {
@@ -438,7 +436,7 @@ func (p *program) firstForward() int {
 }
 
 // findMoved finds the places that make, outside of all passes, what a forward pass
-// needs and what is freed again: batches, not the tables of a model. They stand
+// needs and what is freed again: batches, not the tables of a model. They are made
 // before the first forward pass and again after it; what is only made after it comes
 // out of a model, and what is only made before it is not a batch.
 func (p *program) findMoved() map[stack.Frame]bool {

@@ -1,10 +1,17 @@
-// Package purpose infers what memory is for: each allocation that stands in the
+// Package purpose infers what memory is for: each allocation that is in the
 // peak, or at the end of a history, is named as parameters, optimizer state,
-// gradients, activations and so on. Nothing but a plain snapshot is needed:
+// gradients, activations and so on. Only a plain snapshot is needed:
 // stacks show who made an allocation, lifetimes against the passes and steps of
 // the program show what it was needed for, and sizes show which tensors belong
 // together. The rules are about PyTorch and the conventions of the libraries
 // around it; docs/peak.md states them.
+//
+// Steps that a program annotates are read by [timeline.Timeline.AnnotatedEnds], and
+// stacks by package stack, as elsewhere. What is between them is found here, and not by
+// [timeline.Timeline.Steps]: that one looks for whole and similar repetitions, so that
+// growth can be compared between them, while a purpose follows from the forward and
+// backward pass that an allocation is in, of passes that are cut off or differ as well,
+// and as they were known when memory ran out.
 //
 // A purpose is an inference, not a record: the snapshot names none. What was
 // made before the recording, or without a stack, is [Unknown] at first, and
@@ -45,12 +52,12 @@ var names = [count]string{
 
 func (p Purpose) String() string { return names[p] }
 
-// words name the purposes for people where their names do not.
+// words are the printed names of purposes, where those differ.
 var words = map[Purpose]string{
 	Optimizer: "optimizer state", KVCache: "KV cache", Communication: "communication buffers", Unknown: "of unknown purpose",
 }
 
-// Words is the name of a purpose for people.
+// Words returns the printed name of a purpose.
 func (p Purpose) Words() string {
 	if w, ok := words[p]; ok {
 		return w
@@ -68,7 +75,7 @@ func (s *Sums) Add(other *Sums) {
 	}
 }
 
-// Map is the sums that are not zero, by the purposes' names.
+// Map returns the sums that are not zero, by the purposes' names.
 func (s *Sums) Map() map[string]int64 {
 	out := map[string]int64{}
 	for p, n := range s {
@@ -90,7 +97,7 @@ func (s *Sums) Sorted() (out []Purpose) {
 	return out
 }
 
-// A Place is a site and what it holds for one purpose, apart by whether that was
+// A Place is a site and what it holds for one purpose, separated by whether that was
 // there before the history, and whether it is freed again.
 type Place struct {
 	Purpose  Purpose
@@ -155,9 +162,9 @@ func Of(t *timeline.Timeline) Memory {
 	return m
 }
 
-// atPeak judges the peak. If memory ran out after it, that judge knows of nothing
+// atPeak judges the peak. If memory ran out after it, that judge knows nothing
 // later: a pass that was cut off looks like one that keeps nothing, once the
-// program has let go of it.
+// program has released it.
 func (j *judge) atPeak() *judge {
 	e := &j.t.Trace.Events
 	for k := max(j.t.PeakRequested.Event, 0); k < e.Len(); k++ {
@@ -168,7 +175,7 @@ func (j *judge) atPeak() *judge {
 	return j
 }
 
-// until is a judge that knows of nothing after event k.
+// until returns a judge that knows nothing after event k.
 func (j *judge) until(k int) *judge {
 	for _, a := range j.t.Trace.Action[k+1:] {
 		if a != snapshot.SnapshotTaken && a != snapshot.Annotate {

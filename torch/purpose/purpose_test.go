@@ -126,7 +126,7 @@ var (
 )
 
 // written is a step after which a parameter has new storage: that of suffix n
-// replaces that of suffix m. States are made anew too if there are any.
+// replaces that of suffix m. States are replaced too if there are any.
 func written(m, n string, states bool) []step {
 	out := []step{made("x"+n, 50, "load"), made("h"+n, 300, "pass"), made("i"+n, 200, "pass"),
 		made("gw"+n, 1000, "backward"), made("gb"+n, 10, "backward"), freed("h"+n, "backward"), freed("i"+n, "backward")}
@@ -196,7 +196,7 @@ func TestPurposes(t *testing.T) {
 			nil, map[string]int64{"parameters": 1010, "input": 50, "workspaces": cublasSizes[0]}},
 		{"what was there before is unknown", []step{freed("old", "zero")}, map[string]int64{}, map[string]int64{}},
 		{"nothing at all", nil, map[string]int64{}, map[string]int64{}},
-		{"what is not freed where nothing tells steps apart", []step{made("a", 100, "loss"), made("b", 900, "loss"), freed("b", "loss")},
+		{"what is not freed where nothing separates steps", []step{made("a", 100, "loss"), made("b", 900, "loss"), freed("b", "loss")},
 			map[string]int64{"temporaries": 900, "unknown": 100}, map[string]int64{"unknown": 100}},
 		{"what a step under way keeps as those before did", join(setup, trained, []step{made("k", 70, "keep")}, trained, []step{made("k2", 70, "keep")}, trained[:5]),
 			nil, map[string]int64{"parameters": 1010, "optimizer": 2020, "activations": 308, "input": 50, "other": 140}},
@@ -209,7 +209,7 @@ func TestPurposes(t *testing.T) {
 			nil, map[string]int64{"parameters": 1010, "optimizer": 1010, "unknown": 77}},
 		{"a state without events", []step{old(1000, "model"), old(2000, "update"), old(5000, "cache"), old(70, "answer")},
 			nil, map[string]int64{"parameters": 1000, "optimizer": 2000, "kv_cache": 5000, "unknown": 70}},
-		{"batches that no name tells, beside a buffer that is made once", join(setup, []step{made("p", 5000, "buffers"), made("b", 60, "keep")}, trained,
+		{"batches that no name identifies, beside a buffer that is made once", join(setup, []step{made("p", 5000, "buffers"), made("b", 60, "keep")}, trained,
 			[]step{freed("b", "loss"), made("b", 60, "keep")}, trained, []step{freed("p", "loss"), freed("b", "loss")}),
 			map[string]int64{"parameters": 1010, "gradients": 1010, "optimizer": 2020, "temporaries": 708, "input": 110, "other": 5000}, nil},
 		{"parameters that a constructor makes, and nobody updates", join(builtHere, []step{made("x", 50, "load"), made("h", 300, "pass"), freed("h", "loss"), freed("x", "loss")}),
@@ -271,7 +271,7 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// TestTraits holds names against what they say.
+// TestTraits checks what names are taken to mean.
 func TestTraits(t *testing.T) {
 	for _, c := range []struct {
 		frame stack.Frame

@@ -8,7 +8,7 @@ import (
 	"strandline/torch/timeline"
 )
 
-// A Relief is what the peak would lose without what one place makes and lets go
+// A Relief is what the peak would lose without what one place makes and releases
 // inside a step: activations and temporaries.
 type Relief struct {
 	Site  stack.Site
@@ -17,7 +17,7 @@ type Relief struct {
 	// backward pass.
 	Bytes, Kept int64
 	Count       int
-	// Cast is what of it is autocast's cache of weights.
+	// Cast is the part of it that is autocast's cache of weights.
 	Cast int64
 	// Echo is what the backward pass holds at the peak in allocations of the same
 	// sizes, or of twice or half of them: gradients of these, most likely. They have
@@ -29,8 +29,8 @@ type Relief struct {
 	Event   int
 }
 
-// A place is asked what the peak would be without it if it holds so much of it;
-// of these, so many.
+// The peak without a place is computed for places that hold at least this share
+// of it, and for so many of them.
 const (
 	reliefShare  = 0.05
 	mostReliefs  = 8
@@ -56,7 +56,7 @@ func (j *judge) reliefs(atPeak *judge) []Relief {
 	return out
 }
 
-// transient sums what the places hold at the peak and let go before their step
+// transient sums what the places hold at the peak and release before their step
 // ends.
 func (j *judge) transient(peak timeline.Point, atPeak *judge) (out []Relief) {
 	sums := map[stack.Site]*Relief{}
@@ -124,8 +124,8 @@ func (j *judge) echo(places []Relief, sizes map[sized]bool, event int) {
 	}
 }
 
-// fleeting recognises what is made and gone inside a step that is over, and is not
-// something that a program must hold.
+// fleeting recognizes what is made and freed inside a step that is over, and that a
+// program need not hold.
 func (j *judge) fleeting(i int) bool {
 	if j.t.Before(i) || j.always(i) != count {
 		return false

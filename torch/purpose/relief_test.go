@@ -53,7 +53,7 @@ func TestReliefs(t *testing.T) {
 	}
 }
 
-// TestReliefsNeedSteps looks for silence where nothing tells when a step ends.
+// TestReliefsNeedSteps checks that nothing is found if the ends of steps are unknown.
 func TestReliefsNeedSteps(t *testing.T) {
 	m := Of(lineOf([]step{made("a", 100, "loss"), made("b", 900, "loss"), freed("b", "loss"), made("c", 50, "loss")}))
 	if len(m.Reliefs) > 0 {
@@ -97,7 +97,7 @@ func TestCopyOp(t *testing.T) {
 }
 
 // TestKeptThroughAFailure gives a place no other purpose than the peak does, where
-// the pass that the peak is in was cut off and its memory let go of.
+// the pass that the peak is in was cut off and its memory released.
 func TestKeptThroughAFailure(t *testing.T) {
 	m := Of(lineOf(join(setup, trained, trained[:5], []step{made("h2", 9000, "forward"), ranOut, freed("h2", "loss"),
 		freed("h", "loss"), freed("x", "loss"), freed("loss", "loss")}, trained)))

@@ -7,7 +7,7 @@ import (
 	"strandline/stack"
 )
 
-// A phase is the part of a program in which a stack stands.
+// A phase is the part of a program that a stack is in.
 type phase uint8
 
 const (
@@ -20,7 +20,7 @@ const (
 	clearing                 // zero_grad
 )
 
-// A trait is what a stack shows by itself.
+// A trait is what a stack shows without its context.
 type trait struct {
 	known bool
 	phase phase
@@ -39,7 +39,7 @@ type trait struct {
 	// copies is deepcopy of a parameter.
 	copies bool
 	// casts is autocast's copy of a tensor in another type, uncasts the end of its
-	// block, which lets go of the copies of weights.
+	// block, which releases the copies of weights.
 	casts, uncasts bool
 	// made is the innermost Python frame.
 	made stack.Frame
@@ -51,7 +51,7 @@ type trait struct {
 var (
 	cacheFunction = regexp.MustCompile(`(?i)kv_?(cache|pool|buffer)|memory_pool|past_key_values|(alloc\w*|init\w*|create|set_?up|make|build|reserve)_(\w*_)?caches?(_|$)`)
 	// cacheFile are sources whose every allocation is part of a cache: the
-	// dynamic caches of Transformers and their kin.
+	// dynamic caches of Transformers and similar ones.
 	cacheFile = regexp.MustCompile(`(?i)(^|/)(cache_utils\w*|kv_?cache\w*|past_key_values?)\.py$`)
 	// poolFile are sources that hold caches and also work on them; poolFunction are
 	// those that make them.
@@ -65,7 +65,7 @@ var (
 	workspace     = regexp.MustCompile(`getCurrentCUDABlasHandle|getCUDABlasLtWorkspace|getChosenWorkspaceSize|allocateCUDABlasWorkspace|cudnnGetDropoutState`)
 )
 
-// facts are what one frame says, whatever stands around it.
+// facts are what one frame shows, whatever the frames around it.
 type facts struct {
 	known  bool
 	origin stack.Origin
@@ -96,8 +96,8 @@ func factsOf(f *stack.Frame) facts {
 	return x
 }
 
-// traitOf reads a stack, innermost frame first. Each question is answered by the
-// innermost frame that can.
+// traitOf reads a stack, innermost frame first. Each field is set by the
+// innermost frame that determines it.
 func traitOf(frames []stack.Frame, read func(i int) *facts) trait {
 	r := trait{known: true, phase: own, named: count}
 	depth, called, optimizer := 0, false, false // own frames seen; a module's call, an optimizer were seen
@@ -110,7 +110,7 @@ func traitOf(frames []stack.Frame, read func(i int) *facts) trait {
 		r.casts, r.uncasts = r.casts || x.casts, r.uncasts || x.uncasts
 		optimizer = optimizer || x.enters == updating
 		if !called {
-			r.hear(x, depth)
+			r.read(x, depth)
 		}
 		if x.enters != own {
 			r.enter(x.enters)
@@ -124,14 +124,14 @@ func traitOf(frames []stack.Frame, read func(i int) *facts) trait {
 		}
 	}
 	r.noGrad = r.noGrad && !optimizer // whose closure computes gradients again
-	if len(frames) == 0 {             // the autograd engine's threads know no Python
+	if len(frames) == 0 {             // the autograd engine's threads have no Python frames
 		r.phase = backward
 	}
 	return r
 }
 
-// hear takes what a frame says, inside of any module's call.
-func (r *trait) hear(x *facts, depth int) {
+// read takes what a frame shows, inside of any module's call.
+func (r *trait) read(x *facts, depth int) {
 	const near = 3 // frames of the program's own within which a name counts
 	if r.named == count {
 		r.named, r.reduces, r.copies = x.named, x.reduces, x.copies
@@ -213,7 +213,7 @@ func (x *facts) torch(f *stack.Frame) {
 
 // own reads a frame of the program or of a package that it uses.
 func (x *facts) own(f *stack.Frame) {
-	// What counts stands at the end of a path and in a name that a person can read.
+	// The end of a path and a readable name are enough to match.
 	const longest = 96
 	file, function := f.File[max(0, len(f.File)-longest):], f.Function[:min(len(f.Function), longest)]
 	switch {

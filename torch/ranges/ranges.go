@@ -1,7 +1,7 @@
 // Package ranges keeps ranges of addresses that do not overlap, in order: what a
 // driver has given, which pool a piece of memory belongs to, what is free.
 //
-// The ranges stand in slices of bounded length, so that a change moves few of
+// The ranges are kept in slices of bounded length, so that a change moves few of
 // them, however many there are.
 package ranges
 
@@ -49,7 +49,7 @@ func (l *List[V]) find(addr uint64) (c, i int) {
 	return c, i
 }
 
-// At returns the range that addr lies in.
+// At returns the range that contains addr.
 func (l *List[V]) At(addr uint64) (r Range[V], ok bool) {
 	if r, ok = l.From(addr); ok && r.Start <= addr {
 		return r, true
@@ -95,7 +95,7 @@ func (c *chunk[V]) longestRange() uint64 {
 	return c.longest
 }
 
-// Put adds a range in the place of what is there. An empty one is left out.
+// Put adds a range in place of what is there. An empty one is left out.
 func (l *List[V]) Put(start, end uint64, v V) {
 	if end <= start {
 		return

@@ -13,11 +13,11 @@ import (
 // Replay runs the history under its own settings. It is exact only if the result
 // has no [Difference]. What the file does not hold is settled such that as much
 // as possible is reproduced: the limit of memory, which segments were of private
-// pools that are gone by the end, what blocks of before the recording kept
+// pools that are gone by the end, what blocks from before the recording kept
 // behind their requests.
 func (r *Recording) Replay() *Result {
 	first := r.newPlayer(assumptions{pools: r.pools})
-	first.out.Sizes = slices.Grow(first.out.Sizes, len(r.Allocs)-r.older) // most replays come to the end
+	first.out.Sizes = slices.Grow(first.out.Sizes, len(r.Allocs)-r.older) // most replays reach the end
 	best := first.run()
 	if r.Snap.Partial == nil { // else what is missing explains everything
 		from := []*Result{best}
@@ -44,7 +44,7 @@ func (r *Recording) Replay() *Result {
 
 // cost is the work that a run was, in events: before the first one, it takes
 // over the state.
-func (x *Result) cost() int { return x.Events + 100 + 4*(x.slots+len(x.start)) }
+func (x *Result) cost() int { return x.events + 100 + 4*(x.slots+len(x.start)) }
 
 // better reports whether more is reproduced than in another replay, or the same
 // with fewer retries.
@@ -59,7 +59,7 @@ func (x *Result) better(y *Result) bool {
 }
 
 // Untested are the rules of settings that were not checked against a recording of
-// the release, beside those that the replay itself rests on.
+// the release, in addition to those that the replay itself depends on.
 func (x *Result) Untested(set *allocator.Settings) []string {
 	pools := len(x.assumed.pools) > 0
 	own := x.Version.Untested(&x.Settings, pools)
@@ -74,7 +74,7 @@ func counted(n int, one, more string) string {
 	return units.Count(int64(n)) + " " + more
 }
 
-// rereadings counts the places that are read otherwise than it seems at first.
+// rereadings counts the places that are read differently from their first reading.
 func (as *assumptions) rereadings() (n int) {
 	for _, other := range as.other {
 		if other {
@@ -84,8 +84,8 @@ func (as *assumptions) rereadings() (n int) {
 	return n
 }
 
-// explain adds to the difference what the replay has where the recording goes
-// on, and what is not known that may be the reason.
+// explain adds to the difference what the replay has where the recording
+// continues, and the unknowns that may be the reason.
 func (x *Result) explain() {
 	d := x.Difference
 	if !d.atEnd {
@@ -122,7 +122,7 @@ func (x *Result) privatePools() bool {
 	return false
 }
 
-// there says what the replay has at an address.
+// there returns a description of what the replay has at an address.
 func (p *player) there(addr uint64) string {
 	for _, g := range p.a.Segments() {
 		if addr-g.Addr >= uint64(g.Size) {
@@ -147,7 +147,7 @@ func takes(a snapshot.Action) bool    { return a == snapshot.SegmentAlloc || a =
 // Assumed is what a file does not hold, as the replay settled it.
 type Assumed struct {
 	Limit    *int64 // bytes that may be reserved, at least; nil where the history shows none
-	Limited  bool   // a limit there was, also if nothing is known of its size
+	Limited  bool   // there was a limit, even if its size is not known
 	Capacity *int64 // bytes that PyTorch could have; nil where the history does not show it
 	Notes    []string
 }
@@ -161,13 +161,13 @@ func (a *Assumed) Room() *int64 {
 	return a.Capacity
 }
 
-// Assumed says what the replay rests on beside the file.
+// Assumed states what the replay depends on in addition to the file.
 func (x *Result) Assumed() Assumed {
 	out := Assumed{Notes: []string{}}
 	note := func(format string, args ...any) { out.Notes = append(out.Notes, fmt.Sprintf(format, args...)) }
 	e := &x.Trace.Events
 	reserved := x.StartReserved
-	most, stopped, below := reserved, int64(-1), int64(math.MaxInt64) // by a limit, of which this is known
+	most, stopped, below := reserved, int64(-1), int64(math.MaxInt64) // by a limit, about which this is known
 	for k, a := range e.Action {
 		switch a {
 		case snapshot.SegmentAlloc, snapshot.SegmentMap:

@@ -7,7 +7,7 @@ import (
 )
 
 // A run under the file's own garbage collection is the recorded one: its limit
-// of memory is settled, and kept where nothing else is said of memory.
+// of memory is settled, and kept where nothing else is stated about memory.
 func TestGarbageCollectionKeepsItsLimit(t *testing.T) {
 	for _, file := range []string{"testdata/w11_fuzz.split_gc.s1.end.pickle.zst", "testdata/pools.gc.s3.end.pickle.zst"} {
 		x := record(t, open(t, file)).Replay()

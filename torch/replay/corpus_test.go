@@ -11,7 +11,7 @@ import (
 	"strandline/torch/timeline"
 )
 
-// A truth is what PyTorch itself said at the moment of a snapshot, which the rig
+// A truth is what PyTorch itself reported at the moment of a snapshot, which the rig
 // writes beside it.
 type truth struct {
 	Conf   string           `json:"allocator_conf"`
@@ -70,14 +70,14 @@ func hold(t *testing.T, file string) (devices, exact int) {
 			continue
 		}
 		exact++
-		if x.CallsMet != x.Calls || x.SegmentsMet != x.Segments || x.Events != r.Trace.Len() {
+		if x.CallsMet != x.Calls || x.SegmentsMet != x.Segments || x.events != r.Trace.Len() {
 			t.Errorf("%s device %d: exact with %d of %d calls, %d of %d segments, %d of %d events", filepath.Base(file),
-				d.Index, x.CallsMet, x.Calls, x.SegmentsMet, x.Segments, x.Events, r.Trace.Len())
+				d.Index, x.CallsMet, x.Calls, x.SegmentsMet, x.Segments, x.events, r.Trace.Len())
 		}
 		if o == nil || d.Index >= len(o.Stats) || len(o.Stats[d.Index]) == 0 || r.Trace.Len() == 0 {
 			continue
 		}
-		got := map[string]int64{"inactive_split_bytes.all.current": x.InactiveSplit}
+		got := map[string]int64{"inactive_split_bytes.all.current": x.inactiveSplit}
 		if o.whole(r.Trace.Len()) {
 			got["reserved_bytes.all.peak"] = x.Stats.ReservedPeak
 			got["allocated_bytes.all.peak"] = x.Stats.AllocatedPeak

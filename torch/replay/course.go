@@ -19,7 +19,7 @@ func (x *Result) At(k int) (allocated, active int64) {
 }
 
 // BlockSizes are the sizes of the allocations' blocks, nil where the replay is not
-// exact, or rests on what the file does not hold: the state before the recording,
+// exact, or depends on what the file does not hold: the state before the recording,
 // or private pools that are gone.
 func (x *Result) BlockSizes() []int64 {
 	if x.Difference != nil || !x.Complete() || x.privatePools() {

@@ -8,9 +8,9 @@ import (
 	"strandline/torch/snapshot"
 )
 
-// A device is a driver that is made up. It has the addresses of the recording as
-// long as it is asked for the same, then those of the lowest gap that fits.
-// Addresses decide between free blocks of equal size, hardly ever more.
+// A device is a simulated driver. It returns the addresses of the recording as
+// long as the calls are the same, then those of the lowest gap that fits.
+// Addresses decide between free blocks of equal size, and rarely more.
 type device struct {
 	e        *snapshot.Events
 	calls    []int32

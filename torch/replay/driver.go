@@ -63,7 +63,7 @@ func (p *player) giveBack(action snapshot.Action, addr uint64, size int64) {
 }
 
 // Reserve is the driver's answer to cuMemAddressReserve: the next memory that is
-// mapped stands at the front of it.
+// mapped is at the front of it.
 func (p *player) Reserve(int64) (uint64, int64) {
 	const length = 1 << 40
 	p.skip()

@@ -33,9 +33,14 @@ func record(t *testing.T, s *snapshot.Snapshot) *Recording {
 	return r
 }
 
-// Recordings of PyTorch 2.6 under each setting, with what it counted itself.
+// Recordings of PyTorch 2.6 under each setting, with what it counted itself, and
+// those of the examples.
 func TestGoldenReplaysExactly(t *testing.T) {
-	for _, file := range golden(t) {
+	examples, _ := filepath.Glob("../../examples/*/*.pickle*")
+	if len(examples) == 0 {
+		t.Fatal("no recordings in examples")
+	}
+	for _, file := range append(golden(t), examples...) {
 		if devices, exact := hold(t, file); devices == 0 || exact != devices {
 			t.Errorf("%s: %d of %d devices are exact", file, exact, devices)
 		}

@@ -40,7 +40,7 @@ func (p *player) differAtEnd(recorded, replayed string) {
 	p.out.Difference.atEnd = true
 }
 
-// unlike says how a segment differs from that of the file, "" if it does not.
+// unlike returns how a segment differs from that of the file, "" if it does not.
 func (p *player) unlike(g *snapshot.Segment, got *allocator.Segment) string {
 	switch {
 	case got.Size != g.TotalSize:

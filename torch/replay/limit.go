@@ -14,7 +14,7 @@ const mostOfLimits = 4e7
 // hold is settled, where no limit alone makes the replay exact.
 const mostSettled = 6
 
-// findLimit tries limits of memory and returns the replays that come furthest,
+// findLimit tries limits of memory and returns the replays that reach furthest,
 // the best first. Of those that are exact, it is the one with the fewest retries.
 func (r *Recording) findLimit(none *Result) []*Result {
 	found := []*Result{none}
@@ -36,15 +36,15 @@ func (r *Recording) findLimit(none *Result) []*Result {
 	return found
 }
 
-// limits are those of memory at which some decision of the history becomes
-// another, in order: between two of them all are alike. The limit is compared
-// with what is reserved and what a request takes besides, before and after each
+// limits returns those of memory at which some decision of the history
+// changes, in order: between two of them all are equivalent. The limit is compared
+// with what is reserved and what a request takes in addition, before and after each
 // release, and garbage collection compares a share of it with what is reserved.
 // Less than what was reserved by cudaMalloc cannot have been the limit.
 func (r *Recording) limits() []int64 {
 	points := map[int64]bool{}
 	reserved, least := r.StartReserved, int64(0)
-	seen := []int64{reserved} // reserved bytes in the call that goes on
+	seen := []int64{reserved} // reserved bytes in the call that continues
 	for k, a := range r.Trace.Action {
 		size := r.Trace.Size[k]
 		switch {

@@ -16,16 +16,16 @@ func (r *Recording) run(as assumptions) *Result { return r.newPlayer(as).run() }
 
 func (p *player) run() *Result {
 	p.play(p.Trace.Len())
-	p.out.Events = p.k
+	p.out.events = p.k
 	if p.out.Difference == nil || p.looks {
 		p.compare()
 	}
-	p.out.Stats, p.out.InactiveSplit = p.a.Stats, p.a.InactiveSplit()
+	p.out.Stats, p.out.inactiveSplit = p.a.Stats, p.a.InactiveSplit()
 	return p.out
 }
 
 // A player is a run of a recording. It is the driver of its allocator: it gives
-// the answers of the real one, as long as it is asked the same.
+// the answers of the real one, as long as the calls are the same.
 type player struct {
 	*Recording
 	out     *Result
@@ -37,7 +37,7 @@ type player struct {
 	tickets map[int32]allocator.Ticket
 	private ranges.List[allocator.PoolID]
 	// The events of the call that is replayed, from next to end-1. One that is
-	// refused memory ends in an oom, or goes on.
+	// refused memory ends in an oom, or continues.
 	next, end int
 
 	looks bool // closely at where it parts from the recording, and at the end
@@ -308,7 +308,7 @@ func (p *player) call(end int) {
 	}
 	p.abandon(p.k, end)
 	oom := p.e.Action[end] == snapshot.OOM
-	// Waits end before the search, or by the synchronisation of a retry: garbage
+	// Waits end before the search, or by the synchronization of a retry: garbage
 	// collection waits for nothing, and behind a release there is but the retry.
 	before := first == end && !oom
 	if !before && p.e.Action[p.k] == snapshot.FreeCompleted {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"strandline/stack"
-	"strandline/torch/snapshot"
 )
 
 var every = regexp.MustCompile(`^every=(\d+) ?(steps?|events?)$`)
@@ -42,7 +41,7 @@ func (r *Recording) EmptyAt(policy string) (events []int, what string, err error
 		}
 		return events, "", nil
 	}
-	ends, what := r.steps()
+	ends, what := r.StepEnds()
 	if len(ends) == 0 {
 		return nil, "", fmt.Errorf("the file does not show where steps end: it has neither annotations of steps nor allocations by an optimizer; use every=30s or every=5000events")
 	}
@@ -105,38 +104,6 @@ func (r *Recording) eventsAt(times []int64) (events []int) {
 	}
 	sort.Ints(events)
 	return events
-}
-
-// steps are the events before which steps ended: by annotations, else where the
-// optimizer is done.
-func (r *Recording) steps() (events []int, what string) {
-	if times, what := r.Snap.Steps(); len(times) > 0 && r.Trace.Time != nil {
-		return r.eventsAt(times), what
-	}
-	const unknown, no, yes = 0, 1, 2
-	kinds := make([]uint8, r.Snap.Stacks.Len()+1)
-	kind := func(id stack.ID) uint8 {
-		if kinds[id] == unknown {
-			kinds[id] = no
-			for _, f := range r.Snap.Stacks.Stack(id) {
-				if strings.Contains(f.File, "torch/optim/") {
-					kinds[id] = yes
-				}
-			}
-		}
-		return kinds[id]
-	}
-	within := false
-	for k, a := range r.Trace.Action {
-		if id := r.Trace.Stack[k]; a == snapshot.Alloc && id != stack.None {
-			now := kind(id) == yes
-			if within && !now {
-				events = append(events, k)
-			}
-			within = now
-		}
-	}
-	return events, "where the optimizer is done"
 }
 
 // StacksAt reports of each stack whether its site is a place: "train.py:131", or

@@ -34,7 +34,7 @@ type Recording struct {
 
 	slot   []int32                  // of the allocation that an event makes or frees, else never
 	slots  int                      // as many as allocations ever live at a time
-	older  int                      // allocations of before the first event, which have the first slots
+	older  int                      // allocations from before the first event, which have the first slots
 	start  []allocator.Segment      // before the first event
 	doubt  []doubt                  // blocks at the start whose size is not certain
 	pools  map[int]allocator.PoolID // private ones, by the event that took the memory, or ^index of a segment of the start

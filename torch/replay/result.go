@@ -8,19 +8,19 @@ import (
 	"strandline/units"
 )
 
-// A Result is what came of a history that was run through the allocator under
+// A Result is the outcome of a history that was run through the allocator under
 // its own settings. It is exact, and then every figure of it is, only if
 // Difference is nil.
 type Result struct {
 	*Recording
 	Difference *Difference // the first one; nil if the replay is exact
 	Stats      allocator.Stats
-	// InactiveSplit is, at the end, the free bytes in segments that are in use.
-	InactiveSplit int64
+	// inactiveSplit is, at the end, the free bytes in segments that are in use.
+	inactiveSplit int64
 
 	Calls, CallsMet       int  // of the driver: recorded, and reproduced
 	Segments, SegmentsMet int  // of the final state, block for block
-	Events                int  // that were reproduced
+	events                int  // that were reproduced
 	Lost                  bool // the state before the first event cannot be used: nothing can be simulated
 
 	// Sizes are the bytes of the block of each allocation of the timeline, 0
@@ -44,13 +44,13 @@ type emptying struct {
 // A span is the events from to to-1.
 type span struct{ from, to int }
 
-// A Difference is where the replay parts from the recording.
+// A Difference is where the replay departs from the recording.
 type Difference struct {
 	Event    int    `json:"event"`
 	Recorded string `json:"recorded"` // what the recording has there
 	Replayed string `json:"replayed"` // what the allocator does
 	There    string `json:"there"`    // what the replay has at the recorded address, "" at the end
-	Reason   string `json:"reason"`   // what is not known that may be the cause
+	Reason   string `json:"reason"`   // the unknowns that may be the cause
 
 	// wrong is the address of the free block that the allocator uses where the
 	// recording has memory taken, or releases too early: in a private pool, it

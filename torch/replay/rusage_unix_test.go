@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// processorTime is what this process took of processors, and the kernel for it.
+// processorTime returns what this process took of processors, and the kernel for it.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

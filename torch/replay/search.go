@@ -22,7 +22,7 @@ type Choice struct {
 // Own are the settings of the recording.
 func (x *Result) Own() Choice { return Choice{x.Settings.Changed(), x.Settings} }
 
-// Choices are what a search tries, each once: the recording's own settings first,
+// Choices returns what a search tries, each once: the recording's own settings first,
 // those that are asked for, and those that may help, some of which only
 // where memory is limited.
 func (x *Result) Choices(asked []Choice, limited bool) (out []Choice) {
@@ -62,7 +62,7 @@ func candidates(limited bool) []string {
 	return out
 }
 
-// All runs scenarios side by side on the processors that there are. Done is
+// All runs scenarios in parallel on all processors. Done is
 // called after each, from one goroutine at a time; nil is ignored. No run begins
 // after the end of ctx.
 func (x *Result) All(ctx context.Context, scenarios []Scenario, done func()) ([]Outcome, error) {
@@ -117,8 +117,8 @@ func Cost(s *allocator.Stats) float64 {
 	return mallocCost*float64(s.Mallocs) + freeCost*float64(s.Frees) + mapCost*float64(s.Maps) + unmapCost*float64(s.Unmaps)
 }
 
-// ByNeed puts the runs first that need the least memory, of which need says how
-// much, and of those within 2 % of the least that whose calls of the driver take
+// ByNeed puts the runs first that need the least memory, as returned by need,
+// and of those within 2 % of the least that whose calls of the driver take
 // the least time. Where memory is short, that counts, and not what is reserved.
 func ByNeed(order []int, need func(run int) int64, outcomes [][]Outcome) {
 	least := int64(math.MaxInt64)

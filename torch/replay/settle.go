@@ -11,12 +11,12 @@ import (
 
 // assumptions are what a file does not hold, and its history shows.
 type assumptions struct {
-	limit int64                    // bytes that may be reserved; 0 is none
+	limit int64                    // bytes that may be reserved; 0 if none
 	pools map[int]allocator.PoolID // private ones, by the event that took the memory, or ^index of a segment of the start
 	slack map[int]int64            // bytes that blocks of the start have behind their request, by index of the doubt
 	bases map[uint64]uint64        // where reservations begin, by the first address of the start in them
 	ages  map[uint64]int64         // of free segments of the start, for garbage collection
-	other map[fork]bool            // what is read otherwise than it seems at first
+	other map[fork]bool            // what is read differently from its first reading
 }
 
 // A fork is a place of the history that can be read in two ways.
@@ -37,9 +37,9 @@ const (
 // hold: a second or two.
 const most = 5e6
 
-// settle searches for what a file does not hold where the replay parts from the
-// recording: it assumes what could explain the difference, goes on from there,
-// and takes it back if that leads nowhere.
+// settle searches for what a file does not hold where the replay departs from the
+// recording: it assumes what could explain the difference, continues from there,
+// and withdraws the assumption if that does not help.
 // Left is how many events may still be replayed for it.
 func (r *Recording) settle(best *Result, left *int) *Result {
 	var explore func(x *Result) bool
@@ -126,7 +126,7 @@ func with[K comparable, V any](m map[K]V, k K, v V) map[K]V {
 	return out
 }
 
-// slack is how much a block of the start must have behind its request for the
+// slack returns how much a block of the start must have behind its request for the
 // free block behind it to be too small for the request that it serves in the
 // replay alone.
 func (x *Result) slack() (doubt int, bytes int64, ok bool) {
@@ -146,7 +146,7 @@ func (x *Result) slack() (doubt int, bytes int64, ok bool) {
 }
 
 // aged yields ages of the free segments of the start by which garbage collection
-// would give back those that the recording does: those of a later sweep are
+// would return those that the recording does: those of a later sweep are
 // younger. How old they are, and at which limit, is tried.
 func (x *Result) aged(yield func(assumptions) bool) {
 	sweeps := x.sweeps()
@@ -173,7 +173,7 @@ func (x *Result) aged(yield func(assumptions) bool) {
 	}
 }
 
-// sweeps are the segments of the start that are given back around the
+// sweeps are the segments of the start that are returned around the
 // difference, by address, with the sweep that does so. Each goes through the
 // segments by stream and size.
 func (x *Result) sweeps() map[uint64]int {

@@ -11,7 +11,7 @@ import (
 	"strandline/torch/snapshot"
 )
 
-// A doubt is a block of before the recording that is freed in it: the final
+// A doubt is a block from before the recording that is freed in it: the final
 // state does not show how much was left at its end when it was made.
 type doubt struct {
 	segment, block int
@@ -60,7 +60,7 @@ func (r *Recording) begin() {
 				}
 			}
 			if n := len(out.Blocks); n > 0 && p.State == allocator.Inactive && out.Blocks[n-1].State == p.State {
-				out.Blocks[n-1].Size += p.Size // no allocator leaves them apart
+				out.Blocks[n-1].Size += p.Size // no allocator leaves them unmerged
 				continue
 			}
 			out.Blocks = append(out.Blocks, p)
@@ -128,8 +128,8 @@ func (r *Recording) size(segment int, certain map[uint64]bool) {
 
 // settleSlack gives blocks of the start that are freed later what the history
 // shows to be theirs: the first allocation in the free room behind a block, made
-// while the block lives, stands at the front of that room. What stays in doubt
-// is settled by what it makes different.
+// while the block lives, is at the front of that room. What stays in doubt
+// is settled by its effects.
 func (r *Recording) settleSlack() {
 	if len(r.doubt) == 0 {
 		return

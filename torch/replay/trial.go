@@ -16,7 +16,7 @@ type Trial struct {
 	Left      *int64 // what was still available after the request that failed; nil if it fails again
 }
 
-// Saves is how much lower the peak is; less than 0 if it is higher.
+// Saves returns how much lower the peak is; less than 0 if it is higher.
 func (t *Trial) Saves() int64 { return t.Own - t.Peak }
 
 // TryExpandable simulates expandable segments. It is nil where that shows

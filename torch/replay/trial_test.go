@@ -6,9 +6,9 @@ import (
 	"strandline/torch/snapshot"
 )
 
-// TestTrialTellsWhatIsLeft behind a request that the recording ran out for: less
+// TestTrialNamesWhatIsLeft behind a request that the recording ran out for: less
 // than all that is not in use, as partly used pages cannot be had.
-func TestTrialTellsWhatIsLeft(t *testing.T) {
+func TestTrialNamesWhatIsLeft(t *testing.T) {
 	s, err := snapshot.Open("../../examples/out-of-memory/oom.pickle", snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -13,27 +13,30 @@ import (
 	"strandline/units"
 )
 
-// A Scenario is what is different from the recorded run. The requests of the
+// A Scenario states what differs from the recorded run. The requests of the
 // program stay the same, and so do its calls of empty_cache, as far as they are
 // recorded: one that released nothing is not.
 type Scenario struct {
 	Settings allocator.Settings
-	Capacity int64  // bytes that PyTorch can have; 0 means no bound
-	Limit    int64  // bytes that it may reserve, by fraction; 0 is none
-	Empty    []int  // events before which empty_cache is called, beside the recorded ones
-	Without  []bool // stacks, by id, of which no allocation is made; nil is none
-	Samples  int    // of the course of memory, evenly over the events
-	Looks    []int  // events after which memory is looked at besides, in order
-	Steps    bool   // whether to record each change of reserved memory
+	Capacity int64 // bytes that PyTorch can have; 0 means no bound
+	Limit    int64 // bytes that it may reserve, by fraction; 0 if none
+	Empty    []int // events before which empty_cache is called, beside the recorded ones
+	// EmptyAbove is the reserved bytes from which on it is called at one of Empty, unless
+	// nothing has changed since the call before; 0 for always.
+	EmptyAbove int64
+	Without    []bool // stacks, by id, of which no allocation is made; nil if none
+	Samples    int    // of the course of memory, evenly over the events
+	Looks      []int  // further events after which memory is sampled, in order
+	Steps      bool   // whether to record each change of reserved memory
 }
 
-// An Outcome is what would have come of it.
+// An Outcome is the result of a scenario.
 type Outcome struct {
 	allocator.Stats
 	OOM *Refusal // the first; nil if memory did not run out
-	// Left is what PyTorch could still have had behind the last request that ran
+	// Left is what PyTorch could still have taken after the last request that ran
 	// out in the recording: free with the driver, or in what empty_cache returns.
-	// It is nil if that request is not met, or if there is no capacity.
+	// It is nil if that request is not met, or if the capacity is not known.
 	Left *int64
 	// Stranded is the most bytes that were free in segments in use, of those
 	// seen at some 2,000 events evenly over the history, where samples are asked
@@ -43,6 +46,13 @@ type Outcome struct {
 	Samples  []Sample
 	Looks    []Sample
 	Steps    []Step
+	Emptied  []Emptied // calls of the scenario's own, in order
+}
+
+// An Emptied is a call of empty_cache: the bytes reserved before and after.
+type Emptied struct {
+	Event         int
+	Before, After int64
 }
 
 // A Step is the bytes reserved from an event on. The first one is what is
@@ -52,7 +62,7 @@ type Step struct {
 	Reserved int64
 }
 
-// A Refusal is a request for which there was no memory.
+// A Refusal is a request that ran out of memory.
 type Refusal struct {
 	Event            int
 	Size             int64 // rounded bytes
@@ -94,8 +104,8 @@ func (x *Result) Recorded() Scenario {
 	return sc
 }
 
-// Bounded is a scenario with the capacity and the limit of the recording, where it
-// has no capacity of its own.
+// Bounded returns a scenario with the capacity and the limit of the recording, if it
+// does not set a capacity.
 func (x *Result) Bounded(sc Scenario) Scenario {
 	if sc.Capacity == 0 {
 		recorded := x.Recorded()
@@ -104,9 +114,9 @@ func (x *Result) Bounded(sc Scenario) Scenario {
 	return sc
 }
 
-// Under is a scenario with other settings. A fraction that they name is of the
-// scenario's capacity, where it has no limit of its own. Garbage collection
-// needs a limit: where no bound of memory is given, it is that of the recording.
+// Under returns a scenario with other settings. A fraction that they name is of the
+// scenario's capacity, if it does not set a limit. Garbage collection
+// needs a limit: if no bound of memory is given, the recording's is used.
 func (x *Result) Under(sc Scenario, set allocator.Settings) Scenario {
 	sc.Settings = set
 	if set.GCThreshold > 0 && sc.Limit == 0 && sc.Capacity == 0 {
@@ -146,7 +156,7 @@ func (x *Result) Fits(capacity int64) error {
 	return nil
 }
 
-// Held says that a part of memory is not laid out anew, "" if all is.
+// Held states that a part of memory keeps its recorded layout, "" if none does.
 func (x *Result) Held() string {
 	if x.StartReserved == 0 {
 		return ""
@@ -160,7 +170,7 @@ func (x *Result) WhatIf(sc Scenario) Outcome {
 	return x.whatIf(&sc, nil)
 }
 
-// Run is WhatIf, given up when ctx ends.
+// Run is like WhatIf, and stops when ctx ends.
 func (x *Result) Run(ctx context.Context, sc Scenario) (Outcome, error) {
 	const often = 1 << 12 // events
 	n := 0
@@ -171,7 +181,7 @@ func (x *Result) Run(ctx context.Context, sc Scenario) (Outcome, error) {
 	return out, ctx.Err()
 }
 
-// whatIf runs a scenario until stop says so; nil never does.
+// whatIf runs a scenario until stop returns true; a nil stop never does.
 func (x *Result) whatIf(sc *Scenario, stop func(*Outcome) bool) Outcome {
 	sc.Settings.Ascend = x.Settings.Ascend
 	s := &simulation{Result: x, sc: sc, e: &x.Trace.Events, device: newDevice(x.Recording, sc.Capacity)}
@@ -271,12 +281,22 @@ func (s *simulation) prelude(k int) {
 		s.atEmptied++
 	}
 	for s.atEmpty < len(s.sc.Empty) && s.sc.Empty[s.atEmpty] <= k {
-		s.a.EmptyCache()
+		s.empty(k)
 		s.atEmpty++
 	}
 	for s.atRetried < len(s.retried) && s.retried[s.atRetried].to <= k {
 		s.atRetried++
 	}
+}
+
+// empty does what the scenario adds before event k.
+func (s *simulation) empty(k int) {
+	before, calls := s.a.Reserved, s.out.Emptied
+	if above := s.sc.EmptyAbove; above > 0 && (before < above || len(calls) > 0 && before == calls[len(calls)-1].After) {
+		return
+	}
+	s.a.EmptyCache()
+	s.out.Emptied = append(calls, Emptied{k, before, s.a.Reserved})
 }
 
 func (s *simulation) malloc(k int) (allocator.Block, bool) {
@@ -329,7 +349,7 @@ func (s *simulation) alloc(k int) {
 }
 
 // oom runs a request that ran out of memory. If it does not now, the program
-// goes on as it did: what it got is freed at once.
+// continues as it did: what it got is freed at once.
 func (s *simulation) oom(k int) {
 	b, ok := s.malloc(k)
 	if !ok {
@@ -407,7 +427,7 @@ func (r *Recording) atOnce(k int) bool {
 // histories it is up to 1/256 more. Also the requests must be met that the
 // recording ran out of memory for. It is the peak of reserved memory where
 // nothing less is enough, and 0 if the limit alone is too low. Where a retry
-// happens to tidy up, less may be enough once more.
+// happens to release memory, a smaller capacity may be enough again.
 func (x *Result) Smallest(ctx context.Context, sc Scenario) (int64, error) {
 	fails := func(o *Outcome) bool { return o.OOM != nil }
 	sc.Capacity, sc.Samples, sc.Looks, sc.Steps = 0, 0, nil, false

@@ -60,7 +60,7 @@ func TestCudaFreeEndsWaits(t *testing.T) {
 	}
 }
 
-// Pools are told apart by ranges of addresses, however large a segment is.
+// Pools are distinguished by ranges of addresses, however large a segment is.
 func TestHugePrivateSegment(t *testing.T) {
 	const size = 1 << 44
 	s := training(1000, false)

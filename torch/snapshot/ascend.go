@@ -7,8 +7,8 @@ import (
 )
 
 // Ascend reports whether torch_npu wrote the file, Huawei's backend for Ascend
-// devices, whose allocator rounds otherwise than PyTorch's: frames of it are in
-// the stacks, or the sizes of the blocks say so.
+// devices, whose allocator rounds differently from PyTorch's: frames of it are in
+// the stacks, or the sizes of the blocks show it.
 func (s *Snapshot) Ascend() bool {
 	for id := range s.Stacks.FrameCount() {
 		f := s.Stacks.At(stack.FrameID(id))

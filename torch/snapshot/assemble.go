@@ -108,7 +108,7 @@ func (b *builder) segmentsOf(list object) (out []Segment) {
 		s.Extra = b.fields(lists.pairs)
 		s.Blocks = b.blocksOf(lists.blocks)
 		addr := s.Addr
-		for i := range s.Blocks { // before 2.1 blocks have no address of their own
+		for i := range s.Blocks { // before 2.1 blocks do not record their address
 			if s.Blocks[i].form.noAddress {
 				s.Blocks[i].Addr = addr
 			}
@@ -119,7 +119,7 @@ func (b *builder) segmentsOf(list object) (out []Segment) {
 	return out
 }
 
-// blocksOf are the blocks of a list: a view of all blocks where they stand one
+// blocksOf returns the blocks of a list: a view of all blocks where they are one
 // after another, but a copy for the second segment that has the list.
 func (b *builder) blocksOf(list object) []Block {
 	if list.class() == cList {
@@ -144,7 +144,7 @@ func (b *builder) blocksOf(list object) []Block {
 	return out
 }
 
-// tracesOf are the traces of a list of lists. A trace whose events stand one
+// tracesOf returns the traces of a list of lists. A trace whose events are one
 // after another is a view of the columns.
 func (b *builder) tracesOf(list object) (out []Trace) {
 	if list.class() != cList {
@@ -185,7 +185,7 @@ func (b *builder) tracesOf(list object) (out []Trace) {
 	return out
 }
 
-// gather copies a trace whose events do not stand in order, as in files that
+// gather copies a trace whose events are not in order, as in files that
 // were put together by hand.
 func (b *builder) gather(device int, list object) Trace {
 	t := Trace{Device: device}
@@ -234,7 +234,7 @@ func pick[T any](column []T, at []uint32) []T {
 	return out
 }
 
-// pending is what was kept of n events from the first on.
+// pending returns what was kept of n events from the first on.
 func (b *builder) pending(first, n int) []pendingExtra {
 	after := func(event int) int {
 		return sort.Search(len(b.eventExtra), func(i int) bool { return b.eventExtra[i].index >= event })
@@ -242,7 +242,7 @@ func (b *builder) pending(first, n int) []pendingExtra {
 	return b.eventExtra[after(first):after(first+n)]
 }
 
-// extraOf is what the columns do not hold of n events from the first on.
+// extraOf returns what the columns do not hold of n events from the first on.
 func (b *builder) extraOf(first, n int) (out []eventExtra) {
 	rest := b.pending(first, n)
 	untimed := first // events before the first one with a time

@@ -10,8 +10,8 @@ import (
 	"strandline/torch/pickle"
 )
 
-// What is kept of a file, in bytes, may come to a fixed sum and a multiple of
-// the bytes of the file, packed as they stand there: containers may be used in
+// What is kept of a file, in bytes, may reach a fixed sum and a multiple of
+// the bytes of the file, packed as they are there: containers may be used in
 // many places, and packed data may unfold a thousandfold. Files of PyTorch's
 // need a fraction of it.
 const (
@@ -19,8 +19,8 @@ const (
 	finalBytes = 16 << 20 // for what is put together when the reading has ended
 	perByte    = 48
 
-	// Of that a file of a few kilobytes gets less, so that a small one is judged
-	// soon, whatever is in it.
+	// A file of a few kilobytes gets less than that, so that a small one is judged
+	// quickly, whatever it contains.
 	leastBytes = 4 << 20
 	perFirst   = 512
 
@@ -87,7 +87,7 @@ func (b *builder) raise() {
 	}
 }
 
-// afford is how many of n things of a size are available.
+// afford returns how many of n things of a size are available.
 func (b *builder) afford(n, size int, what string) int {
 	if b.spend(n*size, what) == nil {
 		return n

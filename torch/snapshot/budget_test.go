@@ -53,7 +53,7 @@ func packed(parts func(w io.Writer)) string {
 }
 
 // What is used in many places, or packed, costs no more than a multiple of the
-// file; what could be had of it is there.
+// file; what could be read of it is there.
 func TestReadBoundsSharing(t *testing.T) {
 	ev := func(i int) string {
 		return rec("action", text("alloc"), "addr", forgeInt(512*i), "size", forgeInt(512))

@@ -12,14 +12,14 @@ import (
 // A builder turns the values of a file into columns as they come. It is a
 // [pickle.Handler]; JSON text drives it in the same way.
 //
-// Records are recognised bottom-up, by their keys: when the items of a dict
+// Records are recognized bottom-up, by their keys: when the items of a dict
 // arrive and it is an event, its values go to the columns and the dict is from
 // then on the event's number. A dict that is not a known record is kept as it is.
 //
-// Its parts have a file each: objects.go (what a container turned out to be),
-// lists.go, recognise.go (which record a dict is), columns.go (where records
+// Its parts have a file each: objects.go (the class of each container),
+// lists.go, recognize.go (which record a dict is), columns.go (where records
 // go), values.go (single values), salvage.go (what a file that ends early still
-// gives), plain.go (values without a column) and assemble.go (the snapshot of it
+// can give), plain.go (values without a column) and assemble.go (the snapshot of it
 // all).
 type builder struct {
 	snap *Snapshot
@@ -44,7 +44,7 @@ type builder struct {
 	records
 	fxFrames map[string]stack.FrameID // frames with extra, by content
 
-	recogniser
+	recognizer
 	settling int // how deep settled is in itself
 	late     int // records that grew after they had been read
 	deep     int // stacks that were cut
@@ -224,7 +224,7 @@ func (b *builder) SetItems(dict uint64, pairs []pickle.Value) error {
 	return nil
 }
 
-// oddities says which values were not what the format says.
+// oddities returns which values were not as the format requires.
 func (b *builder) oddities() (out []string) {
 	for what, n := range b.odd {
 		values := "values"

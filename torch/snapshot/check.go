@@ -25,7 +25,7 @@ const (
 	numRules
 )
 
-// ruleTexts say what breaks each rule, of one thing and of several.
+// ruleTexts state what breaks each rule, of one thing and of several.
 var ruleTexts = [numRules][2]string{
 	negativeSize: {"size is below zero", "sizes are below zero"},
 	hugeSize:     {"size is larger than any memory", "sizes are larger than any memory"},
@@ -49,7 +49,7 @@ type checker struct {
 	place []place // of the segments
 }
 
-// A place names a segment as a person counts: by device, from 0.
+// A place identifies a segment by its device and its number there, from 0.
 type place struct{ device, n int }
 
 // check adds a sentence to Faults for each rule that the file breaks. Of a file
@@ -105,7 +105,7 @@ func (c *checker) segment(i int) string {
 	return fmt.Sprintf("segment %d of device %d at 0x%x", c.place[i].n, c.place[i].device, c.s.Segments[i].Addr)
 }
 
-// sentence says how often a rule is broken, and where first; "" if it is not.
+// sentence returns how often a rule is broken, and where first; "" if it is not.
 func (c *checker) sentence(r rule) string {
 	switch n := c.count[r]; {
 	case n == 1:
@@ -170,7 +170,7 @@ func (c *checker) sums(i int) {
 	}
 }
 
-// blocks looks at where the blocks of a segment lie.
+// blocks checks the addresses of a segment's blocks.
 func (c *checker) blocks(i int) {
 	g := &c.s.Segments[i]
 	next, end := g.Addr, g.Addr+uint64(max(g.TotalSize, 0))
@@ -191,7 +191,7 @@ func (c *checker) blocks(i int) {
 	}
 }
 
-// order looks at the order of the segments in the file.
+// order checks the order of the segments in the file.
 func (c *checker) order(whole int) {
 	for i := 1; i < whole; i++ {
 		a, b := &c.s.Segments[i-1], &c.s.Segments[i]
@@ -209,7 +209,7 @@ func (c *checker) order(whole int) {
 }
 
 // overlaps looks for segments of a device that share addresses, in whatever
-// order they stand.
+// order they are.
 func (c *checker) overlaps(whole int) {
 	g := c.s.Segments
 	byAddr := make([]int, 0, whole)

@@ -147,7 +147,7 @@ func (b *builder) event() (object, error) {
 		e.Time = append(e.Time, b.int(kTimeUS))
 		b.present.time = true
 	} else {
-		b.lacks &^= bit(kTimeUS) // timeFrom stands for it
+		b.lacks &^= bit(kTimeUS) // timeFrom replaces it
 	}
 	if r[kCompileContext].Kind != absent || e.CompileContext != nil {
 		b.present.compile = true

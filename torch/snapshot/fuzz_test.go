@@ -11,7 +11,7 @@ import (
 )
 
 // FuzzRead takes any bytes: nothing may panic or allocate far beyond the input,
-// and what is read without loss must tell the same sums after it was written.
+// and what is read without loss must have the same sums after it was written.
 func FuzzRead(f *testing.F) {
 	files, _ := filepath.Glob(filepath.Join("testdata", "w*"))
 	for _, name := range files {

@@ -7,7 +7,7 @@ import (
 
 // RingFull reports whether the ring of events of a device seems to have
 // overflowed, so that its oldest events are lost. PyTorch says so from 2.12 on;
-// before, a count that people choose as max_entries is taken as a sign.
+// before, a count of the kind chosen as max_entries is taken as a sign.
 func (s *Snapshot) RingFull(device int) bool {
 	n := 0
 	for i := range s.Traces {
@@ -21,7 +21,7 @@ func (s *Snapshot) RingFull(device int) bool {
 	return n >= 1000 && roundCount(n)
 }
 
-// roundCount reports whether n is a number as people choose it: 1, 2 or 5 and zeros, or a
+// roundCount reports whether n is a round number: 1, 2 or 5 and zeros, or a
 // power of two.
 func roundCount(n int) bool {
 	if n&(n-1) == 0 {
@@ -36,7 +36,7 @@ func roundCount(n int) bool {
 // stepName is the name of a scope that is a step of a program, with its number.
 var stepName = regexp.MustCompile(`(?i)^\W*((.*\W)?(step|iter|iteration|batch|request)\b\D{0,3})\d+\W*$`)
 
-// stepTail is how much of a scope's name says whether it is a numbered step.
+// stepTail is how much of a scope's name shows whether it is a numbered step.
 const stepTail = 64
 
 // A Scope is an annotated part of a program's run, in µs.
@@ -45,7 +45,7 @@ type Scope struct {
 	End   int64 // 0 if it had not ended
 }
 
-// The kinds of scopes that are steps, beside those that are numbered.
+// The kinds of scopes that are steps, in addition to those that are numbered.
 const (
 	profilerStep = "ProfilerStep#"
 	updateStep   = "Optimizer.step#"
@@ -54,7 +54,7 @@ const (
 // StepScopes are the steps of a program in order, as far as annotations show them:
 // the profiler's, else scopes that are numbered "step 3"; what says which. Of
 // several kinds of numbered scopes the one that begins first is taken, as the
-// others may stand inside it, if there are three of it; else the most frequent.
+// others may be inside it, if there are three of it; else the most frequent.
 func (s *Snapshot) StepScopes() (scopes []Scope, what string) {
 	kinds, order := s.stepScopes()
 	if found := kinds[profilerStep]; len(found) > 0 {
@@ -72,15 +72,10 @@ func (s *Snapshot) StepScopes() (scopes []Scope, what string) {
 	return scopes, "annotated steps"
 }
 
-// UpdateScopes are the updates of optimizers that PyTorch annotates and that ended.
-func (s *Snapshot) UpdateScopes() (scopes []Scope) {
+// UpdateScopes are the updates of optimizers that PyTorch annotates, in order.
+func (s *Snapshot) UpdateScopes() []Scope {
 	kinds, _ := s.stepScopes()
-	for _, x := range kinds[updateStep] {
-		if x.End != 0 {
-			scopes = append(scopes, x)
-		}
-	}
-	return scopes
+	return kinds[updateStep]
 }
 
 // stepScopes are the scopes that are steps, by kind, and the kinds in the order in
@@ -117,7 +112,7 @@ func (s *Snapshot) stepScopes() (kinds map[string][]Scope, order []string) {
 	return kinds, order
 }
 
-// stepKind is the kind of step that a scope's name says it is, "" for none.
+// stepKind returns the kind of step that a scope's name states, "" for none.
 func stepKind(name string) string {
 	for _, kind := range []string{profilerStep, updateStep} {
 		if strings.HasPrefix(name, kind) {

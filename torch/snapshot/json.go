@@ -129,7 +129,7 @@ func (d *jsonDecoder) flush() (err error) {
 	return err
 }
 
-// rest is what waits, in the order in which pickle's machine would have it.
+// rest returns what is pending, in the order in which pickle's machine would hold it.
 func (d *jsonDecoder) rest() (out []pickle.Value) {
 	for i, o := range d.open {
 		end := len(d.items)

@@ -3,7 +3,7 @@ package snapshot
 import "math/bits"
 
 // The keys of the known records, interned first, so that a key is a small
-// number and a record is recognised by a mask of them.
+// number and a record is recognized by a mask of them.
 const (
 	kNoKey = iota // string 0 is "absent"
 	kEmpty        // ""
@@ -138,7 +138,7 @@ var columns = [...]keySet{
 	rAnnotation: bit(kName, kStage, kDevice, kTimeUS),
 }
 
-// recordOf recognises a record by its keys.
+// recordOf recognizes a record by its keys.
 func recordOf(mask keySet) record {
 	has := func(keys ...int) bool { m := bit(keys...); return mask&m == m }
 	switch {

@@ -9,8 +9,8 @@ import (
 // Measured returns a snapshot of what s has columns for, with other stacks and
 // texts: nothing else of s is in it, neither its name, nor keys that PyTorch does
 // not write, nor values of the wrong type. Stacks has the ids of s.Stacks. Text
-// returns what stands for a text of a column, which it is given; an empty text has
-// nothing to stand for it. Settings and the keys of the top level are left out.
+// returns the replacement of a text of a given column; an empty text is
+// not replaced. Settings and the keys of the top level are left out.
 // The measured columns are shared with s.
 func (s *Snapshot) Measured(stacks *stack.Table, text func(column, value string) string) *Snapshot {
 	out := newBuilder().snap
@@ -62,7 +62,7 @@ func (m *measurer) block(b Block) Block {
 			d.history = append(d.history, historyEntry{addr: h.addr, size: h.size, stack: h.stack, lacks: h.lacks | keysOf(h.extra)})
 		}
 	}
-	if b.State == UnknownState { // without a state it were no block
+	if b.State == UnknownState { // without a state it would not be a block
 		d.extra = []Field{{keyNames[kState], UnknownState.String()}}
 	}
 	b.detail = 0
@@ -94,7 +94,7 @@ func (m *measurer) traces(list []Trace) []Trace {
 	return out
 }
 
-// column returns a column with what stands for its texts.
+// column returns a column with the replacements of its texts.
 func (m *measurer) column(name string, ids []StringID) []StringID {
 	if ids == nil {
 		return nil

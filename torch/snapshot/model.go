@@ -10,12 +10,12 @@
 // [Snapshot.Write] writes what PyTorch would have written.
 //
 // The bytes of a file become columns in three steps: package pickle drives the
-// builder (build.go), which recognises each record by its keys (recognise.go),
+// builder (build.go), which recognizes each record by its keys (recognize.go),
 // appends it to its columns (columns.go), and puts the snapshot together at the
 // end (assemble.go).
 //
 // All sizes are bytes, all times microseconds since the Unix epoch. Sizes and
-// addresses are as the file has them, however absurd; [Snapshot.Sane] is the
+// addresses are as in the file, however absurd; [Snapshot.Sane] returns the
 // snapshot without impossible ones.
 package snapshot
 
@@ -79,7 +79,7 @@ func (s *Snapshot) FrameExtra(id stack.FrameID) []Field {
 	return x.fields
 }
 
-// Format says how the file was written.
+// Format states how the file was written.
 type Format struct {
 	Encoding    string // "pickle" or "json"
 	Protocol    int    // of a pickle, else -1
@@ -89,7 +89,7 @@ type Format struct {
 	BareList bool
 }
 
-// Partial says where reading ended and why.
+// Partial states where reading ended and why.
 type Partial struct {
 	Offset   int64 // bytes into the uncompressed data
 	Err      error
@@ -153,7 +153,7 @@ type Segment struct {
 	lacks                                               keySet
 }
 
-// Contains reports whether addr lies in the segment.
+// Contains reports whether addr is in the segment.
 func (s *Segment) Contains(addr uint64) bool {
 	return addr-s.Addr < uint64(s.TotalSize)
 }
@@ -198,7 +198,7 @@ type Block struct {
 	detail    uint32 // index into Snapshot.details, 0 for none
 }
 
-// blockForm is how the file spells a block. The zero value is PyTorch 2.6's.
+// blockForm is how the file writes a block. The zero value is PyTorch 2.6's.
 type blockForm struct {
 	noRequested, noAddress, noFrames bool
 	awaiting                         bool // Pending by the name of the docstrings
@@ -248,7 +248,7 @@ type Events struct {
 // Len is the number of events.
 func (e *Events) Len() int { return len(e.Action) }
 
-// DeviceFree is what the driver had left at an OOM event, if the file has it; see
+// DeviceFree returns what the driver had left at an OOM event, if the file has it; see
 // [Trace.HasDeviceFree].
 func (e *Events) DeviceFree(k int) int64 { return int64(e.Addr[k]) }
 
@@ -284,7 +284,7 @@ type Trace struct {
 type eventExtra struct {
 	event  int
 	fields []Field
-	lacks  keySet // keys that have a column, but are not there
+	lacks  keySet // keys that have a column, but are missing
 }
 
 // Extra are the fields of event k that have no column.
@@ -298,13 +298,13 @@ func (t *Trace) extraAt(k int) eventExtra {
 	return eventExtra{}
 }
 
-// HasSize reports whether event k has a size that can be.
+// HasSize reports whether event k has a possible size.
 func (t *Trace) HasSize(k int) bool {
 	return sane(t.Size[k]) && !t.extraAt(k).lacks.has(kSize)
 }
 
-// HasDeviceFree reports whether an OOM event says what the driver had left, and that
-// can be.
+// HasDeviceFree reports whether an OOM event states what the driver had left, and that
+// is possible.
 func (t *Trace) HasDeviceFree(k int) bool {
 	free := t.DeviceFree(k)
 	return sane(free) && (free > 0 || !t.extraAt(k).lacks.has(kDeviceFree))
@@ -363,8 +363,8 @@ type Device struct {
 	Segments []int  // indices into Snapshot.Segments
 }
 
-// Devices are those that have segments or events, by index. A file that shows
-// of nothing at all has device 0 alone, empty.
+// Devices returns those that have segments or events, by index. A file without
+// either has device 0 alone, empty.
 func (s *Snapshot) Devices() []Device {
 	byIndex := map[int]*Device{}
 	get := func(i int) *Device {
@@ -399,7 +399,7 @@ func (s *Snapshot) Devices() []Device {
 // segments cannot.
 func (s *Snapshot) HasHistory() bool { return !s.Format.BareList }
 
-// String says how a file was written: "pickle, protocol 4, zstd".
+// String returns how a file was written: "pickle, protocol 4, zstd".
 func (f Format) String() string {
 	s := f.Encoding
 	if f.Encoding == "pickle" {

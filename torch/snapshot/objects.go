@@ -6,7 +6,7 @@ import (
 	"strandline/torch/pickle"
 )
 
-// An object is what a container turned out to be: a class and an index.
+// An object identifies what a container is: a class and an index.
 type object uint32
 
 const (
@@ -22,7 +22,7 @@ const (
 	cStack // a list of frames: the stack's id
 	cList  // any other list: index into lists
 	cDict  // a dict that is not a known record (yet): index into dicts
-	cOther // a dict that was found to be none, likewise
+	cOther // a dict that was found not to be one, likewise
 	cFrame // the records: index into their columns
 	cEvent
 	cBlock
@@ -35,7 +35,7 @@ func (o object) class() class { return class(o >> classShift) }
 
 func (o object) index() int { return int(o & indexMask) }
 
-// listData is a list of records that stand one after another in their columns,
+// listData is a list of records that are one after another in their columns,
 // or else any items.
 type listData struct {
 	of       class // of the records, 0 for any items
@@ -88,7 +88,7 @@ func (b *builder) objectOf(v pickle.Value) (object, bool) {
 	return 0, false
 }
 
-// length is how many items a list has.
+// length returns how many items a list has.
 func (b *builder) length(list object) int {
 	if list.class() != cList {
 		return 0

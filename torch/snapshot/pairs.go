@@ -7,8 +7,8 @@ import (
 	"strandline/torch/pickle"
 )
 
-// A pair is a key and its value. The N of the value is, beside what package
-// pickle says, a StringID, a stack.ID for a List and a PoolID for a Tuple.
+// A pair is a key and its value. The N of the value is, in addition to what package
+// pickle defines, a StringID, a stack.ID for a List and a PoolID for a Tuple.
 type pair struct {
 	key int
 	v   pickle.Value
@@ -151,7 +151,7 @@ func (s *Snapshot) frameFields(id stack.FrameID) []Field {
 	return withExtra([]Field{{"name", f.Function}, {"filename", f.File}, {"line", f.Line}}, x.fields, x.lacks)
 }
 
-// withExtra adds the extra fields, and removes what they stand for or the
+// withExtra adds the extra fields, and removes what they replace or the
 // record lacks.
 func withExtra(fields, extra []Field, lacks keySet) []Field {
 	skip := lacks | keysOf(extra)
@@ -164,7 +164,7 @@ func withExtra(fields, extra []Field, lacks keySet) []Field {
 	return append(out, extra...)
 }
 
-// pairFields spells pairs out, with the extra fields.
+// pairFields returns pairs as fields, with the extra fields.
 func (s *Snapshot) pairFields(pairs []pair, extra []Field) []Field {
 	out := make([]Field, 0, len(pairs)+len(extra))
 	for _, p := range pairs {

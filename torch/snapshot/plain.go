@@ -6,18 +6,18 @@ import (
 )
 
 const (
-	// maxUnfolded bounds the values, within values, of one that has no column:
+	// maxUnfolded bounds the nested values of one that has no column:
 	// containers may refer to each other so that they unfold to any size.
 	maxUnfolded = 1 << 20
 	maxLevels   = 64
 )
 
-// Unread stands in Extra for a value too large or too deep to keep, or inside
+// Unread replaces, in Extra, a value too large or too deep to keep, or inside
 // itself. It is written as None.
 type Unread struct{}
 
 // plain is a value as Go data, with the number of values in it. A container is
-// made once, however often it is met.
+// made once, however often it occurs.
 type plain struct {
 	v any
 	n int
@@ -74,7 +74,7 @@ func (b *builder) container(v pickle.Value, levels int) plain {
 	if levels == 0 || b.spend(plainBytes, "values of unknown keys") != nil {
 		return p
 	}
-	b.plain[v] = p // for what contains itself
+	b.plain[v] = p // for a value that contains itself
 	switch v.Kind {
 	case pickle.Tuple:
 		p = b.items(b.tuples.at(v.N), levels)
@@ -141,8 +141,8 @@ func (b *builder) list(list object, levels int) plain {
 	return plain{[]any{}, 1}
 }
 
-// object is a dict. One that was taken for a record, but stands in a place of
-// its own, is spelled out again.
+// object returns a dict. One that was taken for a record, but is not in a
+// record's place, is converted back.
 func (b *builder) object(o object, levels int) plain {
 	s, i := b.snap, o.index()
 	var pairs []pair

@@ -15,15 +15,15 @@ import (
 	"strandline/torch/pickle"
 )
 
-// ErrNotSnapshot is the cause where a file is something else.
+// ErrNotSnapshot is the error for a file that is something else.
 var ErrNotSnapshot = errors.New("not a snapshot of PyTorch's allocator")
 
-// ErrUnknown is that of a file that begins like nothing that is known.
+// ErrUnknown is the error for a file that begins like no known format.
 var ErrUnknown = fmt.Errorf("%w", ErrNotSnapshot)
 
 var errNotSnapshot = fmt.Errorf("%w: it has neither segments nor traces", ErrNotSnapshot)
 
-// Options say how to read.
+// Options state how to read.
 type Options struct {
 	Name string // for messages
 	Size int64  // bytes of the input where it is known, else 0: columns are sized by it
@@ -86,7 +86,7 @@ func read(r io.Reader, o Options) (*Snapshot, error) {
 	b.size, b.read = o.Size, count.n.Load
 	src := &source{r: raw, b: b}
 	var in io.Reader = src
-	buffered := raw // what in reads from, or itself
+	buffered := raw // what in reads from, or in itself
 	if format.Compression != "" {
 		src.r = unpacked
 		buffered = bufio.NewReaderSize(src, 64<<10)
@@ -150,7 +150,7 @@ func read(r io.Reader, o Options) (*Snapshot, error) {
 	return b.snap, nil
 }
 
-// byteOrderMark stands before text that some programs of Windows write.
+// byteOrderMark precedes text that some programs of Windows write.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // sniff infers the encoding from the first bytes.
@@ -189,7 +189,7 @@ func protocol(head []byte) int {
 	return 1
 }
 
-// counter counts what was read. zstd reads ahead in a goroutine of its own.
+// counter counts what was read. zstd reads ahead in another goroutine.
 type counter struct {
 	r        io.Reader
 	n        atomic.Int64

@@ -284,7 +284,7 @@ func TestReadBoundsMemory(t *testing.T) {
 	}
 }
 
-// readBound is what reading and writing n bytes may allocate.
+// readBound returns what reading and writing n bytes may allocate.
 func readBound(n int) uint64 { return 64<<20 + 1000*uint64(n) }
 
 func farPuts(n int) string {
@@ -306,8 +306,8 @@ func squeezed(s string) string {
 
 const frame = `{"name": "main", "filename": "train.py", "line": 3}`
 
-// round reads JSON text, writes it as a pickle and reads that: both must tell
-// the same.
+// round reads JSON text, writes it as a pickle and reads that: both must be
+// equal.
 func round(t *testing.T, text string) *snapshot.Snapshot {
 	t.Helper()
 	s := readJSON(t, text)
@@ -447,7 +447,7 @@ func TestSyntheticOddValues(t *testing.T) {
 			"user_metadata": {"a": 1}, "pool_id": 3}, `+entry("")+`]],
 		"external_annotations": [{"name": 1, "stage": "MIDDLE"}]}`)
 	if len(s.Faults) == 0 {
-		t.Error("nothing is told")
+		t.Error("there is no note")
 	}
 	extra := s.Traces[0].Extra(0)
 	if len(extra) != 7 {

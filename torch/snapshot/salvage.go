@@ -20,7 +20,7 @@ func (b *builder) Salvage(rest []pickle.Value) {
 	salvager{b}.root(rest)
 }
 
-// A salvager puts what stood on the machine's stack where it was going: items
+// A salvager puts what was on the machine's stack where it was going: items
 // into the container below them, a segment's blocks into the segment. What
 // follows a dict that is not whole belongs to it.
 type salvager struct{ *builder }
@@ -52,7 +52,7 @@ func (s salvager) root(rest []pickle.Value) {
 }
 
 // dict adds to a dict the pairs that were read. The last value may be a
-// container that was still being filled, with what stands behind it.
+// container that was still being filled, with what is behind it.
 func (s salvager) dict(dict pickle.Value, rest []pickle.Value, inside func(uint64, pickle.Value, []pickle.Value)) {
 	if len(rest) > 0 && rest[0].Kind == pickle.Mark {
 		rest = rest[1:]

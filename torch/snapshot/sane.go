@@ -23,11 +23,11 @@ func sane(n int64) bool { return n >= 0 && n <= MaxSize }
 
 func saneTime(t int64) bool { return t >= 0 && t <= maxTime }
 
-// Sane is the snapshot without what cannot be, which Faults names: sizes
+// Sane returns the snapshot without impossible values, which Faults names: sizes
 // below zero, above [MaxSize] or at addresses that no memory has, and, where all
 // sizes add up to more than 2^62, the largest. They are 0 in it, and so are times
-// before 1970 or after 2255. It is the snapshot itself if there is nothing of
-// that, and shares all else with it.
+// before 1970 or after 2255. It returns the snapshot itself if it has no such
+// values, and shares all else with it.
 func (s *Snapshot) Sane() *Snapshot {
 	c := cleaner{most: MaxSize}
 	if total, things := s.total(); total > maxTotal {
@@ -43,7 +43,7 @@ func (s *Snapshot) Sane() *Snapshot {
 	return &out
 }
 
-// total is what all sizes add up to that can be, and how many there are.
+// total returns what all sizes add up to that can be, and how many there are.
 func (s *Snapshot) total() (total, things int64) {
 	add := func(n int64) {
 		things++

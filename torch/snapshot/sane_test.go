@@ -95,7 +95,7 @@ func TestLongTexts(t *testing.T) {
 			t.Errorf("the name that ends in %s is not written whole", last)
 		}
 	}
-	if b.Len() > 30_000 { // the one that two events have stands there once
+	if b.Len() > 30_000 { // the one that two events have is there once
 		t.Errorf("%d bytes are written", b.Len())
 	}
 }

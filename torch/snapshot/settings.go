@@ -48,6 +48,14 @@ func listOrOne(v any) []any {
 	return []any{v}
 }
 
+// SetRoundup sets the divisions of each class of sizes, of 1 MiB, 2 MiB and so on.
+func (s *Settings) SetRoundup(divisions []int64) {
+	s.Roundup = nil
+	for i, n := range divisions {
+		s.Roundup = append(s.Roundup, Field{fmt.Sprint(1 << i), n})
+	}
+}
+
 // Fields are the settings as they were read, or else as PyTorch 2.6 writes them.
 func (s *Settings) Fields() []Field {
 	if s.fields != nil {

@@ -58,7 +58,7 @@ func (b *builder) stringID(k int) StringID {
 	return kNoKey
 }
 
-// clipName is the beginning of a name that is longer than any that a person reads.
+// clipName returns the beginning of a name that is too long to print.
 func clipName(s string) string {
 	if len(s) <= maxName {
 		return s

@@ -56,8 +56,8 @@ func TestTorchVersion(t *testing.T) {
 	}
 }
 
-// TestTorchVersionOfCorpus reads files of PyTorch 2.6: that it is no later than
-// 2.7 shows in events alone.
+// TestTorchVersionOfCorpus reads files of PyTorch 2.6: only events show that
+// it is no later than 2.7.
 func TestTorchVersionOfCorpus(t *testing.T) {
 	eachOf(t, corpus(t, "torch/*.pickle", "torch/writers/*", "torch/big/*"), func(t *testing.T, s *snapshot.Snapshot) {
 		want := "2.5–2.9"

@@ -56,7 +56,7 @@ func TestWindowsPaths(t *testing.T) {
 	}
 }
 
-// content is all that a snapshot tells, without the numbers by which its parts
+// content returns all that a snapshot holds, without the numbers by which its parts
 // are shared.
 func content(s *snapshot.Snapshot) []string {
 	var out []string
@@ -185,7 +185,7 @@ func roundTripFolder(t *testing.T, dir string) {
 
 func TestWriteNew(t *testing.T) {
 	s := reread(t, written(t, snapshot.New()))
-	if got := s.TorchVersion(); got != "2.5–2.9" { // only events tell 2.8
+	if got := s.TorchVersion(); got != "2.5–2.9" { // only events identify 2.8
 		t.Errorf("an empty snapshot is of PyTorch %s", got)
 	}
 	if s.Settings == nil || s.Settings.MaxSplitSize != -1 || len(s.Settings.Roundup) != 16 || len(s.Traces) != 1 {

@@ -35,7 +35,7 @@ const (
 func (h *History) EventAxis() *Axis { return &Axis{Span: max(int64(h.Events())-1, 0)} }
 
 // TimeAxis is the axis of time in µs, nil if the history has none. Events at
-// which the clock runs back stand where the latest before them stands.
+// which the clock runs back are placed at the latest before them.
 func (h *History) TimeAxis() *Axis {
 	times := h.Trace.Time
 	if len(times) == 0 {
@@ -64,7 +64,7 @@ func (h *History) TimeAxis() *Axis {
 	return a
 }
 
-// Place is where event k stands.
+// Place returns the place of event k.
 func (a *Axis) Place(k int) int64 {
 	if a.times == nil {
 		return int64(k)

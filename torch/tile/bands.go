@@ -8,7 +8,7 @@ import (
 	"strandline/torch/timeline"
 )
 
-// A Fate is what became of an allocation.
+// A Fate is how an allocation ended.
 type Fate uint8
 
 // The fates, from the bottom of a picture to its top.
@@ -57,7 +57,7 @@ type Bands struct {
 
 // NewBands groups the allocations of a history. The order of the bands, from
 // below: what is kept, by mean birth; what is freed, the longest-lived first;
-// what is pending. Bytes weigh the means.
+// what is pending. The means are weighted by bytes.
 func NewBands(h *History, g Grouping) (*Bands, error) {
 	groups, err := newGrouper(h, g)
 	if err != nil {
@@ -71,7 +71,7 @@ func NewBands(h *History, g Grouping) (*Bands, error) {
 	return b, nil
 }
 
-// weighed is what the order of bands rests on.
+// weighed holds what the order of bands is based on.
 type weighed struct {
 	band          Band
 	bytes         float64
@@ -148,7 +148,7 @@ func (w *weighed) compare(v *weighed) int {
 	return cmp.Or(c, cmp.Compare(w.key, v.key))
 }
 
-// Checkpoints lie this many events apart, or twice, four times … as many, so
+// Checkpoints are this many events apart, or twice, four times … as many, so
 // that they take no more than so many values.
 const (
 	shortestEvery = 4096

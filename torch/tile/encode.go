@@ -93,7 +93,7 @@ func (t *Tile) encodeRects(w *writer, b *Bands) {
 	each(w, t.rects, func(r *rect) { w.u32(uint32(r.count)) })
 	each(w, t.rects, func(r *rect) {
 		var flags uint16
-		if r.alloc == Strip {
+		if r.alloc == stripID {
 			flags |= rectStrip
 		}
 		if r.bands > 1 {

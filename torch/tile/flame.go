@@ -22,12 +22,12 @@ type Node struct {
 	Count  int
 }
 
-// Frames that are none.
+// Numbers in place of a frame's.
 const (
-	RootFrame     = -1
-	StacksOff     = -2
-	AutogradFrame = -3
-	BeforeFrame   = -4 // older than the recording
+	rootFrame     = -1
+	stacksOff     = -2
+	autogradFrame = -3
+	beforeFrame   = -4 // older than the recording
 )
 
 // flameShare is the share of the whole below which a node is left out.
@@ -45,7 +45,7 @@ type branch struct {
 
 // FlameOf is the tree of stacks.
 func FlameOf(t *stack.Table, sums []StackSum) Flame {
-	root := &branch{Node: Node{Frame: RootFrame, Parent: none}}
+	root := &branch{Node: Node{Frame: rootFrame, Parent: none}}
 	for _, s := range sums {
 		root.grow(t, s)
 	}
@@ -74,11 +74,11 @@ func (b *branch) grow(t *stack.Table, s StackSum) {
 	b.Count += s.count
 	switch s.missing {
 	case timeline.StacksOff:
-		step(StacksOff)
+		step(stacksOff)
 	case timeline.AutogradThread:
-		step(AutogradFrame)
+		step(autogradFrame)
 	case timeline.BeforeRecording:
-		step(BeforeFrame)
+		step(beforeFrame)
 	}
 	frames := t.Frames(s.stack)
 	for _, frame := range slices.Backward(frames[max(0, len(frames)-flameDepth):]) {

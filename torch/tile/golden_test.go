@@ -63,7 +63,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// describe lists the bands, but for a long list's middle.
+// describe lists the bands, except for a long list's middle.
 func describe(out *strings.Builder, b *Bands) {
 	const ends = 8
 	for i, x := range b.Bands {

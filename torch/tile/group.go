@@ -17,7 +17,7 @@ import (
 	"strandline/units"
 )
 
-// A Grouping says what is put together in one band.
+// A Grouping states what is put together in one band.
 type Grouping string
 
 // The groupings.
@@ -69,7 +69,7 @@ type Group struct {
 	Label    string
 	Site     stack.Site // of the groupings by code; the line is 0 where it is not one
 	HasSite  bool
-	missing  timeline.Missing // why there is no line of own code, of the groupings by code
+	missing  timeline.Missing // why a line of own code is missing, for the groupings by code
 	Peak     int64            // most bytes live at once
 	PeakAt   int              // event
 	Kept     int64            // alive at the snapshot
@@ -128,7 +128,7 @@ func newGrouper(h *History, g Grouping) (*grouper, error) {
 		stacks(x.stack)
 	case ByPurpose:
 		purposes := purpose.Each(h.Timeline)
-		x.of = x.classes(func(i int) uint8 { return uint8(purposes[i]) }, func(p uint8) string { return purpose.Purpose(p).String() })
+		x.of = func(i int) int32 { return x.named(h.Purpose(i, purposes[i]), "") }
 	case ByPool:
 		x.of = x.pools()
 	case BySize:
@@ -252,7 +252,7 @@ func operator(frames []stack.Frame) string {
 }
 
 // pools groups by the pool and the stream of an allocation. Before PyTorch 2.12
-// events do not name the pool: it is that of the segment which holds the address
+// events do not name the pool: it is taken from the segment which holds the address
 // at the end.
 func (x *grouper) pools() func(i int) int32 {
 	h := x.h

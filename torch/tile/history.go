@@ -1,5 +1,5 @@
 // Package tile cuts the history of a device into pieces to draw. A piece, a
-// tile, covers some hundred columns of a picture; each column stands for many
+// tile, covers some hundred columns of a picture; each column covers many
 // events and shows the one at which most was live, so that what is drawn is
 // always a state that was. Memory is stacked in bands, one for each group of
 // allocations (a line of code, a pool) and fate (alive at the snapshot, or
@@ -16,7 +16,10 @@ package tile
 import (
 	"math"
 	"sort"
+	"sync/atomic"
 
+	"strandline/stack"
+	"strandline/torch/purpose"
 	"strandline/torch/snapshot"
 	"strandline/torch/timeline"
 )
@@ -34,6 +37,7 @@ type History struct {
 
 	lastDeath []int32         // of each blockLen allocations, math.MaxInt32 if one lives on
 	replaced  map[int32]int32 // allocations that end since their address is given away, by the event
+	leaking   *atomic.Pointer[map[stack.Site]bool]
 }
 
 const (
@@ -43,7 +47,7 @@ const (
 
 // NewHistory prepares a timeline for drawing.
 func NewHistory(t *timeline.Timeline) *History {
-	h := &History{Timeline: t, at: make([]int32, t.Trace.Len()), taken: stepsOf(t)}
+	h := &History{Timeline: t, at: make([]int32, t.Trace.Len()), taken: stepsOf(t), leaking: new(atomic.Pointer[map[stack.Site]bool])}
 	for k := range h.at {
 		h.at[k] = none
 	}
@@ -58,6 +62,19 @@ func (h *History) Measured(sizes []int64) *History {
 	out.sizes = sizes
 	out.sum()
 	return &out
+}
+
+// SetLeaking names the sites that leak, in this history and all that are measured from it.
+// Bands by purpose that were made before do not change.
+func (h *History) SetLeaking(sites map[stack.Site]bool) { h.leaking.Store(&sites) }
+
+// Purpose is what allocation i is for if it was made for p: "leaked" if a site that leaks
+// keeps it. What a pass in progress needs is still to be freed.
+func (h *History) Purpose(i int, p purpose.Purpose) string {
+	if sites := h.leaking.Load(); sites != nil && p != purpose.Activations && h.FateOf(i) == Kept && (*sites)[h.Snap.Stacks.Site(h.Stack(i))] {
+		return "leaked"
+	}
+	return p.String()
 }
 
 // Size is the bytes of allocation i.

@@ -61,8 +61,8 @@ func memoryViz(s *snapshot.Snapshot, d snapshot.Device) (start int64, after []in
 	return start, after
 }
 
-// TestMemoryViz wants the upper edge of the picture where PyTorch's own page has
-// it, at every event.
+// TestMemoryViz checks that the upper edge of the picture is where PyTorch's own page
+// has it, at every event.
 func TestMemoryViz(t *testing.T) {
 	files, err := filepath.Glob("../../examples/*/*.pickle*")
 	if err != nil || len(files) == 0 {

@@ -6,7 +6,7 @@ import (
 	"strandline/torch/snapshot"
 )
 
-// places are in which pool and on which stream an allocation lies.
+// places are the pool and the stream of each allocation.
 type places struct {
 	h        *History
 	segments []*snapshot.Segment // of the device, by address

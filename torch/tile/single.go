@@ -11,14 +11,14 @@ type rect struct {
 	from, to int   // columns
 	below    int64 // bytes below it
 	bytes    int64
-	alloc    int // Strip where there are several
+	alloc    int // stripID where there are several
 	band     int // the first, of whole bands
 	count    int // allocations
-	bands    int // how many whole bands it stands for, if more than 1
+	bands    int // how many whole bands it represents, if more than 1
 }
 
-// Strip stands in the place of an allocation where a rectangle is several.
-const Strip = -1
+// stripID replaces the number of an allocation where a rectangle is several.
+const stripID = -1
 
 // How many rectangles a tile may have, and how many allocations may be looked at
 // for it, counted once for each column in which they are live.
@@ -32,7 +32,7 @@ const (
 type item struct {
 	from, to int32 // columns
 	band     int32
-	alloc    int32 // Strip for several
+	alloc    int32 // stripID for several
 	count    int32
 	bytes    int64
 	rect     int32 // the open rectangle that the item has, or none
@@ -120,7 +120,7 @@ func (t *Tile) smallBands(b *Bands, items []item) []bool {
 }
 
 // runs gives each band the first of the small bands around it, with which it
-// shares a strip; a band that is not small stands alone.
+// shares a strip; a band that is not small is alone.
 func (b *Bands) runs(small []bool) []int32 {
 	first := make([]int32, len(small))
 	for i := range first {
@@ -140,14 +140,14 @@ type stacker struct {
 	strips []int32 // the open strip at the bottom of a band, or none
 }
 
-// collapse makes one item of small neighbours that live in all columns.
+// collapse makes one item of small neighbors that live in all columns.
 func (w *stacker) collapse() {
 	out := w.items[:0]
 	for _, x := range w.items {
 		if n := len(out); n > 0 && w.all(&x) && w.all(&out[n-1]) && w.first[x.band] == w.first[out[n-1].band] {
 			out[n-1].bytes += x.bytes
 			out[n-1].count += x.count
-			out[n-1].alloc = Strip
+			out[n-1].alloc = stripID
 			continue
 		}
 		out = append(out, x)
@@ -162,7 +162,7 @@ func (w *stacker) all(x *item) bool {
 
 // large reports whether x is an allocation to be drawn alone.
 func (w *stacker) large(x *item) bool {
-	return x.alloc != Strip && x.bytes >= w.t.threshold
+	return x.alloc != stripID && x.bytes >= w.t.threshold
 }
 
 // run goes through the columns.
@@ -192,7 +192,7 @@ func (w *stacker) run(ctx context.Context) (done bool, err error) {
 	return true, nil
 }
 
-// next is what lives in column c: of the column before what still does, and what
+// next returns what lives in column c: of the column before what still does, and what
 // is born.
 func (w *stacker) next(live, born []int32, c int) []int32 {
 	live = slices.DeleteFunc(live, func(i int32) bool { return int(w.items[i].to) <= c })
@@ -228,11 +228,11 @@ func (w *stacker) column(c int, live []int32) (below int64) {
 		} else {
 			if strip == nil {
 				strip = behind
-				open = rect{from: c, to: c + 1, below: below, alloc: Strip, band: int(band)}
+				open = rect{from: c, to: c + 1, below: below, alloc: stripID, band: int(band)}
 			}
 			open.bytes += x.bytes
 			open.count += int(x.count)
-			if open.alloc = Strip; open.count == 1 {
+			if open.alloc = stripID; open.count == 1 {
 				open.alloc = int(x.alloc)
 			}
 			open.bands = int(x.band-band) + 1

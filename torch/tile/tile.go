@@ -13,7 +13,7 @@ import (
 // Buckets is how many columns a tile has at most.
 const Buckets = 256
 
-// A Kind says what a tile draws.
+// A Kind states what a tile draws.
 type Kind uint8
 
 // The kinds of tile.
@@ -29,7 +29,7 @@ type Request struct {
 	Axis  *Axis
 	Level uint // a bucket is 2^Level places wide
 	Index int  // of the tile: its first bucket is Buckets·Index
-	// Scale is the logarithm to the base of 2 of the bytes that a pixel stands for.
+	// Scale is the base-2 logarithm of the bytes that a pixel represents.
 	Scale uint
 	// Solo are the groups to draw, nil for all.
 	Solo []Key
@@ -127,7 +127,7 @@ func (h *History) column(from, to int) column {
 		reserved: h.taken.highest(from, to)}
 }
 
-// solo is which bands are of the groups, nil if all are.
+// solo returns which bands are of the groups, nil if all are.
 func (b *Bands) solo(keys []Key) []bool {
 	if len(keys) == 0 {
 		return nil
@@ -137,6 +137,25 @@ func (b *Bands) solo(keys []Key) []bool {
 		keep[i] = slices.Contains(keys, b.Groups[b.Bands[i].Group].Key)
 	}
 	return keep
+}
+
+// Witnesses are the events whose state the columns draw.
+func (t *Tile) Witnesses() []int {
+	out := make([]int, len(t.columns))
+	for i := range t.columns {
+		out[i] = t.columns[i].witness
+	}
+	return out
+}
+
+// Allocs are the allocations that the tile draws one by one.
+func (t *Tile) Allocs() (out []int) {
+	for i := range t.rects {
+		if a := t.rects[i].alloc; a != stripID {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 // soloColumns counts only the bands to keep: no pyramid knows their extremes.

@@ -3,10 +3,8 @@ package tile
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"io/fs"
-	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -16,7 +14,6 @@ import (
 
 	"strandline/internal/synth"
 	"strandline/stack"
-	"strandline/torch/purpose"
 	"strandline/torch/snapshot"
 	"strandline/torch/timeline"
 )
@@ -95,7 +92,7 @@ func nonsense(seed uint64) *snapshot.Snapshot {
 	return s
 }
 
-// live is what lives after event k, by band, told by nothing but the timeline.
+// live returns what lives after event k, by band, from the timeline alone.
 func live(b *Bands, k int) []int64 {
 	out := make([]int64, len(b.Bands))
 	for _, i := range b.h.LiveAt(k) {
@@ -313,7 +310,7 @@ func checkColumns(t *testing.T, what string, h *History, tile *Tile) {
 	}
 }
 
-// checkEntries holds the heights against the live sets, and wants each band in
+// checkEntries checks the heights against the live sets, and that each band is in
 // one entry.
 func checkEntries(t *testing.T, what string, b *Bands, tile *Tile) {
 	t.Helper()
@@ -345,7 +342,7 @@ func checkEntries(t *testing.T, what string, b *Bands, tile *Tile) {
 	}
 }
 
-// checkRects wants the rectangles of a column to fill it from 0 to the total,
+// checkRects checks that the rectangles of a column fill it from 0 to the total,
 // each at the place that the order of bands gives it, within a quarter of a pixel.
 func checkRects(t *testing.T, what string, b *Bands, tile *Tile) {
 	t.Helper()
@@ -367,7 +364,7 @@ func checkRects(t *testing.T, what string, b *Bands, tile *Tile) {
 				t.Fatalf("%s, column %d: a rectangle stands at %d, want %d", what, c, r.below, below)
 			}
 			below = r.below + r.bytes
-			if count += r.count; r.alloc == Strip {
+			if count += r.count; r.alloc == stripID {
 				continue
 			}
 			want := int64(0)
@@ -391,7 +388,7 @@ func checkRects(t *testing.T, what string, b *Bands, tile *Tile) {
 }
 
 // TestZoomMovesNothing draws one event at all levels: bands that are drawn alone
-// stand at the same height.
+// are at the same height.
 func TestZoomMovesNothing(t *testing.T) {
 	h := NewHistory(timelineOf(t, synth.Trace(40_000)))
 	b, err := NewBands(h, ByLine)
@@ -428,7 +425,7 @@ func TestZoomMovesNothing(t *testing.T) {
 	}
 }
 
-// TestSpike wants one event of a million to be seen in the coarsest picture.
+// TestSpike checks that one event of a million is seen in the coarsest picture.
 func TestSpike(t *testing.T) {
 	const at = 700_001
 	s := withSpike(synth.Trace(1_000_000), at)
@@ -456,136 +453,6 @@ func timelineOf(t testing.TB, s *snapshot.Snapshot) *timeline.Timeline {
 	return timeline.New(s, s.Devices()[0])
 }
 
-// TestSolo draws a few groups as if there were no others.
-func TestSolo(t *testing.T) {
-	for name, h := range histories(t) {
-		b, err := NewBands(h, ByLine)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(b.Groups) < 3 || h.Events() == 0 {
-			continue
-		}
-		solo := []Key{b.Groups[0].Key, b.Groups[2].Key}
-		for _, kind := range []Kind{Banded, Single} {
-			for _, level := range []uint{0, 5} {
-				tile, err := h.Tile(context.Background(), b, Request{Kind: kind, Axis: h.EventAxis(), Level: level, Scale: 12, Solo: solo})
-				if err != nil {
-					t.Fatalf("%s: %v", name, err)
-				}
-				for c := range tile.columns {
-					x := &tile.columns[c]
-					from, to := x.first, tile.endOf(c)
-					if to-from > 64 {
-						to = from + 1 // the rest is a matter of time
-					}
-					for k := from; k < to; k++ {
-						if n := soloed(b, live(b, k)); n > x.max || n < x.min || k == x.witness && n != x.max {
-							t.Fatalf("%s, level %d, column %d: %d bytes at event %d, and the column has %d to %d at %d", name, level, c, n, k, x.min, x.max, x.witness)
-						}
-					}
-				}
-			}
-		}
-	}
-}
-
-func soloed(b *Bands, bytes []int64) (n int64) {
-	for i, v := range bytes {
-		if g := b.Bands[i].Group; g == 0 || g == 2 {
-			n += v
-		}
-	}
-	return n
-}
-
-// TestHit looks for allocations where the order of bands and births puts them.
-func TestHit(t *testing.T) {
-	for name, h := range histories(t) {
-		b, err := NewBands(h, ByLine)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, k := range someEvents(h) {
-			alive := h.LiveAt(k)
-			slices.SortStableFunc(alive, func(i, j int) int { return int(b.of[i]) - int(b.of[j]) })
-			below := int64(0)
-			for _, i := range alive {
-				if size := h.Size(i); size > 0 {
-					for _, y := range []int64{below, below + size - 1} {
-						if hit, ok := b.Hit(k, y, nil); !ok || hit != (Hit{i, int(b.of[i]), below}) {
-							t.Fatalf("%s, event %d, height %d: %v %+v, want allocation %d of band %d at %d", name, k, y, ok, hit, i, int(b.of[i]), below)
-						}
-					}
-					below += size
-				}
-			}
-			if hit, ok := b.Hit(k, below, nil); ok {
-				t.Fatalf("%s, event %d: above everything there is %+v", name, k, hit)
-			}
-		}
-	}
-}
-
-// TestSameAsInspect holds tables by line against the timeline's, which `inspect`
-// prints.
-func TestSameAsInspect(t *testing.T) {
-	for name, h := range histories(t) {
-		b, err := NewBands(h, ByLine)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, k := range someEvents(h) {
-			type place struct {
-				site    stack.Site
-				missing timeline.Missing
-			}
-			want := map[place]timeline.SiteSum{}
-			for _, s := range h.SitesAt(k) {
-				want[place{s.Site, s.Missing}] = s
-			}
-			got := map[place]timeline.SiteSum{}
-			for _, s := range b.Live(k) {
-				site := place{b.Groups[s.Group].Site, b.Groups[s.Group].missing}
-				x := got[site]
-				x.Bytes += s.Bytes
-				x.Count += s.Count
-				got[site] = x
-			}
-			for site, s := range want {
-				if got[site].Bytes != s.Bytes || got[site].Count != s.Count {
-					t.Fatalf("%s, event %d, %v: %+v, want %+v", name, k, site, got[site], s)
-				}
-			}
-			if len(got) != len(want) {
-				t.Fatalf("%s, event %d: %d sites, want %d", name, k, len(got), len(want))
-			}
-		}
-	}
-}
-
-// TestPurposesAtThePeak wants the purposes that `diagnose` names.
-func TestPurposesAtThePeak(t *testing.T) {
-	for name, h := range histories(t) {
-		b, err := NewBands(h, ByPurpose)
-		if err != nil {
-			t.Fatal(err)
-		}
-		peak := purpose.Of(h.Timeline).Peak
-		got := map[string]int64{}
-		for _, s := range b.Live(peak.Event) {
-			if s.Bytes > 0 {
-				got[b.Groups[s.Group].Label] = s.Bytes
-			}
-		}
-		for p, n := range peak.By.Map() {
-			if got[p] != n {
-				t.Errorf("%s: %d bytes of %s, want %d", name, got[p], p, n)
-			}
-		}
-	}
-}
-
 func TestTimeAxis(t *testing.T) {
 	s := synth.Trace(1000)
 	e := &s.Traces[0].Events
@@ -609,195 +476,6 @@ func TestTimeAxis(t *testing.T) {
 	if a.event(a.Span+1) != h.Events() {
 		t.Error("there are events behind the end")
 	}
-}
-
-func TestChanges(t *testing.T) {
-	h := NewHistory(timelineOf(t, synth.Trace(5000)))
-	b, err := NewBands(h, ByFunction)
-	if err != nil {
-		t.Fatal(err)
-	}
-	changes := b.Changes(1000, 4000)
-	var bytes int64
-	var count int
-	for i, c := range changes {
-		bytes += c.Bytes()
-		count += c.Count
-		if i > 0 && abs(c.Bytes()) > abs(changes[i-1].Bytes()) {
-			t.Errorf("row %d is larger than the one before", i)
-		}
-	}
-	if want := h.Live(4000) - h.Live(1000); bytes != want || count != len(h.LiveAt(4000))-len(h.LiveAt(1000)) {
-		t.Errorf("the changes sum to %d bytes, want %d", bytes, want)
-	}
-	var made int64
-	for _, s := range b.Made(1001, 4000) {
-		made += s.Bytes
-	}
-	if want := madeIn(h, 1001, 4000); made != want {
-		t.Errorf("%d bytes are allocated in the range, want %d", made, want)
-	}
-}
-
-func abs(n int64) int64 { return max(n, -n) }
-
-func madeIn(h *History, from, to int) (n int64) {
-	for k := from; k <= to; k++ {
-		if h.Trace.Action[k] == snapshot.Alloc {
-			n += h.Trace.Size[k]
-		}
-	}
-	return n
-}
-
-// TestFlame wants each node to hold what its children hold, and more only where
-// a stack ends at it or something is left out.
-func TestFlame(t *testing.T) {
-	for name, h := range histories(t) {
-		k := h.PeakRequested.Event
-		f := FlameOf(h.Snap.Stacks, h.LiveStacks(k))
-		if f.Nodes[0].Bytes != h.Live(k) {
-			t.Errorf("%s: the root holds %d bytes, want %d", name, f.Nodes[0].Bytes, h.Live(k))
-		}
-		below := make([]int64, len(f.Nodes))
-		for i, n := range f.Nodes[1:] {
-			if n.Parent > i {
-				t.Fatalf("%s: node %d stands before its parent", name, i+1)
-			}
-			below[n.Parent] += n.Bytes
-		}
-		for i, n := range f.Nodes {
-			if below[i] > n.Bytes {
-				t.Errorf("%s: node %d holds %d bytes, and its children %d", name, i, n.Bytes, below[i])
-			}
-		}
-	}
-}
-
-// TestLanes wants the leaking line of a recorded leak, and no other.
-func TestLanes(t *testing.T) {
-	for file, want := range map[string]string{
-		"../../examples/image-leak/step-4.pickle":      "w02_image_leak.py:39 normalise",
-		"../../examples/autograd-graph/iter-60.pickle": "w04_graph_leak.py",
-		"../../examples/peak/step-2.pickle":            "",
-	} {
-		s, err := snapshot.Open(file, snapshot.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := NewBands(NewHistory(timelineOf(t, s)), ByLine)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var labels []string
-		for _, l := range b.Lanes {
-			labels = append(labels, b.Groups[b.Bands[l.Band].Group].Label)
-			if n := len(l.Points); n != lanePoints || l.Points[n-1] != l.To || !slices.IsSorted(l.Points) {
-				t.Errorf("%s: points of %s end with %d of %d", file, labels, l.Points[n-1], l.To)
-			}
-		}
-		if got := strings.Join(labels, ", "); (want == "") != (got == "") || !strings.Contains(got, want) {
-			t.Errorf("%s: lanes %q, want %q", file, got, want)
-		}
-	}
-}
-
-func TestNextPeak(t *testing.T) {
-	h := NewHistory(timelineOf(t, withSpike(synth.Trace(5000), 2000)))
-	if k := h.NextPeak(100, false); k != 2000 {
-		t.Errorf("the next peak is at %d, want 2000", k)
-	}
-	if k := h.NextPeak(4000, true); k != 2000 && k != 2001 {
-		t.Errorf("the peak before is at %d, want 2000", k)
-	}
-}
-
-// TestEncoding reads a tile as the page does.
-func TestEncoding(t *testing.T) {
-	h := NewHistory(timelineOf(t, synth.Trace(3000)))
-	b, err := NewBands(h, ByLine)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, kind := range []Kind{Total, Banded, Single} {
-		tile, err := h.Tile(context.Background(), b, Request{Kind: kind, Axis: h.EventAxis(), Level: 3, Index: 1, Scale: 22})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := reader{buf: tile.Encode(b, true)}
-		if string(r.take(4)) != "SLT1" || r.buf[4] != byte(kind) || r.buf[6] != 3 || r.buf[7] != 22 {
-			t.Fatalf("header % x", r.buf[:8])
-		}
-		r.at = 8
-		n, m := int(r.u32()), int(r.u32())
-		if first := r.f64(); n != len(tile.columns) || first != 256 || r.u32() != flagPartial {
-			t.Fatalf("%d columns from %v", n, first)
-		}
-		r.at = 64
-		for _, want := range [][]float64{
-			columnAt(tile, func(c *column) int { return c.witness }), columnAt(tile, func(c *column) int { return c.first }), {float64(tile.end)},
-		} {
-			if got := r.array(len(want), func() float64 { return float64(r.u32()) }); !slices.Equal(got, want) {
-				t.Fatalf("got %v, want %v", got, want)
-			}
-		}
-		for _, want := range [][]float64{
-			columnAt(tile, func(c *column) int64 { return c.max }), columnAt(tile, func(c *column) int64 { return c.min }),
-			columnAt(tile, func(c *column) int64 { return c.last }), columnAt(tile, func(c *column) int64 { return c.reserved }),
-		} {
-			if got := r.array(n, r.f64); !slices.Equal(got, want) {
-				t.Fatalf("got %v, want %v", got, want)
-			}
-		}
-		var sizes []func() float64
-		f32 := func() float64 { return float64(math.Float32frombits(r.u32())) }
-		u32 := func() float64 { return float64(r.u32()) }
-		u16 := func() float64 { return float64(binary.LittleEndian.Uint16(r.take(2))) }
-		switch kind {
-		case Banded:
-			if ids := r.array(m, u32); len(ids) == 0 || m != len(tile.entries) {
-				t.Fatal("no entries")
-			}
-			r.array(m, u32)
-			heights := r.array(m*n, f32)
-			if got, want := heights[n], float64(float32(tile.entries[1].heights[0])); got != want {
-				t.Errorf("height %v, want %v", got, want)
-			}
-		case Single:
-			sizes = []func() float64{u16, u16, r.f64, f32, u32, u32, u32, u16}
-			for _, read := range sizes {
-				if got := r.array(m, read); len(got) == 0 || m != len(tile.rects) {
-					t.Fatal("no rectangles")
-				}
-			}
-		}
-		if r.at != len(r.buf) {
-			t.Errorf("%d bytes are left of %d", len(r.buf)-r.at, len(r.buf))
-		}
-	}
-}
-
-func columnAt[N int | int64](tile *Tile, f func(*column) N) (out []float64) {
-	for i := range tile.columns {
-		out = append(out, float64(f(&tile.columns[i])))
-	}
-	return out
-}
-
-type reader struct {
-	buf []byte
-	at  int
-}
-
-func (r *reader) take(n int) []byte { r.at += n; return r.buf[r.at-n : r.at] }
-func (r *reader) u32() uint32       { return binary.LittleEndian.Uint32(r.take(4)) }
-func (r *reader) f64() float64      { return math.Float64frombits(binary.LittleEndian.Uint64(r.take(8))) }
-func (r *reader) array(n int, f func() float64) (out []float64) {
-	for range n {
-		out = append(out, f())
-	}
-	r.at = (r.at + 7) / 8 * 8
-	return out
 }
 
 // TestCorpus draws each file of the recorded corpus, if there is one: the sums of

@@ -11,7 +11,7 @@ import (
 
 // Cut is the snapshot that would have been taken of one device before event to,
 // by a recorder that was started before event from: the events from, …, to-1,
-// and the segments and blocks as they stood behind them. Other devices and
+// and the segments and blocks as they were behind them. Other devices and
 // pinned host memory are left out, and so are annotations from outside the time
 // of the events.
 //

@@ -10,19 +10,20 @@ import (
 	"strandline/units"
 )
 
-// Facts are what a snapshot states of each device, without judgement. Byte
+// Facts are what a snapshot states of each device, without judgment. Byte
 // figures are of the snapshot's moment unless their name says peak. A pointer is
 // nil where the file does not show it.
 type Facts struct {
-	File    string        `json:"file"`
-	Partial bool          `json:"partial"`
-	Version string        `json:"torch_version"`
-	Format  string        `json:"format"`
-	Notes   []string      `json:"notes"`
-	Devices []DeviceFacts `json:"devices"`
-	Extra   []string      `json:"extra_keys,omitempty"`   // top-level keys that are not PyTorch's
-	Unknown []string      `json:"unknown_keys,omitempty"` // keys inside records
-	Conf    *string       `json:"allocator_conf,omitempty"`
+	File     string        `json:"file"`
+	Partial  bool          `json:"partial"`
+	Version  string        `json:"torch_version"`
+	Format   string        `json:"format"`   // "pytorch", beside those of other programs' files
+	Encoding string        `json:"encoding"` // such as "pickle, protocol 4"
+	Notes    []string      `json:"notes"`
+	Devices  []DeviceFacts `json:"devices"`
+	Extra    []string      `json:"extra_keys,omitempty"`   // top-level keys that are not PyTorch's
+	Unknown  []string      `json:"unknown_keys,omitempty"` // keys inside records
+	Conf     *string       `json:"allocator_conf,omitempty"`
 
 	Lines []*Timeline `json:"-"`
 }
@@ -53,7 +54,7 @@ type DeviceFacts struct {
 func FactsOf(s *snapshot.Snapshot) *Facts {
 	s = s.Sane()
 	f := &Facts{
-		File: s.Name, Partial: s.Partial != nil, Version: s.TorchVersion(), Format: s.Format.String(),
+		File: s.Name, Partial: s.Partial != nil, Version: s.TorchVersion(), Format: "pytorch", Encoding: s.Format.String(),
 		Notes: append([]string{}, s.Faults...), Unknown: s.UnknownKeys,
 	}
 	if s.Partial != nil {
@@ -87,7 +88,7 @@ func FactsOf(s *snapshot.Snapshot) *Facts {
 // mostExtra is how many keys that are not PyTorch's are named.
 const mostExtra = 64
 
-// keyName is a key of a dict for people: Python's may be of any type and length.
+// keyName returns the printed form of a dict's key: Python's may be of any type and length.
 func keyName(key any) string {
 	const most = 64
 	text := fmt.Sprintf("%T", key)
@@ -147,7 +148,7 @@ func deviceFacts(s *snapshot.Snapshot, d snapshot.Device, t *Timeline) DeviceFac
 	return f
 }
 
-// Gaps are what the history does not show, a sentence each.
+// Gaps returns what the history does not show, a sentence each.
 func (t *Timeline) Gaps() (out []string) {
 	if !t.Snap.HasHistory() {
 		return nil
@@ -155,7 +156,7 @@ func (t *Timeline) Gaps() (out []string) {
 	where := fmt.Sprintf("device %d", t.Device)
 	if t.Trace.Len() == 0 {
 		if t.EndReserved > 0 {
-			out = append(out, where+": no events were recorded; the state alone is known")
+			out = append(out, where+": no events were recorded; only the state is known")
 		}
 		return out
 	}
@@ -173,7 +174,7 @@ func (t *Timeline) Gaps() (out []string) {
 	return out
 }
 
-// Doubt says by how much the sums over the history of a file that was read in
+// Doubt states by how much the sums over the history of a file that was read in
 // part may be wrong, "" if it was read whole. Blocks that missing events made are
 // in the segments, and count as older than the history.
 func (t *Timeline) Doubt() string {
@@ -187,14 +188,14 @@ func (t *Timeline) Doubt() string {
 // A SiteSum is what one place holds.
 type SiteSum struct {
 	Site    stack.Site
-	Missing Missing // why there is no site
+	Missing Missing // why the site is missing
 	Bytes   int64
 	Count   int
 	Stack   stack.ID // the heaviest
 }
 
 // SitesAt sums what lives after event k by place, most bytes first. The zero
-// Site stands for unknown stacks, one sum for each cause.
+// Site is that of unknown stacks, with one sum for each cause.
 func (t *Timeline) SitesAt(k int) []SiteSum { return t.sum(t.LiveAt(k)) }
 
 // sum sums allocations by place.

@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"strandline/stack"
+	"strandline/torch/allocator"
 	"strandline/torch/snapshot"
 )
 
@@ -17,8 +18,8 @@ type Free struct {
 	Releasable int64
 	// Stranded is the rest: free pieces of segments that something else pins.
 	Stranded int64
-	// Pins is what keeps it from being returned, and Sparse what of it stands in
-	// segments that are free by half or more: much memory for few blocks.
+	// Pins is what keeps it from being returned, and Sparse what of it is in
+	// segments that are at least half free: much memory for few blocks.
 	Pins, Sparse Pins
 }
 
@@ -95,7 +96,7 @@ type Space struct {
 	Free
 
 	// Taken is what was taken from the driver while the free memory held already
-	// was enough for the request, but lay in pieces, or in another pool.
+	// was enough for the request, but was in pieces, or in another pool.
 	Taken int64
 	// Overhead is by how much the peak of reserved memory exceeds the peak of live
 	// memory until then (each request rounded up to 512 bytes), bounded by Taken:
@@ -110,7 +111,7 @@ func SpaceOf(t *Timeline, d snapshot.Device) Space {
 	return out
 }
 
-// Releasable is how much of a segment's free memory empty_cache would return.
+// Releasable returns how much of a segment's free memory empty_cache would return.
 func Releasable(s *snapshot.Snapshot, seg *snapshot.Segment) (sum int64) {
 	for _, r := range ReleasableRanges(s, seg) {
 		sum += r[1] - r[0]
@@ -130,9 +131,9 @@ func ReleasableRanges(s *snapshot.Snapshot, seg *snapshot.Segment) (out [][2]int
 		}
 		return nil
 	}
-	page := uint64(largePage)
+	page := uint64(allocator.LargeBuffer)
 	if s.String(seg.Type) == "small" {
-		page = smallSegment
+		page = allocator.SmallBuffer
 	}
 	for j := range seg.Blocks {
 		if b := &seg.Blocks[j]; b.State == snapshot.Inactive {

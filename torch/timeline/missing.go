@@ -14,7 +14,7 @@ const (
 	NoOwnCode       Missing = "no own Python frame"
 )
 
-// Missing is why no line of own code is known of allocation i, "" if one is.
+// Missing returns why no line of own code is known of allocation i, "" if one is.
 func (t *Timeline) Missing(i int) Missing {
 	id := t.Stack(i)
 	switch {

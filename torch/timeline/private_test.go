@@ -20,7 +20,7 @@ func TestPrivatePools(t *testing.T) {
 		segment(s, base+3<<30, "large", false, user, 2, -6),
 	}
 	s.Segments[1].Stack, s.Segments[2].Stack = place(5), place(6)
-	s.Segments[3].Blocks[0].Stack = place(7) // nobody recorded who took the segment
+	s.Segments[3].Blocks[0].Stack = place(7) // it was not recorded what took the segment
 	const mib = 1 << 20
 	want := []PrivatePool{
 		{Pool: graph, Segments: 2, Reserved: 30 * mib, Active: 6 * mib, Free: 24 * mib, Took: s.Stacks.Site(place(5))},

@@ -4,7 +4,7 @@ import (
 	"strandline/stack"
 )
 
-// What steps are inferred from where there are no annotations, optimizer updates or
+// What steps are inferred from, in the absence of annotations, optimizer updates or
 // backward passes: from the most certain to the least.
 const (
 	Requests = "repeated calls" // in which modules are called
@@ -27,7 +27,7 @@ func (f *stepFinder) requests() Steps {
 	}
 	c := callers{stacks: f.t.Snap.Stacks, paths: map[stack.ID]path{}}
 	allocs = f.ofOneThread(&c, allocs)
-	const deepest = 256 // no loop of a program stands deeper
+	const deepest = 256 // loops of programs are not deeper
 	for level := 0; len(allocs) > 0 && level < deepest; level++ {
 		entries, inside := f.entries(&c, allocs, level)
 		if begins := entries.repeated(inside); begins != nil && (!modules || f.callModules(begins)) {
@@ -147,7 +147,7 @@ func (f *stepFinder) largest(c *callers, allocs []int, level int) []int {
 }
 
 // largestGroup are the allocations with the key that most of them have; those
-// whose key is none are in no group.
+// whose key equals none are not in any group.
 func largestGroup[K comparable](allocs []int, key func(k int) K, none K) (out []int) {
 	count := map[K]int{}
 	best := none

@@ -7,21 +7,13 @@ import (
 	"sort"
 
 	"strandline/stack"
+	"strandline/torch/allocator"
 	"strandline/torch/ranges"
 	"strandline/torch/snapshot"
 	"strandline/units"
 )
 
-// What the allocator does with sizes, to infer blocks and segments that are
-// gone by the end what they were.
-const (
-	granule      = 512      // of which blocks are multiples
-	smallRequest = 1 << 20  // goes to a small pool, up to this; less is never split off in a large one
-	smallSegment = 2 << 20  // is what a small pool takes from the driver
-	largePage    = 20 << 20 // of these a large pool makes expandable segments
-)
-
-// StateBefore are the segments of the device as they stood before event to, by
+// StateBefore are the segments of the device as they were before event to, by
 // address, and what contradicts them, a sentence each. Sizes are those of the
 // allocations' blocks, if they are known; without them [Cut] says what is exact.
 func (t *Timeline) StateBefore(to int, sizes []int64) (out []snapshot.Segment, faults []string) {
@@ -146,7 +138,7 @@ func (r *rewinder) faults() (out []string) {
 	return out
 }
 
-// segments are what the memory makes, with its allocations.
+// segments returns what the memory makes, with its allocations.
 func (r *rewinder) segments() []snapshot.Segment {
 	runs := r.memory.runs(r.joined)
 	out := make([]snapshot.Segment, len(runs))
@@ -163,7 +155,7 @@ func (r *rewinder) segments() []snapshot.Segment {
 }
 
 // joined reports whether two pieces, one behind the other, are of one expandable
-// segment. Two that stand so in the final state are not.
+// segment. Two that are separate in the final state are not.
 func (r *rewinder) joined(a, b piece) bool {
 	g, h := r.origin(a.Value), r.origin(b.Value)
 	return g.Expandable && h.Expandable && g.Stream == h.Stream && (a.Value.final == Never || b.Value.final == Never) &&
@@ -185,7 +177,7 @@ func (r *rewinder) origin(p origin) snapshot.Segment {
 	return g
 }
 
-// segment is what a run makes. Its blocks and its stack are the final state's.
+// segment returns what a run makes. Its blocks and its stack are the final state's.
 func (r *rewinder) segment(run run) snapshot.Segment {
 	known := max(0, slices.IndexFunc(run, func(p piece) bool { return p.Value.final != Never }))
 	g := r.origin(run[known].Value)
@@ -200,12 +192,12 @@ func (r *rewinder) segment(run run) snapshot.Segment {
 // end: expandable one by what was allocated there.
 func (r *rewinder) kind(run run, expandable bool) snapshot.StringID {
 	size := run.end() - run.addr()
-	small := size == smallSegment
+	small := size == allocator.SmallBuffer
 	if expandable {
-		small = size%largePage != 0
+		small = size%allocator.LargeBuffer != 0
 		for i := range r.t.Allocs {
 			if r.t.Addr(i)-run.addr() < size {
-				small = r.t.Size(i) <= smallRequest
+				small = r.t.Size(i) <= allocator.SmallLimit
 				break
 			}
 		}
@@ -306,8 +298,8 @@ func (r *rewinder) block(i int, room int64, rest bool) snapshot.Block {
 	} else if r.sizes != nil {
 		b.Size = r.sizes[i]
 	} else {
-		b.Size = max(granule, (r.t.Size(i)+granule-1)/granule*granule)
-		if rest && room-b.Size <= smallRequest {
+		b.Size = max(allocator.Granule, (r.t.Size(i)+allocator.Granule-1)/allocator.Granule*allocator.Granule)
+		if rest && room-b.Size <= allocator.SmallLimit {
 			b.Size = room
 		}
 	}
@@ -328,8 +320,8 @@ func (r *rewinder) pending(i int) bool {
 // A cover is the driver's memory that the allocator has.
 type cover struct{ ranges.List[origin] }
 
-// An origin says where memory is from: it is of one segment of the final state,
-// or was given back by one event.
+// An origin states where memory is from: it is of one segment of the final state,
+// or was returned by one event.
 type origin struct {
 	final   int // index into Snapshot.Segments, or Never
 	release int // event, if final is Never

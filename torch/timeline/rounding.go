@@ -4,10 +4,11 @@ import (
 	"sort"
 
 	"strandline/stack"
+	"strandline/torch/allocator"
 	"strandline/torch/snapshot"
 )
 
-// Rounding is what blocks have beyond what was asked for, at the moment of the
+// Rounding is the size of blocks beyond what was requested, at the moment of the
 // snapshot. Blocks whose request is unknown are left out of all sums.
 type Rounding struct {
 	Active    int64 // bytes of the blocks
@@ -23,9 +24,6 @@ type Rounding struct {
 
 // Lost is the bytes that were not requested.
 func (r *Rounding) Lost() int64 { return r.Active - r.Requested }
-
-// leastBlock is the granule of the device's allocator.
-const leastBlock = 512
 
 // RoundingOf measures the blocks of a device.
 func RoundingOf(s *snapshot.Snapshot, d snapshot.Device) Rounding {
@@ -60,8 +58,8 @@ func roundingOf(stacks *stack.Table, segments []*snapshot.Segment) (out Rounding
 func (r *Rounding) add(b *snapshot.Block) {
 	r.Active += b.Size
 	r.Requested += b.Requested
-	switch least := (b.Requested + leastBlock - 1) / leastBlock * leastBlock; {
-	case b.Requested < leastBlock && b.Size == leastBlock:
+	switch least := (b.Requested + allocator.Granule - 1) / allocator.Granule * allocator.Granule; {
+	case b.Requested < allocator.Granule && b.Size == allocator.Granule:
 		r.Tiny += b.Size - b.Requested
 		r.TinyCount++
 	case b.Size > least:

@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"encoding/binary"
+	"slices"
 	"sort"
 
 	"strandline/stack"
@@ -37,7 +38,7 @@ func (s *Steps) Known() bool {
 // them, and what does so before them to neither.
 func (t *Timeline) Steps() Steps {
 	s := t.findSteps()
-	if n := len(s.Ends); n > 1 && t.LastOOM > s.Ends[n-2] { // it was given up
+	if n := len(s.Ends); n > 1 && t.LastOOM > s.Ends[n-2] { // it was abandoned
 		s.Ends = s.Ends[:n-1]
 	}
 	return s
@@ -60,9 +61,9 @@ func (t *Timeline) findSteps() Steps {
 	return f.requests()
 }
 
-// stopped reports whether more backward passes follow the last update than stand
+// stopped reports whether more backward passes follow the last update than are
 // between two of them: an optimizer that allocates nothing after its first update
-// is not seen any more.
+// is no longer seen.
 func stopped(updates, passes []int) bool {
 	between, k := 0, 0
 	for _, u := range updates {
@@ -105,6 +106,41 @@ func (t *Timeline) annotatedSteps() Steps {
 	return s
 }
 
+// AnnotatedEnds are the events before which annotated steps ended, the number of
+// all events where none follows; what names the annotations.
+func (t *Timeline) AnnotatedEnds() (events []int, what string) {
+	times := t.Trace.Time
+	if times == nil {
+		return nil, ""
+	}
+	ends, what := t.Snap.Steps()
+	for _, end := range ends {
+		events = append(events, sort.Search(len(times), func(k int) bool { return times[k] > end }))
+	}
+	slices.Sort(events)
+	return events, what
+}
+
+// StepEnds are the events before which steps ended: by annotations, else where the
+// optimizer is done. Unlike [Timeline.Steps] they need neither be whole nor alike.
+func (t *Timeline) StepEnds() (events []int, what string) {
+	if events, what = t.AnnotatedEnds(); len(events) > 0 {
+		return events[:sort.SearchInts(events, t.Trace.Len())], what
+	}
+	f := newStepFinder(t)
+	within := false
+	for k, a := range t.Trace.Action {
+		if id := t.Trace.Stack[k]; a == snapshot.Alloc && id != stack.None {
+			now := f.part(id) == inUpdate
+			if within && !now {
+				events = append(events, k)
+			}
+			within = now
+		}
+	}
+	return events, "where the optimizer is done"
+}
+
 // between are the steps that begin at some events of a history.
 func between(begins []int, events int) Steps {
 	s := Steps{Begin: begins[0] - 1}
@@ -124,7 +160,7 @@ type stepFinder struct {
 	trains bool // something is allocated by the autograd engine
 }
 
-// A part is what a program does where a stack stands.
+// A part is what a program does at a stack.
 type part uint8
 
 const (
@@ -220,7 +256,7 @@ func (f *stepFinder) annotatedUpdates(others []int) (ends []int) {
 	}
 	for _, s := range f.t.Snap.UpdateScopes() {
 		k := sort.Search(len(times), func(k int) bool { return times[k] > s.End }) - 1
-		if n := len(ends); k >= 0 && (n == 0 || ends[n-1] < k) {
+		if n := len(ends); s.End != 0 && k >= 0 && (n == 0 || ends[n-1] < k) {
 			ends = append(ends, k)
 		}
 	}
@@ -325,7 +361,7 @@ func (f *stepFinder) around(anchors []int, from string) Steps {
 
 // beginsInside reports whether a history begins inside a step, with an allocation
 // of some call: whether a good part of the next step's forward pass, or of all that
-// it allocates if it has none, stands before that call.
+// it allocates if it has none, comes before that call.
 func (f *stepFinder) beginsInside(call stack.ID, anchors []int) bool {
 	var before, all [2]int // of forward passes, and of everything
 	found := false

@@ -1,6 +1,6 @@
 // Package timeline follows one device's memory through the recorded history:
 // which allocations lived when, how many bytes were requested and reserved at
-// each event, and what stood in the peak. It knows events, not the allocator:
+// each event, and what was in the peak. It knows events, not the allocator:
 // what needs its rules is package replay.
 //
 // A history may begin late. What lived before it is found by walking back from
@@ -72,7 +72,7 @@ type Timeline struct {
 
 	// Faults are contradictions inside the history, a sentence each.
 	Faults []string
-	// Unsound says why the segments do not show what was reserved and free, "" if
+	// Unsound states why the segments do not show what was reserved and free, "" if
 	// they do.
 	Unsound string
 }
@@ -128,7 +128,7 @@ type walker struct {
 	t      *Timeline
 	live   *table // address → index into t.Allocs
 	onLive faults
-	early  []Alloc // of before the recording
+	early  []Alloc // from before the recording
 }
 
 // faults counts violations of one rule and keeps the first place.
@@ -426,7 +426,7 @@ func (t *Timeline) at(k int) (requested, reserved int64) {
 }
 
 // AllocatedBounds bounds the allocated bytes after event k: each request is
-// rounded up to 512 bytes at least, and all of it lies in segments. The exact
+// rounded up to 512 bytes at least, and all of it is in segments. The exact
 // figure depends on the allocator's splitting.
 func (t *Timeline) AllocatedBounds(k int) (low, high int64) {
 	for _, i := range t.LiveAt(k) {

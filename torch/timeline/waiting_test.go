@@ -26,7 +26,7 @@ func TestWaiting(t *testing.T) {
 				without = max(without, m.requested[from+k]-bytes)
 			}
 			if from > 0 {
-				without = max(without, m.requested[from-1]) // of before it is not known what waits
+				without = max(without, m.requested[from-1]) // what waits from before is not known
 			}
 			var end int64
 			for addr := range m.pending {

@@ -4,8 +4,8 @@ import (
 	"strandline/torch/pickle"
 )
 
-// A recogniser finds out which record a dict is, and sorts its values by key.
-type recogniser struct {
+// A recognizer finds out which record a dict is, and sorts its values by key.
+type recognizer struct {
 	rec   [numKeys]pickle.Value // the values of the record at hand, by key
 	shape struct {              // of the record in rec, if all its keys have columns
 		kind record
@@ -18,7 +18,7 @@ type recogniser struct {
 
 // sort puts the values of a dict into r.rec by key and the rest into r.extra, and
 // returns which record it is. Texts are those that strings are numbered by.
-func (r *recogniser) sort(pairs []pickle.Value, texts []string) record {
+func (r *recognizer) sort(pairs []pickle.Value, texts []string) record {
 	r.extra = r.extra[:0]
 	if r.again(pairs) {
 		return r.shape.kind
@@ -36,7 +36,7 @@ func (r *recogniser) sort(pairs []pickle.Value, texts []string) record {
 
 // again sorts a record that has the keys of the one before, as most have: what
 // was absent there is absent here.
-func (r *recogniser) again(pairs []pickle.Value) bool {
+func (r *recognizer) again(pairs []pickle.Value) bool {
 	keys := r.shape.keys
 	if len(pairs) != 2*len(keys) || len(keys) == 0 {
 		return false
@@ -50,7 +50,7 @@ func (r *recogniser) again(pairs []pickle.Value) bool {
 	return true
 }
 
-func (r *recogniser) sortAny(pairs []pickle.Value, texts []string) record {
+func (r *recognizer) sortAny(pairs []pickle.Value, texts []string) record {
 	var mask keySet
 	for i := 0; i < len(pairs); i += 2 {
 		if k := pairs[i]; k.Kind == pickle.String && k.N < numKeys {
@@ -92,7 +92,7 @@ var knownExtras = map[string]bool{
 	"fx_node_op": true, "fx_node_name": true, "fx_node_target": true, "fx_node_info": true, "fx_original_trace": true,
 }
 
-func (r *recogniser) know(kind record, key string) {
+func (r *recognizer) know(kind record, key string) {
 	const most = 64
 	if name := recordNames[kind] + "." + key; !knownExtras[key] && len(r.unknown) < most {
 		r.unknown[name] = true
@@ -100,6 +100,6 @@ func (r *recogniser) know(kind record, key string) {
 }
 
 // keep puts the value of a key among those without a column.
-func (r *recogniser) keep(k int) {
+func (r *recognizer) keep(k int) {
 	r.extra = append(r.extra, pickle.Value{Kind: pickle.String, N: uint64(k)}, r.rec[k])
 }

@@ -1,0 +1,51 @@
+package compare
+
+import (
+	"encoding/json"
+
+	"strandline/torch/digest"
+)
+
+// Held is what the recorder found, when it took a snapshot, of who keeps the tensors
+// of the places that grow.
+type Held struct {
+	Holders []Holder `json:"holders"`
+	Graphs  []Holder `json:"graphs"` // that tensors keep, the largest first
+	// Sampled are the addresses of the blocks that were looked into. Those of no
+	// holder have no Python object that refers to them.
+	Sampled []uint64 `json:"blocks_sampled"`
+	Bound   string   `json:"bound"` // that ended the search early; "" if none did
+}
+
+// A Holder is a path of names to some of the sampled blocks, or to tensors that keep
+// an autograd graph.
+type Holder struct {
+	Path   string   `json:"path"`
+	File   string   `json:"file"`
+	Line   int64    `json:"line"` // that puts tensors there; 0 if unknown
+	Blocks []uint64 `json:"blocks"`
+
+	// Of a graph.
+	Nodes       int64  `json:"nodes"`
+	ChainLength int64  `json:"chain_length"` // nodes of the type Node on the longest path
+	Node        string `json:"node"`
+	Grew        *int64 `json:"grew"` // the chain, since the snapshot before; nil if unknown
+}
+
+// ReadHeld reads what a recorder noted with a snapshot, or returns nil if its form is
+// not known.
+func ReadHeld(data []byte) *Held {
+	h := &Held{}
+	if len(data) == 0 || json.Unmarshal(data, h) != nil {
+		return nil
+	}
+	return h
+}
+
+// HeldIn returns what is known of who keeps what in a file of the process, or nil.
+func (p *Process) HeldIn(f *digest.File) *Held {
+	if p.About == nil {
+		return nil
+	}
+	return p.About.Held[f]
+}
