@@ -5,10 +5,10 @@ import (
 	"strandline/host/event"
 )
 
-// The layouts of mappings.c.
+// The layouts of events.h.
 const (
 	eventSize    = 88
-	sampleHead   = 128 // up to the frames of Python
+	sampleHead   = 128 // up to the Python frames
 	pythonFrames = 128
 	pythonSize   = 32
 	pageSize     = 4096

@@ -2,8 +2,8 @@ package bpf
 
 import "strandline/host/event"
 
-// driverReads is how a function's arguments are read: the enum of driver.c, and
-// 0 for those of which the first two are known when they are called.
+// driverReads says how a function's arguments are read: the enum in driver.c, or 0 for
+// functions whose first two arguments are known on entry.
 type driverReads uint8
 
 const (
@@ -17,7 +17,7 @@ const (
 	readsArray3D
 )
 
-// readsOf is how the arguments of each function of the driver are read.
+// readsOf says how the arguments of each driver function are read.
 var readsOf = map[string]driverReads{
 	"cuMemAlloc_v2":                  readsOut,
 	"cuMemAllocAsync":                readsOut,
@@ -48,12 +48,11 @@ var readsOf = map[string]driverReads{
 	"cuIpcOpenMemHandle_v2":          readsHandle,
 }
 
-// arrayFormats are the bytes of a channel of CUDA's arrays by the number of their
-// format.
+// arrayFormats maps the number of a CUDA array's format to the bytes per channel.
 var arrayFormats = map[uint32]uint64{1: 1, 2: 2, 3: 4, 8: 1, 9: 2, 10: 4, 16: 2, 32: 4}
 
-// settleDriver completes the event of a function of the driver: the length of an
-// array is in channels until then, and Prot their format.
+// settleDriver completes the event of a driver function: until then the length of an
+// array is in channels, and Prot holds their format.
 func settleDriver(e *event.Event) {
 	if f := e.Op.Driver(); f != nil && (readsOf[f.Name] == readsArray || readsOf[f.Name] == readsArray3D) {
 		e.Len *= max(arrayFormats[e.Prot], 1)

@@ -146,10 +146,10 @@ func TestNoProbeIsLeft(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	said, _ := bufio.NewReader(out).ReadString('\n')
-	some := strings.Fields(strings.Trim(said, "[]\n"))
+	line, _ := bufio.NewReader(out).ReadString('\n')
+	some := strings.Fields(strings.Trim(line, "[]\n"))
 	if n := countListed(some); n != len(some) || n < 20 || bytes.Equal(begin(), before) {
-		t.Errorf("%d of %d programs and maps are listed of the tracer that says %q, or the function is not watched", n, len(some), said)
+		t.Errorf("%d of %d programs and maps are listed of the tracer that says %q, or the function is not watched", n, len(some), line)
 	}
 	cmd.Process.Kill()
 	cmd.Wait()

@@ -1,4 +1,4 @@
-//go:build linux && amd64
+//go:build linux && (amd64 || arm64)
 
 package bpf
 
@@ -14,14 +14,14 @@ import (
 	"strandline/host/procfs"
 )
 
-// ofSelf is how the names of the program and the map begin that find our own
-// pid namespaces.
+// ofSelf is the prefix of the names of the program and the map that find our own pid
+// namespaces.
 const ofSelf = "strand_self"
 
-// firstNamespace is the pid namespace that the kernel's own numbers are of.
+// firstNamespace is the pid namespace that the kernel's own numbers belong to.
 const firstNamespace = "pid:[4026531836]"
 
-// errOtherProc says that processes have no numbers that both sides know.
+// errOtherProc says that there are no process numbers that both sides know.
 var errOtherProc = unsupported{errors.New("/proc is of a pid namespace in which strandline is not: in a container, mount its own (mount -t proc proc /proc), or run strandline on the host")}
 
 // namespaces are those in which a process has a number, from the first one down.
@@ -30,10 +30,10 @@ type namespaces struct {
 	At       [33]uint64
 }
 
-// inNamespace has the programs name processes by the numbers that /proc has, as
-// user space does. In a container these are not the kernel's own; how deep its
-// namespace lies, and which it is, only the kernel knows: a program that it runs for
-// us can ask.
+// inNamespace makes the programs name processes by the numbers in /proc, as user space
+// does. In a container these differ from the kernel's own. Only the kernel knows how
+// deep the namespace of /proc lies, and which one it is; a program that it runs for us
+// can ask.
 func inNamespace(spec, self *ebpf.CollectionSpec) error {
 	st, err := procfs.Self()
 	if err != nil || len(st.NamespacePIDs) == 0 {
@@ -53,7 +53,7 @@ func inNamespace(spec, self *ebpf.CollectionSpec) error {
 	if _, err = c.Programs[ofSelf].Run(&ebpf.RunOptions{}); err == nil {
 		err = c.Maps[ofSelf+"_namespaces"].Lookup(uint32(0), &own)
 	}
-	level := int(own.Level) + 1 - len(st.NamespacePIDs) // of /proc, which can be that of an outer one
+	level := int(own.Level) + 1 - len(st.NamespacePIDs) // of /proc, which can belong to an outer one
 	if err != nil || level < 0 || level >= len(own.At) {
 		return fmt.Errorf("the pid namespace of this container is not known (%w); run strandline on the host", err)
 	}

@@ -1,4 +1,4 @@
-//go:build linux && amd64
+//go:build linux && (amd64 || arm64)
 
 package bpf
 
@@ -12,9 +12,9 @@ import (
 
 const tracefs = "/sys/kernel/tracing"
 
-// withTracefs runs f where the tracepoints' numbers can be read. Where tracefs
-// is not mounted, as in containers, it is mounted for f alone: in a mount
-// namespace of one thread, which ends with it. The machine stays as it is.
+// withTracefs runs f where the tracepoints' numbers can be read. If tracefs is not
+// mounted, as in containers, it is mounted for f alone: in the mount namespace of one
+// thread, which ends with that thread. Nothing else on the machine changes.
 func withTracefs(f func() error) error {
 	for _, at := range []string{tracefs, "/sys/kernel/debug/tracing"} {
 		if _, err := os.Stat(at + "/events/syscalls"); err == nil {

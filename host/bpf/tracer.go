@@ -1,10 +1,9 @@
-//go:build linux && amd64
+//go:build linux && (amd64 || arm64)
 
 package bpf
 
 import (
 	"bytes"
-	_ "embed"
 	"errors"
 	"fmt"
 	"os"
@@ -23,10 +22,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-//go:embed object/mappings.o
-var object []byte
+// ofRequests is the prefix of the names of the programs and maps for requests.
+const ofRequests = "strand_request_"
 
-// tracepoints are the programs and what they are attached to.
+// tracepoints lists the programs and what they are attached to.
 var tracepoints = []struct{ program, group, name string }{
 	{"strand_mmap", "syscalls", "sys_exit_mmap"},
 	{"strand_munmap", "syscalls", "sys_enter_munmap"},
@@ -45,31 +44,32 @@ var tracepoints = []struct{ program, group, name string }{
 	{"strand_exit", "sched", "sched_process_exit"},
 }
 
-// margin is how long an event may take from reading the clock until it can be
-// read.
+// margin bounds the time between reading the clock for an event and the moment at which
+// the event can be read.
 const margin = uint64(5 * time.Millisecond)
 
-// A Tracer is the programs, attached. The kernel takes all of it away when the
-// process that made it ends, however it ends.
+// A Tracer is the set of attached programs. The kernel removes them all when the
+// process that loaded them ends, however it ends.
 type Tracer struct {
 	collection      *ebpf.Collection
 	links           []link.Link
 	events, samples *ringbuf.Reader
 	record          ringbuf.Record
-	pending         []byte        // memory that is the kernel's, too: a pendingMap for each place
+	pending         []byte        // shared with the kernel: a pendingMap for each place
 	held            []event.Event // of times that may not be complete yet
 	driverSpec      *ebpf.CollectionSpec
-	driver          *ebpf.Collection    // nil until it is asked for
-	probes          map[int][]link.Link // of it, by process
-	together        bool                // one of them watches many functions
+	driver          *ebpf.Collection    // nil until requested
+	probes          map[int][]link.Link // for the driver, by process
+	together        bool                // one link can watch many functions
 	detaching       sync.WaitGroup
 }
 
 // Start loads and attaches the programs. Nothing is watched yet. The error is an
-// [errors.ErrUnsupported] where the machine or the user cannot have BPF.
+// [errors.ErrUnsupported] if the machine does not support BPF or the user may not use
+// it.
 func Start() (*Tracer, error) {
-	// Kernels before 5.11 count maps as locked memory; where raising the limit is
-	// refused, loading fails.
+	// Kernels before 5.11 count maps as locked memory; if raising the limit is refused
+	// there, loading fails.
 	_ = rlimit.RemoveMemlock()
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
 	if err != nil {
@@ -78,7 +78,13 @@ func Start() (*Tracer, error) {
 	if err := inNamespace(spec, split(spec, ofSelf)); err != nil {
 		return nil, err
 	}
-	spec.Variables = nil // else the loader maps them into memory, where they outlive Close
+	split(spec, ofRequests)
+	if page := spec.Variables["strand_page"]; page != nil { // where kernels differ in their page size
+		if err := page.Set(uint64(os.Getpagesize())); err != nil {
+			return nil, err
+		}
+	}
+	spec.Variables = nil // otherwise the loader maps them into memory, where they outlive Close
 	t := &Tracer{driverSpec: split(spec, ofDriver), probes: map[int][]link.Link{}}
 	if t.collection, err = ebpf.NewCollection(spec); err != nil {
 		return nil, fmt.Errorf("the kernel refuses the BPF programs: %w", plain(err))
@@ -90,8 +96,8 @@ func Start() (*Tracer, error) {
 	return t, nil
 }
 
-// split takes the programs and maps whose names begin so out of a specification,
-// and returns one of them and of the maps that they have in common with the rest.
+// split removes the programs and maps whose names have the prefix from a specification,
+// and returns a specification of these and of the maps that they share with the rest.
 func split(all *ebpf.CollectionSpec, prefix string) (some *ebpf.CollectionSpec) {
 	some = all.Copy()
 	for name := range some.Programs {
@@ -109,8 +115,8 @@ func split(all *ebpf.CollectionSpec, prefix string) (some *ebpf.CollectionSpec) 
 	return some
 }
 
-// An unsupported is why this machine or user cannot have BPF. Any other error is a
-// fault of the programs.
+// An unsupported error says why this machine or user cannot use BPF. Any other error is
+// a bug in the programs.
 type unsupported struct{ error }
 
 func (e unsupported) Unwrap() error { return e.error }
@@ -118,8 +124,8 @@ func (e unsupported) Unwrap() error { return e.error }
 // Is reports that it is [errors.ErrUnsupported].
 func (unsupported) Is(target error) bool { return target == errors.ErrUnsupported }
 
-// plain is a refusal without what is of no use to a reader: the verifier's log,
-// and guesses at why.
+// plain strips a refusal of what does not help a reader: the verifier's log, and
+// guesses at the cause.
 func plain(err error) error {
 	switch {
 	case errors.Is(err, unix.EPERM):
@@ -163,7 +169,7 @@ func (t *Tracer) attach() error {
 		}
 		t.links = append(t.links, l)
 	}
-	// A plain tracepoint gives the kernel's number of the new process alone.
+	// A plain tracepoint gives only the kernel's own number of the new process.
 	l, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: "task_newtask", Program: t.collection.Programs["strand_fork"]})
 	if err != nil {
 		return fmt.Errorf("tracepoint task_newtask: %w", err)
@@ -175,8 +181,8 @@ func (t *Tracer) attach() error {
 // Close detaches the programs and frees what they used.
 func (t *Tracer) Close() {
 	t.closeDriver()
-	// For each the kernel waits until all processors are out of the program; it can
-	// wait for all of them at once.
+	// The kernel waits for each of them until all processors have left the program; it
+	// can wait for all of them at once.
 	var closing sync.WaitGroup
 	for _, l := range t.links {
 		closing.Go(func() { l.Close() })
@@ -197,7 +203,7 @@ func (t *Tracer) Close() {
 
 type watchedProcess struct{ Owner, Epoch, LargeStacks, _ uint32 }
 
-// Watch begins with a process. Its children follow by themselves.
+// Watch starts watching a process. Its children follow automatically.
 func (t *Tracer) Watch(pid int) error {
 	err := t.collection.Maps["strand_watched"].Update(uint32(pid), watchedProcess{Owner: uint32(pid)}, ebpf.UpdateNoExist)
 	if errors.Is(err, ebpf.ErrKeyExist) {
@@ -206,7 +212,7 @@ func (t *Tracer) Watch(pid int) error {
 	return err
 }
 
-// LargeStacks makes the copies of a process's stacks 64 KiB instead of 16.
+// LargeStacks makes the copies of a process's stacks 64 KiB instead of 16 KiB.
 func (t *Tracer) LargeStacks(pid int) error {
 	watched := t.collection.Maps["strand_watched"]
 	var w watchedProcess
@@ -217,7 +223,7 @@ func (t *Tracer) LargeStacks(pid int) error {
 	return watched.Update(uint32(pid), w, ebpf.UpdateExist)
 }
 
-// Python makes the samples of a process carry the frames of its interpreter.
+// Python makes the samples of a process carry its interpreter's frames.
 func (t *Tracer) Python(pid int, p event.PythonLayout) error {
 	return t.collection.Maps["strand_python"].Update(uint32(pid), p, ebpf.UpdateAny)
 }
@@ -252,13 +258,13 @@ func (t *Tracer) Pace(e *event.Event, every time.Duration) error {
 	return sites.Update(key, s, ebpf.UpdateAny)
 }
 
-// Poll takes what happened since the last call. Between calls up to 90,000
-// events and 600 stacks find room.
+// Poll returns what has happened since the last call. There is room for up to 90,000
+// events and 600 stacks between calls.
 func (t *Tracer) Poll() (*event.Batch, error) {
 	now := event.Now()
 	b := &event.Batch{Until: now - margin}
 	events := t.drain(t.held)
-	err := t.read(t.events, func(raw []byte) {
+	err := readRing(t.events, &t.record, func(raw []byte) {
 		if len(raw) >= eventSize {
 			events = append(events, decodeEvent(raw))
 		}
@@ -266,7 +272,7 @@ func (t *Tracer) Poll() (*event.Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = t.read(t.samples, func(raw []byte) {
+	err = readRing(t.samples, &t.record, func(raw []byte) {
 		if len(raw) > sampleStack {
 			b.Samples = append(b.Samples, decodeSample(raw))
 		}
@@ -293,7 +299,7 @@ func (t *Tracer) Poll() (*event.Batch, error) {
 	return b, t.totals(b)
 }
 
-// A pendingMap is a mapping that waits for its end.
+// A pendingMap is a mapping that waits to be unmapped.
 type pendingMap struct {
 	Key         uint64
 	Time, Len   uint64
@@ -305,7 +311,7 @@ type pendingMap struct {
 	Sampled     uint16
 }
 
-// The states of a place that are no mapping's key.
+// The states of a place that are not a mapping's key.
 const (
 	pendingFree  = 0
 	pendingTaken = 1
@@ -313,7 +319,7 @@ const (
 
 const pendingSize = uint32(unsafe.Sizeof(pendingMap{}))
 
-// event is that of a mapping whose key was key.
+// event returns the event of a mapping whose key was key.
 func (m *pendingMap) event(key uint64) event.Event {
 	const pidBits = 22
 	return event.Event{
@@ -322,7 +328,7 @@ func (m *pendingMap) event(key uint64) event.Event {
 	}
 }
 
-// drain takes the mappings that wait for their end.
+// drain takes the mappings that wait to be unmapped.
 func (t *Tracer) drain(events []event.Event) []event.Event {
 	places := unsafe.Slice((*pendingMap)(unsafe.Pointer(&t.pending[0])), len(t.pending)/int(pendingSize))
 	for i := range places {
@@ -337,21 +343,6 @@ func (t *Tracer) drain(events []event.Event) []event.Event {
 	return events
 }
 
-// read hands over what is in a ring now.
-func (t *Tracer) read(r *ringbuf.Reader, f func([]byte)) error {
-	r.SetDeadline(time.Unix(1, 0))
-	for {
-		err := r.ReadInto(&t.record)
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		f(t.record.RawSample)
-	}
-}
-
 func (t *Tracer) totals(b *event.Batch) error {
 	for i, to := range []*uint64{&b.Lost, &b.LostSamples, &b.Paired, &b.PairedBytes, &b.Unwatched} {
 		if err := t.collection.Maps["strand_counts"].Lookup(uint32(i), to); err != nil {
@@ -363,3 +354,18 @@ func (t *Tracer) totals(b *event.Batch) error {
 
 // SeesCalls reports true.
 func (*Tracer) SeesCalls() bool { return true }
+
+// readRing hands over what is in a ring now.
+func readRing(from *ringbuf.Reader, record *ringbuf.Record, f func([]byte)) error {
+	from.SetDeadline(time.Unix(1, 0))
+	for {
+		err := from.ReadInto(record)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		f(record.RawSample)
+	}
+}

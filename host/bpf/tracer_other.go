@@ -1,26 +1,22 @@
-//go:build !linux || !amd64
+//go:build !linux || (!amd64 && !arm64)
 
 package bpf
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"time"
 
 	"strandline/host/event"
 )
 
-// A Tracer is available on Linux on x86-64 alone.
+// A Tracer is available only on Linux on x86-64 and arm64.
 type Tracer struct{}
-
-var errNotHere = fmt.Errorf("the BPF programs are for Linux on x86-64: %w", errors.ErrUnsupported)
 
 // Start fails with [errors.ErrUnsupported].
 func Start() (*Tracer, error) { return nil, errNotHere }
 
-// The rest makes it an [event.Source] and a source of the GPU driver's calls,
-// which none ever is here.
+// The other methods make it an [event.Source] and a source of the GPU driver's calls.
+// No Tracer ever exists here.
 
 func (*Tracer) Poll() (*event.Batch, error)             { return nil, errNotHere }
 func (*Tracer) SeesCalls() bool                         { return false }

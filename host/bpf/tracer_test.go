@@ -89,11 +89,11 @@ func (r *role) step(t *testing.T, line string) string {
 			t.Fatal(err)
 		}
 	}
-	said, err := r.out.ReadString('\n')
+	line, err := r.out.ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.TrimSpace(said)
+	return strings.TrimSpace(line)
 }
 
 const testFlags = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS
@@ -327,7 +327,7 @@ func TestChildrenAreFollowed(t *testing.T) {
 	t.Error("no child is seen to begin, to map and to end")
 }
 
-// TestFullTable counts the children for which there is no room.
+// TestFullTable counts the children that do not fit into the table.
 func TestFullTable(t *testing.T) {
 	tr := start(t)
 	r := play(t, "calls")
@@ -448,10 +448,10 @@ func TestNothingIsLeft(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	said, _ := bufio.NewReader(out).ReadString('\n')
-	some = strings.Fields(strings.Trim(said, "[]\n"))
+	line, _ := bufio.NewReader(out).ReadString('\n')
+	some = strings.Fields(strings.Trim(line, "[]\n"))
 	if n := countListed(some); n != len(some) || n < 15 {
-		t.Errorf("%d of %d programs and maps are listed of the tracer that says %q", n, len(some), said)
+		t.Errorf("%d of %d programs and maps are listed of the tracer that says %q", n, len(some), line)
 	}
 	cmd.Process.Kill()
 	cmd.Wait()

@@ -10,28 +10,28 @@ import (
 	"strandline/stack"
 )
 
-// Codes reads and keeps the names of functions, by the address of their code. It
-// is not safe for concurrent use.
+// Codes reads and keeps the names of functions, by the address of their code. It is not
+// safe for concurrent use.
 type Codes struct {
 	runtime *Runtime
 	known   map[uint64]*code
 	kept    int // bytes
 }
 
-// Codes keeps names of functions that the interpreter runs.
+// Codes returns an empty cache of the names of functions that the interpreter runs.
 func (r *Runtime) Codes() *Codes { return &Codes{runtime: r, known: map[uint64]*code{}} }
 
-// code is a function's code as far as it is of interest.
+// code is the part of a function's code object that matters here.
 type code struct {
-	// The addresses of the two names, by which an object is distinguished from another that
-	// came to lie in its place.
+	// The addresses of the two names distinguish an object from another that later took
+	// its place.
 	fileAt, nameAt uint64
 	file, name     string
 	first          int
 	lines          []byte
 }
 
-// Bounds of what is taken for a name or a table.
+// Bounds on what is accepted as a name or a table.
 const (
 	longestText  = 4096
 	longestTable = 128 << 10
@@ -39,10 +39,10 @@ const (
 	mostKept     = 64 << 20 // bytes of names and tables
 )
 
-// Name is the function of a frame, with its file and the line that it is at; the
-// line is 0 where it is not known.
+// Name returns the function of a frame, with its file and current line; the line is 0
+// if it is not known.
 func (c *Codes) Name(mem Memory, f Frame) (stack.Frame, error) {
-	f.Code &^= uint64(c.runtime.CodeMask) // also of a frame that was read elsewhere
+	f.Code &^= uint64(c.runtime.codeMask) // the frame may have been read elsewhere
 	k, err := c.code(mem, f)
 	if err != nil {
 		return stack.Frame{}, err
@@ -52,33 +52,33 @@ func (c *Codes) Name(mem Memory, f Frame) (stack.Frame, error) {
 
 var errGone = errors.New("the function is gone")
 
-// Internal reports whether nobody wrote a function: 3.13 and later put one between a
-// class and its __init__.
+// Internal reports whether a function comes from no source file: 3.13 and later put
+// such a function between a class and its __init__.
 func Internal(f stack.Frame) bool {
 	return f.File == "__init__" && f.Function == "__init__" && f.Line == 0
 }
 
-// is reports whether a frame's code is this one, and not one that came to lie in
-// its place since, or did before.
+// is reports whether a frame's code is this object, and not one that was in its place
+// earlier or later.
 func (k *code) is(f Frame) bool { return f.Names == 0 || f.Names == event.NamesOf(k.fileAt, k.nameAt) }
 
 func (c *Codes) code(mem Memory, f Frame) (*code, error) {
 	r, addr := c.runtime, f.Code
 	w := words{mem: mem}
-	k := &code{fileAt: w.at(addr, r.CodeFile), nameAt: w.at(addr, r.CodeName)}
+	k := &code{fileAt: w.at(addr, r.codeFile), nameAt: w.at(addr, r.codeName)}
 	old := c.known[addr]
 	same := old != nil && old.fileAt == k.fileAt && old.nameAt == k.nameAt
 	if w.err != nil || same || !k.is(f) {
 		switch {
-		case old != nil && old.is(f): // if the code is gone, what was there
+		case old != nil && old.is(f): // if the code is gone, use what was there
 			return old, nil
 		case w.err != nil:
 			return nil, w.err
 		}
 		return nil, errGone
 	}
-	k.first = int(int32(w.at(addr, r.CodeFirstLine)))
-	lines := w.at(addr, r.CodeLines)
+	k.first = int(int32(w.at(addr, r.codeFirstLine)))
+	lines := w.at(addr, r.codeLines)
 	if w.err != nil {
 		return nil, w.err
 	}
@@ -104,7 +104,7 @@ func (c *Codes) code(mem Memory, f Frame) (*code, error) {
 // text reads a string object.
 func (r *Runtime) text(mem Memory, addr uint64) (string, error) {
 	w := words{mem: mem}
-	length, state := w.at(addr, r.TextLength), w.at(addr, r.TextLength+16)
+	length, state := w.at(addr, r.textLength), w.at(addr, r.textLength+16)
 	if w.err != nil {
 		return "", w.err
 	}
@@ -115,9 +115,9 @@ func (r *Runtime) text(mem Memory, addr uint64) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("there is no string at %#x", addr)
 	}
-	data := r.TextOther
+	data := r.textOther
 	if ascii {
-		data = r.TextASCII
+		data = r.textASCII
 	}
 	b := make([]byte, length*uint64(width))
 	if err := mem.Read(b, addr+uint64(data)); err != nil {
@@ -133,16 +133,16 @@ func (r *Runtime) text(mem Memory, addr uint64) (string, error) {
 		case 4:
 			runes[i] = rune(binary.LittleEndian.Uint32(b[4*i:]))
 		}
-		if utf16.IsSurrogate(runes[i]) { // a byte of a file name that is no text
+		if utf16.IsSurrogate(runes[i]) { // a byte of a file name that is not text
 			runes[i] = '\uFFFD'
 		}
 	}
 	return string(runes), nil
 }
 
-// textForm reads the bits in which a string says how its characters are kept.
-// They stand behind those that say whether it is interned, of which versions
-// have 2, 8 or 16.
+// textForm reads the bits in which a string says how its characters are stored. They
+// follow those that say whether it is interned; depending on the version these take 2,
+// 8 or 16 bits.
 func textForm(state uint32) (width int, ascii, ok bool) {
 	for _, interned := range []int{2, 8, 16} {
 		kind, compact := state>>interned&7, state>>(interned+3)&1
@@ -155,7 +155,7 @@ func textForm(state uint32) (width int, ascii, ok bool) {
 
 func (r *Runtime) bytes(mem Memory, addr uint64) ([]byte, error) {
 	w := words{mem: mem}
-	length := w.at(addr, r.TextLength)
+	length := w.at(addr, r.textLength)
 	if w.err != nil {
 		return nil, w.err
 	}
@@ -163,10 +163,10 @@ func (r *Runtime) bytes(mem Memory, addr uint64) ([]byte, error) {
 		return nil, fmt.Errorf("a table of %d bytes is too long", length)
 	}
 	b := make([]byte, length)
-	return b, mem.Read(b, addr+uint64(r.BytesData))
+	return b, mem.Read(b, addr+uint64(r.bytesData))
 }
 
-// line is where a frame is.
+// line returns the line that a frame is at.
 func (r *Runtime) line(k *code, f Frame) int {
 	switch {
 	case r.Minor <= 9:
@@ -174,19 +174,19 @@ func (r *Runtime) line(k *code, f Frame) int {
 	case r.Minor == 10:
 		return line310(k.lines, k.first, 2*int(int32(f.Instruction)))
 	}
-	at := int64(f.Instruction - f.Code - uint64(r.CodeCode))
+	at := int64(f.Instruction - f.Code - uint64(r.codeCode))
 	switch {
 	case at == -2:
 		return k.first // it has not begun
 	case at < 0:
-		return 0 // a thread's own copy of the code, of a build without the global lock
+		return 0 // a thread's own copy of the code, in a build without the global lock
 	}
 	unit := at / 2
 	return lineFrom311(k.lines, k.first, unit)
 }
 
-// lineBefore310 reads pairs of bytes: the next line begins so many bytes of code
-// further, and is so many lines further.
+// lineBefore310 reads pairs of bytes: the next line begins the first number of bytes of
+// code further on, and is the second number of lines further on.
 func lineBefore310(table []byte, line, at int) int {
 	for addr := 0; len(table) >= 2; table = table[2:] {
 		if addr += int(table[0]); addr > at {
@@ -197,8 +197,8 @@ func lineBefore310(table []byte, line, at int) int {
 	return line
 }
 
-// line310 reads pairs of bytes: so many bytes of code are of the line that is so
-// many lines further, or of none.
+// line310 reads pairs of bytes: the first is a number of bytes of code, the second how
+// many lines further on their line is, or that they have none.
 func line310(table []byte, line, at int) int {
 	const none = -128
 	for addr := 0; len(table) >= 2; table = table[2:] {
@@ -216,9 +216,9 @@ func line310(table []byte, line, at int) int {
 	return 0
 }
 
-// lineFrom311 reads entries of several forms: so many units of code are at a
-// place in the source, of which the line is given as the difference to that of
-// the entry before.
+// lineFrom311 reads entries of several forms: each covers a number of units of code at
+// one place in the source, whose line is given as the difference from the line of the
+// entry before.
 func lineFrom311(table []byte, line int, unit int64) int {
 	const (
 		noLine = 15
@@ -228,7 +228,7 @@ func lineFrom311(table []byte, line int, unit int64) int {
 	for at := int64(0); len(table) > 0; {
 		head := table[0]
 		if head&0x80 == 0 {
-			return 0 // no entry begins so
+			return 0 // no entry begins like this
 		}
 		table = table[1:]
 		form := int(head >> 3 & 15)
@@ -251,8 +251,8 @@ func lineFrom311(table []byte, line int, unit int64) int {
 	return 0
 }
 
-// signedVarint reads six bits a byte, the lowest first; the lowest of all is the
-// sign.
+// signedVarint reads six bits from each byte, the lowest first; the very lowest bit is
+// the sign.
 func signedVarint(b []byte) int {
 	v := 0
 	for i := 0; i < len(b) && i < 6; i++ {

@@ -41,9 +41,9 @@ func TestLineTables(t *testing.T) {
 // TestLineBeforeCode has a frame that has not begun, and one that runs a copy of
 // the code, as threads do in builds without the global lock.
 func TestLineBeforeCode(t *testing.T) {
-	r := &Runtime{Offsets: offsets[12]}
+	r := &Runtime{layout: layouts[12]}
 	k := &code{first: 10, lines: []byte{0x80 | 12<<3, 1, 2}}
-	begin := uint64(0x5000) + uint64(r.CodeCode)
+	begin := uint64(0x5000) + uint64(r.codeCode)
 	for instruction, want := range map[uint64]int{begin: 12, begin - 2: 10, begin - 4096: 0, begin + 4096: 0} {
 		if got := r.line(k, Frame{Code: 0x5000, Instruction: instruction}); got != want {
 			t.Errorf("%d bytes behind the begin of the code is at line %d, want %d", int64(instruction-begin), got, want)
@@ -51,19 +51,19 @@ func TestLineBeforeCode(t *testing.T) {
 	}
 }
 
-// TestCodeInPlaceOfAnother has a function whose code lies where that of another
-// lay when its frame was seen.
+// TestCodeInPlaceOfAnother has a function whose code is at the address that another's
+// had when its frame was seen.
 func TestCodeInPlaceOfAnother(t *testing.T) {
-	r := &Runtime{Offsets: offsets[12]}
+	r := &Runtime{layout: layouts[12]}
 	const at, file, first, second = 0x1000, 0x1200, 0x1280, 0x1300
 	m := memory{at, make([]byte, 0x400)}
 	put := func(addr, v uint64) { binary.LittleEndian.PutUint64(m.data[addr-at:], v) }
 	for addr, text := range map[uint64]string{file: "file.py", first: "first", second: "second"} {
-		put(addr+uint64(r.TextLength), uint64(len(text)))
-		put(addr+uint64(r.TextLength)+16, 1<<2|1<<5|1<<6)
-		copy(m.data[addr-at+uint64(r.TextASCII):], text)
+		put(addr+uint64(r.textLength), uint64(len(text)))
+		put(addr+uint64(r.textLength)+16, 1<<2|1<<5|1<<6)
+		copy(m.data[addr-at+uint64(r.textASCII):], text)
 	}
-	put(at+uint64(r.CodeFile), file)
+	put(at+uint64(r.codeFile), file)
 	codes := r.Codes()
 	name := func(names uint32) string {
 		f, err := codes.Name(m, Frame{Code: at, Names: names})
@@ -82,7 +82,7 @@ func TestCodeInPlaceOfAnother(t *testing.T) {
 		{second, first, errGone.Error()},
 		{first, second, "second"},
 	} {
-		put(at+uint64(r.CodeName), c.inPlace)
+		put(at+uint64(r.codeName), c.inPlace)
 		if got := name(event.NamesOf(file, c.seen)); got != c.want {
 			t.Errorf("code with the name at %#x was seen, and at %#x is there now: got %q, want %q", c.seen, c.inPlace, got, c.want)
 		}
@@ -107,7 +107,7 @@ func (m memory) Read(b []byte, addr uint64) error {
 }
 
 func TestText(t *testing.T) {
-	r := &Runtime{Offsets: offsets[12]}
+	r := &Runtime{layout: layouts[12]}
 	for _, c := range []struct {
 		name   string
 		state  uint32
@@ -136,7 +136,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// block is what an interpreter states of its offsets: version, whether it has no
+// block returns what an interpreter states of its offsets: version, whether it has no
 // global lock, and the words behind.
 func block(version, free uint64, words ...uint64) []byte {
 	b := append([]byte(cookie), make([]byte, blockSize-8)...)
@@ -158,17 +158,17 @@ func TestDebugOffsets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Offsets{
-		Minor: 14, CodeMask: 3, RuntimeInterpreters: 808, InterpreterThreads: 7344,
-		ThreadNext: 8, ThreadPthread: 152, ThreadNative: 160, ThreadFrame: 72, CFrameFrame: None,
-		FrameCode: 0, FramePrevious: 8, FrameInstruction: 56, FrameOwner: 74, FrameEntry: None,
-		CodeFile: 112, CodeName: 128, CodeFirstLine: 68, CodeLines: 136, CodeCode: 208,
-		TextLength: 16, TextASCII: 40, TextOther: 56, BytesData: 32,
+	want := layout{
+		Minor: 14, codeMask: 3, runtimeInterpreters: 808, interpreterThreads: 7344,
+		threadNext: 8, threadPthread: 152, threadNative: 160, threadFrame: 72, cframeFrame: none,
+		frameCode: 0, framePrevious: 8, frameInstruction: 56, frameOwner: 74, frameEntry: none,
+		codeFile: 112, codeName: 128, codeFirstLine: 68, codeLines: 136, codeCode: 208,
+		textLength: 16, textASCII: 40, textOther: 56, bytesData: 32,
 	}
 	if *o != want {
 		t.Errorf("got  %+v\nwant %+v", *o, want)
 	}
-	if o, err = debugOffsets(block(0x030e00f0, 1, words314...)); err != nil || o.TextASCII != 56 || o.BytesData != 48 {
+	if o, err = debugOffsets(block(0x030e00f0, 1, words314...)); err != nil || o.textASCII != 56 || o.bytesData != 48 {
 		t.Errorf("without the global lock: got %+v, %v", o, err)
 	}
 	for name, bad := range map[string][]byte{
@@ -218,17 +218,17 @@ func FuzzMemory(f *testing.F) {
 			return
 		}
 		mem := noise(data)
-		o, ok := offsets[int(minor)]
+		o, ok := layouts[int(minor)]
 		if o.Minor = uint32(minor); !ok {
 			b := make([]byte, blockSize)
 			mem.Read(b, 0)
-			told, err := debugOffsets(append([]byte(cookie), b[8:]...))
+			found, err := debugOffsets(append([]byte(cookie), b[8:]...))
 			if err != nil {
 				return
 			}
-			o = *told
+			o = *found
 		}
-		r := &Runtime{Offsets: o}
+		r := &Runtime{layout: o}
 		layout := r.Layout()
 		read, state := pyframes.Walk(mem, &layout, pyframes.Thread{Native: 1, Pthread: 1})
 		if len(r.Frames(read)) > pyframes.MaxFrames || state == event.Cut && len(read) < pyframes.MaxFrames {

@@ -13,7 +13,7 @@ import (
 	"strandline/host/image"
 )
 
-// A Memory is that of a process, or a copy of parts of it.
+// A Memory is the memory of a process, or a copy of parts of it.
 type Memory interface {
 	// Read fills b with what is at an address, or fails.
 	Read(b []byte, addr uint64) error
@@ -21,8 +21,8 @@ type Memory interface {
 
 // A Runtime is an interpreter in a process.
 type Runtime struct {
-	Offsets
-	Address uint64 // of _PyRuntime
+	layout
+	address uint64 // of _PyRuntime
 	Object  *image.Object
 }
 
@@ -45,20 +45,20 @@ func Find(im *image.Image) (*Runtime, error) {
 		if !ok {
 			continue
 		}
-		r := &Runtime{Address: addr + place.Bias(m.Start), Object: place.Object}
-		o, err := r.offsets(im, place.Bias(m.Start))
+		r := &Runtime{address: addr + place.Bias(m.Start), Object: place.Object}
+		o, err := r.readLayout(im, place.Bias(m.Start))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", place.Object.Path, err)
 		}
-		r.Offsets = *o
+		r.layout = *o
 		return r, nil
 	}
 	return nil, ErrNone
 }
 
-func (r *Runtime) offsets(mem Memory, bias uint64) (*Offsets, error) {
+func (r *Runtime) readLayout(mem Memory, bias uint64) (*layout, error) {
 	block := make([]byte, blockSize)
-	if err := mem.Read(block, r.Address); err != nil {
+	if err := mem.Read(block, r.address); err != nil {
 		return nil, err
 	}
 	if string(block[:len(cookie)]) == cookie {
@@ -68,7 +68,7 @@ func (r *Runtime) offsets(mem Memory, bias uint64) (*Offsets, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, ok := offsets[minor]
+	o, ok := layouts[minor]
 	if !ok {
 		return nil, fmt.Errorf("the layout of Python 3.%d is not known", minor)
 	}
@@ -76,11 +76,11 @@ func (r *Runtime) offsets(mem Memory, bias uint64) (*Offsets, error) {
 	return &o, nil
 }
 
-// fileVersion is the version in the name of a program or library.
+// fileVersion matches the version in the name of a program or library.
 var fileVersion = regexp.MustCompile(`^(?:lib)?python3\.(\d{1,2})(?:$|[^\d])`)
 
-// minor is the version, as the variable says that 3.11 and later export, else by
-// the name of the file.
+// minor returns the minor version: from the variable that 3.11 and later export, else
+// from the name of the file.
 func (r *Runtime) minor(mem Memory, bias uint64) (int, error) {
 	if addr, ok := r.Object.Data("Py_Version"); ok {
 		var b [8]byte
@@ -96,41 +96,40 @@ func (r *Runtime) minor(mem Memory, bias uint64) (int, error) {
 	return 0, errors.New("the version of Python is not known")
 }
 
-// evaluator is the function that runs Python's functions. Parts that the
-// compiler put elsewhere have names that begin with it.
+// evaluator is the function that runs Python functions. Parts of it that the compiler
+// moved elsewhere have names that begin with it.
 const evaluator = "_PyEval_EvalFrameDefault"
 
-// Evaluates reports whether an address is in the function that runs Python's
-// functions.
+// Evaluates reports whether an address is in the function that runs Python functions.
 func (r *Runtime) Evaluates(im *image.Image, pc uint64) bool {
 	place, ok := im.Locate(pc)
 	return ok && place.Object == r.Object && strings.HasPrefix(r.Object.Function(place.Linked), evaluator)
 }
 
-// A Frame is one that Python's functions run in, as it stands in memory.
+// A Frame is one that a Python function runs in, as it is in memory.
 type Frame struct {
 	Address     uint64 // of the frame itself
 	Code        uint64
 	Instruction uint64
 	Owner       uint8
 	Entry       bool   // C called the function (3.11)
-	Names       uint32 // as [event.NamesOf] has it, of that moment; 0 is not known
+	Names       uint32 // as returned by [event.NamesOf] at that moment; 0 if not known
 }
 
-// Shim reports whether a frame is not a function's: from 3.12 on the evaluator keeps one
-// on the stack of C below the functions that it runs.
+// Shim reports whether a frame does not belong to a function: from 3.12 on the
+// evaluator keeps such a frame on the C stack below the functions that it runs.
 func (r *Runtime) Shim(f Frame) bool { return r.Minor >= 12 && f.Owner >= 3 }
 
-// Layout is what a walk of the interpreter's frames needs to know.
+// Layout returns what a walk of the interpreter's frames needs to know.
 func (r *Runtime) Layout() event.PythonLayout {
 	p := event.PythonLayout{
-		Runtime: r.Address, CodeTag: uint64(r.CodeMask), Interpreters: r.RuntimeInterpreters, Threads: r.InterpreterThreads,
-		ThreadNext: r.ThreadNext, ThreadID: r.ThreadPthread, NativeID: r.ThreadNative, Frame: r.ThreadFrame, CFrameCurrent: r.CFrameFrame,
-		Code: r.FrameCode, Previous: r.FramePrevious, Instruction: r.FrameInstruction, Owner: r.FrameOwner, InstructionSize: 8,
-		CodeFile: r.CodeFile, CodeName: r.CodeName,
+		Runtime: r.address, CodeTag: uint64(r.codeMask), Interpreters: r.runtimeInterpreters, Threads: r.interpreterThreads,
+		ThreadNext: r.threadNext, ThreadID: r.threadPthread, NativeID: r.threadNative, Frame: r.threadFrame, CFrameCurrent: r.cframeFrame,
+		Code: r.frameCode, Previous: r.framePrevious, Instruction: r.frameInstruction, Owner: r.frameOwner, InstructionSize: 8,
+		CodeFile: r.codeFile, CodeName: r.codeName,
 	}
-	if r.FrameEntry != None {
-		p.Owner = r.FrameEntry // the byte before the owner
+	if r.frameEntry != none {
+		p.Owner = r.frameEntry // the byte before the owner
 	}
 	if r.Minor < 11 {
 		p.InstructionSize = 4
@@ -138,19 +137,19 @@ func (r *Runtime) Layout() event.PythonLayout {
 	return p
 }
 
-// Frames are frames that were walked, as the interpreter's version has them.
+// Frames converts frames that were walked to the form of the interpreter's version.
 func (r *Runtime) Frames(walked []event.PythonFrame) []Frame {
 	out := make([]Frame, len(walked))
 	for i, f := range walked {
 		out[i] = Frame{Address: f.Frame, Code: f.Code, Instruction: f.Instruction, Owner: uint8(f.Owner), Names: f.Names}
-		if r.FrameEntry != None {
+		if r.frameEntry != none {
 			out[i].Entry, out[i].Owner = f.Owner&0xff != 0, uint8(f.Owner>>8)
 		}
 	}
 	return out
 }
 
-// words reads words; err stays with the first that cannot be read.
+// words reads words; err is the error of the first that cannot be read.
 type words struct {
 	mem Memory
 	err error

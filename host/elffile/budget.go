@@ -2,23 +2,23 @@ package elffile
 
 import "sync/atomic"
 
-// A Budget bounds the memory that the tables of several files take together: the
-// files of a process that may be hostile can be many, and each of them large.
+// A Budget bounds the memory that the tables of several files take together: a possibly
+// hostile process can have many files, and each of them can be large.
 type Budget struct{ left atomic.Int64 }
 
-// NewBudget allows so many bytes.
+// NewBudget returns a Budget of that many bytes.
 func NewBudget(bytes int64) *Budget {
 	b := &Budget{}
 	b.left.Store(bytes)
 	return b
 }
 
-// Limit makes the tables of f count against a budget. It is called before anything
-// is asked of f.
+// Limit makes the tables of f count against a budget. It must be called before anything
+// else is asked of f.
 func (f *File) Limit(b *Budget) { f.budget = b }
 
-// afford takes n bytes, which f keeps until [File.Forget], or reports that there is
-// not so much left.
+// afford takes n bytes from the budget, which f keeps until [File.Forget], or reports
+// that there are not that many left.
 func (f *File) afford(n uint64) bool {
 	if f.budget == nil {
 		return true
@@ -34,7 +34,7 @@ func (f *File) afford(n uint64) bool {
 	return true
 }
 
-// Forget drops the tables of f, which are read again when they are asked for.
+// Forget drops the tables of f, which are read again when needed.
 func (f *File) Forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

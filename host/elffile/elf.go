@@ -1,7 +1,7 @@
-// Package elffile reads the parts of an ELF file of x86-64 that unwinding and hook
-// detection need: symbols, relocations of the dynamic linker and call frame
-// information. It reads on demand: of a 1 GB library only the tables that are asked
-// for.
+// Package elffile reads the parts of an x86-64 ELF file that unwinding and hook
+// detection need: symbols, relocations for the dynamic linker and call frame
+// information. It reads on demand: of a 1 GB library it reads only the tables that are
+// needed.
 package elffile
 
 import (
@@ -18,8 +18,8 @@ import (
 	"sync/atomic"
 )
 
-// mostTable bounds a table that is read whole; libraries of PyTorch stay below
-// a fifth of it.
+// mostTable bounds a table that is read whole; those of PyTorch's libraries are smaller
+// than a fifth of it.
 const mostTable = 512 << 20
 
 // A File is an ELF file. [File.Step] and [File.Function] may be called by several
@@ -30,20 +30,20 @@ type File struct {
 	segments []Segment
 
 	mu      sync.Mutex   // guards what follows
-	symbols *symbolTable // nil before they are asked for
+	symbols *symbolTable // nil until needed
 	frames  *frameTable
 	noFrame error
-	debug   *File // holds the symbols that were stripped, nil if there is none
+	debug   *File // holds the symbols that were stripped; nil if there is none
 
-	dynamics []Dynamic // nil before they are asked for
+	dynamics []Dynamic // nil until needed
 	slots    []Slot
 
-	budget *Budget // nil without a bound
+	budget *Budget // nil if there is no bound
 	spent  atomic.Int64
 }
 
-// mostHeaders bounds what is read of a file to know its parts. A file with holes
-// can name as many as it likes.
+// mostHeaders bounds how much of a file is read to find its parts. A sparse file can
+// claim any number of them.
 const mostHeaders = 64 << 20
 
 // headers reads until it has read too much.
@@ -67,7 +67,7 @@ func Open(r io.ReaderAt) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.left.Store(math.MaxInt64) // what is read of the parts has bounds of its own
+	h.left.Store(math.MaxInt64) // reading the parts has bounds of its own
 	if f.Class != elf.ELFCLASS64 || f.Data != elf.ELFDATA2LSB {
 		return nil, errors.New("not a 64-bit little-endian file")
 	}
@@ -80,9 +80,6 @@ func Open(r io.ReaderAt) (*File, error) {
 	return out, nil
 }
 
-// X86 reports whether the code is for x86-64.
-func (f *File) X86() bool { return f.elf.Machine == elf.EM_X86_64 }
-
 // Fixed reports whether a program is linked to fixed addresses.
 func (f *File) Fixed() bool { return f.elf.Type == elf.ET_EXEC }
 
@@ -94,11 +91,11 @@ type Segment struct {
 	Exec             bool
 }
 
-// Addr is the linked address of a place in the file. A page of the file can be
-// mapped twice, as the end of one segment and the begin of the next: exec tells
-// which is meant.
+// Addr returns the linked address of a place in the file. A page of the file can be
+// mapped twice, as the end of one segment and the beginning of the next: exec says
+// which one is meant.
 func (f *File) Addr(offset uint64, exec bool) (addr uint64, ok bool) {
-	const page = 4096 // a mapping begins up to a page before its segment
+	const page = 4096 // a mapping begins up to one page before its segment
 	for _, s := range f.segments {
 		if s.Offset&^(page-1) <= offset && offset < s.Offset+s.FileSize {
 			addr, ok = s.Addr+offset-s.Offset, true
@@ -110,14 +107,24 @@ func (f *File) Addr(offset uint64, exec bool) (addr uint64, ok bool) {
 	return addr, ok
 }
 
-// IsCode reports whether a linked address is of code, as the file has it.
+// IsCode reports whether the file has code at a linked address.
 func (f *File) IsCode(addr uint64) bool {
 	return slices.ContainsFunc(f.segments, func(s Segment) bool {
 		return s.Exec && s.Addr <= addr && addr-s.Addr < s.Size
 	})
 }
 
-// offset is the place in the file of a linked address.
+// Code returns the parts of the file that are mapped as executable.
+func (f *File) Code() (out []Segment) {
+	for _, s := range f.segments {
+		if s.Exec {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// offset returns the place in the file of a linked address.
 func (f *File) offset(addr uint64) (uint64, bool) {
 	for _, s := range f.segments {
 		if s.Addr <= addr && addr-s.Addr < s.FileSize {
@@ -127,8 +134,12 @@ func (f *File) offset(addr uint64) (uint64, bool) {
 	return 0, false
 }
 
-// ReadAddr reads at a linked address what the file holds for it. A read that
-// reaches over the end of the file is short.
+// Offset returns the place in the file of a linked address; false if the file holds
+// nothing for it.
+func (f *File) Offset(addr uint64) (uint64, bool) { return f.offset(addr) }
+
+// ReadAddr reads what the file holds for a linked address. A read that goes past the
+// end of the file is short.
 func (f *File) ReadAddr(b []byte, addr uint64) (int, error) {
 	off, ok := f.offset(addr)
 	if !ok || off > 1<<62 {
@@ -141,7 +152,7 @@ func (f *File) ReadAddr(b []byte, addr uint64) (int, error) {
 	return n, err
 }
 
-// BuildID is the identity that the linker gave, in hexadecimal, or empty.
+// BuildID returns the ID that the linker assigned, in hexadecimal, or "".
 func (f *File) BuildID() string {
 	s := f.elf.Section(".note.gnu.build-id")
 	if s == nil || s.Size > 4096 {
@@ -154,7 +165,7 @@ func (f *File) BuildID() string {
 	return buildID(data)
 }
 
-// buildID reads the note, of at least 16 bytes.
+// buildID reads the note, which must have at least 16 bytes.
 func buildID(data []byte) string {
 	name, desc := binary.LittleEndian.Uint32(data), binary.LittleEndian.Uint32(data[4:])
 	start := 12 + (uint64(name)+3)&^3
@@ -168,20 +179,21 @@ func buildID(data []byte) string {
 type Dynamic struct {
 	Symbol
 	Defined, Function bool
-	// Indirect says that the function that Addr names is asked for the address.
+	// Indirect says that Addr is the address of a function that returns the symbol's
+	// address.
 	Indirect bool
 }
 
-// mostDynamics bounds the symbols that the dynamic linker knows; large libraries
-// have some hundred thousand.
+// mostDynamics bounds the number of symbols that the dynamic linker knows; large
+// libraries have a few hundred thousand.
 const mostDynamics = 1 << 20
 
 var errDynamics = errors.New("the table of dynamic symbols is broken")
 
 var errBudget = errors.New("the tables of the process's files are larger than is read of them in all")
 
-// Dynamics are the symbols that the dynamic linker knows, by their index. They are
-// kept, and not to be changed.
+// Dynamics returns the symbols that the dynamic linker knows, by their index. The slice
+// is cached and must not be changed.
 func (f *File) Dynamics() ([]Dynamic, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -216,7 +228,7 @@ func (f *File) readDynamics() ([]Dynamic, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := string(table) // of which each name is a part: many can be the same
+	names := string(table) // every name is a part of this string: many can be equal
 	out := make([]Dynamic, 0, len(data)/symbolSize)
 	for ; len(data) >= symbolSize; data = data[symbolSize:] {
 		kind := elf.SymType(data[4] & 15)
@@ -230,9 +242,9 @@ func (f *File) readDynamics() ([]Dynamic, error) {
 	return out, nil
 }
 
-// Data is the address of an exported variable or function. It is looked up as
-// the dynamic linker does, without reading the whole table, where the file has
-// the hashes for it.
+// Data returns the address of an exported variable or function. If the file has a hash
+// table, the symbol is looked up as the dynamic linker does, without reading the whole
+// symbol table.
 func (f *File) Data(name string) (uint64, bool) {
 	if hashes := f.elf.Section(".gnu.hash"); hashes != nil {
 		return f.lookUp(hashes, name)
@@ -249,19 +261,19 @@ func (f *File) Data(name string) (uint64, bool) {
 	return 0, false
 }
 
-// mostAlike bounds the symbols in one bucket of a table of hashes.
+// mostAlike bounds the number of symbols in one bucket of a hash table.
 const mostAlike = 1 << 12
 
-// lookUp finds a symbol by its hash: a filter that is left out here, then for
-// each bucket its first symbol, then for each symbol its hash, of which the
-// lowest bit ends the bucket.
+// lookUp finds a symbol by its hash. The table has a filter, which is ignored here,
+// then the first symbol of each bucket, then the hash of each symbol, whose lowest bit
+// marks the end of the bucket.
 func (f *File) lookUp(hashes *elf.Section, name string) (uint64, bool) {
 	symbols := f.elf.Section(".dynsym")
 	if symbols == nil || int(symbols.Link) >= len(f.elf.Sections) {
 		return 0, false
 	}
 	names := f.elf.Sections[symbols.Link]
-	if hashes.ReaderAt == nil || symbols.ReaderAt == nil || names.ReaderAt == nil { // compressed, which none is in a sound file
+	if hashes.ReaderAt == nil || symbols.ReaderAt == nil || names.ReaderAt == nil { // compressed, which no valid file's are
 		return 0, false
 	}
 	hash := uint32(5381)
@@ -270,7 +282,7 @@ func (f *File) lookUp(hashes *elf.Section, name string) (uint64, bool) {
 	}
 	word := func(at int64) uint32 {
 		var b [4]byte
-		hashes.ReadAt(b[:], at) // behind the end all is 0
+		hashes.ReadAt(b[:], at) // beyond the end everything is 0
 		return binary.LittleEndian.Uint32(b[:])
 	}
 	buckets, first, filter := word(0), word(4), word(8)
@@ -307,8 +319,8 @@ type Slot struct {
 	Symbol uint32 // its index among [File.Dynamics]
 }
 
-// Slots are the places of the global offset table that hold addresses of
-// symbols. They are kept, and not to be changed.
+// Slots returns the entries of the global offset table that hold addresses of symbols.
+// The slice is cached and must not be changed.
 func (f *File) Slots() ([]Slot, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -353,8 +365,8 @@ func (f *File) isSlot(kind uint32) bool {
 	return false
 }
 
-// InLinkage reports whether a linked address lies in the procedure linkage table,
-// through which a slot that is not yet bound leads.
+// InLinkage reports whether a linked address is in the procedure linkage table, through
+// which a slot leads until it is bound.
 func (f *File) InLinkage(addr uint64) bool {
 	for _, s := range f.elf.Sections {
 		if strings.HasPrefix(s.Name, ".plt") && s.Addr <= addr && addr-s.Addr < s.Size {

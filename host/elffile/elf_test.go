@@ -1,3 +1,5 @@
+//go:build !arm64
+
 package elffile
 
 import (
@@ -61,18 +63,18 @@ func TestRows(t *testing.T) {
 		rbp    Rule
 		signal bool
 	}{
-		{100, Rule{Kind: InRegister, Reg: RSP, Offset: 8}, Rule{}, false},
-		{101, Rule{Kind: InRegister, Reg: RSP, Offset: 16}, Rule{Kind: AtCFA, Offset: -16}, false},
-		{103, Rule{Kind: InRegister, Reg: RSP, Offset: 16}, Rule{Kind: AtCFA, Offset: -16}, false},
-		{104, Rule{Kind: InRegister, Reg: RBP, Offset: 16}, Rule{Kind: AtCFA, Offset: -16}, false},
-		{114, Rule{Kind: InRegister, Reg: RSP, Offset: 8}, Rule{}, false},
+		{100, Rule{Kind: InRegister, Reg: SP, Offset: 8}, Rule{}, false},
+		{101, Rule{Kind: InRegister, Reg: SP, Offset: 16}, Rule{Kind: AtCFA, Offset: -16}, false},
+		{103, Rule{Kind: InRegister, Reg: SP, Offset: 16}, Rule{Kind: AtCFA, Offset: -16}, false},
+		{104, Rule{Kind: InRegister, Reg: FP, Offset: 16}, Rule{Kind: AtCFA, Offset: -16}, false},
+		{114, Rule{Kind: InRegister, Reg: SP, Offset: 8}, Rule{}, false},
 		{199, Rule{Kind: ValExpression, Offset: 24, length: 2}, Rule{Kind: AtCFA, Offset: -16}, false},
 	} {
 		var row Row
 		if err := d.row(want.at, &row); err != nil {
 			t.Fatalf("%d: %v", want.at, err)
 		}
-		if row.CFA != want.cfa || row.Regs[RBP] != want.rbp || row.Regs[RIP] != (Rule{Kind: AtCFA, Offset: -8}) {
+		if row.CFA != want.cfa || row.Regs[FP] != want.rbp || row.Regs[PC] != (Rule{Kind: AtCFA, Offset: -8}) {
 			t.Errorf("%d: got %+v, want %+v", want.at, row, want)
 		}
 		if row.CFA.Kind == ValExpression && !bytes.Equal(row.Expression(row.CFA), []byte{0x77, 0}) {
@@ -93,7 +95,7 @@ int shown_one(int x) { volatile int y = hidden_one(x); return y; }
 int main(int argc, char **argv) { return shown_one(argc); }
 `
 
-// addressOf is where the compiler put a function.
+// addressOf returns where the compiler put a function.
 func addressOf(t *testing.T, f *File, name string) uint64 {
 	t.Helper()
 	all, err := f.elf.Symbols()
@@ -303,7 +305,7 @@ func small(t testing.TB) []byte {
 	return data
 }
 
-// TestCorrupt damages a file at random: nothing that it says is believed.
+// TestCorrupt damages a file at random: nothing in it is trusted.
 func TestCorrupt(t *testing.T) {
 	whole := small(t)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -338,7 +340,7 @@ func TestCorrupt(t *testing.T) {
 	}
 }
 
-// holes is a file that goes on with zeros for ever, as one with holes does.
+// holes is a file that continues with zeros without end, as one with holes does.
 type holes []byte
 
 func (h holes) ReadAt(b []byte, at int64) (int, error) {
@@ -358,7 +360,7 @@ func TestHuge(t *testing.T) {
 	number := int(order.Uint16(whole[60:]))
 	huge := func(at int) func(b []byte) { return func(b []byte) { order.PutUint64(b[at:], 1<<50) } }
 	cases := []func(b []byte){func(b []byte) {
-		order.PutUint16(b[60:], 0) // the count of sections stands in the first
+		order.PutUint16(b[60:], 0) // the count of sections is in the first
 		order.PutUint64(b[sections+32:], 1<<31)
 	}}
 	for i := range number {

@@ -1,8 +1,7 @@
 package elffile
 
-// Eval computes an expression of DWARF over registers and memory. The stack of
-// the expression begins with first. It is false for an expression that cannot
-// be computed.
+// Eval evaluates a DWARF expression over registers and memory. The expression's stack
+// starts with first. It returns false for an expression that cannot be evaluated.
 func Eval(expr []byte, reg func(int) (uint64, bool), load func(uint64) (uint64, bool), first ...uint64) (uint64, bool) {
 	r := &reader{data: expr}
 	e := evaluation{stack: append(make([]uint64, 0, 8), first...)}

@@ -12,52 +12,40 @@ import (
 	"sort"
 )
 
-// The registers of x86-64 in DWARF's numbering.
-const (
-	RBX = 3
-	RBP = 6
-	RSP = 7
-	R12 = 12
-	RIP = 16 // where the return address stands
-
-	Registers = 17
-)
-
 // A Rule says where a caller's register is.
 type Rule struct {
 	Kind   RuleKind
 	Reg    uint8
 	length uint16 // of the expression
-	Offset int32  // in bytes; of an expression where it begins in the row's data
+	Offset int32  // in bytes; for an expression, where it begins in the row's data
 }
 
 // A RuleKind is how to use a [Rule].
 type RuleKind uint8
 
-// The rules. The zero rule is that of a register that the function leaves as
-// it is.
+// The rules. The zero rule means that the function leaves the register unchanged.
 const (
 	SameValue     RuleKind = iota
-	Undefined              // the register is lost; of the return address: the stack ends
+	Undefined              // the register is lost; for the return address: the stack ends
 	AtCFA                  // saved at CFA + Offset
 	ValueCFA               // is CFA + Offset
-	InRegister             // is in Reg; of the CFA: Reg + Offset
+	InRegister             // is in Reg; for the CFA: Reg + Offset
 	AtExpression           // saved where the expression says
 	ValExpression          // is what the expression says
 )
 
-// A Row says how to step from a function to its caller, at one of its
+// A Row says how to step from a function to its caller, at one of the function's
 // instructions.
 type Row struct {
 	CFA  Rule
 	Regs [Registers]Rule
-	// Signal says that a signal interrupted the caller: its address is that of the
-	// instruction to come, not of the one after a call.
+	// Signal says that a signal interrupted the caller: its address is that of the next
+	// instruction to run, not of the one after a call.
 	Signal bool
 	data   []byte
 }
 
-// Expression is what a rule of the row computes, in DWARF's code for [Eval].
+// Expression returns the DWARF expression that a rule of the row computes, for [Eval].
 func (r *Row) Expression(rule Rule) []byte {
 	return r.data[rule.Offset : int(rule.Offset)+int(rule.length)]
 }
@@ -70,7 +58,7 @@ var ErrNoFrame = errors.New("no call frame information")
 // frameTable finds the description of a function by its address.
 type frameTable struct {
 	hdr     uint64 // address of .eh_frame_hdr, or of the section
-	section []byte // the descriptions, where the table was made of them
+	section []byte // the descriptions, if the table was built from them
 	entries []byte // pairs of int32: function and description, from hdr
 	cies    map[uint64]*cie
 	fdes    map[uint64]*fde
@@ -89,45 +77,66 @@ type cie struct {
 type fde struct {
 	cie        *cie
 	start, end uint64
-	program    []byte // that of the cie, then its own
+	program    []byte // that of the CIE, then its own
 }
 
-// mostFrames bounds how many descriptions of functions are kept.
+// mostFrames bounds how many function descriptions are cached.
 const mostFrames = 1 << 14
 
-// Step tells into row how to leave the function at a linked address.
+// Step stores in row how to leave the function at a linked address.
 func (f *File) Step(addr uint64, row *Row) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.frames == nil && f.noFrame == nil {
-		f.frames, f.noFrame = f.readFrames()
-	}
-	if f.noFrame != nil {
-		return f.noFrame
-	}
-	d, err := f.frames.find(f, addr)
+	d, err := f.description(addr)
 	if err != nil {
 		return err
-	}
-	if addr < d.start || addr >= d.end {
-		return ErrNoFrame
 	}
 	return d.row(addr, row)
 }
 
-// The encodings of pointers that tables in use have.
+// Extent returns where the function that holds a linked address begins and ends,
+// according to its call frame information, which stripping does not remove.
+func (f *File) Extent(addr uint64) (start, end uint64, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, err := f.description(addr)
+	if err != nil {
+		return 0, 0, err
+	}
+	return d.start, d.end, nil
+}
+
+// description returns that of the function that holds an address.
+func (f *File) description(addr uint64) (*fde, error) {
+	if f.frames == nil && f.noFrame == nil {
+		f.frames, f.noFrame = f.readFrames()
+	}
+	if f.noFrame != nil {
+		return nil, f.noFrame
+	}
+	d, err := f.frames.find(f, addr)
+	if err != nil {
+		return nil, err
+	}
+	if addr < d.start || addr >= d.end {
+		return nil, ErrNoFrame
+	}
+	return d, nil
+}
+
+// The pointer encodings that occur in practice.
 const (
 	encAbsolute = 0x00
 	encTable    = 0x3b // datarel, sdata4
 	encOmit     = 0xff
 )
 
-// mostFrameTable bounds the tables for unwinding that are read whole; that of
-// libtorch_cpu has some megabytes.
+// mostFrameTable bounds the unwind tables that are read whole; that of libtorch_cpu has
+// a few megabytes.
 const mostFrameTable = 64 << 20
 
-// readFrames reads the sorted table that linkers make for the purpose. Where
-// there is none, as in static programs, it is made.
+// readFrames reads the sorted table that linkers make for this purpose. If there is
+// none, as in static programs, it builds one.
 func (f *File) readFrames() (*frameTable, error) {
 	for _, p := range f.elf.Progs {
 		if p.Type != elf.PT_GNU_EH_FRAME || p.Filesz < 12 || p.Filesz > mostFrameTable {
@@ -158,10 +167,10 @@ func newFrameTable(hdr uint64, entries []byte) *frameTable {
 	return &frameTable{hdr: hdr, entries: entries, cies: map[uint64]*cie{}, fdes: map[uint64]*fde{}}
 }
 
-// mostWork bounds, in bytes that are looked at, what making a table may cost.
+// mostWork bounds the cost of building a table, in bytes examined.
 const mostWork = 256 << 20
 
-// indexFrames makes the table from the descriptions themselves.
+// indexFrames builds the table from the descriptions themselves.
 func (f *File) indexFrames() (*frameTable, error) {
 	s := f.elf.Section(".eh_frame")
 	if s == nil || s.Type == elf.SHT_NOBITS || packed(s) || s.Size > mostFrameTable {
@@ -178,7 +187,7 @@ func (f *File) indexFrames() (*frameTable, error) {
 	for at := uint64(0); at+8 <= uint64(len(data)) && work < mostWork; {
 		size := uint64(binary.LittleEndian.Uint32(data[at:]))
 		if size < 4 || size > uint64(len(data))-at-4 {
-			break // the end, or broken
+			break // the end, or malformed
 		}
 		if binary.LittleEndian.Uint32(data[at+4:]) != 0 {
 			work += 64
@@ -214,14 +223,14 @@ func (t *frameTable) find(f *File, addr uint64) (*fde, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(t.fdes) >= mostFrames { // begin again
+	if len(t.fdes) >= mostFrames { // start over
 		clear(t.fdes)
 	}
 	t.fdes[at] = d
 	return d, nil
 }
 
-// entry reads one CIE or FDE: the body behind its length.
+// entry reads one CIE or FDE: the body after its length.
 func (t *frameTable) entry(f *File, at uint64) (body []byte, start uint64, err error) {
 	if from := at - t.hdr; from < uint64(len(t.section)) {
 		r := reader{data: t.section, at: int(from)}
@@ -236,7 +245,7 @@ func (t *frameTable) entry(f *File, at uint64) (body []byte, start uint64, err e
 		return nil, 0, errFrame
 	}
 	size := uint64(binary.LittleEndian.Uint32(head))
-	if size < 4 || size > 1<<20 { // 64-bit lengths do not occur in what is loaded
+	if size < 4 || size > 1<<20 { // loaded sections have no 64-bit lengths
 		return nil, 0, errFrame
 	}
 	body = head[4:n]
@@ -338,7 +347,7 @@ func (t *frameTable) cie(f *File, at uint64) (*cie, error) {
 		}
 		r.at = int(end)
 	}
-	if r.bad || c.ra != RIP {
+	if r.bad || c.ra != RA {
 		return nil, errFrame
 	}
 	if c.program = body[r.at:]; len(c.program) > mostProgram {
@@ -354,7 +363,7 @@ func (t *frameTable) cie(f *File, at uint64) (*cie, error) {
 // mostProgram bounds what one function can cost.
 const mostProgram = 1 << 16
 
-// machine runs the program of a function's call frames until an address.
+// machine runs a function's call frame program up to an address.
 type machine struct {
 	cie     *cie
 	row     *Row
@@ -364,7 +373,7 @@ type machine struct {
 	done    bool
 }
 
-// row runs the program of the function as far as an address of it.
+// row runs the function's program up to an address in it.
 func (d *fde) row(addr uint64, row *Row) error {
 	*row = Row{Signal: d.cie.signal, data: d.program}
 	m := &machine{cie: d.cie, row: row, pc: d.start, end: addr}
@@ -376,8 +385,8 @@ func (d *fde) row(addr uint64, row *Row) error {
 	return m.run(d.program, common, len(d.program))
 }
 
-// advance goes on to an instruction of the function, and stops the machine if
-// that is behind the one that is asked for.
+// advance moves on to a later instruction of the function, and stops the machine if
+// that is past the requested one.
 func (m *machine) advance(by uint64) { m.reach(m.pc + by*m.cie.codeAlign) }
 
 func (m *machine) reach(pc uint64) {
@@ -398,14 +407,14 @@ func (m *machine) offset(kind RuleKind, r *reader, offset int64) Rule {
 	return Rule{Kind: kind, Offset: int32(offset)}
 }
 
-// cfa is the address of the frame as a register and an offset.
+// cfa sets the frame's address to a register plus an offset.
 func (m *machine) cfa(r *reader, reg uint64, offset int64) {
 	rule := m.offset(InRegister, r, offset)
 	rule.Reg = uint8(min(reg, 255))
 	m.row.CFA = rule
 }
 
-// expression is a rule that is computed by the code that follows.
+// expression returns a rule that is computed by the expression that follows.
 func (m *machine) expression(kind RuleKind, r *reader) Rule {
 	n := len(r.block())
 	return Rule{Kind: kind, Offset: int32(r.at - n), length: uint16(n)}
@@ -508,6 +517,7 @@ func (m *machine) instruction(op byte, r *reader) error {
 	case 0x16:
 		reg := r.uleb()
 		m.set(reg, m.expression(ValExpression, r))
+	case 0x2d: // AARCH64_negate_ra_state: return addresses are signed, or not
 	case 0x2e: // GNU_args_size
 		r.uleb()
 	default:

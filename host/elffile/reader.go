@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// reader takes numbers out of a table; bad is set once it ends too early.
+// reader takes numbers out of a table; bad is set if the table ends too early.
 type reader struct {
 	data []byte
 	at   int

@@ -21,19 +21,19 @@ type Symbol struct {
 // Stripped reports whether only exported symbols have names.
 func (f *File) Stripped() bool { return f.elf.Section(".symtab") == nil }
 
-// Debug gives the file that holds the symbols that were stripped from f.
+// Debug supplies the file that holds the symbols that were stripped from f.
 func (f *File) Debug(d *File) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.debug, f.symbols = d, nil
 }
 
-// mostMini bounds a table of symbols that a file holds compressed. Those of
-// distributions have some hundred kilobytes.
+// mostMini bounds a compressed symbol table inside a file. Those of distributions have
+// a few hundred kilobytes.
 const mostMini = 16 << 20
 
-// MiniDebug is the file of symbols that some distributions put, compressed, into
-// a stripped file.
+// MiniDebug returns the file of symbols that some distributions embed, compressed, in a
+// stripped file.
 func (f *File) MiniDebug() (*File, bool) {
 	s := f.elf.Section(".gnu_debugdata")
 	if s == nil || s.Size > mostMini {
@@ -51,7 +51,7 @@ func (f *File) MiniDebug() (*File, bool) {
 	return d, err == nil
 }
 
-// DebugLink is the name of the file with the symbols that were stripped, and the
+// DebugLink returns the name of the file with the symbols that were stripped, and the
 // checksum of its content (CRC-32, IEEE).
 func (f *File) DebugLink() (name string, sum uint32, ok bool) {
 	s := f.elf.Section(".gnu_debuglink")
@@ -70,8 +70,7 @@ func (f *File) DebugLink() (name string, sum uint32, ok bool) {
 	return string(data[:end]), binary.LittleEndian.Uint32(data[at:]), true
 }
 
-// symbolTable is the functions by address. Names stay in the file until they are
-// asked for.
+// symbolTable holds the functions by address. Names stay in the file until needed.
 type symbolTable struct {
 	entries []symbolEntry
 	names   []io.ReaderAt // string tables
@@ -81,11 +80,11 @@ type symbolEntry struct {
 	addr, size uint64
 	name       uint32
 	table      uint8
-	rank       uint8 // which of several names is shown: the lowest
+	rank       uint8 // decides which of several names is shown: the lowest
 }
 
-// Function is the function that holds a linked address. Between functions it is
-// the one before, if that has no size.
+// Function returns the function that holds a linked address. For an address between
+// functions it is the one before, if that has no size.
 func (f *File) Function(addr uint64) (Symbol, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,7 +93,7 @@ func (f *File) Function(addr uint64) (Symbol, bool) {
 	}
 	t := f.symbols
 	i := sort.Search(len(t.entries), func(i int) bool { return t.entries[i].addr > addr })
-	for back := 0; i > 0 && back < 8; back++ { // functions can lie inside of others
+	for back := 0; i > 0 && back < 8; back++ { // functions can be nested
 		i--
 		e := t.entries[i]
 		if addr-e.addr < e.size || e.size == 0 && back == 0 {
@@ -141,7 +140,7 @@ func (t *symbolTable) add(f *File, section string) {
 		info, shndx := data[4], binary.LittleEndian.Uint16(data[6:])
 		kind := elf.SymType(info & 15)
 		function := kind == elf.STT_FUNC || kind == elf.STT_GNU_IFUNC ||
-			kind == elf.STT_NOTYPE && e.size > 0 && section == ".symtab" // without a size it is a label in assembly, or data
+			kind == elf.STT_NOTYPE && e.size > 0 && section == ".symtab" // one without a size is a label in assembly, or data
 		if shndx == uint16(elf.SHN_UNDEF) || !function {
 			continue
 		}
@@ -152,8 +151,8 @@ func (t *symbolTable) add(f *File, section string) {
 	}
 }
 
-// symbolSection is a table of symbols and that of their names, also where it
-// lies in the file.
+// symbolSection returns a symbol table and the table of its names, and where the latter
+// is in the file.
 func (f *File) symbolSection(section string) (data, names []byte, link io.ReaderAt) {
 	s := f.elf.Section(section)
 	if s == nil || s.Size > mostTable || s.Type == elf.SHT_NOBITS || packed(s) || int(s.Link) >= len(f.elf.Sections) {
@@ -174,12 +173,12 @@ func (f *File) symbolSection(section string) (data, names []byte, link io.Reader
 	return data, names, strings
 }
 
-// packed tells a table that is compressed. No linker does that to one of symbols,
-// and little can be made much by it.
+// packed reports whether a table is compressed. No linker compresses symbol tables, and
+// a small table could expand to a huge one.
 func packed(s *elf.Section) bool { return s.Flags&elf.SHF_COMPRESSED != 0 }
 
-// rankOf prefers the names that people know: global ones, of those the ones that
-// begin with the fewest underscores, and of those the shortest.
+// rankOf prefers the names that people know: global ones, among those the ones with the
+// fewest leading underscores, and among those the shortest.
 func rankOf(name string, bind elf.SymBind) uint8 {
 	rank := uint8(min(len(name)-len(strings.TrimLeft(name, "_")), 3))<<5 | uint8(min(len(name), 31))
 	if bind == elf.STB_LOCAL {
@@ -188,8 +187,8 @@ func rankOf(name string, bind elf.SymBind) uint8 {
 	return rank
 }
 
-// longestName bounds the name of a symbol. Those of templates have some
-// thousand bytes.
+// longestName bounds the name of a symbol. Those of templates have a few thousand
+// bytes.
 const longestName = 1 << 16
 
 func cstring(table []byte, at uint32) string {
@@ -203,7 +202,7 @@ func cstring(table []byte, at uint32) string {
 	return ""
 }
 
-// textAt is cstring for a table that stays: the name is a part of it.
+// textAt is cstring for a table that stays in memory: the name is a substring of it.
 func textAt(table string, at uint32) string {
 	if uint64(at) >= uint64(len(table)) {
 		return ""
@@ -215,7 +214,7 @@ func textAt(table string, at uint32) string {
 	return ""
 }
 
-// nameAt reads a name out of the file; one that is not there any more is empty.
+// nameAt reads a name from the file; one that is no longer there is empty.
 func nameAt(table io.ReaderAt, at uint32) string {
 	for size := 256; size <= longestName; size *= 16 {
 		b := make([]byte, size)

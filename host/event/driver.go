@@ -1,26 +1,26 @@
 package event
 
-// A DriverFunction is one by which programs take memory from the driver of a GPU,
-// or give it back.
+// A DriverFunction is a function by which programs take memory from the driver of a
+// GPU, or give it back.
 type DriverFunction struct {
 	Name   string
 	Does   DriverAct
 	Memory DriverMemory
 }
 
-// A DriverAct is what a function of the driver does.
+// A DriverAct is what a driver function does.
 type DriverAct uint8
 
-// The acts. In an [Event] of each Addr is the address or the handle.
+// The acts. In each one's [Event], Addr is the address or the handle.
 const (
 	DriverAllocates DriverAct = iota // Len bytes
 	DriverFrees
-	DriverCreates  // the handle of Len bytes; Prot is where they lie: 1 is a device
+	DriverCreates  // a handle for Len bytes; Prot is where they are: 1 is a device
 	DriverReleases // a handle
-	DriverBinds    // Len bytes at Addr are those of the handle Old
+	DriverBinds    // the memory of the handle Old at Addr, Len bytes
 	DriverUnbinds  // Len bytes
-	DriverRetains  // the handle of what is bound at Old, once more
-	DriverImports  // the handle of memory of another process
+	DriverRetains  // the handle of what is bound at Old, one more time
+	DriverImports  // the handle of another process's memory
 )
 
 // DriverMemory is where the memory is.
@@ -29,9 +29,9 @@ type DriverMemory uint8
 // The kinds of memory.
 const (
 	Device  DriverMemory = iota
-	Managed              // moves between the device and the host
-	Pinned               // of the host, which the device can read
-	Foreign              // of another process, whose it is
+	Managed              // moves between device and host
+	Pinned               // on the host, and readable by the device
+	Foreign              // owned by another process
 	DriverMemories
 )
 
@@ -39,9 +39,9 @@ func (m DriverMemory) String() string {
 	return [...]string{Device: "device", Managed: "managed", Pinned: "pinned", Foreign: "foreign"}[m]
 }
 
-// driverFunctions are those of libcuda. What had no suffix before CUDA 3.2 has
-// _v2 since; _ptsz are those for programs whose threads have streams of their
-// own. Their numbers are part of no file.
+// driverFunctions are those of libcuda. Functions that had no suffix before CUDA 3.2
+// have had _v2 since then; those with _ptsz are for programs that give each thread its
+// own default stream. The numbers of the functions are not part of any file format.
 var driverFunctions = []DriverFunction{
 	{"cuMemAlloc_v2", DriverAllocates, Device},
 	{"cuMemAllocPitch_v2", DriverAllocates, Device},
@@ -75,7 +75,7 @@ var driverFunctions = []DriverFunction{
 // driverOps is the [Op] of the first of driverFunctions.
 const driverOps Op = 64
 
-// Driver is the driver's function that an event is of; nil for system calls.
+// Driver returns the driver function that an event is a call of; nil for system calls.
 func (o Op) Driver() *DriverFunction {
 	if i := int(o) - int(driverOps); i >= 0 && i < len(driverFunctions) {
 		return &driverFunctions[i]
@@ -83,7 +83,7 @@ func (o Op) Driver() *DriverFunction {
 	return nil
 }
 
-// DriverFunctions are the functions that are watched, by their Op.
+// DriverFunctions yields the functions that are watched, by their Op.
 func DriverFunctions(yield func(Op, *DriverFunction) bool) {
 	for i := range driverFunctions {
 		if !yield(driverOps+Op(i), &driverFunctions[i]) {

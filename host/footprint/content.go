@@ -11,41 +11,41 @@ import (
 const (
 	page     = 4 << 10
 	huge     = 2 << 20
-	mostHuge = 32  // huge pages that are looked into
-	mostPool = 256 // places where a pool of Python may begin
+	mostHuge = 32  // huge pages that are examined
+	mostPool = 256 // places where a Python pool may begin
 )
 
-// contents are what is in memory, told by its form.
+// contents says what is in memory, recognized by its form.
 type contents struct {
-	python  float64 // share of it that pools of CPython's allocator take
+	python  float64 // the share of it that is taken by pools of CPython's allocator
 	malloc  int64   // bytes of blocks that malloc mapped one by one
-	zero    float64 // share of the small pages in huge ones that hold nothing but zeros
+	zero    float64 // the share of small pages within huge ones that hold only zeros
 	sampled bool    // the memory could be read
 }
 
 // look samples the memory of a region.
-func look(memory io.ReaderAt, r *Region, before *vmmap.Map) (c contents) {
+func look(memory io.ReaderAt, r *region, before *vmmap.Map) (c contents) {
 	c.sampled = true
 	c.python = pools(memory, r, before)
 	if c.python < 0.5 {
 		c.malloc = chunks(memory, r, before)
 	}
-	if 2*r.Huge >= r.Grown {
+	if 2*r.huge >= r.grown {
 		c.zero = zeros(memory, r)
 	}
 	return c
 }
 
-// old reports whether an address was mapped before.
+// old reports whether an address was already mapped before.
 func old(before *vmmap.Map, addr uint64) bool {
 	_, ok := before.Find(addr)
 	return ok
 }
 
-// pools is the share of a region's new memory in which pools of CPython's
-// allocator begin where they would (Objects/obmalloc.c): every 16 KiB since
-// Python 3.10, every 4 KiB before.
-func pools(memory io.ReaderAt, r *Region, before *vmmap.Map) float64 {
+// pools returns the share of a region's new memory in which pools of CPython's
+// allocator begin where they should (Objects/obmalloc.c): every 16 KiB since Python
+// 3.10, every 4 KiB before.
+func pools(memory io.ReaderAt, r *region, before *vmmap.Map) float64 {
 	best := 0.0
 	for _, size := range []uint64{16 << 10, 4 << 10} {
 		first := (r.Start + size - 1) &^ (size - 1)
@@ -55,7 +55,7 @@ func pools(memory io.ReaderAt, r *Region, before *vmmap.Map) float64 {
 		step := max(size, (r.End-first)/mostPool&^(size-1))
 		seen, found := 0, 0
 		for at := first; at+size <= r.End; at += step {
-			if r.Same && old(before, at) {
+			if r.same && old(before, at) {
 				continue
 			}
 			var header [48]byte
@@ -77,8 +77,8 @@ func pools(memory io.ReaderAt, r *Region, before *vmmap.Map) float64 {
 	return best
 }
 
-// isPool tells the header of a pool: the count of its blocks, their size class
-// and how far it is used fit each other.
+// isPool recognizes the header of a pool: the count of its blocks, their size class and
+// how much of it is in use are consistent.
 func isPool(h []byte, pool uint64) bool {
 	count := uint64(binary.LittleEndian.Uint32(h))
 	class := uint64(binary.LittleEndian.Uint32(h[36:]))
@@ -88,12 +88,12 @@ func isPool(h []byte, pool uint64) bool {
 	return class < 64 && last == pool-size && next <= pool && count*size <= pool
 }
 
-// chunks are the bytes of blocks that malloc mapped each for itself, from the
+// chunks returns the bytes of blocks that malloc mapped individually, from the
 // beginning of the new part of a region on (malloc_chunk with IS_MMAPPED).
-func chunks(memory io.ReaderAt, r *Region, before *vmmap.Map) (bytes int64) {
+func chunks(memory io.ReaderAt, r *region, before *vmmap.Map) (bytes int64) {
 	skipped := 0
 	for at := r.Start; at+page <= r.End && skipped < 1<<10; {
-		if r.Same && old(before, at) {
+		if r.same && old(before, at) {
 			break
 		}
 		var h [16]byte
@@ -111,12 +111,12 @@ func chunks(memory io.ReaderAt, r *Region, before *vmmap.Map) (bytes int64) {
 		}
 		at += size &^ 7
 	}
-	return min(bytes, r.Grown)
+	return min(bytes, r.grown)
 }
 
-// zeros is the share of small pages without anything in them, in a sample of the
-// huge pages of a region.
-func zeros(memory io.ReaderAt, r *Region) float64 {
+// zeros returns the share of all-zero small pages in a sample of the huge pages of a
+// region.
+func zeros(memory io.ReaderAt, r *region) float64 {
 	first := (r.Start + huge - 1) &^ (huge - 1)
 	if first+huge > r.End {
 		return 0

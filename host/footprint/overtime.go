@@ -8,9 +8,9 @@ import (
 	"strandline/judge/trend"
 )
 
-// Over tells the classes of growth from the first of several observations, in
-// their order, to the last, and of each when it grew. The memory is the
-// process's, for samples; nil if it cannot be read.
+// Over returns the classes of growth from the first of several observations, in
+// chronological order, to the last, and when each class grew. memory is the process's
+// memory, for samples; nil if it cannot be read.
 func Over(looks []*Observation, memory io.ReaderAt) *Growth {
 	g := between(looks[0], looks[len(looks)-1], memory, least)
 	n := len(looks) - 1
@@ -30,10 +30,11 @@ func Over(looks []*Observation, memory io.ReaderAt) *Growth {
 			g.Parts[i].over(curve, looks)
 		}
 	}
+	g.earlier()
 	return g
 }
 
-// over tells when a class grew, by the curve of its growth up to each look.
+// over determines when a class grew from the curve of its growth up to each look.
 func (p *Part) over(curve []int64, looks []*Observation) {
 	at := func(look int) time.Duration { return looks[look].At - looks[0].At }
 	n, from, all := len(curve)-1, trend.WarmUp(curve), p.Bytes
@@ -46,11 +47,11 @@ func (p *Part) over(curve []int64, looks []*Observation) {
 	if p.Settled = grew > 0 && last < n && 4*at(last) <= 3*at(n); p.Settled {
 		p.Bytes, p.Early, p.Until = all, 0, at(last)
 	}
-	pauses := (n - from) / 4 // in which a collector of garbage may have run
+	pauses := (n - from) / 4 // in which a garbage collector may have run
 	p.Steady = n-from > 1 && grew >= n-from-pauses && last >= n-pauses
 }
 
-// grew counts the steps from a look on in which the class grew, and tells the
+// grew counts the steps, from a look on, in which the class grew, and returns the last
 // look up to which it did.
 func (p *Part) grew(curve []int64, from int) (steps, last int) {
 	n := len(curve) - 1

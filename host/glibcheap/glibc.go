@@ -1,7 +1,7 @@
 // Package glibcheap reads from outside how glibc's malloc uses memory: how much its
 // arenas took from the system, and how much of that is free and was not given back.
 // Nothing runs in the process, and it is not stopped, so the figures are an estimate:
-// where it allocates meanwhile, some lists are followed only in part.
+// if the process allocates meanwhile, some lists are followed only in part.
 package glibcheap
 
 import (
@@ -14,21 +14,21 @@ import (
 	"strandline/host/vmmap"
 )
 
-// An Arena is one of malloc's. All sizes are bytes.
+// An Arena is one of malloc's arenas. All sizes are in bytes.
 type Arena struct {
-	Address uint64
-	Main    bool   // the one that grows by brk()
+	address uint64
+	main    bool   // the one that grows by brk()
 	System  uint64 // taken from the system
-	Free    uint64 // of that, in no use: in lists and behind the last chunk
-	Top     uint64 // of that, behind the last chunk
-	Chunks  int    // free ones in lists
-	// Partial says that a list could not be followed to its end, so that more may be
+	Free    uint64 // the part of System that is not in use: in lists and after the last chunk
+	top     uint64 // the part of Free that is after the last chunk
+	chunks  int    // the number of free chunks in lists
+	// partial says that a list could not be followed to its end, so that more may be
 	// free.
-	Partial bool
+	partial bool
 }
 
-// ErrNone says that a process does not use malloc of glibc, or one of a layout
-// that is not known.
+// ErrNone says that a process does not use glibc's malloc, or uses one whose layout is
+// not known.
 var ErrNone = errors.New("no arena of glibc's malloc is in the process")
 
 // The layout of an arena since glibc 2.27, on 64-bit machines.
@@ -43,14 +43,14 @@ const (
 	size     = 2200
 )
 
-// Bounds of what is read of a process that may be hostile.
+// Bounds on what is read from a possibly hostile process.
 const (
 	mostArenas = 4096
 	mostChunks = 1 << 20 // of all arenas
 )
 
-// Arenas are those of a process. They form a ring, which is entered at the heap
-// of any of them, or at the main one, which lies in the library's data.
+// Arenas returns the arenas of a process. They form a ring, which is entered through a
+// heap of any of them, or through the main arena, which is in the library's data.
 func Arenas(im *image.Image) ([]Arena, error) {
 	start, ok := entrance(im)
 	if !ok {
@@ -91,14 +91,15 @@ func entrance(im *image.Image) (uint64, bool) {
 	return 0, false
 }
 
-// ofLibc reports whether a mapping is the memory behind the data of the library, which has no file.
+// ofLibc reports whether a mapping is the memory after the library's data, which has no
+// file.
 func ofLibc(im *image.Image, before []procfs.Mapping) bool {
 	last := before[len(before)-1]
 	return last.Write && last.Inode != 0 && isLibc(im, last)
 }
 
-// isLibc reports whether a mapping is of the file that malloc is in: the library, or a
-// program that it is linked into.
+// isLibc reports whether a mapping is of the file that contains malloc: the library, or
+// a program that it is linked into.
 func isLibc(im *image.Image, m procfs.Mapping) bool {
 	o := im.Object(m)
 	if o == nil {
@@ -108,10 +109,10 @@ func isLibc(im *image.Image, m procfs.Mapping) bool {
 	return ok || o.Fixed()
 }
 
-// mostData bounds the data in which the main arena is looked for.
+// mostData bounds the data that is searched for the main arena.
 const mostData = 16 << 20
 
-// search looks for the main arena in the library's data by what it looks like.
+// search looks for the main arena in the library's data, recognizing it by its form.
 func search(im *image.Image, m procfs.Mapping) (uint64, bool) {
 	data := make([]byte, min(m.Size(), mostData))
 	if im.Read(data, m.Start) != nil {
@@ -130,8 +131,8 @@ func looksLike(im *image.Image, at uint64) bool {
 	return im.Read(b, at) == nil && isArena(b, at)
 }
 
-// isArena recognises an arena by its lists: an empty one points to itself, twice, and
-// most are empty, or hold chunks that are aligned.
+// isArena recognizes an arena by its lists: an empty one points to itself twice, and
+// most are empty or hold aligned chunks.
 func isArena(b []byte, at uint64) bool {
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[i:]) }
 	if top := word(atTop); top == 0 || top%16 != 0 || word(atSystem) == 0 || word(atNext) == 0 || word(atNext)%8 != 0 {
@@ -150,10 +151,10 @@ func isArena(b []byte, at uint64) bool {
 	return empty > 0
 }
 
-// head is the chunk that stands for a list itself.
+// head returns the address of the chunk that stands for a list itself.
 func head(arena uint64, bin int) uint64 { return arena + uint64(atBins+16*bin-16) }
 
-// A memory is that of a process.
+// A memory is the memory of a process.
 type memory interface {
 	Read(b []byte, addr uint64) error
 }
@@ -168,10 +169,10 @@ type walk struct {
 
 const (
 	page      = 4096
-	mostPages = 4096 // that are kept
+	mostPages = 4096 // that are cached
 )
 
-// read reads less than a page, out of pages that are kept.
+// read reads less than a page, from cached pages.
 func (w *walk) read(b []byte, at uint64) bool {
 	from := at % page
 	p, known := w.pages[at-from]
@@ -191,15 +192,15 @@ func (w *walk) read(b []byte, at uint64) bool {
 	return n == len(b) || w.read(b[n:], at-from+page)
 }
 
-// ring reads the arenas from one on.
+// ring reads the arenas, starting with one of them.
 func (w *walk) ring(start uint64) (out []Arena) {
 	for at := start; len(out) < mostArenas && w.left > 0; {
 		a, next, ok := w.arena(at)
 		if !ok {
-			break // it changed under our eyes, or is not one
+			break // it changed while it was read, or is not an arena
 		}
 		out = append(out, a)
-		if at = next; at == start || slices.ContainsFunc(out, func(a Arena) bool { return a.Address == at }) {
+		if at = next; at == start || slices.ContainsFunc(out, func(a Arena) bool { return a.address == at }) {
 			break
 		}
 	}
@@ -212,10 +213,10 @@ func (w *walk) arena(at uint64) (a Arena, next uint64, ok bool) {
 		return a, 0, false
 	}
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[i:]) }
-	const ahead = 256 // others stand behind the head of their first heap
-	a = Arena{Address: at, Main: at%vmmap.ArenaSize > ahead, System: word(atSystem)}
+	const ahead = 256 // other arenas come after the header of their first heap
+	a = Arena{address: at, main: at%vmmap.ArenaSize > ahead, System: word(atSystem)}
 	if c, ok := w.chunk(word(atTop)); ok {
-		a.Top = c.size
+		a.top = c.size
 		a.Free = c.size
 	}
 	for i := range bins {
@@ -225,7 +226,7 @@ func (w *walk) arena(at uint64) (a Arena, next uint64, ok bool) {
 		w.fast(&a, word(atFast+8*i))
 	}
 	if a.Free > a.System {
-		a.Free, a.Partial = a.System, true
+		a.Free, a.partial = a.System, true
 	}
 	return a, word(atNext), true
 }
@@ -242,7 +243,7 @@ func (w *walk) chunk(at uint64) (chunk, bool) {
 	return chunk{binary.LittleEndian.Uint64(b[8:]) &^ 7, binary.LittleEndian.Uint64(b[16:])}, true
 }
 
-// list adds the chunks of a list that ends where it begins.
+// list adds the chunks of a list that ends where it began.
 func (w *walk) list(a *Arena, at, end uint64) {
 	for at != end {
 		c, ok := w.add(a, at)
@@ -253,8 +254,8 @@ func (w *walk) list(a *Arena, at, end uint64) {
 	}
 }
 
-// fast adds the chunks of a list that ends with 0. Since 2.32 its pointers are
-// mixed with the address that they stand at.
+// fast adds the chunks of a list that ends with 0. Since 2.32 its pointers are mangled
+// with the address at which they are stored.
 func (w *walk) fast(a *Arena, at uint64) {
 	for at != 0 {
 		c, ok := w.add(a, at)
@@ -268,14 +269,15 @@ func (w *walk) fast(a *Arena, at uint64) {
 	}
 }
 
-// add counts a free chunk; false if there is none, so that its list is left.
+// add counts a free chunk; it returns false if there is none, so that the rest of the
+// list is skipped.
 func (w *walk) add(a *Arena, at uint64) (chunk, bool) {
 	c, ok := w.chunk(at)
 	if !ok || c.size > a.System {
-		a.Partial = true
+		a.partial = true
 		return c, false
 	}
 	a.Free += c.size
-	a.Chunks++
+	a.chunks++
 	return c, true
 }

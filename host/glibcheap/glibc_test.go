@@ -66,10 +66,10 @@ func TestArenas(t *testing.T) {
 			for _, a := range arenas {
 				gotSystem += a.System
 				gotFree += a.Free
-				if a.Main {
+				if a.main {
 					mains++
 				}
-				if a.Partial {
+				if a.partial {
 					t.Errorf("an arena is known in part: %+v", a)
 				}
 			}
@@ -96,7 +96,7 @@ func TestNoArena(t *testing.T) {
 	}
 }
 
-// What only looks like an arena is not one.
+// Memory that only resembles an arena is not taken for one.
 func TestIsArena(t *testing.T) {
 	const at = 0x7f0000000000
 	whole := make([]byte, size)
@@ -170,7 +170,7 @@ func FuzzRing(f *testing.F) {
 		w := &walk{memory: noise(data), writable: func(at uint64) bool { return at%3 == 0 }, left: few}
 		chunks := 0
 		for _, a := range w.ring(at) {
-			if chunks += a.Chunks; a.Free > a.System {
+			if chunks += a.chunks; a.Free > a.System {
 				t.Errorf("%+v", a)
 			}
 		}

@@ -1,6 +1,6 @@
 // Package hooks finds functions of a process that other libraries have replaced: it
 // compares code and offset tables in memory with the files they came from, and names
-// the libraries that are known to do so.
+// the libraries that are known to replace functions.
 //
 // It reads the process and neither stops nor changes it. Note that a library that is
 // loaded meanwhile is seen only in part.
@@ -19,39 +19,40 @@ import (
 	"strandline/host/procfs"
 )
 
-// A Mechanism is how a call is led elsewhere.
+// A Mechanism is how a call is redirected.
 type Mechanism string
 
 // The mechanisms.
 const (
-	SlotPatched Mechanism = "got"  // the address in the global offset table is another
+	SlotPatched Mechanism = "got"  // the global offset table holds another address
 	CodePatched Mechanism = "code" // the function begins with a jump elsewhere
 )
 
-// A Hook is a function whose callers end up in another one.
+// A Hook is a function whose callers end up in another function.
 type Hook struct {
 	Symbol      string
 	Mechanism   Mechanism
 	Object      string   // whose table or code was changed
-	Owner       string   // where the call goes now; empty for memory of no file
+	Owner       string   // where the call goes now; empty for memory that belongs to no file
 	OwnerSymbol string   // the function there, empty where it has no name
-	Target      uint64   // its address
-	Library     *Library // who that is, nil for a stranger
+	target      uint64   // the address of that function
+	Library     *Library // the library that did it; nil if not a known one
 }
 
 // A Scan is what was found in the memory of a process.
 type Scan struct {
 	Hooks []Hook
-	// Breakpoints are addresses at which a debugger or a probe has put a trap.
+	// Breakpoints are addresses at which a debugger or a probe has set a trap.
 	Breakpoints []Breakpoint
-	// Interposed are libraries before libc in the search for memory functions, as
-	// LD_PRELOAD puts them. That is in order, but their functions are called.
+	// Interposed are libraries that come before libc in the search for memory
+	// functions, as with LD_PRELOAD. That is legitimate, but their functions are
+	// called.
 	Interposed []Interposed
 	// Libraries are the loaded libraries that hook or replace memory functions.
 	Libraries []Library
-	// Slots and Pages are how much was compared.
+	// Slots and Pages count what was compared.
 	Slots, Pages int
-	// Unread are the objects that could not be read, whose hooks are not seen.
+	// Unread are the objects that could not be read, so that their hooks are not seen.
 	Unread []string
 }
 
@@ -61,7 +62,7 @@ type Breakpoint struct {
 	Address          uint64
 }
 
-// Interposed is a library whose memory functions are called instead of libc's.
+// An Interposed is a library whose memory functions are called instead of libc's.
 type Interposed struct {
 	Object  string
 	Symbols []string // sorted
@@ -76,9 +77,8 @@ type instance struct {
 	slots    []elffile.Slot
 }
 
-// Find compares the code and the offset tables of a process with its
-// files. It reads and does not stop the process, so a library that is loaded
-// meanwhile is seen in part.
+// Find compares the code and the offset tables of a process with its files. It does not
+// stop the process, so a library that is loaded meanwhile is seen in part.
 func Find(im *image.Image, pages *procfs.Pages) (*Scan, error) {
 	h := &Scan{}
 	instances := h.instances(im)
@@ -97,7 +97,7 @@ func Find(im *image.Image, pages *procfs.Pages) (*Scan, error) {
 		return cmp.Or(cmp.Compare(a.Symbol, b.Symbol), cmp.Compare(a.Mechanism, b.Mechanism), cmp.Compare(a.Object, b.Object))
 	})
 	h.Hooks = slices.CompactFunc(h.Hooks, func(a, b Hook) bool {
-		return a.Symbol == b.Symbol && a.Mechanism == b.Mechanism && a.Object == b.Object && a.Target == b.Target
+		return a.Symbol == b.Symbol && a.Mechanism == b.Mechanism && a.Object == b.Object && a.target == b.target
 	})
 	for i := range h.Hooks {
 		for k := range h.Libraries {
@@ -110,7 +110,7 @@ func Find(im *image.Image, pages *procfs.Pages) (*Scan, error) {
 	return h, nil
 }
 
-// instances are the objects with code, each with the mappings of its code.
+// instances returns the objects with code, each with the mappings of its code.
 func (h *Scan) instances(im *image.Image) (out []*instance) {
 	type key struct {
 		o    *image.Object
@@ -152,7 +152,7 @@ func (h *Scan) unread(path string) {
 	}
 }
 
-// symbol is what a slot is for.
+// symbol returns the symbol that a slot is for.
 func (in *instance) symbol(s elffile.Slot) (elffile.Dynamic, bool) {
 	if int(s.Symbol) >= len(in.dynamics) {
 		return elffile.Dynamic{}, false
@@ -160,16 +160,16 @@ func (in *instance) symbol(s elffile.Slot) (elffile.Dynamic, bool) {
 	return in.dynamics[s.Symbol], true
 }
 
-// exported is where a name may lead.
+// exported says where a name may lead.
 type exported struct {
 	addrs []uint64 // definitions
-	// within are objects whose own code picks one of several definitions.
+	// within are objects whose own code chooses one of several definitions.
 	within []*image.Object
-	// bound are where the slots lead that are in order.
+	// bound are the addresses to which the intact slots lead.
 	bound []uint64
 }
 
-// exportsOf are the definitions of the functions that some slot is for.
+// exportsOf returns the definitions of the functions that some slot is for.
 func exportsOf(instances []*instance) map[string]*exported {
 	out := map[string]*exported{}
 	for _, in := range instances {
@@ -187,7 +187,7 @@ func exportsOf(instances []*instance) map[string]*exported {
 			case d.Defined && d.Indirect:
 				e.within = append(e.within, in.object)
 				e.addrs = append(e.addrs, in.bias+d.Addr)
-			case d.Defined, d.Addr != 0 && in.object.Fixed(): // or its entry in a fixed program's linkage table, which stands for it everywhere
+			case d.Defined, d.Addr != 0 && in.object.Fixed(): // or its entry in the linkage table of a program at fixed addresses, which stands for it everywhere
 				e.addrs = append(e.addrs, in.bias+d.Addr)
 			}
 		}
@@ -195,14 +195,14 @@ func exportsOf(instances []*instance) map[string]*exported {
 	return out
 }
 
-// memoryFunctions are those whose replacement matters for memory.
+// memoryFunctions are the functions whose replacement affects memory.
 var memoryFunctions = []string{
 	"malloc", "calloc", "realloc", "free", "memalign", "aligned_alloc", "posix_memalign", "valloc", "pvalloc",
 	"malloc_usable_size", "mmap", "mmap64", "munmap", "mremap", "madvise", "brk", "sbrk", "shmat", "shmdt",
 }
 
-// interposed finds whose memory functions the slots lead to, where that is not
-// the library that the rest of libc comes from.
+// interposed finds whose memory functions the slots lead to, if that is not the library
+// that contains the rest of libc.
 func (h *Scan) interposed(instances []*instance, exports map[string]*exported) {
 	libc := defining(instances, "gnu_get_libc_version")
 	if libc == nil {
@@ -237,9 +237,9 @@ func defining(instances []*instance, name string) *instance {
 	return nil
 }
 
-// slots compares the offset table of one object.
+// slots checks the offset table of one object.
 func (h *Scan) slots(im *image.Image, in *instance, exports map[string]*exported) {
-	page, at := make([]byte, procfs.PageSize), uint64(0) // slots stand side by side
+	page, at := make([]byte, procfs.PageSize), uint64(0) // slots are adjacent
 	for _, s := range in.slots {
 		d, ok := in.symbol(s)
 		if !ok {
@@ -273,24 +273,24 @@ func (h *Scan) slots(im *image.Image, in *instance, exports map[string]*exported
 		}
 		place, ok := im.Locate(target)
 		if !ok || place.Mapping.Path == "[vdso]" || !place.Mapping.Exec {
-			continue // not bound yet, or no function
+			continue // not bound yet, or not a function
 		}
 		if !slices.Contains(e.within, place.Object) {
-			h.add(im, Hook{Symbol: d.Name, Mechanism: SlotPatched, Object: in.object.Path, Target: target})
+			h.add(im, Hook{Symbol: d.Name, Mechanism: SlotPatched, Object: in.object.Path, target: target})
 		}
 	}
 }
 
-// add completes a hook with its owner. Memory of no file is a trampoline, that
-// is followed one jump.
+// add completes a hook with its owner. Memory that belongs to no file is a trampoline,
+// of which one jump is followed.
 func (h *Scan) add(im *image.Image, k Hook) {
-	place, _ := im.Locate(k.Target)
+	place, _ := im.Locate(k.target)
 	if place.Object == nil {
 		code := make([]byte, 16)
-		if im.Read(code, k.Target) == nil {
-			if to, ok := jump(im, code, k.Target); ok {
+		if im.Read(code, k.target) == nil {
+			if to, ok := jump(im, code, k.target); ok {
 				if next, ok := im.Locate(to); ok && next.Object != nil {
-					place, k.Target = next, to
+					place, k.target = next, to
 				}
 			}
 		}
@@ -301,7 +301,7 @@ func (h *Scan) add(im *image.Image, k Hook) {
 	h.Hooks = append(h.Hooks, k)
 }
 
-// code compares the pages of one mapping that somebody wrote to with the file.
+// code compares those pages of a mapping that were written to with the file.
 func (h *Scan) code(im *image.Image, pages *procfs.Pages, in *instance, m procfs.Mapping) error {
 	var written []uint64
 	err := pages.Each(m.Start, m.End, func(addr uint64, p procfs.Page) {
@@ -313,7 +313,7 @@ func (h *Scan) code(im *image.Image, pages *procfs.Pages, in *instance, m procfs
 		return err
 	}
 	now, was := make([]byte, procfs.PageSize), make([]byte, procfs.PageSize)
-	var seen uint64 // a change that began on the page before ends here
+	var seen uint64 // where a change that began on the page before ends
 	for _, addr := range written {
 		linked := addr - in.bias
 		if !in.object.IsCode(linked) || im.Read(now, addr) != nil {
@@ -338,11 +338,11 @@ func (h *Scan) code(im *image.Image, pages *procfs.Pages, in *instance, m procfs
 
 const (
 	longestPatch = 16 // bytes that one patch covers
-	mostChanges  = 64 // in a page; one that holds more was rewritten, not patched
+	mostChanges  = 64 // in a page; a page with more was rewritten, not patched
 )
 
-// changed judges code that differs from the file from an address on. It returns
-// where the change ends at the latest.
+// changed examines code that differs from the file at an address. It returns an upper
+// bound on where the change ends.
 func (h *Scan) changed(im *image.Image, in *instance, addr uint64) (end uint64) {
 	linked := addr - in.bias
 	symbol, named := in.object.File.Function(linked)
@@ -350,7 +350,7 @@ func (h *Scan) changed(im *image.Image, in *instance, addr uint64) (end uint64) 
 	if named {
 		name = in.object.Function(linked)
 		if linked-symbol.Addr < longestPatch {
-			start = symbol.Addr // a first byte that is equal by chance hides nothing
+			start = symbol.Addr // a first byte that is equal by chance must not hide the hook
 		}
 	}
 	code := make([]byte, longestPatch)
@@ -359,7 +359,7 @@ func (h *Scan) changed(im *image.Image, in *instance, addr uint64) (end uint64) 
 	}
 	if to, ok := jump(im, code, in.bias+start); ok {
 		if place, found := im.Locate(to); found && place.Mapping.Exec {
-			h.add(im, Hook{Symbol: name, Mechanism: CodePatched, Object: in.object.Path, Target: to})
+			h.add(im, Hook{Symbol: name, Mechanism: CodePatched, Object: in.object.Path, target: to})
 			return in.bias + start + longestPatch
 		}
 	}
@@ -370,8 +370,8 @@ func (h *Scan) changed(im *image.Image, in *instance, addr uint64) (end uint64) 
 	return addr + 1
 }
 
-// isProbe reports whether this is a call of the kernel's own, with which it replaces the trap of a
-// probe.
+// isProbe reports whether this is a call that the kernel itself inserted to replace the
+// trap of a probe.
 func isProbe(im *image.Image, code []byte, at uint64) bool {
 	if code[0] != 0xe8 {
 		return false
@@ -380,8 +380,8 @@ func isProbe(im *image.Image, code []byte, at uint64) bool {
 	return ok && m.Path == "[uprobes-trampoline]"
 }
 
-// jump decodes the forms in which patchers write a jump, after the landing pad
-// that newer compilers begin a function with.
+// jump decodes the forms in which patchers write a jump, after the landing pad with
+// which newer compilers begin a function.
 func jump(im *image.Image, code []byte, at uint64) (to uint64, ok bool) {
 	if bytes.HasPrefix(code, []byte{0xf3, 0x0f, 0x1e, 0xfa}) {
 		code, at = code[4:], at+4

@@ -104,7 +104,7 @@ func TestHooks(t *testing.T) {
 			}
 			for i, got := range h.Hooks {
 				got.Object, got.Owner = filepath.Base(got.Object), filepath.Base(got.Owner)
-				if got.Target = 0; got != c.want[i] {
+				if got.target = 0; got != c.want[i] {
 					t.Errorf("got the hook %+v, want %+v", got, c.want[i])
 				}
 			}
@@ -185,10 +185,29 @@ void ucp_get_version(unsigned *a, unsigned *b, unsigned *c) { *a = 1; *b = %s; *
 			if len(h.Libraries) != 1 || h.Libraries[0].Name != "UCX" || h.Libraries[0].Version != "1."+c.minor+".3" {
 				t.Fatalf("got the libraries %+v", h.Libraries)
 			}
+			if off := strings.Contains(h.Libraries[0].Does, "turns that off"); off != (c.env == "UCX_MEM_MMAP_HOOK_MODE=none") {
+				t.Errorf("it %s", h.Libraries[0].Does)
+			}
 			if leaks := h.Libraries[0].Leaks != ""; leaks != c.leaks {
 				t.Errorf("leaks: %v, want %v", leaks, c.leaks)
 			}
 		})
+	}
+}
+
+// heaptrack's library exports the functions of mimalloc, whose calls it records.
+func TestRecorderIsNoAllocator(t *testing.T) {
+	exe := live.Build(t, mapper, map[string]string{
+		"preload":  "void heaptrack_malloc(void) {}\nvoid mi_malloc(void) {}",
+		"mimalloc": "void mi_malloc(void) {}",
+	})
+	pid, _ := live.Start(t, exe)
+	var got []string
+	for _, l := range hooksOf(t, pid).Libraries {
+		got = append(got, l.Name)
+	}
+	if slices.Sort(got); !slices.Equal(got, []string{"heaptrack", "mimalloc"}) {
+		t.Errorf("got %q", got)
 	}
 }
 
@@ -212,7 +231,7 @@ func hooksOf(t *testing.T, pid int) *Scan {
 }
 
 // FuzzJump decodes code that was written over, as a hostile process can have it:
-// its targets and the words that it leads over are anything.
+// its targets and the words that it leads over are arbitrary.
 func FuzzJump(f *testing.F) {
 	f.Add([]byte{0xf3, 0x0f, 0x1e, 0xfa, 0xe9, 1, 2, 3, 4}, uint64(1<<47))
 	f.Add([]byte{0xff, 0x25, 0xff, 0xff, 0xff, 0xff}, ^uint64(0))
@@ -230,7 +249,7 @@ func FuzzJump(f *testing.F) {
 		}
 		if to, ok := jump(im, code[:longestPatch], at); ok {
 			h := &Scan{}
-			h.add(im, Hook{Target: to})
+			h.add(im, Hook{target: to})
 		}
 		isProbe(im, code, at)
 	})

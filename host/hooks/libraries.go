@@ -10,14 +10,14 @@ import (
 	"strandline/host/image"
 )
 
-// A Library is a loaded library that is known to hook or to replace the functions
-// that give memory.
+// A Library is a loaded library that is known to hook or replace functions that
+// allocate memory.
 type Library struct {
 	Name    string // such as "UCX"
 	Version string // empty where it is not known
 	Object  string
-	Does    string // what it does to the process, a sentence
-	// Leaks says how this version is known to lose memory, empty if it is not.
+	Does    string // what it does to the process, as a sentence
+	// Leaks says how this version is known to leak memory; empty if it is not.
 	Leaks    string
 	Hooks    int // how many functions it took over
 	Remedies []string
@@ -25,8 +25,8 @@ type Library struct {
 
 type fingerprint struct{ name, does string }
 
-// fingerprints recognise a library by what it exports: wheels ship renamed copies, so
-// that file names say nothing.
+// fingerprints recognize a library by what it exports: wheels ship renamed copies, so
+// file names say nothing.
 var fingerprints = map[string]fingerprint{
 	"ucm_set_event_handler":           {"UCX", "watches every mmap, munmap, brk and their kin of the process, to keep its cache of registered memory true"},
 	"mca_patcher_overwrite_component": {"Open MPI", "its memory patcher watches munmap and its kin"},
@@ -41,7 +41,7 @@ var fingerprints = map[string]fingerprint{
 	"mi_malloc":                       {"mimalloc", "replaces malloc, or serves those that ask it to"},
 }
 
-// librariesAmong are the libraries whose fingerprints are among the exports.
+// librariesAmong returns the libraries whose fingerprints are among the exports.
 func librariesAmong(im *image.Image, instances []*instance) (out []Library) {
 	var version string
 	interval, cache := false, false
@@ -64,10 +64,14 @@ func librariesAmong(im *image.Image, instances []*instance) (out []Library) {
 			}
 		}
 	}
+	out = slices.DeleteFunc(out, func(l Library) bool { return allocators[l.Name] && records(out, l.Object) })
 	env := environ(im)
 	for i := range out {
 		if out[i].Name != "UCX" {
 			continue
+		}
+		if hooksOff(env) {
+			out[i].Does = "can watch every mmap, munmap, brk and their kin of the process; UCX_MEM_MMAP_HOOK_MODE=none, with which it started, turns that off"
 		}
 		out[i].Version = version
 		if cache && !interval && ucxLeaks(version) {
@@ -78,6 +82,22 @@ func librariesAmong(im *image.Image, instances []*instance) (out []Library) {
 		out = append(out, Library{Name: "CUDA injection", Object: path, Does: "was put into the process by a profiler of CUDA"})
 	}
 	return out
+}
+
+// allocators are the libraries among these that replace malloc.
+var allocators = map[string]bool{"jemalloc": true, "tcmalloc": true, "mimalloc": true}
+
+// records reports whether an object belongs to a recorder, which exports the allocator
+// functions to see calls of them.
+func records(among []Library, object string) bool {
+	return slices.ContainsFunc(among, func(l Library) bool {
+		return (l.Name == "heaptrack" || l.Name == "memray") && l.Object == object
+	})
+}
+
+// hooksOff reports whether UCX is configured to hook nothing.
+func hooksOff(env map[string]string) bool {
+	return strings.EqualFold(env["UCX_MEM_MMAP_HOOK_MODE"], "none")
 }
 
 func environ(im *image.Image) map[string]string {
@@ -107,8 +127,8 @@ func ucxVersion(o *image.Object, addr uint64) string {
 	return strings.Join(parts, ".")
 }
 
-// ucxLeaks reports whether a version keeps an entry for each munmap: those from 1.17
-// until 1.21 do. Of an unknown version it may be one.
+// ucxLeaks reports whether a version keeps an entry for each munmap: those from 1.17 to
+// 1.20 do. An unknown version is assumed to.
 func ucxLeaks(version string) bool {
 	var major, minor int
 	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
@@ -117,16 +137,16 @@ func ucxLeaks(version string) bool {
 	return major == 1 && minor >= 17 && minor < 21
 }
 
-// off reports whether UCX takes a setting for no.
+// off reports whether UCX understands a setting as "no".
 func off(setting string) bool {
 	return slices.Contains([]string{"n", "no", "off", "0"}, strings.ToLower(setting))
 }
 
-// leaksByUnmapping says what the cache costs, unless a setting of the process
-// prevents it.
+// leaksByUnmapping says what the cache costs, unless a setting of the process prevents
+// it.
 func leaksByUnmapping(k *Library, env map[string]string) {
 	max := strings.ToLower(env["UCX_RCACHE_MAX_UNRELEASED"])
-	if strings.EqualFold(env["UCX_MEM_MMAP_HOOK_MODE"], "none") || off(env["UCX_RCACHE_ENABLE"]) || max != "" && max != "inf" {
+	if hooksOff(env) || off(env["UCX_RCACHE_ENABLE"]) || max != "" && max != "inf" {
 		return
 	}
 	k.Leaks = "UCX 1.17 to 1.20 keep 144 bytes for every munmap of the process, whoever calls it; fixed in 1.21"

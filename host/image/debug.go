@@ -13,9 +13,9 @@ import (
 // debugRoot is where distributions put files of symbols.
 const debugRoot = "/usr/lib/debug"
 
-// findDebug looks for the symbols that were stripped: in a file that has the
-// identity that the linker gave, in the file that the object names, or in the
-// object itself, compressed. The process's own files come before ours.
+// findDebug looks for the symbols that were stripped: in a file with the build ID that
+// the linker assigned, in the file that the object names, or in the object itself,
+// compressed. The process's own files take precedence over ours.
 func (o *Object) findDebug(p procfs.Process, allowed *allowance) {
 	id := o.BuildID()
 	link, sum, linked := o.DebugLink()
@@ -42,11 +42,11 @@ func (o *Object) findDebug(p procfs.Process, allowed *allowance) {
 	}
 }
 
-// An allowance is what has been spent on looking for symbols. Files of a process
-// that may be hostile can ask for much.
+// An allowance is what has been spent on looking for symbols. The files of a possibly
+// hostile process can demand a lot.
 type allowance struct {
-	summed   int64 // bytes of which a checksum was computed
-	unpacked int   // tables that were compressed, which stay in memory
+	summed   int64 // bytes that were checksummed
+	unpacked int   // compressed tables, which stay in memory
 	tables   *elffile.Budget
 }
 
@@ -55,7 +55,7 @@ const (
 	mostUnpacked = 64
 )
 
-// tryDebug takes the symbols of a file if it belongs to the object.
+// tryDebug takes the symbols of a file if the file belongs to the object.
 func (o *Object) tryDebug(open func(string) (*os.File, error), name, id string, sum *uint32, allowed *allowance) bool {
 	f, err := open(name)
 	if err != nil {

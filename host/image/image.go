@@ -1,7 +1,7 @@
-// Package image is the program that a process runs: the objects as they are mapped,
-// and symbol names for addresses, including those from separate debug files.
+// Package image represents the program that a process runs: the objects as they are
+// mapped, and symbol names for addresses, including those from separate debug files.
 //
-// It makes no stacks: packages unwind and symbolize do. Note that a map is only as
+// It makes no stacks: packages unwind and symbolize do. Note that the map is only as
 // fresh as the last [Image.Refresh].
 package image
 
@@ -21,35 +21,35 @@ import (
 	"strandline/host/vmmap"
 )
 
-// An Object is a file that is mapped to be executed.
+// An Object is a file that is mapped as executable.
 type Object struct {
 	*elffile.File
 	Path string
 
-	file  *os.File // nil for what is read from memory
-	debug *os.File // nil if the symbols are in no file of their own
+	file  *os.File // nil if it is read from memory
+	debug *os.File // nil if the symbols are not in a separate file
 
 	mu    sync.Mutex
 	names map[uint64]string // of functions, demangled, by their address
 }
 
-// Name is the file's name without folder.
+// Name returns the file's name without its folder.
 func (o *Object) Name() string { return filepath.Base(o.Path) }
 
-// Files are the objects that were opened, for all processes that map them.
+// Files holds the objects that were opened, for all processes that map them.
 type Files struct {
 	mu      sync.Mutex
 	objects map[string]*Object          // nil for those that cannot be read
-	files   map[procfs.Identity]*Object // that has the tables of a file, by whatever name it is mapped
+	files   map[procfs.Identity]*Object // the object that has the tables of a file, whatever name it is mapped by
 	tables  *elffile.Budget
 	spent   allowance
 }
 
-// mostTables bounds what the tables of symbols and slots of all files take. Those of
-// a process with PyTorch and its libraries have some ten megabytes.
+// mostTables bounds what the tables of symbols and slots of all files take. Those of a
+// process with PyTorch and its libraries take tens of megabytes.
 const mostTables = 512 << 20
 
-// NewFiles knows no file yet.
+// NewFiles returns a Files that knows no file yet.
 func NewFiles() *Files {
 	tables := elffile.NewBudget(mostTables)
 	return &Files{objects: map[string]*Object{}, files: map[procfs.Identity]*Object{}, tables: tables, spent: allowance{tables: tables}}
@@ -69,8 +69,8 @@ func (f *Files) Close() {
 	clear(f.files)
 }
 
-// An Image is the program of one process. It may be asked by several goroutines
-// at once, but not while it is refreshed.
+// An Image is the program of one process. It may be queried by several goroutines at
+// once, but not while it is being refreshed.
 type Image struct {
 	Process procfs.Process
 	Map     *vmmap.Map
@@ -107,10 +107,10 @@ func (im *Image) Refresh() error {
 	return nil
 }
 
-// Close ends the reading of the process's memory.
+// Close closes the process's memory.
 func (im *Image) Close() { im.memory.Close() }
 
-// Read reads memory of the process as it is now.
+// Read reads the memory of the process as it is now.
 func (im *Image) Read(b []byte, addr uint64) error {
 	n, err := im.memory.ReadAt(b, int64(addr))
 	if n == len(b) {
@@ -122,7 +122,7 @@ func (im *Image) Read(b []byte, addr uint64) error {
 	return fmt.Errorf("memory at %#x: %w", addr, err)
 }
 
-// Object is the file behind a mapping, nil if it is none or cannot be read.
+// Object returns the file of a mapping; nil if there is none or it cannot be read.
 func (im *Image) Object(m procfs.Mapping) *Object {
 	im.mu.Lock()
 	defer im.mu.Unlock()
@@ -148,7 +148,7 @@ func (im *Image) ofFile(m procfs.Mapping) *Object {
 	key := fmt.Sprintf("%s:%d:%s", m.Dev, m.Inode, m.Path)
 	o, known := im.files.objects[key]
 	if !known {
-		if len(im.files.objects) >= mostObjects { // one that is in use stays open until it is not
+		if len(im.files.objects) >= mostObjects { // one that is in use stays open until it no longer is
 			for key, old := range im.files.objects {
 				delete(im.files.objects, key)
 				im.files.forget(old)
@@ -161,7 +161,7 @@ func (im *Image) ofFile(m procfs.Mapping) *Object {
 	return o
 }
 
-// forget gives back what the tables of an object take.
+// forget frees what the tables of an object take.
 func (f *Files) forget(o *Object) {
 	if o == nil {
 		return
@@ -175,8 +175,8 @@ func (f *Files) forget(o *Object) {
 	}
 }
 
-// silent are the devices of which a file did not answer. Nobody waits for another
-// of theirs.
+// silent holds the devices on which a file did not respond. No other file on them is
+// waited for.
 var silent sync.Map
 
 func (im *Image) open(m procfs.Mapping) *Object {
@@ -225,15 +225,15 @@ func (im *Image) readVDSO(m procfs.Mapping) *Object {
 	return im.vdso
 }
 
-// A Place is an address inside an object. Object is nil for code that is of no
+// A Place is an address inside an object. Object is nil for code that belongs to no
 // file.
 type Place struct {
 	Mapping procfs.Mapping
 	Object  *Object
-	Linked  uint64 // the address in the object's own counting
+	Linked  uint64 // the address as linked in the object
 }
 
-// Locate finds the object that holds an address; false if nothing is mapped
+// Locate finds the object that holds an address; it returns false if nothing is mapped
 // there.
 func (im *Image) Locate(addr uint64) (Place, bool) {
 	m, ok := im.Map.Find(addr)
@@ -249,10 +249,11 @@ func (im *Image) Locate(addr uint64) (Place, bool) {
 	return p, true
 }
 
-// Bias is what is added to the linked addresses of a place's object.
+// Bias returns the difference between the addresses in memory and the linked addresses
+// of a place's object.
 func (p Place) Bias(addr uint64) uint64 { return addr - p.Linked }
 
-// Function names the function at a linked address, empty if it has no name.
+// Function returns the name of the function at a linked address; empty if it has none.
 func (o *Object) Function(linked uint64) string {
 	s, ok := o.File.Function(linked)
 	if !ok {

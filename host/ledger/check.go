@@ -7,14 +7,15 @@ import (
 	"strandline/host/procfs"
 )
 
-// Check compares a space with the kernel's list of mappings, which was read
-// after all events up to now were entered. The first check finds what was there
-// before. Later a difference is corrected when checks in a row find it, for the
-// list and the events are not of the same instant: what is in the ledger and not
-// mapped by two, what is mapped and not in the ledger by three.
-func (l *Ledger) Check(s *Space, maps []procfs.Mapping, at uint64) {
+// check compares a space with the kernel's list of mappings, which was read after all
+// events up to now were entered. The first check finds what was there before. After
+// that a difference is corrected only if consecutive checks find it, as the list and
+// the events are not from the same instant: two checks for what is in the ledger and
+// not mapped, three for what is mapped and not in the ledger.
+func (l *Ledger) check(s *Space, maps []procfs.Mapping, at uint64) {
 	l.Corrections.Checks++
 	s.checked++
+	l.measure(s, maps, at)
 	missing, extra := s.compare(maps)
 	if s.checked == 1 {
 		// The list may be older than an event that was entered.
@@ -38,14 +39,14 @@ func (l *Ledger) Check(s *Space, maps []procfs.Mapping, at uint64) {
 }
 
 // refine distinguishes shared memory from files on disks. The call has a descriptor in
-// both cases, the kernel's list has the name.
+// both cases; the kernel's list has the name.
 func (s *Space) refine(maps []procfs.Mapping) {
 	s.each(func(iv *Interval) {
 		for len(maps) > 0 && maps[0].End <= iv.Start {
 			maps = maps[1:]
 		}
-		if iv.Kind == FileBacked && len(maps) > 0 && maps[0].Contains(iv.Start) && kindOf(maps[0]) == Shared {
-			iv.Kind = Shared
+		if iv.kind == FileBacked && len(maps) > 0 && maps[0].Contains(iv.Start) && kindOf(maps[0]) == Shared {
+			iv.kind = Shared
 		}
 	})
 }
@@ -57,14 +58,14 @@ func (l *Ledger) adopt(s *Space, m procfs.Mapping, cause CauseID, at uint64, ran
 		s.brk = max(s.brk, m.End)
 	}
 	for _, r := range common([]addresses{{m.Start, m.End}}, ranges) {
-		iv := Interval{Start: r.start, End: r.end, Since: at, Cause: cause, Kind: kind, Writable: m.Write}
+		iv := Interval{Start: r.start, End: r.end, since: at, Cause: cause, kind: kind, writable: m.Write}
 		l.put(s, iv)
 		bytes += iv.Size()
 	}
 	return bytes
 }
 
-// compare finds what is mapped and not in the ledger, and the other way round.
+// compare finds what is mapped and not in the ledger, and vice versa.
 func (s *Space) compare(maps []procfs.Mapping) (missing []addresses, extra []Interval) {
 	var mapped, own []addresses
 	for _, m := range maps {
@@ -97,11 +98,11 @@ func overlapping(ranges []addresses, end uint64) int {
 	return n
 }
 
-// both are the parts that are in two lists as pieces of the same interval.
+// both returns the parts that are in two lists as pieces of the same interval.
 func both(a, b []Interval) (out []Interval) {
 	for i, j := 0, 0; i < len(a) && j < len(b); {
 		start, end := max(a[i].Start, b[j].Start), min(a[i].End, b[j].End)
-		if start < end && a[i].Since == b[j].Since {
+		if start < end && a[i].since == b[j].since {
 			iv := a[i]
 			iv.Start, iv.End = start, end
 			out = append(out, iv)
@@ -115,7 +116,7 @@ func both(a, b []Interval) (out []Interval) {
 	return out
 }
 
-// common are the addresses that are in two lists.
+// common returns the addresses that are in both lists.
 func common(a, b []addresses) (out []addresses) {
 	for i, j := 0, 0; i < len(a) && j < len(b); {
 		start, end := max(a[i].start, b[j].start), min(a[i].end, b[j].end)
@@ -131,7 +132,7 @@ func common(a, b []addresses) (out []addresses) {
 	return out
 }
 
-// subtract are the addresses of a that are not in b.
+// subtract returns the addresses in a that are not in b.
 func subtract(a, b []addresses) (out []addresses) {
 	j := 0
 	for _, r := range a {

@@ -6,15 +6,14 @@ import (
 )
 
 const (
-	// maxFiles bounds the files in memory that are known.
+	// maxFiles bounds the number of in-memory files that are known.
 	maxFiles = 1 << 14
-	// pruneEvery is how often those that are closed are looked for when there are
-	// so many, in ns.
+	// pruneEvery is how often to look for closed files if there are that many, in ns.
 	pruneEvery = 10_000_000_000
 )
 
-// A madeFile is a file in memory and who made it: who called memfd_create, or
-// gave a file of /dev/shm its length.
+// A madeFile is an in-memory file and who made it: who called memfd_create, or set the
+// length of a file in /dev/shm.
 type madeFile struct {
 	stack int // 0 if it was not copied
 	pid   uint32
@@ -22,18 +21,18 @@ type madeFile struct {
 	place event.Place
 }
 
-// A call is one of a process at a moment.
+// A call is a call by a process at one moment.
 type call struct {
 	pid uint32
 	at  uint64
 }
 
-// files are the files in memory that were made while a trace runs. Which of them
-// live, and who holds them, they do not know.
+// files are the in-memory files that were made during a trace. They do not know which
+// of the files still exist, or who holds them.
 type files struct {
 	made map[procfs.FileID]*madeFile
 	by   map[call]*madeFile
-	// pruned is when those that are closed were last forgotten.
+	// pruned is when closed files were last forgotten.
 	pruned uint64
 }
 
@@ -41,9 +40,9 @@ func newFiles() *files {
 	return &files{made: map[procfs.FileID]*madeFile{}, by: map[call]*madeFile{}}
 }
 
-// enter takes in that a file was made or got its length. One that is closed again
-// is not kept. What memfd_create returned is new; the length of a file shows who made
-// it where nothing else does.
+// enter takes in that a file was made or its length was set. A file that is already
+// closed is not kept. What memfd_create returned is new; setting the length shows who
+// made a file only if nothing else does.
 func (f *files) enter(e *event.Event) {
 	file, ok := procfs.Process(e.PID).MemoryFile(e.FD)
 	known := f.made[file.ID]
@@ -62,7 +61,7 @@ func (f *files) forget(id procfs.FileID) {
 	}
 }
 
-// room makes room for another file, and reports whether there is room.
+// room makes room for another file, and reports whether there is any.
 func (f *files) room(now uint64) bool {
 	if len(f.made) < maxFiles || now-f.pruned < pruneEvery {
 		return len(f.made) < maxFiles
@@ -85,8 +84,8 @@ func (f *files) room(now uint64) bool {
 	return len(f.made) < maxFiles
 }
 
-// stacks are those of the calls that made files. One that was not copied is taken
-// to be that of another call from the same place, the nearest in time.
+// stacks returns the stacks of the calls that made files. A stack that was not copied
+// is assumed to be that of another call from the same place, the nearest in time.
 func (f *files) stacks() map[procfs.FileID]int {
 	type place struct {
 		pid uint32

@@ -12,8 +12,8 @@ import (
 	"strandline/host/procfs"
 )
 
-// Files are known by who made them; their length is news only of those that nobody
-// was seen to make.
+// Files are known by who made them; their length is reported only for those whose maker
+// was not seen.
 func TestFiles(t *testing.T) {
 	memfd := func() (int32, procfs.FileID) {
 		fd, err := unix.MemfdCreate("strandline-test", 0)

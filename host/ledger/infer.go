@@ -11,22 +11,21 @@ type copied struct {
 	stack int
 }
 
-// inferStacks attributes what lives and was made by calls whose stack was not copied to
-// the stack of another call from the same place and of the same size: the nearest in
-// time, as a place that several ways lead to is taken on different ways at
-// different times.
+// inferStacks attributes live memory that was made by calls whose stack was not copied
+// to the stack of another call from the same place and of the same size, the nearest in
+// time: if several paths lead to a place, they are taken at different times.
 func (l *Ledger) inferStacks() {
 	known := map[Site][]copied{}
 	l.each(func(iv *Interval) {
-		if c := &l.Causes[iv.Cause]; c.Stack != 0 && !c.Inferred {
-			known[c.Site] = append(known[c.Site], copied{iv.Since, c.Stack})
+		if c := &l.Causes[iv.Cause]; c.stack != 0 && !c.inferred {
+			known[c.Site] = append(known[c.Site], copied{iv.since, c.stack})
 		}
 	})
 	byTime(known)
 	l.each(func(iv *Interval) {
-		if c := &l.Causes[iv.Cause]; c.Stack == 0 || c.Inferred {
+		if c := &l.Causes[iv.Cause]; c.stack == 0 || c.inferred {
 			if calls := known[c.Site]; len(calls) > 0 {
-				l.move(iv, nearest(calls, iv.Since), true)
+				l.move(iv, nearest(calls, iv.since), true)
 			}
 		}
 	})
@@ -46,7 +45,7 @@ func byTime[P comparable](known map[P][]copied) {
 	}
 }
 
-// nearest is the stack of the call, of some by time, that is nearest to a moment.
+// nearest returns the stack of the call nearest to a moment; calls are sorted by time.
 func nearest(calls []copied, at uint64) int {
 	i, _ := slices.BinarySearchFunc(calls, at, func(c copied, at uint64) int { return cmp.Compare(c.at, at) })
 	if i == len(calls) || i > 0 && at-calls[i-1].at < calls[i].at-at {

@@ -8,14 +8,14 @@ import (
 
 // A place that two ways lead to, one after the other: what was made without a
 // stack is attributed to the way that was taken at the time, not to the one that made
-// the most; a stack that comes late is believed.
+// the most; a stack that comes late is accepted.
 func TestInferTheNearest(t *testing.T) {
 	const size, warm, leak = 1 << 20, 1, 2
 	l := New()
 	s := l.Space(1)
 	at := func(i uint64) uint64 { return i * size }
 	for i := range uint64(40) {
-		l.Apply(&event.Event{Op: event.Map, Time: i + 1, PID: 1, Addr: at(i), Len: size, Prot: event.ProtWrite, Flags: event.MapAnonymous})
+		l.apply(&event.Event{Op: event.Map, Time: i + 1, PID: 1, Addr: at(i), Len: size, Prot: event.ProtWrite, Flags: event.MapAnonymous})
 		switch {
 		case i < 30 && i%2 == 0:
 			l.SetStack(1, i+1, at(i), size, warm)
@@ -32,7 +32,7 @@ func TestInferTheNearest(t *testing.T) {
 	live := map[of]int64{}
 	s.Each(func(iv *Interval) {
 		c := l.Causes[iv.Cause]
-		live[of{c.Stack, c.Inferred}] += iv.Size() / size
+		live[of{c.stack, c.inferred}] += iv.Size() / size
 	})
 	// Of the 30 of the first way 15 were copied, the last of the others was then
 	// found to be of the second.
@@ -42,7 +42,7 @@ func TestInferTheNearest(t *testing.T) {
 		}
 	}
 	for _, c := range l.Causes[2:] {
-		if c.Stack == 0 && (c.Live != 0 || c.Count != 0) {
+		if c.stack == 0 && (c.Live != 0 || c.Count != 0) {
 			t.Errorf("%d bytes are of no stack", c.Live)
 		}
 	}

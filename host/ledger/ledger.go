@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"sort"
+	"sync"
 
 	"strandline/host/event"
 	"strandline/host/procfs"
@@ -14,42 +15,42 @@ type Kind uint8
 
 // The kinds.
 const (
-	Anonymous Kind = iota // private memory of no file
-	Heap                  // grown by brk
-	Shared                // memory that other processes can map, too
+	Anonymous Kind = iota // private memory that belongs to no file
+	Heap                  // grown with brk
+	Shared                // memory that other processes can map too
 	FileBacked
-	Special // the kernel's: a stack that grows by itself, the vDSO
+	Special // owned by the kernel: a stack that grows on demand, the vDSO
 )
 
-// A CauseID is why there is an interval: an index into [Ledger.Causes].
+// A CauseID says why an interval exists: it is an index into [Ledger.Causes].
 type CauseID uint32
 
 // The causes that are not calls.
 const (
 	Before CauseID = iota // mapped when the recording began, or inherited
-	Unseen                // appeared without a call that was seen
+	Unseen                // appeared without any call that was seen
 )
 
-// A Site is the calls of one kind and size from one place in one process.
+// A Site identifies the calls of one kind and size from one place in one process.
 type Site struct {
-	PID   uint32
+	pid   uint32
 	Op    event.Op
-	Class uint32
-	Place event.Place
+	class uint32
+	place event.Place
 }
 
-// A Cause is the calls of one site with one stack, and what they made. Stack is 0 for calls
-// whose stack was not copied, or not yet; Inferred reports whether it is that of
-// another call of the site.
+// A Cause is the calls of one site with one stack, and what they made. stack is 0 for
+// calls whose stack was not copied, or not yet; Inferred reports whether the stack is
+// that of another call of the site.
 type Cause struct {
 	Site
-	Stack       int
-	Inferred    bool
-	Live, Count int64 // bytes and intervals that are mapped still
-	Total       int64 // bytes that were ever mapped, as far as they were seen
-	Calls       int64
-	MaxSize     int64 // of one interval
-	most        int64 // that lived at once since [Ledger.Peaks] was called
+	stack       int
+	inferred    bool
+	Live, Count int64 // bytes and intervals that are still mapped
+	total       int64 // bytes that were ever mapped, as far as was seen
+	calls       int64
+	maxSize     int64 // of a single interval
+	most        int64 // live at once since the last call of [Ledger.Peaks]
 	gone        map[[2]int]gone
 }
 
@@ -61,47 +62,51 @@ type causeKey struct {
 	inferred bool
 }
 
-// A Ledger always knows what is mapped in the processes that are watched, from
-// whom and since when.
+// A Ledger always knows what is mapped in the watched processes, by whom and since
+// when.
 type Ledger struct {
 	Causes      []Cause
 	index       map[causeKey]CauseID
-	unused      []CauseID // of processes that have ended
+	named       map[Site]bool // sites with a stack
+	unused      []CauseID     // of processes that have ended
 	spaces      map[uint32]*Space
 	checkpoints []uint64 // times
-	// Discarded are the bytes that madvise freed without unmapping them.
+	// Discarded is the number of bytes that madvise freed without unmapping them.
 	Discarded   int64
 	Corrections Corrections
 }
 
-// Corrections are where the ledger was wrong by the kernel's own list.
+// Corrections say where the ledger differed from the kernel's own list.
 type Corrections struct {
 	Checks         int
-	Missing, Extra int64 // bytes: mapped and not in the ledger; in it and not mapped
+	Missing, Extra int64 // bytes: mapped and not in the ledger; in the ledger and not mapped
 }
 
 // A Space is the memory of one process.
 type Space struct {
-	PID uint32
+	pid uint32
 	spans
 	causes  []CauseID // those of its calls
 	brk     uint64
 	checked int
-	gone    []addresses    // unmapped before the first check
-	missing [2][]addresses // by the last checks, the latest first
-	extra   []Interval     // by the last check
+	gone    []addresses // unmapped before the first check
+	// attached are the calls of shmat whose mapping no check has seen yet, by address:
+	// only the kernel's list shows how large it is.
+	attached map[uint64]attachment
+	missing  [2][]addresses // found by the last checks, the latest first
+	extra    []Interval     // found by the last check
 }
 
-// New returns a ledger without a process.
+// New returns a ledger without processes.
 func New() *Ledger {
-	return &Ledger{Causes: make([]Cause, 2), index: map[causeKey]CauseID{}, spaces: map[uint32]*Space{}}
+	return &Ledger{Causes: make([]Cause, 2), index: map[causeKey]CauseID{}, named: map[Site]bool{}, spaces: map[uint32]*Space{}}
 }
 
-// Space returns that of a process, and makes it if it is new.
+// Space returns the space of a process, and creates it if it is new.
 func (l *Ledger) Space(pid uint32) *Space {
 	s := l.spaces[pid]
 	if s == nil {
-		s = &Space{PID: pid}
+		s = &Space{pid: pid}
 		l.spaces[pid] = s
 	}
 	return s
@@ -110,17 +115,17 @@ func (l *Ledger) Space(pid uint32) *Space {
 // Each calls f with the intervals of a space, by address.
 func (s *Space) Each(f func(iv *Interval)) { s.each(f) }
 
-// maxCauses bounds what is distinguished. Where the word on top of the stack is not a
-// return address, as in programs that make system calls by themselves, every call
-// can seem to come from another place; calls from more places count as if from
-// none.
+// maxCauses bounds how many causes are distinguished. If the word on top of the stack
+// is not a return address, as in programs that make system calls directly, every call
+// can seem to come from another place; calls from places beyond the bound count as if
+// they came from no place.
 const maxCauses = 1 << 16
 
 func (l *Ledger) cause(site Site, stack int, inferred bool) CauseID {
 	key := causeKey{site, stack, inferred}
 	c, ok := l.index[key]
 	if !ok && len(l.index) >= maxCauses {
-		site.Place = event.Place{}
+		site.place = event.Place{}
 		key = causeKey{site, stack, inferred}
 		c, ok = l.index[key]
 	}
@@ -133,20 +138,27 @@ func (l *Ledger) cause(site Site, stack int, inferred bool) CauseID {
 		c = CauseID(len(l.Causes))
 		l.Causes = append(l.Causes, Cause{})
 	}
-	l.Causes[c] = Cause{Site: site, Stack: stack, Inferred: inferred}
+	l.Causes[c] = Cause{Site: site, stack: stack, inferred: inferred}
 	l.index[key] = c
-	if s := l.spaces[site.PID]; s != nil {
+	if stack != 0 {
+		l.named[site] = true
+	}
+	if s := l.spaces[site.pid]; s != nil {
 		s.causes = append(s.causes, c)
 	}
 	return c
 }
 
-// Apply enters an event. Events come in the order of their time.
-func (l *Ledger) Apply(e *event.Event) {
+// apply enters an event. Events come in the order of their time.
+func (l *Ledger) apply(e *event.Event) {
 	s := l.Space(e.PID)
 	switch e.Op {
 	case event.Map:
-		l.place(s, e, l.mapped(e))
+		whole := *e
+		whole.Len = rounded(e)
+		l.place(s, &whole, l.mapped(e))
+	case event.Attach:
+		s.attach(e)
 	case event.Unmap:
 		l.remove(s, e.Addr, e.Addr+e.Len, e.Time)
 	case event.Remap:
@@ -160,6 +172,7 @@ func (l *Ledger) Apply(e *event.Event) {
 			l.Discarded += int64(e.Len)
 		}
 	case event.Detach:
+		delete(s.attached, e.Addr)
 		s.within(e.Addr, e.Addr+1, func(iv *Interval) bool {
 			if iv.Start == e.Addr {
 				l.remove(s, iv.Start, iv.End, e.Time)
@@ -168,10 +181,10 @@ func (l *Ledger) Apply(e *event.Event) {
 		})
 	case event.Fork:
 		if pid := uint32(e.Old); pid == e.Child() {
-			if old := l.spaces[pid]; old != nil { // its end was not seen
+			if old := l.spaces[pid]; old != nil { // the end of the old space was not seen
 				l.end(old, e.Time)
 			}
-			l.spaces[pid] = &Space{PID: pid}
+			l.spaces[pid] = &Space{pid: pid}
 		}
 	case event.Exec:
 		l.end(s, e.Time)
@@ -182,30 +195,48 @@ func (l *Ledger) Apply(e *event.Event) {
 	}
 }
 
-const mremapDontUnmap = 4
+const (
+	mremapDontUnmap = 4
+	mapHuge         = 0x40000
+)
+
+var defaultHugePage = sync.OnceValue(procfs.HugePage)
+
+// rounded returns the length of a new mapping, in bytes: with MAP_HUGETLB the kernel
+// rounds it up to whole pages of the requested size.
+func rounded(e *event.Event) uint64 {
+	if e.Flags&mapHuge == 0 || e.Flags&event.MapAnonymous == 0 {
+		return e.Len
+	}
+	page := defaultHugePage()
+	if log := e.Flags >> 26 & 0x3f; log != 0 {
+		page = 1 << log
+	}
+	return (e.Len + page - 1) / page * page
+}
 
 func SiteOf(e *event.Event) Site { return Site{e.PID, e.Op, e.Class, e.Place} }
 
 func (l *Ledger) mapped(e *event.Event) Interval {
-	iv := Interval{Writable: e.Prot&event.ProtWrite != 0}
+	iv := Interval{writable: e.Prot&event.ProtWrite != 0}
 	switch {
 	case e.Flags&event.MapShared != 0 && e.Flags&event.MapAnonymous != 0:
-		iv.Kind = Shared
+		iv.kind = Shared
 	case e.Flags&event.MapAnonymous == 0:
-		iv.Kind = FileBacked
+		iv.kind = FileBacked
 	}
 	return iv
 }
 
-// place puts a new interval where the event has it, and ends what was there.
+// place puts a new interval where the event says, and ends what was there.
 func (l *Ledger) place(s *Space, e *event.Event, iv Interval) {
-	iv.Start, iv.End, iv.Since = e.Addr, e.Addr+e.Len, e.Time
+	iv.Start, iv.End, iv.since = e.Addr, e.Addr+e.Len, e.Time
 	if iv.End <= iv.Start {
 		return
 	}
 	l.remove(s, iv.Start, iv.End, e.Time)
 	iv.Cause = l.cause(SiteOf(e), 0, false)
-	l.Causes[iv.Cause].Calls++
+	l.Causes[iv.Cause].calls++
 	l.put(s, iv)
 }
 
@@ -213,15 +244,15 @@ func (l *Ledger) put(s *Space, iv Interval) {
 	c := &l.Causes[iv.Cause]
 	c.Live += iv.Size()
 	c.most = max(c.most, c.Live)
-	c.Total += iv.Size()
-	c.MaxSize = max(c.MaxSize, iv.Size())
-	if !iv.Rest {
+	c.total += iv.Size()
+	c.maxSize = max(c.maxSize, iv.Size())
+	if !iv.rest {
 		c.Count++
 	}
 	s.put(iv)
 }
 
-// remove ends what is in a range at a time.
+// remove ends, at a given time, what is in a range.
 func (l *Ledger) remove(s *Space, start, end, at uint64) []Interval {
 	if end <= start {
 		return nil
@@ -234,7 +265,7 @@ func (l *Ledger) remove(s *Space, start, end, at uint64) []Interval {
 	return cut
 }
 
-// ended notes for the first check what was unmapped before it.
+// ended records for the first check what was unmapped before it.
 func (s *Space) ended(start, end uint64) {
 	if s.checked == 0 {
 		s.gone = append(s.gone, addresses{start, end})
@@ -245,11 +276,11 @@ func (s *Space) ended(start, end uint64) {
 func (l *Ledger) account(iv *Interval, at uint64) {
 	c := &l.Causes[iv.Cause]
 	c.Live -= iv.Size()
-	if iv.Rest {
+	if iv.rest {
 		return
 	}
 	c.Count--
-	first, last := l.checkpointFrom(iv.Since), l.checkpointFrom(at)-1
+	first, last := l.checkpointFrom(iv.since), l.checkpointFrom(at)-1
 	if first <= last {
 		if c.gone == nil {
 			c.gone = map[[2]int]gone{}
@@ -259,12 +290,12 @@ func (l *Ledger) account(iv *Interval, at uint64) {
 	}
 }
 
-// remap moves an interval, with what is known of it. One that grew is attributed to
-// the call that made it grow, all of it.
+// remap moves an interval, with what is known about it. An interval that grew is
+// attributed as a whole to the call that made it grow.
 func (l *Ledger) remap(s *Space, e *event.Event) {
-	iv := Interval{Writable: true}
+	iv := Interval{writable: true}
 	s.within(e.Old, e.Old+1, func(old *Interval) bool {
-		iv.Kind, iv.Writable = old.Kind, old.Writable
+		iv.kind, iv.writable = old.kind, old.writable
 		return false
 	})
 	var cut []Interval
@@ -284,10 +315,10 @@ func (l *Ledger) remap(s *Space, e *event.Event) {
 	l.put(s, moved)
 }
 
-// oneCall reports whether all pieces are of one interval that was made at once.
+// oneCall reports whether all pieces belong to one interval that was made at once.
 func oneCall(pieces []Interval) bool {
 	for i := range pieces {
-		if pieces[i].Since != pieces[0].Since || pieces[i].Cause != pieces[0].Cause {
+		if pieces[i].since != pieces[0].since || pieces[i].Cause != pieces[0].Cause {
 			return false
 		}
 	}
@@ -298,39 +329,39 @@ func (l *Ledger) breakAt(s *Space, e *event.Event) {
 	old := s.brk
 	s.brk = e.Addr
 	switch {
-	case old == 0: // of a new program: a check finds where its heap began
+	case old == 0: // a new program's: a check finds where its heap began
 	case e.Addr < old:
 		l.remove(s, e.Addr, old, e.Time)
 	case e.Addr > old:
 		at := *e
 		at.Addr, at.Len = old, e.Addr-old
-		l.place(s, &at, Interval{Kind: Heap, Writable: true})
+		l.place(s, &at, Interval{kind: Heap, writable: true})
 	}
 }
 
-// protect changes the permissions of a range. What was reserved and becomes writable
-// is new memory: the arenas of the C library grow so.
+// protect changes the permissions of a range. Memory that was reserved and becomes
+// writable is new memory: the arenas of the C library grow this way.
 func (l *Ledger) protect(s *Space, e *event.Event) {
 	writable := e.Prot&event.ProtWrite != 0
 	changes := false
 	s.within(e.Addr, e.Addr+e.Len, func(iv *Interval) bool {
-		changes = changes || iv.Writable != writable
+		changes = changes || iv.writable != writable
 		return !changes
 	})
 	if !changes {
 		return
 	}
 	for _, iv := range s.cut(e.Addr, e.Addr+e.Len) {
-		if iv.Writable == writable {
+		if iv.writable == writable {
 			s.put(iv)
 			continue
 		}
-		iv.Writable = writable
-		if writable && iv.Kind == Anonymous {
+		iv.writable = writable
+		if writable && iv.kind == Anonymous {
 			l.account(&iv, e.Time)
-			iv.Since, iv.Rest = e.Time, false
+			iv.since, iv.rest = e.Time, false
 			iv.Cause = l.cause(SiteOf(e), 0, false)
-			l.Causes[iv.Cause].Calls++
+			l.Causes[iv.Cause].calls++
 			l.put(s, iv)
 			continue
 		}
@@ -338,29 +369,30 @@ func (l *Ledger) protect(s *Space, e *event.Event) {
 	}
 }
 
-// end removes a space. What is known of its calls is kept by call and stack alone:
-// their places are addresses in a program that is gone, and there can be any number
-// of processes.
+// end removes a space. What is known about its calls is kept only by call and stack:
+// their places are addresses in a program that is gone, and there can be any number of
+// processes.
 func (l *Ledger) end(s *Space, at uint64) {
 	s.each(func(iv *Interval) { l.account(iv, at) })
-	delete(l.spaces, s.PID)
-	stacks := map[Site]int{} // what was made before a stack was copied counts as of that stack
+	delete(l.spaces, s.pid)
+	stacks := map[Site]int{} // what was made before a stack was copied counts toward that stack
 	for _, c := range s.causes {
-		if m := &l.Causes[c]; m.Stack != 0 {
-			stacks[m.Site] = m.Stack
+		if m := &l.Causes[c]; m.stack != 0 {
+			stacks[m.Site] = m.stack
 		}
 	}
 	for _, c := range s.causes {
 		m := l.Causes[c]
-		delete(l.index, causeKey{m.Site, m.Stack, m.Inferred})
+		delete(l.index, causeKey{m.Site, m.stack, m.inferred})
+		delete(l.named, m.Site)
 		l.Causes[c] = Cause{}
-		stack, inferred := m.Stack, m.Inferred
+		stack, inferred := m.stack, m.inferred
 		if stack == 0 {
 			stack = stacks[m.Site]
 			inferred = stack != 0
 		}
 		l.unused = append(l.unused, c)
-		to := l.cause(Site{Op: m.Op, Class: uint32(stack)}, stack, inferred) // no two stacks are of one site
+		to := l.cause(Site{Op: m.Op, class: uint32(stack)}, stack, inferred) // no two stacks share a site
 		l.Causes[to].add(&m)
 	}
 }
@@ -370,9 +402,9 @@ func (m *Cause) add(other *Cause) {
 	m.Live += other.Live
 	m.most += other.most
 	m.Count += other.Count
-	m.Total += other.Total
-	m.Calls += other.Calls
-	m.MaxSize = max(m.MaxSize, other.MaxSize)
+	m.total += other.total
+	m.calls += other.calls
+	m.maxSize = max(m.maxSize, other.maxSize)
 	for k, g := range other.gone {
 		if m.gone == nil {
 			m.gone = map[[2]int]gone{}
@@ -382,14 +414,21 @@ func (m *Cause) add(other *Cause) {
 	}
 }
 
-// Lives reports whether something lives still of what a call made at a time.
+// Lives reports whether any of what a call made at a time is still live.
 func (l *Ledger) Lives(pid uint32, at uint64, addr, size uint64) (live bool) {
+	if _, ok := l.attachmentAt(pid, at, addr); ok {
+		return true
+	}
 	l.madeAt(pid, at, addr, size, func(*Interval) { live = true })
 	return live
 }
 
-// SetStack gives what lives still of what a call made its stack.
+// SetStack assigns a stack to what is still live of what a call made.
 func (l *Ledger) SetStack(pid uint32, at uint64, addr, size uint64, stack int) {
+	if a, ok := l.attachmentAt(pid, at, addr); ok {
+		a.stack = stack
+		l.spaces[pid].attached[addr] = a
+	}
 	if stack != 0 {
 		l.madeAt(pid, at, addr, size, func(iv *Interval) { l.move(iv, stack, false) })
 	}
@@ -402,7 +441,7 @@ func (l *Ledger) madeAt(pid uint32, at uint64, addr, size uint64, f func(iv *Int
 		return
 	}
 	s.within(addr, addr+max(size, 1), func(iv *Interval) bool {
-		if iv.Since == at {
+		if iv.since == at {
 			f(iv)
 		}
 		return true
@@ -411,34 +450,34 @@ func (l *Ledger) madeAt(pid uint32, at uint64, addr, size uint64, f func(iv *Int
 
 func (l *Ledger) move(iv *Interval, stack int, inferred bool) {
 	from := &l.Causes[iv.Cause]
-	if from.Stack == stack && from.Inferred == inferred {
+	if from.stack == stack && from.inferred == inferred {
 		return
 	}
 	site := from.Site
 	n := int64(1)
-	if iv.Rest {
+	if iv.rest {
 		n = 0
 	}
 	from.Live -= iv.Size()
 	from.most = max(from.most-iv.Size(), from.Live)
-	from.Total -= iv.Size()
+	from.total -= iv.Size()
 	from.Count -= n
-	from.Calls -= n
+	from.calls -= n
 	iv.Cause = l.cause(site, stack, inferred)
 	to := &l.Causes[iv.Cause]
 	to.Live += iv.Size()
 	to.most = max(to.most, to.Live)
-	to.Total += iv.Size()
+	to.total += iv.Size()
 	to.Count += n
-	to.Calls += n
-	to.MaxSize = max(to.MaxSize, iv.Size())
+	to.calls += n
+	to.maxSize = max(to.maxSize, iv.Size())
 }
 
-// maxCheckpoints bounds how finely growth is measured over time.
+// maxCheckpoints bounds how finely growth over time is measured.
 const maxCheckpoints = 32
 
-// Checkpoint notes a moment at which growth is measured. When there are many, every
-// second one goes.
+// Checkpoint records a moment at which growth is measured. When there are too many,
+// every second one is dropped.
 func (l *Ledger) Checkpoint(at uint64) {
 	if len(l.checkpoints) == maxCheckpoints {
 		for i := range maxCheckpoints / 2 {
@@ -452,7 +491,7 @@ func (l *Ledger) Checkpoint(at uint64) {
 	l.checkpoints = append(l.checkpoints, at)
 }
 
-// coarsen renumbers checkpoints after every second one went: 2i+1 is i now.
+// coarsen renumbers checkpoints after every second one was dropped: 2i+1 becomes i.
 func (m *Cause) coarsen() {
 	old := m.gone
 	m.gone = nil
@@ -469,16 +508,16 @@ func (m *Cause) coarsen() {
 	}
 }
 
-// Checkpoints are the moments at which growth is measured, of the events' clock.
+// Checkpoints returns the moments at which growth is measured, on the events' clock.
 func (l *Ledger) Checkpoints() []uint64 { return l.checkpoints }
 
-// checkpointFrom is the first checkpoint at or after a time.
+// checkpointFrom returns the first checkpoint at or after a time.
 func (l *Ledger) checkpointFrom(t uint64) int {
 	return sort.Search(len(l.checkpoints), func(i int) bool { return l.checkpoints[i] >= t })
 }
 
-// Populations are, by cause, what lived at each checkpoint.
-func (l *Ledger) Populations() []*trend.Population {
+// populations returns, by cause, what was live at each checkpoint.
+func (l *Ledger) populations() []*trend.Population {
 	out := make([]*trend.Population, len(l.Causes))
 	n := len(l.checkpoints)
 	for i := range l.Causes {
@@ -489,7 +528,7 @@ func (l *Ledger) Populations() []*trend.Population {
 	}
 	for _, s := range l.spaces {
 		s.each(func(iv *Interval) {
-			if first := l.checkpointFrom(iv.Since); first < n && !iv.Rest {
+			if first := l.checkpointFrom(iv.since); first < n && !iv.rest {
 				out[iv.Cause].Add(trend.Span{First: first, Last: n - 1, Bytes: iv.Size()})
 			}
 		})
@@ -499,7 +538,7 @@ func (l *Ledger) Populations() []*trend.Population {
 
 type addresses struct{ start, end uint64 }
 
-// kindOf is the kind of a mapping that no call was seen to make.
+// kindOf returns the kind of a mapping that no call was seen to make.
 func kindOf(m procfs.Mapping) Kind {
 	switch vmmap.KindOf(m) {
 	case vmmap.Heap:

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strandline/host/bpf"
+	"strandline/host/event"
 	"strandline/host/procfs"
 	"strandline/host/symbolize"
 	"strandline/internal/live"
@@ -41,7 +42,7 @@ func mmap(addr, size uintptr, prot, flags int) uintptr {
 	return p
 }
 
-// mapAtRandom changes mappings in four threads, each in a range of its own and
+// mapAtRandom changes mappings in four threads, each in a separate range and
 // where the kernel puts them, until its input ends; then it holds still.
 func mapAtRandom() {
 	stop, done := make(chan bool), make(chan bool)
@@ -146,55 +147,72 @@ func traced(t *testing.T, role string) (*Trace, *exec.Cmd, *bufio.Reader, func()
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
-	said := bufio.NewReader(out)
-	if line, _ := said.ReadString('\n'); line != "ready\n" {
+	printed := bufio.NewReader(out)
+	if line, _ := printed.ReadString('\n'); line != "ready\n" {
 		t.Fatalf("it says %q", line)
 	}
 	names := symbolize.New()
 	t.Cleanup(names.Close)
-	tr, err := NewTrace(procfs.Process(cmd.Process.Pid), source, names)
+	tr, err := NewTrace(procfs.Process(cmd.Process.Pid), source, names, event.System)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tr, cmd, said, func() { fmt.Fprintln(in) }
+	return tr, cmd, printed, func() { fmt.Fprintln(in) }
 }
 
 // TestLedgerOfRealProcess traces threads that map at random. Once they hold
 // still the ledger agrees with the kernel to the page, and had nothing to mend.
 func TestLedgerOfRealProcess(t *testing.T) {
-	tr, cmd, said, next := traced(t, "random")
-	for began := time.Now(); time.Since(began) < 2*time.Second; time.Sleep(20 * time.Millisecond) {
+	tr, cmd, printed, next := traced(t, "random")
+	const enough, patience = 1000, 2 * time.Minute
+	for began := time.Now(); time.Since(began) < 2*time.Second || callsIn(tr.Ledger) < enough && time.Since(began) < patience; time.Sleep(20 * time.Millisecond) {
 		if err := tr.Step(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	next()
-	if line, _ := said.ReadString('\n'); line != "still\n" {
+	if line, _ := printed.ReadString('\n'); line != "still\n" {
 		t.Fatalf("it says %q", line)
 	}
-	time.Sleep(20 * time.Millisecond)
-	if err := tr.Step(); err != nil {
-		t.Fatal(err)
-	}
-	maps, err := procfs.Process(cmd.Process.Pid).Maps()
-	if err != nil {
-		t.Fatal(err)
-	}
-	missing, extra := tr.Ledger.Space(uint32(cmd.Process.Pid)).compare(maps)
+	missing, extra := agreement(t, tr, cmd.Process.Pid, tr.Step)
 	for _, m := range missing {
 		t.Errorf("mapped and not in the ledger: %x-%x", m.start, m.end)
 	}
 	for _, iv := range extra {
 		t.Errorf("in the ledger and not mapped: %+v", iv)
 	}
-	calls := int64(0)
-	for _, c := range tr.Ledger.Causes {
-		calls += c.Calls
-	}
-	if calls < 1000 || tr.Last.Lost > 0 {
+	calls := callsIn(tr.Ledger)
+	if calls < enough || tr.Last.Lost > 0 {
 		t.Errorf("%d calls, %d events lost", calls, tr.Last.Lost)
 	}
 	t.Logf("%d calls, %d pairs", calls, tr.Last.Paired)
+}
+
+func callsIn(l *Ledger) (calls int64) {
+	for _, c := range l.Causes {
+		calls += c.calls
+	}
+	return calls
+}
+
+// agreement compares a ledger with the kernel's list after steps until they agree: the
+// program's runtime can map something at any moment. It returns by what they differ.
+func agreement(t *testing.T, tr *Trace, pid int, step func() error) (missing []addresses, extra []Interval) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; {
+		time.Sleep(20 * time.Millisecond)
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+		maps, err := procfs.Process(pid).Maps()
+		if err != nil {
+			t.Fatal(err)
+		}
+		missing, extra = tr.Ledger.Space(uint32(pid)).compare(maps)
+		if len(missing)+len(extra) == 0 || time.Now().After(deadline) {
+			return missing, extra
+		}
+	}
 }
 
 // TestStorm traces a process whose every call is an event, at a rate at which
@@ -203,7 +221,7 @@ func TestStorm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector, under which short tests run, takes the memory that is measured here")
 	}
-	tr, cmd, said, begin := traced(t, "storm")
+	tr, cmd, printed, begin := traced(t, "storm")
 	events := int64(0)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -211,7 +229,7 @@ func TestStorm(t *testing.T) {
 	begin()
 	kept := make(chan string, 1)
 	go func() {
-		line, _ := said.ReadString('\n')
+		line, _ := printed.ReadString('\n')
 		kept <- strings.TrimSpace(line)
 	}()
 	var line string
@@ -234,8 +252,8 @@ func TestStorm(t *testing.T) {
 	fmt.Sscan(line, &want)
 	want *= stormKeeps
 	for i, c := range tr.Ledger.Causes {
-		events += c.Calls
-		if c.MaxSize == stormKeeps && CauseID(i) > Unseen {
+		events += c.calls
+		if c.maxSize == stormKeeps && CauseID(i) > Unseen {
 			live += c.Live
 		}
 	}
@@ -246,16 +264,14 @@ func TestStorm(t *testing.T) {
 	if grew := int64(after.Sys) - int64(before.Sys); grew > 256<<20 {
 		t.Errorf("the trace took %d bytes", grew)
 	}
-	maps, _ := procfs.Process(cmd.Process.Pid).Maps()
-	missing, extra := tr.Ledger.Space(uint32(cmd.Process.Pid)).compare(maps)
-	if len(missing)+len(extra) > 0 {
+	if missing, extra := agreement(t, tr, cmd.Process.Pid, tr.Settle); len(missing)+len(extra) > 0 {
 		t.Errorf("%d ranges are missing, %d are too many", len(missing), len(extra))
 	}
 	t.Logf("%.0f calls a second, %d lost, %.1f%% of a processor and %d MiB taken",
 		float64(3*events)/took.Seconds(), tr.Last.Lost, 100*used.Seconds()/took.Seconds(), (after.Sys-before.Sys)>>20)
 }
 
-// processorTime is what this process has used so far.
+// processorTime returns what this process has used so far.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u unix.Rusage

@@ -11,7 +11,7 @@ import (
 
 const testPage = 4096
 
-// model is the same as a ledger, page by page: who made each, 0 for nobody.
+// model is the same as a ledger, page by page: who made each, 0 for none.
 type model struct {
 	made     [256]uint64
 	writable [256]bool
@@ -94,7 +94,7 @@ func TestLedgerAgainstPages(t *testing.T) {
 					continue // mremap refuses
 				}
 			}
-			l.Apply(e)
+			l.apply(e)
 			m.apply(e)
 			if at%50 == 0 {
 				l.Checkpoint(at)
@@ -117,10 +117,10 @@ func compareWithPages(t *testing.T, l *Ledger, m *model) {
 		}
 		end = iv.End
 		for p := iv.Start / testPage; p < iv.End/testPage; p++ {
-			got[p] = iv.Since
+			got[p] = iv.since
 		}
 		live[iv.Cause] += iv.Size()
-		if !iv.Rest {
+		if !iv.rest {
 			count[iv.Cause]++
 		}
 	})
@@ -140,7 +140,7 @@ func mapsOf(m *model) (out []procfs.Mapping) {
 			continue
 		}
 		at := uint64(p) * testPage
-		if n := len(out); n > 0 && out[n-1].End == at { // the kernel merges neighbours
+		if n := len(out); n > 0 && out[n-1].End == at { // the kernel merges neighbors
 			out[n-1].End += testPage
 			continue
 		}
@@ -155,7 +155,7 @@ func TestCheckMends(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	l, m := New(), &model{}
 	s := l.Space(1)
-	l.Check(s, nil, 0)
+	l.check(s, nil, 0)
 	for at := uint64(1); at < 2000; at++ {
 		e := &event.Event{Time: at, PID: 1, Op: event.Map, Flags: event.MapAnonymous, Addr: uint64(random.IntN(200)) * testPage, Len: testPage * uint64(1+random.IntN(9))}
 		if random.IntN(2) == 0 {
@@ -163,11 +163,11 @@ func TestCheckMends(t *testing.T) {
 		}
 		m.apply(e)
 		if random.IntN(10) > 0 {
-			l.Apply(e)
+			l.apply(e)
 		}
 	}
 	for at := range uint64(3) {
-		l.Check(s, mapsOf(m), 3000+at)
+		l.check(s, mapsOf(m), 3000+at)
 	}
 	if l.Corrections.Missing == 0 || l.Corrections.Extra == 0 {
 		t.Errorf("lost events left no difference: %+v", l.Corrections)
@@ -182,7 +182,7 @@ func TestCheckMends(t *testing.T) {
 		}
 		s.within(uint64(i)*testPage, uint64(i+1)*testPage, func(iv *Interval) bool {
 			if iv.Cause != Unseen {
-				m.made[i] = iv.Since
+				m.made[i] = iv.since
 			} else {
 				m.made[i] = 3002
 			}
@@ -192,23 +192,23 @@ func TestCheckMends(t *testing.T) {
 	compareWithPages(t, l, m)
 }
 
-// TestCheckFindsSharedMemory learns by the names in the kernel's list that a file
-// that was mapped lies in memory.
+// TestCheckFindsSharedMemory checks that a mapped file is recognized as shared memory
+// by its name in the kernel's list.
 func TestCheckFindsSharedMemory(t *testing.T) {
 	l := New()
 	s := l.Space(1)
-	l.Check(s, nil, 0)
+	l.check(s, nil, 0)
 	maps := []procfs.Mapping{
 		{Start: 0, End: testPage, Read: true, Path: "/lib/libc.so", Inode: 1},
 		{Start: testPage, End: 2 * testPage, Read: true, Write: true, Shared: true, Path: "/dev/shm/torch_1", Inode: 2},
 		{Start: 2 * testPage, End: 3 * testPage, Read: true, Write: true, Path: "/memfd:x", Inode: 3},
 	}
 	for _, m := range maps {
-		l.Apply(&event.Event{Time: 1, PID: 1, Op: event.Map, Addr: m.Start, Len: m.Size()})
+		l.apply(&event.Event{Time: 1, PID: 1, Op: event.Map, Addr: m.Start, Len: m.Size()})
 	}
-	l.Check(s, maps, 2)
+	l.check(s, maps, 2)
 	var kinds []Kind
-	s.each(func(iv *Interval) { kinds = append(kinds, iv.Kind) })
+	s.each(func(iv *Interval) { kinds = append(kinds, iv.kind) })
 	if want := []Kind{FileBacked, Shared, Shared}; !slices.Equal(kinds, want) {
 		t.Errorf("got the kinds %v, want %v", kinds, want)
 	}
@@ -220,28 +220,28 @@ func TestPopulations(t *testing.T) {
 	at := uint64(0)
 	apply := func(op event.Op, page, place uint64) {
 		at++
-		l.Apply(&event.Event{Time: at, PID: 1, Op: op, Flags: event.MapAnonymous, Addr: page * testPage, Len: testPage, Place: event.Place{IP: place}})
+		l.apply(&event.Event{Time: at, PID: 1, Op: op, Flags: event.MapAnonymous, Addr: page * testPage, Len: testPage, Place: event.Place{IP: place}})
 	}
 	for i := uint64(0); i < 70; i++ {
 		apply(event.Map, 2*i, 1) // stays
 		apply(event.Map, 1000, 2)
 		if i%2 == 1 {
-			apply(event.Unmap, 1000, 0) // ends what began a mark before
+			apply(event.Unmap, 1000, 0) // ends what began a checkpoint before
 		}
 		at++
 		l.Checkpoint(at)
 	}
-	p := l.Populations()[l.cause(Site{1, event.Map, 0, event.Place{IP: 1}}, 0, false)]
-	n := p.Marks()
+	p := l.populations()[l.cause(Site{1, event.Map, 0, event.Place{IP: 1}}, 0, false)]
+	n := p.Checkpoints()
 	if n < maxCheckpoints/2 || n > maxCheckpoints {
-		t.Fatalf("%d marks", n)
+		t.Fatalf("%d checkpoints", n)
 	}
 	if last := p.Count[n-1]; last != 70 {
 		t.Errorf("%d live at the end, want 70", last)
 	}
 	for j := 1; j < n; j++ {
 		if p.Count[j] <= p.Count[j-1] || p.SettledLost[j] != 0 {
-			t.Errorf("mark %d: %d live after %d, %d lost", j, p.Count[j], p.Count[j-1], p.SettledLost[j])
+			t.Errorf("checkpoint %d: %d live after %d, %d lost", j, p.Count[j], p.Count[j-1], p.SettledLost[j])
 		}
 	}
 }
@@ -260,11 +260,11 @@ func TestRemapIsOvertaken(t *testing.T) {
 		{Time: 25, Op: event.Remap, Old: 0x9000, OldLen: 0x4000, Addr: 0x9000, Len: 0x2000, Took: 5},
 	} {
 		e.PID, e.Flags = 1, event.MapAnonymous
-		l.Apply(&e)
+		l.apply(&e)
 	}
 	type piece struct{ start, end, since uint64 }
 	var got []piece
-	s.Each(func(iv *Interval) { got = append(got, piece{iv.Start, iv.End, iv.Since}) })
+	s.Each(func(iv *Interval) { got = append(got, piece{iv.Start, iv.End, iv.since}) })
 	if want := []piece{{0x1000, 0x4000, 12}, {0x9000, 0xb000, 2}, {0xb000, 0xd000, 22}, {0x20000, 0x25000, 15}}; !slices.Equal(got, want) {
 		t.Errorf("got %x, want %x", got, want)
 	}
@@ -273,13 +273,13 @@ func TestRemapIsOvertaken(t *testing.T) {
 // mremap of no length makes a second mapping of shared memory.
 func TestRemapDuplicates(t *testing.T) {
 	l := New()
-	l.Apply(&event.Event{PID: 1, Time: 1, Op: event.Map, Addr: 0x1000, Len: 0x2000, Flags: event.MapShared | event.MapAnonymous})
-	l.Apply(&event.Event{PID: 1, Time: 2, Op: event.Remap, Old: 0x1000, Addr: 0x8000, Len: 0x2000})
+	l.apply(&event.Event{PID: 1, Time: 1, Op: event.Map, Addr: 0x1000, Len: 0x2000, Flags: event.MapShared | event.MapAnonymous})
+	l.apply(&event.Event{PID: 1, Time: 2, Op: event.Remap, Old: 0x1000, Addr: 0x8000, Len: 0x2000})
 	var got []addresses
 	l.Space(1).Each(func(iv *Interval) {
 		got = append(got, addresses{iv.Start, iv.End})
-		if iv.Kind != Shared {
-			t.Errorf("%x is of kind %d", iv.Start, iv.Kind)
+		if iv.kind != Shared {
+			t.Errorf("%x is of kind %d", iv.Start, iv.kind)
 		}
 	})
 	if want := []addresses{{0x1000, 0x3000}, {0x8000, 0xa000}}; !slices.Equal(got, want) {
@@ -291,10 +291,10 @@ func TestRemapDuplicates(t *testing.T) {
 func TestFirstCheckOfAnOldList(t *testing.T) {
 	l := New()
 	s := l.Space(1)
-	l.Apply(&event.Event{Op: event.Unmap, PID: 1, Addr: 0x3000, Len: 0x1000, Time: 5})
-	l.Apply(&event.Event{Op: event.Unmap, PID: 1, Addr: 0x2000, Len: 0x4000, Time: 6})
-	l.Apply(&event.Event{Op: event.Remap, PID: 1, Old: 0x7000, OldLen: 0x1000, Addr: 0x9000, Len: 0x1000, Time: 7})
-	l.Check(s, []procfs.Mapping{{Start: 0x1000, End: 0x8000, Write: true}}, 9)
+	l.apply(&event.Event{Op: event.Unmap, PID: 1, Addr: 0x3000, Len: 0x1000, Time: 5})
+	l.apply(&event.Event{Op: event.Unmap, PID: 1, Addr: 0x2000, Len: 0x4000, Time: 6})
+	l.apply(&event.Event{Op: event.Remap, PID: 1, Old: 0x7000, OldLen: 0x1000, Addr: 0x9000, Len: 0x1000, Time: 7})
+	l.check(s, []procfs.Mapping{{Start: 0x1000, End: 0x8000, Write: true}}, 9)
 	var got []addresses
 	s.Each(func(iv *Interval) { got = append(got, addresses{iv.Start, iv.End}) })
 	if want := []addresses{{0x1000, 0x2000}, {0x6000, 0x7000}, {0x9000, 0xa000}}; !slices.Equal(got, want) {
@@ -304,7 +304,7 @@ func TestFirstCheckOfAnOldList(t *testing.T) {
 
 // TestManyProcesses enters processes that come, map and go, each at addresses of
 // its own. What is kept of them does not grow with their number, and their calls
-// are counted all the same; so with one that runs another program ever again.
+// are still counted; so are those of one that runs other programs again and again.
 func TestManyProcesses(t *testing.T) {
 	l := New()
 	const many, calls = 5000, 8
@@ -312,7 +312,7 @@ func TestManyProcesses(t *testing.T) {
 	apply := func(e event.Event) {
 		at++
 		e.Time = at
-		l.Apply(&e)
+		l.apply(&e)
 	}
 	for pid := uint32(2); pid < 2+many; pid++ {
 		apply(event.Event{Op: event.Fork, PID: 1, Addr: uint64(pid), Old: uint64(pid)})
@@ -343,7 +343,7 @@ func TestManyProcesses(t *testing.T) {
 	for i := range l.Causes {
 		made.add(&l.Causes[i])
 	}
-	if made.Live != 0 || made.Count != 0 || made.Calls != many*calls || made.Total != many*calls*testPage {
+	if made.Live != 0 || made.Count != 0 || made.calls != many*calls || made.total != many*calls*testPage {
 		t.Errorf("%+v of %d calls", made, many*calls)
 	}
 	if len(l.Causes) > 40 || len(l.index) > 20 || len(l.spaces) > 1 {
@@ -357,7 +357,7 @@ func TestManyPlaces(t *testing.T) {
 	const many = 2 * maxCauses
 	for i := range uint64(many) {
 		e := event.Event{Time: 1 + i, Op: event.Map, PID: 1, Addr: i * testPage, Len: testPage, Place: event.Place{IP: 1, Caller: i}}
-		l.Apply(&e)
+		l.apply(&e)
 		if i == many-1 && !l.Lives(1, e.Time, e.Addr, e.Len) {
 			t.Error("the last is not there")
 		}

@@ -8,24 +8,24 @@ import (
 // An Interval is a piece of a process's address space and what made it.
 type Interval struct {
 	Start, End uint64
-	Since      uint64 // when it was made, ns of the events' clock; 0 is before the recording
+	since      uint64 // when it was made, ns on the events' clock; 0 is before the recording
 	Cause      CauseID
-	Kind       Kind
-	Writable   bool
-	// Rest says that the piece was cut off one that is counted already.
-	Rest bool
+	kind       Kind
+	writable   bool
+	// rest says that the piece was cut off another that is already counted.
+	rest bool
 }
 
-// Size is in bytes.
+// Size returns the interval's length in bytes.
 func (iv *Interval) Size() int64 { return int64(iv.End - iv.Start) }
 
-// spans are intervals that do not overlap, by address: slices of bounded length,
-// so that putting one in moves few.
+// spans are intervals that do not overlap, sorted by address: slices of bounded length,
+// so that inserting one moves only a few.
 type spans struct{ chunks [][]Interval }
 
 const chunkSize = 256
 
-// find is the first interval that ends behind an address.
+// find returns the first interval that ends after an address.
 func (s *spans) find(addr uint64) (chunk, i int) {
 	chunk = sort.Search(len(s.chunks), func(c int) bool {
 		return s.chunks[c][len(s.chunks[c])-1].End > addr
@@ -50,10 +50,10 @@ func (s *spans) within(start, end uint64, f func(iv *Interval) bool) {
 	}
 }
 
-// until are the parts of a range that were mapped up to a time.
+// until returns the parts of a range that were mapped at or before a time.
 func (s *spans) until(start, end, at uint64) (out []addresses) {
 	s.within(start, end, func(iv *Interval) bool {
-		if iv.Since <= at {
+		if iv.since <= at {
 			out = append(out, addresses{max(iv.Start, start), min(iv.End, end)})
 		}
 		return true
@@ -82,16 +82,16 @@ func (s *spans) cut(start, end uint64) (out []Interval) {
 			left := iv
 			left.End = start
 			keep = append(keep, left)
-			mid.Start, mid.Rest = start, true
+			mid.Start, mid.rest = start, true
 		}
 		if iv.End > end {
 			right := iv
 			right.Start = end
-			right.Rest = iv.Rest || iv.Start < start
+			right.rest = iv.rest || iv.Start < start
 			keep = append(keep, right)
 			mid.End = end
-			if iv.Start >= start { // the piece that stays is the one that counts
-				mid.Rest = true
+			if iv.Start >= start { // the piece that stays in place is the one that counts
+				mid.rest = true
 			}
 		}
 		out = append(out, mid)

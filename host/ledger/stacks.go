@@ -2,8 +2,7 @@ package ledger
 
 import "strandline/host/symbolize"
 
-// Stacks are the distinct stacks of a trace, by number. Number 0 is the unknown
-// one.
+// Stacks are the distinct stacks of a trace, by number. Number 0 is the unknown stack.
 type Stacks struct {
 	all    []symbolize.Stack
 	known  map[string]int
@@ -15,13 +14,13 @@ const (
 	maxFrames = 1 << 20 // in all of them
 )
 
-// NewStacks holds the unknown stack alone.
+// NewStacks returns a Stacks that holds only the unknown stack.
 func NewStacks() *Stacks { return &Stacks{all: make([]symbolize.Stack, 1), known: map[string]int{}} }
 
-// At is the stack of a number.
+// At returns the stack with a number.
 func (t *Stacks) At(i int) symbolize.Stack { return t.all[i] }
 
-// Intern returns the number of a stack, and 0 where there is no room for another.
+// Intern returns the number of a stack, or 0 if there is no room for another.
 func (t *Stacks) Intern(s symbolize.Stack) int {
 	var key []byte
 	for _, f := range s.Frames {

@@ -105,29 +105,29 @@ func startProgram(t *testing.T, env []string, name string, args ...string) *prog
 }
 
 // until reads what the program says before a line.
-func (p *program) until(want string) (said []string, err error) {
+func (p *program) until(want string) (printed []string, err error) {
 	for {
 		line, err := p.out.ReadString('\n')
 		switch line = strings.TrimSuffix(line, "\n"); {
 		case err != nil:
-			return said, fmt.Errorf("the program ended: %w", err)
+			return printed, fmt.Errorf("the program ended: %w", err)
 		case line == want:
-			return said, nil
+			return printed, nil
 		}
-		said = append(said, line)
+		printed = append(printed, line)
 	}
 }
 
 // stacksOf traces a program on the way that users' are traced. The first round of
 // the program makes its places known, and how large its stacks are; all stacks
-// of the second are returned, and what the program said of it.
-func stacksOf(t *testing.T, p *program) (all []caught, said []string) {
+// of the second are returned, and what the program printed of it.
+func stacksOf(t *testing.T, p *program) (all []caught, printed []string) {
 	t.Helper()
-	names := trace(t, p, &said)
-	return names.all, said
+	names := trace(t, p, &printed)
+	return names.all, printed
 }
 
-func trace(t *testing.T, p *program, said *[]string) *keeps {
+func trace(t *testing.T, p *program, printed *[]string) *keeps {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("the race detector, under which short tests run, is too slow for a stack of every call")
@@ -141,7 +141,7 @@ func trace(t *testing.T, p *program, said *[]string) *keeps {
 	names.Cut = func(pid int) { tracer.LargeStacks(pid) }
 	names.Python = func(pid int, p event.PythonLayout) { tracer.Python(pid, p) }
 	names.Unread = func(_ int, why error) { names.unread = why }
-	tr, err := ledger.NewTrace(procfs.Process(p.pid), &eager{tracer, map[ledger.Site]bool{}}, names)
+	tr, err := ledger.NewTrace(procfs.Process(p.pid), &eager{tracer, map[ledger.Site]bool{}}, names, event.System)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func trace(t *testing.T, p *program, said *[]string) *keeps {
 		done := make(chan error)
 		go func() {
 			var err error
-			*said, err = p.until("done")
+			*printed, err = p.until("done")
 			done <- err
 		}()
 		for running := true; running; step() {
@@ -289,7 +289,7 @@ func TestStacksThatCannotBeComplete(t *testing.T) {
 		t.Errorf("%d stacks", len(all))
 	}
 	for _, c := range all {
-		if !strings.HasPrefix(text(c.Stack), "mmap ← map_here ← middle ← memory of no file+") || c.Complete || len(c.Frames) > 4 {
+		if !strings.HasPrefix(text(c.Stack), "mmap ← map_here ← middle ← anonymous memory+") || c.Complete || len(c.Frames) > 4 {
 			t.Fatalf("complete: %v: %s", c.Complete, text(c.Stack))
 		}
 	}
@@ -300,8 +300,8 @@ func TestStacksThatCannotBeComplete(t *testing.T) {
 func TestStacksOfUnknownPython(t *testing.T) {
 	exe := live.Build(t, `struct { char cookie[8]; unsigned long words[99]; } _PyRuntime = {"xdebugpy", {0x04ff00f0, 0, 1, 2, 3}};
 `+source(t, "calls.c"), nil, "-rdynamic")
-	var said []string
-	names := trace(t, startProgram(t, nil, exe), &said)
+	var printed []string
+	names := trace(t, startProgram(t, nil, exe), &printed)
 	if names.unread == nil || !strings.Contains(names.unread.Error(), "the layout of Python 4.255 is not known") {
 		t.Errorf("it is reported that %v", names.unread)
 	}
@@ -330,8 +330,8 @@ func TestStacksOfPython(t *testing.T) {
 			if _, err := os.Stat(python); err != nil {
 				t.Skipf("%s is not here", python)
 			}
-			var said []string
-			names := trace(t, startProgram(t, nil, python, filepath.Join("testdata", "stacks", script)), &said)
+			var printed []string
+			names := trace(t, startProgram(t, nil, python, filepath.Join("testdata", "stacks", script)), &printed)
 			if names.unread != nil {
 				t.Skip(names.unread)
 			}
@@ -349,7 +349,7 @@ func TestStacksOfPython(t *testing.T) {
 				}
 			}
 			compared, wrong := 0, 0
-			for _, line := range said {
+			for _, line := range printed {
 				addr, want, _ := strings.Cut(line, " ")
 				n, _ := strconv.ParseUint(addr, 16, 64)
 				c := at[n]
@@ -467,7 +467,7 @@ func TestStacksAgainstDebugger(t *testing.T) {
 	}
 }
 
-// sameOrGone compares functions. One that nobody keeps, the code of eval, can be
+// sameOrGone compares functions. One without references, the code of eval, can be
 // gone, or its lines.
 func sameOrGone(got, want []string) bool {
 	return slices.EqualFunc(got, want, func(got, want string) bool {

@@ -19,14 +19,14 @@ import (
 func TestSumsChangeNothing(t *testing.T) {
 	names := symbolize.New()
 	defer names.Close()
-	tr, err := NewTrace(procfs.Process(os.Getpid()), polling.Source{}, names)
+	tr, err := NewTrace(procfs.Process(os.Getpid()), polling.Source{}, names, event.System)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const nobody, size = 1 << 22, 1 << 20
 	stack := tr.Stacks.Intern(symbolize.Stack{Frames: []symbolize.Frame{{Object: "/x/libengine.so"}}})
 	for i := range uint64(10) {
-		tr.Ledger.Apply(&event.Event{Op: event.Map, Time: event.Now(), PID: nobody, Addr: (i + 1) * 2 * size, Len: size, Flags: event.MapAnonymous, Place: event.Place{IP: i % 2}})
+		tr.Ledger.apply(&event.Event{Op: event.Map, Time: event.Now(), PID: nobody, Addr: (i + 1) * 2 * size, Len: size, Flags: event.MapAnonymous, Place: event.Place{IP: i % 2}})
 		if i == 4 {
 			tr.Ledger.SetStack(nobody, tr.Ledger.latest(nobody), (i+1)*2*size, size, stack)
 		}
@@ -53,8 +53,8 @@ func TestSumsChangeNothing(t *testing.T) {
 	}
 }
 
-// latest is when the last interval of a process was made.
+// latest returns when the last interval of a process was made.
 func (l *Ledger) latest(pid uint32) (at uint64) {
-	l.Space(pid).Each(func(iv *Interval) { at = max(at, iv.Since) })
+	l.Space(pid).Each(func(iv *Interval) { at = max(at, iv.since) })
 	return at
 }

@@ -20,15 +20,15 @@ type Symbolizer interface {
 	Forget(pid uint32)
 }
 
-// A Follower takes part in a trace beside the ledger of mappings, as that of a GPU
-// driver's memory does.
+// A Follower takes part in a trace alongside the ledger of mappings, as the one of a
+// GPU driver's memory does.
 type Follower interface {
 	// Event is called for every event, in the order of their time.
 	Event(e *event.Event)
-	// Sample is called for the samples of calls of the driver.
+	// Sample is called for the samples of driver calls.
 	Sample(s *event.Sample)
-	// Step is called after the events up to a time, with what passed since it was
-	// last called.
+	// Step is called after the events up to a time, with the time that has passed since
+	// the last call.
 	Step(passed time.Duration, until uint64) error
 	// Checkpoint is called at each moment at which growth is measured.
 	Checkpoint(at uint64)
@@ -41,8 +41,8 @@ const (
 	paceSteady      = time.Second
 	maxPaced        = 1 << 13 // sites, as many as the kernel keeps
 	maxWaiting      = 4096
-	// maxChecked bounds the processes whose memory is looked at in one check; of
-	// more than these others are looked at each time.
+	// maxChecked bounds the processes whose memory is examined in one check; if there
+	// are more, different ones are examined each time.
 	maxChecked = 256
 )
 
@@ -50,34 +50,35 @@ const (
 type Trace struct {
 	Root       procfs.Process
 	Ledger     *Ledger
-	Last       event.Batch // of which only the totals are kept
+	Last       event.Batch // only the totals are kept
 	Processes  map[uint32]*Followed
 	Stacks     *Stacks
 	Symbolizer Symbolizer
 
 	source   event.Source
+	clock    event.Clock
 	follower Follower // nil if there is none
 	waiting  []event.Sample
 	files    *files
-	paced    map[Site]int64 // bytes of a site that lived when its pace was set
+	paced    map[Site]int64 // live bytes of a site when its pace was set
 	polled   uint64
-	lost     uint64 // events, when it was last looked for what they reported
+	lost     uint64 // events, when we last looked for what they would have reported
 	// unfollowed are children from before the trace for which there was no room.
 	unfollowed uint64
 	began      uint64
 }
 
-// Followed is a process and its memory when it was first and last seen.
+// A Followed is a process and its memory when it was first and last seen.
 type Followed struct {
 	procfs.Process
-	First, Last procfs.Status
+	First, last procfs.Status
 	Ended       bool
 	began       uint64
 	rss         []int64 // at the checkpoints
 }
 
-// now is how large a process is; [os.ErrProcessDone] if it has ended, is about to,
-// or another has its number.
+// now returns how large a process is; the error is [os.ErrProcessDone] if it has ended,
+// is about to end, or its number now belongs to another process.
 func (f *Followed) now() (procfs.Status, error) {
 	began, err := f.Started()
 	if err != nil || began != f.began {
@@ -90,8 +91,8 @@ func (f *Followed) now() (procfs.Status, error) {
 	return st, nil
 }
 
-// absent turns an error that means that a process is gone into [os.ErrProcessDone];
-// nil means so, too, as another process has its number then.
+// absent turns an error that means that a process is gone into [os.ErrProcessDone]; so
+// does a nil error, as its number then belongs to another process.
 func absent(err error) error {
 	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 		return os.ErrProcessDone
@@ -99,11 +100,12 @@ func absent(err error) error {
 	return err
 }
 
-// NewTrace begins to follow a process and the children that it has.
-func NewTrace(root procfs.Process, source event.Source, symbolizer Symbolizer) (*Trace, error) {
+// NewTrace begins to follow a process and its existing children. The clock is that of
+// the source, usually [event.System].
+func NewTrace(root procfs.Process, source event.Source, symbolizer Symbolizer, clock event.Clock) (*Trace, error) {
 	t := &Trace{
 		Root: root, Ledger: New(), Processes: map[uint32]*Followed{}, Stacks: NewStacks(), Symbolizer: symbolizer,
-		source: source, files: newFiles(), paced: map[Site]int64{}, polled: event.Now(),
+		source: source, clock: clock, files: newFiles(), paced: map[Site]int64{}, polled: clock.Now(),
 	}
 	t.began = t.polled
 	if err := t.follow(root); err != nil {
@@ -113,12 +115,12 @@ func NewTrace(root procfs.Process, source event.Source, symbolizer Symbolizer) (
 	return t, t.Check()
 }
 
-// Attach has a follower take part from now on.
+// Attach makes a follower take part from now on.
 func (t *Trace) Attach(f Follower) { t.follower = f }
 
-// followDescendants begins to follow those that live. Children that a process has
-// from then on follow by themselves; those that it had before are in the list when
-// that is read again.
+// followDescendants begins to follow the live descendants. Children that a process
+// creates from then on are followed automatically; those that it created before are in
+// the list when it is read again.
 func (t *Trace) followDescendants() {
 	seen := map[procfs.Process]bool{}
 	for more := true; more; {
@@ -147,13 +149,13 @@ func (t *Trace) follow(p procfs.Process) error {
 	if err := t.source.Watch(int(p)); err != nil {
 		return err
 	}
-	t.Processes[uint32(p)] = &Followed{Process: p, First: st, Last: st, began: began}
+	t.Processes[uint32(p)] = &Followed{Process: p, First: st, last: st, began: began}
 	t.Ledger.Space(uint32(p))
 	t.Symbolizer.Prepare(uint32(p))
 	return nil
 }
 
-// Step takes in what happened since the last one.
+// Step takes in what has happened since the last one.
 func (t *Trace) Step() error {
 	b, err := t.source.Poll()
 	if err != nil {
@@ -183,7 +185,7 @@ func (t *Trace) enter(e *event.Event) {
 	if e.Op.Driver() != nil {
 		return
 	}
-	t.Ledger.Apply(e)
+	t.Ledger.apply(e)
 	switch e.Op {
 	case event.Map:
 		t.Symbolizer.Mapped(e)
@@ -191,7 +193,7 @@ func (t *Trace) enter(e *event.Event) {
 		t.files.enter(e)
 	case event.Fork:
 		if uint32(e.Old) == e.Child() {
-			t.follow(procfs.Process(e.Child())) // one that has ended already cannot be
+			t.follow(procfs.Process(e.Child())) // this fails if it has already ended
 		}
 	case event.Exec:
 		t.Symbolizer.Forget(e.PID)
@@ -201,7 +203,7 @@ func (t *Trace) enter(e *event.Event) {
 	}
 }
 
-// ended forgets a process, of which there can be any number, but for the first.
+// ended forgets a process, of which there can be any number, unless it is the first.
 func (t *Trace) ended(pid uint32) {
 	t.Symbolizer.Forget(pid)
 	if f := t.Processes[pid]; f != nil && f.Process == t.Root {
@@ -211,7 +213,7 @@ func (t *Trace) ended(pid uint32) {
 	delete(t.Processes, pid)
 }
 
-// name makes stacks of the samples whose mappings live.
+// name makes stacks of the samples whose mappings are live.
 func (t *Trace) name(b *event.Batch) {
 	t.waiting = append(t.waiting, b.Samples...)
 	rest := t.waiting[:0]
@@ -241,8 +243,12 @@ func (t *Trace) name(b *event.Batch) {
 	t.waiting = rest[max(0, len(rest)-maxWaiting):]
 }
 
+// settling is how long Check waits for events that happened before it read the kernel's
+// lists.
+const settling = 6 * time.Millisecond
+
 // Check compares the ledger with the kernel's lists, infers stacks, and reads how large the
-// processes are.
+// processes are. In between it waits until the events up to then have been delivered.
 func (t *Trace) Check() error {
 	if t.blind() || t.Last.Lost > t.lost {
 		t.lost = t.Last.Lost
@@ -259,9 +265,9 @@ func (t *Trace) Check() error {
 			t.ended(pid)
 			return
 		case err == nil:
-			f.Last = st
+			f.last = st
 		}
-		if maps, err := f.Maps(); err == nil && len(maps) > 0 { // none at the moment at which it becomes another program
+		if maps, err := f.Maps(); err == nil && len(maps) > 0 { // there are none at the moment at which it becomes another program
 			lists[pid] = maps
 		}
 	}
@@ -272,16 +278,16 @@ func (t *Trace) Check() error {
 		}
 		look(pid, f)
 	}
-	read := event.Now()
-	for event.Now() < read+uint64(6*time.Millisecond) || t.polled < read {
-		time.Sleep(time.Millisecond)
+	read := t.clock.Now()
+	for t.clock.Now() < read+uint64(settling) || t.polled < read {
+		t.clock.Sleep(time.Millisecond)
 		if err := t.Step(); err != nil {
 			return err
 		}
 	}
 	for pid, maps := range lists {
 		if s := t.Ledger.spaces[pid]; s != nil {
-			t.Ledger.Check(s, maps, read)
+			t.Ledger.check(s, maps, read)
 		}
 	}
 	t.Ledger.inferStacks()
@@ -298,8 +304,8 @@ func (t *Trace) sweep() {
 	}
 }
 
-// Settle makes the ledger agree with the kernel's lists, as far as the processes
-// hold still. It is called before the last sums.
+// Settle makes the ledger agree with the kernel's lists, as far as the processes are
+// quiet. It is called before the last sums.
 func (t *Trace) Settle() error {
 	for range 3 {
 		if err := t.Check(); err != nil {
@@ -309,8 +315,8 @@ func (t *Trace) Settle() error {
 	return nil
 }
 
-// Checkpoint notes a moment at which growth is measured, and has the stacks copied more
-// often of what grows.
+// Checkpoint records a moment at which growth is measured, and has stacks copied more
+// often for what grows.
 func (t *Trace) Checkpoint() error {
 	before := len(t.Ledger.Checkpoints())
 	t.Ledger.Checkpoint(t.polled)
@@ -320,12 +326,12 @@ func (t *Trace) Checkpoint() error {
 	}
 	live := map[Site]int64{}
 	for i := Unseen + 1; int(i) < len(t.Ledger.Causes); i++ {
-		if m := &t.Ledger.Causes[i]; m.PID != 0 {
+		if m := &t.Ledger.Causes[i]; m.pid != 0 {
 			live[m.Site] += m.Live
 		}
 	}
 	paced := t.paced
-	t.paced = make(map[Site]int64, len(paced)) // sites of processes that have ended go
+	t.paced = make(map[Site]int64, len(paced)) // sites of processes that have ended are dropped
 	for site, bytes := range live {
 		if len(t.paced) == maxPaced {
 			break
@@ -339,7 +345,7 @@ func (t *Trace) Checkpoint() error {
 			continue
 		}
 		t.paced[site] = bytes
-		e := &event.Event{PID: site.PID, Op: site.Op, Class: site.Class, Place: site.Place}
+		e := &event.Event{PID: site.pid, Op: site.Op, Class: site.class, Place: site.place}
 		if err := t.source.Pace(e, every); err != nil {
 			return err
 		}
@@ -347,11 +353,12 @@ func (t *Trace) Checkpoint() error {
 	return nil
 }
 
-// Unfollowed is how many children are not followed, as too many live at once.
+// Unfollowed returns how many children are not followed because too many are alive at
+// once.
 func (t *Trace) Unfollowed() uint64 { return t.unfollowed + t.Last.Unwatched }
 
-// measure notes how large the processes are at a checkpoint, of which there
-// were some before and are more now, or fewer, where every second one went.
+// measure records how large the processes are at a checkpoint. before and now are
+// numbers of checkpoints; now is not the larger one if every second was dropped.
 func (t *Trace) measure(before, now int) {
 	for _, f := range t.Processes {
 		if f.Ended {
@@ -366,7 +373,7 @@ func (t *Trace) measure(before, now int) {
 			}
 			f.rss = f.rss[:now-1]
 		}
-		rss := int64(f.Last.RSS)
+		rss := int64(f.last.RSS)
 		if st, err := f.Status(); err == nil && st.RSS > 0 {
 			rss = int64(st.RSS)
 		}
@@ -379,7 +386,7 @@ func (t *Trace) blind() bool {
 	return !t.source.SeesCalls()
 }
 
-// Alive reports whether a process that is followed still runs.
+// Alive reports whether any followed process is still running.
 func (t *Trace) Alive() bool {
 	for _, f := range t.Processes {
 		if !f.Ended {

@@ -1,6 +1,6 @@
-// Package polling is the source where no system call can be seen. It delivers no
-// events: the ledger learns what is mapped from the kernel's lists alone, which it
-// reads under every source.
+// Package polling is the source for when no system calls can be seen. It delivers no
+// events: the ledger learns what is mapped only from the kernel's lists, which it reads
+// with every source.
 //
 // Note that what is mapped and unmapped between two polls is missed.
 package polling
@@ -22,7 +22,7 @@ func (Source) Poll() (*event.Batch, error) { return &event.Batch{Until: event.No
 // SeesCalls reports false.
 func (Source) SeesCalls() bool { return false }
 
-// Watch does nothing, and neither do the others: there are no stacks to copy.
+// Watch does nothing, and neither do the other methods: there are no stacks to copy.
 func (Source) Watch(int) error { return nil }
 
 // LargeStacks does nothing.

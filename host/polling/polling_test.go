@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// TestClock wants a clock that goes on every system: a trace waits for it.
+// TestClock checks that the clock advances on every system: a trace waits for it.
 func TestClock(t *testing.T) {
 	first, err := Source{}.Poll()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
 		next, err := Source{}.Poll()
 		switch {
 		case err != nil:
@@ -19,7 +19,7 @@ func TestClock(t *testing.T) {
 		case next.Until > first.Until && next.Until > 0:
 			return
 		case time.Now().After(end):
-			t.Fatalf("the clock stands at %d", next.Until)
+			t.Fatalf("the clock is at %d", next.Until)
 		}
 	}
 }

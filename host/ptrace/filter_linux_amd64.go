@@ -10,25 +10,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// calls are those that change mappings, and that by which a program would trace
-// another; on all others the program is not stopped.
+// calls are those that change mappings, and the one by which a program would trace
+// another; the program is not stopped at any other call.
 var calls = []uint32{
 	unix.SYS_MMAP, unix.SYS_MUNMAP, unix.SYS_MREMAP, unix.SYS_BRK, unix.SYS_MPROTECT, unix.SYS_PKEY_MPROTECT,
 	unix.SYS_MADVISE, unix.SYS_SHMAT, unix.SYS_SHMDT, unix.SYS_MEMFD_CREATE, unix.SYS_FTRUNCATE, unix.SYS_PTRACE,
 }
 
-// Filtered makes this process the command, once what is read from the file
-// descriptor says that it is traced. A seccomp filter then hands the calls that
-// change mappings to the tracer. It returns only if that fails.
+// Filtered turns this process into the command, once what it reads from the file
+// descriptor says that it is traced. A seccomp filter then hands the calls that change
+// mappings to the tracer. It returns only if it fails.
 func Filtered(ready uintptr, command []string) error {
-	runtime.LockOSThread() // the filter is of one thread, and that one becomes the command
+	runtime.LockOSThread() // the filter applies to one thread, and that one becomes the command
 	path, err := exec.LookPath(command[0])
 	if err != nil {
 		return err
 	}
 	from := os.NewFile(ready, "ready")
 	if n, err := from.Read(make([]byte, 1)); n != 1 {
-		return fmt.Errorf("nobody traces: %w", err)
+		return fmt.Errorf("no tracer: %w", err)
 	}
 	from.Close()
 	if err := install(); err != nil {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memory is that of a stopped thread's process.
+// memory is the memory of a stopped thread's process.
 type memory int
 
 // Read fills b with what is at an address.
@@ -24,7 +24,7 @@ func (m memory) read(b []byte, addr uint64) bool {
 	return err == nil && n == len(b)
 }
 
-// word is a word of memory, 0 where there is none.
+// word returns a word of memory, or 0 if there is none.
 func (m memory) word(addr uint64) uint64 {
 	var b [8]byte
 	if !m.read(b[:], addr) {

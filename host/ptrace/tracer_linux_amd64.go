@@ -23,7 +23,7 @@ import (
 const (
 	options = unix.PTRACE_O_TRACESECCOMP | unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK |
 		unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_EXITKILL
-	// maxEvents bounds what waits to be polled.
+	// maxEvents bounds the events that wait to be polled.
 	maxEvents  = 1 << 19
 	maxSamples = 1 << 10
 )
@@ -34,19 +34,21 @@ type Tracer struct {
 
 	lock    sync.Mutex
 	batch   event.Batch
+	serving uint64 // when the stop that is being served began; 0 if none is
 	budget  int
 	pace    map[site]*paceOf
 	python  map[uint32]event.PythonLayout
 	large   map[uint32]bool
 	ended   bool
-	nested  string // a program that wants to trace others itself
+	over    chan struct{} // closed when the command has ended
+	nested  string        // a program that tried to trace others itself
 	status  unix.WaitStatus
-	threads map[int]*thread // of one goroutine alone
+	threads map[int]*thread // used by one goroutine only
 	owners  map[uint32]uint32
 }
 
-// A thread is one that is traced; call is what it is in the middle of, since it
-// entered.
+// A thread is a traced thread; call is the system call that it has entered and not yet
+// left.
 type thread struct {
 	pid     uint32
 	call    *unix.PtraceRegs
@@ -62,9 +64,8 @@ type site struct {
 
 type paceOf struct{ next, every uint64 }
 
-// Start starts a command through the program at helper, whose arguments args
-// lead to [Filtered] with the descriptor 3. The command is stopped until
-// [Tracer.Go].
+// Start starts a command through the program at helper, whose arguments args lead to
+// [Filtered] with descriptor 3. The command stays stopped until [Tracer.Go].
 func Start(helper string, args []string, stdin, stdout, stderr *os.File) (*Tracer, func(), error) {
 	ready, release, err := os.Pipe()
 	if err != nil {
@@ -76,12 +77,12 @@ func Start(helper string, args []string, stdin, stdout, stderr *os.File) (*Trace
 	cmd.ExtraFiles = []*os.File{ready}
 	t := &Tracer{
 		pace: map[site]*paceOf{}, python: map[uint32]event.PythonLayout{}, large: map[uint32]bool{},
-		threads: map[int]*thread{}, owners: map[uint32]uint32{},
+		threads: map[int]*thread{}, owners: map[uint32]uint32{}, over: make(chan struct{}),
 	}
 	started := make(chan error)
 	released := make(chan struct{})
 	go func() {
-		runtime.LockOSThread() // all of ptrace is of one thread
+		runtime.LockOSThread() // all of ptrace belongs to one thread
 		defer runtime.UnlockOSThread()
 		if err := cmd.Start(); err != nil {
 			started <- err
@@ -107,8 +108,8 @@ func Start(helper string, args []string, stdin, stdout, stderr *os.File) (*Trace
 	return t, func() { close(released) }, nil
 }
 
-// seize attaches to all threads of the helper; those that it makes meanwhile
-// follow those that are attached.
+// seize attaches to all threads of the helper; threads that these create meanwhile are
+// attached along with them.
 func (t *Tracer) seize() error {
 	for {
 		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", t.PID))
@@ -122,7 +123,7 @@ func (t *Tracer) seize() error {
 				continue
 			}
 			_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(tid), 0, options, 0, 0)
-			if errno != 0 && errno != unix.EPERM { // attached by its maker, it refuses
+			if errno != 0 && errno != unix.EPERM { // a thread that was attached along with its creator refuses
 				return errno
 			}
 			t.threads[tid] = &thread{pid: uint32(t.PID)}
@@ -145,11 +146,22 @@ func (t *Tracer) loop() {
 		if err != nil {
 			break
 		}
+		t.serve(event.Now())
 		t.stop(tid, ws)
+		t.serve(0)
 	}
 	t.lock.Lock()
 	t.ended = true
 	t.lock.Unlock()
+	close(t.over)
+}
+
+// serve records that a stop has been in service since a time; 0 means that it no longer
+// is. Its event has a later time, and may be entered after the next poll.
+func (t *Tracer) serve(since uint64) {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	t.serving = since
 }
 
 func (t *Tracer) stop(tid int, ws unix.WaitStatus) {
@@ -158,7 +170,7 @@ func (t *Tracer) stop(tid int, ws unix.WaitStatus) {
 		return
 	}
 	th := t.threads[tid]
-	if th == nil { // its maker's stop comes later
+	if th == nil { // its creator's stop comes later
 		th = &thread{pid: groupOf(tid)}
 		t.threads[tid] = th
 	}
@@ -177,7 +189,7 @@ func (t *Tracer) stop(tid int, ws unix.WaitStatus) {
 		t.executed(tid)
 	case stop == unix.PTRACE_EVENT_STOP:
 		switch ws.StopSignal() {
-		case unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU: // of all threads: it stays stopped
+		case unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU: // for all threads: it stays stopped
 			unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_LISTEN, uintptr(tid), 0, 0, 0, 0)
 			return
 		}
@@ -187,7 +199,7 @@ func (t *Tracer) stop(tid int, ws unix.WaitStatus) {
 	unix.PtraceCont(tid, signal)
 }
 
-// ownNumber is that of a thread in its own pid namespace.
+// ownNumber returns a thread's number in its own pid namespace.
 func ownNumber(tid int) int {
 	if st, err := procfs.Process(tid).Status(); err == nil && len(st.NamespacePIDs) > 0 {
 		return st.NamespacePIDs[len(st.NamespacePIDs)-1]
@@ -195,7 +207,7 @@ func ownNumber(tid int) int {
 	return tid
 }
 
-// groupOf is the process of a thread.
+// groupOf returns the process of a thread.
 func groupOf(tid int) uint32 {
 	if st, err := procfs.Process(tid).Status(); err == nil && st.Group > 0 {
 		return uint32(st.Group)
@@ -247,7 +259,7 @@ func (t *Tracer) forked(tid int, th *thread, stop int) {
 	t.event(event.Event{Op: event.Fork, PID: t.owner(th.pid), TID: uint32(tid), Addr: uint64(child), Old: uint64(owner)})
 }
 
-// executed forgets the threads that ended by it: they do not say so.
+// executed forgets the threads that an exec ended: they do not report it.
 func (t *Tracer) executed(tid int) {
 	for other, th := range t.threads {
 		if th.pid == uint32(tid) && other != tid {
@@ -262,7 +274,11 @@ func (t *Tracer) executed(tid int) {
 	t.event(event.Event{Op: event.Exec, PID: uint32(tid), TID: uint32(tid)})
 }
 
-func (t *Tracer) event(e event.Event) {
+func (t *Tracer) event(e event.Event) { t.enter(e, nil) }
+
+// enter adds an event together with its stack, if that was copied: a poll takes both or
+// neither.
+func (t *Tracer) enter(e event.Event, s *event.Sample) {
 	if e.Time == 0 {
 		e.Time = event.Now()
 	}
@@ -273,14 +289,17 @@ func (t *Tracer) event(e event.Event) {
 		return
 	}
 	t.batch.Events = append(t.batch.Events, e)
+	if s != nil {
+		t.batch.Samples = append(t.batch.Samples, *s)
+	}
 }
 
 const page = 4096
 
 func pages(n uint64) uint64 { return (n + page - 1) &^ (page - 1) }
 
-// entered takes what ends a mapping before it does; it is true for the calls
-// whose end has to be seen.
+// entered handles calls that end a mapping before they do so; it returns true for calls
+// whose end must be seen.
 func (t *Tracer) entered(tid int, th *thread) bool {
 	var r unix.PtraceRegs
 	if unix.PtraceGetRegs(tid, &r) != nil {
@@ -308,8 +327,8 @@ func (t *Tracer) entered(tid int, th *thread) bool {
 	return true
 }
 
-// wantsToTrace notes a program that will not get what it wants: nobody can trace
-// a process that is traced.
+// wantsToTrace records a program whose attempt will fail: a process that is traced
+// cannot be traced by another.
 func (t *Tracer) wantsToTrace(th *thread) {
 	st, err := procfs.Process(th.pid).Status()
 	if err != nil {
@@ -322,7 +341,7 @@ func (t *Tracer) wantsToTrace(th *thread) {
 	}
 }
 
-// Nested names a program in the command that wanted to trace another, as
+// Nested returns the name of a program in the command that tried to trace another, as
 // debuggers do, and could not; empty if none did.
 func (t *Tracer) Nested() string {
 	t.lock.Lock()
@@ -330,7 +349,7 @@ func (t *Tracer) Nested() string {
 	return t.nested
 }
 
-// left is the end of a call.
+// left handles the end of a call.
 func (t *Tracer) left(tid int, th *thread) {
 	call := th.call
 	th.call = nil
@@ -350,12 +369,13 @@ func (t *Tracer) left(tid int, th *thread) {
 	e.Place = event.Place{IP: r.Rip, Caller: mem.word(r.Rsp)}
 	if e.Op != event.Advise && (e.Op != event.Protect || e.Prot&unix.PROT_WRITE != 0) && t.due(&e) {
 		e.Sampled = true
-		t.sample(mem, &e, &r)
+		t.enter(e, t.sample(mem, &e, &r))
+		return
 	}
 	t.event(e)
 }
 
-// eventOf is what a call did, by the registers that it left.
+// eventOf returns what a call did, according to the registers that it left.
 func eventOf(number uint64, r *unix.PtraceRegs) (e event.Event, ok bool) {
 	e = event.Event{FD: -1}
 	if ret := int64(r.Rax); ret < 0 && ret >= -4095 {
@@ -386,7 +406,7 @@ func eventOf(number uint64, r *unix.PtraceRegs) (e event.Event, ok bool) {
 	return e, true
 }
 
-// firstPace is how often stacks of a place are copied until user space says.
+// firstPace is how often stacks of a place are copied until user space sets a pace.
 const firstPace = uint64(50 * time.Millisecond)
 
 func (t *Tracer) due(e *event.Event) bool {
@@ -411,8 +431,8 @@ func (t *Tracer) due(e *event.Event) bool {
 
 const smallStack, largeStack = 5 * page, 17 * page
 
-func (t *Tracer) sample(mem memory, e *event.Event, r *unix.PtraceRegs) {
-	s := event.Sample{
+func (t *Tracer) sample(mem memory, e *event.Event, r *unix.PtraceRegs) *event.Sample {
+	s := &event.Sample{
 		Time: e.Time, PID: e.PID, TID: e.TID, Op: e.Op, Addr: e.Addr, Len: e.Len,
 		Regs: event.Regs{IP: r.Rip, SP: r.Rsp, BP: r.Rbp, BX: r.Rbx, R12: r.R12, R13: r.R13, R14: r.R14, R15: r.R15},
 		Base: r.Rsp &^ (page - 1),
@@ -433,25 +453,28 @@ func (t *Tracer) sample(mem memory, e *event.Event, r *unix.PtraceRegs) {
 	if ok {
 		s.Python, s.PythonState = pyframes.Walk(mem, &python, pyframes.Thread{Native: ownNumber(int(e.TID)), Pthread: r.Fs_base})
 	}
-	t.lock.Lock()
-	t.batch.Samples = append(t.batch.Samples, s)
-	t.lock.Unlock()
+	return s
 }
 
-// Poll takes what happened since the last call.
+// Poll returns what has happened since the last call.
 func (t *Tracer) Poll() (*event.Batch, error) {
 	t.lock.Lock()
 	defer t.lock.Unlock()
 	out := t.batch
-	out.Until = event.Now()
+	if out.Until = event.Now(); t.serving > 0 {
+		out.Until = t.serving
+		if n := len(out.Events); n > 0 { // the last may belong to the stop that is being served
+			out.Until = max(out.Until, out.Events[n-1].Time)
+		}
+	}
 	t.batch = event.Batch{Lost: out.Lost}
 	return &out, nil
 }
 
-// Watch has nothing to do: the command is watched, and its children.
+// Watch has nothing to do: the command and its children are already watched.
 func (t *Tracer) Watch(int) error { return nil }
 
-// LargeStacks makes the copies of a process's stacks 64 KiB instead of 16.
+// LargeStacks makes the copies of a process's stacks 64 KiB instead of 16 KiB.
 func (t *Tracer) LargeStacks(pid int) error {
 	t.lock.Lock()
 	defer t.lock.Unlock()
@@ -459,7 +482,7 @@ func (t *Tracer) LargeStacks(pid int) error {
 	return nil
 }
 
-// Python makes the samples of a process carry the frames of its interpreter.
+// Python makes the samples of a process carry its interpreter's frames.
 func (t *Tracer) Python(pid int, p event.PythonLayout) error {
 	t.lock.Lock()
 	defer t.lock.Unlock()
@@ -486,25 +509,36 @@ func (t *Tracer) Pace(e *event.Event, every time.Duration) error {
 	return nil
 }
 
-// Close ends the command and its children.
+// Close ends the command, and waits until nothing is traced any more, for at most two
+// seconds: children of the command end when this process does.
 func (t *Tracer) Close() {
-	for range 200 {
-		t.lock.Lock()
-		ended := t.ended
-		t.lock.Unlock()
-		if ended {
-			return
-		}
+	const enough = 2 * time.Second
+	select {
+	case <-t.over: // its pid may belong to another process by now
+		return
+	default:
 		syscall.Kill(t.PID, syscall.SIGKILL)
-		time.Sleep(10 * time.Millisecond)
+	}
+	select {
+	case <-t.over:
+	case <-time.After(enough):
 	}
 }
 
-// Status is how the command ended, once it has.
-func (t *Tracer) Status() unix.WaitStatus {
+// Failed returns how the command failed, such as "exit status 1" or "signal: killed";
+// it is empty while the command runs, and if it did not fail.
+func (t *Tracer) Failed() string {
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	return t.status
+	switch {
+	case !t.ended:
+		return ""
+	case t.status.Signaled():
+		return "signal: " + t.status.Signal().String()
+	case t.status.ExitStatus() != 0:
+		return fmt.Sprintf("exit status %d", t.status.ExitStatus())
+	}
+	return ""
 }
 
 // SeesCalls reports true.

@@ -11,7 +11,7 @@ import (
 	"strandline/host/event"
 )
 
-// A Tracer is available on Linux on x86-64 alone.
+// A Tracer is available only on Linux on x86-64.
 type Tracer struct{ PID int }
 
 // Start fails with [errors.ErrUnsupported].
@@ -27,7 +27,10 @@ func Filtered(uintptr, []string) error { return errNotHere }
 // Nested reports nothing here.
 func (*Tracer) Nested() string { return "" }
 
-// The rest makes it an [event.Source], which none ever is here.
+// Failed reports nothing here.
+func (*Tracer) Failed() string { return "" }
+
+// The other methods make it an [event.Source]. No Tracer ever exists here.
 
 func (*Tracer) Poll() (*event.Batch, error)            { return nil, errNotHere }
 func (*Tracer) SeesCalls() bool                        { return false }

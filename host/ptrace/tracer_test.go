@@ -172,7 +172,7 @@ func layoutOf(t *testing.T, pid int) event.PythonLayout {
 	files := image.NewFiles()
 	defer files.Close()
 	im, err := image.Open(procfs.Process(pid), files)
-	live.Need(t, "reading the memory of a child", err)
+	live.Need(t, "reading the memory of another process", err)
 	defer im.Close()
 	r, err := cpython.Find(im)
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 	"maps"
 	"os"
 	"slices"
+
+	"strandline/internal/packed"
 )
 
 // line is what a line of the file can hold.
@@ -25,30 +27,31 @@ type line struct {
 // A Writer appends to a recording.
 type Writer struct {
 	f      *os.File
+	disk   *flusher
 	begun  bool
 	known  map[int]bool
 	held   map[int]Held
 	owners map[[2]string]GPUOwner
 }
 
-// Create makes the file of a recording, which [Writer.Begin] begins. A file that
-// is there already is left alone.
+// Create creates the file of a recording, which [Writer.Begin] starts. An existing file
+// is left alone.
 func Create(path string) (*Writer, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	return &Writer{f: f, known: map[int]bool{}, held: map[int]Held{}, owners: map[[2]string]GPUOwner{}}, nil
+	return &Writer{f: f, disk: newFlusher(f.Sync), known: map[int]bool{}, held: map[int]Held{}, owners: map[[2]string]GPUOwner{}}, nil
 }
 
-// Begin notes what is recorded.
+// Begin writes what is recorded.
 func (w *Writer) Begin(h Header) error {
-	h.Schema = Schema
+	h.Schema = schema
 	w.begun = true
 	return w.write(line{Header: &h})
 }
 
-// write puts a line at the end in one piece.
+// write appends a line in one piece.
 func (w *Writer) write(l line) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -60,9 +63,9 @@ func (w *Writer) write(l line) error {
 	return err
 }
 
-// Sample notes a moment. Held is what all stacks hold, m.GPU what all owners of
-// memory of the GPU's driver do; those that hold the same as before are left out,
-// and the frames of stacks that are new are noted first.
+// Sample writes a moment. held is what all stacks hold, m.GPU what all owners of GPU
+// driver memory hold; those that hold the same as before are left out, and the frames
+// of new stacks are written first.
 func (w *Writer) Sample(m Sample, held []Stack) error {
 	sums := map[int]Held{}
 	for i := range held {
@@ -89,11 +92,11 @@ func (w *Writer) Sample(m Sample, held []Stack) error {
 	if err := w.write(line{Sample: &m}); err != nil {
 		return err
 	}
-	return w.f.Sync()
+	return w.disk.flush()
 }
 
-// changed are the owners that hold something else than before. One that is not
-// in a mark any more holds nothing.
+// changed returns the owners that hold something other than before. An owner that is no
+// longer in a sample holds nothing.
 func (w *Writer) changed(owners []GPUOwner) (out []GPUOwner) {
 	gone := maps.Clone(w.owners)
 	for _, o := range owners {
@@ -111,20 +114,20 @@ func (w *Writer) changed(owners []GPUOwner) (out []GPUOwner) {
 	return out
 }
 
-// Document notes the judgement so far.
+// Document writes the judgment so far.
 func (w *Writer) Document(d *Document) error {
 	if err := w.write(line{Document: d}); err != nil {
 		return err
 	}
-	return w.f.Sync()
+	return w.disk.flush()
 }
 
-// GPU notes what is known of devices' memory.
+// GPU writes what is known about devices' memory.
 func (w *Writer) GPU(s *GPUState) error { return w.write(line{GPU: s}) }
 
-// Close ends the recording. The file of one that has not begun is removed.
+// Close ends the recording. The file of a recording that has not begun is removed.
 func (w *Writer) Close() error {
-	err := w.f.Close()
+	err := errors.Join(w.disk.close(), w.f.Close())
 	if !w.begun {
 		err = errors.Join(err, os.Remove(w.f.Name()))
 	}
@@ -135,25 +138,26 @@ func (w *Writer) Close() error {
 type Run struct {
 	Header
 	Samples  []Sample
-	Stacks   map[int]Stack // as they were noted, with frames and without sums
-	Document *Document     // the last judgement, or what the samples show if there is none
-	Judged   bool          // there is one
+	Stacks   map[int]Stack // as written, with frames and without sums
+	Document *Document     // the last judgment, or what the samples show if there is none
+	Judged   bool          // there is a judgment
 	GPU      *GPUState     // the last; nil if there is none
 	Partial  error         // why reading ended before the end; nil if it did not
 }
 
-// longest is more than any line has.
+// longest is longer than any line.
 const longest = 256 << 20
 
-// What is kept of a recording may come to a fixed sum, in bytes, and a multiple of
-// the bytes of the file. Those that `strandline trace` writes need a few for each.
+// What is kept of a recording is limited to a fixed sum, in bytes, plus a multiple of
+// the size of the file. The recordings that `strandline trace` writes need a few bytes
+// for each byte of the file.
 const (
 	freeBytes = 32 << 20
 	perByte   = 24
 )
 
-// cost is at most the memory that a line takes: a brace begins a struct, of which
-// the largest has some hundred bytes, and a comma an element of a list.
+// cost is an upper bound on the memory that a line takes: a brace begins a struct, the
+// largest of which has a few hundred bytes, and a comma an element of a list.
 func cost(line []byte) int64 {
 	const object, element = 512, 48
 	return int64(len(line)) + object*int64(bytes.Count(line, []byte("{"))) + element*int64(bytes.Count(line, []byte(",")))
@@ -166,13 +170,13 @@ func Is(r io.Reader) bool {
 	return bytes.HasPrefix(head[:n], []byte(`{"schema":"strandline.recording/`))
 }
 
-// Read reads a recording. One that was cut off, as by a crash, is read up to
-// there.
+// Read reads a recording. A recording that was cut off, as by a crash, is read up to
+// that point.
 func Read(r io.Reader) (*Run, error) {
 	run := &Run{Stacks: map[int]Stack{}}
 	in := bufio.NewScanner(r)
 	in.Buffer(make([]byte, 0, 64<<10), longest)
-	in.Split(wholeLines)
+	in.Split(packed.WholeLines)
 	left := int64(freeBytes)
 	for n := 1; in.Scan(); n++ {
 		var l line
@@ -188,7 +192,7 @@ func Read(r io.Reader) (*Run, error) {
 			break
 		}
 		if n == 1 {
-			if l.Header == nil || l.Schema != Schema {
+			if l.Header == nil || l.Schema != schema {
 				return nil, errNone
 			}
 			run.Header = *l.Header
@@ -198,6 +202,9 @@ func Read(r io.Reader) (*Run, error) {
 	}
 	if err := in.Err(); err != nil && run.Partial == nil {
 		run.Partial = err
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			run.Partial = errCut
+		}
 	}
 	if run.Schema == "" {
 		return nil, errNone
@@ -225,20 +232,9 @@ func (run *Run) take(l *line) {
 
 var errCut = errors.New("the last line is cut off")
 
-// wholeLines splits at line ends; a rest without one is what a crash left.
-func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
-	if i := bytes.IndexByte(data, '\n'); i >= 0 {
-		return i + 1, data[:i], nil
-	}
-	if atEOF && len(data) > 0 {
-		return 0, nil, errCut
-	}
-	return 0, nil, nil
-}
-
-// fromSamples is what the samples show where no judgement was noted.
+// fromSamples returns what the samples show if no judgment was written.
 func (run *Run) fromSamples() *Document {
-	d := &Document{Schema: "strandline.trace/1", PID: run.PID, Rung: run.Rung, Stacks: []Stack{}}
+	d := &Document{Schema: DocumentSchema, PID: run.PID, Backend: run.Backend, Stacks: []Stack{}}
 	if len(run.Samples) == 0 {
 		return d
 	}

@@ -19,7 +19,7 @@ func text(s string) *string { return &s }
 // held is what a GPU has.
 var held = &GPUState{PIDs: []int{7}, Count: &nvsmi.Reading{Devices: []nvsmi.Device{{Index: "0"}}, Processes: []nvsmi.Use{}}, Pieces: []GPUPiece{{PID: 7, Addr: 1 << 62, Bytes: 1, Owner: "NCCL"}}}
 
-// write makes a recording of two marks and a judgement between them.
+// write makes a recording of two samples and a judgment between them.
 func write(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "run.trace")
@@ -31,7 +31,7 @@ func write(t *testing.T) string {
 	rests := Stack{ID: 2, Call: "brk", LiveBytes: 8192, LiveCount: 1}
 	doc := &Document{Schema: "strandline.trace/1", PID: 7, Stacks: []Stack{grows}, Findings: []finding.Finding{{Kind: finding.MmapLeak, Severity: finding.Problem}}}
 	steps := []func() error{
-		func() error { return w.Begin(Header{PID: 7, Name: "server", Rung: "bpf", BeganUS: 5}) },
+		func() error { return w.Begin(Header{PID: 7, Name: "server", Backend: "bpf", BeganUS: 5}) },
 		func() error {
 			return w.Sample(Sample{Seconds: 1, RSS: 100, GPU: []GPUOwner{{"NCCL", "device", 64, 1}, {"cuBLAS", "device", 32, 1}}}, []Stack{grows, rests})
 		},
@@ -66,7 +66,7 @@ func TestRecording(t *testing.T) {
 	}
 	want := []Sample{
 		{Seconds: 1, RSS: 100, Stacks: []Held{{1, 4096, 1}, {2, 8192, 1}}, GPU: []GPUOwner{{"NCCL", "device", 64, 1}, {"cuBLAS", "device", 32, 1}}},
-		// The others hold what they held, but for one that gave it back.
+		// The others hold what they held, except for one that returned it.
 		{Seconds: 2, RSS: 9000, Stacks: []Held{{1, 12288, 3}}, GPU: []GPUOwner{{"NCCL", "device", 0, 0}}},
 	}
 	if !reflect.DeepEqual(run.Samples, want) {
@@ -126,7 +126,7 @@ func TestCutAnywhere(t *testing.T) {
 	}
 	run, _ := Read(bytes.NewReader(raw[:bytes.Index(raw, []byte(`{"document"`))]))
 	if d := run.Document; len(d.Stacks) != 2 || d.Stacks[0].LiveBytes != 8192 || d.Stacks[1].LiveBytes != 4096 {
-		t.Errorf("without a judgement the marks say %+v", d)
+		t.Errorf("without a judgment the samples say %+v", d)
 	}
 }
 
@@ -142,7 +142,7 @@ func FuzzRead(f *testing.F) {
 
 // TestReadBounds reads what unfolds to much more than the file has.
 func TestReadBounds(t *testing.T) {
-	const head = `{"schema":"` + Schema + `","pid":1}` + "\n"
+	const head = `{"schema":"` + schema + `","pid":1}` + "\n"
 	for _, line := range []string{
 		`{"stack":{"id":1,"frames":[` + strings.Repeat("{},", 1_000_000) + `{}]}}`,
 		`{"document":{"gpu":{"stacks":[` + strings.Repeat("{},", 1_000_000) + `{}]}}}`,

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"strandline/host/cpython"
-	"strandline/host/elffile"
 	"strandline/host/event"
 	"strandline/host/image"
 	"strandline/host/procfs"
@@ -21,40 +20,40 @@ type Stack struct {
 	Complete bool
 }
 
-// A Symbolizer turns samples of threads into stacks, by the images of their
+// A Symbolizer turns samples of threads into stacks, using the images of their
 // processes.
 type Symbolizer struct {
 	files  *image.Files
 	images map[uint32]*named
 	calls  []unwind.Call
-	// Cut is called for processes whose stacks go on beyond the copy, Python for those
-	// that run CPython and where it keeps its frames, and Unread for those of whose
-	// CPython that is not known, and why.
+	// Cut is called for processes whose stacks extend beyond the copy; Python for those
+	// that run CPython, with where it keeps its frames; and Unread for those that run
+	// CPython and where that is not known, with the reason.
 	Cut    func(pid int)
 	Python func(pid int, p event.PythonLayout)
 	Unread func(pid int, why error)
 }
 
-// named is the image of a process and the frames of the addresses in it.
+// named is the image of a process and the named frames of the addresses in it.
 type named struct {
 	*image.Image
-	python *cpython.Runtime // nil where there is none
+	python *cpython.Runtime // nil if there is none
 	codes  *cpython.Codes
-	unread bool // there is one, and its frames cannot be read
+	unread bool // there is an interpreter, but its frames cannot be read
 	native map[uint64]Frame
-	// When reading the map began and ended, and what code of files was mapped.
+	// When the reading of the map began and ended, and which file code was mapped.
 	read, known uint64
 	mapped      []mappedCode
 }
 
-// mappedCode is where code of a file was mapped, and when: a library that was
-// loaded, perhaps in the place of another.
+// mappedCode is where code of a file was mapped, and when: a library that was loaded,
+// perhaps in place of another.
 type mappedCode struct{ at, start, end uint64 }
 
-// maxMapped bounds what is kept of these; a sample waits a moment only.
+// maxMapped bounds how many of these are kept; a sample waits only a moment.
 const maxMapped = 1024
 
-// New has looked at no process yet.
+// New returns a Symbolizer that has looked at no process yet.
 func New() *Symbolizer {
 	return &Symbolizer{
 		files: image.NewFiles(), images: map[uint32]*named{},
@@ -70,8 +69,8 @@ func (n *Symbolizer) Close() {
 	n.files.Close()
 }
 
-// Forget drops what is known of a process, which has ended or runs another
-// program now.
+// Forget drops what is known about a process that has ended or now runs another
+// program.
 func (n *Symbolizer) Forget(pid uint32) {
 	if im := n.images[pid]; im != nil {
 		im.Close()
@@ -79,18 +78,18 @@ func (n *Symbolizer) Forget(pid uint32) {
 	}
 }
 
-// maxImages bounds the processes whose images are kept: each is an open file.
+// maxImages bounds the processes whose images are kept: each has an open file.
 const maxImages = 256
 
-// Prepare reads the image of a process, so that its samples carry the frames of
-// Python from the first on. Of many processes those that are sampled are read.
+// Prepare reads the image of a process, so that its samples carry Python frames from
+// the first one on. If there are many processes, only those that are sampled are read.
 func (n *Symbolizer) Prepare(pid uint32) {
 	if len(n.images) < maxImages {
 		n.image(pid)
 	}
 }
 
-// image is that of a process; nil if it has ended.
+// image returns the image of a process; nil if the process has ended.
 func (n *Symbolizer) image(pid uint32) *named {
 	im := n.images[pid]
 	if im != nil {
@@ -126,8 +125,8 @@ func (n *Symbolizer) findPython(pid uint32, im *named) {
 	n.Python(int(pid), r.Layout())
 }
 
-// Mapped takes in mappings, by time. Which code is where matters for the
-// samples of later.
+// Mapped takes in mappings, in chronological order. Which code is where matters for
+// later samples.
 func (n *Symbolizer) Mapped(e *event.Event) {
 	im := n.images[e.PID]
 	if im == nil || e.Prot&event.ProtExec == 0 || e.Flags&event.MapAnonymous != 0 {
@@ -150,8 +149,8 @@ func (im *named) outdated(at uint64) bool {
 	return false
 }
 
-// replaced is how many of the calls at a time, from the first on, the map is right
-// about: it can be that of later, when other code lay there.
+// replaced returns for how many of the calls at a time, starting with the first, the
+// map is right: it can be from a later moment, when other code was there.
 func (im *named) replaced(calls []unwind.Call, at uint64) int {
 	for i, c := range calls {
 		for _, m := range im.mapped {
@@ -179,8 +178,8 @@ func (n *Symbolizer) refresh(pid uint32, im *named) bool {
 
 var errReplaced = errors.New("other code lies there now")
 
-// Stack steps through a sample. What a process has mapped since its map was read
-// is looked up by reading it again.
+// Stack steps through a sample. To look up what a process has mapped since its map was
+// read, it reads the map again.
 func (n *Symbolizer) Stack(s *event.Sample) Stack {
 	im := n.image(s.PID)
 	if im == nil {
@@ -222,10 +221,7 @@ func (n *Symbolizer) unwind(im *named, s *event.Sample) (calls []unwind.Call, er
 		return nil, unwind.ErrCopyEnds
 	}
 	u := unwind.Sample{Stack: s.Stack[own:], InterruptedBase: s.InterruptedBase, Interrupted: s.Interrupted}
-	for reg, v := range map[int]uint64{
-		elffile.RIP: s.Regs.IP, elffile.RSP: s.Regs.SP, elffile.RBP: s.Regs.BP, elffile.RBX: s.Regs.BX,
-		elffile.R12: s.Regs.R12, elffile.R12 + 1: s.Regs.R13, elffile.R12 + 2: s.Regs.R14, elffile.R12 + 3: s.Regs.R15,
-	} {
+	for reg, v := range registersOf(&s.Regs) {
 		u.Registers[reg] = v
 		u.Known |= 1 << reg
 	}
@@ -233,10 +229,10 @@ func (n *Symbolizer) unwind(im *named, s *event.Sample) (calls []unwind.Call, er
 	return n.calls, err
 }
 
-// maxNative bounds the addresses whose names are kept.
+// maxNative bounds the addresses whose names are cached.
 const maxNative = 1 << 16
 
-// frame names a step. The names of native code are kept.
+// frame names a step. The names of native code are cached.
 func (im *named) frame(s unwind.Step) Frame {
 	if s.Python != nil {
 		return unwind.Name(im.Image, im.codes, s)

@@ -34,18 +34,18 @@ func FuzzCalls(f *testing.F) {
 	}
 	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8}, uint32(100), uint8(12))
 	f.Fuzz(func(t *testing.T, data []byte, at uint32, minor uint8) {
-		s := &Sample{Known: AllKnown, Stack: data}
+		s := &Sample{Known: allKnown, Stack: data}
 		for i := range s.Registers {
 			s.Registers[i] = stack.End - 1<<14 + uint64(i)*8
 		}
-		s.Registers[elffile.RIP] = code.Start + uint64(at)%code.Size()
+		s.Registers[elffile.PC] = code.Start + uint64(at)%code.Size()
 		for i := 0; i+8 <= len(data); i += 8 { // so that many words lead to code or to the stack
 			w := binary.LittleEndian.Uint64(data[i:])
 			switch w % 3 {
 			case 0:
 				w = code.Start + w%code.Size()
 			case 1:
-				w = s.Registers[elffile.RSP] + w%4096&^7
+				w = s.Registers[elffile.SP] + w%4096&^7
 			}
 			binary.LittleEndian.PutUint64(data[i:], w)
 		}
@@ -54,7 +54,7 @@ func FuzzCalls(f *testing.F) {
 			t.Errorf("%d calls", len(calls))
 		}
 		for i := 1; i < len(calls); i++ {
-			if calls[i].SP < calls[i-1].SP && err == nil {
+			if calls[i].sp < calls[i-1].sp && err == nil {
 				t.Errorf("call %d lies below the one before: %+v", i, calls)
 			}
 		}

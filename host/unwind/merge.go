@@ -8,15 +8,15 @@ import (
 	"strandline/stack"
 )
 
-// A Step is one level of a stack: a function of Python, or a call of native code.
+// A Step is one level of a stack: a Python function, or a call of native code.
 type Step struct {
-	Call   Call           // for a function of Python that of its interpreter
+	Call   Call           // for a Python function, the call of its interpreter
 	Python *cpython.Frame // nil for native code
 }
 
-// Merge puts the frames of Python, innermost first, in the place of the calls of the
-// interpreter that runs them, which they replace. It is false if the two do not
-// fit; the frames that are left are then appended.
+// Merge replaces the calls of the interpreter by the Python frames, innermost first,
+// that these calls run. It returns false if the two do not match; the remaining frames
+// are then appended.
 func Merge(im *image.Image, r *cpython.Runtime, calls []Call, frames []cpython.Frame) (steps []Step, whole bool) {
 	steps = make([]Step, 0, len(calls)+len(frames))
 	for _, c := range calls {
@@ -46,12 +46,12 @@ func appendPython(steps []Step, r *cpython.Runtime, c Call, frames []cpython.Fra
 	return steps
 }
 
-// runsBy is how many of the frames a call runs.
+// runsBy returns how many of the frames a call runs.
 func runsBy(im *image.Image, r *cpython.Runtime, c Call, frames []cpython.Frame) int {
-	if r.Minor >= 12 { // the evaluator keeps a frame of its own on its stack, under the functions that it runs
+	if r.Minor >= 12 { // the evaluator keeps a frame of its own on its stack, below the functions that it runs
 		for i, f := range frames {
 			if r.Shim(f) {
-				if c.SP <= f.Address && f.Address < c.CFA {
+				if c.sp <= f.Address && f.Address < c.cfa {
 					return i + 1
 				}
 				return 0
@@ -62,7 +62,7 @@ func runsBy(im *image.Image, r *cpython.Runtime, c Call, frames []cpython.Frame)
 	if !r.Evaluates(im, c.PC) {
 		return 0
 	}
-	if r.Minor < 11 { // a call for each function
+	if r.Minor < 11 { // one call per function
 		return 1
 	}
 	for i, f := range frames {
@@ -73,20 +73,20 @@ func runsBy(im *image.Image, r *cpython.Runtime, c Call, frames []cpython.Frame)
 	return len(frames)
 }
 
-// A Frame is a level of a stack with its name.
+// A Frame is one level of a stack with its name.
 type Frame struct {
 	stack.Frame
-	// Object is the file that holds the native code, empty for Python and for code
-	// of no file.
+	// Object is the file that holds the native code; empty for Python and for code that
+	// belongs to no file.
 	Object string
 }
 
-// Gone is what a function of Python is called that cannot be read any more. It is
-// the same for all: what runs such functions again and again is one place.
+// Gone is the name of a Python function that can no longer be read. It is the same for
+// all such functions: what runs them repeatedly is one place.
 const Gone = "<function of Python that is gone>"
 
-// Name names a step. Native code without a name has its place in the object.
-// Codes may be nil where there is no Python.
+// Name names a step. Native code without a name is given its place in the object. codes
+// may be nil if there is no Python.
 func Name(im *image.Image, codes *cpython.Codes, s Step) Frame {
 	if s.Python != nil {
 		f, err := codes.Name(im, *s.Python)

@@ -135,7 +135,7 @@ func pythonStack(t *testing.T, im *image.Image, r *cpython.Runtime, codes *cpyth
 	return out
 }
 
-// wanted is what stands in the program.
+// wanted returns what is in the program.
 func wanted(r *cpython.Runtime, script string, main bool) []string {
 	at := func(line int, qualified, plain string) string {
 		if r.Minor < 11 {

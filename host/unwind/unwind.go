@@ -1,11 +1,10 @@
-// Package unwind turns a sample of a thread (its registers and a copy of the top of
-// its stack) into the calls that led there. It steps from a function to its caller
-// with the tables that compilers write for exceptions, so that no frame pointers are
-// needed, and replaces the frames of a Python interpreter by those of the program that
-// it runs.
+// Package unwind turns a sample of a thread (its registers and a copy of the top of its
+// stack) into the calls that led there. It steps from a function to its caller with the
+// tables that compilers write for exceptions, so that no frame pointers are needed, and
+// replaces the frames of a Python interpreter by those of the program that it runs.
 //
-// It reads no thread itself: samples are passed in. Note that a copy of a stack ends
-// somewhere: [ErrCopyEnds] is the only error that a larger copy can fix.
+// It does not read threads itself: samples are passed in. Note that a copy of a stack
+// ends somewhere: [ErrCopyEnds] is the only error that a larger copy can fix.
 package unwind
 
 import (
@@ -18,36 +17,36 @@ import (
 	"strandline/host/procfs"
 )
 
-// Registers are those of x86-64 in DWARF's numbering; [elffile.RIP] is the
-// instruction to come.
+// Registers are the machine's registers in DWARF's numbering; [elffile.PC] is the next
+// instruction to run.
 type Registers [elffile.Registers]uint64
 
-// A Sample is what was caught of a thread.
+// A Sample is the captured state of a thread.
 type Sample struct {
 	Registers Registers
-	Known     uint32 // which registers are known: bit i is that of register i
+	Known     uint64 // which registers are known: bit i is that of register i
 	Stack     []byte // from the stack pointer up
-	// Interrupted is memory from the address InterruptedBase on: the stack that a
-	// signal interrupted that is handled on another.
+	// Interrupted is memory starting at the address InterruptedBase: the stack that was
+	// interrupted by a signal that is handled on another stack.
 	InterruptedBase uint64
 	Interrupted     []byte
 }
 
-// AllKnown is [Sample.Known] with every register.
-const AllKnown = 1<<elffile.Registers - 1
+// allKnown is [Sample.Known] with every register.
+const allKnown = 1<<elffile.Registers - 1
 
-// A Call is one function that had not returned.
+// A Call is a function call that has not returned.
 type Call struct {
 	// PC is an address in the call, or the interrupted instruction itself.
 	PC uint64
-	// SP and CFA are the ends of its part of the stack.
-	SP, CFA uint64
-	// Guessed says that no table describes the function, so that its caller was taken
-	// from the frame pointer.
-	Guessed bool
+	// sp and cfa are the ends of its part of the stack.
+	sp, cfa uint64
+	// guessed says that no table describes the function, so that its caller was found
+	// with the frame pointer.
+	guessed bool
 }
 
-// Why a stack is not complete.
+// Reasons why a stack is not complete.
 var (
 	ErrCopyEnds = errors.New("the copy of the stack ends") // a larger copy helps
 	errLost     = errors.New("a register that the table needs is not known")
@@ -55,7 +54,7 @@ var (
 	errDeep     = errors.New("too many calls")
 )
 
-// mostCalls bounds a stack; a recursion that is deeper is cut.
+// mostCalls bounds a stack; a deeper recursion is cut off.
 const mostCalls = 4096
 
 // A part is memory that was copied.
@@ -68,25 +67,25 @@ type part struct {
 type walker struct {
 	image *image.Image
 	regs  Registers
-	known uint32
+	known uint64
 	parts [2]part
 	row   elffile.Row
 }
 
-// Calls appends the calls of a sample to into, innermost first. The error says
-// why they are not complete: those that were found stand all the same.
+// Calls appends the calls of a sample to into, innermost first. The error says why they
+// are incomplete: those that were found are valid nevertheless.
 func Calls(im *image.Image, s *Sample, into []Call) ([]Call, error) {
-	w := &walker{image: im, regs: s.Registers, known: s.Known, parts: [2]part{{s.Registers[elffile.RSP], s.Stack}, {s.InterruptedBase, s.Interrupted}}}
-	interrupted := true // the address is that of an instruction, not behind a call
+	w := &walker{image: im, regs: s.Registers, known: s.Known, parts: [2]part{{s.Registers[elffile.SP], s.Stack}, {s.InterruptedBase, s.Interrupted}}}
+	interrupted := true // the address is that of an instruction, not the one after a call
 	for range mostCalls {
-		pc := w.regs[elffile.RIP]
+		pc := w.regs[elffile.PC]
 		if pc == 0 {
 			return into, nil
 		}
 		if !interrupted {
 			pc--
 		}
-		call := Call{PC: pc, SP: w.regs[elffile.RSP]}
+		call := Call{PC: pc, sp: w.regs[elffile.SP]}
 		more, err := w.step(&call)
 		into = append(into, call)
 		if err != nil || !more {
@@ -97,7 +96,7 @@ func Calls(im *image.Image, s *Sample, into []Call) ([]Call, error) {
 	return into, errDeep
 }
 
-// step goes to the caller; it is false at the outermost function.
+// step moves to the caller; it returns false at the outermost function.
 func (w *walker) step(c *Call) (more bool, err error) {
 	place, ok := w.image.Locate(c.PC)
 	if !ok || !place.Mapping.Exec {
@@ -121,13 +120,15 @@ func (w *walker) stepByTable(c *Call) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if c.CFA = cfa; cfa <= c.SP && !w.row.Signal {
+	ra := w.row.Regs[elffile.RA].Kind
+	leaf := linked && ra == elffile.SameValue // it has no frame
+	if c.cfa = cfa; (cfa < c.sp || cfa == c.sp && !leaf) && !w.row.Signal {
 		return false, errStuck
 	}
-	if w.row.Regs[elffile.RIP].Kind == elffile.Undefined {
+	if ra == elffile.Undefined {
 		return false, nil
 	}
-	next, known := Registers{}, uint32(0)
+	next, known := Registers{}, uint64(0)
 	for i := range next {
 		v, ok, err := w.caller(i, cfa)
 		if err != nil {
@@ -138,7 +139,8 @@ func (w *walker) stepByTable(c *Call) (more bool, err error) {
 			known |= 1 << i
 		}
 	}
-	if known>>elffile.RIP&1 == 0 {
+	returns(&next, &known)
+	if known>>elffile.PC&1 == 0 {
 		return false, errLost
 	}
 	w.regs, w.known = next, known
@@ -159,22 +161,19 @@ func (w *walker) cfa() (uint64, error) {
 	return 0, errLost
 }
 
-// kept are the registers that a function gives back as it found them.
-const kept = 1<<elffile.RBX | 1<<elffile.RBP | 1<<elffile.R12 | 1<<(elffile.R12+1) | 1<<(elffile.R12+2) | 1<<(elffile.R12+3)
-
-// caller is a register as the caller has it; false if it is lost.
+// caller returns a register's value in the caller; false if it is lost.
 func (w *walker) caller(i int, cfa uint64) (v uint64, ok bool, err error) {
 	rule := w.row.Regs[i]
 	at := cfa + uint64(int64(rule.Offset))
 	switch rule.Kind {
 	case elffile.SameValue:
-		if i == elffile.RSP {
+		if i == elffile.SP {
 			return cfa, true, nil
 		}
 		v, ok = w.reg(i)
 		return v, ok && (kept>>i&1 == 1 || w.row.Signal), nil
 	case elffile.AtCFA:
-		if at < w.regs[elffile.RSP] { // the function has taken it back off the stack already
+		if at < w.regs[elffile.SP] { // the function has already popped it off the stack
 			v, ok = w.reg(i)
 			return v, ok, nil
 		}
@@ -204,8 +203,8 @@ func (w *walker) reg(i int) (uint64, bool) {
 	return w.regs[i], true
 }
 
-// expression computes what a rule says, with the address of the frame as its
-// first operand where that is known.
+// expression computes what a rule says, with the address of the frame as its first
+// operand if that is known.
 func (w *walker) expression(rule elffile.Rule, first ...uint64) (uint64, error) {
 	var lost error
 	v, ok := elffile.Eval(w.row.Expression(rule), w.reg, func(addr uint64) (uint64, bool) {
@@ -232,13 +231,13 @@ func (w *walker) load(addr uint64) (uint64, error) {
 	return 0, ErrCopyEnds
 }
 
-// stepByPointer steps as code without tables has it, if it has a frame pointer:
-// that of a just-in-time compiler, of Go, of assembly.
+// stepByPointer steps out of code without tables, if it has a frame pointer: code from
+// a just-in-time compiler, Go, or assembly.
 func (w *walker) stepByPointer(c *Call, at image.Place) error {
-	c.Guessed = true
+	c.guessed = true
 	w.row.Signal = false
-	bp, ok := w.reg(elffile.RBP)
-	if !ok || bp < c.SP || bp%8 != 0 {
+	bp, ok := w.reg(elffile.FP)
+	if !ok || bp < c.sp || bp%8 != 0 {
 		return fmt.Errorf("no table says how to leave the function at %#x in %s", c.PC, objectName(at))
 	}
 	caller, err := w.load(bp)
@@ -249,12 +248,13 @@ func (w *walker) stepByPointer(c *Call, at image.Place) error {
 	if err != nil {
 		return err
 	}
+	pc = unsigned(pc)
 	if m, ok := w.image.Map.Find(pc); !ok || !m.Exec {
 		return fmt.Errorf("no table says how to leave the function at %#x in %s", c.PC, objectName(at))
 	}
-	c.CFA = bp + 16
-	w.regs[elffile.RIP], w.regs[elffile.RSP], w.regs[elffile.RBP] = pc, c.CFA, caller
-	w.known = w.known&kept | 1<<elffile.RIP | 1<<elffile.RSP | 1<<elffile.RBP
+	c.cfa = bp + 16
+	w.regs[elffile.PC], w.regs[elffile.SP], w.regs[elffile.FP] = pc, c.cfa, caller
+	w.known = w.known&kept | 1<<elffile.PC | 1<<elffile.SP | 1<<elffile.FP
 	return nil
 }
 
@@ -269,5 +269,5 @@ func mappingName(m procfs.Mapping) string {
 	if m.Path != "" {
 		return m.Path
 	}
-	return "memory of no file"
+	return "anonymous memory"
 }

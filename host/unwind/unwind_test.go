@@ -35,7 +35,7 @@ NOINLINE int wait_here(int x) { puts("ready"); fflush(stdout); pause(); return x
 // waits is a program that waits in a known place.
 type waits struct {
 	name, source string
-	flags, calls []string // calls are functions that stand in this order
+	flags, calls []string // calls are functions that are in this order
 	guessed      int      // steps from code without tables
 }
 
@@ -115,11 +115,11 @@ func TestCalls(t *testing.T) {
 			}
 			guessed := 0
 			for i, c := range calls {
-				if c.Guessed {
+				if c.guessed {
 					guessed++
 				}
-				if i > 0 && c.SP != calls[i-1].CFA && !strings.Contains(p.name, "signal") && p.name != "fault" {
-					t.Errorf("call %d begins at %#x, the one before ends at %#x", i, c.SP, calls[i-1].CFA)
+				if i > 0 && c.sp != calls[i-1].cfa && !strings.Contains(p.name, "signal") && p.name != "fault" {
+					t.Errorf("call %d begins at %#x, the one before ends at %#x", i, c.sp, calls[i-1].cfa)
 				}
 			}
 			if guessed != p.guessed {
@@ -163,7 +163,7 @@ func TestShortCopy(t *testing.T) {
 	if !errors.Is(err, ErrCopyEnds) || len(calls) < 3 {
 		t.Errorf("%d calls, %v", len(calls), err)
 	}
-	s.Known = 1 << elffile.RIP
+	s.Known = 1 << elffile.PC
 	if _, err := Calls(im, s, nil); err == nil {
 		t.Error("a stack without known registers is complete")
 	}
@@ -224,7 +224,7 @@ func againstDebugger(t *testing.T, pid, jumps int) {
 		if gdbErr != nil {
 			t.Skipf("gdb cannot look at the program here: %v", gdbErr)
 		}
-		if !strings.Contains(string(out), fmt.Sprintf("$1 = %#x", s.Registers[elffile.RIP])) {
+		if !strings.Contains(string(out), fmt.Sprintf("$1 = %#x", s.Registers[elffile.PC])) {
 			continue // it ran between the two looks
 		}
 		compared++
@@ -233,20 +233,20 @@ func againstDebugger(t *testing.T, pid, jumps int) {
 		}
 		// The debugger ends at main, we at _start. It prints no address for functions
 		// that were put into others, and sometimes none for the innermost.
-		want := []uint64{s.Registers[elffile.RIP]}
+		want := []uint64{s.Registers[elffile.PC]}
 		for i, m := range gdbFrame.FindAllStringSubmatch(string(out), -1) {
 			if i > 0 && m[2] != "" {
 				var pc uint64
 				fmt.Sscanf(m[2], "%x", &pc)
-				want = append(want, pc-1) // the address of a return, ours lies in the call
+				want = append(want, pc-1) // a return address; ours is inside the call
 			}
 		}
 		var got []uint64
 		for _, c := range calls {
 			got = append(got, c.PC)
 		}
-		// From what debug information tells of jumps at the end of functions it adds
-		// those that are not on the stack any more.
+		// From what debug information states about jumps at the end of functions it adds
+		// those that are no longer on the stack.
 		left := jumps
 		want = slices.DeleteFunc(want, func(pc uint64) bool {
 			if left > 0 && !slices.Contains(got, pc) {
@@ -295,8 +295,8 @@ int main() {
 		}
 		if names := namesOf(im, calls); err != nil || names[len(names)-1] != "_start" {
 			bad++
-			p, _ := im.Locate(s.Registers[elffile.RIP])
-			t.Logf("%v: %q at %#x of %s, rsp %#x, rbp %#x", err, names, p.Linked, objectName(p), s.Registers[elffile.RSP], s.Registers[elffile.RBP])
+			p, _ := im.Locate(s.Registers[elffile.PC])
+			t.Logf("%v: %q at %#x of %s, rsp %#x, rbp %#x", err, names, p.Linked, objectName(p), s.Registers[elffile.SP], s.Registers[elffile.FP])
 		}
 	}
 	if kernels == 0 {
@@ -314,7 +314,7 @@ func sampleOf(t testing.TB, pid, tid int) *Sample {
 
 func sampleFrom(th *live.Thread) *Sample {
 	r := th.Registers
-	return &Sample{Registers: Registers{r.Rax, r.Rdx, r.Rcx, r.Rbx, r.Rsi, r.Rdi, r.Rbp, r.Rsp, r.R8, r.R9, r.R10, r.R11, r.R12, r.R13, r.R14, r.R15, r.Rip}, Known: AllKnown, Stack: th.Stack}
+	return &Sample{Registers: Registers{r.Rax, r.Rdx, r.Rcx, r.Rbx, r.Rsi, r.Rdi, r.Rbp, r.Rsp, r.R8, r.R9, r.R10, r.R11, r.R12, r.R13, r.R14, r.R15, r.Rip}, Known: allKnown, Stack: th.Stack}
 }
 
 func imageOf(t testing.TB, pid int) *image.Image {

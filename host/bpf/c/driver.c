@@ -1,28 +1,28 @@
-// The programs that watch the functions of the GPU driver's library which give
-// and take memory. They are attached to the library in each watched process;
-// what a function does is in the cookie with which its program is attached: the
-// op, and in the upper half how its arguments are read.
+// The programs that watch the functions of the GPU driver's library that allocate and
+// free memory. They are attached to the library in each watched process; what a
+// function does is in the cookie with which its program is attached: the op, and in
+// the upper half how its arguments are read.
 //
-// mappings.c includes this, and is what is shared.
+// mappings.c includes this file.
 
 enum reads {
 	READS_OUT = 1,  // (*address, size)
 	READS_DIRECT,   // (address, size, …, handle)
 	READS_CREATE,   // (*handle, size, *properties)
-	READS_HANDLE,   // (*handle, what it is of)
+	READS_HANDLE,   // (*handle, the memory that it is of)
 	READS_PITCH,    // (*address, *pitch, width, height)
 	READS_ARRAY,    // (*array, *{width, height, format, channels})
 	READS_ARRAY_3D, // (*array, *{width, height, depth, format, channels})
 };
 
-// A call that is not back yet. It is kept for the outermost function alone:
+// A call that has not returned yet. It is kept for the outermost function alone:
 // functions of the driver call each other.
 struct driver_call {
 	u64 time, sp;
 	u64 args[4];
 };
 
-// How often stacks of one place may be copied: in the long run, and at once.
+// How often stacks of one place may be copied: on average, and in a burst.
 struct driver_site_key {
 	u64 ip;
 	u32 pid;
@@ -32,7 +32,7 @@ struct driver_site_key {
 #define DRIVER_INTERVAL 2000000ull
 #define DRIVER_BURST (64 * DRIVER_INTERVAL)
 
-// A call that is out longer than this did not return: its thread is gone.
+// A call that takes longer than this is taken not to return: its thread has ended.
 #define DRIVER_LOST 60000000000ull
 
 struct {
@@ -65,7 +65,7 @@ struct {
 
 static u64 (*attach_cookie)(void *ctx) = (void *)174;
 
-// driver_due tells whether the stack of a call is to be copied.
+// driver_due reports whether the stack of a call is to be copied.
 INLINE int driver_due(struct event *c)
 {
 	u32 zero = 0;
@@ -93,7 +93,7 @@ int strand_driver_enter(struct pt_regs *ctx)
 	if (!watched())
 		return 0;
 	u32 tid = current_pid_tgid();
-	struct driver_call now = { .time = ktime(), .sp = ctx->sp, .args = { ctx->di, ctx->si, ctx->dx, ctx->cx } };
+	struct driver_call now = { .time = ktime(), .sp = ctx->sp, .args = { ARG1(ctx), ARG2(ctx), ARG3(ctx), ARG4(ctx) } };
 	struct driver_call *outer = map_lookup(&strand_driver_calls, &tid);
 	if (outer && now.sp < outer->sp && now.time - outer->time < DRIVER_LOST)
 		return 0;
@@ -104,7 +104,7 @@ int strand_driver_enter(struct pt_regs *ctx)
 INLINE void read_array(struct event *e, u64 described, int three)
 {
 	u64 height = user_word(described + 8), depth = three ? user_word(described + 16) : 1;
-	u64 format = user_word(described + (three ? 24 : 16)); // and above it the channels
+	u64 format = user_word(described + (three ? 24 : 16)); // and the channels in its upper half
 	e->len = user_word(described) * (height ? height : 1) * (depth ? depth : 1) * (format >> 32);
 	e->prot = format;
 }
@@ -117,11 +117,11 @@ int strand_driver_return(struct pt_regs *ctx)
 		return 0;
 	u32 tid = current_pid_tgid();
 	struct driver_call *out = map_lookup(&strand_driver_calls, &tid);
-	if (!out || ctx->sp != out->sp + 8)
+	if (!out || ctx->sp != out->sp + RETURNED)
 		return 0;
 	struct driver_call call = *out;
 	map_delete(&strand_driver_calls, &tid);
-	if ((u32)ctx->ax)
+	if ((u32)RESULT(ctx))
 		return 0;
 	u64 cookie = attach_cookie(ctx);
 	u32 reads = cookie >> 32;
@@ -172,8 +172,8 @@ int strand_driver_sample(struct pt_regs *ctx)
 	return sample(ctx);
 }
 
-// What is given back is told when that begins: from then on another thread can
-// be given the same addresses.
+// A release is reported when it begins: from then on another thread can be given the
+// same addresses.
 SEC("uprobe/driver_free")
 int strand_driver_free(struct pt_regs *ctx)
 {
@@ -182,8 +182,8 @@ int strand_driver_free(struct pt_regs *ctx)
 		return 0;
 	struct event e = {};
 	begin(&e, w, attach_cookie(ctx));
-	e.addr = ctx->di;
-	e.len = ctx->si;
+	e.addr = ARG1(ctx);
+	e.len = ARG2(ctx);
 	send(&e);
 	return 0;
 }

@@ -12,13 +12,13 @@ typedef long long s64;
 
 #define SEC(name) __attribute__((section(name), used))
 #define INLINE static inline __attribute__((always_inline))
-// A function of its own, so that the object holds its code once.
+// A separate function, so that the object holds its code once.
 #define OWN static __attribute__((noinline))
-// A loop that stays one.
+// A loop that is not unrolled.
 #define LOOP _Pragma("clang loop unroll(disable)")
 #define CORE __attribute__((preserve_access_index))
 
-// A map's attributes are written as pointers' types, as the loader reads them.
+// A map's attributes are written as types of pointers, which is what the loader reads.
 #define UINT(name, n) int(*name)[n]
 #define TYPE(name, t) typeof(t) *name
 
@@ -64,9 +64,23 @@ struct signal_struct {
 	struct atomic_int live;
 } CORE;
 
+#ifdef __TARGET_ARCH_arm64
+struct thread_user {
+	u64 tp_value;
+} CORE;
+
+struct thread_struct {
+	struct thread_user uw;
+} CORE;
+
+#define THREAD_POINTER(task) ((task)->thread.uw.tp_value)
+#else
 struct thread_struct {
 	u64 fsbase;
 } CORE;
+
+#define THREAD_POINTER(task) ((task)->thread.fsbase)
+#endif
 
 struct task_struct {
 	struct task_struct *group_leader;
@@ -77,14 +91,69 @@ struct task_struct {
 } CORE;
 
 // The registers that a system call leaves as the program had set them, its
-// arguments among them. The layout is part of the kernel's interface on x86-64.
+// arguments among them. The layout is part of the kernel's interface.
+//
+// SYSCALL1 is the first argument of a system call and ARG1 that of a function, of
+// which the others are the same. CALLER is where the small functions that make system
+// calls return to, and RETURNED by how much a function's return has moved the stack
+// pointer up since it began; NOT_RETURNED reports whether a call is inside another.
+// KEPT are the registers of a sample: the frame pointer, and five that unwinding needs
+// on the machine.
+#ifdef __TARGET_ARCH_arm64
+struct pt_regs {
+	u64 regs[31], sp, pc, pstate, orig_x0;
+};
+
+#define IP(r) ((r)->pc)
+#define SYSCALL1(r) ((r)->orig_x0)
+#define SYSCALL4(r) ((r)->regs[3])
+#define ARG1(r) ((r)->regs[0])
+#define ARG2(r) ((r)->regs[1])
+#define ARG3(r) ((r)->regs[2])
+#define ARG4(r) ((r)->regs[3])
+#define ARG5(r) ((r)->regs[4])
+#define RESULT(r) ((r)->regs[0])
+#define CALLER(to, r) (*(to) = (r)->regs[30])
+#define RETURNED 0
+#define NOT_RETURNED(r, begun) ((r)->sp < (begun))
+#define KEPT_BP(r) ((r)->regs[29])
+#define KEPT_BX(r) ((r)->regs[30])
+#define KEPT_R12(r) ((r)->regs[19])
+#define KEPT_R13(r) ((r)->regs[20])
+#define KEPT_R14(r) ((r)->regs[21])
+#define KEPT_R15(r) ((r)->regs[22])
+// The size of a page depends on how the kernel was built: user space sets it.
+const volatile u64 strand_page = 4096;
+#define WHOLE_PAGE strand_page
+#else
 struct pt_regs {
 	u64 r15, r14, r13, r12, bp, bx;
 	u64 r11, r10, r9, r8, ax, cx, dx, si, di;
 	u64 orig_ax, ip, cs, flags, sp, ss;
 };
 
-// What the tracepoints hand over.
+#define IP(r) ((r)->ip)
+#define SYSCALL1(r) ((r)->di)
+#define SYSCALL4(r) ((r)->r10)
+#define ARG1(r) ((r)->di)
+#define ARG2(r) ((r)->si)
+#define ARG3(r) ((r)->dx)
+#define ARG4(r) ((r)->cx)
+#define ARG5(r) ((r)->r8)
+#define RESULT(r) ((r)->ax)
+#define CALLER(to, r) read_user(to, 8, (void *)(r)->sp)
+#define RETURNED 8
+#define NOT_RETURNED(r, begun) ((r)->sp <= (begun))
+#define KEPT_BP(r) ((r)->bp)
+#define KEPT_BX(r) ((r)->bx)
+#define KEPT_R12(r) ((r)->r12)
+#define KEPT_R13(r) ((r)->r13)
+#define KEPT_R14(r) ((r)->r14)
+#define KEPT_R15(r) ((r)->r15)
+#define WHOLE_PAGE PAGE
+#endif
+
+// What the tracepoints pass to the programs.
 struct on_enter {
 	u64 common;
 	s64 nr;

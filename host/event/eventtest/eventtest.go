@@ -1,11 +1,11 @@
 //go:build linux
 
-// Package eventtest is the suite of tests that every [event.Source] has to pass:
-// what a source of system calls reports of a program that makes each of them, and
-// for all sources that a ledger that is fed by one agrees with the kernel.
+// Package eventtest is the test suite that every [event.Source] has to pass: it checks
+// what a source that sees system calls reports when a program makes each of them and,
+// for every source, that a ledger fed by it agrees with the kernel.
 //
-// It is for tests alone. Note that the program is the test's own binary, so a
-// package's TestMain has to call [Main] first.
+// It is for tests only. Note that the program is the test's own binary, so a package's
+// TestMain has to call [Main] first.
 package eventtest
 
 import (
@@ -27,7 +27,7 @@ import (
 	"strandline/host/symbolize"
 )
 
-// A Program is the one that is watched: it does a step for each line that it is
+// A Program is the program that is watched: it takes one step for each line that it is
 // sent, and answers with a line.
 type Program struct {
 	PID int
@@ -50,11 +50,11 @@ func (p *Program) Step(t testing.TB, line string) string {
 	return strings.TrimSpace(answer)
 }
 
-// A Start starts the command that [Command] names, watched by a source, or skips
-// the test where there is no such source. The program ends with the test.
+// A Start starts a command that a source watches, or skips the test if there is no such
+// source. The program ends with the test.
 type Start func(t *testing.T, command []string) (event.Source, *Program)
 
-// Run tests a source. Each test starts the program anew.
+// Run tests a source. Each test restarts the program.
 func Run(t *testing.T, start Start) {
 	for _, c := range []struct {
 		name  string
@@ -68,23 +68,26 @@ func Run(t *testing.T, start Start) {
 		{"children are followed", true, children},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, p := start(t, Command())
+			s, p := start(t, command())
 			if c.calls && !s.SeesCalls() {
 				return
 			}
 			p.Step(t, "")
 			c.test(t, s, p)
 			s.Close()
-			s.Close() // once more does nothing
+			s.Close() // a second call does nothing
 		})
 	}
 }
 
-// collect polls until what was seen is enough.
+// patience is how long a test waits for what must come.
+const patience = 2 * time.Minute
+
+// collect polls until it has seen enough.
 func collect(t *testing.T, s event.Source, enough func(all *event.Batch) bool) *event.Batch {
 	t.Helper()
 	all := &event.Batch{}
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		b, err := s.Poll()
 		if err != nil {
 			t.Fatal(err)
@@ -107,7 +110,7 @@ func collect(t *testing.T, s event.Source, enough func(all *event.Batch) bool) *
 	return nil
 }
 
-// find returns the first event of an operation that fits.
+// find returns the first event of an operation that matches.
 func find(all *event.Batch, op event.Op, fits func(e *event.Event) bool) (e event.Event, ok bool) {
 	i := slices.IndexFunc(all.Events, func(e event.Event) bool { return e.Op == op && fits(&e) })
 	if i < 0 {
@@ -116,20 +119,39 @@ func find(all *event.Batch, op event.Op, fits func(e *event.Event) bool) (e even
 	return all.Events[i], true
 }
 
-// agrees compares the ledger with the kernel's list once the program rests.
+// agrees compares the ledger with the kernel's list while the program is idle.
 func agrees(t *testing.T, s event.Source, p *Program) {
 	names := symbolize.New()
 	defer names.Close()
-	tr, err := ledger.NewTrace(procfs.Process(p.PID), s, names)
+	tr, err := ledger.NewTrace(procfs.Process(p.PID), s, names, event.System)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Step(t, "all")
-	p.Step(t, "keep")
-	if err := tr.Settle(); err != nil {
+	var kept uint64
+	if _, err := fmt.Sscan(p.Step(t, "keep"), &kept); err != nil {
 		t.Fatal(err)
 	}
-	maps, err := procfs.Process(p.PID).Maps()
+	// The program's runtime maps and unmaps at any time: at some moment the two agree.
+	for deadline := time.Now().Add(patience); ; {
+		if err := tr.Settle(); err != nil {
+			t.Fatal(err)
+		}
+		wrong := differences(t, tr, procfs.Process(p.PID), kept)
+		if wrong == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(wrong)
+		}
+	}
+}
+
+// differences says where a ledger differs from the kernel's list, or that it does not
+// know that the mapping at an address is new; it is empty if neither is the case.
+func differences(t *testing.T, tr *ledger.Trace, p procfs.Process, kept uint64) string {
+	t.Helper()
+	maps, err := p.Maps()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,25 +168,26 @@ func agrees(t *testing.T, s event.Source, p *Program) {
 		return out
 	}
 	var have, want []addresses
-	kept := int64(0)
-	tr.Ledger.Space(uint32(p.PID)).Each(func(iv *ledger.Interval) {
+	known := int64(0)
+	tr.Ledger.Space(uint32(p)).Each(func(iv *ledger.Interval) {
 		have = append(have, addresses{iv.Start, iv.End})
-		if iv.Cause != ledger.Before && iv.Size() == keptSize {
-			kept += iv.Size()
+		if iv.Cause != ledger.Before && iv.Start < kept+keptSize && iv.End > kept {
+			known += int64(min(iv.End, kept+keptSize) - max(iv.Start, kept))
 		}
 	})
 	for _, m := range maps {
 		want = append(want, addresses{m.Start, m.End})
 	}
 	if have, want = join(have), join(want); !slices.Equal(have, want) {
-		t.Errorf("the ledger has %x, the kernel %x", have, want)
+		return fmt.Sprintf("the ledger has %x, the kernel %x", have, want)
 	}
-	if kept != keptSize {
-		t.Errorf("%d bytes are known to be new, want %d", kept, keptSize)
+	if known != keptSize {
+		return fmt.Sprintf("%d bytes at %x are known to be new, want %d", known, kept, keptSize)
 	}
+	return ""
 }
 
-// polls polls on, also when the program has ended.
+// polls keeps polling, even after the program has ended.
 func polls(t *testing.T, s event.Source, p *Program) {
 	from := event.Now()
 	collect(t, s, func(all *event.Batch) bool { return all.Until > from })
@@ -196,7 +219,7 @@ func everyCall(t *testing.T, s event.Source, p *Program) {
 		t.Errorf("got %+v", made)
 	}
 	moved := one(event.Remap, func(e *event.Event) bool { return e.Old == made.Addr && e.OldLen == size && e.Len == 2*size })
-	if moved.Took == 0 || moved.Took > uint32(time.Second) {
+	if moved.Took == 0 || uint64(moved.Took) > moved.Time-made.Time {
 		t.Errorf("mremap took %d ns", moved.Took)
 	}
 	one(event.Protect, func(e *event.Event) bool { return e.Addr == moved.Addr && e.Len == page && e.Prot == 0 })
@@ -209,14 +232,20 @@ func everyCall(t *testing.T, s event.Source, p *Program) {
 	one(event.Detach, func(e *event.Event) bool { return e.Addr == at.Addr })
 }
 
-// samples has one stack copied where one is allowed, and none where none is.
+// samples has one stack copied if one is allowed, and none if none is.
 func samples(t *testing.T, s event.Source, p *Program) {
 	mapped := func(all *event.Batch) (event.Event, bool) {
 		return find(all, event.Map, func(e *event.Event) bool { return e.Len == keptSize })
 	}
+	copied := func(all *event.Batch, made event.Event) int {
+		return slices.IndexFunc(all.Samples, func(x event.Sample) bool { return x.Time == made.Time })
+	}
 	kept := func() *event.Batch {
 		p.Step(t, "keep")
-		return collect(t, s, func(all *event.Batch) bool { _, ok := mapped(all); return ok })
+		return collect(t, s, func(all *event.Batch) bool {
+			made, ok := mapped(all)
+			return ok && (!made.Sampled || copied(all, made) >= 0)
+		})
 	}
 	if err := s.Budget(0); err != nil {
 		t.Fatal(err)
@@ -229,7 +258,7 @@ func samples(t *testing.T, s event.Source, p *Program) {
 	}
 	all := kept()
 	made, _ := mapped(all)
-	i := slices.IndexFunc(all.Samples, func(x event.Sample) bool { return x.Time == made.Time })
+	i := copied(all, made)
 	if !made.Sampled || i < 0 {
 		t.Fatalf("the stack of %+v is not among %d", made, len(all.Samples))
 	}
@@ -244,7 +273,7 @@ func samples(t *testing.T, s event.Source, p *Program) {
 	}
 }
 
-// children sees a child begin, run another program, map and end.
+// children sees a child start, run another program, map memory and end.
 func children(t *testing.T, s event.Source, p *Program) {
 	var child int
 	if _, err := fmt.Sscan(p.Step(t, "child"), &child); err != nil {
@@ -265,5 +294,5 @@ func children(t *testing.T, s event.Source, p *Program) {
 	}
 }
 
-// Command is the program, as a Start is given it.
-func Command() []string { return []string{"/proc/self/exe", role} }
+// command returns the program's command line, for a Start.
+func command() []string { return []string{"/proc/self/exe", role} }

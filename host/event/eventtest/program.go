@@ -13,18 +13,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// role is the argument by which a test's binary becomes the program.
+// role is the argument that turns a test's binary into the program.
 const role = "be-the-program-of-eventtest"
 
 const (
 	page      = 4096
-	size      = 77 * page // the Go runtime maps nothing of these
+	size      = 77 * page // the Go runtime maps nothing of these sizes
 	keptSize  = 91 * page
 	anonymous = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS
 )
 
-// Main becomes the program, if this process was started as it. A package's
-// TestMain calls it first.
+// Main becomes the program if this process was started as it. A package's TestMain
+// calls it first.
 func Main() {
 	if len(os.Args) != 2 || os.Args[1] != role {
 		return
@@ -37,8 +37,7 @@ func Main() {
 			callAll()
 			fmt.Println("done")
 		case "keep":
-			call(unix.SYS_MMAP, 0, keptSize, 3, anonymous, ^uintptr(0))
-			fmt.Println("done")
+			fmt.Println(call(unix.SYS_MMAP, 0, keptSize, 3, anonymous, ^uintptr(0)))
 		case "child":
 			c := exec.Command("/bin/true")
 			if err := c.Run(); err != nil {
@@ -75,7 +74,8 @@ func call(number uintptr, a ...uintptr) uintptr {
 	return r
 }
 
-// Launch starts a command by itself, for sources that watch what runs already.
+// Launch starts a command by itself, for sources that watch processes that are already
+// running.
 func Launch(t testing.TB, command []string) *Program {
 	t.Helper()
 	c := exec.Command(command[0], command[1:]...)
