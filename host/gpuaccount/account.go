@@ -1,9 +1,9 @@
 // Package gpuaccount breaks a device's memory down by owner: what PyTorch has reserved
-// by its snapshots, what observed driver calls allocated, what the driver counts for
-// the processes beyond that, other processes, and the rest.
+// according to its snapshots, what observed driver calls allocated, what the driver
+// counts for the processes beyond that, other processes, and the rest.
 //
-// It asks nothing: readings and figures of snapshots are passed in as numbers. Note
-// that unknown amounts are omitted, not counted as 0, and that driver calls do not
+// It queries nothing: readings and figures from snapshots are passed in as numbers.
+// Note that unknown amounts are omitted, not counted as 0, and that driver calls do not
 // show on which device they allocate.
 package gpuaccount
 
@@ -16,32 +16,36 @@ import (
 	"strandline/host/recording"
 )
 
-// Of accounts for the devices that the processes use, with a snapshot of each
-// process that has one. What is not known is in no part, and never 0.
+// Of accounts for the devices that the processes use, with a snapshot for each process
+// that has one. Unknown amounts are in no part, and never 0.
 func Of(s *recording.GPUState, snapshots []Reserved) []recording.GPUDevice {
 	all := holdings(s)
 	unplaced := place(snapshots, all)
+	strangers := notTraced(snapshots, all)
 	out := []recording.GPUDevice{}
 	for _, g := range groups(s, all) {
 		d := g.account(s)
 		if len(snapshots) == 0 && d.Used != nil {
-			note(&d, "without a snapshot (--snapshot) what PyTorch reserved before the trace began is not told apart")
+			note(&d, "without a snapshot (--snapshot) what PyTorch reserved before the trace began cannot be separated")
 		}
 		for _, name := range unplaced {
 			note(&d, "%s is left out: none of its segments was taken while the trace ran, and there are several processes", name)
+		}
+		for _, r := range strangers {
+			note(&d, "%s is left out: it is of pid %d, which is not one of the traced processes that use the device", r.Name, r.PID)
 		}
 		out = append(out, d)
 	}
 	return out
 }
 
-// A holding is what is known of one process.
+// A holding is what is known about one process.
 type holding struct {
 	pid      int
 	pieces   []recording.GPUPiece
-	outside  map[string]int64 // by owner, in no segment of its snapshot
+	outside  map[string]int64 // by owner, outside all segments of its snapshot
 	snapshot *reserved        // nil if it has none
-	since    int64            // of what that has reserved, bytes taken since the trace began
+	since    int64            // bytes of what the snapshot has reserved that were taken since the trace began
 }
 
 func holdings(s *recording.GPUState) map[int]*holding {
@@ -57,7 +61,7 @@ func holdings(s *recording.GPUState) map[int]*holding {
 	}
 	for _, p := range s.Pieces {
 		if p.Bytes <= 0 {
-			continue // a recording can say what it likes
+			continue // a recording can claim anything
 		}
 		h := of(p.PID)
 		h.pieces = append(h.pieces, p)
@@ -66,10 +70,11 @@ func holdings(s *recording.GPUState) map[int]*holding {
 	return all
 }
 
-// Reserved is what PyTorch's allocator has of a process's device memory, as a
-// snapshot gives it.
+// Reserved is how much of a process's device memory PyTorch's allocator has, according
+// to a snapshot.
 type Reserved struct {
 	Name      string // of the file
+	PID       int    // of the process that wrote it, 0 if unknown
 	Segments  []Segment
 	Allocated int64 // bytes of blocks that are allocated
 }
@@ -83,6 +88,7 @@ type Segment struct {
 // reserved is a Reserved with its segments in order.
 type reserved struct {
 	name             string
+	pid              int
 	segments         []span // by address
 	bytes, allocated int64
 }
@@ -90,7 +96,7 @@ type reserved struct {
 type span struct{ start, end uint64 }
 
 func reservedBy(s *Reserved) *reserved {
-	r := &reserved{name: s.Name, allocated: s.Allocated}
+	r := &reserved{name: s.Name, pid: s.PID, allocated: s.Allocated}
 	for _, g := range s.Segments {
 		end := g.Addr + uint64(g.Bytes)
 		if g.Bytes <= 0 || end < g.Addr {
@@ -103,7 +109,7 @@ func reservedBy(s *Reserved) *reserved {
 	return r
 }
 
-// holds is how much of a piece lies in the segments.
+// holds returns how much of a piece is inside the segments.
 func (r *reserved) holds(p *recording.GPUPiece) (n int64) {
 	if p.Addr == 0 {
 		return 0
@@ -121,9 +127,41 @@ func (r *reserved) holds(p *recording.GPUPiece) (n int64) {
 	return n
 }
 
-// place gives each snapshot to the process that took most of its segments, and
-// returns the names of those whose process is not known. One of which nobody
-// took anything since the trace began is of the process if there is one alone.
+// Placed is what a snapshot says about one process.
+type Placed struct {
+	Name                    string // of the file
+	Bytes, Allocated, Since int64  // reserved; the part of it that is allocated; the part taken since the trace began
+}
+
+// ByProcess returns what PyTorch's allocator has according to the processes' snapshots,
+// by pid.
+func ByProcess(s *recording.GPUState, snapshots []Reserved) map[int]Placed {
+	all := holdings(s)
+	place(snapshots, all)
+	out := map[int]Placed{}
+	for pid, h := range all {
+		if r := h.snapshot; r != nil {
+			out[pid] = Placed{Name: r.name, Bytes: r.bytes, Allocated: r.allocated, Since: h.since}
+		}
+	}
+	return out
+}
+
+// notTraced returns the snapshots whose process is known and is not in all.
+func notTraced(snapshots []Reserved, all map[int]*holding) (out []Reserved) {
+	for _, r := range snapshots {
+		if r.PID != 0 && all[r.PID] == nil {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// place assigns each snapshot to its process: the one that wrote it, if that is known,
+// else the one that took most of its segments, as the addresses of several processes
+// can be equal. It returns the names of the snapshots whose process is unknown. If
+// nothing in a snapshot was taken since the trace began, it is assigned to the process
+// if there is only one.
 func place(snapshots []Reserved, all map[int]*holding) (unplaced []string) {
 	type pair struct {
 		of      int
@@ -134,7 +172,18 @@ func place(snapshots []Reserved, all map[int]*holding) (unplaced []string) {
 	read := make([]*reserved, len(snapshots))
 	for i := range snapshots {
 		read[i] = reservedBy(&snapshots[i])
+		if pid := read[i].pid; pid != 0 {
+			if h := all[pid]; h != nil && h.snapshot == nil {
+				h.take(read[i])
+			}
+			read[i] = nil
+		}
+	}
+	for i := range read {
 		for _, h := range all {
+			if read[i] == nil || h.snapshot != nil {
+				continue
+			}
 			var n int64
 			for k := range h.pieces {
 				n += read[i].holds(&h.pieces[k])
@@ -170,17 +219,18 @@ func (h *holding) take(r *reserved) {
 	}
 }
 
-// A group is the devices that some processes use, and no others of the processes.
+// A group is a set of devices with all the followed processes that use them; these use
+// no other devices.
 type group struct {
 	devices []nvsmi.Device
 	members []*holding
-	// named says that the driver's count names the members: else nothing can be
-	// concluded from what it counts by process.
+	// named says that the driver's count names the members: otherwise nothing can be
+	// concluded from its figures per process.
 	named bool
 }
 
-// groups are the devices that hang together by the processes that use them: the
-// calls of the driver do not say on which device they take memory.
+// groups returns the devices that are connected by the processes that use them: driver
+// calls do not say on which device they take memory.
 func groups(s *recording.GPUState, all map[int]*holding) (out []group) {
 	members := make([]*holding, 0, len(all))
 	for _, h := range all {
@@ -195,11 +245,11 @@ func groups(s *recording.GPUState, all map[int]*holding) (out []group) {
 		return []group{whole}
 	}
 	whole.devices = s.Count.Devices
-	index := map[string]int{} // of the first device of the group that a device is in
+	index := map[string]int{} // the first device of the group that each device is in
 	for i, d := range s.Count.Devices {
 		index[d.UUID] = i
 	}
-	first := map[int]int{} // the device of each process
+	first := map[int]int{} // the first device seen of each process
 	for _, u := range s.Count.Processes {
 		to, known := index[u.UUID]
 		if !known || all[u.PID] == nil {
@@ -252,10 +302,10 @@ func groups(s *recording.GPUState, all map[int]*holding) (out []group) {
 type counted struct {
 	bytes   int64
 	of      int // processes
-	unknown int // of which it does not say
+	unknown int // how many of them have no figure
 }
 
-// count sums up what a reading says of members, and of others.
+// count sums up what a reading says about the members, and about other processes.
 func (g *group) count(r *nvsmi.Reading) (own, others counted) {
 	if r == nil || !g.named {
 		return own, others
@@ -293,7 +343,7 @@ func sumOf(devices []nvsmi.Device, what func(nvsmi.Device) *int64) *int64 {
 	return &sum
 }
 
-// rounding is by how much a figure of the driver can be wrong.
+// rounding bounds the error of a figure from the driver.
 const rounding = 1 << 20
 
 func (g *group) account(s *recording.GPUState) recording.GPUDevice {
@@ -346,8 +396,8 @@ func (g *group) account(s *recording.GPUState) recording.GPUDevice {
 	return d
 }
 
-// held puts down what PyTorch has and what was seen to be taken, and returns
-// their sum and how much PyTorch had before the trace.
+// held records what PyTorch has and what was seen to be taken, and returns their sum
+// and how much PyTorch had before the trace.
 func (g *group) held(d *recording.GPUDevice) (held, hadPyTorch int64) {
 	torch := recording.GPUPart{Part: recording.PartPyTorch, Allocated: new(int64), Since: new(int64)}
 	outside := map[string]int64{}

@@ -42,7 +42,7 @@ func count(used []int64, processes ...[3]int64) *nvsmi.Reading {
 	return r
 }
 
-// dump is what a snapshot has: address and size of segments, half of each
+// dump returns what a snapshot has: address and size of segments, half of each
 // allocated.
 func dump(segments ...[2]int64) Reserved {
 	r := Reserved{Name: "rank0.pickle"}
@@ -50,6 +50,11 @@ func dump(segments ...[2]int64) Reserved {
 		r.Segments = append(r.Segments, Segment{uint64(g[0]) * mib, g[1] * mib})
 		r.Allocated += g[1] * mib / 2
 	}
+	return r
+}
+
+func of(pid int, r Reserved) Reserved {
+	r.PID = pid
 	return r
 }
 
@@ -73,6 +78,8 @@ func textOf(d *recording.GPUDevice) string {
 }
 
 // TestOf is long, as it is one table.
+//
+// It is long because it is one table of states and their accounts.
 func TestOf(t *testing.T) {
 	torch := "PyTorch's allocator"
 	for _, c := range []struct {
@@ -111,9 +118,9 @@ func TestOf(t *testing.T) {
 		{name: "in a container", state: state(piece(5, 100, 20, "NCCL")), count: count([]int64{600}, [3]int64{40170, 0, 592}),
 			want: "0: NCCL 20, remainder 580", notes: []string{"does not name these", "without a snapshot"}},
 		{name: "memory of the host", state: state(piece(5, 100, 20, "NCCL")), count: count([]int64{-1}, [3]int64{5, 0, 300}),
-			want: "0: NCCL 20, earlier 280", notes: []string{"shares the memory of the host"}},
+			want: "0: NCCL 20, earlier 280", notes: []string{"shares the host's memory"}},
 		{name: "processes are not counted", state: state(piece(5, 100, 20, "NCCL")), count: count([]int64{600}, [3]int64{5, 0, -1}, [3]int64{7, 0, -1}),
-			want: "0: NCCL 20, remainder 580", notes: []string{"does not tell what the processes use", "1 other process", "without a snapshot"}},
+			want: "0: NCCL 20, remainder 580", notes: []string{"does not report what the processes use", "1 other process", "without a snapshot"}},
 		{name: "PyTorch has more than is used", state: state(), count: count([]int64{600}, [3]int64{5, 0, 592}), snapshots: []Reserved{dump([2]int64{100, 1000})},
 			want: "0: pytorch 1000 (500 allocated, 0 since), earlier 0, remainder 8", notes: []string{"408 MiB more"}, beyond: 408},
 		{name: "more than is used, by hand", state: state(piece(5, 100, 100, "NCCL")), count: &nvsmi.Reading{Devices: []nvsmi.Device{{Used: mibs(50)}}, Given: true},
@@ -127,6 +134,11 @@ func TestOf(t *testing.T) {
 		{name: "whose snapshot it is, is not known", state: &recording.GPUState{PIDs: []int{5, 6}, Pieces: []recording.GPUPiece{piece(5, 100, 20, torch), piece(6, 100, 30, torch)}},
 			count: count([]int64{600}, [3]int64{5, 0, 300}, [3]int64{6, 0, 300}), snapshots: []Reserved{dump([2]int64{7000, 20})},
 			want: "0: " + torch + " 50, earlier 550, remainder 0", notes: []string{"rank0.pickle is left out"}},
+		{name: "whose snapshot it is, is named", state: &recording.GPUState{PIDs: []int{5, 6}, Pieces: []recording.GPUPiece{piece(5, 500, 20, torch), piece(6, 100, 192, torch)}},
+			count: count([]int64{600}, [3]int64{5, 0, 300}, [3]int64{6, 0, 300}), snapshots: []Reserved{of(5, dump([2]int64{100, 200}, [2]int64{500, 20}))},
+			want: "0: pytorch 220 (110 allocated, 20 since), " + torch + " 192, earlier 188, remainder 0"},
+		{name: "the snapshot of another process", state: state(piece(5, 100, 20, torch)), count: count([]int64{600}, [3]int64{5, 0, 600}), snapshots: []Reserved{of(7, dump([2]int64{100, 20}))},
+			want: "0: " + torch + " 20, earlier 580, remainder 0", notes: []string{"rank0.pickle is left out: it is of pid 7"}},
 		{name: "after the snapshot", state: state(piece(5, 100, 20, torch), piece(5, 500, 90, torch)), count: count([]int64{600}, [3]int64{5, 0, 600}), snapshots: []Reserved{dump([2]int64{100, 20})},
 			want: "0: pytorch 20 (10 allocated, 20 since), " + torch + " 90, earlier 490, remainder 0", notes: []string{"90 MiB of PyTorch's allocator"}},
 		{name: "what is not counted", state: &recording.GPUState{PIDs: []int{5}, Managed: 3 * mib, Foreign: 1, Dropped: true, NotCounted: "no"},
@@ -184,5 +196,16 @@ func TestHostile(t *testing.T) {
 				t.Errorf("%s has %d bytes", p.Part, p.Bytes)
 			}
 		}
+	}
+}
+
+// TestByProcess gives each snapshot to the process that wrote it, though the segments
+// of both have the same addresses.
+func TestByProcess(t *testing.T) {
+	torch := "PyTorch's allocator"
+	s := &recording.GPUState{PIDs: []int{5, 6}, Pieces: []recording.GPUPiece{piece(5, 100, 20, torch), piece(6, 100, 192, torch)}}
+	got := ByProcess(s, []Reserved{of(6, dump([2]int64{100, 192})), of(5, dump([2]int64{100, 200})), of(7, dump([2]int64{100, 192}))})
+	if len(got) != 2 || got[5].Bytes != 200*mib || got[5].Since != 20*mib || got[6].Bytes != 192*mib || got[6].Since != 192*mib {
+		t.Errorf("%+v", got)
 	}
 }

@@ -11,7 +11,7 @@ func note(d *recording.GPUDevice, format string, a ...any) {
 	d.Notes = append(d.Notes, fmt.Sprintf(format, a...))
 }
 
-// note states what is not known, and what the parts do not hold.
+// note states what is not known, and what the parts do not include.
 func (g *group) note(d *recording.GPUDevice, s *recording.GPUState, own, others counted) {
 	switch {
 	case s.Count == nil:
@@ -21,16 +21,16 @@ func (g *group) note(d *recording.GPUDevice, s *recording.GPUState, own, others 
 	case !g.named:
 		note(d, "nvidia-smi does not name these processes, as in a container, where it knows those of the host: their contexts, what they had before the trace and other processes are in the remainder")
 	case own.unknown > 0:
-		note(d, "the driver does not tell what the processes use: their contexts and what they had before the trace are in the remainder")
+		note(d, "the driver does not report what the processes use: their contexts and what they had before the trace are in the remainder")
 	}
 	if others.unknown > 0 {
-		note(d, "the remainder has %s in it of which the driver does not tell what they use", plural(others.unknown, "other process", "es"))
+		note(d, "the remainder includes %s whose use the driver does not report", units.Plural(int64(others.unknown), "other process"))
 	}
 	if s.Count != nil && d.Used == nil {
-		note(d, "the driver does not tell how much of the device is used, as where it shares the memory of the host")
+		note(d, "the driver does not report how much of the device is used, as when it shares the host's memory")
 	}
 	if len(g.devices) > 1 {
-		note(d, "these are the sums of several devices: calls of the driver do not tell on which one memory is taken")
+		note(d, "these are the sums of several devices: driver calls do not show on which one memory is allocated")
 	}
 	if d.Beyond > 0 {
 		note(d, "the parts are %s more than the driver counts: the snapshot is of another moment or another process, or memory is counted that several processes share", units.Bytes(d.Beyond))
@@ -42,16 +42,9 @@ func (g *group) note(d *recording.GPUDevice, s *recording.GPUState, own, others 
 		note(d, "%s of managed memory are in no part: they move between the device and the host", units.Bytes(s.Managed))
 	}
 	if s.Foreign > 0 {
-		note(d, "memory of other processes is open by %s; the driver can count it for both", plural(int(s.Foreign), "handle", "s"))
+		note(d, "memory of other processes is open by %s; the driver can count it for both", units.Plural(int64(s.Foreign), "handle"))
 	}
 	if s.Dropped {
 		note(d, "events were lost, and with them calls that took memory or gave it back")
 	}
-}
-
-func plural(n int, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return units.Count(int64(n)) + " " + one + more
 }

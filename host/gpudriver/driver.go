@@ -14,38 +14,37 @@ import (
 	"strandline/host/symbolize"
 )
 
-// A Source sees what programs ask of a GPU's driver. [bpf.Tracer] is one.
+// A Source sees what programs request from a GPU's driver. [bpf.Tracer] is one.
 type Source interface {
 	AttachDriver(pid int, library *os.File) (functions int, err error)
 	DetachDriver(pid int)
 	DriverBudget(n int) error
 }
 
-// How many stacks are copied of calls of the driver, which take long themselves.
+// How many stacks are copied for driver calls, which are slow anyway.
 const (
 	stacksPerSecond = 2000
 	maxStacksAtOnce = 300
 )
 
-// A Driver follows what processes take from the driver of a GPU. For each kind
-// of memory it keeps a ledger, of the addresses that the driver gives. Memory
-// that has a handle and no address of its own is entered under an address that
-// no process has.
+// A Driver follows what processes take from the driver of a GPU. For each kind of
+// memory it keeps a ledger of the addresses that the driver gives out. Memory that has
+// a handle and no address of its own is entered under an address that no process has.
 type Driver struct {
-	// Libraries are the files of the driver that were found.
-	Libraries []string
-	// Began is when the trace did, of the events' clock.
+	// libraries are the files of the driver that were found.
+	libraries []string
+	// Began is when the trace began, on the events' clock.
 	Began uint64
 
 	source     Source
 	symbolizer ledger.Symbolizer
 	stacks     *ledger.Stacks
 	ledgers    [event.DriverMemories]*ledger.Ledger
-	library    map[uint32]string // the driver's of each process that has it loaded
-	look       map[uint32]uint64 // when to look whether a process has
+	library    map[uint32]string // the driver's library in each process that has it loaded
+	look       map[uint32]uint64 // when to check whether a process has
 	handles    map[handleKey]given
-	made       map[handleKey]*handle     // by the time at which they were, for their stacks
-	sites      map[handleKey]ledger.Site // of calls whose stacks come, by their time
+	made       map[handleKey]*handle     // by the time at which they were made, for their stacks
+	sites      map[handleKey]ledger.Site // of calls whose stacks are still to come, by their time
 	bound      map[uint32][]binding
 	next       uint64
 	courses    map[peakKey]*course
@@ -57,14 +56,14 @@ type handleKey struct {
 	id  uint64
 }
 
-// A handle is memory that lives as long as a handle or a binding of it does.
+// A handle is memory that lives as long as the handle or one of its bindings.
 type handle struct {
 	addr, len, since uint64
 	memory           event.DriverMemory
 	refs             int
 }
 
-// given is how often the driver gave a number for a handle.
+// given is how often the driver gave out a number for a handle.
 type given struct {
 	*handle
 	times int
@@ -75,7 +74,7 @@ type binding struct {
 	to        *handle
 }
 
-// ofHandles is where the addresses of what has none begin.
+// ofHandles is where the addresses of memory without one begin.
 const ofHandles = 1 << 62
 
 func newDriver(source Source, stacks *ledger.Stacks, symbolizer ledger.Symbolizer) *Driver {
@@ -90,8 +89,8 @@ func newDriver(source Source, stacks *ledger.Stacks, symbolizer ledger.Symbolize
 	return d
 }
 
-// Watch begins to follow what the processes of a trace take from a GPU's driver,
-// and those that load its library later.
+// Watch begins to follow what the processes of a trace take from a GPU's driver, and
+// what processes that load its library later take.
 func Watch(t *ledger.Trace, source Source) (*Driver, error) {
 	d := newDriver(source, t.Stacks, t.Symbolizer)
 	t.Attach(d)
@@ -111,7 +110,7 @@ func (d *Driver) find(p procfs.Process) error {
 	if d.library[uint32(p)] != "" {
 		return nil
 	}
-	maps, _ := p.Maps() // none of one that has ended
+	maps, _ := p.Maps() // none if it has ended
 	for _, m := range maps {
 		if !m.Exec || !libcuda.MatchString(filepath.Base(m.Path)) {
 			continue
@@ -125,8 +124,8 @@ func (d *Driver) find(p procfs.Process) error {
 		}
 		if n > 0 {
 			d.library[uint32(p)] = m.Path
-			if !slices.Contains(d.Libraries, m.Path) {
-				d.Libraries = append(d.Libraries, m.Path)
+			if !slices.Contains(d.libraries, m.Path) {
+				d.libraries = append(d.libraries, m.Path)
 			}
 			return nil
 		}
@@ -143,7 +142,8 @@ func (d *Driver) attach(p procfs.Process, m procfs.Mapping) (functions int, err 
 	return d.source.AttachDriver(int(p), f)
 }
 
-// Step looks at the processes in which the driver may be now, and allows stacks.
+// Step looks at the processes that may have loaded the driver by now, and allows
+// stacks.
 func (d *Driver) Step(passed time.Duration, now uint64) error {
 	for pid, at := range d.look {
 		if at > now {
@@ -162,8 +162,8 @@ func (d *Driver) Step(passed time.Duration, now uint64) error {
 	return d.source.DriverBudget(min(int(stacksPerSecond*passed.Seconds())+1, maxStacksAtOnce))
 }
 
-// settled is how long a child must live that begins with its parent's libraries:
-// most run another program at once.
+// settled is how long a child that begins with its parent's libraries must live: most
+// run another program at once.
 const settled = 500 * time.Millisecond
 
 // Event takes in an event of the trace.
@@ -175,8 +175,8 @@ func (d *Driver) Event(e *event.Event) {
 	}
 }
 
-// noticed takes in what else processes do: they map code, in which the driver
-// can be, and end.
+// noticed takes in what else processes do: they map code, which can be the driver's,
+// and end.
 func (d *Driver) noticed(e *event.Event) {
 	switch {
 	case e.Op == event.Map && e.Prot&event.ProtExec != 0 && e.FD >= 0 && d.library[e.PID] == "":
@@ -195,7 +195,7 @@ func (d *Driver) Checkpoint(at uint64) {
 	}
 }
 
-// enter takes in a call of a function of the driver.
+// enter takes in a call of a driver function.
 func (d *Driver) enter(e *event.Event, f *event.DriverFunction) {
 	d.moved = true
 	if e.Sampled {
@@ -250,7 +250,7 @@ func (d *Driver) create(e *event.Event, memory event.DriverMemory, size uint64) 
 	d.ledgers[memory].Add(e, h.addr, h.len)
 }
 
-// releaseNumber gives back a handle by the number that the driver gave for it.
+// releaseNumber releases a handle by the number that the driver gave out for it.
 func (d *Driver) releaseNumber(e *event.Event) {
 	key := handleKey{e.PID, e.Addr}
 	g, known := d.handles[key]
@@ -265,11 +265,11 @@ func (d *Driver) releaseNumber(e *event.Event) {
 	d.release(g.handle, e)
 }
 
-// onDevice is where memory of a device is created (CU_MEM_LOCATION_TYPE_DEVICE).
+// onDevice is the location of memory on a device (CU_MEM_LOCATION_TYPE_DEVICE).
 const onDevice = 1
 
-// retain counts a handle once more. Where the driver gives the number that it has
-// already, that is to be released as often as it was given.
+// retain counts a handle once more. If the driver gives out a number that the handle
+// already has, that number must be released as often as it was given out.
 func (d *Driver) retain(key handleKey, h *handle) {
 	h.refs++
 	g := d.handles[key]
@@ -287,7 +287,7 @@ func (d *Driver) release(h *handle, e *event.Event) {
 	}
 }
 
-// end forgets what a process had: it ended, or runs another program.
+// end forgets what a process had when it ended or ran another program.
 func (d *Driver) end(pid uint32, at uint64) {
 	for _, l := range d.ledgers {
 		l.End(pid, at)
@@ -303,7 +303,7 @@ func (d *Driver) end(pid uint32, at uint64) {
 	delete(d.library, pid)
 }
 
-// Sample gives a sample its stack. If what the call made is gone already, its
+// Sample gives a sample its stack. If what the call made is already gone, the call's
 // place has a stack from then on, if it had none.
 func (d *Driver) Sample(s *event.Sample) {
 	f := s.Op.Driver()

@@ -76,8 +76,8 @@ func TestDriverLedger(t *testing.T) {
 	}
 }
 
-// TestDriverState checks where what is held lies: memory with a handle lies where
-// that is bound, once.
+// TestDriverState checks the places of held memory: memory with a handle is counted
+// once, where the handle is bound.
 func TestDriverState(t *testing.T) {
 	const mib = 1 << 20
 	stacks := ledger.NewStacks()
@@ -154,7 +154,7 @@ func TestPeaks(t *testing.T) {
 		{func() { call("cuMemAlloc_v2", 200, 20) }, func() { call("cuMemAlloc_v2", 300, 10) }},
 		{func() { call("cuMemFree_v2", 100, 0) }, func() { call("cuMemAlloc_v2", 900, 20) }},
 		{func() { call("cuMemFree_v2", 200, 0) }, func() { call("cuMemFree_v2", 300, 0) }, func() { call("cuMemFree_v2", 900, 0) }},
-		// Gone before anybody looks, one after the other.
+		// Freed before the first look, one after the other.
 		{func() { call("cuMemAlloc_v2", 900, 40) }, func() { call("cuMemFree_v2", 900, 0) }, func() { call("cuMemAlloc_v2", 400, 40) }, func() { call("cuMemFree_v2", 400, 0) }},
 		{func() { call("cuMemAlloc_v2", 500, 7) }},
 	} {

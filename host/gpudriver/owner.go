@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// The owners of driver memory that have a name.
+// The owners of driver memory that have names.
 const (
 	OwnerPyTorch = "PyTorch's allocator"
-	OwnerTorch   = "PyTorch" // of which what pins host memory is an allocator, too
+	OwnerTorch   = "PyTorch" // its allocations of pinned host memory come from an allocator, too
 	OwnerGraphs  = "CUDA graphs"
-	OwnerUnknown = "unknown"
+	ownerUnknown = "unknown"
 )
 
-// byFunction are owners that are recognised by a function on the way to the driver,
-// whatever library it is in: NCCL can be part of another.
+// byFunction lists owners that are recognized by a function on the way to the driver,
+// whatever library it is in: NCCL can be part of another library.
 var byFunction = []struct {
 	function *regexp.Regexp
 	owner    string
@@ -26,7 +26,7 @@ var byFunction = []struct {
 	{regexp.MustCompile(`^cu(da)?Graph(Instantiate|Upload|Launch|ExecUpdate)`), OwnerGraphs},
 }
 
-// byLibrary are owners that are recognised by the file of a library.
+// byLibrary lists owners that are recognized by the file name of a library.
 var byLibrary = []struct {
 	file  *regexp.Regexp
 	owner string
@@ -51,8 +51,8 @@ var byLibrary = []struct {
 	{regexp.MustCompile(`^xla_extension|^xla_cuda_plugin|^pjrt_c_api`), "XLA"},
 }
 
-// between are the libraries that stand between a caller and the driver: CUDA's
-// runtime, and what Python calls C by.
+// between matches the libraries between a caller and the driver: CUDA's runtime, and
+// those through which Python calls C.
 var between = regexp.MustCompile(`^(libcuda[.-]|libcudart|libffi|_ctypes|libpython|python3?)|^$`)
 
 // OfCUDA reports whether a file is the driver's library or CUDA's runtime.
@@ -60,8 +60,8 @@ func OfCUDA(object string) bool { return ofCUDA.MatchString(filepath.Base(object
 
 var ofCUDA = regexp.MustCompile(`^(libcuda[.-]|libcudart)`)
 
-// ownerOf is whose code asked the driver: of the frames the innermost that is
-// neither the driver nor CUDA's runtime nor the C library.
+// ownerOf returns whose code called the driver, according to the innermost frame that
+// is not in the driver, CUDA's runtime or the C library.
 func ownerOf(frames []symbolize.Frame) string {
 	for _, f := range frames {
 		if f.Object == "" && f.File != "" {
@@ -83,7 +83,7 @@ func ownerOf(frames []symbolize.Frame) string {
 		}
 		return strings.TrimSuffix(object, " (deleted)")
 	}
-	return OwnerUnknown
+	return ownerUnknown
 }
 
 var systemLibrary = regexp.MustCompile(`^(libc[.-]|libpthread|ld-linux|libstdc\+\+|libgcc_s|libm[.-]|libdl[.-])`)

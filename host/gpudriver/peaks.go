@@ -5,26 +5,26 @@ import (
 	"strandline/host/ledger"
 )
 
-// A Peak is the most that the calls with one stack held at once, from holding
-// nothing to holding nothing again. Times are of the events' clock.
+// A Peak is the most that the calls with one stack held at once, between two moments at
+// which they held nothing. Times are on the events' clock.
 type Peak struct {
 	Bytes           int64
-	From, At, Until uint64 // Until is 0 for what is held still
+	From, At, Until uint64 // Until is 0 if something is still held
 	// Times is how often they took something when they held nothing.
 	Times int
 }
 
-// peakKey is the calls with one stack, or those of one function without any: the
-// negative of its op.
+// peakKey identifies the calls with one stack, or those of one function without a
+// stack, by its negated op.
 type peakKey struct {
 	memory event.DriverMemory
 	stack  int
 }
 
-// course is how what the calls with one stack hold goes up and down.
+// course is how the amount held by the calls with one stack rises and falls.
 type course struct{ now, best Peak }
 
-// most is nothing of calls that never held anything.
+// most returns the zero Peak for calls that never held anything.
 func (c *course) most() (p Peak) {
 	if c == nil {
 		return p
@@ -37,8 +37,8 @@ func (c *course) most() (p Peak) {
 	return p
 }
 
-// peak follows what is held since the last call. What came and went in between
-// counts with the most that calls of each place and size held.
+// peak follows what has been held since the last call. What came and went in between is
+// counted as the most that the calls from each place and of each size held.
 func (d *Driver) peak(at uint64) {
 	type sum struct{ most, live int64 }
 	type place struct {

@@ -10,8 +10,8 @@ import (
 	"strandline/host/recording"
 )
 
-// State is what processes hold of devices' memory by the calls that were seen:
-// piece by piece, with where it is.
+// State returns what processes hold of devices' memory according to the calls that were
+// seen, piece by piece, with its address.
 func (d *Driver) State() *recording.GPUState {
 	s := &recording.GPUState{PIDs: []int{}, Pieces: []recording.GPUPiece{}}
 	for _, pid := range slices.Sorted(maps.Keys(d.library)) {
@@ -43,7 +43,7 @@ func (d *Driver) State() *recording.GPUState {
 			for _, b := range bound[iv.Start] {
 				part := p
 				part.Addr, part.Bytes = b.addr, min(int64(b.len), p.Bytes)
-				p.Bytes -= part.Bytes // bound twice, it is there once
+				p.Bytes -= part.Bytes // memory that is bound twice exists once
 				s.Pieces = append(s.Pieces, part)
 			}
 			p.Addr = 0
@@ -54,7 +54,7 @@ func (d *Driver) State() *recording.GPUState {
 	return s
 }
 
-// ownersOf is whose each cause of a ledger is.
+// ownersOf returns the owner of each cause of a ledger.
 func (d *Driver) ownersOf(l *ledger.Ledger) []string {
 	stacks := l.InferredStacks()
 	owners := make([]string, len(stacks))
@@ -64,8 +64,8 @@ func (d *Driver) ownersOf(l *ledger.Ledger) []string {
 	return owners
 }
 
-// joined makes one piece of those of a process and owner that lie side by side,
-// and of those without an address.
+// joined merges the pieces of a process and owner that are adjacent, and those without
+// an address.
 func joined(pieces []recording.GPUPiece) (out []recording.GPUPiece) {
 	slices.SortFunc(pieces, func(a, b recording.GPUPiece) int {
 		return cmp.Or(a.PID-b.PID, cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.Owner, b.Owner))

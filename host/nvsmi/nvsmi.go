@@ -1,8 +1,8 @@
-// Package nvsmi reads what the driver of NVIDIA's GPUs counts, from its tool
-// nvidia-smi: how much memory of each device is used, and by which processes.
+// Package nvsmi reads, with the tool nvidia-smi, what the driver of NVIDIA's GPUs
+// counts: how much memory of each device is used, and by which processes.
 //
 // It explains no figure. Note that what the driver does not report is nil, and never 0;
-// in a container it can name processes by the numbers of the host.
+// in a container it can name processes by their pids on the host.
 package nvsmi
 
 import (
@@ -13,26 +13,26 @@ import (
 	"strings"
 )
 
-// A Reading is what the driver counts at one moment. What it does not tell is
-// nil: it writes [N/A] where a device shares the memory of the host or is cut into
-// parts, and where a process may not be looked at.
+// A Reading is what the driver counts at one moment. What it does not report is nil: it
+// prints [N/A] if a device shares the host's memory or is partitioned, and if a process
+// may not be examined.
 type Reading struct {
 	Devices   []Device `json:"devices"`
-	Processes []Use    `json:"processes"` // those that compute
-	// Given says that a person gave the figure, and no tool.
+	Processes []Use    `json:"processes"` // those that use the device for computing
+	// Given says that the figure comes from a person, not from the tool.
 	Given bool `json:"given,omitempty"`
 }
 
 // A Device is one GPU.
 type Device struct {
-	Index string `json:"index"` // as the tool counts, which need not be as CUDA does
+	Index string `json:"index"` // in the tool's numbering, which can differ from CUDA's
 	UUID  string `json:"uuid"`
 	Used  *int64 `json:"used_bytes"`
 	Total *int64 `json:"total_bytes"`
 }
 
-// A Use is what a process holds of a device. PID is that which the driver knows:
-// of the host, also where the tool runs in a container.
+// A Use is what a process holds of a device. PID is the number that the driver knows:
+// the host's, even if the tool runs in a container.
 type Use struct {
 	PID  int    `json:"pid"`
 	UUID string `json:"uuid"` // of the device
@@ -61,7 +61,7 @@ func parse(devices, processes string) (*Reading, error) {
 		}
 		pid, err := strconv.Atoi(cells[1])
 		if err != nil {
-			continue // of one that may not be looked at
+			continue // of a process that may not be examined
 		}
 		used, err := size(cells[2])
 		if err != nil {
@@ -80,7 +80,7 @@ func strange(line string) error {
 	return fmt.Errorf("nvidia-smi says %q, which is not understood", line[:min(len(line), enough)])
 }
 
-// rows are the lines that hold something, and their cells.
+// rows yields the lines that are not empty, and their cells.
 func rows(text string) iter.Seq2[string, []string] {
 	return func(yield func(string, []string) bool) {
 		for line := range strings.Lines(text) {
@@ -98,7 +98,7 @@ func rows(text string) iter.Seq2[string, []string] {
 	}
 }
 
-// size reads a size such as "185 MiB", in bytes; nil where it is not told, as in
+// size reads a size such as "185 MiB", in bytes; nil if it is not reported, as in
 // "[N/A]".
 func size(text string) (*int64, error) {
 	if strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]") {

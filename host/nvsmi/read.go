@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// ErrNone says that the tool is not here.
+// ErrNone says that the tool is not installed.
 var ErrNone = errors.New("nvidia-smi is not here")
 
-// Read asks the tool.
+// Read runs the tool.
 func Read(ctx context.Context) (*Reading, error) {
 	tool, err := exec.LookPath("nvidia-smi")
 	if err != nil {
@@ -32,7 +32,7 @@ func Read(ctx context.Context) (*Reading, error) {
 	return parse(devices, processes)
 }
 
-// most is more than the tool prints about the largest machine, bytes.
+// most is more than the tool prints for the largest machine, in bytes.
 const most = 1 << 20
 
 // ask runs the tool, which prints its errors on standard output.
@@ -42,12 +42,12 @@ func ask(ctx context.Context, tool, query string) (string, error) {
 	c.Stdout, c.Stderr = out, out
 	c.WaitDelay = 100 * time.Millisecond
 	err := c.Run()
-	said, _, _ := strings.Cut(strings.TrimSpace(out.String()), "\n")
+	output, _, _ := strings.Cut(strings.TrimSpace(out.String()), "\n")
 	switch {
 	case ctx.Err() != nil:
 		return "", errors.New("nvidia-smi did not answer in time")
-	case err != nil && said != "":
-		return "", fmt.Errorf("nvidia-smi says: %s", said)
+	case err != nil && output != "":
+		return "", fmt.Errorf("nvidia-smi says: %s", output)
 	case err != nil:
 		return "", fmt.Errorf("nvidia-smi: %w", err)
 	case out.Len() > most:

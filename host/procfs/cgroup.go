@@ -11,28 +11,27 @@ import (
 
 // A Cgroup is the control group that a process's memory is charged to.
 type Cgroup struct {
-	Folder string // where its files lie
-	V2     bool   // of the unified hierarchy
+	Folder string // where its files are
+	v2     bool   // it is in the unified hierarchy
 }
 
-// GroupMemory is what a control group is charged for, in bytes. Memory is
-// charged to the group that first touched it, whoever holds it now.
+// GroupMemory is what a control group is charged for, in bytes. Memory is charged to
+// the group that first touched it, no matter who holds it now.
 type GroupMemory struct {
 	Used uint64
-	// Anon is anonymous memory; Shared that of tmpfs and shared mappings; Cache
-	// that of files on disks, of which InactiveFile is what the kernel takes back
-	// first.
+	// Anon is anonymous memory; Shared that of tmpfs and shared mappings; Cache that of
+	// files on disks. InactiveFile is the part of Cache that the kernel reclaims first.
 	Anon, Shared, Cache, InactiveFile uint64
-	// Kernel is the kernel's own: tables of pages, sockets, caches of files' names.
-	// It is nil where the kernel does not count it.
+	// Kernel is the kernel's own memory: page tables, sockets, caches of file names. It
+	// is nil if the kernel does not count it.
 	Kernel *uint64
 	Limit  *uint64 // nil if there is none
 }
 
-// ErrNoCgroup says that no control group counts a process's memory.
-var ErrNoCgroup = errors.New("no control group counts the memory of the process")
+// errNoCgroup says that no control group counts a process's memory.
+var errNoCgroup = errors.New("no control group counts the memory of the process")
 
-// Cgroup finds the control group of a process.
+// Cgroup returns the control group of a process.
 func (p Process) Cgroup() (*Cgroup, error) {
 	groups, err := os.ReadFile(p.file("cgroup"))
 	if err != nil {
@@ -42,19 +41,48 @@ func (p Process) Cgroup() (*Cgroup, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, ok := findCgroup(string(groups), string(mounts))
+	g, ok := FindCgroup(string(groups), string(mounts))
 	if !ok {
-		return nil, ErrNoCgroup
+		return nil, errNoCgroup
 	}
 	return g, nil
 }
 
-// findCgroup joins the lines of /proc/PID/cgroup, "number:controllers:path",
-// with where the hierarchies are mounted. The older hierarchy of the memory
-// controller comes first: where it is, the unified one does not count memory.
-func findCgroup(groups, mounts string) (*Cgroup, bool) {
-	paths := map[bool]string{} // by whether it is the unified one
-	for _, line := range strings.Split(groups, "\n") {
+// FindCgroup combines the lines of /proc/PID/cgroup, "number:controllers:path", with
+// the mount points of the hierarchies in /proc/self/mountinfo. The older hierarchy of
+// the memory controller takes precedence: if there is one, the unified hierarchy does
+// not count memory.
+func FindCgroup(groups, mounts string) (*Cgroup, bool) {
+	paths := memoryPaths(groups)
+	for _, v2 := range []bool{false, true} {
+		path, ok := paths[v2]
+		if !ok {
+			continue
+		}
+		for _, line := range strings.Split(mounts, "\n") {
+			if m, ok := parseMount(line); ok && m.holds(v2) {
+				return &Cgroup{Folder: m.folder(path), v2: v2}, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// MemoryPath returns the path of the group that counts a process's memory, by the text of
+// /proc/PID/cgroup; "" if it names none.
+func MemoryPath(groups string) string {
+	paths := memoryPaths(groups)
+	if path, ok := paths[false]; ok {
+		return path
+	}
+	return paths[true]
+}
+
+// memoryPaths are the paths of the groups that may count memory, keyed by whether the
+// hierarchy is the unified one.
+func memoryPaths(groups string) map[bool]string {
+	paths := map[bool]string{}
+	for line := range strings.SplitSeq(groups, "\n") {
 		fields := strings.SplitN(line, ":", 3)
 		switch {
 		case len(fields) < 3:
@@ -64,18 +92,7 @@ func findCgroup(groups, mounts string) (*Cgroup, bool) {
 			paths[false] = fields[2]
 		}
 	}
-	for _, v2 := range []bool{false, true} {
-		path, ok := paths[v2]
-		if !ok {
-			continue
-		}
-		for _, line := range strings.Split(mounts, "\n") {
-			if m, ok := parseMount(line); ok && m.holds(v2) {
-				return &Cgroup{Folder: m.folder(path), V2: v2}, true
-			}
-		}
-	}
-	return nil, false
+	return paths
 }
 
 // mount is a line of /proc/PID/mountinfo.
@@ -99,7 +116,7 @@ func (m mount) holds(v2 bool) bool {
 	return m.kind == "cgroup" && hasWord(m.options, "memory")
 }
 
-// folder is where a group lies that the kernel calls path. In a container only a
+// folder returns where the group that the kernel calls path is. In a container only a
 // part of the hierarchy is mounted.
 func (m mount) folder(path string) string {
 	path = filepath.Clean("/" + path)
@@ -118,7 +135,7 @@ func hasWord(list, word string) bool {
 	return false
 }
 
-// octal undoes what the kernel does to blanks in the names of mounts.
+// octal undoes the kernel's escaping of blanks in the names of mounts.
 func octal(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
@@ -126,30 +143,30 @@ func octal(s string) string {
 // Memory reads what the group is charged for.
 func (g *Cgroup) Memory() (*GroupMemory, error) {
 	names := struct{ used, limit, kernel string }{"memory.usage_in_bytes", "memory.limit_in_bytes", "memory.kmem.usage_in_bytes"}
-	if g.V2 {
+	if g.v2 {
 		names.used, names.limit, names.kernel = "memory.current", "memory.max", ""
 	}
 	stat, err := parsed(filepath.Join(g.Folder, "memory.stat"), numbers(" "))
 	if err != nil {
 		return nil, err
 	}
-	m := groupMemory(stat, g.V2)
+	m := groupMemory(stat, g.v2)
 	used := g.number(names.used)
 	if used == nil {
-		return nil, fmt.Errorf("%s tells no use of memory", g.Folder)
+		return nil, fmt.Errorf("%s does not report memory use", g.Folder)
 	}
 	m.Used = *used
 	if names.kernel != "" {
 		m.Kernel = g.number(names.kernel)
 	}
-	const unlimited = 1 << 62 // the older hierarchy has a number for none
+	const unlimited = 1 << 62 // the older hierarchy uses a number to say that there is none
 	if limit := g.number(names.limit); limit != nil && *limit < unlimited {
 		m.Limit = limit
 	}
 	return m, nil
 }
 
-// number reads a file with one number; nil for "max", or if there is none.
+// number reads a file that holds one number; nil if it says "max" or does not exist.
 func (g *Cgroup) number(name string) *uint64 {
 	text, err := os.ReadFile(filepath.Join(g.Folder, name))
 	if err != nil {
@@ -162,9 +179,9 @@ func (g *Cgroup) number(name string) *uint64 {
 	return &n
 }
 
-// groupMemory sorts the figures. Those of the older hierarchy that begin with
-// total_ include the groups below, as all of the unified one do. The cache
-// counts memory of tmpfs too in both.
+// groupMemory sorts the figures. Those of the older hierarchy that begin with total_
+// include the groups below, as all figures of the unified one do. In both, the cache
+// includes memory of tmpfs.
 func groupMemory(stat map[string]uint64, v2 bool) *GroupMemory {
 	m := &GroupMemory{}
 	cache := uint64(0)

@@ -29,7 +29,7 @@ func TestFindCgroup(t *testing.T) {
 		{"not mounted", "4:memory:/a\n", unified, nil},
 		{"nothing", "x\n", "y\n", nil},
 	} {
-		got, ok := findCgroup(c.groups, c.mounts)
+		got, ok := FindCgroup(c.groups, c.mounts)
 		if ok != (c.want != nil) || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
 		}

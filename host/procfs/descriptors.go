@@ -3,18 +3,18 @@ package procfs
 // Descriptors are what a process holds open.
 type Descriptors struct {
 	Total, Sockets, Pipes int
-	// Memory are files without a disk, the largest first. They take memory also
-	// while nobody maps them.
+	// Memory are files without a disk, the largest first. They take memory even while
+	// they are not mapped.
 	Memory []MemoryFile
 }
 
-// A FileID distinguishes files, as long as they exist.
+// A FileID identifies a file as long as it exists.
 type FileID struct{ Device, Inode uint64 }
 
-// A MemoryFile is one that lies in memory alone: of memfd_create, or in /dev/shm.
+// A MemoryFile is a file that exists only in memory: from memfd_create, or in /dev/shm.
 type MemoryFile struct {
 	ID      FileID
 	Name    string
-	Bytes   uint64 // of memory that it takes
-	Deleted bool   // nobody can open it by its name
+	Bytes   uint64 // of memory that it uses
+	Deleted bool   // it can no longer be opened by its name
 }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// mostDescriptors bounds what is looked at.
+// mostDescriptors bounds how many descriptors are examined.
 const mostDescriptors = 1 << 17
 
 // Descriptors reads /proc/PID/fd. The files are not opened.
@@ -46,7 +46,7 @@ func (p Process) Descriptors() (*Descriptors, error) {
 	return out, nil
 }
 
-// MemoryFile is the file behind a descriptor, if it lies in memory.
+// MemoryFile returns the file of a descriptor, if it is in memory.
 func (p Process) MemoryFile(fd int32) (MemoryFile, bool) {
 	name := strconv.Itoa(int(fd))
 	target, err := os.Readlink(p.file("fd/" + name))

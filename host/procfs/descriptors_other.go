@@ -4,8 +4,8 @@ package procfs
 
 import "errors"
 
-// Descriptors are only known on Linux.
+// Descriptors are known only on Linux.
 func (p Process) Descriptors() (*Descriptors, error) { return nil, errors.ErrUnsupported }
 
-// MemoryFile is only known on Linux.
+// MemoryFile is known only on Linux.
 func (p Process) MemoryFile(int32) (MemoryFile, bool) { return MemoryFile{}, false }

@@ -1,6 +1,7 @@
 // Package procfs reads what Linux exposes about a process under /proc. It parses text
 // that another process can influence (names of mappings and of processes), so a parser
-// never trusts a line: one that it cannot read is an error with its number.
+// never trusts a line: a line that it cannot read is an error that gives the line's
+// number.
 package procfs
 
 import (
@@ -16,24 +17,26 @@ type Mapping struct {
 	Start, End uint64
 	Read, Write, Exec,
 	Shared bool
-	Offset uint64 // in the file, bytes
+	Offset uint64 // in the file, in bytes
 	Dev    string // major:minor, hexadecimal
-	Inode  uint64 // 0 where there is no file
+	Inode  uint64 // 0 if there is no file
 	Path   string // of the file, or a name in brackets, or empty
-	// Deleted says that the file has no name any more.
+	// Deleted says that the file no longer has a name.
 	Deleted bool
 }
 
-// Size is in bytes.
+// Size returns the size in bytes.
 func (m Mapping) Size() uint64 { return m.End - m.Start }
 
 // Contains reports whether an address lies in the mapping.
 func (m Mapping) Contains(addr uint64) bool { return m.Start <= addr && addr < m.End }
 
-// Usage is one entry of /proc/PID/smaps. All sizes are bytes.
+// Usage is one entry of /proc/PID/smaps. All sizes are in bytes.
 type Usage struct {
 	Mapping
 	RSS, PSS      uint64
+	PSSAnonymous  uint64 // part of PSS, like the next one; only for all mappings together
+	PSSShared     uint64
 	SharedDirty   uint64
 	PrivateDirty  uint64
 	Anonymous     uint64
@@ -41,8 +44,8 @@ type Usage struct {
 	Locked, Swap  uint64
 }
 
-// longestLine is more than the kernel prints for a mapping: a path has at most
-// 4096 bytes, of which each can be escaped with four.
+// longestLine is longer than what the kernel prints for a mapping: a path has at most
+// 4096 bytes, each of which can be escaped as four.
 const longestLine = 64 << 10
 
 func lines(r io.Reader) *bufio.Scanner {
@@ -51,8 +54,8 @@ func lines(r io.Reader) *bufio.Scanner {
 	return s
 }
 
-// ParseMaps reads the text of /proc/PID/maps.
-func ParseMaps(r io.Reader) ([]Mapping, error) {
+// parseMaps reads the text of /proc/PID/maps.
+func parseMaps(r io.Reader) ([]Mapping, error) {
 	var out []Mapping
 	s := lines(r)
 	for n := 1; s.Scan(); n++ {
@@ -70,7 +73,7 @@ func parseMapping(line string) (m Mapping, err error) {
 	field, rest := cut(line)
 	from, to, ok := strings.Cut(field, "-")
 	if !ok {
-		return m, fmt.Errorf("%q is no range of addresses", field)
+		return m, fmt.Errorf("%q is not a range of addresses", field)
 	}
 	if m.Start, err = strconv.ParseUint(from, 16, 64); err != nil {
 		return m, err
@@ -83,7 +86,7 @@ func parseMapping(line string) (m Mapping, err error) {
 	}
 	field, rest = cut(rest)
 	if len(field) != 4 {
-		return m, fmt.Errorf("%q are no permissions", field)
+		return m, fmt.Errorf("%q are not permissions", field)
 	}
 	m.Read, m.Write, m.Exec, m.Shared = field[0] == 'r', field[1] == 'w', field[2] == 'x', field[3] == 's'
 	field, rest = cut(rest)
@@ -107,7 +110,7 @@ func cut(line string) (field, rest string) {
 	return field, rest
 }
 
-// unescape undoes what the kernel does to newlines in paths.
+// unescape undoes the kernel's escaping of newlines in paths.
 func unescape(path string) string { return strings.ReplaceAll(path, `\012`, "\n") }
 
 // ParseSmaps reads the text of /proc/PID/smaps.
@@ -117,7 +120,7 @@ func ParseSmaps(r io.Reader) ([]Usage, error) {
 	for n := 1; s.Scan(); n++ {
 		line := s.Text()
 		name, value, ok := strings.Cut(line, ":")
-		if !ok || strings.ContainsAny(name, " -") { // a header has a range before its first colon
+		if !ok || strings.ContainsAny(name, " -") { // a header has an address range before its first colon
 			m, err := parseMapping(line)
 			if err != nil {
 				return out, fmt.Errorf("line %d: %w", n, err)
@@ -126,7 +129,7 @@ func ParseSmaps(r io.Reader) ([]Usage, error) {
 			continue
 		}
 		if len(out) == 0 {
-			return nil, fmt.Errorf("line %d: %q stands before the first mapping", n, name)
+			return nil, fmt.Errorf("line %d: %q comes before the first mapping", n, name)
 		}
 		if err := out[len(out)-1].set(name, strings.TrimSpace(value)); err != nil {
 			return out, fmt.Errorf("line %d: %w", n, err)
@@ -142,6 +145,10 @@ func (u *Usage) set(name, value string) error {
 		field = &u.RSS
 	case "Pss":
 		field = &u.PSS
+	case "Pss_Anon":
+		field = &u.PSSAnonymous
+	case "Pss_Shmem":
+		field = &u.PSSShared
 	case "Shared_Dirty":
 		field = &u.SharedDirty
 	case "Private_Dirty":
@@ -170,13 +177,13 @@ func kilobytes(text string) (uint64, error) {
 		return 0, err
 	}
 	if strings.TrimSpace(unit) != "kB" || n > 1<<53 {
-		return 0, fmt.Errorf("%q is no size in kB", text)
+		return 0, fmt.Errorf("%q is not a size in kB", text)
 	}
 	return n << 10, nil
 }
 
-// An Identity is the same for all names of one file. Its size and time tell it from
-// another one in a file system that uses numbers twice.
+// An Identity is the same for all names of one file. Its size and time distinguish the
+// file from another one in a file system that reuses inode numbers.
 type Identity struct {
 	FileID
 	Size, Time int64

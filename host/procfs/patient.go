@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// ErrSilent says that a file or a memory was asked and did not answer: it is on a
-// file system whose server is away, or the process answers for it itself.
+// ErrSilent says that a read of a file or of memory got no response: the file is on a
+// file system whose server is gone, or that the process itself serves.
 var ErrSilent = errors.New("it does not answer")
 
-// patience is how long an answer may take.
+// patience is how long a response may take.
 const patience = 3 * time.Second
 
-// within gives f up when it takes too long. What it returns then is dropped.
+// within gives up on f if it takes too long. What f returns later goes to drop.
 func within[T any](f func() (T, error), drop func(T)) (T, error) {
 	type answer struct {
 		what T
@@ -43,21 +43,21 @@ func within[T any](f func() (T, error), drop func(T)) (T, error) {
 	}
 }
 
-// patient reads until it is not answered.
+// patient reads until a read gets no response.
 type patient struct {
 	from   io.ReaderAt
 	silent atomic.Bool
 }
 
-// Patient makes a reader give up reads that are not answered, and all that would
-// come after one.
+// Patient returns a reader that gives up on a read that gets no response, and on all
+// reads after that.
 func Patient(r io.ReaderAt) io.ReaderAt { return &patient{from: r} }
 
 func (p *patient) ReadAt(b []byte, at int64) (n int, err error) {
 	if p.silent.Load() {
 		return 0, ErrSilent
 	}
-	own := make([]byte, len(b)) // a late answer must not change what is used by then
+	own := make([]byte, len(b)) // a late response must not change what is in use by then
 	n, err = within(func() (int, error) { return p.from.ReadAt(own, at) }, func(int) {})
 	if err == ErrSilent {
 		p.silent.Store(true)

@@ -12,25 +12,24 @@ import (
 	"time"
 )
 
-// A Process is one that runs on this machine, by its number as we see it. A
-// number can be given to another process later: [Process.Started] tells them
-// apart.
+// A Process is a process on this machine, identified by its pid as we see it. A pid can
+// later be reused for another process: [Process.Started] distinguishes them.
 type Process int
 
 func (p Process) file(name string) string { return fmt.Sprintf("/proc/%d/%s", int(p), name) }
 
-// Maps are the mappings, by address.
+// Maps returns the mappings, by address.
 func (p Process) Maps() ([]Mapping, error) {
-	return parsed(p.file("maps"), ParseMaps)
+	return parsed(p.file("maps"), parseMaps)
 }
 
-// Smaps are the mappings with their use. The kernel walks the page tables for
-// it: some microseconds a mapping.
+// Smaps returns the mappings with their usage. The kernel has to walk the page tables
+// for this: a few microseconds per mapping.
 func (p Process) Smaps() ([]Usage, error) {
 	return parsed(p.file("smaps"), ParseSmaps)
 }
 
-// Rollup is the use of all mappings together, by /proc/PID/smaps_rollup.
+// Rollup returns the usage of all mappings together, from /proc/PID/smaps_rollup.
 func (p Process) Rollup() (Usage, error) {
 	all, err := parsed(p.file("smaps_rollup"), ParseSmaps)
 	if err != nil || len(all) == 0 {
@@ -39,28 +38,28 @@ func (p Process) Rollup() (Usage, error) {
 	return all[0], nil
 }
 
-// FileBytes is what the process has read from disks and written to files of
-// them: what is in their cache because of it.
+// FileBytes returns how much the process has read from and written to files on disks:
+// this is what put their content in the page cache.
 func (p Process) FileBytes() (uint64, error) {
 	counts, err := parsed(p.file("io"), numbers(":"))
 	return counts["read_bytes"] + counts["write_bytes"], err
 }
 
-// ReadBytes is what the process has read by calls, from files, sockets and pipes,
-// in the cache or not.
+// ReadBytes returns how much the process has read with system calls, from files,
+// sockets and pipes, cached or not.
 func (p Process) ReadBytes() (uint64, error) {
 	counts, err := parsed(p.file("io"), numbers(":"))
 	return counts["rchar"], err
 }
 
-// Status is what /proc/PID/status has.
+// Status returns the content of /proc/PID/status.
 func (p Process) Status() (Status, error) {
-	return parsed(p.file("status"), ParseStatus)
+	return parsed(p.file("status"), parseStatus)
 }
 
-// Self is what /proc/self/status has of this process. It fails where /proc is of
-// a pid namespace in which the process is not.
-func Self() (Status, error) { return parsed("/proc/self/status", ParseStatus) }
+// Self returns the status of this process from /proc/self/status. It fails if /proc
+// belongs to a pid namespace that does not contain this process.
+func Self() (Status, error) { return parsed("/proc/self/status", parseStatus) }
 
 func parsed[T any](file string, parse func(io.Reader) (T, error)) (T, error) {
 	f, err := os.Open(file)
@@ -76,7 +75,7 @@ func parsed[T any](file string, parse func(io.Reader) (T, error)) (T, error) {
 	return out, err
 }
 
-// Started is when the process began, in clock ticks since boot.
+// Started returns when the process began, in clock ticks since boot.
 func (p Process) Started() (uint64, error) {
 	text, err := os.ReadFile(p.file("stat"))
 	if err != nil {
@@ -85,18 +84,49 @@ func (p Process) Started() (uint64, error) {
 	return started(string(text))
 }
 
-// started reads the 22nd field; the second is a name in parentheses that can
-// hold anything.
+// started reads the 22nd field of /proc/PID/stat.
 func started(stat string) (uint64, error) {
+	_, ticks, err := ParseOrigin(stat)
+	return ticks, err
+}
+
+// ParseOrigin returns, from the text of /proc/PID/stat, the parent of the process (the
+// 4th field) and when it started, in clock ticks since boot (the 22nd). The second
+// field is a name in parentheses that can contain anything.
+func ParseOrigin(stat string) (parent int, started uint64, err error) {
 	after := strings.LastIndexByte(stat, ')')
 	fields := strings.Fields(stat[after+1:])
 	if after < 0 || len(fields) < 20 {
-		return 0, fmt.Errorf("%q is no stat of a process", stat)
+		return 0, 0, fmt.Errorf("%q is not a process's stat", stat)
 	}
-	return strconv.ParseUint(fields[19], 10, 64)
+	if parent, err = strconv.Atoi(fields[1]); err != nil {
+		return 0, 0, err
+	}
+	started, err = strconv.ParseUint(fields[19], 10, 64)
+	return parent, started, err
 }
 
-// Age is how long the process runs.
+// Faults returns how often the process touched a page that was not mapped, or not its
+// own, and got it without a disk read.
+func (p Process) Faults() (uint64, error) {
+	text, err := os.ReadFile(p.file("stat"))
+	if err != nil {
+		return 0, err
+	}
+	return faults(string(text))
+}
+
+// faults reads the 10th field of /proc/PID/stat.
+func faults(stat string) (uint64, error) {
+	after := strings.LastIndexByte(stat, ')')
+	fields := strings.Fields(stat[after+1:])
+	if after < 0 || len(fields) < 8 {
+		return 0, fmt.Errorf("%q is not a process's stat", stat)
+	}
+	return strconv.ParseUint(fields[7], 10, 64)
+}
+
+// Age returns how long the process has been running.
 func (p Process) Age() (time.Duration, error) {
 	ticks, err := p.Started()
 	if err != nil {
@@ -111,7 +141,7 @@ func (p Process) Age() (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("/proc/uptime: %w", err)
 	}
-	const ticksPerSecond = 100 // of all architectures of Linux, for user space
+	const ticksPerSecond = 100 // on all architectures of Linux, for user space
 	age := seconds - float64(ticks)/ticksPerSecond
 	if age < 0 {
 		return 0, fmt.Errorf("process %d began after now", int(p))
@@ -119,7 +149,7 @@ func (p Process) Age() (time.Duration, error) {
 	return time.Duration(age * float64(time.Second)), nil
 }
 
-// Environ is the environment that the process was started with.
+// Environ returns the environment that the process was started with.
 func (p Process) Environ() (map[string]string, error) {
 	f, err := os.Open(p.file("environ"))
 	if err != nil {
@@ -136,7 +166,21 @@ func (p Process) Environ() (map[string]string, error) {
 	return out, err
 }
 
-// Descendants are the children that live now, and theirs.
+// maxCommand bounds how much of a command line is kept, in bytes.
+const maxCommand = 1 << 10
+
+// Command returns the command line of the process; empty if it has none or has ended.
+func (p Process) Command() string {
+	f, err := os.Open(p.file("cmdline"))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	text, _ := io.ReadAll(io.LimitReader(f, maxCommand))
+	return strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(string(text), "?"), "\x00", " "))
+}
+
+// Descendants returns the live children, and their descendants.
 func (p Process) Descendants() (out []Process) {
 	for work := []Process{p}; len(work) > 0; work = work[1:] {
 		lists, _ := filepath.Glob(work[0].file("task/*/children"))
@@ -170,7 +214,7 @@ func (p Process) Memory() (*Memory, error) {
 	return &Memory{f, Patient(f)}, nil
 }
 
-// Close ends the reading.
+// Close closes the memory.
 func (m *Memory) Close() error { return m.f.Close() }
 
 // ReadAt reads at an address.
@@ -187,11 +231,8 @@ type Page uint64
 // Present reports whether the page is in memory.
 func (p Page) Present() bool { return p>>63 == 1 }
 
-// Swapped reports whether the page is in swap.
-func (p Page) Swapped() bool { return p>>62&1 == 1 }
-
-// OfFile reports whether the page is one of a file or shared, and so that nobody
-// wrote to it in a private mapping.
+// OfFile reports whether the page belongs to a file or is shared; in a private mapping
+// it has then not been written to.
 func (p Page) OfFile() bool { return p>>61&1 == 1 }
 
 // Pages reads the page map of a process.
@@ -206,14 +247,14 @@ func (p Process) Pages() (*Pages, error) {
 	return &Pages{f}, nil
 }
 
-// Close ends the reading.
+// Close closes the page map.
 func (p *Pages) Close() error { return p.f.Close() }
 
-// PageSize is that of the machine.
+// PageSize is the machine's page size.
 var PageSize = uint64(os.Getpagesize())
 
-// Each calls f with every page of a range, by address. Addresses that are not
-// mapped are pages that are not present.
+// Each calls f with every page of a range, by address. Unmapped addresses are reported
+// as pages that are not present.
 func (p *Pages) Each(start, end uint64, f func(addr uint64, page Page)) error {
 	buf := make([]byte, 64<<10)
 	for addr := start &^ (PageSize - 1); addr < end; {
@@ -233,20 +274,20 @@ func (p *Pages) Each(start, end uint64, f func(addr uint64, page Page)) error {
 	return nil
 }
 
-// ErrTooLarge says that a range has too many pages to read them one by one.
-var ErrTooLarge = errors.New("too large to look at each page")
+// errTooLarge says that a range has too many pages to be read one by one.
+var errTooLarge = errors.New("too large to look at each page")
 
-// onePages is the longest range that is read page by page, bytes. Drivers of GPUs
-// set terabytes of addresses aside, of which next to nothing is in memory.
+// onePages is the longest range that is read page by page, in bytes. GPU drivers
+// reserve terabytes of address space, of which next to nothing is in memory.
 const onePages = 16 << 30
 
-// Resident is how many bytes of a range are in memory.
+// Resident returns how many bytes of a range are in memory.
 func (p *Pages) Resident(start, end uint64) (bytes uint64, err error) {
 	if bytes, err := p.scan(start, end); err == nil {
 		return bytes, nil
 	}
 	if end-start > onePages {
-		return 0, ErrTooLarge
+		return 0, errTooLarge
 	}
 	return p.count(start, end)
 }

@@ -14,7 +14,7 @@ const mapsText = `55d0-55e0 r-xp 00002000 fe:01 131 /usr/bin/a b (deleted)
 `
 
 func TestParseMaps(t *testing.T) {
-	got, err := ParseMaps(strings.NewReader(mapsText))
+	got, err := parseMaps(strings.NewReader(mapsText))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestParseMaps(t *testing.T) {
 
 func TestBrokenMapsNameTheLine(t *testing.T) {
 	for _, bad := range []string{"x", "1-", "2-1 rw-p 0 0:0 0 ", "1-2 rw 0 0:0 0 ", "1-2 rw-p z 0:0 0 ", "1-2 rw-p 0 0:0 x "} {
-		_, err := ParseMaps(strings.NewReader("1-2 rw-p 00000000 00:00 0 \n" + bad + "\n"))
+		_, err := parseMaps(strings.NewReader("1-2 rw-p 00000000 00:00 0 \n" + bad + "\n"))
 		if err == nil || !strings.HasPrefix(err.Error(), "line 2: ") {
 			t.Errorf("%q: got the error %v", bad, err)
 		}
@@ -102,14 +102,14 @@ func FuzzParse(f *testing.F) {
 	f.Add("1-2 rw-p 0 0:0 0 \nRss: 4 kB\nVmFlags: rd\n")
 	f.Add("Name:\tx\nNSpid:\t1 2\nVmRSS: 12 kB\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		maps, _ := ParseMaps(strings.NewReader(text))
+		maps, _ := parseMaps(strings.NewReader(text))
 		for _, m := range maps {
 			if m.End < m.Start {
 				t.Errorf("%+v ends before it starts", m)
 			}
 		}
 		ParseSmaps(strings.NewReader(text))
-		ParseStatus(strings.NewReader(text))
+		parseStatus(strings.NewReader(text))
 		started(text)
 	})
 }

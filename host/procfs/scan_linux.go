@@ -7,13 +7,13 @@ import (
 	"unsafe"
 )
 
-// A pageScan asks the kernel for the ranges of pages of a kind: struct
-// pm_scan_arg of linux/fs.h, since Linux 6.7.
+// A pageScan asks the kernel for the ranges of pages of one kind: struct pm_scan_arg in
+// linux/fs.h, since Linux 6.7.
 type pageScan struct {
 	size, flags, start, end, until uint64
-	ranges                         uint64 // where they go
+	ranges                         uint64 // where to put them
 	room, most                     uint64
-	inverted, all, some, tell      uint64 // kinds
+	inverted, all, some, report    uint64 // kinds
 }
 
 type pageRange struct{ start, end, kinds uint64 }
@@ -23,8 +23,8 @@ const (
 	pagePresent = 1 << 3
 )
 
-// scan is how many bytes of a range are in memory. It does not look at what is
-// not there, and so is quick where next to nothing is.
+// scan returns how many bytes of a range are in memory. It skips what is not there, and
+// so is fast where next to nothing is.
 func (p *Pages) scan(start, end uint64) (bytes uint64, err error) {
 	ranges := make([]pageRange, 512)
 	var pin runtime.Pinner // the kernel writes to them
@@ -32,7 +32,7 @@ func (p *Pages) scan(start, end uint64) (bytes uint64, err error) {
 	defer pin.Unpin()
 	first, last := start&^(PageSize-1), (end+PageSize-1)&^(PageSize-1)
 	for first < last {
-		s := pageScan{start: first, end: last, ranges: uint64(uintptr(unsafe.Pointer(&ranges[0]))), room: uint64(len(ranges)), all: pagePresent, tell: pagePresent}
+		s := pageScan{start: first, end: last, ranges: uint64(uintptr(unsafe.Pointer(&ranges[0]))), room: uint64(len(ranges)), all: pagePresent, report: pagePresent}
 		s.size = uint64(unsafe.Sizeof(s))
 		n, _, failed := syscall.Syscall(syscall.SYS_IOCTL, p.f.Fd(), uintptr(pagemapScan), uintptr(unsafe.Pointer(&s)))
 		switch {

@@ -34,7 +34,7 @@ func TestScan(t *testing.T) {
 	}
 	n, err := pages.scan(start, start+part)
 	if errors.Is(err, syscall.ENOTTY) {
-		if _, err := pages.Resident(start, start+all); !errors.Is(err, ErrTooLarge) {
+		if _, err := pages.Resident(start, start+all); !errors.Is(err, errTooLarge) {
 			t.Errorf("a terabyte without the kernel's scan: %v", err)
 		}
 		t.Skip("this kernel has no PAGEMAP_SCAN")

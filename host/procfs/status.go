@@ -7,25 +7,25 @@ import (
 	"strings"
 )
 
-// Status is what /proc/PID/status has of a process. Sizes are bytes.
+// Status is the content of /proc/PID/status. Sizes are in bytes.
 type Status struct {
 	Name    string
 	State   string // such as "S (sleeping)"
-	Group   int    // the process that a thread is of
+	Group   int    // the process that a thread belongs to
 	Threads int
-	// VMSize is all mappings; RSS what of them is in memory, and exactly the sum of
+	// VMSize is all mappings; RSS is the part of them in memory, and exactly the sum of
 	// the three kinds after it.
 	VMSize, RSS         uint64
 	Anon, File, Shared  uint64
 	Locked, Pinned      uint64
 	PageTables, Swapped uint64
-	Parent              int   // 0 if it is in a namespace that we do not see
-	Tracer              int   // that debugs the process, 0 if none
-	NamespacePIDs       []int // the process's number in each namespace, ours first
+	Parent              int   // 0 if it is in a namespace that we cannot see
+	Tracer              int   // the process that debugs this one, 0 if none
+	NamespacePIDs       []int // the process's pid in each namespace, ours first
 }
 
-// ParseStatus reads the text of /proc/PID/status.
-func ParseStatus(r io.Reader) (Status, error) {
+// parseStatus reads the text of /proc/PID/status.
+func parseStatus(r io.Reader) (Status, error) {
 	var st Status
 	s := lines(r)
 	for n := 1; s.Scan(); n++ {
@@ -72,7 +72,7 @@ func (st *Status) set(name, value string) (err error) {
 	return err
 }
 
-// numbers reads lines of a name and a number, which a separator parts.
+// numbers parses lines that consist of a name, a separator and a number.
 func numbers(separator string) func(io.Reader) (map[string]uint64, error) {
 	return func(r io.Reader) (map[string]uint64, error) {
 		out := map[string]uint64{}

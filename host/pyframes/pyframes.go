@@ -2,8 +2,8 @@
 // process, at the offsets of an [event.PythonLayout]. The BPF programs contain a
 // second implementation; a test requires the two to agree.
 //
-// It names nothing. Note that frames are those of one moment only while the thread
-// does not run.
+// It names nothing. Note that the frames are a consistent snapshot only if the thread
+// does not run meanwhile.
 package pyframes
 
 import (
@@ -12,19 +12,19 @@ import (
 	"strandline/host/event"
 )
 
-// A Memory is that of a process, or a copy of parts of it.
+// A Memory is the memory of a process, or a copy of parts of it.
 type Memory interface {
 	// Read fills b with what is at an address, or fails.
 	Read(b []byte, addr uint64) error
 }
 
-// A Thread names a thread in both ways that versions of Python keep.
+// A Thread identifies a thread in both ways that versions of Python use.
 type Thread struct {
-	Native  int    // its number as the process sees it, in its own namespace
-	Pthread uint64 // what pthread_self gives: on x86-64 the base of fs
+	Native  int    // its number in the process's own pid namespace
+	Pthread uint64 // what pthread_self returns: on x86-64 the base of fs
 }
 
-// Bounds of what is read of a process that may be hostile, as mappings.c has them.
+// Bounds on what is read from a possibly hostile process, the same as in host/bpf/c.
 const (
 	MaxFrames  = 128
 	maxThreads = 256
@@ -54,7 +54,7 @@ type walker struct {
 	*event.PythonLayout
 }
 
-// word is a word of memory, 0 where it cannot be read.
+// word returns a word of memory, or 0 if it cannot be read.
 func (w *walker) word(addr uint64, offset uint32) uint64 {
 	var b [8]byte
 	if w.mem.Read(b[:], addr+uint64(offset)) != nil {
@@ -63,9 +63,9 @@ func (w *walker) word(addr uint64, offset uint32) uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// thread is the interpreter's state of a thread, if it runs something of Python; 0
-// if not. Up to CPython 3.11 the state of a thread that is being made bears the
-// number of its maker, and stands before that.
+// thread returns the interpreter's state of a thread, if the thread runs Python code; 0
+// if not. Up to CPython 3.11 the state of a thread that is being created has the number
+// of its creator, and comes before the creator's state.
 func (w *walker) thread(t Thread) uint64 {
 	field, want := w.NativeID, uint64(t.Native)
 	if field == event.Absent {
@@ -81,7 +81,7 @@ func (w *walker) thread(t Thread) uint64 {
 	return 0
 }
 
-// innermost is the address of the frame that a state is in; 0 if it runs nothing.
+// innermost returns the address of the frame that a state is in; 0 if it runs nothing.
 func (w *walker) innermost(state uint64) uint64 {
 	at := w.word(state, w.PythonLayout.Frame)
 	if w.CFrameCurrent != event.Absent {
@@ -90,8 +90,8 @@ func (w *walker) innermost(state uint64) uint64 {
 	return at
 }
 
-// frame reads a frame, with what distinguishes its code from another at the same
-// address later.
+// frame reads a frame, including what distinguishes its code from other code at the
+// same address later.
 func (w *walker) frame(at uint64) event.PythonFrame {
 	f := event.PythonFrame{Frame: at, Code: w.word(at, w.Code) &^ w.CodeTag, Instruction: w.word(at, w.Instruction)}
 	if w.InstructionSize == 4 {

@@ -1,11 +1,12 @@
-// Package vmmap is the memory map of a process as a model: what each mapping is
-// for, and how a map differs from an earlier one.
+// Package vmmap models the memory map of a process: what each mapping is for, and how a
+// map differs from an earlier one.
 //
-// It reads nothing: package procfs does. Note that arenas and stacks of threads have no
-// name of their own, and are recognised by their form and neighbours.
+// It reads nothing: package procfs does. Note that arenas and thread stacks have no
+// names of their own, and are recognized by their form and neighbors.
 package vmmap
 
 import (
+	"path"
 	"slices"
 	"sort"
 	"strings"
@@ -18,23 +19,23 @@ type Kind string
 
 // The kinds of mapping.
 const (
-	Heap      Kind = "heap"      // what brk() gives: the main arena of malloc
+	Heap      Kind = "heap"      // what brk() returns: the main arena of malloc
 	Arena     Kind = "arena"     // another arena of glibc's malloc
 	Stack     Kind = "stack"     // of the main thread
 	Thread    Kind = "thread"    // stack of another thread
 	Anonymous Kind = "anonymous" // private memory without a file
 	Shared    Kind = "shared"    // shared memory: /dev/shm, System V, shared anonymous
-	Memfd     Kind = "memfd"     // a file that only lives in memory
+	Memfd     Kind = "memfd"     // a file that exists only in memory
 	File      Kind = "file"      // a file on a disk
-	Special   Kind = "special"   // of the kernel: vdso and its kin
+	Special   Kind = "special"   // the kernel's: the vDSO and the like
 )
 
-// ArenaSize is how much address space one heap of a glibc arena takes, and what
-// its start is a multiple of.
+// ArenaSize is how much address space one heap of a glibc arena takes, and what its
+// address is a multiple of.
 const ArenaSize = 64 << 20
 
-// KindOf is the kind of one mapping, as far as its own line shows. Arenas and
-// stacks of threads are found by [Map.Kind].
+// KindOf returns the kind of one mapping, as far as its own line shows it. Arenas and
+// thread stacks are found by [Map.Kind].
 func KindOf(m procfs.Mapping) Kind {
 	switch {
 	case m.Path == "[heap]":
@@ -55,13 +56,26 @@ func KindOf(m procfs.Mapping) Kind {
 	return File
 }
 
+// allocators are libraries that replace glibc's malloc.
+var allocators = []string{"libjemalloc", "libtcmalloc", "libmimalloc", "libtbbmalloc", "libhoard", "libsnmalloc", "librpmalloc"}
+
+// Allocator returns the name of a mapped file if it is a library that replaces glibc's
+// malloc, such as libjemalloc.so.2; else "".
+func Allocator(file string) string {
+	name := path.Base(file)
+	if slices.ContainsFunc(allocators, func(a string) bool { return strings.HasPrefix(name, a) }) {
+		return name
+	}
+	return ""
+}
+
 // A Map is the mappings of a process at one moment, by address.
 type Map struct {
 	Mappings []procfs.Mapping
 }
 
-// New makes a map. The mappings may come in any order; those that overlap an
-// earlier one, as a list does that changed while it was read, are left out.
+// New makes a map. The mappings may come in any order; those that overlap an earlier
+// one, as can happen in a list that changed while it was read, are left out.
 func New(mappings []procfs.Mapping) *Map {
 	sorted := slices.Clone(mappings)
 	slices.SortStableFunc(sorted, func(a, b procfs.Mapping) int {
@@ -82,7 +96,7 @@ func New(mappings []procfs.Mapping) *Map {
 	return &Map{out}
 }
 
-// Find is the mapping that holds an address.
+// Find returns the mapping that holds an address.
 func (m *Map) Find(addr uint64) (procfs.Mapping, bool) {
 	i := m.after(addr)
 	if i < len(m.Mappings) && m.Mappings[i].Contains(addr) {
@@ -91,7 +105,7 @@ func (m *Map) Find(addr uint64) (procfs.Mapping, bool) {
 	return procfs.Mapping{}, false
 }
 
-// after is the first mapping that ends behind an address.
+// after returns the index of the first mapping that ends after an address.
 func (m *Map) after(addr uint64) int {
 	return sort.Search(len(m.Mappings), func(i int) bool { return m.Mappings[i].End > addr })
 }
@@ -103,8 +117,8 @@ func (m *Map) Within(start, end uint64, f func(start, end uint64)) {
 	}
 }
 
-// Kind is what the mapping that starts at an address is for, by its line and by
-// its neighbours.
+// Kind returns what the mapping that starts at an address is for, according to its line
+// and its neighbors.
 func (m *Map) Kind(of procfs.Mapping) Kind {
 	kind := KindOf(of)
 	if kind != Anonymous || !of.Write || of.Exec {
@@ -120,8 +134,8 @@ func (m *Map) Kind(of procfs.Mapping) Kind {
 	return kind
 }
 
-// isArena recognises a heap of a glibc arena: it starts on a multiple of 64 MiB, and
-// what it does not use yet is mapped behind it without permissions.
+// isArena recognizes a heap of a glibc arena: it starts at a multiple of 64 MiB, and
+// the part that it does not use yet is mapped after it without permissions.
 func (m *Map) isArena(i int) bool {
 	if i >= len(m.Mappings) {
 		return false
@@ -140,7 +154,7 @@ func (m *Map) isArena(i int) bool {
 	return rest.Start == heap.End && !rest.Read && !rest.Write && rest.Inode == 0 && rest.End >= heap.Start+ArenaSize
 }
 
-// isGuard recognises the pages below a thread's stack that nobody may touch.
+// isGuard recognizes the inaccessible pages below a thread's stack.
 func isGuard(m procfs.Mapping) bool {
 	return !m.Read && !m.Write && !m.Exec && m.Inode == 0 && m.Size() <= 1<<20
 }

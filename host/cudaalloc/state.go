@@ -1,0 +1,351 @@
+package cudaalloc
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// A Block is a piece of a segment.
+type Block struct {
+	Addr, Size, Requested uint64
+	Stream                uint64
+	Device                int
+	Allocated             bool
+	Pending               bool // freed, but waiting for another stream
+	pool                  uint64
+	mapped                bool
+	prev, next            uint64
+}
+
+// A Segment is memory that the driver gave in one call, or a contiguous run of memory
+// that it mapped.
+type Segment struct {
+	Device     int
+	Stream     uint64
+	Addr, Size uint64
+	Small      bool // of the pool for small requests
+	Expandable bool
+	Private    bool    // from a pool of its own, as graphs have
+	Pool       uint64  // which one: an arbitrary number
+	Blocks     []Block // by address, without gaps
+}
+
+// errState says that a state cannot be read. As the process runs, the next attempt can
+// succeed.
+var errState = errors.New("what the allocator holds is not of a known form")
+
+// State reads what the allocator holds, by device and address. The process keeps
+// running: unless nothing is requested or freed while State reads, the result does not
+// describe any single moment. A contradictory state is an error.
+func (a *Allocator) State() ([]Segment, error) {
+	if a.devices == 0 {
+		return nil, errState
+	}
+	r := &stateReader{a: a, pid: int(a.im.Process), blocks: map[uint64]*Block{}, pools: map[uint64]pool{}}
+	if err := r.read(); err != nil {
+		return nil, err
+	}
+	return r.segments()
+}
+
+// Bounds on what is read from a possibly hostile process.
+const (
+	mostDevices  = 128
+	mostBlocks   = 1 << 21
+	mostTable    = 256 << 20
+	mostObject   = 1 << 17 // of the allocator
+	deviceObject = 1 << 13 // within which the pools of a device are
+)
+
+type stateReader struct {
+	a      *Allocator
+	pid    int
+	blocks map[uint64]*Block // by the address of their record
+	pools  map[uint64]pool
+	bytes  int
+}
+
+// A pool is a set of free blocks.
+type pool struct{ small, private bool }
+
+// The fields of a block's record, as in PyTorch 2.0 to 2.11.
+const (
+	blockDevice    = 0 // a byte; in 2.0 a word
+	blockStream    = 8
+	blockUses      = 16 // the streams that use it, a set
+	blockSize      = 48
+	blockRequested = 56
+	blockPool      = 64
+	blockAddr      = 72
+	blockAllocated = 80
+	blockMapped    = 81
+	blockPrev      = 88
+	blockNext      = 96
+	blockEvents    = 104
+	blockRecord    = 112 // bytes that are read
+	setElements    = 24  // of a set: how many there are
+)
+
+func (r *stateReader) read() error {
+	object := r.take(r.a.address, min(r.a.devices+16, mostObject))
+	if object == nil {
+		return errState
+	}
+	vector := object[r.a.devices:]
+	from, to := order.Uint64(vector), order.Uint64(vector[8:])
+	if to < from || (to-from)%8 != 0 || to-from > 8*mostDevices {
+		return errState
+	}
+	if from == to {
+		return nil // nothing has been requested yet
+	}
+	list := r.take(from, to-from)
+	if list == nil {
+		return errState
+	}
+	known, err := r.allocated(object[:r.a.devices])
+	if err != nil {
+		return err
+	}
+	if err := r.follow(known); err != nil {
+		return err
+	}
+	pools := map[uint64]bool{}
+	for ; len(list) > 0; list = list[8:] {
+		for _, p := range r.poolsIn(order.Uint64(list)) {
+			pools[p] = true
+		}
+	}
+	for _, b := range r.blocks {
+		pools[b.pool] = true
+	}
+	for p := range pools {
+		free, err := r.free(p)
+		if err != nil {
+			return err
+		}
+		if err := r.follow(free); err != nil {
+			return err
+		}
+	}
+	return r.check()
+}
+
+// allocated returns the blocks that the program has: the allocator keeps them in tables
+// by address, which are recognized by their maximum load. Such a table has a pointer,
+// its number of places minus one, a shift, how far an element may be from its place,
+// the maximum load as a float, and the number of elements.
+func (r *stateReader) allocated(object []byte) (out []uint64, err error) {
+	const (
+		table = 32
+		entry = 24 // how far it is from its place, -1 for none; key; value
+	)
+	half := math.Float32bits(0.5)
+	found := false
+	for at := 8; at+table <= len(object); at += 8 {
+		t := object[at:]
+		if order.Uint32(t[20:]) != half || t[16] > 63 || t[17] > 64 {
+			continue
+		}
+		entries, last, n := order.Uint64(t), order.Uint64(t[8:]), order.Uint64(t[24:])
+		if (last+1)&last != 0 || n > last+1 || entries == 0 {
+			continue
+		}
+		found = true
+		if n == 0 {
+			continue
+		}
+		b := r.take(entries, (last+uint64(t[17]))*entry) // plus one more, which marks the end
+		if b == nil {
+			return nil, errState
+		}
+		for ; len(b) >= entry; b = b[entry:] {
+			if int8(b[0]) >= 0 && order.Uint64(b[8:]) != 0 {
+				out = append(out, order.Uint64(b[16:]))
+			}
+		}
+	}
+	if !found {
+		return nil, errState
+	}
+	return out, nil
+}
+
+// follow reads blocks and their neighbors in memory.
+func (r *stateReader) follow(at []uint64) error {
+	for len(at) > 0 {
+		var fresh []uint64
+		for _, p := range at {
+			if p != 0 && r.blocks[p] == nil {
+				r.blocks[p] = &Block{}
+				fresh = append(fresh, p)
+			}
+		}
+		if len(r.blocks) > mostBlocks {
+			return fmt.Errorf("it has more than %d blocks", mostBlocks)
+		}
+		records, err := r.records(fresh, blockRecord)
+		if err != nil {
+			return err
+		}
+		at = at[:0:0]
+		for i, p := range fresh {
+			b := parseBlock(records[i])
+			*r.blocks[p] = b
+			at = append(at, b.prev, b.next)
+		}
+	}
+	return nil
+}
+
+func parseBlock(b []byte) Block {
+	word := func(at int) uint64 { return order.Uint64(b[at:]) }
+	out := Block{
+		Device: int(b[blockDevice]), Stream: word(blockStream), Size: word(blockSize), Requested: word(blockRequested), Addr: word(blockAddr),
+		Allocated: b[blockAllocated] != 0, mapped: b[blockMapped] != 0, pool: word(blockPool), prev: word(blockPrev), next: word(blockNext),
+	}
+	out.Pending = !out.Allocated && (order.Uint32(b[blockEvents:]) != 0 || word(blockUses+setElements) != 0)
+	return out
+}
+
+// A tree of the standard library: its comparison function, then a node whose parent is
+// the root, with the leftmost and the rightmost node, then the number of elements.
+const (
+	treeRoot  = 16
+	treeLeft  = 24
+	treeRight = 32
+	treeCount = 40
+	treeSize  = 48
+
+	nodeLeft  = 16
+	nodeRight = 24
+	nodeValue = 32
+	nodeSize  = 40
+)
+
+// isTree reports whether memory at an address can be a set of blocks, whose comparison
+// function is in the allocator's library.
+func (r *stateReader) isTree(b []byte, addr uint64) bool {
+	place, ok := r.a.im.Locate(order.Uint64(b))
+	if !ok || place.Object != r.a.code || !place.Mapping.Exec {
+		return false
+	}
+	root, left, right, n := order.Uint64(b[treeRoot:]), order.Uint64(b[treeLeft:]), order.Uint64(b[treeRight:]), order.Uint64(b[treeCount:])
+	if n == 0 {
+		return root == 0 && left == addr+8 && right == addr+8
+	}
+	return root != 0 && left != 0 && right != 0 && n < mostBlocks
+}
+
+// poolsIn returns the pools in the state of a device: each has two sets of blocks, the
+// free ones and, from 2.1 on, those that are not mapped.
+func (r *stateReader) poolsIn(device uint64) (out []uint64) {
+	b := r.take(device, deviceObject)
+	for n := uint64(deviceObject); b == nil && n > 1<<10; n /= 2 {
+		b = r.take(device, n)
+	}
+	for at := 0; at+treeSize+16 <= len(b); at += 8 {
+		if !r.isTree(b[at:], device+uint64(at)) {
+			continue
+		}
+		out = append(out, device+uint64(at))
+		at += treeSize
+		if at+treeSize <= len(b) && r.isTree(b[at:], device+uint64(at)) {
+			at += treeSize
+		}
+	}
+	return out
+}
+
+// free returns the free blocks of a pool.
+func (r *stateReader) free(at uint64) (out []uint64, err error) {
+	b := r.take(at, 2*treeSize+24)
+	if b == nil || !r.isTree(b, at) {
+		return nil, errState
+	}
+	behind := b[treeSize:]
+	if r.isTree(behind, at+treeSize) {
+		behind = behind[treeSize:]
+	}
+	r.pools[at] = pool{small: behind[0] != 0, private: order.Uint64(behind[8:]) != 0}
+	n := order.Uint64(b[treeCount:])
+	nodes := []uint64{order.Uint64(b[treeRoot:])}
+	for len(nodes) > 0 && nodes[0] != 0 {
+		records, err := r.records(nodes, nodeSize)
+		if err != nil {
+			return nil, err
+		}
+		nodes = nodes[:0:0]
+		for _, b := range records {
+			out = append(out, order.Uint64(b[nodeValue:]))
+			for _, child := range []uint64{order.Uint64(b[nodeLeft:]), order.Uint64(b[nodeRight:])} {
+				if child != 0 {
+					nodes = append(nodes, child)
+				}
+			}
+		}
+		if uint64(len(out)+len(nodes)) > n {
+			return nil, errState
+		}
+	}
+	if uint64(len(out)) != n {
+		return nil, errState
+	}
+	return out, nil
+}
+
+// check makes sure that what was read is consistent.
+func (r *stateReader) check() error {
+	for at, b := range r.blocks {
+		if _, known := r.pools[b.pool]; !known || b.Addr == 0 || b.Size == 0 || b.Size > 1<<46 || b.Device >= mostDevices {
+			return errState
+		}
+		if b.Allocated && (b.Requested > b.Size || !b.mapped) {
+			return errState
+		}
+		if n := r.blocks[b.next]; b.next != 0 && (n.prev != at || n.Addr != b.Addr+b.Size || n.pool != b.pool) {
+			return errState
+		}
+		if p := r.blocks[b.prev]; b.prev != 0 && p.next != at {
+			return errState
+		}
+	}
+	return nil
+}
+
+// segments returns the runs of mapped blocks.
+func (r *stateReader) segments() (out []Segment, err error) {
+	for _, b := range r.blocks {
+		if b.prev != 0 {
+			continue
+		}
+		expandable := false
+		for at := b; at != nil; at = r.blocks[at.next] {
+			expandable = expandable || !at.mapped
+		}
+		var s *Segment
+		for at := b; at != nil; at = r.blocks[at.next] {
+			if !at.mapped {
+				s = nil
+				continue
+			}
+			if s == nil {
+				p := r.pools[at.pool]
+				out = append(out, Segment{Device: at.Device, Stream: at.Stream, Addr: at.Addr, Small: p.small, Private: p.private, Pool: at.pool, Expandable: expandable})
+				s = &out[len(out)-1]
+			}
+			s.Size += at.Size
+			s.Blocks = append(s.Blocks, *at)
+		}
+	}
+	slices.SortFunc(out, func(x, y Segment) int { return cmp.Or(cmp.Compare(x.Device, y.Device), cmp.Compare(x.Addr, y.Addr)) })
+	for i := range out[:max(len(out)-1, 0)] {
+		if out[i].Device == out[i+1].Device && out[i].Addr+out[i].Size > out[i+1].Addr {
+			return nil, errState
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,8 @@
+package nvml
+
+import _ "embed"
+
+// program is the reader; build.sh builds it.
+//
+//go:embed object/reader_amd64
+var program []byte

@@ -1,0 +1,59 @@
+package procfs
+
+import (
+	"regexp"
+	"strings"
+)
+
+var (
+	// ownTitle matches how servers title their processes: "VLLM::EngineCore",
+	// "sglang::scheduler_TP0", "ray::Worker.step()".
+	ownTitle = regexp.MustCompile(`^\s*([A-Za-z0-9_]+::[^\s\[(]+)`)
+	// daemonTitle matches how daemons do: "nginx: worker process", "postgres:
+	// checkpointer".
+	daemonTitle = regexp.MustCompile(`^[A-Za-z0-9_.-]+: ([^/]+)`)
+	rankOption  = regexp.MustCompile(`--(?:node[-_]|local[-_]|tp[-_]|dp[-_]|data[-_]parallel[-_])?rank[= ](\d+)`)
+	// ranks are the variables with which launchers tell a process its place in a job:
+	// torchrun's, Open MPI's, PMI's and Slurm's.
+	ranks = []string{"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "LOCAL_RANK"}
+)
+
+// helpers are processes that the libraries of Python and PyTorch start, identified by a
+// part of their command line.
+var helpers = []struct{ part, role string }{
+	{"multiprocessing.resource_tracker", "resource tracker"},
+	{"multiprocessing.forkserver", "fork server"},
+	{"multiprocessing.spawn", "spawned worker"},
+	{"torch/_inductor/compile_worker", "compile worker"},
+}
+
+// mostRole bounds a role, in bytes.
+const mostRole = 48
+
+// Role returns what a process is for, according to its command line and environment,
+// such as "rank 3" or "VLLM::EngineCore"; empty if they do not say.
+func Role(command string, environment map[string]string) string {
+	var parts []string
+	if m := ownTitle.FindStringSubmatch(command); m != nil {
+		parts = append(parts, m[1])
+	} else if m := daemonTitle.FindStringSubmatch(command); m != nil {
+		parts = append(parts, strings.TrimSpace(m[1]))
+	}
+	for _, h := range helpers {
+		if strings.Contains(command, h.part) {
+			parts = append(parts, h.role)
+		}
+	}
+	if m := rankOption.FindStringSubmatch(command); m != nil {
+		parts = append(parts, "rank "+m[1])
+	} else {
+		for _, name := range ranks {
+			if rank := environment[name]; rank != "" && strings.Trim(rank, "0123456789") == "" {
+				parts = append(parts, "rank "+rank)
+				break
+			}
+		}
+	}
+	role := strings.Join(parts, ", ")
+	return strings.ToValidUTF8(role[:min(len(role), mostRole)], "")
+}

@@ -1,0 +1,65 @@
+package sampler
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"strandline/host/sample"
+)
+
+// The names that runtimes give to control groups.
+var (
+	// "docker-<id>.scope", "/docker/<id>", "cri-containerd-<id>.scope", "crio-<id>",
+	// "libpod-<id>": 64 hexadecimal digits; "/lxc/<name>".
+	containerID = regexp.MustCompile(`(?:^|[/:-])([0-9a-f]{64})(?:\.scope)?(?:/|$)`)
+	lxcName     = regexp.MustCompile(`/lxc(?:\.payload)?[./]([^/]+)`)
+	// "/kubepods/burstable/pod<uid>/…", "kubepods-besteffort-pod<uid>.slice", with _
+	// for - in the names of systemd.
+	podUID = regexp.MustCompile(`(?:^|[/-])pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})`)
+	// "/slurm/uid_0/job_12/step_0", "slurmstepd.scope/job_12/step_0"
+	slurmJob = regexp.MustCompile(`/slurm[^/]*(?:/[^/]+)*?/job_(\d+)`)
+	rayActor = regexp.MustCompile(`^ray::([A-Za-z_][\w.]*)`)
+)
+
+// place fills in where a process runs, by the texts of its files cgroup and environ.
+func place(p *sample.Process, groups, environ string) {
+	p.Container, p.Pod, p.Job, p.Actor, p.Rank = nil, "", "", "", nil
+	if m := containerID.FindStringSubmatch(strings.ReplaceAll(groups, "\n", "/")); m != nil {
+		id := m[1][:12] // as docker and crictl print it
+		p.Container = &id
+	} else if m := lxcName.FindStringSubmatch(groups); m != nil {
+		p.Container = &m[1]
+	}
+	if m := podUID.FindStringSubmatch(groups); m != nil {
+		p.Pod = strings.ReplaceAll(m[1], "_", "-")
+	}
+	if m := slurmJob.FindStringSubmatch(groups); m != nil {
+		p.Job = m[1]
+	}
+	if m := rayActor.FindStringSubmatch(p.Command); m != nil {
+		p.Actor = m[1]
+	}
+	_, inPod := variable(environ, "KUBERNETES_SERVICE_HOST")
+	if name, ok := variable(environ, "HOSTNAME"); ok && name != "" && (inPod || p.Pod != "") {
+		p.Pod = name // which is that of the pod, unless it says otherwise
+	}
+	if job, ok := variable(environ, "SLURM_JOB_ID"); ok && p.Job == "" {
+		p.Job = job
+	}
+	if text, ok := variable(environ, "RANK"); ok {
+		if rank, err := strconv.Atoi(text); err == nil {
+			p.Rank = &rank
+		}
+	}
+}
+
+// variable is one of an environment.
+func variable(environ, name string) (value string, ok bool) {
+	for entry := range strings.SplitSeq(environ, "\x00") {
+		if value, ok = strings.CutPrefix(entry, name+"="); ok {
+			return strings.ToValidUTF8(value, "?"), true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,267 @@
+package sampler
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"strandline/host/procfs"
+	"strandline/host/sample"
+)
+
+// process is one that is watched.
+type process struct {
+	// status stays open: reading it costs less then, and never shows another process of
+	// the same number.
+	status  *os.File
+	now     sample.Process
+	visible []string // the devices that it sees, by CUDA_VISIBLE_DEVICES; nil if that is not set
+	group   *group
+	looked  int
+	young   time.Time // until when its reads are looked at
+	low     *int64    // the least that it held on the host, bytes; nil before the first sample
+}
+
+func (s *Sampler) open(pid int, o origin) *process {
+	p := &process{now: sample.Process{PID: pid, Started: o.started, Parent: o.parent, Devices: []sample.DeviceShare{}}}
+	f, err := os.Open(s.path(pid, "status"))
+	if err != nil {
+		p.now.Note = reason(err)
+	}
+	p.status = f
+	if age, err := procfs.Process(pid).Age(); err == nil && s.o.root == procRoot {
+		seconds := age.Seconds()
+		p.now.Age = &seconds
+		p.young = time.Now().Add(sample.Young - age)
+	}
+	return p
+}
+
+// reads is what a young process has read; nil where that is not known.
+func (p *process) reads() *int64 {
+	if !time.Now().Before(p.young) {
+		return nil
+	}
+	n, err := procfs.Process(p.now.PID).ReadBytes()
+	if err != nil {
+		return nil
+	}
+	read := int64(n)
+	return &read
+}
+
+func (p *process) close() {
+	if p.status != nil {
+		p.status.Close()
+	}
+}
+
+// reason is why a file of a process cannot be read, in words.
+func reason(err error) string {
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return "its figures may not be read; run strandline as root"
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ESRCH):
+		return "it has ended"
+	}
+	return err.Error()
+}
+
+// look brings the figures of the host up to date. It reports whether the process is
+// still there.
+func (p *process) look(s *Sampler) bool {
+	if _, ok := s.known[p.now.PID]; !ok {
+		return false
+	}
+	p.now.Devices = []sample.DeviceShare{}
+	p.now.Host = nil
+	if p.status == nil {
+		p.now.State = "not readable"
+		p.describe(s)
+		return true
+	}
+	n, err := p.status.ReadAt(s.buffer, 0)
+	if err != nil && err != io.EOF {
+		if errors.Is(err, syscall.ESRCH) {
+			return false
+		}
+		p.now.Note = reason(err)
+		return true
+	}
+	var v procfs.Vitals
+	if err := procfs.ParseVitals(s.buffer[:n], &v); err != nil {
+		p.now.Note = err.Error()
+		return true
+	}
+	p.now.State, p.now.Parent = stateName(v.State), v.Parent
+	if v.Resident {
+		p.now.Host = &sample.Host{Anonymous: v.Anon, File: v.File, Shared: v.Shared, Swapped: v.Swapped, Pinned: max(v.Locked, v.Pinned)}
+	}
+	p.now.Read = p.reads()
+	threads := v.Threads
+	p.now.Threads = &threads
+	if string(v.Name) != p.now.Name { // new, or it runs another program
+		p.now.Name = strings.ToValidUTF8(string(v.Name), "?")
+		p.looked = 0
+	}
+	if p.looked%again == 0 {
+		p.describe(s)
+	}
+	if p.looked%10 == 0 {
+		p.now.Descriptors = descriptors(s.path(p.now.PID, "fd"))
+	}
+	p.looked++
+	return true
+}
+
+// least is the least that the process held of its own and shared memory.
+func (p *process) least(h *sample.Host) int64 {
+	held := h.Anonymous + h.Shared
+	if p.low == nil || held < *p.low {
+		p.low = &held
+	}
+	return *p.low
+}
+
+// states are the kernel's letters for what a process does.
+var states = map[byte]string{
+	'R': "running", 'S': "sleeping", 'D': "waiting for a device", 'T': "stopped", 't': "traced",
+	'Z': sample.Zombie, 'X': "ended", 'I': "idle", 'P': "parked",
+}
+
+func stateName(c byte) string {
+	if name, ok := states[c]; ok {
+		return name
+	}
+	return string(rune(c))
+}
+
+// descriptors counts the open files of a process; nil if they may not be looked at.
+func descriptors(folder string) *int {
+	info, err := os.Stat(folder)
+	if err != nil {
+		return nil
+	}
+	if n := int(info.Size()); n > 0 && filepath.IsAbs(folder) && strings.HasPrefix(folder, "/proc/") { // since Linux 6.2
+		return &n
+	}
+	f, err := os.Open(folder)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(-1)
+	if err != nil {
+		return nil
+	}
+	n := len(names)
+	return &n
+}
+
+// longestCommand bounds what is kept of a command line, in bytes.
+const longestCommand = 512
+
+// describe says what a process is and where it runs.
+func (p *process) describe(s *Sampler) {
+	pid := p.now.PID
+	line := head(s.path(pid, "cmdline"), longestCommand)
+	if line != "" || p.now.Command == "" { // a zombie has none any more
+		p.now.Command = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(line, "?"), "\x00", " "))
+	}
+	if p.now.Command == "" {
+		p.now.Command = p.now.Name
+	}
+	environ := head(s.path(pid, "environ"), 256<<10)
+	groups := head(s.path(pid, "cgroup"), 16<<10)
+	place(&p.now, groups, environ)
+	p.visible = nil
+	if list, ok := variable(environ, "CUDA_VISIBLE_DEVICES"); ok {
+		p.visible = strings.Split(list, ",")
+	}
+	if p.group = s.groupOf(groups); p.group != nil {
+		p.now.Group = p.group.name
+	}
+}
+
+// head is the beginning of a file, empty if it cannot be read.
+func head(path string, most int64) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	text, _ := io.ReadAll(io.LimitReader(f, most))
+	return string(text)
+}
+
+// A group is a control group of processes that are watched.
+type group struct {
+	name   string
+	folder *procfs.Cgroup
+	at     time.Time // when it was read
+	now    sample.Group
+}
+
+// groupsAge is for how long the figures of a control group are used: the kernel sums
+// them up anew each time.
+const groupsAge = 5 * time.Second
+
+// groupOf is the control group that counts the memory of a process, by the text of its
+// file cgroup; nil if none does.
+func (s *Sampler) groupOf(text string) *group {
+	if g := s.groups[text]; g != nil || text == "" {
+		return g
+	}
+	c, ok := procfs.FindCgroup(text, head(filepath.Join(s.o.root, "self/mountinfo"), 1<<20))
+	if !ok {
+		return nil
+	}
+	g := &group{name: procfs.MemoryPath(text), folder: c}
+	s.groups[text] = g
+	return g
+}
+
+// limits fills in the control groups and the machine.
+func (s *Sampler) limits(out *sample.Sample) {
+	seen := map[string]bool{}
+	for _, p := range s.watched {
+		g := p.group
+		if g == nil || seen[g.name] {
+			continue
+		}
+		seen[g.name] = true
+		if out.Time.Sub(g.at) >= min(groupsAge, 5*s.o.Interval) {
+			g.at = out.Time
+			g.read()
+		}
+		out.Groups = append(out.Groups, g.now)
+	}
+	slices.SortFunc(out.Groups, func(a, b sample.Group) int { return strings.Compare(a.Name, b.Name) })
+	for text, g := range s.groups {
+		if !seen[g.name] {
+			delete(s.groups, text)
+		}
+	}
+	if room, err := procfs.RoomIn(nil); err == nil {
+		out.Machine = &sample.Machine{Total: int64(room.Limit), Available: int64(room.Left)}
+	}
+}
+
+// read asks the kernel for the group, or the one above it whose limit is nearest.
+func (g *group) read() {
+	g.now = sample.Group{Name: g.name}
+	if _, m := g.folder.Tightest(); m != nil {
+		used, limit := int64(m.Working()), int64(*m.Limit)
+		g.now.Used, g.now.Limit = &used, &limit
+		return
+	}
+	if m, err := g.folder.Memory(); err == nil {
+		used := int64(m.Working())
+		g.now.Used = &used
+	}
+}
