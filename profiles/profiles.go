@@ -15,15 +15,17 @@ var ErrOther = errors.New("a file of another kind")
 
 // A File is what one file states. Sizes are bytes.
 type File struct {
-	Name   string
-	Format string // such as jax
-	Writer string // the program and version that wrote it, as far as the file says
-	Levels []Level
-	Uses   []Use
-	Failed []Call
-	Marks  []Mark
-	Spans  []Span // of Marks, by device
-	Host   *Host  // of a text of /proc and its kin
+	Name        string
+	Format      string // such as jax
+	Writer      string // the program and version that wrote it, as far as the file says
+	Levels      []Level
+	Uses        []Use
+	Failed      []Call
+	Checkpoints []Checkpoint
+	Spans       []Span // of Checkpoints, by device
+	Host        *Host  // of a text of /proc and its kin
+	// Columns are levels over time, of a table.
+	Columns []Column
 	// Earlier is what a text states several times, oldest first, before Host.
 	Earlier []Host
 	Notes   []string // what is wrong with the file or not in it, a sentence each
@@ -31,7 +33,17 @@ type File struct {
 	Partial error
 }
 
-// A Level is how much memory of a kind a device held. What the file does not tell
+// A Column is the level of one thing over time.
+type Column struct {
+	Process string // the process or device that the rows name; "" if there is one
+	Name    string // as the table has it
+	// Times are seconds from the first row, in the order of the rows; a clock that is
+	// set can make them run back. Bytes are the levels, NaN where one is missing.
+	Times, Bytes []float64
+	Limit        *int64 // the most it can be, in bytes, where the table states it
+}
+
+// A Level is how much memory of a kind a device held. What the file does not state
 // is nil.
 type Level struct {
 	Device string // its label; "" if the file states none
@@ -57,16 +69,17 @@ type Call struct {
 	Count  int64
 }
 
-// A Mark is a moment that the file names, such as the beginning of a step.
-type Mark struct{ Name string }
+// A Checkpoint is a moment that the file names, such as the beginning of a step.
+type Checkpoint struct{ Name string }
 
 // A Span is memory that was allocated and freed within a trace.
 type Span struct {
 	Device string
-	// Born is the number of the first mark at which it lived, Died that of the first
-	// at which it did not; the number of marks if it lived to the end.
+	// Born is the number of the first checkpoint at which it lived, Died that of the first
+	// at which it did not; the number of checkpoints if it lived to the end.
 	Born, Died int
 	Bytes      int64
+	Stack      []stack.Frame // of what allocated it, innermost first
 }
 
 // Host is memory of a process, a cgroup or a machine as the kernel counts it. What
@@ -75,13 +88,24 @@ type Host struct {
 	RSS       *int64 // resident, in all
 	Peak      *int64 // the highest RSS
 	Anonymous *int64
-	Heap      *int64 // of Anonymous, the heap of malloc
+	Heap      *int64 // of Anonymous, the heap of malloc with its arenas
 	File      *int64 // pages of files
 	Shared    *int64 // memory shared between processes, tmpfs and /dev/shm
+	Memfd     *int64 // of Shared, files of memfd_create
 	HugePages *int64 // of Anonymous, in huge pages
+	Pinned    *int64 // locked in memory, whatever it is
 	Kernel    *int64 // held by the kernel
-	Stacks    *int64 // of threads
+	Stacks    *int64 // of Anonymous, the stacks of threads
 	Swap      *int64
+	Cache     *int64 // pages of files of a cgroup or machine, mapped or not
 	Total     *int64 // of the machine
 	Available *int64 // to programs, without swapping
+	// PrivateDirty and SharedDirty are pages that were written, of this process alone
+	// and common to several.
+	PrivateDirty, SharedDirty *int64
+	Threads                   *int64 // a number
+	Writable                  *int64 // private address space that can be written, resident or not
+	// Allocator is the library that takes the place of glibc's malloc, such as
+	// libjemalloc.so.2.
+	Allocator string
 }

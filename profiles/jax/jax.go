@@ -1,6 +1,6 @@
 // Package jax reads device memory profiles that jax.profiler writes
 // (save_device_memory_profile): pprof profiles of the arrays that a process keeps
-// alive and of the programs that it compiled. The form is that of HeapProfile in
+// alive and of the programs that it compiled. The format is that of HeapProfile in
 // jaxlib/py_client.cc.
 package jax
 
@@ -148,7 +148,7 @@ func levels(uses []profiles.Use) (out []profiles.Level) {
 	return out
 }
 
-// notes say what cannot be concluded from a profile.
+// notes returns what cannot be concluded from a profile.
 func notes(f *profiles.File) (out []string) {
 	for _, l := range f.Levels {
 		switch {

@@ -137,7 +137,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestIs recognises profiles by how they begin, and takes empty lines for text.
+// TestIs recognizes profiles by how they begin, and takes empty lines for text.
 func TestIs(t *testing.T) {
 	for head, want := range map[string]bool{"\n\x04\x08\x01\x10\x02": true, "\n\x02\x10\x02": true, "\n\n\n\n\n\n": false, "\n": false, "": false} {
 		if got := Is([]byte(head)); got != want {

@@ -1,6 +1,7 @@
 // Package kineto reads traces of torch.profiler with profile_memory=True: the events
-// [memory] by device, and the steps. Other events are passed over without being
-// parsed, so that a trace of gigabytes is read as it comes.
+// [memory] by device, the steps, and the operators and functions of Python around what
+// is allocated. Other events are passed over without being parsed, so that a trace of
+// gigabytes is read as it comes.
 package kineto
 
 import (
@@ -15,6 +16,7 @@ import (
 	"strings"
 
 	"strandline/profiles"
+	"strandline/stack"
 	"strandline/units"
 )
 
@@ -23,6 +25,8 @@ var (
 	phase     = []byte(`"ph"`)
 	memory    = []byte(`"[memory]"`)
 	stepEvent = []byte(`"ProfilerStep#`)
+	// categories are those of operators and of functions of Python.
+	categories = [][]byte{[]byte(`"cpu_op"`), []byte(`"Operator"`), []byte(`"python_function"`)}
 )
 
 // Is reports whether an unpacked file that begins with head is a trace: an object
@@ -44,15 +48,26 @@ func Is(head []byte) bool {
 
 // event is what is read of one.
 type event struct {
-	Name string      `json:"name"`
-	TS   json.Number `json:"ts"`
-	Args struct {
+	Name     string          `json:"name"`
+	Category string          `json:"cat"`
+	Phase    string          `json:"ph"`
+	PID      json.RawMessage `json:"pid"`
+	TID      json.RawMessage `json:"tid"`
+	TS       json.Number     `json:"ts"`
+	Duration json.Number     `json:"dur"`
+	Args     struct {
 		Type      *int64 `json:"Device Type"`
 		ID        *int64 `json:"Device Id"`
 		Addr      *int64 `json:"Addr"`
 		Bytes     *int64 `json:"Bytes"`
 		Allocated *int64 `json:"Total Allocated"`
+		Stack     string `json:"Call stack"`
 	} `json:"args"`
+}
+
+// thread names the thread of an event: releases write numbers, or text.
+func (e *event) thread() string {
+	return strings.Trim(string(e.PID), `"`) + "/" + strings.Trim(string(e.TID), `"`)
 }
 
 // device is one that events are of.
@@ -65,6 +80,8 @@ type change struct {
 	addr, bytes       int64
 	total             int64
 	addressed, summed bool
+	thread            string
+	stack             []stack.Frame // innermost first
 }
 
 type step struct {
@@ -76,10 +93,13 @@ type step struct {
 type trace struct {
 	changes []change
 	steps   []step
+	calls   []call
+	names   map[string]int32 // of frames
+	frames  []stack.Frame
 	strange int64
 }
 
-// most is how many events of memory are kept; each takes 64 bytes.
+// most is how many events of memory are kept; each takes 120 bytes.
 const most = 20_000_000
 
 // mostSteps is how many beginnings of steps are kept, of all threads.
@@ -103,13 +123,19 @@ func Read(r io.Reader) (*profiles.File, error) {
 // add keeps an event that is of memory or begins a step.
 func (t *trace) add(text []byte) error {
 	isMemory, isStep := bytes.Contains(text, memory), bytes.Contains(text, stepEvent)
-	if !isMemory && !isStep {
+	isCall := !isMemory && slices.ContainsFunc(categories, func(c []byte) bool { return bytes.Contains(text, c) })
+	if !isMemory && !isStep && !isCall {
 		return nil
 	}
 	var e event
 	if json.Unmarshal(text, &e) != nil {
-		t.strange++
+		if isMemory || isStep {
+			t.strange++
+		}
 		return nil
+	}
+	if isCall && e.Phase == "X" {
+		t.addCall(&e)
 	}
 	at, err := e.TS.Float64()
 	a := e.Args
@@ -124,7 +150,7 @@ func (t *trace) add(text []byte) error {
 	case len(t.changes) == most:
 		return fmt.Errorf("more than %s events of memory", units.Count(most))
 	default:
-		c := change{device: device{*a.Type, -1}, at: at, bytes: *a.Bytes, addressed: a.Addr != nil, summed: a.Allocated != nil}
+		c := change{device: device{*a.Type, -1}, at: at, thread: e.thread(), bytes: *a.Bytes, addressed: a.Addr != nil, summed: a.Allocated != nil}
 		if a.ID != nil {
 			c.id = *a.ID
 		}
@@ -153,10 +179,20 @@ func (d device) String() string {
 	return fmt.Sprintf("%s:%d", name, d.id)
 }
 
+// memory is the kind of memory of a device.
+func (d device) memory() string {
+	if d.kind == 0 {
+		return "host"
+	}
+	return "device"
+}
+
 // block is an allocation that lives.
 type block struct {
-	bytes int64
-	mark  int // at which it lives first
+	bytes      int64
+	checkpoint int // at which it lives first
+	at         float64
+	stack      []stack.Frame
 }
 
 // tally is what a device does in the course of a trace.
@@ -170,15 +206,16 @@ type tally struct {
 // fill adds up what was read, in the order of time.
 func (t *trace) fill(f *profiles.File) {
 	slices.SortStableFunc(t.changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
-	marks := t.marks()
-	for _, m := range marks {
-		f.Marks = append(f.Marks, profiles.Mark{Name: m.name})
+	t.stacks()
+	checkpoints := t.checkpoints()
+	for _, m := range checkpoints {
+		f.Checkpoints = append(f.Checkpoints, profiles.Checkpoint{Name: m.name})
 	}
 	tallies := map[device]*tally{}
 	var order []device
-	next := 0 // the first mark that is not passed
+	next := 0 // the first checkpoint that is not passed
 	for _, c := range t.changes {
-		for next < len(marks) && marks[next].at <= c.at {
+		for next < len(checkpoints) && checkpoints[next].at <= c.at {
 			next++
 		}
 		d := tallies[c.device]
@@ -196,16 +233,18 @@ func (t *trace) fill(f *profiles.File) {
 	for _, dev := range order {
 		d := tallies[dev]
 		for _, b := range d.live {
-			if b.mark < len(marks) {
-				f.Spans = append(f.Spans, profiles.Span{Device: dev.String(), Born: b.mark, Died: len(marks), Bytes: b.bytes})
+			if b.checkpoint < len(checkpoints) {
+				f.Spans = append(f.Spans, profiles.Span{Device: dev.String(), Born: b.checkpoint, Died: len(checkpoints), Bytes: b.bytes, Stack: b.stack})
 			}
 		}
 		f.Levels = append(f.Levels, d.level(dev, f))
 	}
+	f.Uses = uses(tallies, order)
+	t.unattributed(f)
 }
 
-// apply counts an event; a span is returned that ended and stood at a mark.
-func (d *tally) apply(c change, mark int) (s profiles.Span, ok bool) {
+// apply counts an event; a span is returned that ended and was at a checkpoint.
+func (d *tally) apply(c change, checkpoint int) (s profiles.Span, ok bool) {
 	d.net = units.Sum(d.net, c.bytes)
 	d.addressed = d.addressed && c.addressed
 	if c.summed {
@@ -217,19 +256,16 @@ func (d *tally) apply(c change, mark int) (s profiles.Span, ok bool) {
 	old, lived := d.live[c.addr]
 	delete(d.live, c.addr)
 	if c.bytes > 0 {
-		d.live[c.addr] = block{c.bytes, mark}
+		d.live[c.addr] = block{c.bytes, checkpoint, c.at, c.stack}
 	} else if !lived {
 		d.unknown, d.unknownFree = d.unknown+1, units.Sum(d.unknownFree, -c.bytes)
 	}
-	return profiles.Span{Born: old.mark, Died: mark, Bytes: old.bytes}, lived && old.mark < mark
+	return profiles.Span{Born: old.checkpoint, Died: checkpoint, Bytes: old.bytes, Stack: old.stack}, lived && old.checkpoint < checkpoint
 }
 
-// level is what a device holds at the end, and notes on it.
+// level returns what a device holds at the end, and notes on it.
 func (d *tally) level(dev device, f *profiles.File) profiles.Level {
-	l := profiles.Level{Device: dev.String(), Kind: "device"}
-	if dev.kind == 0 {
-		l.Kind = "host"
-	}
+	l := profiles.Level{Device: dev.String(), Kind: dev.memory()}
 	if d.summed {
 		l.Peak = &d.peak
 	}
@@ -247,8 +283,8 @@ func (d *tally) level(dev device, f *profiles.File) profiles.Level {
 	return l
 }
 
-// marks are the beginnings of steps, each once: every thread states them.
-func (t *trace) marks() (out []step) {
+// checkpoints are the beginnings of steps, each once: every thread has them.
+func (t *trace) checkpoints() (out []step) {
 	first := map[string]float64{}
 	for _, s := range t.steps {
 		if at, ok := first[s.name]; !ok || s.at < at {

@@ -36,7 +36,7 @@ func read(t *testing.T, text string) *profiles.File {
 
 func TestRead(t *testing.T) {
 	f := read(t, traceOf(
-		memoryEvent(5, 0, 0x1000, -64, 936), // out of order, and of before
+		memoryEvent(5, 0, 0x1000, -64, 936), // out of order, and from before
 		memoryEvent(1, 0, 0x2000, 500, 1500),
 		`{"ph":"X","name":"aten::mul [memory]","ts":2,"dur":NaN,"args":{"path":"C:\Users\q"}}`,
 		`{"ph":"X","name":"a \" } ] quote","ts":2}`,
@@ -66,8 +66,8 @@ func TestSteps(t *testing.T) {
 		events = append(events, stepAt(at, i), stepAt(at+1, i), memoryEvent(at+2, 0, int64(1+i), 100, 1), memoryEvent(at+3, 0, 99, 7, 1), memoryEvent(at+12, 0, 99, -7, 1))
 	}
 	f := read(t, "["+strings.Join(events, ",")+"]")
-	if len(f.Marks) != 5 {
-		t.Errorf("%d steps, want 5: each thread states one", len(f.Marks))
+	if len(f.Checkpoints) != 5 {
+		t.Errorf("%d steps, want 5: each thread states one", len(f.Checkpoints))
 	}
 	var kept, passing int
 	for _, s := range f.Spans {
@@ -114,8 +114,8 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		for _, s := range file.Spans {
-			if s.Born >= s.Died || s.Died > len(file.Marks) {
-				t.Errorf("a span from %d to %d of %d marks", s.Born, s.Died, len(file.Marks))
+			if s.Born >= s.Died || s.Died > len(file.Checkpoints) {
+				t.Errorf("a span from %d to %d of %d checkpoints", s.Born, s.Died, len(file.Checkpoints))
 			}
 		}
 	})
@@ -134,5 +134,47 @@ func BenchmarkRead(b *testing.B) {
 		if _, err := Read(strings.NewReader(text)); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func callAt(at, dur float64, tid int, category, name, more string) string {
+	return fmt.Sprintf(`{"ph":"X","cat":%q,"name":%q,"pid":7,"tid":%d,"ts":%g,"dur":%g,"args":{%s}}`, category, name, tid, at, dur, more)
+}
+
+// TestStacks finds the operators and the lines of Python around what lives at the end.
+func TestStacks(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		events []string
+		want   string
+		note   string
+	}{
+		{"operators", []string{callAt(0, 9, 7, "cpu_op", "aten::linear", ""), callAt(1, 2, 7, "cpu_op", "aten::mm", ""), callAt(4, 1, 7, "cpu_op", "aten::add", "")}, "aten::mm < aten::linear", "with_stack=True"},
+		{"python", []string{callAt(0, 9, 7, "python_function", "me/train.py(12): step", ""), callAt(1, 2, 7, "cpu_op", "aten::mm", "")}, "aten::mm < me/train.py:12 step", ""},
+		{"python on thread 0", []string{strings.Replace(callAt(0, 9, 0, "python_function", "me/train.py(12): step", ""), `"pid":7`, `"pid":0`, 1), callAt(1, 2, 7, "cpu_op", "aten::mm", "")}, "aten::mm < me/train.py:12 step", ""},
+		{"stack of an operator", []string{callAt(1, 2, 7, "Operator", "aten::mm", `"Call stack":"me/layer.py(3): forward;me/train.py(12): step"`)}, "aten::mm < me/layer.py:3 forward < me/train.py:12 step", ""},
+		{"another thread", []string{callAt(1, 2, 8, "cpu_op", "aten::mm", "")}, "", "no operator"},
+		{"over before", []string{callAt(1, 0.5, 7, "cpu_op", "aten::mm", "")}, "", "no operator"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := read(t, traceOf(append(c.events, memoryEvent(2, 0, 0x1000, 64, 64), memoryEvent(2.5, 0, 0x2000, 64, 128))...))
+			if len(f.Uses) != 1 || f.Uses[0].Count != 2 || f.Uses[0].Size != 64 || f.Uses[0].Device != "cuda:0" {
+				t.Fatalf("uses %+v", f.Uses)
+			}
+			var got []string
+			for _, x := range f.Uses[0].Stack {
+				text := x.Function
+				if x.File != "" {
+					text = fmt.Sprintf("%s:%d %s", x.File, x.Line, x.Function)
+				}
+				got = append(got, text)
+			}
+			if s := strings.Join(got, " < "); s != c.want {
+				t.Errorf("stack %s, want %s", s, c.want)
+			}
+			if notes := strings.Join(f.Notes, " "); (c.note == "") != (notes == "") || !strings.Contains(notes, c.note) {
+				t.Errorf("notes %q", notes)
+			}
+		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ const (
 func Is(head []byte) bool { return strings.HasPrefix(string(head), "SQLite format 3\x00") }
 
 // Read reads an export, which stays as it is: it is opened read-only, as a file that
-// nobody changes, and without what its schema could run.
+// is not changed meanwhile, and without what its schema could run.
 func Read(ctx context.Context, path string) (*profiles.File, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it could not be read within %s", units.Duration(patience)))
 	defer stop()
@@ -87,8 +88,11 @@ func (e *export) read() error {
 			return err
 		}
 	}
+	if len(e.file.Levels) > 0 {
+		e.note("places are not known: the call chains of an export (`nsys profile --cudabacktrace=all`) are not read")
+	}
 	e.note("what was allocated before the recording is not in it, nor what PyTorch's allocator made of its segments; " +
-		"what lives at the end of a recording is no leak by itself")
+		"what lives at the end of a recording is not in itself a leak")
 	return nil
 }
 
@@ -259,17 +263,28 @@ func levelsOf(sums map[pool]*sum) (out []profiles.Level) {
 // outOfMemory is CUDA_ERROR_OUT_OF_MEMORY and cudaErrorMemoryAllocation.
 const outOfMemory = 2
 
-// failed counts the calls that returned an error of memory, by name.
+// notReady is cudaErrorNotReady, with which a query answers that work continues.
+const notReady = 600
+
+// allocates is in the names of calls that allocate memory or pin it.
+var allocates = regexp.MustCompile(`(?i)alloc|memcreate|hostregister`)
+
+// failed counts the calls that returned an error of memory, and those that allocate
+// memory and returned another error, by name; the errors of memory come first.
 func (e *export) failed() error {
-	rows, err := e.db.QueryContext(e.ctx, "SELECT substr(s.value, 1, 200), count(*) FROM (SELECT nameId FROM "+calls+" WHERE returnValue = ? LIMIT ?) c JOIN "+names+" s ON s.id = c.nameId GROUP BY s.value ORDER BY 2 DESC, 1 LIMIT 100", outOfMemory, most)
+	rows, err := e.db.QueryContext(e.ctx, "SELECT substr(s.value, 1, 200), c.returnValue, count(*) FROM (SELECT nameId, returnValue FROM "+calls+" WHERE returnValue NOT IN (0, ?) LIMIT ?) c "+
+		"JOIN "+names+" s ON s.id = c.nameId GROUP BY s.value, c.returnValue ORDER BY c.returnValue <> ?, 3 DESC, 1 LIMIT 100", notReady, most, outOfMemory)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		c := profiles.Call{Status: outOfMemory}
-		if err := rows.Scan(&c.Name, &c.Count); err != nil {
+		var c profiles.Call
+		if err := rows.Scan(&c.Name, &c.Status, &c.Count); err != nil {
 			return err
+		}
+		if c.Status != outOfMemory && !allocates.MatchString(c.Name) {
+			continue
 		}
 		e.file.Failed = append(e.file.Failed, c)
 	}

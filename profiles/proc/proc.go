@@ -1,4 +1,4 @@
-// Package proc reads what people save of a process or a machine as text: smaps,
+// Package proc reads saved texts about a process or a machine: smaps,
 // smaps_rollup, status, the output of pmap and free, meminfo, and memory.stat of a
 // cgroup. A text can hold several of one kind, in the order of time.
 package proc
@@ -36,7 +36,7 @@ var forms = []form{
 }
 
 // formOf is the form of a text that begins with head, nil for others. The command
-// line that pmap prints, or a prompt, may stand before it.
+// line that pmap prints, or a prompt, may be before it.
 func formOf(head string) *form {
 	const before = 3
 	lines := strings.SplitN(head, "\n", before+2)
@@ -55,7 +55,7 @@ func formOf(head string) *form {
 // Is reports whether a text that begins with head is of a form that is read.
 func Is(head []byte) bool { return formOf(string(head)) != nil }
 
-// most is how much of a text is read.
+// most is the largest part of a text that is read.
 const most = 256 << 20
 
 // Read reads a text. Of several blocks the last is the file's, and the others are
@@ -155,37 +155,23 @@ func bytes(n uint64) *int64 {
 	return &size
 }
 
-// shared are the paths of mappings whose pages are memory, not a file on disk.
-var shared = regexp.MustCompile(`^(/dev/shm/|/memfd:|/SYSV|/dev/zero|\[anon_shmem)`)
-
-// smaps sums mappings. Pages that are not anonymous are of the file that is mapped.
+// smaps sums mappings. A rollup has one for all.
 func smaps(lines []string) (*profiles.Host, error) {
 	list, err := procfs.ParseSmaps(reader(lines))
 	if err != nil {
 		return nil, err
 	}
-	var rss, anonymous, heap, huge, swap, ofFile, ofShared, stacks uint64
-	for _, u := range list {
-		rss, anonymous, huge, swap = rss+u.RSS, anonymous+u.Anonymous, huge+u.AnonymousHuge, swap+u.Swap
-		rest := u.RSS - min(u.Anonymous, u.RSS)
-		switch {
-		case shared.MatchString(u.Path):
-			ofShared += rest
-		default:
-			ofFile += rest
-		}
-		switch {
-		case u.Path == "[heap]":
-			heap += u.RSS
-		case strings.HasPrefix(u.Path, "[stack"):
-			stacks += u.RSS
-		}
-	}
-	h := &profiles.Host{RSS: bytes(rss), Anonymous: bytes(anonymous), HugePages: bytes(huge), Swap: bytes(swap)}
-	if len(list) == 1 && list[0].Path == "[rollup]" {
+	h := summed(list)
+	if len(list) != 1 || list[0].Path != "[rollup]" {
 		return h, nil
 	}
-	h.Heap, h.Stacks, h.File, h.Shared = bytes(heap), bytes(stacks), bytes(ofFile), bytes(ofShared)
+	h = &profiles.Host{RSS: h.RSS, Anonymous: h.Anonymous, HugePages: h.HugePages, Swap: h.Swap, Pinned: h.Pinned, PrivateDirty: h.PrivateDirty, SharedDirty: h.SharedDirty}
+	k := kilobytes(lines)
+	h.Shared = k["Pss_Shmem"] // its share of them: the kernel states no other figure
+	if h.Shared != nil {
+		rest := max(*h.RSS-*h.Anonymous-*h.Shared, 0)
+		h.File = &rest
+	}
 	return h, nil
 }
 
@@ -209,43 +195,12 @@ func status(lines []string) (*profiles.Host, error) {
 	k := kilobytes(lines)
 	h := &profiles.Host{
 		RSS: k["VmRSS"], Peak: k["VmHWM"], Anonymous: k["RssAnon"], File: k["RssFile"], Shared: k["RssShmem"], Swap: k["VmSwap"], Kernel: k["VmPTE"],
+		Pinned: more(k["VmLck"], k["VmPin"]), Writable: k["VmData"], Threads: threads(lines),
 	}
 	if h.RSS == nil {
 		return nil, fmt.Errorf("it states no VmRSS: a kernel thread, a process that ended, or a text that is cut off")
 	}
 	return h, nil
-}
-
-var (
-	totals  = regexp.MustCompile(`^ *total kB +(\d+) +(\d+) +(\d+)`)
-	columns = regexp.MustCompile(`\S+`)
-)
-
-// pmap reads the sums of pmap -x, or of -X and -XX, which stand below a line of "=".
-func pmap(lines []string) (*profiles.Host, error) {
-	names := columns.FindAllString(lines[0], -1)
-	for i, line := range lines {
-		if m := totals.FindStringSubmatch(line); m != nil {
-			if n, err := strconv.ParseUint(m[2], 10, 52); err == nil {
-				return &profiles.Host{RSS: bytes(n << 10)}, nil
-			}
-		}
-		if !strings.HasPrefix(strings.TrimSpace(line), "====") || i+1 == len(lines) {
-			continue
-		}
-		sums := columns.FindAllString(lines[i+1], -1)
-		at := map[string]*int64{}
-		for k, text := range sums { // in the order of the columns from Size on
-			column := k + len(names) - len(sums)
-			if n, err := strconv.ParseUint(text, 10, 52); err == nil && column >= 0 {
-				at[names[column]] = bytes(n << 10)
-			}
-		}
-		if at["Rss"] != nil {
-			return &profiles.Host{RSS: at["Rss"], Anonymous: at["Anonymous"], Swap: at["Swap"], HugePages: at["AnonHugePages"]}, nil
-		}
-	}
-	return nil, fmt.Errorf("the line of sums is missing: the text is cut off")
 }
 
 // free reads the row of memory. Columns are named, as they differ by release.
@@ -290,9 +245,52 @@ func unitOf(cells []string) string {
 	return "B"
 }
 
+// more is the larger of two sizes that a text may state.
+func more(a, b *int64) *int64 {
+	if a == nil || b != nil && *b > *a {
+		return b
+	}
+	return a
+}
+
+// threads is how many there are, of a status.
+func threads(lines []string) *int64 {
+	for _, line := range lines {
+		if text, ok := strings.CutPrefix(line, "Threads:"); ok {
+			if n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 32); err == nil && n > 0 {
+				return &n
+			}
+		}
+	}
+	return nil
+}
+
 func meminfo(lines []string) (*profiles.Host, error) {
 	k := kilobytes(lines)
-	return &profiles.Host{Total: k["MemTotal"], Available: k["MemAvailable"], Anonymous: k["AnonPages"], File: k["Cached"], Shared: k["Shmem"], Kernel: k["Slab"], HugePages: k["AnonHugePages"]}, nil
+	h := &profiles.Host{
+		Total: k["MemTotal"], Available: k["MemAvailable"], Anonymous: k["AnonPages"], Shared: k["Shmem"], Kernel: k["Slab"], HugePages: k["AnonHugePages"],
+		Cache: without(k["Cached"], k["Shmem"]), Pinned: k["Mlocked"],
+	}
+	h.File = h.Cache
+	return h, nil
+}
+
+// with is the sum of two sizes of which the second may not be stated.
+func with(a, b *int64) *int64 {
+	if a == nil || b == nil {
+		return a
+	}
+	sum := units.Sum(*a, *b)
+	return &sum
+}
+
+// without is a size without a part of it, where both are stated.
+func without(all, part *int64) *int64 {
+	if all == nil || part == nil {
+		return all
+	}
+	rest := max(*all-*part, 0)
+	return &rest
 }
 
 // memoryStat reads memory.stat of either hierarchy. The cache counts shared memory
@@ -314,15 +312,13 @@ func memoryStat(lines []string) (*profiles.Host, error) {
 		return nil
 	}
 	h := &profiles.Host{
-		Anonymous: pick("anon", "total_rss", "rss"), Shared: pick("shmem", "total_shmem"), File: pick("file", "total_cache", "cache"),
-		Kernel: pick("kernel", "slab"), HugePages: pick("anon_thp", "total_rss_huge", "rss_huge"), Swap: pick("total_swap", "swap"),
+		Anonymous: pick("anon", "total_rss", "rss"), Shared: pick("shmem", "total_shmem"), Pinned: pick("total_unevictable", "unevictable"),
+		Kernel: with(pick("kernel", "slab"), stat["sock"]), HugePages: pick("anon_thp", "total_rss_huge", "rss_huge"), Swap: pick("total_swap", "swap"),
 	}
 	if h.Anonymous == nil {
 		return nil, fmt.Errorf("it states no anonymous memory")
 	}
-	if h.File != nil && h.Shared != nil {
-		pages := max(*h.File-*h.Shared, 0)
-		h.File = &pages
-	}
+	h.Cache = without(pick("file", "total_cache", "cache"), h.Shared)
+	h.File = h.Cache
 	return h, nil
 }

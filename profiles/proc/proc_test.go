@@ -53,7 +53,7 @@ Mem:        24684092     1649348    21818616       60072     1606660    23034744
 Swap:              0           0           0
 `
 
-// figures are what a text states, in KiB.
+// figures returns what a text states, in KiB.
 func figures(h *profiles.Host) string {
 	var out []string
 	for _, x := range []struct {
@@ -62,6 +62,7 @@ func figures(h *profiles.Host) string {
 	}{
 		{"rss", h.RSS}, {"peak", h.Peak}, {"anon", h.Anonymous}, {"heap", h.Heap}, {"file", h.File}, {"shared", h.Shared}, {"huge", h.HugePages},
 		{"kernel", h.Kernel}, {"stacks", h.Stacks}, {"total", h.Total}, {"available", h.Available},
+		{"memfd", h.Memfd}, {"pinned", h.Pinned}, {"cache", h.Cache},
 	} {
 		if x.n != nil {
 			out = append(out, fmt.Sprintf("%s %d", x.name, *x.n>>10))
@@ -72,8 +73,8 @@ func figures(h *profiles.Host) string {
 
 func TestRead(t *testing.T) {
 	for _, c := range []struct{ text, form, want string }{
-		{smapsText, "smaps", "rss 7284, anon 5112, heap 1000, file 124, shared 2048, huge 2048, stacks 16"},
-		{"00400000-7fff0000 ---p 00000000 00:00 0 [rollup]\nRss: 500 kB\nAnonymous: 400 kB\n", "smaps_rollup", "rss 500, anon 400, huge 0"},
+		{smapsText, "smaps", "rss 7284, anon 5112, heap 1000, file 124, shared 2048, huge 2048, stacks 16, memfd 0, pinned 0"},
+		{"00400000-7fff0000 ---p 00000000 00:00 0 [rollup]\nRss: 500 kB\nAnonymous: 400 kB\n", "smaps_rollup", "rss 500, anon 400, huge 0, pinned 0"},
 		{statusText, "status", "rss 1700, peak 2000, anon 1000, file 600, shared 100"},
 		{strings.ReplaceAll(statusText, "\n", "\r\n"), "status", "rss 1700, peak 2000, anon 1000, file 600, shared 100"},
 		{pmapText, "pmap", "rss 384356"},
@@ -82,8 +83,8 @@ func TestRead(t *testing.T) {
 		{"$ free -m\n              total        used        free      shared  buff/cache   available\nMem:          24105        1610       21307          58        1569       22494\n", "free", "shared 59392, total 24683520, available 23033856"},
 		{"               total        used        free      shared  buff/cache   available\nMem:            23Gi       1.5Gi        20Gi        58Mi       1.5Gi        22Gi\n", "free", "shared 59392, total 24117248, available 23068672"},
 		{"MemTotal:       24684092 kB\nMemFree: 100 kB\nMemAvailable:   23034744 kB\n", "meminfo", "total 24684092, available 23034744"},
-		{"anon 1048576\nfile 3145728\nkernel_stack 1024\nslab 2048\nshmem 1048576\n", "memory.stat", "anon 1024, file 2048, shared 1024, kernel 2"},
-		{"cache 3145728\nrss 1048576\nmapped_file 0\ntotal_cache 4194304\ntotal_rss 2097152\n", "memory.stat", "anon 2048, file 4096"},
+		{"anon 1048576\nfile 3145728\nkernel_stack 1024\nslab 2048\nshmem 1048576\n", "memory.stat", "anon 1024, file 2048, shared 1024, kernel 2, cache 2048"},
+		{"cache 3145728\nrss 1048576\nmapped_file 0\ntotal_cache 4194304\ntotal_rss 2097152\n", "memory.stat", "anon 2048, file 4096, cache 4096"},
 	} {
 		if !Is([]byte(c.text)) {
 			t.Errorf("%s: not taken for one", c.form)
@@ -96,6 +97,64 @@ func TestRead(t *testing.T) {
 		}
 		if got := figures(f.Host); f.Format != c.form || got != c.want || len(f.Earlier) > 0 || f.Partial != nil {
 			t.Errorf("%s: %s: %s, want %s (%d earlier, %v)", c.form, f.Format, got, c.want, len(f.Earlier), f.Partial)
+		}
+	}
+}
+
+// mapped is a process with what has a kind of its own: an arena of malloc, the stack of
+// a thread, a file in memory, and a mapping that grew and is listed twice.
+const mapped = `7f0000000000-7f0000100000 rw-p 00000000 00:00 0
+Rss:                1000 kB
+Anonymous:          1000 kB
+7f0000100000-7f0004000000 ---p 00000000 00:00 0
+Rss:                   0 kB
+7f0005000000-7f0005001000 ---p 00000000 00:00 0
+Rss:                   0 kB
+7f0005001000-7f0005801000 rw-p 00000000 00:00 0
+Rss:                 200 kB
+Anonymous:           200 kB
+7f0006000000-7f0006100000 rw-s 00000000 00:01 9 /memfd:x (deleted)
+Rss:                 500 kB
+Anonymous:             0 kB
+7f0007000000-7f0007100000 rw-p 00000000 00:00 0
+Rss:                  60 kB
+Anonymous:            60 kB
+7f0007000000-7f0007200000 rw-p 00000000 00:00 0
+Rss:                  70 kB
+Anonymous:            70 kB
+Locked:               70 kB
+7f0008000000-7f0008100000 r-xp 00000000 fe:00 5 /usr/lib/libjemalloc.so.2
+Rss:                  10 kB
+Anonymous:             0 kB
+`
+
+const pmapShort = `7:   ./a
+Address           Kbytes     RSS   Dirty Mode  Mapping
+0000558b4912a000       4       4       4 r-x-- a
+00007f7ceda06000   10668   10664   10664 rw---   [ anon ]
+00007f7ceda06000   20000   20000   20000 rw---   [ anon ]
+00007f7cf0000000    1024    1024    1024 rw-s- torch_7_123 (deleted)
+00007f7cf1000000    1024    1024    1024 rw-s- memfd:x (deleted)
+00007ffd9c4f8000     132      12      12 rw---   [ stack ]
+---------------- ------- ------- -------
+total kB           32852   32728   32724
+`
+
+func TestMappings(t *testing.T) {
+	for _, c := range []struct {
+		text, want string
+		threads    int64
+		allocator  string
+	}{
+		{mapped, "rss 1780, anon 1270, heap 1000, file 10, shared 500, huge 0, stacks 200, memfd 500, pinned 70", 2, "libjemalloc.so.2"},
+		{pmapShort, "rss 22064, anon 20012, file 4, shared 2048, stacks 12, memfd 1024", 1, ""},
+	} {
+		f, err := Read(strings.NewReader(c.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := figures(f.Host); got != c.want || *f.Host.Threads != c.threads || f.Host.Allocator != c.allocator || len(f.Earlier) > 0 {
+			t.Errorf("%s, %d threads, %q; want %s, %d, %q", got, *f.Host.Threads, f.Host.Allocator, c.want, c.threads, c.allocator)
 		}
 	}
 }
@@ -149,7 +208,7 @@ func TestOwnProcess(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, text := range []string{smapsText, statusText, pmapText, pmapLong, freeText, "MemTotal: 1 kB\n", "anon 4096\nfile 4096\nslab 1\n"} {
+	for _, text := range []string{smapsText, mapped, pmapShort, statusText, pmapText, pmapLong, freeText, "MemTotal: 1 kB\n", "anon 4096\nfile 4096\nslab 1\n"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

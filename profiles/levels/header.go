@@ -1,0 +1,277 @@
+package levels
+
+import (
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"strandline/units"
+)
+
+// A header states what the columns of a table are.
+type header struct {
+	names  []string
+	time   int // the column of times, -1 if there is none
+	clock  clock
+	groups []int // columns that name a process or a device
+	levels []level
+}
+
+// A level is a column of sizes.
+type level struct {
+	name     string
+	column   int
+	factor   float64 // bytes of a number without a unit
+	capacity int     // the column that states the most it can be; -1 if there is none
+	most     float64 // bytes of a number without a unit in that column
+}
+
+var (
+	timeName  = regexp.MustCompile(`(?i)^(t|ts|time|date|timestamp|elapsed|uptime|clock|sec|secs|seconds|epoch_?(s|sec|secs|seconds|ms)|unix.*|datetime|.*[ _.-]?time(stamp)?|(t|time|elapsed|timestamp|uptime)[ _.(\[-].*)$`)
+	groupName = regexp.MustCompile(`(?i)^(pid|process|process[ _]?name|command|comm|name|index|gpu|gpu[ _]?(id|index|uuid|name)|uuid|device|host|hostname|node|pod|container|rank|instance|job|namespace|role|worker|service|id|pci\.bus_id|user)$`)
+	// otherName are columns of numbers that are not sizes.
+	otherName = regexp.MustCompile(`(?i)(%|percent|pct|cpu|util|temp|power|watt|clock|\bfan|thread|\bfds?\b|count|\bnum|iteration|\biter|step|epoch|loss|\blr\b|latency|requests?|qps|rps|tokens?|faults|voluntary|switch|duration|speed|pstate|version|status|state|port)`)
+	// memoryName are columns that are sizes of memory.
+	memoryName   = regexp.MustCompile(`(?i)(mem|rss|pss|uss|vms|vsz|virt|\bres\b|swap|heap|anon|cache|shared|alloc|reserved|used|usage|working|resident|private|hbm|vram|footprint|bytes|\b[kmgt]i?b\b|_[kmgt]i?b\b)`)
+	freeName     = regexp.MustCompile(`(?i)(free|avail)`)
+	capacityName = regexp.MustCompile(`(?i)(total|limit|capacity)`)
+	unitName     = regexp.MustCompile(`(?i)(?:^|[\[( _.,-])(bytes?|b|[kmgt](?:i?b)?|kilobytes|megabytes|gigabytes)[\])]*$`)
+)
+
+// factors are the units that a header can name. Those who write KB or MB above a column
+// of memory divide by 1024: psutil, ps and nvidia-smi do.
+var factors = map[byte]float64{'b': 1, 'k': 1 << 10, 'm': 1 << 20, 'g': 1 << 30, 't': 1 << 40}
+
+// factorOf is the unit that a name states, 1 if none.
+func factorOf(name string) float64 {
+	if m := unitName.FindStringSubmatch(name); m != nil {
+		return factors[strings.ToLower(m[1])[0]]
+	}
+	return 1
+}
+
+// unnamed reports whether the first line of a table is a row already: nothing in it is
+// a name.
+func unnamed(cells []string) bool {
+	if _, ok := parseClock(cells[0]); !ok {
+		return false
+	}
+	for _, c := range cells[1:] {
+		if _, _, ok := parseSize(c, 1); !ok {
+			return false
+		}
+	}
+	return len(cells) > 1
+}
+
+// ofMemory reports whether all levels are in columns without a name, or in one whose
+// name suggests memory: words that blanks separate may be any text.
+func (h *header) ofMemory() bool {
+	for _, l := range h.levels {
+		if !memoryName.MatchString(l.name) && !strings.HasPrefix(l.name, unnamedColumn) {
+			return false
+		}
+	}
+	return true
+}
+
+// unnamedColumn begins the name of a column that has none.
+const unnamedColumn = "column "
+
+// headerOf finds out what the columns are, from their names, if there are any, and a row.
+func headerOf(names, row []string) header {
+	h := header{names: names, time: -1}
+	if names == nil {
+		h.names = make([]string, len(row))
+		for i := range h.names {
+			h.names[i] = unnamedColumn + strconv.Itoa(i+1)
+		}
+	}
+	h.findTime(row)
+	if h.time < 0 {
+		return h
+	}
+	h.clock = clockOf(h.names[h.time], row[h.time])
+	var sizes, plain []int
+	capacity := -1
+	for i, name := range h.names {
+		if i == h.time || i >= len(row) {
+			continue
+		}
+		_, _, number := parseSize(row[i], 1)
+		switch {
+		case groupName.MatchString(name):
+			h.groups = append(h.groups, i)
+		case !number || otherName.MatchString(name) && !strings.Contains(strings.ToLower(name), "byte"):
+		case capacityName.MatchString(name) && memoryName.MatchString(name):
+			capacity = i
+		case freeName.MatchString(name): // what is left, not what is held
+		case memoryName.MatchString(name):
+			sizes = append(sizes, i)
+		default:
+			plain = append(plain, i)
+		}
+	}
+	if len(sizes) == 0 {
+		// names such as "value", or those of the processes
+		sizes = plain
+		if len(sizes) == 0 && capacity >= 0 {
+			sizes, capacity = []int{capacity}, -1 // such as total_rss
+		}
+	}
+	most := 1.0
+	if capacity >= 0 {
+		most = factorOf(h.names[capacity])
+	}
+	for _, i := range sizes {
+		h.levels = append(h.levels, level{name: h.names[i], column: i, factor: factorOf(h.names[i]), capacity: capacity, most: most})
+	}
+	return h
+}
+
+// findTime finds the column of times: the first, or one that is named so.
+func (h *header) findTime(row []string) {
+	for i, name := range h.names {
+		if i < len(row) && timeName.MatchString(name) {
+			if _, ok := parseClock(row[i]); ok {
+				h.time = i
+				return
+			}
+		}
+	}
+	if len(row) == 0 || len(h.names) > 0 && groupName.MatchString(h.names[0]) && len(row) > 1 && !strings.Contains(row[0], ":") {
+		return
+	}
+	if _, ok := parseClock(row[0]); ok {
+		h.time = 0
+	}
+}
+
+// repeats reports whether a row is the header once more.
+func (h *header) repeats(cells []string) bool { return slices.Equal(cells, h.names) }
+
+// A cell is what a row states of a level, in bytes: NaN is missing.
+type cell struct{ bytes, limit float64 }
+
+// read reads the levels of a row into out. It reports whether all are sizes.
+func (h *header) read(cells []string, out []cell) bool {
+	for i, l := range h.levels {
+		out[i] = cell{math.NaN(), math.NaN()}
+		if l.column >= len(cells) {
+			continue
+		}
+		v, limit, ok := parseSize(cells[l.column], l.factor)
+		if !ok {
+			return false
+		}
+		out[i] = cell{v, limit}
+		if l.capacity >= 0 && l.capacity < len(cells) {
+			if v, _, ok := parseSize(cells[l.capacity], l.most); ok {
+				out[i].limit = v
+			}
+		}
+	}
+	return true
+}
+
+// parseSize reads a size; a number without a unit is of factor bytes. Two sizes with a
+// slash between them, as docker stats prints, are a level and its limit. What says that
+// it is missing is NaN.
+func parseSize(cell string, factor float64) (bytes, limit float64, ok bool) {
+	limit = math.NaN()
+	if x, err := strconv.ParseFloat(cell, 64); err == nil && !math.IsInf(x, 0) { // NaN is missing
+		return x * factor, limit, true
+	}
+	switch strings.ToLower(strings.Trim(cell, "[]")) {
+	case "", "?", "-", "--", "na", "n/a", "nan", "null", "none", "not supported", "not available", "unknown error", "insufficient permissions":
+		return math.NaN(), limit, true
+	}
+	if a, b, two := strings.Cut(cell, "/"); two {
+		bytes, _, ok = parseSize(strings.TrimSpace(a), factor)
+		if ok {
+			limit, _, ok = parseSize(strings.TrimSpace(b), factor)
+		}
+		return bytes, limit, ok
+	}
+	n, err := units.ParseBytes(cell)
+	return float64(n), limit, err == nil
+}
+
+// A clock reads the times of a column.
+type clock struct {
+	layout string  // of package time; "" for numbers
+	factor float64 // seconds of a number
+}
+
+var layouts = []string{
+	time.RFC3339, "2006-01-02 15:04:05Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006/01/02 15:04:05",
+	"2006-01-02 15:04:05 -0700 MST", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05 MST",
+	"2006-01-02 15:04", "2006-01-02T15:04", "2006/01/02 15:04", "02/Jan/2006:15:04:05 -0700", "02.01.2006 15:04:05", "01/02/2006 15:04:05", "02/01/2006 15:04:05", "01/02/2006 15:04", "02/01/2006 15:04",
+	"Jan _2 15:04:05", "Jan _2 15:04:05 2006", "Jan _2, 2006 15:04:05", time.ANSIC, time.UnixDate, time.RFC1123, time.RFC1123Z, "15:04:05", "15:04", "20060102-150405", "20060102_150405", "2006-01-02_15-04-05", "2006-01-02", "2006/01/02",
+}
+
+var unitOfTime = regexp.MustCompile(`(?i)[\[( _.-](ms|millis|milliseconds|us|µs|micros|microseconds|ns|nanos|nanoseconds|m|min|mins|minutes|h|hours?|days?)[\])]*$`)
+
+// clockOf is the clock of a column with this name and first cell.
+func clockOf(name, cell string) clock {
+	c, _ := parseClock(cell)
+	if c.layout != "" {
+		return c
+	}
+	if m := unitOfTime.FindStringSubmatch(" " + name); m != nil {
+		switch u := strings.ToLower(m[1]); {
+		case strings.HasPrefix(u, "mi") && strings.HasPrefix(u, "min"), u == "m":
+			c.factor = 60
+		case u == "ms", strings.HasPrefix(u, "milli"):
+			c.factor = 1e-3
+		case strings.HasPrefix(u, "u"), strings.HasPrefix(u, "µ"), strings.HasPrefix(u, "micro"):
+			c.factor = 1e-6
+		case strings.HasPrefix(u, "n"):
+			c.factor = 1e-9
+		case strings.HasPrefix(u, "h"):
+			c.factor = 3600
+		case strings.HasPrefix(u, "d"):
+			c.factor = 24 * 3600
+		}
+	}
+	return c
+}
+
+// parseClock finds out how a time is written.
+func parseClock(cell string) (clock, bool) {
+	if x, err := strconv.ParseFloat(cell, 64); err == nil && !math.IsNaN(x) && !math.IsInf(x, 0) {
+		// Seconds since 1970 have ten digits.
+		switch {
+		case x > 1e17:
+			return clock{factor: 1e-9}, true
+		case x > 1e14:
+			return clock{factor: 1e-6}, true
+		case x > 1e11:
+			return clock{factor: 1e-3}, true
+		}
+		return clock{factor: 1}, true
+	}
+	const longest = 40 // bytes of a date
+	if len(cell) > longest {
+		return clock{}, false
+	}
+	for _, l := range layouts {
+		if _, err := time.Parse(l, strings.Replace(cell, ",", ".", 1)); err == nil {
+			return clock{layout: l}, true
+		}
+	}
+	return clock{}, false
+}
+
+// read reads a time, in seconds from a moment that is the same for all.
+func (c clock) read(cell string) (seconds float64, ok bool) {
+	if c.layout == "" {
+		x, err := strconv.ParseFloat(cell, 64)
+		return x * c.factor, err == nil && !math.IsNaN(x) && !math.IsInf(x, 0)
+	}
+	t, err := time.Parse(c.layout, strings.Replace(cell, ",", ".", 1))
+	return float64(t.Unix()) + float64(t.Nanosecond())/1e9, err == nil
+}

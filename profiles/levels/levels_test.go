@@ -1,0 +1,156 @@
+package levels
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"strandline/profiles"
+)
+
+func read(t *testing.T, text string) []profiles.Column {
+	t.Helper()
+	if !Is([]byte(text)) {
+		t.Fatalf("is not taken for a table:\n%s", text)
+	}
+	f, err := Read(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.Columns
+}
+
+func TestRead(t *testing.T) {
+	nan := math.NaN()
+	type column struct {
+		process, name string
+		times, bytes  []float64
+		limit         int64
+	}
+	for _, c := range []struct {
+		name, text string
+		want       []column
+	}{
+		{"seconds and bytes", "seconds,bytes\n0,100\n1,?\n2,300\n", []column{{"", "bytes", []float64{0, 1, 2}, []float64{100, nan, 300}, 0}}},
+		{"no header", "0,100\n1.5,200\n", []column{{"", "column 2", []float64{0, 1.5}, []float64{100, 200}, 0}}},
+		{"dates and a unit in the header", "Date;RSS (KB)\n2026-11-22 10:00:00;1\n2026-11-22 10:01:00;\n2026-11-22 10:02:00;3\n",
+			[]column{{"", "RSS (KB)", []float64{0, 60, 120}, []float64{1024, nan, 3072}, 0}}},
+		{"milliseconds since 1970", "ts\trss_mb\n1763805600000\t1\n1763805600500\t2\n", []column{{"", "rss_mb", []float64{0, 0.5}, []float64{1 << 20, 2 << 20}, 0}}},
+		{"minutes", "elapsed_min,value\n0,1\n1,2\n", []column{{"", "value", []float64{0, 60}, []float64{1, 2}, 0}}},
+		{"numbers that are no sizes", "time,cpu %,loss,gpu_mem_gib,step\n0,12.5,3.1,1,0\n1,13,2.9,1.5,1\n",
+			[]column{{"", "gpu_mem_gib", []float64{0, 1}, []float64{1 << 30, 1.5 * (1 << 30)}, 0}}},
+		{"names of processes", "t,trainer,scheduler\n0,10,20\n1,11,20\n",
+			[]column{{"", "trainer", []float64{0, 1}, []float64{10, 11}, 0}, {"", "scheduler", []float64{0, 1}, []float64{20, 20}, 0}}},
+		{"nvidia-smi", "timestamp, index, utilization.gpu [%], memory.used [MiB], memory.total [MiB]\n" +
+			"2026/11/22 10:00:00.123, 0, 3 %, 10 MiB, 100 MiB\n2026/11/22 10:00:00.125, 1, 4 %, 20 MiB, 100 MiB\n" +
+			"2026/11/22 10:00:05.123, 0, 3 %, 12 MiB, 100 MiB\n2026/11/22 10:00:05.125, 1, 4 %, [N/A], 100 MiB\n",
+			[]column{{"index 0", "memory.used [MiB]", []float64{0, 5}, []float64{10 << 20, 12 << 20}, 100 << 20}, {"index 1", "memory.used [MiB]", []float64{0, 5}, []float64{20 << 20, nan}, 100 << 20}}},
+		{"docker stats", "time,container,mem_usage\n10:00:00,a,1.5MiB / 2GiB\n10:00:10,a,2MiB / 2GiB\n", []column{{"", "mem_usage", []float64{0, 10}, []float64{1.5 * (1 << 20), 2 << 20}, 2 << 30}}},
+		{"white space, comments, the header once more", "# by hand\ntime rss\n0 1\n\ntime rss\n5 2\n", []column{{"", "rss", []float64{0, 5}, []float64{1, 2}, 0}}},
+		{"quotes and a byte order mark", "\ufefftime,\"rss, bytes\"\r\n0,\"1,024\"\r\n1,2048\r\n", []column{{"", "rss, bytes", []float64{0, 1}, []float64{1024, 2048}, 0}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := read(t, c.text)
+			if len(got) != len(c.want) {
+				t.Fatalf("%d columns, want %d: %+v", len(got), len(c.want), got)
+			}
+			for i, w := range c.want {
+				g := got[i]
+				limit := int64(0)
+				if g.Limit != nil {
+					limit = *g.Limit
+				}
+				if g.Process != w.process || g.Name != w.name || limit != w.limit || !equal(g.Times, w.times) || !equal(g.Bytes, w.bytes) {
+					t.Errorf("%q %q %v %v limit %d, want %+v", g.Process, g.Name, g.Times, g.Bytes, limit, w)
+				}
+			}
+		})
+	}
+}
+
+func equal(a, b []float64) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if math.Abs(a[i]-b[i]) > 1e-6*max(1, math.Abs(b[i])) || math.IsNaN(a[i]) != math.IsNaN(b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func TestIsNot(t *testing.T) {
+	for _, text := range []string{
+		"", "\n\n", "hello\n", "time,rss\n", "time,rss\n0,1\n",
+		"2026-11-22 10:00:00,123 INFO loading\n2026-11-22 10:00:01,456 INFO done\n",
+		"step 1 loss 2.3\nstep 2 loss 2.1\n",
+		"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n",
+		"2026-11-22 10:00:00 step 5\n2026-11-22 10:00:01 step 6\n2026-11-22 10:00:02 step 7\n",
+		"10:00:00 epoch 1 done 512\n10:00:05 epoch 2 done 512\n10:00:09 epoch 3 done 512\n",
+		"t saved checkpoint\n1 2 3\n2 3 4\n3 4 5\n",
+		"name,size\na,1\nb,2\n", "{\"a\": 1,\n\"b\": 2}\n", "1,a\n2,b\n3,c\n",
+		"time,loss\n0,2.5\n1,2.4\n2,2.3\n",
+	} {
+		if Is([]byte(text)) {
+			t.Errorf("is taken for a table: %q", text)
+		}
+	}
+}
+
+func TestBadRows(t *testing.T) {
+	f, err := Read(strings.NewReader("time,rss\n0,1\n1,2\noops\n2,x\n3,4\n4"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Notes) != 1 || !strings.Contains(f.Notes[0], "2 of 6 rows could not be read, the first in line 4") {
+		t.Errorf("notes %q", f.Notes)
+	}
+	if c := f.Columns[0]; !equal(c.Times, []float64{0, 1, 3, 4}) || !equal(c.Bytes, []float64{1, 2, 4, math.NaN()}) {
+		t.Errorf("%v %v", c.Times, c.Bytes)
+	}
+	f, err = Read(strings.NewReader("time,rss\n0,1\n1,2\n" + strings.Repeat("9", longest+10) + "\n2,3\n"))
+	if err != nil || f.Partial == nil || len(f.Columns[0].Bytes) != 2 {
+		t.Errorf("a long line: %v, %+v", err, f)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	for _, s := range []string{"seconds,bytes\n0,100\n1,?\n2,300\n", "t;a;b\n10:00;1GiB / 2GiB;x\n", "time,pid,rss\n0,1,2\n0,2,3\n1,1,\"2,000\"\n", "1 2\n3 4\n"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		is := Is(data)
+		file, err := Read(strings.NewReader(string(data)))
+		if is && err != nil {
+			t.Errorf("is a table, and cannot be read: %v", err)
+		}
+		if err != nil {
+			return
+		}
+		for _, c := range file.Columns {
+			if len(c.Times) != len(c.Bytes) || len(c.Bytes) == 0 {
+				t.Errorf("%d times and %d levels", len(c.Times), len(c.Bytes))
+			}
+			for _, x := range c.Times {
+				if math.IsNaN(x) || math.IsInf(x, 0) {
+					t.Errorf("at %v", x)
+				}
+			}
+		}
+	})
+}
+
+func BenchmarkRead(b *testing.B) {
+	var text strings.Builder
+	text.WriteString("time,rss,gpu_mem\n")
+	for range 100_000 {
+		text.WriteString("1763805600.123,123456789,2345678912\n")
+	}
+	b.SetBytes(int64(text.Len()))
+	for b.Loop() {
+		if _, err := Read(strings.NewReader(text.String())); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

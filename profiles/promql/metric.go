@@ -1,0 +1,99 @@
+package promql
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// A selector is a query that only names a metric, and perhaps labels.
+type selector struct{ name string }
+
+var selectorForm = regexp.MustCompile(`^\s*([a-zA-Z_:][a-zA-Z0-9_:]*)\s*(?:\{(?:[^"'{}]|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')*\})?\s*$`)
+
+func parseSelector(expr string) (selector, bool) {
+	m := selectorForm.FindStringSubmatch(expr)
+	if m == nil {
+		return selector{}, false
+	}
+	return selector{m[1]}, true
+}
+
+// isGauge returns an error for a metric that is a counter or a histogram: by the metadata
+// of the store, or where it has none by the name.
+func (c *client) isGauge(ctx context.Context, s selector) error {
+	kind := c.kindOf(ctx, s.name)
+	for _, suffix := range []string{"_total", "_count", "_sum", "_bucket"} {
+		base, found := strings.CutSuffix(s.name, suffix)
+		if kind != "" || !found {
+			continue
+		}
+		// Metadata of OpenMetrics name the family.
+		if kind = c.kindOf(ctx, base); kind == "" || kind == "gauge" {
+			kind = "counter"
+		}
+	}
+	switch kind {
+	case "counter":
+		return fmt.Errorf("%s is a counter, which only ever grows: ask for its rate, as in --query 'rate(%s[5m])'", s.name, s.name)
+	case "histogram", "gaugehistogram", "summary":
+		return fmt.Errorf("%s is a %s, not a level of memory", s.name, kind)
+	case "info", "stateset":
+		return fmt.Errorf("%s only carries labels, not a level of memory", s.name)
+	}
+	return nil
+}
+
+// kindOf is the type of a metric; empty where the store does not know it.
+func (c *client) kindOf(ctx context.Context, name string) string {
+	body, err := c.get(ctx, "metadata", url.Values{"metric": {name}, "limit": {"1"}})
+	if err != nil {
+		return "" // some stores have none; others say so when they are queried
+	}
+	defer body.Close()
+	var doc struct {
+		Data map[string][]struct{ Type string }
+	}
+	const enough = 1 << 20
+	if json.NewDecoder(io.LimitReader(body, enough)).Decode(&doc) != nil {
+		return ""
+	}
+	for _, m := range doc.Data[name] {
+		if m.Type != "unknown" && m.Type != "untyped" {
+			return m.Type
+		}
+	}
+	return ""
+}
+
+var (
+	// inMiB are the metrics of DCGM that state memory, which are in MiB.
+	inMiB   = regexp.MustCompile(`^DCGM_FI_DEV_FB_(USED|FREE|TOTAL|RESERVED)$`)
+	ratio   = regexp.MustCompile(`_(ratio|perc|percent|utilization)$|^DCGM_FI_.*_UTIL$`)
+	noLevel = regexp.MustCompile(`_(seconds|celsius|watts|joules|tokens|requests|volts)$`)
+)
+
+// factorOf is how many bytes one of a metric is.
+func factorOf(name string) (float64, error) {
+	switch {
+	case inMiB.MatchString(name):
+		return 1 << 20, nil
+	case ratio.MatchString(name):
+		return 0, fmt.Errorf("%s is a share, not a size: multiply it by what it is a share of, in bytes, as in --query '%s * 64 * 2^30'", name, name)
+	case noLevel.MatchString(name):
+		return 0, fmt.Errorf("%s is not a size of memory", name)
+	}
+	for _, u := range []struct {
+		suffix string
+		bytes  float64
+	}{{"_kilobytes", 1 << 10}, {"_kb", 1 << 10}, {"_kib", 1 << 10}, {"_megabytes", 1 << 20}, {"_mb", 1 << 20}, {"_mib", 1 << 20}, {"_gigabytes", 1 << 30}, {"_gb", 1 << 30}, {"_gib", 1 << 30}} {
+		if strings.HasSuffix(strings.ToLower(name), u.suffix) {
+			return u.bytes, nil
+		}
+	}
+	return 1, nil
+}

@@ -1,0 +1,261 @@
+package promql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// end is when all queries end.
+var end = time.Unix(1_800_000_000, 0)
+
+// A fake store answers as Prometheus does.
+type fake struct {
+	metadata, count, levels string // what it answers; empty is 404
+	status                  int    // of the levels
+	asked                   []string
+}
+
+func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.asked = append(f.asked, strings.TrimPrefix(r.URL.Path, "/api/v1/")+" "+strings.TrimSpace(r.FormValue("query")+r.FormValue("metric")))
+	text := map[string]string{"/api/v1/metadata": f.metadata, "/api/v1/query": f.count, "/api/v1/query_range": f.levels}[r.URL.Path]
+	switch {
+	case text == "":
+		http.NotFound(w, r)
+	case f.status != 0 && r.URL.Path == "/api/v1/query_range":
+		w.WriteHeader(f.status)
+	}
+	io.WriteString(w, text)
+}
+
+func typed(name, kind string) string {
+	return fmt.Sprintf(`{"status":"success","data":{%q:[{"type":%q,"help":"","unit":""}]}}`, name, kind)
+}
+
+func counted(n int) string {
+	return fmt.Sprintf(`{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1800000000,"%d"]}]}}`, n)
+}
+
+func matrix(all ...string) string {
+	return `{"status":"success","data":{"resultType":"matrix","result":[` + strings.Join(all, ",") + `]}}`
+}
+
+const (
+	podA = `{"metric":{"__name__":"m_bytes","job":"k","pod":"a"},"values":[[1799999900,"100"],[1799999950.5,"NaN"],[1800000000,"3e2"]]}`
+	podB = `{"metric":{"__name__":"m_bytes","job":"k","pod":"b"},"values":[[1799999900,"-1"],[1799999950,"+Inf"],[1800000000,"7"],[1,2,3],["x","y"]]}`
+	none = `{"metric":{"__name__":"m_bytes"},"histograms":[[1799999900,{"count":"7"}]]}`
+)
+
+func ask(t *testing.T, f *fake, q Query) (string, error) {
+	t.Helper()
+	s := httptest.NewServer(f)
+	defer s.Close()
+	if q.Server == "" {
+		q.Server = s.URL
+	}
+	if q.Since == 0 {
+		q.Since = time.Hour
+	}
+	q.End = end
+	file, err := Read(t.Context(), q)
+	if err != nil {
+		return "", err
+	}
+	var out []string
+	for _, c := range file.Columns {
+		out = append(out, fmt.Sprint(c.Name, c.Times, c.Bytes))
+	}
+	if file.Partial != nil {
+		out = append(out, file.Partial.Error())
+	}
+	return strings.Join(append(out, file.Notes...), "\n"), nil
+}
+
+func TestRead(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		fake fake
+		q    Query
+		want string
+	}{
+		{"two pods", fake{metadata: typed("m_bytes", "gauge"), count: counted(2), levels: matrix(podA, podB, none)}, Query{Expr: `m_bytes{job="k"}`},
+			"m_bytes{pod=\"a\"}[0 50.5 100] [100 NaN 300]\nm_bytes{pod=\"b\"}[0 50 100] [NaN NaN 7]"},
+		{"one, without metadata", fake{count: counted(1), levels: matrix(podA)}, Query{Expr: "m_bytes"}, "m_bytes[0 50.5 100] [100 NaN 300]"},
+		{"MiB", fake{metadata: `{"status":"success","data":{}}`, count: counted(1), levels: matrix(`{"metric":{"gpu":"0"},"values":[[7,"2"]]}`)}, Query{Expr: "DCGM_FI_DEV_FB_USED"},
+			"DCGM_FI_DEV_FB_USED[0] [2.097152e+06]"},
+		{"an expression", fake{count: counted(1), levels: matrix(`{"metric":{"pod":"a"},"values":[[7,"2"]]}`)}, Query{Expr: `sum by (pod) (m_total)`}, "sum by (pod) (m_total)[0] [2]"},
+		{"with warnings", fake{count: counted(1), levels: strings.Replace(matrix(podA), `"data"`, `"warnings":["some stores did not answer"],"isPartial":true,"data"`, 1)}, Query{Expr: "m_bytes"},
+			"m_bytes[0 50.5 100] [100 NaN 300]\nthe store warns: some stores did not answer"},
+	} {
+		got, err := ask(t, &c.fake, c.q)
+		if err != nil || got != c.want {
+			t.Errorf("%s: %v\n%s\nwant\n%s", c.name, err, got, c.want)
+		}
+	}
+}
+
+// TestPushes checks that the store reduces steps that are longer than scrapes are apart.
+func TestPushes(t *testing.T) {
+	for _, c := range []struct {
+		since, step time.Duration
+		expr, want  string
+	}{
+		{time.Hour, 0, "m_bytes", "query_range m_bytes"},
+		{240 * time.Hour, 0, "m_bytes", "query_range max_over_time(m_bytes[1800000ms])"},
+		{time.Hour, 2 * time.Minute, `m_bytes{a="}"}`, `query_range max_over_time(m_bytes{a="}"}[120000ms])`},
+		{240 * time.Hour, 0, "sum(m_bytes)", "query_range sum(m_bytes)"},
+	} {
+		f := fake{count: counted(1), levels: matrix(podA)}
+		if _, err := ask(t, &f, Query{Expr: c.expr, Since: c.since, Step: c.step}); err != nil || f.asked[len(f.asked)-1] != c.want {
+			t.Errorf("%s: %v, %v", c.expr, f.asked, err)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	fine := fake{count: counted(1), levels: matrix(podA)}
+	with := func(change func(f *fake)) fake { f := fine; change(&f); return f }
+	for _, c := range []struct {
+		name string
+		fake fake
+		q    Query
+		want string
+	}{
+		{"a counter", with(func(f *fake) { f.metadata = typed("m_bytes", "counter") }), Query{Expr: "m_bytes"}, "rate(m_bytes[5m])"},
+		{"a counter by its name", fine, Query{Expr: "sent_bytes_total"}, "sent_bytes_total is a counter"},
+		{"a histogram", with(func(f *fake) { f.metadata = typed("m", "histogram") }), Query{Expr: "m_bucket"}, "m_bucket is a histogram"},
+		{"an info", with(func(f *fake) { f.metadata = typed("m_info", "info") }), Query{Expr: "m_info"}, "only carries labels"},
+		{"a share", fine, Query{Expr: "vllm:kv_cache_usage_perc"}, "multiply it"},
+		{"no size", fine, Query{Expr: "up_seconds"}, "not a size"},
+		{"a million series", with(func(f *fake) { f.count = counted(1_000_000) }), Query{Expr: "m_bytes"}, "the query has 1000000 series, and at most 500"},
+		{"nothing", with(func(f *fake) { f.levels = matrix() }), Query{Expr: "m_bytes"}, "no levels in the last 1h:"},
+		{"nothing but histograms", with(func(f *fake) { f.levels = matrix(none) }), Query{Expr: "m_bytes"}, "no levels"},
+		{"a bad query", with(func(f *fake) {
+			f.levels, f.status = `{"status":"error","errorType":"bad_data","error":"1:5: parse error"}`, 400
+		}), Query{Expr: "m_bytes"}, "the store cannot read the query: 1:5: parse error"},
+		{"too slow for the store", with(func(f *fake) {
+			f.levels, f.status = `{"status":"error","errorType":"timeout","error":"query timed out in expression evaluation"}`, 503
+		}), Query{Expr: "m_bytes"}, "longer --step"},
+		{"an error in an answer", with(func(f *fake) {
+			f.levels = `{"status":"error","errorType":"execution","error":"` + strings.Repeat("x", 9000) + `"}`
+		}), Query{Expr: "m_bytes"}, "the store says: xxx"},
+		{"a bad gateway", with(func(f *fake) { f.levels, f.status = "<html>", 502 }), Query{Expr: "m_bytes"}, "502 Bad Gateway"},
+		{"no password", with(func(f *fake) { f.levels, f.status = "denied", 401 }), Query{Expr: "m_bytes"}, "name and password"},
+		{"no API", fake{}, Query{Expr: "m_bytes"}, "no API of Prometheus"},
+		{"a page", with(func(f *fake) { f.levels = "<!DOCTYPE html>" }), Query{Expr: "m_bytes"}, "not the API"},
+		{"an empty page", with(func(f *fake) { f.levels = " " }), Query{Expr: "m_bytes"}, "not the API"},
+		{"other JSON", with(func(f *fake) { f.levels = `{"data":[1,2]}` }), Query{Expr: "m_bytes"}, "not the API"},
+		{"a list", with(func(f *fake) { f.levels = `[{"data":{}}]` }), Query{Expr: "m_bytes"}, "not the API"},
+		{"no result", with(func(f *fake) { f.levels = `{"status":"success"}` }), Query{Expr: "m_bytes"}, "not the API"},
+		{"other series", with(func(f *fake) { f.levels = matrix(`{"metric":7}`) }), Query{Expr: "m_bytes"}, "not the API"},
+		{"a scalar", with(func(f *fake) { f.levels = `{"data":{"resultType":"scalar","result":[1,"2"]}}` }), Query{Expr: "m_bytes"}, "the query gives a scalar"},
+		{"torn", with(func(f *fake) { f.levels = matrix(podA)[:150] }), Query{Expr: "m_bytes"}, "ends early"},
+		{"too many points", fine, Query{Expr: "m_bytes", Step: time.Millisecond}, "more than a store gives"},
+		{"no time", fine, Query{Expr: "m_bytes", Since: time.Millisecond}, "want at least a second"},
+		{"no address", fine, Query{Expr: "m_bytes", Server: "http://"}, "not the address of a store"},
+		{"another scheme", fine, Query{Expr: "m_bytes", Server: "ftp://a"}, "not the address of a store"},
+	} {
+		got, err := ask(t, &c.fake, c.q)
+		const longest = 700
+		if err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > longest {
+			t.Errorf("%s: %v %s, want %s", c.name, err, got, c.want)
+		}
+	}
+}
+
+// TestMany reads a store that sends far more series than it counted, and does not read
+// them all.
+func TestMany(t *testing.T) {
+	sent := make(chan int, 1)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/v1/query_range" {
+			io.WriteString(w, counted(3))
+			return
+		}
+		io.WriteString(w, `{"status":"success","data":{"resultType":"matrix","result":[`)
+		n := 0
+		for ; n < 1_000_000; n++ {
+			if _, err := fmt.Fprintf(w, `{"metric":{"pod":"%d"},"values":[[1,"2"]]},`, n); err != nil {
+				break
+			}
+		}
+		sent <- n
+	}))
+	defer s.Close()
+	f, err := Read(t.Context(), Query{Server: s.URL, Expr: "m_bytes", Since: time.Hour, End: end})
+	if err != nil || f.Partial == nil || len(f.Columns) != MostSeries {
+		t.Fatalf("%v, %v", f, err)
+	}
+	if n := <-sent; n == 1_000_000 {
+		t.Error("all of them were read")
+	}
+}
+
+// TestSlow gives up on a store that does not answer.
+func TestSlow(t *testing.T) {
+	hang := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-hang:
+		case <-r.Context().Done():
+		}
+	}))
+	defer s.Close()
+	defer close(hang)
+	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	if _, err := Read(ctx, Query{Server: s.URL, Expr: "sum(m)", Since: time.Hour, End: end}); err == nil || !strings.Contains(err.Error(), "has not answered within") {
+		t.Errorf("a deadline: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Read(ctx, Query{Server: s.URL, Expr: "sum(m)", Since: time.Hour, End: end}); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	if _, err := Read(t.Context(), Query{Server: strings.Replace(gone.URL, "http://", "http://user:secret@", 1), Expr: "sum(m)", Since: time.Hour, End: end}); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("a store that is not there: %v", err)
+	}
+}
+
+func TestSelector(t *testing.T) {
+	for text, want := range map[string]string{
+		"m": "m", ` a:b_1 {x="{}", y=~'"'} `: "a:b_1", `m{x="\""}`: "m", "m{}": "m",
+		"": "", "7": "", "sum(m)": "", "m[5m]": "", "m + n": "", `m{x="y"`: "", "m offset 5m": "", "m\n": "m",
+	} {
+		if s, _ := parseSelector(text); s.name != want {
+			t.Errorf("%q: %q", text, s.name)
+		}
+	}
+}
+
+func FuzzAnswer(f *testing.F) {
+	f.Add(matrix(podA, podB, none))
+	f.Add(counted(7))
+	f.Add(`{"status":"error","errorType":"timeout","error":"x"}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var all []series
+		a := answer{each: func(s *series) error { all = append(all, *s); return nil }}
+		if a.read(strings.NewReader(text)) != nil {
+			return
+		}
+		for _, c := range columns("m", all, 1) {
+			if len(c.Times) != len(c.Bytes) || len(c.Times) == 0 || c.Name == "" {
+				t.Errorf("%+v", c)
+			}
+			for _, x := range c.Bytes {
+				if x < 0 || math.IsInf(x, 0) {
+					t.Errorf("a level of %v", x)
+				}
+			}
+		}
+	})
+}
