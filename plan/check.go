@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Checked is a component of a plan beside what was observed.
+// Checked is a planned component and the observed figure.
 type Checked struct {
 	Component string
 	Planned   Range
@@ -14,22 +14,22 @@ type Checked struct {
 	Observed  int64
 	Tokens    bool    // it is a number of tokens, not of bytes
 	PerToken  float64 // bytes, of a number of tokens
-	Rounding  int64   // what the printed figure leaves open either way
-	Off       int64   // beyond the nearer end of the plan; 0 is within it
-	Line      int64   // of the log; 0 is none
+	Rounding  int64   // rounding of the printed figure, either way
+	Off       int64   // beyond the nearer end of the plan; 0 if within it
+	Line      int64   // of the log; 0 if none
 	Cause     string
 }
 
-// Compare fills in how far the observed figure lies outside the plan: 0 within the
+// Compare fills in how far the observed figure is outside the plan: 0 within the
 // printed rounding.
 func (c *Checked) Compare() {
-	if c.Off = Beyond(c.Planned, c.Observed); c.Unplanned || max(c.Off, -c.Off) <= c.Rounding {
+	if c.Off = beyond(c.Planned, c.Observed); c.Unplanned || max(c.Off, -c.Off) <= c.Rounding {
 		c.Off = 0
 	}
 }
 
-// Beyond is how far a figure lies outside a range: below 0 below it.
-func Beyond(planned Range, observed int64) int64 {
+// beyond returns how far a figure is outside a range, negative if below it.
+func beyond(planned Range, observed int64) int64 {
 	switch {
 	case observed > planned.High:
 		return observed - planned.High
@@ -39,8 +39,8 @@ func Beyond(planned Range, observed int64) int64 {
 	return 0
 }
 
-// Differs reports whether a component is off by a hundredth of its plan or more: of
-// less there is nothing to explain.
+// Differs reports whether a component is off by a hundredth of its plan or more: less
+// needs no explanation.
 func (c *Checked) Differs() bool {
 	end := c.Planned.High
 	if c.Off < 0 {
@@ -53,7 +53,7 @@ func (c *Checked) Differs() bool {
 // that: engines fill what is left with it.
 func (c *Checked) Over() bool { return c.Differs() && c.Off > 0 && !c.Tokens && c.Component != KVCache }
 
-// bytes is how far off a component is, whatever the sign.
+// bytes returns how far off a component is, whatever the sign.
 func (c *Checked) bytes() float64 {
 	off := math.Abs(float64(c.Off))
 	if c.Tokens {
@@ -62,7 +62,7 @@ func (c *Checked) bytes() float64 {
 	return off
 }
 
-// Order puts what differs most in bytes first.
+// Order sorts by the difference in bytes, the largest first.
 func Order(rows []Checked) {
 	slices.SortStableFunc(rows, func(a, b Checked) int {
 		if a.Differs() != b.Differs() {
@@ -75,5 +75,5 @@ func Order(rows []Checked) {
 	})
 }
 
-// Near tells sizes that are a tenth apart at most.
+// Near reports whether sizes differ by a tenth of b at most.
 func Near(a, b int64) bool { return math.Abs(float64(a-b)) <= 0.1*float64(b) }

@@ -4,10 +4,10 @@ package plan
 type Component struct {
 	Name   string
 	Size   Range
-	Source string // what the figure rests on
+	Source string // what the figure is based on
 }
 
-// Verdict tells whether a set-up fits.
+// Verdict is whether a set-up fits.
 type Verdict string
 
 const (
@@ -16,7 +16,7 @@ const (
 	TooMuch Verdict = "does not fit"
 )
 
-// Judge tells whether a peak and what stands outside PyTorch fit a GPU.
+// Judge returns whether a peak and what is outside PyTorch fit a GPU.
 func Judge(peak, outside Range, total int64) Verdict {
 	switch all := peak.Plus(outside); {
 	case all.High <= total:
@@ -34,5 +34,6 @@ const (
 	Activations = "activations"
 	Graphs      = "CUDA graphs"
 	NonTorch    = "non-torch"
+	Buffers     = "buffers" // in the host's memory
 	Slack       = "slack"
 )

@@ -9,18 +9,18 @@ import (
 // GPU is a device as a plan sees it.
 type GPU struct {
 	Name  string `json:"name"`
-	Total int64  `json:"total_bytes"` // what the driver gives to programs
+	Total int64  `json:"total_bytes"` // what the driver makes available to programs
 	Board int64  `json:"board_bytes"` // what nvidia-smi calls memory.total
 	// Bandwidth of the memory and of the links to other GPUs in one direction, bytes
 	// a second.
 	Bandwidth float64 `json:"bandwidth_bytes_per_s"`
 	Link      float64 `json:"link_bytes_per_s"`
-	// Dense operations a second by the type of the numbers; 0 is not supported.
+	// Dense operations a second by the type of the numbers; 0 if not supported.
 	BF16 float64 `json:"bf16_flops"`
 	FP8  float64 `json:"fp8_flops"`
 	INT8 float64 `json:"int8_flops"`
 	FP4  float64 `json:"fp4_flops"`
-	// Source says where the total is from; the other figures are the vendor's data
+	// Source states where the total comes from; the other figures are the vendor's data
 	// sheet.
 	Source string `json:"source"`
 }
@@ -73,7 +73,23 @@ var gpus = []GPU{
 	gpu("MI355X", 287.98, 294896, 8000, 538, 2500, 5000, 5000, 10000, derived),
 }
 
-// GPUs are the names of the devices that are known.
+// Node returns how many GPUs of the kind the links of a node join, as they are usually
+// sold: 8, of GB200 a rack of 72, of a board that is itself a machine 1.
+func (g *GPU) Node() int64 {
+	switch g.Name {
+	case "GB200":
+		return 72
+	case "GB10", "GH200":
+		return 1
+	}
+	return 8
+}
+
+// NodeLink is a GPU's share of the network between nodes unless another figure is
+// given: a port of 400 Gb/s, bytes a second in one direction.
+const NodeLink = 50e9
+
+// GPUs returns the names of the known devices.
 func GPUs() (names []string) {
 	for i := range gpus {
 		names = append(names, gpus[i].Name)
@@ -81,7 +97,7 @@ func GPUs() (names []string) {
 	return names
 }
 
-// PlainGPU is a device's name without what people write differently.
+// PlainGPU returns a device's name in its normal form.
 func PlainGPU(name string) string {
 	name = strings.ToLower(name)
 	for _, word := range []string{"-", " ", "_", "nvidia", "geforce", "tesla", "instinct", "amd", "sxm5", "sxm4", "sxm", "hbm3e", "hbm3", "gib", "gb"} {

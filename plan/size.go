@@ -34,13 +34,14 @@ func (s Span) Middle() float64 { return (s.Low + s.High) / 2 }
 
 func (s Span) Stretched(a, b float64) Span { return Span{s.Low * a, s.High * b} }
 
-// Within narrows a span that is wider than ratio, about its middle.
+// Within narrows a span that is wider than ratio, about its middle. The ends of a narrowed
+// one are whole, so that rounding does not widen it again.
 func (s Span) Within(ratio float64) Span {
 	if s.High <= ratio*s.Low {
 		return s
 	}
-	low := 2 * s.Middle() / (1 + ratio)
-	return Span{low, ratio * low}
+	low := math.Ceil(2 * s.Middle() / (1 + ratio))
+	return Span{low, math.Floor(ratio * low)}
 }
 
 // Most is the largest number of bytes; two of them can be added.

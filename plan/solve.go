@@ -11,7 +11,7 @@ type Answer struct {
 	Setup   string  // what is changed, "as given" if nothing
 	Changes int     // how many things are
 	Value   float64 // tokens, requests, sequences, GPUs or a fraction
-	Binding string  // what stands in the way of more, or of anything
+	Binding string  // what prevents more, or any
 }
 
 func Rank(list []Answer, least bool) {

@@ -1,7 +1,11 @@
 package model
 
 import (
+	"bytes"
+	"encoding/json"
 	"math"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -22,6 +26,9 @@ func TestFamilies(t *testing.T) {
 		{"phi3-medium", 13.96024, `{"model_type":"phi3","hidden_size":5120,"intermediate_size":17920,"num_attention_heads":40,"num_hidden_layers":40,"num_key_value_heads":10,"vocab_size":32064,"tie_word_embeddings":false}`},
 		{"falcon-7b", 7.21719, `{"model_type":"falcon","hidden_size":4544,"num_hidden_layers":32,"num_attention_heads":71,"multi_query":true,"parallel_attn":true,"new_decoder_architecture":false,"bias":false,"vocab_size":65024}`},
 		{"falcon-40b", 41.84, `{"model_type":"falcon","hidden_size":8192,"num_hidden_layers":60,"num_attention_heads":128,"num_kv_heads":8,"parallel_attn":true,"new_decoder_architecture":true,"bias":false,"vocab_size":65024}`},
+		{"falcon-rw-1b", 1.311625, `{"model_type":"falcon","alibi":true,"bias":true,"hidden_size":2048,"num_hidden_layers":24,"num_attention_heads":32,"multi_query":false,"new_decoder_architecture":false,"parallel_attn":false,"vocab_size":50304}`},
+		{"zamba2-2.7b", 2.662215, `{"model_type":"zamba2","adapter_rank":128,"attention_head_dim":160,"hidden_size":2560,"intermediate_size":10240,"kv_channels":80,"mamba_d_conv":4,"mamba_d_state":64,"mamba_expand":2,"mamba_headdim":64,"mamba_ngroups":1,"n_mamba_heads":80,"num_attention_heads":32,"num_hidden_layers":54,"num_key_value_heads":32,"num_mem_blocks":2,"use_shared_attention_adapter":false,"vocab_size":32000,"layers_block_type":[` + hybridLayers(54, 6, 12, 18, 24, 30, 36, 42, 47, 51) + `]}`},
+		{"zamba2-7b", 7.35675, `{"model_type":"zamba2","adapter_rank":128,"hidden_size":3584,"intermediate_size":14336,"mamba_d_state":64,"mamba_ngroups":2,"n_mamba_heads":112,"mamba_headdim":64,"num_attention_heads":32,"num_hidden_layers":81,"num_key_value_heads":32,"num_mem_blocks":2,"vocab_size":32000,"layers_block_type":[` + hybridLayers(81, 6, 11, 17, 23, 29, 35, 41, 47, 53, 59, 65, 71, 77) + `]}`},
 		{"qwen2-vl-7b", 8.29138, `{"model_type":"qwen2_vl","hidden_size":3584,"num_hidden_layers":28,"num_attention_heads":28,"num_key_value_heads":4,"intermediate_size":18944,"vocab_size":152064,"tie_word_embeddings":false,"vision_config":{"depth":32,"embed_dim":1280,"mlp_ratio":4,"num_heads":16,"in_chans":3,"hidden_size":3584,"patch_size":14,"spatial_merge_size":2,"temporal_patch_size":2}}`},
 		{"qwen2.5-vl-3b", 3.75462, `{"model_type":"qwen2_5_vl","hidden_size":2048,"num_hidden_layers":36,"num_attention_heads":16,"num_key_value_heads":2,"intermediate_size":11008,"vocab_size":151936,"tie_word_embeddings":true,"vision_config":{"depth":32,"hidden_size":1280,"intermediate_size":3420,"num_heads":16,"in_chans":3,"out_hidden_size":2048,"patch_size":14,"spatial_merge_size":2,"temporal_patch_size":2}}`},
 		{"glm4.5-air", 106.85, `{"model_type":"glm4_moe","hidden_size":4096,"num_hidden_layers":46,"num_attention_heads":96,"num_key_value_heads":8,"head_dim":128,"intermediate_size":10944,"moe_intermediate_size":1408,"n_routed_experts":128,"n_shared_experts":1,"first_k_dense_replace":1,"num_experts_per_tok":8,"vocab_size":151552,"attention_bias":true,"use_qk_norm":false,"num_nextn_predict_layers":1,"tie_word_embeddings":false}`},
@@ -57,4 +64,133 @@ func TestFamilies(t *testing.T) {
 			t.Errorf("%s: %.4f billion parameters, want %.4f; %s", c.name, got, c.want, m.Unsure)
 		}
 	}
+}
+
+// published are models with the number of parameters that their published files hold,
+// those of multi-token prediction included where predictors is set.
+func published(t testing.TB) (all []publishedModel) {
+	data, err := os.ReadFile("testdata/families.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(data) {
+		var one publishedModel
+		if err := json.Unmarshal(line, &one); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+type publishedModel struct {
+	Name       string
+	Params     int64
+	Predictors bool
+	Config     json.RawMessage
+}
+
+// TestPublished counts models of each family against their published files, to a part in
+// ten thousand: small biases may be left out, and no matrix.
+func TestPublished(t *testing.T) {
+	for _, c := range published(t) {
+		m, err := Parse(c.Name, c.Config, "")
+		if err != nil {
+			t.Errorf("%s: %v", c.Name, err)
+			continue
+		}
+		got := m.Params()
+		for i := range m.beside {
+			got += m.beside[i].Params()
+		}
+		if c.Predictors {
+			for i := range m.Predictors {
+				got += m.Predictors[i].Params()
+			}
+		}
+		if math.Abs(float64(got-c.Params)) > 1e-4*float64(c.Params) || m.Unsure != "" {
+			t.Errorf("%s: %d parameters, want %d; %s", c.Name, got, c.Params, m.Unsure)
+		}
+	}
+}
+
+// TestCaches checks what the layers of a family keep: how many keep each token, a window
+// of them, or a state, and how many numbers a token takes in all.
+func TestCaches(t *testing.T) {
+	want := map[string]struct {
+		full, window, state int
+		token               int64
+	}{
+		"jamba-1.5-mini":       {full: 4, state: 28, token: 4 * 2 * 1024},
+		"lfm2-1.2b":            {full: 6, state: 10, token: 6 * 2 * 512},
+		"falcon-h1-7b":         {full: 44, state: 44, token: 44 * 2 * 256},
+		"llama-3.2-11b-vision": {full: 32, state: 8, token: 32 * 2 * 1024},
+		"gemma-3n-e4b":         {full: 7, window: 28, token: 20 * 2 * 512}, // 15 of 35 share
+		"whisper-large-v3":     {full: 32, state: 32, token: 32 * 2 * 1280},
+		"bge-m3":               {},
+		"minimax-text-01":      {full: 10, state: 70, token: 10 * 2 * 1024},
+		"exaone-4-32b":         {full: 16, window: 48, token: 64 * 2 * 1024},
+		"kimi-linear-48b":      {full: 7, state: 20, token: 7 * 576},
+	}
+	for _, c := range published(t) {
+		w, ok := want[c.Name]
+		if !ok {
+			continue
+		}
+		delete(want, c.Name)
+		m, err := Parse(c.Name, c.Config, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := w
+		got.full, got.window, got.state, got.token = 0, 0, 0, 0
+		for _, l := range m.Layers {
+			switch l.Cache.Kind {
+			case Full, Latent:
+				got.full++
+			case Window:
+				got.window++
+			case State:
+				got.state++
+			}
+			if l.Cache.Kind != None {
+				got.token += l.Cache.Heads*(l.Cache.Key+l.Cache.Value)*int64(min(1, l.Cache.Heads)) + l.Cache.Latent
+			}
+		}
+		if got != w {
+			t.Errorf("%s: %+v, want %+v", c.Name, got, w)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("not found: %v", want)
+	}
+}
+
+// TestUnknownTypes checks that a model of which the type is not known says so, also one
+// whose name only begins like a known one, and one of whose towers that holds.
+func TestUnknownTypes(t *testing.T) {
+	tower := `,"vision_config":{"hidden_size":64,"num_hidden_layers":2,"patch_size":14}`
+	for config, want := range map[string]string{
+		llama: "",
+		strings.Replace(llama, `"llama"`, `"llama9"`, 1):                                          `type "llama9"`,
+		strings.Replace(llama, `"llama"`, `"nemotron_labs"`, 1):                                   `type "nemotron_labs"`,
+		strings.Replace(llama, `"llama"`, `"wizard_moe"`, 1):                                      `type "wizard_moe"`,
+		`{"model_type":"seer","text_config":` + llama + `}`:                                       "",
+		`{"model_type":"seer","text_config":` + llama + tower + `}`:                               `vision tower of a "seer"`,
+		`{"model_type":"hearer","text_config":` + llama + `,"audio_config":{"model_type":"ear"}}`: `audio tower of type "ear"`,
+	} {
+		m, err := Parse("test", []byte(config), "")
+		if err != nil || (m.Unsure == "") != (want == "") || !strings.Contains(m.Unsure, want) {
+			t.Errorf("%s: %v, unsure %q, want %q", config, err, m.Unsure, want)
+		}
+	}
+}
+
+// hybridLayers lists layers of Zamba2, of which some are hybrid.
+func hybridLayers(n int, hybrid ...int) string {
+	kinds := slices.Repeat([]string{`"mamba"`}, n)
+	for _, i := range hybrid {
+		kinds[i] = `"hybrid"`
+	}
+	return strings.Join(kinds, ",")
 }

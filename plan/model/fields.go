@@ -10,7 +10,7 @@ import (
 )
 
 // MaxConfig is the largest config.json that is read, in bytes. The longest known
-// one, with a list of every layer's quantisation, has half a megabyte.
+// one, with a list of every layer's quantization, has half a megabyte.
 const MaxConfig = 16 << 20
 
 // fields reads the values of a JSON object by name. The first value of a wrong
@@ -31,17 +31,21 @@ func parseFields(data []byte) (fields, error) {
 	dec.UseNumber()
 	var m map[string]any
 	if err := dec.Decode(&m); err != nil {
-		return fields{}, fmt.Errorf("the config is no JSON object: %w", err)
+		return fields{}, fmt.Errorf("the config is not a JSON object: %w", err)
 	}
 	if dec.More() {
-		return fields{}, fmt.Errorf("the config goes on after its end, at byte %d", dec.InputOffset())
+		return fields{}, fmt.Errorf("the config continues after its end, at byte %d", dec.InputOffset())
 	}
 	return fields{m, "", new(error)}, nil
 }
 
-// WithQuantization puts what hf_quant_config.json says of the quantisation into a
-// config that says nothing of it.
-func WithQuantization(config, beside []byte) ([]byte, error) {
+// QuantFiles are the files beside config.json that may hold the quantization: of NVIDIA's
+// ModelOpt, of AutoGPTQ, of AutoAWQ and of AutoRound.
+var QuantFiles = []string{"hf_quant_config.json", "quantize_config.json", "quant_config.json", "quantization_config.json"}
+
+// WithQuantization adds what one of [QuantFiles] states about the quantization to a config
+// that does not mention it.
+func WithQuantization(config []byte, name string, beside []byte) ([]byte, error) {
 	f, err := parseFields(config)
 	if err != nil {
 		return nil, err
@@ -49,13 +53,15 @@ func WithQuantization(config, beside []byte) ([]byte, error) {
 	if f.has("quantization_config") {
 		return config, nil
 	}
-	b, err := parseFields(beside)
-	if err != nil {
-		return nil, fmt.Errorf("hf_quant_config.json: %w", err)
+	q, err := parseFields(beside)
+	if err == nil {
+		if q.has("quantization") {
+			q = q.object("quantization")
+		}
+		err = *q.err
 	}
-	q := b.object("quantization")
-	if *b.err != nil {
-		return nil, fmt.Errorf("hf_quant_config.json: %w", *b.err)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(q.of) > 0 {
 		f.of["quantization_config"] = q.of
@@ -63,8 +69,8 @@ func WithQuantization(config, beside []byte) ([]byte, error) {
 	return json.Marshal(f.of)
 }
 
-// withoutNaN puts null in the place of the bare words NaN and Infinity, which
-// are no JSON.
+// withoutNaN puts null in place of the bare words NaN and Infinity, which
+// are not JSON.
 func withoutNaN(data []byte) []byte {
 	var out []byte
 	inString := false
@@ -101,7 +107,7 @@ func (f fields) fail(name, format string, args ...any) {
 	}
 }
 
-// has tells whether a field is there and not null.
+// has reports whether a field is present and not null.
 func (f fields) has(name string) bool { return f.of[name] != nil }
 
 // whole is the first of some fields that is there, or def. It is between low and
@@ -109,7 +115,7 @@ func (f fields) has(name string) bool { return f.of[name] != nil }
 func (f fields) whole(def, low, high int64, names ...string) int64 {
 	for _, name := range names {
 		if v := f.of[name]; v != nil {
-			return f.wholeOf(name, v, low, high)
+			return f.integer(name, v, low, high)
 		}
 	}
 	return def
@@ -124,7 +130,7 @@ func (f fields) each(layer int, def, low, high int64, names ...string) int64 {
 			f.fail(name, "has %d entries for more layers", len(list))
 			return def
 		case ok:
-			return f.wholeOf(name, list[layer], low, high)
+			return f.integer(name, list[layer], low, high)
 		case f.has(name):
 			return f.whole(def, low, high, name)
 		}
@@ -132,15 +138,15 @@ func (f fields) each(layer int, def, low, high int64, names ...string) int64 {
 	return def
 }
 
-func (f fields) wholeOf(name string, v any, low, high int64) int64 {
+func (f fields) integer(name string, v any, low, high int64) int64 {
 	n, ok := v.(json.Number)
 	if !ok {
-		f.fail(name, "%s is no number", shown(v))
+		f.fail(name, "%s is not a number", shown(v))
 		return low
 	}
 	x, err := n.Float64()
 	if err != nil || x != math.Trunc(x) {
-		f.fail(name, "%s is no whole number", shown(v))
+		f.fail(name, "%s is not a whole number", shown(v))
 		return low
 	}
 	if x < float64(low) || x > float64(high) {
@@ -158,7 +164,7 @@ func (f fields) number(def, low, high float64, name string) float64 {
 	}
 	n, ok := v.(json.Number)
 	if !ok {
-		f.fail(name, "%s is no number", shown(v))
+		f.fail(name, "%s is not a number", shown(v))
 		return def
 	}
 	x, err := n.Float64()
@@ -176,7 +182,7 @@ func (f fields) text(name string) string {
 	}
 	s, ok := v.(string)
 	if !ok {
-		f.fail(name, "%s is no text", shown(v))
+		f.fail(name, "%s is not a string", shown(v))
 	}
 	return s
 }
@@ -198,7 +204,7 @@ func (f fields) object(name string) fields {
 	v := f.of[name]
 	m, ok := v.(map[string]any)
 	if v != nil && !ok {
-		f.fail(name, "%s is no object", shown(v))
+		f.fail(name, "%s is not an object", shown(v))
 	}
 	return fields{m, f.path + name + ".", f.err}
 }
@@ -207,7 +213,7 @@ func (f fields) list(name string) []any {
 	v := f.of[name]
 	l, ok := v.([]any)
 	if v != nil && !ok {
-		f.fail(name, "%s is no list", shown(v))
+		f.fail(name, "%s is not a list", shown(v))
 	}
 	return l
 }
@@ -217,7 +223,7 @@ func (f fields) texts(name string) (out []string) {
 	for _, v := range f.list(name) {
 		s, ok := v.(string)
 		if !ok {
-			f.fail(name, "%s is no text", shown(v))
+			f.fail(name, "%s is not a string", shown(v))
 			return nil
 		}
 		out = append(out, s)
@@ -225,15 +231,15 @@ func (f fields) texts(name string) (out []string) {
 	return out
 }
 
-// wholes is a field that is a list of whole numbers.
-func (f fields) wholes(name string, low, high int64) (out []int64) {
+// integers is a field that is a list of whole numbers.
+func (f fields) integers(name string, low, high int64) (out []int64) {
 	for _, v := range f.list(name) {
-		out = append(out, f.wholeOf(name, v, low, high))
+		out = append(out, f.integer(name, v, low, high))
 	}
 	return out
 }
 
-// shown is a value as an error shows it.
+// shown returns a value in the form that errors print.
 func shown(v any) string {
 	s, err := json.Marshal(v)
 	const most = 60

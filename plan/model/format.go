@@ -3,35 +3,35 @@ package model
 import "fmt"
 
 // Format is how the numbers of a tensor are stored. The metadata that a
-// quantisation adds (scales, zero points, indices) counts as part of the tensor.
+// quantization adds (scales, zero points, indices) counts as part of the tensor.
 type Format struct {
 	Name string
 	Bits float64 // of one number, without metadata
-	// GroupOut and GroupIn are the rows and columns that share a scale; 0 is all of
+	// groupOut and groupIn are the rows and columns that share a scale; 0 means all of
 	// them.
-	GroupOut, GroupIn int64
-	ScaleBytes        float64 // of one group
-	ZeroBits          float64 // of one group
-	PerTensor         int64   // further bytes of a tensor
-	PerIn             int64   // further bytes of an input column, as GPTQ's g_idx
-	Parts             int64   // tensors in a file that one weight becomes; 0 is 1
+	groupOut, groupIn int64
+	scaleBytes        float64 // of one group
+	zeroBits          float64 // of one group
+	perTensor         int64   // further bytes of a tensor
+	perIn             int64   // further bytes of an input column, as GPTQ's g_idx
+	parts             int64   // tensors in a file that one weight becomes; 0 means 1
 }
 
-// The formats that are not quantised.
+// The formats that are not quantized.
 var (
-	BF16 = Format{Name: "bf16", Bits: 16}
-	FP32 = Format{Name: "fp32", Bits: 32}
-	I64  = Format{Name: "int64", Bits: 64}
+	bf16 = Format{Name: "bf16", Bits: 16}
+	fp32 = Format{Name: "fp32", Bits: 32}
+	i64  = Format{Name: "int64", Bits: 64}
 )
 
-// Bytes is what a matrix of out rows and in columns takes.
+// Bytes returns what a matrix of out rows and in columns takes.
 func (f Format) Bytes(out, in int64) int64 {
 	n := int64(float64(out) * float64(in) * f.Bits / 8)
-	if f.ScaleBytes > 0 || f.ZeroBits > 0 {
-		groups := ceil(out, orAll(f.GroupOut, out)) * ceil(in, orAll(f.GroupIn, in))
-		n += int64(float64(groups) * (f.ScaleBytes + f.ZeroBits/8))
+	if f.scaleBytes > 0 || f.zeroBits > 0 {
+		groups := ceil(out, orAll(f.groupOut, out)) * ceil(in, orAll(f.groupIn, in))
+		n += int64(float64(groups) * (f.scaleBytes + f.zeroBits/8))
 	}
-	return n + f.PerTensor + f.PerIn*in
+	return n + f.perTensor + f.perIn*in
 }
 
 func orAll(group, all int64) int64 {
@@ -46,19 +46,21 @@ func ceil(a, b int64) int64 { return (a + b - 1) / b }
 // Named formats. Sources: the layouts that GPTQ, AWQ, bitsandbytes,
 // compressed-tensors, the OCP microscaling formats and NVIDIA ModelOpt write.
 func blockFP8(out, in int64) Format {
-	return Format{Name: "fp8-block", Bits: 8, GroupOut: out, GroupIn: in, ScaleBytes: 4, Parts: 2}
+	return Format{Name: "fp8-block", Bits: 8, groupOut: out, groupIn: in, scaleBytes: 4, parts: 2}
 }
 
-func tensorFP8() Format { return Format{Name: "fp8", Bits: 8, PerTensor: 4, Parts: 2} }
+// tensorFP8 has a scale in fp32 for all of a tensor; that of its inputs, where it is
+// static, is one more.
+func tensorFP8() Format { return Format{Name: "fp8", Bits: 8, perTensor: 4, parts: 2} }
 
 func channel8(name string) Format {
-	return Format{Name: name, Bits: 8, GroupOut: 1, ScaleBytes: 4, Parts: 2}
+	return Format{Name: name, Bits: 8, groupOut: 1, scaleBytes: 4, parts: 2}
 }
 
 func gptq(bits float64, group int64, index bool) Format {
-	f := Format{Name: fmt.Sprintf("gptq-int%g", bits), Bits: bits, GroupOut: 1, GroupIn: group, ScaleBytes: 2, ZeroBits: bits, Parts: 3}
+	f := Format{Name: fmt.Sprintf("gptq-int%g", bits), Bits: bits, groupOut: 1, groupIn: group, scaleBytes: 2, zeroBits: bits, parts: 3}
 	if index {
-		f.PerIn, f.Parts = 4, 4
+		f.perIn, f.parts = 4, 4
 	}
 	return f
 }
@@ -72,25 +74,38 @@ func awq(bits float64, group int64) Format {
 // packed is compressed-tensors' pack-quantized form: symmetric, 16-bit scales and
 // the shape as two int64.
 func packed(bits float64, group int64) Format {
-	return Format{Name: fmt.Sprintf("int%g", bits), Bits: bits, GroupOut: 1, GroupIn: group, ScaleBytes: 2, PerTensor: 16, Parts: 3}
+	return Format{Name: fmt.Sprintf("int%g", bits), Bits: bits, groupOut: 1, groupIn: group, scaleBytes: 2, perTensor: 16, parts: 3}
 }
 
 // nf4 is bitsandbytes' 4-bit form with blocks of 64: a fp32 scale for each, or with
-// double quantisation one byte, and one fp32 for 256 of those.
+// double quantization one byte, and one fp32 for 256 of those; a table of the 16 values,
+// with double quantization one of 256 more, and some words of JSON.
 func nf4(double bool) Format {
-	f := Format{Name: "nf4", Bits: 4 + 32.0/64, Parts: 4}
+	const table, nested, state = 16 * 4, 256 * 4, 90
+	f := Format{Name: "nf4", Bits: 4 + 32.0/64, perTensor: table + state, parts: 4}
 	if double {
-		f.Bits, f.Parts = 4+8.0/64+32.0/(64*256), 6
+		f.Bits, f.perTensor, f.parts = 4+8.0/64+32.0/(64*256), table+nested+state, 6
 	}
 	return f
 }
 
 func mxfp4() Format {
-	return Format{Name: "mxfp4", Bits: 4, GroupOut: 1, GroupIn: 32, ScaleBytes: 1, Parts: 2}
+	return Format{Name: "mxfp4", Bits: 4, groupOut: 1, groupIn: 32, scaleBytes: 1, parts: 2}
 }
 
+func mxfp8() Format {
+	return Format{Name: "mxfp8", Bits: 8, groupOut: 1, groupIn: 32, scaleBytes: 1, parts: 2}
+}
+
+// nvfp4 has a scale in fp8 for 16 weights, and two in fp32: of the tensor and of its
+// inputs.
 func nvfp4() Format {
-	return Format{Name: "nvfp4", Bits: 4, GroupOut: 1, GroupIn: 16, ScaleBytes: 1, PerTensor: 8, Parts: 4}
+	return Format{Name: "nvfp4", Bits: 4, groupOut: 1, groupIn: 16, scaleBytes: 1, perTensor: 8, parts: 4}
+}
+
+// affine has a scale and an offset in 16 bits for each group: MLX, HQQ and torchao.
+func affine(maker string, bits float64, group int64) Format {
+	return Format{Name: fmt.Sprintf("%s-int%g", maker, bits), Bits: bits, groupOut: 1, groupIn: group, scaleBytes: 4, parts: 3}
 }
 
 // ggufBits are the bits a weight of llama.cpp's formats, by name, metadata

@@ -62,7 +62,7 @@ func (g *gguf) bytes(n int64) []byte {
 		}
 		return b
 	}
-	var b bytes.Buffer // what is not there must not take memory first
+	var b bytes.Buffer // memory must not be allocated for missing data
 	if _, err := io.CopyN(&b, g.r, n); err != nil {
 		g.fail("the GGUF header ends too early: %w", err)
 		return nil
@@ -176,7 +176,7 @@ func (g *gguf) array(depth int) any {
 // ReadGGUF reads the headers of a GGUF file, or of the parts of one that is split, in
 // their order.
 func ReadGGUF(name string, parts ...io.Reader) (*Model, error) {
-	var values map[string]any // of the first part, which says what the model is
+	var values map[string]any // of the first part, which describes the model
 	var list []Stored
 	for i, r := range parts {
 		own, tensors, err := ggufHeader(r)
@@ -207,7 +207,7 @@ func ReadGGUF(name string, parts ...io.Reader) (*Model, error) {
 	return m, m.Hold(list)
 }
 
-// splitCount is of how many files a file is one.
+// splitCount returns the number of files that a file is split into.
 func splitCount(values map[string]any) int {
 	n, _ := values["split.count"].(json.Number)
 	count, err := strconv.Atoi(n.String())
@@ -222,7 +222,7 @@ func ggufHeader(r io.Reader) (map[string]any, []Stored, error) {
 	g := &gguf{r: bufio.NewReader(r), left: maxGGUF}
 	if string(g.bytes(4)) != "GGUF" {
 		if g.err == nil {
-			g.err = errors.New("no GGUF file: it does not begin with GGUF")
+			g.err = errors.New("not a GGUF file: it does not begin with GGUF")
 		}
 		return nil, nil, g.err
 	}
@@ -313,7 +313,7 @@ func ggufModel(name string, values map[string]any, list []Stored) (*Model, error
 	for short, field := range ggufFields {
 		switch v := values[arch+"."+short].(type) {
 		case nil:
-		case []any: // one for each layer: the largest stands for all
+		case []any: // one for each layer: the largest is taken for all
 			if n := largest(v); n > 0 {
 				config[field] = json.Number(strconv.FormatInt(n, 10))
 			}
@@ -353,7 +353,7 @@ func ggufModel(name string, values map[string]any, list []Stored) (*Model, error
 	return m, nil
 }
 
-// ggufTypeNames are architectures whose name in a config is another.
+// ggufTypeNames are architectures whose name in a config differs.
 var ggufTypeNames = map[string]string{
 	"llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3moe": "qwen3_moe", "qwen2moe": "qwen2_moe", "deepseek2": "deepseek_v3",
 	"gemma2": "gemma2", "gemma3": "gemma3_text", "gpt-oss": "gpt_oss", "qwen3next": "qwen3_next", "olmo2": "olmo2", "phi3": "phi3",
@@ -400,5 +400,5 @@ func largest(list []any) (most int64) {
 	return most
 }
 
-// IsGGUF tells whether a file's name is one of a GGUF file.
+// IsGGUF reports whether a file's name is that of a GGUF file.
 func IsGGUF(name string) bool { return strings.HasSuffix(strings.ToLower(name), ".gguf") }

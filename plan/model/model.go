@@ -1,7 +1,9 @@
 // Package model is the architecture of a language model as far as memory goes:
 // every weight matrix with its shape, format and how an engine divides it among
 // ranks, and what each layer keeps for a token. It is read from a config.json,
-// from the headers of safetensors or GGUF files, or from a built-in catalogue.
+// from the headers of safetensors or GGUF files, or from a built-in catalog: [Parse],
+// [ReadSafetensors], [ReadGGUF] and [Find] are the entry points. families.go lists what is
+// special about each family of models, config.go applies it.
 //
 // Sizes are bytes unless a name says otherwise; shapes count numbers.
 package model
@@ -11,7 +13,7 @@ import (
 	"math"
 )
 
-// Part says how tensor parallelism divides a matrix.
+// Part states how tensor parallelism divides a matrix.
 type Part uint8
 
 const (
@@ -47,10 +49,10 @@ type Tensor struct {
 	Format  Format
 	Fused   string // engines hold tensors of the same name as one
 	Heads   int64  // of ByKV: the heads that can be divided
-	Meta    bool   // it belongs to the quantisation of another, and holds no parameters
+	Meta    bool   // it belongs to the quantization of another, and holds no parameters
 }
 
-// Params is how many parameters the tensor holds.
+// Params returns how many parameters the tensor holds.
 func (t *Tensor) Params() int64 {
 	if t.Meta {
 		return 0
@@ -58,7 +60,7 @@ func (t *Tensor) Params() int64 {
 	return t.Out * t.In * t.Count
 }
 
-// Bytes is what the tensor takes on disk.
+// Bytes returns what the tensor takes on disk.
 func (t *Tensor) Bytes() int64 { return t.Format.Bytes(t.Out, t.In) * t.Count }
 
 // Kind is what a layer keeps of the tokens it has seen.
@@ -106,40 +108,37 @@ type Layer struct {
 // Rotary is a table of sines and cosines that engines keep.
 type Rotary struct{ Length, Width int64 }
 
-// Vision is the size of a tower for images as a config says it: 24 layers and a width
-// of 1024 where it uses names of its own. 0 layers are no tower.
-type Vision struct{ Layers, Width int64 }
-
 // Model is an architecture.
 type Model struct {
 	Name, Type string
 	Hidden     int64
 	Vocab      int64
-	Context    int64 // max_position_embeddings; 0 is unknown
+	Context    int64 // max_position_embeddings; 0 if unknown
 	Tied       bool  // lm_head is the embedding
-	Width      int64 // bytes of a number that is not quantised
+	Width      int64 // bytes of a number that is not quantized
 	Layers     []Layer
 	Embedding  []Tensor
 	Last       []Tensor // final norm and lm_head
 	Towers     []Tensor
 	Predictors []Tensor // multi-token prediction: in the files, loaded on demand
+	beside     []Tensor // what else the files hold, and engines do not load
 	// PredictorLayers is how many layers the predictors are.
 	PredictorLayers int64
 	Rotary          []Rotary
 	Vision          Vision
-	Quant           string // the name of the format of most weights; "" is none
-	Host            int64  // bytes of experts that are kept in the host's memory, and are no part of the layers
-	Copies          int64  // how often the published files hold the model
+	Quant           string // the name of the format of most weights; "" if none
+	Host            int64  // bytes of experts that are kept in the host's memory, and are not part of the layers
+	copies          int64  // how often the published files hold the model
 	Notes           []string
-	// Unsure says what of the architecture is taken from few facts; a plan of it is
-	// good for less.
+	// Unsure states what of the architecture is taken from few facts; a plan of it is
+	// less reliable.
 	Unsure string
 
-	quantBits float64 // of a quantised number; 0 without a quantisation
+	quantBits float64 // of a quantized number; 0 without a quantization
 }
 
 // Each calls f for every tensor of the model, predictors included, and the layer
-// it stands in; -1 is outside the layers.
+// it is in; -1 is outside the layers.
 func (m *Model) Each(f func(layer int, t *Tensor)) {
 	group := func(list []Tensor) {
 		for i := range list {
@@ -199,22 +198,26 @@ const entry = 130
 // CheckpointBytes is the size of the published files: the tensors and the
 // headers, as often as the repository holds them.
 func (m *Model) CheckpointBytes() (n int64) {
-	m.Each(func(_ int, t *Tensor) { n += t.Bytes() + entry*t.Count*max(t.Format.Parts, 1) })
-	return n * max(m.Copies, 1)
+	add := func(_ int, t *Tensor) { n += t.Bytes() + entry*t.Count*max(t.Format.parts, 1) }
+	m.Each(add)
+	for i := range m.beside {
+		add(-1, &m.beside[i])
+	}
+	return n * max(m.copies, 1)
 }
 
-// most is the largest number of parameters that is taken for a model; it leaves
+// most is the largest number of parameters that is accepted; it leaves
 // room for sums of bytes in 63 bits.
 const most = 1 << 50
 
-// check refuses what no sum can hold.
+// check refuses sizes whose sums would overflow.
 func (m *Model) check() error {
 	var sum float64
 	var err error
 	m.Each(func(l int, t *Tensor) {
 		n := float64(t.Out) * float64(t.In) * float64(t.Count)
 		if sum += n; err == nil && (sum > most || math.IsNaN(sum) || t.Out <= 0 || t.In <= 0 || t.Count <= 0) {
-			err = fmt.Errorf("tensor %s: %d × %d, %d of them, is no size of a model", t.Name, t.Out, t.In, t.Count)
+			err = fmt.Errorf("tensor %s: %d × %d, %d of them, is not a plausible size", t.Name, t.Out, t.In, t.Count)
 			if l >= 0 {
 				err = fmt.Errorf("layer %d: %w", l, err)
 			}

@@ -12,7 +12,7 @@ const llama = `{"model_type":"llama","dtype":"bfloat16","hidden_size":64,"num_hi
 
 const mixture = `"num_experts":8,"moe_intermediate_size":32`
 
-// with is a config with some fields in the place of others.
+// with is a config with some fields in place of others.
 func with(config, fields string) string {
 	return strings.TrimSuffix(strings.TrimSpace(config), "}") + "," + fields + "}"
 }
@@ -37,6 +37,10 @@ func TestPublishedSizes(t *testing.T) {
 		{"google/gemma-3-4b-it", 4.30, 3.88},
 		{"nvidia/Nemotron-H-56B-Base-8K", 56.3, 55.2},
 		{"openai-community/gpt2", 0.124, 0.124},
+		{"moonshotai/Kimi-Linear-48B-A3B-Instruct", 49.12, 3.107},
+		{"ai21labs/AI21-Jamba-Mini-1.5", 51.57, 11.84},
+		{"stepfun-ai/Step-3.5-Flash", 196.96, 11.46},
+		{"zai-org/GLM-4.5-Air", 106.85, 12.80},
 	} {
 		m, err := Find(c.name, "")
 		if err != nil {
@@ -53,12 +57,12 @@ func TestPublishedSizes(t *testing.T) {
 	}
 }
 
-// TestCatalogue checks that every model that is built in can be read.
-func TestCatalogue(t *testing.T) {
-	if n := len(Catalogue()); n < 80 {
+// TestCatalog checks that every model that is built in can be read.
+func TestCatalog(t *testing.T) {
+	if n := len(Catalog()); n < 80 {
 		t.Fatalf("only %d models", n)
 	}
-	for _, name := range Catalogue() {
+	for _, name := range Catalog() {
 		m, err := Find(name, "")
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -129,29 +133,29 @@ func TestPitfalls(t *testing.T) {
 // TestBadConfigs checks that what cannot be planned names its field.
 func TestBadConfigs(t *testing.T) {
 	for _, c := range []struct{ config, want string }{
-		{``, "no JSON object"},
-		{`[]`, "no JSON object"},
+		{``, "not a JSON object"},
+		{`[]`, "not a JSON object"},
 		{`{}`, "field hidden_size is missing"},
-		{with(llama, `"hidden_size":"64"`), `field hidden_size: "64" is no number`},
+		{with(llama, `"hidden_size":"64"`), `field hidden_size: "64" is not a number`},
 		{with(llama, `"hidden_size":-1`), "field hidden_size: -1 is not between"},
 		{with(llama, `"hidden_size":1e300`), "field hidden_size"},
 		{with(llama, `"hidden_size":1e999`), "field hidden_size"},
-		{with(llama, `"hidden_size":64.5`), "no whole number"},
+		{with(llama, `"hidden_size":64.5`), "not a whole number"},
 		{with(llama, `"num_hidden_layers":1000000000`), "field num_hidden_layers"},
 		{with(llama, `"num_key_value_heads":8`), "field num_key_value_heads: 8 is more than num_attention_heads 4"},
 		{with(llama, `"num_attention_heads":7`), "field head_dim"},
-		{with(llama, `"text_config":7`), "field text_config: 7 is no object"},
+		{with(llama, `"text_config":7`), "field text_config: 7 is not an object"},
 		{with(llama, `"layer_types":["full_attention"]`), "field layer_types: has 1 entries for 2 layers"},
-		{with(llama, `"layer_types":["full_attention","odd"]`), `field layer_types: "odd" is no kind of layer`},
+		{with(llama, `"layer_types":["full_attention","odd"]`), `field layer_types: "odd" is not a known kind of layer`},
 		{with(llama, `"quantization_config":{"quant_method":"magic"}`), "field quantization_config.quant_method"},
 		{with(llama, `"torch_dtype":"complex64","dtype":null`), "field torch_dtype"},
 		{with(llama, `"quantization_config":{"quant_method":"fp8","ignored_layers":["re:("]}`), "regular expression"},
 		{with(llama, `"num_hidden_layers":4096,"quantization_config":{"quant_method":"fp8","ignored_layers":["re:a.*b`+strings.Repeat(`","re:a.*b`, 400)+`"]}`), "401 patterns for 4096 layers"},
-		{llama + "{}", "the config goes on after its end"},
+		{llama + "{}", "the config continues after its end"},
 		{with(llama, `"num_key_value_heads":3`), "field num_key_value_heads: 3 does not divide num_attention_heads 4"},
 		{with(llama, `"dtype":"bfloat16","torch_dtype":"float32"`), `field torch_dtype: "float32" is not the bfloat16 of dtype`},
 		{with(llama, `"dtype":"float8_e4m3fn"`), "field quantization_config: is missing"},
-		{with(llama, `"partial_rotary_factor":"half"`), `field partial_rotary_factor: "half" is no number`},
+		{with(llama, `"partial_rotary_factor":"half"`), `field partial_rotary_factor: "half" is not a number`},
 		{with(llama, `"partial_rotary_factor":5`), "field partial_rotary_factor: 5 is not between 0 and 1"},
 		{with(llama, `"compress_ratios":[4]`), "field compress_ratios: has 1 entries for 2 layers"},
 		{with(llama, `"hybrid_override_pattern":"M*-"`), "field hybrid_override_pattern: has 3 layers, and num_hidden_layers is 2"},
@@ -159,10 +163,10 @@ func TestBadConfigs(t *testing.T) {
 		{with(llama, mixture+`,"num_experts_per_tok":9`), "field num_experts_per_tok: 9 is more than there are experts, 8"},
 		{with(llama, mixture+`,"first_k_dense_replace":3`), "field first_k_dense_replace: is more than the 2 layers"},
 		{with(llama, mixture+`,"moe_layer_freq":[1]`), "field moe_layer_freq: has 1 entries"},
-		{with(llama, mixture+`,"mlp_layer_types":["sparse","odd"]`), `field mlp_layer_types: "odd" is no kind of layer`},
+		{with(llama, mixture+`,"mlp_layer_types":["sparse","odd"]`), `field mlp_layer_types: "odd" is not a known kind of layer`},
 		{with(llama, `"quantization_config":{"quant_method":"fp8","weight_block_size":[128]}`), "field quantization_config.weight_block_size"},
 		{`{"hidden_size":1048576,"num_attention_heads":16,"num_hidden_layers":4096,"intermediate_size":4194304,"vocab_size":67108864,` +
-			`"num_experts":16384,"moe_intermediate_size":4194304}`, "is no size of a model"},
+			`"num_experts":16384,"moe_intermediate_size":4194304}`, "is not a plausible size"},
 	} {
 		m, err := Parse("test", []byte(c.config), "")
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -197,7 +201,7 @@ func TestAssumed(t *testing.T) {
 		mixture: "num_experts_per_tok (1)",
 		`"layer_types":["sliding_attention","sliding_attention"]`:                        "sliding_window (4096)",
 		`"kv_lora_rank":16,"qk_rope_head_dim":8`:                                         "qk_nope_head_dim (128), v_head_dim (128);",
-		`"quantization_config":{"quant_method":"compressed-tensors","config_groups":{}}`: "quantises no weights",
+		`"quantization_config":{"quant_method":"compressed-tensors","config_groups":{}}`: "quantizes no weights",
 		`"quantization_config":{"quant_method":"modelopt"}`:                              "NVFP4 is assumed",
 		`"dtype":null`: "16 bits are assumed",
 	} {
@@ -246,7 +250,7 @@ func TestBlocks(t *testing.T) {
 		t.Errorf("layers %+v, %+v, %+v", a, b, c)
 	}
 	for blocks, want := range map[string]string{
-		`[]}`: "block_configs is missing", `[7]}`: "no object", `[{"attention":{"n_heads_in_group":7},"ffn":{"ffn_mult":1}}]}`: "block_configs[0].attention.n_heads_in_group",
+		`[]}`: "block_configs is missing", `[7]}`: "not an object", `[{"attention":{"n_heads_in_group":7},"ffn":{"ffn_mult":1}}]}`: "block_configs[0].attention.n_heads_in_group",
 		`[{"attention":{"no_op":true},"ffn":{"ffn_mult":1e9}}]}`: "ffn_mult",
 	} {
 		if _, err := Parse("test", []byte(head+blocks), ""); err == nil || !strings.Contains(err.Error(), want) {
@@ -275,7 +279,10 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(with(llama, `"quantization_config":{"quant_method":"awq","bits":4}`)), "fp8")
 	f.Add([]byte(`{"model_type":"nemotron_h","hybrid_override_pattern":"M*-E|","hidden_size":NaN}`), "int4")
 	for _, name := range []string{"zai-org/GLM-5.2-FP8", "deepseek-ai/DeepSeek-V4-Flash", "google/gemma-4-26B-A4B", "Qwen/Qwen3.5-27B"} {
-		f.Add([]byte(catalogue()[name]), "")
+		f.Add([]byte(catalog()[name]), "")
+	}
+	for _, c := range published(f) {
+		f.Add([]byte(c.Config), "")
 	}
 	f.Fuzz(func(t *testing.T, data []byte, quant string) {
 		m, err := Parse("fuzz", data, quant)

@@ -11,8 +11,8 @@ import (
 // with what follows it.
 var quantWord = regexp.MustCompile(`(?i)^(.+?)[-_.]((?:quantized\.)?(?:fp8|w8a8|w4a16|w8a16|int8|int4|awq|gptq|nvfp4|mxfp4|mxfp8|fp4|bnb|nf4|[248]bit)(?:[-_.].*)?)$`)
 
-// quantOfName divides a model's name into that of the model and the words that say
-// its format, which are empty where there are none.
+// quantOfName divides a model's name into that of the model and the words for
+// its format, which may be empty.
 func quantOfName(name string) (bare, words string) {
 	m := quantWord.FindStringSubmatch(name)
 	if m == nil {
@@ -43,8 +43,8 @@ func FolderName(dir string) string {
 	return path.Base(dir)
 }
 
-// nameQuant is the format that the name of a model says where its config says none,
-// "" if the name says none either.
+// nameQuant returns the format in the name of a model whose config does not state one,
+// "" if the name does not either.
 func (b *builder) nameQuant() string {
 	if b.q.on {
 		return ""
@@ -54,9 +54,9 @@ func (b *builder) nameQuant() string {
 	case words == "":
 		return ""
 	case !KnownQuant(words):
-		b.f.fail("quantization_config", "is missing, and the name says %s; give --quant", shown(words))
+		b.f.fail("quantization_config", "is missing, and the name states %s; give --quant", shown(words))
 		return ""
 	}
-	b.unsure(fmt.Sprintf("the name says %s and the config nothing of a quantisation: which parts are left out of it is not known; hf_quant_config.json or --quant says more", shown(words)))
+	b.unsure(fmt.Sprintf("the name states %s and the config has no quantization_config: which parts are not quantized is unknown; give hf_quant_config.json or --quant", shown(words)))
 	return words
 }

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"fmt"
 	"path"
 	"regexp"
 	"strings"
@@ -14,19 +13,24 @@ type quant struct {
 	base       Format
 	on         bool
 	ignored    patterns
+	overrides  []group           // modules with another format, which take precedence
 	groups     []group           // compressed-tensors
 	layers     map[string]Format // modelopt's formats by module
 	experts    *Format           // of the experts alone
-	only       []Role            // where not empty, the roles that are quantised
-	assumed    string            // what the config does not say
+	only       []Role            // where not empty, the roles that are quantized
+	assumed    string            // what the config does not state
 	ignoreEnds bool              // the first and the last layer are left as they are
+	head       bool              // lm_head is quantized, too
+	embedding  bool              // and so is the embedding
 }
 
-// patterns is how many names of modules need more than a look-up.
+// patterns returns how many names of modules need more than a look-up.
 func (q *quant) patterns() int {
 	n := q.ignored.many()
-	for i := range q.groups {
-		n += q.groups[i].targets.many()
+	for _, list := range [][]group{q.groups, q.overrides} {
+		for i := range list {
+			n += list[i].targets.many()
+		}
 	}
 	return n
 }
@@ -56,7 +60,7 @@ func (p *patterns) add(f fields, name string, list []string) {
 		case isExpr:
 			re, err := regexp.Compile("^(?:" + expr + ")")
 			if err != nil || len(p.exprs) >= mostExprs {
-				f.fail(name, "%s is no regular expression that can be used", shown(s))
+				f.fail(name, "%s is not a usable regular expression", shown(s))
 				return
 			}
 			p.exprs = append(p.exprs, re)
@@ -80,7 +84,7 @@ func bare(s string) string {
 	return s
 }
 
-// match tells whether a module or one that it stands in is meant.
+// match reports whether a module or one that contains it matches.
 func (p *patterns) match(name string) bool {
 	if len(p.exact)+len(p.globs)+len(p.exprs) == 0 {
 		return false
@@ -131,18 +135,24 @@ func (q *quant) format(module string, t *Tensor, full Format) Format {
 	if !q.on || t.In <= 1 || t.Format.Bits != 0 {
 		return full
 	}
-	if strings.HasPrefix(q.base.Name, "gguf-") && (t.Role == Embedding || t.Role == Head) {
-		return q.base
+	for i := range q.overrides {
+		if q.overrides[i].targets.match(module) {
+			return orFull(q.overrides[i].format, full)
+		}
 	}
 	switch t.Role {
-	case Norm, Router, Embedding, Tower:
+	case Norm, Router, Tower:
 		return full
+	case Embedding:
+		if !q.embedding {
+			return full
+		}
 	case Head:
-		if q.layers == nil {
+		if q.layers == nil && !q.head {
 			return full
 		}
 	}
-	if len(q.only) > 0 {
+	if q.only != nil {
 		found := false
 		for _, r := range q.only {
 			found = found || r == t.Role
@@ -181,166 +191,16 @@ func (q *quant) format(module string, t *Tensor, full Format) Format {
 	return q.base
 }
 
+// orFull returns f, or full if f means no quantization.
+func orFull(f, full Format) Format {
+	if f.Bits == 0 {
+		return full
+	}
+	return f
+}
+
 // readQuant reads a quantization_config.
-func readQuant(f fields) (q quant) {
-	method := f.text("quant_method")
-	if method == "" && f.has("quant_algo") {
-		method = "modelopt"
-	}
-	if method == "" && len(f.of) == 0 {
-		return q
-	}
-	q.on = true
-	for _, name := range []string{"modules_to_not_convert", "ignore", "exclude_modules", "ignored_layers"} {
-		if f.has(name) {
-			q.ignored.add(f, name, f.texts(name))
-		}
-	}
-	bits := float64(f.whole(4, 1, 8, "bits", "w_bit"))
-	group := max(f.whole(128, -1, 1<<20, "group_size", "q_group_size"), 0)
-	switch method {
-	case "fp8":
-		q.base = tensorFP8()
-		if block := f.wholes("weight_block_size", 1, 1<<16); len(block) == 2 {
-			q.base = blockFP8(block[0], block[1])
-		} else if len(block) > 0 {
-			f.fail("weight_block_size", "%d numbers are no block", len(block))
-		} else if f.text("activation_scheme") == "static" {
-			q.base.PerTensor, q.base.Parts = 8, 3
-		}
-	case "fbgemm_fp8":
-		q.base = channel8("fp8")
-	case "gptq", "gptqmodel", "auto-round":
-		q.base = gptq(bits, group, method == "gptq")
-	case "awq":
-		q.base = awq(bits, group)
-	case "bitsandbytes":
-		q.base = nf4(f.flag(false, "bnb_4bit_use_double_quant"))
-		if f.flag(false, "load_in_8bit") {
-			q.base = channel8("int8")
-		}
-	case "mxfp4":
-		q.base = mxfp4()
-		q.only = []Role{Expert}
-	case "compressed-tensors":
-		q.readGroups(f)
-	case "modelopt", "modelopt_fp4":
-		q.readModelOpt(f)
-	default:
-		f.fail("quant_method", "%s is not known; fp8, fbgemm_fp8, gptq, awq, bitsandbytes, mxfp4, compressed-tensors and modelopt are", shown(method))
-	}
-	q.name = q.base.Name
-	return q
-}
-
-func (q *quant) readGroups(f fields) {
-	all := f.object("config_groups")
-	outer := f.text("format")
-	for _, name := range sortedKeys(all.of) {
-		g := all.object(name)
-		w := g.object("weights")
-		if len(w.of) == 0 {
-			continue
-		}
-		form := g.text("format")
-		if form == "" {
-			form = outer
-		}
-		bits := w.whole(8, 1, 16, "num_bits")
-		size := max(w.whole(0, -1, 1<<20, "group_size"), 0)
-		var fm Format
-		switch strategy := w.text("strategy"); {
-		case strings.HasPrefix(form, "nvfp4") || w.text("type") == "float" && bits == 4 && size == 16:
-			fm = nvfp4()
-		case strings.HasPrefix(form, "mxfp4") || w.text("type") == "float" && bits == 4:
-			fm = mxfp4()
-		case bits == 16:
-			continue
-		case strategy == "block":
-			b := w.wholes("block_structure", 1, 1<<16)
-			if len(b) != 2 {
-				b = []int64{128, 128}
-			}
-			fm = blockFP8(b[0], b[1])
-		case strategy == "channel":
-			fm = channel8(fmt.Sprintf("%s%d", w.text("type"), bits))
-			fm.Bits = float64(bits)
-			fm.ScaleBytes = 2
-		case strategy == "tensor":
-			fm = tensorFP8()
-		default:
-			fm = packed(float64(bits), size)
-			if !w.flag(true, "symmetric") { // zero points, packed as the weights are
-				fm.ZeroBits = float64(bits)
-				fm.Parts++
-			}
-			if w.has("actorder") && w.of["actorder"] != "static" && w.of["actorder"] != "weight" && w.of["actorder"] != false {
-				fm.PerIn = 4 // which group a column belongs to
-				fm.Parts++
-			}
-		}
-		one := group{format: fm}
-		one.targets.add(g, "targets", g.texts("targets"))
-		q.groups = append(q.groups, one)
-	}
-	if len(q.groups) > 0 {
-		q.base = q.groups[0].format
-	}
-}
-
-func modelOptFormat(algo string) (Format, bool) {
-	switch {
-	case strings.Contains(algo, "NVFP4"):
-		return nvfp4(), true
-	case strings.Contains(algo, "MXFP4"):
-		return mxfp4(), true
-	case strings.Contains(algo, "FP8_PB") || strings.Contains(algo, "BLOCK"):
-		return blockFP8(128, 128), true
-	case strings.HasPrefix(algo, "FP8"):
-		return tensorFP8(), true
-	case strings.Contains(algo, "W4A"):
-		return awq(4, 128), true
-	case strings.HasPrefix(algo, "W8A8"), strings.HasPrefix(algo, "INT8"):
-		return channel8("int8"), true
-	}
-	return Format{}, false
-}
-
-func (q *quant) readModelOpt(f fields) {
-	algo := f.text("quant_algo")
-	if algo == "" {
-		if len(f.object("config_groups").of) > 0 {
-			q.readGroups(f)
-			return
-		}
-		algo, q.assumed = "NVFP4", "quantization_config does not say quant_algo; NVFP4 is assumed"
-	}
-	if algo != "MIXED_PRECISION" {
-		fm, ok := modelOptFormat(algo)
-		if !ok {
-			f.fail("quant_algo", "%s is not known", shown(algo))
-		}
-		q.base = fm
-		return
-	}
-	q.layers = map[string]Format{}
-	counts := map[string]int{}
-	all := f.object("quantized_layers")
-	for name := range all.of {
-		a := all.object(name).text("quant_algo")
-		fm, ok := modelOptFormat(a)
-		if !ok {
-			all.fail(name, "quant_algo %s is not known", shown(a))
-			return
-		}
-		q.layers[bare(name)] = fm
-		if counts[fm.Name]++; q.base.Name == "" || counts[fm.Name] > counts[q.base.Name] {
-			q.base = fm
-		}
-	}
-}
-
-// quantNamed is the format that a person names, as the files of that kind
+// quantNamed returns the format that the user named, as files of that kind
 // usually have it.
 func quantNamed(name string) (q quant, ok bool) {
 	q.on = true
@@ -352,10 +212,10 @@ func quantNamed(name string) (q quant, ok bool) {
 	case has("fp8") && has("block"):
 		q.base = blockFP8(128, 128)
 	case has("mxfp8"):
-		q.base = Format{Name: "mxfp8", Bits: 8, GroupOut: 1, GroupIn: 32, ScaleBytes: 1, Parts: 2}
+		q.base = mxfp8()
 	case has("fp8") && has("dynamic"): // compressed-tensors, a scale in 16 bits for each row
 		q.base = channel8("fp8")
-		q.base.ScaleBytes = 2
+		q.base.scaleBytes = 2
 	case has("fp8"):
 		q.base = tensorFP8()
 	case has("nvfp4"):
@@ -373,10 +233,13 @@ func quantNamed(name string) (q quant, ok bool) {
 		q.base = awq(4, 128)
 	case ggufMixtures[strings.ToLower(name)] > 0:
 		q.base = Format{Name: "gguf-" + strings.ToUpper(name), Bits: ggufMixtures[strings.ToLower(name)]}
+		q.head, q.embedding = true, true
 	case has("q8_0"):
 		q.base = Format{Name: "gguf-Q8_0", Bits: ggufBits["Q8_0"]}
+		q.head, q.embedding = true, true
 	case has("gguf"), has("q4_"):
 		q.base = Format{Name: "gguf-Q4_K_M", Bits: 4.85} // a mixture of Q4_K and Q6_K
+		q.head, q.embedding = true, true
 	case has("int8"), has("w8a8"):
 		q.base = channel8("int8")
 	case has("int4"), has("w4a16"):

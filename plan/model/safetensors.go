@@ -15,7 +15,7 @@ import (
 const maxHeader = 100 << 20
 
 // ReadSafetensors reads the header of a safetensors file: the tensors in the
-// order in which they lie in the file. The numbers themselves are not read.
+// order in which they are in the file. The numbers themselves are not read.
 func ReadSafetensors(r io.Reader) ([]Stored, error) {
 	var size [8]byte
 	if _, err := io.ReadFull(r, size[:]); err != nil {
@@ -36,7 +36,7 @@ func ReadSafetensors(r io.Reader) ([]Stored, error) {
 func safetensorsHeader(data []byte) ([]Stored, error) {
 	var entries map[string]json.RawMessage
 	if err := json.Unmarshal(data, &entries); err != nil {
-		return nil, fmt.Errorf("the safetensors header is no JSON object: %w", err)
+		return nil, fmt.Errorf("the safetensors header is not a JSON object: %w", err)
 	}
 	type placed struct {
 		Stored
@@ -56,7 +56,7 @@ func safetensorsHeader(data []byte) ([]Stored, error) {
 			return nil, fmt.Errorf("tensor %s: %w", shown(name), err)
 		}
 		if len(e.Offsets) != 2 || e.Offsets[0] < 0 || e.Offsets[1] < e.Offsets[0] {
-			return nil, fmt.Errorf("tensor %s: data_offsets %v are no range", shown(name), e.Offsets)
+			return nil, fmt.Errorf("tensor %s: data_offsets %v are not a range", shown(name), e.Offsets)
 		}
 		if err := sensible(e.Shape); err != nil {
 			return nil, fmt.Errorf("tensor %s: %w", shown(name), err)
@@ -91,7 +91,7 @@ func sensible(shape []int64) error {
 	n := int64(1)
 	for _, d := range shape {
 		if d < 0 || d > 0 && n > most/d {
-			return fmt.Errorf("shape %v is no size of a tensor", shape)
+			return fmt.Errorf("shape %v is not a size that a tensor can have", shape)
 		}
 		n *= d
 	}

@@ -39,15 +39,15 @@ func FileParts(name string) []string {
 	return out
 }
 
-// Hold takes the weights as files hold them in the place of those that were
-// counted from the config, which goes on to say what the layers are. Where both
+// Hold takes the weights as files hold them instead of those that were
+// counted from the config, which still states what the layers are. Where both
 // agree to a thousandth, the counted ones stay: they know how engines fuse, pad and
 // divide them.
 func (m *Model) Hold(list []Stored) error {
 	if len(list) == 0 {
 		return nil
 	}
-	m.Copies = 1
+	m.copies = 1
 	var sum float64
 	for i := range list {
 		sum += float64(list[i].Bytes)
@@ -63,10 +63,10 @@ func (m *Model) Hold(list []Stored) error {
 	for i := range list {
 		s := &list[i]
 		if s.Bytes < 0 || s.Bytes > 1<<52 {
-			return fmt.Errorf("tensor %s: %d bytes are no size of a tensor", shown(s.Name), s.Bytes)
+			return fmt.Errorf("tensor %s: %d bytes is not a size that a tensor can have", shown(s.Name), s.Bytes)
 		}
 		if total += s.Bytes; total > 1<<52 {
-			return fmt.Errorf("tensor %s: the sum of all sizes is beyond any model", shown(s.Name))
+			return fmt.Errorf("tensor %s: the sum of all sizes exceeds any model", shown(s.Name))
 		}
 		layer, t := m.place(s)
 		switch {
@@ -95,7 +95,7 @@ func (m *Model) Hold(list []Stored) error {
 		m.Layers[i].Tensors = own[i]
 	}
 	if beyond >= 0 && m.PredictorLayers == 0 {
-		m.Notes = append(m.Notes, fmt.Sprintf("the files hold layers up to %d, of which the config has %d; the others are taken for multi-token prediction, and are not loaded", beyond, len(m.Layers)))
+		m.Notes = append(m.Notes, fmt.Sprintf("the files hold layers up to %d, of which the config has %d; the others are assumed to be multi-token prediction, which is not loaded", beyond, len(m.Layers)))
 	}
 	m.Tied = !headed
 	m.Unsure = ""
@@ -152,7 +152,7 @@ func (m *Model) place(s *Stored) (int, Tensor) {
 	return layer, t
 }
 
-// packing is how many weights stand in one number of a packed tensor, else 1.
+// packing returns how many weights one number of a packed tensor holds, else 1.
 func (m *Model) packing(s *Stored, t *Tensor) int64 {
 	width := map[string]int64{"I32": 32, "U8": 8, "I8": 8}[s.Type]
 	if width == 0 || t.Meta || m.quantBits == 0 {
@@ -161,7 +161,7 @@ func (m *Model) packing(s *Stored, t *Tensor) int64 {
 	return max(width/int64(m.quantBits), 1)
 }
 
-// metadata tells tensors that belong to the quantisation of another.
+// metadata reports whether a tensor belongs to the quantization of another.
 func metadata(name string) bool {
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	for _, word := range []string{"scale", "zeros", "g_idx", "absmax", "quant_map", "quant_state", "weight_shape", "_amax"} {
@@ -181,7 +181,7 @@ func has(name string, words ...string) bool {
 	return false
 }
 
-// meaning is what a tensor is for, by the names of transformers and llama.cpp.
+// meaning returns what a tensor is for, by the names of transformers and llama.cpp.
 func (m *Model) meaning(name, inner string, layer int) (role Role, part Part, fused string) {
 	switch {
 	case has(name, "visual.", "vision", "audio", "mm_projector", "multi_modal_projector", "v.blk.", "mm."):

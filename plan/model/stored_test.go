@@ -71,9 +71,9 @@ func TestBadSafetensors(t *testing.T) {
 		{nil, "length"},
 		{long, "more than"},
 		{binary.LittleEndian.AppendUint64(nil, 90<<20), "ends after 0 of"},
-		{append(binary.LittleEndian.AppendUint64(nil, 2), "[]"...), "no JSON object"},
-		{safetensorsOf(t, map[string]any{"a": tensor("BF16", 4, 2, 1)}), "are no range"},
-		{safetensorsOf(t, map[string]any{"a": tensor("BF16", 0, 2, 1<<40, 1<<40)}), "no size of a tensor"},
+		{append(binary.LittleEndian.AppendUint64(nil, 2), "[]"...), "not a JSON object"},
+		{safetensorsOf(t, map[string]any{"a": tensor("BF16", 4, 2, 1)}), "are not a range"},
+		{safetensorsOf(t, map[string]any{"a": tensor("BF16", 0, 2, 1<<40, 1<<40)}), "not a size that a tensor"},
 		{safetensorsOf(t, map[string]any{"a": tensor("BF16", 0, 2, 3, 4)}), "is not the 2 bytes"},
 	} {
 		if _, err := ReadSafetensors(bytes.NewReader(c.data)); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -223,7 +223,7 @@ func TestBadGGUF(t *testing.T) {
 	for _, c := range []struct {
 		data []byte
 		want string
-	}{{[]byte("GGML...."), "no GGUF file"}, {odd, "version 9"}, {huge, "tensors"}} {
+	}{{[]byte("GGML...."), "not a GGUF file"}, {odd, "version 9"}, {huge, "tensors"}} {
 		if _, err := ReadGGUF("bad", bytes.NewReader(c.data)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want %q", err, c.want)
 		}

@@ -26,10 +26,10 @@ type Compared struct {
 	Point         bool
 	Error         *float64 // percent of what was observed; of a range, of its middle
 	Reason        string   // why the plan of this row is known to be off or unsure
-	Unplanned     string   // why there is no plan
+	Unplanned     string   // the reason that there is no plan
 }
 
-// Inside tells whether the observed figure lies in the range.
+// Inside reports whether the observed figure is in the range.
 func (c *Compared) Inside() bool {
 	return c.Observed != nil && *c.Observed >= c.Low && *c.Observed <= c.High
 }
@@ -54,7 +54,7 @@ func (r row) whole(name string, def int64) int64 {
 func (r row) numbers(low float64, names ...string) error {
 	for _, name := range names {
 		if x, ok := r.number(name); r[name] != "" && (!ok || x != math.Trunc(x) || x < low || x > 1<<40) {
-			return fmt.Errorf("the column %s: %q is no number that it can have", name, r[name])
+			return fmt.Errorf("the column %s: %q is not a value it can have", name, r[name])
 		}
 	}
 	return nil
@@ -195,7 +195,7 @@ func servingOf(r row, find func(id, quant string) (*model.Model, error)) (s serv
 		return s, "", err
 	}
 	e, ok := serving.ParseEngine(r["framework"], r["version"])
-	if !ok {
+	if !ok || e.Local() {
 		e, doubt = serving.Engine{Name: serving.VLLM}, fmt.Sprintf("the engine %q is not known; it is planned as vLLM", r["framework"])
 	}
 	format, _, _ := strings.Cut(r["quant"], ",")
@@ -240,7 +240,7 @@ func gpuOf(r row) *plan.GPU {
 	return g
 }
 
-// weightsReason says what a row leaves open of the weights.
+// weightsReason returns what a row leaves open about the weights.
 func weightsReason(r row, m *model.Model) string {
 	quant, args := strings.ToLower(r["quant"]), strings.ToLower(r["other_args"])
 	switch {
@@ -262,7 +262,7 @@ func weightsReason(r row, m *model.Model) string {
 const small = 2e9
 
 // parallelOf reads how a row divides the model. vLLM counts TP inside a replica,
-// SGLang over all of them; the number of GPUs tells.
+// SGLang over all of them; the number of GPUs decides.
 func parallelOf(r row, e serving.Engine) plan.Parallel {
 	p := plan.Parallel{TP: r.whole("tp", 1), PP: r.whole("pp", 1)}
 	text := strings.ToLower(r["dp_ep"])

@@ -63,7 +63,7 @@ func TestObserved(t *testing.T) {
 	inRange(t, rows, "activation", 0.8, 2)
 }
 
-// inRange checks that a share of the figures lies in ranges that are not too wide.
+// inRange checks that a share of the figures is in ranges that are not too wide.
 func inRange(t *testing.T, rows []Compared, component string, share, widest float64) {
 	t.Helper()
 	n, inside := 0, 0
@@ -147,7 +147,7 @@ func TestAgainstRefuses(t *testing.T) {
 	}
 }
 
-// TestWrongCells changes one cell of a training set-up: what is not known is said, and
+// TestWrongCells changes one cell of a training set-up: an unknown value is reported, and
 // an empty one takes what is usual.
 func TestWrongCells(t *testing.T) {
 	data, err := os.ReadFile("testdata/training.csv")
@@ -223,14 +223,14 @@ func BenchmarkServing(b *testing.B) {
 	}
 }
 
-// BenchmarkCatalogue plans every model that is built in.
-func BenchmarkCatalogue(b *testing.B) {
+// BenchmarkCatalog plans every model that is built in.
+func BenchmarkCatalog(b *testing.B) {
 	g, err := plan.FindGPU("H200")
 	if err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		for _, name := range model.Catalogue() {
+		for _, name := range model.Catalog() {
 			m, err := model.Find(name, "")
 			if err != nil {
 				b.Fatal(err)

@@ -72,8 +72,7 @@ var setupWords = map[string][]string{
 	"cpu_offload": {"none", "params+optimizer", "params", "optimizer"}, "reshard_after_forward": {"yes", "no", "all-but-last"},
 }
 
-// setup refuses cells that say nothing that is known, for which a default would be a
-// guess.
+// setup refuses cells with unknown values: a default instead would be a guess.
 func (r row) setup() error {
 	for _, name := range slices.Sorted(maps.Keys(setupWords)) {
 		if r[name] != "" && !slices.Contains(setupWords[name], r[name]) {
@@ -81,7 +80,7 @@ func (r row) setup() error {
 		}
 	}
 	if x, ok := r.number("optimizer_state_bytes_per_param"); r["optimizer_state_bytes_per_param"] != "" && (!ok || x < 0 || x > 64) {
-		return fmt.Errorf("the column optimizer_state_bytes_per_param: %q is no number that it can have", r["optimizer_state_bytes_per_param"])
+		return fmt.Errorf("the column optimizer_state_bytes_per_param: %q is not a value it can have", r["optimizer_state_bytes_per_param"])
 	}
 	if s := r["pp_schedule"]; s != "" && s != "1F1B" && !interleaved.MatchString(s) {
 		return fmt.Errorf("the column pp_schedule: %q is not known; 1F1B and interleaved-1F1B-N are", s)
@@ -107,7 +106,7 @@ func yearOf(version string) float64 {
 
 var dtypeNames = []string{"fp32", "float32", "bf16", "bfloat16", "fp16", "float16", "fp8"}
 
-// widthOf is the bytes of a number by the name of its type, 0 if it is not said.
+// widthOf is the bytes of a number by the name of its type, 0 if it is not stated.
 func widthOf(name string) float64 {
 	switch {
 	case name == "":

@@ -20,7 +20,7 @@ type phaseFile struct {
 	GPU        string          `yaml:"gpu"`
 	Components []componentLine `yaml:"components"`
 	Fraction   *fractionLine   `yaml:"fraction,omitempty"`
-	Ways       []Way           `yaml:"ways"`
+	Ways       []sharing       `yaml:"ways"`
 }
 
 type componentLine struct {
@@ -28,7 +28,7 @@ type componentLine struct {
 	Size string `yaml:"size"`
 }
 
-// fractionLine says what a memory fraction sizes.
+// fractionLine states what a memory fraction sizes.
 type fractionLine struct {
 	Sizes  string `yaml:"sizes"`
 	Of     string `yaml:"of"`
@@ -47,11 +47,11 @@ func exact(n int64) string { return strconv.FormatInt(n>>20, 10) + "MiB" }
 // YAML writes the phases as a file to edit; sizes are whole MiB.
 func (p *Phases) YAML(w io.Writer) error {
 	f := phaseFile{GPU: exact(p.Total)}
-	for _, w := range p.Ways { // of what takes nothing the file does not speak
-		one := Way{Name: w.Name}
+	for _, w := range p.sharings { // of what takes nothing the file does not speak
+		one := sharing{Name: w.Name}
 		for _, ph := range w.Phases {
 			holds := slices.DeleteFunc(slices.Clone(ph.Holds), func(name string) bool { return p.size(name).High == 0 })
-			one.Phases = append(one.Phases, Phase{ph.Name, holds})
+			one.Phases = append(one.Phases, stepPhase{ph.Name, holds, ph.Restarts})
 		}
 		f.Ways = append(f.Ways, one)
 	}
@@ -63,7 +63,7 @@ func (p *Phases) YAML(w io.Writer) error {
 		f.Components = append(f.Components, componentLine{c.Name, size})
 	}
 	if p.Pool != "" {
-		f.Fraction = &fractionLine{p.Pool, exact(p.Free), exact(p.Fixed), exact(p.Need)}
+		f.Fraction = &fractionLine{p.Pool, exact(p.free), exact(p.fixed), exact(p.need)}
 	}
 	if _, err := io.WriteString(w, phasesHead); err != nil {
 		return err
@@ -103,7 +103,7 @@ func ReadPhases(r io.Reader) (*Phases, error) {
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, errors.New("the file has more than one document")
 	}
-	p := &Phases{Ways: f.Ways}
+	p := &Phases{sharings: f.Ways}
 	if p.Total, err = sizeOf("gpu", f.GPU); err != nil {
 		return nil, err
 	}
@@ -132,11 +132,11 @@ func ReadPhases(r io.Reader) (*Phases, error) {
 		}
 		p.Components = append(p.Components, one)
 	}
-	if len(p.Ways) == 0 {
+	if len(p.sharings) == 0 {
 		return nil, errors.New("ways: there are none")
 	}
 	named := map[string]bool{}
-	for _, w := range p.Ways {
+	for _, w := range p.sharings {
 		if named[w.Name] {
 			return nil, fmt.Errorf("way %q is twice there", w.Name)
 		}
@@ -148,8 +148,8 @@ func ReadPhases(r io.Reader) (*Phases, error) {
 	return p, p.readFraction(f.Fraction, known)
 }
 
-// check refuses a way that holds what is no component, or holds one twice.
-func (w *Way) check(known map[string]bool) error {
+// check refuses a way that holds an unknown component, or holds one twice.
+func (w *sharing) check(known map[string]bool) error {
 	if len(w.Phases) == 0 {
 		return fmt.Errorf("way %q has no phases", w.Name)
 	}
@@ -174,11 +174,11 @@ func (p *Phases) readFraction(f *fractionLine, known map[string]bool) (err error
 		return fmt.Errorf("fraction: the component %q is not there", f.Sizes)
 	}
 	p.Pool = f.Sizes
-	if p.Free, err = sizeOf("fraction: of", f.Of); err == nil {
-		p.Fixed, err = sizeOf("fraction: less", f.Less)
+	if p.free, err = sizeOf("fraction: of", f.Of); err == nil {
+		p.fixed, err = sizeOf("fraction: less", f.Less)
 	}
 	if err == nil && f.Needed != "" {
-		p.Need, err = sizeOf("fraction: needed", f.Needed)
+		p.need, err = sizeOf("fraction: needed", f.Needed)
 	}
 	return err
 }

@@ -92,7 +92,7 @@ func TestPhaseFile(t *testing.T) {
 		{"", "empty"},
 		{"gpu: 80GiB\nways: []\n", "there are none"},
 		{"gpu: much\n", `gpu: "much" is no size`},
-		{"gpu: 80GiB\ncolour: red\n", "colour"},
+		{"gpu: 80GiB\ncolor: red\n", "color"},
 		{"gpu: 80GiB\ncomponents: [{name: a, size: 2GiB..1GiB}]\n", "ends before it begins"},
 		{"gpu: 80GiB\ncomponents: [{name: a, size: 1GiB}, {name: a, size: 1GiB}]\n", "twice"},
 		{"gpu: 80GiB\ncomponents: [{name: a, size: 1GiB}]\nways: [{name: w, phases: [{name: p, holds: [a, a]}]}]\n", `holds "a" twice`},
@@ -117,4 +117,68 @@ func FuzzReadPhases(f *testing.F) {
 			p.Outcomes()
 		}
 	})
+}
+
+// TestHandOvers times what moves between phases.
+func TestHandOvers(t *testing.T) {
+	p := rlPhases(t, func(r *Setup) {})
+	if p.Speeds.Host != defaultHost || p.Speeds.Disk != defaultDisk || p.Speeds.Link != 450e9 {
+		t.Errorf("speeds %+v", p.Speeds)
+	}
+	out := p.Outcomes()
+	resident, restarted, paused, staged := out[0], out[1], out[2], out[3]
+	if len(resident.HandOvers) != 1 || resident.HandOvers[0].Phase != "weight sync" {
+		t.Errorf("both resident: %+v", resident.HandOvers)
+	}
+	states := float64(p.size(trainerWeights).High+p.size(trainerOptimizer).High) / defaultHost
+	if got := paused.Step[0]; got < 2*states || got > 2*states+1 { // there and back
+		t.Errorf("pause and resume takes %g s, and the states %g each way", got, states)
+	}
+	if staged.Step != paused.Step {
+		t.Errorf("staged takes %v, paused %v: the same is moved", staged.Step, paused.Step)
+	}
+	if got := restarted.Step[0]; got < 2*states+15+2*p.restart.checkpoint/defaultDisk {
+		t.Errorf("a restart takes %g s", got)
+	}
+	sum := Seconds{}
+	for _, h := range restarted.HandOvers {
+		sum = sum.plus(h.Seconds[0], h.Seconds[1])
+		if h.Seconds[0] > h.Seconds[1] || len(h.Moves) == 0 {
+			t.Errorf("%+v", h)
+		}
+	}
+	if sum != restarted.Step {
+		t.Errorf("the sum is %v, not %v", restarted.Step, sum)
+	}
+	slow := rlPhases(t, func(r *Setup) { r.Speeds = Speeds{Host: defaultHost / 10, Disk: defaultDisk / 10} }).Outcomes()
+	if slow[2].Step[0] < 9*paused.Step[0] || slow[1].Step[0] <= restarted.Step[0] {
+		t.Errorf("slower links: %v after %v", slow[2].Step, paused.Step)
+	}
+	var file bytes.Buffer
+	if err := p.YAML(&file); err != nil || !strings.Contains(file.String(), "restarts: true") {
+		t.Errorf("%v: %s", err, file.String())
+	}
+	if again, err := ReadPhases(&file); err != nil || len(again.Outcomes()[1].HandOvers) != 0 {
+		t.Errorf("phases of a file are timed: %v", err)
+	}
+}
+
+// TestRollouts counts the sequences of an engine and what they need.
+func TestRollouts(t *testing.T) {
+	p := rlPhases(t, func(r *Setup) { r.Demand = Demand{Prompts: 100, Group: 8, Prompt: 1024, Response: 1024, Workers: 8} })
+	n := p.Rollouts
+	if n.Sequences != 100 || n.KV.High != 100*n.One || n.KV.Low >= n.KV.High || n.KV.Low < n.KV.High/2 {
+		t.Errorf("%+v", n)
+	}
+	for _, o := range p.Outcomes() {
+		if (o.AtOnce == nil) != (o.Fraction == nil) || o.AtOnce != nil && (*o.AtOnce > 100 || *o.AtOnce < 1) {
+			t.Errorf("%s: %v at once", o.Way, o.AtOnce)
+		}
+	}
+	if alone := rlPhases(t, func(r *Setup) { r.Demand = Demand{Prompts: 10, Prompt: 1024, Response: 1024} }).Rollouts; alone.KV.Low != alone.KV.High || alone.Sequences != 10 {
+		t.Errorf("without groups: %+v", alone)
+	}
+	if rlPhases(t, func(*Setup) {}).Rollouts != nil {
+		t.Error("rollouts without prompts")
+	}
 }

@@ -15,34 +15,34 @@ func (s Setup) big() bool {
 	return s.GPU != nil && s.GPU.Total >= bigGPU && !strings.HasPrefix(s.GPU.Name, "A100") && !strings.HasPrefix(s.GPU.Name, "A800")
 }
 
-// step is how many tokens a forward pass takes at most.
+// step returns how many tokens a forward pass takes at most.
 func (s Setup) step() int64 {
 	switch {
 	case s.Step > 0:
 		return s.Step
 	case s.Engine.Name == SGLang:
 		return s.sglang().chunk
-	case s.Engine.V0 && !s.chunked():
+	case s.Engine.v0 && !s.chunked():
 		return max(s.Length, 2048)
-	case s.Engine.V0 || !s.big():
+	case s.Engine.v0 || !s.big():
 		return 2048
 	}
 	return 8192
 }
 
-// chunked tells whether vLLM's first engine cuts prompts into chunks: by itself
+// chunked reports whether vLLM's first engine cuts prompts into chunks: by default
 // only for models with a long context, and never with MLA or images. Source: vLLM
 // 0.8, engine/arg_utils.py, _set_default_args_v0.
 func (s Setup) chunked() bool {
 	return s.Length > 32768 && !s.keeps(model.Latent) && len(s.Model.Towers) == 0
 }
 
-// requests is how many requests run at once at most.
+// requests returns how many requests run at once at most.
 func (s Setup) requests() int64 {
 	switch {
 	case s.Requests > 0:
 		return s.Requests
-	case s.Engine.Name == VLLM && !s.Engine.V0 && s.big() && !s.Engine.before(0, 10):
+	case s.Engine.Name == VLLM && !s.Engine.v0 && s.big() && !s.Engine.before(0, 10):
 		return 1024
 	}
 	return 256
@@ -103,16 +103,16 @@ func (s Setup) forward() plan.Span {
 	return plan.Point(2*tokens*(most+3*h)).Stretched(reused, copied)
 }
 
-// samples tells whether the profile samples for all requests. The first engine
+// samples reports whether the profile samples for all requests. The first engine
 // does not where it profiles a chunk of a long prompt, from 0.7 on.
 func (s Setup) samples() bool {
 	if s.Engine.Name != VLLM {
 		return false
 	}
-	return !s.Engine.V0 || !s.chunked() || s.Engine.before(0, 7)
+	return !s.Engine.v0 || !s.chunked() || s.Engine.before(0, 7)
 }
 
-// sampler is what sampling with top-k and top-p makes of the logits of every
+// sampler returns what sampling with top-k and top-p makes of the logits of every
 // request, whole on every rank: bf16 and fp32 logits, the sorted ones and their
 // int64 indices, softmax, its sum, masks, what is scattered back, probabilities
 // and their logarithms: 38 to 52 bytes for each. The second engine leaves out the
@@ -121,7 +121,7 @@ func (s Setup) samples() bool {
 func (s Setup) sampler() plan.Span {
 	bytes := plan.Between(38, 52)
 	switch {
-	case s.Engine.V0:
+	case s.Engine.v0:
 	case s.Engine.before(0, 10):
 		bytes = plan.Between(26, 52)
 	default:
@@ -130,18 +130,15 @@ func (s Setup) sampler() plan.Span {
 	return bytes.Times(float64(s.requests() * s.Model.Vocab))
 }
 
-// towers is the peak of encoding images in the profile: as many patches as the
-// largest image has.
+// profilesLargest reports whether the engine profiles the largest image whatever is
+// asked for: vLLM until its limits took a width and a height.
+func (s Setup) profilesLargest() bool { return s.Engine.Name == VLLM && s.Engine.before(0, 11) }
+
+// towers is the peak of encoding images: in vLLM's profile as many patches as the
+// largest image has; else those that are asked for.
 func (s Setup) towers() plan.Span {
-	var width, inner, heads int64
-	for i := range s.Model.Towers {
-		if t := &s.Model.Towers[i]; strings.HasPrefix(t.Name, "vision") && strings.HasSuffix(t.Name, "mlp.up") {
-			inner, width = t.Out, t.In
-		} else if strings.HasSuffix(t.Name, "attn.qkv") {
-			heads = t.Out
-		}
-	}
-	if width == 0 {
+	each := s.perPatch()
+	if each.High == 0 {
 		return plan.Span{}
 	}
 	// Qwen's processors allow 12,845,056 pixels: 16,384 tokens of 2 × 2 patches of
@@ -150,6 +147,18 @@ func (s Setup) towers() plan.Span {
 	if strings.HasPrefix(s.Model.Type, "qwen") {
 		patches = 65536
 	}
-	live := 2 * float64(3*inner+heads+5*width)
-	return plan.Point(patches*(live+4*1176)).Stretched(1, 2)
+	profile := plan.Point(patches*each.High).Stretched(1, 2)
+	if s.Images.Count == 0 {
+		return profile
+	}
+	i := s.Images.normal()
+	one, ok := s.encode(i.Width, i.Height)
+	if !ok {
+		return plan.Span{}
+	}
+	work := each.Times(float64(s.encodedAtOnce(one) * one.Patches))
+	if s.profilesLargest() && profile.Middle() > work.Middle() {
+		return profile
+	}
+	return work
 }

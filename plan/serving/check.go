@@ -13,7 +13,7 @@ import (
 // say it.
 func (s Setup) From(log *logs.EngineLog) Setup {
 	if log.Engine != "" {
-		if e, ok := ParseEngine(log.Engine, log.Version); ok && (s.Engine.Name == "" || s.Engine.Major == 0 && s.Engine.Minor == 0) {
+		if e, ok := ParseEngine(log.Engine, log.Version); ok && (s.Engine.Name == "" || s.Engine.major == 0 && s.Engine.minor == 0) {
 			s.Engine = e
 		}
 	}
@@ -21,6 +21,11 @@ func (s Setup) From(log *logs.EngineLog) Setup {
 		if n, err := strconv.ParseInt(log.Setup[name], 10, 64); err == nil && n > 0 && *to == 0 {
 			*to = n
 		}
+	}
+	if s.Engine.Local() {
+		whole("slots", &s.Requests)
+		whole("chunk", &s.Step)
+		return s.fromLlama(log)
 	}
 	whole("tp", &s.Parallel.TP)
 	whole("pp", &s.Parallel.PP)
@@ -31,7 +36,7 @@ func (s Setup) From(log *logs.EngineLog) Setup {
 	if x, err := strconv.ParseFloat(log.Setup["fraction"], 64); err == nil && x > 0 && x <= 1 && s.Fraction == 0 {
 		s.Fraction = x
 	}
-	s.Engine.V0 = s.Engine.V0 || s.Engine.Name == VLLM && log.Setup["v0"] == "True"
+	s.Engine.v0 = s.Engine.v0 || s.Engine.Name == VLLM && log.Setup["v0"] == "True"
 	s.Eager = s.Eager || log.Setup["eager"] == "True"
 	for _, r := range log.Ranks {
 		if r.Length != nil && s.Length == 0 {
@@ -44,7 +49,7 @@ func (s Setup) From(log *logs.EngineLog) Setup {
 	return s
 }
 
-// Check lays what a log says beside the plan of its set-up, what differs most first.
+// Check compares what a log states with the plan of its set-up, the largest difference first.
 func (s Setup) Check(log *logs.EngineLog) ([]plan.Checked, error) {
 	s = s.Normal()
 	if err := s.possible(); err != nil {
@@ -75,10 +80,13 @@ func (s Setup) Check(log *logs.EngineLog) ([]plan.Checked, error) {
 	return s.explained(out)
 }
 
-// CheckOther lays what the log of another engine says beside what follows from the
+// CheckOther compares what the log of another engine says with what follows from the
 // model alone: the weights, and what the KV cache has room for.
 func (s Setup) CheckOther(log *logs.EngineLog) ([]plan.Checked, error) {
-	s = s.From(log).Normal()
+	if s = s.From(log); s.Engine.Local() {
+		return s.checkLlama(log)
+	}
+	s = s.Normal()
 	if err := s.possible(); err != nil {
 		return nil, err
 	}
@@ -91,14 +99,9 @@ func (s Setup) CheckOther(log *logs.EngineLog) ([]plan.Checked, error) {
 		out = append(out, stated(plan.Activations, nil, n))
 	}
 	pool, ok := log.Smallest(logs.LogKV)
-	cell := s.widest().whole().Full
+	cell := s.widest().whole().full
 	tokens, counted := log.Tokens(s.Block)
-	switch length, err := strconv.ParseInt(log.Setup["max_len"], 10, 64); {
-	case !ok:
-	case log.Engine == logs.EngineLlama && err == nil && length > 0: // it is made for the whole context at once; windows are kept short
-		k := s.widest()
-		out = append(out, stated(plan.KVCache, &plan.Range{Low: plan.Whole(k.Sequence(length, 512, 256)), High: plan.Whole(cell * float64(roundUp(length, 256)))}, pool))
-	default:
+	if ok {
 		out = append(out, stated(plan.KVCache, nil, pool))
 	}
 	if counted {
@@ -164,7 +167,7 @@ func (s Setup) checkPool(log *logs.EngineLog) (out []plan.Checked) {
 	if !ok {
 		return out
 	}
-	c := plan.Checked{Component: poolTokens, Unplanned: planned == nil, Observed: tokens, Tokens: true, PerToken: s.printed().Full}
+	c := plan.Checked{Component: poolTokens, Unplanned: planned == nil, Observed: tokens, Tokens: true, PerToken: s.printed().full}
 	if planned != nil {
 		gib := func(n int64) float64 { return float64(n) / plan.GiB }
 		c.Planned, c.Rounding = plan.Range{Low: s.TokensLogged(gib(planned.Low)), High: s.TokensLogged(gib(planned.High))}, s.Block
@@ -175,7 +178,7 @@ func (s Setup) checkPool(log *logs.EngineLog) (out []plan.Checked) {
 	}
 	if havePool && pool.Size > 0 {
 		n := s.TokensLogged(float64(pool.Size) / plan.GiB)
-		slack := plan.Whole(float64(pool.Rounding)/max(s.printed().Full, 1)) + s.Block
+		slack := plan.Whole(float64(pool.Rounding)/max(s.printed().full, 1)) + s.Block
 		c.Component, c.Unplanned, c.Rounding = thatTokens, false, 0
 		c.Planned = plan.Range{Low: max(n-slack, 0), High: n + slack}
 		c.Compare()
@@ -184,13 +187,16 @@ func (s Setup) checkPool(log *logs.EngineLog) (out []plan.Checked) {
 	return out
 }
 
-// cause is what usually makes a component differ that way.
+// cause returns what usually makes a component differ that way.
 func (s Setup) cause(c *plan.Checked) string {
 	more := c.Off > 0
 	if !c.Differs() {
 		return ""
 	}
 	m := s.Model
+	if s.Engine.Local() {
+		return s.causeLlama(c)
+	}
 	switch c.Component {
 	case plan.Weights, logs.LogConsumed:
 		switch {
@@ -199,13 +205,13 @@ func (s Setup) cause(c *plan.Checked) string {
 		case more && len(m.Predictors) > 0 && plan.Near(c.Off, predictors(m)/max(s.Parallel.TP*s.Parallel.PP, 1)):
 			return "the layers of multi-token prediction are loaded, too"
 		case more && m.Quant != "":
-			return "the files are less quantised than planned, or the kernel pads or repacks them"
+			return "the files are less quantized than planned, or the kernel pads or repacks them"
 		case more:
 			return "a draft model, LoRA slots or a tower is loaded beside it, or the files are wider than planned"
 		case m.Quant == "":
-			return "the files are quantised: give --quant, or the folder itself"
+			return "the files are quantized: give --quant, or the folder itself"
 		}
-		return "the files are quantised further than planned, or another share of the model is on the rank"
+		return "the files are quantized further than planned, or another share of the model is on the rank"
 	case plan.Activations:
 		if more && len(m.Towers) > 0 {
 			return "the profile of the image encoder; --limit-mm-per-prompt lowers it"
@@ -235,7 +241,7 @@ func (s Setup) cause(c *plan.Checked) string {
 	if s.widest().hybrid() {
 		return "layers differ in what they keep: engines print a number of blocks there, which is no capacity"
 	}
-	if s.Engine.V0 && s.Parallel.TP*s.Parallel.PP > 1 {
+	if s.Engine.v0 && s.Parallel.TP*s.Parallel.PP > 1 {
 		return "the KV size and the tokens may be of different workers; the smallest one counts"
 	}
 	return "another type of keys and values, or more ranks than planned: give --kv-dtype and --tp"

@@ -27,7 +27,7 @@ func TestCheck(t *testing.T) {
 	for _, c := range []struct{ from, to, off, cause string }{
 		{"", "", "", ""},
 		{"0.07 GiB for non-torch", "8.29 GiB for non-torch", plan.NonTorch, "another process"},
-		{"14.99 GiB for weight", "8.6 GiB for weight", plan.Weights, "quantised"},
+		{"14.99 GiB for weight", "8.6 GiB for weight", plan.Weights, "quantized"},
 		{"2.44 GiB for peak", "9.96 GiB for peak", plan.Activations, "requests at once"},
 		{"440,480 tokens", "880,960 tokens", "tokens of that KV cache", "--kv-dtype"},
 		{"0.67 GiB", "7.46 GiB", plan.Graphs, "more sizes"},

@@ -10,16 +10,18 @@ import (
 
 // The engines whose conventions are known.
 const (
-	VLLM   = "vllm"
-	SGLang = "sglang"
+	VLLM     = "vllm"
+	SGLang   = "sglang"
+	LlamaCPP = "llama.cpp"
+	Ollama   = "ollama"
 )
 
 // Engine is an inference engine. A version of 0.0 is unknown and taken for the
 // newest.
 type Engine struct {
 	Name         string
-	Major, Minor int
-	V0           bool // vLLM's first engine
+	major, minor int
+	v0           bool // vLLM's first engine
 }
 
 // ParseEngine reads "vllm", "vllm 0.8.4", "sglang+ktransformers"; version is text
@@ -35,12 +37,16 @@ func ParseEngine(name, version string) (Engine, bool) {
 		e.Name = VLLM
 	case strings.HasPrefix(word, SGLang):
 		e.Name = SGLang
+	case strings.HasPrefix(word, "llama.cpp"), strings.HasPrefix(word, "llama-server"), strings.HasPrefix(word, "llamacpp"):
+		e.Name = LlamaCPP
+	case strings.HasPrefix(word, Ollama):
+		e.Name = Ollama
 	default:
 		return e, false
 	}
-	e.Major, e.Minor = versionOf(version)
+	e.major, e.minor = versionOf(version)
 	v := strings.ToLower(version)
-	e.V0 = e.Name == VLLM && (strings.Contains(v, "v0") || e.Minor > 0 && e.Minor < 8)
+	e.v0 = e.Name == VLLM && (strings.Contains(v, "v0") || e.minor > 0 && e.minor < 8)
 	return e, true
 }
 
@@ -48,7 +54,7 @@ func ParseEngine(name, version string) (Engine, bool) {
 // on where there is no CUDA, until 0.9, or none of compute capability 8.0. Source:
 // vLLM 0.8, engine/arg_utils.py, _is_v1_supported_oracle.
 func (e Engine) on(g *plan.GPU) Engine {
-	if g == nil || e.Name != VLLM || e.Major == 0 && e.Minor == 0 {
+	if g == nil || e.Name != VLLM || e.major == 0 && e.minor == 0 {
 		return e
 	}
 	begins := func(names ...string) bool {
@@ -56,7 +62,7 @@ func (e Engine) on(g *plan.GPU) Engine {
 	}
 	noCUDA := begins("mi1", "mi2", "mi3", "hygon", "dcu")
 	old := begins("v100", "t4", "p100", "p40", "rtx20", "titan")
-	e.V0 = e.V0 || noCUDA && e.before(0, 9) || old && e.before(0, 10)
+	e.v0 = e.v0 || noCUDA && e.before(0, 9) || old && e.before(0, 10)
 	return e
 }
 
@@ -83,21 +89,21 @@ func versionOf(text string) (major, minor int) {
 	return 0, 0
 }
 
-// before tells whether the version is known and older than major.minor.
+// before reports whether the version is known and older than major.minor.
 func (e Engine) before(major, minor int) bool {
-	if e.Major == 0 && e.Minor == 0 {
+	if e.major == 0 && e.minor == 0 {
 		return false
 	}
-	return e.Major < major || e.Major == major && e.Minor < minor
+	return e.major < major || e.major == major && e.minor < minor
 }
 
 // String is the engine's name, with its version if it is known.
 func (e Engine) String() string {
 	switch {
-	case e.Major == 0 && e.Minor == 0:
+	case e.major == 0 && e.minor == 0:
 		return e.Name
-	case e.V0 && e.Minor >= 8:
-		return e.Name + " " + strconv.Itoa(e.Major) + "." + strconv.Itoa(e.Minor) + " V0"
+	case e.v0 && e.minor >= 8:
+		return e.Name + " " + strconv.Itoa(e.major) + "." + strconv.Itoa(e.minor) + " V0"
 	}
-	return e.Name + " " + strconv.Itoa(e.Major) + "." + strconv.Itoa(e.Minor)
+	return e.Name + " " + strconv.Itoa(e.major) + "." + strconv.Itoa(e.minor)
 }

@@ -3,16 +3,19 @@ package serving
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"strandline/plan"
+	"strandline/plan/model"
+	"strandline/units"
 )
 
-// Fit is a set-up of an inference engine laid out on the GPU that has least to
-// spare.
+// Fit is a set-up of an inference engine on the GPU that has the least free
+// memory.
 type Fit struct {
 	Serving    Setup
 	Stages     []Stage
-	Stage      int     // the one whose GPU has least to spare
+	Stage      int     // the one whose GPU has the least free memory
 	Fraction   float64 // of the GPU's memory that the engine takes
 	Components []plan.Component
 	KV         plan.Range // the pool
@@ -25,19 +28,87 @@ type Fit struct {
 	Requests   [2]float64
 	Longest    plan.Range // a single request can have, tokens
 	Verdict    plan.Verdict
-	Binding    string // what stands in the way, or would first
+	Binding    string // what prevents it from fitting, or would first
 	Flags      []string
 	Notes      []string
 	Latency    *Latency
+	Host       []plan.Component // in the host's memory, of all GPUs
+	Offload    *Offload         // of llama.cpp and Ollama
+	Load       *Loaded          // what the requests that are asked for need
+	Images     *ImageLoad       // what the images that are asked for take
 }
 
-// Fit lays the set-up out on its GPU.
+// Loaded is a load beside the KV cache.
+type Loaded struct {
+	Load
+	KV     int64      // bytes that all of it needs on the GPU that has the least free memory
+	AtOnce [2]float64 // requests that fit
+}
+
+// sequence returns what a sequence of n tokens takes of the pool, in bytes.
+func (f *Fit) Sequence(n int64) int64 {
+	k := kvCell{f.PerToken, f.InWindow, float64(f.State), f.Window}
+	return plan.Whole(k.sequence(n, f.Serving.step(), f.Serving.Block))
+}
+
+// load fills in what the stated requests need, if any are stated.
+func (f *Fit) load(k kvCell) {
+	n := f.Serving.Load
+	if n == (Load{}) {
+		return
+	}
+	s := f.Serving
+	n.Requests = s.batch()
+	if n.Prompt == 0 {
+		n.Prompt = min(s.Length, 4096)
+	}
+	images := int64(0)
+	if f.Images != nil {
+		images = f.Images.Tokens
+	}
+	one := k.sequence(n.Prompt+images+n.Output, s.step(), s.Block)
+	f.Load = &Loaded{Load: n, KV: plan.Whole(one * float64(ceil(n.Requests, max(s.Parallel.DP, 1))))}
+	for i, pool := range []int64{f.KV.Low, f.KV.High} {
+		if one > 0 {
+			f.Load.AtOnce[i] = float64(pool) / one
+		}
+		if s.Requests > 0 {
+			f.Load.AtOnce[i] = min(f.Load.AtOnce[i], float64(s.Requests))
+		}
+	}
+	if longest := n.Prompt + images + n.Output; longest > s.Length {
+		f.Notes = append(f.Notes, fmt.Sprintf("a request of %s tokens is longer than the context of %s", units.Count(longest), units.Count(s.Length)))
+	}
+}
+
+// Offload is how much of a model is on GPUs.
+type Offload struct {
+	Layers, Of   int64 // the output counts as one
+	ExpertLayers int64 // whose experts are in the host's memory
+}
+
+// unstated is the longest request of a model that names none and needs no memory for its
+// length. Source: vLLM, config/model.py, _get_and_verify_max_len.
+const unstated = 2048
+
+// keepsTokens reports whether a layer keeps something of each token.
+func (s Setup) keepsTokens() bool {
+	return slices.ContainsFunc(s.Model.Layers, func(l model.Layer) bool { return l.Cache.Kind != model.State && l.Cache.Kind != model.None })
+}
+
+// Fit computes the memory of the set-up on its GPU.
 func (s Setup) Fit() (*Fit, error) {
 	if s.GPU == nil {
 		return nil, fmt.Errorf("no GPU is given")
 	}
+	if s.Length == 0 && s.Model.Context == 0 && !s.keepsTokens() {
+		s.Length = unstated
+	}
 	if s.Length == 0 && s.Model.Context == 0 {
 		return nil, fmt.Errorf("the model names no longest context (max_position_embeddings), and none is given")
+	}
+	if s.Engine.Local() {
+		return s.fitLocal()
 	}
 	s = s.Normal()
 	if err := s.possible(); err != nil {
@@ -53,24 +124,58 @@ func (s Setup) Fit() (*Fit, error) {
 	cell := f.narrowest(s.cells(), func(weights int64) plan.Range { return s.pool(f.Fraction, weights, activation, graphs, outside) })
 	weights := s.logged(f.Stages[f.Stage])
 	f.KV = s.pool(f.Fraction, weights, activation, graphs, outside)
+	if s.MaxKV > 0 && cell.full > 0 {
+		most := plan.Whole(cell.full * float64(s.MaxKV))
+		f.KV = plan.Range{Low: min(f.KV.Low, most), High: min(f.KV.High, most)}
+	}
 	f.capacity(cell)
+	var err error
+	if f.Images, err = s.images(cell); err != nil {
+		return nil, err
+	}
+	f.load(cell)
 	used := weights + activation.Middle() + graphs.Middle() + outside.Middle() + f.KV.Middle()
 	f.Components = []plan.Component{
 		{Name: plan.Weights, Size: plan.Exactly(weights), Source: "the model's tensors, as the engine lays them out"},
 		{Name: plan.KVCache, Size: f.KV, Source: "what is left of the engine's share"},
-		{Name: plan.Activations, Size: activation, Source: fmt.Sprintf("a forward pass of %d tokens", s.step())},
+		{Name: plan.Activations, Size: activation, Source: s.activationSource()},
 		{Name: plan.Graphs, Size: graphs, Source: graphsSource},
 		{Name: plan.NonTorch, Size: outside, Source: outsideSource},
 		{Name: plan.Slack, Size: plan.Exactly(max(s.GPU.Total-used, 0)), Source: "the rest of the GPU"},
 	}
+	f.offload()
 	f.judge(weights, activation, graphs, outside)
 	f.Flags = s.flags(f.Fraction)
 	f.Notes = append(append(f.Notes, s.Model.Notes...), s.notes()...)
+	f.Notes = append(f.Notes, s.imageNotes(f.Images)...)
 	f.Latency = s.latency()
 	return f, nil
 }
 
-// pool is what is left for the KV cache of the share that the engine takes.
+// offload fills in what stays in the host's memory.
+func (f *Fit) offload() {
+	s := f.Serving
+	if n := s.Model.Host; n > 0 {
+		f.Host = append(f.Host, plan.Component{Name: plan.Weights, Size: plan.Exactly(n), Source: "the experts that stay there"})
+	}
+	all := int64(0)
+	for _, st := range f.Stages {
+		all += st.offloaded * s.Parallel.TP
+	}
+	if all > 0 {
+		f.Host = append(f.Host, plan.Component{Name: "offloaded weights", Size: plan.Exactly(all), Source: "of all GPUs, read over their links to the host in every pass"})
+	}
+}
+
+func (s Setup) activationSource() string {
+	text := fmt.Sprintf("a forward pass of %d tokens", s.step())
+	if t := s.towers(); s.Images.Count > 0 && t.Middle() > s.forward().Middle() {
+		text += ", or encoding images, which takes more"
+	}
+	return text
+}
+
+// pool returns what is left for the KV cache of the share that the engine takes.
 func (s Setup) pool(fraction float64, weights int64, activation, graphs, outside plan.Range) plan.Range {
 	total := s.GPU.Total
 	left := func(activation, graphs, outside int64) int64 {
@@ -88,14 +193,14 @@ func (s Setup) pool(fraction float64, weights int64, activation, graphs, outside
 	return plan.Range{Low: left(activation.High, graphs.High, outside.High), High: left(activation.Low, graphs.Low, outside.Low)}
 }
 
-// narrowest finds the stage that holds the fewest tokens, which engines take for
+// narrowest returns the stage that holds the fewest tokens, which engines take for
 // all, and what it keeps of a token.
-func (f *Fit) narrowest(cells []KVCell, pool func(weights int64) plan.Range) KVCell {
+func (f *Fit) narrowest(cells []kvCell, pool func(weights int64) plan.Range) kvCell {
 	least := math.Inf(1)
 	for i := range f.Stages {
 		weights := f.Serving.logged(f.Stages[i])
 		tokens := math.MaxFloat64 // of a stage that keeps nothing of a token
-		if cell := cells[i].Full + cells[i].Window; cell > 0 {
+		if cell := cells[i].full + cells[i].window; cell > 0 {
 			tokens = float64(pool(weights).High) / cell
 		}
 		if tokens < least || tokens == least && weights > f.Serving.logged(f.Stages[f.Stage]) {
@@ -103,7 +208,7 @@ func (f *Fit) narrowest(cells []KVCell, pool func(weights int64) plan.Range) KVC
 		}
 	}
 	k := cells[f.Stage]
-	f.PerToken, f.InWindow, f.Window, f.State = k.Full, k.Window, k.Size, plan.Whole(k.State)
+	f.PerToken, f.InWindow, f.Window, f.State = k.full, k.window, k.size, plan.Whole(k.state)
 	return k
 }
 
@@ -113,6 +218,9 @@ func (s Setup) possible() error {
 	if err := s.Bounded(); err != nil {
 		return err
 	}
+	if s.KV.ggml {
+		return fmt.Errorf("%s does not store keys and values as %s, which is llama.cpp's", s.Engine.Name, s.KV.name)
+	}
 	if p.TP%p.DP != 0 {
 		return fmt.Errorf("--dp %d: attention is divided among TP ranks, and %d is no multiple of it", p.DP, p.TP)
 	}
@@ -120,6 +228,9 @@ func (s Setup) possible() error {
 		if heads := plan.Undivided(&s.Model.Layers[i].Cache, p.TP/p.DP); heads != "" {
 			return fmt.Errorf("--tp %d: layer %d has %s, which engines divide evenly", p.TP, i, heads)
 		}
+	}
+	if s.Offload > 0 && s.Engine.Name != VLLM {
+		return fmt.Errorf("%s keeps no weights in the host's memory by size (--cpu-offload-gb)", s.Engine.Name)
 	}
 	if !(s.Fraction >= 0 && s.Fraction <= 1) { // so that NaN is none either
 		return fmt.Errorf("a memory fraction of %g is not between 0 and 1", s.Fraction)
@@ -139,6 +250,9 @@ func (s Setup) Bounded() error {
 	if int64(len(s.Model.Layers)) < p.PP {
 		return fmt.Errorf("--pp %d: the model has %d layers", p.PP, len(s.Model.Layers))
 	}
+	if i := s.Images; min(i.Count, i.Width, i.Height) < 0 || max(i.Width, i.Height) > ranks || i.Count > ranks {
+		return fmt.Errorf("%d images of %d × %d pixels are beyond any engine", i.Count, i.Width, i.Height)
+	}
 	for _, f := range []struct {
 		what string
 		n    int64
@@ -151,10 +265,10 @@ func (s Setup) Bounded() error {
 }
 
 // capacity fills in what the pool holds.
-func (f *Fit) capacity(k KVCell) {
+func (f *Fit) capacity(k kvCell) {
 	s := f.Serving
 	f.Tokens = plan.Range{Low: s.tokens(k, f.KV.Low), High: s.tokens(k, f.KV.High)}
-	f.Need = plan.Whole(k.Sequence(s.Length, s.step(), s.Block))
+	f.Need = plan.Whole(k.sequence(s.Length, s.step(), s.Block))
 	for i, pool := range []int64{f.KV.Low, f.KV.High} {
 		if f.Need > 0 {
 			f.Requests[i] = float64(pool) / float64(f.Need)
@@ -170,12 +284,12 @@ func (f *Fit) capacity(k KVCell) {
 }
 
 // longest is the most tokens of one sequence that a pool holds.
-func (k KVCell) longest(pool, step, block int64) int64 {
+func (k kvCell) longest(pool, step, block int64) int64 {
 	const most = 1 << 40
 	low, high := int64(0), int64(most)
 	for low < high {
 		mid := low + (high-low+1)/2
-		if k.Sequence(mid, step, block) <= float64(pool) {
+		if k.sequence(mid, step, block) <= float64(pool) {
 			low = mid
 		} else {
 			high = mid - 1
@@ -202,7 +316,7 @@ func (f *Fit) judge(weights int64, activation, graphs, outside plan.Range) {
 	default:
 		f.Verdict, f.Binding = plan.Fits, "the KV cache"
 	}
-	of, need, what := s.beside(activation, graphs, outside)
+	of, need, what := s.outsideShare(activation, graphs, outside)
 	switch left := of - plan.Whole(f.Fraction*float64(of)); {
 	case f.Verdict != plan.TooMuch && left < need.Low:
 		f.Verdict, f.Binding = plan.TooMuch, fmt.Sprintf("the memory fraction of %.4g leaves no room for %s", f.Fraction, what)
@@ -211,9 +325,9 @@ func (f *Fit) judge(weights int64, activation, graphs, outside plan.Range) {
 	}
 }
 
-// beside is what must find room beside the engine's share, and the memory that the
+// outsideShare returns what must fit outside the engine's share, and the memory that the
 // memory fraction is a share of.
-func (s Setup) beside(activation, graphs, outside plan.Range) (of int64, need plan.Range, what string) {
+func (s Setup) outsideShare(activation, graphs, outside plan.Range) (of int64, need plan.Range, what string) {
 	// An engine that counts everything still makes its CUDA context before it looks
 	// how much is free.
 	need, what = plan.Range{Low: 0, High: 600 << 20}, "the CUDA context: no more is free when the engine starts"
@@ -226,7 +340,7 @@ func (s Setup) beside(activation, graphs, outside plan.Range) (of int64, need pl
 	return s.GPU.Total, need, what
 }
 
-// counts tells whether the engine takes CUDA graphs into account for its pool.
+// counts reports whether the engine takes CUDA graphs into account for its pool.
 func (e Engine) counts() bool { return e.Name == VLLM && !e.before(0, 21) }
 
 // fraction is the share of the GPU that the engine takes.

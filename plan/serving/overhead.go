@@ -13,17 +13,7 @@ func (s Setup) graphs() (plan.Range, string) {
 	if s.Eager {
 		return plan.Range{}, "none: eager mode"
 	}
-	n := int64(35)
-	switch {
-	case s.Engine.Name == SGLang:
-		n = captures(s.sglang().graphs)
-	case s.Graphs > 0:
-		n = captures(s.Graphs)
-	case !s.Engine.V0 && !s.Engine.before(0, 11): // piecewise to 512, and full to 256
-		n = 51 + 35
-	case !s.Engine.V0:
-		n = 67
-	}
+	n := s.Captures()
 	const mib = 1 << 20
 	low, high := int64(2*mib), int64(32*mib)
 	if s.Engine.Name != SGLang {
@@ -36,10 +26,36 @@ func (s Setup) graphs() (plan.Range, string) {
 	}
 	work := s
 	work.Step = s.sglang().graphs * s.Parallel.DP
-	return plan.Range{Low: n * low, High: n*high + plan.Whole(work.forward().High)}, source
+	r := plan.Range{Low: n * low, High: n*high + plan.Whole(work.forward().High)}
+	if s.Parallel.DP > 1 && s.Parallel.EP > node && r.High < exchanged {
+		r.High, source = exchanged, source+"; up to 20 GB where experts of several nodes exchange tokens, as a log of 32 ranks shows"
+	}
+	return r, source
 }
 
-// mixtures is how many layers of a rank have experts.
+// exchanged is what capturing took on each of 32 ranks with experts and attention of their
+// own (DeepEP, 20 sizes up to 128, Kimi-K2), buffers of the exchange included, as a
+// report to SGLang's developers of May 2026 states. Node is how many ranks exchange over fast links.
+const exchanged, node = 20_500_000_000, 8
+
+// Captures returns how many sizes of CUDA graphs the engine captures.
+func (s Setup) Captures() int64 {
+	switch {
+	case s.Eager, s.Engine.Local():
+		return 0
+	case s.Engine.Name == SGLang:
+		return captures(s.sglang().graphs)
+	case s.Graphs > 0:
+		return captures(s.Graphs)
+	case !s.Engine.v0 && !s.Engine.before(0, 11): // piecewise to 512, and full to 256
+		return 51 + 35
+	case !s.Engine.v0:
+		return 67
+	}
+	return 35
+}
+
+// mixtures returns how many layers of a rank have experts.
 func (s Setup) mixtures() (n int64) {
 	for i := range s.Model.Layers {
 		if s.Model.Layers[i].Experts > 0 {
@@ -49,7 +65,7 @@ func (s Setup) mixtures() (n int64) {
 	return n / s.Parallel.PP
 }
 
-// captures is how many batch sizes are captured up to a largest.
+// captures returns how many batch sizes are captured up to a largest.
 func captures(most int64) int64 {
 	n := min(most, 4)
 	if most > 4 {
@@ -58,7 +74,7 @@ func captures(most int64) int64 {
 	return n
 }
 
-// nonTorch is what stands outside PyTorch: the CUDA context, libraries and the
+// nonTorch returns what is outside PyTorch: the CUDA context, libraries and the
 // buffers of collectives.
 func (s Setup) nonTorch() (plan.Range, string) {
 	const mib = 1 << 20

@@ -1,7 +1,8 @@
 // Package serving plans the memory of an inference engine (vLLM, SGLang): weights, KV
 // cache, activations, CUDA graphs and what is outside PyTorch, on the GPU that has
-// least to spare. [Setup.Fit] is the way in; kv.go counts the KV cache, weights.go the
-// weights, activation.go a forward pass.
+// the least free memory. [Setup.Fit] is the entry point; kv.go counts the KV cache, weights.go the
+// weights, activation.go a forward pass. llama.cpp and Ollama are counted in llama.go
+// (KV cache: localCell, cached) and llama_fit.go.
 package serving
 
 import (
@@ -23,21 +24,40 @@ type Setup struct {
 	Length   int64 // tokens a request may have; 0 is the model's own limit
 	Block    int64 // tokens a block of the KV cache holds; 0 is the engine's default
 	Step     int64 // tokens that a forward pass takes at most; 0 is the engine's default
-	Requests int64 // that run at once at most; 0 is the engine's default
-	MaxKV    int64 // a limit of the KV cache in tokens; 0 is none
+	Requests int64 // that run at once at most; 0 means the engine's default
+	MaxKV    int64 // a limit of the KV cache in tokens; 0 if none
 	Eager    bool  // no CUDA graphs
 	Draft    bool  // the model's own layers for multi-token prediction are loaded
 	GPU      *plan.GPU
 	Fraction float64 // of the GPU's memory; 0 is the engine's default
 	Graphs   int64   // the largest batch that is captured; 0 is the engine's default
+	Offload  int64   // bytes of each GPU's weights that vLLM keeps in the host's memory
+	Local    Local   // of llama.cpp and Ollama
+	Load     Load    // what is asked of it
+	Images   Images  // of each request
+	// HostBandwidth is that of the host's memory, bytes a second; 0 is two channels of DDR5.
+	HostBandwidth float64
+	// NodeLink is what a GPU has of the network between nodes, bytes a second in one
+	// direction; 0 is [plan.NodeLink].
+	NodeLink float64
 
-	stages []Stage // of weights that were laid out before
+	stages []Stage // of weights whose layout was computed before
 }
 
-// Normal fills in what is not said.
+// Load describes the requests. It does not change the memory that is planned, but
+// says what of the KV cache they need, and the times.
+type Load struct {
+	Requests       int64 // at once; 0 means 32
+	Prompt, Output int64 // tokens of each
+}
+
+// Normal fills in what is not stated.
 func (s Setup) Normal() Setup {
+	if s.Engine.Local() {
+		return s.localNormal()
+	}
 	s.Parallel, s.Engine = s.Parallel.Normal(), s.Engine.on(s.GPU)
-	if s.KV.Bytes == 0 {
+	if s.KV.bytes == 0 {
 		s.KV, _ = ParseKV("auto", s.Model)
 	}
 	if s.Length == 0 {
@@ -64,7 +84,7 @@ var argNumber = regexp.MustCompile(`(?i)(max[-_]total[-_]tokens|max[-_]num[-_]se
 
 var argStages = regexp.MustCompile(`VLLM_PP_LAYER_PARTITION=([\d,]+)`)
 
-// ReadArgs reads flags that stand in free text.
+// ReadArgs reads flags from free text.
 func (s *Setup) ReadArgs(text string) {
 	for _, m := range argNumber.FindAllStringSubmatch(text, -1) {
 		n, err := strconv.ParseInt(m[2], 10, 64)
@@ -112,8 +132,8 @@ func (s Setup) logged(st Stage) int64 {
 	return st.Weights.Allocated
 }
 
-// cells are what each pipeline stage keeps of a token.
-func (s Setup) cells() (out []KVCell) {
+// cells returns what each pipeline stage keeps of a token.
+func (s Setup) cells() (out []kvCell) {
 	first := int64(0)
 	for _, n := range s.Parallel.Layers(int64(len(s.Model.Layers))) {
 		k := cellOf(s.Model.Layers[first:first+n], s.KV, s.Engine, s.Parallel)
@@ -132,19 +152,19 @@ func (s Setup) cells() (out []KVCell) {
 		last := len(s.Model.Layers) - 1
 		draft := cellOf(s.Model.Layers[last:], s.KV, s.Engine, s.Parallel)
 		n := float64(s.Model.PredictorLayers)
-		out[len(out)-1].Full += n * draft.Full
-		out[len(out)-1].Window += n * draft.Window
+		out[len(out)-1].full += n * draft.full
+		out[len(out)-1].window += n * draft.window
 	}
 	return out
 }
 
-// keepsWindows tells whether the engine keeps only the window in layers that have
+// keepsWindows reports whether the engine keeps only the window in layers that have
 // one. vLLM does with its hybrid KV cache manager, on by default from 0.10. SGLang
 // has it off for some families; source: SGLang, srt/server_args.py,
 // _handle_model_specific_adjustments.
 func (s Setup) keepsWindows() bool {
 	if s.Engine.Name == VLLM {
-		return !s.Engine.V0 && !s.Engine.before(0, 10)
+		return !s.Engine.v0 && !s.Engine.before(0, 10)
 	}
 	for _, family := range []string{"gemma", "gpt_oss", "olmo"} {
 		if strings.HasPrefix(s.Model.Type, family) {
@@ -155,21 +175,21 @@ func (s Setup) keepsWindows() bool {
 }
 
 // widest is the stage that keeps most of a token.
-func (s Setup) widest() (most KVCell) {
+func (s Setup) widest() (most kvCell) {
 	for _, k := range s.cells() {
-		if k.Full+k.Window > most.Full+most.Window {
+		if k.full+k.window > most.full+most.window {
 			most = k
 		}
 	}
 	return most
 }
 
-// tokens is how many tokens a pool of that size holds when all are of long
+// tokens returns how many tokens a pool of that size holds when all are of long
 // sequences, in whole blocks.
-func (s Setup) tokens(k KVCell, pool int64) int64 {
-	cell := k.Full
+func (s Setup) tokens(k kvCell, pool int64) int64 {
+	cell := k.full
 	if cell == 0 {
-		cell = k.Window
+		cell = k.window
 	}
 	if cell == 0 {
 		return 0
@@ -181,8 +201,8 @@ func (s Setup) tokens(k KVCell, pool int64) int64 {
 	return n
 }
 
-// printed is what a token takes where engines print how many there is room for.
-func (s Setup) printed() KVCell {
+// printed returns what a token takes where engines print how many there is room for.
+func (s Setup) printed() kvCell {
 	if s.windows() {
 		return s.widest().whole()
 	}
@@ -196,7 +216,7 @@ func (s Setup) printed() KVCell {
 func (s Setup) TokensLogged(gibs float64) int64 {
 	whole := cellOf(s.Model.Layers, s.KV, s.Engine, s.Parallel)
 	const rounding = 0.006 // of a figure with two decimals
-	if need := whole.Full * float64(s.Length) / plan.GiB; s.Engine.Name == VLLM && !whole.hybrid() && math.Abs(need-gibs) < rounding {
+	if need := whole.full * float64(s.Length) / plan.GiB; s.Engine.Name == VLLM && !whole.hybrid() && math.Abs(need-gibs) < rounding {
 		return s.Length
 	}
 	return s.tokens(s.printed(), int64(gibs*plan.GiB))

@@ -39,7 +39,7 @@ func TestPerToken(t *testing.T) {
 			t.Fatal(c.kv)
 		}
 		s := Setup{Model: m, Engine: Engine{Name: VLLM}, Parallel: c.parallel, KV: kv}.Normal()
-		if got := s.widest().Full; got != c.want {
+		if got := s.widest().full; got != c.want {
 			t.Errorf("%s, %s, %+v: %g bytes a token, want %g", c.model, c.kv, c.parallel, got, c.want)
 		}
 	}
@@ -75,12 +75,12 @@ func TestFallback(t *testing.T) {
 		{"0.7.3", "H100", true}, {"", "T4", false}, {"0.8.5 V0", "H100", true},
 	} {
 		e, _ := ParseEngine("vllm", c.version)
-		if got := (Setup{Model: plantest.Model(t, "Llama-3.1-8B", ""), Engine: e, GPU: plantest.GPU(t, c.gpu)}).Normal().Engine.V0; got != c.want {
+		if got := (Setup{Model: plantest.Model(t, "Llama-3.1-8B", ""), Engine: e, GPU: plantest.GPU(t, c.gpu)}).Normal().Engine.v0; got != c.want {
 			t.Errorf("vLLM %q on %s: first engine %t, want %t", c.version, c.gpu, got, c.want)
 		}
 	}
 	// The first engine does not cut the prompts of MLA.
-	long := Setup{Model: plantest.Model(t, "DeepSeek-R1", ""), Engine: Engine{Name: VLLM, Minor: 7, V0: true}, Length: 65536}
+	long := Setup{Model: plantest.Model(t, "DeepSeek-R1", ""), Engine: Engine{Name: VLLM, minor: 7, v0: true}, Length: 65536}
 	if n := long.Normal().step(); n != 65536 {
 		t.Errorf("a forward pass of %d tokens", n)
 	}
@@ -195,7 +195,7 @@ func TestVisionFraction(t *testing.T) {
 }
 
 // TestGraphsOfMixtures holds SGLang's graphs against a run of DeepSeek-V3 on 8 H200
-// whose 35 sizes took 6.2 GB.
+// whose 35 sizes took 6.2 GB, and one of Kimi-K2 on 32, whose 20 took 20 GB.
 func TestGraphsOfMixtures(t *testing.T) {
 	gpu, err := plan.FindGPU("H200")
 	if err != nil {
@@ -207,6 +207,10 @@ func TestGraphsOfMixtures(t *testing.T) {
 	}
 	if r, _ := s.graphs(); r.Low > 6_200_000_000 || r.High < 6_200_000_000 {
 		t.Errorf("planned are %d to %d bytes", r.Low, r.High)
+	}
+	s.Model, s.Parallel, s.Graphs = plantest.Model(t, "Kimi-K2-Instruct", ""), plan.Parallel{TP: 32, DP: 32, EP: 32}, 128
+	if r, _ := s.Normal().graphs(); captures(128) != 20 || r.Low > 20_000_000_000 || r.High < 20_000_000_000 {
+		t.Errorf("of 32 ranks, %d to %d bytes are planned", r.Low, r.High)
 	}
 }
 
@@ -232,5 +236,26 @@ func TestPasted(t *testing.T) {
 		if fit, err = s.Fit(); err != nil || strings.Contains(strings.Join(fit.Flags, " "), "ge-size") || fit.Requests[1] <= 12 {
 			t.Errorf("%s: %v, %v", c.engine, fit.Flags, err)
 		}
+	}
+}
+
+// TestOffloadedWeights moves weights of each GPU to the host.
+func TestOffloadedWeights(t *testing.T) {
+	s := Setup{Model: plantest.Model(t, "Qwen3-8B", ""), Engine: Engine{Name: VLLM}, GPU: plantest.GPU(t, "L4"), Length: 8192, Parallel: plan.Parallel{TP: 2, PP: 1}}
+	all := fitOf(t, s)
+	s.Offload = 4 * plan.GiB
+	some := fitOf(t, s)
+	if got := all.Components[0].Size.High - some.Components[0].Size.High; got != s.Offload {
+		t.Errorf("%d bytes are offloaded of each GPU", got)
+	}
+	if some.Tokens.Low <= all.Tokens.Low || len(some.Host) != 1 || some.Host[0].Size.High != 2*s.Offload || len(all.Host) != 0 {
+		t.Errorf("%+v, %+v", some.Tokens, some.Host)
+	}
+	if some.Latency.Token[0] < all.Latency.Token[0]+0.1 { // 4 GiB over PCIe
+		t.Errorf("a token takes %v, %v without", some.Latency.Token, all.Latency.Token)
+	}
+	s.Engine.Name = SGLang
+	if _, err := s.Fit(); err == nil {
+		t.Error("SGLang offloads weights")
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"math"
 )
 
-// sglangDefaults are what SGLang chooses by itself.
+// sglangDefaults are what SGLang chooses by default.
 type sglangDefaults struct {
 	chunk, graphs int64
 	fraction      float64

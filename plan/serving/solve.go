@@ -13,10 +13,10 @@ var Questions = []string{"context", "requests", "fraction", "gpus"}
 
 // A Variant is a set-up, and how it differs from what was given.
 type Variant struct {
-	Serving Setup
-	Setup   string
-	Changes int
-	Staged  bool // more pipeline stages
+	setup   Setup
+	name    string
+	changes int
+	staged  bool // more pipeline stages
 }
 
 // Solve answers a question for each variant, the best first: the largest value, or
@@ -24,14 +24,14 @@ type Variant struct {
 func Solve(question string, variants []Variant) ([]plan.Answer, error) {
 	var out []plan.Answer
 	for _, v := range variants {
-		if question == "gpus" && v.Staged { // any division is tried there
+		if question == "gpus" && v.staged { // any division is tried there
 			continue
 		}
-		a, err := solve(question, v.Serving)
+		a, err := solve(question, v.setup)
 		if err != nil {
 			return nil, err
 		}
-		a.Setup, a.Changes = v.Setup, v.Changes
+		a.Setup, a.Changes = v.name, v.changes
 		out = append(out, a)
 	}
 	plan.Rank(out, question == "gpus")
@@ -39,10 +39,16 @@ func Solve(question string, variants []Variant) ([]plan.Answer, error) {
 }
 
 func solve(question string, s Setup) (plan.Answer, error) {
+	if s.Engine.Local() {
+		s = s.whole()
+	}
 	switch question {
 	case "context":
 		return s.longest()
 	case "requests":
+		if s.Engine.Local() {
+			return s.mostRequests(), nil
+		}
 		f, err := s.Fit()
 		if err != nil {
 			return plan.Answer{Binding: err.Error()}, nil
@@ -54,6 +60,32 @@ func solve(question string, s Setup) (plan.Answer, error) {
 		return s.fewest()
 	}
 	return plan.Answer{}, fmt.Errorf("--solve %q is not known; these are: %v", question, Questions)
+}
+
+// whole is a set-up of llama.cpp with all layers on GPUs unless it says how many: else
+// everything fits, as what does not goes to the host.
+func (s Setup) whole() Setup {
+	if s.Local.Layers == nil {
+		n := int64(len(s.Model.Layers)) + 1
+		s.Local.Layers = &n
+	}
+	return s
+}
+
+// mostRequests returns how many requests of the whole context llama.cpp can take at once.
+func (s Setup) mostRequests() plan.Answer {
+	const most = 1 << 16
+	a := plan.Answer{Binding: "the KV cache"}
+	n := plan.Largest(most, func(n int64) bool {
+		s.Requests, s.Local.Unified = n, false
+		f, err := s.Fit()
+		if err != nil {
+			a.Binding = err.Error()
+		}
+		return err == nil && f.Verdict == plan.Fits
+	})
+	a.Value = float64(n)
+	return a
 }
 
 // longest is the longest context that fits at the high end of the ranges.
@@ -100,8 +132,11 @@ func (s Setup) loaded() Setup {
 func (s Setup) possibleStages() bool { return s.Parallel.PP <= int64(len(s.Model.Layers)) }
 
 // largestFraction is the share of the GPU above which activations, graphs and what
-// stands outside PyTorch may not fit beside the engine's pool.
+// is outside PyTorch may not fit beside the engine's pool.
 func (s Setup) largestFraction() (plan.Answer, error) {
+	if s.Engine.Local() {
+		return plan.Answer{Binding: s.Engine.Name + " takes what it needs: it has no memory fraction"}, nil
+	}
 	f, err := s.Fit()
 	if err != nil {
 		return plan.Answer{Binding: err.Error()}, nil
@@ -115,7 +150,7 @@ func (s Setup) largestFraction() (plan.Answer, error) {
 		}
 		return plan.Range{}
 	}
-	of, need, what := s.beside(part(plan.Activations), part(plan.Graphs), part(plan.NonTorch))
+	of, need, what := s.outsideShare(part(plan.Activations), part(plan.Graphs), part(plan.NonTorch))
 	share := float64(of-need.High) / float64(max(of, 1))
 	a := plan.Answer{Binding: what}
 	a.Value = max(math.Floor(share*1000)/1000, 0)
@@ -131,11 +166,14 @@ func (s Setup) fewest() (plan.Answer, error) {
 	why := ""
 	const most = 256
 	for n := int64(1); n <= most; n *= 2 {
-		p, err := plan.Divide(s.Model, n, 0, 0)
+		p, err := plan.Divide(s.Model, n, 0, 0, s.node())
 		if err != nil {
 			return plan.Answer{}, err
 		}
 		p.EP, p.DP = s.Parallel.EP, s.Parallel.DP
+		if s.Engine.Local() {
+			p = plan.Parallel{TP: 1, PP: n}
+		}
 		try := s
 		try.Parallel = p
 		f, err := try.Fit()
@@ -152,15 +190,21 @@ func (s Setup) fewest() (plan.Answer, error) {
 }
 
 // Variants are the set-up as given, and others: keys and values in fp8, more
-// stages in the place of TP, and for each model of others its weights.
+// stages instead of TP, and for each model of others its weights.
 func Variants(s Setup, others []*model.Model) (out []Variant) {
 	add := func(s Setup, setup string, changes int) {
-		out = append(out, Variant{Serving: s, Setup: setup, Changes: changes})
+		out = append(out, Variant{setup: s, name: setup, changes: changes})
 	}
 	kv := func(s Setup, setup string, changes int) {
 		add(s, setup, changes)
-		if s.KV.Name == "auto" {
-			s.KV = KVType{"fp8", 1, 0}
+		if s.KV.name == "auto" && s.Engine.Local() {
+			s.KV = KVType{name: "q8_0", bytes: ggmlTypes["q8_0"], ggml: true}
+			if s.Engine.Name == Ollama {
+				s.Local.Flash = On
+			}
+			add(s, plan.Joined(setup, "KV cache in q8_0"), changes+1)
+		} else if s.KV.name == "auto" {
+			s.KV = KVType{name: "fp8", bytes: 1}
 			add(s, plan.Joined(setup, "KV cache in fp8"), changes+1)
 		}
 	}

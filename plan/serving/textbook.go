@@ -7,7 +7,7 @@ import (
 	"strandline/plan/model"
 )
 
-// Textbook is what the simple formulas say that people use without a look at the
+// Textbook holds the results of the simple formulas that are used without looking at the
 // architecture, beside what this package computes.
 type Textbook struct {
 	Weights, OwnWeights         int64 // all GPUs together, bytes
@@ -36,14 +36,14 @@ func (s Setup) Textbook() (*Textbook, error) {
 		width = 1
 	}
 	b := &Textbook{Weights: plan.Whole(float64(m.Params()) * width), Activations: plan.Whole(float64(m.ActiveParams()) * width),
-		PerToken: plan.Whole(2 * float64(len(m.Layers)) * float64(m.Hidden) * s.KV.Bytes)}
+		PerToken: plan.Whole(2 * float64(len(m.Layers)) * float64(m.Hidden) * s.KV.bytes)}
 	room := plan.Whole(0.9*float64(s.GPU.Total*ranks)) - b.Weights
 	b.Tokens = max(room, 0) / max(b.PerToken, 1)
 	for _, st := range f.Stages {
 		b.OwnWeights += st.Weights.Allocated * s.Parallel.TP
 	}
 	for _, k := range s.cells() {
-		b.OwnPerToken += plan.Whole((k.Full + k.Window) * float64(s.Parallel.TP))
+		b.OwnPerToken += plan.Whole((k.full + k.window) * float64(s.Parallel.TP))
 	}
 	b.OwnTokens, b.OwnActivations = f.Tokens.Middle(), s.Activation().Middle()
 	b.Why = s.textbookFaults()
@@ -53,7 +53,7 @@ func (s Setup) Textbook() (*Textbook, error) {
 	return b, nil
 }
 
-// textbookFaults say what of the model the formulas do not know.
+// textbookFaults returns what of the model the formulas do not know.
 func (s Setup) textbookFaults() (out []string) {
 	say := func(when bool, text string) {
 		if when {
@@ -72,7 +72,7 @@ func (s Setup) textbookFaults() (out []string) {
 	say(mla, "KV cache: a token is one compressed vector (MLA), whole on every rank of TP")
 	say(window, "KV cache: some layers keep a window only")
 	say(state, "KV cache: some layers keep a state of constant size")
-	say(s.Model.Quant != "", "weights: embedding, norms and more are not quantised, and scales come on top")
+	say(s.Model.Quant != "", "weights: embedding, norms and more are not quantized, and scales come on top")
 	say(s.Model.Bytes() > 0, "activations: they follow from the tokens of a step, not from the parameters")
 	say(true, "room: CUDA graphs, collectives and the context are left out")
 	return out

@@ -16,7 +16,7 @@ type placed struct {
 }
 
 // share is the size of a tensor on one rank: its numbers and the metadata of its
-// quantisation, in bytes. With replicas, vLLM divides only the experts among all
+// quantization, in bytes. With replicas, vLLM divides only the experts among all
 // ranks; SGLang replicates only the attention.
 func share(t *model.Tensor, e Engine, p plan.Parallel) (data, meta int64) {
 	out, in, count := t.Out, t.In, t.Count
@@ -120,16 +120,17 @@ func (l *loader) tensors(list []model.Tensor, e Engine, p plan.Parallel) {
 
 // Stage is what one pipeline stage holds on each of its ranks.
 type Stage struct {
-	First, Layers int64
+	first, Layers int64
 	Weights       placed
-	Copies        int64 // of Weights: what the engine keeps beside the weights
+	copies        int64 // of Weights: what the engine keeps beside the weights
+	offloaded     int64 // to the host's memory, not in Weights
 }
 
 // loadStage allocates a stage's weights as the engine does.
 func (s Setup) loadStage(first, n int64) Stage {
 	m, e, p := s.Model, s.Engine, s.Parallel
 	l := newLoader()
-	st := Stage{First: first, Layers: n}
+	st := Stage{first: first, Layers: n}
 	begin, end := first == 0, first+n == int64(len(m.Layers))
 	if begin {
 		l.tensors(m.Embedding, e, p)
@@ -143,7 +144,7 @@ func (s Setup) loadStage(first, n int64) Stage {
 		}
 		if c := absorbed(&m.Layers[i], m, e, p); c > 0 {
 			l.alloc(c)
-			st.Copies += c
+			st.copies += c
 		}
 	}
 	if end {
@@ -157,10 +158,13 @@ func (s Setup) loadStage(first, n int64) Stage {
 	}
 	l.tensors(m.Towers, e, p)
 	st.Weights = l.placed()
+	st.offloaded = min(s.Offload, st.Weights.Allocated)
+	st.Weights.Allocated -= st.offloaded
+	st.Weights.Reserved -= st.offloaded
 	return st
 }
 
-// absorbed is what engines keep of MLA's up-projection beside the weight itself:
+// absorbed returns what engines keep of MLA's up-projection beside the weight itself:
 // its two halves in 16 bits, for decoding. Until 0.7 vLLM kept the products with
 // the query's and the output's projections instead, in the format of the weights.
 // Source: vLLM, attention/backends/mla/common.py of 0.7.2 and 0.8.

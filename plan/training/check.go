@@ -7,8 +7,8 @@ import (
 	"strandline/plan"
 )
 
-// CheckStep lays the memory of a training step, as a snapshot has it by purpose at
-// its peak, beside the plan.
+// CheckStep compares the memory of a training step, as a snapshot has it by purpose at
+// its peak, with the plan.
 func (t Setup) CheckStep(byPurpose map[string]int64) ([]plan.Checked, error) {
 	t = t.Normal()
 	step := t.Step()
@@ -34,13 +34,13 @@ func (t Setup) CheckStep(byPurpose map[string]int64) ([]plan.Checked, error) {
 		out = append(out, c)
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("the snapshot tells the purpose of nothing")
+		return nil, fmt.Errorf("the snapshot does not show the purpose of any memory")
 	}
 	plan.Order(out)
 	return out, nil
 }
 
-// CheckLog lays the peak that a trainer logs beside the plan.
+// CheckLog compares the peak that a trainer logs with the plan.
 func (t Setup) CheckLog(log *logs.EngineLog) ([]plan.Checked, error) {
 	n, ok := log.Largest(logs.LogTrain)
 	if !ok {

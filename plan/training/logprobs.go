@@ -20,7 +20,7 @@ func (t Setup) LogProbs() plan.Range {
 	var most float64
 	for i := range t.Model.Layers {
 		p := t.share(t.perToken(&t.Model.Layers[i]))
-		most = max(most, 2*(2*p.H+max(3*p.i, p.q+2*p.kv)))
+		most = max(most, 2*(2*p.h+max(3*p.i, p.q+2*p.kv)))
 	}
 	return logits.Plus(block).Plus(plan.Between(most, 1.5*most).Times(t.tokens())).Bytes()
 }

@@ -88,8 +88,8 @@ func (s *onStage) atFirstBlock() Moment {
 	return m
 }
 
-// headGradient is lm_head's: of a unit of its own it is reduced by then, of the root
-// unit it waits unsharded for the end.
+// headGradient returns lm_head's gradient: in its own unit it is reduced by then; in
+// the root unit it stays unsharded until the end.
 func (s *onStage) headGradient() float64 {
 	head := s.head
 	if head == 0 {
@@ -130,7 +130,7 @@ func (s *onStage) atStep() Moment {
 	return m
 }
 
-// temporaries are what the optimizer makes while it steps.
+// temporaries returns what the optimizer makes while it steps.
 func (t Setup) temporaries(h held) plan.Span {
 	trained := h.all()
 	if t.LoRA != nil {
@@ -178,7 +178,7 @@ func (t Setup) units(h held) (u gathered) {
 	if t.ZeRO < 3 || t.Shard*t.CP == 1 && t.PP == 1 && t.ParamBytes == cb {
 		return u
 	}
-	if t.PP > 1 || t.Keep { // nothing is given back between micro-batches
+	if t.PP > 1 || t.Keep { // nothing is returned between micro-batches
 		u.forward = plan.Point(h.all() * cb)
 		u.backward, u.root = u.forward, u.forward
 		if t.PP > 1 {
@@ -218,7 +218,7 @@ func (t Setup) units(h held) (u gathered) {
 	return u
 }
 
-// ownEnds tells whether embedding and lm_head are FSDP units of their own: so in
+// ownEnds reports whether embedding and lm_head are separate FSDP units, as in
 // torchtune's full recipes and in torchtitan from 2026.
 func (t Setup) ownEnds() bool {
 	switch t.Framework {

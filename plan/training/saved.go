@@ -10,13 +10,13 @@ func (t Setup) tokens() float64 {
 	return float64(t.Sequences) * float64(t.Length) / float64(t.CP)
 }
 
-// perToken are the bytes that a block keeps of a token: H of the residual stream,
+// perToken are the bytes that a block keeps of a token: h of the residual stream,
 // q and kv of the attention, i of the feed-forward part, n its heads.
-type perToken struct{ H, q, kv, i, n float64 }
+type perToken struct{ h, q, kv, i, n float64 }
 
 func (t Setup) perToken(l *model.Layer) perToken {
 	c := &l.Cache
-	p := perToken{H: float64(t.Model.Hidden), n: float64(c.QueryHeads)}
+	p := perToken{h: float64(t.Model.Hidden), n: float64(c.QueryHeads)}
 	switch c.Kind {
 	case model.State:
 		p.q, p.kv = float64(c.OutputWidth), float64(c.LinearWidths)/2
@@ -27,7 +27,7 @@ func (t Setup) perToken(l *model.Layer) perToken {
 	}
 	p.i = float64(l.FFN) + float64(l.TopK*l.ExpertFFN)
 	if l.TopK > 0 { // a token's copy for each of its experts, in and out
-		p.i += float64(l.TopK) * p.H / 2
+		p.i += float64(l.TopK) * p.h / 2
 	}
 	return p
 }
@@ -38,7 +38,7 @@ func (t Setup) share(p perToken) perToken {
 	n := float64(t.TP)
 	p.q, p.kv, p.i, p.n = p.q/n, p.kv/n, p.i/n, p.n/n
 	if t.SequenceParallel {
-		p.H /= n
+		p.h /= n
 	}
 	return p
 }
@@ -52,12 +52,12 @@ func (t Setup) all(p perToken) plan.Span {
 	switch {
 	case t.LoRA != nil:
 		// A frozen linear layer keeps its input only where an adapter needs it.
-		h, i := 4*p.H, 4*p.i
+		h, i := 4*p.h, 4*p.i
 		if t.targets("q") || t.targets("k") || t.targets("v") {
-			h += 2 * p.H
+			h += 2 * p.h
 		}
 		if t.targets("gate") || t.targets("up") {
-			h += 2 * p.H
+			h += 2 * p.h
 		}
 		if t.targets("down") {
 			i += 2 * p.i
@@ -67,38 +67,38 @@ func (t Setup) all(p perToken) plan.Span {
 		}
 		return plan.Between(h+4*p.q+4*p.kv+i, h+8*p.q+i+2*p.i).Times(w)
 	case t.Compile:
-		return plan.Between(8*p.H+4*p.q+4*p.kv+6*p.i, 8*p.H+8*p.q+8*p.i).Times(w)
+		return plan.Between(8*p.h+4*p.q+4*p.kv+6*p.i, 8*p.h+8*p.q+8*p.i).Times(w)
 	}
-	return plan.Between(16*p.H+6*p.q+4*p.kv+8*p.i, 16*p.H+10*p.q+8*p.i).Times(w)
+	return plan.Between(16*p.h+6*p.q+4*p.kv+8*p.i, 16*p.h+10*p.q+8*p.i).Times(w)
 }
 
 // kept are the bytes of a token and block that wait for the backward pass.
 func (t Setup) kept(p perToken, layer int64) plan.Span {
 	switch {
 	case t.Checkpointing == KeepInputs:
-		return plan.Point(2 * p.H)
+		return plan.Point(2 * p.h)
 	case t.EveryNth > 1:
 		if layer%t.EveryNth == 0 {
-			return plan.Point(2 * p.H)
+			return plan.Point(2 * p.h)
 		}
 		return t.all(p)
 	case t.EveryNth == 1:
-		return plan.Point(2 * p.H)
+		return plan.Point(2 * p.h)
 	case t.Checkpointing == KeepMatmuls:
 		// The block's input and attention's output with 4 bytes a head for its
 		// log-sum-exp; and the products q, v, gate and down. The list of what is kept
-		// names aten.mm: nvfp4 multiplies in a function of its own, whose products are
+		// names aten.mm: nvfp4 multiplies in another function, whose products are
 		// computed again. Source: torchtitan, components/quantization/nvfp4.py.
-		s := plan.Point(2*(p.H+p.q) + 4*p.n)
+		s := plan.Point(2*(p.h+p.q) + 4*p.n)
 		if t.Float8 != "nvfp4" {
-			s = s.Plus(plan.Point(2 * (p.H + p.q + p.kv + p.i)))
+			s = s.Plus(plan.Point(2 * (p.h + p.q + p.kv + p.i)))
 		}
 		return s
 	}
 	return t.all(p)
 }
 
-// inFlight is how many micro-batches of all its layers a stage keeps. Sources:
+// inFlight returns how many micro-batches of all its layers a stage keeps. Sources:
 // 1F1B, and Narayanan et al. 2021 for interleaved stages.
 func (t Setup) inFlight(stage int64) float64 {
 	if t.PP == 1 {
@@ -115,8 +115,8 @@ func (t Setup) inFlight(stage int64) float64 {
 func (t Setup) saved(h held, stage int64) (sum plan.Span) {
 	if t.OffloadActivations && t.Checkpointing == KeepInputs {
 		const left = 5 // tensors on their way
-		p := t.share(perToken{H: float64(t.Model.Hidden)})
-		return plan.Between(1, left).Times(2 * p.H * t.tokens())
+		p := t.share(perToken{h: float64(t.Model.Hidden)})
+		return plan.Between(1, left).Times(2 * p.h * t.tokens())
 	}
 	first := int64(0)
 	for i, n := range (plan.Parallel{PP: t.PP}).Layers(int64(len(t.Model.Layers))) {
@@ -131,14 +131,14 @@ func (t Setup) saved(h held, stage int64) (sum plan.Span) {
 	return sum.Times(t.tokens() * t.inFlight(stage))
 }
 
-// working is what the block whose backward pass runs has beside what was saved of
+// working returns what the block whose backward pass runs has beside what was saved of
 // it: what is recomputed, and the gradients of its activations.
 func (t Setup) working() plan.Span {
 	var most plan.Span
 	for i := range t.Model.Layers {
 		p := t.share(t.perToken(&t.Model.Layers[i]))
 		all, kept := t.all(p), t.kept(p, int64(i))
-		s := plan.Between(max(all.Low-kept.Low, 0), max(all.High-kept.High, 0)).Plus(plan.Between(2*p.H+2*p.i, 4*p.H+4*p.i))
+		s := plan.Between(max(all.Low-kept.Low, 0), max(all.High-kept.High, 0)).Plus(plan.Between(2*p.h+2*p.i, 4*p.h+4*p.i))
 		if t.SequenceParallel && t.TP > 1 { // the block works on all of the sequence
 			s = s.Plus(plan.Between(4*float64(t.Model.Hidden), 8*float64(t.Model.Hidden)))
 		}

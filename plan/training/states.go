@@ -113,7 +113,7 @@ type States struct{ Parameters, Optimizer, Master, Gradients float64 }
 // of two states.
 const adam8Scales = 2 * 4.0 / 256
 
-// States are what the ranks of a pipeline stage keep.
+// States returns what the ranks of a pipeline stage keep.
 func (t Setup) States(stage int64) States { return t.states(t.hold(stage)) }
 
 func (t Setup) states(h held) (s States) {
@@ -157,6 +157,6 @@ func (t Setup) states(h held) (s States) {
 	return s
 }
 
-// nf4Bytes is a double-quantised nf4 number: 4 bits, one byte for 64 and four
+// nf4Bytes is a double-quantized nf4 number: 4 bits, one byte for 64 and four
 // bytes for 64 × 256 numbers.
 const nf4Bytes = (4 + 8.0/64 + 32.0/(64*256)) / 8

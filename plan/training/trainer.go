@@ -55,7 +55,7 @@ func (t *Setup) SetOptimizer(name string) error {
 	return nil
 }
 
-// Outside is what a training process holds outside PyTorch's allocator: the CUDA
+// Outside returns what a training process holds outside PyTorch's allocator: the CUDA
 // context, and NCCL's buffers where there are several ranks. Logs of FSDP and
 // Megatron runs show 0.4 to 0.6 GiB and 0.3 to 1.5 GiB.
 func (t Setup) Outside() plan.Range {
@@ -67,7 +67,7 @@ func (t Setup) Outside() plan.Range {
 	return r
 }
 
-// Notes say what was assumed of the model, and what of it is not counted.
+// Notes returns what was assumed about the model, and what of it is not counted.
 func (t Setup) Notes() []string {
 	out := slices.Clone(t.Model.Notes)
 	if t.Model.Unsure != "" {
@@ -82,7 +82,7 @@ func (t Setup) Notes() []string {
 	return out
 }
 
-// Check refuses set-ups that are none.
+// Check refuses impossible set-ups.
 func (t Setup) Check() error {
 	t = t.Normal()
 	const most = 1 << 20

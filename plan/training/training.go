@@ -10,7 +10,7 @@ import (
 	"strandline/plan/model"
 )
 
-// Checkpointing says what of a block's activations is kept for the backward pass.
+// Checkpointing states what of a block's activations is kept for the backward pass.
 type Checkpointing string
 
 const (
@@ -114,7 +114,7 @@ type Step struct {
 	Moments []Moment
 	Largest int        // index of the moment that peaks
 	Active  plan.Range // what the largest moment sums up to
-	Peak    plan.Range // the same as what is logged, of which Observed tells
+	Peak    plan.Range // the same as what is logged, as Observed names it
 	Host    int64      // bytes in the host's memory for a rank
 }
 
@@ -137,11 +137,16 @@ func (t Setup) Step() Step {
 // margins are the bounds of what is logged, as factors of what is counted here.
 // Reserved memory runs up to a quarter above it; active memory is a little less
 // where a compiler fuses away a tensor that is counted, and a little more for
-// rounding and what is too small to be counted. Where it is not said which of the
-// two was logged, it may be either.
+// rounding and what is too small to be counted. Where the source does not state which of the
+// two was logged, it may be either, except for torchtune, whose published peaks are all within
+// the bounds of active memory.
 func (t Setup) margins() (low, high float64) {
 	const fused, rounded, reserved = 0.93, 1.12, 1.25
-	switch t.Observed {
+	observed := t.Observed
+	if observed == "" && t.Framework == "torchtune" {
+		observed = "peak active"
+	}
+	switch observed {
 	case "peak active":
 		return fused, rounded
 	case "peak reserved":

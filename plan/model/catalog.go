@@ -10,37 +10,37 @@ import (
 	"sync"
 )
 
-// catalogue.json holds, by the name of a published model, the fields of its
-// config.json that matter for memory, or the name of a model of the same shape.
+// catalog.json holds, by the name of a published model, the fields of its
+// config.json that affect memory, or the name of a model of the same shape.
 //
-//go:embed catalogue.json
-var catalogueFile []byte
+//go:embed catalog.json
+var catalogFile []byte
 
-var catalogue = sync.OnceValue(func() map[string]json.RawMessage {
+var catalog = sync.OnceValue(func() map[string]json.RawMessage {
 	var all map[string]json.RawMessage
-	if err := json.Unmarshal(catalogueFile, &all); err != nil {
+	if err := json.Unmarshal(catalogFile, &all); err != nil {
 		panic(err) // the file is part of the program
 	}
 	return all
 })
 
-// Catalogue are the names of the models that are built in.
-func Catalogue() []string {
-	names := make([]string, 0, len(catalogue()))
-	for name := range catalogue() {
+// Catalog are the names of the models that are built in.
+func Catalog() []string {
+	names := make([]string, 0, len(catalog()))
+	for name := range catalog() {
 		names = append(names, name)
 	}
 	slices.SortFunc(names, func(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) })
 	return names
 }
 
-// plain is a model's name as people write it: without its owner, in lower case.
+// plain returns the short form of a model's name: without its owner, in lower case.
 func plain(name string) string {
 	name = strings.ToLower(name)
 	return name[strings.LastIndexByte(name, '/')+1:]
 }
 
-// variants are endings of names that say nothing of a model's shape.
+// variants are endings of names that do not change a model's shape.
 var variants = []string{"-instruct", "-it", "-chat", "-base", "-hf", "-thinking-2507", "-instruct-2507", "-v0.1", "-v1.0", "-v0.3"}
 
 func stem(name string) string {
@@ -51,13 +51,13 @@ func stem(name string) string {
 	return strings.TrimPrefix(name, "meta-")
 }
 
-// NotBuiltIn is the error of a name that the catalogue does not have.
-type NotBuiltIn struct {
+// notBuiltIn is the error for a name that the catalog does not have.
+type notBuiltIn struct {
 	Name string
-	Like []string // names that it may have meant
+	Like []string // names that may be meant
 }
 
-func (e *NotBuiltIn) Error() string {
+func (e *notBuiltIn) Error() string {
 	text := fmt.Sprintf("model %s is neither a file nor built in", shown(e.Name))
 	if len(e.Like) > 0 {
 		return text + "; did you mean " + strings.Join(e.Like, ", ") + "?"
@@ -65,7 +65,7 @@ func (e *NotBuiltIn) Error() string {
 	return text
 }
 
-// Find gives a model of the catalogue by its name. The owner may be left out, and
+// Find returns a model of the catalog by its name. The owner may be left out, and
 // a word like -Instruct; "(AWQ)" or "-AWQ" after a name says the format. Quant is as
 // in [Parse].
 func Find(name, quant string) (*Model, error) {
@@ -77,7 +77,7 @@ func Find(name, quant string) (*Model, error) {
 	}
 	for _, same := range []func(string) string{strings.ToLower, plain, stem} {
 		var found []string
-		for _, known := range Catalogue() {
+		for _, known := range Catalog() {
 			if same(known) == same(name) {
 				found = append(found, known)
 			}
@@ -92,15 +92,15 @@ func Find(name, quant string) (*Model, error) {
 	}
 	bare, words := quantOfName(name)
 	if words == "" {
-		return nil, &NotBuiltIn{asked, alike(name)}
+		return nil, &notBuiltIn{asked, similar(name)}
 	}
 	if quant == "" {
 		if quant = words; !KnownQuant(words) {
-			return nil, fmt.Errorf("model %s is not built in, and which format %s is in its name is not known; give --quant", shown(asked), shown(words))
+			return nil, fmt.Errorf("model %s is not built in, and the format %s in its name is not known; give --quant", shown(asked), shown(words))
 		}
 	}
 	m, err := Find(bare, quant)
-	var not *NotBuiltIn
+	var not *notBuiltIn
 	if errors.As(err, &not) {
 		not.Name = asked
 	}
@@ -108,20 +108,20 @@ func Find(name, quant string) (*Model, error) {
 }
 
 func parseBuiltIn(name, quant string) (*Model, error) {
-	config := catalogue()[name]
+	config := catalog()[name]
 	var twin string
 	if json.Unmarshal(config, &twin) == nil {
-		config = catalogue()[twin]
+		config = catalog()[twin]
 	}
 	return Parse(name, config, quant)
 }
 
-// alike are a few names that begin as one does.
-func alike(name string) (out []string) {
+// similar returns a few names that begin as a given one does.
+func similar(name string) (out []string) {
 	short := plain(name)
 	const few, least = 3, 4
 	for n := len(short); n >= least && len(out) == 0; n-- {
-		for _, known := range Catalogue() {
+		for _, known := range Catalog() {
 			if strings.HasPrefix(plain(known), short[:n]) && len(out) < few {
 				out = append(out, known)
 			}

@@ -1,0 +1,103 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestQuantBytes checks what a matrix of 1024 × 1024 takes in each format, weights and
+// metadata, in bytes.
+func TestQuantBytes(t *testing.T) {
+	const (
+		n                = 1 << 20
+		rows             = 1 << 10
+		bf16, int8, int4 = 2 * n, n, n / 2
+		groups           = 8 * rows // of 128
+		o                = "model.layers.0.self_attn.o_proj"
+	)
+	compressed := func(format, weights string) string {
+		return fmt.Sprintf(`{"quant_method":"compressed-tensors","format":%q,"ignore":["lm_head"],"config_groups":{"group_0":{"targets":["Linear"],"weights":%s}}}`, format, weights)
+	}
+	for config, want := range map[string]int64{
+		`{"quant_method":"gptq","bits":4,"group_size":128,"desc_act":false}`:                                                 int4 + groups*2 + groups/2 + rows*4,
+		`{"quant_method":"gptq","bits":4,"group_size":-1}`:                                                                   int4 + rows*2 + rows/2 + rows*4,
+		`{"quant_method":"gptq","bits":8,"group_size":32}`:                                                                   int8 + 4*groups*2 + 4*groups + rows*4,
+		`{"bits":4,"group_size":128,"desc_act":true,"sym":true}`:                                                             int4 + groups*2 + groups/2 + rows*4,
+		`{"quant_method":"gptq","bits":4,"group_size":128,"dynamic":{"-:.*o_proj.*":{}}}`:                                    bf16,
+		`{"quant_method":"gptq","bits":4,"group_size":128,"dynamic":{"+:.*o_proj.*":{"bits":8,"group_size":64}}}`:            int8 + 2*groups*2 + 2*groups + rows*4,
+		`{"quant_method":"awq","bits":4,"group_size":128,"zero_point":true}`:                                                 int4 + groups*2 + groups/2,
+		`{"w_bit":4,"q_group_size":64,"zero_point":true,"version":"GEMM"}`:                                                   int4 + 2*groups*2 + 2*groups/2,
+		`{"quant_method":"awq","bits":4,"modules_to_not_convert":["self_attn.o_proj"]}`:                                      bf16,
+		`{"quant_method":"auto-round","bits":4,"group_size":128,"packing_format":"auto_round:auto_gptq"}`:                    int4 + groups*2 + groups/2,
+		`{"quant_method":"auto-round","bits":4,"group_size":128,"extra_config":{"` + o + `":{"bits":16}}}`:                   bf16,
+		`{"quant_method":"auto-round","bits":4,"data_type":"mx_fp","group_size":32}`:                                         int4 + 4*groups,
+		`{"quant_method":"bitsandbytes","load_in_4bit":true}`:                                                                int4 + n/64*4 + 154,
+		`{"load_in_4bit":true,"bnb_4bit_use_double_quant":true}`:                                                             int4 + n/64 + n/64/256*4 + 1178,
+		`{"quant_method":"bitsandbytes","load_in_8bit":true}`:                                                                int8 + rows*4,
+		`{"quant_method":"bitsandbytes","load_in_4bit":true,"llm_int8_skip_modules":["lm_head","model.layers.0.self_attn"]}`: bf16,
+		`{"quant_method":"fp8","activation_scheme":"dynamic","weight_block_size":[128,128]}`:                                 int8 + 64*4,
+		`{"quant_method":"fp8","activation_scheme":"static"}`:                                                                int8 + 8,
+		`{"quant_method":"fbgemm_fp8"}`:                                                                                      int8 + rows*4,
+		compressed("pack-quantized", `{"num_bits":4,"type":"int","strategy":"group","group_size":128,"symmetric":true}`):     int4 + groups*2 + 16,
+		compressed("pack-quantized", `{"num_bits":4,"type":"int","strategy":"group","group_size":128,"symmetric":false}`):    int4 + groups*2 + groups/2 + 16,
+		compressed("pack-quantized", `{"num_bits":4,"type":"int","strategy":"group","group_size":128,"actorder":"group"}`):   int4 + groups*2 + rows*4 + 16,
+		compressed("pack-quantized", `{"num_bits":8,"type":"int","strategy":"channel"}`):                                     int8 + rows*2 + 16,
+		compressed("int-quantized", `{"num_bits":8,"type":"int","strategy":"channel"}`):                                      int8 + rows*2,
+		compressed("float-quantized", `{"num_bits":8,"type":"float","strategy":"channel"}`):                                  int8 + rows*2,
+		compressed("float-quantized", `{"num_bits":8,"type":"float","strategy":"tensor"}`):                                   int8 + 4,
+		compressed("float-quantized", `{"num_bits":8,"type":"float","strategy":"block","block_structure":[128,128]}`):        int8 + 64*4,
+		compressed("nvfp4-pack-quantized", `{"num_bits":4,"type":"float","strategy":"tensor_group","group_size":16}`):        int4 + 8*groups + 8,
+		compressed("mxfp4-pack-quantized", `{"num_bits":4,"type":"float","strategy":"group","group_size":32}`):               int4 + 4*groups,
+		compressed("mxfp8-quantized", `{"num_bits":8,"type":"float","strategy":"group","group_size":32}`):                    int8 + 4*groups,
+		`{"quant_method":"modelopt","quant_algo":"NVFP4","group_size":16}`:                                                   int4 + 8*groups + 8,
+		`{"quant_algo":"NVFP4_AWQ"}`:                         int4 + 8*groups + 8 + rows*2,
+		`{"quant_algo":"FP8"}`:                               int8 + 8,
+		`{"quant_algo":"FP8_PER_CHANNEL_PER_TOKEN"}`:         int8 + rows*4,
+		`{"quant_algo":"W4A16_AWQ"}`:                         int4 + groups*2 + rows*2,
+		`{"quant_algo":"FP8","exclude_modules":["*o_proj"]}`: bf16,
+		`{"quant_method":"quark","global_quant_config":{"weight":{"dtype":"fp8_e4m3","qscheme":"per_tensor"}},"exclude":["lm_head"]}`: int8 + 4,
+		`{"quant_method":"quark","global_quant_config":{"weight":{"dtype":"fp4","qscheme":"per_group","group_size":32}}}`:             int4 + 4*groups,
+		`{"quant_method":"quark","global_quant_config":{"weight":[{"dtype":"fp8_e4m3"},{"dtype":"int4","qscheme":"per_channel"}]}}`:   int4 + rows*4,
+		`{"quant_method":"quark","global_quant_config":{},"layer_quant_config":{"*mlp.*":{"weight":{"dtype":"fp4"}}}}`:                bf16,
+		`{"quant_method":"quark","global_quant_config":{},"layer_quant_config":{"*self_attn.*":{"weight":{"dtype":"fp4"}}}}`:          int4 + 4*groups,
+		`{"quant_method":"hqq","quant_config":{"weight_quant_params":{"nbits":4,"group_size":64}}}`:                                   int4 + 2*groups*4,
+		`{"quant_method":"torchao","quant_type":{"default":{"_type":"Int4WeightOnlyConfig","_data":{"group_size":128}}}}`:             int4 + groups*4,
+		`{"quant_method":"torchao","quant_type":"float8_dynamic_activation_float8_weight"}`:                                           int8 + rows*4,
+		`{"group_size":64,"bits":4}`:                                        int4 + 2*groups*4,
+		`{"group_size":64,"bits":4,"` + o + `":{"bits":8,"group_size":64}}`: int8 + 2*groups*4,
+	} {
+		text := strings.NewReplacer(`"hidden_size":64`, `"hidden_size":1024`).Replace(with(llama, `"quantization_config":`+config))
+		m, err := Parse("test", []byte(text), "")
+		if err != nil {
+			t.Errorf("%s: %v", config, err)
+			continue
+		}
+		for _, x := range m.Layers[0].Tensors {
+			if x.Name == "self_attn.o_proj" && x.Bytes() != want {
+				t.Errorf("%s: %d bytes in %s, want %d", config, x.Bytes(), x.Format.Name, want)
+			}
+		}
+	}
+}
+
+// TestQuantBeside reads the quantization from a file beside config.json.
+func TestQuantBeside(t *testing.T) {
+	for _, c := range []struct{ name, beside, want string }{
+		{"hf_quant_config.json", `{"producer":{"name":"modelopt"},"quantization":{"quant_algo":"NVFP4","exclude_modules":["lm_head"]}}`, "nvfp4"},
+		{"quantize_config.json", `{"bits":4,"group_size":128,"damp_percent":0.01,"desc_act":true,"sym":true}`, "gptq-int4"},
+		{"quant_config.json", `{"zero_point":true,"q_group_size":128,"w_bit":4,"version":"GEMM"}`, "awq-int4"},
+		{"quantization_config.json", `{"bits":4,"group_size":128,"sym":true,"quant_method":"auto-round"}`, "gptq-int4"},
+	} {
+		config, err := WithQuantization([]byte(llama), c.name, []byte(c.beside))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, err := Parse("test", config, ""); err != nil || m.Quant != c.want {
+			t.Errorf("%s: %v, %v; want %s", c.name, m, err, c.want)
+		}
+	}
+	if _, err := WithQuantization([]byte(llama), "quant_config.json", []byte(`[]`)); err == nil || !strings.Contains(err.Error(), "quant_config.json") {
+		t.Errorf("a broken file beside the config: %v", err)
+	}
+}

@@ -1,0 +1,230 @@
+package serving
+
+import (
+	"fmt"
+
+	"strandline/plan"
+	"strandline/plan/model"
+	"strandline/units"
+)
+
+// fitLocal computes the layout of a set-up of llama.cpp or Ollama.
+func (s Setup) fitLocal() (*Fit, error) {
+	asked := s.Length
+	s = s.localNormal()
+	var notes []string
+	if s.Engine.Name == Ollama && !s.flash() && (s.KV.ggml || s.Local.Values.ggml) {
+		notes = append(notes, "Ollama takes OLLAMA_KV_CACHE_TYPE with flash attention only, which it does not turn on for this model by itself; OLLAMA_FLASH_ATTENTION=1 does, and is planned")
+		s.Local.Flash = On
+	}
+	if err := s.possibleLocal(); err != nil {
+		return nil, err
+	}
+	if asked == 0 && s.Engine.Name == LlamaCPP && s.Local.Layers == nil {
+		if own := s.ownContext(); own < s.Length {
+			notes = append(notes, fmt.Sprintf("llama.cpp shortens the context of %s tokens to what fits unless one is given (-c)", units.Count(s.Length)))
+			s.Length = own
+		}
+	}
+	l := s.layout()
+	f := &Fit{Serving: s, Fraction: 1, Offload: &Offload{Layers: l.onGPU, Of: int64(len(s.Model.Layers)) + 1, ExpertLayers: l.hostMoE}}
+	if _, err := s.images(kvCell{}); err != nil {
+		return nil, err
+	}
+	f.place(&l)
+	f.capacityLocal(&l)
+	f.judgeLocal(&l)
+	f.Host = []plan.Component{
+		{Name: plan.Weights, Size: plan.Exactly(l.host.weights), Source: s.hostWeights(&l)},
+		{Name: plan.KVCache, Size: plan.Exactly(l.host.kv), Source: "of the layers that stay there"},
+		{Name: plan.Buffers, Size: l.host.buffer, Source: "inputs, masks, logits, and what layers there compute"},
+	}
+	f.Flags = s.localFlags(&l)
+	f.Notes = append(append(notes, s.Model.Notes...), s.localNotes(&l)...)
+	f.Latency = s.latency()
+	return f, nil
+}
+
+func (s Setup) hostWeights(l *layout) string {
+	switch {
+	case l.onGPU == 0:
+		return "all of them"
+	case int(l.onGPU) <= len(s.Model.Layers):
+		return fmt.Sprintf("the embedding and %d layers", len(l.host.layers))
+	case l.hostMoE > 0:
+		return fmt.Sprintf("the embedding and the experts of %d layers", l.hostMoE)
+	}
+	return "the embedding"
+}
+
+// place fills in the GPU that has the least free memory.
+func (f *Fit) place(l *layout) {
+	used := func(d *held) int64 { return d.weights + d.kv + d.buffer.Middle() }
+	for i := range l.gpus {
+		d := &l.gpus[i]
+		if used(d) > used(&l.gpus[f.Stage]) {
+			f.Stage = i
+		}
+		st := Stage{Layers: int64(len(d.layers)), Weights: placed{Allocated: d.weights, Reserved: d.weights}}
+		if len(d.layers) > 0 {
+			st.first = int64(d.layers[0])
+		}
+		f.Stages = append(f.Stages, st)
+	}
+	d, s := &l.gpus[f.Stage], f.Serving
+	rest := s.GPU.Total - used(d) - localOutside.Middle()
+	f.KV = plan.Exactly(d.kv)
+	flash := "with flash attention"
+	if !s.flash() {
+		flash = "without flash attention"
+	}
+	f.Components = []plan.Component{
+		{Name: plan.Weights, Size: plan.Exactly(d.weights), Source: "the file's tensors that go to this GPU"},
+		{Name: plan.KVCache, Size: f.KV, Source: "made at once for the whole context"},
+		{Name: plan.Activations, Size: d.buffer, Source: fmt.Sprintf("the compute buffer of a pass of %d tokens, %s; the high end makes the logits of all of them", s.Step, flash)},
+		{Name: plan.NonTorch, Size: localOutside, Source: localOutsideSource},
+		{Name: plan.Slack, Size: plan.Exactly(max(rest, 0)), Source: "the rest of the GPU"},
+	}
+}
+
+// capacityLocal fills in what the cache of that GPU keeps, and for how many.
+func (f *Fit) capacityLocal(l *layout) {
+	s := f.Serving
+	var k kvCell
+	for _, i := range l.gpus[f.Stage].layers {
+		k = k.plus(s.localCell(&s.Model.Layers[i].Cache), 1)
+	}
+	f.PerToken, f.InWindow, f.Window, f.State = k.full, k.window, k.size, plan.Whole(k.state)
+	tokens, requests := plan.Whole(float64(s.Length)*float64(s.Requests)), float64(s.Requests)
+	if s.Local.Unified {
+		tokens, requests = s.Length, 1
+	}
+	f.Tokens, f.Requests = plan.Exactly(tokens), [2]float64{requests, requests}
+	f.Need = f.KV.High / int64(requests)
+	f.Images, _ = s.images(k)
+	f.load(k)
+	w := s.layerSizes()
+	longest := func(high bool) int64 {
+		t := s
+		const most = 1 << 24 // tokens
+		return pad * plan.Largest(most/pad, func(n int64) bool {
+			t.Length = n * pad
+			l := t.split(&w, l.onGPU, l.hostMoE)
+			if high {
+				return t.holds(&l, 0)
+			}
+			return t.mayHold(&l)
+		})
+	}
+	f.Longest = plan.Range{Low: longest(true), High: longest(false)}
+}
+
+// mayHold reports whether the GPUs hold a layout at the low ends.
+func (s Setup) mayHold(l *layout) bool {
+	for i := range l.gpus {
+		if d := &l.gpus[i]; d.weights+d.kv+d.buffer.Low+localOutside.Low > s.GPU.Total {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *Fit) judgeLocal(l *layout) {
+	s := f.Serving
+	d := &l.gpus[f.Stage]
+	switch {
+	case s.holds(l, 0):
+		f.Verdict, f.Binding = plan.Fits, "the KV cache"
+		return
+	case s.mayHold(l):
+		f.Verdict, f.Binding = plan.Tight, "the compute buffer"
+	case d.weights+localOutside.Low > s.GPU.Total:
+		f.Verdict, f.Binding = plan.TooMuch, "the weights"
+	default:
+		f.Verdict, f.Binding = plan.TooMuch, "the KV cache of the whole context"
+	}
+	s.Local.Layers, s.Local.HostMoE = nil, 0
+	if best := s.layout(); best.onGPU > 0 {
+		f.Binding += "; what fits is " + s.placeFlags(&best)
+	}
+}
+
+// placeFlags are the options for what goes to the GPUs.
+func (s Setup) placeFlags(l *layout) string {
+	if s.Engine.Name == Ollama {
+		return fmt.Sprintf("num_gpu %d", l.onGPU)
+	}
+	text := "-ngl 99"
+	if l.onGPU <= int64(len(s.Model.Layers)) {
+		text = fmt.Sprintf("-ngl %d", l.onGPU)
+	}
+	if l.hostMoE > 0 {
+		text += fmt.Sprintf(" --n-cpu-moe %d", l.hostMoE)
+	}
+	return text
+}
+
+// localNotes returns what to know beside the figures.
+func (s Setup) localNotes(l *layout) (out []string) {
+	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	if s.Model.Unsure != "" {
+		out = append(out, s.Model.Unsure)
+	}
+	if n := len(l.host.layers); n > 0 {
+		add("%d of %d layers stay in the host's memory: every token waits for them", n, len(s.Model.Layers))
+	} else if l.hostMoE > 0 {
+		add("the experts of %d layers stay in the host's memory: every token waits for those it goes through", l.hostMoE)
+	}
+	if s.Engine.Name == Ollama && !s.flash() && s.Local.Flash == Auto {
+		add("Ollama uses flash attention by itself for some families only, and not for this one; OLLAMA_FLASH_ATTENTION=1 makes the compute buffer smaller")
+	}
+	if s.Local.Unified && s.Requests > 1 {
+		add("%d requests share the context; -np gives each its own", s.Requests)
+	}
+	if int64(len(l.gpus)) < s.Parallel.PP {
+		add("Ollama takes one of the %d GPUs where that is enough; OLLAMA_SCHED_SPREAD=1 takes all", s.Parallel.PP)
+	}
+	if s.keeps(model.Window) && !s.Local.FullWindow {
+		add("layers with a window keep the window and one pass; --swa-full keeps every token, for the cache of prompts")
+	}
+	if len(s.Model.Towers) > 0 {
+		add("the image encoder (mmproj) is counted on the first GPU, without what it computes")
+	}
+	if s.Model.Quant == "" {
+		add("the weights are planned in 16 bits; the GGUF file itself, or --quant q4_k_m, says more")
+	}
+	return out
+}
+
+// localFlags returns what to paste: options of llama-server, or Ollama's environment.
+func (s Setup) localFlags(l *layout) []string {
+	var out []string
+	add := func(when bool, format string, args ...any) {
+		if when {
+			out = append(out, fmt.Sprintf(format, args...))
+		}
+	}
+	if s.Engine.Name == Ollama {
+		add(true, "OLLAMA_CONTEXT_LENGTH=%d", s.Length)
+		add(true, "OLLAMA_NUM_PARALLEL=%d", s.Requests)
+		add(s.KV.name != "auto", "OLLAMA_KV_CACHE_TYPE=%s", s.KV.name)
+		add(s.Local.Flash == On, "OLLAMA_FLASH_ATTENTION=1")
+		add(s.Local.Flash == Off, "OLLAMA_FLASH_ATTENTION=0")
+		return out // num_gpu is an option of a request or a Modelfile
+	}
+	add(true, "%s", s.placeFlags(l))
+	context := s.Length
+	if !s.Local.Unified {
+		context *= s.Requests
+	}
+	add(true, "-c %d", context)
+	add(true, "-np %d", s.Requests)
+	add(s.Local.Unified, "--kv-unified")
+	add(s.Step != 512, "-ub %d", s.Step)
+	add(s.KV.name != "auto", "--cache-type-k %s", s.KV.name)
+	add(s.Local.Values.name != "auto", "--cache-type-v %s", s.Local.Values.name)
+	add(s.Local.Flash == On, "--flash-attn on")
+	add(s.Local.Flash == Off, "--flash-attn off")
+	add(s.Local.FullWindow, "--swa-full")
+	return out
+}
