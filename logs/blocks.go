@@ -11,10 +11,10 @@ type block struct {
 	err error // at which the text ended
 
 	room     []byte
-	from, to int // what was read and not taken stands there
+	from, to int // what was read and not taken is there
 	// hits are the words that end in what was not taken, by where that is in room.
 	hits  []hit
-	found []hit // in which they stand
+	found []hit // in which they are
 	words *literals
 	state uint32
 	next  int // up to here nothing is to be left out
@@ -32,7 +32,7 @@ func newBlock(r io.Reader, words *literals) *block {
 // whether anything is left.
 func (b *block) fill() bool {
 	for b.err == nil && b.to-b.from < longestLine && bytes.IndexByte(b.room[b.from:b.to], '\n') < 0 {
-		if b.from == b.to || b.to == len(b.room) {
+		if b.from == b.to || len(b.room)-b.to < longestLine {
 			b.move()
 		}
 		var n int
@@ -85,8 +85,8 @@ func (b *block) take(n int) (hits []hit) {
 	return hits
 }
 
-// skip takes lines in which no word ends and no bar stands, but for the last
-// before one that has; it returns how many.
+// skip takes lines in which no word ends, except for the last before one that has; it
+// returns how many.
 func (b *block) skip() (lines int64) {
 	if b.from < b.next {
 		return 0
@@ -94,9 +94,6 @@ func (b *block) skip() (lines int64) {
 	text := b.room[b.from:b.to]
 	if len(b.hits) > 0 {
 		text = text[:int(b.hits[0].end)-b.from]
-	}
-	if bar := bytes.IndexByte(text, '|'); bar >= 0 {
-		text = text[:bar]
 	}
 	b.next = b.from + len(text)
 	end := len(text)

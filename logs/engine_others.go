@@ -1,105 +1,149 @@
 package logs
 
 import (
-	"math"
-	"regexp"
+	"bytes"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// Engines of which figures are read beside those of vLLM and SGLang.
+// Engines whose figures are read in addition to those of vLLM and SGLang.
 const (
 	EngineTensorRT = "tensorrt-llm"
 	EngineLlama    = "llama.cpp"
 )
 
-// other is a pattern of an engine that states sizes by device or in several units: its
-// groups are named n (a number), unit (bytes if there is none) and tokens.
-type other struct {
-	expr *regexp.Regexp
-	name string
-	join func(before, size int64) int64 // of several lines; nil replaces
-}
+// joined states what becomes of several lines of a figure.
+type joined uint8
 
-func sum(a, b int64) int64 { return a + b }
+const (
+	last    joined = iota // the last one counts
+	summed                // of devices, and of several caches of one
+	newest                // the last one of each device, which Ollama states again for each attempt; summed
+	largest               // of the GPUs
+)
 
-func most(a, b int64) int64 { return max(a, b) }
-
-const otherSize = `(?P<n>\d{1,15}(?:\.\d{1,6})?) ?(?P<unit>bytes|MiB|GiB)`
-
-// The lines of TensorRT-LLM's C++ runtime and of llama.cpp, which has a line for each
-// device.
-var otherSizes = []other{
-	{regexp.MustCompile(`Allocate ` + otherSize + ` for k/v cache`), LogKV, nil},
-	{regexp.MustCompile(`Max tokens in paged KV cache: (?P<tokens>\d{1,15})\. Allocating ` + otherSize), LogKV, nil},
-	{regexp.MustCompile(`Allocated ` + otherSize + ` for max tokens in paged KV cache \((?P<tokens>\d{1,15})\)`), LogKV, nil},
-	{regexp.MustCompile(`Using (?P<tokens>\d{1,15}) tokens in paged KV cache`), "", nil},
-	{regexp.MustCompile(`Loaded engine size: ` + otherSize), LogWeights, nil},
-	{regexp.MustCompile(`Allocated ` + otherSize + ` for execution context memory`), LogActivation, nil},
-	{regexp.MustCompile(`load_tensors: +[\w.]{1,40} (?:model )?buffer size = +` + otherSize), LogWeights, sum},
-	{regexp.MustCompile(`llama_kv_cache\w{0,20}: +[\w.]{1,40} KV buffer size = +` + otherSize), LogKV, sum},
-	{regexp.MustCompile(`llama_\w{1,40}: +[\w.]{1,40} compute buffer size = +` + otherSize), LogActivation, most},
-}
-
-// otherSettings are what those engines print of their set-up.
-var otherSettings = map[string]*regexp.Regexp{
-	"model":     regexp.MustCompile(`(?:print_info|print_meta): (?:general\.)?name +(?:=|:) (.{1,200})`),
-	"file_type": regexp.MustCompile(`(?:print_info|print_meta): (?:file type|model ftype) += (.{1,60})`),
-	"max_len":   regexp.MustCompile(`llama_(?:context|new_context_with_model): n_ctx += (\d{1,12})`),
-}
-
-// otherLine reads a line of those engines into the rank that it belongs to.
-func (e *EngineLog) otherLine(text string, n int64, r *Rank) {
-	switch {
-	case strings.Contains(text, "[TensorRT-LLM]"), strings.Contains(text, "[TRT-LLM]"):
-		e.Engine = EngineTensorRT
-	case strings.Contains(text, "load_tensors:"), strings.Contains(text, "llama_"), strings.Contains(text, "print_info:"), strings.Contains(text, "print_meta:"):
-	default:
+// cells takes the context from llama.cpp's summary of a cache where no line states it: of
+// layers with a window there is another one, which follows.
+func (e *engineReader) cells(m *match) {
+	if e.Setup["max_len"] != "" {
 		return
 	}
-	for name, expr := range otherSettings {
-		if m := expr.FindStringSubmatch(text); m != nil {
-			e.Engine, e.Setup[name] = EngineLlama, strings.TrimSpace(m[1])
-		}
+	each, streams := counted(m.text[0]), counted(m.text[2])
+	if each == nil || streams == nil {
+		return
 	}
-	for i := range otherSizes {
-		o := &otherSizes[i]
-		m := o.expr.FindStringSubmatch(text)
-		if m == nil {
-			continue
+	e.Setup["max_len"], e.Setup["slots"] = strconv.FormatInt(*each*max(*streams, 1), 10), string(m.text[1])
+	if !bytes.Equal(m.text[1], m.text[2]) {
+		e.Setup["unified"] = "true"
+	}
+}
+
+// estimates are what Ollama states before it loads a model, up to 0.12, by the field.
+var estimates = []struct{ name, field string }{
+	{LogWeights, "memory.weights.total="}, {LogKV, "memory.required.kv="}, {LogActivation, "memory.graph.full="},
+}
+
+// estimate keeps what Ollama expects of a model that is on the GPUs as a whole; of one that
+// is not, the line does not say which part of its sizes is on them.
+func (e *engineReader) estimate(*match) {
+	field := func(name string) []byte {
+		_, value, ok := bytes.Cut(e.text, []byte(name))
+		if !ok {
+			return nil
 		}
-		if i >= slices.IndexFunc(otherSizes, func(o other) bool { return o.join != nil }) {
-			e.Engine = EngineLlama
-		}
-		if at := o.expr.SubexpIndex("tokens"); at >= 0 {
-			r.Tokens = counted(m[at])
-		}
-		if o.name != "" {
-			r.takeOther(o, m, n)
+		value = bytes.TrimLeft(value[:min(len(value), mostGap)], `\"`)
+		return value[:max(withUnit(value, "B", "KiB", "MiB", "GiB"), runOf(value, 15, digit))]
+	}
+	model, offload := field("layers.model="), field("layers.offload=")
+	if len(offload) == 0 {
+		return
+	}
+	e.Engine, e.Setup["gpu_layers"] = EngineLlama, string(offload)
+	e.estimated = nil
+	if !bytes.Equal(model, offload) {
+		return
+	}
+	for _, x := range estimates {
+		if figure := field(x.field); len(figure) > 0 {
+			e.estimated = append(e.estimated, expected{x.name, e.rank(), e.number, bytes.Clone(figure)})
 		}
 	}
 }
 
-func (r *Rank) takeOther(o *other, m []string, line int64) {
-	digits := m[o.expr.SubexpIndex("n")]
-	x, err := strconv.ParseFloat(digits, 64)
-	unit := map[string]float64{"bytes": 1, "MiB": 1 << 20, "GiB": 1 << 30}[m[o.expr.SubexpIndex("unit")]]
-	const largest = 1 << 50
-	if err != nil || x*unit > largest {
+// expected is a figure that counts where none was measured.
+type expected struct {
+	name   string
+	rank   *Rank
+	line   int64
+	figure []byte
+}
+
+// expect takes what was estimated where the log states nothing else.
+func (e *engineReader) expect() {
+	for _, x := range e.estimated {
+		if x.rank.Lines[x.name] == 0 {
+			e.of, e.number = x.rank, x.line
+			e.size(x.name, last, nil, [][]byte{x.figure})
+		}
+	}
+}
+
+// onHost reports whether a device of llama.cpp is the host's memory.
+func onHost(device string) bool {
+	return strings.HasPrefix(device, "CPU") || strings.HasSuffix(device, "_Host")
+}
+
+// device counts the GPUs that a log names.
+func (e *EngineLog) device(name string) {
+	const many = 64
+	known := strings.Fields(e.Setup["gpus"])
+	if !onHost(name) && !slices.Contains(known, name) && len(known) < many {
+		e.Setup["gpus"] = strings.Join(append(known, name), " ")
+	}
+}
+
+// size takes a figure, or the sum of several, into the rank of the line; of a device, if
+// it has one.
+func (e *engineReader) size(name string, join joined, device []byte, figures [][]byte) {
+	size, rounding := int64(0), int64(0)
+	for _, figure := range figures {
+		n, r, ok := sized(figure)
+		if !ok {
+			return
+		}
+		size, rounding = size+n, rounding+r
+	}
+	r := e.rank()
+	had := int64(0)
+	if r.Lines[name] > 0 {
+		had = r.Sizes[name]
+	}
+	switch join {
+	case summed:
+		size, rounding = had+size, rounding+r.rounding[name]
+	case newest:
+		key := name + " " + string(device)
+		before, seen := r.parts[key]
+		if !seen && len(r.parts) == mostWorkers {
+			return
+		}
+		if r.parts == nil {
+			r.parts = map[string]int64{}
+		}
+		if r.parts[key] = size; !seen {
+			rounding += r.rounding[name]
+		}
+		size += had - before
+	case largest:
+		if onHost(string(device)) && had > 0 {
+			return
+		}
+		size = max(had, size)
+	}
+	const most = 1 << 50
+	if size > most {
 		return
 	}
-	size := int64(x * unit)
-	_, decimals, _ := strings.Cut(digits, ".")
-	rounding := int64(math.Ceil(unit / 2 / math.Pow10(len(decimals))))
-	if unit == 1 {
-		rounding = 0
-	}
-	if o.join != nil && r.Lines[o.name] > 0 {
-		size, rounding = o.join(r.Sizes[o.name], size), rounding+r.Rounding[o.name]
-	}
-	if size > largest {
-		return
-	}
-	r.Sizes[o.name], r.Lines[o.name], r.Rounding[o.name] = size, line, rounding
+	r.Sizes[name], r.Lines[name], r.rounding[name] = size, e.number, rounding
 }

@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"bytes"
 	"encoding/csv"
 	"math"
 	"os"
@@ -62,7 +63,7 @@ func TestObservedLines(t *testing.T) {
 	}
 }
 
-// linesOf puts lines that stand in one cell below one another. vLLM's own summary
+// linesOf puts lines that are in one cell below one another. vLLM's own summary
 // has semicolons in one line.
 func linesOf(cell string) string {
 	if !strings.Contains(cell, "weights take") {
@@ -92,7 +93,7 @@ func TestScanEngine(t *testing.T) {
 		v.Setup["chunk"] != "8192" || v.Setup["eager"] != "False" || v.Setup["fraction"] != "0.9" || v.Setup["quant"] != "" {
 		t.Errorf("vLLM: %+v", v)
 	}
-	if len(v.Ranks) != 1 || *v.Ranks[0].Tokens != 440480 || *v.Ranks[0].Many != 13.44 || *v.Ranks[0].Length != 32768 {
+	if len(v.Ranks) != 1 || *v.Ranks[0].tokens != 440480 || *v.Ranks[0].many != 13.44 || *v.Ranks[0].Length != 32768 {
 		t.Errorf("vLLM: ranks %+v", v.Ranks)
 	}
 	s := scanFile(t, "sglang-tp2.txt")
@@ -234,6 +235,9 @@ func TestOtherEngines(t *testing.T) {
 			"llama_kv_cache_unified:      CUDA0 KV buffer size =   512.00 MiB\nllama_kv_cache_unified:      CUDA1 KV buffer size =   512.00 MiB\n" +
 			"llama_context:      CUDA0 compute buffer size =   258.50 MiB\nllama_context:  CUDA_Host compute buffer size =    24.01 MiB\n",
 			EngineLlama, map[string]int64{LogWeights: 2304<<20 + 1<<19, LogKV: 1 << 30, LogActivation: 258<<20 + 1<<19}, 0},
+		{"time=2025-11-11T00:42 msg=\"model weights\" device=CUDA0 size=\"4.5 GiB\"\ntime=2025-11-11T00:42 msg=\"model weights\" device=CPU size=\"512.0 MiB\"\n" +
+			"time=2025-11-11T00:43 msg=\"model weights\" device=CUDA0 size=\"4.0 GiB\"\ntime=2025-11-11T00:43 msg=\"compute graph\" device=CUDA0 size=\"64.0 MiB\"\n" +
+			"time=2025-11-11T00:43 msg=\"compute graph\" device=CPU size=\"128.0 MiB\"\n", EngineLlama, map[string]int64{LogWeights: 9 << 29, LogActivation: 64 << 20}, 0},
 	} {
 		log, err := ScanEngine(strings.NewReader(c.text))
 		if err != nil || log.Engine != c.engine || len(log.Ranks) != 1 {
@@ -247,8 +251,106 @@ func TestOtherEngines(t *testing.T) {
 		if got, _ := log.Tokens(64); got != c.tokens {
 			t.Errorf("%s: %d tokens, want %d", c.engine, got, c.tokens)
 		}
-		if c.engine == EngineLlama && (log.Setup["model"] != "Llama 3.1 8B Instruct" || log.Setup["file_type"] != "Q4_K - Medium" || log.Setup["max_len"] != "8192") {
+		if strings.HasPrefix(c.text, "llama") && (log.Setup["model"] != "Llama 3.1 8B Instruct" || log.Setup["file_type"] != "Q4_K - Medium" || log.Setup["max_len"] != "8192") {
 			t.Errorf("set-up %v", log.Setup)
+		}
+	}
+}
+
+// TestLlamaSetup reads what llama.cpp and Ollama print of their set-up, the context from
+// the summary of the cache where no line states it.
+func TestLlamaSetup(t *testing.T) {
+	for text, want := range map[string]string{
+		"llama_kv_cache: size = 11440.00 MiB ( 28160 cells, 104 layers,  4/1 seqs), K (f16): 5720.00 MiB, V (q8_0): 5720.00 MiB\n":                                                                                             "max_len=28160 slots=4 unified=true kv_dtype=f16 kv_dtype_v=q8_0",
+		"llama_kv_cache: size = 1.00 MiB ( 8192 cells,  32 layers,  2/2 seqs), K (f16): 0.50 MiB\nllama_kv_cache: size = 1.00 MiB ( 768 cells, 1 layers, 2/2 seqs)\n":                                                          "max_len=16384 slots=2 unified=",
+		"llama_context: n_ctx = 4096\nllama_kv_cache: size = 1.00 MiB ( 2048 cells,  32 layers,  2/2 seqs)\nload_tensors: offloaded 20/33 layers to GPU\n":                                                                     "max_len=4096 gpu_layers=20",
+		"msg=load request=\"{Operation:commit Parallel:2 BatchSize:512 FlashAttention:Enabled KvSize:8192 KvCacheType:}\"\n":                                                                                                   "max_len=8192 slots=2 chunk=512 flash=Enabled",
+		"load_tensors: CUDA0 model buffer size = 1.00 MiB\nload_tensors: CUDA1 model buffer size = 1.00 MiB\nload_tensors: CPU_Mapped model buffer size = 1.00 MiB\nllama_context: CUDA_Host compute buffer size = 1.00 MiB\n": "gpus=CUDA0+CUDA1",
+	} {
+		log, err := ScanEngine(strings.NewReader(text))
+		if err != nil || log.Engine != EngineLlama {
+			t.Fatalf("%q: %+v, %v", text, log, err)
+		}
+		for pair := range strings.FieldsSeq(want) {
+			name, value, _ := strings.Cut(pair, "=")
+			if got := strings.ReplaceAll(log.Setup[name], " ", "+"); got != value {
+				t.Errorf("%q: %s is %q, want %q", text, name, got, value)
+			}
+		}
+	}
+}
+
+// TestOllamaEstimates reads what Ollama expected of a model before it loaded it: where the
+// model is on the GPU as a whole, and as far as nothing else states it.
+func TestOllamaEstimates(t *testing.T) {
+	const whole = `time=2026-01-02 level=INFO msg="offload to cuda" layers.requested=-1 layers.model=9 layers.offload=9 layers.split="" memory.available="[8.0 GiB]" memory.required.kv="64.0 MiB" memory.required.allocations="[3.0 GiB]" memory.weights.total="2.5 GiB" memory.graph.full="32.0 MiB"` + "\n" +
+		`level=INFO msg="starting llama server" cmd="ollama runner --model /m --ctx-size 4096 --batch-size 256 --n-gpu-layers 9 --parallel 2"` + "\n"
+	for _, c := range []struct {
+		text, layers   string
+		weights, cache int64 // MiB
+	}{
+		{whole, "9", 2560, 64},
+		{whole + "load_tensors: CUDA0 model buffer size = 2048.00 MiB\n", "9", 2048, 64},
+		{strings.Replace(whole, "offload=9", "offload=4", 1), "4", 0, 0},
+		{"{\"log\":\"" + strings.ReplaceAll(strings.TrimSpace(whole), `"`, `\"`) + "\"}\n", "9", 2560, 64},
+	} {
+		log, err := ScanEngine(strings.NewReader(c.text))
+		if err != nil || log.Engine != EngineLlama || log.Setup["gpu_layers"] != c.layers || log.Setup["max_len"] != "4096" || log.Setup["slots"] != "2" || log.Setup["chunk"] != "256" {
+			t.Errorf("%s: %+v, %v", c.text, log, err)
+		}
+		for name, want := range map[string]int64{LogWeights: c.weights, LogKV: c.cache} {
+			if got, ok := log.Largest(name); ok != (want > 0) || got.Size != want<<20 {
+				t.Errorf("%s: %s is %+v, want %d MiB", c.text, name, got, want)
+			}
+		}
+	}
+}
+
+// TestForms matches wordings with lines, and reads what is in their places.
+func TestForms(t *testing.T) {
+	for _, c := range []struct{ form, line, want string }{
+		{"took {gib}", "took 1.50 GiB and 3 s", "1.50 GiB"},
+		{"took {gib}", "took 1.50GB", "1.50GB"},
+		{"took {gib}", "took 1.50 MiB", ""},
+		{"took {gib}", "took -2 GiB", "-2 GiB"},
+		{"took {gib}", "took . GiB", ""},
+		{"end.{…}mem={gib}, of {int}", "end. mem=x mem=2 GiB, of 7", "2 GiB|7"},
+		{"end.{…}mem={gib}, of {int}", "end." + strings.Repeat(" mem=3", 200), ""},
+		{"size{signs}{size}", "size: 4 bytes", "4 bytes"},
+		{"size{signs}{size}", "size  =  4.5 MiB", "4.5 MiB"},
+		{"cache{tail}: {word} size", "cache_unified:   CUDA0   size", "CUDA0"},
+		{"cache{tail}: {word} size", "cache: CUDA0 sizes", "CUDA0"},
+		{"cache{tail}: {word} size", "cache:", ""},
+		{"{many} tokens", "1,024 tokens", "1,024"},
+		{"# {int}", "#12345678901234567890", "123456789012345"},
+	} {
+		var m match
+		f := newForm(c.form)
+		line := []byte(c.line)
+		got := ""
+		if m.match(line[len(strings.TrimSpace(strings.SplitN(c.form, "{", 2)[0])):], f.steps) {
+			got = string(bytes.Join(m.text[:m.count], []byte("|")))
+		}
+		if got != c.want {
+			t.Errorf("%s in %s: got %q, want %q", c.form, c.line, got, c.want)
+		}
+	}
+}
+
+// TestSameWithOthers reads figures among lines that are skipped, cut into pieces or full
+// of other words: they are the same as alone.
+func TestSameWithOthers(t *testing.T) {
+	const text = "Load weight end. type=X, avail mem=63.72 GB, mem usage=15.09 GB.\nKV Cache is allocated. #tokens: 10, K size: 2.00 GB, V size: 2.00 GB\n"
+	for _, between := range []string{"", strings.Repeat("nothing of it\n", 30_000), strings.Repeat("x", 300<<10) + "\n", strings.Repeat("Load weight end. ", 9000) + "\n"} {
+		log, err := ScanEngine(strings.NewReader(between + text + between))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := int64(strings.Count(between, "\n"))
+		for name, want := range map[string]Stated{LogWeights: {Size: 16202764124, Line: before + 1}, LogKV: {Size: 4 << 30, Line: before + 2}} {
+			if got, ok := log.Largest(name); !ok || got.Line != want.Line || got.Size != want.Size {
+				t.Errorf("%s behind %d bytes: %+v, want %+v", name, len(between), got, want)
+			}
 		}
 	}
 }

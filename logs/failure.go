@@ -1,6 +1,6 @@
 package logs
 
-// A Failure is what a text states of memory that ran out, by whoever says so but
+// A Failure is a statement that memory ran out, by any program other than
 // PyTorch's allocators, whose messages are [OOM]s.
 type Failure struct {
 	Line    int64 // on which it begins, from 1
@@ -10,17 +10,17 @@ type Failure struct {
 	Weak    bool               // it can be the consequence of another failure
 	Figures map[Figure]float64 // what is stated, in bytes unless the figure says otherwise
 	Words   map[string]string  // names that are stated, such as of the process that was killed
-	Quote   string             // its line, as it stands in the text
+	Quote   string             // its line, as in the text
 	Count   int                // how often the text states it
 }
 
-// A Kind names what is stated, and in which words.
+// A Kind identifies what is stated, and the wording.
 type Kind string
 
-// A Source is who says that memory ran out.
+// A Source is the program that states that memory ran out.
 type Source string
 
-// The sources beside those whose messages are [OOM]s.
+// The sources other than those whose messages are [OOM]s.
 const (
 	SourcePyTorch    Source = "pytorch"
 	SourceDriver     Source = "cuda-driver"
@@ -49,7 +49,7 @@ const (
 // A Figure names a number that a text states.
 type Figure string
 
-// The figures, in bytes but for those that say otherwise.
+// The figures, in bytes unless stated otherwise.
 const (
 	Request   Figure = "request_bytes"     // asked for at once
 	Capacity  Figure = "capacity_bytes"    // of the device or the host
@@ -64,7 +64,7 @@ const (
 	MaxLength Figure = "max_length_tokens" // the longest request that fits, in tokens
 	Length    Figure = "length_tokens"     // the one that does not
 	Fraction  Figure = "fraction"          // of the device, as it was set
-	Least     Figure = "least_fraction"    // that would do
+	Least     Figure = "least_fraction"    // that would suffice
 	Largest   Figure = "largest_free_bytes"
 	Tokens    Figure = "tokens"
 )

@@ -1,11 +1,14 @@
 package logs
 
-// families are all that are known, those first that say most.
+// families are all that are known, the most specific first.
+//
+// To add one: family_*.go, this list (the specific first), a Source in failure.go, each
+// Kind in a table of judge/logs, an example in TestFamilies.
 var families = []*family{
 	familyVLLM, familySGLang, familyTGI, familyTensorRT, familyONNX,
 	familyTensorFlow, familyXLA,
 	familyLlama, familyOllama, familyMLX,
-	familyKernel, familyKubernetes, familySlurm, familyRay, familyShared, familyAllocators, familyWindows,
+	familyKernel, familyKubernetes, familySlurm, familyRay, familyShared, familyHeap, familyAllocators, familyWindows,
 	familyDriver, familyXPU, familyTorch,
 	familyProcess,
 	familyUnknown,

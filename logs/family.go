@@ -15,7 +15,7 @@ type family struct {
 	host   bool
 	weak   bool
 
-	// keys are words of which one stands in every statement of the family, in lower
+	// keys are words of which one is in every statement of the family, in lower
 	// case and without white space.
 	keys []string
 	// around are words of lines that a statement may refer to: the last such line
@@ -28,11 +28,11 @@ type family struct {
 	lines int // that can follow a key and belong to the statement; 0 is a few
 	bytes int // that are read of a statement; 0 is some thousand
 
-	// harmless is what resembles a statement and is none.
+	// harmless is what resembles a statement and is not one.
 	harmless *regexp.Regexp
 	wordings []wording // the first that is found is the kind of the statement
 	facts    []string  // patterns of further figures
-	// read adds what patterns do not tell; it reports whether the statement is one.
+	// read adds what patterns do not cover; it reports whether the statement is one.
 	read func(*excerpt, *Failure) bool
 }
 
@@ -40,7 +40,7 @@ type family struct {
 type wording struct {
 	kind   Kind
 	text   string // a pattern; see [pattern]
-	line   string // or a regular expression for a line as it stands
+	line   string // or a regular expression for an unchanged line
 	source Source // instead of the family's
 	host   bool   // of the host, whatever the family is
 	weak   bool
@@ -75,16 +75,29 @@ type use struct {
 	around bool
 	begin  bool
 	end    bool
+
+	messageWord *messageWord
+
+	reading int    // of the lines of an engine, or the argument
+	steps   []step // behind the word
+	name    string // of the argument, with what is around it
 }
 
-// What a word is of that is of no family.
+// The families of words that belong to none.
 const (
 	ofHint     = -1
 	ofMessages = -2 // PyTorch's, which [scanner] reads
+	ofTables   = -3 // which [tables] reads
+	// Those of [engineReader]: lines, and arguments in them.
+	ofEngine    = -4
+	ofArguments = -5
 )
 
 // known is the vocabulary of all families, made when the first text is read.
-var known = sync.OnceValue(func() *vocabulary {
+var known = sync.OnceValue(func() *vocabulary { return newVocabulary(false) })
+
+// newVocabulary makes the vocabulary of all families, and of the lines of engines too.
+func newVocabulary(engines bool) *vocabulary {
 	v := &vocabulary{}
 	var words []string
 	add := func(word string, u use) {
@@ -118,20 +131,44 @@ var known = sync.OnceValue(func() *vocabulary {
 			add(word, use{family: ofHint, hint: h.hint})
 		}
 	}
-	for _, word := range wordsOfMessages {
-		add(word, use{family: ofMessages})
+	for i := range messageWords {
+		add(messageWords[i].word, use{family: ofMessages, messageWord: &messageWords[i]})
+	}
+	for _, word := range tableWords {
+		add(word, use{family: ofTables})
+	}
+	if engines {
+		addEngines(add)
 	}
 	v.words = newLiterals(words)
 	return v
-})
+}
 
-// An excerpt is a part of a text in which a statement may stand.
+// addEngines adds the words of lines and arguments of engines.
+func addEngines(add func(string, use)) {
+	for i, r := range readings {
+		for _, wording := range r.forms {
+			f := newForm(wording)
+			add(f.key, use{family: ofEngine, reading: i, steps: f.steps})
+		}
+	}
+	for i, a := range arguments {
+		for _, name := range a.names {
+			for _, form := range []string{name + "=", "'" + name + "':", name + `":`} {
+				add(form, use{family: ofArguments, reading: i, name: form})
+			}
+		}
+	}
+}
+
+// An excerpt is a part of a text that may contain a statement.
 type excerpt struct {
 	line   int64 // of its first
 	opened int64 // the line of the word
 	raw    []byte
-	lines  int   // that may still follow
-	around int64 // the line that stands before the others though it is not next to them; 0 if there is none
+	lines  int      // that may still follow
+	around int64    // the line that is before the others though it is not next to them; 0 if there is none
+	stated []string // the line of the statement that was read in it, and those that follow
 }
 
 // finder finds the statements of all families in a text, line by line.
@@ -140,24 +177,53 @@ type finder struct {
 	number int64
 	before lookback
 	open   []*excerpt
-	opened int       // how many are
-	about  []excerpt // by family, the last line that statements may refer to
-	kept   [][]*excerpt
+	opened int        // how many are
+	about  []excerpt  // by family, the last line that statements may refer to
+	kept   []kept     // by family
 	spare  []*excerpt // by family, one to be used again
 	count  []int
-	hints  [mostHints]int64 // the last lines that tell them
+	hints  [mostHints]int64 // the last lines that show them
 }
 
-func newFinder() *finder {
-	v := known()
+// kept are the newest excerpts of a family, the oldest first.
+type kept struct {
+	ring  [mostExcerpts]*excerpt
+	first int
+	count int
+	bytes int
+}
+
+// mostExcerpts is the largest number of excerpts that are kept of a family.
+const mostExcerpts = 32
+
+// add keeps an excerpt, for which there is room.
+func (k *kept) add(e *excerpt) {
+	k.ring[(k.first+k.count)%mostExcerpts] = e
+	k.count, k.bytes = k.count+1, k.bytes+len(e.raw)
+}
+
+// drop takes out the oldest.
+func (k *kept) drop() (e *excerpt) {
+	e, k.ring[k.first] = k.ring[k.first], nil
+	k.first, k.count, k.bytes = (k.first+1)%mostExcerpts, k.count-1, k.bytes-len(e.raw)
+	return e
+}
+
+// newestFirst yields those that are kept.
+func (k *kept) newestFirst(yield func(*excerpt) bool) {
+	for i := k.count - 1; i >= 0 && yield(k.ring[(k.first+i)%mostExcerpts]); i-- {
+	}
+}
+
+func newFinder(v *vocabulary) *finder {
 	n := len(v.families)
-	return &finder{v: v, open: make([]*excerpt, n), about: make([]excerpt, n), kept: make([][]*excerpt, n), spare: make([]*excerpt, n), count: make([]int, n)}
+	return &finder{v: v, open: make([]*excerpt, n), about: make([]excerpt, n), kept: make([]kept, n), spare: make([]*excerpt, n), count: make([]int, n)}
 }
 
-// idle reports whether a line in which no word stands changes nothing.
+// idle reports whether a line without any of the words changes nothing.
 func (s *finder) idle() bool { return s.opened == 0 }
 
-// hinted are the hints of the text and the last lines that tell them.
+// hinted are the hints of the text and the last lines that show them.
 func (s *finder) hinted() map[Hint]int64 {
 	hints := map[Hint]int64{}
 	for hint, line := range s.hints {
@@ -169,9 +235,9 @@ func (s *finder) hinted() map[Hint]int64 {
 }
 
 // line takes the next line of the text, or another piece of it, of some number,
-// with the words that stand in it. It reports whether words of PyTorch's own
-// messages are among them.
-func (s *finder) line(number int64, text []byte, hits []hit) (hot bool) {
+// with the words that end in it. It reports whether words of PyTorch's own messages are
+// among them, and of its tables.
+func (s *finder) line(number int64, text []byte, hits []hit) (message, table bool) {
 	s.number = number
 	if s.opened > 0 {
 		for i, e := range s.open {
@@ -181,14 +247,18 @@ func (s *finder) line(number int64, text []byte, hits []hit) (hot bool) {
 		}
 	}
 	for _, h := range hits {
-		if s.v.use[h.word].family == ofMessages {
-			hot = true
-			continue
+		switch u := &s.v.use[h.word]; u.family {
+		case ofMessages:
+			message = message || u.messageWord.matches(text, int(h.end))
+		case ofTables:
+			table = true
+		case ofEngine, ofArguments:
+		default:
+			s.take(h, text)
 		}
-		s.take(h, text)
 	}
 	s.before.add(text)
-	return hot
+	return message, table
 }
 
 // A lookback holds the ends of the last lines: a statement can have begun there.
@@ -212,7 +282,7 @@ func (b *lookback) appendTo(text []byte) []byte {
 	return text
 }
 
-// take opens an excerpt at a word of a line, or notes what it tells.
+// take opens an excerpt at a word of a line, or notes what it shows.
 func (s *finder) take(h hit, text []byte) {
 	u := &s.v.use[h.word]
 	switch {
@@ -230,28 +300,33 @@ func (s *finder) take(h hit, text []byte) {
 		e = nil
 	}
 	if e == nil {
-		e = s.begin(u.family, text, int(h.end))
+		e = s.begin(u, text, int(h.end))
 	}
 	if u.end {
 		e.lines = min(e.lines, fewLines)
 	}
 }
 
-// begin opens an excerpt, with the lines before.
-func (s *finder) begin(family int, text []byte, at int) *excerpt {
+// begin opens an excerpt at a word that ends at some byte of a line, with the lines
+// before unless a statement begins with the word.
+func (s *finder) begin(u *use, text []byte, at int) *excerpt {
+	family := u.family
 	f := s.v.families[family].family
-	e := &excerpt{opened: s.number, lines: f.lines}
-	if old := s.spare[family]; old != nil {
-		e.raw, s.spare[family] = old.raw[:0], nil
+	e := s.spare[family]
+	if s.spare[family] = nil; e == nil {
+		e = &excerpt{}
 	}
+	*e = excerpt{opened: s.number, lines: f.lines, raw: e.raw[:0]}
 	if e.lines == 0 {
 		e.lines = fewLines
 	}
 	if a := &s.about[family]; a.line > 0 && a.line < s.number-int64(s.before.lines) {
 		e.raw, e.around = append(append(e.raw, a.raw...), '\n'), a.line
 	}
-	e.raw, e.line = s.before.appendTo(e.raw), s.number-int64(s.before.lines)
-	from := max(0, at-someBytes/2) // of a very long line, what stands around the word
+	if e.line = s.number; !u.begin {
+		e.raw, e.line = s.before.appendTo(e.raw), s.number-int64(s.before.lines)
+	}
+	from := max(0, at-someBytes/2) // of a very long line, what is around the word
 	e.raw = append(append(e.raw, text[from:min(len(text), max(from+someBytes, f.bytes))]...), '\n')
 	s.open[family] = e
 	s.opened++
@@ -268,36 +343,17 @@ func (s *finder) extend(family int, text []byte) {
 	}
 }
 
-// close keeps an excerpt.
+// close keeps an excerpt, and as many of those before it as fit.
 func (s *finder) close(family int) {
-	s.opened--
-	if kept := s.kept[family]; len(kept) < s.v.families[family].keep() {
-		s.kept[family] = append(kept, s.open[family])
-	} else {
-		oldest := s.count[family] % len(kept)
-		s.spare[family], kept[oldest] = kept[oldest], s.open[family]
-	}
+	const bytes = 8 << 20
+	e, k := s.open[family], &s.kept[family]
 	s.open[family] = nil
+	s.opened--
 	s.count[family]++
-}
-
-// newest are the excerpts of a family that were kept, the oldest first.
-func (s *finder) newest(family int) []*excerpt {
-	kept := s.kept[family]
-	if len(kept) == 0 {
-		return nil
+	for k.count == mostExcerpts || k.count > 0 && k.bytes+len(e.raw) > bytes {
+		s.spare[family] = k.drop()
 	}
-	oldest := s.count[family] % len(kept)
-	if s.count[family] == len(kept) {
-		oldest = 0
-	}
-	return append(slices.Clone(kept[oldest:]), kept[:oldest]...)
-}
-
-// keep is how many excerpts of a family are kept: of large ones, few.
-func (f *family) keep() int {
-	const inAll, least = 256 << 10, 2
-	return max(least, inAll/max(f.bytes, someBytes))
+	k.add(e)
 }
 
 // failures are the last statement of each family, in the order of their lines.
@@ -306,7 +362,7 @@ func (s *finder) failures() (out []Failure) {
 		if s.open[i] != nil {
 			s.close(i)
 		}
-		if f := s.v.families[i].last(s.newest(i)); f != nil {
+		if f := s.v.families[i].last(&s.kept[i]); f != nil {
 			f.Count = s.count[i]
 			out = append(out, *f)
 		}
@@ -315,10 +371,10 @@ func (s *finder) failures() (out []Failure) {
 	return out
 }
 
-// last is the last statement in some excerpts: rather one that is no consequence
-// of others. It is nil if there is none.
-func (c *compiled) last(kept []*excerpt) (weak *Failure) {
-	for _, e := range slices.Backward(kept) {
+// last returns the last statement in some excerpts, preferably one that is not a
+// consequence of others. It is nil if there is none.
+func (c *compiled) last(kept *kept) (weak *Failure) {
+	for e := range kept.newestFirst {
 		switch f, ok := c.parse(e); {
 		case ok && !f.Weak:
 			return &f
@@ -360,8 +416,12 @@ func (c *compiled) parse(e *excerpt) (Failure, bool) {
 		return f, false
 	}
 	f.Line, f.Quote = e.number(text, at), quote(text.lines[at])
+	e.stated = text.lines[at:]
 	for _, p := range c.facts {
 		p.last(compact, lower, &f)
+	}
+	if len(f.Figures) == 0 && (f.Kind == HostUnknown || f.Kind == DriverMemory || f.Kind == TorchShort) {
+		f.state(text.lines[at], false)
 	}
 	return f, c.read == nil || c.read(e, &f)
 }
@@ -380,7 +440,7 @@ func (e *excerpt) number(p *passage, at int) int64 {
 	return e.line + int64(at)
 }
 
-// A passage is the text of an excerpt without colours and the prefixes of logs.
+// A passage is the text of an excerpt without colors and the prefixes of logs.
 type passage struct {
 	lines   []string
 	compact string // without white space
@@ -393,13 +453,10 @@ type passage struct {
 func (e *excerpt) clean() *passage {
 	p := &passage{}
 	raw := e.raw
-	if len(raw) > mostRead { // what stands between is a table, which patterns do not read
+	if len(raw) > mostRead { // what is between is a table, which patterns do not read
 		raw = slices.Concat(raw[:mostRead/2], []byte("\n"), raw[len(raw)-mostRead/2:])
 		p.cut = bytes.Count(e.raw[mostRead/2:len(e.raw)-mostRead/2], []byte("\n")) - 1
 		p.cutAt = bytes.Count(raw[:mostRead/2], []byte("\n")) + 1
-	}
-	if bytes.IndexByte(raw, 0x1b) >= 0 {
-		raw = paint.ReplaceAll(raw, nil)
 	}
 	var compacted []byte
 	for line := range bytes.Lines(raw) {
@@ -416,9 +473,9 @@ func (e *excerpt) clean() *passage {
 }
 
 // logPrefix is what a log writes before a line.
-var logPrefix = regexp.MustCompile(`^\s*(?:(?:\([^()]{1,80}pid=[^()]{1,60}\)|\[[^\[\]]{1,60}\]:?|\d{4}-\d\d-\d\d[T ][\d:.,]+Z?|\d\d-\d\d \d\d:\d\d:\d\d|\d\d:\d\d:\d\d(?:[.,]\d+)?|(?:ERROR|WARNING|INFO|DEBUG|CRITICAL|FATAL|stderr|stdout)\b:?|[|│>])\s*)+`)
+var logPrefix = regexp.MustCompile(`^\s*(?:(?:\([^()]{1,80}pid=[^()]{1,60}\)|\[[^\[\]]{1,60}\]:?|\d{4}-\d\d-\d\d[T ][\d:.,]+Z?|\d\d-\d\d \d\d:\d\d:\d\d|\d\d:\d\d:\d\d(?:[.,]\d+)?|(?:ERROR|WARNING|INFO|DEBUG|CRITICAL|FATAL|stderr|stdout)\b(?: [FP]\b)?:?|\{"(?:log|msg|message)": ?"|\d+\.\d\d\.\d{3}\.\d{3} [A-Z]\b|[|│>]|\d{1,5}:\s|\d{1,3}%\|[^|]{0,80}\|[^\[\]]{0,60}\[[^\[\]]{0,80}\])\s*)+`)
 
-// lineAt is the index of the line in which a byte of the compact text stands.
+// lineAt is the index of the line of a byte of the compact text.
 func (p *passage) lineAt(at int) int {
 	i, exact := slices.BinarySearch(p.starts, at)
 	if !exact {

@@ -4,7 +4,7 @@ import "regexp"
 
 // The kinds of vLLM.
 const (
-	VLLMFree    Kind = "vllm-free"    // less of the device is free than the engine is to take
+	VLLMFree    Kind = "vllm-free"    // less of the device is free than the engine should take
 	VLLMLength  Kind = "vllm-length"  // the KV cache does not hold one request of the length that was set
 	VLLMCache   Kind = "vllm-cache"   // nothing is left for the KV cache
 	VLLMWarmUp  Kind = "vllm-warm-up" // the trial of the largest batch did not fit
@@ -49,9 +49,10 @@ var familyVLLM = &family{
 
 // The kinds of SGLang.
 const (
-	SGLangWeights    Kind = "sglang-weights"    // the weights take all that the fraction allows
+	SGLangWeights    Kind = "sglang-weights"    // the weights use all that the fraction allows
 	SGLangNothing    Kind = "sglang-nothing"    // nothing is left for the KV cache
 	SGLangPool       Kind = "sglang-pool"       // the KV cache ran out of tokens while serving
+	SGLangSlots      Kind = "sglang-slots"      // there is no slot for another request
 	SGLangUnbalanced Kind = "sglang-unbalanced" // others hold memory of some devices
 )
 
@@ -60,7 +61,7 @@ const (
 var familySGLang = &family{
 	source: SourceSGLang,
 	keys: []string{
-		"leavenogpumemoryforthekvcache", "notenoughmemory.pleasetrytoincrease", "islargerthantheprofiledvalue-", "trytoloweryourbatchsize",
+		"leavenogpumemoryforthekvcache", "notenoughmemory.pleasetrytoincrease", "islargerthantheprofiledvalue-", "trytoloweryourbatchsize", "smallernumberfor`--max-running-requests",
 		"memorycapacityisunbalanced",
 	},
 	around: []string{"loadweightend."},
@@ -70,6 +71,7 @@ var familySGLang = &family{
 		{kind: SGLangNothing, text: "Not enough memory. Please try to increase --mem-fraction-static"},
 		{kind: SGLangNothing, text: "is larger than the profiled value -{missing:int}"},
 		{kind: SGLangPool, text: "out of memory. Try to lower your batch size"},
+		{kind: SGLangSlots, text: "out of memory. Please set a smaller number for `--max-running-requests"},
 		{kind: SGLangUnbalanced, text: "Error: The memory capacity is unbalanced. Some GPUs may be occupied by other processes"},
 	},
 	facts: []string{
@@ -103,16 +105,17 @@ const (
 )
 
 // familyTensorRT is TensorRT's and TensorRT-LLM's. The builder tries tactics that
-// do not fit, says so, and goes on: that is no failure.
+// do not fit, says so, and continues: that is not a failure.
 var familyTensorRT = &family{
 	source: SourceTensorRT,
 	keys: []string{
 		"requestedamountofgpumemory", "errorcode2:outofmemory", "outofmemory(nofurtherinformation)", "outofmemory(requestedsize",
-		"[tensorrt-llm][error]", "executorcreationfailed", "couldnotfindanyimplementation", "cudaruntime(outofmemory)", "tensorrt_llm",
+		"[tensorrt-llm][error]", "executorcreationfailed", "couldnotfindanyimplementation", "cudaruntime(outofmemory)", "tensorrt_llm", "allocate:2(outofmemory)", "cudaruntimeerrorin",
 	},
 	harmless: regexp.MustCompile(`(?i)(?:requested ?amount ?of ?gpu ?memory|error ?code ?2: ?outofmemory).{0,400}?skipping ?tactic|skipping ?tactic.{0,120}`),
 	wordings: []wording{
 		{kind: TensorRTLLM, text: "[TensorRT-LLM]{:any}CUDA runtime error in{:any}out of memory"},
+		{kind: TensorRTLLM, text: "CUDA runtime error in {:any}: out of memory"},
 		{kind: TensorRTLLM, text: "Executor creation failed due to insufficient GPU memory"},
 		{kind: TensorRTLLM, text: "tensorrt_llm{:any}out of memory"},
 		{kind: TensorRTLLM, text: "[TensorRT-LLM][ERROR]{:any}out of memory"},
@@ -121,6 +124,7 @@ var familyTensorRT = &family{
 		{kind: TensorRTMemory, text: "Error Code 2: OutOfMemory"},
 		{kind: TensorRTMemory, text: "OutOfMemory (no further information)"},
 		{kind: TensorRTMemory, text: "Cuda Runtime (out of memory)"},
+		{kind: TensorRTMemory, text: "Cuda Error in {:any}allocate: 2 (out of memory)"},
 		{kind: TensorRTTactics, text: "insufficient memory{:any}Could not find any implementation for node"},
 	},
 }

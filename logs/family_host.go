@@ -37,10 +37,10 @@ var familyKernel = &family{
 		{kind: KernelKill, text: "Killed process {pid:int}{:any}({victim:any}){:any}anon-rss:{anon:kb}"},
 		{kind: KernelKill, text: "Out of memory: Kill{:any}process {pid:int} ({victim:any})"},
 		{kind: KernelKill, text: "Killed process {pid:int} ({victim:any})"},
-		{kind: CgroupKill, text: "oom-kill:constraint=CONSTRAINT_MEMCG,{:any}task={victim:word},pid={pid:int}", source: SourceCgroup},
-		{kind: KernelKill, text: "oom-kill:constraint={constraint:word},{:any}task={victim:word},pid={pid:int}"},
+		{kind: CgroupKill, text: "oom-kill:constraint=CONSTRAINT_MEMCG,", source: SourceCgroup},
+		{kind: KernelKill, text: "oom-kill:constraint={constraint:word},"},
 		{kind: KernelKill, text: "oom_reaper: reaped process {pid:int} ({victim:any})"},
-		{kind: KernelKill, text: "{victim:word} invoked oom-killer", weak: true},
+		{kind: KernelKill, text: "{invoker:word} invoked oom-killer", weak: true},
 		{kind: ServiceKill, text: "has been killed by the OOM killer"},
 		{kind: ServiceKill, text: "Failed with result 'oom-kill'"},
 		{kind: ServiceKill, text: "systemd-oomd killed"},
@@ -51,6 +51,7 @@ var familyKernel = &family{
 		"oom_memcg={cgroup:word},",
 		"asaresultoflimitof{cgroup:word}",
 		"total-vm:{virtual:kb}",
+		",task={victim:word},pid={pid:int}",
 	},
 	read: readKill,
 }
@@ -66,6 +67,8 @@ func readKill(e *excerpt, f *Failure) bool {
 	}
 	if f.Figures[Limit] == 0 {
 		delete(f.Figures, Limit)
+	} else if f.Kind == KernelKill { // the kernel prints the limit of a cgroup alone
+		f.Kind, f.Source = CgroupKill, SourceCgroup
 	}
 	f.Words["others"] = tasks(e.raw)
 	return true
@@ -129,15 +132,16 @@ const (
 var familyKubernetes = &family{
 	source:   SourceKubernetes,
 	host:     true,
-	keys:     []string{"oomkilled", "oomkilling", "lowonresource:memory"},
+	keys:     []string{"oomkilled", "oomkilling", "lowonresource:memory", "systemoomencountered"},
 	around:   []string{"limits:"},
 	lines:    16,
 	harmless: regexp.MustCompile(`(?i)"?OOMKilled"?: ?false`),
 	wordings: []wording{
 		{kind: PodKilled, text: "OOMKill"},
+		{kind: KernelKill, text: "System OOM encountered, victim process: {victim:word}, pid: {pid:int}"},
 		{kind: PodEvicted, text: "low on resource: memory"},
 	},
-	facts: []string{"memory: {limit_bytes:size}Requests"},
+	facts: []string{"memory: {limit_bytes:size}Requests", "Limits:{:any}memory: {limit_bytes:size}"},
 }
 
 // SlurmKilled is a job that Slurm ended.
@@ -158,6 +162,7 @@ var familySlurm = &family{
 		{kind: SlurmKilled, line: `(?:srun|slurmstepd): error: .*Out Of Memory`},
 		{kind: SlurmKilled, line: `\bOUT_OF_ME(?:MORY|\+)`},
 		{kind: SlurmKilled, text: "TERM_MEMLIMIT: job killed"},
+		{kind: SlurmKilled, text: "PBS: job killed: {:any}mem {usage:kb} exceeded limit {limit_bytes:kb}"},
 		{kind: SlurmKilled, line: `PBS: job killed: v?mem `},
 	},
 }
@@ -169,11 +174,12 @@ const RayKilled Kind = "ray"
 var familyRay = &family{
 	source: SourceRay,
 	host:   true,
-	keys:   []string{"memoryonthenode", "noderunninglowonmemory", "node_out_of_memory", "memoryusagethreshold", "killedduetomemorypressure"},
+	keys:   []string{"memoryonthenode", "noderunninglowonmemory", "node_out_of_memory", "memoryusagethreshold", "killedduetomemorypressure", "ofthememoryonnode"},
 	lines:  16,
 	wordings: []wording{
 		{kind: RayKilled, text: "was running was {used:size} / {capacity_bytes:size} ({:num}), which exceeds the memory usage threshold of {fraction:num}"},
 		{kind: RayKilled, text: "node{:any}{used:size} / {capacity_bytes:size}{:any}memory usage threshold"},
+		{kind: RayKilled, text: "% of the memory on node {:any} is used ({used:gib} / {capacity_bytes:gib})"},
 		{kind: RayKilled, text: "exceeds the memory usage threshold"},
 		{kind: RayKilled, text: "the node running low on memory"},
 		{kind: RayKilled, text: "NODE_OUT_OF_MEMORY"},
@@ -189,7 +195,7 @@ const (
 	SharedFile    Kind = "shared-file" // of another program
 )
 
-// familyShared is of programs that cannot have more of /dev/shm.
+// familyShared is of programs that cannot get more of /dev/shm.
 var familyShared = &family{
 	source: SourceProcess,
 	host:   true,
@@ -203,7 +209,7 @@ var familyShared = &family{
 		{kind: SharedWorkers, text: "DataLoader worker (pid{:any}) is killed by signal: Bus error"},
 		{kind: SharedWorkers, text: "Unexpected bus error encountered in worker"},
 		{kind: SharedWorkers, text: "dataloader's workers are out of shared memory"},
-		{kind: SharedFile, text: "unable to mmap {request_bytes:int} bytes from file <"},
+		{kind: SharedFile, text: "unable to mmap {request_bytes:int} bytes from file </torch_"},
 		{kind: SharedFile, text: "unable to {:word}open shared memory object <{:any}: No space left"},
 		{kind: SharedFile, text: "unable to open shared memory object"},
 		{kind: SharedFile, text: "unable to allocate shared memory(shm)"},
@@ -225,27 +231,38 @@ var familyAllocators = &family{
 	source: SourceCPU,
 	host:   true,
 	keys: []string{
-		"defaultcpuallocator", "foranarraywithshape", "toallocatearraywithshape", "bad_alloc", "cannotallocatememory", "memoryallocationof", "memoryerror", "buynewram",
-		"usingallavailableram", "morememorythanisavailable",
+		"defaultcpuallocator", "foranarray", "toallocatearraywithshape", "bad_alloc", "cannotallocatememory", "memoryallocationof", "memoryerror", "buynewram",
+		"usingallavailableram", "morememorythanisavailable", "posix_memalign(", "cannotallocatevector", "failtoallocmemory", "(-4:insufficientmemory)", "unabletommap",
 	},
 	wordings: []wording{
 		{kind: HostRequest, text: "DefaultCPUAllocator: {:any}you tried to allocate {request_bytes:size}"},
 		{kind: HostRequest, text: "not enough memory: you tried to allocate {request_bytes:size}. Buy new RAM"},
-		{kind: HostRequest, text: "Unable to allocate {request_bytes:size} for an array with shape"},
+		{kind: HostRequest, text: "Unable to allocate {request_bytes:size} for an array"},
+		{kind: HostRequest, text: "ArrowMemoryError: {:any}alloc of size {request_bytes:int} failed"},
+		{kind: HostRequest, text: "cannot allocate vector of size {request_bytes:size}", source: SourceProcess},
+		{kind: HostRequest, text: "Fail to alloc memory of {request_bytes:int} size, error code is 12"},
+		{kind: HostRequest, text: "(-4:Insufficient memory) Failed to allocate {request_bytes:int} bytes", source: SourceProcess},
+		{kind: HostRequest, text: "unable to mmap {request_bytes:int} bytes from file <{:any}>: Cannot allocate memory", source: SourceProcess},
 		{kind: HostRequest, text: "memory allocation of {request_bytes:int} bytes failed", source: SourceProcess},
 		{kind: HostUnknown, text: "Unable to allocate array with shape"},
+		{kind: HostUnknown, line: `enforce fail at .*posix_memalign\(.*12 vs 0`},
 		{kind: HostUnknown, line: `std::bad_alloc\b|\bstd::bad_alloc'`, source: SourceProcess},
 		{kind: HostUnknown, line: `^\W*(?:\w+\.)*_?(?:Array)?MemoryError\b`, source: SourceCPU},
 		{kind: HostUnknown, line: `(?i)(?:errno 12\]?|error code 12|error:? ?12|oserror|runtimeerror|fatal|\berror\b).{0,120}cannot allocate memory`, source: SourceProcess},
 		{kind: HostUnknown, line: `Your session crashed after using all available RAM`, source: SourceProcess},
 		{kind: HostUnknown, line: `tried to allocate more memory than is available`, source: SourceProcess},
 	},
+	facts:    []string{"Free memory: {device_free_bytes:size}{:any}Requested memory: {request_bytes:size}"}, // XGBoost's
+	harmless: regexp.MustCompile(`(?i)Cannot ?allocate ?write\+execute ?memory|unable ?to ?mmap ?\d+ ?bytes ?from ?file ?</torch_.*`),
 	read: func(e *excerpt, f *Failure) bool {
 		if f.Figures[Request] == 0 { // "0GB", as it is rounded
 			delete(f.Figures, Request)
 		}
 		// RAPIDS and Thrust throw the same of a device.
-		if bytes.Contains(e.raw, []byte("cudaErrorMemoryAllocation")) || bytes.Contains(e.raw, []byte("out_of_memory: CUDA")) || bytes.Contains(e.raw, []byte("cudaMalloc")) {
+		if bytes.Contains(e.raw, []byte("Maximum pool size exceeded")) {
+			return false // RMM's, of a device
+		}
+		if bytes.Contains(e.raw, []byte("cudaErrorMemoryAllocation")) || bytes.Contains(e.raw, []byte("out_of_memory: CUDA")) || bytes.Contains(e.raw, []byte("cudaMalloc")) || bytes.Contains(e.raw, []byte("cuMemAlloc")) {
 			f.Host, f.Source, f.Kind = false, SourceDriver, DriverMemory
 		}
 		return !exceptIn.MatchString(f.Quote)
@@ -255,7 +272,7 @@ var familyAllocators = &family{
 // WindowsCommit is the limit of what all programs may have together.
 const WindowsCommit Kind = "windows-commit"
 
-// familyWindows is of Windows: ERROR_COMMITMENT_LIMIT and its like.
+// familyWindows is of Windows: ERROR_COMMITMENT_LIMIT and similar errors.
 var familyWindows = &family{
 	source: SourceWindows,
 	host:   true,
@@ -271,10 +288,10 @@ var familyWindows = &family{
 	},
 }
 
-// ProcessKilled is a process that ended with signal 9, for whatever reason.
+// ProcessKilled is a process that ended with signal 9, for any reason.
 const ProcessKilled Kind = "killed"
 
-// familyProcess is of launchers and shells that tell how a process ended.
+// familyProcess is of launchers and shells that report how a process ended.
 var familyProcess = &family{
 	source: SourceProcess,
 	host:   true,
@@ -282,6 +299,7 @@ var familyProcess = &family{
 	keys: []string{
 		"killed", "sigkill", "returncode=-9", "exitcode:-9", "exitcode-9", "exitcode=-9", "exitstatus137", "exitcode:137", "exitcode137", "code137", "code=137", "signal9", "signal:9",
 		"status137", "returncode-9", "returncode:-9",
+		"杀死", "processusarr", "getötet", // as shells say it in other languages
 	},
 	lines:  1,
 	around: []string{"cpuvirtualmemory:"},
@@ -291,10 +309,13 @@ var familyProcess = &family{
 		{kind: ProcessKilled, line: `(?i)exit ?code ?: ?-9\b`},
 		{kind: ProcessKilled, line: `(?i)(?:exit(?:ed)?(?: with)?(?: non-zero)? (?:code|status)|status|code)[:= ]+137\b`},
 		{kind: ProcessKilled, line: `(?i)\bsignal[:= ]+(?:9|SIGKILL)\b`},
-		{kind: ProcessKilled, line: `(?i)\b(?:killed|died|terminated|interrupted|exited)\b.{0,40}(?:SIGKILL|signal 9)`},
+		{kind: ProcessKilled, line: `(?i)\b(?:killed|died|terminated|interrupted|exited|sent)\b.{0,40}(?:SIGKILL|signal 9)`},
 		{kind: ProcessKilled, line: `SIGKILL\(-9\)|\(SIGKILL\)|Signals\.SIGKILL`},
 		{kind: ProcessKilled, line: `^\S*(?:.*: line \d+: +\d+|zsh: (?:\d+ )?|\[\d+\]\W+\d*|bash: .*) ?[Kk]illed\b`},
 		{kind: ProcessKilled, line: `^\W*Killed\W*$`},
+		{kind: ProcessKilled, line: `^\s*[\[(][^\[\]()]{1,60}[\])]:?\s+Killed\s*$|^\{"log": ?"Killed\\n"`}, // of a rank, of a container
+		{kind: ProcessKilled, line: `(?i)\bkilled\b.{0,20}\b(?:out of memory|OOM)\b`},
+		{kind: ProcessKilled, line: `(?:^|: line \d+:.*|：.*|\s)已?杀死(?:\s|$)|^\W*Processus arrêté\W*$|^\W*Getötet\W*$`},
 	},
 	facts: []string{"CPU Virtual Memory: used = {used:size}, percent = {percent:num}%"},
 }

@@ -11,7 +11,7 @@ const (
 	LlamaWeights Kind = "llama.cpp-weights"
 	LlamaCache   Kind = "llama.cpp-cache"
 	LlamaCompute Kind = "llama.cpp-compute"
-	LlamaBuffer  Kind = "llama.cpp" // a buffer, whatever for
+	LlamaBuffer  Kind = "llama.cpp" // a buffer, for any purpose
 	LlamaHost    Kind = "llama.cpp-host"
 	LlamaMetal   Kind = "llama.cpp-metal"
 )
@@ -21,7 +21,7 @@ const (
 var familyLlama = &family{
 	source: SourceLlama,
 	keys: []string{
-		"mallocfailed:outofmemory", "bufferofsize", "unabletoallocate", "failedtoallocatebuffer", "failedtoallocatecomputebuffers",
+		"can'talloc", "can'tmalloc", "mallocfailed:outofmemory", "bufferofsize", "unabletoallocate", "failedtoallocatebuffer", "failedtoallocatecomputebuffers",
 		"kiogpucommandbuffercallbackerroroutofmemory", "devicememoryallocationofsize", "ggml_aligned_malloc", "ggml-cuda", "erroroutofdevicememory", "currentdevice:",
 		"kvcachebuffer",
 	},
@@ -38,6 +38,9 @@ var familyLlama = &family{
 		{kind: LlamaBuffer, text: "failed to allocate {buffer:word} buffer of size {request_bytes:int}"},
 		{kind: LlamaHost, text: "ggml_aligned_malloc: insufficient memory (attempted to allocate {request_bytes:mib}", host: true},
 		{kind: LlamaBuffer, text: "allocating {request_bytes:mib} on device {device:int}: {call:word}Malloc failed: out of memory"},
+		{kind: LlamaBuffer, text: "can't allocate {request_bytes:int} Bytes of memory on device"},
+		{kind: LlamaBuffer, text: "can't alloc {request_bytes:int} Bytes of memory on device"},
+		{kind: LlamaBuffer, text: "can't malloc {request_bytes:int} Bytes memory on device"},
 		{kind: LlamaBuffer, text: "Device memory allocation of size {request_bytes:int} failed"},
 		{kind: LlamaBuffer, text: "ErrorOutOfDeviceMemory"},
 		{kind: LlamaWeights, text: "unable to allocate {buffer:word} buffer"},
@@ -45,14 +48,21 @@ var familyLlama = &family{
 		{kind: LlamaCompute, text: "failed to allocate compute buffers"},
 		{kind: LlamaMetal, text: "ggml_metal{:any}failed to allocate buffer, size = {request_bytes:mib}"},
 		{kind: LlamaMetal, text: "ggml_metal{:any}kIOGPUCommandBufferCallbackErrorOutOfMemory"},
+		{kind: LlamaBuffer, text: `&& "failed to allocate buffer"`},
 		{kind: LlamaBuffer, text: "out of memory current device: {device:int}, in function"},
 		{kind: LlamaBuffer, text: "ggml-cuda{:any}out of memory"},
 	},
 	facts: []string{"on device {device:int}: {call:word}Malloc failed"},
-	read: func(_ *excerpt, f *Failure) bool {
-		return !strings.Contains(f.Words["buffer"], "requested") // ONNX Runtime's
+	read: func(e *excerpt, f *Failure) bool {
+		if strings.Contains(f.Quote, "ErrorOutOfDeviceMemory") && !ggmlWord.Match(e.raw) {
+			f.Kind, f.Source = DriverVulkan, SourceDriver
+		}
+		buffer := f.Words["buffer"] // "requested" in ONNX Runtime's words, "a" in others'
+		return !strings.Contains(buffer, "requested") && buffer != "a"
 	},
 }
+
+var ggmlWord = regexp.MustCompile(`(?i)ggml|llama|gguf|whisper`)
 
 // The kinds of Ollama.
 const (
@@ -81,19 +91,20 @@ const (
 	MLXBuffer  Kind = "mlx-buffer"  // one buffer above what Metal allows
 	MLXCount   Kind = "mlx-count"   // more buffers than Metal allows
 	MLXMemory  Kind = "mlx"         // no memory was left
-	MLXCommand Kind = "mlx-command" // a command buffer failed for want of memory
+	MLXCommand Kind = "mlx-command" // a command buffer failed for lack of memory
 )
 
 // familyMLX is MLX's and Metal's: mlx/backend/metal/allocator.cpp.
 var familyMLX = &family{
 	source: SourceMLX,
-	keys:   []string{"[metal::malloc]", "[malloc_or_wait]", "[malloc]unable", "kiogpucommandbuffercallbackerroroutofmemory"},
+	keys:   []string{"[metal::malloc]", "[malloc_or_wait]", "[malloc]unable", "insufficientmemory(ioafcode", "kiogpucommandbuffercallbackerroroutofmemory"},
 	around: []string{"ggml_metal"},
 	wordings: []wording{
 		{kind: MLXBuffer, text: "Attempting to allocate {request_bytes:int} bytes which is greater than the maximum allowed buffer size of {limit_bytes:int} bytes"},
 		{kind: MLXCount, text: "[metal::malloc] Resource limit ({count:int}) exceeded"},
 		{kind: MLXMemory, text: "Unable to allocate {request_bytes:int} bytes"},
 		{kind: MLXCommand, text: "kIOGPUCommandBufferCallbackErrorOutOfMemory"},
+		{kind: MLXCommand, text: "Insufficient Memory (IOAF code"},
 	},
 	read: func(e *excerpt, f *Failure) bool {
 		return !bytes.Contains(e.raw, []byte("ggml"))

@@ -33,6 +33,8 @@ func stated(t *testing.T, text string) (out []string) {
 }
 
 // TestFamilies reads a message of each, with figures of our own.
+//
+// It is long because it is one table of messages, a few for each family.
 func TestFamilies(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"ValueError: Free memory on device (10.5/20.0 GiB) on startup is less than desired GPU memory utilization (0.8, 16.0 GiB).",
@@ -57,7 +59,7 @@ func TestFamilies(t *testing.T) {
 		{"Ran out of memory in memory space hbm. Used 20.00G of 10.00G hbm. Exceeded", "xla-compile capacity=10240 needed=20480"},
 		{"Error allocating device buffer: Attempting to allocate 2.00M. That was not possible. There are 1.00M free.; (0x0x0_HBM0)", "xla-buffer request=2 device_free=1"},
 		{"OOM when allocating tensor with shape[1024,1024] and type float on /job:localhost/device:GPU:0 by allocator GPU_0_bfc", "tensorflow-tensor request=4"},
-		{"failed to allocate 1.00GiB (1073741824 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory", "tensorflow-driver request=1024|driver"},
+		{"failed to allocate 1.00GiB (1073741824 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory", "tensorflow-driver request=1024|driver request=1024"},
 		{"allocating 100.00 MiB on device 1: cudaMalloc failed: out of memory\nggml_gallocr_reserve_n: failed to allocate CUDA1 buffer of size 104857616", "llama.cpp-compute request=100"},
 		{"alloc_tensor_range: failed to allocate ROCm0 buffer of size 2097152\nllama_model_load: error loading model: unable to allocate ROCm0 buffer", "llama.cpp-weights request=2"},
 		{"ggml_vulkan: Device memory allocation of size 2097152 failed.", "llama.cpp request=2"},
@@ -68,6 +70,39 @@ func TestFamilies(t *testing.T) {
 		{"[9.1] Out of memory: Killed process 12 (trainer) total-vm:9000kB, anon-rss:2048kB, file-rss:1024kB, shmem-rss:1024kB, UID:0", "kernel-kill rss=4"},
 		{"memory: usage 2048kB, limit 4096kB, failcnt 3\nMemory cgroup out of memory: Killed process 12 (a b) total-vm:9000kB, anon-rss:2048kB, file-rss:0kB, shmem-rss:0kB", "cgroup-kill limit=4 rss=2"},
 		{"    Last State: Terminated\n    Reason: OOMKilled\n    Exit Code: 137", "pod-killed|killed"},
+		{"MemoryError: std::bad_alloc: out_of_memory: RMM failure at:/a/pool_memory_resource.hpp:1: Maximum pool size exceeded (failed to allocate 2.0 MiB): No room in arena.", "driver-pool-limit request=2"},
+		{"MemoryError: std::bad_alloc: CUDA error at: /a/rmm/mr/device/cuda_memory_resource.hpp:6: cudaErrorMemoryAllocation out of memory", "driver|driver"},
+		{"cupy.cuda.memory.OutOfMemoryError: out of memory to allocate 2097152 bytes (total 4194304 bytes)", "driver-pool request=2 active=4"},
+		{"what():  [TM][ERROR] CUDA runtime error: out of memory /a/turbomind/utils/allocator.h:2", "driver"},
+		{"src/storage/./pooled_storage_manager.h:1: cudaMalloc failed: out of memory", "driver"},
+		{"Caused by: com.nvidia.spark.rapids.jni.GpuSplitAndRetryOOM: GPU OutOfMemory: could not split inputs and retry", "driver"},
+		{"com.nvidia.spark.rapids.jni.CpuSplitAndRetryOOM: CPU OutOfMemory: could not split inputs and retry", "spill-refused"},
+		{"Exception in thread \"main\" java.lang.OutOfMemoryError: Java heap space", "heap-limit"},
+		{"FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory", "heap-limit"},
+		{"fatal error: runtime: out of memory", "host-memory"},
+		{"Reason: Container killed by YARN for exceeding memory limits. 3.0 MB of 2.0 MB physical memory used.", "worker-limit limit=2"},
+		{"distributed.nanny - WARNING - Worker tcp://127.0.0.1:9 (pid=9) exceeded 95% memory budget. Restarting...", "worker-limit"},
+		{"box earlyoom[8]: mem avail:     5 of 3000 MiB ( 0.35%)\nbox earlyoom[8]: sending SIGTERM to process 9 uid 1000 \"python3\": oom_score 1282, VmRSS 2500 MiB, cmdline \"x\"", "monitor-kill capacity=3000 rss=2500"},
+		{"bash: fork: retry: Cannot allocate memory", "fork-refused"},
+		{"=>> PBS: job killed: mem 4096kb exceeded limit 2048kb", "slurm limit=2"},
+		{"Out of memory allocating 2,097,152 bytes (allocated so far: 4,194,304 bytes).", "driver-pool request=2 active=4"},
+		{"Unable to allocate 2.00 MiB for array with form (512, 512)\nMemoryError: Unable to allocate 2.00 MiB for an array", "host-request request=2"},
+		{"MemoryError: the table needs 2.0 MiB", "host-memory request=2"},
+		{"Memory allocation error on worker 3: std::bad_alloc: cudaErrorMemoryAllocation: out of memory\n- Free memory: 4194304\n- Requested memory: 2097152", "driver request=2 device_free=4|driver request=2 device_free=4"},
+		{"step 7\n已杀死", "killed"}, {"[rank3]: Killed", "killed"}, {`{"log":"Killed\n","stream":"stderr","time":"2026-01-02T03:04:05Z"}`, "killed"},
+		{"train.sh：行 3： 4711 已杀死               python train.py", "killed"},
+		{"step 7\nProcessus arrêté", "killed"},
+		{"RuntimeError: pool runs out of memory. Please set a smaller number for `--max-running-requests`.", "sglang-slots"},
+		{"Ran out of memory in memory space sflag. Used 3.0K of 2.0K sflag.", "xla-scratch limit=0.00195312 needed=0.00292969"},
+		{"ASSERT: ggml-backend.c:7: data != NULL && \"failed to allocate buffer\"", "llama.cpp"},
+		{`{"message":"ggml_gallocr_reserve_n: failed to allocate CUDA1 buffer of size 2097152\n1.06.520.086 E graph_reserve: failed to allocate compute buffers"}`, "llama.cpp-compute request=2"},
+		// In words that are not known.
+		{`{"message":"cache size = 11.00 MiB\nhost_malloc: failed to allocate 3.00 MiB of pinned memory: invalid argument\nsize 5.0 MiB"}`, "unknown request=3"},
+		{"[engine] FATAL: insufficient device memory: 4.0 MiB required, 2.0 MiB available", "unknown request=4 device_free=2"},
+		{"ERROR plan exceeds the maximum buffer size: requested 4194304 bytes, but the max size of one is 2097152 bytes.Try a smaller batch", "unknown request=4 limit=2"},
+		{"Error: failed to reserve 3.0 MiB of host memory (1.0 MiB remaining)", "unknown request=3 available=1"},
+		{"fatal: cannot allocate a tensor of 4194304 bytes: 2097152 bytes free of 8388608 bytes total", "unknown request=4 capacity=8 device_free=2"},
+		{"RangeError: Array buffer allocation failed", "unknown"},
 		{"slurmstepd: error: Detected 3 oom_kill events in StepId=7.batch.", "slurm"},
 		{"(pid=9, memory used=1.00GB) was running was 30.00GB / 32.00GB (0.9375), which exceeds the memory usage threshold of 0.9.", "ray capacity=32768 rss=1024 fraction=0.9"},
 		{"RuntimeError: DataLoader worker (pid 9) is killed by signal: Bus error.", "shared-workers"},
@@ -85,6 +120,47 @@ func TestFamilies(t *testing.T) {
 		{"OutOfMemoryError: Out of memory allocating 2,097,152 bytes (allocated so far: 4,194,304 bytes, limit set to: 5,242,880 bytes).", "driver-pool request=2 active=4 limit=5"},
 		{"Error out of memory at line 9 in file /src/csrc/pythonInterface.c", "driver-managed"},
 		{"torch.OutOfMemoryError: Allocation on device", "torch-short"},
+		{"RuntimeError: CUDA out of the memory. Tried to allocate 4.00 MiB", "torch-short request=4"},
+		{"Cannot allocate 4.000000MB memory on GPU 0, available memory is only 2.000000MB.", "driver request=4 device_free=2"},
+		{"Cannot allocate 4.000000MB GPU memory, available memory is 2.000000MB.", "driver request=4 device_free=2"},
+		{"EnforceNotMet: enforce allocating <= available failed, 4194304 > 2097152", "driver request=4 device_free=2"},
+		{"TotalUsedMemStatistics : 4194304 plus alloc size : 2097152 is more than total mem size : 5242880.", "driver request=2 capacity=5 active=4"},
+		{"Device(id:0) memory isn't enough and alloc failed, kernel name: Conv2D-op1, alloc size: 2097152B.", "driver request=2"},
+		{"Memory_Allocation_Failure(EL0004): Failed to allocate memory requested by X.\nCall rtMalloc fail, type = 2, size:2097152, device_id:0", "driver request=2"},
+		{"arena.cc:9] cudaHostAlloc failed, ret[2], out of memory", "driver-pinned"},
+		{"ERROR: Out of GPU memory trying to allocate 2.000 MiB\nEffective GPU memory usage: 99.00% (7.000 MiB/8.000 MiB)\nMemory pool usage: 5.000 MiB (6.000 MiB reserved)", "driver request=2 capacity=8 reserved=6 active=5"},
+		{"pycuda._driver.MemoryError: cuMemAlloc failed: out of memory", "driver|driver"},
+		{"syncedmem.cpp:7] Check failed: error == cudaSuccess (2 vs. 0)  out of memory", "driver"},
+		{"storage.cc:1: Check failed: e == cudaSuccess: CUDA: out of memory", "driver"},
+		{"FATAL ERROR :: MODULE:PT_DEVMEM Allocation failed for size::2097152 (2)MB", "driver request=2"},
+		{"InternalError: Check failed: Vulkan Error, code=-2: VK_ERROR_OUT_OF_DEVICE_MEMORY", "driver-vulkan"},
+		{"terminate called: vk::Device::allocateMemory: ErrorOutOfDeviceMemory", "driver-vulkan"},
+		{"failed to allocate 2.00M (2097152 bytes) from device: HIP_ERROR_OutOfMemory", "tensorflow-driver request=2"},
+		{"ERROR: safeRuntime.cpp (25) - Cuda Error in allocate: 2 (out of memory)", "tensorrt"},
+		{"RuntimeError: \n[TensorRT-LLM][ERROR] CUDA runtime error in ::cudaMalloc(ptr, n): out of memory (a.h:9)\n1 0x7cb3 void check()", "tensorrt-llm"},
+		{"INTERNAL: Failed to allocate 2097152 bytes for new constant", "xla-request request=2"},
+		{"Ran out of memory in memory space vmem. Used 32.00M of 16.00M vmem. Exceeded", "xla-scratch limit=16 needed=32"},
+		{"0.01.181.838 E ggml_gallocr_reserve_n_impl: failed to allocate CUDA1 buffer of size 2097152\n0.01.181.839 E graph_reserve: failed to allocate compute buffers", "llama.cpp-compute request=2"},
+		{"ggml_sycl_malloc_device: can't malloc 2097152 Bytes memory on device", "llama.cpp request=2"},
+		{"MTLCommandBufferErrorDomain Code=8 \"Insufficient Memory (IOAF code 8)\"", "mlx-command"},
+		{"kernel: oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=" + strings.Repeat("c", 200) + ",task_memcg=/a,task=trainer,pid=12,uid=0", "cgroup-kill"},
+		{"kernel: trainer invoked oom-killer: order=0\nkernel: memory: usage 2048kB, limit 4096kB, failcnt 3", "cgroup-kill limit=4"},
+		{"Last State: Terminated\nReason: OOMKilled\nLimits:\ncpu: 2\nmemory: 4Mi\nnvidia.com/gpu: 1\nRequests:\ncpu: 1\nmemory: 2Mi", "pod-killed limit=4"},
+		{"Warning SystemOOM kubelet System OOM encountered, victim process: python3, pid: 9", "kernel-kill"},
+		{"RayOutOfMemoryError: More than 95% of the memory on node box is used (11.0 / 12.0 GB). The top 5 memory consumers are:", "ray capacity=12288"},
+		{"Job has gone over memory limit of 2 megabytes. Peak usage: 3 megabytes.", "worker-limit limit=2 rss=3"},
+		{"Error: cannot allocate vector of size 2.0 Mb", "host-request request=2"},
+		{"pyarrow.lib.ArrowMemoryError: malloc of size 2097152 failed", "host-request request=2"},
+		{"Fail to alloc memory of 2097152 size, error code is 12.", "host-request request=2"},
+		{"error: (-4:Insufficient memory) Failed to allocate 2097152 bytes in function 'OutOfMemoryError'", "host-request request=2"},
+		{"RuntimeError: unable to mmap 2097152 bytes from file </models/a.safetensors>: Cannot allocate memory (12)", "host-request request=2"},
+		{"RuntimeError: unable to mmap 2097152 bytes from file </torch_1_2_3>: Cannot allocate memory (12)", "shared-file request=2"},
+		{"[enforce fail at CPUAllocator.cpp:9] posix_memalign(&data, gAlignment, nbytes) == 0. 12 vs 0", "host-memory"},
+		{"[7] [ERROR] Worker (pid:51) was sent SIGKILL! Perhaps out of memory?", "killed"},
+		{"2026-01-02T03:04:05.1Z stderr F The model's max seq len (8192) is larger than the maximum number of tokens that can be stored in KV cache (\n2026-01-02T03:04:05.2Z stderr F 5120).",
+			"vllm-length max_length_tokens=5120 length_tokens=8192"},
+		{`{"log":"max seq len (8192) is larger than the maximum number of tokens that can be stored in KV cache (\n","stream":"stderr"}` + "\n" + `{"log":"5120).\n","stream":"stderr"}`,
+			"vllm-length max_length_tokens=5120 length_tokens=8192"},
 		{"[myengine] FATAL: not enough device memory for the plan", "unknown"},
 	} {
 		if got := strings.Join(stated(t, c.text+"\n"), "|"); got != c.want {
@@ -93,20 +169,32 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// TestNoFailure reads what resembles a failure and is none.
+// TestNoFailure reads what resembles a failure and is not one.
 func TestNoFailure(t *testing.T) {
 	for _, text := range []string{
 		"CUDA graphs can take additional 1~3 GiB memory per GPU. If you are running out of memory, consider decreasing `gpu_memory_utilization` or enforcing eager mode.",
 		"Available KV cache memory: 1.25 GiB\nGPU KV cache size: 4,096 tokens",
 		"Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.25GiB with freed_by_count=0. The caller indicates that this is not a failure, but this may mean that there could be performance gains if more memory were available.",
+		"MemoryError: Cannot allocate write+execute memory for ffi.callback().",
+		"pinned_memory_manager.cc:1] failed to allocate pinned system memory, falling back to non-pinned system memory",
+		"OSError: [Errno 28] No space left on device: '/home/me/.cache/model'",
+		"RuntimeError: CUDA error: too many resources requested for launch",
 		"out of resource: shared memory, Required: 99328, Hardware limit: 98304. Reducing block sizes may help.",
 		"KV cache pool is full. Retract requests. #retracted_reqs: 3",
+		"No valid triton configs. OutOfMemoryError: out of resource: triton_mm Required: 294912 Hardware limit:232448 Reducing block sizes or `num_stages` may help.\nIgnoring this choice.",
+		"distributed.worker.memory - WARNING - Worker is at 81% memory usage. Pausing worker.  Process memory: 1.9 GiB -- Worker memory limit: 2.33 GiB",
+		"earlyoom v1.7\nsending SIGTERM when mem <= 10.00% and swap <= 10.00%,\nmem avail: 15342 of 15881 MiB (96.61%)",
+		"systemd[1]: Started systemd-oomd.service - Userspace Out-Of-Memory (OOM) Killer.",
+		"UserWarning: find_executable_batch_size: Decreasing batch size to: 8.",
 		"Sequence group 7 is preempted by PreemptionMode.RECOMPUTE mode because there is not enough KV cache space.",
 		"[W] Requested amount of GPU memory (1048576 bytes) could not be allocated. There may not be enough free memory for allocation to succeed.\n[W] Skipping tactic 3 due to insufficient memory on requested size of 1048576 detected for tactic 4.",
 		"CUDA error: an illegal memory access was encountered",
 		`"OOMKilled": false, "Dead": false`,
+		"WARNING: memory allocation failed; attempting to free up memory...", "Allocation of 4194304 exceeds 10% of free system memory.",
+		"job 7 exceeded MEM usage soft limit", "ERROR: [TRT]: 2: [resizePhysical::145] Error Code 2: OutOfMemory (no further information)\nSkipping tactic 3 due to insufficient memory",
+		"If the allocation fails, an error says: out of memory", "error: the request exceeds the maximum length",
 		"ggml_cuda_host_malloc: warning: failed to allocate 12.00 MiB of pinned memory: out of memory",
-		"except torch.cuda.OutOfMemoryError:",
+		"except torch.cuda.OutOfMemoryError:", "6 steps without a leak; OOM errors caught: 1",
 		"    if 'CUDA out of memory' in str(e): retry()",
 		"job 9 finished with exit code 0; 3 subprocesses killed by the user's request",
 	} {
@@ -116,7 +204,7 @@ func TestNoFailure(t *testing.T) {
 	}
 }
 
-// TestStatementsAreFoundAnywhere puts a message behind prefixes, into colours and
+// TestStatementsAreFoundAnywhere puts a message behind prefixes, into colors and
 // JSON, and into lines that were broken anywhere.
 func TestStatementsAreFoundAnywhere(t *testing.T) {
 	const message = "max seq len (4096), (2.50 GiB KV cache is needed, which is larger than the available KV cache memory (1.25 GiB). Based on the available memory, the estimated maximum model length is 2032."
@@ -226,5 +314,27 @@ func BenchmarkLogs(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestKillsInLogs reads kills of which the lines come twice, numbered by their task,
+// or behind a progress bar.
+func TestKillsInLogs(t *testing.T) {
+	const kill = "[7.1] oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,task_memcg=/a,task=train,pid=77,uid=0\n" +
+		"[7.2] Out of memory: Killed process 77 (train) total-vm:9000kB, anon-rss:2048kB, file-rss:1024kB, shmem-rss:1024kB, UID:0\n" +
+		"[7.3] oom_reaper: reaped process 77 (train), now anon-rss:0kB, file-rss:0kB, shmem-rss:0kB\n" +
+		"[9.1] sshd invoked oom-killer: gfp_mask=0x0, order=0, oom_score_adj=0\n"
+	const want = "kernel-kill rss=4"
+	for name, text := range map[string]string{"twice": interleaved(prefixed("[rank0]: ", kill), prefixed("[rank1]: ", kill)), "after many": strings.Repeat("[1.1] sshd invoked oom-killer: order=0\n", 90) + kill} {
+		if got := stated(t, text); !slices.Equal(got, []string{want}) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	const buffer = "ggml_gallocr_reserve_n: failed to allocate CUDA0 buffer of size 150994944"
+	for _, prefix := range []string{"0: ", "\r 12%|███▏      | 12/100 [00:12<01:30,  9.8it/s]", "[31m"} {
+		text := prefixed(prefix, buffer+"\nllama_init: failed to allocate compute buffers")
+		if got := stated(t, text); !slices.Equal(got, []string{"llama.cpp-compute request=144"}) {
+			t.Errorf("%q: %s", prefix, got)
+		}
 	}
 }

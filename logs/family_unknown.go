@@ -8,22 +8,28 @@ import (
 // Unknown is a statement in words that are not known.
 const Unknown Kind = "unknown"
 
-// familyUnknown is of any program that says in an error that memory ran out.
+// familyUnknown is of any program that reports in an error that memory ran out.
 var familyUnknown = &family{
 	source: SourceProcess,
 	weak:   true,
 	keys: []string{
 		"outofmemory", "ranoutofmem", "notenoughmem", "notenoughdevicemem", "insufficientdevicemem", "insufficientmem", "insufficientgpumem", "insufficientvram", "notenoughvram", "notenoughgpu", "notenoughram",
 		"outofvram", "memoryexhausted", "memoryallocationfail", "failedtoallocate", "couldnotallocate", "unabletoallocate", "enomem", "allocationfailed", "out_of_memory",
-		"outofdevicememory", "outofhostmemory",
+		"outofdevicememory", "outofhostmemory", "mallocfailed", "failedtoalloc", "can'tallocate", "cannotallocate", "couldn'tallocate", "unabletoalloc", "failedtoreserve",
+		"badallocation", "maxallocsize", "maxbuffersize", "exceedsthemax", "exceedsmax", "exceededmax", "exceedsdevice", "maxsizeofmemory", "nomemoryleft", "nomorememory", "memoryisfull", "memorylimitexceeded", "exceededmemory",
+		"exceedsmemory", "exceedsthememory", "exceedsavailable", "exceedstheavailable", "exceedingmemory", "cudaoom", "gpuoom", "oomerror", "gotoom", "gotanoom", "oomdetected", "oomduring",
 	},
 	lines:    1,
-	harmless: regexp.MustCompile(`(?i)this is not a failure|warning: failed to allocate`),
+	harmless: regexp.MustCompile(`(?i)this ?is ?not ?a ?failure|exceeds ?\d+% ?of|allocate ?write\+execute|soft ?limit|warning: ?failed ?to ?allocate|OutOfMemoryError: ?out ?of ?resource|OutOfMemory \(no further information\)`),
 	wordings: []wording{
-		{kind: Unknown, line: `(?i)out ?of ?(?:device |host |gpu |video |system )?memory|ran out of (?:gpu |device |video |system |host )?mem|(?:not enough|insufficient) (?:gpu |video |device |system |free |host |cuda )?(?:v?ram\b|memory)|out of vram|memory exhausted|memory allocation fail|(?:failed|unable|could not|cannot) (?:to )?allocate .{0,60}(?:memory|bytes|[KMG]i?B\b)|\bENOMEM\b|out_of_memory`},
+		{kind: Unknown, line: `(?i)out ?of ?(?:device |host |gpu |video |system )?memory|ran out of (?:gpu |device |video |system |host )?mem|(?:not enough|insufficient) (?:gpu |video |device |system |free |host |cuda )?(?:v?ram\b|memory)|out of vram|memory exhausted|\bENOMEM\b|out_of_memory`},
+		{kind: Unknown, line: `(?i)(?:memory|buffer|\balloc) allocation fail|\bm?alloc(?:ation)? (?:of .{0,40} )?failed|bad allocation|(?:failed|unable|could ?n.t|could not|can.?t|cannot) (?:to )?(?:m?alloc\w*|reserve|map) .{0,60}(?:memory|bytes|[KMG]i?B\b|buffer|tensor|array)`},
+		{kind: Unknown, line: `(?i)exceed\w* (?:the |its |a |its own )?(?:max\w* |device |allowed |available |total |gpu |host |system |memory ).{0,40}(?:memory|alloc|buffer size|limit)|memory limit (?:of .{0,30} )?(?:was |is |has been )?exceeded|no (?:more |free )?memory (?:is )?(?:left|available)|memory is full`},
+		{kind: Unknown, line: `\b(?:CUDA|GPU) OOM\b|\bOOM ?[Ee]rror\b|[Gg]ot (?:an )?OOM|OOM (?:detected|during)`},
 	},
-	read: func(_ *excerpt, f *Failure) bool {
-		if loud.MatchString(f.Quote) && !advice(f.Quote) && !inSource.MatchString(f.Quote) && !exceptIn.MatchString(f.Quote) {
+	read: func(e *excerpt, f *Failure) bool {
+		f.interpret(e.stated, e.raw)
+		if loud.MatchString(f.Quote) && !advice(f.Quote) && !listed(f.Quote) && !exceptIn.MatchString(f.Quote) {
 			return true
 		}
 		f.Words["quiet"] = "it"
@@ -32,15 +38,16 @@ var familyUnknown = &family{
 }
 
 // loud is how an error differs from a remark.
-var loud = regexp.MustCompile(`(?i)error|exception|fatal|failed|failure|abort|panic|critical|crash|\[E\]|^E\d{4} `)
+var loud = regexp.MustCompile(`(?i)error|exceed|exception|fatal|failed|failure|abort|panic|critical|crash|\[E\]|^E\d{4} `)
 
-// advised is how a sentence begins or ends that states no failure, but what to do
-// against one.
-var advised = regexp.MustCompile(`(?i)\b(?:if|when|in case|to (?:avoid|prevent|fix|reduce|handle)|avoid|prevent|may|might|could (?:cause|lead|run)|can (?:cause|lead|run)|consider|risk|likely|unless|without running|recover|retry|retrying|fall(?:ing)? ?back|skip(?:ping|ped)?|not a failure|no longer|instead of|protect|guard|warning)\b`)
+// advised is how a sentence begins or ends that advises against a failure and does
+// not state one.
+var advised = regexp.MustCompile(`(?i)\b(?:if|when|in case|to (?:avoid|prevent|fix|reduce|handle)|avoid|prevent|may|might|perhaps|possibly|could (?:cause|lead|run)|can (?:cause|lead|run)|consider|risk|likely|unless|without running|recover|retry|retrying|fall(?:ing)? ?back|skip(?:ping|ped)?|not a failure|no longer|instead of|protect|guard|warning|attempting to (?:free|reclaim|evict)|ensure that)\b`)
 
-// advice reports whether the sentence of a line that says that memory ran out is
+// advice reports whether the sentence of a line that states that memory ran out is
 // advice, or a remark on what may happen.
 func advice(line string) bool {
+	line = runOn.ReplaceAllString(line, "$1. $2")
 	for _, sentence := range strings.FieldsFunc(line, func(r rune) bool { return r == ';' || r == '!' || r == '?' }) {
 		for part := range strings.SplitSeq(sentence, ". ") {
 			if about.MatchString(part) {
@@ -51,4 +58,7 @@ func advice(line string) bool {
 	return false
 }
 
-var about = regexp.MustCompile(`(?i)memory|v?ram\b|allocat|ENOMEM`)
+// runOn is the end of a sentence without a space.
+var runOn = regexp.MustCompile(`([a-z])\.([A-Z])`)
+
+var about = regexp.MustCompile(`(?i)memory|\bOOM|buffer|v?ram\b|allocat|ENOMEM`)

@@ -13,6 +13,7 @@ const (
 	XLACompile Kind = "xla-compile" // a program that needs more than the device has
 	XLABuffer  Kind = "xla-buffer"  // an array on a TPU
 	XLAProgram Kind = "xla-program" // a program that does not fit beside the arrays on a TPU
+	XLAScratch Kind = "xla-scratch" // a kernel that needs more of a core's own memory than it has
 )
 
 // familyXLA is XLA's: xla/service/buffer_assignment.cc, docs/errors, and what the
@@ -20,24 +21,28 @@ const (
 var familyXLA = &family{
 	source: SourceXLA,
 	keys: []string{
-		"outofmemorywhiletryingtoallocate", "outofmemoryallocating", "ranoutofmemoryinmemoryspace", "thatwasnotpossible", "failedtoallocaterequestfor",
-		"unlikelytohaveenoughmemory", "exceedingavailablebytes", "bufferassignmentoomdebugging",
+		"memorywhiletryingtoallocate", "outofmemoryallocating", "ranoutofmemoryinmemoryspace", "thatwasnotpossible", "failedtoallocaterequestfor",
+		"unlikelytohaveenoughmemory", "exceedingavailablebytes", "bufferassignmentoomdebugging", "bytesfornewconstant",
 	},
 	lines: 80,
 	bytes: 64 << 10,
 	wordings: []wording{
 		{kind: XLACompile, text: "Ran out of memory in memory space hbm. Used {needed_bytes:size} of {capacity_bytes:size}"},
 		{kind: XLACompile, text: "Ran out of memory in memory space hbm"},
+		{kind: XLAScratch, text: "Ran out of memory in memory space vmem{:any}Used {needed_bytes:size} of {limit_bytes:size}"},
+		{kind: XLAScratch, text: "Ran out of memory in memory space vmem"},
+		{kind: XLAScratch, text: "Ran out of memory in memory space {:word}. Used {needed_bytes:size} of {limit_bytes:size}"},
 		{kind: XLACompile, text: "Requires {needed_bytes:size}, has {capacity_bytes:size} available"},
 		{kind: XLACompile, text: "TensorCore Hbm usage: {needed_bytes:size}, {:any}exceeding available bytes: {capacity_bytes:size}"},
 		{kind: XLAProgram, text: "Attempting to reserve {request_bytes:size} at the bottom of memory. That was not possible. There are {device_free_bytes:size} free"},
 		{kind: XLABuffer, text: "Attempting to allocate {request_bytes:size}. That was not possible. There are {device_free_bytes:size} free"},
 		{kind: XLABuffer, text: "Attempting to {:any}{request_bytes:size}{:any}. That was not possible"},
 		{kind: XLARequest, text: "Failed to allocate request for {rounded:size} ({request_bytes:int}B) on device ordinal"},
-		{kind: XLARequest, text: "Out of memory while trying to allocate {rounded:size} ({request_bytes:int} bytes)"},
-		{kind: XLARequest, text: "Out of memory while trying to allocate {request_bytes:size}"},
+		{kind: XLARequest, text: "of memory while trying to allocate {rounded:size} ({request_bytes:int} bytes)"},
+		{kind: XLARequest, text: "of memory while trying to allocate {request_bytes:size}"},
 		{kind: XLARequest, text: "Exhausted: Out of memory allocating {request_bytes:size}"},
 		{kind: XLARequest, text: "Failed to allocate request for {request_bytes:size}"},
+		{kind: XLARequest, text: "Failed to allocate {request_bytes:int} bytes for new constant"},
 	},
 	facts: []string{
 		"total allocation: {needed_bytes:size}", "preallocated temp allocation: {temporary:size}", "parameter allocation: {parameters:size}",
@@ -71,12 +76,12 @@ const (
 )
 
 // familyTensorFlow is the allocator of TensorFlow, which XLA has too:
-// xla/tsl/framework/bfc_allocator.cc. A text that says of itself that it is no
-// failure is none.
+// xla/tsl/framework/bfc_allocator.cc. A text that states that it is not a failure
+// is not one.
 var familyTensorFlow = &family{
 	source: SourceTensorFlow,
 	keys: []string{
-		"ranoutofmemorytryingtoallocate", "oomwhenallocatingtensor", "cuda_error_out_of_memory", "dsttensorisnotinitialized", "bfcallocatordumpfor",
+		"ranoutofmemorytryingtoallocate", "oomwhenallocatingtensor", "cuda_error_out_of_memory", "dsttensorisnotinitialized", "bfcallocatordumpfor", "bytes)fromdevice:",
 	},
 	lines:    100_000,
 	bytes:    4 << 20,
@@ -88,6 +93,7 @@ var familyTensorFlow = &family{
 		{kind: TensorFlowPool, text: "ran out of memory trying to allocate {rounded:size} (rounded to {request_bytes:int})"},
 		{kind: TensorFlowPool, text: "ran out of memory trying to allocate {request_bytes:size}"},
 		{kind: TensorFlowDriver, text: "failed to allocate {rounded:size} ({request_bytes:int} bytes) from device: CUDA_ERROR_OUT_OF_MEMORY"},
+		{kind: TensorFlowDriver, text: "failed to allocate {rounded:size} ({request_bytes:int} bytes) from device: HIP"},
 		{kind: TensorFlowTensor, text: "Dst tensor is not initialized", weak: true},
 	},
 	facts: []string{
@@ -122,6 +128,9 @@ func readChunks(e *excerpt, f *Failure) bool {
 	}
 	if strings.HasPrefix(strings.ToLower(f.Words["allocator"]), "cpu") || strings.HasPrefix(strings.ToLower(f.Words["allocator"]), "mklcpu") {
 		f.Host = true
+	}
+	if bytes.Contains(e.raw, []byte("HIP_ERROR")) || bytes.Contains(e.raw, []byte("hipError")) {
+		f.Words["maker"] = MakerAMD
 	}
 	var free, largest float64
 	for line := range bytes.Lines(e.raw) {

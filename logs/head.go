@@ -7,13 +7,13 @@ type head struct {
 	known   bool // false: the beginning of the message is cut off
 	wording Wording
 	backend string
-	at, end int // where it stands in the text
+	at, end int // where it is in the text
 
 	device  *int // of the communication library's words, which state both in the head
 	request *int64
 }
 
-// What stands in each head.
+// What each head contains.
 const (
 	outOfMemory = "outofmemory"
 	exceeds     = "wouldexceedallowedmemory"
@@ -21,7 +21,7 @@ const (
 	calloc      = "FailedtoCUDAcalloc"
 )
 
-// headIn is the first head that stands in a text without white space, from some
+// headIn is the first head that is in a text without white space, from some
 // byte on.
 func headIn(text []byte, from int) (first head, ok bool) {
 	for at := from; !ok; {
@@ -36,6 +36,9 @@ func headIn(text []byte, from int) (first head, ok bool) {
 			}
 		}
 	}
+	if bytes.IndexByte(text[from:], calloc[0]) < 0 {
+		return first, ok
+	}
 	if i := bytes.Index(text[from:], []byte(calloc)); i >= 0 && (!ok || from+i < first.at) {
 		if h, is := headAt(text, from+i, calloc); is {
 			return h, true
@@ -44,7 +47,7 @@ func headIn(text []byte, from int) (first head, ok bool) {
 	return first, ok
 }
 
-// headAt is the head in which a word stands.
+// headAt is the head that contains a word.
 func headAt(text []byte, at int, word string) (head, bool) {
 	before, behind := text[:at], text[at+len(word):]
 	h := head{known: true, at: at, end: at + len(word), backend: "CUDA"}
@@ -54,7 +57,11 @@ func headAt(text []byte, at int, word string) (head, bool) {
 		return h, len(behind) > len("Error:") && bytes.HasPrefix([]byte(rest), behind)
 	case calloc:
 		h.wording, h.device = NCCL, deviceOfNCCL(before)
-		h.request, _ = size(bytes.TrimPrefix(behind, []byte("async")))
+		figure := bytes.TrimPrefix(behind, []byte("async"))
+		n, length := size(figure)
+		if length > 0 && n >= 0 {
+			h.request, h.end = &n, len(text)-len(figure)+length
+		}
 		return h, h.request != nil
 	case exceeds:
 		h.wording = Async
@@ -86,9 +93,19 @@ func (h head) ofDriver(text []byte) (head, bool) {
 	if shorter, ok := bytes.CutSuffix(name, []byte("driver")); ok {
 		name, h.wording = shorter, Driver
 	}
-	h.backend = string(trailing(name, capital))
+	h.backend = backendOf(trailing(name, capital))
 	h.at = len(name) - len(h.backend)
 	return h, len(h.backend) > 1 && !h.quoted(text)
+}
+
+// backendOf is the name of a backend, the same string for those that are known.
+func backendOf(name []byte) string {
+	for _, known := range []string{"CUDA", "HIP", "XPU", "NPU"} {
+		if string(name) == known {
+			return known
+		}
+	}
+	return string(name)
 }
 
 // ofNCCL is the head "Cuda failure 2 'out of memory'".
@@ -108,7 +125,7 @@ func (h head) ofNCCL(text []byte) (head, bool) {
 // ofAllocator is the head "CUDA out of memory. Tried to allocate".
 func (h head) ofAllocator(text []byte) (head, bool) {
 	before := text[:h.at]
-	h.backend = string(trailing(before, capital))
+	h.backend = backendOf(trailing(before, capital))
 	if hasSuffix(before, "Cuda") {
 		h.backend = "Cuda"
 	}
@@ -129,12 +146,13 @@ func (h head) ofAllocator(text []byte) (head, bool) {
 	return h, len(h.backend) > 1 && bytes.HasPrefix([]byte(request), tried) // the text ends here
 }
 
-// quoted tells words that stand alone between quotes, as in a program that looks
+// quoted reports whether words are alone between quotes, as in a program that looks
 // for them.
 func (h *head) quoted(text []byte) bool {
-	quote := func(c byte) bool { return c == '"' || c == '\'' || c == '`' }
-	return h.at > 0 && h.end < len(text) && quote(text[h.at-1]) && quote(text[h.end])
+	return h.at > 0 && h.end < len(text) && quotation(text[h.at-1]) && quotation(text[h.end])
 }
+
+func quotation(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
 // deviceOfNCCL is the device that a line of the communication library names:
 // "host:3063:3152 [2] include/alloc.h:178 NCCL WARN …".
@@ -166,60 +184,67 @@ func trailing(text []byte, is func(byte) bool) []byte {
 	return text[n:]
 }
 
-// headless tells text in which figures of a message stand, though its head is cut
+// headless reports whether a text has figures of a message, though its head is cut
 // off.
-func headless(text []byte) bool {
-	o := parse(head{}, text)
-	switch {
-	case o == nil:
+func (p *parser) headless(text []byte) bool {
+	if bytes.IndexByte(text, 'B') < 0 && !bytes.Contains(text, []byte("bytes")) {
+		return false // no size, as in the prefixes of logs
+	}
+	before := p.figures
+	o := p.parse(head{}, text)
+	if o == nil {
 		return false
-	case o.Wording == Async: // many programs write "Requested:"
+	}
+	p.spare, p.figures = o, before
+	if o.Wording == Async { // many programs write "Requested:"
 		return o.Free != nil
 	}
 	return o.Total != nil || o.Reserved != nil || o.Unallocated != nil || o.Allocated != nil
 }
 
-// endIn is where a message with this head is whole, -1 if it is not.
-func (h *head) endIn(text []byte) int {
+// endIn returns where a message with this head is whole, -1 if it is not. It is not looked
+// for before some byte.
+func (h *head) endIn(text []byte, from int) int {
 	switch {
 	case h.wording.bare():
 		return h.end - h.at
 	case h.wording == Metal:
-		if at := bytes.Index(text, []byte("pool.")); at >= 0 {
-			return at + len("pool.")
+		if at := bytes.Index(text[from:], []byte("pool.")); at >= 0 {
+			return from + at + len("pool.")
 		}
 		return -1
 	case h.wording == Async:
 		const limit = "memoryfraction):"
-		at := bytes.Index(text, []byte(limit))
+		at := bytes.Index(text[from:], []byte(limit))
 		if at < 0 {
 			return -1
 		}
+		at += from
 		if _, length := size(text[at+len(limit):]); length > 0 {
 			return at + len(limit) + length
 		}
 		return -1
 	}
 	const name = "PyTorch"
-	for from := 0; ; {
-		at := bytes.Index(text[from:], []byte(name))
+	for begin := from; ; {
+		at := bytes.Index(text[begin:], []byte(name))
 		if at < 0 {
 			break
 		}
-		from += at + len(name)
+		begin += at + len(name)
 		for _, words := range []string{"butunallocated", ")"} {
-			if hasPrefix(text[from:], words) && (words != ")" || hasSuffix(text[:from], "reservedintotalbyPyTorch")) {
-				return from + len(words)
+			if hasPrefix(text[begin:], words) && (words != ")" || hasSuffix(text[:begin], "reservedintotalbyPyTorch")) {
+				return begin + len(words)
 			}
 		}
 	}
-	for from := 0; ; { // until PyTorch 1.3
-		at := bytes.IndexByte(text[from:], ')')
+	for begin := from; ; { // until PyTorch 1.3
+		at := bytes.IndexByte(text[begin:], ')')
 		if at < 0 {
 			return -1
 		}
-		if from += at + 1; hasSuffix(text[:from], "Bcached)") {
-			return from
+		if begin += at + 1; hasSuffix(text[:begin], "Bcached)") {
+			return begin
 		}
 	}
 }

@@ -1,6 +1,6 @@
 package logs
 
-// A Hint is what a text tells of the program and the system that it is of, beside
+// A Hint is what a text shows about the program and the system that it is of, beside
 // its statements.
 type Hint int
 
@@ -19,7 +19,7 @@ const (
 	HintWindows
 	HintWSL
 	HintJetson
-	HintIntegrated // a GPU that has no memory of its own
+	HintIntegrated // a GPU that shares the host's memory
 	HintTensorFlow
 	HintJAX
 	HintTPU
@@ -32,7 +32,7 @@ const (
 	mostHints // how many there are
 )
 
-// hints are the words, in lower case and without white space, that tell.
+// hints are the words that show it, in lower case and without white space.
 var hints = []struct {
 	hint  Hint
 	words []string

@@ -1,7 +1,7 @@
 package logs
 
 // literals finds many words in a text at once, in one pass over its bytes: an
-// automaton after Aho and Corasick. Case does not matter, and white space is
+// Aho-Corasick automaton. Case does not matter, and white space is
 // passed over, so that a word is found wherever its line was broken.
 type literals struct {
 	class [256]uint8 // of each byte; passed over and foreign are special
@@ -18,7 +18,7 @@ const (
 	ending    = 1 << 31
 )
 
-// Classes of bytes that stand in no word.
+// Classes of bytes that are in no word.
 const (
 	passedOver = 0 // white space: the state stays
 	foreign    = 1 // the state is the first again
@@ -52,23 +52,31 @@ func newLiterals(words []string) *literals {
 	return l
 }
 
-// trie makes a state for each beginning of a word: its children by class.
+// trie makes a state for each beginning of a word, the shorter ones first, as most of
+// a text is read in these: its children by class.
 func (l *literals) trie() (children []map[uint8]uint16) {
 	children = append(children, map[uint8]uint16{})
 	l.ends = append(l.ends, nil)
-	for i, word := range l.words {
-		state := uint16(0)
-		for _, c := range []byte(word) {
-			to, ok := children[state][l.class[c]]
+	states := make([]uint16, len(l.words))
+	for at, more := 0, true; more; at++ {
+		more = false
+		for i, word := range l.words {
+			if at >= len(word) {
+				continue
+			}
+			more = true
+			class := l.class[word[at]]
+			to, ok := children[states[i]][class]
 			if !ok {
 				to = uint16(len(children))
-				children[state][l.class[c]] = to
+				children[states[i]][class] = to
 				children = append(children, map[uint8]uint16{})
 				l.ends = append(l.ends, nil)
 			}
-			state = to
+			if states[i] = to; at == len(word)-1 {
+				l.ends[to] = append(l.ends[to], uint16(i))
+			}
 		}
-		l.ends[state] = append(l.ends[state], uint16(i))
 	}
 	return children
 }

@@ -11,12 +11,12 @@ import (
 type message struct {
 	text   []byte // without white space
 	begins []line // where in it the lines begin
-	prefix []byte // what stands before it on its first line
+	prefix []byte // what is before it on its first line
 	named  bool   // it begins on that line with its name, behind the prefix
-	alone  bool   // or nothing of the line before stands in it
+	alone  bool   // or nothing of the line before is in it
 	lines  int    // since it began
 
-	head     head // of a message that has begun and goes on
+	head     head // of a message that has begun and continues
 	searched int  // bytes in which it does not end and no other begins; 0 if none has begun
 }
 
@@ -26,7 +26,7 @@ type line struct {
 	number int64
 }
 
-// lineAt is the number of the line in which a byte stands.
+// lineAt is the number of the line of a byte.
 func (m *message) lineAt(at int) int64 {
 	number := m.begins[0].number
 	for _, l := range m.begins {
@@ -42,7 +42,7 @@ func (m *message) lineAt(at int) int64 {
 func (m *message) cut(n int) {
 	number := m.lineAt(n)
 	m.searched = 0
-	m.text = m.text[n:]
+	m.text = m.text[:copy(m.text, m.text[n:])]
 	m.begins = slices.DeleteFunc(m.begins, func(l line) bool { return l.at <= n })
 	for i := range m.begins {
 		m.begins[i].at -= n
@@ -50,23 +50,22 @@ func (m *message) cut(n int) {
 	m.begins = slices.Insert(m.begins, 0, line{0, number})
 }
 
-// add appends a line of the source without the prefix, which differs from that of
-// the first line in digits at most.
+// add appends a line of the source without the prefix, of which the words are those of
+// the first line except for digits.
 func (m *message) add(from, text []byte, number int64) {
-	if n := len(m.prefix); n > 0 && len(text) >= n && alike(text[:n], m.prefix) {
-		text = text[n:]
-	} else {
-		text = text[len(from):]
-	}
+	text = text[max(len(from), commonPrefix(text, m.prefix)):]
 	if m.lines > 0 {
-		text = bytes.TrimLeft(text, " \t#>|*") // of a comment, a quotation or a table
+		text = pastMargin(text)
+	}
+	for n := len(text); n > 0 && (text[n-1] == ' ' || text[n-1] == '\t' || text[n-1] == '|'); n-- {
+		text = text[:n-1]
 	}
 	m.begins = append(m.begins, line{len(m.text), number})
 	m.text = compact(m.text, text)
 	m.lines++
 }
 
-// patience is how many lines a message may take until there is something to tell
+// patience returns how many lines a message may take until there is something to report
 // it by.
 func (m *message) patience() int {
 	if bytes.Contains(m.text, []byte("Currentlyallocated:")) {
@@ -81,13 +80,16 @@ func (m *message) full() bool { return m.lines >= mostLines || len(m.text) >= lo
 type scanner struct {
 	found  Found
 	groups map[group]int       // in found.Failures
+	group  lastGroup           // the one added to last
+	older  []*OOM              // that are not kept, to be used again
 	mended int                 // bytes that were read again to leave out lines of others
 	number int64               // of the line
 	open   map[string]*message // by source
 	before lineBefore
-	spare  *message // one that is closed, to be used again
-	last   *OOM     // that was counted
-	slow   bool     // each line is read as if it were the only one
+	spare  []*message // that are closed, to be used again
+	parser parser
+	last   *OOM // that was counted
+	slow   bool // each line is read as if it were the only one
 	same   sameLine
 }
 
@@ -95,12 +97,12 @@ type scanner struct {
 type sameLine struct {
 	line   []byte // empty if there is none
 	prefix int    // bytes of the line before the message
-	named  bool   // whatever the line before is, nothing of it is read
+	named  bool   // the line before is not read
 	oom    OOM
 	rest   []byte // of the line behind the message, without white space
 }
 
-// is reports whether a line is the same but for the digits before the message, as
+// is reports whether a line is the same except for the digits before the message, as
 // in times, where these do not name who wrote it.
 func (r *sameLine) is(line []byte) bool {
 	if len(r.line) == 0 || len(line) != len(r.line) || !bytes.Equal(line[r.prefix:], r.line[r.prefix:]) {
@@ -109,10 +111,16 @@ func (r *sameLine) is(line []byte) bool {
 	if r.oom.Rank != "" {
 		return bytes.Equal(line[:r.prefix], r.line[:r.prefix])
 	}
-	return alike(line[:r.prefix], r.line[:r.prefix])
+	return commonPrefix(line, r.line[:r.prefix]) == r.prefix
 }
 
-// A group is what tells the messages of a rank and device from others.
+// lastGroup is a group and where it is in found.Failures, -1 if that is unknown.
+type lastGroup struct {
+	group
+	at int
+}
+
+// A group is what distinguishes the messages of a rank and device from others.
 type group struct {
 	rank   string
 	device int // -1: unknown
@@ -126,16 +134,15 @@ type lineBefore struct {
 }
 
 func newScanner() *scanner {
-	return &scanner{open: map[string]*message{}, groups: map[group]int{}}
+	return &scanner{open: map[string]*message{}, groups: map[group]int{}, group: lastGroup{at: -1}}
 }
 
-// idle reports whether a line in which no word of a message stands changes nothing.
+// idle reports whether a line without any word of a message changes nothing.
 func (s *scanner) idle() bool { return len(s.open) == 0 }
 
-// line takes the next line of the text; hot says that words of a message stand in
-// it.
+// line takes the next line of the text; hot reports whether words of a message are in
+// it, as [telling] has it.
 func (s *scanner) line(text []byte, hot bool) {
-	hot = hot && maybe(text)
 	if !hot && len(s.open) == 0 {
 		s.remember(nil, text)
 		return
@@ -144,10 +151,7 @@ func (s *scanner) line(text []byte, hot bool) {
 		s.repeat()
 		return
 	}
-	count, whole := s.found.Count, text
-	if bytes.IndexByte(text, 0x1b) >= 0 {
-		text, whole = paint.ReplaceAll(text, nil), nil
-	}
+	count := s.found.Count
 	from := sourceOf(text)
 	m := s.open[string(from)]
 	if m == nil && hot {
@@ -164,16 +168,16 @@ func (s *scanner) line(text []byte, hot bool) {
 	}
 	s.remember(from, m.text[m.begins[len(m.begins)-1].at:])
 	delete(s.open, string(from))
-	s.spare = m
+	s.spare = append(s.spare, m)
 	if !s.slow && s.found.Count == count+1 && len(s.open) == 0 {
-		s.note(whole, m)
+		s.note(text, m)
 	}
 }
 
-// note keeps a line, in which one message was counted, if that stands whole in it.
+// note keeps a line, in which one message was counted, if that is whole in it.
 func (s *scanner) note(text []byte, m *message) {
 	s.same.line = s.same.line[:0]
-	if o := s.last; (m.named || m.alone) && o.Whole && o.Line == s.number && o.Wording != NCCL && s.found.Cut != s.number {
+	if o := s.last; (m.named || m.alone) && o.Whole && o.Line == s.number && s.found.Cut != s.number {
 		s.same.line, s.same.prefix, s.same.named = append(s.same.line, text...), len(m.prefix), m.named
 		s.same.oom, s.same.rest = *o, append(s.same.rest[:0], s.before.text...)
 	}
@@ -181,39 +185,17 @@ func (s *scanner) note(text []byte, m *message) {
 
 // repeat counts the message of the line that was noted once more.
 func (s *scanner) repeat() {
-	o := s.same.oom
+	var o *OOM
+	if n := len(s.older); n > 0 {
+		o, s.older = s.older[n-1], s.older[:n-1]
+	} else {
+		o = &OOM{}
+	}
+	*o = s.same.oom
 	o.Line = s.number
-	s.add(&o)
+	s.add(o)
 	s.before.source = append(s.before.source[:0], sourceOf(s.same.line)...)
 	s.before.number, s.before.text = s.number, append(s.before.text[:0], s.same.rest...)
-}
-
-// maybe tells lines in which a message stands, or has begun on the line before: of
-// the words of its beginning, one at least is whole wherever the line is broken.
-func maybe(line []byte) bool {
-	has := func(words string) bool { return bytes.Contains(line, []byte(words)) }
-	return has("Tried") || has("capac") || has("by PyTorch") || has("exceed allowed") ||
-		has("emory") && (has("out of memory") || has("OutOfMemoryError")) ||
-		has("alloc") && (has("calloc") || has("MPS alloc") || has("ently allocated") || allocate(line))
-}
-
-// wordsOfMessages are those of [maybe], of which one stands in every line that it
-// accepts, in lower case and without white space.
-var wordsOfMessages = []string{"tried", "capac", "bypytorch", "exceedallowed", "outofmemory", "calloc", "mpsalloc", "entlyallocated", "allocate"}
-
-// allocate tells lines with that word. Many logs have "allocated" in every line.
-func allocate(line []byte) bool {
-	const word = "allocate"
-	for {
-		at := bytes.Index(line, []byte(word))
-		if at < 0 {
-			return false
-		}
-		line = line[at+len(word):]
-		if len(line) == 0 || !letter(line[0]) {
-			return true
-		}
-	}
 }
 
 // remember keeps the end of a line, as far as no message was found in it.
@@ -229,9 +211,9 @@ func (s *scanner) begin(from, text []byte) *message {
 	if len(s.open) >= mostOpen {
 		s.closeAll()
 	}
-	m := s.spare
-	if s.spare = nil; m == nil {
-		m = &message{}
+	m := &message{}
+	if n := len(s.spare); n > 0 {
+		m, s.spare = s.spare[n-1], s.spare[:n-1]
 	}
 	*m = message{text: m.text[:0], begins: m.begins[:0], prefix: m.prefix[:0]}
 	const longestPrefix = 256 // of a log; more is text in which a message may have ended
@@ -248,7 +230,7 @@ func (s *scanner) begin(from, text []byte) *message {
 	return m
 }
 
-// longestHead is how many bytes of a head tell it, without white space.
+// longestHead is how many bytes identify a head, without white space.
 const longestHead = 128
 
 // goesOn reports whether a message has begun and what was added neither ends it nor
@@ -257,26 +239,27 @@ func (m *message) goesOn() bool {
 	if m.searched == 0 || m.full() {
 		return false
 	}
-	if _, another := headIn(m.text, max(m.head.end, m.searched-longestHead)); another || m.head.endIn(m.text) >= 0 {
+	from := max(m.head.end, m.searched-longestHead)
+	if _, another := headIn(m.text, from); another || m.head.endIn(m.text, from) >= 0 {
 		return false
 	}
 	m.searched = len(m.text)
 	return true
 }
 
-// take counts the messages that stand whole in a text, with last also others, and
-// tells whether more of one may follow.
+// take counts the messages that are whole in a text, with last also others, and
+// reports whether more of one may follow.
 func (s *scanner) take(m *message, from []byte, last bool) (more bool) {
 	if !last && !s.slow && m.goesOn() {
 		return true
 	}
 	for counted := false; ; counted = true {
 		h, ok := headIn(m.text, 0)
-		if ok && h.at > 0 && !headless(m.text[:h.at]) {
+		if ok && h.at > 0 && !s.parser.headless(m.text[:h.at]) {
 			m.cut(h.at)
 			h.end, h.at = h.end-h.at, 0
 		}
-		if !ok && !headless(m.text) {
+		if !ok && !s.parser.headless(m.text) {
 			return !last && !counted && m.lines < m.patience()
 		}
 		if !ok || h.at > 0 {
@@ -287,7 +270,7 @@ func (s *scanner) take(m *message, from []byte, last bool) (more bool) {
 		if another {
 			until = next.at
 		}
-		end := h.endIn(m.text[:until])
+		end := h.endIn(m.text[:until], 0)
 		if end < 0 && !another && !last && !m.full() {
 			if m.head = h; len(m.text)-h.end > longestHead {
 				m.searched = len(m.text)
@@ -304,12 +287,12 @@ func (s *scanner) take(m *message, from []byte, last bool) (more bool) {
 // count counts the message that the first n bytes of the text are, and takes
 // them out.
 func (s *scanner) count(m *message, from []byte, h head, n int, whole bool) {
-	o := parse(h, m.text[:n])
+	o := s.parser.parse(h, m.text[:n])
 	switch {
 	case o == nil && h.known:
 		s.found.Cut = m.lineAt(0)
 	case o != nil:
-		if o.Lacks() > 0 && s.mended < mostMending {
+		if o.Missing() > 0 && s.mended < mostMending {
 			o = s.mend(m, h, n, o)
 		}
 		o.Line, o.Whole = m.lineAt(0), whole
@@ -321,8 +304,8 @@ func (s *scanner) count(m *message, from []byte, h head, n int, whole bool) {
 	m.lines = 1
 }
 
-// mend reads a message of several lines without those of others that stand in the
-// middle of it: what makes more figures whole is no part of it.
+// mend reads a message of several lines without those of others that are in the
+// middle of it: what makes more figures whole is not part of it.
 func (s *scanner) mend(m *message, h head, n int, o *OOM) *OOM {
 	text := bytes.Clone(m.text[:n])
 	var starts []int
@@ -331,8 +314,8 @@ func (s *scanner) mend(m *message, h head, n int, o *OOM) *OOM {
 			starts = append(starts, l.at)
 		}
 	}
-	for o.Lacks() > 0 {
-		better, from, to := s.leftOut(h, text, starts, o.Lacks())
+	for o.Missing() > 0 {
+		better, from, to := s.leftOut(h, text, starts, o.Missing())
 		if better == nil {
 			break
 		}
@@ -349,13 +332,13 @@ func (s *scanner) mend(m *message, h head, n int, o *OOM) *OOM {
 
 // leftOut reads a message without some of its lines, if it then lacks less: from
 // one up to another, neither the first nor the last.
-func (s *scanner) leftOut(h head, text []byte, starts []int, lacks int) (o *OOM, from, to int) {
+func (s *scanner) leftOut(h head, text []byte, starts []int, missing int) (o *OOM, from, to int) {
 	rest := make([]byte, 0, len(text))
 	for from = 1; from < len(starts)-1; from++ {
 		for to = from + 1; to < min(len(starts), from+1+mostForeign); to++ {
 			rest = append(append(rest[:0], text[:starts[from]]...), text[starts[to]:]...)
 			s.mended += len(rest)
-			if o = parse(h, rest); o != nil && o.Lacks() < lacks {
+			if o = s.parser.parse(h, rest); o != nil && o.Missing() < missing {
 				return o, from, to
 			}
 		}
@@ -369,14 +352,18 @@ func (s *scanner) add(o *OOM) {
 	if o.Device != nil {
 		g.device = *o.Device
 	}
-	i, ok := s.groups[g]
-	if !ok {
-		if i = len(s.found.Failures); i == mostRanks {
-			s.found.Count++
-			return
+	i := s.group.at
+	if i < 0 || g != s.group.group {
+		var ok bool
+		if i, ok = s.groups[g]; !ok {
+			if i = len(s.found.Failures); i == mostRanks {
+				s.found.Count++
+				return
+			}
+			s.groups[g] = i
+			s.found.Failures = append(s.found.Failures, Failures{Rank: o.Rank, Device: o.Device})
 		}
-		s.groups[g] = i
-		s.found.Failures = append(s.found.Failures, Failures{Rank: o.Rank, Device: o.Device})
+		s.group = lastGroup{g, i}
 	}
 	f := &s.found.Failures[i]
 	if f.Count > 0 && o.goesOn(f.Last()) {
@@ -388,12 +375,13 @@ func (s *scanner) add(o *OOM) {
 	s.found.Count++
 	f.Count++
 	if len(f.Messages) == mostMessages {
+		s.older = append(s.older[:0], f.Messages[:mostMessages/2]...)
 		f.Messages = slices.Delete(f.Messages, 0, mostMessages/2)
 	}
 	f.Messages = append(f.Messages, o)
 }
 
-// goesOn tells a further line of what the communication library says of one
+// goesOn recognizes a further line of what the communication library says about one
 // failure: that the driver failed, and close behind how much it was asked for, at
 // first and once more for the few bytes behind it.
 func (o *OOM) goesOn(before *OOM) bool {
@@ -409,6 +397,7 @@ func (s *scanner) closeAll() {
 	})
 	for _, from := range open {
 		s.take(s.open[from], []byte(from), true)
+		s.spare = append(s.spare, s.open[from])
 	}
 	clear(s.open)
 }

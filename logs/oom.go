@@ -1,4 +1,4 @@
-// Package logs finds statements about memory in text that people paste: a terminal, a
+// Package logs finds statements about memory in pasted text: a terminal, a
 // log of one rank or of many, the kernel's messages.
 //
 // [Scan] reads it once. PyTorch's own message is read by message.go, head.go and
@@ -10,6 +10,7 @@ package logs
 
 import (
 	"math"
+	"math/bits"
 	"strconv"
 	"strings"
 )
@@ -38,14 +39,14 @@ type OOM struct {
 	Processes   []Process
 }
 
-// A Process holds memory on the device, as the message tells. In a container the
+// A Process holds memory on the device, as the message states. In a container the
 // program that failed can be among them, under a number it does not know.
 type Process struct {
 	PID   int64
 	Bytes int64
 }
 
-// A Wording is who speaks in a message, and how.
+// A Wording is the author of a message, and its form.
 type Wording int
 
 // The wordings.
@@ -61,13 +62,13 @@ const (
 	Silent                 // of the first allocator for Intel's GPUs, which states no figure
 )
 
-// bare tells wordings that state no figure but the request.
+// bare reports whether a wording states no figure but the request.
 func (w Wording) bare() bool { return w >= Absurd }
 
-// Bare tells a message of a wording that states no figure but the request.
+// Bare reports whether a message is of a wording that states no figure but the request.
 func (o *OOM) Bare() bool { return o.Wording.bare() }
 
-// A phrase is what stands beside a figure of a message, white space taken out: so
+// A phrase is what is beside a figure of a message, white space taken out: so
 // it does not matter where a line was broken. PyTorch 2.1 writes "capacty".
 type phrase struct {
 	before, after string
@@ -106,7 +107,21 @@ var phrases = []phrase{
 	{"maxallowed:", "", Metal, func(o *OOM) **int64 { return &o.Allowed }},
 }
 
-// beside tells whether a figure stands in a phrase. The words behind it may be cut
+// likely are the phrases, by their bits, that can be beside a figure: by the byte
+// before it, and by the one after it where there is none before.
+var likely = func() (by struct{ last, first [256]uint32 }) {
+	for i := range phrases {
+		p := &phrases[i]
+		if n := len(p.before); n > 0 {
+			by.last[p.before[n-1]] |= 1 << i
+		} else {
+			by.first[p.after[0]] |= 1 << i
+		}
+	}
+	return by
+}()
+
+// beside reports whether a figure is in a phrase. The words behind it may be cut
 // off where the text ends, if those before it are enough.
 func (p *phrase) beside(before, behind []byte) bool {
 	const enough = 2
@@ -121,9 +136,9 @@ func hasSuffix(text []byte, words string) bool {
 	return len(text) >= len(words) && string(text[len(text)-len(words):]) == words
 }
 
-// Lacks counts the figures that a message of its wording states and this one does
-// not: it was cut off, or lines of others stand in it.
-func (o *OOM) Lacks() (n int) {
+// Missing counts the figures that a message of its wording states and this one does
+// not: it was cut off, or lines of others are in it.
+func (o *OOM) Missing() (n int) {
 	for _, x := range o.stated() {
 		if x == nil {
 			n++
@@ -145,12 +160,41 @@ func (o *OOM) stated() []*int64 {
 	return nil
 }
 
+// A parser reads messages, and has room for those to come.
+type parser struct {
+	spare   *OOM
+	figures []int64 // of the last messages
+}
+
 // parse reads a message from text without white space that begins with its head,
-// or in which that is cut off. It is nil if there is no figure in it.
-func parse(h head, text []byte) *OOM {
-	o := &OOM{Wording: h.wording, Backend: h.backend, Device: h.device, Request: h.request}
-	if h.wording.bare() {
+// or in which that is cut off. It returns nil if the text contains no figure.
+func (p *parser) parse(h head, text []byte) *OOM {
+	o := p.spare
+	if p.spare = nil; o == nil {
+		o = &OOM{}
+	}
+	if *o = (OOM{}); p.read(o, &h, text) {
 		return o
+	}
+	p.spare = o
+	return nil
+}
+
+// keep returns where a figure is kept.
+func (p *parser) keep(n int64) *int64 {
+	const room = 32
+	if len(p.figures) == cap(p.figures) {
+		p.figures = make([]int64, 0, room)
+	}
+	p.figures = append(p.figures, n)
+	return &p.figures[len(p.figures)-1]
+}
+
+// read reads a message, and reports whether it contains a figure or needs none.
+func (p *parser) read(o *OOM, h *head, text []byte) bool {
+	o.Wording, o.Backend, o.Device, o.Request = h.wording, h.backend, h.device, h.request
+	if h.wording.bare() {
+		return true
 	}
 	some := false
 	for i := 0; i < len(text); i++ {
@@ -159,7 +203,7 @@ func parse(h head, text []byte) *OOM {
 		}
 		n, length := size(text[i:])
 		if length > 0 {
-			some = o.take(&h, n, text[:i], text[i+length:]) || some
+			some = p.take(o, h, n, text[:i], text[i+length:]) || some
 			i += length - 1
 			continue
 		}
@@ -168,14 +212,14 @@ func parse(h head, text []byte) *OOM {
 		i += len(digits) - 1
 	}
 	if !some && o.Processes == nil {
-		return nil
+		return false
 	}
 	o.complete()
-	return o
+	return true
 }
 
 // take takes a figure, if it is one of the message and the first of its kind.
-func (o *OOM) take(h *head, n *int64, before, behind []byte) bool {
+func (p *parser) take(o *OOM, h *head, n int64, before, behind []byte) bool {
 	var last, first byte
 	if len(before) > 0 {
 		last = before[len(before)-1]
@@ -183,36 +227,33 @@ func (o *OOM) take(h *head, n *int64, before, behind []byte) bool {
 	if len(behind) > 0 {
 		first = behind[0]
 	}
-	for i := range phrases {
-		p := &phrases[i]
-		if n := len(p.before); n > 0 && p.before[n-1] != last || n == 0 && p.after[0] != first {
-			continue // as most do
-		}
-		if h.known && (p.wording == Async || p.wording == Metal || h.wording != Native) && p.wording != h.wording || !p.beside(before, behind) {
+	for some := likely.last[last] | likely.first[first]; some != 0; some &= some - 1 {
+		f := &phrases[bits.TrailingZeros32(some)]
+		if h.known && (f.wording == Async || f.wording == Metal || h.wording != Native) && f.wording != h.wording || !f.beside(before, behind) {
 			continue
 		}
-		field := p.field(o)
-		if n == nil || *field != nil {
+		field := f.field(o)
+		if n < 0 || *field != nil {
 			return false
 		}
-		*field = n
-		if o.Wording == Native && p.wording != Native {
-			o.Wording = p.wording
+		*field = p.keep(n)
+		if o.Wording == Native && f.wording != Native {
+			o.Wording = f.wording
 		}
 		return true
 	}
-	if n != nil && hasPrefix(behind, "memoryinuse") && hasSuffix(before, "has") {
+	if n >= 0 && hasPrefix(behind, "memoryinuse") && hasSuffix(before, "has") {
 		before = before[:len(before)-len("has")]
 		digits := trailing(before, digit)
 		if pid, err := strconv.ParseInt(string(digits), 10, 64); err == nil && hasSuffix(before[:len(before)-len(digits)], "Process") {
-			o.Processes = append(o.Processes, Process{pid, *n})
+			o.Processes = append(o.Processes, Process{pid, n})
 			return true
 		}
 	}
 	return false
 }
 
-// number takes a number without a unit, if it is that of the device: "(GPU 1; …",
+// number reads a number without a unit, if it is the device's: "(GPU 1; …",
 // "GPU 1 has a total …", "Allocation on device 1 …".
 func (o *OOM) number(digits, before, behind []byte) {
 	named := len(before) > 0 && capital(before[len(before)-1])
@@ -246,57 +287,74 @@ func (o *OOM) complete() {
 	}
 }
 
-// size is a number and its unit at the beginning of a text, and their length, 0
-// if they do not stand there. It is nil for what no device has: PyTorch prints
-// 17179869184.00 GiB where it could not tell how much a process uses. Units that
+// size is a number and its unit at the beginning of a text, in bytes, and their
+// length, 0 if they are missing. It is negative for an impossible size: PyTorch
+// prints 17179869184.00 GiB where it does not know how much a process uses. Units that
 // are written with and without i are binary ones. A decimal comma is read too.
-func size(text []byte) (n *int64, length int) {
+func size(text []byte) (n int64, length int) {
 	i := 0
 	for i < len(text) && digit(text[i]) {
 		i++
 	}
 	if i == 0 {
-		return nil, 0
+		return -1, 0
 	}
-	number := string(text[:i])
+	whole, places, known := text[:i], text[:0], true
 	if j := i + 1; j < len(text) && (text[i] == '.' || text[i] == ',') && digit(text[j]) {
-		places := leading(text[j:], digit)
-		switch {
-		case text[i] == '.':
-			number = string(text[:j+len(places)])
-		case len(places) == 3:
-			number = "" // a comma between thousands, or a decimal one
-		default:
-			number += "." + string(places)
-		}
+		places = leading(text[j:], digit)
+		known = text[i] == '.' || len(places) != 3 // else a comma between thousands, or a decimal one
 		i = j + len(places)
 	}
 	factor, unit := unitAt(text[i:])
 	if unit == 0 {
-		return nil, 0
+		return -1, 0
 	}
-	x, err := strconv.ParseFloat(number, 64)
-	if x *= factor; err != nil || x >= 1<<53 {
-		return nil, i + unit
+	x := decimal(whole, places) * factor
+	if !known || x >= 1<<53 {
+		return -1, i + unit
 	}
-	rounded := int64(math.Round(x))
-	return &rounded, i + unit
+	return int64(math.Round(x)), i + unit
+}
+
+// decimal is the value of digits before and behind a point.
+func decimal(whole, places []byte) float64 {
+	const exact = 15 // digits of which the value is a float64 without rounding
+	if len(whole)+len(places) > exact {
+		x, err := strconv.ParseFloat(string(whole)+"."+string(places), 64)
+		if err != nil {
+			return math.Inf(1)
+		}
+		return x
+	}
+	n, power := int64(0), int64(1)
+	for _, c := range whole {
+		n = 10*n + int64(c-'0')
+	}
+	for _, c := range places {
+		n, power = 10*n+int64(c-'0'), 10*power
+	}
+	return float64(n) / float64(power)
 }
 
 // unitAt is the unit at the beginning of a text: KiB, KB and so on, or bytes.
 func unitAt(text []byte) (factor float64, length int) {
-	for _, word := range []string{"bytes", "byte", "Bytes", "Byte"} {
-		if len(text) > 0 && text[0]|0x20 == 'b' && hasPrefix(text, word) {
-			return 1, len(word)
-		}
+	if len(text) < 2 {
+		return 0, 0
 	}
-	for i, c := range []byte("KMGT") {
+	switch c := text[0]; c {
+	case 'b', 'B':
+		for _, word := range []string{"bytes", "byte", "Bytes", "Byte"} {
+			if hasPrefix(text, word) {
+				return 1, len(word)
+			}
+		}
+	case 'K', 'M', 'G', 'T':
+		factor = float64(int64(1) << (10 * (1 + strings.IndexByte("KMGT", c))))
 		switch {
-		case len(text) < 2 || text[0] != c:
 		case text[1] == 'B':
-			return float64(int64(1) << (10 * (i + 1))), 2
-		case len(text) > 2 && text[1] == 'i' && text[2] == 'B':
-			return float64(int64(1) << (10 * (i + 1))), 3
+			return factor, 2
+		case hasPrefix(text[1:], "iB"):
+			return factor, 3
 		}
 	}
 	return 0, 0

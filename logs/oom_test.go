@@ -26,7 +26,7 @@ const (
 		"ng30903:3063028:3066152 [3] include/alloc.h:185 NCCL WARN Failed to CUDA calloc 6291456 bytes\n"
 )
 
-// figuresOf says what a message states, in MiB.
+// figuresOf returns what a message states, in MiB.
 func figuresOf(o *OOM) string {
 	if o == nil {
 		return "none"
@@ -67,6 +67,7 @@ const (
 	figuresXPU   = "XPU:3 request=192 total=3.266e+04 free=1.354e+04 allocated=1.556e+04 reserved=1.566e+04 unallocated=96"
 )
 
+// TestScanMessages is long because it is one table of messages and their figures.
 func TestScanMessages(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
@@ -116,7 +117,7 @@ func TestScanMessages(t *testing.T) {
 		{"decimal commas", strings.NewReplacer("472.00", "472,00", "18.26", "18,26", "114.56", "114,6").Replace(message21), 1, 1, figures21},
 		{"commas that can be of thousands", strings.Replace(message21, "472.00", "1,472", 1), 1, 1, strings.Replace(figures21, "request=472 ", "", 1)},
 		{"prefix", "(EngineCore pid=78) ERROR 05-19 00:53:24 [core.py:1138] " + message21 + "\n", 1, 1, figures21},
-		{"colour", "\x1b[31m" + strings.ReplaceAll(message21, "GPU 3", "\x1b[1mGPU 3\x1b[0m") + "\x1b[0m", 1, 1, figures21},
+		{"color", "\x1b[31m" + strings.ReplaceAll(message21, "GPU 3", "\x1b[1mGPU 3\x1b[0m") + "\x1b[0m", 1, 1, figures21},
 		{"wrapped at words", "x\n" + wrapped(message26, 80, " "), 1, 2, figures26},
 		{"wrapped anywhere", "x\n" + wrapped(message26, 37, ""), 1, 2, figures26},
 		{"wrapped behind a prefix", prefixed("[rank0]: ", wrapped(message26, 60, " ")), 1, 1, figures26},
@@ -137,6 +138,10 @@ func TestScanMessages(t *testing.T) {
 		{"cut, and another", message26[:220] + "\nrestarting\n" + message21, 2, 3, figures21},
 		{"on lines that follow each other", strings.Repeat(message21+"\n", 6), 6, 6, figures21},
 		{"of several ranks, on lines that follow each other", "[rank0]: " + message26 + "\n[rank1]: " + message21 + "\n[rank0]: " + message26 + "\n[rank1]: " + message21 + "\n", 4, 4, figures21},
+		{"of a container's log", containerLog(wrapped(message26, 60, " ")), 1, 1, figures26},
+		{"in a list of lines", `['` + strings.ReplaceAll(wrapped(message26, 60, " "), "\n", `\n', '`) + `\n']`, 1, 1, figures26},
+		{"in a comment", "2026-11-22T10:00:00Z # " + strings.ReplaceAll(wrapped(message26, 60, " "), "\n", "\n2026-11-22T10:00:01Z  # "), 1, 1, figures26},
+		{"in a table", "| " + strings.ReplaceAll(wrapped(message26, 60, " "), "\n", " |\n| ") + " |", 1, 1, figures26},
 		{"a line of others in it", inside(message26, "2025-08-06 15:24:55 INFO step 1234, loss 0.52\n"), 1, 1, figures26},
 		{"lines of others in it", inside(message26, "INFO step 1234, loss 0.52\nWARN 12 retries\nINFO step 1235\n"), 1, 1, figures26},
 		{"lines of others in it, twice", inside(inside(message26, "INFO step 1234\nWARN 12 retries\n"), "INFO 9.06 GiB read\n"), 1, 1, figures26},
@@ -195,6 +200,15 @@ func prefixed(prefix, text string) string {
 		lines[i] = p + lines[i]
 	}
 	return strings.Join(lines, "\n")
+}
+
+// containerLog is a text in the form in which Docker keeps it.
+func containerLog(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text + "\n") {
+		fmt.Fprintf(&b, `{"log":"%s\n","stream":"stderr","time":"2026-11-22T10:00:00.123456789Z"}`+"\n", strings.TrimSuffix(line, "\n"))
+	}
+	return b.String()
 }
 
 func interleaved(a, b string) string {
@@ -343,7 +357,7 @@ func ExampleScan() {
 	// Output: 1 472 MiB on device 3
 }
 
-// TestFailures tells the messages of ranks and devices apart.
+// TestFailures distinguishes the messages of ranks and devices.
 func TestFailures(t *testing.T) {
 	var text strings.Builder
 	for i := range 200 {
@@ -373,7 +387,7 @@ func TestFailures(t *testing.T) {
 }
 
 // TestLinesOfOthersCostLittle reads messages that no leaving out of lines makes
-// whole: after some of them it is not tried any more.
+// whole: after some of them it is no longer tried.
 func TestLinesOfOthersCostLittle(t *testing.T) {
 	torn := "CUDA out of memory. Tried to allocate 2.00 GiB\n" + strings.Repeat("INFO 12 GiB 13 GiB\n", 30)
 	s := newScanner()
@@ -402,7 +416,7 @@ func TestSourceOf(t *testing.T) {
 }
 
 // TestVeryLongLines are read in pieces, and a message can begin in one and end in
-// the next, in which others stand.
+// the next, in which there are others.
 func TestVeryLongLines(t *testing.T) {
 	message := strings.TrimPrefix(message21, "torch.cuda.OutOfMemoryError: ") + `", "`
 	for cut := range len(message) {

@@ -15,7 +15,7 @@ type pattern struct {
 	kinds []string // of its groups
 }
 
-// What can stand in a place of a pattern.
+// What can be in a place of a pattern.
 var places = map[string]string{
 	"size": `(-?[0-9][0-9.,]*(?:[kmgt]i?b?|bytes|b)?)`, // a number with its unit, binary whatever it is called; bytes without
 	"gib":  `(-?[0-9][0-9.]*)(?:gib|gb|g)?`,            // a number of GiB
@@ -63,7 +63,7 @@ func unspaced(text string) string {
 	return strings.Join(strings.Fields(text), "")
 }
 
-// last reads the last place of a text where the pattern stands into a failure; it
+// last reads the last place of a text where the pattern matches into a failure; it
 // reports where that is. It searches the text in lower case: so a pattern that
 // begins with words is found by them.
 func (p *pattern) last(text, lower string, f *Failure) (at int, ok bool) {
@@ -82,7 +82,7 @@ func (p *pattern) last(text, lower string, f *Failure) (at int, ok bool) {
 	return m[0], true
 }
 
-// set keeps what stands in a place, unless something is there.
+// set keeps what is in a place, unless something is there.
 func (f *Failure) set(name, kind, text string) {
 	if kind == "word" || kind == "any" {
 		if f.Words[name] == "" {
@@ -96,7 +96,7 @@ func (f *Failure) set(name, kind, text string) {
 	}
 }
 
-// amountOf is a figure in bytes or as a number, false if it is none.
+// amountOf returns a figure in bytes or as a number, false if it is neither.
 func amountOf(kind, text string) (float64, bool) {
 	factor := 1.0
 	switch kind {
@@ -123,7 +123,7 @@ func amountOf(kind, text string) (float64, bool) {
 	return x, true
 }
 
-// unitOf is what a unit that begins with a letter stands for, in bytes.
+// unitOf returns the size in bytes of a unit that begins with a letter.
 func unitOf(letter byte) int64 {
 	if i := strings.IndexByte("kmgt", letter|0x20); i >= 0 {
 		return 1 << (10 * (i + 1))

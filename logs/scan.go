@@ -1,29 +1,27 @@
 package logs
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"io"
 )
 
-// A Text is what a text tells of memory.
+// A Text is what a text contains about memory.
 type Text struct {
 	Lines int64
 	OOM   Found
 	// Failures are the last statements of others that memory ran out, in the order of
 	// their lines.
 	Failures []Failure
-	// Remark is the last line that says so in words that are not known, and may not
+	// Remark is the last line that states this in words that are not known, and may not
 	// be an error; nil if there is none.
 	Remark *Failure
-	Hints  map[Hint]int64 // what the text is of, and the last line that tells it
+	Hints  map[Hint]int64 // what the text is of, and the last line that shows it
 	Series []Series       // tables of memory_summary(), by process and device, as they come
 	// Mixed counts tables that are left out, as lines of several are mixed in them.
 	Mixed int
 }
 
-// Empty tells a text that holds nothing of it.
+// Empty reports whether a text contains none of it.
 func (t *Text) Empty() bool {
 	return !t.Failed() && len(t.Series) == 0 && t.Mixed == 0
 }
@@ -31,7 +29,7 @@ func (t *Text) Empty() bool {
 // Failed reports whether a text states that memory ran out.
 func (t *Text) Failed() bool { return t.OOM.Count > 0 || len(t.Failures) > 0 }
 
-// Found is what a text holds of out-of-memory errors.
+// Found holds the out-of-memory errors of a text.
 type Found struct {
 	Count    int        // messages
 	Failures []Failures // by rank and device, as they come
@@ -43,7 +41,7 @@ type Found struct {
 // Failures are the messages of one rank and device.
 type Failures struct {
 	Rank     string
-	Device   *int // nil if the messages do not say
+	Device   *int // nil if the messages do not state it
 	Count    int
 	Messages []*OOM // in their order; of many, the newest
 }
@@ -76,17 +74,17 @@ const (
 
 // Scan reads a text to its end and finds in it the messages of out-of-memory
 // errors and the tables of torch.cuda.memory_summary(): behind prefixes, in
-// colour, broken into lines, and of several ranks at once, told apart by the
+// color, broken into lines, and of several ranks at once, distinguished by the
 // beginnings of their lines. It holds some lines of the text at a time, however
 // long that is.
 func Scan(r io.Reader) (Text, error) { return scan(r, true) }
 
-// scan reads a text; if it is quick, it passes over lines of which nothing can come,
+// scan reads a text; if it is quick, it skips lines that cannot matter,
 // and does not read again what it has read.
 func scan(r io.Reader, quick bool) (Text, error) {
-	s, t, words := newScanner(), newTables(), newFinder()
+	s, t, words := newScanner(), newTables(), newFinder(known())
 	s.slow = !quick
-	in := newBlock(unicode16(r), words.v.words)
+	in := newBlock(plain(r), words.v.words)
 	for more := false; in.fill(); {
 		if quick && !more && s.idle() && words.idle() && t.idle(s.number) {
 			s.number += in.skip()
@@ -97,8 +95,9 @@ func scan(r io.Reader, quick bool) (Text, error) {
 		var line []byte
 		var hits []hit
 		line, hits, more = in.line()
-		s.line(line, words.line(s.number, line, hits))
-		t.line(s.number, line)
+		message, table := words.line(s.number, line, hits)
+		s.line(line, message)
+		t.line(s.number, line, table)
 	}
 	s.closeAll()
 	text := Text{Lines: s.number, OOM: s.found, Series: t.found(), Mixed: t.mixed, Hints: words.hinted()}
@@ -121,33 +120,5 @@ func (t *Text) keep(failures []Failure) {
 	}
 	if t.Remark != nil && t.Remark.Words["quiet"] == "" && !t.Failed() {
 		t.Failures, t.Remark = append(t.Failures, *t.Remark), nil
-	}
-}
-
-// unicode16 takes the zeros out of text of two bytes a character, as a redirection
-// in PowerShell writes it: what is looked for is all ASCII.
-func unicode16(r io.Reader) io.Reader {
-	in := bufio.NewReader(r)
-	if head, _ := in.Peek(2); !bytes.Equal(head, []byte("\xff\xfe")) {
-		return in
-	}
-	return narrow{in}
-}
-
-type narrow struct{ r io.Reader }
-
-func (n narrow) Read(p []byte) (int, error) {
-	for {
-		got, err := n.r.Read(p)
-		kept := 0
-		for _, c := range p[:got] {
-			if c != 0 {
-				p[kept] = c
-				kept++
-			}
-		}
-		if kept > 0 || err != nil || len(p) == 0 {
-			return kept, err
-		}
 	}
 }

@@ -28,9 +28,9 @@ const (
 	mostTables = 1024 // that are written at the same time
 	mostBroken = 512  // bytes of a row that is broken into lines
 	mostTorn   = 256  // lines, of others too, in which its rest is awaited
-	// mostBetween lines of the text lie inside a table: several ranks write at once.
+	// mostBetween is the largest number of lines inside a table: several ranks write at once.
 	mostBetween = 20_000
-	// A time in a line that stands so far before a table is that of the table.
+	// A time in a line at most so far before a table is the table's.
 	mostBefore = 20
 )
 
@@ -40,6 +40,7 @@ type tables struct {
 	torn   int64             // up to this line the rest of a broken row may follow
 	seen   map[string]bool   // sources that had a title
 	series map[series]*collection
+	from   string // the source of the last line
 	order  []*collection
 	mixed  int
 
@@ -89,15 +90,21 @@ func newTables() *tables {
 	return &tables{open: map[string]*table{}, seen: map[string]bool{}, series: map[series]*collection{}}
 }
 
-// line takes the next line of the text.
-func (t *tables) line(number int64, line []byte) {
-	if bar := bytes.IndexByte(line, '|'); bar >= 0 && tabular(line[bar:]) || number <= t.torn {
-		if bytes.IndexByte(line, 0x1b) >= 0 {
-			line = paint.ReplaceAll(line, nil)
-		}
-		from := string(sourceOf(line))
-		for _, piece := range bytes.Split(line, []byte(`\n`)) { // a text inside a text
-			t.piece(from, number, piece)
+// line takes the next line of the text; hot says that one of [tableWords] ends in it.
+func (t *tables) line(number int64, line []byte, hot bool) {
+	if hot || number <= t.torn {
+		if bar := bytes.IndexByte(line, '|'); bar >= 0 && tabular(line[bar:]) || number <= t.torn {
+			from := t.name(sourceOf(line))
+			rest := line
+			for bytes.IndexByte(rest, '\\') >= 0 { // a text inside a text
+				piece, next, more := bytes.Cut(rest, []byte(`\n`))
+				if !more {
+					break
+				}
+				t.piece(from, number, piece)
+				rest = next
+			}
+			t.piece(from, number, rest)
 		}
 	}
 	t.before.set("", number, line)
@@ -107,11 +114,26 @@ func (t *tables) line(number int64, line []byte) {
 	}
 }
 
-// idle reports whether a line without a bar changes nothing behind one of some
-// number.
+// idle reports whether a line without any of the words changes nothing after one of
+// some number.
 func (t *tables) idle(number int64) bool { return number >= t.torn }
 
-// tabular tells lines of a table from others with a bar.
+// tableWords are those of which one is in each line of a table, in lower case and
+// without white space.
+var tableWords = []string{
+	"|====", "memorysummary,deviceid", "ooms:", "allocatedmemory", "activememory", "requestedmemory", "reservedmemory", "releasablememory",
+	"allocations", "reservedsegments",
+}
+
+// name is the name of a source, which stays the same string from line to line.
+func (t *tables) name(from []byte) string {
+	if string(from) != t.from {
+		t.from = string(from)
+	}
+	return t.from
+}
+
+// tabular reports whether a line is of a table, and not another with a bar.
 func tabular(line []byte) bool {
 	return bytes.Contains(line, []byte("|====")) || bytes.Contains(line, []byte(" memory ")) ||
 		bytes.Contains(line, []byte(" OOMs: ")) || bytes.Contains(line, []byte(" Allocations ")) || bytes.Contains(line, []byte(" segments "))
@@ -119,7 +141,10 @@ func tabular(line []byte) bool {
 
 // piece takes a line of one source.
 func (t *tables) piece(from string, number int64, line []byte) {
-	tb := t.open[from]
+	var tb *table
+	if len(t.open) > 0 {
+		tb = t.open[from]
+	}
 	if rule := bytes.Index(line, []byte("|====")); rule >= 0 {
 		if tb != nil && tb.last >= firstFigures {
 			t.close(from)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// sourceOf is how a line begins that one of several ranks or workers wrote:
+// sourceOf returns how a line begins that one of several ranks or workers wrote:
 // "[rank3]:", "[default0]:", "[3]", "(worker pid=77, ip=10.0.0.1)", "Rank 3:".
 // It is empty of other lines.
 func sourceOf(line []byte) []byte {
@@ -114,10 +114,7 @@ func nameOf(source string, prefix []byte) string {
 // rankIn is how a line names the rank that wrote it.
 var rankIn = regexp.MustCompile(`(?i)\brank[ _:=#-]{0,2}(\d{1,6})\b`)
 
-// paint is what colours text in a terminal.
-var paint = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
-
-// nameAt is where the name of the error begins in a line, and the prefix of the
+// nameAt returns where the name of the error begins in a line, and the prefix of the
 // log ends; -1 if it is not there.
 func nameAt(line []byte) int {
 	name := bytes.Index(line, []byte(" out of memory"))
@@ -131,7 +128,10 @@ func nameAt(line []byte) int {
 			i--
 		}
 	}
-	if back(); i == name { // "error: out of memory" has none
+	if errorOf, ok := bytes.CutSuffix(line[:i], []byte("error:")); ok {
+		return deviceOfError(errorOf)
+	}
+	if back(); i == name { // ": out of memory" has none
 		return -1
 	}
 	if string(line[i:name]) == "backend" && i > 0 { // MPS backend
@@ -145,18 +145,54 @@ func nameAt(line []byte) int {
 	return i
 }
 
-// alike tells whether two prefixes differ in digits alone: times do.
-func alike(a, b []byte) bool {
-	for i := range a {
-		if a[i] != b[i] && !(digit(a[i]) && digit(b[i])) {
-			return false
-		}
+// deviceOfError returns where the device is named in "CUDA error: out of memory", or "CUDA
+// driver error: …", of which the text before "error:" is given; -1 if it is not.
+func deviceOfError(text []byte) int {
+	text = bytes.TrimSuffix(text, []byte("driver "))
+	name := bytes.TrimSuffix(text, []byte(" "))
+	at := len(name) - len(trailing(name, capital))
+	if len(name)-at < 2 || len(name) == len(text) || at > 0 && quotation(name[at-1]) {
+		return -1
 	}
-	return true
+	return at
 }
 
-// compact appends a line without white space, control characters and the marks
-// that stand for them in a quoted text: \n.
+// commonPrefix returns how many bytes of a line are those of a prefix except for digits: times
+// differ in these. It is the whole prefix, or as many of its words.
+func commonPrefix(line, prefix []byte) int {
+	words := 0
+	for i, c := range prefix {
+		if i == len(line) || line[i] != c && !(digit(line[i]) && digit(c)) {
+			return words
+		}
+		if c == ' ' || c == '\t' {
+			words = i + 1
+		}
+	}
+	return len(prefix)
+}
+
+// margin is what may precede a line of a comment, a quotation or a table.
+const margin = " \t#>|*\""
+
+var marginal = func() (is [256]bool) {
+	for _, c := range []byte(margin) {
+		is[c] = true
+	}
+	return is
+}()
+
+// pastMargin is a line without what precedes it.
+func pastMargin(line []byte) []byte {
+	for len(line) > 0 && marginal[line[0]] {
+		line = line[1:]
+	}
+	return line
+}
+
+// compact appends a line without white space, control characters and their
+// escapes in a quoted text, \n, with what ends a quoted line there and
+// begins the next.
 func compact(to, line []byte) []byte {
 	for {
 		at := bytes.IndexByte(line, '\\')
@@ -168,13 +204,40 @@ func compact(to, line []byte) []byte {
 		if at < 0 {
 			return to
 		}
-		if line = line[at+1:]; len(line) > 0 && (line[0] == 'n' || line[0] == 'r' || line[0] == 't') {
+		if line = line[at+1:]; len(line) == 0 {
+			return to
+		}
+		switch line[0] {
+		case 'n':
+			line = pastMargin(nextQuoted(line[1:]))
+			if len(to) > 0 && digit(to[len(to)-1]) && len(line) > 0 && digit(line[0]) {
+				line = line[len(logPrefix.Find(line)):] // a time is no part of a number
+			}
+		case 'r', 't':
 			line = line[1:]
 		}
 	}
 }
 
-// visible appends what is no white space.
+// nextQuoted returns what follows a quoted line: in a list of lines the next one ("a\n",
+// "b\n"), in an object nothing ({"log": "a\n", "time": "12:00"}).
+func nextQuoted(text []byte) []byte {
+	if len(text) < 2 || !quotation(text[0]) || text[1] != ',' {
+		return text
+	}
+	quote := text[0]
+	rest := bytes.TrimLeft(text[2:], " ")
+	if len(rest) == 0 || rest[0] != quote {
+		return text
+	}
+	rest = rest[1:]
+	if end := bytes.IndexByte(rest, quote); end >= 0 && hasPrefix(rest[end+1:], ":") {
+		return nil
+	}
+	return rest
+}
+
+// visible appends what is not white space.
 func visible(to, text []byte) []byte {
 	n := len(to)
 	to = append(to, text...)

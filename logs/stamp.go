@@ -9,7 +9,7 @@ import (
 
 // A Stamp is a time as a log writes it. Only stamps of one form can be compared.
 type Stamp struct {
-	Text string // as it stands there, to the second
+	Text string // as it is there, to the second
 	form int
 	at   time.Time // in UTC where no zone is given
 }
@@ -37,7 +37,7 @@ func (s *Stamp) To(later *Stamp) (d time.Duration, ok bool) {
 
 const ofDay = `(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?`
 
-// stamps are the forms of times in logs, with the groups in which the parts stand:
+// stamps are the forms of times in logs, with the groups of the parts:
 // year, month, day, time of day (four groups), zone.
 var stamps = []struct {
 	pattern *regexp.Regexp
@@ -76,7 +76,7 @@ func stampIn(text string) *Stamp {
 		day, month, hour := part(2, 1), time.Month(part(1, 1)), part(3, 0)
 		t := time.Date(part(0, 0), month, day, hour, numeral(group(seconds-1)), numeral(group(seconds)), fraction(group(seconds+1)), time.UTC)
 		if t.Day() != day || t.Month() != month || t.Hour() != hour {
-			continue // 12:61:00 is no time
+			continue // 12:61:00 is not a time
 		}
 		return &Stamp{strings.TrimLeft(text[at[0]:at[2*seconds+1]], "IWEF"), s.form, t.Add(-zone(group(s.parts[4])))}
 	}
@@ -100,14 +100,14 @@ func numeral(text string) int {
 	return 0
 }
 
-// fraction is what stands behind the seconds, in nanoseconds.
+// fraction returns what is behind the seconds, in nanoseconds.
 func fraction(digits string) int {
 	const places = 9
 	n, _ := strconv.Atoi((digits + strings.Repeat("0", places))[:places])
 	return n
 }
 
-// zone is how far a time of "+02:00" is ahead.
+// zone returns how far a time of "+02:00" is ahead.
 func zone(text string) time.Duration {
 	text = strings.ReplaceAll(text, ":", "")
 	if len(text) < 5 { // Z, or none
@@ -120,7 +120,7 @@ func zone(text string) time.Duration {
 	return d
 }
 
-// timed tells text in which there may be a time, and costs little.
+// timed reports whether a text may contain a time, and costs little.
 func timed(line []byte) bool {
 	const epochDigits = 10
 	run := 0

@@ -9,13 +9,13 @@ import (
 // state is nil: a table may be cut off, and rows may be missing; the row of
 // requested memory is there since PyTorch 2.0.
 //
-// PyTorch cuts figures to whole units: [Grain] tells how much one can be short.
+// PyTorch cuts figures to whole units: [Grain] returns how much one can be short.
 type Summary struct {
 	Line  int64  // on which it begins, from 1
 	Stamp *Stamp // when it was written, as its lines or one before them say
 
 	OOMs    *int64 // requests that failed, since the process began
-	Retries *int64 // failures of the driver after which the cache was given back
+	Retries *int64 // failures of the driver after which the cache was returned
 
 	Allocated     Usage // blocks in use
 	Active        Usage // with those that wait for a stream
@@ -48,7 +48,7 @@ const (
 	firstFigures
 )
 
-// rows are the lines behind the title, by what stands in them. The name of the
+// rows are the lines behind the title, by what is in them. The name of the
 // accelerator is in three: "CUDA OOMs", "cudaMalloc retries", "GPU reserved
 // memory"; other backends put theirs.
 var rows = []struct {
@@ -66,7 +66,7 @@ var rows = []struct {
 	{[]byte(" reserved segments "), func(s *Summary) *Usage { return &s.Segments }, true},
 }
 
-// rowOf is the row of a table that stands in a line, and where its figures begin;
+// rowOf is the row of a table that is in a line, and where its figures begin;
 // -1 if there is none.
 func rowOf(line []byte) (row, figures int) {
 	if !bytes.Contains(line, []byte("memory ")) && !bytes.Contains(line, []byte(" OOMs: ")) &&
@@ -109,7 +109,7 @@ func leading(text []byte, is func(byte) bool) []byte {
 	return text[:n]
 }
 
-// take reads the figures of a row, and tells whether all of them are there.
+// take reads the figures of a row, and reports whether all of them are there.
 func (s *Summary) take(row int, text []byte) (whole bool) {
 	if row == counters {
 		s.OOMs = counter(text)
@@ -121,7 +121,7 @@ func (s *Summary) take(row int, text []byte) (whole bool) {
 	cells := bytes.Split(text, []byte("|"))
 	u := rows[row].field(s)
 	for i, to := range []**int64{&u.Current, &u.Peak, &u.Gained, &u.Freed} {
-		// A cell ends with a bar: before that its number may be cut. What stands
+		// A cell ends with a bar: before that its number may be cut. What is
 		// before the first bar belongs to the name.
 		if i+2 < len(cells) && len(bytes.TrimSpace(cells[0])) == 0 {
 			*to = figure(cells[i+1], rows[row].count)
@@ -142,7 +142,7 @@ func counter(text []byte) *int64 {
 	return &n
 }
 
-// figure is a cell: a number and its unit, nil if it is none. Before PyTorch 2.0
+// figure reads a cell: a number and its unit, nil if it is not a figure. Before PyTorch 2.0
 // the units were KB, MB and so on, and meant the same.
 func figure(cell []byte, count bool) *int64 {
 	cell = bytes.TrimSpace(cell)
@@ -189,7 +189,7 @@ func (s *Summary) figures() (n int) {
 	return n
 }
 
-// Before tells whether another table of the same process can be a later one:
+// Before reports whether another table of the same process can be a later one:
 // what PyTorch counts since the process began never falls.
 func (s *Summary) Before(later *Summary) bool {
 	for _, r := range [][2]*int64{

@@ -20,7 +20,7 @@ func tableOf(t testing.TB, name string) string {
 	return string(text)
 }
 
-// seriesOf says what a text holds: for each series its tables, and in MiB what
+// seriesOf returns what a text holds: for each series its tables, and in MiB what
 // the last of them states of allocated, requested, reserved and non-releasable
 // memory, how many allocations there are, OOMs and retries; "-" is absent.
 func seriesOf(t testing.TB, text string) string {
@@ -92,7 +92,7 @@ func TestScanTables(t *testing.T) {
 		{"another backend", strings.NewReplacer("CUDA", "NPU", "cudaMalloc", "npuMalloc", "GPU reserved", "NPU reserved").Replace(before), ":0 1× " + was},
 		{"prefix on the first line", "2026-11-21 14:38:44,711 INFO " + before, ":0 1× " + was},
 		{"prefix on each line", prefixed("2026-11-21 14:38:4%d INFO ", before), ":0 1× " + was},
-		{"colour", "\x1b[32m" + strings.ReplaceAll(before, "\n", "\x1b[0m\n\x1b[32m"), ":0 1× " + was},
+		{"color", "\x1b[32m" + strings.ReplaceAll(before, "\n", "\x1b[0m\n\x1b[32m"), ":0 1× " + was},
 		{"Windows", utf16le(strings.ReplaceAll(before, "\n", "\r\n")), ":0 1× " + was},
 		{"inside JSON", jsonLine(before) + jsonLine(after), ":0 2× " + is},
 		{"after a progress bar", " 12%|█▎        | 120/1000 [memory 12 GiB]\r" + before, ":0 1× " + was},
@@ -102,7 +102,7 @@ func TestScanTables(t *testing.T) {
 		{"the rank on the first line", "rank 5 " + before[strings.Index(before, "|"):], "rank5:0 1× " + was},
 		{"the rank on the line before", "INFO [rank=5] after step 12\n" + before[strings.Index(before, "|"):], "rank5:0 1× " + was},
 		{"the same rank twice", prefixed("[rank0]: ", before+after), "rank0:0 2× " + is},
-		{"two processes that nothing tells apart, line by line", interleaved(before, after), "mixed 1"},
+		{"two processes that nothing distinguishes, line by line", interleaved(before, after), "mixed 1"},
 		{"cut off below", before[:strings.Index(before, "| Non-releasable memory")], ":0 1× 764 764 766 - - 0 0"},
 		{"cut in a number", before[:strings.Index(before, "| Allocated memory")+45], ":0 1× 764 - - - - 0 0"},
 		{"cut in the first number", before[:strings.Index(before, "| Allocated memory")+30], ""},
@@ -150,7 +150,7 @@ func TestGrain(t *testing.T) {
 	for _, s := range found.Series[0].Tables {
 		for _, n := range []*int64{s.Allocated.Current, s.Allocated.Peak, s.Reserved.Current, s.Reserved.Gained, s.NonReleasable.Freed} {
 			if *n%Grain(*n) != 0 {
-				t.Errorf("line %d: %d bytes are no multiple of %d", s.Line, *n, Grain(*n))
+				t.Errorf("line %d: %d bytes are not a multiple of %d", s.Line, *n, Grain(*n))
 			}
 		}
 	}
@@ -200,7 +200,7 @@ func TestStamps(t *testing.T) {
 	}
 }
 
-// TestStampOfTable looks where the time of a table can stand.
+// TestStampOfTable checks where the time of a table can be.
 func TestStampOfTable(t *testing.T) {
 	table := tableOf(t, "small.txt")
 	for _, c := range []struct{ name, text, want string }{

@@ -1,13 +1,11 @@
 package logs
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
-	"testing"
 )
 
-// worst are sorts of logs that are dear to read: a line of each, by its number.
+// worst are kinds of logs that are expensive to read: a line of each, by its number.
 var worst = []struct {
 	name string
 	line func(n int) string
@@ -27,8 +25,8 @@ var worst = []struct {
 	{"statements", func(int) string {
 		return "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.\n"
 	}},
-	{"keys", func(int) string { return strings.Join(everyKey(), " ") + "\n" }},
-	{"key", func(n int) string { keys := everyKey(); return keys[n%len(keys)] + "\n" }},
+	{"keys", func(int) string { return strings.Join(keysOfAll, " ") + "\n" }},
+	{"key", func(n int) string { return keysOfAll[n%len(keysOfAll)] + "\n" }},
 	{"dump", func(n int) string { return fmt.Sprintf("BFC Allocator dump for x\nFree at %d of size %d\n", n, n) }},
 	{"kernel", func(n int) string {
 		return fmt.Sprintf("[5.1] [ %d]     0    10     9000      256    45056        0             0 invoked oom-killer\n", n)
@@ -39,30 +37,52 @@ var worst = []struct {
 	{"rules", func(int) string { return "|====\n" }},
 	{"bars", func(int) string { return "|||||\n" }},
 	{"times", func(int) string { return "1:2\n" }},
+	{"long", func(int) string { return "GiB of words without a line's end " }},
+	{"returns", func(n int) string { return fmt.Sprintf("step %d of 9000\r\n", n) }},
+	{"painted", func(n int) string { return fmt.Sprintf("\x1b[31mERROR\x1b[0m \x1b[1;32m%d\x1b[m\n", n) }},
+	{"escapes", func(int) string { return "\x1b\x1b\x1b[" }},
+	{"wide", func(n int) string { return wideText(fmt.Sprintf("step %d: loss 1.5\n", n)) }},
+	{"zeros", func(int) string { return "some text\n\x00\x00\x00\x00\x00\x00\x00\x00" }},
+	{"objects", func(n int) string {
+		return fmt.Sprintf(`{"log":"[rank%d]: loss 1.25 memory 20 GiB\n","stream":"stderr","time":"2026-01-02T03:04:05.%09dZ"}`+"\n", n%8, n)
+	}},
+	{"quoted", func(int) string { return `\n\n\n\n allocate: 1 \n` }},
+	{"brackets", func(int) string { return "[[[[[(((((" }},
+	{"starts", func(n int) string {
+		return fmt.Sprintf("[2026-01-02 03:04:05 TP%d] Load weight begin. avail mem=78.81 GB\n", n%8)
+	}},
+	{"weights", func(n int) string {
+		return fmt.Sprintf("Load weight end. type=X, avail mem=63.72 GB, mem usage=%d.00 GB.\n", n%80)
+	}},
+	{"gaps", func(int) string { return "Load weight end. avail mem=x avail mem=x avail mem=x\n" }},
+	{"nothing but ends", func(int) string { return "Load weight end." }},
+	{"summary", func(int) string {
+		return "Actual usage is 1.00 GiB for weight, 2.44 GiB for peak activation, *** for non-torch memory, and 0.67 GiB for CUDAGraph memory.\n"
+	}},
+	{"arguments", func(int) string {
+		return "args: Namespace(model='a/b', tp_size=2, dtype='auto', max_model_len=4096, quantization=None)\n"
+	}},
+	{"names", func(int) string { return "model='a' model='b' dtype=c tp_size=1\n" }},
+	{"buffers", func(n int) string {
+		return fmt.Sprintf("load_tensors:        CUDA%d model buffer size =  2048.00 MiB\n", n%8)
+	}},
+	{"messages of engines", func(int) string { return `msg="compute graph" device=CUDA0 buffer_type=CUDA0 size="64.0 MiB"` + "\n" }},
 }
+
+// wideText is a text with two bytes a character.
+func wideText(text string) string {
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		b.Write([]byte{c, 0})
+	}
+	return b.String()
+}
+
+var keysOfAll = everyKey()
 
 func everyKey() (keys []string) {
 	for _, f := range families {
 		keys = append(append(keys, f.keys...), f.around...)
 	}
 	return keys
-}
-
-// BenchmarkWorst reads logs that hold nothing but what is dear to read.
-func BenchmarkWorst(b *testing.B) {
-	const size = 16 << 20
-	for _, c := range worst {
-		b.Run(c.name, func(b *testing.B) {
-			var text bytes.Buffer
-			for n := 0; text.Len() < size; n++ {
-				text.WriteString(c.line(n))
-			}
-			b.SetBytes(int64(text.Len()))
-			for b.Loop() {
-				if _, err := Scan(bytes.NewReader(text.Bytes())); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
 }

@@ -1,0 +1,185 @@
+package logs
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+)
+
+// A reading is what a line states in one of several wordings, of which the first that
+// is in a line counts.
+type reading struct {
+	forms []string
+	take  func(*engineReader, *match)
+}
+
+// readings are the lines of vLLM from 0.5 on, SGLang from 0.3 on, which writes GB and
+// means GiB, torchtitan, verl, the C++ runtime of TensorRT-LLM, llama.cpp and Ollama.
+var readings = append([]reading{
+	{[]string{"Load weight begin.", "Starting to load model", "Loading model from scratch", "llama_model_loader: loaded meta data"}, (*engineReader).start},
+	sizes(LogWeights, last, "Loading model weights took {gib}", "Model loading took {gib}", "model weights take {gib}", "Load weight end.{…}mem usage={gib}"),
+	sizes(LogNonTorch, last, "non_torch_memory takes {gib}", "non_torch_memory{signs}{gib}"),
+	sizes(LogActivation, last, "PyTorch activation peak memory takes {gib}", "PyTorch activation peak memory {gib}"),
+	sizes(LogKV, last, "reserved for KV Cache is {gib}", "available_kv_cache_memory {gib}", "kv_cache_size={gib}", "Available KV cache memory: {gib}"),
+	sizes(LogKV, summed, "KV Cache is allocated.{…}K size: {gib}, V size: {gib}", "KV Cache is allocated.{…}KV size: {gib}"),
+	sizes(LogTotal, last, "total_gpu_memory{signs}{gib}", "Free memory on device{…}/{gib})"),
+	sizes(LogGraphs, last, "Graph capturing finished in{…}took {gib}", "CUDA graph pool memory: {gib} (actual)"),
+	sizes(LogGraphs, summed, "cuda graph end.{…}mem usage={gib}"),
+	sizes(freeFirst, last, "Load weight begin. avail mem={gib}"),
+	sizes(freeLoaded, last, "Load weight end.{…}avail mem={gib}"),
+	sizes(freePool, last, "Memory pool end. avail mem={gib}"),
+	sizes(freeBefore, last, "cuda graph begin.{…}avail mem={gib}"),
+	sizes(freeAfter, last, "cuda graph end.{…}avail mem={gib}"),
+	sizes(LogTrain, last, "step: {tail} {…}memory: {gib}", "perf/max_memory_allocated_gb{signs}{gb}"),
+	{[]string{"Actual usage"}, (*engineReader).usage},
+	{[]string{"peak_torch_memory={gib}"}, (*engineReader).peakTorch},
+	{[]string{"# GPU blocks: {many}", "# CUDA blocks: {many}", "# rocm blocks: {many}"}, func(e *engineReader, m *match) { e.rank().blocks = counted(m.text[0]) }},
+	{[]string{"GPU KV cache size: {many} tokens", "max_total_num_tokens={many}", "KV Cache is allocated.{…}#tokens: {many}"}, func(e *engineReader, m *match) { e.rank().tokens = counted(m.text[0]) }},
+	{[]string{"Maximum concurrency for {many} tokens per request: {num}x"}, func(e *engineReader, m *match) {
+		if x, err := strconv.ParseFloat(string(m.text[1]), 64); err == nil {
+			e.rank().Length, e.rank().many = counted(m.text[0]), &x
+		}
+	}},
+	{[]string{"LLM engine (v{word})", "vLLM API server version {word}"}, func(e *engineReader, m *match) { e.Engine, e.Version = "vllm", string(m.text[0]) }},
+	{[]string{"server_args=ServerArgs(", "Load weight begin. avail mem="}, func(e *engineReader, _ *match) { e.Engine = "sglang" }},
+	{[]string{"KV cache memory", "KV cache size", "model weights take"}, func(e *engineReader, _ *match) {
+		if e.Engine == "" {
+			e.Engine = "vllm"
+		}
+	}},
+	{[]string{"V0 LLM engine", "model weights take"}, func(e *engineReader, _ *match) { e.Setup["v0"] = "True" }}, // the second engine has other lines
+	{[]string{"Found local HF snapshot for {path}", "Starting to load model {path}"}, (*engineReader).named},
+	settingOf("chunk", "max_num_batched_tokens={int}", "chunked_prefill_size={int}"),
+	settingOf("fraction", "gpu_memory_utilization ({num}", "gpu_memory_utilization={num}", "memory utilization is ({num}", "mem_fraction_static={num}"),
+}, otherReadings...)
+
+// otherReadings are those of the engines that state sizes by device or in several units.
+var otherReadings = append([]reading{
+	{[]string{"[TensorRT-LLM]", "[TRT-LLM]"}, func(e *engineReader, _ *match) { e.Engine = EngineTensorRT }},
+	inTensorRT(sizes(LogKV, last, "Allocate {size} for k/v cache")),
+	inTensorRT(tokens(0, sizes(LogKV, last, "Max tokens in paged KV cache: {int}. Allocating {size}"))),
+	inTensorRT(tokens(1, sizes(LogKV, last, "Allocated {size} for max tokens in paged KV cache ({int})"))),
+	inTensorRT(tokens(0, reading{[]string{"Using {int} tokens in paged KV cache"}, func(*engineReader, *match) {}})),
+	inTensorRT(sizes(LogWeights, last, "Loaded engine size: {size}")),
+	inTensorRT(sizes(LogActivation, last, "Allocated {size} for execution context memory")),
+	devices(LogWeights, summed, "load_tensors: {word} model buffer size = {size}", "load_tensors: {word} buffer size = {size}"),
+	devices(LogKV, summed, "llama_kv_cache{tail}: {word} KV buffer size = {size}", "llama_kv_cache{tail}: {word} RS buffer size = {size}", "llama_memory{tail}: {word} RS buffer size = {size}", "llama_memory{tail}: {word} KV buffer size = {size}"),
+	devices(LogActivation, largest, "llama_{tail}: {word} compute buffer size = {size}", "sched_reserve: {word} compute buffer size = {size}"),
+	devices(LogWeights, newest, `msg="model weights" device={word} size="{size}`, `msg="model weights" buffer={word} size="{size}`),
+	devices(LogKV, newest, `msg="kv cache" device={word} size="{size}`, `msg="kv cache" buffer={word} size="{size}`),
+	devices(LogActivation, largest, `msg="compute graph" device={word}{…}size="{size}`, `msg="compute graph" backend={word}{…}size="{size}`),
+	{[]string{"memory.weights.total="}, (*engineReader).estimate},
+	{[]string{"llama_kv_cache: size ={…}( {int} cells,{…}layers, {int}/ {int} seqs)"}, (*engineReader).cells},
+}, llamaSettings...)
+
+// llamaSettings are what llama.cpp and Ollama print of their set-up.
+var llamaSettings = []reading{
+	llama("model", "", "print_info: name{signs}{rest}", "print_info: general.name{signs}{rest}", "print_meta: name{signs}{rest}", "print_meta: general.name{signs}{rest}"),
+	llama("file_type", "", "print_info: file type{signs}{rest}", "print_info: model ftype{signs}{rest}", "print_meta: file type{signs}{rest}", "print_meta: model ftype{signs}{rest}"),
+	llama("max_len", "", "llama_context: n_ctx = {int}", "llama_new_context_with_model: n_ctx = {int}", "KvSize:{int}"),
+	llama("slots", "", "llama_context: n_seq_max = {int}", "llama_new_context_with_model: n_seq_max = {int}"),
+	llama("slots", "KvSize:", "Parallel:{int}"),
+	llama("chunk", "", "llama_context: n_ubatch = {int}", "llama_new_context_with_model: n_ubatch = {int}"),
+	llama("chunk", "KvSize:", "BatchSize:{int}"),
+	llama("flash", "", "llama_context: flash_attn = {word}", "llama_new_context_with_model: flash_attn = {word}", "Flash Attention was auto, set to {word}"),
+	llama("flash", "KvSize:", "FlashAttention:{word}"),
+	llama("max_len", "starting llama server", "--ctx-size {int}"),
+	llama("slots", "starting llama server", "--parallel {int}"),
+	llama("chunk", "starting llama server", "--batch-size {int}"),
+	llama("unified", "", "llama_context: kv_unified = {word}"),
+	llama("gpu_layers", "", "offloaded {int}/{int} layers to GPU"),
+	llama("kv_dtype", "llama_", ", K ({word}): "),
+	llama("kv_dtype_v", "llama_", ", V ({word}): "),
+}
+
+// sizes is a reading of which each figure is of a size, and added up.
+func sizes(name string, join joined, forms ...string) reading {
+	return reading{forms, func(e *engineReader, m *match) { e.size(name, join, nil, m.text[:m.count]) }}
+}
+
+// devices is a reading of a device and a size.
+func devices(name string, join joined, forms ...string) reading {
+	return reading{forms, func(e *engineReader, m *match) {
+		e.Engine = EngineLlama
+		e.device(string(m.text[0]))
+		e.size(name, join, m.text[0], m.text[1:2])
+	}}
+}
+
+// tokens adds that a figure of a reading is the tokens of the KV cache.
+func tokens(at int, of reading) reading {
+	return reading{of.forms, func(e *engineReader, m *match) {
+		e.rank().tokens = counted(m.text[at])
+		if m.count > 1 {
+			m.text[0], m.count = m.text[1-at], 1
+		}
+		of.take(e, m)
+	}}
+}
+
+// inTensorRT is a reading in lines of TensorRT-LLM alone.
+func inTensorRT(of reading) reading {
+	return reading{of.forms, func(e *engineReader, m *match) {
+		if bytes.Contains(e.text, []byte("[TensorRT-LLM]")) || bytes.Contains(e.text, []byte("[TRT-LLM]")) {
+			of.take(e, m)
+		}
+	}}
+}
+
+// llama is a setting of llama.cpp's, in lines with some words.
+func llama(name, with string, forms ...string) reading {
+	return reading{forms, func(e *engineReader, m *match) {
+		if bytes.Contains(e.text, []byte(with)) {
+			e.Engine, e.Setup[name] = EngineLlama, strings.TrimSpace(string(m.text[0]))
+		}
+	}}
+}
+
+// settingOf is a setting in any line.
+func settingOf(name string, forms ...string) reading {
+	return reading{forms, func(e *engineReader, m *match) { e.Setup[name] = string(m.text[0]) }}
+}
+
+// An argument is a setting as a Namespace or a dict of Python prints it.
+type argument struct {
+	name   string   // here
+	names  []string // there
+	quoted bool     // it is a text in quotation marks
+	value  func(c byte) bool
+}
+
+// arguments are what vLLM and SGLang print of their set-up.
+var arguments = []argument{
+	{"model", []string{"model", "model_path"}, true, nil},
+	{"tag", []string{"model_tag"}, true, nil},
+	{"tp", []string{"tensor_parallel_size", "tp_size"}, false, digit},
+	{"pp", []string{"pipeline_parallel_size", "pp_size"}, false, digit},
+	{"dp", []string{"dp_size"}, false, digit},
+	{"max_len", []string{"max_seq_len", "max_model_len", "context_length", "context_len"}, false, digit},
+	{"seqs", []string{"max_num_seqs"}, false, digit},
+	{"dtype", []string{"dtype"}, false, wordly},
+	{"quant", []string{"quantization"}, false, func(c byte) bool { return wordly(c) || c == '-' }},
+	{"kv_dtype", []string{"kv_cache_dtype"}, false, wordly},
+	{"graphs", []string{"cuda_graph_max_bs", "max_cudagraph_capture_size"}, false, digit},
+	{"eager", []string{"enforce_eager", "disable_cuda_graph"}, false, wordly},
+}
+
+// inArguments are words of which one is in a line that states arguments.
+var inArguments = [][]byte{[]byte("LLM engine (v"), []byte("ServerArgs("), []byte("args: Namespace("), []byte("args: {")}
+
+// read is the value of an argument that follows its name, "" if none is there.
+func (a *argument) read(text []byte) string {
+	if a.quoted {
+		if len(text) == 0 || text[0] != '\'' {
+			return ""
+		}
+		end := bytes.IndexByte(text[1:min(len(text), 302)], '\'')
+		if end <= 0 {
+			return ""
+		}
+		return string(text[1 : 1+end])
+	}
+	text = bytes.TrimPrefix(text, []byte("torch."))
+	text = bytes.TrimPrefix(text, []byte("'"))
+	return string(text[:runOf(text, 40, a.value)])
+}

@@ -1,0 +1,40 @@
+package logs
+
+// The kinds of programs that limit the host's memory themselves.
+const (
+	HeapLimit    Kind = "heap-limit"    // the heap of a language's runtime is full
+	WorkerLimit  Kind = "worker-limit"  // a cluster's worker exceeded its limit
+	MonitorKill  Kind = "monitor-kill"  // a daemon ended a process before the kernel had to
+	ForkRefused  Kind = "fork-refused"  // a process could not be started
+	SpillRefused Kind = "spill-refused" // Spark could not split its work any further
+)
+
+// familyHeap is of runtimes and of managers of clusters that enforce a limit
+// on a program's host memory: java.lang, V8, dask.distributed's nanny, YARN, earlyoom, and
+// the RAPIDS plugin of Spark, which has one for the device too.
+var familyHeap = &family{
+	source: SourceProcess,
+	host:   true,
+	keys: []string{
+		"java.lang.outofmemoryerror", "heapoutofmemory", "runtime:outofmemory", "memorybudget", "forexceedingmemorylimits", "beyondphysicalmemorylimits",
+		"sendingsigtermtoprocess", "sendingsigkilltoprocess", "puoutofmemory:", "fork:", "goneovermemorylimit",
+	},
+	around: []string{"memavail:"},
+	lines:  2,
+	wordings: []wording{
+		{kind: HeapLimit, line: `java\.lang\.OutOfMemoryError`},
+		{kind: HeapLimit, text: "JavaScript heap out of memory"},
+		{kind: HostUnknown, line: `^fatal error: runtime: out of memory`},
+		{kind: WorkerLimit, text: "exceeded {percent:num}% memory budget. Restarting"},
+		{kind: WorkerLimit, text: "killed by YARN for exceeding memory limits. {usage:size} of {limit_bytes:size} physical memory used"},
+		{kind: WorkerLimit, text: "killed by YARN for exceeding memory limits"},
+		{kind: WorkerLimit, text: "running beyond physical memory limits. Current usage: {usage:size} of {limit_bytes:size} physical memory used"},
+		{kind: WorkerLimit, text: "gone over memory limit of {limit_bytes:mib} megabytes. Peak usage: {rss_bytes:mib} megabytes"},
+		{kind: WorkerLimit, text: "gone over memory limit of {limit_bytes:mib} megabytes"},
+		{kind: MonitorKill, text: `process {pid:int} uid {:int} "{victim:any}": {:any}VmRSS {rss_bytes:mib}`},
+		{kind: MonitorKill, text: `process {pid:int} "{victim:any}": {:any}VmRSS {rss_bytes:mib}`},
+		{kind: SpillRefused, text: "CPU OutOfMemory: could not split"},
+		{kind: ForkRefused, line: `(?i)\bfork: .*cannot allocate memory`},
+	},
+	facts: []string{"mem avail: {:int} of {capacity_bytes:mib}"},
+}

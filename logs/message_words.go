@@ -1,0 +1,74 @@
+package logs
+
+import "bytes"
+
+// A messageWord is one by which the beginning of PyTorch's messages is found: of
+// those that are there, one at least is whole wherever the line is broken.
+type messageWord struct {
+	word  string   // in lower case and without white space
+	forms []string // as it is written
+	// behind reports whether what follows it in the line can be in a message; nil
+	// if anything can.
+	behind func(rest []byte) bool
+}
+
+var messageWords = []messageWord{
+	{"tried", []string{"Tried"}, beginsToAllocate},
+	{"capac", []string{"capac"}, nil},
+	{"bypytorch", []string{"by PyTorch"}, nil},
+	{"exceedallowed", []string{"exceed allowed"}, nil},
+	{"outofmemory", []string{"out of memory"}, nil},
+	{"outofmemoryerror", []string{"OutOfMemoryError"}, nil},
+	{"calloc", []string{"calloc"}, nil},
+	{"mpsalloc", []string{"MPS alloc"}, nil},
+	{"entlyallocated", []string{"ently allocated"}, nil},
+	{"allocate", []string{"allocate"}, beginsSize},
+}
+
+// matches reports whether a word that ends at some byte of a line is there as
+// in a message.
+func (w *messageWord) matches(line []byte, end int) bool {
+	for _, form := range w.forms {
+		if hasSuffix(line[:end], form) {
+			return w.behind == nil || w.behind(line[end:])
+		}
+	}
+	return false
+}
+
+// beginsToAllocate reports whether a text begins with "to allocate", as far as it
+// goes.
+func beginsToAllocate(rest []byte) bool {
+	const words = "toallocate"
+	n := 0
+	for _, c := range rest {
+		switch {
+		case n == len(words):
+			return true
+		case c == ' ' || c == '\t' || c == '\r':
+		case c == '\\' || c == words[n]: // "\n" in a quoted text
+			if c == '\\' {
+				return true
+			}
+			n++
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// beginsSize reports whether a text begins with a size or ends, as behind "to
+// allocate" it does: many logs have "allocated" in every line.
+func beginsSize(rest []byte) bool {
+	if len(rest) > 0 && letter(rest[0]) {
+		return false
+	}
+	rest = bytes.TrimLeft(rest, " \t\r\\n")
+	number := leading(rest, func(c byte) bool { return digit(c) || c == '.' || c == ',' })
+	if len(number) == 0 {
+		return len(rest) == 0 || hasPrefix(rest, "more than") || hasPrefix(rest, ":")
+	}
+	rest = bytes.TrimLeft(rest[len(number):], " \t\r")
+	return len(rest) == 0 || bytes.IndexByte([]byte("KMGTbB\\"), rest[0]) >= 0
+}

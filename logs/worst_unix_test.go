@@ -1,0 +1,47 @@
+//go:build unix
+
+package logs
+
+import (
+	"bytes"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// BenchmarkWorst reads logs that contain only what is expensive to read. It reports the speed by
+// processor time too, since other programs slow down what the clock measures.
+func BenchmarkWorst(b *testing.B) {
+	const size = 16 << 20
+	for _, c := range worst {
+		var text bytes.Buffer
+		run := func(name string, read func() error) {
+			b.Run(name, func(b *testing.B) {
+				for n := 0; text.Len() < size; n++ {
+					text.WriteString(c.line(n))
+				}
+				b.ResetTimer()
+				b.SetBytes(int64(text.Len()))
+				b.ReportAllocs()
+				before := cpuTime()
+				for b.Loop() {
+					if err := read(); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(text.Len())*float64(b.N)/1e6/(cpuTime()-before).Seconds(), "MB/cpu-s")
+			})
+		}
+		run(c.name, func() error { _, err := Scan(bytes.NewReader(text.Bytes())); return err })
+		run("engine "+c.name, func() error { _, err := ScanEngine(bytes.NewReader(text.Bytes())); return err })
+	}
+}
+
+// cpuTime is what the process has taken of the processors.
+func cpuTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		panic(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
