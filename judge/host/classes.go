@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"strandline/finding"
 	"strandline/host/footprint"
@@ -16,19 +17,19 @@ import (
 	"strandline/units"
 )
 
-// classWorth is the growth of a class, in bytes, from which on it is told without
-// a call that made it.
-const classWorth = 4 << 20
+// minClassBytes is the least growth of a class, in bytes, that is reported without a call
+// that made it.
+const minClassBytes = 4 << 20
 
-// A host is what is known of a process's growth: by the calls that were traced,
-// and by looks at it from outside. Looks are nil where there were none.
+// A host is what is known about a process's growth, from the calls that were traced and
+// from looks at it from outside. Its looks are nil if there were none.
 type host struct {
 	sums  *ledger.Sums
 	looks *footprint.Growth
 	where map[*ledger.Use]map[finding.Kind]int64 // bytes of a use, by class of the memory
 }
 
-// grew is what a class grew by, as far as looks tell, in bytes.
+// grew is how much a class grew, in bytes, as far as looks show it.
 func (h host) grew(kind finding.Kind) (bytes int64) {
 	if h.looks == nil {
 		return 0
@@ -41,22 +42,22 @@ func (h host) grew(kind finding.Kind) (bytes int64) {
 	return bytes
 }
 
-// steady is how sure a class is that grew in each look; 0 for others.
+// steady is the confidence in a class that grew in each look; 0 for other classes.
 func (h host) steady(kind finding.Kind) float64 {
 	if h.looks == nil {
 		return 0
 	}
 	for _, p := range h.looks.Parts {
-		if p.Class == kind && p.Steady && p.Bytes >= classWorth {
-			return p.Sure
+		if p.Class == kind && p.Steady && p.Bytes >= minClassBytes {
+			return p.Confidence
 		}
 	}
 	return 0
 }
 
-// classOf is what kind of growth the calls with a stack are. A stack tells who
-// asked for memory; that most of it is free again, or Python's, or a huge page
-// of which a byte is used, tells what is in it.
+// classOf is the kind of growth that the calls with a stack made. A stack shows who asked
+// for memory; looks show what is in it: that most of it is free again, or belongs to
+// Python, or is a huge page of which only a part is used.
 func (h host) classOf(u *ledger.Use) finding.Kind {
 	kind := classOf(u)
 	if h.looks == nil {
@@ -80,15 +81,15 @@ func (h host) classOf(u *ledger.Use) finding.Kind {
 		return kind
 	}
 	for _, other := range rather {
-		if n := h.grew(other); n > 0 && 10*n >= 7*(n+h.grew(kind)) && 2*n >= u.Resident {
+		if n := h.grew(other); n > 0 && 10*n >= 7*(n+h.grew(kind)) && 2*n >= residentOf(u) {
 			return other
 		}
 	}
 	return kind
 }
 
-// lies is the class of the mappings in which most of a use lies, where looks tell
-// of most of it.
+// lies is the class of the mappings that contain most of a use, if looks cover most of
+// it.
 func (h host) lies(u *ledger.Use) (most finding.Kind, ok bool) {
 	var all int64
 	for class, n := range h.where[u] {
@@ -96,10 +97,10 @@ func (h host) lies(u *ledger.Use) (most finding.Kind, ok bool) {
 			most = class
 		}
 	}
-	return most, 2*all >= u.Resident && 10*h.where[u][most] >= 7*all
+	return most, 2*all >= residentOf(u) && 10*h.where[u][most] >= 7*all
 }
 
-// locate tells, of each use, in what classes of memory it lies, by bytes.
+// locate finds which classes of memory each use lies in, by bytes.
 func (h *host) locate() {
 	h.where = map[*ledger.Use]map[finding.Kind]int64{}
 	if h.looks == nil {
@@ -111,6 +112,9 @@ func (h *host) locate() {
 	}
 	spots := h.looks.Spots
 	for _, p := range h.sums.Pieces {
+		if p.PID != h.subject() {
+			continue
+		}
 		for len(spots) > 0 && spots[0].End <= p.Start {
 			spots = spots[1:]
 		}
@@ -127,24 +131,28 @@ func (h *host) locate() {
 	}
 }
 
-// unmade are findings of classes that grew and of which no call was found, and the
-// bytes of growth that no finding tells of then.
+// unmade returns findings of classes that grew without a call being found for them, and
+// the bytes of growth that no finding then covers.
 func (h host) unmade(found []finding.Finding) (out []finding.Finding, rest int64) {
 	if h.looks == nil {
 		return nil, 0
 	}
-	told := map[finding.Kind]bool{finding.Unexplained: true}
+	reported := map[finding.Kind]bool{finding.Unexplained: true}
 	rest = h.looks.RSS
 	for _, f := range found {
-		told[f.Kind] = true
+		reported[f.Kind] = true
+		reported[finding.HeapLeak] = reported[finding.HeapLeak] || f.Kind == finding.AutogradGraph
 		if e, ok := f.Evidence.(*finding.CallGrowthEvidence); ok {
 			if rest -= e.ResidentBytes; e.EarlyBytes != nil {
 				rest -= *e.EarlyBytes
 			}
+			if f.Kind == finding.Regrown { // most of it may be older than the trace
+				rest -= e.MappedBytes - e.ResidentBytes
+			}
 		}
 	}
-	// What is left of a growth that calls explain is that looks and calls are not
-	// of the same instant.
+	// If calls explain the growth, the remainder comes from looks and calls not being
+	// from the same instant.
 	explained := float64(rest) <= (1-unexplained)*float64(h.looks.RSS)
 	for _, p := range h.looks.Parts {
 		share := hostShare
@@ -152,47 +160,47 @@ func (h host) unmade(found []finding.Finding) (out []finding.Finding, rest int64
 			share = settledShare
 		}
 		within := float64(p.Bytes) >= share*float64(max(h.looks.RSS, 0))
-		if told[p.Class] || p.Bytes < classWorth || !p.Outside && (!within || explained) {
+		if reported[p.Class] || p.Bytes < minClassBytes || !p.Outside && (!within || explained) {
 			continue
 		}
 		if !p.Outside {
-			if p.Bytes = min(p.Bytes, rest); p.Bytes < classWorth {
+			if p.Bytes = min(p.Bytes, rest); p.Bytes < minClassBytes {
 				continue
 			}
 			rest -= p.Bytes + p.Early
 		}
-		told[p.Class] = p.Class != finding.CopyOnWrite // each process by itself
+		reported[p.Class] = p.Class != finding.CopyOnWrite // one for each process
 		out = append(out, h.class(p))
 	}
 	return out, rest
 }
 
-// kinds say of what classes the growth is, as far as looks tell.
+// kinds says which classes the growth is in, as far as looks show it.
 func (h host) kinds() []string {
 	if h.looks == nil {
 		return nil
 	}
 	var kinds []string
 	for _, p := range h.looks.Parts {
-		if bytes := p.Bytes + p.Early; !p.Outside && p.Class != finding.Unexplained && bytes >= classWorth {
+		if bytes := p.Bytes + p.Early; !p.Outside && p.Class != finding.Unexplained && bytes >= minClassBytes {
 			kinds = append(kinds, fmt.Sprintf("%s %s", units.Bytes(bytes), p.Class))
 		}
 	}
 	if len(kinds) == 0 {
 		return nil
 	}
-	return []string{"seen from outside it is " + strings.Join(kinds, ", ")}
+	return []string{"observed from outside, it is " + strings.Join(kinds, ", ")}
 }
 
 // class is the finding of a class that grew.
 func (h host) class(p footprint.Part) finding.Finding {
-	const looked = "the process was looked at from outside, from when the trace began to its end; "
+	const looked = "the process was observed from outside, for the whole trace; "
 	e := &finding.SampledGrowthEvidence{GrownBytes: p.Bytes, RSSGrowthBytes: h.looks.RSS, OutsideRSS: p.Outside}
 	f := finding.Finding{
-		Kind: p.Class, Severity: finding.Warning, Confidence: p.Sure,
+		Kind: p.Class, Severity: finding.Warning, Confidence: p.Confidence,
 		Bytes: finding.Int(p.Bytes), Title: h.classTitle(p),
-		Basis:    looked + "the class grew from look to look",
-		Evidence: e,
+		Basis:    looked + "the class grew from sample to sample",
+		Evidence: e, Process: h.looked(p),
 		Remedies: hostRemedies(p.Class, &ledger.Use{}, nil),
 	}
 	if p.Count > 0 {
@@ -209,7 +217,7 @@ func (h host) class(p footprint.Part) finding.Finding {
 			f.Severity, f.Remedies = finding.Info, nil
 			madeHere(&f, u.Frames)
 		case h.filled():
-			f.Remedies = []finding.Remedy{finding.CodeChange("see what fills them: a mapping is full at its size, and one that is made large enough grows for long")}
+			f.Remedies = []finding.Remedy{finding.CodeChange("find out what fills them: a mapping stops growing when it is full, and a large one takes long to fill")}
 		}
 	}
 	if p.Until > 0 {
@@ -219,18 +227,38 @@ func (h host) class(p footprint.Part) finding.Finding {
 		e.EarlyBytes = p.Early
 		f.Detail = append(f.Detail, earlier(p.Early, p.Until))
 	}
+	if !p.Settled && !p.Earlier {
+		pace, text := h.pace(p.Bytes, h.checkpointAt(p.Until))
+		e.RatePerSecond, e.LimitBytes, e.SecondsToLimit = pace.rate, pace.limit, pace.seconds
+		if text != "" {
+			f.Detail = append(f.Detail, text)
+		}
+	}
+	if p.Class == finding.ArenaRetention {
+		h.freer(&f)
+	}
 	loading := h.loading(nil, p.Bytes)
 	switch {
+	case p.Class == finding.ArenaRetention && p.Settled && h.retained(p.Bytes):
+		f.Title += "; it came in the first " + units.Duration(p.Until) + " of the trace, and is kept"
+		f.Basis = looked + "the class grew at first, and most of the arenas is free"
+	case p.Earlier:
+		f.Title += "; it came before the trace"
+		f.Basis = "what the process has for itself of the memory that its parent has, too"
 	case p.Settled:
 		f.Severity, f.Remedies = finding.Info, nil
-		f.Title += fmt.Sprintf("; all came in the first %s of the trace, and none since", units.Duration(p.Until))
-		f.Basis = looked + "the class grew at first, and then no more"
+		f.Title += fmt.Sprintf("; all of it came in the first %s of the trace, and none since", units.Duration(p.Until))
+		f.Basis = looked + "the class grew at first, and then stopped"
 	case p.Class == finding.PageCache || p.Class == finding.FileMapping:
 		f.Severity = finding.Info
 	case p.Class == finding.ArenaRetention && 2*h.looks.After.Free() < h.looks.After.System():
-		f.Detail = append(f.Detail, "most of the arenas is in use; what lies free between that is as usual where blocks of many sizes come and go")
-	case p.Class == finding.MmapLeak && h.filled(): // a leak would have calls
-	case p.Steady && p.Sure >= 0.7 && loading == "":
+		f.Detail = append(f.Detail, "most of the arenas is in use; some free memory in between is usual where blocks of many sizes come and go")
+	case p.Class == finding.MmapLeak && h.filled(): // a leak would show calls
+	case !p.Outside && p.Confidence < problemDespiteRelease && h.fell(p.Bytes):
+		f.Confidence /= 2
+		f.Basis = looked + "the processes gave back as much in between"
+		f.Remedies = append([]finding.Remedy{traceLonger}, f.Remedies...)
+	case p.Steady && p.Confidence >= 0.7 && loading == "":
 		f.Severity = finding.Problem
 	case loading != "":
 		f.Detail = append(f.Detail, loading)
@@ -243,11 +271,17 @@ func (h host) class(p footprint.Part) finding.Finding {
 	return f
 }
 
-// madeHere names the place that made what a finding tells of.
+// checkpointAt returns the first checkpoint that is not before a given time of the trace.
+func (h host) checkpointAt(at time.Duration) int {
+	i, _ := slices.BinarySearch(h.sums.Checkpoints, uint64(at))
+	return i
+}
+
+// madeHere names the place that made what a finding reports.
 func madeHere(f *finding.Finding, frames []symbolize.Frame) {
 	f.Stack, f.Site = hostFrames(frames), HostSite(frames)
 	if where := through(frames); where != "" {
-		f.Title += "; made here: " + where
+		f.Title += "; allocated here: " + where
 	}
 }
 
@@ -264,12 +298,42 @@ func (h host) starter(f *finding.Finding) {
 	}
 }
 
-// filled reports whether mappings grew without calls that make them, where these were
-// watched.
+// freer names the place that requested most of malloc's heap.
+func (h host) freer(f *finding.Finding) {
+	var top *ledger.Use
+	for i := range h.sums.Uses {
+		if u := &h.sums.Uses[i]; classOf(u) == finding.HeapLeak && (top == nil || residentOf(u) > residentOf(top)) {
+			top = u
+		}
+	}
+	if top != nil && len(top.Frames) > 0 {
+		madeHere(f, top.Frames)
+	}
+}
+
+// From how much freed memory that malloc keeps and that no longer grows a finding is
+// made: bytes, and the number of arenas it is in, as programs with threads have them.
+const (
+	minRetained      = 16 << 20
+	manyRetainArenas = 4
+)
+
+// retained reports whether malloc keeps more memory, in more arenas, than is usual, and
+// most of what it took is free.
+func (h host) retained(bytes int64) bool {
+	if h.looks == nil || h.looks.After == nil || bytes < minRetained {
+		return false
+	}
+	o := h.looks.After
+	return len(o.Arenas) >= manyRetainArenas && 2*o.Free() >= o.System()
+}
+
+// filled reports whether mappings grew without calls that make them, given that such
+// calls were watched.
 func (h host) filled() bool { return !h.sums.Blind }
 
-// turning is the largest of the places that unmap what they map, later, and map
-// again, if most of some growth of mappings lies in what they hold; else nil.
+// turning is the largest of the places that unmap what they map and later map again, if
+// what these places hold contains most of the given growth of mappings; otherwise nil.
 func (h host) turning(growth int64) (top *ledger.Use) {
 	var held int64
 	for i := range h.sums.Uses {
@@ -287,8 +351,8 @@ func (h host) turning(growth int64) (top *ledger.Use) {
 	return top
 }
 
-// makers names the places that made the files in memory that are held now and were
-// not at first, the most bytes first.
+// makers names the places that made the in-memory files that are held now but were not at
+// first, most bytes first.
 func (h host) makers(f *finding.Finding) {
 	type place struct {
 		stack        symbolize.Stack
@@ -327,38 +391,38 @@ func (h host) classTitle(p footprint.Part) string {
 	switch p.Class {
 	case finding.ArenaRetention:
 		system, free := h.looks.After.System(), h.looks.After.Free()
-		return fmt.Sprintf("malloc keeps %s more that the program has freed: %s of %s in %s are free", size,
+		return fmt.Sprintf("malloc keeps %s more that the program has freed: %s of %s in %s is free", size,
 			units.Bytes(int64(free)), units.Bytes(int64(system)), units.Plural(int64(len(h.looks.After.Arenas)), "arena"))
 	case finding.HeapLeak:
-		return size + " more of malloc's blocks are in use"
+		return size + " more of malloc's blocks is in use"
 	case finding.PythonObjects:
-		return size + " more are in use by objects of Python"
+		return size + " more is in use by Python objects"
 	case finding.AllocatorRetention:
-		return fmt.Sprintf("%s more are held by %s; what of it is free it does not tell from outside", size, h.looks.After.Allocator)
+		return fmt.Sprintf("%s more is held by %s; how much of it is free cannot be seen from outside", size, h.looks.After.Allocator)
 	case finding.HugePages:
-		return size + " of zeros are resident in huge pages of which a part is used"
+		return size + " of zeros is resident in partly used huge pages"
 	case finding.Remap:
-		return size + " were added to mappings that are made larger time and again"
+		return size + " was added to mappings that are enlarged repeatedly"
 	case finding.MmapLeak:
 		if h.turning(p.Bytes) != nil {
-			return size + " are held where mappings are made and unmapped time and again: a working set"
+			return size + " is held where memory is mapped and unmapped repeatedly: a working set"
 		}
 		if h.filled() {
-			return size + " came into memory in mappings that are being filled; hardly any are new"
+			return size + " became resident in mappings that are being filled; hardly any are new"
 		}
-		return size + " were mapped and not unmapped"
+		return size + " was mapped and not unmapped"
 	case finding.Pinned:
-		return size + " more are locked or pinned in memory"
+		return size + " more is locked or pinned in memory"
 	case finding.SharedMemory:
-		return size + " more of shared memory are mapped"
+		return size + " more shared memory is mapped"
 	case finding.MemoryFiles:
-		return fmt.Sprintf("%s more live in files without a name that are held open (memfd, or removed from /dev/shm)", size)
+		return fmt.Sprintf("%s more is in unnamed files that are held open (memfd, or removed from /dev/shm)", size)
 	case finding.FileMapping:
-		return size + " more of mapped files are resident, which the kernel takes back when memory is short"
+		return size + " more of mapped files is resident, which the kernel reclaims when memory is short"
 	case finding.PageCache:
-		return fmt.Sprintf("the cgroup grew by %s of page cache, by files that were read and written; the process did not grow", size)
+		return fmt.Sprintf("the cgroup's page cache grew by %s, by files that were read and written; the process did not grow", size)
 	case finding.CopyOnWrite:
-		return fmt.Sprintf("process %d has %s for itself that it had in common with the one that forked it", p.Process, size)
+		return fmt.Sprintf("process %d now has its own copy of %s that it had shared with the process that forked it", p.Process, size)
 	case finding.ThreadStacks:
 		return fmt.Sprintf("%s of address space for the stacks of %s more", size, units.Plural(int64(p.Count), "thread"))
 	case finding.KernelMemory:
@@ -368,38 +432,4 @@ func (h host) classTitle(p footprint.Part) string {
 		return "the page tables of the process grew by " + size
 	}
 	return size + " grew"
-}
-
-func classRemedies(kind finding.Kind) []finding.Remedy {
-	switch kind {
-	case finding.ArenaRetention:
-		return []finding.Remedy{
-			finding.SettingChange("MALLOC_ARENA_MAX=2", "have fewer arenas, so that what one thread frees another uses"),
-			finding.SettingChange("MALLOC_TRIM_THRESHOLD_=131072", "give the end of the heap back from this size on"),
-			finding.CodeChange("call malloc_trim(0) after a burst, off the event loop; or preload jemalloc"),
-		}
-	case finding.AllocatorRetention:
-		return []finding.Remedy{
-			finding.SettingChange("MALLOC_CONF=background_thread:true,dirty_decay_ms:5000,muzzy_decay_ms:5000", "for jemalloc: give freed memory back after five seconds"),
-			finding.CodeChange("ask the allocator itself what is in use: malloc_stats_print of jemalloc, MallocExtension of tcmalloc"),
-		}
-	case finding.HugePages:
-		return []finding.Remedy{
-			finding.CodeChange("do not ask for huge pages (MADV_HUGEPAGE) for memory that is touched here and there; prctl(PR_SET_THP_DISABLE) switches them off for the process"),
-			finding.CodeChange("where /sys/kernel/mm/transparent_hugepage/enabled is `always`, set it to `madvise`"),
-		}
-	case finding.Pinned:
-		return []finding.Remedy{finding.CodeChange("bound what is pinned: pinned host tensors go to a cache when they are deleted, which rounds up to powers of two; reuse buffers, and use fewer that pin (pin_memory workers, prefetch)")}
-	case finding.SharedMemory:
-		return []finding.Remedy{finding.CodeChange("drop batches in the consumer, use fewer workers or less prefetch, and unlink what is left in /dev/shm")}
-	case finding.MemoryFiles:
-		return []finding.Remedy{finding.CodeChange("close the files: as long as one is open its memory stays, mapped or not")}
-	case finding.PageCache, finding.FileMapping:
-		return []finding.Remedy{finding.CodeChange("nothing is lost; if the cgroup's limit is near, read with posix_fadvise(POSIX_FADV_DONTNEED) or set memory.high")}
-	case finding.CopyOnWrite:
-		return []finding.Remedy{finding.CodeChange("hold the data that workers share in arrays (numpy, torch, Arrow) instead of objects of Python, whose counts of references are written to; call gc.freeze() before the fork")}
-	case finding.KernelMemory:
-		return []finding.Remedy{finding.CodeChange("close the sockets, pipes and files that pile up (ls -l /proc/PID/fd), and map less, in fewer pieces")}
-	}
-	return nil
 }

@@ -11,12 +11,12 @@ import (
 	"strandline/host/ledger"
 )
 
-// What is left of a growth that calls explain is no finding of its own.
+// What is left of a growth that calls explain is not a separate finding.
 func TestUnmadeLeavesRests(t *testing.T) {
 	const mib = 1 << 20
 	h := host{sums: &ledger.Sums{}, looks: &footprint.Growth{RSS: 80 * mib, Before: &footprint.Observation{}, After: &footprint.Observation{}, Parts: []footprint.Part{
-		{Class: finding.MmapLeak, Bytes: 8 * mib, Steady: true, Sure: 0.9},
-		{Class: finding.MemoryFiles, Bytes: 8 * mib, Steady: true, Sure: 0.9, Outside: true},
+		{Class: finding.MmapLeak, Bytes: 8 * mib, Steady: true, Confidence: 0.9},
+		{Class: finding.MemoryFiles, Bytes: 8 * mib, Steady: true, Confidence: 0.9, Outside: true},
 	}}}
 	for _, c := range []struct {
 		resident int64
@@ -29,7 +29,7 @@ func TestUnmadeLeavesRests(t *testing.T) {
 	}
 }
 
-// Classes are told with no more bytes than grew, the largest first.
+// Classes are reported with no more bytes than grew, the largest first.
 func TestUnmadeAddsUp(t *testing.T) {
 	const mib = 1 << 20
 	h := host{sums: &ledger.Sums{}, looks: &footprint.Growth{RSS: 50 * mib, Parts: []footprint.Part{
@@ -42,14 +42,14 @@ func TestUnmadeAddsUp(t *testing.T) {
 		got = append(got, *f.Bytes/mib)
 	}
 	if !slices.Equal(got, []int64{40, 6}) || rest != 0 {
-		t.Errorf("beside 4 MiB of 50 that are told, got %v MiB, and %d bytes are left", got, rest)
+		t.Errorf("beside 4 MiB of 50 that are reported, got %v MiB, and %d bytes are left", got, rest)
 	}
 }
 
-// A mapping that is filled is none that nobody unmaps, where the calls are known.
+// A mapping that is being filled is not one that is never unmapped, where the calls are known.
 func TestFilled(t *testing.T) {
 	const mib = 1 << 20
-	looks := &footprint.Growth{RSS: 50 * mib, Parts: []footprint.Part{{Class: finding.MmapLeak, Bytes: 48 * mib, Steady: true, Sure: 0.9}}}
+	looks := &footprint.Growth{RSS: 50 * mib, Parts: []footprint.Part{{Class: finding.MmapLeak, Bytes: 48 * mib, Steady: true, Confidence: 0.9}}}
 	for _, c := range []struct {
 		blind bool
 		want  finding.Severity
@@ -61,7 +61,7 @@ func TestFilled(t *testing.T) {
 	}
 }
 
-// What neither calls nor classes tell is called unexplained, with what is known of
+// What neither calls nor classes explain is called unexplained, with what is known of
 // it.
 func TestUnexplained(t *testing.T) {
 	const mib = 1 << 20
@@ -75,9 +75,9 @@ func TestUnexplained(t *testing.T) {
 		want  []finding.Kind
 		says  string
 	}{
-		{"nobody looked", nil, []finding.Kind{finding.Unexplained}, "40 MiB came into memory in mappings that were there before"},
-		{"a class tells it", &footprint.Growth{RSS: 50 * mib, Parts: []footprint.Part{{Class: finding.HeapLeak, Bytes: 46 * mib, Steady: true, Sure: 0.9}}}, []finding.Kind{finding.HeapLeak}, ""},
-		{"a class tells a part", &footprint.Growth{RSS: 50 * mib, Parts: []footprint.Part{{Class: finding.HeapLeak, Bytes: 20 * mib, Steady: true, Sure: 0.9}}}, []finding.Kind{finding.HeapLeak, finding.Unexplained}, "seen from outside it is 20 MiB heap-leak"},
+		{"not observed", nil, []finding.Kind{finding.Unexplained}, "40 MiB became resident in mappings that existed before"},
+		{"a class explains it", &footprint.Growth{RSS: 50 * mib, Parts: []footprint.Part{{Class: finding.HeapLeak, Bytes: 46 * mib, Steady: true, Confidence: 0.9}}}, []finding.Kind{finding.HeapLeak}, ""},
+		{"a class explains a part", &footprint.Growth{RSS: 50 * mib, Parts: []footprint.Part{{Class: finding.HeapLeak, Bytes: 20 * mib, Steady: true, Confidence: 0.9}}}, []finding.Kind{finding.HeapLeak, finding.Unexplained}, "observed from outside, it is 20 MiB heap-leak"},
 	} {
 		var got []finding.Kind
 		var says []string
@@ -91,16 +91,16 @@ func TestUnexplained(t *testing.T) {
 	}
 }
 
-// Where no calls could be seen nothing is said of calls, nor of what was mapped
+// Where no calls could be seen, calls are not mentioned, nor what was mapped
 // before.
-func TestNotExplainedByPolling(t *testing.T) {
+func TestUnexplainedByPolling(t *testing.T) {
 	const mib = 1 << 20
 	none := 0.0
 	for _, blind := range []bool{false, true} {
-		f, ok := notExplained(&ledger.Sums{Growth: 10 * mib, Older: 10 * mib, Explained: &none, Checkpoints: make([]uint64, 9), Blind: blind})
-		told := fmt.Sprint(f.Title, f.Detail, f.Remedies)
-		if !ok || strings.Contains(told, "were there before") == blind || strings.Contains(told, "doctor") != blind {
-			t.Errorf("blind %v: %s", blind, told)
+		f, ok := unexplainedGrowth(&ledger.Sums{Growth: 10 * mib, Older: 10 * mib, Explained: &none, Checkpoints: make([]uint64, 9), Blind: blind})
+		text := fmt.Sprint(f.Title, f.Detail, f.Remedies)
+		if !ok || strings.Contains(text, "existed before") == blind || strings.Contains(text, "doctor") != blind {
+			t.Errorf("blind %v: %s", blind, text)
 		}
 	}
 }

@@ -8,28 +8,28 @@ import (
 	"strandline/units"
 )
 
-// What is worth telling of a device's sums, bytes.
+// The smallest sums of a device that are reported, in bytes.
 const (
-	sumWorth    = 64 << 20
-	unseenWorth = 256 << 20 // kernels' code alone can be some 100 MiB
+	minSumBytes    = 64 << 20
+	minUnseenBytes = 256 << 20 // the code of kernels alone can take some 100 MiB
 )
 
-// Devices judges the accounts of devices' memory: whether the parts can be what
-// they are said to be, and whether memory came that no call explains.
-func Devices(devices []recording.GPUDevice) (out []finding.Finding) {
+// devices judges the accounts of the devices' memory: whether the parts can be what they
+// are said to be, and whether memory was added that no call explains.
+func devices(devices []recording.GPUDevice) (out []finding.Finding) {
 	for i := range devices {
 		d := &devices[i]
 		if f, ok := wrongSum(d); ok {
 			out = append(out, f)
 		}
-		if f, ok := cameUnseen(d); ok {
+		if f, ok := unseenMemory(d); ok {
 			out = append(out, f)
 		}
 	}
 	return out
 }
 
-// sumOfPart is how much of a kind there is.
+// sumOfPart is how many bytes one part adds up to.
 func sumOfPart(d *recording.GPUDevice, part recording.Part) (n int64) {
 	for _, p := range d.Parts {
 		if p.Part == part {
@@ -39,44 +39,44 @@ func sumOfPart(d *recording.GPUDevice, part recording.Part) (n int64) {
 	return n
 }
 
-// wrongSum says where the snapshot and the calls, or these and the driver's count,
-// disagree.
+// wrongSum reports whether the snapshot and the calls disagree, or the two together and
+// the driver's count.
 func wrongSum(d *recording.GPUDevice) (f finding.Finding, ok bool) {
 	torch, traced := sumOfPart(d, recording.PartPyTorch), sumOfPart(d, recording.PartTraced)
-	worth := max(sumWorth, (torch+traced)/50)
+	least := max(minSumBytes, (torch+traced)/50)
 	f = finding.Finding{
 		Kind: finding.DriverSum, Severity: finding.Warning, Confidence: 1,
 		Evidence: &finding.DriverSumEvidence{PyTorchBytes: torch, TracedBytes: traced, BeyondBytes: d.Beyond, AbsentBytes: d.Absent},
 	}
 	switch {
-	case d.Beyond >= worth:
+	case d.Beyond >= least:
 		f.Bytes = finding.Int(d.Beyond)
-		f.Title = fmt.Sprintf("what PyTorch has reserved and what was taken beside it are %s more than the driver counts", units.Bytes(d.Beyond))
-		f.Detail = []string{"the snapshot is of another moment or of another process, or memory that several processes share is counted for each"}
-	case d.Absent >= worth:
+		f.Title = fmt.Sprintf("PyTorch's reserved memory and what was allocated outside it add up to %s more than the driver counts", units.Bytes(d.Beyond))
+		f.Detail = []string{"the snapshot is from another moment or another process, or memory shared by several processes is counted for each"}
+	case d.Absent >= least:
 		f.Bytes = finding.Int(d.Absent)
-		f.Title = fmt.Sprintf("PyTorch's allocator took %s from the driver that are in no segment of the snapshot", units.Bytes(d.Absent))
-		f.Detail = []string{"they were taken after the snapshot was written, the snapshot is of another process, or what gave them back was not seen"}
+		f.Title = fmt.Sprintf("PyTorch's allocator took %s from the driver that is in no segment of the snapshot", units.Bytes(d.Absent))
+		f.Detail = []string{"it was taken after the snapshot was written, the snapshot is from another process, or the call that returned it was not seen"}
 	default:
 		return f, false
 	}
-	f.Remedies = []finding.Remedy{finding.CodeChange("write the snapshot at the end of the trace, from the process that is traced, one for each process")}
+	f.Remedies = []finding.Remedy{finding.CodeChange("write the snapshot at the end of the trace, one from each traced process")}
 	return f, true
 }
 
-// cameUnseen tells of memory that the driver counts for the processes more than
-// when the trace began, and that no call took.
-func cameUnseen(d *recording.GPUDevice) (f finding.Finding, ok bool) {
+// unseenMemory reports memory that the driver counts for the processes beyond what they
+// had when the trace began, and that no call took.
+func unseenMemory(d *recording.GPUDevice) (f finding.Finding, ok bool) {
 	n := sumOfPart(d, recording.PartUnseen)
-	if n < unseenWorth {
+	if n < minUnseenBytes {
 		return f, false
 	}
 	return finding.Finding{
 		Kind: finding.DriverUnseen, Severity: finding.Warning, Confidence: 0.5, Bytes: finding.Int(n),
 		Basis:    "the driver's count when the trace began and at its end",
-		Title:    fmt.Sprintf("the driver counts %s more for the processes than when the trace began, which no call took that is watched", units.Bytes(n)),
-		Detail:   []string{"it can be the code of kernels that were loaded, memory inside of CUDA graphs, the stacks of kernels, or freed memory that a pool of cudaMallocAsync keeps"},
+		Title:    fmt.Sprintf("the driver counts %s more for the processes than when the trace began, and no watched call took it", units.Bytes(n)),
+		Detail:   []string{"it can be the code of loaded kernels, memory inside CUDA graphs, the stacks of kernels, or freed memory kept by a cudaMallocAsync pool"},
 		Evidence: &finding.DriverUnseenEvidence{UnseenBytes: n},
-		Remedies: []finding.Remedy{finding.CodeChange("trace again for longer: if it grows on, look at what captures graphs or loads kernels anew at each step")},
+		Remedies: []finding.Remedy{finding.CodeChange("trace again for longer: if it keeps growing, look for code that captures graphs or loads kernels at each step")},
 	}, true
 }

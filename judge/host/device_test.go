@@ -20,10 +20,10 @@ func TestDevices(t *testing.T) {
 		{"in order", recording.GPUDevice{Parts: parts(8*gib, gib, 100<<20)}, ""},
 		{"a little beyond", recording.GPUDevice{Parts: parts(8*gib, gib, 0), Beyond: 100 << 20, Absent: 50 << 20}, ""},
 		{"beyond", recording.GPUDevice{Parts: parts(8*gib, gib, 0), Beyond: gib, Absent: gib}, "1 GiB more than the driver counts"},
-		{"not in the snapshot", recording.GPUDevice{Parts: parts(gib, 2*gib, 0), Absent: gib}, "took 1 GiB from the driver that are in no segment"},
+		{"not in the snapshot", recording.GPUDevice{Parts: parts(gib, 2*gib, 0), Absent: gib}, "took 1 GiB from the driver that is in no segment"},
 		{"unseen", recording.GPUDevice{Parts: parts(gib, 0, 3*gib)}, "3 GiB more for the processes than when the trace began"},
 	} {
-		found := Devices([]recording.GPUDevice{c.device})
+		found := devices([]recording.GPUDevice{c.device})
 		if c.want == "" && len(found) > 0 || c.want != "" && (len(found) != 1 || !strings.Contains(found[0].Title, c.want)) {
 			t.Errorf("%s: %+v", c.name, found)
 		}

@@ -16,13 +16,16 @@ import (
 	"strandline/units"
 )
 
-// driverWorth is the least memory from the driver that is worth a finding, bytes.
-const driverWorth = 1 << 20
+// The least memory from the driver, in bytes, that makes a finding if it goes on growing,
+// and if it does not.
+const (
+	minDriverBytes        = 1 << 20
+	minSettledDriverBytes = 16 << 20
+)
 
-// Driver judges what processes took from the driver of a GPU: each place and
-// owner by itself. What grows does not stand in PyTorch's statistics unless it is
-// PyTorch's.
-func Driver(s *gpudriver.Sums) (out []finding.Finding) {
+// Driver judges what processes took from the driver of a GPU, each place and owner
+// separately. What grows there is not in PyTorch's statistics unless PyTorch owns it.
+func Driver(s *gpudriver.Sums, processes []ledger.Process) (out []finding.Finding) {
 	places := map[driverPlace][]*gpudriver.Use{}
 	var order []driverPlace
 	for i := range s.Uses {
@@ -37,7 +40,12 @@ func Driver(s *gpudriver.Sums) (out []finding.Finding) {
 		places[p] = append(places[p], u)
 	}
 	for _, p := range order {
-		if f, ok := driverGrows(places[p], s.Checkpoints); ok {
+		if f, ok := driverGrows(places[p], s); ok {
+			var shares []ledger.Share
+			for _, u := range places[p] {
+				shares = append(shares, u.Shares...)
+			}
+			f.Process = processOf(processes, shares)
 			out = append(out, f)
 		}
 	}
@@ -50,9 +58,9 @@ type driverPlace struct {
 	site   finding.Site
 }
 
-// driverGrows judges the uses of one place, of which the first holds the most.
-func driverGrows(uses []*gpudriver.Use, marks int) (f finding.Finding, ok bool) {
-	all := trend.NewPopulation(marks)
+// driverGrows judges the uses of one place; the first use holds the most.
+func driverGrows(uses []*gpudriver.Use, sums *gpudriver.Sums) (f finding.Finding, ok bool) {
+	all := trend.NewPopulation(len(sums.Checkpoints))
 	var live, pieces, calls, assumed int64
 	var stacks []*ledger.Use
 	for _, u := range uses {
@@ -61,32 +69,75 @@ func driverGrows(uses []*gpudriver.Use, marks int) (f finding.Finding, ok bool) 
 		live, pieces, calls, assumed = live+u.Live, pieces+u.Count, calls+u.Calls, assumed+u.Inferred
 	}
 	u := uses[0]
-	if live < driverWorth || u.Memory == event.Foreign {
+	if live < minDriverBytes || u.Memory == event.Foreign {
 		return f, false
 	}
-	v := trend.Judge(all, trend.Past{})
-	if v.Class != trend.Leak || v.Confidence < 0.2 {
-		return f, false
+	e := &finding.DriverLeakEvidence{
+		Owner: u.Owner, Memory: u.Memory.String(), Function: u.Op.String(), Calls: calls,
+		StackComplete: u.Complete, AssumedBytes: assumed, Stacks: growingStacks(stacks, 0),
 	}
 	f = finding.Finding{
-		Kind: finding.DriverLeak, Severity: finding.Warning, Confidence: v.Confidence, Basis: v.Basis(),
-		Bytes: finding.Int(live), Count: finding.Int(pieces), Trend: all.Bytes,
-		Stack: hostFrames(u.Frames), Site: DriverSite(u.Frames),
-		Evidence: &finding.DriverLeakEvidence{
-			Owner: u.Owner, Memory: u.Memory.String(), Function: u.Op.String(), Calls: calls,
-			StackComplete: u.Complete, AssumedBytes: assumed, Stacks: growingStacks(stacks, 0),
-		},
-		Detail: hostDetail(finding.DriverLeak, &u.Use),
+		Kind: finding.DriverLeak, Bytes: finding.Int(live), Count: finding.Int(pieces), Trend: all.Bytes,
+		Stack: hostFrames(u.Frames), Site: DriverSite(u.Frames), Evidence: e, Detail: hostDetail(finding.DriverLeak, &u.Use),
 	}
-	if v.Confidence >= 0.5 {
-		f.Severity = finding.Problem
+	taken := fmt.Sprintf("%s took %s of %s from the driver", u.Owner, units.Bytes(live), memoryName(u.Memory))
+	v := trend.Judge(all, trend.Past{})
+	if v.Class == trend.Leak && v.Confidence >= 0.2 {
+		f.Confidence, f.Basis = v.Confidence, v.Basis()
+		f.Severity = finding.Warning
+		if v.Confidence >= problemConfidence {
+			f.Severity = finding.Problem
+		}
+		f.Title = fmt.Sprintf("%s in %s and returned nothing", taken, units.Plural(pieces, "piece"))
+		if e.RatePerSecond = perSecond(all.Final, sums.Checkpoints); e.RatePerSecond > 0 {
+			f.Detail = append(f.Detail, "it grows by "+units.Rate(e.RatePerSecond))
+		}
+		f.Remedies = driverRemedies(u)
+	} else if !ended(&f, e, all, sums, taken) {
+		return f, false
 	}
-	f.Title = fmt.Sprintf("%s took %s of %s from the driver in %s and gave nothing back", u.Owner, units.Bytes(live), memoryName(u.Memory), units.Plural(pieces, "piece"))
 	if where := through(nearest(caller(u.Frames))); where != "" {
-		f.Title += "; asked for here: " + where
+		f.Title += "; requested here: " + where
 	}
-	f.Remedies = driverRemedies(u)
 	return f, true
+}
+
+// ended makes a finding of memory that was taken at first, or until shortly before the
+// end of the trace, and not since; it reports whether there is enough of it to matter.
+func ended(f *finding.Finding, e *finding.DriverLeakEvidence, all *trend.Population, sums *gpudriver.Sums, taken string) bool {
+	last, end := len(all.Final)-1, reached(all.Final)
+	held := int64(0)
+	for i := range sums.Bytes {
+		held += sums.Bytes[i]
+	}
+	if end == 0 || end == last || *f.Bytes < minSettledDriverBytes || float64(*f.Bytes) < settledShare*float64(held) {
+		return false
+	}
+	until, quiet := sums.Checkpoints[end], sums.Checkpoints[last]-sums.Checkpoints[end]
+	f.Title = fmt.Sprintf("%s in the first %s of the trace, and hardly anything since", taken, duration(until))
+	if 4*end <= 3*last {
+		f.Severity, f.Confidence = finding.Info, 1
+		f.Basis = "nearly all of what remains was taken by then; it was watched until " + duration(sums.Checkpoints[last])
+		e.SettledSeconds = seconds(until)
+		return true
+	}
+	v := trend.Judge(all.Until(end+1), trend.Past{})
+	if v.Class != trend.Leak || v.Confidence < 0.2 {
+		return false
+	}
+	f.Severity, f.Confidence, f.Basis = finding.Warning, min(v.Confidence, undecided), v.Basis()
+	f.Detail = append(f.Detail, pausedFor(quiet))
+	f.Remedies = []finding.Remedy{traceLonger}
+	return true
+}
+
+// perSecond is the rate, in the curve's unit per second, at which a curve rose.
+func perSecond(curve []int64, marks []uint64) float64 {
+	last := len(curve) - 1
+	if last < 1 || marks[last] <= marks[0] {
+		return 0
+	}
+	return float64(curve[last]-curve[0]) / seconds(marks[last]-marks[0])
 }
 
 func memoryName(m event.DriverMemory) string {
@@ -102,8 +153,8 @@ func memoryName(m event.DriverMemory) string {
 // DriverSite is the place that asks the driver for memory.
 func DriverSite(frames []symbolize.Frame) *finding.Site { return HostSite(caller(frames)) }
 
-// caller are the frames without those of the driver and of CUDA's runtime, and of
-// how Python calls C, which are the same in every stack.
+// caller returns the frames without those of the driver, of CUDA's runtime and of
+// Python's calls into C, which are the same in every stack.
 func caller(frames []symbolize.Frame) []symbolize.Frame {
 	return slices.DeleteFunc(slices.Clone(frames), func(f symbolize.Frame) bool {
 		object := filepath.Base(f.Object)
@@ -113,8 +164,8 @@ func caller(frames []symbolize.Frame) []symbolize.Frame {
 
 var callsC = regexp.MustCompile(`^(libffi|_ctypes)`)
 
-// nearest are the lines of Python and the first functions of native code, without
-// their parameters: of C++ these fill a screen.
+// nearest returns the lines of Python and the first functions of native code, without
+// their parameters: in C++ these can fill a screen.
 func nearest(frames []symbolize.Frame) (out []symbolize.Frame) {
 	const few = 2
 	native := 0
@@ -133,28 +184,29 @@ func nearest(frames []symbolize.Frame) (out []symbolize.Frame) {
 func driverRemedies(u *gpudriver.Use) []finding.Remedy {
 	switch {
 	case (u.Owner == gpudriver.OwnerPyTorch || u.Owner == gpudriver.OwnerTorch) && u.Memory == event.Pinned:
-		return classRemedies(finding.Pinned)
+		return finding.HostRemedies(finding.Pinned)
 	case u.Owner == gpudriver.OwnerPyTorch:
-		return []finding.Remedy{finding.CodeChange("what PyTorch reserves grows: record a snapshot (torch.cuda.memory._record_memory_history, _dump_snapshot) and give it to `strandline diagnose`, which names the tensors")}
+		return []finding.Remedy{finding.CodeChange("PyTorch's reserved memory grows: record a snapshot (torch.cuda.memory._record_memory_history, _dump_snapshot) and run `strandline diagnose` on it, which names the tensors")}
 	case u.Owner == "NCCL":
-		return []finding.Remedy{finding.CodeChange("make process groups once and destroy those that are done (torch.distributed.destroy_process_group): each has buffers of its own on the device"),
-			finding.SettingChange("NCCL_BUFFSIZE=2097152", "smaller buffers for each channel")}
+		return []finding.Remedy{finding.CodeChange("create process groups once and destroy those that are done (torch.distributed.destroy_process_group): each has its own buffers on the device"),
+			finding.SettingChange("NCCL_BUFFSIZE=2097152", "smaller buffers per channel")}
 	case u.Owner == "cuBLAS":
-		return []finding.Remedy{finding.CodeChange("make handles once: each handle and stream has a workspace; torch._C._cuda_clearCublasWorkspaces() gives PyTorch's back"),
+		return []finding.Remedy{finding.CodeChange("create handles once: each handle and stream has a workspace; torch._C._cuda_clearCublasWorkspaces() returns PyTorch's"),
 			finding.SettingChange("CUBLAS_WORKSPACE_CONFIG=:4096:2", "smaller workspaces")}
 	case u.Owner == "cuDNN":
-		return []finding.Remedy{finding.CodeChange("make handles and plans once, and destroy those that are done")}
+		return []finding.Remedy{finding.CodeChange("create handles and plans once, and destroy those that are done")}
 	case u.Owner == gpudriver.OwnerGraphs:
 		return []finding.Remedy{finding.CodeChange("capture fewer graphs (fewer batch sizes), and drop those that are not replayed")}
 	}
-	free := "the function of the driver that frees it"
+	free := "the driver function that frees it"
 	if f, ok := givesBack[u.Op.String()]; ok {
 		free = f
 	}
-	return []finding.Remedy{finding.CodeChange(fmt.Sprintf("free what is taken here (%s), or reuse it: PyTorch neither knows nor counts it, and torch.cuda.empty_cache() does not return it", free))}
+	return []finding.Remedy{finding.CodeChange(fmt.Sprintf("free what is allocated here (%s), or reuse it: PyTorch does not know of it, and torch.cuda.empty_cache() does not return it", free))}
 }
 
-// givesBack is how a program frees what it took by a function, as programs see it.
+// givesBack is how a program frees what a function allocated, by function, as programs
+// see it.
 var givesBack = map[string]string{
 	"cuMemAlloc_v2": "cudaFree or cuMemFree", "cuMemAllocPitch_v2": "cudaFree or cuMemFree", "cuMemAllocManaged": "cudaFree or cuMemFree",
 	"cuMemAllocAsync": "cudaFreeAsync or cuMemFreeAsync", "cuMemAllocFromPoolAsync": "cudaFreeAsync or cuMemFreeAsync",

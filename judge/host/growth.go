@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,18 +16,22 @@ import (
 )
 
 const (
-	// surely is the confidence from which on growth is a problem.
-	surely = 0.5
-	// climbing is the share of its steps in which a place rises that grows with its class.
+	// problemConfidence is the confidence from which growth is a problem.
+	problemConfidence = 0.5
+	// undecided is the confidence in growth that had paused by the end of the trace.
+	undecided = 0.45
+	// climbing is the share of its steps in which a place must rise if it grows with
+	// its class.
 	climbing = 0.75
-	// settledShare of the growth is worth telling of what grew at first.
+	// settledShare is the least share of all growth at which growth that settled is
+	// reported.
 	settledShare = 0.1
-	// started is the age up to which a process may still load what it needs, and
-	// starting the age up to which it surely does.
+	// started is the age up to which a process may still be loading what it needs, and
+	// starting the age up to which it surely is.
 	started  = 2 * time.Minute
 	starting = 4 * time.Second
-	// unlooked is the age up to which a process may end before it was looked at
-	// twice, so that nobody knows what it read.
+	// unlooked is the age at which a process may end before it has been looked at
+	// twice, so that what it read is unknown.
 	unlooked = 15 * time.Second
 )
 
@@ -34,32 +39,36 @@ const (
 type hostShape int
 
 const (
-	unjudged hostShape = iota // it did not, or nothing can be told
-	grows                     // and goes on
-	settled                   // at first, and not since
+	unjudged hostShape = iota // it did not grow, or that is unknown
+	grows                     // and keeps growing
+	settled                   // grew at first, and not since
 )
 
-// A hostGrowth is what calls of one kind made, over time.
+// A hostGrowth is the memory that calls of one kind made, over time.
 type hostGrowth struct {
 	kind    finding.Kind
-	uses    []*ledger.Use // most bytes first, of those that are counted
+	uses    []*ledger.Use // those that are counted, most bytes first
 	all     *trend.Population
 	verdict trend.Verdict
-	// from is the mark at which what is judged begins: where a warm-up ended.
+	// from is the checkpoint at which the judged part begins: where a warm-up ended.
 	from       int
 	shape      hostShape
 	confidence float64
-	// until is when a warm-up ended, or what settled had grown; 0 without either.
+	// paused is the checkpoint up to which memory grew and after which nothing came; 0
+	// if something did.
+	paused int
+	// until is when a warm-up ended, or when what settled had grown; 0 if neither
+	// applies.
 	until time.Duration
 	// rest is what was mapped after something had settled, in bytes.
 	rest int64
-	// Bytes of what is judged: mapped, in memory, and in how many pieces; of is the
-	// growth of the processes meanwhile, early what the warm-up made.
+	// The bytes judged: mapped, and in memory; and the number of pieces they are in. of
+	// is the growth of the processes meanwhile, and early what the warm-up made.
 	mapped, resident, count, of, early int64
 }
 
-// curve is how what stays came about. A mapping that is made larger is another
-// each time.
+// curve is how the memory that stays came about. Each time a mapping is made larger, it
+// counts as a new one.
 func (g *hostGrowth) curve(p *trend.Population) []int64 {
 	if g.kind == finding.Remap {
 		return p.Bytes
@@ -67,7 +76,7 @@ func (g *hostGrowth) curve(p *trend.Population) []int64 {
 	return p.Final
 }
 
-// since is what lives of a use and is counted, in bytes.
+// since is how many bytes of a use are alive and counted.
 func (g *hostGrowth) since(u *ledger.Use) int64 {
 	if g.from == 0 {
 		return u.Live
@@ -75,18 +84,19 @@ func (g *hostGrowth) since(u *ledger.Use) int64 {
 	return max(0, u.Live-g.curve(u.Population)[g.from])
 }
 
-// residentOf is what of a use is in memory, as far as anybody could look.
+// residentOf is how much of a use is in memory, as far as that was observed, regardless
+// of what filled it.
 func residentOf(u *ledger.Use) int64 {
 	if u.Resident < 0 {
 		return u.Live
 	}
-	return u.Resident
+	return u.Resident + u.Filled
 }
 
-// held is what is in memory of what is counted of a use.
+// held is how much of the counted part of a use is in memory.
 func (g *hostGrowth) held(u *ledger.Use) int64 { return g.part(residentOf(u), u) }
 
-// part is the part of a figure of a use that is counted.
+// part is the share of a use's figure n that belongs to the counted part.
 func (g *hostGrowth) part(n int64, u *ledger.Use) int64 {
 	if g.from == 0 || u.Live == 0 {
 		return n
@@ -94,8 +104,8 @@ func (g *hostGrowth) part(n int64, u *ledger.Use) int64 {
 	return int64(float64(n)*float64(g.since(u))/float64(u.Live) + 0.5)
 }
 
-// growthOf judges the uses of one class, or of one place, by when they grew: a
-// warm-up is none of a leak that begins beside it or after it.
+// growthOf judges the uses of one class, or of one place, by when they grew: a warm-up is
+// not part of a leak that begins during or after it.
 func (h host) growthOf(uses []*ledger.Use) *hostGrowth {
 	s := h.sums
 	g := &hostGrowth{kind: h.classOf(uses[0]), uses: slices.Clone(uses), all: trend.NewPopulation(len(s.Checkpoints)), of: s.Growth}
@@ -117,26 +127,29 @@ func (h host) growthOf(uses []*ledger.Use) *hostGrowth {
 		g.resident += g.held(u)
 		g.early += residentOf(u) - g.held(u)
 	}
-	if kept := h.grew(finding.ArenaRetention); g.kind == finding.HeapLeak && kept >= classWorth && 4*kept >= g.resident {
-		g.resident = max(0, g.resident-kept) // that is told by itself
+	if g.kind == finding.Regrown {
+		g.regrown()
+	}
+	if kept := h.grew(finding.ArenaRetention); g.kind == finding.HeapLeak && kept >= minClassBytes && 4*kept >= g.resident {
+		g.resident = max(0, g.resident-kept) // that part is reported separately
 	}
 	return g
 }
 
-// worth reports whether growth is worth a finding, by the growth of the processes in
-// all. What settled is, if it makes up much of that.
-func (g *hostGrowth) worth(all int64) bool {
+// notable reports whether growth makes a finding, given the growth of all the processes.
+// Growth that settled does if it makes up a large part of that.
+func (g *hostGrowth) notable(all int64) bool {
 	switch g.shape {
 	case grows:
-		return g.resident >= hostWorth && float64(g.resident) >= hostShare*float64(max(g.of, 0))
+		return g.resident >= minHostBytes && float64(g.resident) >= hostShare*float64(max(g.of, 0))
 	case settled:
-		return g.resident >= classWorth && float64(g.resident) >= settledShare*float64(max(all, 0))
+		return g.resident >= minClassBytes && float64(g.resident) >= settledShare*float64(max(all, 0))
 	}
 	return false
 }
 
-// pooled tells memory of which pieces are used again: by some MiB it creeps also
-// where nothing leaks, while blocks of many sizes come and go in it.
+// pooled reports whether pieces of the memory are reused: such memory creeps up by a few
+// MiB even without a leak, while blocks of many sizes come and go in it.
 func (g *hostGrowth) pooled() bool {
 	switch g.kind {
 	case finding.HeapLeak, finding.ArenaRetention, finding.AllocatorRetention, finding.PythonObjects:
@@ -145,37 +158,84 @@ func (g *hostGrowth) pooled() bool {
 	return false
 }
 
-// large tells growth that is more than creeping.
-func (g *hostGrowth) large() bool { return !g.pooled() || min(g.resident, g.of) >= classWorth }
+// collected matches the functions by which garbage-collected heaps grow: those of Go, V8,
+// Java and PHP.
+var collected = regexp.MustCompile(`^runtime\.\(\*mheap\)|^v8::|^os::(pd_)?commit_memory|^zend_mm`)
 
-// judge tells how memory grew, and the mark at which it had if it settled.
+// problemConfidence is the confidence from which the growth is a problem. A garbage
+// collector makes reused memory grow in a few large steps, and then no more.
+func (g *hostGrowth) problemConfidence() float64 {
+	if g.pooled() || slices.ContainsFunc(g.uses[0].Frames, func(f symbolize.Frame) bool { return collected.MatchString(f.Function) }) {
+		return problemDespiteRelease
+	}
+	return problemConfidence
+}
+
+// large reports whether growth is more than creeping.
+func (g *hostGrowth) large() bool { return !g.pooled() || min(g.resident, g.of) >= minClassBytes }
+
+// judge determines how memory grew, and returns the checkpoint by which it had grown if
+// it settled.
 func (g *hostGrowth) judge(h host) (end int) {
 	g.verdict = trend.Judge(g.all, trend.Past{})
+	if g.kind == finding.Regrown {
+		g.shape, g.confidence = grows, regrows(g.uses[0])
+		return 0
+	}
 	whole := g.sure(g.verdict, g.all, h)
 	if from := trend.WarmUp(g.curve(g.all)); from > 0 {
 		later := g.all.From(from)
 		v := trend.Judge(later, trend.Past{})
 		sure := g.sure(v, later, h)
 		switch stays := g.curve(later); {
-		case g.pooled() && stays[len(stays)-1]-stays[0] < classWorth:
+		case g.pooled() && stays[len(stays)-1]-stays[0] < minClassBytes:
 			g.shape, g.confidence = settled, 1
 			return from
-		case sure >= surely, sure > 0 && whole > 0:
+		case sure >= problemConfidence, sure > 0 && whole > 0:
 			g.shape, g.verdict, g.from, g.confidence = grows, v, from, sure
 			return 0
 		}
 	}
 	switch end = reached(g.curve(g.all)); {
-	case end > 0 && 4*end <= 3*(len(g.all.Bytes)-1) && whole < surely:
+	case end > 0 && 4*end <= 3*(len(g.all.Bytes)-1) && whole < problemConfidence:
 		g.shape, g.confidence = settled, 1
 	case whole >= 0.2:
 		g.shape, g.confidence = grows, whole
+	case end > 0:
+		g.pause(end)
 	}
 	return end
 }
 
-// sure is how sure a verdict says that memory goes on growing; by what was seen
-// from outside, too.
+// pause notes growth up to a checkpoint after which hardly anything came.
+func (g *hostGrowth) pause(end int) {
+	curve := g.curve(g.all)
+	last := len(curve) - 1
+	v := trend.Judge(g.all.Until(end+1), trend.Past{})
+	if end == last || v.Class != trend.Leak || v.Confidence < 0.2 || curve[last]-curve[0] < minClassBytes {
+		return
+	}
+	g.shape, g.verdict, g.paused, g.confidence = grows, v, end, min(v.Confidence, undecided)
+}
+
+// pauses says how long nothing came at the end of the trace; it is empty if something
+// did.
+func (g *hostGrowth) pauses(checkpoints []uint64) string {
+	if g.paused == 0 {
+		return ""
+	}
+	return pausedFor(checkpoints[len(checkpoints)-1] - checkpoints[g.paused])
+}
+
+func pausedFor(quiet uint64) string {
+	return fmt.Sprintf("hardly anything came in the last %s: it may have ended, or paused", duration(quiet))
+}
+
+// duration is a duration on the trace's clock, in words.
+func duration(nanoseconds uint64) string { return units.Duration(time.Duration(nanoseconds)) }
+
+// sure is the confidence that memory keeps growing, from a verdict and also from what was
+// seen from outside.
 func (g *hostGrowth) sure(v trend.Verdict, p *trend.Population, h host) float64 {
 	sure := 0.0
 	if v.Class == trend.Leak {
@@ -190,15 +250,15 @@ func (g *hostGrowth) sure(v trend.Verdict, p *trend.Population, h host) float64 
 	return max(sure, h.steady(g.kind))
 }
 
-// nearly is the share of a rise at which it is taken to be over.
+// nearly is the share of a rise at which the rise is considered over.
 const nearly = 0.98
 
-// reached is the first mark at which a curve is nearly as high as at its end; 0 if
+// reached is the first checkpoint at which a curve is nearly as high as at its end; 0 if
 // it does not rise.
 func reached(bytes []int64) int { return risen(bytes, nearly) }
 
-// risen is the first mark at which a curve has some share of its rise; 0 if it does
-// not rise.
+// risen is the first checkpoint at which a curve has completed a given share of its rise;
+// 0 if it does not rise.
 func risen(bytes []int64, share float64) int {
 	n := len(bytes) - 1
 	if n < 1 || bytes[n] <= bytes[0] {
@@ -207,7 +267,7 @@ func risen(bytes []int64, share float64) int {
 	return slices.IndexFunc(bytes, func(b int64) bool { return float64(b-bytes[0]) >= share*float64(bytes[n]-bytes[0]) })
 }
 
-// rising is how sure a curve goes up: by the share of its steps that do.
+// rising is the confidence that a curve goes up: the share of its steps that do.
 func rising(bytes []int64) float64 {
 	up, n := 0, len(bytes)-1
 	for i := 1; i <= n; i++ {
@@ -221,24 +281,30 @@ func rising(bytes []int64) float64 {
 	return float64(up) / float64(n)
 }
 
-// recent says that growth began too late in the trace to be judged; it is empty if
-// it did not.
-func (g *hostGrowth) recent(marks []uint64) string {
+// recent says that growth began too late in the trace to be judged; it is empty if it did
+// not.
+func (g *hostGrowth) recent(checkpoints []uint64) string {
 	const enough = 6 // intervals
-	n := len(marks) - 1
+	n := len(checkpoints) - 1
 	if begun := risen(g.curve(g.all), 1-nearly) - 1; begun > n-enough && begun > enough {
-		return fmt.Sprintf("it began %s before the end of the trace", units.Duration(time.Duration(marks[n]-marks[begun]).Round(100*time.Millisecond)))
+		return fmt.Sprintf("it began %s before the end of the trace", units.Duration(time.Duration(checkpoints[n]-checkpoints[begun]).Round(100*time.Millisecond)))
 	}
 	return ""
 }
 
-// loading says why growth by some calls may be that of a program that still loads
-// what it needs, and will end; it is empty where nothing speaks for it. The calls
-// are nil where they are not known.
+// loading says why growth from some calls may come from a program that is still loading
+// what it needs, and so will end; it is empty if there is no sign of that. The calls are
+// nil if they are unknown.
 func (h host) loading(uses []*ledger.Use, bytes int64) string {
 	began, young := h.sums.Age, unlooked
 	if h.looks != nil {
 		began, young = h.looks.Age, starting
+		if len(h.sums.Processes) > 0 && h.subject() != h.sums.Processes[0].PID {
+			young = unlooked // the beginning of a child that started during the trace was not looked at
+		}
+	}
+	if child, ok := h.holder(uses); ok {
+		began, young = child.Age, unlooked
 	}
 	if began == 0 || began > started {
 		return ""
@@ -255,20 +321,41 @@ func (h host) loading(uses []*ledger.Use, bytes int64) string {
 	}
 	switch {
 	case live > 0 && 2*imported >= live:
-		return fmt.Sprintf("the process began %s ago, and most of it was made while modules were imported", age)
-	case h.looks != nil && 2*h.looks.Read >= bytes:
-		return fmt.Sprintf("the process began %s ago and read %s meanwhile, as one does that loads its data", age, units.Bytes(h.looks.Read))
+		return fmt.Sprintf("the process started %s ago, and most of it was allocated while modules were imported", age)
+	case h.looks != nil && 2*h.looks.Read >= bytes && !mapsFiles(uses):
+		return fmt.Sprintf("the process started %s ago and read %s meanwhile, as when loading its data", age, units.Bytes(h.looks.Read))
+	case h.sums.Ended:
+		return fmt.Sprintf("the process ended %s after its start: a job holds what it works on until it ends", age)
 	case began < young:
-		return fmt.Sprintf("the process began %s ago", age)
+		return fmt.Sprintf("the process started %s ago", age)
 	}
 	return ""
 }
 
-// importing tells frames of the machinery that imports modules of Python.
+// holder returns the process that holds most of some memory, if it is not the first
+// process.
+func (h host) holder(uses []*ledger.Use) (most ledger.Process, ok bool) {
+	held := map[uint32]int64{}
+	for _, share := range sharesOf(uses) {
+		held[share.PID] += share.Live
+	}
+	for i, p := range h.sums.Processes {
+		if p.Age > 0 && held[p.PID] > held[most.PID] {
+			most, ok = p, i > 0
+		}
+	}
+	return most, ok
+}
+
+// mapsFiles reports whether calls mapped files, whose contents are read without calls.
+func mapsFiles(uses []*ledger.Use) bool { return len(uses) > 0 && uses[0].Kind == ledger.FileBacked }
+
+// importing reports whether a frame belongs to the machinery that imports Python modules.
 func importing(f symbolize.Frame) bool { return strings.HasPrefix(f.File, "<frozen importlib") }
 
-// growingStacks are the numbers of the stacks of uses, of which the first made the
-// most: its own, and those that grow by themselves from a mark on. 0 is none.
+// growingStacks returns the numbers of the stacks of some uses, whose first made the
+// most: the stack of that use, and those that start growing at a later checkpoint. 0 is
+// no stack.
 func growingStacks(uses []*ledger.Use, from int) []int {
 	out := []int{}
 	for i, u := range uses {

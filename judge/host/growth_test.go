@@ -15,7 +15,7 @@ import (
 	"strandline/judge/trend"
 )
 
-// over lays MiB that a use made between marks, one second apart, into its
+// over adds MiB that a use made between checkpoints, one second apart, to its
 // population.
 func over(u *ledger.Use, steps ...int64) *ledger.Use {
 	const mib = 1 << 20
@@ -46,16 +46,16 @@ func traceOf(uses ...*ledger.Use) *ledger.Sums {
 	return s
 }
 
-// A buffer that is made larger is another one each time, and grew all the same.
+// A buffer that is made larger is another one each time, and still grew.
 func TestBufferThatGrows(t *testing.T) {
-	const marks, mib = 12, 1 << 20
-	u := made(event.Remap, ledger.Anonymous, marks*mib, "libc.so.6:mremap", "app.py:append")
-	u.Population = trend.NewPopulation(marks)
-	for i := range marks {
+	const checkpoints, mib = 12, 1 << 20
+	u := made(event.Remap, ledger.Anonymous, checkpoints*mib, "libc.so.6:mremap", "app.py:append")
+	u.Population = trend.NewPopulation(checkpoints)
+	for i := range checkpoints {
 		u.Population.Add(trend.Span{First: i, Last: i, Bytes: int64(i+1) * mib})
 	}
-	u.Live, u.Count, u.Resident = marks*mib, 1, marks*mib
-	if found := Host(traceOf(u), nil, nil); len(found) != 1 || found[0].Severity != finding.Problem || *found[0].Bytes != marks*mib {
+	u.Live, u.Count, u.Resident = checkpoints*mib, 1, checkpoints*mib
+	if found := Host(traceOf(u), nil, nil); len(found) != 1 || found[0].Severity != finding.Problem || *found[0].Bytes != checkpoints*mib {
 		t.Errorf("got %+v", found)
 	}
 }
@@ -71,6 +71,7 @@ func TestHostGrowthOverTime(t *testing.T) {
 	const mib = 1 << 20
 	weights := []int64{0, 100, 100, 100, 0, 0, 0, 0, 0, 0, 0, 0}
 	slow := []int64{0, 0, 0, 0, 3, 3, 3, 3, 3, 3, 3, 3}
+	steady := &footprint.Growth{Age: time.Hour, Parts: []footprint.Part{{Class: finding.HeapLeak, Bytes: 60 * mib, Steady: true, Confidence: 0.9}}}
 	for _, c := range []struct {
 		name     string
 		uses     []*ledger.Use
@@ -94,6 +95,9 @@ func TestHostGrowthOverTime(t *testing.T) {
 		{"ended before it was looked at", []*ledger.Use{over(heap("load"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, 7 * time.Second, finding.Warning, 24, "load", "grew by"},
 		{"a leak in an old process, so far", []*ledger.Use{over(heap("serve"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, time.Hour, finding.Problem, 24, "serve", "grew by"},
 		{"begun late", []*ledger.Use{over(heap("load"), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 8, 8)}, nil, 0, finding.Warning, 24, "load", "grew by"},
+		{"a cache that is full near the end", []*ledger.Use{over(heap("cache"), 0, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 0, 0, 0, 0, 0)}, steady, 0, finding.Warning, 60, "cache", "grew by 60 MiB"},
+		{"a leak that pauses", []*ledger.Use{over(heap("serve"), 0, 3, 3, 3, 3, 3, 3, 0, 0, 3, 3, 3, 3, 3, 3, 3, 3, 0, 0, 3, 3, 3, 3, 3, 0, 0)}, steady, 0, finding.Problem, 57, "serve", "grew by 57 MiB"},
+		{"a pause at the end", []*ledger.Use{over(heap("serve"), 0, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 0, 0)}, nil, 0, finding.Warning, 66, "serve", "grew by 66 MiB"},
 		{"begun half-way", []*ledger.Use{over(heap("load"), 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4)}, nil, 0, finding.Problem, 24, "load", "grew by"},
 	} {
 		s := traceOf(c.uses...)
@@ -107,32 +111,35 @@ func TestHostGrowthOverTime(t *testing.T) {
 		if f.Severity != c.severity || *f.Bytes/mib != c.bytes || *f.Count != c.bytes || f.Site.Function != c.at || !strings.Contains(f.Title, c.title) {
 			t.Errorf("%s: %s of %d MiB at %s: %s", c.name, f.Severity, *f.Bytes/mib, f.Site.Function, f.Title)
 		}
+		if Undecided(found) != (f.Severity == finding.Warning) {
+			t.Errorf("%s: undecided is %v of a %s", c.name, Undecided(found), f.Severity)
+		}
 		if f.Severity == finding.Warning && f.Remedies[0].Text != traceLonger.Text {
 			t.Errorf("%s: %+v", c.name, f.Remedies)
 		}
 	}
 }
 
-// A place is judged by itself: another that leaks beside it says nothing of a
+// A place is judged separately: another that leaks beside it says nothing about a
 // working set, nor of what was loaded.
 func TestPlacesAreJudgedApart(t *testing.T) {
 	at := func(who string) *ledger.Use {
 		return made(event.Map, ledger.Anonymous, 1<<20, "libc.so.6:mmap", "app.py:"+who)
 	}
-	const mib, marks = 1 << 20, 14
+	const mib, checkpoints = 1 << 20, 14
 	leak := over(at("leak"), 0, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2)
 	loaded := over(at("load"), 0, 100, 100, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-	looks := &footprint.Growth{Age: time.Hour, Parts: []footprint.Part{{Class: finding.MmapLeak, Bytes: 80 * mib, Steady: true, Sure: 0.9}}}
+	looks := &footprint.Growth{Age: time.Hour, Parts: []footprint.Part{{Class: finding.MmapLeak, Bytes: 80 * mib, Steady: true, Confidence: 0.9}}}
 	for _, c := range []struct {
 		name  string
 		uses  []*ledger.Use
 		looks []footprint.Part
 		want  []string
 	}{
-		{"a working set", []*ledger.Use{turning(at("ring"), marks)}, looks.Parts, []string{"info ring"}},
-		{"a working set and a leak", []*ledger.Use{turning(at("ring"), marks), leak}, looks.Parts, []string{"problem leak"}},
+		{"a working set", []*ledger.Use{turning(at("ring"), checkpoints)}, looks.Parts, []string{"info ring"}},
+		{"a working set and a leak", []*ledger.Use{turning(at("ring"), checkpoints), leak}, looks.Parts, []string{"problem leak"}},
 		{"what was loaded and a leak", []*ledger.Use{loaded, leak}, looks.Parts, []string{"problem leak", "info load"}},
-		{"a leak of some of what is turned over", []*ledger.Use{leaky(at("mixed"), marks)}, looks.Parts, []string{"problem mixed"}},
+		{"a leak of some of what is turned over", []*ledger.Use{leaky(at("mixed"), checkpoints)}, looks.Parts, []string{"problem mixed"}},
 	} {
 		s := traceOf(c.uses...)
 		grown := *looks
@@ -147,23 +154,23 @@ func TestPlacesAreJudgedApart(t *testing.T) {
 	}
 }
 
-// turning is a use that holds 40 MiB from the fourth mark on, each for four marks.
-func turning(u *ledger.Use, marks int) *ledger.Use {
-	u.Population, u.Live = trend.NewPopulation(marks), 40<<20
-	u.Count, u.Calls, u.Resident = 40, int64(10*marks), u.Live
-	for i := range marks {
-		u.Population.AddMany(trend.Span{First: i, Last: min(i+3, marks-1), Bytes: 1 << 20}, 10)
+// turning is a use that holds 40 MiB from the fourth checkpoint on, each for four checkpoints.
+func turning(u *ledger.Use, checkpoints int) *ledger.Use {
+	u.Population, u.Live = trend.NewPopulation(checkpoints), 40<<20
+	u.Count, u.Calls, u.Resident = 40, int64(10*checkpoints), u.Live
+	for i := range checkpoints {
+		u.Population.AddMany(trend.Span{First: i, Last: min(i+3, checkpoints-1), Bytes: 1 << 20}, 10)
 	}
 	return u
 }
 
 // leaky is a use of which an eighth stays.
-func leaky(u *ledger.Use, marks int) *ledger.Use {
-	u = turning(u, marks)
-	for i := range marks {
-		u.Population.AddMany(trend.Span{First: i, Last: marks - 1, Bytes: 1 << 20}, 3)
+func leaky(u *ledger.Use, checkpoints int) *ledger.Use {
+	u = turning(u, checkpoints)
+	for i := range checkpoints {
+		u.Population.AddMany(trend.Span{First: i, Last: checkpoints - 1, Bytes: 1 << 20}, 3)
 	}
-	u.Live += int64(3*marks) << 20
+	u.Live += int64(3*checkpoints) << 20
 	u.Count, u.Resident = u.Live>>20, u.Live
 	return u
 }

@@ -16,23 +16,22 @@ import (
 	"strandline/host/ledger"
 	"strandline/host/recording"
 	"strandline/host/symbolize"
-	"strandline/stack"
 	"strandline/units"
 )
 
-// The least of it that is worth a finding: bytes, and the share of the process's
-// growth.
+// The smallest growth that makes a finding: bytes, and the share of the process's growth.
 const (
-	hostWorth = 1 << 20
-	hostShare = 0.05
-	// unexplained is the explained share below which a finding says so.
+	minHostBytes = 1 << 20
+	hostShare    = 0.05
+	// unexplained is the share of explained growth below which a finding says so.
 	unexplained = 0.8
-	// fewMarks are too few to say so: a program that starts reads its files.
-	fewMarks = 4
+	// fewCheckpoints is the number of checkpoints below which none says so: a program
+	// that is starting reads its files.
+	fewCheckpoints = 4
 )
 
-// Host judges what a trace of a process found, together with looks at it from
-// outside, if there were any. Known are the libraries in it that hook memory
+// Host judges what a trace of a process found, together with looks at it from outside, if
+// there were any. The parameter known lists the libraries in the process that hook memory
 // functions.
 func Host(s *ledger.Sums, looks *footprint.Growth, known []hooks.Library) []finding.Finding {
 	h := host{sums: s, looks: looks}
@@ -43,7 +42,12 @@ func Host(s *ledger.Sums, looks *footprint.Growth, known []hooks.Library) []find
 		u := &s.Uses[i]
 		kind := h.classOf(u)
 		key := string(kind)
-		if byPlace(kind) {
+		if loaded(kind, u) {
+			key += " loaded"
+		}
+		if where := through(u.Frames); byPlace(kind) && where != "" {
+			key += fmt.Sprint(where, HostSite(u.Frames))
+		} else if byPlace(kind) {
 			key += fmt.Sprint(i)
 		}
 		if groups[key] == nil {
@@ -58,23 +62,20 @@ func Host(s *ledger.Sums, looks *footprint.Growth, known []hooks.Library) []find
 		}
 	}
 	slices.SortStableFunc(out, func(a, b finding.Finding) int {
-		return cmp.Or(cmp.Compare(severe(b), severe(a)), cmp.Compare(*b.Bytes, *a.Bytes))
+		return cmp.Or(cmp.Compare(b.Severity.Rank(), a.Severity.Rank()), cmp.Compare(*b.Bytes, *a.Bytes))
 	})
 	unmade, rest := h.unmade(out)
-	told := looks != nil && (rest < classWorth || float64(rest) <= (1-unexplained)*float64(looks.RSS))
-	if f, ok := notExplained(s); ok && !told {
+	explained := looks != nil && (rest < minClassBytes || float64(rest) <= (1-unexplained)*float64(looks.RSS))
+	if f, ok := unexplainedGrowth(s); ok && !explained {
 		f.Detail = append(f.Detail, h.kinds()...)
 		unmade = append(unmade, f)
 	}
 	return append(out, unmade...)
 }
 
-// byPlace tells kinds of which each place is judged by itself.
-func byPlace(kind finding.Kind) bool { return kind == finding.MmapLeak || kind == finding.Remap }
-
-// severe orders findings: what is wrong comes first.
-func severe(f finding.Finding) int {
-	return slices.Index([]finding.Severity{finding.Info, finding.Warning, finding.Problem}, f.Severity)
+// byPlace reports whether each place of a kind is judged separately.
+func byPlace(kind finding.Kind) bool {
+	return kind == finding.MmapLeak || kind == finding.Remap || kind == finding.Regrown
 }
 
 var (
@@ -86,14 +87,16 @@ var (
 	library   = regexp.MustCompile(`^(libc[.-]|libpthread|ld-linux|libstdc\+\+|libgcc_s|libm[.-])`)
 )
 
-// pythonArena are the sizes in which Python maps memory for its objects.
+// pythonArena reports whether Python maps memory for its objects in units of this size.
 func pythonArena(size int64) bool { return size == 1<<20 || size == 256<<10 }
 
-// classOf is what kind of growth the calls with a stack are.
+// classOf is the kind of growth that the calls with a stack made.
 func classOf(u *ledger.Use) finding.Kind {
 	switch {
 	case u.Op == event.Remap:
 		return finding.Remap
+	case u.Op == event.Map && u.Kind == ledger.Anonymous && regrows(u) > 0:
+		return finding.Regrown
 	case u.Kind == ledger.FileBacked:
 		return finding.FileMapping
 	case u.Kind == ledger.Shared:
@@ -120,8 +123,8 @@ func classOf(u *ledger.Use) finding.Kind {
 	return finding.MmapLeak
 }
 
-// onlyLibrary reports whether the interpreter itself called mmap: between it and
-// the call stands the C library at most.
+// onlyLibrary reports whether the interpreter itself called mmap: at most the C library
+// stands between it and the call.
 func onlyLibrary(frames []symbolize.Frame) bool {
 	for _, f := range frames {
 		if object := filepath.Base(f.Object); !library.MatchString(object) {
@@ -134,9 +137,10 @@ func onlyLibrary(frames []symbolize.Frame) bool {
 // growing judges the uses of one class, or of one place.
 func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Finding, ok bool) {
 	g := h.growthOf(uses)
-	if !g.worth(h.sums.Growth) {
+	if !g.notable(h.sums.Growth) {
 		return f, false
 	}
+	g.graph()
 	top := g.uses[0]
 	e := &finding.CallGrowthEvidence{
 		ResidentBytes: g.resident, MappedBytes: g.mapped, RSSGrowthBytes: g.of, LargestBytes: top.Size, Calls: top.Calls,
@@ -146,28 +150,46 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 		Kind: g.kind, Severity: finding.Warning, Confidence: g.confidence, Basis: g.verdict.Basis(),
 		Bytes: finding.Int(g.resident), Count: finding.Int(g.count), Trend: g.all.Bytes,
 		Stack: hostFrames(top.Frames), Site: HostSite(top.Frames),
-		Evidence: e,
+		Evidence: e, Process: processOf(h.sums.Processes, sharesOf(g.uses)),
 	}
-	loading := cmp.Or(h.loading(g.uses, g.resident), g.recent(h.sums.Checkpoints))
+	loading := h.loading(g.uses, g.resident)
+	if g.kind == finding.Regrown {
+		f.Trend = pieceSizes(top.Population, len(top.Shares))
+	} else {
+		loading = cmp.Or(loading, g.recent(h.sums.Checkpoints), g.pauses(h.sums.Checkpoints), g.slows(h.sums.Checkpoints))
+	}
 	switch {
 	case g.shape == settled:
 		f.Severity = finding.Info
-		f.Basis = "nearly all that stays of it was made by then; it was watched until " + units.Duration(time.Duration(h.sums.Checkpoints[len(h.sums.Checkpoints)-1]))
-	case g.kind == finding.FileMapping:
+		f.Basis = "nearly all of what remains was allocated by then; it was watched until " + units.Duration(time.Duration(h.sums.Checkpoints[len(h.sums.Checkpoints)-1]))
+		if g.kind == finding.ArenaRetention && h.retained(g.resident) {
+			f.Severity = finding.Warning
+		}
+	case g.kind == finding.FileMapping && !(loaded(g.kind, top) && g.count >= manyLoaded):
 		f.Severity = finding.Info // the kernel takes it back when memory is short
-	case g.confidence >= surely && loading == "" && g.large():
+	case g.confidence >= g.problemConfidence() && loading == "" && g.large():
 		f.Severity = finding.Problem
 	}
 	f.Title = hostTitle(g)
 	f.Detail = hostDetail(g.kind, top)
+	if g.kind == finding.Regrown {
+		f.Basis = "it became larger in nearly every step in which it was replaced, to the end of the trace"
+	}
 	if g.until > 0 {
 		e.SettledSeconds = g.until.Seconds()
+	}
+	if g.shape == grows {
+		pace, text := h.pace(g.resident, g.from)
+		e.RatePerSecond, e.LimitBytes, e.SecondsToLimit = pace.rate, pace.limit, pace.seconds
+		if text != "" {
+			f.Detail = append(f.Detail, text)
+		}
 	}
 	if g.shape == grows && g.until > 0 {
 		e.EarlyBytes = &g.early
 		f.Detail = append(f.Detail, earlier(g.early, g.until))
 	}
-	if f.Severity == finding.Warning {
+	if f.Severity == finding.Warning && g.shape == grows {
 		f.Remedies = []finding.Remedy{traceLonger}
 		if loading != "" {
 			f.Detail = append(f.Detail, loading)
@@ -178,9 +200,10 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 			f.Detail = append([]string{k.Leaks}, f.Detail...)
 		}
 	}
-	if g.shape == grows {
+	if g.shape == grows || f.Severity == finding.Warning {
 		f.Remedies = append(f.Remedies, hostRemedies(g.kind, top, known)...)
 	}
+	f.Remedies = append(f.Remedies, primitiveCache(g.uses)...)
 	for _, u := range g.uses {
 		if site := HostSite(u.Frames); site != nil && len(g.uses) > 1 {
 			f.Sites = append(f.Sites, finding.Place{Site: *site, Bytes: g.held(u), Count: g.part(u.Count, u)})
@@ -189,21 +212,24 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 	return f, true
 }
 
-var traceLonger = finding.CodeChange("trace for longer: whether it goes on cannot be told yet")
+var traceLonger = finding.CodeChange("trace for longer: it is too early to see whether it continues")
 
 // earlier says what a warm-up made.
 func earlier(bytes int64, until time.Duration) string {
-	return fmt.Sprintf("%s more of the kind came faster in the first %s of the trace, and are not counted", units.Bytes(bytes), units.Duration(until))
+	return fmt.Sprintf("%s more of the same kind came faster in the first %s of the trace, and is not counted", units.Bytes(bytes), units.Duration(until))
 }
 
 func hostTitle(g *hostGrowth) string {
+	if g.kind == finding.Regrown {
+		return located(g.regrownTitle(), g.uses[0])
+	}
 	title := "memory grew by " + units.Bytes(g.resident)
 	most := g.shape == grows && g.of > 0 && g.of >= g.resident/2
 	if most {
 		title = "resident memory grew by " + units.Bytes(g.of)
 	}
 	switch {
-	case g.shape == settled && g.rest >= hostWorth:
+	case g.shape == settled && g.rest >= minHostBytes:
 		title += fmt.Sprintf(" in the first %s of the trace, and hardly since (%s)", units.Duration(g.until), units.Bytes(g.rest))
 	case g.shape == settled:
 		title += fmt.Sprintf(" in the first %s of the trace, and not since", units.Duration(g.until))
@@ -220,73 +246,63 @@ func hostTitle(g *hostGrowth) string {
 	case finding.HeapLeak:
 		title += "the heap of malloc"
 		if g.shape == grows {
-			title += ", which takes more and gives nothing back"
+			title += ", which takes more and returns nothing"
 		}
+	case finding.AutogradGraph:
+		title += "autograd's graph and the tensors in it, which are kept from step to step"
 	case finding.PythonObjects:
-		title += fmt.Sprintf("%s of Python's objects that stay", units.Plural(g.count, "arena"))
+		title += fmt.Sprintf("%s of Python objects that stay", units.Plural(g.count, "arena"))
 	case finding.AllocatorRetention:
-		title += "taken by another allocator than the C library's"
+		title += "taken by an allocator other than the C library's"
 	case finding.Remap:
-		title += fmt.Sprintf("one mapping that mremap made larger time and again, to %s", units.Bytes(top.Size))
+		title += fmt.Sprintf("one mapping that mremap enlarged repeatedly, to %s", units.Bytes(top.Size))
 	case finding.ThreadStacks:
 		title += fmt.Sprintf("the stacks of %s", units.Plural(g.count, "thread"))
 	case finding.SharedMemory:
 		title += "shared memory that stays mapped"
 	case finding.FileMapping:
 		title += "files that stay mapped"
+		if loaded(g.kind, top) {
+			title += fmt.Sprintf(", of libraries that were loaded (%s)", units.Plural(g.count, "mapping"))
+		}
 	case finding.ArenaRetention:
 		title += "kept by malloc after the program freed it"
 	case finding.HugePages:
-		title += "huge pages of which a part is used"
+		title += "partly used huge pages"
 	case finding.Pinned:
 		title += "memory that is locked or pinned"
 	case finding.MemoryFiles:
-		title += "files without a name that live in memory"
+		title += "unnamed files that live in memory"
 	default:
 		title += units.Plural(g.count, "mapping")
 		if average := g.mapped / max(g.count, 1); g.count > 1 && top.Size-average < average/20 {
 			title += " of " + units.Bytes(average)
 		}
-		title += " that nobody unmapped"
+		title += " that were not unmapped"
 	}
-	if where := through(top.Frames); where != "" {
-		title += "; made here: " + where
+	return located(title, top)
+}
+
+// located adds to a title where a use was allocated.
+func located(title string, u *ledger.Use) string {
+	if where := through(u.Frames); where != "" {
+		title += "; allocated here: " + where
 	}
 	return title
 }
 
-// through are the functions that lead to a call: of the native ones those that
-// have a name and are not the C library's, and the lines of Python.
-func through(frames []symbolize.Frame) string {
-	const mostNative, mostPython = 6, 2
-	var native, lines []string
-	for _, f := range frames {
-		switch {
-		case f.Object == "" && f.File != "":
-			if stack.OriginOf(f.Frame) == stack.Own && len(lines) < mostPython {
-				lines = append(lines, fmt.Sprintf("%s %s:%d", f.Function, filepath.Base(f.File), f.Line))
-			}
-		case len(lines) > 0 || len(native) == mostNative || strings.Contains(f.Function, "+0x") || outermost[f.Function] ||
-			library.MatchString(filepath.Base(f.Object)) && !mallocs.MatchString(f.Function):
-		case len(native) == 0 || native[len(native)-1] != f.Function:
-			native = append(native, f.Function)
-		}
-	}
-	return strings.Join(append(native, lines...), " ← ")
-}
-
-// outermost are the functions in which every stack ends.
-var outermost = map[string]bool{"_start": true, "Py_RunMain": true, "Py_BytesMain": true, "Py_Main": true}
-
 func hostDetail(kind finding.Kind, u *ledger.Use) (out []string) {
 	if !u.Complete && len(u.Frames) > 0 {
-		out = append(out, "the stack is not complete: its outermost frames are missing")
+		out = append(out, "the stack is incomplete: its outermost frames are missing")
 	}
 	if u.Inferred > u.Live/2 {
-		out = append(out, fmt.Sprintf("the stack was copied of some of these calls; %s are of others from the same instruction and of the same size", units.Bytes(u.Inferred)))
+		out = append(out, fmt.Sprintf("the stack was captured for some of these calls; %s is from others at the same instruction and of the same size", units.Bytes(u.Inferred)))
 	}
 	if kind == finding.HeapLeak {
-		out = append(out, "these are the calls that made the heap larger; who else holds what lies in it is not seen")
+		out = append(out, "these are the calls that grew the heap; what else is held in it is not seen")
+	}
+	if kind == finding.Regrown {
+		out = append(out, regrownDetail(u)...)
 	}
 	return out
 }
@@ -306,24 +322,33 @@ func hostRemedies(kind finding.Kind, u *ledger.Use, known []hooks.Library) (out 
 	case finding.PythonObjects:
 		out = append(out, finding.CodeChange("drop the references: tracemalloc or memray names what holds the objects; look for lists and dicts that only grow"))
 	case finding.Remap:
-		out = append(out, finding.CodeChange("bound the buffer or list that is made larger here"))
+		out = append(out, finding.CodeChange("limit the buffer or list that grows here"))
+	case finding.Regrown:
+		out = append(out, regrownRemedies...)
+	case finding.AutogradGraph:
+		out = append(out, graphRemedies...)
 	case finding.ThreadStacks:
-		out = append(out, finding.CodeChange("bound the pools of threads (OMP_NUM_THREADS, TOKENIZERS_PARALLELISM, executors), and join threads that are done"))
+		out = append(out, finding.CodeChange("limit the thread pools (OMP_NUM_THREADS, TOKENIZERS_PARALLELISM, executors), and join threads that are done"))
 	case finding.MmapLeak:
 		if len(out) == 0 {
-			out = append(out, finding.CodeChange("unmap what is mapped here, or reuse it; heap profilers do not see it, as no malloc is called"))
+			out = append(out, finding.CodeChange("unmap what is mapped here, or reuse it; heap profilers do not see it, since malloc is not called"))
 		}
-	case finding.SharedMemory: // by calls, it need be no worker's
-		out = append(append(out, finding.CodeChange("unmap what is mapped here when it is not used any more")), classRemedies(kind)...)
+	case finding.FileMapping:
+		if loaded(kind, u) {
+			return append(out, loadedRemedies...)
+		}
+		out = append(out, finding.HostRemedies(kind)...)
+	case finding.SharedMemory: // judging by calls, it need not belong to a worker
+		out = append(append(out, finding.CodeChange("unmap what is mapped here once it is no longer used")), finding.HostRemedies(kind)...)
 	default:
-		out = append(out, classRemedies(kind)...)
+		out = append(out, finding.HostRemedies(kind)...)
 	}
 	return out
 }
 
-// leaksHere reports whether a stack is that of a library that is known to leak, as
-// it keeps something for what is unmapped. Its hooks alone say nothing: they
-// stand in every stack of the process.
+// leaksHere reports whether a stack belongs to a library that is known to leak by keeping
+// something for each mapping that is unmapped. Its hooks alone are no evidence: they are
+// in every stack of the process.
 func leaksHere(k hooks.Library, u *ledger.Use) bool {
 	return k.Leaks != "" && classOf(u) == finding.MmapLeak && slices.ContainsFunc(u.Frames, func(f symbolize.Frame) bool {
 		return sameFamily(f.Object, k.Object) && keepsUnmapped.MatchString(f.Function)
@@ -334,15 +359,15 @@ var keepsUnmapped = regexp.MustCompile(`munmap|_unmapped_`)
 
 var setting = regexp.MustCompile(`\b[A-Z][A-Z0-9_]+=[^\s,;]+`)
 
-// sameFamily tells libraries that are parts of one: libucm, libucs, libucp.
+// sameFamily reports whether libraries are parts of one family: libucm, libucs, libucp.
 func sameFamily(a, b string) bool {
 	a, b = filepath.Base(a), filepath.Base(b)
 	return a != "." && (a == b || len(a) > 5 && len(b) > 5 && a[:5] == b[:5])
 }
 
-// notExplained says of what class growth is that no call explains.
-func notExplained(s *ledger.Sums) (f finding.Finding, ok bool) {
-	if s.Explained == nil || *s.Explained >= unexplained || s.Growth < 4*hostWorth || len(s.Checkpoints) < fewMarks {
+// unexplainedGrowth says which class of growth no call explains.
+func unexplainedGrowth(s *ledger.Sums) (f finding.Finding, ok bool) {
+	if s.Explained == nil || *s.Explained >= unexplained || s.Growth < 4*minHostBytes || len(s.Checkpoints) < fewCheckpoints {
 		return f, false
 	}
 	var kinds []string
@@ -350,13 +375,13 @@ func notExplained(s *ledger.Sums) (f finding.Finding, ok bool) {
 		name  string
 		bytes int64
 	}{{"private memory", s.Anon}, {"pages of files", s.File}, {"shared memory", s.Shared}} {
-		if k.bytes >= hostWorth {
+		if k.bytes >= minHostBytes {
 			kinds = append(kinds, units.Bytes(k.bytes)+" of "+k.name)
 		}
 	}
 	f = finding.Finding{
 		Kind: finding.Unexplained, Severity: finding.Warning, Confidence: 1 - *s.Explained,
-		Title: fmt.Sprintf("resident memory grew by %s, of which the calls that were seen explain %s", units.Bytes(s.Growth), units.Percent(*s.Explained)),
+		Title: fmt.Sprintf("resident memory grew by %s, of which the observed calls explain %s", units.Bytes(s.Growth), units.Percent(*s.Explained)),
 		Bytes: finding.Int(int64(float64(s.Growth) * (1 - *s.Explained))),
 		Evidence: &finding.UnexplainedEvidence{
 			RSSGrowthBytes: s.Growth, OlderBytes: s.Older, UnnamedBytes: s.Unnamed, UnseenBytes: s.Unseen,
@@ -367,66 +392,53 @@ func notExplained(s *ledger.Sums) (f finding.Finding, ok bool) {
 		f.Detail = append(f.Detail, "the growth is "+strings.Join(kinds, ", "))
 	}
 	if s.Older > s.Growth/5 && !s.Blind {
-		f.Detail = append(f.Detail, units.Bytes(s.Older)+" came into memory in mappings that were there before: a heap with room in it, or a mapping that is filled")
+		f.Detail = append(f.Detail, units.Bytes(s.Older)+" became resident in mappings that existed before: a heap with room in it, or a mapping that is being filled")
 	}
 	if s.Unseen > s.Growth/5 {
-		f.Detail = append(f.Detail, units.Bytes(s.Unseen)+" were mapped by calls that were not seen")
+		f.Detail = append(f.Detail, units.Bytes(s.Unseen)+" was mapped by calls that were not seen")
 	}
 	if s.Unnamed > s.Growth/5 {
-		f.Detail = append(f.Detail, units.Bytes(s.Unnamed)+" were mapped by calls whose stack was not copied")
+		f.Detail = append(f.Detail, units.Bytes(s.Unnamed)+" was mapped by calls whose stack was not captured")
 	}
-	f.Remedies = []finding.Remedy{finding.CodeChange("trace for longer: what goes on growing is mapped while it is watched")}
+	f.Remedies = []finding.Remedy{finding.CodeChange("trace for longer: what keeps growing is then mapped while it is watched")}
 	if s.Blind {
-		f.Title = fmt.Sprintf("resident memory grew by %s, and what made it was not seen: polling sees no calls", units.Bytes(s.Growth))
-		f.Remedies = []finding.Remedy{finding.CodeChange("`strandline doctor` says how the calls can be watched, too")}
+		f.Title = fmt.Sprintf("resident memory grew by %s, and the cause was not seen: polling sees no calls", units.Bytes(s.Growth))
+		f.Remedies = []finding.Remedy{finding.CodeChange("`strandline doctor` says how the calls can be watched as well")}
 	}
 	return f, true
 }
 
-// Recorded is the verdict on a recording, of which a document holds the findings.
+// Undecided reports whether the findings of a trace leave open whether something leaks:
+// memory grew, and either it is too early to see whether it continues, or the cause was
+// not seen.
+func Undecided(found []finding.Finding) bool {
+	return slices.ContainsFunc(found, func(f finding.Finding) bool {
+		return f.Severity == finding.Warning && (f.Kind == finding.Unexplained || slices.Contains(f.Remedies, traceLonger))
+	})
+}
+
+// Recorded is the verdict on a recording whose findings are in a document, those of
+// snapshots among them: out of memory is worse than a leak, and that is worse than
+// fragmentation.
 func Recorded(run *recording.Run) finding.Verdict {
-	switch {
-	case slices.ContainsFunc(run.Document.Findings, func(f finding.Finding) bool { return f.Severity == finding.Problem }):
-		return finding.Leaking
-	case len(run.Samples) < fewRecorded:
-		return finding.Unknown
+	worst := finding.OK
+	if len(run.Samples) < fewRecorded {
+		worst = finding.Unknown
 	}
-	return finding.OK
+	for i := range run.Document.Findings {
+		switch f := &run.Document.Findings[i]; {
+		case f.Severity != finding.Problem:
+		case f.Kind == finding.OutOfMemory:
+			return finding.RanOut
+		case f.Kind != finding.Fragmentation:
+			worst = finding.Leaking
+		case worst != finding.Leaking:
+			worst = finding.Fragmented
+		}
+	}
+	return worst
 }
 
-// fewRecorded are too few marks of a recording to judge growth.
+// fewRecorded is the number of checkpoints below which growth in a recording is not
+// judged.
 const fewRecorded = 3
-
-func hostFrames(frames []symbolize.Frame) []finding.Frame {
-	out := make([]finding.Frame, len(frames))
-	for i, f := range frames {
-		out[i] = hostFrame(f)
-	}
-	return out
-}
-
-func hostFrame(f symbolize.Frame) finding.Frame {
-	file := f.File
-	if file == "" {
-		file = f.Object
-	}
-	return finding.Frame{File: file, Line: f.Line, Function: f.Function}
-}
-
-// HostSite is the innermost line of Python that is the user's own, or else the
-// innermost function that is none of the C library's.
-func HostSite(frames []symbolize.Frame) *finding.Site {
-	for _, f := range frames {
-		if f.Line > 0 && stack.OriginOf(f.Frame) == stack.Own {
-			site := hostFrame(f)
-			return &site
-		}
-	}
-	for _, f := range frames {
-		if f.Function != "" && !library.MatchString(filepath.Base(f.Object)) {
-			site := hostFrame(f)
-			return &site
-		}
-	}
-	return nil
-}

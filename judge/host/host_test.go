@@ -13,7 +13,7 @@ import (
 	"strandline/stack"
 )
 
-// made is what calls with a stack hold, written innermost first as
+// made returns what calls with a stack hold, written innermost first as
 // "object:function" or, of Python, "file.py:function".
 func made(op event.Op, kind ledger.Kind, size int64, frames ...string) *ledger.Use {
 	u := &ledger.Use{Op: op, Kind: kind, Size: size, Live: 64 << 20, Count: 64, Resident: 64 << 20, Calls: 64}
@@ -61,8 +61,8 @@ func TestClassOfStack(t *testing.T) {
 	}
 }
 
-// TestKnownLeak lays a leak to a library only where the stack is that of what it
-// keeps: its hooks stand in other stacks, too.
+// TestKnownLeak attributes a leak to a library only where the stack is of memory that
+// it keeps: its hooks are in other stacks, too.
 func TestKnownLeak(t *testing.T) {
 	known := []hooks.Library{{Name: "UCX", Object: "/usr/lib/libucm.so.0", Leaks: "it keeps entries", Remedies: []string{"set UCX_RCACHE_MAX_UNRELEASED=1024, or upgrade"}}}
 	for _, c := range []struct {

@@ -9,24 +9,34 @@ import (
 	"strandline/torch/snapshot"
 )
 
-// Account puts the account of the devices into a document, and the findings of it
-// in the place of those that it has.
-func Account(doc *recording.Document, s *recording.GPUState, snapshots []*snapshot.Snapshot) {
-	doc.GPU.Devices = gpuaccount.Of(s, reserved(snapshots))
+// Account puts the account of the devices into a document, and replaces the document's
+// findings about the account with new ones. pidOf returns the process that a snapshot
+// belongs to, by the snapshot's name, or 0.
+func Account(doc *recording.Document, s *recording.GPUState, snapshots []*snapshot.Snapshot, pidOf func(name string) int) {
+	has := reserved(snapshots, pidOf)
+	doc.GPU.Devices = gpuaccount.Of(s, has)
+	by := gpuaccount.ByProcess(s, has)
+	for i := range doc.Processes {
+		p := &doc.Processes[i]
+		p.PyTorch = nil
+		if r, known := by[p.PID]; known {
+			p.PyTorch = &recording.Reserved{Snapshot: r.Name, Bytes: r.Bytes, Allocated: r.Allocated, Since: r.Since}
+		}
+	}
 	kept := []finding.Finding{}
 	for _, f := range doc.Findings {
 		if f.Kind != finding.DriverSum && f.Kind != finding.DriverUnseen {
 			kept = append(kept, f)
 		}
 	}
-	doc.Findings = append(Devices(doc.GPU.Devices), kept...)
+	doc.Findings = append(devices(doc.GPU.Devices), kept...)
 }
 
-// reserved is what PyTorch has by each of some snapshots.
-func reserved(snapshots []*snapshot.Snapshot) []gpuaccount.Reserved {
+// reserved is what PyTorch holds according to some snapshots.
+func reserved(snapshots []*snapshot.Snapshot, pidOf func(name string) int) []gpuaccount.Reserved {
 	out := make([]gpuaccount.Reserved, len(snapshots))
 	for i, s := range snapshots {
-		out[i].Name = filepath.Base(s.Name)
+		out[i].Name, out[i].PID = filepath.Base(s.Name), pidOf(s.Name)
 		for k := range s.Segments {
 			g := &s.Segments[k]
 			if g.TotalSize <= 0 || g.Addr+uint64(g.TotalSize) < g.Addr {

@@ -5,11 +5,12 @@ import (
 	"math"
 
 	"strandline/finding"
+	"strandline/judge/shortage"
 	"strandline/logs"
 	"strandline/units"
 )
 
-// An account is the arithmetic of PyTorch's message. What is nil is unknown.
+// An account is the arithmetic of PyTorch's message. A nil figure is unknown.
 type account struct {
 	*logs.OOM
 	request  *int64
@@ -22,15 +23,19 @@ type account struct {
 	allowed, held *int64
 }
 
-// accountOf is the arithmetic of a message; of one that contradicts itself there
-// is the request alone.
+// accountOf is the arithmetic of a message; for one that contradicts itself, it holds
+// only the request.
 func accountOf(o *logs.OOM, known Options) *account {
 	a := &account{OOM: o, request: o.Request, free: o.Free, reserved: o.Reserved, active: o.Allocated, capacity: known.Capacity}
 	if o.Total != nil {
 		a.capacity = o.Total
 	}
 	if Contradictory(o) && !a.lent() {
-		return &account{OOM: o, request: o.Request}
+		a = &account{OOM: o, request: o.Request}
+		if a.shared() { // PyTorch's own figures are not in doubt
+			a.reserved, a.active = o.Reserved, o.Allocated
+		}
+		return a
 	}
 	switch o.Wording {
 	case logs.Async:
@@ -83,8 +88,8 @@ func contradictions(o *logs.OOM) (out []string) {
 	return out
 }
 
-// lent reports whether PyTorch has more than the device: the driver of Windows
-// lends memory of the host. Nothing is free then, or next to nothing.
+// lent reports whether PyTorch has more than the device: on Windows the driver lends host
+// memory. Nothing, or next to nothing, is free then.
 func (a *account) lent() bool {
 	const little = 0.1 // of the device
 	o := a.OOM
@@ -92,18 +97,24 @@ func (a *account) lent() bool {
 		*o.Reserved > *o.Total && *o.Allocated <= *o.Reserved && float64(*o.Free) < little*float64(*o.Total) && Contradictory(o)
 }
 
-// complete reports whether a message states all that its wording has.
-func (a *account) complete() bool { return a.Lacks() == 0 && !Contradictory(a.OOM) }
-
-// room is all that the request could have had, had it been in one piece.
-func (a *account) room() *int64 {
-	if a.free == nil || a.reserved == nil || a.active == nil {
-		return nil
-	}
-	return finding.Int(*a.free + *a.reserved - *a.active)
+// shared reports whether the driver states more free memory than the device has, as for a
+// GPU that is part of the processor: its size is what the firmware reserves for it, and
+// what is free includes the host's memory that it may use.
+func (a *account) shared() bool {
+	o := a.OOM
+	return o.Backend == "HIP" && o.Total != nil && o.Free != nil && *o.Free > *o.Total+*o.Total/100 &&
+		o.Reserved != nil && o.Allocated != nil && *o.Allocated <= *o.Reserved && *o.Reserved <= *o.Free+*o.Total
 }
 
-// unused is what is reserved and not in use, 0 if that is unknown.
+// complete reports whether a message states everything that its wording can.
+func (a *account) complete() bool { return a.Missing() == 0 && !Contradictory(a.OOM) }
+
+// room is everything the request could have used, had it been in one piece.
+func (a *account) room() *int64 {
+	return shortage.Room(a.free, a.reserved, a.active)
+}
+
+// unused is the reserved memory that is not in use, 0 if unknown.
 func (a *account) unused() int64 {
 	if a.reserved == nil || a.active == nil {
 		return 0
@@ -111,9 +122,8 @@ func (a *account) unused() int64 {
 	return max(0, *a.reserved-*a.active)
 }
 
-// material reports whether what is reserved and not in use is a part that a
-// setting can win back: 5 % of the device, or 3 % and half as much again as the
-// request.
+// material reports whether the reserved memory that is not in use is large enough for a
+// setting to win it back: 5 % of the device, or 3 % and one and a half times the request.
 func (a *account) material() bool {
 	const part, less, times = 0.05, 0.03, 1.5
 	if a.capacity == nil {
@@ -123,11 +133,7 @@ func (a *account) material() bool {
 	return unused >= part*capacity || unused >= less*capacity && unused >= times*float64(*a.request)
 }
 
-// contextAllowance is what a process of PyTorch itself takes of a device beside its
-// segments: the CUDA context and loaded kernels, some hundred MiB.
-const contextAllowance = 640 << 20
-
-// outside is what is held on the device by others than PyTorch's allocator.
+// outside is the memory held on the device outside PyTorch's allocator.
 func (a *account) outside() *int64 {
 	if a.capacity == nil || a.free == nil || a.reserved == nil || a.Wording == logs.Async {
 		return nil
@@ -139,9 +145,9 @@ func (a *account) outside() *int64 {
 	return &n
 }
 
-// own is what the program itself holds of the device, beside PyTorch's allocator
-// too: what its message states, or the process of those it lists that holds what
-// PyTorch has reserved and little more. It is nil if that is unknown.
+// own is what the program itself holds on the device, including what is outside PyTorch's
+// allocator: what its message states, or the listed process that holds what PyTorch has
+// reserved and little more. It is nil if unknown.
 func (a *account) own() *int64 {
 	if a.InUse != nil {
 		return a.InUse
@@ -149,7 +155,7 @@ func (a *account) own() *int64 {
 	if a.reserved == nil {
 		return nil
 	}
-	const beside = 2 << 30 // of the context and of libraries
+	const beside = 2 << 30 // for the context and libraries
 	var own *int64
 	for _, p := range a.Processes {
 		if p.Bytes >= *a.reserved-a.slack() && p.Bytes <= *a.reserved+beside && (own == nil || p.Bytes < *own) {
@@ -162,8 +168,8 @@ func (a *account) own() *int64 {
 	return own
 }
 
-// slack is what figures can be off by, as they are printed, and what a driver keeps
-// of a device for itself.
+// slack is how far off the printed figures can be, and what a driver keeps of a device
+// for itself.
 func (a *account) slack() int64 {
 	const least, part = 64 << 20, 100
 	if a.capacity == nil {
@@ -172,8 +178,8 @@ func (a *account) slack() int64 {
 	return max(least, *a.capacity/part)
 }
 
-// others is what other processes hold of the device, as far as the message states
-// what this one does, else what is outside and clearly more than its context.
+// others is what other processes hold on the device: exactly, if the message shows what
+// this one holds; otherwise what is outside and clearly more than this one's context.
 func (a *account) others() int64 {
 	n := a.outside()
 	if n == nil {
@@ -186,30 +192,29 @@ func (a *account) others() int64 {
 		}
 		return n
 	}
-	const part = 20 // of the device; less may be this process's own too
-	if n := *n - contextAllowance; n >= *a.capacity/part {
+	const part = 20 // of the device; less may belong to this process too
+	if n := *n - shortage.ContextAllowance; n >= *a.capacity/part {
 		return n
 	}
 	return 0
 }
 
-// mostlyOwn reports whether most of what is outside is known to be of this process.
+// mostlyOwn reports whether most of outside is known to belong to this process.
 func (a *account) mostlyOwn() bool {
 	n, own := a.outside(), a.own()
 	return n != nil && own != nil && 2*(*own-*a.reserved) > *n
 }
 
-// holders are who holds what is outside, as far as it is known.
+// holders says who holds the memory outside PyTorch's allocator, as far as is known.
 func (a *account) holders() string {
 	own := a.own()
-	if own == nil {
-		return "the context, other libraries, other processes"
+	if own != nil {
+		own = finding.Int(min(max(0, *own-*a.reserved), *a.outside()))
 	}
-	beside := min(max(0, *own-*a.reserved), *a.outside())
-	return fmt.Sprintf("%s by this process (its context, other libraries), %s by others", units.Bytes(beside), units.Bytes(*a.outside()-beside))
+	return shortage.Holders(own, a.outside())
 }
 
-// inUse is what is known to be in use.
+// inUse is the memory known to be in use.
 func (a *account) inUse() int64 {
 	if a.active == nil {
 		return 0
@@ -217,22 +222,21 @@ func (a *account) inUse() int64 {
 	return *a.active
 }
 
-// overLimit reports whether a stated limit did not let the request through, within
-// what its figures are rounded by.
+// overLimit reports whether a stated limit did not let the request through, allowing for
+// the rounding of its figures.
 func (a *account) overLimit() bool {
 	const rounding = 0.995
 	return a.allowed != nil && a.held != nil && float64(*a.held+*a.request) > rounding*float64(*a.allowed)
 }
 
-// oneTooLarge reports whether one allocation is larger than what Intel's drivers
-// give at once.
+// oneTooLarge reports whether a single allocation is larger than Intel's drivers grant.
 func (a *account) oneTooLarge() bool {
-	return a.Backend == "XPU" && a.request != nil && *a.request > 4<<30
+	return a.Backend == "XPU" && a.request != nil && *a.request >= 4<<30
 }
 
-// cause is why the request failed, "" where the figures do not tell.
+// cause is why the request failed, "" if the figures do not show why.
 func (a *account) cause() string {
-	const granules = 16 << 20 // what a driver needs beside a request
+	const granules = 16 << 20 // what a driver needs in addition to a request
 	room := a.room()
 	switch {
 	case a.Block != nil && a.request != nil:
@@ -261,7 +265,7 @@ func (a *account) cause() string {
 	return causeTooBig
 }
 
-// confidence is how sure the cause is.
+// confidence is how certain the cause is.
 func (a *account) confidence() float64 {
 	const upperBound, pooled, half = 0.9, 0.7, 0.5
 	switch a.cause() {
@@ -277,70 +281,61 @@ func (a *account) confidence() float64 {
 	return 1
 }
 
-// title says in a sentence that and why memory ran out.
+// title says in one sentence that memory ran out, and why.
 func (a *account) title() string {
 	switch {
 	case a.Wording == logs.Absurd:
 		return "memory ran out: a request of more than an exbibyte failed: its size was computed wrongly"
 	case a.Wording == logs.NCCL && a.OOM.Request != nil:
-		return fmt.Sprintf("memory ran out for NCCL, beside PyTorch's allocator: the driver did not give it %s", units.Bytes(*a.OOM.Request))
+		return fmt.Sprintf("memory ran out for NCCL, outside PyTorch's allocator: the driver refused it %s", units.Bytes(*a.OOM.Request))
 	case a.Wording == logs.NCCL:
-		return "memory ran out for NCCL, beside PyTorch's allocator"
+		return "memory ran out for NCCL, outside PyTorch's allocator"
 	case a.Wording == logs.Silent:
 		return fmt.Sprintf("memory ran out on an %s device", a.Backend)
 	case a.Bare():
-		return "memory ran out in a call of the driver that is not one of PyTorch's cache"
+		return "memory ran out in a driver call outside PyTorch's cache"
 	}
-	title := fmt.Sprintf("memory ran out: a request of %s %s", amount(a.request), a.why())
+	title := fmt.Sprintf("memory ran out: a request of %s %s", shortage.Amount(a.request), a.why())
 	if Contradictory(a.OOM) && !a.lent() {
 		title += "; the figures of the message contradict each other"
 	}
 	return title
 }
 
-// amount is a number of bytes that can be unknown.
-func amount(n *int64) string {
-	if n == nil {
-		return "an unknown amount"
-	}
-	return units.Bytes(*n)
-}
-
-// why says what became of the request, and why.
+// why says what became of the request, and the reason.
 func (a *account) why() string {
 	switch a.cause() {
 	case causeLimit:
 		if a.Block != nil {
-			return fmt.Sprintf("failed: this platform gives no block larger than %s", units.Bytes(*a.Block))
+			return fmt.Sprintf("failed: this platform allocates no block larger than %s", units.Bytes(*a.Block))
 		}
-		return fmt.Sprintf("failed at a limit: %s was in use of the %s that are allowed", amount(a.held), amount(a.allowed))
+		return fmt.Sprintf("failed at a limit: %s of the %s allowed was in use", shortage.Amount(a.held), shortage.Amount(a.allowed))
 	case causeRefused:
-		return fmt.Sprintf("was refused though the driver had %s free", amount(a.free))
+		return fmt.Sprintf("was refused although the driver had %s free", shortage.Amount(a.free))
 	case causeFragmented:
-		return fmt.Sprintf("failed though %s was free: %s of the driver's and %s in segments, in pieces",
-			amount(a.room()), amount(a.free), units.Bytes(a.unused()))
+		return fmt.Sprintf("failed although %s was free: %s at the driver and %s in segments, in pieces",
+			shortage.Amount(a.room()), shortage.Amount(a.free), units.Bytes(a.unused()))
 	case causeOutside:
-		return fmt.Sprintf("would have fitted, but %s of the device's %s is held outside PyTorch", amount(a.outside()), amount(a.capacity))
+		return fmt.Sprintf("would have fitted, but %s of the device's %s is held outside PyTorch", shortage.Amount(a.outside()), shortage.Amount(a.capacity))
 	case causeTooBig:
 		if a.lent() {
-			return fmt.Sprintf("did not fit: PyTorch had %s already, more than the device's %s", amount(a.reserved), amount(a.capacity))
+			return fmt.Sprintf("did not fit: PyTorch had %s already, more than the device's %s", shortage.Amount(a.reserved), shortage.Amount(a.capacity))
 		}
 		if room := a.room(); room != nil && *room >= *a.request {
-			return fmt.Sprintf("did not fit: the device is full, with %s of its %s in use and %s free", amount(a.active), amount(a.capacity), amount(a.free))
+			return fmt.Sprintf("did not fit: the device is full, with %s of its %s in use and %s free", shortage.Amount(a.active), shortage.Amount(a.capacity), shortage.Amount(a.free))
 		}
 		if room := a.room(); room != nil {
-			return fmt.Sprintf("did not fit: %s was in use, and %s was available", amount(a.active), amount(room))
+			return fmt.Sprintf("did not fit: %s was in use, and %s was available", shortage.Amount(a.active), shortage.Amount(room))
 		}
-		return fmt.Sprintf("did not fit into the device's %s", amount(a.capacity))
+		return fmt.Sprintf("did not fit into the device's %s", shortage.Amount(a.capacity))
 	}
 	return "failed"
 }
 
-// checkCapacity leaves out a size of the device that cannot be.
+// checkCapacity leaves out an impossible device size.
 func (a *account) checkCapacity(f *finding.Finding) {
 	if n := a.outside(); n != nil && *n < 0 && !a.lent() {
-		f.Detail = append(f.Detail, fmt.Sprintf("a device of %s cannot be: PyTorch had reserved %s and %s more was free; the size given is not used",
-			units.Bytes(*a.capacity), units.Bytes(*a.reserved), units.Bytes(*a.free)))
+		f.Detail = append(f.Detail, shortage.WrongCapacity(*a.capacity, *a.reserved, *a.free))
 		a.capacity = nil
 	}
 }

@@ -18,24 +18,24 @@ var hostKinds = map[logs.Kind]func(*view){
 	logs.ProcessKilled: (*view).killed,
 }
 
-// traceHost adds how to see what the memory of a process is.
+// traceHost adds how to see what is in a process's memory.
 func (v *view) traceHost() {
 	v.set("strandline trace --pid PID", "watch the next run: which part of the host's memory grows, and which code takes it")
 }
 
-// kernelLog adds where the kernel states a kill.
+// kernelLog adds where the kernel reports a kill.
 func (v *view) kernelLog() {
-	v.set("journalctl -k | grep -iE 'oom|killed process'", "the kernel's log (dmesg) states whether it was for memory, whose, and how much it held")
+	v.set("journalctl -k | grep -iE 'oom|killed process'", "the kernel's log (dmesg) shows whether it was because of memory, which process, and how much it held")
 	v.traceHost()
 }
 
-// lessHost adds what makes a program's memory on the host smaller.
+// lessHost adds what makes a program use less host memory.
 func (v *view) lessHost() {
 	if v.hint(logs.HintDeepSpeed) {
-		v.do("more RAM, or less on the host: offload_optimizer and offload_param to NVMe, fewer processes on the node; the optimizer state of Adam takes 12 bytes a parameter on the host")
+		v.do("more RAM, or less on the host: offload_optimizer and offload_param to NVMe, fewer processes on the node; Adam's optimizer state takes 12 bytes per parameter on the host")
 		return
 	}
-	v.do("more RAM for the job, or less in the host's memory: fewer DataLoader workers (num_workers), fewer processes at once, a checkpoint that is loaded once (low_cpu_mem_usage, mmap) and not by every rank")
+	v.do("more RAM for the job, or less in the host's memory: fewer DataLoader workers (num_workers), fewer processes at once, a checkpoint loaded once (low_cpu_mem_usage, mmap) instead of by every rank")
 }
 
 // victim is the process that was killed, in words.
@@ -50,7 +50,7 @@ func (v *view) victim() string {
 	return name
 }
 
-// holders says who else held memory by the kernel's table.
+// holders says who else held memory according to the kernel's table.
 func (v *view) holders() {
 	var list []string
 	for line := range strings.Lines(v.f.Words["others"]) {
@@ -66,11 +66,11 @@ func (v *view) holders() {
 		list = append(list, fmt.Sprintf("%s by %s (%s)", units.Bytes(n<<10), strings.Join(fields[:len(fields)-2], " "), fields[len(fields)-2]))
 	}
 	if len(list) > 0 {
-		v.say("the kernel's table has, with pages of 4 KiB: %s", strings.Join(list, ", "))
+		v.say("the kernel's table shows, with pages of 4 KiB: %s", strings.Join(list, ", "))
 	}
 }
 
-// kernel is the kernel's kill, as the host had nothing left.
+// kernel is a kill by the kernel because the host had no memory left.
 func (v *view) kernel() {
 	v.title("%s was killed: the host's memory ran out, not the GPU's", v.victim())
 	if v.has(logs.RSS) {
@@ -79,9 +79,12 @@ func (v *view) kernel() {
 	}
 	switch c := v.f.Words["constraint"]; {
 	case strings.EqualFold(c, "CPUSET"), strings.EqualFold(c, "MEMORY_POLICY"):
-		v.say("it was a part of the machine that was full, a NUMA node to which the process is bound")
+		v.say("only a part of the machine was full: a NUMA node to which the process is bound")
 	default:
-		v.say("it was the whole machine that was full, RAM and swap, not a limit of one program")
+		v.say("the whole machine was full, RAM and swap, not one program's limit")
+	}
+	if by := v.f.Words["invoker"]; by != "" {
+		v.say("%s asked for memory when there was none; which process the kernel then killed is not in the text", by)
 	}
 	v.holders()
 	v.say("the kernel kills the largest process, which need not be the one that grew")
@@ -89,7 +92,7 @@ func (v *view) kernel() {
 	v.traceHost()
 }
 
-// cgroup is the kernel's kill at the limit of a cgroup.
+// cgroup is a kill by the kernel at the limit of a cgroup.
 func (v *view) cgroup() {
 	v.cause(causeLimit)
 	v.title("%s was killed at the memory limit of its cgroup: the host's memory, not the GPU's", v.victim())
@@ -108,9 +111,9 @@ func (v *view) cgroup() {
 	v.traceHost()
 }
 
-// service is systemd's word that the kernel killed something.
+// service is systemd's report that the kernel killed something.
 func (v *view) service() {
-	v.title("a process of a service was killed: the host's memory ran out, or the service's limit of it")
+	v.title("a process of a service was killed: the host's memory ran out, or the service reached its limit")
 	v.lessHost()
 	v.kernelLog()
 }
@@ -122,7 +125,7 @@ func (v *view) pod() {
 	if v.has(logs.Limit) {
 		v.title("a container was killed at its limit of %s: the host's memory, not the GPU's", v.size(logs.Limit))
 	}
-	v.say("page cache that cannot be given back and /dev/shm (an emptyDir of medium Memory) count against the limit")
+	v.say("page cache that cannot be reclaimed and /dev/shm (an emptyDir of medium Memory) count against the limit")
 	v.do("raise resources.limits.memory of the container; a job that ends within seconds needs more to load its model, one that ends after hours grows")
 	v.lessHost()
 	v.traceHost()
@@ -130,23 +133,24 @@ func (v *view) pod() {
 
 // evicted is a pod that had to leave a full node.
 func (v *view) evicted() {
-	v.cause(causeOutside)
+	v.cause(causeLimit)
 	v.title("a pod was evicted: its node was low on memory (RAM)")
-	v.do("set resources.requests.memory to what the pod needs, so that it is placed where that is free; pods above their requests are evicted first")
+	v.say("the kubelet evicts pods when what is available on the node falls below its threshold; all pods of the node count, those that use more than they requested first")
+	v.do("set resources.requests.memory to what the pod needs, so that it is scheduled where that much is free; pods above their requests are evicted first")
 	v.traceHost()
 }
 
-// slurm is a job at its limit, which is always of the host's memory.
+// slurm is a job at its limit, which is always a limit on host memory.
 func (v *view) slurm() {
 	v.cause(causeLimit)
 	v.title("Slurm killed a process of the job at its memory limit: the host's memory, not the GPU's")
 	v.set("#SBATCH --mem=128G", "ask for more of the node's memory for the job (--mem, or --mem-per-cpu, --mem-per-gpu)")
-	v.set("sacct -j JOBID --format=JobID,ReqMem,MaxRSS,State", "see how much the job's memory was, and what it was allowed")
+	v.set("sacct -j JOBID --format=JobID,ReqMem,MaxRSS,State", "see how much memory the job used, and how much it was allowed")
 	v.lessHost()
 	v.traceHost()
 }
 
-// ray is a worker that Ray killed as its node was full.
+// ray is a worker that Ray killed because its node was full.
 func (v *view) ray() {
 	v.cause(causeLimit)
 	v.title("Ray killed a worker: its node's memory (RAM) was nearly full")
@@ -157,18 +161,18 @@ func (v *view) ray() {
 		v.say("the worker itself, %s, held %s: Ray chooses by its policy, so the largest in its list of memory users is the one to look at", v.victim(), v.size(logs.RSS))
 	}
 	v.set("@ray.remote(memory=8 * 1024**3)", "say what a task needs, so that fewer run in parallel on a node; or more CPUs per task (num_cpus)")
-	v.do("more RAM, or a smaller object store (--object-store-memory); RAY_memory_usage_threshold=0.98 only puts the end off")
+	v.do("more RAM, or a smaller object store (--object-store-memory); RAY_memory_usage_threshold=0.98 only delays the end")
 	v.traceHost()
 }
 
-// shared is memory shared between processes that could not be had.
+// shared is shared memory that could not be allocated.
 func (v *view) shared() {
-	v.title("shared memory ran out: /dev/shm is full, the host's memory, not the GPU's")
+	v.title("shared memory ran out: /dev/shm is full; it is the host's memory, not the GPU's")
 	v.cause(causeLimit)
 	if v.has(logs.Request) {
-		v.title("shared memory ran out: /dev/shm did not give %s, the host's memory, not the GPU's", v.size(logs.Request))
+		v.title("shared memory ran out: /dev/shm could not provide %s; it is the host's memory, not the GPU's", v.size(logs.Request))
 	}
-	v.say("a container has 64 MiB of it unless it is given more; DataLoader workers, NCCL and vLLM's processes share tensors through it")
+	v.say("a container has 64 MiB of it by default; DataLoader workers, NCCL and vLLM's processes share tensors through it")
 	v.set("docker run --shm-size=16g", "more of it for the container (or --ipc=host); in Kubernetes an emptyDir of medium Memory at /dev/shm")
 	if v.f.Kind == logs.SharedNCCL {
 		v.set("NCCL_SHM_DISABLE=1", "let NCCL do without it, slower")
@@ -178,15 +182,15 @@ func (v *view) shared() {
 	v.set("df -h /dev/shm; ls -l /dev/shm", "see how large it is, and what an earlier run left there")
 }
 
-// hostRequest is an allocation in the host's memory that was refused.
+// hostRequest is an allocation of host memory that was refused.
 func (v *view) hostRequest() {
 	v.title("the host's memory (RAM) ran out")
 	if v.has(logs.Request) {
 		v.cause(causeTooBig)
-		v.title("the host's memory (RAM) ran out: %s was asked for at once", v.size(logs.Request))
+		v.title("the host's memory (RAM) ran out: %s was requested at once", v.size(logs.Request))
 	}
-	v.say("it is the host's memory, not the GPU's, that was refused")
-	v.do("make the one allocation smaller: a shorter input, a smaller batch or chunks, a smaller dtype; a size that cannot be meant, such as a whole dataset or n × n, is a mistake in shapes")
+	v.say("the refused memory is the host's, not the GPU's")
+	v.do("make the one allocation smaller: a shorter input, a smaller batch or chunks, a smaller dtype; a size that cannot be intended, such as a whole dataset or n × n, is a mistake in shapes")
 	v.lessHost()
 	if v.hint(logs.HintWindows) {
 		v.do("on Windows the commit limit counts: a larger page file")
@@ -203,10 +207,10 @@ func (v *view) windows() {
 	v.do("fewer processes: num_workers=0 in the DataLoader; a smaller model, or one that is loaded in parts")
 }
 
-// killed is a process that ended by signal 9.
+// killed is a process that was ended by signal 9.
 func (v *view) killed() {
 	v.Confidence = 0.7
-	v.Basis = "signal 9 is mostly the kernel's, for memory; the text does not state it"
+	v.Basis = "signal 9 is mostly sent by the kernel because of memory; the text does not say so"
 	v.title("a process was killed (signal 9), most likely for the host's memory, not the GPU's")
 	if v.has("used", "percent") && v.f.Figures["percent"] > 0 {
 		used, percent := v.f.Figures["used"], v.f.Figures["percent"]

@@ -1,6 +1,6 @@
 // Package logs judges texts in which memory ran out: the last failure that they state,
-// its cause as far as the text supports one, and what helps first. [Statement.Judge]
-// is the way in; account.go adds up the figures of PyTorch's own message, and
+// its cause as far as the text supports one, and what helps first. [Statement.Judge] is
+// the entry point; account.go adds up the figures of PyTorch's own message, and
 // engines.go, local.go and host.go hold the kinds of failure of inference engines, of
 // programs that run models locally, and of the host.
 package logs
@@ -11,37 +11,38 @@ import (
 	"strings"
 
 	"strandline/finding"
+	"strandline/judge/shortage"
 	"strandline/logs"
 	"strandline/units"
 )
 
 // The causes of a failure.
 const (
-	causeTooBig     = "too-big"    // it did not fit
-	causeFragmented = "fragmented" // enough was free, in pieces
-	causeLimit      = "limit"      // a limit that the text states or implies is exceeded
-	causeOutside    = "outside"    // it would have fitted, were it not for what others hold
-	causeRefused    = "refused"    // the driver refused although it states that there was room
-	causeStartup    = "startup"    // the budget of an engine does not fit when it starts
+	causeTooBig     = shortage.TooBig
+	causeFragmented = shortage.Fragmented
+	causeLimit      = shortage.Limit
+	causeOutside    = shortage.Outside
+	causeRefused    = shortage.Refused
+	causeStartup    = shortage.Startup
 )
 
-// Options are what a person knows beside the text.
+// Options are what the user knows beyond the text.
 type Options struct {
 	Capacity *int64 // bytes of memory of each device, nil if unknown
 }
 
-// A Statement is a text, and where it is from.
+// A Statement is a text and its origin.
 type Statement struct {
 	*logs.Text
 	File, Process string
-	Heard         map[*logs.OOM]bool // messages of failures that a snapshot explains
+	Explained     map[*logs.OOM]bool // messages of failures that a snapshot explains
 }
 
-// Judge explains the failure that a text states last. It returns nothing where a
-// snapshot explains all of them.
+// Judge explains the last failure that a text states. It returns nothing if a snapshot
+// explains all of them.
 func (t *Statement) Judge(known Options) []finding.Finding {
-	groups := t.unheard()
-	message := tellingOf(groups)
+	groups := t.unexplained()
+	message := mostComplete(groups)
 	candidates := t.candidates(message)
 	if len(candidates) == 0 {
 		return nil
@@ -52,7 +53,7 @@ func (t *Statement) Judge(known Options) []finding.Finding {
 	}
 	v := newView(t, c.failure)
 	v.answer()
-	v.besides(candidates, c)
+	v.addOthers(candidates, c)
 	return []finding.Finding{v.Finding}
 }
 
@@ -66,12 +67,12 @@ type candidate struct {
 
 // How much a statement says.
 const (
-	hearsay = iota // it can be the consequence of another failure
-	bare           // that memory ran out
-	strong         // how much of what, or that something was killed for it
+	indirect = iota // it may be the consequence of another failure
+	bare            // that memory ran out
+	strong          // how much of what was short, or that something was killed for it
 )
 
-// candidates are the statements of a text in the order of their lines.
+// candidates are the statements of a text in line order.
 func (t *Statement) candidates(message *logs.OOM) (out []candidate) {
 	const close = 4 // lines
 	if message != nil {
@@ -86,15 +87,18 @@ func (t *Statement) candidates(message *logs.OOM) (out []candidate) {
 		c := candidate{line: f.Line, strength: strong, failure: f}
 		switch {
 		case f.Weak:
-			c.strength = hearsay
+			c.strength = indirect
 		case f.Source == logs.SourceDriver || f.Kind == logs.DriverNVML:
 			c.strength = bare
+		}
+		if message != nil && !message.Bare() && message.Missing() == 0 && len(f.Figures) == 0 && !f.Host && max(c.line-message.Line, message.Line-c.line) < close {
+			continue // the program that passes PyTorch's message on
 		}
 		if f.Kind == logs.DriverMemory && message != nil && message.Bare() && max(c.line-message.Line, message.Line-c.line) < close {
 			continue // the same statement
 		}
-		if c.strength == hearsay && message == nil && t.OOM.Count > 0 && f.Source == logs.SourcePyTorch {
-			continue // of a failure that a snapshot explains
+		if c.strength == indirect && message == nil && t.OOM.Count > 0 && f.Source == logs.SourcePyTorch {
+			continue // about a failure that a snapshot explains
 		}
 		out = append(out, c)
 	}
@@ -102,9 +106,9 @@ func (t *Statement) candidates(message *logs.OOM) (out []candidate) {
 	return out
 }
 
-// decisive is the statement of the last failure. What says less soon after what
-// says more is of the same failure; a process that is killed long after an error
-// that it survived is not.
+// decisive is the statement of the last failure. A statement that says less, soon after
+// one that says more, is about the same failure; a process that is killed long after an
+// error that it survived is not.
 func (t *Statement) decisive(candidates []candidate) candidate {
 	const (
 		sameFailure = 200 // lines
@@ -157,7 +161,7 @@ func newView(t *Statement, f *logs.Failure) *view {
 	return v
 }
 
-// published are the figures that are evidence; others only stand in sentences.
+// published are the figures that become evidence; others appear only in sentences.
 func published(e *finding.OOMEvidence) map[logs.Figure]**int64 {
 	return map[logs.Figure]**int64{
 		logs.Request: &e.RequestBytes, logs.Capacity: &e.CapacityBytes, logs.Free: &e.DeviceFreeBytes,
@@ -167,21 +171,21 @@ func published(e *finding.OOMEvidence) map[logs.Figure]**int64 {
 	}
 }
 
-// answer fills in the finding by the kind of the failure.
+// answer fills in the finding according to the kind of failure.
 func (v *view) answer() {
 	explain, ok := kinds[v.f.Kind]
 	if !ok {
 		explain = (*view).unknown
 	}
 	explain(v)
-	if v.figures.Cause == "" && v.Confidence == 1 {
+	if (v.figures.Cause == "" || v.figures.Cause == causeRefused) && v.Confidence == 1 {
 		v.Confidence = 0.5
 	}
 	v.Detail = append([]string{fmt.Sprintf("line %s: %s", units.Count(v.f.Line), v.f.Quote)}, v.Detail...)
 }
 
-// kinds are what explains each kind of failure.
-var kinds = merged(engineKinds, localKinds, arrayKinds, driverKinds, hostKinds)
+// kinds are the functions that explain each kind of failure.
+var kinds = merged(engineKinds, localKinds, arrayKinds, driverKinds, hostKinds, heapKinds)
 
 func merged(tables ...map[logs.Kind]func(*view)) map[logs.Kind]func(*view) {
 	out := map[logs.Kind]func(*view){}
@@ -193,14 +197,13 @@ func merged(tables ...map[logs.Kind]func(*view)) map[logs.Kind]func(*view) {
 	return out
 }
 
-// besides says which other failures the text states before the one that is
-// explained.
-func (v *view) besides(all []candidate, chosen candidate) {
+// addOthers says which other failures the text states before the one that is explained.
+func (v *view) addOthers(all []candidate, chosen candidate) {
 	const most = 4
 	var others []string
 	for _, c := range all {
 		switch {
-		case c == chosen || c.strength == hearsay && c.failure.Kind != logs.ProcessKilled:
+		case c == chosen || c.strength == indirect && c.failure.Kind != logs.ProcessKilled:
 		case c.message != nil && !c.message.Bare():
 			others = append(others, fmt.Sprintf("line %s: PyTorch's %s out of memory", units.Count(c.line), c.message.Backend))
 		case c.failure != nil && c.failure.Source != v.f.Source && c.failure.Line != v.f.Line:
@@ -222,7 +225,7 @@ func (v *view) say(format string, args ...any) {
 
 func (v *view) cause(cause string) { v.figures.Cause = cause }
 
-// set adds a remedy that can be pasted.
+// set adds a remedy whose setting can be pasted.
 func (v *view) set(setting, format string, args ...any) {
 	v.Remedies = append(v.Remedies, finding.SettingChange(setting, fmt.Sprintf(format, args...)))
 }
@@ -250,20 +253,11 @@ func (v *view) size(name logs.Figure) string {
 	return units.Bytes(n)
 }
 
-// count is a figure that is no size, in words.
+// count is a figure that is not a size, in words.
 func (v *view) count(name logs.Figure) string {
 	n, _ := v.f.Figure(name)
 	return units.Count(n)
 }
 
-// hint reports whether the text is of a program or system.
+// hint reports whether the text comes from a given program or system.
 func (v *view) hint(h logs.Hint) bool { return v.text.Hints[h] > 0 }
-
-// unknown is a failure in words that are not known.
-func (v *view) unknown() {
-	v.Confidence = 0.4
-	v.Basis = "an error that says so, in words that are not known"
-	v.title("memory ran out, by an error in words that are not known")
-	v.say("whose memory it was, and how much was asked for, the text does not say in a form that is read")
-	v.do("give the lines around it, with those that state figures; for a program that still runs, `strandline trace --pid PID` watches its memory on the host and `strandline trace --gpu --pid PID` that of a GPU, and of PyTorch a snapshot at the failure says who holds what")
-}

@@ -3,13 +3,14 @@ package logs
 import (
 	"strings"
 
+	"strandline/judge/shortage"
 	"strandline/logs"
 	"strandline/units"
 )
 
 func sizeOf(x float64) string { return units.Bytes(int64(x)) }
 
-// localKinds are the failures of engines for one's own machine.
+// localKinds are the failures of engines that run on one's own machine.
 var localKinds = map[logs.Kind]func(*view){
 	logs.LlamaWeights: (*view).llama, logs.LlamaCache: (*view).llama, logs.LlamaCompute: (*view).llama, logs.LlamaBuffer: (*view).llama,
 	logs.LlamaMetal: (*view).llamaMetal, logs.LlamaHost: (*view).llamaHost,
@@ -17,7 +18,7 @@ var localKinds = map[logs.Kind]func(*view){
 	logs.MLXBuffer: (*view).mlx, logs.MLXCount: (*view).mlx, logs.MLXMemory: (*view).mlx, logs.MLXCommand: (*view).mlx,
 }
 
-// llama is a buffer of llama.cpp on a device, of which there are three sorts.
+// llama is a buffer of llama.cpp on a device; there are three sorts of buffer.
 func (v *view) llama() {
 	what := map[logs.Kind]string{
 		logs.LlamaWeights: "the weights", logs.LlamaCache: "the KV cache", logs.LlamaCompute: "the compute buffer", logs.LlamaBuffer: "a buffer",
@@ -34,7 +35,7 @@ func (v *view) llama() {
 		v.title("memory ran out for llama.cpp: %s of %s did not fit on %s", what, v.size(logs.Request), where)
 	}
 	layers := func() {
-		v.set("-ngl 20", "fewer layers on the GPU (--n-gpu-layers); of a mixture of experts --n-cpu-moe keeps the experts on the host")
+		v.set("-ngl 20", "fewer layers on the GPU (--n-gpu-layers); --n-cpu-moe keeps the experts of a mixture of experts on the host")
 	}
 	cache := func() {
 		v.set("-c 8192 --cache-type-k q8_0 --cache-type-v q8_0", "a shorter context (--ctx-size), and a cache of fewer bits")
@@ -55,26 +56,26 @@ func (v *view) llama() {
 		cache()
 		compute()
 	}
-	v.set("-ts 1,1", "spread the layers over several GPUs by what each has free (--tensor-split); or a smaller quantisation")
+	v.set("-ts 1,1", "spread the layers over several GPUs by what each has free (--tensor-split); or a smaller quantization")
 }
 
-// llamaMetal is llama.cpp on Apple's GPUs, which may take a part of the memory.
+// llamaMetal is llama.cpp on Apple's GPUs, which may use only a part of the memory.
 func (v *view) llamaMetal() {
 	v.cause(causeLimit)
 	v.title("memory ran out on Apple's GPU for llama.cpp: weights, KV cache and compute buffers exceed what the system lets the GPU use")
 	v.set("-c 8192", "a shorter context: fewer tokens in the KV cache (--ctx-size), with --cache-type-k q8_0 --cache-type-v q8_0 a smaller one")
-	v.set("-ngl 20", "fewer layers on the GPU, or a smaller quantisation")
+	v.set("-ngl 20", "fewer layers on the GPU, or a smaller quantization")
 	v.set("sudo sysctl iogpu.wired_limit_mb=24576", "let the GPU use more of the memory, below what the machine has by some GiB")
 }
 
-// llamaHost is a buffer of llama.cpp in the host's memory.
+// llamaHost is a buffer of llama.cpp in host memory.
 func (v *view) llamaHost() {
 	v.title("the host's memory ran out for llama.cpp")
 	if v.has(logs.Request) {
 		v.cause(causeTooBig)
-		v.title("the host's memory ran out for llama.cpp: it did not give %s", v.size(logs.Request))
+		v.title("the host's memory ran out for llama.cpp: it could not provide %s", v.size(logs.Request))
 	}
-	v.do("a shorter context (-c), a smaller quantisation, or more layers on the GPU (-ngl); leave mmap on, so that weights are the page cache's and need no RAM of their own")
+	v.do("a shorter context (-c), a smaller quantization, or more layers on the GPU (-ngl); leave mmap on, so that weights stay in the page cache and need no extra RAM")
 	v.traceHost()
 }
 
@@ -85,24 +86,24 @@ func (v *view) ollamaHost() {
 	if v.has(logs.Needed, logs.Available) {
 		v.title("the model needs %s of the host's memory, and %s is available", v.size(logs.Needed), v.size(logs.Available))
 	}
-	v.do("a smaller model or quantisation, or a shorter context (/set parameter num_ctx 4096); end other programs that hold RAM, or add swap")
-	v.say("what does not fit on the GPU Ollama keeps in the host's memory (RAM); in a container or WSL that is what the container was given")
+	v.do("a smaller model or quantization, or a shorter context (/set parameter num_ctx 4096); end other programs that hold RAM, or add swap")
+	v.say("Ollama keeps what does not fit on the GPU in host memory (RAM); in a container or WSL that is the memory given to it")
 }
 
 // ollamaKilled is a runner that was killed.
 func (v *view) ollamaKilled() {
 	v.Confidence = 0.8
 	v.title("Ollama's runner was killed, most likely for the host's memory, not the GPU's")
-	v.do("a smaller model or quantisation, or a shorter context (num_ctx); more RAM for the machine or the container")
+	v.do("a smaller model or quantization, or a shorter context (num_ctx); more RAM for the machine or the container")
 	v.kernelLog()
 }
 
-// ollamaRunner is a runner without room on the device.
+// ollamaRunner is a runner that found no room on the device.
 func (v *view) ollamaRunner() {
 	v.title("memory ran out on the device for Ollama's runner")
 	v.set("/set parameter num_gpu 20", "fewer layers on the GPU; the others are computed on the host")
 	v.set("/set parameter num_ctx 4096", "a shorter context makes the KV cache smaller; OLLAMA_FLASH_ATTENTION=1 OLLAMA_KV_CACHE_TYPE=q8_0 too")
-	v.set("OLLAMA_NUM_PARALLEL=1 OLLAMA_MAX_LOADED_MODELS=1", "one request and one model at a time; or a smaller quantisation")
+	v.set("OLLAMA_NUM_PARALLEL=1 OLLAMA_MAX_LOADED_MODELS=1", "one request and one model at a time; or a smaller quantization")
 }
 
 // mlx is MLX, and Metal's own limits.
@@ -111,7 +112,7 @@ func (v *view) mlx() {
 	case logs.MLXBuffer:
 		v.cause(causeLimit)
 		v.title("memory ran out for MLX: one buffer of %s, and Metal gives at most %s at once", v.size(logs.Request), v.size(logs.Limit))
-		v.do("make the one array smaller: a smaller batch, a shorter prompt or prefill in steps, attention in chunks; all memory may be free, the limit is for one buffer")
+		v.do("make that one array smaller: a smaller batch, a shorter prompt or prefill in steps, attention in chunks; all memory may be free, the limit is for one buffer")
 		return
 	case logs.MLXCount:
 		v.cause(causeLimit)
@@ -120,7 +121,7 @@ func (v *view) mlx() {
 		return
 	case logs.MLXMemory:
 		v.cause(causeTooBig)
-		v.title("memory ran out for MLX: %s could not be had", v.size(logs.Request))
+		v.title("memory ran out for MLX: %s could not be allocated", v.size(logs.Request))
 	default:
 		v.cause(causeLimit)
 		v.title("memory ran out on Apple's GPU: a command failed, as more is in use than the system lets the GPU use")
@@ -131,28 +132,28 @@ func (v *view) mlx() {
 
 // arrayKinds are the failures of XLA, JAX and TensorFlow.
 var arrayKinds = map[logs.Kind]func(*view){
-	logs.XLARequest: (*view).xlaRequest, logs.XLACompile: (*view).xlaCompile, logs.XLABuffer: (*view).xlaBuffer, logs.XLAProgram: (*view).xlaBuffer,
+	logs.XLARequest: (*view).xlaRequest, logs.XLAScratch: (*view).xlaScratch, logs.XLACompile: (*view).xlaCompile, logs.XLABuffer: (*view).xlaBuffer, logs.XLAProgram: (*view).xlaBuffer,
 	logs.TensorFlowPool: (*view).tensorFlow, logs.TensorFlowTensor: (*view).tensorFlow, logs.TensorFlowDriver: (*view).tensorFlow,
 }
 
-// smallerProgram is what makes a program of XLA smaller.
+// smallerProgram adds what makes an XLA program smaller.
 func (v *view) smallerProgram() {
 	v.do("make the program smaller: a smaller batch, jax.checkpoint (remat), fewer bits, attention in blocks; or shard it over more devices, and donate inputs that are not needed again (donate_argnums)")
 }
 
-// xlaRequest is a buffer of a program that could not be made.
+// xlaRequest is a buffer of a program that could not be allocated.
 func (v *view) xlaRequest() {
-	v.title("memory ran out for XLA: %s could not be had", v.size(logs.Request))
+	v.title("memory ran out for XLA: %s could not be allocated", v.size(logs.Request))
 	needed, request := v.f.Figures[logs.Needed], v.f.Figures[logs.Request]
 	if needed > 0 {
-		v.say("the program needs %s in all: %s of it inputs, %s temporaries", v.size(logs.Needed), v.size("parameters"), v.size("temporary"))
+		v.say("the program needs %s in total: %s for inputs, %s for temporaries", v.size(logs.Needed), v.size("parameters"), v.size("temporary"))
 	}
 	if op := v.f.Words["operator"]; op != "" {
 		v.say("the largest buffer, %s, is made by %s", v.size(logs.Largest), op)
 	}
 	const small = 1 << 30
 	held := func() {
-		v.others("look for who holds the device: another process, or arrays of this one that are kept; a JAX process takes 75 % of a GPU when it starts, so a second one finds little")
+		v.others("find out what holds the device: another process, or arrays that this one keeps; a JAX process takes 75 % of a GPU when it starts, so a second one finds little")
 		v.set("XLA_PYTHON_CLIENT_PREALLOCATE=false", "take memory as it is needed, or XLA_PYTHON_CLIENT_MEM_FRACTION=.4 for each of two processes")
 	}
 	if v.hint(logs.HintTPU) {
@@ -160,7 +161,7 @@ func (v *view) xlaRequest() {
 		return
 	}
 	if request < small && needed < small {
-		v.say("that is little for a device: most of it is held by something else than this program")
+		v.say("that is little for a device: most of it is held by something other than this program")
 		held()
 		v.smallerProgram()
 		return
@@ -169,7 +170,7 @@ func (v *view) xlaRequest() {
 	held()
 }
 
-// xlaCompile is a program that does not fit a device whatever else is there.
+// xlaCompile is a program that does not fit a device, whatever else is on it.
 func (v *view) xlaCompile() {
 	v.cause(causeTooBig)
 	v.title("memory ran out when XLA compiled a program for the device")
@@ -185,9 +186,21 @@ func (v *view) xlaCompile() {
 	v.smallerProgram()
 }
 
+// xlaScratch is a kernel that does not fit in the memory of a TPU core.
+func (v *view) xlaScratch() {
+	v.cause(causeLimit)
+	v.title("a kernel needs more of a TPU core's own memory (vmem) than there is: XLA does not compile it")
+	if v.has(logs.Needed, logs.Limit) {
+		v.title("a kernel needs %s of a TPU core's own memory (vmem), and there is %s: XLA does not compile it", v.size(logs.Needed), v.size(logs.Limit))
+	}
+	v.say("that is the scratch memory of one kernel, not the device's HBM: a smaller model or fewer arrays do not change it")
+	v.do("make the blocks of that kernel smaller: the block sizes of a Pallas kernel or of the attention, or the window of a reduction")
+	v.set("LIBTPU_INIT_ARGS=--xla_tpu_scoped_vmem_limit_kib=65536", "let a kernel have more of it, where the chip has it")
+}
+
 // xlaBuffer is an array or a program that found no room on a TPU.
 func (v *view) xlaBuffer() {
-	v.title("memory ran out on the device: an array of %s could not be made", v.size(logs.Request))
+	v.title("memory ran out on the device: an array of %s could not be allocated", v.size(logs.Request))
 	if v.f.Kind == logs.XLAProgram {
 		v.title("memory ran out on the device: a program of %s could not be loaded", v.size(logs.Request))
 	}
@@ -196,7 +209,7 @@ func (v *view) xlaBuffer() {
 		v.say("%s was free", v.size(logs.Free))
 		if v.f.Figures[logs.Free] >= v.f.Figures[logs.Request] {
 			v.cause(causeFragmented)
-			v.say("that would be enough, but not in one piece")
+			v.say("that would be enough, but it is not in one piece")
 		}
 	}
 	v.do("delete arrays that are not needed (x.delete(), donate_argnums), keep fewer programs loaded (jax.clear_caches()), or use smaller arrays and more sharding; a second process on the same chips takes their memory too")
@@ -205,17 +218,17 @@ func (v *view) xlaBuffer() {
 // tensorFlow is TensorFlow's allocator.
 func (v *view) tensorFlow() {
 	if v.f.Host {
-		v.title("the host's memory ran out for TensorFlow: a tensor of %s could not be made", v.size(logs.Request))
+		v.title("the host's memory ran out for TensorFlow: a tensor of %s could not be allocated", v.size(logs.Request))
 		v.do("a smaller batch, fewer elements in shuffle() and prefetch(), less data in RAM at once")
 		v.traceHost()
 		return
 	}
 	v.title("memory ran out for TensorFlow")
 	if v.has(logs.Request) {
-		v.title("memory ran out for TensorFlow: %s could not be had", v.size(logs.Request))
+		v.title("memory ran out for TensorFlow: %s could not be allocated", v.size(logs.Request))
 	}
 	if shape := v.f.Words["shape"]; shape != "" {
-		v.say("it was for a tensor of shape [%s]", shape)
+		v.say("it was requested for a tensor of shape [%s]", shape)
 	}
 	growth := func() {
 		v.set("TF_FORCE_GPU_ALLOW_GROWTH=true", "take memory as it is needed: by default a process takes all of the device (allow_growth), and a second one finds nothing")
@@ -231,7 +244,7 @@ func (v *view) tensorFlow() {
 		v.set("TF_GPU_ALLOCATOR=cuda_malloc_async", "the driver's allocator, which moves pages together")
 		less()
 	case v.f.Kind == logs.TensorFlowDriver:
-		v.say("the driver did not give the process its pool: other processes hold memory of the device")
+		v.say("the driver refused the process its pool: other processes hold memory on the device")
 		v.others("look for other processes on the device")
 		growth()
 		less()
@@ -248,69 +261,109 @@ func (v *view) tensorFlow() {
 	}
 }
 
-// driverKinds are the failures of drivers and of libraries over them.
+// driverKinds are the failures of drivers and of libraries on top of them.
 var driverKinds = map[logs.Kind]func(*view){
 	logs.DriverMemory: (*view).driver, logs.DriverLibrary: (*view).library, logs.DriverNVML: (*view).nvml, logs.DriverXPU: (*view).xpu,
-	logs.DriverPool: (*view).pool, logs.DriverManaged: (*view).driver, logs.DirectML: (*view).directML, logs.TorchShort: (*view).torchShort,
+	logs.DriverPinned: (*view).pinned, logs.DriverVulkan: (*view).vulkan, logs.DriverPool: (*view).pool, logs.DriverPoolLimit: (*view).poolLimit, logs.DriverManaged: (*view).driver, logs.DirectML: (*view).directML, logs.TorchShort: (*view).torchShort,
 }
 
-// driver is a call of the driver, with no figure.
+// driver is a driver call that states no figures.
 func (v *view) driver() {
-	v.title("memory ran out in a call of the GPU's driver")
-	if v.has(logs.Request, logs.Free) {
+	v.title("memory ran out in a call to the GPU driver")
+	if v.has(logs.Request, logs.Free) && v.f.Figures[logs.Request] <= v.f.Figures[logs.Free] {
+		v.cause(causeRefused)
+		v.title("the GPU driver refused %s, although it had %s free", v.size(logs.Request), v.size(logs.Free))
+		v.say("no limit is stated: the cause is not in the text; the free memory can be in pieces, another process can have freed it right after the failure, or the host's memory or a quota (MIG, vGPU) is what ran out")
+	} else if v.has(logs.Request, logs.Free) {
 		v.cause(causeTooBig)
-		v.title("memory ran out on the GPU: %s was asked for, and %s was free", v.size(logs.Request), v.size(logs.Free))
+		v.title("memory ran out on the GPU: %s was requested, and %s was free", v.size(logs.Request), v.size(logs.Free))
+	} else if v.has(logs.Request, logs.Active, logs.Capacity) {
+		v.cause(causeTooBig)
+		v.title("memory ran out on the device: %s was requested, and %s of %s was in use", v.size(logs.Request), v.size(logs.Active), v.size(logs.Capacity))
+	} else if v.has(logs.Request) {
+		v.title("memory ran out on the device: %s was requested", v.size(logs.Request))
+	} else {
+		v.say("the text states neither how much was requested nor what holds the device; for pinned memory, it can be the host's")
 	}
-	v.say("the text states no more: not how much was asked for, nor who holds the device; of pinned memory it can be the host's")
 	v.others("look for other processes on the device, which may hold most of it")
 	v.engineOptions()
-	v.do("ask for less at once: a smaller batch, a smaller model or fewer bits; leave room beside what a cache takes")
+	v.do("allocate less at once: a smaller batch, a smaller model or fewer bits; leave room besides a cache")
 }
 
-// engineOptions are those of the engine that the text is of.
+// pinned is host memory that the driver could not lock.
+func (v *view) pinned() {
+	v.title("memory ran out for pinned memory: the driver could not lock as much of the host's memory")
+	v.say("it is the host's memory, not the GPU's: pinned memory cannot be swapped, and WSL, containers (memlock) and small machines allow little of it")
+	v.do("pin less: pin_memory=False in the loader, fewer workers and less prefetching, a smaller batch")
+	v.set("ulimit -l", "how much a process may lock; in WSL memory= in .wslconfig, in a container --ulimit memlock=-1")
+	v.traceHost()
+}
+
+// vulkan is a program that uses the GPU through Vulkan.
+func (v *view) vulkan() {
+	v.title("memory ran out on the GPU, in a call to Vulkan")
+	if v.f.Host {
+		v.title("the host's memory ran out, in a call to Vulkan")
+	}
+	v.say("the text states no figure; a single allocation can also exceed what the driver allows at once (maxMemoryAllocationSize in vulkaninfo)")
+	v.do("a smaller model, fewer layers on the GPU, fewer bits, or a shorter context; close other programs that use the GPU; an integrated GPU takes the host's memory, of which the firmware reserves a part")
+}
+
+// engineOptions adds the options of the engine that the text comes from.
 func (v *view) engineOptions() {
 	v.Remedies = append(v.Remedies, v.text.ofEngine(&account{OOM: &logs.OOM{}})...)
 }
 
 // library is cuBLAS or cuDNN without memory for its handle.
 func (v *view) library() {
-	v.title("memory ran out for a library beside the framework's cache: cuBLAS or cuDNN could not make its handle or workspace")
+	v.title("memory ran out for a library outside the framework's cache: cuBLAS or cuDNN could not create its handle or workspace")
 	v.say("the framework has taken the device, or other processes have: nothing was left for the library")
 	if v.hint(logs.HintTensorFlow) {
-		v.set("TF_FORCE_GPU_ALLOW_GROWTH=true", "let TensorFlow take memory as it is needed (allow_growth), so that cuBLAS and cuDNN find some")
+		v.set("TF_FORCE_GPU_ALLOW_GROWTH=true", "let TensorFlow take memory as it is needed (allow_growth), so that some is left for cuBLAS and cuDNN")
 	} else {
-		v.do("leave the library room: a smaller batch, or call the operation once before the cache grows, so that cuBLAS and cuDNN have their handles early")
+		v.do("leave room for the library: a smaller batch, or call the operation once before the cache grows, so that cuBLAS and cuDNN get their handles early")
 	}
 	v.others("look for other processes on the device")
 	v.engineOptions()
 }
 
-// nvml is PyTorch's question how much is free, which failed.
+// nvml is PyTorch's query for how much is free, which failed.
 func (v *view) nvml() {
 	v.Confidence = 0.6
 	v.Basis = "the assertion is reached when an allocation has failed"
 	v.title("memory ran out, and PyTorch failed to say so: it asks NVML how much is free once an allocation has failed, and NVML did not answer")
-	v.say("NVML is missing or broken here, as on a Jetson, in some containers and after an update of the driver; the failure behind it is that of an allocation")
-	v.do("ask for less at once: a smaller batch, smaller tensors or fewer bits; on a Jetson the memory is the host's too, so end other programs (tegrastats shows it)")
+	v.say("NVML is missing or broken here, as on a Jetson, in some containers and after a driver update; the underlying failure is an allocation's")
+	v.do("allocate less at once: a smaller batch, smaller tensors or fewer bits; on a Jetson the memory is the host's too, so end other programs (tegrastats shows it)")
 	v.do("repair NVML to see the real message: the same version of driver and library, a release of PyTorch for this platform")
 }
 
 // xpu is Intel's driver.
 func (v *view) xpu() {
 	v.title("an Intel GPU's driver was out of memory or resources")
-	v.say("the text states no figure; out of resources can also be of a kernel's registers and local memory")
-	v.do("ask for less at once: a smaller batch or shorter sequences; a single allocation above 4 GiB needs UR_L0_ENABLE_RELAXED_ALLOCATION_LIMITS=1")
+	v.say("the text states no figure; out of resources can also mean a kernel's registers and local memory")
+	v.do("allocate less at once: a smaller batch or shorter sequences; a single allocation above 4 GiB needs UR_L0_ENABLE_RELAXED_ALLOCATION_LIMITS=1")
 	v.set("xpu-smi ps", "look for other processes on the device")
 }
 
 // pool is a pool with a limit, such as CuPy's.
 func (v *view) pool() {
-	v.title("memory ran out in CuPy's pool: %s was asked for, with %s in use", v.size(logs.Request), v.size(logs.Active))
+	v.title("memory ran out in CuPy's pool: %s was requested, with %s in use", v.size(logs.Request), v.size(logs.Active))
 	if v.has(logs.Limit) && v.f.Figures[logs.Active]+v.f.Figures[logs.Request] > v.f.Figures[logs.Limit] {
 		v.cause(causeLimit)
 		v.set("CUPY_GPU_MEMORY_LIMIT=90%", "raise the pool's limit")
 	}
-	v.do("ask for less at once, or cupy.get_default_memory_pool().free_all_blocks() between phases")
+	v.do("allocate less at once, or cupy.get_default_memory_pool().free_all_blocks() between phases")
+	v.others("look for other processes on the device")
+}
+
+// poolLimit is RMM's pool.
+func (v *view) poolLimit() {
+	v.cause(causeLimit)
+	v.title("memory ran out in RMM's pool: it has reached the size that was set for it")
+	if v.has(logs.Request) {
+		v.title("memory ran out in RMM's pool: %s was requested, and it has reached the size that was set for it", v.size(logs.Request))
+	}
+	v.do("a larger maximum_pool_size in rmm.reinitialize or --rmm-maximum-pool-size of dask-cuda, or smaller partitions")
 	v.others("look for other processes on the device")
 }
 
@@ -318,9 +371,9 @@ func (v *view) pool() {
 func (v *view) directML() {
 	v.title("memory ran out for DirectML")
 	if v.has(logs.Request) {
-		v.title("memory ran out for DirectML: a tensor of %s could not be made", v.size(logs.Request))
+		v.title("memory ran out for DirectML: a tensor of %s could not be allocated", v.size(logs.Request))
 	}
-	v.do("a smaller batch or image, fewer bits, or a tiled VAE; DirectML keeps no cache to give back")
+	v.do("a smaller batch or image, fewer bits, or a tiled VAE; DirectML keeps no cache that could be released")
 	if v.hint(logs.HintComfyUI) {
 		v.set("--lowvram", "let ComfyUI keep less on the device")
 	}
@@ -328,7 +381,10 @@ func (v *view) directML() {
 
 // torchShort is PyTorch's error without its figures.
 func (v *view) torchShort() {
-	v.title("memory ran out for PyTorch; the text does not hold the figures of its message")
+	v.title("memory ran out for PyTorch; the text does not contain the figures of its message")
+	if v.has(logs.Request) {
+		v.title("memory ran out for PyTorch: %s was requested; the text does not contain the other figures of its message", v.size(logs.Request))
+	}
 	v.engineOptions()
 	if v.hint(logs.HintComfyUI) || strings.Contains(v.f.Quote, "Allocation on device") {
 		if !v.hint(logs.HintComfyUI) {
@@ -336,6 +392,6 @@ func (v *view) torchShort() {
 		}
 		v.set("--disable-cuda-malloc", "with PyTorch's own allocator the message has figures, and strandline diagnose explains them")
 	}
-	v.Remedies = append(v.Remedies, NeedLess()...)
-	v.do("give the whole message: with its figures the cause is stated, and whether a setting, another process or a smaller batch is what helps")
+	v.Remedies = append(v.Remedies, shortage.NeedLess()...)
+	v.do("give the whole message: its figures show the cause, and whether a setting, another process or a smaller batch is the place to look")
 }

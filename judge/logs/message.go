@@ -7,16 +7,17 @@ import (
 	"strings"
 
 	"strandline/finding"
+	"strandline/judge/shortage"
 	"strandline/logs"
 	"strandline/units"
 )
 
-// unheard are the messages of failures that no snapshot explains, by rank and
+// unexplained returns the messages about failures that no snapshot explains, by rank and
 // device.
-func (t *Statement) unheard() (out []logs.Failures) {
+func (t *Statement) unexplained() (out []logs.Failures) {
 	for _, f := range t.OOM.Failures {
 		all := len(f.Messages)
-		f.Messages = slices.DeleteFunc(slices.Clone(f.Messages), func(m *logs.OOM) bool { return t.Heard[m] })
+		f.Messages = slices.DeleteFunc(slices.Clone(f.Messages), func(m *logs.OOM) bool { return t.Explained[m] })
 		if f.Count -= all - len(f.Messages); len(f.Messages) > 0 {
 			out = append(out, f)
 		}
@@ -24,12 +25,12 @@ func (t *Statement) unheard() (out []logs.Failures) {
 	return out
 }
 
-// tellingOf is the message to judge: the last that is whole, or else the last that
-// says something; nil if there is none.
-func tellingOf(groups []logs.Failures) (o *logs.OOM) {
+// mostComplete is the message to judge: the last complete one, or else the last that says
+// something; nil if there is none.
+func mostComplete(groups []logs.Failures) (o *logs.OOM) {
 	for _, g := range groups {
 		for _, m := range g.Messages {
-			if o == nil || telling(m) > telling(o) || telling(m) == telling(o) && m.Line >= o.Line {
+			if o == nil || completeness(m) > completeness(o) || completeness(m) == completeness(o) && m.Line >= o.Line {
 				o = m
 			}
 		}
@@ -37,18 +38,18 @@ func tellingOf(groups []logs.Failures) (o *logs.OOM) {
 	return o
 }
 
-// telling is how much a message says.
-func telling(m *logs.OOM) int {
+// completeness is how much a message says.
+func completeness(m *logs.OOM) int {
 	switch {
 	case m.Bare():
 		return 0
-	case m.Lacks() > 0 || Contradictory(m):
+	case m.Missing() > 0 || Contradictory(m):
 		return 1
 	}
 	return 2
 }
 
-// message judges a failure by the figures of PyTorch's message alone.
+// message judges a failure by the figures in PyTorch's message alone.
 func (t *Statement) message(o *logs.OOM, groups []logs.Failures, known Options) finding.Finding {
 	a := accountOf(o, known)
 	e := &finding.OOMEvidence{
@@ -60,7 +61,7 @@ func (t *Statement) message(o *logs.OOM, groups []logs.Failures, known Options) 
 		Basis: "PyTorch's own figures, rounded as it prints them", Evidence: e,
 	}
 	if o.Total != nil && known.Capacity != nil && !near(*o.Total, *known.Capacity) {
-		f.Detail = append(f.Detail, fmt.Sprintf("the message states a device of %s: the %s that were given are not used", units.Bytes(*o.Total), units.Bytes(*known.Capacity)))
+		f.Detail = append(f.Detail, fmt.Sprintf("the message states a device of %s: the %s given with --capacity are not used", units.Bytes(*o.Total), units.Bytes(*known.Capacity)))
 	}
 	a.checkCapacity(&f)
 	e.ActiveBytes, e.CapacityBytes, e.DeviceFreeBytes, e.OutsideBytes = a.active, a.capacity, a.free, a.beside()
@@ -68,12 +69,12 @@ func (t *Statement) message(o *logs.OOM, groups []logs.Failures, known Options) 
 	f.Title = a.title()
 	f.Confidence = a.confidence()
 	t.explain(&f, e, a)
-	e.Failures = tellOthers(&f, groups, o, known)
+	e.Failures = addFailures(&f, groups, o, known)
 	f.Remedies = t.remedies(a)
 	return f
 }
 
-// sourceOf is who wrote a message.
+// sourceOf is the program that wrote a message.
 func sourceOf(o *logs.OOM) logs.Source {
 	switch o.Wording {
 	case logs.NCCL:
@@ -84,7 +85,7 @@ func sourceOf(o *logs.OOM) logs.Source {
 	return logs.SourcePyTorch
 }
 
-// explain says what the message states beside its title.
+// explain says what the message states beyond its title.
 func (t *Statement) explain(f *finding.Finding, e *finding.OOMEvidence, a *account) {
 	o := a.OOM
 	say := func(format string, args ...any) { f.Detail = append(f.Detail, fmt.Sprintf(format, args...)) }
@@ -95,11 +96,16 @@ func (t *Statement) explain(f *finding.Finding, e *finding.OOMEvidence, a *accou
 	if known := figuresOf(o); len(known) > 0 {
 		say("the message%s on line %s states: %s", whose, units.Count(o.Line), strings.Join(known, ", "))
 	} else {
-		say("the message%s on line %s states no more than that", whose, units.Count(o.Line))
+		say("the message%s on line %s states nothing else", whose, units.Count(o.Line))
 	}
 	if wrong := contradictions(o); wrong != nil && !a.lent() {
 		e.Contradictory = true
-		say("that cannot be: %s. Lines of several messages are mixed, or the driver lends memory of the host, as it does on Windows; nothing is concluded from these figures", strings.Join(wrong, "; "))
+		if a.shared() {
+			say("the driver states %s free on a device of %s: a GPU that is part of the processor has what the firmware reserves for it (VRAM), and what the kernel allows it of the host's memory (GTT)", units.Bytes(*o.Free), units.Bytes(*o.Total))
+			say("which of the two refused is not in the text; one allocation may also be larger than either grants at once")
+		} else {
+			say("that is impossible: %s. Lines of several messages are mixed, or the driver lends host memory, as it does on Windows; nothing is concluded from these figures", strings.Join(wrong, "; "))
+		}
 	}
 	if n := a.outside(); n != nil && *n > 0 {
 		say("%s of the device was held outside PyTorch's allocator: %s", units.Bytes(*n), a.holders())
@@ -110,46 +116,50 @@ func (t *Statement) explain(f *finding.Finding, e *finding.OOMEvidence, a *accou
 	cause := a.cause()
 	switch {
 	case a.lent():
-		say("more is in use than the device has: the driver of Windows (and of WSL) lends memory of the host, shared GPU memory, until the system's commit limit is reached; what the program needs in all is at least %s", units.Bytes(*a.reserved+*a.request))
+		say("more is in use than the device has: the driver on Windows (and in WSL) lends host memory (shared GPU memory) until the system's commit limit is reached; the program needs at least %s in total", units.Bytes(*a.reserved+*a.request))
 	case cause == causeFragmented:
-		say("what waits for another stream after it was freed, or serves only a private pool, counts as free here; a snapshot of that moment tells it apart")
+		say("this is fragmentation; freed memory that waits for another stream, or serves only a private pool, counts as free here; a snapshot of that moment separates these")
 	case cause == causeRefused:
 		t.explainRefusal(say, a)
 	case o.Wording == logs.Runtime || o.Wording == logs.Driver:
-		say("such an error is of what does not go through PyTorch's cache: making the context, loading kernels, handles and workspaces of libraries, CUDA graphs, pinned memory of the host; with expandable segments also of mapping a page")
+		say("such an error comes from allocations outside PyTorch's cache: creating the context, loading kernels, handles and workspaces of libraries, CUDA graphs, pinned host memory; with expandable segments also from mapping a page")
 	case o.Wording == logs.Async && a.complete():
-		say("the backend cudaMallocAsync does not say what its pool keeps: %s of the device is neither in use by PyTorch nor free, and is cached in that pool or held by others", units.Bytes(max(0, *o.Total-*o.Allocated-*o.Free)))
+		say("the backend cudaMallocAsync does not report what its pool keeps: %s of the device is neither in use by PyTorch nor free, so it is cached in that pool or held by others", units.Bytes(max(0, *o.Total-*o.Allocated-*o.Free)))
+	case cause == causeTooBig && o.Backend == "HIP" && t.Hints[logs.HintIntegrated] > 0:
+		say("the GPU is part of the processor: it has the memory that the firmware reserves for it (VRAM) and what the kernel allows it of the rest (GTT: ttm.pages_limit, amdgpu.gttsize); PyTorch sees %s of these", shortage.Amount(a.capacity))
+	case cause == "" && a.oneTooLarge():
+		say("a single allocation of 4 GiB or more was requested, which Intel's drivers refuse by default; the message does not state what was free")
 	case cause == "" && withoutFree(o):
-		say("the message does not state what was free, as those of XPU devices did not at first; the cause cannot be determined without it")
-	case cause == "" && o.Lacks() > 0 && !Contradictory(o):
+		say("the message does not state what was free, as early messages of XPU devices did not; the cause cannot be determined without it")
+	case cause == "" && o.Missing() > 0 && !Contradictory(o):
 		say("%s", missingOf(o))
 	case cause == causeTooBig && a.unused() > 0 && a.room() != nil && *a.room() >= *a.request:
-		say("%s of what is reserved is not in use: a setting against fragmentation would leave no more than that", units.Bytes(a.unused()))
+		say("%s of the reserved memory is not in use: a setting against fragmentation would gain at most that", units.Bytes(a.unused()))
 	}
 }
 
-// explainRefusal says what can be behind a refusal although there was room.
+// explainRefusal says what may explain a refusal although there was room.
 func (t *Statement) explainRefusal(say func(string, ...any), a *account) {
-	say("no limit is stated, and the driver states more free than was asked for: the cause is not in the text")
+	say("no limit is stated, and the driver had more free than was requested: the cause is not in the text")
 	switch {
 	case a.oneTooLarge():
-		say("one allocation was asked for that is larger than 4 GiB, which Intel's drivers refuse unless they are told otherwise")
+		say("a single allocation of 4 GiB or more was requested, which Intel's drivers refuse by default")
 	case a.Backend == "HIP":
-		say("on an APU what can be had is the kernel's limit of GTT pages (ttm.pages_limit), on Windows the commit limit of the system; free memory that is stated can be of another kind, or came free right after the failure")
+		say("on an APU the limit is the kernel's limit of GTT pages (ttm.pages_limit), on Windows the commit limit of the system; the free memory stated can be of another kind, or was freed right after the failure")
 	case t.Hints[logs.HintWindows] > 0 || t.Hints[logs.HintWSL] > 0:
-		say("on Windows each allocation of the device counts against the commit limit of the system too: a page file that is too small makes the driver refuse")
+		say("on Windows, each device allocation also counts against the commit limit of the system: a page file that is too small makes the driver refuse")
 	default:
 		say("it can be a quota (MIG, vGPU, WSL), the host's memory or its commit limit (a page file that is too small on Windows, ulimit -v on Linux), or memory that another process freed right after the failure")
 	}
 }
 
-// withoutFree reports whether a message is of the wording that never states what
-// was free: that of Intel's devices before it took up CUDA's.
+// withoutFree reports whether a message has the wording that never states what was free:
+// that of Intel's devices before it adopted CUDA's.
 func withoutFree(o *logs.OOM) bool {
 	return o.Backend == "XPU" && o.Whole && o.Free == nil && o.Total != nil && o.Allocated != nil && o.Reserved != nil
 }
 
-// figuresOf are what a message states, in words.
+// figuresOf lists what a message states, in words.
 func figuresOf(o *logs.OOM) (known []string) {
 	inUse := "of it in use"
 	if o.Reserved == nil {
@@ -175,14 +185,14 @@ func missingOf(o *logs.OOM) string {
 	for _, x := range []struct {
 		n    *int64
 		what string
-	}{{o.Request, "what was asked for"}, {o.Total, "the size of the device"}, {o.Free, "what was free"}, {o.Allocated, "what was in use"}, {o.Reserved, "what was reserved"}} {
+	}{{o.Request, "the size requested"}, {o.Total, "the size of the device"}, {o.Free, "what was free"}, {o.Allocated, "what was in use"}, {o.Reserved, "what was reserved"}} {
 		if x.n == nil && !(o.Wording == logs.Async && x.what == "what was reserved") {
 			names = append(names, x.what)
 		}
 	}
 	text := "the message is cut off: "
 	if o.Whole {
-		text = "lines of others stand in the message: "
+		text = "lines of other messages are mixed in: "
 	}
 	text += strings.Join(names, ", ")
 	if len(names) == 1 {
@@ -191,9 +201,9 @@ func missingOf(o *logs.OOM) string {
 	return text + " are missing, without which the cause cannot be determined"
 }
 
-// tellOthers says which other messages there are, and returns the last of each rank
-// and device where there are several.
-func tellOthers(f *finding.Finding, groups []logs.Failures, judged *logs.OOM, known Options) (failures []finding.OOMFailure) {
+// addFailures says which other messages there are, and returns the last message for each
+// rank and device if there are several.
+func addFailures(f *finding.Finding, groups []logs.Failures, judged *logs.OOM, known Options) (failures []finding.OOMFailure) {
 	count, last := 0, true
 	for _, g := range groups {
 		count += g.Count
@@ -204,7 +214,7 @@ func tellOthers(f *finding.Finding, groups []logs.Failures, judged *logs.OOM, kn
 	}
 	text := fmt.Sprintf("it is the last of %s such messages in this text", units.Count(int64(count)))
 	if !last {
-		text = fmt.Sprintf("it is one of %s such messages in this text, the last that is whole", units.Count(int64(count)))
+		text = fmt.Sprintf("it is one of %s such messages in this text, the last complete one", units.Count(int64(count)))
 	}
 	if len(groups) == 1 {
 		f.Detail = append(f.Detail, text)
@@ -226,9 +236,9 @@ func tellOthers(f *finding.Finding, groups []logs.Failures, judged *logs.OOM, kn
 	return failures
 }
 
-// speaker is who wrote some messages.
+// speaker names the rank or device that wrote some messages.
 func speaker(g *logs.Failures) string {
-	device := "a device that is not named"
+	device := "an unnamed device"
 	if g.Device != nil {
 		device = fmt.Sprintf("device %d", *g.Device)
 	}
@@ -245,14 +255,14 @@ func oneOf(count int) string {
 	return fmt.Sprintf("%s messages, the last", units.Count(int64(count)))
 }
 
-// near reports whether two sizes are the same but for rounding.
+// near reports whether two sizes are the same apart from rounding.
 func near(a, b int64) bool {
 	const rounding = 0.01
 	return math.Abs(float64(a-b)) <= rounding*float64(max(a, b))
 }
 
-// beside is what is held outside of PyTorch, nil where that is unknown or the driver
-// lends memory of the host.
+// beside is what is held outside PyTorch, nil if that is unknown or the driver lends host
+// memory.
 func (a *account) beside() *int64 {
 	if a.lent() {
 		return nil
@@ -260,7 +270,7 @@ func (a *account) beside() *int64 {
 	return a.outside()
 }
 
-// failure is the evidence of a message that is the last of a rank and device.
+// failure is the evidence from a message that is the last for a rank and device.
 func (a *account) failure(g *logs.Failures, m *logs.OOM) finding.OOMFailure {
 	out := finding.OOMFailure{
 		Device: g.Device, Messages: g.Count, Line: m.Line, Cause: a.cause(),

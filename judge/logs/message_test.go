@@ -12,11 +12,11 @@ import (
 // alone judges a text, which states one failure.
 func alone(t *testing.T, text string, known Options) finding.Finding {
 	t.Helper()
-	said, err := logs.Scan(strings.NewReader(text))
+	scanned, err := logs.Scan(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Statement{Text: &said, File: "job.log"}
+	s := Statement{Text: &scanned, File: "job.log"}
 	found := s.Judge(known)
 	if len(found) != 1 || found[0].Kind != finding.OutOfMemory {
 		t.Fatalf("%s: %d findings", text, len(found))
@@ -41,11 +41,11 @@ func TestMessageAlone(t *testing.T) {
 		{messageOfW20, causeOutside, nvidiaSMI, 1, "", ""},
 		{messageOfW20[:60], "", dumpAtFailure, 0.5, "a request of 1 GiB failed", "the message is cut off: the size of the device, what was free, what was in use, what was reserved are missing"},
 		{"HIP out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 1.00 GiB is free. " + tooFew,
-			causeFragmented, "PYTORCH_HIP_ALLOC_CONF=max_split_size_mb:128", 0.9, "", "what waits for another stream after it was freed"},
+			causeFragmented, "PYTORCH_HIP_ALLOC_CONF=max_split_size_mb:128", 0.9, "", "freed memory that waits for another stream"},
 		{"HIP out of memory. Tried to allocate 6.00 GiB. GPU 0 has a total capacity of 32.00 GiB of which 1.00 GiB is free. " + tooFew,
 			causeOutside, "rocm-smi --showpids", 1, "", ""},
 		{"CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 1.00 GiB is free. Of the allocated memory 14.20 GiB is allocated by PyTorch, with 3.00 GiB allocated in private pools (e.g., CUDA Graphs), and 512.00 MiB is reserved by PyTorch but unallocated.",
-			causeFragmented, dumpAtFailure, 0.9, "4.5 GiB was free: 1 GiB of the driver's and 3.5 GiB in segments", "11.2 GiB of it in use, 3 GiB free in private pools"},
+			causeFragmented, dumpAtFailure, 0.9, "4.5 GiB was free: 1 GiB at the driver and 3.5 GiB in segments", "11.2 GiB of it in use, 3 GiB free in private pools"},
 		{"CUDA out of memory. Tried to allocate 2.37 GiB. GPU 3 has a total capacity of 79.10 GiB of which 130.88 MiB is free. Including non-PyTorch memory, this process has 78.96 GiB memory in use. Of the allocated memory 75.45 GiB is allocated by PyTorch, and 2.10 GiB is reserved by PyTorch but unallocated.",
 			causeTooBig, dumpAtFailure, 1, "75.5 GiB was in use, and 2.23 GiB was available", "1.41 GiB by this process (its context, other libraries), 12.5 MiB by others"},
 		{"XPU out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB. " + tooFew,
@@ -55,21 +55,21 @@ func TestMessageAlone(t *testing.T) {
 		{"CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 16.00 GiB total capacity; 10.00 GiB already allocated; 1.00 GiB free; 14.00 GiB reserved in total by PyTorch)",
 			causeFragmented, "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128", 0.9, "", ""},
 		{"CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 1.0\nINFO step\n0 GiB is free. INFO\n" + strings.Replace(tooFew, "10.00 GiB is", "lost", 1),
-			"", dumpAtFailure, 0.5, "", "lines of others stand in the message: what was in use, what was reserved are missing"},
+			"", dumpAtFailure, 0.5, "", "lines of other messages are mixed in: what was in use, what was reserved are missing"},
 
 		{messageAsync, causeTooBig, "PYTORCH_CUDA_ALLOC_CONF=backend:native", 0.7, "", "2.15 GiB of the device is neither in use by PyTorch nor free"},
 		{strings.Replace(messageAsync, "640.00 MiB", "3.00 GiB", 1), causeTooBig, "PYTORCH_CUDA_ALLOC_CONF=backend:native", 1, "", ""},
-		{strings.Replace(messageAsync, "17179869184.00", "10.00", 1), causeLimit, "torch.cuda.set_per_process_memory_fraction(1.0)", 1, "9.43 GiB was in use of the 10 GiB that are allowed", ""},
-		{messageMPS, causeLimit, "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0", 1, "17.9 GiB was in use of the 20.1 GiB that are allowed", "3.65 GiB held by the process beside it"},
+		{strings.Replace(messageAsync, "17179869184.00", "10.00", 1), causeLimit, "torch.cuda.set_per_process_memory_fraction(1.0)", 1, "9.43 GiB of the 10 GiB allowed was in use", ""},
+		{messageMPS, causeLimit, "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0", 1, "17.9 GiB of the 20.1 GiB allowed was in use", "3.65 GiB held by the process beside it"},
 		{strings.Replace(messageMPS, ", max allowed: 20.13 GiB", "", 1), "", "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0", 0.5, "a request of 2.67 GiB failed", ""},
-		{"RuntimeError: CUDA error: out of memory", "", nvidiaSMI, 0.5, "not one of PyTorch's cache", "making the context"},
-		{"host:1:2 [3] include/alloc.h:185 NCCL WARN Failed to CUDA calloc 6291456 bytes", "", nvidiaSMI, 0.5, "the driver did not give it 6 MiB", ""},
+		{"RuntimeError: CUDA error: out of memory", "", nvidiaSMI, 0.5, "outside PyTorch's cache", "creating the context"},
+		{"host:1:2 [3] include/alloc.h:185 NCCL WARN Failed to CUDA calloc 6291456 bytes", "", nvidiaSMI, 0.5, "the driver refused it 6 MiB", ""},
 		{"RuntimeError: XPU out of memory, please use `empty_cache` to release all unoccupied cached memory.", "", strings.ReplaceAll(dumpWhere, "MODULE", "torch.xpu.memory"), 0.5,
-			"memory ran out on an XPU device", "states no more than that"},
+			"memory ran out on an XPU device", "states nothing else"},
 		{"CUDA out of memory. Tried to allocate more than 1EB memory.", "", "", 0.5, "computed wrongly", ""},
 
 		{"CUDA out of memory. Tried to allocate 20.00 MiB. GPU 1 has a total capacity of 8.00 GiB of which 5.19 MiB is free. Of the allocated memory 14.91 GiB is allocated by PyTorch, and 1.00 MiB is reserved by PyTorch but unallocated.",
-			causeTooBig, dumpAtFailure, 1, "PyTorch had 14.9 GiB already, more than the device's 8 GiB", "the driver of Windows (and of WSL) lends memory of the host"},
+			causeTooBig, dumpAtFailure, 1, "PyTorch had 14.9 GiB already, more than the device's 8 GiB", "the driver on Windows (and in WSL) lends host memory"},
 		{"CUDA out of memory. Tried to allocate 20.00 MiB. GPU 1 has a total capacity of 8.00 GiB of which 5.19 GiB is free. Of the allocated memory 4.91 GiB is allocated by PyTorch, and 1.00 MiB is reserved by PyTorch but unallocated.",
 			"", dumpAtFailure, 0.5, "contradict each other", "10.1 GiB free or held by PyTorch on a device of 8 GiB"},
 		{"CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 16.00 GiB total capacity; 10.00 GiB already allocated; 1.00 GiB free; 4.00 GiB reserved in total by PyTorch)",
@@ -88,7 +88,7 @@ func TestMessageAlone(t *testing.T) {
 		if e.Cause != c.cause || setting != c.setting || f.Confidence != c.confidence {
 			t.Errorf("%s: %q, to do: %q, confidence %v", c.text, e.Cause, setting, f.Confidence)
 		}
-		if text := strings.Join(f.Detail, "\n"); strings.Contains(text, "that cannot be") && strings.Contains(text, "without which") {
+		if text := strings.Join(f.Detail, "\n"); strings.Contains(text, "that is impossible") && strings.Contains(text, "without which") {
 			t.Errorf("%s: two explanations\n%s", c.text, text)
 		}
 		if text := strings.Join(f.Detail, "\n"); !strings.Contains(f.Title, c.title) || !strings.Contains(text, c.detail) {
@@ -100,7 +100,7 @@ func TestMessageAlone(t *testing.T) {
 	}
 }
 
-// TestMessagesOfSeveralRanks judges the last that is whole, and tells of the others.
+// TestMessagesOfSeveralRanks judges the last that is whole, and mentions the others.
 func TestMessagesOfSeveralRanks(t *testing.T) {
 	rank := func(n, device string) string {
 		return "[rank" + n + "]: " + strings.Replace(messageOfW20, "GPU 0", "GPU "+device, 1) + "\n"
@@ -109,13 +109,13 @@ func TestMessagesOfSeveralRanks(t *testing.T) {
 	text := strings.Join(f.Detail, "\n")
 	for _, want := range []string{
 		"the message of rank0 on line 3 states",
-		"it is one of 4 such messages in this text, the last that is whole, of 3 ranks or devices:",
+		"it is one of 4 such messages in this text, the last complete one, of 3 ranks or devices:",
 		"rank0, device 0: 2 messages, the last on line 3: a request of 1 GiB would have fitted",
 		"rank1, device 1: a message on line 2: a request",
-		"rank2, a device that is not named: a message on line 4: a request of 1 GiB failed",
+		"rank2, an unnamed device: a message on line 4: a request of 1 GiB failed",
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("not said: %s\n%s", want, text)
+			t.Errorf("missing: %s\n%s", want, text)
 		}
 	}
 	e := f.Evidence.(*finding.OOMEvidence)
@@ -124,7 +124,7 @@ func TestMessagesOfSeveralRanks(t *testing.T) {
 	}
 }
 
-// TestOwnOutside tells who holds what is outside, and does not send people to look
+// TestOwnOutside states who holds what is outside, and does not send people to look
 // for other processes where the message says that there is nothing of theirs.
 func TestOwnOutside(t *testing.T) {
 	const text = "CUDA out of memory. Tried to allocate 2.37 GiB. GPU 3 has a total capacity of 79.10 GiB of which 130.88 MiB is free. Including non-PyTorch memory, this process has 78.96 GiB memory in use. Of the allocated memory 75.45 GiB is allocated by PyTorch, and 2.10 GiB is reserved by PyTorch but unallocated."

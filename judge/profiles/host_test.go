@@ -2,6 +2,7 @@ package profiles
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"strandline/finding"
@@ -52,5 +53,54 @@ func TestEarlier(t *testing.T) {
 	a := Judge([]Series{{Files: []*profiles.File{f}}})
 	if len(a.Findings) == 0 || a.Findings[0].Kind != finding.Unexplained || *a.Findings[0].Bytes != 70<<20 {
 		t.Errorf("%s: %+v", a.Verdict, a.Findings)
+	}
+}
+
+// TestClasses grows one figure of a text at a time.
+func TestClasses(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct {
+		name string
+		grow func(h *profiles.Host, n int64)
+		want string
+	}{
+		{"heap", func(h *profiles.Host, n int64) { *h.Anonymous += n; *h.Heap += n }, "heap-leak problem"},
+		{"mappings", func(h *profiles.Host, n int64) { *h.Anonymous += n }, "mmap-leak problem"},
+		{"heap not stated", func(h *profiles.Host, n int64) { *h.Anonymous += n; h.Heap = nil }, "unexplained problem"},
+		{"another malloc", func(h *profiles.Host, n int64) { *h.Anonymous += n; h.Allocator = "libjemalloc.so.2" }, "allocator-retention problem"},
+		{"locked", func(h *profiles.Host, n int64) { *h.Anonymous += n; *h.Pinned += n }, "pinned problem"},
+		{"memfd", func(h *profiles.Host, n int64) { *h.Shared += n; *h.Memfd += n }, "memfd problem"},
+		{"shared", func(h *profiles.Host, n int64) { *h.Shared += n }, "shm problem"},
+		{"cache", func(h *profiles.Host, n int64) { h.Cache = &n }, "page-cache info"},
+		{"threads", func(h *profiles.Host, n int64) { *h.Threads += n / mib; *h.Writable += n; *h.RSS -= n }, "thread-stacks problem"},
+		{"pages parted", func(h *profiles.Host, n int64) { *h.PrivateDirty += n; *h.SharedDirty -= n; *h.RSS -= n }, "copy-on-write warning"},
+		{"tables of pages", func(h *profiles.Host, n int64) { *h.Anonymous += n; *h.Kernel += n / 500 }, "mmap-leak problem"},
+		{"resident alone", func(h *profiles.Host, n int64) { *h = profiles.Host{RSS: h.RSS} }, "unexplained warning"},
+		{"the machine", func(h *profiles.Host, n int64) {
+			total, free := int64(4000*mib), 3000*mib-n
+			*h = profiles.Host{Total: &total, Available: &free}
+		}, "unexplained warning"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var s Series
+			for i := range int64(8) {
+				size := func(n int64) *int64 { n *= mib; return &n }
+				h := &profiles.Host{
+					RSS: size(2000 + 10*i), Anonymous: size(1000), Heap: size(100), Stacks: size(1), Shared: size(200), Memfd: size(50), File: size(100),
+					Pinned: size(1), Kernel: size(1), PrivateDirty: size(500), SharedDirty: size(500), Writable: size(1500), Threads: new(int64),
+				}
+				c.grow(h, 10*i*mib)
+				s.Files = append(s.Files, &profiles.File{Name: fmt.Sprint(i), Format: "smaps", Host: h})
+			}
+			var got []string
+			for _, f := range Judge([]Series{s}).Findings {
+				if f.Kind != finding.Usage {
+					got = append(got, fmt.Sprintf("%s %s", f.Kind, f.Severity))
+				}
+			}
+			if text := strings.Join(got, ", "); text != c.want {
+				t.Errorf("%s, want %s", text, c.want)
+			}
+		})
 	}
 }

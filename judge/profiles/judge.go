@@ -1,6 +1,7 @@
-// Package profiles judges profiler files and texts of /proc, one or a series of one
-// process: what stays and grows, by call site where the file has stacks, else by the
-// kind of memory. [Judge] is the way in.
+// Package profiles judges profiler files and texts from /proc, either one or a series for
+// one process: what stays and grows, by call site if the file has stacks, otherwise by
+// kind of memory. It also judges tables of levels over time (levels.go). [Judge] is the
+// entry point.
 package profiles
 
 import (
@@ -17,10 +18,10 @@ import (
 	"strandline/units"
 )
 
-// surely is the confidence from which on growth is a problem.
-const surely = 0.5
+// problemConfidence is the confidence from which growth is a problem.
+const problemConfidence = 0.5
 
-// enough is how many moments growth is judged by at least.
+// enough is the least number of moments that growth is judged by.
 const enough = 3
 
 // A Series is the files of one process, oldest first.
@@ -29,30 +30,34 @@ type Series struct {
 	Files   []*profiles.File
 	// By is what the order rests on, such as "the numbers in their names".
 	By string
+	// Limit is the highest that the levels of a table can be, in bytes; nil if the
+	// caller does not know.
+	Limit *int64
 }
 
 // An Answer is what was found in some series.
 type Answer struct {
 	Verdict  finding.Verdict
-	Findings []finding.Finding // the weightiest first
+	Findings []finding.Finding // the most important first
 }
 
-// Judge judges each series by itself.
+// Judge judges each series separately.
 func Judge(all []Series) Answer {
 	a := Answer{Verdict: finding.Unknown}
 	for _, s := range all {
 		found, judged := judge(s)
 		for i := range found {
-			found[i].Process = s.Process
+			if found[i].Process == "" {
+				found[i].Process = s.Process
+			}
 		}
 		if judged {
 			a.Verdict = finding.OK
 		}
 		a.Findings = append(a.Findings, found...)
 	}
-	weight := []finding.Severity{finding.Problem, finding.Warning, finding.Info}
 	slices.SortStableFunc(a.Findings, func(x, y finding.Finding) int {
-		return cmp.Compare(slices.Index(weight, x.Severity), slices.Index(weight, y.Severity))
+		return cmp.Compare(y.Severity.Rank(), x.Severity.Rank())
 	})
 	if len(a.Findings) > 0 {
 		switch f := &a.Findings[0]; f.Severity {
@@ -70,10 +75,13 @@ func Judge(all []Series) Answer {
 	return a
 }
 
-// judge returns the findings on one series, and whether there was enough of it to
-// judge growth.
+// judge returns the findings on one series, and whether there was enough of it to judge
+// growth.
 func judge(s Series) (out []finding.Finding, judged bool) {
 	newest := s.Files[len(s.Files)-1]
+	if len(newest.Columns) > 0 {
+		return courses(newest, s.Limit)
+	}
 	out = append(places(s), steps(newest)...)
 	hosts := hostsOf(s.Files)
 	out = append(out, grown(hosts)...)
@@ -83,7 +91,7 @@ func judge(s Series) (out []finding.Finding, judged bool) {
 	if f, ok := usage(newest); ok {
 		out = append(out, f)
 	}
-	return out, len(s.Files) >= enough && len(newest.Uses) > 0 || len(newest.Marks) > enough && len(newest.Spans) > 0 || len(hosts) >= enough
+	return out, len(s.Files) >= enough && len(newest.Uses) > 0 || len(newest.Checkpoints) > enough && len(newest.Spans) > 0 || len(hosts) >= enough
 }
 
 // usage states what a file holds at its end.
@@ -109,13 +117,13 @@ func usage(f *profiles.File) (out finding.Finding, ok bool) {
 		Detail: f.Notes,
 	}
 	if place, bytes := heaviest(f); bytes > 0 {
-		out.Detail = append([]string{fmt.Sprintf("most is made at %s: %s", at(place), units.Bytes(bytes))}, f.Notes...)
+		out.Detail = append([]string{fmt.Sprintf("most is allocated at %s: %s", at(place), units.Bytes(bytes))}, f.Notes...)
 		out.Site = (*finding.Site)(&place)
 	}
 	return out, true
 }
 
-// level says in words what a device held, and how much lives.
+// level says in words what a device held, and how much is alive.
 func level(l profiles.Level) (text string, bytes int64) {
 	what := l.Kind + " memory"
 	if l.Device != "" {
@@ -146,15 +154,18 @@ func list(parts []string) string {
 	return strings.Join(parts, ", ")
 }
 
-// at is a place as people write it.
+// at is a place in the usual notation.
 func at(s finding.Site) string {
+	if s.File == "" && s.Function != "" { // an operator
+		return s.Function
+	}
 	if s.File == "" {
 		return "a place that is not recorded"
 	}
 	return fmt.Sprintf("%s:%d %s", filepath.Base(s.File), s.Line, s.Function)
 }
 
-// index is the number of a device in a label such as cuda:1, nil for others.
+// index is the device number in a label such as cuda:1, nil for other labels.
 func index(label string) *int {
 	_, digits, ok := strings.Cut(label, ":")
 	n, err := strconv.Atoi(digits)
@@ -164,10 +175,10 @@ func index(label string) *int {
 	return &n
 }
 
-// evidence are the numbers that a judgement of a population rests on.
+// evidence are the numbers that a judgment of a population rests on.
 func evidence(p *trend.Population, v trend.Verdict) *finding.LeakEvidence {
 	return &finding.LeakEvidence{
 		Rounds: v.Rounds, Intervals: v.Intervals, Outlived: v.Outlived, Lost: v.Lost,
-		BytesAtMarks: p.Bytes, CountAtMarks: p.Count,
+		BytesAtCheckpoints: p.Bytes, CountAtCheckpoints: p.Count,
 	}
 }

@@ -56,7 +56,7 @@ func TestPlaces(t *testing.T) {
 			held("cuda:0", 40, 1<<16, min(10*step, 20)),   // a cache that is full
 			held("cuda:0", 50, 4096+64*step, 1),           // another size each step
 			held("cuda:0", 60, 1<<16, 5+3*(step%2)),       // up and down
-			held("cuda:0", 70, 8192+512*(step%3), step),   // all made anew in each step, and more of it
+			held("cuda:0", 70, 8192+512*(step%3), step),   // all made again in each step, and more of it
 			{Kind: jax.Executable, Size: -1, Count: step}, // compiled again and again
 		}
 	})})
@@ -81,7 +81,7 @@ func TestPlaces(t *testing.T) {
 			}
 		}
 	}
-	if !strings.Contains(fmt.Sprint(a.Findings), "compiled again and again: 6 executables, 1 at first") {
+	if !strings.Contains(fmt.Sprint(a.Findings), "recompiled repeatedly: 6 executables, up from 1") {
 		t.Errorf("no finding on executables: %v", a.Findings)
 	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // pieces are the allocations of one stack and size on one device. A profile has no
-// identities: of pieces that become fewer the oldest are taken to go first.
+// identities: when pieces become fewer, the oldest are assumed to go first.
 type pieces struct {
 	device, kind, stack string
 	size                int64
@@ -30,10 +30,10 @@ type place struct {
 	verdict trend.Verdict
 }
 
-// places judges what stays and grows, by line and device, and compiled programs by
-// their number.
+// places judges what stays and grows, by line and device, and compiled programs by their
+// number.
 func places(s Series) (out []finding.Finding) {
-	if len(s.Files) < enough {
+	if len(s.Files) < enough || s.Files[0].Format != "jax" { // others state what is alive at the end of a recording
 		return nil
 	}
 	byLine := map[stack.Frame][]*place{}
@@ -94,8 +94,7 @@ func grouped(files []*profiles.File) (out []*place) {
 	return out
 }
 
-// add counts pieces of which so many lived at each mark: of those that go the
-// oldest first.
+// add counts pieces, given how many were alive at each checkpoint: the oldest go first.
 func add(p *trend.Population, counts []int64, size int64) {
 	type batch struct {
 		first int
@@ -149,30 +148,30 @@ func leak(list []*place, s Series) finding.Finding {
 		f.Stack = append(f.Stack, finding.Frame(x))
 	}
 	more := units.Plural((count-pop.Count[0])/int64(n), "array")
-	f.Title = fmt.Sprintf("arrays made at %s are kept: %s, %s; %s and %s more a file, on %s",
+	f.Title = fmt.Sprintf("arrays created at %s are kept: %s, %s; %s and %s more a file, on %s",
 		at(best.site), units.Plural(count, "array"), units.Bytes(bytes), more, units.Bytes(rate), devicesOf(devices))
 	if len(list) == 1 {
 		f.Device = index(devices[0])
 	}
-	if f.Confidence < surely {
+	if f.Confidence < problemConfidence {
 		f.Severity, f.Title = finding.Warning, "maybe a leak: "+f.Title
 	}
 	if size := bytes / max(count, 1); size < 256 {
 		f.Detail = append(f.Detail, "they are scalars: few bytes, but each takes 256 bytes of a GPU and holds a Python object")
 	}
-	f.Remedies = []finding.Remedy{finding.CodeChange("keep numbers instead of arrays: float(x), x.item() or jax.device_get(x) before a list or dict takes it, or drop what is not used any more")}
+	f.Remedies = []finding.Remedy{finding.CodeChange("keep numbers instead of arrays: float(x), x.item() or jax.device_get(x) before storing them in a list or dict, or drop what is no longer used")}
 	return f
 }
 
 func devicesOf(devices []string) string {
 	if len(devices) == 1 && devices[0] == "" {
-		return "a device that is not stated"
+		return "an unnamed device"
 	}
 	return list(devices)
 }
 
-// recompiled warns where compiled programs are added again and again: those of the
-// first steps alone are in order.
+// recompiled warns if compiled programs are added again and again: those of the first
+// steps alone are normal.
 func recompiled(s Series) (f finding.Finding, ok bool) {
 	counts := make([]int64, len(s.Files))
 	for i, file := range s.Files {
@@ -185,31 +184,40 @@ func recompiled(s Series) (f finding.Finding, ok bool) {
 	pop := trend.NewPopulation(len(counts))
 	add(pop, counts, 0)
 	v := trend.Judge(pop, trend.Past{})
-	if v.Class != trend.Leak || v.Confidence < surely {
+	if v.Class != trend.Leak || v.Confidence < problemConfidence {
 		return f, false
 	}
 	n := len(counts) - 1
 	return finding.Finding{
 		Kind: finding.Growth, Severity: finding.Warning, Confidence: v.Confidence, Basis: v.Basis(),
-		Title:    fmt.Sprintf("programs are compiled again and again: %s, %s at first", units.Plural(counts[n], "executable"), units.Count(counts[0])),
+		Title:    fmt.Sprintf("programs are recompiled repeatedly: %s, up from %s", units.Plural(counts[n], "executable"), units.Count(counts[0])),
 		Count:    &counts[n],
-		Evidence: &finding.CompilationsEvidence{CountAtMarks: counts},
+		Evidence: &finding.CompilationsEvidence{CountAtCheckpoints: counts},
 		Remedies: []finding.Remedy{finding.CodeChange("find what changes between calls of jitted functions (shapes, static arguments, new lambdas): JAX_LOG_COMPILES=1 names each compilation")},
 	}, true
 }
 
-// heaviest is the line whose arrays take most.
+// heaviest is the line whose memory takes the most; for operators without lines of
+// Python, it is the innermost operator.
 func heaviest(f *profiles.File) (site finding.Site, bytes int64) {
 	sums := map[stack.Frame]int64{}
 	for _, u := range f.Uses {
-		if u.Kind != jax.Buffer {
+		if u.Kind == jax.Executable {
 			continue
 		}
-		s := jax.Site(u.Stack)
+		s := placeOf(u.Stack)
 		sums[s] = units.Sum(sums[s], u.Size*u.Count)
 		if sums[s] > bytes {
 			site, bytes = finding.Site(s), sums[s]
 		}
 	}
 	return site, bytes
+}
+
+// placeOf is the site of a stack, or its innermost frame if no frame is Python.
+func placeOf(frames []stack.Frame) stack.Frame {
+	if s := jax.Site(frames); s != (stack.Frame{}) || len(frames) == 0 {
+		return s
+	}
+	return frames[0]
 }

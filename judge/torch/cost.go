@@ -5,13 +5,13 @@ import (
 	"strandline/torch/timeline"
 )
 
-// What the detectors of single costs (waiting, private pools, rounding, copies)
-// report must repay the time it takes to read. Recorded programs under the allocator's
-// defaults lose up to 5.0 % to rounding (large ones 2.7 %), and prefetchers 4.7 %
-// to batches in flight, whatever they do; what a setting or a mistake costs begins
-// at 7 %, so that 6 % of the memory lies between. A fifth of it is a batch larger
-// by a fifth, and as with fragmentation no change of code pays below 512 MiB: there
-// a warning begins.
+// What the detectors of single costs (waiting, private pools, rounding, copies) report
+// must repay the time it takes to read. Whatever they do, recorded programs under the
+// allocator's defaults lose up to 5.0 % to rounding (large ones 2.7 %), and prefetchers
+// 4.7 % to batches in flight. What a setting or a mistake costs begins at 7 %, so a note
+// begins in between, at 6 % of the memory. A warning begins at a fifth, which allows a
+// batch that is a fifth larger, and at 512 MiB, below which no change of code pays, as
+// with fragmentation.
 const (
 	noteShare = 0.06
 	noteLeast = 1 << 20
@@ -19,7 +19,7 @@ const (
 	warnLeast = overheadLeast
 )
 
-// severityOf is how much some bytes of all matter; "" is not at all.
+// severityOf is how much some bytes out of all of them matter; "" is not at all.
 func severityOf(bytes, all int64) finding.Severity {
 	switch s := share(bytes, all); {
 	case s >= warnShare && bytes >= warnLeast:
@@ -30,18 +30,18 @@ func severityOf(bytes, all int64) finding.Severity {
 	return ""
 }
 
-// mostly is the end of a title: where most of it was made.
+// mostly is the end of a title: where most of the memory was allocated.
 func mostly(sums []timeline.SiteSum) string {
 	for _, s := range sums {
 		if site := siteOf(s.Site); site != nil {
-			return "; most of it was made at " + short(s.Site)
+			return "; most of it was allocated at " + short(s.Site)
 		}
 	}
 	return ""
 }
 
-// addSums lists the places of what a finding is about, and names the heaviest as
-// its own. It returns the bytes without a known place, nil if there are none.
+// addSums lists the places that a finding is about, and makes the heaviest the finding's
+// own. It returns the bytes without a known place, nil if there are none.
 func addSums(f *finding.Finding, sums []timeline.SiteSum) (unknown *int64) {
 	unknown = addSites(f, sums)
 	if len(f.Sites) > 0 {
@@ -63,7 +63,7 @@ func addSites(f *finding.Finding, sums []timeline.SiteSum) (unknown *int64) {
 	return unknown
 }
 
-// share is a part of a whole, 0 if the whole is.
+// share is a part divided by its whole, 0 if the whole is 0.
 func share(part, whole int64) float64 {
 	if whole == 0 {
 		return 0

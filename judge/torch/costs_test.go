@@ -29,15 +29,15 @@ func costsOf(a Answer) (out []finding.Finding) {
 	return out
 }
 
-// TestCosts holds recordings against what their programs, which lie beside them,
+// TestCosts checks recordings against what their programs, which are beside them,
 // are known to do. Every other kind must be silent.
 func TestCosts(t *testing.T) {
 	const mib = int64(1 << 20)
 	for _, c := range []struct {
-		file string
-		want string                        // kinds and severities
-		site string                        // of the first
-		told func(e finding.Evidence) bool // nil if not checked
+		file  string
+		want  string                        // kinds and severities
+		site  string                        // of the first
+		check func(e finding.Evidence) bool // nil if not checked
 	}{
 		// 24 batches of 256 MiB are freed, and none comes back.
 		{"testdata/waiting.pickle", "waiting warning", "costs.py:20 empty", func(e finding.Evidence) bool {
@@ -93,7 +93,7 @@ func TestCosts(t *testing.T) {
 		if first := found[0]; c.site != "" && (first.Site == nil || short(stack.Site(*first.Site)) != c.site) {
 			t.Errorf("%s: the site is %v, want %s", c.file, first.Site, c.site)
 		}
-		if c.told != nil && !c.told(found[0].Evidence) {
+		if c.check != nil && !c.check(found[0].Evidence) {
 			t.Errorf("%s: %+v", c.file, found[0].Evidence)
 		}
 	}
@@ -158,7 +158,7 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// costly are the recorded runs of a corpus in which something is to be told, with
+// costly are the recorded runs of a corpus in which something is to be found, with
 // the kinds. The others must be silent.
 var costly = map[string]string{
 	"w02_image_leak.roundup4":    "rounding", // PYTORCH_CUDA_ALLOC_CONF=roundup_power2_divisions:4
@@ -219,7 +219,7 @@ func TestCorpusCosts(t *testing.T) {
 	}
 }
 
-func TestWorth(t *testing.T) {
+func TestSeverityOf(t *testing.T) {
 	for _, c := range []struct {
 		bytes, all int64
 		want       finding.Severity

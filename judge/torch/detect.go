@@ -1,6 +1,6 @@
-// Package torch judges what PyTorch recorded: snapshots of one or several processes,
-// with the tables of memory_summary() and the messages that were printed beside them.
-// A text alone is judged by judge/logs.
+// Package torch judges what PyTorch recorded: snapshots of one or several processes, with
+// the tables of memory_summary() and the messages that were printed with them. Package
+// judge/logs judges a text on its own.
 //
 // A detector is a value in the table of detectors.go: the kinds of its findings, what
 // it needs, and a function from a subject, which holds the digests, to findings. The
@@ -18,37 +18,38 @@ import (
 	"strandline/torch/digest"
 )
 
-// An Answer is everything that the detectors say of some files.
+// An Answer is everything that the detectors say about some files.
 type Answer struct {
 	Verdict  finding.Verdict
 	Findings []finding.Finding
-	// Processes are those that were judged: files that were given as one process and
-	// are of several runs stand in several.
+	// Processes are those that were judged. Files that were given as one process but
+	// come from several runs appear as several processes.
 	Processes []*compare.Process
-	// Judged says, by process and device, what the judgement of growth rests on.
+	// Judged says, by process and device, what the judgment of growth rests on.
 	Judged []Judged
 }
 
-// Judged is the basis of a judgement of growth.
+// Judged is the basis of a judgment of growth.
 type Judged struct {
 	Process string
 	Device  int
-	// Files or, where Inside is true, steps of the newest file's history. Where there
-	// is not enough of either, it is the steps.
-	Marks  int
-	Inside bool
-	// StepsFrom is what the steps are inferred from, in the plural; "" where none were
+	// Checkpoints counts files or, if Inside is true, steps of the newest file's
+	// history. If there are too few of both, it counts the steps.
+	Checkpoints int
+	Inside      bool
+	// StepsFrom is what the steps are inferred from, in the plural; "" if none were
 	// found or files were judged.
 	StepsFrom string
-	// Enough is false where nothing could be judged.
+	// Enough is false if nothing could be judged.
 	Enough bool
-	// Tables is how many processes and devices there are tables of memory_summary()
-	// of, where it is these that were judged; Marks counts all of them.
+	// Tables is how many combinations of process and device have tables of
+	// memory_summary(), if the tables were judged; Checkpoints counts all of the
+	// tables.
 	Tables int
 	open   bool // something that grows may be a leak
 }
 
-// Options are what a person knows beside the files.
+// Options are what the user knows beyond the files.
 type Options struct {
 	Capacity *int64 // bytes of memory of each device, nil if unknown
 }
@@ -65,12 +66,11 @@ func Files(b *digest.Book, processes []*compare.Process, o Options) Answer {
 	}
 	several := len(a.Processes) > len(processes) // files that do not belong together are not judged OK
 	sort.SliceStable(a.Findings, func(i, j int) bool { return weight(&a.Findings[i]) > weight(&a.Findings[j]) })
-	a.Verdict = weightiest(growthVerdict(a.Judged, several), a.Findings)
+	a.Verdict = worstVerdict(growthVerdict(a.Judged, several), a.Findings)
 	return a
 }
 
-// growthVerdict is what the judgements of growth come to: OK if nothing that grows may
-// be a leak.
+// growthVerdict combines the judgments of growth: OK if nothing that grows may be a leak.
 func growthVerdict(judged []Judged, doubtful bool) finding.Verdict {
 	v := finding.Unknown
 	for _, j := range judged {
@@ -85,9 +85,9 @@ func growthVerdict(judged []Judged, doubtful bool) finding.Verdict {
 	return v
 }
 
-// weightiest is the verdict of the problems among the findings: out of
-// memory before a leak before fragmentation.
-func weightiest(v finding.Verdict, findings []finding.Finding) finding.Verdict {
+// worstVerdict is the worst verdict among the findings that are problems: out of memory
+// is worse than a leak, and a leak than fragmentation.
+func worstVerdict(v finding.Verdict, findings []finding.Finding) finding.Verdict {
 	verdicts := []finding.Verdict{finding.Fragmented, finding.Leaking, finding.RanOut} // lightest first
 	best := -1
 	for i := range findings {
@@ -95,7 +95,7 @@ func weightiest(v finding.Verdict, findings []finding.Finding) finding.Verdict {
 			continue
 		}
 		switch findings[i].Kind {
-		case finding.Leak, finding.AutogradGraph:
+		case finding.Leak, finding.AutogradGraph, finding.Regrown:
 			best = max(best, slices.Index(verdicts, finding.Leaking))
 		case finding.Fragmentation:
 			best = max(best, slices.Index(verdicts, finding.Fragmented))
@@ -109,10 +109,10 @@ func weightiest(v finding.Verdict, findings []finding.Finding) finding.Verdict {
 	return v
 }
 
-// weight orders findings: by severity, what ran out of memory first, then by
-// what they cost a step, then by what they hold.
+// weight orders findings: by severity, then running out of memory first, then by what
+// they cost per step, then by what they hold.
 func weight(f *finding.Finding) float64 {
-	w := map[finding.Severity]float64{finding.Problem: 2, finding.Warning: 1}[f.Severity] * 1e30
+	w := float64(f.Severity.Rank()) * 1e30
 	if f.Kind == finding.OutOfMemory {
 		w += 1e29
 	}

@@ -8,24 +8,35 @@ import (
 	"strandline/units"
 )
 
-// A detector finds one sort of thing that is wrong, or good to know.
+// A detector finds one kind of thing that is wrong, or good to know.
 type detector struct {
 	kinds []finding.Kind      // of its findings
-	needs func(*subject) bool // whether a subject holds what it judges
-	// figures is true if the findings rest on figures that are wrong where a file
+	needs func(*subject) bool // whether a subject holds what the detector judges
+	// figures is true if the findings rest on figures that are wrong if a file
 	// contradicts itself.
 	figures bool
 	find    func(*subject) []finding.Finding
 }
 
 // detectors are all of them. Findings of equal weight are reported in this order.
+//
+// To add one:
+//
+//   - add its kind to package finding (finding.go), and its evidence, a struct with JSON
+//     tags, to finding/evidence_torch.go and the table of evidence.go;
+//   - add a file here with its function, which takes what it judges from the subject
+//     (subject.go; package digest computes it, once per file), and an entry to this table;
+//   - describe the kind and its evidence in docs/json.md, and add a line to CHANGELOG.md;
+//   - add a snapshot on which it must find something, and one on which it must not, to
+//     testdata and its test.
 var detectors = []detector{
 	{kinds: kinds(finding.History), needs: ofSeveralRuns, find: func(s *subject) []finding.Finding {
 		return []finding.Finding{severalRuns(s.process, s.runs)}
 	}},
 
 	// One device of a process.
-	{kinds: kinds(finding.Leak, finding.AutogradGraph, finding.Growth), needs: aDevice, find: func(s *subject) []finding.Finding { return s.leaks }},
+	{kinds: kinds(finding.Leak, finding.AutogradGraph, finding.Growth), needs: aDevice, find: func(s *subject) []finding.Finding { return butRegrown(s.leaks, s.anew) }},
+	{kinds: kinds(finding.Regrown), needs: aDevice, figures: true, find: func(s *subject) []finding.Finding { return s.anew }},
 	{kinds: kinds(finding.Fragmentation), needs: soundSegments, figures: true, find: fragmentation},
 	{kinds: kinds(finding.OutOfMemory), needs: aFailure, figures: true, find: outOfMemory},
 	{kinds: kinds(finding.Peak), needs: events, figures: true, find: peak},
@@ -39,15 +50,16 @@ var detectors = []detector{
 	{kinds: kinds(finding.History), needs: aDevice, find: history},
 
 	// A process.
+	{kinds: kinds(finding.AutogradGraph), needs: recordedGraphs, find: growingGraphs},
 	{kinds: kinds(finding.Pinned), needs: pinnedMemory, find: pinnedRounding},
 
-	// The tables of memory_summary() of one device that texts hold.
+	// The tables of memory_summary() for one device, from texts.
 	{kinds: kinds(finding.Usage), needs: summaryTables, find: func(s *subject) []finding.Finding { return []finding.Finding{s.tables.usage()} }},
 	{kinds: kinds(finding.Leak, finding.Growth), needs: summaryTables, find: func(s *subject) []finding.Finding { return s.tables.growth() }},
 	{kinds: kinds(finding.Fragmentation), needs: summaryTables, find: func(s *subject) []finding.Finding { return s.tables.cached() }},
 	{kinds: kinds(finding.Retries), needs: summaryTables, find: func(s *subject) []finding.Finding { return s.tables.limit() }},
 
-	// What a text states of memory that ran out.
+	// What a text states about running out of memory.
 	{kinds: kinds(finding.OutOfMemory), needs: aStatement, find: func(s *subject) []finding.Finding {
 		return s.text.Judge(judgelogs.Options{Capacity: s.options.Capacity})
 	}},
@@ -63,6 +75,9 @@ func noEvents(s *subject) bool      { return aDevice(s) && s.newest.Events == 0 
 func soundSegments(s *subject) bool { return aDevice(s) && !s.newest.Unsound }
 func aFailure(s *subject) bool      { return s.failure != nil }
 func pinnedMemory(s *subject) bool  { return s.pinned != nil }
+func recordedGraphs(s *subject) bool {
+	return s.newest == nil && s.process != nil && s.process.About != nil && s.book != nil
+}
 func summaryTables(s *subject) bool { return s.tables != nil }
 func aStatement(s *subject) bool    { return s.text != nil }
 
@@ -75,14 +90,14 @@ func (d *detector) findings(s *subject) []finding.Finding {
 	return out
 }
 
-// doubt lowers the confidence of findings that rest on a file which contradicts
-// itself, and quotes it.
+// doubt lowers the confidence of findings that rest on a file which contradicts itself,
+// and quotes the contradictions.
 func doubt(findings []finding.Finding, faults []string) {
 	const trust = 0.5
 	if len(faults) == 0 {
 		return
 	}
-	text := "the file contradicts itself, so that figures may be wrong: " + faults[0]
+	text := "the file contradicts itself, so figures may be wrong: " + faults[0]
 	if n := len(faults) - 1; n > 0 {
 		text += fmt.Sprintf(" (and %s; strandline inspect lists all)", units.Plural(int64(n), "more fault"))
 	}

@@ -8,10 +8,11 @@ import (
 	"testing"
 
 	"strandline/finding"
+	"strandline/judge/shortage"
 )
 
 // TestImpossible judges files that lack figures or hold some that cannot be: what
-// is not known is not stated, and the fault is quoted.
+// is not known is not stated, and the error is quoted.
 func TestImpossible(t *testing.T) {
 	const (
 		frames  = `"frames": [{"filename": "train.py", "line": 3, "name": "step"}], "stream": 0`
@@ -26,16 +27,16 @@ func TestImpossible(t *testing.T) {
 	for _, c := range []struct {
 		name, segments, alloc, free, request string
 		cause                                string
-		lacks                                func(e *finding.OOMEvidence) []*int64 // figures that are unknown then
+		missing                              func(e *finding.OOMEvidence) []*int64 // figures that are unknown then
 		quoted                               string
 	}{
-		{"a good one", segment + blocks + "}", "10485760", `"device_free": 4194304, `, `"size": 13631488, `, causeFragmented, nil, ""},
+		{"a good one", segment + blocks + "}", "10485760", `"device_free": 4194304, `, `"size": 13631488, `, shortage.Fragmented, nil, ""},
 		{"no segments", "", "10485760", `"device_free": 4194304, `, `"size": 13631488, `, "", func(e *finding.OOMEvidence) []*int64 { return []*int64{e.ReservedBytes, e.ActiveBytes} }, "more from the driver"},
 		{"no blocks", segment + "}", "10485760", `"device_free": 4194304, `, `"size": 13631488, `, "", func(e *finding.OOMEvidence) []*int64 { return []*int64{e.ActiveBytes, e.LargestFreeBytes} }, "neither freed"},
 		{"no device_free", segment + blocks + "}", "10485760", "", `"size": 13631488, `, "", func(e *finding.OOMEvidence) []*int64 { return []*int64{e.DeviceFreeBytes} }, ""},
 		{"no size", segment + blocks + "}", "10485760", `"device_free": 4194304, `, "", "", func(e *finding.OOMEvidence) []*int64 { return []*int64{e.RequestBytes, e.LargestFreeBytes} }, ""},
-		{"a negative size", segment + blocks + "}", "-10485760", `"device_free": 4194304, `, `"size": 13631488, `, causeFragmented, nil, "below zero"},
-		{"a size of 2^62", segment + blocks + "}", "4611686018427387904", `"device_free": 4194304, `, `"size": 13631488, `, causeFragmented, nil, "larger than any memory"},
+		{"a negative size", segment + blocks + "}", "-10485760", `"device_free": 4194304, `, `"size": 13631488, `, shortage.Fragmented, nil, "below zero"},
+		{"a size of 2^62", segment + blocks + "}", "4611686018427387904", `"device_free": 4194304, `, `"size": 13631488, `, shortage.Fragmented, nil, "larger than any memory"},
 		{"a segment of 2^62", strings.Replace(segment, "20971520", "4611686018427387904", 1) + blocks + "}", "10485760", `"device_free": 4194304, `, `"size": 13631488, `,
 			"", func(e *finding.OOMEvidence) []*int64 { return []*int64{e.ReservedBytes, e.ActiveBytes} }, "larger than any memory"},
 		{"more free than there can be", segment + blocks + "}", "10485760", `"device_free": 4611686018427387904, `, `"size": 13631488, `, "", func(e *finding.OOMEvidence) []*int64 { return []*int64{e.DeviceFreeBytes} }, ""},
@@ -47,7 +48,7 @@ func TestImpossible(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, f := range judge(t, file).Findings {
-			told := strings.Join(f.Detail, "\n")
+			detail := strings.Join(f.Detail, "\n")
 			for _, line := range append(f.Detail, f.Title) {
 				if strings.Contains(line, "TiB") || strings.Contains(strings.ReplaceAll(line, "-4", ""), " -") && !strings.Contains(line, "contradicts") {
 					t.Errorf("%s: %s", c.name, line)
@@ -56,11 +57,11 @@ func TestImpossible(t *testing.T) {
 			if f.Kind == finding.History {
 				continue
 			}
-			if quoted := strings.Contains(told, "contradicts itself"); quoted != (c.quoted != "") || quoted && f.Confidence > 0.5 {
-				t.Errorf("%s: %s, %v sure: %s", c.name, f.Kind, f.Confidence, told)
+			if quoted := strings.Contains(detail, "contradicts itself"); quoted != (c.quoted != "") || quoted && f.Confidence > 0.5 {
+				t.Errorf("%s: %s, %v sure: %s", c.name, f.Kind, f.Confidence, detail)
 			}
-			if !strings.Contains(told, c.quoted) {
-				t.Errorf("%s: %s does not say %q: %s", c.name, f.Kind, c.quoted, told)
+			if !strings.Contains(detail, c.quoted) {
+				t.Errorf("%s: %s does not say %q: %s", c.name, f.Kind, c.quoted, detail)
 			}
 			if f.Kind != finding.OutOfMemory {
 				continue
@@ -69,10 +70,10 @@ func TestImpossible(t *testing.T) {
 			if e.Cause != c.cause || c.cause == "" && f.Confidence > 0.5 {
 				t.Errorf("%s: cause %q, want %q, %v sure", c.name, e.Cause, c.cause, f.Confidence)
 			}
-			if c.lacks == nil {
+			if c.missing == nil {
 				continue
 			}
-			for i, n := range c.lacks(e) {
+			for i, n := range c.missing(e) {
 				if n != nil {
 					t.Errorf("%s: figure %d is %d", c.name, i, *n)
 				}

@@ -11,25 +11,25 @@ import (
 	"strandline/units"
 )
 
-// The thresholds of fragmentation. A third free is where PyTorch's own advice
-// ("if reserved memory is >> allocated memory") begins to be useful. Of
-// the peak, recorded trainers at real size waste less than a quarter with
-// expandable segments and more than a half without; a third stands between.
-// Below 512 MiB no setting repays a person's time.
+// The thresholds of fragmentation. PyTorch's own advice ("if reserved memory is >>
+// allocated memory") begins to be useful when a third is free. Recorded trainers of
+// realistic size waste less than a quarter of the peak with expandable segments and more
+// than half without; a third lies between. Below 512 MiB no setting repays a person's
+// time.
 const (
 	freeShare     = 1.0 / 3
 	overheadShare = 1.0 / 3
 	overheadLeast = 512 << 20
 )
 
-// fragmentation finds reserved memory that is far above what is in use, and
-// distinguishes the cache of a high peak, which empty_cache returns, from memory in
-// pieces, which it cannot.
+// fragmentation finds reserved memory that is far above what is in use. It distinguishes
+// the cache left by a high peak, which empty_cache returns, from memory in pieces, which
+// it cannot return.
 func fragmentation(s *subject) []finding.Finding {
 	p, device, d := s.process, s.device, s.newest
 	free := d.Space.Releasable + d.Space.Stranded
 	grows := reservedGrows(p, device)
-	// What is free in private pools has a finding of its own.
+	// Free memory in private pools has its own finding.
 	overhead := d.Space.Overhead-privateFree(d) >= overheadLeast && float64(d.Space.Overhead) >= overheadShare*float64(d.PeakReserved)
 	much := free > 0 && float64(free) >= freeShare*float64(d.Reserved)
 	if !much && !grows && !overhead {
@@ -43,21 +43,21 @@ func fragmentation(s *subject) []finding.Finding {
 		Kind: finding.Fragmentation, Severity: finding.Info, Confidence: 1, Device: &device, Process: p.Name,
 		Title: fmt.Sprintf("%s of %s reserved is free: empty_cache() would return %s, %s is stranded in segments in use",
 			units.Bytes(free), units.Bytes(d.Reserved), units.Bytes(d.Space.Releasable), units.Bytes(d.Space.Stranded)),
-		Basis: "the state of the segments and the history of what was taken from the driver", Evidence: e,
+		Basis: "the state of the segments and the history of driver calls", Evidence: e,
 	}
 	if d.Space.Taken > 0 {
-		f.Detail = append(f.Detail, fmt.Sprintf("%s was taken from the driver although as much was free, in pieces; %s of the peak is not explained by what was in use",
+		f.Detail = append(f.Detail, fmt.Sprintf("%s was taken from the driver although as much was free, in pieces; %s of the peak is not explained by memory in use",
 			units.Bytes(d.Space.Taken), units.Bytes(d.Space.Overhead)))
 	}
 	switch {
 	case grows:
 		f.Severity = finding.Problem
 		f.Confidence = 1 - math.Pow(0.5, float64(len(p.Files)-1))
-		f.Basis = fmt.Sprintf("reserved memory rose from file to file in %d files, while the peak of what was asked for did not", len(p.Files))
-		f.Title = "reserved memory grows while what is in use does not: " + f.Title
+		f.Basis = fmt.Sprintf("reserved memory rose from file to file in %d files, while the peak of requested memory did not", len(p.Files))
+		f.Title = "reserved memory grows while memory in use does not: " + f.Title
 	case overhead:
 		f.Severity = finding.Warning
-		f.Title = fmt.Sprintf("%s of the %s reserved at the peak is fragmentation: it was not needed for what was in use",
+		f.Title = fmt.Sprintf("%s of the %s reserved at the peak is fragmentation: the memory in use did not need it",
 			units.Bytes(d.Space.Overhead), units.Bytes(d.PeakReserved))
 		now := fmt.Sprintf("now %s of %s reserved is free: empty_cache() would return %s, %s is stranded in segments in use",
 			units.Bytes(free), units.Bytes(d.Reserved), units.Bytes(d.Space.Releasable), units.Bytes(d.Space.Stranded))
@@ -75,8 +75,8 @@ func fragmentation(s *subject) []finding.Finding {
 	return []finding.Finding{f}
 }
 
-// addGap says how much is left of what the finding states where the setting that
-// was simulated saves less than half of it.
+// addGap says how much of what the finding states remains, if the simulated setting saves
+// less than half of it.
 func addGap(f *finding.Finding, d *digest.Device) {
 	stated, what := d.Space.Stranded, "stranded now"
 	if f.Severity == finding.Warning {
@@ -86,7 +86,7 @@ func addGap(f *finding.Finding, d *digest.Device) {
 	if t == nil || t.RanOut && !t.RunsOut || stated < overheadLeast || 2*t.Saves() >= stated {
 		return
 	}
-	text := fmt.Sprintf("of the %s that are %s, expandable segments, simulated on this history, take %s off the peak: "+
+	text := fmt.Sprintf("of the %s that are %s, expandable segments, simulated on this history, would take %s off the peak: "+
 		"the rest may lie in pools and streams of their own, between blocks of one page, or in rounding",
 		units.Bytes(stated), what, units.Bytes(max(0, t.Saves())))
 	if n := privateFree(d); n > 0 {
@@ -95,8 +95,8 @@ func addGap(f *finding.Finding, d *digest.Device) {
 	f.Detail = append(f.Detail, text)
 }
 
-// reservedGrows reports whether reserved memory rises from file to file while the
-// peaks of what was asked for stay.
+// reservedGrows reports whether reserved memory rises from file to file while the peak of
+// requested memory stays the same.
 func reservedGrows(p *compare.Process, device int) bool {
 	const enoughFiles, clearly, flat = 3, 1.2, 1.05
 	if len(p.Files) < enoughFiles {
@@ -112,24 +112,25 @@ func reservedGrows(p *compare.Process, device int) bool {
 		float64(last.PeakRequested) <= flat*float64(first.PeakRequested)
 }
 
-// pinned says what keeps stranded memory from being returned: the few blocks in
-// segments that are mostly free, if most of it stands there. It returns the pins of
-// all segments, of those that are mostly free, and the places that made the first.
+// pinned says what keeps stranded memory from being returned: the few blocks in segments
+// that are mostly free, if most of the stranded memory is there. It returns the pins of
+// all segments, the pins of those that are mostly free, and the places that made the pins
+// of all segments.
 func pinned(f *finding.Finding, free *timeline.Free) (all, sparse *finding.Pins, by []finding.PinSite) {
 	if len(free.Pins.Sites) == 0 {
 		return nil, nil, nil
 	}
 	pins, where := &free.Pins, "stranded: %s in %s"
 	if len(free.Sparse.Sites) > 0 && 2*free.Sparse.Stranded >= free.Pins.Stranded {
-		pins, where = &free.Sparse, "stranded: %s in %s that are free by half or more"
+		pins, where = &free.Sparse, "stranded: %s in %s that are at least half free"
 	}
-	f.Detail = append(f.Detail, fmt.Sprintf(where+", pinned by %s of %s in all, %s made at %s",
+	f.Detail = append(f.Detail, fmt.Sprintf(where+", pinned by %s of %s in all, %s allocated at %s",
 		units.Bytes(pins.Stranded), units.Plural(int64(pins.Segments), "segment"), units.Plural(int64(pins.Blocks), "block"), units.Bytes(pins.Bytes),
 		partOf(pins.Sites[0].Count, pins.Blocks), short(pins.Sites[0].Site)))
 	return pinsOf(&free.Pins), pinsOf(&free.Sparse), pinSites(free.Pins.Sites)
 }
 
-// partOf says how many of some things are meant.
+// partOf says how many of the whole are meant.
 func partOf(part, whole int) string {
 	switch {
 	case whole == 1:
@@ -163,9 +164,9 @@ func fragmentationRemedies(d *digest.Device) (out []finding.Remedy) {
 	}
 	switch {
 	case stranded:
-		out = append(out, finding.CodeChange("make what lives long before what lives short, or in one place, so that it does not lie between temporaries"))
+		out = append(out, finding.CodeChange("allocate long-lived tensors before short-lived ones, or all in one place, so that they do not lie between temporaries"))
 	case d.Space.Releasable > 0:
-		out = append(out, finding.CodeChange("torch.cuda.empty_cache() after the phase with the high peak gives the memory to other processes; within this one it is used again anyway"))
+		out = append(out, finding.CodeChange("torch.cuda.empty_cache() after the phase with the high peak returns the memory for other processes to use; this process would reuse it anyway"))
 	}
 	return out
 }

@@ -78,7 +78,7 @@ func TestGap(t *testing.T) {
 	const gib = int64(1) << 30
 	for _, c := range []struct {
 		trial *replay.Trial
-		told  bool
+		shown bool
 	}{
 		{nil, false},
 		{&replay.Trial{Own: 8 * gib, Peak: 5 * gib}, false},
@@ -88,7 +88,7 @@ func TestGap(t *testing.T) {
 	} {
 		d := device(8*gib, 8*gib)
 		d.Space, d.Trial = timeline.Space{Overhead: 4 * gib, Taken: 4 * gib}, c.trial
-		if text := strings.Join(fragmentation(alone(d))[0].Detail, "\n"); strings.Contains(text, "off the peak") != c.told {
+		if text := strings.Join(fragmentation(alone(d))[0].Detail, "\n"); strings.Contains(text, "off the peak") != c.shown {
 			t.Errorf("%+v: %s", c.trial, text)
 		}
 	}

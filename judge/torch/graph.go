@@ -2,18 +2,20 @@ package torch
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
 	"strandline/finding"
 	"strandline/stack"
+	"strandline/torch/timeline"
 	"strandline/units"
 )
 
-// graph is the finding of a kept autograd graph, if the places are one: they
-// grow in step, one thing each for every forward pass, at several lines of it,
-// and gradients were not switched off there. What keeps a graph alive is seldom
-// the line that made its tensors.
+// graph is the finding of a kept autograd graph, if the places form one: they grow in
+// step, by one thing each per forward pass, at several lines of it, and gradients were
+// not switched off there. What keeps a graph alive is seldom the line that made its
+// tensors.
 func (g *growth) graph(places []*place) *finding.Finding {
 	if len(places) < 2 || !g.forward(places) {
 		return nil
@@ -33,21 +35,24 @@ func (g *growth) graph(places []*place) *finding.Finding {
 			per = fmt.Sprintf(", %s a step", units.SignedBytes(*f.BytesPerStep))
 		}
 	}
-	f.Title = fmt.Sprintf("the autograd graph of past iterations is kept: %s in %s made at %d lines of one forward pass%s",
+	f.Title = fmt.Sprintf("the autograd graph of past iterations is kept: %s in %s allocated at %d lines of one forward pass%s",
 		units.Bytes(*f.Bytes), units.Plural(*f.Count, "tensor"), len(places), per)
 	f.Detail = append([]string{"kept by one graph: " + strings.Join(lines, "; ")}, f.Detail...)
 	root := places[0].site
 	f.Remedies = []finding.Remedy{
-		finding.CodeChange(fmt.Sprintf("look for what outlives the iteration and was computed from this forward pass (%s): a loss that is summed or stored without .detach() or .item(), a metric meter, a hidden state carried over", short(root))),
+		finding.CodeChange(fmt.Sprintf("look for something that outlives the iteration and was computed from this forward pass (%s): a loss summed or stored without .detach() or .item(), a running metric, a hidden state carried over", short(root))),
 		finding.CodeChange("total += loss.item() instead of total += loss; outputs.append(x.detach().cpu())"),
 		finding.CodeChange("drop retain_graph=True where the graph is not used twice, and run evaluation under torch.no_grad()"),
+	}
+	if e, ok := f.Evidence.(*finding.LeakEvidence); ok {
+		f.Remedies = append(holderRemedies(e.HeldBy), f.Remedies...)
 	}
 	return &f
 }
 
-// forward reports whether the places are of a forward pass with gradients: a loss
-// and what it was computed from, or tensors of three lines or more. Two lines of
-// a module can as well be two lists that somebody keeps.
+// forward reports whether the places belong to a forward pass with gradients: a loss and
+// what it was computed from, or tensors from three lines or more. Two lines of a module
+// could just as well be two lists that somebody keeps.
 func (g *growth) forward(places []*place) bool {
 	passes, losses := 0, 0
 	for _, p := range places {
@@ -67,4 +72,73 @@ func (g *growth) forward(places []*place) bool {
 		}
 	}
 	return passes >= 3 || losses > 0 && len(places) >= 2
+}
+
+// ofGraphs is the share of what a place keeps above which it is kept by a graph, not
+// counting its last result and what that is computed from. scalar is the size in bytes of
+// the largest tensor that counts as a scalar.
+const (
+	ofGraphs   = 0.8
+	lastResult = 2
+	scalar     = 512
+)
+
+// ofGraph turns the leak of one place into that of a graph, if a graph keeps its tensors:
+// the recorder found that one does, or they are operands, which no container keeps, or
+// they are losses on which a backward pass began, kept in place of their numbers.
+func (g *growth) ofGraph(p *place, f *finding.Finding) {
+	e := f.Evidence.(*finding.LeakEvidence)
+	operands, losses := g.keptAs(p)
+	byGraph := len(e.HeldBy) > 0 && e.HeldBy[0].Kind == byAutograd
+	if !byGraph && (len(e.HeldBy) > 0 || g.withoutGradients(p)) {
+		return
+	}
+	maybe, per := "", strings.TrimPrefix(f.Title[strings.LastIndex(f.Title, ":")+1:], " ")
+	if f.Severity == finding.Warning {
+		maybe = "maybe "
+	}
+	what := fmt.Sprintf("%s at %s", units.Plural(p.count(), "tensor"), short(p.site))
+	switch {
+	case byGraph, operands:
+		f.Title = fmt.Sprintf("%sthe autograd graph of past iterations is kept, and with it %s: %s", maybe, what, per)
+	case losses:
+		f.Title = fmt.Sprintf("%sthe losses of past iterations are kept as tensors, %s: %s", maybe, what, per)
+		f.Detail = append(f.Detail, "each keeps its graph too, unless it was detached")
+	default:
+		if p.bytes() <= scalar*p.count() {
+			f.Remedies = append(f.Remedies, finding.CodeChange("if a running value is computed from them with gradients on, its graph keeps them: call .detach() or .item() there"))
+		}
+		return
+	}
+	if operands {
+		f.Detail = append(f.Detail, "they are not the results of that line, but what these are computed from, which only a graph keeps")
+	}
+	f.Kind = finding.AutogradGraph
+	f.Remedies = append(holderRemedies(e.HeldBy),
+		finding.CodeChange(fmt.Sprintf("call .detach(), or .item() of a scalar, on what is kept or summed up beyond the step at %s:%d: total += loss.item()", plain(p.site.File), p.site.Line)),
+		finding.CodeChange("compute what needs no gradients, such as metrics, under torch.no_grad()"))
+}
+
+// keptAs reports whether what a place keeps are operands of what its line computes, or
+// losses each of which began a backward pass.
+func (g *growth) keptAs(p *place) (operands, losses bool) {
+	var sum timeline.Kept
+	inLoss := true
+	for _, id := range p.stacks {
+		if k := g.process.Newest().Device(g.device).Kept[id]; k != nil {
+			sum.Count += k.Count
+			sum.Operands += k.Operands
+			sum.Losses += k.Losses
+			inLoss = inLoss && stack.InLoss(g.book.Stacks.Stack(id))
+		}
+	}
+	enough := func(n int) bool {
+		return n >= timeline.EnoughSteps && (n+lastResult >= sum.Count || float64(n) >= ofGraphs*float64(sum.Count))
+	}
+	return enough(sum.Operands), enough(sum.Losses) && inLoss && p.bytes() <= scalar*p.count()
+}
+
+// withoutGradients reports whether gradients are off at the place's allocations.
+func (g *growth) withoutGradients(p *place) bool {
+	return slices.ContainsFunc(p.stacks, func(id stack.ID) bool { return stack.WithoutGradients(g.book.Stacks.Stack(id)) })
 }

@@ -16,16 +16,16 @@ import (
 	"strandline/units"
 )
 
-// sure is the confidence from which on a leak is a problem, and suspect that
-// from which on it is a warning.
+// sure is the confidence from which a leak is a problem, and suspect the confidence from
+// which it is a warning.
 const (
 	sure    = 0.5
 	suspect = 0.35
 )
 
-// growth judges what one device of one process holds, place by place. Several
-// files are judged at the moments they were taken; one or two at the ends of the
-// steps in the newest file's history.
+// growth judges what one device of one process holds, place by place. Several files are
+// judged at the moments when they were taken; one or two files are judged at the ends of
+// the steps in the newest file's history.
 type growth struct {
 	book    *digest.Book
 	process *compare.Process
@@ -34,7 +34,7 @@ type growth struct {
 
 	places []*place // that leak
 	others []*place // sites that were judged otherwise
-	open   []*place // that grow in a history which cannot tell what it is
+	open   []*place // that grow in a history which cannot show what it is
 }
 
 // A place is a site, or one stack of a site whose other stacks behave well.
@@ -46,11 +46,11 @@ type place struct {
 	verdict trend.Verdict
 }
 
-// A series is what a judgement of growth rests on: what each stack held at some
+// A series is what a judgment of growth rests on: what each stack held at some
 // checkpoints, the last of them the end of the newest file.
 type series struct {
 	pops map[stack.ID]*trend.Population
-	// checkpoints is at how many of them growth is judged; another one may follow.
+	// checkpoints is how many of them growth is judged at; another one may follow.
 	checkpoints int
 	// past is what is known of some stacks beyond the checkpoints; pop is their sum.
 	past func(ids []stack.ID, pop *trend.Population) trend.Past
@@ -64,19 +64,19 @@ func newGrowth(b *digest.Book, p *compare.Process, device int) *growth {
 	steps, known := p.StepsSeen(device)
 	switch {
 	case len(checkpoints) >= enoughFiles && (!known || steps >= timeline.EnoughSteps):
-		g.judged.Marks, g.judged.Enough = len(checkpoints), true
+		g.judged.Checkpoints, g.judged.Enough = len(checkpoints), true
 		g.judge(filesSeries(p, device, checkpoints))
 	case newest.Steps.Enough() && 2*newest.Captures < len(newest.Steps.Ends): // else it captures a CUDA graph for each batch size
-		g.judged.Marks, g.judged.Inside, g.judged.Enough = len(newest.Steps.Ends), true, true
+		g.judged.Checkpoints, g.judged.Inside, g.judged.Enough = len(newest.Steps.Ends), true, true
 		g.judged.StepsFrom = newest.Steps.From
 		g.judge(g.insideSeries(newest))
 	case !newest.Steps.Enough():
-		g.judged.Marks, g.judged.StepsFrom = len(newest.Steps.Ends), newest.Steps.From
+		g.judged.Checkpoints, g.judged.StepsFrom = len(newest.Steps.Ends), newest.Steps.From
 	}
 	return g
 }
 
-// enoughFiles is from how many files on growth is judged by them.
+// enoughFiles is the least number of files by which growth is judged.
 const enoughFiles = 3
 
 // filesSeries is what a process held on a device when its files were taken.
@@ -102,8 +102,8 @@ func filesSeries(p *compare.Process, device int, checkpoints []int) series {
 func (g *growth) insideSeries(d *digest.Device) series {
 	judged := d.Checkpoints.Steps + 1
 	s := series{pops: d.Inside, checkpoints: judged, past: func(_ []stack.ID, pop *trend.Population) (out trend.Past) {
-		for j := judged; j < pop.Marks(); j++ {
-			out.Freed += pop.SettledLost[j] // behind the last step
+		for j := judged; j < pop.Checkpoints(); j++ {
+			out.Freed += pop.SettledLost[j] // after the last step
 		}
 		return out
 	}}
@@ -112,24 +112,24 @@ func (g *growth) insideSeries(d *digest.Device) series {
 		s.skip = g.setsUp
 	case timeline.Passes:
 		s.skip = func(id stack.ID) bool { return g.setsUp(id) || g.inPass(id) }
-	case timeline.Loops: // what a program that calls no module comes back to can be its set-up
+	case timeline.Loops: // what a program that calls no module keeps returning to can be its set-up
 		s.skip = func(stack.ID) bool { return true }
 	}
 	return s
 }
 
-// chains are the populations of a process's files at marks, by stack.
-func chains(p *compare.Process, device int, marks []int) map[stack.ID]*trend.Population {
+// chains are the populations of a process's files at checkpoints, by stack.
+func chains(p *compare.Process, device int, checkpoints []int) map[stack.ID]*trend.Population {
 	out := map[stack.ID]*trend.Population{}
 	for _, c := range p.Chains(device) {
-		first := sort.SearchInts(marks, c.First)
-		last := sort.SearchInts(marks, c.Last+1) - 1
+		first := sort.SearchInts(checkpoints, c.First)
+		last := sort.SearchInts(checkpoints, c.Last+1) - 1
 		if first > last {
 			continue
 		}
 		pop := out[c.Stack]
 		if pop == nil {
-			pop = trend.NewPopulation(len(marks))
+			pop = trend.NewPopulation(len(checkpoints))
 			out[c.Stack] = pop
 		}
 		pop.Add(trend.Span{First: first, Last: last, Bytes: c.Bytes})
@@ -137,8 +137,8 @@ func chains(p *compare.Process, device int, marks []int) map[stack.ID]*trend.Pop
 	return out
 }
 
-// ages counts, by stack, how many intervals the things alive in a file had
-// outlived by then: once for each age.
+// ages counts, by stack, how many intervals the things alive in a file had outlived by
+// then, counting each age once.
 func ages(d *digest.Device, interval int) map[stack.ID]int64 {
 	out := map[stack.ID]int64{}
 	if interval <= 0 {
@@ -158,13 +158,13 @@ func ages(d *digest.Device, interval int) map[stack.ID]int64 {
 	return out
 }
 
-// judge judges each site and, where a site as a whole turns over, each of its
-// stacks: one line, such as a helper that makes all tensors, can serve many
-// callers. Stacks that cannot be judged are open if they would leak.
+// judge judges each site and, if a site as a whole does not leak, each of its stacks: one
+// line, such as a helper that makes all tensors, can serve many callers. Stacks that
+// cannot be judged are open if they would count as leaks.
 func (g *growth) judge(s series) {
 	sites, skipped := g.bySite(s)
 	for site, ids := range sites {
-		if site == (stack.Site{}) { // no place in common: each stack by itself
+		if site == (stack.Site{}) { // no place in common: each stack separately
 			for _, id := range ids {
 				g.places = appendLeak(g.places, g.place(s, site, []stack.ID{id}))
 			}
@@ -198,7 +198,8 @@ func (g *growth) judge(s series) {
 	}
 }
 
-// bySite sorts the stacks of a series by site, those that cannot be judged apart.
+// bySite groups the stacks of a series by site, with those that cannot be judged in a
+// separate map.
 func (g *growth) bySite(s series) (sites, skipped map[stack.Site][]stack.ID) {
 	sites, skipped = map[stack.Site][]stack.ID{}, map[stack.Site][]stack.ID{}
 	for id := range s.pops {
@@ -216,9 +217,9 @@ func (g *growth) bySite(s series) (sites, skipped map[stack.Site][]stack.ID) {
 	return sites, skipped
 }
 
-// place judges stacks together.
+// place judges some stacks together.
 func (g *growth) place(s series, site stack.Site, ids []stack.ID) *place {
-	p := &place{site: site, stacks: ids, pop: trend.NewPopulation(s.pops[ids[0]].Marks())}
+	p := &place{site: site, stacks: ids, pop: trend.NewPopulation(s.pops[ids[0]].Checkpoints())}
 	most := int64(-1)
 	for _, id := range ids {
 		pop := s.pops[id]
@@ -240,15 +241,16 @@ func (g *growth) place(s series, site stack.Site, ids []stack.ID) *place {
 		v.Confidence = max(v.Confidence, suspect)
 	}
 	// An optimizer's state is bounded by the parameters, though groups of them may be
-	// unfrozen one by one; what CUDA graphs were captured with is kept for them; and
-	// where no line is known several places may be one.
+	// unfrozen one by one; memory that CUDA graphs captured is kept for them; and if
+	// the line is unknown, the stacks may belong to several places.
 	if g.optimizerState(ids) || g.inGraphs(p) || site == (stack.Site{}) {
 		v.Confidence = min(v.Confidence, sure-0.05)
 	}
 	return p
 }
 
-// workspaces counts those of cuBLAS that live at the end of the newest file at a place.
+// workspaces counts the cuBLAS workspaces of a site that are alive at the end of the
+// newest file.
 func (g *growth) workspaces(site stack.Site) (n int64) {
 	for _, x := range g.process.Newest().Device(g.device).Purpose.End.Places {
 		if x.Site == site && x.Purpose == purpose.Workspaces {
@@ -258,8 +260,8 @@ func (g *growth) workspaces(site stack.Site) (n int64) {
 	return n
 }
 
-// inPass reports whether a stack stands in a forward pass that may save what it
-// makes for a backward one, or for the next pass of the same request.
+// inPass reports whether a stack is in a forward pass that may save what it makes for a
+// backward pass, or for the next pass of the same request.
 func (g *growth) inPass(id stack.ID) bool {
 	frames := g.book.Stacks.Stack(id)
 	return stack.InForward(frames) && !stack.WithoutGradients(frames)
@@ -273,8 +275,8 @@ func appendLeak(list []*place, p *place) []*place {
 	return list
 }
 
-// setsUp reports whether a stack makes weights or optimizer state. What a program
-// comes back to while it sets up, weight by weight, are no steps.
+// setsUp reports whether a stack makes weights or optimizer state. What a program repeats
+// while it sets up, weight by weight, is not a step.
 func (g *growth) setsUp(id stack.ID) bool {
 	for _, f := range g.book.Stacks.Stack(id) {
 		switch f.Function {
@@ -290,12 +292,12 @@ func (g *growth) setsUp(id stack.ID) bool {
 	return false
 }
 
-func (p *place) last() int    { return p.pop.Marks() - 1 }
+func (p *place) last() int    { return p.pop.Checkpoints() - 1 }
 func (p *place) bytes() int64 { return p.pop.Bytes[p.last()] }
 func (p *place) count() int64 { return p.pop.Count[p.last()] }
 
-// findings turns what leaks into findings: the places of one kept graph are one,
-// every other place is one by itself.
+// findings turns what leaks into findings: one for all places of a kept graph, and one
+// for every other place.
 func (g *growth) findings() (out []finding.Finding) {
 	rest := g.places
 	for len(rest) > 0 {
@@ -306,42 +308,43 @@ func (g *growth) findings() (out []finding.Finding) {
 			continue
 		}
 		for _, p := range together {
-			out = append(out, g.leak([]*place{p}))
+			f := g.leak([]*place{p})
+			g.ofGraph(p, &f)
+			out = append(out, f)
 		}
 	}
 	return append(append(out, g.grown()...), g.undecided()...)
 }
 
-// undecided is the finding of what grows inside one history that cannot tell
-// work under way from a leak.
+// undecided is the finding of what grows inside one history that cannot distinguish work
+// in progress from a leak.
 func (g *growth) undecided() []finding.Finding {
 	if len(g.open) == 0 {
 		return nil
 	}
 	f := g.leak(g.open)
 	f.Kind, f.Severity = finding.Growth, finding.Warning
-	f.Title = fmt.Sprintf("%s in %s made at %s grow in this history: ", units.Bytes(*f.Bytes), units.Plural(*f.Count, "allocation"), units.Plural(int64(len(g.open)), "place"))
+	f.Title = fmt.Sprintf("%s in %s at %s grow in this history: ", units.Bytes(*f.Bytes), units.Plural(*f.Count, "allocation"), units.Plural(int64(len(g.open)), "place"))
 	f.Remedies = []finding.Remedy{finding.CodeChange("dump after each of three steps or requests and diagnose the files together")}
 	f.Confidence = min(f.Confidence, undecidable)
-	f.Basis += "; but work under way looks the same"
+	f.Basis += "; but work in progress looks the same"
 	if held := g.purposesOf(g.open); passes(held) >= explained {
 		f.Severity = finding.Info
-		f.Title += madeOf(held) + "; whether it goes again, one history cannot tell"
+		f.Title += madeOf(held) + "; one history cannot show whether it is freed again"
 	} else {
-		f.Title += "a program that sets up, work under way, or a leak; one history cannot tell"
+		f.Title += "set-up, work in progress, or a leak; one history cannot show which"
 	}
 	return []finding.Finding{f}
 }
 
-// What grows in a history that cannot tell what it is, is a leak in one of two
-// cases at the best, and no reason to warn where its purposes explain nearly all
-// of it.
+// What grows in a history that cannot show what it is, is a leak in one of two cases at
+// most, and it is not a reason to warn if its purposes explain nearly all of it.
 const (
 	undecidable = 0.5
 	explained   = 0.9
 )
 
-// purposesOf is what is held at the end at some places, by purpose.
+// purposesOf is what some places hold at the end, by purpose.
 func (g *growth) purposesOf(places []*place) []use {
 	of := map[stack.Site]bool{}
 	for _, p := range places {
@@ -356,8 +359,7 @@ func (g *growth) purposesOf(places []*place) []use {
 	return holdingsOf(&m, nil, true).uses()
 }
 
-// passes is the share of some memory that has a purpose beside that of outliving
-// its step.
+// passes is the share of some memory that has a purpose other than outliving its step.
 func passes(held []use) float64 {
 	var n int64
 	for _, u := range held {
@@ -368,9 +370,9 @@ func passes(held []use) float64 {
 	return share(n, bytesOf(held))
 }
 
-// grown finds places that hold clearly more than they did and are not leaks,
-// and why not. Inside one history the first checkpoint stands before the warm-up, so
-// that everything has grown: nothing is reported.
+// grown finds places that hold clearly more than before but do not leak, and says why
+// they do not. Inside one history the first checkpoint comes before the warm-up, so
+// everything has grown and nothing is reported.
 func (g *growth) grown() (out []finding.Finding) {
 	if g.judged.Inside {
 		return nil
@@ -384,7 +386,7 @@ func (g *growth) grown() (out []finding.Finding) {
 		}
 		f := g.leak([]*place{p})
 		f.Kind, f.Severity, f.Remedies = finding.Growth, finding.Info, nil
-		f.Confidence, f.Basis = p.calm(), "the share of what is made there that was seen to go; 1 where nothing is added any more"
+		f.Confidence, f.Basis = p.calm(), "the share of the allocations made there that were seen to be freed; 1 if no more are added"
 		f.Title = fmt.Sprintf("%s grew from %s to %s, which is not judged a leak: %s", short(p.site), units.Bytes(first), units.Bytes(last), p.why())
 		f.Stack = nil
 		out = append(out, f)
@@ -392,7 +394,7 @@ func (g *growth) grown() (out []finding.Finding) {
 	return out
 }
 
-// calm is how sure it is that a place that grew does not leak.
+// calm is the confidence that a place that grew does not leak.
 func (p *place) calm() float64 {
 	if p.verdict.Class != trend.Turnover {
 		return 1
@@ -405,27 +407,27 @@ func (p *place) calm() float64 {
 	return float64(lost) / float64(max(1, lost+p.count()))
 }
 
-// why says what kind of growth a place shows that is not judged a leak.
+// why says what kind of growth a place shows if it is not judged to be a leak.
 func (p *place) why() string {
 	switch p.verdict.Class {
 	case trend.Once:
-		return "it came once and stayed, as warm-up and copies made on purpose do"
+		return "it was allocated once and stayed, as warm-up and deliberate copies do"
 	case trend.Levelled:
 		return "it has stopped growing"
 	case trend.Turnover:
 		if n := p.last(); p.pop.Count[0] > 0 && p.pop.Count[0] == p.pop.Count[n] {
-			return "what is there is made anew, larger each time: more work, or something that is concatenated step by step"
+			return "it is allocated anew each time, and larger: more work, or something that is concatenated step by step"
 		}
 		if slices.IsSorted(p.pop.Count) && p.pop.Count[0] < p.count() {
-			return "most of what is made there goes again, yet more is there each time; look whether that goes on"
+			return "most of what is allocated there is freed again, yet more is held each time; check whether that continues"
 		}
-		return "what is made there goes again"
+		return "what is allocated there is freed again"
 	}
-	return "there is too little to call it one"
+	return "there is too little of it to call it one"
 }
 
-// lockstep takes from places the first and those that grow with it: at each mark
-// the same multiple of its additions.
+// lockstep separates the first of the places and those that grow with it, which add the
+// same multiple of its additions at each checkpoint, from the rest.
 func (g *growth) lockstep(places []*place) (together, rest []*place) {
 	first := places[0]
 	for _, p := range places {
@@ -441,10 +443,10 @@ func (g *growth) lockstep(places []*place) (together, rest []*place) {
 	return together, rest
 }
 
-// inStep reports whether b's growth is the same multiple of a's between all marks,
-// but for one thing at an end of an interval.
+// inStep reports whether b's growth is the same multiple of a's between all checkpoints,
+// apart from one thing at either end of an interval.
 func inStep(a, b *trend.Population) bool {
-	n := a.Marks() - 1
+	n := a.Checkpoints() - 1
 	da, db := a.Count[n]-a.Count[0], b.Count[n]-b.Count[0]
 	if da <= 0 || db <= 0 {
 		return false

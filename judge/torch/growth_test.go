@@ -6,7 +6,7 @@ import (
 )
 
 // TestTrendOfWhatStays draws no fall of a line that leaks and also makes what its
-// step lets go, where some marks stand in the midst of a step.
+// step frees, where some checkpoints are in the middle of a step.
 func TestTrendOfWhatStays(t *testing.T) {
 	f := judge(t, "testdata/w17_accumulate.scalar.iter60.pickle.gz").Findings[0]
 	n := len(f.Trend)

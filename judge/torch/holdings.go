@@ -11,19 +11,19 @@ import (
 	"strandline/units"
 )
 
-// A holding is what a place holds for a purpose, and whether it leaked: what did
-// is not used any more, whatever it was made for.
+// A holding is what a place holds for a purpose, and whether it leaked: leaked memory is
+// no longer in use, whatever it was made for.
 type holding struct {
 	purpose.Place
 	leaked bool
 }
 
-// holdings are those of a moment, most bytes first.
+// holdings are what is held at a moment, most bytes first.
 type holdings []holding
 
-// holdingsOf separates what has leaked at a moment: what was made at the places of
-// leaks and is never freed. Until the file's end it can be what a pass under way
-// still needs.
+// holdingsOf separates what has leaked at a moment: what was made at leaking places and
+// is never freed. Before the end of the file, such memory may still be needed by a pass
+// in progress.
 func holdingsOf(m *purpose.Moment, leaking map[stack.Site]bool, end bool) (out holdings) {
 	index := map[holding]int{}
 	for _, x := range m.Places {
@@ -46,13 +46,13 @@ func holdingsOf(m *purpose.Moment, leaking map[stack.Site]bool, end bool) (out h
 }
 
 // pending reports whether the purpose is unknown only because the memory is not freed
-// yet, in a history that has its allocation.
+// yet, in a history that contains its allocation.
 func (h *holding) pending() bool {
 	return h.Purpose == purpose.Unknown && !h.Before && h.Kept && h.Site != (stack.Site{})
 }
 
-// stays reports whether what was made at a leaking place can have leaked: what a
-// pass under way needs is still to be freed.
+// stays reports whether what was made at a leaking place can have leaked: what a pass in
+// progress needs is still to be freed.
 func stays(x *purpose.Place) bool { return x.Purpose != purpose.Activations }
 
 // sums are the bytes by purpose, for machines.
@@ -79,7 +79,7 @@ func (h holdings) places() []finding.PurposePlace {
 	return out
 }
 
-// known is the share of some memory of which the purpose is known.
+// known is the share of some memory whose purpose is known.
 func known(held []use) float64 {
 	var unknown int64
 	for _, u := range held {
@@ -97,14 +97,13 @@ type use struct {
 	places []purpose.Place // most bytes first
 }
 
-// notFreed is the name of what may be gone when its step ends, or stay.
+// notFreed names memory that may go when its step ends, or may stay.
 const notFreed = "not yet freed"
 
 // unknown reports whether the purpose is not known.
 func (u *use) unknown() bool { return u.name == notFreed || u.name == purpose.Unknown.Words() }
 
-// uses are the purposes of a moment, most bytes first. What leaked stands for
-// itself.
+// uses are the purposes of a moment, most bytes first. Leaked memory is a use of its own.
 func (h holdings) uses() (out []use) {
 	index := map[string]int{}
 	for _, x := range h {
@@ -143,7 +142,7 @@ func madeOf(held []use) string {
 	return strings.Join(parts, ", ")
 }
 
-// heaviest names the places that hold most of the largest uses.
+// heaviest names the places that hold the most for the largest uses.
 func heaviest(held []use) (out []string) {
 	const purposes, places, least = 4, 3, 0.02
 	for _, u := range held[:min(purposes, len(held))] {
@@ -176,7 +175,7 @@ func madeAt(x *purpose.Place) string {
 	return "at " + short(x.Site)
 }
 
-// leakingSites are the places of the findings that are leaks.
+// leakingSites are the places of those findings that are leaks.
 func leakingSites(growth []finding.Finding) map[stack.Site]bool {
 	out := map[stack.Site]bool{}
 	for i := range growth {
@@ -187,6 +186,17 @@ func leakingSites(growth []finding.Finding) map[stack.Site]bool {
 		}
 	}
 	return out
+}
+
+// Leaking are the places that leak on a device of a process, as its findings say.
+func Leaking(findings []finding.Finding, process string, device int) map[stack.Site]bool {
+	var leaks []finding.Finding
+	for _, f := range findings {
+		if (f.Kind == finding.Leak || f.Kind == finding.AutogradGraph) && f.Process == process && f.Device != nil && *f.Device == device {
+			leaks = append(leaks, f)
+		}
+	}
+	return leakingSites(leaks)
 }
 
 // sitesOf are the places of a finding.

@@ -16,7 +16,7 @@ func (g *growth) leak(places []*place) finding.Finding {
 	p := places[0]
 	var bytes, count int64
 	conf := 0.0
-	trendBytes, counts := make([]int64, p.pop.Marks()), make([]int64, p.pop.Marks())
+	trendBytes, counts := make([]int64, p.pop.Checkpoints()), make([]int64, p.pop.Checkpoints())
 	for _, q := range places {
 		bytes += q.bytes()
 		count += q.count()
@@ -34,7 +34,7 @@ func (g *growth) leak(places []*place) finding.Finding {
 	frames := g.book.Stacks.Stack(p.most)
 	e := &finding.LeakEvidence{
 		Rounds: p.verdict.Rounds, Intervals: p.verdict.Intervals, Outlived: p.verdict.Outlived, Lost: p.verdict.Lost,
-		BytesAtMarks: trendBytes, CountAtMarks: counts,
+		BytesAtCheckpoints: trendBytes, CountAtCheckpoints: counts, HeldBy: g.heldBy(places),
 	}
 	f := finding.Finding{
 		Kind: finding.Leak, Severity: finding.Problem, Confidence: conf, Basis: p.verdict.Basis(),
@@ -45,15 +45,16 @@ func (g *growth) leak(places []*place) finding.Finding {
 		f.Severity = finding.Warning
 	}
 	rate := g.rate(places, bytes-first, &f, e)
-	f.Title = fmt.Sprintf("%s made at %s are kept and never freed: %s%s", units.Plural(count, "allocation"), short(p.site), units.Bytes(bytes), rate)
+	f.Title = fmt.Sprintf("%s at %s are kept and never freed: %s%s", units.Plural(count, "allocation"), short(p.site), units.Bytes(bytes), rate)
 	if grown := bytes - first; 4*grown < bytes {
-		f.Title = fmt.Sprintf("what is made at %s is kept and never freed: %s of the %s held there are new%s", short(p.site), units.Bytes(grown), units.Bytes(bytes), rate)
+		f.Title = fmt.Sprintf("memory allocated at %s is kept and never freed: %s of the %s held there are new%s", short(p.site), units.Bytes(grown), units.Bytes(bytes), rate)
 	}
 	if f.Severity == finding.Warning {
 		f.Title = "maybe a leak: " + f.Title
 	}
-	f.Detail = append(f.Detail, g.told(counts))
+	f.Detail = append(f.Detail, g.course(counts))
 	f.Remedies = leakRemedies(p.site, frames)
+	addHolders(&f, e.HeldBy)
 	return f
 }
 
@@ -67,7 +68,8 @@ func (g *growth) optimizerState(ids []stack.ID) bool {
 	return true
 }
 
-// inGraphs reports whether half of what a place holds stands in pools of CUDA graphs.
+// inGraphs reports whether more than half of what a place holds is in pools of CUDA
+// graphs.
 func (g *growth) inGraphs(p *place) bool {
 	var bytes int64
 	for _, id := range p.stacks {
@@ -76,12 +78,12 @@ func (g *growth) inGraphs(p *place) bool {
 	return 2*bytes > p.bytes()
 }
 
-// rate sets the growth per step and says it.
+// rate sets the finding's growth per step and puts it into words.
 func (g *growth) rate(places []*place, grown int64, f *finding.Finding, e *finding.LeakEvidence) string {
 	newest := g.process.Newest()
 	d := newest.Device(g.device)
 	if g.judged.Inside {
-		e.MarksAtEvents = d.Checkpoints.Events
+		e.CheckpointEvents = d.Checkpoints.Events
 		if len(g.process.Files) > 1 {
 			grown = g.held(places, newest) - g.held(places, g.process.Files[0])
 		}
@@ -99,8 +101,8 @@ func (g *growth) rate(places []*place, grown int64, f *finding.Finding, e *findi
 	return fmt.Sprintf(", %s a step (%d steps, by %s)", units.SignedBytes(per), steps, d.Steps.From)
 }
 
-// grewInSteps is how much of what some places hold at the end was added between
-// the first checkpoint and the last that ends a step.
+// grewInSteps is how much of what some places hold at the end was added between the first
+// checkpoint and the last one that ends a step.
 func grewInSteps(places []*place, last int) (bytes int64) {
 	for _, p := range places {
 		bytes += p.pop.Final[last] - p.pop.Final[0]
@@ -108,7 +110,7 @@ func grewInSteps(places []*place, last int) (bytes int64) {
 	return bytes
 }
 
-// held is what lives in a file of what the places made.
+// held is what the places made that is alive in a file.
 func (g *growth) held(places []*place, d *digest.File) (bytes int64) {
 	of := map[stack.ID]bool{}
 	for _, p := range places {
@@ -132,8 +134,8 @@ func names(p *compare.Process) []string {
 	return out
 }
 
-// told says what was seen, in numbers.
-func (g *growth) told(live []int64) string {
+// course lists the numbers of live allocations over time.
+func (g *growth) course(live []int64) string {
 	const most = 16
 	shown := live
 	if len(live) > most {
@@ -159,15 +161,15 @@ func (g *growth) told(live []int64) string {
 func leakRemedies(site stack.Site, frames []stack.Frame) []finding.Remedy {
 	if site == (stack.Site{}) {
 		return []finding.Remedy{finding.SettingChange(`torch.cuda.memory._record_memory_history(stacks="all")`,
-			"record again with stacks of C++ and all threads, to learn who makes these tensors")}
+			"record again with C++ stacks and all threads, to learn where these tensors are allocated")}
 	}
 	out := []finding.Remedy{finding.CodeChange(fmt.Sprintf(
-		"find what still refers to the tensors made at %s:%d (a list, dict, closure, exception or attribute that outlives the step) and drop it when the step ends",
+		"find what still refers to the tensors allocated at %s:%d (a list, dict, closure, exception or attribute that outlives the step) and drop it when the step ends",
 		site.File, site.Line))}
 	if hasFunction(frames, "_call_impl", "forward") {
-		out = append(out, finding.CodeChange("if only the numbers are wanted later, keep x.detach().cpu() or x.item() instead of the tensor"))
+		out = append(out, finding.CodeChange("if only the numbers are needed later, keep x.detach().cpu() or x.item() instead of the tensor"))
 	} else {
-		out = append(out, finding.CodeChange("if the tensors are wanted later, keep them on the host: x.cpu()"))
+		out = append(out, finding.CodeChange("if the tensors are needed later, keep them on the host: x.cpu()"))
 	}
 	return out
 }

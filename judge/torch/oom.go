@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"strandline/finding"
-	judgelogs "strandline/judge/logs"
+	"strandline/judge/shortage"
+	"strandline/torch/compare"
 	"strandline/torch/digest"
 	"strandline/torch/purpose"
 	"strandline/torch/replay"
@@ -17,6 +19,10 @@ import (
 func outOfMemory(on *subject) []finding.Finding {
 	b, p, device, leaks, known, texts := on.book, on.process, on.device, on.leaks, on.options, on.texts
 	o, file := on.failure, on.failedIn
+	shared := sharedDevice(p, device)
+	if known.Capacity == nil && shared.Capacity > 0 {
+		known.Capacity = &shared.Capacity
+	}
 	s := failureOf(o, known)
 	times := file.Device(device).OOMs
 	e := &finding.OOMEvidence{
@@ -32,7 +38,7 @@ func outOfMemory(on *subject) []finding.Finding {
 	if o.Known.State && o.Known.Request {
 		e.LargestFreeBytes = finding.Int(o.Hole())
 	}
-	s.hear(&f, e, o, device, texts)
+	s.takeSize(&f, e, o, device, texts)
 	s.checkCapacity(&f)
 	s.evidence(e)
 	f.Title = s.title()
@@ -41,44 +47,71 @@ func outOfMemory(on *subject) []finding.Finding {
 		each = "from file to file"
 	}
 	if why := reason(&f, e, s, &o.Memory, leaks, each); why != "" {
-		f.Title = fmt.Sprintf("memory ran out: a request of %s failed with %s reserved; %s", amount(s.request), s.ofDevice(o.Reserved), why)
+		f.Title = fmt.Sprintf("memory ran out: a request of %s failed with %s reserved; %s", shortage.Amount(s.request), s.ofDevice(o.Reserved), why)
 		f.Detail = append(f.Detail, "the request "+s.why())
 	}
 	if s.cause() == "" {
-		f.Confidence, f.Basis = 0.5, "the allocator recorded it; the figures that tell why are missing, or cannot be"
-	} else if !o.Exact && s.cause() == causeFragmented { // what was free is an upper bound
-		f.Confidence, f.Basis = 0.9, "the allocator recorded it; the blocks of that moment are told from the events after it"
+		f.Confidence, f.Basis = 0.5, "the allocator recorded it; the figures that would explain it are missing or contradictory"
+	} else if !o.Exact && s.cause() == shortage.Fragmented { // what was free is an upper bound
+		f.Confidence, f.Basis = 0.9, "the allocator recorded it; the blocks of that moment are reconstructed from later events"
 	}
 	addUses(&f, e, &o.Memory, leaks)
 	e.UnknownBytes = addSites(&f, o.Sites)
 	addState(&f, e, s, o, times)
+	addOthers(&f, e, shared.Others)
 	f.Remedies = append(f.Remedies, oomRemedies(s, o, file.Device(device).Trial)...)
-	f.Remedies = append(f.Remedies, s.besides()...)
+	f.Remedies = append(f.Remedies, s.remediesAgainstOthers()...)
 	if file.Name != "-" {
-		f.Remedies = append(f.Remedies, finding.Remedy{Kind: "code", Text: "look at all that stood in memory then",
+		f.Remedies = append(f.Remedies, finding.Remedy{Kind: "code", Text: "list everything that was in memory then",
 			Setting: fmt.Sprintf("strandline inspect %s --at %d --device %d", file.Name, o.Event, device)})
 	}
 	return []finding.Finding{f}
 }
 
-// hear takes the size of the device from a text that states the same failure.
-func (s *shortage) hear(f *finding.Finding, e *finding.OOMEvidence, o *digest.OOM, device int, texts []*statement) {
+// sharedDevice is what the recorder noted of a device on which memory ran out.
+func sharedDevice(p *compare.Process, device int) compare.Shared {
+	if p.About == nil {
+		return compare.Shared{}
+	}
+	return p.About.Failed[device]
+}
+
+// addOthers says which other processes held memory on the device.
+func addOthers(f *finding.Finding, e *finding.OOMEvidence, others []compare.Holding) {
+	const most = 5
+	var named []string
+	for i, o := range others {
+		e.OtherProcesses = append(e.OtherProcesses, finding.OOMProcess{Process: o.Process, Bytes: o.Bytes})
+		if i < most {
+			named = append(named, fmt.Sprintf("%s with %s", o.Process, units.Bytes(o.Bytes)))
+		}
+	}
+	if n := len(others) - most; n > 0 {
+		named = append(named, fmt.Sprintf("%s more", units.Count(int64(n))))
+	}
+	if len(named) > 0 {
+		f.Detail = append(f.Detail, "other processes were on the device: "+strings.Join(named, ", "))
+	}
+}
+
+// takeSize takes the size of the device from a text that describes the same failure.
+func (s *failure) takeSize(f *finding.Finding, e *finding.OOMEvidence, o *digest.OOM, device int, texts []*statement) {
 	for _, t := range texts {
-		m, count := t.hear(o, f.Process, device)
+		m, count := t.messagesOf(o, f.Process, device)
 		if m == nil {
 			continue
 		}
 		e.MessageFile, e.Line = t.File, m.Line
 		of := ""
 		if count > 1 {
-			of = fmt.Sprintf(", the last of %s such,", units.Count(int64(count)))
+			of = fmt.Sprintf(", the last of %s,", units.Count(int64(count)))
 		}
-		f.Detail = append(f.Detail, fmt.Sprintf("the message on line %s of %s%s is of the same failure", units.Count(m.Line), t.File, of))
+		f.Detail = append(f.Detail, fmt.Sprintf("the message on line %s of %s%s describes the same failure", units.Count(m.Line), t.File, of))
 		s.process = m.InUse
 		switch {
 		case m.Total == nil:
 		case s.capacity != nil && !near(*s.capacity, *m.Total):
-			f.Detail = append(f.Detail, fmt.Sprintf("the message states a device of %s: the %s that were given are not used", units.Bytes(*m.Total), units.Bytes(*s.capacity)))
+			f.Detail = append(f.Detail, fmt.Sprintf("the message states a device of %s: the %s given with --capacity are not used", units.Bytes(*m.Total), units.Bytes(*s.capacity)))
 			fallthrough
 		case s.capacity == nil:
 			s.capacity = m.Total
@@ -86,8 +119,8 @@ func (s *shortage) hear(f *finding.Finding, e *finding.OOMEvidence, o *digest.OO
 	}
 }
 
-// addState says what was free and where, and how sure that is.
-func addState(f *finding.Finding, e *finding.OOMEvidence, s *shortage, o *digest.OOM, times int) {
+// addState says what was free, where it was, and how sure that is.
+func addState(f *finding.Finding, e *finding.OOMEvidence, s *failure, o *digest.OOM, times int) {
 	say := func(format string, args ...any) { f.Detail = append(f.Detail, fmt.Sprintf(format, args...)) }
 	least := ""
 	if !o.Exact {
@@ -95,16 +128,16 @@ func addState(f *finding.Finding, e *finding.OOMEvidence, s *shortage, o *digest
 	}
 	if o.Known.State {
 		say("at event %s, %s was reserved and %s%s of it in use; the driver had %s free",
-			units.Count(int64(o.Event)), units.Bytes(o.Reserved), least, units.Bytes(o.Active), amount(s.free))
+			units.Count(int64(o.Event)), units.Bytes(o.Reserved), least, units.Bytes(o.Active), shortage.Amount(s.free))
 		addFree(f, e, s, o)
 	} else {
-		say("it is event %s; the driver had %s free, and what was reserved the file does not tell", units.Count(int64(o.Event)), amount(s.free))
+		say("it is event %s; the driver had %s free; how much was reserved is not in the file", units.Count(int64(o.Event)), shortage.Amount(s.free))
 	}
-	if n := s.outside(); n != nil && s.cause() != causeOutside {
+	if n := s.outside(); n != nil && s.cause() != shortage.Outside {
 		say("%s of the device's %s was held outside PyTorch's allocator: %s", units.Bytes(*n), units.Bytes(*s.capacity), s.holders())
 	}
-	if s.capacity == nil && s.cause() == causeTooBig {
-		say("a snapshot does not hold the size of the device; with --capacity 80GiB it is told whether others held too much of it")
+	if s.capacity == nil && s.cause() == shortage.TooBig {
+		say("a snapshot does not record the size of the device; with --capacity 80GiB, strandline also checks whether others held too much of it")
 	}
 	if times > 1 {
 		say("it is the last of %s in this history", units.Plural(int64(times), "failure"))
@@ -113,7 +146,7 @@ func addState(f *finding.Finding, e *finding.OOMEvidence, s *shortage, o *digest
 		say("the program caught the error and went on: allocations after it: %s", units.Count(int64(o.After)))
 	}
 	if !o.Exact {
-		say("the file was dumped later, so that the sizes of blocks at the failure are bounds; a dump at the failure itself is exact")
+		say("the file was dumped later, so block sizes at the failure are only bounds; a dump at the failure itself is exact")
 	}
 }
 
@@ -130,10 +163,10 @@ func addUses(f *finding.Finding, e *finding.OOMEvidence, m *purpose.Moment, leak
 	f.Detail = append(f.Detail, inferredOf(m)...)
 }
 
-// reason names the leak for which memory ran out: without what it held, the
-// request would have been met. It is "" if there is none. Each says between what
-// the growth of a leak was measured.
-func reason(f *finding.Finding, e *finding.OOMEvidence, s *shortage, m *purpose.Moment, growth []finding.Finding, each string) string {
+// reason names the leak that made memory run out: without what it held, the request would
+// have been met. It returns "" if there is none. The parameter each is the interval over
+// which the leak's growth was measured, such as a step.
+func reason(f *finding.Finding, e *finding.OOMEvidence, s *failure, m *purpose.Moment, growth []finding.Finding, each string) string {
 	var held, count, perStep int64
 	var places []finding.Place
 	for i := range growth {
@@ -154,9 +187,9 @@ func reason(f *finding.Finding, e *finding.OOMEvidence, s *shortage, m *purpose.
 	}
 	e.LeakedBytes, e.Leaks = held, places
 	heaviest := slices.MaxFunc(places, func(a, b finding.Place) int { return cmp.Compare(a.Bytes, b.Bytes) })
-	what := fmt.Sprintf("%s is %s made at %s and never freed", units.Bytes(held), units.Plural(count, "allocation"), base(heaviest.Site))
+	what := fmt.Sprintf("%s is %s at %s, never freed", units.Bytes(held), units.Plural(count, "allocation"), base(heaviest.Site))
 	if n := len(places) - 1; n > 0 {
-		what = fmt.Sprintf("%s is %s made at %s and %s and never freed", units.Bytes(held), units.Plural(count, "allocation"), base(heaviest.Site), units.Plural(int64(n), "other place"))
+		what = fmt.Sprintf("%s is %s at %s and %s, never freed", units.Bytes(held), units.Plural(count, "allocation"), base(heaviest.Site), units.Plural(int64(n), "other place"))
 	}
 	if perStep > 0 {
 		what += fmt.Sprintf(", %s more %s", units.Bytes(perStep), each)
@@ -170,19 +203,19 @@ func reason(f *finding.Finding, e *finding.OOMEvidence, s *shortage, m *purpose.
 		return ""
 	}
 	f.Remedies = append(f.Remedies, finding.CodeChange(fmt.Sprintf(
-		"first stop the leak at %s:%d, which has a finding of its own; without it the request would have been met", heaviest.File, heaviest.Line)))
+		"first fix the leak at %s:%d (see its own finding); without it the request would have been met", heaviest.File, heaviest.Line)))
 	return what + ": that is the reason"
 }
 
-// missing is how much more would have had to be free.
-func (s *shortage) missing() int64 {
+// missing is how much more would have had to be free for the request.
+func (s *failure) missing() int64 {
 	if room := s.room(); *room < *s.request {
 		return *s.request - *room
 	}
 	return *s.request // in one piece
 }
 
-// placesOf are the places of a leak, with what of it was held at a moment.
+// placesOf are the places of a leak, with what they held of it at a moment.
 func placesOf(leak *finding.Finding, m *purpose.Moment) (out []finding.Place) {
 	for _, site := range sitesOf(leak) {
 		place := finding.Place{Site: site}
@@ -199,12 +232,12 @@ func placesOf(leak *finding.Finding, m *purpose.Moment) (out []finding.Place) {
 	return out
 }
 
-// oomRemedies are what to do about a cause. A setting with which the request is met,
-// simulated on this history, comes first.
-func oomRemedies(s *shortage, o *digest.OOM, trial *replay.Trial) []finding.Remedy {
+// oomRemedies are what to do about a cause. A setting that meets the request, simulated
+// on this history, comes first.
+func oomRemedies(s *failure, o *digest.OOM, trial *replay.Trial) []finding.Remedy {
 	general, cause := s.general(o), s.cause()
 	met := trial != nil && trial.RanOut && !trial.RunsOut
-	if o.Expandable || !met && cause != causeFragmented {
+	if o.Expandable || !met && cause != shortage.Fragmented {
 		return general
 	}
 	switch r := expandable(o.Conf, trial); {
@@ -212,7 +245,7 @@ func oomRemedies(s *shortage, o *digest.OOM, trial *replay.Trial) []finding.Reme
 		return append([]finding.Remedy{finding.CodeChange("expandable segments, simulated on this history, would not have met the request; `strandline simulate --search` tries other settings")}, general...)
 	case putsOff(trial, o.Request):
 		return append(general, r...)
-	case cause == causeFragmented:
+	case cause == shortage.Fragmented:
 		return r
 	default:
 		return append(r, general...)
@@ -220,29 +253,29 @@ func oomRemedies(s *shortage, o *digest.OOM, trial *replay.Trial) []finding.Reme
 }
 
 // general are the remedies that no simulation has tried.
-func (s *shortage) general(o *digest.OOM) []finding.Remedy {
+func (s *failure) general(o *digest.OOM) []finding.Remedy {
 	switch cause := s.cause(); {
-	case cause == causeLimit:
-		return judgelogs.RaiseLimit()
-	case cause == causeOutside:
+	case cause == shortage.Limit:
+		return shortage.RaiseLimit()
+	case cause == shortage.Outside:
 		return s.findOthers()
-	case cause == causeFragmented && o.Expandable:
-		return []finding.Remedy{finding.CodeChange("segments are expandable already: free memory is of other streams or pools, or lies between blocks of one segment; make the largest tensors first, and give streams and graphs a common pool")}
+	case cause == shortage.Fragmented && o.Expandable:
+		return []finding.Remedy{finding.CodeChange("segments are expandable already: the free memory belongs to other streams or pools, or lies between blocks of one segment; allocate the largest tensors first, and let streams and graphs share a pool")}
 	}
-	return judgelogs.NeedLess()
+	return shortage.NeedLess()
 }
 
-// putsOff reports whether a setting meets the request that failed, but not another
-// of its size: what helps for longer comes first.
+// putsOff reports whether a setting meets the request that failed, but not another of its
+// size. Then remedies that help for longer come first.
 func putsOff(t *replay.Trial, request int64) bool {
 	return t != nil && t.Left != nil && *t.Left < request
 }
 
-// expandable is the setting against fragmentation, beside those that are there,
-// with what it would have done where that was tried; nil if it did not help.
+// expandable is the setting against fragmentation, added to the settings already made,
+// with its effect if it was simulated; nil if it did not help.
 func expandable(conf string, t *replay.Trial) []finding.Remedy {
 	r := finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF="+replay.WithExpandable(conf),
-		"let segments grow and shrink by pages, so that free pieces can serve requests of any size (PyTorch 2.1 on)")
+		"let segments grow and shrink page by page, so that free pieces can serve requests of any size (since PyTorch 2.1)")
 	if t == nil {
 		return []finding.Remedy{r}
 	}
@@ -258,9 +291,9 @@ func expandable(conf string, t *replay.Trial) []finding.Remedy {
 	}
 	switch {
 	case t.RanOut && t.Left != nil:
-		r.Text += fmt.Sprintf("; %s, the request that failed is met with %s to spare; what would have come next is not recorded", how, units.Bytes(*t.Left))
+		r.Text += fmt.Sprintf("; %s, the failed request would be met with %s to spare; what would have come next is not recorded", how, units.Bytes(*t.Left))
 	case t.RanOut:
-		r.Text += fmt.Sprintf("; %s, the request that failed is met; what would have come next is not recorded", how)
+		r.Text += fmt.Sprintf("; %s, the failed request would be met; what would have come next is not recorded", how)
 	default:
 		r.Text += fmt.Sprintf("; %s, the run peaks at %s reserved instead of %s", how, units.Bytes(t.Peak), units.Bytes(t.Own))
 	}
@@ -268,33 +301,27 @@ func expandable(conf string, t *replay.Trial) []finding.Remedy {
 }
 
 // findOthers are the remedies against memory held outside.
-func (s *shortage) findOthers() []finding.Remedy {
-	leave := "leave the others their share: end stale processes, use a device of its own, or make the library's workspace smaller"
+func (s *failure) findOthers() []finding.Remedy {
+	leave := "leave room for the others: end stale processes, use a separate device, or make the library's workspace smaller"
 	if s.mostlyOwn() {
-		leave = "leave the library its share: make its workspace smaller, such as NCCL's buffers by fewer channels (NCCL_MAX_NCHANNELS) or a smaller NCCL_BUFFSIZE"
+		leave = "leave room for the library: make its workspace smaller, such as NCCL's buffers by fewer channels (NCCL_MAX_NCHANNELS) or a smaller NCCL_BUFFSIZE"
 	}
-	return append([]finding.Remedy{s.lookForOthers(), finding.CodeChange(leave)}, judgelogs.NeedLess()...)
+	return append([]finding.Remedy{s.lookForOthers(), finding.CodeChange(leave)}, shortage.NeedLess()...)
 }
 
-func (s *shortage) lookForOthers() finding.Remedy {
-	if s.mostlyOwn() {
-		return finding.CodeChange("look for a library of this process that takes memory past PyTorch (NCCL, cuDNN, an inference engine): by the message's figures most of what is outside is its own")
-	}
-	return finding.SettingChange(judgelogs.ListProcesses,
-		"look for other processes on the device; if there are none, a library of this process takes memory past PyTorch (NCCL, cuDNN, an inference engine)")
-}
+func (s *failure) lookForOthers() finding.Remedy { return shortage.FindHolder(s.mostlyOwn()) }
 
-// besides are what to do whatever the cause: others can hold as much as was asked
-// for, or most of a device of which the size is not known.
-func (s *shortage) besides() (out []finding.Remedy) {
-	const little = 0.5 // of what was PyTorch's or free
+// remediesAgainstOthers are what to do whatever the cause: others may hold as much as was
+// requested, or most of a device of unknown size.
+func (s *failure) remediesAgainstOthers() (out []finding.Remedy) {
 	switch cause := s.cause(); {
-	case cause == causeOutside || s.request == nil:
+	case cause == shortage.Outside || s.request == nil:
 	case s.others() >= *s.request:
 		out = append(out, s.lookForOthers())
-	case s.capacity == nil && cause != causeLimit && s.room() != nil && float64(*s.active) < little*float64(*s.free+*s.reserved):
-		out = append(out, finding.Remedy{Kind: "code", Setting: "strandline diagnose --capacity 80GiB FILE",
-			Text: "little of what PyTorch had or could have taken was in use: give the size of the device, to learn whether others hold the rest"})
+	case s.capacity == nil && cause != shortage.Limit && s.room() != nil:
+		if r, ok := shortage.GiveCapacity(*s.free, *s.reserved, *s.active); ok {
+			out = append(out, r)
+		}
 	}
 	return out
 }

@@ -6,14 +6,15 @@ import (
 	"strings"
 
 	"strandline/finding"
+	"strandline/judge/shortage"
 	"strandline/torch/digest"
 	"strandline/torch/snapshot"
 	"strandline/torch/timeline"
 	"strandline/units"
 )
 
-// addFree says where in the segments memory was free.
-func addFree(f *finding.Finding, e *finding.OOMEvidence, s *shortage, o *digest.OOM) {
+// addFree says where in the segments there was free memory.
+func addFree(f *finding.Finding, e *finding.OOMEvidence, s *failure, o *digest.OOM) {
 	pools, kinds, free := []finding.OOMPool{}, kindsOf(o), int64(0)
 	for _, p := range o.Pools {
 		pool := finding.OOMPool{
@@ -42,15 +43,15 @@ func addFree(f *finding.Finding, e *finding.OOMEvidence, s *shortage, o *digest.
 	}
 	f.Detail = append(f.Detail, text)
 	if o.Pool == nil && slices.ContainsFunc(o.Pools, func(p timeline.PoolSum) bool { return p.Pool.Private() }) {
-		f.Detail = append(f.Detail, "the pool of the request is not recorded, as before PyTorch 2.12: it is taken to be the default one")
+		f.Detail = append(f.Detail, "the request's pool is not recorded before PyTorch 2.12; it is assumed to be the default one")
 	}
-	if s.cause() == causeFragmented || o.Free.Stranded >= o.Request {
+	if s.cause() == shortage.Fragmented || o.Free.Stranded >= o.Request {
 		e.Pins, e.SparsePins, e.PinnedBy = pinned(f, &o.Free)
 	}
 }
 
-// A kind is segments that serve the same requests: no request is served by the
-// memory of another stream, pool or size class.
+// A kind is a set of segments that serve the same requests: memory of another stream,
+// pool or size class cannot serve a request.
 type kind struct {
 	name          string
 	free, largest int64
@@ -96,9 +97,9 @@ func holes(kinds []kind) string {
 	for i, k := range kinds {
 		switch {
 		case i == 0 && k.free == 0:
-			parts = append(parts, k.name+", those of the request, have none")
+			parts = append(parts, k.name+", the kind that the request uses, have none")
 		case i == 0:
-			parts = append(parts, fmt.Sprintf("%s, those of the request, have %s, the largest piece %s", k.name, units.Bytes(k.free), units.Bytes(k.largest)))
+			parts = append(parts, fmt.Sprintf("%s, the kind that the request uses, have %s, the largest piece %s", k.name, units.Bytes(k.free), units.Bytes(k.largest)))
 		case k.free > 0:
 			parts = append(parts, fmt.Sprintf("%s have %s, the largest piece %s", k.name, units.Bytes(k.free), units.Bytes(k.largest)))
 		}

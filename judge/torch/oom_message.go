@@ -11,7 +11,7 @@ import (
 	"strandline/torch/timeline"
 )
 
-// A statement is what a text states of memory that ran out.
+// A statement is what a text states about running out of memory.
 type statement struct{ judgelogs.Statement }
 
 // statements are those of the files that are text.
@@ -19,25 +19,25 @@ func statements(processes []*compare.Process) (out []*statement) {
 	for _, p := range processes {
 		for _, f := range p.Files {
 			if f.Text != nil && f.Text.Failed() {
-				out = append(out, &statement{judgelogs.Statement{Text: f.Text, File: f.Name, Process: p.Name, Heard: map[*logs.OOM]bool{}}})
+				out = append(out, &statement{judgelogs.Statement{Text: f.Text, File: f.Name, Process: p.Name, Explained: map[*logs.OOM]bool{}}})
 			}
 		}
 	}
 	return out
 }
 
-// hear finds the messages of a failure that a snapshot of a process records: the
+// messagesOf finds the messages about a failure that a snapshot of a process records: the
 // last of them, and how many there are.
-func (t *statement) hear(o *digest.OOM, process string, device int) (last *logs.OOM, count int) {
+func (t *statement) messagesOf(o *digest.OOM, process string, device int) (last *logs.OOM, count int) {
 	for _, f := range t.OOM.Failures {
-		if own, said := rank.FindString(process), rank.FindString(f.Rank); own != "" && said != "" && own != said {
+		if own, stated := rank.FindString(process), rank.FindString(f.Rank); own != "" && stated != "" && own != stated {
 			continue
 		}
 		for _, m := range f.Messages {
-			if t.Heard[m] || !sameFailure(m, o, device) {
+			if t.Explained[m] || !sameFailure(m, o, device) {
 				continue
 			}
-			t.Heard[m] = true
+			t.Explained[m] = true
 			if count++; last == nil || m.Line > last.Line {
 				last = m
 			}
@@ -46,11 +46,11 @@ func (t *statement) hear(o *digest.OOM, process string, device int) (last *logs.
 	return last, count
 }
 
-// rank is how files and lines of a log name one.
+// rank matches how file names and log lines name a rank.
 var rank = regexp.MustCompile(`rank\d+`)
 
-// sameFailure reports whether a message is of a failure in a snapshot: on that
-// device, with the same request and as much free, as far as they are printed.
+// sameFailure reports whether a message is about a failure in a snapshot: on that device,
+// with the same request and the same free memory, as far as the message states them.
 func sameFailure(m *logs.OOM, o *digest.OOM, device int) bool {
 	if m.Bare() || m.Request == nil || !o.Known.Request || m.Device != nil && *m.Device != device || judgelogs.Contradictory(m) {
 		return false
@@ -58,7 +58,7 @@ func sameFailure(m *logs.OOM, o *digest.OOM, device int) bool {
 	return near(*m.Request, timeline.DriverSize(o.Request, o.Expandable)) && (m.Free == nil || !o.Known.DeviceFree || near(*m.Free, o.DeviceFree))
 }
 
-// near reports whether two sizes are the same but for rounding.
+// near reports whether two sizes are the same apart from rounding.
 func near(a, b int64) bool {
 	const rounding = 0.01
 	return math.Abs(float64(a-b)) <= rounding*float64(max(a, b))

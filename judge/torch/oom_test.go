@@ -2,10 +2,12 @@ package torch
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"strandline/finding"
+	"strandline/judge/shortage"
 	"strandline/logs"
 	"strandline/stack"
 	"strandline/torch/compare"
@@ -23,22 +25,22 @@ func TestCause(t *testing.T) {
 	const GiB = 1 << 30
 	for _, c := range []struct {
 		name             string
-		s                shortage
+		s                failure
 		cause            string
 		outside, missing int64
 	}{
-		{"a limit", shortage{request: size(GiB), driver: size(GiB), free: size(2 * GiB), reserved: size(3 * GiB), active: size(3 * GiB)}, causeLimit, 0, GiB},
-		{"room for the request, but not for its segment", shortage{request: size(2 << 20), driver: size(20 << 20), free: size(10 << 20), reserved: size(GiB), active: size(GiB)}, causeFragmented, 0, 2 << 20},
-		{"in pieces", shortage{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB)}, causeFragmented, 0, 3 * GiB},
-		{"exactly enough", shortage{request: size(4 * GiB), driver: size(4 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB)}, causeFragmented, 0, 4 * GiB},
-		{"a byte more", shortage{request: size(4*GiB + 1), driver: size(5 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB)}, causeTooBig, 0, 1},
-		{"too big for the device", shortage{request: size(6 * GiB), driver: size(6 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(10 * GiB)}, causeTooBig, GiB, 2 * GiB},
-		{"held by others", shortage{request: size(5 * GiB), driver: size(5 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(20 * GiB)}, causeOutside, 11 * GiB, GiB},
-		{"no more than a context is outside", shortage{request: size(4*GiB + 300<<20), driver: size(4*GiB + 300<<20), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(9*GiB + 520<<20)}, causeTooBig, 520 << 20, 300 << 20},
-		{"cut off", shortage{request: size(GiB), driver: size(GiB), free: size(1)}, "", 0, 0},
-		{"cut off, larger than the device", shortage{request: size(9 * GiB), active: size(0), capacity: size(8 * GiB)}, causeTooBig, 0, 0},
-		{"cut off, larger than the device, use unknown", shortage{request: size(9 * GiB), capacity: size(8 * GiB)}, causeTooBig, 0, 0},
-		{"the request is unknown", shortage{free: size(GiB), reserved: size(GiB), active: size(GiB)}, "", 0, 0},
+		{"a limit", failure{request: size(GiB), driver: size(GiB), free: size(2 * GiB), reserved: size(3 * GiB), active: size(3 * GiB)}, shortage.Limit, 0, GiB},
+		{"room for the request, but not for its segment", failure{request: size(2 << 20), driver: size(20 << 20), free: size(10 << 20), reserved: size(GiB), active: size(GiB)}, shortage.Fragmented, 0, 2 << 20},
+		{"in pieces", failure{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB)}, shortage.Fragmented, 0, 3 * GiB},
+		{"exactly enough", failure{request: size(4 * GiB), driver: size(4 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB)}, shortage.Fragmented, 0, 4 * GiB},
+		{"a byte more", failure{request: size(4*GiB + 1), driver: size(5 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB)}, shortage.TooBig, 0, 1},
+		{"too big for the device", failure{request: size(6 * GiB), driver: size(6 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(10 * GiB)}, shortage.TooBig, GiB, 2 * GiB},
+		{"held by others", failure{request: size(5 * GiB), driver: size(5 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(20 * GiB)}, shortage.Outside, 11 * GiB, GiB},
+		{"no more than a context is outside", failure{request: size(4*GiB + 300<<20), driver: size(4*GiB + 300<<20), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(9*GiB + 520<<20)}, shortage.TooBig, 520 << 20, 300 << 20},
+		{"cut off", failure{request: size(GiB), driver: size(GiB), free: size(1)}, "", 0, 0},
+		{"cut off, larger than the device", failure{request: size(9 * GiB), active: size(0), capacity: size(8 * GiB)}, shortage.TooBig, 0, 0},
+		{"cut off, larger than the device, use unknown", failure{request: size(9 * GiB), capacity: size(8 * GiB)}, shortage.TooBig, 0, 0},
+		{"the request is unknown", failure{free: size(GiB), reserved: size(GiB), active: size(GiB)}, "", 0, 0},
 	} {
 		if got := c.s.cause(); got != c.cause {
 			t.Errorf("%s: %q, want %q", c.name, got, c.cause)
@@ -55,23 +57,23 @@ func TestCause(t *testing.T) {
 	}
 }
 
-// TestBesides looks for advice on memory held outside, whatever the cause.
-func TestBesides(t *testing.T) {
+// TestRemediesAgainstOthers looks for advice on memory held outside, whatever the cause.
+func TestRemediesAgainstOthers(t *testing.T) {
 	const GiB = 1 << 30
 	for _, c := range []struct {
 		name string
-		s    shortage
+		s    failure
 		want string // a word of it
 	}{
-		{"in pieces, and others hold more", shortage{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(20 * GiB)}, "nvidia-smi"},
-		{"others hold less than was asked for", shortage{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(11 * GiB)}, ""},
-		{"the cause already", shortage{request: size(5 * GiB), driver: size(5 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(20 * GiB)}, ""},
-		{"little in use, and no size", shortage{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(GiB), active: size(GiB / 2)}, "--capacity"},
-		{"much in use, and no size", shortage{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(7 * GiB)}, ""},
-		{"a limit", shortage{request: size(GiB), driver: size(GiB), free: size(2 * GiB), reserved: size(3 * GiB), active: size(GiB)}, ""},
+		{"in pieces, and others hold more", failure{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(20 * GiB)}, "nvidia-smi"},
+		{"others hold less than was asked for", failure{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(11 * GiB)}, ""},
+		{"the cause already", failure{request: size(5 * GiB), driver: size(5 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(5 * GiB), capacity: size(20 * GiB)}, ""},
+		{"little in use, and no size", failure{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(GiB), active: size(GiB / 2)}, "--capacity"},
+		{"much in use, and no size", failure{request: size(3 * GiB), driver: size(3 * GiB), free: size(GiB), reserved: size(8 * GiB), active: size(7 * GiB)}, ""},
+		{"a limit", failure{request: size(GiB), driver: size(GiB), free: size(2 * GiB), reserved: size(3 * GiB), active: size(GiB)}, ""},
 	} {
 		var settings []string
-		for _, r := range c.s.besides() {
+		for _, r := range c.s.remediesAgainstOthers() {
 			settings = append(settings, r.Setting)
 		}
 		if text := strings.Join(settings, "; "); c.want == "" != (text == "") || !strings.Contains(text, c.want) {
@@ -113,14 +115,14 @@ func TestPostMortem(t *testing.T) {
 		setting  string
 		evidence func(e *finding.OOMEvidence) bool
 	}{
-		{"../../../examples/out-of-memory/oom.pickle", nil, causeFragmented, "", func(e *finding.OOMEvidence) bool {
+		{"../../../examples/out-of-memory/oom.pickle", nil, shortage.Fragmented, "", func(e *finding.OOMEvidence) bool {
 			return is(e.RequestBytes, 1610612736) && is(e.DeviceFreeBytes, 100663296) && is(e.ActiveBytes, 943718400) &&
 				is(e.LargestFreeBytes, 157286400) && *e.Event == 144 && *e.Exact && e.OutsideBytes == nil
 		}},
-		{"w20_driver_growth.full.oom.pickle", nil, causeTooBig, "", ofNoDevice},
-		{"w20_driver_growth.full.oom.pickle", size(2 << 30), causeOutside, "nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv",
+		{"w20_driver_growth.full.oom.pickle", nil, shortage.TooBig, "", ofNoDevice},
+		{"w20_driver_growth.full.oom.pickle", size(2 << 30), shortage.Outside, "nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv",
 			func(e *finding.OOMEvidence) bool { return is(e.RequestBytes, 1<<30) && is(e.OutsideBytes, 1258291200) }},
-		{"w20_driver_growth.full.oom.pickle", size(1 << 20), causeTooBig, "", ofNoDevice},
+		{"w20_driver_growth.full.oom.pickle", size(1 << 20), shortage.TooBig, "", ofNoDevice},
 	} {
 		_, f := answer(t, c.file, Options{Capacity: c.capacity})
 		e := f.Evidence.(*finding.OOMEvidence)
@@ -136,8 +138,8 @@ func TestPostMortem(t *testing.T) {
 	}
 }
 
-// told is a text with an error message.
-func told(t *testing.T, name, text string) *digest.File {
+// textFile is a text with an error message.
+func textFile(t *testing.T, name, text string) *digest.File {
 	t.Helper()
 	found, err := logs.Scan(strings.NewReader(text))
 	if err != nil || found.OOM.Count == 0 {
@@ -148,15 +150,15 @@ func told(t *testing.T, name, text string) *digest.File {
 
 const messageOfW20 = "CUDA out of memory. Tried to allocate 1024.00 MiB. GPU 0 has a total capacity of 2.00 GiB of which 782.00 MiB is free. Of the allocated memory 64.00 MiB is allocated by PyTorch, and 2.00 MiB is reserved by PyTorch but unallocated."
 
-func TestMessageOfTheSameFailureTellsTheCapacity(t *testing.T) {
-	a, f := answer(t, "w20_driver_growth.full.oom.pickle", Options{}, told(t, "job.log", messageOfW20))
-	if e := f.Evidence.(*finding.OOMEvidence); e.Cause != causeOutside || e.MessageFile != "job.log" {
+func TestMessageOfTheSameFailureGivesTheCapacity(t *testing.T) {
+	a, f := answer(t, "w20_driver_growth.full.oom.pickle", Options{}, textFile(t, "job.log", messageOfW20))
+	if e := f.Evidence.(*finding.OOMEvidence); e.Cause != shortage.Outside || e.MessageFile != "job.log" {
 		t.Errorf("cause %v, message in %v", e.Cause, e.MessageFile)
 	}
 	if n := a.Problems(); n != 1 {
 		t.Errorf("one failure makes %d problems", n)
 	}
-	a, f = answer(t, "w20_driver_growth.full.oom.pickle", Options{}, told(t, "job.log", strings.Replace(messageOfW20, "782.00", "5.00", 1)))
+	a, f = answer(t, "w20_driver_growth.full.oom.pickle", Options{}, textFile(t, "job.log", strings.Replace(messageOfW20, "782.00", "5.00", 1)))
 	if f.Evidence.(*finding.OOMEvidence).MessageFile != "" || a.Problems() != 2 {
 		t.Errorf("a message of another failure: %v, %d problems", f.Evidence, a.Problems())
 	}
@@ -173,7 +175,7 @@ func TestReason(t *testing.T) {
 		held   int64
 		reason string
 	}{
-		{6 << 30, "6 GiB is 6 allocations made at train.py:131 and never freed, 1 GiB more each step: that is the reason"},
+		{6 << 30, "6 GiB is 6 allocations at train.py:131, never freed, 1 GiB more each step: that is the reason"},
 		{1 << 30, ""},
 	} {
 		m := &purpose.Moment{Places: []purpose.Place{
@@ -182,7 +184,7 @@ func TestReason(t *testing.T) {
 			{Purpose: purpose.Temporaries, Site: leaky, Bytes: 9 << 30, Count: 1},
 			{Purpose: purpose.Other, Site: other, Bytes: 9 << 30, Count: 1, Kept: true},
 		}}
-		s := &shortage{request: size(4 << 30), driver: size(4 << 30), free: size(1 << 30), reserved: size(8 << 30), active: size(8 << 30)}
+		s := &failure{request: size(4 << 30), driver: size(4 << 30), free: size(1 << 30), reserved: size(8 << 30), active: size(8 << 30)}
 		var f finding.Finding
 		var e finding.OOMEvidence
 		if got := reason(&f, &e, s, m, growth, "each step"); got != c.reason {
@@ -232,7 +234,7 @@ func TestFileDumpedLater(t *testing.T) {
 		if *e.Exact != c.exact || e.File != c.file || (f.Confidence == 1) != c.exact {
 			t.Errorf("%v: %s, confidence %v, %v", c.files, f.Kind, f.Confidence, e)
 		}
-		if e.Cause != causeFragmented || !is(e.RequestedBytes, 2908581588) {
+		if e.Cause != shortage.Fragmented || !is(e.RequestedBytes, 2908581588) {
 			t.Errorf("%v: %+v", c.files, e)
 		}
 		n, free := *e.ActiveBytes, *e.LargestFreeBytes
@@ -245,7 +247,7 @@ func TestFileDumpedLater(t *testing.T) {
 	}
 }
 
-// TestFailureThatWasCaught judges a forward pass that was given up: what it had
+// TestFailureThatWasCaught judges a forward pass that was abandoned: what it had
 // made was freed before the dump, and still is the activations of that moment.
 func TestFailureThatWasCaught(t *testing.T) {
 	_, f := answer(t, "caught.oom.later.pickle.gz", Options{})
@@ -262,11 +264,11 @@ func TestFailureThatWasCaught(t *testing.T) {
 	for _, want := range []string{
 		"what filled the memory: 304 MiB activations, 32 MiB parameters, 32 MiB optimizer state",
 		"activations: 304 MiB at oom_retry.py:17 forward (7)",
-		"large segments, those of the request, have 120 MiB, the largest piece 32 MiB; small segments have",
-		"stranded: 106 MiB in 5 segments that are free by half or more, pinned by 25 blocks of 64.1 MiB in all, 12 of them made at oom_retry.py:24 step",
+		"large segments, the kind that the request uses, have 120 MiB, the largest piece 32 MiB; small segments have",
+		"stranded: 106 MiB in 5 segments that are at least half free, pinned by 25 blocks of 64.1 MiB in all, 12 of them allocated at oom_retry.py:24 step",
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("not said: %s\n%s", want, text)
+			t.Errorf("missing: %s\n%s", want, text)
 		}
 	}
 }
@@ -279,7 +281,7 @@ func TestFailureWithoutStacks(t *testing.T) {
 		t.Errorf("site %v, sites %v, %v\n%s", f.Site, f.Sites, f.Evidence, text)
 	}
 	for _, f := range a.Findings {
-		if f.Title == "who made 900 MiB of 900 MiB is unknown: the recording has no stacks" {
+		if f.Title == "what allocated 900 MiB of 900 MiB is unknown: the recording has no stacks" {
 			return
 		}
 	}
@@ -293,8 +295,8 @@ func TestTrialDecidesOnTheSetting(t *testing.T) {
 		trial replay.Trial
 		text  string // of the remedy, "" for none
 	}{
-		{"it fits", replay.Trial{Exact: true, Own: 4 * gib, Peak: 5 * gib, RanOut: true, Left: size(3 * gib)}, "the request that failed is met with 3 GiB to spare; what would have come next is not recorded"},
-		{"it fits, without a bound", replay.Trial{Exact: true, Own: 4 * gib, Peak: 5 * gib, RanOut: true}, "the request that failed is met; what"},
+		{"it fits", replay.Trial{Exact: true, Own: 4 * gib, Peak: 5 * gib, RanOut: true, Left: size(3 * gib)}, "the failed request would be met with 3 GiB to spare; what would have come next is not recorded"},
+		{"it fits, without a bound", replay.Trial{Exact: true, Own: 4 * gib, Peak: 5 * gib, RanOut: true}, "the failed request would be met; what"},
 		{"it does not fit either", replay.Trial{Exact: true, Own: 4 * gib, Peak: 3 * gib, RanOut: true, RunsOut: true}, ""},
 		{"it saves", replay.Trial{Exact: true, Own: 4 * gib, Peak: 3 * gib}, "peaks at 3 GiB reserved instead of 4 GiB"},
 		{"it saves nothing", replay.Trial{Exact: true, Own: 4 * gib, Peak: 4*gib - 1<<20}, ""},
@@ -310,15 +312,15 @@ func TestTrialDecidesOnTheSetting(t *testing.T) {
 	}
 }
 
-// TestSettingThatPutsTheEndOff stands behind what helps for longer: with it there
-// is no room for another request of that size.
+// TestSettingThatPutsTheEndOff lists such a setting after what helps for longer: with it there
+// is not room for another request of that size.
 func TestSettingThatPutsTheEndOff(t *testing.T) {
 	const gib = 1 << 30
-	fragmented := &shortage{request: size(3 * gib), driver: size(3 * gib), free: size(gib), reserved: size(8 * gib), active: size(5 * gib)}
-	tooBig := &shortage{request: size(5 * gib), driver: size(5 * gib), free: size(gib), reserved: size(8 * gib), active: size(5 * gib)}
-	limited := &shortage{request: size(2 * gib), driver: size(2 * gib), free: size(4 * gib), reserved: size(8 * gib), active: size(5 * gib)}
+	fragmented := &failure{request: size(3 * gib), driver: size(3 * gib), free: size(gib), reserved: size(8 * gib), active: size(5 * gib)}
+	tooBig := &failure{request: size(5 * gib), driver: size(5 * gib), free: size(gib), reserved: size(8 * gib), active: size(5 * gib)}
+	limited := &failure{request: size(2 * gib), driver: size(2 * gib), free: size(4 * gib), reserved: size(8 * gib), active: size(5 * gib)}
 	for _, c := range []struct {
-		s     *shortage
+		s     *failure
 		left  int64
 		at    int // place of the setting
 		count int
@@ -351,22 +353,22 @@ func TestHoles(t *testing.T) {
 		{"only its own", digest.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, deflt, true, false, 6*mib, 2*mib)}},
 			"6 MiB was free in segments; the largest piece that the request could use has 2 MiB"},
 		{"none of its own", digest.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("small", 0, deflt, true, false, 2*mib, mib)}},
-			"2 MiB was free in segments, and none of it where the request could use it: large segments, those of the request, have none; small segments have 2 MiB, the largest piece 1 MiB"},
+			"2 MiB was free in segments, and none of it where the request could use it: large segments, the kind that the request uses, have none; small segments have 2 MiB, the largest piece 1 MiB"},
 		{"of another stream", digest.OOM{Request: 4 * mib, Stream: 0x70, Pools: []timeline.PoolSum{sum("large", 0, deflt, true, false, 8*mib, 8*mib), sum("large", 0x70, deflt, true, false, 2*mib, mib)}},
-			"10 MiB was free in segments; the largest piece that the request could use has 1 MiB: large segments of stream 0x70, those of the request, have 2 MiB, the largest piece 1 MiB; large segments have 8 MiB, the largest piece 8 MiB"},
+			"10 MiB was free in segments; the largest piece that the request could use has 1 MiB: large segments of stream 0x70, the kind that the request uses, have 2 MiB, the largest piece 1 MiB; large segments have 8 MiB, the largest piece 8 MiB"},
 		{"of a pool", digest.OOM{Request: 4 * mib, Pool: &graph, Pools: []timeline.PoolSum{sum("large", 0, deflt, true, false, 8*mib, 8*mib), sum("large", 0, graph, true, false, 2*mib, mib)}},
-			"large segments of pool (1,0), those of the request, have 2 MiB, the largest piece 1 MiB; large segments have 8 MiB"},
+			"large segments of pool (1,0), the kind that the request uses, have 2 MiB, the largest piece 1 MiB; large segments have 8 MiB"},
 		{"of both sorts", digest.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{
 			sum("large", 0, deflt, true, false, 8*mib, mib), sum("large", 0, deflt, true, true, 4*mib, 3*mib), sum("small", 0, deflt, true, false, mib, mib)}},
-			"large segments, those of the request, have 12 MiB, the largest piece 3 MiB; small segments have 1 MiB"},
+			"large segments, the kind that the request uses, have 12 MiB, the largest piece 3 MiB; small segments have 1 MiB"},
 		{"of a pool that is not recorded", digest.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, deflt, true, false, 8*mib, mib), sum("large", 0, deflt, false, false, 4*mib, 3*mib)}},
-			"large segments, those of the request, have 8 MiB, the largest piece 1 MiB; large segments of a pool that is not recorded have 4 MiB"},
+			"large segments, the kind that the request uses, have 8 MiB, the largest piece 1 MiB; large segments of a pool that is not recorded have 4 MiB"},
 		{"of a file without pools", digest.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, deflt, false, false, 8*mib, mib), sum("small", 0, deflt, false, false, 4*mib, mib)}},
-			"large segments, those of the request, have 8 MiB, the largest piece 1 MiB; small segments have 4 MiB"},
+			"large segments, the kind that the request uses, have 8 MiB, the largest piece 1 MiB; small segments have 4 MiB"},
 	} {
 		var f finding.Finding
 		var e finding.OOMEvidence
-		addFree(&f, &e, &shortage{}, &c.o)
+		addFree(&f, &e, &failure{}, &c.o)
 		if text := strings.Join(f.Detail, "\n"); !strings.Contains(text, c.text) || c.text == "" && text != "" {
 			t.Errorf("%s: %s", c.name, text)
 		}
@@ -377,8 +379,33 @@ func TestHoles(t *testing.T) {
 		}
 	}
 	var f finding.Finding
-	addFree(&f, &finding.OOMEvidence{}, &shortage{}, &digest.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, graph, true, false, 2*mib, mib)}})
-	if text := strings.Join(f.Detail, "\n"); !strings.Contains(text, "the pool of the request is not recorded") {
+	addFree(&f, &finding.OOMEvidence{}, &failure{}, &digest.OOM{Request: 4 * mib, Pools: []timeline.PoolSum{sum("large", 0, graph, true, false, 2*mib, mib)}})
+	if text := strings.Join(f.Detail, "\n"); !strings.Contains(text, "the request's pool is not recorded") {
 		t.Error(text)
 	}
+}
+
+// TestOthersOnTheDevice names the other processes that the recorder saw.
+func TestOthersOnTheDevice(t *testing.T) {
+	s, err := snapshot.Open("../../examples/out-of-memory/oom.pickle", snapshot.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	book := digest.NewBook()
+	p := compare.NewProcess("trainer", []*digest.File{book.Digest(s)})
+	p.About = &compare.About{Failed: map[int]compare.Shared{0: {Capacity: 80 << 30, Others: []compare.Holding{{Process: "server", Bytes: 60 << 30}}}}}
+	for _, f := range Files(book, []*compare.Process{p}, Options{}).Findings {
+		e, ok := f.Evidence.(*finding.OOMEvidence)
+		if !ok {
+			continue
+		}
+		if e.CapacityBytes == nil || *e.CapacityBytes != 80<<30 || len(e.OtherProcesses) != 1 || e.OtherProcesses[0].Process != "server" {
+			t.Errorf("evidence %+v", e)
+		}
+		if want := "other processes were on the device: server with 60 GiB"; !slices.Contains(f.Detail, want) {
+			t.Errorf("detail %q, want %q in it", f.Detail, want)
+		}
+		return
+	}
+	t.Error("no finding of memory that ran out")
 }

@@ -11,8 +11,8 @@ import (
 	"strandline/units"
 )
 
-// peak says what the highest memory of the newest file is made of, and what is
-// left at its end.
+// peak says what the newest file's memory consists of at its highest, and what is left at
+// the end.
 func peak(s *subject) []finding.Finding {
 	p, device, d := s.process, s.device, s.newest
 	at, leaking := &d.Purpose.Peak, leakingSites(s.leaks)
@@ -28,13 +28,13 @@ func peak(s *subject) []finding.Finding {
 		Kind: finding.Peak, Severity: finding.Info, Confidence: min(known(held), known(end)),
 		Device: &device, Process: p.Name,
 		Title:    fmt.Sprintf("the peak is %s: %s", units.Bytes(at.Bytes), madeOf(held)),
-		Basis:    "the share of the peak, or of the end if that is less, that stacks, lifetimes and sizes tell the purpose of",
+		Basis:    "the share of the memory at the peak (or at the end, if that is less) whose purpose is known from stacks, lifetimes and sizes",
 		Evidence: e,
 	}
 	if at.Event != timeline.Never {
 		f.Detail = append(f.Detail, fmt.Sprintf("it is reached at event %s of %s", units.Count(int64(at.Event)), units.Count(int64(d.Events))))
 	} else {
-		f.Detail = append(f.Detail, "it is what was in use when the history began; what was in use before is not recorded")
+		f.Detail = append(f.Detail, "it is the memory in use when the history began; what was in use before is not recorded")
 	}
 	f.Detail = append(f.Detail, heaviest(held)...)
 	f.Detail = append(f.Detail, inferredOf(at)...)
@@ -43,7 +43,7 @@ func peak(s *subject) []finding.Finding {
 	return []finding.Finding{f}
 }
 
-// inferredEvidence is what sizes suggest of memory that was there before the
+// inferredEvidence is what sizes suggest about memory that was there before the
 // recording, nil if they suggest nothing.
 func inferredEvidence(m *purpose.Moment) *finding.Inferred {
 	if m.Inferred == nil {
@@ -52,7 +52,7 @@ func inferredEvidence(m *purpose.Moment) *finding.Inferred {
 	return &finding.Inferred{ByPurpose: m.Inferred.By.Map(), Confidence: m.Inferred.Confidence}
 }
 
-// inferredOf says the same in a sentence.
+// inferredOf says the same in sentences.
 func inferredOf(m *purpose.Moment) []string {
 	if m.Inferred == nil {
 		return nil
@@ -61,12 +61,12 @@ func inferredOf(m *purpose.Moment) []string {
 	for _, p := range m.Inferred.By.Sorted() {
 		parts = append(parts, units.Bytes(m.Inferred.By[p])+" "+p.Words())
 	}
-	return []string{fmt.Sprintf("of what was there before the recording, sizes suggest: %s (inferred, %s sure)",
+	return []string{fmt.Sprintf("of what was allocated before the recording, sizes suggest: %s (inferred, confidence %s)",
 		strings.Join(parts, ", "), units.Percent(m.Inferred.Confidence))}
 }
 
-// addUnused says what forward passes kept for backward passes that did not come, and
-// what to do about it, if it is much; else it returns nil.
+// addUnused says what forward passes kept for backward passes that did not come, and what
+// to do about it, if it is a lot; otherwise it returns nil.
 func addUnused(f *finding.Finding, d *digest.Device) *finding.UnusedGraphs {
 	u, peak := d.Purpose.Unused, d.Purpose.Peak.Bytes
 	if u == nil || severityOf(u.Bytes, peak) == "" {
@@ -76,19 +76,19 @@ func addUnused(f *finding.Finding, d *digest.Device) *finding.UnusedGraphs {
 	f.Detail = append(f.Detail, fmt.Sprintf("%s of this was kept for a backward pass that does not follow", units.Bytes(u.Bytes)))
 	if u.Graphs > 1 {
 		e.PeakWithoutOlderBytes = &u.Without
-		f.Detail = append(f.Detail, fmt.Sprintf("it is of %s forward passes: %s of the older lives until the new output takes the place of the old",
+		f.Detail = append(f.Detail, fmt.Sprintf("it belongs to %s forward passes: %s of the older one lives until the new output replaces the old",
 			units.Count(int64(u.Graphs)), units.Bytes(u.Older)))
 	}
-	what := "put the forward pass under torch.no_grad() or torch.inference_mode() where no backward pass follows: nothing is kept then"
+	what := "run the forward pass under torch.no_grad() or torch.inference_mode() if no backward pass follows: nothing is then kept for it"
 	if u.Graphs > 1 && severityOf(peak-u.Without, peak) != "" {
-		what += fmt.Sprintf("; where gradients are needed, del the output before the next forward pass: played again on this history, the peak would be %s instead of %s",
+		what += fmt.Sprintf("; where gradients are needed, del the output before the next forward pass: replayed on this history, the peak would be %s instead of %s",
 			units.Bytes(u.Without), units.Bytes(peak))
 	}
 	f.Remedies = append(f.Remedies, finding.CodeChange(what))
 	return e
 }
 
-// eventAt is an event, nil for the moment before all events.
+// eventAt is the number of an event, nil for the moment before all events.
 func eventAt(event int) *int {
 	if event == timeline.Never {
 		return nil

@@ -75,7 +75,7 @@ func TestGrowthInUse(t *testing.T) {
 	}
 }
 
-// TestNotFreed tells what may go and what is freed apart where nothing tells steps.
+// TestNotFreed distinguishes what is freed from what is not yet, where no steps are found.
 func TestNotFreed(t *testing.T) {
 	for _, f := range judge(t, example(t, "out-of-memory/oom.pickle")...).Findings {
 		if f.Kind != finding.Peak {

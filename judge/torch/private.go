@@ -9,12 +9,11 @@ import (
 	"strandline/units"
 )
 
-// privateShare of the reserved memory in private pools is reported even
-// if all of it is in use: it explains what the rest of the program cannot have.
+// privateShare is the share of reserved memory in private pools that is reported even if
+// all of it is in use: it explains what the rest of the program cannot use.
 const privateShare = 0.20
 
-// private finds memory that only CUDA graphs, or the code inside of a MemPool,
-// can use.
+// private finds memory that only CUDA graphs, or code inside a MemPool, can use.
 func private(s *subject) []finding.Finding {
 	p, device, d := s.process, s.device, s.newest
 	var sum timeline.PrivatePool
@@ -40,21 +39,21 @@ func private(s *subject) []finding.Finding {
 		Kind: finding.PrivatePools, Severity: severity, Confidence: 1, Device: &device, Process: p.Name,
 		Title: fmt.Sprintf("private pools hold %s of %s reserved, of which %s is free and serves no other pool",
 			units.Bytes(sum.Reserved), units.Bytes(d.Reserved), units.Bytes(sum.Free)),
-		Basis: "the pool that each segment is of", Evidence: e,
+		Basis: "the pool that each segment belongs to", Evidence: e,
 	}
 	addPools(&f, d.Private)
 	if own > 1 && severityOf(shared, d.Reserved) != "" {
 		e.SharableBytes = shared
-		f.Detail = append(f.Detail, fmt.Sprintf("%d CUDA graphs have a pool each; in one pool up to %s less would be free", own, units.Bytes(shared)))
+		f.Detail = append(f.Detail, fmt.Sprintf("%d CUDA graphs have a pool each; in a shared pool, up to %s less would lie free", own, units.Bytes(shared)))
 		f.Remedies = append(f.Remedies, finding.Remedy{Kind: "code", Setting: "pool = torch.cuda.graph_pool_handle()\nwith torch.cuda.graph(g, pool=pool): ...",
-			Text: "capture graphs that never run at the same time, and of which none needs what another left behind, into one pool; the largest first"})
+			Text: "capture graphs into one pool, the largest first, if they never run at the same time and none needs another's output"})
 	}
 	f.Remedies = append(f.Remedies, privateRemedies(d)...)
 	return []finding.Finding{f}
 }
 
-// privateRemedies are what to do about free memory of private pools, if there is
-// much: a pool in use is what it was made for.
+// privateRemedies are what to do about free memory in private pools, if there is a lot of
+// it: a pool that is in use serves its purpose.
 func privateRemedies(d *digest.Device) (out []finding.Remedy) {
 	var ofGraphs, ofPools int64 // free
 	for i := range d.Private {
@@ -65,15 +64,15 @@ func privateRemedies(d *digest.Device) (out []finding.Remedy) {
 		}
 	}
 	if severityOf(ofGraphs, d.Reserved) != "" {
-		out = append(out, finding.CodeChange("what is free in a graph's pool is where its replays compute, and empty_cache() returns it only once the graph, and all that shares its pool, is deleted; fewer or smaller captures need less"))
+		out = append(out, finding.CodeChange("the free memory of a graph's pool is where its replays compute; empty_cache() returns it only once the graph and all others that share the pool are deleted; fewer or smaller captures need less"))
 	}
 	if severityOf(ofPools, d.Reserved) != "" {
-		out = append(out, finding.CodeChange("what is free in a MemPool serves only what is made under torch.cuda.use_mem_pool, and goes back once the pool and all tensors in it are deleted: make under it only what needs it, and nothing that lives short; the same is true of the graphs that share a graph_pool_handle()"))
+		out = append(out, finding.CodeChange("the free memory of a MemPool serves only allocations under torch.cuda.use_mem_pool, and is returned once the pool and all tensors in it are deleted: allocate there only what needs it, and nothing short-lived; the same holds for graphs that share a graph_pool_handle()"))
 	}
 	return out
 }
 
-// privateFree is what is free in private pools.
+// privateFree is the free memory in private pools.
 func privateFree(d *digest.Device) (bytes int64) {
 	for _, q := range d.Private {
 		bytes += q.Free
@@ -81,8 +80,8 @@ func privateFree(d *digest.Device) (bytes int64) {
 	return bytes
 }
 
-// sharable is how much less would be free if the graphs that made pools for
-// themselves shared one, at best, and how many such pools there are.
+// sharable is how much less would be free, at best, if the graphs that have pools of
+// their own shared one, and how many such pools there are.
 func sharable(pools []timeline.PrivatePool) (bytes int64, graphs int) {
 	var most int64
 	for i := range pools {
@@ -95,7 +94,7 @@ func sharable(pools []timeline.PrivatePool) (bytes int64, graphs int) {
 	return bytes - most, graphs
 }
 
-// addPools says what the largest pools hold, and who took it.
+// addPools says what the largest pools hold, and where it was allocated.
 func addPools(f *finding.Finding, pools []timeline.PrivatePool) {
 	const most = 3
 	for i := range pools {
@@ -113,7 +112,7 @@ func addPools(f *finding.Finding, pools []timeline.PrivatePool) {
 			text += ", taken at " + short(q.Took)
 		}
 		if q.Active == 0 {
-			text += "; nothing in it is in use: whether a graph will replay into it, the file does not tell"
+			text += "; nothing in it is in use: the file does not show whether a graph will replay into it"
 		}
 		f.Detail = append(f.Detail, text)
 	}

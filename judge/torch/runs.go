@@ -8,15 +8,15 @@ import (
 	"strandline/units"
 )
 
-// severalRuns warns of files that were given as one process and are of several.
+// severalRuns warns of files that were given as one process but come from several runs.
 func severalRuns(p *compare.Process, runs []*compare.Process) finding.Finding {
-	const most = 10 // runs that are named
+	const most = 10 // runs that are named at most
 	f := finding.Finding{
 		Kind: finding.History, Severity: finding.Warning, Confidence: 1, Process: p.Name,
-		Title: fmt.Sprintf("these %s are of %d runs or processes, and each is judged by itself",
+		Title: fmt.Sprintf("these %s belong to %d runs or processes, and each is judged separately",
 			units.Plural(int64(len(p.Files)), "file"), len(runs)),
-		Basis:    "how many of the blocks that live when a history begins lived at the end of the file before",
-		Remedies: []finding.Remedy{finding.CodeChange("diagnose each run by itself, or tell them apart with --group; compare --runs compares two runs")},
+		Basis:    "how many of the blocks live at the start of a history were live at the end of the previous file",
+		Remedies: []finding.Remedy{finding.CodeChange("diagnose each run separately, or separate them with --group; compare --runs compares two runs")},
 	}
 	var files [][]string
 	for i, r := range runs {
@@ -39,7 +39,7 @@ func shared(runs []*compare.Process, i int) string {
 		return text
 	}
 	if k := compare.KinshipOf(runs[i-1].Newest(), runs[i].Files[0]); k.Expected > 0 {
-		text += fmt.Sprintf(", which share %s of %s with the run before",
+		text += fmt.Sprintf(", which share %s of %s with the previous run",
 			units.Count(int64(k.Common)), units.Plural(int64(k.Expected), "block"))
 	}
 	return text

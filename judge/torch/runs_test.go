@@ -12,7 +12,7 @@ import (
 )
 
 // TestUnrelatedRuns gives the files of two healthy programs as if they were of one:
-// each is judged by itself, and the whole is not OK.
+// each is judged separately, and the whole is not OK.
 func TestUnrelatedRuns(t *testing.T) {
 	book := digest.NewBook()
 	var digests []*digest.File
@@ -39,6 +39,6 @@ func TestUnrelatedRuns(t *testing.T) {
 		return f.Kind == finding.History && f.Severity == finding.Warning && strings.Contains(f.Title, "2 runs") && len(f.Detail) == 2
 	})
 	if !warned {
-		t.Error("that there are two runs is not said")
+		t.Error("the answer does not mention two runs")
 	}
 }

@@ -25,12 +25,12 @@ func framesOf(frames []stack.Frame) []finding.Frame {
 	return out
 }
 
-// base is a place without its folders: train.py:39.
+// base is a place without its directories: train.py:39.
 func base(s finding.Site) string {
 	return fmt.Sprintf("%s:%d", s.File[strings.LastIndexAny(s.File, `/\`)+1:], s.Line)
 }
 
-// short is a site without its folders: train.py:39 step.
+// short is a site without its directories: train.py:39 step.
 func short(s stack.Site) string {
 	s.File, s.Function = plain(s.File), plain(s.Function)
 	if s == (stack.Site{}) {
@@ -46,8 +46,7 @@ func short(s stack.Site) string {
 	return fmt.Sprintf("%s:%d %s", file, s.Line, s.Function)
 }
 
-// plain replaces control characters, as names of a file can hold
-// anything.
+// plain replaces control characters, because names in a file can contain anything.
 func plain(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -42,8 +42,8 @@ func TestSteps(t *testing.T) {
 	} {
 		a := judge(t, filepath.Join("testdata", "steps", c.file+".pickle.gz"))
 		judged := a.Judged[0]
-		if a.Verdict != c.verdict || judged.Marks != c.steps || judged.StepsFrom != c.from {
-			t.Errorf("%s: %s by %d %s, want %s by %d %s", c.file, a.Verdict, judged.Marks, judged.StepsFrom, c.verdict, c.steps, c.from)
+		if a.Verdict != c.verdict || judged.Checkpoints != c.steps || judged.StepsFrom != c.from {
+			t.Errorf("%s: %s by %d %s, want %s by %d %s", c.file, a.Verdict, judged.Checkpoints, judged.StepsFrom, c.verdict, c.steps, c.from)
 		}
 		var got []string
 		for _, f := range a.Findings {

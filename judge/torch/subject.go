@@ -8,32 +8,33 @@ import (
 	"strandline/torch/timeline"
 )
 
-// A subject is what detectors judge at once: the runs that files given as one process
-// are of, one device of a process, its pinned host memory, the tables of one device
-// that a text holds, or what a text states of memory that ran out. What it is not of
-// is nil.
+// A subject is what a detector judges at once: the runs that files given as one process
+// come from, one device of a process, its pinned host memory, the tables of one device in
+// a text, or what a text states about running out of memory. The fields that do not apply
+// are nil.
 type subject struct {
 	book    *digest.Book
 	options Options
 	process *compare.Process
-	runs    []*compare.Process // if the files are of more than one
+	runs    []*compare.Process // if the files come from more than one
 
 	// One device of a process.
 	device   int
-	newest   *digest.Device    // its part of the newest file
-	judged   Judged            // what the judgement of growth rests on
+	newest   *digest.Device    // its part in the newest file
+	judged   Judged            // what the judgment of growth rests on
 	leaks    []finding.Finding // what grows there, leaks among it
+	anew     []finding.Finding // what is allocated again and again, larger each time
 	failure  *digest.OOM       // the last one
-	failedIn *digest.File      // that holds it
-	texts    []*statement      // of all processes: some may be of the same failure
+	failedIn *digest.File      // the file that holds it
+	texts    []*statement      // of all processes: some may be about the same failure
 
 	pinned *timeline.Pinned // of the newest file
 	tables *tableSeries
 	text   *statement
 }
 
-// subjects are all that is judged, and sets which processes these are, and on what
-// the judgement of growth rests.
+// subjects is everything that is judged. It also sets which processes were judged, and
+// what the judgment of growth rests on.
 func (a *Answer) subjects(b *digest.Book, processes []*compare.Process, o Options) (out []*subject) {
 	for _, p := range processes {
 		runs := p.Split()
@@ -50,7 +51,7 @@ func (a *Answer) subjects(b *digest.Book, processes []*compare.Process, o Option
 			a.Judged = append(a.Judged, s.judged)
 			out = append(out, s)
 		}
-		out = append(out, &subject{process: p, pinned: p.Newest().Pinned})
+		out = append(out, &subject{book: b, process: p, pinned: p.Newest().Pinned, leaks: leaksOf(out, p)})
 	}
 	for _, p := range a.Processes {
 		tables, judged := tableSubjects(p)
@@ -65,11 +66,12 @@ func (a *Answer) subjects(b *digest.Book, processes []*compare.Process, o Option
 	return out
 }
 
-// deviceSubject is a device of a process, with the judgement of its growth, to which
-// other detectors refer.
+// deviceSubject is a device of a process, with the judgment of its growth, which other
+// detectors refer to.
 func deviceSubject(b *digest.Book, p *compare.Process, device int) *subject {
 	g := newGrowth(b, p.Whole(), device)
 	s := &subject{book: b, process: p, device: device, newest: p.Newest().Device(device), judged: g.judged, leaks: g.findings()}
+	s.anew = regrown(s)
 	s.judged.open = len(g.open) > 0 || len(g.places) > 0
 	s.failure, s.failedIn = p.LastOOM(device)
 	return s
@@ -82,7 +84,7 @@ func tableSubjects(p *compare.Process) (out []*subject, judged Judged) {
 		s := newSeries(p, t)
 		out = append(out, &subject{process: p, tables: s})
 		judged.Tables++
-		judged.Marks += t.Count
+		judged.Checkpoints += t.Count
 		judged.Enough = judged.Enough || s.verdict.Class != trend.TooShort
 		judged.open = judged.open || s.leaks()
 	}

@@ -8,26 +8,26 @@ import (
 	"time"
 
 	"strandline/finding"
-	judgelogs "strandline/judge/logs"
+	"strandline/judge/shortage"
 	"strandline/judge/trend"
 	"strandline/logs"
 	"strandline/torch/compare"
 	"strandline/units"
 )
 
-// Tables of memory_summary() hold totals. A total cannot tell memory that stays
-// from memory that is made anew, so it takes more of them than of snapshots until
-// growth is a problem; two are a before and an after, and no trend.
+// Tables of memory_summary() hold totals. A total cannot distinguish memory that stays
+// from memory that is made anew, so it takes more tables than snapshots before growth is
+// a problem; two are a before and an after, not a trend.
 const (
 	tablesForTrend   = 3
 	tablesForProblem = 5
-	// Between two tables memory grows clearly if it is a tenth more, and by more
-	// than the workspaces of libraries, which come with first use.
+	// Memory clearly grows between two tables if it rises by a tenth, and by more than
+	// the workspaces that libraries allocate at first use.
 	clearGrowth = 1.1
 	clearBytes  = 64 << 20
-	// notable is the share of a total from which on a part of it is told.
+	// notable is the share of a total from which a part of it is reported.
 	notable = 0.05
-	// A rate an hour is told if the tables span this long.
+	// A rate per hour is stated if the tables span at least this long.
 	shortestSpan = time.Minute
 )
 
@@ -42,18 +42,18 @@ type tableSeries struct {
 
 func newSeries(p *compare.Process, t compare.Tables) *tableSeries {
 	s := &tableSeries{Tables: t, process: strings.TrimSpace(p.Name + " " + t.Tag)}
-	// A table that is cut off at either end, as by a crash, is not to compare with,
-	// if others are whole.
-	whole := func(m compare.Mark) bool { return m.Allocated.Current != nil && m.Reserved.Current != nil }
-	if first := slices.IndexFunc(s.Marks, whole); first >= 0 {
-		end := len(s.Marks)
-		for !whole(s.Marks[end-1]) {
+	// A table that is cut off at either end, as by a crash, is not compared if other
+	// tables are whole.
+	whole := func(m compare.Table) bool { return m.Allocated.Current != nil && m.Reserved.Current != nil }
+	if first := slices.IndexFunc(s.Kept, whole); first >= 0 {
+		end := len(s.Kept)
+		for !whole(s.Kept[end-1]) {
 			end--
 		}
-		s.Count -= len(s.Marks) - (end - first)
-		s.Marks = s.Marks[first:end]
+		s.Count -= len(s.Kept) - (end - first)
+		s.Kept = s.Kept[first:end]
 	}
-	for _, m := range s.Marks {
+	for _, m := range s.Kept {
 		if n := m.Allocated.Current; n != nil {
 			s.allocs = append(s.allocs, *n)
 		}
@@ -62,8 +62,8 @@ func newSeries(p *compare.Process, t compare.Tables) *tableSeries {
 	return s
 }
 
-// judge finds the trend of allocated memory. Of the totals only what no later table
-// is below can be memory that stays.
+// judge finds the trend of allocated memory. The part of a total that no later table
+// falls below is all that can be memory that stays.
 func (s *tableSeries) judge() {
 	n := len(s.allocs)
 	if s.verdict = (trend.Verdict{Class: trend.TooShort}); n < tablesForTrend {
@@ -81,7 +81,7 @@ func (s *tableSeries) judge() {
 			step = min(step, d)
 		}
 	}
-	// What lies between the first and the last third is growth, and more than
+	// What lies between the first third and the last is growth, if it is more than
 	// twice what went down in between.
 	third := (n + 1) / 3
 	s.calm = slices.Min(s.allocs[n-third:])-slices.Max(s.allocs[:third]) > 2*wave
@@ -101,8 +101,8 @@ func (s *tableSeries) judge() {
 	}
 }
 
-// more reports whether the number of allocations grew; where it is not stated it may
-// have.
+// more reports whether the number of allocations grew; if it is not stated, it may have
+// grown.
 func (s *tableSeries) more() bool {
 	a, b := s.First().Allocations.Current, s.Last().Allocations.Current
 	return a == nil || b == nil || *b > *a
@@ -125,11 +125,11 @@ func (s *tableSeries) grown(row func(*logs.Summary) *int64) *int64 {
 func allocated(s *logs.Summary) *int64 { return s.Allocated.Current }
 func reserved(s *logs.Summary) *int64  { return s.Reserved.Current }
 
-// cached is what is reserved and not in use.
+// cached is the reserved memory that is not in use.
 func cached(s *logs.Summary) *int64 { return less(s.Reserved.Current, s.Allocated.Current) }
 
-// less is a - b, nil where one is unknown. Figures that are cut to whole units can
-// seem a little below zero.
+// less is a - b, nil if either is unknown. Figures that are cut to whole units can appear
+// to be a little below zero.
 func less(a, b *int64) *int64 {
 	if a == nil || b == nil {
 		return nil
@@ -137,8 +137,8 @@ func less(a, b *int64) *int64 {
 	return finding.Int(max(*a-*b, 0))
 }
 
-// releasable is what empty_cache() would return, nil where the table does not
-// tell: expandable segments are counted in none of its rows.
+// releasable is what empty_cache() would return, nil if the table does not show it:
+// expandable segments are counted in none of its rows.
 func releasable(s *logs.Summary) *int64 {
 	if expandableOnly(s) {
 		return nil
@@ -146,17 +146,17 @@ func releasable(s *logs.Summary) *int64 {
 	return less(less(s.Reserved.Current, s.Active.Current), s.NonReleasable.Current)
 }
 
-// expandableOnly reports whether all segments are expandable: there is reserved memory,
-// but no segment.
+// expandableOnly reports whether all segments are expandable: there is reserved memory
+// but there are no segments.
 func expandableOnly(s *logs.Summary) bool {
 	return s.Segments.Current != nil && *s.Segments.Current == 0 && s.Reserved.Current != nil && *s.Reserved.Current > 0
 }
 
-// finding begins one of these tables, and its evidence.
+// finding begins a finding about these tables, and its evidence.
 func (s *tableSeries) finding(kind finding.Kind, title string) (finding.Finding, *finding.TableEvidence) {
 	last := s.Last()
 	e := &finding.TableEvidence{File: last.File, Line: last.Line, Tables: s.Count}
-	if len(s.Marks) > 1 {
+	if len(s.Kept) > 1 {
 		first := s.First()
 		e.FirstFile, e.FirstLine = first.File, first.Line
 	}
@@ -182,7 +182,7 @@ func (s *tableSeries) usage() finding.Finding {
 	return f
 }
 
-// stated says what a table states of the two rows that matter most.
+// stated says what a table states in the two rows that matter most.
 func stated(m *logs.Summary) string {
 	peak := func(n *int64) string {
 		if n == nil {
@@ -193,7 +193,7 @@ func stated(m *logs.Summary) string {
 	allocated, reserved := m.Allocated, m.Reserved
 	switch {
 	case allocated.Current == nil && reserved.Current == nil:
-		return "the table states neither what is allocated nor what is reserved: these rows are missing"
+		return "the table shows neither allocated nor reserved memory: these rows are missing"
 	case reserved.Current == nil:
 		return fmt.Sprintf("%s is allocated%s; the row of reserved memory is missing", units.Bytes(*allocated.Current), peak(allocated.Peak))
 	case allocated.Current == nil:
@@ -213,32 +213,32 @@ func (s *tableSeries) addUsage(f *finding.Finding, m *logs.Summary) {
 	say := func(format string, args ...any) { f.Detail = append(f.Detail, fmt.Sprintf(format, args...)) }
 	switch out := releasable(m); {
 	case expandableOnly(m) && m.Active.Current != nil:
-		say("%s of the reserved memory is not in use; segments are expandable, and the table does not tell what of it empty_cache() would return",
+		say("%s of the reserved memory is not in use; segments are expandable, and the table does not show how much of it empty_cache() would return",
 			units.Bytes(*less(m.Reserved.Current, m.Active.Current)))
 	case out != nil && float64(*out+*m.NonReleasable.Current) > notable*float64(*m.Reserved.Current):
-		say("of what is reserved and not in use empty_cache() would return %s; %s is in pieces of segments in use", units.Bytes(*out), units.Bytes(*m.NonReleasable.Current))
+		say("of the memory reserved but not in use, empty_cache() would return %s; %s lies in pieces of segments in use", units.Bytes(*out), units.Bytes(*m.NonReleasable.Current))
 	}
 	if n := less(m.Active.Current, m.Allocated.Current); n != nil && float64(*n) > notable*float64(*m.Active.Current) {
-		say("%s is freed and waits for another stream", units.Bytes(*n))
+		say("%s is freed but waits for another stream", units.Bytes(*n))
 	}
 	if n := less(m.Active.Current, m.Requested.Current); n != nil && float64(*n) > notable*float64(*m.Active.Current) {
-		say("%s of the memory in use is rounding: %s was asked for", units.Bytes(*n), units.Bytes(*m.Requested.Current))
+		say("%s of the memory in use is rounding: %s was requested", units.Bytes(*n), units.Bytes(*m.Requested.Current))
 	}
 	if m.OOMs != nil && *m.OOMs > 0 {
 		say("memory ran out %s since the process began", times(*m.OOMs))
 	}
 	if m.Retries != nil && *m.Retries > 0 {
-		say("the driver refused a segment %s since the process began, and the cache was given back to it", times(*m.Retries))
+		say("the driver refused a segment %s since the process began, and the cache was returned to it", times(*m.Retries))
 	}
 	if s.Earlier > 0 {
-		say("%s before it are left out: what is counted since the process began had fallen, so that they are of another process, or the counters were reset", units.Plural(int64(s.Earlier), "table"))
+		say("%s before it are left out: a counter that only rises had fallen, so they are from another process, or the counters were reset", units.Plural(int64(s.Earlier), "table"))
 	}
 }
 
 // growth judges allocated memory from table to table.
 func (s *tableSeries) growth() []finding.Finding {
 	grown := s.grown(allocated)
-	if grown == nil || len(s.Marks) < 2 || *grown <= logs.Grain(*allocated(s.Last().Summary)) && !s.leaks() {
+	if grown == nil || len(s.Kept) < 2 || *grown <= logs.Grain(*allocated(s.Last().Summary)) && !s.leaks() {
 		return nil
 	}
 	f, e := s.finding(finding.Growth, fmt.Sprintf("allocated memory grew by %s %s%s", units.Bytes(*grown), s.between(), s.rate(*grown)))
@@ -249,21 +249,21 @@ func (s *tableSeries) growth() []finding.Finding {
 	case len(s.allocs) < tablesForTrend:
 		first := *allocated(s.First().Summary)
 		if *grown < clearBytes || float64(first+*grown) < clearGrowth*float64(first) {
-			f.Basis = "two tables are no trend"
+			f.Basis = "two tables do not make a trend"
 			return []finding.Finding{f}
 		}
-		f.Confidence, f.Basis = suspect, "two tables are no trend: growth from one moment to another can be warm-up, or a larger input"
+		f.Confidence, f.Basis = suspect, "two tables do not make a trend: growth from one moment to another can be warm-up, or a larger input"
 		f.Severity = finding.Warning
 	case s.leaks() && s.verdict.Confidence >= sure:
 		f.Confidence, f.Severity = s.verdict.Confidence, finding.Problem
-		f.Title += ", and nothing of it goes"
+		f.Title += ", and none of it is freed"
 	case s.leaks():
 		f.Confidence, f.Severity = s.verdict.Confidence, finding.Warning
 	default:
 		f.Confidence, f.Basis = 1, "the totals go up and down"
 		switch s.verdict.Class {
 		case trend.Once:
-			f.Basis = "it grew in one interval only: warm-up, or something made to stay"
+			f.Basis = "it grew in one interval only: warm-up, or something meant to stay"
 		case trend.Levelled:
 			f.Basis = "it grew, then stopped or slowed down"
 		}
@@ -271,16 +271,16 @@ func (s *tableSeries) growth() []finding.Finding {
 	}
 	f.Kind = finding.Leak
 	if !s.more() {
-		f.Detail = append(f.Detail, "the number of allocations did not grow: they became larger, as with longer inputs, rather than more")
+		f.Detail = append(f.Detail, "the number of allocations did not grow: they became larger, as with longer inputs, not more numerous")
 	}
-	f.Remedies = []finding.Remedy{{Kind: "code", Text: "tables do not say who holds the memory; snapshots do: record some, and give them to strandline diagnose"}}
-	if f.Severity == finding.Problem { // else a report ends with it
+	f.Remedies = []finding.Remedy{{Kind: "code", Text: "tables do not show what holds the memory; snapshots do: record some, and run strandline diagnose on them"}}
+	if f.Severity == finding.Problem { // otherwise the report ends with it
 		f.Remedies[0].Setting = Recording
 	}
 	return []finding.Finding{f}
 }
 
-// addSplit says how growth of reserved memory divides.
+// addSplit says how the growth of reserved memory divides.
 func (s *tableSeries) addSplit(f *finding.Finding, e *finding.TableEvidence) {
 	grown, all, kept := s.grown(allocated), s.grown(reserved), s.grown(cached)
 	e.AllocatedGrowthBytes, e.ReservedGrowthBytes, e.CachedGrowthBytes = grown, all, kept
@@ -294,10 +294,10 @@ func (s *tableSeries) addSplit(f *finding.Finding, e *finding.TableEvidence) {
 	}
 }
 
-// cached judges reserved memory that grows while what is allocated does not.
+// cached judges reserved memory that grows while allocated memory does not.
 func (s *tableSeries) cached() []finding.Finding {
 	kept, all, m := s.grown(cached), s.grown(reserved), s.Last().Summary
-	if kept == nil || len(s.Marks) < 2 || s.leaks() {
+	if kept == nil || len(s.Kept) < 2 || s.leaks() {
 		return nil
 	}
 	free, total := *cached(m), *reserved(m)
@@ -310,18 +310,18 @@ func (s *tableSeries) cached() []finding.Finding {
 	e.ReservedBytes, e.PeakReservedBytes, e.PeakActiveBytes = m.Reserved.Current, m.Reserved.Peak, m.Active.Peak
 	e.ReleasableBytes, e.NonReleasableBytes = releasable(m), m.NonReleasable.Current
 	over := less(m.Reserved.Current, m.Active.Peak)
-	f.Remedies = []finding.Remedy{finding.CodeChange("torch.cuda.empty_cache() gives to other processes what is in no piece; within this one it is used again")}
+	f.Remedies = []finding.Remedy{finding.CodeChange("torch.cuda.empty_cache() returns whole free segments for other processes to use; this process would reuse them")}
 	if over == nil || float64(*over) < overheadShare*float64(total) {
-		f.Detail = append(f.Detail, "the peak of memory in use explains it: it is what a high moment left, and no waste")
+		f.Detail = append(f.Detail, "the peak of memory in use explains it: it was needed at that moment, and is not waste")
 		return []finding.Finding{f}
 	}
 	e.OverheadBytes = over
-	f.Detail = append(f.Detail, fmt.Sprintf("%s more is reserved than the %s that were in use at the peak: sizes that change leave pieces that serve no later request", units.Bytes(*over), units.Bytes(*m.Active.Peak)))
+	f.Detail = append(f.Detail, fmt.Sprintf("%s more is reserved than the %s in use at the peak: varying sizes leave pieces that serve no later request", units.Bytes(*over), units.Bytes(*m.Active.Peak)))
 	f.Severity, f.Confidence = finding.Warning, suspect
-	f.Basis = "two tables are no trend"
+	f.Basis = "two tables do not make a trend"
 	if n := s.rises(reserved); n >= tablesForTrend-1 {
 		f.Confidence = 1 - math.Pow(0.5, float64(n))
-		f.Basis = fmt.Sprintf("reserved memory rose from table to table in %d tables, and stands far above the peak of what was in use", n+1)
+		f.Basis = fmt.Sprintf("reserved memory rose from table to table in %d tables, and is far above the peak of memory in use", n+1)
 	}
 	if !expandableOnly(m) {
 		f.Remedies = append(expandable("", nil), f.Remedies...)
@@ -329,10 +329,11 @@ func (s *tableSeries) cached() []finding.Finding {
 	return []finding.Finding{f}
 }
 
-// rises is in how many intervals a row rose, 0 if it did not in one of them.
+// rises is the number of intervals in which a row rose, 0 if it did not rise in every
+// one.
 func (s *tableSeries) rises(row func(*logs.Summary) *int64) (n int) {
-	for j := 1; j < len(s.Marks); j++ {
-		a, b := row(s.Marks[j-1].Summary), row(s.Marks[j].Summary)
+	for j := 1; j < len(s.Kept); j++ {
+		a, b := row(s.Kept[j-1].Summary), row(s.Kept[j].Summary)
 		if a == nil || b == nil || *b <= *a {
 			return 0
 		}
@@ -341,12 +342,12 @@ func (s *tableSeries) rises(row func(*logs.Summary) *int64) (n int) {
 	return n
 }
 
-// limit finds a process at the limit of the device: failures between the tables,
-// and segments that the driver refused.
+// limit finds a process at the limit of the device: requests that failed between the
+// tables, and segments that the driver refused.
 func (s *tableSeries) limit() []finding.Finding {
 	retries := s.grown(func(s *logs.Summary) *int64 { return s.Retries })
 	ooms := s.grown(func(s *logs.Summary) *int64 { return s.OOMs })
-	if len(s.Marks) < 2 || *orZero(retries) == 0 && *orZero(ooms) == 0 {
+	if len(s.Kept) < 2 || *orZero(retries) == 0 && *orZero(ooms) == 0 {
 		return nil
 	}
 	var parts []string
@@ -360,28 +361,28 @@ func (s *tableSeries) limit() []finding.Finding {
 	f.Severity, f.Basis = finding.Warning, "PyTorch's own counters"
 	e.Retries, e.OOMs = retries, ooms
 	if n := *orZero(retries); n > 0 {
-		f.Detail = append(f.Detail, fmt.Sprintf("%.2g refusals from table to table: each waits for the device and gives the cache back, to take it again in the next step", float64(n)/float64(s.Count-1)))
+		f.Detail = append(f.Detail, fmt.Sprintf("%.2g refusals from table to table: each waits for the device and returns the cache, only to take it again in the next step", float64(n)/float64(s.Count-1)))
 	}
-	f.Remedies = judgelogs.NeedLess()
+	f.Remedies = shortage.NeedLess()
 	if !expandableOnly(s.Last().Summary) && s.unused() {
 		f.Remedies = append(f.Remedies, expandable("", nil)...)
 	}
 	return []finding.Finding{f}
 }
 
-// unused reports whether one of the tables has reserved memory which is not in use, now
-// or where both were highest: without it, there are no pieces to be joined.
+// unused reports whether any table has reserved memory that is not in use, either now or
+// when both were highest: without it, there are no pieces to join.
 func (s *tableSeries) unused() bool {
 	much := func(reserved, active *int64) bool {
 		n := less(reserved, active)
 		return n != nil && float64(*n) > notable*float64(*reserved)
 	}
-	return slices.ContainsFunc(s.Marks, func(m compare.Mark) bool {
+	return slices.ContainsFunc(s.Kept, func(m compare.Table) bool {
 		return much(m.Reserved.Current, m.Active.Current) || much(m.Reserved.Peak, m.Active.Peak)
 	})
 }
 
-// between says from when to when the tables are.
+// between says what period the tables cover.
 func (s *tableSeries) between() string {
 	first, last := s.First(), s.Last()
 	what := "between two tables"
@@ -397,7 +398,7 @@ func (s *tableSeries) between() string {
 	return fmt.Sprintf("%s (line %s to line %s)", what, units.Count(first.Line), units.Count(last.Line))
 }
 
-// rate is growth by table and, where the text has times, by hour.
+// rate is the growth per table and, if the text has times, per hour.
 func (s *tableSeries) rate(grown int64) (text string) {
 	if s.Count > 2 {
 		text = ": " + units.Bytes(grown/int64(s.Count-1)) + " a table"

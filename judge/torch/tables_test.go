@@ -20,11 +20,11 @@ func judgeText(t testing.TB, texts ...string) Answer {
 	t.Helper()
 	var files []*digest.File
 	for i, text := range texts {
-		said, err := logs.Scan(strings.NewReader(text))
+		found, err := logs.Scan(strings.NewReader(text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		files = append(files, &digest.File{Name: fmt.Sprintf("%d.log", i), Text: &said})
+		files = append(files, &digest.File{Name: fmt.Sprintf("%d.log", i), Text: &found})
 	}
 	return Files(digest.NewBook(), []*compare.Process{compare.NewProcess("", files)}, Options{})
 }
@@ -48,9 +48,9 @@ func printed(count bool, allocated ...int64) string {
 	return b.String()
 }
 
-// said is the answer in short: the verdict, and of each finding its kind and the
+// summaryOf is the answer in short: the verdict, and of each finding its kind and the
 // first letter of its severity; usage is left out.
-func said(a Answer) string {
+func summaryOf(a Answer) string {
 	out := string(a.Verdict)
 	for _, f := range a.Findings {
 		if f.Kind != finding.Usage {
@@ -83,13 +83,13 @@ func TestTablesOfAllocated(t *testing.T) {
 		{"waves", printed(true, 1000, 1900, 1100, 1700, 1050, 1950, 1000, 1800), "ok growth:i"},
 		{"waves above a little growth", printed(true, 1000, 1900, 1010, 1700, 1020, 1950, 1030, 1040), "ok growth:i fragmentation:i"},
 	} {
-		if got := said(judgeText(t, c.text)); got != c.want {
+		if got := summaryOf(judgeText(t, c.text)); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
 }
 
-// TestNoiseIsNoLeak makes totals that wander about a level: hardly one series may
+// TestNoiseIsNoLeak makes totals that wander about a level: very few series may
 // be called a leak.
 func TestNoiseIsNoLeak(t *testing.T) {
 	rng := rand.New(rand.NewSource(1))
@@ -159,7 +159,7 @@ func TestRealTables(t *testing.T) {
 		{"nothing but an end", []string{strings.SplitN(read("small.txt"), "| Non-releasable memory", 2)[1]}, "unknown", "", nil},
 	} {
 		a := judgeText(t, c.texts...)
-		if got := said(a); got != c.want {
+		if got := summaryOf(a); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 		if c.title == "" {
@@ -218,7 +218,7 @@ func TestPiecesAtTheLimit(t *testing.T) {
 // TestCacheOfAPeak holds a cache that the peak of what was in use explains.
 func TestCacheOfAPeak(t *testing.T) {
 	a := judgeText(t, printed(true, 1000, 8000, 1000, 1000))
-	if got := said(a); got != "ok fragmentation:i" {
+	if got := summaryOf(a); got != "ok fragmentation:i" {
 		t.Error(got)
 	}
 }
@@ -244,7 +244,7 @@ func TestAbsentIsNotZero(t *testing.T) {
 	} {
 		a := judgeText(t, without(string(text), row))
 		if len(a.Findings) != 1 {
-			t.Fatalf("without %s: %s", row, said(a))
+			t.Fatalf("without %s: %s", row, summaryOf(a))
 		}
 		for i, n := range absent(a.Findings[0].Evidence.(*table)) {
 			if n != nil {
@@ -254,7 +254,7 @@ func TestAbsentIsNotZero(t *testing.T) {
 	}
 }
 
-// TestExpandableTables holds that nothing is said of what empty_cache would return
+// TestExpandableTables checks that the answer does not mention what empty_cache would return
 // where no row counts the segments.
 func TestExpandableTables(t *testing.T) {
 	a := judgeText(t, strings.Replace(printed(true, 5000, 1000), "| Allocations", "| Allocations | 1 | 1 | 1 | 1 |\n| GPU reserved segments | 0 | 0 | 0 | 0 |\nx", 2))

@@ -23,7 +23,7 @@ func findingOf(t *testing.T, file string, kind finding.Kind) finding.Finding {
 }
 
 // TestUnusedGraphs reads a recording of forward passes with gradients on, each output
-// in the place of the one before, that began after the first.
+// in place of the one before, that began after the first.
 func TestUnusedGraphs(t *testing.T) {
 	f := findingOf(t, "testdata/w23_own.forwardlate.pickle.gz", finding.Peak)
 	e := f.Evidence.(*finding.PeakEvidence)
@@ -53,7 +53,7 @@ func TestInferred(t *testing.T) {
 			t.Errorf("at the %s: %d bytes are unknown, all that is inferred should be", what, unknown)
 		}
 	}
-	if text := strings.Join(f.Detail, "\n"); !strings.Contains(text, "inferred, 93.8% sure") {
+	if text := strings.Join(f.Detail, "\n"); !strings.Contains(text, "inferred, confidence 93.8%") {
 		t.Errorf("the inference is not called one: %s", text)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strandline/units"
 )
 
-// usage says what memory holds where a file has no history of a device.
+// usage says what is in memory if a file has no history of a device.
 func usage(s *subject) []finding.Finding {
 	p, d, leaks := s.process, s.newest, s.leaks
 	m := &d.Purpose.End
@@ -19,9 +19,9 @@ func usage(s *subject) []finding.Finding {
 	f := finding.Finding{
 		Kind: finding.Usage, Severity: finding.Info, Confidence: known(held), Device: &d.Index, Process: p.Name,
 		Title:    fmt.Sprintf("%s is in use: %s", units.Bytes(m.Bytes), madeOf(held)),
-		Basis:    "the share that the stacks of the blocks tell the purpose of",
+		Basis:    "the share whose purpose is known from the stacks of the blocks",
 		Evidence: &finding.UsageEvidence{ByPurpose: sums.ByPurpose, Bytes: sums.Bytes, LeakedBytes: sums.LeakedBytes, Sites: h.places()},
-		Detail:   append([]string{"the file has no history: what was the peak, and what is soon freed, it does not tell"}, heaviest(held)...),
+		Detail:   append([]string{"the file has no history: it does not show what the peak was, or what is soon freed"}, heaviest(held)...),
 	}
 	return []finding.Finding{f}
 }

@@ -10,9 +10,9 @@ import (
 	"strandline/units"
 )
 
-// waiting finds memory that the program had freed and that waited for another
-// stream (record_stream, and collectives before PyTorch 2.8) when memory was
-// highest. What waits at other times costs nothing: a batch in flight always does.
+// waiting finds memory that the program had freed but that was still waiting for another
+// stream (record_stream, and collectives before PyTorch 2.8) when memory use was highest.
+// Waiting at other times costs nothing: a batch in flight always waits.
 func waiting(s *subject) []finding.Finding {
 	p, device, d := s.process, s.device, s.newest
 	w := &d.Waiting
@@ -26,23 +26,24 @@ func waiting(s *subject) []finding.Finding {
 	}
 	f := finding.Finding{
 		Kind: finding.Waiting, Severity: severity, Confidence: 1, Device: &device, Process: p.Name,
-		Title: fmt.Sprintf("the peak of %s would be %s, had freed memory not waited for other streams", units.Bytes(d.PeakRequested), units.Bytes(w.Without)) +
+		Title: fmt.Sprintf("the peak of %s would be %s if freed memory had not waited for other streams", units.Bytes(d.PeakRequested), units.Bytes(w.Without)) +
 			mostly(w.Sites),
-		Basis: "the allocator records when a block is freed, and when other streams let go of it",
+		Basis: "the allocator records when a block is freed, and when other streams release it",
 		Bytes: finding.Int(w.Bytes), Count: finding.Int(int64(w.Count)),
 		Evidence: e,
 	}
 	addWaiting(&f, e, d)
 	f.Remedies = []finding.Remedy{
 		finding.CodeChange("instead of record_stream, keep the tensor until the stream that allocated it has waited for the other one (event.record() there, stream.wait_event() here, then del): it can then be used again at once"),
-		finding.CodeChange("let the host not run so far ahead: synchronise once a step, where the waiting is longest"),
+		finding.CodeChange("keep the host from running so far ahead: synchronize once a step, where the wait is longest"),
 		finding.SettingChange("TORCH_NCCL_AVOID_RECORD_STREAMS=1",
 			"for collectives of PyTorch before 2.8, which record streams for async operations; later ones do not, and ignore the variable"),
 	}
 	return []finding.Finding{f}
 }
 
-// addWaiting says who made what waits, since when and how long.
+// addWaiting says where the waiting memory was allocated, since when it waits, and how
+// long.
 func addWaiting(f *finding.Finding, e *finding.WaitingEvidence, d *digest.Device) {
 	w := &d.Waiting
 	say := func(format string, args ...any) { f.Detail = append(f.Detail, fmt.Sprintf(format, args...)) }
@@ -61,7 +62,7 @@ func addWaiting(f *finding.Finding, e *finding.WaitingEvidence, d *digest.Device
 	if w.Frees > 0 && d.HasTime {
 		mean := w.Total / int64(w.Frees)
 		e.WaitedCount, e.MeanWaitUS, e.LongestWaitUS = &w.Frees, &mean, &w.Longest
-		say("%s waited and went on, after %s on average, %s at the longest", units.Plural(int64(w.Frees), "free"), micros(mean), micros(w.Longest))
+		say("%s waited and completed, after %s on average and %s at most", units.Plural(int64(w.Frees), "free"), micros(mean), micros(w.Longest))
 	}
 	e.UnknownBytes = addSums(f, w.Sites)
 }

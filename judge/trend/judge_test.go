@@ -9,8 +9,8 @@ import (
 
 // held makes a population of spans written as "first-last", one thing each; "n*"
 // before repeats it.
-func held(marks int, spans ...string) *Population {
-	p := NewPopulation(marks)
+func held(checkpoints int, spans ...string) *Population {
+	p := NewPopulation(checkpoints)
 	for _, s := range spans {
 		n, first, last := 1, 0, 0
 		if _, err := fmt.Sscanf(s, "%d*%d-%d", &n, &first, &last); err != nil {
@@ -34,9 +34,9 @@ func TestPopulation(t *testing.T) {
 		{3, 3, 0, 1, 1, 300, 200},
 		{3, 2, 1, 1, 1, 300, 300},
 	} {
-		got := []int64{p.Count[j], p.Kept[j], p.Added(j), p.Lost(j), p.SettledLost[j], p.Bytes[j], p.Final[j]}
+		got := []int64{p.Count[j], p.kept[j], p.added(j), p.Lost(j), p.SettledLost[j], p.Bytes[j], p.Final[j]}
 		if fmt.Sprint(got) != fmt.Sprint([]int64{want.count, want.kept, want.added, want.lost, want.settledLost, want.bytes, want.final}) {
-			t.Errorf("mark %d: count, kept, added, lost, settled lost, bytes, final = %v, want %v", j, got, want)
+			t.Errorf("checkpoint %d: count, kept, added, lost, settled lost, bytes, final = %v, want %v", j, got, want)
 		}
 	}
 }
@@ -49,8 +49,8 @@ func TestJudge(t *testing.T) {
 		want Class
 		sure bool // a confidence of at least a half
 	}{
-		{"one mark", held(1, "9*0-0"), Past{}, TooShort, false},
-		{"two marks", held(2, "9*0-1", "9*1-1"), Past{}, TooShort, false},
+		{"one checkpoint", held(1, "9*0-0"), Past{}, TooShort, false},
+		{"two checkpoints", held(2, "9*0-1", "9*1-1"), Past{}, TooShort, false},
 		{"weights", held(6, "20*0-5"), Past{}, Steady, false},
 		{"temporaries", held(4, "0-0", "1-1", "2-2", "3-3"), Past{}, Turnover, false},
 		{"more work in each file", held(4, "0-0", "2*1-1", "4*2-2", "8*3-3"), Past{}, Turnover, false},
@@ -68,7 +68,7 @@ func TestJudge(t *testing.T) {
 		{"a cache that begins to fill", held(3, "5*0-2", "6*1-2", "6*2-2"), Past{}, Leak, false},
 		{"a cache of uneven things that begins to fill", held(3, "8*0-2", "5*1-2", "4*2-2"), Past{Outlived: 1}, Leak, false},
 		{"a batch a step, from the second step on", held(3, "24*0-2", "12*1-2", "12*2-2"), Past{}, Leak, true},
-		{"a few irregular additions are no proof", held(3, "3*0-2", "5*1-2", "2*2-2"), Past{}, Leak, false},
+		{"a few irregular additions are not proof", held(3, "3*0-2", "5*1-2", "2*2-2"), Past{}, Leak, false},
 		{"but they are with a long past", held(3, "3*0-2", "5*1-2", "2*2-2"), Past{Outlived: 20}, Leak, true},
 	} {
 		v := Judge(c.pop, c.past)
@@ -79,37 +79,37 @@ func TestJudge(t *testing.T) {
 }
 
 // TestMoreEvidence holds a leak of every step: each further file makes the
-// judgement surer.
+// judgment more certain.
 func TestMoreEvidence(t *testing.T) {
 	before := 0.0
-	for marks := 3; marks <= 12; marks++ {
-		p := NewPopulation(marks)
-		for j := range marks {
-			p.Add(Span{j, marks - 1, 1})
-			p.Add(Span{j, marks - 1, 1})
+	for checkpoints := 3; checkpoints <= 12; checkpoints++ {
+		p := NewPopulation(checkpoints)
+		for j := range checkpoints {
+			p.Add(Span{j, checkpoints - 1, 1})
+			p.Add(Span{j, checkpoints - 1, 1})
 		}
 		v := Judge(p, Past{})
 		if v.Class != Leak || v.Confidence <= before || v.Confidence > 1 {
-			t.Errorf("%d marks: %s, %.4f after %.4f", marks, v.Class, v.Confidence, before)
+			t.Errorf("%d checkpoints: %s, %.4f after %.4f", checkpoints, v.Class, v.Confidence, before)
 		}
 		before = v.Confidence
 	}
 }
 
 // TestWorkingSets makes random bounded sets whose members go with the
-// probability that Judge assumes or more: hardly one may be called a leak.
+// probability that Judge assumes or more: very few may be called a leak.
 func TestWorkingSets(t *testing.T) {
 	rng := rand.New(rand.NewSource(1))
 	const tries = 2000
 	wrong := 0
 	for range tries {
-		marks := 3 + rng.Intn(10)
-		p := NewPopulation(marks)
+		checkpoints := 3 + rng.Intn(10)
+		p := NewPopulation(checkpoints)
 		leave := turnover + rng.Float64()*0.5
-		for j := range marks {
+		for j := range checkpoints {
 			for range rng.Intn(5) {
 				last := j
-				for last < marks-1 && rng.Float64() > leave {
+				for last < checkpoints-1 && rng.Float64() > leave {
 					last++
 				}
 				p.Add(Span{j, last, 1})
@@ -134,53 +134,53 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
-// TestManyMarks judges leaks of every interval, of every second and so on, in up
-// to 5,000 marks: each further period makes the judgement surer, wherever the
-// last mark falls, and it is always a number.
-func TestManyMarks(t *testing.T) {
+// TestManyCheckpoints judges leaks of every interval, of every second and so on, in up
+// to 5,000 checkpoints: each further period makes the judgment more certain, wherever the
+// last checkpoint falls, and it is always a number.
+func TestManyCheckpoints(t *testing.T) {
 	lengths := []int{10, 11, 12, 20, 21, 50, 100, 101, 500, 501, 1030, 1031, 1032, 1100, 2000, 5000}
 	for _, every := range []int{1, 2, 3, 5, 10} {
 		for _, things := range []int64{1, 2, 48} {
 			for offset := range every {
 				before := 0.0
-				for _, marks := range lengths {
-					p := NewPopulation(marks)
+				for _, checkpoints := range lengths {
+					p := NewPopulation(checkpoints)
 					rounds := 0
-					for j := 1 + offset; j < marks; j += every {
-						p.AddMany(Span{j, marks - 1, 1}, things)
+					for j := 1 + offset; j < checkpoints; j += every {
+						p.AddMany(Span{j, checkpoints - 1, 1}, things)
 						rounds++
 					}
 					v := Judge(p, Past{})
 					if math.IsNaN(v.Confidence) || v.Confidence < 0 || v.Confidence > 1 {
-						t.Fatalf("%d things every %d of %d marks: confidence %v", things, every, marks, v.Confidence)
+						t.Fatalf("%d things every %d of %d checkpoints: confidence %v", things, every, checkpoints, v.Confidence)
 					}
 					if rounds < 5 {
 						continue
 					}
 					if v.Class != Leak || v.Confidence < before-1e-9 {
-						t.Errorf("%d things every %d of %d marks, from %d on: %s, %.4f after %.4f", things, every, marks, offset, v.Class, v.Confidence, before)
+						t.Errorf("%d things every %d of %d checkpoints, from %d on: %s, %.4f after %.4f", things, every, checkpoints, offset, v.Class, v.Confidence, before)
 					}
 					before = v.Confidence
 				}
 				if before < 0.999 {
-					t.Errorf("%d things every %d of 5,000 marks: confidence %.4f", things, every, before)
+					t.Errorf("%d things every %d of 5,000 checkpoints: confidence %.4f", things, every, before)
 				}
 			}
 		}
 	}
 }
 
-// TestMadeOnce holds things that are made in two or three intervals of a long
-// series and then never again: they are no leak however long the series is.
+// TestMadeOnce judges allocations that are made in two or three intervals of a long
+// series and then never again: they are not a leak, however long the series is.
 func TestMadeOnce(t *testing.T) {
-	for _, marks := range []int{30, 501, 1100, 5000} {
-		for _, at := range [][]int{{1, 3}, {1, 2, 5}, {1, marks / 2}} {
-			p := NewPopulation(marks)
+	for _, checkpoints := range []int{30, 501, 1100, 5000} {
+		for _, at := range [][]int{{1, 3}, {1, 2, 5}, {1, checkpoints / 2}} {
+			p := NewPopulation(checkpoints)
 			for _, j := range at {
-				p.Add(Span{j, marks - 1, 1})
+				p.Add(Span{j, checkpoints - 1, 1})
 			}
 			if v := Judge(p, Past{}); v.Class == Leak && !(v.Confidence < 0.5) {
-				t.Errorf("made at %v of %d marks: %s, %.4f", at, marks, v.Class, v.Confidence)
+				t.Errorf("made at %v of %d checkpoints: %s, %.4f", at, checkpoints, v.Class, v.Confidence)
 			}
 		}
 	}
@@ -201,14 +201,14 @@ func TestAtLeast(t *testing.T) {
 	}
 }
 
-// TestLastMark judges a leak of every tenth mark beside a thing that each mark makes
-// anew: which of the two the last mark holds is not known yet, and no pause.
-func TestLastMark(t *testing.T) {
-	const marks = 41
-	p := NewPopulation(marks)
-	for j := range marks {
+// TestLastCheckpoint judges a leak of every tenth checkpoint beside an allocation that each checkpoint
+// replaces: which of the two the last checkpoint holds is not known yet, and is not a pause.
+func TestLastCheckpoint(t *testing.T) {
+	const checkpoints = 41
+	p := NewPopulation(checkpoints)
+	for j := range checkpoints {
 		if j%10 == 0 && j > 0 {
-			p.Add(Span{j, marks - 1, 1})
+			p.Add(Span{j, checkpoints - 1, 1})
 		} else if j > 0 {
 			p.Add(Span{j, j, 1})
 		}

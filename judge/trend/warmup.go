@@ -2,18 +2,19 @@ package trend
 
 // The assumptions of [WarmUp].
 const (
-	// apart is how far a curve must lie above the straight line from its beginning
-	// to its end, as a share of its rise.
+	// apart is how far a curve must lie above the straight line from its beginning to
+	// its end, as a share of its rise.
 	apart = 0.25
-	// afterwards is how many intervals there must be behind a warm-up, and what
-	// share of all, for the rest to be judged by itself.
+	// afterwards is how many intervals there must be after a warm-up, and
+	// afterwardsShare what share of all intervals, for the rest to be judged
+	// separately.
 	afterwards      = 4
 	afterwardsShare = 0.2
 )
 
-// WarmUp is the mark at which the fast growth ended with which a curve began, as
-// that of a program that loads what it needs; 0 where it did not begin so. What
-// grows behind it grows at another rate, or not at all.
+// WarmUp returns the checkpoint at which the fast growth at the beginning of a curve
+// ended, such as that of a program that loads what it needs; 0 if the curve did not begin
+// that way. What grows after it grows at another rate, or not at all.
 func WarmUp(bytes []int64) int {
 	end, last := 0, len(bytes)-1
 	least := max(afterwards, int(afterwardsShare*float64(last)))
@@ -27,8 +28,8 @@ func WarmUp(bytes []int64) int {
 	return end
 }
 
-// knee is where a curve lies highest above the line from its first point to its
-// last; 0 where that is not high.
+// knee is where a curve lies highest above the line from its first point to its last; 0
+// if it is not far enough above.
 func knee(bytes []int64) (at int) {
 	n := len(bytes) - 1
 	rise := float64(bytes[n] - bytes[0])
@@ -41,19 +42,19 @@ func knee(bytes []int64) (at int) {
 	return at
 }
 
-// From is what the place held at the marks from one on.
-func (p *Population) From(mark int) *Population {
+// From returns what the place held at the given checkpoint and later ones.
+func (p *Population) From(checkpoint int) *Population {
 	return &Population{
-		Count: p.Count[mark:], Bytes: p.Bytes[mark:], Kept: p.Kept[mark:],
-		SettledLost: p.SettledLost[mark:], Final: p.Final[mark:],
+		Count: p.Count[checkpoint:], Bytes: p.Bytes[checkpoint:], kept: p.kept[checkpoint:],
+		SettledLost: p.SettledLost[checkpoint:], Final: p.Final[checkpoint:],
 	}
 }
 
-// Until is what the place held at the first so many marks. Its Final still speaks of
-// the last of all.
-func (p *Population) Until(marks int) *Population {
+// Until returns what the place held at the first n checkpoints. Its Final still refers to
+// the last of all checkpoints.
+func (p *Population) Until(n int) *Population {
 	return &Population{
-		Count: p.Count[:marks], Bytes: p.Bytes[:marks], Kept: p.Kept[:marks],
-		SettledLost: p.SettledLost[:marks], Final: p.Final[:marks],
+		Count: p.Count[:n], Bytes: p.Bytes[:n], kept: p.kept[:n],
+		SettledLost: p.SettledLost[:n], Final: p.Final[:n],
 	}
 }

@@ -16,7 +16,7 @@ func TestWarmUp(t *testing.T) {
 		want  int
 	}{
 		{"nothing", nil, 0},
-		{"one mark", curve(), 0},
+		{"one checkpoint", curve(), 0},
 		{"flat", curve(0, 0, 0, 0, 0, 0, 0, 0), 0},
 		{"a steady leak", curve(5, 4, 6, 5, 5, 4, 6, 5, 5, 5), 0},
 		{"a leak that begins late", curve(0, 0, 0, 0, 0, 5, 5, 5, 5, 5), 0},
@@ -34,14 +34,14 @@ func TestWarmUp(t *testing.T) {
 	}
 }
 
-// What was there at the mark is old to what is judged from it on.
+// What was there at the checkpoint is old to what is judged from it on.
 func TestFrom(t *testing.T) {
 	p := held(9, "30*0-8", "30*1-8", "2*3-8", "2*4-8", "2*5-8", "2*6-8", "2*7-8", "2*8-8")
 	if v := Judge(p, Past{}); v.Class != Levelled {
 		t.Errorf("in all it is %s", v.Class)
 	}
 	later := p.From(2)
-	if v := Judge(later, Past{}); v.Class != Leak || v.Confidence < 0.5 || later.Added(1) != 2 {
-		t.Errorf("from the second mark on it is %s, %.2f, and %d are added at first", v.Class, v.Confidence, later.Added(1))
+	if v := Judge(later, Past{}); v.Class != Leak || v.Confidence < 0.5 || later.added(1) != 2 {
+		t.Errorf("from the second checkpoint on it is %s, %.2f, and %d are added at first", v.Class, v.Confidence, later.added(1))
 	}
 }

@@ -1,4 +1,4 @@
-"""Loops that are told apart by steps.
+"""Loops that are distinguished by steps.
 
 KIND    train (Adam), sgd (plain, no state), manual (p -= lr*g), backward (gradients only), infer, lora, closure
 NOTE    none, scope ("## step N ##" by record_function)

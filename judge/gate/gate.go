@@ -1,0 +1,252 @@
+// Package gate decides, from the memory that a program held over its steps, whether the
+// program leaks, does not leak, or has not run long enough to tell. Package trend decides
+// about a series; this package adds how much must be known before there is a verdict, the
+// growth per step with its bounds, and what a limit allows.
+package gate
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"strandline/finding"
+	"strandline/judge/trend"
+	"strandline/units"
+)
+
+// The metrics.
+const (
+	Host   = "host"   // main memory that does not belong to a file
+	Device = "device" // what PyTorch's allocator has allocated
+)
+
+// A Series is the memory of a process, or of several together, over its steps.
+type Series struct {
+	Metric  string // Host or Device
+	Process string // or which processes, for a person
+	Device  *int
+	Unit    string // of At: Step, Second or Request
+	At      []float64
+	Bytes   []float64
+	// InUse is the part of Bytes that is in use according to the allocators, without
+	// what they keep for later; nil if that is not known for all of them.
+	InUse []float64
+	// Own is what the measurement itself may have added, in bytes.
+	Own float64
+}
+
+// The units of a series.
+const (
+	Step    = "step"
+	Second  = "second"
+	Request = "request"
+)
+
+// A Growth is how many bytes are added per unit, and the bounds between which the true
+// value lies in 9 of 10 cases.
+type Growth struct {
+	Unit            string
+	Rate, Low, High float64
+}
+
+// String returns the growth in words, such as "64 KiB a step (62 KiB to 66 KiB)".
+func (g Growth) String() string {
+	return fmt.Sprintf("%s a %s (%s to %s)", Size(g.Rate), g.Unit, Size(g.Low), Size(g.High))
+}
+
+// Size is an amount of bytes in words.
+func Size(bytes float64) string { return units.Bytes(int64(math.Round(bytes))) }
+
+// Limits are what is allowed. A nil Growth allows no growth; a nil Peak is no limit.
+type Limits struct {
+	Growth *int64  // bytes per unit
+	Peak   *int64  // bytes
+	WarmUp float64 // units at the beginning that are not judged
+}
+
+// A Judgment is the decision about one series.
+type Judgment struct {
+	Series  *Series
+	Verdict finding.Verdict // ok, leak or unknown
+	Course  trend.Course
+	Growth  Growth
+	// Why says what the verdict rests on, or what is missing for a verdict.
+	Why string
+}
+
+// The assumptions of [Judge].
+const (
+	// fewestSteps and fewestSamples are the least that is judged, by steps and by time;
+	// a program may still be starting during a time shorter than shortest.
+	fewestSteps   = 20
+	fewestSamples = 40
+	shortest      = 2.0 // seconds
+	// open is the probability of growth above which growth is not ruled out.
+	open = 0.3
+	// Grain is the growth of main memory over a whole series, in bytes, that programs
+	// have without a leak: pages that are touched for the first time, garbage that is
+	// not collected yet. kept is the same for memory that is known not to be in use:
+	// pieces that do not fit. Growth above small per step could exceed Grain in a
+	// longer series, so the verdict stays open.
+	Grain = 4 << 20
+	kept  = 32 << 20
+	small = 16 << 10
+)
+
+// A course is what a series does, and how much it grew overall, in bytes.
+type course struct {
+	trend.Course
+	Growth
+	grown float64
+}
+
+func follow(unit string, at, bytes []float64) *course {
+	rate, low, high := trend.Slope(at, bytes)
+	return &course{trend.JudgeLevels(at, bytes), Growth{unit, rate, low, high}, rate * (at[len(at)-1] - at[0])}
+}
+
+// grows reports whether memory keeps growing: the curves that go on growing have most of
+// the weight, and the slope after a warm-up is above 0 too. It is undecided if only one
+// of the two holds.
+func (c *course) grows(least, own float64) (yes, undecided bool) {
+	switch {
+	case c.grown < own:
+		return false, false
+	case c.Leaks() && c.grown < least:
+		return false, c.Low > small
+	case c.Leaks():
+		return c.Low > 0, c.Low <= 0
+	case c.Shape == trend.Unknown:
+		return false, true
+	}
+	return false, c.Growing > open && c.Low > 0 && c.grown >= least
+}
+
+// Judge decides whether a series leaks. If the memory in use is known, it decides: memory
+// that merely stays with the allocator is not a leak unless there is a lot of it.
+func Judge(s *Series, o Limits) Judgment {
+	j := Judgment{Series: s, Verdict: finding.Unknown}
+	from := afterWarmUp(s, o.WarmUp)
+	at := s.At[from:]
+	if j.Why = tooLittle(s, at); j.Why != "" {
+		return j
+	}
+	least := 0.0
+	if s.Metric == Host {
+		least = Grain
+	}
+	c := follow(s.Unit, at, s.Bytes[from:])
+	grows, undecided := c.grows(least, s.Own)
+	basis := fmt.Sprintf("%s over %s", units.Plural(int64(c.Samples), "sample"), span(s.Unit, at))
+	if len(s.InUse) == len(s.At) {
+		used := follow(s.Unit, at, s.InUse[from:])
+		usedGrows, usedUndecided := used.grows(least, s.Own)
+		switch {
+		case usedGrows:
+			c, grows = used, true
+			basis += " of what is in use"
+		case grows && c.grown < kept:
+			grows, undecided = false, true
+		case !grows:
+			undecided = usedUndecided
+		}
+	}
+	j.Course, j.Growth = c.Course, c.Growth
+	switch {
+	case grows && o.Growth != nil && c.High <= float64(*o.Growth):
+		j.Verdict, j.Why = finding.OK, "grows, and by no more than is allowed; "+basis
+	case grows && o.Growth != nil && c.Low <= float64(*o.Growth):
+		j.Why = fmt.Sprintf("grows by %s, which may be more or less than the %s allowed: run more steps", j.Growth, units.Bytes(*o.Growth))
+	case grows:
+		j.Verdict, j.Why = finding.Leaking, "keeps growing; "+basis
+	case undecided && c.Leaks() && c.grown < least:
+		j.Why = fmt.Sprintf("grows by %s so far, as programs also do without a leak; %s: run %s", Size(c.grown), basis, units.Plural(int64(math.Ceil(least/c.Low)), s.Unit))
+	case undecided:
+		j.Why = fmt.Sprintf("grows, and may be about to level off; %s: run twice as long", basis)
+	case c.Leaks():
+		j.Verdict, j.Why = finding.OK, fmt.Sprintf("grew by %s, as programs do without a leak; %s", Size(c.grown), basis)
+	default:
+		j.Verdict, j.Why = finding.OK, described(&j.Course)+"; "+basis
+	}
+	return j
+}
+
+// afterWarmUp is the first index after the units at the beginning that are not judged.
+func afterWarmUp(s *Series, units float64) int {
+	for i, x := range s.At {
+		if x >= s.At[0]+units {
+			return i
+		}
+	}
+	return len(s.At)
+}
+
+// tooLittle says what is missing for a verdict; it is empty if nothing is.
+func tooLittle(s *Series, at []float64) string {
+	switch n := len(at); {
+	case s.Unit != Second && n < fewestSteps:
+		return fmt.Sprintf("%s of memory at the end of a %s: a verdict needs %d after the warm-up", units.Plural(int64(n), "sample"), s.Unit, fewestSteps)
+	case s.Unit == Second && (n < fewestSamples || at[n-1]-at[0] < shortest):
+		var lasted float64
+		if n > 0 {
+			lasted = at[n-1] - at[0]
+		}
+		return fmt.Sprintf("%s in %s: without steps, a verdict needs %d samples and %s after the warm-up", units.Plural(int64(n), "sample"), units.Seconds(lasted), fewestSamples, units.Seconds(shortest))
+	}
+	return ""
+}
+
+// span is how long a series is, in words.
+func span(unit string, at []float64) string {
+	long := at[len(at)-1] - at[0]
+	if unit == Second {
+		return units.Seconds(long)
+	}
+	return units.Plural(int64(math.Round(long)), unit)
+}
+
+// described says in words what a series that does not leak does.
+func described(c *trend.Course) string {
+	level := Size(c.Level)
+	switch c.Shape {
+	case trend.Plateau:
+		return "grew and levels off at " + level
+	case trend.Step:
+		return "changed in one or a few steps, and is constant at " + level
+	case trend.Sawtooth:
+		return "grows and is released again and again"
+	case trend.Falling:
+		return "falls, to " + level + " at the end"
+	}
+	return "does not grow; it is at " + level
+}
+
+// Name says whose memory a series measures, and which kind.
+func (s *Series) Name() string {
+	what := "host memory"
+	if s.Metric == Device {
+		what = "device memory"
+		if s.Device != nil {
+			what = fmt.Sprintf("device %d", *s.Device)
+		}
+	}
+	return strings.TrimSpace(what + " of " + s.Process)
+}
+
+// Verdict combines several judgments: leak if one leaks, unknown if one is unknown or
+// there are none.
+func Verdict(all []Judgment) finding.Verdict {
+	if len(all) == 0 {
+		return finding.Unknown
+	}
+	out := finding.OK
+	for i := range all {
+		switch all[i].Verdict {
+		case finding.Leaking:
+			return finding.Leaking
+		case finding.Unknown:
+			out = finding.Unknown
+		}
+	}
+	return out
+}

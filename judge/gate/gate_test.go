@@ -1,0 +1,93 @@
+package gate
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"strandline/finding"
+)
+
+const mib = 1 << 20
+
+// steps is a series of n steps whose levels f makes, with noise of some pages.
+func steps(n int, f func(i float64) float64) *Series {
+	r := rand.New(rand.NewPCG(1, 2))
+	s := &Series{Metric: Host, Unit: Step, Process: "pid1 (train)"}
+	for i := range n {
+		s.At = append(s.At, float64(i+1))
+		s.Bytes = append(s.Bytes, 100*mib+f(float64(i))+40000*r.Float64())
+	}
+	return s
+}
+
+func TestJudge(t *testing.T) {
+	leak := func(i float64) float64 { return 65536 * i }
+	// with is a series of which so much is in use.
+	with := func(s *Series, f func(i float64) float64) *Series {
+		s.InUse = steps(len(s.At), f).Bytes
+		return s
+	}
+	flat := func(float64) float64 { return 0 }
+	noisy := steps(200, flat)
+	for i := range noisy.Bytes {
+		noisy.Bytes[i] += 4 * mib * math.Abs(math.Sin(float64(i*i))) // of pieces that do not fit
+	}
+	growth := func(n int64) *int64 { return &n }
+	for _, c := range []struct {
+		name   string
+		series *Series
+		limits Limits
+		want   finding.Verdict
+		why    string
+	}{
+		{"leak", steps(200, leak), Limits{}, finding.Leaking, "keeps growing"},
+		{"in use, behind noise", with(noisy, leak), Limits{}, finding.Leaking, "in use"},
+		{"kept by the allocator", with(steps(200, func(i float64) float64 { return 40000 * i }), flat), Limits{}, finding.Unknown, "twice as long"},
+		{"much kept by the allocator", with(steps(200, func(i float64) float64 { return 300000 * i }), flat), Limits{}, finding.Leaking, ""},
+		{"flat", steps(200, flat), Limits{}, finding.OK, ""},
+		{"warm-up", steps(200, func(i float64) float64 { return 50 * mib * (1 - math.Exp(-i/10)) }), Limits{}, finding.OK, ""},
+		{"cache", steps(200, func(i float64) float64 { return min(i, 60) * mib }), Limits{}, finding.OK, "levels off"},
+		{"sawtooth", steps(200, func(i float64) float64 { return math.Mod(i, 17) * mib }), Limits{}, finding.OK, ""},
+		{"a page a step", steps(200, func(i float64) float64 { return 4096 * i }), Limits{}, finding.OK, "without a leak"},
+		{"a leak in a short run", steps(40, leak), Limits{}, finding.Unknown, "run 6"},
+		{"few steps", steps(12, leak), Limits{}, finding.Unknown, "12 samples"},
+		{"few after the warm-up", steps(100, leak), Limits{WarmUp: 90}, finding.Unknown, "10 samples"},
+		{"only warm-up", steps(100, leak), Limits{WarmUp: 900}, finding.Unknown, "0 samples"},
+		{"none", &Series{Metric: Host, Unit: Second}, Limits{}, finding.Unknown, "0 samples"},
+		{"allowed", steps(200, leak), Limits{Growth: growth(mib)}, finding.OK, "no more than is allowed"},
+		{"not allowed", steps(200, leak), Limits{Growth: growth(1000)}, finding.Leaking, ""},
+		{"about what is allowed", steps(200, leak), Limits{Growth: growth(65540)}, finding.Unknown, "more or less"},
+		{"device", &Series{Metric: Device, Unit: Step, At: steps(50, leak).At, Bytes: ramp(50, 512)}, Limits{}, finding.Leaking, ""},
+	} {
+		j := Judge(c.series, c.limits)
+		if j.Verdict != c.want || !strings.Contains(j.Why, c.why) {
+			t.Errorf("%s: %s because %q, course %+v; want %s because %q", c.name, j.Verdict, j.Why, j.Course, c.want, c.why)
+		}
+		if f := j.Finding(); f.Title == "" || (f.Severity == finding.Problem) != (c.want == finding.Leaking) {
+			t.Errorf("%s: finding %+v", c.name, f)
+		}
+	}
+}
+
+func ramp(n int, by float64) (out []float64) {
+	for i := range n {
+		out = append(out, by*float64(i))
+	}
+	return out
+}
+
+func TestVerdict(t *testing.T) {
+	ok, leak, unknown := Judgment{Verdict: finding.OK}, Judgment{Verdict: finding.Leaking}, Judgment{Verdict: finding.Unknown}
+	for _, c := range []struct {
+		all  []Judgment
+		want finding.Verdict
+	}{
+		{nil, finding.Unknown}, {[]Judgment{ok}, finding.OK}, {[]Judgment{ok, unknown}, finding.Unknown}, {[]Judgment{unknown, leak, ok}, finding.Leaking},
+	} {
+		if got := Verdict(c.all); got != c.want {
+			t.Errorf("%v: %s, want %s", c.all, got, c.want)
+		}
+	}
+}

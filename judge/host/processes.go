@@ -1,0 +1,84 @@
+package host
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"strandline/host/footprint"
+	"strandline/host/ledger"
+	"strandline/units"
+)
+
+// processOf names the process that holds most of some memory, and says how many others
+// hold some of it; it is empty if only one process is watched.
+func processOf(processes []ledger.Process, shares []ledger.Share) string {
+	if len(processes) < 2 || len(shares) == 0 {
+		return ""
+	}
+	of, all := map[uint32]int64{}, int64(0)
+	for _, s := range shares {
+		of[s.PID] += s.Live
+		all += s.Live
+	}
+	var pids []uint32
+	for pid, live := range of {
+		if 20*live >= all { // any process may hold less than this
+			pids = append(pids, pid)
+		}
+	}
+	if len(pids) == 0 {
+		return fmt.Sprintf("%d processes", len(of))
+	}
+	slices.SortFunc(pids, func(a, b uint32) int { return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a, b)) })
+	name := processName(processes, pids[0])
+	if n := int64(len(pids) - 1); n > 0 {
+		name += " and " + units.Plural(n, "other")
+	}
+	return name
+}
+
+func processName(processes []ledger.Process, pid uint32) string {
+	name := fmt.Sprintf("pid %d", pid)
+	for _, p := range processes {
+		switch {
+		case p.PID != pid || p.Name == "":
+		case p.Role != "":
+			name += " (" + p.Name + ", " + p.Role + ")"
+		default:
+			name += " (" + p.Name + ")"
+		}
+	}
+	return name
+}
+
+func sharesOf(uses []*ledger.Use) (shares []ledger.Share) {
+	for _, u := range uses {
+		shares = append(shares, u.Shares...)
+	}
+	return shares
+}
+
+// looked names the process in which a class was seen from outside: the one that was
+// looked at, except for parts that belong to another.
+func (h host) looked(p footprint.Part) string {
+	switch {
+	case len(h.sums.Processes) < 2:
+		return ""
+	case p.Process > 0:
+		return processName(h.sums.Processes, uint32(p.Process))
+	}
+	return processName(h.sums.Processes, h.subject())
+}
+
+// subject returns the process that was looked at from outside: the first, unless another
+// one accounts for most of the growth of all processes.
+func (h host) subject() uint32 {
+	switch {
+	case h.looks != nil && h.looks.After != nil:
+		return uint32(h.looks.After.PID)
+	case len(h.sums.Processes) > 0:
+		return h.sums.Processes[0].PID
+	}
+	return 0
+}

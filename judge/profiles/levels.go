@@ -1,0 +1,53 @@
+package profiles
+
+import (
+	"regexp"
+
+	"strandline/finding"
+	"strandline/judge/trend"
+	"strandline/profiles"
+	"strandline/units"
+)
+
+// courses judges the columns of a table, each on its own.
+func courses(f *profiles.File, limit *int64) (out []finding.Finding, judged bool) {
+	for i := range f.Columns {
+		c := &f.Columns[i]
+		v := trend.JudgeLevels(c.Times, c.Bytes)
+		judged = judged || v.Shape != trend.Unknown
+		out = append(out, course(c, &v, limit))
+	}
+	return out, judged
+}
+
+// course is the finding on one column.
+func course(c *profiles.Column, v *trend.Course, limit *int64) finding.Finding {
+	if limit == nil {
+		limit = c.Limit
+	}
+	e := v.Evidence(c.Name, limit)
+	f := finding.Finding{
+		Kind: finding.Usage, Severity: finding.Info, Confidence: e.Confidence, Process: c.Process, Bytes: &e.LevelBytes, Evidence: e, Trend: trend.Thinned(c.Bytes),
+		Title: c.Name + ": " + v.Words(), Basis: v.Basis(),
+	}
+	if v.Leaks() {
+		f.Kind, f.Severity = finding.Leak, finding.Problem
+		f.Remedies = remedies(c)
+	}
+	if limit != nil {
+		if text := v.Reaches(*limit, "the limit of "+units.Bytes(*limit)); text != "" {
+			f.Detail = []string{text}
+		}
+	}
+	return f
+}
+
+var ofDevice = regexp.MustCompile(`(?i)(gpu|cuda|hbm|vram|memory\.used|fb_used|device)`)
+
+// remedies are what to do next about a level that grows.
+func remedies(c *profiles.Column) []finding.Remedy {
+	if ofDevice.MatchString(c.Name + " " + c.Process) {
+		return []finding.Remedy{finding.CodeChange("find the line: `strandline record --pid PID` records the allocations of a running PyTorch process, `strandline trace --gpu --pid PID` those from the driver of any process")}
+	}
+	return []finding.Remedy{finding.CodeChange("find the line: `strandline trace --pid PID` of the running process names the calls that take the memory")}
+}

@@ -1,0 +1,98 @@
+// Package shortage holds what failed requests for memory have in common, whether their
+// figures come from a snapshot or a message: the causes, the words for them, and the
+// advice that does not depend on where the figures come from. The cause itself is judged
+// by judge/torch and judge/logs, each with its own arithmetic: the figures in a message
+// are rounded, can be missing or contradict each other, and count different things for
+// each backend.
+package shortage
+
+import (
+	"fmt"
+
+	"strandline/finding"
+	"strandline/units"
+)
+
+// The causes of a failure.
+const (
+	Limit      = "limit"      // a setting keeps PyTorch from memory that is available, or a stated limit is exceeded
+	Fragmented = "fragmented" // enough was free, in pieces
+	TooBig     = "too-big"    // it did not fit
+	Outside    = "outside"    // it would have fitted, if not for what others hold
+	Refused    = "refused"    // the driver refused although it states that there was room
+	Startup    = "startup"    // the budget of an engine does not fit at start-up
+)
+
+// ContextAllowance is what a PyTorch process takes on a device in addition to its
+// segments, in bytes: the CUDA context and loaded kernels, some hundred MiB.
+const ContextAllowance = 640 << 20
+
+// Room returns everything a request could have used, had it been in one piece: what
+// the driver and the segments have free. It is nil if a figure is unknown.
+func Room(free, reserved, active *int64) *int64 {
+	if free == nil || reserved == nil || active == nil {
+		return nil
+	}
+	return finding.Int(*free + *reserved - *active)
+}
+
+// Amount returns in words a number of bytes that can be unknown.
+func Amount(n *int64) string {
+	if n == nil {
+		return "an unknown amount"
+	}
+	return units.Bytes(*n)
+}
+
+// Holders says who holds the memory of a device that is outside PyTorch; own is how much
+// of it this process holds, nil if unknown.
+func Holders(own, outside *int64) string {
+	if own == nil {
+		return "the context, other libraries, other processes"
+	}
+	return fmt.Sprintf("%s by this process (its context, other libraries), %s by others", units.Bytes(*own), units.Bytes(*outside-*own))
+}
+
+// WrongCapacity says that a device cannot have the given size.
+func WrongCapacity(capacity, reserved, free int64) string {
+	return fmt.Sprintf("the device cannot have %s: PyTorch had reserved %s and %s more was free; the size given is not used",
+		units.Bytes(capacity), units.Bytes(reserved), units.Bytes(free))
+}
+
+// ListProcesses is the command that shows who holds memory on the device.
+const ListProcesses = "nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv"
+
+// FindHolder is how to find who holds memory outside PyTorch; own is true if most of it
+// is known to belong to this process.
+func FindHolder(own bool) finding.Remedy {
+	if own {
+		return finding.CodeChange("look for a library in this process that allocates outside PyTorch (NCCL, cuDNN, an inference engine): by the message's figures, most of the memory outside PyTorch is this process's own")
+	}
+	return finding.SettingChange(ListProcesses,
+		"look for other processes on the device; if there are none, a library in this process allocates outside PyTorch (NCCL, cuDNN, an inference engine)")
+}
+
+// littleUsed is the share, of what PyTorch had or was free, below which little was in
+// use.
+const littleUsed = 0.5
+
+// GiveCapacity is the advice if little of what PyTorch had or could have had was in use,
+// and the size of the device is unknown.
+func GiveCapacity(free, reserved, active int64) (r finding.Remedy, ok bool) {
+	if float64(active) >= littleUsed*float64(free+reserved) {
+		return r, false
+	}
+	return finding.Remedy{Kind: "code", Setting: "strandline diagnose --capacity 80GiB FILE",
+		Text: "little of the memory that PyTorch had or could have had was in use: give the size of the device, to learn whether others hold the rest"}, true
+}
+
+// NeedLess is what helps if a program needs more than there is.
+func NeedLess() []finding.Remedy {
+	return []finding.Remedy{finding.CodeChange("allocate less at once: a smaller batch or shorter sequences, the loss in chunks, activation checkpointing; or keep less: parameters and optimizer state sharded, in fewer bits or on the host")}
+}
+
+// RaiseLimit is what helps if a limit stopped a request.
+func RaiseLimit() []finding.Remedy {
+	return []finding.Remedy{finding.SettingChange("torch.cuda.set_per_process_memory_fraction(1.0)",
+		"raise the limit, or remove the call to set_per_process_memory_fraction (since PyTorch 2.10 also per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF)")}
+}

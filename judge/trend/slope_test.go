@@ -1,0 +1,49 @@
+package trend
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestSlope draws lines of known slope with noise that goes on, and counts how often
+// the bounds hold the truth.
+func TestSlope(t *testing.T) {
+	const each, slope = 200, 1000.0
+	inside := 0
+	for seed := range uint64(each) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		var at, v []float64
+		rest := red(r, 200)
+		for i := range 200 {
+			at = append(at, float64(i))
+			v = append(v, 1e8+slope*float64(i)+30000*rest[i]+10000*r.NormFloat64())
+		}
+		rate, low, high := Slope(at, v)
+		if !(low <= rate && rate <= high) {
+			t.Fatalf("%v is not between %v and %v", rate, low, high)
+		}
+		if low <= slope && slope <= high {
+			inside++
+		}
+	}
+	t.Logf("the bounds hold the truth in %d of %d", inside, each)
+	if inside < each*85/100 {
+		t.Errorf("the bounds hold the truth in %d of %d", inside, each)
+	}
+}
+
+// TestSlopeBehindWarmUp does not count what a program loads at first.
+func TestSlopeBehindWarmUp(t *testing.T) {
+	var at, v []float64
+	for i := range 200 {
+		at = append(at, float64(i))
+		v = append(v, 1e9-1e9*math.Exp(-float64(i)/4)+100*float64(i))
+	}
+	if rate, low, high := Slope(at, v); math.Abs(rate-100) > 20 || low > rate || high < rate {
+		t.Errorf("%v, between %v and %v", rate, low, high)
+	}
+	if _, low, high := Slope(at[:3], v[:3]); !math.IsInf(low, -1) || !math.IsInf(high, 1) {
+		t.Errorf("of three samples: between %v and %v", low, high)
+	}
+}

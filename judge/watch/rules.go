@@ -1,0 +1,221 @@
+package watch
+
+import (
+	"fmt"
+	"slices"
+
+	"strandline/finding"
+	"strandline/host/sample"
+	"strandline/judge/trend"
+	"strandline/units"
+)
+
+// A rule judges one figure of a process on the host or on a device.
+type rule struct {
+	figure figure
+	device bool
+	// only says with what else the figure is judged; nil if with anything.
+	only func(w *Watch, k key) bool
+	// Of a leak:
+	kind     finding.Kind
+	severity finding.Severity
+	what     string // the subject of the sentence
+	detail   string
+	remedies func(pid int) []finding.Remedy
+	// fills is a detail of one that levels off, empty if it is not reported.
+	fills   string
+	release finding.Remedy
+}
+
+// rules are judged in this order; of one subject, an earlier leak keeps a later one
+// from being reported where only says so.
+//
+// To add one: a field in host/sample, filled by host/sampler; a figure in watch.go; its
+// line in addProcess; a rule here; docs/watch.md.
+var rules = []rule{
+	{
+		figure: allocated, device: true, kind: finding.Leak, severity: finding.Problem, what: "memory allocated by PyTorch",
+		detail: "tensors are kept: the allocations themselves grow, not the cache around them",
+		remedies: func(pid int) []finding.Remedy {
+			return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find the line that keeps the tensors: `strandline diagnose $(strandline snapshot --pid %d)`", pid))}
+		},
+		fills: "tensors were allocated, and stay; this is not a leak",
+	},
+	{
+		figure: reserved, device: true, only: without(allocated), kind: finding.Fragmentation, severity: finding.Problem, what: "PyTorch's cache",
+		detail: "reserved memory grows while allocated memory does not: free blocks do not fit what is asked for",
+		remedies: func(pid int) []finding.Remedy {
+			return []finding.Remedy{
+				finding.SettingChange("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "start the process with segments that grow instead of new ones"),
+				finding.CodeChange(fmt.Sprintf("see which sizes break it up: `strandline simulate $(strandline snapshot --pid %d)`", pid)),
+			}
+		},
+		fills:   "memory that PyTorch keeps for its next allocations; this is not a leak",
+		release: finding.CodeChange("if other processes need it: `torch.cuda.empty_cache()` gives it back; the next allocations then ask the driver again, which takes about a millisecond each"),
+	},
+	{
+		figure: other, device: true, kind: finding.Leak, severity: finding.Problem, what: "device memory outside PyTorch",
+		detail: "a library, CUDA graphs or the driver takes it, not PyTorch's allocator",
+		remedies: func(pid int) []finding.Remedy {
+			return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find who takes it: `strandline trace --gpu --pid %d`", pid))}
+		},
+		fills: "the context, kernels and libraries; this is not a leak",
+	},
+	{
+		figure: used, device: true, only: unsplit, kind: finding.Leak, severity: finding.Problem, what: "device memory",
+		detail: "which part of it grows is not known: what PyTorch has of it is not reported: the process has no recorder, and no PyTorch whose counters can be read",
+		remedies: func(pid int) []finding.Remedy {
+			return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find who takes it: `strandline record --pid %d --duration 60s` for PyTorch's allocations, `strandline trace --gpu --pid %d` for those from the driver", pid, pid))}
+		},
+		fills: "it does not grow any more",
+	},
+	{
+		figure: anonymous, kind: finding.Leak, severity: finding.Problem, what: "anonymous memory on the host",
+		detail: "heap, Python's objects or mappings of its own", remedies: traceHost, fills: "it does not grow any more",
+	},
+	{
+		figure: shared, kind: finding.Leak, severity: finding.Problem, what: "shared memory on the host",
+		detail: "/dev/shm, memory shared between workers, or pinned by CUDA", remedies: traceHost, fills: "it does not grow any more",
+	},
+	{
+		figure: file, kind: finding.FileMapping, severity: finding.Info, what: "file pages in memory",
+		detail: "the kernel drops them when memory is short; this is not a leak",
+	},
+}
+
+func traceHost(pid int) []finding.Remedy {
+	return []finding.Remedy{finding.CodeChange(fmt.Sprintf("find the calls that take it: `strandline trace --pid %d`", pid))}
+}
+
+// without holds where another figure of the same subject does not leak.
+func without(f figure) func(w *Watch, k key) bool {
+	return func(w *Watch, k key) bool {
+		k.figure = f
+		c := w.course(k)
+		return c == nil || !c.Leaks()
+	}
+}
+
+// unsplit holds where PyTorch's share is not known.
+func unsplit(w *Watch, k key) bool {
+	k.figure = allocated
+	return w.series[k] == nil
+}
+
+// judgeProcess applies the rules to a process.
+func (w *Watch) judgeProcess(p *sample.Process) (out []Found) {
+	for i := range rules {
+		r := &rules[i]
+		if !r.device {
+			if f, ok := w.apply(r, p, -1); ok {
+				out = append(out, f)
+			}
+			continue
+		}
+		for k := range p.Devices {
+			if f, ok := w.apply(r, p, p.Devices[k].Device); ok {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+// apply judges one figure. It is not ok if there is nothing to report.
+func (w *Watch) apply(r *rule, p *sample.Process, device int) (out Found, ok bool) {
+	k := key{subject{process: p.ID(), device: device}, r.figure}
+	c := w.course(k)
+	if c == nil || c.Shape == trend.Unknown || r.only != nil && !r.only(w, k) {
+		return out, false
+	}
+	s := w.series[k]
+	left := w.left(p, device)
+	var limit *int64
+	if left != nil {
+		limit = finding.Int(int64(s.now) + left.bytes)
+	}
+	column := string(r.figure)
+	if device >= 0 {
+		column = fmt.Sprintf("device %d %s", device, r.figure)
+	}
+	e := c.Evidence(column, limit)
+	f := finding.Finding{
+		Kind: finding.Usage, Severity: finding.Info, Confidence: e.Confidence, Process: name(p), Bytes: &e.LevelBytes,
+		Title: fmt.Sprintf("%s of %s %s", r.what, name(p), c.Words()), Basis: c.Basis(), Trend: trend.Thinned(s.levels), Evidence: e,
+	}
+	if device >= 0 {
+		f.Device = &device
+	}
+	switch {
+	case c.Leaks():
+		f.Kind, f.Severity, f.Detail = r.kind, r.severity, []string{r.detail}
+		if doubt := w.doubt(p, s); doubt != "" && r.severity == finding.Problem {
+			f.Severity = finding.Warning
+			f.Detail = append(f.Detail, doubt)
+		}
+		if text := w.load.hold(c, s, e); text != "" {
+			f.Detail = append(f.Detail, text)
+		}
+		if left != nil && f.Severity == finding.Problem {
+			if text := c.Reaches(*limit, left.limit); text != "" {
+				f.Detail = append(f.Detail, text)
+			}
+		}
+		if r.remedies != nil {
+			f.Remedies = r.remedies(p.PID)
+		}
+		if !r.device && r.severity == finding.Problem {
+			classes(&f, p)
+		}
+	case (c.Shape == trend.Plateau || c.Shape == trend.Step) && r.fills != "" && s.levels[len(s.levels)-1] > s.levels[0]:
+		f.Detail = []string{r.fills}
+		if r.release.Text != "" {
+			f.Remedies = []finding.Remedy{r.release}
+		}
+	default:
+		return out, false
+	}
+	return w.found(f, k), true
+}
+
+// room is what is left until a limit.
+type room struct {
+	bytes int64
+	limit string // in words
+}
+
+// unified reports whether a device uses the memory of the host.
+func (w *Watch) unified(device int) bool {
+	return slices.ContainsFunc(w.last.Devices, func(d sample.Device) bool { return d.Index == device && d.Unified })
+}
+
+// left is how much more a process can take on a device, or on the host if that is -1;
+// nil if no limit is known.
+func (w *Watch) left(p *sample.Process, device int) (least *room) {
+	if w.last == nil {
+		return nil
+	}
+	if device >= 0 {
+		for i := range w.last.Devices {
+			if d := &w.last.Devices[i]; d.Index == device && d.Free != nil && d.Total != nil {
+				return &room{*d.Free, fmt.Sprintf("the end of %s's %s, of which %s are free,", d.Label(), units.Bytes(*d.Total), units.Bytes(*d.Free))}
+			}
+		}
+		if !w.unified(device) {
+			return nil
+		}
+	}
+	if m := w.last.Machine; m != nil {
+		least = &room{m.Available, fmt.Sprintf("the end of the machine's %s, of which %s are available,", units.Bytes(m.Total), units.Bytes(m.Available))}
+	}
+	for i := range w.last.Groups {
+		g := &w.last.Groups[i]
+		if g.Name != p.Group || g.Used == nil || g.Limit == nil {
+			continue
+		}
+		if n := max(*g.Limit-*g.Used, 0); least == nil || n < least.bytes {
+			least = &room{n, fmt.Sprintf("the limit of its control group, %s, of which %s are left,", units.Bytes(*g.Limit), units.Bytes(n))}
+		}
+	}
+	return least
+}

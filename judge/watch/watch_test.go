@@ -1,0 +1,273 @@
+package watch
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"strandline/finding"
+	"strandline/host/sample"
+)
+
+const mib = 1 << 20
+
+// a level of a made-up process at a time in seconds, MiB
+type level func(t float64) float64
+
+func constant(x float64) level    { return func(float64) float64 { return x } }
+func line(x, rate float64) level  { return func(t float64) float64 { return x + rate*t } }
+func fills(x, more float64) level { return func(t float64) float64 { return x + more*min(t/60, 1) } }
+func bytesOf(x float64) *int64    { n := int64(x * mib); return &n }
+func noisy(l level, by float64) level {
+	r := rand.New(rand.NewPCG(1, 2))
+	return func(t float64) float64 { return l(t) + by*r.NormFloat64() }
+}
+
+// made is a process of which each figure follows a curve; nil is one that is not known.
+type made struct{ anonymous, file, shared, allocated, cached, other level }
+
+func (m made) at(t float64) *sample.Sample {
+	p := sample.Process{PID: 4242, Started: 1, Name: "python", Group: "/jobs", Devices: []sample.DeviceShare{}}
+	if m.anonymous != nil {
+		p.Host = &sample.Host{Anonymous: *bytesOf(m.anonymous(t)), File: *bytesOf(m.file(t)), Shared: *bytesOf(m.shared(t))}
+	}
+	s := &sample.Sample{Seconds: t, Groups: []sample.Group{{Name: "/jobs", Used: bytesOf(2000), Limit: bytesOf(8000)}}, Machine: &sample.Machine{Total: 64 << 30, Available: 32 << 30}}
+	if m.other != nil {
+		d := sample.DeviceShare{Device: 0, Used: bytesOf(m.other(t))}
+		if m.allocated != nil {
+			d.Allocated, d.Cached, d.Other = bytesOf(m.allocated(t)), bytesOf(m.cached(t)), bytesOf(m.other(t))
+			d.Used = bytesOf(m.allocated(t) + m.cached(t) + m.other(t))
+		}
+		p.Devices = append(p.Devices, d)
+		s.Devices = []sample.Device{{Used: d.Used, Free: bytesOf(1000), Total: bytesOf(81920)}}
+	}
+	s.Processes = []sample.Process{p}
+	return s
+}
+
+func watched(m made, seconds int) *Watch {
+	w := New()
+	for t := range seconds {
+		w.Add(m.at(float64(t)))
+	}
+	return w
+}
+
+func TestFindings(t *testing.T) {
+	quiet := made{anonymous: noisy(constant(900), 0.1), file: constant(100), shared: constant(10)}
+	device := func(allocated, cached, other level) made {
+		m := quiet
+		m.allocated, m.cached, m.other = allocated, cached, other
+		return m
+	}
+	host := func(change func(*made)) made {
+		m := quiet
+		change(&m)
+		return m
+	}
+	for _, c := range []struct {
+		name     string
+		process  made
+		kind     finding.Kind // of the first; empty if there is none
+		severity finding.Severity
+		remedy   string
+		detail   string
+	}{
+		{"nothing grows", device(constant(500), constant(100), constant(400)), "", "", "", ""},
+		{"tensors", device(line(500, 2), constant(100), constant(400)), finding.Leak, finding.Problem, "strandline snapshot --pid 4242", "device 0"},
+		{"the cache fills", device(constant(500), fills(10, 800), constant(400)), finding.Usage, finding.Info, "empty_cache", "not a leak"},
+		{"fragmentation", device(noisy(constant(500), 0.2), line(10, 3), constant(400)), finding.Fragmentation, finding.Problem, "expandable_segments", "reserved memory grows while"},
+		{"outside PyTorch", device(constant(500), constant(100), line(400, 2)), finding.Leak, finding.Problem, "strandline trace --gpu --pid 4242", "not PyTorch's allocator"},
+		{"a device without a recorder", made{anonymous: quiet.anonymous, file: quiet.file, shared: quiet.shared, other: line(400, 2)}, finding.Leak, finding.Problem, "strandline trace --gpu --pid 4242", "which part"},
+		{"the heap", host(func(m *made) { m.anonymous = line(900, 3) }), finding.Leak, finding.Problem, "strandline trace --pid 4242", "control group"},
+		{"shared memory", host(func(m *made) { m.shared = line(900, 3) }), finding.Leak, finding.Problem, "strandline trace --pid 4242", "/dev/shm"},
+		{"files", host(func(m *made) { m.file = line(900, 3) }), finding.FileMapping, finding.Info, "", "not a leak"},
+	} {
+		out := watched(c.process, 100).Findings()
+		if c.kind == "" {
+			if len(out) > 0 {
+				t.Errorf("%s: %s", c.name, out[0].Title)
+			}
+			continue
+		}
+		if len(out) != 1 {
+			t.Errorf("%s: %d findings: %+v", c.name, len(out), out)
+			continue
+		}
+		f := out[0]
+		var remedies strings.Builder
+		for _, r := range f.Remedies {
+			remedies.WriteString(r.Setting + r.Text)
+		}
+		if f.Kind != c.kind || f.Severity != c.severity || !strings.Contains(remedies.String(), c.remedy) || !strings.Contains(strings.Join(f.Detail, " "), c.detail) {
+			t.Errorf("%s: %s %s %q %q %+v", c.name, f.Severity, f.Kind, f.Title, f.Detail, f.Remedies)
+		}
+	}
+}
+
+// TestTimeToLimit checks that the nearer limit is named, and the truth lies between the
+// bounds.
+func TestTimeToLimit(t *testing.T) {
+	m := made{anonymous: line(900, 3), file: constant(1), shared: constant(1)}
+	f := watched(m, 200).Findings()[0]
+	e := f.Evidence.(*finding.LevelsEvidence)
+	const truth = (8000 - 2000) / 3.0 // of the group, which has less left than the machine
+	if e.SecondsToLimit == nil || *e.SecondsToLimit[0] > truth || *e.SecondsToLimit[1] == 0 || *e.SecondsToLimit[1] < truth {
+		t.Errorf("%v; the truth is %v", e.SecondsToLimit, truth)
+	}
+}
+
+func TestEndedAndAgain(t *testing.T) {
+	w := watched(made{anonymous: line(900, 3), file: constant(1), shared: constant(1)}, 150)
+	s := made{anonymous: constant(5), file: constant(1), shared: constant(1)}.at(150)
+	s.Processes[0].Started = 2 // the number was given to another one
+	w.Add(s)
+	out := w.Findings()
+	if len(out) != 1 || out[0].Severity != finding.Problem || !strings.Contains(strings.Join(out[0].Detail, " "), "it has ended") {
+		t.Errorf("%+v", out)
+	}
+	for k := range w.series {
+		if k.process.Started == 1 {
+			t.Errorf("%v is kept", k)
+		}
+	}
+}
+
+func TestLimitsAndUnowned(t *testing.T) {
+	w := New()
+	for i := range 60 {
+		s := made{anonymous: constant(900), file: constant(1), shared: constant(1), other: constant(100)}.at(float64(i))
+		s.Groups[0].Used = bytesOf(7700 + float64(i)) // by files in memory
+		s.Devices[0].Unowned = bytesOf(512)
+		s.Devices[0].Processes = []sample.Holding{{PID: 99, Used: bytesOf(512), Owner: sample.Gone}}
+		w.Add(s)
+	}
+	var titles []string
+	for _, f := range w.Findings() {
+		titles = append(titles, string(f.Severity)+" "+f.Title+" "+strings.Join(f.Detail, " "))
+	}
+	got := strings.Join(titles, "\n")
+	for _, want := range []string{"problem the control group /jobs keeps growing", "warning the control group /jobs has 241 MiB left", "warning 512 MiB of device 0 are not held by any live process", "pid 99"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in\n%s", want, got)
+		}
+	}
+}
+
+// TestBounded checks that a series of a long watch is no longer than that of a short
+// one, and still shows its whole time.
+func TestBounded(t *testing.T) {
+	var s series
+	for i := range 20_000 {
+		s.add(float64(i), int64(i)*mib)
+	}
+	if n := len(s.times); n > mostPoints || n < mostPoints/2-1 {
+		t.Errorf("%d points", n)
+	}
+	if first, last := s.times[0], s.times[len(s.times)-1]; first > 200 || last < 19_800 {
+		t.Errorf("from %v to %v", first, last)
+	}
+	if s.judge(); !s.course.Leaks() {
+		t.Errorf("judged %s", s.course.Shape)
+	}
+}
+
+// TestCurrent checks that what is found while the watch runs is what is found at its
+// end.
+func TestCurrent(t *testing.T) {
+	w := watched(made{anonymous: line(900, 3), file: constant(1), shared: constant(1)}, 100)
+	now := w.Current()
+	if len(now) != 1 || now[0].Severity != finding.Problem {
+		t.Errorf("%+v", now)
+	}
+}
+
+// TestYoung judges curves of processes of some age as they are after some time.
+func TestYoung(t *testing.T) {
+	then := func(l level, until float64, rate float64) level {
+		return func(t float64) float64 { return l(min(t, until)) + rate*max(t-until, 0) }
+	}
+	slowing := func(t float64) float64 { return 100 + 200*math.Log1p(t) }
+	waves := func(t float64) float64 { return 100 + 20*t + 60*math.Sin(0.7*t) }
+	for _, c := range []struct {
+		name    string
+		age     float64 // at first, seconds; below 0 if it is not known
+		level   level
+		read    float64 // share of the growth
+		seconds float64
+		over    bool
+		want    finding.Severity
+		detail  string
+	}{
+		{"a start", 0, line(10, 50), 0, 2, false, finding.Warning, "--duration 10s"},
+		{"a start that goes on", 0, line(10, 50), 0, 5, false, finding.Warning, "--duration 10s"},
+		{"a line", 0, line(10, 10), 0, 10, false, finding.Problem, ""},
+		{"a line after imports", 0, then(line(10, 100), 1, 10), 0, 15, false, finding.Problem, ""},
+		{"a line of unknown age", -1, line(10, 10), 0, 10, false, finding.Problem, ""},
+		{"a curve", 0, slowing, 0, 20, false, finding.Warning, "does not grow steadily"},
+		{"waves", 0, waves, 0, 30, false, finding.Warning, "does not grow steadily"},
+		{"waves of unknown age", -1, waves, 0, 30, false, finding.Warning, "not known"},
+		{"a load", 0, line(10, 100), 1, 30, false, finding.Warning, "as when loading"},
+		{"a load of an older one", 300, line(10, 100), 1, 30, false, finding.Problem, ""},
+		{"a job", 0, line(10, 10), 0, 30, true, finding.Warning, "soon after its start"},
+		{"a server that ends", 300, line(10, 10), 0, 30, true, finding.Problem, ""},
+		{"a server for a moment", 300, line(10, 10), 0, 3, false, finding.Warning, "--duration 5s"},
+		{"a server", 300, line(10, 10), 0, 5, false, finding.Problem, ""},
+		{"waves of a server", 300, waves, 0, 20, false, finding.Warning, "does not grow steadily"},
+		{"a cache", 0, then(line(10, 50), 8, 0), 0, 12, false, finding.Info, "does not grow any more"},
+	} {
+		w := New()
+		for at := 0.0; at <= c.seconds; at += 0.125 {
+			s := made{anonymous: c.level, file: constant(1), shared: constant(1)}.at(at)
+			p := &s.Processes[0]
+			if c.age >= 0 {
+				p.Age = &c.age
+			}
+			p.Read = bytesOf(50 + c.read*(c.level(at)-c.level(0)))
+			w.Add(s)
+		}
+		if c.over {
+			w.End()
+		}
+		out := w.Findings()
+		if len(out) != 1 || out[0].Severity != c.want || !strings.Contains(strings.Join(out[0].Detail, " "), c.detail) {
+			t.Errorf("%s: %+v", c.name, out)
+		}
+	}
+}
+
+// TestGroupForAMoment checks that a group that grows for a moment is no problem, whether
+// or not a process of it may leak.
+func TestGroupForAMoment(t *testing.T) {
+	for _, l := range []level{constant(900), line(900, 30)} {
+		w := New()
+		for at := range 20 {
+			s := made{anonymous: l, file: constant(1), shared: constant(1)}.at(float64(at) / 4)
+			s.Groups[0].Used = bytesOf(2000 + 30*float64(at))
+			w.Add(s)
+		}
+		for _, f := range w.Findings() {
+			if f.Severity == finding.Problem {
+				t.Errorf("%s %q", f.Title, f.Detail)
+			}
+		}
+	}
+}
+
+func TestClassesOfGrowth(t *testing.T) {
+	p := &sample.Process{PID: 7, Grown: &sample.Growth{Seconds: 30, Classes: []sample.Class{
+		{Class: string(finding.KernelMemory), Bytes: 900 << 20}, {Class: string(finding.MemoryFiles), Bytes: 700 << 20}, {Class: string(finding.PythonObjects), Bytes: 12 << 20},
+	}}}
+	var f finding.Finding
+	classes(&f, p)
+	want := "its mappings show what came within 30 s: 700 MiB in unnamed files in memory (memfd, or removed from /dev/shm); 12 MiB in use by Python objects"
+	if len(f.Detail) != 1 || f.Detail[0] != want || len(f.Remedies) != 1 || !strings.Contains(f.Remedies[0].Text, "close the files") {
+		t.Errorf("%q, %+v", f.Detail, f.Remedies)
+	}
+	f = finding.Finding{}
+	classes(&f, &sample.Process{PID: 7, Grown: &sample.Growth{}})
+	if classes(&f, &sample.Process{PID: 7}); f.Detail != nil || f.Remedies != nil {
+		t.Errorf("nothing is known: %+v", f)
+	}
+}
