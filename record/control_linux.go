@@ -1,0 +1,90 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// DialProcess is [Dial] for a process by its id as it is seen here, also in another
+// network namespace, which needs CAP_SYS_ADMIN.
+func DialProcess(ctx context.Context, pid int) (*Control, error) {
+	own := innermost(pid)
+	theirs, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid))
+	if ours, _ := os.Readlink("/proc/self/ns/net"); err != nil || ours == theirs {
+		return Dial(ctx, own)
+	}
+	conn, err := dialIn(fmt.Sprintf("/proc/%d/ns/net", pid), own)
+	if err != nil {
+		return nil, err
+	}
+	return NewControl(ctx, conn), nil
+}
+
+// innermost is the id of a process in its own pid namespace.
+func innermost(pid int) int {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.Lines(string(text)) {
+		if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {
+			all := strings.Fields(ids)
+			if n, err := strconv.Atoi(all[len(all)-1]); err == nil {
+				return n
+			}
+		}
+	}
+	return pid
+}
+
+// dialIn connects from within a network namespace.
+func dialIn(namespace string, pid int) (conn net.Conn, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		var f *os.File
+		if f, err = os.Open(namespace); err != nil {
+			return
+		}
+		defer f.Close()
+		if err = unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
+			err = fmt.Errorf("enter the network namespace of the process: %w", err)
+			return
+		}
+		var fd int
+		if fd, err = unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
+			return
+		}
+		socket := os.NewFile(uintptr(fd), "")
+		defer socket.Close()
+		if unix.Connect(fd, &unix.SockaddrUnix{Name: socketOf(pid)}) != nil {
+			err = fmt.Errorf("process %d %w", pid, ErrNotRecorded)
+			return
+		}
+		conn, err = net.FileConn(socket)
+	}()
+	<-done
+	return conn, err
+}
+
+// Running are the ids of the processes that are recorded in this network namespace,
+// each in its own pid namespace.
+func Running() (pids []int) {
+	text, _ := os.ReadFile("/proc/net/unix")
+	prefix := socketOf(0)
+	prefix = prefix[:len(prefix)-1]
+	for line := range strings.Lines(string(text)) {
+		_, pid, found := strings.Cut(line, " "+prefix)
+		if n, err := strconv.Atoi(strings.TrimSpace(pid)); found && err == nil && !slices.Contains(pids, n) {
+			pids = append(pids, n)
+		}
+	}
+	slices.Sort(pids)
+	return pids
+}

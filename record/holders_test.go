@@ -1,0 +1,294 @@
+package record
+
+import (
+	"encoding/json"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// held is what a snapshot's holders come to.
+type held struct {
+	Error   string
+	Bound   string
+	Holders []struct {
+		Path, File string
+		Line       int
+		Blocks     []uint64
+	}
+	Graphs []struct {
+		Path, Node  string
+		ChainLength int `json:"chain_length"`
+		Grew        *int
+	}
+	Sampled []uint64 `json:"blocks_sampled"`
+	Unowned []uint64
+}
+
+// holders are those of the snapshots that a program calls for, in order.
+func holders(t *testing.T, p program) (out []held) {
+	t.Helper()
+	p.code = "import strandline._holders as passes; passes.BUDGET = passes.LIBRARIES = 600.0; del passes" + p.code // a slow machine
+	r := p.run(t)
+	r.silent(t, 0, "")
+	for _, d := range r.one(t).Dumps {
+		if d.Reason != "call" {
+			continue
+		}
+		var h held
+		if err := json.Unmarshal(d.HeldBy, &h); err != nil || h.Error != "" {
+			t.Fatalf("held by %s: %v", d.HeldBy, err)
+		}
+		out = append(out, h)
+	}
+	return out
+}
+
+const shapes = `
+import asyncio, collections, functools, threading, weakref
+import strandline, torch
+from torch import Tensor
+
+CACHE = []
+CACHE += [Tensor() for _ in range(3)]
+BY_ID = {}
+for i in range(3):
+    BY_ID["req", i] = Tensor()
+RING = collections.deque([(1, Tensor())])
+
+class Meter:
+    def __init__(self):
+        self.total = Tensor()
+
+class Trainer:
+    outputs = [Tensor()]
+    def __init__(self):
+        self.meters = {"loss": Meter()}
+
+class Box:
+    __slots__ = ("kept",)
+
+trainer, box = Trainer(), Box()
+box.kept = [Tensor()]
+
+def closure():
+    seen = [Tensor()]
+    def hook():
+        return seen
+    return hook
+
+HOOK = closure()
+
+def default(acc=[Tensor()]):
+    pass
+
+ERRORS = []
+def fail():
+    lost = Tensor()
+    raise ValueError
+
+try:
+    fail()
+except ValueError as e:
+    ERRORS.append(e)
+
+def generate():
+    inside = Tensor()
+    yield inside
+
+GENERATOR = generate()
+next(GENERATOR)
+PARTIAL = functools.partial(print, Tensor())
+
+@functools.lru_cache(maxsize=None)
+def cached(i):
+    return Tensor()
+
+cached(1)
+WEAK = weakref.WeakKeyDictionary()
+key = Meter()
+WEAK[key] = Tensor()
+ready, done = threading.Event(), threading.Event()
+
+def work():
+    mine = Tensor()
+    ready.set()
+    done.wait()
+
+thread = threading.Thread(target=work)
+thread.start()
+ready.wait()
+
+def main():
+    local = [Tensor()]
+    strandline.snapshot()
+
+main()
+done.set()
+thread.join()
+`
+
+// TestHolders finds tensors by every sort of path.
+func TestHolders(t *testing.T) {
+	t.Parallel()
+	want := []string{
+		"BY_ID[...]", "CACHE[...]", "ERRORS[0].__traceback__: lost in fail()", "GENERATOR: inside in generate()",
+		"HOOK.__closure__.seen[0]", "PARTIAL.args[0]", "RING[0][1]", "Trainer.outputs[0]", "WEAK.data[<Meter>]", "box.kept[0]",
+		"cached.cache (functools.lru_cache)[1]", "default.__defaults__ (acc)[0]", "local[0] in main()", "mine in work()",
+		"key.total", "trainer.meters['loss'].total",
+	}
+	for _, python := range pythons(t) {
+		t.Run(python, func(t *testing.T) {
+			t.Parallel()
+			h := holders(t, program{code: shapes, command: []string{python}, options: Options{EverySteps: 1000}})[0]
+			var got []string
+			for _, x := range h.Holders {
+				got = append(got, x.Path)
+				if !strings.HasSuffix(x.File, "train.py") || x.Line == 0 {
+					t.Errorf("%s is at %s:%d", x.Path, x.File, x.Line)
+				}
+			}
+			for _, path := range want {
+				if !slices.Contains(got, path) {
+					t.Errorf("%s is not found", path)
+				}
+			}
+			if len(got) != len(want) || len(h.Unowned) > 0 || h.Bound != "" {
+				t.Errorf("found %q; unowned %v, bound %q", got, h.Unowned, h.Bound)
+			}
+		})
+	}
+}
+
+// TestHoldersOfGraphs measures chains, and leaves tensors alone that only the walk
+// and C++ refer to.
+func TestHoldersOfGraphs(t *testing.T) {
+	t.Parallel()
+	h := holders(t, program{options: Options{EverySteps: 1000}, code: `
+import strandline, torch
+from torch._tensor import Node, Tensor
+
+torch.cuda.allocate(512)  # of no Python object
+
+class Meter:
+    def update(self, n):
+        for _ in range(n):
+            self.node = Node("AddBackward0", *([self.node] if hasattr(self, "node") else []))
+        self.total = Tensor(node=self.node)
+
+meter = Meter()
+for n in 20000, 5000:
+    meter.update(n)
+    strandline.snapshot()
+`})
+	if len(h) != 2 || len(h[1].Graphs) != 1 || len(h[1].Unowned) == 0 {
+		t.Fatalf("%+v", h)
+	}
+	if g := h[1].Graphs[0]; g.Path != "meter.total" || g.Node != "AddBackward0" || g.ChainLength != 25000 || g.Grew == nil || *g.Grew != 5000 {
+		t.Errorf("%+v", g)
+	}
+}
+
+// TestHoldersAreBounded states a bound that was reached, and leaves nothing behind.
+func TestHoldersAreBounded(t *testing.T) {
+	t.Parallel()
+	h := holders(t, program{options: Options{EverySteps: 1000}, code: `
+import gc, sys
+import strandline, torch, strandline._holders
+from torch import Tensor
+
+FIRST = [[i] for i in range(5000)]
+CACHE = [[[[Tensor()]]]]
+interval, garbage = sys.getswitchinterval(), gc.isenabled()
+strandline._holders.NODES = 1000
+before = sys.getrefcount(CACHE[0][0][0][0])
+
+def main():
+    local = Tensor()
+    strandline.snapshot()
+    address, local = local.data_ptr(), None
+    left = [o for o in gc.get_objects() if type(o) is Tensor and o.data_ptr() == address]
+    assert not left
+
+main()
+assert sys.getrefcount(CACHE[0][0][0][0]) == before
+assert (interval, garbage) == (sys.getswitchinterval(), gc.isenabled())
+`})
+	if len(h) != 1 || h[0].Bound != "1000 objects" {
+		t.Errorf("%+v", h)
+	}
+}
+
+// TestHoldersLeaveForeignTensors takes no reference to a tensor that C++ alone refers to
+// into the next instruction: PyTorch warns of such, once C++ releases it.
+func TestHoldersLeaveForeignTensors(t *testing.T) {
+	t.Parallel()
+	code := `
+import ctypes, itertools, sys
+import strandline._holders, strandline._owned
+from torch import Tensor
+
+class Named(Tensor):  # with a dict
+    pass
+
+CACHE = [Named() for _ in range(100)]
+foreign = [Named() for _ in range(10)]
+ids = set(map(id, foreign))
+counts = [ctypes.c_uint32.from_address(i) for i in ids]
+for t in foreign:
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(t))
+    t.of_another = CACHE[0]
+del t, foreign[:]
+assert {c.value for c in counts} == {1}
+seen, taken = set(), set()
+
+def trace(frame, event, argument):
+    if frame.f_code.co_filename.endswith(("_owned.py", "_holders.py")) and frame.f_code.co_name != "spread":
+        frame.f_trace_opcodes = True
+        seen.add(frame.f_code.co_name)
+        if {c.value for c in counts} != {1}:
+            taken.add((frame.f_code.co_name, frame.f_lineno))
+        return trace
+
+import torch
+holders = strandline._holders.Holders(torch)
+sys.settrace(trace)
+held_by = holders.look([t.data_ptr() for t in CACHE], float("inf"))
+owners = strandline._owned.referrers([CACHE[0]], {id(Named)})
+dicts = [d for d in owners if type(d) is dict and "of_another" in d]
+owners += strandline._owned.referrers(dicts, {id(Named)})
+owned = strandline._owned.referred({id(Named)}, itertools.repeat(True, 10**9))
+sys.settrace(None)
+assert {"look", "referred", "referrers"} <= seen, seen
+assert not taken, taken
+assert [h["path"] for h in held_by["holders"]] == ["CACHE[...]"], held_by
+assert set(map(id, CACHE)) <= set(map(id, owned))
+assert not ids & set(map(id, owned)) and not ids & set(map(id, owners))
+print("left alone")
+`
+	for _, python := range pythons(t) {
+		t.Run(python, func(t *testing.T) {
+			t.Parallel()
+			if exec.Command(python, "-c", "import ctypes").Run() != nil {
+				t.Skip("this Python has no ctypes")
+			}
+			program{code: code, command: []string{python}, options: Options{EverySteps: 1000}}.run(t).silent(t, 0, "left alone\n")
+		})
+	}
+}
+
+// TestLinesAreQuiet reads a source of which the parser warns.
+func TestLinesAreQuiet(t *testing.T) {
+	t.Parallel()
+	for _, python := range pythons(t) {
+		t.Run(python, func(t *testing.T) {
+			t.Parallel()
+			r := program{
+				code:    "import os, strandline._lines as lines\nodd = os.path.join(os.path.dirname(__file__), 'odd.py')\nprint([n.lineno for n in lines.Lines().tree(odd).body])",
+				command: []string{python}, modules: map[string]string{"odd.py": "import re\na = re.compile('\\d\\\\\\'\\\n')\nb = f'\\N{BULLET}'\nc = '\\N{EM DASH}'\n"},
+			}.run(t)
+			r.silent(t, 0, "[1, 2, 4, 5]\n")
+		})
+	}
+}

@@ -1,0 +1,302 @@
+package record
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ManifestName is the name of the manifest in the folder of a recording, and
+// manifestSchema the form of its JSON.
+const (
+	ManifestName   = "strandline.json"
+	manifestSchema = "strandline.record/1"
+)
+
+// ErrExists is the error for a folder that holds a recording already.
+var ErrExists = errors.New("holds a recording already; give another folder")
+
+// journals is the folder, in that of a recording, in which processes note what they do.
+const journals = ".strandline"
+
+// A Manifest describes a recording: what ran, which processes were recorded, and when
+// and why each of their snapshots was taken.
+type Manifest struct {
+	Schema     string       `json:"schema"`
+	Strandline string       `json:"strandline,omitempty"` // version
+	Command    []string     `json:"command"`
+	Directory  string       `json:"directory,omitempty"` // working directory
+	Host       string       `json:"host,omitempty"`
+	Started    time.Time    `json:"started"`
+	Ended      *time.Time   `json:"ended,omitempty"`
+	ExitStatus *int         `json:"exit_status,omitempty"`
+	Processes  []Process    `json:"processes"`
+	Readings   []Reading    `json:"readings,omitempty"` // of the driver, when memory ran out
+	Notes      []Note       `json:"notes"`              // what could not be recorded
+	loaded     map[int]bool // processes that imported torch under the recorder
+}
+
+// A Process is one that was recorded, or that used PyTorch and could not be.
+type Process struct {
+	PID        int       `json:"pid"`
+	Parent     int       `json:"parent,omitempty"` // pid
+	Rank       *int      `json:"rank,omitempty"`
+	LocalRank  *int      `json:"local_rank,omitempty"`
+	WorldSize  *int      `json:"world_size,omitempty"`
+	Role       string    `json:"role"`
+	Command    string    `json:"command"`
+	Python     string    `json:"python,omitempty"` // version
+	Torch      string    `json:"torch,omitempty"`  // version
+	CUDA       string    `json:"cuda,omitempty"`   // version that torch was built with
+	Allocator  string    `json:"allocator,omitempty"`
+	Settings   string    `json:"allocator_conf,omitempty"`
+	Visible    *string   `json:"visible_devices,omitempty"`
+	Devices    []Device  `json:"devices,omitempty"`
+	Since      time.Time `json:"recorded_since"`
+	Ended      bool      `json:"ended"` // in order, after its last snapshot
+	Steps      int       `json:"steps,omitempty"`
+	OutOfSpace []OOM     `json:"out_of_memory,omitempty"`
+	Reclaims   []reclaim `json:"reclaims,omitempty"`
+	Skipped    int       `json:"skipped,omitempty"` // snapshots that fell due before the one before was written
+	Dumps      []Dump    `json:"dumps"`             // oldest first
+}
+
+// A Device is one that a process sees.
+type Device struct {
+	Index int    `json:"index"`
+	Name  string `json:"name"`
+	Total int64  `json:"total_bytes"`
+	UUID  string `json:"uuid,omitempty"`
+}
+
+// An OOM is a request that the allocator could not satisfy.
+type OOM struct {
+	Time    time.Time `json:"time"`
+	Device  int       `json:"device"`
+	Request int64     `json:"request_bytes"`
+	Total   int64     `json:"device_total_bytes"`
+	Free    int64     `json:"device_free_bytes"`
+}
+
+// A Dump is one snapshot.
+type Dump struct {
+	File   string    `json:"file"` // below the folder of the recording
+	Time   time.Time `json:"time"`
+	Reason string    `json:"reason"` // schedule, step, above, oom, exit, signal, call
+	Step   *int      `json:"step,omitempty"`
+	Bytes  int64     `json:"bytes"`
+	Events int64     `json:"events"`
+	// Devices are those on which memory is reserved.
+	Devices []Usage `json:"devices"`
+	// Pause is how long the allocator's state took to copy, and Write how long the
+	// file took to write beside the program, in seconds.
+	Pause  float64         `json:"pause_seconds"`
+	Write  float64         `json:"write_seconds"`
+	HeldBy json.RawMessage `json:"held_by,omitempty"`
+}
+
+// Usage is what the allocator has of a device.
+type Usage struct {
+	Device    int   `json:"device"`
+	Allocated int64 `json:"allocated_bytes"`
+	Reserved  int64 `json:"reserved_bytes"`
+}
+
+// A reclaim is a time that memory was returned, and what that brought.
+type reclaim struct {
+	Time           time.Time `json:"time"`
+	Reason         string    `json:"reason"`
+	Step           *int      `json:"step,omitempty"`
+	Objects        int64     `json:"collected_objects"`
+	Collected      int64     `json:"collected_bytes"`
+	CollectSeconds float64   `json:"collect_seconds"`
+	Emptied        int64     `json:"emptied_bytes"`
+	EmptySeconds   float64   `json:"empty_seconds"`
+	Reserved       int64     `json:"reserved_bytes"`
+}
+
+// A Note is something that could not be recorded, and why.
+type Note struct {
+	PID     int    `json:"pid,omitempty"`
+	Command string `json:"command,omitempty"`
+	Why     string `json:"why"`
+}
+
+// ReadManifest reads the manifest of the folder of a recording, also of one that has
+// not ended. The error is an [fs.ErrNotExist] where there is none.
+func ReadManifest(dir string) (*Manifest, error) {
+	data, err := os.ReadFile(filepath.Join(dir, ManifestName))
+	if err != nil {
+		return nil, err
+	}
+	m := &Manifest{}
+	if err := json.Unmarshal(data, m); err != nil {
+		return nil, err
+	}
+	return m, m.gather(dir)
+}
+
+// Find returns the process of that id, or nil.
+func (m *Manifest) Find(pid int) *Process {
+	for i := range m.Processes {
+		if m.Processes[i].PID == pid {
+			return &m.Processes[i]
+		}
+	}
+	return nil
+}
+
+// Failures returns how often memory ran out.
+func (m *Manifest) Failures() (n int) {
+	for i := range m.Processes {
+		n += len(m.Processes[i].OutOfSpace)
+	}
+	return n
+}
+
+// Dump returns the snapshot of that name below the folder, and its process, or nil.
+func (m *Manifest) Dump(file string) (*Process, *Dump) {
+	for i := range m.Processes {
+		for k := range m.Processes[i].Dumps {
+			if d := &m.Processes[i].Dumps[k]; d.File == file {
+				return &m.Processes[i], d
+			}
+		}
+	}
+	return nil, nil
+}
+
+// unfinished removes what is left of snapshots whose process ended while it wrote
+// them, and notes that.
+func (m *Manifest) unfinished(dir string) {
+	left, _ := filepath.Glob(filepath.Join(dir, "*", "*.pickle.tmp"))
+	for _, name := range left {
+		os.Remove(name)
+		os.Remove(filepath.Dir(name)) // if it is empty
+		m.Notes = append(m.Notes, Note{Why: "a process ended while it wrote " + strings.TrimSuffix(filepath.Base(name), ".tmp")})
+	}
+}
+
+// write replaces the manifest of a folder in one piece.
+func (m *Manifest) write(dir string) error {
+	if m.Processes == nil {
+		m.Processes = []Process{}
+	}
+	if m.Notes == nil {
+		m.Notes = []Note{}
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(m); err != nil {
+		return err
+	}
+	name := filepath.Join(dir, ManifestName)
+	if err := os.WriteFile(name+".tmp", b.Bytes(), 0o666); err != nil {
+		return err
+	}
+	return os.Rename(name+".tmp", name)
+}
+
+// event is a line of a journal. Its fields depend on the kind.
+type event struct {
+	Kind string  `json:"event"`
+	Time float64 `json:"time"` // Unix seconds
+	Note
+	Taken float64 `json:"taken"` // of a dump, Unix seconds
+	Steps int     `json:"steps"`
+}
+
+// gather replaces processes and notes by those of the journals, where there are any.
+func (m *Manifest) gather(dir string) error {
+	names, err := filepath.Glob(filepath.Join(dir, journals, "*.jsonl"))
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	m.Processes, m.Notes = nil, nil
+	for _, name := range names {
+		if err := m.readJournal(dir, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	slices.SortFunc(m.Processes, func(a, b Process) int { return a.Since.Compare(b.Since) })
+	return nil
+}
+
+func (m *Manifest) readJournal(dir, name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	p := Process{Dumps: []Dump{}}
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		m.apply(&p, lines.Bytes(), dir)
+	}
+	if p.PID > 0 {
+		m.Processes = append(m.Processes, p)
+	}
+	return lines.Err()
+}
+
+// apply applies a line of a journal. One that cannot be read, as the end of a journal
+// whose process was killed, is left out.
+func (m *Manifest) apply(p *Process, line []byte, dir string) {
+	var e event
+	if json.Unmarshal(line, &e) != nil {
+		return
+	}
+	line = bytes.Replace(line, []byte(`"time"`), []byte(`"at"`), 1) // Unix seconds, where the manifest has a date
+	switch e.Kind {
+	case "recording":
+		json.Unmarshal(line, p)
+		p.Since = moment(e.Time)
+	case "process":
+		json.Unmarshal(line, p)
+	case "dump":
+		d := Dump{Time: moment(e.Taken)}
+		if json.Unmarshal(line, &d) == nil && exists(filepath.Join(dir, d.File)) {
+			p.Dumps = append(p.Dumps, d)
+		}
+	case "oom":
+		o := OOM{Time: moment(e.Time)}
+		if json.Unmarshal(line, &o) == nil {
+			p.OutOfSpace = append(p.OutOfSpace, o)
+		}
+	case "reclaim":
+		r := reclaim{Time: moment(e.Time)}
+		if json.Unmarshal(line, &r) == nil {
+			p.Reclaims = append(p.Reclaims, r)
+		}
+	case "skipped":
+		p.Skipped++
+	case "note":
+		m.Notes = append(m.Notes, e.Note)
+	case "loaded":
+		if m.loaded == nil {
+			m.loaded = map[int]bool{}
+		}
+		m.loaded[e.PID] = true
+	case "end":
+		p.Ended, p.Steps = true, e.Steps
+	}
+}
+
+func exists(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
+}
+
+func moment(unix float64) time.Time {
+	return time.UnixMicro(int64(unix * 1e6)).UTC()
+}

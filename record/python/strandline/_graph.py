@@ -1,0 +1,116 @@
+"""Counts the nodes of the autograd graphs that tensors keep, and measures their chains."""
+
+from __future__ import annotations
+
+import collections
+import time
+from typing import Any, Dict, List, Tuple
+
+from . import _paths
+
+NODES = 300_000  # of a census
+
+
+class Chain(_paths.Group):
+    """The graphs that tensors at paths of one shape keep."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tensors: List[Any] = []
+        self.nodes = 0
+        self.length = 0
+        self.deepest: Any = None
+        self.types: Dict[str, int] = {}
+        self.node = ""
+
+    def figures(self) -> Dict[str, Any]:
+        return {"tensors": len(self.tensors), "nodes": self.nodes, "chain_length": self.length, "node": self.node, "by_node": self.types}
+
+
+class Census:
+    """The graphs of some tensors."""
+
+    def __init__(self) -> None:
+        self.groups: List[Chain] = []
+        self.bound = ""
+        self.depth: Dict[Any, int] = {}  # of nodes, which it keeps alive
+        self.next: Dict[Any, List[Any]] = {}
+
+
+def census(tensors: List[Tuple[Any, _paths.Path]], deadline: float) -> Census:
+    """The graphs of tensors, by the shape of the path to them; the largest first.
+
+    A node that several of them keep counts for the one with the longest chain.
+    """
+    out = Census()
+    groups: Dict[Any, Chain] = {}
+    for t, path in tensors:
+        g = groups.setdefault(path.shape(), Chain())
+        g.add(path)
+        g.tensors.append(t)
+        node = t.grad_fn
+        _measure(out, node, deadline)
+        if node in out.depth and out.depth[node] > g.length:
+            g.length, g.deepest = out.depth[node], node
+    counted: Dict[Any, bool] = {}
+    for g in sorted(groups.values(), key=lambda g: -g.length):
+        types = collections.Counter(_name(n) for n in _reach(out, [t.grad_fn for t in g.tensors], counted))
+        g.nodes = sum(types.values())
+        g.types = dict(types.most_common(6))
+        _describe(out, g)
+        out.groups.append(g)
+    out.groups.sort(key=lambda g: -g.nodes)
+    return out
+
+
+def _describe(out: Census, g: Chain) -> None:
+    """Say what the longest chain consists of: the type of most of its nodes."""
+    on_it: Dict[str, int] = collections.Counter()
+    n = g.deepest
+    while n is not None:
+        on_it[_name(n)] += 1
+        n = max(out.next.get(n, ()), key=lambda m: out.depth.get(m, 0), default=None)
+    if on_it:
+        g.node = max(on_it, key=lambda k: on_it[k])
+        if 3 * on_it[g.node] > g.length:
+            g.length = on_it[g.node]
+
+
+def _name(node: Any) -> str:
+    return str(node.name()).rpartition("::")[2]
+
+
+def _measure(out: Census, root: Any, deadline: float) -> None:
+    """Set the depth of a node and of all below it."""
+    waiting = [root]
+    depth, after = out.depth, out.next
+    while waiting:
+        node = waiting[-1]
+        if node in depth:
+            waiting.pop()
+            continue
+        if node not in after:
+            if len(after) >= NODES:
+                out.bound = f"{NODES} graph nodes"
+            elif len(after) & 255 == 255 and time.monotonic() > deadline:
+                out.bound = "time"
+            after[node] = [] if out.bound else [n for n, _ in node.next_functions if n is not None]
+            below = [n for n in after[node] if n not in depth]
+            if below:
+                waiting += below
+                continue
+        depth[node] = 1 + max((depth.get(n, 0) for n in after[node]), default=0)
+        waiting.pop()
+
+
+def _reach(out: Census, roots: List[Any], counted: Dict[Any, bool]) -> List[Any]:
+    """The nodes below some that are not counted yet."""
+    found, waiting = [], list(roots)
+    while waiting:
+        node = waiting.pop()
+        if node in counted:
+            continue
+        counted[node] = True
+        found.append(node)
+        waiting += out.next.get(node, ())
+    return found

@@ -1,0 +1,410 @@
+"""Finds who keeps the tensors of the places that grow: a path of names from a module or a frame, or a graph.
+
+A pass begins at the names that a program gives things (the globals of its modules, the locals of its
+frames) and follows the collector's references until it has come to the tensors in question, so that it
+sees a part of the objects of most programs. No other Python thread runs meanwhile. It is bounded in
+time and objects, keeps nothing, and calls none of the program's code.
+"""
+
+from __future__ import annotations
+
+import collections
+import gc
+import itertools
+import operator
+import os
+import sys
+import time
+import types
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Set, Tuple
+
+from . import _graph, _lines, _owned, _paths
+
+BUDGET = 2.0  # seconds of a pass
+NODES = 2_000_000  # objects of a pass
+_SITES = 12  # places that are looked into
+_SAMPLE = 48  # blocks of a place
+LIBRARIES = 0.5  # seconds of a pass for the names of libraries
+_LEVELS = 3  # of owners that are looked at, to see whether Python keeps a tensor at all
+_REFERRERS = 24  # tensors whose owners outside the program's names are looked for
+
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_LEAVES = frozenset(
+    (str, int, float, complex, bool, bytes, type(None), types.CodeType, types.BuiltinFunctionType, range, slice)
+    + (types.WrapperDescriptorType, types.MethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType)
+)
+
+Block = Tuple[int, int]  # address and size
+
+
+class Bound(Exception):
+    """A bound is reached."""
+
+
+class Holders:
+    """Finds holders, snapshot by snapshot, and what has grown since the one before."""
+
+    def __init__(self, torch: Any) -> None:
+        self.torch = torch
+        self.blocks: Dict[Any, Set[Block]] = {}  # by place, of the snapshot before
+        self.chains: Dict[str, int] = {}  # lengths, by path, of the snapshot before
+        self.lines = _lines.Lines()
+
+    def held_by(self, snapshot: Mapping[str, Any]) -> Dict[str, Any]:
+        """Who keeps the blocks of a snapshot, as values of JSON. It does not raise.
+
+        The result has holders (kind, path, file, line, blocks: addresses of those looked at), graphs (path,
+        file, line, nodes, chain_length, node, grew, address, by_node), blocks_sampled, objects, seconds, and
+        bound where one was hit.
+        """
+        began = time.monotonic()
+        switch, collecting = sys.getswitchinterval(), gc.isenabled()
+        gc.disable()
+        sys.setswitchinterval(max(switch, 4 * BUDGET))
+        try:
+            now = _by_place(snapshot)
+            out = self.look(_sample(now, self.blocks), began + BUDGET)
+            self.blocks = now
+        except Exception as e:
+            out = {"error": f"{type(e).__name__}: {e}"}
+        finally:
+            sys.setswitchinterval(switch)
+            if collecting:
+                gc.enable()
+        out["seconds"] = round(time.monotonic() - began, 3)
+        return out
+
+    def look(self, addresses: Iterable[int], deadline: float) -> Dict[str, Any]:
+        """Find the holders of the blocks at some addresses, and the graphs that tensors keep."""
+        wanted = set(addresses)
+        with _quiet(self.torch):
+            walk = Walk(deadline)
+            walk.seed()
+            tensors = _Tensors(self.torch, wanted, walk)
+            try:
+                try:
+                    left = walk.names(tensors.ids) - tensors.gradients(walk)
+                    walk.libraries([t for ts in tensors.at.values() for t in ts if id(t) in left], tensors)
+                except Bound as e:
+                    walk.bound = walk.bound or str(e)
+                graphs = _graph.census([(t, walk.path(t)) for t in tensors.with_graph if walk.found(t)], deadline)
+                return self.told(walk, tensors, graphs, wanted)
+            finally:  # frames that it has seen may lead back to the pass, which would live until the next collection
+                vars(walk).clear()
+                vars(tensors).clear()
+
+    def told(self, walk: Walk, tensors: _Tensors, graphs: _graph.Census, wanted: Set[int]) -> Dict[str, Any]:
+        """The result of a pass."""
+        groups: Dict[Any, _paths.Group] = {}
+        left: List[int] = []
+        for address in sorted(wanted):
+            path = next((walk.path(t) for t in tensors.at.get(address, ()) if walk.found(t)), None) or tensors.gradient(address, walk)
+            if path is None:
+                left.append(address)
+                continue
+            groups.setdefault(path.shape(), _paths.Group()).add(path, address)
+        holders = [self.placed({"kind": "python", "path": g.text(), "blocks": g.addresses}, g.paths[0]) for g in groups.values()]
+        told = []
+        for group in graphs.groups[:8]:
+            one = self.placed({"kind": "autograd", "path": group.text(), **group.figures()}, group.paths[0])
+            before = self.chains.get(one["path"])
+            if before is not None and not graphs.bound:
+                one["grew"] = one["chain_length"] - before
+            one["blocks"] = sorted({tensors.address[id(t)] for t in group.tensors[:_SAMPLE] if id(t) in tensors.address})
+            told.append(one)
+        self.chains = {} if graphs.bound else {g["path"]: g["chain_length"] for g in told}
+        out: Dict[str, Any] = {"holders": holders, "graphs": told, "blocks_sampled": sorted(wanted), "unowned": left, "objects": len(walk.objects)}
+        bound = walk.bound or graphs.bound
+        if bound:
+            out["bound"] = bound
+        return out
+
+    def placed(self, entry: Dict[str, Any], path: _paths.Path) -> Dict[str, Any]:
+        """An entry with the line that puts things there, where it is known."""
+        file, line = self.lines.of(path)
+        if file:
+            entry["file"] = file
+        if line:
+            entry["line"] = line
+        return entry
+
+
+class _Tensors:
+    """The tensors that Python objects refer to: those at some addresses, and those with a graph."""
+
+    def __init__(self, torch: Any, wanted: Set[int], walk: Walk) -> None:
+        self.torch = torch
+        self.at: Dict[int, List[Any]] = {}
+        self.address: Dict[int, int] = {}
+        self.with_graph: List[Any] = []
+        self.leaves: List[Any] = []
+        self.kinds = {id(c) for c in _subclasses(torch.Tensor)}
+        limit = itertools.repeat(True, walk.nodes)
+        for t in {id(t): t for t in _owned.referred(self.kinds, limit)}.values():
+            self.add(t, wanted)
+        if not operator.length_hint(limit):
+            walk.bound = f"{walk.nodes} objects"
+        self.ids: Dict[int, bool] = {id(t): True for ts in self.at.values() for t in ts}
+        self.ids.update((id(t), False) for t in self.with_graph if id(t) not in self.ids)
+        self.ids.update((id(t), False) for t in self.leaves if id(t) not in self.ids)
+
+    def add(self, t: Any, wanted: Set[int]) -> None:
+        try:
+            if t.grad_fn is not None:
+                self.with_graph.append(t)
+            elif t.requires_grad:
+                self.leaves.append(t)
+            if t.is_cuda:
+                address = start(t)
+                self.address[id(t)] = address
+                if address in wanted:
+                    self.at.setdefault(address, []).append(t)
+        except Exception:  # a tensor without storage
+            pass
+
+    def gradients(self, walk: Walk) -> Set[int]:
+        """The ids of the gradients of leaves that were found, which C++ refers to."""
+        found = [t for t in self.leaves if walk.found(t)]
+        return {id(t.grad) for t in found}
+
+    def gradient(self, address: int, walk: Walk) -> Optional[_paths.Path]:
+        """The path to a block that is the gradient of a leaf."""
+        for t in self.leaves:
+            try:
+                g = t.grad
+                if g is not None and g.is_cuda and walk.found(t) and start(g) == address:
+                    return walk.path(t).attribute("grad")
+            except Exception:
+                pass
+        return None
+
+
+def _subclasses(cls: type) -> Set[type]:
+    """A class and all that are derived from it."""
+    out, waiting = set(), [cls]
+    while waiting:
+        c = waiting.pop()
+        if c not in out:
+            out.add(c)
+            waiting += type.__subclasses__(c)
+    return out
+
+
+def start(t: Any) -> int:
+    """The address at which a tensor's storage starts."""
+    return int(t.data_ptr()) - int(t.storage_offset()) * int(t.element_size())
+
+
+class Walk:
+    """One pass from names to tensors."""
+
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline
+        self.nodes = NODES
+        self.bound = ""
+        self.objects: List[Any] = []
+        self.parents: List[int] = []  # -1 at a root
+        self.seen: Dict[int, int] = {}
+        self.roots: Dict[int, _paths.Root] = {}
+        self.tiers: List[List[int]] = [[], [], []]
+        self.locals: List[_paths.Locals] = []
+
+    def names(self, targets: Mapping[int, bool]) -> Set[int]:
+        """Find objects from the program's own names, and return the ids of those that must be found and are not."""
+        left = set(targets)
+        self.spread(self.tiers[0], left)
+        return {i for i in left if targets[i]}
+
+    def libraries(self, left: List[Any], tensors: _Tensors) -> None:
+        """Find tensors from the names of libraries, if something that Python keeps refers to them."""
+        held = self.referred(left[:_REFERRERS], tensors) if left else set()
+        self.deadline = min(self.deadline, time.monotonic() + LIBRARIES)
+        for tier in self.tiers[1:]:
+            self.spread(tier, held)
+
+    def referred(self, objects: List[Any], tensors: _Tensors) -> Set[int]:
+        """Those of some tensors to which another Python object refers, itself referred to."""
+        wanted = set(map(id, objects))
+        owners = self.owners(objects, tensors)
+        out = {i for r in owners for i in map(id, gc.get_referents(r)) if i in wanted}
+        known: Set[int] = set()
+        for _ in range(_LEVELS):  # what a node of a graph refers to is C++'s in the end
+            known.update(map(id, owners))
+            known.add(id(owners))
+            owners = [r for r in self.owners(owners[:_REFERRERS], tensors) if id(r) not in known]
+            if not owners:
+                return set()
+        return out
+
+    def owners(self, objects: List[Any], tensors: _Tensors) -> List[Any]:
+        """What refers to some objects, but for tensors and this pass itself."""
+        out = []
+        for r in _owned.referrers(objects, tensors.kinds) if objects else ():
+            if r is objects or r is self.objects or type(r) is types.FrameType and r.f_code.co_filename.startswith(_HERE):
+                continue
+            if type(r) is list and len(r) > 0 and id(r) not in self.seen and _ours(r, tensors.ids):
+                continue
+            out.append(r)
+        return out
+
+    def seed(self) -> None:
+        """Begin at the globals of modules and the locals of frames, in the order in which a person would name them."""
+        modules = dict(sys.modules)
+        main = modules.pop("__main__", None)
+        for name, module in [("__main__", main), *modules.items()]:
+            if type(module) is not types.ModuleType and not isinstance(getattr(type(module), "__mro__", None), tuple):
+                continue
+            try:
+                names = object.__getattribute__(module, "__dict__")
+                file = dict.get(names, "__file__")
+            except Exception:
+                continue
+            if type(names) is not dict or id(names) in self.seen or name.partition(".")[0] == "strandline":
+                continue
+            tier = 0 if name == "__main__" else _paths.tier(file if type(file) is str else "")
+            self.root(names, _paths.Root("" if name == "__main__" else name, file if type(file) is str else "", 0, ""), tier)
+        for frames in self.stacks():
+            for frame in frames:
+                self.frame_root(frame)
+
+    def stacks(self) -> Iterable[List[Any]]:
+        """The frames of each thread, outermost first."""
+        for innermost in sys._current_frames().values():
+            frame: Any = innermost
+            frames = []
+            while frame is not None:
+                frames.append(frame)
+                frame = frame.f_back
+            yield frames[::-1]
+
+    def frame_root(self, frame: Any) -> None:
+        code = frame.f_code
+        self.seen.setdefault(id(frame), -1)
+        if code.co_filename.startswith(_HERE):
+            return
+        if not code.co_flags & 1:  # its locals are the globals of a module, or the names of a class
+            if id(frame.f_locals) not in self.seen and type(frame.f_locals) is dict:
+                self.root(frame.f_locals, _paths.Root("", code.co_filename, frame.f_lineno, ""), _paths.tier(code.co_filename))
+            return
+        name = getattr(code, "co_qualname", code.co_name).replace("<locals>.", "")
+        self.root(_paths.locals_of(frame), _paths.Root("", code.co_filename, frame.f_lineno, name), _paths.tier(code.co_filename))
+
+    def root(self, names: Any, root: _paths.Root, tier: int) -> None:
+        i = self.add(names, -1)
+        self.roots[i] = root
+        self.tiers[tier].append(i)
+
+    def add(self, o: Any, parent: int) -> int:
+        i = len(self.objects)
+        self.seen[id(o)] = i
+        self.objects.append(o)
+        self.parents.append(parent)
+        return i
+
+    def spread(self, begin: List[int], left: Set[int]) -> None:
+        """Follow references, breadth first, until nothing is left to find."""
+        queue = collections.deque(begin)
+        seen, objects, parents = self.seen, self.objects, self.parents
+        while queue and left:
+            at = queue.popleft()
+            if len(objects) > self.nodes:
+                raise Bound(f"{self.nodes} objects")
+            if at & 255 == 0 and time.monotonic() > self.deadline:
+                raise Bound("time")
+            for o in children(objects[at]):
+                key = id(o)
+                if key in seen or type(o) in _LEAVES:
+                    continue
+                seen[key] = i = len(objects)
+                objects.append(o)
+                parents.append(at)
+                queue.append(i)
+                left.discard(key)
+
+    def found(self, o: Any) -> bool:
+        return id(o) in self.seen
+
+    def path(self, o: Any) -> _paths.Path:
+        """The path to an object that was found."""
+        i = self.seen[id(o)]
+        chain = [i]
+        while self.parents[i] >= 0:
+            i = self.parents[i]
+            chain.append(i)
+        chain.reverse()
+        return _paths.Path.through(self.roots[chain[0]], [self.objects[i] for i in chain])
+
+
+def children(o: Any) -> List[Any]:
+    """What an object refers to."""
+    kind = type(o)
+    if kind is types.FrameType:
+        return [] if o.f_code.co_filename.startswith(_HERE) else [_paths.locals_of(o)]
+    attribute = _paths.RUNNING.get(kind)
+    if attribute is not None:
+        frame = getattr(o, attribute)
+        return [*([] if frame is None else [frame]), *gc.get_referents(o)]
+    return gc.get_referents(o)
+
+
+def _ours(o: List[Any], targets: Mapping[int, bool]) -> bool:
+    """Whether a list is one of this pass: it holds nothing but what is looked for."""
+    return all(id(x) in targets for x in o)
+
+
+def _quiet(torch: Any) -> Any:
+    """Within it, attributes of tensors are read without the program's __torch_function__."""
+    c = torch._C
+    return (getattr(c, "DisableTorchFunctionSubclass", None) or getattr(c, "DisableTorchFunction", None) or _Nothing)()
+
+
+class _Nothing:
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: Any) -> None:
+        pass
+
+
+def _by_place(snapshot: Mapping[str, Any]) -> Dict[Any, Set[Block]]:
+    """The blocks in use, by the place in the program that made them, and by size."""
+    out: Dict[Any, Set[Block]] = {}
+    places: Dict[int, Any] = {}  # by list of frames, which blocks share
+    for segment in snapshot.get("segments", ()):
+        address = segment.get("address", 0)
+        for block in segment.get("blocks", ()):
+            at = block.get("address", address)
+            address = at + block["size"]
+            if block.get("state") != "active_allocated":
+                continue
+            frames = block.get("frames")
+            if frames is None:  # before 2.1
+                history = block.get("history") or [{}]
+                frames = history[0].get("frames", ())
+            key = id(frames)
+            if key not in places:
+                places[key] = _place(frames)
+            out.setdefault(places[key], set()).add((at, block["size"]))
+    return out
+
+
+def _place(frames: Any) -> Any:
+    for f in frames:
+        if _paths.tier(f["filename"]) < 2 and f["filename"].endswith(".py"):
+            return f["filename"], f["line"]
+    return "", 0
+
+
+def _sample(now: Mapping[Any, Set[Block]], before: Mapping[Any, Set[Block]]) -> List[int]:
+    """Addresses of blocks at the places that grew most in number, survivors first."""
+    nothing: Set[Block] = set()
+    grown = sorted(now, key=lambda p: (len(now[p]) - len(before.get(p, nothing)), len(now[p])), reverse=True)
+    out: List[int] = []
+    for place in grown[:_SITES]:
+        blocks = sorted(now[place])
+        survivors = [b for b in blocks if b in before.get(place, nothing)]
+        if len(survivors) >= 4:
+            blocks = survivors
+        every = max(1, -(-len(blocks) // _SAMPLE))
+        out += [b[0] for b in blocks[::every]]
+    return out

@@ -1,0 +1,184 @@
+"""Notes the memory of this process at the end of each of its steps, for `strandline check`.
+
+Each process appends lines of JSON to a file of its own in the recording. Reading costs time in a large
+process, so that in the long run at most a tenth of the time goes into it, and a file stays small: when it
+has many lines, only each second step is noted from then on, then each fourth.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any, Dict, List, Optional
+
+from . import _hook, _steps
+
+_FOLDER = os.path.join(".strandline", "levels")
+_LINES = 2048  # after which half as many steps are noted
+_FREE = 1.0  # seconds of this thread's own time that are not weighed
+_SHARE = 0.1  # of all time, beyond
+
+
+class Levels:
+    """The steps of one process."""
+
+    def __init__(self, folder: str, steps: str) -> None:
+        self.folder = folder
+        self.steps = steps
+        self.began = time.monotonic()
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew, as in a child that was forked."""
+        self.pid = os.getpid()
+        self.fd = -1
+        self.n = 0
+        self.own = False
+        self.every = 1
+        self.lines = 0
+        self.spent = 0.0
+
+    def attach(self, torch: Any) -> None:
+        """Count steps of PyTorch: of its optimizers, or of an annotation."""
+        kind, _, name = self.steps.partition(":")
+        if kind in ("auto", "optimizer"):
+            _steps.of_optimizers(lambda n: self.step("optimizer"))
+        elif kind == "annotation":
+            _steps.of_annotation(torch, name, lambda n: self.step("annotation"))
+
+    def attach_function(self, _: Any) -> None:
+        """Count the calls of the function that was named."""
+        _steps.of_function(self.steps, lambda n: self.step("function"))
+
+    def step(self, by: str) -> None:
+        """A step ends: note what the process holds. Never raises."""
+        try:
+            if os.getpid() != self.pid:
+                self.forget()
+            if by == "call" and not self.own:
+                self.own, self.n = True, 0
+            if self.own and by != "call" or by == "call" and self.steps not in ("auto", "call"):
+                return
+            self.n += 1
+            if self.n % self.every or self.spent > max(_FREE, _SHARE * (time.monotonic() - self.began)):
+                return
+            now = time.thread_time()
+            self.note(by)
+            self.spent += time.thread_time() - now
+        except Exception:
+            pass
+
+    def note(self, by: str) -> None:
+        if self.fd < 0:
+            folder = os.path.join(self.folder, _FOLDER)
+            os.makedirs(folder, exist_ok=True)
+            path = os.path.join(folder, f"{self.pid}-{time.time_ns()}.jsonl")
+            self.fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+        line: Dict[str, Any] = {"pid": self.pid, "by": by, "step": self.n, "time": round(time.time(), 6), "host": host(), "heap": heap()}
+        on = devices()
+        if on:
+            line["devices"] = on
+        os.write(self.fd, (json.dumps(line) + "\n").encode())
+        self.lines += 1
+        if self.lines % _LINES == 0:
+            self.every *= 2
+
+
+def host() -> Optional[int]:
+    """The bytes of memory that is no file's: anonymous, shared or swapped out. None where that is unknown."""
+    try:
+        with open("/proc/self/smaps_rollup", "rb") as f:
+            text = f.read()
+        parts = (b"Anonymous:", b"Pss_Shmem:", b"Swap:")
+    except OSError:
+        try:
+            with open("/proc/self/status", "rb") as f:
+                text = f.read()
+        except OSError:
+            return None
+        parts = (b"RssAnon:", b"RssShmem:", b"VmSwap:")
+    return sum(int(line.split()[1]) for line in text.splitlines() if line.startswith(parts)) << 10
+
+
+_SMALL = 64  # bytes of a small object of Python, about
+_heap: Any = None  # the function, False where there is none
+
+
+def heap() -> Optional[int]:
+    """The bytes that are in use of what malloc manages, and of Python's small objects. None where that is unknown.
+
+    Unlike the memory that the kernel counts, it has no part in what allocators keep for later.
+    """
+    global _heap
+    if _heap is None:
+        _heap = _mallinfo() or False
+    if not _heap:
+        return None
+    m = _heap()
+    return int(m.uordblks) + int(m.hblkhd) + _SMALL * sys.getallocatedblocks()
+
+
+def _mallinfo() -> Any:
+    """The function mallinfo2 of glibc 2.33 and newer, or None."""
+    try:
+        import ctypes
+
+        class Info(ctypes.Structure):
+            _fields_ = [
+                (name, ctypes.c_size_t)
+                for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
+            ]
+
+        function = ctypes.CDLL(None).mallinfo2
+        function.restype = Info
+        return function
+    except (ImportError, OSError, AttributeError):
+        return None
+
+
+def devices() -> List[Dict[str, int]]:
+    """What PyTorch's allocator has of each device on which it reserved memory."""
+    torch = sys.modules.get("torch")
+    cuda = getattr(torch, "cuda", None)
+    if cuda is None or not cuda.is_initialized():
+        return []
+    out = []
+    for i in range(cuda.device_count()):
+        s = cuda.memory_stats(i)
+        if s.get("reserved_bytes.all.peak"):
+            out.append({
+                "device": i,
+                "allocated_bytes": s.get("allocated_bytes.all.current"),
+                "reserved_bytes": s.get("reserved_bytes.all.current"),
+                "peak_reserved_bytes": s.get("reserved_bytes.all.peak"),
+            })  # fmt: skip
+    return out
+
+
+_levels: Optional[Levels] = None
+
+
+def install() -> None:
+    """Note steps, in a process that `strandline check` started."""
+    global _levels
+    given = json.loads(os.environ["STRANDLINE_RECORD"])
+    _levels = Levels(given["dir"], given["levels"])
+    module, colon, _ = _levels.steps.partition(":")
+    if colon and module in sys.modules:
+        _levels.attach_function(None)
+    elif colon and module != "annotation":
+        _hook.when_imported(module, _levels.attach_function)
+
+
+def attach(torch: Any) -> None:
+    """Called once torch is imported."""
+    if _levels is not None:
+        _levels.attach(torch)
+
+
+def own_step() -> None:
+    """See strandline.step."""
+    if _levels is not None:
+        _levels.step("call")

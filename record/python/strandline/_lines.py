@@ -1,0 +1,122 @@
+"""Finds the line that puts things where a path leads, in the source of the program."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from typing import Any, Dict, List, Optional, Tuple
+
+from . import _paths
+
+_LONGEST = 1 << 20  # bytes of a source
+_ADDS = ("append", "appendleft", "add", "extend", "insert", "put", "put_nowait", "setdefault", "update", "push", "heappush", "register_forward_hook")
+
+
+class Lines:
+    """Lines of source, read once."""
+
+    def __init__(self) -> None:
+        self.trees: Dict[str, Any] = {}
+        self.known: Dict[Any, Tuple[str, int]] = {}
+
+    def of(self, path: _paths.Path) -> Tuple[str, int]:
+        """The file and line that adds to the end of a path, or that of its root; "" and 0 if unknown."""
+        key = path.shape()
+        if key not in self.known:
+            try:
+                self.known[key] = self.look(path)
+            except Exception:
+                self.known[key] = "", 0
+        return self.known[key]
+
+    def look(self, path: _paths.Path) -> Tuple[str, int]:
+        root = path.root
+        for part in reversed(path.parts):
+            if not part.name:
+                continue
+            file, scope = part.owner or (root.file, root.function)
+            for f in dict.fromkeys((file, root.file)):
+                line = self.search(f, part.name, part.kind == "attribute", scope) if _paths.tier(f) < 2 else None
+                if line:
+                    return f, line
+            if part.line:
+                return file, part.line
+        return root.file, root.line
+
+    def search(self, file: str, name: str, attribute: bool, scope: str) -> Optional[int]:
+        """The line of a file that adds to a name, else that sets it, in a function or class if it is there."""
+        tree = self.tree(file)
+        if tree is None:
+            return None
+        best: Tuple[int, int] = (0, 0)
+        inner = scope.rpartition(".")[2]
+        for node, scopes in _walk(tree):
+            rank = _rank(node, name, attribute)
+            if not rank and attribute and scopes and scopes[-1] == inner:  # in the body of its class
+                rank = min(_rank(node, name, False), 1)
+            if not rank:
+                continue
+            rank = 2 * rank + (inner in scopes if inner else 0)
+            if scopes and scopes[-1] == "__init__":
+                rank -= 2
+            if rank > best[0]:
+                best = rank, node.lineno
+        return best[1] or None
+
+    def tree(self, file: str) -> Any:
+        if file not in self.trees:
+            self.trees[file] = None
+            if file.endswith(".py") and os.path.getsize(file) <= _LONGEST:
+                with open(file, "rb") as f:
+                    source = f.read().decode("utf-8", "replace").lstrip("\ufeff")  # other codecs would be imported
+                self.trees[file] = ast.parse(_ESCAPE.sub(_quiet, source))
+        return self.trees[file]
+
+
+_ESCAPE = re.compile(r"\\(N\{[^{}\n]*\}|[\s\S])")
+
+
+def _quiet(escape: re.Match[str]) -> str:
+    """An escape in a string, or text of its length for one that the parser warns of in the program's output, or imports a module for."""
+    return escape[0] if escape[1] in "\r\n'\"\\abfnrtv01234567xuU" else "/" * len(escape[0])
+
+
+def _walk(tree: Any) -> Any:
+    """All nodes, each with the names of the functions and classes around it."""
+    waiting: List[Tuple[Any, Tuple[str, ...]]] = [(tree, ())]
+    while waiting:
+        node, scopes = waiting.pop()
+        yield node, scopes
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            scopes = (*scopes, node.name)
+        waiting += [(n, scopes) for n in reversed(list(ast.iter_child_nodes(node)))]
+
+
+def _is(e: Any, name: str, attribute: bool) -> bool:
+    if attribute:
+        return isinstance(e, ast.Attribute) and e.attr == name
+    return isinstance(e, ast.Name) and e.id == name
+
+
+def _rank(node: Any, name: str, attribute: bool) -> int:
+    """3 for what adds to a name, 2 for what sets it from itself, 1 for what sets it."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _ADDS:
+        e = node.func.value
+        while isinstance(e, ast.Subscript):
+            e = e.value
+        return 3 if _is(e, name, attribute) else 0
+    if isinstance(node, ast.AugAssign):
+        return 3 if _is(node.target, name, attribute) else 0
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    for t in targets:
+        for e in t.elts if isinstance(t, (ast.Tuple, ast.List)) else [t]:
+            if isinstance(e, ast.Subscript):
+                while isinstance(e, ast.Subscript):
+                    e = e.value
+                if _is(e, name, attribute):
+                    return 3
+            elif _is(e, name, attribute):
+                uses = node.value is not None and any(_is(n, name, attribute) for n in ast.walk(node.value))
+                return 3 if uses else 1
+    return 0

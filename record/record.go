@@ -1,0 +1,220 @@
+// Package record starts a command so that every PyTorch process of it writes
+// snapshots of its memory, and gathers what they note into a manifest. [Begin] prepares
+// a recording and the environment of its command, and [Session.End] writes the
+// manifest; [Dial] reaches a process that is recorded.
+//
+// The recorder itself is the Python module of the folder python, which each
+// interpreter finds through PYTHONPATH and its sitecustomize. A process that never
+// initializes a device is left as it is.
+package record
+
+import (
+	"context"
+	"crypto/rand"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"strandline/host/procfs"
+)
+
+//go:embed python/sitecustomize.py python/strandline/*.py
+var module embed.FS
+
+// variable is the environment variable that holds the [Options] of a recording.
+const variable = "STRANDLINE_RECORD"
+
+// Options state what the processes of a command record. The zero value of a field is
+// the module's default.
+type Options struct {
+	Dir          string  `json:"dir"`                     // of the recording, absolute
+	Session      string  `json:"session"`                 // identifies the recording
+	EverySeconds float64 `json:"every_seconds,omitempty"` // between two snapshots
+	EverySteps   int     `json:"every_steps,omitempty"`   // between two snapshots
+	Entries      int     `json:"entries,omitempty"`       // of the history, for each device
+	Stacks       string  `json:"stacks,omitempty"`        // python, or all
+	Above        int64   `json:"above,omitempty"`         // bytes reserved at which a snapshot is taken
+	MaxFiles     int     `json:"max_files,omitempty"`     // of a process
+	MaxBytes     int64   `json:"max_bytes,omitempty"`     // of all snapshots
+	Steps        string  `json:"steps,omitempty"`         // annotation:NAME or MODULE:FUNCTION, else optimizers
+	// Levels has each process note its memory at the end of its steps, which
+	// [Session.Levels] reads: auto (calls of strandline.step, else of optimizers), call,
+	// optimizer, annotation:NAME or MODULE:FUNCTION. Empty for never.
+	Levels string `json:"levels,omitempty"`
+	// NoSnapshots leaves PyTorch alone: steps are noted, and nothing else.
+	NoSnapshots bool `json:"no_snapshots,omitempty"`
+
+	// When memory is returned; each can be left out.
+	ReclaimSteps   int     `json:"reclaim_steps,omitempty"`   // between two times
+	ReclaimSeconds float64 `json:"reclaim_seconds,omitempty"` // between two times
+	ReclaimAfter   string  `json:"reclaim_after,omitempty"`   // at the ends of an annotation
+	ReclaimAbove   int64   `json:"reclaim_above,omitempty"`   // bytes reserved at the end of a step
+}
+
+// WriteModule writes the Python module, strandline, into a folder of modules.
+func WriteModule(dir string) error { return writeModule(dir, "strandline") }
+
+// writeModule writes what is below root in the folder of the module.
+func writeModule(dir, root string) error {
+	files, err := fs.Sub(module, "python")
+	if err != nil {
+		return err
+	}
+	return fs.WalkDir(files, root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return os.MkdirAll(filepath.Join(dir, name), 0o755)
+		}
+		data, err := fs.ReadFile(files, name)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(dir, name), data, 0o644)
+	})
+}
+
+// A Session is the recording of one command: the folder that snapshots go to, and
+// the module that its processes load.
+type Session struct {
+	Options  Options
+	manifest Manifest
+	module   string // folder of the Python module
+	observer observer
+	looks    int
+	read     int64 // bytes of the journals that the manifest is of
+}
+
+// Begin makes the folder of a recording, the module, and the manifest. A folder that
+// already holds a recording is refused with [ErrExists].
+func Begin(o Options, m Manifest) (*Session, error) {
+	if _, err := os.Lstat(filepath.Join(o.Dir, ManifestName)); err == nil {
+		return nil, fmt.Errorf("%s %w", o.Dir, ErrExists)
+	}
+	if err := os.MkdirAll(filepath.Join(o.Dir, journals), 0o777); err != nil {
+		return nil, err
+	}
+	o.Session = rand.Text()
+	s := &Session{Options: o, manifest: m}
+	s.manifest.Schema = manifestSchema
+	if err := s.manifest.write(o.Dir); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.module, err = os.MkdirTemp("", "strandline-"); err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(s.module, 0o755); err != nil { // for processes of other users too
+		return nil, err
+	}
+	s.observer = observer{module: s.module, done: map[procfs.Process]bool{}}
+	return s, writeModule(s.module, ".")
+}
+
+// Environ is the environment env with what makes Python processes record.
+func (s *Session) Environ(env []string) ([]string, error) {
+	options, err := json.Marshal(s.Options)
+	if err != nil {
+		return nil, err
+	}
+	path := s.module
+	out := make([]string, 0, len(env)+2)
+	for _, e := range env {
+		name, value, _ := strings.Cut(e, "=")
+		switch {
+		case name == variable:
+		case name != "PYTHONPATH":
+			out = append(out, e)
+		case value != "":
+			path = s.module + string(os.PathListSeparator) + value
+		}
+	}
+	return append(out, "PYTHONPATH="+path, variable+"="+string(options)), nil
+}
+
+// Look reads what the processes have noted so far, and now and then looks for those
+// of the command pid that are not recorded. The manifest is valid until the next call.
+func (s *Session) Look(pid int) (*Manifest, error) {
+	const every = 3 // it reads the mappings of all processes
+	if s.looks++; s.looks%every == 1 {
+		s.observer.look(pid)
+	}
+	n := journalBytes(s.Options.Dir)
+	if n == s.read {
+		return &s.manifest, nil
+	}
+	s.read = n
+	err := s.manifest.gather(s.Options.Dir)
+	return &s.manifest, err
+}
+
+// journalBytes is the size of all journals, which only grow.
+func journalBytes(dir string) (sum int64) {
+	entries, _ := os.ReadDir(filepath.Join(dir, journals))
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			sum += info.Size()
+		}
+	}
+	return sum
+}
+
+// AddReading notes what the driver reported.
+func (s *Session) AddReading(r Reading) { s.manifest.Readings = append(s.manifest.Readings, r) }
+
+// SnapshotAll has all recorded processes write a snapshot.
+func (s *Session) SnapshotAll(ctx context.Context, reason string) {
+	m := Manifest{}
+	m.gather(s.Options.Dir)
+	for _, p := range m.Processes {
+		if p.Ended {
+			continue
+		}
+		if c, err := Dial(ctx, p.PID); err == nil {
+			c.Snapshot(reason)
+			c.Close()
+		}
+	}
+}
+
+// End gathers what the processes noted, writes the manifest a last time, and removes
+// the module, and the journals unless a process writes on.
+func (s *Session) End(status int) (*Manifest, error) {
+	os.RemoveAll(s.module)
+	dir := s.Options.Dir
+	if err := s.manifest.gather(dir); err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	s.manifest.Ended, s.manifest.ExitStatus = &now, &status
+	s.manifest.Notes = append(s.manifest.Notes, s.observer.unseen(&s.manifest)...)
+	running := slices.ContainsFunc(s.manifest.Processes, func(p Process) bool { return !p.Ended && alive(p.PID) })
+	if !running {
+		s.manifest.unfinished(dir)
+	}
+	if err := s.manifest.write(dir); err != nil {
+		return nil, err
+	}
+	if !running {
+		os.RemoveAll(filepath.Join(dir, journals))
+	}
+	return &s.manifest, nil
+}
+
+func alive(pid int) bool {
+	_, err := procfs.Process(pid).Started()
+	return err == nil
+}
+
+// Belongs reports whether a process with that environment is of a session.
+func Belongs(environ map[string]string, session string) bool {
+	var o Options
+	return json.Unmarshal([]byte(environ[variable]), &o) == nil && o.Session == session
+}

@@ -1,0 +1,110 @@
+package record
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"strandline/host/procfs"
+)
+
+// An observer looks for processes of a command that use PyTorch's device and do not
+// load the recorder.
+type observer struct {
+	module string // folder of the Python module
+	done   map[procfs.Process]bool
+	notes  []Note
+	silent []Note // of processes that should load the recorder
+}
+
+// deviceLibrary matches the library of PyTorch that every process loads which can use
+// a device.
+var deviceLibrary = regexp.MustCompile(`^libc10_(cuda|hip)[.-]`)
+
+// look looks at the processes that a command has started, and at itself.
+func (o *observer) look(pid int) {
+	root := procfs.Process(pid)
+	for _, p := range append(root.Descendants(), root) {
+		if o.done[p] {
+			continue
+		}
+		maps, err := p.Maps()
+		if err != nil || !usesDevice(maps) {
+			continue
+		}
+		o.done[p] = true
+		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p))
+		args := strings.Split(strings.TrimRight(string(command), "\x00"), "\x00")
+		environ, err := p.Environ()
+		if err != nil {
+			continue
+		}
+		n := Note{PID: int(p), Command: strings.Join(args, " "), Why: whyUnseen(args, environ, o.module)}
+		if n.Why != "" {
+			o.notes = append(o.notes, n)
+		} else {
+			o.silent = append(o.silent, n)
+		}
+	}
+}
+
+// unseen returns why processes that use the device are not in a manifest.
+func (o *observer) unseen(m *Manifest) (out []Note) {
+	for _, n := range o.notes {
+		if m.Find(n.PID) == nil {
+			out = append(out, n)
+		}
+	}
+	heard := map[string]bool{} // commands; a child that was forked imports nothing by itself
+	for _, n := range o.silent {
+		if m.loaded[n.PID] || m.Find(n.PID) != nil || slices.ContainsFunc(m.Notes, func(of Note) bool { return of.PID == n.PID }) {
+			heard[n.Command] = true
+		}
+	}
+	for _, n := range o.silent {
+		if !heard[n.Command] {
+			n.Why = "it loads PyTorch's library for the device, but not the recorder: it is no Python program, or its interpreter is frozen or embedded and ignores PYTHONPATH, or it ended while it imported torch"
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func usesDevice(maps []procfs.Mapping) bool {
+	for _, m := range maps {
+		if deviceLibrary.MatchString(filepath.Base(m.Path)) {
+			return true
+		}
+	}
+	return false
+}
+
+// whyUnseen returns why a process does not load the recorder, or nothing if it does.
+func whyUnseen(args []string, environ map[string]string, module string) string {
+	for _, a := range args[min(1, len(args)):] {
+		if len(a) < 2 || a[0] != '-' || a[1] == '-' {
+			break
+		}
+		for _, flag := range a[1:] {
+			switch flag {
+			case 'I', 'E':
+				return fmt.Sprintf("python -%c ignores PYTHONPATH, by which the recorder is loaded", flag)
+			case 'S':
+				return "python -S does not load site, by which the recorder is started"
+			case 'c', 'm', 'W', 'X': // the rest is not of flags
+				return withoutPath(environ, module)
+			}
+		}
+	}
+	return withoutPath(environ, module)
+}
+
+func withoutPath(environ map[string]string, module string) string {
+	if strings.Contains(environ["PYTHONPATH"], module) && environ[variable] != "" {
+		return ""
+	}
+	return "it was started without PYTHONPATH or " + variable + ", by which the recorder is loaded: its parent replaced the environment"
+}
