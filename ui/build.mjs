@@ -10,7 +10,7 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const out = here("../face/web/assets/");
 
 const result = await build({
-  entryPoints: ["page/app.ts", "page/app.css", "plan/plan.ts", "plan/plan.css", "recording/recording.ts", "recording/recording.css"].map((name) => here(`src/${name}`)),
+  entryPoints: ["page/app.ts", "page/app.css", "plan/plan.ts", "plan/plan.css", "recording/recording.ts", "recording/recording.css", "watch/watch.ts", "watch/watch.css"].map((name) => here(`src/${name}`)),
   outdir: out,
   bundle: true,
   minify: true,
@@ -21,11 +21,11 @@ const result = await build({
   write: false,
 });
 const files = result.outputFiles.map((f) => ({ name: f.path.split("/").pop(), bytes: Buffer.from(f.contents) }));
-for (const path of ["page/index.html", "plan/plan.html", "recording/recording.html"]) files.push({ name: path.split("/").pop(), bytes: await readFile(here(`src/${path}`)) });
+for (const path of ["page/index.html", "plan/plan.html", "recording/recording.html", "watch/watch.html"]) files.push({ name: path.split("/").pop(), bytes: await readFile(here(`src/${path}`)) });
 
 const check = process.argv.includes("--check");
 await mkdir(out, { recursive: true });
-const sizes = { page: 0, plan: 0, recording: 0 }; // each of the pages, packed
+const sizes = { page: 0, plan: 0, recording: 0, watch: 0 }; // each of the pages, packed
 for (const { name, bytes } of files) {
   sizes[Object.keys(sizes).find((page) => name.startsWith(`${page}.`)) ?? "page"] += gzipSync(bytes, { level: 9 }).length;
   if (!check) {

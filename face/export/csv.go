@@ -19,7 +19,7 @@ var csvHeader = []string{
 // CSV writes the events of all devices as a table of RFC 4180, a line each under
 // a header. file, line and function are the site of the event's stack (see
 // [stack.Site]); stack is the stack's number, the same for equal stacks. A field
-// of which the snapshot tells nothing is empty; text that a spreadsheet would take
+// of which the snapshot records nothing is empty; text that a spreadsheet would take
 // for a formula begins with an apostrophe.
 func CSV(w io.Writer, s *snapshot.Snapshot) error {
 	out := csv.NewWriter(w)
@@ -75,5 +75,5 @@ func csvSite(s *snapshot.Snapshot, id stack.ID) []string {
 	return []string{number, cell(site.File), line, cell(site.Function)}
 }
 
-// cell is text of the snapshot as it can stand in a table.
+// cell is text of the snapshot as it can be in a table.
 func cell(text string) string { return sheet.Cell(valid(text)) }

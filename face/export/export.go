@@ -15,7 +15,7 @@ import (
 	"strandline/torch/snapshot"
 )
 
-// unknown is the frame of a stack that nobody recorded.
+// unknown is the frame of a stack that was not recorded.
 const unknown = "(stack unknown)"
 
 // frameName is the name of a frame's function, or else of its file.

@@ -44,7 +44,7 @@ func open(t testing.TB, name string) *snapshot.Snapshot {
 	return s
 }
 
-// write is what a format makes of a snapshot.
+// write returns what a format makes of a snapshot.
 func write(t testing.TB, s *snapshot.Snapshot, format func(w *bytes.Buffer) error) *bytes.Buffer {
 	t.Helper()
 	var out bytes.Buffer

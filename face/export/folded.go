@@ -37,7 +37,7 @@ func Folded(w io.Writer, s *snapshot.Snapshot) error {
 }
 
 // A folder sums bytes by folded stack. Stacks may be long and many, so their
-// text is made anew when it is written.
+// text is built only when it is written.
 type folder struct {
 	lines []foldedLine
 	index map[[sha256.Size]byte]int // by what the text hashes to

@@ -20,13 +20,13 @@ import (
 const marker = "Qz7marker"
 
 // planted are keys that records may have beside those of PyTorch 2.6: what later
-// versions and tools write, and what nobody does.
+// versions and tools write, and one that no tool writes.
 var planted = []string{
 	"forward_frames", "internal_metadata", "fx_node_op", "fx_node_name", "fx_node_target", "fx_node_info", "fx_original_trace",
 	marker, "rank", "step", "history", "name", "filename", "frames", "state", "host_segments",
 }
 
-// values are what stands under a planted key.
+// values returns what is under a planted key.
 func values() []any {
 	return []any{marker, []any{marker}, map[string]any{marker: marker, "filename": marker, "name": marker, "line": 1.0}}
 }
@@ -73,7 +73,7 @@ func plain(t *testing.T) map[string]any {
 }
 
 // redacted reads a document as JSON and as pickle, and returns all that is written
-// of it once it is redacted. What is no snapshot is nil.
+// of it once it is redacted. What is not a snapshot is nil.
 func redacted(t *testing.T, doc any) map[string][]byte {
 	t.Helper()
 	text, err := json.Marshal(doc)
@@ -146,7 +146,7 @@ func TestRedactPlantedKeys(t *testing.T) {
 			})
 			written := redacted(t, doc)
 			if written == nil && key != "history" && key != "state" {
-				t.Errorf("with %s it is no snapshot", key)
+				t.Errorf("with %s it is not a snapshot", key)
 			}
 			search(t, key, written)
 		}

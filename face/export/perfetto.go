@@ -63,7 +63,7 @@ const (
 // Perfetto writes a trace for ui.perfetto.dev and Perfetto's trace processor. A
 // device has two counters, the bytes requested and reserved after each event;
 // slices of its annotations; and instants where memory ran out or a snapshot was
-// taken. Times are those of the history. Where it has none, event k stands at
+// taken. Times are those of the history. Where it has none, event k is at
 // k microseconds.
 func Perfetto(w io.Writer, s *snapshot.Snapshot) error {
 	out := bufio.NewWriterSize(w, 1<<16)
@@ -233,7 +233,7 @@ func (t *tracer) instants(d snapshot.Device, root uint64, c *clock) {
 	}
 }
 
-// argument is a number or a text that an event is told with.
+// argument returns an argument of an event: a number or a text.
 func (t *tracer) argument(name string, value any) []byte {
 	m := appendInt(nil, argumentNameID, t.intern(internedArgumentNames, name))
 	switch v := value.(type) {
@@ -253,15 +253,15 @@ func (t *tracer) event(at int64, kind, track uint64, name string, more []byte) {
 	t.packet(at, packetEvent, append(m, more...))
 }
 
-// A clock tells the time of events, which never goes back.
+// A clock gives the time of events, which never goes back.
 type clock struct {
 	times       []int64 // nil where the history has none
 	first, last int64   // the history's, annotations included
 	now         int64
 }
 
-// newClock is the clock of a device. One without times stands where the history
-// of the others begins, if they have one.
+// newClock is the clock of a device. One without times starts where the history
+// of the others starts, if they have one.
 func newClock(s *snapshot.Snapshot, d snapshot.Device) *clock {
 	c := &clock{times: d.Trace.Time}
 	if d.Trace.Len() == 0 {

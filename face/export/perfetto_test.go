@@ -193,8 +193,8 @@ func TestPerfettoScopes(t *testing.T) {
 	}
 }
 
-// Without times, events stand one microsecond after another; a device without
-// events stands where another one begins.
+// Without times, events are one microsecond apart; a device without
+// events starts where another one does.
 func TestPerfettoTimes(t *testing.T) {
 	s := hostile()
 	found := tracks(t, s)

@@ -13,7 +13,7 @@ import (
 )
 
 // The sample types of a profile, by their place in a sample's values. pprof shows
-// the last one if it is not told otherwise.
+// the last one by default.
 const (
 	allocObjects = iota
 	allocSpace
@@ -26,7 +26,7 @@ const (
 //
 // The sample types inuse_objects and inuse_space count the active blocks and
 // their requested bytes. alloc_objects and alloc_space count the allocations of
-// the recorded history, and those from before it that the file still tells of:
+// the recorded history, and those from before it that the file still shows:
 // they were freed in the history, or are active at its end. A sample has the
 // labels device, stream and, where it is known, pool.
 func Pprof(w io.Writer, s *snapshot.Snapshot) error {
@@ -56,7 +56,7 @@ type profiler struct {
 }
 
 func newProfiler(s *snapshot.Snapshot) *profiler {
-	// A mapping that is said to be symbolised keeps pprof from looking for a binary.
+	// A mapping marked as symbolized keeps pprof from looking for a binary.
 	mapping := &profile.Mapping{ID: 1, File: "PyTorch", HasFunctions: true, HasFilenames: true, HasLineNumbers: true, HasInlineFrames: true}
 	return &profiler{
 		s: s, values: map[sampleKey]*[sampleTypes]int64{}, out: &profile.Profile{Mapping: []*profile.Mapping{mapping}},
@@ -94,8 +94,8 @@ func (p *profiler) device(d snapshot.Device) {
 	p.times(d.Trace.Time)
 }
 
-// eventKey is the key of an allocation that is gone by the end: what the event
-// tells that made it, or else freed it.
+// eventKey is the key of an allocation that is freed by the end: what is recorded
+// with the event that made it, or else with the one that freed it.
 func eventKey(t *timeline.Timeline, i int) sampleKey {
 	k := sampleKey{stack: t.Stack(i), device: t.Device}
 	event := t.Birth(i)
@@ -150,7 +150,7 @@ func (p *profiler) labels(k sampleKey) map[string][]string {
 	return out
 }
 
-// streamName is a cudaStream_t as a person tells it from others.
+// streamName returns a short name for a cudaStream_t.
 func streamName(stream uint64) string {
 	if stream == 0 {
 		return "default"

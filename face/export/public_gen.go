@@ -8,7 +8,7 @@
 // DIR are the folders torch/ and lib/python3.N/, LIBRARY the shared libraries
 // libc10, libtorch_python, libtorch_cpu and libtorch_cuda, and the python
 // executable. What is in the list already stays, so that it can hold the files of
-// several versions; remove it to begin anew.
+// several versions; remove it to start over.
 package main
 
 import (
@@ -37,7 +37,7 @@ var (
 	identifier = regexp.MustCompile(`[A-Za-z_]\w*`)
 	source     = regexp.MustCompile(`(?:aten/src/ATen|torch/csrc|c10)/[\w/.-]+\.(?:cpp|h|cu|cuh|c)\b`)
 	ours       = regexp.MustCompile(`^(at|c10|c10d|torch|caffe2)::|^(THP|_?Py)`)
-	// unseen are folders of which no frame stands in the stack of an allocation.
+	// unseen are folders of which no frame is in the stack of an allocation.
 	unseen = regexp.MustCompile(`^torch/(testing|onnx|ao|quantization|_inductor|_dynamo|_refs|_decomp|_prims|_export|export|_numpy|fx/experimental|fx/passes|distributed/_tools|distributed/benchmarks|contrib)/|(^|/)(tests?|idlelib|tkinter|lib2to3|ensurepip|turtledemo|pydoc_data|encodings|\w+-packages)/`)
 )
 

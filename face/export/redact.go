@@ -17,7 +17,7 @@ import (
 	"strandline/torch/snapshot"
 )
 
-// A Redaction says what [Redact] takes out.
+// A Redaction states what [Redact] takes out.
 type Redaction uint8
 
 // What can be taken out, alone or together.
@@ -27,16 +27,16 @@ const (
 )
 
 // Redact is a snapshot like s in which pseudonyms, numbered by first appearance,
-// stand for what the program's author named. Stacks, line numbers and all that
+// replace what the program's author named. Stacks, line numbers and all that
 // is measured stay. So do the files and functions of PyTorch, of Python's
 // library and of generated code, without the folders that they are installed in,
 // and names that Python or PyTorch prescribes, such as forward and __init__:
 // analysis finds in the result what it finds in s.
 //
-// The result is made anew of what is known to be measured or public (see
+// The result is built only from what is known to be measured or public (see
 // [snapshot.Snapshot.Measured]): whatever is redacted, texts that the program
 // attached to events are replaced, keys that PyTorch does not write are left out,
-// but for plain counts such as rank and step, and so are fields without a column.
+// except for plain counts such as rank and step, and so are fields without a column.
 // Of a damaged file nothing is quoted. The measured columns are shared with s.
 func Redact(s *snapshot.Snapshot, what Redaction) *snapshot.Snapshot {
 	r := redactor{what: what, names: map[string]map[string]string{}}
@@ -49,7 +49,7 @@ func Redact(s *snapshot.Snapshot, what Redaction) *snapshot.Snapshot {
 	return out
 }
 
-// errDamaged stands for the error at which reading ended, which may quote the file.
+// errDamaged replaces the error at which reading ended, which may quote the file.
 var errDamaged = errors.New("the file is cut off or damaged")
 
 type redactor struct {
@@ -57,7 +57,7 @@ type redactor struct {
 	names map[string]map[string]string // by kind and text
 }
 
-// pseudonym is what stands for a text: its kind and a number.
+// pseudonym returns the replacement of a text: its kind and a number.
 func (r *redactor) pseudonym(kind, text string) string {
 	known := r.names[kind]
 	if known == nil {
@@ -90,7 +90,7 @@ func (r *redactor) stacks(t *stack.Table) *stack.Table {
 	return out
 }
 
-// frameCount is how many frames the stacks of a table draw from.
+// frameCount returns how many frames the stacks of a table draw from.
 func frameCount(t *stack.Table) (n int) {
 	for id := range t.Len() {
 		for _, f := range t.Frames(stack.ID(id)) {
@@ -135,8 +135,8 @@ var (
 	prescribed = regexp.MustCompile(`^(\?*|<(module|lambda|listcomp|dictcomp|setcomp|genexpr|eval_with_key)>|forward|backward|_start|__libc_start_(main|call_main)(_impl)?)$`)
 	// cAPI are names of functions of Python in C, and of PyTorch for it.
 	cAPI = regexp.MustCompile(`^(THP|_?Py)`)
-	// nameless is code of which the file says nothing: its functions may be
-	// anybody's.
+	// nameless is code without a known file: its functions may be
+	// of any origin.
 	nameless = regexp.MustCompile(`^(\?\?|<string>(\.\d+)?)$`)
 	// publicCode is generated code whose file name says nothing of the program.
 	publicCode = regexp.MustCompile(`^<(string|frozen (abc|codecs|io|os|site|runpy|zipimport|genericpath|ntpath|posixpath|stat|_collections_abc|importlib\.(_bootstrap|_bootstrap_external|_abc|util|machinery))|eval_with_key|__array_function__ internals)>(\.\d+)?$`)
@@ -179,8 +179,8 @@ var (
 
 // publicText lists what PyTorch 2.6 and Python 3.8 to 3.13 name, a line each:
 // files from the folders that they are installed in, with slashes or a dot in
-// them, and functions and parts of C++ symbols. It tells a checkout of PyTorch, or a
-// Python that somebody built, from folders of the same name, and an operator of
+// them, and functions and parts of C++ symbols. It distinguishes a checkout of PyTorch, or a
+// Python built from source, from folders of the same name, and an operator of
 // PyTorch from one that was added to it. public_gen.go makes it.
 //
 //go:embed public.txt.gz
@@ -239,7 +239,7 @@ func publicFile(f stack.Frame) (file string, public bool) {
 	return "", false
 }
 
-// file is the pseudonym of a frame's file. It tells of what origin the file is.
+// file returns the pseudonym of a frame's file, which shows the file's origin.
 func (r *redactor) file(f stack.Frame) string {
 	name := r.pseudonym("file", f.File)
 	switch stack.OriginOf(f) {
@@ -269,7 +269,7 @@ func (r *redactor) file(f stack.Frame) string {
 	return name + ".py"
 }
 
-// column returns what stands for a text of a column.
+// column returns the replacement of a text of a column.
 func (r *redactor) column(column, text string) string {
 	switch column {
 	case "annotation":
@@ -330,7 +330,7 @@ func (r *redactor) scope(name string) string {
 	return head + name + tail
 }
 
-// counts are the fields that tell which of many files this is.
+// counts returns the fields that identify this file among many.
 func counts(fields []snapshot.Field) (out []snapshot.Field) {
 	for _, f := range fields {
 		switch f.Key {
@@ -383,7 +383,7 @@ func options(conf string) string {
 	return strings.Join(out, ",")
 }
 
-// numeric reports whether nothing but numbers stands in a value, under keys that
+// numeric reports whether a value holds nothing but numbers, under keys that
 // are numbers or the one of an allocator's sizes.
 func numeric(v any) bool {
 	switch v := v.(type) {

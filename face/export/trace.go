@@ -13,7 +13,7 @@ import (
 
 // PprofOfTrace writes what a trace saw as a gzipped profile. In use is what is
 // mapped at the end, allocated what was mapped since the trace began, as far as
-// it was not unmapped before anybody could count it.
+// it was not unmapped before it could be counted.
 func PprofOfTrace(w io.Writer, run *recording.Run) error {
 	p := newProfiler(nil)
 	p.out.Mapping[0].File = run.Name
@@ -31,7 +31,7 @@ func PprofOfTrace(w io.Writer, run *recording.Run) error {
 	const microsecond, second = 1000, 1e9 // in ns
 	out := p.profile()
 	out.TimeNanos, out.DurationNanos = run.BeganUS*microsecond, int64(run.Document.Duration*second)
-	out.Comments = []string{"memory of the host that was mapped while the process was watched"}
+	out.Comments = []string{"host memory that was mapped while the process was watched"}
 	return out.Write(w)
 }
 

@@ -7,48 +7,21 @@ import (
 	"slices"
 	"strconv"
 
+	"strandline/face/api"
 	"strandline/plan/observed"
 )
 
 // Against is the document of `strandline plan --against`.
 type Against struct {
-	Schema  string       `json:"schema"`
-	Table   string       `json:"table"`
-	Rows    []AgainstRow `json:"rows"`
-	Summary []AgainstSum `json:"summary"`
+	api.Against
 }
 
-// AgainstRow is one figure of the table. Planned is a number, or [low, high].
-type AgainstRow struct {
-	ID        string   `json:"id"`
-	Component string   `json:"component"`
-	Observed  *float64 `json:"observed"`
-	Planned   any      `json:"planned"`
-	Error     *float64 `json:"error_percent"`
-	Inside    *bool    `json:"inside"`
-	Reason    *string  `json:"reason"`
-	Unplanned *string  `json:"unplanned"`
-}
-
-// AgainstSum sums up the observed figures of a component. Those with a
-// reason are counted, and left out of the mean.
-type AgainstSum struct {
-	Component string   `json:"component"`
-	Rows      int      `json:"rows"`
-	Mean      *float64 `json:"mean_error_percent"`
-	Worst     *float64 `json:"worst_error_percent"`
-	Excused   int      `json:"with_reason"`
-	Ranges    int      `json:"ranges"`
-	Inside    int      `json:"ranges_inside"`
-	Unplanned int      `json:"not_planned"`
-}
-
-// NewAgainst renders a table held against its plans.
+// NewAgainst renders a table compared with its plans.
 func NewAgainst(table string, rows []observed.Compared) *Against {
-	a := &Against{Schema: "strandline.plan/1", Table: table, Rows: []AgainstRow{}, Summary: []AgainstSum{}}
+	a := &Against{Against: api.Against{Schema: api.PlanSchema, Table: table, Rows: []api.AgainstRow{}, Summary: []api.AgainstSum{}}}
 	for i := range rows {
 		c := &rows[i]
-		r := AgainstRow{ID: c.ID, Component: c.Component, Observed: c.Observed, Error: c.Error}
+		r := api.AgainstRow{ID: c.ID, Component: c.Component, Observed: c.Observed, Error: c.Error}
 		switch {
 		case c.Unplanned != "":
 			r.Unplanned = &c.Unplanned
@@ -81,8 +54,8 @@ func components(rows []observed.Compared) (names []string) {
 	return names
 }
 
-func summed(name string, rows []observed.Compared) AgainstSum {
-	s := AgainstSum{Component: name}
+func summed(name string, rows []observed.Compared) api.AgainstSum {
+	s := api.AgainstSum{Component: name}
 	sum, n := 0.0, 0
 	for i := range rows {
 		c := &rows[i]
@@ -120,8 +93,8 @@ func summed(name string, rows []observed.Compared) AgainstSum {
 	return s
 }
 
-// figures are the rows that have an observed figure or no plan, and why those that
-// need a reason have one.
+// figures returns the rows that have an observed figure or no plan, and the reasons of
+// those that have one.
 func (a *Against) figures() (t *table, why []string) {
 	t = &table{right: map[int]bool{2: true, 3: true, 4: true}}
 	t.row("row", "component", "observed", "planned", "error", "")
@@ -148,7 +121,7 @@ func (a *Against) figures() (t *table, why []string) {
 	return t, why
 }
 
-// sums are the figures summed up by component.
+// sums returns the figures summed up by component.
 func (a *Against) sums() *table {
 	t := &table{right: map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true}}
 	t.row("component", "figures", "mean |error|", "worst", "with reason", "in range")
@@ -200,7 +173,7 @@ func planned(v any) string {
 	return ""
 }
 
-// figure prints a figure of a table in its unit.
+// figure prints a figure of a table.
 func figure(x float64) string {
 	if x == math.Trunc(x) && math.Abs(x) < 1e15 {
 		return strconv.FormatFloat(x, 'f', 0, 64)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 
+	"strandline/face/api"
 	"strandline/plan"
 	"strandline/plan/model"
 	"strandline/units"
@@ -12,42 +13,17 @@ import (
 
 // Checked is the document of `strandline plan --check`.
 type Checked struct {
-	Schema string       `json:"schema"`
-	File   string       `json:"file"`
-	Model  PlannedModel `json:"model"`
-	Setup  string       `json:"setup"`
-	Rows   []CheckedRow `json:"rows"`
-	Off    *string      `json:"off"`
-	// Failure is the log's own statement that memory ran out.
-	Failure *CheckedFailure `json:"failure"`
-	Notes   []string        `json:"notes"`
+	api.Checked
 
 	first int // the row of Off
 }
 
-// CheckedFailure is a line of the log.
-type CheckedFailure struct {
-	Line int64  `json:"line"`
-	Text string `json:"text"`
-}
-
-// CheckedRow is a component, planned and observed: bytes, or tokens.
-type CheckedRow struct {
-	Component string    `json:"component"`
-	Unit      string    `json:"unit"`
-	Planned   *[2]int64 `json:"planned"` // null where the set-up does not say it
-	Observed  int64     `json:"observed"`
-	Off       int64     `json:"difference"`
-	Line      *int64    `json:"line"`
-	Cause     *string   `json:"cause"`
-}
-
 // NewChecked renders a check; setup says what was planned.
 func NewChecked(file string, m *model.Model, setup string, rows []plan.Checked) *Checked {
-	d := &Checked{Schema: "strandline.plan/1", File: file, Model: plannedModel(m), Setup: setup, Notes: list(m.Notes)}
+	d := &Checked{Checked: api.Checked{Schema: api.PlanSchema, File: file, Model: plannedModel(m), Setup: setup, Notes: list(m.Notes)}}
 	for i := range rows {
 		c := &rows[i]
-		r := CheckedRow{Component: c.Component, Unit: "bytes", Observed: c.Observed, Off: c.Off}
+		r := api.CheckedRow{Component: c.Component, Unit: "bytes", Observed: c.Observed, Off: c.Off}
 		if !c.Unplanned {
 			r.Planned = &[2]int64{c.Planned.Low, c.Planned.High}
 		}
@@ -68,8 +44,8 @@ func NewChecked(file string, m *model.Model, setup string, rows []plan.Checked) 
 	return d
 }
 
-// headline is the row that an answer begins with, -1 where all is as planned: of those
-// that differ most the first that is not what the others leave.
+// headline returns the row that an answer begins with, -1 where all is as planned: the
+// row that differs most and does not merely follow from the others.
 func headline(rows []plan.Checked) int {
 	if i := slices.IndexFunc(rows, func(c plan.Checked) bool { return c.Differs() && !c.Tokens && c.Component != plan.KVCache }); i >= 0 {
 		return i
@@ -77,7 +53,7 @@ func headline(rows []plan.Checked) int {
 	return slices.IndexFunc(rows, func(c plan.Checked) bool { return c.Differs() })
 }
 
-func (r *CheckedRow) cells() (planned, observed, off string) {
+func checkedCells(r *api.CheckedRow) (planned, observed, off string) {
 	show, signed, both := units.Bytes, units.SignedBytes, sizeRange
 	if r.Unit == "tokens" {
 		show, signed, both = units.Count, units.SignedCount, countRange
@@ -106,9 +82,9 @@ func (d *Checked) sentence() string {
 	return text
 }
 
-// Text writes planned beside observed, what is off most first.
+// Text writes planned beside observed, what differs most first.
 func (d *Checked) Text(w io.Writer, s Style) {
-	fmt.Fprintf(w, "%s  against %s, %s\n%s\n\n", inputName(d.File), s.bold(Line(d.Model.Name)), d.Model.words(), Line(d.Setup))
+	fmt.Fprintf(w, "%s  against %s, %s\n%s\n\n", inputName(d.File), s.bold(Line(d.Model.Name)), modelWords(&d.Model), Line(d.Setup))
 	if f := d.Failure; f != nil {
 		for _, line := range wrap(fmt.Sprintf("line %s: %s", units.Count(f.Line), Line(f.Text)), s.columns()) {
 			fmt.Fprintln(w, s.red(line))
@@ -126,7 +102,7 @@ func (d *Checked) Text(w io.Writer, s Style) {
 	t := table{right: map[int]bool{1: true, 2: true, 3: true}}
 	t.row("", "planned", "observed", "difference", "")
 	for _, r := range d.Rows {
-		planned, observed, off := r.cells()
+		planned, observed, off := checkedCells(&r)
 		at := ""
 		if r.Line != nil {
 			at = fmt.Sprintf("line %s", units.Count(*r.Line))
@@ -157,7 +133,7 @@ func (d *Checked) Markdown(w io.Writer) {
 	fmt.Fprintf(w, "**%s** against %s, %s: %s\n\n| | planned | observed | difference | likely cause |\n| --- | --: | --: | --: | --- |\n",
 		cell(inputName(d.File)), cell(d.Model.Name), cell(d.Setup), cell(d.sentence()))
 	for _, r := range d.Rows {
-		planned, observed, off := r.cells()
+		planned, observed, off := checkedCells(&r)
 		cause := ""
 		if r.Cause != nil {
 			cause = cell(*r.Cause)

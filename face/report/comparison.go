@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"strandline/face/api"
 	"strandline/torch/compare"
 	"strandline/torch/digest"
 	"strandline/torch/purpose"
@@ -14,91 +15,14 @@ import (
 
 // Comparison is the document of `strandline compare`.
 type Comparison struct {
-	Schema   string    `json:"schema"`
-	Groups   []Group   `json:"groups"`
-	Outliers []Outlier `json:"outliers,omitempty"` // processes that differ from the others
-	Runs     *Runs     `json:"runs,omitempty"`
-	Gate     *Gate     `json:"gate,omitempty"`
-}
-
-// Group is one process.
-type Group struct {
-	Process   *string     `json:"process"`
-	Files     []string    `json:"files"`
-	Requested []int64     `json:"requested_bytes"` // one a file, of all devices
-	Reserved  []int64     `json:"reserved_bytes"`
-	Peak      []*int64    `json:"peak_requested_bytes"` // null for a file without events
-	Sites     []GroupSite `json:"sites"`                // most growth first
-	// Runs are the files by run, where they are not all of one.
-	Runs [][]string `json:"runs,omitempty"`
-}
-
-// GroupSite is a place of a process over its files.
-type GroupSite struct {
-	Site
-	Bytes     []int64 `json:"bytes"`
-	Count     []int64 `json:"count"`
-	Survivors int64   `json:"survivors"`
-	PerStep   int64   `json:"bytes_per_step"`
-	name      string
-}
-
-// Outlier is a place at which one process holds more than the others.
-type Outlier struct {
-	Site
-	Process string `json:"process"`
-	Bytes   int64  `json:"bytes"`
-	Median  int64  `json:"median_of_others_bytes"`
-	name    string
-}
-
-// Runs is what a change of the code cost.
-type Runs struct {
-	Before     string      `json:"before"`
-	After      string      `json:"after"`
-	PeakBefore *int64      `json:"peak_before_bytes"` // null where the file has no history
-	PeakAfter  *int64      `json:"peak_after_bytes"`
-	EndBefore  int64       `json:"end_before_bytes"`
-	EndAfter   int64       `json:"end_after_bytes"`
-	Reserved   RunSums     `json:"reserved"`
-	Purposes   []RunSums   `json:"purposes"`
-	Sites      []RunChange `json:"sites"`
-}
-
-// RunSums is a sum of two runs.
-type RunSums struct {
-	Purpose    string `json:"purpose,omitempty"`
-	PeakBefore *int64 `json:"peak_before_bytes"` // null where the file has no history
-	PeakAfter  *int64 `json:"peak_after_bytes"`
-	EndBefore  int64  `json:"end_before_bytes"`
-	EndAfter   int64  `json:"end_after_bytes"`
-	name       string
-}
-
-// RunChange is a place of two runs.
-type RunChange struct {
-	Site
-	PeakBefore *int64 `json:"peak_before_bytes"`
-	PeakAfter  *int64 `json:"peak_after_bytes"`
-	EndBefore  int64  `json:"end_before_bytes"`
-	EndAfter   int64  `json:"end_after_bytes"`
-	name       string
-}
-
-// Gate is the answer to --max-growth.
-type Gate struct {
-	Limit  string   `json:"limit"`
-	Passed bool     `json:"passed"`
-	Over   []string `json:"over"` // what grew beyond the limit, a sentence each
-	// Unjudged is what cannot be held against the limit, a sentence each.
-	Unjudged []string `json:"not_judged,omitempty"`
+	api.Comparison
 }
 
 // NewComparison makes the document of files compared over time.
 func NewComparison(b *digest.Book, processes []*compare.Process) *Comparison {
-	c := &Comparison{Schema: "strandline.compare/1", Groups: []Group{}}
+	c := &Comparison{Comparison: api.Comparison{Schema: api.CompareSchema, Groups: []api.Group{}}}
 	for _, p := range processes {
-		g := Group{Process: named(p.Name), Sites: []GroupSite{}}
+		g := api.Group{Process: named(p.Name), Sites: []api.GroupSite{}}
 		for _, f := range p.Files {
 			g.Files = append(g.Files, f.Name)
 			var requested, reserved, highest int64
@@ -114,17 +38,17 @@ func NewComparison(b *digest.Book, processes []*compare.Process) *Comparison {
 		}
 		g.Runs = runsOf(p)
 		for _, r := range p.Rows(b) {
-			g.Sites = append(g.Sites, GroupSite{siteOf(r.Site), r.Bytes, r.Count, r.Survivors, r.PerStep(), siteName(r.Site)})
+			g.Sites = append(g.Sites, api.GroupSite{Site: siteOf(r.Site), Bytes: r.Bytes, Count: r.Count, Survivors: r.Survivors, PerStep: r.PerStep()})
 		}
 		c.Groups = append(c.Groups, g)
 	}
 	for _, o := range compare.Outliers(b, processes) {
-		c.Outliers = append(c.Outliers, Outlier{siteOf(o.Row.Site), o.Process, o.Row.Bytes[len(o.Row.Bytes)-1], o.Median, siteName(o.Row.Site)})
+		c.Outliers = append(c.Outliers, api.Outlier{Site: siteOf(o.Row.Site), Process: o.Process, Bytes: o.Row.Bytes[len(o.Row.Bytes)-1], Median: o.Median})
 	}
 	return c
 }
 
-// runsOf are the names of a process's files by run, nil where all are of one.
+// runsOf returns the names of a process's files by run, nil where all are of one.
 func runsOf(p *compare.Process) (out [][]string) {
 	runs := p.Split()
 	if len(runs) == 1 {
@@ -148,9 +72,9 @@ func NewRuns(before, after *compare.Run) *Comparison {
 		}
 		return &peak
 	}
-	r := &Runs{Before: before.Name, After: after.Name, PeakBefore: of(before, before.Peak), PeakAfter: of(after, after.Peak),
-		EndBefore: before.End, EndAfter: after.End, Purposes: []RunSums{}, Sites: []RunChange{},
-		Reserved: RunSums{
+	r := &api.Runs{Before: before.Name, After: after.Name, PeakBefore: of(before, before.Peak), PeakAfter: of(after, after.Peak),
+		EndBefore: before.End, EndAfter: after.End, Purposes: []api.RunSums{}, Sites: []api.RunChange{},
+		Reserved: api.RunSums{
 			PeakBefore: of(before, before.PeakReserved), PeakAfter: of(after, after.PeakReserved),
 			EndBefore: before.EndReserved, EndAfter: after.EndReserved,
 		}}
@@ -159,21 +83,21 @@ func NewRuns(before, after *compare.Run) *Comparison {
 		all.Add(sums)
 	}
 	for _, p := range all.Sorted() {
-		r.Purposes = append(r.Purposes, RunSums{
-			p.String(), of(before, before.PeakFor[p]), of(after, after.PeakFor[p]), before.EndFor[p], after.EndFor[p], p.Words(),
+		r.Purposes = append(r.Purposes, api.RunSums{
+			Purpose: p.String(), PeakBefore: of(before, before.PeakFor[p]), PeakAfter: of(after, after.PeakFor[p]), EndBefore: before.EndFor[p], EndAfter: after.EndFor[p], Words: p.Words(),
 		})
 	}
 	for _, c := range compare.Runs(before, after) {
-		r.Sites = append(r.Sites, RunChange{siteOf(c.Site), of(before, c.PeakBefore), of(after, c.PeakAfter), c.EndBefore, c.EndAfter, siteName(c.Site)})
+		r.Sites = append(r.Sites, api.RunChange{Site: siteOf(c.Site), PeakBefore: of(before, c.PeakBefore), PeakAfter: of(after, c.PeakAfter), EndBefore: c.EndBefore, EndAfter: c.EndAfter})
 	}
-	return &Comparison{Schema: "strandline.compare/1", Groups: []Group{}, Runs: r}
+	return &Comparison{Comparison: api.Comparison{Schema: api.CompareSchema, Groups: []api.Group{}, Runs: r}}
 }
 
-// What text shows at most; JSON has all.
+// What the text shows at most; JSON has all.
 const (
 	mostSites  = 15 // places of a table
 	mostFiles  = 6  // columns of files
-	mostGroups = 4  // processes place by place; more are one line each
+	mostGroups = 4  // processes with a table each; of more, one line each
 )
 
 // Text prints the tables.
@@ -186,11 +110,11 @@ func (c *Comparison) Text(w io.Writer, s Style) {
 			if i > 0 || len(c.Groups) > 1 {
 				fmt.Fprintln(w)
 			}
-			c.Groups[i].text(w, s)
+			writeGroup(w, s, &c.Groups[i])
 		}
 	}
 	if len(c.Outliers) > 0 {
-		fmt.Fprintf(w, "\n%s\n", s.bold("who differs, in the newest files"))
+		fmt.Fprintf(w, "\n%s\n", s.bold("which differ, in the newest files"))
 		t := table{right: map[int]bool{1: true, 2: true}}
 		t.row("process", "holds", "others", "allocated at")
 		for i, o := range c.Outliers {
@@ -198,14 +122,14 @@ func (c *Comparison) Text(w io.Writer, s Style) {
 				t.row("", "", "", more(len(c.Outliers)))
 				break
 			}
-			t.row(o.Process, units.Bytes(o.Bytes), units.Bytes(o.Median), o.name)
+			t.row(o.Process, units.Bytes(o.Bytes), units.Bytes(o.Median), siteName(o.Site))
 		}
 		t.write(w, "  ")
 	} else if len(c.Groups) > 1 {
 		fmt.Fprintln(w, "\nno process holds clearly more than the others at any place")
 	}
 	if c.Runs != nil {
-		c.Runs.text(w, s)
+		writeRuns(w, s, c.Runs)
 	}
 	if g := c.Gate; g != nil {
 		fmt.Fprintln(w)
@@ -221,7 +145,7 @@ func (c *Comparison) Text(w io.Writer, s Style) {
 	}
 }
 
-// overview is a line a process.
+// overview prints one line per process.
 func (c *Comparison) overview(w io.Writer, s Style) {
 	fmt.Fprintln(w, s.bold(count(len(c.Groups), "process")))
 	t := table{right: map[int]bool{1: true, 2: true, 3: true, 5: true, 6: true}}
@@ -241,7 +165,7 @@ func (c *Comparison) overview(w io.Writer, s Style) {
 	}
 }
 
-func (g *Group) text(w io.Writer, s Style) {
+func writeGroup(w io.Writer, s Style, g *api.Group) {
 	columns := some(len(g.Files))
 	title := count(len(g.Files), "file")
 	if g.Process != nil {
@@ -286,17 +210,17 @@ func (g *Group) text(w io.Writer, s Style) {
 		for _, j := range columns {
 			row = append(row, fmt.Sprintf("%s ×%s", units.Bytes(r.Bytes[j]), units.Count(r.Count[j])))
 		}
-		t.row(append(row, sparkline(spread(r.Bytes)), perFile(r.Bytes), r.name)...)
+		t.row(append(row, sparkline(spread(r.Bytes)), perFile(r.Bytes), siteName(r.Site))...)
 	}
 	t.write(w, "  ")
 }
 
-// more says that a list of places is cut.
+// more says that a list of places is cut off.
 func more(n int) string {
 	return fmt.Sprintf("… and %s (--json lists all)", count(n-mostSites, "more place"))
 }
 
-// some are the files that have a column: all, or the first, the last and some
+// some returns the files that have a column: all, or the first, the last and some
 // between them.
 func some(n int) []int {
 	out := make([]int, min(n, mostFiles))
@@ -309,8 +233,8 @@ func some(n int) []int {
 	return out
 }
 
-// spread are at most as many values as a line has room for, the first and the
-// last among them.
+// spread returns at most as many values as fit in a line, the first and the last
+// among them.
 func spread(v []int64) []int64 {
 	const most = 24
 	if len(v) <= most {
@@ -323,8 +247,8 @@ func spread(v []int64) []int64 {
 	return out
 }
 
-// labels are names of files as short as they differ: what all have up to a
-// folder or a dot, at the front and at the end, is left out.
+// labels returns the names of files as short as they can be and still differ: what all
+// have in common up to a folder or a dot, at the front and at the end, is left out.
 func labels(paths []string) []string {
 	out := make([]string, len(paths))
 	if len(paths) < 2 {
@@ -369,7 +293,7 @@ func perFile(v []int64) string {
 	return units.SignedBytes((v[len(v)-1] - v[0]) / int64(len(v)-1))
 }
 
-func (r *Runs) text(w io.Writer, s Style) {
+func writeRuns(w io.Writer, s Style, r *api.Runs) {
 	fmt.Fprintf(w, "%s → %s\n", s.bold(inputName(r.Before)), s.bold(inputName(r.After)))
 	t := table{right: map[int]bool{0: true, 1: true, 2: true, 3: true, 4: true, 5: true}}
 	t.row("peak before", "after", "change", "end before", "after", "change")
@@ -390,7 +314,7 @@ func (r *Runs) text(w io.Writer, s Style) {
 	row("reserved, in all", r.Reserved.PeakBefore, r.Reserved.PeakAfter, r.Reserved.EndBefore, r.Reserved.EndAfter)
 	t.row("")
 	for _, p := range r.Purposes {
-		row(p.name, p.PeakBefore, p.PeakAfter, p.EndBefore, p.EndAfter)
+		row(p.Words, p.PeakBefore, p.PeakAfter, p.EndBefore, p.EndAfter)
 	}
 	t.row("")
 	for i, c := range r.Sites {
@@ -398,7 +322,7 @@ func (r *Runs) text(w io.Writer, s Style) {
 			t.row("", "", "", "", "", "", more(len(r.Sites)))
 			break
 		}
-		row(c.name, c.PeakBefore, c.PeakAfter, c.EndBefore, c.EndAfter)
+		row(siteName(c.Site), c.PeakBefore, c.PeakAfter, c.EndBefore, c.EndAfter)
 	}
 	t.write(w, "  ")
 }

@@ -12,7 +12,7 @@ import (
 	"strandline/units"
 )
 
-// devices prints what the memory of each device is.
+// devices prints what the memory of each device is used for.
 func (d *Trace) devices(w io.Writer, s Style) {
 	for i := range d.GPU.Devices {
 		v := &d.GPU.Devices[i]
@@ -24,7 +24,7 @@ func (d *Trace) devices(w io.Writer, s Style) {
 		parts.write(w, "  ")
 		const indent = 2
 		if d.Ended && v.Used != nil {
-			fmt.Fprintln(w, s.dim("  the driver was asked for the last time then; the processes ended before it was asked again"))
+			fmt.Fprintln(w, s.dim("  that is the driver's last answer; the processes ended before it was asked again"))
 		}
 		for _, n := range v.Notes {
 			for _, line := range wrap(n, s.columns()-indent) {
@@ -43,7 +43,7 @@ func deviceLine(v *recording.GPUDevice) string {
 	default:
 		name += " of devices " + strings.Join(v.Names, ", ")
 	}
-	used := ", as far as it is known"
+	used := ", as far as known"
 	if v.Used != nil {
 		used = ": " + units.Bytes(*v.Used) + " used"
 		if v.Total != nil {
@@ -53,7 +53,7 @@ func deviceLine(v *recording.GPUDevice) string {
 	return fmt.Sprintf("%s%s, after %s", name, used, units.Duration(time.Duration(v.At*float64(time.Second))))
 }
 
-// partName says what a part of a device's memory is.
+// partName returns what a part of a device's memory is used for.
 func partName(v *recording.GPUDevice, p *recording.GPUPart) string {
 	has := func(part recording.Part) bool {
 		return slices.ContainsFunc(v.Parts, func(p recording.GPUPart) bool { return p.Part == part })
@@ -75,16 +75,16 @@ func partName(v *recording.GPUDevice, p *recording.GPUPart) string {
 			return text + ", outside PyTorch"
 		}
 	case recording.PartEarlier:
-		return "the processes' contexts, and what they took before the trace began"
+		return "the processes' contexts, and what they allocated before the trace began"
 	case recording.PartUnseen:
-		return "came since by no call that is watched: code of kernels, graphs, pools"
+		return "came since without a watched call: code of kernels, graphs, pools"
 	case recording.PartOthers:
 		return count(p.Count, "other process")
 	case recording.PartRemainder:
 		if has(recording.PartEarlier) {
 			return "the remainder: the driver's own, and processes that it does not name"
 		}
-		return "the remainder: contexts, what was taken before the trace, other processes"
+		return "the remainder: contexts, allocations before the trace, other processes"
 	}
 	return string(p.Part)
 }

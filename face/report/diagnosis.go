@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"strandline/face/api"
 	"strandline/finding"
-	"strandline/host/recording"
 	judgetorch "strandline/judge/torch"
 	"strandline/stack"
 	"strandline/units"
@@ -16,32 +16,23 @@ import (
 
 // Diagnosis is the document of `strandline diagnose`.
 type Diagnosis struct {
-	Schema    string            `json:"schema"`
-	Verdict   finding.Verdict   `json:"verdict"`
-	Findings  []finding.Finding `json:"findings"`
-	Processes []Process         `json:"processes"`
-	// Devices are those of the recording of a trace of the GPU's driver.
-	Devices []recording.GPUDevice `json:"gpu_devices,omitempty"`
-	record  string                // how to record what can be judged, if not by PyTorch
-}
+	api.Diagnosis
 
-// Process says what was judged.
-type Process struct {
-	Process *string  `json:"process"`
-	Files   []string `json:"files"` // oldest first
-	Partial []string `json:"partial,omitempty"`
-	Texts   []string `json:"texts,omitempty"` // not snapshots, but text with statements about memory
-	Basis   []string `json:"basis"`           // what the judgement of each device rests on
+	record string // how to record what can be judged, if not by PyTorch
+	source string // what is counted as files; "file" if it is empty
 }
 
 // NewDiagnosis makes the document.
 func NewDiagnosis(a judgetorch.Answer) *Diagnosis {
-	d := &Diagnosis{Schema: "strandline.diagnose/1", Verdict: a.Verdict, Findings: a.Findings}
+	d := &Diagnosis{Diagnosis: api.Diagnosis{Schema: api.DiagnoseSchema, Verdict: a.Verdict, Findings: a.Findings}}
 	if d.Findings == nil {
 		d.Findings = []finding.Finding{}
 	}
 	for _, p := range a.Processes {
-		out := Process{Process: named(p.Name), Basis: []string{}}
+		out := api.Process{Process: named(p.Name), Basis: []string{}}
+		if a := p.About; a != nil {
+			out.PID, out.Rank, out.Role, out.Command = &a.PID, a.Rank, a.Role, a.Command
+		}
 		for _, f := range p.Files {
 			out.Files = append(out.Files, f.Name)
 			if f.Text != nil {
@@ -50,7 +41,7 @@ func NewDiagnosis(a judgetorch.Answer) *Diagnosis {
 					out.Basis = append(out.Basis, "the figures of an error message, without a snapshot")
 				}
 				if n := f.Text.Mixed; n > 0 {
-					out.Basis = append(out.Basis, fmt.Sprintf("left out: %s, whose lines are mixed with those of others", count(n, "table")))
+					out.Basis = append(out.Basis, fmt.Sprintf("left out: %s, whose lines are mixed with those of other messages", count(n, "table")))
 				}
 			}
 			if f.Partial != nil {
@@ -74,7 +65,7 @@ func named(s string) *string {
 	return &s
 }
 
-// basis says what a judgement of a process of so many files rests on.
+// basis says what a judgment of a process of so many files rests on.
 func basis(j judgetorch.Judged, files int) string {
 	switch {
 	case j.Tables > 0:
@@ -82,22 +73,22 @@ func basis(j judgetorch.Judged, files int) string {
 	case !j.Enough:
 		return fmt.Sprintf("device %d: too little to judge growth", j.Device)
 	case j.Inside:
-		return fmt.Sprintf("device %d: judged over %s of the newest file's history, by %s", j.Device, count(j.Marks, "step"), j.StepsFrom)
+		return fmt.Sprintf("device %d: judged over %s of the newest file's history, by %s", j.Device, count(j.Checkpoints, "step"), j.StepsFrom)
 	}
-	if j.Marks < files {
+	if j.Checkpoints < files {
 		others := "the others"
-		if files-j.Marks == 1 {
+		if files-j.Checkpoints == 1 {
 			others = "the other"
 		}
 		return fmt.Sprintf("device %d: judged over %s of %s; from %s to the next hardly anything happened",
-			j.Device, units.Count(int64(j.Marks)), count(files, "file"), others)
+			j.Device, units.Count(int64(j.Checkpoints)), count(files, "file"), others)
 	}
-	return fmt.Sprintf("device %d: judged over %s", j.Device, count(j.Marks, "file"))
+	return fmt.Sprintf("device %d: judged over %s", j.Device, count(j.Checkpoints, "file"))
 }
 
-// tablesBasis says what a judgement of tables rests on.
+// tablesBasis says what a judgment of tables rests on.
 func tablesBasis(j judgetorch.Judged) string {
-	text := "the totals of " + count(j.Marks, "table") + " of memory_summary()"
+	text := "the totals of " + count(j.Checkpoints, "table") + " of memory_summary()"
 	if j.Tables > 1 {
 		text += fmt.Sprintf(", of %s devices or processes", units.Count(int64(j.Tables)))
 	}
@@ -113,10 +104,21 @@ func (d *Diagnosis) Text(w io.Writer, s Style) {
 	for _, line := range d.basis() {
 		fmt.Fprintln(w, s.dim("  "+Line(line)))
 	}
+	for _, line := range d.commands() {
+		fmt.Fprintln(w, s.dim("  "+Line(line)))
+	}
 	for _, p := range d.Processes {
 		for _, f := range p.Partial {
 			fmt.Fprintln(w, "  "+s.yellow("only partly readable:")+" "+inputName(f))
 		}
+	}
+	const mostGaps = 12
+	for i, note := range d.Notes {
+		if i == mostGaps {
+			fmt.Fprintf(w, "  and %s (--json lists all)\n", count(len(d.Notes)-mostGaps, "more note"))
+			break
+		}
+		printWrapped(w, s, "  ", "not recorded: "+Line(note))
 	}
 	const mostNotes = 5
 	notes := 0
@@ -144,8 +146,8 @@ func (d *Diagnosis) Text(w io.Writer, s Style) {
 	d.footer(w, s)
 }
 
-// writeNote prints a finding that asks for nothing: what it says, and no more;
-// of a peak and of a table also what it is made of, of what can be saved also how.
+// writeNote prints a finding that needs no action: its title; for a peak and for a
+// table also what they consist of, and for savings also how to get them.
 func writeNote(w io.Writer, s Style, f *finding.Finding, subject string) {
 	writeTitle(w, s, f, subject, s.dim("·"))
 	if len(f.Trend) > 1 {
@@ -166,8 +168,8 @@ func writeNote(w io.Writer, s Style, f *finding.Finding, subject string) {
 	}
 }
 
-// subject is what a finding is about where that is not plain: the process of
-// several, and the device unless it is number 0 alone.
+// subject returns what a finding is about where that is not obvious: the process if
+// there are several, and the device unless there is only device 0.
 func (d *Diagnosis) subject(f *finding.Finding) string {
 	var parts []string
 	if f.Process != "" {
@@ -192,7 +194,7 @@ func (d *Diagnosis) devices(process string) int {
 	return len(seen)
 }
 
-// writeTitle prints a finding's sentence after a mark.
+// writeTitle prints a finding's title after a symbol.
 func writeTitle(w io.Writer, s Style, f *finding.Finding, subject, mark string) {
 	title := f.Title
 	if subject != "" {
@@ -239,8 +241,8 @@ func heldBytes(e finding.Evidence) int64 {
 	return 0
 }
 
-// dwarfed tells a note on one of several processes beside which another's is of
-// more: of those, a person reads the largest.
+// dwarfed reports whether a note is about one of several processes while a note of the
+// same kind about another process is about more memory: only the largest is printed.
 func (d *Diagnosis) dwarfed(i int) bool {
 	if !perProcess[d.Findings[i].Kind] || d.Findings[i].Severity != finding.Info {
 		return false
@@ -255,7 +257,7 @@ func (d *Diagnosis) dwarfed(i int) bool {
 	return false
 }
 
-// basis says what was judged; processes of which the same is true share a line.
+// basis says what was judged; processes with the same basis share a line.
 func (d *Diagnosis) basis() (lines []string) {
 	of := map[string]int{}
 	for _, p := range d.Processes {
@@ -273,12 +275,35 @@ func (d *Diagnosis) basis() (lines []string) {
 	return lines
 }
 
+// commands says which command each recorded process ran, where there are only a few.
+func (d *Diagnosis) commands() (lines []string) {
+	const most = 8
+	for _, p := range d.Processes {
+		if p.PID == nil || p.Process == nil {
+			continue
+		}
+		if len(lines) == most {
+			return append(lines, "and others (--json lists all)")
+		}
+		lines = append(lines, *p.Process+": "+cut(p.Command, 120))
+	}
+	return lines
+}
+
+// cut returns text of at most so many characters.
+func cut(text string, most int) string {
+	if r := []rune(text); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return text
+}
+
 func (d *Diagnosis) headline(s Style) string {
 	files := 0
 	for _, p := range d.Processes {
 		files += len(p.Files)
 	}
-	over := count(files, "file")
+	over := count(files, cmp.Or(d.source, "file"))
 	if n := len(d.Processes); n > 1 {
 		over += " of " + count(n, "process")
 	}
@@ -290,7 +315,7 @@ func (d *Diagnosis) headline(s Style) string {
 		case finding.Warning:
 			warnings++
 			if f.Kind == finding.Leak || f.Kind == finding.AutogradGraph {
-				what = ": no leak is sure"
+				what = ": no certain leak"
 			}
 		}
 	}
@@ -301,7 +326,7 @@ func (d *Diagnosis) headline(s Style) string {
 	case finding.OK:
 		return s.green("OK") + s.bold(what) + " in " + over
 	case finding.Unknown:
-		return s.yellow("UNKNOWN") + s.bold(": too little is recorded to judge") + " " + over
+		return s.yellow("UNKNOWN") + s.bold(": too little recorded to judge") + " " + over
 	}
 	return s.red(strings.ToUpper(string(d.Verdict))) + s.bold(": "+count(problems, "problem")) + " in " + over
 }
@@ -364,8 +389,8 @@ func writeFinding(w io.Writer, s Style, f *finding.Finding, subject string) {
 	}
 }
 
-// settingLines are the lines of a setting. One of the allocator quotes the file's
-// and has one.
+// settingLines returns the lines of a setting. One of the allocator quotes the file's
+// and is a single line.
 func settingLines(setting string) []string {
 	if strings.HasPrefix(setting, "PYTORCH_CUDA_ALLOC_CONF=") {
 		return []string{setting}
@@ -381,24 +406,32 @@ func writeStack(line func(label, text string), f *finding.Finding) {
 	}
 	frames = stack.Readable(frames)
 	label := "stack"
+	if f.Site != nil && stack.OriginOf(stack.Frame(*f.Site)) == stack.Native { // an allocator's are before it
+		frames = frames[max(0, slices.Index(frames, stack.Frame(*f.Site))):]
+	}
 	if f.Site != nil && len(frames) > 0 && frames[0] == stack.Frame(*f.Site) {
 		frames, label = frames[1:], "called from"
 	}
 	const most = 12
-	for i, x := range frames {
+	for i := 0; len(frames) > 0; i++ {
 		if i == most {
-			line("", fmt.Sprintf("… and %s (--json lists all)", count(len(frames)-most, "more frame")))
+			line("", fmt.Sprintf("… and %s (--json lists all)", count(len(frames), "more frame")))
 			break
 		}
-		line(label, frameName(x))
-		label = ""
+		n := unnamedRun(frames, func(x stack.Frame) (string, string) { return x.File, x.Function })
+		text := unnamedFrames(n, frames[0].File)
+		if n < 2 {
+			n, text = 1, frameName(frames[0])
+		}
+		line(label, text)
+		frames, label = frames[n:], ""
 	}
 }
 
 func (d *Diagnosis) footer(w io.Writer, s Style) {
 	newest := d.newest()
 	if d.Verdict == finding.Unknown {
-		fmt.Fprintln(w, "To record what can be judged:")
+		fmt.Fprintln(w, "To make a recording that can be judged:")
 		for _, l := range strings.Split(cmp.Or(d.record, judgetorch.Recording), "\n") {
 			fmt.Fprintln(w, "  "+l)
 		}
@@ -410,7 +443,7 @@ func (d *Diagnosis) footer(w io.Writer, s Style) {
 	fmt.Fprintln(w, s.dim("look further:"), "strandline compare FILE…  ·  strandline inspect "+Line(newest)+" --at EVENT")
 }
 
-// newest is the file to look into: the newest of the process of the weightiest
+// newest returns the file to look into: the newest of the process of the most severe
 // finding, or of the first process; "" if that is not a snapshot.
 func (d *Diagnosis) newest() string {
 	p := d.Processes[0]

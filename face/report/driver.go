@@ -33,6 +33,18 @@ func NewGPU(s *gpudriver.Sums) *recording.GPU {
 	return out
 }
 
+// AddHolders adds to the processes of a document what each took from the driver.
+func AddHolders(doc *recording.Document, s *gpudriver.Sums) {
+	for i := range doc.Processes {
+		p := &doc.Processes[i]
+		for _, h := range s.Holders {
+			if int(h.PID) == p.PID {
+				p.GPU = append(p.GPU, recording.GPUOwner{Owner: h.Name, Memory: h.Memory.String(), LiveBytes: h.Bytes, LiveCount: h.Count})
+			}
+		}
+	}
+}
+
 func peakOf(u *gpudriver.Use, began uint64) *recording.GPUPeak {
 	if u.Peak.Bytes == 0 || u.Memory == event.Foreign {
 		return nil
@@ -54,10 +66,10 @@ func (d *Trace) gpu(w io.Writer, s Style) {
 	case g == nil:
 		return
 	case len(g.Libraries) == 0:
-		fmt.Fprintln(w, "\nGPU driver: no process has loaded libcuda, so nothing of a GPU could be seen")
+		fmt.Fprintln(w, "\nGPU driver: no process has loaded libcuda, so no GPU memory could be observed")
 		return
 	}
-	fmt.Fprintf(w, "\n%s\n", s.bold(fmt.Sprintf("GPU driver: %s of device memory in %s taken since the trace began and not given back", units.Bytes(g.LiveBytes), count(int(g.LiveCount), "piece"))))
+	fmt.Fprintf(w, "\n%s\n", s.bold(fmt.Sprintf("GPU driver: %s of device memory in %s taken since the trace began and not returned", units.Bytes(g.LiveBytes), count(int(g.LiveCount), "piece"))))
 	var beside []string
 	if g.ManagedBytes > 0 {
 		beside = append(beside, units.Bytes(g.ManagedBytes)+" of managed memory")
@@ -71,9 +83,9 @@ func (d *Trace) gpu(w io.Writer, s Style) {
 	if len(beside) > 0 {
 		fmt.Fprintln(w, s.dim("  beside it "+strings.Join(beside, ", ")))
 	}
-	fmt.Fprintln(w, s.dim("  what was taken before, contexts, code and what the driver's pools keep are not in it"))
+	fmt.Fprintln(w, s.dim("  it excludes earlier allocations, contexts, code, and what the driver's pools keep"))
 	if d.Drops > 0 {
-		fmt.Fprintln(w, s.dim("  events were lost; what the driver gave or took back by them is not known"))
+		fmt.Fprintln(w, s.dim("  events were lost; what the driver allocated or freed in them is unknown"))
 	}
 	owners := &table{right: map[int]bool{0: true, 1: true}}
 	for _, o := range g.Owners {
@@ -104,14 +116,14 @@ func (d *Trace) gpu(w io.Writer, s Style) {
 	d.devices(w, s)
 }
 
-// burstWorth is the least that is worth a line of what came and went, bytes.
-const burstWorth = 16 << 20
+// minBurstBytes is the smallest burst that is printed, in bytes.
+const minBurstBytes = 16 << 20
 
-// bursts prints the places that held much and let go of it all, or hold far less.
+// bursts prints the places that held much more than they do at the end.
 func bursts(w io.Writer, g *recording.GPU) {
 	var some []*recording.GPUStack
 	for i := range g.Stacks {
-		if st := &g.Stacks[i]; st.Peak != nil && st.Peak.Bytes >= burstWorth && (st.Peak.Until != nil || st.LiveBytes < st.Peak.Bytes/2) {
+		if st := &g.Stacks[i]; st.Peak != nil && st.Peak.Bytes >= minBurstBytes && (st.Peak.Until != nil || st.LiveBytes < st.Peak.Bytes/2) {
 			some = append(some, st)
 		}
 	}
@@ -120,18 +132,18 @@ func bursts(w io.Writer, g *recording.GPU) {
 		return
 	}
 	const most = 5
-	came := &table{right: map[int]bool{0: true, 2: true}}
-	came.row("came and went", "when", "times", "memory", "by", "from")
+	bursts := &table{right: map[int]bool{0: true, 2: true}}
+	bursts.row("soon freed", "when", "times", "memory", "by", "from")
 	for _, st := range some[:min(len(some), most)] {
 		p := st.Peak
 		when := fmt.Sprintf("%.1f s on", p.From)
 		if p.Until != nil {
 			when = fmt.Sprintf("%.1f to %.1f s", p.From, *p.Until)
 		}
-		came.row(units.Bytes(p.Bytes), when, units.Count(int64(p.Times)), st.Memory, st.Owner, driverPlace(st))
+		bursts.row(units.Bytes(p.Bytes), when, units.Count(int64(p.Times)), st.Memory, st.Owner, driverPlace(st))
 	}
 	fmt.Fprintln(w)
-	came.write(w, "")
+	bursts.write(w, "")
 }
 
 // driverPlace is a stack on one line, without the driver and CUDA's runtime.

@@ -5,86 +5,45 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
-	"strandline/host/hooks"
 	"strings"
+
+	"strandline/face/api"
+	"strandline/host/hooks"
 )
 
 // Hooks is the document of `strandline hooks`.
 type Hooks struct {
-	Schema      string       `json:"schema"`
-	PID         int          `json:"pid"`
-	Hooks       []Hook       `json:"hooks"`
-	Breakpoints []Breakpoint `json:"breakpoints"`
-	Interposed  []Interposed `json:"interposed"`
-	Libraries   []Library    `json:"libraries"`
-	Slots       int          `json:"slots"`
-	CodePages   int          `json:"code_pages"`
-	Unread      []string     `json:"unread"`
-}
-
-// Hook is one function that leads elsewhere.
-type Hook struct {
-	Symbol      string          `json:"symbol"`
-	Mechanism   hooks.Mechanism `json:"mechanism"`
-	Object      string          `json:"object"`
-	Owner       *string         `json:"owner"`
-	OwnerSymbol *string         `json:"owner_symbol"`
-	Effect      string          `json:"effect"`
-	Library     string          `json:"library,omitempty"`
-}
-
-// Breakpoint is a trap in the code.
-type Breakpoint struct {
-	Function *string `json:"function"`
-	Object   string  `json:"object"`
-	Address  uint64  `json:"address"`
-}
-
-// Interposed is a library whose memory functions are called instead of libc's.
-type Interposed struct {
-	Object  string   `json:"object"`
-	Symbols []string `json:"symbols"`
-}
-
-// Library is a loaded library that is known to hook or to replace functions.
-type Library struct {
-	Name     string   `json:"name"`
-	Version  *string  `json:"version"`
-	Object   string   `json:"object"`
-	Told     string   `json:"told"`
-	Hooks    int      `json:"owned"`
-	Leaks    *string  `json:"leaks"`
-	Remedies []string `json:"remedies,omitempty"`
+	api.HookScan
 }
 
 // NewHooks makes the document.
 func NewHooks(pid int, h *hooks.Scan) *Hooks {
-	d := &Hooks{
-		Schema: "strandline.hooks/1", PID: pid, Slots: h.Slots, CodePages: h.Pages,
-		Hooks: []Hook{}, Breakpoints: []Breakpoint{}, Interposed: []Interposed{}, Libraries: []Library{}, Unread: append([]string{}, h.Unread...),
-	}
+	d := &Hooks{HookScan: api.HookScan{
+		Schema: api.HooksSchema, PID: pid, Slots: h.Slots, CodePages: h.Pages,
+		Hooks: []api.Hook{}, Breakpoints: []api.Breakpoint{}, Interposed: []api.Interposed{}, Libraries: []api.Library{}, Unread: append([]string{}, h.Unread...),
+	}}
 	for _, k := range h.Hooks {
-		hook := Hook{Symbol: k.Symbol, Mechanism: k.Mechanism, Object: k.Object, Owner: known(k.Owner), OwnerSymbol: known(k.OwnerSymbol), Effect: effect(k)}
+		hook := api.Hook{Symbol: k.Symbol, Mechanism: k.Mechanism, Object: k.Object, Owner: known(k.Owner), OwnerSymbol: known(k.OwnerSymbol), Effect: effect(k)}
 		if k.Library != nil {
 			hook.Library = k.Library.Name
 		}
 		d.Hooks = append(d.Hooks, hook)
 	}
 	for _, b := range h.Breakpoints {
-		d.Breakpoints = append(d.Breakpoints, Breakpoint{known(b.Function), b.Object, b.Address})
+		d.Breakpoints = append(d.Breakpoints, api.Breakpoint{Function: known(b.Function), Object: b.Object, Address: b.Address})
 	}
 	for _, i := range h.Interposed {
-		d.Interposed = append(d.Interposed, Interposed(i))
+		d.Interposed = append(d.Interposed, api.Interposed(i))
 	}
 	for _, k := range h.Libraries {
-		d.Libraries = append(d.Libraries, Library{k.Name, known(k.Version), k.Object, k.Does, k.Hooks, known(k.Leaks), k.Remedies})
+		d.Libraries = append(d.Libraries, api.Library{Name: k.Name, Version: known(k.Version), Object: k.Object, Detail: k.Does, Hooks: k.Hooks, Leaks: known(k.Leaks), Remedies: k.Remedies})
 	}
 	return d
 }
 
-// grouped are the hooks with those of one function in several offset tables
-// taken together.
-func (d *Hooks) grouped() (out []Hook) {
+// grouped returns the hooks, with those of one function in several offset tables
+// merged.
+func (d *Hooks) grouped() (out []api.Hook) {
 	type key struct{ symbol, owner, function string }
 	tables, first := map[key]int{}, map[key]int{}
 	for _, h := range d.Hooks {
@@ -107,10 +66,10 @@ func effect(k hooks.Hook) string {
 	if k.Mechanism == hooks.SlotPatched {
 		return fmt.Sprintf("calls of %s from %s go there", k.Symbol, filepath.Base(k.Object))
 	}
-	return fmt.Sprintf("every call of %s goes there, and its own frame is missing in stacks", k.Symbol)
+	return fmt.Sprintf("every call of %s goes there, and its own frame is missing from stacks", k.Symbol)
 }
 
-// known is a text as JSON, null where it is empty.
+// known returns a text for JSON: null where it is empty.
 func known(text string) *string {
 	if text == "" {
 		return nil
@@ -118,7 +77,7 @@ func known(text string) *string {
 	return &text
 }
 
-// or is a text that may be unknown.
+// or returns a text, or another one if it is unknown.
 func or(text *string, unknown string) string {
 	if text == nil {
 		return unknown
@@ -137,9 +96,9 @@ func (d *Hooks) Leaking() bool {
 	return false
 }
 
-// interposes reports whether memory functions of an object stand before libc's.
+// interposes reports whether an object's memory functions are called instead of libc's.
 func (d *Hooks) interposes(object string) bool {
-	return slices.ContainsFunc(d.Interposed, func(i Interposed) bool { return i.Object == object })
+	return slices.ContainsFunc(d.Interposed, func(i api.Interposed) bool { return i.Object == object })
 }
 
 // Text prints the document for a person.
@@ -148,7 +107,7 @@ func (d *Hooks) Text(w io.Writer, s Style) {
 	case len(d.Hooks) > 0:
 		fmt.Fprintln(w, s.bold(count(len(d.Hooks), "hook")))
 		for _, g := range d.grouped() {
-			fmt.Fprintf(w, "  %s leads to %s of %s\n", s.bold(g.Symbol), or(g.OwnerSymbol, "a function without name"), Line(or(g.Owner, "memory of no file")))
+			fmt.Fprintf(w, "  %s leads to %s of %s\n", s.bold(g.Symbol), or(g.OwnerSymbol, "an unnamed function"), Line(or(g.Owner, "anonymous memory")))
 			fmt.Fprintln(w, "    "+s.dim(g.Effect))
 		}
 	default:
@@ -158,29 +117,29 @@ func (d *Hooks) Text(w io.Writer, s Style) {
 		fmt.Fprintf(w, "a trap of a debugger or probe is in %s of %s\n", or(b.Function, fmt.Sprintf("%#x", b.Address)), Line(b.Object))
 	}
 	for _, i := range d.Interposed {
-		fmt.Fprintf(w, "%s stands before libc for %s\n", Line(i.Object), strings.Join(i.Symbols, ", "))
+		fmt.Fprintf(w, "%s precedes libc for %s\n", Line(i.Object), strings.Join(i.Symbols, ", "))
 	}
 	for _, l := range d.Libraries {
 		fmt.Fprintf(w, "%s %s: %s\n", s.bold(l.Name), or(l.Version, "(version unknown)"), Line(l.Object))
-		for _, line := range wrap(l.Told, s.columns()-2) {
+		for _, line := range wrap(l.Detail, s.columns()-2) {
 			fmt.Fprintln(w, "  "+line)
 		}
 		if l.Leaks != nil {
 			leaks := s.red("leaks: ")
 			if l.Hooks == 0 {
-				leaks = "loaded, and has hooked nothing yet: "
+				leaks = "loaded, but has hooked nothing yet: "
 			}
 			fmt.Fprintln(w, "  "+leaks+*l.Leaks)
 		} else if l.Hooks == 0 && !d.interposes(l.Object) {
-			fmt.Fprintln(w, "  loaded, and has hooked nothing yet")
+			fmt.Fprintln(w, "  loaded, but has hooked nothing yet")
 		}
 		for _, r := range l.Remedies {
 			fmt.Fprintln(w, "  → "+r)
 		}
 	}
 	for _, u := range d.Unread {
-		fmt.Fprintf(w, "%s cannot be read; hooks in it are not seen\n", Line(u))
+		fmt.Fprintf(w, "%s cannot be read; hooks in it cannot be seen\n", Line(u))
 	}
-	fmt.Fprintln(w, s.dim(fmt.Sprintf("compared %s of offset tables and %s of code that was written to",
+	fmt.Fprintln(w, s.dim(fmt.Sprintf("compared %s of offset tables and %s of modified code",
 		count(d.Slots, "slot"), count(d.CodePages, "page"))))
 }

@@ -23,20 +23,20 @@ func TestHooksText(t *testing.T) {
 	}
 	d := NewHooks(1, found)
 	if d.Leaking() {
-		t.Error("a library that hooked nothing is said to leak")
+		t.Error("a library that hooked nothing is reported to leak")
 	}
 	want := []string{
 		"3 hooks",
 		"  free leads to ucm_free of /lib/libucm.so", "    calls of free from 2 objects go there",
-		"  munmap leads to a function without name of memory of no file", "    every call of munmap goes there, and its own frame is missing in stacks",
+		"  munmap leads to an unnamed function of anonymous memory", "    every call of munmap goes there, and its own frame is missing from stacks",
 		"a trap of a debugger or probe is in main of /bin/a",
-		"/lib/own.so stands before libc for calloc, malloc",
+		"/lib/own.so precedes libc for calloc, malloc",
 		"UCX 1.18.1: /lib/libucm.so", "  watches every munmap",
-		"  loaded, and has hooked nothing yet: 144 bytes for every munmap", "  → upgrade",
-		"libfabric (version unknown): /lib/f.so", "  can watch", "  loaded, and has hooked nothing yet",
+		"  loaded, but has hooked nothing yet: 144 bytes for every munmap", "  → upgrade",
+		"libfabric (version unknown): /lib/f.so", "  can watch", "  loaded, but has hooked nothing yet",
 		"own (version unknown): /lib/own.so", "  replaces",
-		"/lib/broken.so cannot be read; hooks in it are not seen",
-		"compared 12 slots of offset tables and 1 page of code that was written to",
+		"/lib/broken.so cannot be read; hooks in it cannot be seen",
+		"compared 12 slots of offset tables and 1 page of modified code",
 	}
 	var text strings.Builder
 	d.Text(&text, Style{})
@@ -46,6 +46,6 @@ func TestHooksText(t *testing.T) {
 
 	found.Libraries[0].Hooks = 2
 	if d = NewHooks(1, found); !d.Leaking() {
-		t.Error("a library that hooked functions and is known to leak is not said to")
+		t.Error("a library that hooked functions and is known to leak is not reported")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"strandline/face/api"
 	"strandline/stack"
 	"strandline/torch/replay"
 	"strandline/torch/snapshot"
@@ -14,71 +15,17 @@ import (
 
 // Inspection is the document of `strandline inspect`.
 type Inspection struct {
-	Schema string `json:"schema"`
-	*timeline.Facts
-	At    *At    `json:"at,omitempty"`
-	Alloc *Alloc `json:"alloc,omitempty"`
-	Pools []Pool `json:"pools,omitempty"`
-}
-
-// At is what was live after an event.
-type At struct {
-	Event         int     `json:"event"`
-	Device        int     `json:"device"`
-	Requested     int64   `json:"requested_bytes"`
-	Reserved      int64   `json:"reserved_bytes"`
-	Allocated     *int64  `json:"allocated_bytes"` // null where the history cannot be replayed up to the event
-	Active        *int64  `json:"active_bytes"`
-	AllocatedLow  int64   `json:"allocated_bytes_at_least"`
-	AllocatedHigh int64   `json:"allocated_bytes_at_most"`
-	Allocations   int     `json:"allocations"`
-	Sites         []Place `json:"sites"`
-}
-
-// Place is a site and what it holds.
-type Place struct {
-	Site
-	Missing timeline.Missing `json:"missing,omitempty"` // why there is no site
-	Bytes   int64            `json:"bytes"`
-	Count   int              `json:"count"`
-	name    string
-}
-
-// Alloc is one allocation from birth to death. Events are null where they are
-// outside the history.
-type Alloc struct {
-	Device    int           `json:"device"`
-	Address   uint64        `json:"address"`
-	Bytes     int64         `json:"bytes"`
-	Born      *int          `json:"born_event"`
-	Freed     *int          `json:"freed_event"`
-	Completed *int          `json:"completed_event"`
-	LivedUS   *int64        `json:"lived_us"`
-	Stack     []stack.Frame `json:"stack"`
-	FreeStack []stack.Frame `json:"free_stack"`
-}
-
-// Pool sums the segments of one pool, stream and size class.
-type Pool struct {
-	Pool       *string `json:"pool"` // nil if it is not recorded
-	Stream     uint64  `json:"stream"`
-	Type       string  `json:"type"`
-	Expandable bool    `json:"expandable"`
-	Segments   int     `json:"segments"`
-	Reserved   int64   `json:"reserved_bytes"`
-	Active     int64   `json:"active_bytes"`
-	Free       int64   `json:"free_bytes"`
-	LargestGap int64   `json:"largest_free_block_bytes"`
+	api.Inspection
 }
 
 // NewInspection makes the document.
 func NewInspection(s *snapshot.Snapshot, f *timeline.Facts) *Inspection {
-	return &Inspection{Schema: "strandline.inspect/1", Facts: f}
+	return &Inspection{Inspection: api.Inspection{Schema: api.InspectSchema, Facts: f}}
 }
 
 // AddAt adds what lives after an event.
 func (d *Inspection) AddAt(t *timeline.Timeline, event int, exact *replay.Result) {
-	a := &At{Event: event, Device: t.Device, Requested: t.RequestedAt(event), Reserved: t.ReservedAt(event), Sites: []Place{}}
+	a := &api.At{Event: event, Device: t.Device, Requested: t.RequestedAt(event), Reserved: t.ReservedAt(event), Sites: []api.Place{}}
 	a.AllocatedLow, a.AllocatedHigh = t.AllocatedBounds(event)
 	if exact.Exactly(event) {
 		allocated, active := exact.At(event)
@@ -87,18 +34,14 @@ func (d *Inspection) AddAt(t *timeline.Timeline, event int, exact *replay.Result
 	}
 	for _, s := range t.SitesAt(event) {
 		a.Allocations += s.Count
-		name := siteName(s.Site)
-		if s.Missing != "" {
-			name = "(" + string(s.Missing) + ")"
-		}
-		a.Sites = append(a.Sites, Place{siteOf(s.Site), s.Missing, s.Bytes, s.Count, name})
+		a.Sites = append(a.Sites, api.Place{Site: siteOf(s.Site), Missing: s.Missing, Bytes: s.Bytes, Count: s.Count})
 	}
 	d.At = a
 }
 
 // AddAlloc adds one allocation.
 func (d *Inspection) AddAlloc(t *timeline.Timeline, i int) {
-	a := &Alloc{Device: t.Device, Address: t.Addr(i), Bytes: t.Size(i), Stack: t.Snap.Stacks.Short(t.Stack(i))}
+	a := &api.Alloc{Device: t.Device, Address: t.Addr(i), Bytes: t.Size(i), Stack: t.Snap.Stacks.Short(t.Stack(i))}
 	event := func(k int) *int {
 		if k == timeline.Never {
 			return nil
@@ -123,13 +66,13 @@ func (d *Inspection) AddPools(s *snapshot.Snapshot, dev snapshot.Device) {
 		if p.Recorded {
 			name = named(p.Pool.String())
 		}
-		d.Pools = append(d.Pools, Pool{name, p.Stream, p.Type, p.Expandable, p.Segments, p.Reserved, p.Active, p.Free, p.LargestGap})
+		d.Pools = append(d.Pools, api.Pool{Pool: name, Stream: p.Stream, Type: p.Type, Expandable: p.Expandable, Segments: p.Segments, Reserved: p.Reserved, Active: p.Active, Free: p.Free, LargestGap: p.LargestGap})
 	}
 }
 
 // Text prints the facts.
 func (d *Inspection) Text(w io.Writer, s Style) {
-	fmt.Fprintf(w, "%s  PyTorch %s, %s\n", s.bold(inputName(d.File)), Line(d.Version), Line(d.Format))
+	fmt.Fprintf(w, "%s  PyTorch %s, %s\n", s.bold(inputName(d.File)), Line(d.Version), Line(d.Encoding))
 	if d.Partial {
 		fmt.Fprintln(w, s.yellow("only partly readable"))
 	}
@@ -164,9 +107,9 @@ func writeDevice(w io.Writer, s Style, d *timeline.DeviceFacts) {
 			fmt.Fprintf(w, "  %s\t"+format+"\n", append([]any{label}, args...)...)
 		}
 		row("reserved", "%s in %s, cut into %s", units.Bytes(d.ReservedBytes), count(d.Segments, "segment"), count(d.Blocks, "block"))
-		row("allocated", "%s, for %s asked for", units.Bytes(d.AllocatedBytes), units.Bytes(d.RequestedBytes))
+		row("allocated", "%s, for %s requested", units.Bytes(d.AllocatedBytes), units.Bytes(d.RequestedBytes))
 		if d.ActiveBytes != d.AllocatedBytes {
-			row("active", "%s: %s wait for another stream", units.Bytes(d.ActiveBytes), units.Bytes(d.ActiveBytes-d.AllocatedBytes))
+			row("active", "%s: %s waiting for another stream", units.Bytes(d.ActiveBytes), units.Bytes(d.ActiveBytes-d.AllocatedBytes))
 		}
 		row("free", "%s inside segments, of which %s in split ones", units.Bytes(d.ReservedBytes-d.ActiveBytes), units.Bytes(d.InactiveSplitBytes))
 		if d.Events == nil {
@@ -174,7 +117,7 @@ func writeDevice(w io.Writer, s Style, d *timeline.DeviceFacts) {
 		}
 		row("history", "%s, %s, %s", count(*d.Events, "event"), count(d.Stacks, "distinct stack"), count(*d.OOMEvents, "out-of-memory error"))
 		if *d.Events > 0 {
-			row("peak", "%s asked for at event %s; %s reserved at event %s", units.Bytes(*d.PeakRequested), eventName(*d.PeakRequestedEvent),
+			row("peak", "%s requested at event %s; %s reserved at event %s", units.Bytes(*d.PeakRequested), eventName(*d.PeakRequestedEvent),
 				units.Bytes(*d.PeakReserved), eventName(*d.PeakReservedEvent))
 		}
 		if d.StartTime != nil {
@@ -201,7 +144,7 @@ func (d *Inspection) writeAt(w io.Writer, s Style) {
 	if a.Allocated != nil {
 		allocated = fmt.Sprintf("%s allocated in blocks", units.Bytes(*a.Allocated))
 	}
-	fmt.Fprintf(w, "\n%s on device %d: %s asked for in %s, %s, %s reserved\n",
+	fmt.Fprintf(w, "\n%s on device %d: %s requested in %s, %s, %s reserved\n",
 		s.bold("after event "+eventName(a.Event)), a.Device, units.Bytes(a.Requested), count(a.Allocations, "allocation"),
 		allocated, units.Bytes(a.Reserved))
 	t := table{right: map[int]bool{0: true, 1: true, 2: true}}
@@ -212,7 +155,11 @@ func (d *Inspection) writeAt(w io.Writer, s Style) {
 			break
 		}
 		share := float64(p.Bytes) / float64(max(a.Requested, 1))
-		t.row(units.Bytes(p.Bytes), units.Percent(share), units.Count(int64(p.Count)), p.name)
+		name := siteName(p.Site)
+		if p.Missing != "" {
+			name = "(" + string(p.Missing) + ")"
+		}
+		t.row(units.Bytes(p.Bytes), units.Percent(share), units.Count(int64(p.Count)), name)
 	}
 	t.write(w, "  ")
 }

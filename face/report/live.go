@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Live is the figures so far as the lines of a screen with some rows; 0 is
-// unknown.
+// Live returns the figures so far as lines for a screen with the given number of rows;
+// 0 is unknown.
 func (d *Trace) Live(s Style, rows int) []string {
 	var text bytes.Buffer
 	d.figures(&text, s)
@@ -20,13 +20,13 @@ func (d *Trace) Live(s Style, rows int) []string {
 	return lines
 }
 
-// Fit cuts a line to some columns of a terminal, 0 being unknown. It reports how
-// many the rest takes. Colours take none, and end with the line.
+// Fit cuts a line to a number of columns of a terminal; 0 is unknown. It returns how
+// many columns the result takes. Colors take none, and end with the line.
 func Fit(line string, columns int) (string, int) {
 	used := 0
 	for i := 0; i < len(line); {
-		if colour, ok := strings.CutPrefix(line[i:], ink); ok {
-			i += len(ink) + strings.IndexByte(colour, 'm') + 1
+		if color, ok := strings.CutPrefix(line[i:], ink); ok {
+			i += len(ink) + strings.IndexByte(color, 'm') + 1
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(line[i:])
@@ -58,7 +58,7 @@ var wide = &unicode.RangeTable{
 	},
 }
 
-// cells is how many columns of a terminal a character takes.
+// cells returns how many columns of a terminal a character takes.
 func cells(r rune) int {
 	switch {
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):

@@ -32,7 +32,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// The screen has no more lines than the terminal has rows, but for one.
+// The screen has no more lines than the terminal has rows, except for one.
 func TestLiveFits(t *testing.T) {
 	d := &Trace{}
 	d.RSSGrowth, d.Paired, d.Drops, d.StackDrops = 1<<30, 1, 1, 1

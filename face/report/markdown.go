@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// markdown writes the table as Markdown has it; the first row is its head.
+// markdown writes the table in Markdown; the first row is its header.
 func (t *table) markdown(w io.Writer) {
 	for i, r := range t.rows {
 		for _, c := range r {
@@ -28,8 +28,11 @@ func (t *table) markdown(w io.Writer) {
 	}
 }
 
-// cell returns text as it can stand in a table or a list of Markdown: nothing in
-// it is markup but code between backticks, which our own sentences have.
+// Cell returns text for a table or a list in Markdown.
+func Cell(text string) string { return cell(text) }
+
+// cell returns text for a table or a list in Markdown: nothing in it is markup except
+// for code between backticks, which our own sentences contain.
 func cell(text string) string {
 	parts := strings.Split(Line(text), "`")
 	paired := len(parts)%2 == 1 && !strings.Contains(text, "``")

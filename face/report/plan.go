@@ -6,30 +6,17 @@ import (
 	"math"
 	"strings"
 
+	"strandline/face/api"
 	"strandline/plan"
 	"strandline/plan/model"
 	"strandline/plan/serving"
 	"strandline/units"
 )
 
-// PlannedModel is the model of a plan.
-type PlannedModel struct {
-	Name       string   `json:"name"`
-	Parameters int64    `json:"parameters"`
-	Active     int64    `json:"active_parameters"`
-	Layers     int      `json:"layers"`
-	Format     string   `json:"format"`
-	Checkpoint int64    `json:"checkpoint_bytes"`
-	Context    *int64   `json:"context_tokens"`
-	Notes      []string `json:"notes"`
-
-	mixture bool // of experts, so that fewer parameters are active
-}
-
-func plannedModel(m *model.Model) PlannedModel {
-	p := PlannedModel{Name: m.Name, Parameters: m.Params(), Active: m.ActiveParams(), Layers: len(m.Layers), Format: formatOf(m), Checkpoint: m.CheckpointBytes(), Notes: list(m.Notes)}
+func plannedModel(m *model.Model) api.PlannedModel {
+	p := api.PlannedModel{Name: m.Name, Parameters: m.Params(), Active: m.ActiveParams(), Layers: len(m.Layers), Format: formatOf(m), Checkpoint: m.CheckpointBytes(), Notes: list(m.Notes)}
 	for i := range m.Layers {
-		p.mixture = p.mixture || m.Layers[i].Experts > 0
+		p.Mixture = p.Mixture || m.Layers[i].Experts > 0
 	}
 	if m.Context > 0 {
 		p.Context = &m.Context
@@ -47,7 +34,7 @@ func formatOf(m *model.Model) string {
 	return "bf16"
 }
 
-// list is a list that is [] in JSON where it is empty.
+// list returns a list that is [] in JSON where it is empty.
 func list[T any](l []T) []T {
 	if l == nil {
 		return []T{}
@@ -55,109 +42,47 @@ func list[T any](l []T) []T {
 	return l
 }
 
-// PlannedPart is a component of a plan.
-type PlannedPart struct {
-	Name   string `json:"name"`
-	Low    int64  `json:"low_bytes"`
-	High   int64  `json:"high_bytes"`
-	Source string `json:"source,omitempty"`
-}
-
 // Plan is the document of `strandline plan` for an inference engine.
 type Plan struct {
-	Schema     string          `json:"schema"`
-	Model      PlannedModel    `json:"model"`
-	Engine     string          `json:"engine"`
-	GPU        *plan.GPU       `json:"gpu"`
-	Parallel   PlannedParallel `json:"parallel"`
-	Fraction   float64         `json:"memory_fraction"`
-	Verdict    plan.Verdict    `json:"verdict"`
-	Binding    string          `json:"binding"`
-	Components []PlannedPart   `json:"components"`
-	Stages     []PlannedStage  `json:"stages"`
-	KV         PlannedKV       `json:"kv"`
-	Flags      []string        `json:"flags"`
-	Notes      []string        `json:"notes"`
-	Latency    *PlannedLatency `json:"latency,omitempty"`
-	Formats    []PlannedFormat `json:"formats,omitempty"`
+	api.Plan
 
 	fit *serving.Fit
 }
 
-// PlannedParallel is how the model is divided.
-type PlannedParallel struct {
-	GPUs int64 `json:"gpus"`
-	TP   int64 `json:"tp"`
-	PP   int64 `json:"pp"`
-	EP   int64 `json:"ep"`
-	DP   int64 `json:"dp"`
-}
-
-// PlannedStage is a stage of the pipeline.
-type PlannedStage struct {
-	Layers  int64 `json:"layers"`
-	Weights int64 `json:"weights_bytes"`
-}
-
-// PlannedKV is what the KV cache holds.
-type PlannedKV struct {
-	PerToken   float64    `json:"bytes_per_token"`
-	InWindow   float64    `json:"window_bytes_per_token"`
-	Window     int64      `json:"window_tokens"`
-	State      int64      `json:"state_bytes"`
-	Block      int64      `json:"block_tokens"`
-	BlockBytes int64      `json:"block_bytes"`
-	Tokens     [2]int64   `json:"tokens"`
-	Length     int64      `json:"length_tokens"`
-	Need       int64      `json:"request_bytes"`
-	Requests   [2]float64 `json:"requests"`
-	Longest    [2]int64   `json:"longest_tokens"`
-}
-
-// PlannedLatency is the roofline of a prompt and a step.
-type PlannedLatency struct {
-	Prompt  int64      `json:"prompt_tokens"`
-	Batch   int64      `json:"batch"`
-	First   [2]float64 `json:"first_token_us"`
-	Token   [2]float64 `json:"token_us"`
-	Bound   string     `json:"bound"`
-	Assumed string     `json:"assumed"`
-}
-
-// PlannedFormat is the same set-up with the weights in another format.
-type PlannedFormat struct {
-	Format  string       `json:"format"`
-	Weights int64        `json:"weights_bytes"`
-	Tokens  [2]int64     `json:"tokens"`
-	Verdict plan.Verdict `json:"verdict"`
-}
-
-// NewPlan renders a plan; formats are the same one with other formats.
+// NewPlan renders a plan; formats are the same plan with the weights in other formats.
 func NewPlan(f *serving.Fit, formats []*serving.Fit) *Plan {
 	s := f.Serving
-	p := &Plan{Schema: "strandline.plan/1", Model: plannedModel(s.Model), Engine: s.Engine.String(), GPU: s.GPU,
-		Parallel: PlannedParallel{s.Parallel.TP * s.Parallel.PP, s.Parallel.TP, s.Parallel.PP, s.Parallel.EP, s.Parallel.DP},
-		Fraction: f.Fraction, Verdict: f.Verdict, Binding: f.Binding, Flags: f.Flags, Notes: list(f.Notes), fit: f}
+	p := &Plan{Plan: api.Plan{Schema: api.PlanSchema, Model: plannedModel(s.Model), Engine: s.Engine.String(), GPU: s.GPU,
+		Parallel: api.PlannedParallel{GPUs: s.Parallel.TP * s.Parallel.PP, TP: s.Parallel.TP, PP: s.Parallel.PP, EP: s.Parallel.EP, DP: s.Parallel.DP},
+		Fraction: f.Fraction, Verdict: f.Verdict, Binding: f.Binding, Flags: f.Flags, Notes: list(f.Notes)}, fit: f}
 	for _, c := range f.Components {
-		p.Components = append(p.Components, PlannedPart{c.Name, c.Size.Low, c.Size.High, c.Source})
+		p.Components = append(p.Components, api.PlannedPart{Name: c.Name, Low: c.Size.Low, High: c.Size.High, Source: c.Source})
 	}
 	for _, st := range f.Stages {
-		p.Stages = append(p.Stages, PlannedStage{st.Layers, st.Weights.Allocated})
+		p.Stages = append(p.Stages, api.PlannedStage{Layers: st.Layers, Weights: st.Weights.Allocated})
 	}
-	p.KV = PlannedKV{PerToken: f.PerToken, InWindow: f.InWindow, Window: f.Window, State: f.State, Block: s.Block, BlockBytes: int64(math.Round((f.PerToken + f.InWindow) * float64(s.Block))),
+	p.KV = api.PlannedKV{PerToken: f.PerToken, InWindow: f.InWindow, Window: f.Window, State: f.State, Block: s.Block, BlockBytes: int64(math.Round((f.PerToken + f.InWindow) * float64(s.Block))),
 		Tokens: [2]int64{f.Tokens.Low, f.Tokens.High}, Length: s.Length, Need: f.Need, Requests: f.Requests, Longest: [2]int64{f.Longest.Low, f.Longest.High}}
 	if l := f.Latency; l != nil {
 		const us = 1e6
-		p.Latency = &PlannedLatency{l.Prompt, l.Batch, [2]float64{math.Round(l.First[0] * us), math.Round(l.First[1] * us)},
-			[2]float64{math.Round(l.Token[0] * us), math.Round(l.Token[1] * us)}, l.Bound, l.Assumed}
+		p.Latency = &api.PlannedLatency{Prompt: l.Prompt, Batch: l.Batch, First: [2]float64{math.Round(l.First[0] * us), math.Round(l.First[1] * us)},
+			Token: [2]float64{math.Round(l.Token[0] * us), math.Round(l.Token[1] * us)}, Bound: l.Bound, Assumed: l.Assumed}
 	}
+	if s.Parallel.Node > 0 {
+		nodes := s.Parallel.Nodes()
+		p.Parallel.Nodes, p.Parallel.Node = &nodes, &s.Parallel.Node
+	}
+	p.addRest(f)
 	for _, o := range formats {
-		p.Formats = append(p.Formats, PlannedFormat{formatOf(o.Serving.Model), o.Components[0].Size.High, [2]int64{o.Tokens.Low, o.Tokens.High}, o.Verdict})
+		p.Formats = append(p.Formats, api.PlannedFormat{Format: formatOf(o.Serving.Model), Weights: o.Components[0].Size.High, Tokens: [2]int64{o.Tokens.Low, o.Tokens.High}, Verdict: o.Verdict})
+		if l := o.Offload; l != nil {
+			p.Formats[len(p.Formats)-1].GPULayers = &l.Layers
+		}
 	}
 	return p
 }
 
-// sizeRange is a range of sizes, one size where both ends read the same.
+// sizeRange prints a range of sizes, or one size where both ends read the same.
 func sizeRange(low, high int64) string {
 	a, b := units.Bytes(low), units.Bytes(high)
 	if a == b {
@@ -176,7 +101,7 @@ func countRange(low, high int64) string {
 	return units.Count(low) + "–" + units.Count(high)
 }
 
-// billions is a number of parameters as people call it.
+// billions prints a number of parameters the way people do.
 func billions(n int64) string {
 	switch x := float64(n); {
 	case x >= 1e12:
@@ -188,15 +113,23 @@ func billions(n int64) string {
 	}
 }
 
-func (m *PlannedModel) words() string {
+func modelWords(m *api.PlannedModel) string {
 	text := billions(m.Parameters) + " parameters"
-	if m.mixture {
+	if m.Mixture {
 		text += ", " + billions(m.Active) + " active"
 	}
 	return text + ", " + m.Format
 }
 
-func (p *PlannedParallel) words(g string) string {
+// divided says how the model is divided. llama.cpp leaves no choice.
+func (p *Plan) divided() string {
+	if p.Offload != nil {
+		return fmt.Sprintf("%d × %s", p.Parallel.GPUs, p.GPU.Name)
+	}
+	return parallelWords(&p.Parallel, p.GPU.Name)
+}
+
+func parallelWords(p *api.PlannedParallel, g string) string {
 	text := fmt.Sprintf("%d × %s", p.GPUs, g)
 	for _, d := range []struct {
 		name string
@@ -206,10 +139,13 @@ func (p *PlannedParallel) words(g string) string {
 			text += fmt.Sprintf(", %s %d", d.name, d.n)
 		}
 	}
+	if p.Nodes != nil && *p.Nodes > 1 {
+		text += fmt.Sprintf(", %d nodes", *p.Nodes)
+	}
 	return text
 }
 
-// verdict paints a verdict.
+// verdict returns a verdict in its color.
 func (s Style) verdict(v plan.Verdict) string {
 	switch v {
 	case plan.Fits:
@@ -220,7 +156,7 @@ func (s Style) verdict(v plan.Verdict) string {
 	return s.red(string(v))
 }
 
-// bar draws a part of a whole that begins at a place: what is sure as full blocks,
+// bar draws a part of a whole from where it begins: what is certain as full blocks,
 // what it may be beyond that as light ones.
 func bar(begin, low, high, total int64, width int) string {
 	at := func(n int64) int {
@@ -231,13 +167,13 @@ func bar(begin, low, high, total int64, width int) string {
 	}
 	from, sure, may := at(begin), at(begin+low), at(begin+high)
 	if may == from && high > 0 && from < width {
-		may++ // what is there shows
+		may++ // what is there is visible
 	}
 	return strings.Repeat(" ", from) + strings.Repeat("█", max(sure-from, 0)) + strings.Repeat("░", max(may-max(sure, from), 0))
 }
 
 // parts draws components one below the other, each where the one before it ends.
-func parts(w io.Writer, s Style, list []PlannedPart, total int64, rest string) {
+func parts(w io.Writer, s Style, list []api.PlannedPart, total int64, rest string) {
 	width := min(max(s.columns()-44, 20), 60)
 	t := table{right: map[int]bool{1: true}}
 	begin := int64(0)
@@ -252,17 +188,33 @@ func parts(w io.Writer, s Style, list []PlannedPart, total int64, rest string) {
 
 // Text writes the plan for a person.
 func (p *Plan) Text(w io.Writer, s Style) {
-	fmt.Fprintf(w, "%s  %s\n%s on %s\n\n", s.bold(Line(p.Model.Name)), p.Model.words(), p.Engine, p.Parallel.words(p.GPU.Name))
+	fmt.Fprintf(w, "%s  %s\n%s on %s\n\n", s.bold(Line(p.Model.Name)), modelWords(&p.Model), p.Engine, p.divided())
 	fmt.Fprintf(w, "%s: %s\n\n", s.verdict(p.Verdict), p.sentence())
 	parts(w, s, p.Components, p.GPU.Total, plan.Slack)
 	fmt.Fprintln(w)
 	keyValues(w, func(w io.Writer) {
-		fmt.Fprintf(w, "  KV cache\t%s; %s tokens\n", p.token(), countRange(p.KV.Tokens[0], p.KV.Tokens[1]))
-		fmt.Fprintf(w, "  requests\t%s of %s tokens at once\n", requests(p.KV.Requests), units.Count(p.KV.Length))
-		fmt.Fprintf(w, "  longest context\t%s\n", p.longest())
+		fmt.Fprintf(w, "  KV cache\t%s\n", p.cache())
+		if !p.keepsNothing() {
+			fmt.Fprintf(w, "  requests\t%s of %s tokens at once\n", requests(p.KV.Requests), units.Count(p.KV.Length))
+		}
+		if !p.keepsNoTokens() {
+			fmt.Fprintf(w, "  longest context\t%s\n", p.longest())
+		}
+		if o := p.Offload; o != nil {
+			fmt.Fprintf(w, "  layers on GPUs\t%s\n", offloadWords(o))
+		}
+		if len(p.Host) > 0 {
+			fmt.Fprintf(w, "  host memory\t%s\n", p.host())
+		}
+		if p.Images != nil {
+			fmt.Fprintf(w, "  a request\t%s\n", p.images())
+		}
+		if p.Load != nil {
+			fmt.Fprintf(w, "  as asked for\t%s\n", p.load())
+		}
 		if l := p.Latency; l != nil {
 			fmt.Fprintf(w, "  first token\t%s after a prompt of %s tokens\n", micros(l.First), units.Count(l.Prompt))
-			fmt.Fprintf(w, "  a token\t%s with %d requests; %s is the limit\n", micros(l.Token), l.Batch, l.Bound)
+			fmt.Fprintf(w, "  a token\t%s with %s; %s is the limit\n", micros(l.Token), units.Plural(l.Batch, "request"), l.Bound)
 		}
 	})
 	if len(p.Formats) > 0 {
@@ -292,6 +244,13 @@ func notes(w io.Writer, s Style, list []string) {
 
 func (p *Plan) sentence() string {
 	used := p.GPU.Total
+	if p.Offload != nil {
+		text := units.Bytes(used) + " on each GPU"
+		if p.Verdict != plan.Fits {
+			text += "; what is short: " + p.Binding
+		}
+		return text
+	}
 	text := fmt.Sprintf("%s on each GPU, %.4g of it for the engine", units.Bytes(used), p.Fraction)
 	if p.Engine == serving.SGLang {
 		text = fmt.Sprintf("%s on each GPU, mem_fraction_static %.4g", units.Bytes(used), p.Fraction)
@@ -300,6 +259,22 @@ func (p *Plan) sentence() string {
 		text += "; what is short: " + p.Binding
 	}
 	return text
+}
+
+// keepsNoTokens reports whether what a request keeps does not depend on its length, and
+// keepsNothing whether it keeps nothing.
+func (p *Plan) keepsNoTokens() bool { return p.KV.PerToken == 0 && p.KV.InWindow == 0 }
+func (p *Plan) keepsNothing() bool  { return p.keepsNoTokens() && p.KV.State == 0 }
+
+// cache says what tokens and requests take of the KV cache, and how many it holds.
+func (p *Plan) cache() string {
+	switch {
+	case p.keepsNothing():
+		return "none: an encoder keeps nothing of a request"
+	case p.keepsNoTokens():
+		return fmt.Sprintf("none: each request keeps a state of %s, whatever its length", units.Bytes(p.KV.State))
+	}
+	return fmt.Sprintf("%s; %s tokens", p.token(), countRange(p.KV.Tokens[0], p.KV.Tokens[1]))
 }
 
 // token says what a token and a request take of the KV cache.
@@ -344,14 +319,18 @@ func (p *Plan) formats() *table {
 	t := &table{right: map[int]bool{1: true, 2: true}}
 	t.row("format", "weights", "tokens", "")
 	for _, f := range p.Formats {
-		t.row(f.Format, units.Bytes(f.Weights), countRange(f.Tokens[0], f.Tokens[1]), string(f.Verdict))
+		verdict := string(f.Verdict)
+		if n := f.GPULayers; n != nil {
+			verdict += fmt.Sprintf(", %d of %d layers", *n, p.Offload.Of)
+		}
+		t.row(f.Format, units.Bytes(f.Weights), countRange(f.Tokens[0], f.Tokens[1]), verdict)
 	}
 	return t
 }
 
 // Markdown writes the plan for a ticket.
 func (p *Plan) Markdown(w io.Writer) {
-	fmt.Fprintf(w, "**%s** (%s), %s on %s: **%s**, %s.\n\n", cell(p.Model.Name), p.Model.words(), p.Engine, p.Parallel.words(p.GPU.Name), p.Verdict, p.sentence())
+	fmt.Fprintf(w, "**%s** (%s), %s on %s: **%s**, %s.\n\n", cell(p.Model.Name), modelWords(&p.Model), p.Engine, p.divided(), p.Verdict, p.sentence())
 	fmt.Fprint(w, "| each GPU | size | source |\n| --- | --: | --- |\n")
 	for _, c := range p.Components {
 		fmt.Fprintf(w, "| %s | %s | %s |\n", c.Name, sizeRange(c.Low, c.High), cell(c.Source))
@@ -360,8 +339,26 @@ func (p *Plan) Markdown(w io.Writer) {
 		fmt.Fprintln(w)
 		p.formats().markdown(w)
 	}
-	fmt.Fprintf(w, "\n- KV cache: %s; %s tokens\n", p.token(), countRange(p.KV.Tokens[0], p.KV.Tokens[1]))
-	fmt.Fprintf(w, "- %s requests of %s tokens at once; the longest context: %s\n", requests(p.KV.Requests), units.Count(p.KV.Length), p.longest())
+	fmt.Fprintf(w, "\n- KV cache: %s\n", p.cache())
+	if !p.keepsNothing() {
+		fmt.Fprintf(w, "- %s requests of %s tokens at once", requests(p.KV.Requests), units.Count(p.KV.Length))
+		if !p.keepsNoTokens() {
+			fmt.Fprintf(w, "; the longest context: %s", p.longest())
+		}
+		fmt.Fprintln(w)
+	}
+	if o := p.Offload; o != nil {
+		fmt.Fprintf(w, "- layers on GPUs: %s\n", offloadWords(o))
+	}
+	if len(p.Host) > 0 {
+		fmt.Fprintf(w, "- host memory: %s\n", p.host())
+	}
+	if p.Images != nil {
+		fmt.Fprintf(w, "- a request: %s\n", cell(p.images()))
+	}
+	if p.Load != nil {
+		fmt.Fprintf(w, "- %s\n", p.load())
+	}
 	fmt.Fprintf(w, "- flags: %s\n", code(strings.Join(p.Flags, " ")))
 	for _, n := range p.Notes {
 		fmt.Fprintf(w, "- %s\n", cell(n))

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// control is what a terminal would act on: control characters, other breaks of
-// a line, and marks that turn the direction of text around.
+// control reports whether a terminal would act on a character: a control character,
+// another line break, or a mark that changes the direction of text.
 func control(r rune) bool {
 	return r != '\n' && r != '\t' && breaks(r) || unicode.Is(unicode.Bidi_Control, r)
 }
@@ -22,14 +22,14 @@ func breaks(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Zl, unicode.
 // lines stay lines.
 func Printable(s string) string { return replace(s, control) }
 
-// Line is [Printable] for what stands inside a line, such as the name of a
-// function in somebody's file: line breaks and tabs are replaced too.
+// Line is [Printable] for text inside a line, such as the name of a function in a
+// user's file: line breaks and tabs are replaced too.
 func Line(s string) string {
 	return replace(s, func(r rune) bool { return control(r) || breaks(r) })
 }
 
-// replace puts the replacement character where is holds, and in the place of
-// what is no UTF-8, which terminals of one byte a character may act on.
+// replace replaces the characters for which is reports true, and what is not UTF-8,
+// which terminals with one byte per character may act on.
 func replace(s string, is func(rune) bool) string {
 	return strings.Map(func(r rune) rune {
 		if is(r) {
@@ -39,11 +39,11 @@ func replace(s string, is func(rune) bool) string {
 	}, s)
 }
 
-// ink begins the colours of [Style] until [PrintableWriter] makes escape
-// sequences of them. No file can know it, so that none can paint.
+// ink begins the colors of [Style] until [PrintableWriter] turns them into escape
+// sequences. It is random, so that no file can contain it and print in color.
 var ink = "\x00" + rand.Text() + "["
 
-// PrintableWriter passes text on to w through [Printable], and with the colours
+// PrintableWriter passes text on to w through [Printable], and with the colors
 // of [Style], which no other text can have.
 func PrintableWriter(w io.Writer) io.Writer { return &printableWriter{w: w} }
 
@@ -66,8 +66,8 @@ func (p *printableWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// unfinished is the number of bytes at the end of a text that begin a character
-// and do not end it.
+// unfinished returns the number of bytes at the end of a text that begin a character
+// and do not complete it.
 func unfinished(text string) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if tail := text[len(text)-n:]; utf8.RuneStart(tail[0]) {

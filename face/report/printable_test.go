@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"strandline/face/api"
 	"strandline/finding"
 	"strandline/stack"
 )
@@ -49,12 +50,12 @@ func TestNamesStayInTheirLine(t *testing.T) {
 	f := finding.Finding{Severity: finding.Problem, Title: evil, Process: evil, Basis: evil, Detail: []string{evil}, Site: &site,
 		Stack:    []finding.Frame{site, {File: evil, Line: 2, Function: evil}},
 		Remedies: []finding.Remedy{{Text: evil, Setting: "PYTORCH_CUDA_ALLOC_CONF=" + evil}}}
-	d := Diagnosis{Findings: []finding.Finding{f}, Processes: []Process{{Files: []string{evil}, Partial: []string{evil}, Basis: []string{}}}}
-	runs := Runs{Before: evil, After: evil, Sites: []RunChange{{name: siteName(stack.Site(site))}}}
+	d := Diagnosis{Diagnosis: api.Diagnosis{Findings: []finding.Finding{f}, Processes: []api.Process{{Files: []string{evil}, Partial: []string{evil}, Basis: []string{}}}}}
+	runs := api.Runs{Before: evil, After: evil, Sites: []api.RunChange{{Site: siteOf(stack.Site(site))}}}
 	for _, s := range []Style{{}, {Color: true}} {
 		var out strings.Builder
 		d.Text(PrintableWriter(&out), s)
-		runs.text(PrintableWriter(&out), s)
+		writeRuns(PrintableWriter(&out), s, &runs)
 		for _, line := range strings.Split(out.String(), "\n") {
 			if strings.HasPrefix(strings.TrimSpace(line), "OK: nothing leaks") {
 				t.Errorf("a name has a line of its own: %q", line)

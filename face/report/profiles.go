@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 
+	"strandline/face/api"
 	"strandline/finding"
 	judgeprofiles "strandline/judge/profiles"
 	"strandline/profiles"
@@ -16,104 +17,85 @@ import (
 
 // Profile is the document of `strandline inspect` of another program's file.
 type Profile struct {
-	Schema  string         `json:"schema"`
-	File    string         `json:"file"`
-	Partial bool           `json:"partial"`
-	Format  string         `json:"format"`
-	Writer  string         `json:"writer,omitempty"`
-	Notes   []string       `json:"notes"`
-	Devices []ProfileLevel `json:"devices,omitempty"`
-	Sites   []ProfilePlace `json:"sites,omitempty"`
-	Failed  []ProfileCall  `json:"failed_calls,omitempty"`
-	Steps   []string       `json:"steps,omitempty"`
-	*ProfileHost
-}
-
-// ProfileLevel is memory of one kind on one device; null is what the file does not
-// state.
-type ProfileLevel struct {
-	Device *string `json:"device"`
-	Kind   string  `json:"kind"`
-	Live   *int64  `json:"live_bytes"`
-	Count  *int64  `json:"live_count"`
-	Peak   *int64  `json:"peak_bytes"`
-}
-
-// ProfilePlace is what one line holds.
-type ProfilePlace struct {
-	Site
-	Device *string `json:"device"`
-	Bytes  int64   `json:"bytes"`
-	Count  int64   `json:"count"`
-	name   string
-}
-
-// ProfileCall is a call that failed.
-type ProfileCall struct {
-	Name   string `json:"name"`
-	Status int64  `json:"status"`
-	Count  int64  `json:"count"`
-}
-
-// ProfileHost is memory on the host.
-type ProfileHost struct {
-	RSS       *int64 `json:"rss_bytes,omitempty"`
-	Peak      *int64 `json:"peak_rss_bytes,omitempty"`
-	Anonymous *int64 `json:"anonymous_bytes,omitempty"`
-	Heap      *int64 `json:"heap_bytes,omitempty"`
-	File      *int64 `json:"file_bytes,omitempty"`
-	Shared    *int64 `json:"shared_bytes,omitempty"`
-	HugePages *int64 `json:"huge_page_bytes,omitempty"`
-	Kernel    *int64 `json:"kernel_bytes,omitempty"`
-	Stacks    *int64 `json:"thread_stack_bytes,omitempty"`
-	Swap      *int64 `json:"swap_bytes,omitempty"`
-	Total     *int64 `json:"total_bytes,omitempty"`
-	Available *int64 `json:"available_bytes,omitempty"`
+	api.Profile
 }
 
 // NewProfile makes the document.
 func NewProfile(f *profiles.File) *Profile {
-	d := &Profile{Schema: "strandline.inspect/1", File: f.Name, Partial: f.Partial != nil, Format: f.Format, Writer: f.Writer, Notes: append([]string{}, f.Notes...)}
+	d := &Profile{Profile: api.Profile{Schema: api.InspectSchema, File: f.Name, Partial: f.Partial != nil, Format: f.Format, Writer: f.Writer, Notes: append([]string{}, f.Notes...)}}
 	for _, l := range f.Levels {
-		d.Devices = append(d.Devices, ProfileLevel{named(l.Device), l.Kind, l.Live, l.Count, l.Peak})
+		d.Devices = append(d.Devices, api.ProfileLevel{Device: named(l.Device), Kind: l.Kind, Live: l.Live, Count: l.Count, Peak: l.Peak})
 	}
 	for _, c := range f.Failed {
-		d.Failed = append(d.Failed, ProfileCall{c.Name, c.Status, c.Count})
+		d.Failed = append(d.Failed, api.ProfileCall{Name: c.Name, Status: c.Status, Count: c.Count})
 	}
-	for _, m := range f.Marks {
+	for _, m := range f.Checkpoints {
 		d.Steps = append(d.Steps, m.Name)
 	}
 	if h := f.Host; h != nil {
-		host := ProfileHost(*h)
+		host := api.ProfileHost(*h)
 		d.ProfileHost = &host
+	}
+	for i := range f.Columns {
+		d.Columns = append(d.Columns, levelColumn(&f.Columns[i]))
 	}
 	d.Sites = profilePlaces(f.Uses)
 	return d
 }
 
+// levelColumn sums up a column of levels.
+func levelColumn(c *profiles.Column) api.LevelColumn {
+	out := api.LevelColumn{Process: named(c.Process), Name: c.Name, Limit: c.Limit}
+	for i, x := range c.Bytes {
+		out.Seconds = max(out.Seconds, c.Times[i])
+		if !(x >= 0 && x < 1<<62) { // NaN is missing
+			continue
+		}
+		n := int64(x)
+		if out.Samples++; out.Samples == 1 {
+			lowest, highest := n, n
+			out.Lowest, out.Highest = &lowest, &highest
+		}
+		*out.Lowest, *out.Highest = min(*out.Lowest, n), max(*out.Highest, n)
+		out.Last = &n
+	}
+	return out
+}
+
 // profilePlaces sums arrays by line and device, the heaviest first.
-func profilePlaces(uses []profiles.Use) (out []ProfilePlace) {
+func profilePlaces(uses []profiles.Use) (out []api.ProfilePlace) {
 	type key struct {
 		site   stack.Frame
 		device string
 	}
 	at := map[key]int{}
 	for _, u := range uses {
-		if u.Kind != jax.Buffer {
+		if u.Kind == jax.Executable {
 			continue
 		}
 		k := key{jax.Site(u.Stack), u.Device}
+		if k.site == (stack.Frame{}) && len(u.Stack) > 0 { // operators or addresses, without lines of Python
+			k.site = u.Stack[0]
+		}
 		i, ok := at[k]
 		if !ok {
 			i = len(out)
 			at[k] = i
-			out = append(out, ProfilePlace{Site: siteOf(k.site), Device: named(u.Device), name: siteName(k.site)})
+			out = append(out, api.ProfilePlace{Site: allocatedAt(k.site), Device: named(u.Device)})
 		}
 		out[i].Bytes = units.Sum(out[i].Bytes, u.Size*u.Count)
 		out[i].Count = units.Sum(out[i].Count, u.Count)
 	}
-	slices.SortStableFunc(out, func(a, b ProfilePlace) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	slices.SortStableFunc(out, func(a, b api.ProfilePlace) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	return out
+}
+
+// allocatedAt is a line of code, or an operator that has none.
+func allocatedAt(s stack.Frame) api.Site {
+	if s.File == "" && s.Function != "" {
+		return api.Site{Function: &s.Function}
+	}
+	return siteOf(s)
 }
 
 // Text prints the facts.
@@ -129,6 +111,10 @@ func (d *Profile) Text(w io.Writer, s Style) {
 	if len(d.Devices) > 0 {
 		fmt.Fprintln(w)
 		d.levels().write(w, "  ")
+	}
+	if len(d.Columns) > 0 {
+		fmt.Fprintln(w)
+		d.columns().write(w, "  ")
 	}
 	d.writeHost(w)
 	d.writePlaces(w, s)
@@ -170,6 +156,19 @@ func (d *Profile) levels() *table {
 	return t
 }
 
+func (d *Profile) columns() *table {
+	t := &table{right: map[int]bool{2: true, 3: true, 4: true, 5: true}}
+	t.row("column", "of", "samples", "lowest", "highest", "last")
+	for _, c := range d.Columns {
+		process := ""
+		if c.Process != nil {
+			process = *c.Process
+		}
+		t.row(c.Name, process, units.Count(int64(c.Samples)), sizeOrUnknown(c.Lowest), sizeOrUnknown(c.Highest), sizeOrUnknown(c.Last))
+	}
+	return t
+}
+
 func sizeOrUnknown(n *int64) string {
 	if n == nil {
 		return "?"
@@ -188,7 +187,7 @@ func (d *Profile) writePlaces(w io.Writer, s Style) {
 		if p.Device != nil {
 			device = *p.Device
 		}
-		t.row(units.Bytes(p.Bytes), units.Count(p.Count), device, p.name)
+		t.row(units.Bytes(p.Bytes), units.Count(p.Count), device, siteName(p.Site))
 	}
 	if len(t.rows) > 0 {
 		fmt.Fprintln(w)
@@ -210,7 +209,8 @@ func (d *Profile) writeHost(w io.Writer) {
 		n    *int64
 	}{
 		{"resident", h.RSS}, {"peak resident", h.Peak}, {"private, no file", h.Anonymous}, {"of it malloc's heap", h.Heap}, {"of it huge pages", h.HugePages},
-		{"pages of files", h.File}, {"shared memory", h.Shared}, {"kernel", h.Kernel}, {"thread stacks", h.Stacks}, {"swapped out", h.Swap},
+		{"thread stacks", h.Stacks}, {"pages of files", h.File}, {"shared memory", h.Shared}, {"of it memfd", h.Memfd}, {"locked", h.Pinned}, {"kernel", h.Kernel},
+		{"swapped out", h.Swap},
 		{"in all", h.Total}, {"available", h.Available},
 	} {
 		if x.n != nil {
@@ -223,12 +223,12 @@ func (d *Profile) writeHost(w io.Writer) {
 
 // NewProfiles makes the document of `strandline diagnose` of other programs' files.
 func NewProfiles(a judgeprofiles.Answer, all []judgeprofiles.Series) *Diagnosis {
-	d := &Diagnosis{Schema: "strandline.diagnose/1", Verdict: a.Verdict, Findings: a.Findings}
+	d := &Diagnosis{Diagnosis: api.Diagnosis{Schema: api.DiagnoseSchema, Verdict: a.Verdict, Findings: a.Findings}}
 	if d.Findings == nil {
 		d.Findings = []finding.Finding{}
 	}
 	for _, s := range all {
-		p := Process{Process: named(s.Process), Basis: []string{profilesBasis(s)}}
+		p := api.Process{Process: named(s.Process), Basis: []string{profilesBasis(s)}}
 		for _, f := range s.Files {
 			p.Files = append(p.Files, f.Name)
 			p.Texts = append(p.Texts, f.Name)
@@ -238,20 +238,28 @@ func NewProfiles(a judgeprofiles.Answer, all []judgeprofiles.Series) *Diagnosis 
 		}
 		d.Processes = append(d.Processes, p)
 		d.record = record[s.Files[0].Format]
+		if s.Files[0].Format == "prometheus" {
+			d.source = "query result"
+		}
 	}
-	d.record = cmp.Or(d.record, "give three files or more of one process, in the order in which they were made")
+	d.record = cmp.Or(d.record, "give three or more files of one process, in the order in which they were written")
 	return d
 }
 
-// record is how three files or more of a kind are made.
+// record says how to make three files or more of a kind.
 var record = map[string]string{
 	"jax": `for step in range(4):
     ...                                                          # your step
     jax.profiler.save_device_memory_profile(f"step-{step}.prof")`,
+	"prometheus": "strandline diagnose --prometheus URL --query PROMQL --since 1d   # more of the past",
+	"levels":     "nvidia-smi --query-gpu=timestamp,index,memory.used,memory.total --format=csv -l 5 > memory.csv   # some minutes of it",
 }
 
 func profilesBasis(s judgeprofiles.Series) string {
 	text := fmt.Sprintf("%s of %s", count(len(s.Files), "file"), s.Files[0].Format)
+	if n := len(s.Files[0].Columns); n > 0 {
+		text = "a table of " + count(n, "level") + " over time"
+	}
 	if len(s.Files) > 1 {
 		text += ", in the order of " + s.By
 	}

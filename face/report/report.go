@@ -1,6 +1,6 @@
 // Package report renders what the analyses found: as text that a person reads in ten
-// seconds, and as JSON whose fields docs/json.md keeps stable. The document of a
-// command is in the file of its name: diagnosis.go for diagnose (profiles.go for other
+// seconds, and as the JSON whose structs are in package api. The document of a
+// command is filled in the file of its name: diagnosis.go for diagnose (profiles.go for other
 // tools' files, trace.go for recordings), comparison.go, inspection.go, simulation.go,
 // plan.go and so on; findings themselves are of package finding. It computes nothing
 // that another face would have to compute again.
@@ -15,17 +15,18 @@ import (
 	"text/tabwriter"
 	"unicode/utf8"
 
+	"strandline/face/api"
 	"strandline/stack"
 )
 
-// Style says how text is printed. Its colours show behind a [PrintableWriter].
+// Style says how text is printed. Its colors show through a [PrintableWriter].
 type Style struct {
 	Color bool
 	Width int // of the terminal in columns; 0 is unknown
 }
 
-// columns are those that sentences are wrapped to. Paths and tables are never
-// broken.
+// columns returns the width that sentences are wrapped to. Paths and tables are never
+// wrapped.
 func (s Style) columns() int {
 	const narrow, usual, wide = 60, 100, 120
 	if s.Width == 0 {
@@ -35,7 +36,7 @@ func (s Style) columns() int {
 }
 
 // wrap breaks a text at spaces into lines of at most n characters; a longer word
-// has a line of its own. Line breaks of the text are none of ours.
+// is a line of its own. Line breaks in the text are kept.
 func wrap(text string, n int) (lines []string) {
 	line, used := "", 0
 	for _, word := range strings.Split(Line(text), " ") {
@@ -66,8 +67,8 @@ func JSON(w io.Writer, doc any) error {
 	return err
 }
 
-// escaped is JSON with escapes for the control characters that the standard does
-// not require them for, such as DEL, and for marks of direction.
+// escaped returns JSON with escapes for the control characters that the standard does
+// not require them for, such as DEL, and for marks that change the direction of text.
 func escaped(text []byte) []byte {
 	if !bytes.ContainsFunc(text, control) {
 		return text
@@ -99,7 +100,7 @@ func (s Style) yellow(t string) string { return s.paint("33", t) }
 func (s Style) green(t string) string  { return s.paint("32", t) }
 
 // sparkline draws values as one line of blocks, the lowest at the bottom.
-// Differences of less than a hundredth are no shape and stay flat.
+// Differences of less than a hundredth are drawn flat.
 func sparkline(values []int64) string {
 	if len(values) < 2 {
 		return ""
@@ -111,7 +112,7 @@ func sparkline(values []int64) string {
 	return curve(thinned(values), low, high)
 }
 
-// thinned are the values that a line of text has room for, the first and the last
+// thinned returns as many values as fit in a line of text, the first and the last
 // among them.
 func thinned(values []int64) []int64 {
 	const most = 60
@@ -139,8 +140,7 @@ func curve(values []int64, low, high int64) string {
 	return b.String()
 }
 
-// table writes rows in columns that line up; cells of the named columns stand
-// to the right.
+// table writes rows in aligned columns; the columns in right are aligned to the right.
 type table struct {
 	rows  [][]string
 	right map[int]bool
@@ -181,28 +181,24 @@ func (t *table) write(w io.Writer, indent string) {
 	}
 }
 
-// Site is a place as JSON; its fields are null where the place is unknown.
-type Site struct {
-	File     *string `json:"file"`
-	Line     *int64  `json:"line"`
-	Function *string `json:"function"`
-}
-
-func siteOf(s stack.Site) Site {
+func siteOf(s stack.Site) api.Site {
 	if s == (stack.Site{}) {
-		return Site{}
+		return api.Site{}
 	}
-	return Site{&s.File, &s.Line, &s.Function}
+	return api.Site{File: &s.File, Line: &s.Line, Function: &s.Function}
 }
 
-func siteName(s stack.Site) string {
-	if s == (stack.Site{}) {
+func siteName(s api.Site) string {
+	switch {
+	case s.File == nil && s.Function != nil: // an operator
+		return Line(*s.Function)
+	case s.File == nil:
 		return "(stack unknown)"
 	}
-	return Line(fmt.Sprintf("%s:%d %s", s.File, s.Line, s.Function))
+	return Line(fmt.Sprintf("%s:%d %s", *s.File, *s.Line, *s.Function))
 }
 
-// frameName is a frame as people write it, without the parts that are unknown.
+// frameName prints a frame without the parts that are unknown.
 func frameName(f stack.Frame) string {
 	switch {
 	case f.File == "":
@@ -213,7 +209,7 @@ func frameName(f stack.Frame) string {
 	return Line(strings.TrimSpace(fmt.Sprintf("%s:%d %s", f.File, f.Line, f.Function)))
 }
 
-// inputName is a file as people call it.
+// inputName returns the name of a file for people.
 func inputName(path string) string {
 	if path == "-" {
 		return "standard input"

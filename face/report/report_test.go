@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"strandline/face/api"
 	"strandline/finding"
 	judgetorch "strandline/judge/torch"
 	"strandline/stack"
@@ -49,7 +50,7 @@ func TestSubject(t *testing.T) {
 		{[]finding.Finding{several}, "device 0"},
 		{[]finding.Finding{{Process: "rank1"}}, "rank1"},
 	} {
-		d := &Diagnosis{Findings: c.findings}
+		d := &Diagnosis{Diagnosis: api.Diagnosis{Findings: c.findings}}
 		if got := d.subject(&d.Findings[0]); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
@@ -111,10 +112,10 @@ func TestBasis(t *testing.T) {
 		files  int
 		want   string
 	}{
-		{judgetorch.Judged{Marks: 8, Enough: true}, 8, "device 0: judged over 8 files"},
-		{judgetorch.Judged{Marks: 7, Enough: true}, 8, "device 0: judged over 7 of 8 files; from the other to the next hardly anything happened"},
-		{judgetorch.Judged{Marks: 5, Enough: true}, 1200, "device 0: judged over 5 of 1,200 files; from the others to the next hardly anything happened"},
-		{judgetorch.Judged{Marks: 12, Inside: true, Enough: true, StepsFrom: "backward passes"}, 2, "device 0: judged over 12 steps of the newest file's history, by backward passes"},
+		{judgetorch.Judged{Checkpoints: 8, Enough: true}, 8, "device 0: judged over 8 files"},
+		{judgetorch.Judged{Checkpoints: 7, Enough: true}, 8, "device 0: judged over 7 of 8 files; from the other to the next hardly anything happened"},
+		{judgetorch.Judged{Checkpoints: 5, Enough: true}, 1200, "device 0: judged over 5 of 1,200 files; from the others to the next hardly anything happened"},
+		{judgetorch.Judged{Checkpoints: 12, Inside: true, Enough: true, StepsFrom: "backward passes"}, 2, "device 0: judged over 12 steps of the newest file's history, by backward passes"},
 		{judgetorch.Judged{}, 2, "device 0: too little to judge growth"},
 	} {
 		if got := basis(c.judged, c.files); got != c.want {

@@ -7,58 +7,36 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"strandline/plan"
+	"strandline/face/api"
 	"strandline/plan/rl"
 	"strandline/units"
 )
 
 // RLPlan is the document of `strandline plan rl`.
 type RLPlan struct {
-	Schema     string        `json:"schema"`
-	Total      int64         `json:"total_bytes"`
-	Host       int64         `json:"host_bytes"`
-	Components []PlannedPart `json:"components"`
-	Ways       []PlannedWay  `json:"ways"`
-	Notes      []string      `json:"notes"`
+	api.RLPlan
 
 	title, fraction string
 }
 
-// PlannedWay is a way of sharing the GPU.
-type PlannedWay struct {
-	Name     string         `json:"name"`
-	Verdict  plan.Verdict   `json:"verdict"`
-	Fraction *float64       `json:"largest_memory_fraction"`
-	KV       *int64         `json:"kv_bytes"`
-	Binding  string         `json:"binding"`
-	Phases   []PlannedPhase `json:"phases"`
-	Highest  int            `json:"highest"`
-}
-
-// PlannedPhase is a phase of the step.
-type PlannedPhase struct {
-	Name  string        `json:"name"`
-	Low   int64         `json:"low_bytes"`
-	High  int64         `json:"high_bytes"`
-	Parts []PlannedPart `json:"components"`
-}
-
-// NewRLPlan renders the phases of a step. The title says what is planned, and
-// fraction how the engine calls its share.
+// NewRLPlan renders the phases of a step. The title says what is planned, and fraction
+// is the engine's name for its share.
 func NewRLPlan(title, fraction string, p *rl.Phases, notes []string) *RLPlan {
-	d := &RLPlan{Schema: "strandline.plan/1", Total: p.Total, Host: p.Host(), Notes: list(notes), title: title, fraction: fraction}
+	d := &RLPlan{RLPlan: api.RLPlan{Schema: api.PlanSchema, Total: p.Total, Host: p.Host(), Notes: list(notes)}, title: title, fraction: fraction}
 	for _, c := range p.Components {
-		d.Components = append(d.Components, PlannedPart{c.Name, c.Size.Low, c.Size.High, c.Source})
+		d.Components = append(d.Components, api.PlannedPart{Name: c.Name, Low: c.Size.Low, High: c.Size.High, Source: c.Source})
 	}
+	d.rollouts(p)
 	for _, o := range p.Outcomes() {
-		way := PlannedWay{Name: o.Way, Verdict: o.Verdict, Fraction: o.Fraction, Binding: o.Binding, Highest: o.Highest}
+		way := api.PlannedWay{Name: o.Way, Verdict: o.Verdict, Fraction: o.Fraction, Binding: o.Binding, Highest: o.Highest}
 		if o.Fraction != nil {
 			way.KV = &o.KV
 		}
+		d.timed(&way, &o)
 		for _, peak := range o.Peaks {
-			ph := PlannedPhase{Name: peak.Phase, Low: peak.Size.Low, High: peak.Size.High, Parts: []PlannedPart{}}
+			ph := api.PlannedPhase{Name: peak.Phase, Low: peak.Size.Low, High: peak.Size.High, Parts: []api.PlannedPart{}}
 			for _, c := range peak.Parts {
-				ph.Parts = append(ph.Parts, PlannedPart{Name: c.Name, Low: c.Size.Low, High: c.Size.High})
+				ph.Parts = append(ph.Parts, api.PlannedPart{Name: c.Name, Low: c.Size.Low, High: c.Size.High})
 			}
 			way.Phases = append(way.Phases, ph)
 		}
@@ -67,8 +45,8 @@ func NewRLPlan(title, fraction string, p *rl.Phases, notes []string) *RLPlan {
 	return d
 }
 
-// Text draws each way as a timeline: a line a phase, as long as its memory, and the
-// GPU's end as a bar across them.
+// Text draws each way as a timeline: one line per phase, as long as its memory, and the
+// size of the GPU as a vertical bar.
 func (d *RLPlan) Text(w io.Writer, s Style) {
 	fmt.Fprintf(w, "%s\n", s.bold(Line(d.title)))
 	fmt.Fprintf(w, "%s on each GPU\n", units.Bytes(d.Total))
@@ -81,13 +59,14 @@ func (d *RLPlan) Text(w io.Writer, s Style) {
 		t.row(c.Name, sizeRange(c.Low, c.High), c.Source)
 	}
 	t.write(w, "  ")
+	d.times(w, s)
 	if d.Host > 0 {
 		fmt.Fprintf(w, "\nways that offload need up to %s of the host's memory for each GPU\n", units.Bytes(d.Host))
 	}
 	notes(w, s, d.Notes)
 }
 
-func (d *RLPlan) way(w io.Writer, s Style, way *PlannedWay) {
+func (d *RLPlan) way(w io.Writer, s Style, way *api.PlannedWay) {
 	fmt.Fprintf(w, "\n%s: %s", s.bold(Line(way.Name)), s.verdict(way.Verdict))
 	switch {
 	case way.Fraction != nil:
@@ -118,13 +97,18 @@ func (d *RLPlan) way(w io.Writer, s Style, way *PlannedWay) {
 		pad := strings.Repeat(" ", name-utf8.RuneCountInString(Line(p.Name)))
 		size := sizeRange(p.Low, p.High)
 		size = strings.Repeat(" ", max(13-utf8.RuneCountInString(size), 0)) + size
-		text := fmt.Sprintf("  %s%s %s %s%s %s", Line(p.Name), pad, size, mark, string(line), p.made())
+		text := fmt.Sprintf("  %s%s %s %s%s %s", Line(p.Name), pad, size, mark, string(line), madeOf(&p))
 		fmt.Fprintln(w, strings.TrimRight(text, " "))
+	}
+	if text := wayTimes(way); text != "" {
+		for _, line := range wrap(text, s.columns()-2) {
+			fmt.Fprintln(w, "  "+line)
+		}
 	}
 }
 
-// made names the largest components of a phase.
-func (p *PlannedPhase) made() string {
+// madeOf names the largest components of a phase.
+func madeOf(p *api.PlannedPhase) string {
 	const few = 2
 	var names []string
 	for _, c := range p.Parts[:min(few, len(p.Parts))] {
@@ -143,7 +127,10 @@ func (d *RLPlan) Markdown(w io.Writer) {
 		}
 		fmt.Fprint(w, "\n\n| phase | size | most of it |\n| --- | --: | --- |\n")
 		for _, p := range way.Phases {
-			fmt.Fprintf(w, "| %s | %s | %s |\n", cell(p.Name), sizeRange(p.Low, p.High), cell(p.made()))
+			fmt.Fprintf(w, "| %s | %s | %s |\n", cell(p.Name), sizeRange(p.Low, p.High), cell(madeOf(&p)))
+		}
+		if text := wayTimes(&way); text != "" {
+			fmt.Fprintf(w, "\n%s\n", cell(text))
 		}
 	}
 }

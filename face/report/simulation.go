@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"strandline/face/api"
 	"strandline/torch/allocator"
 	"strandline/torch/replay"
 	"strandline/units"
@@ -14,145 +15,49 @@ import (
 
 // Simulation is the document of `strandline simulate`.
 type Simulation struct {
-	Schema  string      `json:"schema"`
-	File    string      `json:"file"`
-	Partial bool        `json:"partial"`
-	Version string      `json:"torch_version"`
-	Devices []Replayed  `json:"devices"`
-	Runs    []Simulated `json:"runs"`
-	// Best is the outcome of a search, nil where none was asked for.
-	Best *Recommendation `json:"recommendation,omitempty"`
+	api.Simulation
 
 	own     string   // the settings of the file
-	changes []string // what is different in all runs, in words
+	changes []string // what differs in all runs, in words
 	bounded bool     // the changes name the capacity
-}
-
-// Replayed is what came of the history of a device under its own settings.
-type Replayed struct {
-	Device     int                `json:"device"`
-	Events     int                `json:"events"`
-	Settings   string             `json:"settings"`
-	Exact      bool               `json:"exact"`
-	Calls      Reproduced         `json:"driver_calls"`
-	Segments   Reproduced         `json:"segments"`
-	Difference *replay.Difference `json:"first_difference"`
-	Reserved   *int64             `json:"peak_reserved_bytes"`
-	Allocated  *int64             `json:"peak_allocated_bytes"`
-	Retries    *int64             `json:"alloc_retries"`
-	OOMs       *int64             `json:"ooms"`
-	Stranded   *int64             `json:"peak_stranded_bytes"`
-	Samples    []Course           `json:"samples"`
-	Assumed    Assumed            `json:"assumed"`
-
-	lost bool  // nothing can be run
-	held int64 // bytes reserved when the recording began, which no setting changes
-}
-
-// Reproduced counts what is recorded and what of it the replay reproduced.
-type Reproduced struct {
-	Recorded   int `json:"recorded"`
-	Reproduced int `json:"reproduced"`
-}
-
-// Assumed is what the file does not hold and the replay settled.
-type Assumed struct {
-	Limit    *int64   `json:"memory_limit"`
-	Capacity *int64   `json:"capacity"`
-	Notes    []string `json:"notes"`
-
-	room *int64 // what PyTorch could have: the lesser of the two
-}
-
-// Simulated is a run under other settings.
-type Simulated struct {
-	Settings string            `json:"settings"`
-	Notes    []string          `json:"notes"`
-	Devices  []SimulatedDevice `json:"devices"`
-
-	untested []string // rules, of which a note tells
-}
-
-// SimulatedDevice is such a run on one device.
-type SimulatedDevice struct {
-	Device    int      `json:"device"`
-	Capacity  *int64   `json:"capacity_bytes"`
-	Limit     *int64   `json:"memory_limit_bytes"`
-	Reserved  int64    `json:"peak_reserved_bytes"`
-	Allocated int64    `json:"peak_allocated_bytes"`
-	Stranded  int64    `json:"peak_stranded_bytes"`
-	OOM       *Refused `json:"oom"`
-	OOMs      int64    `json:"ooms"`
-	Calls     int64    `json:"driver_calls"`
-	CostMS    float64  `json:"driver_ms_estimate"`
-	Retries   int64    `json:"alloc_retries"`
-	Smallest  *int64   `json:"smallest_capacity_bytes"`
-	Samples   []Course `json:"samples"`
-
-	limited bool // no capacity is enough under the limit
-}
-
-// Refused is the first request for which there was no memory.
-type Refused struct {
-	Event    int   `json:"event"`
-	Bytes    int64 `json:"bytes"`
-	Reserved int64 `json:"reserved_bytes"`
-	Active   int64 `json:"active_bytes"`
-	Site     Site  `json:"site"`
-	Recorded bool  `json:"recorded"`
-}
-
-// Course is the memory after an event.
-type Course struct {
-	Event     int   `json:"event"`
-	Reserved  int64 `json:"reserved_bytes"`
-	Allocated int64 `json:"allocated_bytes"`
-	Stranded  int64 `json:"stranded_bytes"`
-}
-
-// Recommendation is the outcome of a search.
-type Recommendation struct {
-	Settings *string `json:"settings"`    // nil where none is better than the file's
-	Saves    int64   `json:"saves_bytes"` // of peak reserved memory, over all devices
-	Text     string  `json:"text"`
 }
 
 // NewSimulation begins the document of a file.
 func NewSimulation(file, version string, partial bool) *Simulation {
-	return &Simulation{
-		Schema: "strandline.simulate/1", File: file, Version: version, Partial: partial,
-		Devices: []Replayed{}, Runs: []Simulated{},
-	}
+	return &Simulation{Simulation: api.Simulation{
+		Schema: api.SimulateSchema, File: file, Version: version, Partial: partial,
+		Devices: []api.Replayed{}, Runs: []api.Simulated{},
+	}}
 }
 
 // AddReplay adds the replay of a device.
 func (d *Simulation) AddReplay(x *replay.Result) {
-	r := Replayed{
+	r := api.Replayed{
 		Device: x.Device, Events: x.Trace.Len(), Settings: x.Settings.Changed(), Exact: x.Difference == nil,
-		Calls: Reproduced{x.Calls, x.CallsMet}, Segments: Reproduced{x.Segments, x.SegmentsMet}, Difference: x.Difference,
+		Calls: api.Reproduced{Recorded: x.Calls, Reproduced: x.CallsMet}, Segments: api.Reproduced{Recorded: x.Segments, Reproduced: x.SegmentsMet}, Difference: x.Difference,
 	}
 	if r.Exact && (r.Events > 0 || r.Segments.Recorded == 0) {
 		s := x.Stats
 		r.Reserved, r.Allocated, r.Retries, r.OOMs = &s.ReservedPeak, &s.AllocatedPeak, &s.Retries, &s.OOMs
 	}
 	as := x.Assumed()
-	r.lost, r.held = x.Lost, x.StartReserved
-	r.Assumed = Assumed{as.Limit, as.Capacity, as.Notes, as.Room()}
+	r.Lost, r.Held = x.Lost, x.StartReserved
+	r.Assumed = api.Assumed{Limit: as.Limit, Capacity: as.Capacity, Notes: as.Notes, Room: as.Room()}
 	d.Devices = append(d.Devices, r)
 }
 
-// AddCourse adds the course of memory in the recorded run, as an exact replay
-// has it.
+// AddCourse adds the memory over time in the recorded run, as an exact replay
+// computes it.
 func (d *Simulation) AddCourse(x *replay.Result, o *replay.Outcome) {
 	if r := d.device(x.Device); r.Exact {
 		r.Samples, r.Stranded = courseOf(o), &o.Stranded
 	}
 }
 
-func courseOf(o *replay.Outcome) []Course {
-	course := []Course{}
+func courseOf(o *replay.Outcome) []api.Course {
+	course := []api.Course{}
 	for _, s := range o.Samples {
-		course = append(course, Course{s.Event, s.Reserved, s.Allocated, s.Stranded})
+		course = append(course, api.Course{Event: s.Event, Reserved: s.Reserved, Allocated: s.Allocated, Stranded: s.Stranded})
 	}
 	return course
 }
@@ -163,46 +68,46 @@ func (d *Simulation) Change(own string, changes []string, bounded bool) {
 	d.own, d.changes, d.bounded = own, changes, bounded
 }
 
-// A Run is what came of a run on a device.
+// A Run is the result of a run on a device.
 type Run struct {
 	On       *replay.Result
 	Scenario *replay.Scenario
 	Outcome  *replay.Outcome
 	// Smallest is the least capacity in which it fits, 0 if the limit alone is too
-	// low; nil if it was not looked for.
+	// low; nil if it was not searched for.
 	Smallest *int64
 }
 
 // AddRun adds a run under settings, on each device that has a history.
 func (d *Simulation) AddRun(settings string, on []Run, notes []string) {
-	run := Simulated{Settings: settings, Notes: append(on[0].Scenario.Idle(), notes...), Devices: []SimulatedDevice{}}
+	run := api.Simulated{Settings: settings, Notes: append(on[0].Scenario.Idle(), notes...), Devices: []api.SimulatedDevice{}}
 	for _, r := range on {
-		run.untested = union(run.untested, r.On.Untested(&r.Scenario.Settings))
+		run.Untested = union(run.Untested, r.On.Untested(&r.Scenario.Settings))
 		if note := r.On.Held(); note != "" {
 			run.Notes = append(run.Notes, note)
 		}
 		o := r.Outcome
-		one := SimulatedDevice{
+		one := api.SimulatedDevice{
 			Device: r.On.Device, Capacity: bound(r.Scenario.Capacity), Limit: bound(r.Scenario.Limit),
 			Reserved: o.ReservedPeak, Allocated: o.AllocatedPeak, OOMs: o.OOMs, Calls: o.DriverCalls(),
 			CostMS: replay.Cost(&o.Stats), Retries: o.Retries, Smallest: r.Smallest,
 		}
-		if one.limited = r.Smallest != nil && *r.Smallest == 0; one.limited {
+		if one.Limited = r.Smallest != nil && *r.Smallest == 0; one.Limited {
 			one.Smallest = nil
 		}
 		one.Samples, one.Stranded = courseOf(o), o.Stranded
 		if f := o.OOM; f != nil {
-			one.OOM = &Refused{f.Event, f.Size, f.Reserved, f.Active, siteOf(r.On.Snap.Stacks.Site(f.Stack)), f.Recorded}
+			one.OOM = &api.Refused{Event: f.Event, Bytes: f.Size, Reserved: f.Reserved, Active: f.Active, Site: siteOf(r.On.Snap.Stacks.Site(f.Stack)), Recorded: f.Recorded}
 		}
 		run.Devices = append(run.Devices, one)
 	}
-	if len(run.untested) > 0 {
-		run.Notes = append(run.Notes, allocator.UntestedNote(run.untested))
+	if len(run.Untested) > 0 {
+		run.Notes = append(run.Notes, allocator.UntestedNote(run.Untested))
 	}
 	d.Runs = append(d.Runs, run)
 }
 
-// union adds what is not there yet.
+// union adds what is not in a list yet.
 func union(to, some []string) []string {
 	for _, s := range some {
 		if !slices.Contains(to, s) {
@@ -219,18 +124,18 @@ func bound(n int64) *int64 {
 	return &n
 }
 
-// Recommend says which of the runs, the best of which stands first, is to be
-// used in the place of the file's own settings.
+// Recommend says which of the runs, of which the best is first, to use instead of the
+// file's own settings.
 func (d *Simulation) Recommend() {
 	best := &d.Runs[0]
-	rec := &Recommendation{}
+	rec := &api.Recommendation{}
 	d.Best = rec
-	least, none := best.peak()
+	least, none := peakOfRun(best)
 	var now int64
 	var failed bool
 	for i := range d.Runs {
 		if d.Runs[i].Settings == d.own {
-			now, failed = d.Runs[i].peak()
+			now, failed = peakOfRun(&d.Runs[i])
 		}
 	}
 	switch {
@@ -241,13 +146,13 @@ func (d *Simulation) Recommend() {
 		}
 		rec.Text += "."
 		if run, n := d.leastCapacity(); run != nil {
-			rec.Text += fmt.Sprintf(" The least that would do is %s, with %s.", units.Bytes(n), settingsName(run.Settings))
+			rec.Text += fmt.Sprintf(" The least that suffices is %s, with %s.", units.Bytes(n), settingsName(run.Settings))
 		}
 	case !failed && now-least <= now/100 && d.held(best) >= now-now/100:
-		rec.Text = fmt.Sprintf("The recording does not tell which settings are best: of the peak of %s reserved, %s stood when it began, and stays as it was in all runs. Record from the first allocation.",
+		rec.Text = fmt.Sprintf("The recording does not show which settings are best: of the peak of %s reserved, %s was there when it began, and stays the same in all runs. Record from the first allocation.",
 			units.Bytes(now), units.Bytes(d.held(best)))
 	case !failed && now-least <= now/100:
-		rec.Text = fmt.Sprintf("Stay with the settings of the file: none of %s saves more than 1%% of the peak of %s reserved.",
+		rec.Text = fmt.Sprintf("Keep the file's settings: none of %s saves more than 1%% of the peak of %s reserved.",
 			count(len(d.Runs)-1, "other"), units.Bytes(now))
 	default:
 		rec.Settings, rec.Saves = &best.Settings, now-least
@@ -265,16 +170,16 @@ func (d *Simulation) Recommend() {
 	}
 }
 
-// held is what the devices of a run had reserved when the recording began.
-func (d *Simulation) held(run *Simulated) (bytes int64) {
+// held returns what the devices of a run had reserved when the recording began.
+func (d *Simulation) held(run *api.Simulated) (bytes int64) {
 	for i := range run.Devices {
-		bytes += d.device(run.Devices[i].Device).held
+		bytes += d.device(run.Devices[i].Device).Held
 	}
 	return bytes
 }
 
-// peak is the peak of a run over all devices, and whether one ran out.
-func (r *Simulated) peak() (reserved int64, fails bool) {
+// peakOfRun returns the peak of a run over all devices, and whether one ran out.
+func peakOfRun(r *api.Simulated) (reserved int64, fails bool) {
 	for i := range r.Devices {
 		reserved += r.Devices[i].Reserved
 		fails = fails || r.Devices[i].OOM != nil
@@ -282,9 +187,9 @@ func (r *Simulated) peak() (reserved int64, fails bool) {
 	return reserved, fails
 }
 
-// leastCapacity is the run that fits in the least memory, of those of which
+// leastCapacity returns the run that fits in the least memory, of those for which
 // that is known, and how much a device must have for it; nil if there is none.
-func (d *Simulation) leastCapacity() (best *Simulated, least int64) {
+func (d *Simulation) leastCapacity() (best *api.Simulated, least int64) {
 	for i := range d.Runs {
 		n, known := int64(0), true
 		for j := range d.Runs[i].Devices {
@@ -301,7 +206,7 @@ func (d *Simulation) leastCapacity() (best *Simulated, least int64) {
 	return best, least
 }
 
-func (d *Simulation) device(index int) *Replayed {
+func (d *Simulation) device(index int) *api.Replayed {
 	for i := range d.Devices {
 		if d.Devices[i].Device == index {
 			return &d.Devices[i]
@@ -310,8 +215,8 @@ func (d *Simulation) device(index int) *Replayed {
 	return nil
 }
 
-// on is what came of a run on a device, nil if it was not run there.
-func (r *Simulated) on(device int) *SimulatedDevice {
+// runOn returns the result of a run on a device, nil if it was not run there.
+func runOn(r *api.Simulated, device int) *api.SimulatedDevice {
 	for i := range r.Devices {
 		if r.Devices[i].Device == device {
 			return &r.Devices[i]
@@ -322,8 +227,8 @@ func (r *Simulated) on(device int) *SimulatedDevice {
 
 func settingsName(settings string) string { return cmp.Or(settings, "the defaults") }
 
-// Text prints the simulation: what would come of it, then the figures, then how
-// sure that is.
+// Text prints the simulation: what would happen, then the figures, then how
+// certain that is.
 func (d *Simulation) Text(w io.Writer, s Style) {
 	fmt.Fprintf(w, "%s  PyTorch %s\n", s.bold(inputName(d.File)), Line(d.Version))
 	if d.Partial {
@@ -340,29 +245,32 @@ func (d *Simulation) Text(w io.Writer, s Style) {
 			fmt.Fprintln(w, "  export PYTORCH_CUDA_ALLOC_CONF="+Line(*set))
 		}
 	}
+	if d.Reclaim != nil {
+		d.writeReclaim(w, s)
+	}
 	for i := range d.Devices {
 		on := &d.Devices[i]
 		fmt.Fprintln(w)
 		if len(d.Devices) > 1 {
 			fmt.Fprintln(w, s.bold(fmt.Sprintf("device %d", on.Device)))
 		}
-		if len(d.Runs) > 0 && d.Runs[0].on(on.Device) != nil {
+		if len(d.Runs) > 0 && runOn(&d.Runs[0], on.Device) != nil {
 			d.runs(w, s, on)
 		}
-		on.text(w, s)
+		writeReplayed(w, s, on)
 	}
-	said := map[string]bool{}
-	var untested []string // told of all runs in one sentence
+	noted := map[string]bool{}
+	var untested []string // of all runs, in one sentence
 	for _, run := range d.Runs {
-		if len(run.untested) > 0 {
-			said[allocator.UntestedNote(run.untested)] = true
-			untested = union(untested, run.untested)
+		if len(run.Untested) > 0 {
+			noted[allocator.UntestedNote(run.Untested)] = true
+			untested = union(untested, run.Untested)
 		}
 	}
 	for _, run := range d.Runs {
 		for _, note := range run.Notes {
-			if !said[note] {
-				said[note] = true
+			if !noted[note] {
+				noted[note] = true
 				printWrapped(w, s, "", "note: "+note)
 			}
 		}
@@ -382,30 +290,30 @@ func printWrapped(w io.Writer, s Style, indent, text string) {
 	}
 }
 
-// hint is the command that tells more.
+// hint returns the command that shows more.
 func (d *Simulation) hint() string {
 	file := Line(d.File)
 	for i := range d.Devices {
 		on := &d.Devices[i]
-		switch had := on.Assumed.room; {
-		case on.lost:
+		switch had := on.Assumed.Room; {
+		case on.Lost:
 			return ""
-		case on.Events > 0 && len(d.Runs) == 0:
+		case on.Events > 0 && len(d.Runs) == 0 && d.Reclaim == nil:
 			return fmt.Sprintf("strandline simulate %s --search  ·  --set CONF", file)
-		case had != nil && on.ranOut() && len(d.Runs) > 0 && d.Best == nil && !d.bounded:
+		case had != nil && ranOut(on) && len(d.Runs) > 0 && d.Best == nil && !d.bounded:
 			return fmt.Sprintf("strandline simulate %s --set CONF --capacity %s", file, units.Typed(*had))
 		}
 	}
 	return ""
 }
 
-func (r *Replayed) ranOut() bool { return r.OOMs != nil && *r.OOMs > 0 }
+func ranOut(r *api.Replayed) bool { return r.OOMs != nil && *r.OOMs > 0 }
 
-// text says how sure the answers are.
-func (r *Replayed) text(w io.Writer, s Style) {
+// writeReplayed says how certain the answers are.
+func writeReplayed(w io.Writer, s Style, r *api.Replayed) {
 	switch {
 	case r.Events == 0:
-		fmt.Fprintf(w, "no history is recorded: nothing to replay; the state has %s\n", count(r.Segments.Recorded, "segment"))
+		fmt.Fprintf(w, "no history was recorded: nothing to replay; the state has %s\n", count(r.Segments.Recorded, "segment"))
 		return
 	case r.Exact:
 		fmt.Fprintf(w, "%s: %s, %s of the driver, %s at the end\n", s.green("replayed exactly"),
@@ -418,20 +326,20 @@ func (r *Replayed) text(w io.Writer, s Style) {
 			}
 			if *r.OOMs > 0 {
 				line += "; " + counts(*r.OOMs, "out-of-memory error", "out-of-memory errors")
-				if c := r.Assumed.room; c != nil {
+				if c := r.Assumed.Room; c != nil {
 					line += " in " + units.Bytes(*c)
 				}
 			}
 			fmt.Fprintln(w, line)
 		}
 	default:
-		fmt.Fprintf(w, "%s: %s of %s calls of the driver, %s of %s segments\n", s.yellow("not replayed exactly"),
+		fmt.Fprintf(w, "%s: %s of %s driver calls, %s of %s segments\n", s.yellow("not replayed exactly"),
 			units.Count(int64(r.Calls.Reproduced)), units.Count(int64(r.Calls.Recorded)),
 			units.Count(int64(r.Segments.Reproduced)), units.Count(int64(r.Segments.Recorded)))
 		printWrapped(w, s, "  ", "settings: "+settingsName(r.Settings))
 		printWrapped(w, s, "  ", r.Difference.String())
 		then := "runs under other settings are approximate"
-		if r.lost {
+		if r.Lost {
 			then = "nothing can be run under other settings"
 		}
 		printWrapped(w, s, "  ", r.Difference.Reason+"; "+then)
@@ -441,7 +349,7 @@ func (r *Replayed) text(w io.Writer, s Style) {
 	}
 }
 
-// counts is a number and what it counts.
+// counts prints a number and what it counts.
 func counts(n int64, one, more string) string {
 	if n == 1 {
 		return "1 " + one

@@ -11,8 +11,8 @@ import (
 	"strandline/torch/timeline"
 )
 
-// Each run tells which of its rules were not held against a recording of the
-// release; the text tells it once for all of them.
+// Each run states which of its rules were not checked against a recording of the
+// release; the text states it once for all of them.
 func TestUntestedRules(t *testing.T) {
 	s, err := snapshot.Open("../../torch/replay/testdata/w01_train.late.step2.pickle.zst", snapshot.Options{})
 	if err != nil {
@@ -47,7 +47,7 @@ func TestUntestedRules(t *testing.T) {
 	}
 }
 
-// What stood when the recording began tells nothing of settings: where it makes
+// Memory from before the recording shows nothing about settings: where it makes
 // up the peak, none is called as good as another.
 func TestHeldFromBefore(t *testing.T) {
 	s, err := snapshot.Open("../../torch/replay/testdata/w01_train.late.step2.pickle.zst", snapshot.Options{})
@@ -59,13 +59,13 @@ func TestHeldFromBefore(t *testing.T) {
 		whole            bool
 		sentence, advice string
 	}{
-		{true, "With the defaults this run peaks at ", "Stay with"},
-		{false, "With the defaults this run keeps the ", "The recording does not tell"},
+		{true, "With the defaults this run peaks at ", "Keep the file's"},
+		{false, "With the defaults this run keeps the ", "The recording does not show"},
 	} {
 		d := NewSimulation("file", "2.6", false)
 		d.AddReplay(x)
 		if c.whole {
-			d.Devices[0].held = 0
+			d.Devices[0].Held = 0
 		}
 		sc := x.Under(replay.Scenario{}, x.Settings)
 		o := x.WhatIf(sc)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strconv"
 
+	"strandline/face/api"
 	"strandline/plan"
 	"strandline/plan/model"
 	"strandline/units"
@@ -12,26 +13,16 @@ import (
 
 // Solved is the document of `strandline plan --solve`.
 type Solved struct {
-	Schema   string         `json:"schema"`
-	Model    PlannedModel   `json:"model"`
-	Question string         `json:"question"`
-	Answers  []SolvedAnswer `json:"answers"`
+	api.Solved
 
 	setup string
 }
 
-// SolvedAnswer is the best value under one set-up; null where nothing fits.
-type SolvedAnswer struct {
-	Setup   string   `json:"setup"`
-	Value   *float64 `json:"value"`
-	Binding string   `json:"binding"`
-}
-
 // NewSolved renders the answers to a question; setup says what was given.
 func NewSolved(m *model.Model, question, setup string, answers []plan.Answer) *Solved {
-	d := &Solved{Schema: "strandline.plan/1", Model: plannedModel(m), Question: question, setup: setup}
+	d := &Solved{Solved: api.Solved{Schema: api.PlanSchema, Model: plannedModel(m), Question: question}, setup: setup}
 	for i := range answers {
-		a := SolvedAnswer{Setup: answers[i].Setup, Binding: answers[i].Binding}
+		a := api.SolvedAnswer{Setup: answers[i].Setup, Binding: answers[i].Binding}
 		if answers[i].Value > 0 {
 			a.Value = &answers[i].Value
 		}
@@ -40,7 +31,7 @@ func NewSolved(m *model.Model, question, setup string, answers []plan.Answer) *S
 	return d
 }
 
-// questions are what is asked for, in words.
+// questions is what is asked for, in words.
 var questions = map[string]string{
 	"context": "longest context that fits", "requests": "requests of the whole context at once", "fraction": "largest memory fraction that fits",
 	"gpus": "fewest GPUs", "batch": "largest batch that fits", "seq": "longest sequence that fits",
@@ -48,7 +39,7 @@ var questions = map[string]string{
 
 // Text writes the answers, the best first.
 func (d *Solved) Text(w io.Writer, s Style) {
-	fmt.Fprintf(w, "%s  %s\n%s\n\n", s.bold(Line(d.Model.Name)), d.Model.words(), Line(d.setup))
+	fmt.Fprintf(w, "%s  %s\n%s\n\n", s.bold(Line(d.Model.Name)), modelWords(&d.Model), Line(d.setup))
 	t := table{right: map[int]bool{1: true}}
 	t.row("set-up", questions[d.Question], "what binds")
 	for _, a := range d.Answers {
@@ -71,7 +62,7 @@ func answer(x float64) string {
 
 // Markdown writes the answers for a ticket.
 func (d *Solved) Markdown(w io.Writer) {
-	fmt.Fprintf(w, "**%s** (%s), %s\n\n| set-up | %s | what binds |\n| --- | --: | --- |\n", cell(d.Model.Name), d.Model.words(), cell(d.setup), questions[d.Question])
+	fmt.Fprintf(w, "**%s** (%s), %s\n\n| set-up | %s | what binds |\n| --- | --: | --- |\n", cell(d.Model.Name), modelWords(&d.Model), cell(d.setup), questions[d.Question])
 	for _, a := range d.Answers {
 		value := "none fits"
 		if a.Value != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"strandline/face/api"
 	"strandline/plan"
 	"strandline/plan/model"
 	"strandline/units"
@@ -11,13 +12,12 @@ import (
 
 // GPUTable is the document of `strandline plan gpus`.
 type GPUTable struct {
-	Schema string     `json:"schema"`
-	GPUs   []plan.GPU `json:"gpus"`
+	api.GPUTable
 }
 
 // NewGPUTable lists the GPUs that are known.
 func NewGPUTable() (*GPUTable, error) {
-	d := &GPUTable{Schema: "strandline.plan/1"}
+	d := &GPUTable{GPUTable: api.GPUTable{Schema: api.PlanSchema}}
 	for _, name := range plan.GPUs() {
 		g, err := plan.FindGPU(name)
 		if err != nil {
@@ -37,8 +37,8 @@ func (d *GPUTable) Text(w io.Writer, _ Style) {
 			tera(g.BF16), tera(g.FP8), tera(g.INT8), tera(g.FP4))
 	}
 	t.write(w, "")
-	fmt.Fprintln(w, "\nmemory: what the driver gives to programs; links in one direction; dense operations, in Tera a second")
-	fmt.Fprintln(w, "sources: the vendors' data sheets; the memory from messages of PyTorch and vLLM, or where --json says so derived")
+	fmt.Fprintln(w, "\nmemory: what the driver makes available; links in one direction; dense operations, in tera per second")
+	fmt.Fprintln(w, "sources: the vendors' data sheets; memory from messages of PyTorch and vLLM, or derived where --json says so")
 }
 
 func tera(x float64) string {
@@ -50,14 +50,13 @@ func tera(x float64) string {
 
 // ModelTable is the document of `strandline plan models`.
 type ModelTable struct {
-	Schema string         `json:"schema"`
-	Models []PlannedModel `json:"models"`
+	api.ModelTable
 }
 
 // NewModelTable lists the models that are built in.
 func NewModelTable() (*ModelTable, error) {
-	d := &ModelTable{Schema: "strandline.plan/1"}
-	for _, name := range model.Catalogue() {
+	d := &ModelTable{ModelTable: api.ModelTable{Schema: api.PlanSchema}}
+	for _, name := range model.Catalog() {
 		m, err := model.Find(name, "")
 		if err != nil {
 			return nil, err
@@ -73,7 +72,7 @@ func (d *ModelTable) Text(w io.Writer, _ Style) {
 	t.row("model", "parameters", "active", "format", "on disk", "context")
 	for _, m := range d.Models {
 		active, context := "", ""
-		if m.mixture {
+		if m.Mixture {
 			active = billions(m.Active)
 		}
 		if m.Context != nil {

@@ -4,33 +4,24 @@ import (
 	"fmt"
 	"io"
 
+	"strandline/face/api"
 	"strandline/plan/serving"
 	"strandline/units"
 )
 
 // Textbook is the document of `strandline plan --method textbook`.
 type Textbook struct {
-	Schema string           `json:"schema"`
-	Model  PlannedModel     `json:"model"`
-	Rows   []TextbookFigure `json:"rows"`
-	Why    []string         `json:"why"`
-}
-
-// TextbookFigure is a figure of the simple formulas beside the plan's.
-type TextbookFigure struct {
-	Component string `json:"component"`
-	Textbook  int64  `json:"textbook"`
-	Planned   int64  `json:"planned"`
+	api.Textbook
 }
 
 // NewTextbook renders the simple formulas.
 func NewTextbook(s serving.Setup, b *serving.Textbook) *Textbook {
-	return &Textbook{"strandline.plan/1", plannedModel(s.Model), []TextbookFigure{
-		{"weights_bytes", b.Weights, b.OwnWeights},
-		{"bytes_per_token", b.PerToken, b.OwnPerToken},
-		{"activation_bytes", b.Activations, b.OwnActivations},
-		{"tokens", b.Tokens, b.OwnTokens},
-	}, list(b.Why)}
+	return &Textbook{Textbook: api.Textbook{Schema: api.PlanSchema, Model: plannedModel(s.Model), Rows: []api.TextbookFigure{
+		{Component: "weights_bytes", Textbook: b.Weights, Planned: b.OwnWeights},
+		{Component: "bytes_per_token", Textbook: b.PerToken, Planned: b.OwnPerToken},
+		{Component: "activation_bytes", Textbook: b.Activations, Planned: b.OwnActivations},
+		{Component: "tokens", Textbook: b.Tokens, Planned: b.OwnTokens},
+	}, Why: list(b.Why)}}
 }
 
 // figures are the formulas and the plan side by side.
@@ -54,7 +45,7 @@ func (b *Textbook) figures() *table {
 
 // Text writes the figures side by side.
 func (b *Textbook) Text(w io.Writer, s Style) {
-	fmt.Fprintf(w, "%s  %s\n\n", s.bold(Line(b.Model.Name)), b.Model.words())
+	fmt.Fprintf(w, "%s  %s\n\n", s.bold(Line(b.Model.Name)), modelWords(&b.Model))
 	b.figures().write(w, "  ")
 	fmt.Fprintln(w)
 	notes(w, s, b.Why)
@@ -62,7 +53,7 @@ func (b *Textbook) Text(w io.Writer, s Style) {
 
 // Markdown writes them for a ticket.
 func (b *Textbook) Markdown(w io.Writer) {
-	fmt.Fprintf(w, "**%s** (%s)\n\n", cell(b.Model.Name), b.Model.words())
+	fmt.Fprintf(w, "**%s** (%s)\n\n", cell(b.Model.Name), modelWords(&b.Model))
 	b.figures().markdown(w)
 	fmt.Fprintln(w)
 	for _, why := range b.Why {

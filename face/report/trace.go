@@ -5,11 +5,14 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
+	"strandline/face/api"
 	"strandline/finding"
 	"strandline/host/ledger"
 	"strandline/host/recording"
+	"strandline/host/symbolize"
 	judgehost "strandline/judge/host"
 	"strandline/units"
 )
@@ -20,15 +23,18 @@ type Trace struct {
 }
 
 // NewTrace makes the document.
-func NewTrace(t *ledger.Trace, s *ledger.Sums, findings []finding.Finding, rung string, d time.Duration) *Trace {
+func NewTrace(t *ledger.Trace, s *ledger.Sums, findings []finding.Finding, backend string, d time.Duration) *Trace {
 	doc := &Trace{recording.Document{
-		Schema: "strandline.trace/1", PID: int(t.Root), Rung: rung, Duration: d.Round(time.Millisecond).Seconds(), Ended: !t.Alive(),
+		Schema: recording.DocumentSchema, PID: int(t.Root), Backend: backend, Duration: d.Round(time.Millisecond).Seconds(), Ended: !t.Alive(),
 		RSS: s.RSS, RSSGrowth: s.Growth, Explained: s.Explained, Drops: t.Last.Lost, StackDrops: t.Last.LostSamples, Unfollowed: t.Unfollowed(),
 		Growth: recording.Growth{Anonymous: s.Anon, File: s.File, Shared: s.Shared, Older: s.Older, Unnamed: s.Unnamed, Threads: s.Threads},
 		Paired: t.Last.Paired, PairedBytes: t.Last.PairedBytes, Discarded: t.Ledger.Discarded,
 		Ledger: recording.Ledger{Checks: t.Ledger.Corrections.Checks, Missing: t.Ledger.Corrections.Missing, Extra: t.Ledger.Corrections.Extra},
 		Stacks: []recording.Stack{}, Findings: append([]finding.Finding{}, findings...),
 	}}
+	for _, p := range s.Processes {
+		doc.Processes = append(doc.Processes, recording.Process{PID: int(p.PID), Name: p.Name, Role: p.Role, Command: p.Command, RSS: p.RSS, RSSGrowth: p.Growth})
+	}
 	for i := range s.Uses {
 		doc.Stacks = append(doc.Stacks, traceStack(&s.Uses[i]))
 	}
@@ -58,9 +64,10 @@ func (d *Trace) Text(w io.Writer, s Style) {
 	d.figures(w, s)
 	for i := range d.Findings {
 		fmt.Fprintln(w)
-		writeFinding(w, s, &d.Findings[i], "")
+		writeFinding(w, s, &d.Findings[i], d.Findings[i].Process)
 	}
 	fmt.Fprintln(w)
+	d.processes(w)
 	d.stacks(w, s, 10)
 	d.gpu(w, s)
 }
@@ -72,12 +79,12 @@ func (d *Trace) figures(w io.Writer, s Style) {
 	}
 }
 
-// Headline is how much the process grew, in a sentence.
+// Headline says in a sentence how much the process grew.
 func (d *Trace) Headline() string {
 	took := units.Duration(time.Duration(d.Duration * float64(time.Second)))
 	switch {
 	case d.Ended && d.RSS == 0:
-		return fmt.Sprintf("process %d ended while it was watched, after %s", d.PID, took)
+		return fmt.Sprintf("process %d ended while being watched, after %s", d.PID, took)
 	case d.RSSGrowth >= 1<<20:
 		share := ""
 		if d.Explained != nil {
@@ -90,25 +97,83 @@ func (d *Trace) Headline() string {
 
 func (d *Trace) notes() (out []string) {
 	if d.Ended && d.RSS > 0 {
-		out = append(out, "it ended while it was watched; these are the figures of the last second")
+		out = append(out, "it ended while being watched; these are the figures of the last second")
 	}
 	if d.RSSGrowth >= 1<<20 {
 		out = append(out, fmt.Sprintf("private %s, files %s, shared %s", units.SignedBytes(d.Growth.Anonymous), units.SignedBytes(d.Growth.File), units.SignedBytes(d.Growth.Shared)))
 	}
 	if d.Paired > 0 {
-		out = append(out, fmt.Sprintf("%s of %s came and went without a trace", count(int(d.Paired), "mapping"), units.Bytes(int64(d.PairedBytes))))
+		out = append(out, fmt.Sprintf("%s of %s were unmapped right after they were mapped, and are only counted", count(int(d.Paired), "mapping"), units.Bytes(int64(d.PairedBytes))))
 	}
 	if d.Drops > 0 {
-		out = append(out, fmt.Sprintf("%s were lost, as more came than there was room for; the sums were set right by the kernel's list", count(int(d.Drops), "event")))
+		out = append(out, fmt.Sprintf("%s were lost, because the buffer was full; the sums were corrected from the kernel's list", count(int(d.Drops), "event")))
 	}
 	if d.Unfollowed > 0 {
-		out = append(out, fmt.Sprintf("%s could not be followed, as 16,384 lived already; what they map is in no figure", count(int(d.Unfollowed), "process")))
+		out = append(out, fmt.Sprintf("%s could not be followed, because 16,384 were already live; what they map is not counted", count(int(d.Unfollowed), "process")))
 	}
 	if d.StackDrops > 0 {
 		out = append(out, fmt.Sprintf("%s were lost", count(int(d.StackDrops), "stack")))
 	}
 	if l := d.Ledger; l.Missing+l.Extra > 0 {
-		out = append(out, fmt.Sprintf("by the kernel's list %s were mapped unseen and %s were gone; the sums are set right", units.Bytes(l.Missing), units.Bytes(l.Extra)))
+		out = append(out, fmt.Sprintf("by the kernel's list, %s was mapped unseen and %s was gone; the sums are corrected", units.Bytes(l.Missing), units.Bytes(l.Extra)))
+	}
+	return out
+}
+
+// processes prints how much each of several processes grew, and what it took from
+// the GPU's driver.
+func (d *Trace) processes(w io.Writer) {
+	if len(d.Processes) < 2 {
+		return
+	}
+	const most = 8
+	t := &table{right: map[int]bool{0: true, 1: true, 2: true}}
+	t.row("grew by", "resident", "pid", "name", "command")
+	for i, p := range d.Processes {
+		if i == most {
+			t.row("", "", "", fmt.Sprintf("and %d others", len(d.Processes)-most), "")
+			break
+		}
+		name := p.Name
+		if p.Role != "" {
+			name += ", " + p.Role
+		}
+		t.row(units.SignedBytes(p.RSSGrowth), units.Bytes(p.RSS), fmt.Sprint(p.PID), Line(name), Line(cut(p.Command, 60)))
+		for _, o := range p.GPU {
+			t.row("", "", "", "", fmt.Sprintf("%s of %s memory, by %s", units.Bytes(o.LiveBytes), o.Memory, o.Owner))
+		}
+		if r := p.PyTorch; r != nil {
+			t.row("", "", "", "", fmt.Sprintf("%s reserved by PyTorch (%s), %s of it since the trace began", units.Bytes(r.Bytes), Line(r.Snapshot), units.Bytes(r.Since)))
+		}
+	}
+	t.write(w, "")
+	fmt.Fprintln(w)
+}
+
+// merged returns stacks, with those of the same call and place merged.
+func merged(stacks []recording.Stack) (out []recording.Stack) {
+	at := map[string]int{}
+	for _, st := range stacks {
+		key := st.Call + " " + placeOf(&st)
+		i, again := at[key]
+		if !again {
+			at[key] = len(out)
+			st.Trend = slices.Clone(st.Trend)
+			out = append(out, st)
+			continue
+		}
+		m := &out[i]
+		m.LiveBytes += st.LiveBytes
+		m.LiveCount += st.LiveCount
+		switch {
+		case m.ResidentBytes == nil || st.ResidentBytes == nil:
+			m.ResidentBytes = nil
+		default:
+			m.ResidentBytes = new(*m.ResidentBytes + *st.ResidentBytes)
+		}
+		for k := range min(len(m.Trend), len(st.Trend)) {
+			m.Trend[k] += st.Trend[k]
+		}
 	}
 	return out
 }
@@ -116,7 +181,7 @@ func (d *Trace) notes() (out []string) {
 // stacks prints the places that hold most of what was mapped.
 func (d *Trace) stacks(w io.Writer, s Style, most int) {
 	t := &table{right: map[int]bool{0: true, 1: true, 2: true}}
-	for _, st := range d.Stacks {
+	for _, st := range merged(d.Stacks) {
 		if st.LiveBytes == 0 {
 			continue
 		}
@@ -135,45 +200,82 @@ func (d *Trace) stacks(w io.Writer, s Style, most int) {
 	t.write(w, "")
 }
 
-// placeOf is a stack on one line: its lines of Python, or else its functions.
+// placeOf returns a stack on one line: its lines of Python, or else its functions.
 func placeOf(st *recording.Stack) string {
-	var names, lines []string
-	for _, f := range st.Frames {
+	var native []symbolize.Frame
+	var lines []string
+	for _, f := range judgehost.Requested(judgehost.Frames(st)) {
 		switch {
-		case f.Function == nil:
-		case f.Line != nil && f.File != nil:
-			lines = append(lines, fmt.Sprintf("%s %s:%d", *f.Function, filepath.Base(*f.File), *f.Line))
+		case f.Function == "":
+		case f.Line > 0 && f.File != "":
+			lines = append(lines, fmt.Sprintf("%s %s:%d", f.Function, filepath.Base(f.File), f.Line))
 		default:
-			names = append(names, *f.Function)
+			native = append(native, f)
 		}
 	}
+	names := nativeNames(native)
 	if len(lines) > 0 {
 		names = append(names[:min(1, len(names))], lines...)
 	}
 	if len(names) == 0 {
-		return "(stack not copied)"
+		return "(stack not captured)"
 	}
 	const few = 4
 	if len(names) > few {
 		names = append(slices.Clip(names[:few]), "…")
 	}
-	text := names[0]
-	for _, n := range names[1:] {
-		text += " ← " + n
-	}
+	text := strings.Join(names, " ← ")
 	if !st.Complete {
 		text += " (cut)"
 	}
 	return text
 }
 
-// NewRecorded is the answer of `strandline diagnose` to a recording, with the
-// snapshots that stand beside it.
+// nativeNames returns the names of native frames, from the first that is not the C
+// library's if there is one. Several frames in a row of one object without symbols
+// have one name, except for the first.
+func nativeNames(frames []symbolize.Frame) (names []string) {
+	if i := slices.IndexFunc(frames, func(f symbolize.Frame) bool { return !judgehost.InLibrary(f) }); i > 0 {
+		frames = frames[i:]
+	}
+	for len(frames) > 0 {
+		n := 0
+		if len(names) > 0 {
+			n = unnamedRun(frames, func(f symbolize.Frame) (string, string) { return f.Object, f.Function })
+		}
+		if n < 2 {
+			names, frames = append(names, frames[0].Function), frames[1:]
+			continue
+		}
+		names, frames = append(names, unnamedFrames(n, frames[0].Object)), frames[n:]
+	}
+	return names
+}
+
+// unnamedRun returns how many frames, from the first on, are of one object and without
+// symbols.
+func unnamedRun[F any](frames []F, of func(F) (object, function string)) (n int) {
+	first, _ := of(frames[0])
+	for _, f := range frames {
+		if object, function := of(f); object != first || object == "" || !judgehost.Unnamed(function) {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+func unnamedFrames(n int, object string) string {
+	return fmt.Sprintf("… %d frames of %s without symbols", n, filepath.Base(object))
+}
+
+// NewRecorded returns the answer of `strandline diagnose` to a recording, with the
+// snapshots that are beside it.
 func NewRecorded(files []string, run *recording.Run) *Diagnosis {
 	name := fmt.Sprintf("pid%d", run.PID)
-	d := &Diagnosis{Schema: "strandline.diagnose/1", Verdict: judgehost.Recorded(run), Findings: append([]finding.Finding{}, run.Document.Findings...)}
-	p := Process{Process: &name, Files: files, Basis: []string{fmt.Sprintf("watched for %s, %s", units.Duration(time.Duration(run.Document.Duration*float64(time.Second))), count(len(run.Samples), "mark"))}}
-	d.Processes = []Process{p}
+	d := &Diagnosis{Diagnosis: api.Diagnosis{Schema: api.DiagnoseSchema, Verdict: judgehost.Recorded(run), Findings: append([]finding.Finding{}, run.Document.Findings...)}}
+	p := api.Process{Process: &name, Files: files, Basis: []string{fmt.Sprintf("watched for %s, %s", units.Duration(time.Duration(run.Document.Duration*float64(time.Second))), count(len(run.Samples), "mark"))}}
+	d.Processes, d.Traced = []api.Process{p}, run.Document.Processes
 	if run.Document.GPU != nil {
 		d.Devices = run.Document.GPU.Devices
 	}

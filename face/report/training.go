@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"strandline/face/api"
 	"strandline/plan"
 	"strandline/plan/training"
 	"strandline/units"
@@ -11,46 +12,26 @@ import (
 
 // TrainPlan is the document of `strandline plan train`.
 type TrainPlan struct {
-	Schema  string          `json:"schema"`
-	Model   PlannedModel    `json:"model"`
-	Trainer string          `json:"trainer"`
-	GPU     *plan.GPU       `json:"gpu"`
-	GPUs    int64           `json:"gpus"`
-	Verdict plan.Verdict    `json:"verdict"`
-	Peak    PlannedPart     `json:"peak"`
-	Outside PlannedPart     `json:"outside"`
-	Host    int64           `json:"host_bytes"`
-	Stage   int64           `json:"stage"`
-	Moments []PlannedMoment `json:"moments"`
-	Largest int             `json:"largest"`
-	Notes   []string        `json:"notes"`
+	api.TrainPlan
 
 	setup string
 }
 
-// PlannedMoment is a moment of a step at which memory may peak.
-type PlannedMoment struct {
-	Name  string        `json:"name"`
-	Low   int64         `json:"low_bytes"`
-	High  int64         `json:"high_bytes"`
-	Parts []PlannedPart `json:"components"`
-}
-
-// NewTrainPlan renders the plan of a training step; setup says the rest of the
-// set-up in words.
+// NewTrainPlan renders the plan of a training step; setup describes the rest of the
+// set-up.
 func NewTrainPlan(t training.Setup, trainer, setup string, g *plan.GPU, n int64) *TrainPlan {
 	step := t.Step()
 	outside := t.Outside()
-	d := &TrainPlan{Schema: "strandline.plan/1", Model: plannedModel(t.Model), Trainer: trainer, GPU: g, GPUs: n,
-		Verdict: plan.Judge(step.Peak, outside, g.Total), Peak: PlannedPart{"peak", step.Peak.Low, step.Peak.High, "allocator, from what is active to what is reserved"},
-		Outside: PlannedPart{plan.NonTorch, outside.Low, outside.High, "CUDA context and NCCL"}, Host: step.Host, Stage: step.Stage,
-		Notes: list(t.Notes()), Largest: step.Largest, setup: setup}
+	d := &TrainPlan{TrainPlan: api.TrainPlan{Schema: api.PlanSchema, Model: plannedModel(t.Model), Trainer: trainer, GPU: g, GPUs: n,
+		Verdict: plan.Judge(step.Peak, outside, g.Total), Peak: api.PlannedPart{Name: "peak", Low: step.Peak.Low, High: step.Peak.High, Source: "allocator, from what is active to what is reserved"},
+		Outside: api.PlannedPart{Name: plan.NonTorch, Low: outside.Low, High: outside.High, Source: "CUDA context and NCCL"}, Host: step.Host, Stage: step.Stage,
+		Notes: list(t.Notes()), Largest: step.Largest}, setup: setup}
 	for i := range step.Moments {
 		m := &step.Moments[i]
 		size := m.Size()
-		one := PlannedMoment{Name: m.Name, Low: size.Low, High: size.High}
+		one := api.PlannedMoment{Name: m.Name, Low: size.Low, High: size.High}
 		for _, p := range m.Parts {
-			one.Parts = append(one.Parts, PlannedPart{Name: p.Name, Low: p.Size.Low, High: p.Size.High})
+			one.Parts = append(one.Parts, api.PlannedPart{Name: p.Name, Low: p.Size.Low, High: p.Size.High})
 		}
 		d.Moments = append(d.Moments, one)
 	}
@@ -63,7 +44,7 @@ func (d *TrainPlan) sentence() string {
 
 // Text writes the plan for a person: the largest moment as bars, all as a table.
 func (d *TrainPlan) Text(w io.Writer, s Style) {
-	fmt.Fprintf(w, "%s  %s\n%s on %d × %s%s\n\n", s.bold(Line(d.Model.Name)), d.Model.words(), d.Trainer, d.GPUs, d.GPU.Name, d.setup)
+	fmt.Fprintf(w, "%s  %s\n%s on %d × %s%s\n\n", s.bold(Line(d.Model.Name)), modelWords(&d.Model), d.Trainer, d.GPUs, d.GPU.Name, d.setup)
 	fmt.Fprintf(w, "%s: %s\n\n", s.verdict(d.Verdict), d.sentence())
 	most := d.Moments[d.Largest]
 	fmt.Fprintf(w, "active at the largest moment, %s\n", most.Name)
@@ -72,7 +53,7 @@ func (d *TrainPlan) Text(w io.Writer, s Style) {
 	t := table{right: map[int]bool{1: true}}
 	t.row("moment", "active", "most of it")
 	for _, m := range d.Moments {
-		heaviest := PlannedPart{}
+		heaviest := api.PlannedPart{}
 		for _, p := range m.Parts {
 			if p.Low+p.High > heaviest.Low+heaviest.High {
 				heaviest = p
@@ -89,7 +70,7 @@ func (d *TrainPlan) Text(w io.Writer, s Style) {
 
 // Markdown writes the plan for a ticket.
 func (d *TrainPlan) Markdown(w io.Writer) {
-	fmt.Fprintf(w, "**%s** (%s), %s on %d × %s%s: **%s**, %s.\n\n", cell(d.Model.Name), d.Model.words(), d.Trainer, d.GPUs, d.GPU.Name, d.setup, d.Verdict, d.sentence())
+	fmt.Fprintf(w, "**%s** (%s), %s on %d × %s%s: **%s**, %s.\n\n", cell(d.Model.Name), modelWords(&d.Model), d.Trainer, d.GPUs, d.GPU.Name, d.setup, d.Verdict, d.sentence())
 	fmt.Fprintf(w, "| at the largest moment, %s | size |\n| --- | --: |\n", d.Moments[d.Largest].Name)
 	for _, p := range d.Moments[d.Largest].Parts {
 		fmt.Fprintf(w, "| %s | %s |\n", p.Name, sizeRange(p.Low, p.High))

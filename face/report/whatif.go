@@ -7,19 +7,20 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"strandline/face/api"
 	"strandline/units"
 )
 
 const (
-	mostSentences = 3 // of runs that are told in words
+	mostSentences = 3 // of runs that are described in sentences
 	mostRows      = 8 // of a search; --json has all
 	mostCurves    = 4
 	longestName   = 36 // of settings, in a column
 )
 
-// runs prints what came of the runs on a device: in words, as a table, and what
-// was stranded over time.
-func (d *Simulation) runs(w io.Writer, s Style, on *Replayed) {
+// runs prints the results of the runs on a device: in sentences, as a table, and the
+// stranded memory over time.
+func (d *Simulation) runs(w io.Writer, s Style, on *api.Replayed) {
 	if d.Best == nil {
 		for i := range d.Runs[:min(len(d.Runs), mostSentences)] {
 			for _, line := range wrap(d.sentence(&d.Runs[i], on), s.columns()) {
@@ -35,22 +36,22 @@ func (d *Simulation) runs(w io.Writer, s Style, on *Replayed) {
 	fmt.Fprintln(w)
 }
 
-// name is a run in a column: what is different in it.
-func (d *Simulation) name(run *Simulated) string {
+// name returns the name of a run in a column: what differs in it.
+func (d *Simulation) name(run *api.Simulated) string {
 	if run.Settings == d.own && len(d.Runs) == 1 && len(d.changes) > 0 {
 		return strings.Join(d.changes, ", ")
 	}
 	return settingsName(run.Settings)
 }
 
-// sentence is what came of a run on a device, in words.
-func (d *Simulation) sentence(run *Simulated, on *Replayed) string {
+// sentence describes the result of a run on a device.
+func (d *Simulation) sentence(run *api.Simulated, on *api.Replayed) string {
 	var with []string
 	if run.Settings != d.own || len(d.changes) == 0 || len(d.Runs) > 1 {
 		with = append(with, "with "+settingsName(run.Settings))
 	}
 	with = append(with, d.changes...)
-	r := run.on(on.Device)
+	r := runOn(run, on.Device)
 	if r.Capacity != nil && !d.bounded {
 		with = append(with, "in the recorded "+units.Bytes(*r.Capacity))
 	}
@@ -59,15 +60,15 @@ func (d *Simulation) sentence(run *Simulated, on *Replayed) string {
 	if len(with) > 1 {
 		begin += ","
 	}
-	return begin + " this run " + r.verdict(on) + "."
+	return begin + " this run " + verdictOf(r, on) + "."
 }
 
-// verdict is what came of a run, beside what is recorded.
-func (r *SimulatedDevice) verdict(on *Replayed) string {
-	had := on.Assumed.room
+// verdictOf describes the result of a run, compared with what is recorded.
+func verdictOf(r *api.SimulatedDevice, on *api.Replayed) string {
+	had := on.Assumed.Room
 	switch {
 	case r.OOM != nil:
-		line := fmt.Sprintf("runs out of memory at event %s: %s is asked for", units.Count(int64(r.OOM.Event)), units.Bytes(r.OOM.Bytes))
+		line := fmt.Sprintf("runs out of memory at event %s: %s is requested", units.Count(int64(r.OOM.Event)), units.Bytes(r.OOM.Bytes))
 		if f := r.OOM.Site; f.File != nil {
 			line += fmt.Sprintf(" by %s:%d %s", *f.File, *f.Line, *f.Function)
 		}
@@ -75,24 +76,24 @@ func (r *SimulatedDevice) verdict(on *Replayed) string {
 		switch {
 		case r.Smallest != nil:
 			line += "; it needs " + units.Bytes(*r.Smallest)
-		case r.limited && r.Limit != nil:
+		case r.Limited && r.Limit != nil:
 			line += fmt.Sprintf("; the limit of %s is too low, whatever the capacity", units.Bytes(*r.Limit))
 		}
 		return line
-	case r.Capacity == nil && on.ranOut() && had != nil && r.Smallest != nil:
+	case r.Capacity == nil && ranOut(on) && had != nil && r.Smallest != nil:
 		if *r.Smallest > *had {
 			return fmt.Sprintf("needs %s; the recorded one ran out of memory with %s", units.Bytes(*r.Smallest), units.Bytes(*had))
 		}
 		return fmt.Sprintf("fits in %s; the recorded one ran out of memory with %s", units.Bytes(*r.Smallest), units.Bytes(*had))
 	}
 	line := "peaks at " + units.Bytes(r.Reserved) + " reserved"
-	if on.held > 0 && r.Reserved <= on.held {
+	if on.Held > 0 && r.Reserved <= on.Held {
 		line = fmt.Sprintf("keeps the %s reserved when the recording began and takes no more", units.Bytes(r.Reserved))
 	} else if was := on.Reserved; was != nil {
 		switch same := units.Bytes(*was) == units.Bytes(r.Reserved); {
 		case !same:
 			line += " instead of " + units.Bytes(*was)
-		case !on.ranOut():
+		case !ranOut(on):
 			line += ", as recorded,"
 		}
 		if was := *on.Allocated; abs(r.Allocated-was) > was/20 {
@@ -109,12 +110,12 @@ func abs(n int64) int64 { return max(n, -n) }
 
 // table prints a row for each run; the rows of a search are the best, and that
 // of the file's own settings.
-func (d *Simulation) table(w io.Writer, on *Replayed) {
+func (d *Simulation) table(w io.Writer, on *api.Replayed) {
 	t := table{right: map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true}}
 	t.row("settings", "reserved", "stranded", "fits in", "driver calls", "est. cost")
 	if d.Best == nil && on.Reserved != nil {
 		peak := units.Bytes(*on.Reserved)
-		if on.ranOut() {
+		if ranOut(on) {
 			peak = "runs out"
 		}
 		stranded := ""
@@ -123,11 +124,11 @@ func (d *Simulation) table(w io.Writer, on *Replayed) {
 		}
 		t.row("as recorded", peak, stranded, "", units.Count(int64(on.Calls.Recorded)), "")
 	}
-	_, none := d.Runs[0].peak()
+	_, none := peakOfRun(&d.Runs[0])
 	shown, same, failing, left := map[string]bool{}, 0, 0, 0
 	for i := range d.Runs {
 		run := &d.Runs[i]
-		r := run.on(on.Device)
+		r := runOn(run, on.Device)
 		name := d.name(run)
 		if d.Best != nil {
 			result := fmt.Sprint(r.Reserved, r.Stranded, r.Calls, r.OOM != nil)
@@ -163,8 +164,8 @@ func (d *Simulation) table(w io.Writer, on *Replayed) {
 	}
 }
 
-// run adds the row of a run. A long name stands in rows of its own.
-func (t *table) run(name string, r *SimulatedDevice) {
+// run adds the row of a run. A long name has a row of its own.
+func (t *table) run(name string, r *api.SimulatedDevice) {
 	options := strings.SplitAfter(name, ",")
 	for len(options) > 1 && utf8.RuneCountInString(name) > longestName {
 		t.row(options[0])
@@ -181,7 +182,7 @@ func (t *table) run(name string, r *SimulatedDevice) {
 	switch {
 	case r.Smallest != nil:
 		fits = units.Bytes(*r.Smallest)
-	case r.limited:
+	case r.Limited:
 		fits = "limit too low"
 	}
 	cost := "0 ms"
@@ -191,14 +192,14 @@ func (t *table) run(name string, r *SimulatedDevice) {
 	t.row(name, peak, stranded, fits, units.Count(r.Calls), cost)
 }
 
-// curves draw the stranded bytes over the events, all in one scale.
-func (d *Simulation) curves(w io.Writer, on *Replayed) {
+// curves draws the stranded bytes over the events, all on one scale.
+func (d *Simulation) curves(w io.Writer, on *api.Replayed) {
 	type run struct {
 		name   string
-		course []Course
+		course []api.Course
 	}
 	runs, most := []run{}, int64(0)
-	add := func(name string, course []Course) {
+	add := func(name string, course []api.Course) {
 		runs = append(runs, run{name, course})
 		for _, c := range course {
 			most = max(most, c.Stranded)
@@ -208,7 +209,7 @@ func (d *Simulation) curves(w io.Writer, on *Replayed) {
 		add("as recorded", on.Samples)
 	}
 	for i := range d.Runs {
-		add(d.name(&d.Runs[i]), d.Runs[i].on(on.Device).Samples)
+		add(d.name(&d.Runs[i]), runOn(&d.Runs[i], on.Device).Samples)
 	}
 	if most == 0 {
 		return

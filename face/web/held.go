@@ -2,13 +2,13 @@ package web
 
 import (
 	"cmp"
-	"encoding/binary"
-	"encoding/json"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 
+	"strandline/face/api/page"
+	"strandline/face/web/engine"
 	"strandline/torch/tile"
 	"strandline/units"
 )
@@ -17,7 +17,7 @@ import (
 // megabytes for a recording of a million events.
 const (
 	mostColumns   = 5 << 10 // of a picture of the whole file; of other pictures than that by line, half
-	mostMoments   = 640     // at which the cursor can stand, of all files together
+	mostMoments   = 640     // at which the cursor can be, of all files together
 	mostNext      = 100     // peaks, marks and failed requests to go to
 	mostAlone     = 16      // groups that can be shown alone
 	mostOfFinding = 20      // of a finding, as the page shows them
@@ -35,105 +35,40 @@ const (
 	pictureRows   = 400
 
 	mostRuns = 6       // under other settings, as the page lays over the picture
-	looks    = 1024    // events at which it is told of a run
+	looks    = 1024    // events at which a run is sampled
 	quick    = 500_000 // events of a history of which a dozen runs may be made to find the least capacity
 )
-
-// held is what a saved page holds of a device. The page reads it.
-type held struct {
-	Events   []int          `json:"events"`   // at which the cursor can stand
-	Stations []int          `json:"stations"` // those of them with the allocator's state and stacks
-	Next     map[string]all `json:"next"`     // events to go to, by sort
-	Levels   map[string]int `json:"levels"`   // finest level, by axis and grouping
-	Near     []stretch      `json:"near"`     // finer ones, by line over events
-	Alone    []string       `json:"alone"`    // what can be shown alone, by line over events
-	Text     string         `json:"text"`
-}
-
-type all []int
-
-// A stretch is where a finer level is held: events From to To-1.
-type stretch struct {
-	Level int `json:"level"`
-	From  int `json:"from"`
-	To    int `json:"to"`
-}
 
 // A savedDevice is a device of a file that is being saved.
 type savedDevice struct {
 	*saver
-	f, d  int
-	share int // by which the room is shared
-	doc   struct {
-		Events       int
-		Groupings    []string
-		Time         *struct{ Span float64 }
-		Peak         event
-		PeakReserved event `json:"peak_reserved"`
-		Marks        []struct {
-			Event int
-			Kind  string
-		}
-		Scopes []struct {
-			Lane string
-			To   int
-		}
-	}
-	where   []where // what findings point to in the device
-	held    held
-	singles map[int]float64 // bytes of the allocations that are shown
+	view    engine.View
+	share   int // by which the room is shared
+	doc     page.Device
+	where   []page.Where // what findings point to in the device
+	held    page.Held
+	singles map[int]bool // the allocations that are shown
 }
 
-type event struct {
-	Event int
-	Bytes int64
-}
-
-// where is what a finding points to.
-type where struct {
-	F     int
-	D     *int
-	G     string
-	Keys  []string
-	Event *int
-}
-
-// point takes the places of the findings.
-func (s *saver) point(findings []byte) error {
-	var doc struct{ Findings []struct{ Where where } }
-	err := json.Unmarshal(findings, &doc)
-	for _, f := range doc.Findings {
-		s.where = append(s.where, f.Where)
-	}
-	return err
-}
-
-// findings are what the findings in the device point to.
-func (d *savedDevice) findings() (out []where) {
-	for _, w := range d.saver.where {
-		if w.F == d.f && (w.D == nil || *w.D == d.d) {
-			out = append(out, w)
+// newDevice is a device to be saved, as one of several that share the room.
+func (s *saver) newDevice(v engine.View, share int, all []page.Finding) *savedDevice {
+	d := &savedDevice{saver: s, view: v, share: share, doc: v.Device(), singles: map[int]bool{}}
+	d.held.Levels = map[string]int{}
+	for _, f := range all {
+		if w := f.Where; w.F == v.F && (w.D == nil || *w.D == v.D) {
+			d.where = append(d.where, w)
 		}
 	}
-	return out
+	return d
 }
 
 // of are the parameters of a question about the device.
 func (d *savedDevice) of(more ...any) params {
-	return append(params{"f", d.f, "d", d.d}, more...)
+	return append(params{"f", d.view.F, "d", d.view.D}, more...)
 }
 
 // save keeps what is held of the device.
 func (d *savedDevice) save() error {
-	answer, err := d.ask("device", d.of().values())
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(answer, &d.doc); err != nil {
-		return err
-	}
-	d.where = d.findings()
-	d.held.Levels, d.held.Next, d.singles = map[string]int{}, map[string]all{}, map[int]float64{}
 	if err := d.moments(); err != nil {
 		return err
 	}
@@ -148,17 +83,19 @@ func (d *savedDevice) save() error {
 			return err
 		}
 	}
-	return d.describe(answer)
+	d.describe()
+	d.part = 0
+	return d.putDoc("device", d.of(), d.doc)
 }
 
 // grouping keeps what is seen in a grouping: pictures of the whole history, what
-// was live at the moments, the states. The engine groups anew each time, so all
+// was live at the moments, the states. The engine groups again each time, so all
 // of it is asked for at once.
-func (d *savedDevice) grouping(g string, first bool) error {
+func (d *savedDevice) grouping(g tile.Grouping, first bool) error {
 	if !first {
 		d.begin()
 	}
-	if _, err := d.keep("bands", d.of("g", g)); err != nil {
+	if err := d.keep("bands", d.of("g", g)); err != nil {
 		return err
 	}
 	if d.doc.Events > 0 {
@@ -167,10 +104,8 @@ func (d *savedDevice) grouping(g string, first bool) error {
 		}
 	}
 	d.begin()
-	for _, k := range d.held.Events {
-		if _, err := d.keep("at", d.of("g", g, "k", k)); err != nil {
-			return err
-		}
+	if err := d.keepAt("at", d.held.Events, "g", g); err != nil {
+		return err
 	}
 	d.begin()
 	for _, k := range d.held.Stations {
@@ -181,33 +116,43 @@ func (d *savedDevice) grouping(g string, first bool) error {
 	return nil
 }
 
+// keepAt keeps the answers to a question about events.
+func (d *savedDevice) keepAt(name string, events []int, more ...any) error {
+	for _, k := range events {
+		if err := d.keep(name, d.of(append(more, "k", k)...)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // pictures keeps the whole history, from a fine level up to the coarsest.
-func (d *savedDevice) pictures(g string) error {
+func (d *savedDevice) pictures(g tile.Grouping) error {
 	columns := max(mostColumns/2/d.share, fewColumns)
 	most := columns
-	if g == string(tile.ByLine) {
+	if g == tile.ByLine {
 		most = max(mostColumns/d.share, screenColumns) // Compare draws each file so
 	}
-	if err := d.whole("ev", g, "", float64(d.doc.Events), most); err != nil {
+	if err := d.whole("ev", g, "", int64(d.doc.Events), most); err != nil {
 		return err
 	}
 	if d.doc.Time == nil {
 		return nil
 	}
 	d.begin()
-	return d.whole("us", g, "", math.Ceil(d.doc.Time.Span)+1, columns)
+	return d.whole("us", g, "", d.doc.Time.Span+1, columns)
 }
 
 // whole keeps the picture of a history that is so many places long.
-func (d *savedDevice) whole(x, g, alone string, places float64, columns int) error {
+func (d *savedDevice) whole(x string, g tile.Grouping, alone string, places int64, columns int) error {
 	level := levelOf(places, columns)
-	name := x + " " + g
+	name := x + " " + string(g)
 	if alone != "" {
 		name = "alone"
 	}
 	d.held.Levels[name] = level
 	for ; ; level++ {
-		buckets := int(math.Ceil(places / math.Exp2(float64(level))))
+		buckets := int((places-1)>>level + 1)
 		for i := range (buckets + tile.Buckets - 1) / tile.Buckets {
 			if err := d.tile(x, g, alone, level, i); err != nil {
 				return err
@@ -220,41 +165,41 @@ func (d *savedDevice) whole(x, g, alone string, places float64, columns int) err
 }
 
 // levelOf is the finest level at which places take no more than so many columns.
-func levelOf(places float64, columns int) int {
-	return max(0, int(math.Ceil(math.Log2(places/float64(columns)))))
+func levelOf(places int64, columns int) int {
+	return max(0, int(math.Ceil(math.Log2(float64(places)/float64(columns)))))
 }
 
 // tile keeps a tile, of bands; where the page draws allocations, that of
 // allocations too.
-func (d *savedDevice) tile(x, g, alone string, level, i int) error {
+func (d *savedDevice) tile(x string, g tile.Grouping, alone string, level, i int) error {
 	scale := max(0, int(math.Log2(float64(max(d.doc.Peak.Bytes, d.doc.PeakReserved.Bytes, 1))/pictureRows)))
 	of := d.of("g", g, "x", x, "L", level, "i", i, "y", scale)
 	if alone != "" {
 		of = append(of, "solo", alone)
 	}
-	_, err := d.keep("tile", append(of, "kind", "band"))
-	if err == nil && x == "ev" && g == string(tile.ByLine) && level <= singlesLevel && alone == "" {
-		singles, err := d.keep("tile", append(of, "kind", "alloc"))
-		if err == nil {
-			d.note(singles)
-		}
+	if err := d.keep("tile", append(of, "kind", "band")); err != nil {
 		return err
 	}
-	return err
+	if x != "ev" || g != tile.ByLine || level > singlesLevel || alone != "" {
+		return nil
+	}
+	body, allocs, err := d.view.Allocs(d.ctx, level, i, scale)
+	if err != nil {
+		return err
+	}
+	d.put(question("tile", append(of, "kind", "alloc").values()), body)
+	for _, a := range allocs {
+		d.singles[a] = true
+	}
+	return nil
 }
 
 // near keeps finer pictures of the events around the peak, and around requests
 // that failed.
 func (d *savedDevice) near() error {
 	d.begin()
-	at := []int{d.doc.Peak.Event}
-	for _, m := range d.doc.Marks {
-		if m.Kind == "oom" {
-			at = append(at, m.Event)
-		}
-	}
-	at = at[max(0, len(at)-2):] // the last of the failed ones
-	for _, k := range at {
+	fails, _ := d.marks()
+	for _, k := range last(append([]int{d.doc.Peak.Event}, fails...), 2) {
 		if k < 0 {
 			continue
 		}
@@ -262,56 +207,26 @@ func (d *savedDevice) near() error {
 			long := tile.Buckets << level
 			first, end := max(0, k/long-nearTiles), min(k/long+nearTiles+1, (d.doc.Events+long-1)/long)
 			for i := first; i < end; i++ {
-				if err := d.tile("ev", "line", "", level, i); err != nil {
+				if err := d.tile("ev", tile.ByLine, "", level, i); err != nil {
 					return err
 				}
 			}
-			d.held.Near = append(d.held.Near, stretch{level, first * long, end * long})
+			d.held.Near = append(d.held.Near, page.Stretch{Level: level, From: first * long, To: end * long})
 		}
 	}
 	return nil
 }
 
-// note notes the allocations of a tile.
-func (d *savedDevice) note(t []byte) {
-	if t[4] != byte(tile.Single) {
-		return // there were too many
-	}
-	n, m := int(binary.LittleEndian.Uint32(t[8:])), int(binary.LittleEndian.Uint32(t[12:]))
-	at := 64
-	next := func(count, size int) []byte {
-		from := at
-		at = (at + count*size + 7) &^ 7
-		return t[from:]
-	}
-	for _, size := range []int{4, 4} {
-		next(n, size)
-	}
-	next(1, 4)
-	for range 4 {
-		next(n, 8)
-	}
-	next(m, 2)
-	next(m, 2)
-	next(m, 8)
-	heights, allocs := next(m, 4), next(m, 4)
-	for i := range m {
-		if a := binary.LittleEndian.Uint32(allocs[4*i:]); a != math.MaxUint32 {
-			d.singles[int(a)] = float64(math.Float32frombits(binary.LittleEndian.Uint32(heights[4*i:])))
-		}
-	}
-}
-
 // allocations keeps those that tiles and states show, the largest first.
 func (d *savedDevice) allocations() error {
 	ids := slices.SortedFunc(maps.Keys(d.singles), func(a, b int) int {
-		return cmp.Or(cmp.Compare(d.singles[b], d.singles[a]), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(d.view.Size(b), d.view.Size(a)), cmp.Compare(a, b))
 	})
 	ids = ids[:min(len(ids), mostSingles/d.share)]
-	slices.Sort(ids) // neighbours are alike, and pack well
+	slices.Sort(ids) // neighbors are alike, and pack well
 	d.begin()
 	for _, i := range ids {
-		if _, err := d.keep("alloc", d.of("i", i)); err != nil {
+		if err := d.keep("alloc", d.of("i", i)); err != nil {
 			return err
 		}
 	}
@@ -321,15 +236,8 @@ func (d *savedDevice) allocations() error {
 // alone keeps pictures of single groups: of the largest, of those that grow, and
 // of those that findings name.
 func (d *savedDevice) alone() error {
-	var bands struct {
-		Groups []struct{ Key string }
-		Lanes  []struct{ Group int }
-	}
-	answer, err := d.ask("bands", d.of("g", tile.ByLine).values())
+	bands, err := d.view.Bands(tile.ByLine)
 	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(answer, &bands); err != nil {
 		return err
 	}
 	d.held.Alone = []string{}
@@ -339,7 +247,7 @@ func (d *savedDevice) alone() error {
 		}
 	}
 	for _, w := range d.where {
-		if w.G == string(tile.ByLine) {
+		if w.G == tile.ByLine {
 			add(strings.Join(w.Keys[:min(len(w.Keys), mostOfFinding)], ","))
 		}
 	}
@@ -354,207 +262,138 @@ func (d *savedDevice) alone() error {
 	}
 	d.begin()
 	for _, keys := range d.held.Alone {
-		if err := d.whole("ev", string(tile.ByLine), keys, float64(d.doc.Events), max(mostColumns/4/d.share, fewColumns)); err != nil {
+		if err := d.whole("ev", tile.ByLine, keys, int64(d.doc.Events), max(mostColumns/4/d.share, fewColumns)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// moments chooses the events where the cursor can stand, and the stations.
+// moments chooses the events where the cursor can be, and the stations.
 func (d *savedDevice) moments() error {
-	last := d.doc.Events - 1
-	at := map[int]bool{last: true} // -1 where there are no events
-	add := func(list ...int) {
-		for _, k := range list {
-			if k >= 0 && k <= last {
-				at[k] = true
-			}
-		}
-	}
-	add(d.doc.Peak.Event, d.doc.PeakReserved.Event)
-	for k := d.doc.Peak.Event - nearEvents; k <= d.doc.Peak.Event+nearEvents; k++ {
-		add(k)
-	}
-	var fails, marks all
-	for _, m := range d.doc.Marks {
-		switch m.Kind {
-		case "oom":
-			fails = append(fails, m.Event)
-			marks = append(marks, m.Event)
-		case "snapshot":
-			marks = append(marks, m.Event)
-		}
-	}
-	fails, marks = fails[max(0, len(fails)-mostNext):], marks[max(0, len(marks)-mostNext):]
-	peaks, err := d.before("peak", mostNext)
+	peaks, err := d.view.Last("peak", mostNext)
 	if err != nil {
 		return err
 	}
-	segments, err := d.before("segment", stepsBack)
+	segments, err := d.view.Last("segment", stepsBack)
 	if err != nil {
 		return err
 	}
-	stations := slices.Concat(segments, marks[max(0, len(marks)-lastSteps):], all{d.doc.Peak.Event, d.doc.PeakReserved.Event, last}, d.steps())
+	witnesses, err := d.view.Witnesses(d.ctx, levelOf(int64(d.doc.Events), max(mostMoments/d.share, leastColumns)))
+	if err != nil {
+		return err
+	}
+	fails, marks := d.marks()
+	fails, marks = last(fails, mostNext), last(marks, mostNext)
+	ends := []int{d.doc.Peak.Event, d.doc.PeakReserved.Event, d.doc.Events - 1}
 	for _, w := range d.where {
 		if w.Event != nil {
-			stations = append(stations, *w.Event)
+			ends = append(ends, *w.Event)
 		}
 	}
-	slices.Sort(stations)
-	d.held.Stations = slices.DeleteFunc(slices.Compact(stations), func(k int) bool { return k < min(0, last) })
-	d.held.Next = map[string]all{"peak": peaks, "oom": fails, "mark": marks, "segment": d.held.Stations}
-	add(slices.Concat(peaks, marks, d.held.Stations)...)
-	witnesses, err := d.witnesses()
-	if err != nil {
-		return err
+	d.held.Stations = d.moment(segments, last(marks, lastSteps), d.steps(), ends)
+	d.held.Next = map[string][]int{"peak": peaks, "oom": fails, "mark": marks, "segment": d.held.Stations}
+	var around []int
+	for k := d.doc.Peak.Event - nearEvents; k <= d.doc.Peak.Event+nearEvents; k++ {
+		around = append(around, k)
 	}
-	add(witnesses...)
-	d.held.Events = slices.Sorted(maps.Keys(at))
+	d.held.Events = d.moment(around, peaks, marks, d.held.Stations, witnesses)
 	return nil
 }
 
+// moment are those of the lists that are events of the history, in order; without a
+// history the moment before the first.
+func (d *savedDevice) moment(lists ...[]int) []int {
+	end := d.doc.Events - 1
+	all := slices.Concat(lists...)
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(k int) bool { return k < min(0, end) || k > end })
+}
+
+// marks are the requests that failed, and they and the snapshots.
+func (d *savedDevice) marks() (fails, all []int) {
+	for _, m := range d.doc.Marks {
+		if m.Kind == "oom" {
+			fails = append(fails, m.Event)
+		}
+		if m.Kind == "oom" || m.Kind == "snapshot" {
+			all = append(all, m.Event)
+		}
+	}
+	return fails, all
+}
+
 // steps are the events that end the last steps.
-func (d *savedDevice) steps() (out all) {
+func (d *savedDevice) steps() (out []int) {
 	for _, s := range d.doc.Scopes {
 		if s.Lane == "steps" {
 			out = append(out, s.To)
 		}
 	}
 	slices.Sort(out)
-	return out[max(0, len(out)-lastSteps):]
+	return last(out, lastSteps)
 }
 
-// before are the last events of a sort.
-func (d *savedDevice) before(sort string, most int) (out all, err error) {
-	k := d.doc.Events - 1
-	for len(out) < most && k >= 0 {
-		answer, err := d.ask("next", d.of("k", k, "to", sort, "back", 1).values())
-		if err != nil {
-			return nil, err
-		}
-		var next struct{ Event *int }
-		if err := json.Unmarshal(answer, &next); err != nil {
-			return nil, err
-		}
-		if next.Event == nil {
-			break
-		}
-		k = *next.Event
-		out = append(out, k)
-	}
-	slices.Reverse(out)
-	return out, nil
-}
-
-// witnesses are the events that the columns of the whole history show.
-func (d *savedDevice) witnesses() (out all, err error) {
-	level := levelOf(float64(d.doc.Events), max(mostMoments/d.share, leastColumns))
-	for i := 0; i<<level*tile.Buckets < d.doc.Events; i++ {
-		t, err := d.ask("tile", d.of("L", level, "i", i, "y", 0, "kind", "total").values())
-		if err != nil {
-			return nil, err
-		}
-		for c := range binary.LittleEndian.Uint32(t[8:]) {
-			out = append(out, int(int32(binary.LittleEndian.Uint32(t[64+4*c:]))))
-		}
-	}
-	return out, nil
-}
+// last are the last of a list, up to so many.
+func last(list []int, most int) []int { return list[max(0, len(list)-most):] }
 
 // stacks keeps the stacks of single events, and of what lives at the stations.
 func (d *savedDevice) stacks() error {
 	d.begin()
-	for _, k := range d.held.Events {
-		if _, err := d.keep("event", d.of("k", k)); err != nil {
-			return err
-		}
+	if err := d.keepAt("event", d.held.Events); err != nil {
+		return err
 	}
 	d.begin()
 	for _, k := range d.held.Stations {
-		if _, err := d.keep("flame", d.of("k", k)); err != nil {
+		if err := d.keep("flame", d.of("k", k)); err != nil {
 			return err
 		}
 		if k < 0 {
 			continue
 		}
 		from := max(0, min(k-listed, d.doc.Events-2*listed-1))
-		if _, err := d.keep("events", d.of("from", from, "to", min(d.doc.Events-1, from+2*listed))); err != nil {
+		if err := d.keep("events", d.of("from", from, "to", min(d.doc.Events-1, from+2*listed))); err != nil {
 			return err
 		}
 	}
-	_, err := d.keep("flame", d.of("kept", 1))
-	return err
+	return d.keep("flame", d.of("kept", 1))
 }
 
 // state keeps the allocator's state in two answers, since most of it is the same
 // in all groupings: the segments and blocks, and what groups they are of.
-func (d *savedDevice) state(g string, k int, first bool) error {
-	q := d.of("g", g, "k", k).values()
-	answer, err := d.ask("state", q)
+func (d *savedDevice) state(g tile.Grouping, k int, first bool) error {
+	state, err := d.view.State(g, k)
 	if err != nil {
 		return err
 	}
-	var doc, blocks map[string]json.RawMessage
-	if err := json.Unmarshal(answer, &doc); err != nil {
-		return err
-	}
-	if err := json.Unmarshal(doc["blocks"], &blocks); err != nil {
-		return err
-	}
-	var shown struct {
-		Alloc     []int
-		Requested []float64
-	}
-	if err := json.Unmarshal(doc["blocks"], &shown); err != nil {
-		return err
-	}
-	for i, a := range shown.Alloc {
+	for _, a := range state.Blocks.Alloc {
 		if a >= 0 {
-			d.singles[a] = shown.Requested[i]
+			d.singles[a] = true
 		}
 	}
-	groups := map[string]json.RawMessage{"group": blocks["group"], "strands": doc["strands"]}
-	delete(blocks, "group")
-	delete(doc, "strands")
-	if doc["blocks"], err = json.Marshal(blocks); err != nil {
+	groups := page.StateGroups{Group: state.Blocks.Group, Strands: state.Strands}
+	if err := d.putDoc("state", d.of("g", g, "k", k), groups); err != nil || !first {
 		return err
 	}
-	if answer, err = json.Marshal(groups); err != nil {
-		return err
-	}
-	d.put(question("state", q), answer)
-	if !first {
-		return nil
-	}
-	if answer, err = json.Marshal(doc); err != nil {
-		return err
-	}
-	q.Del("g")
-	d.put(question("state", q), answer)
-	return nil
+	state.Blocks.Group, state.Strands = nil, nil
+	return d.putDoc("state", d.of("k", k), state)
 }
 
-// runs keeps what comes of the history under the settings that are tried first.
+// runs keeps the results of the history under the settings that are tried first.
 func (d *savedDevice) runs() error {
 	if d.doc.Events == 0 {
 		return nil
 	}
 	d.begin()
-	answer, err := d.keep("replay", d.of())
+	replay, err := d.view.Replay()
 	if err != nil {
 		return err
 	}
-	var replay struct {
-		Exact, Lost bool
-		Capacity    *int64
-		Try         []string
-	}
-	if err := json.Unmarshal(answer, &replay); err != nil || replay.Lost {
+	if err := d.putDoc("replay", d.of(), replay); err != nil || replay.Lost {
 		return err
 	}
 	if replay.Exact {
-		if _, err := d.keep("simulate", d.of("recorded", 1, "n", looks)); err != nil {
+		if err := d.keep("simulate", d.of("recorded", 1, "n", looks)); err != nil {
 			return err
 		}
 	}
@@ -566,49 +405,32 @@ func (d *savedDevice) runs() error {
 		if replay.Capacity != nil {
 			run = append(run, "capacity", units.Typed(*replay.Capacity))
 		}
-		if _, err := d.keep("simulate", append(slices.Clip(run), "n", looks)); err != nil {
+		if err := d.keep("simulate", append(slices.Clip(run), "n", looks)); err != nil {
 			return err
 		}
 		if d.doc.Events > quick {
 			continue
 		}
-		if _, err := d.keep("fits", run); err != nil {
+		if err := d.keep("fits", run); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// describe keeps the facts of the device, with what is held and what is not.
-func (d *savedDevice) describe(answer []byte) error {
-	var doc map[string]json.RawMessage
-	if err := json.Unmarshal(answer, &doc); err != nil {
-		return err
-	}
+// describe states in the facts of the device what is held and what is not.
+func (d *savedDevice) describe() {
 	n := func(k int) string { return units.Count(int64(k)) }
-	text := "This page was saved by strandline view --html, with a part of what the program knows. "
+	text := "This page was saved by strandline view --html and holds a part of the data. "
 	if level := d.held.Levels["ev line"]; level > 0 {
 		text += "The picture goes down to " + n(1<<level) + " events a column, and to single events near the peak and near a failed request. "
 	}
 	if len(d.held.Events) < d.doc.Events {
 		text += "The cursor goes to " + n(len(d.held.Events)) + " of " + n(d.doc.Events) + " events. "
 	}
-	d.held.Text = text + "The allocator and stacks are here for " + n(len(d.held.Stations)) + " of them: the keys , and . lead from one to the next. " +
-		"Single allocations are here where the picture shows them one by one, and for the blocks of the allocator, the largest of them. " +
-		"Bytes are those that the program asked for. Differences between events, sums over them, runs under other settings than those to try first and tables to be saved are not here: open the snapshot by strandline view for these."
-	why := "This saved page has the bytes that were asked for only."
-	for name, v := range map[string]any{"held": d.held, "measures": []string{"requested"}, "measures_why": why} {
-		text, err := json.Marshal(v)
-		if err != nil {
-			return err
-		}
-		doc[name] = text
-	}
-	facts, err := json.Marshal(doc)
-	if err != nil {
-		return err
-	}
-	d.part = 0
-	d.put(question("device", d.of().values()), facts)
-	return nil
+	d.held.Text = text + "The allocator and stacks are here for " + n(len(d.held.Stations)) + " of them: the keys , and . step through them. " +
+		"Single allocations are here where the picture shows them individually, and for the allocator's blocks, the largest of them. " +
+		"Bytes are those that the program requested. Not here are differences between events, sums over them, runs under settings other than the suggested ones, and tables to save: open the snapshot with strandline view for these."
+	why := "This saved page has requested bytes only."
+	d.doc.Held, d.doc.Measures, d.doc.MeasuresWhy = &d.held, []string{"requested"}, &why
 }

@@ -19,7 +19,7 @@ func asset(name string) string {
 	return string(body)
 }
 
-// document is a page for where there is no server: engine tells it who answers it,
+// document is a page for where there is no server: engine names what answers it,
 // policy is what it may load.
 func document(page, engine, policy string) string {
 	const root, head = `<html lang="en">`, `<meta charset="utf-8">`
@@ -33,7 +33,7 @@ const sitePolicy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; wo
 	"connect-src 'self'; base-uri 'none'; form-action 'none'"
 
 // Site is the pages of snapshots and of recordings as files of a static site, by
-// name. It wants the engine beside it: worker.js and strandline.wasm.deflate.
+// name. It needs the engine beside it: worker.js and strandline.wasm.deflate.
 func Site() map[string]string {
 	out := map[string]string{}
 	for _, page := range []string{"index.html", "recording.html"} {

@@ -15,35 +15,55 @@ import (
 	"strconv"
 	"strings"
 
+	"strandline/face/api/page"
 	"strandline/face/web/engine"
 )
 
 // Save writes the page as one file that needs no server: with the answers to the
-// questions that it will put. A session has no end of questions, so some are left
+// questions that it will ask. A session can ask any number of questions, so some are left
 // out, and the page says which: pictures finer than a few thousand columns, but
-// for the neighbourhood of the peak and of failed requests; what was live between
+// for the neighborhood of the peak and of failed requests; what was live between
 // the moments of the columns; differences and sums of arbitrary events.
 //
 // The engine must have loaded its files.
 func Save(ctx context.Context, w io.Writer, e *engine.Engine) error {
 	s := saver{ctx: ctx, asker: e, index: map[string][3]int{}}
-	if err := s.session(); err != nil {
+	if err := s.session(e); err != nil {
 		return err
 	}
 	return s.write(w, "index.html")
 }
 
-// SaveRecording writes the page of a recording as one file. It tells as many
-// moments as one answer holds.
+// SaveRecording writes the page of a recording as one file. It holds as many
+// moments as one answer.
 func SaveRecording(ctx context.Context, w io.Writer, r *engine.Recording) error {
 	s := saver{ctx: ctx, asker: r, index: map[string][3]int{}}
 	s.begin()
 	for _, name := range []string{"recording", "window"} {
-		if _, err := s.keep(name, nil); err != nil {
+		if err := s.keep(name, nil); err != nil {
 			return err
 		}
 	}
 	return s.write(w, "recording.html")
+}
+
+// savedSubjects are the courses in a saved page, of the weightiest subjects.
+const savedSubjects = 300
+
+// SaveWatch writes the page of a recording of a watch as one file, with the courses of
+// the weightiest subjects. All samples must have been added.
+func SaveWatch(ctx context.Context, w io.Writer, watch *engine.Watch) error {
+	s := saver{ctx: ctx, asker: watch, index: map[string][3]int{}}
+	s.begin()
+	if err := s.keep("watch", nil); err != nil {
+		return err
+	}
+	for _, key := range watch.Weightiest(savedSubjects) {
+		if err := s.keep("levels", params{"s", key}); err != nil {
+			return err
+		}
+	}
+	return s.write(w, "watch.html")
 }
 
 // A saver collects answers. They are packed in parts, each of which is unpacked
@@ -54,10 +74,9 @@ type saver struct {
 	parts []bytes.Buffer
 	index map[string][3]int // question: part, place in it, length
 	part  int               // to which answers go
-	where []where           // what findings point to
 }
 
-// begin makes the next answers go to a part of their own.
+// begin makes the next answers go to a separate part.
 func (s *saver) begin() {
 	s.parts = append(s.parts, bytes.Buffer{})
 	s.part = len(s.parts) - 1
@@ -74,23 +93,11 @@ func (p params) values() url.Values {
 	return out
 }
 
-// question is how the page names an answer that it looks for.
+// question returns the name by which the page looks for an answer.
 func question(name string, q url.Values) string {
 	q.Del("y") // tiles are held for one scale,
 	q.Del("limit")
 	return name + "?" + q.Encode()
-}
-
-// ask puts a question.
-func (s *saver) ask(name string, q url.Values) ([]byte, error) {
-	a := s.asker.Ask(s.ctx, name, q)
-	switch {
-	case s.ctx.Err() != nil:
-		return nil, s.ctx.Err()
-	case a.Status != 200:
-		return nil, fmt.Errorf("%s?%s: %s", name, q.Encode(), a.Body)
-	}
-	return a.Body, nil
 }
 
 // put keeps an answer.
@@ -100,76 +107,63 @@ func (s *saver) put(question string, answer []byte) {
 	p.Write(answer)
 }
 
-// keep puts a question and keeps the answer.
-func (s *saver) keep(name string, of params) ([]byte, error) {
-	q := of.values()
-	answer, err := s.ask(name, q)
+// putDoc keeps a document as the answer to a question.
+func (s *saver) putDoc(name string, of params, doc any) error {
+	answer, err := json.Marshal(doc)
 	if err == nil {
-		s.put(question(name, q), answer)
+		s.put(question(name, of.values()), answer)
 	}
-	return answer, err
+	return err
+}
+
+// keep puts a question and keeps the answer.
+func (s *saver) keep(name string, of params) error {
+	q := of.values()
+	a := s.asker.Ask(s.ctx, name, q)
+	switch {
+	case s.ctx.Err() != nil:
+		return s.ctx.Err()
+	case a.Status != 200:
+		return fmt.Errorf("%s?%s: %s", name, q.Encode(), a.Body)
+	}
+	s.put(question(name, q), a.Body)
+	return nil
 }
 
 // session keeps what all files share, and then the files.
-func (s *saver) session() error {
+func (s *saver) session(e *engine.Engine) error {
 	s.begin()
-	answer, err := s.ask("session", url.Values{})
+	doc := e.Session()
+	for i := range doc.Files {
+		doc.Files[i].Blocks = "unknown"
+	}
+	doc.Skipped = []page.Skipped{}
+	if err := s.putDoc("session", nil, doc); err != nil {
+		return err
+	}
+	findings, err := e.Findings()
 	if err != nil {
 		return err
 	}
-	var doc struct {
-		Files []map[string]any `json:"files"`
-	}
-	var whole map[string]any
-	if err := errors.Join(decode(answer, &doc), decode(answer, &whole)); err != nil {
-		return err
-	}
-	var devices []*savedDevice
-	for _, f := range doc.Files {
-		f["blocks"] = "unknown"
-		for _, d := range f["devices"].([]any) {
-			devices = append(devices, &savedDevice{saver: s, f: number(f["f"]), d: number(d)})
-		}
-	}
-	whole["files"], whole["skipped"] = doc.Files, []string{}
-	if answer, err = json.Marshal(whole); err != nil {
-		return err
-	}
-	s.put("session?", answer)
-	findings, err := s.keep("findings", nil)
-	if err != nil {
-		return err
-	}
-	if err := s.point(findings); err != nil {
+	if err := s.putDoc("findings", nil, findings); err != nil {
 		return err
 	}
 	if len(doc.Files) > 1 {
-		if _, err := s.keep("compare", nil); err != nil {
+		if err := s.keep("compare", nil); err != nil {
 			return err
 		}
 	}
-	for i, d := range devices {
+	views := e.Views()
+	for i, v := range views {
 		if i > 0 {
 			s.begin()
 		}
-		d.share = (len(devices) + 1) / 2 // more files may take more room, but not as much more
-		if err := d.save(); err != nil {
+		share := (len(views) + 1) / 2 // more files may take more room, but not as much more
+		if err := s.newDevice(v, share, findings.Findings).save(); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func number(v any) int {
-	n, _ := strconv.Atoi(string(v.(json.Number)))
-	return n
-}
-
-// decode reads JSON and leaves numbers as they are written.
-func decode(text []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	return d.Decode(into)
 }
 
 // linked are the script and the styles of a page.

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"strandline/face/api/page"
 )
 
 // saveExample saves the page of the example, which takes a second.
@@ -53,8 +55,8 @@ func saved(t *testing.T) (page string, index map[string][3]int, parts map[int][]
 	return page, index, parts
 }
 
-// TestSaveHoldsWhatItSays asks for all that the page will look for by what
-// stands in held.
+// TestSaveHoldsWhatItSays asks for all that the page will look for according
+// to held.
 func TestSaveHoldsWhatItSays(t *testing.T) {
 	_, index, parts := saved(t)
 	answer := func(question string, into any) {
@@ -74,17 +76,13 @@ func TestSaveHoldsWhatItSays(t *testing.T) {
 	for _, name := range []string{"session?", "findings?", "flame?d=0&f=0&kept=1"} {
 		answer(name, nil)
 	}
-	var d struct {
-		Events    int
-		Groupings []string
-		Peak      event
-		Held      held
-	}
+	var d page.Device
 	answer("device?d=0&f=0", &d)
 	if len(d.Groupings) < 5 || d.Peak.Event <= 0 || len(d.Held.Stations) < stepsBack || !strings.Contains(d.Held.Text, "strandline view") {
 		t.Errorf("held is %+v", d.Held)
 	}
-	for _, g := range d.Groupings {
+	for _, grouping := range d.Groupings {
+		g := string(grouping)
 		answer("bands?d=0&f=0&g="+g, nil)
 		for _, k := range d.Held.Events {
 			var at struct{ Event int }
@@ -111,7 +109,7 @@ func TestSaveHoldsWhatItSays(t *testing.T) {
 	}
 }
 
-// TestSaveLoadsNothing wants one file, whose policy names its script and style.
+// TestSaveLoadsNothing checks for one file, whose policy names its script and style.
 func TestSaveLoadsNothing(t *testing.T) {
 	page, _, _ := saved(t)
 	if found := regexp.MustCompile(`<(link|script|img)[^>]* (src|href)="?[^d"]`).FindString(page); found != "" {

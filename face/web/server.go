@@ -1,7 +1,7 @@
 // Package web serves the page to a browser on this machine. What the page asks
-// is answered by package engine; here is only HTTP, and who may ask.
+// is answered by package engine; this package adds HTTP and access control.
 //
-// The files of the page say nothing of a snapshot and are given to anybody. What
+// The files of the page contain nothing of a snapshot and are served to anyone. What
 // it asks is answered to those who have the session's secret, in a header, which
 // the page gets for the token of the first URL and keeps in its origin's storage.
 // A cookie would do less: browsers send it to every port of this machine, where
@@ -28,6 +28,7 @@ import (
 	"sync"
 	"time"
 
+	"strandline/face/api/page"
 	"strandline/face/web/engine"
 )
 
@@ -40,14 +41,14 @@ type Asker interface {
 	Ask(ctx context.Context, name string, params url.Values) engine.Answer
 }
 
-// A Server serves a page and who answers it.
+// A Server serves a page and the answers to its questions.
 type Server struct {
 	asker  Asker
 	port   string
 	token  string // of the address that is printed
 	secret string // of the session
 	once   sync.Map
-	// Pack compresses answers: worth it over a tunnel.
+	// Pack compresses answers, which helps over a tunnel.
 	Pack bool
 	// Index is the file that the page begins with.
 	Index string
@@ -58,7 +59,7 @@ func New(a Asker, port int) *Server {
 	return &Server{asker: a, Index: "index.html", port: fmt.Sprint(port), token: random(), secret: random()}
 }
 
-// random returns 128 bits that nobody can guess.
+// random returns 128 unpredictable bits.
 func random() string {
 	bits := make([]byte, 16)
 	rand.Read(bits) // never fails
@@ -132,8 +133,8 @@ type refusal struct {
 	text   string
 }
 
-// refuses tells requests that cannot come from the page: another site may know
-// the port, but not give itself our name.
+// refuses returns a refusal for requests that cannot come from the page: another site
+// may know the port, but cannot use our name.
 func (s *Server) refuses(r *http.Request) *refusal {
 	switch r.Host {
 	case "127.0.0.1:" + s.port, "localhost:" + s.port, "[::1]:" + s.port:
@@ -152,7 +153,7 @@ func (s *Server) refuses(r *http.Request) *refusal {
 	return nil
 }
 
-// same reports whether a secret is the one that it should be, in constant time.
+// same reports whether a secret is the expected one, in constant time.
 func same(given, want string) bool {
 	return subtle.ConstantTimeCompare([]byte(given), []byte(want)) == 1
 }
@@ -161,7 +162,7 @@ func same(given, want string) bool {
 func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
 	token := r.Header.Get(tokenHeader)
 	if _, once := s.once.LoadAndDelete(token); !once && !same(token, s.token) {
-		forbid(w, "The token of this address has been used, or is not one of strandline's. Open the address that strandline printed.")
+		forbid(w, "The token in this address has been used, or is not strandline's. Open the address that strandline printed.")
 		return
 	}
 	w.Header().Set("Content-Type", mediaTypes[".txt"])
@@ -170,13 +171,13 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
 
 // forbid refuses with a sentence for the page to show.
 func forbid(w http.ResponseWriter, why string) {
-	body, _ := json.Marshal(map[string]string{"error": why}) // text does not fail
+	body, _ := json.Marshal(page.Refusal{Error: why}) // text does not fail
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(http.StatusForbidden)
 	w.Write(body)
 }
 
-// answer puts a question to who answers the page.
+// answer passes a question to the page's [Asker].
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, name string) {
 	tag := s.tag(name, r.URL.RawQuery)
 	if r.Header.Get("If-None-Match") == tag {
@@ -204,11 +205,11 @@ func (s *Server) tag(name, query string) string {
 	return fmt.Sprintf(`"%016x"`, h.Sum64())
 }
 
-// send writes a body, compressed if that is asked for and worth it.
+// send writes a body, compressed if the client accepts that and the body is large.
 func (s *Server) send(w http.ResponseWriter, r *http.Request, status int, body []byte) {
-	const worth = 2048
+	const minPacked = 2048
 	var out io.Writer = w
-	if s.Pack && len(body) > worth && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+	if s.Pack && len(body) > minPacked && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		w.Header().Set("Content-Encoding", "gzip")
 		z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed)
 		defer z.Close()
@@ -222,7 +223,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, status int, body [
 	}
 }
 
-// asset answers with a file of the page. There are no folders.
+// asset answers with a file of the page, which has no folders.
 func (s *Server) asset(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Path, "/")
 	if name == "" {

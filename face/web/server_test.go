@@ -118,7 +118,7 @@ func TestWhoMayAsk(t *testing.T) {
 		}
 		text := body(t, r)
 		if strings.Contains(text, s.token) || strings.Contains(text, s.secret) || strings.Contains(text, "package web") || strings.Contains(text, "root:x:") {
-			t.Errorf("%s: the answer tells too much: %s", c.name, text)
+			t.Errorf("%s: the answer reveals too much: %s", c.name, text)
 		}
 		for header, want := range map[string]string{
 			"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff",

@@ -3,7 +3,8 @@
 //   npm run measure -- FILE…
 //   npm run measure -- --site FILE…     dropped on the static site
 //
-// STRANDLINE names the program (else ../strandline), STRANDLINE_SITE the folder
+// STRANDLINE_MINUTES is how long it is used beyond that, to see that the tab does not
+// grow. STRANDLINE names the program (else ../strandline), STRANDLINE_SITE the folder
 // of the site. Times are those of the
 // page's own marks and of input events as the browser stamps them.
 
@@ -94,9 +95,12 @@ async function measure(file: string, show: typeof bySite): Promise<void> {
   await spread(tab, "hover", (i) => tab.mouse("mouseMoved", left + 100 + 10 * i, y), 60);
   await spread(tab, "pan by key", (i) => tab.key(i % 20 < 10 ? "a" : "d"), 20);
   await tab.settled();
-  await tab.send("HeapProfiler.collectGarbage");
-  const heap = await tab.send("Runtime.getHeapUsage");
-  console.log(`page: heap ${mib(heap.usedSize)}, arrays ${mib(heap.backingStorageSize)}, received ${mib(tab.received)}`);
+  await heap(tab, "page");
+  const minutes = Number(process.env.STRANDLINE_MINUTES ?? 0);
+  for (let minute = 1; minute <= minutes; minute++) {
+    await use(tab, x, y, 60_000);
+    await heap(tab, `after ${minute} min of use`);
+  }
   if (pid) {
     const status = readFileSync(`/proc/${pid}/status`, "utf8");
     const kib = (name: string): number => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) * 1024;
@@ -106,6 +110,27 @@ async function measure(file: string, show: typeof bySite): Promise<void> {
   await tab.close();
   await browser.close();
   await stop();
+}
+
+async function heap(tab: Tab, when: string): Promise<void> {
+  await tab.settled();
+  await tab.send("HeapProfiler.collectGarbage");
+  const { usedSize, backingStorageSize } = await tab.send("Runtime.getHeapUsage");
+  const elements = await tab.eval<number>("document.querySelectorAll('*').length");
+  console.log(`${when}: heap ${mib(usedSize)}, arrays ${mib(backingStorageSize)}, ${elements} elements, received ${mib(tab.received)}`);
+}
+
+/** Zooms, pans, hovers, pins and turns from view to view for a while, and ends in the timeline. */
+async function use(tab: Tab, x: number, y: number, ms: number): Promise<void> {
+  for (const end = Date.now() + ms; Date.now() < end; ) {
+    for (let i = 0; i < 12; i++) await tab.wheel(x, y, i % 4 < 2 ? -240 : 240);
+    await tab.clickAt(x - 40, y);
+    for (const key of ["a", "d", "p", "n", "b", "g", "x", "x", "2", "3", "1", "Escape", "0"]) {
+      await tab.key(key);
+      await pause(120);
+    }
+  }
+  for (const key of ["Escape", "Escape", "0"]) await tab.key(key);
 }
 
 async function main(): Promise<void> {

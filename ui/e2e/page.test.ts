@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, before, test, type TestContext } from "node:test";
 import { Browser, chromium, pause, type Tab } from "./browser.ts";
 import { clean, device, figure, shoot } from "./checks.ts";
-import { example, json, lacks, recorded, serve, type Server } from "./server.ts";
+import { events, example, json, lacks, recorded, serve, type Server } from "./server.ts";
 
 const leak = [example("image-leak/step-2.pickle"), example("image-leak/step-3.pickle"), example("image-leak/step-4.pickle")];
 const last = leak[2]!;
@@ -646,7 +646,7 @@ scenario("two runs begin together, and are told apart by their difference", [exa
 scenario("an allocation of an autograd thread is called that", [example("change/after.pickle.gz")], async ({ tab }) => {
   const event = await tab.eval<any>(answer("'api/event?k=' + strandline.state().k"));
   assert.equal(event.missing, "autograd thread");
-  await tab.until("/autograd thread: made by a thread of the backward pass/.test(document.getElementById('inspector').textContent)");
+  await tab.until("/autograd thread: allocated by a thread of the backward pass/.test(document.getElementById('inspector').textContent)");
 });
 
 scenario("a click on a band shows its stack without scrolling", [last], async ({ tab }) => {
@@ -714,4 +714,203 @@ scenario("a jump to what is not there says so, until the cursor moves", [last], 
   await tab.until("/^There is no later out-of-memory error/.test(document.getElementById('banner').textContent)");
   await tab.key("Home");
   await tab.until("document.getElementById('banner').hidden");
+});
+
+scenario("by purpose, what leaks is called that", [last], async ({ tab }) => {
+  const { evidence } = json("diagnose", last).findings.find((f: any) => f.kind === "peak");
+  assert.ok(evidence.leaked_bytes > 0);
+  assert.equal((await tab.state()).k, evidence.event);
+  await tab.until("strandline.state().figures.rows?.some(r => r.label === 'leaked')");
+  const { figures } = await tab.state();
+  assert.equal(figures.rows.find((r: any) => r.label === "leaked").bytes, evidence.leaked_bytes);
+  assert.equal(figures.rows.find((r: any) => r.label === "other")?.bytes ?? 0, (evidence.by_purpose.other ?? 0) - evidence.leaked_bytes);
+}, { fragment: "#g=purpose" });
+
+scenario("compare has axes, names what is under the pointer, and opens its file there", leak, async ({ tab }) => {
+  await tab.until("strandline.state().figures.strips?.rows.length === 3 && strandline.state().figures.compare", 20000);
+  await pause(300);
+  const { rows, left, room, events } = (await tab.state()).figures.strips;
+  const box = await tab.eval<{ x: number; y: number }>("(r => ({ x: r.left, y: r.top }))(document.querySelector('.rows canvas').getBoundingClientRect())");
+  const row = rows[1];
+  const at: [number, number] = [box.x + left + ((row.offset + 900) / events) * room, box.y + row.y + row.high * 0.9];
+  await tab.mouse("mouseMoved", ...at);
+  await tab.until("!document.getElementById('tooltip').hidden");
+  assert.match(await tab.eval("document.querySelector('#tooltip .head').textContent"), /step-3/);
+  const event = await tab.eval<number>("Number(document.getElementById('tooltip').dataset.event)");
+  assert.ok(Math.abs(event - 900) <= 32, `the column shows event ${event}`);
+  await tab.click("[data-key='at peaks']");
+  const shown = await tab.eval<number[]>("[...document.querySelectorAll('#view tbody tr:first-child td[data-bytes]')].slice(0, 3).map(e => Number(e.dataset.bytes))");
+  const site = await tab.eval<string>("document.querySelector('#view tbody tr').dataset.site");
+  for (const [i, file] of leak.entries()) {
+    const group = await tab.eval<any>(`${answer(`"api/bands?f=${rows[i].f}"`)}.then(b => b.groups.find(g => g.key === ${JSON.stringify(site)}))`);
+    const live = json("inspect", file, "--at", String(group.peak.event)).at.sites.find((s: any) => identity(s) === identity(group));
+    assert.equal(shown[i], live.bytes, file);
+  }
+  await tab.clickAt(...at);
+  await tab.until("strandline.state().view === 'timeline'");
+  await tab.settled();
+  const s = await tab.state();
+  assert.deepEqual([s.k, s.f], [event, row.f]);
+}, { fragment: "#v=compare" });
+
+scenario("the list of events scrolls through the file, and finds by action, line and address", [last], async ({ tab }) => {
+  const all = events(last);
+  await tab.until("document.querySelector('.events [aria-current]')", 20000);
+  const shown = (): Promise<[number, string][]> => tab.eval("[...document.querySelectorAll('.events li')].map(li => [Number(li.querySelector('.n').textContent.replaceAll(',', '')), li.querySelector('.name').textContent])");
+  await tab.eval("document.querySelector('.events-box').scrollTop = 24 * 1000");
+  await tab.until("[...document.querySelectorAll('.events .n')].some(e => e.textContent === '1,005') && !document.querySelector('.events').textContent.includes('…')");
+  for (const [k] of await shown()) assert.ok(k >= 1000 && k < 1020, `event ${k} is listed`);
+  const find = async (q: string, want: number[]): Promise<void> => {
+    await tab.eval(`(s => { s.value = ${JSON.stringify(q)}; s.dispatchEvent(new Event("input")) })(document.querySelector("[data-key='find event']"))`);
+    await tab.until(`JSON.stringify(strandline.state().figures.eventsFound) === ${JSON.stringify(JSON.stringify(want))}`);
+  };
+  const where = (is: (e: Record<string, string>) => boolean): number[] => all.filter(is).map((e) => Number(e.event));
+  const taken = where((e) => e.action === "segment_alloc");
+  assert.ok(taken.length > 0);
+  await find("segment_alloc", taken);
+  await find(all[5]!.addr!, where((e) => e.addr === all[5]!.addr));
+  await tab.click(`[data-key='event ${where((e) => e.addr === all[5]!.addr)[0]}']`);
+  await tab.until(`strandline.state().k === ${where((e) => e.addr === all[5]!.addr)[0]}`);
+  await find("", null as unknown as number[]);
+}, { fragment: "#v=allocator" });
+
+scenario("a segment shows who took it from the driver, and reserved memory is shared among them", [last], async ({ tab }) => {
+  const d = device(last);
+  await tab.key("End");
+  await tab.until(`strandline.state().figures.heap?.event === ${d.events - 1} && document.querySelectorAll('#takers dd').length > 0`);
+  const sum = await tab.eval<number>("[...document.querySelectorAll('#takers dd')].reduce((n, e) => n + Number(e.dataset.bytes), 0)");
+  assert.equal(sum, d.reserved_bytes);
+  const taken = events(last).filter((e) => e.action === "segment_alloc");
+  const { segments } = (await tab.state()).figures.heap;
+  assert.equal(segments, taken.length - events(last).filter((e) => e.action === "segment_free").length);
+  const by = taken.at(-1)!;
+  await tab.eval(`location.hash = "#v=allocator&k=${d.events - 1}&seg=0x${Number(by.addr).toString(16)}"`);
+  await tab.until("document.querySelector('#inspector .stack .own .where')");
+  assert.equal(await tab.eval("document.querySelector('#inspector .stack .own .where').textContent"), `${by.file!.split("/").at(-1)}:${by.line}`);
+}, { fragment: "#v=allocator" });
+
+scenario("the inspector tells settings and capacity, and the picture has its line", [example("out-of-memory/oom.pickle")], async ({ tab }) => {
+  const file = example("out-of-memory/oom.pickle");
+  assert.match(await tab.eval("document.getElementById('recorded').innerText"), new RegExp(`settings\\s+${json("inspect", file).allocator_conf || "the defaults"}`));
+  const [d] = json("simulate", file).devices;
+  assert.equal(await figure(tab, "#recorded [data-bytes]"), d.assumed.capacity);
+  assert.ok((await tab.state()).picture.axis > d.assumed.capacity, "the line is in the picture");
+});
+
+const noted = join(folder, "noted.json");
+const notes = (i: number): object => ({ action: "alloc", addr: 4096 * (i + 1), size: 512, stream: 0, time_us: 1000 + i, frames: [{ filename: "/a/train.py", line: 7, name: "step" }], user_metadata: `batch ${i}`, compile_context: `${i}/1` });
+writeFileSync(noted, JSON.stringify({ segments: [], device_traces: [[0, 1, 2].map(notes)] }));
+
+scenario("texts of the program and the compiler are with their event and allocation", [noted], async ({ tab }) => {
+  await tab.eval(`location.hash = "#k=1&p=1"`);
+  await tab.until("document.getElementById('pinned') && strandline.state().event?.event === 1");
+  for (const id of ["cursor", "pinned"]) assert.match(await tab.eval(`document.getElementById("${id}").innerText`), /metadata\s+batch 1\s+compile context\s+1\/1/);
+});
+
+scenario("each allocation is drawn at every zoom where the reader wants it", [recorded("w12_llm.logits.step4.pickle")], async ({ tab }) => {
+  const file = recorded("w12_llm.logits.step4.pickle");
+  const peak = device(file).peak_requested_event;
+  assert.equal((await tab.state()).picture.kind, "band");
+  await tab.key("l");
+  await tab.until("strandline.state().picture.kind === 'alloc'");
+  await tab.settled();
+  assert.match((await tab.state()).link, /each=1/);
+  const { entries, max } = await tab.eval<any>(`strandline.column(${peak})`);
+  assert.ok(Math.abs(entries.reduce((n: number, e: any) => n + e.bytes, 0) - max) < max / 1000, "they fill the column, to a quarter of a pixel each");
+  const alone = entries.filter((e: any) => e.alloc !== null);
+  assert.ok(alone.length > 10, `${alone.length} allocations are drawn alone`);
+  const top = alone.reduce((a: any, b: any) => (b.bytes > a.bytes ? b : a));
+  await tab.clickAt(...(await point(tab, peak, top.from + top.bytes / 2)));
+  await tab.until(`strandline.state().pinned?.alloc === ${top.alloc}`);
+  assert.equal((await tab.state()).pinned.bytes, top.bytes);
+  await tab.key("l");
+  await tab.until("strandline.state().picture.kind === 'band'");
+});
+
+scenario("nothing overlaps or scrolls sideways at 900 pixels, whatever the view", leak, async ({ tab }) => {
+  for (const view of ["timeline", "allocator", "sites", "compare", "whatif", "findings"]) {
+    await tab.click(`[data-key='view ${view}']`);
+    await tab.settled();
+    await pause(400);
+    const wrong = await tab.eval<string[]>(`[...document.querySelectorAll("body *")].filter(e => e.offsetParent && !e.closest(".unseen, .skip, #tooltip")).flatMap(e => { const r = e.getBoundingClientRect(); const how = getComputedStyle(e).overflowX; return (r.width && r.right > innerWidth + 1) || ((how === "auto" || how === "scroll") && e.scrollWidth > e.clientWidth + 1) ? [e.tagName + "#" + e.id + "." + e.className] : []; })`);
+    assert.deepEqual(wrong, [], view);
+    const top = await tab.eval<[number, number][]>(`[...document.querySelectorAll("#top > *")].filter(e => e.offsetParent && !e.closest("#tabs")).map(e => e.getBoundingClientRect()).filter(r => r.top < 40).map(r => [r.left, r.right]).sort((a, b) => a[0] - b[0])`);
+    for (const [i, r] of top.slice(1).entries()) assert.ok(r[0] >= top[i]![1] - 0.5, `${view}: ${JSON.stringify(top)}`);
+  }
+}, { width: 900 });
+
+scenario("a change of the pixel ratio makes the picture sharp again", [last], async ({ tab }) => {
+  await tab.send("Emulation.setDeviceMetricsOverride", { width: 1440, height: 900, deviceScaleFactor: 2, mobile: false });
+  await tab.key("ArrowLeft");
+  await tab.until("devicePixelRatio === 2 && [...document.querySelectorAll('#rail canvas')].every(c => c.width === Math.round(c.clientWidth * 2))");
+  await tab.settled();
+  assert.equal((await tab.eval<any>(`strandline.column(${device(last).peak_requested_event})`)).max, device(last).peak_requested_bytes);
+});
+
+scenario("forced colors keep swatches, and show which view is open", [last], async ({ tab }) => {
+  await tab.send("Emulation.setEmulatedMedia", { features: [{ name: "forced-colors", value: "active" }] });
+  await pause(200);
+  const colors = (selector: string, what: string): Promise<string[]> => tab.eval(`[...document.querySelectorAll(${JSON.stringify(selector)})].map(e => getComputedStyle(e).${what})`);
+  assert.ok(new Set(await colors("tbody .sw", "backgroundColor")).size > 3);
+  const [open] = await colors("#tabs [aria-current]", "borderBottomColor");
+  assert.ok(!(await colors("#tabs button:not([aria-current])", "borderBottomColor")).includes(open!));
+});
+
+scenario("a printed sheet has the verdict, the picture, the whole table and no controls", [last], async ({ tab }) => {
+  await tab.send("Emulation.setEmulatedMedia", { media: "print" });
+  await pause(200);
+  const seen = (selector: string): Promise<boolean> => tab.eval(`[...document.querySelectorAll(${JSON.stringify(selector)})].some(e => e.offsetParent)`);
+  for (const part of ["#verdict", "#rail canvas", "#view tbody tr:last-child", "#cursor"]) assert.ok(await seen(part), part);
+  for (const part of ["#tabs", "#right", "#view .bar .end"]) assert.ok(!(await seen(part)), part);
+  const { scrolls, inked } = await tab.eval<any>(`({ scrolls: [...document.querySelectorAll("#main *")].filter(e => e.scrollHeight > e.clientHeight + 2 && ["auto", "scroll", "hidden"].includes(getComputedStyle(e).overflowY) && !e.closest(".unseen, th")).map(e => e.className), inked: new Set(document.querySelector("#rail canvas").getContext("2d").getImageData(0, 200, 600, 1).data).size })`);
+  assert.deepEqual(scrolls, []);
+  assert.ok(inked > 10, "the picture is drawn");
+  const { data } = await tab.send("Page.printToPDF", { preferCSSPageSize: true, printBackground: true });
+  assert.ok(data.length > 20_000, `the sheet has ${data.length} characters`);
+});
+
+for (const dark of [false, true]) {
+  scenario(`no view has a violation of accessibility, ${dark ? "dark" : "light"}`, leak, async ({ tab }) => {
+    for (const view of ["timeline", "allocator", "sites", "compare", "whatif", "findings"]) {
+      await tab.click(`[data-key='view ${view}']`);
+      await tab.settled();
+      await pause(300);
+      await clean(tab);
+    }
+    await tab.key("?");
+    await clean(tab);
+    await tab.key("Escape");
+    await tab.key("e");
+    await clean(tab);
+    await tab.key("Escape");
+  }, { dark });
+}
+
+scenario("a file that is dropped does not take the page away, and its command is named", [last], async ({ tab }) => {
+  await tab.drop(leak[0]!);
+  await tab.until("/strandline view step-2.pickle$/.test(document.getElementById('banner').textContent)");
+  assert.equal(await figure(tab, "#rail .flag"), device(last).peak_requested_bytes);
+});
+
+scenario("where room is short a name loses its middle, not its end", [last], async ({ tab }) => {
+  const name = await tab.eval<any>(`(e => { e.style.width = "120px"; const [a, b] = e.children; return { text: e.textContent, cut: a.scrollWidth > a.clientWidth, end: b.getBoundingClientRect().right <= e.getBoundingClientRect().right + 1, title: e.parentElement.title }; })(document.querySelector("#view tbody .cut"))`);
+  assert.deepEqual([name.cut, name.end, name.title], [true, true, name.text]);
+}, { width: 900 });
+
+scenario("an answer that comes when the grouping has changed is dropped", [last], async ({ tab }) => {
+  await tab.eval(`(f => { window.fetch = async (q, o) => { const r = await f(q, o); if (/^api\\/(at|bands|state)\\?/.test(String(q))) await new Promise(r => setTimeout(r, String(q).startsWith("api/bands") ? 500 : 150)); return r; } })(window.fetch)`);
+  for (const view of ["1", "2"]) {
+    await tab.key(view);
+    for (let i = 0; i < 3; i++) {
+      await tab.key("a");
+      await tab.key("Home");
+      await pause(60);
+      await tab.key("g");
+      await pause(700);
+      await tab.key("End");
+    }
+  }
+  await tab.key("1");
+  await tab.settled();
+  await tab.until("document.querySelectorAll('#view tbody tr').length > 0");
 });

@@ -198,7 +198,7 @@ scenario("from a finding to its stack, and back", several, async (tab) => {
   const { s } = await tab.state();
   assert.deepEqual([s.range, s.of, s.stack], [[0, 59], "range", 1]);
   assert.equal(await tab.eval("document.querySelector('tbody tr[aria-selected] .name').textContent"), "app.py:10 leak");
-  assert.match(await tab.eval("document.getElementById('inspector').innerText"), /Complete: it goes down/);
+  assert.match(await tab.eval("document.getElementById('inspector').innerText"), /Complete: it reaches/);
   await tab.eval("document.querySelector(\"[data-key^='stack ']:not([aria-current])\").click()");
   await tab.until(`${settled} && strandline.state().s.stack === 2`);
   assert.match(await tab.eval("document.getElementById('inspector').innerText"), /Cut: its outermost frames/);

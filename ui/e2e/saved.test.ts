@@ -129,7 +129,7 @@ scenario("a saved page says what it has no answer to", [last], async (tab) => {
   await tab.key("Home");
   await tab.key("k");
   await tab.until("/difference/.test(document.querySelector('#view .note')?.textContent)");
-  assert.match(await tab.eval("document.querySelector('#view .note').textContent"), /open the snapshot by strandline view/);
+  assert.match(await tab.eval("document.querySelector('#view .note').textContent"), /open the snapshot with strandline view/);
 });
 
 scenario("a saved page compares, judges and finds", leak, async (tab) => {

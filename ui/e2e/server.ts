@@ -26,6 +26,15 @@ export function json(...args: string[]): any {
   }
 }
 
+/** The events of a file, as export writes them: a record of texts each. */
+export function events(file: string): Record<string, string>[] {
+  const [head, ...lines] = execFileSync(binary, ["export", file, "--to", "csv", "-o", "-"], { maxBuffer: 1 << 28 }).toString().trimEnd().split("\n");
+  const names = head!.split(",");
+  return lines.map((line) => Object.fromEntries(cells(line).map((cell, i) => [names[i]!, cell])));
+}
+
+const cells = (line: string): string[] => [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map((m) => m[1]?.replaceAll('""', '"') ?? m[2] ?? "");
+
 /** The static site, as `go run ./cmd/site` builds it. */
 export const site = process.env.STRANDLINE_SITE;
 
@@ -74,8 +83,9 @@ export async function start(...args: string[]): Promise<Server> {
       pid: child.pid!,
       started,
       stop: async () => {
+        if (child.exitCode !== null || child.signalCode !== null) return; // its exit was before
         child.kill("SIGINT");
-        if (child.exitCode === null) await once(child, "exit");
+        await once(child, "exit");
       },
     };
   }

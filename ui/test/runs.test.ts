@@ -18,7 +18,7 @@ test("a run is read as it was written", () => {
   assert.deepEqual([[...run.steps.event], [...run.steps.bytes]], [[-1, 5, 9], [10, 40, 20]]);
   assert.deepEqual([[...run.looks], [...run.unused], [...run.stranded]], [[0, 9], [2, 8], [1, 2]]);
   assert.equal(run.outcome.peak_reserved_bytes, 40);
-  assert.throws(() => decodeRun(new ArrayBuffer(4)), /no run/);
+  assert.throws(() => decodeRun(new ArrayBuffer(4)), /not a run/);
 });
 
 test("a column shows the highest that a run has in it", () => {

@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { flow, rowBytes, sections, type Heap } from "../src/allocator/heap.ts";
-import { acrossOf, align, separate, short, type GroupOf } from "../src/compare/compare.ts";
+import type { Process } from "../src/base/api.ts";
+import { acrossOf, separate } from "../src/compare/compare.ts";
+import { align, short } from "../src/compare/strips.ts";
 import { settingOf } from "../src/findings/findings.ts";
+import { holders, holderWords } from "../src/findings/words.ts";
 import { layout } from "../src/picture/icicle.ts";
 import { places } from "../src/sites/sites.ts";
 import { fold } from "../src/base/stack.ts";
@@ -50,9 +53,9 @@ test("library frames fold, own ones stand alone, unknown ones are left", () => {
 
 const heap = (sizes: [size: number, used: number, type: string][]): Heap => ({
   event: 0, exact: true, notes: [], reserved: 0, allocated: 0, pending: 0, slack: 0, free: 0, releasable: 0, stranded: 0,
-  segments: sizes.map(([size, , type], i) => ({ address: `0x${(i + 1).toString(16)}000`, size, pool: "default", private: false, stream: 0, type, expandable: false, first: 2 * i, blocks: 2, releasable: 0, ranges: [], stranded: 0 })),
+  segments: sizes.map(([size, , type], i) => ({ address: `0x${(i + 1).toString(16)}000`, size, pool: "default", private: false, stream: 0, type, expandable: false, first: 2 * i, blocks: 2, releasable: 0, ranges: [], stranded: 0, stack: null })),
   blocks: { offset: sizes.flatMap(([, used]) => [0, used]), size: sizes.flatMap(([size, used]) => [used, size - used]), requested: [], state: sizes.map(([, used]) => (used ? "af" : "ff")).join(""), alloc: [], group: [] },
-  strands: [], changed: null,
+  strands: [], takers: [], changed: null,
 });
 
 test("segments flow over rows without losing a byte", () => {
@@ -87,7 +90,7 @@ test("file names are cut to what differs", () => {
 
 test("processes are put beside each other by site", () => {
   const site = (key: string, bytes: number[]) => ({ key, file: "a.py", line: 1, function: "f", bytes, count: bytes, survivors: 1, bytes_per_step: 1 });
-  const group = (f: number, ...sites: GroupOf["sites"]): GroupOf => ({ process: `rank${f}`, files: [{ f: 9, path: "old" }, { f, path: "new" }], sites, survivors: [] });
+  const group = (f: number, ...sites: Process["sites"]): Process => ({ process: `rank${f}`, files: [{ f: 9, path: "old" }, { f, path: "new" }], sites, survivors: [] });
   const all = acrossOf([group(0, site("a", [9, 10]), site("b", [1, 2])), group(1, site("b", [3, 30]))]);
   assert.deepEqual(all.files.map((v) => v.f), [0, 1]);
   assert.deepEqual(all.sites.map((s) => [s.key, s.bytes, s.bytes_per_step]), [["b", [2, 30], 28], ["a", [10, 0], 10]]);
@@ -110,9 +113,15 @@ test("histories that overlap stand on one axis", () => {
 });
 
 test("files of which nothing lives on are separate runs", () => {
-  const of = (...bytes: number[][]): GroupOf => ({ process: null, files: [], sites: [], survivors: [{ device: 0, bytes, event: [] }] });
+  const of = (...bytes: number[][]): Process => ({ process: null, files: [], sites: [], survivors: [{ device: 0, bytes, event: [] }] });
   assert.equal(separate(of([9, 0], [0, 5])), true);
   assert.equal(separate(of([9, 4], [4, 5])), false);
   assert.equal(separate(of([9, 0, 0], [0, 5, 2], [0, 2, 7])), false);
   assert.equal(separate({ process: null, files: [], sites: [], survivors: [] }), false, "of many files nothing is known");
+});
+
+test("who keeps tensors is told with its graph and its line", () => {
+  const held = holders({ held_by: [{ kind: "autograd", path: "meter.total", share: 1, file: "/a/train.py", line: 17, node: "AddBackward0", chain_length: 20000, grew: 5000 }, { kind: "native", path: "no Python object", share: 0.1 }] });
+  assert.deepEqual(held.map(holderWords), ["ends a chain of 20,000 AddBackward0, 5,000 more than in the snapshot before · train.py:17", ""]);
+  assert.deepEqual(holders({}), []);
 });

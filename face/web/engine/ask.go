@@ -10,18 +10,19 @@ import (
 	"strconv"
 	"strings"
 
+	"strandline/face/api/page"
 	"strandline/torch/tile"
 	"strandline/torch/timeline"
 )
 
-// An Answer is what the engine says to a question.
+// An Answer is the engine's reply to a question.
 type Answer struct {
 	Status int // as of HTTP
 	Type   string
 	Body   []byte
-	// Name is what to call the answer where it is a file to be saved.
+	// Name is the file name of an answer that is to be saved.
 	Name string
-	// Lasting tells an answer that stays the same while the engine lives.
+	// Lasting reports whether the answer stays the same while the engine lives.
 	Lasting bool
 }
 
@@ -57,7 +58,7 @@ var handlers = map[string]struct {
 	"session":  {(*question).session, true},
 	"file":     {(*question).file, false},
 	"device":   {(*question).device, true}, // measures
-	"bands":    {(*question).bands, true},  // colours
+	"bands":    {(*question).bands, true},  // colors
 	"tile":     {(*question).tile, false},
 	"at":       {(*question).at, false},
 	"range":    {(*question).between, false},
@@ -79,11 +80,11 @@ var handlers = map[string]struct {
 	"fits":     {(*question).fits, false},
 }
 
-// Ask answers a question. It can be called by many at once.
+// Ask answers a question. It is safe for concurrent use.
 func (e *Engine) Ask(ctx context.Context, name string, params url.Values) Answer {
 	h, ok := handlers[name]
 	if !ok {
-		return refuse(absent("there is no question %q", name))
+		return refuse(absent("there is no request %q", name))
 	}
 	q := &question{ctx: ctx, e: e, q: params, used: map[string]bool{}}
 	doc, err := h.answer(q)
@@ -110,11 +111,11 @@ func refuse(err error) Answer {
 	if errors.As(err, &r) {
 		status = r.status
 	}
-	body, _ := json.Marshal(map[string]string{"error": err.Error()})
+	body, _ := json.Marshal(page.Refusal{Error: err.Error()})
 	return Answer{Status: status, Type: jsonType, Body: body}
 }
 
-// unused refuses parameters that nobody looked at.
+// unused refuses parameters that were not read.
 func (q *question) unused() error {
 	var names []string
 	for name := range q.q {
@@ -161,7 +162,7 @@ func (q *question) number(name string, otherwise, low, high int64) (int64, error
 // missing as a default makes a parameter required.
 const missing = -1 << 62
 
-// content is the file that is asked for, which must have been read.
+// content returns the requested file, which must have been read.
 func (q *question) content() (*file, error) {
 	q.e.mu.Lock()
 	defer q.e.mu.Unlock()
@@ -175,12 +176,12 @@ func (q *question) content() (*file, error) {
 	case f.state == failed, f.state == skipped:
 		return nil, absent("%s", f.err)
 	case f.content == nil:
-		return nil, &refusal{409, f.name() + " is not read yet"}
+		return nil, &refusal{409, f.name() + " has not been read yet"}
 	}
 	return &f, nil
 }
 
-// dev is the device that is asked for, in the measure that is asked for.
+// dev returns the requested device, in the requested measure.
 func (q *question) dev() (*file, *measured, error) {
 	f, err := q.content()
 	if err != nil {
@@ -194,7 +195,7 @@ func (q *question) dev() (*file, *measured, error) {
 	return f, m, err
 }
 
-// which is the device of a file that is asked for.
+// which returns the requested device of a file.
 func (q *question) which(f *file) (*device, error) {
 	if !q.has("d") {
 		return f.devices[0], nil
@@ -208,7 +209,7 @@ func (q *question) which(f *file) (*device, error) {
 			return d, nil
 		}
 	}
-	return nil, absent("%s tells nothing of device %d", f.name(), n)
+	return nil, absent("%s has no data on device %d", f.name(), n)
 }
 
 // The measures of bytes.
@@ -217,7 +218,7 @@ const (
 	asAllocated = "allocated" // sizes of blocks
 )
 
-// measure is a device in the measure that is asked for.
+// measure returns a device in the requested measure.
 func (q *question) measure(d *device) (*measured, error) {
 	switch u := q.text("u", asRequested); u {
 	case asRequested:
@@ -225,10 +226,10 @@ func (q *question) measure(d *device) (*measured, error) {
 	case asAllocated:
 		r := d.replayed.Load()
 		if r == nil {
-			return nil, &refusal{409, "the history is not replayed yet"}
+			return nil, &refusal{409, "the history has not been replayed yet"}
 		}
 		if r.sizes == nil {
-			return nil, absent("sizes of blocks are not known: %s", r.why)
+			return nil, absent("block sizes are unknown: %s", r.why)
 		}
 		return r.allocated(), nil
 	default:
@@ -236,20 +237,26 @@ func (q *question) measure(d *device) (*measured, error) {
 	}
 }
 
-// grouped is the device that is asked for, in the bands that are asked for.
+// grouped returns the requested device, in the requested bands.
 func (q *question) grouped() (*measured, *tile.Bands, error) {
 	_, d, err := q.dev()
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := d.grouped(tile.Grouping(q.text("g", string(tile.ByLine))))
+	g := tile.Grouping(q.text("g", string(tile.ByLine)))
+	if g == tile.ByPurpose { // what has leaked is a purpose of its own
+		if _, err := q.e.judged(); err != nil {
+			return nil, nil, err
+		}
+	}
+	b, err := d.grouped(g)
 	if err != nil {
 		return nil, nil, wrong("%s", err)
 	}
 	return d, b, nil
 }
 
-// devAt is the device that is asked for, and the moment k of it.
+// devAt returns the requested device, and the moment k of it.
 func (q *question) devAt() (*measured, int, error) {
 	_, d, err := q.dev()
 	if err != nil {
@@ -273,6 +280,18 @@ func (q *question) groupedAt() (*measured, *tile.Bands, int, error) {
 func (q *question) moment(d *measured, name string) (int, error) {
 	k, err := q.number(name, missing, timeline.Never, int64(d.h.Events())-1)
 	return int(k), err
+}
+
+// twoMoments returns the grouping that is asked for, and the moments a and b.
+func (q *question) twoMoments() (d *measured, b *tile.Bands, from, to int, err error) {
+	if d, b, err = q.grouped(); err != nil {
+		return nil, nil, 0, 0, err
+	}
+	if from, err = q.moment(d, "a"); err != nil {
+		return nil, nil, 0, 0, err
+	}
+	to, err = q.moment(d, "b")
+	return d, b, from, to, err
 }
 
 // keys are groups by their keys, nil for all.

@@ -81,15 +81,7 @@ func (q *question) sumsCSV() ([][]string, error) {
 }
 
 func (q *question) diffCSV() ([][]string, error) {
-	d, b, err := q.grouped()
-	if err != nil {
-		return nil, err
-	}
-	from, err := q.moment(d, "a")
-	if err != nil {
-		return nil, err
-	}
-	to, err := q.moment(d, "b")
+	_, b, from, to, err := q.twoMoments()
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,5 @@
 // Package engine answers the questions of the page: a name and parameters in,
-// bytes out. It knows neither HTTP nor files, so that the same code can stand
+// bytes out. It knows neither HTTP nor files, so that the same code can run
 // behind a server and inside a browser. What it answers is written down in
 // ui/WIRE.md.
 package engine
@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"strandline/face/api/page"
 	judgetorch "strandline/judge/torch"
 	"strandline/stack"
 	"strandline/torch/compare"
@@ -30,7 +31,7 @@ import (
 type Source struct {
 	Path string
 	Size int64 // bytes, 0 if unknown
-	// Named tells a file that the user himself named; another that is no snapshot
+	// Named marks a file that the user named; another that is not a snapshot
 	// is skipped.
 	Named bool
 	// Read reads it and calls progress with the bytes read so far.
@@ -47,27 +48,27 @@ const (
 	ready   = "ready"
 	failed  = "failed"
 	unknown = "unknown"
-	skipped = "skipped" // it is no snapshot, and nobody named it
+	skipped = "skipped" // it is not a snapshot, and was not named
 )
 
 // An Engine holds files and answers questions about them. It is safe for
 // concurrent use.
 type Engine struct {
-	// Pause, if not nil, is called between the steps of Load: where there is one
-	// thread for all, it lets questions be answered.
+	// Pause, if not nil, is called between the steps of Load: on a single thread
+	// it lets questions be answered.
 	Pause func()
 
 	mu      sync.Mutex
 	version int
 	changed chan struct{} // closed when the version rises
 	files   []*file
-	others  []other // files that are no snapshots
+	others  []page.Skipped // files that are not snapshots
 	order   []int
 	slots   map[tile.Grouping]*slots
 	running chan struct{} // holds one while a run is simulated
 
 	findingsState string
-	judgement     *judgement
+	judgment      *judgment
 }
 
 // A file is one snapshot and what is computed of it.
@@ -95,7 +96,7 @@ type content struct {
 type device struct {
 	events   *tile.Axis
 	time     func() *tile.Axis
-	steps    func() []scope
+	steps    func() []page.Scope
 	marks    func() marks
 	purposes func() []purpose.Purpose // by allocation
 
@@ -112,7 +113,7 @@ type measured struct {
 	bands []*tile.Bands // the groupings asked for last, the last one first
 }
 
-// replayed is what a replay through the allocator told of a device.
+// replayed is the result of a replay of a device through the allocator.
 type replayed struct {
 	exact     *replay.Result // nil if there is no history
 	sizes     []int64        // of the allocations' blocks, nil if they are not known
@@ -120,13 +121,8 @@ type replayed struct {
 	why       string // they are not
 }
 
-type other struct {
-	Path string `json:"path"`
-	Why  string `json:"why"`
-}
-
-// judgement is what detect and compare say of all files.
-type judgement struct {
+// judgment holds what detect and compare found in all files.
+type judgment struct {
 	book      *digest.Book
 	processes []*compare.Process
 	answer    judgetorch.Answer
@@ -134,7 +130,7 @@ type judgement struct {
 
 // New makes an engine that is to read the sources.
 func New(sources []Source) *Engine {
-	e := &Engine{changed: make(chan struct{}), others: []other{}, order: []int{}, slots: map[tile.Grouping]*slots{}, running: make(chan struct{}, 1), findingsState: waiting}
+	e := &Engine{changed: make(chan struct{}), others: []page.Skipped{}, order: []int{}, slots: map[tile.Grouping]*slots{}, running: make(chan struct{}, 1), findingsState: waiting}
 	for _, s := range sources {
 		e.files = append(e.files, &file{Source: s, state: waiting, blocks: waiting})
 	}
@@ -147,7 +143,7 @@ func (e *Engine) pause() {
 	}
 }
 
-// change changes the session under its lock, and tells those who wait.
+// change changes the session under its lock, and notifies those who wait.
 func (e *Engine) change(f func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -157,12 +153,12 @@ func (e *Engine) change(f func()) {
 	e.changed = make(chan struct{})
 }
 
-// ErrNothing is the cause where none of the files is a snapshot.
+// ErrNothing is the error when none of the files is a snapshot.
 var ErrNothing = errors.New("no snapshot among the files")
 
 // Load reads the files, one after another, and judges them. It returns when all
 // is done; questions can be asked from the start. Problems with single files are
-// told in the session; the error is that of the last file if none could be read.
+// recorded in the session; the error is that of the last file if none could be read.
 func (e *Engine) Load(ctx context.Context) error {
 	read := 0
 	var last error
@@ -218,10 +214,10 @@ func (d *device) replay() *replayed {
 	}
 	x := replay.NewRecording(h.Timeline).Replay()
 	if x.Difference != nil {
-		return &replayed{exact: x, why: "the replay parts from the recording: " + x.Difference.String()}
+		return &replayed{exact: x, why: "the replay diverges from the recording: " + x.Difference.String()}
 	}
 	if i := slices.Index(x.Sizes, 0); i >= 0 {
-		return &replayed{exact: x, why: fmt.Sprintf("the block of allocation %d is not known", i)}
+		return &replayed{exact: x, why: fmt.Sprintf("the block of allocation %d is unknown", i)}
 	}
 	return &replayed{exact: x, sizes: x.Sizes, allocated: sync.OnceValue(func() *measured {
 		return &measured{device: d, h: h.Measured(x.Sizes)}
@@ -239,7 +235,7 @@ func (e *Engine) load(ctx context.Context, f *file) error {
 		e.change(func() {
 			if f.state, f.err = failed, err; !f.Named && errors.Is(err, snapshot.ErrNotSnapshot) {
 				f.state = skipped
-				e.others = append(e.others, other{f.Path, "no snapshot"})
+				e.others = append(e.others, page.Skipped{Path: f.Path, Why: "no snapshot"})
 			}
 		})
 		return err
@@ -250,7 +246,7 @@ func (e *Engine) load(ctx context.Context, f *file) error {
 	e.pause()
 	for _, d := range c.devices {
 		if b, err := d.requested.grouped(tile.ByLine); err == nil {
-			e.colour(b)
+			e.color(b)
 		}
 	}
 	e.change(func() { f.state = ready })
@@ -282,7 +278,7 @@ func newContent(s *snapshot.Snapshot) *content {
 		h := tile.NewHistory(t)
 		d := &device{
 			events: h.EventAxis(), time: sync.OnceValue(h.TimeAxis),
-			steps:    sync.OnceValue(func() []scope { return scopesOf(h) }),
+			steps:    sync.OnceValue(func() []page.Scope { return scopesOf(h) }),
 			marks:    sync.OnceValue(func() marks { return marksOf(h) }),
 			purposes: sync.OnceValue(func() []purpose.Purpose { return purpose.Each(t) }),
 		}
@@ -339,7 +335,7 @@ func (d *measured) grouped(g tile.Grouping) (*tile.Bands, error) {
 // judge digests all files and judges them, process by process.
 func (e *Engine) judge(ctx context.Context) {
 	e.change(func() { e.findingsState = working })
-	j := &judgement{book: digest.NewBook()}
+	j := &judgment{book: digest.NewBook()}
 	digests := map[string]*digest.File{}
 	index := map[string]int{}
 	var paths []string
@@ -371,28 +367,36 @@ func (e *Engine) judge(ctx context.Context) {
 	}
 	e.pause()
 	j.answer = judgetorch.Files(j.book, j.processes, judgetorch.Options{})
+	for i, f := range e.files {
+		if f.content == nil {
+			continue
+		}
+		for _, d := range f.devices {
+			d.requested.h.SetLeaking(judgetorch.Leaking(j.answer.Findings, processOf[i], d.requested.h.Device))
+		}
+	}
 	e.change(func() {
-		e.judgement, e.order, e.findingsState = j, order, ready
+		e.judgment, e.order, e.findingsState = j, order, ready
 		for i, name := range processOf {
 			e.files[i].process = name
 		}
 	})
 }
 
-// slots gives colours to groups: each wants one by its key and keeps what it got
+// slots gives colors to groups: each asks for one by its key and keeps what it got
 // for as long as the engine lives.
 type slots struct {
 	of    map[tile.Key]int
-	taken [colours]bool
+	taken [colors]bool
 }
 
 const (
-	colours = 10
+	colors  = 10
 	neutral = -1
 )
 
-// colour gives the groups slots, the largest first.
-func (e *Engine) colour(b *tile.Bands) map[tile.Key]int {
+// color gives the groups slots, the largest first.
+func (e *Engine) color(b *tile.Bands) map[tile.Key]int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := e.slots[b.Grouping]
@@ -403,23 +407,23 @@ func (e *Engine) colour(b *tile.Bands) map[tile.Key]int {
 	out := make(map[tile.Key]int, len(b.Groups))
 	for i := range b.Groups {
 		key := b.Groups[i].Key
-		out[key] = s.colourOf(key)
+		out[key] = s.colorOf(key)
 	}
 	return out
 }
 
-// colourOf is the slot of a key.
-func (s *slots) colourOf(key tile.Key) int {
+// colorOf is the slot of a key.
+func (s *slots) colorOf(key tile.Key) int {
 	if _, ok := s.of[key]; !ok {
 		s.of[key] = s.next(key)
 	}
 	return s.of[key]
 }
 
-// next is the slot that a key wants, or the next free one.
+// next returns the slot that a key asks for, or the next free one.
 func (s *slots) next(key tile.Key) int {
-	for i := range colours {
-		slot := (int(uint64(key)%colours) + i) % colours
+	for i := range colors {
+		slot := (int(uint64(key)%colors) + i) % colors
 		if !s.taken[slot] {
 			s.taken[slot] = true
 			return slot
@@ -435,5 +439,5 @@ func (f *file) name() string {
 	return filepath.Base(f.Path)
 }
 
-// none stands for "not there" in numbers that the page reads.
+// none means "not there" in numbers that the page reads.
 const none = -1

@@ -17,6 +17,8 @@ import (
 	"sync"
 	"testing"
 
+	"strandline/face/api/page"
+	"strandline/finding"
 	"strandline/internal/synth"
 	judgetorch "strandline/judge/torch"
 	"strandline/torch/compare"
@@ -53,7 +55,7 @@ func example(t *testing.T, pattern string) *Engine {
 	return load(t, sources...)
 }
 
-// ask asks "name?params" and wants a status.
+// ask asks "name?params" and checks the status.
 func ask(t *testing.T, e *Engine, what string, want int) []byte {
 	t.Helper()
 	name, params, _ := strings.Cut(what, "?")
@@ -77,25 +79,7 @@ func read[T any](t *testing.T, e *Engine, what string) (doc T) {
 	return doc
 }
 
-// UnmarshalJSON reads the fields of the page beside those of the finding.
-func (d *findingDoc) UnmarshalJSON(data []byte) error {
-	page := struct {
-		Origins *[]string `json:"origins"`
-		Where   *where    `json:"where"`
-	}{&d.Origins, &d.Where}
-	return errors.Join(json.Unmarshal(data, &d.Finding), json.Unmarshal(data, &page))
-}
-
-// UnmarshalJSON reads the fields of the page beside those of the finding.
-func (d *recordedFinding) UnmarshalJSON(data []byte) error {
-	page := struct {
-		Origins *[]string `json:"origins"`
-		Stacks  *[]int    `json:"stacks"`
-	}{&d.Origins, &d.Stacks}
-	return errors.Join(json.Unmarshal(data, &d.Finding), json.Unmarshal(data, &page))
-}
-
-// TestSameAsInspect wants the figures of a device that `inspect` states.
+// TestSameAsInspect checks that a device's figures are those of `inspect`.
 func TestSameAsInspect(t *testing.T) {
 	e := example(t, "image-leak/step-4.pickle")
 	s, err := snapshot.Open("../../../examples/image-leak/step-4.pickle", snapshot.Options{})
@@ -103,17 +87,17 @@ func TestSameAsInspect(t *testing.T) {
 		t.Fatal(err)
 	}
 	facts := timeline.FactsOf(s).Devices[0]
-	d := read[deviceDoc](t, e, "device")
+	d := read[page.Device](t, e, "device")
 	if d.Peak.Bytes != *facts.PeakRequested || d.Peak.Event != *facts.PeakRequestedEvent || d.PeakReserved.Bytes != *facts.PeakReserved ||
 		d.End.Requested != facts.RequestedBytes || d.End.Reserved != facts.ReservedBytes || d.Kept+d.Pending != facts.RequestedBytes || d.Events != *facts.Events {
 		t.Errorf("device %+v, want %+v", d, facts)
 	}
-	last := read[stateDoc](t, e, fmt.Sprintf("state?k=%d", d.Events-1))
+	last := read[page.State](t, e, fmt.Sprintf("state?k=%d", d.Events-1))
 	if last.Reserved != facts.ReservedBytes || last.Allocated != facts.AllocatedBytes || last.Allocated+last.Pending != facts.ActiveBytes ||
 		len(last.Segments) != facts.Segments || len(last.Blocks.Size) != facts.Blocks || !last.Exact {
 		t.Errorf("state: reserved %d, allocated %d, %d segments; want %+v", last.Reserved, last.Allocated, len(last.Segments), facts)
 	}
-	at := read[atDoc](t, e, "at?k=500&limit=3")
+	at := read[page.At](t, e, "at?k=500&limit=3")
 	if at.Requested != facts500(t, s) || at.Count != 33 || len(at.Rows) != 3 {
 		t.Errorf("at: %+v", at)
 	}
@@ -135,34 +119,34 @@ func facts500(t *testing.T, s *snapshot.Snapshot) int64 {
 }
 
 // TestBlocks measures memory in blocks of the allocator, whose sizes a replay
-// tells: what is drawn is what stands in the segments, at any event.
+// shows: what is drawn equals the contents of the segments, at any event.
 func TestBlocks(t *testing.T) {
 	for _, file := range []string{"image-leak/step-4.pickle", "out-of-memory/oom.pickle", "cache/step-10.pickle.gz"} {
 		e := example(t, file)
-		d := read[deviceDoc](t, e, "device?u=allocated")
+		d := read[page.Device](t, e, "device?u=allocated")
 		facts := read[timeline.Facts](t, e, "file").Devices[0]
 		if d.End.Live != facts.ActiveBytes || d.Kept+d.Pending != facts.ActiveBytes || d.End.Requested != facts.RequestedBytes || d.Peak.Bytes < *facts.PeakRequested {
 			t.Errorf("%s: device %+v, want %+v", file, d, facts)
 		}
 		for k := -1; k < d.Events; k += 1 + d.Events/50 {
-			s := read[stateDoc](t, e, fmt.Sprintf("state?k=%d", k))
-			at := read[atDoc](t, e, fmt.Sprintf("at?u=allocated&k=%d", k))
+			s := read[page.State](t, e, fmt.Sprintf("state?k=%d", k))
+			at := read[page.At](t, e, fmt.Sprintf("at?u=allocated&k=%d", k))
 			if !s.Exact || s.Allocated+s.Pending != at.Live || s.Reserved != at.Reserved || at.Requested > at.Live {
 				t.Errorf("%s, event %d: blocks of %d bytes, %d drawn; exact: %t", file, k, s.Allocated+s.Pending, at.Live, s.Exact)
 			}
 		}
 		ask(t, e, "tile?u=allocated&L=2&i=0&y=16", 200)
-		a := read[allocDoc](t, e, "alloc?i=3")
+		a := read[page.Alloc](t, e, "alloc?i=3")
 		if a.Block == nil || *a.Block < a.Bytes {
 			t.Errorf("%s: allocation %+v", file, a)
 		}
-		if blocks := read[sessionDoc](t, e, "session").Files[0].Blocks; blocks != ready {
+		if blocks := read[page.Session](t, e, "session").Files[0].Blocks; blocks != ready {
 			t.Errorf("%s: blocks are %s", file, blocks)
 		}
 	}
 }
 
-// TestSameAsDiagnose wants the findings of `diagnose`, each with its place in the
+// TestSameAsDiagnose checks for the findings of `diagnose`, each with its place in the
 // page.
 func TestSameAsDiagnose(t *testing.T) {
 	e := example(t, "image-leak/*.pickle")
@@ -177,7 +161,7 @@ func TestSameAsDiagnose(t *testing.T) {
 	}
 	processes := []*compare.Process{compare.NewProcess("", digests)}
 	want := judgetorch.Files(book, processes, judgetorch.Options{})
-	got := read[findingsDoc](t, e, "findings")
+	got := read[page.Findings](t, e, "findings")
 	if got.Verdict != want.Verdict || len(got.Findings) != len(want.Findings) {
 		t.Fatalf("verdict %s of %d findings, want %s of %d", got.Verdict, len(got.Findings), want.Verdict, len(want.Findings))
 	}
@@ -186,27 +170,27 @@ func TestSameAsDiagnose(t *testing.T) {
 			t.Errorf("finding %d: %q in file %d, want %q in file 2", i, f.Title, f.Where.F, want.Findings[i].Title)
 		}
 	}
-	bands := read[bandsDoc](t, e, "bands?f=2")
+	bands := read[page.Bands](t, e, "bands?f=2")
 	key := got.Findings[0].Where.Keys[0]
-	i := slices.IndexFunc(bands.Groups, func(g groupDoc) bool { return g.Key == key })
+	i := slices.IndexFunc(bands.Groups, func(g page.Group) bool { return g.Key == key })
 	if i < 0 || bands.Groups[i].Label != "w02_image_leak.py:39 normalise" || bands.Groups[i].Kept != *got.Findings[0].Bytes {
 		t.Errorf("the leak is at %s, which is group %d of %+v", key, i, bands.Groups)
 	}
 	if len(bands.Lanes) == 0 || bands.Lanes[0].Group != i {
 		t.Errorf("%d growth lanes", len(bands.Lanes))
 	}
-	rows := read[compareDoc](t, e, "compare")
+	rows := read[page.Comparison](t, e, "compare")
 	if len(rows.Groups) != 1 || len(rows.Groups[0].Files) != 3 || rows.Groups[0].Sites[0].Key != key {
 		t.Errorf("compare: %+v", rows)
 	}
 	alive := rows.Groups[0].Survivors[0]
 	for i, f := range rows.Groups[0].Files {
-		if end := read[deviceDoc](t, e, fmt.Sprintf("device?f=%d", f.F)).Kept; alive.Bytes[i][i] != end {
+		if end := read[page.Device](t, e, fmt.Sprintf("device?f=%d", f.F)).Kept; alive.Bytes[i][i] != end {
 			t.Errorf("of file %d %d bytes live, want %d", i, alive.Bytes[i][i], end)
 		}
 		for j := i + 1; j < len(alive.Bytes); j++ {
 			// What lives at the mark, and is kept, are the survivors.
-			at := read[atDoc](t, e, fmt.Sprintf("at?f=%d&k=%d", rows.Groups[0].Files[j].F, *alive.Event[i][j]-1))
+			at := read[page.At](t, e, fmt.Sprintf("at?f=%d&k=%d", rows.Groups[0].Files[j].F, *alive.Event[i][j]-1))
 			kept := int64(0)
 			for _, r := range at.Rows {
 				kept += r.Kept
@@ -223,28 +207,28 @@ func TestSameAsDiagnose(t *testing.T) {
 	}
 }
 
-// TestProcesses tells ranks apart and puts their files in order.
+// TestProcesses distinguishes ranks and puts their files in order.
 func TestProcesses(t *testing.T) {
 	e := example(t, "ranks/rank[01]-*.pickle")
-	doc := read[sessionDoc](t, e, "session")
+	doc := read[page.Session](t, e, "session")
 	if len(doc.Files) != 6 || doc.Files[4].Process == nil || *doc.Files[4].Process != "rank1" || doc.Title != "rank0-step-2.pickle and 5 more" {
 		t.Errorf("session %+v", doc)
 	}
 	if !slices.Equal(doc.Order, []int{0, 1, 2, 3, 4, 5}) || doc.Findings != ready {
 		t.Errorf("order %v, findings %s", doc.Order, doc.Findings)
 	}
-	if n := len(read[compareDoc](t, e, "compare").Groups); n != 2 {
+	if n := len(read[page.Comparison](t, e, "compare").Groups); n != 2 {
 		t.Errorf("%d processes are compared, want 2", n)
 	}
 }
 
-// TestColoursStay gives a key the same colour in all files, and no colour twice.
-func TestColoursStay(t *testing.T) {
+// TestColorsStay gives a key the same color in all files, and no color twice.
+func TestColorsStay(t *testing.T) {
 	e := example(t, "image-leak/*.pickle")
 	slot := map[string]int{}
 	used := map[int]string{}
 	for f := range 3 {
-		for _, g := range read[bandsDoc](t, e, fmt.Sprintf("bands?f=%d", f)).Groups {
+		for _, g := range read[page.Bands](t, e, fmt.Sprintf("bands?f=%d", f)).Groups {
 			if s, ok := slot[g.Key]; ok && s != g.Slot {
 				t.Errorf("%s has the slots %d and %d", g.Label, s, g.Slot)
 			}
@@ -255,7 +239,7 @@ func TestColoursStay(t *testing.T) {
 			used[g.Slot] = g.Key
 		}
 	}
-	if len(used) != min(len(slot), colours+1) {
+	if len(used) != min(len(slot), colors+1) {
 		t.Errorf("%d groups share %d slots", len(slot), len(used))
 	}
 }
@@ -263,38 +247,38 @@ func TestColoursStay(t *testing.T) {
 // TestAllocation follows one allocation from the picture to its birth and death.
 func TestAllocation(t *testing.T) {
 	e := example(t, "image-leak/step-4.pickle")
-	a := read[allocDoc](t, e, "alloc?k=504") // which frees what 500 makes
+	a := read[page.Alloc](t, e, "alloc?k=504") // which frees what 500 makes
 	if a.Birth != 500 || a.Freed == nil || *a.Freed != 504 || a.Fate != "freed" || len(a.Stack) == 0 || a.Pool == nil || *a.Pool != "default" {
 		t.Fatalf("allocation %+v", a)
 	}
-	if same := read[allocDoc](t, e, fmt.Sprintf("alloc?i=%d&g=function", a.Alloc)); same.Birth != a.Birth || same.Keys["function"] == "" {
+	if same := read[page.Alloc](t, e, fmt.Sprintf("alloc?i=%d&g=function", a.Alloc)); same.Birth != a.Birth || same.Keys["function"] == "" {
 		t.Errorf("allocation %+v", same)
 	}
-	event := read[eventDoc](t, e, "event?k=500")
+	event := read[page.Event](t, e, "event?k=500")
 	if *event.Action != "alloc" || *event.Alloc != a.Alloc || *event.Bytes != a.Bytes || *event.Address != a.Address || *event.Time != *a.Born {
 		t.Errorf("event %+v", event)
 	}
 	var below int64
 	found := false
 	for !found {
-		h := read[hitDoc](t, e, fmt.Sprintf("hit?k=500&y=%d", below))
+		h := read[page.Hit](t, e, fmt.Sprintf("hit?k=500&y=%d", below))
 		if h.Alloc == nil {
 			t.Fatal("the allocation is drawn nowhere")
 		}
 		found = *h.Alloc == a.Alloc
 		below = h.Y0 + h.Bytes
 	}
-	if list := read[map[string][]eventDoc](t, e, "events?from=498&to=505")["events"]; len(list) != 8 || list[2].Event != 500 {
+	if list := read[map[string][]page.Event](t, e, "events?from=498&to=505")["events"]; len(list) != 8 || list[2].Event != 500 {
 		t.Errorf("events %+v", list)
 	}
 }
 
-// TestState wants what strands memory to sum to what is stranded, at any event.
+// TestState checks that the blocks that strand memory sum to the stranded total, at any event.
 func TestState(t *testing.T) {
 	e := example(t, "out-of-memory/oom.pickle")
-	d := read[deviceDoc](t, e, "device")
+	d := read[page.Device](t, e, "device")
 	for _, k := range []int{-1, 0, d.Events / 2, d.Events - 1} {
-		s := read[stateDoc](t, e, fmt.Sprintf("state?k=%d", k))
+		s := read[page.State](t, e, fmt.Sprintf("state?k=%d", k))
 		var strands, sizes, free int64
 		for _, x := range s.Strands {
 			strands += x.Bytes
@@ -309,7 +293,7 @@ func TestState(t *testing.T) {
 			t.Errorf("event %d: %d stranded, shared %d; releasable %d, free %d, blocks %d, reserved %d", k, s.Stranded, strands, s.Releasable, s.Free, sizes, s.Reserved)
 		}
 		if k >= 0 {
-			if at := read[atDoc](t, e, fmt.Sprintf("at?k=%d", k)); at.Reserved != s.Reserved || s.Allocated+s.Pending-s.Slack != at.Requested {
+			if at := read[page.At](t, e, fmt.Sprintf("at?k=%d", k)); at.Reserved != s.Reserved || s.Allocated+s.Pending-s.Slack != at.Requested {
 				t.Errorf("event %d: %d reserved, %d requested, want %d, %d", k, s.Reserved, s.Allocated+s.Pending-s.Slack, at.Reserved, at.Requested)
 			}
 		}
@@ -323,7 +307,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestMarks wants a run of releases as one mark, and none for a small one.
+// TestMarks checks that a run of releases is one mark, and a small one has none.
 func TestMarks(t *testing.T) {
 	s := snapshot.New()
 	e := snapshot.Events{}
@@ -339,27 +323,27 @@ func TestMarks(t *testing.T) {
 	add(snapshot.SegmentUnmap, 1<<10)
 	add(snapshot.SnapshotTaken, 0)
 	s.Traces = []snapshot.Trace{{Events: e}}
-	doc := read[deviceDoc](t, load(t, Source{Read: func(func(int64) error) (*snapshot.Snapshot, error) { return s, nil }}), "device")
+	doc := read[page.Device](t, load(t, Source{Read: func(func(int64) error) (*snapshot.Snapshot, error) { return s, nil }}), "device")
 	got := ""
 	for _, m := range doc.Marks {
 		got += fmt.Sprintf("%d %s %s; ", m.Event, m.Kind, m.Label)
 	}
-	if want := "4 release gave 30 MiB back to the driver; 5 oom out of memory: asked for 1 GiB; 7 snapshot snapshot; "; got != want {
+	if want := "4 release gave 30 MiB back to the driver; 5 oom out of memory: requested 1 GiB; 7 snapshot snapshot; "; got != want {
 		t.Errorf("marks %q, want %q", got, want)
 	}
 }
 
 func TestFlame(t *testing.T) {
 	e := example(t, "image-leak/step-4.pickle")
-	d := read[deviceDoc](t, e, "device")
+	d := read[page.Device](t, e, "device")
 	for _, c := range []struct {
 		what string
 		want int64
 	}{
 		{fmt.Sprintf("flame?k=%d", d.Peak.Event), d.Peak.Bytes}, {"flame?kept=1", d.Kept},
-		{"flame?from=0&to=700", read[rangeDoc](t, e, "range?from=0&to=700").Bytes},
+		{"flame?from=0&to=700", read[page.Range](t, e, "range?from=0&to=700").Bytes},
 	} {
-		f := read[flameDoc](t, e, c.what)
+		f := read[page.Flame](t, e, c.what)
 		n := len(f.Nodes.Frame)
 		if f.Bytes != c.want || f.Nodes.Bytes[0] != c.want || n < 5 || len(f.Nodes.Parent) != n || len(f.Nodes.Count) != n {
 			t.Errorf("%s: %d bytes in %d nodes, want %d", c.what, f.Bytes, n, c.want)
@@ -367,10 +351,10 @@ func TestFlame(t *testing.T) {
 	}
 }
 
-// TestCSV wants the table of the answer, whole.
+// TestCSV checks that the table of the answer is complete.
 func TestCSV(t *testing.T) {
 	e := example(t, "image-leak/step-4.pickle")
-	at := read[atDoc](t, e, "at?k=500")
+	at := read[page.At](t, e, "at?k=500")
 	rows, err := csv.NewReader(strings.NewReader(string(ask(t, e, "csv?table=at&k=500", 200)))).ReadAll()
 	if err != nil || len(rows) != len(at.Rows)+1 {
 		t.Fatalf("%v: %d rows, want %d", err, len(rows), len(at.Rows)+1)
@@ -387,8 +371,8 @@ func TestCSV(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	e := example(t, "image-leak/step-4.pickle")
-	keys := read[keysDoc](t, e, "find?q=normalise$").Keys
-	for _, g := range read[bandsDoc](t, e, "bands").Groups {
+	keys := read[page.Keys](t, e, "find?q=normalise$").Keys
+	for _, g := range read[page.Bands](t, e, "bands").Groups {
 		if want := strings.HasSuffix(g.Label, " normalise"); want != slices.Contains(keys, g.Key) {
 			t.Errorf("%s is among the matches: %t", g.Label, !want)
 		}
@@ -396,7 +380,7 @@ func TestFind(t *testing.T) {
 	if len(keys) == 0 {
 		t.Error("nothing matches")
 	}
-	if keys := read[keysDoc](t, e, "find?g=stack&q=_call_impl").Keys; len(keys) < 2 {
+	if keys := read[page.Keys](t, e, "find?g=stack&q=_call_impl").Keys; len(keys) < 2 {
 		t.Errorf("keys %v", keys)
 	}
 	if text := string(ask(t, e, "find?q=(", 400)); !strings.Contains(text, "missing closing") {
@@ -404,12 +388,12 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestWrongQuestions wants a sentence for each, and no more.
+// TestWrongQuestions checks that each is answered with one sentence.
 func TestWrongQuestions(t *testing.T) {
 	e := example(t, "image-leak/step-4.pickle")
 	for what, want := range map[string]int{
 		"nothing": 404, "device?f=7": 404, "device?f=-1": 404, "device?d=3": 404, "device?d=x": 400, "at": 400, "at?k=x": 400, "at?k=99999": 400,
-		"at?k=-2": 400, "at?k=5&z=1": 400, "at?k=5&u=furlongs": 400, "bands?g=colour": 400, "bands?g=annotation": 400, "range?from=9&to=3": 400,
+		"at?k=-2": 400, "at?k=5&z=1": 400, "at?k=5&u=furlongs": 400, "bands?g=color": 400, "bands?g=annotation": 400, "range?from=9&to=3": 400,
 		"tile?L=3&i=0": 400, "tile?L=99&i=0&y=3": 400, "tile?L=3&i=-1&y=3": 400, "tile?L=3&i=0&y=3&kind=cube": 400, "tile?L=3&i=0&y=3&x=miles": 400,
 		"tile?L=3&i=0&y=3&solo=xyz": 400, "alloc": 400, "alloc?i=99999": 400, "alloc?k=-1": 404, "next?k=0&to=mars": 400, "csv?table=no": 400,
 		"csv?table=state&k=99999": 400, "hit?k=0&y=-5": 400, "session?since=x": 400, "flame": 400,
@@ -470,8 +454,8 @@ func TestCorpus(t *testing.T) {
 // askAll asks everything about the first file, at its end and at its peak.
 func askAll(t *testing.T, name string, e *Engine) {
 	t.Helper()
-	for _, d := range read[sessionDoc](t, e, "session").Files[0].Devices {
-		doc := read[deviceDoc](t, e, fmt.Sprintf("device?d=%d", d))
+	for _, d := range read[page.Session](t, e, "session").Files[0].Devices {
+		doc := read[page.Device](t, e, fmt.Sprintf("device?d=%d", d))
 		last := doc.Events - 1
 		if (len(doc.Measures) == 2) != (doc.MeasuresWhy == nil) {
 			t.Errorf("%s: measures %v, for %v", name, doc.Measures, doc.MeasuresWhy)
@@ -522,9 +506,9 @@ func TestProgress(t *testing.T) {
 		}
 	})
 	version := 0
-	var doc sessionDoc
+	var doc page.Session
 	news := func() {
-		doc = read[sessionDoc](t, e, fmt.Sprintf("session?since=%d", version))
+		doc = read[page.Session](t, e, fmt.Sprintf("session?since=%d", version))
 		version = doc.Version
 	}
 	for news(); doc.Files[0].Read != 40; {
@@ -555,4 +539,42 @@ func TestNothingToRead(t *testing.T) {
 	if err := New([]Source{bad, bad}).Load(context.Background()); !errors.Is(err, ErrNothing) {
 		t.Errorf("two files: %v", err)
 	}
+}
+
+// TestLeakedIsAPurpose checks for what the finding of the peak says has leaked.
+func TestLeakedIsAPurpose(t *testing.T) {
+	e := New([]Source{source("../../../examples/image-leak/step-4.pickle")})
+	e.change(func() { e.files[0].content, e.files[0].state = newContent(open(t, e.files[0])), ready })
+	ask(t, e, "at?k=2400&g=purpose", 409)
+	e.judge(context.Background())
+	findings, err := e.Findings()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range findings.Findings {
+		peak, ok := findings.Findings[i].Evidence.(*finding.PeakEvidence)
+		if !ok {
+			continue
+		}
+		at := read[page.At](t, e, fmt.Sprintf("at?k=%d&g=purpose", *peak.Event))
+		bands := read[page.Bands](t, e, "bands?g=purpose")
+		got := map[string]int64{}
+		for _, r := range at.Rows {
+			got[bands.Groups[r.Group].Label] = r.Bytes
+		}
+		if got["leaked"] == 0 || got["leaked"] != peak.LeakedBytes || got["other"] != peak.ByPurpose["other"]-peak.LeakedBytes {
+			t.Errorf("%v, want %d leaked of %v", got, peak.LeakedBytes, peak.ByPurpose)
+		}
+		return
+	}
+	t.Error("there is no finding of the peak")
+}
+
+func open(t *testing.T, f *file) *snapshot.Snapshot {
+	t.Helper()
+	s, err := f.Read(func(int64) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sort"
 
+	"strandline/face/api/page"
 	"strandline/finding"
-
 	"strandline/stack"
 	"strandline/torch/compare"
 	"strandline/torch/digest"
@@ -17,45 +17,29 @@ func sortBy[T any, N cmp.Ordered](list []T, by func(*T) N) {
 	slices.SortStableFunc(list, func(a, b T) int { return cmp.Compare(by(&a), by(&b)) })
 }
 
-// judged is the judgement, once there is one.
-func (q *question) judged() (*judgement, error) {
-	q.e.mu.Lock()
-	defer q.e.mu.Unlock()
-	if q.e.judgement == nil {
-		return nil, &refusal{409, "the files are not judged yet"}
+// judged is the judgment, once there is one.
+func (e *Engine) judged() (*judgment, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.judgment == nil {
+		return nil, &refusal{409, "the files have not been judged yet"}
 	}
-	return q.e.judgement, nil
+	return e.judgment, nil
 }
 
-type findingsDoc struct {
-	Verdict  finding.Verdict `json:"verdict"`
-	Findings []findingDoc    `json:"findings"`
-}
+func (q *question) findings() (any, error) { return q.e.Findings() }
 
-type findingDoc struct {
-	finding.Finding
-	Origins []string `json:"origins"` // of the frames of its stack
-	Where   where    `json:"where"`
-}
-
-// where is the place in the page that shows a finding.
-type where struct {
-	F     int           `json:"f"`
-	D     *int          `json:"d"`
-	G     tile.Grouping `json:"g"`
-	Keys  []string      `json:"keys"`
-	Event *int          `json:"event"`
-}
-
-func (q *question) findings() (any, error) {
-	j, err := q.judged()
+// Findings are the findings of all files, each with the place that shows it. It fails
+// while the files are not judged.
+func (e *Engine) Findings() (page.Findings, error) {
+	j, err := e.judged()
 	if err != nil {
-		return nil, err
+		return page.Findings{}, err
 	}
-	doc := findingsDoc{Verdict: j.answer.Verdict, Findings: []findingDoc{}}
+	doc := page.Findings{Verdict: j.answer.Verdict, Findings: []page.Finding{}}
 	for i := range j.answer.Findings {
 		f := &j.answer.Findings[i]
-		d := findingDoc{*f, []string{}, q.e.whereIs(j, f)}
+		d := page.Finding{Finding: *f, Origins: []string{}, Where: e.whereIs(j, f)}
 		for _, frame := range f.Stack {
 			d.Origins = append(d.Origins, origins[stack.OriginOf(stack.Frame(frame))])
 		}
@@ -66,8 +50,8 @@ func (q *question) findings() (any, error) {
 
 // whereIs points to a finding: in the newest file of its process, its lines, and
 // the event that its evidence names.
-func (e *Engine) whereIs(j *judgement, f *finding.Finding) where {
-	out := where{D: f.Device, G: tile.ByLine, Keys: []string{}}
+func (e *Engine) whereIs(j *judgment, f *finding.Finding) page.Where {
+	out := page.Where{D: f.Device, G: tile.ByLine, Keys: []string{}}
 	for _, p := range j.answer.Processes {
 		if p.Name == f.Process {
 			out.F = e.indexOf(p.Newest())
@@ -112,43 +96,17 @@ func (e *Engine) indexOf(d *digest.File) int {
 	return max(slices.IndexFunc(e.files, func(f *file) bool { return f.Path == d.Name }), 0)
 }
 
-type compareDoc struct {
-	Groups []compareGroup `json:"groups"`
-}
-
-type compareGroup struct {
-	Process *string       `json:"process"`
-	Files   []compareFile `json:"files"`
-	// Survivors are told for up to mostSurvivors files.
-	Survivors []survivorsDoc `json:"survivors"`
-	Sites     []compareSite  `json:"sites"`
-}
-
-type compareFile struct {
-	F    int    `json:"f"`
-	Path string `json:"path"`
-}
-
-// survivorsDoc tells, on a device, of each file and each later one the bytes
-// that live in both, and the event of the later one that is the first behind the
-// end of the earlier, null if that cannot be told.
-type survivorsDoc struct {
-	Device int       `json:"device"`
-	Bytes  [][]int64 `json:"bytes"`
-	Event  [][]*int  `json:"event"`
-}
-
-// mostSurvivors is for how many files of a process survivors are told: the rows
+// mostSurvivors is the number of files of a process with survivors: the rows
 // of a picture.
 const mostSurvivors = 24
 
-func (q *question) survivors(p *compare.Process) []survivorsDoc {
-	out := []survivorsDoc{}
+func (q *question) survivors(p *compare.Process) []page.Survivors {
+	out := []page.Survivors{}
 	if len(p.Files) > mostSurvivors {
 		return out
 	}
 	for _, index := range p.DeviceIndices() {
-		doc := survivorsDoc{Device: index, Bytes: p.Survivors(index)}
+		doc := page.Survivors{Device: index, Bytes: p.Survivors(index)}
 		for i, old := range p.Files {
 			row := make([]*int, len(p.Files))
 			for j := i + 1; j < len(p.Files); j++ {
@@ -162,7 +120,7 @@ func (q *question) survivors(p *compare.Process) []survivorsDoc {
 }
 
 // behind is the first event of a file on a device that is later than a time in
-// µs, nil if times are not known or it lies before the history.
+// µs, nil if times are not known or that time is before the history.
 func (e *Engine) behind(d *digest.File, device int, t int64) *int {
 	for _, x := range e.files[e.indexOf(d)].devices {
 		times := x.requested.h.Trace.Time
@@ -175,33 +133,22 @@ func (e *Engine) behind(d *digest.File, device int, t int64) *int {
 	return nil
 }
 
-type compareSite struct {
-	Key       string  `json:"key"`
-	File      *string `json:"file"`
-	Line      *int64  `json:"line"`
-	Function  *string `json:"function"`
-	Bytes     []int64 `json:"bytes"`
-	Count     []int64 `json:"count"`
-	Survivors int64   `json:"survivors"`
-	PerStep   int64   `json:"bytes_per_step"`
-}
-
 func (q *question) compare() (any, error) {
-	j, err := q.judged()
+	j, err := q.e.judged()
 	if err != nil {
 		return nil, err
 	}
-	doc := compareDoc{Groups: []compareGroup{}}
+	doc := page.Comparison{Groups: []page.Process{}}
 	for _, p := range j.processes {
-		g := compareGroup{Sites: []compareSite{}, Survivors: q.survivors(p)}
+		g := page.Process{Sites: []page.Site{}, Survivors: q.survivors(p)}
 		if p.Name != "" {
 			g.Process = &p.Name
 		}
 		for _, d := range p.Files {
-			g.Files = append(g.Files, compareFile{q.e.indexOf(d), d.Name})
+			g.Files = append(g.Files, page.ProcessFile{F: q.e.indexOf(d), Path: d.Name})
 		}
 		for _, r := range p.Rows(j.book) {
-			s := compareSite{Bytes: r.Bytes, Count: r.Count, Survivors: r.Survivors, PerStep: r.PerStep()}
+			s := page.Site{Bytes: r.Bytes, Count: r.Count, Survivors: r.Survivors, PerStep: r.PerStep()}
 			if r.Site != (stack.Site{}) {
 				s.Key = tile.KeyOfSite(r.Site).String()
 				s.File, s.Line, s.Function = &r.Site.File, &r.Site.Line, &r.Site.Function

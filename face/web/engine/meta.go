@@ -9,41 +9,15 @@ import (
 	"strconv"
 	"time"
 
+	"strandline/face/api/page"
 	"strandline/torch/snapshot"
 	"strandline/torch/tile"
 	"strandline/torch/timeline"
 	"strandline/units"
 )
 
-// patience is how long a question for news of the session waits.
+// patience is how long a question for changes of the session waits.
 const patience = 10 * time.Second
-
-type sessionDoc struct {
-	Version  int           `json:"version"`
-	Title    string        `json:"title"`
-	Files    []sessionFile `json:"files"`
-	Skipped  []other       `json:"skipped"`
-	Order    []int         `json:"order"`
-	Findings string        `json:"findings"`
-}
-
-type sessionFile struct {
-	F           int     `json:"f"`
-	Name        string  `json:"name"`
-	Path        string  `json:"path"`
-	Fingerprint string  `json:"fingerprint,omitempty"`
-	Process     *string `json:"process"`
-	State       string  `json:"state"`
-	Read        int64   `json:"read"`
-	Size        *int64  `json:"size"`
-	Events      *int    `json:"events"`
-	Partial     *string `json:"partial"`
-	Error       *string `json:"error"`
-	Devices     []int   `json:"devices"`
-	Main        *int    `json:"main"` // the device with the highest peak
-	Peak        *int64  `json:"peak"`
-	Blocks      string  `json:"blocks"`
-}
 
 func (q *question) session() (any, error) {
 	if q.has("since") {
@@ -62,10 +36,15 @@ func (q *question) session() (any, error) {
 			}
 		}
 	}
-	q.e.mu.Lock()
-	defer q.e.mu.Unlock()
-	doc := sessionDoc{Version: q.e.version, Files: []sessionFile{}, Skipped: q.e.others, Order: q.e.order, Findings: q.e.findingsState}
-	for i, f := range q.e.files {
+	return q.e.Session(), nil
+}
+
+// Session returns how far reading and judging the files is.
+func (e *Engine) Session() page.Session {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	doc := page.Session{Version: e.version, Files: []page.File{}, Skipped: e.others, Order: e.order, Findings: e.findingsState}
+	for i, f := range e.files {
 		if f.state == skipped {
 			continue
 		}
@@ -77,11 +56,11 @@ func (q *question) session() (any, error) {
 	if n := len(doc.Files); n > 1 {
 		doc.Title += fmt.Sprintf(" and %d more", n-1)
 	}
-	return doc, nil
+	return doc
 }
 
-func (f *file) session(i int) sessionFile {
-	out := sessionFile{F: i, Name: f.name(), Path: f.Path, State: f.state, Read: f.read, Devices: []int{}, Blocks: f.blocks}
+func (f *file) session(i int) page.File {
+	out := page.File{F: i, Name: f.name(), Path: f.Path, State: f.state, Read: f.read, Devices: []int{}, Blocks: f.blocks}
 	if process := f.process; process != "" {
 		out.Process = &process
 	}
@@ -122,81 +101,34 @@ func (q *question) file() (any, error) {
 	return f.facts, nil
 }
 
-type moment struct {
-	Event int   `json:"event"`
-	Bytes int64 `json:"bytes"`
-}
-
-type sums struct {
-	Live      int64 `json:"live"`
-	Requested int64 `json:"requested"`
-	Reserved  int64 `json:"reserved"`
-}
-
-type coverage struct {
-	Kind string `json:"kind"`
-	Text string `json:"text"`
-}
-
-type timeDoc struct {
-	Start int64       `json:"start_us"`
-	End   int64       `json:"end_us"`
-	Span  int64       `json:"span"`
-	Folds []tile.Fold `json:"folds"`
-}
-
-type mark struct {
-	Event int    `json:"event"`
-	Kind  string `json:"kind"`
-	Label string `json:"label"`
-	Bytes *int64 `json:"bytes,omitempty"`
-}
-
-// A scope is a stretch of events that an annotation names.
-type scope struct {
-	Name string `json:"name"`
-	Lane string `json:"lane"`
-	From int    `json:"from"`
-	To   int    `json:"to"`
-	Open bool   `json:"open"` // it had not ended when the history did
-}
-
-type deviceDoc struct {
-	Device       int             `json:"device"`
-	Events       int             `json:"events"`
-	Allocations  int             `json:"allocations"`
-	Measures     []string        `json:"measures"`
-	MeasuresWhy  *string         `json:"measures_why"`
-	Groupings    []tile.Grouping `json:"groupings"`
-	Start        sums            `json:"start"`
-	End          sums            `json:"end"`
-	Peak         moment          `json:"peak"`
-	PeakReserved moment          `json:"peak_reserved"`
-	Kept         int64           `json:"kept"`
-	Pending      int64           `json:"pending"`
-	Coverage     coverage        `json:"coverage"`
-	Time         *timeDoc        `json:"time"`
-	TimeWhy      *string         `json:"time_why"`
-	Marks        []mark          `json:"marks"`
-	MarksLeftOut int             `json:"marks_left_out"`
-	Scopes       []scope         `json:"scopes"`
-}
-
 func (q *question) device() (any, error) {
 	f, d, err := q.dev()
 	if err != nil {
 		return nil, err
 	}
+	return f.device(d), nil
+}
+
+// device are the facts of a device of the file.
+func (c *content) device(d *measured) page.Device {
 	h := d.h
-	doc := deviceDoc{
+	doc := page.Device{
 		Device: h.Device, Events: h.Events(), Allocations: len(h.Allocs), Measures: []string{asRequested}, Groupings: h.Groupings(),
 		Start: d.sums(timeline.Never), End: d.sums(h.Events() - 1),
-		Peak:         moment{h.Peak().Event, h.Peak().Bytes},
-		PeakReserved: moment{h.PeakReserved.Event, h.PeakReserved.Bytes},
-		Coverage:     coverageOf(f, h), Scopes: d.steps(),
+		Peak:         page.Moment{Event: h.Peak().Event, Bytes: h.Peak().Bytes},
+		PeakReserved: page.Moment{Event: h.PeakReserved.Event, Bytes: h.PeakReserved.Bytes},
+		Coverage:     coverageOf(c.snap, h), Scopes: d.steps(),
 	}
 	doc.Marks, doc.MarksLeftOut = d.marks().shown, d.marks().left
 	doc.Kept, doc.Pending = h.EndsAs(tile.Kept), h.EndsAs(tile.Pending)
+	doc.Version = c.snap.TorchVersion()
+	if set := c.snap.Settings; set != nil {
+		doc.Settings = &set.Conf
+		if h.Device < len(set.TraceMaxEntries) {
+			doc.MostEvents = &set.TraceMaxEntries[h.Device]
+		}
+	}
+	doc.Capacity = capacityOf(h)
 	switch r := d.replayed.Load(); {
 	case r == nil:
 	case r.sizes == nil:
@@ -205,44 +137,58 @@ func (q *question) device() (any, error) {
 		doc.Measures = append(doc.Measures, asAllocated)
 	}
 	if axis := d.time(); axis != nil {
-		doc.Time = &timeDoc{axis.Start, axis.End, axis.Span, append([]tile.Fold{}, axis.Folds...)}
+		doc.Time = &page.Time{Start: axis.Start, End: axis.End, Span: axis.Span, Folds: append([]tile.Fold{}, axis.Folds...)}
 	} else {
-		why := "the file has no times: PyTorch records them from 2.2 on"
+		why := "the file has no times: PyTorch records them since 2.2"
 		if h.Events() == 0 {
 			why = "there are no events"
 		}
 		doc.TimeWhy = &why
 	}
-	return doc, nil
+	return doc
+}
+
+// capacityOf is what PyTorch could have: what was reserved and what the driver had left when
+// it lacked room for a request. It is nil if that never happened.
+func capacityOf(h *tile.History) (out *int64) {
+	e := &h.Trace.Events
+	for k, a := range e.Action {
+		if a != snapshot.OOM || !h.Trace.HasDeviceFree(k) || e.DeviceFree(k) >= e.Size[k] {
+			continue
+		}
+		if n := h.Reserved(k) + e.DeviceFree(k); out == nil || n > *out {
+			out = &n
+		}
+	}
+	return out
 }
 
 // sums are the bytes after event k.
-func (d *measured) sums(k int) sums {
-	return sums{d.h.Live(k), d.requested.h.Live(k), d.h.Reserved(k)}
+func (d *measured) sums(k int) page.Sums {
+	return page.Sums{Live: d.h.Live(k), Requested: d.requested.h.Live(k), Reserved: d.h.Reserved(k)}
 }
 
-// coverageOf says how much of the device's life the file tells.
-func coverageOf(f *file, h *tile.History) coverage {
-	s := f.snap
+// coverageOf returns how much of the device's life the file covers.
+func coverageOf(s *snapshot.Snapshot, h *tile.History) page.Coverage {
 	switch {
 	case s.Partial != nil:
 		text := fmt.Sprintf("reading ended at %s: %v", s.Partial.Place(), s.Partial.Err)
 		if doubt := h.Doubt(); doubt != "" {
 			text += "; " + doubt
 		}
-		return coverage{"damaged", text}
+		return page.Coverage{Kind: "damaged", Text: text}
 	case h.Events() == 0:
-		return coverage{"state", "no events were recorded; the state alone is known"}
+		return page.Coverage{Kind: "state", Text: "no events were recorded; only the state is known"}
 	case h.Complete():
-		return coverage{"exact", "the history covers the device's whole life"}
+		return page.Coverage{Kind: "exact", Text: "the history covers the device's whole life"}
 	case s.RingFull(h.Device):
-		return coverage{"ring", fmt.Sprintf("the ring of %s events overflowed: earlier events are lost; %s were live when they begin",
+		return page.Coverage{Kind: "ring", Text: fmt.Sprintf("the ring of %s events overflowed: earlier events are lost; %s were live when they begin",
 			units.Count(int64(h.Events())), units.Bytes(h.StartRequested))}
 	}
-	return coverage{"late", fmt.Sprintf("recording began late: %s were already live", units.Bytes(h.StartRequested))}
+	return page.Coverage{Kind: "late", Text: fmt.Sprintf("recording began late: %s were already live", units.Bytes(h.StartRequested))}
 }
 
-// mostMarks is how many marks a device sends. Releases are marked that give back
+// mostMarks is how many marks a device sends. Releases are marked that return
 // a share of the highest reserved memory.
 const (
 	mostMarks    = 2000
@@ -252,22 +198,22 @@ const (
 
 // marks are those that are shown, and how many are not.
 type marks struct {
-	shown []mark
+	shown []page.Mark
 	left  int
 }
 
 // marksOf are the events to be marked: where memory ran out, where snapshots were
-// taken, and where much went back to the driver, as empty_cache() does it.
+// taken, and where much was returned to the driver, as by empty_cache().
 func marksOf(h *tile.History) marks {
-	out := []mark{}
-	var releases []mark
+	out := []page.Mark{}
+	var releases []page.Mark
 	for k, a := range h.Trace.Action {
 		switch a {
 		case snapshot.OOM:
 			size := h.Trace.Size[k]
-			out = append(out, mark{k, a.String(), "out of memory: asked for " + units.Bytes(size), &size})
+			out = append(out, page.Mark{Event: k, Kind: a.String(), Label: "out of memory: requested " + units.Bytes(size), Bytes: &size})
 		case snapshot.SnapshotTaken:
-			out = append(out, mark{Event: k, Kind: a.String(), Label: "snapshot"})
+			out = append(out, page.Mark{Event: k, Kind: a.String(), Label: "snapshot"})
 		case snapshot.SegmentFree, snapshot.SegmentUnmap:
 			size := h.Trace.Size[k]
 			if n := len(releases); n > 0 && releases[n-1].Event == k-1 {
@@ -275,10 +221,10 @@ func marksOf(h *tile.History) marks {
 				releases[n-1].Event = k
 				continue
 			}
-			releases = append(releases, mark{Event: k, Kind: "release", Bytes: &size})
+			releases = append(releases, page.Mark{Event: k, Kind: "release", Bytes: &size})
 		}
 	}
-	sortBy(releases, func(m *mark) int64 { return -*m.Bytes })
+	sortBy(releases, func(m *page.Mark) int64 { return -*m.Bytes })
 	for i := range releases[:min(len(releases), mostReleases)] {
 		if m := &releases[i]; *m.Bytes >= h.PeakReserved.Bytes/releaseShare {
 			m.Label = "gave " + units.Bytes(*m.Bytes) + " back to the driver"
@@ -287,7 +233,7 @@ func marksOf(h *tile.History) marks {
 	}
 	left := max(len(out)-mostMarks, 0)
 	out = out[:len(out)-left]
-	sortBy(out, func(m *mark) int { return m.Event })
+	sortBy(out, func(m *page.Mark) int { return m.Event })
 	return marks{out, left}
 }
 
@@ -299,8 +245,8 @@ var stepName = regexp.MustCompile(`(?i)^(ProfilerStep#|(.*\b)?(step|iter|iterati
 // scopesOf pairs the annotations of a device, and gives them places among its
 // events. One that did not end, as of a step that ran out of memory, lasts to the
 // last event.
-func scopesOf(h *tile.History) []scope {
-	out := []scope{}
+func scopesOf(h *tile.History) []page.Scope {
+	out := []page.Scope{}
 	times := h.Trace.Time
 	if times == nil {
 		return out
@@ -309,7 +255,7 @@ func scopesOf(h *tile.History) []scope {
 	open := map[string][]int64{}
 	steps := map[string]bool{} // names, as far as they are known
 	add := func(name string, from, to int, open bool) {
-		s := scope{Name: name, Lane: "notes", From: from, To: to, Open: open}
+		s := page.Scope{Name: name, Lane: "notes", From: from, To: to, Open: open}
 		step, known := steps[name]
 		if !known {
 			step = stepName.MatchString(name)
@@ -349,43 +295,6 @@ func scopesOf(h *tile.History) []scope {
 	return out
 }
 
-type groupDoc struct {
-	Key      string  `json:"key"`
-	Label    string  `json:"label"`
-	File     *string `json:"file,omitempty"`
-	Line     *int64  `json:"line,omitempty"`
-	Function *string `json:"function,omitempty"`
-	Slot     int     `json:"slot"`
-	Peak     moment  `json:"peak"`
-	Kept     int64   `json:"kept"`
-	Allocs   int     `json:"allocations"`
-}
-
-type bandDoc struct {
-	Group  int    `json:"group"`
-	Fate   string `json:"fate"`
-	Before bool   `json:"before"`
-	Peak   int64  `json:"peak"`
-	Allocs int    `json:"allocations"`
-}
-
-type laneDoc struct {
-	Group  int     `json:"group"`
-	Band   int     `json:"band"`
-	From   int64   `json:"from"`
-	To     int64   `json:"to"`
-	Points []int64 `json:"points"`
-}
-
-type bandsDoc struct {
-	G            tile.Grouping `json:"g"`
-	Kept         int           `json:"kept"`
-	Groups       []groupDoc    `json:"groups"`
-	Bands        []bandDoc     `json:"bands"`
-	Lanes        []laneDoc     `json:"lanes"`
-	LanesLeftOut int           `json:"lanes_left_out"`
-}
-
 // mostLanes is how many growth lanes are shown.
 const mostLanes = 3
 
@@ -394,26 +303,31 @@ func (q *question) bands() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc := bandsDoc{G: b.Grouping, Kept: b.Kept, Groups: []groupDoc{}, Bands: []bandDoc{}, Lanes: []laneDoc{}}
-	slots := q.e.colour(b)
+	return q.e.bands(b), nil
+}
+
+// bands are the groups and bands of a grouping, in their colors.
+func (e *Engine) bands(b *tile.Bands) page.Bands {
+	doc := page.Bands{G: b.Grouping, Kept: b.Kept, Groups: []page.Group{}, Bands: []page.Band{}, Lanes: []page.Lane{}}
+	slots := e.color(b)
 	for i := range b.Groups {
 		doc.Groups = append(doc.Groups, newGroupDoc(&b.Groups[i], slots[b.Groups[i].Key]))
 	}
 	for _, x := range b.Bands {
-		doc.Bands = append(doc.Bands, bandDoc{x.Group, x.Fate.String(), x.Before, x.Peak, x.Allocs})
+		doc.Bands = append(doc.Bands, page.Band{Group: x.Group, Fate: x.Fate.String(), Before: x.Before, Peak: x.Peak, Allocs: x.Allocs})
 	}
 	for i, l := range b.Lanes {
 		if i == mostLanes {
 			doc.LanesLeftOut = len(b.Lanes) - mostLanes
 			break
 		}
-		doc.Lanes = append(doc.Lanes, laneDoc{b.Bands[l.Band].Group, l.Band, l.From, l.To, l.Points})
+		doc.Lanes = append(doc.Lanes, page.Lane{Group: b.Bands[l.Band].Group, Band: l.Band, From: l.From, To: l.To, Points: l.Points})
 	}
-	return doc, nil
+	return doc
 }
 
-func newGroupDoc(g *tile.Group, slot int) groupDoc {
-	out := groupDoc{Key: g.Key.String(), Label: g.Label, Slot: slot, Peak: moment{g.PeakAt, g.Peak}, Kept: g.Kept, Allocs: g.Allocs}
+func newGroupDoc(g *tile.Group, slot int) page.Group {
+	out := page.Group{Key: g.Key.String(), Label: g.Label, Slot: slot, Peak: page.Moment{Event: g.PeakAt, Bytes: g.Peak}, Kept: g.Kept, Allocs: g.Allocs}
 	if g.HasSite {
 		out.File = &g.Site.File
 		if g.Site.Function != "" {

@@ -1,17 +1,19 @@
 package engine
 
 import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+
+	"strandline/face/api/page"
+	"strandline/stack"
+	"strandline/torch/ranges"
 	"strandline/torch/snapshot"
 	"strandline/torch/tile"
 	"strandline/torch/timeline"
+	"strandline/units"
 )
-
-type hitDoc struct {
-	Alloc *int  `json:"alloc"`
-	Band  int   `json:"band"`
-	Y0    int64 `json:"y0"`
-	Bytes int64 `json:"bytes"`
-}
 
 func (q *question) hit() (any, error) {
 	d, b, k, err := q.groupedAt()
@@ -28,29 +30,9 @@ func (q *question) hit() (any, error) {
 	}
 	hit, ok := b.Hit(k, y, solo)
 	if !ok {
-		return hitDoc{Band: none}, nil
+		return page.Hit{Band: none}, nil
 	}
-	return hitDoc{&hit.Alloc, hit.Band, hit.Below, d.h.Size(hit.Alloc)}, nil
-}
-
-type allocDoc struct {
-	Alloc     int               `json:"alloc"`
-	Bytes     int64             `json:"bytes"`
-	Block     *int64            `json:"block"`
-	Address   string            `json:"address"`
-	Birth     int               `json:"birth"`
-	Freed     *int              `json:"freed"`
-	Death     *int              `json:"death"`
-	Born      *int64            `json:"born_us"`
-	Died      *int64            `json:"died_us"`
-	Stream    *uint64           `json:"stream"`
-	Pool      *string           `json:"pool"`
-	Purpose   string            `json:"purpose"`
-	Fate      string            `json:"fate"`
-	Keys      map[string]string `json:"keys"`
-	Missing   timeline.Missing  `json:"missing,omitempty"`
-	Stack     []frameDoc        `json:"stack"`
-	FreeStack []frameDoc        `json:"free_stack"`
+	return page.Hit{Alloc: &hit.Alloc, Band: hit.Band, Y0: hit.Below, Bytes: d.h.Size(hit.Alloc)}, nil
 }
 
 func (q *question) alloc() (any, error) {
@@ -63,9 +45,9 @@ func (q *question) alloc() (any, error) {
 		return nil, err
 	}
 	h := d.h
-	doc := allocDoc{
+	doc := page.Alloc{
 		Alloc: i, Bytes: d.requested.h.Size(i), Address: address(h.Addr(i)), Birth: h.Birth(i), Freed: orNull(h.Freed(i)), Death: orNull(h.Death(i)),
-		Purpose: d.purposes()[i].String(), Fate: h.FateOf(i).String(),
+		Purpose: h.Purpose(i, d.purposes()[i]), Fate: h.FateOf(i).String(),
 		Keys:  map[string]string{string(b.Grouping): b.Groups[b.GroupOf(i)].Key.String()},
 		Stack: framesOf(h.Snap.Stacks, h.Stack(i)), Missing: h.Missing(i),
 	}
@@ -76,6 +58,7 @@ func (q *question) alloc() (any, error) {
 	if r := d.replayed.Load(); r != nil && r.sizes != nil {
 		doc.Block = &r.sizes[i]
 	}
+	doc.Notes = d.notes(doc.Birth)
 	if times := h.Trace.Time; times != nil {
 		if doc.Birth >= 0 {
 			doc.Born = &times[doc.Birth]
@@ -107,23 +90,6 @@ func (q *question) whichAlloc(d *measured) (int, error) {
 	return int(i), err
 }
 
-type eventDoc struct {
-	Event     int        `json:"event"`
-	Action    *string    `json:"action"`
-	Bytes     *int64     `json:"bytes"`
-	Address   *string    `json:"address"`
-	Time      *int64     `json:"time_us"`
-	Place     *int64     `json:"place"`
-	Stream    *uint64    `json:"stream"`
-	Alloc     *int       `json:"alloc"`
-	Live      int64      `json:"live"`
-	Requested int64      `json:"requested"`
-	Reserved  int64      `json:"reserved"`
-	Stack     []frameDoc `json:"stack,omitempty"`
-	// Missing is why an allocation has no line of own code.
-	Missing timeline.Missing `json:"missing,omitempty"`
-}
-
 func (q *question) event() (any, error) {
 	d, k, err := q.devAt()
 	if err != nil {
@@ -131,7 +97,7 @@ func (q *question) event() (any, error) {
 	}
 	doc := d.event(k)
 	if k >= 0 {
-		doc.Stack = framesOf(d.h.Snap.Stacks, d.h.Trace.Stack[k])
+		doc.Stack, doc.Notes = framesOf(d.h.Snap.Stacks, d.h.Trace.Stack[k]), d.notes(k)
 		if i, ok := d.h.Made(k); ok && d.h.Trace.Action[k] == snapshot.Alloc {
 			doc.Missing = d.h.Missing(i)
 		}
@@ -139,9 +105,21 @@ func (q *question) event() (any, error) {
 	return doc, nil
 }
 
-func (d *measured) event(k int) eventDoc {
+// notes are the texts of event k, none before the first.
+func (d *measured) notes(k int) (out page.Notes) {
+	s, e := d.h.Snap, &d.h.Trace.Events
+	if k >= 0 && e.UserMetadata != nil {
+		out.Metadata = s.String(e.UserMetadata[k])
+	}
+	if k >= 0 && e.CompileContext != nil {
+		out.Compile = s.String(e.CompileContext[k])
+	}
+	return out
+}
+
+func (d *measured) event(k int) page.Event {
 	h, e := d.h, &d.h.Trace.Events
-	doc := eventDoc{Event: k, Live: h.Live(k), Requested: d.requested.h.Live(k), Reserved: h.Reserved(k)}
+	doc := page.Event{Event: k, Live: h.Live(k), Requested: d.requested.h.Live(k), Reserved: h.Reserved(k)}
 	if k < 0 {
 		return doc
 	}
@@ -173,11 +151,46 @@ func (q *question) events() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := []eventDoc{}
-	for k := max(from, 0); k <= to && len(out) < mostEvents; k++ {
-		out = append(out, d.event(k))
+	if q.has("q") {
+		return q.eventsLike(d, from, to)
 	}
-	return map[string]any{"events": out}, nil
+	doc := page.Events{Events: []page.Event{}}
+	for k := max(from, 0); k <= to && len(doc.Events) < mostEvents; k++ {
+		doc.Events = append(doc.Events, d.event(k))
+	}
+	return doc, nil
+}
+
+// eventsLike are the events from … to whose action, address, size, or a frame of whose
+// stack matches.
+func (q *question) eventsLike(d *measured, from, to int) (any, error) {
+	re, err := regexp.Compile("(?i)" + q.text("q", ""))
+	if err != nil {
+		return nil, wrong("%s", err)
+	}
+	e, table := &d.h.Trace.Events, d.h.Snap.Stacks
+	stacks := map[stack.ID]bool{}
+	inStack := func(id stack.ID) bool {
+		match, known := stacks[id]
+		if !known {
+			match = slices.ContainsFunc(table.Stack(id), func(f stack.Frame) bool {
+				return re.MatchString(fmt.Sprintf("%s:%d %s", f.File, f.Line, f.Function))
+			})
+			stacks[id] = match
+		}
+		return match
+	}
+	doc := page.Events{Events: []page.Event{}}
+	for k := max(from, 0); k <= to; k++ {
+		switch {
+		case !re.MatchString(e.Action[k].String()) && !inStack(e.Stack[k]) && !re.MatchString(address(e.Addr[k])) && !re.MatchString(units.Bytes(e.Size[k])):
+		case len(doc.Events) < mostEvents:
+			doc.Events = append(doc.Events, d.event(k))
+		default:
+			doc.More++
+		}
+	}
+	return doc, nil
 }
 
 func (q *question) next() (any, error) {
@@ -185,17 +198,24 @@ func (q *question) next() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	back := q.has("back")
-	sorts := map[string]func(a snapshot.Action) bool{
-		"oom":  func(a snapshot.Action) bool { return a == snapshot.OOM },
-		"mark": func(a snapshot.Action) bool { return a == snapshot.OOM || a == snapshot.SnapshotTaken },
-		"segment": func(a snapshot.Action) bool {
-			return a == snapshot.SegmentAlloc || a == snapshot.SegmentFree || a == snapshot.SegmentMap || a == snapshot.SegmentUnmap
-		},
-	}
-	to := q.text("to", "")
+	event, err := d.next(k, q.text("to", ""), q.has("back"))
+	return page.Next{Event: event}, err
+}
+
+// sorts are the events that next goes to, by name, beside peaks.
+var sorts = map[string]func(a snapshot.Action) bool{
+	"oom":  func(a snapshot.Action) bool { return a == snapshot.OOM },
+	"mark": func(a snapshot.Action) bool { return a == snapshot.OOM || a == snapshot.SnapshotTaken },
+	"segment": func(a snapshot.Action) bool {
+		return a == snapshot.SegmentAlloc || a == snapshot.SegmentFree || a == snapshot.SegmentMap || a == snapshot.SegmentUnmap
+	},
+}
+
+// next is the first event of a sort after event k, or with back the last before it;
+// nil if there is none.
+func (d *measured) next(k int, to string, back bool) (*int, error) {
 	if to == "peak" {
-		return map[string]any{"event": orNull(d.h.NextPeak(k, back))}, nil
+		return orNull(d.h.NextPeak(k, back)), nil
 	}
 	match, ok := sorts[to]
 	if !ok {
@@ -207,65 +227,10 @@ func (q *question) next() (any, error) {
 	}
 	for i := k + step; i >= 0 && i < d.h.Events(); i += step {
 		if match(d.h.Trace.Action[i]) {
-			return map[string]any{"event": i}, nil
+			return &i, nil
 		}
 	}
-	return map[string]any{"event": nil}, nil
-}
-
-type stateDoc struct {
-	Event      int          `json:"event"`
-	Exact      bool         `json:"exact"`
-	Notes      []string     `json:"notes"`
-	Reserved   int64        `json:"reserved"`
-	Allocated  int64        `json:"allocated"`
-	Pending    int64        `json:"pending"`
-	Slack      int64        `json:"slack"`
-	Free       int64        `json:"free"`
-	Releasable int64        `json:"releasable"`
-	Stranded   int64        `json:"stranded"`
-	Segments   []segmentDoc `json:"segments"`
-	Blocks     blocksDoc    `json:"blocks"`
-	Strands    []strandDoc  `json:"strands"`
-	Changed    *changedDoc  `json:"changed"`
-}
-
-type segmentDoc struct {
-	Address    string     `json:"address"`
-	Size       int64      `json:"size"`
-	Pool       string     `json:"pool"`
-	Private    bool       `json:"private"`
-	Stream     uint64     `json:"stream"`
-	Type       string     `json:"type"`
-	Expandable bool       `json:"expandable"`
-	First      int        `json:"first"`
-	Blocks     int        `json:"blocks"`
-	Releasable int64      `json:"releasable"`
-	Ranges     [][2]int64 `json:"ranges"`
-	Stranded   int64      `json:"stranded"`
-	Stack      []frameDoc `json:"stack"`
-}
-
-type blocksDoc struct {
-	Offset    []int64 `json:"offset"`
-	Size      []int64 `json:"size"`
-	Requested []int64 `json:"requested"`
-	State     string  `json:"state"`
-	Alloc     []int   `json:"alloc"`
-	Group     []int   `json:"group"`
-}
-
-type strandDoc struct {
-	Key   string `json:"key"`
-	Group int    `json:"group"`
-	Count int    `json:"count"`
-	Bytes int64  `json:"bytes"`
-}
-
-type changedDoc struct {
-	Address string `json:"address"`
-	Size    int64  `json:"size"`
-	Action  string `json:"action"`
+	return nil, nil
 }
 
 func (q *question) state() (any, error) {
@@ -278,28 +243,30 @@ func (q *question) state() (any, error) {
 
 // stater writes the allocator's state after an event.
 type stater struct {
-	doc    stateDoc
+	doc    page.State
 	h      *tile.History
 	b      *tile.Bands
 	live   map[uint64]int // allocations by address
+	taken  ranges.List[int32]
+	takers map[stack.Site]*page.Taker
 	states []byte
-	strand []strandDoc // by group
+	strand []page.Strand // by group
 }
 
 // state is the allocator's state after event k.
-func (d *measured) state(b *tile.Bands, k int) *stateDoc {
+func (d *measured) state(b *tile.Bands, k int) *page.State {
 	h, sizes := d.h, []int64(nil)
 	if r := d.replayed.Load(); r != nil {
 		sizes = r.sizes
 	}
 	segments, notes := h.StateBefore(k+1, sizes)
-	w := stater{h: h, b: b, live: map[uint64]int{}, strand: make([]strandDoc, len(b.Groups))}
+	w := stater{h: h, b: b, live: map[uint64]int{}, taken: h.TakenBy(k), takers: map[stack.Site]*page.Taker{}, strand: make([]page.Strand, len(b.Groups))}
 	h.EachLive(k, func(i int) bool {
 		w.live[h.Addr(i)] = i
 		return true
 	})
-	w.doc = stateDoc{Event: k, Exact: sizes != nil || k+1 == h.Events(), Notes: append([]string{}, notes...), Segments: []segmentDoc{}, Strands: []strandDoc{},
-		Blocks: blocksDoc{Offset: []int64{}, Size: []int64{}, Requested: []int64{}, Alloc: []int{}, Group: []int{}}}
+	w.doc = page.State{Event: k, Exact: sizes != nil || k+1 == h.Events(), Notes: append([]string{}, notes...), Segments: []page.Segment{}, Strands: []page.Strand{}, Takers: []page.Taker{},
+		Blocks: page.Blocks{Offset: []int64{}, Size: []int64{}, Requested: []int64{}, Alloc: []int{}, Group: []int{}}}
 	for i := range segments {
 		w.segment(&segments[i])
 	}
@@ -310,18 +277,67 @@ func (d *measured) state(b *tile.Bands, k int) *stateDoc {
 			w.doc.Strands = append(w.doc.Strands, s)
 		}
 	}
-	sortBy(w.doc.Strands, func(s *strandDoc) int64 { return -s.Bytes })
+	sortBy(w.doc.Strands, func(s *page.Strand) int64 { return -s.Bytes })
+	for _, x := range w.takers {
+		w.doc.Takers = append(w.doc.Takers, *x)
+	}
+	slices.SortFunc(w.doc.Takers, func(a, b page.Taker) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(nameOf(a.Site), nameOf(b.Site)))
+	})
 	if e := &h.Trace.Events; k >= 0 && e.Action[k] < snapshot.OOM {
-		w.doc.Changed = &changedDoc{address(e.Addr[k]), e.Size[k], e.Action[k].String()}
+		w.doc.Changed = &page.Changed{Address: address(e.Addr[k]), Size: e.Size[k], Action: e.Action[k].String()}
 	}
 	return &w.doc
+}
+
+func nameOf(f *stack.Frame) string {
+	if f == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d", f.File, f.Line)
+}
+
+// taker counts the memory of a segment for those who took it, and returns the stack of the
+// first part of it.
+func (w *stater) taker(g *snapshot.Segment) stack.ID {
+	s, end := w.h.Snap, g.Addr+uint64(g.TotalSize)
+	own := g.Stack
+	count := func(id stack.ID, bytes int64) {
+		site := s.Stacks.Site(id)
+		x := w.takers[site]
+		if x == nil {
+			x = &page.Taker{}
+			if site != (stack.Site{}) {
+				x.Site = &stack.Frame{File: site.File, Line: site.Line, Function: site.Function}
+			}
+			w.takers[site] = x
+		}
+		x.Bytes += bytes
+		x.Count++
+	}
+	rest := g.TotalSize
+	for r := range w.taken.AtLeast(g.Addr, 0) {
+		if r.Start >= end {
+			break
+		}
+		id, bytes := w.h.Trace.Stack[r.Value], int64(min(r.End, end)-max(r.Start, g.Addr))
+		if own <= stack.Empty {
+			own = id
+		}
+		count(id, bytes)
+		rest -= bytes
+	}
+	if rest > 0 {
+		count(g.Stack, rest)
+	}
+	return own
 }
 
 func (w *stater) segment(g *snapshot.Segment) {
 	s := w.h.Snap
 	pool := s.PoolOf(g.Pool)
-	doc := segmentDoc{Address: address(g.Addr), Size: g.TotalSize, Pool: pool.String(), Private: pool.Private(), Stream: s.Stream(g.Stream),
-		Type: s.String(g.Type), Expandable: g.Expandable, First: len(w.states), Blocks: len(g.Blocks), Stack: framesOf(s.Stacks, g.Stack)}
+	doc := page.Segment{Address: address(g.Addr), Size: g.TotalSize, Pool: pool.String(), Private: pool.Private(), Stream: s.Stream(g.Stream),
+		Type: s.String(g.Type), Expandable: g.Expandable, First: len(w.states), Blocks: len(g.Blocks), Stack: framesOf(s.Stacks, w.taker(g))}
 	free := g.Free()
 	doc.Releasable = timeline.Releasable(s, g)
 	doc.Ranges = append([][2]int64{}, timeline.ReleasableRanges(s, g)...)

@@ -11,10 +11,9 @@ import (
 	"strings"
 	"sync"
 
+	"strandline/face/api/page"
 	"strandline/finding"
 	"strandline/host/recording"
-	"strandline/host/symbolize"
-	"strandline/host/unwind"
 	judgehost "strandline/judge/host"
 	"strandline/stack"
 	"strandline/torch/tile"
@@ -26,16 +25,16 @@ type Recording struct {
 	path     string
 	run      *recording.Run
 	moments  []instant
-	stacks   []*traced // those told by themselves, the largest first
-	others   int       // smaller stacks, which are told as one
+	stacks   []*traced // those shown separately, the largest first
+	others   int       // smaller stacks, which are summed as one
 	rest     []held    // what these hold together, by moment
 	owners   []*owner
 	blamed   map[int]bool // stacks of findings
 	verdict  finding.Verdict
-	findings []recordedFinding
+	findings []page.RecordedFinding
 }
 
-// An instant is a mark of the recording, or its last judgement.
+// An instant is a mark of the recording, or its last judgment.
 type instant struct {
 	seconds            float64
 	rss                int64
@@ -44,11 +43,11 @@ type instant struct {
 	live               float64 // bytes that all stacks hold
 }
 
-// held is what is held at a moment. Sums of what a file claims may be larger than
+// held is the memory held at a moment. Sums of what a file claims may be larger than
 // any integer.
 type held struct{ bytes, count float64 }
 
-// A change is what is held from a moment on.
+// A change is the memory held from a moment on.
 type change struct {
 	moment int
 	held
@@ -68,13 +67,13 @@ type owner struct {
 }
 
 const (
-	// mostStacks are told by themselves; of more, the smaller ones as one.
+	// mostStacks are shown separately; the smaller ones beyond are summed as one.
 	mostStacks = 200
 	// mostMoments are in an answer; of more, those are that show the most.
 	mostMoments = 1200
-	// mostFrames of a stack are told, of their names so many bytes, and mostFindings.
+	// mostFrames of a stack are shown, so many bytes of their names, and mostFindings.
 	mostFrames, longestName, mostFindings = 512, 1000, 1000
-	// longestTime of a recording that is believed, in seconds, and the most that a
+	// longestTime is the longest recording that is accepted, in seconds, and the most that a
 	// stack holds: 8 PiB, up to where JSON's numbers are exact.
 	longestTime, mostHeld = 1e9, 1 << 53
 )
@@ -143,7 +142,7 @@ func (r *Recording) follow() (stacks []*traced) {
 	return stacks
 }
 
-// add adds a moment. Time that runs backwards stands still.
+// add adds a moment. Time that runs backwards is taken to stand still.
 func (r *Recording) add(seconds float64, m instant) {
 	m.seconds = min(max(seconds, 0), longestTime)
 	if n := len(r.moments); n > 0 {
@@ -152,8 +151,8 @@ func (r *Recording) add(seconds float64, m instant) {
 	r.moments = append(r.moments, m)
 }
 
-// end takes in the last judgement: its figures of stacks and, if it is of the end,
-// later than the last mark, what it says that each holds, which `diagnose` says.
+// end adds the last judgment: its figures of stacks and, if it is of the end,
+// later than the last mark, what each stack holds, as `diagnose` prints it.
 func (r *Recording) end(known map[int]*traced, of func(int) *traced, owners map[[2]string]*owner) {
 	if !r.run.Judged {
 		return
@@ -234,16 +233,10 @@ func (r *Recording) together(small []*traced) {
 	}
 }
 
-type recordedFinding struct {
-	finding.Finding
-	Origins []string `json:"origins"` // of the frames of its stack
-	Stacks  []int    `json:"stacks"`  // that it is of
-}
-
 // judge finds the stacks of the findings: their evidence names them, or else
 // there is one with the same frames.
 func (r *Recording) judge(stacks []*traced) {
-	r.blamed, r.findings = map[int]bool{}, []recordedFinding{}
+	r.blamed, r.findings = map[int]bool{}, []page.RecordedFinding{}
 	byFrames := sync.OnceValue(func() map[string]int {
 		out := map[string]int{}
 		for _, t := range stacks {
@@ -252,7 +245,7 @@ func (r *Recording) judge(stacks []*traced) {
 		return out
 	})
 	for _, f := range r.run.Document.Findings {
-		d := recordedFinding{f, []string{}, []int{}}
+		d := page.RecordedFinding{Finding: f, Origins: []string{}, Stacks: []int{}}
 		for _, frame := range f.Stack {
 			d.Origins = append(d.Origins, origins[stack.OriginOf(stack.Frame(frame))])
 		}
@@ -282,26 +275,8 @@ func (r *Recording) judge(stacks []*traced) {
 // tracedFrames are the frames of a stack as findings have them: of native code the
 // file is the object that holds it.
 func tracedFrames(s *recording.Stack) (out []finding.Frame) {
-	for _, f := range hostFrames(s) {
+	for _, f := range judgehost.Frames(s) {
 		out = append(out, finding.Frame{File: cmp.Or(f.File, f.Object), Line: f.Line, Function: f.Function})
-	}
-	return out
-}
-
-// hostFrames are the frames of a stack as they were when it was unwound.
-func hostFrames(s *recording.Stack) (out []symbolize.Frame) {
-	text := func(t *string) string {
-		if t == nil {
-			return ""
-		}
-		return *t
-	}
-	for _, f := range s.Frames {
-		frame := unwind.Frame{Frame: stack.Frame{File: text(f.File), Function: text(f.Function)}, Object: text(f.Object)}
-		if f.Line != nil {
-			frame.Line = *f.Line
-		}
-		out = append(out, frame)
 	}
 	return out
 }
@@ -317,7 +292,7 @@ func (r *Recording) Ask(ctx context.Context, name string, params url.Values) Ans
 	case "window":
 		doc, err = r.window(q)
 	default:
-		err = absent("there is no question %q", name)
+		err = absent("there is no request %q", name)
 	}
 	if err == nil {
 		err = q.unused()
@@ -332,63 +307,11 @@ func (r *Recording) Ask(ctx context.Context, name string, params url.Values) Ans
 	return Answer{Status: 200, Type: jsonType, Body: body, Lasting: true}
 }
 
-type recordingDoc struct {
-	File    string          `json:"file"`
-	PID     int             `json:"pid"`
-	Name    string          `json:"name"`
-	Rung    string          `json:"rung"`
-	Began   int64           `json:"began_us"`
-	Moments int             `json:"moments"`
-	Partial *string         `json:"partial"` // why reading ended before the end
-	Judged  *float64        `json:"judged_seconds"`
-	Verdict finding.Verdict `json:"verdict"`
-	// Document is the judgement, without its lists.
-	Document recording.Document `json:"document"`
-	Findings []recordedFinding  `json:"findings"`
-	LeftOut  int                `json:"findings_left_out"`
-	Stacks   []stackDoc         `json:"stacks"`
-	Others   int                `json:"others"`
-	Owners   []ownerDoc         `json:"owners"`
-	GPU      []gpuStackDoc      `json:"gpu"`
-}
-
-type stackDoc struct {
-	ID       int        `json:"id"`
-	Key      string     `json:"key"` // of its site
-	Label    string     `json:"label"`
-	Slot     int        `json:"slot"`
-	Call     string     `json:"call"`
-	Complete bool       `json:"complete"`
-	Grows    bool       `json:"grows"` // a finding says so
-	Peak     float64    `json:"peak_bytes"`
-	First    *float64   `json:"first_seconds"` // at which it holds something
-	Last     *float64   `json:"last_seconds"`
-	Resident *int64     `json:"resident_bytes"` // at the last judgement, as the next; null if it is not in it
-	Assumed  int64      `json:"assumed_bytes"`
-	Made     int64      `json:"made_bytes"`
-	Calls    int64      `json:"calls"`
-	Frames   []frameDoc `json:"frames"`
-	LeftOut  int        `json:"frames_left_out"`
-}
-
-type ownerDoc struct {
-	Owner  string `json:"owner"`
-	Memory string `json:"memory"`
-}
-
-type gpuStackDoc struct {
-	stackDoc
-	ownerDoc
-	Bytes int64   `json:"live_bytes"`
-	Count int64   `json:"live_count"`
-	Trend []int64 `json:"trend"`
-}
-
-func (r *Recording) whole() recordingDoc {
+func (r *Recording) whole() page.Recording {
 	run := r.run
-	doc := recordingDoc{
-		File: r.path, PID: run.PID, Name: run.Name, Rung: run.Rung, Began: run.BeganUS, Moments: len(r.moments), Verdict: r.verdict,
-		Document: *run.Document, Findings: r.findings[:min(mostFindings, len(r.findings))], Stacks: []stackDoc{}, Others: r.others, Owners: []ownerDoc{}, GPU: []gpuStackDoc{},
+	doc := page.Recording{
+		File: r.path, PID: run.PID, Name: run.Name, Backend: run.Backend, Began: run.BeganUS, Moments: len(r.moments), Verdict: r.verdict,
+		Document: *run.Document, Findings: r.findings[:min(mostFindings, len(r.findings))], Stacks: []page.Stack{}, Others: r.others, Owners: []page.Owner{}, GPU: []page.GPUStack{},
 	}
 	doc.LeftOut = len(r.findings) - len(doc.Findings)
 	doc.Document.Stacks, doc.Document.Findings = []recording.Stack{}, []finding.Finding{}
@@ -399,49 +322,49 @@ func (r *Recording) whole() recordingDoc {
 	if run.Judged {
 		doc.Judged = &run.Document.Duration
 	}
-	colours := slots{of: map[tile.Key]int{}}
+	colors := slots{of: map[tile.Key]int{}}
 	for _, t := range r.stacks {
-		s := newStackDoc(&t.Stack, judgehost.HostSite(hostFrames(&t.Stack)), &colours)
+		s := newStackDoc(&t.Stack, judgehost.HostSite(judgehost.Frames(&t.Stack)), &colors)
 		s.Grows, s.Peak = r.blamed[t.ID], t.peak
 		s.First, s.Last = r.seen(t.changes)
 		doc.Stacks = append(doc.Stacks, s)
 	}
 	for _, o := range r.owners {
-		doc.Owners = append(doc.Owners, ownerDoc{o.name, o.memory})
+		doc.Owners = append(doc.Owners, page.Owner{Owner: o.name, Memory: o.memory})
 	}
 	if g := run.Document.GPU; g != nil {
 		summary := *g
 		summary.Stacks = []recording.GPUStack{}
 		doc.Document.GPU = &summary
-		colours := slots{of: map[tile.Key]int{}} // the places of another table
+		colors := slots{of: map[tile.Key]int{}} // the places of another table
 		for i := range g.Stacks[:min(mostStacks, len(g.Stacks))] {
 			s := &g.Stacks[i]
-			doc.GPU = append(doc.GPU, gpuStackDoc{newStackDoc(&s.Stack, judgehost.DriverSite(hostFrames(&s.Stack)), &colours), ownerDoc{s.Owner, s.Memory}, s.LiveBytes, s.LiveCount, s.Trend})
+			doc.GPU = append(doc.GPU, page.GPUStack{Stack: newStackDoc(&s.Stack, judgehost.DriverSite(judgehost.Frames(&s.Stack)), &colors), Owner: page.Owner{Owner: s.Owner, Memory: s.Memory}, Bytes: s.LiveBytes, Count: s.LiveCount, Trend: s.Trend})
 		}
 	}
 	return doc
 }
 
-func newStackDoc(s *recording.Stack, site *finding.Site, colours *slots) stackDoc {
+func newStackDoc(s *recording.Stack, site *finding.Site, colors *slots) page.Stack {
 	frames := tracedFrames(s)
-	doc := stackDoc{
+	doc := page.Stack{
 		ID: s.ID, Call: s.Call, Complete: s.Complete, Resident: s.ResidentBytes, Assumed: s.AssumedBytes, Made: s.MadeBytes, Calls: s.Calls,
-		Label: "stack not copied", Slot: neutral, Frames: []frameDoc{},
+		Label: "stack not captured", Slot: neutral, Frames: []page.Frame{},
 	}
 	if site == nil && len(frames) > 0 { // of the C library alone
 		site = &frames[0]
 	}
 	if site != nil {
 		key := tile.KeyOfSite(stack.Site(*site))
-		doc.Key, doc.Label, doc.Slot = key.String(), placeName(site), colours.colourOf(key)
+		doc.Key, doc.Label, doc.Slot = key.String(), placeName(site), colors.colorOf(key)
 	}
-	told := frames[:min(mostFrames, len(frames))]
-	for _, f := range told {
+	shown := frames[:min(mostFrames, len(frames))]
+	for _, f := range shown {
 		d := newFrameDoc(stack.Frame(f))
 		d.File, d.Function = cut(d.File), cut(d.Function)
 		doc.Frames = append(doc.Frames, d)
 	}
-	doc.LeftOut = len(frames) - len(told)
+	doc.LeftOut = len(frames) - len(shown)
 	return doc
 }
 
@@ -466,7 +389,7 @@ func cut(name string) string {
 	return strings.ToValidUTF8(name[:longestName], "") + "…"
 }
 
-// seen are the first and the last moment at which something is held.
+// seen returns the first and the last moment at which something is held.
 func (r *Recording) seen(changes []change) (first, last *float64) {
 	for i, c := range changes {
 		if c.held == (held{}) {
@@ -484,31 +407,6 @@ func (r *Recording) seen(changes []change) (first, last *float64) {
 	return first, last
 }
 
-// windowDoc are moments from one to another, all of them or those that show the
-// most, and what is held at each. Lists are by moment but for the courses, which
-// tell changes.
-type windowDoc struct {
-	From      int       `json:"from"`
-	To        int       `json:"to"`
-	Moment    []int     `json:"moment"`
-	Seconds   []float64 `json:"seconds"`
-	RSS       []int64   `json:"rss_bytes"`
-	Anonymous []int64   `json:"anonymous_bytes"`
-	File      []int64   `json:"file_bytes"`
-	Shared    []int64   `json:"shared_bytes"`
-	Drops     []uint64  `json:"drops"`
-	Live      []float64 `json:"live_bytes"`
-	Stacks    []course  `json:"stacks"` // as in the whole, and behind them one of the others
-	Owners    []course  `json:"owners"`
-}
-
-// A course is what is held from the given columns on; before the first nothing.
-type course struct {
-	At    []int     `json:"at"`
-	Bytes []float64 `json:"bytes"`
-	Count []float64 `json:"count"`
-}
-
 func (r *Recording) window(q *question) (any, error) {
 	last := int64(len(r.moments)) - 1
 	from, err := q.number("from", 0, 0, max(last, 0))
@@ -519,9 +417,9 @@ func (r *Recording) window(q *question) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc := windowDoc{
+	doc := page.Window{
 		From: int(from), To: int(to), Moment: r.choose(int(from), int(min(to, last))), Seconds: []float64{}, RSS: []int64{}, Anonymous: []int64{},
-		File: []int64{}, Shared: []int64{}, Drops: []uint64{}, Live: []float64{}, Stacks: []course{}, Owners: []course{},
+		File: []int64{}, Shared: []int64{}, Drops: []uint64{}, Live: []float64{}, Stacks: []page.Course{}, Owners: []page.Course{},
 	}
 	for _, k := range doc.Moment {
 		m := &r.moments[k]
@@ -534,7 +432,7 @@ func (r *Recording) window(q *question) (any, error) {
 	}
 	rest := newCourse()
 	for c, k := range doc.Moment {
-		rest.add(c, r.rest[k])
+		addTo(&rest, c, r.rest[k])
 	}
 	doc.Stacks = append(doc.Stacks, rest)
 	for _, o := range r.owners {
@@ -543,7 +441,7 @@ func (r *Recording) window(q *question) (any, error) {
 	return doc, nil
 }
 
-// choose are the moments of a window that are told: of too many, out of each run
+// choose returns the moments of a window to show: of too many, out of each run
 // of them the one at which most was mapped and the one at which most was
 // resident, so that no peak is lost.
 func (r *Recording) choose(from, to int) []int {
@@ -573,10 +471,10 @@ func (r *Recording) choose(from, to int) []int {
 	return slices.Compact(append(out, to))
 }
 
-func newCourse() course { return course{[]int{}, []float64{}, []float64{}} }
+func newCourse() page.Course { return page.Course{At: []int{}, Bytes: []float64{}, Count: []float64{}} }
 
-// add notes what is held at a column, if it is something else than before.
-func (c *course) add(column int, h held) {
+// add notes what is held at a column, if that differs from before.
+func addTo(c *page.Course, column int, h held) {
 	was := held{}
 	if n := len(c.At); n > 0 {
 		was = held{c.Bytes[n-1], c.Count[n-1]}
@@ -586,7 +484,7 @@ func (c *course) add(column int, h held) {
 	}
 }
 
-func courseOf(changes []change, moments []int) course {
+func courseOf(changes []change, moments []int) page.Course {
 	out := newCourse()
 	next, now := 0, held{}
 	for c, k := range moments {
@@ -594,7 +492,7 @@ func courseOf(changes []change, moments []int) course {
 			now = changes[next].held
 			next++
 		}
-		out.add(c, now)
+		addTo(&out, c, now)
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"strandline/face/api/page"
 	"strandline/host/recording"
 )
 
@@ -26,7 +27,7 @@ func recorded(t *testing.T, lines ...string) *Recording {
 	return NewRecording("x.trace", run)
 }
 
-// answer is what a recording answers, decoded.
+// answer returns what a recording answers, decoded.
 func answer[T any](t *testing.T, r *Recording, name, query string) (doc T) {
 	t.Helper()
 	q, err := url.ParseQuery(query)
@@ -43,8 +44,8 @@ func answer[T any](t *testing.T, r *Recording, name, query string) (doc T) {
 	return doc
 }
 
-// at is what is held in a column.
-func (c *course) at(column int) held {
+// heldAt returns what is held in a column.
+func heldAt(c *page.Course, column int) held {
 	out := held{}
 	for i, from := range c.At {
 		if from <= column {
@@ -64,60 +65,60 @@ func TestRecordingEndsAsJudged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	marks := run.Samples
+	samples := run.Samples
 	r := NewRecording(exampleRecording, run)
-	doc, w := answer[recordingDoc](t, r, "recording", ""), answer[windowDoc](t, r, "window", "")
-	if len(w.Moment) != len(marks)+1 {
-		t.Errorf("%d moments for %d marks and a judgement", len(w.Moment), len(marks))
+	doc, w := answer[page.Recording](t, r, "recording", ""), answer[page.Window](t, r, "window", "")
+	if len(w.Moment) != len(samples)+1 {
+		t.Errorf("%d moments for %d marks and a judgment", len(w.Moment), len(samples))
 	}
-	for c, m := range marks {
+	for c, m := range samples {
 		var all float64
 		for i := range w.Stacks {
-			all += w.Stacks[i].at(c).bytes
+			all += heldAt(&w.Stacks[i], c).bytes
 		}
 		if all != w.Live[c] || w.RSS[c] != m.RSS || w.Seconds[c] != m.Seconds {
 			t.Errorf("column %d is %v of %v live, %d resident, of %+v", c, all, w.Live[c], w.RSS[c], m)
 		}
 		for _, h := range m.Stacks {
-			i := slices.IndexFunc(doc.Stacks, func(s stackDoc) bool { return s.ID == h.ID })
-			if got := w.Stacks[i].at(c); got != (held{float64(h.Bytes), float64(h.Count)}) {
+			i := slices.IndexFunc(doc.Stacks, func(s page.Stack) bool { return s.ID == h.ID })
+			if got := heldAt(&w.Stacks[i], c); got != (held{float64(h.Bytes), float64(h.Count)}) {
 				t.Errorf("column %d, stack %d: %v, recorded %v", c, h.ID, got, h)
 			}
 		}
 	}
 	last := len(w.Moment) - 1
 	for _, s := range run.Document.Stacks {
-		i := slices.IndexFunc(doc.Stacks, func(d stackDoc) bool { return d.ID == s.ID })
-		if got := w.Stacks[i].at(last); s.ID > 0 && got != (held{float64(s.LiveBytes), float64(s.LiveCount)}) {
+		i := slices.IndexFunc(doc.Stacks, func(d page.Stack) bool { return d.ID == s.ID })
+		if got := heldAt(&w.Stacks[i], last); s.ID > 0 && got != (held{float64(s.LiveBytes), float64(s.LiveCount)}) {
 			t.Errorf("stack %d ends with %v, judged %+v", s.ID, got, s)
 		}
 	}
-	// The finding has no numbers of stacks, as in all recordings of before them; its frames tell.
+	// The finding has no numbers of stacks, as in all recordings older than these; its frames identify the stack.
 	if len(doc.Findings) != 1 || !slices.Equal(doc.Findings[0].Stacks, []int{1}) {
 		t.Fatalf("findings are of the wrong stacks: %+v", doc.Findings)
 	}
-	if s := doc.Stacks[0]; !s.Grows || !s.Complete || s.Label != "server.py:16 decode_step" || *s.First != marks[0].Seconds || *s.Last != run.Document.Duration {
+	if s := doc.Stacks[0]; !s.Grows || !s.Complete || s.Label != "server.py:16 decode_step" || *s.First != samples[0].Seconds || *s.Last != run.Document.Duration {
 		t.Errorf("got %+v", s)
 	}
 }
 
-// TestRecordingJudgedBeforeItsEnd has a judgement between two marks: what is held is
-// told by the marks, and what is resident by it.
+// TestRecordingJudgedBeforeItsEnd has a judgment between two marks: held memory is
+// taken from the marks, and resident memory from the judgment.
 func TestRecordingJudgedBeforeItsEnd(t *testing.T) {
 	r := recorded(t, `{"stack":{"id":1,"call":"mmap","frames":[{"function":"f"}]}}`, `{"mark":{"at_seconds":1,"stacks":[{"id":1,"live_bytes":10,"live_count":1}]}}`,
 		`{"document":{"duration_seconds":2,"stacks":[{"id":1,"live_bytes":12,"live_count":1,"resident_bytes":7,"calls":3,"call":"mmap","frames":[{"function":"f"}]},{"id":2,"live_bytes":5}],"findings":[]}}`,
 		`{"mark":{"at_seconds":3,"stacks":[{"id":1,"live_bytes":20,"live_count":2}]}}`)
-	doc, w := answer[recordingDoc](t, r, "recording", ""), answer[windowDoc](t, r, "window", "")
+	doc, w := answer[page.Recording](t, r, "recording", ""), answer[page.Window](t, r, "window", "")
 	if !slices.Equal(w.Live, []float64{10, 20}) || len(doc.Stacks) != 1 || *doc.Judged != 2 {
 		t.Fatalf("held are %v of %d stacks, judged at %v", w.Live, len(doc.Stacks), *doc.Judged)
 	}
 	if s := doc.Stacks[0]; s.Resident == nil || *s.Resident != 7 || s.Calls != 3 {
-		t.Errorf("the figures of the judgement are not told: %+v", s)
+		t.Errorf("the figures of the judgment are missing: %+v", s)
 	}
 }
 
-// TestRecordingOfManyStacks wants the small ones told together, and one that a
-// finding names by itself, however small.
+// TestRecordingOfManyStacks checks that the small ones are summed, and one that a
+// finding names is separate, however small.
 func TestRecordingOfManyStacks(t *testing.T) {
 	var lines []string
 	var first, second []string
@@ -132,18 +133,18 @@ func TestRecordingOfManyStacks(t *testing.T) {
 	lines = append(lines, fmt.Sprintf(`{"mark":{"at_seconds":1,"stacks":[%s]}}`, strings.Join(first, ",")), fmt.Sprintf(`{"mark":{"at_seconds":2,"stacks":[%s]}}`, strings.Join(second, ",")),
 		`{"document":{"duration_seconds":1.5,"stacks":[],"findings":[{"kind":"mmap-leak","severity":"problem","title":"x","evidence":{"stacks":[3]}}]}}`)
 	r := recorded(t, lines...)
-	doc, w := answer[recordingDoc](t, r, "recording", ""), answer[windowDoc](t, r, "window", "")
+	doc, w := answer[page.Recording](t, r, "recording", ""), answer[page.Window](t, r, "window", "")
 	if len(doc.Stacks) != mostStacks || doc.Others != n-mostStacks || len(w.Stacks) != mostStacks+1 || doc.Stacks[0].ID != n {
 		t.Fatalf("%d stacks and %d others, the largest %d", len(doc.Stacks), doc.Others, doc.Stacks[0].ID)
 	}
 	if s := doc.Stacks[mostStacks-1]; s.ID != 3 || !s.Grows {
-		t.Errorf("the stack of the finding is not told: %+v", s)
+		t.Errorf("the stack of the finding is missing: %+v", s)
 	}
 	for c, want := range []float64{n * (n + 1) / 2 * 10, n*(n+1)/2*10 + n/2*(n/2+1)*10} {
 		var all, pieces float64
 		for i := range w.Stacks {
-			all += w.Stacks[i].at(c).bytes
-			pieces += w.Stacks[i].at(c).count
+			all += heldAt(&w.Stacks[i], c).bytes
+			pieces += heldAt(&w.Stacks[i], c).count
 		}
 		if all != want || w.Live[c] != want || pieces != float64(n+c*n/2) {
 			t.Errorf("column %d: %v and %v bytes in %v pieces, want %v", c, all, w.Live[c], pieces, want)
@@ -151,7 +152,7 @@ func TestRecordingOfManyStacks(t *testing.T) {
 	}
 }
 
-// TestRecordingOfManyMoments wants the ends, the highest totals and the highest
+// TestRecordingOfManyMoments checks for the ends, the highest totals and the highest
 // resident memory in the overview, and all moments in a narrow window.
 func TestRecordingOfManyMoments(t *testing.T) {
 	const n, mapped, resident = 50_000, 31_337, 777
@@ -167,7 +168,7 @@ func TestRecordingOfManyMoments(t *testing.T) {
 		lines = append(lines, fmt.Sprintf(`{"mark":{"at_seconds":%d,"rss_bytes":%d,"stacks":[{"id":0,"live_bytes":%d,"live_count":1}]}}`, k, rss, live))
 	}
 	r := recorded(t, lines...)
-	w := answer[windowDoc](t, r, "window", "")
+	w := answer[page.Window](t, r, "window", "")
 	if len(w.Moment) > mostMoments || !slices.IsSorted(w.Moment) || w.Moment[0] != 0 {
 		t.Fatalf("%d moments from %d", len(w.Moment), w.Moment[0])
 	}
@@ -179,8 +180,8 @@ func TestRecordingOfManyMoments(t *testing.T) {
 	if slices.Max(w.Live) != 7000 || slices.Max(w.RSS) != 5000 {
 		t.Errorf("the highest are %v and %v", slices.Max(w.Live), slices.Max(w.RSS))
 	}
-	near := answer[windowDoc](t, r, "window", "from=31000&to=31999")
-	if len(near.Moment) != 1000 || near.Live[mapped-31000] != 7000 || near.Stacks[0].at(mapped-31000).bytes != 7000 {
+	near := answer[page.Window](t, r, "window", "from=31000&to=31999")
+	if len(near.Moment) != 1000 || near.Live[mapped-31000] != 7000 || heldAt(&near.Stacks[0], mapped-31000).bytes != 7000 {
 		t.Errorf("%d moments, %v", len(near.Moment), near.Live[mapped-31000])
 	}
 }
@@ -190,7 +191,7 @@ func TestRecordingOfAnotherMind(t *testing.T) {
 	deep := `{"stack":{"id":9,"frames":[` + strings.Repeat(`{"function":"f"},`, 99_999) + `{}]}}`
 	for name, lines := range map[string][]string{
 		"nothing":            {},
-		"a judgement":        {`{"document":{"stacks":[{"id":1,"live_bytes":5}]}}`},
+		"a judgment":         {`{"document":{"stacks":[{"id":1,"live_bytes":5}]}}`},
 		"an empty mark":      {`{"mark":{}}`},
 		"unknown ids":        {`{"mark":{"stacks":[{"id":77,"live_bytes":5},{"id":-3,"live_bytes":5},{"id":77,"live_bytes":6}]}}`},
 		"negative bytes":     {`{"mark":{"stacks":[{"id":1,"live_bytes":-5,"live_count":-9223372036854775808}]}}`},
@@ -204,7 +205,7 @@ func TestRecordingOfAnotherMind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := recorded(t, lines...)
-			doc, w := answer[recordingDoc](t, r, "recording", ""), answer[windowDoc](t, r, "window", "")
+			doc, w := answer[page.Recording](t, r, "recording", ""), answer[page.Window](t, r, "window", "")
 			if len(w.Moment) != doc.Moments || len(w.Stacks) != len(doc.Stacks)+1 || len(w.Owners) != len(doc.Owners) {
 				t.Errorf("%d of %d moments, %d of %d stacks", len(w.Moment), doc.Moments, len(w.Stacks), len(doc.Stacks))
 			}
@@ -225,21 +226,21 @@ func TestRecordingOfAnotherMind(t *testing.T) {
 	}
 }
 
-func TestRecordingTellsOwners(t *testing.T) {
+func TestRecordingNamesOwners(t *testing.T) {
 	r := recorded(t, `{"mark":{"at_seconds":1,"gpu":[{"owner":"NCCL","memory":"device","live_bytes":64,"live_count":1}]}}`, `{"mark":{"at_seconds":2,"gpu":[{"owner":"cuBLAS","memory":"device","live_bytes":32,"live_count":2}]}}`,
 		`{"document":{"duration_seconds":3,"stacks":[],"findings":[],"gpu":{"owners":[{"owner":"cuBLAS","memory":"device","live_bytes":40,"live_count":3}],"stacks":[{"id":4,"live_bytes":40,"owner":"cuBLAS","memory":"device","frames":[{"function":"cuMemAlloc_v2","object":"/usr/lib/libcuda.so.1"},{"function":"make","file":"/srv/a.py","line":7}]}]}}}`)
-	doc, w := answer[recordingDoc](t, r, "recording", ""), answer[windowDoc](t, r, "window", "")
+	doc, w := answer[page.Recording](t, r, "recording", ""), answer[page.Window](t, r, "window", "")
 	want := map[string][]float64{"NCCL": {64, 64, 0}, "cuBLAS": {0, 32, 40}}
 	for i, o := range doc.Owners {
 		for c, v := range want[o.Owner] {
-			if got := w.Owners[i].at(c).bytes; got != v {
+			if got := heldAt(&w.Owners[i], c).bytes; got != v {
 				t.Errorf("%s holds %v in column %d, want %v", o.Owner, got, c, v)
 			}
 		}
 		delete(want, o.Owner)
 	}
 	if len(want) > 0 || len(doc.GPU) != 1 || doc.GPU[0].Label != "a.py:7 make" {
-		t.Errorf("owners %v are not told, stacks are %+v", want, doc.GPU)
+		t.Errorf("owners %v are missing, stacks are %+v", want, doc.GPU)
 	}
 }
 

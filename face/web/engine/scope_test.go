@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"strandline/face/api/page"
 	"strandline/torch/snapshot"
 	"strandline/torch/tile"
 	"strandline/torch/timeline"
@@ -23,7 +24,7 @@ func TestScopes(t *testing.T) {
 		{Name: "step 1", Time: 100}, {Name: "step 1", Time: 140, End: true}, {Name: "step 2", Time: 150}, {Name: "forward", Time: 160},
 	}
 	h := tile.NewHistory(timeline.New(s, s.Devices()[0]))
-	want := []scope{{"step 1", "steps", 0, 3, false}, {"step 2", "steps", 5, 9, true}, {"forward", "notes", 6, 9, true}}
+	want := []page.Scope{{Name: "step 1", Lane: "steps", From: 0, To: 3, Open: false}, {Name: "step 2", Lane: "steps", From: 5, To: 9, Open: true}, {Name: "forward", Lane: "notes", From: 6, To: 9, Open: true}}
 	if got := scopesOf(h); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

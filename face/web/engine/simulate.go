@@ -8,32 +8,12 @@ import (
 	"slices"
 	"strconv"
 
+	"strandline/face/api/page"
 	"strandline/stack"
 	"strandline/torch/allocator"
 	"strandline/torch/replay"
 	"strandline/units"
 )
-
-// replayDoc is what came of a device's history under its own settings, with the
-// names of `simulate --json`.
-type replayDoc struct {
-	Events     int        `json:"events"`
-	Settings   string     `json:"settings"`
-	Exact      bool       `json:"exact"`
-	Lost       bool       `json:"lost"`             // nothing can be simulated
-	Difference *string    `json:"first_difference"` // in words
-	Calls      reproduced `json:"driver_calls"`
-	Segments   reproduced `json:"segments"`
-	Capacity   *int64     `json:"capacity"` // that an out-of-memory error or a limit shows
-	Assumed    []string   `json:"assumed"`
-	Held       *string    `json:"held"` // what is not laid out anew
-	Try        []string   `json:"try"`  // settings to begin with
-}
-
-type reproduced struct {
-	Recorded   int `json:"recorded"`
-	Reproduced int `json:"reproduced"`
-}
 
 // replayable is the device that is asked for, with its replay.
 func (q *question) replayable() (*replay.Result, error) {
@@ -45,9 +25,14 @@ func (q *question) replayable() (*replay.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	return d.replayable()
+}
+
+// replayable is the replay of the device's history.
+func (d *device) replayable() (*replay.Result, error) {
 	switch r := d.replayed.Load(); {
 	case r == nil:
-		return nil, &refusal{409, "the history is not replayed yet"}
+		return nil, &refusal{409, "the history has not been replayed yet"}
 	case r.exact == nil:
 		return nil, absent("there is nothing to replay: %s", r.why)
 	default:
@@ -60,10 +45,14 @@ func (q *question) replayed() (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	return replayOf(x), nil
+}
+
+func replayOf(x *replay.Result) page.Replay {
 	as := x.Assumed()
-	doc := replayDoc{
+	doc := page.Replay{
 		Events: x.Trace.Len(), Settings: x.Settings.Changed(), Exact: x.Difference == nil, Lost: x.Lost,
-		Calls: reproduced{x.Calls, x.CallsMet}, Segments: reproduced{x.Segments, x.SegmentsMet},
+		Calls: page.Reproduced{Recorded: x.Calls, Reproduced: x.CallsMet}, Segments: page.Reproduced{Recorded: x.Segments, Reproduced: x.SegmentsMet},
 		Capacity: as.Room(), Assumed: as.Notes, Try: []string{},
 	}
 	if x.Difference != nil {
@@ -78,35 +67,10 @@ func (q *question) replayed() (any, error) {
 			doc.Try = append(doc.Try, conf)
 		}
 	}
-	return doc, nil
+	return doc
 }
 
-// outcomeDoc is what came of a run, with the names of `simulate --json`.
-type outcomeDoc struct {
-	Settings  string      `json:"settings"` // as they are understood
-	Notes     []string    `json:"notes"`
-	Capacity  *int64      `json:"capacity_bytes"`
-	Limit     *int64      `json:"memory_limit_bytes"`
-	Reserved  int64       `json:"peak_reserved_bytes"`
-	Allocated int64       `json:"peak_allocated_bytes"`
-	Stranded  int64       `json:"peak_stranded_bytes"`
-	OOM       *refusedDoc `json:"oom"`
-	OOMs      int64       `json:"ooms"`
-	Calls     int64       `json:"driver_calls"`
-	CostMS    float64     `json:"driver_ms_estimate"`
-	Retries   int64       `json:"alloc_retries"`
-}
-
-type refusedDoc struct {
-	Event    int       `json:"event"`
-	Bytes    int64     `json:"bytes"`
-	Reserved int64     `json:"reserved_bytes"`
-	Active   int64     `json:"active_bytes"`
-	Site     *frameDoc `json:"site"`
-	Recorded bool      `json:"recorded"`
-}
-
-// scenario is what is asked for: settings, and what is different beside them.
+// scenario returns the requested scenario: settings, and other differences.
 func (q *question) scenario(x *replay.Result) (sc replay.Scenario, notes []string, err error) {
 	if x.Lost {
 		return sc, nil, absent("device %d cannot be simulated: %v", x.Device, x.Difference)
@@ -137,9 +101,9 @@ func (q *question) scenario(x *replay.Result) (sc replay.Scenario, notes []strin
 		if len(sc.Empty) == 0 {
 			return sc, nil, wrong("%s is never reached: the history is shorter", policy)
 		}
-		note := "calls of empty_cache that are added: " + units.Count(int64(len(sc.Empty)))
+		note := "calls of empty_cache added: " + units.Count(int64(len(sc.Empty)))
 		if what != "" {
-			note += "; steps are told by: " + what
+			note += "; steps are found by: " + what
 		}
 		notes = append(notes, note)
 	}
@@ -166,15 +130,15 @@ func (q *question) bounds(x *replay.Result, sc *replay.Scenario) (err error) {
 	share, err := strconv.ParseFloat(text, 64)
 	switch {
 	case err != nil || !(share > 0 && share <= 1):
-		return wrong("fraction: %q is no share above 0 and up to 1", text)
+		return wrong("fraction: %q is not a share above 0 and up to 1", text)
 	case sc.Capacity == 0:
-		return wrong("the fraction is a share of the capacity: give the capacity, too")
+		return wrong("the fraction is a share of the capacity: give the capacity too")
 	}
 	sc.Limit = int64(share * float64(sc.Capacity))
 	return nil
 }
 
-// mostLooks is how many places of a run's course one answer tells.
+// mostLooks is the largest number of points of a run's course in one answer.
 const mostLooks = 1 << 14
 
 // looks are n events evenly over those that are asked for.
@@ -205,7 +169,7 @@ func (q *question) looks(events int) ([]int, error) {
 	return out, nil
 }
 
-// simulate runs the history under other settings, and tells the course of memory.
+// simulate runs the history under other settings, and returns the course of memory.
 func (q *question) simulate() (any, error) {
 	x, err := q.replayable()
 	if err != nil {
@@ -234,7 +198,7 @@ func (q *question) simulate() (any, error) {
 }
 
 // withWorst adds the moment at which most was stranded to looks around it, that
-// their course reaches the figure that is told of the run.
+// their course reaches the figure that is reported for the run.
 func withWorst(looks []replay.Sample, worst replay.Sample) []replay.Sample {
 	at, there := slices.BinarySearchFunc(looks, worst.Event, func(s replay.Sample, event int) int { return cmp.Compare(s.Event, event) })
 	if worst.Stranded == 0 || there || at == 0 || at == len(looks) {
@@ -243,14 +207,14 @@ func withWorst(looks []replay.Sample, worst replay.Sample) []replay.Sample {
 	return slices.Insert(looks, at, worst)
 }
 
-func newOutcomeDoc(x *replay.Result, sc *replay.Scenario, o *replay.Outcome, notes []string) outcomeDoc {
-	doc := outcomeDoc{
+func newOutcomeDoc(x *replay.Result, sc *replay.Scenario, o *replay.Outcome, notes []string) page.Outcome {
+	doc := page.Outcome{
 		Settings: sc.Settings.Changed(), Notes: notes, Capacity: bound(sc.Capacity), Limit: bound(sc.Limit),
 		Reserved: o.ReservedPeak, Allocated: o.AllocatedPeak, Stranded: o.Stranded,
 		OOMs: o.OOMs, Calls: o.DriverCalls(), CostMS: replay.Cost(&o.Stats), Retries: o.Retries,
 	}
 	if f := o.OOM; f != nil {
-		doc.OOM = &refusedDoc{f.Event, f.Size, f.Reserved, f.Active, nil, f.Recorded}
+		doc.OOM = &page.Refused{Event: f.Event, Bytes: f.Size, Reserved: f.Reserved, Active: f.Active, Site: nil, Recorded: f.Recorded}
 		if site := x.Snap.Stacks.Site(f.Stack); site != (stack.Site{}) {
 			at := newFrameDoc(site)
 			doc.OOM.Site = &at
@@ -259,8 +223,8 @@ func newOutcomeDoc(x *replay.Result, sc *replay.Scenario, o *replay.Outcome, not
 	return doc
 }
 
-// search runs the settings that are worth a try, the file's own among them, and
-// tells what came of them, the best first.
+// search runs the settings that may help, the file's own among them, and
+// returns the results, the best first.
 func (q *question) search() (any, error) {
 	x, err := q.replayable()
 	if err != nil {
@@ -285,13 +249,13 @@ func (q *question) search() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	runs := []outcomeDoc{}
+	runs := []page.Outcome{}
 	for _, i := range replay.Rank([][]replay.Outcome{outcomes}) {
 		doc := newOutcomeDoc(x, &scenarios[i], &outcomes[i], scenarios[i].Idle())
 		doc.Settings = choices[i].Conf
 		runs = append(runs, doc)
 	}
-	return map[string][]outcomeDoc{"runs": runs}, nil
+	return page.Runs{Runs: runs}, nil
 }
 
 // fits is the least capacity with which a run does not run out of memory.
@@ -309,7 +273,7 @@ func (q *question) fits() (any, error) {
 	}
 	defer q.e.rest()
 	n, err := x.Smallest(q.ctx, sc)
-	return map[string]*int64{"smallest_capacity_bytes": bound(n)}, err
+	return page.Fits{Smallest: bound(n)}, err
 }
 
 func bound(n int64) *int64 {
@@ -320,7 +284,7 @@ func bound(n int64) *int64 {
 }
 
 // turn waits until no other run is under way: one at a time leaves the other
-// processors to what is looked at meanwhile. Before, it refuses what Ask would
+// processors to other questions meanwhile. Before that, it refuses what Ask would
 // refuse after the run.
 func (q *question) turn() error {
 	if err := q.unused(); err != nil {
@@ -337,7 +301,7 @@ func (q *question) turn() error {
 func (e *Engine) rest() { <-e.running }
 
 // encodeRun writes a run: a header, its arrays, and the rest of it as JSON.
-func encodeRun(doc *outcomeDoc, o *replay.Outcome) ([]byte, error) {
+func encodeRun(doc *page.Outcome, o *replay.Outcome) ([]byte, error) {
 	text, err := json.Marshal(doc)
 	if err != nil {
 		return nil, err

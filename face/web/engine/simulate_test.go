@@ -11,13 +11,14 @@ import (
 	"strings"
 	"testing"
 
+	"strandline/face/api/page"
 	"strandline/face/report"
 	"strandline/torch/replay"
 )
 
 // run is an answer to simulate, taken apart.
 type run struct {
-	outcomeDoc
+	page.Outcome
 	steps []replay.Step
 	looks []replay.Sample
 }
@@ -57,14 +58,14 @@ func simulated(t *testing.T, e *Engine, what string) (out run) {
 	if len(b) != at+text {
 		t.Fatalf("%s: %d bytes, want %d", what, len(b), at+text)
 	}
-	if err := json.Unmarshal(b[at:], &out.outcomeDoc); err != nil {
+	if err := json.Unmarshal(b[at:], &out.Outcome); err != nil {
 		t.Fatal(err)
 	}
 	return out
 }
 
-// TestSameAsSimulate wants what `simulate --json` states of runs, and the course
-// of memory to fit to it.
+// TestSameAsSimulate checks that runs are as `simulate --json` states them, and that
+// the course of memory agrees.
 func TestSameAsSimulate(t *testing.T) {
 	under := func(conf string, change func(*replay.Result, *replay.Scenario)) func(*replay.Result) replay.Scenario {
 		return func(x *replay.Result) (sc replay.Scenario) {
@@ -104,7 +105,7 @@ func TestSameAsSimulate(t *testing.T) {
 		want := doc.Runs[0].Devices[0]
 		if got.Reserved != want.Reserved || got.Allocated != want.Allocated || got.Stranded != want.Stranded || got.Calls != want.Calls ||
 			got.OOMs != want.OOMs || got.Retries != want.Retries || got.CostMS != want.CostMS || (got.OOM != nil) != (want.OOM != nil) {
-			t.Errorf("%s: %+v, want %+v", name, got.outcomeDoc, want)
+			t.Errorf("%s: %+v, want %+v", name, got.Outcome, want)
 		}
 		if want.OOM != nil && (got.OOM.Event != want.OOM.Event || got.OOM.Bytes != want.OOM.Bytes || got.OOM.Site.File != *want.OOM.Site.File) {
 			t.Errorf("%s: out of memory %+v, want %+v", name, got.OOM, want.OOM)
@@ -139,12 +140,12 @@ func TestSameAsSimulate(t *testing.T) {
 	}
 }
 
-// TestRecordedRun wants the curve of the recorded run to be the recorded one.
+// TestRecordedRun checks that the curve of the recorded run is the recorded one.
 func TestRecordedRun(t *testing.T) {
 	e := example(t, "out-of-memory/oom.pickle")
 	h := e.files[0].devices[0].requested.h
 	for _, s := range simulated(t, e, "simulate?recorded=1").steps {
-		if s.Event >= 0 && h.Reserved(s.Event) > s.Reserved { // a request may take several events, the run tells its end
+		if s.Event >= 0 && h.Reserved(s.Event) > s.Reserved { // a request may take several events, the run records its end
 			t.Errorf("after event %d %d bytes are reserved, recorded are %d", s.Event, s.Reserved, h.Reserved(s.Event))
 		}
 	}
@@ -152,15 +153,15 @@ func TestRecordedRun(t *testing.T) {
 
 func TestReplay(t *testing.T) {
 	e := example(t, "out-of-memory/oom.pickle")
-	doc := read[replayDoc](t, e, "replay")
-	if !doc.Exact || doc.Lost || doc.Difference != nil || doc.Calls.Recorded == 0 || doc.Calls != (reproduced{doc.Calls.Recorded, doc.Calls.Recorded}) || doc.Capacity == nil {
+	doc := read[page.Replay](t, e, "replay")
+	if !doc.Exact || doc.Lost || doc.Difference != nil || doc.Calls.Recorded == 0 || doc.Calls != (page.Reproduced{Recorded: doc.Calls.Recorded, Reproduced: doc.Calls.Recorded}) || doc.Capacity == nil {
 		t.Errorf("%+v", doc)
 	}
 	if fmt.Sprint(doc.Try) != "[expandable_segments:True]" {
 		t.Errorf("to be tried: %v", doc.Try)
 	}
-	runs := read[map[string][]outcomeDoc](t, e, "search")["runs"]
-	own := slices.IndexFunc(runs, func(r outcomeDoc) bool { return r.Settings == "" })
+	runs := read[map[string][]page.Outcome](t, e, "search")["runs"]
+	own := slices.IndexFunc(runs, func(r page.Outcome) bool { return r.Settings == "" })
 	if len(runs) < 10 || runs[0].Settings != "expandable_segments:True" || runs[0].OOM != nil || *runs[0].Capacity != *doc.Capacity || own < 0 || runs[own].OOM == nil {
 		t.Errorf("%d runs, the best is %+v; the file's own is number %d", len(runs), runs[0], own)
 	}
@@ -182,8 +183,8 @@ func TestRunsRefused(t *testing.T) {
 		"simulate?set=backend:cudaMallocAsync": "the driver manages memory then",
 		"simulate?capacity=lots":               "capacity: size",
 		"simulate?capacity=0":                  "more than 0 bytes",
-		"simulate?fraction=0.5":                "give the capacity, too",
-		"simulate?capacity=4GiB&fraction=2":    "no share above 0",
+		"simulate?fraction=0.5":                "give the capacity too",
+		"simulate?capacity=4GiB&fraction=2":    "not a share above 0",
 		"simulate?empty=never":                 "is not a policy",
 		"simulate?empty=every%3D9999999events": "never reached",
 		"simulate?n=999999":                    "n is",

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"strandline/face/api/page"
 	"strandline/stack"
 	"strandline/torch/tile"
 )
@@ -11,39 +12,8 @@ import (
 // mostRows is how many rows of a table the page gets unless it asks for more.
 const mostRows = 200
 
-type row struct {
-	Key     string `json:"key"`
-	Group   int    `json:"group"`
-	Bytes   int64  `json:"bytes"`
-	Count   int    `json:"count"`
-	Kept    int64  `json:"kept"`
-	Freed   int64  `json:"freed"`
-	Pending int64  `json:"pending"`
-	Peak    int64  `json:"peak"`
-}
-
-type more struct {
-	Groups int   `json:"groups"`
-	Bytes  int64 `json:"bytes"`
-	Count  int   `json:"count"`
-}
-
-type atDoc struct {
-	Event     int   `json:"event"`
-	Live      int64 `json:"live"`
-	Requested int64 `json:"requested"`
-	Reserved  int64 `json:"reserved"`
-	Count     int   `json:"count"`
-	table
-}
-
-type table struct {
-	Rows []row `json:"rows"`
-	More more  `json:"more"`
-}
-
-func newTable(b *tile.Bands, sums []tile.Sum, limit int) table {
-	t := table{Rows: []row{}}
+func newTable(b *tile.Bands, sums []tile.Sum, limit int) page.Table {
+	t := page.Table{Rows: []page.Row{}}
 	for i, s := range sums {
 		if i >= limit {
 			t.More.Groups++
@@ -52,7 +22,7 @@ func newTable(b *tile.Bands, sums []tile.Sum, limit int) table {
 			continue
 		}
 		g := &b.Groups[s.Group]
-		t.Rows = append(t.Rows, row{g.Key.String(), s.Group, s.Bytes, s.Count, s.Kept, s.Bytes - s.Kept - s.Pending, s.Pending, g.Peak})
+		t.Rows = append(t.Rows, page.Row{Key: g.Key.String(), Group: s.Group, Bytes: s.Bytes, Count: s.Count, Kept: s.Kept, Freed: s.Bytes - s.Kept - s.Pending, Pending: s.Pending, Peak: g.Peak})
 	}
 	return t
 }
@@ -72,7 +42,7 @@ func (q *question) at() (any, error) {
 		return nil, err
 	}
 	sums := b.Live(k)
-	doc := atDoc{Event: k, Live: d.h.Live(k), Requested: d.requested.h.Live(k), Reserved: d.h.Reserved(k), table: newTable(b, sums, limit)}
+	doc := page.At{Event: k, Live: d.h.Live(k), Requested: d.requested.h.Live(k), Reserved: d.h.Reserved(k), Table: newTable(b, sums, limit)}
 	for _, s := range sums {
 		doc.Count += s.Count
 	}
@@ -90,14 +60,6 @@ func (q *question) stretch(d *measured) (from, to int, err error) {
 	return
 }
 
-type rangeDoc struct {
-	From  int   `json:"from"`
-	To    int   `json:"to"`
-	Bytes int64 `json:"bytes"`
-	Count int   `json:"count"`
-	table
-}
-
 func (q *question) between() (any, error) {
 	d, b, err := q.grouped()
 	if err != nil {
@@ -112,7 +74,7 @@ func (q *question) between() (any, error) {
 		return nil, err
 	}
 	sums := b.Made(from, to)
-	doc := rangeDoc{From: from, To: to, table: newTable(b, sums, limit)}
+	doc := page.Range{From: from, To: to, Table: newTable(b, sums, limit)}
 	for _, s := range sums {
 		doc.Bytes += s.Bytes
 		doc.Count += s.Count
@@ -120,32 +82,8 @@ func (q *question) between() (any, error) {
 	return doc, nil
 }
 
-type diffRow struct {
-	Key   string `json:"key"`
-	Group int    `json:"group"`
-	A     int64  `json:"a"`
-	B     int64  `json:"b"`
-	Bytes int64  `json:"bytes"`
-	Count int    `json:"count"`
-}
-
-type diffDoc struct {
-	A    int64     `json:"a"`
-	B    int64     `json:"b"`
-	Rows []diffRow `json:"rows"`
-	More more      `json:"more"`
-}
-
 func (q *question) diff() (any, error) {
-	d, b, err := q.grouped()
-	if err != nil {
-		return nil, err
-	}
-	from, err := q.moment(d, "a")
-	if err != nil {
-		return nil, err
-	}
-	to, err := q.moment(d, "b")
+	d, b, from, to, err := q.twoMoments()
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +91,7 @@ func (q *question) diff() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc := diffDoc{A: d.h.Live(from), B: d.h.Live(to), Rows: []diffRow{}}
+	doc := page.Diff{A: d.h.Live(from), B: d.h.Live(to), Rows: []page.DiffRow{}}
 	for i, c := range b.Changes(from, to) {
 		if i >= limit {
 			doc.More.Groups++
@@ -161,13 +99,9 @@ func (q *question) diff() (any, error) {
 			doc.More.Count += c.Count
 			continue
 		}
-		doc.Rows = append(doc.Rows, diffRow{b.Groups[c.Group].Key.String(), c.Group, c.A, c.B, c.Bytes(), c.Count})
+		doc.Rows = append(doc.Rows, page.DiffRow{Key: b.Groups[c.Group].Key.String(), Group: c.Group, A: c.A, B: c.B, Bytes: c.Bytes(), Count: c.Count})
 	}
 	return doc, nil
-}
-
-type keysDoc struct {
-	Keys []string `json:"keys"`
 }
 
 func (q *question) find() (any, error) {
@@ -181,7 +115,7 @@ func (q *question) find() (any, error) {
 		return nil, wrong("%s", err)
 	}
 	allocs := allocsLike(d.h, b, re, strings.HasPrefix(strings.ToLower(text), "0x"))
-	doc := keysDoc{Keys: []string{}}
+	doc := page.Keys{Keys: []string{}}
 	for i := range b.Groups {
 		g := &b.Groups[i]
 		if allocs[i] || re.MatchString(g.Label) || g.HasSite && (re.MatchString(g.Site.File) || re.MatchString(g.Site.Function)) {
@@ -212,21 +146,6 @@ func allocsLike(h *tile.History, b *tile.Bands, re *regexp.Regexp, addresses boo
 	return groups
 }
 
-type flameDoc struct {
-	Bytes   int64      `json:"bytes"`
-	Count   int        `json:"count"`
-	Frames  []frameDoc `json:"frames"`
-	Nodes   nodesDoc   `json:"nodes"`
-	LeftOut int        `json:"left_out"`
-}
-
-type nodesDoc struct {
-	Frame  []int   `json:"frame"`
-	Parent []int   `json:"parent"`
-	Bytes  []int64 `json:"bytes"`
-	Count  []int   `json:"count"`
-}
-
 func (q *question) flame() (any, error) {
 	_, d, err := q.dev()
 	if err != nil {
@@ -252,8 +171,8 @@ func (q *question) flame() (any, error) {
 	return newFlameDoc(d.h.Snap.Stacks, tile.FlameOf(d.h.Snap.Stacks, sums)), nil
 }
 
-func newFlameDoc(t *stack.Table, f tile.Flame) flameDoc {
-	doc := flameDoc{Bytes: f.Nodes[0].Bytes, Count: f.Nodes[0].Count, Frames: []frameDoc{}, LeftOut: f.LeftOut}
+func newFlameDoc(t *stack.Table, f tile.Flame) page.Flame {
+	doc := page.Flame{Bytes: f.Nodes[0].Bytes, Count: f.Nodes[0].Count, Frames: []page.Frame{}, LeftOut: f.LeftOut}
 	index := map[int]int{}
 	for _, n := range f.Nodes {
 		frame := n.Frame
@@ -274,23 +193,20 @@ func newFlameDoc(t *stack.Table, f tile.Flame) flameDoc {
 	return doc
 }
 
-type frameDoc struct {
-	stack.Frame
-	Origin string `json:"origin"`
-}
-
 var origins = map[stack.Origin]string{
 	stack.Own: "own", stack.Torch: "torch", stack.Library: "library", stack.Generated: "generated", stack.Native: "native",
 }
 
-func newFrameDoc(f stack.Frame) frameDoc { return frameDoc{f, origins[stack.OriginOf(f)]} }
+func newFrameDoc(f stack.Frame) page.Frame {
+	return page.Frame{Frame: f, Origin: origins[stack.OriginOf(f)]}
+}
 
-// framesOf is a stack, nil if nobody recorded it.
-func framesOf(t *stack.Table, id stack.ID) []frameDoc {
+// framesOf returns the frames of a stack, nil if it was not recorded.
+func framesOf(t *stack.Table, id stack.ID) []page.Frame {
 	if id == stack.None {
 		return nil
 	}
-	out := []frameDoc{}
+	out := []page.Frame{}
 	for _, f := range t.Short(id) {
 		out = append(out, newFrameDoc(f))
 	}

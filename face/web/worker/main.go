@@ -29,28 +29,28 @@ func main() {
 	debug.SetMemoryLimit(3 << 30) // a program in a browser has 4 GiB
 	w := worker{asked: map[int]context.CancelFunc{}, ready: make(chan struct{})}
 	js.Global().Set("onmessage", js.FuncOf(func(_ js.Value, args []js.Value) any {
-		w.hear(args[0].Get("data"))
+		w.receive(args[0].Get("data"))
 		return nil
 	}))
 	post(map[string]any{"ready": true})
 	select {}
 }
 
-// An asker is the engine of what was handed over.
+// An asker is the engine of the files that were handed over.
 type asker interface {
 	Ask(ctx context.Context, name string, params url.Values) engine.Answer
 }
 
-// A worker is the engine and what it is asked. All of it runs on one thread.
+// A worker is the engine and its pending questions. All of it runs on one thread.
 type worker struct {
-	asker asker
-	ready chan struct{} // closed once there is an asker
-	asked map[int]context.CancelFunc
-	heard time.Time // of the last question
+	asker     asker
+	ready     chan struct{} // closed once there is an asker
+	asked     map[int]context.CancelFunc
+	lastAsked time.Time // of the last question
 }
 
-// hear takes a message. What may take long goes on behind it.
-func (w *worker) hear(m js.Value) {
+// receive handles a message. What may take long runs in the background.
+func (w *worker) receive(m js.Value) {
 	if files := m.Get("files"); !files.IsUndefined() {
 		if m.Get("recording").Truthy() {
 			go w.loadRecording(files.Index(0), m.Get("paths").Index(0).String())
@@ -68,7 +68,7 @@ func (w *worker) hear(m js.Value) {
 		ctx, stop := context.WithCancel(context.Background())
 		ctx = &polite{Context: ctx, rested: time.Now()}
 		w.asked[id] = stop
-		w.heard = time.Now()
+		w.lastAsked = time.Now()
 		go w.answer(ctx, id, name.String(), m.Get("query").String())
 	} else if stop := w.asked[id]; stop != nil {
 		stop()
@@ -77,7 +77,7 @@ func (w *worker) hear(m js.Value) {
 
 func load(e *engine.Engine) {
 	err := e.Load(context.Background())
-	if errors.Is(err, engine.ErrNothing) { // what is wrong with single files stands in the session
+	if errors.Is(err, engine.ErrNothing) { // problems with single files are in the session
 		post(map[string]any{"problem": err.Error()})
 	}
 }
@@ -115,7 +115,7 @@ func (w *worker) answer(ctx context.Context, id int, name, query string) {
 	<-w.ready
 	a := w.asker.Ask(ctx, name, params)
 	if ctx.Err() != nil {
-		return // nobody waits for it
+		return // no one waits for it
 	}
 	body := js.Global().Get("Uint8Array").New(len(a.Body))
 	js.CopyBytesToJS(body, a.Body)
@@ -134,14 +134,14 @@ func (w *worker) pause() {
 	const moment, most = 15 * time.Millisecond, 250 * time.Millisecond
 	for began := time.Now(); ; {
 		time.Sleep(moment)
-		if time.Since(w.heard) > moment || time.Since(began) > most {
+		if time.Since(w.lastAsked) > moment || time.Since(began) > most {
 			return
 		}
 	}
 }
 
 // A polite context lets messages in when it is asked whether it has ended: so a
-// long answer, such as runs under other settings, can be given up, and short
+// long answer, such as runs under other settings, can be abandoned, and short
 // ones do not wait for it.
 type polite struct {
 	context.Context

@@ -23,7 +23,7 @@ type result struct {
 }
 
 // pieceSize is small enough for progress to be seen, and large enough for the
-// ways between two pieces to cost nothing.
+// overhead between two pieces to be negligible.
 const pieceSize = 2 << 20
 
 // ahead asks for the next piece.

@@ -1,7 +1,7 @@
 // The allocator's state after one event: every segment and block to one scale.
 
 import { fresh, json, Latest, link, url } from "../base/ask.ts";
-import { fill, h } from "../base/dom.ts";
+import { fill, h, placeTip } from "../base/dom.ts";
 import { bytes, count, plural } from "../base/format.ts";
 import type { Page } from "../page/page.ts";
 import type { Rail } from "../rail/rail.ts";
@@ -12,6 +12,7 @@ import { paint, type Spot, type View } from "./paint.ts";
 export class Allocator {
   private readonly asking = new Latest(30);
   private asked = "";
+  private of = ""; // file and device of the state
   private heap: Heap | null = null;
   private error = "";
   private readonly inspector: HeapInspector;
@@ -31,16 +32,30 @@ export class Allocator {
   }
 
   enter(): void {
-    this.inspector.show(this.heap);
+    this.inspector.show(this.of === this.shown ? this.heap : null);
+  }
+
+  private get shown(): string {
+    return `${this.page.f} ${this.page.d}`;
   }
 
   update(): void {
     const { page } = this;
-    if (!page.device || !page.bands) return fill(this.root);
+    if (!page.device || !page.bands) {
+      this.asking.cancel();
+      this.asked = "";
+      return fill(this.root);
+    }
     const params = { ...page.base, k: page.device.events === 0 ? -1 : page.k };
     const key = `${url("state", params)} ${page.file?.blocks}`; // once sizes are known, more of it is exact
     if (key !== this.asked) {
       this.asked = key;
+      if (this.of !== this.shown) {
+        this.heap = null; // one of another file would be wrong under this one's name
+        delete page.figures.heap;
+        fill(this.root);
+      }
+      this.of = this.shown;
       this.asking.ask(
         () => fresh<Heap>("state", params),
         (v) => {
@@ -173,8 +188,6 @@ export class Allocator {
       ...by.slice(0, 6).map((p) => h("div", {}, h("span", { class: `sw s${p.slot}` }), ` ${p.label} · ${bytes(p.bytes)}`)),
       ...(by.length > 6 ? [h("div", { class: "muted" }, `${count(by.length - 6)} more`)] : []),
     );
-    const x = e.clientX + 16 + t.offsetWidth > innerWidth ? e.clientX - t.offsetWidth - 12 : e.clientX + 16;
-    const y = e.clientY + 16 + t.offsetHeight > innerHeight ? e.clientY - t.offsetHeight - 10 : e.clientY + 16;
-    t.style.transform = `translate(${Math.max(4, x)}px,${Math.max(4, y)}px)`;
+    placeTip(t, e.clientX, e.clientY);
   }
 }

@@ -1,40 +1,13 @@
 // The allocator's state after one event, and its layout: segments on rows to one scale.
 
+import type { Blocks, Segment, State } from "../base/api.ts";
 import type { Group } from "../base/wire.ts";
 
-export interface Segment {
-  address: string;
-  size: number;
-  pool: string;
-  private: boolean;
-  stream: number | string;
-  type: string;
-  expandable: boolean;
-  first: number;
-  blocks: number;
-  releasable: number;
-  ranges: [number, number][]; // offsets of what is releasable
-  stranded: number;
-}
+export type { Segment };
 
-export interface Heap {
-  event: number;
-  exact: boolean;
-  notes: string[];
-  reserved: number;
-  allocated: number;
-  pending: number;
-  slack: number;
-  free: number;
-  releasable: number;
-  stranded: number;
-  segments: Segment[];
-  blocks: { offset: number[]; size: number[]; requested: number[]; state: string; alloc: number[]; group: number[] };
-  strands: { key: string; group: number; count: number; bytes: number }[];
-  changed: { address: string; size: number; action: string } | null;
-}
+/** The state with its groups, which a saved page holds apart from it. */
+export type Heap = Required<State> & { blocks: Required<Blocks> };
 
-/** A segment, or a part of one, on a row of text-like lines. */
 export interface Piece {
   segment: number;
   from: number; // bytes of the segment before this piece

@@ -1,38 +1,39 @@
 // The inspector beside the allocator's segments.
 
-import { json, Latest } from "../base/ask.ts";
 import { byId, fill, h } from "../base/dom.ts";
-import { bytes, count, percent, plural } from "../base/format.ts";
-import { actions } from "../base/names.ts";
+import { base, bytes, count, percent, plural } from "../base/format.ts";
+import { stackList } from "../base/stack.ts";
 import { row } from "../base/terms.ts";
-import type { Event } from "../base/wire.ts";
 import type { Page } from "../page/page.ts";
+import { EventList } from "./events.ts";
 import { pins, type Heap } from "./heap.ts";
 
-const around = 6; // events that are listed before and after the state's
 const mostPins = 30;
 const mostStrands = 10;
 
 export class HeapInspector {
-  private heap: Heap | null = null;
-  private readonly listing = new Latest(30);
-  private listed: { key: string; events: Event[] } = { key: "", events: [] };
+  private readonly events: EventList;
 
-  constructor(private readonly page: Page) {}
+  constructor(private readonly page: Page) {
+    this.events = new EventList(page);
+  }
 
   /** Shows a state, or nothing. */
   show(heap: Heap | null): void {
-    this.heap = heap;
     if (!heap) return fill(byId("inspector"));
     const { segment } = this.page.s;
+    const { top } = this.events;
     fill(
       byId("inspector"),
       sums(heap),
       segment === null ? [] : this.pinned(heap, segment),
       heap.strands.length ? this.strands(heap) : [],
-      this.events(heap),
+      this.takers(heap),
+      this.page.device!.events > 0 ? [h("h2", {}, "events"), this.events.root] : [],
       heap.notes.length ? [h("h2", {}, "notes"), heap.notes.map((n) => h("p", { class: "muted" }, n))] : [],
     );
+    this.events.top = top;
+    this.events.show(heap.event);
   }
 
   /** The pinned segment, and the blocks that keep it. */
@@ -50,6 +51,32 @@ export class HeapInspector {
       s.stranded > 0 ? h("p", {}, `${bytes(s.stranded)} cannot be returned because ${count(by.length)} ${one ? "block" : "blocks"} (${bytes(sum)}) ${one ? "is" : "are"} in use:`) : h("p", {}, `${count(by.length)} ${one ? "block" : "blocks"}, ${bytes(sum)} in use`),
       h("dl", { class: "names" }, by.slice(0, mostPins).map((p) => [h("dt", {}, h("button", { type: "button", class: "link", "data-key": `pin ${p.alloc}`, disabled: p.alloc < 0, onclick: () => this.follow(p.alloc) }, h("span", { class: `sw s${p.slot}` }), h("span", { class: "name" }, p.label))), h("dd", { "data-bytes": p.bytes }, bytes(p.bytes))])),
       ...(by.length > mostPins ? [h("p", { class: "muted" }, `${count(by.length - mostPins)} more`)] : []),
+      h("h2", {}, "taken from the driver at"),
+      stackList(s.stack, "No stack was recorded: the segment is older than the recording, or stacks were off."),
+    ];
+  }
+
+  /** Reserved memory by the line that made the allocator take it from the driver. */
+  private takers(heap: Heap): Node[] {
+    if (heap.takers.length === 0) return [];
+    const rest = heap.takers.slice(mostStrands);
+    const label = ({ site }: Heap["takers"][0]): string => (site ? `${base(site.file)}:${site.line} ${site.function}` : "stack not recorded");
+    return [
+      h("h2", {}, "who took it from the driver"),
+      h("div", { class: "shares", "aria-hidden": "true" }, heap.takers.map((t, i) => {
+        const part = h("i", { class: `sw s${i < 10 && t.site ? i : -1}`, title: `${label(t)}: ${bytes(t.bytes)}` });
+        part.style.flexGrow = String(t.bytes);
+        return part;
+      })),
+      h(
+        "dl",
+        { id: "takers", class: "names" },
+        heap.takers.slice(0, mostStrands).map((t, i) => [
+          h("dt", { title: t.site?.file }, h("span", { class: `sw s${t.site ? i : -1}` }), h("span", { class: "name" }, ` ${label(t)} × ${count(t.count)}`)),
+          h("dd", { "data-bytes": t.bytes, title: percent(t.bytes, heap.reserved) }, bytes(t.bytes)),
+        ]),
+      ),
+      ...(rest.length ? [h("p", { class: "muted" }, `${plural(rest.length, "more line")}, ${bytes(rest.reduce((n, t) => n + t.bytes, 0))}`)] : []),
     ];
   }
 
@@ -68,45 +95,6 @@ export class HeapInspector {
         ]),
       ),
       ...(rest.length ? [h("p", { class: "muted" }, `${plural(rest.length, "more site")}, ${bytes(rest.reduce((n, s) => n + s.bytes, 0))}`)] : []),
-    ];
-  }
-
-  /** The events around the state's, each a way to its state. */
-  private events(heap: Heap): Node[] {
-    const { page } = this;
-    const k = heap.event;
-    const events = page.device!.events;
-    if (events === 0) return [];
-    const from = Math.max(0, Math.min(k - around, events - 2 * around - 1));
-    const key = `${page.f} ${page.d} ${page.u} ${from}`;
-    if (key !== this.listed.key) {
-      this.listing.ask(
-        () => json<{ events: Event[] }>("events", { f: page.f, d: page.d, u: page.u, from, to: Math.min(events - 1, from + 2 * around) }),
-        (v) => {
-          this.listed = { key, events: v.events };
-          if (page.s.view === "allocator") this.show(this.heap);
-        },
-      );
-    }
-    return [
-      h("h2", {}, "events here"),
-      h(
-        "ol",
-        { class: "events" },
-        this.listed.events.map((e) =>
-          h(
-            "li",
-            {},
-            h(
-              "button",
-              { type: "button", "data-key": `event ${e.event}`, "aria-current": e.event === k ? "true" : undefined, onclick: () => page.store.set({ k: e.event }) },
-              h("span", { class: "n" }, count(e.event)),
-              h("span", { class: "name" }, actions[e.action] ?? e.action),
-              h("span", {}, bytes(e.bytes)),
-            ),
-          ),
-        ),
-      ),
     ];
   }
 

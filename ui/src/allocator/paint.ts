@@ -6,6 +6,7 @@ import { byteTick } from "../base/scale.ts";
 import type { Page } from "../page/page.ts";
 import { css, mix, palette, siteColour, textOn, type Palette } from "../picture/palette.ts";
 import { flow, pins, rowBytes, sections, type Heap, type Piece, type Section } from "./heap.ts";
+import { write } from "../picture/canvas.ts";
 
 const rowHigh = 17;
 const rowStep = 22;
@@ -56,7 +57,7 @@ export function paint(v: View): void {
   for (let i = 0; i <= 4; i++) {
     const x = left + (room * i) / 4;
     g.textAlign = i === 4 ? "right" : i ? "center" : "left";
-    g.fillText(byteTick((row * i) / 4), x, 12);
+    write(g, byteTick((row * i) / 4), x, 12);
     g.fillRect(Math.min(x, width - 17), 19, 1, 4);
   }
   v.spots = [];
@@ -73,7 +74,7 @@ function paintSection(v: View, g: CanvasRenderingContext2D, c: Palette, s: Secti
   const parts = [s.name, plural(n, "segment"), `${bytes(s.reserved)} reserved`, `${bytes(s.used)} active`];
   if (s.private) parts.push("not shared with the default pool");
   if (s.magnified > 1 && s.segments.length) parts.push(`drawn ×${s.magnified}`);
-  g.fillText(parts.join("  ·  "), left, y + 12);
+  write(g, parts.join("  ·  "), left, y + 12);
   y += 24;
   const scale = (room / row) * s.magnified;
   const widest = widestFree(v, s.pieces);
@@ -92,7 +93,7 @@ function paintSection(v: View, g: CanvasRenderingContext2D, c: Palette, s: Secti
     g.fillStyle = css(c.page);
     g.fillRect(left + 6, y + 1, g.measureText(text).width + 12, rowHigh - 2);
     g.fillStyle = css(c.ink);
-    g.fillText(text, left + 12, y + rowHigh / 2);
+    write(g, text, left + 12, y + rowHigh / 2);
     v.spots.push({ x0: left, x1: left + room, y0: y, y1: y + rowHigh, segment: -1, section: s });
     y += rowStep;
   }
@@ -114,7 +115,7 @@ function widestFree(v: View, pieces: Piece[]): Map<number, Piece> {
   return new Map([...best].map(([segment, v]) => [segment, v.piece]));
 }
 
-function paintPiece(v: View, g: CanvasRenderingContext2D, c: Palette, p: Piece, x0: number, x1: number, y: number, scale: number, tells: boolean): void {
+function paintPiece(v: View, g: CanvasRenderingContext2D, c: Palette, p: Piece, x0: number, x1: number, y: number, scale: number, labelled: boolean): void {
   const heap = v.heap;
   const { blocks } = heap;
   const seg = heap.segments[p.segment]!;
@@ -124,14 +125,14 @@ function paintPiece(v: View, g: CanvasRenderingContext2D, c: Palette, p: Piece, 
     const [a, b] = [Math.max(from, p.from), Math.min(to, p.from + p.bytes)];
     if (a < b) hatch(g, x0 + (a - p.from) * scale, y, (b - a) * scale, rowHigh, css(c.whole), css(c.wholeLine));
   }
-  // Free pieces wide enough for a word tell how much is stranded, and by what.
+  // Free pieces wide enough for a word say how much is stranded, and by what.
   const label = (text: string, from: number, to: number, colour: string, right: boolean): void => {
     if (to - from < 110) return;
     let t = text;
     while (t.length > 4 && g.measureText(t).width > to - from - 10) t = `${t.slice(0, -2)}…`.replace("……", "…");
     g.fillStyle = colour;
     g.textAlign = right ? "right" : "left";
-    g.fillText(t, right ? to - 6 : from + 5, y + rowHigh / 2 + 0.5);
+    write(g, t, right ? to - 6 : from + 5, y + rowHigh / 2 + 0.5);
     g.textAlign = "left";
   };
   let widest: [number, number] = [0, 0];
@@ -170,7 +171,7 @@ function paintPiece(v: View, g: CanvasRenderingContext2D, c: Palette, p: Piece, 
     }
     if (group) label(group.label, bx0, bx1, css(textOn(colour)), false);
   }
-  if (tells && seg.stranded > 0) {
+  if (labelled && seg.stranded > 0) {
     const by = pins(heap, v.page.bands!.groups, p.segment);
     label(`${bytes(seg.stranded)} stranded by ${bytes(by.reduce((sum, b) => sum + b.bytes, 0))} in ${count(by.length)}`, widest[0], widest[1], css(c.strandedText), true);
   }
@@ -213,7 +214,7 @@ function legend(v: View, g: CanvasRenderingContext2D, c: Palette, y: number): vo
     draw(x);
     g.fillStyle = css(c.ink);
     g.textAlign = "left";
-    g.fillText(text, x + 22, y + 6);
+    write(g, text, x + 22, y + 6);
     x += g.measureText(text).width + 44;
   };
   const flat = (colour: string) => (x: number): void => {

@@ -38,7 +38,7 @@ export const link = {
   saved: false, // the page holds its answers, but not all of them
   lost: false,
   why: "strandline does not answer: it may have been stopped",
-  /** Is told whenever the engine answers again or no longer. */
+  /** Is called whenever the engine answers again or no longer. */
   changed: (): void => {},
 };
 
@@ -62,10 +62,10 @@ export async function ask(name: string, params: Params = {}, signal?: AbortSigna
     reach(true);
     return answer;
   }
-  const told = (await answer.json().catch(() => ({}))) as { error?: string };
-  if (answer.status === 403) link.why = told.error ?? link.why;
+  const reply = (await answer.json().catch(() => ({}))) as { error?: string };
+  if (answer.status === 403) link.why = reply.error ?? link.why;
   reach(answer.status !== 403);
-  throw new Refused(told.error ?? `the engine answered ${answer.status}`, answer.status);
+  throw new Refused(reply.error ?? `the engine answered ${answer.status}`, answer.status);
 }
 
 function reach(ok: boolean): void {

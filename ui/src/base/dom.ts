@@ -7,7 +7,7 @@ type Child = Node | string | null | undefined | false | Child[];
 // What moves text elsewhere or turns the direction of a line around, as names in somebody's file can.
 const acting = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/** Text of unknown origin as it can stand in a line. */
+/** Text of unknown origin as it can be in a line. */
 export const printable = (text: string): string => text.replace(acting, "\ufffd");
 
 /** Makes an element. Attributes that begin with "on" are listeners; false and undefined ones are left out. */
@@ -46,4 +46,12 @@ export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   const el = document.getElementById(id);
   if (!el) throw new Error(`index.html lacks #${id}`);
   return el as T;
+}
+
+/** Puts a tooltip beside the pointer, inside the window. */
+export function placeTip(tip: HTMLElement, x: number, y: number): void {
+  const [w, high] = [tip.offsetWidth, tip.offsetHeight];
+  const tx = x + 16 + w > innerWidth ? x - w - 12 : x + 16;
+  const ty = y + 18 + high > innerHeight ? y - high - 10 : y + 18;
+  tip.style.transform = `translate(${Math.max(4, tx)}px,${Math.max(4, ty)}px)`;
 }

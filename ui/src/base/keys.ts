@@ -1,7 +1,7 @@
 // The key table. The help is made from it.
 
 export interface Key {
-  keys: string[]; // as event.key has them; shift is told by the key itself or by `shift`
+  keys: string[]; // as event.key has them; shift is shown by the key itself or by `shift`
   show: string;
   does: string;
   act: (e: KeyboardEvent) => unknown;

@@ -25,7 +25,7 @@ export const missing: Record<number, string> = {
   [-2]: "stacks off",
   [-3]: "autograd thread",
   [-4]: "before the recording",
-  [-5]: "stack not copied",
+  [-5]: "stack not captured",
 };
 
 export const coverages: Record<string, string> = {
@@ -38,7 +38,7 @@ export const coverages: Record<string, string> = {
 
 export const actions: Record<string, string> = {
   alloc: "allocation",
-  free_requested: "free asked for",
+  free_requested: "free requested",
   free_completed: "free completed",
   free: "free",
   segment_alloc: "segment taken from the driver",

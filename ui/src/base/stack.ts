@@ -24,7 +24,7 @@ function describe(frames: AnyFrame[]): string {
   return `⋯ ${frames.length} ${kinds.join(" and ")} ${frames.length === 1 ? "frame" : "frames"}`;
 }
 
-export function stackList(frames: AnyFrame[] | null, none: string): HTMLElement {
+export function stackList(frames: AnyFrame[] | null | undefined, none: string): HTMLElement {
   if (!frames?.length) return h("p", { class: "muted" }, none);
   const line = (f: AnyFrame, own: boolean): HTMLElement =>
     h("li", { class: own ? "own" : undefined, title: `${f.file}:${f.line}` }, h("span", { class: "where" }, f.line > 0 ? `${base(f.file)}:${f.line}` : base(f.file)), ` ${f.function}`, f.file.includes("/") ? h("div", { class: "path" }, f.file) : null);

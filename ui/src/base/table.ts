@@ -39,6 +39,12 @@ export function sorted<R extends Row>(rows: R[], columns: Column<R>[], sort: num
   return [...rows].sort((a, b) => (up ? c.of(a) - c.of(b) : c.of(b) - c.of(a)));
 }
 
+/** A name that loses its middle where room is short: both the file and the function are still to be seen. */
+function cut(label: string): HTMLElement {
+  const at = Math.max(Math.ceil(label.length / 2), label.length - 20);
+  return h("span", { class: "name cut" }, h("span", {}, label.slice(0, at)), h("span", {}, label.slice(at)));
+}
+
 export function table<R extends Row>(t: Shown<R>): HTMLElement {
   const head = h(
     "tr",
@@ -69,7 +75,7 @@ export function table<R extends Row>(t: Shown<R>): HTMLElement {
           "button",
           { type: "button", "data-key": `row ${r.key}`, title: r.label, "aria-pressed": String(!!r.selected), onclick: () => t.onrow(r) },
           h("span", { class: `sw s${r.slot}` }),
-          h("span", { class: "name" }, r.label),
+          cut(r.label),
         ),
       ),
       t.columns.map((c) => h("td", { class: c.wide && "wide", "data-bytes": c.bytes ? c.of(r) : undefined, title: c.bytes && c.of(r) ? `${c.of(r)} bytes` : undefined }, c.node ? c.node(r) : c.show(r))),

@@ -3,7 +3,7 @@
 import { h } from "./dom.ts";
 
 export const terms: Record<string, string> = {
-  requested: "what the program asked for, before rounding",
+  requested: "what the program requested, before rounding",
   allocated: "blocks that the program holds, after rounding",
   active: "allocated, or freed and awaiting a stream",
   reserved: "all segments: what PyTorch took from the driver",
@@ -18,11 +18,15 @@ export const terms: Record<string, string> = {
   segment: "one reservation from the driver",
   block: "a piece of a segment, with what the allocator added to the request",
   pool: "the segments from which a request may be served",
+  capacity: "what PyTorch could have: reserved memory and what the driver had left when memory ran out",
+  settings: "PYTORCH_CUDA_ALLOC_CONF: what the allocator was told",
+  metadata: "the text that the program set with torch.cuda.memory._set_memory_metadata()",
+  "compile context": "what torch.compile was at when it allocated",
   purpose: "what the memory is for: parameters, gradients, optimizer state, activations …",
   site: "the innermost line of the program's own code in a stack",
-  "before the recording": "made before the recording began, so that its stack is not known",
+  "before the recording": "allocated before the recording began, so its stack is unknown",
   "stacks off": "recorded without stacks",
-  "autograd thread": "made by a thread of the backward pass, which has no Python frames",
+  "autograd thread": "allocated by a thread of the backward pass, which has no Python frames",
 };
 
 /** What a measure of bytes is called. */

@@ -14,7 +14,17 @@ function remembered(chosen?: string): string | null {
   }
 }
 
-/** Sets the theme now and whenever it changes, and tells of it. */
+/** Reports that a pixel of the page has become another number of the screen's, as on another monitor or by zoom. */
+function sharp(changed: () => void): void {
+  const now = matchMedia(`(resolution: ${devicePixelRatio}dppx)`);
+  now.addEventListener("change", () => {
+    dispatchEvent(new Event("resize"));
+    changed();
+    sharp(changed);
+  }, { once: true });
+}
+
+/** Sets the theme now and whenever it changes, and reports it. */
 export function theme(changed: () => void): void {
   const set = (chosen = remembered()): void => {
     document.documentElement.dataset.theme = chosen ?? (wantsDark.matches ? "dark" : "light");
@@ -23,4 +33,12 @@ export function theme(changed: () => void): void {
   wantsDark.addEventListener("change", () => set());
   byId("theme").addEventListener("click", () => set(remembered(document.documentElement.dataset.theme === "dark" ? "light" : "dark")));
   set();
+  sharp(changed);
+  // Paper is white.
+  const paper = matchMedia("print");
+  paper.addEventListener("change", () => {
+    if (!paper.matches) return set();
+    document.documentElement.dataset.theme = "light";
+    changed();
+  });
 }

@@ -4,13 +4,13 @@
 import { h } from "../base/dom.ts";
 import { base, bytes, count } from "../base/format.ts";
 import { stackList } from "../base/stack.ts";
-import type { Told } from "./wire.ts";
-import { evidenceName } from "./words.ts";
+import type { Judgement } from "./wire.ts";
+import { evidenceName, holders, holderWords } from "./words.ts";
 
 const severities = { problem: "problem", warning: "warning", info: "note" };
 
-/** The list of findings; go is told which one is chosen. */
-export function findingList<F extends Told>(findings: F[], chosen: number, go: (i: number) => void, owner: (f: F) => Node | null): HTMLElement {
+/** The list of findings; go is called with the chosen one. */
+export function findingList<F extends Judgement>(findings: F[], chosen: number, go: (i: number) => void, owner: (f: F) => Node | null): HTMLElement {
   return h(
     "ol",
     { "aria-label": "Findings" },
@@ -34,7 +34,7 @@ export function findingList<F extends Told>(findings: F[], chosen: number, go: (
 const placeOf = (s: { file: string | null; line: number | null; function: string | null }): string => `${base(s.file ?? "")}${s.line ? `:${s.line}` : ""} ${s.function}`;
 
 /** All of a finding, with what can be done about it on the page. */
-export function article(f: Told, acts: (Node | null)[], act: (setting: string) => Node | null): HTMLElement {
+export function article(f: Judgement, acts: (Node | null)[], act: (setting: string) => Node | null): HTMLElement {
   return h(
     "article",
     { tabindex: "0", "aria-label": "Finding" },
@@ -43,11 +43,19 @@ export function article(f: Told, acts: (Node | null)[], act: (setting: string) =
     h("div", { class: "acts" }, acts),
     f.trend && f.trend.length > 1 ? [h("h3", {}, "live bytes over time"), spark(f.trend)] : null,
     f.remedies?.length ? [h("h3", {}, "what to do"), f.remedies.map((r) => [h("p", {}, r.text), r.setting ? [h("pre", { tabindex: "0" }, r.setting), act(r.setting)] : null])] : null,
+    keptBy(f),
     f.stack?.length ? [h("h3", {}, "stack"), stackList(f.stack.map((x, n) => ({ ...x, origin: f.origins?.[n] })), "")] : null,
     f.sites && f.sites.length > 1 ? [h("h3", {}, "places"), h("dl", {}, f.sites.slice(0, 20).map((s) => [h("dt", { "data-bytes": s.bytes }, bytes(s.bytes)), h("dd", {}, s.file ? placeOf(s) : "stack unknown", h("span", { class: "muted" }, ` × ${count(s.count)}`))]))] : null,
     f.evidence ? [h("h3", {}, "evidence"), evidence(f.evidence)] : null,
     f.basis ? h("p", { class: "muted" }, `Confidence ${Math.round(f.confidence * 100)} %: ${f.basis}`) : null,
   );
+}
+
+/** Who keeps the tensors of a leak, where the recorder looked. */
+function keptBy(f: Judgement): Node[] {
+  const held = holders(f.evidence as Record<string, unknown> | undefined);
+  if (!held.length) return [];
+  return [h("h3", {}, "kept by"), h("dl", {}, held.slice(0, 8).map((x) => [h("dt", {}, `${Math.round(100 * x.share)} %`), h("dd", {}, h("span", { class: "mono" }, x.path), h("span", { class: "muted" }, ` ${holderWords(x)}`))]))];
 }
 
 function evidence(e: Record<string, unknown>): HTMLElement {
@@ -75,6 +83,7 @@ export function spark(values: number[]): HTMLElement {
   const points = values.map((v, i) => `${((i / (values.length - 1)) * (w - 4) + 2).toFixed(1)},${(high - 2 - (v / most) * (high - 6)).toFixed(1)}`);
   const ns = "http://www.w3.org/2000/svg";
   const svg = document.createElementNS(ns, "svg");
+  svg.setAttribute("viewBox", `0 0 ${w} ${high}`);
   svg.setAttribute("width", String(w));
   svg.setAttribute("height", String(high));
   svg.setAttribute("role", "img");

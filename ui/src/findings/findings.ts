@@ -60,11 +60,10 @@ export class Findings {
 
   private draw(): void {
     if (this.page.s.view !== "findings") return;
-    const state = this.page.session?.findings;
     if (this.error) return fill(this.root, h("p", { class: "note" }, this.error));
-    if (!this.answer) return fill(this.root, h("p", { class: "note" }, state === "failed" ? "The files could not be judged." : "Reading all files and judging them …"));
+    if (!this.answer) return fill(this.root, h("p", { class: "note" }, "Reading all files and judging them …"));
     const { findings, verdict } = this.answer;
-    if (!findings.length) return fill(this.root, h("p", { class: "note" }, verdict === "ok" ? "Nothing is wrong with what these files tell." : "These files tell too little for a judgement."));
+    if (!findings.length) return fill(this.root, h("p", { class: "note" }, verdict === "ok" ? "Nothing wrong was found in these files." : "These files contain too little for a judgement."));
     const chosen = Math.min(this.page.s.finding ?? 0, findings.length - 1);
     fill(this.root, h("div", { class: "findings" }, findingList(findings, chosen, (i) => this.go(i), (f) => this.owner(f)), this.detail(findings[chosen]!)));
   }

@@ -2,7 +2,7 @@
 
 import { fill, h } from "../base/dom.ts";
 import { base, bytes, plural } from "../base/format.ts";
-import type { Told } from "./wire.ts";
+import type { Judgement } from "./wire.ts";
 
 const shown: [key: string, name: string][] = [
   ["request_bytes", "requested"],
@@ -10,8 +10,8 @@ const shown: [key: string, name: string][] = [
   ["device_free_bytes", "free on the device"],
 ];
 
-/** The figures of an out-of-memory error that tell why it failed. */
-function failed(f: Told): Node[] {
+/** The figures of an out-of-memory error that show why it failed. */
+function failed(f: Judgement): Node[] {
   if (f.kind !== "oom") return [];
   return shown.flatMap(([key, name]) => {
     const v = f.evidence?.[key];
@@ -19,8 +19,8 @@ function failed(f: Told): Node[] {
   });
 }
 
-/** Draws the strip; go is told which finding is asked for. Nothing is shown of what nobody has judged. */
-export function verdictStrip(root: HTMLElement, findings: Told[] | null, verdict: string, many: boolean, go: (i: number) => void): void {
+/** Draws the strip; go is called with the finding that is chosen. What has not been judged is not shown. */
+export function verdictStrip(root: HTMLElement, findings: Judgement[] | null, verdict: string, many: boolean, go: (i: number) => void): void {
   root.hidden = findings === null;
   if (!findings) return;
   const [worst] = findings;

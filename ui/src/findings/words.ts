@@ -1,5 +1,7 @@
 // The figures of evidence in words.
 
+import { base, count } from "../base/format.ts";
+
 export const evidenceWords: Record<string, string> = {
   active_bytes: "active",
   allocations_after: "allocations that followed",
@@ -50,3 +52,26 @@ export const evidenceWords: Record<string, string> = {
 
 /** A key of evidence in words. */
 export const evidenceName = (key: string): string => evidenceWords[key] ?? key.replace(/_bytes$/, "").replace(/_bytes_/, " ").replaceAll("_", " ");
+
+/** What keeps tensors alive, as evidence.held_by has it. */
+export interface Holder {
+  kind: string;
+  path: string;
+  share: number;
+  file?: string;
+  line?: number | null;
+  node?: string;
+  chain_length?: number | null;
+  grew?: number | null;
+}
+
+/** The holders in the evidence of a finding, of most tensors first. */
+export const holders = (evidence: Record<string, unknown> | null | undefined): Holder[] => (Array.isArray(evidence?.held_by) ? (evidence.held_by as Holder[]) : []);
+
+/** What a holder is, beside its path: the graph that it ends, and the line that puts tensors there. */
+export function holderWords(x: Holder): string {
+  const words: string[] = [];
+  if (x.chain_length) words.push(`ends a chain of ${count(x.chain_length)} ${x.node ?? "nodes"}${x.grew ? `, ${count(x.grew)} more than in the snapshot before` : ""}`);
+  if (x.file) words.push(`${base(x.file)}${x.line ? `:${x.line}` : ""}`);
+  return words.join(" · ");
+}

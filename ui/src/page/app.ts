@@ -1,4 +1,4 @@
-// The page: its frame, and who is told of what.
+// The page: its frame, and which part is notified of which change.
 
 import { Allocator } from "../allocator/allocator.ts";
 import { fresh, json, Latest, link, Refused } from "../base/ask.ts";
@@ -41,7 +41,7 @@ const parts = {
   timeline: new Timeline(page, rail, view),
   allocator: new Allocator(page, rail, view, byId("tooltip"), (to, back) => void next(to, back)),
   sites: new Sites(page, view, byId("tooltip")),
-  compare: new Compare(page, view),
+  compare: new Compare(page, view, byId("tooltip")),
   whatif: new WhatIf(page, rail, view, say),
   findings: new Findings(page, rail, view),
 };
@@ -83,7 +83,7 @@ function drawBanner(): void {
   el.textContent = printable(out.join(" · "));
 }
 
-let tabsTold = "";
+let tabsShown = "";
 
 function drawTop(): void {
   const { session, file, device, s } = page;
@@ -119,9 +119,9 @@ function drawTop(): void {
   if (device?.held) held.title = device.held.text;
   const shown = tabs();
   // A button that is replaced under the pointer loses its click.
-  const told = `${shown} ${s.view} ${page.findings.length}`;
-  if (told === tabsTold) return;
-  tabsTold = told;
+  const shownTabs = `${shown} ${s.view} ${page.findings.length}`;
+  if (shownTabs === tabsShown) return;
+  tabsShown = shownTabs;
   fill(
     byId("tabs"),
     shown.map((v, i) => h("button", { type: "button", "data-key": `view ${v}`, "aria-current": s.view === v ? "page" : undefined, title: `${names[v]} (${i + 1})`, onclick: () => store.set({ view: v }, true) }, names[v], v === "findings" && page.findings.length ? ` ${page.findings.length}` : "")),
@@ -152,7 +152,7 @@ function drawTools(): void {
       "span",
       { class: "choice" },
       "y ",
-      (["reserved", "active", "window"] as const).map((y, i) => [i ? " · " : "", choice(`y ${y}`, y === "active" ? measureName[page.u] : y === "window" ? "what is seen" : y, s.y === y, () => store.set({ y }, true))]),
+      (["reserved", "active", "window"] as const).map((y, i) => [i ? " · " : "", choice(`y ${y}`, y === "active" ? measureName[page.u] : y === "window" ? "visible range" : y, s.y === y, () => store.set({ y }, true))]),
     ),
     h(
       "span",
@@ -162,6 +162,7 @@ function drawTools(): void {
       " · ",
       choice("u allocated", "active", page.u === "allocated", () => store.set({ u: "allocated" }, true), file?.blocks === "ready" ? null : (device.measures_why ?? "The sizes of blocks are still being worked out.")),
     ),
+    device.held ? null : choice("each", "each allocation", s.each, () => store.set({ each: !s.each }, true), s.view === "whatif" ? "The runs are drawn as sums" : null),
     s.solo.length
       ? h(
           "button",
@@ -193,12 +194,16 @@ function drawWindow(): void {
 
 const askEvent = new Latest(30);
 let eventKey = "";
+let eventOf = "";
 let allocKey = "";
 
 function follow(): void {
   const { s, device } = page;
   if (!device || page.d === undefined) return;
-  const ek = `${page.f} ${page.d} ${page.u} ${page.k}`;
+  const of = `${page.f} ${page.d} ${page.u}`;
+  if (of !== eventOf) page.event = null; // that of another file may have the same number
+  eventOf = of;
+  const ek = `${of} ${page.k}`;
   if (ek !== eventKey && device.events > 0) {
     eventKey = ek;
     askEvent.ask(
@@ -207,7 +212,7 @@ function follow(): void {
         page.event = e;
         page.figures.active = e.live;
         page.figures.reserved = e.reserved;
-        page.tell("event");
+        page.notify("event");
         say(`event ${count(e.event)}, ${measureName[page.u]} ${bytes(e.live)}, reserved ${bytes(e.reserved)}`);
       },
       () => {},
@@ -217,12 +222,12 @@ function follow(): void {
   if (ak === allocKey) return;
   allocKey = ak;
   if (page.pinned?.alloc !== s.alloc) page.pinned = null;
-  if (s.alloc === null) return page.tell("pinned");
+  if (s.alloc === null) return page.notify("pinned");
   fresh<Alloc>("alloc", { f: page.f, d: page.d, i: s.alloc }).then(
     (a) => {
       if (ak !== allocKey) return;
       page.pinned = a;
-      page.tell("pinned");
+      page.notify("pinned");
     },
     (e: Error) => link.saved && refused(e),
   );
@@ -249,7 +254,7 @@ function find(): void {
     if (error) search.setAttribute("aria-invalid", "true");
     search.title = error ?? "";
     banner(error ? `Search: ${error}` : "");
-    page.tell("found");
+    page.notify("found");
   };
   if (!s.q) {
     askFind.cancel();
@@ -322,7 +327,7 @@ const keyTable = (): Key[] => [
   { keys: ["Home"], show: "Home  End", does: "first, last event", act: () => goTo(0) },
   { keys: ["End"], show: "", does: "", act: () => goTo((page.device?.events ?? 0) - 1) },
   { keys: ["0"], show: "0", does: "the whole file", act: () => store.set({ win: null }) },
-  { keys: ["f"], show: "f", does: "fit the selection, or the life of what is pinned", act: () => rail.fit() },
+  { keys: ["f"], show: "f", does: "fit the selection, or the lifetime of the pinned allocation", act: () => rail.fit() },
   { keys: ["p"], show: "p", does: "next peak (shift: back)", act: (e) => void next("peak", e.shiftKey) },
   { keys: ["o"], show: "o", does: "next out-of-memory error (shift: back)", act: (e) => void next("oom", e.shiftKey) },
   { keys: ["m"], show: "m", does: "next mark (shift: back)", act: (e) => void next("mark", e.shiftKey) },
@@ -332,17 +337,18 @@ const keyTable = (): Key[] => [
   { keys: ["["], show: "", does: "", act: () => goTo(Math.max(0, page.beside(-1))) },
   { keys: [" "], show: "space", does: "play segment events, stop (allocator)", act: () => page.s.view === "allocator" && parts.allocator.play() },
   { keys: ["u"], show: "u", does: "show free segments, fold them (allocator)", act: () => page.s.view === "allocator" && parts.allocator.unfold() },
-  { keys: ["b"], show: "b  n", does: "birth, death of what is pinned", act: () => goTo(page.pinned?.birth) },
+  { keys: ["b"], show: "b  n", does: "allocation, free of the pinned one", act: () => goTo(page.pinned?.birth) },
   { keys: ["n"], show: "", does: "", act: () => goTo(page.pinned?.death) },
   { keys: ["z"], show: "z", does: "the pinned site alone, or all again", act: () => solo() },
   { keys: ["j"], show: "j  k", does: "set mark A, mark B: the table shows the difference", act: () => store.set({ a: page.k, range: null }) },
   { keys: ["k"], show: "", does: "", act: () => store.set({ b: page.k, range: null }) },
+  { keys: ["l"], show: "l", does: "each allocation at every zoom, or bands", act: () => store.set({ each: !page.s.each }, true) },
   { keys: ["x"], show: "x", does: "events or time", act: () => void rail.switchX() },
-  { keys: ["y"], show: "y", does: "byte axis: reserved, live, what is seen", act: () => store.set({ y: ys[(ys.indexOf(page.s.y as "active") + 1) % 3]! }, true) },
+  { keys: ["y"], show: "y", does: "byte axis: reserved, live, visible range", act: () => store.set({ y: ys[(ys.indexOf(page.s.y as "active") + 1) % 3]! }, true) },
   { keys: ["g"], show: "g", does: "next grouping", act: () => nextGrouping() },
   { keys: ["/"], show: "/", does: "search sites by regular expression", act: () => search.focus() },
-  { keys: ["t"], show: "t", does: "the picture as a table (timeline)", act: () => page.s.view === "timeline" && parts.timeline.tell() },
-  { keys: ["c"], show: "c", does: "copy file:line of what is pinned", act: () => page.pinned?.stack && say(`copied ${copyLine(page.pinned.stack)}`) },
+  { keys: ["t"], show: "t", does: "the picture as a table (timeline)", act: () => page.s.view === "timeline" && parts.timeline.toggleTable() },
+  { keys: ["c"], show: "c", does: "copy file:line of the pinned allocation", act: () => page.pinned?.stack && say(`copied ${copyLine(page.pinned.stack)}`) },
   { keys: ["e"], show: "e", does: "save the picture or the table, copy the link", act: () => give() },
   { keys: ["i"], show: "i", does: "inspector on, off", act: () => byId("inspector").toggleAttribute("hidden") },
   { keys: ["h"], show: "h", does: "rail on, off", act: () => showRail(!railOff) },
@@ -416,7 +422,7 @@ function give(): void {
     h("h2", { id: "give-title" }, "Save or share"),
     h("button", { type: "button", class: "item", "data-key": "png", onclick: then(() => void savePicture()) }, h("b", {}, "Picture"), " this view as PNG"),
     h("button", { type: "button", class: "item", "data-key": "table", disabled: !table, onclick: then(() => table?.click()) }, h("b", {}, "Table"), " as CSV"),
-    h("button", { type: "button", class: "item", "data-key": "link", onclick: then(() => copyLink()) }, h("b", {}, "Link"), " to what is shown, without the secret"),
+    h("button", { type: "button", class: "item", "data-key": "link", onclick: then(() => copyLink()) }, h("b", {}, "Link"), " to this view, without the secret"),
     h("button", { type: "button", class: "link", onclick: () => dialog.close() }, "close"),
   );
   dialog.showModal();
@@ -434,7 +440,7 @@ function copyLink(): void {
 
 // ---- buttons of the frame
 
-theme(() => page.tell("theme"));
+theme(() => page.notify("theme"));
 byId("help").addEventListener("click", help);
 byId("export").addEventListener("click", give);
 for (const id of ["coverage", "held"]) byId(id).addEventListener("click", () => banner(bannerText === byId(id).title ? "" : byId(id).title));
@@ -476,7 +482,7 @@ store.on((now, before) => {
   page.load();
   if (bannerText && bannerText === refusal && (now.view !== before.view || now.g !== before.g || now.solo !== before.solo || now.alloc !== before.alloc || now.k !== before.k || now.f !== before.f)) banner("");
   if (now.view !== before.view || now.f !== before.f || now.d !== before.d || now.finding !== before.finding) drawTop();
-  if (now.view !== before.view || now.x !== before.x || now.u !== before.u || now.y !== before.y || now.g !== before.g || now.solo !== before.solo || now.f !== before.f) drawTools();
+  if (now.view !== before.view || now.x !== before.x || now.u !== before.u || now.y !== before.y || now.each !== before.each || now.g !== before.g || now.solo !== before.solo || now.f !== before.f) drawTools();
   else if (now.win !== before.win) drawWindow();
   if (now.solo !== before.solo && page.unknownSites) {
     page.unknownSites = now.solo.filter((k) => !page.group(k)).length;
@@ -518,9 +524,19 @@ if (engine === "worker") {
   link.door = new Saved().ask;
 }
 
+// The browser would leave the page for a file that is dropped on it.
+if (engine !== "worker") {
+  addEventListener("dragover", (e) => e.preventDefault());
+  addEventListener("drop", (e) => {
+    e.preventDefault();
+    const names = [...(e.dataTransfer?.files ?? [])].map((f) => f.name);
+    if (names.length) refused(new Error(`This page shows the files that strandline was started with. To see ${names.length === 1 ? "this one" : "these"}: strandline view ${names.join(" ")}`));
+  });
+}
+
 listen(keyTable);
 drawTop();
-page.tell("device");
+page.notify("device");
 void page.follow();
 
 declare global {

@@ -36,7 +36,7 @@ export function drop(engine: Local): void {
     if (opened) return;
     if (!picked.length) return fill(says, "There is no file in that folder.");
     const trace = await recordingIn(picked);
-    if (trace && picked.length > 1) return fill(says, `${trace.path} is the recording of a trace, which is looked at by itself: drop it alone.`);
+    if (trace && picked.length > 1) return fill(says, `${trace.path} is the recording of a trace, which is shown on its own: drop it alone.`);
     opened = true;
     if (trace) {
       fill(says, "Loading the reader for the recording …");
@@ -47,7 +47,7 @@ export function drop(engine: Local): void {
       engine.open(apart(picked));
       screen.remove();
       byId("main").hidden = byId("tabs").hidden = false;
-      byId("files").after(h("button", { type: "button", id: "other", title: "Begin anew with other files", onclick: () => location.assign(location.pathname) }, "other files"));
+      byId("files").after(h("button", { type: "button", id: "other", title: "Start again with other files", onclick: () => location.assign(location.pathname) }, "other files"));
     }, () => {});
   };
 
@@ -97,7 +97,7 @@ async function recordingIn(picked: Picked[]): Promise<Picked | undefined> {
   return undefined;
 }
 
-/** Gives files of the same path numbers: the engine tells them apart by it. */
+/** Gives files of the same path numbers: the engine distinguishes them by it. */
 function apart(picked: Picked[]): Picked[] {
   const seen = new Map<string, number>();
   return picked.map((p) => {

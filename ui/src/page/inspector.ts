@@ -2,7 +2,7 @@
 // and the figures at the cursor.
 
 import { fill, h } from "../base/dom.ts";
-import { base, bytes, count, duration, since, utc } from "../base/format.ts";
+import { base, bytes, count, duration, plural, since, utc } from "../base/format.ts";
 import { actions, fates } from "../base/names.ts";
 import { stackList } from "../base/stack.ts";
 import { measureName, noStack, row } from "../base/terms.ts";
@@ -19,9 +19,10 @@ export function inspector(page: Page, rail: Rail, root: HTMLElement): void {
   const solo = s.solo.map((k) => page.group(k)).filter((g) => g !== undefined);
   fill(
     root,
-    s.alloc !== null ? (pinned ? allocation(page, rail, pinned) : [h("h2", {}, "pinned allocation"), h("p", { class: "muted" }, "…")]) : [solo.map(site), event && event.bytes > 0 ? happened(event) : []],
+    s.alloc !== null ? (pinned ? allocation(page, rail, pinned) : [h("h2", {}, "pinned allocation"), h("p", { class: "muted" }, "…")]) : [solo.map(site), event?.bytes ? happened(event) : []],
     device.events > 0 ? cursor(page, event) : atSnapshot(page),
     s.view === "whatif" && page.curves.length > 0 ? runsHere(page) : [],
+    s.alloc === null ? thisFile(page) : [],
     s.alloc === null && !solo.length && device.events > 0 ? h("p", { class: "muted" }, "Click a band to see the allocation and its stack; ", h("kbd", {}, "?"), " names the keys and the terms.") : null,
   );
 }
@@ -37,6 +38,7 @@ function cursor(page: Page, event: Event | null): Node[] {
       "dl",
       { id: "cursor", "aria-busy": event ? undefined : "true" },
       row("event", page.k < 0 ? "before the first" : `${count(page.k)}${event?.action ? ` · ${actions[event.action] ?? event.action}` : ""}`),
+      event ? texts(event) : [],
       start === null ? [] : row("time", event?.time_us == null ? "–" : h("span", { title: utc(event.time_us) }, since(event.time_us - start))),
       figure(measureName[page.u], event && event.live),
       figure("reserved", event && event.reserved),
@@ -64,6 +66,25 @@ function runsHere(page: Page): Node[] {
   ];
 }
 
+/** What the file says of how it was recorded. */
+function thisFile({ device }: Page): Node[] {
+  const { torch_version: version, settings, most_events: most, capacity } = device!;
+  return [
+    h("h2", {}, "this file"),
+    h(
+      "dl",
+      { id: "recorded" },
+      version ? row("PyTorch", version) : [],
+      row("settings", settings === null ? "not recorded" : settings || "the defaults"),
+      most === null ? [] : row("recorded at most", plural(most, "event")),
+      capacity == null ? [] : row("capacity", bytes(capacity), capacity),
+    ),
+  ];
+}
+
+/** The texts that the program or the compiler gave to an event. */
+const texts = (of: Alloc | Event): Node[] => [...(of.user_metadata ? row("metadata", of.user_metadata) : []), ...(of.compile_context && of.compile_context !== "N/A" ? row("compile context", of.compile_context) : [])];
+
 /** A site that is shown alone. */
 function site(g: Group): Node[] {
   return [
@@ -78,7 +99,7 @@ function site(g: Group): Node[] {
 function happened(event: Event): Node[] {
   const oom = event.action === "oom";
   return [
-    h("h2", {}, `event ${count(event.event)} · ${actions[event.action] ?? "event"}`),
+    h("h2", {}, `event ${count(event.event)} · ${actions[event.action!] ?? "event"}`),
     h("div", { class: "head" }, bytes(event.bytes), oom ? " requested" : ""),
     stackList(event.stack, noStack(event.missing)),
     h("div", { class: "acts" }, event.stack?.length ? copyButton(event.stack) : null, oom ? null : h("span", { class: "muted mono" }, event.address)),
@@ -120,6 +141,7 @@ function allocation(page: Page, rail: Rail, a: Alloc): Node[] {
       row("address", a.address),
       row("pool", `${a.pool}, stream ${a.stream}`),
       a.purpose ? row("purpose", a.purpose) : [],
+      texts(a),
     ),
   ];
 }

@@ -9,7 +9,7 @@ export interface Picked {
   named: boolean; // by the reader himself; else it lay in a folder
 }
 
-interface Told {
+interface Message {
   ready?: true;
   ended?: true;
   problem?: string;
@@ -48,7 +48,7 @@ export class Local {
     const blob = URL.createObjectURL(new Blob([await script.blob()], { type: "text/javascript" }));
     const worker = new Worker(blob);
     await new Promise<void>((ready, failed) => {
-      worker.onmessage = ({ data }: MessageEvent<Told>) => (data.ready ? ready() : this.hear(data));
+      worker.onmessage = ({ data }: MessageEvent<Message>) => (data.ready ? ready() : this.receive(data));
       worker.onerror = (e) => failed(new Error(e.message));
       worker.postMessage(compiled);
     });
@@ -91,7 +91,7 @@ export class Local {
     });
   };
 
-  private hear(m: Told): void {
+  private receive(m: Message): void {
     if (m.problem) return this.problem(m.problem);
     if (m.ended) {
       link.why = "The reader has ended: it may have needed more memory than a browser gives. The program itself, strandline view, has no such bound";

@@ -36,7 +36,7 @@ export class Page {
     this.listeners.push(listener);
   }
 
-  tell(what: Change): void {
+  notify(what: Change): void {
     for (const l of this.listeners) l(what);
   }
 
@@ -93,7 +93,7 @@ export class Page {
     return events[i]! - k < k - events[i - 1]! ? events[i]! : events[i - 1]!;
   }
 
-  /** The event where the cursor can stand before or after it. */
+  /** The event where the cursor can be before or after it. */
   beside(by: 1 | -1): number {
     const events = this.device?.held?.events;
     if (!events) return this.k + by;
@@ -127,13 +127,13 @@ export class Page {
     if (!usable) {
       this.device = this.bands = this.at = this.event = this.pinned = null;
       this.problem = file?.error ?? null;
-      this.tell("device");
+      this.notify("device");
       return;
     }
     if (this.d === undefined) {
       this.device = this.bands = this.at = null;
       this.problem = "This file has no device: neither a segment nor an event is in it.";
-      this.tell("device");
+      this.notify("device");
       return;
     }
     this.problem = null;
@@ -142,7 +142,7 @@ export class Page {
       if (!still()) return;
       if (e instanceof Refused && (e.status === 409 || e.status === 0)) this.loading = "";
       this.problem = e.message;
-      this.tell("device");
+      this.notify("device");
     };
     const { f, d, g } = this.base;
     const { u } = this;
@@ -153,7 +153,7 @@ export class Page {
       this.device = dev;
       this.loadedDevice = `${f} ${d}`;
       if (!dev.groupings.includes(this.s.g) && dev.groupings.length) this.store.set({ g: dev.groupings[0]! });
-      this.tell("device");
+      this.notify("device");
     }, fail);
     if (file.state !== "ready") return;
     fresh<Bands>("bands", { f, d, g, u }).then((bands) => {
@@ -162,7 +162,7 @@ export class Page {
       this.loadedBands = `${f} ${d} ${g} ${u}`;
       const known = new Set(bands.groups.map((x) => x.key));
       this.unknownSites = this.s.solo.filter((k) => !known.has(k)).length;
-      this.tell("bands");
+      this.notify("bands");
     }, fail);
   }
 
@@ -186,15 +186,15 @@ export class Page {
     if (where && !this.touched && s.f === null && s.print === null && s.d === null && s.k === null && s.win === null && (where.f !== this.f || (where.d !== null && where.d !== this.d))) {
       this.chosen = where.f;
       this.device0 = where.d;
-      this.tell("session");
+      this.notify("session");
     }
-    this.tell("findings");
+    this.notify("findings");
   }
 
   /** Follows the session for as long as the page lives. */
   async follow(): Promise<void> {
     let since: number | undefined;
-    let told = "";
+    let known = "";
     let at = 0;
     for (;;) {
       try {
@@ -205,10 +205,10 @@ export class Page {
         this.session = next;
         // Progress is drawn a few times a second: the files are read on the same machine.
         const states = `${next.findings} ${next.order} ${next.files.map((f) => [f.state, f.blocks])}`;
-        if (states === told && performance.now() - at < 300) continue;
-        told = states;
+        if (states === known && performance.now() - at < 300) continue;
+        known = states;
         at = performance.now();
-        this.tell("session");
+        this.notify("session");
       } catch (e) {
         if (!(e instanceof Refused)) throw e;
         await new Promise((r) => setTimeout(r, 1000));

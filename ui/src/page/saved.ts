@@ -9,16 +9,16 @@ type Place = [part: number, from: number, length: number];
 const lacks: Record<string, string> = {
   tile: "This saved page lacks this picture",
   alone: "This saved page cannot show that alone",
-  alloc: "This saved page tells of the largest allocations only",
+  alloc: "This saved page has the largest allocations only",
   at: "This saved page does not know what was live then",
   range: "This saved page does not know what was allocated between two events",
-  diff: "This saved page does not know the difference between two events",
-  simulate: "This saved page holds only the runs under the settings that are tried first, over the whole history",
-  search: "This saved page does not know what other settings would do",
-  fits: "This saved page does not know the least capacity",
-  csv: "This saved page holds no tables to be saved",
-  flame: "This saved page holds stacks for a few events only: the keys , and . lead to them",
-  state: "This saved page holds the allocator for a few events only: the keys , and . lead to them",
+  diff: "This saved page does not contain differences between two events",
+  simulate: "This saved page contains only the runs under the suggested settings, over the whole history",
+  search: "This saved page does not contain runs under other settings",
+  fits: "This saved page does not contain the least capacity",
+  csv: "This saved page contains no tables to save",
+  flame: "This saved page contains stacks for a few events only: the keys , and . step through them",
+  state: "This saved page contains the allocator for a few events only: the keys , and . step through them",
 };
 
 export class Saved {
@@ -29,7 +29,7 @@ export class Saved {
     const [path, query = ""] = question.split("?");
     const name = path!.slice("api/".length);
     const q = new URLSearchParams(query);
-    if (name === "session" && q.has("since")) return new Promise(() => {}); // there is never news
+    if (name === "session" && q.has("since")) return new Promise(() => {}); // nothing ever changes
     if (q.get("u") === "requested") q.delete("u");
     try {
       return new Response(await this.answer(name, q));
@@ -69,7 +69,7 @@ export class Saved {
 
   private async must(name: string, q: URLSearchParams, lack = name): Promise<Uint8Array<ArrayBuffer>> {
     const found = await this.look(name, q);
-    if (!found) throw new Refused(`${lacks[lack] ?? "This saved page has no answer to that"}; open the snapshot by strandline view for all of it.`, 404);
+    if (!found) throw new Refused(`${lacks[lack] ?? "This saved page has no answer to that"}; open the snapshot with strandline view for all of it.`, 404);
     return found;
   }
 
@@ -81,7 +81,7 @@ export class Saved {
     return (await this.read<Device>("device", only(q, "f", "d"))).held!;
   }
 
-  /** A tile holds the same whatever the scale, and bands tell totals too. */
+  /** A tile holds the same whatever the scale, and bands have totals too. */
   private async tile(q: URLSearchParams): Promise<Uint8Array<ArrayBuffer>> {
     const tile = only(q, "f", "d", "g", "x", "L", "i", "solo");
     tile.set("kind", "alloc");

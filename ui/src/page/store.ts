@@ -1,4 +1,4 @@
-// What the reader looks at. All of it stands in the fragment of the URL, which
+// What the reader looks at. All of it is in the fragment of the URL, which
 // no browser sends anywhere.
 
 export type View = "timeline" | "allocator" | "sites" | "compare" | "whatif" | "findings";
@@ -13,6 +13,7 @@ export interface State {
   g: string;
   u: "requested" | "allocated"; // what bytes are: as asked for, or whole blocks
   x: "ev" | "us";
+  each: boolean; // whether allocations are drawn one by one at every zoom
   y: YMode; // a number: the bytes at the top of the axis
   win: [number, number] | null; // places that the picture shows; null: all
   k: number | null; // the cursor's event; null: where the page puts it
@@ -46,6 +47,7 @@ export const initial: State = {
   g: "line",
   u: "requested",
   x: "ev",
+  each: false,
   y: "reserved",
   win: null,
   k: null,
@@ -84,6 +86,7 @@ export function encode(s: State, print: string | null = null): string {
   put("g", s.g, initial.g);
   put("u", s.u, initial.u);
   put("x", s.x, initial.x);
+  put("each", s.each ? 1 : null, null);
   put("y", s.y, initial.y);
   put("w", span(s.win), null);
   put("k", s.k, null);
@@ -135,6 +138,7 @@ export function decode(fragment: string): State {
   if (/^[a-z]{1,20}$/.test(q.get("g") ?? "")) s.g = q.get("g")!;
   s.u = oneOf("u", ["requested", "allocated"] as const, s.u);
   s.x = oneOf("x", ["ev", "us"] as const, s.x);
+  s.each = q.get("each") === "1";
   const y = q.get("y");
   if (y === "active" || y === "window") s.y = y;
   else if (int("y") !== null && int("y")! > 0) s.y = int("y")!;
@@ -164,7 +168,7 @@ export function decode(fragment: string): State {
 
 type Listener = (now: State, before: State) => void;
 
-/** The one store. A change is told to all; the URL follows at rest, or at once as a step for Back. */
+/** The one store. All are notified of a change; the URL follows at rest, or at once as a step for Back. */
 export class Store {
   now: State;
   print = (): string | null => null; // the fingerprint of the file that is shown

@@ -1,5 +1,6 @@
 // What all pictures of the page share: their left edge, and how canvases are set up.
 
+import { printable } from "../base/dom.ts";
 import { css, type Palette } from "./palette.ts";
 
 /** Pixels from the left, where the names of rows and the axis of bytes stand. */
@@ -29,9 +30,14 @@ export function begin(canvas: HTMLCanvasElement): CanvasRenderingContext2D {
   return g;
 }
 
+/** Writes text into a picture, where names of somebody's file must not turn a line around either. */
+export function write(g: CanvasRenderingContext2D, text: string, x: number, y: number): void {
+  g.fillText(printable(text), x, y);
+}
+
 export function gutterName(g: CanvasRenderingContext2D, name: string, y: number, c: Palette): void {
   g.textAlign = "right";
   g.textBaseline = "middle";
   g.fillStyle = css(c.muted);
-  g.fillText(name, left - 6, y);
+  write(g, name, left - 6, y);
 }

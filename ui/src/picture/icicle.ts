@@ -1,10 +1,11 @@
 // Stacks as an icicle: the root on top, width for bytes.
 
 import { missing } from "../base/names.ts";
-import { h } from "../base/dom.ts";
+import { h, placeTip } from "../base/dom.ts";
 import { base, bytes, count, percent } from "../base/format.ts";
 import { css, mix, palette, siteColour, textOn, type RGB } from "./palette.ts";
 import type { Flame, Frame } from "../base/wire.ts";
+import { write } from "./canvas.ts";
 
 const rowHeight = 18;
 
@@ -46,7 +47,7 @@ export function layout(flame: Flame, foldLibrary: boolean): Box[] {
   return out;
 }
 
-/** What an icicle asks of the page that it stands in. */
+/** What an icicle asks of the page that it is in. */
 export interface How {
   tooltip: HTMLElement;
   pieces: string; // what its bytes are in, as allocations
@@ -154,10 +155,10 @@ export class Icicle {
       if (x1 - x0 < 34) continue;
       const room = x1 - x0 - 10;
       g.fillStyle = css(textOn(colour));
-      g.fillText(cut(g, this.nameOf(b), room), x0 + 5, y + rowHeight / 2);
+      write(g, cut(g, this.nameOf(b), room), x0 + 5, y + rowHeight / 2);
       const amount = bytes(b.bytes);
       const w = g.measureText(amount).width;
-      if (g.measureText(this.nameOf(b)).width + w + 20 < room) g.fillText(amount, x1 - w - 6, y + rowHeight / 2);
+      if (g.measureText(this.nameOf(b)).width + w + 20 < room) write(g, amount, x1 - w - 6, y + rowHeight / 2);
     }
   }
 
@@ -203,8 +204,7 @@ export class Icicle {
       h("div", { "data-bytes": b.bytes }, `${bytes(b.bytes)}, ${percent(b.bytes, this.flame.bytes)} in ${count(this.flame.nodes.count[b.node]!)} ${this.how.pieces}`),
       ...(f ? [h("span", { class: "mono" }, f.line > 0 ? `${f.file}:${f.line}` : f.file)] : []),
     );
-    const x = e.clientX + 16 + t.offsetWidth > innerWidth ? e.clientX - t.offsetWidth - 12 : e.clientX + 16;
-    t.style.transform = `translate(${Math.max(4, x)}px,${e.clientY + 16}px)`;
+    placeTip(t, e.clientX, e.clientY);
   }
 }
 

@@ -17,7 +17,9 @@ export const groups: Record<Mode, Group[]> = {
     ["Engine", [["engine", "engine"], ["engine-version", "version"], ["mem-fraction", "memory fraction"], ["eager", "without CUDA graphs"]]],
     ["Division", [["tp", "TP"], ["pp", "PP"], ["ep", "EP"], ["dp", "DP attention"]]],
     ["Requests", [["max-model-len", "context"], ["kv-dtype", "KV cache in"], ["max-num-seqs", "batch, at most"], ["max-batched-tokens", "tokens of a pass"]]],
-    ["More", [["block-size", "tokens of a block"], ["cpu-experts", "experts in the host"], ["mtp", "layers for MTP"]], true],
+    ["Load", [["requests", "requests at once"], ["prompt-tokens", "prompt, tokens"], ["output-tokens", "answer, tokens"], ["images", "images of each"], ["image-size", "their size"]], true],
+    ["llama.cpp", [["gpu-layers", "layers on GPUs"], ["n-cpu-moe", "layers of experts in the host"], ["flash-attn", "flash attention"]], true],
+    ["More", [["nodes", "nodes"], ["block-size", "tokens of a block"], ["cpu-experts", "experts in the host"], ["mtp", "layers for MTP"]], true],
   ],
   train: [
     ["Model", [["model", "model"]]],
@@ -33,6 +35,8 @@ export const groups: Record<Mode, Group[]> = {
     ["Rollout", [["rollout", "engine"], ["engine-version", "version"], ["rollout-tp", "TP"], ["quant", "weights in"], ["mem-fraction", "memory fraction"], ["max-model-len", "context"], ["eager", "without CUDA graphs"]]],
     ["Trainer", [["trainer", "set-up"], ["optimizer", "optimizer"], ["reference", "a reference model"], ["critic", "a critic"]]],
     step,
+    ["Rollouts", [["prompts", "prompts a step"], ["group", "answers to each"], ["prompt-tokens", "prompt, tokens"], ["response-tokens", "answer, tokens"]], true],
+    ["Hand-overs", [["host-link", "to the host, GB/s"], ["sync-link", "between GPUs, GB/s"], ["disk", "of disk, GB/s"]], true],
     ["Division of the trainer", [["train-tp", "TP"], ["train-pp", "PP"], ["cp", "CP"], ["shard", "sharded among"]], true],
     adapters,
   ],
@@ -89,10 +93,10 @@ export class PlanForm {
     if (c instanceof HTMLInputElement) c.select();
   }
 
-  /** What a field without a value shows; 0 is for the command to choose. */
+  /** What a field without a value shows; 0 and -1 are for the command to choose. */
   private standard(name: string): string {
     const value = this.field(name).default;
-    return value === "0" ? "" : value;
+    return value === "0" || value === "-1" ? "" : value;
   }
 
   private field(name: string): Field {

@@ -163,22 +163,34 @@ function sources(list: [string, string][]): HTMLElement {
   return h("div", {}, h("h3", {}, "What the figures rest on"), h("dl", { class: "sources" }, list.map(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])));
 }
 
+/** What a plan says beside the GPU's memory, where it says it. */
+function beside({ offload, host, images, load }: ServePlan): [string, string, string][] {
+  const out: [string, string, string][] = [];
+  if (offload) out.push(["layers on GPUs", `${offload.gpu_layers} of ${offload.layers}`, offload.host_expert_layers ? `without the experts of ${offload.host_expert_layers}` : "the output one of them"]);
+  if (host) out.push(["host memory", sizes(host.reduce((n, c) => n + c.low_bytes, 0), host.reduce((n, c) => n + c.high_bytes, 0)), host.filter((c) => c.high_bytes).map((c) => c.name).join(", ")]);
+  if (images) out.push(["images of a request", plural(images.request_tokens, "token"), `${bytes(images.kv_bytes)} of KV cache; the encoder takes ${sizes(images.encoder_low_bytes, images.encoder_high_bytes)} for ${count(images.encoded_at_once)} at once`]);
+  if (load) out.push(["as asked for", `${requests(load.at_once)} at once`, `${plural(load.requests, "request")} need ${bytes(load.kv_bytes)} of KV cache${load.answer_us ? `; an answer takes ${times(load.answer_us)}` : ""}`]);
+  return out;
+}
+
 function drawServe(p: ServePlan, a: Asked): void {
   const { kv, parallel, latency } = p;
   const own = p.model.context_tokens;
   const beyond = own !== null && kv.longest_tokens[0] >= own;
-  const fraction = p.engine.startsWith("sglang") ? "mem_fraction_static" : "gpu_memory_utilization";
-  const cuts = (["tp", "pp", "ep", "dp"] as const).filter((n) => parallel[n] > 1).map((n) => `${n.toUpperCase()} ${parallel[n]}`);
-  fields.taken({ tp: String(parallel.tp), pp: String(parallel.pp), ep: String(parallel.ep), dp: String(parallel.dp), "max-model-len": count(kv.length_tokens), "block-size": String(kv.block_tokens), "mem-fraction": String(Number(p.memory_fraction.toPrecision(3))), capacity: bytes(p.gpu.total_bytes), "engine-version": "newest" });
+  const fraction = `, ${p.engine.startsWith("sglang") ? "mem_fraction_static" : "gpu_memory_utilization"} ${Number(p.memory_fraction.toPrecision(3))}`;
+  const local = p.offload; // llama.cpp and Ollama have no fraction, and no choice in how layers are divided
+  const cuts = local ? [] : (["tp", "pp", "ep", "dp"] as const).filter((n) => parallel[n] > 1).map((n) => `${n.toUpperCase()} ${parallel[n]}`);
+  fields.taken({ tp: String(parallel.tp), pp: String(parallel.pp), ep: String(parallel.ep), dp: String(parallel.dp), "max-model-len": count(kv.length_tokens), "block-size": String(kv.block_tokens), "mem-fraction": local ? "none" : String(Number(p.memory_fraction.toPrecision(3))), "gpu-layers": local ? String(local.gpu_layers) : "", nodes: parallel.nodes === null ? "" : String(parallel.nodes), capacity: bytes(p.gpu.total_bytes), "engine-version": "newest" });
   fill(
     answer,
     head(p.model.name, modelWords(p.model)),
     verdict(p.verdict, ` ${p.engine} on ${[`${parallel.gpus} × ${p.gpu.name}`, ...cuts].join(", ")}`, p.verdict === "fits" ? "" : `; what is short: ${p.binding}`),
-    barTable(p.components, p.gpu.total_bytes, `The GPU that has least to spare: ${bytes(p.gpu.total_bytes)}, ${fraction} ${Number(p.memory_fraction.toPrecision(3))}`),
+    barTable(p.components, p.gpu.total_bytes, `The GPU that has least to spare: ${bytes(p.gpu.total_bytes)}${local ? "" : fraction}`),
     figures([
       ["tokens in the KV cache", counts(kv.tokens), `${bytes(Math.round(kv.bytes_per_token))} a token${kv.window_bytes_per_token ? `, ${bytes(Math.round(kv.window_bytes_per_token))} more in a window of ${count(kv.window_tokens)}` : ""}${kv.state_bytes ? `, ${bytes(kv.state_bytes)} a request` : ""}`],
       ["requests at once", requests(kv.requests), `of ${plural(kv.length_tokens, "token")}`],
       ["longest context", beyond ? count(own) : counts(kv.longest_tokens), beyond ? "the model's own limit" : "tokens, of one request alone"],
+      ...beside(p),
       ...(latency ? ([["first token", times(latency.first_token_us), `after a prompt of ${count(latency.prompt_tokens)}`], ["each token", times(latency.token_us), `with ${latency.batch} requests; ${latency.bound} is the limit`]] as [string, string, string][]) : []),
     ]),
     toCopy("Flags to paste", p.flags.join(" "), "copy flags"),

@@ -2,7 +2,7 @@
 
 import { count, duration } from "../base/format.ts";
 import { niceStep, ticks, type Span } from "../base/scale.ts";
-import { gutterName, left } from "../picture/canvas.ts";
+import { gutterName, left, write } from "../picture/canvas.ts";
 import { css, mix } from "../picture/palette.ts";
 import { noteRows } from "./layout.ts";
 import type { Scene } from "./scene.ts";
@@ -20,7 +20,7 @@ export function drawAxis(scene: Scene, g: CanvasRenderingContext2D): void {
     const x = left + scene.px(at);
     if (x > left + l.width + 1) continue;
     g.fillRect(Math.round(x), y, 1, 4);
-    g.fillText(label, x, y + 12);
+    write(g, label, x, y + 12);
   }
   for (const f of time?.folds ?? []) {
     const x = left + scene.px(f.at);
@@ -39,7 +39,7 @@ export function drawAxis(scene: Scene, g: CanvasRenderingContext2D): void {
     g.fillStyle = css(c.page);
     g.fillRect(x - width / 2, y - 20, width, 14);
     g.fillStyle = css(c.muted);
-    g.fillText(text, x, y - 13);
+    write(g, text, x, y - 13);
   }
 }
 
@@ -57,7 +57,7 @@ export function drawSteps(scene: Scene, g: CanvasRenderingContext2D): void {
     if (width + 8 > at[1] - at[0]) continue;
     g.textAlign = "left";
     g.fillStyle = css(c.ink);
-    g.fillText(s.name, at[0] + 5, l.steps + 9);
+    write(g, s.name, at[0] + 5, l.steps + 9);
   }
 }
 
@@ -79,7 +79,7 @@ export function drawNotes(scene: Scene, g: CanvasRenderingContext2D): void {
     if (g.measureText(s.name).width + 8 > at[1] - at[0]) return;
     g.textAlign = "left";
     g.fillStyle = css(c.muted);
-    g.fillText(s.name, at[0] + 4, y + 9);
+    write(g, s.name, at[0] + 4, y + 9);
   });
 }
 

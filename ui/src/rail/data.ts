@@ -6,7 +6,7 @@ import { byteStep, levelFor, ticks } from "../base/scale.ts";
 import type { Kind, Tile } from "../base/wire.ts";
 import { blit, runs, widen } from "../picture/blit.ts";
 import { bucketsPerTile, type Picture, type Want } from "../picture/tiles.ts";
-import { allocLevel, type Scene } from "./scene.ts";
+import type { Scene } from "./scene.ts";
 
 function wants(scene: Scene): { now: Want[]; next: Want[] } {
   const p = scene.picture;
@@ -25,7 +25,7 @@ function wants(scene: Scene): { now: Want[]; next: Want[] } {
   const length = win[1] - win[0];
   const places = bucketsPerTile * 2 ** level;
   const next = cover(p, kind, level, win[0] - places, win[1] + places);
-  if (level < whole) next.push(...cover(p, level + 1 <= allocLevel && !scene.us ? "alloc" : "band", level + 1, win[0] - length / 2, win[1] + length / 2));
+  if (level < whole) next.push(...cover(p, scene.kindOf(level + 1), level + 1, win[0] - length / 2, win[1] + length / 2));
   return { now, next: kind === "total" || scene.page.device?.held ? [] : next.filter((w) => !here.some((v) => v.level === w.level && v.i === w.i)) };
 }
 
@@ -66,7 +66,7 @@ export function drawData(scene: Scene): void {
   const other = scene.tiles.of(p);
   const lookup = (l: number, bucket: number): Tile | undefined => (l === level ? exact.get(Math.floor(bucket / bucketsPerTile)) : undefined) ?? other(l, bucket);
   const rs = scene.tiles.any(p) ? runs(scene.win, width, level, whole, lookup) : [];
-  // Nothing of scene picture is there yet: the old one stays for the moment.
+  // Nothing of this picture is there yet: the old one stays for the moment.
   if (!rs.length && scene.drawn.length && !scene.tiles.settled) return;
   scene.drawn = rs;
   const top = scene.top();
@@ -77,7 +77,7 @@ export function drawData(scene: Scene): void {
   if (!scene.image || scene.image.width !== width || scene.image.height !== height) scene.image = context.createImageData(width, height);
   blit(new Uint32Array(scene.image.data.buffer), scene.frame, rs, scene.paintOf());
   context.putImageData(scene.image, 0, 0);
-  scene.page.tell("drawn");
+  scene.page.notify("drawn");
   if (rs.length && !scene.firstDone) {
     scene.firstDone = true;
     performance.mark("strandline:first-picture");

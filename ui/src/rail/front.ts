@@ -3,7 +3,7 @@
 import { pixelAt } from "../base/scale.ts";
 import { stripOfBands, type Tile } from "../base/wire.ts";
 import { rowOf } from "../picture/blit.ts";
-import { begin, left } from "../picture/canvas.ts";
+import { begin, left, write } from "../picture/canvas.ts";
 import { css, type RGB } from "../picture/palette.ts";
 import type { Scene } from "./scene.ts";
 
@@ -26,7 +26,7 @@ export function drawFront(scene: Scene): void {
     g.fillStyle = css(c.page);
     g.textAlign = "center";
     g.textBaseline = "middle";
-    g.fillText(name, x, l.top - 8);
+    write(g, name, x, l.top - 8);
   };
   if (s.range) {
     const at = scene.scopePixels(s.range[0], s.range[1]);

@@ -3,11 +3,11 @@
 import { h } from "../base/dom.ts";
 import { bytes, plural } from "../base/format.ts";
 import { byteTick } from "../base/scale.ts";
-import { begin, left } from "../picture/canvas.ts";
+import { begin, left, write } from "../picture/canvas.ts";
 import { css } from "../picture/palette.ts";
 import { drawAxis, drawNotes, drawSteps } from "./axes.ts";
 import { drawFindings, drawGutter, drawLabels, drawMarks, drawPeak } from "./labels.ts";
-import { drawLanes, drawMap, drawReserved, drawRuns } from "./lines.ts";
+import { drawLanes, drawMap, drawCapacity, drawReserved, drawRuns } from "./lines.ts";
 import type { Scene } from "./scene.ts";
 
 export function drawInk(scene: Scene): void {
@@ -27,7 +27,7 @@ export function drawInk(scene: Scene): void {
   if (scene.drawn.length) {
     for (const b of [0, ...scene.frame.gridAt]) {
       const y = l.top + l.height - (b / scene.frame.top) * l.height;
-      if (y > l.top - 2) g.fillText(byteTick(b), left - 6, Math.max(l.top + 5, y));
+      if (y > l.top - 2) write(g, byteTick(b), left - 6, Math.max(l.top + 5, y));
     }
   }
   drawAxis(scene, g);
@@ -36,6 +36,7 @@ export function drawInk(scene: Scene): void {
   if (l.grows >= 0 && bands) drawLanes(scene, g);
   if (!scene.solo.length) drawReserved(scene, g);
   if (s.view === "whatif") drawRuns(scene, g);
+  else if (!scene.solo.length && l.height > 100) drawCapacity(scene, g, device.capacity ?? null);
   drawMarks(scene, g);
   if (bands && l.height > 100) drawLabels(scene, g);
   if (l.map >= 0) drawMap(scene, g);
@@ -56,7 +57,7 @@ function empty(scene: Scene): void {
   if (device && device.events > 0) return;
   const says: (Node | string)[] = [];
   if (problem) says.push(problem);
-  else if (!file) says.push(scene.page.session ? "There is no such file in scene session." : "Loading");
+  else if (!file) says.push(scene.page.session ? "There is no such file in this session." : "Loading");
   else if (!device) {
     const of = file.size ? ` of ${bytes(file.size)}` : "";
     const phase = { waiting: "Waiting", reading: "Reading", pairing: "Pairing allocations with frees" }[file.state as string] ?? "Preparing";
@@ -66,7 +67,7 @@ function empty(scene: Scene): void {
     says.push(
       device.end.reserved > 0
         ? `This file has no history: it holds the segments and blocks at one moment (${bytes(device.end.reserved)} reserved), but no events. The history was not recorded.`
-        : "This file holds neither history nor segments: nothing was allocated on scene device, or recording was never switched on.",
+        : "This file holds neither history nor segments: nothing was allocated on this device, or recording was never switched on.",
       h("pre", {}, "torch.cuda.memory._record_memory_history(max_entries=1_000_000)\n…\ntorch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"),
     );
   }

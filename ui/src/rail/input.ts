@@ -1,15 +1,16 @@
 // What the pointer does: zones of the rail, dragging, the wheel, clicks.
 
 import { json } from "../base/ask.ts";
+import { placeTip } from "../base/dom.ts";
 import type { Alloc, Hit, Mark, Scope } from "../base/wire.ts";
 import { stackOf } from "../picture/blit.ts";
 import { left } from "../picture/canvas.ts";
 import { axisHeight, mapHeight, noteRows } from "./layout.ts";
 import { fit, moveTo, pin, zoomBy } from "./moves.ts";
 import type { Scene } from "./scene.ts";
-import { placeTip, tell, tellAbove, unpoint } from "./tooltip.ts";
+import { showTip, showAbove, unpoint } from "./tooltip.ts";
 
-/** The mark or the annotation that stands at a point above the picture. */
+/** The mark or the annotation that is at a point above the picture. */
 function above(scene: Scene, x: number, y: number): { mark: Mark } | { scope: Scope } | null {
   const l = scene.layout;
   const { device } = scene.page;
@@ -17,7 +18,7 @@ function above(scene: Scene, x: number, y: number): { mark: Mark } | { scope: Sc
   if (y >= l.top - 14 && y < l.top + 2) {
     let best: { mark: Mark; far: number } | null = null;
     for (const mark of device.marks) {
-      const at = mark.kind === "annotation" ? undefined : scene.placeOf(mark.event);
+      const at = scene.placeOf(mark.event);
       const far = at === undefined ? Infinity : Math.abs(left + scene.px(at) - x);
       if (far <= 6 && far < (best?.far ?? Infinity)) best = { mark, far };
     }
@@ -85,7 +86,7 @@ export function mouse(scene: Scene): void {
     const at = above(scene, x, y);
     if (at) {
       scene.el.front.style.cursor = "pointer";
-      return tellAbove(scene, at, e.clientX, e.clientY);
+      return showAbove(scene, at, e.clientX, e.clientY);
     }
     point(scene, x, y, e.clientX, e.clientY);
   });
@@ -156,8 +157,8 @@ function point(scene: Scene, x: number, y: number, clientX: number, clientY: num
   scene.hover = { x: x - left, y, run, at, bytes: height };
   const key = at && at.bands === 1 && scene.page.bands ? scene.page.bandGroup(scene.page.bands.bands[at.band]!).key : null;
   scene.lightUp(key);
-  tell(scene, null);
-  placeTip(scene, clientX, clientY);
+  showTip(scene, null);
+  placeTip(scene.el.tooltip, clientX, clientY);
   scene.hitAsk.cancel();
   if (at && scene.page.bands && scene.page.s.view !== "whatif") {
     const k = scene.eventOf(run);
@@ -168,8 +169,8 @@ function point(scene: Scene, x: number, y: number, clientX: number, clientY: num
       },
       (alloc) => {
         if (!scene.hover) return;
-        tell(scene, alloc);
-        placeTip(scene, clientX, clientY);
+        showTip(scene, alloc);
+        placeTip(scene.el.tooltip, clientX, clientY);
       },
     );
   }

@@ -5,7 +5,7 @@ import { h } from "../base/dom.ts";
 import { bytes, count } from "../base/format.ts";
 import { measureName } from "../base/terms.ts";
 import { keptLine, labelPlaces, stackOf } from "../picture/blit.ts";
-import { left, place } from "../picture/canvas.ts";
+import { left, place, write } from "../picture/canvas.ts";
 import { fillOf } from "../picture/paint.ts";
 import { css, textOn } from "../picture/palette.ts";
 import { lastAt } from "../whatif/runs.ts";
@@ -21,7 +21,6 @@ export function drawMarks(scene: Scene, g: CanvasRenderingContext2D): void {
     const x = Math.round(left + scene.px(at));
     if (x < left - 1 || x > left + l.width + 1) continue;
     const oom = m.kind === "oom";
-    if (m.kind === "annotation") continue;
     g.fillStyle = css(oom ? c.danger : c.muted);
     g.globalAlpha = oom ? 1 : 0.55;
     g.fillRect(x, l.top, oom ? 2 : 1, l.height);
@@ -36,7 +35,7 @@ export function drawMarks(scene: Scene, g: CanvasRenderingContext2D): void {
     if (!oom || x - labelled < 40) continue;
     labelled = x;
     g.textAlign = x > left + l.width - 40 ? "right" : "left";
-    g.fillText("OOM", x + (x > left + l.width - 40 ? -7 : 8), l.top - 7);
+    write(g, "OOM", x + (x > left + l.width - 40 ? -7 : 8), l.top - 7);
   }
 }
 
@@ -59,7 +58,7 @@ export function drawLabels(scene: Scene, g: CanvasRenderingContext2D): void {
     g.fillStyle = css(textOn(fillOf(bands!, p.band, scene.colours)));
     const key = scene.page.bandGroup(bands!.bands[p.band]!).key;
     if (scene.page.found && !scene.page.found.has(key)) g.fillStyle = css(scene.colours.muted);
-    g.fillText(label(p.band), x, y + 0.5);
+    write(g, label(p.band), x, y + 0.5);
   }
 }
 
@@ -108,11 +107,11 @@ export function drawPeak(scene: Scene, g: CanvasRenderingContext2D): void {
   const { device } = scene.page;
   if (!device!.peak || scene.solo.length || scene.page.s.view === "whatif") return;
   const peak = device!.peak;
-  const at = scene.placeOf(peak.event);
+  const at = peak.event < 0 ? 0 : scene.placeOf(peak.event);
   if (at === undefined) return;
   const x = left + scene.px(at);
   if (x < left || x > left + l.width) return;
-  const text = `peak ${bytes(peak.bytes)} · event ${count(peak.event)}`;
+  const text = `peak ${bytes(peak.bytes)} · ${peak.event < 0 ? "before the first event" : `event ${count(peak.event)}`}`;
   const flag = h("button", {
     type: "button", class: "over flag", "data-key": "peak", "data-bytes": peak.bytes, "data-event": peak.event, title: "Put the cursor on the peak",
     onclick: () => scene.page.store.set({ k: peak.event }, true),
@@ -142,7 +141,8 @@ export function drawFindings(scene: Scene): void {
       const named = page.device!.marks.some((m) => m.kind === "oom" && m.event === w.event) && at !== undefined && left + scene.px(at) > left + l.width - 40;
       if (at !== undefined) x = left + scene.px(at) - (named ? 61 : 27); // beside the word at a mark
     } else if (last && w.g === page.s.g && l.height > 100) {
-      const of = stack.filter((d) => d.bands === 1 && w.keys[0] === page.bandGroup(bands!.bands[d.band]!).key);
+      // Until the tiles of another file are there, what is drawn may have bands that this one lacks.
+      const of = stack.filter((d) => d.bands === 1 && bands!.bands[d.band] && w.keys[0] === page.bandGroup(bands!.bands[d.band]!).key);
       const most = of.reduce((a, d) => (d.bytes > (a?.bytes ?? 0) ? d : a), of[0]);
       if (most) {
         x = left + (last.x1 / scene.frame.width) * l.width - 27;

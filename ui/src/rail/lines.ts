@@ -3,7 +3,7 @@
 
 import { h } from "../base/dom.ts";
 import { bytes, growth } from "../base/format.ts";
-import { gutterName, left, place } from "../picture/canvas.ts";
+import { gutterName, left, place, write } from "../picture/canvas.ts";
 import { css, mix, siteColour } from "../picture/palette.ts";
 import { highest } from "../whatif/runs.ts";
 import { laneHeight, mapHeight } from "./layout.ts";
@@ -92,25 +92,29 @@ function line(scene: Scene, g: CanvasRenderingContext2D, y: (bytes: number) => n
   g.stroke();
 }
 
+/** The line of what PyTorch could have. */
+export function drawCapacity(scene: Scene, g: CanvasRenderingContext2D, capacity: number | null): void {
+  const l = scene.layout;
+  if (capacity === null || capacity >= scene.frame.top) return;
+  const y = l.top + l.height - (capacity / scene.frame.top) * l.height;
+  g.fillStyle = css(scene.colours.danger);
+  g.fillRect(left, y, l.width, 1);
+  g.textAlign = "left";
+  write(g, `capacity ${bytes(capacity)}`, left + 6, y - l.top < 14 ? y + 9 : y - 7);
+}
+
 /** Runs under other settings: what they reserve, over the recorded line, and below it what of that is not in use. */
 export function drawRuns(scene: Scene, g: CanvasRenderingContext2D): void {
   const l = scene.layout;
   const c = scene.colours;
   const { curves, recorded, s } = scene.page;
   const high = (v: number): number => l.top + l.height - (v / scene.frame.top) * l.height;
-  const capacity = curves[0]?.run.outcome.capacity_bytes ?? null;
   g.save();
   g.beginPath();
   g.rect(left, l.top - 6, l.width, l.height + 7);
   g.clip();
   g.lineJoin = "round";
-  if (capacity !== null && capacity < scene.frame.top) {
-    g.fillStyle = css(c.danger);
-    g.fillRect(left, high(capacity), l.width, 1);
-    g.textAlign = "left";
-    const y = high(capacity);
-    g.fillText(`capacity ${bytes(capacity)}`, left + 6, y - l.top < 14 ? y + 9 : y - 7);
-  }
+  drawCapacity(scene, g, curves[0]?.run.outcome.capacity_bytes ?? null);
   const failing = new Map<number, { numbers: number[]; y: number }>();
   for (const { run, slot, number } of curves) {
     const oom = run.outcome.oom?.event ?? Infinity;
@@ -175,7 +179,7 @@ function cross(scene: Scene, g: CanvasRenderingContext2D, event: number, y: numb
   g.stroke();
   const toLeft = x > left + scene.layout.width - 80;
   g.textAlign = toLeft ? "right" : "left";
-  g.fillText(text, x + (toLeft ? -8 : 8), y + 12);
+  write(g, text, x + (toLeft ? -8 : 8), y + 12);
 }
 
 export function drawMap(scene: Scene, g: CanvasRenderingContext2D): void {

@@ -60,7 +60,7 @@ export function step(scene: Scene, by: number): void {
   }
 }
 
-/** Moves along the stack at the cursor; the band is lit and told, Enter pins what is there. */
+/** Moves along the stack at the cursor; the band is lit and described, Enter pins what is there. */
 export function stepBand(scene: Scene, by: number): void {
   const run = scene.drawn.find((r) => r.tile.events[r.c]! <= scene.page.k && scene.page.k < r.tile.events[r.c + 1]!);
   if (!run || !scene.page.bands) return;

@@ -1,5 +1,5 @@
 // The rail: lanes, the picture, its axes and the map of the whole file. This is
-// what the rest of the page sees of it; its parts stand beside this file.
+// what the rest of the page sees of it; its parts are beside this file.
 
 import type { Refused } from "../base/ask.ts";
 import { h } from "../base/dom.ts";
@@ -23,6 +23,7 @@ export class Rail {
   private readonly scene: Scene;
   private dirty = new Set<Layer>();
   private waiting = 0;
+  private ratio = devicePixelRatio; // for which the canvases are made
 
   constructor(page: Page, root: HTMLElement, tooltip: HTMLElement, say: (s: string) => void, failed: (e: Refused) => void) {
     const box = h("div", { class: "box", tabindex: "0", role: "group" });
@@ -58,7 +59,7 @@ export class Rail {
   /** The reader looks at something else. */
   private turned(now: State, before: State): void {
     if (now.view !== before.view) this.resize();
-    const moved = now.win !== before.win || now.y !== before.y || now.x !== before.x || now.g !== before.g || now.u !== before.u || now.f !== before.f || now.d !== before.d || now.lane !== before.lane;
+    const moved = now.win !== before.win || now.y !== before.y || now.x !== before.x || now.each !== before.each || now.g !== before.g || now.u !== before.u || now.f !== before.f || now.d !== before.d || now.lane !== before.lane;
     if (now.solo !== before.solo) this.scene.paint = null;
     if (moved || now.solo !== before.solo) this.need("data", "ink", "cursor");
     else this.need("cursor");
@@ -68,12 +69,13 @@ export class Rail {
   }
 
   private resize(): void {
+    if (matchMedia("print").matches) return; // a sheet shows the picture as it is
     const { scene } = this;
     const { el } = scene;
     const room = el.root.clientWidth;
     const l = (scene.layout = layoutOf(scene.page, room));
     el.box.style.height = `${l.whole}px`;
-    const ratio = devicePixelRatio;
+    const ratio = (this.ratio = devicePixelRatio);
     size(el.data, left, l.top, l.width, l.height, ratio);
     size(el.ink, 0, 0, room, l.whole, ratio);
     size(el.front, 0, 0, room, l.whole, ratio);
@@ -87,6 +89,7 @@ export class Rail {
     if (this.waiting || document.hidden) return;
     this.waiting = requestAnimationFrame(() => {
       this.waiting = 0;
+      if (this.ratio !== devicePixelRatio) this.resize(); // no event is sure to tell
       const what = this.dirty;
       this.dirty = new Set();
       if (what.has("data")) drawData(this.scene);

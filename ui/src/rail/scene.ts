@@ -14,7 +14,7 @@ import { highest } from "../whatif/runs.ts";
 import type { Layout } from "./layout.ts";
 
 export const leastPlaces = 4;
-export const allocLevel = 4; // buckets of up to 16 events are drawn allocation by allocation
+const allocLevel = 4; // buckets of up to 16 events are drawn allocation by allocation
 
 export type Layer = "data" | "ink" | "cursor";
 
@@ -152,7 +152,12 @@ export class Scene {
 
   get kind(): Kind {
     if (this.page.file?.state !== "ready" || !this.page.bands || this.page.s.view === "whatif") return "total";
-    return !this.us && this.level <= allocLevel ? "alloc" : "band";
+    return this.kindOf(this.level);
+  }
+
+  /** What tiles of a level hold: single allocations where there is room for them, or if the reader wants them. */
+  kindOf(level: number): Kind {
+    return (this.page.s.each && !this.page.device?.held) || (!this.us && level <= allocLevel) ? "alloc" : "band";
   }
 
   /** The bytes at the upper edge of the picture. */
@@ -175,7 +180,9 @@ export class Scene {
     }
     if (s.y === "reserved" && !solo) {
       const runs = s.view === "whatif" ? this.page.curves.map((c) => c.run.outcome.peak_reserved_bytes) : [];
-      return Math.max(1, Math.max(peak, device.peak_reserved?.bytes ?? 0, device.start.reserved, ...runs) * 1.045);
+      const most = Math.max(peak, device.peak_reserved?.bytes ?? 0, device.start.reserved, ...runs);
+      const room = device.capacity ?? 0; // in the picture where it is near
+      return Math.max(1, (s.view !== "whatif" && room < most * 1.5 ? Math.max(most, room) : most) * 1.045);
     }
     return Math.max(1, peak * 1.06);
   }
@@ -253,6 +260,6 @@ export class Scene {
   lightUp(key: string | null): void {
     if (key === this.page.lit) return;
     this.page.lit = key;
-    this.page.tell("lit");
+    this.page.notify("lit");
   }
 }

@@ -1,6 +1,6 @@
 // The tooltip: what is under the pointer.
 
-import { h } from "../base/dom.ts";
+import { h, placeTip } from "../base/dom.ts";
 import { bytes, count, duration, plural } from "../base/format.ts";
 import { fates } from "../base/names.ts";
 import { measureName } from "../base/terms.ts";
@@ -9,7 +9,7 @@ import { highest } from "../whatif/runs.ts";
 import type { Scene } from "./scene.ts";
 
 /** Names the mark or the annotation above the picture that the pointer is at. */
-export function tellAbove(scene: Scene, at: { mark: Mark } | { scope: Scope }, clientX: number, clientY: number): void {
+export function showAbove(scene: Scene, at: { mark: Mark } | { scope: Scope }, clientX: number, clientY: number): void {
   unpoint(scene);
   scene.el.tooltip.replaceChildren(
     ...("mark" in at
@@ -17,7 +17,7 @@ export function tellAbove(scene: Scene, at: { mark: Mark } | { scope: Scope }, c
       : [h("div", { class: "head" }, at.scope.name), h("div", {}, `events ${count(at.scope.from)} – ${count(at.scope.to)}${at.scope.open ? ", and it had not ended" : ""}`), h("div", { class: "muted" }, "click selects it, shift-click on another tells the difference between their ends")]),
   );
   scene.el.tooltip.hidden = false;
-  placeTip(scene, clientX, clientY);
+  placeTip(scene.el.tooltip, clientX, clientY);
 }
 
 export function unpoint(scene: Scene): void {
@@ -29,7 +29,7 @@ export function unpoint(scene: Scene): void {
   scene.need("cursor");
 }
 
-export function tell(scene: Scene, alloc: Alloc | null): void {
+export function showTip(scene: Scene, alloc: Alloc | null): void {
   const { run, at } = scene.hover!;
   const { tile, c } = run;
   const { bands } = scene.page;
@@ -61,7 +61,7 @@ export function tell(scene: Scene, alloc: Alloc | null): void {
   if (alloc) {
     const lived = alloc.born_us !== null && alloc.died_us !== null ? `, ${duration(alloc.died_us - alloc.born_us)}` : "";
     const born = alloc.birth < 0 ? "older than the recording" : `event ${count(alloc.birth)}`;
-    says.push(h("div", { "data-bytes": alloc.bytes }, `scene allocation ${bytes(alloc.bytes)}: ${born} → ${alloc.death === null ? "still alive" : `event ${count(alloc.death)}`}${lived}`));
+    says.push(h("div", { "data-bytes": alloc.bytes }, `this allocation ${bytes(alloc.bytes)}: ${born} → ${alloc.death === null ? "still alive" : `event ${count(alloc.death)}`}${lived}`));
     const own = (alloc.stack ?? []).findIndex((f) => f.origin === "own");
     const from = Math.max(0, own);
     for (const f of (alloc.stack ?? []).slice(from, from + 3)) says.push(h("span", { class: `mono ${f.origin === "own" ? "own" : ""}` }, `${f.file.slice(f.file.lastIndexOf("/") + 1)}:${f.line} ${f.function}`));
@@ -73,13 +73,4 @@ export function tell(scene: Scene, alloc: Alloc | null): void {
   scene.el.tooltip.replaceChildren(...says);
   scene.el.tooltip.dataset.event = String(event);
   scene.el.tooltip.hidden = false;
-}
-
-export function placeTip(scene: Scene, x: number, y: number): void {
-  const t = scene.el.tooltip;
-  const w = t.offsetWidth;
-  const high = t.offsetHeight;
-  const tx = x + 16 + w > innerWidth ? x - w - 12 : x + 16;
-  const ty = y + 18 + high > innerHeight ? y - high - 10 : y + 18;
-  t.style.transform = `translate(${Math.max(4, tx)}px,${Math.max(4, ty)}px)`;
 }

@@ -77,7 +77,7 @@ export function edgesOf(seconds: number[]): Float64Array {
 
 export type By = "line" | "stack";
 
-/** Stacks that are told together: those of a line, or one. */
+/** Stacks that are listed together: those of a line, or one. */
 export interface Group {
   key: string;
   label: string;

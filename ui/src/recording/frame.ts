@@ -27,7 +27,7 @@ export function tabs(): void {
 
 export function head(): void {
   document.title = `${base(doc.file)} – strandline`;
-  const other = window.strandlineDoor ? h("button", { type: "button", id: "other", title: "Begin anew with other files", onclick: () => location.assign(location.pathname) }, "other files") : null;
+  const other = window.strandlineDoor ? h("button", { type: "button", id: "other", title: "Start again with other files", onclick: () => location.assign(location.pathname) }, "other files") : null;
   fill(byId("files"), h("span", { id: "name", title: doc.file }, base(doc.file)), h("span", { class: "muted" }, `${doc.name}, process ${doc.pid}`), other);
   const badge = byId("coverage");
   badge.hidden = false;
@@ -42,9 +42,9 @@ export const polled = "The process was only polled: it is seen how it grew, and 
 
 /** What the recording is good for. */
 function coverage(): string {
-  const out = [doc.partial !== null ? `This recording is only partly readable: ${doc.partial}. What stands before it is shown.` : "The whole recording was read."];
+  const out = [doc.partial !== null ? `This recording is only partly readable: ${doc.partial}. What comes before that is shown.` : "The whole recording was read."];
   const end = whole.of.seconds[whole.n - 1] ?? 0;
-  if (doc.judged_seconds === null) out.push("It ends before memory was judged for the first time: there are no findings, and nothing is known of what is resident.");
+  if (doc.judged_seconds === null) out.push("It ends before memory was judged for the first time: there are no findings, and resident memory is unknown.");
   else if (doc.judged_seconds < end) out.push(`Findings and resident bytes are those of the last judgement, at ${time(doc.judged_seconds)}; memory is known up to ${time(end)}.`);
   if (doc.rung === "polling") out.push(polled);
   const d = doc.document;
@@ -54,7 +54,7 @@ function coverage(): string {
 
 export function tools(): void {
   const by = (g: State["g"], label: string): Node => h("button", { type: "button", "data-key": `by ${g}`, "aria-pressed": String(s.g === g), onclick: () => set({ g, sel: null, stack: null }, true) }, label);
-  const scale = (y: "mapped" | "resident"): Node => h("button", { type: "button", "data-key": `y ${y}`, "aria-pressed": String(picture.fits === y), title: y === "mapped" ? "As high as all that is mapped (y)" : "As high as resident memory grew: what is only reserved is cut off (y)", onclick: () => set({ y }, true) }, y);
+  const scale = (y: "mapped" | "resident"): Node => h("button", { type: "button", "data-key": `y ${y}`, "aria-pressed": String(picture.fits === y), title: y === "mapped" ? "Scale to all that is mapped (y)" : "Scale to the growth of resident memory: what is only reserved is cut off (y)", onclick: () => set({ y }, true) }, y);
   const group = layers.groups.find((x) => x.key === s.sel);
   const seen = slice.of.moment.length;
   const of = slice === whole ? doc.moments : slice.of.to - slice.of.from + 1;

@@ -31,14 +31,14 @@ export function gpu(): void {
   const common = { sort: -1, up: false, onsort: () => {}, onlight: () => {} };
   const inner = table<Taker>({ ...common, name: "place", rows: places.filter((p) => p.count > 0 && (!query || query.test(`${p.label} ${p.owner}`))), columns: [...columns, { name: "by", of: () => 0, show: (r) => r.owner ?? "" }], onrow: (r) => set({ gpu: s.gpu === Number(r.key) ? null : Number(r.key) }, true) });
   inner.querySelector("caption")!.className = "";
-  inner.querySelector("caption")!.textContent = doc.judged_seconds === null ? "" : `Where it was taken: what is held at ${time(doc.judged_seconds)}`;
+  inner.querySelector("caption")!.textContent = doc.judged_seconds === null ? "" : `Where it was allocated: held at ${time(doc.judged_seconds)}`;
   fill(
     root,
     h("div", { class: "bar" }, h("span", {}, `held by owner at ${time(slice.of.seconds[column]!)}`)),
     h(
       "div",
       { class: "gpu", tabindex: "0", role: "group", "aria-label": "Memory of the GPU's driver" },
-      g && !g.libraries?.length ? h("p", { class: "note" }, "No process has loaded libcuda, so nothing of a GPU could be seen.") : null,
+      g && !g.libraries?.length ? h("p", { class: "note" }, "No process has loaded libcuda, so no GPU memory could be observed.") : null,
       owners.length ? table<Taker>({ ...common, name: "owner", rows: owners, columns, onrow: () => {} }) : h("p", { class: "note" }, "Nothing was taken from the GPU's driver and kept."),
       places.some((p) => p.count > 0) ? inner : null,
       (g?.devices ?? []).map(device),
@@ -53,10 +53,10 @@ function device(d: Device): HTMLElement {
   const words: Record<string, (p: (typeof parts)[number]) => string> = {
     pytorch: (p) => `PyTorch: reserved${p.allocated_bytes === undefined ? "" : `, ${bytes(p.allocated_bytes)} of it allocated; ${bytes(p.since_bytes)} taken since the trace began`}`,
     traced: (p) => `${p.owner}, since the trace began${has("pytorch") ? ", outside PyTorch" : ""}`,
-    earlier: () => "the processes' contexts, and what they took before the trace began",
-    unseen: () => "came since by no call that is watched: code of kernels, graphs, pools",
+    earlier: () => "the processes' contexts, and what they allocated before the trace began",
+    unseen: () => "came since without a watched call: code of kernels, graphs, pools",
     others: (p) => `${p.count} other ${p.count === 1 ? "process" : "processes"}`,
-    remainder: () => (has("earlier") ? "the remainder: the driver's own, and processes that it does not name" : "the remainder: contexts, what was taken before the trace, other processes"),
+    remainder: () => (has("earlier") ? "the remainder: the driver's own, and processes that it does not name" : "the remainder: contexts, allocations before the trace, other processes"),
   };
   const used = d.used_bytes === null ? "as far as it is known" : `${bytes(d.used_bytes)} used${d.total_bytes === null ? "" : ` of ${bytes(d.total_bytes)}`}`;
   return h(

@@ -17,7 +17,7 @@ export function inspector(): void {
   fill(byId("inspector"), chosen ?? [], cursor(), chosen ? [] : summary());
 }
 
-/** How things stand at the cursor. */
+/** The state at the cursor. */
 function cursor(): Node[] {
   if (!whole.n) return [];
   const { slice, column: c } = at(s.k);
@@ -88,17 +88,17 @@ function place(group: Group): Node[] {
   return [...out, ...stack(doc.stacks[chosen]!)];
 }
 
-/** What tells a stack from others of the same line: the call, and who made it. */
+/** What distinguishes a stack from others of the same line: the call, and who made it. */
 function inner(x: Stack): string {
   const named = x.frames.find((f) => f.function && !f.function.includes("+0x"));
-  return `${x.call} ${named ? named.function : "stack not copied"}`;
+  return `${x.call} ${named ? named.function : "stack not captured"}`;
 }
 
 function stack(x: Stack): Node[] {
   const left = x.frames_left_out > 0 ? h("p", { class: "muted" }, `${plural(x.frames_left_out, "more frame")} are left out.`) : null;
   return [
     h("h2", {}, "stack"),
-    h("p", { "data-complete": String(x.complete) }, !x.frames.length ? "The stack was not copied." : x.complete ? "Complete: it goes down to where the thread began." : "Cut: its outermost frames are missing."),
+    h("p", { "data-complete": String(x.complete) }, !x.frames.length ? "The stack was not captured." : x.complete ? "Complete: it reaches the start of the thread." : "Cut: its outermost frames are missing."),
     stackList(x.frames, ""),
     ...(left ? [left] : []),
     h("h2", {}, doc.judged_seconds === null ? "calls" : `calls, at ${when(doc.judged_seconds)}`),

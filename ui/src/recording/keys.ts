@@ -29,7 +29,7 @@ export function keyTable(): Key[] {
     { keys: ["f"], show: "f", does: "fit the selection", act: () => picture.fit() },
     { keys: ["z"], show: "z", does: "the chosen band alone, or all", act: () => s.sel !== null && set({ alone: !s.alone }, true) },
     { keys: ["g"], show: "g", does: "bands by own line, or by stack", act: () => set({ g: s.g === "line" ? "stack" : "line", sel: null, stack: null }, true) },
-    { keys: ["y"], show: "y", does: "as high as what is mapped, or resident", act: () => set({ y: picture.fits === "mapped" ? "resident" : "mapped" }, true) },
+    { keys: ["y"], show: "y", does: "scale to mapped or to resident memory", act: () => set({ y: picture.fits === "mapped" ? "resident" : "mapped" }, true) },
     { keys: ["/"], show: "/", does: "search, a regular expression", act: () => byId("search").focus() },
     { keys: ["e"], show: "e", does: "save the picture", act: () => void give() },
     { keys: ["Escape"], show: "Esc", does: "step back out", act: out },

@@ -1,17 +1,17 @@
 // The picture of a recording: what each place holds over time, the growth of
 // resident memory above it, and lanes for the classes of growth and for the GPU.
 
-import { blit, labelPlaces, stackOf, type Frame, type Run } from "../picture/blit.ts";
-import { begin, gutterName, left, right, size } from "../picture/canvas.ts";
+import { labelPlaces, stackOf, type Run } from "../picture/blit.ts";
+import { begin, gutterName, left, right, size, write } from "../picture/canvas.ts";
 import { h } from "../base/dom.ts";
 import { bytes, delta, plural } from "../base/format.ts";
 import { fillOf, paintFor } from "../picture/paint.ts";
-import { css, mix, palette, textOn, type Palette } from "../picture/palette.ts";
+import { css, mix, palette, textOn } from "../picture/palette.ts";
+import { axisHeight, marksHeight, TimePicture } from "../picture/time.ts";
 import { others, tileOf, time, timeStep, type Group, type Layers, type Slice } from "./bands.ts";
 import type { Recording } from "./wire.ts";
 import type { State } from "./state.ts";
-import { byteStep, byteTick, clamp, pixelAt, ticks, zoom, type Span } from "../base/scale.ts";
-import type { Tile } from "../base/wire.ts";
+import { byteStep, byteTick, pixelAt, ticks, type Span } from "../base/scale.ts";
 
 /** What the picture needs of the page. */
 export interface Shown {
@@ -33,51 +33,31 @@ interface Lane {
 }
 
 const laneHeight = 22;
-const axisHeight = 22;
-const marksHeight = 14;
 
-export class Picture {
-  private readonly data = h("canvas", { "aria-hidden": "true" });
-  private readonly ink = h("canvas", { "aria-hidden": "true" });
-  private readonly front = h("canvas", { role: "img" });
-  private readonly box = h("div", { class: "box", tabindex: "0", role: "group" }, this.data, this.ink, this.front);
+export class Picture extends TimePicture {
   private shown: Shown | null = null;
-  private colours: Palette = palette();
-  private frame: Frame = { width: 1, height: 1, win: [0, 1], top: 1, gridAt: [], scale: 1 };
-  private layout = { lanes: 0, top: 0, width: 1, height: 1 };
-  private tile: Tile | null = null;
-  private drawn: Run[] = [];
-  private pixels: ImageData | null = null;
-  private drag: { x: number; win: Span; how: "select" | "pan"; moved: boolean } | null = null;
   private lit: string | null = null;
   readonly figures: Record<string, number> = {};
 
-  constructor(
-    private readonly root: HTMLElement,
-    private readonly tooltip: HTMLElement,
-  ) {
-    root.append(this.box);
-    new ResizeObserver(() => this.shown && this.draw(this.shown)).observe(root);
-    this.mouse();
+  protected again(): void {
+    if (this.shown) this.draw(this.shown);
   }
 
-  focus(): void {
-    this.box.focus({ preventScroll: true });
+  protected get ready(): boolean {
+    return !!this.shown?.slice.n;
   }
 
-  /** All of time. */
-  private get all(): Span {
+  protected get all(): Span {
     const { edges, n } = this.shown!.whole;
     return [edges[0]!, edges[n]!];
   }
 
-  /** The window that is seen, in seconds. */
-  get win(): Span {
-    const { s } = this.shown!;
-    const [from, to] = this.all;
-    if (!s.win) return [from, to];
-    const w = clamp([s.win[0] - from, s.win[1] - from], to - from, (to - from) / 1e5);
-    return [w[0] + from, w[1] + from];
+  protected get chosen(): Span | null {
+    return this.shown!.s.win;
+  }
+
+  protected see(win: Span | null): void {
+    this.shown!.set({ win });
   }
 
   private get lanes(): Lane[] {
@@ -115,7 +95,7 @@ export class Picture {
     this.write(lanes, step, alone);
     this.cursor();
     this.box.setAttribute("aria-label", this.description(alone));
-    this.front.setAttribute("aria-label", "The picture; the table below tells what is held at the cursor");
+    this.front.setAttribute("aria-label", "The picture; the table below lists what is held at the cursor");
   }
 
   /** What the height of the picture holds. Address space can be reserved without end, so what is mapped may dwarf what is resident. */
@@ -147,26 +127,7 @@ export class Picture {
 
   private paint(found: Set<string> | null): void {
     const { s, layers } = this.shown!;
-    const { width, height } = this.frame;
-    if (this.pixels?.width !== width || this.pixels.height !== height) this.pixels = new ImageData(width, height);
-    const paint = paintFor(layers.bands, this.colours, this.lit ?? s.sel, found);
-    blit(new Uint32Array(this.pixels.data.buffer), this.frame, this.drawn, paint);
-    this.data.getContext("2d")!.putImageData(this.pixels, 0, 0);
-  }
-
-  private px(seconds: number): number {
-    const { win } = this.frame;
-    return left + ((seconds - win[0]) / (win[1] - win[0])) * this.layout.width;
-  }
-
-  private y(value: number): number {
-    const l = this.layout;
-    return l.top + l.height * (1 - value / this.frame.top);
-  }
-
-  private font(g: CanvasRenderingContext2D): void {
-    g.font = `11px ${getComputedStyle(this.root).fontFamily}`;
-    g.textBaseline = "middle";
+    this.blit(paintFor(layers.bands, this.colours, this.lit ?? s.sel, found));
   }
 
   /** Axes, lanes, lines and labels. */
@@ -178,13 +139,13 @@ export class Picture {
     this.font(g);
     g.fillStyle = css(c.muted);
     g.textAlign = "right";
-    for (const b of ticks(0, this.frame.top, step)) g.fillText(byteTick(b), left - 6, Math.max(l.top + 5, this.y(b)));
+    for (const b of ticks(0, this.frame.top, step)) write(g, byteTick(b), left - 6, Math.max(l.top + 5, this.y(b)));
     g.textAlign = "center";
     const every = timeStep(this.frame.win, l.width / 110);
     for (const t of ticks(this.frame.win[0], this.frame.win[1], every)) {
       const x = this.px(t);
       g.fillRect(Math.round(x), l.top + l.height, 1, 4);
-      g.fillText(t === 0 ? "0" : time(t), Math.min(x, left + l.width - 6), l.top + l.height + 12);
+      write(g, t === 0 ? "0" : time(t), Math.min(x, left + l.width - 6), l.top + l.height + 12);
     }
     lanes.forEach((lane, i) => this.lane(g, lane, l.lanes + laneHeight * i));
     this.drops(g);
@@ -224,11 +185,11 @@ export class Picture {
       g.fillStyle = css(c.panel);
       g.fillRect(left, y, width, laneHeight - 2);
       g.fillStyle = css(c.ink);
-      g.fillText(lane.owner, left + 6, y + 10);
+      write(g, lane.owner, left + 6, y + 10);
     }
     g.fillStyle = css(c.ink);
     const last = lane.values[this.shown!.slice.at(this.frame.win[1])] ?? 0;
-    g.fillText(lane.owner === undefined ? delta(last) : bytes(last), left + l.width + 8, y + 10);
+    write(g, lane.owner === undefined ? delta(last) : bytes(last), left + l.width + 8, y + 10);
   }
 
   /** Marks where events were lost. */
@@ -277,7 +238,7 @@ export class Picture {
       const { key, label } = of(p.band);
       const faded = found && !found.has(key);
       g.fillStyle = css(faded ? this.colours.muted : textOn(fillOf(bands, p.band, this.colours)));
-      g.fillText(label, left + p.x / scale + 8, this.layout.top + p.y / scale + 0.5);
+      write(g, label, left + p.x / scale + 8, this.layout.top + p.y / scale + 0.5);
     }
   }
 
@@ -303,10 +264,10 @@ export class Picture {
       g.textAlign = "left";
       if (high === 28) {
         g.fillStyle = css(this.colours.muted);
-        g.fillText(name, x, ys[i]! + 7);
+        write(g, name, x, ys[i]! + 7);
       }
       g.fillStyle = css(name === "resident" ? this.colours.reserved : this.colours.ink);
-      g.fillText(name === "resident" ? delta(v) : bytes(v), x, ys[i]! + high - 7);
+      write(g, name === "resident" ? delta(v) : bytes(v), x, ys[i]! + high - 7);
     });
   }
 
@@ -355,19 +316,7 @@ export class Picture {
 
   /** Zooms around the cursor, or a time. */
   zoomBy(factor: number, around = this.shown!.slice.of.seconds[this.column]!): void {
-    this.show(zoom(this.win, around, factor));
-  }
-
-  pan(share: number): void {
-    const { win } = this;
-    const d = share * (win[1] - win[0]);
-    this.show([win[0] + d, win[1] + d]);
-  }
-
-  private show(win: Span): void {
-    const [from, to] = this.all;
-    const w = clamp([win[0] - from, win[1] - from], to - from, (to - from) / 1e5);
-    this.shown!.set({ win: w[0] <= 0 && w[1] >= to - from ? null : [w[0] + from, w[1] + from] });
+    this.zoomAround(factor, around);
   }
 
   /** Fits the window to the range. */
@@ -389,11 +338,6 @@ export class Picture {
 
   // ---- the pointer
 
-  private secondsAt(x: number): number {
-    const { win } = this.frame;
-    return win[0] + (Math.max(0, Math.min(this.layout.width, x - left)) / this.layout.width) * (win[1] - win[0]);
-  }
-
   /** What is drawn at a point: a column, and the group in it. */
   private hit(x: number, y: number): { column: number; group: Group | null } | null {
     const l = this.layout;
@@ -405,74 +349,26 @@ export class Picture {
     return { column, group: at ? layers.groups[layers.bands.bands[at.band]!.group]! : null };
   }
 
-  private mouse(): void {
-    const at = (e: MouseEvent): [number, number] => {
-      const r = this.box.getBoundingClientRect();
-      return [e.clientX - r.left, e.clientY - r.top];
-    };
-    this.front.addEventListener("pointerdown", (e) => {
-      const [x, y] = at(e);
-      const l = this.layout;
-      if (!this.shown?.slice.n || e.button !== 0 || x < left || x > left + l.width) return;
-      e.preventDefault();
-      this.focus();
-      this.front.setPointerCapture(e.pointerId);
-      this.drag = { x, win: this.win, how: y > l.top + l.height || e.altKey ? "pan" : "select", moved: false };
-    });
-    this.front.addEventListener("pointermove", (e) => {
-      const [x, y] = at(e);
-      if (!this.shown) return;
-      if (!this.drag) return this.point(x, y, e);
-      this.drag.moved ||= Math.abs(x - this.drag.x) > 3;
-      if (!this.drag.moved) return;
-      this.tooltip.hidden = true;
-      const { win, how } = this.drag;
-      if (how === "pan") {
-        const d = ((this.drag.x - x) / this.layout.width) * (win[1] - win[0]);
-        return this.show([win[0] + d, win[1] + d]);
-      }
-      const { slice, set } = this.shown;
-      const [a, b] = [this.drag.x, x].sort((p, q) => p - q).map((v) => slice.of.moment[slice.at(this.secondsAt(v))]!) as Span;
-      set({ range: [a, b], of: "range", k: b });
-    });
-    this.front.addEventListener("pointerup", (e) => {
-      const drag = this.drag;
-      this.drag = null;
-      if (!drag || drag.moved) return;
-      const there = this.hit(...at(e));
-      const { slice, set } = this.shown!;
-      if (there) set({ k: slice.of.moment[there.column]!, sel: there.group?.key ?? null, stack: null, range: null, of: "cursor" }, true);
-    });
-    this.front.addEventListener("pointercancel", () => (this.drag = null));
-    this.front.addEventListener("pointerleave", () => this.unpoint());
-    this.front.addEventListener("dblclick", () => this.fit());
-    this.box.addEventListener("wheel", (e) => {
-      const [x, y] = at(e);
-      const l = this.layout;
-      if (!this.shown?.slice.n || x < left || x > left + l.width || y < l.top) return;
-      e.preventDefault();
-      const unit = e.deltaMode === 1 ? 16 : 1;
-      const dx = e.deltaX * unit || (e.shiftKey ? e.deltaY * unit : 0);
-      if (dx && (e.shiftKey || Math.abs(dx) > Math.abs(e.deltaY * unit))) this.pan(dx / l.width);
-      else this.zoomBy(1.0015 ** (e.deltaY * unit), this.secondsAt(x));
-    }, { passive: false });
+  protected select(from: number, to: number): void {
+    const { slice, set } = this.shown!;
+    const [a, b] = [from, to].map((t) => slice.of.moment[slice.at(t)]!) as Span;
+    set({ range: [a, b], of: "range", k: b });
   }
 
-  private point(x: number, y: number, e: PointerEvent): void {
+  protected click(x: number, y: number): void {
     const there = this.hit(x, y);
-    this.front.style.cursor = there ? "crosshair" : "";
-    if (!there) return this.unpoint();
-    this.light(there.group?.key ?? null);
-    this.tooltip.replaceChildren(...this.tell(there.column, there.group, y));
-    this.tooltip.hidden = false;
-    const { offsetWidth: w, offsetHeight: high } = this.tooltip;
-    const tx = e.clientX + 16 + w > innerWidth ? e.clientX - w - 12 : e.clientX + 16;
-    const ty = Math.min(e.clientY + 16, innerHeight - high - 4);
-    this.tooltip.style.transform = `translate(${Math.max(4, tx)}px,${Math.max(4, ty)}px)`;
+    const { slice, set } = this.shown!;
+    if (there) set({ k: slice.of.moment[there.column]!, sel: there.group?.key ?? null, stack: null, range: null, of: "cursor" }, true);
   }
 
-  private unpoint(): void {
-    this.tooltip.hidden = true;
+  protected told(x: number, y: number): Node[] | null {
+    const there = this.hit(x, y);
+    if (!there) return null;
+    this.light(there.group?.key ?? null);
+    return this.tip(there.column, there.group, y);
+  }
+
+  protected gone(): void {
     this.light(null);
   }
 
@@ -483,7 +379,7 @@ export class Picture {
     this.paint(this.shown!.found);
   }
 
-  private tell(column: number, group: Group | null, y: number): Node[] {
+  private tip(column: number, group: Group | null, y: number): Node[] {
     const { slice, doc } = this.shown!;
     const at = h("div", { class: "muted" }, `at ${time(slice.of.seconds[column]!)}`);
     const lost = this.lostAt(column);
@@ -491,7 +387,7 @@ export class Picture {
     const growth = h("div", {}, `resident memory ${delta(slice.growth[column]!)}, mapped ${bytes(slice.of.live_bytes[column]!)}`);
     if (!group) {
       const beyond = y > this.y(Math.max(0, slice.growth[column]!)) && y < this.y(slice.of.live_bytes[column]!);
-      return [growth, ...(beyond ? [h("div", {}, `${bytes(slice.growth[column]! - slice.of.live_bytes[column]!)} of it are in no mapping that was made since`)] : []), at, ...drops];
+      return [growth, ...(beyond ? [h("div", {}, `${bytes(slice.growth[column]! - slice.of.live_bytes[column]!)} of it is in no mapping made since`)] : []), at, ...drops];
     }
     let sum = 0;
     let pieces = 0;
@@ -512,18 +408,6 @@ export class Picture {
       ...frames.map((f) => h("span", { class: f.origin === "own" ? "mono own" : "mono" }, f.line > 0 ? `${f.file}:${f.line} ${f.function}` : `${f.function}  ${f.file}`)),
       ...drops,
     ];
-  }
-
-  /** The picture with all that is written on it. */
-  canvas(): HTMLCanvasElement {
-    const out = document.createElement("canvas");
-    out.width = this.ink.width;
-    out.height = this.ink.height;
-    const g = out.getContext("2d")!;
-    g.drawImage(this.data, left * devicePixelRatio, this.layout.top * devicePixelRatio);
-    g.drawImage(this.ink, 0, 0);
-    g.drawImage(this.front, 0, 0);
-    return out;
   }
 
   /** What is drawn, in numbers. */

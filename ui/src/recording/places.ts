@@ -100,7 +100,7 @@ export function stacks(): void {
       shrunk < 0 ? h("span", {}, `what shrank is not drawn: ${delta(shrunk)}`) : null,
       h("div", { class: "end" }, p.csv, h("button", { type: "button", class: "link", "data-key": "fold", "aria-pressed": String(icicle.folded), onclick: () => (icicle.refold(), hooks.draw()) }, icicle.folded ? "unfold library frames" : "fold library frames")),
     ),
-    flame.bytes > 0 ? icicle.element(Math.round(root.clientHeight * 0.55)) : h("p", { class: "note" }, growing() ? "Nothing grew there." : "Nothing is mapped there that was made since."),
+    flame.bytes > 0 ? icicle.element(Math.round(root.clientHeight * 0.55)) : h("p", { class: "note" }, growing() ? "Nothing grew there." : "No mapping made since is there."),
     p.table,
   );
   icicle.paint();

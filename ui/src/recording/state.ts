@@ -11,7 +11,7 @@ export interface State {
   g: By;
   k: number | null; // the moment of the cursor, null for the last
   range: Span | null; // moments
-  of: "cursor" | "range"; // what tables tell
+  of: "cursor" | "range"; // what tables show
   y: "mapped" | "resident" | null; // what the height of the picture holds; null: what shows most
   win: Span | null; // what the picture shows, in seconds; null for all
   sel: string | null; // a group

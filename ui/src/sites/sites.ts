@@ -123,7 +123,8 @@ export class Sites {
     json<At & Range>(from !== undefined ? "range" : "at", params).then(
       (v) => {
         if (key !== this.groupsAsked) return;
-        const { groups } = this.page.bands!;
+        if (!this.page.bands) return void (this.groupsAsked = "");
+        const { groups } = this.page.bands;
         this.groups = v.rows.map((r) => ({ key: r.key, label: groups[r.group]?.label ?? r.key, slot: groups[r.group]?.slot ?? -1, bytes: r.bytes, self: r.bytes, count: r.count, kept: r.kept, own: true }));
         this.draw();
       },

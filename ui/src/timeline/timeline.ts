@@ -13,7 +13,7 @@ import type { At, AtRow, Diff, More, Range } from "../base/wire.ts";
 
 type Mode = "at" | "range" | "diff";
 
-/** A row of the picture told as a table. */
+/** A row of the picture shown as a table. */
 interface Part extends Row {
   witness: number;
   max: number;
@@ -61,7 +61,7 @@ export class Timeline {
   ) {}
 
   /** Tells the picture as a table, or what lives at the cursor again. */
-  tell(): void {
+  toggleTable(): void {
     this.twin = !this.twin;
     this.drawn = [];
     this.update();
@@ -102,11 +102,12 @@ export class Timeline {
       this.asking.ask(
         () => json<At & Range & Diff>(mode, { ...this.params(), limit }),
         (v) => {
+          if (!this.page.bands) return void (this.asked = ""); // they are those of another grouping by now, and on their way
           this.answer = this.read(mode, v);
           if (mode === "at") {
             this.page.at = v;
             this.page.figures.live = v.live;
-            this.page.tell("at");
+            this.page.notify("at");
           }
           this.draw();
         },
@@ -183,7 +184,7 @@ export class Timeline {
         "div",
         { class: "bar" },
         h("span", {}, "the picture as a table; a row puts the cursor on its highest event"),
-        h("div", { class: "end" }, csvButton("columns", () => csv("events", rows, columns)), h("button", { type: "button", class: "link", "data-key": "twin", onclick: () => this.tell() }, "back to what is live")),
+        h("div", { class: "end" }, csvButton("columns", () => csv("events", rows, columns)), h("button", { type: "button", class: "link", "data-key": "twin", onclick: () => this.toggleTable() }, "back to live allocations")),
       ),
       h(
         "div",
@@ -240,7 +241,7 @@ export class Timeline {
           onlight: (key) => {
             if (this.page.lit === key) return;
             this.page.lit = key;
-            this.page.tell("lit");
+            this.page.notify("lit");
           },
           more,
           total: a.rows.length + a.more.groups,

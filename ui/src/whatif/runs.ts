@@ -1,23 +1,8 @@
 // Runs of the history under other settings: asked for one after another, kept,
-// and told as curves.
+// and drawn as curves.
 
 import { ask, fresh, Refused, type Params } from "../base/ask.ts";
-import type { Frame } from "../base/wire.ts";
-
-export interface Outcome {
-  settings: string;
-  notes: string[];
-  capacity_bytes: number | null;
-  memory_limit_bytes: number | null;
-  peak_reserved_bytes: number;
-  peak_allocated_bytes: number;
-  peak_stranded_bytes: number;
-  oom: { event: number; bytes: number; reserved_bytes: number; active_bytes: number; site: Frame | null; recorded: boolean } | null;
-  ooms: number;
-  driver_calls: number;
-  driver_ms_estimate: number;
-  alloc_retries: number;
-}
+import type { Outcome } from "../base/api.ts";
 
 /** What came of a run: its figures, each change of reserved memory, and memory after some events. */
 export interface Run {
@@ -37,7 +22,7 @@ export interface Course {
 /** Reads an answer to `simulate`. Throws if it is none. */
 export function decodeRun(buf: ArrayBuffer): Run {
   const view = new DataView(buf);
-  if (buf.byteLength < 16 || view.getUint32(0, false) !== 0x534c4331) throw new Error("the engine's answer is no run");
+  if (buf.byteLength < 16 || view.getUint32(0, false) !== 0x534c4331) throw new Error("the engine's answer is not a run");
   const [steps, looks, text] = [4, 8, 12].map((at) => view.getUint32(at, true)) as [number, number, number];
   let at = 16;
   const events = (n: number): Int32Array => {

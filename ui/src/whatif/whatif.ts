@@ -5,24 +5,10 @@ import { fill, h } from "../base/dom.ts";
 import { bytes, count, delta, duration, plural } from "../base/format.ts";
 import type { Page } from "../page/page.ts";
 import type { Rail } from "../rail/rail.ts";
-import { Runs, type Outcome, type Run } from "./runs.ts";
+import type { Outcome, Replay } from "../base/api.ts";
+import { Runs, type Run } from "./runs.ts";
 
-/** What a replay of the history under its own settings came to. */
-interface Replay {
-  events: number;
-  settings: string;
-  exact: boolean;
-  lost: boolean;
-  first_difference: string | null;
-  driver_calls: { recorded: number; reproduced: number };
-  segments: { recorded: number; reproduced: number };
-  capacity: number | null;
-  assumed: string[];
-  held: string | null;
-  try: string[];
-}
-
-/** Runs of which the curves are drawn, and their colours: slots that are told apart as lines. */
+/** Runs of which the curves are drawn, and their colours: slots that can be distinguished as lines. */
 const mostDrawn = 6;
 const slots = [0, 3, 7, 6, 2, 5];
 
@@ -85,7 +71,7 @@ export class WhatIf {
   private of = "";
   private error = "";
   private draft = "";
-  private told = "";
+  private shown = "";
   private readonly close = new Latest(250);
   private stretch: [number, number] | null = null;
   private readonly runs: Runs;
@@ -104,7 +90,7 @@ export class WhatIf {
 
   /** The view was emptied for another one. */
   enter(): void {
-    this.told = "";
+    this.shown = "";
   }
 
   /** It is left: no run is waited for. */
@@ -154,7 +140,7 @@ export class WhatIf {
       this.of = of;
       this.replay = null;
       this.error = "";
-      this.told = "";
+      this.shown = "";
       this.stretch = null;
       this.draft = "";
     }
@@ -177,7 +163,7 @@ export class WhatIf {
       );
     }
     if (!this.replay) return this.note(device.events === 0 ? "There is no history to run under other settings, only the state at one moment." : this.error && this.error !== "…" ? this.error : "Replaying the history under its own settings, to see whether the allocator is reproduced …");
-    if (this.replay.lost) return this.note(`The state at the beginning is no allocator's, so that nothing can be run from it: ${this.replay.first_difference}`);
+    if (this.replay.lost) return this.note(`The state at the beginning is not one an allocator can be in, so nothing can be run from it: ${this.replay.first_difference}`);
     this.follow();
     this.want();
     this.curves();
@@ -186,7 +172,7 @@ export class WhatIf {
 
   private note(text: string): void {
     this.page.curves = [];
-    this.told = "";
+    this.shown = "";
     fill(this.root, h("p", { class: "note" }, text));
   }
 
@@ -234,7 +220,7 @@ export class WhatIf {
     page.curves = drawn.map((c) => ({ ...c, run: c.run! }));
     page.recorded = recorded ?? null;
     const after = [page.recorded, ...page.curves.flatMap((c) => [c.run, c.slot])];
-    if (before.length !== after.length || before.some((v, i) => v !== after[i])) page.tell("curves");
+    if (before.length !== after.length || before.some((v, i) => v !== after[i])) page.notify("curves");
   }
 
   private rows(): Row[] {
@@ -257,8 +243,8 @@ export class WhatIf {
     this.page.figures.runs = rows.map((x) => ({ settings: x.conf, drawn: x.drawn, fits: x.fits ?? null, ...x.outcome }));
     this.page.figures.search = found ?? null;
     const shows = JSON.stringify([r, rows, found?.length, this.capacity, s.fraction, s.empty, s.search, searchWhy, this.runs.working, this.draft]);
-    if (shows === this.told) return;
-    this.told = shows;
+    if (shows === this.shown) return;
+    this.shown = shows;
     const scrolled = this.root.querySelector(".runs")?.scrollTop ?? 0;
     fill(this.root, h("div", { class: "whatif" }, this.form(), h("div", { class: "runs scroll", tabindex: "0", role: "group", "aria-label": "Runs" }, this.fidelity(), this.table(rows), this.searched(found, searchWhy), this.notes(rows))));
     this.root.querySelector(".runs")!.scrollTop = scrolled;
@@ -363,7 +349,7 @@ export class WhatIf {
       const o = x.outcome?.oom;
       if (!o || x.conf === null) continue;
       const by = o.site ? ` by ${o.site.file.slice(o.site.file.lastIndexOf("/") + 1)}:${o.site.line} ${o.site.function}` : "";
-      seen.add(`${nameOf(x.conf)}: out of memory at event ${count(o.event)}, where ${bytes(o.bytes)} is asked for${by} while ${bytes(o.active_bytes)} of ${bytes(o.reserved_bytes)} reserved is in use`);
+      seen.add(`${nameOf(x.conf)}: out of memory at event ${count(o.event)}, where ${bytes(o.bytes)} was requested${by} while ${bytes(o.active_bytes)} of ${bytes(o.reserved_bytes)} reserved is in use`);
     }
     for (const n of this.replay!.assumed) seen.add(`assumed: ${n}`);
     return [...seen].map((n) => h("p", { class: "muted pad" }, n));

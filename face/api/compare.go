@@ -1,0 +1,80 @@
+package api
+
+// Comparison is the document of `strandline compare`.
+type Comparison struct {
+	Schema   string    `json:"schema"`
+	Groups   []Group   `json:"groups"`
+	Outliers []Outlier `json:"outliers,omitempty"` // processes that differ from the others
+	Runs     *Runs     `json:"runs,omitempty"`
+	Gate     *Gate     `json:"gate,omitempty"`
+}
+
+// Group is one process.
+type Group struct {
+	Process   *string     `json:"process"`
+	Files     []string    `json:"files"`
+	Requested []int64     `json:"requested_bytes"` // one per file, of all devices
+	Reserved  []int64     `json:"reserved_bytes"`
+	Peak      []*int64    `json:"peak_requested_bytes"` // null for a file without events
+	Sites     []GroupSite `json:"sites"`                // most growth first
+	// Runs are the files by run, where they are not all of one.
+	Runs [][]string `json:"runs,omitempty"`
+}
+
+// GroupSite is a place of a process over its files.
+type GroupSite struct {
+	Site
+	Bytes     []int64 `json:"bytes"`
+	Count     []int64 `json:"count"`
+	Survivors int64   `json:"survivors"`
+	PerStep   int64   `json:"bytes_per_step"`
+}
+
+// Outlier is a place at which one process holds more than the others.
+type Outlier struct {
+	Site
+	Process string `json:"process"`
+	Bytes   int64  `json:"bytes"`
+	Median  int64  `json:"median_of_others_bytes"`
+}
+
+// Runs is what a change of the code cost.
+type Runs struct {
+	Before     string      `json:"before"`
+	After      string      `json:"after"`
+	PeakBefore *int64      `json:"peak_before_bytes"` // null where the file has no history
+	PeakAfter  *int64      `json:"peak_after_bytes"`
+	EndBefore  int64       `json:"end_before_bytes"`
+	EndAfter   int64       `json:"end_after_bytes"`
+	Reserved   RunSums     `json:"reserved"`
+	Purposes   []RunSums   `json:"purposes"`
+	Sites      []RunChange `json:"sites"`
+}
+
+// RunSums is a sum of two runs.
+type RunSums struct {
+	Purpose    string `json:"purpose,omitempty"`
+	PeakBefore *int64 `json:"peak_before_bytes"` // null where the file has no history
+	PeakAfter  *int64 `json:"peak_after_bytes"`
+	EndBefore  int64  `json:"end_before_bytes"`
+	EndAfter   int64  `json:"end_after_bytes"`
+	Words      string `json:"-"` // of the purpose
+}
+
+// RunChange is a place of two runs.
+type RunChange struct {
+	Site
+	PeakBefore *int64 `json:"peak_before_bytes"`
+	PeakAfter  *int64 `json:"peak_after_bytes"`
+	EndBefore  int64  `json:"end_before_bytes"`
+	EndAfter   int64  `json:"end_after_bytes"`
+}
+
+// Gate is the answer to --max-growth.
+type Gate struct {
+	Limit  string   `json:"limit"`
+	Passed bool     `json:"passed"`
+	Over   []string `json:"over"` // what grew beyond the limit, a sentence each
+	// Unjudged is what cannot be compared with the limit, a sentence each.
+	Unjudged []string `json:"not_judged,omitempty"`
+}

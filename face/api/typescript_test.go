@@ -1,0 +1,161 @@
+package api_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"strandline/face/api"
+	"strandline/face/api/page"
+	"strandline/finding"
+	"strandline/plan"
+)
+
+var update = flag.Bool("update", false, "write the types of the page's source anew")
+
+// unions are the values of string types that the page distinguishes. A field of type
+// string can have its own in a tag, as in ts:"kept|freed".
+var unions = map[reflect.Type][]string{
+	reflect.TypeFor[finding.Severity](): {string(finding.Problem), string(finding.Warning), string(finding.Info)},
+	reflect.TypeFor[plan.Verdict]():     {string(plan.Fits), string(plan.Tight), string(plan.TooMuch)},
+}
+
+// TestTypeScript checks that the page's types of what it reads are those of this package.
+func TestTypeScript(t *testing.T) {
+	for file, documents := range map[string][]any{
+		"../../ui/src/base/api.ts": {
+			page.Session{}, page.Device{}, page.Bands{}, page.At{}, page.Range{}, page.Diff{}, page.Keys{}, page.Hit{}, page.Alloc{},
+			page.Event{}, page.Events{}, page.Next{}, page.Flame{}, page.State{}, page.StateGroups{}, page.Findings{}, page.Comparison{},
+			page.Replay{}, page.Outcome{}, page.Runs{}, page.Fits{}, page.Recording{}, page.Window{}, page.Watch{}, page.Levels{}, page.Refusal{},
+		},
+		"../../ui/src/plan/api.ts": {api.PlanForm{}, api.Plan{}, api.TrainPlan{}, api.RLPlan{}, api.Solved{}, api.Error{}},
+	} {
+		want := typescript(documents)
+		if *update {
+			if err := os.WriteFile(file, want, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if have, err := os.ReadFile(file); err != nil || !bytes.Equal(have, want) {
+			t.Errorf("%s is not what the structs make (%v): go test ./face/api -update writes it", file, err)
+		}
+	}
+}
+
+// typescript is the source of the types of documents and of all that is in them.
+func typescript(documents []any) []byte {
+	g := generator{names: map[string]reflect.Type{}}
+	for _, d := range documents {
+		g.name(reflect.TypeOf(d))
+	}
+	for len(g.waiting) > 0 {
+		next := g.waiting[0]
+		g.waiting = g.waiting[1:]
+		g.declare(next)
+	}
+	return append([]byte("// Made from the structs of face/api by go test ./face/api -update; do not edit.\n"), g.out.Bytes()...)
+}
+
+// A generator writes interfaces, each once.
+type generator struct {
+	out     bytes.Buffer
+	names   map[string]reflect.Type
+	waiting []reflect.Type
+}
+
+// name returns what the interface of a struct is called: as the struct, behind the name of
+// its package if that is not one of this folder.
+func (g *generator) name(t reflect.Type) string {
+	name := t.Name()
+	if from := path.Base(t.PkgPath()); from != "api" && from != "page" {
+		name = strings.ToUpper(from[:1]) + from[1:] + name
+	}
+	switch g.names[name] {
+	case nil:
+		g.names[name] = t
+		g.waiting = append(g.waiting, t)
+	case t:
+	default:
+		panic(fmt.Sprintf("%v and %v have the same name", t, g.names[name]))
+	}
+	return name
+}
+
+func (g *generator) declare(t reflect.Type) {
+	fmt.Fprintf(&g.out, "\nexport interface %s {\n", g.name(t))
+	g.fields(t)
+	g.out.WriteString("}\n")
+}
+
+// fields writes the fields of a struct, and those of the structs in it as encoding/json
+// does.
+func (g *generator) fields(t reflect.Type) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && name == "":
+			of := f.Type
+			if of.Kind() == reflect.Pointer {
+				of = of.Elem()
+			}
+			g.fields(of)
+			continue
+		case name == "-" || name == "":
+			continue
+		}
+		optional := slices.Contains([]string{"omitempty", "omitzero"}, options)
+		text := g.typeOf(f.Type, f.Tag.Get("ts"))
+		if optional {
+			name, text = name+"?", strings.TrimSuffix(text, " | null")
+		}
+		fmt.Fprintf(&g.out, "  %s: %s;\n", name, text)
+	}
+}
+
+// typeOf is the type of a field. Its tag lists the values of a string, or of the strings
+// of a list, or says that a list can be null, or that a pointer is always set.
+func (g *generator) typeOf(t reflect.Type, tag string) string {
+	if tag == "null" {
+		return g.typeOf(t, "") + " | null"
+	}
+	values := unions[t]
+	if tag != "" && t.Kind() == reflect.String {
+		values = strings.Split(tag, "|")
+	}
+	if values != nil {
+		return `"` + strings.Join(values, `" | "`) + `"`
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Pointer:
+		if tag == "set" {
+			return g.typeOf(t.Elem(), "")
+		}
+		return g.typeOf(t.Elem(), "") + " | null"
+	case reflect.Slice:
+		element := g.typeOf(t.Elem(), tag)
+		if strings.Contains(element, " ") {
+			element = "(" + element + ")"
+		}
+		return element + "[]"
+	case reflect.Array:
+		return "[" + strings.TrimSuffix(strings.Repeat(g.typeOf(t.Elem(), "")+", ", t.Len()), ", ") + "]"
+	case reflect.Map:
+		return "Record<string, " + g.typeOf(t.Elem(), "") + ">"
+	case reflect.Struct:
+		return g.name(t)
+	case reflect.Interface:
+		return "Record<string, unknown>"
+	}
+	return "number"
+}

@@ -1,0 +1,78 @@
+package ci
+
+import (
+	"encoding/xml"
+	"strings"
+	"testing"
+
+	"strandline/finding"
+)
+
+func cases() []Case {
+	line := int64(7)
+	leak := finding.Finding{
+		Kind: finding.Leak, Severity: finding.Problem, Title: "20 allocations, 100% kept: a,b", Process: "rank0",
+		Site:     &finding.Site{File: "/repo/src/train.py", Line: 12, Function: "step"},
+		Evidence: &finding.LeakEvidence{HeldBy: []finding.HeldBy{{Path: "trainer.meters['loss']", File: "/repo/src/meter.py", Line: &line}}},
+		Remedies: []finding.Remedy{finding.CodeChange("call .item()\nthere")},
+	}
+	return []Case{
+		{Name: "train|all", Seconds: 1.5, Verdict: finding.Leaking, Growth: "1 MiB a step", Findings: []finding.Finding{{Severity: finding.Info, Title: "note"}, leak}},
+		{Name: "data", Seconds: 1, Verdict: finding.OK, Findings: []finding.Finding{{Severity: finding.Info, Title: "note"}}},
+		{Name: "short", Verdict: finding.Unknown, Missing: []string{"20 steps"}},
+		{Name: "broken", Verdict: finding.Unknown, Failed: "exit status 3\x1b"},
+	}
+}
+
+func TestJUnit(t *testing.T) {
+	var b strings.Builder
+	if err := JUnit(&b, "strandline", cases()); err != nil {
+		t.Fatal(err)
+	}
+	var got junitSuites
+	if err := xml.Unmarshal([]byte(b.String()), &got); err != nil {
+		t.Fatalf("%v: %s", err, b.String())
+	}
+	s := got.Suites[0]
+	if s.Tests != 4 || s.Failures != 1 || s.Errors != 1 || s.Skipped != 1 || s.Time != "2.500" {
+		t.Errorf("%+v", s)
+	}
+	if f := s.Cases[0].Failure; f == nil || f.Type != "leak" || !strings.Contains(f.Text, "held by trainer.meters['loss'] (/repo/src/meter.py:7)") {
+		t.Errorf("%+v", f)
+	}
+	if s.Cases[1].Failure != nil || s.Cases[1].Skipped != nil || s.Cases[2].Skipped == nil || s.Cases[3].Error == nil {
+		t.Errorf("%+v", s.Cases)
+	}
+}
+
+func TestGitHub(t *testing.T) {
+	var b strings.Builder
+	GitHub(&b, "/repo", cases())
+	want := "::error file=src/train.py,line=12,title=strandline%3A leak::rank0: 20 allocations, 100%25 kept: a,b%0Aallocated at /repo/src/train.py:12 step%0Aheld by trainer.meters['loss'] (/repo/src/meter.py:7)%0Acall .item()%0Athere\n" +
+		"::warning title=strandline%3A too little to judge::short: 20 steps\n" +
+		"::error title=strandline%3A command failed::broken failed by itself: exit status 3\ufffd\n"
+	if b.String() != want {
+		t.Errorf("got  %q\nwant %q", b.String(), want)
+	}
+	for file, want := range map[string]string{"/repo/a.py": "a.py", "/repository/a.py": "/repository/a.py", "a.py": "a.py"} {
+		if got := inside("/repo", file); got != want {
+			t.Errorf("%s is %s, want %s", file, got, want)
+		}
+	}
+}
+
+func TestMarkdown(t *testing.T) {
+	var b strings.Builder
+	Markdown(&b, "strandline check", cases())
+	for _, want := range []string{
+		"### strandline check\n", `| train\|all | LEAK | 1 MiB a step |`, "| data | OK |", "| broken | FAILED: exit status 3",
+		"**rank0: 20 allocations, 100% kept: a,b**", "- allocated at /repo/src/train.py:12 step", "short: too little to judge: 20 steps",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+	if strings.Contains(b.String(), "note") || strings.Contains(b.String(), "\x1b") {
+		t.Errorf("%s", b.String())
+	}
+}

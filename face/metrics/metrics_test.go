@@ -1,0 +1,223 @@
+package metrics
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"strandline/finding"
+	"strandline/host/sample"
+	"strandline/judge/watch"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden file")
+
+func size(n int64) *int64 { n <<= 20; return &n }
+
+// madeState is a leak in one process, a cache that fills in another, a zombie, a device
+// without figures and a process that has ended.
+func madeState() *State {
+	rank, threads, files, container, late := 3, 12, 40, "0123456789ab", 900.0
+	d := sample.Device{Index: 0, UUID: "GPU-a", Name: "NVIDIA H100 80GB HBM3", Used: size(30000), Free: size(51559), Total: size(81559), Processes: []sample.Holding{{PID: 4242, Used: size(29000), Owner: sample.Live}, {PID: 7, Used: size(300), Owner: sample.Gone}}}
+	d.Account()
+	s := &sample.Sample{
+		Time: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), Seconds: 600, Devices: []sample.Device{d, {Index: 1, UUID: "GPU-b", Unified: true, Note: "not reported"}},
+		Groups:  []sample.Group{{Name: "/jobs", Used: size(3000), Limit: size(64000)}, {Name: "/free"}},
+		Machine: &sample.Machine{Total: 64 << 30, Available: 12 << 30},
+		Processes: []sample.Process{
+			{
+				PID: 4242, Started: 1, Name: "python", Command: "python train.py --token secret", Group: "/jobs", Container: &container, Pod: "train-0", Rank: &rank, Threads: &threads, Descriptors: &files,
+				Host:    &sample.Host{Anonymous: 2 << 30, File: 300 << 20, Shared: 64 << 20},
+				Devices: []sample.DeviceShare{{Device: 0, UUID: "GPU-a", Used: size(29000), Allocated: size(27000), Cached: size(1000), Other: size(1000)}},
+			},
+			{PID: 4300, Started: 1, Name: "we\"ird\n\xff" + strings.Repeat("ß", 100), Host: &sample.Host{Anonymous: 1 << 30}, Devices: []sample.DeviceShare{{Device: 1, UUID: "GPU-b"}}},
+			{PID: 4301, Started: 1, Name: "helper", State: sample.Zombie},
+			{PID: 4300, Started: 9, Name: "twice"},
+		},
+	}
+	gone := sample.Process{PID: 99, Started: 5}
+	leak := finding.LevelsEvidence{Column: "device 0 allocated", Verdict: "growth", RatePerSecond: 12345.5, SecondsToLimit: &[2]*float64{&late, nil}}
+	return &State{Sample: s, Samples: 600, Hostname: "node-1", Version: "1.2.3", Verdicts: []Verdict{
+		{watch.About{Process: &s.Processes[0], Device: &s.Devices[0], Figure: "allocated"}, finding.Finding{Kind: finding.Leak, Severity: finding.Problem, Evidence: &leak}},
+		{watch.About{Process: &s.Processes[1], Figure: "anonymous"}, finding.Finding{Kind: finding.Usage, Severity: finding.Info, Evidence: &finding.LevelsEvidence{Verdict: "plateau", LevelBytes: 1 << 30}}},
+		{watch.About{Device: &s.Devices[0]}, finding.Finding{Kind: finding.Usage, Severity: finding.Warning}},
+		{watch.About{Group: "/jobs", Figure: "used"}, finding.Finding{Kind: finding.Leak, Severity: finding.Problem, Evidence: &finding.LevelsEvidence{Verdict: "sawtooth-growth", RatePerSecond: 7}}},
+		{watch.About{Process: &gone, Figure: "anonymous"}, finding.Finding{Kind: finding.Leak, Severity: finding.Problem, Evidence: &leak}},
+		{watch.About{Ended: true}, finding.Finding{Kind: finding.Leak, Severity: finding.Problem, Evidence: &leak}},
+	}}
+}
+
+func text(t *testing.T, s *State, format expfmt.Format) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := s.write(&b, format); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// TestMetrics compares what is written with testdata/metrics.txt.
+func TestMetrics(t *testing.T) {
+	const golden = "testdata/metrics.txt"
+	got := text(t, madeState(), expfmt.NewFormat(expfmt.TypeTextPlain))
+	if *update {
+		if err := os.WriteFile(golden, got, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("go test ./face/metrics -update writes\n%s", got)
+	}
+	for _, not := range []string{"secret", `pid="99"`, "NaN"} {
+		if bytes.Contains(got, []byte(not)) {
+			t.Errorf("it contains %s", not)
+		}
+	}
+	open := text(t, madeState(), expfmt.NewFormat(expfmt.TypeOpenMetrics))
+	if !bytes.HasSuffix(open, []byte("\n# EOF\n")) || !bytes.Contains(open, []byte("# TYPE strandline_samples counter\nstrandline_samples_total 600")) {
+		t.Errorf("OpenMetrics:\n%s", open)
+	}
+}
+
+// TestPromtool has Prometheus's own tool read them.
+func TestPromtool(t *testing.T) {
+	tool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not installed")
+	}
+	c := exec.Command(tool, "check", "metrics")
+	c.Stdin = bytes.NewReader(text(t, madeState(), expfmt.NewFormat(expfmt.TypeTextPlain)))
+	out, err := c.CombinedOutput()
+	for line := range strings.Lines(string(out)) {
+		if !strings.Contains(line, "camelCase") { // modelName, as dcgm-exporter calls it
+			t.Errorf("promtool says %s", line)
+		}
+	}
+	if err != nil && len(out) == 0 {
+		t.Error(err)
+	}
+}
+
+// TestBounds exports the largest of many processes, and many findings.
+func TestBounds(t *testing.T) {
+	s := madeState()
+	for i := range 5000 {
+		s.Sample.Processes = append(s.Sample.Processes, sample.Process{PID: 10000 + i, Started: 1, Host: &sample.Host{Anonymous: int64(i) << 20}})
+		s.Verdicts = append(s.Verdicts, Verdict{watch.About{Process: &s.Sample.Processes[len(s.Sample.Processes)-1], Figure: "anonymous"}, finding.Finding{Kind: finding.Leak, Severity: finding.Problem}})
+	}
+	got := map[string]int{}
+	for _, f := range s.Families() {
+		got[f.GetName()] = len(f.Metric)
+		for _, m := range f.Metric {
+			for _, l := range m.Label {
+				if len(l.GetValue()) > longestLabel || l.GetValue() == "" {
+					t.Errorf("%s has the label %s=%q", f.GetName(), l.GetName(), l.GetValue())
+				}
+			}
+		}
+	}
+	if got["strandline_process_info"] != mostProcesses || got["strandline_finding"] > mostFindings {
+		t.Errorf("%v", got)
+	}
+	if f := s.family(t, "strandline_processes_omitted"); f.Metric[0].Gauge.GetValue() != float64(len(s.Sample.Processes)-mostProcesses) {
+		t.Errorf("%v are omitted", f)
+	}
+	if f := s.family(t, "strandline_process_info"); !strings.Contains(fmt.Sprint(f), `"14999"`) || strings.Contains(fmt.Sprint(f), `"10000"`) {
+		t.Error("not the largest are exported")
+	}
+}
+
+func (s *State) family(t *testing.T, name string) *dto.MetricFamily {
+	t.Helper()
+	for _, f := range s.Families() {
+		if f.GetName() == name {
+			return f
+		}
+	}
+	t.Fatalf("there is no %s", name)
+	return nil
+}
+
+func get(t *testing.T, url string, header ...string) (status int, kind, body string) {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, answer.Header.Get("Content-Type"), string(b)
+}
+
+func TestServer(t *testing.T) {
+	s, err := Listen("localhost:0", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	base := strings.TrimSuffix(s.URL(), "/metrics")
+	for path, want := range map[string]int{"/metrics": 503, "/-/ready": 503, "/-/healthy": 200, "/": 200, "/other": 404} {
+		if status, _, body := get(t, base+path); status != want {
+			t.Errorf("before the first sample, %s: %d %s", path, status, body)
+		}
+	}
+	s.Set(madeState())
+	for path, want := range map[string]int{"/metrics": 200, "/-/ready": 200, "/-/healthy": 200} {
+		if status, _, body := get(t, base+path); status != want {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+	_, kind, body := get(t, s.URL()) // the client asks for gzip and unpacks it
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(body))
+	if err != nil || families["strandline_growth_bytes_per_second"] == nil || !strings.HasPrefix(kind, "text/plain; version=0.0.4") {
+		t.Errorf("%s, %v: %s", kind, err, body)
+	}
+	if _, kind, body = get(t, s.URL(), "Accept", "application/openmetrics-text;version=1.0.0,text/plain;q=0.5"); !strings.HasPrefix(kind, "application/openmetrics-text; version=1.0.0") || !strings.HasSuffix(body, "# EOF\n") {
+		t.Errorf("%s: %s", kind, body)
+	}
+	if status, _, _ := get(t, s.URL()+"?x", "Accept-Encoding", "identity"); status != 200 {
+		t.Errorf("status %d", status)
+	}
+	late, err := Listen("localhost:0", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Close()
+	if status, _, body := get(t, strings.Replace(late.URL(), "metrics", "-/healthy", 1)); status != 503 || !strings.Contains(body, "no sample") {
+		t.Errorf("without samples: %d %s", status, body)
+	}
+	if _, err := Listen(s.listener.Addr().String(), time.Hour); err == nil {
+		t.Error("two listen at one address")
+	}
+	for _, address := range []string{"9400", "", "localhost"} {
+		if _, err := Listen(address, time.Hour); err == nil || !strings.Contains(err.Error(), ":9400") {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"strandline/face/api"
+	"strandline/finding"
+	"strandline/units"
+)
+
+// LeakCheck is the document of `strandline check`.
+type LeakCheck struct{ api.LeakCheck }
+
+// NewLeakCheck makes the document of some runs: a leak if one leaks, above a limit if one is,
+// unknown if one could not be judged.
+func NewLeakCheck(runs []api.CheckRun) *LeakCheck {
+	d := &LeakCheck{api.LeakCheck{Schema: api.CheckSchema, Verdict: finding.OK, Findings: []finding.Finding{}, Runs: runs}}
+	rank := map[finding.Verdict]int{finding.OK: 0, finding.Unknown: 1, finding.Over: 2, finding.Leaking: 3}
+	for i := range runs {
+		r := &runs[i]
+		d.Findings = append(d.Findings, r.Findings...)
+		if rank[r.Verdict] > rank[d.Verdict] {
+			d.Verdict, d.Growth = r.Verdict, r.Growth
+		}
+	}
+	if d.Growth == nil && len(runs) > 0 {
+		d.Growth = runs[0].Growth
+	}
+	return d
+}
+
+// Cured adds what a remedy did. The verdict is then that of the run with it, the last.
+func (d *LeakCheck) Cured(c *api.CheckCure) {
+	last := d.Runs[len(d.Runs)-1]
+	d.Cure, d.Verdict, d.Growth = c, last.Verdict, last.Growth
+}
+
+// Text prints the verdict of each run and its findings; of several first a table.
+func (d *LeakCheck) Text(w io.Writer, s Style) {
+	if len(d.Runs) > 1 {
+		t := &table{}
+		t.row("", "verdict", "growth", "peak")
+		for i := range d.Runs {
+			r := &d.Runs[i]
+			verdict := strings.ToUpper(string(r.Verdict))
+			if r.Failed != "" {
+				verdict = "FAILED"
+			}
+			t.row(Line(r.Name), verdict, RunGrowth(r.Growth), RunPeak(r))
+		}
+		t.write(w, "")
+		fmt.Fprintln(w)
+	}
+	if c := d.Cure; c != nil {
+		text := c.Text
+		if c.Confidence > 0 {
+			text += fmt.Sprintf(" (confidence %s)", units.Percent(c.Confidence))
+		}
+		fmt.Fprintf(w, "%s\n\n", s.bold(Line(text)))
+	}
+	for i := range d.Runs {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		writeRun(w, s, &d.Runs[i])
+	}
+}
+
+func writeRun(w io.Writer, s Style, r *api.CheckRun) {
+	name := ""
+	if r.Name != "" {
+		name = r.Name + ": "
+	}
+	what := map[finding.Verdict]string{
+		finding.OK: s.green("OK") + s.bold(": no leak"), finding.Unknown: s.yellow("UNKNOWN") + s.bold(": too little to judge"),
+		finding.Leaking: s.red("LEAK") + s.bold(": memory keeps growing"), finding.Over: s.red("OVER") + s.bold(": above the limit"),
+	}[r.Verdict]
+	fmt.Fprintln(w, Line(name)+what)
+	fmt.Fprintln(w, s.dim("  "+Line(RunBasis(r))))
+	for _, m := range r.Missing {
+		printWrapped(w, s, "  ", m)
+	}
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		fmt.Fprintln(w)
+		if f.Severity == finding.Info {
+			writeNote(w, s, f, "")
+			continue
+		}
+		subject := f.Process
+		if strings.Contains(f.Title, f.Process) {
+			subject = ""
+		}
+		writeFinding(w, s, f, subject)
+	}
+	for _, n := range r.Notes {
+		printWrapped(w, s, "  ", "note: "+n)
+	}
+}
+
+// RunGrowth is a growth for a person, "" if it is not known.
+func RunGrowth(g *api.CheckGrowth) string {
+	switch {
+	case g == nil:
+		return ""
+	case g.BytesPerStep != nil:
+		return fmt.Sprintf("%s a step (%s to %s)", units.SignedBytes(*g.BytesPerStep), units.SignedBytes(g.Low), units.SignedBytes(g.High))
+	}
+	return fmt.Sprintf("%s a second (%s to %s)", units.SignedBytes(*g.BytesPerSecond), units.SignedBytes(g.Low), units.SignedBytes(g.High))
+}
+
+// RunPeak is what a run held at most, by metric.
+func RunPeak(r *api.CheckRun) string {
+	var parts []string
+	if p := r.Peak.HostBytes; p != nil {
+		parts = append(parts, "host "+units.Bytes(*p))
+	}
+	if p := r.Peak.DeviceBytes; p != nil {
+		parts = append(parts, "device "+units.Bytes(*p))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// RunName is the command of a run in a line.
+func RunName(r *api.CheckRun) string {
+	text := strings.Join(strings.Fields(strings.Join(r.Command, " ")), " ")
+	if len([]rune(text)) > 80 {
+		text = string([]rune(text)[:79]) + "…"
+	}
+	return text
+}
+
+// RunBasis says what ran, for how long, and with how many steps.
+func RunBasis(r *api.CheckRun) string {
+	text := RunName(r)
+	text += fmt.Sprintf(": %s, %s", ended(r), units.Duration(time.Duration(r.Seconds*float64(time.Second))))
+	if r.Steps > 0 {
+		text += fmt.Sprintf(", %s (%s)", count(r.Steps, "step"), r.StepsFrom)
+	} else {
+		text += ", judged over time: no steps were seen"
+	}
+	if p := RunPeak(r); p != "" {
+		text += ", peak: " + p
+	}
+	return text
+}
+
+func ended(r *api.CheckRun) string {
+	switch {
+	case r.Failed != "":
+		return r.Failed
+	case r.Stopped:
+		return "stopped"
+	}
+	return fmt.Sprintf("exit status %d", r.ExitStatus)
+}
+
+// RunProgress says how far the evidence is while a command runs.
+func RunProgress(r *api.CheckRun) string {
+	text := "no steps"
+	if r.Steps > 0 {
+		text = count(r.Steps, "step")
+	}
+	if g := RunGrowth(r.Growth); g != "" {
+		text += ", " + g
+	}
+	return text
+}

@@ -1,0 +1,235 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"strandline/face/api"
+	"strandline/finding"
+	"strandline/units"
+)
+
+// Soak is the document of `strandline soak`.
+type Soak struct{ *api.Soak }
+
+// Text prints the verdict, the waves, and what was found.
+func (d *Soak) Text(w io.Writer, s Style) {
+	what := map[finding.Verdict]string{
+		finding.OK: s.green("OK") + s.bold(": no leak"), finding.Unknown: s.yellow("UNKNOWN") + s.bold(": too little to judge"),
+		finding.Leaking: s.red("LEAK") + s.bold(": "+d.sentence()), finding.Over: s.red("OVER") + s.bold(": above the limit"),
+	}[d.Verdict]
+	if text := d.sentence(); d.Verdict == finding.OK && text != "" {
+		what = s.green("OK") + s.bold(": "+text)
+	}
+	fmt.Fprintln(w, what)
+	fmt.Fprintln(w, s.dim("  "+Line(d.basis())))
+	if d.Failed != "" {
+		printWrapped(w, s, "  ", d.Failed)
+	}
+	for _, m := range d.Missing {
+		printWrapped(w, s, "  ", m)
+	}
+	fmt.Fprintln(w)
+	d.table(w)
+	for i := range d.Findings {
+		f := &d.Findings[i]
+		fmt.Fprintln(w)
+		if f.Severity == finding.Info {
+			writeNote(w, s, f, "")
+			continue
+		}
+		writeFinding(w, s, f, "")
+	}
+	if r := d.Reclaim; r != nil {
+		fmt.Fprintln(w)
+		printWrapped(w, s, "", fmt.Sprintf("%s released %s after each wave; without it the verdict would be %s", r.Command, units.Bytes(r.ReleasedBytes), r.Without))
+	}
+	for _, n := range d.Notes {
+		printWrapped(w, s, "  ", "note: "+n)
+	}
+}
+
+// sentence is the verdict with its figure.
+func (d *Soak) sentence() string {
+	g := d.Growth
+	if g == nil {
+		return ""
+	}
+	if d.Verdict == finding.Leaking {
+		text := fmt.Sprintf("%s a request (%s to %s)", units.Bytes(g.BytesPerRequest), units.SignedBytes(g.Low), units.SignedBytes(g.High))
+		if t := g.BytesPerToken; t != nil {
+			text += fmt.Sprintf(", %s a token", units.Bytes(int64(*t)))
+		}
+		return text
+	}
+	last := &d.Waves[len(d.Waves)-1]
+	text := "memory levels off at " + units.Bytes(last.HostBytes) + " on the host"
+	for _, v := range last.Devices {
+		text += fmt.Sprintf(", %s on device %d", units.Bytes(v.Bytes), v.Device)
+	}
+	return text + fmt.Sprintf("; more than %s a request is ruled out", units.Bytes(max(g.High, 0)))
+}
+
+// basis says what was sent, and for how long.
+func (d *Soak) basis() string {
+	text := fmt.Sprintf("%s, %s: %s of %s", d.URL, d.Model, count(max(len(d.Waves)-1, 0), "wave"), count(int(d.Load.Requests), "request"))
+	if d.Load.Failed > 0 {
+		text += fmt.Sprintf(" (%s failed)", units.Count(d.Load.Failed))
+	}
+	text += " in " + units.Duration(time.Duration(d.Seconds*float64(time.Second)))
+	if d.Stopped {
+		text += ", stopped because the answer is clear"
+	}
+	if l := d.Load.TTFT; l != nil {
+		text += "; TTFT " + latency(l)
+	}
+	if l := d.Load.TPOT; l != nil {
+		text += ", TPOT " + latency(l)
+	}
+	return text
+}
+
+// latency is half of the times and 19 of 20.
+func latency(l *api.SoakLatency) string {
+	return fmt.Sprintf("%s/%s ms", milliseconds(l.P50), milliseconds(l.P95))
+}
+
+func milliseconds(ms float64) string {
+	if ms < 10 {
+		return fmt.Sprintf("%.1f", ms)
+	}
+	return fmt.Sprintf("%.0f", ms)
+}
+
+// table shows the waves.
+func (d *Soak) table(w io.Writer) {
+	devices := map[int]bool{}
+	engine := false
+	for i := range d.Waves {
+		for _, v := range d.Waves[i].Devices {
+			devices[v.Device] = true
+		}
+		engine = engine || d.Waves[i].Engine != nil && d.Waves[i].Engine.KVCache != nil
+	}
+	order := slices.Sorted(maps.Keys(devices))
+	t := &table{right: map[int]bool{}}
+	head := []string{"wave", "requests", "failed", "TTFT p50/p95", "TPOT p50/p95", "host", "change"}
+	for _, v := range order {
+		head = append(head, fmt.Sprintf("device %d", v), "change")
+	}
+	if engine {
+		head = append(head, "KV cache")
+	}
+	for i := range head {
+		t.right[i] = true
+	}
+	t.row(append(head, "")...)
+	var before *api.SoakWave
+	for i := range d.Waves {
+		x := &d.Waves[i]
+		cells := append([]string{units.Count(int64(x.Wave))}, loadCells(x.Load)...)
+		cells = append(cells, units.Bytes(x.HostBytes), change(before, func(w *api.SoakWave) (int64, bool) { return w.HostBytes, true }, x))
+		for _, v := range order {
+			level := func(w *api.SoakWave) (int64, bool) { return deviceBytes(w.Devices, v) }
+			bytes, _ := level(x)
+			cells = append(cells, units.Bytes(bytes), change(before, level, x))
+		}
+		if engine {
+			cell := ""
+			if x.Engine != nil && x.Engine.KVCache != nil {
+				cell = units.Percent(*x.Engine.KVCache)
+			}
+			cells = append(cells, cell)
+		}
+		t.row(append(cells, waveNote(x))...)
+		before = x
+	}
+	t.write(w, "  ")
+}
+
+func loadCells(l *api.SoakLoad) []string {
+	if l == nil {
+		return []string{"", "", "", ""}
+	}
+	cells := []string{units.Count(l.Requests), units.Count(l.Failed), "", ""}
+	if l.TTFT != nil {
+		cells[2] = latency(l.TTFT)
+	}
+	if l.TPOT != nil {
+		cells[3] = latency(l.TPOT)
+	}
+	return cells
+}
+
+func deviceBytes(devices []api.SoakDevice, index int) (int64, bool) {
+	for _, d := range devices {
+		if d.Device == index {
+			return d.Bytes, true
+		}
+	}
+	return 0, false
+}
+
+// change is by how much a level changed since the wave before.
+func change(before *api.SoakWave, level func(*api.SoakWave) (int64, bool), now *api.SoakWave) string {
+	if before == nil {
+		return ""
+	}
+	was, ok := level(before)
+	is, known := level(now)
+	if !ok || !known {
+		return ""
+	}
+	return units.SignedBytes(is - was)
+}
+
+// waveNote says what is special about a wave.
+func waveNote(w *api.SoakWave) string {
+	var parts []string
+	for _, p := range []struct {
+		yes  bool
+		text string
+	}{
+		{w.Wave == 0, "before the load"}, {w.WarmUp && w.Wave > 0, "warm-up"}, {w.Repeats > 0, fmt.Sprintf("repeats wave %d", w.Repeats)},
+		{w.Restarted, "the server restarted"}, {w.Unjudged && !w.Restarted, "not judged"}, {w.Falling, "still falling"},
+	} {
+		if p.yes {
+			parts = append(parts, p.text)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// SoakProgress is a wave that has ended, in a line, with the verdict so far and the growth
+// that it rests on, in words.
+func SoakProgress(w *api.SoakWave, verdict finding.Verdict, growth string) string {
+	text := fmt.Sprintf("wave %d: host %s", w.Wave, units.Bytes(w.HostBytes))
+	for _, d := range w.Devices {
+		text += fmt.Sprintf(", device %d %s", d.Device, units.Bytes(d.Bytes))
+	}
+	if l := w.Load; l != nil {
+		text += fmt.Sprintf("; %s in %s", count(int(l.Requests), "request"), units.Duration(time.Duration(l.Seconds*float64(time.Second))))
+		if l.Failed > 0 {
+			text += fmt.Sprintf(", %s failed (%s)", units.Count(l.Failed), l.Example)
+		}
+		if l.TTFT != nil {
+			text += ", TTFT " + latency(l.TTFT)
+		}
+		if l.TPOT != nil {
+			text += ", TPOT " + latency(l.TPOT)
+		}
+	}
+	if note := waveNote(w); note != "" {
+		text += " (" + note + ")"
+	}
+	text += "; so far: " + cmp.Or(string(verdict), "unknown")
+	if growth != "" {
+		text += ", " + growth
+	}
+	return text
+}

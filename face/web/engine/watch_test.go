@@ -1,0 +1,285 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"reflect"
+	"testing"
+	"time"
+
+	"strandline/face/api/page"
+	"strandline/finding"
+	"strandline/host/sample"
+	"strandline/judge/watch"
+)
+
+func asks[T any](t *testing.T, w *Watch, name, query string) (doc T) {
+	t.Helper()
+	q, err := url.ParseQuery(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := w.Ask(t.Context(), name, q)
+	if a.Status != 200 {
+		t.Fatalf("%s?%s: status %d, %s", name, query, a.Status, a.Body)
+	}
+	if err := json.Unmarshal(a.Body, &doc); err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+const mib = 1 << 20
+
+// node is a machine at a second: a process that leaks on a device and holds the same on the
+// host, in a control group, beside memory that nobody owns.
+func node(at int) *sample.Sample {
+	used, allocated, cached, other := int64(3000*mib+at*4*mib), int64(2000*mib+at*4*mib), int64(700*mib), int64(300*mib)
+	total, gone, free := int64(6144*mib), int64(200*mib), int64(0)
+	all := used + gone + 100*mib
+	free = total - all
+	limit, counted := int64(8192*mib), int64(1500*mib)
+	age := 1e5
+	d := sample.Device{
+		Index: 0, UUID: "GPU-0", Used: &all, Free: &free, Total: &total,
+		Processes: []sample.Holding{{PID: 7, Used: &used, Owner: sample.Live}, {PID: 9, Used: &gone, Owner: sample.Gone}},
+	}
+	d.Account()
+	return &sample.Sample{
+		Time: time.Unix(1_800_000_000+int64(at), 0).UTC(), Seconds: 50 + float64(at),
+		Processes: []sample.Process{{
+			PID: 7, Started: 70, Age: &age, Name: "train", Command: "python train.py", State: "sleeping", Group: "/jobs/a",
+			Host:    &sample.Host{Anonymous: 1000 * mib, File: 300 * mib, Shared: 200 * mib, Pinned: 50 * mib},
+			Devices: []sample.DeviceShare{{Device: 0, Used: &used, Allocated: &allocated, Cached: &cached, Other: &other}},
+		}},
+		Devices: []sample.Device{d},
+		Groups:  []sample.Group{{Name: "/jobs/a", Used: &counted, Limit: &limit}},
+		Machine: &sample.Machine{Total: 64 << 30, Available: 60 << 30},
+	}
+}
+
+// watched is an engine with the samples of so many seconds.
+func watched(t *testing.T, n int) *Watch {
+	t.Helper()
+	w := NewWatch("node.strandline", false)
+	for at := range n {
+		if err := w.Take(node(at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Rest()
+	return w
+}
+
+// TestWatchAsJudged checks that the page has the findings of package judge/watch, and the
+// curve of the worst.
+func TestWatchAsJudged(t *testing.T) {
+	const n = 60
+	judge := watch.New()
+	for at := range n {
+		judge.Add(node(at))
+	}
+	want := judge.Findings()
+	doc := asks[page.Watch](t, watched(t, n), "watch", "")
+	if len(want) < 2 || len(doc.Findings) != len(want) || doc.Verdict != finding.Leaking || doc.Samples != n || doc.Seconds != n-1 || doc.Reading {
+		t.Fatalf("%+v\nwant the findings %+v", doc, want)
+	}
+	for i := range want {
+		a, _ := json.Marshal(doc.Findings[i].Finding)
+		b, _ := json.Marshal(want[i])
+		if string(a) != string(b) {
+			t.Errorf("finding %d is %s, want %s", i, a, b)
+		}
+	}
+	f := doc.Findings[0]
+	e := want[0].Evidence.(*finding.LevelsEvidence)
+	if f.Subject == nil || *f.Subject != "p7-70-device0" || !reflect.DeepEqual(f.Parts, []string{"allocated"}) || f.Fit == nil {
+		t.Fatalf("%+v", f)
+	}
+	fit := f.Fit
+	end := len(fit.Seconds) / 2
+	if fit.Until != n-1 || fit.Seconds[end] != n-1 || fit.Seconds[0] != 0 {
+		t.Errorf("the curve is from %v by %v, ends at %v", fit.Seconds[0], fit.Seconds[end], fit.Until)
+	}
+	if near := fit.Level[end] - float64(e.LevelBytes); near > 8*mib || near < -8*mib {
+		t.Errorf("the curve ends at %v, the level is %v", fit.Level[end], e.LevelBytes)
+	}
+	last := len(fit.Seconds) - 1
+	if fit.Seconds[last] < n-1+*e.SecondsToLimit[1] || fit.High[last] < float64(*e.LimitBytes) {
+		t.Errorf("the curve goes to %v s and %v bytes; the limit of %v is reached in %v s", fit.Seconds[last], fit.High[last], *e.LimitBytes, *e.SecondsToLimit[1])
+	}
+}
+
+func TestWatchSubjects(t *testing.T) {
+	w := watched(t, 60)
+	doc := asks[page.Watch](t, w, "watch", "")
+	used := int64(3000*mib + 59*4*mib)
+	for _, c := range []struct {
+		key, kind, label string
+		now              int64
+		limit            int64
+		parts            map[string]int64
+	}{
+		{"p7-70-host", "process", "7 train", 1500 * mib, 0, map[string]int64{"anonymous": 1000 * mib, "shared": 200 * mib, "file": 300 * mib, "pinned, of these": 50 * mib}},
+		{"p7-70-device0", "process", "7 train", used, 0, map[string]int64{"allocated": used - 1000*mib, "cached": 700 * mib, "other": 300 * mib}},
+		{"d0", "device", "device 0", used + 300*mib, 6144 * mib, map[string]int64{"7 train": used, "processes that have ended": 200 * mib, "not attributed to any process": 100 * mib}},
+		{containerKey("group /jobs/a"), "container", "/jobs/a", 1500 * mib, 8192 * mib, map[string]int64{"7 train": 1500 * mib, "the control group's own count": 1500 * mib}},
+		{"machine", "device", "memory of the machine", 4 << 30, 64 << 30, map[string]int64{"7 train": 1000 * mib, "everything else": 4<<30 - 1000*mib}},
+	} {
+		var s *page.Subject
+		for i := range doc.Subjects {
+			if doc.Subjects[i].Key == c.key {
+				s = &doc.Subjects[i]
+			}
+		}
+		if s == nil {
+			t.Errorf("%s is not there", c.key)
+			continue
+		}
+		var limit int64
+		if s.Limit != nil {
+			limit = *s.Limit
+		}
+		if s.Kind != c.kind || s.Label != c.label || s.Now != c.now || limit != c.limit || s.First != 0 || s.Last != 59 || s.Ended {
+			t.Errorf("%+v, want %+v", s, c)
+		}
+		l := asks[page.Levels](t, w, "levels", "s="+c.key)
+		k := len(l.At) - 1
+		got := map[string]int64{}
+		for i, p := range l.Parts {
+			if l.Bytes[i][k] != nil {
+				got[p.Name] = *l.Bytes[i][k]
+			}
+		}
+		if !reflect.DeepEqual(got, c.parts) || l.Last[k] != c.now {
+			t.Errorf("%s: %v, %d at the end, want %v, %d", c.key, got, l.Last[k], c.parts, c.now)
+		}
+	}
+	if d := doc.Subjects[0]; d.Severity == nil || *d.Severity != finding.Problem {
+		t.Errorf("the first is %+v", d)
+	}
+}
+
+// TestWatchThins checks that a long course keeps its highest and lowest totals and counts
+// all samples, in a bounded number of columns.
+func TestWatchThins(t *testing.T) {
+	const n, spike, dip = 50_000, 23_456, 34_567
+	w := NewWatch("x", false)
+	for at := range n {
+		anonymous := int64(1000 + at%97)
+		switch at {
+		case spike:
+			anonymous = 1 << 40
+		case dip:
+			anonymous = 3
+		}
+		if err := w.Take(&sample.Sample{Seconds: float64(at), Processes: []sample.Process{{PID: 1, Host: &sample.Host{Anonymous: anonymous, File: 5}}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Rest()
+	l := asks[page.Levels](t, w, "levels", "s=p1-0-host")
+	if len(l.At) > mostLevels || len(l.At) < mostLevels/4 {
+		t.Fatalf("%d columns", len(l.At))
+	}
+	samples, seen := 0, 0
+	for c := range l.At {
+		samples += l.Count[c]
+		var sum int64
+		for i := range l.Parts {
+			sum += *l.Bytes[i][c]
+		}
+		if sum != l.Max[c] || l.Min[c] > l.Last[c] || l.Last[c] > l.Max[c] || l.At[c] < l.From[c] || l.At[c] > l.To[c] {
+			t.Fatalf("column %d: parts of %d, %d to %d, %d at the end", c, sum, l.Min[c], l.Max[c], l.Last[c])
+		}
+		if l.Max[c] == 1<<40+5 && l.At[c] == spike || l.Min[c] == 8 && l.From[c] <= dip && dip <= l.To[c] {
+			seen++
+		}
+	}
+	if samples != n || seen != 2 {
+		t.Errorf("%d samples, %d of the spike and the dip", samples, seen)
+	}
+	near := asks[page.Levels](t, w, "levels", "s=p1-0-host&from=23000&to=24000")
+	if near.From[0] > 23000 || near.To[len(near.To)-1] < 24000 || float64(len(near.At)) < 2*float64(len(l.At))/50 {
+		t.Errorf("%d columns from %v to %v", len(near.At), near.From[0], near.To[len(near.To)-1])
+	}
+	if got := len(w.subjects[subjectID{process: sample.ID{PID: 1}, device: -1}].list); got > mostStretches {
+		t.Errorf("%d stretches are kept", got)
+	}
+}
+
+// TestWatchGaps checks that what was not seen is not drawn: a process that is gone for a
+// while, and the time between two watches.
+func TestWatchGaps(t *testing.T) {
+	w := NewWatch("x", false)
+	for _, at := range []float64{0, 1, 2, 3, 4, 5, 100, 101} {
+		s := &sample.Sample{Seconds: at, Processes: []sample.Process{{PID: 1, Host: &sample.Host{Anonymous: 7}}}}
+		if at != 3 {
+			s.Processes = append(s.Processes, sample.Process{PID: 2, Host: &sample.Host{Anonymous: 8}})
+		}
+		w.Take(s)
+	}
+	for key, want := range map[string]string{"p1-0-host": "[0 100] [5 101] [6 2]", "p2-0-host": "[0 4 100] [2 5 101] [3 2 2]"} {
+		l := asks[page.Levels](t, w, "levels", "s="+key)
+		if got := fmt.Sprint(l.From, l.To, l.Count); got != want {
+			t.Errorf("%s: %s, want %s", key, got, want)
+		}
+	}
+}
+
+// TestWatchFollows checks that a question waits for more, and that all is read again after
+// the recording was thinned.
+func TestWatchFollows(t *testing.T) {
+	w := NewWatch("x", true)
+	first := asks[page.Watch](t, w, "watch", "")
+	if !first.Reading || !first.Following || first.Samples != 0 || len(first.Subjects) != 0 || first.Verdict != finding.Unknown {
+		t.Errorf("%+v", first)
+	}
+	answer := make(chan page.Watch)
+	go func() { answer <- asks[page.Watch](t, w, "watch", fmt.Sprint("since=", first.Version)) }()
+	w.Take(node(0))
+	if got := <-answer; got.Version == first.Version {
+		t.Errorf("%+v", got)
+	}
+	w.Unreadable(errors.New("frame 3: torn"))
+	w.Rest()
+	if got := asks[page.Watch](t, w, "watch", ""); got.Reading || got.Samples != 1 || got.Partial == nil || *got.Partial != "frame 3: torn" {
+		t.Errorf("%+v", got)
+	}
+	w.Begin()
+	if got := asks[page.Watch](t, w, "watch", ""); !got.Reading || got.Samples != 0 || got.Partial != nil || len(got.Subjects) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestWatchRefuses(t *testing.T) {
+	w := watched(t, 2)
+	for _, c := range []struct {
+		name, query string
+		status      int
+	}{
+		{"window", "", 404}, {"watch", "x=1", 400}, {"watch", "since=y", 400}, {"levels", "", 404}, {"levels", "s=d0&from=9&to=3", 400}, {"levels", "s=d0&from=-1", 400},
+	} {
+		q, _ := url.ParseQuery(c.query)
+		if a := w.Ask(t.Context(), c.name, q); a.Status != c.status {
+			t.Errorf("%s?%s: %d, %s", c.name, c.query, a.Status, a.Body)
+		}
+	}
+}
+
+// TestWatchForgets checks that processes that have ended do not add up.
+func TestWatchForgets(t *testing.T) {
+	w := NewWatch("x", false)
+	for at := range 3 * mostKept {
+		w.Take(&sample.Sample{Seconds: float64(at), Processes: []sample.Process{{PID: at + 1, Host: &sample.Host{Anonymous: int64(at)}}}})
+	}
+	if n := len(w.subjects); n > 2*mostKept {
+		t.Errorf("%d subjects are kept", n)
+	}
+	doc := asks[page.Watch](t, w, "watch", "")
+	if len(doc.Subjects) != mostSubjects || doc.Others != len(w.subjects)-mostSubjects {
+		t.Errorf("%d subjects, %d others", len(doc.Subjects), doc.Others)
+	}
+}

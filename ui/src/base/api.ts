@@ -1,0 +1,889 @@
+// Made from the structs of face/api by go test ./face/api -update; do not edit.
+
+export interface Session {
+  version: number;
+  title: string;
+  files: File[];
+  skipped: Skipped[];
+  order: number[];
+  findings: "waiting" | "working" | "ready";
+}
+
+export interface Device {
+  device: number;
+  events: number;
+  allocations: number;
+  measures: string[];
+  measures_why: string | null;
+  groupings: string[];
+  start: Sums;
+  end: Sums;
+  peak: Moment;
+  peak_reserved: Moment;
+  kept: number;
+  pending: number;
+  coverage: Coverage;
+  time: Time | null;
+  time_why: string | null;
+  marks: Mark[];
+  marks_left_out: number;
+  scopes: Scope[];
+  torch_version: string;
+  settings: string | null;
+  most_events: number | null;
+  capacity?: number;
+  held?: Held;
+}
+
+export interface Bands {
+  g: string;
+  kept: number;
+  groups: Group[];
+  bands: Band[];
+  lanes: Lane[];
+  lanes_left_out: number;
+}
+
+export interface At {
+  event: number;
+  live: number;
+  requested: number;
+  reserved: number;
+  count: number;
+  rows: Row[];
+  more: More;
+}
+
+export interface Range {
+  from: number;
+  to: number;
+  bytes: number;
+  count: number;
+  rows: Row[];
+  more: More;
+}
+
+export interface Diff {
+  a: number;
+  b: number;
+  rows: DiffRow[];
+  more: More;
+}
+
+export interface Keys {
+  keys: string[];
+}
+
+export interface Hit {
+  alloc: number | null;
+  band: number;
+  y0: number;
+  bytes: number;
+}
+
+export interface Alloc {
+  alloc: number;
+  bytes: number;
+  block: number | null;
+  address: string;
+  birth: number;
+  freed: number | null;
+  death: number | null;
+  born_us: number | null;
+  died_us: number | null;
+  stream: number | null;
+  pool: string | null;
+  purpose: string;
+  fate: "kept" | "freed" | "pending";
+  keys: Record<string, string>;
+  missing?: string;
+  user_metadata?: string;
+  compile_context?: string;
+  stack: Frame[] | null;
+  free_stack: Frame[] | null;
+}
+
+export interface Event {
+  event: number;
+  action: string | null;
+  bytes: number | null;
+  address: string | null;
+  time_us: number | null;
+  place: number | null;
+  stream: number | null;
+  alloc: number | null;
+  live: number;
+  requested: number;
+  reserved: number;
+  stack?: Frame[];
+  user_metadata?: string;
+  compile_context?: string;
+  missing?: string;
+}
+
+export interface Events {
+  events: Event[];
+  more?: number;
+}
+
+export interface Next {
+  event: number | null;
+}
+
+export interface Flame {
+  bytes: number;
+  count: number;
+  frames: Frame[];
+  nodes: Nodes;
+  left_out: number;
+}
+
+export interface State {
+  event: number;
+  exact: boolean;
+  notes: string[];
+  reserved: number;
+  allocated: number;
+  pending: number;
+  slack: number;
+  free: number;
+  releasable: number;
+  stranded: number;
+  segments: Segment[];
+  blocks: Blocks;
+  strands?: Strand[];
+  takers: Taker[];
+  changed: Changed | null;
+}
+
+export interface StateGroups {
+  group: number[];
+  strands: Strand[];
+}
+
+export interface Findings {
+  verdict: string;
+  findings: Finding[];
+}
+
+export interface Comparison {
+  groups: Process[];
+}
+
+export interface Replay {
+  events: number;
+  settings: string;
+  exact: boolean;
+  lost: boolean;
+  first_difference: string | null;
+  driver_calls: Reproduced;
+  segments: Reproduced;
+  capacity: number | null;
+  assumed: string[];
+  held: string | null;
+  try: string[];
+}
+
+export interface Outcome {
+  settings: string;
+  notes: string[];
+  capacity_bytes: number | null;
+  memory_limit_bytes: number | null;
+  peak_reserved_bytes: number;
+  peak_allocated_bytes: number;
+  peak_stranded_bytes: number;
+  oom: Refused | null;
+  ooms: number;
+  driver_calls: number;
+  driver_ms_estimate: number;
+  alloc_retries: number;
+}
+
+export interface Runs {
+  runs: Outcome[];
+}
+
+export interface Fits {
+  smallest_capacity_bytes: number | null;
+}
+
+export interface Recording {
+  file: string;
+  pid: number;
+  name: string;
+  rung: string;
+  began_us: number;
+  moments: number;
+  partial: string | null;
+  judged_seconds: number | null;
+  verdict: string;
+  document: RecordingDocument;
+  findings: RecordedFinding[];
+  findings_left_out: number;
+  stacks: Stack[];
+  others: number;
+  owners: Owner[];
+  gpu: GPUStack[];
+}
+
+export interface Window {
+  from: number;
+  to: number;
+  moment: number[];
+  seconds: number[];
+  rss_bytes: number[];
+  anonymous_bytes: number[];
+  file_bytes: number[];
+  shared_bytes: number[];
+  drops: number[];
+  live_bytes: number[];
+  stacks: Course[];
+  owners: Course[];
+}
+
+export interface Watch {
+  file: string;
+  version: number;
+  reading: boolean;
+  following: boolean;
+  began_us: number;
+  seconds: number;
+  samples: number;
+  partial: string | null;
+  devices_note: string;
+  verdict: string;
+  findings: WatchFinding[];
+  findings_left_out: number;
+  subjects: Subject[];
+  subjects_left_out: number;
+}
+
+export interface Levels {
+  key: string;
+  parts: LevelPart[];
+  from: number[];
+  to: number[];
+  at: number[];
+  samples: number[];
+  max_bytes: number[];
+  min_bytes: number[];
+  last_bytes: number[];
+  bytes: ((number | null)[])[];
+}
+
+export interface Refusal {
+  error: string;
+}
+
+export interface File {
+  f: number;
+  name: string;
+  path: string;
+  fingerprint?: string;
+  process: string | null;
+  state: "waiting" | "reading" | "pairing" | "totals" | "ready" | "failed";
+  read: number;
+  size: number | null;
+  events: number | null;
+  partial: string | null;
+  error: string | null;
+  devices: number[];
+  main: number | null;
+  peak: number | null;
+  blocks: "waiting" | "working" | "ready" | "unknown";
+}
+
+export interface Skipped {
+  path: string;
+  why: string;
+}
+
+export interface Sums {
+  live: number;
+  requested: number;
+  reserved: number;
+}
+
+export interface Moment {
+  event: number;
+  bytes: number;
+}
+
+export interface Coverage {
+  kind: "exact" | "ring" | "late" | "damaged" | "state";
+  text: string;
+}
+
+export interface Time {
+  start_us: number;
+  end_us: number;
+  span: number;
+  folds: TileFold[];
+}
+
+export interface Mark {
+  event: number;
+  kind: "oom" | "snapshot" | "release";
+  label: string;
+  bytes?: number;
+}
+
+export interface Scope {
+  name: string;
+  lane: "steps" | "notes";
+  from: number;
+  to: number;
+  open: boolean;
+}
+
+export interface Held {
+  events: number[];
+  stations: number[];
+  next: Record<string, number[]>;
+  levels: Record<string, number>;
+  near: Stretch[];
+  alone: string[];
+  text: string;
+}
+
+export interface Group {
+  key: string;
+  label: string;
+  file?: string;
+  line?: number;
+  function?: string;
+  slot: number;
+  peak: Moment;
+  kept: number;
+  allocations: number;
+}
+
+export interface Band {
+  group: number;
+  fate: "kept" | "freed" | "pending";
+  before: boolean;
+  peak: number;
+  allocations: number;
+}
+
+export interface Lane {
+  group: number;
+  band: number;
+  from: number;
+  to: number;
+  points: number[];
+}
+
+export interface Row {
+  key: string;
+  group: number;
+  bytes: number;
+  count: number;
+  kept: number;
+  freed: number;
+  pending: number;
+  peak: number;
+}
+
+export interface More {
+  groups: number;
+  bytes: number;
+  count: number;
+}
+
+export interface DiffRow {
+  key: string;
+  group: number;
+  a: number;
+  b: number;
+  bytes: number;
+  count: number;
+}
+
+export interface Frame {
+  file: string;
+  line: number;
+  function: string;
+  origin: "own" | "torch" | "library" | "generated" | "native";
+}
+
+export interface Nodes {
+  frame: number[];
+  parent: number[];
+  bytes: number[];
+  count: number[];
+}
+
+export interface Segment {
+  address: string;
+  size: number;
+  pool: string;
+  private: boolean;
+  stream: number;
+  type: string;
+  expandable: boolean;
+  first: number;
+  blocks: number;
+  releasable: number;
+  ranges: ([number, number])[];
+  stranded: number;
+  stack: Frame[] | null;
+}
+
+export interface Blocks {
+  offset: number[];
+  size: number[];
+  requested: number[];
+  state: string;
+  alloc: number[];
+  group?: number[];
+}
+
+export interface Strand {
+  key: string;
+  group: number;
+  count: number;
+  bytes: number;
+}
+
+export interface Taker {
+  site: StackFrame | null;
+  bytes: number;
+  count: number;
+}
+
+export interface Changed {
+  address: string;
+  size: number;
+  action: string;
+}
+
+export interface Finding {
+  kind: string;
+  severity: "problem" | "warning" | "info";
+  confidence: number;
+  title: string;
+  detail?: string[];
+  basis?: string;
+  device: number | null;
+  process?: string;
+  site: FindingSite | null;
+  stack?: FindingSite[];
+  bytes?: number;
+  count?: number;
+  bytes_per_step?: number;
+  sites?: FindingPlace[];
+  trend?: number[];
+  evidence?: Record<string, unknown>;
+  remedies?: FindingRemedy[];
+  origins: ("own" | "torch" | "library" | "generated" | "native")[];
+  where: Where;
+}
+
+export interface Process {
+  process: string | null;
+  files: ProcessFile[];
+  survivors: Survivors[];
+  sites: Site[];
+}
+
+export interface Reproduced {
+  recorded: number;
+  reproduced: number;
+}
+
+export interface Refused {
+  event: number;
+  bytes: number;
+  reserved_bytes: number;
+  active_bytes: number;
+  site: Frame | null;
+  recorded: boolean;
+}
+
+export interface RecordingDocument {
+  schema: string;
+  pid: number;
+  rung: string;
+  duration_seconds: number;
+  ended: boolean;
+  rss_bytes: number;
+  rss_growth_bytes: number;
+  growth: RecordingGrowth;
+  processes?: RecordingProcess[];
+  explained_share: number | null;
+  drops: number;
+  stack_drops: number;
+  unfollowed: number;
+  paired: number;
+  paired_bytes: number;
+  discarded_bytes: number;
+  ledger: RecordingLedger;
+  stacks: RecordingStack[];
+  gpu?: RecordingGPU;
+  findings: FindingFinding[];
+}
+
+export interface RecordedFinding {
+  kind: string;
+  severity: "problem" | "warning" | "info";
+  confidence: number;
+  title: string;
+  detail?: string[];
+  basis?: string;
+  device: number | null;
+  process?: string;
+  site: FindingSite | null;
+  stack?: FindingSite[];
+  bytes?: number;
+  count?: number;
+  bytes_per_step?: number;
+  sites?: FindingPlace[];
+  trend?: number[];
+  evidence?: Record<string, unknown>;
+  remedies?: FindingRemedy[];
+  origins: ("own" | "torch" | "library" | "generated" | "native")[];
+  stacks: number[];
+}
+
+export interface Stack {
+  id: number;
+  key: string;
+  label: string;
+  slot: number;
+  call: string;
+  complete: boolean;
+  grows: boolean;
+  peak_bytes: number;
+  first_seconds: number | null;
+  last_seconds: number | null;
+  resident_bytes: number | null;
+  assumed_bytes: number;
+  made_bytes: number;
+  calls: number;
+  frames: Frame[];
+  frames_left_out: number;
+}
+
+export interface Owner {
+  owner: string;
+  memory: string;
+}
+
+export interface GPUStack {
+  id: number;
+  key: string;
+  label: string;
+  slot: number;
+  call: string;
+  complete: boolean;
+  grows: boolean;
+  peak_bytes: number;
+  first_seconds: number | null;
+  last_seconds: number | null;
+  resident_bytes: number | null;
+  assumed_bytes: number;
+  made_bytes: number;
+  calls: number;
+  frames: Frame[];
+  frames_left_out: number;
+  owner: string;
+  memory: string;
+  live_bytes: number;
+  live_count: number;
+  trend: number[];
+}
+
+export interface Course {
+  at: number[];
+  bytes: number[];
+  count: number[];
+}
+
+export interface WatchFinding {
+  kind: string;
+  severity: "problem" | "warning" | "info";
+  confidence: number;
+  title: string;
+  detail?: string[];
+  basis?: string;
+  device: number | null;
+  process?: string;
+  site: FindingSite | null;
+  stack?: FindingSite[];
+  bytes?: number;
+  count?: number;
+  bytes_per_step?: number;
+  sites?: FindingPlace[];
+  trend?: number[];
+  evidence?: Record<string, unknown>;
+  remedies?: FindingRemedy[];
+  origins: ("own" | "torch" | "library" | "generated" | "native")[];
+  subject: string | null;
+  parts: string[];
+  fit: Fit | null;
+}
+
+export interface Subject {
+  key: string;
+  kind: "process" | "container" | "device" | "column";
+  label: string;
+  place: string;
+  facts: ([string, string])[];
+  first: number;
+  last: number;
+  ended: boolean;
+  now_bytes: number;
+  peak_bytes: number;
+  limit_bytes: number | null;
+  severity: "problem" | "warning" | "info" | null;
+  verdict: string;
+  left: string;
+  judged: FindingLevelsEvidence | null;
+  fit: Fit | null;
+  judged_parts: string[];
+}
+
+export interface LevelPart {
+  name: string;
+  beside: boolean;
+}
+
+export interface TileFold {
+  at: number;
+  us: number;
+}
+
+export interface Stretch {
+  level: number;
+  from: number;
+  to: number;
+}
+
+export interface StackFrame {
+  file: string;
+  line: number;
+  function: string;
+}
+
+export interface FindingSite {
+  file: string;
+  line: number;
+  function: string;
+}
+
+export interface FindingPlace {
+  file: string;
+  line: number;
+  function: string;
+  bytes: number;
+  count: number;
+}
+
+export interface FindingRemedy {
+  kind: string;
+  text: string;
+  setting?: string;
+  effect?: FindingEffect;
+}
+
+export interface Where {
+  f: number;
+  d: number | null;
+  g: string;
+  keys: string[];
+  event: number | null;
+}
+
+export interface ProcessFile {
+  f: number;
+  path: string;
+}
+
+export interface Survivors {
+  device: number;
+  bytes: number[][];
+  event: ((number | null)[])[];
+}
+
+export interface Site {
+  key: string;
+  file: string | null;
+  line: number | null;
+  function: string | null;
+  bytes: number[];
+  count: number[];
+  survivors: number;
+  bytes_per_step: number;
+}
+
+export interface RecordingGrowth {
+  anonymous_bytes: number;
+  file_bytes: number;
+  shared_bytes: number;
+  older_bytes: number;
+  unnamed_bytes: number;
+  threads: number;
+}
+
+export interface RecordingProcess {
+  pid: number;
+  name: string;
+  role?: string;
+  command: string;
+  rss_bytes: number;
+  rss_growth_bytes: number;
+  gpu?: RecordingGPUOwner[];
+  pytorch?: RecordingReserved;
+}
+
+export interface RecordingLedger {
+  checks: number;
+  missing_bytes: number;
+  extra_bytes: number;
+}
+
+export interface RecordingStack {
+  id: number;
+  live_bytes: number;
+  live_count: number;
+  resident_bytes: number | null;
+  assumed_bytes: number;
+  made_bytes: number;
+  calls: number;
+  call: string;
+  complete: boolean;
+  trend: number[];
+  frames: RecordingFrame[];
+}
+
+export interface RecordingGPU {
+  libraries: string[];
+  live_bytes: number;
+  live_count: number;
+  managed_bytes: number;
+  pinned_bytes: number;
+  foreign_count: number;
+  owners: RecordingGPUOwner[];
+  stacks: RecordingGPUStack[];
+  devices: RecordingGPUDevice[];
+}
+
+export interface FindingFinding {
+  kind: string;
+  severity: "problem" | "warning" | "info";
+  confidence: number;
+  title: string;
+  detail?: string[];
+  basis?: string;
+  device: number | null;
+  process?: string;
+  site: FindingSite | null;
+  stack?: FindingSite[];
+  bytes?: number;
+  count?: number;
+  bytes_per_step?: number;
+  sites?: FindingPlace[];
+  trend?: number[];
+  evidence?: Record<string, unknown>;
+  remedies?: FindingRemedy[];
+}
+
+export interface Fit {
+  until: number;
+  seconds: number[];
+  level_bytes: number[];
+  low_bytes: number[];
+  high_bytes: number[];
+}
+
+export interface FindingLevelsEvidence {
+  bytes_per_request?: number;
+  bytes_per_token?: number;
+  column: string;
+  confidence: number;
+  growing: number;
+  level_bounds_bytes: [number, number];
+  level_bytes: number;
+  limit_bytes?: number;
+  rate_bytes_per_second: number;
+  samples: number;
+  seconds: number;
+  seconds_to_limit?: [number | null, number | null];
+  verdict: string;
+}
+
+export interface FindingEffect {
+  peak_reserved_bytes: number;
+  saves_bytes: number;
+  runs_out: boolean;
+  exact: boolean;
+  left_bytes?: number;
+}
+
+export interface RecordingGPUOwner {
+  owner: string;
+  memory: string;
+  live_bytes: number;
+  live_count: number;
+}
+
+export interface RecordingReserved {
+  snapshot: string;
+  reserved_bytes: number;
+  allocated_bytes: number;
+  since_bytes: number;
+}
+
+export interface RecordingFrame {
+  function: string | null;
+  file: string | null;
+  line: number | null;
+  object: string | null;
+}
+
+export interface RecordingGPUStack {
+  id: number;
+  live_bytes: number;
+  live_count: number;
+  resident_bytes: number | null;
+  assumed_bytes: number;
+  made_bytes: number;
+  calls: number;
+  call: string;
+  complete: boolean;
+  trend: number[];
+  frames: RecordingFrame[];
+  owner: string;
+  memory: string;
+  peak: RecordingGPUPeak | null;
+}
+
+export interface RecordingGPUDevice {
+  names: string[];
+  at_seconds: number;
+  used_bytes: number | null;
+  total_bytes: number | null;
+  own_bytes: number | null;
+  parts: RecordingGPUPart[];
+  beyond_bytes: number;
+  absent_bytes: number;
+  notes: string[];
+}
+
+export interface RecordingGPUPeak {
+  bytes: number;
+  from_seconds: number;
+  at_seconds: number;
+  until_seconds: number | null;
+  times: number;
+}
+
+export interface RecordingGPUPart {
+  part: string;
+  owner?: string;
+  bytes: number;
+  allocated_bytes?: number;
+  since_bytes?: number;
+  count?: number;
+}

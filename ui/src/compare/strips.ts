@@ -1,0 +1,336 @@
+// The pictures of Compare: a row a file, all with the same axes.
+
+import type { Process } from "../base/api.ts";
+import { fresh } from "../base/ask.ts";
+import { h, placeTip } from "../base/dom.ts";
+import { bytes, count, delta, plural } from "../base/format.ts";
+import { byteStep, byteTick, levelFor, niceStep, ticks } from "../base/scale.ts";
+import type { Bands, Device } from "../base/wire.ts";
+import type { Page } from "../page/page.ts";
+import { blit, runs, stackOf, widen, type Frame, type Run } from "../picture/blit.ts";
+import { paintFor } from "../picture/paint.ts";
+import { css, palette, type Palette } from "../picture/palette.ts";
+import { bucketsPerTile, Tiles, type Picture, type Want } from "../picture/tiles.ts";
+import { write } from "../picture/canvas.ts";
+
+/** A file's row of picture. */
+interface Strip {
+  f: number;
+  device: Device;
+  bands: Bands | null;
+  lines: Bands | null; // by line, as the table's rows are
+}
+
+/** Where the rows stand, in pixels, and what they show. */
+interface Layout {
+  names: string[];
+  left: number;
+  room: number;
+  rowHigh: number;
+  step: number;
+  offsets: number[]; // of each file's first event on the common axis
+  events: number; // of that axis
+  top: number; // bytes at the upper edge of a row
+}
+
+/** What is compared, and whether its files stand apart: runs or ranks, not steps. */
+export interface Shown {
+  process: Process;
+  apart: boolean;
+}
+
+export class Strips {
+  private strips: Strip[] = [];
+  private of = "";
+  private layout: Layout | null = null;
+  private drawn: Run[][] = []; // by row
+  private readonly tiles: Tiles;
+
+  constructor(
+    private readonly page: Page,
+    private readonly root: HTMLElement,
+    private readonly tooltip: HTMLElement,
+    private readonly shown: () => Shown | undefined,
+    private readonly name: (f: number) => string,
+  ) {
+    this.tiles = new Tiles(() => this.paint(), () => {});
+    new ResizeObserver(() => this.paint()).observe(root);
+  }
+
+  /** The canvas to be put into the view. */
+  canvas(files: number): HTMLCanvasElement {
+    const canvas = h("canvas", { role: "img", "aria-label": `What each of ${files} files holds, by site; the table below tells the same` });
+    canvas.addEventListener("click", (e) => this.click(e));
+    canvas.addEventListener("pointermove", (e) => this.point(e));
+    canvas.addEventListener("pointerleave", () => (this.tooltip.hidden = true));
+    return canvas;
+  }
+
+  /** Most bytes of a site in each file, as far as its bands are known; zeros where it is not in the file. */
+  peaks(key: string, files: { f: number }[]): number[] {
+    return files.map(({ f }) => {
+      const groups = this.strips.find((s) => s.f === f)?.lines?.groups ?? [];
+      return key ? (groups.find((g) => g.key === key)?.peak.bytes ?? 0) : Math.max(0, ...groups.filter((g) => !g.file).map((g) => g.peak.bytes));
+    });
+  }
+
+  /** Asks for what the rows need, of the device that is chosen; done is called when it is there. */
+  async load(done: () => void): Promise<void> {
+    const { d, s } = this.page;
+    const files = this.shown()!.process.files;
+    const key = `${files.map((x) => x.f)} ${d} ${s.g}`;
+    if (key === this.of) return;
+    this.of = key;
+    this.strips = [];
+    const strips = await Promise.all(
+      files.map(async ({ f }): Promise<Strip | null> => {
+        try {
+          const [device, bands] = await Promise.all([fresh<Device>("device", { f, d }), fresh<Bands>("bands", { f, d, g: s.g })]);
+          return { f, device, bands, lines: s.g === "line" ? bands : await fresh<Bands>("bands", { f, d, g: "line" }) };
+        } catch {
+          return null; // a file without this device has no row
+        }
+      }),
+    );
+    if (key !== this.of) return;
+    this.strips = strips.filter((x) => x !== null);
+    done();
+  }
+
+  /** Draws all rows. */
+  paint(): void {
+    const canvas = this.root.querySelector<HTMLCanvasElement>(".rows canvas");
+    const shown = this.shown();
+    if (!canvas || !shown || !this.strips.length) return;
+    const c = palette();
+    const ratio = devicePixelRatio;
+    const ctx = canvas.getContext("2d")!;
+    const font = `11px ${getComputedStyle(this.root).fontFamily}`;
+    ctx.font = font;
+    const { how, ...l } = this.lay(ctx, shown);
+    this.layout = l;
+    const [width, high] = [this.root.clientWidth, this.strips.length * l.step + 34];
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(high * ratio);
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${high}px`;
+    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+    ctx.font = font;
+    ctx.textBaseline = "middle";
+    const wants: Want[] = [];
+    this.drawn = this.strips.map((_, i) => this.row(ctx, i, l, c, wants));
+    this.axis(ctx, l, c, how);
+    this.page.figures.strips = { rows: this.strips.map((s, i) => ({ f: s.f, y: 8 + i * l.step, high: l.rowHigh, offset: l.offsets[i] })), left: l.left, room: l.room, events: l.events, top: l.top };
+    this.tiles.want(wants, []);
+  }
+
+  private lay(ctx: CanvasRenderingContext2D, { process, apart }: Shown): Layout & { how: string } {
+    const { strips } = this;
+    const rowHigh = Math.max(80, Math.min(150, Math.floor((innerHeight * 0.54 - 34) / strips.length) - 10));
+    const names = strips.map((s) => this.name(s.f));
+    const left = Math.min(220, Math.max(72, ...names.map((n) => ctx.measureText(short(n, names)).width + 24)));
+    const found = process.survivors.find((s) => s.device === strips[0]!.device.device);
+    const { offsets, how } = align(
+      strips.map((s) => s.device),
+      strips.map((s) => process.files.findIndex((v) => v.f === s.f)).map((j, i, all) => (i > 0 ? (found?.event[all[i - 1]!]?.[j] ?? null) : null)),
+      apart,
+    );
+    const reserved = this.page.s.y === "reserved";
+    const top = Math.max(1, ...strips.map((s) => Math.max(s.device.peak?.bytes ?? 0, reserved ? (s.device.peak_reserved?.bytes ?? 0) : 0))) * 1.04;
+    const events = Math.max(1, ...strips.map((s, i) => offsets[i]! + s.device.events));
+    return { names, left, room: Math.max(40, this.root.clientWidth - left - 96), rowHigh, step: rowHigh + 10, offsets, events, top, how };
+  }
+
+  /** One row: its picture, its bytes, and its name. */
+  private row(ctx: CanvasRenderingContext2D, i: number, l: Layout, c: Palette, wants: Want[]): Run[] {
+    const s = this.strips[i]!;
+    const ratio = devicePixelRatio;
+    const level = levelFor(l.events, l.room * (ratio >= 1.5 ? ratio : 1));
+    const y = Math.max(0, Math.floor(Math.log2(l.top / l.rowHigh)));
+    const picture: Picture = { f: s.f, d: s.device.device, g: this.page.s.g, u: "requested", x: "ev", solo: this.page.s.solo.join(",") };
+    for (let t = 0; t * bucketsPerTile * 2 ** level < s.device.events; t++) wants.push({ picture, kind: "band", level, i: t, y });
+    const step = byteStep(l.top, 3);
+    const frame: Frame = { width: Math.round(l.room * ratio), height: Math.round(l.rowHigh * ratio), win: [-l.offsets[i]!, l.events - l.offsets[i]!], top: l.top, gridAt: ticks(step, l.top, step), scale: Math.max(1, ratio) };
+    const rs = runs(frame.win, frame.width, level, level, this.tiles.of(picture));
+    widen(rs, l.top * 0.03);
+    const image = ctx.createImageData(frame.width, frame.height);
+    blit(new Uint32Array(image.data.buffer), frame, rs, paintFor(s.bands, c, this.page.lit, this.page.found));
+    const at = 8 + i * l.step;
+    const high = (b: number): number => at + l.rowHigh - (b / l.top) * l.rowHigh;
+    ctx.putImageData(image, Math.round(l.left * ratio), Math.round(at * ratio));
+    ctx.fillStyle = css(c.hair);
+    ctx.fillRect(l.left, at + l.rowHigh, l.room, 1);
+    this.reserved(ctx, rs, l, c, high);
+    this.survivors(ctx, i, l, c, high);
+    ctx.textAlign = "right";
+    ctx.fillStyle = css(c.muted);
+    for (const b of frame.gridAt) if (Math.abs(high(b) - (at + l.rowHigh / 2)) > 13) write(ctx, byteTick(b), l.left - 6, high(b));
+    ctx.fillStyle = css(c.ink);
+    write(ctx, short(l.names[i]!, l.names), l.left - 8, at + l.rowHigh / 2);
+    ctx.textAlign = "left";
+    const figures: [string, string][] = [["peak", bytes(s.device.peak?.bytes ?? 0)], ["kept", bytes(s.device.kept)]];
+    if (i > 0) figures.push(["", delta(s.device.kept - this.strips[i - 1]!.device.kept)]);
+    figures.forEach(([name, text], n) => {
+      const [x, line] = [l.left + l.room + 6, at + l.rowHigh / 2 + (n - 1) * 15];
+      ctx.fillStyle = css(c.muted);
+      write(ctx, name, x, line);
+      ctx.fillStyle = css(c.ink);
+      write(ctx, text, x + 30, line);
+    });
+    return rs;
+  }
+
+  private reserved(ctx: CanvasRenderingContext2D, rs: Run[], l: Layout, c: Palette, high: (b: number) => number): void {
+    const ratio = devicePixelRatio;
+    ctx.strokeStyle = css(c.reserved);
+    ctx.lineWidth = 1.5;
+    ctx.setLineDash([5, 3]);
+    ctx.beginPath();
+    for (const r of rs) {
+      const y = high(Math.min(r.tile.reserved[r.c]!, l.top * 1.03));
+      ctx.lineTo(l.left + r.x0 / ratio, y);
+      ctx.lineTo(l.left + r.x1 / ratio, y);
+    }
+    ctx.stroke();
+    ctx.setLineDash([]);
+  }
+
+  /** The axis of events below all rows, and how the files are aligned. */
+  private axis(ctx: CanvasRenderingContext2D, l: Layout, c: Palette, how: string): void {
+    const y = this.strips.length * l.step + 4;
+    ctx.fillStyle = css(c.muted);
+    ctx.textAlign = "center";
+    for (const t of ticks(0, l.events, Math.max(1, niceStep(l.events, l.room / 110)))) {
+      const x = l.left + (t / l.events) * l.room;
+      ctx.fillRect(Math.round(x), y - 6, 1, 4);
+      if (x < l.left + l.room - 12) write(ctx, count(t), x, y + 4);
+    }
+    ctx.textAlign = "left";
+    write(ctx, `${plural(l.events, "event")}, ${how}; highest ${bytes(l.top / 1.04)}`, l.left, y + 20);
+  }
+
+  /** In the row of a file, where each earlier one ended, and how much of what lived then lives on to the end. */
+  private survivors(g: CanvasRenderingContext2D, row: number, l: Layout, c: Palette, y: (bytes: number) => number): void {
+    const { device, f } = this.strips[row]!;
+    const of = this.shown()!.process;
+    const x = (event: number): number => l.left + ((l.offsets[row]! + event) / l.events) * l.room;
+    const top = 8 + row * l.step;
+    const end = l.left + l.room;
+    const found = of.survivors.find((s) => s.device === device.device);
+    const j = of.files.findIndex((v) => v.f === f);
+    if (!found || j < 0 || this.page.s.solo.length) return;
+    const nameOf = (i: number): string => this.name(of.files[i]!.f);
+    // Of many files only what the one before left.
+    const taken: [number, number][] = [];
+    for (let i = j - 1; i >= (j > 3 ? j - 1 : 0); i--) {
+      const event = found.event[i]![j];
+      const bytesOf = found.bytes[i]![j]!;
+      if (event === null || event === undefined || bytesOf === 0) continue;
+      const from = x(event);
+      const to = Math.min(end, x(device.events));
+      const high = top + 8;
+      g.fillStyle = css(c.ink);
+      g.globalAlpha = 0.5;
+      g.fillRect(Math.round(from), high, 1, y(0) - high);
+      g.globalAlpha = 1;
+      for (const colour of [c.page, c.ink]) {
+        g.strokeStyle = css(colour);
+        g.lineWidth = colour === c.ink ? 1.5 : 3.5;
+        g.beginPath();
+        g.moveTo(from, y(bytesOf));
+        g.lineTo(to, y(bytesOf));
+        g.stroke();
+      }
+      const text = `${bytes(bytesOf)} of ${short(nameOf(i), l.names)} survive`;
+      const width = g.measureText(text).width;
+      // Where there is no room for words, the line alone stays.
+      const at = [from + 6, from - width - 8].find((a) => a > 0 && a + width < to && !taken.some(([b, e]) => a < e && b < a + width));
+      if (at === undefined) continue;
+      taken.push([at - 6, at + width + 6]);
+      g.textAlign = "left";
+      g.fillStyle = css(c.page);
+      g.globalAlpha = 0.85;
+      g.fillRect(at - 3, high - 7, width + 6, 14);
+      g.globalAlpha = 1;
+      g.fillStyle = css(c.ink);
+      write(g, text, at, high);
+    }
+  }
+
+  /** What is under the pointer: the row, its run of pixels, and the bytes from below. */
+  private at(e: MouseEvent): { strip: Strip; run: Run; height: number; name: string } | null {
+    const l = this.layout;
+    if (!l) return null;
+    const box = (e.currentTarget as HTMLElement).getBoundingClientRect();
+    const i = Math.floor((e.clientY - box.top - 8) / l.step);
+    const y = e.clientY - box.top - 8 - i * l.step;
+    const strip = this.strips[i];
+    const x = (e.clientX - box.left - l.left) * devicePixelRatio;
+    const run = this.drawn[i]?.find((r) => x >= r.x0 && x < r.x1);
+    return strip && run && y < l.rowHigh ? { strip, run, height: (1 - y / l.rowHigh) * l.top, name: l.names[i]! } : null;
+  }
+
+  private point(e: MouseEvent): void {
+    const t = this.tooltip;
+    const at = this.at(e);
+    t.hidden = !at;
+    if (!at) return;
+    const { tile, c } = at.run;
+    const { bands } = at.strip;
+    const on = bands && stackOf(tile, c).find((d) => at.height >= d.from && at.height < d.from + d.bytes);
+    const group = on && on.bands === 1 ? bands.groups[bands.bands[on.band]!.group] : undefined;
+    t.replaceChildren(
+      h("div", { class: "head" }, at.name),
+      ...(on ? [h("div", { "data-bytes": on.bytes }, h("span", { class: `sw s${group?.slot ?? -1}` }), ` ${group?.label ?? "several small sites"} · ${bytes(on.bytes)}`)] : []),
+      h("div", {}, `requested ${bytes(tile.max[c]!)} · reserved ${bytes(tile.reserved[c]!)}`),
+      h("div", { class: "muted" }, `event ${count(witness(at.run))} · click opens it`),
+    );
+    t.dataset.event = String(witness(at.run));
+    placeTip(t, e.clientX, e.clientY);
+  }
+
+  /** Opens the file that is clicked, at the event. */
+  private click(e: MouseEvent): void {
+    const at = this.at(e);
+    if (!at) return;
+    this.page.store.set({ view: "timeline", f: at.strip.f, d: at.strip.device.device, k: witness(at.run), win: null, range: null, alloc: null, a: null, b: null, segment: null }, true);
+  }
+}
+
+/** The event that a column shows. */
+const witness = ({ tile, c }: Run): number => (tile.witness[c]! === 0xffffffff ? 0 : tile.witness[c]!);
+
+/**
+ * Where the histories of files begin on one axis of events. behind[i] is the
+ * first event of file i that is later than the end of the one before, null if
+ * that is not known. Runs and ranks, which stand apart, all begin together.
+ */
+export function align(devices: Pick<Device, "events" | "time">[], behind: (number | null)[], apart = false): { offsets: number[]; how: string } {
+  const fromStart = { offsets: devices.map(() => 0), how: "each file from its first event" };
+  if (apart) return fromStart;
+  const offsets = [0];
+  let how = "each column shows the same moment";
+  for (let i = 1; i < devices.length; i++) {
+    const [old, cur] = [devices[i - 1]!, devices[i]!];
+    const end = offsets[i - 1]! + old.events;
+    const at = behind[i];
+    if (at !== null && at !== undefined) offsets.push(Math.max(0, end - at));
+    else if (old.time && cur.time && cur.time.start_us > old.time.end_us) {
+      offsets.push(end);
+      how = "one file begins where the one before ends, with what lies between left out";
+    } else return fromStart;
+  }
+  return { offsets, how };
+}
+
+/** A name without what all names share at both ends: step2 of w12.step2.pickle. */
+export function short(name: string, all: string[]): string {
+  if (all.length < 2) return name;
+  let a = 0;
+  while (all.every((n) => n.length > a && n[a] === all[0]![a])) a++;
+  while (a > 0 && /[\p{L}\p{N}]/u.test(name[a - 1]!)) a--;
+  let b = 0;
+  while (all.every((n) => n.length - b > a && n[n.length - 1 - b] === all[0]![all[0]!.length - 1 - b])) b++;
+  while (b > 0 && /[\p{L}\p{N}]/u.test(name[name.length - b]!)) b--;
+  return name.slice(a, name.length - b) || name;
+}

@@ -1,0 +1,187 @@
+// A picture over time: its canvases, its window, and what the pointer does. What is drawn
+// and what a click means is up to each page.
+
+import { h, placeTip } from "../base/dom.ts";
+import { clamp, zoom, type Span } from "../base/scale.ts";
+import type { Tile } from "../base/wire.ts";
+import { blit, type Frame, type Paint, type Run } from "./blit.ts";
+import { left } from "./canvas.ts";
+import { palette, type Palette } from "./palette.ts";
+
+/** Rows of pixels that a picture can have above its own: marks stand there. */
+export const marksHeight = 14;
+export const axisHeight = 22;
+
+export abstract class TimePicture {
+  protected readonly data = h("canvas", { "aria-hidden": "true" });
+  protected readonly ink = h("canvas", { "aria-hidden": "true" });
+  protected readonly front = h("canvas", { role: "img" });
+  protected readonly box = h("div", { class: "box", tabindex: "0", role: "group" }, this.data, this.ink, this.front);
+  protected colours: Palette = palette();
+  protected frame: Frame = { width: 1, height: 1, win: [0, 1], top: 1, gridAt: [], scale: 1 };
+  protected layout = { lanes: 0, top: 0, width: 1, height: 1 };
+  protected tile: Tile | null = null;
+  protected drawn: Run[] = [];
+  private pixels: ImageData | null = null;
+  private drag: { x: number; win: Span; how: "select" | "pan"; moved: boolean } | null = null;
+
+  constructor(
+    protected readonly root: HTMLElement,
+    protected readonly tooltip: HTMLElement,
+  ) {
+    root.append(this.box);
+    new ResizeObserver(() => this.again()).observe(root);
+    this.mouse();
+  }
+
+  /** Draws what was drawn before, where something was. */
+  protected abstract again(): void;
+  /** Reports whether there is something to look at. */
+  protected abstract get ready(): boolean;
+  /** All of time, and what of it the reader chose; null for all. */
+  protected abstract get all(): Span;
+  protected abstract get chosen(): Span | null;
+  protected abstract see(win: Span | null): void;
+  /** The reader selects a time, or clicks; what he points at. */
+  protected abstract select(from: number, to: number): void;
+  protected abstract click(x: number, y: number): void;
+  protected abstract told(x: number, y: number): Node[] | null;
+  protected abstract gone(): void;
+  /** Fits the window to what is selected. */
+  abstract fit(): void;
+
+  focus(): void {
+    this.box.focus({ preventScroll: true });
+  }
+
+  /** The window that is seen, in seconds. */
+  get win(): Span {
+    const [from, to] = this.all;
+    const { chosen } = this;
+    if (!chosen) return [from, to];
+    const w = clamp([chosen[0] - from, chosen[1] - from], to - from, (to - from) / 1e5);
+    return [w[0] + from, w[1] + from];
+  }
+
+  protected blit(paint: Paint): void {
+    const { width, height } = this.frame;
+    if (this.pixels?.width !== width || this.pixels.height !== height) this.pixels = new ImageData(width, height);
+    blit(new Uint32Array(this.pixels.data.buffer), this.frame, this.drawn, paint);
+    this.data.getContext("2d")!.putImageData(this.pixels, 0, 0);
+  }
+
+  protected px(seconds: number): number {
+    const { win } = this.frame;
+    return left + ((seconds - win[0]) / (win[1] - win[0])) * this.layout.width;
+  }
+
+  protected y(value: number): number {
+    const l = this.layout;
+    return l.top + l.height * (1 - value / this.frame.top);
+  }
+
+  protected font(g: CanvasRenderingContext2D): void {
+    g.font = `11px ${getComputedStyle(this.root).fontFamily}`;
+    g.textBaseline = "middle";
+  }
+
+  protected secondsAt(x: number): number {
+    const { win } = this.frame;
+    return win[0] + (Math.max(0, Math.min(this.layout.width, x - left)) / this.layout.width) * (win[1] - win[0]);
+  }
+
+  protected zoomAround(factor: number, around: number): void {
+    this.show(zoom(this.win, around, factor));
+  }
+
+  pan(share: number): void {
+    const { win } = this;
+    const d = share * (win[1] - win[0]);
+    this.show([win[0] + d, win[1] + d]);
+  }
+
+  protected show(win: Span): void {
+    const [from, to] = this.all;
+    const w = clamp([win[0] - from, win[1] - from], to - from, (to - from) / 1e5);
+    this.see(w[0] <= 0 && w[1] >= to - from ? null : [w[0] + from, w[1] + from]);
+  }
+
+  // ---- the pointer
+
+  private mouse(): void {
+    const at = (e: MouseEvent): [number, number] => {
+      const r = this.box.getBoundingClientRect();
+      return [e.clientX - r.left, e.clientY - r.top];
+    };
+    this.front.addEventListener("pointerdown", (e) => {
+      const [x, y] = at(e);
+      const l = this.layout;
+      if (!this.ready || e.button !== 0 || x < left || x > left + l.width) return;
+      e.preventDefault();
+      this.focus();
+      this.front.setPointerCapture(e.pointerId);
+      this.drag = { x, win: this.win, how: y > l.top + l.height || e.altKey ? "pan" : "select", moved: false };
+    });
+    this.front.addEventListener("pointermove", (e) => {
+      const [x, y] = at(e);
+      if (!this.ready) return;
+      if (!this.drag) return this.point(x, y, e);
+      this.drag.moved ||= Math.abs(x - this.drag.x) > 3;
+      if (!this.drag.moved) return;
+      this.tooltip.hidden = true;
+      const { win, how } = this.drag;
+      if (how === "pan") {
+        const d = ((this.drag.x - x) / this.layout.width) * (win[1] - win[0]);
+        return this.show([win[0] + d, win[1] + d]);
+      }
+      const [a, b] = [this.drag.x, x].sort((p, q) => p - q).map((v) => this.secondsAt(v)) as Span;
+      this.select(a, b);
+    });
+    this.front.addEventListener("pointerup", (e) => {
+      const drag = this.drag;
+      this.drag = null;
+      if (drag && !drag.moved) this.click(...at(e));
+    });
+    this.front.addEventListener("pointercancel", () => (this.drag = null));
+    this.front.addEventListener("pointerleave", () => this.unpoint());
+    this.front.addEventListener("dblclick", () => this.fit());
+    this.box.addEventListener("wheel", (e) => {
+      const [x, y] = at(e);
+      const l = this.layout;
+      if (!this.ready || x < left || x > left + l.width || y < l.top) return;
+      e.preventDefault();
+      const unit = e.deltaMode === 1 ? 16 : 1;
+      const dx = e.deltaX * unit || (e.shiftKey ? e.deltaY * unit : 0);
+      if (dx && (e.shiftKey || Math.abs(dx) > Math.abs(e.deltaY * unit))) this.pan(dx / l.width);
+      else this.zoomAround(1.0015 ** (e.deltaY * unit), this.secondsAt(x));
+    }, { passive: false });
+  }
+
+  private point(x: number, y: number, e: PointerEvent): void {
+    const l = this.layout;
+    const inside = x >= left && x <= left + l.width && y >= l.top - marksHeight && y <= l.top + l.height;
+    const told = inside ? this.told(x, y) : null;
+    this.front.style.cursor = told ? "crosshair" : "";
+    if (!told) return this.unpoint();
+    this.tooltip.replaceChildren(...told);
+    this.tooltip.hidden = false;
+    placeTip(this.tooltip, e.clientX, e.clientY);
+  }
+
+  private unpoint(): void {
+    this.tooltip.hidden = true;
+    this.gone();
+  }
+
+  /** The picture with all that is written on it. */
+  canvas(): HTMLCanvasElement {
+    const out = document.createElement("canvas");
+    out.width = this.ink.width;
+    out.height = this.ink.height;
+    const g = out.getContext("2d")!;
+    g.drawImage(this.data, left * devicePixelRatio, this.layout.top * devicePixelRatio);
+    g.drawImage(this.ink, 0, 0);
+    g.drawImage(this.front, 0, 0);
+    return out;
+  }
+}

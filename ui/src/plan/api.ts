@@ -1,0 +1,238 @@
+// Made from the structs of face/api by go test ./face/api -update; do not edit.
+
+export interface PlanForm {
+  given: string;
+  modes: Record<string, FormField[]>;
+}
+
+export interface Plan {
+  schema: string;
+  model: PlannedModel;
+  engine: string;
+  gpu: PlanGPU;
+  parallel: PlannedParallel;
+  memory_fraction: number;
+  verdict: "fits" | "may fit" | "does not fit";
+  binding: string;
+  components: PlannedPart[];
+  stages: PlannedStage[];
+  kv: PlannedKV;
+  flags: string[];
+  notes: string[];
+  latency?: PlannedLatency;
+  formats?: PlannedFormat[];
+  host?: PlannedPart[];
+  offload?: PlannedOffload;
+  load?: PlannedLoad;
+  images?: PlannedImages;
+}
+
+export interface TrainPlan {
+  schema: string;
+  model: PlannedModel;
+  trainer: string;
+  gpu: PlanGPU;
+  gpus: number;
+  verdict: "fits" | "may fit" | "does not fit";
+  peak: PlannedPart;
+  outside: PlannedPart;
+  host_bytes: number;
+  stage: number;
+  moments: PlannedMoment[];
+  largest: number;
+  notes: string[];
+}
+
+export interface RLPlan {
+  schema: string;
+  total_bytes: number;
+  host_bytes: number;
+  components: PlannedPart[];
+  ways: PlannedWay[];
+  notes: string[];
+  speeds: PlannedSpeeds | null;
+  rollouts: PlannedRollouts | null;
+}
+
+export interface Solved {
+  schema: string;
+  model: PlannedModel;
+  question: string;
+  answers: SolvedAnswer[];
+}
+
+export interface Error {
+  schema: string;
+  error: string;
+}
+
+export interface FormField {
+  name: string;
+  help: string;
+  kind: "bool" | "int64" | "float64" | "string";
+  default: string;
+  choices: string[];
+}
+
+export interface PlannedModel {
+  name: string;
+  parameters: number;
+  active_parameters: number;
+  layers: number;
+  format: string;
+  checkpoint_bytes: number;
+  context_tokens: number | null;
+  notes: string[];
+}
+
+export interface PlanGPU {
+  name: string;
+  total_bytes: number;
+  board_bytes: number;
+  bandwidth_bytes_per_s: number;
+  link_bytes_per_s: number;
+  bf16_flops: number;
+  fp8_flops: number;
+  int8_flops: number;
+  fp4_flops: number;
+  source: string;
+}
+
+export interface PlannedParallel {
+  gpus: number;
+  tp: number;
+  pp: number;
+  ep: number;
+  dp: number;
+  nodes: number | null;
+  gpus_per_node: number | null;
+}
+
+export interface PlannedPart {
+  name: string;
+  low_bytes: number;
+  high_bytes: number;
+  source?: string;
+}
+
+export interface PlannedStage {
+  layers: number;
+  weights_bytes: number;
+}
+
+export interface PlannedKV {
+  bytes_per_token: number;
+  window_bytes_per_token: number;
+  window_tokens: number;
+  state_bytes: number;
+  block_tokens: number;
+  block_bytes: number;
+  tokens: [number, number];
+  length_tokens: number;
+  request_bytes: number;
+  requests: [number, number];
+  longest_tokens: [number, number];
+}
+
+export interface PlannedLatency {
+  prompt_tokens: number;
+  batch: number;
+  first_token_us: [number, number];
+  token_us: [number, number];
+  bound: string;
+  assumed: string;
+}
+
+export interface PlannedFormat {
+  format: string;
+  weights_bytes: number;
+  tokens: [number, number];
+  verdict: "fits" | "may fit" | "does not fit";
+  gpu_layers?: number;
+}
+
+export interface PlannedOffload {
+  gpu_layers: number;
+  layers: number;
+  host_expert_layers: number;
+}
+
+export interface PlannedLoad {
+  requests: number;
+  prompt_tokens: number;
+  output_tokens: number;
+  kv_bytes: number;
+  at_once: [number, number];
+  answer_us: [number, number] | null;
+}
+
+export interface PlannedImages {
+  count: number;
+  width: number;
+  height: number;
+  image_tokens: number;
+  image_patches: number;
+  source: string;
+  request_tokens: number;
+  kv_bytes: number;
+  encoded_at_once: number;
+  encoder_low_bytes: number;
+  encoder_high_bytes: number;
+}
+
+export interface PlannedMoment {
+  name: string;
+  low_bytes: number;
+  high_bytes: number;
+  components: PlannedPart[];
+}
+
+export interface PlannedWay {
+  name: string;
+  verdict: "fits" | "may fit" | "does not fit";
+  largest_memory_fraction: number | null;
+  kv_bytes: number | null;
+  binding: string;
+  phases: PlannedPhase[];
+  highest: number;
+  hand_overs: PlannedHandOver[];
+  hand_over_seconds: [number, number] | null;
+  rollouts_at_once: number | null;
+}
+
+export interface PlannedSpeeds {
+  host_link: number;
+  sync_link: number;
+  disk: number;
+}
+
+export interface PlannedRollouts {
+  prompts: number;
+  group: number;
+  prompt_tokens: number;
+  response_tokens: number;
+  engines: number;
+  sequences_per_engine: number;
+  sequence_bytes: number;
+  kv_low_bytes: number;
+  kv_high_bytes: number;
+}
+
+export interface SolvedAnswer {
+  setup: string;
+  value: number | null;
+  binding: string;
+}
+
+export interface PlannedPhase {
+  name: string;
+  low_bytes: number;
+  high_bytes: number;
+  components: PlannedPart[];
+}
+
+export interface PlannedHandOver {
+  phase: string;
+  seconds: [number, number];
+  moves: string[];
+}

@@ -1,0 +1,159 @@
+// The course of one subject as bands of a picture, and the curve of its judgement.
+
+import { stackOf } from "../picture/blit.ts";
+import { time } from "../recording/bands.ts";
+import type { Bands, Tile } from "../base/wire.ts";
+import type { Levels } from "./wire.ts";
+
+export const others = "others";
+
+/** The colour of a part that all processes have; parts of containers and devices take the others in turn. */
+const slots: Record<string, number> = {
+  anonymous: 0, shared: 4, file: 2, allocated: 0, cached: 5, other: 4, "not divided": 0,
+  "processes that have ended": -1, "not attributed to any process": -1, "everything else": -1,
+};
+
+/** A part of what is stacked, by columns. NaN is what is not known. */
+export interface Part {
+  name: string;
+  slot: number;
+  beside: boolean; // it is drawn as a line, and not stacked
+  values: Float64Array;
+}
+
+/** The course of a subject. Columns are in the order of time, and can have gaps between them. */
+export class Course {
+  readonly n: number;
+  readonly parts: Part[];
+
+  constructor(readonly of: Levels) {
+    this.n = of.from.length;
+    let turn = 0;
+    this.parts = of.parts.map((p, i) => ({ name: p.name, slot: slots[p.name] ?? turn++ % 10, beside: p.beside, values: Float64Array.from(of.bytes[i]!, (v) => v ?? NaN) }));
+    const rest = Float64Array.from(of.max_bytes, (total, c) => this.parts.reduce((left, p) => (p.beside || Number.isNaN(p.values[c]!) ? left : left - p.values[c]!), total));
+    if (rest.some((v) => v > 0)) this.parts.push({ name: others, slot: -1, beside: false, values: rest.map((v) => Math.max(0, v)) });
+  }
+
+  /** The last column that begins no later than a time; −1 if none does. */
+  at(seconds: number): number {
+    let lo = 0;
+    let hi = this.n;
+    while (lo < hi) {
+      const mid = (lo + hi) >> 1;
+      if (this.of.from[mid]! <= seconds) lo = mid + 1;
+      else hi = mid;
+    }
+    return lo - 1;
+  }
+
+  /** Where column c ends: a sample holds until the next one. The last one is seen for a moment. */
+  end(c: number): number {
+    const { from, to } = this.of;
+    if (to[c]! > from[c]!) return to[c]!;
+    const whole = (to[this.n - 1] ?? 0) - (from[0] ?? 0);
+    return Math.min(from[c]! + (whole > 0 ? whole / 400 : 1), from[c + 1] ?? Infinity);
+  }
+
+  /** The sum of parts in a column; of no part the total. */
+  sum(names: string[], c: number): number {
+    if (!names.length) return this.of.max_bytes[c]!;
+    return names.reduce((n, name) => n + (this.parts.find((p) => p.name === name)?.values[c] ?? NaN), 0);
+  }
+}
+
+export interface Layers {
+  parts: Part[]; // from below; judged ones first
+  bands: Bands; // as the painter knows them
+}
+
+/** The bands of a course. What was judged lies below, and alone if so wished. */
+export function layersOf(course: Course, judged: string[], alone: boolean): Layers {
+  const below = (p: Part): number => (judged.includes(p.name) ? 0 : 1);
+  const stacked = course.parts.filter((p) => !p.beside && (!alone || judged.includes(p.name)));
+  const parts = stacked.map((p, i) => ({ p, i })).sort((a, b) => below(a.p) - below(b.p) || a.i - b.i).map((x) => x.p);
+  const peak = { event: 0, bytes: 0 };
+  return {
+    parts,
+    bands: {
+      g: "",
+      kept: 0,
+      groups: parts.map((p) => ({ key: p.name, label: p.name, slot: p.slot, peak, kept: 0, allocations: 0 })),
+      bands: parts.map((_, group) => ({ group, fate: "kept", before: false, peak: 0, allocations: 0 })),
+      lanes: [],
+      lanes_left_out: 0,
+    },
+  };
+}
+
+/** The picture of a course for the painter. Its highest and lowest totals are those of all samples in a column. */
+export function tileOf(course: Course, l: Layers, alone: boolean): Tile {
+  const { n } = course;
+  const m = l.parts.length;
+  const height = new Float32Array(m * n);
+  const total = new Float64Array(n);
+  l.parts.forEach((p, b) => {
+    for (let c = 0; c < n; c++) {
+      const v = p.values[c]!;
+      if (!(v > 0)) continue;
+      height[b * n + c] = v;
+      total[c]! += v;
+    }
+  });
+  const none = new Uint32Array(0);
+  const max = alone ? total : Float64Array.from(course.of.max_bytes);
+  return {
+    kind: "band", level: 0, first: 0, n, flags: 0, threshold: 0, size: 0, m, height,
+    witness: Uint32Array.from({ length: n }, (_, c) => c), events: Uint32Array.from({ length: n + 1 }, (_, c) => c),
+    max, min: alone ? total : Float64Array.from(course.of.min_bytes), last: total, reserved: max,
+    id: Int32Array.from({ length: m }, (_, b) => b), count: new Uint32Array(m).fill(1),
+    c0: new Uint16Array(0), c1: new Uint16Array(0), y0: new Float64Array(0), alloc: none, band: none, marks: new Uint16Array(0),
+  };
+}
+
+/** Reports whether what was judged is drawn from zero: all, the lowest bands, or a line. */
+export function standsOnZero(l: Layers, judged: string[], course: Course): boolean {
+  if (!judged.length || judged.every((name) => course.parts.some((p) => p.name === name && p.beside))) return true;
+  return l.parts.slice(0, judged.length).every((p) => judged.includes(p.name)) && l.parts.length >= judged.length;
+}
+
+/** What is drawn in a column, from below. */
+export const entriesOf = (tile: Tile, l: Layers, c: number): { name: string; from: number; bytes: number }[] =>
+  stackOf(tile, c).map((d) => ({ name: l.parts[d.band]!.name, from: d.from, bytes: d.bytes }));
+
+/** The figures of a finding on a series. */
+export interface Evidence {
+  verdict: string;
+  rate: number;
+  level: number;
+  bounds: [number, number];
+  limit: number | null;
+  toLimit: [number, number | null] | null; // seconds after the last sample
+  seconds: number;
+}
+
+export function evidenceOf(e: Record<string, unknown> | undefined): Evidence | null {
+  if (!e || typeof e.verdict !== "string" || typeof e.level_bytes !== "number") return null;
+  return {
+    verdict: e.verdict, rate: Number(e.rate_bytes_per_second), level: e.level_bytes, bounds: e.level_bounds_bytes as [number, number],
+    limit: (e.limit_bytes as number | undefined) ?? null, toLimit: (e.seconds_to_limit as [number, number | null] | undefined) ?? null, seconds: Number(e.seconds),
+  };
+}
+
+export const grows = (e: Evidence | null): boolean => e?.verdict === "growth" || e?.verdict === "sawtooth-growth";
+
+/** A moment of the recording, to the second: 5 h 33 min 12 s. */
+export function moment(seconds: number): string {
+  if (seconds < 3600) return time(seconds);
+  const whole = Math.round(seconds);
+  return [[Math.floor(whole / 86400), "d"], [Math.floor(whole / 3600) % 24, "h"], [Math.floor(whole / 60) % 60, "min"], [whole % 60, "s"]].filter(([n]) => n).map(([n, unit]) => `${n} ${unit}`).join(" ");
+}
+
+/** A tick of the axis of time, where the next one is so many seconds away. */
+export function timeTick(seconds: number, every: number): string {
+  if (seconds === 0) return "0";
+  if (every >= 60 || seconds < 60) return time(seconds);
+  const two = (n: number): string => String(Math.floor(n)).padStart(2, "0");
+  const rest = seconds % 60;
+  const s = every < 1 ? rest.toFixed(2).padStart(5, "0") : two(rest + 1e-6);
+  return seconds < 3600 ? `${Math.floor(seconds / 60)}:${s} min` : `${Math.floor(seconds / 3600)}:${two((seconds / 60) % 60)}:${s}`;
+}

@@ -1,0 +1,88 @@
+// The inspector: what the subject holds at the cursor, how that was judged, what to do,
+// and who it is.
+
+import { byId, fill, h } from "../base/dom.ts";
+import { bytes, count, delta, utc } from "../base/format.ts";
+import { moment } from "./bands.ts";
+import { commandsOf, command } from "./commands.ts";
+import { course, doc, judged, s, set, spot, subject } from "./model.ts";
+
+const row = (name: Node | string, value: string, n?: number, key?: string): Node[] => [h("dt", {}, name), h("dd", { "data-bytes": n, "data-part": key, title: n === undefined ? undefined : `${count(n)} bytes` }, value)];
+
+export function inspector(light: (name: string | null) => void): void {
+  const x = subject();
+  if (!x) return fill(byId("inspector"));
+  fill(byId("inspector"), h("div", { class: "head" }, x.label, x.label.startsWith(x.place) ? null : h("span", { class: "muted" }, x.place)), cursor(light), selection(), verdict(), facts());
+}
+
+/** What is held at the cursor. */
+function cursor(light: (name: string | null) => void): Node[] {
+  const at = spot();
+  if (!at) return [h("p", { class: "muted" }, "Loading its course.")];
+  const c = at.column;
+  if (c < 0) return [h("h2", {}, "cursor"), h("p", { class: "muted" }, `Not seen at ${moment(s.k ?? 0)}.`)];
+  const { of } = at.course;
+  const n = of.samples[c]!;
+  const part = (name: string, slot: number, v: number): Node[] => {
+    const swatch = h("span", {}, h("span", { class: `sw s${slot}` }), ` ${name}`);
+    swatch.addEventListener("mouseenter", () => light(name));
+    swatch.addEventListener("mouseleave", () => light(null));
+    return row(swatch, bytes(v), v, name);
+  };
+  return [
+    h("h2", {}, s.k === null ? "last sample" : "cursor"),
+    h(
+      "dl",
+      { id: "cursor" },
+      h("dt", {}, "time"),
+      h("dd", { title: doc.began_us ? utc(doc.began_us + of.at[c]! * 1e6) : undefined }, moment(of.at[c]!)),
+      row("all", bytes(of.max_bytes[c]!), of.max_bytes[c]!, "all"),
+      at.course.parts.filter((p) => !Number.isNaN(p.values[c]!) && (p.name !== "others" || p.values[c]! > 0)).map((p) => part(p.name, p.slot, p.values[c]!)),
+      n > 1 && of.min_bytes[c] !== of.max_bytes[c] ? row(`lowest of ${count(n)} samples`, bytes(of.min_bytes[c]!), of.min_bytes[c]!) : [],
+    ),
+  ];
+}
+
+/** By how much it grew in the selection. */
+function selection(): Node[] {
+  if (!s.range || !course?.n) return [];
+  const [a, b] = s.range.map((t) => course!.at(t)) as [number, number];
+  if (b < 0) return [];
+  const from = course.of.max_bytes[Math.max(0, a)]!;
+  const to = course.of.max_bytes[b]!;
+  const seconds = s.range[1] - s.range[0];
+  return [h("h2", {}, "selection"), h("dl", { id: "selection" }, h("dt", {}, "time"), h("dd", {}, moment(seconds)), row("grew by", delta(to - from), to - from), row("a minute", delta(((to - from) / seconds) * 60)))];
+}
+
+/** The finding that is drawn, with what to do. */
+function verdict(): Node[] {
+  const f = judged();
+  const x = subject()!;
+  if (!f && x.verdict) return [h("h2", {}, "verdict"), h("p", { class: "title" }, x.verdict), x.left ? h("p", { class: "muted" }, `The limit is reached ${x.left} (9 times in 10), if it goes on like this. The processes in it say who takes it.`) : null].filter((n) => n !== null);
+  if (!f) return [h("h2", {}, "verdict"), h("p", { class: "muted" }, doc.reading ? "The recording is still being read." : "Nothing was found: it does not grow by more than can be anything, or was seen too briefly.")];
+  const i = doc.findings.indexOf(f);
+  const commands = commandsOf(f);
+  return [
+    h("h2", {}, "verdict"),
+    h("p", { class: `title ${f.severity}` }, f.title),
+    (f.detail ?? []).map((d) => h("p", { class: "muted" }, d)),
+    (f.remedies ?? []).map((r) => h("p", {}, r.text.replaceAll("`", ""))),
+    commands.map(command),
+    h("button", { type: "button", class: "link", "data-key": "whole finding", onclick: () => set({ view: "findings", finding: i, sub: f.subject }, true) }, "the evidence"),
+  ].flat();
+}
+
+function facts(): Node[] {
+  const x = subject()!;
+  return [
+    h("h2", {}, "about"),
+    h(
+      "dl",
+      {},
+      x.facts.flatMap(([name, value]) => row(name, value)),
+      row("seen", `${moment(x.first)} – ${moment(x.last)}${x.ended ? ", ended" : ""}`),
+      row("most", bytes(x.peak_bytes), x.peak_bytes),
+      x.limit_bytes === null ? [] : row("limit", bytes(x.limit_bytes), x.limit_bytes),
+    ),
+  ];
+}

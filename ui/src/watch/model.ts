@@ -1,0 +1,166 @@
+// What the page of a watch shows: the recording by what is known of it so far, the course
+// of one subject, and what the reader looks at, which the address holds.
+
+import { fresh, Latest, link, type Refused } from "../base/ask.ts";
+import { Course, evidenceOf, grows, type Evidence } from "./bands.ts";
+import { decode, encode, first, kinds, type State, type View } from "./state.ts";
+import type { Fit, Levels, Subject, Watch, WatchFinding } from "./wire.ts";
+
+export let doc: Watch;
+export let s: State = first;
+export let whole: Course | null = null; // of the subject, over all of time
+export let course: Course | null = null; // of what is seen of it
+export let asking = false; // the course of the subject is not that of the last answer yet
+
+const finer = new Latest(60);
+
+/** What the page does when something here changes. */
+export const hooks = {
+  changed: (): void => {}, // the reader looks at something else
+  draw: (): void => {}, // there is more to draw
+  failed: (_: string): void => {},
+};
+
+/** The view that is shown. */
+export function view(): View {
+  if (s.view !== null) return s.view;
+  const worst = doc.findings.find((f) => f.subject !== null && f.severity !== "info");
+  return subjectOf(worst?.subject ?? null)?.kind ?? kinds.find((k) => doc.subjects.some((x) => x.kind === k)) ?? "process";
+}
+
+const subjectOf = (key: string | null): Subject | undefined => doc.subjects.find((x) => x.key === key);
+
+/** The subject that the picture shows. */
+export function subject(): Subject | undefined {
+  const v = view();
+  if (v === "findings") return subjectOf(s.sub) ?? subjectOf(doc.findings[s.finding ?? 0]?.subject ?? null) ?? doc.subjects[0];
+  return subjectOf(s.sub) ?? doc.subjects.find((x) => x.kind === v);
+}
+
+/** The finding whose curve is drawn: the chosen one, or the worst of the subject. */
+export function judged(): WatchFinding | undefined {
+  const key = subject()?.key;
+  const chosen = s.finding === null ? undefined : doc.findings[s.finding];
+  return key === undefined ? undefined : chosen?.subject === key ? chosen : doc.findings.find((f) => f.subject === key && f.fit) ?? doc.findings.find((f) => f.subject === key);
+}
+
+/** What is drawn as a judgement: that of the finding, or that of all that the subject has in use. */
+export function drawn(): { fit: Fit; e: Evidence; parts: string[] } | null {
+  const f = judged();
+  const x = subject();
+  const e = f && evidenceOf(f.evidence);
+  if (f?.fit && e) return { fit: f.fit, e, parts: f.parts };
+  const own = x?.judged && evidenceOf({ ...x.judged });
+  return x?.fit && own ? { fit: x.fit, e: own, parts: x.judged_parts } : null;
+}
+
+/** Reports whether the picture reaches as far as the limit: as wished, or where that is nearer than the recording is long. */
+export function ahead(): boolean {
+  const e = drawn()?.e;
+  if (!e?.toLimit) return false;
+  return s.ahead ?? (grows(e) && e.toLimit[1] !== null && e.toLimit[1] <= e.seconds);
+}
+
+let turn = 0;
+let shown = ""; // the subject and the version of its course
+let again = 0;
+
+/** Takes a newer answer. */
+export function load(answer: Watch): void {
+  doc = answer;
+  look();
+}
+
+/** Asks for the course of the subject, where it is not that of now. */
+export function look(): void {
+  const key = subject()?.key;
+  if (key === undefined) {
+    whole = course = null;
+    return;
+  }
+  const want = `${key} ${doc.version}`;
+  if (want === shown) return window_();
+  if (whole && whole.of.key !== key) whole = course = null;
+  shown = want;
+  const mine = ++turn;
+  asking = true;
+  fresh<Levels>("levels", { s: key }).then(
+    (answer) => {
+      if (mine !== turn) return;
+      asking = false;
+      whole = new Course(answer);
+      if (!course || !s.win) course = whole;
+      window_();
+      hooks.draw();
+    },
+    (e: Refused) => {
+      if (mine !== turn) return;
+      asking = false;
+      shown = "";
+      if (link.saved) hooks.failed("This saved page has the courses of the largest subjects only.");
+      else if (e.status === 404) hooks.draw(); // it was dropped meanwhile
+      else again = window.setTimeout(look, 1000);
+    },
+  );
+  clearTimeout(again);
+}
+
+/** Asks for finer columns where the window leaves some out. */
+function window_(): void {
+  finer.cancel();
+  const { win } = s;
+  const merged = whole?.of.samples.some((n) => n > 1) ?? false;
+  if (!win || !whole || !merged || link.saved) {
+    course = whole;
+    return;
+  }
+  const key = whole.of.key;
+  const [from, to] = [Math.max(0, Math.floor(win[0]) - 1), Math.max(0, Math.ceil(win[1]) + 1)];
+  finer.ask(
+    () => fresh<Levels>("levels", { s: key, from, to }),
+    (answer) => {
+      if (subject()?.key !== key || !answer.from.length) return;
+      course = new Course(answer);
+      hooks.draw();
+    },
+  );
+}
+
+/** Takes the state from the address. */
+export function fromAddress(): void {
+  clearTimeout(noting);
+  take(decode(location.hash), true);
+}
+
+let noting = 0;
+
+/** Changes what is looked at. A step is one to which Back returns. */
+export function set(change: Partial<State>, step = false): void {
+  const next = { ...s, ...change };
+  if (encode(next) === encode(s)) return;
+  clearTimeout(noting);
+  if (step) {
+    history.replaceState(null, "", encode(s));
+    history.pushState(null, "", encode(next));
+  } else noting = window.setTimeout(() => history.replaceState(null, "", encode(s)), 250);
+  take(next);
+}
+
+function take(next: State, anyway = false): void {
+  const before = s;
+  s = next;
+  if (!anyway && encode(s) === encode(before)) return;
+  if (s.win === null) course = whole;
+  look();
+  hooks.changed();
+}
+
+/** Where the cursor is: in what is seen, or if that does not reach there in the whole. The column is −1 if the subject was not seen then. */
+export function spot(): { course: Course; column: number } | null {
+  if (!course?.n || !whole?.n) return null;
+  if (s.k === null) return { course: whole, column: whole.n - 1 };
+  const inside = course.of.from[0]! <= s.k && s.k <= course.end(course.n - 1);
+  const of = inside ? course : whole;
+  const c = of.at(s.k);
+  return { course: of, column: c >= 0 && s.k <= of.end(c) ? c : -1 };
+}

@@ -1,0 +1,436 @@
+// The picture of one subject of a watch: the split of its memory over time, and in it how
+// it was judged: the fitted level with its interval, the limit, and when that is reached.
+
+import { h } from "../base/dom.ts";
+import { bytes, count, utc } from "../base/format.ts";
+import { byteStep, byteTick, pixelAt, ticks, type Span } from "../base/scale.ts";
+import { labelPlaces, stackOf, type Run } from "../picture/blit.ts";
+import { begin, left, right, size, write } from "../picture/canvas.ts";
+import { fillOf, paintFor } from "../picture/paint.ts";
+import { css, palette, textOn } from "../picture/palette.ts";
+import { axisHeight, TimePicture } from "../picture/time.ts";
+import { timeStep } from "../recording/bands.ts";
+import { entriesOf, grows, layersOf, standsOnZero, tileOf, timeTick, moment, type Course, type Evidence, type Layers } from "./bands.ts";
+import type { State } from "./state.ts";
+import type { Fit, Subject, Watch, WatchFinding } from "./wire.ts";
+
+/** What the picture needs of the page. */
+export interface Shown {
+  doc: Watch;
+  subject: Subject;
+  course: Course; // of the window, or finer
+  whole: Course;
+  finding: WatchFinding | undefined;
+  judged: { fit: Fit; e: Evidence; parts: string[] } | null;
+  ahead: boolean;
+  s: State;
+  spot: { course: Course; column: number } | null;
+  set: (change: Partial<State>, step?: boolean) => void;
+}
+
+/** A curve that is drawn, and what it is judged to be. */
+interface Judged {
+  fit: Fit;
+  e: Evidence;
+}
+
+const margin = 0.08; // of the time, beyond the last sample of a curve that goes on
+
+export class Picture extends TimePicture {
+  private shown: Shown | null = null;
+  private layers: Layers | null = null;
+  private judged: Judged | null = null;
+  private lit: string | null = null;
+  /** What is drawn of the judgement, for who reads the page by program. */
+  private drawnJudged: Record<string, unknown> | null = null;
+
+  protected again(): void {
+    if (this.shown) this.draw(this.shown);
+  }
+
+  protected get ready(): boolean {
+    return !!this.shown?.course.n;
+  }
+
+  protected get all(): Span {
+    const { whole, ahead } = this.shown!;
+    const from = whole.of.from[0] ?? 0;
+    const end = whole.n ? whole.end(whole.n - 1) : from + 1;
+    if (!this.judged) return [from, end];
+    const { seconds } = this.judged.fit;
+    return [from, Math.max(end, ahead ? seconds[seconds.length - 1]! : end + margin * (end - from))];
+  }
+
+  protected get chosen(): Span | null {
+    return this.shown!.s.win;
+  }
+
+  protected see(win: Span | null): void {
+    this.shown!.set({ win });
+  }
+
+  draw(shown: Shown): void {
+    this.shown = shown;
+    const { course, finding, judged, s, ahead } = shown;
+    this.colours = palette();
+    const judgedParts = judged?.parts ?? finding?.parts ?? [];
+    const alone = s.alone && judgedParts.length > 0;
+    this.layers = layersOf(course, judgedParts, alone);
+    this.judged = judged && standsOnZero(this.layers, judgedParts, course) ? judged : null;
+    const width = Math.max(100, this.root.clientWidth - left - right);
+    const top = 20;
+    const high = Math.max(160, Math.round(innerHeight * 0.44) - top);
+    this.layout = { lanes: 0, top, width, height: high };
+    const ratio = devicePixelRatio;
+    const whole = top + high + axisHeight;
+    this.box.style.height = `${whole}px`;
+    size(this.data, left, top, width, high, ratio);
+    for (const canvas of [this.ink, this.front]) size(canvas, 0, 0, this.root.clientWidth, whole, ratio);
+    this.tile = tileOf(course, this.layers, alone);
+    this.frame = { width: this.data.width, height: this.data.height, win: this.win, top: 1, gridAt: [], scale: ratio };
+    this.drawn = this.cut();
+    const most = this.highest(ahead) * 1.05;
+    const step = byteStep(most, 4);
+    this.frame.top = most;
+    this.frame.gridAt = ticks(step, most, step);
+    this.paint();
+    this.write(step);
+    this.cursor();
+    this.box.setAttribute("aria-label", this.description());
+    this.front.setAttribute("aria-label", "The picture; the inspector lists what is held at the cursor");
+  }
+
+  /** The limit of what is drawn: of what was judged, or of the subject. */
+  private get limit(): number | null {
+    const { subject, judged, s } = this.shown!;
+    const alone = s.alone && (judged?.parts.length ?? 0) > 0;
+    return this.judged?.e.limit ?? (alone ? null : subject.limit_bytes);
+  }
+
+  /** What the height of the picture holds: all that is seen, the curve, and the limit where it is near or is looked ahead to. */
+  private highest(ahead: boolean): number {
+    let most = 1;
+    for (const r of this.drawn) most = Math.max(most, this.tile!.max[r.c]!);
+    const { course } = this.shown!;
+    for (const p of course.parts) if (p.beside && this.isLine(p.name)) for (const r of this.drawn) most = Math.max(most, p.values[r.c]! || 0);
+    const near = 1.6;
+    if (this.judged) {
+      const { fit } = this.judged;
+      fit.seconds.forEach((t, i) => {
+        if (t < this.frame.win[0] || t > this.frame.win[1]) return;
+        const v = t <= fit.until ? fit.level_bytes[i]! : fit.high_bytes[i]!;
+        if (v < near * most || ahead) most = Math.max(most, Math.min(v, ahead && this.limit !== null ? this.limit * 1.1 : Infinity));
+      });
+    }
+    const { limit } = this;
+    return limit !== null && (limit <= near * most || ahead) ? Math.max(most, limit) : most;
+  }
+
+  /** A container's own count is a line; what is part of other parts is told beside the picture alone. */
+  private isLine(name: string): boolean {
+    return name.includes("own count") && !this.shown!.s.alone;
+  }
+
+  private description(): string {
+    const { subject, finding, course } = this.shown!;
+    const what = `Memory of ${subject.label}, ${subject.place}: ${bytes(course.of.last_bytes[course.n - 1] ?? 0)} at the end, ${bytes(subject.peak_bytes)} at most`;
+    return `${what}. ${finding ? `${finding.title}. ` : ""}Arrow keys move the cursor.`;
+  }
+
+  /** The pixels that each column fills. Where several share a pixel, the highest has it. */
+  private cut(): Run[] {
+    const { course } = this.shown!;
+    const { win, width } = this.frame;
+    const tile = this.tile!;
+    const owner = new Int32Array(width).fill(-1);
+    for (let c = 0; c < course.n; c++) {
+      let x0 = pixelAt(course.of.from[c]!, win, width);
+      let x1 = pixelAt(course.end(c), win, width);
+      if (x1 < 0 || x0 > width) continue;
+      if (x1 <= x0) [x0, x1] = [Math.min(x0, width - 1), Math.min(x0, width - 1) + 1];
+      for (let x = Math.max(0, x0); x < Math.min(width, x1); x++) if (owner[x]! < 0 || tile.max[c]! > tile.max[owner[x]!]!) owner[x] = c;
+    }
+    const out: Run[] = [];
+    for (let x = 0; x < width; x++) {
+      const c = owner[x]!;
+      const last = out[out.length - 1];
+      if (last && last.x1 === x && last.c === c) last.x1++;
+      else if (c >= 0) out.push({ x0: x, x1: x + 1, tile, c });
+    }
+    return out;
+  }
+
+  private paint(): void {
+    this.blit(paintFor(this.layers!.bands, this.colours, this.lit, null));
+  }
+
+  /** Axes, lines, labels, and the judgement. */
+  private write(step: number): void {
+    const g = begin(this.ink);
+    const l = this.layout;
+    const c = this.colours;
+    this.font(g);
+    g.fillStyle = css(c.muted);
+    g.textAlign = "right";
+    for (const b of ticks(0, this.frame.top, step)) write(g, byteTick(b), left - 6, Math.max(l.top + 5, this.y(b)));
+    g.textAlign = "center";
+    const every = timeStep(this.frame.win, l.width / 110);
+    for (const t of ticks(this.frame.win[0], this.frame.win[1], every)) {
+      const x = this.px(t);
+      g.fillRect(Math.round(x), l.top + l.height, 1, 4);
+      write(g, timeTick(t, every), Math.min(x, left + l.width - 6), l.top + l.height + 12);
+    }
+    g.save();
+    g.beginPath();
+    g.rect(left, l.top - 1, l.width, l.height + 1);
+    g.clip();
+    this.labels(g);
+    for (const p of this.shown!.course.parts) if (p.beside && this.isLine(p.name)) this.line(g, p.values);
+    this.drawnJudged = null;
+    if (this.judged) this.curve(g, this.judged);
+    g.restore();
+    this.bounds(g);
+    this.gutter(g);
+  }
+
+  private line(g: CanvasRenderingContext2D, values: Float64Array): void {
+    g.strokeStyle = css(this.colours.reserved);
+    g.lineWidth = 1.5;
+    g.setLineDash([5, 3]);
+    g.beginPath();
+    for (const r of this.drawn) {
+      if (Number.isNaN(values[r.c]!)) continue;
+      g.lineTo(left + r.x0 / this.frame.scale, this.y(values[r.c]!));
+      g.lineTo(left + r.x1 / this.frame.scale, this.y(values[r.c]!));
+    }
+    g.stroke();
+    g.setLineDash([]);
+  }
+
+  private labels(g: CanvasRenderingContext2D): void {
+    const { bands, parts } = this.layers!;
+    const { scale } = this.frame;
+    g.textAlign = "left";
+    for (const p of labelPlaces(this.drawn, this.frame, bands.bands.length, (b) => g.measureText(parts[b]!.name).width * scale, 15 * scale)) {
+      g.fillStyle = css(textOn(fillOf(bands, p.band, this.colours)));
+      write(g, parts[p.band]!.name, left + p.x / scale + 8, this.layout.top + p.y / scale + 0.5);
+    }
+  }
+
+  /** The fitted level with its interval; beyond the last sample it is dashed. */
+  private curve(g: CanvasRenderingContext2D, { fit, e }: Judged): void {
+    const colour = grows(e) ? this.colours.danger : this.colours.accent;
+    const at = (i: number, of: number[]): [number, number] => [this.px(fit.seconds[i]!), this.y(of[i]!)];
+    const n = fit.seconds.length;
+    g.fillStyle = css(colour);
+    g.globalAlpha = 0.16;
+    g.beginPath();
+    for (let i = 0; i < n; i++) g.lineTo(...at(i, fit.high_bytes));
+    for (let i = n - 1; i >= 0; i--) g.lineTo(...at(i, fit.low_bytes));
+    g.fill();
+    g.globalAlpha = 1;
+    for (const [width, ink] of [[4, css(this.colours.page)], [2, css(colour)]] as const) {
+      g.lineWidth = width;
+      g.strokeStyle = ink;
+      for (const beyond of [false, true]) {
+        g.setLineDash(beyond ? [6, 4] : []);
+        g.beginPath();
+        for (let i = 0; i < n; i++) if (beyond ? fit.seconds[i]! >= fit.until - 1e-6 : fit.seconds[i]! <= fit.until + 1e-6) g.lineTo(...at(i, fit.level_bytes));
+        g.stroke();
+      }
+    }
+    g.setLineDash([]);
+    this.drawnJudged = { verdict: e.verdict, level: e.level, bounds: e.bounds, until: fit.until, limit: e.limit, reached: null };
+    if (!e.toLimit) return;
+    const [a, b] = [fit.until + e.toLimit[0], e.toLimit[1] === null ? Infinity : fit.until + e.toLimit[1]];
+    this.drawnJudged.reached = e.toLimit;
+    const l = this.layout;
+    const x0 = Math.max(left, this.px(a));
+    const x1 = Math.min(left + l.width, Math.max(this.px(b), x0 + 2));
+    if (x0 >= left + l.width) return;
+    g.fillStyle = css(this.colours.danger);
+    g.globalAlpha = 0.22;
+    g.fillRect(x0, l.top, x1 - x0, l.height);
+    g.globalAlpha = 1;
+  }
+
+  /** The limit, and when it is reached, in words. */
+  private bounds(g: CanvasRenderingContext2D): void {
+    const l = this.layout;
+    const { limit } = this;
+    const c = this.colours;
+    const say = (text: string, y: number, ink: string): void => {
+      const w = g.measureText(text).width + 10;
+      const x = left + l.width - w;
+      g.globalAlpha = 0.88;
+      g.fillStyle = css(c.page);
+      g.fillRect(x, y - 8, w, 16);
+      g.globalAlpha = 1;
+      g.fillStyle = ink;
+      g.textAlign = "left";
+      write(g, text, x + 5, y);
+    };
+    if (limit !== null) {
+      const y = this.y(limit);
+      const inside = y >= l.top;
+      const words = `limit ${bytes(limit)}${inside ? "" : " (above the picture)"}`;
+      if (inside) {
+        g.strokeStyle = css(c.danger);
+        g.lineWidth = 1.5;
+        g.setLineDash([8, 4]);
+        g.beginPath();
+        g.moveTo(left, y);
+        g.lineTo(left + l.width, y);
+        g.stroke();
+        g.setLineDash([]);
+      }
+      const when = this.judged?.e.toLimit ? `, reached ${this.shown!.subject.left || "soon"}` : "";
+      say(words + when, inside && y - 10 > 8 ? y - 10 : 9, css(c.danger));
+    }
+  }
+
+  /** The values at the right edge. */
+  private gutter(g: CanvasRenderingContext2D): void {
+    const l = this.layout;
+    const { course } = this.shown!;
+    const last = this.drawn[this.drawn.length - 1]?.c;
+    if (last === undefined) return;
+    const total = this.tile!.last[last]!;
+    const rows: { name: string; v: number; ink: string }[] = [{ name: "all", v: this.shown!.s.alone ? total : course.of.last_bytes[last]!, ink: css(this.colours.ink) }];
+    if (this.judged) {
+      const { e } = this.judged;
+      rows.push({ name: e.verdict === "plateau" ? "levels off at" : "fitted level", v: e.level, ink: css(grows(e) ? this.colours.danger : this.colours.accent) });
+    }
+    rows.sort((a, b) => b.v - a.v);
+    const high = 28;
+    let free = l.top - 8;
+    const ys = rows.map((r) => (free = Math.max(this.y(r.v) - high / 2, free)) && (free += high) - high);
+    let above = l.top + l.height + 10;
+    for (let i = ys.length - 1; i >= 0; i--) above = ys[i] = Math.min(ys[i]!, above - high);
+    const x = left + l.width + 8;
+    g.textAlign = "left";
+    rows.forEach((r, i) => {
+      g.fillStyle = css(this.colours.muted);
+      write(g, r.name, x, ys[i]! + 7);
+      g.fillStyle = r.ink;
+      write(g, bytes(r.v), x, ys[i]! + high - 7);
+    });
+  }
+
+  private cursor(): void {
+    const g = begin(this.front);
+    const l = this.layout;
+    const { course, s, spot } = this.shown!;
+    if (!course.n) return;
+    const c = this.colours;
+    if (s.range) {
+      const [a, b] = s.range.map((t) => Math.max(left, Math.min(left + l.width, this.px(t)))) as Span;
+      g.fillStyle = css(c.accent);
+      g.globalAlpha = 0.16;
+      g.fillRect(a, l.top, b - a, l.height);
+      g.globalAlpha = 1;
+      for (const x of [a, b]) g.fillRect(Math.round(x), l.top, 1, l.height);
+    }
+    const t = s.k ?? spot?.course.of.at[spot.column] ?? 0;
+    if (t < this.frame.win[0] || t > this.frame.win[1]) return;
+    g.fillStyle = css(c.accent);
+    g.fillRect(Math.round(this.px(t)) - 0.75, l.top - 3, 1.5, l.height + 3);
+  }
+
+  /** Moves the cursor by columns. */
+  move(by: number): void {
+    const { course, whole, s } = this.shown!;
+    const from = course.at(s.k ?? whole.of.at[whole.n - 1] ?? 0);
+    this.to(Math.max(0, Math.min(course.n - 1, from + by)));
+  }
+
+  /** Puts the cursor on the first or the last column of all. */
+  end(last: boolean): void {
+    const { whole, set } = this.shown!;
+    if (last) set({ k: null, win: null });
+    else set({ k: whole.of.at[0] ?? 0, ...(this.shown!.s.win ? { win: null } : {}) });
+  }
+
+  private to(column: number): void {
+    const { course, s, set } = this.shown!;
+    const t = course.of.at[column];
+    if (t === undefined) return;
+    const win = this.win;
+    const d = t < win[0] ? t - win[0] : t > win[1] ? t - win[1] : 0;
+    set({ k: t, ...(s.win && d ? { win: [Math.max(0, win[0] + d), win[1] + d] } : {}) });
+  }
+
+  zoomBy(factor: number): void {
+    const { whole, s } = this.shown!;
+    this.zoomAround(factor, s.k ?? whole.of.at[whole.n - 1] ?? this.win[1]);
+  }
+
+  fit(): void {
+    const { s } = this.shown!;
+    if (s.range) this.show(s.range);
+  }
+
+  // ---- the pointer
+
+  protected select(from: number, to: number): void {
+    if (to > from) this.shown!.set({ range: [from, to], k: to });
+  }
+
+  protected click(x: number): void {
+    const { course, set } = this.shown!;
+    const t = this.secondsAt(x);
+    const c = course.at(t);
+    set({ k: c >= 0 && t <= course.end(c) ? course.of.at[c]! : t, range: null }, true);
+  }
+
+  protected gone(): void {
+    this.light(null);
+  }
+
+  /** Lights a part up, from here or from the inspector. */
+  light(name: string | null): void {
+    if (name === this.lit || !this.tile) return;
+    this.lit = name;
+    this.paint();
+  }
+
+  protected told(x: number, y: number): Node[] {
+    const { course, doc } = this.shown!;
+    const t = this.secondsAt(x);
+    const c = course.at(t);
+    if (c < 0 || t > course.end(c)) {
+      const judged = this.judged && t > this.judged.fit.until ? this.foretold(t) : [];
+      return judged.length ? judged : [h("div", { class: "muted" }, `not seen at ${moment(t)}`)];
+    }
+    const height = (1 - (y - this.layout.top) / this.layout.height) * this.frame.top;
+    const at = stackOf(this.tile!, c).find((d) => height >= d.from && height < d.from + d.bytes);
+    const name = at ? this.layers!.parts[at.band]!.name : null;
+    this.light(name);
+    const { of } = course;
+    const n = of.samples[c]!;
+    return [
+      h("div", { class: "head" }, `${bytes(of.max_bytes[c]!)} in all`, h("span", { class: "muted" }, `${count(of.max_bytes[c]!)} bytes`)),
+      ...course.parts.filter((p) => !Number.isNaN(p.values[c]!) && (p.values[c]! > 0 || p.name !== "others")).map((p) => h("div", { class: p.name === name ? "lit" : "" }, h("span", { class: `sw s${p.slot}${p.beside ? " freed" : ""}` }), ` ${p.name} ${bytes(p.values[c]!)} `, h("span", { class: "muted" }, `${count(p.values[c]!)} bytes`))),
+      ...(n > 1 && of.min_bytes[c] !== of.max_bytes[c] ? [h("div", { class: "muted" }, `the highest of ${count(n)} samples here; the lowest is ${bytes(of.min_bytes[c]!)}`)] : []),
+      h("div", { class: "muted" }, `at ${moment(of.at[c]!)}${doc.began_us ? `, ${utc(doc.began_us + of.at[c]! * 1e6)}` : ""}`),
+    ];
+  }
+
+  /** What the curve says of a time that is still to come. */
+  private foretold(t: number): Node[] {
+    const { fit } = this.judged!;
+    const i = fit.seconds.findIndex((v) => v >= t);
+    if (i < 0) return [];
+    return [h("div", { class: "head" }, `expected: ${bytes(fit.level_bytes[i]!)}`), h("div", {}, `between ${bytes(fit.low_bytes[i]!)} and ${bytes(fit.high_bytes[i]!)}, 9 times in 10`), h("div", { class: "muted" }, `at ${moment(t)}, ${moment(t - fit.until)} after the last sample`)];
+  }
+
+  /** What is drawn, in numbers. */
+  state(): unknown {
+    if (!this.shown || !this.tile || !this.layers) return null;
+    const column = this.shown.spot?.course === this.shown.course ? this.shown.spot.column : -1;
+    return {
+      win: this.win, box: { ...this.layout, left }, axis: this.frame.top, column, runs: this.drawn.length, highest: this.drawn.reduce((m, r) => Math.max(m, this.tile!.max[r.c]!), 0),
+      judged: this.drawnJudged, entries: column >= 0 ? entriesOf(this.tile, this.layers, column) : [],
+    };
+  }
+}

@@ -1,0 +1,116 @@
+// The subjects of a view as a table, and the findings.
+
+import { byId, fill, h } from "../base/dom.ts";
+import { bytesOrDash, delta } from "../base/format.ts";
+import { csv, csvButton } from "../base/save.ts";
+import { table, type Column, type Row } from "../base/table.ts";
+import { article, findingList } from "../findings/article.ts";
+import { time } from "../recording/bands.ts";
+import { commandsOf, command } from "./commands.ts";
+import { doc, hooks, s, set, subject, view } from "./model.ts";
+import { kinds, type View } from "./state.ts";
+import type { Subject } from "./wire.ts";
+
+let sort = { column: -1, up: false };
+
+interface Line extends Row {
+  of: Subject;
+}
+
+const ranks: Record<string, number> = { problem: 3, warning: 2, info: 1 };
+const slots: Record<string, number> = { problem: 1, warning: 4 };
+
+export let wrongQuery = "";
+
+/** The pattern of the search; null if there is none, or it is not one. */
+function pattern(): RegExp | null {
+  wrongQuery = "";
+  try {
+    return s.q ? new RegExp(s.q, "i") : null;
+  } catch (e) {
+    wrongQuery = (e as Error).message;
+    return null;
+  }
+}
+
+/** The subjects that the view lists. */
+export function listed(): Subject[] {
+  const v = view();
+  const q = pattern();
+  return doc.subjects.filter((x) => x.kind === v && (!q || q.test([x.label, x.place, ...x.facts.map((f) => f.join(" "))].join("\n"))));
+}
+
+const names: Record<View, string> = { process: "process", container: "container", device: "device", column: "column", findings: "finding" };
+
+export function subjects(root: HTMLElement): void {
+  const v = view();
+  const rows: Line[] = listed().map((x) => ({ key: x.key, label: x.label, slot: slots[x.severity ?? ""] ?? -1, dim: x.ended, selected: x.key === subject()?.key, of: x }));
+  const words = (r: Line): HTMLElement => h("span", { class: r.of.severity ?? "", title: r.of.verdict || undefined }, r.of.verdict || (r.of.ended ? "ended" : "–"));
+  const places = v === "process" && new Set(rows.map((r) => r.of.place)).size > 1;
+  const columns: Column<Line>[] = [
+    ...(places ? [{ name: "where", of: (r: Line) => (r.of.place === "host" ? -1 : Number(r.of.place.replace(/\D/g, ""))), show: (r: Line) => r.of.place }] : []),
+    { name: "bytes", of: (r) => r.of.now_bytes, show: (r) => bytesOrDash(r.of.now_bytes), bytes: true },
+    { name: "most", of: (r) => r.of.peak_bytes, show: (r) => bytesOrDash(r.of.peak_bytes), bytes: true, wide: true },
+    ...(rows.some((r) => r.of.limit_bytes !== null) ? [{ name: "limit", of: (r: Line) => r.of.limit_bytes ?? 0, show: (r: Line) => bytesOrDash(r.of.limit_bytes ?? 0), bytes: true }] : []),
+    { name: "seen for", of: (r) => r.of.last - r.of.first, show: (r) => time(r.of.last - r.of.first), wide: true },
+    { name: "verdict", of: (r) => ranks[r.of.severity ?? ""] ?? 0, show: (r) => r.of.verdict, node: words },
+    { name: "limit reached", of: (r) => (r.of.left ? 1 : 0), show: (r) => r.of.left || "–" },
+  ];
+  const list = table<Line>({
+    name: names[v], rows, columns, sort: sort.column, up: sort.up, total: rows.length,
+    onsort: (i) => {
+      sort = { column: i, up: sort.column === i && !sort.up };
+      hooks.draw();
+    },
+    onrow: (r) => set({ sub: r.key, finding: null, win: null, range: null, alone: false, ahead: null }, true),
+    onlight: () => {},
+  });
+  const scrolled = root.querySelector(".scroll")?.scrollTop ?? 0;
+  const left = doc.subjects_left_out ? `, ${doc.subjects_left_out} smaller ones are left out` : "";
+  fill(
+    root,
+    h("div", { class: "bar" }, h("span", {}, `${rows.length} listed${left}`), h("div", { class: "end" }, csvButton(names[v], () => csv(names[v], rows, columns)))),
+    rows.length ? h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Subjects" }, list) : h("p", { class: "note" }, s.q ? "Nothing matches the search." : doc.samples ? "There is none in this recording." : "There is no sample in this recording yet."),
+  );
+  const scroll = root.querySelector(".scroll");
+  if (scroll) scroll.scrollTop = scrolled;
+}
+
+export function findings(root: HTMLElement): void {
+  if (!doc.findings.length) return fill(root, h("p", { class: "note" }, doc.reading ? "The recording is still being read." : doc.verdict === "ok" ? "Nothing wrong was found in this recording." : "There are too few samples for a judgement."));
+  const i = Math.min(s.finding ?? 0, doc.findings.length - 1);
+  const f = doc.findings[i]!;
+  const kind = doc.subjects.find((x) => x.key === f.subject)?.kind;
+  const show = kind ? h("button", { type: "button", class: "link", "data-key": "show", onclick: () => set({ view: kind, sub: f.subject, finding: i, win: null, range: null }, true) }, "show its table") : null;
+  fill(
+    root,
+    h(
+      "div",
+      { class: "findings" },
+      findingList(doc.findings, i, (n) => set({ view: "findings", finding: n, sub: doc.findings[n]!.subject, win: null, range: null, ahead: null, alone: false }, true), () => null),
+      article({ ...f, trend: [], evidence: shownEvidence(f.evidence) }, [show, ...commandsOf(f).map(command)], () => null),
+    ),
+  );
+}
+
+/** Evidence in words where numbers alone say little. */
+function shownEvidence(e: Record<string, unknown> | undefined): Record<string, unknown> {
+  const { confidence, growing, seconds, seconds_to_limit: toLimit, rate_bytes_per_second: rate, ...others } = e ?? {};
+  return {
+    ...others,
+    ...(typeof growing === "number" ? { growing: `${Math.round(growing * 100)}%` } : {}),
+    ...(typeof rate === "number" ? { rate: `${delta(rate * 60)} a minute` } : {}),
+    ...(typeof seconds === "number" ? { watched: time(seconds) } : {}),
+    ...(Array.isArray(toLimit) ? { "limit reached": `${time(toLimit[0])} to ${toLimit[1] === null ? "never" : time(toLimit[1])} after the last sample` } : {}),
+  };
+}
+
+/** The views that have something to list. */
+export const shownViews = (): View[] => [...kinds.filter((k) => doc.subjects.some((x) => x.kind === k)), "findings"];
+
+export function mainView(): void {
+  const root = byId("view");
+  if (view() === "findings") findings(root);
+  else subjects(root);
+}
+
