@@ -1,4 +1,4 @@
-// Strandline tells people who run machine-learning jobs where their memory went.
+// Strandline shows people who run machine-learning jobs where their memory went.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // Package cli is the command line: one file per command, flags in, findings out.
-// The whole program is the function [Main], which gets its surroundings as an
+// The whole program is the function [Main], which gets its environment as an
 // [Env], so that tests can run it in-process.
 package cli
 
@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"strandline/face/api"
 	"strandline/face/report"
 )
 
@@ -30,7 +31,7 @@ const (
 	exitProblem     = 1   // a finding of severity problem
 	exitUsage       = 2   // usage, or input that cannot be read
 	exitPartial     = 3   // input only partly readable; 1 wins over it
-	exitCommand     = 4   // the command under check failed by itself
+	exitCommand     = 4   // the command under check failed for its own reasons
 	exitCannotJudge = 125 // too little to judge
 	exitInterrupted = 130
 )
@@ -77,7 +78,7 @@ type exit int
 
 func (e exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 
-// style is how to print for a person.
+// style returns how to print for a person.
 func (e *Env) style() report.Style {
 	color := e.StdoutTerminal && e.Getenv("NO_COLOR") == "" && e.Getenv("TERM") != "dumb"
 	if v := e.Getenv("CLICOLOR_FORCE"); v != "" && v != "0" && e.Getenv("NO_COLOR") == "" {
@@ -91,10 +92,10 @@ type globals struct {
 	env        *Env
 	json       bool
 	cpuProfile string
-	pipes      map[string]*recorder // what can be read only once, by path
+	pipes      map[string]*recorder // inputs that can be read only once, by path
 	unfinished unfinished
 	concludes  atomic.Bool // the command prints what it has when it is interrupted
-	models     *pageModels // of a page; else any can be read
+	models     *pageModels // of a page; otherwise any can be read
 }
 
 // Main runs the program and returns its exit code.
@@ -138,11 +139,11 @@ func (g *globals) fail(err error) {
 	if g.json {
 		enc := json.NewEncoder(g.env.Stderr)
 		enc.SetEscapeHTML(false)
-		enc.Encode(errorReport{"strandline.error/1", said(err)})
+		enc.Encode(api.Error{Schema: api.ErrorSchema, Error: describe(err)})
 		return
 	}
-	text := said(err)
-	if strings.HasPrefix(text, "unknown command") { // cobra lists those that it may have been
+	text := describe(err)
+	if strings.HasPrefix(text, "unknown command") { // cobra lists similar ones
 		text = report.Printable(text)
 	} else {
 		text = report.Line(text)
@@ -150,14 +151,9 @@ func (g *globals) fail(err error) {
 	fmt.Fprintf(g.env.Stderr, "strandline: %s\n", text)
 }
 
-type errorReport struct {
-	Schema string `json:"schema"`
-	Error  string `json:"error"`
-}
-
-// said formats an error for a person: a file that cannot be opened is named
+// describe formats an error for a person: a file that cannot be opened is named
 // first, and the name of the system call is left out.
-func said(err error) string {
+func describe(err error) string {
 	var file *fs.PathError
 	if errors.As(err, &file) && err == error(file) {
 		return file.Path + ": " + file.Err.Error()
@@ -173,8 +169,9 @@ func newRoot(g *globals) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "strandline",
 		Short: "Explain where the memory of a machine-learning job goes",
-		Long: `Strandline reads memory snapshots of PyTorch and reports what is wrong with them:
-what leaks, where it is allocated, how certain that is, and how to fix it.
+		Long: `Strandline explains where the memory of a machine-learning job goes, from snapshots
+of PyTorch, logs, a running process, or a model's config: what leaks, where it is
+allocated, how certain that is, and how to fix it.
 
 It needs no Python, no GPU and no network.
 
@@ -212,9 +209,11 @@ It needs no Python, no GPU and no network.
 		return fmt.Errorf("%w; `%s --help` lists the flags", err, c.CommandPath())
 	})
 	for _, c := range []*cobra.Command{
-		newDiagnose(g), newView(g), newInspect(g), newCompare(g), newSimulate(g), newPlan(g), newExport(g), newHooks(g), newTrace(g), newDoctor(g), newVersion(g),
+		newDiagnose(g), newView(g), newInspect(g), newCompare(g), newSimulate(g), newPlan(g), newExport(g), newHooks(g), newTrace(g), newRecord(g), newSnapshot(g), newCheck(g), newSoak(g), newWatch(g), newDoctor(g), newVersion(g),
 	} {
-		c.Long = strings.TrimSpace(c.Long) + "\n\n" + exitStatus
+		if !strings.Contains(c.Long, "Exit status: ") { // the command does not state its own
+			c.Long = strings.TrimSpace(c.Long) + "\n\n" + exitStatus
+		}
 		root.AddCommand(c)
 	}
 	root.AddCommand(newFiltered())

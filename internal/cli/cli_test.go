@@ -26,12 +26,12 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs testdata/script. Beside testscript's own commands there is
-// `status N strandline ARG…`, which wants that exit status exactly, and `serve`,
+// `status N strandline ARG…`, which requires that exit status, and `serve`,
 // `get` and `interrupt`; $EXAMPLES is the folder of the examples, $SNAPSHOTS that
 // of the reader's test files, $TABLES that of tables of memory_summary(), $LOGS
-// that of compressed logs.
+// that of compressed logs, $STANDIN that of the stand-in for PyTorch.
 func TestScripts(t *testing.T) {
-	folders := map[string]string{"EXAMPLES": "../../examples", "SNAPSHOTS": "../../torch/snapshot/testdata", "TABLES": "../../logs/testdata", "LOGS": "testdata/logs"}
+	folders := map[string]string{"EXAMPLES": "../../examples", "SNAPSHOTS": "../../torch/snapshot/testdata", "TABLES": "../../logs/testdata", "LOGS": "testdata/logs", "STANDIN": "../../record/testdata/standin"}
 	for name, folder := range folders {
 		path, err := filepath.Abs(folder)
 		if err != nil {

@@ -97,9 +97,10 @@ int main(void) {
 // are.
 func TestTwoKindsAtOnce(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes a minute")
+		t.Skip("it traces many programs, and starts no goroutine that others do not")
 	}
 	needBPF(t)
+	t.Parallel()
 	for _, c := range combined {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -131,7 +132,7 @@ func TestTwoKindsAtOnce(t *testing.T) {
 			}
 			slices.Sort(got)
 			want := slices.Sorted(slices.Values(c.want))
-			if slices.Contains(want, finding.PageCache) && !slices.Contains(got, finding.PageCache) { // no control group tells it here
+			if slices.Contains(want, finding.PageCache) && !slices.Contains(got, finding.PageCache) { // no control group shows it here
 				want = slices.DeleteFunc(want, func(k finding.Kind) bool { return k == finding.PageCache })
 			}
 			if !slices.Equal(got, want) || float64(inside) > 1.05*float64(doc.RSSGrowth)+1<<20 {

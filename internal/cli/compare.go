@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"strandline/face/api"
 	"strandline/face/report"
 	"strandline/torch/compare"
 	"strandline/torch/snapshot"
@@ -116,7 +117,7 @@ func (g *globals) compareRuns(c *cobra.Command, args []string) (*report.Comparis
 	return report.NewRuns(a, b), grown, partial, nil
 }
 
-// withoutHistory says which of two runs have no history, "" if both have one.
+// withoutHistory returns which of two runs have no history, "" if both have one.
 func withoutHistory(runs ...*compare.Run) string {
 	var names []string
 	for _, r := range runs {
@@ -137,15 +138,15 @@ func withoutHistory(runs ...*compare.Run) string {
 	return strings.Join(names, " and ") + " have no history"
 }
 
-// growth is something that was from bytes and is to bytes, unless unknown says
-// why that is not known.
+// growth is a change from one size to another, in bytes, unless unknown states
+// why it is not known.
 type growth struct {
 	what     string
 	from, to int64
 	unknown  string
 }
 
-// limit is how much may be gained: a share of what was, or bytes.
+// limit is the growth allowed: a share of the old size, or bytes.
 type limit struct {
 	share float64
 	bytes int64
@@ -169,8 +170,8 @@ func parseLimit(text string) (*limit, error) {
 	return &limit{bytes: n}, nil
 }
 
-func (l *limit) gate(text string, grown []growth) *report.Gate {
-	out := &report.Gate{Limit: text, Passed: true, Over: []string{}}
+func (l *limit) gate(text string, grown []growth) *api.Gate {
+	out := &api.Gate{Limit: text, Passed: true, Over: []string{}}
 	for _, g := range grown {
 		if g.unknown != "" {
 			out.Unjudged = append(out.Unjudged, g.what+", as "+g.unknown)

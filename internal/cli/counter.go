@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// counter is one line on stderr, from the first second on, if a person looks.
+// counter is one line on stderr, from the first second on, if that is a terminal.
 type counter struct {
 	g       *globals
 	lock    sync.Mutex
@@ -30,7 +30,7 @@ func newCounter(g *globals) *counter {
 	return c
 }
 
-// begin says what is done next, all times; 0 is once.
+// begin sets what is done next, all times; 0 means once.
 func (c *counter) begin(what string, all int) {
 	c.lock.Lock()
 	defer c.lock.Unlock()

@@ -19,12 +19,14 @@ import (
 type diagnoseOptions struct {
 	group    string
 	capacity string
+	limit    string
+	store    storeOptions
 }
 
 func newDiagnose(g *globals) *cobra.Command {
 	var o diagnoseOptions
 	c := &cobra.Command{
-		Use:   "diagnose FILE|DIR…",
+		Use:   "diagnose FILE|DIR… | --prometheus URL --query PROMQL",
 		Short: "Find what leaks or fills memory in snapshots and logs, and how to fix it",
 		Long: `Judge memory snapshots of one process over time, or of several processes.
 
@@ -36,27 +38,52 @@ name, else by folder. A directory stands for all snapshots below it.
 
 A log or pasted text that contains PyTorch's out-of-memory error is a FILE too: the
 failure is judged by the figures of the message, and together with a snapshot
-of the same failure. So is one with tables of torch.cuda.memory_summary(): one
+of the same failure. A text with tables of torch.cuda.memory_summary() is accepted too: one
 table, one before and one after in one or two files, or many in a log.
 
-A recording of ` + "`strandline trace --out`" + ` is judged by itself; one with --gpu can
-be combined with snapshots of the same processes, one of each.`,
+A table of memory over time (CSV with a column of times) is judged column by
+column: a leak, a cache that levels off, or a sawtooth; with --limit also when it
+runs out.
+
+A recording of ` + "`strandline trace --out`" + ` is judged alone or with snapshots of
+the same processes: files, one of each, or a folder. The snapshots are judged
+too; if the recording was made with --gpu, they split what PyTorch took from the
+driver. They belong to the process of that pid (pid<N> in the file name, or the
+recording of strandline record); else to the one that took their segments. A recording of ` + "`strandline watch --out`" + ` is judged alone, too.
+
+With --prometheus, the levels come from Prometheus or a store with its API, and are
+judged as those of a table. A counter is refused: only a level can run out.`,
 		Example: `  strandline diagnose step-2.pickle step-3.pickle step-4.pickle
   strandline diagnose dumps/ --json
   strandline diagnose dumps/ --group 'worker-(\d+)'
   strandline diagnose oom.pickle --capacity 80GiB
   strandline diagnose job.log
   strandline diagnose before.txt after.txt
+  strandline diagnose memory.csv --limit 16GiB
+  strandline diagnose --prometheus http://localhost:9090 --query DCGM_FI_DEV_FB_USED --since 12h --limit 80GiB
   zstd -dc big.pickle.zst | strandline diagnose -`,
-		Args: files(1, true, "snapshots, logs, or directories of them"),
+		Args: o.store.args(files(1, true, "snapshots, logs, or directories of them")),
 		RunE: func(c *cobra.Command, args []string) error { return runDiagnose(c, g, o, args) },
 	}
 	c.Flags().StringVar(&o.group, "group", "", "distinguish processes by what `REGEX` matches in the path")
 	c.Flags().StringVar(&o.capacity, "capacity", "", "the `SIZE` of the device's memory, such as 80GiB")
+	c.Flags().StringVar(&o.limit, "limit", "", "the `SIZE` that the levels of a table must not reach, such as 16GiB")
+	o.store.flags(c)
 	return c
 }
 
 func runDiagnose(c *cobra.Command, g *globals, o diagnoseOptions, args []string) error {
+	var limit *int64
+	if c.Flags().Changed("limit") {
+		n, err := units.ParseBytes(o.limit)
+		if err != nil {
+			return fmt.Errorf("--limit: %w", err)
+		}
+		limit = &n
+	}
+	if o.store.server != "" {
+		return g.diagnoseStore(c.Context(), &o.store, limit)
+	}
 	var known judgetorch.Options
 	switch n, err := parseCapacity(c.Flags(), o.capacity); {
 	case err != nil:
@@ -64,22 +91,33 @@ func runDiagnose(c *cobra.Command, g *globals, o diagnoseOptions, args []string)
 	case n > 0:
 		known.Capacity = &n
 	}
+	switch path, err := g.watchAmong(args); {
+	case err != nil:
+		return err
+	case path != "":
+		return g.diagnoseWatch(c.Context(), path)
+	}
 	run, path, others, err := g.recording(c.Context(), args)
 	switch {
 	case err != nil:
 		return err
 	case run != nil:
-		return g.diagnoseRecording(c.Context(), run, path, others)
+		return g.diagnoseRecording(c, run, path, others)
 	}
-	if done, err := g.diagnoseProfiles(c.Context(), o.group, args); done || err != nil {
+	if done, err := g.diagnoseProfiles(c.Context(), o.group, limit, args); done || err != nil {
 		return err
 	}
+	notes := recordedNotes(args)
 	book, processes, partial, err := g.processes(c, o.group, args, true)
 	if err != nil {
+		for _, n := range notes {
+			g.warn("not recorded: %s", n)
+		}
 		return err
 	}
 	answer := judgetorch.Files(book, processes, known)
 	doc := report.NewDiagnosis(answer)
+	doc.Notes = notes
 	if err := g.print(doc, func(w io.Writer, s report.Style) { doc.Text(w, s) }); err != nil {
 		return err
 	}
@@ -102,7 +140,7 @@ func parseCapacity(flags *pflag.FlagSet, text string) (int64, error) {
 }
 
 // sizeFlag reads a size of a device's memory; it is 0 if the flag was not given.
-// A number without a unit is of bytes: a few of them are a unit forgotten.
+// A number without a unit is in bytes: a small one is taken for a forgotten unit.
 func sizeFlag(name, text string) (int64, error) {
 	n, err := units.ParseBytes(text)
 	if err != nil {
@@ -115,7 +153,7 @@ func sizeFlag(name, text string) (int64, error) {
 	return n, nil
 }
 
-// processes reads files and sorts them by the process they are of. With texts,
+// processes reads files and sorts them by process. With texts,
 // files that hold PyTorch's error message or tables are read too.
 func (g *globals) processes(c *cobra.Command, group string, args []string, texts bool) (*digest.Book, []*compare.Process, bool, error) {
 	var re *regexp.Regexp
@@ -128,13 +166,13 @@ func (g *globals) processes(c *cobra.Command, group string, args []string, texts
 	book := digest.NewBook()
 	digests := map[string]*digest.File{}
 	var paths []string
-	var told []*digest.File
+	var reported []*digest.File
 	var text textReader
 	if texts {
 		text = func(path string, cause error) (bool, error) {
 			d, err := g.readText(c.Context(), path, cause)
 			if d != nil {
-				told = append(told, d)
+				reported = append(reported, d)
 			}
 			return d != nil, err
 		}
@@ -147,23 +185,27 @@ func (g *globals) processes(c *cobra.Command, group string, args []string, texts
 	if err != nil {
 		return nil, nil, partial, err
 	}
-	for _, d := range told {
+	for _, d := range reported {
 		partial = partial || d.Partial != nil
 	}
-	names, files := compare.Group(paths, re)
-	var out []*compare.Process
+	out, rest := recordedProcesses(paths, digests, re)
+	names, files := compare.Group(rest, re)
 	for _, name := range names {
+		if name == "" && len(out) > 0 {
+			name = compare.ProcessOf(files[""][0], re)
+			files[name] = files[""]
+		}
 		var list []*digest.File
 		for _, p := range files[name] {
 			list = append(list, digests[p])
 		}
 		out = append(out, compare.NewProcess(name, list))
 	}
-	return book, append(out, textProcesses(told, re, len(paths) == 0)...), partial, nil
+	return book, append(out, textProcesses(reported, re, len(paths) == 0)...), partial, nil
 }
 
-// textProcesses sorts texts by the process they are of: those with tables as
-// snapshots are, as a before and an after are of one; others each by itself.
+// textProcesses sorts texts by process: those with tables as snapshots are, since
+// a before and an after belong to one; each other text separately.
 func textProcesses(texts []*digest.File, group *regexp.Regexp, alone bool) (out []*compare.Process) {
 	digests := map[string]*digest.File{}
 	var paths []string

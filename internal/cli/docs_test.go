@@ -16,7 +16,7 @@ import (
 var session = regexp.MustCompile("(?ms)^```console\n\\$ strandline ([^\n]*)\n(.*?)^```$")
 
 // TestSessions runs the commands that the documentation shows and compares their
-// output with what stands there.
+// output with what is there.
 func TestSessions(t *testing.T) {
 	t.Chdir("../..")
 	seen := 0
@@ -76,17 +76,25 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestJSONIsDocumented looks up every field that commands print in docs/json.md.
-func TestJSONIsDocumented(t *testing.T) {
-	t.Chdir("../..")
-	page, err := os.ReadFile("docs/json.md")
+// documented are the fields that a page names.
+func documented(t *testing.T, page string) map[string]bool {
+	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	named := map[string]bool{}
-	for _, m := range regexp.MustCompile("`(?:[a-z]+\\[\\]\\.)?([a-z_0-9]+)(?:\\[\\])?`").FindAllStringSubmatch(string(page), -1) {
+	for _, m := range regexp.MustCompile("`(?:[a-z]+\\[\\]\\.)?([a-z_0-9]+)(?:\\[\\])?`").FindAllStringSubmatch(string(text), -1) {
 		named[m[1]] = true
 	}
+	return named
+}
+
+// TestJSONIsDocumented looks up every field that commands print in docs/json.md.
+//
+// It is long because it is one list of commands and their documents.
+func TestJSONIsDocumented(t *testing.T) {
+	t.Chdir("../..")
+	named := documented(t, "docs/json.md")
 	oneFile := "examples/image-leak/step-4.pickle"
 	cut := filepath.Join(t.TempDir(), "cut.pickle") // which is not replayed exactly
 	whole, err := os.ReadFile(oneFile)
@@ -141,19 +149,25 @@ func TestJSONIsDocumented(t *testing.T) {
 		{"diagnose", "examples/jax"},
 		{"inspect", "examples/jax/step-40.prof"},
 		{"inspect", "examples/nothing"},
+		{"check", "--json", "--", "sh", "-c", "exit 0"},
+		{"watch", "--pid", strconv.Itoa(os.Getpid()), "--duration", "30ms", "--interval", "10ms"},
 	} {
 		stdout, stderr, _ := run(append(args, "--json")...)
 		if stdout == "" {
 			stdout = stderr
 		}
-		var doc any
-		if err := json.Unmarshal([]byte(stdout), &doc); err != nil {
-			t.Fatalf("%v: %v", args, err)
+		var all []any // more than one of watch
+		for d := json.NewDecoder(strings.NewReader(stdout)); d.More(); {
+			var doc any
+			if err := d.Decode(&doc); err != nil {
+				t.Fatalf("%v: %v", args, err)
+			}
+			all = append(all, doc)
 		}
 		if !strings.HasPrefix(strings.TrimLeft(stdout, "{ \n"), `"schema"`) {
 			t.Errorf("%v: the document does not begin with schema", args)
 		}
-		for _, field := range fields(doc, nil) {
+		for _, field := range fields(all, nil) {
 			if !named[field] {
 				t.Errorf("%v prints the field %s, which docs/json.md does not name", args, field)
 				named[field] = true // say so once

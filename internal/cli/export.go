@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"strandline/face/api"
 	"strandline/face/export"
 	"strandline/face/report"
 	"strandline/torch/snapshot"
@@ -21,16 +22,6 @@ import (
 type exportOptions struct {
 	to, events, output, redact string
 	device                     int
-}
-
-// exportReport is the document of `strandline export`.
-type exportReport struct {
-	Schema   string `json:"schema"`
-	File     string `json:"file"`
-	Format   string `json:"format"`
-	Events   int    `json:"events"`
-	Segments int    `json:"segments"`
-	Bytes    int64  `json:"bytes"`
 }
 
 func newExport(g *globals) *cobra.Command {
@@ -54,10 +45,13 @@ after event B is a lower bound, its request rounded up to 512 bytes, since the
 history does not record the block's size. Before PyTorch 2.12, a segment
 that is gone by the end is assigned to the default pool.
 
+Of a device memory profile of JAX the arrays and programs are written, by stack,
+as pprof, folded or csv.
+
 --redact is for files that you share: pseudonyms such as file-1.py and
 func-3, by first appearance, replace the files or the names (or both) of your
 code. Those of PyTorch and of Python's library stay, so that the file can be
-analysed as before. Your own top-level keys, and others that PyTorch does not
+analyzed as before. Your own top-level keys, and others that PyTorch does not
 write, are left out.`,
 		Example: `  strandline export oom.pickle --to pprof -o oom.pb.gz && go tool pprof -top oom.pb.gz
   strandline export oom.pickle --to sqlite -o oom.db && sqlite3 oom.db 'select * from live_by_site limit 9'
@@ -97,6 +91,9 @@ func runExport(ctx context.Context, g *globals, o exportOptions, path string) er
 	case run != nil:
 		return g.exportRecording(ctx, o, run)
 	}
+	if f, err := g.profile(ctx, path); f != nil || err != nil {
+		return g.exportProfile(ctx, o, f, err)
+	}
 	s, err := g.openOnly(ctx, path)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -115,9 +112,9 @@ func runExport(ctx context.Context, g *globals, o exportOptions, path string) er
 	if err != nil {
 		return err
 	}
-	doc := exportReport{"strandline.export/1", o.output, o.to, events(out), len(out.Segments), n}
+	doc := api.Export{Schema: api.ExportSchema, File: o.output, Format: o.to, Events: events(out), Segments: len(out.Segments), Bytes: n}
 	if o.output != "-" {
-		if err := g.print(doc, doc.text); err != nil {
+		if err := g.print(doc, func(w io.Writer, _ report.Style) { writeExport(w, doc) }); err != nil {
 			return err
 		}
 	}
@@ -127,7 +124,7 @@ func runExport(ctx context.Context, g *globals, o exportOptions, path string) er
 	return nil
 }
 
-// check tells what is wrong with the options before the file is read.
+// check reports what is wrong with the options before the file is read.
 func (o *exportOptions) check(g *globals) error {
 	format := formatOf(o.to)
 	_, redacts := redactions[o.redact]
@@ -155,7 +152,7 @@ func (o *exportOptions) check(g *globals) error {
 // A span is the events from, …, to-1; to is timeline.Never for all to the end.
 type span struct{ from, to int }
 
-// parseSpan reads A:B. Without a text there is none.
+// parseSpan reads A:B. An empty text is not a span.
 func parseSpan(text string) (*span, error) {
 	if text == "" {
 		return nil, nil
@@ -182,7 +179,7 @@ func parseSpan(text string) (*span, error) {
 	return out, nil
 }
 
-// cut is the part of s that the options name.
+// cut returns the part of s that the options select.
 func (g *globals) cut(s *snapshot.Snapshot, device int, events *span) (*snapshot.Snapshot, error) {
 	if events == nil && device == unset {
 		return s, nil
@@ -245,7 +242,7 @@ func events(s *snapshot.Snapshot) (n int) {
 	return n
 }
 
-func (d exportReport) text(w io.Writer, _ report.Style) {
+func writeExport(w io.Writer, d api.Export) {
 	count := func(n int, one string) string {
 		if n == 1 {
 			return "1 " + one

@@ -11,11 +11,11 @@ import (
 	"strandline/torch/snapshot"
 )
 
-// A format is what --to names.
+// A format is a value of --to.
 type format struct {
 	name   string
 	what   string                                    // a line of help
-	text   bool                                      // fit for a terminal
+	text   bool                                      // suitable for a terminal
 	stream func(io.Writer, *snapshot.Snapshot) error // nil: it needs a file
 	file   func(context.Context, string, *snapshot.Snapshot) error
 }
@@ -31,7 +31,7 @@ var formats = []format{
 	{name: "perfetto", what: "bytes over time with annotations and errors (ui.perfetto.dev)", stream: export.Perfetto},
 }
 
-// redactions are what --redact may say.
+// redactions are the values of --redact.
 var redactions = map[string]export.Redaction{
 	"": 0, "paths": export.Paths, "names": export.Names, "both": export.Paths | export.Names,
 }
@@ -53,7 +53,7 @@ func formatNames() string {
 	return strings.Join(names, ", ")
 }
 
-// formatHelp is a line for each format.
+// formatHelp returns a line for each format.
 func formatHelp() string {
 	var out strings.Builder
 	for _, f := range formats {
@@ -62,7 +62,7 @@ func formatHelp() string {
 	return out.String()
 }
 
-// write makes the file at path and tells its length.
+// write makes the file at path and returns its length.
 func (f *format) write(ctx context.Context, g *globals, path string, s *snapshot.Snapshot) (int64, error) {
 	if f.stream != nil {
 		return g.create(ctx, path, func(w io.Writer) error {

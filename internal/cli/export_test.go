@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"strandline/face/api"
 	"strandline/torch/snapshot"
 )
 
@@ -64,12 +65,12 @@ func TestExportCuts(t *testing.T) {
 	if got, want := at(file, "14"), at(oneDevice, "19"); got != want || got.At.Requested == 0 {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	var doc exportReport
+	var doc api.Export
 	info, err := os.Stat(file)
 	if err := errors.Join(err, json.Unmarshal([]byte(stdout), &doc)); err != nil {
 		t.Fatal(err, stderr)
 	}
-	if want := (exportReport{"strandline.export/1", file, "pickle", 15, len(s.Segments), info.Size()}); doc != want {
+	if want := (api.Export{Schema: "strandline.export/1", File: file, Format: "pickle", Events: 15, Segments: len(s.Segments), Bytes: info.Size()}); doc != want {
 		t.Errorf("got %+v, want %+v", doc, want)
 	}
 }
@@ -184,7 +185,7 @@ func TestExportSalvages(t *testing.T) {
 	}
 }
 
-// Every form of a file becomes the same pickle, but for pool ids, which JSON
+// Every form of a file becomes the same pickle, except for pool ids, which JSON
 // has as lists.
 func TestExportConverts(t *testing.T) {
 	for _, name := range []string{"json.train.snapshot.json", "json_gzip.train.snapshot.json.gz", "zstd.train.pickle.zst", "list.train.pickle"} {
@@ -244,7 +245,7 @@ func TestExportFormats(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "out")
 			args := append([]string{"export", twoDevices, "--to", f.name, "-o", file, "--json"}, strings.Fields(more)...)
 			stdout, stderr, code := run(args...)
-			var doc exportReport
+			var doc api.Export
 			if err := json.Unmarshal([]byte(stdout), &doc); err != nil || code != exitOK {
 				t.Fatalf("%v: exit status %d, %v, %s", args, code, err, stderr)
 			}
@@ -328,7 +329,7 @@ func TestExportQueries(t *testing.T) {
 	}
 }
 
-// answer is what the sqlite3 program prints.
+// answer returns what the sqlite3 program prints.
 func answer(t *testing.T, db *sql.DB, query string) string {
 	rows, err := db.Query(query)
 	if err != nil {

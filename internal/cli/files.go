@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"strandline/face/report"
+	"strandline/record"
 	"strandline/torch/snapshot"
 	"strandline/units"
 )
@@ -27,7 +28,7 @@ func (g *globals) open(ctx context.Context, path string) (*snapshot.Snapshot, er
 	})
 }
 
-// openOnly is open for a command that takes nothing but a snapshot.
+// openOnly is open for a command that takes only a snapshot.
 func (g *globals) openOnly(ctx context.Context, path string) (*snapshot.Snapshot, error) {
 	s, err := g.open(ctx, path)
 	if err != nil {
@@ -112,7 +113,7 @@ func (p *progress) clear() {
 }
 
 // expand replaces directories by the files below them. found reports which paths
-// were named by the user himself.
+// were named by the user.
 func expand(args []string) (paths []string, named map[string]bool, err error) {
 	named = map[string]bool{}
 	seen := map[string]bool{}
@@ -144,7 +145,7 @@ func expand(args []string) (paths []string, named map[string]bool, err error) {
 			if d.IsDir() && p != a && len(d.Name()) > 1 && d.Name()[0] == '.' {
 				return filepath.SkipDir
 			}
-			if info, err := os.Stat(p); err == nil && info.Mode().IsRegular() {
+			if info, err := os.Stat(p); err == nil && info.Mode().IsRegular() && d.Name() != record.ManifestName {
 				add(p)
 			}
 			return nil
@@ -163,7 +164,7 @@ type textReader func(path string, cause error) (taken bool, why error)
 // each opens the snapshots among the paths, one after another, and calls f with
 // them. Files below a directory that are not snapshots are named and skipped, and
 // so are named ones as long as another file can be read. It reports whether a file
-// was read only in part. If text is not nil it is tried for what is not a snapshot.
+// was read only in part. If text is not nil it is tried on files that are not snapshots.
 func (g *globals) each(ctx context.Context, args []string, text textReader, f func(path string, s *snapshot.Snapshot) error) (partial bool, err error) {
 	paths, named, err := expand(args)
 	if err != nil {
@@ -187,7 +188,7 @@ func (g *globals) each(ctx context.Context, args []string, text textReader, f fu
 			case !named[p] && errors.Is(err, snapshot.ErrNotSnapshot) && !likeSnapshot(p):
 				others = append(others, p)
 			case len(paths) > 1:
-				g.warn("skipped %s", said(err))
+				g.warn("skipped %s", describe(err))
 			}
 			continue
 		}
@@ -241,7 +242,7 @@ func noSnapshot(args []string, files int) error {
 // mostNames is how many files a message names.
 const mostNames = 12
 
-// otherFiles says in a line which files were skipped because nothing about them
+// otherFiles states in a line which files were skipped because nothing about them
 // looks like a snapshot.
 func otherFiles(paths []string) string {
 	rest := ""

@@ -26,7 +26,7 @@ import (
 	"strandline/internal/trace"
 )
 
-// hostile is a program that is no easy target: what it does is its first
+// hostile is a program that is not an easy target: what it does is its first
 // argument. In the end it grows.
 const hostile = `
 #define _GNU_SOURCE
@@ -90,7 +90,7 @@ func buildHostile(t *testing.T) string {
 	return live.Build(t, hostile, nil, "-rdynamic")
 }
 
-// judged traces a process for a time, and returns what is told.
+// judged traces a process for a time, and returns what is reported.
 func judged(t *testing.T, args ...string) (doc recording.Document, code int) {
 	t.Helper()
 	stdout, stderr, code := run(append([]string{"trace", "--json"}, args...)...)
@@ -146,7 +146,7 @@ func together(t *testing.T, parts map[string]func(*testing.T)) {
 }
 
 // silentFiles traces a process that runs code of a file whose server
-// does not answer any more: that is told without names, and not waited for.
+// no longer answers: that is reported without names, and not waited for.
 func silentFiles(t *testing.T) {
 	needBPF(t)
 	exe := live.Build(t, hostile, map[string]string{"leak": `
@@ -179,7 +179,7 @@ func TestNotToBeTraced(t *testing.T) {
 	parent, _ := live.Start(t, buildHostile(t), "ended")
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", parent))
 	if err != nil {
-		t.Skipf("the children of a process are not told here: %v", err)
+		t.Skipf("the children of a process are not listed here: %v", err)
 	}
 	for pid, want := range map[string]string{
 		"0": "there is no process 0", "-3": "there is no process -3", "99999999": "there is no process 99999999",
@@ -196,8 +196,8 @@ func TestNotToBeTraced(t *testing.T) {
 	}
 }
 
-// hostileProcesses traces processes that are no easy targets, all at
-// the same time. What they map is told with its stack.
+// hostileProcesses traces processes that are not easy targets, all at
+// the same time. What they map is reported with its stack.
 func hostileProcesses(t *testing.T, exe string) {
 	needBPF(t)
 	odd := filepath.Join(t.TempDir(), "a b\n\x1b[31m\xff) (deleted)")
@@ -218,17 +218,17 @@ func hostileProcesses(t *testing.T, exe string) {
 			t.Cleanup(func() { killAll(pid) })
 			file := filepath.Join(t.TempDir(), "run.trace")
 			doc, _ := judged(t, "--pid", strconv.Itoa(pid), "--duration", "2s", "--out", file)
-			if held(&doc, "grow") < 10*151552 { // busy with other things, the machine let it do little
+			if held(&doc, "grow") < 10*151552 { // on a busy machine it got little time
 				os.Remove(file)
 				doc, _ = judged(t, "--pid", strconv.Itoa(pid), "--duration", "10s", "--out", file)
 			}
 			if got := held(&doc, "grow"); got < 10*151552 || got%151552 != 0 || doc.Drops+doc.Unfollowed > 0 {
 				t.Errorf("%d bytes are held by grow; %d events lost, %d not followed", got, doc.Drops, doc.Unfollowed)
 			}
-			said, _, _ := run("diagnose", file)
+			stdout, _, _ := run("diagnose", file)
 			hooks, _, code := run("hooks", "--pid", strconv.Itoa(pid))
-			if code != 0 || strings.Contains(said+hooks, "\x1b") || !utf8.ValidString(said+hooks) || strings.Contains(said+hooks, "a b\n") {
-				t.Errorf("exit status %d of hooks; %q", code, said+hooks)
+			if code != 0 || strings.Contains(stdout+hooks, "\x1b") || !utf8.ValidString(stdout+hooks) || strings.Contains(stdout+hooks, "a b\n") {
+				t.Errorf("exit status %d of hooks; %q", code, stdout+hooks)
 			}
 		}
 	}
@@ -273,8 +273,8 @@ func stoppedProcesses(t *testing.T, exe string) {
 			pid, _ := live.Start(t, exe, "grow")
 			hold(t, pid)
 			time.Sleep(50 * time.Millisecond)
-			if said, stderr, code := run("hooks", "--pid", strconv.Itoa(pid)); code != 0 || !strings.Contains(said, "no hooks") {
-				t.Errorf("exit status %d of hooks: %s%s", code, said, stderr)
+			if stdout, stderr, code := run("hooks", "--pid", strconv.Itoa(pid)); code != 0 || !strings.Contains(stdout, "no hooks") {
+				t.Errorf("exit status %d of hooks: %s%s", code, stdout, stderr)
 			}
 			for _, rung := range []string{trace.Polling, trace.BPF} {
 				if rung == trace.BPF {
@@ -313,13 +313,14 @@ func must[T any](x T, err error) T {
 
 // nestedDebugger runs a debugger where it cannot debug.
 func nestedDebugger(t *testing.T, exe string) {
-	_, stderr, _ := run("trace", "--rung", "ptrace", "--", exe, "debugger")
+	// As a program: in this one its tracer could take the end of another test's child.
+	_, stderr, _ := asProgram(nil, "trace", "--rung", "ptrace", "--", exe, "debugger")
 	if !strings.Contains(stderr, "wanted to trace a process itself") || !strings.Contains(stderr, "--backend bpf") {
 		t.Errorf("it says %q", stderr)
 	}
 }
 
-// brokenFiles looks at a process that has mapped files as code that are none:
+// brokenFiles looks at a process that has mapped files as code that are not code:
 // cut off after it did, corrupt, and with a table as large as a file can be.
 func brokenFiles(t *testing.T, exe string) {
 	whole := must(os.ReadFile(exe))
@@ -330,7 +331,7 @@ func brokenFiles(t *testing.T, exe string) {
 		corrupt[i] ^= 0xa5
 	}
 	endless := slices.Clone(whole)
-	binary.LittleEndian.PutUint16(endless[60:], 0)                                              // the count of sections stands in the first of them
+	binary.LittleEndian.PutUint16(endless[60:], 0)                                              // the count of sections is in the first of them
 	binary.LittleEndian.PutUint64(endless[binary.LittleEndian.Uint64(endless[40:])+32:], 1<<31) // where it is this
 	for n, data := range map[string][]byte{"cut": whole, "corrupt": corrupt, "endless": endless, "replaced": whole} {
 		if err := os.WriteFile(name(n), data, 0o700); err != nil {
@@ -344,113 +345,30 @@ func brokenFiles(t *testing.T, exe string) {
 	if err := errors.Join(os.Truncate(name("cut"), 100), os.Rename(name("corrupt"), name("replaced"))); err != nil {
 		t.Fatal(err)
 	}
-	said, stderr, code := run("hooks", "--pid", strconv.Itoa(pid))
-	if code != 0 || !strings.Contains(said, "no hooks") || !strings.Contains(said, "/cut cannot be read") || !strings.Contains(said, "/endless cannot be read") {
-		t.Errorf("exit status %d: %s%s", code, said, stderr)
+	stdout, stderr, code := run("hooks", "--pid", strconv.Itoa(pid))
+	if code != 0 || !strings.Contains(stdout, "no hooks") || !strings.Contains(stdout, "/cut cannot be read") || !strings.Contains(stdout, "/endless cannot be read") {
+		t.Errorf("exit status %d: %s%s", code, stdout, stderr)
 	}
 	if doc, _ := judged(t, "--pid", strconv.Itoa(pid), "--duration", "500ms"); doc.RSSGrowth < 151552 {
 		t.Errorf("%d bytes of growth", doc.RSSGrowth)
 	}
 }
 
-// asProgram runs this program as a process of its own, behind other words.
+// asProgram runs this program as a separate process, prefixed by other words.
 func asProgram(before []string, args ...string) (stdout, stderr string, code int) {
 	all := append(append(before, must(exec.LookPath("strandline"))), args...)
-	var out, said strings.Builder
+	var out, errs strings.Builder
 	c := exec.Command(all[0], all[1:]...)
-	c.Stdout, c.Stderr = &out, &said
+	c.Stdout, c.Stderr = &out, &errs
 	err := c.Run()
 	if c.ProcessState == nil {
 		return "", err.Error(), -1
 	}
-	return out.String(), said.String(), c.ProcessState.ExitCode()
-}
-
-// insideContainer runs in a pid namespace of its own, as in a container:
-// processes have other numbers there than the kernel's own.
-func insideContainer(t *testing.T, exe string) {
-	needBPF(t)
-	apart := []string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc"}
-	if out, err := exec.Command(apart[0], append(apart[1:], "true")...).CombinedOutput(); err != nil {
-		t.Skipf("no namespace can be made here: %v: %s", err, out)
-	}
-	parts := map[string]func(*testing.T){}
-	for name, c := range map[string]struct{ before, command []string }{
-		"in a namespace of a namespace": {append(slices.Clone(apart), apart...), []string{exe, "grow"}},
-		"a command in one of its own":   {apart, append(slices.Clone(apart), exe, "grow")},
-		"children":                      {apart, []string{exe, "chain", "3"}},
-	} {
-		parts[name] = func(t *testing.T) {
-			stdout, stderr, _ := asProgram(slices.Clone(c.before), append([]string{"trace", "--json", "--rung", "bpf", "--duration", "2s", "--"}, c.command...)...)
-			var doc recording.Document
-			if err := json.Unmarshal([]byte(stdout), &doc); err != nil {
-				t.Fatalf("%v: %s", err, stderr)
-			}
-			if got := held(&doc, "grow"); got < 10*151552 || got%151552 != 0 {
-				t.Errorf("%d bytes are held by grow: %s", got, stderr)
-			}
-		}
-	}
-	parts["without its proc"] = func(t *testing.T) {
-		if _, stderr, code := asProgram(apart[:4:4], "trace", "--", exe, "grow"); code != exitUsage || !strings.Contains(stderr, "mount -t proc") {
-			t.Errorf("exit status %d: %s", code, stderr)
-		}
-		pid, _ := live.Start(t, exe, "grow") // by its number in that /proc
-		stdout, stderr, _ := asProgram(apart[:4:4], "trace", "--json", "--duration", "1s", "--pid", strconv.Itoa(pid))
-		var doc recording.Document
-		if err := json.Unmarshal([]byte(stdout), &doc); err != nil || held(&doc, "grow") < 10*151552 {
-			t.Errorf("%v: %s", err, stderr)
-		}
-	}
-	together(t, parts)
-}
-
-// outsideContainer traces a process in namespaces of its own, whose files lie
-// elsewhere than it sees them.
-func outsideContainer(t *testing.T, exe string) {
-	needBPF(t)
-	root := t.TempDir()
-	place := func(from, to string) {
-		to = filepath.Join(root, to)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, must(os.ReadFile(from)), 0o755)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	place(exe, "/app/serve")
-	loader, err := exec.Command("ldd", exe).Output()
-	if err != nil {
-		t.Skipf("the libraries of a program are not told here: %v", err)
-	}
-	for _, word := range strings.Fields(string(loader)) {
-		if filepath.IsAbs(word) {
-			place(word, word)
-		}
-	}
-	c := exec.Command("/app/serve", "grow")
-	c.Dir = "/"
-	c.SysProcAttr = &syscall.SysProcAttr{
-		Chroot: root, Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
-		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}, GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
-	}
-	if err := c.Start(); err != nil {
-		t.Skipf("no container can be made here: %v", err)
-	}
-	t.Cleanup(func() {
-		c.Process.Kill()
-		c.Wait()
-	})
-	doc, _ := judged(t, "--pid", strconv.Itoa(c.Process.Pid), "--duration", "2s")
-	top := doc.Stacks[0]
-	if got := held(&doc, "grow"); got < 10*151552 || !top.Complete || !slices.ContainsFunc(top.Frames, func(f recording.Frame) bool { return f.Object != nil && filepath.Base(*f.Object) == "serve" }) {
-		t.Errorf("%d bytes are held by grow; %+v", got, top)
-	}
-	if said, stderr, code := run("hooks", "--pid", strconv.Itoa(c.Process.Pid)); code != 0 || strings.Contains(said, "cannot be read") {
-		t.Errorf("exit status %d of hooks: %s%s", code, said, stderr)
-	}
+	return out.String(), errs.String(), c.ProcessState.ExitCode()
 }
 
 // killed kills a trace of a command at several moments. The command runs
-// on, or is gone where it was traced by ptrace; none is left standing.
+// on, or is killed where it was traced by ptrace; none is left stopped.
 func killed(t *testing.T, exe string) {
 	program := must(exec.LookPath("strandline"))
 	parts := map[string]func(*testing.T){}
@@ -497,7 +415,7 @@ func running(exe string) (out []procfs.Process) {
 	return out
 }
 
-// endedBySignals ends a trace by either signal: it tells what it has.
+// endedBySignals ends a trace by either signal: it reports what it has.
 func endedBySignals(t *testing.T, exe string) {
 	program := must(exec.LookPath("strandline"))
 	parts := map[string]func(*testing.T){}
@@ -534,8 +452,8 @@ func endedBySignals(t *testing.T, exe string) {
 	together(t, parts)
 }
 
-// fullDisks writes where there is no room: that is an error, and the trace
-// tells what it has all the same.
+// fullDisks writes to a full disk: that is an error, and the trace
+// still reports what it has.
 func fullDisks(t *testing.T, exe string) {
 	needBPF(t) // without stacks the recording is small
 	pid, _ := live.Start(t, exe, "grow")
@@ -545,11 +463,11 @@ func fullDisks(t *testing.T, exe string) {
 		t.Skipf("there is no full device here: %v", err)
 	}
 	defer full.Close()
-	var said strings.Builder
+	var errs strings.Builder
 	c := exec.Command(must(exec.LookPath("strandline")), args...)
-	c.Stdout, c.Stderr = full, &said
-	if c.Run(); c.ProcessState.ExitCode() != exitUsage || !strings.Contains(said.String(), "no space left") {
-		t.Errorf("%v: %s", c.ProcessState, said.String())
+	c.Stdout, c.Stderr = full, &errs
+	if c.Run(); c.ProcessState.ExitCode() != exitUsage || !strings.Contains(errs.String(), "no space left") {
+		t.Errorf("%v: %s", c.ProcessState, errs.String())
 	}
 	small := t.TempDir()
 	if err := syscall.Mount("none", small, "tmpfs", 0, "size=4k"); err != nil {
@@ -561,8 +479,8 @@ func fullDisks(t *testing.T, exe string) {
 	if code != exitUsage || !strings.Contains(stdout, " grew by ") || strings.Count(stderr, "no space left") != 2 {
 		t.Errorf("exit status %d: %s%s", code, stdout, stderr)
 	}
-	if told, _, code := run("diagnose", file); code > exitPartial || code == exitUsage || !strings.Contains(told, "process "+strconv.Itoa(pid)) {
-		t.Errorf("exit status %d of the recording: %s", code, told)
+	if out, _, code := run("diagnose", file); code > exitPartial || code == exitUsage || !strings.Contains(out, "process "+strconv.Itoa(pid)) {
+		t.Errorf("exit status %d of the recording: %s", code, out)
 	}
 }
 

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// grace is how long a command that is interrupted may take to end by itself.
+// grace is how long a command that is interrupted may take to end on its own.
 const grace = 2 * time.Second
 
-// run runs a command until it ends or, if it is interrupted and does not end by
-// itself in time, gives it up: it may wait for standard input, or compute. What
-// is given up writes no more, and its unfinished files go. A command that still
-// tells what it knows by then is waited for; a second interrupt ends it.
+// run runs a command until it ends or, if it is interrupted and does not end in
+// time, abandons it: it may wait for standard input, or compute. An abandoned
+// command writes no more, and its unfinished files go. A command that still
+// reports what it has is waited for; a second interrupt ends it.
 func (g *globals) run(ctx context.Context, command func(context.Context) error) error {
 	out, messages := &outlet{w: g.env.Stdout}, &outlet{w: g.env.Stderr}
 	env := *g.env
@@ -64,7 +64,7 @@ func (o *outlet) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// whole is how a command ended, or that a part of what it printed is lost.
+// whole returns how a command ended, or an error if part of its output is lost.
 func (o *outlet) whole(err error) error {
 	if failed := o.failed.Load(); failed != nil && (err == nil || errors.As(err, new(exit))) {
 		return *failed

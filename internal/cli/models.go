@@ -16,7 +16,7 @@ import (
 )
 
 // loadModel reads a model from a folder, a config.json, a GGUF file, or takes it
-// from the catalogue. Quant names a format other than the file's own.
+// from the catalog. Quant names a format other than the file's own.
 func loadModel(name, quant string) (*model.Model, error) {
 	info, err := os.Stat(name)
 	switch {
@@ -67,16 +67,16 @@ func ggufFile(name, quant string) (*model.Model, error) {
 	return m, nil
 }
 
-// Of files that are read as a whole, how many bytes.
+// Bounds of files that are read as a whole, in bytes.
 const (
 	maxIndex   = 64 << 20
 	maxConfigs = 64 << 20
 )
 
-// readConfig reads a config, of which more than a bound is no config.
+// readConfig reads a config; a file above a bound is not a config.
 func readConfig(name string) ([]byte, error) { return readAll(name, model.MaxConfig) }
 
-// readAll reads a file of at most so many bytes; one without an end is none.
+// readAll reads a file of at most so many bytes; a longer one is an error.
 func readAll(name string, most int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -90,7 +90,7 @@ func readAll(name string, most int64) ([]byte, error) {
 	return data, err
 }
 
-// readInside is readAll of a file that nobody named but its folder: it waits for
+// readInside is readAll of a file of which only the folder was named: it waits for
 // no pipe.
 func readInside(name string, most int64) ([]byte, error) {
 	if err := regular(name); err != nil {
@@ -152,13 +152,14 @@ func modelFolder(dir, quant string) (*model.Model, error) {
 	return m, m.Hold(list)
 }
 
-// quantBeside is a config with the quantisation that NVIDIA's files keep beside it.
+// quantBeside is a config with the quantization that a file beside it holds.
 func quantBeside(dir string, config []byte) ([]byte, error) {
-	beside, err := readInside(filepath.Join(dir, "hf_quant_config.json"), model.MaxConfig)
-	if err != nil {
-		return config, nil
+	for _, name := range model.QuantFiles {
+		if beside, err := readInside(filepath.Join(dir, name), model.MaxConfig); err == nil {
+			return model.WithQuantization(config, name, beside)
+		}
 	}
-	return model.WithQuantization(config, beside)
+	return config, nil
 }
 
 // withSuffix returns the paths of a folder's files whose names end with suffix.
@@ -183,7 +184,7 @@ func safetensors(dir string) (all []model.Stored, err error) {
 	if named := indexed(dir); len(named) > 0 {
 		for _, name := range named {
 			if !slices.Contains(files, filepath.Join(dir, name)) {
-				return nil, nil // not all weights are there: what is cannot be taken for the whole
+				return nil, nil // some weights are missing: the rest cannot be taken for the whole
 			}
 		}
 		files = slices.DeleteFunc(files, func(f string) bool { return !slices.Contains(named, filepath.Base(f)) })

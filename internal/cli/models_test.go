@@ -58,7 +58,7 @@ func TestModelFolder(t *testing.T) {
 	}
 	write(t, dir, "hf_quant_config.json", `{"quantization":{"quant_algo":"FP8","exclude_modules":["lm_head"]}}`)
 	if m, err := loadModel(dir, ""); err != nil || m.Quant != "fp8" {
-		t.Errorf("with NVIDIA's quantisation beside it: %+v, %v", m, err)
+		t.Errorf("with NVIDIA's quantization beside it: %+v, %v", m, err)
 	}
 	write(t, dir, "hf_quant_config.json", `{"quantization":7}`)
 	if _, err := loadModel(dir, ""); err == nil || !strings.Contains(err.Error(), "hf_quant_config.json: field quantization") {

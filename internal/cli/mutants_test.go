@@ -251,7 +251,7 @@ func packed10k(data []byte, z bool) []byte {
 	return out.Bytes()
 }
 
-// forgedSnapshot is a snapshot of many alike things, packed to at most 10 kB.
+// forgedSnapshot returns a snapshot of many equal parts, packed to at most 10 kB.
 func forgedSnapshot(r *rand.Rand) []byte {
 	for n := 1 << (3 + r.IntN(13)); ; n /= 2 {
 		seed := r.Uint64()
@@ -264,7 +264,7 @@ func forgedSnapshot(r *rand.Rand) []byte {
 
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
-// forgedText is a snapshot with about n things of some kind.
+// forgedText returns a snapshot with about n parts of some kind.
 func forgedText(r *rand.Rand, n int) []byte { // 10 MB at most, unpacked
 	const base = uint64(0x7f0000000000)
 	name := strings.Repeat("n", pick(r, 1, 1, 10, 1000, 20_000))
@@ -384,7 +384,7 @@ func mutantKinds(t *testing.T) []mutantKind {
 	}
 }
 
-// forgedRecording is a recording of many alike things.
+// forgedRecording returns a recording of many equal parts.
 func forgedRecording(r *rand.Rand) []byte {
 	number := func() string { return numbers[r.IntN(len(numbers)-4)] }
 	many := func(item string) string {

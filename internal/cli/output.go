@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 )
 
-// create makes the file at path of what write writes and tells its length; "-"
-// is standard output. The file stands there once it is whole: until then its
-// bytes are in another one beside it, which goes if writing fails.
+// create makes the file at path with what write writes and returns its length; "-"
+// is standard output. The file appears there once it is whole: until then its
+// bytes are in another one beside it, which is removed if writing fails.
 func (g *globals) create(ctx context.Context, path string, write func(io.Writer) error) (int64, error) {
 	if path == "-" {
 		out := &output{ctx: ctx, w: g.env.Stdout}
@@ -29,7 +29,7 @@ func (g *globals) create(ctx context.Context, path string, write func(io.Writer)
 	return out.n, whole(err)
 }
 
-// createFile is create for what writes by a file's name.
+// createFile is create for a writer that needs a file's name.
 func (g *globals) createFile(path string, write func(name string) error) (int64, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return 0, fmt.Errorf("write %s: not a regular file", path)
@@ -62,9 +62,9 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// openOutput opens a new file that whole puts at path, or removes if it is told
-// of an error. It gets the mode and the owner of the file that it replaces. What
-// is no regular file, such as a pipe, is written as it is.
+// openOutput opens a new file that whole puts at path, or removes if it is given
+// an error. It gets the mode and the owner of the file that it replaces. What
+// is not a regular file, such as a pipe, is written as it is.
 func (g *globals) openOutput(path string) (f *os.File, whole func(error) error, err error) {
 	if err := refuseForeign(path); err != nil {
 		return nil, nil, fmt.Errorf("write %s: %w", path, err)
@@ -79,7 +79,7 @@ func (g *globals) openOutput(path string) (f *os.File, whole func(error) error, 
 	}
 	mode := fs.FileMode(0o666)
 	if old != nil {
-		mode = 0o600 // until it has the owner for whom the other mode is
+		mode = 0o600 // until it has the owner whom the other mode is for
 	}
 	name := fmt.Sprintf("%s.%08x.tmp", path, rand.Uint32())
 	if f, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode); err != nil {
@@ -105,14 +105,14 @@ func (g *globals) openOutput(path string) (f *os.File, whole func(error) error, 
 }
 
 // refuseForeign refuses what another user has put at path, a link above all, in a
-// directory such as /tmp, where anybody may write and nobody remove what is not
-// his. The rule is that of Linux's fs.protected_symlinks and protected_regular,
+// directory such as /tmp, where anyone may write but only remove their own
+// files. The rule is that of Linux's fs.protected_symlinks and protected_regular,
 // whether or not they are on.
 func refuseForeign(path string) error {
 	for range 40 { // as many links as Linux follows
 		info, err := os.Lstat(path)
 		if err != nil {
-			return nil // a new file, or opening it says what is wrong
+			return nil // a new file, or opening it gives the error
 		}
 		dir, err := os.Stat(filepath.Dir(path))
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// chown gives a file to a user who is not this one, or skips where nobody can.
+// chown gives a file to another user, or skips where that is not permitted.
 func chown(t *testing.T, path string, uid, gid int) {
 	t.Helper()
 	err := os.Lchown(path, uid, gid)
@@ -67,7 +67,7 @@ func TestReplacedKeepsOwner(t *testing.T) {
 	}
 }
 
-// What somebody else has put into a directory such as /tmp is not followed and not
+// What another user has put into a directory such as /tmp is not followed and not
 // replaced; elsewhere, and what the directory's owner or oneself put there, is.
 func TestForeignOutput(t *testing.T) {
 	dir := t.TempDir()

@@ -9,7 +9,7 @@ import (
 )
 
 // TestPicture keeps docs/diagnose.svg, the picture in the README, what the
-// command prints; -update draws it anew.
+// command prints; -update redraws it.
 func TestPicture(t *testing.T) {
 	t.Chdir("../..")
 	args := []string{"diagnose", "examples/image-leak"}
@@ -27,7 +27,7 @@ const (
 	foreground = "#d5dbe3"
 )
 
-// inks are the colours of what report prints, by the code of the terminal.
+// inks are the colors of what report prints, by the code of the terminal.
 var inks = map[string]string{
 	"1":    `fill="#ffffff" font-weight="bold"`,
 	"2":    `fill="#8b949e"`,
@@ -36,7 +36,7 @@ var inks = map[string]string{
 	"32":   `fill="#56d364"`,
 }
 
-// drawTerminal is a picture, in SVG, of text with the colours of a terminal.
+// drawTerminal is a picture, in SVG, of text with the colors of a terminal.
 func drawTerminal(text string) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	var body strings.Builder
@@ -62,7 +62,7 @@ func drawTerminal(text string) string {
 `, width, height, width, height, background, foreground, body.String())
 }
 
-// drawPart draws text of one colour; its blanks at the front are skipped, and
+// drawPart draws text of one color; its blanks at the front are skipped, and
 // its length is fixed so that columns stay aligned in every font.
 func drawPart(w *strings.Builder, p inkedText, column, y int) {
 	text := strings.TrimLeft(p.text, " ")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"strandline/face/api"
 	"strandline/face/report"
 	"strandline/internal/packed"
 	"strandline/logs"
@@ -23,7 +24,7 @@ import (
 	"strandline/torch/timeline"
 )
 
-// planCheck holds a log of an engine against the plan of its set-up.
+// planCheck checks a log of an engine against the plan of its set-up.
 func (g *globals) planCheck(ctx context.Context, o servingOptions) error {
 	log, err := g.observed(ctx, o.check)
 	if err != nil {
@@ -45,6 +46,9 @@ func (g *globals) planCheck(ctx context.Context, o servingOptions) error {
 	}
 	s := serving.Setup{Model: m, Length: o.length, Block: o.block, Step: o.step, Requests: o.seqs, Eager: o.eager, Draft: o.mtp, Fraction: o.fraction}
 	s.Parallel = plan.Parallel{TP: o.tp, PP: o.pp, EP: o.ep, DP: o.dp}
+	if s.Local, err = o.local.local(m); err != nil {
+		return err
+	}
 	other := log.Engine == logs.EngineTensorRT || log.Engine == logs.EngineLlama
 	e, ok := serving.ParseEngine(o.engine, o.version)
 	if other {
@@ -82,7 +86,7 @@ func (g *globals) planCheck(ctx context.Context, o servingOptions) error {
 	}
 	doc := report.NewChecked(o.check, m, setup, rows)
 	if f := log.Failure; f != nil {
-		doc.Failure = &report.CheckedFailure{Line: f.Line, Text: f.Quote}
+		doc.Failure = &api.CheckedFailure{Line: f.Line, Text: f.Quote}
 	}
 	return o.strictly(rows, g.printPlan(o.markdown, doc, doc.Text, doc.Markdown))
 }
@@ -110,12 +114,12 @@ func (o *planOptions) strictly(rows []plan.Checked, err error) error {
 }
 
 // loggedModel is the model that a log names, maybe by a folder of another machine,
-// with the quantisation that the engine names where it is one that is known.
+// with the quantization that the engine names where it is one that is known.
 func loggedModel(name, quant, engine string) (*model.Model, error) {
 	if quant == "" && model.KnownQuant(engine) {
 		quant = engine
 	}
-	if _, err := os.Stat(name); err != nil { // llama.cpp's names are for people
+	if _, err := os.Stat(name); err != nil { // llama.cpp prints descriptive names
 		name = strings.ReplaceAll(name, " ", "-")
 	}
 	m, err := loadModel(name, quant)
@@ -124,12 +128,12 @@ func loggedModel(name, quant, engine string) (*model.Model, error) {
 	}
 	m, err = model.Find(model.FolderName(name), quant)
 	if err == nil {
-		m.Notes = append(m.Notes, "the log names a folder that is not here; its name says the model")
+		m.Notes = append(m.Notes, "the log names a folder that is not here; the model is inferred from its name")
 	}
 	return m, err
 }
 
-// observed is what a snapshot of an engine or its log says.
+// observed returns what a snapshot of an engine or its log says.
 func (g *globals) observed(ctx context.Context, path string) (*logs.EngineLog, error) {
 	if path == "-" {
 		return g.engineLog(ctx, path)
@@ -159,7 +163,7 @@ func (g *globals) noSnapshot(ctx context.Context, path string, cause error) (*lo
 	log, err := g.engineLog(ctx, path)
 	if !errors.Is(cause, snapshot.ErrNotSnapshot) && (err != nil || len(log.Ranks) == 0) {
 		if err == nil && !likeSnapshot(path) { // "[TensorRT-LLM][INFO] …" begins as a list does
-			return nil, fmt.Errorf("%s: this text holds no figure of an engine that is read: vLLM, SGLang, TensorRT-LLM and llama.cpp are, of trainers torchtitan and verl", path)
+			return nil, fmt.Errorf("%s: this text contains no figure of a supported engine (vLLM, SGLang, TensorRT-LLM, llama.cpp) or trainer (torchtitan, verl)", path)
 		}
 		return nil, cause
 	}
@@ -191,7 +195,7 @@ func (g *globals) engineLog(ctx context.Context, path string) (*logs.EngineLog, 
 	}
 	defer unpacked.Close()
 	in := bufio.NewReader(unpacked)
-	if head, _ := in.Peek(1024); !isText(head) {
+	if head, _ := in.Peek(1024); !logs.IsText(head) {
 		return nil, fmt.Errorf("%s: is neither a snapshot nor text", path)
 	}
 	log, err := logs.ScanEngine(in)
@@ -204,7 +208,7 @@ func (g *globals) engineLog(ctx context.Context, path string) (*logs.EngineLog, 
 	return log, nil
 }
 
-// planCheckStep holds a snapshot, or the log of a trainer, against the plan of a
+// planCheckStep checks a snapshot, or the log of a trainer, against the plan of a
 // training step.
 func (g *globals) planCheckStep(ctx context.Context, o planOptions, t training.Setup, path, setup string) error {
 	rows, err := g.checkedStep(ctx, t, path)

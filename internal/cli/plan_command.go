@@ -19,20 +19,22 @@ var engineFlags = map[string]map[string]string{
 	serving.VLLM: {
 		"model": "model", "tensor-parallel-size": "tp", "tp": "tp", "pipeline-parallel-size": "pp", "pp": "pp", "max-model-len": "max-model-len",
 		"gpu-memory-utilization": "mem-fraction", "max-num-batched-tokens": "max-batched-tokens", "max-num-seqs": "max-num-seqs",
-		"block-size": "block-size", "quantization": "quant", "q": "quant", "kv-cache-dtype": "kv-dtype", "enforce-eager": "eager",
+		"block-size": "block-size", "quantization": "quant", "q": "quant", "kv-cache-dtype": "kv-dtype", "enforce-eager": "eager", "nnodes": "nodes",
+		"max-cudagraph-capture-size": "cuda-graph-max-bs", "cpu-offload-gb": "cpu-offload-gb",
 	},
 	serving.SGLang: {
 		"model": "model", "model-path": "model", "tp": "tp", "tp-size": "tp", "tensor-parallel-size": "tp", "pp": "pp", "pp-size": "pp", "pipeline-parallel-size": "pp",
 		"ep": "ep", "ep-size": "ep", "expert-parallel-size": "ep", "context-length": "max-model-len", "mem-fraction-static": "mem-fraction",
 		"chunked-prefill-size": "max-batched-tokens", "max-running-requests": "max-num-seqs", "page-size": "block-size", "quantization": "quant",
-		"kv-cache-dtype": "kv-dtype", "disable-cuda-graph": "eager",
+		"kv-cache-dtype": "kv-dtype", "disable-cuda-graph": "eager", "nnodes": "nodes",
+		"max-total-tokens": "max-total-tokens", "cuda-graph-max-bs": "cuda-graph-max-bs",
 	},
 }
 
-// noMemory are flags of both that change nothing of what is planned.
+// noMemory lists flags of both that do not change the plan.
 var noMemory = strings.Fields("host port api-key served-model-name trust-remote-code dtype tokenizer seed disable-log-requests uvicorn-log-level log-level " +
 	"enable-auto-tool-choice tool-call-parser reasoning-parser chat-template enable-prefix-caching no-enable-prefix-caching disable-log-stats distributed-executor-backend " +
-	"generation-config download-dir load-format revision enable-metrics tokenizer-path")
+	"node-rank dist-init-addr master-addr master-port headless generation-config download-dir load-format revision enable-metrics tokenizer-path")
 
 // engineCommand fills the flags that are not given from the command of an engine. It
 // returns the flags of that command that are left out of account.
@@ -42,10 +44,21 @@ func engineCommand(c *cobra.Command, words []string) (left []string, err error) 
 	}
 	engine, rest := engineOf(words)
 	if engine == "" {
-		return nil, fmt.Errorf("%q is not a command of vLLM or SGLang", strings.Join(words, " "))
+		return nil, fmt.Errorf("%q is not a command of vLLM, SGLang, llama.cpp or Ollama", strings.Join(words, " "))
 	}
 	given := map[string]string{"engine": engine}
-	dp, attention, experts := int64(1), false, false
+	switch engine {
+	case serving.Ollama:
+		left = ollamaCommand(words, rest, given)
+		return left, setFlags(c, given)
+	case serving.LlamaCPP:
+		flags, left := llamaWords(rest)
+		if err := llamaCommand(flags, given); err != nil {
+			return nil, err
+		}
+		return left, setFlags(c, given)
+	}
+	dp, attention, experts, whole := int64(1), false, false, false
 	for i := 0; i < len(rest); i++ {
 		name, value, inOne := strings.Cut(rest[i], "=")
 		bare := strings.TrimLeft(name, "-")
@@ -68,6 +81,11 @@ func engineCommand(c *cobra.Command, words []string) (left []string, err error) 
 			attention = true
 		case "enable-expert-parallel":
 			experts = true
+		case "enable-ep-moe", "enable-deepep-moe", "moe-a2a-backend": // SGLang divides whole experts among all ranks
+			whole = engine == serving.SGLang
+			if !whole {
+				left = append(left, "--"+bare)
+			}
 		default:
 			if to := engineFlags[engine][bare]; to != "" {
 				given[to] = value
@@ -81,11 +99,37 @@ func engineCommand(c *cobra.Command, words []string) (left []string, err error) 
 			given["eager"] = "true"
 		}
 	}
+	if whole && given["ep"] == "" {
+		given["ep"] = given["tp"]
+	}
 	left = append(left, divided(given, engine, dp, attention, experts)...)
 	return left, setFlags(c, given)
 }
 
-// divided adds how the ranks are divided, and returns what is not planned of it.
+// llamaWords are the flags of llama-server by the names in [llamaFlags], and those that
+// are left out of account.
+func llamaWords(rest []string) (flags map[string]string, left []string) {
+	flags = map[string]string{}
+	for i := 0; i < len(rest); i++ {
+		name, value, inOne := strings.Cut(rest[i], "=")
+		bare := strings.TrimLeft(name, "-")
+		if bare == name {
+			continue
+		}
+		if !inOne && i+1 < len(rest) && (!strings.HasPrefix(rest[i+1], "-") || negative(rest[i+1])) {
+			i++
+			value = rest[i]
+		}
+		if to := llamaFlags[bare]; to != "" {
+			flags[to] = value
+		} else if !slices.Contains(llamaNoMemory, bare) {
+			left = append(left, name)
+		}
+	}
+	return flags, left
+}
+
+// divided adds how the ranks are divided, and returns the options that are not planned.
 func divided(given map[string]string, engine string, dp int64, attention, experts bool) (left []string) {
 	number := func(name string) int64 {
 		n, _ := strconv.ParseInt(given[name], 10, 32)
@@ -113,7 +157,7 @@ func divided(given map[string]string, engine string, dp int64, attention, expert
 func setFlags(c *cobra.Command, given map[string]string) error {
 	f := c.Flags()
 	for name, value := range given {
-		if name == "quant" && !model.KnownQuant(value) { // what the files say themselves
+		if name == "quant" && !model.KnownQuant(value) { // what the files state themselves
 			continue
 		}
 		if name == "max-model-len" {
@@ -141,6 +185,12 @@ func engineOf(words []string) (engine string, rest []string) {
 			engine = serving.VLLM
 		case base == "sglang":
 			engine = serving.SGLang
+		case base == "run" && engine == serving.Ollama:
+			return engine, words[i+1:]
+		case base == "ollama":
+			engine = serving.Ollama
+		case base == "llama-server", base == "llama-cli", base == "llama-server.exe":
+			return serving.LlamaCPP, words[i+1:]
 		case strings.HasPrefix(base, "vllm.entrypoints"):
 			return serving.VLLM, words[i+1:]
 		case strings.HasPrefix(base, "sglang.launch_server"):

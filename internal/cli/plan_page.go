@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"strandline/face/api"
 	"strandline/face/web/engine"
 	"strandline/plan/model"
 	"strandline/plan/serving"
@@ -42,12 +43,13 @@ type pageMode struct {
 
 var pageModes = []pageMode{
 	{"serve", strings.Fields(`model quant gpu gpus capacity engine engine-version tp pp ep dp cpu-experts kv-dtype max-model-len
-		max-batched-tokens max-num-seqs block-size mem-fraction eager mtp formats solve`)},
+		max-batched-tokens max-num-seqs block-size mem-fraction eager mtp formats solve requests prompt-tokens output-tokens images image-size
+		gpu-layers n-cpu-moe flash-attn nodes`)},
 	{"train", strings.Fields(`model gpu gpus capacity trainer optimizer tp pp interleaved cp shard batch accumulate seq loss-chunks
 		checkpointing offload lora lora-targets lora-base compile cpu-experts solve`)},
 	{"rl", strings.Fields(`model quant gpu gpus capacity trainer optimizer train-tp train-pp interleaved cp shard batch accumulate seq
 		loss-chunks checkpointing offload lora lora-targets lora-base compile cpu-experts rollout engine-version rollout-tp
-		max-model-len mem-fraction eager reference critic`)},
+		max-model-len mem-fraction eager reference critic prompts group prompt-tokens response-tokens host-link sync-link disk`)},
 }
 
 // planPage serves the page, with the flags of a command filled in.
@@ -68,7 +70,7 @@ func (g *globals) planPage(c *cobra.Command, o *planOptions) error {
 			err = cmp.Or(err, fmt.Errorf("--%s cannot be used with --page", f.Name))
 		}
 	})
-	if err == nil && o.model != "" { // what cannot be read is said before the page is up
+	if err == nil && o.model != "" { // what cannot be read is reported before the page is served
 		_, err = loadModel(o.model, "")
 	}
 	if err != nil {
@@ -78,7 +80,7 @@ func (g *globals) planPage(c *cobra.Command, o *planOptions) error {
 }
 
 // A planner answers the page with what the commands print. It keeps one tree of
-// commands, whose flags are set anew for each question.
+// commands, whose flags are set again for each request.
 type planner struct {
 	mu      sync.Mutex
 	globals *globals
@@ -86,7 +88,7 @@ type planner struct {
 	command *cobra.Command
 }
 
-// newPlanner plans the models of the catalogue, and the given one.
+// newPlanner plans the models of the catalog, and the given one.
 func newPlanner(given string) *planner {
 	p := &planner{}
 	p.globals = &globals{env: &Env{Stdout: &p.out, Stderr: &p.out}, json: true, models: &pageModels{given: given, read: map[[2]string]*model.Model{}}}
@@ -95,8 +97,8 @@ func newPlanner(given string) *planner {
 }
 
 // Ask answers a question of the page: form is what it has fields for, plan the
-// JSON of `strandline plan`, be it a plan or why there is none. That is no fault of
-// the page's, which asks while one types.
+// JSON of `strandline plan`: a plan, or the reason that there is none. The latter is
+// not an error of the page, which asks while the user types.
 func (p *planner) Ask(_ context.Context, name string, q url.Values) engine.Answer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,7 +116,7 @@ func (p *planner) Ask(_ context.Context, name string, q url.Values) engine.Answe
 		}
 	default:
 		status = 404
-		p.globals.fail(fmt.Errorf("there is no question %q", name))
+		p.globals.fail(fmt.Errorf("there is no request %q", name))
 	}
 	return engine.Answer{Status: status, Type: "application/json; charset=utf-8", Body: bytes.Clone(p.out.Bytes()), Lasting: status == 200}
 }
@@ -145,7 +147,7 @@ func (p *planner) plan(mode pageMode, c *cobra.Command, q url.Values) error {
 	return nil
 }
 
-// mode is a mode and its command, nil if there is none of the name.
+// mode returns a mode and its command, nil if no mode has the name.
 func (p *planner) mode(name string) (pageMode, *cobra.Command) {
 	for _, m := range pageModes {
 		if m.name == name {
@@ -159,29 +161,14 @@ func (p *planner) mode(name string) (pageMode, *cobra.Command) {
 	return pageMode{}, nil
 }
 
-// form is what the page has fields for.
-type form struct {
-	Given string                 `json:"given"` // the model that the command named
-	Modes map[string][]formField `json:"modes"`
-}
-
-// formField is a flag as the page needs it.
-type formField struct {
-	Name    string   `json:"name"`
-	Help    string   `json:"help"`
-	Kind    string   `json:"kind"` // as pflag has it: bool, int64, float64, string
-	Default string   `json:"default"`
-	Choices []string `json:"choices"`
-}
-
-func (p *planner) form() form {
-	out := form{Given: p.globals.models.given, Modes: map[string][]formField{}}
+func (p *planner) form() api.PlanForm {
+	out := api.PlanForm{Given: p.globals.models.given, Modes: map[string][]api.FormField{}}
 	for _, m := range pageModes {
 		_, c := p.mode(m.name)
 		for _, name := range m.fields {
 			f := c.Flags().Lookup(name)
 			_, help := pflag.UnquoteUsage(f)
-			one := formField{Name: name, Help: help, Kind: f.Value.Type(), Default: f.DefValue, Choices: []string{}}
+			one := api.FormField{Name: name, Help: help, Kind: f.Value.Type(), Default: f.DefValue, Choices: []string{}}
 			if complete, ok := c.GetFlagCompletionFunc(name); ok {
 				one.Choices, _ = complete(c, nil, "")
 			}
@@ -191,7 +178,7 @@ func (p *planner) form() form {
 	return out
 }
 
-// pageModels are the models that the page may plan: those of the catalogue and the
+// pageModels are the models that the page may plan: those of the catalog and the
 // one that the command named. What a page asks for names no other file.
 type pageModels struct {
 	given string
@@ -231,9 +218,11 @@ func quantFormats() []string {
 	return strings.Fields("bf16 fp8 fp8-block int8 int4 awq gptq nf4 mxfp4 nvfp4")
 }
 
-func kvTypes() []string { return strings.Fields("auto bf16 fp16 fp8 int8 nvfp4") }
+func kvTypes() []string { return strings.Fields("auto bf16 fp16 fp8 int8 nvfp4 q8_0 q4_0") }
 
-func engines() []string { return []string{serving.VLLM, serving.SGLang} }
+func engines() []string {
+	return []string{serving.VLLM, serving.SGLang, serving.LlamaCPP, serving.Ollama}
+}
 
 func optimizers() []string {
 	return strings.Fields("adamw adamw-bf16 adamw-8bit paged-adamw-8bit muon sgd")

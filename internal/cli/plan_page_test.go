@@ -6,13 +6,17 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"strandline/face/api"
 )
 
 // TestPageAnswersAreThoseOfTheCommand asks as the page does, one thing after
-// another, and wants what the command line prints.
+// another, and checks for what the command line prints.
 func TestPageAnswersAreThoseOfTheCommand(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "config.json")
 	if err := os.WriteFile(own, []byte(`{"model_type": "llama", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 8,
@@ -62,7 +66,7 @@ func TestPageAnswersAreThoseOfTheCommand(t *testing.T) {
 func TestPageRefuses(t *testing.T) {
 	p := newPlanner("")
 	for _, c := range []struct{ name, question, want string }{
-		{"session", "", "no question"},
+		{"session", "", "no request"},
 		{"plan", "", "no mode"},
 		{"plan", "mode=gpus", "no mode"},
 		{"plan", "mode=serve&gpu=H200", "no --model given"},
@@ -87,17 +91,17 @@ func TestPageRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := p.Ask(context.Background(), c.name, q)
-		var told errorReport
-		if err := json.Unmarshal(a.Body, &told); err != nil || told.Schema != "strandline.error/1" || !strings.Contains(told.Error, c.want) {
+		var reply api.Error
+		if err := json.Unmarshal(a.Body, &reply); err != nil || reply.Schema != "strandline.error/1" || !strings.Contains(reply.Error, c.want) {
 			t.Errorf("%s?%s: status %d, %s", c.name, c.question, a.Status, a.Body)
 		}
 	}
 }
 
-// TestPageForm wants a field for each flag, with what there is to choose.
+// TestPageForm checks for a field for each flag, with its choices.
 func TestPageForm(t *testing.T) {
 	a := newPlanner("model.gguf").Ask(context.Background(), "form", nil)
-	var f form
+	var f api.PlanForm
 	if err := json.Unmarshal(a.Body, &f); err != nil || f.Given != "model.gguf" {
 		t.Fatalf("%v: %s", err, a.Body)
 	}
@@ -138,6 +142,41 @@ func TestPageAnswersInTime(t *testing.T) {
 		t.Logf("%s: %v", question, best)
 		if best > 50*time.Millisecond {
 			t.Errorf("%s takes %v", question, best)
+		}
+	}
+}
+
+// TestPageFieldsAreFlags checks that the page's form has a field for each flag that the page may
+// set, but for those that other parts of the page set.
+func TestPageFieldsAreFlags(t *testing.T) {
+	source, err := os.ReadFile("../../ui/src/plan/form.ts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(source), "export const groups")
+	table, _, ok := strings.Cut(table, "\n};\n")
+	if !ok {
+		t.Fatal("form.ts has no table of groups")
+	}
+	for _, shared := range regexp.MustCompile(`(?m)^const (\w+): Group = (.*);$`).FindAllStringSubmatch(string(source), -1) {
+		table = regexp.MustCompile(`(?m)^    `+shared[1]+`,$`).ReplaceAllString(table, shared[2])
+	}
+	elsewhere := []string{"formats", "solve"} // views of the page
+	for _, mode := range pageModes {
+		_, form, ok := strings.Cut(table, "\n  "+mode.name+": [")
+		form, _, _ = strings.Cut(form, "\n  ],")
+		if !ok {
+			t.Errorf("form.ts has no form for %s", mode.name)
+		}
+		var got []string
+		for _, field := range regexp.MustCompile(`\["([a-z-]+)", "[^"]+"\]`).FindAllStringSubmatch(form, -1) {
+			got = append(got, field[1])
+		}
+		want := slices.DeleteFunc(slices.Clone(mode.fields), func(f string) bool { return slices.Contains(elsewhere, f) })
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: the form has fields for\n%q\nand the page may set\n%q", mode.name, got, want)
 		}
 	}
 }

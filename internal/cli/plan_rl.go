@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"strandline/face/api"
 	"strandline/face/report"
 	"strandline/plan"
 	"strandline/plan/rl"
@@ -22,6 +23,8 @@ type rlOptions struct {
 	fraction          float64
 	eager             bool
 	reference, critic bool
+	demand            rl.Demand
+	speeds            rl.Speeds // GB/s
 	phases            string
 	yaml              bool
 }
@@ -61,9 +64,16 @@ status is 1 where no way fits.`,
 	f.BoolVar(&o.eager, "eager", false, "without CUDA graphs")
 	f.BoolVar(&o.reference, "reference", false, "a reference model takes part")
 	f.BoolVar(&o.critic, "critic", false, "a critic is trained too")
+	f.Int64Var(&o.demand.Prompts, "prompts", 0, "prompts `N` of a step; says what KV cache its rollouts need")
+	f.Int64Var(&o.demand.Group, "group", 1, "answers `N` to each prompt")
+	f.Int64Var(&o.demand.Prompt, "prompt-tokens", 1024, "tokens `N` of a prompt")
+	f.Int64Var(&o.demand.Response, "response-tokens", 0, "tokens `N` of an answer; what a prompt leaves of --max-model-len if not given")
+	f.Float64Var(&o.speeds.Host, "host-link", 0, "between a GPU and the host's memory, `GB` a second; 25 if not given")
+	f.Float64Var(&o.speeds.Link, "sync-link", 0, "of a GPU to the others of the trainer, `GB` a second; the GPU's links, 50 beyond a node")
+	f.Float64Var(&o.speeds.Disk, "disk", 0, "of a node's storage, `GB` a second; 5 if not given")
 	f.StringVar(&o.phases, "phases", "", "take the phases from a `FILE`")
 	f.BoolVar(&o.yaml, "yaml", false, "print the phases as YAML, to edit")
-	completeWith(c, "rollout", engines)
+	completeWith(c, "rollout", func() []string { return []string{serving.SGLang, serving.VLLM} })
 	return c
 }
 
@@ -83,13 +93,13 @@ func runPlanRL(g *globals, o *rlOptions) error {
 	}
 	t.Model = m
 	served := m
-	if format != "" { // what is rolled out may be quantised
+	if format != "" { // what is rolled out may be quantized
 		if served, err = g.model(o.model, format); err != nil {
 			return err
 		}
 	}
 	e, ok := serving.ParseEngine(o.rollout, o.version)
-	if !ok {
+	if !ok || e.Local() {
 		return fmt.Errorf("unknown --rollout %q: want sglang or vllm", o.rollout)
 	}
 	if o.tp < 1 || o.gpus%o.tp != 0 {
@@ -100,7 +110,11 @@ func runPlanRL(g *globals, o *rlOptions) error {
 		length = o.train.length
 	}
 	s := serving.Setup{Model: served, Engine: e, Parallel: plan.Parallel{TP: o.tp, PP: 1}, Length: length, GPU: gpu, Fraction: o.fraction, Eager: o.eager}
-	p, err := rl.Setup{Training: t, Rollout: s, Reference: o.reference, Critic: o.critic}.Phases()
+	set := rl.Setup{Training: t, Rollout: s, Reference: o.reference, Critic: o.critic}
+	if err := o.timed(&set); err != nil {
+		return err
+	}
+	p, err := set.Phases()
 	if err != nil {
 		return err
 	}
@@ -111,7 +125,36 @@ func runPlanRL(g *globals, o *rlOptions) error {
 	return g.printPhases(o, title, fractionName(e), p, t.Notes())
 }
 
-// fractionName is what an engine calls its share of the GPU.
+// timed adds what hand-overs are timed with, and what the rollouts need.
+func (o *rlOptions) timed(s *rl.Setup) error {
+	const most = 1 << 32
+	d := o.demand
+	if d.Workers = o.gpus / o.tp; d.Response == 0 {
+		d.Prompt = min(d.Prompt, s.Rollout.Length/2)
+		d.Response = s.Rollout.Length - d.Prompt
+	}
+	for name, n := range map[string]int64{"prompts": d.Prompts, "group": d.Group, "prompt-tokens": d.Prompt, "response-tokens": d.Response} {
+		if n < 0 || n > most {
+			return fmt.Errorf("--%s %d is out of range", name, n)
+		}
+	}
+	if d.Prompts > 0 && d.Prompt+d.Response > s.Rollout.Length {
+		return fmt.Errorf("a prompt of %d and an answer of %d tokens are longer than a request may be, %d (--max-model-len)", d.Prompt, d.Response, s.Rollout.Length)
+	}
+	s.Demand = d
+	for name, x := range map[string]float64{"host-link": o.speeds.Host, "sync-link": o.speeds.Link, "disk": o.speeds.Disk} {
+		if !(x >= 0 && x < 1e5) {
+			return fmt.Errorf("--%s %g is not a speed in GB/s", name, x)
+		}
+	}
+	s.Speeds = rl.Speeds{Host: o.speeds.Host * 1e9, Link: o.speeds.Link * 1e9, Disk: o.speeds.Disk * 1e9}
+	if s.Speeds.Link == 0 && o.gpus > s.Rollout.GPU.Node() {
+		s.Speeds.Link = plan.NodeLink
+	}
+	return nil
+}
+
+// fractionName returns what an engine calls its share of the GPU.
 func fractionName(e serving.Engine) string {
 	if e.Name == serving.SGLang {
 		return "mem_fraction_static"
@@ -141,6 +184,6 @@ func (g *globals) planPhases(o *rlOptions) error {
 
 func (g *globals) printPhases(o *rlOptions, title, fraction string, p *rl.Phases, notes []string) error {
 	doc := report.NewRLPlan(title, fraction, p, notes)
-	fits := slices.ContainsFunc(doc.Ways, func(w report.PlannedWay) bool { return w.Verdict != plan.TooMuch })
+	fits := slices.ContainsFunc(doc.Ways, func(w api.PlannedWay) bool { return w.Verdict != plan.TooMuch })
 	return fitting(fits, g.printPlan(o.markdown, doc, doc.Text, doc.Markdown))
 }

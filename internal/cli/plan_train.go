@@ -176,7 +176,7 @@ fit.`,
 	o.add(c, "")
 	c.Flags().StringVar(&solve, "solve", "", "look for the best `WHAT`: "+strings.Join(training.Questions, ", "))
 	c.Flags().StringVar(&check, "check", "", "check `FILE`, a snapshot or the log of a trainer, against the plan")
-	c.Flags().BoolVar(&p.strict, "strict", false, "of --check: exit with 1 where more memory is used than planned")
+	c.Flags().BoolVar(&p.strict, "strict", false, "with --check: exit with 1 if more memory is used than planned")
 	completeWith(c, "solve", func() []string { return training.Questions })
 	return c
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"strandline/face/export"
 	"strandline/face/report"
 	"strandline/finding"
 	"strandline/internal/packed"
@@ -21,9 +22,11 @@ import (
 	"strandline/profiles"
 	"strandline/profiles/jax"
 	"strandline/profiles/kineto"
+	"strandline/profiles/levels"
 	"strandline/profiles/nsys"
 	"strandline/profiles/proc"
 	"strandline/torch/compare"
+	"strandline/torch/snapshot"
 )
 
 // A profileReader reads the files of one program.
@@ -37,19 +40,20 @@ var profileReaders = []profileReader{
 	{jax.Is, jax.Read},
 	{kineto.Is, kineto.Read},
 	{proc.Is, proc.Read},
+	{levels.Is, levels.Read},
 }
 
 // database reads an export of Nsight Systems, which SQLite opens by its name.
 func database(ctx context.Context, path string) (*profiles.File, error) {
 	if info, err := os.Stat(path); path == "-" || err != nil || !info.Mode().IsRegular() {
-		return nil, errors.New("a database of SQLite is read from a plain file, not from standard input or a pipe")
+		return nil, errors.New("an SQLite database is read from a regular file, not from standard input or a pipe")
 	}
 	return nsys.Read(ctx, path)
 }
 
 // profile reads a file that another program than PyTorch wrote; it is nil for a
-// file of PyTorch or of nobody known, and for what cannot be opened, of which reading
-// it as a snapshot says what is wrong.
+// file of PyTorch or of an unknown program, and for one that cannot be opened, for which
+// reading it as a snapshot gives the error.
 func (g *globals) profile(ctx context.Context, path string) (*profiles.File, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, nil
@@ -91,7 +95,7 @@ func (g *globals) profile(ctx context.Context, path string) (*profiles.File, err
 	return nil, nil
 }
 
-// profilePartial says on stderr where reading of a file ended.
+// profilePartial reports on stderr where reading of a file ended.
 func (g *globals) profilePartial(f *profiles.File) bool {
 	if f.Partial != nil {
 		g.warn("%s is only partly readable: %v; what comes before that is used", f.Name, f.Partial)
@@ -117,42 +121,85 @@ func (g *globals) inspectProfile(f *profiles.File, o inspectOptions, err error) 
 	return nil
 }
 
+// exportProfile writes what a file of another program holds by stack, or returns why
+// it was not read.
+func (g *globals) exportProfile(ctx context.Context, o exportOptions, f *profiles.File, err error) error {
+	write := map[string]func(io.Writer, *profiles.File) error{"pprof": export.PprofOfProfile, "folded": export.FoldedOfProfile, "csv": export.CSVOfProfile}[o.to]
+	switch {
+	case err != nil:
+		return err
+	case len(f.Uses) == 0:
+		return g.notSnapshot(f)
+	case write == nil || o.events != "" || o.redact != "":
+		return fmt.Errorf("a file of kind %s can only be written whole, as pprof, folded or csv; --to %s is for snapshots", f.Format, o.to)
+	}
+	if err := g.exportStacks(ctx, o, len(f.Uses), func(w io.Writer) error { return write(w, f) }); err != nil {
+		return err
+	}
+	if g.profilePartial(f) {
+		return exit(exitPartial)
+	}
+	return nil
+}
+
+// notSnapshot is the error of a command that takes only snapshots, for a file
+// of another program: it states which commands read it.
+func (g *globals) notSnapshot(f *profiles.File) error {
+	more := ""
+	switch {
+	case f.Format == "jax":
+		more = "; `strandline view` draws it, and `strandline export --to csv` writes a table"
+	case len(f.Uses) == 0:
+		more = "; it holds levels of memory, not allocations with stacks"
+	}
+	return fmt.Errorf("%s: %w: it is a file of kind %s; `strandline diagnose %s` judges it, several of them as a series, and `strandline inspect --json` gives its figures%s",
+		f.Name, snapshot.ErrNotSnapshot, f.Format, f.Name, more)
+}
+
 // diagnoseProfiles judges the files of other programs, if the arguments are such. It
 // is not done where they are something else.
-func (g *globals) diagnoseProfiles(ctx context.Context, group string, args []string) (done bool, err error) {
+func (g *globals) diagnoseProfiles(ctx context.Context, group string, limit *int64, args []string) (done bool, err error) {
 	files, others, err := g.profiles(ctx, args)
 	switch {
 	case err != nil || len(files) == 0:
 		return false, err
 	}
 	for _, path := range others {
-		g.warn("skipped %s: of another kind than the files beside it", path)
+		g.warn("skipped %s: a different kind than the files beside it", path)
 	}
 	all, err := seriesOf(files, group)
 	if err != nil {
 		return false, err
 	}
+	return true, g.judgeProfiles(files, all, limit)
+}
+
+// judgeProfiles judges series of files, and prints what it finds.
+func (g *globals) judgeProfiles(files []*profiles.File, all []judgeprofiles.Series, limit *int64) error {
 	partial := false
+	for i := range all {
+		all[i].Limit = limit
+	}
 	for _, f := range files {
 		partial = g.profilePartial(f) || partial
 	}
 	answer := judgeprofiles.Judge(all)
 	doc := report.NewProfiles(answer, all)
 	if err := g.print(doc, doc.Text); err != nil {
-		return false, err
+		return err
 	}
 	switch {
 	case slices.ContainsFunc(answer.Findings, func(f finding.Finding) bool { return f.Severity == finding.Problem }):
-		return true, exit(exitProblem)
+		return exit(exitProblem)
 	case partial:
-		return true, exit(exitPartial)
+		return exit(exitPartial)
 	}
-	return true, nil
+	return nil
 }
 
 // profiles reads the files of other programs among what the arguments name, and
-// returns the paths of those that are none. Beside snapshots there are none: they are
-// judged, and what lies beside them is named.
+// returns the paths of the others. It returns nothing if a snapshot is among them: then
+// the snapshots are judged, and the other files only named.
 func (g *globals) profiles(ctx context.Context, args []string) (files []*profiles.File, others []string, err error) {
 	var broken []error
 	paths, _, err := expand(args)
@@ -172,7 +219,7 @@ func (g *globals) profiles(ctx context.Context, args []string) (files []*profile
 			return nil, nil, nil
 		case f == nil:
 			others = append(others, path)
-		case f.Host != nil && g.statesMore(ctx, path):
+		case (f.Host != nil || len(f.Columns) > 0) && g.statesMore(ctx, path):
 			others = append(others, path)
 		default:
 			files = append(files, f)
@@ -186,8 +233,8 @@ func (g *globals) profiles(ctx context.Context, args []string) (files []*profile
 	return files, others, nil
 }
 
-// statesMore reports whether a text that begins as one of /proc also states that
-// memory ran out: somebody pasted both, and the failure is what to explain.
+// statesMore reports whether a text of /proc, or one that reads as a table, also states that
+// memory ran out: the text contains both, and the failure is to be explained.
 func (g *globals) statesMore(ctx context.Context, path string) bool {
 	d, _ := g.readText(ctx, path, profiles.ErrOther)
 	return d != nil
@@ -212,6 +259,16 @@ func seriesOf(files []*profiles.File, group string) (out []judgeprofiles.Series,
 		byPath[f.Name] = f
 	}
 	for _, kind := range kinds {
+		if kind == levels.Format { // each is a series
+			for _, path := range byKind[kind] {
+				s := judgeprofiles.Series{Files: []*profiles.File{byPath[path]}}
+				if len(files) > 1 {
+					s.Process = filepath.Base(path)
+				}
+				out = append(out, s)
+			}
+			continue
+		}
 		names, groups := compare.Group(byKind[kind], re)
 		for _, name := range names {
 			s := judgeprofiles.Series{Process: name}
@@ -229,8 +286,8 @@ func seriesOf(files []*profiles.File, group string) (out []judgeprofiles.Series,
 	return out, nil
 }
 
-// inOrder sorts paths by the numbers in their names, or, where these do not tell
-// them apart, by the time of their last change, and says which. These files hold no
+// inOrder sorts paths by the numbers in their names, or, where these do not
+// distinguish them, by the time of their last change, and returns which. These files hold no
 // time.
 func inOrder(paths []string) (by string) {
 	numbers := map[string][]int{}

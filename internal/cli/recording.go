@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,10 +9,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"strandline/face/api"
 	"strandline/face/export"
 	"strandline/face/report"
 	"strandline/face/web"
 	"strandline/face/web/engine"
+	"strandline/finding"
 	"strandline/host/recording"
 	judgehost "strandline/judge/host"
 	"strandline/units"
@@ -30,7 +35,7 @@ func (g *globals) recording(ctx context.Context, args []string) (run *recording.
 }
 
 // isRecording reports whether a file begins as a recording does. Of one that cannot
-// be opened reading it as something else says what is wrong.
+// be opened reading it as something else gives the error.
 func (g *globals) isRecording(path string) bool {
 	f, err := g.source(path)
 	if err != nil {
@@ -59,8 +64,8 @@ func (g *globals) readRecording(ctx context.Context, path string) (*recording.Ru
 	return run, nil
 }
 
-// recordingPartial says on stderr where reading of a recording ended, and what it
-// lacks.
+// recordingPartial reports on stderr where reading of a recording ended, and what is
+// missing.
 func (g *globals) recordingPartial(run *recording.Run) bool {
 	empty := len(run.Samples) == 0 && !run.Judged
 	switch {
@@ -70,29 +75,30 @@ func (g *globals) recordingPartial(run *recording.Run) bool {
 		g.warn("the recording ends before its first figures: nothing can be reported")
 	}
 	if n := len(run.Samples); n > 0 && run.Judged && run.Samples[n-1].Seconds > 1.1*run.Document.Duration {
-		g.warn("the recording lasts until %s and ends without a judgement; the last one covers the first %s", seconds(run.Samples[n-1].Seconds), seconds(run.Document.Duration))
+		g.warn("the recording lasts until %s and ends without a judgment; the last one covers the first %s", seconds(run.Samples[n-1].Seconds), seconds(run.Document.Duration))
 	}
 	return run.Partial != nil || empty
 }
 
 func seconds(n float64) string { return units.Duration(time.Duration(n * float64(time.Second))) }
 
-// diagnoseRecording tells what a recording does, with the snapshots that are
+// diagnoseRecording reports what a recording shows, with the snapshots that are
 // named beside it.
-func (g *globals) diagnoseRecording(ctx context.Context, run *recording.Run, path string, beside []string) error {
+func (g *globals) diagnoseRecording(c *cobra.Command, run *recording.Run, path string, others []string) error {
 	partial := g.recordingPartial(run)
-	snapshots, err := g.readWith(ctx, run, beside)
+	with, err := g.readWith(c, run, others)
 	if err != nil {
 		return err
 	}
-	for _, s := range snapshots {
-		partial = g.partial(s) || partial
+	partial = with.partial || partial
+	if len(with.snapshots) > 0 {
+		judgehost.Account(run.Document, run.GPU, with.snapshots, with.pidOf)
+		g.warnOfStrangers(run, with)
 	}
-	if len(snapshots) > 0 {
-		judgehost.Account(run.Document, run.GPU, snapshots)
-	}
+	run.Document.Findings = append(run.Document.Findings, with.findings...)
+	slices.SortStableFunc(run.Document.Findings, bySeverity)
 	trace := report.Trace{Document: *run.Document}
-	doc := report.NewRecorded(append([]string{path}, beside...), run)
+	doc := report.NewRecorded(append([]string{path}, others...), run)
 	if err := g.print(doc, func(w io.Writer, s report.Style) { trace.Text(w, s) }); err != nil {
 		return err
 	}
@@ -103,6 +109,20 @@ func (g *globals) diagnoseRecording(ctx context.Context, run *recording.Run, pat
 		return exit(exitPartial)
 	}
 	return nil
+}
+
+// warnOfStrangers warns of snapshots of processes that were not traced.
+func (g *globals) warnOfStrangers(run *recording.Run, with *beside) {
+	for _, s := range with.snapshots {
+		if pid := with.pidOf(s.Name); pid != 0 && !slices.Contains(run.GPU.PIDs, pid) {
+			g.warn("%s is of pid %d, which is not one of the traced processes that use the device (%v)", s.Name, pid, run.GPU.PIDs)
+		}
+	}
+}
+
+// bySeverity orders problems before warnings before information.
+func bySeverity(a, b finding.Finding) int {
+	return cmp.Compare(b.Severity.Rank(), a.Severity.Rank())
 }
 
 // viewRecording serves or saves the page of a recording.
@@ -124,16 +144,7 @@ func (g *globals) viewRecording(ctx context.Context, o viewOptions, path string,
 	return err
 }
 
-// stacksReport is the document of `strandline export` of a recording.
-type stacksReport struct {
-	Schema string `json:"schema"`
-	File   string `json:"file"`
-	Format string `json:"format"`
-	Stacks int    `json:"stacks"`
-	Bytes  int64  `json:"bytes"`
-}
-
-func (d stacksReport) text(w io.Writer, _ report.Style) {
+func writeStackExport(w io.Writer, d api.StackExport) {
 	stacks := "1 stack"
 	if d.Stacks != 1 {
 		stacks = units.Count(int64(d.Stacks)) + " stacks"
@@ -148,23 +159,26 @@ func (g *globals) exportRecording(ctx context.Context, o exportOptions, run *rec
 	if write == nil || o.events != "" || o.redact != "" {
 		return fmt.Errorf("the recording of a trace can only be written whole, as pprof or folded; --to %s is for snapshots", o.to)
 	}
-	n, err := g.create(ctx, o.output, func(w io.Writer) error {
-		if o.output == "-" && g.env.StdoutTerminal {
-			w = report.PrintableWriter(w)
-		}
-		return write(w, run)
-	})
-	if err != nil {
+	if err := g.exportStacks(ctx, o, len(run.Document.Stacks), func(w io.Writer) error { return write(w, run) }); err != nil {
 		return err
-	}
-	if o.output != "-" {
-		doc := stacksReport{"strandline.export/1", o.output, o.to, len(run.Document.Stacks), n}
-		if err := g.print(doc, doc.text); err != nil {
-			return err
-		}
 	}
 	if g.recordingPartial(run) {
 		return exit(exitPartial)
 	}
 	return nil
+}
+
+// exportStacks writes stacks that are not of a snapshot, and reports what was written.
+func (g *globals) exportStacks(ctx context.Context, o exportOptions, stacks int, write func(io.Writer) error) error {
+	n, err := g.create(ctx, o.output, func(w io.Writer) error {
+		if o.output == "-" && g.env.StdoutTerminal {
+			w = report.PrintableWriter(w)
+		}
+		return write(w)
+	})
+	if err != nil || o.output == "-" {
+		return err
+	}
+	doc := api.StackExport{Schema: api.ExportSchema, File: o.output, Format: o.to, Stacks: stacks, Bytes: n}
+	return g.print(doc, func(w io.Writer, _ report.Style) { writeStackExport(w, doc) })
 }

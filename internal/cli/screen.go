@@ -9,7 +9,7 @@ import (
 )
 
 // A screen draws lines on a terminal over those that it drew before. It changes
-// nothing of the terminal that would have to be set back.
+// no state of the terminal that would have to be restored.
 type screen struct {
 	out   io.Writer
 	size  func() (columns, rows int)
@@ -30,7 +30,7 @@ func (g *globals) screen(o *traceOptions) *screen {
 	return &screen{out: e.Stdout, size: size}
 }
 
-// draw shows lines, of which there is room for some.
+// draw shows the lines that fit.
 func (s *screen) draw(lines func(rows int) []string) {
 	columns, rows := s.size()
 	var b bytes.Buffer

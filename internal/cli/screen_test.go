@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A terminal is what a person sees: it knows the few sequences that are used, and
+// A terminal is what a user sees: it supports the few sequences that are used, and
 // wraps lines that are too long.
 type terminal struct {
 	columns  int
@@ -65,7 +65,7 @@ func (t *terminal) put(r rune) {
 	t.col++
 }
 
-// narrow makes the terminal narrower: its lines are wrapped anew.
+// narrow makes the terminal narrower: its lines are rewrapped.
 func (t *terminal) narrow(columns int) {
 	old := t.rows
 	t.columns, t.rows, t.row, t.col = columns, [][]rune{nil}, 0, 0
@@ -88,7 +88,7 @@ func (t *terminal) String() string {
 }
 
 // What was drawn is drawn over, however long the lines are and however the
-// terminal changes; what stood above it stays.
+// terminal changes; what was above it stays.
 func TestScreen(t *testing.T) {
 	term := &terminal{columns: 20, rows: [][]rune{nil}}
 	fmt.Fprint(term, "$ trace\n")
@@ -111,7 +111,7 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// A screen is only where a person looks and nobody else writes.
+// A screen is used only on a terminal, where nothing else writes.
 func TestScreenOrNot(t *testing.T) {
 	for _, c := range []struct {
 		terminal, json bool

@@ -27,6 +27,7 @@ type simulateOptions struct {
 	emptyCache string
 	without    []string
 	search     bool
+	keepUnder  string
 }
 
 func newSimulate(g *globals) *cobra.Command {
@@ -46,6 +47,7 @@ error in the file shows. docs/what-if.md says how accurate the answers are.`,
   strandline simulate oom.pickle --set expandable_segments:True --capacity 79GiB
   strandline simulate oom.pickle --search --capacity 79GiB     which settings fit?
   strandline simulate step.pickle --empty-cache every=10steps
+  strandline simulate step.pickle --keep-under 40GiB           how often must it be called?
   strandline simulate step.pickle --without train.py:131       what if this were freed?`,
 		Args: files(1, false, "one snapshot"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -66,8 +68,12 @@ error in the file shows. docs/what-if.md says how accurate the answers are.`,
 	c.Flags().StringVar(&o.capacity, "capacity", "", "the `SIZE` that PyTorch can use, such as 79GiB")
 	c.Flags().Float64Var(&o.fraction, "fraction", 0, "limit PyTorch to the share `F` of the capacity")
 	c.Flags().StringVar(&o.emptyCache, "empty-cache", "", "call empty_cache by a `POLICY`: every=10steps, every=30s, every=5000events, after=NAME")
+	c.Flags().StringVar(&o.keepUnder, "keep-under", "", "find the fewest calls of empty_cache that keep reserved memory under `SIZE`")
 	c.Flags().StringArrayVar(&o.without, "without", nil, "leave out what is allocated at `PLACE`: FILE:LINE, FILE or a function; can be repeated")
 	c.Flags().BoolVar(&o.search, "search", false, "try the sensible settings and recommend some")
+	for _, other := range []string{"set", "capacity", "fraction", "empty-cache", "without", "search"} {
+		c.MarkFlagsMutuallyExclusive("keep-under", other)
+	}
 	c.RegisterFlagCompletionFunc("set", completeSetting)
 	return c
 }
@@ -84,7 +90,7 @@ func completeSetting(_ *cobra.Command, _ []string, typed string) ([]string, cobr
 	return out, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }
 
-// bounds are the bytes that PyTorch can have and may reserve; 0 is no bound.
+// bounds are the bytes that PyTorch can have and may reserve; 0 is unbounded.
 type bounds struct{ capacity, limit int64 }
 
 func (o *simulateOptions) bounds(flags *pflag.FlagSet) (b bounds, err error) {
@@ -115,18 +121,34 @@ func runSimulate(ctx context.Context, g *globals, o simulateOptions, within boun
 	if err != nil {
 		return err
 	}
+	line := int64(0)
+	if o.keepUnder != "" {
+		if line, err = sizeFlag("keep-under", o.keepUnder); err != nil {
+			return err
+		}
+	}
 	partial := g.partial(s)
 	doc := report.NewSimulation(path, s.TorchVersion(), partial)
 	on, err := g.replay(ctx, s, doc)
 	if err != nil {
 		return err
 	}
-	if len(asked) > 0 || o.changes() || o.search {
+	if other := len(asked) > 0 || o.changes() || o.search; other || line > 0 {
 		if len(on) == 0 {
 			return fmt.Errorf("%s holds no history, only the state at its end: there is nothing to run under other settings; docs/record.md explains how to record one", path)
 		}
-		w := whatIf{g: g, doc: doc, on: on, options: o, bounds: within, runs: asked}
-		if err := w.run(ctx); err != nil {
+		for _, x := range on {
+			if x.Lost {
+				return fmt.Errorf("device %d cannot be run under other settings: %v", x.Device, x.Difference)
+			}
+		}
+		if line > 0 {
+			err = keepUnder(ctx, g, doc, on, line)
+		} else {
+			w := whatIf{g: g, doc: doc, on: on, options: o, bounds: within, runs: asked}
+			err = w.run(ctx)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -175,7 +197,7 @@ func (o *simulateOptions) changes() bool {
 	return o.capacity != "" || o.emptyCache != "" || len(o.without) > 0
 }
 
-// words say what is different in all runs.
+// words returns what is different in all runs.
 func (o *simulateOptions) words(b bounds) (words []string) {
 	if b.capacity > 0 {
 		words = append(words, "in "+units.Bytes(b.capacity))
@@ -190,6 +212,18 @@ func (o *simulateOptions) words(b bounds) (words []string) {
 		words = append(words, "without "+strings.Join(o.without, " and "))
 	}
 	return words
+}
+
+// keepUnder adds the policy to the document that keeps reserved memory under a line.
+func keepUnder(ctx context.Context, g *globals, doc *report.Simulation, on []*replay.Result, line int64) error {
+	bar := newCounter(g)
+	defer bar.clear()
+	found, err := replay.KeepUnder(ctx, on, line, func(n int) { bar.begin("trying policies", n) }, bar.next)
+	if err != nil {
+		return fmt.Errorf("--keep-under: %w", err)
+	}
+	doc.AddReclaim(found, on)
+	return nil
 }
 
 // A whatIf is the runs under other settings, side by side.
@@ -207,11 +241,6 @@ type whatIf struct {
 }
 
 func (w *whatIf) run(ctx context.Context) error {
-	for _, x := range w.on {
-		if x.Lost {
-			return fmt.Errorf("device %d cannot be run under other settings: %v", x.Device, x.Difference)
-		}
-	}
 	own := w.on[0].Own()
 	switch {
 	case w.options.search:
@@ -229,14 +258,14 @@ func (w *whatIf) run(ctx context.Context) error {
 	if err := w.simulate(ctx, bar.next); err != nil {
 		return err
 	}
-	order, told := w.order()
-	bar.begin("looking for the least capacity", told*len(w.on))
-	least, err := w.least(ctx, order[:told], bar.next)
+	order, shown := w.order()
+	bar.begin("looking for the least capacity", shown*len(w.on))
+	least, err := w.least(ctx, order[:shown], bar.next)
 	if err != nil {
 		return err
 	}
 	if w.options.search && !w.fits(0) && w.fits(order[0]) { // the file's own settings do not
-		replay.ByNeed(order[:told], func(run int) int64 { return most(least[run]) }, w.outcomes)
+		replay.ByNeed(order[:shown], func(run int) int64 { return most(least[run]) }, w.outcomes)
 	}
 	for _, j := range order {
 		of := make([]report.Run, len(w.on))
@@ -266,23 +295,23 @@ func (w *whatIf) simulate(ctx context.Context, done func()) error {
 	return nil
 }
 
-// order are the runs as they are told, of a search the best first, and of how many
-// the least capacity is told. That takes many runs: of a search, only the best few
+// order are the runs as they are listed, of a search the best first, and for how many
+// the least capacity is stated. That takes many runs: of a search, only the best few
 // if they fit.
-func (w *whatIf) order() (runs []int, told int) {
+func (w *whatIf) order() (runs []int, shown int) {
 	const few = 3
-	told = len(w.runs)
+	shown = len(w.runs)
 	if !w.options.search {
 		for j := range w.runs {
 			runs = append(runs, j)
 		}
-		return runs, told
+		return runs, shown
 	}
 	runs = replay.Rank(w.outcomes)
 	if w.fits(runs[0]) {
-		told = min(few, told)
+		shown = min(few, shown)
 	}
-	return runs, told
+	return runs, shown
 }
 
 // most is the largest of some sizes, of which none, nil or 0, is more than any.
@@ -361,7 +390,7 @@ func (w *whatIf) least(ctx context.Context, some []int, done func()) ([][]*int64
 	return out, nil
 }
 
-// change is what is asked for beside settings, for each device. It must be
+// change returns what is asked for beside settings, for each device. It must be
 // there on one of them.
 func (w *whatIf) change() ([]replay.Scenario, error) {
 	out := make([]replay.Scenario, len(w.on))

@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// errOnce is of what was read too far to begin again.
+// errOnce is the error for an input that was read too far to start over.
 var errOnce = errors.New("it can be read only once")
 
 // source opens a file to read it from the beginning; "-" is standard input. Of what

@@ -55,8 +55,8 @@ func TestPipes(t *testing.T) {
 	}
 }
 
-// TestNoWaiting reads folders of models in which pipes stand, to which nobody
-// writes, and files without an end.
+// TestNoWaiting reads folders of models that contain pipes without a
+// writer, and files without an end.
 func TestNoWaiting(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "config.json", smallConfig)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +39,7 @@ func (g *globals) readText(ctx context.Context, path string, cause error) (*dige
 	counted := &watched{ctx: ctx, r: unpacked, bar: &progress{g: g}}
 	in := bufio.NewReader(counted)
 	head, _ := in.Peek(1024)
-	if !isText(head) {
+	if !logs.IsText(head) {
 		return nil, cause
 	}
 	if head[0] == '[' && errors.Is(cause, snapshot.ErrNotSnapshot) {
@@ -51,7 +50,7 @@ func (g *globals) readText(ctx context.Context, path string, cause error) (*dige
 		return nil, ctx.Err()
 	}
 	if text.Empty() {
-		return nil, nothingSaid(path, &text, cause)
+		return nil, noFailureIn(path, &text, cause)
 	}
 	d := &digest.File{Name: path, Text: &text}
 	if err != nil {
@@ -61,12 +60,15 @@ func (g *globals) readText(ctx context.Context, path string, cause error) (*dige
 	return d, nil
 }
 
-// forDiagnose is the error where a command takes nothing but snapshots and a file
-// is none for some cause: of a text that diagnose takes it says that.
+// forDiagnose is the error where a command takes only snapshots and a file
+// is not one for some cause: it says so if diagnose takes the text.
 func (g *globals) forDiagnose(ctx context.Context, path string, cause error) error {
 	var missing *fs.PathError
 	if ctx.Err() != nil || errors.As(cause, &missing) {
 		return cause
+	}
+	if f, _ := g.profile(ctx, path); f != nil {
+		return g.notSnapshot(f)
 	}
 	d, err := g.readText(ctx, path, cause)
 	if err != nil {
@@ -86,10 +88,10 @@ func (g *globals) forDiagnose(ctx context.Context, path string, cause error) err
 	return fmt.Errorf("%s: %w: it is a text with %s; `strandline diagnose %s` explains it", name, snapshot.ErrNotSnapshot, holds, path)
 }
 
-// nothingSaid says what a text is that is no snapshot, for some cause, and holds
-// none of PyTorch's words. What is named as a snapshot, or is known to be something
-// else, is said to be that.
-func nothingSaid(path string, text *logs.Text, cause error) error {
+// noFailureIn describes a text that is not a snapshot, for some cause, and contains
+// no message of PyTorch's. A file named as a snapshot, or known to be something
+// else, is described as that.
+func noFailureIn(path string, text *logs.Text, cause error) error {
 	if path == "-" {
 		path = "standard input"
 	}
@@ -108,11 +110,6 @@ func nothingSaid(path string, text *logs.Text, cause error) error {
 	}
 	return fmt.Errorf("%s: %w: it is a text of %s in which nothing states that memory ran out, without a table of memory_summary(); "+
 		"`strandline plan --check` compares the start-up log of an engine with a plan; docs/out-of-memory.md lists the known messages", path, snapshot.ErrNotSnapshot, lines)
-}
-
-// isText reports whether a file is text, of one or two bytes per character.
-func isText(head []byte) bool {
-	return len(head) > 0 && (bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.IndexByte(head, 0) < 0)
 }
 
 // watched is a reader that shows its progress and ends with its context.

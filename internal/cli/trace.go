@@ -16,6 +16,7 @@ import (
 	"strandline/finding"
 	"strandline/host/recording"
 	"strandline/internal/trace"
+	judgehost "strandline/judge/host"
 )
 
 type traceOptions struct {
@@ -34,12 +35,13 @@ func newTrace(g *globals) *cobra.Command {
 	var o traceOptions
 	c := &cobra.Command{
 		Use:   "trace --pid N | trace -- CMD…",
-		Short: "Find the calls that map the memory by which a process grows",
-		Long: `Watch a running process and its children, and name the calls that made the memory
-by which they grow: mappings that are never unmapped, the heap, Python's arenas.
+		Short: "Find which calls map the memory that makes a process grow",
+		Long: `Watch a running process and its children, and name the calls behind
+the growth of their memory: mappings that are never unmapped, the heap, Python's arenas.
 It sees the system calls themselves, and so also what heap profilers cannot see.
 
-The process is neither stopped nor changed. BPF programs in the kernel watch it;
+With BPF and without --gpu the process is neither stopped nor changed. BPF programs
+in the kernel watch it;
 they are removed when strandline ends, however it ends. They need root, or CAP_BPF,
 CAP_PERFMON and CAP_SYS_PTRACE; without them a running process is only polled,
 which shows how it grows but not why. ` + "`strandline doctor`" + ` reports what this machine
@@ -49,15 +51,19 @@ A command after -- is started and watched from its first call on. Where BPF is
 not available it is traced by ptrace with a seccomp filter, which needs no
 privileges: each call that changes mappings then takes about 50 µs, programs cannot
 become another user, and the command ends when strandline does (with BPF it runs
-on). With --json its standard output goes to standard error.
+on). With --json, the command's standard output is redirected to standard error.
 
 With --gpu the memory taken from the GPU's driver is listed too, and by
 whom: PyTorch, NCCL, cuBLAS, or your own library. The kernel then puts
 breakpoints on the driver's functions in these processes, until strandline ends.
 What else the device holds is read from nvidia-smi, if available, or given by
---device-used; and what PyTorch has reserved by a snapshot that the process
-writes meanwhile (--snapshot, one for each process).`,
-		Example: "  sudo strandline trace --pid 4242\n  sudo strandline trace --pid 4242 --duration 1h --out server.trace && strandline diagnose server.trace",
+--device-used; what PyTorch has reserved is read from a snapshot that the process
+writes during the trace (--snapshot, one for each process).
+
+Exit status: 0 no leak; 1 a leak; 125 it cannot be decided yet; 4 the command itself
+failed, and nothing leaks; 2 usage; 3 a snapshot can be read only in part; 130
+interrupted.`,
+		Example: "  sudo strandline trace --pid 4242\n  sudo strandline trace --pid 4242 --duration 1h --out server.trace; strandline diagnose server.trace",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.command = args
@@ -167,13 +173,22 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 		return exit(exitInterrupted)
 	case problems(doc.Findings):
 		return exit(exitProblem)
+	}
+	if how := s.CommandFailed(); how != "" {
+		g.warn("%s failed by itself: %s", o.command[0], how)
+		return exit(exitCommand)
+	}
+	switch {
 	case !whole:
 		return exit(exitPartial)
+	case judgehost.Undecided(doc.Findings):
+		g.warn("it cannot be decided yet whether this is a leak; trace for longer")
+		return exit(exitCannotJudge)
 	}
 	return nil
 }
 
-// progressOf shows the figures so far, if a person looks: on a screen, else in a
+// progressOf shows the figures so far on a terminal: on a screen, else in a
 // line a minute at first.
 func (g *globals) progressOf(screen *screen) func(now func() *report.Trace) {
 	const every = time.Minute
@@ -208,7 +223,7 @@ func (g *globals) outputOfCommand() *os.File {
 	return os.Stdout
 }
 
-// filtered is the hidden command by which this program becomes another that is
+// filtered is the hidden command that replaces this program by another that is
 // traced.
 const filtered = "run-filtered"
 

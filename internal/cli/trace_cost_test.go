@@ -24,7 +24,7 @@ import (
 	"strandline/internal/live"
 )
 
-// repeats is a program that makes the calls that it is told to make, and says
+// repeats is a program that makes the calls that it is asked to make, and says
 // what each took of processor time, in ns. Its stack is shallow.
 const repeats = `
 #define _GNU_SOURCE
@@ -76,7 +76,7 @@ func startLoop(b *testing.B) *looped {
 	return l
 }
 
-// takes is how long a call takes, in ns.
+// takes returns how long a call takes, in ns.
 func (l *looped) takes(b *testing.B, what string, n int) float64 {
 	fmt.Fprintln(l.in, what, n)
 	line, err := l.out.ReadString('\n')
@@ -91,7 +91,7 @@ func (l *looped) takes(b *testing.B, what string, n int) float64 {
 }
 
 // A costly is a tracer whose cost is measured. Start returns nil where it is not
-// to be had; between is called now and then while the program rests.
+// available; between is called now and then while the program rests.
 type costly struct {
 	name    string
 	start   func(b *testing.B, l *looped) (stop func())
@@ -249,7 +249,7 @@ func startPerf(b *testing.B, l *looped) func() {
 
 // startOther starts a tracer where tracefs is mounted, for it alone if it is
 // not.
-func startOther(b *testing.B, on func(out []byte) bool, args ...string) (said string, stop func()) {
+func startOther(b *testing.B, on func(out []byte) bool, args ...string) (printed string, stop func()) {
 	if _, err := exec.LookPath(args[0]); err != nil {
 		return "", nil
 	}

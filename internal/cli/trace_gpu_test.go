@@ -89,12 +89,13 @@ func driverLeaks(doc recording.Document) bool {
 }
 
 // TestTraceOfTheDriver runs programs that load the driver while they are watched:
-// what they take and do not give back is told, with the stack, and nothing else.
+// what they take and do not return is reported, with the stack, and nothing else.
 func TestTraceOfTheDriver(t *testing.T) {
 	needBPF(t)
+	t.Parallel()
 	programs := gpuPrograms
 	if testing.Short() {
-		programs = programs[:2] // the others make no other use of goroutines, which short tests are for
+		programs = programs[:2] // the others use goroutines in the same ways, which short tests are for
 	}
 	for _, r := range programs {
 		t.Run(r.name, func(t *testing.T) {
@@ -102,7 +103,7 @@ func TestTraceOfTheDriver(t *testing.T) {
 			exe, driver := buildGPU(t, r.what, "1000000")
 			pid, _ := live.Start(t, exe, driver)
 			doc, code := traceGPU(t, pid, "--duration", "5s")
-			if r.grows && !driverLeaks(doc) { // busy with other things, the machine let it do little
+			if r.grows && !driverLeaks(doc) { // on a busy machine it got little time
 				doc, code = traceGPU(t, pid, "--duration", "20s")
 			}
 			if driverLeaks(doc) != r.grows || r.grows && code != exitProblem {
@@ -132,10 +133,11 @@ func TestTraceOfTheDriver(t *testing.T) {
 	}
 }
 
-// TestBurst tells what came and went, with its stack: also of what was gone before
-// anybody could look.
+// TestBurst reports what is soon freed, with its stack: also what was freed before
+// it could be read.
 func TestBurst(t *testing.T) {
 	needBPF(t)
+	t.Parallel()
 	for _, r := range []struct {
 		name, what string
 		peak       int64
@@ -161,8 +163,8 @@ func TestBurst(t *testing.T) {
 				t.Errorf("%s", text)
 			}
 			text, _, _ := run("diagnose", out)
-			if !strings.Contains(text, "came and went") || !strings.Contains(text, "32 MiB") {
-				t.Errorf("it is not told: %s", text)
+			if !strings.Contains(text, "soon freed") || !strings.Contains(text, "32 MiB") {
+				t.Errorf("it is not reported: %s", text)
 			}
 		})
 	}
@@ -189,6 +191,7 @@ serve()
 // TestTraceOfTheDriverInPython names the line that asks for the memory.
 func TestTraceOfTheDriverInPython(t *testing.T) {
 	needBPF(t)
+	t.Parallel()
 	python := live.Tool(t, "python3")
 	script := filepath.Join(t.TempDir(), "server.py")
 	if err := os.WriteFile(script, []byte(pythonGPU), 0o600); err != nil {
@@ -209,7 +212,7 @@ func TestTraceOfTheDriverInPython(t *testing.T) {
 	}
 }
 
-// fakeTool puts a tool in the place of nvidia-smi. It counts, of 80 GiB, 300 MiB
+// fakeTool puts a tool in place of nvidia-smi. It counts, of 80 GiB, 300 MiB
 // for a process, 2000 at every call but the first, and 1000 MiB for another.
 func fakeTool(t *testing.T, pid int) {
 	t.Helper()
@@ -248,7 +251,7 @@ func snapshotOf(t *testing.T, addresses ...uint64) string {
 	return path
 }
 
-// TestAccountOfTheDevice tells what the memory of a device is: by the calls, by
+// TestAccountOfTheDevice breaks down the memory of a device: by the calls, by
 // the driver's tool and by a snapshot, and the same again from the recording.
 func TestAccountOfTheDevice(t *testing.T) {
 	needBPF(t)
@@ -299,9 +302,9 @@ func TestAccountOfTheDevice(t *testing.T) {
 	if want := "GPU memory of device 0: 2.94 GiB used of 79.6 GiB"; !strings.Contains(text, want) || !strings.Contains(text, " 9 MiB  PyTorch: reserved, 3 MiB of it allocated; 6 MiB taken since the trace began\n") {
 		t.Errorf("no %q in %s", want, text)
 	}
-	text, said, _ := run("diagnose", out, snapshotOf(t, first))
+	text, stderr, _ := run("diagnose", out, snapshotOf(t, first))
 	if !strings.Contains(text, " 3 MiB  PyTorch: reserved, 1 MiB of it allocated; 3 MiB taken since the trace began\n") {
-		t.Errorf("with another snapshot: %s %s", said, text)
+		t.Errorf("with another snapshot: %s %s", stderr, text)
 	}
 }
 
@@ -316,14 +319,14 @@ func TestAccountByHand(t *testing.T) {
 	if d := doc.GPU.Devices; len(d) != 1 || len(d[0].Parts) != 2 || *d[0].Used != 400<<20 || d[0].Parts[1].Bytes != 385<<20 {
 		t.Errorf("%+v", d)
 	}
-	text, said, code := run("trace", "--gpu", "--pid", strconv.Itoa(pid), "--duration", "1s", "--snapshot", "none.pickle")
-	if code != exitPartial || !strings.Contains(said, "none.pickle: no such file or directory; the totals do not include it") || !strings.Contains(text, "nvidia-smi is not here: how much of the device is used is not known") {
-		t.Errorf("exit status %d: %s %s", code, said, text)
+	text, stderr, code := run("trace", "--gpu", "--pid", strconv.Itoa(pid), "--duration", "1s", "--snapshot", "none.pickle")
+	if code != exitPartial || !strings.Contains(stderr, "none.pickle: no such file or directory; the totals do not include it") || !strings.Contains(text, "nvidia-smi is not here: how much of the device is used is not known") {
+		t.Errorf("exit status %d: %s %s", code, stderr, text)
 	}
 	for _, c := range [][2]string{{"--device-used=80", "write the size with its unit"}, {"--device-used=", "--device-used"}, {"--snapshot=x", "need --gpu"}} {
 		args := []string{"trace", "--pid", strconv.Itoa(pid), c[0]}
-		if _, said, code := run(args...); code != exitUsage || !strings.Contains(said, c[1]) {
-			t.Errorf("%v: exit status %d: %s", args, code, said)
+		if _, stderr, code := run(args...); code != exitUsage || !strings.Contains(stderr, c[1]) {
+			t.Errorf("%v: exit status %d: %s", args, code, stderr)
 		}
 	}
 }
@@ -331,11 +334,12 @@ func TestAccountByHand(t *testing.T) {
 // TestTraceWithoutDriver says that there is none.
 func TestTraceWithoutDriver(t *testing.T) {
 	needBPF(t)
+	t.Parallel()
 	pid, _ := live.Start(t, "sh", "-c", "echo ready; sleep 60")
-	if said, _, code := run("trace", "--gpu", "--pid", strconv.Itoa(pid), "--duration", "1s"); code != 0 || !strings.Contains(said, "no process has loaded libcuda") {
-		t.Errorf("exit status %d: %s", code, said)
+	if stdout, _, code := run("trace", "--gpu", "--pid", strconv.Itoa(pid), "--duration", "1s"); code != 0 || !strings.Contains(stdout, "no process has loaded libcuda") {
+		t.Errorf("exit status %d: %s", code, stdout)
 	}
-	if _, said, code := run("trace", "--gpu", "--rung", "polling", "--pid", strconv.Itoa(pid)); code != exitUsage || !strings.Contains(said, "--gpu needs BPF") {
-		t.Errorf("exit status %d: %s", code, said)
+	if _, stderr, code := run("trace", "--gpu", "--rung", "polling", "--pid", strconv.Itoa(pid)); code != exitUsage || !strings.Contains(stderr, "--gpu needs BPF") {
+		t.Errorf("exit status %d: %s", code, stderr)
 	}
 }

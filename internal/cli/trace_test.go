@@ -98,7 +98,7 @@ func traceAll(t *testing.T, some []*reproducer, args func(exe string) []string) 
 	t.Helper()
 	out, exes := make([]*traced, len(some)), make([]string, len(some))
 	// All are built before the first is traced: a tracer that waits for what its
-	// thread made, as ptrace has it, could take a compiler's end for its own.
+	// thread made, as ptrace has it, could take the end of a compiler for that of its child.
 	for i, r := range some {
 		exes[i] = live.Build(t, strings.Replace(grower, "WHAT", r.what, 1), nil, "-fomit-frame-pointer", "-pthread")
 	}
@@ -127,9 +127,9 @@ func traceAll(t *testing.T, some []*reproducer, args func(exe string) []string) 
 	return out
 }
 
-// TestTraceTellsKinds traces each of the programs: what is wrong with it is told,
+// TestTraceFindsKinds traces each of the programs: what is wrong with it is found,
 // and nothing else.
-func TestTraceTellsKinds(t *testing.T) {
+func TestTraceFindsKinds(t *testing.T) {
 	needBPF(t)
 	var all []*reproducer
 	for i := range reproducers {
@@ -177,8 +177,8 @@ func TestTraceOfCommands(t *testing.T) {
 					t.Fatal(x.err)
 				}
 				syscall.Kill(x.doc.PID, syscall.SIGKILL)
-				if got := x.problems(); x.doc.Rung != rung || !slices.Equal(got, x.want) {
-					t.Errorf("%s: rung %s, problems %v, want %v; %s", x.name, x.doc.Rung, got, x.want, x.stdout)
+				if got := x.problems(); x.doc.Backend != rung || !slices.Equal(got, x.want) {
+					t.Errorf("%s: rung %s, problems %v, want %v; %s", x.name, x.doc.Backend, got, x.want, x.stdout)
 				}
 			}
 		})
@@ -189,6 +189,7 @@ func TestTraceOfCommands(t *testing.T) {
 // place.
 func TestTraceAfterWarmUp(t *testing.T) {
 	needBPF(t)
+	t.Parallel()
 	const grow = "__attribute__((noinline)) void grow"
 	source := strings.Replace(grower, grow, "__attribute__((noinline)) void leak(void) { memset(kept = malloc(150000), 1, 150000); }\n"+grow, 1)
 	exe := live.Build(t, strings.Replace(source, "WHAT", `if (i < 60) memset(kept = malloc(2 << 20), 1, 2 << 20); else leak();`, 1), nil)
@@ -209,14 +210,26 @@ func TestTraceAfterWarmUp(t *testing.T) {
 	}
 }
 
+// TestTraceOfCommandThatFails says so, with how it did.
+func TestTraceOfCommandThatFails(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string]string{"exit 3": "exit status 3", "kill -9 $$": "signal: killed"} {
+		_, stderr, code := run("trace", "--backend", "ptrace", "--", "sh", "-c", command)
+		if code != exitCommand || !strings.Contains(stderr, "sh failed by itself: "+want) {
+			t.Errorf("%q: status %d, %s", command, code, stderr)
+		}
+	}
+}
+
 // TestTraceOfOneThatEnds gives what was seen until then.
 func TestTraceOfOneThatEnds(t *testing.T) {
 	needBPF(t)
+	t.Parallel()
 	exe := live.Build(t, strings.Replace(grower, "WHAT", `map(151552); if (i == 800) exit(0);`, 1), nil)
 	pid, _ := live.Start(t, exe)
 	stdout, _, code := run("trace", "--pid", strconv.Itoa(pid), "--duration", "60s", "--json")
 	var doc recording.Document
-	if err := json.Unmarshal([]byte(stdout), &doc); err != nil || !doc.Ended || doc.RSSGrowth < 1<<20 || code > exitProblem {
+	if err := json.Unmarshal([]byte(stdout), &doc); err != nil || !doc.Ended || doc.RSSGrowth < 1<<20 || code > exitProblem && code != exitCannotJudge {
 		t.Errorf("status %d, %v: %s", code, err, stdout)
 	}
 }
@@ -224,13 +237,14 @@ func TestTraceOfOneThatEnds(t *testing.T) {
 // TestTraceInterrupted prints what it has, and its recording is whole.
 func TestTraceInterrupted(t *testing.T) {
 	needBPF(t)
+	t.Parallel()
 	exe := live.Build(t, strings.Replace(grower, "WHAT", `map(151552);`, 1), nil)
 	pid, _ := live.Start(t, exe)
 	file := filepath.Join(t.TempDir(), "run.trace")
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var stdout, stderr bytes.Buffer
-	go func() { // once a judgement is kept
+	go func() { // once a judgment is kept
 		for ctx.Err() == nil {
 			if text, _ := os.ReadFile(file); bytes.Contains(text, []byte(`"document"`)) {
 				cancel()
@@ -245,7 +259,7 @@ func TestTraceInterrupted(t *testing.T) {
 	if code != exitInterrupted || !strings.Contains(stdout.String(), " grew by ") {
 		t.Errorf("exit status %d: %s%s", code, stdout.String(), stderr.String())
 	}
-	if told, stderr, code := run("diagnose", file); code != exitProblem || stderr != "" || !strings.Contains(told, " grew by ") {
-		t.Errorf("exit status %d of the recording: %s%s", code, told, stderr)
+	if text, stderr, code := run("diagnose", file); code != exitProblem || stderr != "" || !strings.Contains(text, " grew by ") {
+		t.Errorf("exit status %d of the recording: %s%s", code, text, stderr)
 	}
 }

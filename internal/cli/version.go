@@ -9,20 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"strandline/face/api"
 	"strandline/face/report"
 	notices "strandline/internal/licenses"
 )
 
 // version is set by release builds (-ldflags "-X strandline/internal/cli.version=1.2.3").
 var version = "development"
-
-type versionReport struct {
-	Schema   string `json:"schema"`
-	Version  string `json:"version"`
-	Revision string `json:"revision,omitempty"`
-	Go       string `json:"go"`
-	Platform string `json:"platform"`
-}
 
 func newVersion(g *globals) *cobra.Command {
 	licenses := false
@@ -37,7 +30,7 @@ func newVersion(g *globals) *cobra.Command {
 				_, err := io.WriteString(g.env.Stdout, notices.Text)
 				return err
 			}
-			doc := versionReport{"strandline.version/1", version, "", runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+			doc := api.Version{Schema: api.VersionSchema, Version: version, Revision: "", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 			if info, ok := debug.ReadBuildInfo(); ok {
 				for _, s := range info.Settings {
 					if s.Key == "vcs.revision" {
@@ -54,6 +47,6 @@ func newVersion(g *globals) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().BoolVar(&licenses, "licenses", false, "print the licences of the third-party software in it")
+	c.Flags().BoolVar(&licenses, "licenses", false, "print the licenses of the third-party software in it")
 	return c
 }

@@ -20,10 +20,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"strandline/face/api"
 	"strandline/face/export"
 	"strandline/face/report"
 	"strandline/face/web"
 	"strandline/face/web/engine"
+	"strandline/profiles"
 	"strandline/torch/snapshot"
 	"strandline/units"
 )
@@ -37,11 +39,15 @@ func newView(g *globals) *cobra.Command {
 	var o viewOptions
 	c := &cobra.Command{
 		Use:   "view FILE|DIR…",
-		Short: "Look at snapshots, or the recording of a trace, in the browser",
+		Short: "Look at snapshots, or the recording of a trace or a watch, in the browser",
 		Long: `Open a page that shows what was live at each event, by line of code: what is never
 freed, what grows, what makes up the peak, and the allocator's segments.
 For a recording of ` + "`strandline trace --out`" + ` it shows how the memory of the process
-grew, and the stacks behind it; a recording is viewed by itself.
+grew, and the stacks behind it; a recording is viewed on its own. Profiles of JAX are
+drawn as one history, file by file.
+For a recording of ` + "`strandline watch --out`" + ` it shows what each process, container and
+device holds over time, with the verdicts drawn into the curves; while the watch still
+writes the recording, the page follows it.
 
 The page is served to this machine only, until the command is interrupted; its
 address, with a secret, is the first line of output. It opens at once, while
@@ -58,8 +64,10 @@ page states. --redact replaces your paths and names by pseudonyms.`,
   strandline view oom.pickle --listen 8080         on a remote machine
   strandline view oom.pickle --no-open
   strandline view oom.pickle --html oom.html
-  strandline view server.trace                     a recording of a trace`,
-		Args: files(1, true, "snapshots, directories of them, or the recording of a trace"),
+  strandline view server.trace                     a recording of a trace
+  strandline view node.strandline                  a recording of a watch
+  strandline view memory-*.prof                    a series of JAX's profiles`,
+		Args: files(1, true, "snapshots, directories of them, or the recording of a trace or a watch"),
 		RunE: func(c *cobra.Command, args []string) error { return runView(c, g, o, args) },
 	}
 	c.Flags().BoolVar(&o.serve.noOpen, "no-open", false, "do not open the browser")
@@ -81,16 +89,25 @@ func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 	case o.html == "-" && g.json:
 		return errors.New("--json and --html - both write to standard output; choose one")
 	}
+	switch path, err := g.watchAmong(args); {
+	case err != nil:
+		return err
+	case path != "":
+		return g.viewWatch(ctx, o, path)
+	}
 	switch run, path, others, err := g.recording(ctx, args); {
 	case err != nil:
 		return err
 	case run != nil && len(others) > 0:
-		return fmt.Errorf("%s is the recording of a trace, which is viewed by itself", path)
+		return fmt.Errorf("%s is the recording of a trace, which is viewed on its own", path)
 	case run != nil:
 		return g.viewRecording(ctx, o, path, run)
 	}
 	v := viewed{g: g, redact: what}
-	sources, err := v.sources(ctx, args)
+	sources, err := v.series(ctx, args)
+	if err == nil && sources == nil {
+		sources, err = v.sources(ctx, args)
+	}
 	if err != nil {
 		return err
 	}
@@ -101,8 +118,8 @@ func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 	loaded := make(chan error, 1)
 	load := func() {
 		err := e.Load(ctx)
-		debug.FreeOSMemory() // what reading left behind
-		v.tell()
+		debug.FreeOSMemory() // garbage of reading
+		v.reportSkipped()
 		if err != nil {
 			stop()
 		}
@@ -124,8 +141,8 @@ type serveOptions struct {
 	listen string
 }
 
-// A page is what to serve: who answers it, the file with which it begins, what
-// its address says behind #, and what goes on behind it, if anything.
+// A page is what to serve: its Asker, the file with which it begins, what
+// its address has after #, and what runs in the background, if anything.
 type page struct {
 	asker        web.Asker
 	index, state string
@@ -164,7 +181,7 @@ type viewed struct {
 	others  []string // that are of other kinds
 }
 
-// end is how viewing ends, by the error of loading so many files.
+// end returns how viewing ends, by the error of loading so many files.
 func (v *viewed) end(err error, args []string, files int) error {
 	switch {
 	case errors.Is(err, engine.ErrNothing):
@@ -175,22 +192,11 @@ func (v *viewed) end(err error, args []string, files int) error {
 	return err
 }
 
-// viewReport is what --html says of the file that it wrote.
-type viewReport struct {
-	Schema string `json:"schema"`
-	File   string `json:"file"`
-	Bytes  int64  `json:"bytes"`
-}
-
-func (d viewReport) text(w io.Writer, _ report.Style) {
-	fmt.Fprintf(w, "wrote %s: %s\n", report.Line(d.File), units.Bytes(d.Bytes))
-}
-
 // save writes the page as a file.
 func (v *viewed) save(ctx context.Context, sources []engine.Source, args []string, path string) error {
 	e := engine.New(sources)
 	err := e.Load(ctx)
-	v.tell()
+	v.reportSkipped()
 	if err != nil {
 		return v.end(err, args, len(sources))
 	}
@@ -200,14 +206,50 @@ func (v *viewed) save(ctx context.Context, sources []engine.Source, args []strin
 	return v.end(nil, args, len(sources))
 }
 
-// savePage writes a page as a file, and says so.
+// savePage writes a page as a file, and reports that.
 func (g *globals) savePage(ctx context.Context, path string, write func(io.Writer) error) error {
 	n, err := g.create(ctx, path, write)
 	if err != nil || path == "-" {
 		return err
 	}
-	doc := viewReport{"strandline.view/1", path, n}
-	return g.print(doc, doc.text)
+	doc := api.View{Schema: api.ViewSchema, File: path, Bytes: n}
+	return g.print(doc, func(w io.Writer, _ report.Style) {
+		fmt.Fprintf(w, "wrote %s: %s\n", report.Line(doc.File), units.Bytes(doc.Bytes))
+	})
+}
+
+// series are the histories of JAX's profiles, if the arguments are such, else nil.
+func (v *viewed) series(ctx context.Context, args []string) (out []engine.Source, err error) {
+	files, others, err := v.g.profiles(ctx, args)
+	if err != nil || len(files) == 0 || slices.ContainsFunc(files, func(f *profiles.File) bool { return f.Format != "jax" }) {
+		return nil, nil // reading them as snapshots says what they are
+	}
+	for _, path := range others {
+		v.g.warn("skipped %s: a different kind than the files beside it", path)
+	}
+	all, err := seriesOf(files, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range all {
+		list := s.Files
+		name := v.called(list[len(list)-1].Name, args)
+		if len(list) > 1 {
+			name = fmt.Sprintf("%s and %s before it", name, units.Plural(int64(len(list)-1), "file"))
+			v.g.warn("%s is drawn as one history, a file a second, in the order of %s; `strandline diagnose` judges it and gives the advice for JAX", name, s.By)
+		}
+		for _, f := range list {
+			v.partial = v.g.profilePartial(f) || v.partial
+		}
+		out = append(out, engine.Source{Path: name, Named: true, Read: func(func(int64) error) (*snapshot.Snapshot, error) {
+			drawn, err := export.Series(list)
+			if err == nil && v.redact != 0 {
+				drawn = export.Redact(drawn, v.redact)
+			}
+			return drawn, err
+		}})
+	}
+	return out, nil
 }
 
 // sources are the files that arguments name, directories replaced by what is
@@ -217,13 +259,16 @@ func (v *viewed) sources(ctx context.Context, args []string) (out []engine.Sourc
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(paths, func(a, b string) int { // what is probably none is read last
+	slices.SortStableFunc(paths, func(a, b string) int { // what is probably not a snapshot is read last
 		return cmp.Compare(rank(a, named), rank(b, named))
 	})
 	for _, p := range paths {
 		size := sizeOf(p)
 		out = append(out, engine.Source{Path: v.called(p, paths), Size: size, Named: named[p] && v.redact == 0, Read: func(progress func(int64) error) (*snapshot.Snapshot, error) {
 			s, err := v.g.read(p, size, progress)
+			if ctx.Err() != nil { // what was read until then is no longer needed
+				return nil, ctx.Err()
+			}
 			if err != nil && named[p] {
 				err = v.g.forDiagnose(ctx, p, err)
 			}
@@ -231,11 +276,11 @@ func (v *viewed) sources(ctx context.Context, args []string) (out []engine.Sourc
 			case err == nil:
 				v.partial = v.g.partial(s) || v.partial
 			case !named[p] && v.g.isRecording(p):
-				v.g.warn("skipped %s: the recording of a trace is viewed by itself", p)
+				v.g.warn("skipped %s: the recording of a trace is viewed on its own", p)
 			case !named[p] && errors.Is(err, snapshot.ErrNotSnapshot) && !likeSnapshot(p):
 				v.others = append(v.others, p)
 			case (len(paths) > 1 || v.redact != 0) && !errors.Is(err, context.Canceled):
-				v.g.warn("skipped %s", said(err))
+				v.g.warn("skipped %s", describe(err))
 			}
 			switch {
 			case v.redact == 0:
@@ -252,8 +297,8 @@ func (v *viewed) sources(ctx context.Context, args []string) (out []engine.Sourc
 	return out, nil
 }
 
-// called is how the page calls a file. Where it is to be redacted, the folder of
-// all files is nobody's business.
+// called returns the page's name for a file. Where it is redacted, the folder of
+// all files is left out.
 func (v *viewed) called(path string, all []string) string {
 	if v.redact == 0 {
 		return path
@@ -270,7 +315,7 @@ func (v *viewed) called(path string, all []string) string {
 	return filepath.Base(path)
 }
 
-// rank is when to read a file.
+// rank returns when to read a file.
 func rank(path string, named map[string]bool) int {
 	if named[path] || likeSnapshot(path) {
 		return 0
@@ -278,9 +323,9 @@ func rank(path string, named map[string]bool) int {
 	return 1
 }
 
-// tell says which files were skipped because nothing about them looks like a
+// reportSkipped reports which files were skipped because nothing about them looks like a
 // snapshot.
-func (v *viewed) tell() {
+func (v *viewed) reportSkipped() {
 	if len(v.others) > 0 {
 		v.g.warn("skipped %s", otherFiles(v.others))
 	}

@@ -77,7 +77,7 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// get PATH STATUS TEXT asks for a path, and wants a status and a text in the
+// get PATH STATUS TEXT asks for a path, and checks the status and a text in the
 // answer. It asks again as long as files are being read.
 func get(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
@@ -103,7 +103,7 @@ func get(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // interrupt STATUS [hangup] ends the server as a user does, by Ctrl-C or by closing
-// the terminal, and wants an exit status.
+// the terminal, and checks the exit status.
 func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: interrupt STATUS [hangup]")
@@ -114,7 +114,9 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 		end = syscall.SIGHUP
 	}
 	ts.Check(s.command.Process.Signal(end))
+	stuck := time.AfterFunc(time.Minute, func() { s.command.Process.Signal(syscall.SIGQUIT) }) // it prints where it waits
 	s.command.Wait()
+	stuck.Stop()
 	if got := strconv.Itoa(s.command.ProcessState.ExitCode()); got != args[0] {
 		ts.Fatalf("exit status is %s, want %s", got, args[0])
 	}
@@ -127,8 +129,8 @@ func TestBrowse(t *testing.T) {
 		t.Skip(errors.ErrUnsupported, "the browser is opened by another command")
 	}
 	dir := t.TempDir()
-	told := filepath.Join(dir, "told")
-	script := "#!/bin/sh\nstat -c %a \"$1\" > " + told + ".tmp; echo \"$1\" >> " + told + ".tmp; cat \"$1\" >> " + told + ".tmp; mv " + told + ".tmp " + told + "\n"
+	seen := filepath.Join(dir, "seen")
+	script := "#!/bin/sh\nstat -c %a \"$1\" > " + seen + ".tmp; echo \"$1\" >> " + seen + ".tmp; cat \"$1\" >> " + seen + ".tmp; mv " + seen + ".tmp " + seen + "\n"
 	if err := os.WriteFile(filepath.Join(dir, "xdg-open"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +140,7 @@ func TestBrowse(t *testing.T) {
 	var text []byte
 	for len(text) == 0 && t.Context().Err() == nil {
 		time.Sleep(time.Millisecond)
-		text, _ = os.ReadFile(told)
+		text, _ = os.ReadFile(seen)
 	}
 	mode, rest, _ := strings.Cut(string(text), "\n")
 	path, page, _ := strings.Cut(rest, "\n")
@@ -212,14 +214,14 @@ func TestViewRedactsDamaged(t *testing.T) {
 		if err != nil {
 			t.Fatal(code, stderr, err)
 		}
-		told := unpacked(t, page)
-		if strings.Contains(told, "acme") || strings.HasPrefix(name, "cut") && !strings.Contains(told, "reading ended at") {
+		content := unpacked(t, page)
+		if strings.Contains(content, "acme") || strings.HasPrefix(name, "cut") && !strings.Contains(content, "reading ended at") {
 			t.Errorf("%s: the page quotes the file, or does not say that it is damaged: %s", name, stderr)
 		}
 	}
 }
 
-// unpacked is what the parts of a saved page hold.
+// unpacked returns what the parts of a saved page hold.
 func unpacked(t *testing.T, page []byte) string {
 	t.Helper()
 	var out strings.Builder
@@ -232,19 +234,19 @@ func unpacked(t *testing.T, page []byte) string {
 	return out.String()
 }
 
-// TestRecordingPageTellsWhatDiagnoseTells holds the page of a recording against
-// the document of diagnose, and against the judgement that the recording holds.
-func TestRecordingPageTellsWhatDiagnoseTells(t *testing.T) {
+// TestRecordingPageAgreesWithDiagnose compares the page of a recording with
+// the document of diagnose, and with the judgment that the recording holds.
+func TestRecordingPageAgreesWithDiagnose(t *testing.T) {
 	const file = "../../examples/munmap-leak/server.trace"
 	stdout, stderr, code := run("diagnose", file, "--json")
 	if code != exitProblem {
 		t.Fatal(code, stderr)
 	}
-	type told struct {
+	type answer struct {
 		Verdict  string           `json:"verdict"`
 		Findings []map[string]any `json:"findings"`
 	}
-	var diagnosed, page told
+	var diagnosed, page answer
 	if err := json.Unmarshal([]byte(stdout), &diagnosed); err != nil {
 		t.Fatal(err)
 	}
@@ -261,6 +263,6 @@ func TestRecordingPageTellsWhatDiagnoseTells(t *testing.T) {
 		delete(f, "stacks")
 	}
 	if !reflect.DeepEqual(page, diagnosed) || len(page.Findings) != 1 {
-		t.Errorf("the page tells %v\ndiagnose tells %v", page, diagnosed)
+		t.Errorf("the page shows %v\ndiagnose shows %v", page, diagnosed)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// terminalSize is how large the terminal is that f is; 0 and 0 if it is none.
+// terminalSize returns the size of the terminal f; 0 and 0 if f is not a terminal.
 func terminalSize(f *os.File) (columns, rows int) {
 	var size struct{ rows, columns, x, y uint16 }
 	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&size))); errno != 0 {

@@ -35,6 +35,7 @@ func All() []Program {
 		{Name: "allocator-retention"},
 		{Name: "thp"},
 		{Name: "mremap"},
+		{Name: "regrown"},
 		{Name: "pinned"},
 		{Name: "shm"},
 		{Name: "memfd"},
@@ -62,8 +63,8 @@ func (p Program) Start(t testing.TB) (pid int) {
 	write(t, filepath.Join(header, "pace.h"), read(t, "pace.h"))
 	args := []string{live.Build(t, read(t, p.Name+".c"), nil, "-I"+header, "-fno-optimize-sibling-calls", "-lpthread")}
 	switch p.Name {
-	case "allocator-retention":
-		args = append([]string{"env", "LD_PRELOAD=" + jemalloc(t), "MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1"}, args...)
+	case "allocator-retention": // which maps what it needs, and not ever larger pieces ahead
+		args = append([]string{"env", "LD_PRELOAD=" + jemalloc(t), "MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1,retain:false"}, args...)
 	case "thp":
 		if setting, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled"); err != nil || strings.Contains(string(setting), "[never]") {
 			t.Skip("the system gives no huge pages")
@@ -105,8 +106,8 @@ func Reclaimed() (bytes int64) {
 	return bytes
 }
 
-// apart puts a process into a control group of its own, below the one that it is
-// in, so that what others do is not taken for its doing. Where that is not
+// apart puts a process into a new control group, below the one that it is
+// in, so that what others do is not attributed to it. Where that is not
 // allowed it stays.
 func apart(t testing.TB, pid int) {
 	t.Helper()
@@ -135,7 +136,7 @@ func apart(t testing.TB, pid int) {
 	})
 }
 
-// jemalloc is where a system keeps it.
+// jemalloc returns where a system keeps it.
 func jemalloc(t testing.TB) string {
 	t.Helper()
 	for _, pattern := range []string{"/usr/lib/*/libjemalloc.so.2", "/usr/lib*/libjemalloc.so.2"} {

@@ -5,7 +5,7 @@ package licenses
 
 import _ "embed" // THIRD_PARTY
 
-// Text is the name, the version and the licence of each module of others, of which
+// Text is the name, the version and the license of each module of others, of which
 // the program, its page or the static site have parts. The package's test writes
 // it (-update) and checks that it names what go.mod and ui/package-lock.json do.
 //

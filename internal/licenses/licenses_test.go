@@ -21,7 +21,7 @@ const rule = "==================================================================
 // headings are the lines of the text that name a module.
 var headings = regexp.MustCompile(`(?m)^` + rule + `\n(\S+ \S+)\n` + rule + `$`)
 
-// TestThirdParty wants a notice of each module in go.mod, and of each package of the
+// TestThirdParty checks for a notice of each module in go.mod, and of each package of the
 // page that is not for development alone.
 func TestThirdParty(t *testing.T) {
 	want := append(goModules(t), pagePackages(t)...)
@@ -40,7 +40,7 @@ func TestThirdParty(t *testing.T) {
 			rest = rest[:next[0]]
 		}
 		if len(strings.TrimSpace(rest)) < 200 {
-			t.Errorf("%s has no licence", text[m[2]:m[3]])
+			t.Errorf("%s has no license", text[m[2]:m[3]])
 		}
 	}
 	for _, module := range want {
@@ -99,7 +99,7 @@ func pagePackages(t *testing.T) (out []string) {
 func write(t *testing.T, modules []string) {
 	t.Helper()
 	var out strings.Builder
-	out.WriteString("Strandline is built from the work of others, under the licences below.\n\n")
+	out.WriteString("Strandline is built from the work of others, under the licenses below.\n\n")
 	notice := func(name, dir string) {
 		fmt.Fprintf(&out, "%s\n%s\n%s\n\n", rule, name, rule)
 		for _, file := range notices(t, dir) {
@@ -134,7 +134,7 @@ func write(t *testing.T, modules []string) {
 	}
 }
 
-// notices are the files of a folder that state a licence.
+// notices are the files of a folder that state a license.
 func notices(t *testing.T, dir string) (out []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -6,7 +6,7 @@ import (
 )
 
 // libcuda is a driver for tests: it has the functions by which memory is taken
-// and given back, and hands out addresses of a device that is not there.
+// and returned, and hands out addresses of a device that is not there.
 const libcuda = `
 #include <stddef.h>
 #include <stdint.h>

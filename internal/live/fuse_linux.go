@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A FileSystem holds one file, `file`, until it does not answer any more.
+// A FileSystem holds one file, `file`, until it no longer answers.
 type FileSystem struct {
 	Dir    string
 	silent atomic.Bool
@@ -35,10 +35,10 @@ func Mount(t testing.TB, data []byte) *FileSystem {
 	return fs
 }
 
-// Close takes it away: who waits for it gets an error. A process that does cannot
-// even be killed before.
+// Close unmounts it: processes that wait for it get an error. Until then they cannot
+// even be killed.
 func (fs *FileSystem) Close() {
-	const now, later = 1, 2 // who has it open keeps it
+	const now, later = 1, 2 // processes that have it open keep it
 	syscall.Unmount(fs.Dir, now|later)
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // Build compiles a program in C, and before it the libraries that it is linked
-// with. It skips the test where there is no compiler.
+// with. It skips the test if no compiler is available.
 func Build(t testing.TB, source string, libraries map[string]string, flags ...string) (exe string) {
 	t.Helper()
 	compiler := "gcc"

@@ -10,10 +10,22 @@ import (
 	"testing"
 )
 
+// What tests need beside programs. test.sh puts each of them into STRANDLINE_REQUIRE
+// where the machine has it for certain.
+var needs = []string{"BPF", "ptrace", "reading the memory of another process"}
+
 // Need skips a test where what it needs is not available on this machine or to
 // this user, and fails it for any other error. What STRANDLINE_REQUIRE names, a list
 // with commas, is known to be available: the test fails where it is missing.
 func Need(t testing.TB, what string, err error) {
+	t.Helper()
+	if !slices.Contains(needs, what) {
+		t.Fatalf("%q is not on the list of what tests need", what)
+	}
+	need(t, what, err)
+}
+
+func need(t testing.TB, what string, err error) {
 	t.Helper()
 	switch {
 	case err == nil:
@@ -31,7 +43,7 @@ func Need(t testing.TB, what string, err error) {
 func Tool(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
-	Need(t, name, err)
+	need(t, name, err)
 	return path
 }
 

@@ -1,6 +1,7 @@
 // Package packed reads files that may be compressed (gzip, zstd), within bounds
 // of memory. It looks at the first bytes, not at the name, and does not read
-// archives. What it returns may still unpack to any size: the reader must stop.
+// archives. What it returns may still unpack to any size: the reader must stop. Of files
+// that a crash may have cut off it reads the lines that are whole.
 package packed
 
 import (
@@ -33,7 +34,7 @@ func Open(in *bufio.Reader, size int64) (r io.ReadCloser, compression string, er
 // IsZstd reports whether a file that begins with head is compressed with zstd.
 func IsZstd(head []byte) bool { return bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}) }
 
-// window is how large a window of zstd is believed, in bytes: a frame declares
+// window is the largest window of zstd that is accepted, in bytes: a frame declares
 // it, and it is taken in memory at once. The usual levels ask for 8 MiB at most,
 // --ultra --long=27 for 128.
 func window(size int64) uint64 {
@@ -42,4 +43,16 @@ func window(size int64) uint64 {
 		return most
 	}
 	return uint64(min(max(ratio*size, usual), most))
+}
+
+// WholeLines is a [bufio.SplitFunc] for lines without their ends. A remainder without a
+// line end is what was not written: the error is [io.ErrUnexpectedEOF].
+func WholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
+	if i := bytes.IndexByte(data, '\n'); i >= 0 {
+		return i + 1, data[:i], nil
+	}
+	if atEOF && len(data) > 0 {
+		return 0, nil, io.ErrUnexpectedEOF
+	}
+	return 0, nil, nil
 }

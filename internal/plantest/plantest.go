@@ -8,7 +8,7 @@ import (
 	"strandline/plan/model"
 )
 
-// Model is a model of the catalogue; quant "" keeps the format of its files.
+// Model is a model of the catalog; quant "" keeps the format of its files.
 func Model(t testing.TB, name, quant string) *model.Model {
 	t.Helper()
 	m, err := model.Find(name, quant)

@@ -142,7 +142,7 @@ func (g *generator) segments() {
 	}
 }
 
-// block adds a slot to its segment; free neighbours are one block.
+// block adds a slot to its segment; free neighbors are one block.
 func (g *generator) block(seg *snapshot.Segment, i int) {
 	b := snapshot.Block{Addr: address(i), Size: blockSize, Requested: g.slots[i].requested, Stack: stack.Empty}
 	if g.slots[i].live {

@@ -12,30 +12,31 @@ import (
 	"strandline/host/nvsmi"
 	"strandline/host/recording"
 	judgehost "strandline/judge/host"
+	"strandline/torch/compare"
 	"strandline/torch/snapshot"
 )
 
-// A gpuWatch is what a trace knows of the GPU.
+// A gpuWatch holds what a trace knows about the GPU.
 type gpuWatch struct {
 	driver    *gpudriver.Driver
 	trace     *ledger.Trace
-	used      int64          // as --device-used gives it; 0 if it does not
+	used      int64          // as given by --device-used; 0 if it is not
 	before    *nvsmi.Reading // when the trace began
-	why       error          // the driver's count is not known
+	why       error          // the reason why the driver's count is not known
 	taken     *gpudriver.Sums
-	held      *recording.GPUState // the latest by the calls alone
-	counted   *recording.GPUState // the latest by the driver's count, too
+	held      *recording.GPUState // the latest, by the calls alone
+	counted   *recording.GPUState // the latest, by the driver's count too
 	asked     chan countOrWhy
 	next      time.Time // when to ask again
 	snapshots []*snapshot.Snapshot
 }
 
-// patience is how long the driver's tool may take; it is slow where no process
-// keeps the driver awake.
+// patience is how long the driver's tool may take; it is slow if no process keeps the
+// driver awake.
 const patience = 10 * time.Second
 
-// watchGPU begins to watch the GPU's driver, and asks what is used by then. What
-// is taken meanwhile stands in both, and so nothing seems to come unseen.
+// watchGPU begins to watch the GPU's driver, and asks how much is in use by then. What is
+// taken meanwhile is counted by both, so nothing appears to be missed.
 func watchGPU(ctx context.Context, t *ledger.Trace, source event.Source, backend string, used int64) (*gpuWatch, error) {
 	driver, ok := source.(gpudriver.Source)
 	if !ok {
@@ -54,21 +55,21 @@ func watchGPU(ctx context.Context, t *ledger.Trace, source event.Source, backend
 	return w, nil
 }
 
-// holds is what the processes hold by the calls alone.
+// holds returns what the processes hold according to the calls alone.
 func (w *gpuWatch) holds() *recording.GPUState {
 	s := w.driver.State()
 	s.Dropped = w.trace.Last.Lost > 0
 	return s
 }
 
-// sum sums up what was taken until now.
+// sum sums up what has been taken so far.
 func (w *gpuWatch) sum(at time.Duration) {
 	w.taken, w.held = w.driver.Sums(), w.holds()
 	w.held.At = at.Round(time.Millisecond).Seconds()
 }
 
-// A countOrWhy is a state with the driver's count of the same moment, or why there
-// is none.
+// A countOrWhy is a state with the driver's count from the same moment, or the reason why
+// the count is missing.
 type countOrWhy struct {
 	state *recording.GPUState
 	why   error
@@ -86,7 +87,7 @@ func (w *gpuWatch) count(ctx context.Context, s recording.GPUState) (a countOrWh
 	return a
 }
 
-// learn takes in what was asked for; held is what the processes hold by now.
+// learn adds an answer from the driver; held is what the processes hold by now.
 func (w *gpuWatch) learn(a countOrWhy, held int64) {
 	if w.why = a.why; a.state != nil {
 		a.state.Meanwhile = max(held-a.state.Held(), 0)
@@ -94,8 +95,8 @@ func (w *gpuWatch) learn(a countOrWhy, held int64) {
 	}
 }
 
-// ask has the driver asked now and then, beside the trace: of a process that
-// ended it counts nothing any more.
+// ask asks the driver now and then while the trace runs, as it no longer counts a process
+// that has ended.
 func (w *gpuWatch) ask(ctx context.Context, since time.Duration) {
 	select {
 	case a := <-w.asked:
@@ -116,8 +117,8 @@ func (w *gpuWatch) ask(ctx context.Context, since time.Duration) {
 	}
 }
 
-// finish asks for the last time, if there is still what to ask about: also after
-// an interrupt.
+// finish asks for the last time, even after an interrupt, if anything is left to ask
+// about.
 func (w *gpuWatch) finish(ctx context.Context) error {
 	if !w.trace.Alive() {
 		return nil
@@ -138,13 +139,13 @@ func (w *gpuWatch) finish(ctx context.Context) error {
 // begin notes that the trace begins now.
 func (w *gpuWatch) begin() { w.driver.Began = event.Now() }
 
-// state is the latest that is known.
+// state is the latest known state.
 func (w *gpuWatch) state() *recording.GPUState {
 	if w.counted != nil {
 		return w.counted
 	}
 	s := *w.held
-	s.Before, s.NotCounted = w.before, "nvidia-smi was not asked while the processes ran"
+	s.Before, s.NotCounted = w.before, "nvidia-smi was not queried while the processes ran"
 	if w.why != nil {
 		s.NotCounted = w.why.Error()
 	}
@@ -152,8 +153,9 @@ func (w *gpuWatch) state() *recording.GPUState {
 }
 
 // document puts what is known of the GPU into the document of a trace.
-func (w *gpuWatch) document(doc *recording.Document) {
+func (w *gpuWatch) document(doc *recording.Document, processes []ledger.Process) {
+	report.AddHolders(doc, w.taken)
 	doc.GPU = report.NewGPU(w.taken)
-	judgehost.Account(doc, w.state(), w.snapshots)
-	doc.Findings = append(judgehost.Driver(w.taken), doc.Findings...)
+	judgehost.Account(doc, w.state(), w.snapshots, compare.PIDOf)
+	doc.Findings = append(judgehost.Driver(w.taken, processes), doc.Findings...)
 }

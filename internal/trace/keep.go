@@ -7,8 +7,8 @@ import (
 	"strandline/host/recording"
 )
 
-// keep writes how things stand to the recording, and a judgement at first every
-// five seconds and then ever more seldom.
+// keep writes the current state to the recording, and a judgment too: every five seconds
+// at first, then less and less often.
 func (w *Session) keep() {
 	if w.options.Out == nil {
 		return
@@ -27,11 +27,11 @@ func (w *Session) keep() {
 		return
 	}
 	w.judged = time.Now()
-	w.keepJudgement(doc)
+	w.keepJudgment(doc)
 }
 
-// keepJudgement writes a judgement to the recording, if there is one.
-func (w *Session) keepJudgement(doc *report.Trace) {
+// keepJudgment writes a judgment to the recording, if there is one.
+func (w *Session) keepJudgment(doc *report.Trace) {
 	w.record(func(to *recording.Writer) error {
 		if w.gpu != nil {
 			if err := to.GPU(w.gpu.state()); err != nil {
@@ -42,13 +42,13 @@ func (w *Session) keepJudgement(doc *report.Trace) {
 	})
 }
 
-// record writes to the recording. Where that fails, as on a full disk, the trace
-// goes on without it.
+// record writes to the recording. If that fails, for example because the disk is full,
+// the trace continues without it.
 func (w *Session) record(write func(to *recording.Writer) error) {
 	if w.options.Out == nil || w.lost != nil {
 		return
 	}
 	if w.lost = write(w.options.Out); w.lost != nil {
-		w.options.Warn("the recording ends here, the trace goes on: %v", w.lost)
+		w.options.Warn("the recording ends here, but the trace continues: %v", w.lost)
 	}
 }

@@ -8,21 +8,23 @@ import (
 	"syscall"
 )
 
-// A launched command stands before its first instruction until begin.
+// A launched command waits before its first instruction until begin.
 type launched struct {
 	pid   int
 	begin func()
+	ended <-chan struct{}         // closed when the command has ended
+	state func() *os.ProcessState // how it ended, once it has
 }
 
-// launch starts a command and stops it there, as a debugger does, which lets go
-// of it when begin is called.
+// launch starts a command and stops it before its first instruction, as a debugger does.
+// It detaches when begin is called.
 func launch(command []string, stdout *os.File) (*launched, error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
-	started, begin := make(chan error), make(chan struct{})
+	started, begin, ended := make(chan error), make(chan struct{}), make(chan struct{})
 	go func() {
-		runtime.LockOSThread() // ptrace is of one thread
+		runtime.LockOSThread() // ptrace belongs to one thread
 		defer runtime.UnlockOSThread()
 		if err := cmd.Start(); err != nil {
 			started <- err
@@ -37,9 +39,10 @@ func launch(command []string, stdout *os.File) (*launched, error) {
 		<-begin
 		syscall.PtraceDetach(cmd.Process.Pid)
 		cmd.Wait()
+		close(ended)
 	}()
 	if err := <-started; err != nil {
 		return nil, err
 	}
-	return &launched{cmd.Process.Pid, func() { close(begin) }}, nil
+	return &launched{cmd.Process.Pid, func() { close(begin) }, ended, func() *os.ProcessState { return cmd.ProcessState }}, nil
 }

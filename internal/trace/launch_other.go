@@ -11,6 +11,8 @@ import (
 type launched struct {
 	pid   int
 	begin func()
+	ended <-chan struct{}
+	state func() *os.ProcessState
 }
 
 // launch fails with [errors.ErrUnsupported].

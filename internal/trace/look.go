@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// maxLooks at the process from outside are kept; they are firstLooks apart at
-	// most, until there are more.
+	// maxLooks is how many looks at the process from outside are kept; until there are
+	// more, they are at most firstLooks apart.
 	maxLooks   = 6
 	firstLooks = 10 * time.Second
 )
 
-// running reports whether the process still runs: its number can be given to
-// another.
+// running reports whether the process is still running: after it ends, its number can be
+// given to another process.
 func (w *Session) running() bool { return !w.trace.Processes[uint32(w.trace.Root)].Ended }
 
-// learn looks for libraries that hook memory functions. It is done first and
-// last: the process can end, and can load more.
+// learn looks for libraries that hook memory functions. It runs first and last, as the
+// process can end, and can load more libraries.
 func (w *Session) learn() {
 	if !w.running() {
 		return
@@ -33,8 +33,8 @@ func (w *Session) learn() {
 	}
 }
 
-// knownLibraries are those in a process that hook memory functions; none of one
-// that cannot be read any more.
+// knownLibraries returns the libraries in a process that hook memory functions; none if
+// the process can no longer be read.
 func knownLibraries(p procfs.Process) []hooks.Library {
 	files := image.NewFiles()
 	defer files.Close()
@@ -55,9 +55,33 @@ func knownLibraries(p procfs.Process) []hooks.Library {
 	return found.Libraries
 }
 
-// look looks at the process from outside, if it still runs.
+// look looks from outside at the process, if it is still running, and at the child that
+// has grown most, if that has grown more than the process.
 func (w *Session) look() {
-	o, err := footprint.Observe(w.trace.Root)
+	if !w.running() {
+		return
+	}
+	w.lookAt(w.trace.Root)
+	if p, ok := w.growing(); ok {
+		w.lookAt(p)
+	}
+}
+
+// minChildGrowth is the least growth, in bytes, at which a child is looked at.
+const minChildGrowth = 2 << 20
+
+// growing returns the child that has grown most, if it has grown more than the first
+// process.
+func (w *Session) growing() (procfs.Process, bool) {
+	if w.sums == nil || len(w.sums.Processes) < 2 {
+		return 0, false
+	}
+	first, child := &w.sums.Processes[0], &w.sums.Processes[1]
+	return procfs.Process(child.PID), child.Growth >= minChildGrowth && child.Growth > first.Growth
+}
+
+func (w *Session) lookAt(p procfs.Process) {
+	o, err := footprint.Observe(p)
 	if err != nil || !w.running() {
 		return
 	}
@@ -71,37 +95,60 @@ func (w *Session) look() {
 		o.Remapped = &n
 	}
 	o.At = time.Since(w.began)
-	// A last look that follows close upon another takes its place.
-	if n := len(w.looks); n > 2 && 2*(o.At-w.looks[n-1].At) < w.looks[n-1].At-w.looks[n-2].At {
-		w.looks = w.looks[:n-1]
+	looks := w.looks[p]
+	// A last look that closely follows another replaces it.
+	if n := len(looks); n > 2 && 2*(o.At-looks[n-1].At) < looks[n-1].At-looks[n-2].At {
+		looks = looks[:n-1]
 	}
-	w.looks = append(w.looks, o)
+	w.looks[p] = append(looks, o)
 }
 
-// thinLooks leaves out every second look when there are many, and reports whether
-// it did.
+// thinLooks drops every second look when there are many, and reports whether it did so
+// for the first process.
 func (w *Session) thinLooks() bool {
-	if len(w.looks) < maxLooks {
-		return false
+	thinned := false
+	for p, looks := range w.looks {
+		if len(looks) < maxLooks {
+			continue
+		}
+		odd := true
+		w.looks[p] = slices.DeleteFunc(looks, func(*footprint.Observation) bool {
+			odd = !odd
+			return odd
+		})
+		thinned = thinned || p == w.trace.Root
 	}
-	odd := true
-	w.looks = slices.DeleteFunc(w.looks, func(*footprint.Observation) bool {
-		odd = !odd
-		return odd
-	})
-	return true
+	return thinned
 }
 
-// grown is what the looks show from the first to the last; nil if the process
+const (
+	// fewLooks is the number of looks below which a child is not judged.
+	fewLooks = 3
+	// dominant is the share of all growth at which a child is judged in place of the
+	// first process.
+	dominant = 0.7
+)
+
+// subject returns the process that is judged by looks: the first, or the child that
+// accounts for most of the growth of all processes.
+func (w *Session) subject() procfs.Process {
+	if p, ok := w.growing(); ok && len(w.looks[p]) >= fewLooks && float64(w.sums.Processes[1].Growth) >= dominant*float64(w.sums.Growth) {
+		return p
+	}
+	return w.trace.Root
+}
+
+// grown returns the growth from the first look to the last; nil if the process
 // ended too soon.
 func (w *Session) grown() *footprint.Growth {
-	if len(w.looks) < 2 {
+	p := w.subject()
+	if len(w.looks[p]) < 2 {
 		return nil
 	}
-	memory, err := w.trace.Root.Memory()
+	memory, err := p.Memory()
 	if err != nil || !w.running() {
-		return footprint.Over(w.looks, nil)
+		return footprint.Over(w.looks[p], nil)
 	}
 	defer memory.Close()
-	return footprint.Over(w.looks, memory)
+	return footprint.Over(w.looks[p], memory)
 }

@@ -1,10 +1,9 @@
-// Package trace is one trace of a process, from its start to the document of
-// what was seen: it picks the best source of events, follows the processes,
-// looks at them from outside now and then, has it all judged, and keeps a
-// recording.
+// Package trace runs one trace of a process, from its start to the document of what was
+// seen: it selects the best source of events, follows the processes, looks at them from
+// outside now and then, has all of it judged, and keeps a recording.
 //
-// It reads no flags and prints nothing. Note that the process can end at any
-// moment, so what is reported of it is read before, and kept.
+// It reads no flags and prints nothing. Note that the process can end at any moment, so
+// what is reported about it is read in advance and kept.
 package trace
 
 import (
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"strandline/face/report"
+	"strandline/host/event"
 	"strandline/host/footprint"
 	"strandline/host/hooks"
 	"strandline/host/ledger"
@@ -24,26 +24,27 @@ import (
 	"strandline/torch/snapshot"
 )
 
-// Options are what is traced, and how.
+// Options state what is traced, and how.
 type Options struct {
 	PID      int
-	Command  []string // started and traced in the place of PID, if there is one
-	Backend  string   // the best that may be used; empty is the best there is
+	Command  []string // started, and traced in place of PID, if given
+	Backend  string   // the best that may be used; empty for the best available
 	Duration time.Duration
 	Out      *recording.Writer // nil where nothing is kept
 	GPU      bool              // watch the GPU's driver, too
-	Used     int64             // bytes of the device in use at the end; 0 is not known
-	// Helper is the program, with its first arguments, that becomes a command which is
-	// traced by ptrace; see [Become].
+	Used     int64             // bytes of the device in use at the end; 0 if not known
+	// Helper is the program, with its first arguments, that becomes the command when it
+	// is traced by ptrace; see [Become].
 	Helper []string
 	Stdout *os.File // of a command
-	// Warn is given, in a sentence, what a person should know at once.
+	// Warn is called with a sentence that the user should see immediately.
 	Warn func(format string, args ...any)
-	// Progress is called about once a second, with how to get the figures so far.
+	// Progress is called about once a second, with a function that returns the figures
+	// so far.
 	Progress func(now func() *report.Trace)
 }
 
-// A ProcessError is why a process cannot be followed.
+// A ProcessError says why a process cannot be followed.
 type ProcessError struct {
 	PID int
 	Err error
@@ -54,7 +55,7 @@ func (e *ProcessError) Error() string { return fmt.Sprintf("process %d: %v", e.P
 // Unwrap returns the system's error.
 func (e *ProcessError) Unwrap() error { return e.Err }
 
-// A Session is one trace that was started.
+// A Session is one trace that has been started.
 type Session struct {
 	options Options
 	backend string
@@ -67,14 +68,14 @@ type Session struct {
 	before  *ledger.Sums // those before them
 	summed  time.Time    // when the latest were made
 	known   []hooks.Library
-	looks   []*footprint.Observation
+	looks   map[procfs.Process][]*footprint.Observation
 	lost    error     // why the recording ended before the trace
-	judged  time.Time // when a judgement was last put into it
+	judged  time.Time // when a judgment was last put into it
 }
 
-// Start begins to trace. A command runs from then on.
+// Start begins a trace. If there is a command, it runs from then on.
 func Start(ctx context.Context, o Options) (*Session, error) {
-	w := &Session{options: o, names: symbolize.New()}
+	w := &Session{options: o, names: symbolize.New(), looks: map[procfs.Process][]*footprint.Observation{}}
 	if err := w.start(ctx); err != nil {
 		w.Close()
 		return nil, err
@@ -87,7 +88,7 @@ func (w *Session) start(ctx context.Context) (err error) {
 	if w.source, w.backend, err = open(o, w.names); err != nil {
 		return err
 	}
-	if w.trace, err = ledger.NewTrace(procfs.Process(o.PID), w.source.Source, w.names); err != nil {
+	if w.trace, err = ledger.NewTrace(procfs.Process(o.PID), w.source.Source, w.names, event.System); err != nil {
 		return &ProcessError{o.PID, err}
 	}
 	if o.GPU {
@@ -102,7 +103,7 @@ func (w *Session) start(ctx context.Context) (err error) {
 	}
 	w.sum()
 	if o.Out != nil {
-		header := recording.Header{PID: o.PID, Name: w.trace.Processes[uint32(o.PID)].First.Name, Rung: w.backend, BeganUS: w.began.UnixMicro()}
+		header := recording.Header{PID: o.PID, Name: w.trace.Processes[uint32(o.PID)].First.Name, Backend: w.backend, BeganUS: w.began.UnixMicro()}
 		return o.Out.Begin(header)
 	}
 	return nil
@@ -116,20 +117,29 @@ func (w *Session) Close() {
 	w.names.Close()
 }
 
-// Began is when it did.
+// Began returns when the trace began.
 func (w *Session) Began() time.Time { return w.began }
 
-// Lost is why the recording ended before the trace; nil if it did not.
+// Lost returns why the recording ended before the trace; nil if it did not.
 func (w *Session) Lost() error { return w.lost }
 
-// Document is what was seen, with what PyTorch reserved by snapshots that the
-// process wrote meanwhile. It ends the recording with it.
+// CommandFailed returns how the command failed, such as "exit status 1"; it is empty if
+// there is no command, it is still running, or it did not fail.
+func (w *Session) CommandFailed() string {
+	if w.trace.Alive() {
+		return ""
+	}
+	return w.source.failed()
+}
+
+// Document returns what was seen, with what PyTorch reserved according to snapshots that
+// the process wrote meanwhile. It ends the recording with that document.
 func (w *Session) Document(snapshots []*snapshot.Snapshot) *report.Trace {
 	if w.gpu != nil {
 		w.gpu.snapshots = snapshots
 	}
 	doc := w.document(w.grown())
-	w.keepJudgement(doc)
+	w.keepJudgment(doc)
 	return doc
 }
 
@@ -137,7 +147,7 @@ func (w *Session) document(looks *footprint.Growth) *report.Trace {
 	found := judgehost.Host(w.sums, looks, w.known)
 	doc := report.NewTrace(w.trace, w.sums, found, w.backend, time.Since(w.began))
 	if w.gpu != nil {
-		w.gpu.document(&doc.Document)
+		w.gpu.document(&doc.Document, w.sums.Processes)
 	}
 	return doc
 }
@@ -145,16 +155,16 @@ func (w *Session) document(looks *footprint.Growth) *report.Trace {
 const (
 	pollEvery  = 50 * time.Millisecond
 	checkEvery = time.Second
-	// firstCheckpoints is how far apart the moments are at which growth is measured;
-	// as the ledger leaves out every second one when there are many, so does the
-	// clock.
+	// firstCheckpoints is the initial time between the moments at which growth is
+	// measured. When there are many, the ledger drops every second one and the clock
+	// doubles the time between them.
 	firstCheckpoints = 250 * time.Millisecond
-	// share is how much of the time summing up may take, as 1 in so many.
+	// share is how much of the time summing up may take, as 1 in that many.
 	share = 20
 )
 
-// Run follows the process until the time is over, the process ends or the context
-// does.
+// Run follows the process until the time is over, the process ends or the context is
+// done.
 func (w *Session) Run(ctx context.Context) error {
 	if err := w.first(ctx); err != nil {
 		return err
@@ -177,22 +187,22 @@ func (w *Session) Run(ctx context.Context) error {
 	return w.finish(ctx)
 }
 
-// first looks at the process before its growth is measured.
+// first looks at the process for the first time, before its growth is measured.
 func (w *Session) first(ctx context.Context) error {
-	if len(w.options.Command) == 0 { // what comes next takes time, in which a process can grow
+	if len(w.options.Command) == 0 { // what comes next takes time, during which a process can grow
 		w.look()
 	}
 	w.learn()
 	if err := w.check(ctx); err != nil {
 		return err
 	}
-	if len(w.looks) == 0 { // a command has become the program that it runs by now
+	if len(w.looks) == 0 { // by now a command has become the program that it runs
 		w.look()
 	}
 	return nil
 }
 
-// A clock is when what is done now and then is done next.
+// A clock holds when each periodic task is due next.
 type clock struct {
 	checkpoint, check, look          time.Time
 	betweenCheckpoints, betweenLooks time.Duration
@@ -203,7 +213,7 @@ func newClock(began time.Time, duration time.Duration) *clock {
 	return &clock{checkpoint: began, check: began.Add(checkEvery), look: began.Add(looks), betweenCheckpoints: firstCheckpoints, betweenLooks: looks}
 }
 
-// due does what is due by now.
+// due runs the tasks that are due by now.
 func (w *Session) due(ctx context.Context, c *clock, now time.Time) error {
 	if !now.Before(c.checkpoint) {
 		had := len(w.trace.Ledger.Checkpoints())
@@ -224,7 +234,7 @@ func (w *Session) due(ctx context.Context, c *clock, now time.Time) error {
 		w.options.Progress(func() *report.Trace { return w.document(nil) })
 	}
 	if !now.Before(c.look) {
-		if err := w.check(ctx); err != nil { // the look and the sums are of one moment
+		if err := w.check(ctx); err != nil { // the look and the sums are from the same moment
 			return err
 		}
 		if w.look(); w.thinLooks() {
@@ -250,8 +260,8 @@ func (w *Session) check(ctx context.Context) error {
 	return nil
 }
 
-// sum sums up while there is something: the figures of before stay when the
-// process ends.
+// sum sums up as long as there is something to sum up: when the process ends, the earlier
+// figures stay.
 func (w *Session) sum() {
 	w.before, w.sums, w.summed = w.sums, w.trace.Sums(), time.Now()
 	if w.gpu != nil {
@@ -259,7 +269,7 @@ func (w *Session) sum() {
 	}
 }
 
-// finish takes the last figures, also after an interrupt.
+// finish takes the last figures, even after an interrupt.
 func (w *Session) finish(ctx context.Context) error {
 	if err := w.trace.Settle(); err != nil {
 		return err
@@ -273,6 +283,7 @@ func (w *Session) finish(ctx context.Context) error {
 	} else if time.Since(w.summed) < ending && gaveBack(w.before, w.sums) {
 		w.sums = w.before
 	}
+	w.sums.Ended = !w.running() && w.source.failed() == ""
 	w.learn()
 	if w.gpu != nil {
 		return w.gpu.finish(ctx)
@@ -280,11 +291,11 @@ func (w *Session) finish(ctx context.Context) error {
 	return nil
 }
 
-// ending is how long a process may take to free what it has before it ends.
+// ending is how long a process may take, before it ends, to free what it holds.
 const ending = 300 * time.Millisecond
 
-// gaveBack reports whether much was unmapped between two sums: those of a process
-// that ended then are of its end and not of its growth.
+// gaveBack reports whether much was unmapped between two sums: if the process ended then,
+// the last sums show its end and not its growth.
 func gaveBack(before, last *ledger.Sums) bool {
 	return before != nil && mapped(last) < mapped(before)-mapped(before)/10
 }

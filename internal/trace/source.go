@@ -3,6 +3,7 @@ package trace
 import (
 	"os"
 	"os/exec"
+	"time"
 
 	"strandline/host/bpf"
 	"strandline/host/event"
@@ -11,15 +12,15 @@ import (
 	"strandline/host/symbolize"
 )
 
-// The backends, by how much they see.
+// The backends, ordered by how much they see.
 const (
 	BPF     = "bpf"
-	Ptrace  = "ptrace" // of commands that are started
+	Ptrace  = "ptrace" // for commands that the trace starts
 	Polling = "polling"
 )
 
-// Become makes this process a command that is traced by ptrace. It returns only if
-// that fails. A program calls it when it is run as [Options.Helper] says.
+// Become turns this process into a command that is traced by ptrace. It returns only if
+// that fails. A program calls it when it is run as [Options.Helper].
 func Become(command []string) error {
 	const ready = 3
 	return ptrace.Filtered(ready, command)
@@ -29,11 +30,12 @@ func Become(command []string) error {
 type source struct {
 	event.Source
 	begin, end func()
+	// failed says how the command, which has ended, failed; "" if it did not.
+	failed func() string
 }
 
-// open finds the best source that this machine and user can have, up to the
-// backend that is asked for. A command is started, and waits until begin is
-// called.
+// open opens the best source available to this machine and user, up to the requested
+// backend. If there is a command, it is started, and waits until begin is called.
 func open(o *Options, names *symbolize.Symbolizer) (source, string, error) {
 	if len(o.Command) > 0 {
 		if _, err := exec.LookPath(o.Command[0]); err != nil {
@@ -60,28 +62,28 @@ func open(o *Options, names *symbolize.Symbolizer) (source, string, error) {
 		return s, Ptrace, err
 	}
 	if refused != nil {
-		o.Warn("only polling, which sees that memory grows and not what makes it grow: %v; `strandline doctor` says what to do", refused)
+		o.Warn("only polling, which sees that memory grows but not what makes it grow: %v; `strandline doctor` says what to do", refused)
 	}
 	s, err := withCommand(o, polling.Source{})
 	return s, Polling, err
 }
 
-// connect has a source copy stacks as they are needed.
+// connect makes a source copy stacks as they are needed.
 func connect(s event.Source, names *symbolize.Symbolizer, warn func(string, ...any)) {
 	names.Cut = func(pid int) { s.LargeStacks(pid) }
 	names.Python = func(pid int, layout event.PythonLayout) { s.Python(pid, layout) }
-	warned := map[string]bool{} // its children run the same
+	warned := map[string]bool{} // its children run the same program
 	names.Unread = func(pid int, why error) {
 		if !warned[why.Error()] {
 			warned[why.Error()] = true
-			warn("the functions of Python in process %d are not named: %v", pid, why)
+			warn("Python functions in process %d are not named: %v", pid, why)
 		}
 	}
 }
 
-// withCommand starts the command, if there is one, for a source that has none.
+// withCommand starts the command, if there is one, for a source that does not start it.
 func withCommand(o *Options, s event.Source) (source, error) {
-	out := source{s, func() {}, s.Close}
+	out := source{s, func() {}, s.Close, func() string { return "" }}
 	if len(o.Command) == 0 {
 		return out, nil
 	}
@@ -91,10 +93,21 @@ func withCommand(o *Options, s event.Source) (source, error) {
 		return source{}, err
 	}
 	o.PID, out.begin = c.pid, c.begin
+	out.failed = func() string {
+		select {
+		case <-c.ended: // its threads may end a little before it does
+		case <-time.After(time.Second):
+			return ""
+		}
+		if state := c.state(); state != nil && !state.Success() {
+			return state.String()
+		}
+		return ""
+	}
 	return out, nil
 }
 
-// openPtrace starts the command, which is traced.
+// openPtrace starts the command and traces it.
 func openPtrace(o *Options, names *symbolize.Symbolizer) (source, error) {
 	args := append(append([]string{}, o.Helper[1:]...), o.Command...)
 	t, begin, err := ptrace.Start(o.Helper[0], args, os.Stdin, o.Stdout, os.Stderr)
@@ -108,5 +121,5 @@ func openPtrace(o *Options, names *symbolize.Symbolizer) (source, error) {
 		if who := t.Nested(); who != "" {
 			o.Warn("%s wanted to trace a process itself and could not: with --backend ptrace strandline is its tracer; use --backend bpf, or trace the debugged process by its number", who)
 		}
-	}}, nil
+	}, t.Failed}, nil
 }

@@ -1,5 +1,5 @@
 // A child that writes to what it shares with its parent: each page becomes its
-// own. The RSS of neither grows. What is said is the number of the child.
+// own. The RSS of neither grows. It prints the number of the child.
 #include "pace.h"
 #include <sys/prctl.h>
 int main(void) {

@@ -1,5 +1,5 @@
 // A file that is written and not mapped. The system keeps it in its cache, which
-// is charged to the control group and is nobody's RSS.
+// is charged to the control group and is in no process's RSS.
 #include "pace.h"
 int main(int argc, char **argv) {
   static char data[MIB];

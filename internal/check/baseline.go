@@ -1,0 +1,169 @@
+package check
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"strandline/face/api"
+	"strandline/finding"
+	"strandline/judge/gate"
+)
+
+// baselineSchema is the form of a [Baseline].
+const baselineSchema = "strandline.check-baseline/1"
+
+// A Baseline is what runs measured when they were accepted. It is a file that is
+// committed with the code.
+type Baseline struct {
+	Schema string `json:"schema"`
+	// Machine is what memory depends on besides the code. Runs on a different machine
+	// are not compared.
+	Machine map[string]string `json:"machine"`
+	// Runs are the figures of each run, by the run's name ("" for a single run) and
+	// then by the figure's name.
+	Runs map[string]map[string]*gate.Measure `json:"runs"`
+}
+
+// ReadBaseline reads a baseline. The error is an [fs.ErrNotExist] if there is none.
+func ReadBaseline(name string) (*Baseline, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	b := &Baseline{}
+	if err := json.Unmarshal(data, b); err != nil {
+		return nil, fmt.Errorf("%s is not a baseline of strandline check: %w", name, err)
+	}
+	if b.Schema != baselineSchema {
+		return nil, fmt.Errorf("%s is not a baseline that can be read here: its schema is %q, want %q", name, b.Schema, baselineSchema)
+	}
+	return b, nil
+}
+
+// NewBaseline returns an empty baseline.
+func NewBaseline() *Baseline {
+	return &Baseline{Schema: baselineSchema, Machine: map[string]string{}, Runs: map[string]map[string]*gate.Measure{}}
+}
+
+// Write writes the baseline as JSON that shows changes clearly in a diff.
+func (b *Baseline) Write(w io.Writer) error {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetIndent("", "  ")
+	if err := e.Encode(b); err != nil {
+		return err
+	}
+	_, err := w.Write(out.Bytes())
+	return err
+}
+
+// Machine is what the memory of a run depends on besides the code.
+func Machine(r *Run) map[string]string {
+	m := map[string]string{
+		"system": runtime.GOOS + "/" + runtime.GOARCH, "processors": strconv.Itoa(runtime.NumCPU()), "page_size": strconv.Itoa(os.Getpagesize()),
+	}
+	if text, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled"); err == nil {
+		if _, rest, ok := strings.Cut(string(text), "["); ok {
+			m["huge_pages"], _, _ = strings.Cut(rest, "]")
+		}
+	}
+	if len(r.Manifest.Processes) > 0 {
+		p := &r.Manifest.Processes[0]
+		m["python"], m["torch"] = p.Python, p.Torch
+		if len(p.Devices) > 0 {
+			m["device"] = p.Devices[0].Name
+		}
+	}
+	return m
+}
+
+// differs says how a machine differs from that of the baseline; it is empty if it does
+// not.
+func (b *Baseline) differs(machine map[string]string) string {
+	var parts []string
+	for _, name := range []string{"system", "processors", "page_size", "huge_pages", "python", "torch", "device"} {
+		if was, is := b.Machine[name], machine[name]; was != is {
+			parts = append(parts, fmt.Sprintf("%s %q, here %q", strings.ReplaceAll(name, "_", " "), was, is))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// figures are the measurements of a run that a baseline holds, by name.
+func figures(run *api.CheckRun) map[string]int64 {
+	out := map[string]int64{}
+	if p := run.Peak.HostBytes; p != nil {
+		out["peak of the host's memory"] = *p
+	}
+	if p := run.Peak.DeviceBytes; p != nil {
+		out["peak of the device's memory"] = *p
+	}
+	for _, f := range run.Findings {
+		if e, ok := f.Evidence.(*finding.StepGrowthEvidence); ok && e.Unit == gate.Step && f.Severity != finding.Problem {
+			out["level of the "+e.Metric+"'s memory at the end of a step"] += e.LevelBytes
+		}
+	}
+	return out
+}
+
+// Compare adds to a run what differs from the baseline.
+func (b *Baseline) Compare(run *api.CheckRun, machine map[string]string) {
+	known := b.Runs[run.Name]
+	switch why := b.differs(machine); {
+	case why != "":
+		run.Cannot("the baseline was measured on another machine: " + why)
+		return
+	case known == nil:
+		run.Cannot("the baseline has no run of this name; --update-baseline adds it")
+		return
+	}
+	figures := figures(run)
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		bytes, ok := figures[name]
+		if !ok {
+			run.Cannot("not measured, and in the baseline: " + name)
+			continue
+		}
+		f := known[name].Against("the "+name, bytes)
+		if f == nil {
+			continue
+		}
+		run.Findings = append([]finding.Finding{*f}, run.Findings...)
+		if f.Severity == finding.Problem && run.Verdict != finding.Leaking {
+			run.Verdict = finding.Over
+		}
+	}
+}
+
+// Update accepts what a run measured. A different machine starts a new baseline.
+func (b *Baseline) Update(run *api.CheckRun, machine map[string]string) error {
+	if run.Failed != "" || run.Verdict == finding.Leaking {
+		return errors.New("the baseline is left as it is: a run that fails or leaks cannot be one")
+	}
+	if b.differs(machine) != "" {
+		*b = *NewBaseline()
+		b.Machine = machine
+	}
+	known := map[string]*gate.Measure{}
+	for name, bytes := range figures(run) {
+		if known[name] = b.Runs[run.Name][name]; known[name] == nil {
+			known[name] = &gate.Measure{}
+		}
+		known[name].Update(bytes)
+	}
+	b.Runs[run.Name] = known
+	return nil
+}
+
+// Missing reports whether an error of [ReadBaseline] says that there is none.
+func Missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

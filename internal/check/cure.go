@@ -1,0 +1,62 @@
+package check
+
+import (
+	"fmt"
+
+	"strandline/face/api"
+	"strandline/finding"
+	"strandline/units"
+)
+
+// Cure says whether a setting cures a leak, judging by a run without it and one with it.
+func Cure(setting string, without, with *api.CheckRun) *api.CheckCure {
+	c := &api.CheckCure{Setting: setting}
+	yes, no := true, false
+	sure := confidence(without) * confidence(with)
+	before, after := without.Growth, with.Growth
+	switch {
+	case without.Failed != "" || with.Failed != "":
+		c.Text = "cannot tell whether " + setting + " cures the leak: the command itself failed"
+	case without.Verdict == finding.OK:
+		c.Text = "nothing leaks without " + setting + ": there is nothing to cure"
+		c.Confidence = confidence(without)
+	case without.Verdict != finding.Leaking || with.Verdict == finding.Unknown:
+		c.Text = "cannot tell whether " + setting + " cures the leak: too little to judge"
+	case with.Verdict == finding.OK:
+		c.Cures, c.Confidence = &yes, sure
+		c.Text = setting + " cures the leak"
+	case before != nil && after != nil && after.Metric == before.Metric && after.High < before.Low:
+		c.Cures, c.Confidence = &no, sure
+		c.Text = fmt.Sprintf("%s lowers the growth from %s to %s, and does not cure it", setting, rate(before), rate(after))
+	default:
+		c.Cures, c.Confidence = &no, sure
+		c.Text = setting + " does not cure the leak"
+	}
+	return c
+}
+
+// rate is a growth rate in words.
+func rate(g *api.CheckGrowth) string {
+	if g.BytesPerStep != nil {
+		return units.Bytes(*g.BytesPerStep) + " a step"
+	}
+	return units.Bytes(*g.BytesPerSecond) + " a second"
+}
+
+// confidence is the confidence in the verdict of a run: that of its surest leak, or of
+// the least sure series that does not leak.
+func confidence(r *api.CheckRun) float64 {
+	least, most := 1.0, 0.0
+	for _, f := range r.Findings {
+		if _, ok := f.Evidence.(*finding.StepGrowthEvidence); ok {
+			least = min(least, f.Confidence)
+		}
+		if f.Severity == finding.Problem {
+			most = max(most, f.Confidence)
+		}
+	}
+	if r.Verdict == finding.Leaking {
+		return most
+	}
+	return least
+}

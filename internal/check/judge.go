@@ -1,0 +1,213 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"strandline/face/api"
+	"strandline/finding"
+	"strandline/judge/gate"
+	judgetorch "strandline/judge/torch"
+)
+
+// Limits are what is allowed for each metric; a metric without an entry is not measured.
+type Limits map[string]gate.Limits
+
+// Judge gives a verdict on a run. The parameter snapshots is the judgment of its
+// snapshots, or nil if there are none.
+func Judge(r *Run, limits Limits, snapshots *judgetorch.Answer) *api.CheckRun {
+	_, host := limits[gate.Host]
+	_, device := limits[gate.Device]
+	j := judging{run: r, limits: limits}
+	for _, s := range r.series(host, device) {
+		j.all = append(j.all, gate.Judge(&s, limits[s.Metric]))
+	}
+	out := &api.CheckRun{ExitStatus: r.Status, Seconds: math.Round(r.lasted.Seconds()*1000) / 1000, Stopped: r.Stopped, Findings: []finding.Finding{}}
+	out.Steps, out.StepsFrom = r.Steps()
+	for i := range j.all {
+		out.Findings = append(out.Findings, j.all[i].Finding())
+		if k := &j.all[i]; k.Verdict == finding.Unknown {
+			out.Missing = append(out.Missing, k.Series.Name()+": "+k.Why)
+		}
+	}
+	out.Verdict = gate.Verdict(j.all)
+	if out.Steps == 0 && r.only != "" {
+		out.Missing = append(out.Missing, "no step was seen by "+r.only)
+	}
+	if device {
+		j.snapshots(out, snapshots)
+	}
+	if out.Verdict != finding.Leaking {
+		j.left(out)
+	}
+	j.peaks(out)
+	out.Growth = j.growth()
+	slices.SortStableFunc(out.Findings, func(a, b finding.Finding) int { return cmp.Compare(b.Severity.Rank(), a.Severity.Rank()) })
+	return out
+}
+
+// judging is the judgment of one run.
+type judging struct {
+	run    *Run
+	limits Limits
+	all    []gate.Judgment
+}
+
+// snapshots adds what the snapshots of PyTorch's allocator show: the places that leak,
+// and the verdict on a device for which no steps were seen.
+func (j *judging) snapshots(out *api.CheckRun, a *judgetorch.Answer) {
+	stepped := slices.ContainsFunc(j.all, func(k gate.Judgment) bool { return k.Series.Metric == gate.Device })
+	if a == nil {
+		if _, host := j.limits[gate.Host]; !host && !stepped {
+			out.Verdict = finding.Unknown
+			out.Missing = append(out.Missing, "no process used PyTorch's allocator of a device; --metric host judges main memory")
+		}
+		return
+	}
+	limit := j.limits[gate.Device].Growth
+	var some []finding.Finding
+	leaks := false
+	for _, f := range a.Findings {
+		allowed := limit != nil && f.BytesPerStep != nil && *f.BytesPerStep <= *limit
+		leak := f.Kind == finding.Leak || f.Kind == finding.AutogradGraph
+		if leak && allowed && f.Severity == finding.Problem {
+			f.Severity = finding.Info
+		}
+		leaks = leaks || leak && f.Severity == finding.Problem
+		if f.Severity != finding.Info || leak {
+			some = append(some, f)
+		}
+	}
+	out.Findings = append(some, out.Findings...)
+	if leaks {
+		out.Verdict = finding.Leaking
+		return
+	}
+	if stepped || out.Verdict == finding.Leaking {
+		return
+	}
+	for _, d := range a.Judged {
+		if !d.Enough {
+			out.Verdict = finding.Unknown
+			out.Missing = append(out.Missing, fmt.Sprintf("device %d: too few snapshots to judge growth: run for longer, or count steps (strandline.step)", d.Device))
+		}
+	}
+}
+
+// left makes a verdict unknown if processes of the command are still running, since they
+// were not measured to their end.
+func (j *judging) left(out *api.CheckRun) {
+	n := len(j.run.left)
+	if n == 0 || j.run.Stopped {
+		return
+	}
+	out.Verdict = finding.Unknown
+	left, until := "1 process it started is", "it ends"
+	if n > 1 {
+		left, until = fmt.Sprintf("%d processes it started are", n), "they end"
+	}
+	out.Missing = append(out.Missing, fmt.Sprintf("the command ended, but %s still running (pid %d): keep the command in the foreground until %s", left, j.run.left[0], until))
+}
+
+// peaks records the highest levels of memory, and adds findings if they exceed what is
+// allowed.
+func (j *judging) peaks(out *api.CheckRun) {
+	if _, ok := j.limits[gate.Host]; ok {
+		out.Peak.HostBytes = j.run.hostPeak()
+	}
+	if _, ok := j.limits[gate.Device]; ok {
+		out.Peak.DeviceBytes = j.run.devicePeak()
+	}
+	for metric, peak := range map[string]*int64{gate.Host: out.Peak.HostBytes, gate.Device: out.Peak.DeviceBytes} {
+		limit := j.limits[metric].Peak
+		switch {
+		case limit == nil:
+		case peak == nil:
+			if out.Verdict == finding.OK {
+				out.Verdict = finding.Unknown
+			}
+			out.Missing = append(out.Missing, fmt.Sprintf("the peak of the %s's memory is not known", metric))
+		case *peak > *limit:
+			out.Findings = append(out.Findings, gate.Peak(metric, *peak, *limit))
+			if out.Verdict != finding.Leaking {
+				out.Verdict = finding.Over
+			}
+		}
+	}
+}
+
+// hostPeak is the most that was seen of all processes together, or of one of them at the
+// end of a step; nil if nothing was seen.
+func (r *Run) hostPeak() *int64 {
+	most := r.Samples.Peak
+	for _, p := range r.levels {
+		for _, l := range p {
+			if l.Host != nil {
+				most = max(most, *l.Host)
+			}
+		}
+	}
+	if most == 0 {
+		return nil
+	}
+	return &most
+}
+
+// devicePeak is the sum, over all processes and devices, of the most that PyTorch's
+// allocator reserved; nil if it was not seen to reserve anything.
+func (r *Run) devicePeak() *int64 {
+	var sum int64
+	for _, p := range r.levels {
+		for _, d := range p[len(p)-1].Devices {
+			sum += d.Peak
+		}
+	}
+	if sum == 0 && r.Manifest != nil { // no steps: the snapshots show a few moments
+		for _, p := range r.Manifest.Processes {
+			most := map[int]int64{}
+			for _, d := range p.Dumps {
+				for _, u := range d.Devices {
+					most[u.Device] = max(most[u.Device], u.Reserved)
+				}
+			}
+			for _, b := range most {
+				sum += b
+			}
+		}
+	}
+	if sum == 0 {
+		return nil
+	}
+	return &sum
+}
+
+// growth is that of the series that leaks most, or else of the first one that was judged.
+func (j *judging) growth() *api.CheckGrowth {
+	var best *gate.Judgment
+	for i := range j.all {
+		k := &j.all[i]
+		if k.Growth.Unit == "" {
+			continue
+		}
+		leaks := k.Verdict == finding.Leaking
+		if best == nil || leaks && (best.Verdict != finding.Leaking || k.Growth.Rate > best.Growth.Rate) {
+			best = k
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	g := &api.CheckGrowth{
+		Metric: best.Series.Metric, Process: best.Series.Process,
+		Low: int64(math.Round(best.Growth.Low)), High: int64(math.Round(best.Growth.High)),
+	}
+	rate := int64(math.Round(best.Growth.Rate))
+	if best.Growth.Unit == gate.Second {
+		g.BytesPerSecond = &rate
+	} else {
+		g.BytesPerStep = &rate
+	}
+	return g
+}

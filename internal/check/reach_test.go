@@ -1,0 +1,83 @@
+package check
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"strandline/finding"
+	"strandline/judge/gate"
+)
+
+var reach = flag.Int("reach", 0, "judge so many runs of each leak, and thrice as many that do not leak, and print the table of docs/check.md")
+
+// shapes are what testdata/noisy.py does besides leaking.
+var shapes = []string{"steady", "warm-up", "cache", "sawtooth"}
+
+// TestReach runs programs of known truth, and counts how often they are called a leak.
+// With -reach 100 it is the measurement that docs/check.md states, and takes half an
+// hour; else it is a run with a leak and one without.
+func TestReach(t *testing.T) {
+	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {
+		t.Skip("the system does not show the memory of a process")
+	}
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no Python 3 to run programs")
+	}
+	if *reach == 0 {
+		if got := noisy(t, python, "steady", 1<<20, 2, 60); got != finding.Leaking {
+			t.Errorf("a leak of 1 MiB a step: %s", got)
+		}
+		if got := noisy(t, python, "sawtooth", 0, 4, 60); got == finding.Leaking {
+			t.Errorf("a sawtooth: %s", got)
+		}
+		return
+	}
+	for _, leak := range []int{1 << 20, 256 << 10, 64 << 10, 0} {
+		runs := *reach
+		if leak == 0 {
+			runs *= 3
+		}
+		got := map[finding.Verdict]int{}
+		for seed := range runs {
+			got[noisy(t, python, shapes[seed%len(shapes)], leak, 1000*leak+seed, 200)]++
+		}
+		fmt.Printf("%8d bytes a step: leak %d, ok %d, unknown %d of %d\n", leak, got[finding.Leaking], got[finding.OK], got[finding.Unknown], runs)
+		switch called := got[finding.Leaking]; {
+		case leak == 0 && 100*called > runs:
+			t.Errorf("%d of %d runs without a leak are called one", called, runs)
+		case leak > 0 && 100*called < 95*runs:
+			t.Errorf("%d of %d leaks of %d bytes a step are found", called, runs, leak)
+		}
+	}
+}
+
+// noisy runs the program and returns the verdict.
+func noisy(t *testing.T, python, shape string, leak, seed, steps int) finding.Verdict {
+	t.Helper()
+	program, err := filepath.Abs("testdata/noisy.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := os.Create(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	r, err := Do(t.Context(), Options{
+		Command: []string{python, program, shape, strconv.Itoa(leak), strconv.Itoa(seed), strconv.Itoa(steps)},
+		Env:     append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1"), Dir: filepath.Join(t.TempDir(), "recording"), Steps: "call", Only: "calls", Stdout: out,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Error != nil || r.Status != 0 {
+		t.Fatalf("status %d: %v", r.Status, r.Error)
+	}
+	return Judge(r, Limits{gate.Host: {}}, nil).Verdict
+}

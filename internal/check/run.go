@@ -1,0 +1,236 @@
+// Package check runs a command and measures the memory of its processes over its steps,
+// for package gate to judge: from outside by the kernel's figures, from inside by what
+// the recorder's Python module records, and by PyTorch's snapshots. It reads no flags
+// and prints nothing.
+package check
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync/atomic"
+
+	"time"
+
+	"strandline/host/levels"
+	"strandline/host/procfs"
+	"strandline/record"
+)
+
+// Options state what is run and what its steps are.
+type Options struct {
+	Command []string
+	Env     []string // of the command
+	Dir     string   // of the recording, absolute
+	Device  bool     // have processes with a device write snapshots
+	// Steps is what processes count as a step: see [record.Options]. Empty for none.
+	Steps string
+	// Line matches a line of the command's output that ends a step; nil for none.
+	Line     *regexp.Regexp
+	Stdout   *os.File
+	Only     string // see [Measured]
+	Manifest record.Manifest
+	// Look is called about once a second with what is known so far; it reports whether
+	// to stop the command. Nil for none.
+	Look func(*Measured) bool
+	// Most is how long the command may run before it is stopped; 0 for no limit.
+	Most time.Duration
+}
+
+// Measured is what is known of a command's memory.
+type Measured struct {
+	levels  [][]record.StepLevel // by process
+	Samples levels.Samples
+	lines   int // how many ended a step
+	began   time.Time
+	// only names in words what the steps must be counted by, so that nothing is judged
+	// by time instead; "" if they need not be counted.
+	only string
+}
+
+// A Run is a command that has ended.
+type Run struct {
+	Measured
+	Status   int // exit status, 128+n for signal n
+	Error    error
+	lasted   time.Duration
+	Manifest *record.Manifest
+	// Stopped reports whether the command was stopped by Look or after Most, so that
+	// Status is not its own.
+	Stopped bool
+	// left are the processes of the command that are still running after it ended.
+	left []procfs.Process
+}
+
+// Do runs a command to its end. The error is one of the set-up; if the command cannot be
+// run, the result holds that error.
+func Do(ctx context.Context, o Options) (*Run, error) {
+	session, err := record.Begin(record.Options{Dir: o.Dir, Levels: o.Steps, Steps: recorderSteps(o.Steps), Entries: entries, NoSnapshots: !o.Device}, o.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	env, err := session.Environ(o.Env)
+	if err != nil {
+		return nil, err
+	}
+	r := &Run{Measured: Measured{began: time.Now(), only: o.Only}}
+	w := &watch{o: o, run: r, session: session, running: make(chan struct{}), stop: make(chan struct{})}
+	command := record.Command{Args: o.Command, Env: env, Stdout: o.Stdout, Stop: w.stop, Started: w.started, Look: w.look}
+	finish := func() {}
+	if o.Line != nil {
+		if command.Stdout, finish, err = w.lines(); err != nil {
+			return nil, err
+		}
+	}
+	r.Status, r.Error = command.Run()
+	r.lasted = time.Since(r.began)
+	finish()
+	if s := w.sampler.Load(); s != nil {
+		s.Close()
+	}
+	w.measure()
+	r.left = left(session.Options.Session, r.lasted)
+	if r.Manifest, err = session.End(r.Status); err != nil {
+		return nil, fmt.Errorf("the recording is not complete: %w", err)
+	}
+	return r, nil
+}
+
+// entries bounds the history of a device, whose events take host memory until that many
+// are recorded: with more, the history would look like a leak for longer.
+const entries = 10_000
+
+// recorderSteps returns the kind of steps as the recorder of snapshots knows it.
+func recorderSteps(steps string) string {
+	switch steps {
+	case "auto", "call", "optimizer":
+		return ""
+	}
+	return steps
+}
+
+// A watch follows a command while it runs.
+type watch struct {
+	o       Options
+	run     *Run
+	session *record.Session
+	sampler atomic.Pointer[levels.Sampler] // nil until the command runs
+	running chan struct{}                  // closed when the sampler has been set
+	steps   atomic.Int64                   // lines that ended a step
+	stop    chan struct{}
+}
+
+func (w *watch) started(pid int) {
+	w.sampler.Store(levels.Start(pid))
+	close(w.running)
+}
+
+// look is called about every second.
+func (w *watch) look(pid int) {
+	w.session.Look(pid)
+	enough := w.o.Most > 0 && time.Since(w.run.began) > w.o.Most
+	if w.o.Look != nil && !enough && !w.run.Stopped {
+		w.measure()
+		enough = w.o.Look(&w.run.Measured)
+	}
+	if enough && !w.run.Stopped {
+		w.run.Stopped = true
+		close(w.stop)
+	}
+}
+
+// measure reads what is known so far.
+func (w *watch) measure() {
+	w.run.levels = w.session.Levels()
+	w.run.lines = int(w.steps.Load())
+	if s := w.sampler.Load(); s != nil {
+		w.run.Samples = s.Samples()
+	}
+}
+
+// lines returns a file for the command's output, which is passed on and in which matching
+// lines end a step. The second result waits for the end of the output.
+func (w *watch) lines() (*os.File, func(), error) {
+	from, to, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	shrink(to)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.passOn(from)
+	}()
+	return to, func() {
+		to.Close()
+		from.SetReadDeadline(time.Now().Add(time.Second)) // a process that is still running may hold it open
+		<-done
+		from.Close()
+	}, nil
+}
+
+// passOn copies the command's output and counts steps. Only the beginning of a very long
+// line is examined. Memory is measured when no further line is waiting to be read, since
+// the command is ahead of lines that are.
+func (w *watch) passOn(from io.Reader) {
+	in := bufio.NewReaderSize(from, 64<<10)
+	begins := true // what comes next is the beginning of a line
+	for {
+		line, err := in.ReadSlice('\n')
+		w.o.Stdout.Write(line)
+		began := begins
+		begins = err == nil
+		if began && w.o.Line.Match(bytes.TrimRight(line, "\r\n")) {
+			<-w.running // there is no line before the command runs
+			n := w.steps.Add(1)
+			if next, _ := in.Peek(in.Buffered()); !bytes.Contains(next, []byte("\n")) {
+				w.sampler.Load().Step(int(n))
+			}
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return
+		}
+	}
+}
+
+// left returns the processes on this machine that belong to a session, which lasted until
+// now: they inherited its environment.
+func left(session string, lasted time.Duration) []procfs.Process {
+	const patience = time.Second // for a process to begin its program
+	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		out, unclear := belonging(session, lasted+time.Since(began))
+		if !unclear || time.Since(began) > patience {
+			return out
+		}
+	}
+}
+
+// belonging returns the processes that inherited the environment of a session. It is
+// unclear whether those are all while a process that began no earlier than the session
+// has an empty environment: it has one as long as it is replacing its program.
+func belonging(session string, lasted time.Duration) (out []procfs.Process, unclear bool) {
+	names, _ := filepath.Glob("/proc/[0-9]*")
+	for _, name := range names {
+		var pid procfs.Process
+		if _, err := fmt.Sscanf(filepath.Base(name), "%d", &pid); err != nil || int(pid) == os.Getpid() {
+			continue
+		}
+		environ, err := pid.Environ()
+		switch {
+		case err != nil:
+		case record.Belongs(environ, session):
+			out = append(out, pid)
+		case len(environ) == 0:
+			_, dead := os.Readlink(name + "/exe") // also a thread of the kernel
+			age, err := pid.Age()
+			unclear = unclear || dead == nil && err == nil && age <= lasted+time.Second
+		}
+	}
+	return out, unclear
+}

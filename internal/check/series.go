@@ -1,0 +1,223 @@
+package check
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"strandline/host/levels"
+	"strandline/judge/gate"
+	"strandline/record"
+)
+
+// Steps returns how many steps were seen, and what they were counted by; "" if there are
+// none.
+func (m *Measured) Steps() (n int, by string) {
+	if p := m.stepping(); p != nil {
+		last := p[len(p)-1]
+		return last.Step, counted[last.By]
+	}
+	if m.lines > 0 {
+		return m.lines, "lines of output"
+	}
+	return 0, ""
+}
+
+var counted = map[string]string{
+	"call": "calls of strandline.step", "optimizer": "steps of the optimizer", "annotation": "ends of the annotation", "function": "calls of the function",
+}
+
+// stepping returns the levels of the process that has the most steps, or nil.
+func (m *Measured) stepping() (out []record.StepLevel) {
+	for _, p := range m.levels {
+		if out == nil || p[len(p)-1].Step > out[len(out)-1].Step {
+			out = p
+		}
+	}
+	return out
+}
+
+// series returns the series of a metric, or of both: one for each process with steps, and
+// one for all the others together.
+func (m *Measured) series(host, device bool) (out []gate.Series) {
+	if device {
+		for _, p := range m.levels {
+			out = append(out, m.devices(p)...)
+		}
+	}
+	if !host {
+		return out
+	}
+	switch main := m.stepping(); {
+	case main != nil:
+		own := map[int]bool{}
+		for _, p := range m.levels {
+			own[p[0].PID] = true
+			s := m.ofSteps(p)
+			if device && len(p[len(p)-1].Devices) > 0 {
+				s.Own = snapshotsOwn
+			}
+			out = append(out, s)
+		}
+		return append(out, m.others(main, own)...)
+	case m.lines > 0:
+		return append(out, m.ofLines())
+	case m.only != "":
+		return out
+	}
+	return append(out, m.ofTime()...)
+}
+
+// snapshotsOwn is the host memory that snapshots of a device take in the process itself:
+// the history of its events, and what remains after writing it.
+const snapshotsOwn = 16 << 20
+
+// ofSteps is the host memory of a process at its own steps.
+func (m *Measured) ofSteps(p []record.StepLevel) gate.Series {
+	s := gate.Series{Metric: gate.Host, Unit: gate.Step, Process: m.name(p[0].PID)}
+	for _, l := range p {
+		if l.Host == nil {
+			continue
+		}
+		s.At, s.Bytes = append(s.At, float64(l.Step)), append(s.Bytes, float64(*l.Host))
+		if l.Heap != nil {
+			s.InUse = append(s.InUse, float64(*l.Heap))
+		}
+	}
+	return s
+}
+
+// devices is what a process has allocated on each device at its own steps.
+func (m *Measured) devices(p []record.StepLevel) (out []gate.Series) {
+	index := map[int]int{}
+	for _, l := range p {
+		for _, d := range l.Devices {
+			i, ok := index[d.Device]
+			if !ok {
+				i = len(out)
+				index[d.Device] = i
+				n := d.Device
+				out = append(out, gate.Series{Metric: gate.Device, Unit: gate.Step, Device: &n, Process: m.name(p[0].PID)})
+			}
+			out[i].At, out[i].Bytes = append(out[i].At, float64(l.Step)), append(out[i].Bytes, float64(d.Allocated))
+		}
+	}
+	return out
+}
+
+// others is the host memory of all processes that count no steps, at the steps of the
+// main one: data loaders, servers, what a program starts.
+func (m *Measured) others(main []record.StepLevel, own map[int]bool) []gate.Series {
+	at := func(t time.Time) float64 {
+		unix := float64(t.UnixMicro()) / 1e6
+		i := sort.Search(len(main), func(i int) bool { return main[i].Time >= unix })
+		if i == 0 || i == len(main) {
+			return -1
+		}
+		a, b := main[i-1], main[i]
+		return float64(a.Step) + float64(b.Step-a.Step)*(unix-a.Time)/max(b.Time-a.Time, 1e-9)
+	}
+	s := gate.Series{Metric: gate.Host, Unit: gate.Step}
+	names := map[int]bool{}
+	for _, sample := range m.Samples.Samples {
+		step := at(sample.At)
+		if step < 0 {
+			continue
+		}
+		var sum int64
+		for i, b := range sample.Bytes {
+			if !own[m.Samples.Processes[i].PID] {
+				sum += b
+				names[i] = true
+			}
+		}
+		s.At, s.Bytes = append(s.At, step), append(s.Bytes, float64(sum))
+	}
+	if len(names) == 0 || slices.Max(s.Bytes) < least {
+		return nil
+	}
+	s.Process = fmt.Sprintf("%d other processes", len(names))
+	if len(names) == 1 {
+		for i := range names {
+			s.Process = m.name(m.Samples.Processes[i].PID)
+		}
+	}
+	return []gate.Series{s}
+}
+
+// least is the memory, in bytes, below which processes without steps are not judged, such
+// as a shell that waits for its command.
+const least = 16 << 20
+
+// ofLines is the memory of all processes at lines of output, except the last line: the
+// command may have been ending when it was read, and may have freed what it held.
+func (m *Measured) ofLines() gate.Series {
+	s := gate.Series{Metric: gate.Host, Unit: gate.Step, Process: m.all()}
+	for _, sample := range m.Samples.Samples {
+		if sample.Step > 0 && sample.Step < m.lines {
+			s.At, s.Bytes = append(s.At, float64(sample.Step)), append(s.Bytes, float64(sample.Sum()))
+		}
+	}
+	return s
+}
+
+// The end of a command, when it frees what it holds, as a share of its time.
+const (
+	ends    = 0.02
+	endsMin = 50 * time.Millisecond
+)
+
+// ofTime is the memory of all processes over time.
+func (m *Measured) ofTime() []gate.Series {
+	s := gate.Series{Metric: gate.Host, Unit: gate.Second, Process: m.all()}
+	all := m.Samples.Samples
+	if len(all) == 0 {
+		return []gate.Series{s}
+	}
+	last := all[len(all)-1].At
+	last = last.Add(-max(endsMin, time.Duration(ends*float64(last.Sub(m.began)))))
+	for _, sample := range all {
+		if sample.At.Before(last) {
+			s.At, s.Bytes = append(s.At, sample.At.Sub(m.began).Seconds()), append(s.Bytes, float64(sample.Sum()))
+		}
+	}
+	return []gate.Series{s}
+}
+
+// all names all processes together.
+func (m *Measured) all() string {
+	if n := len(m.Samples.Processes); n != 1 {
+		return "all processes"
+	}
+	return m.name(m.Samples.Processes[0].PID)
+}
+
+// name is the name of a process for a person.
+func (m *Measured) name(pid int) string {
+	for _, p := range m.Samples.Processes {
+		if p.PID == pid {
+			return label(p)
+		}
+	}
+	return fmt.Sprintf("pid%d", pid)
+}
+
+// label is the id of a process and the name of its program or script.
+func label(p levels.Process) string {
+	var words []string
+	for _, w := range strings.Fields(p.Command) {
+		if w == "-c" { // a program follows
+			break
+		}
+		if w = filepath.Base(w); !strings.HasPrefix(w, "-") && len(words) < 2 && len(w) < 40 {
+			words = append(words, w)
+		}
+	}
+	if len(words) == 0 {
+		return fmt.Sprintf("pid%d", p.PID)
+	}
+	return fmt.Sprintf("pid%d (%s)", p.PID, strings.Join(words, " "))
+}

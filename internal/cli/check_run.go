@@ -1,0 +1,323 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"strandline/face/api"
+	"strandline/face/ci"
+	"strandline/face/report"
+	"strandline/finding"
+	"strandline/internal/check"
+	"strandline/judge/gate"
+	judgetorch "strandline/judge/torch"
+)
+
+// A checkCase is one command to run.
+type checkCase struct {
+	name    string
+	command []string
+	env     []string
+}
+
+// cases are the commands of the options, in order.
+func (o *checkOptions) cases() (out []checkCase) {
+	env := os.Environ()
+	for _, c := range o.named {
+		name, command, _ := strings.Cut(c, "=")
+		out = append(out, checkCase{name, []string{"sh", "-c", command}, env})
+	}
+	if len(o.command) == 0 {
+		return out
+	}
+	if o.ab == "" {
+		return append(out, checkCase{"", o.command, env})
+	}
+	name, _, _ := strings.Cut(o.ab, "=")
+	var without []string
+	for _, e := range env {
+		if !strings.HasPrefix(e, name+"=") {
+			without = append(without, e)
+		}
+	}
+	return append(out, checkCase{"without " + o.ab, o.command, without}, checkCase{"with " + o.ab, o.command, append(without[:len(without):len(without)], o.ab)})
+}
+
+func runCheck(ctx context.Context, g *globals, o *checkOptions) error {
+	g.concludes.Store(true) // an interrupt is the command's own matter
+	base, err := o.readBaseline()
+	if err != nil {
+		return err
+	}
+	var runs []api.CheckRun
+	for _, c := range o.cases() {
+		run, machine, err := o.one(ctx, g, c)
+		if err != nil {
+			return err
+		}
+		switch {
+		case o.update:
+			if err := base.Update(run, machine); err != nil {
+				g.warn("%v", err)
+			}
+		case base != nil:
+			base.Compare(run, machine)
+		}
+		runs = append(runs, *run)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	doc := report.NewLeakCheck(runs)
+	if o.ab != "" && len(runs) == 2 {
+		doc.Cured(check.Cure(o.ab, &runs[0], &runs[1]))
+	}
+	if err := g.print(doc, func(w io.Writer, s report.Style) { doc.Text(w, s) }); err != nil {
+		return err
+	}
+	if err := o.write(ctx, g, runs, base); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return exit(exitInterrupted)
+	}
+	if o.ab != "" { // the run without the remedy leaks, or there is nothing to cure
+		runs = runs[1:]
+	}
+	return o.exit(g, runs)
+}
+
+// readBaseline reads the baseline, nil if none is asked for.
+func (o *checkOptions) readBaseline() (*check.Baseline, error) {
+	if o.baseline == "" {
+		return nil, nil
+	}
+	b, err := check.ReadBaseline(o.baseline)
+	if o.update && check.Missing(err) {
+		return check.NewBaseline(), nil
+	}
+	if check.Missing(err) {
+		return nil, fmt.Errorf("%w; --update-baseline makes it", err)
+	}
+	return b, err
+}
+
+// write writes what the options ask for besides the report.
+func (o *checkOptions) write(ctx context.Context, g *globals, runs []api.CheckRun, base *check.Baseline) error {
+	if o.update {
+		if _, err := g.create(ctx, o.baseline, base.Write); err != nil {
+			return err
+		}
+	}
+	cases := ciCases(runs)
+	if o.junit != "" {
+		if _, err := g.create(ctx, o.junit, func(w io.Writer) error { return ci.JUnit(w, "strandline check", cases) }); err != nil {
+			return err
+		}
+	}
+	if o.format == "github" {
+		w := g.env.Stdout
+		if g.json {
+			w = g.env.Stderr
+		}
+		ci.GitHub(w, g.env.Getenv("GITHUB_WORKSPACE"), cases)
+	}
+	summary := o.summary
+	if summary == "" && o.format == "github" {
+		summary = g.env.Getenv("GITHUB_STEP_SUMMARY")
+	}
+	if summary == "" {
+		return nil
+	}
+	f, err := os.OpenFile(summary, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666) // other steps write to it, too
+	if err != nil {
+		return err
+	}
+	ci.Markdown(f, "strandline check: "+strings.ToUpper(string(report.NewLeakCheck(runs).Verdict)), cases)
+	return f.Close()
+}
+
+// ciCases are runs as package ci writes them.
+func ciCases(runs []api.CheckRun) (out []ci.Case) {
+	for i := range runs {
+		r := &runs[i]
+		out = append(out, ci.Case{
+			Name: cmp.Or(r.Name, report.RunName(r)), Seconds: r.Seconds, Verdict: r.Verdict, Growth: report.RunGrowth(r.Growth), Peak: report.RunPeak(r),
+			Basis: report.RunBasis(r), Failed: r.Failed, Missing: r.Missing, Findings: r.Findings,
+		})
+	}
+	return out
+}
+
+// exit is the exit status of some runs, nil for 0.
+func (o *checkOptions) exit(g *globals, runs []api.CheckRun) error {
+	has := map[int]bool{}
+	for i := range runs {
+		has[g.exitOf(&runs[i])] = true
+	}
+	for _, code := range []int{exitProblem, exitCommand, exitCannotJudge} {
+		switch {
+		case has[code] && code == exitCommand && o.skipFailures:
+			return exit(exitCannotJudge)
+		case has[code]:
+			return exit(code)
+		}
+	}
+	return nil
+}
+
+// exitOf is the exit status that a run stands for. What ran out of memory and leaks did
+// not fail by itself.
+func (g *globals) exitOf(r *api.CheckRun) int {
+	name := ""
+	if r.Name != "" {
+		name = r.Name + ": "
+	}
+	leaks := r.Verdict == finding.Leaking || r.Verdict == finding.Over
+	switch {
+	case r.Failed != "" && !(leaks && r.OutOfMemory):
+		g.warn("%s%s failed by itself: %s", name, r.Command[0], r.Failed)
+		return exitCommand
+	case leaks:
+		return exitProblem
+	case r.Verdict == finding.Unknown:
+		for _, m := range r.Missing {
+			g.warn("%stoo little to judge: %s", name, m)
+		}
+		return exitCannotJudge
+	}
+	return exitOK
+}
+
+// one runs a command and judges it.
+func (o *checkOptions) one(ctx context.Context, g *globals, c checkCase) (*api.CheckRun, map[string]string, error) {
+	dir, remove, err := o.folder(c.name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer remove()
+	progress := checkProgress{g: g, o: o}
+	_, device := o.limits[gate.Device]
+	r, err := check.Do(context.WithoutCancel(ctx), check.Options{
+		Command: c.command, Env: c.env, Dir: dir, Device: device, Steps: o.stepsNoted, Line: o.pattern, Only: o.only,
+		Stdout: g.outputOfCommand(), Manifest: manifestOf(c.command), Look: progress.look, Most: o.most,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := ctx.Err(); err != nil && len(r.Samples.Samples) == 0 {
+		return nil, nil, err
+	}
+	var answer *judgetorch.Answer
+	for _, p := range r.Manifest.Processes {
+		if len(p.Dumps) > 0 {
+			answer, err = g.judgeFolder(ctx, dir)
+			break
+		}
+	}
+	out := check.Judge(r, o.limits, answer)
+	out.Name, out.Command = c.name, c.command
+	if err != nil {
+		out.Notes = append(out.Notes, "the snapshots cannot be judged: "+err.Error())
+	}
+	for _, n := range r.Manifest.Notes {
+		if !strings.Contains(n.Why, "for the CPU alone") {
+			out.Notes = append(out.Notes, noteText(r.Manifest, n))
+		}
+	}
+	out.Failed = failure(r)
+	out.OutOfMemory = r.Status == 128+int(syscall.SIGKILL) || r.Manifest.Failures() > 0
+	return out, check.Machine(r), nil
+}
+
+// folder is where the recording of a run goes, and how to remove it if it is not kept.
+func (o *checkOptions) folder(name string) (string, func(), error) {
+	if o.dir != "" {
+		dir, err := filepath.Abs(filepath.Join(o.dir, strings.NewReplacer("/", "-", " ", "-").Replace(name)))
+		return dir, func() {}, err
+	}
+	dir, err := os.MkdirTemp("", "strandline-check-")
+	return dir, func() { os.RemoveAll(dir) }, err
+}
+
+// failure says how a command failed, or nothing if it did not.
+func failure(r *check.Run) string {
+	switch {
+	case r.Error != nil:
+		return r.Error.Error()
+	case r.Stopped || r.Status == 0:
+		return ""
+	case r.Status > 128:
+		return fmt.Sprintf("ended by signal %d (%s)", r.Status-128, syscall.Signal(r.Status-128))
+	}
+	return fmt.Sprintf("exit status %d", r.Status)
+}
+
+// judgeFolder judges the snapshots of a recording.
+func (g *globals) judgeFolder(ctx context.Context, dir string) (*judgetorch.Answer, error) {
+	c := &cobra.Command{}
+	c.SetContext(context.WithoutCancel(ctx))
+	book, processes, _, err := g.processes(c, "", []string{dir}, false)
+	if err != nil {
+		return nil, err
+	}
+	answer := judgetorch.Files(book, processes, judgetorch.Options{})
+	return &answer, nil
+}
+
+// checkProgress follows a command while it runs.
+type checkProgress struct {
+	g     *globals
+	o     *checkOptions
+	clear int // looks in succession at which the verdict was the same and clear
+	since int // steps or samples at the first of them
+	last  finding.Verdict
+	next  time.Time
+}
+
+// When a verdict is clear: so many looks agree, and that nothing leaks, which a program
+// that starts also shows, holds while the steps double, and over at least so many.
+const (
+	enough       = 3
+	stepsForOK   = 200
+	samplesForOK = 1000 // without steps
+)
+
+// look judges what is known so far, and reports whether that is clear.
+func (p *checkProgress) look(m *check.Measured) bool {
+	if !p.o.untilVerdict || time.Now().Before(p.next) {
+		return false
+	}
+	began := time.Now()
+	run := check.Judge(&check.Run{Measured: *m}, p.o.limits, nil)
+	p.next = time.Now().Add(10 * time.Since(began)) // at most a tenth of the time goes into it
+	if p.g.env.StderrTerminal {
+		p.g.warn("%s so far: %s", report.RunProgress(run), run.Verdict)
+	}
+	n, _ := m.Steps()
+	least := stepsForOK
+	if n == 0 {
+		n, least = len(m.Samples.Samples), samplesForOK
+	}
+	if run.Verdict != p.last || run.Verdict == finding.Unknown {
+		p.clear, p.since = 0, n
+	}
+	p.last = run.Verdict
+	p.clear++
+	switch {
+	case p.clear < enough || run.Verdict == finding.Unknown:
+		return false
+	case run.Verdict == finding.OK:
+		return n >= max(least, 2*p.since)
+	}
+	return true
+}

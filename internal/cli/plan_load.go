@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"strandline/plan/serving"
+)
+
+// loadOptions are the flags of plan that describe the requests.
+type loadOptions struct {
+	requests, prompt, output int64
+	images                   int64
+	size                     string
+	host                     float64
+}
+
+func (o *loadOptions) add(c *cobra.Command) {
+	f := c.Flags()
+	f.Int64Var(&o.requests, "requests", 0, "requests `N` that come at once, for the times and the KV cache that they need")
+	f.Int64Var(&o.prompt, "prompt-tokens", 0, "tokens `N` of their prompts")
+	f.Int64Var(&o.output, "output-tokens", 0, "tokens `N` of their answers")
+	f.Int64Var(&o.images, "images", 0, "images `N` of a request")
+	f.StringVar(&o.size, "image-size", "", "their `SIZE` in pixels, such as 1920x1080; 1024x1024 if not given")
+	f.Float64Var(&o.host, "host-bandwidth", 0, "of the host's memory, `GB` a second; 80 if not given")
+}
+
+// fill adds the load to a set-up.
+func (o *loadOptions) fill(s *serving.Setup) error {
+	const most = 1e5
+	if !(o.host >= 0 && o.host <= most) {
+		return fmt.Errorf("--host-bandwidth %g is not a bandwidth in GB/s", o.host)
+	}
+	s.HostBandwidth = o.host * 1e9
+	s.Load = serving.Load{Requests: o.requests, Prompt: o.prompt, Output: o.output}
+	s.Images.Count = o.images
+	if o.size == "" {
+		return nil
+	}
+	w, h, ok := strings.Cut(strings.ReplaceAll(strings.ToLower(o.size), "×", "x"), "x")
+	width, err1 := strconv.ParseInt(strings.TrimSpace(w), 10, 32)
+	height, err2 := strconv.ParseInt(strings.TrimSpace(h), 10, 32)
+	if !ok || err1 != nil || err2 != nil || width < 1 || height < 1 {
+		return fmt.Errorf("--image-size %q: want width x height in pixels, such as 1920x1080", o.size)
+	}
+	s.Images.Width, s.Images.Height = width, height
+	return nil
+}

@@ -1,0 +1,246 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"strandline/face/api"
+	"strandline/face/report"
+	"strandline/record"
+	"strandline/units"
+)
+
+// recordProgress prints lines on what is recorded while a command runs.
+type recordProgress struct {
+	g         *globals
+	on        bool
+	began     time.Time
+	next      time.Time
+	processes map[int]bool
+	ooms      int
+}
+
+// show prints what is new, and a summary after a minute, two, four and so on.
+func (p *recordProgress) show(m *record.Manifest) {
+	if !p.on {
+		return
+	}
+	if p.processes == nil {
+		p.processes = map[int]bool{}
+		p.next = p.began.Add(time.Minute)
+	}
+	for i := range m.Processes {
+		q := &m.Processes[i]
+		if !p.processes[q.PID] {
+			p.processes[q.PID] = true
+			p.g.warn("recording %s since %s: %s", processName(q), q.Since.Local().Format(time.TimeOnly), q.Command)
+		}
+	}
+	if n := m.Failures(); n > p.ooms {
+		p.ooms = n
+		p.g.warn("memory ran out; a snapshot was taken")
+	}
+	if now := time.Now(); now.After(p.next) && len(m.Processes) > 0 {
+		p.next = now.Add(now.Sub(p.began))
+		p.g.warn("%s", recordedSummary(m))
+	}
+}
+
+// recordedSummary states in a line what a recording holds.
+func recordedSummary(m *record.Manifest) string {
+	var snapshots, bytes, events int64
+	for _, p := range m.Processes {
+		for _, d := range p.Dumps {
+			snapshots++
+			bytes += d.Bytes
+		}
+		if n := len(p.Dumps); n > 0 {
+			events += p.Dumps[n-1].Events
+		}
+	}
+	processes := "1 process"
+	if n := len(m.Processes); n != 1 {
+		processes = units.Count(int64(n)) + " processes"
+	}
+	return fmt.Sprintf("recorded %s, %s (%s) with %s in the newest",
+		processes, units.Plural(snapshots, "snapshot"), units.Bytes(bytes), units.Plural(events, "event"))
+}
+
+// recorded prints what was recorded, and judges it.
+func (g *globals) recorded(ctx context.Context, dir string, m *record.Manifest) {
+	if g.json {
+		enc := json.NewEncoder(g.env.Stderr)
+		enc.SetEscapeHTML(false)
+		enc.Encode(m)
+		return
+	}
+	if len(m.Processes) == 0 {
+		g.warn("nothing was recorded: no process that loads the recorder initialized a device with PyTorch")
+	}
+	if len(m.Processes) > 0 {
+		g.warn("%s: %s", dir, recordedSummary(m))
+	}
+	if !slices.ContainsFunc(m.Processes, func(p record.Process) bool { return len(p.Dumps) > 0 }) {
+		g.notes(notesOf(m))
+		return
+	}
+	env := *g.env
+	env.Stdout, env.StdoutTerminal, env.Args = g.env.Stderr, g.env.StderrTerminal, nil
+	judge := newDiagnose(&globals{env: &env})
+	judge.SetArgs([]string{dir})
+	judge.SilenceErrors, judge.SilenceUsage = true, true
+	if err := judge.ExecuteContext(ctx); err != nil {
+		if _, told := err.(exit); !told {
+			g.warn("it cannot be judged: %v", err)
+		}
+	}
+}
+
+// notes prints what could not be recorded.
+func (g *globals) notes(notes []string) {
+	const most = 12
+	for _, n := range notes[:min(most, len(notes))] {
+		g.warn("%s", n)
+	}
+	if more := len(notes) - most; more > 0 {
+		g.warn("and %s in %s", units.Plural(int64(more), "more note"), record.ManifestName)
+	}
+}
+
+// noteText is a note as a sentence.
+func noteText(m *record.Manifest, n record.Note) string {
+	switch p := m.Find(n.PID); {
+	case p != nil:
+		return processName(p) + ": " + n.Why
+	case n.Command != "":
+		return fmt.Sprintf("pid%d (%s): %s", n.PID, clipCommand(n.Command), n.Why)
+	}
+	return n.Why
+}
+
+func clipCommand(text string) string {
+	if r := []rune(text); len(r) > 80 {
+		return string(r[:79]) + "…"
+	}
+	return text
+}
+
+// recordingStatus is what the recording in a folder has so far, also of processes that ended.
+func recordingStatus(dir string) (*api.RecordStatus, error) {
+	m, err := record.ReadManifest(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s does not hold a recording: %w", dir, err)
+	}
+	doc := &api.RecordStatus{Schema: api.RecordStatusSchema, Processes: []record.Status{}, Notes: notesOf(m)}
+	for _, p := range m.Processes {
+		s := record.Status{PID: p.PID, Role: p.Role, Rank: p.Rank, Steps: p.Steps, Dumps: len(p.Dumps), Folder: dir, Ended: p.Ended || m.Ended != nil}
+		for _, d := range p.Dumps {
+			if d.Step != nil {
+				s.Steps = max(s.Steps, *d.Step)
+			}
+		}
+		doc.Processes = append(doc.Processes, s)
+	}
+	return doc, nil
+}
+
+// recordingNow is what the recorders of this machine's processes answer.
+func recordingNow(ctx context.Context) *api.RecordStatus {
+	doc := &api.RecordStatus{Schema: api.RecordStatusSchema, Processes: []record.Status{}}
+	for _, pid := range record.Running() {
+		c, err := record.Dial(ctx, pid)
+		if err != nil {
+			continue
+		}
+		if s, err := c.Status(); err == nil {
+			doc.Processes = append(doc.Processes, s)
+		}
+		c.Close()
+	}
+	return doc
+}
+
+// recordStatus lists the processes of this machine that are recorded, or those of the
+// recordings in some folders.
+func recordStatus(ctx context.Context, g *globals, dirs []string) error {
+	doc := recordingNow(ctx)
+	for i, dir := range dirs {
+		of, err := recordingStatus(dir)
+		switch {
+		case err != nil:
+			return err
+		case i == 0:
+			doc = of
+		default:
+			doc.Processes, doc.Notes = append(doc.Processes, of.Processes...), append(doc.Notes, of.Notes...)
+		}
+	}
+	return g.print(doc, func(w io.Writer, _ report.Style) {
+		defer g.notes(doc.Notes)
+		switch {
+		case len(doc.Processes) == 0 && len(dirs) > 0:
+			fmt.Fprintln(w, "no process has been recorded")
+			return
+		case len(doc.Processes) == 0:
+			fmt.Fprintln(w, "no process is being recorded")
+			return
+		}
+		t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+		fmt.Fprintln(t, "pid\trank\trole\tsteps\tsnapshots\tstate\tfolder")
+		for _, s := range doc.Processes {
+			rank := "-"
+			if s.Rank != nil {
+				rank = fmt.Sprint(*s.Rank)
+			}
+			state := "recording"
+			if s.Ended {
+				state = "ended"
+			}
+			fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%d\t%s\t%s\n", s.PID, rank, s.Role, s.Steps, s.Dumps, state, s.Folder)
+		}
+		t.Flush()
+	})
+}
+
+func newSnapshot(g *globals) *cobra.Command {
+	pid := 0
+	c := &cobra.Command{
+		Use:   "snapshot --pid N",
+		Short: "Have a recorded process write a snapshot now",
+		Long: `Have a process that ` + "`strandline record -- CMD`" + ` records write a snapshot now, and print
+its path. The process may be in a container on this machine; the path is then the
+container's.`,
+		Example: "  strandline snapshot --pid 4242\n  strandline inspect $(strandline snapshot --pid 4242)",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if _, err := reachable(pid); err != nil {
+				return err
+			}
+			control, err := record.DialProcess(c.Context(), pid)
+			if errors.Is(err, record.ErrNotRecorded) {
+				return fmt.Errorf("%w; start it by `strandline record -- CMD`", err)
+			}
+			if err != nil {
+				return err
+			}
+			defer control.Close()
+			path, err := control.Snapshot("call")
+			if err != nil {
+				return err
+			}
+			doc := api.Snapshot{Schema: api.SnapshotSchema, Path: path}
+			return g.print(doc, func(w io.Writer, _ report.Style) { fmt.Fprintln(w, path) })
+		},
+	}
+	c.Flags().IntVar(&pid, "pid", 0, "the process `N`")
+	c.MarkFlagRequired("pid")
+	return c
+}

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"strandline/face/api"
+	"strandline/finding"
+	"strandline/internal/soak/testserver"
+)
+
+// This program is a server, if a test starts it as one.
+func init() { testserver.Main() }
+
+// quickly makes a soak short.
+func quickly(url string, more ...string) []string {
+	return append([]string{"soak", "--url", url, "--quiet", "50ms", "--requests", "300", "--input", "8-24", "--output", "4"}, more...)
+}
+
+// TestSoak soaks a server that leaks, one that does not, and one that ends.
+func TestSoak(t *testing.T) {
+	url, _ := testserver.Start(t, testserver.Options{Mood: testserver.Leaking, Bytes: 64 << 10})
+	samples := filepath.Join(t.TempDir(), "samples")
+	stdout, stderr, code := run(quickly(url, "--json", "--metric", "host", "-o", samples)...)
+	var d api.Soak
+	if err := json.Unmarshal([]byte(stdout), &d); err != nil || code != exitProblem || d.Verdict != finding.Leaking || d.Growth == nil || len(d.Waves) < 6 {
+		t.Fatalf("status %d, %v\n%s%s", code, err, stdout, stderr)
+	}
+	if !strings.HasPrefix(stdout, "{\n  \"schema\": \"strandline.soak/1\"") || !strings.Contains(stderr, "strandline: wave 2: host ") {
+		t.Errorf("%s%s", stdout, stderr)
+	}
+	var doc any
+	if err := json.Unmarshal([]byte(stdout), &doc); err != nil {
+		t.Fatal(err)
+	}
+	named := documented(t, "../../docs/json.md")
+	for _, field := range fields(doc, nil) {
+		if !named[field] {
+			t.Errorf("docs/json.md does not name the field %s", field)
+		}
+	}
+	if stdout, stderr, code := run("diagnose", samples); code != exitOK && code != exitProblem {
+		t.Errorf("the samples: status %d\n%s%s", code, stdout, stderr)
+	}
+
+	stdout, stderr, code = run(quickly(url, "--max-growth", "1MiB/request", "--waves", "5")...)
+	if code == exitProblem || !strings.Contains(stdout, "warm-up") {
+		t.Errorf("growth that is allowed: status %d\n%s%s", code, stdout, stderr)
+	}
+	stdout, stderr, code = run(quickly(url, "--waves", "2")...)
+	if code != exitCannotJudge || !strings.Contains(stderr, "a verdict needs 5") {
+		t.Errorf("2 waves: status %d\n%s%s", code, stdout, stderr)
+	}
+
+	url, _ = testserver.Start(t, testserver.Options{})
+	stdout, stderr, code = run(quickly(url, "--metric", "host")...)
+	if code == exitProblem || !strings.Contains(stdout, "before the load") {
+		t.Errorf("a clean server: status %d\n%s%s", code, stdout, stderr)
+	}
+	url, _ = testserver.Start(t, testserver.Options{Ends: 400})
+	stdout, stderr, code = run(quickly(url, "--restart-wait", "100ms")...)
+	if code != exitCommand || !strings.Contains(stderr, "ended in wave 2") {
+		t.Errorf("a server that ends: status %d\n%s%s", code, stdout, stderr)
+	}
+}

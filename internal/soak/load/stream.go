@@ -1,0 +1,165 @@
+package load
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// longestLine bounds a line of a stream, and an answer in one piece, in bytes.
+const longestLine = 16 << 20
+
+// An answer is being read.
+type answer struct {
+	worker *worker
+	result *result
+	began  time.Time
+	abort  int // pieces after which to cancel; 0 for never
+	cut    func()
+	pieces int
+}
+
+// A piece is a message of a stream, or a whole answer.
+type piece struct {
+	Choices []struct {
+		Delta   spoken
+		Message spoken
+		Text    string
+	}
+	Usage *struct {
+		Prompt     int64 `json:"prompt_tokens"`
+		Completion int64 `json:"completion_tokens"`
+	}
+	Error json.RawMessage
+}
+
+// spoken is a part of a chat.
+type spoken struct {
+	Content   *string
+	Reasoning *string `json:"reasoning_content"`
+}
+
+// lines reads lines of limited length.
+type lines struct{ in *bufio.Reader }
+
+// next returns the next line without its end. It is valid until the next call.
+func (l *lines) next() ([]byte, error) {
+	line, err := l.in.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		long := bytes.Clone(line)
+		for errors.Is(err, bufio.ErrBufferFull) && len(long) < longestLine {
+			line, err = l.in.ReadSlice('\n')
+			long = append(long, line...)
+		}
+		line = long
+	}
+	return bytes.TrimRight(line, "\r\n"), err
+}
+
+// stream reads server-sent events until the one that says that the answer is complete.
+func (a *answer) stream(body io.Reader) error {
+	l := &a.worker.reader
+	if l.in == nil {
+		l.in = bufio.NewReaderSize(nil, 16<<10)
+	}
+	l.in.Reset(body)
+	for {
+		line, err := l.next()
+		data, ok := bytes.CutPrefix(line, []byte("data:"))
+		data = bytes.TrimSpace(data)
+		switch {
+		case ok && string(data) == "[DONE]":
+			io.Copy(io.Discard, io.LimitReader(l.in, 1<<10)) // to its end, so that the connection is used again
+			return nil
+		case ok && len(data) > 0:
+			if err := a.take(data); err != nil {
+				return err
+			}
+		case !ok && !known(line) && len(line) > 0:
+			return a.garbage("%q in a stream of events", clipped(line))
+		}
+		if errors.Is(err, io.EOF) {
+			return a.garbage("the stream ended without [DONE]")
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// known reports whether a line of a stream is a comment, or a field that is not needed.
+func known(line []byte) bool {
+	for _, field := range []string{":", "event:", "id:", "retry:"} {
+		if bytes.HasPrefix(line, []byte(field)) {
+			return true
+		}
+	}
+	return false
+}
+
+// whole reads an answer in one piece.
+func (a *answer) whole(body io.Reader) error {
+	text, err := io.ReadAll(io.LimitReader(body, longestLine))
+	if err != nil {
+		return err
+	}
+	if err := a.take(text); err != nil {
+		return err
+	}
+	if a.pieces == 0 && a.result.outputTokens == 0 {
+		return a.garbage("an answer without text")
+	}
+	return nil
+}
+
+// take reads a piece.
+func (a *answer) take(data []byte) error {
+	var p piece
+	if err := json.Unmarshal(data, &p); err != nil {
+		return a.garbage("%q is not an answer: %v", clipped(data), err)
+	}
+	if len(p.Error) > 0 && string(p.Error) != "null" {
+		a.result.kind = ServerError
+		return errors.New(message(data))
+	}
+	said := false
+	for i := range p.Choices {
+		c := &p.Choices[i]
+		for _, text := range []*string{c.Delta.Content, c.Delta.Reasoning, c.Message.Content, c.Message.Reasoning, &c.Text} {
+			if text != nil && *text != "" {
+				said = true
+				if a.worker.client.o.Turns > 1 && len(a.worker.answer) < longestLine {
+					a.worker.answer = append(a.worker.answer, *text...)
+				}
+			}
+		}
+	}
+	r := a.result
+	if said {
+		a.pieces++
+		r.last = time.Since(a.began)
+		if r.first == 0 {
+			r.first = r.last
+		}
+		r.outputTokens++ // about: the usage says it exactly
+	}
+	if p.Usage != nil {
+		r.promptTokens, r.outputTokens = p.Usage.Prompt, p.Usage.Completion
+	}
+	if a.abort > 0 && a.pieces >= a.abort && a.worker.client.o.Stream {
+		a.cut()
+		return errAborted
+	}
+	return nil
+}
+
+func (a *answer) garbage(format string, args ...any) error {
+	a.result.kind = Garbage
+	return fmt.Errorf(format, args...)
+}
+
+func clipped(text []byte) []byte { return text[:min(len(text), 60)] }

@@ -1,0 +1,288 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"strandline/face/api"
+	"strandline/host/engine"
+	"strandline/host/levels"
+	"strandline/host/procfs"
+	"strandline/host/sample"
+	"strandline/host/sampler"
+)
+
+// A server is the process that answers, with its children.
+type server struct {
+	root    sample.ID
+	sampler *sampler.Sampler
+	metrics string // where the engine reports of itself
+	held    map[sample.ID]int64
+}
+
+// findServer finds the process of the server and begins to watch it.
+func findServer(o *Options) (*server, error) {
+	pid := o.PID
+	if pid == 0 {
+		p, err := listener(o.Load.URL)
+		if err != nil {
+			return nil, err
+		}
+		pid = int(p)
+	}
+	return watchServer(o, pid)
+}
+
+func watchServer(o *Options, pid int) (*server, error) {
+	started, err := procfs.Process(pid).Started()
+	if err != nil {
+		return nil, fmt.Errorf("there is no process %d", pid)
+	}
+	if _, ok := levels.Held(procfs.Process(pid)); !ok {
+		return nil, fmt.Errorf("the memory of process %d cannot be read; run strandline as the same user, or as root", pid)
+	}
+	s := &server{root: sample.ID{PID: pid, Started: started}, held: map[sample.ID]int64{}}
+	var devices sample.DeviceSource
+	if o.Devices != nil {
+		devices = o.Devices()
+	}
+	if s.sampler, err = sampler.New(sampler.Options{PID: pid, Interval: every, Devices: devices}); err != nil {
+		return nil, err
+	}
+	if u, err := url.Parse(o.Load.URL); err == nil {
+		s.metrics, _ = engine.Endpoint(u.Scheme + "://" + u.Host) // it is one, for requests are sent to it
+	}
+	return s, nil
+}
+
+func (s *server) close() { s.sampler.Close() }
+
+// again finds the server after a process of it ended.
+func (s *server) again(o *Options) (*server, error) {
+	if started, err := procfs.Process(s.root.PID).Started(); err == nil && started == s.root.Started {
+		if st, err := procfs.Process(s.root.PID).Status(); err == nil && !strings.HasPrefix(st.State, "Z") {
+			return watchServer(o, s.root.PID) // it was a child
+		}
+	}
+	p, err := listener(o.Load.URL)
+	if err != nil {
+		return nil, err
+	}
+	return watchServer(o, int(p))
+}
+
+// listener finds the process that listens on the port of a URL, and has not inherited the
+// socket from another that does.
+func listener(base string) (procfs.Process, error) {
+	u, err := url.Parse(base)
+	if err != nil {
+		return 0, err
+	}
+	port, err := strconv.Atoi(u.Port())
+	if err != nil {
+		port = map[string]int{"http": 80, "https": 443}[u.Scheme]
+	}
+	if !here(u.Hostname()) {
+		return 0, fmt.Errorf("%s is not this machine: the memory of a server can be read only where it runs; run soak there", u.Hostname())
+	}
+	all := procfs.Listeners(port)
+	if len(all) == 0 {
+		return 0, fmt.Errorf("no process that can be read listens on port %d: is the server running? If it is in a container or belongs to another user, give its process with --pid, as root", port)
+	}
+	for _, p := range all {
+		if !slices.ContainsFunc(all, func(q procfs.Process) bool { return descends(p, q) }) {
+			if name, _, _ := strings.Cut(p.Command(), " "); filepath.Base(name) == "docker-proxy" {
+				break
+			}
+			return p, nil
+		}
+	}
+	return 0, fmt.Errorf("port %d is forwarded into a container: give the process of the server with --pid (docker inspect -f '{{.State.Pid}}' NAME), as root", port)
+}
+
+// descends reports whether a process is a child of another one, or of its children.
+func descends(p, of procfs.Process) bool {
+	return p != of && slices.Contains(of.Descendants(), p)
+}
+
+// here reports whether a name is that of this machine.
+func here(host string) bool {
+	addresses, err := net.LookupIP(host)
+	if err != nil {
+		return false
+	}
+	own, _ := net.InterfaceAddrs()
+	for _, a := range addresses {
+		if a.IsLoopback() || a.IsUnspecified() {
+			return true
+		}
+		for _, o := range own {
+			if n, ok := o.(*net.IPNet); ok && n.IP.Equal(a) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// material is the least that a process holds whose end begins a new life of the server,
+// as a share of all its processes. The first process counts always.
+const material = 0.05
+
+// ended reports whether a process that held memory when it was last read is gone.
+func (s *server) ended(now *sample.Sample) bool {
+	lives := map[sample.ID]bool{}
+	for i := range now.Processes {
+		p := &now.Processes[i]
+		lives[p.ID()] = p.State != sample.Zombie
+	}
+	var total int64
+	for _, bytes := range s.held {
+		total += bytes
+	}
+	for id, bytes := range s.held {
+		if !lives[id] && float64(bytes) > material*float64(total) {
+			return true
+		}
+	}
+	return !lives[s.root]
+}
+
+// A reading is what the server's processes hold at a moment.
+type reading struct {
+	host      int64
+	devices   []api.SoakDevice
+	processes []api.SoakProcess
+	held      map[sample.ID]int64
+	note      string
+}
+
+// total is all of it, host and devices.
+func (r *reading) total() int64 {
+	sum := r.host
+	for _, d := range r.devices {
+		sum += d.Bytes
+	}
+	return sum
+}
+
+// errEnded says that the server's process is gone.
+var errEnded = errors.New("the process of the server has ended")
+
+// read takes a sample, with the exact figures of the host.
+func (e *experiment) read(ctx context.Context) (*reading, error) {
+	s, err := e.server.sampler.Sample(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e.o.Keep(s)
+	r := &reading{held: map[sample.ID]int64{}, note: s.DevicesNote, devices: []api.SoakDevice{}}
+	for i := range s.Processes {
+		p := &s.Processes[i]
+		if p.State == sample.Zombie {
+			continue
+		}
+		bytes, ok := levels.Held(procfs.Process(p.PID))
+		if !ok {
+			continue
+		}
+		own := api.SoakProcess{PID: p.PID, Command: p.Command, HostBytes: bytes, Devices: []api.SoakDevice{}}
+		r.held[p.ID()] = bytes
+		for k := range p.Devices {
+			d := &p.Devices[k]
+			held := d.Used
+			if held == nil {
+				held = d.Reserved()
+			}
+			if held == nil {
+				continue
+			}
+			r.held[p.ID()] += *held
+			one := api.SoakDevice{Device: d.Device, Bytes: *held, Allocated: d.Allocated}
+			own.Devices = append(own.Devices, one)
+			r.add(one)
+		}
+		r.host += bytes
+		r.processes = append(r.processes, own)
+	}
+	if len(r.processes) == 0 {
+		return nil, errEnded
+	}
+	return r, nil
+}
+
+// add adds what a process holds of a device.
+func (r *reading) add(d api.SoakDevice) {
+	i := slices.IndexFunc(r.devices, func(of api.SoakDevice) bool { return of.Device == d.Device })
+	if i < 0 {
+		r.devices = append(r.devices, api.SoakDevice{Device: d.Device})
+		i = len(r.devices) - 1
+	}
+	sum := &r.devices[i]
+	sum.Bytes += d.Bytes
+	if d.Allocated != nil {
+		all := *d.Allocated
+		if sum.Allocated != nil {
+			all += *sum.Allocated
+		}
+		sum.Allocated = &all
+	}
+}
+
+// The settling of memory.
+const (
+	// fall is by how much memory must fall to count, in bytes and as a share.
+	fall      = 256 << 10
+	fallShare = 0.0005
+	// stale is how old the figures of devices may be that a sample has.
+	stale = 3 * time.Second
+)
+
+// settle waits until memory has not fallen for some time, and enters what is held then.
+func (e *experiment) settle(ctx context.Context, w *api.SoakWave) error {
+	began := time.Now()
+	since, lowest := began, int64(0) // when it fell last, and to what
+	for {
+		asked := time.Now()
+		r, err := e.read(ctx)
+		if err != nil {
+			if errors.Is(err, errEnded) { // the next wave finds out
+				w.Unjudged, w.Devices, w.Processes = true, []api.SoakDevice{}, []api.SoakProcess{}
+				return nil
+			}
+			return err
+		}
+		now := time.Now()
+		least := e.o.Quiet
+		if len(r.devices) > 0 {
+			least = max(least, stale)
+		}
+		total := r.total()
+		if lowest == 0 || total < lowest-max(fall, int64(fallShare*float64(lowest))) {
+			lowest, since = total, now
+		}
+		own, _ := engine.Read(ctx, e.server.metrics) // servers need not report anything
+		busy := own.InProgress() != nil && *own.InProgress() > 0
+		settled := now.Sub(since) >= least && !busy
+		if settled || now.Sub(began) >= max(e.o.Gap, least) {
+			w.Engine, w.HostBytes, w.Devices, w.Processes = own, r.host, r.devices, r.processes
+			w.Settled += now.Sub(began).Seconds()
+			w.Falling = !settled && !busy
+			e.server.held = r.held
+			e.note(r.note, busy)
+			return nil
+		}
+		pause(ctx, max(e.o.Quiet/5, 10*now.Sub(asked)))
+		if ctx.Err() != nil {
+			return nil
+		}
+	}
+}
