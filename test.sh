@@ -48,7 +48,7 @@ formatted() {
 	}
 }
 
-# have CHECK PACKAGE... tells whether a check passes; where it does not, root
+# have CHECK PACKAGE... reports whether a check passes; where it does not, root
 # installs Debian's packages first.
 have() {
 	local check=$1
@@ -60,43 +60,61 @@ have() {
 	"$check"
 }
 
-# compiles tells whether programs in C can be built, which the race detector
+# compiles reports whether programs in C can be built, which the race detector
 # needs.
 compiles() {
 	echo '#include <stdlib.h>' | gcc -fsyntax-only -x c - 2>/dev/null
 }
 
-# find_jemalloc finds the malloc whose memory a test tells from glibc's.
+# builds_bpf reports whether there is a compiler of BPF programs.
+builds_bpf() { command -v clang && command -v llvm-strip; } >/dev/null
+
+# find_jemalloc finds the malloc whose memory a test distinguishes from glibc's.
 find_jemalloc() {
 	compgen -G '/usr/lib/*/libjemalloc.so.2' >/dev/null
 }
 
 # Packages whose tests watch processes at work. They are tested one after another
 # with nothing beside them: what a busy machine keeps from happening cannot be
-# seen.
-live='^strandline/(host/(bpf|event/.*|footprint|ledger|polling|ptrace)|internal/(cli|trace))$'
+# seen. Within a package many are watched at once, which all mostly wait.
+live='^strandline/(host/(bpf|event/.*|footprint|ledger|polling|ptrace)|internal/(cli|trace)|record/outside)$'
 
 # Tests of the command that trace for seconds.
 traces='^(TestTrace|TestAccount|TestBurst|TestConfusion|TestTwoKinds|TestHostile$|TestGaveBack|TestNotToBeTraced)'
 
-# in_turn runs a command that tests the packages that it is given, those that watch
+# concurrent lists the packages that start goroutines, by themselves or in their
+# tests: the race detector has nothing to see in the others.
+concurrent() {
+	local package folder
+	go list -f '{{.ImportPath}} {{.Dir}}' ./... | while read -r package folder; do
+		grep -qE '^[^/]*\<(go (func\(|[A-Za-z_.]+\()|Parallel\(\)|AfterFunc\()|^[^/]*\.Go\(' "$folder"/*.go && echo "$package"
+	done
+}
+
+# Tests of these packages in which nothing runs beside anything else. A test that is
+# not named here runs under the race detector.
+single='^(TestGolden|TestSessions|TestLinks|TestJSONIsDocumented|TestPicture|TestExport|TestMutants|TestHostileFiles|TestModelFolder|TestEngineCommand|TestViewRedacts|TestPage|TestCreate|TestReplaced|TestForeign)'
+single+='|^TestScripts$/^(color|compare|completion|diagnose|directory|errors-json|export|export-formats|help|inspect|jax|kineto|no-history|oom|partial|plan|proc-texts|ranks|simulate|tables|unreadable|usage|version)$'
+single+='|^(TestCorpusReplays|TestGoldenReplays|TestReplayNotices|TestEachRuleIsHeld|TestNoHistory|TestWhatIfMemory|TestHugePrivate|TestCudaFree|TestSaveHolds|TestSaveLoads|TestOddFiles|TestRecordingOf)'
+
+# in_turn PACKAGES COMMAND... runs a command that tests packages, those that watch
 # processes last.
 in_turn() {
-	local packages rc=0
-	packages=$(go list ./...) || return
+	local packages=$1 rc=0
+	shift
 	# shellcheck disable=SC2046 # a list
 	"$@" $(grep -Ev "$live" <<<"$packages") || rc=1
-	"$@" -p 1 $(grep -E "$live" <<<"$packages") || rc=1
+	"$@" -p 1 -parallel 8 $(grep -E "$live" <<<"$packages") || rc=1
 	return $rc
 }
 
-# without_live runs a command that tests the packages that it is given: all but those
-# that watch processes, and of the command what does not trace.
+# without_live runs the tests of all packages but those that watch processes, and of
+# the command what does not trace.
 without_live() {
 	local packages
 	packages=$(go list ./...) || return
 	# shellcheck disable=SC2046 # a list
-	"$@" -skip "$traces" $(grep -Ev "$live" <<<"$packages") strandline/internal/cli
+	go_tests -short -timeout 5m -skip "$traces" $(grep -Ev "$live" <<<"$packages") strandline/internal/cli
 }
 
 # known_available lists what this machine has for certain, so that a test which says
@@ -120,7 +138,7 @@ known_available() {
 go_tests() {
 	local reasons rc
 	reasons=$(mktemp) || return
-	go test -v "$@" 2>&1 | awk -v reasons="$reasons" '
+	go test -vet=off -v "$@" 2>&1 | awk -v reasons="$reasons" '
 		!/^=== |^ *--- PASS/ { said[n++ % 400] = $0 }
 		/^ *[a-z0-9_]+\.go:[0-9]+: / { reason = $0; sub(/^[^:]*:[0-9]+: /, "", reason) }
 		/^ *--- SKIP: / { names[reason] = names[reason] " " $3 }
@@ -138,26 +156,26 @@ go_tests() {
 	return "$rc"
 }
 
-# new_node tells whether the page can be built and tested.
+# new_node reports whether the page can be built and tested.
 new_node() {
 	command -v npm >/dev/null && [ "$(node -p 'process.versions.node.split(".")[0]' 2>/dev/null || echo 0)" -ge 20 ]
 }
 
-# find_chromium tells whether the page can be tested in a browser.
+# find_chromium reports whether the page can be tested in a browser.
 find_chromium() {
 	[ -n "${CHROMIUM:-}" ] || command -v chromium || command -v chromium-browser || command -v google-chrome
 } >/dev/null
 
-# bpf_object tells whether the committed BPF object is what its sources make.
-bpf_object() {
+# built NAME BUILD reports whether a committed object is what its sources make.
+built() {
 	local said
-	said=$(host/bpf/build.sh --check 2>&1)
+	said=$("$2" --check 2>&1)
 	case $? in
-	0) echo "== BPF object is built from its sources" ;;
-	77) skip "BPF object is built from its sources" "$said" ;;
+	0) echo "== $1 is built from its sources" ;;
+	77) skip "$1 is built from its sources" "$said" ;;
 	*)
 		echo "$said"
-		failed+=("BPF object is built from its sources")
+		failed+=("$1 is built from its sources")
 		;;
 	esac
 }
@@ -173,10 +191,14 @@ in_browser() {
 	return $rc
 }
 
-# vet_everywhere vets the packages for every system that a user may build them on.
+# vet_everywhere vets the packages for every system that a user may build them on,
+# once where two of them build the same files.
 vet_everywhere() {
-	local target rc=0
-	for target in linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64; do
+	local target files vetted=() rc=0
+	for target in linux/arm64 darwin/arm64 darwin/amd64 windows/arm64 windows/amd64; do
+		files=$(GOOS=${target%/*} GOARCH=${target#*/} go list -f '{{.ImportPath}} {{.GoFiles}} {{.SFiles}} {{.TestGoFiles}} {{.XTestGoFiles}}' ./... | sha256sum)
+		[[ " ${vetted[*]} " != *" $files "* ]] || continue
+		vetted+=("$files")
 		GOOS=${target%/*} GOARCH=${target#*/} go vet ./... || {
 			echo "that is for $target"
 			rc=1
@@ -207,6 +229,23 @@ check_page() {
 	fi
 }
 
+typechecks() { command -v mypy; } >/dev/null
+lints() { command -v pyflakes3; } >/dev/null
+
+# check_module checks the Python module of the recorder.
+check_module() {
+	if have typechecks mypy; then
+		step "types of the Python module" mypy --strict --no-incremental --cache-dir=/dev/null record/python/strandline
+	else
+		skip "types of the Python module" "there is no mypy"
+	fi
+	if have lints pyflakes3; then
+		step "lint of the Python module" pyflakes3 record/python
+	else
+		skip "lint of the Python module" "there is no pyflakes3"
+	fi
+}
+
 command -v go >/dev/null || {
 	echo "go is missing" >&2
 	exit 1
@@ -222,19 +261,22 @@ if [ -n "$all" ]; then
 	else
 		skip staticcheck "it is not in the module cache and cannot be downloaded"
 	fi
-	bpf_object
+	have builds_bpf clang llvm # Debian 12's are those that built the object
+	built "BPF object" host/bpf/build.sh
+	built "reader of NVML" host/nvml/build.sh
+	check_module
 	have compiles gcc libc6-dev || skip "tests of programs in C" "there is no gcc with the C library's headers"
 	have find_jemalloc libjemalloc2 # a test names it if it is missing
 	STRANDLINE_REQUIRE=$(known_available)
 	export STRANDLINE_REQUIRE
-	step test in_turn go_tests -timeout 15m
+	step test in_turn "$(go list ./...)" go_tests -timeout 15m
 	if compiles; then
-		CGO_ENABLED=1 step "race detector" in_turn go test -race -short -timeout 15m
+		CGO_ENABLED=1 step "race detector" in_turn "$(concurrent)" go test -vet=off -race -short -skip "$single" -timeout 15m
 	else
 		skip "race detector" "it needs gcc and the C library's headers"
 	fi
 else
-	step test without_live go_tests -short -timeout 5m
+	step test without_live
 	skip "what ./test.sh --all adds" "tests that trace processes, the race detector, staticcheck, vet for other systems, the page in a browser"
 fi
 check_page

@@ -1,4 +1,4 @@
-"""A server that initialises UCX, as NIXL and MPI do, and then maps and unmaps buffers."""
+"""A server that initializes UCX, as NIXL and MPI do, and then maps and unmaps buffers."""
 import ctypes, mmap, os, sys, time
 ucp = ctypes.CDLL("libucp.so.0", mode=ctypes.RTLD_GLOBAL)
 a, b, c = ctypes.c_uint(), ctypes.c_uint(), ctypes.c_uint()
