@@ -7,6 +7,11 @@ const (
 	requestSize      = 48
 	requestStackHead = 16
 	requestFrameSize = 24
+
+	// Of a thread.
+	requestThreadStack = 24
+	requestThreadOpen  = 76
+	requestThreadHead  = 80
 )
 
 // A RequestPlace is a place in the code of the allocator's library, as an offset in

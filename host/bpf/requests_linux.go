@@ -180,6 +180,21 @@ func (r *Requests) Activity() (events, open uint64, err error) {
 	return events, open, err
 }
 
+// Open returns the threads that are in a request, or whose last one failed, with the
+// address of the return address of each.
+func (r *Requests) Open() (map[uint32]uint64, error) {
+	open := map[uint32]uint64{}
+	var tid uint32
+	var thread []byte
+	all := r.collection.Maps[ofRequests+"threads"].Iterate()
+	for all.Next(&tid, &thread) {
+		if len(thread) >= requestThreadHead && order.Uint32(thread[requestThreadOpen:]) != 0 {
+			open[tid] = order.Uint64(thread[requestThreadStack:])
+		}
+	}
+	return open, all.Err()
+}
+
 // Stop ends the watching; what has happened until then can still be polled.
 func (r *Requests) Stop() {
 	var closing sync.WaitGroup // the kernel waits up to 100 ms for each

@@ -34,6 +34,9 @@ func (*Requests) Poll() (*event.Requests, error) { return nil, errNotHere }
 // Activity is not available here.
 func (*Requests) Activity() (events, open uint64, err error) { return 0, 0, errNotHere }
 
+// Open is not available here.
+func (*Requests) Open() (map[uint32]uint64, error) { return nil, errNotHere }
+
 // Stop does nothing here.
 func (*Requests) Stop() {}
 

@@ -52,6 +52,22 @@ func (p Process) ReadBytes() (uint64, error) {
 	return counts["rchar"], err
 }
 
+// StackPointer returns the stack pointer of a thread that waits in the kernel, or 0 for one
+// that runs.
+func (p Process) StackPointer(tid uint32) (uint64, error) {
+	text, err := os.ReadFile(p.file(fmt.Sprintf("task/%d/syscall", tid)))
+	if err != nil {
+		return 0, err
+	}
+	// The number of the system call and its arguments, or -1, then the stack pointer and
+	// the instruction pointer; or the word running.
+	words := strings.Fields(string(text))
+	if len(words) < 3 {
+		return 0, nil
+	}
+	return strconv.ParseUint(words[len(words)-2], 0, 64)
+}
+
 // Status returns the content of /proc/PID/status.
 func (p Process) Status() (Status, error) {
 	return parsed(p.file("status"), parseStatus)

@@ -115,6 +115,7 @@ type session struct {
 	waiting   []event.Request // delivered, and not yet in the history
 	taken     int             // events that are in the history
 	polled    time.Time       // when events were last read
+	quiet     uint64          // events there had been at the last attempt to read the state
 	final     []cudaalloc.Segment
 	result    Result
 }
@@ -345,6 +346,9 @@ func (s *session) end() error {
 	}
 	if state != nil {
 		s.final = *state
+		if _, open, err := s.requests.Activity(); err == nil {
+			s.history.failed += int(open)
+		}
 		if g := s.open(); s.result.Lost > 0 && s.result.Start == nil {
 			s.history.correct(s.final, event.Now())
 			if g != nil {
@@ -398,14 +402,36 @@ func (s *session) still(agrees func([]cudaalloc.Segment) bool) (*[]cudaalloc.Seg
 // was requested meanwhile.
 func (s *session) attempt() (state *[]cudaalloc.Segment, events uint64, err error) {
 	events, open, err := s.requests.Activity()
-	if err != nil || open > 0 {
+	if err != nil {
 		return nil, 0, err
+	}
+	last := s.quiet
+	s.quiet = events
+	if open > 0 && (events != last || !s.over(open)) {
+		return nil, 0, nil
 	}
 	time.Sleep(20 * time.Microsecond) // what began before is over
 	read, unread := s.allocator.State()
-	after, open, err := s.requests.Activity()
-	if err != nil || unread != nil || open > 0 || after != events {
+	after, still, err := s.requests.Activity()
+	if err != nil || unread != nil || still != open || after != events {
 		return nil, 0, err
 	}
 	return &read, events, nil
+}
+
+// over reports whether all requests that have not returned have failed. An exception
+// passes no place that is watched: that a call is over is seen by the next one of its
+// thread, or here by a thread that waits with less on its stack than the call had.
+func (s *session) over(open uint64) bool {
+	threads, err := s.requests.Open()
+	if err != nil || uint64(len(threads)) != open {
+		return false
+	}
+	for tid, returns := range threads {
+		sp, err := s.process.StackPointer(tid)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && sp <= returns {
+			return false
+		}
+	}
+	return true
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // program requests and releases from the first line of its standard input to the
-// second, is still before and after, and writes what it did. Sizes are different ones,
+// second, of which the last one fails, is still before and after, and writes what it did. Sizes are different ones,
 // so that a part of it can be found in the whole.
 const program = `import ctypes, json, os, select, sys, time
 lib = ctypes.CDLL(sys.argv[1])
@@ -61,6 +61,7 @@ while not select.select([0], [], [], 0.002)[0]:
         lib.request(1 << 41)
         lib.empty()
     i += 1
+lib.request(1 << 41)
 json.dump(log, open(sys.argv[2] + ".tmp", "w"))
 os.rename(sys.argv[2] + ".tmp", sys.argv[2])
 time.sleep(1000)
