@@ -22,6 +22,7 @@ export CGO_ENABLED=0
 staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
 failed=()
 skipped=()
+flaky=()
 
 # step NAME COMMAND... runs one check and goes on if it fails.
 step() {
@@ -79,6 +80,9 @@ find_jemalloc() {
 # seen. Within a package many are watched at once, which all mostly wait.
 live='^strandline/(host/(bpf|event/.*|footprint|ledger|polling|ptrace)|internal/(cli|trace)|record/outside)$'
 
+# Packages whose tests start processes and wait for what they do.
+twice='^strandline/(host/.*|internal/.*|record(/outside)?|face/(metrics|web))$'
+
 # Tests of the command that trace for seconds.
 traces='^(TestTrace|TestAccount|TestBurst|TestConfusion|TestTwoKinds|TestHostile$|TestGaveBack|TestNotToBeTraced)'
 
@@ -134,26 +138,57 @@ known_available() {
 }
 
 # go_tests runs Go's tests. It prints a line for each package and the end of what
-# one that fails said, and notes the tests that were skipped, by their reason.
+# one that fails printed, and notes the tests that were skipped, by their reason.
 go_tests() {
-	local reasons rc
-	reasons=$(mktemp) || return
-	go test -vet=off -v "$@" 2>&1 | awk -v reasons="$reasons" '
-		!/^=== |^ *--- PASS/ { said[n++ % 400] = $0 }
+	local reasons failures rc line package names
+	reasons=$(mktemp) && failures=$(mktemp) || return
+	go test -vet=off -v "$@" 2>&1 | awk -v reasons="$reasons" -v failures="$failures" '
+		!/^=== |^ *--- PASS/ { printed[n++ % 400] = $0 }
 		/^ *[a-z0-9_]+\.go:[0-9]+: / { reason = $0; sub(/^[^:]*:[0-9]+: /, "", reason) }
 		/^ *--- SKIP: / { names[reason] = names[reason] " " $3 }
-		/^(ok  |FAIL|\?   )\t/ { if (/^FAIL/) tell(); else if (/^ok/) print; n = 0 }
-		function tell(   i) { for (i = n > 400 ? n - 400 : 0; i < n; i++) print said[i % 400] }
+		/^--- FAIL: / { failing = failing "|" $3 }
+		/^panic: |^WARNING: DATA RACE/ { failing = failing "|-" }
+		/^(ok  |FAIL|\?   )\t/ {
+			if (/^FAIL/) {
+				tell()
+				print $2, substr(failing, 2) > failures
+			} else if (/^ok/) {
+				print
+			}
+			n = 0
+			failing = ""
+		}
+		function tell(   i) { for (i = n > 400 ? n - 400 : 0; i < n; i++) print printed[i % 400] }
 		END {
 			tell()
 			for (r in names) print substr(names[r], 2) ": " r > reasons
 		}'
 	rc=${PIPESTATUS[0]}
 	while read -r line; do
-		skipped+=("$line")
+		[[ $'\n'$(printf '%s\n' "${skipped[@]}")$'\n' == *$'\n'"$line"$'\n'* ]] || skipped+=("$line")
 	done < <(sort "$reasons")
-	rm -f "$reasons"
+	if [ "$rc" != 0 ] && [ -s "$failures" ]; then
+		rc=0
+		while read -r package names; do
+			once_more "$package" "$names" "$@" || rc=1
+		done <"$failures"
+	fi
+	rm -f "$reasons" "$failures"
 	return "$rc"
+}
+
+# once_more PACKAGE NAMES FLAG-OR-PACKAGE... runs tests that failed a second time, if
+# they start processes: docs/decisions/0028. Neither a race nor a panic is tried again.
+once_more() {
+	local package=$1 names=$2 arg flags=()
+	shift 2
+	grep -qE "$twice" <<<"$package" && [ -n "$names" ] && [[ "|$names|" != *'|-|'* ]] || return
+	for arg; do
+		[[ $arg == strandline* ]] || flags+=("$arg")
+	done
+	echo "== $package: $names failed, once more"
+	go test -vet=off -count=1 "${flags[@]}" -run "^($names)\$" "$package" </dev/null || return
+	flaky+=("$package: ${names//|/, }")
 }
 
 # new_node reports whether the page can be built and tested.
@@ -271,7 +306,7 @@ if [ -n "$all" ]; then
 	export STRANDLINE_REQUIRE
 	step test in_turn "$(go list ./...)" go_tests -timeout 15m
 	if compiles; then
-		CGO_ENABLED=1 step "race detector" in_turn "$(concurrent)" go test -vet=off -race -short -skip "$single" -timeout 15m
+		CGO_ENABLED=1 step "race detector" in_turn "$(concurrent)" go_tests -race -short -skip "$single" -timeout 15m
 	else
 		skip "race detector" "it needs gcc and the C library's headers"
 	fi
@@ -282,6 +317,9 @@ fi
 check_page
 for s in "${skipped[@]}"; do
 	echo "skipped: $s"
+done
+for s in "${flaky[@]}"; do
+	echo "flaky: $s passed only the second time"
 done
 if [ ${#failed[@]} -gt 0 ]; then
 	printf 'failed: %s\n' "${failed[@]}" >&2

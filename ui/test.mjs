@@ -23,8 +23,21 @@ try {
     sourcemap: "inline",
     logLevel: "warning",
   });
-  const args = ["--enable-source-maps", "--test", "--test-concurrency=1", ...names.map((n) => join(out, n.replace(/ts$/, "mjs")))];
-  process.exitCode = spawnSync(process.execPath, args, { stdio: "inherit", cwd: here }).status ?? 1;
+  const passes = (list) => {
+    const args = ["--enable-source-maps", "--test", "--test-concurrency=1", ...list.map((n) => join(out, n.replace(/ts$/, "mjs")))];
+    return spawnSync(process.execPath, args, { stdio: "inherit", cwd: here }).status === 0;
+  };
+  if (which !== "e2e") {
+    process.exitCode = passes(names) ? 0 : 1;
+  } else {
+    // Scenarios in a browser have two attempts, as all tests that watch processes:
+    // docs/decisions/0028.
+    for (const n of names.filter((n) => !passes([n]))) {
+      console.log(`${n} failed, once more`);
+      if (passes([n])) console.log(`flaky: ${n} passed only the second time`);
+      else process.exitCode = 1;
+    }
+  }
 } finally {
   rmSync(out, { recursive: true, force: true });
 }
