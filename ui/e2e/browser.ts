@@ -28,7 +28,7 @@ export class Browser {
     out.on("data", (text: string) => {
       this.rest += text;
       for (let end = this.rest.indexOf("\0"); end >= 0; end = this.rest.indexOf("\0")) {
-        this.told(JSON.parse(this.rest.slice(0, end)));
+        this.receive(JSON.parse(this.rest.slice(0, end)));
         this.rest = this.rest.slice(end + 1);
       }
     });
@@ -44,7 +44,7 @@ export class Browser {
     return b;
   }
 
-  private told(m: { id?: number; result?: unknown; error?: { message: string }; method?: string; params?: unknown; sessionId?: string }): void {
+  private receive(m: { id?: number; result?: unknown; error?: { message: string }; method?: string; params?: unknown; sessionId?: string }): void {
     if (m.id === undefined) {
       for (const l of this.listeners) l(m.method!, m.params, m.sessionId);
       return;

@@ -21,8 +21,8 @@ export async function shoot(tab: Tab, name: string): Promise<void> {
   if (shots) await tab.screenshot(join(shots, `${name.replace(/[^a-z0-9]+/gi, "-")}.png`));
 }
 
-/** The bytes that an element says. */
+/** The bytes that an element shows. */
 export const figure = (tab: Tab, selector: string): Promise<number> => tab.eval(`Number(document.querySelector(${JSON.stringify(selector)})?.dataset.bytes ?? NaN)`);
 
-/** What inspect says of a file's first device. */
+/** What inspect prints about a file's first device. */
 export const device = (file: string): any => json("inspect", file).devices[0];

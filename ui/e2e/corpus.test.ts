@@ -38,7 +38,7 @@ function bySite(of: [{ file?: string | null; line?: number | null; function?: st
   return out;
 }
 
-/** Compares what the page shows of one device of the file that is open with what inspect says. */
+/** Compares what the page shows of one device of the file that is open with what inspect prints. */
 async function compare(tab: Tab, f: number, path: string, d: any, faults: boolean): Promise<void> {
   await tab.eval(`location.hash = "#f=${f}&d=${d.device}"`);
   await tab.until(`(s => s.f === ${f} && s.d === ${d.device} && s.view === "timeline" && s.ready && document.querySelector("#view tbody") && (strandline.device().events === 0 || s.picture.settled && s.event?.event === s.k))(strandline.state())`);

@@ -100,7 +100,7 @@ scenario("typing changes the bars", deepseek, async (tab) => {
   assert.ok(round[5]! < 50, `what is typed is drawn after ${round[5]} ms`);
 });
 
-scenario("what cannot be is said, and the last plan stays", deepseek, async (tab) => {
+scenario("what cannot be is reported, and the last plan stays", deepseek, async (tab) => {
   const before = await shown(tab);
   await tab.eval(`(e => (e.focus(), e.select()))(document.querySelector(${JSON.stringify(field("tp"))}))`);
   await tab.type("7");
@@ -129,8 +129,8 @@ scenario("a step of reinforcement learning", rl, async (tab) => {
   const beyond = want.ways.flatMap((w: any) => w.phases.map((p: any) => p.high_bytes - want.total_bytes));
   over.forEach((o, i) => Math.abs(beyond[i]) > want.total_bytes / 100 && assert.equal(o, beyond[i] > 0));
   await tab.eval("document.querySelector('[data-phase=update]').focus()");
-  const told = await tab.eval<string>("document.getElementById('tooltip').innerText");
-  for (const c of want.ways[0].phases[2].components) assert.ok(told.includes(c.name), `${c.name} is told`);
+  const tip = await tab.eval<string>("document.getElementById('tooltip').innerText");
+  for (const c of want.ways[0].phases[2].components) assert.ok(tip.includes(c.name), `${c.name} is shown`);
   await type(tab, "gpus", "16");
   assert.deepEqual((await tab.state()).plan, json(...rl.map((a) => (a === "8" ? "16" : a))));
 });

@@ -1,5 +1,5 @@
 // The page of a recording of `strandline trace`. What it shows is held against the
-// recording itself, and against what diagnose says of it.
+// recording itself, and against what diagnose reports about it.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -54,7 +54,7 @@ interface Held {
   count: number;
 }
 
-/** What stacks hold after each mark of a recording, and after its last judgement if that is later. */
+/** What stacks hold after each mark of a recording, and after its last judgment if that is later. */
 function courses(file: string): { marks: any[]; held: Map<number, Held>[]; document: any } {
   const marks: any[] = [];
   const held: Map<number, Held>[] = [];
@@ -122,8 +122,8 @@ scenario("growth, with the figures of diagnose", () => server, async (tab) => {
 scenario("what is held at each moment", several, async (tab) => {
   const { marks, held } = courses(several());
   const state = await tab.state();
-  assert.equal(state.doc.moments, marks.length, "a judgement before the end is no moment");
-  assert.match(await tab.eval("document.getElementById('coverage').title"), /last judgement, at 50 s/);
+  assert.equal(state.doc.moments, marks.length, "a judgment before the end is not a moment");
+  assert.match(await tab.eval("document.getElementById('coverage').title"), /last judgment, at 50 s/);
   await tab.key("Home");
   for (const k of [0, 1, 2, 3]) {
     await tab.until(`${settled} && strandline.state().picture.column === ${k}`);
@@ -143,13 +143,13 @@ scenario("what is held at each moment", several, async (tab) => {
   await tab.key("g"); // by stack
   await tab.until(`${settled} && strandline.state().s.g === "stack"`);
   assert.equal((await rows(tab)).length, 4);
-  // A click in the picture puts the cursor there and tells of the band.
+  // A click in the picture puts the cursor there and shows the band.
   const [x, y] = await at(tab, 0.75, 0.97);
   await tab.mouse("mouseMoved", x, y);
   await tab.until("!document.getElementById('tooltip').hidden");
-  const told = await tab.eval<string>("document.getElementById('tooltip').innerText");
-  assert.match(told, /app\.py:10 leak/);
-  assert.match(told, /first seen at .*, last at 59 s/);
+  const shown = await tab.eval<string>("document.getElementById('tooltip').innerText");
+  assert.match(shown, /app\.py:10 leak/);
+  assert.match(shown, /first seen at .*, last at 59 s/);
   await tab.mouse("mousePressed", x, y);
   await tab.mouse("mouseReleased", x, y);
   await tab.until(`${settled} && strandline.state().s.sel !== null`);

@@ -52,7 +52,7 @@ function scenario(name: string, files: string[], act: (tab: Tab) => Promise<void
 }
 
 for (const file of [last, large]) {
-  scenario(`a saved page shows what inspect says, ${file.replace(/.*\//, "")}`, [file], async (tab) => {
+  scenario(`a saved page shows what inspect prints, ${file.replace(/.*\//, "")}`, [file], async (tab) => {
     const d = device(file);
     assert.equal(await figure(tab, "#rail .flag"), d.peak_requested_bytes);
     assert.equal(await tab.eval("Number(document.querySelector('#rail .flag').dataset.event)"), d.peak_requested_event);
@@ -124,7 +124,7 @@ scenario("a saved page says where it has no finer picture, and keeps what it has
   await tab.until(`strandline.state().k > ${k}`);
 });
 
-scenario("a saved page says what it has no answer to", [last], async (tab) => {
+scenario("a saved page shows what it has no answer to", [last], async (tab) => {
   await tab.key("j");
   await tab.key("Home");
   await tab.key("k");

@@ -15,7 +15,7 @@ export const example = (name: string): string => join(root, "examples", name);
 export const recorded = (name: string): string => join(corpus, "torch", name);
 export const lacks = (file: string): boolean => file.startsWith("no-corpus");
 
-/** What a command says as JSON, whatever its judgement. */
+/** What a command prints as JSON, whatever its verdict. */
 export function json(...args: string[]): any {
   try {
     return JSON.parse(execFileSync(binary, [...args, "--json"], { maxBuffer: 1 << 28, stdio: ["ignore", "pipe", "ignore"] }).toString());

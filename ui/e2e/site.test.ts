@@ -53,7 +53,7 @@ scenario("the site begins by asking for files", async (tab) => {
   assert.match(await tab.eval("document.getElementById('drop').innerText"), /sent nowhere/);
 });
 
-scenario("a dropped file shows what inspect says", async (tab) => {
+scenario("a dropped file shows what inspect prints", async (tab) => {
   const d = device(last);
   await tab.drop(last);
   await tab.settled();
@@ -109,7 +109,7 @@ scenario("files can be picked", async (tab) => {
   server.asked.length = 0;
 });
 
-scenario("a folder is read, and what is no snapshot in it is left out", async (tab) => {
+scenario("a folder is read, and what is not a snapshot in it is left out", async (tab) => {
   await tab.drop(example("image-leak"));
   await tab.settled();
   assert.deepEqual(await tab.eval("[...document.querySelector('[data-key=file]').options].map(o => o.textContent)"), leak.map((_, i) => `step-${i + 2}.pickle`));
@@ -126,9 +126,9 @@ scenario("a torn file on the site says so, and shows what is left", async (tab) 
 });
 
 const none = join(folder, "notes.pickle");
-writeFileSync(none, "this is no pickle");
+writeFileSync(none, "this is not a pickle");
 
-scenario("what is no snapshot is named", async (tab) => {
+scenario("what is not a snapshot is named", async (tab) => {
   await tab.drop(none);
   await tab.until("/notes\\.pickle/.test(document.querySelector('#rail .empty')?.textContent)");
 });

@@ -1,5 +1,5 @@
 // The page of a recording of `strandline watch`. What it shows is held against what
-// diagnose says of the same file, and against the samples in it.
+// diagnose reports about the same file, and against the samples in it.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
@@ -79,7 +79,7 @@ const node = (): string => (nodeFile ||= write(join(folder, "node.strandline"), 
 /** The rows of the table: label, place where there are several, and bytes. */
 const rows = (tab: Tab): Promise<[string, number][]> => tab.eval("[...document.querySelectorAll('#view tbody tr:has(.name)')].map(r => [r.querySelector('.name').textContent, Number(r.querySelector('td[data-bytes]').dataset.bytes)])");
 
-/** What the inspector says at the cursor, by part. */
+/** What the inspector shows at the cursor, by part. */
 const held = (tab: Tab): Promise<Record<string, number>> => tab.eval("Object.fromEntries([...document.querySelectorAll('#cursor dd[data-part]')].map(d => [d.dataset.part, Number(d.dataset.bytes)]))");
 
 /** A point of the picture, as shares of it. */
@@ -106,10 +106,10 @@ scenario("findings and figures are those of diagnose", node, async (tab, _, file
   const last = seconds.indexOf(399);
   assert.ok(Math.abs(level_bytes[last] - e.level_bytes) < 64 * MiB, `${level_bytes[last]} is far from ${e.level_bytes}`);
   assert.ok(low_bytes.every((v: number, i: number) => v <= level_bytes[i] && level_bytes[i] <= high_bytes[i]));
-  // The strip and the inspector say it, with the command.
+  // The strip and the inspector show it, with the command.
   assert.match(await tab.eval("document.getElementById('verdict').innerText"), /leak: memory allocated by PyTorch of pid 100 \(train\) keeps growing/);
   assert.equal(await tab.eval("document.querySelector('#inspector .command pre').textContent"), "strandline diagnose $(strandline snapshot --pid 100)");
-  // What is held is what the last sample says.
+  // What is held is what the last sample has.
   const s: any = moment(399);
   const d = s.processes[0].devices[0];
   assert.deepEqual(await held(tab), { all: d.used_bytes, allocated: d.allocated_bytes, cached: d.cached_bytes, other: d.other_bytes });
@@ -128,11 +128,11 @@ scenario("any moment, by key and by hand", node, async (tab) => {
   const [x, y] = await at(tab, 0.5, 0.95);
   await tab.mouse("mouseMoved", x, y);
   await tab.until("!document.getElementById('tooltip').hidden");
-  const told = await tab.eval<string>("document.getElementById('tooltip').innerText");
-  const t = Number(/at (\d+) min (\d+) s/.exec(told)?.slice(1).reduce((n, v, i) => n + Number(v) * (i ? 1 : 60), 0));
+  const shown = await tab.eval<string>("document.getElementById('tooltip').innerText");
+  const t = Number(/at (\d+) min (\d+) s/.exec(shown)?.slice(1).reduce((n, v, i) => n + Number(v) * (i ? 1 : 60), 0));
   const d = (moment(t) as any).processes[0].devices[0];
-  assert.ok(told.includes(d.allocated_bytes.toLocaleString("en-US")), `${told} says not ${d.allocated_bytes}`);
-  assert.ok(told.includes(new Date(began + t * 1000).toISOString().slice(11, 19)), told);
+  assert.ok(shown.includes(d.allocated_bytes.toLocaleString("en-US")), `${shown} does not contain ${d.allocated_bytes}`);
+  assert.ok(shown.includes(new Date(began + t * 1000).toISOString().slice(11, 19)), shown);
   await tab.clickAt(x, y);
   await tab.until(`${settled} && strandline.state().s.k === ${t}`);
   // A selection, and the window on it.
@@ -309,7 +309,7 @@ function torn(): string {
   const whole = readFileSync(file);
   const second = whole.indexOf("strandline", whole.indexOf("strandline") + 10);
   writeFileSync(file, whole);
-  // In the second frame a line is no JSON.
+  // In the second frame a line is not JSON.
   const text = readFileSync(file);
   const bad = text.indexOf("at_seconds", text.indexOf('"at_seconds"', second + 5000));
   text.fill(0x7b, bad - 1, bad + 11);

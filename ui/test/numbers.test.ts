@@ -79,22 +79,22 @@ test("a URL that makes no sense changes nothing", () => {
 });
 
 for (const [theme, marker] of [["light", ":root {"], ["dark", ':root[data-theme="dark"] {']] as const) {
-  test(`colours of the ${theme} theme can be told apart from the page, and read`, () => {
+  test(`colors of the ${theme} theme can be distinguished from the page, and read`, () => {
     const css = readFileSync("src/page/app.css", "utf8");
     const block = css.slice(css.indexOf(marker), css.indexOf("}", css.indexOf(marker)));
-    const colour = (name: string) => parse(new RegExp(`--${name}: (#[0-9a-f]{6})`).exec(block)![1]!);
-    const page = colour("page");
+    const color = (name: string) => parse(new RegExp(`--${name}: (#[0-9a-f]{6})`).exec(block)![1]!);
+    const page = color("page");
     for (const text of ["ink", "muted", "accent", "danger", "reserved", "warning", "good"])
-      for (const ground of ["page", "panel"]) assert.ok(contrast(colour(text), colour(ground)) >= 4.5, `${text} on ${ground}`);
+      for (const ground of ["page", "panel"]) assert.ok(contrast(color(text), color(ground)) >= 4.5, `${text} on ${ground}`);
     for (let i = 0; i < 10; i++) {
-      const slot = colour(`s${i}`);
+      const slot = color(`s${i}`);
       assert.ok(contrast(slot, page) >= 2.95, `slot ${i} on the page: ${contrast(slot, page)}`);
       for (const fill of [slot, mix(slot, page, wash)]) assert.ok(contrast(textOn(fill), fill) >= 4.4, `text on slot ${i}: ${contrast(textOn(fill), fill)}`);
     }
   });
 }
 
-test("growth is told in the unit of its end", () => {
+test("growth is shown in the unit of its end", () => {
   assert.equal(growth(0, 2 ** 30), "0 → 1 GiB");
   assert.equal(growth(1.02 * 2 ** 30, 3.61 * 2 ** 30), "1.02 → 3.61 GiB");
   assert.equal(growth(512 * 2 ** 20, 2 ** 31), "512 MiB → 2 GiB");

@@ -108,7 +108,7 @@ test("pixels show each band's bytes, the top line its sum, and reserved above it
   assert.ok(column.slice(38, 42).includes(6), "kept line");
 });
 
-test("a strip of small bands has the colour of its fate", () => {
+test("a strip of small bands has the color of its fate", () => {
   const t = decodeTile(encodeBands(0, 0, [{ max: 60, heights: [30, 30] }], [-1, -2]));
   const px = new Uint32Array(100);
   blit(px, frame(1, 100, 100, [0, 1]), [{ x0: 0, x1: 1, tile: t, c: 0 }], paint());

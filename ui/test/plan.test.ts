@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bars, colourOf } from "../src/plan/bars.ts";
+import { bars, colorOf } from "../src/plan/bars.ts";
 import { groups, names } from "../src/plan/form.ts";
 import { command, decode, encode, set, turn } from "../src/plan/state.ts";
 import { layers } from "../src/plan/step.ts";
@@ -77,7 +77,7 @@ const part = (name: string, low: number, high = low): Part => ({ name, low_bytes
 
 test("a bar begins in the middle of the end of the one before it", () => {
   assert.deepEqual(bars([part("weights", 10), part("KV cache", 20, 30), part("slack", 5)]).map((b) => b.left), [0, 10, 35]);
-  assert.equal(colourOf("slack", 5), "rest");
+  assert.equal(colorOf("slack", 5), "rest");
 });
 
 test("phases are stacked in one order, what is sure below what may come", () => {

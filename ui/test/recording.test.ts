@@ -40,7 +40,7 @@ test("a course holds until it changes", () => {
   assert.deepEqual([...slice.growth], [0, 10, 25, 56]);
 });
 
-test("a moment is seen half-way to its neighbours", () => {
+test("a moment is seen half-way to its neighbors", () => {
   assert.deepEqual([...slice.edges], [1, 1.5, 3, 6, 8]);
   assert.deepEqual([0, 1, 1.5, 2.9, 6, 99].map((t) => slice.at(t)), [0, 0, 1, 1, 3, 3]);
   assert.deepEqual([9, 10, 11, 12, 99].map((k) => slice.column(k)), [0, 0, 0, 1, 3]);
@@ -75,9 +75,9 @@ test("a flame holds each stack below its callers, and nothing that shrank", () =
   const flame = flameOf(recording, [{ bytes: 50, count: 2 }, { bytes: 10, count: 1 }, { bytes: -4, count: 0 }, { bytes: 7, count: 1 }, { bytes: 3, count: 9 }]);
   assert.deepEqual([flame.bytes, flame.count], [70, 13]);
   const name = (i: number): string => (flame.nodes.frame[i]! < 0 ? String(flame.nodes.frame[i]) : flame.frames[flame.nodes.frame[i]!]!.function);
-  const told = flame.nodes.frame.map((_, i) => [name(i), flame.nodes.bytes[i]]);
-  assert.deepEqual(told, [["-1", 70], ["main", 60], ["leak", 60], ["inner", 50], ["other", 10], ["-5", 10]]);
-  for (let i = 1; i < told.length; i++) assert.ok(flame.nodes.parent[i]! < i);
+  const drawn = flame.nodes.frame.map((_, i) => [name(i), flame.nodes.bytes[i]]);
+  assert.deepEqual(drawn, [["-1", 70], ["main", 60], ["leak", 60], ["inner", 50], ["other", 10], ["-5", 10]]);
+  for (let i = 1; i < drawn.length; i++) assert.ok(flame.nodes.parent[i]! < i);
 });
 
 test("steps of time are round, and few enough", () => {

@@ -96,14 +96,14 @@ test("processes are put beside each other by site", () => {
   assert.deepEqual(all.sites.map((s) => [s.key, s.bytes, s.bytes_per_step]), [["b", [2, 30], 28], ["a", [10, 0], 10]]);
 });
 
-test("remedies that are settings of the allocator are told from others", () => {
+test("remedies that are settings of the allocator are distinguished from others", () => {
   const want: [string, string | null][] = [["PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "expandable_segments:True"], ["export PYTORCH_ALLOC_CONF=max_split_size_mb:128,expandable_segments:True", "max_split_size_mb:128,expandable_segments:True"], ["import torch\nfor step in range(4):", null], ["NCCL_BUFFSIZE=1048576", null]];
   for (const [text, conf] of want) assert.equal(settingOf(text), conf, text);
 });
 
 test("histories that overlap stand on one axis", () => {
   const device = (events: number, from: number, to: number) => ({ events, time: { start_us: from, end_us: to, span: to - from, folds: [] } });
-  assert.deepEqual(align([device(100, 0, 10), device(50, 20, 30)], [null, null], true), { offsets: [0, 0], how: "each file from its first event" }, "two runs are no staircase");
+  assert.deepEqual(align([device(100, 0, 10), device(50, 20, 30)], [null, null], true), { offsets: [0, 0], how: "each file from its first event" }, "two runs are not a staircase");
   assert.deepEqual(align([device(100, 0, 10), device(150, 0, 15)], [null, 100]).offsets, [0, 0], "a history that only grew");
   assert.deepEqual(align([device(100, 0, 10), device(100, 4, 14), device(100, 8, 18)], [null, 60, 60]).offsets, [0, 40, 80], "a ring that moves on");
   const gap = align([device(100, 0, 10), device(50, 20, 30)], [null, null]);
@@ -120,7 +120,7 @@ test("files of which nothing lives on are separate runs", () => {
   assert.equal(separate({ process: null, files: [], sites: [], survivors: [] }), false, "of many files nothing is known");
 });
 
-test("who keeps tensors is told with its graph and its line", () => {
+test("who keeps tensors is shown with its graph and its line", () => {
   const held = holders({ held_by: [{ kind: "autograd", path: "meter.total", share: 1, file: "/a/train.py", line: 17, node: "AddBackward0", chain_length: 20000, grew: 5000 }, { kind: "native", path: "no Python object", share: 0.1 }] });
   assert.deepEqual(held.map(holderWords), ["ends a chain of 20,000 AddBackward0, 5,000 more than in the snapshot before · train.py:17", ""]);
   assert.deepEqual(holders({}), []);

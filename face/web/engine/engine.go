@@ -235,7 +235,7 @@ func (e *Engine) load(ctx context.Context, f *file) error {
 		e.change(func() {
 			if f.state, f.err = failed, err; !f.Named && errors.Is(err, snapshot.ErrNotSnapshot) {
 				f.state = skipped
-				e.others = append(e.others, page.Skipped{Path: f.Path, Why: "no snapshot"})
+				e.others = append(e.others, page.Skipped{Path: f.Path, Why: "not a snapshot"})
 			}
 		})
 		return err

@@ -17,7 +17,7 @@ export class EventList {
   readonly root: HTMLElement;
   private readonly box = h("div", { class: "events-box", tabindex: "0", role: "group", "aria-label": "Events" });
   private readonly list = h("ol", { class: "events" });
-  private readonly says = h("p", { class: "muted", role: "status" });
+  private readonly status = h("p", { class: "muted", role: "status" });
   private readonly input = h("input", { type: "search", placeholder: "action, line, address or size", autocomplete: "off", spellcheck: "false", "data-key": "find event" });
   private readonly asking = new Latest(20);
   private readonly finding = new Latest(150);
@@ -34,7 +34,7 @@ export class EventList {
       if (e.key === "Escape") this.input.value = "";
       if (e.key === "Escape" || e.key === "Enter") this.search();
     });
-    this.root = h("div", {}, link.saved ? null : h("label", { class: "search" }, h("span", { class: "unseen" }, "Find events by regular expression"), this.input), this.says, this.box);
+    this.root = h("div", {}, link.saved ? null : h("label", { class: "search" }, h("span", { class: "unseen" }, "Find events by regular expression"), this.input), this.status, this.box);
   }
 
   /** Shows the list with an event in its middle, unless that is in sight. */
@@ -147,7 +147,7 @@ export class EventList {
     const q = this.input.value;
     const done = (found: Event[] | null, text: string): void => {
       this.found = found;
-      fill(this.says, text);
+      fill(this.status, text);
       this.box.scrollTop = 0;
       if (!found) this.reveal();
       this.draw();
@@ -162,7 +162,7 @@ export class EventList {
     this.finding.ask(
       () => fresh<{ events: Event[]; more?: number }>("events", params),
       (v) => done(v.events, v.events.length ? (v.more ? `the first ${count(v.events.length)} of ${count(v.events.length + v.more)}` : `${count(v.events.length)} found`) : "none found"),
-      (e) => fill(this.says, e.message),
+      (e) => fill(this.status, e.message),
     );
   }
 }

@@ -85,7 +85,7 @@ export class HeapInspector {
     const groups = page.bands?.groups ?? [];
     const rest = heap.strands.slice(mostStrands);
     return [
-      h("h2", {}, "who strands memory"),
+      h("h2", {}, "what strands memory"),
       h(
         "dl",
         { id: "strands", class: "names" },

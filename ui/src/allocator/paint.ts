@@ -4,7 +4,7 @@ import { byId, fill, h } from "../base/dom.ts";
 import { bytes, count, plural } from "../base/format.ts";
 import { byteTick } from "../base/scale.ts";
 import type { Page } from "../page/page.ts";
-import { css, mix, palette, siteColour, textOn, type Palette } from "../picture/palette.ts";
+import { css, mix, palette, siteColor, textOn, type Palette } from "../picture/palette.ts";
 import { flow, pins, rowBytes, sections, type Heap, type Piece, type Section } from "./heap.ts";
 import { write } from "../picture/canvas.ts";
 
@@ -52,7 +52,7 @@ export function paint(v: View): void {
   g.setTransform(ratio, 0, 0, ratio, 0, 0);
   g.font = `11px ${getComputedStyle(v.root).fontFamily}`;
   g.textBaseline = "middle";
-  fill(byId("row-scale"), "1 row = ", h("b", {}, byteTick(row)), ", one scale; magnified groups say so");
+  fill(byId("row-scale"), "1 row = ", h("b", {}, byteTick(row)), ", one scale; magnified groups are labeled");
   g.fillStyle = css(c.muted);
   for (let i = 0; i <= 4; i++) {
     const x = left + (room * i) / 4;
@@ -115,7 +115,7 @@ function widestFree(v: View, pieces: Piece[]): Map<number, Piece> {
   return new Map([...best].map(([segment, v]) => [segment, v.piece]));
 }
 
-function paintPiece(v: View, g: CanvasRenderingContext2D, c: Palette, p: Piece, x0: number, x1: number, y: number, scale: number, labelled: boolean): void {
+function paintPiece(v: View, g: CanvasRenderingContext2D, c: Palette, p: Piece, x0: number, x1: number, y: number, scale: number, labeled: boolean): void {
   const heap = v.heap;
   const { blocks } = heap;
   const seg = heap.segments[p.segment]!;
@@ -125,12 +125,12 @@ function paintPiece(v: View, g: CanvasRenderingContext2D, c: Palette, p: Piece, 
     const [a, b] = [Math.max(from, p.from), Math.min(to, p.from + p.bytes)];
     if (a < b) hatch(g, x0 + (a - p.from) * scale, y, (b - a) * scale, rowHigh, css(c.whole), css(c.wholeLine));
   }
-  // Free pieces wide enough for a word say how much is stranded, and by what.
-  const label = (text: string, from: number, to: number, colour: string, right: boolean): void => {
+  // Free pieces wide enough for a word show how much is stranded, and by what.
+  const label = (text: string, from: number, to: number, color: string, right: boolean): void => {
     if (to - from < 110) return;
     let t = text;
     while (t.length > 4 && g.measureText(t).width > to - from - 10) t = `${t.slice(0, -2)}…`.replace("……", "…");
-    g.fillStyle = colour;
+    g.fillStyle = color;
     g.textAlign = right ? "right" : "left";
     write(g, t, right ? to - 6 : from + 5, y + rowHigh / 2 + 0.5);
     g.textAlign = "left";
@@ -147,13 +147,13 @@ function paintPiece(v: View, g: CanvasRenderingContext2D, c: Palette, p: Piece, 
       continue;
     }
     const group = v.page.bands!.groups[blocks.group[b]!];
-    let colour = siteColour(c, group?.slot ?? -1);
+    let color = siteColor(c, group?.slot ?? -1);
     const solo = v.page.s.solo;
-    if ((solo.length && !solo.includes(group?.key ?? "")) || (v.page.found && !v.page.found.has(group?.key ?? ""))) colour = mix(colour, c.page, 0.15);
+    if ((solo.length && !solo.includes(group?.key ?? "")) || (v.page.found && !v.page.found.has(group?.key ?? ""))) color = mix(color, c.page, 0.15);
     const w = Math.max(0.75, bx1 - bx0);
-    if (blocks.state[b] === "p") hatch(g, bx0, y, w, rowHigh, css(colour), css(c.page));
+    if (blocks.state[b] === "p") hatch(g, bx0, y, w, rowHigh, css(color), css(c.page));
     else {
-      g.fillStyle = css(colour);
+      g.fillStyle = css(color);
       g.fillRect(bx0, y, w, rowHigh);
     }
     const slack = (blocks.size[b]! - blocks.requested[b]!) * scale;
@@ -169,9 +169,9 @@ function paintPiece(v: View, g: CanvasRenderingContext2D, c: Palette, p: Piece, 
       g.fillRect(bx1 - 1, y, 1, rowHigh);
       g.globalAlpha = 1;
     }
-    if (group) label(group.label, bx0, bx1, css(textOn(colour)), false);
+    if (group) label(group.label, bx0, bx1, css(textOn(color)), false);
   }
-  if (labelled && seg.stranded > 0) {
+  if (labeled && seg.stranded > 0) {
     const by = pins(heap, v.page.bands!.groups, p.segment);
     label(`${bytes(seg.stranded)} stranded by ${bytes(by.reduce((sum, b) => sum + b.bytes, 0))} in ${count(by.length)}`, widest[0], widest[1], css(c.strandedText), true);
   }
@@ -217,11 +217,11 @@ function legend(v: View, g: CanvasRenderingContext2D, c: Palette, y: number): vo
     write(g, text, x + 22, y + 6);
     x += g.measureText(text).width + 44;
   };
-  const flat = (colour: string) => (x: number): void => {
-    g.fillStyle = colour;
+  const flat = (color: string) => (x: number): void => {
+    g.fillStyle = color;
     g.fillRect(x, y, 16, 12);
   };
-  item("allocated (colour of its site)", flat(css(c.slots[0]!)));
+  item("allocated (color of its site)", flat(css(c.slots[0]!)));
   if (heap.pending) item(`deferred frees: ${bytes(heap.pending)}`, (x) => hatch(g, x, y, 16, 12, css(c.slots[0]!), css(c.page)));
   item(`stranded: ${bytes(heap.stranded)}`, flat(css(c.stranded)));
   item(`releasable: ${bytes(heap.releasable)}`, (x) => hatch(g, x, y, 16, 12, css(c.whole), css(c.wholeLine)));

@@ -20,7 +20,7 @@ export const fates: Record<Fate, string> = {
   pending: "freed, awaiting a stream",
 };
 
-/** Nodes of a tree of stacks that are no frame: why there is no stack. */
+/** Nodes of a tree of stacks that are not frames: why there is no stack. */
 export const missing: Record<number, string> = {
   [-2]: "stacks off",
   [-3]: "autograd thread",
@@ -50,5 +50,5 @@ export const actions: Record<string, string> = {
   user_defined: "annotation",
 };
 
-/** What lives at an event, as a button says it. */
+/** What lives at an event, as a button shows it. */
 export const liveAt = (k: number, events: number): string => (k >= 0 ? `live at ${count(k)}` : events ? "live before the first event" : "live at the snapshot");

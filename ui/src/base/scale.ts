@@ -9,23 +9,23 @@ export function levelFor(places: number, pixels: number): number {
   return Math.max(0, Math.ceil(Math.log2(places / Math.max(1, pixels)) - 1e-9));
 }
 
-// The centre of a pixel leans right by this much of it, so that rounding never
-// puts a boundary and the centre on it in two orders.
+// The center of a pixel leans right by this much of it, so that rounding never
+// puts a boundary and the center on it in two orders.
 const lean = 1e-6;
 
-/** The first pixel whose centre lies at or behind a place. */
+/** The first pixel whose center lies at or behind a place. */
 export function pixelAt(place: number, win: Span, width: number): number {
   return Math.ceil(((place - win[0]) / (win[1] - win[0])) * width - 0.5 - lean);
 }
 
-/** The place at the centre of a pixel. */
+/** The place at the center of a pixel. */
 export const placeAt = (pixel: number, win: Span, width: number): number => win[0] + ((pixel + 0.5 + lean) / width) * (win[1] - win[0]);
 
 /** A window that stays inside [0, end] and is no shorter than least. */
 export function clamp(win: Span, end: number, least: number): Span {
   const length = Math.min(Math.max(win[1] - win[0], Math.min(least, end)), end);
-  const centre = (win[0] + win[1]) / 2;
-  const from = Math.min(Math.max(win[1] - win[0] === length ? win[0] : centre - length / 2, 0), end - length);
+  const center = (win[0] + win[1]) / 2;
+  const from = Math.min(Math.max(win[1] - win[0] === length ? win[0] : center - length / 2, 0), end - length);
   return [from, from + length];
 }
 

@@ -7,7 +7,7 @@ import type { Frame } from "./wire.ts";
 /** A frame, of which it may not be known whose code it is. */
 export type AnyFrame = Omit<Frame, "origin"> & { origin?: Frame["origin"] | undefined };
 
-/** Runs of frames: own ones stand alone, neighbours of other known origins together. */
+/** Runs of frames: own ones stand alone, neighbors of other known origins together. */
 export function fold(frames: AnyFrame[]): { own: boolean; frames: AnyFrame[] }[] {
   const out: { own: boolean; frames: AnyFrame[] }[] = [];
   for (const f of frames) {

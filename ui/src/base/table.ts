@@ -6,8 +6,8 @@ export interface Column<R> {
   name: string;
   of: (r: R) => number;
   show: (r: R) => string;
-  node?: (r: R) => Node; // in the place of the text, which is what the table saves
-  bytes?: boolean; // the cell carries its bytes for whoever reads the page by program
+  node?: (r: R) => Node; // instead of the text, which is what the table saves
+  bytes?: boolean; // the cell carries its bytes for programs that read the page
   wide?: boolean; // left out where there is little room
 }
 

@@ -32,7 +32,7 @@ export const terms: Record<string, string> = {
 /** What a measure of bytes is called. */
 export const measureName = { requested: "requested", allocated: "active" } as const;
 
-/** A figure of a list, under a name that says what it means. */
+/** A figure of a list, under a name that shows what it means. */
 export const row = (name: string, value: string | Node, n?: number, id?: string): Node[] => [
   h("dt", { title: terms[name] }, name),
   h("dd", { "data-bytes": n, "data-figure": id, title: n === undefined ? undefined : `${n} bytes` }, value),

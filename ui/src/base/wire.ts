@@ -46,10 +46,10 @@ export interface Tile {
   y0: Float64Array;
   alloc: Uint32Array;
   band: Uint32Array;
-  marks: Uint16Array;
+  flag: Uint16Array;
 }
 
-/** Reads a tile. Throws if it is none. */
+/** Reads a tile. Throws if it is not one. */
 export function decodeTile(buf: ArrayBuffer): Tile {
   const view = new DataView(buf);
   if (buf.byteLength < 64 || view.getUint32(0, false) !== 0x534c5431) throw new Error("the engine's answer is not a tile");
@@ -92,7 +92,7 @@ export function decodeTile(buf: ArrayBuffer): Tile {
     y0: new Float64Array(0),
     alloc: new Uint32Array(0),
     band: new Uint32Array(0),
-    marks: new Uint16Array(0),
+    flag: new Uint16Array(0),
   };
   if (kind === "band") {
     tile.id = take(Int32Array, m, 4);
@@ -106,7 +106,7 @@ export function decodeTile(buf: ArrayBuffer): Tile {
     tile.alloc = take(Uint32Array, m, 4);
     tile.band = take(Uint32Array, m, 4);
     tile.count = take(Uint32Array, m, 4);
-    tile.marks = take(Uint16Array, m, 2);
+    tile.flag = take(Uint16Array, m, 2);
   }
   return tile;
 }

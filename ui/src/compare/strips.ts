@@ -59,7 +59,7 @@ export class Strips {
 
   /** The canvas to be put into the view. */
   canvas(files: number): HTMLCanvasElement {
-    const canvas = h("canvas", { role: "img", "aria-label": `What each of ${files} files holds, by site; the table below tells the same` });
+    const canvas = h("canvas", { role: "img", "aria-label": `What each of ${files} files holds, by site; the table below shows the same` });
     canvas.addEventListener("click", (e) => this.click(e));
     canvas.addEventListener("pointermove", (e) => this.point(e));
     canvas.addEventListener("pointerleave", () => (this.tooltip.hidden = true));
@@ -233,9 +233,9 @@ export class Strips {
       g.globalAlpha = 0.5;
       g.fillRect(Math.round(from), high, 1, y(0) - high);
       g.globalAlpha = 1;
-      for (const colour of [c.page, c.ink]) {
-        g.strokeStyle = css(colour);
-        g.lineWidth = colour === c.ink ? 1.5 : 3.5;
+      for (const color of [c.page, c.ink]) {
+        g.strokeStyle = css(color);
+        g.lineWidth = color === c.ink ? 1.5 : 3.5;
         g.beginPath();
         g.moveTo(from, y(bytesOf));
         g.lineTo(to, y(bytesOf));

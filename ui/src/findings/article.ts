@@ -4,13 +4,13 @@
 import { h } from "../base/dom.ts";
 import { base, bytes, count } from "../base/format.ts";
 import { stackList } from "../base/stack.ts";
-import type { Judgement } from "./wire.ts";
+import type { Judgment } from "./wire.ts";
 import { evidenceName, holders, holderWords } from "./words.ts";
 
 const severities = { problem: "problem", warning: "warning", info: "note" };
 
 /** The list of findings; go is called with the chosen one. */
-export function findingList<F extends Judgement>(findings: F[], chosen: number, go: (i: number) => void, owner: (f: F) => Node | null): HTMLElement {
+export function findingList<F extends Judgment>(findings: F[], chosen: number, go: (i: number) => void, owner: (f: F) => Node | null): HTMLElement {
   return h(
     "ol",
     { "aria-label": "Findings" },
@@ -34,7 +34,7 @@ export function findingList<F extends Judgement>(findings: F[], chosen: number, 
 const placeOf = (s: { file: string | null; line: number | null; function: string | null }): string => `${base(s.file ?? "")}${s.line ? `:${s.line}` : ""} ${s.function}`;
 
 /** All of a finding, with what can be done about it on the page. */
-export function article(f: Judgement, acts: (Node | null)[], act: (setting: string) => Node | null): HTMLElement {
+export function article(f: Judgment, acts: (Node | null)[], act: (setting: string) => Node | null): HTMLElement {
   return h(
     "article",
     { tabindex: "0", "aria-label": "Finding" },
@@ -52,7 +52,7 @@ export function article(f: Judgement, acts: (Node | null)[], act: (setting: stri
 }
 
 /** Who keeps the tensors of a leak, where the recorder looked. */
-function keptBy(f: Judgement): Node[] {
+function keptBy(f: Judgment): Node[] {
   const held = holders(f.evidence as Record<string, unknown> | undefined);
   if (!held.length) return [];
   return [h("h3", {}, "kept by"), h("dl", {}, held.slice(0, 8).map((x) => [h("dt", {}, `${Math.round(100 * x.share)} %`), h("dd", {}, h("span", { class: "mono" }, x.path), h("span", { class: "muted" }, ` ${holderWords(x)}`))]))];

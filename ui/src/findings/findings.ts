@@ -1,4 +1,4 @@
-// Findings: what `diagnose` says, and the way to its evidence.
+// Findings: what `diagnose` reports, and the way to its evidence.
 
 import { fresh } from "../base/ask.ts";
 import { fill, h } from "../base/dom.ts";
@@ -63,7 +63,7 @@ export class Findings {
     if (this.error) return fill(this.root, h("p", { class: "note" }, this.error));
     if (!this.answer) return fill(this.root, h("p", { class: "note" }, "Reading all files and judging them …"));
     const { findings, verdict } = this.answer;
-    if (!findings.length) return fill(this.root, h("p", { class: "note" }, verdict === "ok" ? "Nothing wrong was found in these files." : "These files contain too little for a judgement."));
+    if (!findings.length) return fill(this.root, h("p", { class: "note" }, verdict === "ok" ? "Nothing wrong was found in these files." : "These files contain too little for a judgment."));
     const chosen = Math.min(this.page.s.finding ?? 0, findings.length - 1);
     fill(this.root, h("div", { class: "findings" }, findingList(findings, chosen, (i) => this.go(i), (f) => this.owner(f)), this.detail(findings[chosen]!)));
   }

@@ -2,7 +2,7 @@
 
 import { fill, h } from "../base/dom.ts";
 import { base, bytes, plural } from "../base/format.ts";
-import type { Judgement } from "./wire.ts";
+import type { Judgment } from "./wire.ts";
 
 const shown: [key: string, name: string][] = [
   ["request_bytes", "requested"],
@@ -11,7 +11,7 @@ const shown: [key: string, name: string][] = [
 ];
 
 /** The figures of an out-of-memory error that show why it failed. */
-function failed(f: Judgement): Node[] {
+function failed(f: Judgment): Node[] {
   if (f.kind !== "oom") return [];
   return shown.flatMap(([key, name]) => {
     const v = f.evidence?.[key];
@@ -20,12 +20,12 @@ function failed(f: Judgement): Node[] {
 }
 
 /** Draws the strip; go is called with the finding that is chosen. What has not been judged is not shown. */
-export function verdictStrip(root: HTMLElement, findings: Judgement[] | null, verdict: string, many: boolean, go: (i: number) => void): void {
+export function verdictStrip(root: HTMLElement, findings: Judgment[] | null, verdict: string, many: boolean, go: (i: number) => void): void {
   root.hidden = findings === null;
   if (!findings) return;
   const [worst] = findings;
   root.dataset.severity = worst?.severity ?? "ok";
-  if (!worst) return fill(root, h("span", {}, verdict === "ok" ? "Nothing found to be wrong." : "Too little is recorded for a judgement."));
+  if (!worst) return fill(root, h("span", {}, verdict === "ok" ? "Nothing found to be wrong." : "Too little is recorded for a judgment."));
   const where = worst.site?.file ? `${base(worst.site.file)}${worst.site.line ? `:${worst.site.line}` : ""} ${worst.site.function ?? ""}` : "";
   const who = [worst.process, many && worst.device !== null ? `device ${worst.device}` : ""].filter(Boolean).join(", ");
   const others = findings.length - 1;

@@ -5,4 +5,4 @@ import type * as api from "../base/api.ts";
 export type Finding = api.Finding;
 
 /** A finding, of a session or of a recording. */
-export type Judgement = Omit<Finding, "where">;
+export type Judgment = Omit<Finding, "where">;

@@ -27,22 +27,22 @@ import type { Alloc, Event } from "../base/wire.ts";
 const page = new Page();
 const { store } = page;
 const live = byId("live");
-let said = 0;
+let announcing = 0;
 
-/** Tells screen readers, at most twice a second. */
-function say(text: string): void {
-  clearTimeout(said);
-  said = window.setTimeout(() => (live.textContent = text), 500);
+/** Announces to screen readers, at most twice a second. */
+function announce(text: string): void {
+  clearTimeout(announcing);
+  announcing = window.setTimeout(() => (live.textContent = text), 500);
 }
 
-const rail = new Rail(page, byId("rail"), byId("tooltip"), say, (e) => e.status !== 0 && refused(e));
+const rail = new Rail(page, byId("rail"), byId("tooltip"), announce, (e) => e.status !== 0 && refused(e));
 const view = byId("view");
 const parts = {
   timeline: new Timeline(page, rail, view),
   allocator: new Allocator(page, rail, view, byId("tooltip"), (to, back) => void next(to, back)),
   sites: new Sites(page, view, byId("tooltip")),
   compare: new Compare(page, view, byId("tooltip")),
-  whatif: new WhatIf(page, rail, view, say),
+  whatif: new WhatIf(page, rail, view, announce),
   findings: new Findings(page, rail, view),
 };
 const names: Record<View, string> = { timeline: "Timeline", allocator: "Allocator", sites: "Sites", compare: "Compare", whatif: "What if", findings: "Findings" };
@@ -64,7 +64,7 @@ function banner(text: string): void {
 
 let refusal = "";
 
-/** Says what the engine has no answer to, until the reader turns to something else. */
+/** Shows what the engine has no answer to, until the reader turns to something else. */
 function refused(e: Error): void {
   banner((refusal = e.message));
 }
@@ -178,7 +178,7 @@ function drawTools(): void {
   drawWindow();
 }
 
-/** Says what part of the file the picture shows. */
+/** Shows what part of the file the picture covers. */
 function drawWindow(): void {
   const el = document.getElementById("window");
   const { device, s } = page;
@@ -213,7 +213,7 @@ function follow(): void {
         page.figures.active = e.live;
         page.figures.reserved = e.reserved;
         page.notify("event");
-        say(`event ${count(e.event)}, ${measureName[page.u]} ${bytes(e.live)}, reserved ${bytes(e.reserved)}`);
+        announce(`event ${count(e.event)}, ${measureName[page.u]} ${bytes(e.live)}, reserved ${bytes(e.reserved)}`);
       },
       () => {},
     );
@@ -247,7 +247,7 @@ function find(): void {
   if (key === findKey) return;
   findKey = key;
   const done = (found: Set<string> | null, error: string | null): void => {
-    // A pattern that is none leaves the last result as it was.
+    // An invalid pattern leaves the last result as it was.
     if (!error) page.found = found;
     page.searchError = error;
     search.toggleAttribute("aria-invalid", !!error);
@@ -265,7 +265,7 @@ function find(): void {
     (v) => {
       page.figures.found = v.keys.length;
       done(new Set(v.keys), null);
-      say(plural(v.keys.length, "site matches", "sites match"));
+      announce(plural(v.keys.length, "site matches", "sites match"));
     },
     (e) => done(null, e instanceof Refused ? e.message : "the search failed"),
   );
@@ -289,7 +289,7 @@ async function next(to: string, back: boolean): Promise<void> {
   const { event } = await fresh<{ event: number | null }>("next", { f: page.f, d: page.d, k: page.k, to, back: back ? 1 : undefined });
   if (event === null) {
     const none = `There is no ${back ? "earlier" : "later"} ${jumps[to] ?? to}.`;
-    say(none);
+    announce(none);
     return refused(new Error(none));
   }
   store.set({ k: event });
@@ -348,7 +348,7 @@ const keyTable = (): Key[] => [
   { keys: ["g"], show: "g", does: "next grouping", act: () => nextGrouping() },
   { keys: ["/"], show: "/", does: "search sites by regular expression", act: () => search.focus() },
   { keys: ["t"], show: "t", does: "the picture as a table (timeline)", act: () => page.s.view === "timeline" && parts.timeline.toggleTable() },
-  { keys: ["c"], show: "c", does: "copy file:line of the pinned allocation", act: () => page.pinned?.stack && say(`copied ${copyLine(page.pinned.stack)}`) },
+  { keys: ["c"], show: "c", does: "copy file:line of the pinned allocation", act: () => page.pinned?.stack && announce(`copied ${copyLine(page.pinned.stack)}`) },
   { keys: ["e"], show: "e", does: "save the picture or the table, copy the link", act: () => give() },
   { keys: ["i"], show: "i", does: "inspector on, off", act: () => byId("inspector").toggleAttribute("hidden") },
   { keys: ["h"], show: "h", does: "rail on, off", act: () => showRail(!railOff) },
@@ -359,7 +359,7 @@ const keyTable = (): Key[] => [
 
 let railOff = false;
 
-/** Compare has rows of its own in the place of the rail. */
+/** Compare has rows of its own in place of the rail. */
 function showRail(off = railOff): void {
   railOff = off;
   byId("rail").hidden = off || page.s.view === "compare";
@@ -389,7 +389,7 @@ function help(): void {
         .filter((k) => k.show)
         .map((k) => h("div", {}, h("span", {}, k.show.split("  ").map((x, i) => [i ? " " : "", h("kbd", {}, x)])), h("span", {}, k.does))),
     ),
-    h("p", { class: "muted" }, "Wheel zooms, shift and wheel pan, over the axis of bytes it stretches. Drag selects events; double-click fits them. Click pins, shift-click sets a second mark. Click on a step selects it, shift-click on another tells what changed."),
+    h("p", { class: "muted" }, "Wheel zooms, shift and wheel pan, over the axis of bytes it stretches. Drag selects events; double-click fits them. Click pins, shift-click sets a second mark. Click on a step selects it, shift-click on another shows what changed."),
     h("h2", {}, "Terms"),
     h("dl", { class: "terms" }, Object.entries(terms).map(([name, means]) => [h("dt", {}, name), h("dd", {}, means)])),
     h("button", { type: "button", class: "link", onclick: () => dialog.close() }, "close"),
@@ -433,8 +433,8 @@ function copyLink(): void {
   const text = location.href.replace(/#.*$/, "") + store.link;
   page.figures.copied = text;
   navigator.clipboard?.writeText(text).then(
-    () => say("the link is copied"),
-    () => say("the browser does not let pages copy"),
+    () => announce("the link is copied"),
+    () => announce("the browser does not let pages copy"),
   );
 }
 
@@ -512,7 +512,7 @@ link.changed = () => {
   }
 };
 
-/** A page that has no server says in its root element who answers it. */
+/** A page without a server names in its root element what answers it. */
 const { engine } = document.documentElement.dataset;
 if (engine) fetchLinks(refused);
 if (engine === "worker") {

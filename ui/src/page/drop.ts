@@ -6,7 +6,7 @@ import type { Local, Picked } from "./local.ts";
 
 /** Asks for files until there are some, and gives them to the engine. */
 export function drop(engine: Local): void {
-  const says = h("p", { role: "status" }, "Loading the reader …");
+  const status = h("p", { role: "status" }, "Loading the reader …");
   const choose = (label: string, folder: boolean): Node => {
     const input = h("input", { type: "file", class: "unseen", tabindex: "-1", "aria-hidden": "true", multiple: true, webkitdirectory: folder, onchange: () => void open([...input.files!].map((file) => ({ path: file.webkitRelativePath || file.name, file, named: !folder }))) });
     return h("span", {}, input, h("button", { type: "button", "data-key": folder ? "folder" : "files", onclick: () => input.click() }, label));
@@ -17,16 +17,16 @@ export function drop(engine: Local): void {
     h("h2", { id: "drop-title" }, "Drop memory snapshots here"),
     h("p", {}, "Files, or a folder with steps or ranks; or one recording of strandline trace. They are read in this browser and are sent nowhere."),
     h("p", { class: "choose" }, choose("Choose files", false), choose("Choose a folder", true)),
-    says,
+    status,
     h("p", { class: "muted" }, "A snapshot is what PyTorch writes:"),
     h("pre", {}, "torch.cuda.memory._record_memory_history(max_entries=1_000_000)\n…\ntorch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"),
   );
   let opened = false;
   const loaded = engine.start().then(
-    () => !opened && fill(says),
+    () => !opened && fill(status),
     (e: Error) => {
-      fill(says, `The reader cannot be loaded: ${e.message}`);
-      says.className = "danger";
+      fill(status, `The reader cannot be loaded: ${e.message}`);
+      status.className = "danger";
       throw e;
     },
   );
@@ -34,15 +34,15 @@ export function drop(engine: Local): void {
 
   const open = async (picked: Picked[]): Promise<void> => {
     if (opened) return;
-    if (!picked.length) return fill(says, "There is no file in that folder.");
+    if (!picked.length) return fill(status, "There is no file in that folder.");
     const trace = await recordingIn(picked);
-    if (trace && picked.length > 1) return fill(says, `${trace.path} is the recording of a trace, which is shown on its own: drop it alone.`);
+    if (trace && picked.length > 1) return fill(status, `${trace.path} is the recording of a trace, which is shown on its own: drop it alone.`);
     opened = true;
     if (trace) {
-      fill(says, "Loading the reader for the recording …");
+      fill(status, "Loading the reader for the recording …");
       return loaded.then(() => engine.record(trace), () => {});
     }
-    fill(says, `Loading the reader for ${plural(picked.length, "file")} …`);
+    fill(status, `Loading the reader for ${plural(picked.length, "file")} …`);
     loaded.then(() => {
       engine.open(apart(picked));
       screen.remove();
@@ -67,7 +67,7 @@ export function drop(engine: Local): void {
 
 /** The files of a drop, those of folders too. */
 async function dropped(data: DataTransfer): Promise<Picked[]> {
-  // Entries can be had only before the event is over.
+  // Entries are available only until the event is over.
   const entries = [...data.items].map((item) => item.webkitGetAsEntry()).filter((e) => e !== null);
   const out: Picked[] = [];
   for (const e of entries) await walk(e, true, out);

@@ -66,7 +66,7 @@ function runsHere(page: Page): Node[] {
   ];
 }
 
-/** What the file says of how it was recorded. */
+/** What the file records about how it was made. */
 function thisFile({ device }: Page): Node[] {
   const { torch_version: version, settings, most_events: most, capacity } = device!;
   return [

@@ -61,7 +61,7 @@ export class Local {
     this.begin();
   }
 
-  /** Shows the recording of a trace in a page of its own, in the place of this one; what this one has asked is never answered. */
+  /** Shows the recording of a trace in a page of its own, in place of this one; what this one has asked is never answered. */
   async record(picked: Picked): Promise<void> {
     const page = await (await get("recording.html")).text();
     this.worker!.postMessage({ files: [picked.file], paths: [picked.path], named: [true], recording: true });

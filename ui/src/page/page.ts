@@ -1,4 +1,4 @@
-// What all parts of the page share: the store, and what the engine said about
+// What all parts of the page share: the store, and what the engine reported about
 // the file, device and grouping that are chosen.
 
 import { fresh, Refused } from "../base/ask.ts";

@@ -74,7 +74,7 @@ function findAt(place: number, level: number, coarsest: number, lookup: Lookup):
 
 /**
  * Widens by one pixel to both sides each bucket that is narrower than three
- * pixels and stands clearly above its neighbour, so that a spike of one event
+ * pixels and stands clearly above its neighbor, so that a spike of one event
  * is seen at any zoom. Runs are given and returned from left to right.
  */
 export function widen(rs: Run[], clearly: number): void {
@@ -96,7 +96,7 @@ export function widen(rs: Run[], clearly: number): void {
   }
 }
 
-/** The colours of the picture, as pixels. */
+/** The colors of the picture, as pixels. */
 export interface Paint {
   background: number;
   grid: number;
@@ -106,7 +106,7 @@ export interface Paint {
   kept: number; // the kept line
   low: number; // the dotted line through the lowest totals
   band: Uint32Array; // by band
-  band2: Uint32Array; // its second shade, which parts neighbours
+  band2: Uint32Array; // its second shade, which parts neighbors
   edge: Uint32Array;
   strip: [number, number, number]; // strips of small bands, by fate
   keptBands: number; // how many bands are kept; they are the lowest
@@ -148,10 +148,10 @@ export function rowOf(bytes: number, frame: Frame): number {
   return frame.height - Math.round((bytes / frame.top) * frame.height);
 }
 
-function block(px: Uint32Array, width: number, x0: number, x1: number, y0: number, y1: number, colour: number): void {
+function block(px: Uint32Array, width: number, x0: number, x1: number, y0: number, y1: number, color: number): void {
   for (let y = y0; y < y1; y++) {
     const row = y * width;
-    for (let x = x0; x < x1; x++) px[row + x] = colour;
+    for (let x = x0; x < x1; x++) px[row + x] = color;
   }
 }
 
@@ -224,15 +224,15 @@ function rects(px: Uint32Array, frame: Frame, part: Run[], paint: Paint): void {
     const below = Math.max(0, height - Math.round(base * rows));
     if (x1 <= x0 || above >= below) continue;
     const band = tile.band[i]!;
-    const marks = tile.marks[i]!;
-    if (marks & stripOfBands) {
+    const flag = tile.flag[i]!;
+    if (flag & stripOfBands) {
       block(px, width, x0, x1, above, below, paint.strip[fateOf(band, paint)]!);
-    } else if (marks & rectPending) {
+    } else if (flag & rectPending) {
       hatch(px, width, x0, x1, above, below, paint.band[band]!, paint.background);
     } else {
-      const shade = marks || tile.alloc[i]! % 2 === 0 ? paint.band[band]! : paint.band2[band]!;
+      const shade = flag || tile.alloc[i]! % 2 === 0 ? paint.band[band]! : paint.band2[band]!;
       block(px, width, x0, x1, above, below, shade);
-      if (marks) for (let y = above; y < below; y += 3) block(px, width, x0, x1, y, y + 1, paint.edge[band]!);
+      if (flag) for (let y = above; y < below; y += 3) block(px, width, x0, x1, y, y + 1, paint.edge[band]!);
       else if (below - above >= edge) block(px, width, x0, x1, above, above + 1, paint.edge[band]!);
     }
   }
@@ -332,8 +332,8 @@ export function stackOf(tile: Tile, c: number): Drawn[] {
   } else if (tile.kind === "alloc") {
     for (let i = 0; i < tile.c0.length; i++) {
       if (tile.c0[i]! > c || tile.c1[i]! <= c) continue;
-      const marks = tile.marks[i]!;
-      const strip = (marks & stripOfBands) !== 0;
+      const flag = tile.flag[i]!;
+      const strip = (flag & stripOfBands) !== 0;
       out.push({
         band: tile.band[i]!,
         bands: strip ? 2 : 1,

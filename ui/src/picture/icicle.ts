@@ -3,7 +3,7 @@
 import { missing } from "../base/names.ts";
 import { h, placeTip } from "../base/dom.ts";
 import { base, bytes, count, percent } from "../base/format.ts";
-import { css, mix, palette, siteColour, textOn, type RGB } from "./palette.ts";
+import { css, mix, palette, siteColor, textOn, type RGB } from "./palette.ts";
 import type { Flame, Frame } from "../base/wire.ts";
 import { write } from "./canvas.ts";
 
@@ -51,7 +51,7 @@ export function layout(flame: Flame, foldLibrary: boolean): Box[] {
 export interface How {
   tooltip: HTMLElement;
   pieces: string; // what its bytes are in, as allocations
-  slot: (own: Frame) => number; // the colour of a line of own code, −1 if it has none
+  slot: (own: Frame) => number; // the color of a line of own code, −1 if it has none
   found: () => RegExp | null; // what is searched for
   zoomed?: (node: number) => void;
 }
@@ -90,7 +90,7 @@ export class Icicle {
   /** Makes the element, no higher than a number of pixels. What stands in it is drawn by paint(). */
   element(highest: number): HTMLElement {
     const { flame, how } = this;
-    const canvas = (this.canvas = h("canvas", { role: "img", "aria-label": `Stacks of ${bytes(flame?.bytes)} in ${count(flame?.count ?? 0)} ${how.pieces}, root on top; a table tells the same` }));
+    const canvas = (this.canvas = h("canvas", { role: "img", "aria-label": `Stacks of ${bytes(flame?.bytes)} in ${count(flame?.count ?? 0)} ${how.pieces}, root on top; a table shows the same` }));
     const out = h("div", { class: "icicle", tabindex: "0", role: "group", "aria-label": "Stacks" }, canvas);
     out.style.height = `${Math.min(this.depth * rowHeight + 2, highest)}px`;
     canvas.addEventListener("click", (e) => this.click(e));
@@ -138,13 +138,13 @@ export class Icicle {
       const [x0, x1] = this.rect(b, width);
       if (x1 - x0 < 0.5 || x1 <= 0 || x0 >= width) continue;
       const frame = this.frameOf(b);
-      let colour: RGB = mix(c.neutral, c.page, 0.28);
+      let color: RGB = mix(c.neutral, c.page, 0.28);
       if (frame?.origin === "own") {
         const slot = this.how.slot(frame);
-        colour = slot >= 0 ? siteColour(c, slot) : mix(c.accent, c.page, 0.3);
+        color = slot >= 0 ? siteColor(c, slot) : mix(c.accent, c.page, 0.3);
       }
-      if (found && !found.test(this.nameOf(b))) colour = mix(colour, c.page, 0.3);
-      g.fillStyle = css(colour);
+      if (found && !found.test(this.nameOf(b))) color = mix(color, c.page, 0.3);
+      g.fillStyle = css(color);
       const y = b.depth * rowHeight;
       g.fillRect(x0, y, Math.max(0.5, x1 - x0 - 1), rowHeight - 1);
       if (b === this.picked) {
@@ -154,7 +154,7 @@ export class Icicle {
       }
       if (x1 - x0 < 34) continue;
       const room = x1 - x0 - 10;
-      g.fillStyle = css(textOn(colour));
+      g.fillStyle = css(textOn(color));
       write(g, cut(g, this.nameOf(b), room), x0 + 5, y + rowHeight / 2);
       const amount = bytes(b.bytes);
       const w = g.measureText(amount).width;

@@ -1,17 +1,17 @@
-// The colours of a picture, from the bands of a file.
+// The colors of a picture, from the bands of a file.
 
 import type { Paint } from "./blit.ts";
-import { mix, pixel, siteColour, wash, type Palette, type RGB } from "./palette.ts";
+import { mix, pixel, siteColor, wash, type Palette, type RGB } from "./palette.ts";
 import type { Bands } from "../base/wire.ts";
 
-/** The colour of a band: its site's, paler for what was freed. */
+/** The color of a band: its site's, paler for what was freed. */
 export function fillOf(bands: Bands, i: number, c: Palette): RGB {
   const band = bands.bands[i]!;
-  const full = siteColour(c, bands.groups[band.group]!.slot);
+  const full = siteColor(c, bands.groups[band.group]!.slot);
   return band.fate === "freed" ? mix(full, c.page, wash) : full;
 }
 
-/** Makes the colours; bands of groups that do not match the search fade, and those beside a lit one a little. */
+/** Makes the colors; bands of groups that do not match the search fade, and those beside a lit one a little. */
 export function paintFor(bands: Bands | null, c: Palette, lit: string | null, found: Set<string> | null): Paint {
   const n = bands?.bands.length ?? 0;
   const freed = pixel(mix(c.neutral, c.page, 0.36));

@@ -1,4 +1,4 @@
-// Colours. They stand in app.css, as custom properties; canvases read them here.
+// Colors. They stand in app.css, as custom properties; canvases read them here.
 
 export interface RGB {
   r: number;
@@ -42,7 +42,7 @@ const black: RGB = { r: 17, g: 17, b: 17 };
 /** White or near-black, whichever is easier to read on a fill. */
 export const textOn = (fill: RGB): RGB => (contrast(white, fill) >= contrast(black, fill) ? white : black);
 
-/** How strongly what was freed keeps the colour of its site. */
+/** How strongly what was freed keeps the color of its site. */
 export const wash = 0.42;
 
 export interface Palette {
@@ -88,5 +88,5 @@ export function palette(): Palette {
   };
 }
 
-/** The full colour of a site. */
-export const siteColour = (p: Palette, slot: number): RGB => p.slots[slot] ?? p.neutral;
+/** The full color of a site. */
+export const siteColor = (p: Palette, slot: number): RGB => p.slots[slot] ?? p.neutral;

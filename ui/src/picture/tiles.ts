@@ -45,7 +45,7 @@ export class Tiles {
     private readonly failed: (e: Refused) => void,
   ) {}
 
-  /** Says what the picture needs now, most urgent first, and what it may need next. Anything else in flight is cancelled. */
+  /** Sets what the picture needs now, most urgent first, and what it may need next. Anything else in flight is canceled. */
   want(now: Want[], next: Want[]): void {
     this.wanted = now;
     this.idle = next;
@@ -54,7 +54,7 @@ export class Tiles {
     this.pump();
   }
 
-  /** Tells whether all that the picture needs is there. */
+  /** Reports whether all that the picture needs is there. */
   get settled(): boolean {
     return this.wanted.every((w) => this.have.has(wantKey(w)) || this.refused.has(wantKey(w)));
   }
@@ -79,7 +79,7 @@ export class Tiles {
     return (level, bucket) => best?.get(placeKey(level, Math.floor(bucket / bucketsPerTile)));
   }
 
-  /** Tells whether any tile of a picture is there. */
+  /** Reports whether any tile of a picture is there. */
   any(p: Picture): boolean {
     return (this.best.get(pictureKey(p))?.size ?? 0) > 0;
   }

@@ -17,7 +17,7 @@ export abstract class TimePicture {
   protected readonly ink = h("canvas", { "aria-hidden": "true" });
   protected readonly front = h("canvas", { role: "img" });
   protected readonly box = h("div", { class: "box", tabindex: "0", role: "group" }, this.data, this.ink, this.front);
-  protected colours: Palette = palette();
+  protected colors: Palette = palette();
   protected frame: Frame = { width: 1, height: 1, win: [0, 1], top: 1, gridAt: [], scale: 1 };
   protected layout = { lanes: 0, top: 0, width: 1, height: 1 };
   protected tile: Tile | null = null;
@@ -45,7 +45,7 @@ export abstract class TimePicture {
   /** The reader selects a time, or clicks; what he points at. */
   protected abstract select(from: number, to: number): void;
   protected abstract click(x: number, y: number): void;
-  protected abstract told(x: number, y: number): Node[] | null;
+  protected abstract described(x: number, y: number): Node[] | null;
   protected abstract gone(): void;
   /** Fits the window to what is selected. */
   abstract fit(): void;
@@ -160,10 +160,10 @@ export abstract class TimePicture {
   private point(x: number, y: number, e: PointerEvent): void {
     const l = this.layout;
     const inside = x >= left && x <= left + l.width && y >= l.top - marksHeight && y <= l.top + l.height;
-    const told = inside ? this.told(x, y) : null;
-    this.front.style.cursor = told ? "crosshair" : "";
-    if (!told) return this.unpoint();
-    this.tooltip.replaceChildren(...told);
+    const described = inside ? this.described(x, y) : null;
+    this.front.style.cursor = described ? "crosshair" : "";
+    if (!described) return this.unpoint();
+    this.tooltip.replaceChildren(...described);
     this.tooltip.hidden = false;
     placeTip(this.tooltip, e.clientX, e.clientY);
   }

@@ -6,7 +6,7 @@ import { h } from "../base/dom.ts";
 import { sizes, ticks } from "./words.ts";
 import type { Part } from "./wire.ts";
 
-/** The colours of parts that are known, the same in all modes. */
+/** The colors of parts that are known, the same in all modes. */
 const slots: Record<string, number> = {
   weights: 0, "KV cache": 2, activations: 4, "CUDA graphs": 3, "non-torch": 6,
   parameters: 0, gradients: 3, "optimizer states": 5, "master weights": 7, "logits and loss": 1, "gathered parameters": 2,
@@ -14,8 +14,8 @@ const slots: Record<string, number> = {
   "rollout KV cache": 2, "rollout graphs": 9, "rollout activations": 4, "sync buffers": 1, "contexts and NCCL": 6,
 };
 
-/** The class with the colour of a part; unknown ones follow in order. */
-export function colourOf(name: string, index: number): string {
+/** The class with the color of a part; unknown ones follow in order. */
+export function colorOf(name: string, index: number): string {
   if (name === "slack") return "rest";
   return `s${slots[name] ?? index % 10}`;
 }
@@ -29,7 +29,7 @@ export function box(cls: string, at: Partial<Record<"left" | "width" | "bottom" 
 
 export interface Bar {
   name: string;
-  colour: string;
+  color: string;
   left: number; // bytes
   low: number;
   high: number;
@@ -40,7 +40,7 @@ export interface Bar {
 export function bars(parts: Part[]): Bar[] {
   let left = 0;
   return parts.map((p, i) => {
-    const bar = { name: p.name, colour: colourOf(p.name, i), left, low: p.low_bytes, high: p.high_bytes, source: p.source ?? "" };
+    const bar = { name: p.name, color: colorOf(p.name, i), left, low: p.low_bytes, high: p.high_bytes, source: p.source ?? "" };
     left += p.low_bytes + (p.high_bytes - p.low_bytes) / 2;
     return bar;
   });
@@ -50,8 +50,8 @@ export function bars(parts: Part[]): Bar[] {
 export function barTable(parts: Part[], total: number, caption: string): HTMLElement {
   const list = bars(parts);
   const most = Math.max(total, ...list.map((b) => b.left + b.high)) || 1;
-  const marks = ticks(most, 7);
-  const grid = (): HTMLElement[] => [...marks.slice(1).map((t) => box("tick", { left: t / most })), box("end", { left: total / most })];
+  const lines = ticks(most, 7);
+  const grid = (): HTMLElement[] => [...lines.slice(1).map((t) => box("tick", { left: t / most })), box("end", { left: total / most })];
   return h(
     "table",
     { class: "bars" },
@@ -64,12 +64,12 @@ export function barTable(parts: Part[], total: number, caption: string): HTMLEle
         h(
           "tr",
           { title: b.source },
-          h("th", { scope: "row" }, h("span", { class: "label" }, h("span", { class: `sw ${b.colour}` }), b.name)),
+          h("th", { scope: "row" }, h("span", { class: "label" }, h("span", { class: `sw ${b.color}` }), b.name)),
           h("td", { "data-part": b.name, "data-low": b.low, "data-high": b.high }, sizes(b.low, b.high)),
-          h("td", { class: "track" }, h("div", {}, grid(), b.low > 0 ? box(`bar ${b.colour}`, { left: b.left / most, width: b.low / most }) : "", b.high > b.low ? box(`bar may ${b.colour}`, { left: (b.left + b.low) / most, width: (b.high - b.low) / most }) : "")),
+          h("td", { class: "track" }, h("div", {}, grid(), b.low > 0 ? box(`bar ${b.color}`, { left: b.left / most, width: b.low / most }) : "", b.high > b.low ? box(`bar may ${b.color}`, { left: (b.left + b.low) / most, width: (b.high - b.low) / most }) : "")),
         ),
       ),
     ),
-    h("tfoot", { "aria-hidden": "true" }, h("tr", {}, h("td", {}), h("td", {}), h("td", { class: "axis" }, h("div", {}, marks.filter((t) => Math.abs(t - total) / most > 0.1).map((t) => box("", { left: t / most }, bytes(t))), box("end", { left: total / most }, bytes(total)))))),
+    h("tfoot", { "aria-hidden": "true" }, h("tr", {}, h("td", {}), h("td", {}), h("td", { class: "axis" }, h("div", {}, lines.filter((t) => Math.abs(t - total) / most > 0.1).map((t) => box("", { left: t / most }, bytes(t))), box("end", { left: total / most }, bytes(total)))))),
   );
 }

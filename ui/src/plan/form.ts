@@ -126,16 +126,16 @@ export class PlanForm {
   }
 
   private control(f: Field): HTMLInputElement | HTMLSelectElement {
-    const tell = (e: Event): void => this.changed(f, (e.target as HTMLInputElement | HTMLSelectElement).value);
+    const changed = (e: Event): void => this.changed(f, (e.target as HTMLInputElement | HTMLSelectElement).value);
     const key = `flag ${f.name}`;
     if (f.kind === "bool") return h("input", { type: "checkbox", "data-key": key, onchange: (e) => this.changed(f, String((e.target as HTMLInputElement).checked)) });
-    if (f.name === "model") return h("input", { type: "text", list: "models", "data-key": key, spellcheck: "false", oninput: tell });
+    if (f.name === "model") return h("input", { type: "text", list: "models", "data-key": key, spellcheck: "false", oninput: changed });
     if (f.choices.length > 0) {
       const options = f.choices.includes(f.default) ? f.choices : [f.default, ...f.choices];
-      return h("select", { "data-key": key, onchange: tell }, options.map((v) => h("option", { value: v }, v === "" ? unset[f.name] ?? "default" : v)));
+      return h("select", { "data-key": key, onchange: changed }, options.map((v) => h("option", { value: v }, v === "" ? unset[f.name] ?? "default" : v)));
     }
-    if (f.kind === "string") return h("input", { type: "text", "data-key": key, spellcheck: "false", placeholder: "auto", oninput: tell });
-    return h("input", { type: "number", min: 0, step: f.kind === "float64" ? 0.01 : 1, "data-key": key, placeholder: "auto", oninput: tell });
+    if (f.kind === "string") return h("input", { type: "text", "data-key": key, spellcheck: "false", placeholder: "auto", oninput: changed });
+    return h("input", { type: "number", min: 0, step: f.kind === "float64" ? 0.01 : 1, "data-key": key, placeholder: "auto", oninput: changed });
   }
 
   private models(f: Field): HTMLElement {

@@ -1,4 +1,4 @@
-// The page of `strandline plan --page`: a form, and the plan of what it says. All
+// The page of `strandline plan --page`: a form, and the plan of what it contains. All
 // figures are the program's.
 
 import { ask, json, link, type Params } from "../base/ask.ts";
@@ -73,7 +73,7 @@ async function refresh(): Promise<void> {
     fields.wrong("");
     banner("");
     drawAnswer();
-    say();
+    announce();
   } catch (e) {
     if (turn !== turns) return;
     const { message } = e as Error;
@@ -92,8 +92,8 @@ function banner(text: string): void {
 
 let saying = 0;
 
-/** Tells screen readers what came of it, once the hand rests. */
-function say(): void {
+/** Announces to screen readers what came of it, once the hand rests. */
+function announce(): void {
   clearTimeout(saying);
   saying = window.setTimeout(() => (live.textContent = answer.querySelector(".verdict")?.textContent ?? ""), 500);
 }
@@ -163,7 +163,7 @@ function sources(list: [string, string][]): HTMLElement {
   return h("div", {}, h("h3", {}, "What the figures rest on"), h("dl", { class: "sources" }, list.map(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])));
 }
 
-/** What a plan says beside the GPU's memory, where it says it. */
+/** What a plan reports in addition to the GPU's memory, where it does. */
 function beside({ offload, host, images, load }: ServePlan): [string, string, string][] {
   const out: [string, string, string][] = [];
   if (offload) out.push(["layers on GPUs", `${offload.gpu_layers} of ${offload.layers}`, offload.host_expert_layers ? `without the experts of ${offload.host_expert_layers}` : "the output one of them"]);

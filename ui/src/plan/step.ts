@@ -4,13 +4,13 @@
 
 import { bytes } from "../base/format.ts";
 import { fill, h } from "../base/dom.ts";
-import { box, colourOf } from "./bars.ts";
+import { box, colorOf } from "./bars.ts";
 import { sizes, ticks } from "./words.ts";
 import type { Moment, Part, StepPlan, Way } from "./wire.ts";
 
 export interface Layer {
   name: string;
-  colour: string;
+  color: string;
   bottom: number;
   bytes: number;
   may: boolean;
@@ -26,7 +26,7 @@ export function layers(phase: Moment, components: Part[]): Layer[] {
     for (const p of parts) {
       const bytes = may ? p.high_bytes - p.low_bytes : p.low_bytes;
       if (bytes <= 0) continue;
-      out.push({ name: p.name, colour: colourOf(p.name, order.indexOf(p.name)), bottom, bytes, may });
+      out.push({ name: p.name, color: colorOf(p.name, order.indexOf(p.name)), bottom, bytes, may });
       bottom += bytes;
     }
   }
@@ -64,15 +64,15 @@ export function moments(list: Moment[], largest: number, total: number, tooltip:
 
 function plot(phases: Moment[], highest: number, frame: Frame): HTMLElement {
   const { total, most } = frame;
-  const marks = ticks(most, 4);
+  const lines = ticks(most, 4);
   return h(
     "div",
     { class: "plot" },
-    h("div", { class: "scale", "aria-hidden": "true" }, marks.filter((t) => Math.abs(t - total) / most > 0.07).map((t) => box("", { bottom: t / most }, bytes(t))), box("end", { bottom: total / most }, bytes(total))),
+    h("div", { class: "scale", "aria-hidden": "true" }, lines.filter((t) => Math.abs(t - total) / most > 0.07).map((t) => box("", { bottom: t / most }, bytes(t))), box("end", { bottom: total / most }, bytes(total))),
     h(
       "div",
       { class: "phases" },
-      marks.map((t) => box("tick", { bottom: t / most })),
+      lines.map((t) => box("tick", { bottom: t / most })),
       phases.map((p, i) => phase(p, i === highest, frame)),
       box("end", { bottom: total / most }),
     ),
@@ -90,7 +90,7 @@ function largest(way: Way, fraction: string): (Node | string)[] {
 function phase(p: Moment, top: boolean, { components, total, most, tooltip }: Frame): HTMLElement {
   const stack = layers(p, components);
   const range = sizes(p.low_bytes, p.high_bytes);
-  const told = p.components.map((c) => `${c.name} ${sizes(c.low_bytes, c.high_bytes)}`).join(", ");
+  const listed = p.components.map((c) => `${c.name} ${sizes(c.low_bytes, c.high_bytes)}`).join(", ");
   const show = (e: Event): void => explain(tooltip, p, components, e.currentTarget as HTMLElement);
   const hide = (): void => void (tooltip.hidden = true);
   const over = p.low_bytes > total ? "over" : p.high_bytes > total ? "near" : "";
@@ -104,23 +104,23 @@ function phase(p: Moment, top: boolean, { components, total, most, tooltip }: Fr
       "span",
       { class: "pile" },
       stack.map((l) => {
-        const el = box(`bar ${l.may ? "may " : ""}${l.colour}`, { bottom: l.bottom / most, height: l.bytes / most });
+        const el = box(`bar ${l.may ? "may " : ""}${l.color}`, { bottom: l.bottom / most, height: l.bytes / most });
         el.dataset.layer = l.name;
         return el;
       }),
       peak,
     ),
-    h("span", { class: "unseen" }, `${top ? ", the highest" : ""}: ${told}`),
+    h("span", { class: "unseen" }, `${top ? ", the highest" : ""}: ${listed}`),
   );
 }
 
-/** Tells the parts of a phase, beside it. */
+/** Lists the parts of a phase beside it. */
 function explain(tooltip: HTMLElement, p: Moment, components: Part[], at: HTMLElement): void {
   const order = components.map((c) => c.name);
   fill(
     tooltip,
     h("div", { class: "head" }, p.name, h("span", {}, sizes(p.low_bytes, p.high_bytes))),
-    h("dl", {}, p.components.map((c) => [h("dt", {}, h("span", { class: `sw ${colourOf(c.name, order.indexOf(c.name))}` }), c.name), h("dd", {}, sizes(c.low_bytes, c.high_bytes))])),
+    h("dl", {}, p.components.map((c) => [h("dt", {}, h("span", { class: `sw ${colorOf(c.name, order.indexOf(c.name))}` }), c.name), h("dd", {}, sizes(c.low_bytes, c.high_bytes))])),
   );
   tooltip.hidden = false;
   const box = at.getBoundingClientRect();
@@ -144,7 +144,7 @@ function legend(plan: StepPlan, hover: (name: string | null) => void): HTMLEleme
         h(
           "tr",
           { onmouseenter: () => hover(c.name), onmouseleave: () => hover(null) },
-          h("th", { scope: "row" }, h("span", { class: "label" }, h("span", { class: `sw ${colourOf(c.name, i)}` }), c.name)),
+          h("th", { scope: "row" }, h("span", { class: "label" }, h("span", { class: `sw ${colorOf(c.name, i)}` }), c.name)),
           h("td", {}, sizes(c.low_bytes, c.high_bytes)),
           h("td", { class: "left" }, c.source ?? ""),
         ),

@@ -9,7 +9,7 @@ import type { Scene } from "./scene.ts";
 
 export function drawAxis(scene: Scene, g: CanvasRenderingContext2D): void {
   const l = scene.layout;
-  const c = scene.colours;
+  const c = scene.colors;
   const { win } = scene;
   const y = l.top + l.height;
   const time = scene.us ? scene.page.device!.time! : null;
@@ -45,7 +45,7 @@ export function drawAxis(scene: Scene, g: CanvasRenderingContext2D): void {
 
 export function drawSteps(scene: Scene, g: CanvasRenderingContext2D): void {
   const l = scene.layout;
-  const c = scene.colours;
+  const c = scene.colors;
   gutterName(g, "steps", l.steps + 9, c);
   for (const s of scene.page.device!.scopes) {
     if (s.lane !== "steps") continue;
@@ -63,7 +63,7 @@ export function drawSteps(scene: Scene, g: CanvasRenderingContext2D): void {
 
 export function drawNotes(scene: Scene, g: CanvasRenderingContext2D): void {
   const l = scene.layout;
-  const c = scene.colours;
+  const c = scene.colors;
   gutterName(g, "notes", l.notes + 9, c);
   const { row } = noteRows(scene.page.device!.scopes);
   const free = new Float64Array(l.noteRows).fill(-1);
@@ -87,7 +87,7 @@ export function drawNotes(scene: Scene, g: CanvasRenderingContext2D): void {
 const eventTicks = (win: Span, step: number): [number, string][] =>
   ticks(win[0], win[1], step).map((t) => [t + (win[1] - win[0] > 100 ? 0 : 0.5), count(t)]);
 
-/** A round moment, with the digits that its neighbours need. */
+/** A round moment, with the digits that its neighbors need. */
 function moment(us: number, step: number): string {
   if (us === 0) return "0";
   const digits = (unit: number): number => Math.max(0, Math.ceil(Math.log10(unit / step) - 1e-9));

@@ -29,7 +29,7 @@ function wants(scene: Scene): { now: Want[]; next: Want[] } {
   return { now, next: kind === "total" || scene.page.device?.held ? [] : next.filter((w) => !here.some((v) => v.level === w.level && v.i === w.i)) };
 }
 
-/** Asks for the totals of a whole file as soon as they can be had: its one device will want them first. */
+/** Asks for the totals of a whole file as soon as they are available: its one device will want them first. */
 export function foresee(scene: Scene): void {
   const { file, device, s } = scene.page;
   if (link.saved || device || !file || s.view === "compare" || file.devices.length !== 1 || (file.state !== "totals" && file.state !== "ready")) return;

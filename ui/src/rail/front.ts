@@ -9,17 +9,17 @@ import type { Scene } from "./scene.ts";
 
 export function drawFront(scene: Scene): void {
   const l = scene.layout;
-  const c = scene.colours;
+  const c = scene.colors;
   const g = begin(scene.el.front);
   const { device, s } = scene.page;
   if (!device || device.events === 0) return;
   g.font = scene.font(11);
-  const line = (event: number, colour: RGB, name?: string): void => {
+  const line = (event: number, color: RGB, name?: string): void => {
     const at = scene.placeOf(event);
     if (at === undefined) return;
     const x = Math.round(left + scene.px(at));
     if (x < left || x > left + l.width) return;
-    g.fillStyle = css(colour);
+    g.fillStyle = css(color);
     g.fillRect(x - 0.75, l.top - 3, 1.5, l.height + 3);
     if (!name) return;
     g.fillRect(x - 7, l.top - 15, 14, 13);
@@ -52,14 +52,14 @@ function drawPinned(scene: Scene, g: CanvasRenderingContext2D): void {
   if (pinned === null) return;
   const l = scene.layout;
   const ratio = scene.frame.width / l.width;
-  g.fillStyle = css(scene.colours.accent);
+  g.fillStyle = css(scene.colors.accent);
   const seen = new Set<Tile>();
   for (const r of scene.drawn) {
     if (r.tile.kind !== "alloc" || seen.has(r.tile)) continue;
     seen.add(r.tile);
     const t = r.tile;
     for (let i = 0; i < t.alloc.length; i++) {
-      if (t.alloc[i] !== pinned || t.marks[i]! & stripOfBands) continue;
+      if (t.alloc[i] !== pinned || t.flag[i]! & stripOfBands) continue;
       const at = (c: number): number => Math.max(0, Math.min(scene.frame.width, pixelAt((t.first + c) * 2 ** t.level, scene.frame.win, scene.frame.width))) / ratio;
       const y0 = l.top + Math.max(0, rowOf(t.y0[i]! + t.height[i]!, scene.frame)) / ratio;
       const y1 = l.top + Math.max(0, rowOf(t.y0[i]!, scene.frame)) / ratio;
@@ -76,7 +76,7 @@ function drawPinned(scene: Scene, g: CanvasRenderingContext2D): void {
 function drawHover(scene: Scene, g: CanvasRenderingContext2D): void {
   if (!scene.hover || scene.drag?.moved) return;
   const l = scene.layout;
-  g.fillStyle = css(scene.colours.ink);
+  g.fillStyle = css(scene.colors.ink);
   g.globalAlpha = 0.45;
   g.fillRect(Math.round(left + scene.hover.x), l.top, 1, l.height);
   g.globalAlpha = 1;

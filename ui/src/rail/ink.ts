@@ -12,7 +12,7 @@ import type { Scene } from "./scene.ts";
 
 export function drawInk(scene: Scene): void {
   const l = scene.layout;
-  const c = scene.colours;
+  const c = scene.colors;
   const g = begin(scene.el.ink);
   const { device, bands, s } = scene.page;
   scene.el.over.replaceChildren();
@@ -55,32 +55,32 @@ export function drawInk(scene: Scene): void {
 function empty(scene: Scene): void {
   const { device, problem, file } = scene.page;
   if (device && device.events > 0) return;
-  const says: (Node | string)[] = [];
-  if (problem) says.push(problem);
-  else if (!file) says.push(scene.page.session ? "There is no such file in this session." : "Loading");
+  const parts: (Node | string)[] = [];
+  if (problem) parts.push(problem);
+  else if (!file) parts.push(scene.page.session ? "There is no such file in this session." : "Loading");
   else if (!device) {
     const of = file.size ? ` of ${bytes(file.size)}` : "";
     const phase = { waiting: "Waiting", reading: "Reading", pairing: "Pairing allocations with frees" }[file.state as string] ?? "Preparing";
-    says.push(`${phase}: ${bytes(file.read)}${of}${file.events === null ? "" : `, ${plural(file.events, "event")}`}`);
-    if (file.size) says.push(h("progress", { max: file.size, value: file.read, "aria-label": "read" }));
+    parts.push(`${phase}: ${bytes(file.read)}${of}${file.events === null ? "" : `, ${plural(file.events, "event")}`}`);
+    if (file.size) parts.push(h("progress", { max: file.size, value: file.read, "aria-label": "read" }));
   } else {
-    says.push(
+    parts.push(
       device.end.reserved > 0
         ? `This file has no history: it holds the segments and blocks at one moment (${bytes(device.end.reserved)} reserved), but no events. The history was not recorded.`
         : "This file holds neither history nor segments: nothing was allocated on this device, or recording was never switched on.",
       h("pre", {}, "torch.cuda.memory._record_memory_history(max_entries=1_000_000)\n…\ntorch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"),
     );
   }
-  const el = h("div", { class: "empty" }, h("div", {}, ...says));
+  const el = h("div", { class: "empty" }, h("div", {}, ...parts));
   scene.el.over.append(el);
 }
 
-function hatchEdge(g: CanvasRenderingContext2D, x: number, y: number, high: number, colour: string): void {
+function hatchEdge(g: CanvasRenderingContext2D, x: number, y: number, high: number, color: string): void {
   g.save();
   g.beginPath();
   g.rect(x, y, 6, high);
   g.clip();
-  g.strokeStyle = colour;
+  g.strokeStyle = color;
   g.beginPath();
   for (let d = -6; d < high; d += 6) {
     g.moveTo(x, y + d + 6);

@@ -132,9 +132,9 @@ function dragTo(scene: Scene, x: number): void {
   const l = scene.layout;
   scene.el.tooltip.hidden = true;
   if (drag.how === "map") {
-    const centre = (x / l.width) * scene.end;
+    const center = (x / l.width) * scene.end;
     const half = (scene.win[1] - scene.win[0]) / 2;
-    if (scene.win[1] - scene.win[0] < scene.end) moveTo(scene, [centre - half, centre + half]);
+    if (scene.win[1] - scene.win[0] < scene.end) moveTo(scene, [center - half, center + half]);
     return;
   }
   if (drag.how === "pan") {

@@ -13,8 +13,8 @@ import type { Scene } from "./scene.ts";
 
 export function drawMarks(scene: Scene, g: CanvasRenderingContext2D): void {
   const l = scene.layout;
-  const c = scene.colours;
-  let labelled = -1e9;
+  const c = scene.colors;
+  let labeled = -1e9;
   for (const m of scene.page.device!.marks) {
     const at = scene.placeOf(m.event);
     if (at === undefined) continue;
@@ -32,8 +32,8 @@ export function drawMarks(scene: Scene, g: CanvasRenderingContext2D): void {
     g.lineTo(x + 5, foot);
     g.lineTo(x + 0.5, tip);
     g.fill();
-    if (!oom || x - labelled < 40) continue;
-    labelled = x;
+    if (!oom || x - labeled < 40) continue;
+    labeled = x;
     g.textAlign = x > left + l.width - 40 ? "right" : "left";
     write(g, "OOM", x + (x > left + l.width - 40 ? -7 : 8), l.top - 7);
   }
@@ -55,9 +55,9 @@ export function drawLabels(scene: Scene, g: CanvasRenderingContext2D): void {
   for (const p of labelPlaces(scene.drawn, scene.frame, bands!.bands.length, widthOf, 15 * ratio)) {
     const x = left + p.x / ratio + 8;
     const y = l.top + p.y / ratio;
-    g.fillStyle = css(textOn(fillOf(bands!, p.band, scene.colours)));
+    g.fillStyle = css(textOn(fillOf(bands!, p.band, scene.colors)));
     const key = scene.page.bandGroup(bands!.bands[p.band]!).key;
-    if (scene.page.found && !scene.page.found.has(key)) g.fillStyle = css(scene.colours.muted);
+    if (scene.page.found && !scene.page.found.has(key)) g.fillStyle = css(scene.colors.muted);
     write(g, label(p.band), x, y + 0.5);
   }
 }

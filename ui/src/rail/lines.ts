@@ -4,14 +4,14 @@
 import { h } from "../base/dom.ts";
 import { bytes, growth } from "../base/format.ts";
 import { gutterName, left, place, write } from "../picture/canvas.ts";
-import { css, mix, siteColour } from "../picture/palette.ts";
+import { css, mix, siteColor } from "../picture/palette.ts";
 import { highest } from "../whatif/runs.ts";
 import { laneHeight, mapHeight } from "./layout.ts";
 import type { Scene } from "./scene.ts";
 
 export function drawLanes(scene: Scene, g: CanvasRenderingContext2D): void {
   const l = scene.layout;
-  const c = scene.colours;
+  const c = scene.colors;
   const { bands, device, s } = scene.page;
   gutterName(g, "grows", l.grows + 11, c);
   bands!.lanes.slice(0, l.growRows).forEach((lane, row) => {
@@ -54,7 +54,7 @@ export function drawReserved(scene: Scene, g: CanvasRenderingContext2D): void {
   g.beginPath();
   g.rect(left, l.top - 1, l.width, l.height + 1);
   g.clip();
-  g.strokeStyle = css(scene.colours.reserved);
+  g.strokeStyle = css(scene.colors.reserved);
   g.lineWidth = 1.5;
   g.setLineDash([5, 3]);
   g.beginPath();
@@ -97,7 +97,7 @@ export function drawCapacity(scene: Scene, g: CanvasRenderingContext2D, capacity
   const l = scene.layout;
   if (capacity === null || capacity >= scene.frame.top) return;
   const y = l.top + l.height - (capacity / scene.frame.top) * l.height;
-  g.fillStyle = css(scene.colours.danger);
+  g.fillStyle = css(scene.colors.danger);
   g.fillRect(left, y, l.width, 1);
   g.textAlign = "left";
   write(g, `capacity ${bytes(capacity)}`, left + 6, y - l.top < 14 ? y + 9 : y - 7);
@@ -106,7 +106,7 @@ export function drawCapacity(scene: Scene, g: CanvasRenderingContext2D, capacity
 /** Runs under other settings: what they reserve, over the recorded line, and below it what of that is not in use. */
 export function drawRuns(scene: Scene, g: CanvasRenderingContext2D): void {
   const l = scene.layout;
-  const c = scene.colours;
+  const c = scene.colors;
   const { curves, recorded, s } = scene.page;
   const high = (v: number): number => l.top + l.height - (v / scene.frame.top) * l.height;
   g.save();
@@ -118,7 +118,7 @@ export function drawRuns(scene: Scene, g: CanvasRenderingContext2D): void {
   const failing = new Map<number, { numbers: number[]; y: number }>();
   for (const { run, slot, number } of curves) {
     const oom = run.outcome.oom?.event ?? Infinity;
-    g.strokeStyle = css(siteColour(c, slot));
+    g.strokeStyle = css(siteColor(c, slot));
     g.lineWidth = 2;
     g.setLineDash([]);
     line(scene, g, high, (from, to) => (from > oom ? null : highest(run.steps.event, run.steps.bytes, from, to)));
@@ -135,7 +135,7 @@ export function drawRuns(scene: Scene, g: CanvasRenderingContext2D): void {
   gutterName(g, s.lane, l.lane + 10, c);
   g.fillStyle = css(c.panel);
   g.fillRect(left, l.lane, l.width, laneHeight);
-  const all = [...(recorded ? [{ run: recorded, colour: c.reserved, dash: [5, 3] }] : []), ...curves.map((v) => ({ run: v.run, colour: siteColour(c, v.slot), dash: [] as number[] }))];
+  const all = [...(recorded ? [{ run: recorded, color: c.reserved, dash: [5, 3] }] : []), ...curves.map((v) => ({ run: v.run, color: siteColor(c, v.slot), dash: [] as number[] }))];
   const of = s.lane === "stranded" ? (r: typeof all[0]["run"]) => r.stranded : (r: typeof all[0]["run"]) => r.unused;
   let most = 1;
   for (const { run } of all) for (const v of of(run)) most = Math.max(most, v);
@@ -145,8 +145,8 @@ export function drawRuns(scene: Scene, g: CanvasRenderingContext2D): void {
   g.rect(left, l.lane, l.width, laneHeight);
   g.clip();
   g.lineWidth = 1.5;
-  for (const { run, colour, dash } of all) {
-    g.strokeStyle = css(colour);
+  for (const { run, color, dash } of all) {
+    g.strokeStyle = css(color);
     g.setLineDash(dash);
     const values = of(run);
     if (run.looks.length) line(scene, g, low, (from, to) => highest(run.looks, values, from, to));
@@ -168,8 +168,8 @@ function cross(scene: Scene, g: CanvasRenderingContext2D, event: number, y: numb
   if (at === undefined) return;
   const x = left + scene.px(at);
   if (x < left - 4 || x > left + scene.layout.width + 4) return;
-  g.strokeStyle = css(scene.colours.danger);
-  g.fillStyle = css(scene.colours.danger);
+  g.strokeStyle = css(scene.colors.danger);
+  g.fillStyle = css(scene.colors.danger);
   g.lineWidth = 2;
   g.beginPath();
   for (const d of [-4, 4]) {
@@ -184,7 +184,7 @@ function cross(scene: Scene, g: CanvasRenderingContext2D, event: number, y: numb
 
 export function drawMap(scene: Scene, g: CanvasRenderingContext2D): void {
   const l = scene.layout;
-  const c = scene.colours;
+  const c = scene.colors;
   gutterName(g, "all", l.map + mapHeight / 2, c);
   g.fillStyle = css(c.panel);
   g.fillRect(left, l.map, l.width, mapHeight);

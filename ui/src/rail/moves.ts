@@ -20,11 +20,11 @@ export function moveTo(scene: Scene, win: Span): void {
 export function zoomBy(scene: Scene, factor: number, around?: number): void {
   const { win } = scene;
   const cursor = scene.placeOf(scene.page.k);
-  const centre = around ?? (cursor !== undefined && cursor >= win[0] && cursor <= win[1] ? cursor : (win[0] + win[1]) / 2);
+  const center = around ?? (cursor !== undefined && cursor >= win[0] && cursor <= win[1] ? cursor : (win[0] + win[1]) / 2);
   const length = (win[1] - win[0]) * factor;
   const least = Math.min(leastPlaces, scene.end);
   const f = length < least ? least / (win[1] - win[0]) : factor;
-  moveTo(scene, zoom(win, centre, f));
+  moveTo(scene, zoom(win, center, f));
 }
 
 export function pan(scene: Scene, share: number): void {
@@ -71,7 +71,7 @@ export function stepBand(scene: Scene, by: number): void {
   const band = scene.page.bands.bands[d.band]!;
   const group = scene.page.bandGroup(band);
   scene.lightUp(d.bands === 1 ? group.key : null);
-  scene.say(`${d.bands > 1 ? "several small sites" : group.label}, ${bytes(d.bytes)}, ${fates[band.fate]}`);
+  scene.announce(`${d.bands > 1 ? "several small sites" : group.label}, ${bytes(d.bytes)}, ${fates[band.fate]}`);
 }
 
 export function pinBand(scene: Scene): void {

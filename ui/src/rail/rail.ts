@@ -25,7 +25,7 @@ export class Rail {
   private waiting = 0;
   private ratio = devicePixelRatio; // for which the canvases are made
 
-  constructor(page: Page, root: HTMLElement, tooltip: HTMLElement, say: (s: string) => void, failed: (e: Refused) => void) {
+  constructor(page: Page, root: HTMLElement, tooltip: HTMLElement, announce: (s: string) => void, failed: (e: Refused) => void) {
     const box = h("div", { class: "box", tabindex: "0", role: "group" });
     const data = h("canvas", { role: "img" });
     const ink = h("canvas", { "aria-hidden": "true" });
@@ -34,7 +34,7 @@ export class Rail {
     box.append(data, ink, front, over);
     root.append(box);
     const need = (...what: Layer[]): void => this.need(...what);
-    this.scene = new Scene(page, new Tiles(() => need("data", "ink"), failed), { root, box, data, ink, front, over, tooltip }, need, say);
+    this.scene = new Scene(page, new Tiles(() => need("data", "ink"), failed), { root, box, data, ink, front, over, tooltip }, need, announce);
     new ResizeObserver(() => this.resize()).observe(root);
     addEventListener("resize", () => this.resize());
     document.addEventListener("visibilitychange", () => need("data", "ink", "cursor"));
@@ -47,7 +47,7 @@ export class Rail {
   private changed(what: Change): void {
     if (what === "drawn") return;
     const { scene } = this;
-    if (what === "theme") scene.colours = palette();
+    if (what === "theme") scene.colors = palette();
     if (what === "device" || what === "bands") scene.places.clear();
     if (what === "theme" || what === "bands" || what === "device" || what === "lit" || what === "found") scene.paint = null;
     if (what === "session") foresee(scene);
@@ -65,7 +65,7 @@ export class Rail {
     else this.need("cursor");
     if (now.k === before.k && !moved) return;
     this.scene.band = -1;
-    unpoint(this.scene); // what it says is of another moment
+    unpoint(this.scene); // it shows another moment
   }
 
   private resize(): void {
@@ -89,7 +89,7 @@ export class Rail {
     if (this.waiting || document.hidden) return;
     this.waiting = requestAnimationFrame(() => {
       this.waiting = 0;
-      if (this.ratio !== devicePixelRatio) this.resize(); // no event is sure to tell
+      if (this.ratio !== devicePixelRatio) this.resize(); // no event is certain to report it
       const what = this.dirty;
       this.dirty = new Set();
       if (what.has("data")) drawData(this.scene);
@@ -151,13 +151,13 @@ export class Rail {
 
   /** The picture with all that is written on it. */
   canvas(): HTMLCanvasElement {
-    const { el, layout, colours } = this.scene;
+    const { el, layout, colors } = this.scene;
     const out = document.createElement("canvas");
     out.width = el.ink.width;
     out.height = el.ink.height;
     const g = out.getContext("2d")!;
     const ratio = devicePixelRatio;
-    g.fillStyle = css(colours.page);
+    g.fillStyle = css(colors.page);
     g.fillRect(0, 0, out.width, out.height);
     g.drawImage(el.data, left * ratio, layout.top * ratio);
     g.drawImage(el.ink, 0, 0);
@@ -169,19 +169,19 @@ export class Rail {
 
   /** Writes a label or button of the page into a picture. */
   private write(g: CanvasRenderingContext2D, el: HTMLElement): void {
-    const { colours } = this.scene;
+    const { colors } = this.scene;
     const ratio = devicePixelRatio;
     const [x, y] = [Number.parseFloat(el.style.left) * ratio, Number.parseFloat(el.style.top) * ratio];
     const flag = el.classList.contains("flag");
     if (flag) {
-      g.fillStyle = css(colours.page);
+      g.fillStyle = css(colors.page);
       g.fillRect(x, y, el.offsetWidth * ratio, el.offsetHeight * ratio);
     }
     // A label and its value may stand one below the other.
     let line = 0;
     for (const part of el.childNodes) {
       if (part instanceof HTMLElement && getComputedStyle(part).display === "block" && part.previousSibling) line++;
-      g.fillStyle = css(part instanceof HTMLElement || !el.classList.contains("gutter") ? colours.ink : colours.muted);
+      g.fillStyle = css(part instanceof HTMLElement || !el.classList.contains("gutter") ? colors.ink : colors.muted);
       const inline = part instanceof HTMLElement && line === 0 && part.previousSibling;
       g.fillText(part.textContent ?? "", x + (flag ? 6 * ratio : 0) + (inline ? g.measureText(part.previousSibling!.textContent ?? "").width : 0), y + (12 + 14 * line) * ratio);
     }

@@ -45,7 +45,7 @@ export interface Drag {
 }
 
 export class Scene {
-  colours: Palette = palette();
+  colors: Palette = palette();
   paint: Paint | null = null;
   layout: Layout = { width: 0, steps: -1, notes: -1, noteRows: 0, grows: -1, growRows: 0, top: 0, height: 0, lane: -1, map: -1, whole: 0 };
   image: ImageData | null = null;
@@ -65,7 +65,7 @@ export class Scene {
     readonly tiles: Tiles,
     readonly el: Elements,
     readonly need: (...what: Layer[]) => void,
-    readonly say: (s: string) => void,
+    readonly announce: (s: string) => void,
   ) {
     this.family = getComputedStyle(el.root).fontFamily;
   }
@@ -92,7 +92,7 @@ export class Scene {
     return first && last ? [first.tile.events[first.c]!, Math.max(first.tile.events[first.c]!, last.tile.events[last.c + 1]! - 1)] : null;
   }
 
-  /** What each column of the picture shows, in at most `most` rows: neighbours are put together. */
+  /** What each column of the picture shows, in at most `most` rows: neighbors are put together. */
   columns(most: number): { from: number; to: number; witness: number; max: number; min: number; reserved: number }[] {
     const each = Math.max(1, Math.ceil(this.drawn.length / most));
     const out: { from: number; to: number; witness: number; max: number; min: number; reserved: number }[] = [];
@@ -189,7 +189,7 @@ export class Scene {
 
   paintOf(): Paint {
     const { bands, lit, found } = this.page;
-    return (this.paint ??= paintFor(bands, this.colours, lit, found));
+    return (this.paint ??= paintFor(bands, this.colors, lit, found));
   }
 
   /** The pixel of a place, from the left edge of the picture. */

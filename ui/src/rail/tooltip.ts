@@ -14,7 +14,7 @@ export function showAbove(scene: Scene, at: { mark: Mark } | { scope: Scope }, c
   scene.el.tooltip.replaceChildren(
     ...("mark" in at
       ? [h("div", { class: "head" }, at.mark.label), h("div", { class: "muted" }, `event ${count(at.mark.event)} · click puts the cursor here`)]
-      : [h("div", { class: "head" }, at.scope.name), h("div", {}, `events ${count(at.scope.from)} – ${count(at.scope.to)}${at.scope.open ? ", and it had not ended" : ""}`), h("div", { class: "muted" }, "click selects it, shift-click on another tells the difference between their ends")]),
+      : [h("div", { class: "head" }, at.scope.name), h("div", {}, `events ${count(at.scope.from)} – ${count(at.scope.to)}${at.scope.open ? ", and it had not ended" : ""}`), h("div", { class: "muted" }, "click selects it, shift-click on another shows the difference between their ends")]),
   );
   scene.el.tooltip.hidden = false;
   placeTip(scene.el.tooltip, clientX, clientY);
@@ -35,42 +35,42 @@ export function showTip(scene: Scene, alloc: Alloc | null): void {
   const { bands } = scene.page;
   const event = scene.eventOf(run);
   const inBucket = tile.events[c + 1]! - tile.events[c]!;
-  const says: (Node | string)[] = [];
+  const parts: (Node | string)[] = [];
   if (at && bands) {
     const band = bands.bands[at.band]!;
     const group = scene.page.bandGroup(band);
     if (at.bands > 1) {
-      says.push(h("div", { class: "head" }, h("span", { class: "sw" }), "several small sites"), h("div", { "data-bytes": at.bytes }, `${bytes(at.bytes)} here, each too small to draw; zoom in`));
+      parts.push(h("div", { class: "head" }, h("span", { class: "sw" }), "several small sites"), h("div", { "data-bytes": at.bytes }, `${bytes(at.bytes)} here, each too small to draw; zoom in`));
     } else {
-      says.push(
+      parts.push(
         h("div", { class: "head" }, h("span", { class: `sw s${group.slot} ${band.fate === "kept" ? "" : "freed"}` }), group.label),
         h("div", { "data-bytes": at.bytes }, at.allocs > 1 ? `${plural(at.allocs, "small allocation")}, ${bytes(at.bytes)}` : bytes(at.bytes), h("span", { class: "muted" }, ` · ${fates[band.fate]}`)),
       );
     }
   } else if (scene.page.s.view === "whatif") {
-    says.push(h("div", { class: "head" }, "reserved"), h("div", { "data-bytes": tile.reserved[c] }, h("span", { class: "line recorded" }), ` ${bytes(tile.reserved[c])} as recorded`));
+    parts.push(h("div", { class: "head" }, "reserved"), h("div", { "data-bytes": tile.reserved[c] }, h("span", { class: "line recorded" }), ` ${bytes(tile.reserved[c])} as recorded`));
     for (const { run, slot, name } of scene.page.curves) {
       const v = highest(run.steps.event, run.steps.bytes, tile.events[c]!, tile.events[c + 1]!);
-      says.push(h("div", { "data-bytes": v }, h("span", { class: `sw s${slot}` }), ` ${bytes(v)} with ${name}`));
+      parts.push(h("div", { "data-bytes": v }, h("span", { class: `sw s${slot}` }), ` ${bytes(v)} with ${name}`));
     }
   } else {
     const free = tile.reserved[c]! - tile.max[c]!;
-    says.push(h("div", { class: "head" }, scene.hover!.bytes <= tile.reserved[c]! && free > 0 ? "reserved, not in use" : "not reserved"));
-    if (free > 0) says.push(h("div", { "data-bytes": free }, bytes(free)));
+    parts.push(h("div", { class: "head" }, scene.hover!.bytes <= tile.reserved[c]! && free > 0 ? "reserved, not in use" : "not reserved"));
+    if (free > 0) parts.push(h("div", { "data-bytes": free }, bytes(free)));
   }
   if (alloc) {
     const lived = alloc.born_us !== null && alloc.died_us !== null ? `, ${duration(alloc.died_us - alloc.born_us)}` : "";
     const born = alloc.birth < 0 ? "older than the recording" : `event ${count(alloc.birth)}`;
-    says.push(h("div", { "data-bytes": alloc.bytes }, `this allocation ${bytes(alloc.bytes)}: ${born} → ${alloc.death === null ? "still alive" : `event ${count(alloc.death)}`}${lived}`));
+    parts.push(h("div", { "data-bytes": alloc.bytes }, `this allocation ${bytes(alloc.bytes)}: ${born} → ${alloc.death === null ? "still alive" : `event ${count(alloc.death)}`}${lived}`));
     const own = (alloc.stack ?? []).findIndex((f) => f.origin === "own");
     const from = Math.max(0, own);
-    for (const f of (alloc.stack ?? []).slice(from, from + 3)) says.push(h("span", { class: `mono ${f.origin === "own" ? "own" : ""}` }, `${f.file.slice(f.file.lastIndexOf("/") + 1)}:${f.line} ${f.function}`));
+    for (const f of (alloc.stack ?? []).slice(from, from + 3)) parts.push(h("span", { class: `mono ${f.origin === "own" ? "own" : ""}` }, `${f.file.slice(f.file.lastIndexOf("/") + 1)}:${f.line} ${f.function}`));
   }
-  says.push(
+  parts.push(
     h("div", { class: "muted" }, `event ${count(event)}${inBucket > 1 ? ` · highest of ${plural(inBucket, "event")} here` : ""}${tile.flags & flagTooMany ? " · zoom in for allocations" : ""}`),
     h("div", { class: "muted" }, `${measureName[scene.page.u]} ${bytes(tile.max[c]!)} · reserved ${bytes(tile.reserved[c]!)}`),
   );
-  scene.el.tooltip.replaceChildren(...says);
+  scene.el.tooltip.replaceChildren(...parts);
   scene.el.tooltip.dataset.event = String(event);
   scene.el.tooltip.hidden = false;
 }

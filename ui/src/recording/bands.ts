@@ -64,7 +64,7 @@ function before(list: ArrayLike<number>, value: number): number {
   return lo - 1;
 }
 
-/** A moment is seen half-way to its neighbours. One alone is seen for a second. */
+/** A moment is seen half-way to its neighbors. One alone is seen for a second. */
 export function edgesOf(seconds: number[]): Float64Array {
   const n = seconds.length;
   const out = new Float64Array(n + 1);
@@ -181,7 +181,7 @@ export function tileOf(slice: Slice, l: Layers, alone: string | null): Tile {
     witness: Uint32Array.from({ length: n }, (_, c) => c), events: Uint32Array.from({ length: n + 1 }, (_, c) => c),
     max: total, min: total, last: total, reserved: alone === null ? slice.growth.map((v) => Math.max(0, v)) : total,
     id: Int32Array.from({ length: m }, (_, b) => b), count: new Uint32Array(m).fill(1),
-    c0: new Uint16Array(0), c1: new Uint16Array(0), y0: new Float64Array(0), alloc: none, band: none, marks: new Uint16Array(0),
+    c0: new Uint16Array(0), c1: new Uint16Array(0), y0: new Float64Array(0), alloc: none, band: none, flag: new Uint16Array(0),
   };
 }
 

@@ -8,7 +8,7 @@ import type { View } from "./state.ts";
 
 export function findings(): void {
   if (!doc.findings.length) {
-    const why = doc.judged_seconds === null ? "This recording ends before memory was judged for the first time." : doc.verdict === "ok" ? "Nothing wrong was found in this recording." : "This recording tells too little for a judgement.";
+    const why = doc.judged_seconds === null ? "This recording ends before memory was judged for the first time." : doc.verdict === "ok" ? "Nothing wrong was found in this recording." : "This recording contains too little for a judgment.";
     return fill(root, h("p", { class: "note" }, why));
   }
   const i = Math.min(s.finding ?? 0, doc.findings.length - 1);

@@ -45,7 +45,7 @@ function coverage(): string {
   const out = [doc.partial !== null ? `This recording is only partly readable: ${doc.partial}. What comes before that is shown.` : "The whole recording was read."];
   const end = whole.of.seconds[whole.n - 1] ?? 0;
   if (doc.judged_seconds === null) out.push("It ends before memory was judged for the first time: there are no findings, and resident memory is unknown.");
-  else if (doc.judged_seconds < end) out.push(`Findings and resident bytes are those of the last judgement, at ${time(doc.judged_seconds)}; memory is known up to ${time(end)}.`);
+  else if (doc.judged_seconds < end) out.push(`Findings and resident bytes are those of the last judgment, at ${time(doc.judged_seconds)}; memory is known up to ${time(end)}.`);
   if (doc.rung === "polling") out.push(polled);
   const d = doc.document;
   if (d.drops + d.stack_drops > 0) out.push(`${plural(d.drops, "event")} and ${plural(d.stack_drops, "stack")} were lost; sums were set right by the kernel's list.`);

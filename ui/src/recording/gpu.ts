@@ -1,5 +1,5 @@
 // Memory of the GPU's driver: who holds it, where it was taken, and what the
-// devices said.
+// devices reported.
 
 import { fill, h } from "../base/dom.ts";
 import { bytes, bytesOrDash, count } from "../base/format.ts";

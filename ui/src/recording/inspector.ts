@@ -40,7 +40,7 @@ function cursor(): Node[] {
   ];
 }
 
-/** What the last judgement says of the whole. */
+/** What the last judgment states about the whole. */
 function summary(): Node[] {
   if (doc.judged_seconds === null) return [];
   const d = doc.document;

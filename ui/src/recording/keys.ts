@@ -24,8 +24,8 @@ export function keyTable(): Key[] {
     { keys: ["a"], show: "a  d", does: "move (shift: more)", act: (e) => picture.pan(-0.1 * wide(e)) },
     { keys: ["d"], show: "", does: "", act: (e) => picture.pan(0.1 * wide(e)) },
     { keys: ["0"], show: "0", does: "all of time", act: () => set({ win: null }) },
-    { keys: ["["], show: "[  ]", does: "the selection begins, ends at the cursor", act: () => mark(0) },
-    { keys: ["]"], show: "", does: "", act: () => mark(1) },
+    { keys: ["["], show: "[  ]", does: "the selection begins, ends at the cursor", act: () => setEnd(0) },
+    { keys: ["]"], show: "", does: "", act: () => setEnd(1) },
     { keys: ["f"], show: "f", does: "fit the selection", act: () => picture.fit() },
     { keys: ["z"], show: "z", does: "the chosen band alone, or all", act: () => s.sel !== null && set({ alone: !s.alone }, true) },
     { keys: ["g"], show: "g", does: "bands by own line, or by stack", act: () => set({ g: s.g === "line" ? "stack" : "line", sel: null, stack: null }, true) },
@@ -38,7 +38,7 @@ export function keyTable(): Key[] {
 }
 
 /** Puts an end of the range at the cursor. */
-function mark(end: 0 | 1): void {
+function setEnd(end: 0 | 1): void {
   const { slice, column } = at(s.k);
   const k = slice.of.moment[column] ?? 0;
   const other = s.range ? s.range[1 - end]! : end ? 0 : (whole.of.moment[whole.n - 1] ?? 0);

@@ -74,7 +74,7 @@ export class Picture extends TimePicture {
   draw(shown: Shown): void {
     this.shown = shown;
     const { slice, layers, s, found } = shown;
-    this.colours = palette();
+    this.colors = palette();
     const lanes = this.lanes;
     const width = Math.max(100, this.root.clientWidth - left - right);
     const top = 4 + laneHeight * lanes.length + marksHeight;
@@ -127,14 +127,14 @@ export class Picture extends TimePicture {
 
   private paint(found: Set<string> | null): void {
     const { s, layers } = this.shown!;
-    this.blit(paintFor(layers.bands, this.colours, this.lit ?? s.sel, found));
+    this.blit(paintFor(layers.bands, this.colors, this.lit ?? s.sel, found));
   }
 
   /** Axes, lanes, lines and labels. */
   private write(lanes: Lane[], step: number, alone: string | null): void {
     const g = begin(this.ink);
     const l = this.layout;
-    const c = this.colours;
+    const c = this.colors;
     const { slice, doc } = this.shown!;
     this.font(g);
     g.fillStyle = css(c.muted);
@@ -166,7 +166,7 @@ export class Picture extends TimePicture {
   /** Growth of a class or an owner, on its own scale. */
   private lane(g: CanvasRenderingContext2D, lane: Lane, y: number): void {
     const l = this.layout;
-    const c = this.colours;
+    const c = this.colors;
     gutterName(g, lane.name, y + 10, c);
     g.fillStyle = css(c.panel);
     g.fillRect(left, y, l.width, laneHeight - 2);
@@ -195,7 +195,7 @@ export class Picture extends TimePicture {
   /** Marks where events were lost. */
   private drops(g: CanvasRenderingContext2D): void {
     const l = this.layout;
-    g.fillStyle = css(this.colours.danger);
+    g.fillStyle = css(this.colors.danger);
     for (const r of this.drawn) {
       if (this.lostAt(r.c) <= 0) continue;
       const x = left + (r.x0 + r.x1) / 2 / this.frame.scale;
@@ -215,7 +215,7 @@ export class Picture extends TimePicture {
   /** The growth of resident memory. */
   private line(g: CanvasRenderingContext2D): void {
     const { growth } = this.shown!.slice;
-    g.strokeStyle = css(this.colours.reserved);
+    g.strokeStyle = css(this.colors.reserved);
     g.lineWidth = 1.5;
     g.setLineDash([5, 3]);
     g.beginPath();
@@ -237,7 +237,7 @@ export class Picture extends TimePicture {
     for (const p of labelPlaces(this.drawn, this.frame, bands.bands.length, (b) => g.measureText(of(b).label).width * scale, 15 * scale)) {
       const { key, label } = of(p.band);
       const faded = found && !found.has(key);
-      g.fillStyle = css(faded ? this.colours.muted : textOn(fillOf(bands, p.band, this.colours)));
+      g.fillStyle = css(faded ? this.colors.muted : textOn(fillOf(bands, p.band, this.colors)));
       write(g, label, left + p.x / scale + 8, this.layout.top + p.y / scale + 0.5);
     }
   }
@@ -263,10 +263,10 @@ export class Picture extends TimePicture {
       this.figures[name] = v;
       g.textAlign = "left";
       if (high === 28) {
-        g.fillStyle = css(this.colours.muted);
+        g.fillStyle = css(this.colors.muted);
         write(g, name, x, ys[i]! + 7);
       }
-      g.fillStyle = css(name === "resident" ? this.colours.reserved : this.colours.ink);
+      g.fillStyle = css(name === "resident" ? this.colors.reserved : this.colors.ink);
       write(g, name === "resident" ? delta(v) : bytes(v), x, ys[i]! + high - 7);
     });
   }
@@ -284,7 +284,7 @@ export class Picture extends TimePicture {
     const l = this.layout;
     const { slice, s } = this.shown!;
     if (!slice.n) return;
-    const c = this.colours;
+    const c = this.colors;
     if (s.range) {
       const [a, b] = s.range.map((k) => this.px(slice.of.seconds[slice.column(k)]!)).map((x) => Math.max(left, Math.min(left + l.width, x))) as Span;
       g.fillStyle = css(c.accent);
@@ -361,7 +361,7 @@ export class Picture extends TimePicture {
     if (there) set({ k: slice.of.moment[there.column]!, sel: there.group?.key ?? null, stack: null, range: null, of: "cursor" }, true);
   }
 
-  protected told(x: number, y: number): Node[] | null {
+  protected described(x: number, y: number): Node[] | null {
     const there = this.hit(x, y);
     if (!there) return null;
     this.light(there.group?.key ?? null);

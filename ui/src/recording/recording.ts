@@ -38,8 +38,8 @@ function draw(): void {
 
 let saying = 0;
 
-/** Tells screen readers where the cursor is, once the hand rests. */
-function say(): void {
+/** Announces to screen readers where the cursor is, once the hand rests. */
+function announce(): void {
   clearTimeout(saying);
   saying = window.setTimeout(() => {
     if (!whole.n) return;
@@ -66,7 +66,7 @@ async function begin(): Promise<void> {
     if (!window.strandlineDoor) return location.replace("./"); // recordings are dropped there
     link.door = window.strandlineDoor;
   }
-  hooks.changed = () => (draw(), say());
+  hooks.changed = () => (draw(), announce());
   hooks.draw = draw;
   hooks.failed = banner;
   link.changed = () => banner(link.lost ? `${link.why}. What is here stays.` : "");

@@ -60,7 +60,7 @@ export class Timeline {
     private readonly root: HTMLElement,
   ) {}
 
-  /** Tells the picture as a table, or what lives at the cursor again. */
+  /** Shows the picture as a table, or what lives at the cursor again. */
   toggleTable(): void {
     this.twin = !this.twin;
     this.drawn = [];

@@ -1,4 +1,4 @@
-// The course of one subject as bands of a picture, and the curve of its judgement.
+// The course of one subject as bands of a picture, and the curve of its judgment.
 
 import { stackOf } from "../picture/blit.ts";
 import { time } from "../recording/bands.ts";
@@ -7,7 +7,7 @@ import type { Levels } from "./wire.ts";
 
 export const others = "others";
 
-/** The colour of a part that all processes have; parts of containers and devices take the others in turn. */
+/** The color of a part that all processes have; parts of containers and devices take the others in turn. */
 const slots: Record<string, number> = {
   anonymous: 0, shared: 4, file: 2, allocated: 0, cached: 5, other: 4, "not divided": 0,
   "processes that have ended": -1, "not attributed to any process": -1, "everything else": -1,
@@ -106,7 +106,7 @@ export function tileOf(course: Course, l: Layers, alone: boolean): Tile {
     witness: Uint32Array.from({ length: n }, (_, c) => c), events: Uint32Array.from({ length: n + 1 }, (_, c) => c),
     max, min: alone ? total : Float64Array.from(course.of.min_bytes), last: total, reserved: max,
     id: Int32Array.from({ length: m }, (_, b) => b), count: new Uint32Array(m).fill(1),
-    c0: new Uint16Array(0), c1: new Uint16Array(0), y0: new Float64Array(0), alloc: none, band: none, marks: new Uint16Array(0),
+    c0: new Uint16Array(0), c1: new Uint16Array(0), y0: new Float64Array(0), alloc: none, band: none, flag: new Uint16Array(0),
   };
 }
 

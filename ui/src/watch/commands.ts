@@ -13,14 +13,14 @@ export function command(text: string): HTMLElement {
     const done = (): void => {
       button.textContent = "copied";
     };
-    if (navigator.clipboard) return void navigator.clipboard.writeText(text).then(done, () => mark(button));
-    mark(button);
+    if (navigator.clipboard) return void navigator.clipboard.writeText(text).then(done, () => select(button));
+    select(button);
   };
   return h("div", { class: "command" }, h("pre", { tabindex: "0" }, text), h("button", { type: "button", class: "link", "data-key": `copy ${text}`, "aria-label": `Copy ${text}`, onclick: copy }, "copy"));
 }
 
-/** Where the page may not copy, it marks the text. */
-function mark(button: HTMLElement): void {
+/** Where the page may not copy, it selects the text. */
+function select(button: HTMLElement): void {
   const pre = button.previousElementSibling;
   if (pre) getSelection()?.selectAllChildren(pre);
 }

@@ -44,7 +44,7 @@ export function judged(): WatchFinding | undefined {
   return key === undefined ? undefined : chosen?.subject === key ? chosen : doc.findings.find((f) => f.subject === key && f.fit) ?? doc.findings.find((f) => f.subject === key);
 }
 
-/** What is drawn as a judgement: that of the finding, or that of all that the subject has in use. */
+/** What is drawn as a judgment: that of the finding, or that of all that the subject has in use. */
 export function drawn(): { fit: Fit; e: Evidence; parts: string[] } | null {
   const f = judged();
   const x = subject();

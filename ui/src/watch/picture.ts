@@ -41,7 +41,7 @@ export class Picture extends TimePicture {
   private layers: Layers | null = null;
   private judged: Judged | null = null;
   private lit: string | null = null;
-  /** What is drawn of the judgement, for who reads the page by program. */
+  /** What is drawn of the judgment, for programs that read the page. */
   private drawnJudged: Record<string, unknown> | null = null;
 
   protected again(): void {
@@ -72,7 +72,7 @@ export class Picture extends TimePicture {
   draw(shown: Shown): void {
     this.shown = shown;
     const { course, finding, judged, s, ahead } = shown;
-    this.colours = palette();
+    this.colors = palette();
     const judgedParts = judged?.parts ?? finding?.parts ?? [];
     const alone = s.alone && judgedParts.length > 0;
     this.layers = layersOf(course, judgedParts, alone);
@@ -126,7 +126,7 @@ export class Picture extends TimePicture {
     return limit !== null && (limit <= near * most || ahead) ? Math.max(most, limit) : most;
   }
 
-  /** A container's own count is a line; what is part of other parts is told beside the picture alone. */
+  /** A container's own count is a line; what is part of other parts is listed beside the picture only. */
   private isLine(name: string): boolean {
     return name.includes("own count") && !this.shown!.s.alone;
   }
@@ -161,14 +161,14 @@ export class Picture extends TimePicture {
   }
 
   private paint(): void {
-    this.blit(paintFor(this.layers!.bands, this.colours, this.lit, null));
+    this.blit(paintFor(this.layers!.bands, this.colors, this.lit, null));
   }
 
-  /** Axes, lines, labels, and the judgement. */
+  /** Axes, lines, labels, and the judgment. */
   private write(step: number): void {
     const g = begin(this.ink);
     const l = this.layout;
-    const c = this.colours;
+    const c = this.colors;
     this.font(g);
     g.fillStyle = css(c.muted);
     g.textAlign = "right";
@@ -194,7 +194,7 @@ export class Picture extends TimePicture {
   }
 
   private line(g: CanvasRenderingContext2D, values: Float64Array): void {
-    g.strokeStyle = css(this.colours.reserved);
+    g.strokeStyle = css(this.colors.reserved);
     g.lineWidth = 1.5;
     g.setLineDash([5, 3]);
     g.beginPath();
@@ -212,24 +212,24 @@ export class Picture extends TimePicture {
     const { scale } = this.frame;
     g.textAlign = "left";
     for (const p of labelPlaces(this.drawn, this.frame, bands.bands.length, (b) => g.measureText(parts[b]!.name).width * scale, 15 * scale)) {
-      g.fillStyle = css(textOn(fillOf(bands, p.band, this.colours)));
+      g.fillStyle = css(textOn(fillOf(bands, p.band, this.colors)));
       write(g, parts[p.band]!.name, left + p.x / scale + 8, this.layout.top + p.y / scale + 0.5);
     }
   }
 
   /** The fitted level with its interval; beyond the last sample it is dashed. */
   private curve(g: CanvasRenderingContext2D, { fit, e }: Judged): void {
-    const colour = grows(e) ? this.colours.danger : this.colours.accent;
+    const color = grows(e) ? this.colors.danger : this.colors.accent;
     const at = (i: number, of: number[]): [number, number] => [this.px(fit.seconds[i]!), this.y(of[i]!)];
     const n = fit.seconds.length;
-    g.fillStyle = css(colour);
+    g.fillStyle = css(color);
     g.globalAlpha = 0.16;
     g.beginPath();
     for (let i = 0; i < n; i++) g.lineTo(...at(i, fit.high_bytes));
     for (let i = n - 1; i >= 0; i--) g.lineTo(...at(i, fit.low_bytes));
     g.fill();
     g.globalAlpha = 1;
-    for (const [width, ink] of [[4, css(this.colours.page)], [2, css(colour)]] as const) {
+    for (const [width, ink] of [[4, css(this.colors.page)], [2, css(color)]] as const) {
       g.lineWidth = width;
       g.strokeStyle = ink;
       for (const beyond of [false, true]) {
@@ -248,7 +248,7 @@ export class Picture extends TimePicture {
     const x0 = Math.max(left, this.px(a));
     const x1 = Math.min(left + l.width, Math.max(this.px(b), x0 + 2));
     if (x0 >= left + l.width) return;
-    g.fillStyle = css(this.colours.danger);
+    g.fillStyle = css(this.colors.danger);
     g.globalAlpha = 0.22;
     g.fillRect(x0, l.top, x1 - x0, l.height);
     g.globalAlpha = 1;
@@ -258,8 +258,8 @@ export class Picture extends TimePicture {
   private bounds(g: CanvasRenderingContext2D): void {
     const l = this.layout;
     const { limit } = this;
-    const c = this.colours;
-    const say = (text: string, y: number, ink: string): void => {
+    const c = this.colors;
+    const label = (text: string, y: number, ink: string): void => {
       const w = g.measureText(text).width + 10;
       const x = left + l.width - w;
       g.globalAlpha = 0.88;
@@ -285,7 +285,7 @@ export class Picture extends TimePicture {
         g.setLineDash([]);
       }
       const when = this.judged?.e.toLimit ? `, reached ${this.shown!.subject.left || "soon"}` : "";
-      say(words + when, inside && y - 10 > 8 ? y - 10 : 9, css(c.danger));
+      label(words + when, inside && y - 10 > 8 ? y - 10 : 9, css(c.danger));
     }
   }
 
@@ -296,10 +296,10 @@ export class Picture extends TimePicture {
     const last = this.drawn[this.drawn.length - 1]?.c;
     if (last === undefined) return;
     const total = this.tile!.last[last]!;
-    const rows: { name: string; v: number; ink: string }[] = [{ name: "all", v: this.shown!.s.alone ? total : course.of.last_bytes[last]!, ink: css(this.colours.ink) }];
+    const rows: { name: string; v: number; ink: string }[] = [{ name: "all", v: this.shown!.s.alone ? total : course.of.last_bytes[last]!, ink: css(this.colors.ink) }];
     if (this.judged) {
       const { e } = this.judged;
-      rows.push({ name: e.verdict === "plateau" ? "levels off at" : "fitted level", v: e.level, ink: css(grows(e) ? this.colours.danger : this.colours.accent) });
+      rows.push({ name: e.verdict === "plateau" ? "levels off at" : "fitted level", v: e.level, ink: css(grows(e) ? this.colors.danger : this.colors.accent) });
     }
     rows.sort((a, b) => b.v - a.v);
     const high = 28;
@@ -310,7 +310,7 @@ export class Picture extends TimePicture {
     const x = left + l.width + 8;
     g.textAlign = "left";
     rows.forEach((r, i) => {
-      g.fillStyle = css(this.colours.muted);
+      g.fillStyle = css(this.colors.muted);
       write(g, r.name, x, ys[i]! + 7);
       g.fillStyle = r.ink;
       write(g, bytes(r.v), x, ys[i]! + high - 7);
@@ -322,7 +322,7 @@ export class Picture extends TimePicture {
     const l = this.layout;
     const { course, s, spot } = this.shown!;
     if (!course.n) return;
-    const c = this.colours;
+    const c = this.colors;
     if (s.range) {
       const [a, b] = s.range.map((t) => Math.max(left, Math.min(left + l.width, this.px(t)))) as Span;
       g.fillStyle = css(c.accent);
@@ -394,7 +394,7 @@ export class Picture extends TimePicture {
     this.paint();
   }
 
-  protected told(x: number, y: number): Node[] {
+  protected described(x: number, y: number): Node[] {
     const { course, doc } = this.shown!;
     const t = this.secondsAt(x);
     const c = course.at(t);
@@ -416,7 +416,7 @@ export class Picture extends TimePicture {
     ];
   }
 
-  /** What the curve says of a time that is still to come. */
+  /** What the curve predicts for a time that is still to come. */
   private foretold(t: number): Node[] {
     const { fit } = this.judged!;
     const i = fit.seconds.findIndex((v) => v >= t);

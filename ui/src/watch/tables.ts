@@ -77,7 +77,7 @@ export function subjects(root: HTMLElement): void {
 }
 
 export function findings(root: HTMLElement): void {
-  if (!doc.findings.length) return fill(root, h("p", { class: "note" }, doc.reading ? "The recording is still being read." : doc.verdict === "ok" ? "Nothing wrong was found in this recording." : "There are too few samples for a judgement."));
+  if (!doc.findings.length) return fill(root, h("p", { class: "note" }, doc.reading ? "The recording is still being read." : doc.verdict === "ok" ? "Nothing wrong was found in this recording." : "There are too few samples for a judgment."));
   const i = Math.min(s.finding ?? 0, doc.findings.length - 1);
   const f = doc.findings[i]!;
   const kind = doc.subjects.find((x) => x.key === f.subject)?.kind;
@@ -93,7 +93,7 @@ export function findings(root: HTMLElement): void {
   );
 }
 
-/** Evidence in words where numbers alone say little. */
+/** Evidence in words where numbers alone mean little. */
 function shownEvidence(e: Record<string, unknown> | undefined): Record<string, unknown> {
   const { confidence, growing, seconds, seconds_to_limit: toLimit, rate_bytes_per_second: rate, ...others } = e ?? {};
   return {

@@ -113,8 +113,8 @@ function keyTable(): Key[] {
     { keys: ["ArrowRight"], show: "", does: "", act: step(1) },
     { keys: ["Home"], show: "Home  End", does: "the first, the last sample", act: pictured(() => picture.end(false)) },
     { keys: ["End"], show: "", does: "", act: pictured(() => picture.end(true)) },
-    { keys: ["ArrowUp"], show: "↑  ↓", does: "the one above, below in the table", act: () => neighbour(-1) },
-    { keys: ["ArrowDown"], show: "", does: "", act: () => neighbour(1) },
+    { keys: ["ArrowUp"], show: "↑  ↓", does: "the one above, below in the table", act: () => neighbor(-1) },
+    { keys: ["ArrowDown"], show: "", does: "", act: () => neighbor(1) },
     { keys: ["w"], show: "w  s", does: "zoom (shift: more)", act: pictured((e) => picture.zoomBy(0.8 ** wide(e))) },
     { keys: ["s"], show: "", does: "", act: pictured((e) => picture.zoomBy(1.25 ** wide(e))) },
     { keys: ["a"], show: "a  d", does: "move (shift: more)", act: pictured((e) => picture.pan(-0.1 * wide(e))) },
@@ -131,7 +131,7 @@ function keyTable(): Key[] {
 }
 
 /** Goes to the next subject of the table. */
-function neighbour(by: number): void {
+function neighbor(by: number): void {
   const all = view() === "findings" ? [] : listed();
   const at = all.findIndex((x) => x.key === subject()?.key);
   const to = all[Math.max(0, Math.min(all.length - 1, at + by))];
@@ -171,8 +171,8 @@ function help(): void {
 
 let saying = 0;
 
-/** Tells screen readers where the cursor is, once the hand rests. */
-function say(): void {
+/** Announces to screen readers where the cursor is, once the hand rests. */
+function announce(): void {
   clearTimeout(saying);
   saying = window.setTimeout(() => {
     const at = spot();
@@ -188,7 +188,7 @@ async function follow(): Promise<void> {
       load(await fresh<Watch>("watch", { since: doc.version }));
       draw();
     } catch {
-      // the link tells the reader; another try follows
+      // the link shows it to the reader; another try follows
     }
     const least = 1000;
     await new Promise((r) => setTimeout(r, Math.max(least - (performance.now() - began), doc.reading ? 200 : least / 2)));
@@ -200,7 +200,7 @@ async function begin(): Promise<void> {
     link.door = new Saved().ask;
     link.saved = true;
   }
-  hooks.changed = () => (draw(), say());
+  hooks.changed = () => (draw(), announce());
   hooks.draw = draw;
   hooks.failed = banner;
   link.changed = () => banner(link.lost ? `${link.why}. What is here stays.` : "");

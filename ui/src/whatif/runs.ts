@@ -19,7 +19,7 @@ export interface Course {
   bytes: Float64Array;
 }
 
-/** Reads an answer to `simulate`. Throws if it is none. */
+/** Reads an answer to `simulate`. Throws if it is not one. */
 export function decodeRun(buf: ArrayBuffer): Run {
   const view = new DataView(buf);
   if (buf.byteLength < 16 || view.getUint32(0, false) !== 0x534c4331) throw new Error("the engine's answer is not a run");
@@ -81,7 +81,7 @@ export class Runs {
 
   constructor(private readonly changed: () => void) {}
 
-  /** Says what is wanted, most urgent first. What is under way and no longer wanted is given up. */
+  /** Sets what is wanted, most urgent first. What is running and no longer wanted is canceled. */
   want(jobs: [string, Params][]): void {
     this.wanted = jobs.map(([name, params]) => ({ key: keyOf(name, params), name, params }));
     if (this.busy && !this.wanted.some((j) => j.key === this.busy!.key)) this.busy.abort.abort();

@@ -8,7 +8,7 @@ import type { Rail } from "../rail/rail.ts";
 import type { Outcome, Replay } from "../base/api.ts";
 import { Runs, type Run } from "./runs.ts";
 
-/** Runs of which the curves are drawn, and their colours: slots that can be distinguished as lines. */
+/** Runs whose curves are drawn, and their colors: slots that can be distinguished as lines. */
 const mostDrawn = 6;
 const slots = [0, 3, 7, 6, 2, 5];
 
@@ -62,7 +62,7 @@ interface Row {
   conf: string | null; // null: as recorded
   outcome: Outcome | null;
   why?: string | undefined;
-  drawn: number; // index of its colour; −1: not drawn
+  drawn: number; // index of its color; −1: not drawn
   fits?: number | null | undefined;
 }
 
@@ -80,7 +80,7 @@ export class WhatIf {
     private readonly page: Page,
     private readonly rail: Rail,
     private readonly root: HTMLElement,
-    private readonly say: (s: string) => void,
+    private readonly announce: (s: string) => void,
   ) {
     this.runs = new Runs(() => {
       this.curves();
@@ -361,11 +361,11 @@ export class WhatIf {
 
   private add(text: string): void {
     const set = text.trim();
-    if (this.sets.includes(set)) return this.say("it is in the picture already");
+    if (this.sets.includes(set)) return this.announce("it is in the picture already");
     this.set({ sets: [...this.sets, set].slice(-mostDrawn) });
   }
 
-  /** Puts the cursor where a run says most. */
+  /** Puts the cursor where a run shows most. */
   private show(x: Row): void {
     const run = x.conf === null ? this.page.recorded : this.run(this.params(x.conf));
     let k = x.outcome?.oom?.event ?? (x.conf === null ? this.page.device!.peak_reserved?.event : undefined);

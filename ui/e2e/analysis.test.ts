@@ -1,0 +1,196 @@
+// Findings, the comparison of files, and runs under other settings.
+
+import assert from "node:assert/strict";
+import { pause } from "./browser.ts";
+import { device, figure } from "./checks.ts";
+import { answer, identity, leak, scenario, torn } from "./scenario.ts";
+import { example, json, recorded } from "./server.ts";
+
+scenario("compare shows compare's numbers", leak, async ({ tab }) => {
+  const want = json("compare", ...leak).groups[0];
+  await tab.until("strandline.state().figures.compare", 20000);
+  const got = (await tab.state()).figures.compare[0];
+  assert.equal(got.files, want.files.length);
+  assert.deepEqual(got.sites, want.sites.map((s: any) => ({ line: s.line, file: s.file, bytes: s.bytes, bytes_per_step: s.bytes_per_step, survivors: s.survivors })));
+  await tab.until("document.querySelectorAll('#view tbody tr').length > 0");
+  const first = await tab.eval<number[]>("[...document.querySelectorAll('#view tbody tr:first-child td[data-bytes]')].map(e => Number(e.dataset.bytes))");
+  assert.deepEqual(first, [...want.sites[0].bytes, want.sites[0].bytes_per_step]);
+  // All of the first file that lives on is of the allocations that compare follows to the end.
+  const [{ bytes, event }] = (await tab.state()).figures.survivors[0];
+  assert.equal(bytes[0][0], device(leak[0]!).requested_bytes);
+  assert.ok(bytes[0][2] > 0 && bytes[0][2] <= bytes[0][1] && bytes[0][1] <= bytes[0][0]);
+  assert.equal(event[0][2], device(leak[0]!).events, "the file before is the beginning of the later one");
+}, { fragment: "#v=compare" });
+
+const ranks = [0, 1].flatMap((r) => [4, 6].map((s) => example(`ranks/rank${r}-step-${s}.pickle`)));
+
+scenario("ranks stand beside each other", ranks, async ({ tab }) => {
+  await tab.until("document.querySelector('[data-key=process]')", 20000);
+  await tab.eval(`(s => { s.value = "-1"; s.dispatchEvent(new Event("change")) })(document.querySelector("[data-key=process]"))`);
+  await tab.until("/most different/.test(document.querySelector('#view thead th').textContent)");
+  const rows = await tab.eval<number[][]>("[...document.querySelectorAll('#view tbody tr')].map(r => [...r.querySelectorAll('td[data-bytes]')].map(e => Number(e.dataset.bytes)))");
+  assert.deepEqual([0, 1].map((i) => rows.reduce((n, r) => n + r[i]!, 0)), [device(ranks[1]!).requested_bytes, device(ranks[3]!).requested_bytes]);
+  for (const [a, b, spread] of rows) assert.equal(spread, Math.abs(a! - b!));
+}, { fragment: "#v=compare" });
+
+scenario("a finding of one of several ranks names it", ranks, async ({ tab }) => {
+  const want = json("diagnose", ...ranks).findings;
+  await tab.until("strandline.state().figures.findings", 20000);
+  const got = await tab.eval<string[]>("[...document.querySelectorAll('.findings li .sev')].map(e => e.textContent)");
+  assert.deepEqual(got.map((t) => /rank\d/.exec(t)?.[0]), want.map((f: any) => f.process));
+}, { fragment: "#v=findings" });
+
+scenario("findings are diagnose's, and lead to the evidence and back", leak, async ({ tab }) => {
+  const want = json("diagnose", ...leak).findings;
+  await tab.until("strandline.state().figures.findings", 20000);
+  const got = (await tab.state()).figures.findings;
+  assert.equal(await tab.eval("document.querySelector('[data-key=file]').selectedOptions[0].textContent"), "step-4.pickle", "the newest file is shown first");
+  assert.deepEqual(got, want.map((f: any) => ({ kind: f.kind, bytes: f.bytes ?? null, title: f.title })));
+  const at = (await tab.state()).link;
+  await tab.until("document.querySelector(\"[data-key='finding 0']\")");
+  await tab.click("[data-key='finding 0']");
+  await tab.settled();
+  const s = await tab.state();
+  assert.equal(s.finding, 0);
+  assert.ok(s.solo.length > 0, "the site of the leak is shown alone");
+  const group = await tab.eval<any>(`strandline.bands().groups.find(g => g.key === ${JSON.stringify(s.solo[0])})`);
+  assert.equal(identity(group), identity(want[0].site));
+  await tab.click("[data-key=show]");
+  await tab.settled();
+  assert.equal((await tab.state()).view, "timeline");
+  await tab.eval("history.go(-2)");
+  await tab.until(`strandline.state().link === ${JSON.stringify(at)}`);
+  // They are pinned to their places in the picture.
+  await tab.click("[data-key='view timeline']");
+  await tab.settled();
+  await tab.click("[data-key='pin 1']");
+  await tab.until("strandline.state().view === 'findings' && strandline.state().finding === 1");
+}, { fragment: "#v=findings" });
+
+scenario("a failed request leads to the allocator as it was then", [example("out-of-memory/oom.pickle")], async ({ tab }) => {
+  const [oom] = json("diagnose", example("out-of-memory/oom.pickle")).findings;
+  assert.equal(oom.kind, "oom");
+  assert.equal((await tab.state()).k, oom.evidence.event, "the cursor begins where memory ran out");
+  await tab.until("document.querySelector(\"[data-key='show allocator']\")");
+  await tab.click("[data-key='show allocator']");
+  await tab.until(`strandline.state().figures.heap?.event === ${oom.evidence.event}`);
+  const { heap } = (await tab.state()).figures;
+  assert.deepEqual([heap.reserved, heap.allocated + heap.pending], [oom.evidence.reserved_bytes, oom.evidence.active_bytes]);
+  // The events beside it lead on, and the remedy can be run.
+  await tab.click(`[data-key='event ${oom.evidence.event - 1}']`);
+  await tab.until(`strandline.state().figures.heap?.event === ${oom.evidence.event - 1}`);
+  await tab.click("[data-key='view findings']");
+  await tab.click("[data-key^='try ']");
+  await tab.until("strandline.state().figures.runs?.[1]?.peak_reserved_bytes");
+  const s = await tab.state();
+  assert.deepEqual([s.view, s.sets], ["whatif", ["expandable_segments:True"]]);
+  const want = json("simulate", example("out-of-memory/oom.pickle"), "--search").runs.find((r: any) => r.settings === "expandable_segments:True").devices[0];
+  assert.deepEqual([s.figures.runs[1].peak_reserved_bytes, s.figures.runs[1].oom], [want.peak_reserved_bytes, null]);
+}, { fragment: "#v=findings", dark: true });
+
+const varied = example("varied-lengths/default.pickle.gz");
+
+scenario("what if shows what simulate prints, and draws it to scale", [varied], async ({ tab, server }) => {
+  const want = json("simulate", varied, "--set", "expandable_segments:True", "--set", "max_split_size_mb:128", "--capacity", "3GiB");
+  const figures = (o: any, d: any): any => [o.settings ?? "", d.peak_reserved_bytes, d.peak_allocated_bytes, d.peak_stranded_bytes, d.oom?.event ?? null, d.driver_calls, d.alloc_retries, d.smallest_capacity_bytes];
+  await tab.until("strandline.state().figures.runs?.length === 2 && strandline.state().figures.runs[1].fits", 30000);
+  assert.equal((await tab.state()).figures.runs[1].settings, "expandable_segments:True", "the settings to try first are run unasked");
+  assert.match(await tab.eval("document.querySelector('.fidelity').textContent"), /^Replayed exactly/);
+  const field = async (key: string, text: string): Promise<void> => {
+    await tab.eval(`(e => { e.focus(); e.select(); })(document.querySelector("[data-key='${key}']"))`);
+    await tab.type(text);
+    await tab.key("Enter");
+    await tab.eval("document.activeElement.blur()");
+  };
+  await field("conf", "max_split_size_mb:128");
+  await field("capacity", "3GiB");
+  await tab.until("(r => r?.length === 3 && r.every(x => x.drawn < 0 || x.fits && x.capacity_bytes === 3221225472))(strandline.state().figures.runs)", 30000);
+  const s = await tab.state();
+  const got = s.figures.runs;
+  assert.deepEqual(got.slice(1).map((r: any) => figures(r, { ...r, smallest_capacity_bytes: r.fits })), want.runs.map((r: any) => figures(r, r.devices[0])));
+  assert.equal(got[0].peak_reserved_bytes, want.devices[0].peak_reserved_bytes);
+  assert.equal(got[0].peak_stranded_bytes, want.devices[0].peak_stranded_bytes);
+  // The highest row of the curve's color is where its peak belongs.
+  const row = await tab.eval<number>(`(() => {
+    const c = document.querySelectorAll("#rail canvas")[1], g = c.getContext("2d"), { left, top, width, height } = strandline.state().picture.box;
+    const want = getComputedStyle(document.documentElement).getPropertyValue("--s0").trim().match(/[0-9a-f]{2}/g).map(x => parseInt(x, 16));
+    const px = g.getImageData(left, top, width, height).data;
+    for (let i = 0; i < px.length; i += 4) if (px[i + 3] === 255 && want.every((v, j) => Math.abs(px[i + j] - v) < 3)) return Math.floor(i / 4 / width);
+  })()`);
+  const high = s.picture.box.height * (1 - got[1].peak_reserved_bytes / s.picture.axis);
+  assert.ok(Math.abs(row - high) <= 2, `row ${row}, want ${high}`);
+  // What is seen through a link is the same.
+  await tab.until(`location.hash === ${JSON.stringify(s.link)}`);
+  const other = await tab.browser.open(server.url + s.link);
+  await other.until("(r => r?.length === 3 && r.every(x => x.drawn < 0 || x.fits))(strandline.state().figures.runs)", 30000);
+  assert.deepEqual((await other.state()).figures.runs, got);
+  await other.close();
+  await tab.click("[data-key='search']");
+  await tab.until("strandline.state().figures.search", 30000);
+  const best = json("simulate", varied, "--search", "--capacity", "3GiB");
+  assert.deepEqual((await tab.state()).figures.search.map((r: any) => [r.settings, r.peak_reserved_bytes]), best.runs.map((r: any) => [r.settings, r.devices[0].peak_reserved_bytes]));
+}, { fragment: "#v=whatif" });
+
+scenario("what if takes the memory that an error shows, and shows which settings run out", [example("out-of-memory/oom.pickle")], async ({ tab }) => {
+  const want = json("simulate", example("out-of-memory/oom.pickle"), "--set", "", "--capacity", String(json("simulate", example("out-of-memory/oom.pickle")).devices[0].assumed.capacity));
+  await tab.until("strandline.state().figures.runs?.[1]?.oom");
+  const [recorded, own] = (await tab.state()).figures.runs;
+  assert.equal(own.oom.event, want.runs[0].devices[0].oom.event);
+  assert.equal(recorded.oom.event, own.oom.event);
+  await tab.click("[data-key='run ']");
+  assert.equal((await tab.state()).k, own.oom.event);
+}, { fragment: "#v=whatif&set=!", dark: true });
+
+scenario("what if warns where the file's own run is not reproduced", [torn], async ({ tab }) => {
+  const [d] = json("simulate", torn).devices;
+  assert.equal(d.exact, false);
+  await tab.until("strandline.state().figures.runs?.[1]?.peak_reserved_bytes");
+  assert.match(await tab.eval("document.querySelector('.fidelity').textContent"), new RegExp(`^Not replayed exactly: ${d.driver_calls.reproduced} of ${d.driver_calls.recorded} calls`));
+  assert.equal((await tab.state()).figures.runs[0].peak_reserved_bytes ?? null, null, "nothing is shown of a recorded run that is not known");
+}, { fragment: "#v=whatif" });
+
+scenario("the strip names the worst finding, and leads to it", [recorded("w06_oom.default.oom.pickle")], async ({ tab }) => {
+  const [worst, ...others] = json("diagnose", recorded("w06_oom.default.oom.pickle")).findings;
+  await tab.until("!document.getElementById('verdict').hidden");
+  assert.match(await tab.eval("document.getElementById('verdict').textContent"), new RegExp(worst.title.slice(0, 40)));
+  for (const key of ["request_bytes", "largest_free_bytes", "device_free_bytes"]) assert.equal(await figure(tab, `#verdict [data-key=${key}]`), worst.evidence[key], key);
+  assert.equal(await tab.eval("document.querySelector(\"[data-key='view findings']\").textContent"), `Findings ${others.length + 1}`);
+  await tab.click("#verdict .worst");
+  await tab.until("strandline.state().view === 'findings'");
+  assert.equal(await tab.eval("document.querySelector('.findings article h2').textContent"), worst.title);
+  assert.ok(!/_|\b(passing|echo)\b/.test(await tab.eval("[...document.querySelectorAll('.findings article dt')].map(e => e.textContent).join(' ')")), "evidence is in words");
+});
+
+scenario("two runs begin together, and are distinguished by their difference", [example("change/before.pickle.gz"), example("change/after.pickle.gz")], async ({ tab }) => {
+  await tab.until("document.querySelector('[data-key=runs]')", 20000);
+  assert.equal(await tab.eval("document.querySelector('[data-key=runs]').textContent"), "separate runs");
+  const heads = await tab.eval<string[]>("[...document.querySelectorAll('#view thead th')].map(e => e.textContent)");
+  assert.ok(heads.includes("difference") && !heads.includes("growth a step"), `${heads}`);
+}, { fragment: "#v=compare" });
+
+scenario("compare has axes, names what is under the pointer, and opens its file there", leak, async ({ tab }) => {
+  await tab.until("strandline.state().figures.strips?.rows.length === 3 && strandline.state().figures.compare", 20000);
+  await pause(300);
+  const { rows, left, room, events } = (await tab.state()).figures.strips;
+  const box = await tab.eval<{ x: number; y: number }>("(r => ({ x: r.left, y: r.top }))(document.querySelector('.rows canvas').getBoundingClientRect())");
+  const row = rows[1];
+  const at: [number, number] = [box.x + left + ((row.offset + 900) / events) * room, box.y + row.y + row.high * 0.9];
+  await tab.mouse("mouseMoved", ...at);
+  await tab.until("!document.getElementById('tooltip').hidden");
+  assert.match(await tab.eval("document.querySelector('#tooltip .head').textContent"), /step-3/);
+  const event = await tab.eval<number>("Number(document.getElementById('tooltip').dataset.event)");
+  assert.ok(Math.abs(event - 900) <= 32, `the column shows event ${event}`);
+  await tab.click("[data-key='at peaks']");
+  const shown = await tab.eval<number[]>("[...document.querySelectorAll('#view tbody tr:first-child td[data-bytes]')].slice(0, 3).map(e => Number(e.dataset.bytes))");
+  const site = await tab.eval<string>("document.querySelector('#view tbody tr').dataset.site");
+  for (const [i, file] of leak.entries()) {
+    const group = await tab.eval<any>(`${answer(`"api/bands?f=${rows[i].f}"`)}.then(b => b.groups.find(g => g.key === ${JSON.stringify(site)}))`);
+    const live = json("inspect", file, "--at", String(group.peak.event)).at.sites.find((s: any) => identity(s) === identity(group));
+    assert.equal(shown[i], live.bytes, file);
+  }
+  await tab.clickAt(...at);
+  await tab.until("strandline.state().view === 'timeline'");
+  await tab.settled();
+  const s = await tab.state();
+  assert.deepEqual([s.k, s.f], [event, row.f]);
+}, { fragment: "#v=compare" });

@@ -1,0 +1,75 @@
+// Sizes, colors, paper, and accessibility.
+
+import assert from "node:assert/strict";
+import { pause } from "./browser.ts";
+import { clean } from "./checks.ts";
+import { last, leak, scenario } from "./scenario.ts";
+
+scenario("a narrow window has no horizontal scroll", [last], async ({ tab }) => {
+  assert.equal(await tab.eval("document.documentElement.scrollWidth <= innerWidth && document.getElementById('top').scrollWidth <= innerWidth"), true);
+}, { width: 1000 });
+
+scenario("half as wide it keeps the name of the file and all buttons", [last], async ({ tab }) => {
+  for (const view of ["timeline", "allocator", "sites", "whatif", "findings"]) {
+    await tab.click(`[data-key='view ${view}']`);
+    await tab.settled();
+    assert.equal(await tab.eval("document.documentElement.scrollWidth <= innerWidth"), true, view);
+    assert.deepEqual(await tab.eval(`["#files > *", "#tabs [aria-current]", "#help"].map(s => document.querySelector(s).getBoundingClientRect()).map(r => r.width > 20 && r.right <= innerWidth)`), [true, true, true], view);
+  }
+}, { width: 700 });
+
+scenario("nothing overlaps or scrolls sideways at 900 pixels, whatever the view", leak, async ({ tab }) => {
+  for (const view of ["timeline", "allocator", "sites", "compare", "whatif", "findings"]) {
+    await tab.click(`[data-key='view ${view}']`);
+    await tab.settled();
+    await pause(400);
+    const wrong = await tab.eval<string[]>(`[...document.querySelectorAll("body *")].filter(e => e.offsetParent && !e.closest(".unseen, .skip, #tooltip")).flatMap(e => { const r = e.getBoundingClientRect(); const how = getComputedStyle(e).overflowX; return (r.width && r.right > innerWidth + 1) || ((how === "auto" || how === "scroll") && e.scrollWidth > e.clientWidth + 1) ? [e.tagName + "#" + e.id + "." + e.className] : []; })`);
+    assert.deepEqual(wrong, [], view);
+    const top = await tab.eval<[number, number][]>(`[...document.querySelectorAll("#top > *")].filter(e => e.offsetParent && !e.closest("#tabs")).map(e => e.getBoundingClientRect()).filter(r => r.top < 40).map(r => [r.left, r.right]).sort((a, b) => a[0] - b[0])`);
+    for (const [i, r] of top.slice(1).entries()) assert.ok(r[0] >= top[i]![1] - 0.5, `${view}: ${JSON.stringify(top)}`);
+  }
+}, { width: 900 });
+
+scenario("forced colors keep swatches, and show which view is open", [last], async ({ tab }) => {
+  await tab.send("Emulation.setEmulatedMedia", { features: [{ name: "forced-colors", value: "active" }] });
+  await pause(200);
+  const colors = (selector: string, what: string): Promise<string[]> => tab.eval(`[...document.querySelectorAll(${JSON.stringify(selector)})].map(e => getComputedStyle(e).${what})`);
+  assert.ok(new Set(await colors("tbody .sw", "backgroundColor")).size > 3);
+  const [open] = await colors("#tabs [aria-current]", "borderBottomColor");
+  assert.ok(!(await colors("#tabs button:not([aria-current])", "borderBottomColor")).includes(open!));
+});
+
+scenario("a printed sheet has the verdict, the picture, the whole table and no controls", [last], async ({ tab }) => {
+  await tab.send("Emulation.setEmulatedMedia", { media: "print" });
+  await pause(200);
+  const seen = (selector: string): Promise<boolean> => tab.eval(`[...document.querySelectorAll(${JSON.stringify(selector)})].some(e => e.offsetParent)`);
+  for (const part of ["#verdict", "#rail canvas", "#view tbody tr:last-child", "#cursor"]) assert.ok(await seen(part), part);
+  for (const part of ["#tabs", "#right", "#view .bar .end"]) assert.ok(!(await seen(part)), part);
+  const { scrolls, inked } = await tab.eval<any>(`({ scrolls: [...document.querySelectorAll("#main *")].filter(e => e.scrollHeight > e.clientHeight + 2 && ["auto", "scroll", "hidden"].includes(getComputedStyle(e).overflowY) && !e.closest(".unseen, th")).map(e => e.className), inked: new Set(document.querySelector("#rail canvas").getContext("2d").getImageData(0, 200, 600, 1).data).size })`);
+  assert.deepEqual(scrolls, []);
+  assert.ok(inked > 10, "the picture is drawn");
+  const { data } = await tab.send("Page.printToPDF", { preferCSSPageSize: true, printBackground: true });
+  assert.ok(data.length > 20_000, `the sheet has ${data.length} characters`);
+});
+
+for (const dark of [false, true]) {
+  scenario(`no view has a violation of accessibility, ${dark ? "dark" : "light"}`, leak, async ({ tab }) => {
+    for (const view of ["timeline", "allocator", "sites", "compare", "whatif", "findings"]) {
+      await tab.click(`[data-key='view ${view}']`);
+      await tab.settled();
+      await pause(300);
+      await clean(tab);
+    }
+    await tab.key("?");
+    await clean(tab);
+    await tab.key("Escape");
+    await tab.key("e");
+    await clean(tab);
+    await tab.key("Escape");
+  }, { dark });
+}
+
+scenario("where room is short a name loses its middle, not its end", [last], async ({ tab }) => {
+  const name = await tab.eval<any>(`(e => { e.style.width = "120px"; const [a, b] = e.children; return { text: e.textContent, cut: a.scrollWidth > a.clientWidth, end: b.getBoundingClientRect().right <= e.getBoundingClientRect().right + 1, title: e.parentElement.title }; })(document.querySelector("#view tbody .cut"))`);
+  assert.deepEqual([name.cut, name.end, name.title], [true, true, name.text]);
+}, { width: 900 });

@@ -1,0 +1,118 @@
+// The files of a session, links to what is shown, and what can be saved.
+
+import assert from "node:assert/strict";
+import { pause } from "./browser.ts";
+import { device, figure } from "./checks.ts";
+import { fields, last, leak, listed, point, scenario, torn } from "./scenario.ts";
+import { json, recorded, serve } from "./server.ts";
+
+scenario("a link gives the same state to another person", [last], async ({ tab, server }) => {
+  await tab.eval("location.hash = '#w=400_800&k=600&y=active'");
+  await tab.settled();
+  await tab.click("#view tbody tr:first-child button");
+  await tab.settled();
+  const { link, solo, k } = await tab.state();
+  assert.equal(link, await tab.eval("location.hash"));
+  const other = await tab.browser.open(server.url + link);
+  await other.settled();
+  assert.deepEqual((({ link, solo, k }) => ({ link, solo, k }))(await other.state()), { link, solo, k });
+  await other.eval("location.reload()");
+  await pause(100);
+  await other.settled();
+  assert.equal((await other.state()).link, link);
+  assert.deepEqual(other.problems, []);
+  await other.close();
+  const strange = await tab.browser.open(`${server.url}#nonsense=1&s=0123456789ab&k=600`);
+  await strange.settled();
+  assert.match(await strange.eval("document.getElementById('banner').textContent"), /1 site of the link is not in this file/);
+  await strange.close();
+});
+
+scenario("a range of events is selected by dragging, and saved as CSV", [last], async ({ tab }) => {
+  const [x0, y] = await point(tab, 600, 1);
+  const [x1] = await point(tab, 1200, 1);
+  await tab.drag(x0, y - 20, x1, y - 20);
+  await tab.until("strandline.state().range && document.querySelector(\"[data-key='mode range'][aria-pressed=true]\")");
+  await pause(200);
+  const s = await tab.state();
+  assert.ok(Math.abs(s.range[0] - 600) <= 4 && Math.abs(s.range[1] - 1200) <= 6, String(s.range));
+  const csv = await tab.eval<string>("fetch(document.querySelector('[data-key=csv]').href, { headers: { 'Strandline-Session': localStorage.getItem('strandline-session') } }).then(r => r.text())");
+  const bytes = csv.trim().split("\n");
+  const column = bytes[0]!.split(",").indexOf("bytes");
+  const sum = (await listed(tab)).sum;
+  assert.ok(column >= 0, bytes[0]);
+  assert.equal(bytes.slice(1).reduce((n, line) => n + Number(fields(line)[column]), 0), sum);
+  await tab.key("f");
+  await tab.settled();
+  assert.ok((await tab.state()).picture.win[0] > 500);
+  await tab.eval("window.saved = []; URL.createObjectURL = (b) => (saved.push(b), 'data:,'); HTMLAnchorElement.prototype.click = () => {}; navigator.clipboard.writeText = (t) => { window.copied = t; return Promise.resolve(); }");
+  await tab.key("e");
+  await tab.click("[data-key=png]");
+  await tab.until("saved.length === 1");
+  assert.ok(await tab.eval<number>("saved[0].size") > 20000, "the picture is not empty");
+  const pixels = await tab.eval<number>("createImageBitmap(saved[0]).then(i => { const c = document.createElement('canvas'); c.width = i.width; c.height = i.height; const g = c.getContext('2d'); g.drawImage(i, 0, 0); return new Set(new Uint32Array(g.getImageData(0, 0, i.width, i.height).data.buffer)).size })");
+  assert.ok(pixels > 20, `${pixels} colors in the picture`);
+  await tab.key("e");
+  await tab.click("[data-key=link]");
+  await tab.until("window.copied");
+  assert.equal(await tab.eval("copied"), await tab.eval("location.origin + '/' + strandline.state().link"));
+});
+
+scenario("a torn file says so, and shows what is left", [torn], async ({ tab }) => {
+  const d = json("inspect", torn).devices[0];
+  await tab.until("!document.getElementById('banner').hidden");
+  assert.match(await tab.eval("document.getElementById('banner').textContent"), /Read in part.*the sums at all events may be too high by up to \d/);
+  assert.equal(await tab.eval("document.getElementById('coverage').dataset.kind"), "damaged");
+  assert.equal(await tab.eval("strandline.device().events"), d.events);
+  for (const view of ["allocator", "sites", "whatif", "findings", "timeline"]) {
+    await tab.click(`[data-key='view ${view}']`);
+    await pause(250);
+  }
+  assert.ok(await tab.eval("document.querySelectorAll('#view tbody tr').length > 0"), "the table is there again");
+});
+
+scenario("a file without history says what to do", [recorded("w10_nothing.default.unrecorded.pickle")], async ({ tab }) => {
+  await tab.until("document.querySelector('#rail .empty pre')");
+  await tab.until("/^live at the snapshot/.test(document.querySelector('#view .choice [aria-pressed=true]')?.textContent)");
+  for (const view of ["allocator", "sites", "whatif", "findings", "timeline"]) {
+    await tab.click(`[data-key='view ${view}']`);
+    await pause(250);
+  }
+  assert.equal((await listed(tab)).sum, device(recorded("w10_nothing.default.unrecorded.pickle")).requested_bytes);
+}, { empty: true });
+
+scenario("a file of two devices opens on the one with the higher peak", [recorded("w09_two_devices.default.end.pickle")], async ({ tab }) => {
+  const { devices } = json("inspect", recorded("w09_two_devices.default.end.pickle"));
+  const [low, high] = [...devices].sort((a, b) => a.peak_requested_bytes - b.peak_requested_bytes);
+  assert.equal(await tab.eval("strandline.device().device"), high.device);
+  assert.equal(await figure(tab, "#rail .flag"), high.peak_requested_bytes);
+  await tab.eval(`(s => { s.value = "${low.device}"; s.dispatchEvent(new Event("change")) })(document.querySelector("[data-key=device]"))`);
+  await tab.until(`strandline.device()?.device === ${low.device}`);
+  await tab.settled();
+  assert.equal(await figure(tab, "#rail .flag"), low.peak_requested_bytes);
+});
+
+scenario("a link opens its file among others, and says where it is not there", [leak[0]!, leak[1]!], async ({ tab, server }) => {
+  await tab.eval(`(s => { s.value = "0"; s.dispatchEvent(new Event("change")) })(document.querySelector("[data-key=file]"))`);
+  await tab.settled();
+  const { link } = await tab.state();
+  assert.match(link, /f=x[0-9a-f]{12}/);
+  const others = await serve(leak[2]!, leak[0]!);
+  const other = await tab.browser.open(others.url + link);
+  await other.settled();
+  await other.until(`document.querySelector("[data-key=file]")?.selectedOptions[0].textContent === "step-2.pickle"`);
+  await other.close();
+  await others.stop();
+  const without = await serve(leak[2]!);
+  const strange = await tab.browser.open(without.url + link);
+  await strange.until("/of a file that is not open here/.test(document.getElementById('banner').textContent)");
+  await strange.close();
+  await without.stop();
+  assert.ok(server.url);
+});
+
+scenario("a file that is dropped does not take the page away, and its command is named", [last], async ({ tab }) => {
+  await tab.drop(leak[0]!);
+  await tab.until("/strandline view step-2.pickle$/.test(document.getElementById('banner').textContent)");
+  assert.equal(await figure(tab, "#rail .flag"), device(last).peak_requested_bytes);
+});

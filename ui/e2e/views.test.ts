@@ -1,0 +1,214 @@
+// The views below the picture: the table at the cursor, the allocator, and sites.
+
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { pause } from "./browser.ts";
+import { device, figure } from "./checks.ts";
+import { answer, fields, folder, identity, last, listed, scenario } from "./scenario.ts";
+import { events, example, json, recorded } from "./server.ts";
+
+scenario("the table at the peak sums to what inspect lists there", [last], async ({ tab }) => {
+  const at = json("inspect", last, "--at", String(device(last).peak_requested_event)).at;
+  const shown = await listed(tab);
+  const want: Record<string, number> = {};
+  for (const s of at.sites) want[identity(s)] = (want[identity(s)] ?? 0) + s.bytes;
+  assert.deepEqual(shown.sites, want);
+  assert.equal(shown.sum, at.requested_bytes);
+  await tab.click("#view tbody tr:first-child button");
+  await tab.settled();
+  const s = await tab.state();
+  assert.equal(s.solo.length, 1);
+  const column = await tab.eval<any>(`strandline.column(${s.k})`);
+  assert.equal(column.max, at.sites[0].bytes, "the picture shows this site alone");
+  await tab.key("Escape");
+  assert.deepEqual((await tab.state()).solo, []);
+});
+
+scenario("what waits for a stream is distinguished", [recorded("w07_streams_pools.default.pending.pickle")], async ({ tab }) => {
+  const { expect } = JSON.parse(readFileSync(recorded("w07_streams_pools.default.pending.json"), "utf8"));
+  const file = recorded("w07_streams_pools.default.pending.pickle");
+  const pending = await tab.eval<number>("strandline.device().pending");
+  const inspected = device(file);
+  assert.equal((await tab.eval<any[]>("strandline.bands().bands")).some((b) => b.fate === "pending"), true);
+  assert.ok(pending > 0 && pending <= expect.awaiting_free_bytes, `${pending} bytes wait`);
+  await tab.click("[data-key='view allocator']");
+  await tab.until("strandline.state().figures.heap");
+  const { heap } = (await tab.state()).figures;
+  assert.equal(heap.reserved, inspected.reserved_bytes);
+});
+
+scenario("the allocator's state sums to inspect's", [last], async ({ tab }) => {
+  const d = device(last);
+  await tab.until("strandline.state().figures.heap");
+  const heap = (await tab.state()).figures.heap;
+  assert.deepEqual([heap.reserved, heap.allocated, heap.segments], [d.reserved_bytes, d.allocated_bytes, d.segments]);
+  assert.equal(heap.strands, heap.stranded);
+  assert.equal(heap.free, heap.stranded + heap.releasable);
+  assert.equal(heap.reserved, heap.allocated + heap.pending + heap.free);
+  assert.equal(await figure(tab, "[data-figure=heap-stranded]"), heap.stranded);
+  await tab.key(",");
+  await tab.until(`strandline.state().figures.heap.event === strandline.state().k && strandline.state().k !== ${d.events - 1}`);
+  const from = (await tab.state()).figures.heap;
+  for (const [key, n] of [[",", 3], [".", 3]] as const) {
+    for (let i = 0; i < n; i++) {
+      const k = (await tab.state()).k;
+      await tab.key(key);
+      await tab.until(`strandline.state().k !== ${k} && strandline.state().figures.heap.event === strandline.state().k`);
+    }
+  }
+  assert.deepEqual((await tab.state()).figures.heap, from);
+}, { fragment: `#v=allocator&k=${device(last).events - 1}` });
+
+for (const file of [example("graphs/captured.pickle"), example("varied-lengths/expandable.pickle.gz"), recorded("w09_two_devices.default.end.pickle")]) {
+  const name = file.slice(file.lastIndexOf("/") + 1);
+  scenario(`pools and streams of ${name} have the sums of inspect --pools`, [file], async ({ tab }) => {
+    const want = json("inspect", file, "--pools", "--device", "0").pools.map((p: any) => ({ name: `${p.pool === "default" ? "" : `${p.pool} · `}stream ${p.stream} · ${p.type} pool${p.expandable ? " · expandable" : ""}`, reserved: p.reserved_bytes, active: p.active_bytes, segments: p.segments }));
+    await tab.key("End");
+    await tab.until(`strandline.state().figures.heap?.event === ${device(file).events - 1}`);
+    const by = (a: any, b: any): number => (a.name < b.name ? -1 : 1);
+    assert.deepEqual((await tab.state()).figures.heap.pools.sort(by), want.sort(by));
+  }, { fragment: "#v=allocator" });
+}
+
+scenario("sites show the same bytes as the table", [last], async ({ tab }) => {
+  const at = json("inspect", last, "--at", String(device(last).peak_requested_event)).at;
+  await tab.until("document.querySelector('.icicle canvas')");
+  assert.equal(await figure(tab, "[data-figure=flame]"), at.requested_bytes);
+  await tab.click("[data-key='of kept']");
+  await tab.until(`Number(document.querySelector("[data-figure=flame]").dataset.bytes) === ${device(last).requested_bytes}`);
+  // By file and by function the same bytes, and by purpose those of inspect.
+  for (const g of ["file", "function"]) {
+    await tab.eval(`location.hash = "#v=sites&g=${g}&k=${at.event}"`);
+    await tab.until(`document.querySelector("#view thead th").textContent === "${g} in a stack"`);
+    await tab.until(`Math.max(...[...document.querySelectorAll("#view tbody td:nth-child(2)")].map(e => Number(e.dataset.bytes))) === ${at.requested_bytes}`);
+  }
+  await tab.eval(`location.hash = "#v=sites&g=purpose&k=${at.event}"`);
+  await tab.until(`[...document.querySelectorAll("#view tbody td:nth-child(2)")].reduce((n, e) => n + Number(e.dataset.bytes), 0) === ${at.requested_bytes}`);
+  await tab.eval("window.saved = []; URL.createObjectURL = (b) => (saved.push(b), 'data:,'); HTMLAnchorElement.prototype.click = () => {}");
+  await tab.click("[data-key=csv]");
+  const lines = (await tab.eval<string>("saved[0].text()")).trim().split("\r\n");
+  assert.equal(lines[0], "purpose,bytes,share,alive at snapshot (bytes),allocations");
+  assert.equal(lines.slice(1).reduce((n, line) => n + Number(fields(line)[1]), 0), at.requested_bytes);
+}, { fragment: "#v=sites", dark: true });
+
+scenario("a search filters sites; an invalid pattern keeps the last result", [last], async ({ tab }) => {
+  const at = json("inspect", last, "--at", String(device(last).peak_requested_event)).at;
+  const want = at.sites.filter((s: any) => s.function && /forward$/.test(s.function)).reduce((n: number, s: any) => n + s.bytes, 0);
+  await tab.key("/");
+  await tab.type("forward$");
+  await tab.until("document.getElementById('matches')");
+  assert.equal((await tab.state()).figures.matched, want);
+  await tab.key("/");
+  await tab.type("(");
+  await tab.until("document.getElementById('search').getAttribute('aria-invalid') === 'true'");
+  assert.match(await tab.eval("document.getElementById('banner').textContent"), /Search: /);
+  assert.equal((await tab.state()).figures.matched, want);
+  tab.problems.splice(0, tab.problems.length, ...tab.problems.filter((p) => !/400 \(Bad Request\)/.test(p)));
+});
+
+scenario("what is releasable of an expandable segment is drawn as that", [recorded("w06_oom.expandable.recovered.pickle")], async ({ tab }) => {
+  const state = await tab.eval<any>(answer("'api/state?k=' + (strandline.device().events - 1)"));
+  const segments = state.segments.filter((s: any) => s.expandable && s.releasable > 0);
+  assert.ok(segments.length > 0, "the file has some");
+  for (const s of segments) assert.equal(s.ranges.reduce((n: number, [a, b]: [number, number]) => n + b - a, 0), s.releasable);
+  await tab.key("End");
+  await tab.until("strandline.state().figures.heap?.event === strandline.device().events - 1");
+  await pause(200);
+  // The hatch of what is releasable has stripes of its own color.
+  const seen = await tab.eval<number>(`(c => { const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data; let n = 0; for (let i = 0; i < d.length; i += 4) if (d[i] === 0xf1 && d[i + 1] === 0xf3 && d[i + 2] === 0xf6) n++; return n; })(document.querySelector(".heap canvas"))`);
+  assert.ok(seen > 400, `${seen} pixels are drawn as releasable`);
+}, { fragment: "#v=allocator" });
+
+scenario("an allocation of an autograd thread is called that", [example("change/after.pickle.gz")], async ({ tab }) => {
+  const event = await tab.eval<any>(answer("'api/event?k=' + strandline.state().k"));
+  assert.equal(event.missing, "autograd thread");
+  await tab.until("/autograd thread: allocated by a thread of the backward pass/.test(document.getElementById('inspector').textContent)");
+});
+
+scenario("a search finds what is not live at the cursor, by frames and in any case", [last], async ({ tab }) => {
+  await tab.key("Home");
+  await tab.settled();
+  const frames = await tab.eval<any[]>("strandline.bands().groups");
+  const site = frames.find((g) => g.function);
+  await tab.eval(`(s => { s.value = ${JSON.stringify(site.function.toUpperCase())}; s.dispatchEvent(new Event("input")) })(document.getElementById("search"))`);
+  await tab.until(`strandline.state().figures.rows?.some(r => r.key === ${JSON.stringify(site.key)})`);
+  const { address } = await tab.eval<any>(answer("'api/event?k=' + strandline.device().peak.event"));
+  await tab.eval(`(s => { s.value = ${JSON.stringify(address)}; s.dispatchEvent(new Event("input")) })(document.getElementById("search"))`);
+  const holders = await tab.eval<string[]>(`${answer("'api/alloc?k=' + strandline.device().peak.event")}.then(a => Object.values(a.keys))`);
+  await tab.until(`strandline.state().figures.rows.some(r => ${JSON.stringify(holders)}.includes(r.key)) && strandline.state().figures.rows.length < ${frames.length}`);
+});
+
+scenario("by purpose, what leaks is called that", [last], async ({ tab }) => {
+  const { evidence } = json("diagnose", last).findings.find((f: any) => f.kind === "peak");
+  assert.ok(evidence.leaked_bytes > 0);
+  assert.equal((await tab.state()).k, evidence.event);
+  await tab.until("strandline.state().figures.rows?.some(r => r.label === 'leaked')");
+  const { figures } = await tab.state();
+  assert.equal(figures.rows.find((r: any) => r.label === "leaked").bytes, evidence.leaked_bytes);
+  assert.equal(figures.rows.find((r: any) => r.label === "other")?.bytes ?? 0, (evidence.by_purpose.other ?? 0) - evidence.leaked_bytes);
+}, { fragment: "#g=purpose" });
+
+scenario("the list of events scrolls through the file, and finds by action, line and address", [last], async ({ tab }) => {
+  const all = events(last);
+  await tab.until("document.querySelector('.events [aria-current]')", 20000);
+  const shown = (): Promise<[number, string][]> => tab.eval("[...document.querySelectorAll('.events li')].map(li => [Number(li.querySelector('.n').textContent.replaceAll(',', '')), li.querySelector('.name').textContent])");
+  await tab.eval("document.querySelector('.events-box').scrollTop = 24 * 1000");
+  await tab.until("[...document.querySelectorAll('.events .n')].some(e => e.textContent === '1,005') && !document.querySelector('.events').textContent.includes('…')");
+  for (const [k] of await shown()) assert.ok(k >= 1000 && k < 1020, `event ${k} is listed`);
+  const find = async (q: string, want: number[]): Promise<void> => {
+    await tab.eval(`(s => { s.value = ${JSON.stringify(q)}; s.dispatchEvent(new Event("input")) })(document.querySelector("[data-key='find event']"))`);
+    await tab.until(`JSON.stringify(strandline.state().figures.eventsFound) === ${JSON.stringify(JSON.stringify(want))}`);
+  };
+  const where = (is: (e: Record<string, string>) => boolean): number[] => all.filter(is).map((e) => Number(e.event));
+  const taken = where((e) => e.action === "segment_alloc");
+  assert.ok(taken.length > 0);
+  await find("segment_alloc", taken);
+  await find(all[5]!.addr!, where((e) => e.addr === all[5]!.addr));
+  await tab.click(`[data-key='event ${where((e) => e.addr === all[5]!.addr)[0]}']`);
+  await tab.until(`strandline.state().k === ${where((e) => e.addr === all[5]!.addr)[0]}`);
+  await find("", null as unknown as number[]);
+}, { fragment: "#v=allocator" });
+
+scenario("a segment shows who took it from the driver, and reserved memory is shared among them", [last], async ({ tab }) => {
+  const d = device(last);
+  await tab.key("End");
+  await tab.until(`strandline.state().figures.heap?.event === ${d.events - 1} && document.querySelectorAll('#takers dd').length > 0`);
+  const sum = await tab.eval<number>("[...document.querySelectorAll('#takers dd')].reduce((n, e) => n + Number(e.dataset.bytes), 0)");
+  assert.equal(sum, d.reserved_bytes);
+  const taken = events(last).filter((e) => e.action === "segment_alloc");
+  const { segments } = (await tab.state()).figures.heap;
+  assert.equal(segments, taken.length - events(last).filter((e) => e.action === "segment_free").length);
+  const by = taken.at(-1)!;
+  await tab.eval(`location.hash = "#v=allocator&k=${d.events - 1}&seg=0x${Number(by.addr).toString(16)}"`);
+  await tab.until("document.querySelector('#inspector .stack .own .where')");
+  assert.equal(await tab.eval("document.querySelector('#inspector .stack .own .where').textContent"), `${by.file!.split("/").at(-1)}:${by.line}`);
+}, { fragment: "#v=allocator" });
+
+const noted = join(folder, "noted.json");
+const notes = (i: number): object => ({ action: "alloc", addr: 4096 * (i + 1), size: 512, stream: 0, time_us: 1000 + i, frames: [{ filename: "/a/train.py", line: 7, name: "step" }], user_metadata: `batch ${i}`, compile_context: `${i}/1` });
+writeFileSync(noted, JSON.stringify({ segments: [], device_traces: [[0, 1, 2].map(notes)] }));
+
+scenario("texts of the program and the compiler are with their event and allocation", [noted], async ({ tab }) => {
+  await tab.eval(`location.hash = "#k=1&p=1"`);
+  await tab.until("document.getElementById('pinned') && strandline.state().event?.event === 1");
+  for (const id of ["cursor", "pinned"]) assert.match(await tab.eval(`document.getElementById("${id}").innerText`), /metadata\s+batch 1\s+compile context\s+1\/1/);
+});
+
+scenario("an answer that comes when the grouping has changed is dropped", [last], async ({ tab }) => {
+  await tab.eval(`(f => { window.fetch = async (q, o) => { const r = await f(q, o); if (/^api\\/(at|bands|state)\\?/.test(String(q))) await new Promise(r => setTimeout(r, String(q).startsWith("api/bands") ? 500 : 150)); return r; } })(window.fetch)`);
+  for (const view of ["1", "2"]) {
+    await tab.key(view);
+    for (let i = 0; i < 3; i++) {
+      await tab.key("a");
+      await tab.key("Home");
+      await pause(60);
+      await tab.key("g");
+      await pause(700);
+      await tab.key("End");
+    }
+  }
+  await tab.key("1");
+  await tab.settled();
+  await tab.until("document.querySelectorAll('#view tbody tr').length > 0");
+});
