@@ -211,7 +211,7 @@ func compact(to, line []byte) []byte {
 		case 'n':
 			line = pastMargin(nextQuoted(line[1:]))
 			if len(to) > 0 && digit(to[len(to)-1]) && len(line) > 0 && digit(line[0]) {
-				line = line[len(logPrefix.Find(line)):] // a time is no part of a number
+				line = line[len(logPrefix.Find(line)):] // a time is not part of a number
 			}
 		case 'r', 't':
 			line = line[1:]

@@ -14,7 +14,7 @@ type StepLevel struct {
 	By   string  `json:"by"` // call, optimizer, annotation or function
 	Step int     `json:"step"`
 	Time float64 `json:"time"` // Unix seconds
-	// Host is memory that is no file's, bytes; nil where that is unknown.
+	// Host is memory not backed by a file, in bytes; nil where that is unknown.
 	Host *int64 `json:"host"`
 	// Heap is what of it is in use, as far as malloc and Python know; nil where that is
 	// unknown.

@@ -66,7 +66,7 @@ func (o *observer) unseen(m *Manifest) (out []Note) {
 	}
 	for _, n := range o.silent {
 		if !heard[n.Command] {
-			n.Why = "it loads PyTorch's library for the device, but not the recorder: it is no Python program, or its interpreter is frozen or embedded and ignores PYTHONPATH, or it ended while it imported torch"
+			n.Why = "it loads PyTorch's library for the device, but not the recorder: it is not a Python program, or its interpreter is frozen or embedded and ignores PYTHONPATH, or it ended while it imported torch"
 			out = append(out, n)
 		}
 	}

@@ -66,7 +66,7 @@ func (s *Server) URL() string {
 	return "http://" + net.JoinHostPort(host, port) + "/metrics"
 }
 
-// Set replaces the state that is served. The caller does not change it any more.
+// Set replaces the state that is served. The caller must not change it afterwards.
 func (s *Server) Set(state *State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -46,7 +46,7 @@ func TestLineBeforeCode(t *testing.T) {
 	begin := uint64(0x5000) + uint64(r.codeCode)
 	for instruction, want := range map[uint64]int{begin: 12, begin - 2: 10, begin - 4096: 0, begin + 4096: 0} {
 		if got := r.line(k, Frame{Code: 0x5000, Instruction: instruction}); got != want {
-			t.Errorf("%d bytes behind the begin of the code is at line %d, want %d", int64(instruction-begin), got, want)
+			t.Errorf("%d bytes after the beginning of the code is at line %d, want %d", int64(instruction-begin), got, want)
 		}
 	}
 }

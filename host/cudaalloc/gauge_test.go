@@ -21,7 +21,7 @@ lib = ctypes.CDLL(sys.argv[1])
 lib.request.restype = lib.reserved.restype = lib.allocated.restype = ctypes.c_size_t
 lib.request.argtypes = lib.release.argtypes = [ctypes.c_size_t]
 held = []
-def tell():
+def report():
     with open(sys.argv[2] + ".tmp", "w") as f:
         f.write(f"{lib.allocated()} {lib.reserved()}")
     os.rename(sys.argv[2] + ".tmp", sys.argv[2])
@@ -34,7 +34,7 @@ for line in open(sys.argv[3]):
         lib.release(held.pop())
     else:
         lib.empty()
-    tell()
+    report()
 `
 
 func TestGauge(t *testing.T) {

@@ -77,9 +77,7 @@ func textOf(d *recording.GPUDevice) string {
 	return strings.Join(d.Names, "+") + ": " + strings.Join(out, ", ")
 }
 
-// TestOf is long, as it is one table.
-//
-// It is long because it is one table of states and their accounts.
+// TestOf is long because it is one table of states and their accounts.
 func TestOf(t *testing.T) {
 	torch := "PyTorch's allocator"
 	for _, c := range []struct {

@@ -20,7 +20,7 @@ var ErrNoLibrary = errors.New("NVML is not available")
 
 // Options of a [Source]; the zero ones are those to use.
 type Options struct {
-	// Patience is how long one device may take to answer before the call is taken for
+	// Patience is how long one device may take to answer before the call is considered
 	// hung, 2 seconds if it is 0; Start how long the library may take to begin, a minute
 	// if it is 0: it initializes all devices, one after the other.
 	Patience, Start time.Duration
@@ -32,7 +32,7 @@ type Options struct {
 }
 
 // A Source is a [sample.DeviceSource] that asks the driver's library. Its methods are not
-// called at once.
+// called concurrently.
 type Source struct {
 	o      Options
 	now    *reader

@@ -70,7 +70,7 @@ func (f *fake) says(text string) {
 	}
 }
 
-// source is one that is as patient as the test, unless it is told otherwise.
+// source is one that is as patient as the test, unless it is set otherwise.
 func (f *fake) source(o Options) *Source {
 	o.Env = append(os.Environ(), "LD_LIBRARY_PATH="+f.folder, "FAKE_NVML="+filepath.Join(f.folder, "says"))
 	if o.Patience == 0 {

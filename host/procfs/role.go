@@ -13,7 +13,7 @@ var (
 	// checkpointer".
 	daemonTitle = regexp.MustCompile(`^[A-Za-z0-9_.-]+: ([^/]+)`)
 	rankOption  = regexp.MustCompile(`--(?:node[-_]|local[-_]|tp[-_]|dp[-_]|data[-_]parallel[-_])?rank[= ](\d+)`)
-	// ranks are the variables with which launchers tell a process its place in a job:
+	// ranks are the variables in which launchers give a process its place in a job:
 	// torchrun's, Open MPI's, PMI's and Slurm's.
 	ranks = []string{"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "LOCAL_RANK"}
 )

@@ -509,7 +509,7 @@ func (t *Tracer) Pace(e *event.Event, every time.Duration) error {
 	return nil
 }
 
-// Close ends the command, and waits until nothing is traced any more, for at most two
+// Close ends the command, and waits until nothing is traced, for at most two
 // seconds: children of the command end when this process does.
 func (t *Tracer) Close() {
 	const enough = 2 * time.Second

@@ -4,7 +4,7 @@ package recording
 // disk this takes seconds.
 type flusher struct {
 	due   chan struct{} // holds an element if a flush was requested and has not begun
-	ended chan struct{} // closed when no flush is running any more
+	ended chan struct{} // closed when no flush is running
 	errs  chan error    // the first failure that was not reported yet
 }
 

@@ -12,7 +12,7 @@ type DeviceSource interface {
 	Name() string
 	// Read returns the devices as they are now. It returns when the context ends, also
 	// where the driver hangs. Note that one device that cannot be read is a [Device] with
-	// a Note, and not an error. It is not called twice at once.
+	// a Note, and not an error. It is not called concurrently.
 	Read(ctx context.Context) ([]Device, error)
 	Close() error
 }
@@ -35,7 +35,7 @@ type Device struct {
 	// Unified says that the device has no memory of its own, and uses that of the host.
 	Unified   bool      `json:"unified,omitempty"`
 	Processes []Holding `json:"processes"`
-	// Unowned is what the driver counts for processes that do not live any more, and
+	// Unowned is what the driver counts for processes that have ended, and
 	// Remainder what it counts for none: its own, and that of processes it does not
 	// list. A negative one is memory that several processes are counted for. [Device.Account]
 	// sets both.

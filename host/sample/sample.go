@@ -67,8 +67,8 @@ type ID struct {
 // A Process is one that is watched.
 type Process struct {
 	PID int `json:"pid"`
-	// Started is when it began, in clock ticks since the machine did; 0 if it cannot be
-	// seen.
+	// Started is when it began, in clock ticks since the machine booted; 0 if it cannot
+	// be seen.
 	Started uint64 `json:"started_ticks,omitempty"`
 	// Age is how old it was when the watch first saw it, seconds; nil if that is not
 	// known.

@@ -9,7 +9,7 @@ import (
 	"strandline/host/sample"
 )
 
-// patience is how long a device source may take before it is taken for hung.
+// patience is how long a device source may take before it is considered hung.
 const patience = 10 * time.Second
 
 // A poller asks a device source again and again, beside the samples.

@@ -11,7 +11,7 @@ import (
 	"strandline/host/sample"
 )
 
-// Which growth of anonymous and shared memory makes a process worth a look, and how often
+// Which growth of anonymous and shared memory makes a process a candidate for a closer look, and how often
 // it is looked at. A look at a process with thousands of mappings takes tens of
 // milliseconds, so that it is made beside the samples, one at a time.
 const (

@@ -170,7 +170,7 @@ const longestCommand = 512
 func (p *process) describe(s *Sampler) {
 	pid := p.now.PID
 	line := head(s.path(pid, "cmdline"), longestCommand)
-	if line != "" || p.now.Command == "" { // a zombie has none any more
+	if line != "" || p.now.Command == "" { // a zombie no longer has one
 		p.now.Command = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(line, "?"), "\x00", " "))
 	}
 	if p.now.Command == "" {

@@ -42,7 +42,7 @@ const procRoot = "/proc"
 // mostLargest is how many processes are watched where none holds memory of a device.
 const mostLargest = 20
 
-// A Sampler takes samples of one machine. Its methods may not be called at once.
+// A Sampler takes samples of one machine. Its methods may not be called concurrently.
 type Sampler struct {
 	o       Options
 	began   time.Time

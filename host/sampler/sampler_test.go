@@ -231,7 +231,7 @@ func (c *changing) set(now []sample.Device) {
 	c.now = now
 }
 
-// TestDevicesComeLate has a driver that answers at last, and later not any more.
+// TestDevicesComeLate has a driver that answers at last, and later no longer.
 func TestDevicesComeLate(t *testing.T) {
 	tr := newTree(t)
 	for i := range 3 {

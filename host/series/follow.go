@@ -18,7 +18,7 @@ type Follower interface {
 	Take(*sample.Sample) error
 	// Unreadable says why a part of the file is left out.
 	Unreadable(why error)
-	// Rest says that all is read that is there. More can come.
+	// Rest reports that all that is there has been read. More can follow.
 	Rest()
 }
 

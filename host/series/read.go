@@ -21,7 +21,7 @@ func compare(a, b sample.ID) int {
 
 // Read gives the samples of a recording to take, in order. Their Seconds count on over
 // the watches that wrote it. What cannot be read is left out, and partial says why; the
-// end of a frame that is still being written, or whose watch was killed, is none of it.
+// end of a frame that is still being written, or whose watch was killed, does not count.
 // An error of take ends the reading.
 func Read(r io.Reader, take func(*sample.Sample) error) (partial, err error) {
 	samples, err := readAll(r, take, func(why error) { partial = cmp.Or(partial, why) })
@@ -98,7 +98,7 @@ func (j *joiner) frame(in io.Reader, take func(*sample.Sample) error) (failed, e
 
 // place puts a sample on the time that counts on. A watch that goes on with a
 // recording begins to count at 0 again; between the two the clock of the machine is
-// believed, unless it went back.
+// trusted, unless it went back.
 func (j *joiner) place(s *sample.Sample, run int64) {
 	if j.last != nil && run != j.run {
 		gap := max(s.Time.Sub(j.last.Time).Seconds(), 0)

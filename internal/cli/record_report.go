@@ -98,7 +98,7 @@ func (g *globals) recorded(ctx context.Context, dir string, m *record.Manifest) 
 	judge.SetArgs([]string{dir})
 	judge.SilenceErrors, judge.SilenceUsage = true, true
 	if err := judge.ExecuteContext(ctx); err != nil {
-		if _, told := err.(exit); !told {
+		if _, reported := err.(exit); !reported {
 			g.warn("it cannot be judged: %v", err)
 		}
 	}

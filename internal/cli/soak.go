@@ -53,7 +53,7 @@ checked by two more waves, which send requests again that were sent before: a ca
 prompts or images does not grow by them. If memory grows by new content alone, the
 verdict is unknown, unless --repeat=false says that the server has no such cache.
 
-A server that ended is no growth: what it held before does not count, and the next wave
+The end of a server does not count as growth: what it held before does not count, and the next wave
 warms it up. Requests that failed are counted apart, by kind. An API key is read from
 $OPENAI_API_KEY.
 
@@ -111,7 +111,7 @@ func (o *soakOptions) flags(c *cobra.Command) {
 	f.IntVar(&l.Images, "images", 0, "send `N` random images in each request")
 	f.StringVar(&o.imageSize, "image-size", "640x480", "`WIDTHxHEIGHT` of images, in pixels")
 	f.StringVar(&o.imageFormat, "image-format", "png", "send images as `FORMAT`: png or jpeg")
-	f.IntVar(&l.Turns, "turns", 1, "make conversations of `N` requests, each with all that was said before")
+	f.IntVar(&l.Turns, "turns", 1, "make conversations of `N` requests, each with the whole conversation so far")
 	f.StringVar(&o.abort, "abort", "0", "cancel this `SHARE` of the requests while they are answered, such as 10%")
 	f.Uint64Var(&l.Seed, "seed", 1, "draw requests by the number `N`")
 	for name, values := range map[string][]string{"endpoint": {"chat", "completions"}, "image-format": {"png", "jpeg"}, "metric": {"host", "device", "both"}} {
@@ -136,7 +136,7 @@ func (o *soakOptions) check(c *cobra.Command) (err error) {
 	case given("at-most") && s.AtMost <= 0:
 		return fmt.Errorf("--at-most %s: want a time above 0", s.AtMost)
 	case s.WarmUp < 1:
-		return fmt.Errorf("--warmup %d: want at least 1: what a server loads for its first requests is no leak", s.WarmUp)
+		return fmt.Errorf("--warmup %d: want at least 1: what a server loads for its first requests is not a leak", s.WarmUp)
 	case s.Quiet <= 0 || s.Gap < s.Quiet:
 		return fmt.Errorf("--quiet %s, --gap %s: want times above 0, and a gap that is not shorter", s.Quiet, s.Gap)
 	case o.endpoint != "chat" && o.endpoint != "completions":

@@ -213,7 +213,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestFailures soaks servers that answer badly; what they answer is no growth.
+// TestFailures soaks servers that answer badly; what they answer does not count as growth.
 func TestFailures(t *testing.T) {
 	for _, c := range []struct {
 		fault string

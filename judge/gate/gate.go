@@ -57,7 +57,7 @@ func (g Growth) String() string {
 // Size is an amount of bytes in words.
 func Size(bytes float64) string { return units.Bytes(int64(math.Round(bytes))) }
 
-// Limits are what is allowed. A nil Growth allows no growth; a nil Peak is no limit.
+// Limits are what is allowed. A nil Growth allows no growth; a nil Peak means no limit.
 type Limits struct {
 	Growth *int64  // bytes per unit
 	Peak   *int64  // bytes

@@ -18,7 +18,7 @@ const (
 	// fills slows down: of one that has filled to a third in 4 waves, it is 0.8.
 	steady = 0.85
 	// each is the least growth of each of the last 3 waves, as a share of the mean: what
-	// is kept once is no leak.
+	// is kept once is not a leak.
 	each = 0.4
 	// sure is how many standard errors are sure: 19 of 20 errors are smaller.
 	sure = 1.65

@@ -14,8 +14,8 @@ const (
 	minUnseenBytes = 256 << 20 // the code of kernels alone can take some 100 MiB
 )
 
-// devices judges the accounts of the devices' memory: whether the parts can be what they
-// are said to be, and whether memory was added that no call explains.
+// devices judges the accounts of the devices' memory: whether the parts are plausible,
+// and whether memory was added that no call explains.
 func devices(devices []recording.GPUDevice) (out []finding.Finding) {
 	for i := range devices {
 		d := &devices[i]

@@ -347,7 +347,7 @@ func hostRemedies(kind finding.Kind, u *ledger.Use, known []hooks.Library) (out 
 }
 
 // leaksHere reports whether a stack belongs to a library that is known to leak by keeping
-// something for each mapping that is unmapped. Its hooks alone are no evidence: they are
+// something for each mapping that is unmapped. Its hooks alone are not evidence: they are
 // in every stack of the process.
 func leaksHere(k hooks.Library, u *ledger.Use) bool {
 	return k.Leaks != "" && classOf(u) == finding.MmapLeak && slices.ContainsFunc(u.Frames, func(f symbolize.Frame) bool {

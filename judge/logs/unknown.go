@@ -6,7 +6,7 @@ import (
 	"strandline/logs"
 )
 
-// unknown is a failure whose wording is not known: what its words state is said with less
+// unknown is a failure whose wording is not known: what its words state is reported with less
 // confidence.
 func (v *view) unknown() {
 	v.Confidence = 0.4

@@ -14,7 +14,7 @@ type About struct {
 	Device  *sample.Device
 	Group   string // the name of a control group
 	Figure  string // which figure of it was judged, such as "allocated"
-	Ended   bool   // the process is not there any more
+	Ended   bool   // the process has ended
 }
 
 const groupPrefix = "the control group "

@@ -237,7 +237,7 @@ func TestYoung(t *testing.T) {
 	}
 }
 
-// TestGroupForAMoment checks that a group that grows for a moment is no problem, whether
+// TestGroupForAMoment checks that a group that grows for a moment is not a problem, whether
 // or not a process of it may leak.
 func TestGroupForAMoment(t *testing.T) {
 	for _, l := range []level{constant(900), line(900, 30)} {

@@ -85,7 +85,7 @@ func ReadPhases(r io.Reader) (*Phases, error) {
 		return nil, err
 	}
 	if len(data) > maxPhaseFile {
-		return nil, fmt.Errorf("more than %d bytes are no list of phases", maxPhaseFile)
+		return nil, fmt.Errorf("more than %d bytes are not a list of phases", maxPhaseFile)
 	}
 	var f phaseFile
 	dec := yaml.NewDecoder(bytes.NewReader(data))
@@ -156,7 +156,7 @@ func (w *sharing) check(known map[string]bool) error {
 	for _, ph := range w.Phases {
 		for i, name := range ph.Holds {
 			if !known[name] {
-				return fmt.Errorf("phase %q of %q holds %q, which is no component", ph.Name, w.Name, name)
+				return fmt.Errorf("phase %q of %q holds %q, which is not a component", ph.Name, w.Name, name)
 			}
 			if slices.Contains(ph.Holds[:i], name) {
 				return fmt.Errorf("phase %q of %q holds %q twice", ph.Name, w.Name, name)
@@ -187,7 +187,7 @@ func (p *Phases) readFraction(f *fractionLine, known map[string]bool) (err error
 func sizeOf(name, text string) (int64, error) {
 	n, err := units.ParseBytes(strings.TrimSpace(text))
 	if err != nil || n < 0 || n > 1<<50 {
-		return 0, fmt.Errorf("%s: %q is no size", name, text)
+		return 0, fmt.Errorf("%s: %q is not a size", name, text)
 	}
 	return n, nil
 }

@@ -91,7 +91,7 @@ func TestPhaseFile(t *testing.T) {
 	for _, c := range []struct{ file, want string }{
 		{"", "empty"},
 		{"gpu: 80GiB\nways: []\n", "there are none"},
-		{"gpu: much\n", `gpu: "much" is no size`},
+		{"gpu: much\n", `gpu: "much" is not a size`},
 		{"gpu: 80GiB\ncolor: red\n", "color"},
 		{"gpu: 80GiB\ncomponents: [{name: a, size: 2GiB..1GiB}]\n", "ends before it begins"},
 		{"gpu: 80GiB\ncomponents: [{name: a, size: 1GiB}, {name: a, size: 1GiB}]\n", "twice"},

@@ -239,7 +239,7 @@ func (s Setup) cause(c *plan.Checked) string {
 		return "the KV cache has another size than planned"
 	}
 	if s.widest().hybrid() {
-		return "layers differ in what they keep: engines print a number of blocks there, which is no capacity"
+		return "layers differ in what they keep: engines print a number of blocks there, which is not a capacity"
 	}
 	if s.Engine.v0 && s.Parallel.TP*s.Parallel.PP > 1 {
 		return "the KV size and the tokens may be of different workers; the smallest one counts"

@@ -222,7 +222,7 @@ func (s Setup) possible() error {
 		return fmt.Errorf("%s does not store keys and values as %s, which is llama.cpp's", s.Engine.Name, s.KV.name)
 	}
 	if p.TP%p.DP != 0 {
-		return fmt.Errorf("--dp %d: attention is divided among TP ranks, and %d is no multiple of it", p.DP, p.TP)
+		return fmt.Errorf("--dp %d: attention is divided among TP ranks, and %d is not a multiple of it", p.DP, p.TP)
 	}
 	for i := range s.Model.Layers {
 		if heads := plan.Undivided(&s.Model.Layers[i].Cache, p.TP/p.DP); heads != "" {

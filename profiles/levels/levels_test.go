@@ -37,7 +37,7 @@ func TestRead(t *testing.T) {
 			[]column{{"", "RSS (KB)", []float64{0, 60, 120}, []float64{1024, nan, 3072}, 0}}},
 		{"milliseconds since 1970", "ts\trss_mb\n1763805600000\t1\n1763805600500\t2\n", []column{{"", "rss_mb", []float64{0, 0.5}, []float64{1 << 20, 2 << 20}, 0}}},
 		{"minutes", "elapsed_min,value\n0,1\n1,2\n", []column{{"", "value", []float64{0, 60}, []float64{1, 2}, 0}}},
-		{"numbers that are no sizes", "time,cpu %,loss,gpu_mem_gib,step\n0,12.5,3.1,1,0\n1,13,2.9,1.5,1\n",
+		{"numbers that are not sizes", "time,cpu %,loss,gpu_mem_gib,step\n0,12.5,3.1,1,0\n1,13,2.9,1.5,1\n",
 			[]column{{"", "gpu_mem_gib", []float64{0, 1}, []float64{1 << 30, 1.5 * (1 << 30)}, 0}}},
 		{"names of processes", "t,trainer,scheduler\n0,10,20\n1,11,20\n",
 			[]column{{"", "trainer", []float64{0, 1}, []float64{10, 11}, 0}, {"", "scheduler", []float64{0, 1}, []float64{20, 20}, 0}}},

@@ -131,7 +131,7 @@ func pmapSums(names []string, line string, list []procfs.Usage) (*profiles.Host,
 	return h, nil
 }
 
-// pmapRow reads a mapping; it is not ok for a line that is none. The short form
+// pmapRow reads a mapping; ok is false for any other line. The short form
 // states no end: it follows from the size.
 func pmapRow(names []string, line string) (u procfs.Usage, ok bool) {
 	cells := columns.FindAllString(line, -1)

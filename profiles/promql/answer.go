@@ -23,7 +23,7 @@ type series struct {
 var (
 	// errMany is the error for more series than are judged.
 	errMany = errors.New("too many series")
-	// errOther is the error for an answer that is none of the API.
+	// errOther is the error for an answer that is not one of the API.
 	errOther = errors.New("what answers at this address is not the API of Prometheus")
 )
 
@@ -68,7 +68,7 @@ func (a *answer) read(r io.Reader) error {
 	case err != nil:
 		return err
 	case a.text != "":
-		return said(a.kind, a.text)
+		return storeError(a.kind, a.text)
 	case !a.results:
 		return errOther
 	}

@@ -152,7 +152,7 @@ func refusal(answer *http.Response) error {
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, enough))
 	var doc struct{ ErrorType, Error string }
 	if json.Unmarshal(text, &doc) == nil && doc.Error != "" {
-		return said(doc.ErrorType, doc.Error)
+		return storeError(doc.ErrorType, doc.Error)
 	}
 	switch answer.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -163,7 +163,8 @@ func refusal(answer *http.Response) error {
 	return fmt.Errorf("the store answers %s", answer.Status)
 }
 
-func said(kind, text string) error {
+// storeError is what the store reports, with a remedy where there is one.
+func storeError(kind, text string) error {
 	const enough = 500
 	if r := []rune(text); len(r) > enough {
 		text = string(r[:enough]) + "…"
@@ -174,7 +175,7 @@ func said(kind, text string) error {
 	case "timeout":
 		return fmt.Errorf("the query takes the store too long (%s): ask for less, by a longer --step, a shorter --since, or fewer series", text)
 	}
-	return fmt.Errorf("the store says: %s", text)
+	return fmt.Errorf("the store reports: %s", text)
 }
 
 // count asks how many series there are, so that a store need not send a million.

@@ -145,7 +145,7 @@ func TestErrors(t *testing.T) {
 		}), Query{Expr: "m_bytes"}, "longer --step"},
 		{"an error in an answer", with(func(f *fake) {
 			f.levels = `{"status":"error","errorType":"execution","error":"` + strings.Repeat("x", 9000) + `"}`
-		}), Query{Expr: "m_bytes"}, "the store says: xxx"},
+		}), Query{Expr: "m_bytes"}, "the store reports: xxx"},
 		{"a bad gateway", with(func(f *fake) { f.levels, f.status = "<html>", 502 }), Query{Expr: "m_bytes"}, "502 Bad Gateway"},
 		{"no password", with(func(f *fake) { f.levels, f.status = "denied", 401 }), Query{Expr: "m_bytes"}, "name and password"},
 		{"no API", fake{}, Query{Expr: "m_bytes"}, "no API of Prometheus"},

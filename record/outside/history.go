@@ -101,8 +101,8 @@ func (h *history) begin(state []cudaalloc.Segment, at uint64) {
 	}
 }
 
-// pend takes out the completions of releases that the allocator, at the end, still
-// waits with.
+// pend takes out the completions of releases that the allocator, at the end, has
+// deferred.
 func (h *history) pend(state []cudaalloc.Segment) {
 	waits := map[uint64]bool{}
 	for i := range state {

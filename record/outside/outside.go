@@ -68,7 +68,7 @@ type Result struct {
 }
 
 // Complete reports whether every event of the time is there, and so what was held
-// at its begin.
+// at its beginning.
 func (r *Result) Complete() bool {
 	return r.Lost == 0 && r.Dropped == 0 && r.Start == nil && r.End == nil && r.Unknown == 0
 }

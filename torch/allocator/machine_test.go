@@ -88,7 +88,7 @@ func (d *fakeDevice) each(addr uint64, size int64, f func(at uint64, page int64)
 		if addr-base < uint64(length) {
 			page := d.pages[base]
 			if (addr-base)%uint64(page) != 0 || size <= 0 || size%page != 0 || addr-base+uint64(size) > uint64(length) {
-				d.t.Fatalf("%d bytes at 0x%x are no pages of the reservation at 0x%x", size, addr, base)
+				d.t.Fatalf("%d bytes at 0x%x are not pages of the reservation at 0x%x", size, addr, base)
 			}
 			for at := addr; at < addr+uint64(size); at += uint64(page) {
 				f(at, page)

@@ -48,7 +48,7 @@ func TestEncode(t *testing.T) {
 		{"bytes", func(e *pickle.Encoder) { e.Bytes([]byte("hi")) }, "C\x02hi"},
 		{"text", func(e *pickle.Encoder) { e.String("hi") }, "\x8c\x02hi\x94"},
 		{"text of 256 bytes", func(e *pickle.Encoder) { e.String(strings.Repeat("x", 256)) }, "X\x00\x01\x00\x00" + strings.Repeat("x", 256) + "\x94"},
-		{"text that is no UTF-8", func(e *pickle.Encoder) { e.String("a\xff") }, "\x8c\x04a\xed\xb3\xbf\x94"},
+		{"text that is not UTF-8", func(e *pickle.Encoder) { e.String("a\xff") }, "\x8c\x04a\xed\xb3\xbf\x94"},
 		{"lone surrogate", func(e *pickle.Encoder) { e.String("\xed\xa0\x80") }, "\x8c\x03\xed\xa0\x80\x94"},
 		{"no items", func(e *pickle.Encoder) { e.List(0) }, "]"},
 		{"one item", func(e *pickle.Encoder) { e.List(1); e.None() }, "]Na"},

@@ -224,7 +224,7 @@ func TestContradictions(t *testing.T) {
 		s := m.snapshot(0)
 		breakIt(s)
 		if tl := New(s, s.Devices()[0]); len(tl.Faults) == 0 {
-			t.Errorf("%s: nothing is said", name)
+			t.Errorf("%s: nothing is reported", name)
 		}
 	}
 }

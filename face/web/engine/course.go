@@ -12,9 +12,9 @@ const (
 	// mostStretches are kept of a course. When there are more, neighbors are put together,
 	// and from then on so are samples.
 	mostStretches = 4096
-	// mostShares of a state are told apart, the largest; the rest is in the total alone.
+	// mostShares of a state are shown separately, the largest; the rest is in the total alone.
 	mostShares = 12
-	// mostParts are told apart in a course, and mostDrawn of them in an answer.
+	// mostParts are shown separately in a course, and mostDrawn of them in an answer.
 	mostParts = 4096
 	mostDrawn = 9
 	// mostLevels are the columns of an answer.
@@ -27,7 +27,7 @@ type share struct {
 	bytes int64
 }
 
-// A stretch is a time in which a course is told as one: its state is that of the sample
+// A stretch is a time in which a course is shown as one: its state is that of the sample
 // with the highest total, the first of several.
 type stretch struct {
 	from, to, at   float64 // seconds; what was seen last holds until the next sample
@@ -142,7 +142,7 @@ func (c *course) levels(key string, from, to float64) page.Levels {
 	return out
 }
 
-// shown are the parts that are told apart of some stretches, in the order of their
+// shown are the parts of some stretches that are shown separately, in the order of their
 // numbers: those that held most.
 func (c *course) shown(list []stretch) []int {
 	most := map[int]int64{}

@@ -35,7 +35,7 @@ type Options struct {
 	Width       int    // of an image, in pixels
 	Height      int
 	JPEG        bool    // instead of PNG
-	Turns       int     // requests of a conversation, each of which repeats what was said before
+	Turns       int     // requests of a conversation, each of which repeats the conversation so far
 	Abort       float64 // share of the requests that are canceled while they are answered
 	Seed        uint64
 	Timeout     time.Duration // of a request

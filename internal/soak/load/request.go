@@ -16,12 +16,12 @@ import (
 
 // A worker sends one request at a time, from one buffer.
 type worker struct {
-	client *Client
-	said   bytes.Buffer // messages of the conversation so far, as JSON
-	body   bytes.Buffer
-	text   []byte // words
-	answer []byte // of the last request
-	reader lines
+	client  *Client
+	history bytes.Buffer // messages of the conversation so far, as JSON
+	body    bytes.Buffer
+	text    []byte // words
+	answer  []byte // of the last request
+	reader  lines
 	painter
 }
 
@@ -39,14 +39,14 @@ type result struct {
 
 // tried sends a request that belongs to no wave.
 func (w *worker) tried(ctx context.Context) result {
-	w.said.Reset()
+	w.history.Reset()
 	tokens := w.compose(source(w.client.o.Seed, -2, 0))
 	return w.send(ctx, tokens, 0, newTally(func() {}))
 }
 
-// converse sends the requests of a conversation, each with what was said before.
+// converse sends the requests of a conversation, each with the conversation so far.
 func (w *worker) converse(ctx context.Context, wave, index, turns int, all *tally) {
-	w.said.Reset()
+	w.history.Reset()
 	random := source(w.client.o.Seed, wave, index)
 	for range turns {
 		tokens := w.compose(random)
@@ -64,10 +64,10 @@ func (w *worker) converse(ctx context.Context, wave, index, turns int, all *tall
 		}
 		if w.client.o.Turns > 1 {
 			w.comma()
-			w.said.WriteString(`{"role":"assistant","content":`)
+			w.history.WriteString(`{"role":"assistant","content":`)
 			text, _ := json.Marshal(string(w.answer)) // no string fails
-			w.said.Write(text)
-			w.said.WriteByte('}')
+			w.history.Write(text)
+			w.history.WriteByte('}')
 		}
 	}
 }
@@ -104,7 +104,7 @@ func pause(ctx context.Context, d time.Duration) {
 func (w *worker) compose(r *rand.Rand) int {
 	o := &w.client.o
 	w.text = w.text[:0]
-	if o.Prefix > 0 && w.said.Len() == 0 {
+	if o.Prefix > 0 && w.history.Len() == 0 {
 		w.text = append(append(w.text, w.client.prefix[r.IntN(o.Prefixes)]...), ' ')
 	}
 	w.text = words(w.text, r, o.Input.draw(r))
@@ -124,14 +124,14 @@ func (w *worker) compose(r *rand.Rand) int {
 	}
 	w.message(r)
 	w.body.WriteString(`,"messages":[`)
-	w.body.Write(w.said.Bytes())
+	w.body.Write(w.history.Bytes())
 	w.body.WriteString(`]}`)
 	return tokens
 }
 
 func (w *worker) comma() {
-	if w.said.Len() > 0 {
-		w.said.WriteByte(',')
+	if w.history.Len() > 0 {
+		w.history.WriteByte(',')
 	}
 }
 
@@ -140,16 +140,16 @@ func (w *worker) message(r *rand.Rand) {
 	o := &w.client.o
 	w.comma()
 	if o.Images == 0 {
-		fmt.Fprintf(&w.said, `{"role":"user","content":"%s"}`, w.text)
+		fmt.Fprintf(&w.history, `{"role":"user","content":"%s"}`, w.text)
 		return
 	}
-	w.said.WriteString(`{"role":"user","content":[`)
+	w.history.WriteString(`{"role":"user","content":[`)
 	for range o.Images {
-		w.said.WriteString(`{"type":"image_url","image_url":{"url":"`)
-		w.paint(&w.said, r, o.Width, o.Height, o.JPEG) // a buffer takes everything
-		w.said.WriteString(`"}},`)
+		w.history.WriteString(`{"type":"image_url","image_url":{"url":"`)
+		w.paint(&w.history, r, o.Width, o.Height, o.JPEG) // a buffer takes everything
+		w.history.WriteString(`"}},`)
 	}
-	fmt.Fprintf(&w.said, `{"type":"text","text":"%s"}]}`, w.text)
+	fmt.Fprintf(&w.history, `{"type":"text","text":"%s"}]}`, w.text)
 }
 
 // errAborted is why a request ends that was to be canceled.

@@ -126,12 +126,12 @@ func (a *answer) take(data []byte) error {
 		a.result.kind = ServerError
 		return errors.New(message(data))
 	}
-	said := false
+	hasText := false
 	for i := range p.Choices {
 		c := &p.Choices[i]
 		for _, text := range []*string{c.Delta.Content, c.Delta.Reasoning, c.Message.Content, c.Message.Reasoning, &c.Text} {
 			if text != nil && *text != "" {
-				said = true
+				hasText = true
 				if a.worker.client.o.Turns > 1 && len(a.worker.answer) < longestLine {
 					a.worker.answer = append(a.worker.answer, *text...)
 				}
@@ -139,7 +139,7 @@ func (a *answer) take(data []byte) error {
 		}
 	}
 	r := a.result
-	if said {
+	if hasText {
 		a.pieces++
 		r.last = time.Since(a.began)
 		if r.first == 0 {

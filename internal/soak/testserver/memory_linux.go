@@ -105,7 +105,7 @@ func (e *expiries) Pop() any {
 }
 
 // fragment takes pieces, most of which live for a few requests and some for many, and
-// frees pages that are not used any more. What lives is bounded, and so is what is
+// frees pages that are no longer used. What lives is bounded, and so is what is
 // mapped: it rises at first, and then stays at several times of what is used.
 func (m *memory) fragment() {
 	const piece, pieces, slots = 4 << 10, 8, 16

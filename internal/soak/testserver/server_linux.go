@@ -31,7 +31,7 @@ const (
 	Hanging   = "hanging"   // no answer
 	Refusing  = "refusing"  // status 503
 	Limiting  = "limiting"  // status 429 with Retry-After
-	Garbage   = "garbage"   // what is no answer
+	Garbage   = "garbage"   // what is not an answer
 	Cut       = "cut"       // the connection ends in the middle
 	Unended   = "unended"   // a stream without its end
 	Plain     = "plain"     // answers in one piece whatever is asked for, and no list of models

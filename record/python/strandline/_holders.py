@@ -88,12 +88,12 @@ class Holders:
                 except Bound as e:
                     walk.bound = walk.bound or str(e)
                 graphs = _graph.census([(t, walk.path(t)) for t in tensors.with_graph if walk.found(t)], deadline)
-                return self.told(walk, tensors, graphs, wanted)
+                return self.described(walk, tensors, graphs, wanted)
             finally:  # frames that it has seen may lead back to the pass, which would live until the next collection
                 vars(walk).clear()
                 vars(tensors).clear()
 
-    def told(self, walk: Walk, tensors: _Tensors, graphs: _graph.Census, wanted: Set[int]) -> Dict[str, Any]:
+    def described(self, walk: Walk, tensors: _Tensors, graphs: _graph.Census, wanted: Set[int]) -> Dict[str, Any]:
         """The result of a pass."""
         groups: Dict[Any, _paths.Group] = {}
         left: List[int] = []
@@ -104,16 +104,16 @@ class Holders:
                 continue
             groups.setdefault(path.shape(), _paths.Group()).add(path, address)
         holders = [self.placed({"kind": "python", "path": g.text(), "blocks": g.addresses}, g.paths[0]) for g in groups.values()]
-        told = []
+        described = []
         for group in graphs.groups[:8]:
             one = self.placed({"kind": "autograd", "path": group.text(), **group.figures()}, group.paths[0])
             before = self.chains.get(one["path"])
             if before is not None and not graphs.bound:
                 one["grew"] = one["chain_length"] - before
             one["blocks"] = sorted({tensors.address[id(t)] for t in group.tensors[:_SAMPLE] if id(t) in tensors.address})
-            told.append(one)
-        self.chains = {} if graphs.bound else {g["path"]: g["chain_length"] for g in told}
-        out: Dict[str, Any] = {"holders": holders, "graphs": told, "blocks_sampled": sorted(wanted), "unowned": left, "objects": len(walk.objects)}
+            described.append(one)
+        self.chains = {} if graphs.bound else {g["path"]: g["chain_length"] for g in described}
+        out: Dict[str, Any] = {"holders": holders, "graphs": described, "blocks_sampled": sorted(wanted), "unowned": left, "objects": len(walk.objects)}
         bound = walk.bound or graphs.bound
         if bound:
             out["bound"] = bound

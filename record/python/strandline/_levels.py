@@ -87,7 +87,7 @@ class Levels:
 
 
 def host() -> Optional[int]:
-    """The bytes of memory that is no file's: anonymous, shared or swapped out. None where that is unknown."""
+    """The bytes of memory not backed by a file: anonymous, shared or swapped out. None where that is unknown."""
     try:
         with open("/proc/self/smaps_rollup", "rb") as f:
             text = f.read()

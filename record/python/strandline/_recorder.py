@@ -181,7 +181,7 @@ class Recorder:
         self.thread.start()
 
     def note(self, event: Mapping[str, Any]) -> None:
-        """Append to this process's journal; a disk that refuses is no concern of the program."""
+        """Append to this process's journal; the program does not see a disk that refuses."""
         try:
             _journal.append(self.options.dir, self.journal, event)
         except OSError:
