@@ -365,8 +365,9 @@ test("while it is written, the page follows it", { skip, timeout: 120_000 }, asy
 
 test("a watch of a real process, live", { skip, timeout: 180_000 }, async () => {
   const file = join(folder, "live.strandline");
-  // It holds what it grows by, a MiB each 20 ms.
-  const leak = spawn(globalThis.process.execPath, ["-e", "const held = []; setInterval(() => held.push(Buffer.alloc(1 << 20, 1)), 20); console.log('ready')"], { stdio: ["ignore", "pipe", "ignore"] });
+  // It holds what it grows by, 256 KiB each 20 ms, and ends with this process.
+  const program = "const held = []; setInterval(() => held.push(Buffer.alloc(1 << 18, 1)), 20); process.stdin.resume().on('end', () => process.exit()); console.log('ready')";
+  const leak = spawn(globalThis.process.execPath, ["-e", program], { stdio: ["pipe", "pipe", "ignore"] });
   await once(leak.stdout!, "data");
   const watch = spawn(binary, ["watch", "--pid", String(leak.pid), "--interval", "100ms", "--out", file], { stdio: ["ignore", "pipe", "inherit"] });
   await once(watch.stdout!, "data");
