@@ -22,7 +22,7 @@ const module = "strandline"
 // analyses of each wing, judgment, faces. Those of one column do not import each
 // other.
 var columns = [][]string{
-	{"finding", "units", "internal/packed", "internal/sheet", "internal/licenses", "torch/ranges", "internal/soak/load"}, // leaves
+	{"finding", "units", "internal/packed", "internal/sheet", "internal/licenses", "torch/ranges", "internal/soak/load", "pausable"}, // leaves
 	{"stack"},                     // every model interns frames
 	{"judge/trend"},               // arithmetic on series of numbers, for every wing
 	{"host/event", "host/sample"}, // what a process did or holds, whoever saw it

@@ -299,6 +299,7 @@ if [ -n "$all" ]; then
 	have builds_bpf clang llvm # Debian 12's are those that built the object
 	built "BPF object" host/bpf/build.sh
 	built "reader of NVML" host/nvml/build.sh
+	built "library of pausable memory" pausable/build.sh
 	check_module
 	have compiles gcc libc6-dev || skip "tests of programs in C" "there is no gcc with the C library's headers"
 	have find_jemalloc libjemalloc2 # a test names it if it is missing

@@ -1,0 +1,85 @@
+#include "backup.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+int copies_begin(struct copies *c, int index, uint64_t *done, struct pausable_failure *f)
+{
+	*c = (struct copies){.device = device_of(index, f), .index = index, .done = done};
+	if (!c->device)
+		return f->kind;
+	for (int i = 0; i < STREAMS; i++) {
+		CUstream *s = &c->device->streams[i];
+		int kind = *s ? PAUSABLE_OK : CU(f, index, cuStreamCreate, s, NON_BLOCKING);
+		if (kind)
+			return kind;
+	}
+	return PAUSABLE_OK;
+}
+
+/* chunk is the size of the next copy of n bytes, and stream where it goes. */
+static size_t chunk(size_t n) { return n < CHUNK ? n : CHUNK; }
+static CUstream stream(struct copies *c) { return c->device->streams[c->next++ % STREAMS]; }
+
+int copies_out(struct copies *c, void *to, CUdeviceptr from, size_t n, struct pausable_failure *f)
+{
+	for (size_t at = 0, now; at < n; at += now) {
+		now = chunk(n - at);
+		int kind = CU(f, c->index, cuMemcpyDtoHAsync_v2, (char *)to + at, from + at, now, stream(c));
+		if (kind)
+			return kind;
+		__atomic_add_fetch(c->done, now, __ATOMIC_RELAXED);
+	}
+	return PAUSABLE_OK;
+}
+
+int copies_in(struct copies *c, CUdeviceptr to, const void *from, size_t n, struct pausable_failure *f)
+{
+	for (size_t at = 0, now; at < n; at += now) {
+		now = chunk(n - at);
+		int kind = CU(f, c->index, cuMemcpyHtoDAsync_v2, to + at, (const char *)from + at, now, stream(c));
+		if (kind)
+			return kind;
+		__atomic_add_fetch(c->done, now, __ATOMIC_RELAXED);
+	}
+	return PAUSABLE_OK;
+}
+
+int copies_wait(struct copies *c, struct pausable_failure *f)
+{
+	int kind = PAUSABLE_OK;
+	for (int i = 0; i < STREAMS && !kind; i++)
+		kind = CU(f, c->index, cuStreamSynchronize, c->device->streams[i]);
+	return kind;
+}
+
+int copies_settle(struct copies *c)
+{
+	struct pausable_failure f;
+	if (!c->device)
+		return 0;
+	for (int i = 0; i < STREAMS; i++)
+		if (c->device->streams[i] && CU(&f, c->index, cuStreamSynchronize, c->device->streams[i]))
+			return CU(&f, c->index, cuCtxSynchronize, );
+	return 0;
+}
+
+unsigned char *copies_staging(struct copies *c, struct pausable_failure *f)
+{
+	if (!c->staging) {
+		void *at = mmap(NULL, STAGING, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (at == MAP_FAILED)
+			failed(f, PAUSABLE_HOST_MEMORY, errno, -1, "the host has no %d bytes to copy through: %s", STAGING, strerror(errno));
+		else
+			c->staging = at;
+	}
+	return c->staging;
+}
+
+void copies_end(struct copies *c, int running)
+{
+	if (c->staging && !running) /* else it is given up, rather than written to as something else */
+		munmap(c->staging, STAGING);
+	c->staging = NULL;
+}

@@ -1,0 +1,107 @@
+/*
+ * What the library holds, in lines:
+ *
+ *	tag NAME BYTES BLOCKS STATE BACKUP BACKUP_BYTES HELD
+ *	device N FREE TOTAL
+ *	doing pause|resume NAME|- TOTAL DONE
+ *	freed BLOCKS BYTES        what the driver did not free
+ *	kept BYTES                pinned memory for the next pause
+ *
+ * Sizes are bytes. BYTES are those of the addresses, which tags keep, and HELD those of the
+ * device's memory. STATE is active, paused or partial, and BACKUP is none, pinned, pageable
+ * or file. In a name, what is not a printable character of ASCII is %XX, as are space and %.
+ */
+#include "backup.h"
+#include "block.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct text {
+	char *at;
+	size_t size, length;
+};
+
+__attribute__((format(printf, 2, 3))) static void say(struct text *t, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	size_t room = t->length < t->size ? t->size - t->length : 0;
+	int n = vsnprintf(room ? t->at + t->length : NULL, room, format, args);
+	va_end(args);
+	t->length += n < 0 ? 0 : (size_t)n;
+}
+
+static void say_name(struct text *t, const char *name)
+{
+	for (; *name; name++) {
+		unsigned char c = (unsigned char)*name;
+		say(t, c > ' ' && c < 0x7f && c != '%' ? "%c" : "%%%02X", c);
+	}
+}
+
+static void say_tag(struct text *t, struct tag *tag)
+{
+	static const char *kinds[] = {"none", "pinned", "pageable", "file"};
+	size_t blocks = 0, active = 0, bytes = 0, held = 0, kept = 0, kind = 0;
+	for (struct block *b = table_first(); b; b = b->after) {
+		if (b->tag != tag)
+			continue;
+		size_t now = b->busy ? b->was_backup : b->backup.valid ? b->backup.kind : PAUSABLE_NONE;
+		blocks++;
+		bytes += b->size;
+		active += (b->busy ? b->was_state : b->state) == ACTIVE;
+		held += (b->busy ? b->was_held : b->held) ? b->size : 0;
+		kept += now ? b->bytes : 0;
+		kind = now ? now : kind ? kind : b->backup.wanted;
+	}
+	if (!blocks)
+		return;
+	say(t, "tag ");
+	say_name(t, *tag->name ? tag->name : "%");
+	say(t, " %zu %zu %s %s %zu %zu\n", bytes, blocks, active == blocks ? "active" : active ? "partial" : "paused", kinds[kind], kept, held);
+}
+
+struct memory { size_t available, total; int index; };
+
+static int ask(void *arg, struct pausable_failure *f)
+{
+	struct memory *m = arg;
+	return CU(f, m->index, cuMemGetInfo_v2, &m->available, &m->total);
+}
+
+size_t pausable_status(char *to, size_t size)
+{
+	struct text t = {to, size, 0};
+	if (size)
+		*to = 0;
+	if (in_fork())
+		return 0;
+	table_lock();
+	for (struct tag *tag = tag_first(); tag; tag = tag->next)
+		say_tag(&t, tag);
+	struct progress p = progress_now();
+	if (p.doing) {
+		say(&t, "doing %s ", p.doing);
+		say_name(&t, p.tag ? p.tag->name : "-");
+		say(&t, " %llu %llu\n", (unsigned long long)p.total, (unsigned long long)p.done);
+	}
+	size_t blocks = 0, bytes = 0;
+	for (struct block *b = remnant_all(); b; b = b->chain) {
+		blocks++;
+		bytes += b->held ? b->size : 0;
+	}
+	table_unlock();
+	if (blocks)
+		say(&t, "freed %zu %zu\n", blocks, bytes);
+	if (pinned_kept())
+		say(&t, "kept %llu\n", (unsigned long long)pinned_kept());
+	for (int i = 0; i < MOST_DEVICES; i++) {
+		struct memory m = {.index = i};
+		struct pausable_failure f;
+		if (device_used(i) && !on_device(i, ask, &m, &f))
+			say(&t, "device %d %zu %zu\n", i, m.available, m.total);
+	}
+	return t.length;
+}

@@ -1,0 +1,171 @@
+package pausable
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/hex"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"strandline/internal/live"
+)
+
+// TestLibraryIsOfSources shows that the sources were not changed without rebuilding the
+// library. test.sh builds it where the same compilers are.
+func TestLibraryIsOfSources(t *testing.T) {
+	t.Parallel()
+	h := sha256.New()
+	for _, pattern := range []string{"c/*.h", "c/*.c"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil || len(names) == 0 {
+			t.Fatalf("no %s: %v", pattern, err)
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.Write(text)
+		}
+	}
+	noted, err := os.ReadFile("object/library.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum, _, _ := strings.Cut(string(noted), "\n"); sum != hex.EncodeToString(h.Sum(nil)) {
+		t.Error("the sources changed since the library was built: run pausable/build.sh")
+	}
+}
+
+// TestLibraryNeedsNothing shows that the library works with any C library of GNU: it names
+// none, and no version of a symbol. What it exports has its prefix.
+func TestLibraryNeedsNothing(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"object/library_amd64.so", "object/library_arm64.so"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := elf.NewFile(bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if needed, err := f.ImportedLibraries(); err != nil || len(needed) > 0 {
+			t.Errorf("%s needs %v, %v", file, needed, err)
+		}
+		symbols, err := f.DynamicSymbols()
+		if err != nil {
+			t.Fatal(err)
+		}
+		exported := 0
+		for _, s := range symbols {
+			switch {
+			case s.Section == elf.SHN_UNDEF && s.Version != "":
+				t.Errorf("%s needs %s of version %s", file, s.Name, s.Version)
+			case s.Section == elf.SHN_UNDEF && !slices.Contains(ofLibc, s.Name):
+				t.Errorf("%s needs %s, which was not thought of: is it in every C library, without a version?", file, s.Name)
+			case elf.ST_TYPE(s.Info) == elf.STT_SECTION:
+			case s.Section != elf.SHN_UNDEF && !strings.HasPrefix(s.Name, "pausable_"):
+				t.Errorf("%s exports %s", file, s.Name)
+			case s.Section != elf.SHN_UNDEF:
+				exported++
+			}
+		}
+		if exported == 0 {
+			t.Errorf("%s exports nothing", file)
+		}
+	}
+}
+
+// ofLibc are the functions that the library uses, which are in every C library of GNU
+// since 2.17 and have not changed.
+var ofLibc = []string{
+	"__errno_location", "__tls_get_addr", "calloc", "close", "dlerror", "dlopen", "dlsym", "free", "getenv", "getpid", "malloc",
+	"memcpy", "memset", "mkostemp", "mmap", "munmap", "open", "posix_fallocate", "pread", "pthread_create", "pthread_join",
+	"pthread_mutex_lock", "pthread_mutex_unlock", "pthread_sigmask", "pwrite", "qsort", "sigdelset", "sigfillset", "snprintf",
+	"strcmp", "strcpy", "strerror", "strlen", "strncpy", "strtoull", "unlink", "vsnprintf",
+}
+
+// TestFaults has each call of the driver fail in each operation; see testdata/faults.c.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, flags, reach, cycles string }{
+		{"all", "-O1 -Wall -Wextra -Werror", "all", "1000"},
+		{"addresses", "-O1 -fsanitize=address,undefined -fno-sanitize-recover=all", "some", "1000"},
+		{"threads", "-O1 -fsanitize=thread", "concurrent", "200"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if testing.Short() && c.name != "all" {
+				t.Skip("short")
+			}
+			if testing.Short() {
+				c.reach = "some"
+			}
+			t.Parallel()
+			program := build(t, strings.Fields(c.flags)...)
+			run := exec.Command(program, t.TempDir(), c.cycles, c.reach)
+			run.Env = append(os.Environ(), "ASAN_OPTIONS=detect_leaks=0") // it needs ptrace, which not all have
+			out, err := run.CombinedOutput()
+			if bytes.Contains(out, []byte("FATAL: ThreadSanitizer: unexpected memory mapping")) {
+				t.Skip("unsupported: gcc's detector of races cannot run with this kernel's choice of addresses")
+			}
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			t.Logf("%s", out)
+		})
+	}
+}
+
+// TestAnalyzed has the compiler look for paths that read or free what they must not.
+func TestAnalyzed(t *testing.T) {
+	t.Parallel()
+	sources, err := filepath.Glob("c/*.c")
+	if err != nil || len(sources) == 0 {
+		t.Fatal("no sources", err)
+	}
+	gcc := live.Tool(t, "gcc")
+	for _, source := range sources {
+		args := []string{"-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Wno-sign-conversion", "-Werror",
+			"-fanalyzer", "-fPIC", "-c", source, "-o", filepath.Join(t.TempDir(), "object")}
+		if out, err := exec.Command(gcc, args...).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", source, err, out)
+		}
+	}
+}
+
+// build compiles the library with the program of testdata and its driver.
+func build(t *testing.T, flags ...string) string {
+	t.Helper()
+	gcc := live.Tool(t, "gcc")
+	dir := t.TempDir()
+	program := filepath.Join(dir, "faults")
+	sources, err := filepath.Glob("c/*.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	none := filepath.Join(dir, "none.c")
+	if err := os.WriteFile(none, []byte("int main(void) { return 0; }"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(gcc, append(slices.Clone(flags), none, "-o", program)...).CombinedOutput(); err != nil {
+		t.Skipf("unsupported: gcc cannot build programs with %s: %s", flags, out)
+	}
+	flags = append(flags, "-std=gnu11", "-g", "-fPIC", "-DCHUNK=65536", "-DSTAGING=65536")
+	run := func(args ...string) {
+		t.Helper()
+		args = append(slices.Clone(flags), args...)
+		if out, err := exec.Command(gcc, args...).CombinedOutput(); err != nil {
+			t.Fatalf("gcc %s: %v\n%s", args, err, out)
+		}
+	}
+	run("testdata/fake.c", "-shared", "-Wl,-soname,libcuda.so.1", "-o", filepath.Join(dir, "libcuda.so.1"), "-lpthread")
+	run(append(append([]string{"testdata/faults.c"}, sources...), "-o", program, "-L"+dir, "-l:libcuda.so.1", "-Wl,-rpath,"+dir, "-ldl", "-lpthread")...)
+	return program
+}

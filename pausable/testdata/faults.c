@@ -1,0 +1,573 @@
+/*
+ * Has each call of the driver fail, in each operation of the library, and compares after
+ * each what the library, the driver and the memory say. It prints what it did, and ends
+ * with 1 at the first difference.
+ */
+#define _GNU_SOURCE
+#include "../c/pausable.h"
+#include "fake.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { OOM = 2, BROKEN = 999, FOREVER = 1 << 30 };
+
+static char doing[256]; /* for messages */
+
+#define check(what, ...) \
+	do { \
+		if (!(what)) { \
+			fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, doing); \
+			fprintf(stderr, __VA_ARGS__); \
+			fprintf(stderr, " (%s)\n", pausable_failure()->text); \
+			exit(1); \
+		} \
+	} while (0)
+
+struct block { unsigned char *at; size_t bytes; int device; unsigned char seed; const char *tag; int backup; };
+
+enum { MOST = 32 };
+static struct block blocks[MOST];
+static int n_blocks;
+
+static unsigned char value(const struct block *b, size_t i) { return (unsigned char)(b->seed + i * 7 + (i >> 8)); }
+
+static void fill(const struct block *b)
+{
+	for (size_t i = 0; i < b->bytes; i++)
+		b->at[i] = value(b, i);
+}
+
+static void compare(const struct block *b)
+{
+	for (size_t i = 0; i < b->bytes; i++)
+		check(b->at[i] == value(b, i), "byte %zu of %zu of tag %s is altered", i, b->bytes, b->tag);
+}
+
+static int allocate(struct block *b)
+{
+	pausable_region(b->tag, b->backup, 0);
+	int kind = pausable_allocate((void **)&b->at, b->bytes, b->device);
+	pausable_region(NULL, 0, 0);
+	return kind;
+}
+
+static void new_block(const char *tag, int backup, int device, size_t bytes)
+{
+	struct block *b = &blocks[n_blocks];
+	*b = (struct block){.bytes = bytes, .device = device, .seed = (unsigned char)(31 * n_blocks + 1), .tag = tag, .backup = backup};
+	check(!allocate(b), "cannot allocate");
+	fill(b);
+	n_blocks++;
+}
+
+/* What the library says of a tag. */
+struct said { size_t bytes, blocks, kept, held; char state[16], backup[16]; };
+
+static struct said status_of(const char *tag)
+{
+	static char text[1 << 16];
+	struct said s = {0};
+	check(pausable_status(text, sizeof text) < sizeof text, "the status is too long");
+	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+		char name[64];
+		struct said t;
+		if (sscanf(line, "tag %63s %zu %zu %15s %15s %zu %zu", name, &t.bytes, &t.blocks, t.state, t.backup, &t.kept, &t.held) == 7 && !strcmp(name, tag))
+			s = t;
+	}
+	return s;
+}
+
+/* held is what the library says that it holds of all devices, with what was not freed. */
+static size_t held(void)
+{
+	static char text[1 << 16];
+	size_t sum = 0, n, blocks;
+	pausable_status(text, sizeof text);
+	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+		if (sscanf(line, "tag %*s %*u %*u %*s %*s %*u %zu", &n) == 1 || sscanf(line, "freed %zu %zu", &blocks, &n) == 2)
+			sum += n;
+	return sum;
+}
+
+static void agree(void)
+{
+	const char *what;
+	size_t used = 0;
+	for (int d = 0; d < FAKE_DEVICES; d++)
+		used += fake_used(d);
+	check(!fake_misuses(&what), "the driver was misused: %s", what);
+	check(held() == used, "the library holds %zu bytes, and the driver gave %zu", held(), used);
+}
+
+static void same(const char *tag)
+{
+	for (int i = 0; i < n_blocks; i++)
+		if (blocks[i].backup && (!tag || !strcmp(tag, blocks[i].tag)))
+			compare(&blocks[i]);
+}
+
+static void clear(void)
+{
+	for (int d = 0; d < FAKE_DEVICES; d++)
+		fake_fail(d, 0, 0, 0);
+}
+
+static void active(const char *tag)
+{
+	struct said s = status_of(tag);
+	check(!strcmp(s.state, "active") && s.held == s.bytes, "tag %s is %s and holds %zu of %zu bytes", tag, s.state, s.held, s.bytes);
+}
+
+static void paused(const char *tag)
+{
+	struct said s = status_of(tag);
+	check(!strcmp(s.state, "paused") && !s.held, "tag %s is %s and holds %zu bytes", tag, s.state, s.held);
+}
+
+/* The operations, each with its inverse, between the state in which all is active and the
+ * one after it. */
+static struct block extra;
+static int is_there;
+
+static int op_allocate(void)
+{
+	if (is_there)
+		return 0;
+	int kind = allocate(&extra);
+	is_there = !kind;
+	check(kind || extra.at, "no address, and no reason");
+	return kind;
+}
+static int op_free(void)
+{
+	if (!is_there)
+		return 0;
+	int kind = pausable_release(extra.at);
+	is_there = kind != 0;
+	return kind;
+}
+static int op_pause(void) { return pausable_pause("w"); }
+static int op_resume(void) { return pausable_resume("w"); }
+
+static const struct op { const char *name; int (*run)(void), (*back)(void); int paused_before, paused_after; } ops[] = {
+	{"allocate", op_allocate, op_free, 0, 0},
+	{"pause", op_pause, op_resume, 0, 1},
+	{"resume", op_resume, op_pause, 1, 0},
+	{"free", op_free, op_allocate, 0, 0},
+};
+
+/* one has one operation fail in one way, and tries again. */
+static void one(const struct op *o, int device, long first, long n, int code)
+{
+	if (!o->paused_before)
+		for (int d = 0; d < FAKE_DEVICES; d++) /* a kernel is still at work as it begins */
+			for (int i = 0; i < n_blocks; i++)
+				if (blocks[i].device == d && blocks[i].backup && !strcmp(blocks[i].tag, "w"))
+					fake_launch(d, blocks[i].at, value(&blocks[i], 0), 1), i = n_blocks;
+	fake_fail(device, first, n, code);
+	int kind = o->run();
+	clear();
+	agree();
+	struct said s = status_of("w");
+	check(strcmp(s.state, "partial") || kind, "it succeeded in part");
+	if (!strcmp(s.state, "active"))
+		same("w");
+	same("other");
+	kind = o->run();
+	check(!kind, "the second try fails");
+	agree();
+	(o->paused_after ? paused : active)("w");
+	if (!o->paused_after)
+		same("w");
+	kind = o->back();
+	check(!kind, "the way back fails");
+	(o->paused_before ? paused : active)("w");
+	if (!o->paused_before)
+		same("w");
+	same("other");
+	agree();
+}
+
+static void empty(void)
+{
+	for (int i = 0; i < n_blocks; i++)
+		check(!pausable_release(blocks[i].at), "cannot free");
+	n_blocks = 0;
+	const char *what;
+	for (int d = 0; d < FAKE_DEVICES; d++)
+		check(!fake_used(d), "%zu bytes of device %d are left", fake_used(d), d);
+	check(!fake_ranges() && !fake_mappings(), "%d ranges and %d mappings are left", fake_ranges(), fake_mappings());
+	check(!fake_misuses(&what), "the driver was misused: %s", what);
+}
+
+static const char *kinds[] = {"none", "pinned", "pageable", "file"};
+
+/* ways that calls fail: how many of them, and with which code. */
+static const struct { long n; int code; } ways[] = {{1, BROKEN}, {FOREVER, BROKEN}, {1, OOM}, {2, BROKEN}};
+
+static void each_call(int devices, int backup, int n_ways)
+{
+	for (int d = 0; d < devices; d++) {
+		new_block("w", backup, d, 100000);
+		new_block("w", backup, d, 3 * FAKE_UNIT);
+		new_block("w", PAUSABLE_NONE, d, 1);
+		new_block("other", PAUSABLE_PINNED, d, 5000);
+	}
+	extra = (struct block){.bytes = 2 * FAKE_UNIT, .device = devices - 1, .tag = "w", .backup = backup};
+	op_pause(); /* streams are made once, and pinned memory is kept */
+	op_resume();
+	for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+		const struct op *o = &ops[i];
+		snprintf(doing, sizeof doing, "%s, %d devices, backup %s", o->name, devices, kinds[backup]);
+		if (o->run == op_free)
+			check(!op_allocate(), "cannot allocate");
+		if (o->paused_before)
+			check(!op_pause(), "cannot pause");
+		clear();
+		check(!o->run(), "it fails by itself");
+		long calls[FAKE_DEVICES];
+		for (int d = 0; d < FAKE_DEVICES; d++)
+			calls[d] = fake_calls(d);
+		check(!o->back(), "the way back fails");
+		for (int d = 0; d < devices; d++)
+			for (long k = 1; k <= calls[d]; k++)
+				for (int way = 0; way < n_ways; way++) {
+					snprintf(doing, sizeof doing, "%s, %d devices, backup %s, call %ld of device %d, %ld failures",
+						o->name, devices, kinds[backup], k, d, ways[way].n);
+					one(o, d, k, ways[way].n, ways[way].code);
+				}
+		if (o->paused_before)
+			check(!op_resume(), "cannot resume");
+		if (is_there)
+			check(!op_free(), "cannot free");
+	}
+	snprintf(doing, sizeof doing, "at the end");
+	empty();
+}
+
+/* first_use has each call fail that a process makes once, in a process of its own. */
+static void first_use(int backup)
+{
+	for (long k = 1;; k++) {
+		fflush(NULL);
+		pid_t child = fork();
+		if (!child) {
+			snprintf(doing, sizeof doing, "first use, backup %s, call %ld", kinds[backup], k);
+			struct block b = {.bytes = 100000, .tag = "w", .backup = backup, .seed = 5};
+			fake_fail(0, k, 1, BROKEN);
+			if (allocate(&b))
+				check(!allocate(&b), "the second try to allocate fails");
+			fill(&b);
+			if (op_pause())
+				check(!op_pause(), "the second try to pause fails");
+			if (op_resume())
+				check(!op_resume(), "the second try to resume fails");
+			if (backup)
+				compare(&b);
+			int any = fake_calls(0) >= k;
+			if (pausable_release(b.at))
+				check(!pausable_release(b.at), "the second try to free fails");
+			empty();
+			_exit(any ? 0 : 77);
+		}
+		int status;
+		while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+			;
+		if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+			return;
+		check(WIFEXITED(status) && !WEXITSTATUS(status), "the child for call %ld ended with %#x", k, status);
+	}
+}
+
+/* Threads, each with blocks of its own, while calls fail here and there. */
+enum { THREADS = 4, ROUNDS = 12, TRIES = 1000 };
+
+static int insist(int kind, int (*what)(void *), void *arg)
+{
+	for (int i = 0; kind && i < TRIES; i++)
+		kind = what(arg);
+	check(!kind, "it fails for ever");
+	return kind;
+}
+static int try_allocate(void *b) { return allocate(b); }
+static int try_free(void *b) { return pausable_release(((struct block *)b)->at); }
+static int try_pause(void *b) { return pausable_pause(((struct block *)b)->tag); }
+static int try_resume(void *b) { return pausable_resume(((struct block *)b)->tag); }
+
+static void *work(void *arg)
+{
+	static const char *tags[THREADS] = {"t0", "t1", "t2", "t3"};
+	int me = (int)(size_t)arg;
+	for (int round = 0; round < ROUNDS; round++) {
+		struct block b[2];
+		for (int i = 0; i < 2; i++) {
+			b[i] = (struct block){.bytes = (size_t)(round + 1) * 10000 + (size_t)i * FAKE_UNIT, .device = (me + i) % FAKE_DEVICES,
+				.seed = (unsigned char)(me * 16 + round), .tag = tags[me], .backup = 1 + (round + me) % 3};
+			insist(allocate(&b[i]), try_allocate, &b[i]);
+			fill(&b[i]);
+		}
+		insist(try_pause(b), try_pause, b);
+		char text[4096];
+		pausable_status(text, sizeof text);
+		if (round % 4 == 3) { /* freed while paused */
+			insist(try_free(&b[0]), try_free, &b[0]);
+			insist(try_resume(b), try_resume, b);
+			compare(&b[1]);
+		} else {
+			insist(try_resume(b), try_resume, b);
+			compare(&b[0]);
+			compare(&b[1]);
+			insist(try_free(&b[0]), try_free, &b[0]);
+		}
+		insist(try_free(&b[1]), try_free, &b[1]);
+	}
+	return NULL;
+}
+
+static void threads(long each)
+{
+	snprintf(doing, sizeof doing, "%d threads, each %ldth call fails", THREADS, each);
+	pthread_t t[THREADS];
+	fake_fail_each(each, BROKEN);
+	for (size_t i = 0; i < THREADS; i++)
+		if (pthread_create(&t[i], NULL, work, (void *)i))
+			exit(1);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(t[i], NULL);
+	fake_fail_each(0, 0);
+	agree();
+	empty();
+}
+
+/* full has a resume not fit, and a margin. */
+static void full(void)
+{
+	snprintf(doing, sizeof doing, "a full device");
+	new_block("w", PAUSABLE_PINNED, 0, 8 * FAKE_UNIT);
+	unsigned char *at = blocks[0].at;
+	check(!op_pause(), "cannot pause");
+	fake_occupy(0, FAKE_MEMORY - 4 * FAKE_UNIT);
+	check(op_resume() == PAUSABLE_DEVICE_MEMORY, "it is not refused");
+	const struct pausable_failure *f = pausable_failure();
+	check(f->needed == 8 * FAKE_UNIT && f->available == 4 * FAKE_UNIT && !f->device, "it asks for %llu and sees %llu",
+		(unsigned long long)f->needed, (unsigned long long)f->available);
+	paused("w");
+	fake_occupy(0, -8 * FAKE_UNIT);
+	pausable_set(PAUSABLE_MARGIN, 6 * FAKE_UNIT);
+	check(op_resume() == PAUSABLE_DEVICE_MEMORY, "the margin is not kept");
+	check(!pausable_malloc(7 * FAKE_UNIT, 0, NULL), "the margin is not kept");
+	pausable_set(PAUSABLE_MARGIN, 0);
+	check(!op_resume(), "it still does not fit");
+	check(blocks[0].at == at, "the address changed");
+	same("w");
+	fake_occupy(0, -(FAKE_MEMORY - 12 * FAKE_UNIT));
+	empty();
+}
+
+/* stated shows what is said of calls that do nothing, and of arguments. */
+static void stated(void)
+{
+	snprintf(doing, sizeof doing, "no-ops and arguments");
+	char tag[100];
+	memset(tag, 'x', sizeof tag);
+	tag[sizeof tag - 1] = 0;
+	new_block("w", PAUSABLE_PINNED, 0, 100000);
+	check(pausable_pause("unknown") == PAUSABLE_ARGUMENT && pausable_resume("unknown") == PAUSABLE_ARGUMENT, "an unknown tag is known");
+	check(pausable_region(tag, 0, 0) == PAUSABLE_ARGUMENT && pausable_region("w", 9, 0) == PAUSABLE_ARGUMENT, "a bad region is accepted");
+	check(pausable_set(99, 0) == PAUSABLE_ARGUMENT && pausable_set_folder("") == PAUSABLE_ARGUMENT, "a bad setting is accepted");
+	check(pausable_release(tag) == PAUSABLE_ARGUMENT, "an unknown address is freed");
+	void *none;
+	check(pausable_allocate(&none, 1, FAKE_DEVICES) && pausable_allocate(&none, 1, -1) && pausable_allocate(&none, 1, 64), "there are more devices");
+	check(pausable_allocate(&none, (size_t)-5, 0) == PAUSABLE_DEVICE_MEMORY, "it has endless memory");
+	check(!op_resume(), "resume of what is active fails");
+	check(!op_pause() && !op_pause(), "pause of what is paused fails");
+	check(pausable_backup(blocks[0].at + 100, 50) && !memcmp((const char *)pausable_backup(blocks[0].at + 100, 1), &(unsigned char){value(&blocks[0], 100)}, 1),
+		"the backup cannot be read");
+	check(!pausable_backup(blocks[0].at + 100, 100000), "the backup is longer than the block");
+	check(!op_resume(), "cannot resume");
+	same("w");
+	check(!op_pause(), "cannot pause");
+	empty(); /* freed while it is paused */
+}
+
+/* damage changes a backup. */
+static void damage(void)
+{
+	snprintf(doing, sizeof doing, "a damaged backup");
+	pausable_set(PAUSABLE_VERIFY, 1);
+	new_block("w", PAUSABLE_PAGEABLE, 0, 100000);
+	check(!op_pause(), "cannot pause");
+	unsigned char *kept = (unsigned char *)pausable_backup(blocks[0].at + 777, 1);
+	*kept ^= 1;
+	check(op_resume() == PAUSABLE_DAMAGED, "nobody notices");
+	paused("w");
+	*kept ^= 1;
+	check(!op_resume(), "cannot resume");
+	same("w");
+	empty();
+	pausable_set(PAUSABLE_VERIFY, 0);
+}
+
+/* folders for files that cannot be used. */
+static void folders(const char *good)
+{
+	snprintf(doing, sizeof doing, "folders");
+	new_block("w", PAUSABLE_FILE, 0, 300000);
+	pausable_set_folder("/nowhere/at/all");
+	check(op_pause() == PAUSABLE_HOST_MEMORY, "a folder that is not there is used");
+	active("w");
+	same("w");
+	pausable_set_folder(good);
+	struct rlimit before, small;
+	getrlimit(RLIMIT_FSIZE, &before);
+	small = before;
+	small.rlim_cur = 100000;
+	signal(SIGXFSZ, SIG_IGN);
+	setrlimit(RLIMIT_FSIZE, &small);
+	int kind = op_pause();
+	setrlimit(RLIMIT_FSIZE, &before);
+	check(kind == PAUSABLE_HOST_MEMORY, "a file that is too large is written");
+	active("w");
+	same("w");
+	check(!op_pause(), "cannot pause");
+	paused("w");
+	check(!op_resume(), "cannot resume");
+	same("w");
+	empty();
+}
+
+/* child uses the library in a process that was forked. */
+static void forked(void)
+{
+	snprintf(doing, sizeof doing, "a fork");
+	new_block("w", PAUSABLE_PINNED, 0, 100000);
+	fflush(NULL);
+	pid_t child = fork();
+	if (!child) {
+		void *at;
+		char text[64];
+		_exit(pausable_allocate(&at, 1, 0) == PAUSABLE_FORKED && op_pause() == PAUSABLE_FORKED && op_resume() == PAUSABLE_FORKED &&
+			pausable_release(blocks[0].at) == PAUSABLE_FORKED && !pausable_status(text, sizeof text) && !pausable_backup(blocks[0].at, 1) ? 0 : 1);
+	}
+	int status;
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	check(WIFEXITED(status) && !WEXITSTATUS(status), "a child may use it");
+	same("w");
+	empty();
+}
+
+static int lines_of(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	int n = 0;
+	for (int c; f && (c = getc(f)) != EOF;)
+		n += c == '\n';
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* cycles pauses and resumes often, and grows nothing. */
+static void cycles(int n, int from, int to)
+{
+	snprintf(doing, sizeof doing, "%d cycles, backup %s to %s", n, kinds[from], kinds[to]);
+	for (int i = from; i <= to; i++)
+		new_block("w", i, 0, 20000);
+	int before = 0, fd = dup(0);
+	size_t pinned = 0;
+	close(fd);
+	for (int i = 0; i < n; i++) {
+		check(!op_pause() && !op_resume(), "cycle %d fails", i);
+		if (i == 10) {
+			before = lines_of("/proc/self/maps");
+			pinned = fake_pinned();
+		}
+	}
+	same("w");
+	int now = dup(0), after = lines_of("/proc/self/maps");
+	close(now);
+	/* Threads that end keep stacks and heaps for the next ones, a few of them. */
+	check(after < before + 50, "%d mappings became %d", before, after);
+	check(now == fd, "descriptor %d became %d", fd, now);
+	check(pinned == fake_pinned(), "pinned memory of %zu bytes became %zu", pinned, fake_pinned());
+	empty();
+}
+
+/* How much is done: all, some of all that there is, or what concerns threads. */
+enum { ALL, SOME, CONCURRENT };
+
+static void one_at_a_time(int reach)
+{
+	for (int backup = PAUSABLE_NONE; backup <= PAUSABLE_FILE && reach != CONCURRENT; backup++) {
+		fake_enter(backup == PAUSABLE_PINNED ? -1 : 0); /* without, the library begins threads */
+		each_call(1, backup, reach == ALL ? 4 : 2);
+		fake_enter(-1);
+	}
+	for (int backup = PAUSABLE_NONE; backup <= PAUSABLE_FILE; backup++)
+		if (reach == ALL || backup == PAUSABLE_PINNED)
+			each_call(FAKE_DEVICES, backup, reach == ALL ? 4 : 1);
+	if (reach != ALL)
+		return;
+	pausable_set(PAUSABLE_VERIFY, 1);
+	each_call(1, PAUSABLE_PINNED, 4);
+	pausable_set(PAUSABLE_VERIFY, 0);
+	pausable_set(PAUSABLE_RETAIN, 1);
+	each_call(1, PAUSABLE_PINNED, 4);
+	each_call(1, PAUSABLE_FILE, 4);
+	pausable_set(PAUSABLE_RETAIN, 0);
+}
+
+/* report prints how often each call failed, and returns how many never did. */
+static int report(long alone, long failures)
+{
+	const char *name;
+	long n;
+	int never = 0;
+	printf("%ld calls failed: %ld one operation at a time, %ld with %d threads\n", failures, alone, failures - alone, THREADS);
+	for (int i = 0; (name = fake_name(i, &n)); i++) {
+		printf("%8ld %s\n", n, name);
+		never += !n;
+	}
+	return never;
+}
+
+int main(int argc, char **argv)
+{
+	int reach = argc != 4 ? -1 : !strcmp(argv[3], "all") ? ALL : !strcmp(argv[3], "some") ? SOME : !strcmp(argv[3], "concurrent") ? CONCURRENT : -1;
+	if (reach < 0) {
+		fprintf(stderr, "usage: faults FOLDER CYCLES all|some|concurrent\n");
+		return 2;
+	}
+	snprintf(doing, sizeof doing, "start");
+	for (int backup = PAUSABLE_NONE; backup <= PAUSABLE_FILE && reach != CONCURRENT; backup++)
+		first_use(backup); /* before this process uses it */
+	pausable_set_folder(argv[1]);
+	one_at_a_time(reach);
+	pausable_set(PAUSABLE_PINNED_POOL, 0); /* all of it is freed each time */
+	each_call(1, PAUSABLE_PINNED, 1);
+	long alone = fake_failures();
+	for (long each = 101; each < 200; each += 24) /* more calls than an operation makes */
+		threads(each);
+	long failures = fake_failures();
+	full();
+	stated();
+	damage();
+	folders(argv[1]);
+	forked();
+	cycles(atoi(argv[2]), PAUSABLE_PINNED, PAUSABLE_PAGEABLE);
+	cycles(100, PAUSABLE_FILE, PAUSABLE_FILE);
+	if (report(alone, failures) && reach != CONCURRENT) {
+		fprintf(stderr, "some calls never failed\n");
+		return 1;
+	}
+	return 0;
+}
