@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"strandline/internal/live"
 )
 
 func read(t *testing.T, name string) string {
@@ -30,10 +32,7 @@ func read(t *testing.T, name string) string {
 // tool runs a program on a file; the test is skipped where it is not installed.
 func tool(t *testing.T, name string, args ...string) {
 	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Skip(name + " is not installed")
-	}
+	path := live.Tool(t, name)
 	if out, err := exec.Command(path, args...).CombinedOutput(); err != nil {
 		t.Errorf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
 	}
@@ -48,10 +47,7 @@ func TestAlerts(t *testing.T) {
 // TestUnit has systemd read the unit, with a program that is there.
 func TestUnit(t *testing.T) {
 	dir := t.TempDir()
-	program, err := exec.LookPath("true")
-	if err != nil {
-		t.Skip("there is no program to name")
-	}
+	program := live.Tool(t, "true")
 	unit := strings.ReplaceAll(read(t, "strandline-watch.service"), "/usr/local/bin/strandline", program)
 	file := filepath.Join(dir, "strandline-watch.service")
 	if err := os.WriteFile(file, []byte(unit), 0o644); err != nil {

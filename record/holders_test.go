@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"strandline/internal/live"
 )
 
 // held is what a snapshot's holders come to.
@@ -271,7 +273,7 @@ print("left alone")
 		t.Run(python, func(t *testing.T) {
 			t.Parallel()
 			if exec.Command(python, "-c", "import ctypes").Run() != nil {
-				t.Skip("this Python has no ctypes")
+				live.Missing(t, "ctypes", "this Python has none")
 			}
 			program{code: code, command: []string{python}, options: Options{EverySteps: 1000}}.run(t).silent(t, 0, "left alone\n")
 		})

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"strandline/internal/live"
 )
 
 // pythons are the interpreters of this machine that run, one of each version, or
@@ -16,7 +18,7 @@ import (
 func pythons(t *testing.T) []string {
 	found := interpreters()
 	if len(found) == 0 {
-		t.Skip("there is no Python 3 to run programs")
+		live.Missing(t, "python3", "none runs")
 	}
 	if testing.Short() {
 		return found[:1]

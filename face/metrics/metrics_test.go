@@ -18,6 +18,7 @@ import (
 
 	"strandline/finding"
 	"strandline/host/sample"
+	"strandline/internal/live"
 	"strandline/judge/watch"
 )
 
@@ -96,10 +97,7 @@ func TestMetrics(t *testing.T) {
 
 // TestPromtool has Prometheus's own tool read them.
 func TestPromtool(t *testing.T) {
-	tool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("promtool is not installed")
-	}
+	tool := live.Tool(t, "promtool")
 	c := exec.Command(tool, "check", "metrics")
 	c.Stdin = bytes.NewReader(text(t, madeState(), expfmt.NewFormat(expfmt.TypeTextPlain)))
 	out, err := c.CombinedOutput()

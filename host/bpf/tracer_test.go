@@ -12,15 +12,16 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strandline/host/event"
-	"strandline/host/event/eventtest"
-	"strandline/internal/live"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"strandline/host/event"
+	"strandline/host/event/eventtest"
+	"strandline/internal/live"
 )
 
 // TestMain lets the test binary be the process that is watched, or the tracer
@@ -255,7 +256,7 @@ func TestSourceInANamespace(t *testing.T) {
 	start(t) // or skip
 	apart := []string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc"}
 	if out, err := exec.Command(apart[0], append(apart[1:], "true")...).CombinedOutput(); err != nil {
-		t.Skipf("no namespace can be made here: %v: %s", err, out)
+		live.Missing(t, "namespaces", fmt.Sprintf("%v: %s", err, out))
 	}
 	if out, err := exec.Command(apart[0], append(apart[1:], os.Args[0], "-test.run=^TestSource$", "-test.v")...).CombinedOutput(); err != nil || !bytes.Contains(out, []byte("--- PASS")) {
 		t.Errorf("%v: %s", err, out)

@@ -286,9 +286,8 @@ func probe(f *File) {
 
 // small is an ELF file of some kilobytes.
 func small(t testing.TB) []byte {
-	if runtime.GOOS != "linux" {
-		t.Skip("no program of Linux is here")
-	}
+	live.Linux(t)
+	live.Tool(t, "gcc")
 	dir := t.TempDir()
 	source := filepath.Join(dir, "a.c")
 	if err := os.WriteFile(source, []byte(strings.ReplaceAll(named, "main", "_start")), 0o600); err != nil {
@@ -296,7 +295,7 @@ func small(t testing.TB) []byte {
 	}
 	exe := filepath.Join(dir, "a.so")
 	if out, err := exec.Command("gcc", "-O1", "-nostdlib", "-shared", "-fPIC", "-Wl,-z,noseparate-code", "-Wl,--build-id", "-o", exe, source).CombinedOutput(); err != nil {
-		t.Skipf("no compiler is here: %v %s", err, out)
+		t.Fatalf("%v: %s", err, out)
 	}
 	data, err := os.ReadFile(exe)
 	if err != nil {

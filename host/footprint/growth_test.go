@@ -3,8 +3,6 @@
 package footprint_test
 
 import (
-	"errors"
-	"os"
 	"testing"
 	"time"
 
@@ -12,6 +10,7 @@ import (
 	"strandline/host/footprint"
 	"strandline/host/procfs"
 	"strandline/internal/leaks"
+	"strandline/internal/live"
 )
 
 // Two measurements of a program that grows in one way show that way, and no other of
@@ -77,11 +76,7 @@ func twoLooks(t *testing.T, p procfs.Process, name string, apart time.Duration) 
 		before.Remapped, after.Remapped = &none, &none
 	}
 	memory, err := p.Memory()
-	if errors.Is(err, os.ErrPermission) {
-		t.Skipf("the memory of another process may not be read here: %v", err)
-	} else if err != nil {
-		t.Fatal(err)
-	}
+	live.Need(t, "reading the memory of another process", err)
 	defer memory.Close()
 	return footprint.Over([]*footprint.Observation{before, after}, memory)
 }

@@ -10,6 +10,7 @@ import (
 
 	"strandline/host/event"
 	"strandline/host/procfs"
+	"strandline/internal/live"
 )
 
 // Files are known by who made them; their length is reported only for those whose maker
@@ -18,7 +19,7 @@ func TestFiles(t *testing.T) {
 	memfd := func() (int32, procfs.FileID) {
 		fd, err := unix.MemfdCreate("strandline-test", 0)
 		if err != nil {
-			t.Skipf("no memfd_create is here: %v", err)
+			live.Missing(t, "memfd_create", err)
 		}
 		t.Cleanup(func() { unix.Close(fd) })
 		file, _ := procfs.Process(os.Getpid()).MemoryFile(int32(fd))

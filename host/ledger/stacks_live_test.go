@@ -328,12 +328,12 @@ func TestStacksOfPython(t *testing.T) {
 	for _, python := range pythons(t) {
 		t.Run(python, func(t *testing.T) {
 			if _, err := os.Stat(python); err != nil {
-				t.Skipf("%s is not here", python)
+				live.Missing(t, python, err)
 			}
 			var printed []string
 			names := trace(t, startProgram(t, nil, python, filepath.Join("testdata", "stacks", script)), &printed)
 			if names.unread != nil {
-				t.Skip(names.unread)
+				live.Missing(t, "a Python whose layout is known", names.unread)
 			}
 			all := names.all
 			complete(t, all, 500)
@@ -418,7 +418,7 @@ continue
 	}
 	out, err := exec.Command("gdb", append(args, "-x", script, exe)...).CombinedOutput()
 	if err != nil {
-		t.Skipf("gdb cannot run the program here: %v: %s", err, out)
+		live.Missing(t, "a gdb that runs programs", fmt.Sprintf("%v: %s", err, out))
 	}
 	stacks := map[uint64][][]string{}
 	size := uint64(0)
@@ -433,7 +433,7 @@ continue
 		}
 	}
 	if len(stacks) == 0 {
-		t.Skipf("gdb sees no system calls here: %s", out)
+		live.Missing(t, "a gdb that stops at system calls", string(out))
 	}
 	return stacks
 }

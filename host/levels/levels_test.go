@@ -7,13 +7,13 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"strandline/internal/live"
 )
 
 // TestSampler samples this process and a child of it.
 func TestSampler(t *testing.T) {
-	if _, err := os.Stat("/proc/self/status"); err != nil {
-		t.Skip("the system does not show the memory of a process")
-	}
+	live.Linux(t)
 	child := exec.Command(os.Args[0], "-test.run", "^$")
 	child.Args = append(child.Args, "-test.timeout", "1h")
 	in, err := child.StdinPipe()
@@ -70,9 +70,7 @@ func TestMain(m *testing.M) {
 
 // TestThinning halves the samples when there are too many.
 func TestThinning(t *testing.T) {
-	if _, err := os.Stat("/proc/self/status"); err != nil {
-		t.Skip("the system does not show the memory of a process")
-	}
+	live.Linux(t)
 	s := Start(os.Getpid())
 	s.Close()
 	before := s.every

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"strandline/host/sample"
+	"strandline/internal/live"
 )
 
 // TestReaderIsOfSources shows that the sources were not changed without rebuilding the
@@ -46,10 +47,7 @@ type fake struct {
 
 func newFake(t testing.TB, flags ...string) *fake {
 	t.Helper()
-	cc, err := exec.LookPath("gcc")
-	if err != nil {
-		t.Skip("gcc, which builds the library in place of the driver's, is not installed")
-	}
+	cc := live.Tool(t, "gcc")
 	f := &fake{t, t.TempDir()}
 	args := append([]string{"-shared", "-fPIC", "-w", "-o", filepath.Join(f.folder, "libnvidia-ml.so.1"), "testdata/fake.c"}, flags...)
 	if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+
+	"strandline/internal/live"
 )
 
 func TestDescriptors(t *testing.T) {
@@ -15,7 +17,7 @@ func TestDescriptors(t *testing.T) {
 	}
 	f, err := os.CreateTemp("/dev/shm", "strandline-test")
 	if err != nil {
-		t.Skipf("no /dev/shm is here: %v", err)
+		live.Missing(t, "/dev/shm", err)
 	}
 	defer f.Close()
 	os.Remove(f.Name())

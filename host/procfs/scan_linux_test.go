@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"unsafe"
+
+	"strandline/internal/live"
 )
 
 // TestScan finds what is in memory of a terabyte of addresses, as reading it page
@@ -14,7 +16,7 @@ func TestScan(t *testing.T) {
 	const all, part = 1 << 40, 64 << 20
 	m, err := syscall.Mmap(-1, 0, all, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
 	if err != nil {
-		t.Skipf("no terabyte of addresses is available: %v", err)
+		live.Missing(t, "a terabyte of addresses", err)
 	}
 	defer syscall.Munmap(m)
 	page := int(PageSize)
@@ -37,7 +39,7 @@ func TestScan(t *testing.T) {
 		if _, err := pages.Resident(start, start+all); !errors.Is(err, errTooLarge) {
 			t.Errorf("a terabyte without the kernel's scan: %v", err)
 		}
-		t.Skip("this kernel has no PAGEMAP_SCAN")
+		live.Missing(t, "PAGEMAP_SCAN", err)
 	}
 	if err != nil || n != want {
 		t.Errorf("%d bytes are in memory by the scan, %d page by page; %v", n, want, err)

@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 
 	"strandline/host/cudaalloc"
 	"strandline/host/sample"
+	"strandline/internal/live"
 	"strandline/record"
 )
 
@@ -408,9 +408,7 @@ func TestPlace(t *testing.T) {
 
 // TestYoung looks at this process, whose age and reads are known while it is young.
 func TestYoung(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("needs Linux")
-	}
+	live.Linux(t)
 	s, err := New(Options{PID: os.Getpid(), Interval: time.Hour, dialTorch: recorder(nil)})
 	if err != nil {
 		t.Fatal(err)

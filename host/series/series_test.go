@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"strandline/host/sample"
+	"strandline/internal/live"
 )
 
 // made is the n-th sample of a made-up watch.
@@ -248,7 +249,7 @@ func TestBounded(t *testing.T) {
 
 func TestOneWriter(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("files are not locked")
+		live.Missing(t, "a lock of files", errors.ErrUnsupported)
 	}
 	path := file(t)
 	w := open(t, path, 1<<30)

@@ -5,6 +5,7 @@ package unwind
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"regexp"
@@ -145,7 +146,7 @@ func TestReplacedFile(t *testing.T) {
 	calls, err := Calls(im, sampleOf(t, pid, pid), nil)
 	names := namesOf(im, calls)
 	if os.Geteuid() != 0 {
-		t.Skip("only root may open the files behind mappings")
+		live.Missing(t, "opening the files behind mappings", fs.ErrPermission)
 	}
 	if err != nil || !slices.Contains(names, "middle") {
 		t.Errorf("got the calls %q, %v", names, err)
@@ -222,7 +223,7 @@ func againstDebugger(t *testing.T, pid, jumps int) {
 			"-p", fmt.Sprint(pid), "-ex", "p/x $rip", "-ex", "bt").Output()
 		syscall.Kill(pid, syscall.SIGCONT)
 		if gdbErr != nil {
-			t.Skipf("gdb cannot look at the program here: %v", gdbErr)
+			live.Missing(t, "a gdb that attaches", gdbErr)
 		}
 		if !strings.Contains(string(out), fmt.Sprintf("$1 = %#x", s.Registers[elffile.PC])) {
 			continue // it ran between the two looks

@@ -4,12 +4,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
 
 	"strandline/finding"
+	"strandline/internal/live"
 	"strandline/judge/gate"
 )
 
@@ -22,13 +22,8 @@ var shapes = []string{"steady", "warm-up", "cache", "sawtooth"}
 // With -reach 100 it is the measurement that docs/check.md states, and takes half an
 // hour; else it is a run with a leak and one without.
 func TestReach(t *testing.T) {
-	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {
-		t.Skip("the system does not show the memory of a process")
-	}
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("there is no Python 3 to run programs")
-	}
+	live.Linux(t)
+	python := live.Tool(t, "python3")
 	if *reach == 0 {
 		if got := noisy(t, python, "steady", 1<<20, 2, 60); got != finding.Leaking {
 			t.Errorf("a leak of 1 MiB a step: %s", got)

@@ -106,7 +106,7 @@ func TestTwoKindsAtOnce(t *testing.T) {
 			t.Parallel()
 			if setting, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled"); slices.Contains(c.want, finding.HugePages) &&
 				(err != nil || strings.Contains(string(setting), "[never]")) {
-				t.Skip("the system gives no huge pages")
+				live.Missing(t, "transparent huge pages", "they are off")
 			}
 			exe := live.Build(t, strings.NewReplacer("BEGIN", c.begin, "WHAT", c.what).Replace(twice), nil, "-pthread")
 			pid, _ := live.Start(t, exe)

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"strandline/internal/live"
 )
 
 // storeTest is what the tests look at.
@@ -76,10 +78,7 @@ func TestDiagnoseStore(t *testing.T) {
 // TestDiagnosePrometheus judges series that a real Prometheus has: a leak and a cache that
 // fills, written by promtool, and one of its own counters.
 func TestDiagnosePrometheus(t *testing.T) {
-	tool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("promtool is not installed")
-	}
+	tool := live.Tool(t, "promtool")
 	dir := t.TempDir()
 	var b strings.Builder
 	b.WriteString("# TYPE job_memory_bytes gauge\n")

@@ -5,6 +5,7 @@ package cli
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,7 +25,7 @@ func insideContainer(t *testing.T, exe string) {
 	needBPF(t)
 	apart := []string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc"}
 	if out, err := exec.Command(apart[0], append(apart[1:], "true")...).CombinedOutput(); err != nil {
-		t.Skipf("no namespace can be made here: %v: %s", err, out)
+		live.Missing(t, "namespaces", fmt.Sprintf("%v: %s", err, out))
 	}
 	parts := map[string]func(*testing.T){}
 	for name, c := range map[string]struct{ before, command []string }{
@@ -71,7 +72,7 @@ func outsideContainer(t *testing.T, exe string) {
 	place(exe, "/app/serve")
 	loader, err := exec.Command("ldd", exe).Output()
 	if err != nil {
-		t.Skipf("the libraries of a program are not listed here: %v", err)
+		live.Missing(t, "ldd", err)
 	}
 	for _, word := range strings.Fields(string(loader)) {
 		if filepath.IsAbs(word) {
@@ -85,7 +86,7 @@ func outsideContainer(t *testing.T, exe string) {
 		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}, GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
 	}
 	if err := c.Start(); err != nil {
-		t.Skipf("no container can be made here: %v", err)
+		live.Missing(t, "namespaces", err)
 	}
 	t.Cleanup(func() {
 		c.Process.Kill()

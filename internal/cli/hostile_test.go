@@ -179,7 +179,7 @@ func TestNotToBeTraced(t *testing.T) {
 	parent, _ := live.Start(t, buildHostile(t), "ended")
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", parent))
 	if err != nil {
-		t.Skipf("the children of a process are not listed here: %v", err)
+		live.Missing(t, "the list of a process's children", err)
 	}
 	for pid, want := range map[string]string{
 		"0": "there is no process 0", "-3": "there is no process -3", "99999999": "there is no process 99999999",
@@ -263,9 +263,7 @@ func stoppedProcesses(t *testing.T, exe string) {
 			held <- syscall.PtraceAttach(pid)
 			select {}
 		}()
-		if err := <-held; err != nil {
-			t.Skipf("a child cannot be debugged here: %v", err)
-		}
+		live.Need(t, "ptrace", <-held)
 	}
 	parts := map[string]func(*testing.T){}
 	for name, hold := range map[string]func(*testing.T, int){"stopped": stop, "debugged": attach} {
@@ -301,7 +299,7 @@ func TestTraceOfThread(t *testing.T) {
 			return
 		}
 	}
-	t.Skip("this process has one thread")
+	live.Missing(t, "a second thread", "this process has one")
 }
 
 func must[T any](x T, err error) T {
@@ -339,7 +337,7 @@ func brokenFiles(t *testing.T, exe string) {
 		}
 	}
 	if err := os.Truncate(name("endless"), 1<<40); err != nil {
-		t.Skipf("no file with a hole can be made here: %v", err)
+		live.Missing(t, "files with holes", err)
 	}
 	pid, _ := live.Start(t, exe, "files", name("cut"), name("corrupt"), name("endless"), name("replaced"))
 	if err := errors.Join(os.Truncate(name("cut"), 100), os.Rename(name("corrupt"), name("replaced"))); err != nil {
@@ -460,7 +458,7 @@ func fullDisks(t *testing.T, exe string) {
 	args := []string{"trace", "--duration", "2500ms", "--pid", strconv.Itoa(pid)}
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
-		t.Skipf("there is no full device here: %v", err)
+		live.Missing(t, "/dev/full", err)
 	}
 	defer full.Close()
 	var errs strings.Builder
@@ -471,7 +469,7 @@ func fullDisks(t *testing.T, exe string) {
 	}
 	small := t.TempDir()
 	if err := syscall.Mount("none", small, "tmpfs", 0, "size=4k"); err != nil {
-		t.Skipf("nothing can be mounted here: %v", err)
+		live.Missing(t, "mounting", err)
 	}
 	defer syscall.Unmount(small, 0)
 	file := filepath.Join(small, "run.trace")
@@ -508,7 +506,7 @@ func numberOfAnother(t *testing.T, exe string) {
 	c := exec.Command("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", "-c", script, "bash", exe, filepath.Join(t.TempDir(), "out"), must(exec.LookPath("strandline")))
 	out, err := c.Output()
 	if c.ProcessState == nil || c.ProcessState.ExitCode() == 9 || len(out) == 0 {
-		t.Skipf("a number cannot be given again here: %v", err)
+		live.Missing(t, "namespaces in which a process number is reused", err)
 	}
 	var doc recording.Document
 	if err := json.Unmarshal(out, &doc); err != nil || !doc.Ended || doc.Duration > 15 {

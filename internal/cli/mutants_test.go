@@ -24,6 +24,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"strandline/internal/live"
 )
 
 // What a command may take on a file of 10 kB.
@@ -46,8 +48,8 @@ const (
 // the file "current" there.
 func TestMutants(t *testing.T) {
 	var from, to int
-	if n, _ := fmt.Sscanf(os.Getenv("STRANDLINE_MUTANTS"), "%d:%d", &from, &to); n != 2 {
-		t.Skip("run by hand, by STRANDLINE_MUTANTS=FROM:TO")
+	if _, err := fmt.Sscanf(live.Given(t, "STRANDLINE_MUTANTS"), "%d:%d", &from, &to); err != nil {
+		t.Fatal(err)
 	}
 	keep := os.Getenv("STRANDLINE_MUTANTS_KEEP")
 	if keep == "" {

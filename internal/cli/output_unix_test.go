@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"strandline/internal/live"
 )
 
 // chown gives a file to another user, or skips where that is not permitted.
@@ -19,7 +21,7 @@ func chown(t *testing.T, path string, uid, gid int) {
 	t.Helper()
 	err := os.Lchown(path, uid, gid)
 	if errors.Is(err, fs.ErrPermission) {
-		t.Skip(errors.ErrUnsupported, "files are given away by root alone")
+		live.Missing(t, "giving files away", err)
 	}
 	if err != nil {
 		t.Fatal(err)

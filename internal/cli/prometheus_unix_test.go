@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"strandline/internal/live"
 )
 
 // lines is what a program has written to standard error, as it comes.
@@ -111,10 +113,7 @@ func eventually(t *testing.T, address string, enough func(body string) bool) str
 // returns its address. The test is skipped where none is installed.
 func startPrometheus(t *testing.T, config, data string, args ...string) string {
 	t.Helper()
-	program, err := exec.LookPath("prometheus")
-	if err != nil {
-		t.Skip("prometheus is not installed")
-	}
+	program := live.Tool(t, "prometheus")
 	file := filepath.Join(t.TempDir(), "prometheus.yml")
 	if err := os.WriteFile(file, []byte(config), 0o666); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -16,7 +15,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +25,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"strandline/face/web/engine"
+	"strandline/internal/live"
 )
 
 // served is a `strandline view` that runs behind a script.
@@ -125,9 +124,7 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 // The address of the page is in a file that only its user can read, not in the
 // command that opens the browser.
 func TestBrowse(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip(errors.ErrUnsupported, "the browser is opened by another command")
-	}
+	live.Linux(t) // elsewhere another command opens the browser
 	dir := t.TempDir()
 	seen := filepath.Join(dir, "seen")
 	script := "#!/bin/sh\nstat -c %a \"$1\" > " + seen + ".tmp; echo \"$1\" >> " + seen + ".tmp; cat \"$1\" >> " + seen + ".tmp; mv " + seen + ".tmp " + seen + "\n"

@@ -6,16 +6,15 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"testing"
+
+	"strandline/internal/live"
 )
 
 // TestWatchListen looks at the metrics of a watch, whose series go with their process.
 func TestWatchListen(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("needs Linux")
-	}
+	live.Linux(t)
 	cat := exec.Command("cat")
 	in, err := cat.StdinPipe()
 	if err != nil {
@@ -59,9 +58,7 @@ func TestWatchListen(t *testing.T) {
 
 // TestWatchScraped has a real Prometheus scrape a watch.
 func TestWatchScraped(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("needs Linux")
-	}
+	live.Linux(t)
 	fakeSMI(t, 1000, [2]int{os.Getpid(), 600})
 	endpoint, _ := startWatch(t, "--interval", "50ms")
 	target := strings.TrimSuffix(strings.TrimPrefix(endpoint, "http://"), "/metrics")

@@ -7,11 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"strandline/internal/live"
 )
 
 // fakeSMI puts an nvidia-smi in the way that knows one device and some processes.
@@ -70,10 +71,8 @@ func untilDevices(t *testing.T, args ...string) string {
 
 // TestWatchAsksTheLibrary has a library in place of the driver's.
 func TestWatchAsksTheLibrary(t *testing.T) {
-	cc, err := exec.LookPath("gcc")
-	if err != nil || runtime.GOOS != "linux" {
-		t.Skip("needs Linux, and gcc, which builds the library in place of the driver's")
-	}
+	live.Linux(t)
+	cc := live.Tool(t, "gcc") // builds the library in place of the driver's
 	dir := t.TempDir()
 	if out, err := exec.Command(cc, "-shared", "-fPIC", "-w", "-o", filepath.Join(dir, "libnvidia-ml.so.1"), "../../host/nvml/testdata/fake.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -104,9 +103,7 @@ func TestWatchAsksTheLibrary(t *testing.T) {
 }
 
 func TestWatch(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("needs Linux")
-	}
+	live.Linux(t)
 	own := os.Getpid()
 	fakeSMI(t, 1000, [2]int{own, 600}, [2]int{1 << 29, 300})
 	lines := strings.Split(strings.TrimSpace(untilDevices(t, "watch", "--json")), "\n")
@@ -134,9 +131,7 @@ func TestWatch(t *testing.T) {
 }
 
 func TestWatchText(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("needs Linux")
-	}
+	live.Linux(t)
 	fakeSMI(t, 1000, [2]int{os.Getpid(), 600})
 	stdout := untilDevices(t, "watch", "--pid", fmt.Sprint(os.Getpid()))
 	for _, want := range []string{fmt.Sprintf("pid %d", os.Getpid()), "0: 600 MiB", "device 0: 1000 MiB of 79.6 GiB used", "watched for"} {
@@ -164,9 +159,7 @@ func TestWatchUsage(t *testing.T) {
 
 // TestWatchRecording judges a recording that a watch wrote, once it has a leak.
 func TestWatchRecording(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("needs Linux")
-	}
+	live.Linux(t)
 	path := filepath.Join(t.TempDir(), "run.strandline")
 	own := fmt.Sprint(os.Getpid())
 	for range 2 { // the second goes on with the file
@@ -216,9 +209,7 @@ func (w *onFirst) Write(b []byte) (int, error) {
 
 // TestWatchEnds interrupts a watch, and ends the process that it watches.
 func TestWatchEnds(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("needs Linux")
-	}
+	live.Linux(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	cat := exec.Command("cat")
 	in, err := cat.StdinPipe()

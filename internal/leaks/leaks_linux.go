@@ -67,7 +67,7 @@ func (p Program) Start(t testing.TB) (pid int) {
 		args = append([]string{"env", "LD_PRELOAD=" + jemalloc(t), "MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1,retain:false"}, args...)
 	case "thp":
 		if setting, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled"); err != nil || strings.Contains(string(setting), "[never]") {
-			t.Skip("the system gives no huge pages")
+			live.Missing(t, "transparent huge pages", "they are off")
 		}
 	case "page-cache", "file-mapping":
 		args = append(args, filepath.Join(t.TempDir(), "data"))
@@ -88,7 +88,7 @@ func (p Program) Start(t testing.TB) (pid int) {
 func (p Program) Kept(t testing.TB, before int64) {
 	t.Helper()
 	if n := Reclaimed() - before; (p.Name == "page-cache" || p.Name == "file-mapping") && n > 4<<20 {
-		t.Skipf("the machine is short of memory: it took %d MiB of files back", n>>20)
+		live.Missing(t, "free memory", fmt.Sprintf("the kernel took %d MiB of files back", n>>20))
 	}
 }
 
@@ -144,7 +144,7 @@ func jemalloc(t testing.TB) string {
 			return found[0]
 		}
 	}
-	t.Skip("no jemalloc is here")
+	live.Missing(t, "jemalloc", "it is not installed")
 	return ""
 }
 

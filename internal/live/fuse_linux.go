@@ -23,12 +23,12 @@ func Mount(t testing.TB, data []byte) *FileSystem {
 	t.Helper()
 	dev, err := syscall.Open("/dev/fuse", syscall.O_RDWR|syscall.O_CLOEXEC, 0)
 	if err != nil {
-		t.Skipf("there is no FUSE here: %v", err)
+		Missing(t, "FUSE", err)
 	}
 	fs := &FileSystem{Dir: t.TempDir(), data: data, dev: dev}
 	if err := syscall.Mount("strandline", fs.Dir, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", dev)); err != nil {
 		syscall.Close(dev)
-		t.Skipf("nothing can be mounted here: %v", err)
+		Missing(t, "mounting", err)
 	}
 	t.Cleanup(fs.Close)
 	go fs.serve()

@@ -14,7 +14,7 @@ func Settle(t testing.TB, pid, tid int) {
 	for before, deadline := "", time.Now().Add(10*time.Second); time.Now().Before(deadline); time.Sleep(30 * time.Millisecond) {
 		now, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", pid, tid))
 		if err != nil {
-			t.Skipf("the state of a child cannot be read here: %v", err)
+			Missing(t, "the state of another process", err)
 		}
 		if string(now) == before && !strings.HasPrefix(before, "running") {
 			return

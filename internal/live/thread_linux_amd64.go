@@ -21,9 +21,7 @@ func Catch(t testing.TB, pid, tid, size int) *Thread {
 	t.Helper()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := syscall.PtraceAttach(tid); err != nil {
-		t.Skipf("a child cannot be stopped here: %v", err)
-	}
+	Need(t, "ptrace", syscall.PtraceAttach(tid))
 	defer syscall.PtraceDetach(tid)
 	var status syscall.WaitStatus
 	if _, err := syscall.Wait4(tid, &status, 0x40000000 /* __WALL */, nil); err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"strandline/finding"
+	"strandline/internal/live"
 	"strandline/stack"
 	"strandline/torch/snapshot"
 )
@@ -185,10 +186,7 @@ var costly = map[string]string{
 
 // TestCorpusCosts judges every file of a folder of recorded snapshots.
 func TestCorpusCosts(t *testing.T) {
-	dir := os.Getenv("STRANDLINE_CORPUS")
-	if dir == "" {
-		t.Skip("STRANDLINE_CORPUS names no folder with torch/*.pickle")
-	}
+	dir := live.Given(t, "STRANDLINE_CORPUS")
 	paths, _ := filepath.Glob(filepath.Join(dir, "torch", "*.pickle"))
 	if len(paths) == 0 {
 		t.Fatalf("no snapshots below %s", dir)

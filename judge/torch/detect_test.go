@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"strandline/finding"
+	"strandline/internal/live"
 	"strandline/torch/compare"
 	"strandline/torch/digest"
 	"strandline/torch/snapshot"
@@ -117,10 +118,7 @@ type oracle struct {
 // TestCorpus judges every run of a folder of recorded snapshots with oracles,
 // all files together and the last one alone if nothing leaks.
 func TestCorpus(t *testing.T) {
-	dir := os.Getenv("STRANDLINE_CORPUS")
-	if dir == "" {
-		t.Skip("STRANDLINE_CORPUS names no folder with torch/*.pickle and oracles")
-	}
+	dir := live.Given(t, "STRANDLINE_CORPUS")
 	groups := map[string][]string{}
 	paths, _ := filepath.Glob(filepath.Join(dir, "torch", "*.pickle"))
 	for _, p := range paths {

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"strandline/internal/live"
 )
 
 type labeled struct {
@@ -81,10 +83,7 @@ func loadLabeled(t testing.TB, dir string) (out []labeled) {
 // JSON (label, t, v, q) in *.jsonl.gz, and real/LABELS.csv with tables beside it. With
 // -v it prints those that are judged wrongly.
 func TestLabeled(t *testing.T) {
-	dir := os.Getenv("STRANDLINE_SERIES")
-	if dir == "" {
-		t.Skip("STRANDLINE_SERIES names no folder of labeled series")
-	}
+	dir := live.Given(t, "STRANDLINE_SERIES")
 	var safe, wrong, leaks, found int
 	for _, s := range loadLabeled(t, dir) {
 		leak := s.Label == "growth" || s.Label == "sawtooth-growth"

@@ -3,10 +3,10 @@ package proc
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 	"testing"
 
+	"strandline/internal/live"
 	"strandline/profiles"
 )
 
@@ -191,9 +191,7 @@ func TestBroken(t *testing.T) {
 }
 
 func TestOwnProcess(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("there is no /proc")
-	}
+	live.Linux(t)
 	for _, name := range []string{"smaps", "smaps_rollup", "status"} {
 		file, err := os.Open("/proc/self/" + name)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"strandline/internal/live"
 	"strandline/internal/synth"
 	"strandline/torch/snapshot"
 	"strandline/torch/timeline"
@@ -27,10 +28,7 @@ type oracle struct {
 // beside them, where these state what memory is for: at most 5 % of the bytes may
 // be misnamed, and 1 % of the parameters, the optimizer's state and the cache.
 func TestCorpus(t *testing.T) {
-	dir := os.Getenv("STRANDLINE_CORPUS")
-	if dir == "" {
-		t.Skip("STRANDLINE_CORPUS is not set")
-	}
+	dir := live.Given(t, "STRANDLINE_CORPUS")
 	held := 0
 	files, _ := filepath.Glob(filepath.Join(dir, "torch", "*.pickle"))
 	for _, file := range files {

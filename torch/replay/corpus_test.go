@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"strandline/internal/live"
 	"strandline/torch/snapshot"
 	"strandline/torch/timeline"
 )
@@ -107,10 +108,7 @@ func invented(file string) bool {
 }
 
 func TestCorpusReplaysExactly(t *testing.T) {
-	dir := os.Getenv("STRANDLINE_CORPUS")
-	if dir == "" {
-		t.Skip("STRANDLINE_CORPUS names no folder of recorded snapshots")
-	}
+	dir := live.Given(t, "STRANDLINE_CORPUS")
 	var files []string
 	for _, pattern := range []string{"*.pickle", "torch/*.pickle", "wild/*__*", "torch/big/*.pickle*"} {
 		some, _ := filepath.Glob(filepath.Join(dir, pattern))

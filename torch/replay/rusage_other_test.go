@@ -3,12 +3,15 @@
 package replay
 
 import (
+	"errors"
 	"testing"
 	"time"
+
+	"strandline/internal/live"
 )
 
 // processorTime is not known here.
 func processorTime(b *testing.B) time.Duration {
-	b.Skip("unsupported: the processor time of this process")
+	live.Missing(b, "the processor time of this process", errors.ErrUnsupported)
 	return 0
 }

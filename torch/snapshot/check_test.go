@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"strandline/internal/live"
 	"strandline/torch/snapshot"
 )
 
@@ -161,10 +162,7 @@ func TestFaultsOfCuts(t *testing.T) {
 // wild (of all versions).
 func corpus(t *testing.T, patterns ...string) (out []string) {
 	t.Helper()
-	root := os.Getenv("STRANDLINE_CORPUS")
-	if root == "" {
-		t.Skip("STRANDLINE_CORPUS names no folder of recorded snapshots")
-	}
+	root := live.Given(t, "STRANDLINE_CORPUS")
 	for _, p := range patterns {
 		files, err := filepath.Glob(filepath.Join(root, p))
 		if err != nil || len(files) == 0 {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"strandline/internal/live"
 	"strandline/internal/synth"
 	"strandline/stack"
 	"strandline/torch/snapshot"
@@ -161,10 +162,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestRoundTripCorpus(t *testing.T) {
-	root := os.Getenv("STRANDLINE_CORPUS")
-	if root == "" {
-		t.Skip("STRANDLINE_CORPUS names no folder with torch/ and wild/")
-	}
+	root := live.Given(t, "STRANDLINE_CORPUS")
 	for _, folder := range []string{"torch", "wild"} {
 		roundTripFolder(t, filepath.Join(root, folder))
 	}

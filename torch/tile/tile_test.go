@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	need "strandline/internal/live"
 	"strandline/internal/synth"
 	"strandline/stack"
 	"strandline/torch/snapshot"
@@ -481,10 +482,7 @@ func TestTimeAxis(t *testing.T) {
 // TestCorpus draws each file of the recorded corpus, if there is one: the sums of
 // tiles are checked as they are made.
 func TestCorpus(t *testing.T) {
-	root := os.Getenv("STRANDLINE_CORPUS")
-	if root == "" {
-		t.Skip("STRANDLINE_CORPUS is not set")
-	}
+	root := need.Given(t, "STRANDLINE_CORPUS")
 	filepath.WalkDir(filepath.Join(root, "torch"), func(path string, d fs.DirEntry, err error) error {
 		info, infoErr := os.Stat(path)
 		if err != nil || infoErr != nil || info.IsDir() || info.Size() > 30<<20 || !strings.Contains(path, ".pickle") {

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"math/rand"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	need "strandline/internal/live"
 	"strandline/stack"
 	"strandline/torch/snapshot"
 	"strandline/torch/timeline"
@@ -18,10 +18,7 @@ import (
 // corpus is a folder of recorded snapshots; those of wild are of many people
 // and PyTorch versions, and some contradict themselves.
 func corpus(t *testing.T) string {
-	root := os.Getenv("STRANDLINE_CORPUS")
-	if root == "" {
-		t.Skip("STRANDLINE_CORPUS names no folder with torch/ and wild/")
-	}
+	root := need.Given(t, "STRANDLINE_CORPUS")
 	return root
 }
 

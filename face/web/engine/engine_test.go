@@ -19,6 +19,7 @@ import (
 
 	"strandline/face/api/page"
 	"strandline/finding"
+	"strandline/internal/live"
 	"strandline/internal/synth"
 	judgetorch "strandline/judge/torch"
 	"strandline/torch/compare"
@@ -434,10 +435,7 @@ func TestOddFiles(t *testing.T) {
 
 // TestCorpus asks everything about the recorded corpus, if there is one.
 func TestCorpus(t *testing.T) {
-	root := os.Getenv("STRANDLINE_CORPUS")
-	if root == "" {
-		t.Skip("STRANDLINE_CORPUS is not set")
-	}
+	root := live.Given(t, "STRANDLINE_CORPUS")
 	filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 		info, infoErr := os.Stat(path)
 		if err != nil || infoErr != nil || !info.Mode().IsRegular() || info.Size() > 30<<20 || !strings.Contains(path, ".p") {
