@@ -237,11 +237,11 @@ func (h host) class(p footprint.Part) finding.Finding {
 	if p.Class == finding.ArenaRetention {
 		h.freer(&f)
 	}
-	loading := h.loading(nil, p.Bytes)
+	loading := h.loading(p.Class, nil, p.Bytes)
 	switch {
 	case p.Class == finding.ArenaRetention && p.Settled && h.retained(p.Bytes):
 		f.Title += "; it came in the first " + units.Duration(p.Until) + " of the trace, and is kept"
-		f.Basis = looked + "the class grew at first, and most of the arenas is free"
+		f.Basis = looked + "the class grew at first, and a third or more of the arenas is free"
 	case p.Earlier:
 		f.Title += "; it came before the trace"
 		f.Basis = "what the process has for itself of the memory that its parent has, too"
@@ -319,13 +319,14 @@ const (
 )
 
 // retained reports whether malloc keeps more memory, in more arenas, than is usual, and
-// most of what it took is free.
+// at least a third of what it took is free: threads that take turns leave about half of
+// their arenas free at any moment.
 func (h host) retained(bytes int64) bool {
 	if h.looks == nil || h.looks.After == nil || bytes < minRetained {
 		return false
 	}
 	o := h.looks.After
-	return len(o.Arenas) >= manyRetainArenas && 2*o.Free() >= o.System()
+	return len(o.Arenas) >= manyRetainArenas && 3*o.Free() >= o.System()
 }
 
 // filled reports whether mappings grew without calls that make them, given that such

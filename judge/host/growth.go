@@ -162,6 +162,29 @@ func (g *hostGrowth) pooled() bool {
 // Java and PHP.
 var collected = regexp.MustCompile(`^runtime\.\(\*mheap\)|^v8::|^os::(pd_)?commit_memory|^zend_mm`)
 
+// ofRuby matches the functions of Ruby's interpreter.
+var ofRuby = regexp.MustCompile(`^(rb|ruby)_`)
+
+// rubyGarbage is how much Ruby takes from malloc, in bytes, before it collects garbage:
+// GC_MALLOC_LIMIT_MAX of its gc.c.
+const rubyGarbage = 32 << 20
+
+// uncollected says that a heap may have grown by garbage, which was not collected yet; it
+// is empty if a collector would have run.
+func (g *hostGrowth) uncollected() string {
+	var all, ruby int64
+	for _, u := range g.uses {
+		all += g.held(u)
+		if slices.ContainsFunc(u.Frames, func(f symbolize.Frame) bool { return ofRuby.MatchString(f.Function) }) {
+			ruby += g.held(u)
+		}
+	}
+	if g.kind != finding.HeapLeak || g.shape != grows || 2*ruby < all || g.resident >= rubyGarbage {
+		return ""
+	}
+	return fmt.Sprintf("Ruby collects garbage only once it has taken %s from malloc: this may be garbage", units.Bytes(rubyGarbage))
+}
+
 // problemConfidence is the confidence from which the growth is a problem. A garbage
 // collector makes reused memory grow in a few large steps, and then no more.
 func (g *hostGrowth) problemConfidence() float64 {
@@ -295,7 +318,7 @@ func (g *hostGrowth) recent(checkpoints []uint64) string {
 // loading says why growth from some calls may come from a program that is still loading
 // what it needs, and so will end; it is empty if there is no sign of that. The calls are
 // nil if they are unknown.
-func (h host) loading(uses []*ledger.Use, bytes int64) string {
+func (h host) loading(kind finding.Kind, uses []*ledger.Use, bytes int64) string {
 	began, young := h.sums.Age, unlooked
 	if h.looks != nil {
 		began, young = h.looks.Age, starting
@@ -322,7 +345,7 @@ func (h host) loading(uses []*ledger.Use, bytes int64) string {
 	switch {
 	case live > 0 && 2*imported >= live:
 		return fmt.Sprintf("the process started %s ago, and most of it was allocated while modules were imported", age)
-	case h.looks != nil && 2*h.looks.Read >= bytes && !mapsFiles(uses):
+	case h.looks != nil && 2*h.readInto(kind) >= bytes && !mapsFiles(uses):
 		return fmt.Sprintf("the process started %s ago and read %s meanwhile, as when loading its data", age, units.Bytes(h.looks.Read))
 	case h.sums.Ended:
 		return fmt.Sprintf("the process ended %s after its start: a job holds what it works on until it ends", age)
@@ -330,6 +353,16 @@ func (h host) loading(uses []*ledger.Use, bytes int64) string {
 		return fmt.Sprintf("the process started %s ago", age)
 	}
 	return ""
+}
+
+// readInto is how much of what the process read, in bytes, can be in memory of a class.
+// Reading fills shared memory first, as the buffers of a database: private memory can
+// only hold the rest.
+func (h host) readInto(kind finding.Kind) int64 {
+	if kind == finding.SharedMemory || kind == finding.MemoryFiles {
+		return h.looks.Read
+	}
+	return h.looks.Read - max(h.looks.Shared, 0)
 }
 
 // holder returns the process that holds most of some memory, if it is not the first

@@ -65,6 +65,9 @@ func TestHostGrowthOverTime(t *testing.T) {
 	heap := func(who string) *ledger.Use {
 		return made(event.Map, ledger.Anonymous, 1<<20, "libc.so.6:mmap", "libc.so.6:malloc", "app.py:"+who)
 	}
+	ruby := func() *ledger.Use {
+		return made(event.Map, ledger.Anonymous, 1<<20, "libc.so.6:mmap", "libc.so.6:malloc", "libruby.so.3:rb_str_times")
+	}
 	imports := heap("import_it")
 	imports.Frames = append(imports.Frames, symbolize.Frame{})
 	imports.Frames[len(imports.Frames)-1].File = "<frozen importlib._bootstrap>"
@@ -89,6 +92,9 @@ func TestHostGrowthOverTime(t *testing.T) {
 		{"a leak of its line", []*ledger.Use{over(heap("load"), 0, 100, 100, 100, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, 0, finding.Problem, 24, "load", "grew by 24 MiB after the first 3 s"},
 		{"a leak", []*ledger.Use{over(heap("serve"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, 0, finding.Problem, 24, "serve", "grew by 24 MiB; 100% of it"},
 		{"a leak in an old process that reads", []*ledger.Use{over(heap("serve"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: time.Hour, Read: 900 * mib}, 0, finding.Problem, 24, "serve", "grew by"},
+		{"garbage that Ruby has not collected yet", []*ledger.Use{over(ruby(), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, nil, 0, finding.Warning, 24, "rb_str_times", "grew by 24 MiB"},
+		{"more than Ruby's garbage", []*ledger.Use{over(ruby(), 0, 5, 5, 5, 5, 5, 5, 5, 5)}, nil, 0, finding.Problem, 40, "rb_str_times", "grew by 40 MiB"},
+		{"a heap beside shared memory that is read into", []*ledger.Use{over(heap("cache"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 9 * time.Second, Read: 24 * mib, Shared: 20 * mib}, 0, finding.Problem, 24, "cache", "grew by 24 MiB"},
 		{"loading", []*ledger.Use{over(heap("load"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 9 * time.Second, Read: 24 * mib}, 0, finding.Warning, 24, "load", "grew by"},
 		{"importing", []*ledger.Use{over(imports, 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 9 * time.Second}, 0, finding.Warning, 24, "import_it", "grew by"},
 		{"just started", []*ledger.Use{over(heap("load"), 0, 3, 3, 3, 3, 3, 3, 3, 3)}, &footprint.Growth{Age: 3 * time.Second}, 0, finding.Warning, 24, "load", "grew by"},

@@ -152,11 +152,11 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 		Stack: hostFrames(top.Frames), Site: HostSite(top.Frames),
 		Evidence: e, Process: processOf(h.sums.Processes, sharesOf(g.uses)),
 	}
-	loading := h.loading(g.uses, g.resident)
+	loading := h.loading(g.kind, g.uses, g.resident)
 	if g.kind == finding.Regrown {
 		f.Trend = pieceSizes(top.Population, len(top.Shares))
 	} else {
-		loading = cmp.Or(loading, g.recent(h.sums.Checkpoints), g.pauses(h.sums.Checkpoints), g.slows(h.sums.Checkpoints))
+		loading = cmp.Or(loading, g.recent(h.sums.Checkpoints), g.pauses(h.sums.Checkpoints), g.slows(h.sums.Checkpoints), g.uncollected())
 	}
 	switch {
 	case g.shape == settled:

@@ -52,7 +52,8 @@ func TestArenasThatStayFree(t *testing.T) {
 	}{
 		{"threads", 8, 12, 9, finding.Warning},
 		{"one arena", 1, 96, 72, finding.Info},
-		{"most is in use", 8, 12, 5, finding.Info},
+		{"threads that take turns", 8, 12, 5, finding.Warning},
+		{"most is in use", 8, 12, 3, finding.Info},
 	} {
 		after := &footprint.Observation{}
 		for range c.arenas {
