@@ -2,7 +2,6 @@ package logs
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"maps"
 	"math"
@@ -71,29 +70,25 @@ const mostWorkers = 1 << 14
 // ScanEngine reads a log to its end. Of several starts the last one counts, and of
 // several figures of a rank the last one.
 func ScanEngine(r io.Reader) (*EngineLog, error) {
-	e := newEngineReader()
-	words := newFinder(engineWords())
-	in := newBlock(plain(r), words.v.words)
-	for more := false; in.fill(); {
-		if !more && words.idle() {
-			e.number += in.skip()
-		}
-		if !more { // what follows in a very long line has the same number
-			e.number++
-		}
-		var line []byte
-		var hits []hit
-		line, hits, more = in.line()
-		words.line(e.number, line, hits)
-		e.line(line, hits, words.v)
-	}
+	v := engineWords()
+	e, words := newEngineReader(), newFinder(v)
+	err := eachLine(r, v,
+		func(in *lines) { words.read(in, true) },
+		func(in *lines) {
+			for more := false; in.more(); {
+				if !more {
+					e.number += in.skip() + 1
+				}
+				var line []byte
+				var hits []hit
+				line, hits, more = in.line()
+				e.line(line, hits, v)
+			}
+		})
 	e.expect()
 	e.collect()
 	e.fail(words.failures())
-	if errors.Is(in.err, io.EOF) {
-		return &e.EngineLog, nil
-	}
-	return &e.EngineLog, in.err
+	return &e.EngineLog, err
 }
 
 // engineWords is the vocabulary of all families and of the lines of engines.
@@ -114,16 +109,19 @@ type engineReader struct {
 	found  match
 
 	estimated []expected // of the last start
+	gpus      map[string]bool
 }
 
 func newEngineReader() *engineReader {
-	return &engineReader{EngineLog: EngineLog{Setup: map[string]string{}}, ranks: map[string]*Rank{}, seen: make([]int64, len(readings)+len(arguments))}
+	return &engineReader{EngineLog: EngineLog{Setup: map[string]string{}}, ranks: map[string]*Rank{}, gpus: map[string]bool{}, seen: make([]int64, len(readings)+len(arguments))}
 }
 
 // line reads a line, or a piece of it, with the words that end in it.
 func (e *engineReader) line(text []byte, hits []hit, v *vocabulary) {
 	e.text, e.of, e.looked = text, nil, false
 	e.pieces++
+	const mostTries = 1024
+	tries := 0
 	for _, h := range hits {
 		switch u := &v.use[h.word]; {
 		case u.family == ofEngine && e.seen[u.reading] != e.pieces:
@@ -131,6 +129,8 @@ func (e *engineReader) line(text []byte, hits []hit, v *vocabulary) {
 			if e.found.match(text[h.end:], u.steps) {
 				e.seen[u.reading] = e.pieces
 				readings[u.reading].take(e, &e.found)
+			} else if tries++; tries == mostTries { // a line without end, of the same words
+				return
 			}
 		case u.family == ofArguments && e.seen[len(readings)+u.reading] != e.pieces:
 			e.argument(u, int(h.end))

@@ -101,7 +101,7 @@ func sizes(name string, join joined, forms ...string) reading {
 func devices(name string, join joined, forms ...string) reading {
 	return reading{forms, func(e *engineReader, m *match) {
 		e.Engine = EngineLlama
-		e.device(string(m.text[0]))
+		e.device(m.text[0])
 		e.size(name, join, m.text[0], m.text[1:2])
 	}}
 }

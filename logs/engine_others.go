@@ -2,7 +2,6 @@ package logs
 
 import (
 	"bytes"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -95,11 +94,11 @@ func onHost(device string) bool {
 }
 
 // device counts the GPUs that a log names.
-func (e *EngineLog) device(name string) {
+func (e *engineReader) device(name []byte) {
 	const many = 64
-	known := strings.Fields(e.Setup["gpus"])
-	if !onHost(name) && !slices.Contains(known, name) && len(known) < many {
-		e.Setup["gpus"] = strings.Join(append(known, name), " ")
+	if !e.gpus[string(name)] && len(e.gpus) < many && !onHost(string(name)) {
+		e.gpus[string(name)] = true
+		e.Setup["gpus"] = strings.TrimSpace(e.Setup["gpus"] + " " + string(name))
 	}
 }
 

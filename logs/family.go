@@ -64,7 +64,8 @@ type compiled struct {
 // vocabulary is all that a text is searched for.
 type vocabulary struct {
 	words    *literals
-	use      []use // by word
+	use      []use   // by word
+	reader   []uint8 // by word, who reads it
 	families []compiled
 }
 
@@ -83,6 +84,13 @@ type use struct {
 	name    string // of the argument, with what is around it
 }
 
+// The readers of words.
+const (
+	byFinder  = iota
+	byScanner // or [engineReader]
+	byTables
+)
+
 // The families of words that belong to none.
 const (
 	ofHint     = -1
@@ -96,12 +104,21 @@ const (
 // known is the vocabulary of all families, made when the first text is read.
 var known = sync.OnceValue(func() *vocabulary { return newVocabulary(false) })
 
-// newVocabulary makes the vocabulary of all families, and of the lines of engines too.
+// newVocabulary makes the vocabulary of all families and of PyTorch's messages and tables,
+// or instead of these of the lines of engines.
 func newVocabulary(engines bool) *vocabulary {
 	v := &vocabulary{}
 	var words []string
 	add := func(word string, u use) {
 		words, v.use = append(words, word), append(v.use, u)
+		switch {
+		case u.family == ofTables:
+			v.reader = append(v.reader, byTables)
+		case u.family < ofHint:
+			v.reader = append(v.reader, byScanner)
+		default:
+			v.reader = append(v.reader, byFinder)
+		}
 	}
 	for i, f := range families {
 		c := compiled{family: f}
@@ -131,14 +148,15 @@ func newVocabulary(engines bool) *vocabulary {
 			add(word, use{family: ofHint, hint: h.hint})
 		}
 	}
-	for i := range messageWords {
-		add(messageWords[i].word, use{family: ofMessages, messageWord: &messageWords[i]})
-	}
-	for _, word := range tableWords {
-		add(word, use{family: ofTables})
-	}
 	if engines {
 		addEngines(add)
+	} else {
+		for i := range messageWords {
+			add(messageWords[i].word, use{family: ofMessages, messageWord: &messageWords[i]})
+		}
+		for _, word := range tableWords {
+			add(word, use{family: ofTables})
+		}
 	}
 	v.words = newLiterals(words)
 	return v
@@ -220,9 +238,6 @@ func newFinder(v *vocabulary) *finder {
 	return &finder{v: v, open: make([]*excerpt, n), about: make([]excerpt, n), kept: make([]kept, n), spare: make([]*excerpt, n), count: make([]int, n)}
 }
 
-// idle reports whether a line without any of the words changes nothing.
-func (s *finder) idle() bool { return s.opened == 0 }
-
 // hinted are the hints of the text and the last lines that show them.
 func (s *finder) hinted() map[Hint]int64 {
 	hints := map[Hint]int64{}
@@ -234,11 +249,24 @@ func (s *finder) hinted() map[Hint]int64 {
 	return hints
 }
 
-// line takes the next line of the text, or another piece of it, of some number,
-// with the words that end in it. It reports whether words of PyTorch's own messages are
-// among them, and of its tables.
-func (s *finder) line(number int64, text []byte, hits []hit) (message, table bool) {
-	s.number = number
+// read reads the lines of a text; if it is quick, it skips those that cannot matter.
+func (s *finder) read(in *lines, quick bool) {
+	for more := false; in.more(); {
+		if quick && !more && s.opened == 0 {
+			s.number += in.skip()
+		}
+		if !more {
+			s.number++
+		}
+		var line []byte
+		var hits []hit
+		line, hits, more = in.line()
+		s.line(line, hits)
+	}
+}
+
+// line takes the next line of the text, or another piece of it, with the words that end in it.
+func (s *finder) line(text []byte, hits []hit) {
 	if s.opened > 0 {
 		for i, e := range s.open {
 			if e != nil {
@@ -247,18 +275,9 @@ func (s *finder) line(number int64, text []byte, hits []hit) (message, table boo
 		}
 	}
 	for _, h := range hits {
-		switch u := &s.v.use[h.word]; u.family {
-		case ofMessages:
-			message = message || u.messageWord.matches(text, int(h.end))
-		case ofTables:
-			table = true
-		case ofEngine, ofArguments:
-		default:
-			s.take(h, text)
-		}
+		s.take(h, text)
 	}
 	s.before.add(text)
-	return message, table
 }
 
 // A lookback holds the ends of the last lines: a statement can have begun there.

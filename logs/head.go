@@ -29,7 +29,9 @@ func headIn(text []byte, from int) (first head, ok bool) {
 		if i < 0 {
 			break
 		}
-		at += i + 1
+		if at += i + 1; at < 2 || text[at-2] != 'r' {
+			continue
+		}
 		for _, word := range []string{outOfMemory, exceeds, class} {
 			if hasSuffix(text[:at], word) {
 				first, ok = headAt(text, at-len(word), word)

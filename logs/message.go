@@ -137,8 +137,23 @@ func newScanner() *scanner {
 	return &scanner{open: map[string]*message{}, groups: map[group]int{}, group: lastGroup{at: -1}}
 }
 
-// idle reports whether a line without any word of a message changes nothing.
-func (s *scanner) idle() bool { return len(s.open) == 0 }
+// read reads the lines of a text. Unless each is to be read, it skips those that cannot
+// matter.
+func (s *scanner) read(in *lines, v *vocabulary) {
+	for more := false; in.more(); {
+		if !s.slow && !more && len(s.open) == 0 {
+			s.number += in.skip()
+		}
+		if !more { // what follows in a very long line has the same number
+			s.number++
+		}
+		var line []byte
+		var hits []hit
+		line, hits, more = in.line()
+		s.line(line, slices.ContainsFunc(hits, func(h hit) bool { return v.use[h.word].messageWord.matches(line, int(h.end)) }))
+	}
+	s.closeAll()
+}
 
 // line takes the next line of the text; hot reports whether words of a message are in
 // it, as [telling] has it.
@@ -231,7 +246,7 @@ func (s *scanner) begin(from, text []byte) *message {
 }
 
 // longestHead is how many bytes identify a head, without white space.
-const longestHead = 128
+const longestHead = 64
 
 // goesOn reports whether a message has begun and what was added neither ends it nor
 // begins another, so that there is nothing to read again.
@@ -253,8 +268,11 @@ func (s *scanner) take(m *message, from []byte, last bool) (more bool) {
 	if !last && !s.slow && m.goesOn() {
 		return true
 	}
-	for counted := false; ; counted = true {
-		h, ok := headIn(m.text, 0)
+	h, ok := m.head, m.searched > 0 && m.head.known
+	for counted, found := false, ok; ; counted = true {
+		if !found {
+			h, ok = headIn(m.text, 0)
+		}
 		if ok && h.at > 0 && !s.parser.headless(m.text[:h.at]) {
 			m.cut(h.at)
 			h.end, h.at = h.end-h.at, 0
@@ -281,6 +299,10 @@ func (s *scanner) take(m *message, from []byte, last bool) (more bool) {
 			until = end
 		}
 		s.count(m, from, h, until, end >= 0)
+		if found = another && next.wording != NCCL; found { // whose device is in the text before it
+			h, ok = next, true
+			h.at, h.end = h.at-until, h.end-until
+		}
 	}
 }
 

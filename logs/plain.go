@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"io"
+	"strings"
 )
 
 // plain restores text that terminals, editors and web pages have changed: one byte a
@@ -151,12 +152,7 @@ func sequence(text []byte) (n int, space bool) {
 	case '^':
 		return colored(text, "^[["), false
 	case '\\':
-		for _, quoted := range []string{`\u001b[`, `\u001B[`, `\x1b[`, `\x1B[`, `\033[`, `\e[`} {
-			if n := colored(text, quoted); n != 0 {
-				return n, false
-			}
-		}
-		return 0, false
+		return quotedColor(text), false
 	case 0xc2:
 		return begins(text, "\u00a0"), true
 	case 0xef:
@@ -169,6 +165,19 @@ func sequence(text []byte) (n int, space bool) {
 		return len(wide), true
 	}
 	return begins(text, wide), true
+}
+
+// quotedColor is the length of a color whose escape is written as in a program.
+func quotedColor(text []byte) int {
+	if len(text) > 1 && strings.IndexByte("ux0e", text[1]) < 0 {
+		return 0
+	}
+	for _, quoted := range []string{`\u001b[`, `\u001B[`, `\x1b[`, `\x1B[`, `\033[`, `\e[`} {
+		if n := colored(text, quoted); n != 0 {
+			return n
+		}
+	}
+	return 0
 }
 
 // begins is the length of some words if a text begins with them, 0 if it does not, -1

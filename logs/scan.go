@@ -1,9 +1,6 @@
 package logs
 
-import (
-	"errors"
-	"io"
-)
+import "io"
 
 // A Text is what a text contains about memory.
 type Text struct {
@@ -82,30 +79,16 @@ func Scan(r io.Reader) (Text, error) { return scan(r, true) }
 // scan reads a text; if it is quick, it skips lines that cannot matter,
 // and does not read again what it has read.
 func scan(r io.Reader, quick bool) (Text, error) {
-	s, t, words := newScanner(), newTables(), newFinder(known())
+	v := known()
+	s, t, words := newScanner(), newTables(), newFinder(v)
 	s.slow = !quick
-	in := newBlock(plain(r), words.v.words)
-	for more := false; in.fill(); {
-		if quick && !more && s.idle() && words.idle() && t.idle(s.number) {
-			s.number += in.skip()
-		}
-		if !more { // what follows in a very long line has the same number
-			s.number++
-		}
-		var line []byte
-		var hits []hit
-		line, hits, more = in.line()
-		message, table := words.line(s.number, line, hits)
-		s.line(line, message)
-		t.line(s.number, line, table)
-	}
-	s.closeAll()
-	text := Text{Lines: s.number, OOM: s.found, Series: t.found(), Mixed: t.mixed, Hints: words.hinted()}
+	err := eachLine(r, v,
+		func(in *lines) { words.read(in, quick) },
+		func(in *lines) { s.read(in, v) },
+		func(in *lines) { t.read(in, quick) })
+	text := Text{Lines: words.number, OOM: s.found, Series: t.found(), Mixed: t.mixed, Hints: words.hinted()}
 	text.keep(words.failures())
-	if errors.Is(in.err, io.EOF) {
-		return text, nil
-	}
-	return text, in.err
+	return text, err
 }
 
 // keep sorts statements into those of which the words are known and others: these

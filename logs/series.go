@@ -90,6 +90,23 @@ func newTables() *tables {
 	return &tables{open: map[string]*table{}, seen: map[string]bool{}, series: map[series]*collection{}}
 }
 
+// read reads the lines of a text; if it is quick, it skips those that cannot matter.
+func (t *tables) read(in *lines, quick bool) {
+	number := int64(0)
+	for more := false; in.more(); {
+		if quick && !more && number >= t.torn {
+			number += in.skip()
+		}
+		if !more {
+			number++
+		}
+		var line []byte
+		var hits []hit
+		line, hits, more = in.line()
+		t.line(number, line, len(hits) > 0)
+	}
+}
+
 // line takes the next line of the text; hot says that one of [tableWords] ends in it.
 func (t *tables) line(number int64, line []byte, hot bool) {
 	if hot || number <= t.torn {
@@ -114,10 +131,6 @@ func (t *tables) line(number int64, line []byte, hot bool) {
 	}
 }
 
-// idle reports whether a line without any of the words changes nothing after one of
-// some number.
-func (t *tables) idle(number int64) bool { return number >= t.torn }
-
 // tableWords are those of which one is in each line of a table, in lower case and
 // without white space.
 var tableWords = []string{
@@ -135,8 +148,17 @@ func (t *tables) name(from []byte) string {
 
 // tabular reports whether a line is of a table, and not another with a bar.
 func tabular(line []byte) bool {
-	return bytes.Contains(line, []byte("|====")) || bytes.Contains(line, []byte(" memory ")) ||
+	return ruleIn(line) >= 0 || bytes.Contains(line, []byte(" memory ")) ||
 		bytes.Contains(line, []byte(" OOMs: ")) || bytes.Contains(line, []byte(" Allocations ")) || bytes.Contains(line, []byte(" segments "))
+}
+
+// ruleIn is where a rule of a table is in a line, -1 if there is none.
+func ruleIn(line []byte) int {
+	const rule = "|===="
+	if hasPrefix(line, rule) {
+		return 0
+	}
+	return bytes.Index(line, []byte(rule))
 }
 
 // piece takes a line of one source.
@@ -145,7 +167,7 @@ func (t *tables) piece(from string, number int64, line []byte) {
 	if len(t.open) > 0 {
 		tb = t.open[from]
 	}
-	if rule := bytes.Index(line, []byte("|====")); rule >= 0 {
+	if rule := ruleIn(line); rule >= 0 {
 		if tb != nil && tb.last >= firstFigures {
 			t.close(from)
 		} else if tb == nil {

@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"bytes"
 	"regexp"
 	"strconv"
 	"strings"
@@ -123,18 +124,18 @@ func zone(text string) time.Duration {
 // timed reports whether a text may contain a time, and costs little.
 func timed(line []byte) bool {
 	const epochDigits = 10
-	run := 0
-	for i, c := range line {
-		if digit(c) {
-			if run++; run == epochDigits {
-				return true
-			}
-			continue
-		}
-		if c == ':' && run > 0 && i+1 < len(line) && digit(line[i+1]) {
+	for i := epochDigits - 1; i < len(line); i += epochDigits { // one of them is in each such number
+		if digit(line[i]) && len(trailing(line[:i], digit))+len(leading(line[i:], digit)) >= epochDigits {
 			return true
 		}
-		run = 0
 	}
-	return false
+	for at := 0; ; at++ {
+		i := bytes.IndexByte(line[at:], ':')
+		if i < 0 {
+			return false
+		}
+		if at += i; at > 0 && digit(line[at-1]) && at+1 < len(line) && digit(line[at+1]) {
+			return true
+		}
+	}
 }

@@ -118,16 +118,17 @@ func (s *Summary) take(row int, text []byte) (whole bool) {
 		}
 		return s.Retries != nil
 	}
-	cells := bytes.Split(text, []byte("|"))
+	name, cells, whole := bytes.Cut(text, []byte("|"))
 	u := rows[row].field(s)
-	for i, to := range []**int64{&u.Current, &u.Peak, &u.Gained, &u.Freed} {
+	for _, to := range [...]**int64{&u.Current, &u.Peak, &u.Gained, &u.Freed} {
 		// A cell ends with a bar: before that its number may be cut. What is
 		// before the first bar belongs to the name.
-		if i+2 < len(cells) && len(bytes.TrimSpace(cells[0])) == 0 {
-			*to = figure(cells[i+1], rows[row].count)
+		var cell []byte
+		if cell, cells, whole = bytes.Cut(cells, []byte("|")); whole && len(bytes.TrimSpace(name)) == 0 {
+			*to = figure(cell, rows[row].count)
 		}
 	}
-	return len(cells) > 5
+	return whole
 }
 
 // counter is a number that ends with a space or a bar: at the end of a line it
