@@ -132,7 +132,7 @@ const (
 var familyKubernetes = &family{
 	source:   SourceKubernetes,
 	host:     true,
-	keys:     []string{"oomkilled", "oomkilling", "lowonresource:memory", "systemoomencountered"},
+	keys:     []string{"oomkilled", "oomkilling", "lowonresource:memory", "condition:[memorypressure", "systemoomencountered"},
 	around:   []string{"limits:"},
 	lines:    16,
 	harmless: regexp.MustCompile(`(?i)"?OOMKilled"?: ?false`),
@@ -140,8 +140,12 @@ var familyKubernetes = &family{
 		{kind: PodKilled, text: "OOMKill"},
 		{kind: KernelKill, text: "System OOM encountered, victim process: {victim:word}, pid: {pid:int}"},
 		{kind: PodEvicted, text: "low on resource: memory"},
+		{kind: PodEvicted, text: "The node had condition: [MemoryPressure]"},
 	},
-	facts: []string{"memory: {limit_bytes:size}Requests", "Limits:{:any}memory: {limit_bytes:size}"},
+	facts: []string{
+		"low on resource: memory. Threshold quantity: {threshold_bytes:size}, available: {available_bytes:size}", "Container {victim:word} was using {rss_bytes:size}",
+		"memory: {limit_bytes:size}Requests", "Limits:{:any}memory: {limit_bytes:size}",
+	},
 }
 
 // SlurmKilled is a job that Slurm ended.
@@ -232,7 +236,7 @@ var familyAllocators = &family{
 	host:   true,
 	keys: []string{
 		"defaultcpuallocator", "foranarray", "toallocatearraywithshape", "bad_alloc", "cannotallocatememory", "memoryallocationof", "memoryerror", "buynewram",
-		"usingallavailableram", "morememorythanisavailable", "posix_memalign(", "cannotallocatevector", "failtoallocmemory", "(-4:insufficientmemory)", "unabletommap",
+		"usingallavailableram", "morememorythanisavailable", "posix_memalign(", "cannotallocatevector", "failtoallocmemory", "(-4:insufficientmemory)", "unabletommap", "[errno12]",
 	},
 	wordings: []wording{
 		{kind: HostRequest, text: "DefaultCPUAllocator: {:any}you tried to allocate {request_bytes:size}"},
@@ -249,6 +253,7 @@ var familyAllocators = &family{
 		{kind: HostUnknown, line: `std::bad_alloc\b|\bstd::bad_alloc'`, source: SourceProcess},
 		{kind: HostUnknown, line: `^\W*(?:\w+\.)*_?(?:Array)?MemoryError\b`, source: SourceCPU},
 		{kind: HostUnknown, line: `(?i)(?:errno 12\]?|error code 12|error:? ?12|oserror|runtimeerror|fatal|\berror\b).{0,120}cannot allocate memory`, source: SourceProcess},
+		{kind: HostUnknown, line: `Error: \[Errno 12\]`, source: SourceProcess},
 		{kind: HostUnknown, line: `Your session crashed after using all available RAM`, source: SourceProcess},
 		{kind: HostUnknown, line: `tried to allocate more memory than is available`, source: SourceProcess},
 	},
@@ -276,7 +281,8 @@ const WindowsCommit Kind = "windows-commit"
 var familyWindows = &family{
 	source: SourceWindows,
 	host:   true,
-	keys:   []string{"pagingfileistoosmall", "winerror1455", "oserror1455", "error1455", "notenoughmemoryresources", "winerror1450", "winerror8]", "notenoughquota"},
+	keys: []string{"pagingfileistoosmall", "winerror1455", "oserror1455", "error1455", "notenoughmemoryresources", "winerror1450", "winerror8]", "notenoughquota",
+		"页面文件太小", "ページングファイルが小さすぎ", "페이징파일이너무작", "auslagerungsdateiistzuklein", "айлподкачкислишкоммал", "fichierdepaginationestinsuff"},
 	wordings: []wording{
 		{kind: WindowsCommit, text: "paging file is too small"},
 		{kind: WindowsCommit, text: "WinError 1455"},
@@ -285,6 +291,13 @@ var familyWindows = &family{
 		{kind: WindowsCommit, text: "Not enough memory resources are available"},
 		{kind: WindowsCommit, text: "WinError 1450"},
 		{kind: WindowsCommit, text: "Not enough quota is available"},
+		{kind: WindowsCommit, text: "页面文件太小"},
+		{kind: WindowsCommit, text: "ページング ファイルが小さすぎ"},
+		{kind: WindowsCommit, text: "페이징 파일이 너무 작"},
+		{kind: WindowsCommit, text: "Auslagerungsdatei ist zu klein"},
+		{kind: WindowsCommit, text: "айл подкачки слишком мал"},
+		{kind: WindowsCommit, text: "fichier de pagination est insuff"},
+		{kind: WindowsCommit, text: "WinError 8]"},
 	},
 }
 
@@ -314,8 +327,14 @@ var familyProcess = &family{
 		{kind: ProcessKilled, line: `^\S*(?:.*: line \d+: +\d+|zsh: (?:\d+ )?|\[\d+\]\W+\d*|bash: .*) ?[Kk]illed\b`},
 		{kind: ProcessKilled, line: `^\W*Killed\W*$`},
 		{kind: ProcessKilled, line: `^\s*[\[(][^\[\]()]{1,60}[\])]:?\s+Killed\s*$|^\{"log": ?"Killed\\n"`}, // of a rank, of a container
+		{kind: ProcessKilled, line: behindPrefixes},
+		{kind: ProcessKilled, line: `"(?:log|msg|message|MESSAGE|line|text|textPayload|body)" ?: ?"Killed(?:\\n)?"`},
 		{kind: ProcessKilled, line: `(?i)\bkilled\b.{0,20}\b(?:out of memory|OOM)\b`},
 		{kind: ProcessKilled, line: `(?:^|: line \d+:.*|：.*|\s)已?杀死(?:\s|$)|^\W*Processus arrêté\W*$|^\W*Getötet\W*$`},
 	},
 	facts: []string{"CPU Virtual Memory: used = {used:size}, percent = {percent:num}%"},
 }
+
+// behindPrefixes is the shell's word behind times, the names of pods and of streams, and the
+// bar of a progress that does not end.
+const behindPrefixes = `^(?:(?:\[[^\[\]]{1,80}\]|\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?|\d\d:\d\d:\d\d[\d.,]*|[\w.-]{1,60} +\||std(?:out|err)(?: [FP])?|.{0,40}\d{1,3}%\|.*(?:it/s|s/it)[^\]]{0,40}\]):? *)+Killed\W*$`

@@ -18,27 +18,31 @@ var familyUnknown = &family{
 		"outofdevicememory", "outofhostmemory", "mallocfailed", "failedtoalloc", "can'tallocate", "cannotallocate", "couldn'tallocate", "unabletoalloc", "failedtoreserve",
 		"badallocation", "maxallocsize", "maxbuffersize", "exceedsthemax", "exceedsmax", "exceededmax", "exceedsdevice", "maxsizeofmemory", "nomemoryleft", "nomorememory", "memoryisfull", "memorylimitexceeded", "exceededmemory",
 		"exceedsmemory", "exceedsthememory", "exceedsavailable", "exceedstheavailable", "exceedingmemory", "cudaoom", "gpuoom", "oomerror", "gotoom", "gotanoom", "oomdetected", "oomduring",
+		"failedtocudamalloc", "failedtohipmalloc", "outofgpuandshared",
+		"存不足", "存溢出", "憶體不足", "忆体不足", "メモリ不足", "メモリー不足", "メモリが不足", "メモリーが不足", "メモリが足り", "메모리부족", "메모리가부족", "分配内存", "分配显存", "存分配失败",
 	},
 	lines:    1,
 	harmless: regexp.MustCompile(`(?i)this ?is ?not ?a ?failure|exceeds ?\d+% ?of|allocate ?write\+execute|soft ?limit|warning: ?failed ?to ?allocate|OutOfMemoryError: ?out ?of ?resource|OutOfMemory \(no further information\)`),
 	wordings: []wording{
-		{kind: Unknown, line: `(?i)out ?of ?(?:device |host |gpu |video |system )?memory|ran out of (?:gpu |device |video |system |host )?mem|(?:not enough|insufficient) (?:gpu |video |device |system |free |host |cuda )?(?:v?ram\b|memory)|out of vram|memory exhausted|\bENOMEM\b|out_of_memory`},
-		{kind: Unknown, line: `(?i)(?:memory|buffer|\balloc) allocation fail|\bm?alloc(?:ation)? (?:of .{0,40} )?failed|bad allocation|(?:failed|unable|could ?n.t|could not|can.?t|cannot) (?:to )?(?:m?alloc\w*|reserve|map) .{0,60}(?:memory|bytes|[KMG]i?B\b|buffer|tensor|array)`},
+		{kind: Unknown, line: `(?i)out ?of ?(?:device |host |gpu |video |system |gpu and shared host )?memory|ran out of (?:gpu |device |video |system |host )?mem|(?:not enough|insufficient) (?:gpu |video |device |system |free |host |cuda )?(?:v?ram\b|memory)|out of vram|memory exhausted|\bENOMEM\b|out_of_memory`},
+		{kind: Unknown, line: `(?i)(?:memory|buffer|\balloc) allocation fail|\bm?alloc(?:ation)? (?:of .{0,40} )?failed|bad allocation|(?:failed|unable|could ?n.t|could not|can.?t|cannot) (?:to )?(?:\w*alloc\w*|reserve|map) .{0,60}(?:memory|bytes|[KMG]i?B\b|buffer|tensor|array)`},
 		{kind: Unknown, line: `(?i)exceed\w* (?:the |its |a |its own )?(?:max\w* |device |allowed |available |total |gpu |host |system |memory ).{0,40}(?:memory|alloc|buffer size|limit)|memory limit (?:of .{0,30} )?(?:was |is |has been )?exceeded|no (?:more |free )?memory (?:is )?(?:left|available)|memory is full`},
 		{kind: Unknown, line: `\b(?:CUDA|GPU) OOM\b|\bOOM ?[Ee]rror\b|[Gg]ot (?:an )?OOM|OOM (?:detected|during)`},
+		{kind: Unknown, line: outInOtherWords},
 	},
 	read: func(e *excerpt, f *Failure) bool {
 		f.interpret(e.stated, e.raw)
-		if loud.MatchString(f.Quote) && !advice(f.Quote) && !listed(f.Quote) && !exceptIn.MatchString(f.Quote) {
+		words := translated(f.Quote)
+		if loud.MatchString(words) && !advice(words) && !listed(f.Quote) && !exceptIn.MatchString(f.Quote) {
 			return true
 		}
 		f.Words["quiet"] = "it"
-		return !advice(f.Quote)
+		return !advice(words)
 	},
 }
 
 // loud is how an error differs from a remark.
-var loud = regexp.MustCompile(`(?i)error|exceed|exception|fatal|failed|failure|abort|panic|critical|crash|\[E\]|^E\d{4} `)
+var loud = regexp.MustCompile(`(?i)error|exceed|exception|fatal|failed|failure|abort|panic|critical|crash|\[E\]|^E\d{4} |\bin cu[A-Z]\w+\(|^System is out of`)
 
 // advised is how a sentence begins or ends that advises against a failure and does
 // not state one.

@@ -23,7 +23,7 @@ var roles = []struct {
 	{Limit, wordBefore(`limit|max|maximum|allowed|budget|exceed(?:s|ed|ing)?|quota|cap|threshold`), wordBehind(`limit|allowed|budget|maximum`)},
 	{Capacity, wordBefore(`total|capacity`), wordBehind(`total|capacity|physical`)},
 	{Active, wordBefore(`already|so far|in use|used|currently|usage|occupied`), wordBehind(`allocated|in use|used|occupied`)},
-	{Request, wordBefore(`allocat(?:e|ing|ions?)|[mc]alloc|request\w*|reserv\w+|tried|try|attempt\w*|creat\w+|asked|mmap|map|commit|need\w*|requires?|required`), wordBehind(`required|requested|needed`)},
+	{Request, wordBefore(`allocat(?:e|ing|ions?)|\w*[mc]alloc|request\w*|reserv\w+|tried|try|attempt\w*|creat\w+|asked|mmap|map|commit|need\w*|requires?|required`), wordBehind(`required|requested|needed`)},
 }
 
 // wordBefore matches a word with at most a few others behind it, to the end of a text.
@@ -129,7 +129,7 @@ func statement(line string) []string {
 // around it. What follows may state the figures that the line does not.
 func (f *Failure) interpret(lines []string, around []byte) {
 	lines = append(statement(lines[0]), lines[1:]...)
-	line := lines[0]
+	line := translated(lines[0])
 	f.state(line, true)
 	for _, next := range lines[1:] {
 		if len(f.Figures) == 0 && about.MatchString(next) && !advised.MatchString(next) {
@@ -137,6 +137,9 @@ func (f *Failure) interpret(lines []string, around []byte) {
 		}
 	}
 	f.Host = ofHost.MatchString(line) && !(ofDevice.MatchString(line) && !strings.Contains(strings.ToLower(line), "pinned"))
+	if line != lines[0] && !ofDevice.MatchString(line) { // the word is that of the host's memory
+		f.Host = true
+	}
 	if !f.Host && !ofDevice.MatchString(line) {
 		f.Host = ofHost.Match(around) && !ofDevice.Match(around)
 	}
@@ -158,6 +161,9 @@ func (f *Failure) interpret(lines []string, around []byte) {
 	}
 	if f.Host && f.Source == SourceProcess && byCPU.MatchString(line) {
 		f.Source = SourceCPU
+	}
+	if !f.Host && f.Source == SourceProcess && !ofDevice.Match(around) {
+		f.Words["unclear"] = "it" // of which memory it is
 	}
 	if f.Host {
 		if free, ok := f.Figures[Free]; ok { // of the host

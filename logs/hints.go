@@ -27,7 +27,8 @@ const (
 	HintEval      // an evaluation without gradients
 	HintContainer // Docker or Kubernetes
 	HintShutdown  // a launcher ends its other workers
-	HintSplit     // the release of PyTorch has max_split_size_mb
+	HintJulia
+	HintSplit // the release of PyTorch has max_split_size_mb
 
 	mostHints // how many there are
 )
@@ -58,5 +59,6 @@ var hints = []struct {
 	{HintEval, []string{"evaluate(", "validation_step", "defvalidate", ".eval()", "evaluation_loop"}},
 	{HintContainer, []string{"dockerrun", "kubelet", "kubectl", "k8s", "containerid"}},
 	{HintShutdown, []string{"closingsignalsigterm", "forcefullyexitingviasigkill", "terminatinglaunchedworkers", "notifyallprocessgroups"}},
+	{HintJulia, []string{".julia/packages", "cudadrv", "cuarrays", "cuda.jl", `\.julia\`}},
 	{HintSplit, []string{"settingmax_split_size_mb"}},
 }

@@ -2,7 +2,8 @@ package logs
 
 // literals finds many words in a text at once, in one pass over its bytes: an
 // Aho-Corasick automaton. Case does not matter, and white space is
-// passed over, so that a word is found wherever its line was broken.
+// passed over, so that a word is found wherever its line was broken. Of a byte that is
+// not ASCII only the last bits count: what is found in another language is to be looked at.
 type literals struct {
 	class [256]uint8 // of each byte; passed over and foreign are special
 	// next is by state and class: the next state, of which the lower bits are 0, with
@@ -22,6 +23,7 @@ const (
 const (
 	passedOver = 0 // white space: the state stays
 	foreign    = 1 // the state is the first again
+	others     = 7 // the bits that count of bytes that are not ASCII
 )
 
 // newLiterals makes the automaton for words without white space, in lower case.
@@ -36,6 +38,12 @@ func newLiterals(words []string) *literals {
 	}
 	for _, word := range words {
 		for _, c := range []byte(word) {
+			if c >= 0x80 && l.class[c] == foreign { // those that are equal in the last bits are one class
+				for other := int(c&others) | 0x80; other < len(l.class); other += others + 1 {
+					l.class[other] = classes
+				}
+				classes++
+			}
 			if l.class[c] == foreign {
 				l.class[c] = classes
 				classes++

@@ -133,8 +133,14 @@ func (v *view) pod() {
 
 // evicted is a pod that had to leave a full node.
 func (v *view) evicted() {
-	v.cause(causeLimit)
 	v.title("a pod was evicted: its node was low on memory (RAM)")
+	if v.has("threshold_bytes", logs.Available) {
+		v.cause(causeLimit)
+		v.title("a pod was evicted: its node had %s of memory (RAM) available, less than the kubelet's threshold of %s", v.size(logs.Available), v.size("threshold_bytes"))
+	}
+	if v.has(logs.RSS) {
+		v.say("its container %s was using %s", v.f.Words["victim"], v.size(logs.RSS))
+	}
 	v.say("the kubelet evicts pods when what is available on the node falls below its threshold; all pods of the node count, those that use more than they requested first")
 	v.do("set resources.requests.memory to what the pod needs, so that it is scheduled where that much is free; pods above their requests are evicted first")
 	v.traceHost()

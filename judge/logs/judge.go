@@ -43,6 +43,9 @@ type Statement struct {
 func (t *Statement) Judge(known Options) []finding.Finding {
 	groups := t.unexplained()
 	message := mostComplete(groups)
+	if message != nil && message.Bare() && t.Hints[logs.HintJulia] > 0 {
+		message = nil // CUDA.jl words its errors as PyTorch does; the driver's statement is there, too
+	}
 	candidates := t.candidates(message)
 	if len(candidates) == 0 {
 		return nil

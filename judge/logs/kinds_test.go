@@ -101,6 +101,11 @@ func TestFirstRemedy(t *testing.T) {
 		{"free chunks of TensorFlow's", "ran out of memory trying to allocate 3.00MiB (rounded to 3145728)\nFree  at 7f10 of size 2097152 next 2\nFree  at 7f20 of size 2097152 next 3\n", "device", "tensorflow", causeFragmented, `cuda_malloc_async`, ""},
 		{"weights of llama.cpp", "alloc_tensor_range: failed to allocate CUDA0 buffer of size 2097152\nllama_model_load: error loading model: unable to allocate CUDA0 buffer", "device", "llama.cpp", causeTooBig, `-ngl`, ""},
 		{"compute buffers of llama.cpp", "ggml_gallocr_reserve_n: failed to allocate CUDA0 buffer of size 2097152", "device", "llama.cpp", causeTooBig, `-ub`, ""},
+		{"a node that was full", "The node was low on resource: memory. Container a was using 4096Ki, which exceeds its request of 0.", "host", "kubernetes", "", `requests.memory`, `nvidia|batch`},
+		{"a node below its threshold", "The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi.", "host", "kubernetes", causeLimit, `requests.memory`, `nvidia|batch`},
+		{"Julia, in PyTorch's words", "ERROR: LoadError: CUDA error: out of memory (code #2, ERROR_OUT_OF_MEMORY)\n @ CUDA ~/.julia/packages/CUDA/D/lib/cudadrv/error.jl:91", "device", "cuda-driver", "", `CUDA.reclaim`, `PyTorch|torch`},
+		{"a database", "Error: Out of Memory Error: could not allocate block of 262144 bytes", "host", "process", causeTooBig, `smaller`, `nvidia|GPU`},
+		{"Chinese", "2024-03-01 09:00:00 ERROR 加载数据集失败：内存不足，需要 32 GB", "host", "process", causeTooBig, `smaller`, `nvidia|GPU`},
 		{"an unknown program", "[engine] FATAL: not enough device memory for the plan", "device", "cuda-driver", "", `less`, `nvidia|expandable`},
 	} {
 		f := alone(t, c.text+"\n", Options{})

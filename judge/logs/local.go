@@ -285,6 +285,9 @@ func (v *view) driver() {
 	} else {
 		v.say("the text states neither how much was requested nor what holds the device; for pinned memory, it can be the host's")
 	}
+	if v.hint(logs.HintJulia) {
+		v.set("GC.gc(true); CUDA.reclaim()", "have Julia return to the driver what its collector has not freed yet; CUDA.unsafe_free! frees an array at once")
+	}
 	v.others("look for other processes on the device, which may hold most of it")
 	v.engineOptions()
 	v.do("allocate less at once: a smaller batch, a smaller model or fewer bits; leave room besides a cache")

@@ -11,9 +11,14 @@ import (
 func (v *view) unknown() {
 	v.Confidence = 0.4
 	v.Basis = "an error that says so, in unknown wording"
+	unclear := v.f.Words["unclear"] != "" && len(v.f.Figures) > 0
 	switch {
 	case v.f.Host:
 		v.unknownHost()
+	case unclear && !v.hintOfDevice():
+		v.figures.Of = "host"
+		v.unknownHost()
+		v.say("nothing in the text is of a GPU")
 	case v.f.Source == logs.SourceProcess && len(v.f.Figures) == 0:
 		v.title("memory ran out, according to an error in unknown wording")
 		v.say("the text does not say, in a form that is understood, which memory it was and how much was requested")
@@ -22,6 +27,18 @@ func (v *view) unknown() {
 		v.unknownDevice()
 	}
 	v.do("for PyTorch, a snapshot at the failure shows what holds what")
+}
+
+// hintOfDevice reports whether the text is of a program that uses a GPU.
+func (v *view) hintOfDevice() bool {
+	for h := range v.text.Hints {
+		switch h {
+		case logs.HintWindows, logs.HintWSL, logs.HintEval, logs.HintContainer, logs.HintShutdown:
+		default:
+			return true
+		}
+	}
+	return false
 }
 
 // unknownHost is a failure of the host's memory.
@@ -34,7 +51,9 @@ func (v *view) unknownHost() {
 		v.cause(causeTooBig)
 		v.title("the host's memory ran out, according to an error in unknown wording: %s was requested", v.size(logs.Request))
 	}
-	v.say("the refused memory is the host's, not the GPU's")
+	if v.f.Host {
+		v.say("the refused memory is the host's, not the GPU's")
+	}
 	v.do("make the one allocation smaller: a shorter input, a smaller batch or chunks, a smaller dtype")
 	v.lessHost()
 	v.traceHost()
