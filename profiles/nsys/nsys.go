@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver
+	"modernc.org/sqlite"
 
 	"strandline/profiles"
 	"strandline/units"
@@ -24,6 +24,13 @@ import (
 // patience is how long one file is read: a made-up one may hold expressions that
 // never end.
 const patience = 2 * time.Minute
+
+// A made-up file may also hold values of a gigabyte: longest is how many bytes one may
+// have. limitLength is SQLite's number for that limit, SQLITE_LIMIT_LENGTH.
+const (
+	limitLength = 0
+	longest     = 1 << 20
+)
 
 // The tables and the columns that are read.
 const (
@@ -52,8 +59,15 @@ func Read(ctx context.Context, path string) (*profiles.File, error) {
 		return nil, err
 	}
 	defer db.Close()
-	db.SetMaxOpenConns(1)
-	e := export{ctx: ctx, db: db, file: &profiles.File{Format: "nsys"}}
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	if _, err := sqlite.Limit(conn, limitLength, longest); err != nil {
+		return nil, err
+	}
+	e := export{ctx: ctx, db: conn, file: &profiles.File{Format: "nsys"}}
 	if err := e.read(); err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
@@ -65,7 +79,7 @@ func Read(ctx context.Context, path string) (*profiles.File, error) {
 
 type export struct {
 	ctx    context.Context
-	db     *sql.DB
+	db     *sql.Conn
 	tables map[string][]string // columns of those that are read, by name
 	file   *profiles.File
 }
@@ -80,12 +94,16 @@ func (e *export) read() error {
 	e.version()
 	if !e.has(events, "start", "deviceId", "memKind", "memoryOperationType", "bytes", "address") {
 		e.note("the file holds no memory events: `nsys profile --cuda-memory-usage=true` records them")
-	} else if err := e.levels(); err != nil {
+	} else if err := e.levels(); err != nil && (e.ctx.Err() != nil || len(e.file.Levels) == 0) {
 		return err
+	} else if err != nil {
+		e.note(fmt.Sprintf("the memory events can be read only in part: %v", err))
 	}
 	if e.has(calls, "returnValue", "nameId") && e.has(names, "id", "value") {
-		if err := e.failed(); err != nil {
+		if err := e.failed(); e.ctx.Err() != nil {
 			return err
+		} else if err != nil {
+			e.note(fmt.Sprintf("the calls that failed cannot be read: %v", err))
 		}
 	}
 	if len(e.file.Levels) > 0 {
@@ -168,6 +186,9 @@ const allocation, deallocation = 0, 1
 // most is how many events are read of a file.
 const most = 50_000_000
 
+// mostPools is how many kinds of memory, of devices and processes, are told apart.
+const mostPools = 4096
+
 // pool is what one process holds of one kind of memory.
 type pool struct {
 	process, device, kind int64
@@ -206,6 +227,10 @@ func (e *export) levels() error {
 		}
 		s := sums[p.pool]
 		if s == nil {
+			if len(sums) == mostPools {
+				strange++
+				continue
+			}
 			s = &sum{}
 			sums[p.pool] = s
 		}
@@ -272,7 +297,8 @@ var allocates = regexp.MustCompile(`(?i)alloc|memcreate|hostregister`)
 // failed counts the calls that returned an error of memory, and those that allocate
 // memory and returned another error, by name; the errors of memory come first.
 func (e *export) failed() error {
-	rows, err := e.db.QueryContext(e.ctx, "SELECT substr(s.value, 1, 200), c.returnValue, count(*) FROM (SELECT nameId, returnValue FROM "+calls+" WHERE returnValue NOT IN (0, ?) LIMIT ?) c "+
+	rows, err := e.db.QueryContext(e.ctx, "SELECT substr(s.value, 1, 200), c.returnValue, sum(c.n) FROM "+
+		"(SELECT nameId, returnValue, count(*) n FROM (SELECT nameId, returnValue FROM "+calls+" WHERE returnValue NOT IN (0, ?) LIMIT ?) GROUP BY 1, 2) c "+
 		"JOIN "+names+" s ON s.id = c.nameId GROUP BY s.value, c.returnValue ORDER BY c.returnValue <> ?, 3 DESC, 1 LIMIT 100", notReady, most, outOfMemory)
 	if err != nil {
 		return err

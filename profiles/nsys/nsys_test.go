@@ -90,6 +90,11 @@ func TestUnknownDatabases(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	f, err := Read(context.Background(), made(t, eventTable, happens(1, 0, 2, 0, 5, 5), "CREATE TABLE StringIds (id INTEGER, value)", "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (nameId INTEGER, returnValue INTEGER)",
+		"INSERT INTO StringIds VALUES (1, zeroblob(2000000))", "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 2)"))
+	if err != nil || len(f.Levels) != 1 || len(f.Failed) != 0 || !strings.Contains(strings.Join(f.Notes, " "), "calls that failed cannot be read") {
+		t.Errorf("a name of 2 MB: %v, %+v", err, f)
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	stop()
 	if _, err := Read(ctx, made(t, eventTable)); err == nil {
