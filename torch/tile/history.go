@@ -28,15 +28,16 @@ import (
 // events quick to find. It is safe for concurrent use.
 type History struct {
 	*timeline.Timeline
-	sizes []int64 // of the allocations, nil if they count as requested
-	at    []int32 // the allocation that an event makes or frees, none if it does neither
-	total []int64 // live after event k-1
+	sizes []int64           // of the allocations, nil if they count as requested
+	makes [256]bool         // the actions that make an allocation
+	at    []int32           // the allocation that an event makes or frees, none if it does neither
+	also  map[int32][]int32 // more that it makes or ends, where it is not one alone
+	total []int64           // live after event k-1
 	high  pyramid
 	low   pyramid
 	taken steps // reserved memory
 
-	lastDeath []int32         // of each blockLen allocations, math.MaxInt32 if one lives on
-	replaced  map[int32]int32 // allocations that end since their address is given away, by the event
+	lastDeath []int32 // of each blockLen allocations, math.MaxInt32 if one lives on
 	leaking   *atomic.Pointer[map[stack.Site]bool]
 }
 
@@ -46,10 +47,22 @@ const (
 )
 
 // NewHistory prepares a timeline for drawing.
-func NewHistory(t *timeline.Timeline) *History {
-	h := &History{Timeline: t, at: make([]int32, t.Trace.Len()), taken: stepsOf(t), leaking: new(atomic.Pointer[map[stack.Site]bool])}
+func NewHistory(t *timeline.Timeline) *History { return newHistory(t, nil, snapshot.Alloc) }
+
+// DriverHistory is the history of what the driver gave, whose allocations are parts of
+// segments; see [timeline.Timeline.Driver].
+func DriverHistory(t *timeline.Timeline) *History {
+	driver, sizes := t.Driver()
+	return newHistory(driver, sizes, snapshot.SegmentAlloc, snapshot.SegmentMap)
+}
+
+func newHistory(t *timeline.Timeline, sizes []int64, makes ...snapshot.Action) *History {
+	h := &History{Timeline: t, sizes: sizes, at: make([]int32, t.Trace.Len()), taken: stepsOf(t), leaking: new(atomic.Pointer[map[stack.Site]bool])}
 	for k := range h.at {
 		h.at[k] = none
+	}
+	for _, a := range makes {
+		h.makes[a] = true
 	}
 	h.link()
 	h.sum()
@@ -85,57 +98,79 @@ func (h *History) Size(i int) int64 {
 	return h.Timeline.Size(i)
 }
 
-// link ties events to allocations. An allocation at an address in use ends what
-// was there.
+// link ties events to allocations. An event that makes one is tied to that first: it may
+// also end what was at the address. Calls of the driver end what several others took.
 func (h *History) link() {
 	n := len(h.Allocs)
 	h.lastDeath = make([]int32, (n+blockLen-1)/blockLen)
 	for i := range n {
 		birth, freed, death := h.Birth(i), h.Freed(i), h.Death(i)
-		if birth >= 0 {
-			h.at[birth] = int32(i)
+		h.tie(birth, i)
+		if freed != death {
+			h.tie(freed, i)
 		}
-		if freed >= 0 {
-			h.at[freed] = int32(i)
-		}
+		h.tie(death, i)
 		last := int32(math.MaxInt32)
 		if death >= 0 {
 			last = int32(death)
-			if h.Trace.Action[death] != snapshot.Alloc {
-				h.at[death] = int32(i)
-			} else {
-				if h.replaced == nil {
-					h.replaced = map[int32]int32{}
-				}
-				h.replaced[last] = int32(i)
-			}
 		}
 		h.lastDeath[i/blockLen] = max(h.lastDeath[i/blockLen], last)
 	}
 }
 
+func (h *History) tie(k, alloc int) {
+	if k < 0 {
+		return
+	}
+	i, other := int32(alloc), h.at[k]
+	if other == none {
+		h.at[k] = i
+		return
+	}
+	if h.also == nil {
+		h.also = map[int32][]int32{}
+	}
+	if h.Birth(alloc) == k && h.Birth(int(other)) != k {
+		h.at[k], i = i, other
+	}
+	h.also[int32(k)] = append(h.also[int32(k)], i)
+}
+
 // changes calls f for the events from … to-1 that change what is live, with the
 // allocation and the bytes.
 func (h *History) changes(from, to int, f func(k int, alloc int32, bytes int64)) {
-	e := &h.Trace.Events
+	actions := h.Trace.Action
 	for k := from; k < to; k++ {
 		i := h.at[k]
 		if i < 0 {
 			continue
 		}
-		if e.Action[k] != snapshot.Alloc {
-			if h.Death(int(i)) == k {
-				f(k, i, -h.Size(int(i)))
-			}
+		if h.makes[actions[k]] {
+			f(k, i, h.Size(int(i)))
+		} else if h.Death(int(i)) == k {
+			f(k, i, -h.Size(int(i)))
+		}
+		if h.also == nil {
 			continue
 		}
-		f(k, i, h.Size(int(i)))
-		if h.replaced != nil {
-			if old, ok := h.replaced[int32(k)]; ok {
-				f(k, old, -h.Size(int(old)))
+		for _, i := range h.also[int32(k)] {
+			switch k {
+			case h.Birth(int(i)):
+				f(k, i, h.Size(int(i)))
+			case h.Death(int(i)):
+				f(k, i, -h.Size(int(i)))
 			}
 		}
 	}
+}
+
+// made calls f for the allocations that the events from … to make, both included.
+func (h *History) made(from, to int, f func(i int)) {
+	h.changes(max(from, 0), min(to, h.Events()-1)+1, func(k int, i int32, _ int64) {
+		if h.Birth(int(i)) == k {
+			f(int(i))
+		}
+	})
 }
 
 // sum finds the totals.

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"strandline/stack"
-	"strandline/torch/snapshot"
 	"strandline/torch/timeline"
 )
 
@@ -43,14 +42,10 @@ func (b *Bands) Live(k int) []Sum {
 // Made sums what the events from … to allocate, both included.
 func (b *Bands) Made(from, to int) []Sum {
 	sums := make([]Sum, len(b.Groups))
-	e := &b.h.Trace.Events
-	for k := max(from, 0); k <= min(to, b.h.Events()-1); k++ {
-		if e.Action[k] == snapshot.Alloc {
-			i := int(b.h.at[k])
-			band := &b.Bands[b.of[i]]
-			sums[band.Group].add(b.h.Size(i), band.Fate)
-		}
-	}
+	b.h.made(from, to, func(i int) {
+		band := &b.Bands[b.of[i]]
+		sums[band.Group].add(b.h.Size(i), band.Fate)
+	})
 	return ranked(sums)
 }
 
@@ -129,12 +124,7 @@ func (h *History) KeptStacks() []StackSum {
 // MadeStacks sums what the events from … to allocate by stack, both included.
 func (h *History) MadeStacks(from, to int) []StackSum {
 	s := newStackSums(h)
-	e := &h.Trace.Events
-	for k := max(from, 0); k <= min(to, h.Events()-1); k++ {
-		if e.Action[k] == snapshot.Alloc {
-			s.add(int(h.at[k]))
-		}
-	}
+	h.made(from, to, s.add)
 	return s.list()
 }
 

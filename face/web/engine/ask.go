@@ -216,6 +216,7 @@ func (q *question) which(f *file) (*device, error) {
 const (
 	asRequested = "requested"
 	asAllocated = "allocated" // sizes of blocks
+	asReserved  = "reserved"  // segments, by who took them from the driver
 )
 
 // measure returns a device in the requested measure.
@@ -232,8 +233,10 @@ func (q *question) measure(d *device) (*measured, error) {
 			return nil, absent("block sizes are unknown: %s", r.why)
 		}
 		return r.allocated(), nil
+	case asReserved:
+		return d.reserved(), nil
 	default:
-		return nil, wrong("bytes can be measured as requested or allocated, not as %q", u)
+		return nil, wrong("bytes can be measured as requested, allocated or reserved, not as %q", u)
 	}
 }
 

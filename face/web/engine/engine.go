@@ -101,13 +101,15 @@ type device struct {
 	purposes func() []purpose.Purpose // by allocation
 
 	requested *measured
+	reserved  func() *measured         // segments in the place of allocations
 	replayed  atomic.Pointer[replayed] // nil until the history was replayed
 }
 
 // measured is a device whose bytes are measured in one way.
 type measured struct {
 	*device
-	h *tile.History
+	h        *tile.History
+	segments bool // h is of what the driver gave
 
 	mu    sync.Mutex
 	bands []*tile.Bands // the groupings asked for last, the last one first
@@ -283,6 +285,7 @@ func newContent(s *snapshot.Snapshot) *content {
 			purposes: sync.OnceValue(func() []purpose.Purpose { return purpose.Each(t) }),
 		}
 		d.requested = &measured{device: d, h: h}
+		d.reserved = sync.OnceValue(func() *measured { return &measured{device: d, h: tile.DriverHistory(t), segments: true} })
 		c.devices = append(c.devices, d)
 	}
 	c.fingerprint = fingerprint(s)
@@ -310,6 +313,14 @@ func fingerprint(s *snapshot.Snapshot) string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
+// groupings are those in which the device can be shown.
+func (d *measured) groupings() []tile.Grouping {
+	if d.segments {
+		return []tile.Grouping{tile.ByLine, tile.ByFunction, tile.ByFile, tile.ByStack, tile.BySize}
+	}
+	return d.h.Groupings()
+}
+
 // mostGroupings is how many groupings of a device are kept.
 const mostGroupings = 3
 
@@ -323,6 +334,9 @@ func (d *measured) grouped(g tile.Grouping) (*tile.Bands, error) {
 			d.bands[0] = b
 			return b, nil
 		}
+	}
+	if d.segments && !slices.Contains(d.groupings(), g) {
+		return nil, fmt.Errorf("segments are not grouped by %s", g)
 	}
 	b, err := tile.NewBands(d.h, g)
 	if err != nil {

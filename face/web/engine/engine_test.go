@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -25,6 +26,7 @@ import (
 	"strandline/torch/compare"
 	"strandline/torch/digest"
 	"strandline/torch/snapshot"
+	"strandline/torch/tile"
 	"strandline/torch/timeline"
 )
 
@@ -144,6 +146,46 @@ func TestBlocks(t *testing.T) {
 		if blocks := read[page.Session](t, e, "session").Files[0].Blocks; blocks != ready {
 			t.Errorf("%s: blocks are %s", file, blocks)
 		}
+	}
+}
+
+// TestReserved measures what the driver gave: the bands sum to what is reserved, and the rows
+// to what each line took, as the allocator's state has it.
+func TestReserved(t *testing.T) {
+	for _, file := range []string{"image-leak/step-4.pickle", "out-of-memory/oom.pickle", "varied-lengths/expandable.pickle.gz"} {
+		e := example(t, file)
+		d := read[page.Device](t, e, "device?u=reserved")
+		if d.End.Live != d.End.Reserved || d.Kept != d.End.Reserved || d.Peak.Bytes != d.PeakReserved.Bytes || slices.Contains(d.Groupings, tile.ByPurpose) {
+			t.Errorf("%s: device %+v", file, d)
+		}
+		groups := read[page.Bands](t, e, "bands?u=reserved").Groups
+		for k := -1; k < d.Events; k += 1 + d.Events/20 {
+			want := map[string]int64{}
+			for _, x := range read[page.State](t, e, fmt.Sprintf("state?k=%d", k)).Takers {
+				if x.Site != nil {
+					want[fmt.Sprintf("%s:%d", x.Site.File, x.Site.Line)] += x.Bytes
+				}
+			}
+			at := read[page.At](t, e, fmt.Sprintf("at?u=reserved&k=%d", k))
+			if at.Live != at.Reserved {
+				t.Errorf("%s, event %d: %d bytes drawn, %d reserved", file, k, at.Live, at.Reserved)
+			}
+			got := map[string]int64{}
+			for _, r := range at.Rows {
+				if g := groups[r.Group]; g.Line != nil {
+					got[fmt.Sprintf("%s:%d", *g.File, *g.Line)] += r.Bytes
+				}
+			}
+			if !maps.Equal(got, want) {
+				t.Errorf("%s, event %d: %v, want %v", file, k, got, want)
+			}
+		}
+		hit := read[page.Hit](t, e, fmt.Sprintf("hit?u=reserved&k=%d&y=0", d.Events-1))
+		a := read[page.Alloc](t, e, fmt.Sprintf("alloc?u=reserved&i=%d", *hit.Alloc))
+		if a.Bytes != hit.Bytes || a.Block != nil || a.Purpose != "" || !strings.HasPrefix(*read[page.Event](t, e, fmt.Sprintf("event?k=%d", a.Birth)).Action, "segment_") {
+			t.Errorf("%s: %+v of the hit %+v", file, a, hit)
+		}
+		ask(t, e, "bands?u=reserved&g=purpose", 400)
 	}
 }
 
@@ -455,11 +497,16 @@ func askAll(t *testing.T, name string, e *Engine) {
 	for _, d := range read[page.Session](t, e, "session").Files[0].Devices {
 		doc := read[page.Device](t, e, fmt.Sprintf("device?d=%d", d))
 		last := doc.Events - 1
-		if (len(doc.Measures) == 2) != (doc.MeasuresWhy == nil) {
+		if slices.Contains(doc.Measures, asAllocated) != (doc.MeasuresWhy == nil) {
 			t.Errorf("%s: measures %v, for %v", name, doc.Measures, doc.MeasuresWhy)
 		}
-		for i, g := range doc.Groupings {
-			q := fmt.Sprintf("d=%d&g=%s&u=%s", d, g, doc.Measures[i%len(doc.Measures)])
+		var asked []string
+		for _, u := range doc.Measures {
+			for _, g := range read[page.Device](t, e, fmt.Sprintf("device?d=%d&u=%s", d, u)).Groupings {
+				asked = append(asked, fmt.Sprintf("d=%d&g=%s&u=%s", d, g, u))
+			}
+		}
+		for _, q := range asked {
 			for _, what := range []string{
 				"bands?" + q, fmt.Sprintf("at?k=%d&%s", last, q), fmt.Sprintf("diff?a=-1&b=%d&%s", last, q), fmt.Sprintf("state?k=%d&%s", doc.Peak.Event, q),
 				"tile?L=0&i=0&y=10&" + q, "tile?L=2&i=0&y=10&kind=alloc&" + q, "tile?L=2&i=0&y=10&kind=total&" + q, "csv?table=bands&" + q,
@@ -467,7 +514,7 @@ func askAll(t *testing.T, name string, e *Engine) {
 			} {
 				ask(t, e, what, 200)
 			}
-			if doc.Allocations > 0 {
+			if n := read[page.Device](t, e, "device?"+q[:strings.Index(q, "&g=")]+q[strings.Index(q, "&u="):]).Allocations; n > 0 {
 				ask(t, e, "alloc?i=0&"+q, 200)
 			}
 		}

@@ -113,7 +113,7 @@ func (q *question) device() (any, error) {
 func (c *content) device(d *measured) page.Device {
 	h := d.h
 	doc := page.Device{
-		Device: h.Device, Events: h.Events(), Allocations: len(h.Allocs), Measures: []string{asRequested}, Groupings: h.Groupings(),
+		Device: h.Device, Events: h.Events(), Allocations: len(h.Allocs), Measures: []string{asRequested, asReserved}, Groupings: d.groupings(),
 		Start: d.sums(timeline.Never), End: d.sums(h.Events() - 1),
 		Peak:         page.Moment{Event: h.Peak().Event, Bytes: h.Peak().Bytes},
 		PeakReserved: page.Moment{Event: h.PeakReserved.Event, Bytes: h.PeakReserved.Bytes},

@@ -46,8 +46,8 @@ func (q *question) alloc() (any, error) {
 	}
 	h := d.h
 	doc := page.Alloc{
-		Alloc: i, Bytes: d.requested.h.Size(i), Address: address(h.Addr(i)), Birth: h.Birth(i), Freed: orNull(h.Freed(i)), Death: orNull(h.Death(i)),
-		Purpose: h.Purpose(i, d.purposes()[i]), Fate: h.FateOf(i).String(),
+		Alloc: i, Bytes: h.Size(i), Address: address(h.Addr(i)), Birth: h.Birth(i), Freed: orNull(h.Freed(i)), Death: orNull(h.Death(i)),
+		Fate:  h.FateOf(i).String(),
 		Keys:  map[string]string{string(b.Grouping): b.Groups[b.GroupOf(i)].Key.String()},
 		Stack: framesOf(h.Snap.Stacks, h.Stack(i)), Missing: h.Missing(i),
 	}
@@ -55,8 +55,11 @@ func (q *question) alloc() (any, error) {
 		text := pool.String()
 		doc.Pool, doc.Stream = &text, &stream
 	}
-	if r := d.replayed.Load(); r != nil && r.sizes != nil {
-		doc.Block = &r.sizes[i]
+	if !d.segments {
+		doc.Bytes, doc.Purpose = d.requested.h.Size(i), h.Purpose(i, d.purposes()[i])
+		if r := d.replayed.Load(); r != nil && r.sizes != nil {
+			doc.Block = &r.sizes[i]
+		}
 	}
 	doc.Notes = d.notes(doc.Birth)
 	if times := h.Trace.Time; times != nil {
@@ -98,8 +101,8 @@ func (q *question) event() (any, error) {
 	doc := d.event(k)
 	if k >= 0 {
 		doc.Stack, doc.Notes = framesOf(d.h.Snap.Stacks, d.h.Trace.Stack[k]), d.notes(k)
-		if i, ok := d.h.Made(k); ok && d.h.Trace.Action[k] == snapshot.Alloc {
-			doc.Missing = d.h.Missing(i)
+		if i, ok := d.requested.h.Made(k); ok && d.h.Trace.Action[k] == snapshot.Alloc {
+			doc.Missing = d.requested.h.Missing(i)
 		}
 	}
 	return doc, nil
