@@ -14,7 +14,6 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -26,6 +25,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"strandline/face/api/page"
@@ -43,20 +43,32 @@ type Asker interface {
 
 // A Server serves a page and the answers to its questions.
 type Server struct {
-	asker  Asker
+	asker  atomic.Pointer[serving]
 	port   string
 	token  string // of the address that is printed
 	secret string // of the session
 	once   sync.Map
+	taking sync.Mutex // held while dropped files are read
 	// Pack compresses answers, which helps over a tunnel.
 	Pack bool
 	// Index is the file that the page begins with.
 	Index string
+	// Open, if not nil, takes files that are dropped on the page. It returns who answers
+	// from then on, and the number of the first of these files.
+	Open func([]Dropped) (asker Asker, first int)
+}
+
+// serving is who answers, and how many did so before.
+type serving struct {
+	Asker
+	turn int
 }
 
 // New makes a server that is to be reached at a port of this machine.
 func New(a Asker, port int) *Server {
-	return &Server{asker: a, Index: "index.html", port: fmt.Sprint(port), token: random(), secret: random()}
+	s := &Server{Index: "index.html", port: fmt.Sprint(port), token: random(), secret: random()}
+	s.asker.Store(&serving{a, 0})
+	return s
 }
 
 // random returns 128 unpredictable bits.
@@ -120,10 +132,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.asset(w, r)
 	case name == "enter":
 		s.enter(w, r)
-	case same(r.Header.Get(sessionHeader), s.secret):
-		s.answer(w, r, name)
-	default:
+	case !same(r.Header.Get(sessionHeader), s.secret):
 		forbid(w, "This page is private. Open the address that strandline printed.")
+	case r.Method == http.MethodPost:
+		s.drop(w, r)
+	default:
+		s.answer(w, r, name)
 	}
 }
 
@@ -147,7 +161,8 @@ func (s *Server) refuses(r *http.Request) *refusal {
 	if site := r.Header.Get("Sec-Fetch-Site"); strings.HasPrefix(r.URL.Path, "/api/") && site != "" && site != "same-origin" {
 		return &refusal{http.StatusForbidden, "This server answers its own page only."}
 	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+	drops := r.Method == http.MethodPost && r.URL.Path == "/api/drop" && s.Open != nil
+	if r.Method != http.MethodGet && r.Method != http.MethodHead && !drops {
 		return &refusal{http.StatusMethodNotAllowed, "This server answers GET only."}
 	}
 	return nil
@@ -171,21 +186,19 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
 
 // forbid refuses with a sentence for the page to show.
 func forbid(w http.ResponseWriter, why string) {
-	body, _ := json.Marshal(page.Refusal{Error: why}) // text does not fail
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.WriteHeader(http.StatusForbidden)
-	w.Write(body)
+	reply(w, http.StatusForbidden, page.Refusal{Error: why})
 }
 
 // answer passes a question to the page's [Asker].
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, name string) {
-	tag := s.tag(name, r.URL.RawQuery)
+	asker := s.asker.Load()
+	tag := s.tag(asker.turn, name, r.URL.RawQuery)
 	if r.Header.Get("If-None-Match") == tag {
 		w.Header().Set("ETag", tag)
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	a := s.asker.Ask(r.Context(), name, r.URL.Query())
+	a := asker.Ask(r.Context(), name, r.URL.Query())
 	h := w.Header()
 	h.Set("Content-Type", a.Type)
 	if a.Lasting {
@@ -199,9 +212,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, name string) {
 }
 
 // tag names an answer for as long as the server lives.
-func (s *Server) tag(name, query string) string {
+func (s *Server) tag(turn int, name, query string) string {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%s %s?%s", s.secret, name, query)
+	fmt.Fprintf(h, "%s %d %s?%s", s.secret, turn, name, query)
 	return fmt.Sprintf(`"%016x"`, h.Sum64())
 }
 

@@ -216,7 +216,7 @@ func TestServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(loaded(t).asker, l.Addr().(*net.TCPAddr).Port)
+	s := New(loadedEngine(t), l.Addr().(*net.TCPAddr).Port)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, l) }()

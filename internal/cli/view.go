@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -116,7 +117,9 @@ func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 	}
 	e := engine.New(sources)
 	loaded := make(chan error, 1)
+	read := make(chan struct{})
 	load := func() {
+		defer close(read)
 		err := e.Load(ctx)
 		debug.FreeOSMemory() // garbage of reading
 		v.reportSkipped()
@@ -125,7 +128,11 @@ func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 		}
 		loaded <- err
 	}
-	if err := g.serve(ctx, o.serve, page{e, "index.html", "", load}); err != nil {
+	shown := page{asker: e, index: "index.html", behind: load}
+	if v.redact == 0 { // what is dropped has names and paths of its own
+		shown.open = opener(ctx, sources, read)
+	}
+	if err := g.serve(ctx, o.serve, shown); err != nil {
 		return err
 	}
 	err = <-loaded
@@ -133,6 +140,32 @@ func runView(c *cobra.Command, g *globals, o viewOptions, args []string) error {
 		err = nil // interrupting it is how a user ends it
 	}
 	return v.end(err, args, len(sources))
+}
+
+// opener reads files that are dropped on the page beside the sources that it was started
+// with, once those were read. Those that were dropped before give way.
+func opener(ctx context.Context, sources []engine.Source, read <-chan struct{}) func([]web.Dropped) (web.Asker, int) {
+	last := func() {}
+	return func(files []web.Dropped) (web.Asker, int) {
+		last()
+		all := slices.Clone(sources)
+		for _, f := range files {
+			size := int64(len(f.Data))
+			all = append(all, engine.Source{Path: f.Name, Size: size, Named: true, Read: func(progress func(int64) error) (*snapshot.Snapshot, error) {
+				return snapshot.Read(bytes.NewReader(f.Data), snapshot.Options{Name: f.Name, Size: size, Progress: progress})
+			}})
+		}
+		e := engine.New(all)
+		ctx, stop := context.WithCancel(ctx)
+		before, done := read, make(chan struct{})
+		last, read = stop, done
+		go func() {
+			defer close(done)
+			<-before        // sources are read by one at a time
+			_ = e.Load(ctx) // problems with single files are in the session
+		}()
+		return e, len(sources)
+	}
 }
 
 // serveOptions are how a page is served.
@@ -147,6 +180,7 @@ type page struct {
 	asker        web.Asker
 	index, state string
 	behind       func()
+	open         func([]web.Dropped) (web.Asker, int) // takes dropped files, if not nil
 }
 
 // serve serves a page until the context is done.
@@ -158,7 +192,7 @@ func (g *globals) serve(ctx context.Context, o serveOptions, p page) error {
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
 	s := web.New(p.asker, port)
-	s.Index, s.Pack = p.index, o.listen != ""
+	s.Index, s.Pack, s.Open = p.index, o.listen != "", p.open
 	address := s.URL() + p.state
 	fmt.Fprintln(g.env.Stdout, address)
 	if s.Pack {

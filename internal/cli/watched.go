@@ -138,7 +138,7 @@ func (g *globals) serveWatch(ctx context.Context, o serveOptions, w *engine.Watc
 		}
 		done <- err
 	}
-	if err := g.serve(ctx, o, page{w, "watch.html", "", behind}); err != nil {
+	if err := g.serve(ctx, o, page{asker: w, index: "watch.html", behind: behind}); err != nil {
 		return err
 	}
 	err := <-done

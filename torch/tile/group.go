@@ -1,6 +1,7 @@
 package tile
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"hash/fnv"
@@ -128,7 +129,13 @@ func newGrouper(h *History, g Grouping) (*grouper, error) {
 		stacks(x.stack)
 	case ByPurpose:
 		purposes := purpose.Each(h.Timeline)
-		x.of = func(i int) int32 { return x.named(h.Purpose(i, purposes[i]), "") }
+		x.of = func(i int) int32 {
+			name, words := h.Purpose(i, purposes[i]), purposes[i].Words()
+			if name != purposes[i].String() { // it has leaked
+				words = name
+			}
+			return x.labeled(name, words)
+		}
 	case ByPool:
 		x.of = x.pools()
 	case BySize:
@@ -168,13 +175,11 @@ func (x *grouper) add(g Group) int32 {
 	return i
 }
 
-func (x *grouper) named(name, empty string) int32 {
+func (x *grouper) named(name, empty string) int32 { return x.labeled(name, cmp.Or(name, empty)) }
+
+func (x *grouper) labeled(name, label string) int32 {
 	if i, ok := x.index[name]; ok {
 		return i
-	}
-	label := name
-	if label == "" {
-		label = empty
 	}
 	return x.add(Group{Key: keyOf(name), Label: label, identity: name})
 }

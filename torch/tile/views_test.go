@@ -132,7 +132,7 @@ func TestPurposesAtThePeak(t *testing.T) {
 		got := map[string]int64{}
 		for _, s := range b.Live(peak.Event) {
 			if s.Bytes > 0 {
-				got[b.Groups[s.Group].Label] = s.Bytes
+				got[b.Groups[s.Group].identity] = s.Bytes
 			}
 		}
 		for p, n := range peak.By.Map() {

@@ -3,8 +3,9 @@
 import assert from "node:assert/strict";
 import { pause } from "./browser.ts";
 import { device, figure } from "./checks.ts";
-import { answer, identity, leak, scenario, torn } from "./scenario.ts";
+import { answer, folder, identity, leak, scenario, torn } from "./scenario.ts";
 import { example, json, recorded } from "./server.ts";
+import { steps } from "./snapshots.ts";
 
 scenario("compare shows compare's numbers", leak, async ({ tab }) => {
   const want = json("compare", ...leak).groups[0];
@@ -20,6 +21,29 @@ scenario("compare shows compare's numbers", leak, async ({ tab }) => {
   assert.equal(bytes[0][0], device(leak[0]!).requested_bytes);
   assert.ok(bytes[0][2] > 0 && bytes[0][2] <= bytes[0][1] && bytes[0][1] <= bytes[0][0]);
   assert.equal(event[0][2], device(leak[0]!).events, "the file before is the beginning of the later one");
+}, { fragment: "#v=compare" });
+
+const made = steps(folder, 6);
+
+scenario("growth a step is the judged one: what was made once does not grow", made, async ({ tab }) => {
+  const { findings } = json("diagnose", ...made);
+  const leaks = findings.find((f: any) => f.kind === "leak");
+  assert.equal(leaks.bytes_per_step, 1 << 20);
+  assert.equal(findings.find((f: any) => f.kind === "growth").site.line, 5, "and what was made once is a note");
+  await tab.until("document.querySelectorAll('#view tbody tr').length === 2 && strandline.state().figures.findings", 60000);
+  const cells = await tab.eval<string[][]>("[...document.querySelectorAll('#view tbody tr')].map(tr => [...tr.children].map(e => e.textContent))");
+  const at = (await tab.eval<string[]>("[...document.querySelectorAll('#view thead th')].map(e => e.textContent)")).indexOf("growth a step");
+  assert.deepEqual(cells.map((row) => [row[0], row[at]]), [["train.py:9 step", "+1 MiB"], ["train.py:5 step", "–"]]);
+}, { fragment: "#v=compare" });
+
+const long = steps(folder, 14);
+
+scenario("more than twelve files are a strip of cells", long, async ({ tab }) => {
+  await tab.until("document.querySelectorAll('#view tbody tr').length === 2 && strandline.state().figures.findings", 60000);
+  const heads = await tab.eval<string[]>("[...document.querySelectorAll('#view thead th')].map(e => e.textContent)");
+  assert.deepEqual(heads.slice(1, 4), ["01", "all 14", "14"]);
+  const cells = await tab.eval<string[]>("[...document.querySelectorAll('#view tbody tr:first-child .heat i')].map(e => e.title)");
+  assert.deepEqual([cells.length, cells[0], cells.at(-1)], [14, "made-01.json: 1 MiB", "made-14.json: 14 MiB"]);
 }, { fragment: "#v=compare" });
 
 const ranks = [0, 1].flatMap((r) => [4, 6].map((s) => example(`ranks/rank${r}-step-${s}.pickle`)));
@@ -149,12 +173,14 @@ scenario("what if warns where the file's own run is not reproduced", [torn], asy
   assert.equal((await tab.state()).figures.runs[0].peak_reserved_bytes ?? null, null, "nothing is shown of a recorded run that is not known");
 }, { fragment: "#v=whatif" });
 
-scenario("the strip names the worst finding, and leads to it", [recorded("w06_oom.default.oom.pickle")], async ({ tab }) => {
-  const [worst, ...others] = json("diagnose", recorded("w06_oom.default.oom.pickle")).findings;
+scenario("the strip names the worst finding, and leads to it", [example("out-of-memory/oom.pickle")], async ({ tab }) => {
+  const [worst, ...others] = json("diagnose", example("out-of-memory/oom.pickle")).findings;
   await tab.until("!document.getElementById('verdict').hidden");
   assert.match(await tab.eval("document.getElementById('verdict').textContent"), new RegExp(worst.title.slice(0, 40)));
   for (const key of ["request_bytes", "largest_free_bytes", "device_free_bytes"]) assert.equal(await figure(tab, `#verdict [data-key=${key}]`), worst.evidence[key], key);
   assert.equal(await tab.eval("document.querySelector(\"[data-key='view findings']\").textContent"), `Findings ${others.length + 1}`);
+  assert.match(await tab.eval("document.querySelector(\"[data-key=remedy]\").textContent"), new RegExp(`^to do: ${worst.remedies[0].text.slice(0, 40)}`));
+  assert.match(await tab.eval("document.querySelector('#verdict .worst').textContent"), /^out of memory: /);
   await tab.click("#verdict .worst");
   await tab.until("strandline.state().view === 'findings'");
   assert.equal(await tab.eval("document.querySelector('.findings article h2').textContent"), worst.title);

@@ -3,8 +3,9 @@
 import assert from "node:assert/strict";
 import { pause } from "./browser.ts";
 import { device, figure } from "./checks.ts";
-import { fields, last, leak, listed, point, scenario, torn } from "./scenario.ts";
+import { fields, folder, last, leak, listed, point, scenario, torn } from "./scenario.ts";
 import { json, recorded, serve } from "./server.ts";
+import { contradicting } from "./snapshots.ts";
 
 scenario("a link gives the same state to another person", [last], async ({ tab, server }) => {
   await tab.eval("location.hash = '#w=400_800&k=600&y=active'");
@@ -111,8 +112,23 @@ scenario("a link opens its file among others, and says where it is not there", [
   assert.ok(server.url);
 });
 
-scenario("a file that is dropped does not take the page away, and its command is named", [last], async ({ tab }) => {
+scenario("a file that is dropped is opened beside the others", [last], async ({ tab }) => {
   await tab.drop(leak[0]!);
-  await tab.until("/strandline view step-2.pickle$/.test(document.getElementById('banner').textContent)");
-  assert.equal(await figure(tab, "#rail .flag"), device(last).peak_requested_bytes);
+  await tab.until(`document.querySelector("[data-key=file]")?.selectedOptions[0].textContent === "step-2.pickle"`);
+  await tab.settled();
+  assert.equal(await figure(tab, "#rail .flag"), device(leak[0]!).peak_requested_bytes);
+  // Then another takes its place, and the file of the start stays.
+  await tab.drop(leak[1]!);
+  await tab.until(`document.querySelector("[data-key=file]")?.selectedOptions[0].textContent === "step-3.pickle"`);
+  await tab.settled();
+  assert.equal(await figure(tab, "#rail .flag"), device(leak[1]!).peak_requested_bytes);
+  assert.deepEqual((await tab.eval<string[]>("[...document.querySelector('[data-key=file]').options].map(o => o.textContent)")).sort(), ["step-3.pickle", "step-4.pickle"]);
+});
+
+scenario("a file that contradicts itself says so", [contradicting(folder)], async ({ tab }) => {
+  const [fault] = json("inspect", contradicting(folder)).notes;
+  assert.match(fault, /neither freed in the history nor in a segment/);
+  await tab.until("!document.getElementById('banner').hidden");
+  assert.equal(await tab.eval("document.getElementById('banner').textContent"), `The file contradicts itself, so figures may be wrong: ${fault}`);
+  assert.equal(await tab.eval("document.getElementById('coverage').dataset.kind"), "damaged");
 });

@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pause } from "./browser.ts";
 import { device, figure } from "./checks.ts";
-import { answer, fields, folder, identity, last, listed, scenario } from "./scenario.ts";
+import { answer, fields, folder, identity, last, listed, point, scenario } from "./scenario.ts";
 import { events, example, json, recorded } from "./server.ts";
 
 scenario("the table at the peak sums to what inspect lists there", [last], async ({ tab }) => {
@@ -88,7 +88,7 @@ scenario("sites show the same bytes as the table", [last], async ({ tab }) => {
   await tab.eval("window.saved = []; URL.createObjectURL = (b) => (saved.push(b), 'data:,'); HTMLAnchorElement.prototype.click = () => {}");
   await tab.click("[data-key=csv]");
   const lines = (await tab.eval<string>("saved[0].text()")).trim().split("\r\n");
-  assert.equal(lines[0], "purpose,bytes,share,alive at snapshot (bytes),allocations");
+  assert.equal(lines[0], "purpose,bytes,share,kept (bytes),allocations");
   assert.equal(lines.slice(1).reduce((n, line) => n + Number(fields(line)[1]), 0), at.requested_bytes);
 }, { fragment: "#v=sites", dark: true });
 
@@ -211,4 +211,36 @@ scenario("an answer that comes when the grouping has changed is dropped", [last]
   await tab.key("1");
   await tab.settled();
   await tab.until("document.querySelectorAll('#view tbody tr').length > 0");
+});
+
+const expandable = example("varied-lengths/expandable.pickle.gz");
+
+scenario("reserved memory is banded by who took it from the driver", [expandable], async ({ tab }) => {
+  const d = device(expandable);
+  await tab.click("[data-key='u reserved']");
+  await tab.until("strandline.state().u === 'reserved'");
+  await tab.settled();
+  assert.equal(await figure(tab, "#rail .flag"), d.peak_reserved_bytes);
+  const s = await tab.state();
+  const taken = await tab.eval<any[]>(`${answer(`"api/state?k=${s.k}"`)}.then(v => v.takers)`);
+  const reserved = taken.reduce((n, t) => n + t.bytes, 0);
+  const shown = await listed(tab);
+  const want: Record<string, number> = {};
+  for (const t of taken) want[identity(t.site ?? {})] = (want[identity(t.site ?? {})] ?? 0) + t.bytes;
+  assert.deepEqual(shown.sites, want);
+  assert.equal(shown.sum, reserved);
+  const column = await tab.eval<any>(`strandline.column(${s.k})`);
+  assert.ok(column.max >= reserved, "the picture reaches what is reserved");
+  // A part can be pinned, and was taken by a call of the driver.
+  await tab.clickAt(...(await point(tab, column.witness, column.max / 2)));
+  await tab.until("strandline.state().pinned && document.getElementById('pinned')");
+  const { pinned } = await tab.state();
+  const { action } = await tab.eval<any>(answer(`"api/event?k=${pinned.birth}"`));
+  assert.match(action, /^segment_(alloc|map)$/);
+  // What is no property of a segment is not offered, and the way back is whole.
+  assert.deepEqual(await tab.eval("[...document.querySelector('[data-key=g]').options].map(o => o.value)"), ["line", "function", "file", "stack", "size"]);
+  await tab.click("[data-key='u requested']");
+  await tab.until("strandline.state().u === 'requested'");
+  await tab.settled();
+  assert.equal(await figure(tab, "#rail .flag"), d.peak_requested_bytes);
 });

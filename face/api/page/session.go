@@ -42,3 +42,8 @@ type Skipped struct {
 type Refusal struct {
 	Error string `json:"error"`
 }
+
+// Opened is the answer to files that were dropped on the page.
+type Opened struct {
+	F int `json:"f"` // the first of them
+}

@@ -177,6 +177,8 @@ func coverageOf(s *snapshot.Snapshot, h *tile.History) page.Coverage {
 			text += "; " + doubt
 		}
 		return page.Coverage{Kind: "damaged", Text: text}
+	case len(h.Faults) > 0:
+		return page.Coverage{Kind: "damaged", Text: "the file contradicts itself, so figures may be wrong: " + h.Faults[0]}
 	case h.Events() == 0:
 		return page.Coverage{Kind: "state", Text: "no events were recorded; only the state is known"}
 	case h.Complete():

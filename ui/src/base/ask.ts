@@ -42,6 +42,17 @@ export const link = {
   changed: (): void => {},
 };
 
+/** Hands files to the program, which reads them beside its own, and shows the first of them. */
+export async function hand(files: File[]): Promise<void> {
+  const body = new FormData();
+  for (const f of files) body.append("file", f);
+  const answer = await fetch("api/drop", { method: "POST", headers: { "Strandline-Session": await (secret ??= enter()) }, body });
+  const reply = (await answer.json().catch(() => ({}))) as { f: number; error?: string };
+  if (!answer.ok) throw new Refused(reply.error ?? "", answer.status);
+  history.replaceState(null, "", `${location.pathname}#f=${reply.f}`);
+  location.reload();
+}
+
 export const url = (name: string, params: Params = {}): string => {
   const q = new URLSearchParams();
   for (const [k, v] of Object.entries(params)) if (v !== undefined && v !== "") q.set(k, String(v));

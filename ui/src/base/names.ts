@@ -14,6 +14,9 @@ export const groupings: Record<string, string> = {
   annotation: "annotation",
 };
 
+/** The names of purposes in words, where those differ; as package purpose has them. */
+export const purposes: Record<string, string> = { optimizer: "optimizer state", kv_cache: "KV cache", communication: "communication buffers", unknown: "of unknown purpose" };
+
 export const fates: Record<Fate, string> = {
   kept: "alive at the snapshot",
   freed: "freed before the snapshot",

@@ -1,6 +1,7 @@
 // Tables of groups: sortable, real tables, one row a group.
 
 import { h } from "./dom.ts";
+import { terms } from "./terms.ts";
 
 export interface Column<R> {
   name: string;
@@ -54,7 +55,7 @@ export function table<R extends Row>(t: Shown<R>): HTMLElement {
       h(
         "th",
         { scope: "col", class: c.wide && "wide", "aria-sort": t.sort === i ? (t.up ? "ascending" : "descending") : undefined },
-        h("button", { type: "button", "data-key": `sort ${i}`, onclick: () => t.onsort(i) }, c.name, t.sort === i ? (t.up ? " ↑" : " ↓") : ""),
+        h("button", { type: "button", "data-key": `sort ${i}`, title: terms[c.name], onclick: () => t.onsort(i) }, c.name, t.sort === i ? (t.up ? " ↑" : " ↓") : ""),
       ),
     ),
   );

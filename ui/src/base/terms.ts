@@ -14,6 +14,10 @@ export const terms: Record<string, string> = {
   stranded: "free memory that empty_cache() would not return, because something else in the segment is in use",
   "deferred frees": "freed, and waiting until another stream has caught up",
   kept: "alive at the snapshot",
+  "freed later": "live here, and freed before the snapshot",
+  "site peak": "the most that this site had at once, at whatever event",
+  survivors: "allocations of the first file that live in the last",
+  "growth a step": "as the findings judge it: what was made once and stays does not grow",
   peak: "the moment at which most was live at once",
   segment: "one reservation from the driver",
   block: "a piece of a segment, with what the allocator added to the request",
@@ -30,7 +34,7 @@ export const terms: Record<string, string> = {
 };
 
 /** What a measure of bytes is called. */
-export const measureName = { requested: "requested", allocated: "active" } as const;
+export const measureName = { requested: "requested", allocated: "active", reserved: "reserved" } as const;
 
 /** A figure of a list, under a name that shows what it means. */
 export const row = (name: string, value: string | Node, n?: number, id?: string): Node[] => [

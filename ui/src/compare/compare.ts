@@ -13,7 +13,8 @@ interface SiteRow extends Row {
   site: Site;
 }
 
-const mostColumns = 12;
+const mostColumns = 12; // of files, and fewer where there is no room
+const columnWidth = 76;
 
 export class Compare {
   private answer: Comparison | null = null;
@@ -93,7 +94,9 @@ export class Compare {
     const { across } = this;
     const runs = this.runs(g);
     if (runs) rows.sort((a, b) => apart(b.site) - apart(a.site));
-    const columns = [...this.files(g), ...(across || runs ? [this.spread(runs && g.files.length === 2)] : this.growth())];
+    const last = across || runs ? [this.spread(runs && g.files.length === 2)] : this.growth();
+    if (!across && !runs) rows.sort((a, b) => last[0]!.of(b) - last[0]!.of(a));
+    const columns = [...this.files(g), ...last];
     const old = this.root.querySelector(".scroll")?.scrollTop ?? 0;
     fill(
       this.root,
@@ -144,7 +147,7 @@ export class Compare {
     const names = g.files.map((f) => this.name(f.f));
     const last = g.files.length - 1;
     const of = (i: number): Column<SiteRow> => ({ name: short(names[i]!, names), of: (r) => r.site.bytes[i]!, show: (r) => bytesOrDash(r.site.bytes[i]!), bytes: true });
-    if (g.files.length <= mostColumns) return names.map((_, i) => of(i));
+    if (g.files.length <= Math.min(mostColumns, (this.root.clientWidth - 400) / columnWidth)) return names.map((_, i) => of(i));
     const strip: Column<SiteRow> = { name: `all ${count(g.files.length)}`, of: (r) => Math.max(...r.site.bytes), show: (r) => r.site.bytes.join(" "), node: (r) => heat(r.site.bytes, names) };
     return [of(0), strip, of(last)];
   }
@@ -157,7 +160,7 @@ export class Compare {
 
   /** How a site grew, as the findings judge it: what was made once did not grow. */
   private growth(): Column<SiteRow>[] {
-    const judged = new Map(this.page.findings.filter((f) => f.bytes_per_step).map((f) => [f.where?.keys[0], f.bytes_per_step!]));
+    const judged = new Map(this.page.findings.filter((f) => f.bytes_per_step && f.severity !== "info").map((f) => [f.where?.keys[0], f.bytes_per_step!]));
     const a = (r: SiteRow): number => Math.round(judged.get(r.key) ?? 0);
     const allocations = ({ site }: SiteRow): number => site.count[site.count.length - 1]!;
     return [

@@ -169,7 +169,7 @@ export class Strips {
     write(ctx, short(l.names[i]!, l.names), l.left - 8, at + l.rowHigh / 2);
     ctx.textAlign = "left";
     const figures: [string, string][] = [["peak", bytes(s.device.peak?.bytes ?? 0)], ["kept", bytes(s.device.kept)]];
-    if (i > 0) figures.push(["", delta(s.device.kept - this.strips[i - 1]!.device.kept)]);
+    if (i > 0 && !this.shown()!.apart) figures.push(["", delta(s.device.kept - this.strips[i - 1]!.device.kept)]);
     figures.forEach(([name, text], n) => {
       const [x, line] = [l.left + l.room + 6, at + l.rowHigh / 2 + (n - 1) * 15];
       ctx.fillStyle = css(c.muted);
@@ -244,7 +244,7 @@ export class Strips {
       const text = `${bytes(bytesOf)} of ${short(nameOf(i), l.names)} survive`;
       const width = g.measureText(text).width;
       // Where there is no room for words, the line alone stays.
-      const at = [from + 6, from - width - 8].find((a) => a > 0 && a + width < to && !taken.some(([b, e]) => a < e && b < a + width));
+      const at = [from + 6, from - width - 8].find((a) => a >= l.left && a + width < l.left + l.room && !taken.some(([b, e]) => a < e && b < a + width));
       if (at === undefined) continue;
       taken.push([at - 6, at + width + 6]);
       g.textAlign = "left";

@@ -3,9 +3,10 @@
 
 import { h } from "../base/dom.ts";
 import { base, bytes, count } from "../base/format.ts";
+import { purposes } from "../base/names.ts";
 import { stackList } from "../base/stack.ts";
 import type { Judgment } from "./wire.ts";
-import { evidenceName, holders, holderWords } from "./words.ts";
+import { evidenceName, holders, holderWords, kindName } from "./words.ts";
 
 const severities = { problem: "problem", warning: "warning", info: "note" };
 
@@ -21,7 +22,7 @@ export function findingList<F extends Judgment>(findings: F[], chosen: number, g
         h(
           "button",
           { type: "button", "data-key": `finding ${i}`, "aria-current": i === chosen ? "true" : undefined, onclick: () => go(i) },
-          h("div", { class: `sev ${f.severity}` }, `${severities[f.severity] ?? f.severity} · ${f.kind.replaceAll("-", " ")}`, f.bytes ? h("span", { class: "muted", "data-bytes": f.bytes }, ` · ${bytes(f.bytes)}`) : null, owner(f)),
+          h("div", { class: `sev ${f.severity}` }, `${severities[f.severity] ?? f.severity} · ${kindName(f.kind)}`, f.bytes ? h("span", { class: "muted", "data-bytes": f.bytes }, ` · ${bytes(f.bytes)}`) : null, owner(f)),
           h("div", {}, f.title),
           f.site?.file ? h("div", { class: "mono muted" }, placeOf(f.site)) : null,
         ),
@@ -61,16 +62,16 @@ function keptBy(f: Judgment): Node[] {
 function evidence(e: Record<string, unknown>): HTMLElement {
   const rows: Node[] = [];
   const show = (name: string, v: unknown): string => {
-    if (typeof v === "number") return /bytes/.test(name) ? bytes(v) : count(v);
+    if (typeof v === "number") return /bytes/.test(name) ? bytes(v) : Number.isInteger(v) ? count(v) : String(Number(v.toPrecision(3)));
     if (typeof v === "boolean") return v ? "yes" : "no";
     if (Array.isArray(v)) return v.length > 12 ? `${v.slice(0, 12).map((x) => show(name, x)).join(", ")} …` : v.map((x) => show(name, x)).join(", ");
-    return String(v);
+    return name === "files" ? base(String(v)) : String(v);
   };
   for (const [name, v] of Object.entries(e)) {
     if (v === null || (Array.isArray(v) && v.some((x) => typeof x === "object"))) continue;
     const parts = typeof v === "object" && !Array.isArray(v) ? Object.entries(v) : null;
     if (parts?.some(([, x]) => typeof x !== "number")) continue;
-    const values = parts ? parts.sort((a, b) => b[1] - a[1]).map(([k, x]) => `${bytes(x)} ${k}`) : show(name, v).split(", ");
+    const values = parts ? parts.sort((a, b) => b[1] - a[1]).map(([k, x]) => `${bytes(x)} ${purposes[k] ?? k}`) : show(name, v).split(", ");
     if (name === "by_purpose" || !parts) rows.push(h("dt", {}, evidenceName(name)), h("dd", {}, values.map((x, i) => [i ? ", " : "", h("span", { class: "whole" }, x)])));
   }
   return h("dl", {}, rows);

@@ -3,6 +3,7 @@
 import { fill, h } from "../base/dom.ts";
 import { base, bytes, plural } from "../base/format.ts";
 import type { Judgment } from "./wire.ts";
+import { kindName } from "./words.ts";
 
 const shown: [key: string, name: string][] = [
   ["request_bytes", "requested"],
@@ -29,13 +30,15 @@ export function verdictStrip(root: HTMLElement, findings: Judgment[] | null, ver
   const where = worst.site?.file ? `${base(worst.site.file)}${worst.site.line ? `:${worst.site.line}` : ""} ${worst.site.function ?? ""}` : "";
   const who = [worst.process, many && worst.device !== null ? `device ${worst.device}` : ""].filter(Boolean).join(", ");
   const others = findings.length - 1;
+  const said = (text: string): boolean => worst.title.includes(text);
   fill(
     root,
-    h("button", { type: "button", class: "worst", "data-key": "verdict", title: `${worst.title}. Show the finding.`, onclick: () => go(0) }, h("b", {}, `${worst.kind.replaceAll("-", " ")}: `), worst.title),
+    h("button", { type: "button", class: "worst", "data-key": "verdict", title: `${worst.title}. Show the finding.`, onclick: () => go(0) }, h("b", {}, `${kindName(worst.kind)}: `), worst.title),
     failed(worst),
-    worst.bytes ? h("span", { class: "figure", "data-bytes": worst.bytes }, bytes(worst.bytes)) : null,
-    where ? h("span", { class: "mono", title: worst.site!.file ?? "" }, where) : null,
+    worst.bytes && !said(bytes(worst.bytes)) ? h("span", { class: "figure", "data-bytes": worst.bytes }, bytes(worst.bytes)) : null,
+    where && !said(where) ? h("span", { class: "mono", title: worst.site!.file ?? "" }, where) : null,
     who ? h("span", {}, who) : null,
+    worst.remedies?.length ? h("button", { type: "button", class: "worst", "data-key": "remedy", title: worst.remedies[0]!.text, onclick: () => go(0) }, h("b", {}, "to do: "), worst.remedies[0]!.text) : null,
     others > 0 ? h("button", { type: "button", class: "link", "data-key": "more findings", onclick: () => go(1) }, plural(others, "other finding")) : null,
   );
 }

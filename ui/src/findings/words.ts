@@ -50,6 +50,9 @@ export const evidenceWords: Record<string, string> = {
   waiting_since_event: "waiting since event",
 };
 
+/** A kind of finding in words. */
+export const kindName = (kind: string): string => (kind === "oom" ? "out of memory" : kind.replaceAll("-", " "));
+
 /** A key of evidence in words. */
 export const evidenceName = (key: string): string => evidenceWords[key] ?? key.replace(/_bytes$/, "").replace(/_bytes_/, " ").replaceAll("_", " ");
 

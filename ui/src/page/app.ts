@@ -1,7 +1,7 @@
 // The page: its frame, and which part is notified of which change.
 
 import { Allocator } from "../allocator/allocator.ts";
-import { fresh, json, Latest, link, Refused } from "../base/ask.ts";
+import { fresh, hand, json, Latest, link, Refused } from "../base/ask.ts";
 import { Compare } from "../compare/compare.ts";
 import { byId, fill, h, printable } from "../base/dom.ts";
 import { drop } from "./drop.ts";
@@ -53,6 +53,8 @@ function tabs(): View[] {
   return (Object.keys(names) as View[]).filter((v) => v !== "compare" || many);
 }
 
+const ys = ["reserved", "active", "window"] as const;
+
 // ---- the frame
 
 let bannerText = "";
@@ -76,7 +78,9 @@ function drawBanner(): void {
   else if (bannerText) out.push(bannerText);
   if (page.unknownSites > 0) out.push(`${plural(page.unknownSites, "site")} of the link ${page.unknownSites === 1 ? "is" : "are"} not in this file.`);
   if (page.strange) out.push("The link is of a file that is not open here.");
-  if (file?.partial) out.push(`Read in part: ${page.device?.coverage.kind === "damaged" ? page.device.coverage.text : file.partial}`);
+  const { coverage } = page.device ?? {};
+  if (coverage?.kind === "damaged") out.push(file?.partial ? `Read in part: ${coverage.text}` : coverage.text.replace(/^t/, "T"));
+  else if (file?.partial) out.push(`Read in part: ${file.partial}`);
   const el = byId("banner");
   el.hidden = out.length === 0;
   el.className = link.lost ? "error" : "";
@@ -152,15 +156,17 @@ function drawTools(): void {
       "span",
       { class: "choice" },
       "y ",
-      (["reserved", "active", "window"] as const).map((y, i) => [i ? " · " : "", choice(`y ${y}`, y === "active" ? measureName[page.u] : y === "window" ? "visible range" : y, s.y === y, () => store.set({ y }, true))]),
+      ys.filter((y) => y !== "active" || !page.segments).map((y, i) => [i ? " · " : "", choice(`y ${y}`, y === "active" ? measureName[page.u] : y === "window" ? "visible range" : y, s.y === y, () => store.set({ y }, true))]),
     ),
     h(
       "span",
       { class: "choice wide" },
       "bytes ",
-      choice("u requested", "requested", page.u === "requested", () => store.set({ u: "requested" }, true)),
+      choice("u requested", "requested", page.u === "requested", () => measure("requested")),
       " · ",
-      choice("u allocated", "active", page.u === "allocated", () => store.set({ u: "allocated" }, true), file?.blocks === "ready" ? null : (device.measures_why ?? "The sizes of blocks are still being worked out.")),
+      choice("u allocated", "active", page.u === "allocated", () => measure("allocated"), file?.blocks === "ready" ? null : (device.measures_why ?? "The sizes of blocks are still being worked out.")),
+      " · ",
+      choice("u reserved", "reserved", !!page.segments, () => measure("reserved"), device.held ? "This saved page has no history of segments." : null),
     ),
     device.held ? null : choice("each", "each allocation", s.each, () => store.set({ each: !s.each }, true), s.view === "whatif" ? "The runs are drawn as sums" : null),
     s.solo.length
@@ -173,9 +179,14 @@ function drawTools(): void {
         )
       : null,
     h("span", { id: "window" }),
-    h("span", { class: "legend", "aria-hidden": "true" }, h("span", {}, h("i"), "live, highest"), h("span", {}, h("i", { class: "low" }), "lowest"), h("span", {}, h("i", { class: "res" }), s.view === "whatif" ? "reserved, as recorded" : "reserved"), s.view === "whatif" ? null : h("span", {}, h("i", { class: "kept" }), "kept")),
+    h("span", { class: "legend", "aria-hidden": "true" }, h("span", {}, h("i"), `${measureName[page.u]}, highest`), h("span", {}, h("i", { class: "low" }), "lowest"), h("span", {}, h("i", { class: "res" }), s.view === "whatif" ? "reserved, as recorded" : "reserved"), s.view === "whatif" ? null : h("span", {}, h("i", { class: "kept" }), "kept")),
   );
   drawWindow();
+}
+
+/** Turns to another measure: parts of segments are other things than allocations, and not in all groupings. */
+function measure(u: State["u"]): void {
+  store.set({ u, alloc: null, g: u === "reserved" && /^(purpose|pool|annotation)$/.test(page.s.g) ? "line" : page.s.g }, true);
 }
 
 /** Shows what part of the file the picture covers. */
@@ -218,12 +229,12 @@ function follow(): void {
       () => {},
     );
   }
-  const ak = s.alloc === null ? "" : `${page.f} ${page.d} ${page.file?.blocks} ${s.alloc}`; // its block is known once the replay is done
+  const ak = s.alloc === null ? "" : `${page.f} ${page.d} ${page.file?.blocks} ${page.segments} ${s.alloc}`; // its block is known once the replay is done
   if (ak === allocKey) return;
   allocKey = ak;
   if (page.pinned?.alloc !== s.alloc) page.pinned = null;
   if (s.alloc === null) return page.notify("pinned");
-  fresh<Alloc>("alloc", { f: page.f, d: page.d, i: s.alloc }).then(
+  fresh<Alloc>("alloc", { f: page.f, d: page.d, u: page.segments, i: s.alloc }).then(
     (a) => {
       if (ak !== allocKey) return;
       page.pinned = a;
@@ -312,8 +323,6 @@ function stepOut(): void {
   else if (s.win) store.set({ win: null });
 }
 
-const ys = ["reserved", "active", "window"] as const;
-
 const keyTable = (): Key[] => [
   { keys: ["w"], show: "w  s", does: "zoom in, out (shift: ×4)", act: (e) => rail.zoomBy(e.shiftKey ? 1 / 4 : 1 / 1.5) },
   { keys: ["s"], show: "", does: "", act: (e) => rail.zoomBy(e.shiftKey ? 4 : 1.5) },
@@ -395,6 +404,7 @@ function help(): void {
     h("button", { type: "button", class: "link", onclick: () => dialog.close() }, "close"),
   );
   dialog.showModal();
+  dialog.scrollTop = 0; // the focus is on the button at its end
 }
 
 // ---- what is given away
@@ -529,8 +539,13 @@ if (engine !== "worker") {
   addEventListener("dragover", (e) => e.preventDefault());
   addEventListener("drop", (e) => {
     e.preventDefault();
-    const names = [...(e.dataTransfer?.files ?? [])].map((f) => f.name);
-    if (names.length) refused(new Error(`This page shows the files that strandline was started with. To see ${names.length === 1 ? "this one" : "these"}: strandline view ${names.join(" ")}`));
+    const files = [...(e.dataTransfer?.files ?? [])];
+    const names = files.map((f) => f.name).join(" ");
+    const why = `This page shows the files that strandline was started with. To see ${files.length === 1 ? "this one" : "these"}: strandline view ${names}`;
+    if (!names) return;
+    if (link.saved) return refused(new Error(why));
+    banner(`Handing over ${names} …`);
+    hand(files).catch((e: Error) => refused(new Error(e instanceof Refused && e.status !== 405 ? e.message : why)));
   });
 }
 

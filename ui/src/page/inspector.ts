@@ -3,7 +3,7 @@
 
 import { fill, h } from "../base/dom.ts";
 import { base, bytes, count, duration, plural, since, utc } from "../base/format.ts";
-import { actions, fates } from "../base/names.ts";
+import { actions, fates, purposes } from "../base/names.ts";
 import { stackList } from "../base/stack.ts";
 import { measureName, noStack, row } from "../base/terms.ts";
 import type { Alloc, Event, Frame, Group } from "../base/wire.ts";
@@ -30,7 +30,8 @@ export function inspector(page: Page, rail: Rail, root: HTMLElement): void {
 /** The figures after the cursor's event; dashes until they are known. */
 function cursor(page: Page, event: Event | null): Node[] {
   const start = page.device!.time?.start_us ?? null;
-  const unused = event && event.reserved - event.live;
+  const live = event && (page.segments ? event.requested : event.live);
+  const unused = event && event.reserved - live!;
   const figure = (name: string, n: number | null): Node[] => row(name, bytes(n), n ?? undefined);
   return [
     h("h2", {}, "after the cursor's event"),
@@ -40,7 +41,7 @@ function cursor(page: Page, event: Event | null): Node[] {
       row("event", page.k < 0 ? "before the first" : `${count(page.k)}${event?.action ? ` · ${actions[event.action] ?? event.action}` : ""}`),
       event ? texts(event) : [],
       start === null ? [] : row("time", event?.time_us == null ? "–" : h("span", { title: utc(event.time_us) }, since(event.time_us - start))),
-      figure(measureName[page.u], event && event.live),
+      figure(measureName[page.segments ? "requested" : page.u], live),
       figure("reserved", event && event.reserved),
       row("unused", unused === null ? "–" : h("button", { type: "button", class: "link", "data-key": "unused", title: "See why in the allocator's segments", onclick: () => page.store.set({ view: "allocator" }, true) }, bytes(unused)), unused ?? undefined),
     ),
@@ -115,10 +116,10 @@ function allocation(page: Page, rail: Rail, a: Alloc): Node[] {
   const group = page.group(a.keys[page.s.g] ?? "");
   const lived = a.born_us !== null && a.died_us !== null ? duration(a.died_us - a.born_us) : null;
   return [
-    h("h2", {}, "pinned allocation"),
+    h("h2", {}, page.segments ? "pinned part of a segment" : "pinned allocation"),
     h("div", { class: "head" }, h("span", { class: `sw s${group?.slot ?? -1} ${a.fate === "kept" ? "" : "freed"}` }), group?.label ?? ""),
     h("p", {}, `${bytes(a.bytes)}, ${fates[a.fate]}`),
-    h("h2", {}, "allocated at"),
+    h("h2", {}, page.segments ? "taken from the driver at" : "allocated at"),
     stackList(a.stack, noStack(a.missing)),
     h(
       "div",
@@ -128,11 +129,11 @@ function allocation(page: Page, rail: Rail, a: Alloc): Node[] {
       group ? h("button", { type: "button", class: "link", "data-key": "solo", onclick: () => page.store.set({ solo: [group.key] }, true) }, "show its site alone") : null,
     ),
     ...(a.free_stack?.length ? [h("h2", {}, "freed at"), stackList(a.free_stack, "")] : []),
-    h("h2", {}, "this allocation"),
+    h("h2", {}, page.segments ? "this part" : "this allocation"),
     h(
       "dl",
       { id: "pinned", "data-alloc": a.alloc },
-      row("requested", bytes(a.bytes), a.bytes),
+      row(page.segments ?? "requested", bytes(a.bytes), a.bytes),
       a.block !== null && a.block !== a.bytes ? row("block", bytes(a.block), a.block) : [],
       row("allocated", a.birth < 0 ? "before the recording" : link(a.birth, "birth")),
       row("freed", a.freed === null ? "–" : link(a.freed, "freed")),
@@ -140,7 +141,7 @@ function allocation(page: Page, rail: Rail, a: Alloc): Node[] {
       lived ? row("lived", lived) : [],
       row("address", a.address),
       row("pool", `${a.pool}, stream ${a.stream}`),
-      a.purpose ? row("purpose", a.purpose) : [],
+      a.purpose ? row("purpose", purposes[a.purpose] ?? a.purpose) : [],
       texts(a),
     ),
   ];

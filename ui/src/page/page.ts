@@ -66,8 +66,13 @@ export class Page {
   }
 
   /** The measure of bytes: that of blocks only where it is known. */
-  get u(): "requested" | "allocated" {
-    return this.file?.blocks === "ready" ? this.s.u : "requested";
+  get u(): State["u"] {
+    return this.s.u !== "allocated" || this.file?.blocks === "ready" ? this.s.u : "requested";
+  }
+
+  /** The measure, where it changes what an allocation is: of reserved memory it is a part of a segment. */
+  get segments(): "reserved" | undefined {
+    return this.u === "reserved" ? this.u : undefined;
   }
 
   /** The parameters that most questions share. */

@@ -11,7 +11,7 @@ export interface State {
   print: string | null; // the fingerprint of the file of a link, which goes before its number
   d: number | null; // null: the file's first device
   g: string;
-  u: "requested" | "allocated"; // what bytes are: as asked for, or whole blocks
+  u: "requested" | "allocated" | "reserved"; // what bytes are: of allocations, of their blocks, or of segments
   x: "ev" | "us";
   each: boolean; // whether allocations are drawn one by one at every zoom
   y: YMode; // a number: the bytes at the top of the axis
@@ -136,7 +136,7 @@ export function decode(fragment: string): State {
   s.print = /^x([0-9a-f]{4,40})$/.exec(q.get("f") ?? "")?.[1] ?? null;
   s.d = int("d");
   if (/^[a-z]{1,20}$/.test(q.get("g") ?? "")) s.g = q.get("g")!;
-  s.u = oneOf("u", ["requested", "allocated"] as const, s.u);
+  s.u = oneOf("u", ["requested", "allocated", "reserved"] as const, s.u);
   s.x = oneOf("x", ["ev", "us"] as const, s.x);
   s.each = q.get("each") === "1";
   const y = q.get("y");

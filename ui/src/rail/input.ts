@@ -165,7 +165,7 @@ function point(scene: Scene, x: number, y: number, clientX: number, clientY: num
     scene.hitAsk.ask(
       async () => {
         const hit = await json<Hit>("hit", { ...scene.page.base, u: scene.page.u, k, y: Math.floor(height), solo: scene.picture.solo });
-        return hit.alloc === null ? null : await json<Alloc>("alloc", { f: scene.page.f, d: scene.page.d, i: hit.alloc });
+        return hit.alloc === null ? null : await json<Alloc>("alloc", { f: scene.page.f, d: scene.page.d, u: scene.page.segments, i: hit.alloc });
       },
       (alloc) => {
         if (!scene.hover) return;

@@ -74,13 +74,14 @@ export function drawGutter(scene: Scene): void {
   const active = solo ? tile.last[c]! : atEnd ? dev.end.live : tile.last[c]!;
   const reserved = atEnd ? dev.end.reserved : tile.reserved[c]!;
   const kept = scene.page.bands ? (atEnd && !solo ? dev.kept : keptLine(tile, c, scene.page.bands.kept)) : undefined;
-  const rows: [string, number, string][] = [[measureName[scene.page.u], active, "gutter-active"]];
+  const segments = scene.page.segments && !solo;
+  const rows: [string, number, string][] = segments ? [] : [[measureName[scene.page.u], active, "gutter-active"]];
   if (!solo) rows.unshift(["reserved", reserved, "gutter-reserved"]);
   if (scene.page.s.view === "whatif") {
     const to = tile.events[c + 1]! - 1;
     for (const { run, number } of scene.page.curves) rows.push([`run ${number}`, run.steps.bytes[Math.max(0, lastAt(run.steps.event, to))]!, `gutter-run-${number}`]);
     rows.sort((a, b) => b[1] - a[1]);
-  } else if (kept !== undefined) rows.push(["kept", kept, "gutter-kept"]);
+  } else if (kept !== undefined && !segments) rows.push(["kept", kept, "gutter-kept"]);
   const compact = l.height < 100;
   const dense = compact || rows.length > 4;
   const high = dense ? 14 : 28;
@@ -119,7 +120,7 @@ export function drawPeak(scene: Scene, g: CanvasRenderingContext2D): void {
   scene.el.over.append(flag);
   const width = g.measureText(text).width + 12; // asking the button would lay the page out in every frame
   const toLeft = x + width + 6 > left + l.width;
-  const y = l.top + Math.max(2, Math.min(l.height - 30, l.height - (peak.bytes / scene.frame.top) * l.height - 20));
+  const y = l.top + Math.max(10, Math.min(l.height - 30, l.height - (peak.bytes / scene.frame.top) * l.height - 20));
   place(flag, toLeft ? x - width - 3 : x + 4, y);
 }
 
@@ -130,7 +131,13 @@ export function drawFindings(scene: Scene): void {
   const { bands } = page;
   const last = scene.drawn[scene.drawn.length - 1];
   const stack = last && bands ? stackOf(last.tile, last.c) : [];
-  const taken: [number, number][] = [];
+  // The words at marks keep their room.
+  const taken: [number, number][] = page.device!.marks.filter((m) => m.kind === "oom").flatMap((m) => {
+    const at = scene.placeOf(m.event);
+    if (at === undefined) return [];
+    const x = scene.px(at);
+    return [[left + x + (x > l.width - 40 ? -35 : 12), l.top - 15]];
+  });
   page.findings.forEach((f, i) => {
     const w = f.where;
     if (!w || w.f !== page.f || (w.d !== null && w.d !== page.d)) return;
@@ -138,8 +145,7 @@ export function drawFindings(scene: Scene): void {
     let y = l.top - 15;
     if (w.event !== null) {
       const at = scene.placeOf(w.event);
-      const named = page.device!.marks.some((m) => m.kind === "oom" && m.event === w.event) && at !== undefined && left + scene.px(at) > left + l.width - 40;
-      if (at !== undefined) x = left + scene.px(at) - (named ? 61 : 27); // beside the word at a mark
+      if (at !== undefined) x = left + scene.px(at) - 27;
     } else if (last && w.g === page.s.g && l.height > 100) {
       // Until the tiles of another file are there, what is drawn may have bands that this one lacks.
       const of = stack.filter((d) => d.bands === 1 && bands!.bands[d.band] && w.keys[0] === page.bandGroup(bands!.bands[d.band]!).key);

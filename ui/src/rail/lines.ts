@@ -2,7 +2,7 @@
 // reserved memory, runs under other settings, the map of the whole file.
 
 import { h } from "../base/dom.ts";
-import { bytes, growth } from "../base/format.ts";
+import { bytes, growth, plural } from "../base/format.ts";
 import { gutterName, left, place, write } from "../picture/canvas.ts";
 import { css, mix, siteColor } from "../picture/palette.ts";
 import { highest } from "../whatif/runs.ts";
@@ -29,7 +29,8 @@ export function drawLanes(scene: Scene, g: CanvasRenderingContext2D): void {
       const high = Math.round((v / most) * 19);
       g.fillRect(left + x, y + 20 - high, 1, high);
     }
-    const name = `${group.label} · own scale`;
+    const others = row === l.growRows - 1 ? bands!.lanes.length + bands!.lanes_left_out - l.growRows : 0;
+    const name = `${group.label} · own scale${others > 0 ? ` · ${plural(others, "other grows", "others grow")}` : ""}`;
     const button = h("button", {
       type: "button", class: "over lane", "data-key": `lane ${group.key}`, "aria-pressed": String(s.solo.includes(group.key)),
       title: `${group.label}: ${bytes(lane.from)} → ${bytes(lane.to)} alive at the snapshot. Show it alone.`,
@@ -41,11 +42,6 @@ export function drawLanes(scene: Scene, g: CanvasRenderingContext2D): void {
     place(value, left + l.width + 8, y + 4);
     scene.el.over.append(button, value);
   });
-  if (bands!.lanes_left_out > 0) {
-    const more = h("div", { class: "over gutter" }, `${bands!.lanes_left_out} more`);
-    place(more, left + l.width + 8, l.grows - 11);
-    scene.el.over.append(more);
-  }
 }
 
 export function drawReserved(scene: Scene, g: CanvasRenderingContext2D): void {

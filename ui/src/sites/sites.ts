@@ -148,7 +148,7 @@ export class Sites {
     const columns: Column<SiteRow>[] = [
       { name: by ? "with callees" : "bytes", of: (r) => r.bytes, show: (r) => bytes(r.bytes), bytes: true },
       { name: "share", of: (r) => r.bytes, show: (r) => percent(r.bytes, flame.bytes) },
-      by ? { name: "itself", of: (r) => r.self, show: (r) => bytesOrDash(r.self), bytes: true } : { name: "alive at snapshot", of: (r) => r.kept, show: (r) => bytesOrDash(r.kept), bytes: true },
+      by ? { name: "itself", of: (r) => r.self, show: (r) => bytesOrDash(r.self), bytes: true } : { name: "kept", of: (r) => r.kept, show: (r) => bytesOrDash(r.kept), bytes: true },
       { name: "allocations", of: (r) => r.count, show: (r) => count(r.count) },
     ];
     const name = by ? `${{ line: "place", function: "function", file: "file" }[by]} in a stack` : (groupings[this.page.s.g] ?? this.page.s.g);
@@ -199,7 +199,7 @@ export class Sites {
         { class: "choice" },
         choice("cursor", liveAt(k, this.page.device?.events ?? 0)),
         choice("range", s.range ? `allocated in ${count(s.range[0])} – ${count(s.range[1])}` : "allocated in selection", !!s.range),
-        choice("kept", "alive at the snapshot"),
+        choice("kept", "kept"),
       ),
       flame ? h("span", { "data-bytes": flame.bytes, "data-figure": "flame" }, `${bytes(flame.bytes)} in ${plural(flame.count, "allocation")}`) : null,
       h(

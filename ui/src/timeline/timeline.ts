@@ -8,6 +8,7 @@ import { groupings, liveAt } from "../base/names.ts";
 import type { Page } from "../page/page.ts";
 import type { Rail } from "../rail/rail.ts";
 import { csv, csvButton } from "../base/save.ts";
+import { measureName } from "../base/terms.ts";
 import { table, type Column, type Row } from "../base/table.ts";
 import type { At, AtRow, Diff, More, Range } from "../base/wire.ts";
 
@@ -149,10 +150,10 @@ export class Timeline {
         { name: "at B", of: (r) => r.b, show: (r) => bytesOrDash(r.b), bytes: true },
       ];
     const out: Column<Any>[] = [
-      { name: a.mode === "at" ? "live" : "allocated", of: (r) => r.bytes, show: (r) => bytes(r.bytes), bytes: true },
+      { name: a.mode === "at" ? measureName[this.page.u] : this.page.segments ? "taken" : "allocated", of: (r) => r.bytes, show: (r) => bytes(r.bytes), bytes: true },
       { name: "share", of: (r) => r.bytes, show: (r) => percent(r.bytes, a.whole) },
       { name: "count", of: (r) => r.count, show: (r) => count(r.count), wide: true },
-      { name: "alive at snapshot", of: (r) => r.kept, show: (r) => bytesOrDash(r.kept), bytes: true },
+      { name: "kept", of: (r) => r.kept, show: (r) => bytesOrDash(r.kept), bytes: true },
     ];
     if (a.mode === "at") out.push({ name: "freed later", of: (r) => r.freed, show: (r) => bytesOrDash(r.freed), bytes: true, wide: true });
     out.push({ name: "site peak", of: (r) => r.peak, show: (r) => bytesOrDash(r.peak), bytes: true, wide: true });
@@ -172,7 +173,7 @@ export class Timeline {
     this.drawn = key;
     const rows: Part[] = parts.map((p) => ({ ...p, key: String(p.from), label: p.from === p.to ? `event ${count(p.from)}` : `events ${count(p.from)} – ${count(p.to)}`, slot: -1 }));
     const columns: Column<Part>[] = [
-      { name: "live, highest", of: (r) => r.max, show: (r) => bytes(r.max), bytes: true },
+      { name: `${measureName[this.page.u]}, highest`, of: (r) => r.max, show: (r) => bytes(r.max), bytes: true },
       { name: "at event", of: (r) => r.witness, show: (r) => (r.witness < 0 ? "before the first" : count(r.witness)) },
       { name: "lowest", of: (r) => r.min, show: (r) => bytes(r.min), bytes: true },
       { name: "reserved", of: (r) => r.reserved, show: (r) => bytes(r.reserved), bytes: true },

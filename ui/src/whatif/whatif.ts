@@ -266,7 +266,7 @@ export class WhatIf {
     const dev = this.page.device!;
     const recorded = rows[0]!.outcome;
     const had = recorded?.peak_reserved_bytes ?? dev.peak_reserved?.bytes ?? null;
-    const head: [string, boolean][] = [["peak reserved", false], ["against recorded", false], ["stranded", true], ["fits in", false], ["driver calls", true], ["est. cost", true]];
+    const head: [string, boolean][] = [["peak reserved", false], ["change", false], ["stranded", true], ["fits in", false], ["driver calls", true], ["est. cost", true]];
     const cells = (x: Row): Node[] => {
       const o = x.outcome;
       const cell = (text: string, n?: number, wide = false): Node => h("td", { class: wide && "wide", "data-bytes": n, title: n === undefined ? undefined : `${n} bytes` }, text);
@@ -412,7 +412,7 @@ export class WhatIf {
       h("label", { class: "field text" }, h("span", {}, "as text"), text),
       h("div", { class: "acts" }, h("button", { type: "button", class: "push", "data-key": "add", onclick: () => this.add(this.draft) }, this.draft ? "add this run" : "add the defaults"), h("button", { type: "button", class: "link", "data-key": "search", "aria-pressed": String(s.search), onclick: () => this.set({ search: !s.search }) }, s.search ? "close the search" : "try the sensible ones")),
       h("h2", {}, "in all runs"),
-      field("capacity", "What PyTorch can have, such as 79GiB: the device's memory less what others hold", small("capacity", this.capacity, "no bound", (capacity) => this.set({ capacity }), "text")),
+      field("capacity", "What PyTorch can have, such as 79GiB: the device's memory less what others hold", small("capacity", s.capacity ?? (this.replay!.capacity ? bytes(this.replay!.capacity) : ""), "no bound", (capacity) => this.set({ capacity }), "text")),
       this.replay!.capacity ? h("p", { class: "hint" }, this.capacity === size(this.replay!.capacity) ? "as the out-of-memory error shows" : h("button", { type: "button", class: "link", "data-key": "as recorded", onclick: () => this.set({ capacity: null }) }, `the out-of-memory error shows ${bytes(this.replay!.capacity)}`)) : null,
       field("fraction of it", "set_per_process_memory_fraction()", small("fraction", s.fraction, "all", (fraction) => this.set({ fraction }), "decimal")),
       field("call empty_cache", "torch.cuda.empty_cache(), beside the calls that are recorded", h("select", { "data-key": "empty", onchange: (e: globalThis.Event) => this.set({ empty: value(e) }) }, policies.map(([p, name]) => h("option", { value: p, selected: p === s.empty }, name)))),

@@ -1,0 +1,73 @@
+package web
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+
+	"strandline/face/api/page"
+)
+
+// A Dropped is a file that was dropped on the page.
+type Dropped struct {
+	Name string
+	Data []byte
+}
+
+// mostDropped bounds the bytes of files that are dropped at once: they are kept in memory.
+var mostDropped = int64(1 << 30)
+
+// drop hands files over, and from then on answers as [Server.Open] says.
+func (s *Server) drop(w http.ResponseWriter, r *http.Request) {
+	if !s.taking.TryLock() {
+		reply(w, http.StatusConflict, page.Refusal{Error: "Other files are being handed over."})
+		return
+	}
+	defer s.taking.Unlock()
+	files, err := dropped(w, r)
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		reply(w, http.StatusRequestEntityTooLarge, page.Refusal{Error: "The files have more than 1 GiB, which is more than this page keeps in memory. Start strandline view with them."})
+	case err != nil || len(files) == 0:
+		reply(w, http.StatusBadRequest, page.Refusal{Error: "What was dropped could not be read as files."})
+	default:
+		asker, first := s.Open(files)
+		s.asker.Store(&serving{asker, s.asker.Load().turn + 1})
+		reply(w, http.StatusOK, page.Opened{F: first})
+	}
+}
+
+// dropped reads the files of a form.
+func dropped(w http.ResponseWriter, r *http.Request) (out []Dropped, err error) {
+	r.Body = http.MaxBytesReader(w, r.Body, mostDropped)
+	parts, err := r.MultipartReader()
+	if err != nil {
+		return nil, err
+	}
+	for {
+		part, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if part.FileName() == "" {
+			continue
+		}
+		data, err := io.ReadAll(part)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Dropped{part.FileName(), data})
+	}
+}
+
+func reply(w http.ResponseWriter, status int, doc any) {
+	body, _ := json.Marshal(doc) // text and numbers do not fail
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	w.Write(body)
+}
