@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { pause } from "./browser.ts";
 import { device, figure } from "./checks.ts";
 import { answer, folder, identity, leak, scenario, torn } from "./scenario.ts";
-import { example, json, recorded } from "./server.ts";
+import { example, json } from "./server.ts";
 import { steps } from "./snapshots.ts";
 
 scenario("compare shows compare's numbers", leak, async ({ tab }) => {

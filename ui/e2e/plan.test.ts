@@ -178,3 +178,18 @@ scenario("a step in the dark", rl, async () => {}, { dark: true });
 scenario("narrow", rl, async (tab) => {
   assert.ok(await tab.eval("document.documentElement.scrollWidth <= innerWidth && document.getElementById('answer').scrollWidth <= document.getElementById('answer').clientWidth"));
 }, { width: 1000, height: 700 });
+
+/** Labels that stand on each other, of one axis or row. */
+const collisions = `["#answer .axis div", "#answer .scale", "#answer .phases"].flatMap(s => [...document.querySelectorAll(s)]).flatMap(axis => {
+  const labels = [...axis.querySelectorAll("i, .name")].filter(e => e.textContent && e.offsetParent).map(e => [e.textContent, e.getBoundingClientRect()]);
+  return labels.flatMap(([a, x], n) => labels.slice(n + 1).filter(([, y]) => x.left < y.right - 1 && y.left < x.right - 1 && x.top < y.bottom - 1 && y.top < x.bottom - 1).map(([b]) => a + " on " + b));
+})`;
+
+for (const [name, args] of [["a server's plan", deepseek], ["a step's plan", rl]] as const) {
+  for (const width of [900, 1400]) {
+    scenario(`labels of ${name} do not collide at ${width} pixels`, args, async (tab) => {
+      assert.ok(await tab.eval<number>("document.querySelectorAll('#answer .axis i, #answer .scale i').length") > 3, "there are labels");
+      assert.deepEqual(await tab.eval(collisions), []);
+    }, { width });
+  }
+}

@@ -50,7 +50,7 @@ export function bars(parts: Part[]): Bar[] {
 export function barTable(parts: Part[], total: number, caption: string): HTMLElement {
   const list = bars(parts);
   const most = Math.max(total, ...list.map((b) => b.left + b.high)) || 1;
-  const lines = ticks(most, 7);
+  const lines = ticks(most, 5);
   const grid = (): HTMLElement[] => [...lines.slice(1).map((t) => box("tick", { left: t / most })), box("end", { left: total / most })];
   return h(
     "table",
@@ -70,6 +70,6 @@ export function barTable(parts: Part[], total: number, caption: string): HTMLEle
         ),
       ),
     ),
-    h("tfoot", { "aria-hidden": "true" }, h("tr", {}, h("td", {}), h("td", {}), h("td", { class: "axis" }, h("div", {}, lines.filter((t) => Math.abs(t - total) / most > 0.1).map((t) => box("", { left: t / most }, bytes(t))), box("end", { left: total / most }, bytes(total)))))),
+    h("tfoot", { "aria-hidden": "true" }, h("tr", {}, h("td", {}), h("td", {}), h("td", { class: "axis" }, h("div", {}, lines.filter((t) => Math.abs(t - total) / most > 0.14).map((t) => box("", { left: t / most }, bytes(t))), box("end", { left: total / most }, bytes(total)))))),
   );
 }
