@@ -55,6 +55,13 @@ func (h host) steady(kind finding.Kind) float64 {
 	return 0
 }
 
+// outgrew reports whether a class grew from look to look by more than twice what the calls
+// of the trace made of it: an allocator that took a large mapping at once fills it
+// later. The class is then judged by the looks.
+func (h host) outgrew(g *hostGrowth) bool {
+	return g.shape == grows && g.pooled() && h.steady(g.kind) > 0 && h.grew(g.kind) > 2*g.resident
+}
+
 // classOf is the kind of growth that the calls with a stack made. A stack shows who asked
 // for memory; looks show what is in it: that most of it is free again, or belongs to
 // Python, or is a huge page of which only a part is used.
@@ -234,8 +241,8 @@ func (h host) class(p footprint.Part) finding.Finding {
 			f.Detail = append(f.Detail, text)
 		}
 	}
-	if p.Class == finding.ArenaRetention {
-		h.freer(&f)
+	if p.Class == finding.ArenaRetention || p.Class == finding.AllocatorRetention {
+		h.requester(&f)
 	}
 	loading := h.loading(p.Class, nil, p.Bytes)
 	switch {
@@ -298,11 +305,14 @@ func (h host) starter(f *finding.Finding) {
 	}
 }
 
-// freer names the place that requested most of malloc's heap.
-func (h host) freer(f *finding.Finding) {
+// requester names the place that requested most of the heap of malloc, or of another
+// allocator.
+func (h host) requester(f *finding.Finding) {
 	var top *ledger.Use
 	for i := range h.sums.Uses {
-		if u := &h.sums.Uses[i]; classOf(u) == finding.HeapLeak && (top == nil || residentOf(u) > residentOf(top)) {
+		u := &h.sums.Uses[i]
+		heap := classOf(u) == finding.HeapLeak || classOf(u) == finding.AllocatorRetention
+		if heap && (top == nil || residentOf(u) > residentOf(top)) {
 			top = u
 		}
 	}

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"strandline/finding"
+	"strandline/host/event"
 	"strandline/host/footprint"
 	"strandline/host/ledger"
 )
@@ -101,6 +103,32 @@ func TestUnexplainedByPolling(t *testing.T) {
 		text := fmt.Sprint(f.Title, f.Detail, f.Remedies)
 		if !ok || strings.Contains(text, "existed before") == blind || strings.Contains(text, "doctor") != blind {
 			t.Errorf("blind %v: %s", blind, text)
+		}
+	}
+}
+
+// An allocator that took one large mapping and fills it grows as the looks show; the call
+// names the place.
+func TestMappingThatAnAllocatorFills(t *testing.T) {
+	const mib = 1 << 20
+	steps := []int64{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 13, 0, 0, 0, 0}
+	for _, c := range []struct {
+		name string
+		part footprint.Part
+		want finding.Severity
+		mib  int64
+	}{
+		{"steadily", footprint.Part{Bytes: 52 * mib, Steady: true, Confidence: 0.7}, finding.Problem, 52},
+		{"no more than the calls made", footprint.Part{Bytes: 20 * mib, Steady: true, Confidence: 0.7}, finding.Warning, 13},
+	} {
+		c.part.Class = finding.AllocatorRetention
+		u := over(made(event.Map, ledger.Anonymous, 1<<20, "libc.so.6:mmap", "libjemalloc.so.2:je_malloc", "server:reply"), steps...)
+		s := traceOf(u)
+		s.Growth = c.part.Bytes
+		looks := &footprint.Growth{After: &footprint.Observation{Allocator: "libjemalloc.so.2"}, RSS: c.part.Bytes, Age: time.Hour, Parts: []footprint.Part{c.part}}
+		found := Host(s, looks, nil)
+		if len(found) == 0 || found[0].Kind != finding.AllocatorRetention || found[0].Severity != c.want || *found[0].Bytes != c.mib*mib || found[0].Site == nil || found[0].Site.Function != "reply" {
+			t.Errorf("%s: %+v", c.name, found)
 		}
 	}
 }

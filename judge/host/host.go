@@ -137,7 +137,7 @@ func onlyLibrary(frames []symbolize.Frame) bool {
 // growing judges the uses of one class, or of one place.
 func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Finding, ok bool) {
 	g := h.growthOf(uses)
-	if !g.notable(h.sums.Growth) {
+	if !g.notable(h.sums.Growth) || h.outgrew(g) {
 		return f, false
 	}
 	g.graph()
