@@ -77,9 +77,9 @@ for n, rate, settle in (("memcached_fill", 40, 0.5), ("memcached_full", 200, 8))
 normal("varnish_fill", """
 mkdir w; for i in $(seq 400); do head -c 200000 /dev/urandom > w/$i; done
 /usr/bin/python3 -m http.server -d w $Q > /dev/null 2>&1 &
-varnishd -F -n $D/v -a 127.0.0.1:$P -b 127.0.0.1:$Q -s malloc,64m -j none & 
-sleep 4; (while :; do for i in $(seq 400); do curl -s -o /dev/null http://127.0.0.1:$P/$i; sleep 0.03; done; done) &
-child=$(pgrep -n -f "cache-main|varnishd -F -n $D/v"); trace $child; wait""", seconds=30)
+varnishd -F -n $D/v -a 127.0.0.1:$P -b 127.0.0.1:$Q -s malloc,64m -j none & server=$!
+until curl -sf -o /dev/null http://127.0.0.1:$P/1; do sleep 0.2; done; (while :; do for i in $(seq 400); do curl -s -o /dev/null http://127.0.0.1:$P/$i; sleep 0.03; done; done) &
+trace $(pgrep -n -P $server); wait""", seconds=30)
 
 # --- web servers ---
 NGINX = """mkdir -p www; head -c 20000 /dev/urandom > www/f
