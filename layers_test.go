@@ -68,6 +68,7 @@ var beside = map[string][]string{
 	"host/gpudriver":  {"host/ledger"},
 	"host/gpuaccount": {"host/gpudriver"},
 	"host/sampler":    {"host/footprint"},
+	"internal/check":  {"internal/trace"}, // the lines of a leak
 }
 
 // wings are the roots that do not import each other: what needs two of them is

@@ -21,9 +21,9 @@ type Command struct {
 	// Stop has the command ended by SIGTERM once it is closed, and by SIGKILL if it runs
 	// on; nil for never.
 	Stop <-chan struct{}
-	// Look is called every second or so while it runs, with its process id; nil for
-	// never.
-	Look func(pid int)
+	// Look is called again and again while it runs, with its process id; nil for never.
+	Look  func(pid int)
+	Every time.Duration // between two looks; 0 for a second
 	// Signal is one that has Do called instead of being passed on; nil for none.
 	Signal os.Signal
 	Do     func()
@@ -57,7 +57,7 @@ func (c *Command) Run() (int, error) {
 	done := make(chan error, 1)
 	go func() { done <- run.Wait() }()
 	stop := c.Stop
-	look := time.NewTicker(time.Second)
+	look := time.NewTicker(cmp.Or(c.Every, time.Second))
 	defer look.Stop()
 	for {
 		select {

@@ -3,6 +3,7 @@ package record
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,6 +38,50 @@ func (s *Session) Levels() (out [][]StepLevel) {
 	for _, name := range names {
 		if levels := readLevels(name); len(levels) > 0 {
 			out = append(out, levels)
+		}
+	}
+	return out
+}
+
+// A Growing is what Python objects of a process grew by in steps that it traced.
+type Growing struct {
+	PID   int           `json:"pid"`
+	Steps int           `json:"steps"`
+	Lines []GrowingLine `json:"lines"` // by bytes, most first
+}
+
+// A GrowingLine is what was allocated at one place and stayed, more of it after each half
+// of the steps.
+type GrowingLine struct {
+	Bytes  int64   `json:"bytes"`
+	Count  int64   `json:"count"`
+	Frames []Frame `json:"frames"` // innermost first
+}
+
+// A Frame is one level of a stack of Python.
+type Frame struct {
+	File string `json:"file"`
+	Line int64  `json:"line"`
+}
+
+// AskForLines has the processes that count steps trace their allocations for some steps,
+// once for each call. [Session.Growing] reads the result.
+func (s *Session) AskForLines() error {
+	f, err := os.OpenFile(filepath.Join(s.Options.Dir, journals, "ask"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString("\n")
+	return errors.Join(err, f.Close())
+}
+
+// Growing reads what processes found when they traced their allocations last.
+func (s *Session) Growing() (out []Growing) {
+	names, _ := filepath.Glob(filepath.Join(s.Options.Dir, journals, "levels", "*.lines"))
+	for _, name := range names {
+		var g Growing
+		if data, err := os.ReadFile(name); err == nil && json.Unmarshal(data, &g) == nil && g.Steps > 0 {
+			out = append(out, g)
 		}
 	}
 	return out

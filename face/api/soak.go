@@ -18,6 +18,7 @@ type Soak struct {
 	Stopped  bool              `json:"stopped,omitempty"` // before the last wave, since the verdict was clear
 	Restarts int               `json:"restarts"`          // of the server, or of a process of it
 	Growth   *SoakGrowth       `json:"growth"`            // nil where unknown
+	Peak     CheckPeak         `json:"peak"`              // of the levels that were read
 	Repeated *SoakRepeated     `json:"repeated,omitempty"`
 	Reclaim  *SoakReclaim      `json:"reclaim,omitempty"`
 	Findings []finding.Finding `json:"findings"`

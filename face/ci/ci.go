@@ -23,7 +23,7 @@ type Case struct {
 	Growth   string   // as a person reads it; "" if unknown
 	Peak     string   // the same
 	Basis    string   // what ran, a sentence
-	Failed   string   // how the command failed by itself; "" if it did not
+	Failed   string   // how what was judged failed by itself, a sentence; "" if it did not
 	Missing  []string // what a verdict would need, sentences
 	Findings []finding.Finding
 }
@@ -42,8 +42,9 @@ func (c *Case) problems() (out []*finding.Finding) {
 func text(f *finding.Finding) (lines []string) {
 	lines = append(lines, title(f))
 	if f.Site != nil {
-		lines = append(lines, "allocated at "+place(f.Site.File, f.Site.Line)+" "+f.Site.Function)
+		lines = append(lines, strings.TrimSpace("allocated at "+place(f.Site.File, f.Site.Line)+" "+f.Site.Function))
 	}
+	lines = append(lines, f.Detail...)
 	if e, ok := f.Evidence.(*finding.LeakEvidence); ok {
 		for _, h := range e.HeldBy {
 			line := "held by " + h.Path
@@ -66,7 +67,14 @@ func title(f *finding.Finding) string {
 	return f.Process + ": " + f.Title
 }
 
-func place(file string, line int64) string { return fmt.Sprintf("%s:%d", file, line) }
+// place is a line of a file, or a file alone where the line is not known, as in a program
+// without debug information.
+func place(file string, line int64) string {
+	if line == 0 {
+		return file
+	}
+	return fmt.Sprintf("%s:%d", file, line)
+}
 
 type junitSuites struct {
 	XMLName xml.Name     `xml:"testsuites"`
@@ -100,7 +108,7 @@ type junitFault struct {
 }
 
 // JUnit writes the cases as a suite of that name: what leaks or is above a limit has
-// failed, a command that failed by itself is an error, and what cannot be judged is
+// failed, what failed by itself is an error, and what cannot be judged is
 // skipped.
 func JUnit(w io.Writer, suite string, cases []Case) error {
 	s := junitSuite{Name: suite, Tests: len(cases)}
@@ -112,7 +120,7 @@ func JUnit(w io.Writer, suite string, cases []Case) error {
 		switch problems := c.problems(); {
 		case c.Failed != "":
 			s.Errors++
-			out.Error = &junitFault{Message: clean("the command failed by itself: " + c.Failed), Type: "command"}
+			out.Error = &junitFault{Message: clean(c.Failed), Type: "failed"}
 		case len(problems) > 0:
 			s.Failures++
 			var lines []string
@@ -143,7 +151,7 @@ func JUnit(w io.Writer, suite string, cases []Case) error {
 func clean(text string) string { return report.Printable(strings.ToValidUTF8(text, "?")) }
 
 // GitHub writes workflow commands, which GitHub shows beside the lines that they name:
-// an error for each problem and each command that failed, a warning for what cannot be
+// an error for each problem and each failure, a warning for what cannot be
 // judged. Files below root, the folder of the checkout, are named as they are in it.
 func GitHub(w io.Writer, root string, cases []Case) {
 	for i := range cases {
@@ -151,18 +159,14 @@ func GitHub(w io.Writer, root string, cases []Case) {
 		problems := c.problems()
 		for _, f := range problems {
 			at := ""
-			if f.Site != nil && f.Site.File != "" {
-				at = "file=" + property(inside(root, f.Site.File))
-				if f.Site.Line > 0 {
-					at += fmt.Sprintf(",line=%d", f.Site.Line)
-				}
-				at += ","
+			if f.Site != nil && f.Site.Line > 0 {
+				at = fmt.Sprintf("file=%s,line=%d,", property(inside(root, f.Site.File)), f.Site.Line)
 			}
 			fmt.Fprintf(w, "::error %stitle=%s::%s\n", at, property("strandline: "+string(f.Kind)), message(strings.Join(text(f), "\n")))
 		}
 		switch {
 		case c.Failed != "":
-			fmt.Fprintf(w, "::error title=strandline%%3A command failed::%s\n", message(c.Name+" failed by itself: "+c.Failed))
+			fmt.Fprintf(w, "::error title=strandline%%3A failed::%s\n", message(c.Name+": "+c.Failed))
 		case len(problems) == 0 && c.Verdict == finding.Unknown:
 			fmt.Fprintf(w, "::warning title=strandline%%3A too little to judge::%s\n", message(c.Name+": "+strings.Join(c.Missing, "; ")))
 		}

@@ -12,7 +12,7 @@ func cases() []Case {
 	line := int64(7)
 	leak := finding.Finding{
 		Kind: finding.Leak, Severity: finding.Problem, Title: "20 allocations, 100% kept: a,b", Process: "rank0",
-		Site:     &finding.Site{File: "/repo/src/train.py", Line: 12, Function: "step"},
+		Detail: []string{"a detail"}, Site: &finding.Site{File: "/repo/src/train.py", Line: 12, Function: "step"},
 		Evidence: &finding.LeakEvidence{HeldBy: []finding.HeldBy{{Path: "trainer.meters['loss']", File: "/repo/src/meter.py", Line: &line}}},
 		Remedies: []finding.Remedy{finding.CodeChange("call .item()\nthere")},
 	}
@@ -20,7 +20,7 @@ func cases() []Case {
 		{Name: "train|all", Seconds: 1.5, Verdict: finding.Leaking, Growth: "1 MiB a step", Findings: []finding.Finding{{Severity: finding.Info, Title: "note"}, leak}},
 		{Name: "data", Seconds: 1, Verdict: finding.OK, Findings: []finding.Finding{{Severity: finding.Info, Title: "note"}}},
 		{Name: "short", Verdict: finding.Unknown, Missing: []string{"20 steps"}},
-		{Name: "broken", Verdict: finding.Unknown, Failed: "exit status 3\x1b"},
+		{Name: "broken", Verdict: finding.Unknown, Failed: "the command failed by itself: exit status 3\x1b"},
 	}
 }
 
@@ -48,9 +48,9 @@ func TestJUnit(t *testing.T) {
 func TestGitHub(t *testing.T) {
 	var b strings.Builder
 	GitHub(&b, "/repo", cases())
-	want := "::error file=src/train.py,line=12,title=strandline%3A leak::rank0: 20 allocations, 100%25 kept: a,b%0Aallocated at /repo/src/train.py:12 step%0Aheld by trainer.meters['loss'] (/repo/src/meter.py:7)%0Acall .item()%0Athere\n" +
+	want := "::error file=src/train.py,line=12,title=strandline%3A leak::rank0: 20 allocations, 100%25 kept: a,b%0Aallocated at /repo/src/train.py:12 step%0Aa detail%0Aheld by trainer.meters['loss'] (/repo/src/meter.py:7)%0Acall .item()%0Athere\n" +
 		"::warning title=strandline%3A too little to judge::short: 20 steps\n" +
-		"::error title=strandline%3A command failed::broken failed by itself: exit status 3\ufffd\n"
+		"::error title=strandline%3A failed::broken: the command failed by itself: exit status 3\ufffd\n"
 	if b.String() != want {
 		t.Errorf("got  %q\nwant %q", b.String(), want)
 	}
@@ -65,7 +65,7 @@ func TestMarkdown(t *testing.T) {
 	var b strings.Builder
 	Markdown(&b, "strandline check", cases())
 	for _, want := range []string{
-		"### strandline check\n", `| train\|all | LEAK | 1 MiB a step |`, "| data | OK |", "| broken | FAILED: exit status 3",
+		"### strandline check\n", `| train\|all | LEAK | 1 MiB a step |`, "| data | OK |", "| broken | FAILED: the command failed by itself: exit status 3",
 		"**rank0: 20 allocations, 100% kept: a,b**", "- allocated at /repo/src/train.py:12 step", "short: too little to judge: 20 steps",
 	} {
 		if !strings.Contains(b.String(), want) {

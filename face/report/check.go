@@ -49,7 +49,7 @@ func (d *LeakCheck) Text(w io.Writer, s Style) {
 			if r.Failed != "" {
 				verdict = "FAILED"
 			}
-			t.row(Line(r.Name), verdict, RunGrowth(r.Growth), RunPeak(r))
+			t.row(Line(r.Name), verdict, RunGrowth(r.Growth), Peak(r.Peak))
 		}
 		t.write(w, "")
 		fmt.Fprintln(w)
@@ -112,14 +112,14 @@ func RunGrowth(g *api.CheckGrowth) string {
 	return fmt.Sprintf("%s a second (%s to %s)", units.SignedBytes(*g.BytesPerSecond), units.SignedBytes(g.Low), units.SignedBytes(g.High))
 }
 
-// RunPeak is what a run held at most, by metric.
-func RunPeak(r *api.CheckRun) string {
+// Peak is what was held at most, by metric, "" if that is not known.
+func Peak(p api.CheckPeak) string {
 	var parts []string
-	if p := r.Peak.HostBytes; p != nil {
-		parts = append(parts, "host "+units.Bytes(*p))
+	if p.HostBytes != nil {
+		parts = append(parts, "host "+units.Bytes(*p.HostBytes))
 	}
-	if p := r.Peak.DeviceBytes; p != nil {
-		parts = append(parts, "device "+units.Bytes(*p))
+	if p.DeviceBytes != nil {
+		parts = append(parts, "device "+units.Bytes(*p.DeviceBytes))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -142,7 +142,7 @@ func RunBasis(r *api.CheckRun) string {
 	} else {
 		text += ", judged over time: no steps were seen"
 	}
-	if p := RunPeak(r); p != "" {
+	if p := Peak(r.Peak); p != "" {
 		text += ", peak: " + p
 	}
 	return text

@@ -129,9 +129,18 @@ func (d *Simulation) writeReclaim(w io.Writer, s Style) {
 	}
 }
 
+// ShellLine returns a command as it is typed in a shell.
+func ShellLine(command []string) string {
+	words := make([]string, len(command))
+	for i, word := range command {
+		words[i] = quoted(word)
+	}
+	return strings.Join(words, " ")
+}
+
 // quoted returns a word quoted for a shell.
 func quoted(word string) string {
-	if strings.ContainsAny(word, " '\"$&|;<>()*?`\\#") {
+	if word == "" || strings.ContainsAny(word, " \t\n'\"$&|;<>()*?`\\#[]{}~!") {
 		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 	}
 	return word

@@ -27,7 +27,7 @@ func (d *Soak) Text(w io.Writer, s Style) {
 		what = s.green("OK") + s.bold(": "+text)
 	}
 	fmt.Fprintln(w, what)
-	fmt.Fprintln(w, s.dim("  "+Line(d.basis())))
+	fmt.Fprintln(w, s.dim("  "+Line(d.Basis())))
 	if d.Failed != "" {
 		printWrapped(w, s, "  ", d.Failed)
 	}
@@ -54,6 +54,14 @@ func (d *Soak) Text(w io.Writer, s Style) {
 	}
 }
 
+// GrowthText is the growth of a request, "" if it is not known.
+func (d *Soak) GrowthText() string {
+	if g := d.Growth; g != nil {
+		return fmt.Sprintf("%s a request (%s to %s)", units.SignedBytes(g.BytesPerRequest), units.SignedBytes(g.Low), units.SignedBytes(g.High))
+	}
+	return ""
+}
+
 // sentence is the verdict with its figure.
 func (d *Soak) sentence() string {
 	g := d.Growth
@@ -75,8 +83,8 @@ func (d *Soak) sentence() string {
 	return text + fmt.Sprintf("; more than %s a request is ruled out", units.Bytes(max(g.High, 0)))
 }
 
-// basis says what was sent, and for how long.
-func (d *Soak) basis() string {
+// Basis says what was sent, and for how long.
+func (d *Soak) Basis() string {
 	text := fmt.Sprintf("%s, %s: %s of %s", d.URL, d.Model, count(max(len(d.Waves)-1, 0), "wave"), count(int(d.Load.Requests), "request"))
 	if d.Load.Failed > 0 {
 		text += fmt.Sprintf(" (%s failed)", units.Count(d.Load.Failed))

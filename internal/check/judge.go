@@ -42,6 +42,7 @@ func Judge(r *Run, limits Limits, snapshots *judgetorch.Answer) *api.CheckRun {
 	if out.Verdict != finding.Leaking {
 		j.left(out)
 	}
+	j.lines(out.Findings)
 	j.peaks(out)
 	out.Growth = j.growth()
 	slices.SortStableFunc(out.Findings, func(a, b finding.Finding) int { return cmp.Compare(b.Severity.Rank(), a.Severity.Rank()) })

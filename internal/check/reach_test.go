@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"strandline/finding"
@@ -25,10 +26,10 @@ func TestReach(t *testing.T) {
 	live.Linux(t)
 	python := live.Tool(t, "python3")
 	if *reach == 0 {
-		if got := noisy(t, python, "steady", 1<<20, 2, 60); got != finding.Leaking {
+		if got, _ := noisy(t, python, "steady", 1<<20, 2, 60); got != finding.Leaking {
 			t.Errorf("a leak of 1 MiB a step: %s", got)
 		}
-		if got := noisy(t, python, "sawtooth", 0, 4, 60); got == finding.Leaking {
+		if got, _ := noisy(t, python, "sawtooth", 0, 4, 60); got == finding.Leaking {
 			t.Errorf("a sawtooth: %s", got)
 		}
 		return
@@ -38,11 +39,19 @@ func TestReach(t *testing.T) {
 		if leak == 0 {
 			runs *= 3
 		}
-		got := map[finding.Verdict]int{}
+		got, named, wrong := map[finding.Verdict]int{}, 0, 0
 		for seed := range runs {
-			got[noisy(t, python, shapes[seed%len(shapes)], leak, 1000*leak+seed, 200)]++
+			verdict, line := noisy(t, python, shapes[seed%len(shapes)], leak, 1000*leak+seed, 200)
+			got[verdict]++
+			switch line {
+			case "":
+			case leaks:
+				named++
+			default:
+				wrong++
+			}
 		}
-		fmt.Printf("%8d bytes a step: leak %d, ok %d, unknown %d of %d\n", leak, got[finding.Leaking], got[finding.OK], got[finding.Unknown], runs)
+		fmt.Printf("%8d bytes a step: leak %d, ok %d, unknown %d of %d; line named %d, wrong %d\n", leak, got[finding.Leaking], got[finding.OK], got[finding.Unknown], runs, named, wrong)
 		switch called := got[finding.Leaking]; {
 		case leak == 0 && 100*called > runs:
 			t.Errorf("%d of %d runs without a leak are called one", called, runs)
@@ -52,8 +61,12 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// noisy runs the program and returns the verdict.
-func noisy(t *testing.T, python, shape string, leak, seed, steps int) finding.Verdict {
+// leaks is the text of the line of testdata/noisy.py that leaks.
+const leaks = "kept.append([bytearray(leak // pieces) for _ in range(pieces)])"
+
+// noisy runs the program and returns the verdict, and the text of the line that is named
+// for it, "" if none is.
+func noisy(t *testing.T, python, shape string, leak, seed, steps int) (v finding.Verdict, line string) {
 	t.Helper()
 	program, err := filepath.Abs("testdata/noisy.py")
 	if err != nil {
@@ -67,6 +80,7 @@ func noisy(t *testing.T, python, shape string, leak, seed, steps int) finding.Ve
 	r, err := Do(t.Context(), Options{
 		Command: []string{python, program, shape, strconv.Itoa(leak), strconv.Itoa(seed), strconv.Itoa(steps)},
 		Env:     append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1"), Dir: filepath.Join(t.TempDir(), "recording"), Steps: "call", Only: "calls", Stdout: out,
+		Lines: Limits{gate.Host: {}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -74,5 +88,18 @@ func noisy(t *testing.T, python, shape string, leak, seed, steps int) finding.Ve
 	if r.Error != nil || r.Status != 0 {
 		t.Fatalf("status %d: %v", r.Status, r.Error)
 	}
-	return Judge(r, Limits{gate.Host: {}}, nil).Verdict
+	doc := Judge(r, Limits{gate.Host: {}}, nil)
+	source, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range doc.Findings {
+		if at := doc.Findings[i].Site; at != nil {
+			line = at.File
+			if at.File == program {
+				line = strings.TrimSpace(strings.Split(string(source), "\n")[at.Line-1])
+			}
+		}
+	}
+	return doc.Verdict, line
 }

@@ -18,6 +18,7 @@ import (
 
 	"time"
 
+	"strandline/face/report"
 	"strandline/host/levels"
 	"strandline/host/procfs"
 	"strandline/record"
@@ -39,6 +40,9 @@ type Options struct {
 	// Look is called about once a second with what is known so far; it reports whether
 	// to stop the command. Nil for none.
 	Look func(*Measured) bool
+	// Lines has the line of a leak on the host looked for, as soon as the command leaks
+	// according to these limits; nil for not.
+	Lines Limits
 	// Most is how long the command may run before it is stopped; 0 for no limit.
 	Most time.Duration
 }
@@ -49,6 +53,7 @@ type Measured struct {
 	Samples levels.Samples
 	lines   int // how many ended a step
 	began   time.Time
+	growing []record.Growing // what Python processes traced
 	// only names in words what the steps must be counted by, so that nothing is judged
 	// by time instead; "" if they need not be counted.
 	only string
@@ -57,6 +62,7 @@ type Measured struct {
 // A Run is a command that has ended.
 type Run struct {
 	Measured
+	command  []string
 	Status   int // exit status, 128+n for signal n
 	Error    error
 	lasted   time.Duration
@@ -66,6 +72,10 @@ type Run struct {
 	Stopped bool
 	// left are the processes of the command that are still running after it ended.
 	left []procfs.Process
+	// traced is what a trace of the command found; nil if it was not traced, with the
+	// reason in untraced.
+	traced   *report.Trace
+	untraced error
 }
 
 // Do runs a command to its end. The error is one of the set-up; if the command cannot be
@@ -79,9 +89,9 @@ func Do(ctx context.Context, o Options) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{Measured: Measured{began: time.Now(), only: o.Only}}
+	r := &Run{Measured: Measured{began: time.Now(), only: o.Only}, command: o.Command}
 	w := &watch{o: o, run: r, session: session, running: make(chan struct{}), stop: make(chan struct{})}
-	command := record.Command{Args: o.Command, Env: env, Stdout: o.Stdout, Stop: w.stop, Started: w.started, Look: w.look}
+	command := record.Command{Args: o.Command, Env: env, Stdout: o.Stdout, Stop: w.stop, Started: w.started, Look: w.look, Every: often}
 	finish := func() {}
 	if o.Line != nil {
 		if command.Stdout, finish, err = w.lines(); err != nil {
@@ -93,6 +103,9 @@ func Do(ctx context.Context, o Options) (*Run, error) {
 	finish()
 	if s := w.sampler.Load(); s != nil {
 		s.Close()
+	}
+	if w.follower != nil {
+		w.follower.close(r)
 	}
 	w.measure()
 	r.left = left(session.Options.Session, r.lasted)
@@ -124,6 +137,12 @@ type watch struct {
 	running chan struct{}                  // closed when the sampler has been set
 	steps   atomic.Int64                   // lines that ended a step
 	stop    chan struct{}
+	looked  time.Time // when processes were looked for last
+	// What was done to name a line: the trace, nil if there is none, and the steps at which
+	// processes were asked last.
+	follower *follower
+	asked    int
+	next     time.Time // when the levels are judged next
 }
 
 func (w *watch) started(pid int) {
@@ -131,13 +150,21 @@ func (w *watch) started(pid int) {
 	close(w.running)
 }
 
-// look is called about every second.
+// often is how often a command is looked at for what it leaks.
+const often = 100 * time.Millisecond
+
+// look is called often.
 func (w *watch) look(pid int) {
+	w.suspect(pid)
+	if time.Since(w.looked) < time.Second {
+		return
+	}
+	w.looked = time.Now()
 	w.session.Look(pid)
 	enough := w.o.Most > 0 && time.Since(w.run.began) > w.o.Most
 	if w.o.Look != nil && !enough && !w.run.Stopped {
 		w.measure()
-		enough = w.o.Look(&w.run.Measured)
+		enough = w.o.Look(&w.run.Measured) && !w.looking()
 	}
 	if enough && !w.run.Stopped {
 		w.run.Stopped = true
@@ -147,7 +174,7 @@ func (w *watch) look(pid int) {
 
 // measure reads what is known so far.
 func (w *watch) measure() {
-	w.run.levels = w.session.Levels()
+	w.run.levels, w.run.growing = w.session.Levels(), w.session.Growing()
 	w.run.lines = int(w.steps.Load())
 	if s := w.sampler.Load(); s != nil {
 		w.run.Samples = s.Samples()

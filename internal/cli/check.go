@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 
 type checkOptions struct {
 	allowed
+	ciOutput
 	dir              string
 	warmUp           string
 	steps, line      string
@@ -23,8 +25,6 @@ type checkOptions struct {
 	ab               string   // NAME=VALUE of the environment
 	baseline         string
 	update           bool
-	junit, format    string
-	summary          string
 	command          []string
 	pattern          *regexp.Regexp
 	only, stepsNoted string
@@ -91,9 +91,7 @@ func (o *checkOptions) flags(c *cobra.Command) {
 	f.StringVar(&o.ab, "ab", "", "run the command without and with `ENV=VALUE` in its environment, and report whether that cures the leak")
 	f.StringVar(&o.baseline, "baseline", "", "fail if peak or level is above that of `FILE`, which is committed with the code")
 	f.BoolVar(&o.update, "update-baseline", false, "accept what is measured: write it to the file of --baseline")
-	f.StringVar(&o.junit, "junit", "", "write the verdicts as JUnit XML to `FILE`")
-	f.StringVar(&o.format, "format", "text", "in `FORMAT` github, also print the annotations of GitHub Actions")
-	f.StringVar(&o.summary, "summary", "", "append a summary in Markdown to `FILE` (default with --format github: $GITHUB_STEP_SUMMARY)")
+	o.ciOutput.flags(f)
 	c.MarkFlagsMutuallyExclusive("steps-from", "step-line")
 	c.MarkFlagsMutuallyExclusive("ab", "case")
 	c.MarkFlagsMutuallyExclusive("ab", "baseline")
@@ -110,8 +108,6 @@ func (o *checkOptions) check(c *cobra.Command) (err error) {
 		return fmt.Errorf("--ab %s: want ENV=VALUE", o.ab)
 	case o.update && o.baseline == "":
 		return errors.New("--update-baseline needs --baseline FILE")
-	case o.format != "text" && o.format != "github":
-		return fmt.Errorf("--format %s: want text or github", o.format)
 	case len(o.command) > 0 && c.ArgsLenAtDash() != 0:
 		return fmt.Errorf("the command to run must follow --: strandline check -- %s", strings.Join(o.command, " "))
 	case c.Flags().Changed("at-most") && o.most <= 0:
@@ -125,7 +121,7 @@ func (o *checkOptions) check(c *cobra.Command) (err error) {
 		}
 		seen[name] = true
 	}
-	if err := o.checkLimits(); err != nil {
+	if err := cmp.Or(o.ciOutput.check(), o.checkLimits()); err != nil {
 		return err
 	}
 	return o.checkSteps()

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -14,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"strandline/face/api"
-	"strandline/face/ci"
 	"strandline/face/report"
 	"strandline/finding"
 	"strandline/internal/check"
@@ -118,44 +116,7 @@ func (o *checkOptions) write(ctx context.Context, g *globals, runs []api.CheckRu
 			return err
 		}
 	}
-	cases := ciCases(runs)
-	if o.junit != "" {
-		if _, err := g.create(ctx, o.junit, func(w io.Writer) error { return ci.JUnit(w, "strandline check", cases) }); err != nil {
-			return err
-		}
-	}
-	if o.format == "github" {
-		w := g.env.Stdout
-		if g.json {
-			w = g.env.Stderr
-		}
-		ci.GitHub(w, g.env.Getenv("GITHUB_WORKSPACE"), cases)
-	}
-	summary := o.summary
-	if summary == "" && o.format == "github" {
-		summary = g.env.Getenv("GITHUB_STEP_SUMMARY")
-	}
-	if summary == "" {
-		return nil
-	}
-	f, err := os.OpenFile(summary, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666) // other steps write to it, too
-	if err != nil {
-		return err
-	}
-	ci.Markdown(f, "strandline check: "+strings.ToUpper(string(report.NewLeakCheck(runs).Verdict)), cases)
-	return f.Close()
-}
-
-// ciCases are runs as package ci writes them.
-func ciCases(runs []api.CheckRun) (out []ci.Case) {
-	for i := range runs {
-		r := &runs[i]
-		out = append(out, ci.Case{
-			Name: cmp.Or(r.Name, report.RunName(r)), Seconds: r.Seconds, Verdict: r.Verdict, Growth: report.RunGrowth(r.Growth), Peak: report.RunPeak(r),
-			Basis: report.RunBasis(r), Failed: r.Failed, Missing: r.Missing, Findings: r.Findings,
-		})
-	}
-	return out
+	return o.ciOutput.write(ctx, g, "strandline check", report.NewLeakCheck(runs).Verdict, checkCases(runs))
 }
 
 // exit is the exit status of some runs, nil for 0.
@@ -175,19 +136,20 @@ func (o *checkOptions) exit(g *globals, runs []api.CheckRun) error {
 	return nil
 }
 
-// exitOf is the exit status that a run stands for. What ran out of memory and leaks did
-// not fail by itself.
+// blamed reports whether a leak made a run fail: it leaks, and ran out of memory.
+func blamed(r *api.CheckRun) bool { return fails(r.Verdict) && r.OutOfMemory }
+
+// exitOf is the exit status that a run stands for.
 func (g *globals) exitOf(r *api.CheckRun) int {
 	name := ""
 	if r.Name != "" {
 		name = r.Name + ": "
 	}
-	leaks := r.Verdict == finding.Leaking || r.Verdict == finding.Over
 	switch {
-	case r.Failed != "" && !(leaks && r.OutOfMemory):
+	case r.Failed != "" && !blamed(r):
 		g.warn("%s%s failed by itself: %s", name, r.Command[0], r.Failed)
 		return exitCommand
-	case leaks:
+	case fails(r.Verdict):
 		return exitProblem
 	case r.Verdict == finding.Unknown:
 		for _, m := range r.Missing {
@@ -207,8 +169,12 @@ func (o *checkOptions) one(ctx context.Context, g *globals, c checkCase) (*api.C
 	defer remove()
 	progress := checkProgress{g: g, o: o}
 	_, device := o.limits[gate.Device]
+	var lines check.Limits
+	if _, ok := o.limits[gate.Host]; ok {
+		lines = o.limits
+	}
 	r, err := check.Do(context.WithoutCancel(ctx), check.Options{
-		Command: c.command, Env: c.env, Dir: dir, Device: device, Steps: o.stepsNoted, Line: o.pattern, Only: o.only,
+		Command: c.command, Env: c.env, Dir: dir, Device: device, Lines: lines, Steps: o.stepsNoted, Line: o.pattern, Only: o.only,
 		Stdout: g.outputOfCommand(), Manifest: manifestOf(c.command), Look: progress.look, Most: o.most,
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ import (
 
 type soakOptions struct {
 	allowed
+	ciOutput
 	soak          soak.Options
 	endpoint      string
 	input, output string
@@ -67,7 +69,7 @@ reached; 130 interrupted.`,
   strandline soak --url http://localhost:8000/v1 --requests 2000 --input ~300 --output 1-64 --until-verdict
   strandline soak --url http://localhost:8000/v1 --images 2 --image-size 1280x720 --turns 3 --abort 10%
   strandline soak --url http://localhost:30000/v1 --reclaim-cmd 'curl -s -X POST localhost:30000/flush_cache'
-  strandline soak --url http://localhost:8000/v1 --max-growth 1KiB/request --json | jq .growth`,
+  strandline soak --url http://localhost:8000/v1 --max-growth 1KiB/request --junit soak.xml --summary soak.md`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(c); err != nil {
@@ -99,6 +101,7 @@ func (o *soakOptions) flags(c *cobra.Command) {
 	f.DurationVar(&s.Return, "restart-wait", 5*time.Minute, "if the server ends, wait at most `D` for it to answer again")
 	f.StringVar(&s.Reclaim, "reclaim-cmd", "", "run `CMD` in a shell after each wave, and judge what is held after it")
 	o.allowed.flags(f, "request")
+	o.ciOutput.flags(f)
 	f.StringVarP(&o.out, "out", "o", "", "keep the samples in `FILE`, for strandline diagnose")
 	f.StringVar(&o.endpoint, "endpoint", "chat", "ask `NAME`: chat or completions")
 	f.BoolVar(&l.Stream, "stream", true, "have answers streamed")
@@ -162,7 +165,7 @@ func (o *soakOptions) check(c *cobra.Command) (err error) {
 	if o.untilVerdict {
 		s.Further = further * s.Waves
 	}
-	if err := o.allowed.read(); err != nil {
+	if err := cmp.Or(o.ciOutput.check(), o.allowed.read()); err != nil {
 		return err
 	}
 	s.Limits = o.limits
@@ -230,11 +233,13 @@ func runSoak(ctx context.Context, g *globals, o *soakOptions) error {
 	if err := g.print(doc, func(w io.Writer, s report.Style) { doc.Text(w, s) }); err != nil {
 		return err
 	}
-	leaks := d.Verdict == finding.Leaking || d.Verdict == finding.Over
+	if err := o.ciOutput.write(ctx, g, "strandline soak", d.Verdict, soakCases(doc)); err != nil {
+		return err
+	}
 	switch {
 	case ctx.Err() != nil:
 		return exit(exitInterrupted)
-	case leaks:
+	case fails(d.Verdict):
 		return exit(exitProblem)
 	case d.Failed != "":
 		g.warn("%s", d.Failed)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,14 +23,25 @@ func quickly(url string, more ...string) []string {
 // TestSoak soaks a server that leaks, one that does not, and one that ends.
 func TestSoak(t *testing.T) {
 	url, _ := testserver.Start(t, testserver.Options{Mood: testserver.Leaking, Bytes: 64 << 10})
-	samples := filepath.Join(t.TempDir(), "samples")
-	stdout, stderr, code := run(quickly(url, "--json", "--metric", "host", "-o", samples)...)
+	samples, junit, summary := filepath.Join(t.TempDir(), "samples"), filepath.Join(t.TempDir(), "soak.xml"), filepath.Join(t.TempDir(), "soak.md")
+	stdout, stderr, code := run(quickly(url, "--json", "--metric", "host", "-o", samples, "--junit", junit, "--summary", summary, "--format", "github")...)
 	var d api.Soak
 	if err := json.Unmarshal([]byte(stdout), &d); err != nil || code != exitProblem || d.Verdict != finding.Leaking || d.Growth == nil || len(d.Waves) < 6 {
 		t.Fatalf("status %d, %v\n%s%s", code, err, stdout, stderr)
 	}
 	if !strings.HasPrefix(stdout, "{\n  \"schema\": \"strandline.soak/1\"") || !strings.Contains(stderr, "strandline: wave 2: host ") {
 		t.Errorf("%s%s", stdout, stderr)
+	}
+	for file, want := range map[string]string{
+		junit:   `<testsuite name="strandline soak" tests="1" failures="1" errors="0" skipped="0"`,
+		summary: "### strandline soak: LEAK\n",
+	} {
+		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %v: %s", file, err, text)
+		}
+	}
+	if !strings.Contains(stderr, "::error title=strandline%3A leak::host memory of pid") {
+		t.Errorf("no annotation in %s", stderr)
 	}
 	var doc any
 	if err := json.Unmarshal([]byte(stdout), &doc); err != nil {

@@ -307,28 +307,40 @@ func (e *experiment) conclude(ctx context.Context) {
 	}
 }
 
-// peaks adds findings for levels above what is allowed.
+// peaks notes the highest levels, and adds findings for those above what is allowed.
 func (e *experiment) peaks() {
-	var host, device int64
 	for i := range e.doc.Waves {
 		w := &e.doc.Waves[i]
+		if _, ok := e.o.Limits[gate.Host]; ok {
+			e.doc.Peak.HostBytes = higher(e.doc.Peak.HostBytes, w.HostBytes)
+		}
 		var sum int64
 		for _, d := range w.Devices {
 			sum += d.Bytes
 		}
-		host, device = max(host, w.HostBytes), max(device, sum)
+		if len(w.Devices) > 0 {
+			e.doc.Peak.DeviceBytes = higher(e.doc.Peak.DeviceBytes, sum)
+		}
 	}
 	for _, of := range []struct {
 		metric string
-		peak   int64
-	}{{gate.Host, host}, {gate.Device, device}} {
-		if limit := e.o.Limits[of.metric].Peak; limit != nil && of.peak > *limit {
-			e.doc.Findings = append(e.doc.Findings, gate.Peak(of.metric, of.peak, *limit))
+		peak   *int64
+	}{{gate.Host, e.doc.Peak.HostBytes}, {gate.Device, e.doc.Peak.DeviceBytes}} {
+		if limit := e.o.Limits[of.metric].Peak; limit != nil && of.peak != nil && *of.peak > *limit {
+			e.doc.Findings = append(e.doc.Findings, gate.Peak(of.metric, *of.peak, *limit))
 			if e.doc.Verdict != finding.Leaking {
 				e.doc.Verdict = finding.Over
 			}
 		}
 	}
+}
+
+// higher returns the greater of a peak, nil if none is known, and a level.
+func higher(peak *int64, level int64) *int64 {
+	if peak != nil && *peak >= level {
+		return peak
+	}
+	return &level
 }
 
 // reclaimed says what the command that reclaims did. Without it, what it released would

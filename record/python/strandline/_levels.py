@@ -16,6 +16,7 @@ from typing import Any, Dict, List, Optional
 from . import _hook, _steps
 
 _FOLDER = os.path.join(".strandline", "levels")
+_ASKED = os.path.join(".strandline", "ask")  # a file, a byte for each time that lines are asked for
 _LINES = 2048  # after which half as many steps are noted
 _FREE = 1.0  # seconds of this thread's own time that are not weighed
 _SHARE = 0.1  # of all time, beyond
@@ -28,6 +29,7 @@ class Levels:
         self.folder = folder
         self.steps = steps
         self.began = time.monotonic()
+        self.growing: Any = None
         self.forget()
 
     def forget(self) -> None:
@@ -39,6 +41,9 @@ class Levels:
         self.every = 1
         self.lines = 0
         self.spent = 0.0
+        if self.growing is not None:
+            self.growing.end()
+        self.growing = None
 
     def attach(self, torch: Any) -> None:
         """Count steps of PyTorch: of its optimizers, or of an annotation."""
@@ -62,21 +67,38 @@ class Levels:
             if self.own and by != "call" or by == "call" and self.steps not in ("auto", "call"):
                 return
             self.n += 1
+            own = self.growing.step(self.n) if self.growing is not None else 0
             if self.n % self.every or self.spent > max(_FREE, _SHARE * (time.monotonic() - self.began)):
                 return
             now = time.thread_time()
-            self.note(by)
+            self.note(by, own)
+            self.trace()
             self.spent += time.thread_time() - now
         except Exception:
             pass
 
-    def note(self, by: str) -> None:
+    def trace(self) -> None:
+        """Trace allocations from here on if that was asked for."""
+        try:
+            asked = os.stat(os.path.join(self.folder, _ASKED)).st_size
+        except OSError:
+            return
+        if self.growing is None:
+            from . import _growing
+
+            self.growing = _growing.Growing(os.path.join(self.folder, _FOLDER, f"{self.pid}.lines"))
+        self.growing.begin(self.n, asked)
+
+    def note(self, by: str, own: int) -> None:
         if self.fd < 0:
             folder = os.path.join(self.folder, _FOLDER)
             os.makedirs(folder, exist_ok=True)
             path = os.path.join(folder, f"{self.pid}-{time.time_ns()}.jsonl")
             self.fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
         line: Dict[str, Any] = {"pid": self.pid, "by": by, "step": self.n, "time": round(time.time(), 6), "host": host(), "heap": heap()}
+        for name in ("host", "heap"):
+            if own and line[name] is not None:
+                line[name] -= own
         on = devices()
         if on:
             line["devices"] = on

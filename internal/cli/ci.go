@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"strandline/face/api"
+	"strandline/face/ci"
+	"strandline/face/report"
+	"strandline/finding"
+)
+
+// ciOutput is what a gate writes for the systems that run it.
+type ciOutput struct {
+	junit, format, summary string
+}
+
+func (o *ciOutput) flags(f *pflag.FlagSet) {
+	f.StringVar(&o.junit, "junit", "", "write the verdicts as JUnit XML to `FILE`")
+	f.StringVar(&o.format, "format", "auto", "in `FORMAT` github, also print the annotations of GitHub Actions; text, or auto: github in its jobs")
+	f.StringVar(&o.summary, "summary", "", "append a summary in Markdown to `FILE` (default in format github: $GITHUB_STEP_SUMMARY)")
+}
+
+func (o *ciOutput) check() error {
+	switch o.format {
+	case "auto", "text", "github":
+		return nil
+	}
+	return fmt.Errorf("--format %s: want text, github or auto", o.format)
+}
+
+// write writes the verdicts of a command.
+func (o *ciOutput) write(ctx context.Context, g *globals, command string, verdict finding.Verdict, cases []ci.Case) error {
+	if o.junit != "" {
+		if _, err := g.create(ctx, o.junit, func(w io.Writer) error { return ci.JUnit(w, command, cases) }); err != nil {
+			return err
+		}
+	}
+	summary := o.summary
+	if o.format == "github" || o.format == "auto" && g.env.Getenv("GITHUB_ACTIONS") == "true" {
+		w := g.env.Stdout
+		if g.json {
+			w = g.env.Stderr
+		}
+		ci.GitHub(w, g.env.Getenv("GITHUB_WORKSPACE"), cases)
+		summary = cmp.Or(summary, g.env.Getenv("GITHUB_STEP_SUMMARY"))
+	}
+	if summary == "" {
+		return nil
+	}
+	f, err := os.OpenFile(summary, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666) // other steps write to it, too
+	if err != nil {
+		return err
+	}
+	ci.Markdown(f, command+": "+strings.ToUpper(string(verdict)), cases)
+	return f.Close()
+}
+
+// checkCases are runs as package ci writes them.
+func checkCases(runs []api.CheckRun) (out []ci.Case) {
+	for i := range runs {
+		r := &runs[i]
+		failed := ""
+		if r.Failed != "" && !blamed(r) {
+			failed = "the command failed by itself: " + r.Failed
+		}
+		out = append(out, ci.Case{
+			Name: cmp.Or(r.Name, report.RunName(r)), Seconds: r.Seconds, Verdict: r.Verdict, Growth: report.RunGrowth(r.Growth), Peak: report.Peak(r.Peak),
+			Basis: report.RunBasis(r), Failed: failed, Missing: r.Missing, Findings: r.Findings,
+		})
+	}
+	return out
+}
+
+// soakCases is an experiment as package ci writes it.
+func soakCases(d *report.Soak) []ci.Case {
+	failed := d.Failed
+	if fails(d.Verdict) {
+		failed = ""
+	}
+	return []ci.Case{{
+		Name: d.URL + ", " + d.Model, Seconds: d.Seconds, Verdict: d.Verdict, Growth: d.GrowthText(), Peak: report.Peak(d.Peak),
+		Basis: d.Basis(), Failed: failed, Missing: d.Missing, Findings: d.Findings,
+	}}
+}
+
+// fails reports whether a verdict fails a gate.
+func fails(v finding.Verdict) bool { return v == finding.Leaking || v == finding.Over }
