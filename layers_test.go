@@ -27,6 +27,7 @@ var columns = [][]string{
 	{"judge/trend"},               // arithmetic on series of numbers, for every wing
 	{"host/event", "host/sample"}, // what a process did or holds, whoever saw it
 	{"host/pyframes"},             // a walk of memory, for sources and analysis alike
+	{"host/journal"},              // the form of files, for models
 	{"torch/pickle", "logs", "host/procfs", "host/elffile", "host/bpf", "host/ptrace", "host/polling", "host/nvsmi", "host/nvml", "host/engine"}, // sources
 	{"torch/snapshot", "host/vmmap", "host/recording", "host/series", "plan/model"},                                                              // models
 	{"record"},
@@ -86,7 +87,7 @@ var only = map[string][]string{
 	"torch/ranges":    {},
 	"torch/pickle":    {"finding", "units"}, // sources do not depend on analysis
 	"logs":            {"finding", "units", "internal/packed"},
-	"host/recording":  {"finding", "host/nvsmi", "internal/packed"},
+	"host/recording":  {"finding", "host/journal", "host/nvsmi", "internal/packed"},
 	"host/nvsmi":      {},
 	"host/engine":     {"host/sample"},
 	"host/nvml":       {"host/sample"},
@@ -104,7 +105,8 @@ var only = map[string][]string{
 	"host/elffile":    {},
 	"host/event":      {},
 	"host/sample":     {},
-	"host/series":     {"host/sample", "internal/packed"},
+	"host/journal":    {"internal/packed"},
+	"host/series":     {"host/journal", "host/sample"},
 	"host/sampler":    {"host/cudaalloc", "host/footprint", "host/nvml", "host/nvsmi", "host/procfs", "host/sample", "record"},
 	"host/pyframes":   {"host/event"},
 	"host/bpf":        {"host/event", "host/procfs"},

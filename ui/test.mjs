@@ -8,10 +8,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
-const which = process.argv[2] ?? "test";
+const [which = "test", ...only] = process.argv.slice(2); // only the tests of these files
 const out = mkdtempSync(join(tmpdir(), "strandline-page-"));
 try {
-  const names = readdirSync(join(here, which)).filter((n) => n.endsWith(".test.ts"));
+  const names = readdirSync(join(here, which)).filter((n) => n.endsWith(".test.ts") && (!only.length || only.includes(n)));
   await build({
     entryPoints: names.map((n) => join(here, which, n)),
     outdir: out,

@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 
+	"strandline/host/journal"
 	"strandline/internal/packed"
 )
 
@@ -27,6 +28,7 @@ type line struct {
 // A Writer appends to a recording.
 type Writer struct {
 	f      *os.File
+	out    *journal.Writer
 	disk   *flusher
 	begun  bool
 	known  map[int]bool
@@ -37,30 +39,24 @@ type Writer struct {
 // Create creates the file of a recording, which [Writer.Begin] starts. An existing file
 // is left alone.
 func Create(path string) (*Writer, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	return &Writer{f: f, disk: newFlusher(f.Sync), known: map[int]bool{}, held: map[int]Held{}, owners: map[[2]string]GPUOwner{}}, nil
+	out, err := journal.NewWriter(f, journal.Trace)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &Writer{f: f, out: out, disk: newFlusher(f.Sync), known: map[int]bool{}, held: map[int]Held{}, owners: map[[2]string]GPUOwner{}}, nil
 }
 
 // Begin writes what is recorded.
 func (w *Writer) Begin(h Header) error {
-	h.Schema = schema
+	h.Schema, h.Of = journal.Schema, of
 	w.begun = true
-	return w.write(line{Header: &h})
-}
-
-// write appends a line in one piece.
-func (w *Writer) write(l line) error {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(l); err != nil {
-		return err
-	}
-	_, err := w.f.Write(b.Bytes())
-	return err
+	w.out.Begin(line{Header: &h})
+	return w.out.Flush()
 }
 
 // Sample writes a moment. held is what all stacks hold, m.GPU what all owners of GPU
@@ -72,9 +68,7 @@ func (w *Writer) Sample(m Sample, held []Stack) error {
 		s := &held[i]
 		if s.ID > 0 && !w.known[s.ID] {
 			w.known[s.ID] = true
-			if err := w.write(line{Stack: &Stack{ID: s.ID, Call: s.Call, Complete: s.Complete, Frames: s.Frames}}); err != nil {
-				return err
-			}
+			w.out.Line(line{Stack: &Stack{ID: s.ID, Call: s.Call, Complete: s.Complete, Frames: s.Frames}})
 		}
 		sum := sums[s.ID]
 		sums[s.ID] = Held{s.ID, sum.Bytes + s.LiveBytes, sum.Count + s.LiveCount}
@@ -89,7 +83,13 @@ func (w *Writer) Sample(m Sample, held []Stack) error {
 		delete(sums, id)
 	}
 	m.GPU = w.changed(m.GPU)
-	if err := w.write(line{Sample: &m}); err != nil {
+	return w.write(line{Sample: &m})
+}
+
+// write writes a line, with those before it that are not written yet.
+func (w *Writer) write(l line) error {
+	w.out.Line(l)
+	if err := w.out.Flush(); err != nil {
 		return err
 	}
 	return w.disk.flush()
@@ -115,19 +115,14 @@ func (w *Writer) changed(owners []GPUOwner) (out []GPUOwner) {
 }
 
 // Document writes the judgment so far.
-func (w *Writer) Document(d *Document) error {
-	if err := w.write(line{Document: d}); err != nil {
-		return err
-	}
-	return w.disk.flush()
-}
+func (w *Writer) Document(d *Document) error { return w.write(line{Document: d}) }
 
 // GPU writes what is known about devices' memory.
 func (w *Writer) GPU(s *GPUState) error { return w.write(line{GPU: s}) }
 
 // Close ends the recording. The file of a recording that has not begun is removed.
 func (w *Writer) Close() error {
-	err := errors.Join(w.disk.close(), w.f.Close())
+	err := errors.Join(w.out.End(), w.disk.flush(), w.disk.close(), w.f.Close())
 	if !w.begun {
 		err = errors.Join(err, os.Remove(w.f.Name()))
 	}
@@ -149,11 +144,12 @@ type Run struct {
 const longest = 256 << 20
 
 // What is kept of a recording is limited to a fixed sum, in bytes, plus a multiple of
-// the size of the file. The recordings that `strandline trace` writes need a few bytes
-// for each byte of the file.
+// the size of the file. The recordings that `strandline trace` writes need some tens of
+// bytes for each byte of the file, and without frames a few.
 const (
 	freeBytes = 32 << 20
 	perByte   = 24
+	perPacked = 128
 )
 
 // cost is an upper bound on the memory that a line takes: a brace begins a struct, the
@@ -165,49 +161,37 @@ func cost(line []byte) int64 {
 
 // Is reports whether a file begins as a recording does.
 func Is(r io.Reader) bool {
-	head := make([]byte, 64)
-	n, _ := io.ReadFull(r, head)
-	return bytes.HasPrefix(head[:n], []byte(`{"schema":"strandline.recording/`))
+	in := bufio.NewReader(r)
+	return isFormer(in) || journal.Is(in, journal.Trace)
+}
+
+// isFormer reports whether a file is one of lines without frames.
+func isFormer(in *bufio.Reader) bool {
+	const begins = `{"schema":"strandline.recording/`
+	head, _ := in.Peek(len(begins))
+	return string(head) == begins
 }
 
 // Read reads a recording. A recording that was cut off, as by a crash, is read up to
 // that point.
 func Read(r io.Reader) (*Run, error) {
-	run := &Run{Stacks: map[int]Stack{}}
-	in := bufio.NewScanner(r)
-	in.Buffer(make([]byte, 0, 64<<10), longest)
-	in.Split(packed.WholeLines)
-	left := int64(freeBytes)
-	for n := 1; in.Scan(); n++ {
-		var l line
-		if left += perByte*int64(len(in.Bytes())) - cost(in.Bytes()); left < 0 {
-			run.Partial = fmt.Errorf("line %d: the file asks for more memory than its size accounts for", n)
-			break
-		}
-		if err := json.Unmarshal(in.Bytes(), &l); err != nil {
-			if n == 1 {
-				return nil, errNone
-			}
-			run.Partial = fmt.Errorf("line %d: %w", n, err)
-			break
-		}
-		if n == 1 {
-			if l.Header == nil || l.Schema != schema {
-				return nil, errNone
-			}
-			run.Header = *l.Header
-			continue
-		}
-		run.take(&l)
-	}
-	if err := in.Err(); err != nil && run.Partial == nil {
-		run.Partial = err
-		if errors.Is(err, io.ErrUnexpectedEOF) {
-			run.Partial = errCut
-		}
+	size := &counter{r: r}
+	in := bufio.NewReaderSize(size, 64<<10)
+	reading := &reader{run: &Run{Stacks: map[int]Stack{}}, size: size}
+	run := reading.run
+	var err error
+	if isFormer(in) {
+		reading.perByte = perByte
+		err = reading.former(in)
+	} else {
+		reading.perByte = perPacked
+		err = journal.Read(in, journal.Trace, reading)
 	}
 	if run.Schema == "" {
 		return nil, errNone
+	}
+	if err != nil && !errors.Is(err, errEnough) {
+		run.Partial = cmp.Or(run.Partial, err)
 	}
 	if run.Document == nil {
 		run.Document = run.fromSamples()
@@ -215,7 +199,93 @@ func Read(r io.Reader) (*Run, error) {
 	return run, nil
 }
 
-var errNone = errors.New("this is not a recording of strandline trace, or one of a version that is not known")
+var (
+	errNone   = errors.New("this is not a recording of strandline trace, or one of a version that is not known")
+	errCut    = errors.New("the last line is cut off")
+	errEnough = errors.New("what follows is not read") // why is in Partial
+)
+
+// counter counts what is read.
+type counter struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counter) Read(p []byte) (n int, err error) {
+	n, err = c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// reader takes the lines of a recording.
+type reader struct {
+	run      *Run
+	size     *counter // of the file
+	perByte  int64
+	took     int64 // an upper bound on the memory of what is kept
+	document int64 // the part of it of the last judgment, which the next one replaces
+	lines    int
+}
+
+// Header reads the first line. Those of later frames are the same.
+func (r *reader) Header(text []byte) (bad error) {
+	r.lines++
+	var l line
+	if json.Unmarshal(text, &l) != nil || l.Header == nil {
+		return errNone
+	}
+	if l.Schema != formerSchema && (l.Schema != journal.Schema || l.Of != of) {
+		return errNone
+	}
+	r.run.Header = *l.Header
+	return nil
+}
+
+// Line reads a line. Each is based on those before it, so a bad one is the last.
+func (r *reader) Line(text []byte) (bad, err error) {
+	if r.run.Partial != nil {
+		return nil, errEnough
+	}
+	r.lines++
+	takes := cost(text)
+	if r.took += takes; r.took > freeBytes+r.perByte*r.size.n {
+		r.run.Partial = fmt.Errorf("line %d: the file asks for more memory than its size accounts for", r.lines)
+		return nil, errEnough
+	}
+	var l line
+	if err := json.Unmarshal(text, &l); err != nil {
+		r.run.Partial = fmt.Errorf("line %d: %w", r.lines, err)
+		return nil, errEnough
+	}
+	if l.Document != nil {
+		r.took -= r.document
+		r.document = takes
+	}
+	r.run.take(&l)
+	return nil, nil
+}
+
+// Unreadable notes why a part is left out. What follows it is, too.
+func (r *reader) Unreadable(why error) { r.run.Partial = cmp.Or(r.run.Partial, why) }
+
+// former reads lines without frames.
+func (r *reader) former(in io.Reader) error {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(make([]byte, 0, 64<<10), longest)
+	lines.Split(packed.WholeLines)
+	if !lines.Scan() || r.Header(lines.Bytes()) != nil {
+		return errNone
+	}
+	for lines.Scan() {
+		if _, err := r.Line(lines.Bytes()); err != nil {
+			return err
+		}
+	}
+	if errors.Is(lines.Err(), io.ErrUnexpectedEOF) {
+		return errCut
+	}
+	return lines.Err()
+}
 
 func (run *Run) take(l *line) {
 	switch {
@@ -229,8 +299,6 @@ func (run *Run) take(l *line) {
 		run.GPU = l.GPU
 	}
 }
-
-var errCut = errors.New("the last line is cut off")
 
 // fromSamples returns what the samples show if no judgment was written.
 func (run *Run) fromSamples() *Document {

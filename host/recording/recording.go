@@ -1,6 +1,6 @@
 // Package recording is the file in which `strandline trace` keeps what it sees: growth
-// over time with the stacks behind it. It is written line by line and never rewritten,
-// so that however the recording ends, the earlier lines remain valid.
+// over time with the stacks behind it. Its form is that of package journal; it is never
+// rewritten, so that however the recording ends, the earlier lines remain valid.
 package recording
 
 import (
@@ -8,8 +8,12 @@ import (
 	"strandline/host/nvsmi"
 )
 
-// schema is the schema of the file.
-const schema = "strandline.recording/1"
+// formerSchema is that of the files of earlier versions: lines without frames, in whose
+// header Of is missing.
+const formerSchema = "strandline.recording/1"
+
+// of says in the header that the file is of a trace.
+const of = "trace"
 
 // DocumentSchema is the schema of a [Document].
 const DocumentSchema = "strandline.trace/1"
@@ -17,6 +21,7 @@ const DocumentSchema = "strandline.trace/1"
 // A Header is the first line: what is recorded.
 type Header struct {
 	Schema  string `json:"schema"`
+	Of      string `json:"of,omitempty"`
 	PID     int    `json:"pid"`
 	Name    string `json:"name"` // of the program
 	Backend string `json:"rung"`

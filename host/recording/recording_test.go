@@ -3,6 +3,7 @@ package recording
 import (
 	"bytes"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,7 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
+
 	"strandline/finding"
+	"strandline/host/journal"
 	"strandline/host/nvsmi"
 )
 
@@ -98,12 +102,69 @@ func TestNotBegun(t *testing.T) {
 	}
 }
 
-// TestCutAnywhere reads what is left when the machine stops at any byte.
+// former is the same recording without frames.
+func former(t *testing.T) []byte {
+	t.Helper()
+	raw, err := os.ReadFile(write(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := zstd.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	lines, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Replace(lines, []byte(`"strandline.recording/3","of":"trace"`), []byte(`"`+formerSchema+`"`), 1)
+}
+
+// TestCutAnywhere reads what is left when the machine stops at any byte: the moments that
+// were written whole.
 func TestCutAnywhere(t *testing.T) {
 	raw, err := os.ReadFile(write(t))
 	if err != nil {
 		t.Fatal(err)
 	}
+	samples := 0
+	for n := range raw {
+		run, err := Read(bytes.NewReader(raw[:n]))
+		if err != nil {
+			if samples > 0 || !errors.Is(err, errNone) {
+				t.Fatalf("cut at %d of %d: %v", n, len(raw), err)
+			}
+			continue
+		}
+		if run.Partial != nil || run.Document == nil || len(run.Samples) < samples {
+			t.Fatalf("cut at %d of %d: %+v", n, len(raw), run)
+		}
+		samples = len(run.Samples)
+	}
+	if samples != 2 {
+		t.Errorf("%d samples", samples)
+	}
+}
+
+// TestDamaged reads a recording up to where it is damaged: what follows is based on that.
+func TestDamaged(t *testing.T) {
+	raw, err := os.ReadFile(write(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := 18; at+4 < len(raw); at++ { // behind the marker
+		text := bytes.Clone(raw)
+		clear(text[at : at+4])
+		if run, err := Read(bytes.NewReader(text)); err == nil && run.Document == nil {
+			t.Errorf("damaged at %d: no document", at)
+		}
+	}
+}
+
+// TestFormerCutAnywhere does so with a recording of an earlier version.
+func TestFormerCutAnywhere(t *testing.T) {
+	raw := former(t)
 	header := bytes.IndexByte(raw, '\n') + 1
 	for n := range raw {
 		run, err := Read(bytes.NewReader(raw[:n]))
@@ -142,7 +203,7 @@ func FuzzRead(f *testing.F) {
 
 // TestReadBounds reads what unfolds to much more than the file has.
 func TestReadBounds(t *testing.T) {
-	const head = `{"schema":"` + schema + `","pid":1}` + "\n"
+	const head = `{"schema":"` + formerSchema + `","pid":1}` + "\n"
 	for _, line := range []string{
 		`{"stack":{"id":1,"frames":[` + strings.Repeat("{},", 1_000_000) + `{}]}}`,
 		`{"document":{"gpu":{"stacks":[` + strings.Repeat("{},", 1_000_000) + `{}]}}}`,
@@ -156,5 +217,67 @@ func TestReadBounds(t *testing.T) {
 	run, err := Read(strings.NewReader(head + `{"stack":{"id":1,"frames":[` + strings.Repeat("{},", 10_000) + `{}]}}` + "\n"))
 	if err != nil || run.Partial != nil || len(run.Stacks[1].Frames) != 10_001 {
 		t.Errorf("a long stack: %v", err)
+	}
+}
+
+// TestPackedBounds reads a small file that unfolds to millions of moments.
+func TestPackedBounds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.trace")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w, err := journal.NewWriter(f, journal.Trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Begin(Header{Schema: journal.Schema, Of: of, PID: 1})
+	for range 300_000 {
+		w.Line(line{Sample: &Sample{}})
+	}
+	if err := w.End(); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := Read(bytes.NewReader(raw))
+	if err != nil || run.Partial == nil || !strings.Contains(run.Partial.Error(), "more memory than its size accounts for") {
+		t.Errorf("%d bytes: %v, %v", len(raw), run.Partial, err)
+	}
+}
+
+// TestManyJudgments reads the recording of a long trace of many stacks, whose judgments
+// together unfold to much more than the file has: only the last is kept.
+func TestManyJudgments(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.trace")
+	w, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &Document{Stacks: make([]Stack, 2_000)}
+	for i := range d.Stacks {
+		d.Stacks[i] = Stack{ID: i + 1, LiveBytes: int64(i), Frames: make([]Frame, 10)}
+	}
+	if err := w.Begin(Header{PID: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if err := w.Document(d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if run, err := Read(f); err != nil || run.Partial != nil || len(run.Document.Stacks) != 2_000 {
+		t.Errorf("%+v, %v", run, err)
 	}
 }

@@ -2,31 +2,32 @@
 // and never rewritten but to thin it, readable while it is written and after any end,
 // and bounded in size.
 //
-// It is a sequence of frames of zstd, before each of which there is a skippable frame
-// of fixed content, so that a reader finds the next frame behind a torn one, and `zstd
-// -dc` prints the whole. A frame holds lines of JSON: a header, then a line for each
+// Its form is that of package journal. A frame holds a header, then a line for each
 // sample, with the processes that changed since the line before; the first one has all.
-// Each line is flushed to the file by itself. docs/watch.md describes the format.
+// Each line is flushed to the file by itself. docs/recordings.md describes the format.
 package series
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"io"
 	"reflect"
 	"slices"
 	"time"
 
+	"strandline/host/journal"
 	"strandline/host/sample"
 )
 
-// fileSchema is that of the file. A reader refuses one that it does not know.
-const fileSchema = "strandline.recording/2"
+// formerSchema is that of the files of earlier versions, in which Of is missing.
+const formerSchema = "strandline.recording/2"
+
+// of says in the header that the file is of a watch.
+const of = "watch"
 
 // A header is the first line of each frame.
 type header struct {
 	Schema string `json:"schema"`
+	Of     string `json:"of,omitempty"`
 	// Run is the moment at which the watch began that wrote the frame, by the clock of
 	// the machine in Unix nanoseconds: another watch can go on with a file.
 	Run int64 `json:"run"`
@@ -51,20 +52,8 @@ type rest struct {
 	Machine *sample.Machine `json:"machine"`
 }
 
-// marker is the skippable frame before each frame.
-var marker = func() []byte {
-	const magic, name = 0x184D2A5E, "strandline"
-	b := binary.LittleEndian.AppendUint32(nil, magic)
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(name)))
-	return append(b, name...)
-}()
-
 // Is reports whether a file begins as a recording of a watch does.
-func Is(r io.Reader) bool {
-	head := make([]byte, len(marker))
-	_, err := io.ReadFull(r, head)
-	return err == nil && bytes.Equal(head, marker)
-}
+func Is(r io.Reader) bool { return journal.Is(r, journal.Watch) }
 
 // errOther is the error for a file that is something else, or of a later version.
 var errOther = errors.New("this is not the recording of a watch, or one of a version that is not known")

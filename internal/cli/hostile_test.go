@@ -131,7 +131,7 @@ func TestHostile(t *testing.T) {
 		"a container":               func(t *testing.T) { outsideContainer(t, exe) },
 		"kill -9":                   func(t *testing.T) { killed(t, exe) },
 		"signals":                   func(t *testing.T) { endedBySignals(t, exe) },
-		"full disks":                func(t *testing.T) { fullDisks(t, exe) },
+		"full disks":                func(t *testing.T) { fullDisks(t) },
 		"the number of another":     func(t *testing.T) { numberOfAnother(t, exe) },
 	})
 }
@@ -449,11 +449,30 @@ func endedBySignals(t *testing.T, exe string) {
 	together(t, parts)
 }
 
+// manyPlaces is a program that maps memory in so many functions, whose stacks fill more
+// than a page of a recording.
+func manyPlaces(n int) string {
+	var places, calls strings.Builder
+	for i := range n {
+		fmt.Fprintf(&places, "__attribute__((noinline)) void place%d(void) { memset(mmap(0, %d, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 1, 4096); }\n", i, 4096*(i+1))
+		fmt.Fprintf(&calls, "place%d(); ", i)
+	}
+	return `#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+` + places.String() + `int main(void) {
+  puts("ready"); fflush(stdout);
+  for (int i = 0; i < 1000; i++) { ` + calls.String() + `usleep(50000); }
+}
+`
+}
+
 // fullDisks writes to a full disk: that is an error, and the trace
 // still reports what it has.
-func fullDisks(t *testing.T, exe string) {
+func fullDisks(t *testing.T) {
 	needBPF(t) // without stacks the recording is small
-	pid, _ := live.Start(t, exe, "grow")
+	pid, _ := live.Start(t, live.Build(t, manyPlaces(200), nil))
 	args := []string{"trace", "--pid", strconv.Itoa(pid), "--duration", "2500ms"}
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {

@@ -392,7 +392,7 @@ func forgedRecording(r *rand.Rand) []byte {
 	many := func(item string) string {
 		return strings.TrimSuffix(strings.Repeat(item+",", 1+r.IntN(mutantSize/2/len(item))), ",")
 	}
-	out := `{"schema":"strandline.recording/1","pid":` + number() + `,"name":"a","rung":"bpf","began_us":` + number() + "}\n"
+	out := `{"schema":"strandline.recording/3","of":"trace","pid":` + number() + `,"name":"a","rung":"bpf","began_us":` + number() + "}\n"
 	for len(out) < mutantSize/2 {
 		id := r.IntN(5)
 		out += pick(r,

@@ -189,8 +189,8 @@ func startTrace(b *testing.B, l *looped) func() {
 		})
 	}()
 	wait(b, "trace", func() bool {
-		text, _ := os.ReadFile(file)
-		return bytes.Contains(text, []byte(`"mark"`))
+		run := recorded(file)
+		return run != nil && len(run.Samples) > 0
 	})
 	return func() {
 		cancel()

@@ -1,19 +1,24 @@
-// Recordings of watches, made up: lines of JSON in zstd frames of raw blocks, as any
-// packer may write them.
+// Recordings, made up: lines of JSON in zstd frames of raw blocks, as any packer may
+// write them.
 
 import { writeFileSync } from "node:fs";
 
-const marker = Buffer.from([0x5e, 0x2a, 0x4d, 0x18, 10, 0, 0, 0, ...Buffer.from("strandline")]);
+const kinds = { trace: 0x5d, watch: 0x5e };
+
+const marker = (kind: keyof typeof kinds) => Buffer.from([kinds[kind], 0x2a, 0x4d, 0x18, 10, 0, 0, 0, ...Buffer.from("strandline")]);
 
 function block(data: Buffer, last: boolean): Buffer {
   const head = (data.length << 3) | Number(last);
   return Buffer.concat([Buffer.from([head & 255, (head >> 8) & 255, head >> 16]), data]);
 }
 
-/** A frame as a watch writes it: each line is a block. Without an end it is still being written. */
-export function frame(lines: object[], ended = true, run = 1): Buffer {
-  const parts: Buffer[] = [marker, Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x68])]; // a window of 8 MiB
-  for (const l of [{ schema: "strandline.recording/2", run }, ...lines]) {
+/** A frame as a watch writes it. */
+export const frame = (lines: object[], ended = true, run = 1) => framed("watch", [{ schema: "strandline.recording/3", of: "watch", run }, ...lines], ended);
+
+/** A frame of a recording: each line is a block. Without an end it is still being written. */
+export function framed(kind: keyof typeof kinds, lines: object[], ended = true): Buffer {
+  const parts: Buffer[] = [marker(kind), Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x68])]; // a window of 8 MiB
+  for (const l of lines) {
     const data = Buffer.from(`${JSON.stringify(l)}\n`);
     for (let at = 0; at < data.length; at += 1 << 16) parts.push(block(data.subarray(at, at + (1 << 16)), false));
   }

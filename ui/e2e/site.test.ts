@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Browser, chromium, pause, type Tab } from "./browser.ts";
 import { clean, device, figure, shoot } from "./checks.ts";
+import { framed } from "./made.ts";
 import { example, host, json, site } from "./server.ts";
 
 const skip = !chromium ? "Chromium is missing" : !site ? "STRANDLINE_SITE names no folder with the built site" : false;
@@ -176,6 +177,12 @@ test("the recording of a trace has a page of its own, by the same engine", { ski
   await shoot(tab, "site recording");
   await tab.click("#other");
   await tab.until(idle);
+  const [head, ...lines] = readFileSync(trace, "utf8").trimEnd().split("\n").map((l) => JSON.parse(l));
+  const packed = join(folder, "packed.trace");
+  writeFileSync(packed, framed("trace", [{ ...head, schema: "strandline.recording/3", of: "trace" }, ...lines]));
+  await tab.drop(packed);
+  await tab.until("window.strandline?.state().settled");
+  assert.equal(await figure(tab, "[data-figure=held]"), want.findings[0].bytes);
   await tab.close();
   const cut = join(folder, "other.trace");
   writeFileSync(cut, '{"schema":"strandline.recording/99","pid":1}\n');

@@ -92,8 +92,8 @@ async function walk(entry: FileSystemEntry, named: boolean, out: Picked[]): Prom
 
 /** The recording of a trace among the files that were named. */
 async function recordingIn(picked: Picked[]): Promise<Picked | undefined> {
-  const begins = '{"schema":"strandline.recording/';
-  for (const p of picked) if (p.named && (await p.file.slice(0, begins.length).text()) === begins) return p;
+  const begins = /^(\{"schema":"strandline\.recording\/|]\*M\x18\n\0{3}strandline)/;
+  for (const p of picked) if (p.named && begins.test(await p.file.slice(0, 32).text())) return p;
   return undefined;
 }
 

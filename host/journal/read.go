@@ -1,0 +1,137 @@
+package journal
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+
+	"strandline/internal/packed"
+)
+
+// The longest line, and the largest window of zstd, bytes.
+const (
+	longest = 128 << 20
+	window  = 8 << 20
+)
+
+// A Taker takes the lines of a file, the first of each frame as its header. Where it
+// says why a line is bad, the rest of the frame is left out. An error ends the reading.
+// A line is valid during the call.
+type Taker interface {
+	Header(line []byte) (bad error)
+	Line(line []byte) (bad, err error)
+	// Unreadable says why a part of the file is left out.
+	Unreadable(why error)
+}
+
+// Read gives the lines of a file of the kind to a taker. The end of a frame that is still
+// being written, or whose writer was killed, is not among what is unreadable.
+func Read(r io.Reader, k Kind, to Taker) error {
+	p := &parts{in: bufio.NewReaderSize(r, 64<<10), marker: k.marker()}
+	for n := 1; p.next(); n++ {
+		bad, err := frame(p, to)
+		if err != nil {
+			return err
+		}
+		if bad != nil && !errors.Is(bad, io.ErrUnexpectedEOF) {
+			to.Unreadable(fmt.Errorf("frame %d: %w", n, bad))
+		}
+		for p.rest() { // behind what could not be read
+		}
+	}
+	return p.failed
+}
+
+// frame reads one frame, as far as it goes.
+func frame(in io.Reader, to Taker) (bad, err error) {
+	z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window))
+	if err != nil {
+		return err, nil
+	}
+	defer z.Close()
+	lines := bufio.NewScanner(z)
+	lines.Buffer(make([]byte, 0, 64<<10), longest)
+	lines.Split(packed.WholeLines)
+	if !lines.Scan() {
+		return cmp.Or(lines.Err(), io.ErrUnexpectedEOF), nil
+	}
+	if bad := to.Header(lines.Bytes()); bad != nil {
+		return bad, nil
+	}
+	for lines.Scan() {
+		if bad, err := to.Line(lines.Bytes()); bad != nil || err != nil {
+			return bad, err
+		}
+	}
+	return lines.Err(), nil
+}
+
+// parts reads what is between markers. A part ends with io.EOF.
+type parts struct {
+	in     *bufio.Reader
+	marker []byte
+	failed error // of reading the file
+	over   bool  // of a part
+}
+
+// next goes to the next part. It is called at the beginning, and at the end of a part.
+func (p *parts) next() bool {
+	head, err := p.in.Peek(len(p.marker))
+	if err != nil || !bytes.Equal(head, p.marker) {
+		return false
+	}
+	p.in.Discard(len(p.marker))
+	p.over = false
+	return true
+}
+
+// rest passes over some of a part. It reports whether there can be more.
+func (p *parts) rest() bool {
+	var b [4 << 10]byte
+	_, err := p.Read(b[:])
+	return err == nil
+}
+
+func (p *parts) Read(b []byte) (n int, err error) {
+	if p.over {
+		return 0, io.EOF
+	}
+	head, err := p.in.Peek(max(p.in.Buffered(), 1))
+	if p.begun(head) == len(head) && err == nil {
+		head, err = p.in.Peek(len(p.marker))
+	}
+	if len(head) == 0 {
+		if err != io.EOF {
+			p.failed = err
+		}
+		p.over = true
+		return 0, io.EOF
+	}
+	n = len(head)
+	if i := bytes.Index(head, p.marker); i == 0 {
+		p.over = true
+		return 0, io.EOF
+	} else if i > 0 {
+		n = i
+	} else if err == nil {
+		n -= p.begun(head)
+	}
+	n = copy(b, head[:n])
+	p.in.Discard(n)
+	return n, nil
+}
+
+// begun is the length of the beginning of a marker that stands at the end of some bytes.
+func (p *parts) begun(b []byte) int {
+	for n := min(len(p.marker)-1, len(b)); n > 0; n-- {
+		if bytes.HasSuffix(b, p.marker[:n]) {
+			return n
+		}
+	}
+	return 0
+}
