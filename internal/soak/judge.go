@@ -142,7 +142,7 @@ func (e *experiment) judgeOne(metric string, device *int, level measure) judged 
 	}
 	if again < confirms*j.Growth.Rate {
 		j.Verdict, j.Course.Growing = finding.Unknown, undecided
-		j.Why = fmt.Sprintf("grows by %s if the content is new, and by %s if it was sent before: a cache that is keyed by content and not full yet, or a leak of what is new. Run more waves, make the server's caches smaller (vLLM: --mm-processor-cache-gb 0 --no-enable-prefix-caching), or use --repeat=false if it has none", j.Growth, gate.Size(again))
+		j.Why = fmt.Sprintf("grows by %s if the content is new, and by %s if it was sent before: a cache that is keyed by content and not full yet, or a leak of what is new. To decide, start the server without such caches (vLLM: --mm-processor-cache-gb 0 --no-enable-prefix-caching; SGLang: --disable-radix-cache) and run this again with --repeat=false; or send more waves (--until-verdict, a larger --requests) until its caches are full", j.Growth, gate.Size(again))
 		return j
 	}
 	s, tokens = e.series(metric, device, level, false)
