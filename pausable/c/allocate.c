@@ -110,7 +110,7 @@ int pausable_allocate(void **at, size_t bytes, int device)
 		table_lock();
 		struct region r = region_now();
 		b->tag = r.tag;
-		b->backup.wanted = (unsigned char)r.backup;
+		b->wanted = (unsigned char)r.backup;
 		if (!r.tag || table_add(b))
 			kind = failed(f, PAUSABLE_HOST_MEMORY, 0, device, "the host has no memory for the table of blocks");
 		table_unlock();

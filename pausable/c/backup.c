@@ -23,9 +23,9 @@ static int place(struct block *b, struct pausable_failure *f)
 	struct backup *k = &b->backup;
 	if (k->kind) /* left from a try before, or retained */
 		return PAUSABLE_OK;
-	if (k->wanted == PAUSABLE_FILE)
+	if (b->wanted == PAUSABLE_FILE)
 		return file_make(b, f);
-	if (k->wanted == PAUSABLE_PINNED) {
+	if (b->wanted == PAUSABLE_PINNED) {
 		size_t size = 0;
 		void *at = pinned_take(b->bytes, &size);
 		if (at) {
@@ -113,5 +113,5 @@ void backup_drop(struct block *b)
 		close(k->fd);
 		break;
 	}
-	*k = (struct backup){.wanted = k->wanted};
+	*k = (struct backup){.kind = PAUSABLE_NONE};
 }

@@ -18,8 +18,8 @@ enum state {
 
 /* Where the contents of a block are kept while it is paused. */
 struct backup {
-	unsigned char wanted, kind; /* PAUSABLE_NONE and so on; kind is that of what is here */
-	unsigned char valid;        /* what is in it are the contents */
+	unsigned char kind;  /* of what is here: PAUSABLE_NONE and so on */
+	unsigned char valid; /* what is in it are the contents */
 	int fd;                     /* of a file, which has no name */
 	void *at;                   /* in the memory of the host */
 	size_t size;                /* of that memory or file */
@@ -35,6 +35,7 @@ struct block {
 	CUhandle handle;
 	int device, handles;
 	uint64_t peers;
+	unsigned char wanted; /* the kind of backup that was asked for; it does not change */
 	unsigned char state;
 	unsigned char busy; /* a pause or a resume works on it, and what follows was before: */
 	unsigned char was_state, was_held, was_backup;

@@ -89,14 +89,14 @@ static int save(void *arg, struct pausable_failure *f)
 		return kind;
 	kind = copies_begin(&c, p->device, p->done, f);
 	for (size_t i = 0; i < p->n && !kind; i++)
-		if (p->blocks[i]->state == ACTIVE && p->blocks[i]->backup.wanted)
+		if (p->blocks[i]->state == ACTIVE && p->blocks[i]->wanted)
 			kind = backup_save(p->blocks[i], &c, f);
 	if (!kind)
 		kind = copies_wait(&c, f);
 	if (kind)
 		p->running = copies_settle(&c);
 	for (size_t i = 0; i < p->n && !kind; i++)
-		if (p->blocks[i]->state == ACTIVE && p->blocks[i]->backup.wanted)
+		if (p->blocks[i]->state == ACTIVE && p->blocks[i]->wanted)
 			backup_saved(p->blocks[i]);
 	copies_end(&c, p->running);
 	return kind;
@@ -273,7 +273,7 @@ static int choose(struct operation *o, const char *name, int pausing, struct pau
 		b->was_held = b->held;
 		b->was_backup = b->backup.valid ? b->backup.kind : PAUSABLE_NONE;
 		b->busy = 1;
-		total += pausing ? (b->state == ACTIVE && b->backup.wanted ? b->bytes : 0) : to_load(b) ? b->bytes : 0;
+		total += pausing ? (b->state == ACTIVE && b->wanted ? b->bytes : 0) : to_load(b) ? b->bytes : 0;
 		o->blocks[n++] = b;
 	}
 	if (o->blocks) {

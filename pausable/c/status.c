@@ -54,7 +54,7 @@ static void say_tag(struct text *t, struct tag *tag)
 		active += (b->busy ? b->was_state : b->state) == ACTIVE;
 		held += (b->busy ? b->was_held : b->held) ? b->size : 0;
 		kept += now ? b->bytes : 0;
-		kind = now ? now : kind ? kind : b->backup.wanted;
+		kind = now ? now : kind ? kind : b->wanted;
 	}
 	if (!blocks)
 		return;
