@@ -18,13 +18,15 @@ import time
 import types
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Set, Tuple
 
-from . import _graph, _lines, _owned, _paths
+from . import _engine, _graph, _lines, _owned, _paths
 
 BUDGET = 2.0  # seconds of a pass
 NODES = 2_000_000  # objects of a pass
 _SITES = 12  # places that are looked into
 _SAMPLE = 48  # blocks of a place
 LIBRARIES = 0.5  # seconds of a pass for the names of libraries
+_PATIENCE = 1.0  # seconds that a pass waits for the end of a backward pass
+_LONGEST = 0.02  # seconds that a pass lets requests of other threads for the interpreter come
 _LEVELS = 3  # of owners that are looked at, to see whether Python keeps a tensor at all
 _REFERRERS = 24  # tensors whose owners outside the program's names are looked for
 
@@ -62,6 +64,7 @@ class Holders:
         gc.disable()
         sys.setswitchinterval(max(switch, 4 * BUDGET))
         try:
+            _let_others(switch)
             now = _by_place(snapshot)
             out = self.look(_sample(now, self.blocks), began + BUDGET)
             self.blocks = now
@@ -77,10 +80,12 @@ class Holders:
     def look(self, addresses: Iterable[int], deadline: float) -> Dict[str, Any]:
         """Find the holders of the blocks at some addresses, and the graphs that tensors keep."""
         wanted = set(addresses)
+        idle = _engine.idle()
         with _quiet(self.torch):
             walk = Walk(deadline)
             walk.seed()
-            tensors = _Tensors(self.torch, wanted, walk)
+            tensors = _Tensors(self.torch, wanted, walk, idle)
+            graphs = _graph.Census()
             try:
                 try:
                     left = walk.names(tensors.ids) - tensors.gradients(walk)
@@ -88,13 +93,18 @@ class Holders:
                 except Bound as e:
                     walk.bound = walk.bound or str(e)
                 graphs = _graph.census([(t, walk.path(t)) for t in tensors.with_graph if walk.found(t)], deadline)
-                return self.described(walk, tensors, graphs, wanted)
+                out, paths = self.described(walk, tensors, graphs, wanted)
             finally:  # frames that it has seen may lead back to the pass, which would live until the next collection
-                vars(walk).clear()
-                vars(tensors).clear()
+                if idle:
+                    _engine.wait(_PATIENCE)  # at once, unless other threads ran meanwhile
+                for part in (walk, tensors, graphs):
+                    vars(part).clear()
+        for entry, path in zip(out["holders"] + out["graphs"], paths):  # reading lets other threads run
+            self.place(entry, path)
+        return out
 
-    def described(self, walk: Walk, tensors: _Tensors, graphs: _graph.Census, wanted: Set[int]) -> Dict[str, Any]:
-        """The result of a pass."""
+    def described(self, walk: Walk, tensors: _Tensors, graphs: _graph.Census, wanted: Set[int]) -> Tuple[Dict[str, Any], List[_paths.Path]]:
+        """The result of a pass, and the paths of its holders and graphs."""
         groups: Dict[Any, _paths.Group] = {}
         left: List[int] = []
         for address in sorted(wanted):
@@ -103,10 +113,10 @@ class Holders:
                 left.append(address)
                 continue
             groups.setdefault(path.shape(), _paths.Group()).add(path, address)
-        holders = [self.placed({"kind": "python", "path": g.text(), "blocks": g.addresses}, g.paths[0]) for g in groups.values()]
+        holders = [{"kind": "python", "path": g.text(), "blocks": g.addresses} for g in groups.values()]
         described = []
         for group in graphs.groups[:8]:
-            one = self.placed({"kind": "autograd", "path": group.text(), **group.figures()}, group.paths[0])
+            one: Dict[str, Any] = {"kind": "autograd", "path": group.text(), **group.figures()}
             before = self.chains.get(one["path"])
             if before is not None and not graphs.bound:
                 one["grew"] = one["chain_length"] - before
@@ -117,23 +127,23 @@ class Holders:
         bound = walk.bound or graphs.bound
         if bound:
             out["bound"] = bound
-        return out
+        return out, [g.paths[0] for g in [*groups.values(), *graphs.groups[:8]]]
 
-    def placed(self, entry: Dict[str, Any], path: _paths.Path) -> Dict[str, Any]:
-        """An entry with the line that puts things there, where it is known."""
+    def place(self, entry: Dict[str, Any], path: _paths.Path) -> None:
+        """Enter the line that puts things there, where it is known."""
         file, line = self.lines.of(path)
         if file:
             entry["file"] = file
         if line:
             entry["line"] = line
-        return entry
 
 
 class _Tensors:
     """The tensors that Python objects refer to: those at some addresses, and those with a graph."""
 
-    def __init__(self, torch: Any, wanted: Set[int], walk: Walk) -> None:
+    def __init__(self, torch: Any, wanted: Set[int], walk: Walk, idle: bool) -> None:
         self.torch = torch
+        self.idle = idle  # no backward pass runs, so that gradients may be looked at
         self.at: Dict[int, List[Any]] = {}
         self.address: Dict[int, int] = {}
         self.with_graph: List[Any] = []
@@ -164,12 +174,11 @@ class _Tensors:
 
     def gradients(self, walk: Walk) -> Set[int]:
         """The ids of the gradients of leaves that were found, which C++ refers to."""
-        found = [t for t in self.leaves if walk.found(t)]
-        return {id(t.grad) for t in found}
+        return {id(t.grad) for t in self.leaves if walk.found(t)} if self.idle else set()
 
     def gradient(self, address: int, walk: Walk) -> Optional[_paths.Path]:
         """The path to a block that is the gradient of a leaf."""
-        for t in self.leaves:
+        for t in self.leaves if self.idle else ():
             try:
                 g = t.grad
                 if g is not None and g.is_cuda and walk.found(t) and start(g) == address:
@@ -177,6 +186,13 @@ class _Tensors:
             except Exception:
                 pass
         return None
+
+
+def _let_others(interval: float) -> None:
+    """Let go of the threads that began to wait before the interval was raised, whose request would come in the pass."""
+    end = time.monotonic() + min(2 * interval, _LONGEST)
+    while time.monotonic() < end:
+        pass
 
 
 def _subclasses(cls: type) -> Set[type]:

@@ -15,12 +15,13 @@ import threading
 import time
 from typing import Any, Callable, Deque, Dict, List, Mapping, Optional
 
-from . import _about, _control, _hook, _journal, _options, _reclaim, _snapshot, _steps, _store
+from . import _about, _control, _engine, _hook, _journal, _options, _reclaim, _snapshot, _steps, _store
 
 _STEP_WAIT = 5.0  # seconds that a snapshot of the schedule waits for the end of a step
 _LOOK = 0.5  # seconds between two looks at what is reserved
 _OOM_BURST = 3  # snapshots at out-of-memory, then one in _OOM_PAUSE seconds
 _OOM_PAUSE = 60.0
+_BACKWARD = 1.0  # seconds that a snapshot waits for the end of a backward pass
 _PATIENCE = 10.0  # seconds that a snapshot waits for other processes where the program waits for it
 
 _given: Optional[_options.Options] = None
@@ -364,6 +365,8 @@ class Recorder:
                 if self.ended:
                     return None
                 self.ended = reason == "exit"
+                if threading.current_thread() is self.thread:  # what is taken amid a backward pass has no gradients' holders
+                    _engine.wait(_BACKWARD)
                 before = time.monotonic()
                 snapshot = _snapshot.take(self.torch)
                 held_by = self.holders.held_by(snapshot) if self.holders is not None else None
