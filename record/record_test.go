@@ -141,6 +141,13 @@ func TestUnharmed(t *testing.T) {
 		{"snapshots raise", train, "no snapshot today", "STANDIN_SNAPSHOT=raise", Options{EverySteps: 1}},
 		{"the folder goes", "import os, shutil, torch\ntorch.cuda.init()\nshutil.rmtree(os.environ['RECORDING'], ignore_errors=True)\nos.makedirs(os.environ['RECORDING'], exist_ok=True)\n" + train, "", "", Options{EverySteps: 1}},
 		{"the quota is full", train, "the recording holds", "", Options{EverySteps: 1, MaxBytes: 1}},
+		{"descriptors are closed", "import os, torch\ntorch.cuda.init()\nos.closerange(3, 4096)\nown = [os.pipe() for _ in range(16)]\n" + train + `
+import strandline
+strandline.snapshot()
+for r, w in own:
+    os.write(w, b"own")
+    assert os.read(r, 9) == b"own"
+`, "the program closed the recorder's sockets", "", Options{EverySteps: 1}},
 		{"a function that is not there", "import json\n" + train, "steps are not counted", "", Options{EverySteps: 1, Steps: "json:nothing"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

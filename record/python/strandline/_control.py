@@ -14,10 +14,11 @@ import selectors
 import socket
 import struct
 import time
-from typing import Any, Callable, Dict, List, Mapping
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 _MOST = 64  # clients at once
 _LONGEST = 1 << 16  # bytes of a request
+_BLIND = 0.25  # seconds of a wait that nothing can end
 
 
 def address(pid: int) -> str:
@@ -26,11 +27,17 @@ def address(pid: int) -> str:
 
 
 class Control:
-    """Waits for requests and for what the process itself wants done."""
+    """Waits for requests and for what the process itself wants done.
 
-    def __init__(self, answer: Callable[[Mapping[str, Any]], Dict[str, Any]]) -> None:
+    A program may close all file descriptors, as one does that becomes a daemon, and their numbers are then those
+    of its own files. So each is looked at before it is used. Once one is lost, requests are answered no more.
+    """
+
+    def __init__(self, answer: Callable[[Mapping[str, Any]], Dict[str, Any]], lost: Callable[[], None]) -> None:
         self.answer = answer
-        self.selector = selectors.DefaultSelector()
+        self.lost = lost  # is called once requests are answered no more
+        self.selector = getattr(selectors, "PollSelector", selectors.SelectSelector)()  # which have no descriptor
+        self.identities: Dict[socket.socket, Optional[Tuple[int, int]]] = {}  # of the sockets in use; none once one is lost
         self.woken, self.waker = socket.socketpair()
         self.woken.setblocking(False)
         self.waker.setblocking(False)
@@ -45,17 +52,40 @@ class Control:
             listener.setblocking(False)
             self.selector.register(listener, selectors.EVENT_READ)
             self.listener = listener
+        for s in (self.woken, self.waker, self.listener):
+            self.add(s)
+
+    def add(self, s: Any) -> None:
+        """Remember what a socket's descriptor stands for."""
+        if s is not None:
+            self.identities[s] = identity(s)
+
+    def intact(self) -> bool:
+        """Report whether all sockets are there still; if not, let go of them."""
+        if all(identity(s) == known for s, known in list(self.identities.items())):
+            return bool(self.identities)
+        self.leave()
+        self.lost()
+        return False
 
     def wake(self) -> None:
         """End a wait. It can be called in any thread, also in a signal handler."""
+        known = self.identities.get(self.waker)
         with contextlib.suppress(OSError):
-            self.waker.send(b"\0")
+            if known is not None and identity(self.waker) == known:
+                self.waker.send(b"\0")
 
     def wait(self, seconds: float) -> None:
         """Answer requests until woken, or until the time is over."""
         if self.streams:
             seconds = min(seconds, min(next_at for _, next_at in self.streams.values()) - time.monotonic())
-        for key, _ in self.selector.select(max(seconds, 0.0)):
+        if not self.intact():
+            time.sleep(min(max(seconds, 0.0), _BLIND))
+            return
+        ready = self.selector.select(max(seconds, 0.0))
+        if not self.intact():
+            return
+        for key, _ in ready:
             with contextlib.suppress(OSError):
                 if key.fileobj is self.woken:
                     while self.woken.recv(4096):
@@ -74,6 +104,7 @@ class Control:
             return
         peer.setblocking(False)
         self.requests[peer] = bytearray()
+        self.add(peer)
         self.selector.register(peer, selectors.EVENT_READ)
 
     def read(self, peer: Any) -> None:
@@ -132,16 +163,29 @@ class Control:
         self.streams.pop(peer, None)
         with contextlib.suppress(KeyError, ValueError):
             self.selector.unregister(peer)
-        peer.close()
-
-    def close(self) -> None:
-        for peer in list(self.requests):
-            self.drop(peer)
-        self.leave()
+        let_go(peer, self.identities.pop(peer, None))
 
     def leave(self) -> None:
-        """Close what a forked child has of its parent's sockets, which the parent goes on with."""
-        for s in (*self.requests, self.listener, self.woken, self.waker):
-            if s is not None:
-                s.close()
+        """Close the sockets that are there, also in a forked child, whose parent goes on with its own."""
+        identities, self.identities = self.identities, {}
+        self.requests, self.streams = {}, {}
+        for s, known in identities.items():
+            let_go(s, known)
         self.selector.close()
+
+
+def identity(s: Any) -> Optional[Tuple[int, int]]:
+    """What a socket's descriptor stands for, or None."""
+    try:
+        status = os.fstat(s.fileno())
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def let_go(s: Any, known: Optional[Tuple[int, int]]) -> None:
+    """Close a socket, unless its descriptor is not its own any more."""
+    if known is not None and identity(s) == known:
+        s.close()
+    else:
+        s.detach()

@@ -36,6 +36,7 @@ class Levels:
         """Begin anew, as in a child that was forked."""
         self.pid = os.getpid()
         self.fd = -1
+        self.file: Any = None  # what fd stands for
         self.n = 0
         self.own = False
         self.every = 1
@@ -90,11 +91,14 @@ class Levels:
         self.growing.begin(self.n, asked)
 
     def note(self, by: str, own: int) -> None:
+        if self.fd >= 0 and not _same(self.fd, self.file):  # the program closed it, and it may be one of its own by now
+            self.fd = -1
         if self.fd < 0:
             folder = os.path.join(self.folder, _FOLDER)
             os.makedirs(folder, exist_ok=True)
             path = os.path.join(folder, f"{self.pid}-{time.time_ns()}.jsonl")
             self.fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+            self.file = os.fstat(self.fd)
         line: Dict[str, Any] = {"pid": self.pid, "by": by, "step": self.n, "time": round(time.time(), 6), "host": host(), "heap": heap()}
         for name in ("host", "heap"):
             if own and line[name] is not None:
@@ -106,6 +110,14 @@ class Levels:
         self.lines += 1
         if self.lines % _LINES == 0:
             self.every *= 2
+
+
+def _same(fd: int, file: Any) -> bool:
+    """Report whether a descriptor stands for a file."""
+    try:
+        return os.path.samestat(os.fstat(fd), file)
+    except OSError:
+        return False
 
 
 def host() -> Optional[int]:

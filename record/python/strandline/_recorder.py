@@ -154,7 +154,7 @@ class Recorder:
         self.next_at = time.monotonic() + self.between if self.longest else float("inf")
         self.reclaim_at = time.monotonic() + options.reclaim_seconds if options.reclaim_seconds else float("inf")
         self.removes: List[Callable[[], None]] = []
-        self.control = _control.Control(self.answer)
+        self.control = _control.Control(self.answer, self.unheard)
         self.thread = threading.Thread(target=self.run, name="strandline", daemon=True)
 
     # How it begins and ends.
@@ -187,6 +187,10 @@ class Recorder:
             _journal.append(self.options.dir, self.journal, event)
         except OSError:
             pass
+
+    def unheard(self) -> None:
+        """The program has closed the sockets of the recorder."""
+        self.note({"event": "note", "why": "requests, such as those of strandline snapshot, are not answered: the program closed the recorder's sockets"})
 
     def count_steps(self) -> None:
         """Notice the steps of the program."""
@@ -239,7 +243,7 @@ class Recorder:
         except Exception as e:
             self.note({"event": "note", "why": f"the recorder failed: {_told(e)}"})
         finally:
-            self.control.close()
+            self.control.leave()
 
     def timeout(self) -> float:
         """The seconds until there is something to do."""
