@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -29,6 +30,10 @@ type Command struct {
 	Do     func()
 }
 
+// ignored are the signals that were ignored when this process began, such as SIGHUP
+// under nohup, or SIGINT in the background of a script.
+var ignored = slices.DeleteFunc(slices.Clone(passed), func(s os.Signal) bool { return !signal.Ignored(s) })
+
 // patience is how long a command that is to stop may take for it.
 const patience = 10 * time.Second
 
@@ -40,7 +45,9 @@ func (c *Command) Run() (int, error) {
 	run.Env = c.Env
 	signals := make(chan os.Signal, 16)
 	for _, s := range passed {
-		if !signal.Ignored(s) {
+		if slices.Contains(ignored, s) {
+			signal.Ignore(s) // whoever else wants it in this process, the command inherits that it is ignored
+		} else {
 			signal.Notify(signals, s)
 		}
 	}
