@@ -1,4 +1,5 @@
 """Holds device memory of four kinds, says how much, and waits for its input to end.
+With a fourth number, it meanwhile takes so many MiB a second more from the driver.
 
 PyTorch's tensors, its cache, buffers that a library takes from the driver as NCCL does,
 and the context, which the stand-in of the driver takes from the device at the start.
@@ -7,6 +8,8 @@ import ctypes
 import json
 import os
 import sys
+import threading
+import time
 
 import torch
 
@@ -19,4 +22,12 @@ for _ in range(buffers // 4):
     assert driver.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(4 << 20)) == 0
 allocated, reserved = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
 print(json.dumps({"pid": os.getpid(), "allocated": allocated, "cached": reserved - allocated}), flush=True)
+if len(sys.argv) > 4:
+
+    def leak():
+        while True:
+            assert driver.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(int(sys.argv[4]) << 18)) == 0
+            time.sleep(0.25)
+
+    threading.Thread(target=leak, daemon=True).start()
 sys.stdin.read()
