@@ -23,6 +23,17 @@ scenario("compare shows compare's numbers", leak, async ({ tab }) => {
   assert.equal(event[0][2], device(leak[0]!).events, "the file before is the beginning of the later one");
 }, { fragment: "#v=compare" });
 
+for (const [file, words] of [["peak/step-2.pickle", "Too little is recorded to judge growth."], ["logits/step-3.pickle.gz", "No leak found."]] as const) {
+  scenario(`the strip states the verdict where there are only notes: ${file}`, [example(file)], async ({ tab }) => {
+    const { verdict, findings } = json("diagnose", example(file));
+    await tab.until("!document.getElementById('verdict').hidden");
+    assert.equal(await tab.eval("document.querySelector('#verdict [data-key=judged]').textContent"), words);
+    assert.equal(verdict, words.startsWith("No") ? "ok" : "unknown");
+    const advice = findings.find((f: any) => f.remedies?.length);
+    assert.equal(await tab.eval("document.querySelector('[data-key=remedy]')?.textContent ?? null"), advice ? `to do: ${advice.remedies[0].text}` : null);
+  });
+}
+
 const made = steps(folder, 6);
 
 scenario("growth a step is the judged one: what was made once does not grow", made, async ({ tab }) => {

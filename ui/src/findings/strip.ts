@@ -20,6 +20,9 @@ function failed(f: Judgment): Node[] {
   });
 }
 
+/** Verdicts in words, for strips whose worst finding is a note. */
+const judged: Record<string, string> = { ok: "No leak found.", unknown: "Too little is recorded to judge growth." };
+
 /** Draws the strip; go is called with the finding that is chosen. What has not been judged is not shown. */
 export function verdictStrip(root: HTMLElement, findings: Judgment[] | null, verdict: string, many: boolean, go: (i: number) => void): void {
   root.hidden = findings === null;
@@ -30,15 +33,18 @@ export function verdictStrip(root: HTMLElement, findings: Judgment[] | null, ver
   const where = worst.site?.file ? `${base(worst.site.file)}${worst.site.line ? `:${worst.site.line}` : ""} ${worst.site.function ?? ""}` : "";
   const who = [worst.process, many && worst.device !== null ? `device ${worst.device}` : ""].filter(Boolean).join(", ");
   const others = findings.length - 1;
+  const advice = findings.findIndex((f) => f.remedies?.length);
+  const todo = findings[advice]?.remedies?.[0]?.text;
   const said = (text: string): boolean => worst.title.includes(text);
   fill(
     root,
+    worst.severity === "info" && judged[verdict] ? h("b", { "data-key": "judged" }, judged[verdict]) : null,
     h("button", { type: "button", class: "worst", "data-key": "verdict", title: `${worst.title}. Show the finding.`, onclick: () => go(0) }, h("b", {}, `${kindName(worst.kind)}: `), worst.title),
     failed(worst),
     worst.bytes && !said(bytes(worst.bytes)) ? h("span", { class: "figure", "data-bytes": worst.bytes }, bytes(worst.bytes)) : null,
     where && !said(where) ? h("span", { class: "mono", title: worst.site!.file ?? "" }, where) : null,
     who ? h("span", {}, who) : null,
-    worst.remedies?.length ? h("button", { type: "button", class: "worst", "data-key": "remedy", title: worst.remedies[0]!.text, onclick: () => go(0) }, h("b", {}, "to do: "), worst.remedies[0]!.text) : null,
+    todo ? h("button", { type: "button", class: "worst", "data-key": "remedy", title: todo, onclick: () => go(advice) }, h("b", {}, "to do: "), todo) : null,
     others > 0 ? h("button", { type: "button", class: "link", "data-key": "more findings", onclick: () => go(1) }, plural(others, "other finding")) : null,
   );
 }
