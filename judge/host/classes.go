@@ -59,7 +59,7 @@ func (h host) steady(kind finding.Kind) float64 {
 // of the trace made of it: an allocator that took a large mapping at once fills it
 // later. The class is then judged by the looks.
 func (h host) outgrew(g *hostGrowth) bool {
-	return g.shape == grows && g.pooled() && h.steady(g.kind) > 0 && h.grew(g.kind) > 2*g.resident
+	return g.pooled() && h.steady(g.kind) > 0 && h.grew(g.kind) > 2*g.resident
 }
 
 // classOf is the kind of growth that the calls with a stack made. A stack shows who asked

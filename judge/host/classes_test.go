@@ -111,17 +111,21 @@ func TestUnexplainedByPolling(t *testing.T) {
 // names the place.
 func TestMappingThatAnAllocatorFills(t *testing.T) {
 	const mib = 1 << 20
-	steps := []int64{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 13, 0, 0, 0, 0}
 	for _, c := range []struct {
 		name string
 		part footprint.Part
+		at   int // the checkpoint at which it was mapped
 		want finding.Severity
 		mib  int64
 	}{
-		{"steadily", footprint.Part{Bytes: 52 * mib, Steady: true, Confidence: 0.7}, finding.Problem, 52},
-		{"no more than the calls made", footprint.Part{Bytes: 20 * mib, Steady: true, Confidence: 0.7}, finding.Warning, 13},
+		{"steadily, mapped late", footprint.Part{Bytes: 52 * mib, Steady: true, Confidence: 0.7}, 13, finding.Problem, 52},
+		{"steadily, mapped early", footprint.Part{Bytes: 52 * mib, Steady: true, Confidence: 0.7}, 4, finding.Problem, 52},
+		{"no more than the calls made", footprint.Part{Bytes: 20 * mib, Steady: true, Confidence: 0.7}, 13, finding.Warning, 13},
+		{"not steadily", footprint.Part{Bytes: 52 * mib, Confidence: 0.7}, 4, finding.Info, 13},
 	} {
 		c.part.Class = finding.AllocatorRetention
+		steps := make([]int64, 17)
+		steps[c.at] = 13
 		u := over(made(event.Map, ledger.Anonymous, 1<<20, "libc.so.6:mmap", "libjemalloc.so.2:je_malloc", "server:reply"), steps...)
 		s := traceOf(u)
 		s.Growth = c.part.Bytes
