@@ -82,14 +82,14 @@ func runCheck(ctx context.Context, g *globals, o *checkOptions) error {
 	if err := g.print(doc, func(w io.Writer, s report.Style) { doc.Text(w, s) }); err != nil {
 		return err
 	}
+	if o.ab != "" && len(runs) == 2 { // the run without the remedy leaks, or there is nothing to cure
+		runs = runs[1:]
+	}
 	if err := o.write(ctx, g, runs, base); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
 		return exit(exitInterrupted)
-	}
-	if o.ab != "" { // the run without the remedy leaks, or there is nothing to cure
-		runs = runs[1:]
 	}
 	return o.exit(g, runs)
 }
