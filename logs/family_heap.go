@@ -24,7 +24,7 @@ var familyHeap = &family{
 	wordings: []wording{
 		{kind: HeapLimit, line: `java\.lang\.OutOfMemoryError`},
 		{kind: HeapLimit, text: "JavaScript heap out of memory"},
-		{kind: HostUnknown, line: `^fatal error: runtime: out of memory`},
+		{kind: HostUnknown, line: `\bfatal error: runtime: out of memory`},
 		{kind: WorkerLimit, text: "exceeded {percent:num}% memory budget. Restarting"},
 		{kind: WorkerLimit, text: "killed by YARN for exceeding memory limits. {usage:size} of {limit_bytes:size} physical memory used"},
 		{kind: WorkerLimit, text: "killed by YARN for exceeding memory limits. {usage:size} of {limit_bytes:size} virtual memory used"},

@@ -327,14 +327,14 @@ var familyProcess = &family{
 		{kind: ProcessKilled, line: `^\S*(?:.*: line \d+: +\d+|zsh: (?:\d+ )?|\[\d+\]\W+\d*|bash: .*) ?[Kk]illed\b`},
 		{kind: ProcessKilled, line: `^\W*Killed\W*$`},
 		{kind: ProcessKilled, line: `^\s*[\[(][^\[\]()]{1,60}[\])]:?\s+Killed\s*$|^\{"log": ?"Killed\\n"`}, // of a rank, of a container
-		{kind: ProcessKilled, line: behindPrefixes},
-		{kind: ProcessKilled, line: `"(?:log|msg|message|MESSAGE|line|text|textPayload|body)" ?: ?"Killed(?:\\n)?"`},
+		{kind: ProcessKilled, line: `^[\s>|#]*` + beforeKilled + `+\W*Killed\W*$`},
+		{kind: ProcessKilled, line: `(?:"(?:log|msg|message|MESSAGE|line|text|textPayload|body|error)" ?: ?"|\\n)` + beforeKilled + `*\*{0,2}Killed\*{0,2}(?:\\n|")`},
 		{kind: ProcessKilled, line: `(?i)\bkilled\b.{0,20}\b(?:out of memory|OOM)\b`},
 		{kind: ProcessKilled, line: `(?:^|: line \d+:.*|：.*|\s)已?杀死(?:\s|$)|^\W*Processus arrêté\W*$|^\W*Getötet\W*$`},
 	},
 	facts: []string{"CPU Virtual Memory: used = {used:size}, percent = {percent:num}%"},
 }
 
-// behindPrefixes is the shell's word behind times, the names of pods and of streams, and the
-// bar of a progress that does not end.
-const behindPrefixes = `^(?:(?:\[[^\[\]]{1,80}\]|\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?|\d\d:\d\d:\d\d[\d.,]*|[\w.-]{1,60} +\||std(?:out|err)(?: [FP])?|.{0,40}\d{1,3}%\|.*(?:it/s|s/it)[^\]]{0,40}\]):? *)+Killed\W*$`
+// beforeKilled is what can be before the shell's word: times, the names of pods and of
+// streams, and the bar of a progress that does not end.
+const beforeKilled = `(?:(?:\[[^\[\]]{1,80}\]|\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?|\d\d:\d\d:\d\d[\d.,]*|[\w.-]{1,60} +\||std(?:out|err)(?: [FP])?|.{0,40}\d{1,3}%\|.*(?:it/s|s/it)[^\]]{0,40}\]):? *)`

@@ -91,7 +91,7 @@ func TestFamilies(t *testing.T) {
 		{"Memory allocation error on worker 3: std::bad_alloc: cudaErrorMemoryAllocation: out of memory\n- Free memory: 4194304\n- Requested memory: 2097152", "driver request=2 device_free=4|driver request=2 device_free=4"},
 		{"step 7\n已杀死", "killed"}, {"[rank3]: Killed", "killed"}, {`{"log":"Killed\n","stream":"stderr","time":"2026-01-02T03:04:05Z"}`, "killed"},
 		{"2026-01-02T03:04:05.123456789Z Killed", "killed"}, {"2026-01-02T03:04:05.1Z stderr F Killed", "killed"}, {"[pod/a/b] 2026-01-02T03:04:05Z Killed", "killed"},
-		{"app-1  | Killed", "killed"}, {" 31%|███       | 331/1063 [01:06<03:59,  3.06it/s]Killed", "killed"}, {`{"time":"2026-01-02T03:04:05Z","message":"Killed"}`, "killed"},
+		{"app-1  | Killed", "killed"}, {"> 2026-01-02T03:04:05Z Killed", "killed"}, {`{"log":"2026-01-02T03:04:05Z **Killed**\n"}`, "killed"}, {`{"error": "step 300\nKilled\n"}`, "killed"}, {" 31%|███       | 331/1063 [01:06<03:59,  3.06it/s]Killed", "killed"}, {`{"time":"2026-01-02T03:04:05Z","message":"Killed"}`, "killed"},
 		{"train.sh：行 3： 4711 已杀死               python train.py", "killed"},
 		{"step 7\nProcessus arrêté", "killed"},
 		{"RuntimeError: pool runs out of memory. Please set a smaller number for `--max-running-requests`.", "sglang-slots"},

@@ -13,6 +13,9 @@ func plain(r io.Reader) io.Reader {
 	in := bufio.NewReader(r)
 	head, _ := in.Peek(mostHead)
 	if wide(head) {
+		if byteOrder(head) {
+			in.Discard(2) // what was peeked
+		}
 		return &unpainted{r: narrow{in}}
 	}
 	return &unpainted{r: in}
@@ -31,7 +34,7 @@ func IsText(head []byte) bool {
 // PowerShell writes it: by the mark at its beginning, or as the others of each pair
 // are zero.
 func wide(head []byte) bool {
-	if bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")) {
+	if byteOrder(head) {
 		return true
 	}
 	zeros := [2]int{}
@@ -46,6 +49,11 @@ func wide(head []byte) bool {
 	const least = 4 // characters
 	most, fewest := max(zeros[0], zeros[1]), min(zeros[0], zeros[1])
 	return fewest == 0 && most >= least && 4*most >= 3*(len(head)/2)
+}
+
+// byteOrder reports whether text begins with the mark of two bytes a character.
+func byteOrder(head []byte) bool {
+	return bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff"))
 }
 
 // narrow removes the zeros from wide text: all that is searched for is ASCII.

@@ -56,6 +56,9 @@ func TestEncodings(t *testing.T) {
 			t.Errorf("%s: %s, %v", name, figuresOf(found.OOM.Last()), err)
 		}
 	}
+	if killed, err := Scan(strings.NewReader(utf16le("Killed\n"))); err != nil || len(killed.Failures) != 1 || killed.Failures[0].Quote != "Killed" {
+		t.Errorf("behind a mark of two bytes: %+v, %v", killed.Failures, err)
+	}
 	for _, binary := range []string{"\x00\x01\x02\x03", "\x80\x02}q\x00", "PK\x03\x04\x00\x00\x00\x00", ""} {
 		if IsText([]byte(binary)) {
 			t.Errorf("%q is taken for a text", binary)
