@@ -47,10 +47,10 @@ type Fit struct {
 }
 
 // Subject is what has a course of its own: a process on the host or on a device, a
-// container, a device, the machine, or a column of a table.
+// container, a device or the machine.
 type Subject struct {
 	Key   string `json:"key"`
-	Kind  string `json:"kind" ts:"process|container|device|column"`
+	Kind  string `json:"kind" ts:"process|container|device"`
 	Label string `json:"label"`
 	Place string `json:"place"` // where the memory is: "host", "device 0"
 	// Facts are what else is known, as names and values.

@@ -11,7 +11,7 @@ import (
 )
 
 // A subject is what is drawn by itself: a process on the host or on a device, a container,
-// a device, the machine, or a column of a table.
+// a device or the machine.
 type subject struct {
 	course
 	id                      subjectID

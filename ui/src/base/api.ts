@@ -626,7 +626,7 @@ export interface WatchFinding {
 
 export interface Subject {
   key: string;
-  kind: "process" | "container" | "device" | "column";
+  kind: "process" | "container" | "device";
   label: string;
   place: string;
   facts: ([string, string])[];

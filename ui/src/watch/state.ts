@@ -3,11 +3,11 @@
 import type { Span } from "../base/scale.ts";
 import type { Subject } from "./wire.ts";
 
-export const views = { process: "Processes", container: "Containers", device: "Devices", column: "Columns", findings: "Findings" } as const;
+export const views = { process: "Processes", container: "Containers", device: "Devices", findings: "Findings" } as const;
 export type View = keyof typeof views;
 
 /** The kinds of subjects, each of which has a view. */
-export const kinds: readonly Subject["kind"][] = ["process", "container", "device", "column"];
+export const kinds: readonly Subject["kind"][] = ["process", "container", "device"];
 
 export interface State {
   view: View | null; // null: that of the worst finding

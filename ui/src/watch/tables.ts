@@ -40,7 +40,7 @@ export function listed(): Subject[] {
   return doc.subjects.filter((x) => x.kind === v && (!q || q.test([x.label, x.place, ...x.facts.map((f) => f.join(" "))].join("\n"))));
 }
 
-const names: Record<View, string> = { process: "process", container: "container", device: "device", column: "column", findings: "finding" };
+const names: Record<View, string> = { process: "process", container: "container", device: "device", findings: "finding" };
 
 export function subjects(root: HTMLElement): void {
   const v = view();
