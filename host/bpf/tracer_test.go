@@ -141,14 +141,19 @@ func makeCalls() {
 	}
 }
 
+// poll returns what happened up to now.
 func poll(t *testing.T, tr *Tracer) *event.Batch {
 	t.Helper()
-	time.Sleep(time.Duration(margin) + 2*time.Millisecond)
-	b, err := tr.Poll()
-	if err != nil {
-		t.Fatal(err)
+	all := &event.Batch{}
+	for from := event.Now(); all.Until < from; time.Sleep(time.Millisecond) {
+		b, err := tr.Poll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Events, b.Samples = append(all.Events, b.Events...), append(all.Samples, b.Samples...)
+		all = b
 	}
-	return b
+	return all
 }
 
 func of(b *event.Batch, op event.Op) (out []event.Event) {
@@ -461,11 +466,10 @@ func TestNothingIsLeft(t *testing.T) {
 
 func gone(t *testing.T, how string, some []string) {
 	t.Helper()
-	for range 200 {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if countListed(some) == 0 {
 			return
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
 	t.Errorf("%s leaves %d of %v behind", how, countListed(some), some)
 }

@@ -126,11 +126,11 @@ func apart(t testing.TB, pid int) {
 	}
 	t.Cleanup(func() {
 		syscall.Kill(pid, syscall.SIGKILL)
-		for range 100 { // a group with members cannot be removed
+		// A group with members cannot be removed.
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 			if os.Remove(own) == nil {
 				return
 			}
-			time.Sleep(20 * time.Millisecond)
 		}
 		t.Errorf("%s cannot be removed", own)
 	})

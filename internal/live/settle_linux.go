@@ -11,7 +11,7 @@ import (
 // Settle waits until a thread sleeps in one call of the kernel.
 func Settle(t testing.TB, pid, tid int) {
 	t.Helper()
-	for before, deadline := "", time.Now().Add(10*time.Second); time.Now().Before(deadline); time.Sleep(30 * time.Millisecond) {
+	for before, deadline := "", time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(30 * time.Millisecond) {
 		now, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", pid, tid))
 		if err != nil {
 			Missing(t, "the state of another process", err)
