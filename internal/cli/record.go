@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strandline/host/nvsmi"
+	"strandline/pausable"
 	"strandline/record"
 	"strandline/units"
 )
@@ -82,7 +83,7 @@ process cannot be recorded; 130 interrupted, with what was recorded by then.`,
 			case o.status:
 				return recordStatus(c.Context(), g, args)
 			case o.module != "":
-				return record.WriteModule(o.module)
+				return writeModule(o.module)
 			}
 			if err := o.check(c); err != nil {
 				return err
@@ -95,6 +96,19 @@ process cannot be recorded; 130 interrupted, with what was recorded by then.`,
 	}
 	o.flags(c)
 	return c
+}
+
+// writeModule writes the Python module into a folder, and into it the library of pausable
+// memory where there is one for this system.
+func writeModule(dir string) error {
+	if err := record.WriteModule(dir); err != nil {
+		return err
+	}
+	library, err := pausable.Library()
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(dir, "strandline", pausable.Name), library, 0o755)
 }
 
 func (o *recordOptions) flags(c *cobra.Command) {

@@ -1,0 +1,43 @@
+package pausable_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"strandline/internal/live"
+	"strandline/pausable"
+	"strandline/record"
+)
+
+// TestModule runs the Python module with the embedded library, on the driver of testdata
+// and on a PyTorch that only has what the module calls.
+func TestModule(t *testing.T) {
+	t.Parallel()
+	gcc, python := live.Tool(t, "gcc"), live.Tool(t, "python3")
+	library, err := pausable.Library()
+	if err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	if out, err := exec.Command(gcc, "-std=gnu11", "-O1", "-fPIC", "-shared", "-Wl,-soname,libcuda.so.1", "testdata/fake.c",
+		"-o", filepath.Join(dir, "libcuda.so.1"), "-lpthread").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if err := record.WriteModule(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "strandline", pausable.Name), library, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	run := exec.Command(python, "testdata/module.py")
+	run.Env = append(os.Environ(), "PYTHONPATH="+dir, "LD_LIBRARY_PATH="+dir, "TMPDIR="+dir, "PYTHONDONTWRITEBYTECODE=1")
+	out, err := run.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if string(out) != "ok\n" {
+		t.Errorf("it prints\n%s", out)
+	}
+}
