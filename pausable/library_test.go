@@ -113,7 +113,7 @@ func TestFaults(t *testing.T) {
 			run.Env = append(os.Environ(), "ASAN_OPTIONS=detect_leaks=0") // it needs ptrace, which not all have
 			out, err := run.CombinedOutput()
 			if bytes.Contains(out, []byte("FATAL: ThreadSanitizer: unexpected memory mapping")) {
-				t.Skip("unsupported: gcc's detector of races cannot run with this kernel's choice of addresses")
+				live.Missing(t, "gcc's detector of races", "it cannot run with this kernel's choice of addresses")
 			}
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
@@ -155,7 +155,7 @@ func build(t *testing.T, flags ...string) string {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command(gcc, append(slices.Clone(flags), none, "-o", program)...).CombinedOutput(); err != nil {
-		t.Skipf("unsupported: gcc cannot build programs with %s: %s", flags, out)
+		live.Missing(t, "gcc "+strings.Join(flags, " "), string(out))
 	}
 	flags = append(flags, "-std=gnu11", "-g", "-fPIC", "-DCHUNK=65536", "-DSTAGING=65536")
 	run := func(args ...string) {

@@ -18,7 +18,7 @@ func TestModule(t *testing.T) {
 	gcc, python := live.Tool(t, "gcc"), live.Tool(t, "python3")
 	library, err := pausable.Library()
 	if err != nil {
-		t.Skip(err)
+		live.Missing(t, "Linux", err)
 	}
 	dir := t.TempDir()
 	if out, err := exec.Command(gcc, "-std=gnu11", "-O1", "-fPIC", "-shared", "-Wl,-soname,libcuda.so.1", "testdata/fake.c",
