@@ -112,6 +112,13 @@ in_turn() {
 	return $rc
 }
 
+# races runs what starts goroutines under the race detector, for which long tests are
+# left out: that is not listed among what this machine cannot run.
+races() {
+	local skipped=()
+	in_turn "$(concurrent)" go_tests -race -short -skip "$single" -timeout 15m
+}
+
 # without_live runs the tests of all packages but those that watch processes, and of
 # the command what does not trace.
 without_live() {
@@ -307,7 +314,7 @@ if [ -n "$all" ]; then
 	export STRANDLINE_REQUIRE
 	step test in_turn "$(go list ./...)" go_tests -timeout 15m
 	if compiles; then
-		CGO_ENABLED=1 step "race detector" in_turn "$(concurrent)" go_tests -race -short -skip "$single" -timeout 15m
+		CGO_ENABLED=1 step "race detector" races
 	else
 		skip "race detector" "it needs gcc and the C library's headers"
 	fi
