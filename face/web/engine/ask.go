@@ -88,6 +88,12 @@ func (e *Engine) Ask(ctx context.Context, name string, params url.Values) Answer
 	}
 	q := &question{ctx: ctx, e: e, q: params, used: map[string]bool{}}
 	doc, err := h.answer(q)
+	return q.reply(doc, err, !h.passing)
+}
+
+// reply is the answer to a question that a document or an error resulted from. It is a
+// refusal if there are parameters that were not read.
+func (q *question) reply(doc any, err error, lasting bool) Answer {
 	if err == nil {
 		err = q.unused()
 	}
@@ -95,14 +101,14 @@ func (e *Engine) Ask(ctx context.Context, name string, params url.Values) Answer
 		return refuse(err)
 	}
 	if a, ok := doc.(Answer); ok {
-		a.Status, a.Lasting = 200, !h.passing
+		a.Status, a.Lasting = 200, lasting
 		return a
 	}
 	body, err := json.Marshal(doc)
 	if err != nil {
 		return refuse(err)
 	}
-	return Answer{Status: 200, Type: jsonType, Body: body, Lasting: !h.passing}
+	return Answer{Status: 200, Type: jsonType, Body: body, Lasting: lasting}
 }
 
 func refuse(err error) Answer {

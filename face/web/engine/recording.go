@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -294,17 +293,7 @@ func (r *Recording) Ask(ctx context.Context, name string, params url.Values) Ans
 	default:
 		err = absent("there is no request %q", name)
 	}
-	if err == nil {
-		err = q.unused()
-	}
-	if err != nil {
-		return refuse(err)
-	}
-	body, err := json.Marshal(doc)
-	if err != nil {
-		return refuse(err)
-	}
-	return Answer{Status: 200, Type: jsonType, Body: body, Lasting: true}
+	return q.reply(doc, err, true)
 }
 
 func (r *Recording) whole() page.Recording {

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"net/url"
 	"slices"
 	"sync"
@@ -157,17 +156,7 @@ func (w *Watch) Ask(ctx context.Context, name string, params url.Values) Answer 
 	default:
 		err = absent("there is no request %q", name)
 	}
-	if err == nil {
-		err = q.unused()
-	}
-	if err != nil {
-		return refuse(err)
-	}
-	body, err := json.Marshal(doc)
-	if err != nil {
-		return refuse(err)
-	}
-	return Answer{Status: 200, Type: jsonType, Body: body}
+	return q.reply(doc, err, false)
 }
 
 // levels is the course of a subject, or a part of it.
