@@ -34,15 +34,18 @@ func (g *globals) recording(ctx context.Context, args []string) (run *recording.
 	return nil, "", nil, nil
 }
 
-// isRecording reports whether a file begins as a recording does. Of one that cannot
-// be opened reading it as something else gives the error.
-func (g *globals) isRecording(path string) bool {
+// isRecording reports whether a file is the recording of a trace.
+func (g *globals) isRecording(path string) bool { return g.begins(path, recording.Is) }
+
+// begins reports whether a file begins as a format does. Of one that cannot be opened
+// reading it as something else gives the error.
+func (g *globals) begins(path string, as func(io.Reader) bool) bool {
 	f, err := g.source(path)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	return recording.Is(f)
+	return as(f)
 }
 
 // readRecording reads a recording, with progress on a terminal if it takes long.

@@ -16,16 +16,8 @@ import (
 	"strandline/judge/watch"
 )
 
-// isWatch reports whether a file is the recording of a watch. Of one that cannot be
-// opened reading it as something else gives the error.
-func (g *globals) isWatch(path string) bool {
-	f, err := g.source(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	return series.Is(f)
-}
+// isWatch reports whether a file is the recording of a watch.
+func (g *globals) isWatch(path string) bool { return g.begins(path, series.Is) }
 
 // watchAmong returns the recording of a watch that the arguments name, empty if none
 // does. It is an error if they name something else, too.
