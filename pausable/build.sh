@@ -1,9 +1,10 @@
 #!/bin/sh
 # Builds the libraries that a program loads to have its memory paused, and notes what they
 # were built from. They are linked with nothing, so that they need no version of the C
-# library: the process that loads them has one. With --check it changes nothing and reports
-# whether the committed libraries are what these sources make; 77 says that a compiler is
-# missing or is not the one that built them.
+# library: the process that loads them has one. Functions are bound when they are called, as
+# a shell in which an old C library has no dlopen may be started with the library preloaded.
+# With --check it changes nothing and reports whether the committed libraries are what these
+# sources make; 77 says that a compiler is missing or is not the one that built them.
 set -eu
 cd "$(dirname "$0")/c"
 noted=../object/library.txt
@@ -15,7 +16,7 @@ build() { # COMPILER LIBRARY FLAGS...
 	cc=$1 library=$2
 	shift 2
 	"$cc" "$@" -std=c11 -D_GNU_SOURCE -Os -Wall -Wextra -Werror -U_FORTIFY_SOURCE -fno-stack-protector -fno-asynchronous-unwind-tables \
-		-fPIC -fvisibility=hidden -shared -nostdlib -s -Wl,--build-id=none -Wl,-z,noseparate-code -Wl,-z,relro -Wl,-z,now \
+		-fPIC -fvisibility=hidden -shared -nostdlib -s -Wl,--build-id=none -Wl,-z,noseparate-code -Wl,-z,relro -Wl,-z,lazy \
 		-Wl,-soname,libstrandline-mem.so -Wl,--as-needed ./*.c -o "$library"
 }
 if [ "${1:-}" = --check ]; then

@@ -9,6 +9,7 @@ struct copies {
 	struct device *device;
 	int index;
 	int next; /* of its streams */
+	size_t flying[STREAMS]; /* bytes that are on their way */
 	unsigned char *staging; /* for files */
 	uint64_t *done; /* bytes so far, read by other threads */
 };

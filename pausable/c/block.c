@@ -13,8 +13,9 @@ static struct block **slots; /* a power of two of them */
 static size_t n_slots, n_blocks;
 static struct block *first, *last; /* in the order of allocation */
 static struct block *remnants;
-static struct region everywhere;
+static struct region everywhere, at_start;
 static __thread struct region here;
+static int started; /* at_start is set */
 static pid_t owner; /* the process that allocated first */
 
 void table_lock(void) { pthread_mutex_lock(&lock); }
@@ -53,22 +54,39 @@ int pausable_region(const char *tag, int backup, int all)
 		return failed(f, PAUSABLE_ARGUMENT, 0, -1, "a tag has at most %zu bytes", sizeof tags->name - 1);
 	if (backup < PAUSABLE_NONE || backup > PAUSABLE_FILE)
 		return failed(f, PAUSABLE_ARGUMENT, 0, -1, "there is no kind %d of backups", backup);
+	int off = tag && !*tag;
 	table_lock();
-	struct region r = {tag ? tag_named(tag, 1) : NULL, backup};
-	if (!tag || r.tag)
+	struct region r = {tag && !off ? tag_named(tag, 1) : NULL, backup, off};
+	if (!tag || off || r.tag)
 		*(all ? &everywhere : &here) = r;
 	table_unlock();
-	if (tag && !r.tag)
+	if (tag && !off && !r.tag)
 		return failed(f, PAUSABLE_HOST_MEMORY, 0, -1, "the host has no memory for a tag");
 	return PAUSABLE_OK;
 }
 
+/* innermost is the region of this thread, or without one that of all, or of the start. */
+static struct region innermost(void)
+{
+	if (!started)
+		started = !region_at_start(&at_start.backup) || (at_start.tag = tag_named("default", 1));
+	return here.tag || here.off ? here : everywhere.tag || everywhere.off ? everywhere : at_start;
+}
+
 struct region region_now(void)
 {
-	struct region r = here.tag ? here : everywhere;
+	struct region r = innermost();
 	if (!r.tag)
 		r.tag = tag_named("default", 1);
 	return r;
+}
+
+int region_open(void)
+{
+	table_lock();
+	int open = innermost().tag != NULL;
+	table_unlock();
+	return open;
 }
 
 /* Addresses are multiples of the device's unit, mostly 2 MiB. */
@@ -154,3 +172,14 @@ struct block *remnant_take(CUdeviceptr at)
 }
 
 struct block *remnant_all(void) { return remnants; }
+
+int block_known(CUdeviceptr at)
+{
+	table_lock();
+	struct block *b = remnants;
+	while (b && b->at != at)
+		b = b->chain;
+	int known = b || table_find(at);
+	table_unlock();
+	return known;
+}

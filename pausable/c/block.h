@@ -63,7 +63,7 @@ void table_remove(struct block *b);
 struct block *table_first(void);
 
 /* The tag and kind of backup of what this thread allocates; under table_lock. */
-struct region { struct tag *tag; int backup; };
+struct region { struct tag *tag; int backup, off; };
 struct region region_now(void);
 
 /* Blocks that are FREED. */
@@ -91,7 +91,13 @@ int in_fork(void);
 struct progress { const char *doing; struct tag *tag; uint64_t total, done; };
 struct progress progress_now(void);
 
+/* Without table_lock: whether this thread is in a region, and whether the program was given
+ * a block at this address. */
+int region_open(void);
+int block_known(CUdeviceptr at);
+
 /* Settings. (settings.c) */
+int region_at_start(int *backup); /* that the environment asks for */
 uint64_t setting(int which);
 void folder_of_files(char to[256]);
 

@@ -18,39 +18,58 @@ int copies_begin(struct copies *c, int index, uint64_t *done, struct pausable_fa
 	return PAUSABLE_OK;
 }
 
-/* chunk is the size of the next copy of n bytes, and stream where it goes. */
-static size_t chunk(size_t n) { return n < CHUNK ? n : CHUNK; }
-static CUstream stream(struct copies *c) { return c->device->streams[c->next++ % STREAMS]; }
+/* landed waits for the copy that is on its way on a stream, and counts it. */
+static int landed(struct copies *c, int stream, struct pausable_failure *f)
+{
+	int kind = c->flying[stream] ? CU(f, c->index, cuStreamSynchronize, c->device->streams[stream]) : PAUSABLE_OK;
+	if (!kind) {
+		__atomic_add_fetch(c->done, c->flying[stream], __ATOMIC_RELAXED);
+		c->flying[stream] = 0;
+	}
+	return kind;
+}
+
+/* next chooses the stream of the next copy of n bytes and how much of it goes there. Each
+ * stream has one copy on its way, so that what is done can be told while it happens. */
+static int next(struct copies *c, size_t n, size_t *chunk, CUstream *stream, struct pausable_failure *f)
+{
+	int i = c->next++ % STREAMS;
+	int kind = landed(c, i, f);
+	*stream = c->device->streams[i];
+	*chunk = n < CHUNK ? n : CHUNK;
+	c->flying[i] = kind ? c->flying[i] : *chunk;
+	return kind;
+}
 
 int copies_out(struct copies *c, void *to, CUdeviceptr from, size_t n, struct pausable_failure *f)
 {
-	for (size_t at = 0, now; at < n; at += now) {
-		now = chunk(n - at);
-		int kind = CU(f, c->index, cuMemcpyDtoHAsync_v2, (char *)to + at, from + at, now, stream(c));
-		if (kind)
-			return kind;
-		__atomic_add_fetch(c->done, now, __ATOMIC_RELAXED);
+	int kind = PAUSABLE_OK;
+	for (size_t at = 0, now; at < n && !kind; at += now) {
+		CUstream stream;
+		kind = next(c, n - at, &now, &stream, f);
+		if (!kind)
+			kind = CU(f, c->index, cuMemcpyDtoHAsync_v2, (char *)to + at, from + at, now, stream);
 	}
-	return PAUSABLE_OK;
+	return kind;
 }
 
 int copies_in(struct copies *c, CUdeviceptr to, const void *from, size_t n, struct pausable_failure *f)
 {
-	for (size_t at = 0, now; at < n; at += now) {
-		now = chunk(n - at);
-		int kind = CU(f, c->index, cuMemcpyHtoDAsync_v2, to + at, (const char *)from + at, now, stream(c));
-		if (kind)
-			return kind;
-		__atomic_add_fetch(c->done, now, __ATOMIC_RELAXED);
+	int kind = PAUSABLE_OK;
+	for (size_t at = 0, now; at < n && !kind; at += now) {
+		CUstream stream;
+		kind = next(c, n - at, &now, &stream, f);
+		if (!kind)
+			kind = CU(f, c->index, cuMemcpyHtoDAsync_v2, to + at, (const char *)from + at, now, stream);
 	}
-	return PAUSABLE_OK;
+	return kind;
 }
 
 int copies_wait(struct copies *c, struct pausable_failure *f)
 {
 	int kind = PAUSABLE_OK;
 	for (int i = 0; i < STREAMS && !kind; i++)
-		kind = CU(f, c->index, cuStreamSynchronize, c->device->streams[i]);
+		kind = landed(c, i, f);
 	return kind;
 }
 

@@ -53,8 +53,8 @@ int file_make(struct block *b, struct pausable_failure *f)
 	return PAUSABLE_OK;
 }
 
-/* all reads or writes n bytes, and returns the error number. */
-static int all(int fd, unsigned char *at, size_t n, size_t offset, int writing)
+/* whole reads or writes n bytes, and returns the error number. */
+static int whole(int fd, unsigned char *at, size_t n, size_t offset, int writing)
 {
 	while (n) {
 		ssize_t done = writing ? pwrite(fd, at, n, (off_t)offset) : pread(fd, at, n, (off_t)offset);
@@ -69,53 +69,58 @@ static int all(int fd, unsigned char *at, size_t n, size_t offset, int writing)
 	return 0;
 }
 
-static size_t piece(struct block *b, size_t at) { return b->bytes - at < STAGING ? b->bytes - at : STAGING; }
+/* A piece of n bytes goes by way of staging from the device to the file, or back. */
+static int piece_out(struct block *b, struct copies *c, unsigned char *staging, size_t at, size_t n, struct pausable_failure *f)
+{
+	size_t pages = (n + PAGE - 1) / PAGE * PAGE;
+	int kind = copies_out(c, staging, b->at + at, n, f);
+	if (!kind)
+		kind = copies_wait(c, f);
+	if (kind)
+		return kind;
+	memset(staging + n, 0, pages - n);
+	int code = whole(b->backup.fd, staging, pages, at, 1);
+	return code ? failed(f, PAUSABLE_HOST_MEMORY, code, -1, "cannot write a backup: %s", strerror(code)) : PAUSABLE_OK;
+}
+
+static int piece_in(struct block *b, struct copies *c, unsigned char *staging, size_t at, size_t n, struct pausable_failure *f)
+{
+	int code = whole(b->backup.fd, staging, (n + PAGE - 1) / PAGE * PAGE, at, 0);
+	if (code)
+		return failed(f, PAUSABLE_DAMAGED, code, -1, "cannot read a backup: %s", strerror(code));
+	int kind = copies_in(c, b->at + at, staging, n, f);
+	return kind ? kind : copies_wait(c, f);
+}
+
+typedef int piece(struct block *, struct copies *, unsigned char *, size_t, size_t, struct pausable_failure *);
+
+/* in_pieces does that with all contents, and sums them up. */
+static int in_pieces(piece *one, struct block *b, struct copies *c, uint64_t *out, struct pausable_failure *f)
+{
+	unsigned char *staging = copies_staging(c, f);
+	struct sum sum;
+	sum_begin(&sum);
+	int kind = staging ? PAUSABLE_OK : f->kind;
+	for (size_t at = 0, n; at < b->bytes && !kind; at += n) {
+		n = b->bytes - at < STAGING ? b->bytes - at : STAGING;
+		kind = one(b, c, staging, at, n, f);
+		if (!kind)
+			sum_add(&sum, staging, n);
+	}
+	*out = sum_end(&sum);
+	return kind;
+}
 
 int file_save(struct block *b, struct copies *c, struct pausable_failure *f)
 {
-	unsigned char *staging = copies_staging(c, f);
-	if (!staging)
-		return f->kind;
-	struct sum sum;
-	sum_begin(&sum);
-	for (size_t at = 0, n; at < b->bytes; at += n) {
-		n = piece(b, at);
-		size_t whole = (n + PAGE - 1) / PAGE * PAGE;
-		int kind = copies_out(c, staging, b->at + at, n, f);
-		if (!kind)
-			kind = copies_wait(c, f);
-		if (kind)
-			return kind;
-		memset(staging + n, 0, whole - n);
-		sum_add(&sum, staging, n);
-		int code = all(b->backup.fd, staging, whole, at, 1);
-		if (code)
-			return failed(f, PAUSABLE_HOST_MEMORY, code, -1, "cannot write a backup: %s", strerror(code));
-	}
-	b->backup.sum = sum_end(&sum);
-	return PAUSABLE_OK;
+	return in_pieces(piece_out, b, c, &b->backup.sum, f);
 }
 
 int file_load(struct block *b, struct copies *c, struct pausable_failure *f)
 {
-	unsigned char *staging = copies_staging(c, f);
-	if (!staging)
-		return f->kind;
-	struct sum sum;
-	sum_begin(&sum);
-	for (size_t at = 0, n; at < b->bytes; at += n) {
-		n = piece(b, at);
-		int code = all(b->backup.fd, staging, (n + PAGE - 1) / PAGE * PAGE, at, 0);
-		if (code)
-			return failed(f, PAUSABLE_DAMAGED, code, -1, "cannot read a backup: %s", strerror(code));
-		sum_add(&sum, staging, n);
-		int kind = copies_in(c, b->at + at, staging, n, f);
-		if (!kind)
-			kind = copies_wait(c, f);
-		if (kind)
-			return kind;
-	}
-	if (sum_end(&sum) != b->backup.sum)
-		return failed(f, PAUSABLE_DAMAGED, 0, b->device, "the backup of %zu bytes of tag %s in a file is not what was written", b->bytes, b->tag->name);
-	return PAUSABLE_OK;
+	uint64_t sum;
+	int kind = in_pieces(piece_in, b, c, &sum, f);
+	if (!kind && sum != b->backup.sum)
+		kind = failed(f, PAUSABLE_DAMAGED, 0, b->device, "the backup of %zu bytes of tag %s in a file is not what was written", b->bytes, b->tag->name);
+	return kind;
 }

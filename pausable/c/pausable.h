@@ -47,7 +47,7 @@ enum {
 	PAUSABLE_VERIFY,      /* STRANDLINE_MEM_VERIFY: compare checksums of what was saved and what came back */
 	PAUSABLE_PEERS,       /* STRANDLINE_MEM_PEERS: a bit for each device that may access new blocks too */
 	PAUSABLE_HANDLES,     /* STRANDLINE_MEM_HANDLES: kinds of shareable handles of new blocks, as CUmemAllocationHandleType */
-	PAUSABLE_RETAIN,      /* STRANDLINE_MEM_RETAIN: memory of a backup stays with its block */
+	PAUSABLE_RETAIN,      /* STRANDLINE_MEM_RETAIN or TMS_RETAIN_CPU_BACKUP: memory of a backup stays with its block */
 	PAUSABLE_SETTINGS,
 };
 
@@ -55,14 +55,22 @@ enum {
 PAUSABLE_API void *pausable_malloc(size_t bytes, int device, void *stream);
 PAUSABLE_API void pausable_free(void *at, size_t bytes, int device, void *stream);
 
+/* Those of CUDA's runtime, where the library is preloaded; see preload.c. */
+PAUSABLE_API int cudaMalloc(void **at, size_t bytes);
+PAUSABLE_API int cudaFree(void *at);
+PAUSABLE_API uint64_t pausable_hooked(void); /* how often cudaMalloc was called */
+
 /* The same with reasons. A block that the driver does not free stays as it is, and the
  * call can be made again; any other call tries so as well. */
 PAUSABLE_API int pausable_allocate(void **at, size_t bytes, int device);
 PAUSABLE_API int pausable_release(void *at);
 
 /* Blocks that this thread allocates from now on have this tag and this kind of backup;
- * with everywhere not 0, those of all threads that have set none. A tag of NULL takes
- * that back. */
+ * with everywhere not 0, those of all threads that have set none. A tag of NULL takes that
+ * back. With the tag "", cudaMalloc of a preloaded library leaves memory ordinary, though a
+ * region is open for all threads, which TMS_INIT_ENABLE=1 in the environment opens from the
+ * start (with TMS_INIT_ENABLE_CPU_BACKUP, TMS_INIT_CPU_BACKUP_BACKEND or
+ * TMS_INIT_ENABLE_DISK_BACKUP). */
 PAUSABLE_API int pausable_region(const char *tag, int backup, int everywhere);
 
 /* A tag of NULL stands for all. What is paused, or resumed, already is left as it is. */
@@ -74,7 +82,7 @@ PAUSABLE_API int pausable_resume(const char *tag);
 PAUSABLE_API const void *pausable_backup(const void *at, size_t bytes);
 
 PAUSABLE_API int pausable_set(int setting, uint64_t value);
-PAUSABLE_API int pausable_set_folder(const char *path); /* of backups in files: STRANDLINE_MEM_DIR */
+PAUSABLE_API int pausable_set_folder(const char *path); /* of backups in files: STRANDLINE_MEM_DIR, else TMS_DISK_BACKUP_DIR, TMPDIR */
 
 /* Writes what status.c describes, as snprintf does, and returns its length. */
 PAUSABLE_API size_t pausable_status(char *to, size_t size);

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t values[PAUSABLE_SETTINGS] = {[PAUSABLE_PINNED_POOL] = 4ULL << 30};
@@ -22,23 +23,50 @@ static void number(int which, const char *variable)
 		values[which] = n;
 }
 
+/* truth reports whether a variable says yes, in the words of torch_memory_saver. */
+static int truth(const char *variable)
+{
+	const char *text = getenv(variable);
+	return text && (!strcmp(text, "1") || !strcasecmp(text, "true") || !strcasecmp(text, "yes"));
+}
+
+int region_at_start(int *backup)
+{
+	const char *backend = getenv("TMS_INIT_CPU_BACKUP_BACKEND");
+	if (!truth("TMS_INIT_ENABLE"))
+		return 0;
+	*backup = truth("TMS_INIT_ENABLE_DISK_BACKUP") ? PAUSABLE_FILE : !truth("TMS_INIT_ENABLE_CPU_BACKUP") ? PAUSABLE_NONE :
+		backend && !strcmp(backend, "mmap") ? PAUSABLE_PAGEABLE : PAUSABLE_PINNED;
+	return 1;
+}
+
+/* folder_named takes the folder from the first of these variables that has one. */
+static void folder_named(void)
+{
+	static const char *const variables[] = {"STRANDLINE_MEM_DIR", "TMS_DISK_BACKUP_DIR", "TMPDIR"};
+	strcpy(folder, "/tmp");
+	for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+		const char *path = getenv(variables[i]);
+		if (!path || !*path || strlen(path) >= sizeof folder)
+			continue;
+		strcpy(folder, path);
+		return;
+	}
+}
+
 static void prepare(void)
 {
 	if (ready)
 		return;
 	ready = 1;
+	values[PAUSABLE_RETAIN] = (uint64_t)truth("TMS_RETAIN_CPU_BACKUP");
 	number(PAUSABLE_MARGIN, "STRANDLINE_MEM_MARGIN");
 	number(PAUSABLE_PINNED_POOL, "STRANDLINE_MEM_PINNED_POOL");
 	number(PAUSABLE_VERIFY, "STRANDLINE_MEM_VERIFY");
 	number(PAUSABLE_PEERS, "STRANDLINE_MEM_PEERS");
 	number(PAUSABLE_HANDLES, "STRANDLINE_MEM_HANDLES");
 	number(PAUSABLE_RETAIN, "STRANDLINE_MEM_RETAIN");
-	const char *path = getenv("STRANDLINE_MEM_DIR");
-	if (!path || !*path)
-		path = getenv("TMPDIR");
-	if (!path || !*path || strlen(path) >= sizeof folder)
-		path = "/tmp";
-	strcpy(folder, path);
+	folder_named();
 }
 
 uint64_t setting(int which)

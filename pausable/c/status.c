@@ -2,13 +2,15 @@
  * What the library holds, in lines:
  *
  *	tag NAME BYTES BLOCKS STATE BACKUP BACKUP_BYTES HELD
+ *	part NAME N BYTES HELD KEEP BACKUP_BYTES
  *	device N FREE TOTAL
  *	doing pause|resume NAME|- TOTAL DONE
  *	freed BLOCKS BYTES        what the driver did not free
  *	kept BYTES                pinned memory for the next pause
  *
  * Sizes are bytes. BYTES are those of the addresses, which tags keep, and HELD those of the
- * device's memory. STATE is active, paused or partial, and BACKUP is none, pinned, pageable
+ * device's memory. A part is what a tag has on device N, and a pause of it copies KEEP bytes.
+ * STATE is active, paused or partial, and BACKUP is none, pinned, pageable
  * or file. In a name, what is not a printable character of ASCII is %XX, as are space and %.
  */
 #include "backup.h"
@@ -44,23 +46,36 @@ static void say_name(struct text *t, const char *name)
 static void say_tag(struct text *t, struct tag *tag)
 {
 	static const char *kinds[] = {"none", "pinned", "pageable", "file"};
+	struct { size_t bytes, held, keep, kept; } parts[MOST_DEVICES] = {{0}}, *p;
 	size_t blocks = 0, active = 0, bytes = 0, held = 0, kept = 0, kind = 0;
 	for (struct block *b = table_first(); b; b = b->after) {
 		if (b->tag != tag)
 			continue;
 		size_t now = b->busy ? b->was_backup : b->backup.valid ? b->backup.kind : PAUSABLE_NONE;
+		int is_active = (b->busy ? b->was_state : b->state) == ACTIVE;
+		p = &parts[b->device];
 		blocks++;
-		bytes += b->size;
-		active += (b->busy ? b->was_state : b->state) == ACTIVE;
-		held += (b->busy ? b->was_held : b->held) ? b->size : 0;
-		kept += now ? b->bytes : 0;
+		active += (size_t)is_active;
+		p->bytes += b->size;
+		p->held += (b->busy ? b->was_held : b->held) ? b->size : 0;
+		p->keep += is_active && b->wanted ? b->bytes : 0;
+		p->kept += now ? b->bytes : 0;
 		kind = now ? now : kind ? kind : b->wanted;
 	}
+	for (p = parts; p < parts + MOST_DEVICES; p++)
+		bytes += p->bytes, held += p->held, kept += p->kept;
 	if (!blocks)
 		return;
 	say(t, "tag ");
-	say_name(t, *tag->name ? tag->name : "%");
+	say_name(t, tag->name);
 	say(t, " %zu %zu %s %s %zu %zu\n", bytes, blocks, active == blocks ? "active" : active ? "partial" : "paused", kinds[kind], kept, held);
+	for (p = parts; p < parts + MOST_DEVICES; p++) {
+		if (!p->bytes)
+			continue;
+		say(t, "part ");
+		say_name(t, tag->name);
+		say(t, " %d %zu %zu %zu %zu\n", (int)(p - parts), p->bytes, p->held, p->keep, p->kept);
+	}
 }
 
 struct memory { size_t available, total; int index; };
