@@ -22,6 +22,7 @@ const module = "strandline"
 // analyses of each wing, judgment, faces. Those of one column do not import each
 // other.
 var columns = [][]string{
+	{"internal/lazyregexp"},
 	{"finding", "units", "internal/packed", "internal/sheet", "internal/licenses", "torch/ranges", "internal/soak/load", "pausable"}, // leaves
 	{"stack"},                     // every model interns frames
 	{"judge/trend"},               // arithmetic on series of numbers, for every wing
@@ -81,6 +82,9 @@ var across = map[string][]string{
 	"profiles/proc": {"host/procfs", "host/vmmap"}, // the forms of /proc, and what its mappings are for
 	"plan/serving":  {"torch/allocator"},           // the sizes of blocks and segments
 }
+
+// everywhere lists what is imported like a package of the standard library.
+var everywhere = []string{"internal/lazyregexp"}
 
 // only lists packages that may import less than what is to their left.
 var only = map[string][]string{
@@ -174,6 +178,8 @@ func problems(from string, imports []string) (out []string) {
 func forbidden(from, to string) string {
 	list, restricted := only[from]
 	switch a, b := column(from), column(to); {
+	case slices.Contains(everywhere, to):
+		return ""
 	case slices.Contains(testOnly, to):
 		return "that package is for tests"
 	case restricted && !slices.Contains(list, to):

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"strandline/internal/lazyregexp"
 )
 
 // A family is a program, or a part of a system, and the words in which it states
@@ -29,7 +31,7 @@ type family struct {
 	bytes int // that are read of a statement; 0 is some thousand
 
 	// harmless is what resembles a statement and is not one.
-	harmless *regexp.Regexp
+	harmless *lazyregexp.Regexp
 	wordings []wording // the first that is found is the kind of the statement
 	facts    []string  // patterns of further figures
 	// read adds what patterns do not cover; it reports whether the statement is one.
@@ -492,7 +494,7 @@ func (e *excerpt) clean() *passage {
 }
 
 // logPrefix is what a log writes before a line.
-var logPrefix = regexp.MustCompile(`^\s*(?:(?:\([^()]{1,80}pid=[^()]{1,60}\)|\[[^\[\]]{1,60}\]:?|\d{4}-\d\d-\d\d[T ][\d:.,]+Z?|\d\d-\d\d \d\d:\d\d:\d\d|\d\d:\d\d:\d\d(?:[.,]\d+)?|(?:ERROR|WARNING|INFO|DEBUG|CRITICAL|FATAL|stderr|stdout)\b(?: [FP]\b)?:?|\{"(?:log|msg|message)": ?"|\d+\.\d\d\.\d{3}\.\d{3} [A-Z]\b|[|│>]|\d{1,5}:\s|\d{1,3}%\|[^|]{0,80}\|[^\[\]]{0,60}\[[^\[\]]{0,80}\])\s*)+`)
+var logPrefix = lazyregexp.New(`^\s*(?:(?:\([^()]{1,80}pid=[^()]{1,60}\)|\[[^\[\]]{1,60}\]:?|\d{4}-\d\d-\d\d[T ][\d:.,]+Z?|\d\d-\d\d \d\d:\d\d:\d\d|\d\d:\d\d:\d\d(?:[.,]\d+)?|(?:ERROR|WARNING|INFO|DEBUG|CRITICAL|FATAL|stderr|stdout)\b(?: [FP]\b)?:?|\{"(?:log|msg|message)": ?"|\d+\.\d\d\.\d{3}\.\d{3} [A-Z]\b|[|│>]|\d{1,5}:\s|\d{1,3}%\|[^|]{0,80}\|[^\[\]]{0,60}\[[^\[\]]{0,80}\])\s*)+`)
 
 // lineAt is the index of the line of a byte of the compact text.
 func (p *passage) lineAt(at int) int {
@@ -508,7 +510,7 @@ func (p *passage) lineAt(at int) int {
 
 // lineLike is the index of the last line that an expression matches, -1 if there
 // is none.
-func (p *passage) lineLike(expr, harmless *regexp.Regexp) int {
+func (p *passage) lineLike(expr *regexp.Regexp, harmless *lazyregexp.Regexp) int {
 	for i := len(p.lines) - 1; i >= 0; i-- {
 		if expr.MatchString(p.lines[i]) && (harmless == nil || !harmless.MatchString(p.lines[i])) {
 			return i

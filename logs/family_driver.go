@@ -2,7 +2,8 @@ package logs
 
 import (
 	"bytes"
-	"regexp"
+
+	"strandline/internal/lazyregexp"
 )
 
 // The kinds of drivers and of libraries over them.
@@ -99,13 +100,13 @@ const (
 )
 
 var (
-	hipWord    = regexp.MustCompile(`(?i)\bhip|rocm|amdgpu`)
-	ascendWord = regexp.MustCompile(`(?i)EL0004|\bascend|torch_npu|mindspore`)
-	ofLlama    = regexp.MustCompile(`on device \d+: \w+Malloc failed`)
-	inSource   = regexp.MustCompile(`^\s*(?:if|elif|case|#define|//|/\*|\*(?:\s|/|$)|static|const|return "|"[^"]*"[,;)\]]*\s*$)`)
+	hipWord    = lazyregexp.New(`(?i)\bhip|rocm|amdgpu`)
+	ascendWord = lazyregexp.New(`(?i)EL0004|\bascend|torch_npu|mindspore`)
+	ofLlama    = lazyregexp.New(`on device \d+: \w+Malloc failed`)
+	inSource   = lazyregexp.New(`^\s*(?:if|elif|case|#define|//|/\*|\*(?:\s|/|$)|static|const|return "|"[^"]*"[,;)\]]*\s*$)`)
 
 	// instance is a statement with its figures: no line of a program's source.
-	instance = regexp.MustCompile(`\d{4,} bytes|\d[.,]\d+ ?[KMGT]i?B\b`)
+	instance = lazyregexp.New(`\d{4,} bytes|\d[.,]\d+ ?[KMGT]i?B\b`)
 )
 
 // listed reports whether a line is one of a program's source.
@@ -158,4 +159,4 @@ var familyTorch = &family{
 }
 
 // exceptIn is a line of a program's source that names the error.
-var exceptIn = regexp.MustCompile(`\bexcept\b.*:|isinstance\(|raise \w|\bimport\b`)
+var exceptIn = lazyregexp.New(`\bexcept\b.*:|isinstance\(|raise \w|\bimport\b`)

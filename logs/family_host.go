@@ -3,10 +3,11 @@ package logs
 import (
 	"bytes"
 	"cmp"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"strandline/internal/lazyregexp"
 )
 
 // The kinds of the kernel.
@@ -75,7 +76,7 @@ func readKill(e *excerpt, f *Failure) bool {
 }
 
 // taskHead is the head of the kernel's table of processes.
-var taskHead = regexp.MustCompile(`\[ *pid *\] +uid +tgid +total_vm +rss`)
+var taskHead = lazyregexp.New(`\[ *pid *\] +uid +tgid +total_vm +rss`)
 
 // tasks are the names of the processes that held most by the kernel's table, with
 // how many they are and what they held, in KiB of pages of 4 KiB; "" without one.
@@ -135,7 +136,7 @@ var familyKubernetes = &family{
 	keys:     []string{"oomkilled", "oomkilling", "lowonresource:memory", "condition:[memorypressure", "systemoomencountered"},
 	around:   []string{"limits:"},
 	lines:    16,
-	harmless: regexp.MustCompile(`(?i)"?OOMKilled"?: ?false`),
+	harmless: lazyregexp.New(`(?i)"?OOMKilled"?: ?false`),
 	wordings: []wording{
 		{kind: PodKilled, text: "OOMKill"},
 		{kind: KernelKill, text: "System OOM encountered, victim process: {victim:word}, pid: {pid:int}"},
@@ -258,7 +259,7 @@ var familyAllocators = &family{
 		{kind: HostUnknown, line: `tried to allocate more memory than is available`, source: SourceProcess},
 	},
 	facts:    []string{"Free memory: {device_free_bytes:size}{:any}Requested memory: {request_bytes:size}"}, // XGBoost's
-	harmless: regexp.MustCompile(`(?i)Cannot ?allocate ?write\+execute ?memory|unable ?to ?mmap ?\d+ ?bytes ?from ?file ?</torch_.*`),
+	harmless: lazyregexp.New(`(?i)Cannot ?allocate ?write\+execute ?memory|unable ?to ?mmap ?\d+ ?bytes ?from ?file ?</torch_.*`),
 	read: func(e *excerpt, f *Failure) bool {
 		if f.Figures[Request] == 0 { // "0GB", as it is rounded
 			delete(f.Figures, Request)

@@ -2,8 +2,9 @@ package logs
 
 import (
 	"bytes"
-	"regexp"
 	"strings"
+
+	"strandline/internal/lazyregexp"
 )
 
 // The kinds of llama.cpp.
@@ -27,7 +28,7 @@ var familyLlama = &family{
 	},
 	around:   []string{"ggml_metal"},
 	lines:    12,
-	harmless: regexp.MustCompile(`(?i)warning: ?failed ?to ?allocate ?[\d.]+ ?Mi?B ?of ?pinned ?memory(?:: ?out ?of ?memory)?`),
+	harmless: lazyregexp.New(`(?i)warning: ?failed ?to ?allocate ?[\d.]+ ?Mi?B ?of ?pinned ?memory(?:: ?out ?of ?memory)?`),
 	wordings: []wording{
 		{kind: LlamaCompute, text: "gallocr{:any}failed to allocate {buffer:word} buffer of size {request_bytes:int}"},
 		{kind: LlamaCompute, text: "failed to allocate {buffer:word} buffer of size {request_bytes:int}{:any}failed to allocate compute"},
@@ -62,7 +63,7 @@ var familyLlama = &family{
 	},
 }
 
-var ggmlWord = regexp.MustCompile(`(?i)ggml|llama|gguf|whisper`)
+var ggmlWord = lazyregexp.New(`(?i)ggml|llama|gguf|whisper`)
 
 // The kinds of Ollama.
 const (

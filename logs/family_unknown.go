@@ -1,8 +1,9 @@
 package logs
 
 import (
-	"regexp"
 	"strings"
+
+	"strandline/internal/lazyregexp"
 )
 
 // Unknown is a statement in words that are not known.
@@ -22,7 +23,7 @@ var familyUnknown = &family{
 		"存不足", "存溢出", "憶體不足", "忆体不足", "メモリ不足", "メモリー不足", "メモリが不足", "メモリーが不足", "メモリが足り", "메모리부족", "메모리가부족", "分配内存", "分配显存", "存分配失败",
 	},
 	lines:    1,
-	harmless: regexp.MustCompile(`(?i)this ?is ?not ?a ?failure|exceeds ?\d+% ?of|allocate ?write\+execute|soft ?limit|warning: ?failed ?to ?allocate|OutOfMemoryError: ?out ?of ?resource|OutOfMemory \(no further information\)`),
+	harmless: lazyregexp.New(`(?i)this ?is ?not ?a ?failure|exceeds ?\d+% ?of|allocate ?write\+execute|soft ?limit|warning: ?failed ?to ?allocate|OutOfMemoryError: ?out ?of ?resource|OutOfMemory \(no further information\)`),
 	wordings: []wording{
 		{kind: Unknown, line: `(?i)out ?of ?(?:device |host |gpu |video |system |gpu and shared host )?memory|ran out of (?:gpu |device |video |system |host )?mem|(?:not enough|insufficient) (?:gpu |video |device |system |free |host |cuda )?(?:v?ram\b|memory)|out of vram|memory exhausted|\bENOMEM\b|out_of_memory`},
 		{kind: Unknown, line: `(?i)(?:memory|buffer|\balloc) allocation fail|\bm?alloc(?:ation)? (?:of .{0,40} )?failed|bad allocation|(?:failed|unable|could ?n.t|could not|can.?t|cannot) (?:to )?(?:\w*alloc\w*|reserve|map) .{0,60}(?:memory|bytes|[KMG]i?B\b|buffer|tensor|array)`},
@@ -42,11 +43,11 @@ var familyUnknown = &family{
 }
 
 // loud is how an error differs from a remark.
-var loud = regexp.MustCompile(`(?i)error|exceed|exception|fatal|failed|failure|abort|panic|critical|crash|\[E\]|^E\d{4} |\bin cu[A-Z]\w+\(|^System is out of`)
+var loud = lazyregexp.New(`(?i)error|exceed|exception|fatal|failed|failure|abort|panic|critical|crash|\[E\]|^E\d{4} |\bin cu[A-Z]\w+\(|^System is out of`)
 
 // advised is how a sentence begins or ends that advises against a failure and does
 // not state one.
-var advised = regexp.MustCompile(`(?i)\b(?:if|when|in case|to (?:avoid|prevent|fix|reduce|handle)|avoid|prevent|may|might|perhaps|possibly|could (?:cause|lead|run)|can (?:cause|lead|run)|consider|risk|likely|unless|without running|recover|retry|retrying|fall(?:ing)? ?back|skip(?:ping|ped)?|not a failure|no longer|instead of|protect|guard|warning|attempting to (?:free|reclaim|evict)|ensure that)\b`)
+var advised = lazyregexp.New(`(?i)\b(?:if|when|in case|to (?:avoid|prevent|fix|reduce|handle)|avoid|prevent|may|might|perhaps|possibly|could (?:cause|lead|run)|can (?:cause|lead|run)|consider|risk|likely|unless|without running|recover|retry|retrying|fall(?:ing)? ?back|skip(?:ping|ped)?|not a failure|no longer|instead of|protect|guard|warning|attempting to (?:free|reclaim|evict)|ensure that)\b`)
 
 // advice reports whether the sentence of a line that states that memory ran out is
 // advice, or a remark on what may happen.
@@ -63,6 +64,6 @@ func advice(line string) bool {
 }
 
 // runOn is the end of a sentence without a space.
-var runOn = regexp.MustCompile(`([a-z])\.([A-Z])`)
+var runOn = lazyregexp.New(`([a-z])\.([A-Z])`)
 
-var about = regexp.MustCompile(`(?i)memory|\bOOM|buffer|v?ram\b|allocat|ENOMEM`)
+var about = lazyregexp.New(`(?i)memory|\bOOM|buffer|v?ram\b|allocat|ENOMEM`)

@@ -2,9 +2,10 @@ package logs
 
 import (
 	"bytes"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"strandline/internal/lazyregexp"
 )
 
 // The kinds of XLA.
@@ -56,12 +57,12 @@ var familyXLA = &family{
 }
 
 var (
-	operatorIn = regexp.MustCompile(`op_name="([^"]{1,200})"`)
-	shapeIn    = regexp.MustCompile(`Shape: ([a-z0-9]{2,12}\[[0-9,]{0,80}\])`)
+	operatorIn = lazyregexp.New(`op_name="([^"]{1,200})"`)
+	shapeIn    = lazyregexp.New(`Shape: ([a-z0-9]{2,12}\[[0-9,]{0,80}\])`)
 )
 
 // firstOf is the first group of an expression in a text, "" if it is not there.
-func firstOf(expr *regexp.Regexp, text []byte) string {
+func firstOf(expr *lazyregexp.Regexp, text []byte) string {
 	if m := expr.FindSubmatch(text); m != nil {
 		return string(m[1])
 	}
@@ -85,7 +86,7 @@ var familyTensorFlow = &family{
 	},
 	lines:    100_000,
 	bytes:    4 << 20,
-	harmless: regexp.MustCompile(`(?i)ran ?out ?of ?memory ?trying ?to ?allocate ?[\d.]+ ?[KMGT]?i?B ?with ?freed_by_count=\d+\. ?The ?caller ?indicates ?that ?this ?is ?not ?a ?failure`),
+	harmless: lazyregexp.New(`(?i)ran ?out ?of ?memory ?trying ?to ?allocate ?[\d.]+ ?[KMGT]?i?B ?with ?freed_by_count=\d+\. ?The ?caller ?indicates ?that ?this ?is ?not ?a ?failure`),
 	wordings: []wording{
 		{kind: TensorFlowTensor, text: "OOM when allocating tensor with shape[{shape:any}] and type {type:word} on {:any}by allocator {allocator:word}[[", source: ""},
 		{kind: TensorFlowTensor, text: "OOM when allocating tensor with shape[{shape:any}] and type {type:word} on {place:any}by allocator"},

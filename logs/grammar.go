@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"regexp"
 	"strings"
+	"sync"
+
+	"strandline/internal/lazyregexp"
 )
 
 // What an error in unknown wording states is read from its words: a size is what the
@@ -11,20 +14,25 @@ import (
 // that is named nearest.
 
 // sizeIn is a number with a unit, or a plain number of bytes.
-var sizeIn = regexp.MustCompile(`(?i)\b(\d[\d.,]*) ?((?:[kmgt]i?b|bytes|b)\b|[KMG]\b)|\b(\d{5,18})\b`)
+var sizeIn = lazyregexp.New(`(?i)\b(\d[\d.,]*) ?((?:[kmgt]i?b|bytes|b)\b|[KMG]\b)|\b(\d{5,18})\b`)
+
+// A role is a figure that a size can be.
+type role struct {
+	figure         Figure
+	before, behind *regexp.Regexp // the word is the first group
+}
 
 // roles are the figures that sizes can be, by words before and behind them. Of several,
 // the word next to the size decides: "exceeds the maximum: requested 3 GB".
-var roles = []struct {
-	figure         Figure
-	before, behind *regexp.Regexp // the word is the first group
-}{
-	{Free, wordBefore(`free|available|avail|remaining|left|remains`), wordBehind(`free|available|left|remaining`)},
-	{Limit, wordBefore(`limit|max|maximum|allowed|budget|exceed(?:s|ed|ing)?|quota|cap|threshold`), wordBehind(`limit|allowed|budget|maximum`)},
-	{Capacity, wordBefore(`total|capacity`), wordBehind(`total|capacity|physical`)},
-	{Active, wordBefore(`already|so far|in use|used|currently|usage|occupied`), wordBehind(`allocated|in use|used|occupied`)},
-	{Request, wordBefore(`allocat(?:e|ing|ions?)|\w*[mc]alloc|request\w*|reserv\w+|tried|try|attempt\w*|creat\w+|asked|mmap|map|commit|need\w*|requires?|required`), wordBehind(`required|requested|needed`)},
-}
+var roles = sync.OnceValue(func() []role {
+	return []role{
+		{Free, wordBefore(`free|available|avail|remaining|left|remains`), wordBehind(`free|available|left|remaining`)},
+		{Limit, wordBefore(`limit|max|maximum|allowed|budget|exceed(?:s|ed|ing)?|quota|cap|threshold`), wordBehind(`limit|allowed|budget|maximum`)},
+		{Capacity, wordBefore(`total|capacity`), wordBehind(`total|capacity|physical`)},
+		{Active, wordBefore(`already|so far|in use|used|currently|usage|occupied`), wordBehind(`allocated|in use|used|occupied`)},
+		{Request, wordBefore(`allocat(?:e|ing|ions?)|\w*[mc]alloc|request\w*|reserv\w+|tried|try|attempt\w*|creat\w+|asked|mmap|map|commit|need\w*|requires?|required`), wordBehind(`required|requested|needed`)},
+	}
+})
 
 // wordBefore matches a word with at most a few others behind it, to the end of a text.
 func wordBefore(words string) *regexp.Regexp {
@@ -38,12 +46,12 @@ func wordBehind(words string) *regexp.Regexp {
 }
 
 // bySize is how a size without such a word is introduced as the one that was requested.
-var bySize = regexp.MustCompile(`(?i)\b(?:size|of|for)\b\W*$`)
+var bySize = lazyregexp.New(`(?i)\b(?:size|of|for)\b\W*$`)
 
 // roleOf is what a size is by the text on both sides of it, false if that does not show.
 func roleOf(left, right string) (role Figure, ok bool) {
 	nearest := len(left) + len(right)
-	for _, r := range roles {
+	for _, r := range roles() {
 		if m := r.before.FindStringSubmatchIndex(left); m != nil && len(left)-m[3] < nearest {
 			nearest, role, ok = len(left)-m[3], r.figure, true
 		}
@@ -87,30 +95,30 @@ func (f *Failure) state(sentence string, plain bool) {
 // programs are those whose errors can be in unknown wording, the more specific first.
 var programs = []struct {
 	source Source
-	words  *regexp.Regexp
+	words  *lazyregexp.Regexp
 }{
-	{SourceTensorRT, regexp.MustCompile(`(?i)\[TRT\]|tensorrt|nvinfer|trtexec`)},
-	{SourceONNX, regexp.MustCompile(`(?i)onnx ?runtime|onnxruntime|\bort[-.][a-z]|\bOrt[A-Z]`)},
-	{SourceVLLM, regexp.MustCompile(`(?i)\bvllm\b|vllm[/_]`)},
-	{SourceSGLang, regexp.MustCompile(`(?i)sglang|req_to_token_pool|--max-running-requests|mem-fraction-static`)},
-	{SourceTGI, regexp.MustCompile(`(?i)text_generation_(?:server|launcher)`)},
-	{SourceOllama, regexp.MustCompile(`(?i)\bollama`)},
-	{SourceLlama, regexp.MustCompile(`(?i)\bggml|llama_|llama\.cpp|\bgguf|whisper_`)},
-	{SourceMLX, regexp.MustCompile(`(?i)\bmlx\b|mlx[/_.]|\[metal::|\bMTL[A-Z]|metal device`)},
-	{SourceDirectML, regexp.MustCompile(`(?i)directml|\bdml\b`)},
-	{SourceXLA, regexp.MustCompile(`(?i)\bXLA\b|jaxlib|RESOURCE_EXHAUSTED|\bhbm\b|\bvmem\b|\bsmem\b`)},
-	{SourceTensorFlow, regexp.MustCompile(`(?i)tensorflow|ResourceExhaustedError|_bfc\b`)},
-	{SourceNCCL, regexp.MustCompile(`\bNCCL\b|\bRCCL\b|\bnccl[A-Z]`)},
-	{SourceRay, regexp.MustCompile(`\braylet\b|ray\.exceptions`)},
-	{SourceDriver, regexp.MustCompile(`(?i)\bcuda|cudart|\bcu(?:blas|dnn|sparse|fft|solver|mem|rand)|\bhip|\bcupy|\bnumba|rapids|\brmm\b|opencl|\bcl[A-Z]|level.zero|vulkan|\bgpu|\bdevice\b|vram|\boptix\b|paddle|mxnet|mindspore|candle|\bwgpu\b`)},
-	{SourcePyTorch, regexp.MustCompile(`(?i)\btorch[.\d]|pytorch|\bc10\b|\bat::`)},
+	{SourceTensorRT, lazyregexp.New(`(?i)\[TRT\]|tensorrt|nvinfer|trtexec`)},
+	{SourceONNX, lazyregexp.New(`(?i)onnx ?runtime|onnxruntime|\bort[-.][a-z]|\bOrt[A-Z]`)},
+	{SourceVLLM, lazyregexp.New(`(?i)\bvllm\b|vllm[/_]`)},
+	{SourceSGLang, lazyregexp.New(`(?i)sglang|req_to_token_pool|--max-running-requests|mem-fraction-static`)},
+	{SourceTGI, lazyregexp.New(`(?i)text_generation_(?:server|launcher)`)},
+	{SourceOllama, lazyregexp.New(`(?i)\bollama`)},
+	{SourceLlama, lazyregexp.New(`(?i)\bggml|llama_|llama\.cpp|\bgguf|whisper_`)},
+	{SourceMLX, lazyregexp.New(`(?i)\bmlx\b|mlx[/_.]|\[metal::|\bMTL[A-Z]|metal device`)},
+	{SourceDirectML, lazyregexp.New(`(?i)directml|\bdml\b`)},
+	{SourceXLA, lazyregexp.New(`(?i)\bXLA\b|jaxlib|RESOURCE_EXHAUSTED|\bhbm\b|\bvmem\b|\bsmem\b`)},
+	{SourceTensorFlow, lazyregexp.New(`(?i)tensorflow|ResourceExhaustedError|_bfc\b`)},
+	{SourceNCCL, lazyregexp.New(`\bNCCL\b|\bRCCL\b|\bnccl[A-Z]`)},
+	{SourceRay, lazyregexp.New(`\braylet\b|ray\.exceptions`)},
+	{SourceDriver, lazyregexp.New(`(?i)\bcuda|cudart|\bcu(?:blas|dnn|sparse|fft|solver|mem|rand)|\bhip|\bcupy|\bnumba|rapids|\brmm\b|opencl|\bcl[A-Z]|level.zero|vulkan|\bgpu|\bdevice\b|vram|\boptix\b|paddle|mxnet|mindspore|candle|\bwgpu\b`)},
+	{SourcePyTorch, lazyregexp.New(`(?i)\btorch[.\d]|pytorch|\bc10\b|\bat::`)},
 }
 
 // The words of an error by which the memory is a device's or the host's.
 var (
-	ofDevice = regexp.MustCompile(`(?i)gpu|cuda|\bdevice|vram|\bhip|\bxpu|\bnpu|\bmlu|\bhpu|\btpu|\bhbm\b|\bvmem\b|metal|vulkan|opencl|directml|nccl|\bcu(?:blas|dnn|fft|sparse)|tensorrt|\[TRT\]`)
-	ofHost   = regexp.MustCompile(`(?i)\bcpu\b|\bhost\b|(?:^|[^v])ram\b|system memory|main memory|physical memory|virtual memory|pinned|\bheap\b|\bmalloc\b|\bmmap\b|\bfork\b|\bstd::|\bswap\b|\bnumpy\b|\bpandas\b|\bjvm\b|java\b|node\.js|\berrno\b|\bENOMEM\b|posix_memalign|\bcommit_memory|/dev/shm|RangeError|array ?buffer`)
-	byCPU    = regexp.MustCompile(`(?i)numpy|pandas|\btorch|\bc10\b|pyarrow|posix_memalign|DefaultCPUAllocator`)
+	ofDevice = lazyregexp.New(`(?i)gpu|cuda|\bdevice|vram|\bhip|\bxpu|\bnpu|\bmlu|\bhpu|\btpu|\bhbm\b|\bvmem\b|metal|vulkan|opencl|directml|nccl|\bcu(?:blas|dnn|fft|sparse)|tensorrt|\[TRT\]`)
+	ofHost   = lazyregexp.New(`(?i)\bcpu\b|\bhost\b|(?:^|[^v])ram\b|system memory|main memory|physical memory|virtual memory|pinned|\bheap\b|\bmalloc\b|\bmmap\b|\bfork\b|\bstd::|\bswap\b|\bnumpy\b|\bpandas\b|\bjvm\b|java\b|node\.js|\berrno\b|\bENOMEM\b|posix_memalign|\bcommit_memory|/dev/shm|RangeError|array ?buffer`)
+	byCPU    = lazyregexp.New(`(?i)numpy|pandas|\btorch|\bc10\b|pyarrow|posix_memalign|DefaultCPUAllocator`)
 )
 
 // statement is the last line with the statement among those that a text in quotes has

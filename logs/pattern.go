@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"strandline/internal/lazyregexp"
 )
 
 // A pattern is the wording of a message with places for its figures, written as
@@ -27,7 +29,7 @@ var places = map[string]string{
 	"any":  `(.{0,160}?)`,
 }
 
-var placeIn = regexp.MustCompile(`\{(\w*):(\w+)\}`)
+var placeIn = lazyregexp.New(`\{(\w*):(\w+)\}`)
 
 // newPattern compiles a wording.
 func newPattern(words string) *pattern {

@@ -2,8 +2,9 @@ package logs
 
 import (
 	"bytes"
-	"regexp"
 	"strings"
+
+	"strandline/internal/lazyregexp"
 )
 
 // sourceOf returns how a line begins that one of several ranks or workers wrote:
@@ -112,7 +113,7 @@ func nameOf(source string, prefix []byte) string {
 }
 
 // rankIn is how a line names the rank that wrote it.
-var rankIn = regexp.MustCompile(`(?i)\brank[ _:=#-]{0,2}(\d{1,6})\b`)
+var rankIn = lazyregexp.New(`(?i)\brank[ _:=#-]{0,2}(\d{1,6})\b`)
 
 // nameAt returns where the name of the error begins in a line, and the prefix of the
 // log ends; -1 if it is not there.

@@ -2,10 +2,11 @@ package logs
 
 import (
 	"bytes"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"strandline/internal/lazyregexp"
 )
 
 // A Stamp is a time as a log writes it. Only stamps of one form can be compared.
@@ -41,18 +42,18 @@ const ofDay = `(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?`
 // stamps are the forms of times in logs, with the groups of the parts:
 // year, month, day, time of day (four groups), zone.
 var stamps = []struct {
-	pattern *regexp.Regexp
+	pattern *lazyregexp.Regexp
 	form    int
 	parts   [5]int // 0: not stated
 }{
-	{regexp.MustCompile(`\b(\d{4})[-/.](\d\d)[-/.](\d\d)[T_ ]+` + ofDay + `(Z|[+-]\d\d:?\d\d\b)?`), complete, [5]int{1, 2, 3, 4, 8}},
-	{regexp.MustCompile(`\b(\d\d)/(\d\d)/(\d{4})[T, -]+` + ofDay), complete, [5]int{3, 1, 2, 4, 0}}, // as Americans write
-	{regexp.MustCompile(`\b([A-Z][a-z]{2}) +(\d{1,2}) +` + ofDay), yearless, [5]int{0, 1, 2, 3, 0}},
-	{regexp.MustCompile(`(?:\b|[IWEF])(\d\d)-?(\d\d) +` + ofDay), yearless, [5]int{0, 1, 2, 3, 0}},
-	{regexp.MustCompile(`\b` + ofDay), clock, [5]int{0, 0, 0, 1, 0}},
+	{lazyregexp.New(`\b(\d{4})[-/.](\d\d)[-/.](\d\d)[T_ ]+` + ofDay + `(Z|[+-]\d\d:?\d\d\b)?`), complete, [5]int{1, 2, 3, 4, 8}},
+	{lazyregexp.New(`\b(\d\d)/(\d\d)/(\d{4})[T, -]+` + ofDay), complete, [5]int{3, 1, 2, 4, 0}}, // as Americans write
+	{lazyregexp.New(`\b([A-Z][a-z]{2}) +(\d{1,2}) +` + ofDay), yearless, [5]int{0, 1, 2, 3, 0}},
+	{lazyregexp.New(`(?:\b|[IWEF])(\d\d)-?(\d\d) +` + ofDay), yearless, [5]int{0, 1, 2, 3, 0}},
+	{lazyregexp.New(`\b` + ofDay), clock, [5]int{0, 0, 0, 1, 0}},
 }
 
-var epoch = regexp.MustCompile(`\b(1\d{9})(?:\.(\d{1,9})|(\d{3}))?\b`)
+var epoch = lazyregexp.New(`\b(1\d{9})(?:\.(\d{1,9})|(\d{3}))?\b`)
 
 // stampIn is the first time in a text, of the fullest form; nil if there is none.
 func stampIn(text string) *Stamp {

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"strandline/host/procfs"
+	"strandline/internal/lazyregexp"
 )
 
 // An observer looks for processes of a command that use PyTorch's device and do not
@@ -22,7 +22,7 @@ type observer struct {
 
 // deviceLibrary matches the library of PyTorch that every process loads which can use
 // a device.
-var deviceLibrary = regexp.MustCompile(`^libc10_(cuda|hip)[.-]`)
+var deviceLibrary = lazyregexp.New(`^libc10_(cuda|hip)[.-]`)
 
 // look looks at the processes that a command has started, and at itself.
 func (o *observer) look(pid int) {

@@ -1,8 +1,9 @@
 package stack
 
 import (
-	"regexp"
 	"strings"
+
+	"strandline/internal/lazyregexp"
 )
 
 // A Site is a stack cut to what identifies the place in the code: the innermost
@@ -26,19 +27,19 @@ const (
 
 // torchParts are the names directly below PyTorch's folder, by which it is recognized
 // from a user's own folder that is called torch.
-var torchParts = regexp.MustCompile(`^(_\w+|__init__\.py|_\w+\.py|accelerator|amp|ao|autograd|backends|compiler|contrib|cpu|cuda|distributed|distributions|export|fft|func|futures|functional\.py|fx|hub\.py|jit|library\.py|linalg|masked|monitor|mps|mtia|multiprocessing|nativert|nested|nn|numa|onnx|optim|overrides\.py|package|profiler|quantization|quasirandom\.py|random\.py|return_types\.py|serialization\.py|signal|sparse|special|storage\.py|testing|torch_version\.py|types\.py|utils|version\.py|xpu)(/|$)`)
+var torchParts = lazyregexp.New(`^(_\w+|__init__\.py|_\w+\.py|accelerator|amp|ao|autograd|backends|compiler|contrib|cpu|cuda|distributed|distributions|export|fft|func|futures|functional\.py|fx|hub\.py|jit|library\.py|linalg|masked|monitor|mps|mtia|multiprocessing|nativert|nested|nn|numa|onnx|optim|overrides\.py|package|profiler|quantization|quasirandom\.py|random\.py|return_types\.py|serialization\.py|signal|sparse|special|storage\.py|testing|torch_version\.py|types\.py|utils|version\.py|xpu)(/|$)`)
 
 var (
 	// pythonLibrary is the standard library's folder in Unix and Windows
 	// installations, virtual and conda environments.
-	pythonLibrary = regexp.MustCompile(`(?i)(^|/)(lib(32|64)?/(python|pypy)\d+(\.\d+)?t?|python\d*(\.\d+)*t?/lib|(ana|mini)conda\d*/lib|(ana|mini)conda\d*/envs/[^/]+/lib|miniforge\d*/lib)/`)
+	pythonLibrary = lazyregexp.New(`(?i)(^|/)(lib(32|64)?/(python|pypy)\d+(\.\d+)?t?|python\d*(\.\d+)*t?/lib|(ana|mini)conda\d*/lib|(ana|mini)conda\d*/envs/[^/]+/lib|miniforge\d*/lib)/`)
 	// ownAngle is a source without file that a person typed.
-	ownAngle = regexp.MustCompile(`^<(ipython-input|stdin|input|doctest|console)`)
+	ownAngle = lazyregexp.New(`^<(ipython-input|stdin|input|doctest|console)`)
 	// ownFile is a Python source: notebooks run cells under the name of a
 	// temporary file.
-	ownFile = regexp.MustCompile(`(?i)(\.(py|pyi|pyx|pyw|ipynb)$|ipykernel_\d+/)`)
+	ownFile = lazyregexp.New(`(?i)(\.(py|pyi|pyx|pyw|ipynb)$|ipykernel_\d+/)`)
 	// inductor is where torch.compile writes the code it makes.
-	inductor = regexp.MustCompile(`(^|/)(torchinductor_[^/]*|\.?inductor_cache|triton_cache|torch_compile_cache)/`)
+	inductor = lazyregexp.New(`(^|/)(torchinductor_[^/]*|\.?inductor_cache|triton_cache|torch_compile_cache)/`)
 )
 
 // OriginOf is whose code a frame is.
@@ -82,7 +83,7 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 // wrappers are packages that call back into the program, or PyTorch on its behalf,
 // and pass tensors on: notations for operations, checks of types and shapes,
 // decorators, progress bars. What is below them was requested above them.
-var wrappers = regexp.MustCompile(`^(einops|einx|fancy_einsum|opt_einsum|jaxtyping|beartype|torchtyping|typeguard|wrapt|decorator|nvtx|tqdm|rich|tenacity|line_profiler|memory_profiler)(/|\.py$)`)
+var wrappers = lazyregexp.New(`^(einops|einx|fancy_einsum|opt_einsum|jaxtyping|beartype|torchtyping|typeguard|wrapt|decorator|nvtx|tqdm|rich|tenacity|line_profiler|memory_profiler)(/|\.py$)`)
 
 // Wrapper reports whether a frame is of an installed package that only passes
 // tensors on, so that the line to change is further out.

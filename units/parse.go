@@ -3,8 +3,9 @@ package units
 import (
 	"fmt"
 	"math/big"
-	"regexp"
 	"strings"
+
+	"strandline/internal/lazyregexp"
 )
 
 // factors are the units that people type, in lower case. A letter alone is
@@ -18,7 +19,7 @@ var factors = map[string]int64{
 }
 
 // size is a number, plain or in groups of three digits, and a unit.
-var size = regexp.MustCompile(`^(\d+|\d{1,3}(?:,\d{3})+)(\.\d+)?\s*([A-Za-z]*)$`)
+var size = lazyregexp.New(`^(\d+|\d{1,3}(?:,\d{3})+)(\.\d+)?\s*([A-Za-z]*)$`)
 
 // longest is the number of characters of any text that can be a size.
 const longest = 64

@@ -8,11 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
+	"strandline/internal/lazyregexp"
 	"strandline/stack"
 	"strandline/torch/snapshot"
 )
@@ -132,17 +132,17 @@ func publicFunction(f stack.Frame, known bool) bool {
 var (
 	// prescribed are names that Python and PyTorch give, or want a function to
 	// have.
-	prescribed = regexp.MustCompile(`^(\?*|<(module|lambda|listcomp|dictcomp|setcomp|genexpr|eval_with_key)>|forward|backward|_start|__libc_start_(main|call_main)(_impl)?)$`)
+	prescribed = lazyregexp.New(`^(\?*|<(module|lambda|listcomp|dictcomp|setcomp|genexpr|eval_with_key)>|forward|backward|_start|__libc_start_(main|call_main)(_impl)?)$`)
 	// cAPI are names of functions of Python in C, and of PyTorch for it.
-	cAPI = regexp.MustCompile(`^(THP|_?Py)`)
+	cAPI = lazyregexp.New(`^(THP|_?Py)`)
 	// nameless is code without a known file: its functions may be
 	// of any origin.
-	nameless = regexp.MustCompile(`^(\?\?|<string>(\.\d+)?)$`)
+	nameless = lazyregexp.New(`^(\?\?|<string>(\.\d+)?)$`)
 	// publicCode is generated code whose file name says nothing of the program.
-	publicCode = regexp.MustCompile(`^<(string|frozen (abc|codecs|io|os|site|runpy|zipimport|genericpath|ntpath|posixpath|stat|_collections_abc|importlib\.(_bootstrap|_bootstrap_external|_abc|util|machinery))|eval_with_key|__array_function__ internals)>(\.\d+)?$`)
+	publicCode = lazyregexp.New(`^<(string|frozen (abc|codecs|io|os|site|runpy|zipimport|genericpath|ntpath|posixpath|stat|_collections_abc|importlib\.(_bootstrap|_bootstrap_external|_abc|util|machinery))|eval_with_key|__array_function__ internals)>(\.\d+)?$`)
 	// publicNative are libraries that everybody has, and sources of CPython. Those
 	// of PyTorch are in the list of public names.
-	publicNative = regexp.MustCompile(`(^|/)(` +
+	publicNative = lazyregexp.New(`(^|/)(` +
 		`lib(torch(_(cpu|cuda|cuda_linalg|global_deps|hip|npu|python|xpu))?|c10(_(cuda|hip|xpu))?|caffe2_nvrtc|shm)\.so[.\d]*|` +
 		`lib(cuda|cudart|cupti|cublas|cublasLt|cufft|cufftw|cufile|curand|cusolver|cusolverMg|cusparse|cusparseLt|nccl|nvrtc|nvrtc-builtins|nvJitLink|nvToolsExt|nvidia-ml|` +
 		`cudnn(_(adv|adv_infer|adv_train|cnn|cnn_infer|cnn_train|engines_precompiled|engines_runtime_compiled|graph|heuristic|ops|ops_infer|ops_train))?)\.so[.\d]*|` +
@@ -152,13 +152,13 @@ var (
 		`Modules/(main|_functoolsmodule|_asynciomodule|_threadmodule|gcmodule)\.c|` +
 		`Include/(internal|cpython)/(pycore_(abstract|call|ceval|dict|frame|gc|genobject|interp|list|object|pyerrors|pystate|runtime|tuple)|abstract|object|ceval)\.h)$`)
 	// torchSource is where a path of PyTorch's C++ sources begins.
-	torchSource = regexp.MustCompile(`(^|/)(aten/src/ATen|torch/csrc|c10)/`)
+	torchSource = lazyregexp.New(`(^|/)(aten/src/ATen|torch/csrc|c10)/`)
 	// installed is PyTorch as pip and Debian install it.
-	installed = regexp.MustCompile(`.*/(site|dist)-packages/(torch/)`)
+	installed = lazyregexp.New(`.*/(site|dist)-packages/(torch/)`)
 	// library is the folder of Python's own.
-	library      = regexp.MustCompile(`(?i)^.*/lib(32|64)?/((python|pypy)\d+(\.\d+)?t?/)?`)
-	inductor     = regexp.MustCompile(`(^|/)torchinductor_`)
-	nativeSuffix = regexp.MustCompile(`^\.(so|c|cc|cpp|cu|h|hpp|cuh)$`)
+	library      = lazyregexp.New(`(?i)^.*/lib(32|64)?/((python|pypy)\d+(\.\d+)?t?/)?`)
+	inductor     = lazyregexp.New(`(^|/)torchinductor_`)
+	nativeSuffix = lazyregexp.New(`^\.(so|c|cc|cpp|cu|h|hpp|cuh)$`)
 )
 
 // publicSymbol reports whether a C++ symbol names nothing but what PyTorch, the
@@ -173,8 +173,8 @@ func publicSymbol(symbol string) bool {
 }
 
 var (
-	identifier = regexp.MustCompile(`[\pL_$][\pL\pN_$]*`)
-	ofLanguage = regexp.MustCompile(`^(anonymous|namespace|std|auto|bool|char|const|decltype|double|enable_if|false|float|int|lambda|long|noexcept|operator|short|signed|true|u?int\d+_t|[sp]?size_t|unsigned|void|volatile|CUstream_st|cudaStream_t|abi|cxx11|clone|constprop|isra|part|cold|ul|lu|l|u)$`)
+	identifier = lazyregexp.New(`[\pL_$][\pL\pN_$]*`)
+	ofLanguage = lazyregexp.New(`^(anonymous|namespace|std|auto|bool|char|const|decltype|double|enable_if|false|float|int|lambda|long|noexcept|operator|short|signed|true|u?int\d+_t|[sp]?size_t|unsigned|void|volatile|CUstream_st|cudaStream_t|abi|cxx11|clone|constprop|isra|part|cold|ul|lu|l|u)$`)
 )
 
 // publicText lists what PyTorch 2.6 and Python 3.8 to 3.13 name, a line each:
@@ -297,19 +297,19 @@ func (r *redactor) column(column, text string) string {
 }
 
 var (
-	compileID  = regexp.MustCompile(`^[\d/_]+$`)
-	categories = regexp.MustCompile(`(?i)^(input|temporary|activation|gradient|autograd_detail|parameter|optimizer_state|unknown)$`)
+	compileID  = lazyregexp.New(`^[\d/_]+$`)
+	categories = lazyregexp.New(`(?i)^(input|temporary|activation|gradient|autograd_detail|parameter|optimizer_state|unknown)$`)
 )
 
 var (
 	// scopeHead is the part of an annotation's name that PyTorch gives, scopeTail
 	// the number of a step.
-	scopeHead = regexp.MustCompile(`^(ProfilerStep#\d+|` +
+	scopeHead = lazyregexp.New(`^(ProfilerStep#\d+|` +
 		`FSDP::(all_gather|all_gather_copy_out|all_reduce|backward_prefetch|cast_forward_inputs|cast_forward_outputs|foreach_all_gather|inputs_to_device|` +
 		`post_backward|post_backward_accumulate|post_backward_reduce|post_backward_reshard|post_forward|pre_backward|pre_forward|reduce_scatter|` +
 		`root_post_backward_callback|root_pre_forward)\b ?|` +
 		`(aten|c10d)::\w+|Optimizer\.(step|zero_grad)#((SGD|ASGD|Adam|AdamW|Adamax|NAdam|RAdam|SparseAdam|Adagrad|Adadelta|Adafactor|LBFGS|RMSprop|Rprop|Muon)\.(step|zero_grad)\b)?)`)
-	scopeTail = regexp.MustCompile(`(?i)\b(step|iter|iteration|batch|request|epoch)\b\W{0,3}\d+$`)
+	scopeTail = lazyregexp.New(`(?i)\b(step|iter|iteration|batch|request|epoch)\b\W{0,3}\d+$`)
 )
 
 // scope is the name of an annotation, with a pseudonym for what the program
@@ -350,8 +350,8 @@ var (
 		"roundup_power2_divisions", "trace_alloc_overflowed", "trace_alloc_max_entries",
 	}
 	// option is one of a string of settings as PyTorch reads it.
-	option      = regexp.MustCompile(`\b[a-z][a-z0-9_]*\s*:\s*(\d+(\.\d+)?|True|False|native|cudaMallocAsync|\[[\d:,>\s]*\])`)
-	knownOption = regexp.MustCompile(`^(backend|expandable_segments|garbage_collection_threshold|graph_capture_record_stream_reuse|large_segment_size_mb|max_non_split_rounding_mb|max_split_size_mb|per_process_memory_fraction|pinned_max_cached_size_mb|pinned_max_power2_size_mb|pinned_num_register_threads|pinned_reserve_segment_size_mb|pinned_use_background_threads|pinned_use_cuda_host_register|release_lock_on_(cuda|hip)malloc|roundup_power2_divisions|throw_on_cudamalloc_oom|use_async_allocator_ipc)\b`)
+	option      = lazyregexp.New(`\b[a-z][a-z0-9_]*\s*:\s*(\d+(\.\d+)?|True|False|native|cudaMallocAsync|\[[\d:,>\s]*\])`)
+	knownOption = lazyregexp.New(`^(backend|expandable_segments|garbage_collection_threshold|graph_capture_record_stream_reuse|large_segment_size_mb|max_non_split_rounding_mb|max_split_size_mb|per_process_memory_fraction|pinned_max_cached_size_mb|pinned_max_power2_size_mb|pinned_num_register_threads|pinned_reserve_segment_size_mb|pinned_use_background_threads|pinned_use_cuda_host_register|release_lock_on_(cuda|hip)malloc|roundup_power2_divisions|throw_on_cudamalloc_oom|use_async_allocator_ipc)\b`)
 )
 
 // settings are those that PyTorch writes, where their values are numbers.

@@ -3,8 +3,9 @@ package report
 import (
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
+
+	"strandline/internal/lazyregexp"
 )
 
 // markdown writes the table in Markdown; the first row is its header.
@@ -63,7 +64,7 @@ func plain(text string) string {
 	return out.String()
 }
 
-var active = regexp.MustCompile(`[\\*\[\]<>|]|~~|&(?:#|\w+;)|^[#+-]`)
+var active = lazyregexp.New(`[\\*\[\]<>|]|~~|&(?:#|\w+;)|^[#+-]`)
 
 // letter reports whether a byte is a letter or a digit, or of a letter beyond ASCII.
 func letter(b byte) bool {

@@ -11,12 +11,12 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"strandline/face/api/page"
 	"strandline/face/web/engine"
+	"strandline/internal/lazyregexp"
 )
 
 // Save writes the page as one file that needs no server: with the answers to the
@@ -167,7 +167,7 @@ func (s *saver) session(e *engine.Engine) error {
 }
 
 // linked are the script and the styles of a page.
-var linked = regexp.MustCompile(`<script defer src="(.*)"></script>\n|<link rel="stylesheet" href="(.*)">`)
+var linked = lazyregexp.New(`<script defer src="(.*)"></script>\n|<link rel="stylesheet" href="(.*)">`)
 
 // write makes a page of the answers.
 func (s *saver) write(w io.Writer, name string) error {

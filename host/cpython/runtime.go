@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"strandline/host/event"
 	"strandline/host/image"
+	"strandline/internal/lazyregexp"
 )
 
 // A Memory is the memory of a process, or a copy of parts of it.
@@ -77,7 +77,7 @@ func (r *Runtime) readLayout(mem Memory, bias uint64) (*layout, error) {
 }
 
 // fileVersion matches the version in the name of a program or library.
-var fileVersion = regexp.MustCompile(`^(?:lib)?python3\.(\d{1,2})(?:$|[^\d])`)
+var fileVersion = lazyregexp.New(`^(?:lib)?python3\.(\d{1,2})(?:$|[^\d])`)
 
 // minor returns the minor version: from the variable that 3.11 and later export, else
 // from the name of the file.

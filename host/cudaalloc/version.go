@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"strandline/host/image"
 	"strandline/host/procfs"
+	"strandline/internal/lazyregexp"
 )
 
-var versionLine = regexp.MustCompile(`(?m)^__version__ *= *['"]([^'"]+)['"]`)
+var versionLine = lazyregexp.New(`(?m)^__version__ *= *['"]([^'"]+)['"]`)
 
 // version returns the version of PyTorch, according to its package in the process.
 func version(im *image.Image) string {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"strandline/host/ledger"
 	"strandline/host/procfs"
 	"strandline/host/symbolize"
+	"strandline/internal/lazyregexp"
 )
 
 // A Source sees what programs request from a GPU's driver. [bpf.Tracer] is one.
@@ -102,7 +102,7 @@ func Watch(t *ledger.Trace, source Source) (*Driver, error) {
 	return d, source.DriverBudget(maxStacksAtOnce)
 }
 
-var libcuda = regexp.MustCompile(`^libcuda\.so(\.[0-9.]+)?$`)
+var libcuda = lazyregexp.New(`^libcuda\.so(\.[0-9.]+)?$`)
 
 // find looks for the driver's library in a process, and watches it.
 func (d *Driver) find(p procfs.Process) error {

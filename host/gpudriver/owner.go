@@ -2,8 +2,8 @@ package gpudriver
 
 import (
 	"path/filepath"
-	"regexp"
 	"strandline/host/symbolize"
+	"strandline/internal/lazyregexp"
 	"strings"
 )
 
@@ -18,47 +18,47 @@ const (
 // byFunction lists owners that are recognized by a function on the way to the driver,
 // whatever library it is in: NCCL can be part of another library.
 var byFunction = []struct {
-	function *regexp.Regexp
+	function *lazyregexp.Regexp
 	owner    string
 }{
-	{regexp.MustCompile(`Caching(Host|Device)?Allocator|c10::cuda::|ExpandableSegment|c10::CachingDeviceAllocator`), OwnerPyTorch},
-	{regexp.MustCompile(`^p?nccl[A-Z]`), "NCCL"},
-	{regexp.MustCompile(`^cu(da)?Graph(Instantiate|Upload|Launch|ExecUpdate)`), OwnerGraphs},
+	{lazyregexp.New(`Caching(Host|Device)?Allocator|c10::cuda::|ExpandableSegment|c10::CachingDeviceAllocator`), OwnerPyTorch},
+	{lazyregexp.New(`^p?nccl[A-Z]`), "NCCL"},
+	{lazyregexp.New(`^cu(da)?Graph(Instantiate|Upload|Launch|ExecUpdate)`), OwnerGraphs},
 }
 
 // byLibrary lists owners that are recognized by the file name of a library.
 var byLibrary = []struct {
-	file  *regexp.Regexp
+	file  *lazyregexp.Regexp
 	owner string
 }{
-	{regexp.MustCompile(`^libc10_cuda`), OwnerPyTorch},
-	{regexp.MustCompile(`^libtorch(_cuda|_cpu|_python)?[.-]`), OwnerTorch},
-	{regexp.MustCompile(`^libnccl`), "NCCL"},
-	{regexp.MustCompile(`^libnvshmem`), "NVSHMEM"},
-	{regexp.MustCompile(`^libcublas(Lt)?\b`), "cuBLAS"},
-	{regexp.MustCompile(`^libcudnn`), "cuDNN"},
-	{regexp.MustCompile(`^libcufft`), "cuFFT"},
-	{regexp.MustCompile(`^libcusolver`), "cuSOLVER"},
-	{regexp.MustCompile(`^libcusparse`), "cuSPARSE"},
-	{regexp.MustCompile(`^libcurand`), "cuRAND"},
-	{regexp.MustCompile(`^libnvinfer`), "TensorRT"},
-	{regexp.MustCompile(`^libonnxruntime`), "ONNX Runtime"},
-	{regexp.MustCompile(`^libtriton`), "Triton"},
-	{regexp.MustCompile(`^lib(uct|ucp|ucs|ucm)\b`), "UCX"},
-	{regexp.MustCompile(`^libfaiss`), "Faiss"},
-	{regexp.MustCompile(`^librmm`), "RMM"},
-	{regexp.MustCompile(`^libtensorflow|^_pywrap_tensorflow`), "TensorFlow"},
-	{regexp.MustCompile(`^xla_extension|^xla_cuda_plugin|^pjrt_c_api`), "XLA"},
+	{lazyregexp.New(`^libc10_cuda`), OwnerPyTorch},
+	{lazyregexp.New(`^libtorch(_cuda|_cpu|_python)?[.-]`), OwnerTorch},
+	{lazyregexp.New(`^libnccl`), "NCCL"},
+	{lazyregexp.New(`^libnvshmem`), "NVSHMEM"},
+	{lazyregexp.New(`^libcublas(Lt)?\b`), "cuBLAS"},
+	{lazyregexp.New(`^libcudnn`), "cuDNN"},
+	{lazyregexp.New(`^libcufft`), "cuFFT"},
+	{lazyregexp.New(`^libcusolver`), "cuSOLVER"},
+	{lazyregexp.New(`^libcusparse`), "cuSPARSE"},
+	{lazyregexp.New(`^libcurand`), "cuRAND"},
+	{lazyregexp.New(`^libnvinfer`), "TensorRT"},
+	{lazyregexp.New(`^libonnxruntime`), "ONNX Runtime"},
+	{lazyregexp.New(`^libtriton`), "Triton"},
+	{lazyregexp.New(`^lib(uct|ucp|ucs|ucm)\b`), "UCX"},
+	{lazyregexp.New(`^libfaiss`), "Faiss"},
+	{lazyregexp.New(`^librmm`), "RMM"},
+	{lazyregexp.New(`^libtensorflow|^_pywrap_tensorflow`), "TensorFlow"},
+	{lazyregexp.New(`^xla_extension|^xla_cuda_plugin|^pjrt_c_api`), "XLA"},
 }
 
 // between matches the libraries between a caller and the driver: CUDA's runtime, and
 // those through which Python calls C.
-var between = regexp.MustCompile(`^(libcuda[.-]|libcudart|libffi|_ctypes|libpython|python3?)|^$`)
+var between = lazyregexp.New(`^(libcuda[.-]|libcudart|libffi|_ctypes|libpython|python3?)|^$`)
 
 // OfCUDA reports whether a file is the driver's library or CUDA's runtime.
 func OfCUDA(object string) bool { return ofCUDA.MatchString(filepath.Base(object)) }
 
-var ofCUDA = regexp.MustCompile(`^(libcuda[.-]|libcudart)`)
+var ofCUDA = lazyregexp.New(`^(libcuda[.-]|libcudart)`)
 
 // ownerOf returns whose code called the driver, according to the innermost frame that
 // is not in the driver, CUDA's runtime or the C library.
@@ -86,4 +86,4 @@ func ownerOf(frames []symbolize.Frame) string {
 	return ownerUnknown
 }
 
-var systemLibrary = regexp.MustCompile(`^(libc[.-]|libpthread|ld-linux|libstdc\+\+|libgcc_s|libm[.-]|libdl[.-])`)
+var systemLibrary = lazyregexp.New(`^(libc[.-]|libpthread|ld-linux|libstdc\+\+|libgcc_s|libm[.-]|libdl[.-])`)

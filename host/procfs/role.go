@@ -1,18 +1,19 @@
 package procfs
 
 import (
-	"regexp"
 	"strings"
+
+	"strandline/internal/lazyregexp"
 )
 
 var (
 	// ownTitle matches how servers title their processes: "VLLM::EngineCore",
 	// "sglang::scheduler_TP0", "ray::Worker.step()".
-	ownTitle = regexp.MustCompile(`^\s*([A-Za-z0-9_]+::[^\s\[(]+)`)
+	ownTitle = lazyregexp.New(`^\s*([A-Za-z0-9_]+::[^\s\[(]+)`)
 	// daemonTitle matches how daemons do: "nginx: worker process", "postgres:
 	// checkpointer".
-	daemonTitle = regexp.MustCompile(`^[A-Za-z0-9_.-]+: ([^/]+)`)
-	rankOption  = regexp.MustCompile(`--(?:node[-_]|local[-_]|tp[-_]|dp[-_]|data[-_]parallel[-_])?rank[= ](\d+)`)
+	daemonTitle = lazyregexp.New(`^[A-Za-z0-9_.-]+: ([^/]+)`)
+	rankOption  = lazyregexp.New(`--(?:node[-_]|local[-_]|tp[-_]|dp[-_]|data[-_]parallel[-_])?rank[= ](\d+)`)
 	// ranks are the variables in which launchers give a process its place in a job:
 	// torchrun's, Open MPI's, PMI's and Slurm's.
 	ranks = []string{"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "LOCAL_RANK"}

@@ -1,25 +1,25 @@
 package sampler
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
 	"strandline/host/sample"
+	"strandline/internal/lazyregexp"
 )
 
 // The names that runtimes give to control groups.
 var (
 	// "docker-<id>.scope", "/docker/<id>", "cri-containerd-<id>.scope", "crio-<id>",
 	// "libpod-<id>": 64 hexadecimal digits; "/lxc/<name>".
-	containerID = regexp.MustCompile(`(?:^|[/:-])([0-9a-f]{64})(?:\.scope)?(?:/|$)`)
-	lxcName     = regexp.MustCompile(`/lxc(?:\.payload)?[./]([^/]+)`)
+	containerID = lazyregexp.New(`(?:^|[/:-])([0-9a-f]{64})(?:\.scope)?(?:/|$)`)
+	lxcName     = lazyregexp.New(`/lxc(?:\.payload)?[./]([^/]+)`)
 	// "/kubepods/burstable/pod<uid>/…", "kubepods-besteffort-pod<uid>.slice", with _
 	// for - in the names of systemd.
-	podUID = regexp.MustCompile(`(?:^|[/-])pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})`)
+	podUID = lazyregexp.New(`(?:^|[/-])pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})`)
 	// "/slurm/uid_0/job_12/step_0", "slurmstepd.scope/job_12/step_0"
-	slurmJob = regexp.MustCompile(`/slurm[^/]*(?:/[^/]+)*?/job_(\d+)`)
-	rayActor = regexp.MustCompile(`^ray::([A-Za-z_][\w.]*)`)
+	slurmJob = lazyregexp.New(`/slurm[^/]*(?:/[^/]+)*?/job_(\d+)`)
+	rayActor = lazyregexp.New(`^ray::([A-Za-z_][\w.]*)`)
 )
 
 // place fills in where a process runs, by the texts of its files cgroup and environ.

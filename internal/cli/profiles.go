@@ -17,6 +17,7 @@ import (
 	"strandline/face/export"
 	"strandline/face/report"
 	"strandline/finding"
+	"strandline/internal/lazyregexp"
 	"strandline/internal/packed"
 	judgeprofiles "strandline/judge/profiles"
 	"strandline/profiles"
@@ -318,4 +319,4 @@ func inOrder(paths []string) (by string) {
 	return "their last change"
 }
 
-var digitsIn = regexp.MustCompile(`\d{1,9}`)
+var digitsIn = lazyregexp.New(`\d{1,9}`)

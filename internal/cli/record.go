@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strandline/host/nvsmi"
+	"strandline/internal/lazyregexp"
 	"strandline/pausable"
 	"strandline/record"
 	"strandline/units"
@@ -185,7 +185,7 @@ func (o *recordOptions) checkReclaim() (err error) {
 	return err
 }
 
-var everySteps = regexp.MustCompile(`^(\d+) ?(?:steps?|requests?)$`)
+var everySteps = lazyregexp.New(`^(\d+) ?(?:steps?|requests?)$`)
 
 // parseEvery reads a time or a number of steps; text that is empty is neither.
 func parseEvery(flag, text string) (seconds float64, steps int, err error) {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strandline/host/procfs"
+	"strandline/internal/lazyregexp"
 	"strandline/record"
 	"strandline/record/outside"
 	"strandline/torch/snapshot"
@@ -201,7 +201,7 @@ func commandLine(p procfs.Process) []string {
 	return strings.Split(strings.TrimRight(string(text), "\x00"), "\x00")
 }
 
-var notInNames = regexp.MustCompile(`[^A-Za-z0-9.+-]+`)
+var notInNames = lazyregexp.New(`[^A-Za-z0-9.+-]+`)
 
 // roleOf is a short name of what a command line runs, fit for a file's name: the
 // script or module of Python, the title that a server gave itself, or the program.

@@ -1,13 +1,13 @@
 package host
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"strandline/finding"
 	"strandline/host/ledger"
 	"strandline/host/symbolize"
+	"strandline/internal/lazyregexp"
 )
 
 // graphShare is the least share of a heap's growth that nodes of autograd's graph must
@@ -16,7 +16,7 @@ const graphShare = 0.1
 
 // ofEngine matches the functions that run a backward pass: what they allocate ends with
 // it.
-var ofEngine = regexp.MustCompile(`torch::autograd::(Engine|GraphTask|InputBuffer|ReadyQueue)`)
+var ofEngine = lazyregexp.New(`torch::autograd::(Engine|GraphTask|InputBuffer|ReadyQueue)`)
 
 // makesNode reports whether autograd itself requested memory, for a node of its graph:
 // tensors are allocated by the functions it calls.

@@ -3,7 +3,6 @@ package host
 import (
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	"strandline/host/gpudriver"
 	"strandline/host/ledger"
 	"strandline/host/symbolize"
+	"strandline/internal/lazyregexp"
 	"strandline/judge/trend"
 	"strandline/units"
 )
@@ -162,7 +162,7 @@ func caller(frames []symbolize.Frame) []symbolize.Frame {
 	})
 }
 
-var callsC = regexp.MustCompile(`^(libffi|_ctypes)`)
+var callsC = lazyregexp.New(`^(libffi|_ctypes)`)
 
 // nearest returns the lines of Python and the first functions of native code, without
 // their parameters: in C++ these can fill a screen.

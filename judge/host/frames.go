@@ -3,20 +3,20 @@ package host
 import (
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"strandline/finding"
 	"strandline/host/recording"
 	"strandline/host/symbolize"
 	"strandline/host/unwind"
+	"strandline/internal/lazyregexp"
 	"strandline/stack"
 )
 
 // ofAllocator matches the functions of allocators, which give out memory rather than
 // request it: those of the C library, of jemalloc, tcmalloc and mimalloc if a program has
 // them built in, of Python, and of Go's runtime.
-var ofAllocator = regexp.MustCompile(`^(__)?(libc_)?(malloc|calloc|realloc|memalign|aligned_alloc|posix_memalign|valloc|pvalloc|reallocarray)(\b|$)|` +
+var ofAllocator = lazyregexp.New(`^(__)?(libc_)?(malloc|calloc|realloc|memalign|aligned_alloc|posix_memalign|valloc|pvalloc|reallocarray)(\b|$)|` +
 	`^operator new|^_int_(malloc|memalign|realloc|free)\b|^sysmalloc|^sbrk$|^__default_morecore|^(grow|new|alloc_new)_heap|^arena_get|^tcache_init|^mremap_chunk|` +
 	`^_?(je|jemalloc)_|^(tc|mi)_(new|malloc|calloc|realloc|memalign|posix_memalign)|^(tc|TC)[Mm]alloc|^(Sbrk|Mmap|Default)SysAllocator::|` +
 	`^_?mi_(heap|page|segment|arena|os|prim|zalloc|unix)|^do_(malloc|mmap)|` +
@@ -24,7 +24,7 @@ var ofAllocator = regexp.MustCompile(`^(__)?(libc_)?(malloc|calloc|realloc|memal
 
 // hooked matches the libraries that stand between an allocator and the kernel because
 // they hook the calls.
-var hooked = regexp.MustCompile(`^libucm[.-]`)
+var hooked = lazyregexp.New(`^libucm[.-]`)
 
 func allocates(f symbolize.Frame) bool {
 	return allocator.MatchString(filepath.Base(f.Object)) || f.Object != "" && ofAllocator.MatchString(f.Function)

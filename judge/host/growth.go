@@ -3,7 +3,6 @@ package host
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"strandline/finding"
 	"strandline/host/ledger"
 	"strandline/host/symbolize"
+	"strandline/internal/lazyregexp"
 	"strandline/judge/trend"
 	"strandline/units"
 )
@@ -160,10 +160,10 @@ func (g *hostGrowth) pooled() bool {
 
 // collected matches the functions by which garbage-collected heaps grow: those of Go, V8,
 // Java and PHP.
-var collected = regexp.MustCompile(`^runtime\.\(\*mheap\)|^v8::|^os::(pd_)?commit_memory|^zend_mm`)
+var collected = lazyregexp.New(`^runtime\.\(\*mheap\)|^v8::|^os::(pd_)?commit_memory|^zend_mm`)
 
 // ofRuby matches the functions of Ruby's interpreter.
-var ofRuby = regexp.MustCompile(`^(rb|ruby)_`)
+var ofRuby = lazyregexp.New(`^(rb|ruby)_`)
 
 // rubyGarbage is how much Ruby takes from malloc, in bytes, before it collects garbage:
 // GC_MALLOC_LIMIT_MAX of its gc.c.

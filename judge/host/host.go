@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"strandline/host/ledger"
 	"strandline/host/recording"
 	"strandline/host/symbolize"
+	"strandline/internal/lazyregexp"
 	"strandline/units"
 )
 
@@ -79,12 +79,12 @@ func byPlace(kind finding.Kind) bool {
 }
 
 var (
-	mallocs   = regexp.MustCompile(`^(__libc_)?(malloc|calloc|realloc|memalign|aligned_alloc|posix_memalign|valloc|pvalloc|reallocarray)$|^operator new|^_int_(malloc|memalign|realloc)$|^sysmalloc`)
-	python    = regexp.MustCompile(`^(lib)?python3(\.\d+)?t?($|\.|d)`)
-	arenas    = regexp.MustCompile(`^_?PyObject_(Arena|Malloc|Realloc|Calloc)|^_PyMem_ArenaAlloc|^new_arena|^pymalloc_alloc`)
-	threads   = regexp.MustCompile(`^(__)?pthread_create|^allocate_stack`)
-	allocator = regexp.MustCompile(`(jemalloc|tcmalloc|mimalloc|rpmalloc)[^/]*$`)
-	library   = regexp.MustCompile(`^(libc[.-]|libpthread|ld-linux|libstdc\+\+|libgcc_s|libm[.-])`)
+	mallocs   = lazyregexp.New(`^(__libc_)?(malloc|calloc|realloc|memalign|aligned_alloc|posix_memalign|valloc|pvalloc|reallocarray)$|^operator new|^_int_(malloc|memalign|realloc)$|^sysmalloc`)
+	python    = lazyregexp.New(`^(lib)?python3(\.\d+)?t?($|\.|d)`)
+	arenas    = lazyregexp.New(`^_?PyObject_(Arena|Malloc|Realloc|Calloc)|^_PyMem_ArenaAlloc|^new_arena|^pymalloc_alloc`)
+	threads   = lazyregexp.New(`^(__)?pthread_create|^allocate_stack`)
+	allocator = lazyregexp.New(`(jemalloc|tcmalloc|mimalloc|rpmalloc)[^/]*$`)
+	library   = lazyregexp.New(`^(libc[.-]|libpthread|ld-linux|libstdc\+\+|libgcc_s|libm[.-])`)
 )
 
 // pythonArena reports whether Python maps memory for its objects in units of this size.
@@ -355,9 +355,9 @@ func leaksHere(k hooks.Library, u *ledger.Use) bool {
 	})
 }
 
-var keepsUnmapped = regexp.MustCompile(`munmap|_unmapped_`)
+var keepsUnmapped = lazyregexp.New(`munmap|_unmapped_`)
 
-var setting = regexp.MustCompile(`\b[A-Z][A-Z0-9_]+=[^\s,;]+`)
+var setting = lazyregexp.New(`\b[A-Z][A-Z0-9_]+=[^\s,;]+`)
 
 // sameFamily reports whether libraries are parts of one family: libucm, libucs, libucp.
 func sameFamily(a, b string) bool {

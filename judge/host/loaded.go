@@ -1,12 +1,12 @@
 package host
 
 import (
-	"regexp"
 	"slices"
 
 	"strandline/finding"
 	"strandline/host/ledger"
 	"strandline/host/symbolize"
+	"strandline/internal/lazyregexp"
 )
 
 // manyLoaded is the number of mappings, about five per library, from which loading
@@ -14,7 +14,7 @@ import (
 const manyLoaded = 40
 
 // loads matches the functions of the C library that load libraries.
-var loads = regexp.MustCompile(`^(_dl_map_object|_?dl_open_worker|_dl_open|_?dlopen|__libc_dlopen)`)
+var loads = lazyregexp.New(`^(_dl_map_object|_?dl_open_worker|_dl_open|_?dlopen|__libc_dlopen)`)
 
 // loaded reports whether calls mapped libraries that a program loads while it runs.
 func loaded(kind finding.Kind, u *ledger.Use) bool {
@@ -29,7 +29,7 @@ var loadedRemedies = []finding.Remedy{
 }
 
 // ofPrimitives matches the functions of oneDNN, and those of PyTorch that call it.
-var ofPrimitives = regexp.MustCompile(`dnnl|mkldnn|ideep`)
+var ofPrimitives = lazyregexp.New(`dnnl|mkldnn|ideep`)
 
 // primitiveCache advises on oneDNN's cache of primitives, if its convolutions and matrix
 // products hold a part of some memory: it keeps one primitive for each shape.

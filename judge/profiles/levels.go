@@ -1,9 +1,8 @@
 package profiles
 
 import (
-	"regexp"
-
 	"strandline/finding"
+	"strandline/internal/lazyregexp"
 	"strandline/judge/trend"
 	"strandline/profiles"
 	"strandline/units"
@@ -42,7 +41,7 @@ func course(c *profiles.Column, v *trend.Course, limit *int64) finding.Finding {
 	return f
 }
 
-var ofDevice = regexp.MustCompile(`(?i)(gpu|cuda|hbm|vram|memory\.used|fb_used|device)`)
+var ofDevice = lazyregexp.New(`(?i)(gpu|cuda|hbm|vram|memory\.used|fb_used|device)`)
 
 // remedies are what to do next about a level that grows.
 func remedies(c *profiles.Column) []finding.Remedy {

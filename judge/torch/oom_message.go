@@ -2,8 +2,8 @@ package torch
 
 import (
 	"math"
-	"regexp"
 
+	"strandline/internal/lazyregexp"
 	judgelogs "strandline/judge/logs"
 	"strandline/logs"
 	"strandline/torch/compare"
@@ -47,7 +47,7 @@ func (t *statement) messagesOf(o *digest.OOM, process string, device int) (last 
 }
 
 // rank matches how file names and log lines name a rank.
-var rank = regexp.MustCompile(`rank\d+`)
+var rank = lazyregexp.New(`rank\d+`)
 
 // sameFailure reports whether a message is about a failure in a snapshot: on that device,
 // with the same request and the same free memory, as far as the message states them.

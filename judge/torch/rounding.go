@@ -2,16 +2,16 @@ package torch
 
 import (
 	"fmt"
-	"regexp"
 
 	"strandline/finding"
+	"strandline/internal/lazyregexp"
 	"strandline/torch/replay"
 	"strandline/units"
 )
 
 // divisionsOption is the setting that rounds requests up to parts of a power of
 // two, with one number or a list of them.
-var divisionsOption = regexp.MustCompile(`roundup_power2_divisions\s*:\s*(\[[^\]]*\]|[^,]*),?`)
+var divisionsOption = lazyregexp.New(`roundup_power2_divisions\s*:\s*(\[[^\]]*\]|[^,]*),?`)
 
 // rounding finds blocks that are clearly larger than what was requested, as they are at
 // the end of the newest file.

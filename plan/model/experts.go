@@ -1,11 +1,12 @@
 package model
 
 import (
-	"regexp"
 	"strconv"
+
+	"strandline/internal/lazyregexp"
 )
 
-var expertAt = regexp.MustCompile(`experts\.(\d{1,6})\.`)
+var expertAt = lazyregexp.New(`experts\.(\d{1,6})\.`)
 
 // WithoutExperts is the model with n experts of each layer left out, such as those
 // that are kept in the host's memory. What a token goes through stays the same.

@@ -3,13 +3,14 @@ package model
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
+
+	"strandline/internal/lazyregexp"
 )
 
 // quantWord is a word of a model's name that says in which format the weights are,
 // with what follows it.
-var quantWord = regexp.MustCompile(`(?i)^(.+?)[-_.]((?:quantized\.)?(?:fp8|w8a8|w4a16|w8a16|int8|int4|awq|gptq|nvfp4|mxfp4|mxfp8|fp4|bnb|nf4|[248]bit)(?:[-_.].*)?)$`)
+var quantWord = lazyregexp.New(`(?i)^(.+?)[-_.]((?:quantized\.)?(?:fp8|w8a8|w4a16|w8a16|int8|int4|awq|gptq|nvfp4|mxfp4|mxfp8|fp4|bnb|nf4|[248]bit)(?:[-_.].*)?)$`)
 
 // quantOfName divides a model's name into that of the model and the words for
 // its format, which may be empty.

@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"strandline/internal/lazyregexp"
 )
 
 // Stored is a tensor as a file's header names it.
@@ -18,7 +19,7 @@ type Stored struct {
 	Bytes int64
 }
 
-var filePart = regexp.MustCompile(`^(.*-)\d{5}(-of-(\d{5})\.(?i:gguf|safetensors))$`)
+var filePart = lazyregexp.New(`^(.*-)\d{5}(-of-(\d{5})\.(?i:gguf|safetensors))$`)
 
 // FileParts are the names of all files of which one is a part, in their order. Those
 // of a model that is split are called NAME-00001-of-00003.gguf.
@@ -113,7 +114,7 @@ func (m *Model) missingLayer(own [][]Tensor) error {
 	return nil
 }
 
-var layerOf = regexp.MustCompile(`(?:^|\.)(?:layers|h|blocks|blk)\.(\d{1,6})\.`)
+var layerOf = lazyregexp.New(`(?:^|\.)(?:layers|h|blocks|blk)\.(\d{1,6})\.`)
 
 // place is the layer of a stored tensor, -1 outside of all, and what it is.
 func (m *Model) place(s *Stored) (int, Tensor) {

@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"strandline/internal/lazyregexp"
 	"strandline/plan"
 	"strandline/plan/model"
 	"strandline/plan/serving"
@@ -159,7 +159,7 @@ func checkpointRow(r row, find func(id, quant string) (*model.Model, error)) Com
 }
 
 // hostExperts is how tables say that experts are in the host's memory.
-var hostExperts = regexp.MustCompile(`(\d{1,5}) of \d{1,5} experts on CPU`)
+var hostExperts = lazyregexp.New(`(\d{1,5}) of \d{1,5} experts on CPU`)
 
 func inferenceRow(r row, find func(id, quant string) (*model.Model, error)) (out []Compared) {
 	s, doubt, err := servingOf(r, find)

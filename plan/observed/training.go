@@ -3,11 +3,11 @@ package observed
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"strandline/internal/lazyregexp"
 	"strandline/plan"
 	"strandline/plan/model"
 	"strandline/plan/training"
@@ -88,7 +88,7 @@ func (r row) setup() error {
 	return r.numbers(1, "dp_shard", "dp_replicate", "tp", "pp", "cp", "micro_batch", "grad_accum", "seq_len", "loss_chunks", "lora_rank")
 }
 
-var interleaved = regexp.MustCompile(`^interleaved-1F1B-[1-9]\d{0,3}$`)
+var interleaved = lazyregexp.New(`^interleaved-1F1B-[1-9]\d{0,3}$`)
 
 // yearOf is a version that is a date, such as "2024-12", as a year.
 func yearOf(version string) float64 {

@@ -7,10 +7,10 @@ package serving
 
 import (
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"strandline/internal/lazyregexp"
 	"strandline/plan"
 	"strandline/plan/model"
 )
@@ -80,9 +80,9 @@ func (s Setup) ownBlock() int64 {
 	return 16
 }
 
-var argNumber = regexp.MustCompile(`(?i)(max[-_]total[-_]tokens|max[-_]num[-_]seqs|chunked[-_]prefill(?:[-_]size)?|max[-_]num[-_]batched[-_]tokens|block[-_]size|block)[ =:]+(\d{1,12})`)
+var argNumber = lazyregexp.New(`(?i)(max[-_]total[-_]tokens|max[-_]num[-_]seqs|chunked[-_]prefill(?:[-_]size)?|max[-_]num[-_]batched[-_]tokens|block[-_]size|block)[ =:]+(\d{1,12})`)
 
-var argStages = regexp.MustCompile(`VLLM_PP_LAYER_PARTITION=([\d,]+)`)
+var argStages = lazyregexp.New(`VLLM_PP_LAYER_PARTITION=([\d,]+)`)
 
 // ReadArgs reads flags from free text.
 func (s *Setup) ReadArgs(text string) {

@@ -3,11 +3,11 @@ package kineto
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"strandline/internal/lazyregexp"
 	"strandline/profiles"
 	"strandline/stack"
 	"strandline/units"
@@ -26,7 +26,7 @@ type call struct {
 const mostCalls = 4_000_000
 
 // pythonFrame is the name of a function of Python, such as "train.py(12): step".
-var pythonFrame = regexp.MustCompile(`^(.+)\((\d{1,9})\): (.+)$`)
+var pythonFrame = lazyregexp.New(`^(.+)\((\d{1,9})\): (.+)$`)
 
 // frameOf is a name as a frame: of Python with its file and line, else of an operator.
 func frameOf(name string) stack.Frame {

@@ -2,12 +2,12 @@ package levels
 
 import (
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"strandline/internal/lazyregexp"
 	"strandline/units"
 )
 
@@ -30,15 +30,15 @@ type level struct {
 }
 
 var (
-	timeName  = regexp.MustCompile(`(?i)^(t|ts|time|date|timestamp|elapsed|uptime|clock|sec|secs|seconds|epoch_?(s|sec|secs|seconds|ms)|unix.*|datetime|.*[ _.-]?time(stamp)?|(t|time|elapsed|timestamp|uptime)[ _.(\[-].*)$`)
-	groupName = regexp.MustCompile(`(?i)^(pid|process|process[ _]?name|command|comm|name|index|gpu|gpu[ _]?(id|index|uuid|name)|uuid|device|host|hostname|node|pod|container|rank|instance|job|namespace|role|worker|service|id|pci\.bus_id|user)$`)
+	timeName  = lazyregexp.New(`(?i)^(t|ts|time|date|timestamp|elapsed|uptime|clock|sec|secs|seconds|epoch_?(s|sec|secs|seconds|ms)|unix.*|datetime|.*[ _.-]?time(stamp)?|(t|time|elapsed|timestamp|uptime)[ _.(\[-].*)$`)
+	groupName = lazyregexp.New(`(?i)^(pid|process|process[ _]?name|command|comm|name|index|gpu|gpu[ _]?(id|index|uuid|name)|uuid|device|host|hostname|node|pod|container|rank|instance|job|namespace|role|worker|service|id|pci\.bus_id|user)$`)
 	// otherName are columns of numbers that are not sizes.
-	otherName = regexp.MustCompile(`(?i)(%|percent|pct|cpu|util|temp|power|watt|clock|\bfan|thread|\bfds?\b|count|\bnum|iteration|\biter|step|epoch|loss|\blr\b|latency|requests?|qps|rps|tokens?|faults|voluntary|switch|duration|speed|pstate|version|status|state|port)`)
+	otherName = lazyregexp.New(`(?i)(%|percent|pct|cpu|util|temp|power|watt|clock|\bfan|thread|\bfds?\b|count|\bnum|iteration|\biter|step|epoch|loss|\blr\b|latency|requests?|qps|rps|tokens?|faults|voluntary|switch|duration|speed|pstate|version|status|state|port)`)
 	// memoryName are columns that are sizes of memory.
-	memoryName   = regexp.MustCompile(`(?i)(mem|rss|pss|uss|vms|vsz|virt|\bres\b|swap|heap|anon|cache|shared|alloc|reserved|used|usage|working|resident|private|hbm|vram|footprint|bytes|\b[kmgt]i?b\b|_[kmgt]i?b\b)`)
-	freeName     = regexp.MustCompile(`(?i)(free|avail)`)
-	capacityName = regexp.MustCompile(`(?i)(total|limit|capacity)`)
-	unitName     = regexp.MustCompile(`(?i)(?:^|[\[( _.,-])(bytes?|b|[kmgt](?:i?b)?|kilobytes|megabytes|gigabytes)[\])]*$`)
+	memoryName   = lazyregexp.New(`(?i)(mem|rss|pss|uss|vms|vsz|virt|\bres\b|swap|heap|anon|cache|shared|alloc|reserved|used|usage|working|resident|private|hbm|vram|footprint|bytes|\b[kmgt]i?b\b|_[kmgt]i?b\b)`)
+	freeName     = lazyregexp.New(`(?i)(free|avail)`)
+	capacityName = lazyregexp.New(`(?i)(total|limit|capacity)`)
+	unitName     = lazyregexp.New(`(?i)(?:^|[\[( _.,-])(bytes?|b|[kmgt](?:i?b)?|kilobytes|megabytes|gigabytes)[\])]*$`)
 )
 
 // factors are the units that a header can name. Those who write KB or MB above a column
@@ -213,7 +213,7 @@ var layouts = []string{
 	"Jan _2 15:04:05", "Jan _2 15:04:05 2006", "Jan _2, 2006 15:04:05", time.ANSIC, time.UnixDate, time.RFC1123, time.RFC1123Z, "15:04:05", "15:04", "20060102-150405", "20060102_150405", "2006-01-02_15-04-05", "2006-01-02", "2006/01/02",
 }
 
-var unitOfTime = regexp.MustCompile(`(?i)[\[( _.-](ms|millis|milliseconds|us|µs|micros|microseconds|ns|nanos|nanoseconds|m|min|mins|minutes|h|hours?|days?)[\])]*$`)
+var unitOfTime = lazyregexp.New(`(?i)[\[( _.-](ms|millis|milliseconds|us|µs|micros|microseconds|ns|nanos|nanoseconds|m|min|mins|minutes|h|hours?|days?)[\])]*$`)
 
 // clockOf is the clock of a column with this name and first cell.
 func clockOf(name, cell string) clock {

@@ -10,13 +10,13 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"modernc.org/sqlite"
 
+	"strandline/internal/lazyregexp"
 	"strandline/profiles"
 	"strandline/units"
 )
@@ -292,7 +292,7 @@ const outOfMemory = 2
 const notReady = 600
 
 // allocates is in the names of calls that allocate memory or pin it.
-var allocates = regexp.MustCompile(`(?i)alloc|memcreate|hostregister`)
+var allocates = lazyregexp.New(`(?i)alloc|memcreate|hostregister`)
 
 // failed counts the calls that returned an error of memory, and those that allocate
 // memory and returned another error, by name; the errors of memory come first.

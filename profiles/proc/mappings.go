@@ -2,12 +2,12 @@ package proc
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"strandline/host/procfs"
 	"strandline/host/vmmap"
+	"strandline/internal/lazyregexp"
 	"strandline/profiles"
 )
 
@@ -69,10 +69,10 @@ func once(list []procfs.Usage) []procfs.Usage {
 }
 
 var (
-	totals  = regexp.MustCompile(`^ *total kB +(\d+) +(\d+) +(\d+)`)
-	columns = regexp.MustCompile(`\S+`)
+	totals  = lazyregexp.New(`^ *total kB +(\d+) +(\d+) +(\d+)`)
+	columns = lazyregexp.New(`\S+`)
 	// sharedName are names of files that hold shared memory: pmap leaves out the folder.
-	sharedName = regexp.MustCompile(`^(SYSV[0-9a-f]{8}|zero|torch_\d+_\w+|psm_\w+|plasma\w*|sem\.\w+)( \(deleted\))?$`)
+	sharedName = lazyregexp.New(`^(SYSV[0-9a-f]{8}|zero|torch_\d+_\w+|psm_\w+|plasma\w*|sem\.\w+)( \(deleted\))?$`)
 )
 
 // pmap reads the mappings of pmap -x, -X or -XX, whose sums are the last line.

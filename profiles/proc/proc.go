@@ -7,11 +7,11 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"strandline/host/procfs"
+	"strandline/internal/lazyregexp"
 	"strandline/profiles"
 	"strandline/units"
 )
@@ -21,18 +21,18 @@ type form struct {
 	name string
 	// first is the line with which a block of this form begins, so of the next one;
 	// later is in one of the lines that follow, if a line like first can be anything.
-	first, later *regexp.Regexp
+	first, later *lazyregexp.Regexp
 	parse        func(lines []string) (*profiles.Host, error)
 }
 
 var forms = []form{
-	{"smaps_rollup", regexp.MustCompile(`^[0-9a-f]+-[0-9a-f]+ .*\[rollup\]$`), nil, smaps},
-	{"smaps", regexp.MustCompile(`^[0-9a-f]{4,16}-[0-9a-f]{4,16}( |$)`), regexp.MustCompile(`(?m)^Rss: +\d+ kB`), smaps},
-	{"status", regexp.MustCompile(`^Name:\t`), regexp.MustCompile(`(?m)^(State|Umask):\t`), status},
-	{"pmap", regexp.MustCompile(`^ *Address +(Kbytes +RSS|Perm +Offset) `), nil, pmap},
-	{"free", regexp.MustCompile(`^ +total +used +free +shared `), regexp.MustCompile(`(?m)^Mem: `), free},
-	{"meminfo", regexp.MustCompile(`^MemTotal: +\d+ kB$`), nil, meminfo},
-	{"memory.stat", regexp.MustCompile(`^(anon|cache) \d+$`), regexp.MustCompile(`(?m)^(file|rss|kernel_stack|slab|mapped_file) \d+\r?$`), memoryStat},
+	{"smaps_rollup", lazyregexp.New(`^[0-9a-f]+-[0-9a-f]+ .*\[rollup\]$`), nil, smaps},
+	{"smaps", lazyregexp.New(`^[0-9a-f]{4,16}-[0-9a-f]{4,16}( |$)`), lazyregexp.New(`(?m)^Rss: +\d+ kB`), smaps},
+	{"status", lazyregexp.New(`^Name:\t`), lazyregexp.New(`(?m)^(State|Umask):\t`), status},
+	{"pmap", lazyregexp.New(`^ *Address +(Kbytes +RSS|Perm +Offset) `), nil, pmap},
+	{"free", lazyregexp.New(`^ +total +used +free +shared `), lazyregexp.New(`(?m)^Mem: `), free},
+	{"meminfo", lazyregexp.New(`^MemTotal: +\d+ kB$`), nil, meminfo},
+	{"memory.stat", lazyregexp.New(`^(anon|cache) \d+$`), lazyregexp.New(`(?m)^(file|rss|kernel_stack|slab|mapped_file) \d+\r?$`), memoryStat},
 }
 
 // formOf is the form of a text that begins with head, nil for others. The command

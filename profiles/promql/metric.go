@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"regexp"
 	"strings"
+
+	"strandline/internal/lazyregexp"
 )
 
 // A selector is a query that only names a metric, and perhaps labels.
 type selector struct{ name string }
 
-var selectorForm = regexp.MustCompile(`^\s*([a-zA-Z_:][a-zA-Z0-9_:]*)\s*(?:\{(?:[^"'{}]|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')*\})?\s*$`)
+var selectorForm = lazyregexp.New(`^\s*([a-zA-Z_:][a-zA-Z0-9_:]*)\s*(?:\{(?:[^"'{}]|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')*\})?\s*$`)
 
 func parseSelector(expr string) (selector, bool) {
 	m := selectorForm.FindStringSubmatch(expr)
@@ -72,9 +73,9 @@ func (c *client) kindOf(ctx context.Context, name string) string {
 
 var (
 	// inMiB are the metrics of DCGM that state memory, which are in MiB.
-	inMiB   = regexp.MustCompile(`^DCGM_FI_DEV_FB_(USED|FREE|TOTAL|RESERVED)$`)
-	ratio   = regexp.MustCompile(`_(ratio|perc|percent|utilization)$|^DCGM_FI_.*_UTIL$`)
-	noLevel = regexp.MustCompile(`_(seconds|celsius|watts|joules|tokens|requests|volts)$`)
+	inMiB   = lazyregexp.New(`^DCGM_FI_DEV_FB_(USED|FREE|TOTAL|RESERVED)$`)
+	ratio   = lazyregexp.New(`_(ratio|perc|percent|utilization)$|^DCGM_FI_.*_UTIL$`)
+	noLevel = lazyregexp.New(`_(seconds|celsius|watts|joules|tokens|requests|volts)$`)
 )
 
 // factorOf is how many bytes one of a metric is.

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +24,7 @@ import (
 	"strandline/host/event"
 	"strandline/host/image"
 	"strandline/host/procfs"
+	"strandline/internal/lazyregexp"
 	"strandline/torch/snapshot"
 )
 
@@ -199,7 +199,7 @@ func (s *session) watch() error {
 	return nil
 }
 
-var driver = regexp.MustCompile(`^libcuda\.so(\.[0-9.]+)?$`)
+var driver = lazyregexp.New(`^libcuda\.so(\.[0-9.]+)?$`)
 
 // watchDriver watches what the driver gives. Without it segments are known by what
 // the allocator holds alone.

@@ -3,10 +3,11 @@ package allocator
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"strandline/internal/lazyregexp"
 )
 
 // The words of a text are separated by these, which are words themselves.
@@ -285,9 +286,9 @@ func (p *parser) unsigned(text, function string) (uint64, error) {
 }
 
 var (
-	leadingInteger = regexp.MustCompile(`^[+-]?[0-9]+`)
-	leadingFloat   = regexp.MustCompile(`(?i)^[+-]?(0x([0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(p[+-]?[0-9]+)?|([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|nan)`)
-	reserveNumber  = regexp.MustCompile(`^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$`)
+	leadingInteger = lazyregexp.New(`^[+-]?[0-9]+`)
+	leadingFloat   = lazyregexp.New(`(?i)^[+-]?(0x([0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(p[+-]?[0-9]+)?|([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|nan)`)
+	reserveNumber  = lazyregexp.New(`^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$`)
 )
 
 // C skips white space before a number and stops at what does not belong to it.

@@ -6,11 +6,13 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"strandline/internal/lazyregexp"
 )
 
 var (
-	rankInName = regexp.MustCompile(`(?i)(?:^|[^a-z])(rank)[-_ =]?(\d+)`)
-	pidInName  = regexp.MustCompile(`(?i)(?:^|[^a-z])(pid)[-_ =]?(\d+)`)
+	rankInName = lazyregexp.New(`(?i)(?:^|[^a-z])(rank)[-_ =]?(\d+)`)
+	pidInName  = lazyregexp.New(`(?i)(?:^|[^a-z])(pid)[-_ =]?(\d+)`)
 )
 
 // ProcessOf is the name of the process that a file is of: rank<N> and pid<N> of
@@ -26,7 +28,7 @@ func ProcessOf(path string, group *regexp.Regexp) string {
 	}
 	var parts []string
 	base := filepath.Base(path)
-	for _, re := range []*regexp.Regexp{rankInName, pidInName} {
+	for _, re := range []*lazyregexp.Regexp{rankInName, pidInName} {
 		if m := re.FindStringSubmatch(base); m != nil {
 			parts = append(parts, strings.ToLower(m[1])+m[2])
 		}

@@ -1,10 +1,10 @@
 package purpose
 
 import (
-	"regexp"
 	"sort"
 	"strings"
 
+	"strandline/internal/lazyregexp"
 	"strandline/stack"
 	"strandline/torch/timeline"
 )
@@ -35,7 +35,7 @@ func (f *Family) CopyBytes() (n int64) {
 }
 
 // operator is PyTorch's name of an operation in a C++ frame.
-var operator = regexp.MustCompile(`^at::_ops::(\w+)::(?:call|redispatch)`)
+var operator = lazyregexp.New(`^at::_ops::(\w+)::(?:call|redispatch)`)
 
 const (
 	copyShare  = 0.02 // of the peak: smaller copies are not looked at

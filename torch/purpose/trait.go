@@ -1,9 +1,9 @@
 package purpose
 
 import (
-	"regexp"
 	"strings"
 
+	"strandline/internal/lazyregexp"
 	"strandline/stack"
 )
 
@@ -49,20 +49,20 @@ type trait struct {
 
 // The names that by convention show what a function makes.
 var (
-	cacheFunction = regexp.MustCompile(`(?i)kv_?(cache|pool|buffer)|memory_pool|past_key_values|(alloc\w*|init\w*|create|set_?up|make|build|reserve)_(\w*_)?caches?(_|$)`)
+	cacheFunction = lazyregexp.New(`(?i)kv_?(cache|pool|buffer)|memory_pool|past_key_values|(alloc\w*|init\w*|create|set_?up|make|build|reserve)_(\w*_)?caches?(_|$)`)
 	// cacheFile are sources whose every allocation is part of a cache: the
 	// dynamic caches of Transformers and similar ones.
-	cacheFile = regexp.MustCompile(`(?i)(^|/)(cache_utils\w*|kv_?cache\w*|past_key_values?)\.py$`)
+	cacheFile = lazyregexp.New(`(?i)(^|/)(cache_utils\w*|kv_?cache\w*|past_key_values?)\.py$`)
 	// poolFile are sources that hold caches and also work on them; poolFunction are
 	// those that make them.
-	poolFile     = regexp.MustCompile(`(?i)(^|/)(memory_pool\w*|cache_engine|paged_\w*|block_(manager|pool))\.py$`)
-	poolFunction = regexp.MustCompile(`(?i)^_?(create|alloc|allocate|init|make|build)\w*|^__init__$`)
+	poolFile     = lazyregexp.New(`(?i)(^|/)(memory_pool\w*|cache_engine|paged_\w*|block_(manager|pool))\.py$`)
+	poolFunction = lazyregexp.New(`(?i)^_?(create|alloc|allocate|init|make|build)\w*|^__init__$`)
 
-	loadFunction  = regexp.MustCompile(`(?i)load|batch|collate|prefetch|input|token|image|to_device|_data|fetch|next|feed|prepare|pin_memory`)
-	weightLoading = regexp.MustCompile(`(?i)load_(weights|state_dict|model|checkpoint|pretrained)|from_pretrained|create_weights|weight_loader|_load_from_state_dict|materialize`)
-	reducing      = regexp.MustCompile(`(?i)reduce|post_backward`)
-	collective    = regexp.MustCompile(`(?i)all_?gather|reduce_?scatter|all_?reduce|all_?to_?all`)
-	workspace     = regexp.MustCompile(`getCurrentCUDABlasHandle|getCUDABlasLtWorkspace|getChosenWorkspaceSize|allocateCUDABlasWorkspace|cudnnGetDropoutState`)
+	loadFunction  = lazyregexp.New(`(?i)load|batch|collate|prefetch|input|token|image|to_device|_data|fetch|next|feed|prepare|pin_memory`)
+	weightLoading = lazyregexp.New(`(?i)load_(weights|state_dict|model|checkpoint|pretrained)|from_pretrained|create_weights|weight_loader|_load_from_state_dict|materialize`)
+	reducing      = lazyregexp.New(`(?i)reduce|post_backward`)
+	collective    = lazyregexp.New(`(?i)all_?gather|reduce_?scatter|all_?reduce|all_?to_?all`)
+	workspace     = lazyregexp.New(`getCurrentCUDABlasHandle|getCUDABlasLtWorkspace|getChosenWorkspaceSize|allocateCUDABlasWorkspace|cudnnGetDropoutState`)
 )
 
 // facts are what one frame shows, whatever the frames around it.

@@ -3,17 +3,17 @@ package replay
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
 	"time"
 
+	"strandline/internal/lazyregexp"
 	"strandline/stack"
 )
 
-var every = regexp.MustCompile(`^every=(\d+) ?(steps?|events?)$`)
+var every = lazyregexp.New(`^every=(\d+) ?(steps?|events?)$`)
 
 // EmptyAt are the events before which a policy calls empty_cache:
 // "every=10steps", "every=30s", "every=5000events", or "after=NAME", at each end

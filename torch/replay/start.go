@@ -2,11 +2,11 @@ package replay
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"strandline/internal/lazyregexp"
 	"strandline/torch/allocator"
 	"strandline/torch/snapshot"
 )
@@ -18,7 +18,7 @@ type doubt struct {
 	most           int64 // bytes that may belong to it behind its rounded request
 }
 
-var release = regexp.MustCompile(`(\d+)\.(\d+)`)
+var release = lazyregexp.New(`(\d+)\.(\d+)`)
 
 // VersionOf is the release that wrote a file, the newest of those that may have.
 func VersionOf(s *snapshot.Snapshot) allocator.Version { return newestOf(s.TorchVersion()) }

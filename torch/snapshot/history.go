@@ -1,8 +1,9 @@
 package snapshot
 
 import (
-	"regexp"
 	"strings"
+
+	"strandline/internal/lazyregexp"
 )
 
 // RingFull reports whether the ring of events of a device seems to have
@@ -34,7 +35,7 @@ func roundCount(n int) bool {
 }
 
 // stepName is the name of a scope that is a step of a program, with its number.
-var stepName = regexp.MustCompile(`(?i)^\W*((.*\W)?(step|iter|iteration|batch|request)\b\D{0,3})\d+\W*$`)
+var stepName = lazyregexp.New(`(?i)^\W*((.*\W)?(step|iter|iteration|batch|request)\b\D{0,3})\d+\W*$`)
 
 // stepTail is how much of a scope's name shows whether it is a numbered step.
 const stepTail = 64

@@ -3,13 +3,13 @@ package engine
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"sort"
 	"strconv"
 	"time"
 
 	"strandline/face/api/page"
+	"strandline/internal/lazyregexp"
 	"strandline/torch/snapshot"
 	"strandline/torch/tile"
 	"strandline/torch/timeline"
@@ -242,7 +242,7 @@ func marksOf(h *tile.History) marks {
 // mostScopes is how many scopes a device sends.
 const mostScopes = 4000
 
-var stepName = regexp.MustCompile(`(?i)^(ProfilerStep#|(.*\b)?(step|iter|iteration|batch|request|epoch)\b\D{0,3}\d+$)`)
+var stepName = lazyregexp.New(`(?i)^(ProfilerStep#|(.*\b)?(step|iter|iteration|batch|request|epoch)\b\D{0,3}\d+$)`)
 
 // scopesOf pairs the annotations of a device, and gives them places among its
 // events. One that did not end, as of a step that ran out of memory, lasts to the
