@@ -92,7 +92,7 @@ type globals struct {
 	env        *Env
 	json       bool
 	cpuProfile string
-	pipes      map[string]*recorder // inputs that can be read only once, by path
+	inputs     inputs
 	unfinished unfinished
 	concludes  atomic.Bool // the command prints what it has when it is interrupted
 	models     *pageModels // of a page; otherwise any can be read
@@ -101,6 +101,7 @@ type globals struct {
 // Main runs the program and returns its exit code.
 func Main(env *Env) int {
 	g := &globals{env: env}
+	defer g.releaseAll()
 	ctx := env.Context
 	if ctx == nil {
 		ctx = context.Background()

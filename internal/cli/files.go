@@ -49,9 +49,6 @@ func sizeOf(path string) int64 {
 func (g *globals) read(path string, size int64, progress func(read int64) error) (*snapshot.Snapshot, error) {
 	g.spare(size)
 	o := snapshot.Options{Name: path, Size: size, Progress: progress}
-	if info, err := os.Stat(path); path != "-" && (err != nil || info.Mode().IsRegular() || info.IsDir()) {
-		return snapshot.Open(path, o)
-	}
 	r, err := g.source(path)
 	if err != nil {
 		return nil, err

@@ -54,6 +54,7 @@ func (g *globals) readRecording(ctx context.Context, path string) (*recording.Ru
 	if err != nil {
 		return nil, err
 	}
+	defer g.release(path)
 	defer f.Close()
 	bar := progress{g: g, path: path, size: sizeOf(path), began: time.Now()}
 	defer bar.clear()

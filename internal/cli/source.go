@@ -1,76 +1,136 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"sync"
 )
 
 // errOnce is the error for an input that was read too far to start over.
 var errOnce = errors.New("it can be read only once")
 
-// source opens a file to read it from the beginning; "-" is standard input. Of what
-// can be read only once, such as a pipe, the first 1 MiB are kept, so that it can be
-// opened again as long as no more was read.
+// Of an input that can be read only once, such as a pipe, its beginning is kept, so that it
+// can be looked at by one format after another; of a regular file, what they usually look
+// at.
+const (
+	keptOfPipe = 1 << 20
+	keptOfFile = 64 << 10
+	keptOpen   = 64 // files at most; the others are opened each time
+)
+
+// inputs are the files that were opened, by path, so that each is opened and its beginning
+// read only once, whatever it is tried as.
+type inputs struct {
+	mu     sync.Mutex
+	byPath map[string]*input
+}
+
+// source opens a file to read it from the beginning; "-" is standard input. An input that
+// can be read only once can be opened again as long as no more than its first 1 MiB was
+// read.
 func (g *globals) source(path string) (io.ReadCloser, error) {
-	if rec := g.pipes[path]; rec != nil {
-		if rec.over {
+	g.inputs.mu.Lock()
+	defer g.inputs.mu.Unlock()
+	if in := g.inputs.byPath[path]; in != nil {
+		if in.over && in.file == nil {
 			return nil, errOnce
 		}
-		return &replayed{rec: rec}, nil
+		return &replayed{in: in}, nil
 	}
-	in := io.Reader(g.env.Stdin)
+	in := &input{r: g.env.Stdin, most: keptOfPipe}
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
 			return nil, err
 		}
-		if info, err := f.Stat(); err != nil || info.Mode().IsRegular() || info.IsDir() {
-			return f, err
+		in.r = f
+		switch info, err := f.Stat(); {
+		case err != nil || info.IsDir():
+			f.Close()
+			return nil, cmp.Or(err, fmt.Errorf("%s is a directory", path))
+		case info.Mode().IsRegular() && len(g.inputs.byPath) >= keptOpen:
+			return f, nil
+		case info.Mode().IsRegular():
+			in.file, in.most = f, keptOfFile
 		}
-		in = f
 	}
-	if g.pipes == nil {
-		g.pipes = map[string]*recorder{}
+	if g.inputs.byPath == nil {
+		g.inputs.byPath = map[string]*input{}
 	}
-	g.pipes[path] = &recorder{r: in}
-	return &replayed{rec: g.pipes[path]}, nil
+	g.inputs.byPath[path] = in
+	return &replayed{in: in}, nil
 }
 
-// recorder keeps the beginning of what is read.
-type recorder struct {
+// release closes a regular file that nothing else will be read from.
+func (g *globals) release(path string) {
+	g.inputs.mu.Lock()
+	defer g.inputs.mu.Unlock()
+	if in := g.inputs.byPath[path]; in != nil && in.file != nil {
+		in.file.Close()
+		delete(g.inputs.byPath, path)
+	}
+}
+
+// releaseAll closes the regular files.
+func (g *globals) releaseAll() {
+	for path := range g.inputs.byPath {
+		g.release(path)
+	}
+}
+
+// input keeps the beginning of what is read.
+type input struct {
 	r    io.Reader
+	file *os.File // where it is a regular file, which can be read anywhere
 	head []byte
+	most int  // bytes to keep
 	over bool // more was read than is kept
+	all  bool // nothing follows what is kept
 }
 
-func (r *recorder) Read(p []byte) (int, error) {
-	const most = 1 << 20
-	n, err := r.r.Read(p)
-	if r.over = r.over || len(r.head)+n > most; !r.over {
-		r.head = append(r.head, p[:n]...)
-	} else {
-		r.head = nil
+// readAt reads what is not kept. A pipe is only read on.
+func (in *input) readAt(p []byte, at int64) (n int, err error) {
+	switch {
+	case in.all:
+		return 0, io.EOF
+	case in.file != nil:
+		n, err = in.file.ReadAt(p, at)
+	default:
+		n, err = in.r.Read(p)
+	}
+	switch whole := len(in.head)+n <= in.most; {
+	case in.over:
+	case whole && at == int64(len(in.head)):
+		in.head = append(in.head, p[:n]...)
+		in.all = err == io.EOF
+	case !whole:
+		in.over = true
+		if in.file == nil {
+			in.head = nil
+		}
 	}
 	return n, err
 }
 
-// replayed reads what a recorder has, and then on from there. Only the last one of
-// a recorder is read.
+// replayed reads what an input has kept, and then on from there. Of a pipe only the last
+// one is read.
 type replayed struct {
-	rec *recorder
-	at  int
+	in *input
+	at int64
 }
 
 func (r *replayed) Read(p []byte) (n int, err error) {
-	if r.at < len(r.rec.head) {
-		n = copy(p, r.rec.head[r.at:])
+	if r.at < int64(len(r.in.head)) {
+		n = copy(p, r.in.head[r.at:])
 	} else {
-		n, err = r.rec.Read(p)
+		n, err = r.in.readAt(p, r.at)
 	}
-	r.at += n
+	r.at += int64(n)
 	return n, err
 }
 
-// Close leaves the recorder open: it may be read again.
+// Close leaves the input open: it may be read again.
 func (r *replayed) Close() error { return nil }

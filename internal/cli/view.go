@@ -299,6 +299,7 @@ func (v *viewed) sources(ctx context.Context, args []string) (out []engine.Sourc
 	for _, p := range paths {
 		size := sizeOf(p)
 		out = append(out, engine.Source{Path: v.called(p, paths), Size: size, Named: named[p] && v.redact == 0, Read: func(progress func(int64) error) (*snapshot.Snapshot, error) {
+			defer v.g.release(p)
 			s, err := v.g.read(p, size, progress)
 			if ctx.Err() != nil { // what was read until then is no longer needed
 				return nil, ctx.Err()

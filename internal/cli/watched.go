@@ -104,6 +104,7 @@ func (g *globals) readWatch(ctx context.Context, path string, take func(*sample.
 	if err != nil {
 		return nil, err
 	}
+	defer g.release(path)
 	defer f.Close()
 	bar := progress{g: g, path: path, size: sizeOf(path), began: time.Now()}
 	defer bar.clear()
