@@ -38,6 +38,8 @@ type Course struct {
 	slows  float64 // the mean phi of the curves
 	clear  float64 // growth, in multiples of what no curve explains
 	future forecast
+	// troughs is the future of the troughs, if they were judged.
+	troughs *forecast
 }
 
 // Leaks reports whether the series keeps growing.
@@ -141,7 +143,7 @@ func judgeTrend(t, v []float64) Course {
 	// The medians are only as exact as the noise allows, and the figures are rounded.
 	floor := 1e-6 + 0.5*noise*noise*float64(n)/float64(max(len(v)/n, 1))
 	independent := weigh(all, u, by, floor)
-	c := Course{future: forecast{curves: all, span: span, low: low, scale: scale, noise: noise, now: t[len(t)-1] - t[0]}}
+	c := Course{future: forecast{curves: all, span: span, low: low, scale: scale, noise: noise}}
 	var grown float64
 	for i := range all {
 		x := &all[i]
@@ -153,27 +155,17 @@ func judgeTrend(t, v []float64) Course {
 			c.Growing += x.weight
 		}
 	}
-	best := slices.MaxFunc(all, func(a, b curve) int {
-		if a.weight < b.weight {
-			return -1
-		}
-		return 1
-	})
-	sd := math.Sqrt((best.rss + floor) / float64(n))
+	likeliest := best(all)
+	sd := math.Sqrt((likeliest.rss + floor) / float64(n))
 	c.clear = grown / sd
 	c.future.error = sd / math.Sqrt(independent)
-	above := make([]float64, len(v))
-	for i := range v {
-		above[i] = (v[i]-low)/scale - best.at((t[i]-t[0])/span)
-	}
-	slices.Sort(above)
-	c.future.above = max(above[len(above)*49/50], 0)
+	c.future.follow(likeliest, t[0], t, v)
 	switch {
 	case math.Abs(c.clear) < change:
 		c.Shape = Flat
 	case c.Growing > 0.5 && c.clear > material:
 		c.Shape = Growth
-	case best.shape == Step:
+	case likeliest.shape == Step:
 		c.Shape = Step
 	case grown < 0:
 		c.Shape = Falling

@@ -47,43 +47,64 @@ func TestConfusion(t *testing.T) {
 	}
 }
 
-// TestUntil cuts growing series and checks when the rest reaches a level.
+// TestUntil cuts growing series and checks when the rest reaches a level: those of the
+// families above, with which the bounds were chosen, and of others.
 func TestUntil(t *testing.T) {
-	var n, inside int
-	var ratios []float64
-	for _, m := range makers {
-		if !m.leak || m.family == "restarts of a leak" { // after which it is another process
-			continue
-		}
-		for i := range 15 {
-			s := m.draw(uint64(i))
-			at, v := clean(s.t, s.v)
-			for _, share := range []float64{0.3, 0.5, 0.7} {
-				cut := int(share * float64(len(v)))
-				c := JudgeLevels(at[:cut], v[:cut])
-				limit := v[len(v)-len(v)/20]
-				if !c.Leaks() || limit <= slices.Max(v[:cut]) {
-					continue
+	for _, c := range []struct {
+		name      string
+		makers    []maker
+		from, n   int // of the series of a family
+		in, apart float64
+	}{
+		{"the families", makers, 0, 15, 0.85, 3},
+		{"other series of them", makers, 700_000, 10, 0.85, 3},
+		{"other families", others, 800_000, 15, 0.85, 3},
+	} {
+		var inside int
+		var ratios []float64
+		for _, m := range c.makers {
+			if !m.leak || m.family == "restarts of a leak" { // after which it is another process
+				continue
+			}
+			for i := range c.n {
+				at, v := clean(m.drawn(uint64(c.from + i)))
+				for _, share := range []float64{0.3, 0.5, 0.7} {
+					in, ratio := reaches(t, at, v, int(share*float64(len(v))))
+					if ratio == 0 {
+						continue
+					}
+					ratios = append(ratios, ratio)
+					if in {
+						inside++
+					}
 				}
-				reached := cut + slices.IndexFunc(v[cut:], func(x float64) bool { return x >= limit })
-				truth := at[reached] - at[cut-1]
-				low, high, ok := c.until(limit)
-				if !ok || low > high {
-					t.Fatalf("%s %d: %v to %v, %v", m.family, i, low, high, ok)
-				}
-				if n++; low <= truth && truth <= high {
-					inside++
-				}
-				ratios = append(ratios, high/max(low, 1))
 			}
 		}
+		slices.Sort(ratios)
+		share, apart := float64(inside)/float64(len(ratios)), ratios[len(ratios)/2]
+		t.Logf("%s: the limit is reached between the bounds in %.1f %% of %d cases; they are a factor of %.2f apart in half of them", c.name, 100*share, len(ratios), apart)
+		if share < c.in || apart > c.apart {
+			t.Errorf("%s: want %v and %v", c.name, c.in, c.apart)
+		}
 	}
-	slices.Sort(ratios)
-	share := float64(inside) / float64(n)
-	t.Logf("the limit is reached between the bounds in %.1f %% of %d cases; they are a factor of %.2f apart in half of them", 100*share, n, ratios[n/2])
-	if share < 0.85 {
-		t.Errorf("%d of %d", inside, n)
+}
+
+// reaches reports whether a level of the last part of a series is reached between the
+// bounds that the part before sample cut gives, and their ratio; 0 if that part does not
+// grow, or is as high already.
+func reaches(t *testing.T, at, v []float64, cut int) (inside bool, ratio float64) {
+	c := JudgeLevels(at[:cut], v[:cut])
+	limit := v[len(v)-len(v)/20]
+	if !c.Leaks() || limit <= slices.Max(v[:cut]) {
+		return false, 0
 	}
+	reached := cut + slices.IndexFunc(v[cut:], func(x float64) bool { return x >= limit })
+	truth := at[reached] - at[cut-1]
+	low, high, ok := c.until(limit)
+	if !ok || low > high {
+		t.Fatalf("%v to %v, %v", low, high, ok)
+	}
+	return low <= truth && truth <= high, high / max(low, 1)
 }
 
 func TestPlateauLevel(t *testing.T) {

@@ -1,7 +1,9 @@
 package trend
 
 import (
+	"cmp"
 	"math"
+	"slices"
 )
 
 // A curve explains levels over a window: u is 0 at the beginning of the window and 1 at
@@ -25,6 +27,14 @@ func (c *curve) phi() float64 {
 
 // growsOn reports whether the next window adds so much that growth goes on.
 func (c *curve) growsOn() bool { return c.at(1) > c.at(0) && c.phi() >= levelsOff }
+
+// line reports whether it is a line.
+func (c *curve) line() bool { return c.shape == Growth && c.params == 2 }
+
+// best is the likeliest of some curves.
+func best(all []curve) curve {
+	return slices.MaxFunc(all, func(a, b curve) int { return cmp.Compare(a.weight, b.weight) })
+}
 
 // A basis is a function of u; curves are sums of them.
 type basis func(u float64) float64

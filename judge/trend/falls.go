@@ -142,6 +142,10 @@ func judgeFalls(t, v []float64, all []fall) Course {
 		floor := judgeTrend(ft, fv)
 		leaks = clear && floor.Shape == Growth
 		out.Growing = floor.Growing
+		if leaks {
+			out.troughs = &floor.future
+			out.troughs.follow(best(out.troughs.curves), ft[0], t, v)
+		}
 	}
 	if leaks {
 		out.Shape = SawtoothGrowth

@@ -10,12 +10,46 @@ import (
 type forecast struct {
 	curves []curve
 	// A level of a curve is low + scale·at(u) bytes, where u is the time since the
-	// beginning divided by span seconds. The series ends at now.
-	low, scale, span, now float64
-	// noise is the spread of samples, and error that of a curve; above is how far
-	// samples occasionally rise above the curve: one in fifty, or the peaks of teeth.
-	// All are in units of scale.
-	noise, error, above float64
+	// beginning divided by span seconds. The series ends at u = now, with last.
+	low, scale, span, now, last float64
+	// noise is the spread of samples, and error that of a curve, in units of scale.
+	noise, error float64
+	// rest is by how much the highest sample in each of some times, which are step apart
+	// and end at now, was above the best curve; in units of scale.
+	rest []float64
+	step float64
+}
+
+// mostRest is how many times the rest is kept for.
+const mostRest = 240
+
+// follow notes what the samples did above and below a curve whose u begins at start.
+func (f *forecast) follow(c curve, start float64, t, v []float64) {
+	n := min(len(v), mostRest)
+	end := t[len(t)-1] - t[0]
+	if end <= 0 {
+		end = 1
+	}
+	f.rest = make([]float64, n)
+	for i := range f.rest {
+		f.rest[i] = math.NaN()
+	}
+	for i := range v {
+		j := min(int((t[i]-t[0])/end*float64(n)), n-1)
+		if x := (v[i]-f.low)/f.scale - c.at((t[i]-start)/f.span); !(x <= f.rest[j]) {
+			f.rest[j] = x
+		}
+	}
+	before := 0.0
+	for j, x := range f.rest {
+		if math.IsNaN(x) { // a gap
+			f.rest[j] = before
+		}
+		before = f.rest[j]
+	}
+	f.step = end / f.span / float64(n)
+	f.now = (t[len(t)-1] - start) / f.span
+	f.last = (v[len(v)-1] - f.low) / f.scale
 }
 
 // weighted is a value and its probability.
@@ -64,7 +98,7 @@ func (c *Course) Path(seconds float64) (level, low, high float64, ok bool) {
 	if len(f.curves) == 0 || f.span <= 0 {
 		return 0, 0, 0, false
 	}
-	u := 1 + seconds/f.span
+	u := f.now + seconds/f.span
 	var all []weighted
 	for i := range f.curves {
 		x := &f.curves[i]
@@ -85,47 +119,124 @@ func (c *Course) Path(seconds float64) (level, low, high float64, ok bool) {
 // time that was watched.
 const farthestAhead = 1000
 
+// The assumptions of [Course.until]. widen, tail and straight were chosen so that the
+// truth lies between the bounds in 9 of 10 series whose truth is known.
+const (
+	widen = 1.25 // the factor by which the bounds are moved apart
+	tail  = 0.07 // the weight that lies beyond each bound before that
+	// straight is how much likelier a line is than its weight among the curves: a leak
+	// is most often a constant loss for each request.
+	straight = 4
+	// replayed is how many moments that resemble the last one are considered; a moment is
+	// the last twelfth of a series, and lies in its first four fifths.
+	replayed, lately, ended = 12, 12, 5
+	// negligible is a weight that changes nothing.
+	negligible = 1e-3
+)
+
 // until returns how many seconds after its last sample a growing series reaches limit,
 // which is in bytes: in 9 of 10 cases between low and high, which is infinite if it may
 // never do so. Both are 0 if it has already reached the limit. ok is false if the series
 // does not keep growing.
+//
+// Above each curve that grows on, it replays by how much the samples were above the curve
+// after moments that resemble the last one: the next tooth, burst or hour of load reaches
+// a limit before the curve does.
 func (c *Course) until(limit float64) (low, high float64, ok bool) {
 	f := &c.future
+	if c.troughs != nil {
+		f = c.troughs
+	}
 	if !c.Leaks() || len(f.curves) == 0 {
 		return 0, 0, false
 	}
 	y := (limit - f.low) / f.scale
+	if y <= f.last {
+		return 0, 0, true
+	}
+	moments := f.alike()
 	var early, late []weighted
 	for i := range f.curves {
 		x := &f.curves[i]
-		if !x.growsOn() {
+		if !x.growsOn() || x.weight < negligible {
 			continue
 		}
-		// the first sample that is as high
-		early = append(early, weighted{reach(x.at, y-1.2*f.above-f.error), x.weight})
-		late = append(late, weighted{reach(x.at, y-0.3*f.above+f.error), x.weight})
+		weight := x.weight
+		if x.line() {
+			weight *= straight
+		}
+		doubt := f.doubt(f.reach(x.at, y))
+		for _, k := range moments {
+			early = append(early, weighted{f.passes(x.at, y-doubt, k), weight})
+			late = append(late, weighted{f.passes(x.at, y+doubt, k), weight})
+		}
 	}
-	low, high = quantile(early, 0.05), quantile(late, 0.95)
-	low, high = max(low-1, 0)*f.span, max(high-1, 0)*f.span
+	if len(early) == 0 {
+		return 0, 0, false
+	}
+	low, high = quantile(early, tail), quantile(late, 1-tail)
+	low, high = max(low-f.now, 0)*f.span, max(high-f.now, 0)*f.span
 	return low / widen, high * widen, true
 }
 
-// widen is the factor by which the bounds of a time are moved apart, so that the truth
-// lies between them in 9 of 10 series whose truth is known.
-const widen = 1.25
+// doubt is the standard deviation of a curve at u: that of a line, at a time so far from
+// the middle of those it was fitted to.
+func (f *forecast) doubt(u float64) float64 {
+	away := min(u, farthestAhead) - 0.5
+	return f.error * math.Sqrt(1+12*away*away)
+}
 
-// reach is the first u from 1 on at which a curve is as high as y; infinite if there is
-// none.
-func reach(at func(float64) float64, y float64) float64 {
-	if at(1) >= y {
-		return 1
+// alike returns the moments before which the samples were above and below the curve as
+// they were lately.
+func (f *forecast) alike() []int {
+	n := len(f.rest)
+	long := max(n/lately, 2)
+	var all []weighted // how far away moments are
+	for k := long; k < n-n/ended; k++ {
+		var square float64
+		for j := range long {
+			d := f.rest[k-j] - f.rest[n-1-j]
+			square += d * d
+		}
+		all = append(all, weighted{float64(k), square})
 	}
-	low, high := 1.0, 1.1
+	slices.SortStableFunc(all, func(a, b weighted) int { return cmp.Compare(a.weight, b.weight) })
+	var out []int
+	for _, m := range all[:min(replayed, len(all))] {
+		out = append(out, int(m.value))
+	}
+	return out
+}
+
+// passes is the first u after now at which a curve, and above it what followed moment k
+// again and again, is as high as y; infinite if there is none.
+func (f *forecast) passes(at func(float64) float64, y float64, k int) float64 {
+	rest := f.rest[k+1:]
+	from := f.reach(at, y-slices.Max(rest))
+	if math.IsInf(from, 1) {
+		return from
+	}
+	first := max(int(math.Ceil((from-f.now)/f.step)), 1)
+	for j := first; ; j++ {
+		u := f.now + float64(j)*f.step
+		if at(u)+rest[(j-1)%len(rest)] >= y || j > first+2*len(rest) {
+			return u
+		}
+	}
+}
+
+// reach is the first u from now on at which a curve is as high as y; infinite if there is
+// none.
+func (f *forecast) reach(at func(float64) float64, y float64) float64 {
+	if at(f.now) >= y {
+		return f.now
+	}
+	low, high := f.now, f.now+0.1
 	for at(high) < y {
 		if high > farthestAhead {
 			return math.Inf(1)
 		}
-		low, high = high, 1+2*(high-1)
+		low, high = high, f.now+2*(high-f.now)
 	}
 	for range 50 {
 		if mid := (low + high) / 2; at(mid) < y {

@@ -306,6 +306,78 @@ var makers = []maker{
 	}},
 }
 
+// others are families that were not looked at when curves were chosen.
+var others = []maker{
+	{"requests of unequal sizes", true, func(r *rand.Rand, n int) []float64 {
+		often, unequal := uniform(r, 0.05, 0.9), uniform(r, 0.3, 1.5)
+		v := make([]float64, n)
+		for i := 1; i < n; i++ {
+			if v[i] = v[i-1]; r.Float64() < often {
+				v[i] += math.Exp(unequal * r.NormFloat64())
+			}
+		}
+		all := max(v[n-1], 1e-9)
+		for i := range v {
+			v[i] /= all
+		}
+		return quiet(r, n, v)
+	}},
+	{"leak in step with load", true, func(r *rand.Rand, n int) []float64 {
+		periods, phase, held := uniform(r, 1.5, 9), 6*r.Float64(), uniform(r, 0, 0.12)
+		leaked := 0.0
+		return quiet(r, n, curveOf(n, func(u float64) float64 {
+			load := 1 + 0.8*math.Sin(2*math.Pi*periods*u+phase)
+			leaked += load / float64(n)
+			return leaked + held*load
+		}))
+	}},
+	{"two leaks", true, func(r *rand.Rand, n int) []float64 {
+		second, rate := after(uniform(r, 0.05, 0.3), line), uniform(r, 0.3, 2)
+		return noisy(r, n, curveOf(n, func(u float64) float64 { return u + rate*second(u) }))
+	}},
+	{"cache over a leak", true, func(r *rand.Rand, n int) []float64 {
+		cache, high := saturating(uniform(r, 0.02, 0.25)), uniform(r, 0.2, 1.5)
+		return noisy(r, n, curveOf(n, func(u float64) float64 { return u + high*cache(u) }))
+	}},
+	{"collections over a leak", true, func(r *rand.Rand, n int) []float64 {
+		garbage := 0.0
+		return curveOf(n, func(u float64) float64 {
+			if garbage += uniform(r, 0, 0.03); garbage > uniform(r, 0.25, 0.35) {
+				garbage = 0
+			}
+			return u + garbage
+		})
+	}},
+	{"equal steps", true, func(r *rand.Rand, n int) []float64 {
+		k, first := float64(4+r.IntN(30)), uniform(r, 0, 0.4)
+		return noisy(r, n, curveOf(n, func(u float64) float64 { return math.Floor(u*k+first) / k }))
+	}},
+	{"walk upwards", true, func(r *rand.Rand, n int) []float64 {
+		x, s := 0.0, uniform(r, 0.02, 0.15)/math.Sqrt(float64(n))
+		return curveOf(n, func(float64) float64 {
+			x += 1/float64(n) + s*r.NormFloat64()
+			return x
+		})
+	}},
+	{"another rate", true, func(r *rand.Rand, n int) []float64 {
+		c, rate := uniform(r, 0.1, 0.9), loguniform(r, 0.5, 2)
+		return quiet(r, n, curveOf(n, func(u float64) float64 { return min(u, c) + rate*max(u-c, 0) }))
+	}},
+	{"power", true, func(r *rand.Rand, n int) []float64 { return noisy(r, n, curveOf(n, power(uniform(r, 0.4, 0.95)))) }},
+	{"table that doubles", true, func(r *rand.Rand, n int) []float64 {
+		k := uniform(r, 2, 9)
+		return quiet(r, n, curveOf(n, func(u float64) float64 {
+			return 0.6*u + 0.4*math.Exp2(math.Ceil(math.Log2(max(u, 1e-3)))+math.Mod(k, 1))/2
+		}))
+	}},
+}
+
+// drawn is draw, as its two columns.
+func (m maker) drawn(n uint64) (t, v []float64) {
+	s := m.draw(n)
+	return s.t, s.v
+}
+
 // draw draws series n of a family, as a watcher would have it: rounded, at regular or
 // irregular times, with readings that failed, a clock that was set, and gaps.
 func (m maker) draw(n uint64) made {
