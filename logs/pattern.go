@@ -14,6 +14,7 @@ import (
 // space in it and in the text does not matter, nor does case.
 type pattern struct {
 	expr  *regexp.Regexp
+	lead  string   // the words behind a place with which it begins, "" if it begins with words
 	kinds []string // of its groups
 }
 
@@ -40,7 +41,7 @@ func newPattern(words string) *pattern {
 		if at == nil {
 			break
 		}
-		b.WriteString(regexp.QuoteMeta(strings.ToLower(unspaced(words[:at[0]]))))
+		b.WriteString(literal(words[:at[0]]))
 		name, kind := words[at[2]:at[3]], words[at[4]:at[5]]
 		expr, known := places[kind]
 		if !known {
@@ -54,8 +55,12 @@ func newPattern(words string) *pattern {
 			p.kinds = append(p.kinds, kind)
 		}
 		words = words[at[1]:]
+		if at[0] == 0 && b.Len() == len(expr) {
+			p.lead, _, _ = strings.Cut(words, "{")
+			p.lead = strings.ToLower(unspaced(p.lead))
+		}
 	}
-	b.WriteString(regexp.QuoteMeta(strings.ToLower(unspaced(words))))
+	b.WriteString(literal(words))
 	p.expr = regexp.MustCompile(b.String())
 	return p
 }
@@ -69,20 +74,47 @@ func unspaced(text string) string {
 // reports where that is. It searches the text in lower case: so a pattern that
 // begins with words is found by them.
 func (p *pattern) last(text, lower string, f *Failure) (at int, ok bool) {
-	const most = 1 << 10
-	all := p.expr.FindAllStringSubmatchIndex(lower, most)
-	if all == nil {
+	m, from := p.lastIn(lower)
+	if m == nil {
 		return 0, false
 	}
-	m := all[len(all)-1]
+	text = text[from:]
 	for i, name := range p.expr.SubexpNames() {
 		if name == "" || m[2*i] < 0 {
 			continue
 		}
 		f.set(name, p.kinds[i-1], text[m[2*i]:m[2*i+1]])
 	}
-	return m[0], true
+	return from + m[0], true
 }
+
+// lastIn is the last match in a text in lower case, from some byte on; nil if there is
+// none. A place at the beginning would be tried from every byte of the text: it is searched
+// for before the words that follow it.
+func (p *pattern) lastIn(lower string) (m []int, from int) {
+	const most, widest = 1 << 10, 200
+	if p.lead == "" {
+		if all := p.expr.FindAllStringSubmatchIndex(lower, most); all != nil {
+			m = all[len(all)-1]
+		}
+		return m, 0
+	}
+	for at, tries := strings.LastIndex(lower, p.lead), 0; at >= 0 && tries < most; tries++ {
+		before := strings.LastIndex(lower[:at], p.lead)
+		from = max(0, at-widest)
+		if before >= 0 {
+			from = max(from, before+len(p.lead))
+		}
+		if m = p.expr.FindStringSubmatchIndex(lower[from:]); m != nil {
+			return m, from
+		}
+		at = before
+	}
+	return nil, 0
+}
+
+// literal is the expression of words.
+func literal(words string) string { return regexp.QuoteMeta(strings.ToLower(unspaced(words))) }
 
 // set keeps what is in a place, unless something is there.
 func (f *Failure) set(name, kind, text string) {
