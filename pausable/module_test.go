@@ -21,9 +21,11 @@ func TestModule(t *testing.T) {
 		live.Missing(t, "Linux", err)
 	}
 	dir := t.TempDir()
-	if out, err := exec.Command(gcc, "-std=gnu11", "-O1", "-fPIC", "-shared", "-Wl,-soname,libcuda.so.1", "testdata/fake.c",
-		"-o", filepath.Join(dir, "libcuda.so.1"), "-lpthread").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	for source, library := range map[string]string{"fake": "libcuda.so.1", "nvml": "libnvidia-ml.so.1"} {
+		if out, err := exec.Command(gcc, "-std=gnu11", "-O1", "-fPIC", "-shared", "-Wl,-soname,"+library, "testdata/"+source+".c",
+			"-o", filepath.Join(dir, library), "-lpthread").CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
 	}
 	if err := record.WriteModule(dir); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ import (
 	"strandline/host/procfs"
 )
 
-//go:embed python/sitecustomize.py python/strandline/*.py
+//go:embed python/sitecustomize.py python/strandline/*.py python/strandline/stand_in/torch_memory_saver/*.py
 var module embed.FS
 
 // variable is the environment variable that holds the [Options] of a recording.

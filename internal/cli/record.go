@@ -108,7 +108,16 @@ func writeModule(dir string) error {
 	if errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}
-	return os.WriteFile(filepath.Join(dir, "strandline", pausable.Name), library, 0o755)
+	dir = filepath.Join(dir, "strandline")
+	if err := os.WriteFile(filepath.Join(dir, pausable.Name), library, 0o755); err != nil {
+		return err
+	}
+	// Programs look for it here, to preload it.
+	alias := filepath.Join(dir, "stand_in", "torch_memory_saver_hook_mode_preload.abi3.so")
+	if err := os.Symlink(filepath.Join("..", pausable.Name), alias); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
 }
 
 func (o *recordOptions) flags(c *cobra.Command) {

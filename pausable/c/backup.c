@@ -43,6 +43,7 @@ int backup_save(struct block *b, struct copies *c, struct pausable_failure *f)
 	int kind = place(b, f);
 	if (kind)
 		return kind;
+	b->backup.whole = 0;
 	return b->backup.kind == PAUSABLE_FILE ? file_save(b, c, f) : copies_out(c, b->backup.at, b->at, b->bytes, f);
 }
 
@@ -59,7 +60,7 @@ void backup_saved(struct block *b)
 	struct backup *k = &b->backup;
 	if (k->kind != PAUSABLE_FILE)
 		k->sum = setting(PAUSABLE_VERIFY) ? sum_of(b) : 0;
-	k->valid = 1;
+	k->valid = k->whole = 1;
 }
 
 int backup_load(struct block *b, struct copies *c, struct pausable_failure *f)

@@ -20,6 +20,7 @@ enum state {
 struct backup {
 	unsigned char kind;  /* of what is here: PAUSABLE_NONE and so on */
 	unsigned char valid; /* what is in it are the contents */
+	unsigned char whole; /* what is in it were the contents at a pause */
 	int fd;                     /* of a file, which has no name */
 	void *at;                   /* in the memory of the host */
 	size_t size;                /* of that memory or file */
@@ -87,9 +88,12 @@ void remnants_retry(void);
 /* Nonzero in a child that was forked. */
 int in_fork(void);
 
-/* What a pause or a resume does now; under table_lock. (pause.c) */
+/* What a pause or a resume does now, and what the last one did; under table_lock. doing is
+ * NULL for none. (pause.c) */
 struct progress { const char *doing; struct tag *tag; uint64_t total, done; };
+struct ended { struct progress of; uint64_t nanoseconds, count; int kind; };
 struct progress progress_now(void);
+struct ended ended_last(void);
 
 /* Without table_lock: whether this thread is in a region, and whether the program was given
  * a block at this address. */

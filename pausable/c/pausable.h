@@ -78,7 +78,8 @@ PAUSABLE_API int pausable_pause(const char *tag);
 PAUSABLE_API int pausable_resume(const char *tag);
 
 /* Where the contents of a paused block are in the memory of the host: bytes from at on,
- * until it is resumed or freed. NULL if there is no such backup. */
+ * until it is resumed or freed, or with PAUSABLE_RETAIN until the next pause. NULL if there
+ * is no such backup. */
 PAUSABLE_API const void *pausable_backup(const void *at, size_t bytes);
 
 PAUSABLE_API int pausable_set(int setting, uint64_t value);

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* The blocks of one device. */
 struct part {
@@ -34,6 +35,7 @@ struct operation {
 
 /* Under the lock of the table but for done. */
 static struct progress now;
+static struct ended last;
 
 struct progress progress_now(void)
 {
@@ -41,6 +43,8 @@ struct progress progress_now(void)
 	p.done = __atomic_load_n(&now.done, __ATOMIC_RELAXED);
 	return p;
 }
+
+struct ended ended_last(void) { return last; }
 
 /* A stage works on a part, with the device's context. */
 static int run(struct operation *o, device_work *stage, struct pausable_failure *f)
@@ -301,11 +305,15 @@ static int choose(struct operation *o, const char *name, int pausing, struct pau
 	return PAUSABLE_OK;
 }
 
-static void end(struct operation *o)
+static void end(struct operation *o, int kind, const struct timespec *began)
 {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
 	table_lock();
 	for (size_t i = 0; i < o->n && o->blocks; i++)
 		o->blocks[i]->busy = 0;
+	if (now.doing)
+		last = (struct ended){progress_now(), (uint64_t)((t.tv_sec - began->tv_sec) * 1000000000L + t.tv_nsec - began->tv_nsec), last.count + 1, kind};
 	now.doing = NULL;
 	table_unlock();
 	free(o->blocks);
@@ -381,13 +389,15 @@ static int operate(const char *tag, int pausing)
 	struct pausable_failure *f = (struct pausable_failure *)pausable_failure();
 	if (in_fork())
 		return failed(f, PAUSABLE_FORKED, 0, -1, "this process was forked from the one that allocated");
+	struct timespec began;
 	turn_take();
+	clock_gettime(CLOCK_MONOTONIC, &began);
 	remnants_retry();
 	struct operation o = {.blocks = NULL};
 	int kind = choose(&o, tag, pausing, f);
 	if (!kind && o.n)
 		kind = pausing ? pause_blocks(&o, f) : resume_blocks(&o, f);
-	end(&o);
+	end(&o, kind, &began);
 	turn_give();
 	return kind;
 }
@@ -403,7 +413,7 @@ const void *pausable_backup(const void *at, size_t bytes)
 		return NULL;
 	table_lock();
 	struct block *b = table_around(from);
-	if (b && !b->busy && b->backup.valid && b->backup.at && bytes <= b->bytes - (from - b->at))
+	if (b && !b->busy && b->backup.whole && b->backup.at && bytes <= b->bytes - (from - b->at))
 		out = (const char *)b->backup.at + (from - b->at);
 	table_unlock();
 	return out;

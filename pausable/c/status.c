@@ -4,14 +4,17 @@
  *	tag NAME BYTES BLOCKS STATE BACKUP BACKUP_BYTES HELD
  *	part NAME N BYTES HELD KEEP BACKUP_BYTES
  *	device N FREE TOTAL
+ *	margin BYTES              of a device that stay free, if that is set
  *	doing pause|resume NAME|- TOTAL DONE
+ *	did pause|resume NAME|- COPIED NANOSECONDS KIND COUNT
  *	freed BLOCKS BYTES        what the driver did not free
  *	kept BYTES                pinned memory for the next pause
  *
  * Sizes are bytes. BYTES are those of the addresses, which tags keep, and HELD those of the
  * device's memory. A part is what a tag has on device N, and a pause of it copies KEEP bytes.
- * STATE is active, paused or partial, and BACKUP is none, pinned, pageable
- * or file. In a name, what is not a printable character of ASCII is %XX, as are space and %.
+ * STATE is active, paused or partial, and BACKUP is none, pinned, pageable or file. The
+ * operation that ended last is the COUNT-th, and KIND is 0 if it succeeded, else that of its
+ * failure. In a name, what is not a printable character of ASCII is %XX, as are space and %.
  */
 #include "backup.h"
 #include "block.h"
@@ -78,6 +81,12 @@ static void say_tag(struct text *t, struct tag *tag)
 	}
 }
 
+static void say_operation(struct text *t, const char *word, const struct progress *p)
+{
+	say(t, "%s %s ", word, p->doing);
+	say_name(t, p->tag ? p->tag->name : "-");
+}
+
 struct memory { size_t available, total; int index; };
 
 static int ask(void *arg, struct pausable_failure *f)
@@ -98,9 +107,13 @@ size_t pausable_status(char *to, size_t size)
 		say_tag(&t, tag);
 	struct progress p = progress_now();
 	if (p.doing) {
-		say(&t, "doing %s ", p.doing);
-		say_name(&t, p.tag ? p.tag->name : "-");
+		say_operation(&t, "doing", &p);
 		say(&t, " %llu %llu\n", (unsigned long long)p.total, (unsigned long long)p.done);
+	}
+	struct ended e = ended_last();
+	if (e.of.doing) {
+		say_operation(&t, "did", &e.of);
+		say(&t, " %llu %llu %d %llu\n", (unsigned long long)e.of.done, (unsigned long long)e.nanoseconds, e.kind, (unsigned long long)e.count);
 	}
 	size_t blocks = 0, bytes = 0;
 	for (struct block *b = remnant_all(); b; b = b->chain) {
@@ -112,6 +125,8 @@ size_t pausable_status(char *to, size_t size)
 		say(&t, "freed %zu %zu\n", blocks, bytes);
 	if (pinned_kept())
 		say(&t, "kept %llu\n", (unsigned long long)pinned_kept());
+	if (setting(PAUSABLE_MARGIN))
+		say(&t, "margin %llu\n", (unsigned long long)setting(PAUSABLE_MARGIN));
 	for (int i = 0; i < MOST_DEVICES; i++) {
 		struct memory m = {.index = i};
 		struct pausable_failure f;

@@ -46,7 +46,8 @@ static __thread int current = -1;
 /* Faults. */
 static struct { long calls, first, n; int code; } faults[FAKE_DEVICES];
 static long each, each_calls;
-static int each_code;
+static int each_code, named_code, vanished = -1;
+static const char *named;
 static struct { /* shared with children */
 	long all;
 	struct { const char *name; long failures; } of[64];
@@ -82,6 +83,8 @@ static CUresult fault(int device, const char *name)
 		code = faults[device].code;
 	if (each && ++each_calls % each == 0)
 		code = each_code;
+	if (named && !strcmp(named, name))
+		code = named_code;
 	if (code) {
 		counts->of[i].failures++;
 		counts->all++;
@@ -116,6 +119,19 @@ void fake_fail_each(long n, int code)
 	pthread_mutex_lock(&lock);
 	each = n;
 	each_code = code;
+	pthread_mutex_unlock(&lock);
+}
+void fake_fail_name(const char *name, int code)
+{
+	pthread_mutex_lock(&lock);
+	named = name;
+	named_code = code;
+	pthread_mutex_unlock(&lock);
+}
+void fake_vanish(int device)
+{
+	pthread_mutex_lock(&lock);
+	vanished = device;
 	pthread_mutex_unlock(&lock);
 }
 long fake_calls(int device) { return faults[device].calls; }
@@ -206,6 +222,10 @@ CALL CUresult cuDeviceGet(CUdevice *d, int index)
 	else
 		*d = index;
 	END;
+}
+CALL CUresult cuDeviceGetPCIBusId(char *to, int size, CUdevice d)
+{
+	return snprintf(to, (size_t)size, "0000:%02x:00.0", d + 1) < size ? CUDA_SUCCESS : INVALID;
 }
 CALL CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice d)
 {
@@ -373,12 +393,16 @@ CALL CUresult cuMemUnmap(CUdeviceptr at, size_t size)
 CALL CUresult cuMemSetAccess(CUdeviceptr at, size_t size, const struct access *who, size_t n)
 {
 	BEGIN(current)
-	int i = 0, own = 0;
+	int i = 0, own = 0, gone = 0;
 	while (i < n_mappings && (mappings[i].at != at || mappings[i].size != size))
 		i++;
-	for (size_t k = 0; i < n_mappings && k < n; k++)
+	for (size_t k = 0; i < n_mappings && k < n; k++) {
 		own |= who[k].location.id == mappings[i].of->device && who[k].flags == READ_WRITE;
-	if (!own) {
+		gone |= who[k].location.id == vanished;
+	}
+	if (gone) {
+		code = INVALID;
+	} else if (!own) {
 		misuse("access is set to what is not mapped, or not for its device");
 		code = INVALID;
 	} else {

@@ -9,6 +9,10 @@
 void fake_fail(int device, long first, long n, int code);
 /* Each nth call on any device fails, 0 for none. */
 void fake_fail_each(long n, int code);
+/* All calls of this name fail from now on, NULL for none; and those that name a device in an
+ * access list, -1 for none. */
+void fake_fail_name(const char *name, int code);
+void fake_vanish(int device);
 /* How many calls there were on a device since fake_fail. */
 long fake_calls(int device);
 /* How many calls were failed, and how often the one of that name was; NULL ends the names. */

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -398,6 +399,103 @@ static void stated(void)
 	empty(); /* freed while it is paused */
 }
 
+/* running has a kernel still at work as a pause begins, and what it writes is kept. */
+static void running(void)
+{
+	snprintf(doing, sizeof doing, "a kernel that runs");
+	new_block("w", PAUSABLE_PINNED, 1, 100000);
+	fake_launch(1, blocks[0].at, 99, blocks[0].bytes);
+	check(!op_pause() && !op_resume(), "it fails");
+	for (size_t i = 0; i < blocks[0].bytes; i++)
+		check(blocks[0].at[i] == 99, "byte %zu is not what the kernel wrote", i);
+	fake_launch(1, blocks[0].at, 1, blocks[0].bytes);
+	empty(); /* freed while it runs */
+}
+
+/* unpinned has the host pin no memory. */
+static void unpinned(void)
+{
+	snprintf(doing, sizeof doing, "memory that cannot be pinned");
+	pausable_set(PAUSABLE_PINNED_POOL, 0);
+	new_block("w", PAUSABLE_PINNED, 0, 100000);
+	fake_fail_name("cuMemHostAlloc", OOM);
+	check(!op_pause(), "it fails");
+	fake_fail_name(NULL, 0);
+	check(!strcmp(status_of("w").backup, "pageable"), "the backup is %s", status_of("w").backup);
+	check(!op_resume(), "cannot resume");
+	same("w");
+	check(!op_pause() && !strcmp(status_of("w").backup, "pinned") && !op_resume(), "it is not pinned the next time");
+	empty();
+	pausable_set(PAUSABLE_PINNED_POOL, 1 << 20);
+}
+
+/* peers lets another device access a block, until it is gone. */
+static void peers(void)
+{
+	snprintf(doing, sizeof doing, "peers");
+	void *none;
+	pausable_set(PAUSABLE_PEERS, 1 << 9);
+	check(pausable_allocate(&none, 1, 0) == PAUSABLE_DRIVER && !none, "a peer that is not there has access");
+	pausable_set(PAUSABLE_PEERS, 1 << 2);
+	new_block("w", PAUSABLE_PINNED, 0, 100000);
+	check(!op_pause(), "cannot pause");
+	fake_vanish(2);
+	check(op_resume() == PAUSABLE_DRIVER, "a peer that is gone has access");
+	paused("w");
+	check(((const unsigned char *)pausable_backup(blocks[0].at, 1))[0] == value(&blocks[0], 0), "the backup cannot be read");
+	fake_vanish(-1);
+	check(!op_resume(), "cannot resume");
+	same("w");
+	pausable_set(PAUSABLE_PEERS, 0);
+	empty();
+}
+
+/* retained keeps backups for the next pause, and they can be read meanwhile. */
+static void retained(void)
+{
+	snprintf(doing, sizeof doing, "retained backups");
+	pausable_set(PAUSABLE_RETAIN, 1);
+	new_block("w", PAUSABLE_PINNED, 0, 100000);
+	check(!pausable_backup(blocks[0].at, 1), "there is a backup before any pause");
+	check(!op_pause() && !op_resume(), "it fails");
+	const unsigned char *kept = pausable_backup(blocks[0].at, blocks[0].bytes);
+	blocks[0].at[5]++;
+	check(kept && kept[5] == value(&blocks[0], 5), "the backup is not that of the pause");
+	blocks[0].at[5]--;
+	fake_fail_name("cuStreamSynchronize", BROKEN);
+	check(op_pause() == PAUSABLE_DRIVER, "it does not fail");
+	fake_fail_name(NULL, 0);
+	check(!pausable_backup(blocks[0].at, 1), "half a backup can be read");
+	check(!op_pause() && pausable_backup(blocks[0].at, 1) == kept && !op_resume(), "the memory is not used again");
+	same("w");
+	empty();
+	pausable_set(PAUSABLE_RETAIN, 0);
+}
+
+/* exits ends processes while memory is paused, which leaves nothing behind. */
+static void exits(const char *folder)
+{
+	snprintf(doing, sizeof doing, "an exit");
+	for (int backup = PAUSABLE_NONE; backup <= PAUSABLE_FILE; backup++)
+		for (int hard = 0; hard < 2; hard++) {
+			fflush(NULL);
+			pid_t child = fork();
+			if (!child) {
+				struct block b = {.bytes = 100000, .tag = "w", .backup = backup};
+				pausable_set_folder(folder);
+				check(!allocate(&b) && !op_pause(), "it fails");
+				if (hard)
+					raise(SIGKILL);
+				exit(0);
+			}
+			int status;
+			while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+				;
+			check(hard ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL : WIFEXITED(status) && !WEXITSTATUS(status), "it ended with %#x", status);
+		}
+	check(!rmdir(folder), "files are left in %s", folder);
+}
+
 /* damage changes a backup. */
 static void damage(void)
 {
@@ -550,6 +648,10 @@ int main(int argc, char **argv)
 	snprintf(doing, sizeof doing, "start");
 	for (int backup = PAUSABLE_NONE; backup <= PAUSABLE_FILE && reach != CONCURRENT; backup++)
 		first_use(backup); /* before this process uses it */
+	char own[300];
+	snprintf(own, sizeof own, "%s/exits", argv[1]);
+	check(!mkdir(own, 0700), "cannot make %s", own);
+	exits(own);
 	pausable_set_folder(argv[1]);
 	one_at_a_time(reach);
 	pausable_set(PAUSABLE_PINNED_POOL, 0); /* all of it is freed each time */
@@ -560,6 +662,10 @@ int main(int argc, char **argv)
 	long failures = fake_failures();
 	full();
 	stated();
+	running();
+	unpinned();
+	peers();
+	retained();
 	damage();
 	folders(argv[1]);
 	forked();

@@ -2,24 +2,55 @@
 
 import contextlib
 import ctypes
+import os
 import sys
+import threading
 import types
 
 torch = types.ModuleType("torch")
 settings = {}
+used = []  # pools that are in use, the outermost first
+
+
+class Pool:
+    def __init__(self, allocator=None):
+        self.id = (0, id(self))
+
+
+@contextlib.contextmanager
+def use_mem_pool(pool, device=None):
+    assert not used, "of several pools PyTorch uses the first"
+    used.append(pool.id)
+    yield
+    used.remove(pool.id)
+
+
 torch._C = types.SimpleNamespace(_cuda_memorySnapshot=lambda: {"allocator_settings": settings})
 torch.cuda = types.SimpleNamespace(
     current_device=lambda: 0,
+    device_count=lambda: 1,
     init=lambda: None,
-    MemPool=lambda allocator=None: object(),
-    use_mem_pool=lambda pool: contextlib.nullcontext(),
+    memory_stats=lambda i: {"segment.all.allocated": 0},
+    get_allocator_backend=lambda: settings.get("backend", "native"),
+    MemPool=Pool,
+    use_mem_pool=use_mem_pool,
     memory=types.SimpleNamespace(CUDAPluggableAllocator=lambda *a: types.SimpleNamespace(allocator=lambda: None)),
 )
 sys.modules["torch"] = torch
 
-from strandline.pausable import Failure, NotEnoughMemory, torch_memory_saver as tms
+from strandline.pausable import Failure, NotEnoughMemory, configure_subprocess, torch_memory_saver as tms
+
+import strandline
+
+sys.path.append(os.path.join(os.path.dirname(strandline.__file__), "stand_in"))
+import torch_memory_saver.utils
+
+assert torch_memory_saver.torch_memory_saver is tms and tms.enabled
+assert torch_memory_saver.configure_subprocess is configure_subprocess
+assert torch_memory_saver.utils.get_binary_path_from_package("any").exists()
 
 MEMORY = 64 << 20  # of a device
+UNIT = 64 << 10
 
 
 def fails(what, kind, text):
@@ -38,18 +69,66 @@ def tag(name):
 assert tms.status() == {"tags": [], "devices": []}
 tms.pause()  # nothing is there
 fails(lambda: tms.pause("w"), Failure, "no tag w")
+
+# Hook modes.
+assert tms.hook_mode == "torch"
+fails(lambda: setattr(tms, "hook_mode", "other"), Failure, "no hook mode 'other'")
+tms.hook_mode = "preload"
+for what in (tms.region().__enter__, tms.pause, tms.resume, tms.status):
+    fails(what, Failure, "not preloaded; start the process with LD_PRELOAD=")
+before = os.environ.pop("LD_PRELOAD", None)
+with configure_subprocess():
+    assert os.environ["LD_PRELOAD"].endswith("/libstrandline-mem.so")
+    fails(tms.pause, Failure, "which names it: it was set after the start")
+assert "LD_PRELOAD" not in os.environ
+os.environ["LD_PRELOAD"] = "/lib/other.so"
+with configure_subprocess():
+    assert os.environ["LD_PRELOAD"].endswith("/libstrandline-mem.so:/lib/other.so")
+assert os.environ.pop("LD_PRELOAD") == "/lib/other.so"
+tms.hook_mode = "torch"
+with configure_subprocess():
+    assert "LD_PRELOAD" not in os.environ
+fails(tms.cuda_graph(None).__enter__, Failure, "only in hook mode 'preload'")
+os.environ["TMS_INIT_ENABLE"] = "maybe"
+fails(tms.region().__enter__, Failure, "TMS_INIT_ENABLE=maybe is neither")
+del os.environ["TMS_INIT_ENABLE"]
+
+# Settings and arguments.
 settings["expandable_segments"] = True
-fails(lambda: tms.region().__enter__(), Failure, "expandable_segments")
+fails(tms.region().__enter__, Failure, "expandable_segments")
 settings.clear()
-fails(lambda: tms.region("x" * 64).__enter__(), ValueError, "63 bytes")
-fails(lambda: tms.region(enable_cpu_backup=True, cpu_backup_backend="tape").__enter__(), ValueError, "tape")
-fails(lambda: tms.region(enable_cpu_backup=True, enable_disk_backup=True).__enter__(), ValueError, "either")
-fails(lambda: tms.disable().__enter__(), Failure, "no region")
+settings["backend"] = "cudaMallocAsync"
+fails(tms.region().__enter__, Failure, "cudaMallocAsync")
+settings.clear()
+fails(tms.region("x" * 64).__enter__, ValueError, "63 bytes")
+fails(tms.region("").__enter__, ValueError, "63 bytes")
+fails(tms.region(enable_cpu_backup=True, cpu_backup_backend="tape").__enter__, ValueError, "tape")
+fails(tms.region(enable_cpu_backup=True, enable_disk_backup=True).__enter__, ValueError, "either")
+fails(tms.disable().__enter__, Failure, "no region")
+assert not used
 
 lib = tms._loaded()
+fails(lambda: setattr(tms, "hook_mode", "preload"), Failure, "is 'torch' since")
 lib.pausable_malloc.restype = ctypes.c_void_p
 lib.pausable_malloc.argtypes = [ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p]
 lib.pausable_free.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p]
+
+
+def allocate(size):
+    at = lib.pausable_malloc(size, 0, None)
+    assert at
+    return at
+
+
+def elsewhere(what, *args):
+    """The result of a call in a new thread."""
+    out = []
+    thread = threading.Thread(target=lambda: out.append(what(*args)))
+    thread.start()
+    thread.join()
+    return out[0]
+
+
 SIZE = 300_000
 want = {}
 for name, options in {
@@ -59,10 +138,14 @@ for name, options in {
     "none": {},
 }.items():
     with tms.region(tag=name, **options):
+        outer = list(used)
         with tms.disable():
-            pass
-        at = lib.pausable_malloc(SIZE, 0, None)
-    assert at
+            assert len(used) == 1 and used != outer
+        with tms.region("inner"):
+            assert len(used) == 1 and used != outer
+        assert used == outer
+        at = allocate(SIZE)
+    assert not used
     want[name] = at, bytes((i * 7 + len(name)) % 251 for i in range(SIZE))
     ctypes.memmove(at, want[name][1], SIZE)
 
@@ -74,27 +157,66 @@ def same():
 
 device = tms.status()["devices"][0]
 assert device["total_bytes"] == MEMORY and device["free_bytes"] < MEMORY
+
+# An order is tried before it is run, and does what was foretold.
+whole = -(-SIZE // UNIT) * UNIT
+plan = tms.plan([("pause", "pinned"), ("pause", "file"), ("resume", None)])
+assert plan["fits"] and plan["devices"] == [{"device": 0, "total_bytes": MEMORY, "peak_bytes": 4 * whole, "peak_step": None}], plan
+assert plan["host"] == {"peak_bytes": SIZE, "peak_step": 0}
+assert [s["devices"] for s in plan["steps"]] == [[{"device": 0, "takes_bytes": n * whole, "free_bytes": MEMORY - (4 - m) * whole}] for n, m in ((-1, 1), (-1, 2), (2, 0))]
+assert [s["copies_bytes"] for s in plan["steps"]] == [SIZE, SIZE, 2 * SIZE]
+assert tag("pinned")["state"] == "active"
+fails(lambda: tms.plan([("pause", "nothing")]), ValueError, "step 0: there is no tag nothing")
+fails(lambda: tms.plan([("stop", None)]), ValueError, "neither a pause nor a resume")
+
 for verify in (False, True):
     tms.set(verify=verify)
     tms.pause()
     tms.pause()
-    assert tms.status()["devices"][0]["free_bytes"] == MEMORY
-    assert [t["state"] for t in tms.status()["tags"]] == ["paused"] * 4
-    assert [t["backup"] for t in tms.status()["tags"]] == ["pinned", "pageable", "file", "none"]
+    status = tms.status()
+    assert status["devices"][0]["free_bytes"] == MEMORY
+    assert status["did"]["do"] == "pause" and status["did"]["tag"] is None and status["did"]["succeeded"]
+    assert [t["state"] for t in status["tags"]] == ["paused"] * 4
+    assert [t["backup"] for t in status["tags"]] == ["pinned", "pageable", "file", "none"]
     assert tag("pinned")["backup_bytes"] == SIZE and tag("none")["backup_bytes"] == 0
+    tms.memory_margin_bytes = MEMORY - whole
+    plan = tms.plan([("resume", "pinned"), ("resume", "file")])
+    assert [s["fits"] for s in plan["steps"]] == [True, False] and not plan["fits"], plan
+    assert plan["devices"][0]["peak_bytes"] == 2 * whole and plan["devices"][0]["peak_step"] == 1
     tms.memory_margin_bytes = MEMORY
     e = fails(lambda: tms.resume("pinned"), NotEnoughMemory, "device 0 has 0 bytes free")
     assert e.device == 0 and e.available == 0 and e.needed >= SIZE
+    assert e.holders == [{"pid": os.getpid(), "name": "this process", "bytes": 1000}, {"pid": 2**22 + 1, "name": "", "bytes": 7}], e.holders
+    assert f"1000 by {os.getpid()} (this process)" in str(e)
+    assert not tms.status()["did"]["succeeded"]
     tms.memory_margin_bytes = 0
     tms.resume("a page")
     assert tag("a page")["state"] == "active" and tag("pinned")["state"] == "paused"
     tms.resume_async().result()
     same()
 tms.pause_async("file").result()
-assert tag("file")["held_bytes"] == 0
+assert tag("file")["held_bytes"] == 0 and tms.status()["did"]["copied_bytes"] == SIZE
 fails(lambda: tms.pause_async("nothing").result(), Failure, "no tag nothing")
 tms.resume()
 same()
+
+# Threads: PyTorch before 2.8 sends all to the pool that is in use, and the library follows; later ones ask.
+began = []
+for own, threads, found in ((False, False, "t"), (True, False, "default"), (True, True, "t")):
+    if own:
+        torch._C._cuda_beginAllocateCurrentThreadToPool = None
+        torch._C._cuda_beginAllocateToPool = lambda device, pool: began.append(pool)
+        torch._C._cuda_endAllocateToPool = lambda device, pool: began.remove(pool)
+        torch._C._cuda_releasePool = lambda device, pool: None
+    with tms.region("t", threads=threads):
+        assert len(began) == (own and threads) and len(used) == 1 - len(began)
+        at = elsewhere(allocate, 1)
+        with tms.region("inner", threads=True):
+            assert len(began) + len(used) == 1
+    assert not began and not used
+    assert tag(found)["blocks"] == 1
+    lib.pausable_free(at, 1, 0, None)
+
 for at, _ in want.values():
     lib.pausable_free(at, SIZE, 0, None)
 assert not tms.status()["tags"] and tms.status()["devices"][0]["free_bytes"] == MEMORY

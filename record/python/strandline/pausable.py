@@ -11,7 +11,7 @@
     torch_memory_saver.resume("weights")   # with its contents, as there is a backup
     torch_memory_saver.resume("kv_cache")  # with undefined contents
 
-Calls are those of torch_memory_saver in its mode "torch". What fails raises an exception, and what was
+Calls are those of torch_memory_saver, in its modes "torch" and "preload". What fails raises an exception, and what was
 begun is taken back: a resume for which the device has not enough memory can be tried again. Kernels and
 copies of the device are waited for before its memory is given back; no other thread may use the memory
 from then on.
@@ -22,11 +22,12 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from contextlib import contextmanager
-from typing import Any, Dict, Iterator, List, Optional, Tuple
-from urllib.parse import unquote
+from contextlib import contextmanager, nullcontext
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
-__all__ = ["Failure", "NotEnoughMemory", "MemorySaver", "torch_memory_saver"]
+from . import _pausing
+
+__all__ = ["Failure", "NotEnoughMemory", "MemorySaver", "configure_subprocess", "torch_memory_saver"]
 
 _BACKUPS = {"none": 0, "pinned": 1, "pageable": 2, "mmap": 2, "file": 3}
 _DEVICE_MEMORY = 1
@@ -38,13 +39,16 @@ class Failure(RuntimeError):
 
 
 class NotEnoughMemory(Failure):
-    """The device has not enough free memory: device, and the bytes that are needed and available."""
+    """The device has not enough free memory: device, the bytes that are needed and available, and holders, the
+    processes that hold its memory (dicts of pid, name and bytes; empty where the driver does not tell)."""
 
     def __init__(self, text: str, device: int, needed: int, available: int) -> None:
-        super().__init__(text)
         self.device = device
         self.needed = needed
         self.available = available
+        self.holders = _pausing.holders(device)
+        held = ", ".join(f"{p['bytes']} by {p['pid']} ({p['name'] or 'of another container'})" for p in self.holders[:4])
+        super().__init__(f"{text}; held are {held}" if held else text)
 
 
 class _Failure(ctypes.Structure):
@@ -64,12 +68,23 @@ def _path() -> str:
     return named or os.path.join(os.path.dirname(os.path.abspath(__file__)), "libstrandline-mem.so")
 
 
-def _load() -> Any:
-    """The library, which PyTorch loads again by the same path."""
+def _preloaded() -> Any:
+    """The library, if this process was started with it preloaded; else None."""
+    lib = ctypes.CDLL(None)
+    return lib if hasattr(lib, "pausable_hooked") else None
+
+
+def _load(mode: str) -> Any:
+    """The library: that which is preloaded, or that which PyTorch loads again by the same path."""
+    lib = _preloaded() if mode == "preload" else None
+    if mode == "preload" and lib is None:
+        named = ", which names it: it was set after the start, or it cannot be loaded" if _path() in os.environ.get("LD_PRELOAD", "") else ""
+        raise Failure(f"hook mode 'preload', but the library is not preloaded; start the process with LD_PRELOAD={_path()}{named}")
     try:
-        lib = ctypes.CDLL(_path())
+        lib = lib or ctypes.CDLL(_path())
     except OSError as e:
         raise Failure(f"the library of pausable memory, which `strandline record --module DIR` writes, cannot be loaded: {e}") from None
+    lib.pausable_hooked.restype = ctypes.c_uint64
     lib.pausable_failure.restype = ctypes.POINTER(_Failure)
     lib.pausable_region.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_int]
     lib.pausable_pause.argtypes = lib.pausable_resume.argtypes = lib.pausable_set_folder.argtypes = [ctypes.c_char_p]
@@ -92,23 +107,29 @@ class MemorySaver:
         self._regions: List[Tuple[bytes, int]] = []  # that are open, in all threads
         self._dropped: List[Any] = []
         self._local = threading.local()
+        self._mode: Optional[str] = None
 
     # Regions
 
     @property
     def enabled(self) -> bool:
-        """Whether the library is loaded, which the first region does."""
-        return self._lib is not None
+        """Whether the library is there."""
+        return _preloaded() is not None or os.path.exists(_path())
 
     @property
     def hook_mode(self) -> str:
-        """How allocations are found: "torch", by a pool of PyTorch's allocator."""
-        return "torch"
+        """How allocations are found: "torch", by a pool of PyTorch's allocator; or "preload", by a library in
+        LD_PRELOAD that replaces cudaMalloc, which is the default where it is preloaded. It can be set before
+        the first region."""
+        return self._mode or ("preload" if _preloaded() else "torch")
 
     @hook_mode.setter
     def hook_mode(self, mode: str) -> None:
-        if mode != "torch":
-            raise Failure(f"there is no hook mode {mode!r}, only 'torch'")
+        if mode not in ("preload", "torch"):
+            raise Failure(f"there is no hook mode {mode!r}, only 'preload' and 'torch'")
+        if self._lib is not None and mode != self.hook_mode:
+            raise Failure(f"the hook mode is {self.hook_mode!r} since the first region")
+        self._mode = mode
 
     @contextmanager
     def region(
@@ -117,56 +138,112 @@ class MemorySaver:
         enable_cpu_backup: bool = False,
         enable_disk_backup: bool = False,
         cpu_backup_backend: Optional[str] = None,
+        threads: bool = False,
     ) -> Iterator[None]:
         """Makes the memory pausable that PyTorch takes from the current device.
 
         The contents are kept in the memory of the host with enable_cpu_backup (cpu_backup_backend: "pinned",
         which is faster, or "mmap", which goes back to the host with each resume), in a file with
-        enable_disk_backup, and otherwise not at all.
+        enable_disk_backup, and otherwise not at all. With threads it counts for other threads too, as it always
+        does where PyTorch sends all threads to the pool that is in use (before 2.8).
         """
         torch: Any = _torch()
 
         kind = _kind(enable_cpu_backup, enable_disk_backup, cpu_backup_backend)
-        name = tag.encode()
-        if len(name) > 63:
-            raise ValueError(f"a tag has at most 63 bytes: {tag!r}")
+        name = _name(tag)
         pool = self._pool(torch, tag, kind)
-        with self._as_region(name, kind), torch.cuda.use_mem_pool(pool):
+        everywhere = threads or not hasattr(torch._C, "_cuda_beginAllocateCurrentThreadToPool")
+        with self._as_region(name, kind, everywhere), self._only(_Use(torch, pool, everywhere)):
             yield
+        self._check_taken(torch)
+
+    @contextmanager
+    def cuda_graph(
+        self,
+        cuda_graph: Any,
+        pool: Any = None,
+        stream: Any = None,
+        capture_error_mode: str = "global",
+        tag: str = "default",
+        enable_cpu_backup: bool = False,
+        enable_disk_backup: bool = False,
+        cpu_backup_backend: Optional[str] = None,
+    ) -> Iterator[None]:
+        """Is torch.cuda.graph, and makes the memory pausable that the graph takes for itself. Mode "preload"."""
+        torch: Any = _torch()
+
+        kind = _kind(enable_cpu_backup, enable_disk_backup, cpu_backup_backend)
+        name = _name(tag)
+        if self.hook_mode != "preload":
+            raise Failure("a graph takes its memory by cudaMalloc, so that it is pausable only in hook mode 'preload'")
+        self._ready(torch)
+        capture = torch.cuda.graph(cuda_graph, pool=pool, stream=stream, capture_error_mode=capture_error_mode)
+        with self._only(None), capture, self._as_region(name, kind, True):
+            yield
+        self._check_taken(torch)
 
     @contextmanager
     def disable(self) -> Iterator[None]:
         """Makes what is allocated within a region ordinary memory again, for as long as this is open."""
         torch: Any = _torch()
 
-        if not getattr(self._local, "regions", None):
+        preload = self.hook_mode == "preload"
+        if not getattr(self._local, "regions", None) and not (preload and _truth("TMS_INIT_ENABLE")):
             raise Failure("there is no region that could be disabled")
+        self._ready(torch)
         pool = torch.cuda.MemPool()
         try:
-            with torch.cuda.use_mem_pool(pool):
+            with self._as_region(b"", 0, True) if preload else nullcontext(), self._only(_Use(torch, pool, True)):
                 yield
         finally:
             with self._lock:  # PyTorch empties a pool that is dropped, which it cannot within a region
                 self._dropped.append(pool)
+            self._drop()
 
     @contextmanager
-    def _as_region(self, name: bytes, kind: int) -> Iterator[None]:
-        """Opens a region in this thread, and for threads that have none: PyTorch sends those to its pool too."""
+    def _as_region(self, name: bytes, kind: int, everywhere: bool) -> Iterator[None]:
+        """Opens a region in this thread, and everywhere for threads that have none."""
         own: List[Tuple[bytes, int]] = self._local.__dict__.setdefault("regions", [])
         region = (name, kind)
         with self._lock:
             own.append(region)
-            self._regions.append(region)
+            if everywhere:
+                self._regions.append(region)
             self._set_regions(own)
         try:
             yield
         finally:
             with self._lock:
                 own.pop()
-                self._regions.remove(region)
+                if everywhere:
+                    self._regions.remove(region)
                 self._set_regions(own)
-                dropped, self._dropped = ([], self._dropped) if self._regions else (self._dropped, [])
-            dropped.clear()
+            self._drop()
+
+    @contextmanager
+    def _only(self, use: "Optional[_Use]") -> Iterator[None]:
+        """Uses a pool, and not that of the region around it: of several, PyTorch takes the outermost."""
+        open_: List[Optional[_Use]] = self._local.__dict__.setdefault("uses", [])
+        outer = open_[-1] if open_ else None
+        if outer:
+            outer.end()
+        open_.append(use)
+        try:
+            if use:
+                use.begin()
+            yield
+        finally:
+            open_.pop()
+            if use:
+                use.end()
+            if outer:
+                outer.begin()
+
+    def _drop(self) -> None:
+        """Drops the pools of disable, once there is no region."""
+        with self._lock:
+            dropped, self._dropped = ([], self._dropped) if self._regions else (self._dropped, [])
+        dropped.clear()
 
     def _set_regions(self, own: List[Tuple[bytes, int]]) -> None:
         for everywhere, open_ in enumerate((own, self._regions)):
@@ -179,22 +256,37 @@ class MemorySaver:
         with self._lock:
             if key in self._pools:
                 return self._pools[key]
-            torch.cuda.init()
-            _refuse_expandable(torch)
-            self._loaded()
-            if self._allocator is None:
-                self._allocator = _for_good(torch.cuda.memory.CUDAPluggableAllocator(_path(), "pausable_malloc", "pausable_free"))
-            pool = _for_good(torch.cuda.MemPool(self._allocator.allocator()))
-            self._pools[key] = pool
+            self._ready(torch)
+            if self.hook_mode == "preload":
+                pool = torch.cuda.MemPool()
+            else:
+                if self._allocator is None:
+                    self._allocator = _for_good(torch.cuda.memory.CUDAPluggableAllocator(_path(), "pausable_malloc", "pausable_free"))
+                pool = torch.cuda.MemPool(self._allocator.allocator())
+            self._pools[key] = _for_good(pool)
             return pool
+
+    def _ready(self, torch: Any) -> None:
+        """Loads the library, and raises where PyTorch would take memory past it."""
+        torch.cuda.init()
+        _refuse_settings(torch)
+        self._loaded()
+        self._check_taken(torch)
+
+    def _check_taken(self, torch: Any) -> None:
+        """Raises if PyTorch has taken memory of which the preloaded library saw nothing."""
+        if self.hook_mode != "preload" or self._loaded().pausable_hooked():
+            return
+        if any(torch.cuda.memory_stats(i).get("segment.all.allocated") for i in range(torch.cuda.device_count())):
+            raise Failure("PyTorch does not call the preloaded cudaMalloc: CUDA's runtime is linked into it. Use hook mode 'torch'")
 
     def _loaded(self) -> Any:
         if self._lib is None:
-            self._lib = _load()
-            if os.environ.get("TMS_DISK_BACKUP_DIR"):
-                self._check(self._lib.pausable_set_folder(os.fsencode(os.environ["TMS_DISK_BACKUP_DIR"])))
-            if os.environ.get("TMS_RETAIN_CPU_BACKUP", "").lower() in ("1", "true", "yes"):
-                self._check(self._lib.pausable_set(_RETAIN, 1))
+            for variable in _TRUTHS:
+                _truth(variable)
+            lib = _load(self.hook_mode)
+            self._mode = self.hook_mode
+            self._lib = lib
         return self._lib
 
     # Pause and resume
@@ -219,6 +311,8 @@ class MemorySaver:
         return self._begin(self.resume, tag)
 
     def _operate(self, name: str, tag: Optional[str]) -> None:
+        if self.hook_mode == "preload":  # there may have been a region from the start
+            self._ready(_torch())
         if self._lib is not None:
             self._check(getattr(self._lib, name)(None if tag is None else tag.encode()))
         elif tag is not None:
@@ -253,7 +347,8 @@ class MemorySaver:
     # Backups, settings, figures
 
     def get_cpu_backup(self, tensor: Any, zero_copy: bool = False) -> Any:
-        """The contents of a paused tensor, on the host. With zero_copy it is valid until the tensor is resumed."""
+        """The contents of a paused tensor, on the host. With zero_copy it is valid until the tensor is resumed.
+        Where backups are retained, there are also those of the last pause."""
         torch: Any = _torch()
 
         size = tensor.untyped_storage().nbytes()
@@ -300,28 +395,22 @@ class MemorySaver:
 
     def status(self) -> Dict[str, Any]:
         """What each tag holds, and what the driver says of each device, in bytes."""
-        out: Dict[str, Any] = {"tags": [], "devices": []}
-        if self._lib is None:
-            return out
+        if self._lib is None and self.hook_mode != "preload":
+            return _pausing.parse("")
+        self._loaded()
         size = self._lib.pausable_status(None, 0) + 4096
         text = ctypes.create_string_buffer(size)
         self._lib.pausable_status(text, size)
-        for line in text.value.decode("ascii", "replace").splitlines():
-            word, *rest = line.split(" ")
-            if word == "tag":
-                name, size_, blocks, state, backup, kept, held = rest
-                out["tags"].append(
-                    {"tag": unquote(name), "bytes": int(size_), "blocks": int(blocks), "state": state, "backup": backup,
-                     "backup_bytes": int(kept), "held_bytes": int(held)}
-                )
-            elif word == "device":
-                index, free, total = map(int, rest)
-                out["devices"].append({"device": index, "free_bytes": free, "total_bytes": total})
-            elif word == "freed":
-                out["not_freed_bytes"] = int(rest[1])
-            elif word == "kept":
-                out["pinned_pool_bytes"] = int(rest[0])
-        return out
+        return _pausing.parse(text.value.decode("ascii", "replace"))
+
+    def plan(self, steps: Iterable[Tuple[str, Optional[str]]]) -> Dict[str, Any]:
+        """What pauses and resumes would do in this order, none of which is done: whether each fits, and the peaks
+        of each device and of the host, with the step after which they are.
+
+        A step is ("pause", tag) or ("resume", tag), with None for all tags. What others take of the device
+        meanwhile is not known. Where one does not fit, the peak is above the device's total.
+        """
+        return _pausing.plan(self.status(), steps)
 
 
 def _torch() -> Any:
@@ -338,11 +427,78 @@ def _kind(cpu: bool, disk: bool, backend: Optional[str]) -> int:
     return _BACKUPS["file" if disk else (backend or "pinned") if cpu else "none"]
 
 
-def _refuse_expandable(torch: Any) -> None:
-    """Raises where PyTorch would ignore the pool's allocator."""
+def _name(tag: str) -> bytes:
+    name = tag.encode()
+    if not 0 < len(name) < 64 or 0 in name:
+        raise ValueError(f"a tag has 1 to 63 bytes: {tag!r}")
+    return name
+
+
+_TRUTHS = ("TMS_INIT_ENABLE", "TMS_INIT_ENABLE_CPU_BACKUP", "TMS_INIT_ENABLE_DISK_BACKUP", "TMS_RETAIN_CPU_BACKUP")
+
+
+def _truth(variable: str) -> bool:
+    """The value of a variable of the environment, as torch_memory_saver reads it."""
+    value = os.environ.get(variable, "").lower()
+    if value not in ("", "0", "false", "no", "1", "true", "yes"):
+        raise Failure(f"{variable}={os.environ[variable]} is neither 1, true, yes nor 0, false, no")
+    return value in ("1", "true", "yes")
+
+
+def _refuse_settings(torch: Any) -> None:
+    """Raises where PyTorch would take memory in another way than the library gives it."""
+    backend = torch.cuda.get_allocator_backend()
+    if backend != "native":
+        raise Failure(f"PyTorch's allocator is {backend}, which takes memory in another way: take backend out of PYTORCH_CUDA_ALLOC_CONF")
     settings = torch._C._cuda_memorySnapshot().get("allocator_settings", {})
     if settings.get("expandable_segments"):
         raise Failure("with expandable_segments:True PyTorch takes memory in another way: take it out of PYTORCH_CUDA_ALLOC_CONF")
+
+
+class _Use:
+    """The use of a pool, which can end and begin again."""
+
+    def __init__(self, torch: Any, pool: Any, everywhere: bool) -> None:
+        self._torch = torch
+        self._pool = pool
+        self._device = torch.cuda.current_device()
+        self._everywhere = everywhere and hasattr(torch._C, "_cuda_beginAllocateCurrentThreadToPool")
+        self._context: Any = None
+
+    def begin(self) -> None:
+        if self._everywhere:  # use_mem_pool is for this thread only
+            self._torch._C._cuda_beginAllocateToPool(self._device, self._pool.id)
+        else:
+            self._context = self._torch.cuda.use_mem_pool(self._pool, self._device)
+            self._context.__enter__()
+
+    def end(self) -> None:
+        if self._everywhere:
+            self._torch._C._cuda_endAllocateToPool(self._device, self._pool.id)
+            self._torch._C._cuda_releasePool(self._device, self._pool.id)
+        else:
+            self._context.__exit__(None, None, None)
+
+
+@contextmanager
+def configure_subprocess() -> Iterator[None]:
+    """Has processes that are started meanwhile preload the library. In hook mode "torch" it changes nothing."""
+    if torch_memory_saver._mode == "torch":
+        yield
+        return
+    path, before = _path(), os.environ.get("LD_PRELOAD")
+    if not os.path.exists(path):
+        raise Failure(f"the library of pausable memory, which `strandline record --module DIR` writes, is not at {path}")
+    if " " in path or ":" in path:
+        raise Failure(f"LD_PRELOAD cannot name {path}, which has a space or a colon")
+    os.environ["LD_PRELOAD"] = path + (":" + before if before else "")
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop("LD_PRELOAD", None)
+        else:
+            os.environ["LD_PRELOAD"] = before
 
 
 def _for_good(what: Any) -> Any:
