@@ -23,7 +23,7 @@ const module = "strandline"
 // other.
 var columns = [][]string{
 	{"internal/lazyregexp"},
-	{"finding", "units", "internal/packed", "internal/sheet", "internal/licenses", "torch/ranges", "internal/soak/load", "pausable"}, // leaves
+	{"finding", "units", "internal/packed", "internal/sheet", "internal/licenses", "torch/ranges", "internal/soak/load", "internal/socket", "pausable", "pausable/state"}, // leaves
 	{"stack"},                     // every model interns frames
 	{"judge/trend"},               // arithmetic on series of numbers, for every wing
 	{"host/event", "host/sample"}, // what a process did or holds, whoever saw it
@@ -35,7 +35,7 @@ var columns = [][]string{
 	{"profiles"},
 	{"profiles/jax", "profiles/nsys", "profiles/kineto", "profiles/proc", "profiles/levels", "profiles/promql"}, // sources that state it in that form
 	{"host/image", "host/levels"},
-	{"host/autograd", "host/cpython", "host/cudaalloc", "host/glibcheap"},
+	{"host/cpython", "host/cudaalloc", "host/glibcheap"},
 	{"host/unwind"},
 	{"host/symbolize"},
 	{
@@ -47,7 +47,7 @@ var columns = [][]string{
 	{"plan/rl", "plan/observed"},
 	{"judge/shortage"}, // what snapshots and texts of a failure have in common
 	{"judge/logs"},     // of texts, which are judged with snapshots too
-	{"judge/torch", "judge/host", "judge/profiles", "judge/gate", "judge/watch"},
+	{"judge/torch", "judge/host", "judge/profiles", "judge/gate", "judge/watch", "judge/pauses"},
 	{"face/api", "face/api/page"}, // the JSON of all faces
 	{"face/report", "face/export", "face/metrics", "face/web/engine", "face/web"},
 	{"face/ci"},
@@ -70,6 +70,7 @@ var beside = map[string][]string{
 	"host/gpudriver":  {"host/ledger"},
 	"host/gpuaccount": {"host/gpudriver"},
 	"host/sampler":    {"host/footprint"},
+	"pausable":        {"internal/socket", "pausable/state"},
 	"internal/check":  {"internal/trace"}, // the lines of a leak
 }
 
@@ -105,7 +106,10 @@ var only = map[string][]string{
 	"profiles/kineto": {"profiles", "stack", "units"},
 	"judge/profiles":  {"finding", "units", "stack", "judge/trend", "profiles", "profiles/jax"},
 	"host/procfs":     {},
-	"record":          {"host/procfs"},
+	"record":          {"host/procfs", "internal/socket"},
+	"internal/socket": {},
+	"pausable/state":  {},
+	"pausable":        {"internal/socket", "pausable/state"},
 	"host/elffile":    {},
 	"host/event":      {},
 	"host/sample":     {},
@@ -120,6 +124,7 @@ var only = map[string][]string{
 	"judge/gate":      {"finding", "units", "judge/trend"},
 	"host/levels":     {"host/procfs"},
 	"judge/watch":     {"finding", "units", "judge/trend", "host/sample"},
+	"judge/pauses":    {"finding", "units", "judge/trend", "pausable/state"},
 	"judge/logs":      {"finding", "units", "logs", "judge/shortage"},
 	"judge/shortage":  {"finding", "units"},
 }

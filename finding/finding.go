@@ -51,6 +51,9 @@ const (
 	Usage         Kind = "usage"          // what a table of memory_summary() states, or a state without history
 	Retries       Kind = "retries"        // the driver refuses segments, or memory runs out, time and again
 	AboveLimit    Kind = "above-limit"    // more than a gate allows
+	Residue       Kind = "residue"        // what a process holds while its pausable memory is paused
+	ResumeShort   Kind = "resume-short"   // paused memory for which the device has no room now
+	Unpausable    Kind = "unpausable"     // a setting with which memory passes regions by
 )
 
 // The kinds of finding about the memory of a process on the host.

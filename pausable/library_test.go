@@ -86,10 +86,12 @@ func TestLibraryNeedsNothing(t *testing.T) {
 // ofLibc are the functions that the library uses, which are in every C library of GNU
 // since 2.17 and have not changed.
 var ofLibc = []string{
-	"__errno_location", "__tls_get_addr", "calloc", "clock_gettime", "close", "dlerror", "dlopen", "dlsym", "free", "getenv", "getpid", "malloc",
-	"memcpy", "memset", "mkostemp", "mmap", "munmap", "open", "posix_fallocate", "pread", "pthread_create", "pthread_join",
-	"pthread_mutex_lock", "pthread_mutex_unlock", "pthread_sigmask", "pwrite", "qsort", "sigdelset", "sigfillset", "snprintf",
-	"strcasecmp", "strcmp", "strcpy", "strerror", "strlen", "strncpy", "strtoull", "unlink", "vsnprintf",
+	"__errno_location", "__register_atfork", "__tls_get_addr", "accept4", "bind", "calloc", "clock_gettime", "close", "dlerror", "dlopen",
+	"dlsym", "free", "getenv", "geteuid", "getpid", "getsockname", "getsockopt", "listen", "malloc", "memcmp", "memcpy",
+	"memset", "mkostemp", "mmap", "munmap", "open", "posix_fallocate", "pread", "pthread_create", "pthread_detach",
+	"pthread_join", "pthread_mutex_lock", "pthread_mutex_unlock", "pthread_sigmask", "pwrite", "qsort", "recv", "send",
+	"setsockopt", "sigdelset", "sigfillset", "snprintf", "socket", "strcasecmp", "strchr", "strcmp", "strcpy", "strerror", "strlen",
+	"strncpy", "strtoull", "unlink", "usleep", "vsnprintf",
 }
 
 // TestFaults has each call of the driver fail in each operation; see testdata/faults.c.
@@ -166,6 +168,6 @@ func build(t *testing.T, flags ...string) string {
 		}
 	}
 	run("testdata/fake.c", "-shared", "-Wl,-soname,libcuda.so.1", "-o", filepath.Join(dir, "libcuda.so.1"), "-lpthread")
-	run(append(append([]string{"testdata/faults.c"}, sources...), "-o", program, "-L"+dir, "-l:libcuda.so.1", "-Wl,-rpath,"+dir, "-ldl", "-lpthread")...)
+	run(append(append([]string{"-D_GNU_SOURCE", "testdata/faults.c"}, sources...), "-o", program, "-L"+dir, "-l:libcuda.so.1", "-Wl,-rpath,"+dir, "-ldl", "-lpthread")...)
 	return program
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"strandline/internal/socket"
 )
 
 // ErrNotRecorded is the error for a process whose recorder does not answer.
@@ -51,20 +53,34 @@ type DeviceStats struct {
 	OOMs          int64 `json:"ooms"`
 }
 
+// sockets is the beginning of the names of the sockets of recorders.
+const sockets = "strandline/"
+
 // Dial connects to the recorder of a process, given its id in its own pid namespace;
 // both must be in the same network namespace. The error is [ErrNotRecorded] where no
 // recorder answers.
-func Dial(ctx context.Context, pid int) (*Control, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", socketOf(pid))
-	if err != nil {
+func Dial(ctx context.Context, pid int) (*Control, error) { return dial(ctx, pid, socket.Dial) }
+
+// DialProcess is [Dial] for a process by its id as it is seen here, also in another
+// network namespace, which needs CAP_SYS_ADMIN.
+func DialProcess(ctx context.Context, pid int) (*Control, error) {
+	return dial(ctx, pid, socket.DialProcess)
+}
+
+func dial(ctx context.Context, pid int, by func(ctx context.Context, prefix string, pid int) (net.Conn, error)) (*Control, error) {
+	conn, err := by(ctx, sockets, pid)
+	switch {
+	case errors.Is(err, socket.ErrNone):
 		return nil, fmt.Errorf("process %d %w", pid, ErrNotRecorded)
+	case err != nil:
+		return nil, err
 	}
 	return NewControl(ctx, conn), nil
 }
 
-// socketOf is the name of the socket of a process, in Linux's abstract namespace.
-func socketOf(pid int) string { return fmt.Sprintf("@strandline/%d", pid) }
+// Running are the ids of the processes that are recorded in this network namespace,
+// each in its own pid namespace.
+func Running() []int { return socket.Running(sockets) }
 
 // NewControl talks to a recorder over a connection until the context ends.
 func NewControl(ctx context.Context, conn net.Conn) *Control {

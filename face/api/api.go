@@ -24,6 +24,7 @@ const (
 	ExportSchema       = "strandline.export/1"
 	HooksSchema        = "strandline.hooks/1"
 	InspectSchema      = "strandline.inspect/1"
+	MemSchema          = "strandline.mem/1"
 	PlanSchema         = "strandline.plan/1"
 	RecordStatusSchema = "strandline.record-status/1"
 	SimulateSchema     = "strandline.simulate/1"

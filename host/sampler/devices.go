@@ -3,9 +3,11 @@ package sampler
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
+	"strandline/host/procfs"
 	"strandline/host/sample"
 )
 
@@ -101,4 +103,15 @@ func (p *poller) close() error {
 	p.stop()
 	<-p.done
 	return p.source.Close()
+}
+
+// DeviceIndex is the index of what a process of this machine, by its id, has as CUDA's n-th
+// device.
+func DeviceIndex(pid, n int, devices []sample.Device) int {
+	environ, _ := procfs.Process(pid).Environ()
+	var visible []string
+	if list, ok := environ["CUDA_VISIBLE_DEVICES"]; ok {
+		visible = strings.Split(list, ",")
+	}
+	return deviceOf(n, visible, devices)
 }

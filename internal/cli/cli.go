@@ -210,7 +210,7 @@ It needs no Python, no GPU and no network.
 		return fmt.Errorf("%w; `%s --help` lists the flags", err, c.CommandPath())
 	})
 	for _, c := range []*cobra.Command{
-		newDiagnose(g), newView(g), newInspect(g), newCompare(g), newSimulate(g), newPlan(g), newExport(g), newHooks(g), newTrace(g), newRecord(g), newSnapshot(g), newCheck(g), newSoak(g), newWatch(g), newDoctor(g), newVersion(g),
+		newDiagnose(g), newView(g), newInspect(g), newCompare(g), newSimulate(g), newPlan(g), newExport(g), newHooks(g), newTrace(g), newRecord(g), newSnapshot(g), newCheck(g), newSoak(g), newWatch(g), newMem(g), newDoctor(g), newVersion(g),
 	} {
 		if !strings.Contains(c.Long, "Exit status: ") { // the command does not state its own
 			c.Long = strings.TrimSpace(c.Long) + "\n\n" + exitStatus

@@ -120,6 +120,7 @@ int pausable_allocate(void **at, size_t bytes, int device)
 		let_go(b, &then);
 		return kind;
 	}
+	control_begin();
 	*at = (void *)(uintptr_t)b->at;
 	return PAUSABLE_OK;
 }

@@ -62,6 +62,7 @@ int pausable_region(const char *tag, int backup, int all)
 	table_unlock();
 	if (tag && !off && !r.tag)
 		return failed(f, PAUSABLE_HOST_MEMORY, 0, -1, "the host has no memory for a tag");
+	control_begin();
 	return PAUSABLE_OK;
 }
 

@@ -100,6 +100,9 @@ struct ended ended_last(void);
 int region_open(void);
 int block_known(CUdeviceptr at);
 
+/* Begins to answer other programs, at the first call. (control.c) */
+void control_begin(void);
+
 /* Settings. (settings.c) */
 int region_at_start(int *backup); /* that the environment asks for */
 uint64_t setting(int which);

@@ -120,21 +120,24 @@ static void *run(void *job)
 	return NULL;
 }
 
-void job_begin(struct job *j)
+int thread_begin(void *(*work)(void *), void *arg, unsigned long *thread)
 {
 	sigset_t all, before;
-	pthread_t thread;
+	pthread_t made;
 	/* Handlers of the program do not run on this thread, but for those of faults. */
 	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 	sigfillset(&all);
 	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
 		sigdelset(&all, faults[i]);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	j->started = !pthread_create(&thread, NULL, run, j);
+	int failure = pthread_create(&made, NULL, work, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (j->started)
-		j->thread = thread;
+	if (!failure)
+		*thread = made;
+	return failure;
 }
+
+void job_begin(struct job *j) { j->started = !thread_begin(run, j, &j->thread); }
 
 void job_end(struct job *j)
 {

@@ -80,6 +80,9 @@ int device_used(int index);
 typedef int device_work(void *arg, struct pausable_failure *f);
 int on_device(int index, device_work *work, void *arg, struct pausable_failure *f);
 
+/* Begins a thread of the library's own; nonzero if there cannot be one. */
+int thread_begin(void *(*work)(void *), void *arg, unsigned long *thread);
+
 /* Begins and joins such work beside others: what work returns is in result. */
 struct job {
 	int index;

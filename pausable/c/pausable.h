@@ -48,6 +48,7 @@ enum {
 	PAUSABLE_PEERS,       /* STRANDLINE_MEM_PEERS: a bit for each device that may access new blocks too */
 	PAUSABLE_HANDLES,     /* STRANDLINE_MEM_HANDLES: kinds of shareable handles of new blocks, as CUmemAllocationHandleType */
 	PAUSABLE_RETAIN,      /* STRANDLINE_MEM_RETAIN or TMS_RETAIN_CPU_BACKUP: memory of a backup stays with its block */
+	PAUSABLE_SOCKET,      /* STRANDLINE_MEM_SOCKET: answer `strandline mem`, from the first region on; 1 if it is not given */
 	PAUSABLE_SETTINGS,
 };
 

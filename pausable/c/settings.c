@@ -7,7 +7,7 @@
 #include <strings.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t values[PAUSABLE_SETTINGS] = {[PAUSABLE_PINNED_POOL] = 4ULL << 30};
+static uint64_t values[PAUSABLE_SETTINGS] = {[PAUSABLE_PINNED_POOL] = 4ULL << 30, [PAUSABLE_SOCKET] = 1};
 static char folder[256];
 static int ready;
 
@@ -66,6 +66,7 @@ static void prepare(void)
 	number(PAUSABLE_PEERS, "STRANDLINE_MEM_PEERS");
 	number(PAUSABLE_HANDLES, "STRANDLINE_MEM_HANDLES");
 	number(PAUSABLE_RETAIN, "STRANDLINE_MEM_RETAIN");
+	number(PAUSABLE_SOCKET, "STRANDLINE_MEM_SOCKET");
 	folder_named();
 }
 

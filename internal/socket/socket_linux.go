@@ -1,4 +1,4 @@
-package record
+package socket
 
 import (
 	"context"
@@ -15,17 +15,13 @@ import (
 
 // DialProcess is [Dial] for a process by its id as it is seen here, also in another
 // network namespace, which needs CAP_SYS_ADMIN.
-func DialProcess(ctx context.Context, pid int) (*Control, error) {
+func DialProcess(ctx context.Context, prefix string, pid int) (net.Conn, error) {
 	own := innermost(pid)
 	theirs, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid))
 	if ours, _ := os.Readlink("/proc/self/ns/net"); err != nil || ours == theirs {
-		return Dial(ctx, own)
+		return Dial(ctx, prefix, own)
 	}
-	conn, err := dialIn(fmt.Sprintf("/proc/%d/ns/net", pid), own)
-	if err != nil {
-		return nil, err
-	}
-	return NewControl(ctx, conn), nil
+	return dialIn(fmt.Sprintf("/proc/%d/ns/net", pid), fmt.Sprintf("@%s%d", prefix, own))
 }
 
 // innermost is the id of a process in its own pid namespace.
@@ -43,7 +39,7 @@ func innermost(pid int) int {
 }
 
 // dialIn connects from within a network namespace.
-func dialIn(namespace string, pid int) (conn net.Conn, err error) {
+func dialIn(namespace, name string) (conn net.Conn, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -63,8 +59,8 @@ func dialIn(namespace string, pid int) (conn net.Conn, err error) {
 		}
 		socket := os.NewFile(uintptr(fd), "")
 		defer socket.Close()
-		if unix.Connect(fd, &unix.SockaddrUnix{Name: socketOf(pid)}) != nil {
-			err = fmt.Errorf("process %d %w", pid, ErrNotRecorded)
+		if err = unix.Connect(fd, &unix.SockaddrUnix{Name: name}); err != nil {
+			err = fmt.Errorf("%w: %w", ErrNone, err)
 			return
 		}
 		conn, err = net.FileConn(socket)
@@ -73,14 +69,12 @@ func dialIn(namespace string, pid int) (conn net.Conn, err error) {
 	return conn, err
 }
 
-// Running are the ids of the processes that are recorded in this network namespace,
-// each in its own pid namespace.
-func Running() (pids []int) {
+// Running are the ids of the processes of this network namespace that have such a
+// socket, each in its own pid namespace.
+func Running(prefix string) (pids []int) {
 	text, _ := os.ReadFile("/proc/net/unix")
-	prefix := socketOf(0)
-	prefix = prefix[:len(prefix)-1]
 	for line := range strings.Lines(string(text)) {
-		_, pid, found := strings.Cut(line, " "+prefix)
+		_, pid, found := strings.Cut(line, " @"+prefix)
 		if n, err := strconv.Atoi(strings.TrimSpace(pid)); found && err == nil && !slices.Contains(pids, n) {
 			pids = append(pids, n)
 		}

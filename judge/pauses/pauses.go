@@ -1,0 +1,153 @@
+// Package pauses judges memory that was paused: what of a device stays behind, whether a
+// resume will fit, and what keeps memory from being given back.
+package pauses
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"strandline/finding"
+	"strandline/pausable/state"
+	"strandline/units"
+)
+
+// A Process is what is known of a process with pausable memory.
+type Process struct {
+	Name   string
+	Status *state.Status
+	// Seen are its devices, in any order; those of which nothing is known may be absent.
+	Seen []Seen
+	// Environ are its variables; nil if they cannot be read.
+	Environ map[string]string
+}
+
+// Seen is what a process has of a device. Sizes are bytes, nil if unknown.
+type Seen struct {
+	Device    int    // as CUDA counts in the process
+	Used      *int64 // by the driver's count
+	Allocated *int64 // by PyTorch's tensors, also those that are paused
+	Reserved  *int64 // by PyTorch's allocator, also what is paused
+}
+
+// Judge finds what is noteworthy now, the weightiest first.
+func Judge(p *Process) []finding.Finding {
+	out := []finding.Finding{}
+	for i := range p.Status.Devices {
+		d := &p.Status.Devices[i]
+		if f, ok := p.residue(d); ok {
+			out = append(out, f)
+		}
+		if f, ok := p.short(d); ok {
+			out = append(out, f)
+		}
+	}
+	if f, ok := p.expandable(); ok {
+		out = append(out, f)
+	}
+	slices.SortStableFunc(out, func(a, b finding.Finding) int { return b.Severity.Rank() - a.Severity.Rank() })
+	return out
+}
+
+// usual is what a process has of a device whatever it does: its context and kernels.
+const usual = 1 << 30
+
+// residue is what a process still has of a device though all its tags are paused.
+func (p *Process) residue(d *state.Device) (f finding.Finding, ok bool) {
+	i := slices.IndexFunc(p.Seen, func(s Seen) bool { return s.Device == d.Index })
+	if i < 0 || p.Seen[i].Used == nil || !p.Status.Idle() {
+		return f, false
+	}
+	seen := &p.Seen[i]
+	e := &finding.ResidueEvidence{UsedBytes: *seen.Used, PausedBytes: p.Status.Away(d.Index), HeldBytes: p.Status.Held(d.Index)}
+	rest := e.UsedBytes - e.HeldBytes
+	f = finding.Finding{
+		Kind: finding.Residue, Severity: finding.Info, Confidence: 1, Device: &d.Index, Process: p.Name, Bytes: &e.UsedBytes, Evidence: e,
+		Title: fmt.Sprintf("%s holds %s of device %d while all its tags are paused", p.Name, units.Bytes(e.UsedBytes), d.Index),
+		Basis: "the driver's count of the process",
+	}
+	if e.HeldBytes > 0 {
+		f.Severity = finding.Warning
+		f.Detail = append(f.Detail, fmt.Sprintf("%s belong to paused tags: the driver refused to release them; the next pause tries again", units.Bytes(e.HeldBytes)))
+	}
+	if seen.Reserved != nil {
+		// What PyTorch still has: its figures count what is paused too.
+		own := max(*seen.Reserved-e.PausedBytes-e.HeldBytes, 0)
+		e.PyTorchBytes, rest = &own, max(rest-own, 0)
+		if own > 0 {
+			text := fmt.Sprintf("%s are segments of PyTorch's allocator outside of regions", units.Bytes(own))
+			if own >= 64<<20 {
+				f.Severity = finding.Warning
+				f.Remedies = append(f.Remedies,
+					finding.CodeChange("before the pause: `torch.cuda.empty_cache()` gives segments back that no tensor uses"),
+					finding.CodeChange("allocate what can leave the device within `torch_memory_saver.region(tag)`; CUDA graphs within `torch_memory_saver.cuda_graph`, with the library preloaded, as their own pools are in no region"))
+			}
+			f.Detail = append(f.Detail, text)
+		}
+	}
+	e.OtherBytes = rest
+	if rest > 0 {
+		f.Detail = append(f.Detail, units.Bytes(rest)+" are the CUDA context, kernels, and what libraries such as NCCL and cuBLAS took from the driver")
+		if rest > usual && seen.Reserved != nil {
+			f.Severity = finding.Warning
+			f.Remedies = append(f.Remedies, finding.CodeChange("find who takes it: `strandline trace --gpu`; NCCL's buffers go with its process groups (`torch.distributed.destroy_process_group`)"))
+		}
+	}
+	return f, true
+}
+
+// short is a resume that would not fit now.
+func (p *Process) short(d *state.Device) (f finding.Finding, ok bool) {
+	away := p.Status.Away(d.Index)
+	free := max(d.Free-p.Status.Margin, 0)
+	if away <= free {
+		return f, false
+	}
+	e := &finding.ResumeEvidence{AvailableBytes: free, NeededBytes: away}
+	f = finding.Finding{
+		Kind: finding.ResumeShort, Severity: finding.Info, Confidence: 1, Device: &d.Index, Process: p.Name, Bytes: finding.Int(away - free), Evidence: e,
+		Title:  fmt.Sprintf("what is paused of %s does not fit on device %d now: %s are needed and %s free", p.Name, d.Index, units.Bytes(away), units.Bytes(free)),
+		Detail: []string{"a resume of all is refused until others give memory back; tags that fit can be resumed one by one"},
+		Basis:  "the driver's count of free memory",
+	}
+	return f, true
+}
+
+// expandable is a setting with which PyTorch passes regions by.
+func (p *Process) expandable() (f finding.Finding, ok bool) {
+	name, ok := Expandable(p.Environ)
+	if !ok {
+		return f, false
+	}
+	return finding.Finding{
+		Kind: finding.Unpausable, Severity: finding.Warning, Confidence: 0.9, Process: p.Name,
+		Title: fmt.Sprintf("%s has expandable_segments:True, with which PyTorch takes memory past regions", p.Name),
+		Basis: "the variable " + name + " of its environment; the program may have changed the setting since",
+		Remedies: []finding.Remedy{
+			finding.SettingChange(name+"="+without(p.Environ[name]), "start it without expandable_segments, or turn them off while regions are open: `torch.cuda.memory._set_allocator_settings(\"expandable_segments:False\")`"),
+		},
+	}, true
+}
+
+// variables are those that set PyTorch's allocator, the newer name first.
+var variables = []string{"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"}
+
+// Expandable returns the variable by which a process has expandable segments.
+func Expandable(environ map[string]string) (name string, ok bool) {
+	for _, name := range variables {
+		for option := range strings.SplitSeq(environ[name], ",") {
+			key, value, _ := strings.Cut(option, ":")
+			if strings.TrimSpace(key) == "expandable_segments" && strings.EqualFold(strings.TrimSpace(value), "true") {
+				return name, true
+			}
+		}
+	}
+	return "", false
+}
+
+// without is a setting of PyTorch's allocator without expandable segments.
+func without(conf string) string {
+	options := strings.Split(conf, ",")
+	options = slices.DeleteFunc(options, func(o string) bool { return strings.HasPrefix(strings.TrimSpace(o), "expandable_segments") })
+	return strings.Join(options, ",")
+}

@@ -1,0 +1,218 @@
+// Package state is what a process with pausable memory reports of it: the lines that
+// pausable/c/status.c describes, from the process's socket or the library's log, and what
+// can be computed of them.
+package state
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// A Status is what the library holds in a process. Sizes are bytes.
+type Status struct {
+	Tags    []Tag
+	Devices []Device // that the process used
+	// Doing is the pause or resume that is under way, nil if none is.
+	Doing *Doing
+	// NotFreed is memory of blocks that the program freed and the driver did not.
+	NotFreed int64
+	// Kept is pinned memory of the host that is kept for the next pause.
+	Kept int64
+	// Margin is what a resume leaves free of each device.
+	Margin int64
+}
+
+// A Tag is the blocks of one name.
+type Tag struct {
+	Name   string `json:"tag"`
+	Bytes  int64  `json:"bytes"` // of addresses, which it keeps while it is paused
+	Blocks int64  `json:"blocks"`
+	State  string `json:"state"`  // Active, Paused or Partial
+	Backup string `json:"backup"` // none, pinned, pageable or file
+	// BackupBytes is what is kept in backups now, and Held what the tag has of devices.
+	BackupBytes int64   `json:"backup_bytes"`
+	Held        int64   `json:"held_bytes"`
+	Devices     []Share `json:"devices"`
+}
+
+// A Share is what of a tag is on a device.
+type Share struct {
+	Device int   `json:"device"` // as CUDA counts in the process
+	Bytes  int64 `json:"bytes"`
+	Held   int64 `json:"held_bytes"`
+	Keep   int64 `json:"keep_bytes"` // what a pause copies to backups
+	Backup int64 `json:"backup_bytes"`
+}
+
+// A Device is a device's memory as its driver counts it, of all processes.
+type Device struct {
+	Index int   `json:"device"` // as CUDA counts in the process
+	Free  int64 `json:"free_bytes"`
+	Total int64 `json:"total_bytes"`
+}
+
+// Doing is a pause or resume that is under way: of what it copies, Done of Total bytes.
+type Doing struct {
+	Do    string `json:"do"`  // Pause or Resume
+	Tag   string `json:"tag"` // "-" for all
+	Total int64  `json:"total_bytes"`
+	Done  int64  `json:"done_bytes"`
+}
+
+// The states of a tag, and what can be done to it.
+const (
+	Active  = "active"
+	Paused  = "paused"
+	Partial = "partial"
+
+	Pause  = "pause"
+	Resume = "resume"
+)
+
+// The bounds of what is read, far above what a process has.
+const (
+	mostTags    = 1 << 14
+	mostDevices = 64
+)
+
+// Parse reads a status. Lines that begin with an unknown word are passed over, as are
+// fields beyond those that are known.
+func Parse(text []byte) (*Status, error) {
+	s := &Status{Tags: []Tag{}, Devices: []Device{}}
+	for line := range bytes.Lines(text) {
+		if err := s.line(strings.TrimSuffix(string(line), "\n")); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// line reads a line of a status.
+func (s *Status) line(line string) (err error) {
+	word, rest, _ := strings.Cut(line, " ")
+	f := fields{line: line, rest: strings.Split(rest, " ")}
+	switch word {
+	case "tag":
+		t := Tag{Name: f.name(), Bytes: f.bytes(), Blocks: f.bytes(), State: f.word(), Backup: f.word(), BackupBytes: f.bytes(), Held: f.bytes(), Devices: []Share{}}
+		if len(s.Tags) >= mostTags {
+			return fmt.Errorf("it has more than %d tags", mostTags)
+		}
+		s.Tags = append(s.Tags, t)
+	case "part": // of the tag before
+		name := f.name()
+		if len(s.Tags) == 0 || s.Tags[len(s.Tags)-1].Name != name {
+			return fmt.Errorf("%.80q does not follow its tag", line)
+		}
+		t := &s.Tags[len(s.Tags)-1]
+		if len(t.Devices) >= mostDevices {
+			return errors.New("a tag is on too many devices")
+		}
+		t.Devices = append(t.Devices, Share{int(f.bytes()), f.bytes(), f.bytes(), f.bytes(), f.bytes()})
+	case "device":
+		if len(s.Devices) >= mostDevices {
+			return errors.New("there are too many devices")
+		}
+		s.Devices = append(s.Devices, Device{int(f.bytes()), f.bytes(), f.bytes()})
+	case "doing":
+		s.Doing = &Doing{Do: f.word(), Tag: f.name(), Total: f.bytes(), Done: f.bytes()}
+	case "freed":
+		f.word()
+		s.NotFreed = f.bytes()
+	case "kept":
+		s.Kept = f.bytes()
+	case "margin":
+		s.Margin = f.bytes()
+	}
+	return f.err
+}
+
+// fields are those of a line that are still to be read.
+type fields struct {
+	line string
+	rest []string
+	err  error
+}
+
+func (f *fields) word() (out string) {
+	if len(f.rest) == 0 || f.rest[0] == "" {
+		if f.err == nil {
+			f.err = fmt.Errorf("a field is missing in %.80q", f.line)
+		}
+		return ""
+	}
+	out, f.rest = f.rest[0], f.rest[1:]
+	return out
+}
+
+// bytes reads a size, or another number that is not negative.
+func (f *fields) bytes() int64 {
+	const most = 1 << 60 // so that sums hold
+	text := f.word()
+	n, err := strconv.ParseInt(text, 10, 64)
+	if (err != nil || n < 0 || n > most) && f.err == nil {
+		f.err = fmt.Errorf("%.40q is not a size in %.80q", text, f.line)
+		return 0
+	}
+	return n
+}
+
+// name reads a name with %XX for what does not stand for itself.
+func (f *fields) name() string {
+	text := f.word()
+	name, err := url.PathUnescape(text)
+	if err != nil && f.err == nil {
+		f.err = fmt.Errorf("%.40q is not a name in %.80q", text, f.line)
+	}
+	return name
+}
+
+// Encode is a name as lines have it.
+func Encode(name string) string {
+	var b strings.Builder
+	for i := range len(name) {
+		if c := name[i]; c > ' ' && c < 0x7f && c != '%' {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+// Held is what the tags have of a device.
+func (s *Status) Held(device int) (n int64) {
+	for i := range s.Tags {
+		for _, d := range s.Tags[i].Devices {
+			if d.Device == device {
+				n += d.Held
+			}
+		}
+	}
+	return n
+}
+
+// Away is what the tags have addresses for, and no memory of a device.
+func (s *Status) Away(device int) (n int64) {
+	for i := range s.Tags {
+		for _, d := range s.Tags[i].Devices {
+			if d.Device == device {
+				n += d.Bytes - d.Held
+			}
+		}
+	}
+	return n
+}
+
+// Idle reports whether there are tags and all are paused.
+func (s *Status) Idle() bool {
+	for i := range s.Tags {
+		if s.Tags[i].State != Paused {
+			return false
+		}
+	}
+	return len(s.Tags) > 0 && s.Doing == nil
+}
