@@ -79,18 +79,30 @@ func newGrowth(b *digest.Book, p *compare.Process, device int) *growth {
 // enoughFiles is the least number of files by which growth is judged.
 const enoughFiles = 3
 
+// brief is the share of the typical interval between two files within which temporaries
+// are gone. One working set in twenty loses something so young, and nothing older.
+const brief = 0.25
+
 // filesSeries is what a process held on a device when its files were taken.
 func filesSeries(p *compare.Process, device int, checkpoints []int) series {
 	interval, deaths := p.Interval(device), p.Deaths(device)
 	ages := ages(p.Files[checkpoints[0]].Device(device), interval)
+	work, covered := p.Work(device, checkpoints), p.Covered(device, checkpoints[0])
 	return series{
 		pops: chains(p, device, checkpoints), checkpoints: len(checkpoints),
-		past: func(ids []stack.ID, _ *trend.Population) (out trend.Past) {
+		past: func(ids []stack.ID, _ *trend.Population) trend.Past {
+			out := trend.Past{Work: work}
+			var longer int64
 			for _, id := range ids {
 				if l := deaths[id]; l != nil {
 					out.Freed += l.Over(interval)
+					longer += l.Over(int(brief * float64(interval)))
+					out.Brief += l.All()
 				}
 				out.Outlived = max(out.Outlived, ages[id])
+			}
+			if longer > 0 || !covered {
+				out.Brief = 0
 			}
 			return out
 		},

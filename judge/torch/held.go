@@ -22,7 +22,7 @@ const (
 const least = 0.1
 
 // heldBy is what keeps the tensors that some places made, according to the newest file of
-// the process for which the recorder looked for holders.
+// the process for which the recorder looked for holders and found some.
 func (g *growth) heldBy(places []*place) []finding.HeldBy {
 	of := map[stack.ID]bool{}
 	for _, p := range places {
@@ -71,7 +71,9 @@ func holdersOf(h *compare.Held, blocks map[uint64]bool) (out []finding.HeldBy) {
 		}
 	}
 	if share := float64(left) / float64(sampled); share >= least {
-		out = append(out, beyondPython(h, share))
+		if x := beyondPython(h, share); x.Kind == byAutograd || h.Bound == "" {
+			out = append(out, x)
+		}
 	}
 	slices.SortStableFunc(out, func(a, b finding.HeldBy) int { return cmp.Compare(b.Share, a.Share) })
 	return out

@@ -39,6 +39,10 @@ func TestHoldersOf(t *testing.T) {
 	if out := holdersOf(h, blocks); len(out) != 3 || out[1].Kind != byNative || out[1].Share != 2.0/6 {
 		t.Errorf("without graphs: %+v", out)
 	}
+	h.Bound = "time" // the rest was not looked for to the end
+	if out := holdersOf(h, blocks); len(out) != 2 || out[1].Kind != byPython {
+		t.Errorf("of a search that ended early: %+v", out)
+	}
 	if out := holdersOf(h, map[uint64]bool{100: true}); out != nil {
 		t.Errorf("of blocks that were not sampled: %+v", out)
 	}

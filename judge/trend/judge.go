@@ -80,6 +80,24 @@ type Past struct {
 	// Outlived counts the occasions before the first checkpoint that things alive at
 	// that checkpoint had outlived: for each batch of them, its age in intervals.
 	Outlived int64
+	// Brief is how many things were seen to be freed if all of them had lived for much
+	// less than an interval: temporaries, of which a checkpoint inside a step shows some.
+	Brief int64
+	// Work is how much the program did up to each checkpoint since the one before, in
+	// steps or in any other unit, all above 0 but the first; nil if unknown, as if the
+	// intervals were equal.
+	Work []float64
+}
+
+// work is how much the program did from checkpoint i to checkpoint j.
+func (p *Past) work(i, j int) (sum float64) {
+	if p.Work == nil {
+		return float64(j - i)
+	}
+	for _, w := range p.Work[i+1 : j+1] {
+		sum += w
+	}
+	return sum
 }
 
 // Judge distinguishes a leak from other growth.
@@ -102,7 +120,7 @@ func Judge(p *Population, past Past) Verdict {
 		churn += p.Lost(j)
 		lost += p.SettledLost[j]
 	}
-	v.Outlived, v.Lost = past.Outlived+p.outlived(churn == 0, added), max(lost, past.Freed)
+	v.Outlived, v.Lost = past.Outlived+p.outlived(churn <= past.Brief, past.regular(added)), max(lost, past.Freed)
 	grown := p.kept[n] - p.kept[1]
 	if churn == 0 {
 		grown = p.Count[n] - p.Count[0]
@@ -123,8 +141,8 @@ func Judge(p *Population, past Past) Verdict {
 	if added[n] == 0 && p.added(n) > 0 { // some of them may stay: it is not a pause yet
 		seen = added[:n]
 	}
-	pause, quiet := pauseAtEnd(seen, v.Rounds)
-	slows := slowing(added)
+	pause, quiet := past.pauseAtEnd(seen, v.Rounds)
+	slows := past.slowing(added)
 	if pause < stopped || slows < levels {
 		v.Class = Levelled
 		return v
@@ -135,41 +153,42 @@ func Judge(p *Population, past Past) Verdict {
 	}
 	workingSet := math.Pow(1-turnover, float64(v.Outlived))
 	v.Class, v.Confidence = Leak, min(going*(1-workingSet)*(1-coincidence(v.Rounds, n-quiet)), maxConfidence)
-	if slows < growsOn || churn > 0 && float64(v.Rounds) < nearlyAll*float64(n-quiet) || n == 2 && past.Outlived <= 2 && !p.constant() {
+	if slows < growsOn || churn > 0 && float64(v.Rounds) < nearlyAll*float64(n-quiet) || n == 2 && past.Outlived <= 2 && !p.constant(past) {
 		v.Confidence = min(v.Confidence, open)
 	}
 	return v
 }
 
 // pauseAtEnd counts the quiet intervals, without additions, at the end of a series, and
-// returns the probability of that many if the series goes on as before: 1 if there are
-// none. It is the larger of two estimates, as additions can come at random or at regular
-// intervals: one from the share of intervals that had additions, and one from how many of
-// the pauses between additions were as long.
-func pauseAtEnd(added []int64, rounds int) (probability float64, quiet int) {
-	var pauses []int // between additions
-	seen := false
-	for _, a := range added[1:] {
-		if a <= 0 {
-			quiet++
+// returns the probability of as long a pause if the series goes on as before: 1 if there
+// is none. It is the larger of two estimates, as additions can come at random or at
+// regular intervals: one from the share of intervals that had additions, and one from how
+// many of the pauses between additions were as long.
+func (p *Past) pauseAtEnd(added []int64, rounds int) (probability float64, quiet int) {
+	var pauses []float64 // between additions, in work
+	last := 0            // checkpoint with additions
+	for j := 1; j < len(added); j++ {
+		if added[j] <= 0 {
 			continue
 		}
-		if seen {
-			pauses = append(pauses, quiet)
+		if last > 0 {
+			pauses = append(pauses, p.work(last, j-1))
 		}
-		quiet, seen = 0, true
+		last = j
 	}
-	if quiet == 0 {
+	n := len(added) - 1
+	if last == n {
 		return 1, 0
 	}
+	length := p.work(last, n)
 	longer := 0
-	for _, p := range pauses {
-		if p >= quiet {
+	for _, pause := range pauses {
+		if pause >= length {
 			longer++
 		}
 	}
-	random := math.Pow(1-float64(rounds)/float64(len(added)-quiet), float64(quiet))
-	return max(random, float64(longer)/float64(len(pauses))), quiet
+	random := math.Pow(1-float64(rounds)/float64(last+1), length*float64(last)/p.work(0, last))
+	return max(random, float64(longer)/float64(len(pauses))), n - last
 }
 
 // coincidence is the probability that things made once fill that many of the intervals up
@@ -180,37 +199,48 @@ func coincidence(rounds, intervals int) float64 {
 
 // outlived counts the occasions on which things could have gone and did not. Things made
 // together go together (the blocks of one sequence, the tensors of one batch), so those
-// of one interval count as one thing, and as a few if every interval added the same
-// number: that is a program's habit, not chance.
-func (p *Population) outlived(pure bool, added []int64) (n int64) {
+// of one interval count as one thing, and as a few if they were added regularly: that is
+// a program's habit, not chance. Where some things go within an interval, those that stay
+// count from the next one on, unless what goes is known to go at once (brief).
+func (p *Population) outlived(brief, regular bool) (n int64) {
 	batch := int64(1)
-	if regular(added) {
+	if regular {
 		batch = 4
 	}
 	for j := 1; j < p.Checkpoints(); j++ {
 		exposed := p.kept[j-1] - p.SettledLost[j]
-		if pure {
-			exposed = p.Count[j-1]
+		if brief {
+			exposed = p.kept[j]
 		}
 		n += min(max(exposed, 0), batch*int64(j))
 	}
 	return n
 }
 
-// regular reports whether the additions of all intervals have nearly the same size.
-func regular(added []int64) bool {
-	low, high := added[1], added[1]
-	for _, a := range added[1:] {
-		low, high = min(low, a), max(high, a)
+// regular reports whether the additions of all intervals have nearly the same size, or
+// nearly the same for the work that was done.
+func (p *Past) regular(added []int64) bool {
+	alike := func(size func(j int) float64) bool {
+		low, high := size(1), size(1)
+		for j := 2; j < len(added); j++ {
+			low, high = min(low, size(j)), max(high, size(j))
+		}
+		return low > 0 && 3*high <= 4*low
 	}
-	return low > 0 && 3*high <= 4*low
+	return alike(func(j int) float64 { return float64(added[j]) }) ||
+		alike(func(j int) float64 { return float64(added[j]) / p.work(j-1, j) })
 }
 
 // constant reports whether two intervals both added the same number of things that
-// stayed, and the number that was there before is a multiple of it.
-func (p *Population) constant() bool {
-	a := p.lasting(1)
-	return a > 0 && a == p.lasting(2) && p.lasting(0)%a == 0
+// stayed, or did so for each step of their work, and the number that was there before is
+// a multiple of it.
+func (p *Population) constant(past Past) bool {
+	a, b := p.lasting(1), p.lasting(2)
+	if a > 0 && a == b && p.lasting(0)%a == 0 {
+		return true
+	}
+	step := int64(float64(a) / past.work(0, 1))
+	return step > 0 && float64(a) == float64(step)*past.work(0, 1) && float64(b) == float64(step)*past.work(1, 2) && p.lasting(0)%step == 0
 }
 
 // lasting is how many of the things added at checkpoint j are alive at the next
@@ -225,7 +255,7 @@ func (p *Population) lasting(j int) int64 {
 
 // slowing is the ratio of the rate of additions in the second half of the intervals to
 // that in the first; 1 if there are too few to judge, or if chance explains the decline.
-func slowing(added []int64) float64 {
+func (p *Past) slowing(added []int64) float64 {
 	n := len(added) - 1
 	const enough = 4
 	if n < enough {
@@ -243,15 +273,25 @@ func slowing(added []int64) float64 {
 			second += float64(added[j])
 		}
 	}
-	if first <= second {
+	before, after := p.work(0, n/2), p.work(n-n/2, n)
+	ratio := second / after / (first / before)
+	if first == 0 || ratio >= 1 {
 		return 1
 	}
 	const chance = 0.1
 	all, fewer := int((first+second)/batch), int(second/batch)
-	if all > 1000 || atLeast(all-fewer, all, 0.5) < chance {
-		return second / first
+	if all > 1000 || atMost(fewer, all, after/(before+after)) < chance {
+		return ratio
 	}
 	return 1
+}
+
+// atMost is the probability of k or fewer successes in n tries with probability p.
+func atMost(k, n int, p float64) float64 {
+	if p < 0.5 {
+		return 1 - atLeast(k+1, n, p)
+	}
+	return atLeast(n-k, n, 1-p)
 }
 
 // atLeast is the probability of k or more successes in n tries with probability p, which

@@ -9,16 +9,16 @@ import (
 	"strandline/torch/digest"
 )
 
-// gaps are the events between each file and the one before, on a device; -1
-// if that is unknown, as for the first.
+// gaps are the events between each file and the one before, on a device, without those
+// that mark a snapshot; -1 if that is unknown, as for the first.
 func (p *Process) gaps(device int) []int {
 	out := make([]int, len(p.Files))
 	out[0] = -1
 	for j := 1; j < len(p.Files); j++ {
 		old, cur := p.Files[j-1].Device(device), p.Files[j].Device(device)
-		out[j] = cur.Events
+		out[j] = cur.Events - cur.Marks
 		if cur.Start <= old.Start { // one history that grows
-			out[j] -= old.Events
+			out[j] -= old.Events - old.Marks
 		}
 		if cur.Events == 0 || out[j] < 0 || cur.RingFull {
 			out[j] = -1
@@ -34,12 +34,53 @@ func (p *Process) Checkpoints(device int) (out []int) {
 	gaps := p.gaps(device)
 	typical := p.Interval(device)
 	for j := range p.Files {
-		if j+1 < len(gaps) && gaps[j+1] >= 0 && 10*gaps[j+1] < typical {
+		if j+1 < len(gaps) && gaps[j+1] >= 0 && (gaps[j+1] == 0 || 10*gaps[j+1] < typical) {
 			continue
 		}
 		out = append(out, j)
 	}
 	return out
+}
+
+// Work is how much the program did on a device up to each of some files since the one
+// before: in steps if those of all files were counted, else in events; nil if neither is
+// known.
+func (p *Process) Work(device int, files []int) []float64 {
+	if p.About != nil {
+		done := make([]int, len(p.Files))
+		for _, j := range files {
+			done[j] = p.About.Steps[p.Files[j]]
+		}
+		if work := differences(done, files); work != nil {
+			return work
+		}
+	}
+	gaps, done := p.gaps(device), make([]int, len(p.Files))
+	for j := files[0] + 1; j < len(done); j++ {
+		if gaps[j] < 0 {
+			return nil
+		}
+		done[j] = done[j-1] + gaps[j]
+	}
+	return differences(done, files)
+}
+
+// differences are those between some files; nil unless the figure grows.
+func differences(done, files []int) []float64 {
+	out := make([]float64, len(files))
+	for i := 1; i < len(files); i++ {
+		if out[i] = float64(done[files[i]] - done[files[i-1]]); out[i] <= 0 {
+			return nil
+		}
+	}
+	return out
+}
+
+// Covered reports whether the newest history on a device reaches back to a file, so that
+// the lifetimes of all that was freed since are known.
+func (p *Process) Covered(device, file int) bool {
+	first, newest := p.Files[file].Device(device), p.Newest().Device(device)
+	return newest.Complete || newest.Events > 0 && newest.HasTime && first.End > 0 && newest.Start <= first.End
 }
 
 // apart yields, newest first, the histories on a device that do not overlap a newer one
@@ -76,12 +117,12 @@ func (p *Process) StepsSeen(device int) (steps int, known bool) {
 	return steps, known
 }
 
-// Interval returns the typical number of events between two files on a device, 0
-// if it is unknown.
+// Interval returns the typical number of events between two files on a device between
+// which something happened, 0 if it is unknown.
 func (p *Process) Interval(device int) int {
 	var gaps []int
 	for _, gap := range p.gaps(device) {
-		if gap >= 0 {
+		if gap > 0 {
 			gaps = append(gaps, gap)
 		}
 	}

@@ -172,6 +172,33 @@ func TestIdleIntervalIsNoCheckpoint(t *testing.T) {
 	}
 }
 
+// TestWork counts the steps between files where they were counted and all files are
+// apart, else events, but for those that mark a snapshot.
+func TestWork(t *testing.T) {
+	file := func(name string, events, marks int) *digest.File {
+		return file(name, digest.Device{History: digest.History{HasTime: true, Events: events, Marks: marks, Start: 1, End: int64(events)}})
+	}
+	p := NewProcess("", []*digest.File{file("1", 100, 1), file("2", 101, 2), file("3", 202, 3), file("4", 403, 4)})
+	if got := fmt.Sprint(p.Checkpoints(0)); got != "[1 2 3]" {
+		t.Errorf("checkpoints %s: only the snapshot itself is between the first two files", got)
+	}
+	if got := fmt.Sprint(p.Work(0, []int{1, 2, 3})); got != "[0 100 200]" {
+		t.Errorf("by events: %s", got)
+	}
+	p.About = &About{Steps: map[*digest.File]int{p.Files[1]: 0, p.Files[2]: 7, p.Files[3]: 9}}
+	if got := fmt.Sprint(p.Work(0, []int{1, 2, 3})); got != "[0 7 2]" {
+		t.Errorf("by steps: %s", got)
+	}
+	p.About.Steps[p.Files[3]] = 7
+	if got := fmt.Sprint(p.Work(0, []int{1, 2, 3})); got != "[0 100 200]" {
+		t.Errorf("where no step ended between two files: %s", got)
+	}
+	p.Files[3].Devices[0].RingFull = true
+	if got := p.Work(0, []int{1, 2, 3}); got != nil {
+		t.Errorf("where events are missing: %v", got)
+	}
+}
+
 // open reads an example of the repository.
 func open(t testing.TB, path string) *snapshot.Snapshot {
 	t.Helper()

@@ -85,6 +85,11 @@ func historyOf(t *timeline.Timeline, device int) History {
 		Events: e.Len(), OOMs: t.OOMs, HasTime: e.Time != nil, HasHistory: t.Snap.HasHistory(),
 		Complete: t.Complete(), RingFull: t.Snap.RingFull(device) && !t.Complete(), Steps: t.Steps(),
 	}
+	for _, a := range e.Action {
+		if a == snapshot.SnapshotTaken {
+			h.Marks++
+		}
+	}
 	if e.Len() > 0 {
 		h.First = e.Addr[0]*31 + uint64(e.Size[0])
 		if h.HasTime {

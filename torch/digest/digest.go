@@ -94,6 +94,7 @@ type Device struct {
 // History is what the events of a device cover.
 type History struct {
 	Events     int
+	Marks      int   // events that only mark a snapshot
 	Start, End int64 // µs, of the first and the last event; 0 if unknown
 	HasTime    bool
 	HasHistory bool
@@ -189,6 +190,14 @@ type Lifetimes [32]int32
 func (l *Lifetimes) Over(events int) (n int64) {
 	for i := bits.Len(uint(max(events-1, 0))) + 1; i < len(l); i++ {
 		n += int64(l[i])
+	}
+	return n
+}
+
+// All is the number of lifetimes.
+func (l *Lifetimes) All() (n int64) {
+	for _, k := range l {
+		n += int64(k)
 	}
 	return n
 }
