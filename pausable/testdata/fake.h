@@ -35,6 +35,9 @@ void fake_enter(int device);
 /* A kernel that runs until something waits for the device: it sets n bytes. */
 void fake_launch(int device, void *at, int value, size_t n);
 
-enum { FAKE_UNIT = 64 << 10, FAKE_MEMORY = 64 << 20, FAKE_DEVICES = 4 };
+enum { FAKE_UNIT = 64 << 10, FAKE_DEVICES = 4 };
+#ifndef FAKE_MEMORY /* bytes of each device */
+#define FAKE_MEMORY (64L << 20)
+#endif
 
 #endif

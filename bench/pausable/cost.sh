@@ -1,0 +1,18 @@
+#!/bin/sh
+# Measures what an allocation of pausable memory costs, and how fast it is copied: cost.sh
+# [GIB], which takes twice as much memory. It needs gcc.
+set -eu
+cd "$(dirname "$0")"
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+mkdir "$dir/null" "$dir/fake"
+gib=${1:-2}
+flags="-std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -DFAKE_MEMORY=(${gib}L<<30)"
+driver() { gcc $flags -U_GNU_SOURCE -fPIC -shared -Wl,-soname,libcuda.so.1 "$1" -o "$2/libcuda.so.1" -lpthread; }
+driver null.c "$dir/null"
+driver ../../pausable/testdata/fake.c "$dir/fake"
+# The library is built as it is released.
+gcc $flags -Os -DBLOCKS cost.c ../../pausable/c/*.c -o "$dir/blocks" -L"$dir/null" -l:libcuda.so.1 -ldl -lpthread
+gcc $flags -Os cost.c ../../pausable/c/*.c -o "$dir/copies" -L"$dir/fake" -l:libcuda.so.1 -ldl -lpthread
+LD_LIBRARY_PATH=$dir/null "$dir/blocks"
+LD_LIBRARY_PATH=$dir/fake "$dir/copies" "$gib"
