@@ -115,7 +115,7 @@ var only = map[string][]string{
 	"host/sample":     {},
 	"host/journal":    {"internal/packed"},
 	"host/series":     {"host/journal", "host/sample"},
-	"host/sampler":    {"host/cudaalloc", "host/footprint", "host/nvml", "host/nvsmi", "host/procfs", "host/sample", "record"},
+	"host/sampler":    {"host/cudaalloc", "host/footprint", "host/nvml", "host/nvsmi", "host/procfs", "host/sample", "record", "pausable", "pausable/state"},
 	"host/pyframes":   {"host/event"},
 	"host/bpf":        {"host/event", "host/procfs"},
 	"host/ptrace":     {"host/event", "host/procfs", "host/pyframes"},

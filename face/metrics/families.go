@@ -215,6 +215,15 @@ func (b *builder) process(p *sample.Process, devices map[int]*sample.Device) {
 	if p.Descriptors != nil {
 		b.gauge("strandline_process_open_fds", "Open file descriptors of a process.", float64(*p.Descriptors), pid)
 	}
+	for i := range p.Pausable {
+		t := &p.Pausable[i]
+		labels := []label{pid, {"tag", t.Tag}}
+		const name, help = "strandline_process_pausable_memory_bytes", "Pausable memory of devices by tag: held, or paused, which has addresses and holds nothing."
+		paused := t.Bytes - t.Held
+		b.bytes(name, help, &t.Held, append(labels[:len(labels):len(labels)], label{"state", "held"})...)
+		b.bytes(name, help, &paused, append(labels[:len(labels):len(labels)], label{"state", "paused"})...)
+		b.bytes("strandline_process_pausable_backup_bytes", "Contents of paused memory that are kept, by tag and where.", &t.BackupBytes, append(labels[:len(labels):len(labels)], label{"backup", t.Backup})...)
+	}
 	for i := range p.Devices {
 		d := &p.Devices[i]
 		labels := []label{pid}

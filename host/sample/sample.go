@@ -95,6 +95,9 @@ type Process struct {
 	// is [Young].
 	Read    *int64        `json:"read_bytes,omitempty"`
 	Devices []DeviceShare `json:"devices"`
+	// Pausable is memory of devices that the process can give back for a time; nil if it
+	// has none, or does not answer.
+	Pausable []Tag `json:"pausable,omitempty"`
 	// Grown is what its memory on the host grew by, as far as its mappings were looked at;
 	// nil if they were not, as long as it does not grow.
 	Grown *Growth `json:"grown,omitempty"`
@@ -158,6 +161,17 @@ func (s *DeviceShare) Reserved() *int64 {
 	}
 	n := *s.Allocated + *s.Cached
 	return &n
+}
+
+// A Tag is pausable memory of one name. What is paused has addresses, Bytes of them, and
+// holds nothing.
+type Tag struct {
+	Tag         string `json:"tag"`
+	Bytes       int64  `json:"bytes"`
+	Held        int64  `json:"held_bytes"` // of devices
+	State       string `json:"state"`      // active, paused or partial
+	Backup      string `json:"backup"`     // none, pinned, pageable or file
+	BackupBytes int64  `json:"backup_bytes"`
 }
 
 // A Group is a control group whose memory is limited or counted.

@@ -49,6 +49,7 @@ type Sampler struct {
 	root    *os.File
 	devices *poller
 	torch   *torches
+	pausing *pausables
 	looks   *looks
 	inside  bool // a pid namespace, in which not all processes are visible
 
@@ -83,7 +84,7 @@ func New(o Options) (*Sampler, error) {
 		return nil, err
 	}
 	s := &Sampler{
-		o: o, began: time.Now(), root: root, torch: newTorches(o.dialTorch, o.openGauge, o.Interval), looks: newLooks(),
+		o: o, began: time.Now(), root: root, torch: newTorches(o.dialTorch, o.openGauge, o.Interval), looks: newLooks(), pausing: newPausables(o.Interval),
 		known: map[int]origin{}, watched: map[int]*process{}, groups: map[string]*group{}, buffer: make([]byte, 8<<10),
 	}
 	const initial = "pid:[4026531836]" // PROC_PID_INIT_INO of linux/proc_ns.h
@@ -102,6 +103,7 @@ func (s *Sampler) Close() error {
 		p.close()
 	}
 	s.torch.close()
+	s.pausing.close()
 	s.looks.close()
 	err := s.root.Close()
 	if s.devices != nil {
@@ -264,6 +266,7 @@ func (s *Sampler) forgetLargest(want map[int]bool) {
 func (s *Sampler) end(p *process) {
 	p.close()
 	s.torch.drop(p.now.PID)
+	s.pausing.drop(p.now.PID)
 	s.looks.forget(p.now.ID())
 	delete(s.watched, p.now.PID)
 }

@@ -231,6 +231,10 @@ func (s *Sampler) share(out *sample.Sample) {
 				split(p, own.visible, stats.Devices, out.Devices)
 			}
 			p.Note = cmp.Or(p.Note, note)
+			p.Pausable = nil
+			if s.o.root == procRoot {
+				p.Pausable = s.pausing.of(p.PID)
+			}
 		}
 	}
 }

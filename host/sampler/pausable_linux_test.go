@@ -1,0 +1,60 @@
+package sampler
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"strandline/host/sample"
+	"strandline/internal/live"
+	"strandline/pausable"
+	"strandline/pausable/state"
+)
+
+// TestPausable samples a process with pausable memory.
+func TestPausable(t *testing.T) {
+	t.Parallel()
+	p := live.Pausable(t, "../..")
+	s, err := New(Options{PID: p.PID, Interval: 10 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	until := func(want func(tags []sample.Tag) bool) {
+		t.Helper()
+		for {
+			now, err := s.Sample(t.Context())
+			if err != nil || len(now.Processes) != 1 {
+				t.Fatalf("%v: %+v", err, now)
+			}
+			if want(now.Processes[0].Pausable) {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	until(func(tags []sample.Tag) bool {
+		return len(tags) == 3 && tags[1].Tag == "kv cache" && tags[1].Held == 6<<20
+	})
+	if _, err := pausable.Do(t.Context(), p.PID, state.Step{Do: state.Pause, All: true}); err != nil {
+		t.Fatal(err)
+	}
+	until(func(tags []sample.Tag) bool {
+		return len(tags) == 3 && tags[0].Held == 0 && tags[0].Bytes == 6<<20 && tags[0].State == state.Paused && tags[0].BackupBytes == 6<<20
+	})
+}
+
+// TestManyTags bounds what is kept apart.
+func TestManyTags(t *testing.T) {
+	t.Parallel()
+	s := &state.Status{}
+	for i := range 100 {
+		s.Tags = append(s.Tags, state.Tag{Name: strconv.Itoa(i), Bytes: 2, Held: 1, State: state.Active})
+	}
+	s.Tags[99].State = state.Paused
+	tags := tagsOf(s)
+	if last := fmt.Sprint(tags[mostTags-1]); len(tags) != mostTags || last != "{(others) 138 69 partial  0}" {
+		t.Errorf("%d tags, the last is %s", len(tags), last)
+	}
+}
