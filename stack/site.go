@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"path"
 	"strings"
 
 	"strandline/internal/lazyregexp"
@@ -35,9 +36,8 @@ var (
 	pythonLibrary = lazyregexp.New(`(?i)(^|/)(lib(32|64)?/(python|pypy)\d+(\.\d+)?t?|python\d*(\.\d+)*t?/lib|(ana|mini)conda\d*/lib|(ana|mini)conda\d*/envs/[^/]+/lib|miniforge\d*/lib)/`)
 	// ownAngle is a source without file that a person typed.
 	ownAngle = lazyregexp.New(`^<(ipython-input|stdin|input|doctest|console)`)
-	// ownFile is a Python source: notebooks run cells under the name of a
-	// temporary file.
-	ownFile = lazyregexp.New(`(?i)(\.(py|pyi|pyx|pyw|ipynb)$|ipykernel_\d+/)`)
+	// inKernel is the temporary file of a cell that a notebook runs.
+	inKernel = lazyregexp.New(`(?i)ipykernel_\d+/`)
 	// inductor is where torch.compile writes the code it makes.
 	inductor = lazyregexp.New(`(^|/)(torchinductor_[^/]*|\.?inductor_cache|triton_cache|torch_compile_cache)/`)
 )
@@ -51,7 +51,7 @@ func OriginOf(f Frame) Origin {
 		}
 		return Generated
 	}
-	if !strings.HasSuffix(file, ".py") && !ownFile.MatchString(file) {
+	if !pythonSource(file) {
 		return Native
 	}
 	if containsAny(file, []string{"inductor", "_cache"}) && inductor.MatchString(file) {
@@ -70,6 +70,15 @@ func OriginOf(f Frame) Origin {
 		return Library
 	}
 	return Own
+}
+
+// pythonSource reports whether a file is a Python source, or a cell of a notebook.
+func pythonSource(file string) bool {
+	switch strings.ToLower(path.Ext(file)) {
+	case ".py", ".pyi", ".pyx", ".pyw", ".ipynb":
+		return true
+	}
+	return strings.Contains(strings.ToLower(file), "ipykernel_") && inKernel.MatchString(file)
 }
 
 // cutLast cuts s around the last sep.

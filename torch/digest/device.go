@@ -123,16 +123,16 @@ func settingsOf(s *snapshot.Snapshot, dev snapshot.Device) (out Settings) {
 // stack.
 func (d *Device) addAllocations(t *timeline.Timeline, dev snapshot.Device, intern func(stack.ID) stack.ID) {
 	blocks := blockStacks(t.Snap, dev)
+	deaths := make([]*Lifetimes, t.Snap.Stacks.Len()) // by the file's ID of a stack
 	for i := range t.Allocs {
 		id := intern(t.Stack(i))
 		if death := t.Death(i); death != timeline.Never {
 			if !t.Before(i) {
-				l := d.Deaths[id]
-				if l == nil {
-					l = new(Lifetimes)
-					d.Deaths[id] = l
+				l := &deaths[t.Stack(i)]
+				if *l == nil {
+					*l = d.lifetimes(id)
 				}
-				l.add(death - t.Birth(i))
+				(*l).add(death - t.Birth(i))
 			}
 		} else {
 			if id <= stack.Empty { // recording of "state" has stacks on blocks alone
@@ -145,6 +145,16 @@ func (d *Device) addAllocations(t *timeline.Timeline, dev snapshot.Device, inter
 		d.addInside(t, i, id)
 	}
 	sort.Slice(d.Live, func(i, j int) bool { return d.Live[i].Addr < d.Live[j].Addr })
+}
+
+// lifetimes are those of a stack of the book's.
+func (d *Device) lifetimes(id stack.ID) *Lifetimes {
+	l := d.Deaths[id]
+	if l == nil {
+		l = new(Lifetimes)
+		d.Deaths[id] = l
+	}
+	return l
 }
 
 // addLive adds allocation i, unless it was freed and only awaits another stream.

@@ -20,16 +20,21 @@ type repeats struct {
 	slots []repeat // by hash, a power of two
 	bytes []byte   // of all runs
 	n     int
+	last  uint16 // the slot of the last run
 }
 
+// A repeat is a run, up to the opcode that appends what was fetched.
 type repeat struct {
-	from, size uint32 // of bytes; size 0 is a free slot
-	list       uint64
+	from uint32 // of bytes
+	size uint16 // 0 is a free slot
+	next uint16 // the slot of the run that last came after it
+	list uint64
 }
 
 const (
-	repeatSlots = 1 << 14
-	maxRun      = 4 << 10 // bytes; longer ones are not looked at
+	fewSlots  = 1 << 8 // most files have some hundred stacks
+	mostSlots = 1 << 14
+	maxRun    = 4 << 10 // bytes; longer ones are not looked at
 )
 
 var (
@@ -51,50 +56,109 @@ func (d *decoder) repeated(buf []byte, from int, stack []Value) int {
 	if d.repeater == nil || len(stack) == 0 || stack[len(stack)-1].Kind != List {
 		return 0
 	}
-	to := from
+	list := stack[len(stack)-1].N
 	end := min(len(buf)-margin, from+maxRun)
-	for to < end {
-		if op := buf[to]; op == opLongBinGet {
-			to += 5
-		} else if op == opBinGet {
-			to += 2
-		} else {
-			break
-		}
-	}
-	if to >= end || buf[to] != opAppends || to == from {
+	if end <= from {
 		return 0
 	}
-	list := stack[len(stack)-1].N
-	known, ok := d.repeats.find(buf[from:to], list)
-	if ok && known != list && d.repeater.Repeat(list, known) {
-		return to + 1 - from
+	size, known := d.repeats.expected(buf[from:end])
+	if size == 0 {
+		if size = runOf(buf[from:end]); size == 0 {
+			return 0
+		}
+		known = d.repeats.find(buf[from:from+size], list)
+	}
+	if known != list && d.repeater.Repeat(list, known) {
+		return size
 	}
 	return 0
 }
 
-// find is the list that a run has filled; a new run is entered with list.
-func (r *repeats) find(run []byte, list uint64) (uint64, bool) {
-	if r.slots == nil {
-		r.slots = make([]repeat, repeatSlots)
-	}
-	mask := uint64(repeatSlots - 1)
-	for i := hashBytes(run) & mask; ; i = (i + 1) & mask {
-		s := &r.slots[i]
-		if s.size == 0 {
-			if 2*r.n >= repeatSlots { // too many to be repeats: start over
-				*r = emptyTable
-				return 0, false
+// runOf returns the length of the run that some bytes begin with, 0 if they do not.
+func runOf(buf []byte) int {
+	for to := 0; to < len(buf); {
+		switch buf[to] {
+		case opLongBinGet:
+			to += 5
+		case opBinGet:
+			to += 2
+		case opAppends:
+			if to == 0 {
+				return 0
 			}
-			*s = repeat{uint32(len(r.bytes)), uint32(len(run)), list}
-			r.bytes = append(r.bytes, run...)
-			r.n++
-			return list, false
-		}
-		if int(s.size) == len(run) && bytes.Equal(r.bytes[s.from:s.from+s.size], run) {
-			return s.list, true
+			return to + 1
+		default:
+			return 0
 		}
 	}
+	return 0
+}
+
+// expected returns the length of the run that came after the last one before, and its
+// list, if some bytes begin with it: a program that runs in a loop allocates at the
+// same places in the same order.
+func (r *repeats) expected(buf []byte) (size int, list uint64) {
+	if r.n == 0 {
+		return 0, 0
+	}
+	next := r.slots[r.last].next
+	s := &r.slots[next]
+	if s.size == 0 || !bytes.HasPrefix(buf, r.run(s)) {
+		return 0, 0
+	}
+	r.last = next
+	return int(s.size), s.list
+}
+
+func (r *repeats) run(s *repeat) []byte { return r.bytes[s.from : s.from+uint32(s.size)] }
+
+// find returns the list that a run has filled; a new run is entered with list.
+func (r *repeats) find(run []byte, list uint64) uint64 {
+	if r.slots == nil {
+		r.grow()
+	}
+	at := r.slot(run)
+	if r.slots[at].size == 0 {
+		if 2*r.n >= len(r.slots) {
+			if !r.grow() {
+				return list
+			}
+			at = r.slot(run)
+		}
+		r.slots[at] = repeat{from: uint32(len(r.bytes)), size: uint16(len(run)), list: list}
+		r.bytes = append(r.bytes, run...)
+		r.n++
+	}
+	r.slots[r.last].next, r.last = at, at
+	return r.slots[at].list
+}
+
+// slot returns where a run is, or would be entered.
+func (r *repeats) slot(run []byte) uint16 {
+	mask := uint64(len(r.slots) - 1)
+	for i := hashBytes(run) & mask; ; i = (i + 1) & mask {
+		if s := &r.slots[i]; s.size == 0 || int(s.size) == len(run) && bytes.Equal(r.run(s), run) {
+			return uint16(i)
+		}
+	}
+}
+
+// grow makes room. If there are too many runs to be repeats, it starts over and
+// reports false.
+func (r *repeats) grow() bool {
+	old := r.slots
+	if len(old) == mostSlots {
+		*r = emptyTable
+		return false
+	}
+	r.slots, r.last = make([]repeat, max(fewSlots, 4*len(old))), 0
+	for _, s := range old {
+		if s.size > 0 {
+			s.next = 0
+			r.slots[r.slot(r.run(&s))] = s
+		}
+	}
+	return true
 }
 
 func hashBytes(b []byte) uint64 {

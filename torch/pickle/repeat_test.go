@@ -59,3 +59,72 @@ func TestRepeat(t *testing.T) {
 		}
 	}
 }
+
+// loop is a pickle of some rounds of the same lists, each of other items; in every
+// third round some are left out.
+func loop(lists, rounds int) string {
+	var b strings.Builder
+	b.WriteString("(K\x01q\x00K\x02q\x01K\x03q\x02")
+	for round := range rounds {
+		for i := range lists {
+			if round%3 == 2 && i%7 == 0 {
+				continue
+			}
+			b.WriteString("](")
+			for n := i + 1; n > 0; n /= 3 {
+				b.WriteString("h" + string(rune(n%3)))
+			}
+			b.WriteString("e")
+		}
+	}
+	b.WriteString(strings.Repeat("N", 40) + "t.")
+	return b.String()
+}
+
+// TestRepeatLoop reads the lists of a loop, in files with few and many of them.
+func TestRepeatLoop(t *testing.T) {
+	for _, lists := range []int{3, 100, 1000, 9000} { // more than are remembered
+		in := loop(lists, 6)
+		var slow tree
+		var fast repeating
+		if _, err := pickle.Decode(strings.NewReader(in), &slow); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pickle.Decode(strings.NewReader(in), &fast); err != nil {
+			t.Fatal(err)
+		}
+		if a, b := fmt.Sprint(slow.lists, slow.tuples), fmt.Sprint(fast.lists, fast.tuples); a != b {
+			t.Errorf("%d lists differ with the short cut", lists)
+		}
+		if lists <= 1000 && fast.repeated < 4*lists {
+			t.Errorf("of %d lists in 6 rounds %d are repeats", lists, fast.repeated)
+		}
+	}
+}
+
+// BenchmarkRepeat reads the stacks of a program that runs in a loop.
+func BenchmarkRepeat(b *testing.B) {
+	in := loop(1000, 100)
+	b.SetBytes(int64(len(in)))
+	for b.Loop() {
+		if _, err := pickle.Decode(strings.NewReader(in), &discarding{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// discarding keeps nothing, and takes every repeated list.
+type discarding struct {
+	pickle.Handler
+	lists uint64
+}
+
+func (d *discarding) List() (uint64, error) { d.lists++; return d.lists, nil }
+
+func (d *discarding) Append(uint64, []pickle.Value) error { return nil }
+
+func (d *discarding) Tuple([]pickle.Value) (uint64, error) { return 0, nil }
+
+func (d *discarding) Salvage([]pickle.Value) {}
+
+func (d *discarding) Repeat(uint64, uint64) bool { return true }

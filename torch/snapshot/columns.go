@@ -196,11 +196,11 @@ func (b *builder) growEvents() error {
 	e := &b.events
 	n := len(e.Action)
 	want := max(1024, n+n/2)
-	if read := b.read(); b.size > 0 && n >= 16<<10 && read > 0 && read < b.size {
+	if read := b.read(); b.size > 0 && n > 0 && read > 0 && read < b.size {
 		if all := int(float64(n) * float64(b.size) / float64(read) * 1.01); all > n {
 			b.raise()
 			if left := b.budget.limit - b.budget.spent; int64(all-n)*2*eventBytes <= left {
-				want = all + 64
+				want = max(all+64, n+n/8)
 			}
 		}
 	}

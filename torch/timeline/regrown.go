@@ -118,22 +118,48 @@ const mostAtOnce = 128
 
 // samePlace reports whether one known place made two allocations.
 func (t *Timeline) samePlace(a, b int) bool {
-	x, y, stacks := t.Stack(a), t.Stack(b), t.Snap.Stacks
-	return (x == y || stacks.Site(x) == stacks.Site(y)) && stacks.Site(x) != (stack.Site{})
+	places := t.places()
+	x := places[t.Stack(a)]
+	return x != 0 && x == places[t.Stack(b)]
+}
+
+// newPlaces numbers the places of all stacks: 0 is unknown, and equal numbers are
+// of one place. A million events compare the places of some thousand stacks.
+func (t *Timeline) newPlaces() []int32 {
+	stacks := t.Snap.Stacks
+	numbers := map[stack.Site]int32{{}: 0}
+	places := make([]int32, stacks.Len())
+	for id := range places {
+		site := stacks.Site(stack.ID(id))
+		n, known := numbers[site]
+		if !known {
+			n = int32(len(numbers))
+			numbers[site] = n
+		}
+		places[id] = n
+	}
+	return places
 }
 
 // joined counts for each chain the pieces that are larger than the one before by the
 // size of another allocation: one that was made in between and lives then.
 func (t *Timeline) joined(chains [][]int) []int {
 	parts := map[int64][]int{} // allocations of the sizes that pieces grew by
+	var some [1 << 12]bool     // by bits of a size: whether it can be one of them, as few are
+	bits := func(size int64) int64 { return (size ^ size>>9) & int64(len(some)-1) }
 	for _, chain := range chains {
 		for j, i := range chain[1:] {
-			parts[t.Size(i)-t.Size(chain[j])] = nil
+			grew := t.Size(i) - t.Size(chain[j])
+			parts[grew], some[bits(grew)] = nil, true
 		}
 	}
 	for i := range t.Allocs {
-		if list, ok := parts[t.Size(i)]; ok {
-			parts[t.Size(i)] = append(list, i)
+		size := t.Size(i)
+		if !some[bits(size)] {
+			continue
+		}
+		if list, ok := parts[size]; ok {
+			parts[size] = append(list, i)
 		}
 	}
 	const most = 64 // that are looked at for a piece

@@ -164,17 +164,14 @@ type stepFinder struct {
 type part uint8
 
 const (
-	unread part = iota
-	elsewhere
+	elsewhere part = iota
 	inForward
 	inBackward
 	inUpdate
 )
 
 func newStepFinder(t *Timeline) *stepFinder {
-	n := t.Snap.Stacks.Len() + 1
-	f := &stepFinder{t: t, parts: make([]part, n), calls: make([]stack.ID, n), python: map[string]stack.ID{}}
-	f.parts[stack.None], f.parts[stack.Empty] = elsewhere, inBackward
+	f := &stepFinder{t: t, parts: t.parts(), calls: make([]stack.ID, t.Snap.Stacks.Len()), python: map[string]stack.ID{}}
 	known := t.Snap.Stacks.Len() > int(stack.Empty)+1 // else no stack was recorded
 	for k, a := range t.Trace.Action {
 		if a == snapshot.Alloc && known && f.part(t.Trace.Stack[k]) == inBackward {
@@ -185,21 +182,24 @@ func newStepFinder(t *Timeline) *stepFinder {
 	return f
 }
 
-func (f *stepFinder) part(id stack.ID) part {
-	if f.parts[id] == unread {
-		frames := f.t.Snap.Stacks.Stack(id)
+func (f *stepFinder) part(id stack.ID) part { return f.parts[id] }
+
+// newParts finds what the program does at each stack.
+func (t *Timeline) newParts() []part {
+	parts := make([]part, t.Snap.Stacks.Len())
+	parts[stack.None], parts[stack.Empty] = elsewhere, inBackward
+	for i := int(stack.Empty) + 1; i < len(parts); i++ {
+		frames := t.Snap.Stacks.Stack(stack.ID(i))
 		switch {
 		case stack.UpdateCaller(frames) != stack.Frame{} && !stack.InForward(frames): // nor in a closure that it calls
-			f.parts[id] = inUpdate
+			parts[i] = inUpdate
 		case stack.InBackward(frames):
-			f.parts[id] = inBackward
+			parts[i] = inBackward
 		case stack.InForward(frames):
-			f.parts[id] = inForward
-		default:
-			f.parts[id] = elsewhere
+			parts[i] = inForward
 		}
 	}
-	return f.parts[id]
+	return parts
 }
 
 // updates are the last events of an optimizer's updates. Of several optimizers the
@@ -390,10 +390,10 @@ func (f *stepFinder) allocates(k int) bool {
 	return f.t.Trace.Action[k] == snapshot.Alloc && f.t.Trace.Stack[k] > stack.Empty
 }
 
-// regular are the calls that allocate in nearly all windows between anchors but
-// the first.
-func (f *stepFinder) regular(anchors []int) map[stack.ID]bool {
-	last, count := map[stack.ID]int{}, map[stack.ID]int{}
+// regular reports, by stack, which calls allocate in nearly all windows between
+// anchors but the first.
+func (f *stepFinder) regular(anchors []int) []bool {
+	last, count := make([]int, len(f.calls)), make([]int, len(f.calls))
 	for w := 1; w < len(anchors); w++ {
 		for k := anchors[w-1] + 1; k <= anchors[w]; k++ {
 			if !f.allocates(k) {
@@ -405,7 +405,7 @@ func (f *stepFinder) regular(anchors []int) map[stack.ID]bool {
 			}
 		}
 	}
-	out := map[stack.ID]bool{}
+	out := make([]bool, len(count))
 	for id, n := range count {
 		out[id] = 4*n >= 3*(len(anchors)-1)
 	}

@@ -60,7 +60,9 @@ type Timeline struct {
 	ends   snapshot.Action // what ends an allocation
 	past   func() *past    // what taking events back needs
 
-	hasStacks func() bool // whether any event has a stack with frames
+	hasStacks func() bool    // whether any event has a stack with frames
+	places    func() []int32 // the places in the user's own code, by stack; see newPlaces
+	parts     func() []part  // what the program does, by stack
 
 	// At the start of the history, and at its end (the state of the snapshot).
 	StartRequested, StartReserved int64
@@ -87,6 +89,8 @@ func New(s *snapshot.Snapshot, d snapshot.Device) *Timeline {
 	t.ends = completions(s, d)
 	t.past = sync.OnceValue(t.newPast)
 	t.hasStacks = sync.OnceValue(t.findStacks)
+	t.places = sync.OnceValue(t.newPlaces)
+	t.parts = sync.OnceValue(t.newParts)
 	w.countAllocs()
 	w.walk()
 	w.end(d)
