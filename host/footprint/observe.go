@@ -10,8 +10,10 @@
 package footprint
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
+	"slices"
 	"time"
 
 	"strandline/host/glibcheap"
@@ -191,6 +193,24 @@ type region struct {
 	// same says that a mapping already began there, so that this one grew at its end or
 	// inside.
 	same bool
+}
+
+// A Mapping is one that grew.
+type Mapping struct {
+	procfs.Usage
+	Kind  vmmap.Kind
+	Grown int64 // resident bytes
+}
+
+// Mappings returns the mappings that grew, those that grew most first, and at most some.
+func (g *Growth) Mappings(most int) []Mapping {
+	sorted := slices.Clone(g.grown)
+	slices.SortStableFunc(sorted, func(a, b region) int { return cmp.Compare(b.grown, a.grown) })
+	var out []Mapping
+	for _, r := range sorted[:min(most, len(sorted))] {
+		out = append(out, Mapping{r.Usage, r.kind, r.grown})
+	}
+	return out
 }
 
 // grown returns the regions with more resident memory than what was there before.

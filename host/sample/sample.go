@@ -130,6 +130,18 @@ func (h *Host) Resident() int64 { return h.Anonymous + h.File + h.Shared }
 type Growth struct {
 	Seconds float64 `json:"seconds"` // between the looks
 	Classes []Class `json:"classes"` // the largest first
+	// Mappings are those that grew most, as they were at the second look.
+	Mappings []Mapping `json:"mappings,omitempty"`
+}
+
+// A Mapping is one of a process's, as large as the kernel has it: it joins neighbors.
+type Mapping struct {
+	Start    uint64 `json:"start"`
+	End      uint64 `json:"end"`
+	Kind     string `json:"kind"`           // "heap", "arena", "anonymous", "memfd", …
+	Name     string `json:"name,omitempty"` // its file, or what the kernel calls it
+	Resident int64  `json:"resident_bytes"`
+	Grown    int64  `json:"grown_bytes"` // of the addresses that it has now
 }
 
 // A Class is growth of one kind, such as "memfd" or "python-objects": those of the

@@ -19,7 +19,9 @@ const (
 	growthShare = 20       // a part of what it holds, 1 in so many
 	firstPause  = 2 * time.Second
 	longest     = 5 * time.Minute
-	mostLooked  = 8 // processes whose looks are kept: each takes some 100 KiB
+	// mostMappings of those that grew are in a sample.
+	mostMappings = 12
+	mostLooked   = 8 // processes whose looks are kept: each takes some 100 KiB
 	// A look is followed by a pause of so many times its duration; the first one, which
 	// alone shows nothing, by a shorter one.
 	rarer, soon = 200, 20
@@ -134,6 +136,9 @@ func classes(before, after *footprint.Observation) *sample.Growth {
 			continue // of a child
 		}
 		out.Classes = append(out.Classes, sample.Class{Class: string(p.Class), Bytes: p.Bytes + p.Early})
+	}
+	for _, m := range g.Mappings(mostMappings) {
+		out.Mappings = append(out.Mappings, sample.Mapping{Start: m.Start, End: m.End, Kind: string(m.Kind), Name: m.Path, Resident: int64(m.RSS), Grown: m.Grown})
 	}
 	return out
 }

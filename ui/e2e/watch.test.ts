@@ -183,6 +183,49 @@ scenario("by process, by container and by device", node, async (tab) => {
   await tab.until(`${settled} && strandline.state().subject.key !== "d0"`);
 });
 
+/** A server with an engine beside its leak, whose mappings were looked at twice, and which did not answer for a while. */
+const served = (k: number): object => {
+  const grown = k < 20 ? 0 : k < 40 ? 2 : 6;
+  const heap = (1000 + 5 * k) * MiB;
+  const mappings = [
+    { start: 0x7f0000000000, end: 0x7f0000000000 + heap, kind: "anonymous", resident_bytes: grown * 90 * MiB, grown_bytes: grown * 90 * MiB },
+    { start: 0x555500000000, end: 0x555600000000, kind: "heap", name: "[heap]", resident_bytes: grown * 20 * MiB, grown_bytes: grown * 10 * MiB },
+  ];
+  const p = { ...made({ pid: 500, name: "vllm", host: [heap, 400 * MiB, 0] }), ...(grown ? { grown: { seconds: grown, classes: [], mappings } } : {}) };
+  const known = k < 50 || k >= 60;
+  const load = { engine: known ? "vllm" : "", running_requests: known ? k % 17 : null, waiting_requests: known ? 3 : null, kv_cache_used_ratio: known ? k / 200 : null, finished_requests: null, prompt_tokens: null, output_tokens: null, ...(known ? {} : { note: "no answer within 10s" }) };
+  return { ...sample(k, [p]), load };
+};
+const servedFile = (): string => write(join(folder, "served.strandline"), Array.from({ length: 100 }, (_, k) => served(k)));
+
+scenario("the load of an engine below the memory, and mappings by address", servedFile, async (tab) => {
+  const load = (): Promise<Record<string, string>> => tab.eval("Object.fromEntries([...document.querySelectorAll('#load dd[data-part]')].map(d => [d.dataset.part, d.textContent]))");
+  await tab.until("strandline.state().picture.load");
+  assert.deepEqual(await load(), { "running requests": String(99 % 17), "waiting requests": "3", "KV cache in use": "50%" });
+  assert.deepEqual((await tab.state()).picture.load, { most: 19 });
+  // Each row shows how it is split.
+  const parts = await tab.eval<number[]>("[...document.querySelectorAll('#view tr[aria-selected] .shares .sw')].map(x => Number(x.style.flexGrow))");
+  assert.deepEqual(parts.map((n: number) => Math.round(n / MiB)), [1495, 400]); // the browser rounds
+  // While the engine did not answer, nothing is drawn, and the inspector shows that.
+  const [x, y] = await at(tab, 55 / 100 / 1.08, 0.9);
+  await tab.clickAt(x, y);
+  await tab.until(`${settled} && strandline.state().s.k > 50 && strandline.state().s.k < 59`);
+  assert.deepEqual(await load(), {});
+  assert.match(await tab.eval("document.getElementById('inspector').innerText"), /It was not known then/);
+  await tab.key("End");
+  // Its mappings, with what each held at the last look.
+  await tab.key("m");
+  await tab.until(`${settled} && strandline.state().s.mapped && strandline.state().levels?.key === "p500-500-mappings"`);
+  const resident = (1495 + 400) * MiB;
+  assert.deepEqual(await held(tab), { all: resident, "7f0000000000 anonymous": 540 * MiB, "555500000000 heap": 120 * MiB, others: resident - 660 * MiB });
+  assert.equal((await tab.state()).picture.judged, null);
+  await tab.key("Home");
+  await tab.until(`${settled} && strandline.state().picture.column === 0`);
+  assert.equal((await held(tab))["7f0000000000 anonymous"], 180 * MiB);
+  await tab.key("m");
+  await tab.until(`${settled} && strandline.state().levels?.key === "p500-500-host"`);
+});
+
 scenario("a cache that fills levels off, with its level", node, async (tab, _, file) => {
   const all = json("diagnose", file).findings;
   const i = all.findIndex((f: any) => f.evidence?.column === "device 1 reserved");

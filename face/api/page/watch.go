@@ -25,6 +25,21 @@ type Watch struct {
 	LeftOut   int             `json:"findings_left_out"`
 	Subjects  []Subject       `json:"subjects"` // the weightiest first
 	Others    int             `json:"subjects_left_out"`
+	Load      *WatchLoad      `json:"load"` // null if no engine was asked
+}
+
+// WatchLoad is an inference engine whose load was recorded. Its course has requests in
+// place of bytes, and the share of the KV cache in millionths.
+type WatchLoad struct {
+	Engine string `json:"engine"` // empty if it was never read
+	Key    string `json:"key"`    // of its course
+	Note   string `json:"note"`   // why its load is not known now
+}
+
+// SplitPart is a part of what a subject holds.
+type SplitPart struct {
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"`
 }
 
 // WatchFinding is a finding of a recording of levels, with what it is of.
@@ -54,12 +69,16 @@ type Subject struct {
 	Label string `json:"label"`
 	Place string `json:"place"` // where the memory is: "host", "device 0"
 	// Facts are what else is known, as names and values.
-	Facts    [][2]string       `json:"facts"`
-	First    float64           `json:"first"`
-	Last     float64           `json:"last"`
-	Ended    bool              `json:"ended"`
-	Now      int64             `json:"now_bytes"` // when it was last seen
-	Peak     int64             `json:"peak_bytes"`
+	Facts [][2]string `json:"facts"`
+	First float64     `json:"first"`
+	Last  float64     `json:"last"`
+	Ended bool        `json:"ended"`
+	Now   int64       `json:"now_bytes"` // when it was last seen
+	Peak  int64       `json:"peak_bytes"`
+	Split []SplitPart `json:"split"` // of Now
+	// Mappings is the key of the course of its mappings; null if they were not looked at,
+	// as those of a process that does not grow.
+	Mappings *string           `json:"mappings"`
 	Limit    *int64            `json:"limit_bytes"`
 	Severity *finding.Severity `json:"severity"` // of the weightiest finding
 	Words    string            `json:"verdict"`  // which says this; empty if there is none

@@ -9,9 +9,10 @@ import (
 )
 
 const (
-	// mostStretches are kept of a course. When there are more, neighbors are put together,
-	// and from then on so are samples.
-	mostStretches = 4096
+	// mostInAll stretches are kept of all courses of a watch, which share them: some 150
+	// bytes each. mostStretches are kept of a course in any case. When there are more of
+	// one, neighbors are put together, and from then on so are samples.
+	mostInAll, mostStretches = 400_000, 4096
 	// mostShares of a state are shown separately, the largest; the rest is in the total alone.
 	mostShares = 12
 	// mostParts are shown separately in a course, and mostDrawn of them in an answer.
@@ -44,6 +45,7 @@ type course struct {
 	parts []page.LevelPart
 	names map[any]int // of parts, by what they are
 	list  []stretch
+	held  []share // by the last sample
 	width float64 // seconds that a stretch has at most, unless nothing changes in it
 	seen  int     // the number of the last sample with it
 	peak  int64
@@ -67,10 +69,14 @@ func (c *course) part(of any, name string, beside bool) int {
 }
 
 // add adds sample number n. If the sample before was none of its own, or much earlier,
-// there is a gap.
-func (c *course) add(n int, at float64, gap bool, total int64, state []share) {
+// there is a gap. It keeps at most some stretches.
+func (c *course) add(n int, at float64, gap bool, total int64, state []share, most int) {
+	if k := len(c.list); k >= most {
+		c.width = max(2*c.width, (at-c.list[0].from)/float64(most/4))
+		c.list = joined(c.list, c.width)
+	}
 	gap = gap || c.seen != n-1
-	c.seen = n
+	c.seen, c.held = n, state
 	c.peak = max(c.peak, total)
 	if k := len(c.list); k > 0 && !gap {
 		l := &c.list[k-1]
@@ -85,10 +91,17 @@ func (c *course) add(n int, at float64, gap bool, total int64, state []share) {
 		}
 	}
 	c.list = append(c.list, stretch{at, at, at, 1, total, total, total, slices.Clone(state)})
-	if k := len(c.list); k > mostStretches {
-		c.width = max(2*c.width, (at-c.list[0].from)/(mostStretches/4))
-		c.list = joined(c.list, c.width)
+}
+
+// split is what the parts of the total held when it was last seen.
+func (c *course) split() []page.SplitPart {
+	out := []page.SplitPart{}
+	for _, x := range c.held {
+		if p := &c.parts[x.part]; !p.Beside {
+			out = append(out, page.SplitPart{Name: p.Name, Bytes: x.bytes})
+		}
 	}
+	return out
 }
 
 // join puts the next stretch to this one.

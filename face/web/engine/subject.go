@@ -87,7 +87,7 @@ func (w *Watch) take(m *moment, at float64, gap bool) {
 		m.s.first = at
 	}
 	m.s.last, m.s.now = at, m.total
-	m.s.add(w.samples, at, gap, m.total, m.state)
+	m.s.add(w.samples, at, gap, m.total, m.state, max(mostStretches, mostInAll/(len(w.subjects)+1)))
 }
 
 // of is a subject, which is made if there is none yet.
@@ -100,8 +100,8 @@ func (w *Watch) of(id subjectID, kind, key, place string) *subject {
 	return s
 }
 
-// place is where memory of a device is, in words.
-func place(device int) string {
+// placeOf is where memory of a device is, in words.
+func placeOf(device int) string {
 	if device < 0 {
 		return "host"
 	}
@@ -148,13 +148,18 @@ func (w *Watch) processes(s *sample.Sample, gap bool) {
 
 // process is the subject of a process on the host, which is device -1, or on a device.
 func (w *Watch) process(p *sample.Process, device int) *subject {
-	key := fmt.Sprintf("p%d-%d-%s", p.PID, p.Started, strings.ReplaceAll(place(device), " ", ""))
-	s := w.of(subjectID{process: p.ID(), device: device}, "process", key, place(device))
+	at := placeOf(device)
+	s := w.of(subjectID{process: p.ID(), device: device}, "process", processKey(p, strings.ReplaceAll(at, " ", "")), at)
 	s.label = processLabel(p)
 	if s.facts == nil || p.Command != s.command() {
 		s.facts = processFacts(p)
 	}
 	return s
+}
+
+// processKey is the key of something that a process has.
+func processKey(p *sample.Process, what string) string {
+	return fmt.Sprintf("p%d-%d-%s", p.PID, p.Started, what)
 }
 
 func (s *subject) command() string {
@@ -270,7 +275,7 @@ func (w *Watch) devices(s *sample.Sample, gap bool) {
 	}
 	for i := range s.Devices {
 		d := &s.Devices[i]
-		m := moment{s: w.of(subjectID{device: d.Index, group: "device"}, "device", fmt.Sprintf("d%d", d.Index), place(d.Index))}
+		m := moment{s: w.of(subjectID{device: d.Index, group: "device"}, "device", fmt.Sprintf("d%d", d.Index), placeOf(d.Index))}
 		m.s.label = strings.TrimSpace(fmt.Sprintf("device %d %s", d.Index, cut(d.Name)))
 		m.s.limit, m.s.facts = d.Total, [][2]string{{"UUID", cut(d.UUID)}}
 		if d.Note != "" {

@@ -35,6 +35,8 @@ type Watch struct {
 	judge    *watch.Watch
 	subjects map[subjectID]*subject
 	groups   map[string]*subject // the container of a control group
+	mapped   map[sample.ID]*mapped
+	load     *subject // nil if no engine was asked
 	began    time.Time
 	start    float64 // the time of the first sample
 	last     float64
@@ -65,6 +67,7 @@ func (w *Watch) Begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.judge, w.subjects, w.groups = watch.New(), map[subjectID]*subject{}, map[string]*subject{}
+	w.mapped, w.load = map[sample.ID]*mapped{}, nil
 	w.samples, w.reading, w.partial = 0, true, nil
 	w.change()
 }
@@ -90,6 +93,8 @@ func (w *Watch) Take(s *sample.Sample) error {
 	w.containers(&at, gap)
 	w.devices(&at, gap)
 	w.machine(&at, gap)
+	w.mappings(&at, gap)
+	w.engine(&at, gap)
 	w.forget()
 	w.change()
 	return nil
@@ -140,6 +145,7 @@ func (w *Watch) forget() {
 	slices.SortFunc(ended, func(a, b *subject) int { return cmp.Compare(b.peak, a.peak) })
 	for _, s := range ended[min(len(ended), mostKept):] {
 		delete(w.subjects, s.id)
+		delete(w.mapped, s.id.process)
 	}
 }
 
@@ -173,12 +179,28 @@ func (w *Watch) levels(q *question) (any, error) {
 	key := q.text("s", "")
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, s := range w.subjects {
-		if s.key == key {
-			return s.levels(key, float64(from), float64(to)), nil
-		}
+	if s := w.named(key); s != nil {
+		return s.levels(key, float64(from), float64(to)), nil
 	}
 	return nil, absent("there is no %q in this recording", key)
+}
+
+// named is what has a course under a key; nil if there is none.
+func (w *Watch) named(key string) *subject {
+	if w.load != nil && key == loadKey {
+		return w.load
+	}
+	for _, s := range w.subjects {
+		if s.key == key {
+			return s
+		}
+	}
+	for _, x := range w.mapped {
+		if x.key == key {
+			return &x.subject
+		}
+	}
+	return nil
 }
 
 // whole is the recording but for its courses. With since it waits until there is more.
@@ -200,13 +222,18 @@ func (w *Watch) whole(q *question) (any, error) {
 	return w.doc(), nil
 }
 
-// Weightiest are the keys of so many subjects, in the order in which they are listed.
+// Weightiest are the keys of the courses of so many subjects, in the order in which these
+// are listed, and of what is known beside them.
 func (w *Watch) Weightiest(most int) (keys []string) {
-	for _, s := range w.doc().Subjects {
-		if len(keys) == most {
-			break
-		}
+	doc := w.doc()
+	if doc.Load != nil {
+		keys = append(keys, loadKey)
+	}
+	for _, s := range doc.Subjects[:min(most, len(doc.Subjects))] {
 		keys = append(keys, s.Key)
+		if s.Mappings != nil {
+			keys = append(keys, *s.Mappings)
+		}
 	}
 	return keys
 }
@@ -225,6 +252,9 @@ func (w *Watch) doc() page.Watch {
 	if w.partial != nil {
 		why := w.partial.Error()
 		doc.Partial = &why
+	}
+	if w.load != nil {
+		doc.Load = &page.WatchLoad{Engine: w.load.label, Key: loadKey, Note: w.load.facts[0][1]}
 	}
 	w.describe(&doc)
 	return doc
@@ -286,6 +316,10 @@ func (w *Watch) subjectDoc(s *subject, worst *watch.Found) page.Subject {
 	d := page.Subject{
 		Key: s.key, Kind: s.kind, Label: s.label, Place: s.place, Facts: s.facts, First: millis(s.first), Last: millis(s.last),
 		Ended: s.seen != w.samples, Now: s.now, Peak: s.peak, Limit: s.limit, Parts: []string{},
+	}
+	d.Split = s.split()
+	if x := w.mapped[s.id.process]; x != nil && s.kind == "process" && s.id.device < 0 {
+		d.Mappings = &x.key
 	}
 	w.total(s, &d)
 	if worst != nil {

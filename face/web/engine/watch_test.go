@@ -157,6 +157,11 @@ func TestWatchSubjects(t *testing.T) {
 			t.Errorf("%s: %v, %d at the end, want %v, %d", c.key, got, l.Last[k], c.parts, c.now)
 		}
 	}
+	for _, s := range doc.Subjects {
+		if s.Key == "p7-70-device0" && fmt.Sprint(s.Split) != fmt.Sprint([]page.SplitPart{{Name: "allocated", Bytes: used - 1000*mib}, {Name: "cached", Bytes: 700 * mib}, {Name: "other", Bytes: 300 * mib}}) {
+			t.Errorf("%s is split into %v", s.Key, s.Split)
+		}
+	}
 	if d := doc.Subjects[0]; d.Severity == nil || *d.Severity != finding.Problem {
 		t.Errorf("the first is %+v", d)
 	}
@@ -202,11 +207,41 @@ func TestWatchThins(t *testing.T) {
 		t.Errorf("%d samples, %d of the spike and the dip", samples, seen)
 	}
 	near := asks[page.Levels](t, w, "levels", "s=p1-0-host&from=23000&to=24000")
-	if near.From[0] > 23000 || near.To[len(near.To)-1] < 24000 || float64(len(near.At)) < 2*float64(len(l.At))/50 {
+	for c := range near.At {
+		if near.Count[c] != 1 {
+			t.Fatalf("column %d of a window is %d samples", c, near.Count[c])
+		}
+	}
+	if len(near.At) != 1002 {
 		t.Errorf("%d columns from %v to %v", len(near.At), near.From[0], near.To[len(near.To)-1])
 	}
-	if got := len(w.subjects[subjectID{process: sample.ID{PID: 1}, device: -1}].list); got > mostStretches {
-		t.Errorf("%d stretches are kept", got)
+}
+
+// TestCourseIsBounded checks that a course keeps as many stretches as it may, also where
+// that becomes fewer, and what was highest and lowest.
+func TestCourseIsBounded(t *testing.T) {
+	var c course
+	part := c.part("x", "x", false)
+	for n := range 20_000 {
+		most := 1000
+		if n >= 10_000 {
+			most = 100
+		}
+		total := int64(1000 + n%97)
+		if n == 1234 {
+			total = 1 << 40
+		}
+		c.add(n+1, float64(n), false, total, []share{{part, total}}, most)
+		if len(c.list) > most {
+			t.Fatalf("%d stretches after %d samples", len(c.list), n+1)
+		}
+	}
+	samples, high := 0, int64(0)
+	for _, s := range c.list {
+		samples, high = samples+s.samples, max(high, s.max)
+	}
+	if samples != 20_000 || high != 1<<40 || len(c.list) < 20 {
+		t.Errorf("%d samples in %d stretches, %d at most", samples, len(c.list), high)
 	}
 }
 
@@ -251,6 +286,67 @@ func TestWatchFollows(t *testing.T) {
 	w.Begin()
 	if got := asks[page.Watch](t, w, "watch", ""); !got.Reading || got.Samples != 0 || got.Partial != nil || len(got.Subjects) != 0 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestWatchLoad checks the load of an engine beside the subjects, and that what is not
+// known is a gap.
+func TestWatchLoad(t *testing.T) {
+	w := NewWatch("x", false)
+	if doc := asks[page.Watch](t, w, "watch", ""); doc.Load != nil {
+		t.Errorf("without an engine: %+v", doc.Load)
+	}
+	for at := range 6 {
+		s := node(at)
+		running, waiting, ratio := int64(at), int64(2), 0.25
+		s.Load = &sample.Load{Engine: "vllm", Running: &running, Waiting: &waiting, KVCache: &ratio}
+		if at == 3 {
+			s.Load = &sample.Load{Note: "no answer"}
+		}
+		w.Take(s)
+	}
+	doc := asks[page.Watch](t, w, "watch", "")
+	if doc.Load == nil || doc.Load.Engine != "vllm" || doc.Load.Note != "" {
+		t.Fatalf("%+v", doc.Load)
+	}
+	l := asks[page.Levels](t, w, "levels", "s="+doc.Load.Key)
+	if got, want := fmt.Sprint(l.From, l.Max, l.Parts), "[0 1 2 4 5] [2 3 4 6 7] [{running requests false} {waiting requests false} {KV cache in use true}]"; got != want || *l.Bytes[2][4] != 250_000 {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestWatchMappings checks that a mapping stays the same one while it grows in both
+// directions and joins others.
+func TestWatchMappings(t *testing.T) {
+	w := NewWatch("x", false)
+	look := func(at int, seconds float64, mappings ...sample.Mapping) {
+		s := node(at)
+		if seconds > 0 {
+			s.Processes[0].Grown = &sample.Growth{Seconds: seconds, Classes: []sample.Class{}, Mappings: mappings}
+		}
+		w.Take(s)
+	}
+	heap := sample.Mapping{Start: 0x1000, End: 0x9000, Kind: "heap", Name: "[heap]", Resident: 100 * mib, Grown: 40 * mib}
+	look(0, 0)
+	look(1, 2, heap, sample.Mapping{Start: 0x70000, End: 0x80000, Kind: "anonymous", Resident: 50 * mib, Grown: 50 * mib})
+	look(2, 2, heap)
+	heap.End, heap.Resident = 0xa000, 130*mib
+	look(3, 4, sample.Mapping{Start: 0x60000, End: 0x90000, Kind: "anonymous", Resident: 90 * mib, Grown: 90 * mib}, heap,
+		sample.Mapping{Start: 0xf0000, End: 0xf1000, Kind: "memfd", Name: "/memfd:ring (deleted)", Resident: 10 * mib, Grown: 10 * mib})
+	doc := asks[page.Watch](t, w, "watch", "")
+	for _, s := range doc.Subjects {
+		if (s.Mappings != nil) != (s.Key == "p7-70-host") {
+			t.Errorf("%s: %v", s.Key, s.Mappings)
+		}
+	}
+	l := asks[page.Levels](t, w, "levels", "s=p7-70-mappings")
+	last := map[string]int64{}
+	for i, p := range l.Parts {
+		last[p.Name] = *l.Bytes[i][len(l.At)-1] / mib
+	}
+	want := map[string]int64{"1000 heap": 130, "70000 anonymous": 90, "f0000 memfd memfd:ring (deleted)": 10}
+	if !reflect.DeepEqual(last, want) || fmt.Sprint(l.From) != "[1 3]" || l.Last[1] != 1500*mib {
+		t.Errorf("%v at %v of %v, want %v", last, l.From, l.Last, want)
 	}
 }
 

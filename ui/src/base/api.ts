@@ -256,6 +256,7 @@ export interface Watch {
   findings_left_out: number;
   subjects: Subject[];
   subjects_left_out: number;
+  load: WatchLoad | null;
 }
 
 export interface Levels {
@@ -635,6 +636,8 @@ export interface Subject {
   ended: boolean;
   now_bytes: number;
   peak_bytes: number;
+  split: SplitPart[];
+  mappings: string | null;
   limit_bytes: number | null;
   severity: "problem" | "warning" | "info" | null;
   verdict: string;
@@ -642,6 +645,12 @@ export interface Subject {
   judged: FindingLevelsEvidence | null;
   fit: Fit | null;
   judged_parts: string[];
+}
+
+export interface WatchLoad {
+  engine: string;
+  key: string;
+  note: string;
 }
 
 export interface LevelPart {
@@ -795,6 +804,11 @@ export interface Fit {
   level_bytes: number[];
   low_bytes: number[];
   high_bytes: number[];
+}
+
+export interface SplitPart {
+  name: string;
+  bytes: number;
 }
 
 export interface FindingLevelsEvidence {

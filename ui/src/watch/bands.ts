@@ -8,7 +8,7 @@ import type { Levels } from "./wire.ts";
 export const others = "others";
 
 /** The color of a part that all processes have; parts of containers and devices take the others in turn. */
-const slots: Record<string, number> = {
+export const slots: Record<string, number> = {
   anonymous: 0, shared: 4, file: 2, allocated: 0, cached: 5, other: 4, "not divided": 0,
   "processes that have ended": -1, "not attributed to any process": -1, "everything else": -1,
 };

@@ -5,14 +5,15 @@ import { byId, fill, h } from "../base/dom.ts";
 import { bytes, count, delta, utc } from "../base/format.ts";
 import { moment } from "./bands.ts";
 import { commandsOf, command } from "./commands.ts";
-import { course, doc, judged, s, set, spot, subject } from "./model.ts";
+import { loadAt } from "./load.ts";
+import { doc, engine, judged, s, seen, set, spot, subject } from "./model.ts";
 
 const row = (name: Node | string, value: string, n?: number, key?: string): Node[] => [h("dt", {}, name), h("dd", { "data-bytes": n, "data-part": key, title: n === undefined ? undefined : `${count(n)} bytes` }, value)];
 
 export function inspector(light: (name: string | null) => void): void {
   const x = subject();
   if (!x) return fill(byId("inspector"));
-  fill(byId("inspector"), h("div", { class: "head" }, x.label, x.label.startsWith(x.place) ? null : h("span", { class: "muted" }, x.place)), cursor(light), selection(), verdict(), facts());
+  fill(byId("inspector"), h("div", { class: "head" }, x.label, x.label.startsWith(x.place) ? null : h("span", { class: "muted" }, x.place)), cursor(light), load(), selection(), verdict(), facts());
 }
 
 /** What is held at the cursor. */
@@ -43,10 +44,20 @@ function cursor(light: (name: string | null) => void): Node[] {
   ];
 }
 
+/** What the engine had to do at the cursor. */
+function load(): Node[] {
+  if (!doc.load) return [];
+  const at = loadAt(engine.whole, s.k);
+  const rows = at.map(([name, text]) => row(name, text, undefined, name));
+  const why = doc.load.note || "It was not known then.";
+  return [h("h2", {}, `load of ${doc.load.engine || "the engine"}`), rows.length ? h("dl", { id: "load" }, rows) : h("p", { class: "muted" }, why)];
+}
+
 /** By how much it grew in the selection. */
 function selection(): Node[] {
+  const { course } = seen;
   if (!s.range || !course?.n) return [];
-  const [a, b] = s.range.map((t) => course!.at(t)) as [number, number];
+  const [a, b] = s.range.map((t) => course.at(t)) as [number, number];
   if (b < 0) return [];
   const from = course.of.max_bytes[Math.max(0, a)]!;
   const to = course.of.max_bytes[b]!;

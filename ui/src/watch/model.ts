@@ -1,18 +1,13 @@
 // What the page of a watch shows: the recording by what is known of it so far, the course
 // of one subject, and what the reader looks at, which the address holds.
 
-import { fresh, Latest, link, type Refused } from "../base/ask.ts";
-import { Course, evidenceOf, grows, type Evidence } from "./bands.ts";
+import { type Course, evidenceOf, grows, type Evidence } from "./bands.ts";
+import { Follower } from "./follow.ts";
 import { decode, encode, first, kinds, type State, type View } from "./state.ts";
-import type { Fit, Levels, Subject, Watch, WatchFinding } from "./wire.ts";
+import type { Fit, Subject, Watch, WatchFinding } from "./wire.ts";
 
 export let doc: Watch;
 export let s: State = first;
-export let whole: Course | null = null; // of the subject, over all of time
-export let course: Course | null = null; // of what is seen of it
-export let asking = false; // the course of the subject is not that of the last answer yet
-
-const finer = new Latest(60);
 
 /** What the page does when something here changes. */
 export const hooks = {
@@ -20,6 +15,16 @@ export const hooks = {
   draw: (): void => {}, // there is more to draw
   failed: (_: string): void => {},
 };
+
+const follower = (): Follower => new Follower(() => hooks.draw(), (why) => hooks.failed(why));
+/** The subject, and the load of the engine, if there is one. */
+export const seen = follower();
+export const engine = follower();
+/** Reports whether what is drawn is not yet that of the last answer. */
+export const asking = (): boolean => seen.asking || engine.asking;
+
+/** Reports whether the mappings of the subject are drawn in place of its kinds of memory. */
+export const mapped = (): boolean => s.mapped && !!subject()?.mappings;
 
 /** The view that is shown. */
 export function view(): View {
@@ -46,6 +51,7 @@ export function judged(): WatchFinding | undefined {
 
 /** What is drawn as a judgment: that of the finding, or that of all that the subject has in use. */
 export function drawn(): { fit: Fit; e: Evidence; parts: string[] } | null {
+  if (mapped()) return null;
   const f = judged();
   const x = subject();
   const e = f && evidenceOf(f.evidence);
@@ -61,69 +67,16 @@ export function ahead(): boolean {
   return s.ahead ?? (grows(e) && e.toLimit[1] !== null && e.toLimit[1] <= e.seconds);
 }
 
-let turn = 0;
-let shown = ""; // the subject and the version of its course
-let again = 0;
-
 /** Takes a newer answer. */
 export function load(answer: Watch): void {
   doc = answer;
   look();
 }
 
-/** Asks for the course of the subject, where it is not that of now. */
-export function look(): void {
-  const key = subject()?.key;
-  if (key === undefined) {
-    whole = course = null;
-    return;
-  }
-  const want = `${key} ${doc.version}`;
-  if (want === shown) return window_();
-  if (whole && whole.of.key !== key) whole = course = null;
-  shown = want;
-  const mine = ++turn;
-  asking = true;
-  fresh<Levels>("levels", { s: key }).then(
-    (answer) => {
-      if (mine !== turn) return;
-      asking = false;
-      whole = new Course(answer);
-      if (!course || !s.win) course = whole;
-      window_();
-      hooks.draw();
-    },
-    (e: Refused) => {
-      if (mine !== turn) return;
-      asking = false;
-      shown = "";
-      if (link.saved) hooks.failed("This saved page has the courses of the largest subjects only.");
-      else if (e.status === 404) hooks.draw(); // it was dropped meanwhile
-      else again = window.setTimeout(look, 1000);
-    },
-  );
-  clearTimeout(again);
-}
-
-/** Asks for finer columns where the window leaves some out. */
-function window_(): void {
-  finer.cancel();
-  const { win } = s;
-  const merged = whole?.of.samples.some((n) => n > 1) ?? false;
-  if (!win || !whole || !merged || link.saved) {
-    course = whole;
-    return;
-  }
-  const key = whole.of.key;
-  const [from, to] = [Math.max(0, Math.floor(win[0]) - 1), Math.max(0, Math.ceil(win[1]) + 1)];
-  finer.ask(
-    () => fresh<Levels>("levels", { s: key, from, to }),
-    (answer) => {
-      if (subject()?.key !== key || !answer.from.length) return;
-      course = new Course(answer);
-      hooks.draw();
-    },
-  );
+/** Asks for what is drawn, where it is not that of now. */
+function look(): void {
+  seen.look(mapped() ? subject()?.mappings : subject()?.key, doc.version, s.win);
+  engine.look(doc.load?.key, doc.version, s.win);
 }
 
 /** Takes the state from the address. */
@@ -150,13 +103,13 @@ function take(next: State, anyway = false): void {
   const before = s;
   s = next;
   if (!anyway && encode(s) === encode(before)) return;
-  if (s.win === null) course = whole;
   look();
   hooks.changed();
 }
 
 /** Where the cursor is: in what is seen, or if that does not reach there in the whole. The column is −1 if the subject was not seen then. */
 export function spot(): { course: Course; column: number } | null {
+  const { course, whole } = seen;
   if (!course?.n || !whole?.n) return null;
   if (s.k === null) return { course: whole, column: whole.n - 1 };
   const inside = course.of.from[0]! <= s.k && s.k <= course.end(course.n - 1);

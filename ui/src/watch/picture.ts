@@ -11,6 +11,7 @@ import { css, palette, textOn } from "../picture/palette.ts";
 import { axisHeight, TimePicture } from "../picture/time.ts";
 import { timeStep } from "../recording/bands.ts";
 import { entriesOf, grows, layersOf, standsOnZero, tileOf, timeTick, moment, type Course, type Evidence, type Layers } from "./bands.ts";
+import { drawLoad, loadHeight, loadRows } from "./load.ts";
 import type { State } from "./state.ts";
 import type { Fit, Subject, Watch, WatchFinding } from "./wire.ts";
 
@@ -20,6 +21,7 @@ export interface Shown {
   subject: Subject;
   course: Course; // of the window, or finer
   whole: Course;
+  load: Course | null; // of the engine
   finding: WatchFinding | undefined;
   judged: { fit: Fit; e: Evidence; parts: string[] } | null;
   ahead: boolean;
@@ -43,6 +45,7 @@ export class Picture extends TimePicture {
   private lit: string | null = null;
   /** What is drawn of the judgment, for programs that read the page. */
   private drawnJudged: Record<string, unknown> | null = null;
+  private drawnLoad: { most: number } | null = null;
 
   protected again(): void {
     if (this.shown) this.draw(this.shown);
@@ -82,7 +85,7 @@ export class Picture extends TimePicture {
     const high = Math.max(160, Math.round(innerHeight * 0.44) - top);
     this.layout = { lanes: 0, top, width, height: high };
     const ratio = devicePixelRatio;
-    const whole = top + high + axisHeight;
+    const whole = top + high + axisHeight + this.under;
     this.box.style.height = `${whole}px`;
     size(this.data, left, top, width, high, ratio);
     for (const canvas of [this.ink, this.front]) size(canvas, 0, 0, this.root.clientWidth, whole, ratio);
@@ -98,6 +101,11 @@ export class Picture extends TimePicture {
     this.cursor();
     this.box.setAttribute("aria-label", this.description());
     this.front.setAttribute("aria-label", "The picture; the inspector lists what is held at the cursor");
+  }
+
+  /** The room below the axis, for the load of an engine. */
+  private get under(): number {
+    return this.shown!.load?.n ? loadHeight : 0;
   }
 
   /** The limit of what is drawn: of what was judged, or of the subject. */
@@ -191,6 +199,8 @@ export class Picture extends TimePicture {
     g.restore();
     this.bounds(g);
     this.gutter(g);
+    const { load } = this.shown!;
+    this.drawnLoad = load?.n ? drawLoad(g, load, { top: l.top + l.height + axisHeight, width: l.width, win: this.frame.win, px: (t) => this.px(t), colors: c }) : null;
   }
 
   private line(g: CanvasRenderingContext2D, values: Float64Array): void {
@@ -335,6 +345,7 @@ export class Picture extends TimePicture {
     if (t < this.frame.win[0] || t > this.frame.win[1]) return;
     g.fillStyle = css(c.accent);
     g.fillRect(Math.round(this.px(t)) - 0.75, l.top - 3, 1.5, l.height + 3);
+    if (this.under) g.fillRect(Math.round(this.px(t)) - 0.75, l.top + l.height + axisHeight, 1.5, this.under);
   }
 
   /** Moves the cursor by columns. */
@@ -412,6 +423,7 @@ export class Picture extends TimePicture {
       h("div", { class: "head" }, `${bytes(of.max_bytes[c]!)} in all`, h("span", { class: "muted" }, `${count(of.max_bytes[c]!)} bytes`)),
       ...course.parts.filter((p) => !Number.isNaN(p.values[c]!) && (p.values[c]! > 0 || p.name !== "others")).map((p) => h("div", { class: p.name === name ? "lit" : "" }, h("span", { class: `sw s${p.slot}${p.beside ? " freed" : ""}` }), ` ${p.name} ${bytes(p.values[c]!)} `, h("span", { class: "muted" }, `${count(p.values[c]!)} bytes`))),
       ...(n > 1 && of.min_bytes[c] !== of.max_bytes[c] ? [h("div", { class: "muted" }, `the highest of ${count(n)} samples here; the lowest is ${bytes(of.min_bytes[c]!)}`)] : []),
+      ...loadRows(this.shown!.load, of.at[c]!),
       h("div", { class: "muted" }, `at ${moment(of.at[c]!)}${doc.began_us ? `, ${utc(doc.began_us + of.at[c]! * 1e6)}` : ""}`),
     ];
   }
@@ -430,7 +442,7 @@ export class Picture extends TimePicture {
     const column = this.shown.spot?.course === this.shown.course ? this.shown.spot.column : -1;
     return {
       win: this.win, box: { ...this.layout, left }, axis: this.frame.top, column, runs: this.drawn.length, highest: this.drawn.reduce((m, r) => Math.max(m, this.tile!.max[r.c]!), 0),
-      judged: this.drawnJudged, entries: column >= 0 ? entriesOf(this.tile, this.layers, column) : [],
+      judged: this.drawnJudged, load: this.drawnLoad, entries: column >= 0 ? entriesOf(this.tile, this.layers, column) : [],
     };
   }
 }

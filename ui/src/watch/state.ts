@@ -16,12 +16,13 @@ export interface State {
   range: Span | null; // seconds
   win: Span | null; // what the picture shows, in seconds; null for all
   alone: boolean; // the picture shows what was judged alone
+  mapped: boolean; // it shows the mappings of a process, if they are known
   ahead: boolean | null; // it reaches as far as the limit; null: if that is near
   finding: number | null;
   q: string;
 }
 
-export const first: State = { view: null, sub: null, k: null, range: null, win: null, alone: false, ahead: null, finding: null, q: "" };
+export const first: State = { view: null, sub: null, k: null, range: null, win: null, alone: false, mapped: false, ahead: null, finding: null, q: "" };
 
 export function encode(s: State): string {
   const q = new URLSearchParams();
@@ -35,6 +36,7 @@ export function encode(s: State): string {
   put("r", span(s.range));
   put("w", span(s.win));
   put("z", s.alone ? 1 : null);
+  put("m", s.mapped ? 1 : null);
   put("a", s.ahead === null ? null : Number(s.ahead));
   put("fd", s.finding);
   put("q", s.q);
@@ -57,6 +59,7 @@ export function decode(hash: string): State {
     range: span("r"),
     win: span("w"),
     alone: q.get("z") === "1",
+    mapped: q.get("m") === "1",
     ahead: ahead === "1" ? true : ahead === "0" ? false : null,
     finding: number("fd"),
     q: q.get("q") ?? "",

@@ -1,11 +1,12 @@
 // The subjects of a view as a table, and the findings.
 
 import { byId, fill, h } from "../base/dom.ts";
-import { bytesOrDash, delta } from "../base/format.ts";
+import { bytes, bytesOrDash, delta } from "../base/format.ts";
 import { csv, csvButton } from "../base/save.ts";
 import { table, type Column, type Row } from "../base/table.ts";
 import { article, findingList } from "../findings/article.ts";
 import { time } from "../recording/bands.ts";
+import { slots } from "./bands.ts";
 import { commandsOf, command } from "./commands.ts";
 import { doc, hooks, s, set, subject, view } from "./model.ts";
 import { kinds, type View } from "./state.ts";
@@ -18,7 +19,7 @@ interface Line extends Row {
 }
 
 const ranks: Record<string, number> = { problem: 3, warning: 2, info: 1 };
-const slots: Record<string, number> = { problem: 1, warning: 4 };
+const marks: Record<string, number> = { problem: 1, warning: 4 };
 
 export let wrongQuery = "";
 
@@ -42,14 +43,26 @@ export function listed(): Subject[] {
 
 const names: Record<View, string> = { process: "process", container: "container", device: "device", findings: "finding" };
 
+/** What a subject held of each kind: "allocated 8 GiB, cached 1 GiB". */
+const splitText = (r: Line): string => r.of.split.map((p) => `${p.name} ${bytes(p.bytes)}`).join(", ");
+
 export function subjects(root: HTMLElement): void {
   const v = view();
-  const rows: Line[] = listed().map((x) => ({ key: x.key, label: x.label, slot: slots[x.severity ?? ""] ?? -1, dim: x.ended, selected: x.key === subject()?.key, of: x }));
+  const rows: Line[] = listed().map((x) => ({ key: x.key, label: x.label, slot: marks[x.severity ?? ""] ?? -1, dim: x.ended, selected: x.key === subject()?.key, of: x }));
   const words = (r: Line): HTMLElement => h("span", { class: r.of.severity ?? "", title: r.of.verdict || undefined }, r.of.verdict || (r.of.ended ? "ended" : "–"));
   const places = v === "process" && new Set(rows.map((r) => r.of.place)).size > 1;
+  const split = (r: Line): HTMLElement => {
+    const parts = r.of.split.filter((p) => p.bytes > 0);
+    return h("span", { class: "shares", title: splitText(r) }, parts.map((p) => {
+      const share = h("span", { class: `sw s${slots[p.name] ?? -1}` });
+      share.style.flexGrow = String(p.bytes);
+      return share;
+    }));
+  };
   const columns: Column<Line>[] = [
     ...(places ? [{ name: "where", of: (r: Line) => (r.of.place === "host" ? -1 : Number(r.of.place.replace(/\D/g, ""))), show: (r: Line) => r.of.place }] : []),
     { name: "bytes", of: (r) => r.of.now_bytes, show: (r) => bytesOrDash(r.of.now_bytes), bytes: true },
+    ...(v === "process" ? [{ name: "split", of: (r: Line) => r.of.split[0]?.bytes ?? 0, show: splitText, node: split }] : []),
     { name: "most", of: (r) => r.of.peak_bytes, show: (r) => bytesOrDash(r.of.peak_bytes), bytes: true, wide: true },
     ...(rows.some((r) => r.of.limit_bytes !== null) ? [{ name: "limit", of: (r: Line) => r.of.limit_bytes ?? 0, show: (r: Line) => bytesOrDash(r.of.limit_bytes ?? 0), bytes: true }] : []),
     { name: "seen for", of: (r) => r.of.last - r.of.first, show: (r) => time(r.of.last - r.of.first), wide: true },

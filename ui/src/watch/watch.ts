@@ -12,7 +12,7 @@ import { verdictStrip } from "../findings/strip.ts";
 import { Saved } from "../page/saved.ts";
 import { moment } from "./bands.ts";
 import { inspector } from "./inspector.ts";
-import { ahead, asking, course, doc, drawn, fromAddress, hooks, judged, load, s, set, spot, subject, view, whole } from "./model.ts";
+import { ahead, asking, doc, drawn, engine, fromAddress, hooks, judged, load, mapped, s, seen, set, spot, subject, view } from "./model.ts";
 import { Picture } from "./picture.ts";
 import { views } from "./state.ts";
 import { listed, mainView, shownViews, wrongQuery } from "./tables.ts";
@@ -26,8 +26,9 @@ function draw(): void {
   cancelAnimationFrame(drawing);
   drawing = requestAnimationFrame(() => {
     drawing = 0;
+    const { course, whole } = seen;
     byId("rail").hidden = !course?.n;
-    if (course?.n && whole) picture.draw({ doc, subject: subject()!, course, whole, finding: judged(), judged: drawn(), ahead: ahead(), s, spot: spot(), set });
+    if (course?.n && whole) picture.draw({ doc, subject: subject()!, course, whole, load: engine.course, finding: judged(), judged: drawn(), ahead: ahead(), s, spot: spot(), set });
     head();
     tabs();
     tools();
@@ -85,11 +86,13 @@ function tools(): void {
   const e = of?.e;
   const x = subject();
   const chip = (key: string, on: boolean, title: string, text: string, act: () => void): Node => h("button", { type: "button", class: "chip", "data-key": key, "aria-pressed": String(on), title, onclick: act }, text);
-  const more = course?.of.samples.some((n) => n > 1 && course!.n > 600) ?? false;
+  const { course } = seen;
+  const more = course?.of.samples.some((n) => n > 1 && course.n > 600) ?? false;
   fill(
     byId("tools"),
     h("span", {}, x ? (x.label.startsWith(x.place) ? x.label : `${x.label}, ${x.place}`) : ""),
     of && stackable() ? chip("alone", s.alone, "What was judged alone, or all (z)", s.alone ? "show all" : `${of.parts.join(" + ")} alone`, () => set({ alone: !s.alone }, true)) : null,
+    x?.mappings ? chip("mapped", s.mapped, "Its mappings that grow, by address, or its kinds of memory (m)", s.mapped ? "by kind" : "by mapping", () => set({ mapped: !s.mapped, alone: false }, true)) : null,
     e?.toLimit ? chip("ahead", ahead(), "As far as the limit, or to the last sample (l)", ahead() ? "to the last sample" : "as far as the limit", () => set({ ahead: !ahead(), win: null }, true)) : null,
     s.range ? chip("range", true, "Drop the selection (Esc)", `selected: ${moment(s.range[0])} – ${moment(s.range[1])} ×`, () => set({ range: null }, true)) : null,
     s.win ? chip("all", true, "Show all of time (0)", `seen: ${moment(Math.max(0, s.win[0]))} – ${moment(s.win[1])} ×`, () => set({ win: null }, true)) : null,
@@ -99,14 +102,14 @@ function tools(): void {
 }
 
 /** Reports whether what was judged can be stacked alone: it is a part of the total. */
-const stackable = (): boolean => !!drawn()?.parts.length && drawn()!.parts.every((name) => course?.parts.some((p) => p.name === name && !p.beside));
+const stackable = (): boolean => !!drawn()?.parts.length && drawn()!.parts.every((name) => seen.course?.parts.some((p) => p.name === name && !p.beside));
 
 // ---- keys
 
 function keyTable(): Key[] {
-  const step = (by: number) => (e: KeyboardEvent) => course?.n && picture.move(by * (e.shiftKey ? 10 : 1));
+  const step = (by: number) => (e: KeyboardEvent) => seen.course?.n && picture.move(by * (e.shiftKey ? 10 : 1));
   const wide = (e: KeyboardEvent): number => (e.shiftKey ? 4 : 1);
-  const pictured = (act: (e: KeyboardEvent) => unknown) => (e: KeyboardEvent) => course?.n && act(e);
+  const pictured = (act: (e: KeyboardEvent) => unknown) => (e: KeyboardEvent) => seen.course?.n && act(e);
   return [
     ...shownViews().map((v, i) => ({ keys: [String(i + 1)], show: i ? "" : `1 … ${shownViews().length}`, does: "the views", act: () => go(v) })),
     { keys: ["ArrowLeft"], show: "←  →", does: "the cursor, by samples (shift: ten)", act: step(-1) },
@@ -123,6 +126,7 @@ function keyTable(): Key[] {
     { keys: ["f"], show: "f", does: "fit the selection", act: pictured(() => picture.fit()) },
     { keys: ["l"], show: "l", does: "as far as the limit, or to the last sample", act: () => drawn()?.e.toLimit && set({ ahead: !ahead(), win: null }, true) },
     { keys: ["z"], show: "z", does: "what was judged alone, or all", act: () => stackable() && set({ alone: !s.alone }, true) },
+    { keys: ["m"], show: "m", does: "mappings by address, or kinds of memory", act: () => subject()?.mappings && set({ mapped: !mapped(), alone: false }, true) },
     { keys: ["/"], show: "/", does: "search, a regular expression", act: () => byId("search").focus() },
     { keys: ["e"], show: "e", does: "save the picture", act: () => void give() },
     { keys: ["Escape"], show: "Esc", does: "step back out", act: out },
@@ -149,7 +153,7 @@ function out(): void {
 
 async function give(): Promise<void> {
   const x = subject();
-  if (!x || !course?.n) return;
+  if (!x || !seen.course?.n) return;
   const style = getComputedStyle(document.documentElement);
   const png = await compose(`${base(doc.file)} · ${x.label}, ${x.place}`, [picture.canvas()], style.getPropertyValue("--page"), style.getPropertyValue("--ink"));
   if (png) save(`strandline-${base(doc.file)}.png`, png);
@@ -228,7 +232,7 @@ declare global {
 }
 
 window.strandline = {
-  state: () => ({ s, doc, view: doc ? view() : null, subject: doc ? subject() : null, judged: doc ? judged() : null, picture: course?.n ? picture.state() : null, settled: doc !== undefined && !doc.reading && drawing === 0 && !asking, levels: course?.of }),
+  state: () => ({ s, doc, view: doc ? view() : null, subject: doc ? subject() : null, judged: doc ? judged() : null, picture: seen.course?.n ? picture.state() : null, settled: doc !== undefined && !doc.reading && drawing === 0 && !asking(), levels: seen.course?.of }),
 };
 
 begin().catch((e: Error) => banner(e.message));
