@@ -60,6 +60,7 @@ func (m *message) add(from, text []byte, number int64) {
 	for n := len(text); n > 0 && (text[n-1] == ' ' || text[n-1] == '\t' || text[n-1] == '|'); n-- {
 		text = text[:n-1]
 	}
+	text = bytes.TrimSuffix(text, []byte(`",`)) // a line of a list in JSON
 	m.begins = append(m.begins, line{len(m.text), number})
 	m.text = compact(m.text, text)
 	m.lines++

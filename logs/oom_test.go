@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf16"
+
+	"strandline/units"
 )
 
 const (
@@ -425,5 +427,17 @@ func TestVeryLongLines(t *testing.T) {
 		if err != nil || found.OOM.Count != 3 || found.OOM.Last().Line != 1 {
 			t.Errorf("broken behind %d bytes: %d messages, %v", cut, found.OOM.Count, err)
 		}
+	}
+}
+
+// TestListOfLines reads a message that is broken into the strings of a list in JSON.
+func TestListOfLines(t *testing.T) {
+	text := "[\n  \"CUDA out of memory. Tried to allocate 2.11 GiB (GPU 0; 8.00 GiB total capacity; 19.84 GiB already allocated; 0 bytes free; 22.26 GiB\",\n  \" reserved in total by PyTorch)\"\n]\n"
+	found, err := Scan(strings.NewReader(text))
+	if err != nil || found.OOM.Count != 1 {
+		t.Fatal(err, found.OOM.Count)
+	}
+	if o := found.OOM.Last(); o.Missing() != 0 || o.Reserved == nil || units.Bytes(*o.Reserved) != "22.3 GiB" {
+		t.Errorf("%+v", o)
 	}
 }
