@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"strandline/face/ci"
 	"strandline/face/report"
 	"strandline/finding"
 	"strandline/host/sample"
@@ -198,6 +199,9 @@ func share(text string) (float64, error) {
 	return x, nil
 }
 
+// soakSuite is the name of the suite that soak writes.
+const soakSuite = "strandline soak"
+
 func runSoak(ctx context.Context, g *globals, o *soakOptions) error {
 	s := &o.soak
 	s.Load.Key = g.env.Getenv("OPENAI_API_KEY")
@@ -227,13 +231,14 @@ func runSoak(ctx context.Context, g *globals, o *soakOptions) error {
 	d, err := soak.Run(ctx, *s)
 	progress.clear()
 	if err != nil {
-		return err
+		c := ci.Case{Name: s.Load.URL, Verdict: finding.Unknown, Failed: err.Error()}
+		return cmp.Or(o.ciOutput.write(ctx, g, soakSuite, c.Verdict, []ci.Case{c}), err)
 	}
 	doc := &report.Soak{Soak: d}
 	if err := g.print(doc, func(w io.Writer, s report.Style) { doc.Text(w, s) }); err != nil {
 		return err
 	}
-	if err := o.ciOutput.write(ctx, g, "strandline soak", d.Verdict, soakCases(doc)); err != nil {
+	if err := o.ciOutput.write(ctx, g, soakSuite, d.Verdict, soakCases(doc)); err != nil {
 		return err
 	}
 	switch {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,5 +76,24 @@ func TestSoak(t *testing.T) {
 	stdout, stderr, code = run(quickly(url, "--restart-wait", "100ms")...)
 	if code != exitCommand || !strings.Contains(stderr, "ended in wave 2") {
 		t.Errorf("a server that ends: status %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+// A soak that cannot start is an error to the systems that read JUnit: without the file
+// they would show no test at all.
+func TestSoakWithoutServer(t *testing.T) {
+	nothing, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "http://" + nothing.Addr().String() + "/v1"
+	nothing.Close()
+	junit := filepath.Join(t.TempDir(), "soak.xml")
+	_, stderr, code := run(quickly(url, "--junit", junit)...)
+	if code != exitUsage || !strings.Contains(stderr, "is the server running?") {
+		t.Errorf("status %d: %s", code, stderr)
+	}
+	if text, err := os.ReadFile(junit); err != nil || !strings.Contains(string(text), `tests="1" failures="0" errors="1"`) {
+		t.Errorf("%v: %s", err, text)
 	}
 }
