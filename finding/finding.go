@@ -7,7 +7,7 @@
 // nil where a figure is not known, which is not zero.
 package finding
 
-// A Severity says what a finding asks of a person.
+// A Severity states what a finding asks of a person.
 type Severity string
 
 // The severities. A problem makes a command exit with 1.

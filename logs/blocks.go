@@ -140,7 +140,7 @@ func (l *lines) more() bool {
 	return ok
 }
 
-// line takes the next line, and the words that end in it; more says that it is a
+// line takes the next line, and the words that end in it; more states that it is a
 // piece of a line that is longer.
 func (l *lines) line() (text []byte, hits []hit, more bool) {
 	text = l.block.text[l.from:min(len(l.block.text), l.from+longestLine)]

@@ -8,7 +8,7 @@ type Failure struct {
 	Source  Source
 	Host    bool               // of the host's memory, not of a device's
 	Weak    bool               // it can be the consequence of another failure
-	Figures map[Figure]float64 // what is stated, in bytes unless the figure says otherwise
+	Figures map[Figure]float64 // what is stated, in bytes unless the figure states otherwise
 	Words   map[string]string  // names that are stated, such as of the process that was killed
 	Quote   string             // its line, as in the text
 	Count   int                // how often the text states it

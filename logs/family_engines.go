@@ -105,7 +105,7 @@ const (
 )
 
 // familyTensorRT is TensorRT's and TensorRT-LLM's. The builder tries tactics that
-// do not fit, says so, and continues: that is not a failure.
+// do not fit, states so, and continues: that is not a failure.
 var familyTensorRT = &family{
 	source: SourceTensorRT,
 	keys: []string{

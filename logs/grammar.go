@@ -65,7 +65,7 @@ func roleOf(left, right string) (role Figure, ok bool) {
 	return role, ok
 }
 
-// state reads the sizes of a sentence into a failure; plain says that numbers without a
+// state reads the sizes of a sentence into a failure; plain states that numbers without a
 // unit count as bytes.
 func (f *Failure) state(sentence string, plain bool) {
 	const most, before, behind = 16, 64, 48

@@ -148,7 +148,7 @@ func (u *unpainted) clean(p []byte) (kept int) {
 }
 
 // sequence is the length of what is to be taken out at the beginning of a text, 0 if
-// that is nothing, and -1 if the text ends before it shows; space says that a space is
+// that is nothing, and -1 if the text ends before it shows; space states that a space is
 // to be there.
 func sequence(text []byte) (n int, space bool) {
 	const wide, none, mark = "\u202f", "\u200b", "\ufeff"

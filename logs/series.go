@@ -107,7 +107,7 @@ func (t *tables) read(in *lines, quick bool) {
 	}
 }
 
-// line takes the next line of the text; hot says that one of [tableWords] ends in it.
+// line takes the next line of the text; hot states that one of [tableWords] ends in it.
 func (t *tables) line(number int64, line []byte, hot bool) {
 	if hot || number <= t.torn {
 		if bar := bytes.IndexByte(line, '|'); bar >= 0 && tabular(line[bar:]) || number <= t.torn {

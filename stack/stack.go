@@ -1,5 +1,5 @@
 // Package stack holds call stacks: frames interned once, stacks interned by
-// content, and the rule that says which line of a stack is the user's own. It
+// content, and the rule that states which line of a stack is the user's own. It
 // does not read or unwind stacks.
 //
 // A trace of a million events has some hundred distinct stacks, so an event
@@ -203,7 +203,7 @@ func (t *Table) Frames(id ID) []FrameID { return t.ids[t.starts[id]:t.starts[id+
 const shortDepth = 256
 
 // Short is Stack for people: of a stack that is deeper than 256 frames, some in
-// the middle are left out, and one in their place says how many.
+// the middle are left out, and one in their place states how many.
 func (t *Table) Short(id ID) []Frame {
 	const outer = shortDepth / 4
 	ids := t.Frames(id)

@@ -19,7 +19,7 @@ type Diagnosis struct {
 	Traced []recording.Process `json:"traced_processes,omitempty"`
 }
 
-// Process says what was judged.
+// Process states what was judged.
 type Process struct {
 	Process *string  `json:"process"`
 	PID     *int     `json:"pid,omitempty"` // this and the next are of recorded processes

@@ -91,7 +91,7 @@ type SoakWave struct {
 	Restarted bool      `json:"restarted,omitempty"`
 	Load      *SoakLoad `json:"load,omitempty"`
 	HostBytes int64     `json:"host_bytes"`
-	// Settled is how long the quiet was, seconds; Falling says that memory was still
+	// Settled is how long the quiet was, seconds; Falling states that memory was still
 	// falling at its end.
 	Settled float64 `json:"settled_seconds"`
 	Falling bool    `json:"falling,omitempty"`

@@ -120,7 +120,7 @@ func (g *generator) fields(t reflect.Type) {
 }
 
 // typeOf is the type of a field. Its tag lists the values of a string, or of the strings
-// of a list, or says that a list can be null, or that a pointer is always set.
+// of a list, or states that a list can be null, or that a pointer is always set.
 func (g *generator) typeOf(t reflect.Type, tag string) string {
 	if tag == "null" {
 		return g.typeOf(t, "") + " | null"

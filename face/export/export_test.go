@@ -302,7 +302,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// An interrupted export says so.
+// An interrupted export states so.
 func TestSQLiteInterrupted(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()

@@ -174,7 +174,7 @@ func (t *tracer) device(d snapshot.Device) {
 	t.annotations(d, root, c)
 }
 
-// clocks says that the clock of the trace shows the time of day.
+// clocks states that the clock of the trace shows the time of day.
 func (t *tracer) clocks(at int64) {
 	var m []byte
 	for _, id := range []uint64{clockBoottime, clockRealtime} {

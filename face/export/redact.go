@@ -115,7 +115,7 @@ func (r *redactor) frame(f stack.Frame) stack.Frame {
 }
 
 // publicFunction reports whether a frame's function is one of PyTorch or Python, or
-// has a name that they want it to have, so that it says nothing of the program.
+// has a name that they want it to have, so that it states nothing of the program.
 // Known is that its file is public.
 func publicFunction(f stack.Frame, known bool) bool {
 	switch name := f.Function; {
@@ -138,7 +138,7 @@ var (
 	// nameless is code without a known file: its functions may be
 	// of any origin.
 	nameless = lazyregexp.New(`^(\?\?|<string>(\.\d+)?)$`)
-	// publicCode is generated code whose file name says nothing of the program.
+	// publicCode is generated code whose file name states nothing of the program.
 	publicCode = lazyregexp.New(`^<(string|frozen (abc|codecs|io|os|site|runpy|zipimport|genericpath|ntpath|posixpath|stat|_collections_abc|importlib\.(_bootstrap|_bootstrap_external|_abc|util|machinery))|eval_with_key|__array_function__ internals)>(\.\d+)?$`)
 	// publicNative are libraries that everybody has, and sources of CPython. Those
 	// of PyTorch are in the list of public names.

@@ -133,7 +133,7 @@ func RunName(r *api.CheckRun) string {
 	return text
 }
 
-// RunBasis says what ran, for how long, and with how many steps.
+// RunBasis states what ran, for how long, and with how many steps.
 func RunBasis(r *api.CheckRun) string {
 	text := RunName(r)
 	text += fmt.Sprintf(": %s, %s", ended(r), units.Duration(time.Duration(r.Seconds*float64(time.Second))))
@@ -158,7 +158,7 @@ func ended(r *api.CheckRun) string {
 	return fmt.Sprintf("exit status %d", r.ExitStatus)
 }
 
-// RunProgress says how far the evidence is while a command runs.
+// RunProgress states how far the evidence is while a command runs.
 func RunProgress(r *api.CheckRun) string {
 	text := "no steps"
 	if r.Steps > 0 {

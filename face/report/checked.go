@@ -18,7 +18,7 @@ type Checked struct {
 	first int // the row of Off
 }
 
-// NewChecked renders a check; setup says what was planned.
+// NewChecked renders a check; setup states what was planned.
 func NewChecked(file string, m *model.Model, setup string, rows []plan.Checked) *Checked {
 	d := &Checked{Checked: api.Checked{Schema: api.PlanSchema, File: file, Model: plannedModel(m), Setup: setup, Notes: list(m.Notes)}}
 	for i := range rows {

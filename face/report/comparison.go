@@ -215,7 +215,7 @@ func writeGroup(w io.Writer, s Style, g *api.Group) {
 	t.write(w, "  ")
 }
 
-// more says that a list of places is cut off.
+// more states that a list of places is cut off.
 func more(n int) string {
 	return fmt.Sprintf("… and %s (--json lists all)", count(n-mostSites, "more place"))
 }

@@ -65,7 +65,7 @@ func named(s string) *string {
 	return &s
 }
 
-// basis says what a judgment of a process of so many files rests on.
+// basis states what a judgment of a process of so many files rests on.
 func basis(j judgetorch.Judged, files int) string {
 	switch {
 	case j.Tables > 0:
@@ -86,7 +86,7 @@ func basis(j judgetorch.Judged, files int) string {
 	return fmt.Sprintf("device %d: judged over %s", j.Device, count(j.Checkpoints, "file"))
 }
 
-// tablesBasis says what a judgment of tables rests on.
+// tablesBasis states what a judgment of tables rests on.
 func tablesBasis(j judgetorch.Judged) string {
 	text := "the totals of " + count(j.Checkpoints, "table") + " of memory_summary()"
 	if j.Tables > 1 {
@@ -257,7 +257,7 @@ func (d *Diagnosis) dwarfed(i int) bool {
 	return false
 }
 
-// basis says what was judged; processes with the same basis share a line.
+// basis states what was judged; processes with the same basis share a line.
 func (d *Diagnosis) basis() (lines []string) {
 	of := map[string]int{}
 	for _, p := range d.Processes {
@@ -275,7 +275,7 @@ func (d *Diagnosis) basis() (lines []string) {
 	return lines
 }
 
-// commands says which command each recorded process ran, where there are only a few.
+// commands states which command each recorded process ran, where there are only a few.
 func (d *Diagnosis) commands() (lines []string) {
 	const most = 8
 	for _, p := range d.Processes {
@@ -331,15 +331,7 @@ func (d *Diagnosis) headline(s Style) string {
 	return s.red(strings.ToUpper(string(d.Verdict))) + s.bold(": "+count(problems, "problem")) + " in " + over
 }
 
-func count(n int, one string) string {
-	switch {
-	case n == 1:
-		return "1 " + one
-	case strings.HasSuffix(one, "s"):
-		return units.Count(int64(n)) + " " + one + "es"
-	}
-	return units.Count(int64(n)) + " " + one + "s"
-}
+func count(n int, one string) string { return units.Plural(int64(n), one) }
 
 func writeFinding(w io.Writer, s Style, f *finding.Finding, subject string) {
 	mark := s.red("✗")

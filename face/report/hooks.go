@@ -60,7 +60,7 @@ func (d *Hooks) grouped() (out []api.Hook) {
 	return out
 }
 
-// effect says which calls end up in the owner's code, and what a profiler sees
+// effect states which calls end up in the owner's code, and what a profiler sees
 // of them.
 func effect(k hooks.Hook) string {
 	if k.Mechanism == hooks.SlotPatched {

@@ -64,7 +64,7 @@ func (d *Mem) Text(w io.Writer, s Style) {
 	}
 }
 
-// headline says what was done.
+// headline states what was done.
 func (d *Mem) headline(w io.Writer, s Style) {
 	name := fmt.Sprintf("process %d", d.PID)
 	switch {
@@ -77,7 +77,7 @@ func (d *Mem) headline(w io.Writer, s Style) {
 	}
 }
 
-// device says what is free, and who holds the rest.
+// device states what is free, and who holds the rest.
 func (d *Mem) device(w io.Writer, s Style, v *api.MemDevice) {
 	fmt.Fprintf(w, "\ndevice %d: %s of %s free", v.Device.Index, units.Bytes(v.Free), units.Bytes(v.Total))
 	if n := v.Released; n != nil && *n >= 0 {

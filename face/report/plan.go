@@ -121,7 +121,7 @@ func modelWords(m *api.PlannedModel) string {
 	return text + ", " + m.Format
 }
 
-// divided says how the model is divided. llama.cpp leaves no choice.
+// divided states how the model is divided. llama.cpp leaves no choice.
 func (p *Plan) divided() string {
 	if p.Offload != nil {
 		return fmt.Sprintf("%d × %s", p.Parallel.GPUs, p.GPU.Name)
@@ -266,7 +266,7 @@ func (p *Plan) sentence() string {
 func (p *Plan) keepsNoTokens() bool { return p.KV.PerToken == 0 && p.KV.InWindow == 0 }
 func (p *Plan) keepsNothing() bool  { return p.keepsNoTokens() && p.KV.State == 0 }
 
-// cache says what tokens and requests take of the KV cache, and how many it holds.
+// cache states what tokens and requests take of the KV cache, and how many it holds.
 func (p *Plan) cache() string {
 	switch {
 	case p.keepsNothing():
@@ -277,7 +277,7 @@ func (p *Plan) cache() string {
 	return fmt.Sprintf("%s; %s tokens", p.token(), countRange(p.KV.Tokens[0], p.KV.Tokens[1]))
 }
 
-// token says what a token and a request take of the KV cache.
+// token states what a token and a request take of the KV cache.
 func (p *Plan) token() string {
 	text := units.Bytes(int64(p.KV.PerToken)) + " a token"
 	if p.KV.InWindow > 0 {
@@ -289,7 +289,7 @@ func (p *Plan) token() string {
 	return text
 }
 
-// longest says how long one request can be. A pool may hold more than the model can
+// longest states how long one request can be. A pool may hold more than the model can
 // use.
 func (p *Plan) longest() string {
 	text := countRange(p.KV.Longest[0], p.KV.Longest[1]) + " tokens for one request"

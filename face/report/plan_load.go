@@ -39,7 +39,7 @@ func offloadWords(o *api.PlannedOffload) string {
 	return text
 }
 
-// host says what is in the host's memory, leaving out what takes nothing.
+// host states what is in the host's memory, leaving out what takes nothing.
 func (p *Plan) host() string {
 	var low, high int64
 	var of []string
@@ -51,7 +51,7 @@ func (p *Plan) host() string {
 	return sizeRange(low, high) + ": " + strings.Join(of, ", ")
 }
 
-// load says what the requests that were asked for need.
+// load states what the requests that were asked for need.
 func (p *Plan) load() string {
 	n := p.Load
 	text := fmt.Sprintf("%s of %s and %s tokens: %s of KV cache, and there is room for %s", units.Plural(n.Requests, "request"), units.Count(n.Prompt), units.Count(n.Output), units.Bytes(n.KV), requests(n.AtOnce))
@@ -61,7 +61,7 @@ func (p *Plan) load() string {
 	return text
 }
 
-// images says what the images of a request take.
+// images states what the images of a request take.
 func (p *Plan) images() string {
 	i := p.Images
 	return fmt.Sprintf("%s of %s × %s: %s tokens each (%s), %s in all, %s of KV cache; the encoder takes %s for %s at once", units.Plural(i.Count, "image"), units.Count(i.Width), units.Count(i.Height),

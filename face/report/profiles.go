@@ -246,7 +246,7 @@ func NewProfiles(a judgeprofiles.Answer, all []judgeprofiles.Series) *Diagnosis 
 	return d
 }
 
-// record says how to make three files or more of a kind.
+// record states how to make three files or more of a kind.
 var record = map[string]string{
 	"jax": `for step in range(4):
     ...                                                          # your step

@@ -19,7 +19,7 @@ import (
 	"strandline/stack"
 )
 
-// Style says how text is printed. Its colors show through a [PrintableWriter].
+// Style states how text is printed. Its colors show through a [PrintableWriter].
 type Style struct {
 	Color bool
 	Width int // of the terminal in columns; 0 is unknown

@@ -19,7 +19,7 @@ type RLPlan struct {
 	title, fraction string
 }
 
-// NewRLPlan renders the phases of a step. The title says what is planned, and fraction
+// NewRLPlan renders the phases of a step. The title states what is planned, and fraction
 // is the engine's name for its share.
 func NewRLPlan(title, fraction string, p *rl.Phases, notes []string) *RLPlan {
 	d := &RLPlan{RLPlan: api.RLPlan{Schema: api.PlanSchema, Total: p.Total, Host: p.Host(), Notes: list(notes)}, title: title, fraction: fraction}

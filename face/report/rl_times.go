@@ -37,7 +37,7 @@ func (d *RLPlan) rollouts(p *rl.Phases) {
 // seconds prints a range of times.
 func seconds(s [2]float64) string { return micros([2]float64{s[0] * 1e6, s[1] * 1e6}) }
 
-// wayTimes says how long the hand-overs of a way take, and how many rollouts it holds
+// wayTimes states how long the hand-overs of a way take, and how many rollouts it holds
 // at once; nothing where neither is known.
 func wayTimes(way *api.PlannedWay) string {
 	var out []string
@@ -55,7 +55,7 @@ func wayTimes(way *api.PlannedWay) string {
 	return strings.Join(out, "; ")
 }
 
-// times says what the rollouts need, and with which speeds hand-overs are timed.
+// times states what the rollouts need, and with which speeds hand-overs are timed.
 func (d *RLPlan) times(w io.Writer, s Style) {
 	if n := d.Rollouts; n != nil {
 		text := fmt.Sprintf("rollouts: %s with %s each are %s for each of %s; at their longest, %s and %s tokens, they need %s of KV cache on a GPU at once (%s each), less where a group shares its prompt",

@@ -62,7 +62,7 @@ func courseOf(o *replay.Outcome) []api.Course {
 	return course
 }
 
-// Change says what the settings of the file are, and in words what else is
+// Change states what the settings of the file are, and in words what else is
 // different in all runs, the capacity among it if bounded.
 func (d *Simulation) Change(own string, changes []string, bounded bool) {
 	d.own, d.changes, d.bounded = own, changes, bounded
@@ -124,7 +124,7 @@ func bound(n int64) *int64 {
 	return &n
 }
 
-// Recommend says which of the runs, of which the best is first, to use instead of the
+// Recommend states which of the runs, of which the best is first, to use instead of the
 // file's own settings.
 func (d *Simulation) Recommend() {
 	best := &d.Runs[0]
@@ -309,7 +309,7 @@ func (d *Simulation) hint() string {
 
 func ranOut(r *api.Replayed) bool { return r.OOMs != nil && *r.OOMs > 0 }
 
-// writeReplayed says how certain the answers are.
+// writeReplayed states how certain the answers are.
 func writeReplayed(w io.Writer, s Style, r *api.Replayed) {
 	switch {
 	case r.Events == 0:

@@ -83,7 +83,7 @@ func (d *Soak) sentence() string {
 	return text + fmt.Sprintf("; more than %s a request is ruled out", units.Bytes(max(g.High, 0)))
 }
 
-// Basis says what was sent, and for how long.
+// Basis states what was sent, and for how long.
 func (d *Soak) Basis() string {
 	text := fmt.Sprintf("%s, %s: %s of %s", d.URL, d.Model, count(max(len(d.Waves)-1, 0), "wave"), count(int(d.Load.Requests), "request"))
 	if d.Load.Failed > 0 {
@@ -196,7 +196,7 @@ func change(before *api.SoakWave, level func(*api.SoakWave) (int64, bool), now *
 	return units.SignedBytes(is - was)
 }
 
-// waveNote says what is special about a wave.
+// waveNote states what is special about a wave.
 func waveNote(w *api.SoakWave) string {
 	var parts []string
 	for _, p := range []struct {

@@ -18,7 +18,7 @@ type Solved struct {
 	setup string
 }
 
-// NewSolved renders the answers to a question; setup says what was given.
+// NewSolved renders the answers to a question; setup states what was given.
 func NewSolved(m *model.Model, question, setup string, answers []plan.Answer) *Solved {
 	d := &Solved{Solved: api.Solved{Schema: api.PlanSchema, Model: plannedModel(m), Question: question}, setup: setup}
 	for i := range answers {

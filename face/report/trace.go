@@ -103,7 +103,7 @@ func (d *Trace) notes() (out []string) {
 		out = append(out, fmt.Sprintf("private %s, files %s, shared %s", units.SignedBytes(d.Growth.Anonymous), units.SignedBytes(d.Growth.File), units.SignedBytes(d.Growth.Shared)))
 	}
 	if d.Paired > 0 {
-		out = append(out, fmt.Sprintf("%s of %s were unmapped right after they were mapped, and are only counted", count(int(d.Paired), "mapping"), units.Bytes(int64(d.PairedBytes))))
+		out = append(out, fmt.Sprintf("mapped and unmapped again at once, and only counted: %s of %s", count(int(d.Paired), "mapping"), units.Bytes(int64(d.PairedBytes))))
 	}
 	if d.Drops > 0 {
 		out = append(out, fmt.Sprintf("%s were lost, because the buffer was full; the sums were corrected from the kernel's list", count(int(d.Drops), "event")))

@@ -257,7 +257,7 @@ func (d *WatchScreen) detail(s Style, p *sample.Process) []string {
 	return append(lines, d.mappings(s)...)
 }
 
-// where says where a process runs.
+// where states where a process runs.
 func where(p *sample.Process) (text string) {
 	if p.Container != nil {
 		text += ", container " + *p.Container

@@ -21,7 +21,7 @@ import (
 
 // Save writes the page as one file that needs no server: with the answers to the
 // questions that it will ask. A session can ask any number of questions, so some are left
-// out, and the page says which: pictures finer than a few thousand columns, but
+// out, and the page states which: pictures finer than a few thousand columns, but
 // for the neighborhood of the peak and of failed requests; what was live between
 // the moments of the columns; differences and sums of arbitrary events.
 //

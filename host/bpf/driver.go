@@ -2,7 +2,7 @@ package bpf
 
 import "strandline/host/event"
 
-// driverReads says how a function's arguments are read: the enum in driver.c, or 0 for
+// driverReads states how a function's arguments are read: the enum in driver.c, or 0 for
 // functions whose first two arguments are known on entry.
 type driverReads uint8
 
@@ -17,7 +17,7 @@ const (
 	readsArray3D
 )
 
-// readsOf says how the arguments of each driver function are read.
+// readsOf states how the arguments of each driver function are read.
 var readsOf = map[string]driverReads{
 	"cuMemAlloc_v2":                  readsOut,
 	"cuMemAllocAsync":                readsOut,

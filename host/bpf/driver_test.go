@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// loader is a program that has a driver loaded and says where one of its
+// loader is a program that has a driver loaded and states where one of its
 // functions is.
 const loader = `
 #include <dlfcn.h>

@@ -21,7 +21,7 @@ const ofSelf = "strand_self"
 // firstNamespace is the pid namespace that the kernel's own numbers belong to.
 const firstNamespace = "pid:[4026531836]"
 
-// errOtherProc says that there are no process numbers that both sides know.
+// errOtherProc states that there are no process numbers that both sides know.
 var errOtherProc = unsupported{errors.New("/proc is of a pid namespace in which strandline is not: in a container, mount its own (mount -t proc proc /proc), or run strandline on the host")}
 
 // namespaces are those in which a process has a number, from the first one down.

@@ -140,7 +140,7 @@ func (r *Runtime) text(mem Memory, addr uint64) (string, error) {
 	return string(runes), nil
 }
 
-// textForm reads the bits in which a string says how its characters are stored. They
+// textForm reads the bits in which a string states how its characters are stored. They
 // follow those that say whether it is interned; depending on the version these take 2,
 // 8 or 16 bits.
 func textForm(state uint32) (width int, ascii, ok bool) {

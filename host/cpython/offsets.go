@@ -11,7 +11,7 @@ import (
 	"fmt"
 )
 
-// A layout says where one version of CPython keeps what leads from a thread to the
+// A layout states where one version of CPython keeps what leads from a thread to the
 // names of its functions, in bytes from the beginning of each structure. All fields
 // have the same width, so that a program in the kernel can use them as they are.
 type layout struct {

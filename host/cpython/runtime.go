@@ -26,7 +26,7 @@ type Runtime struct {
 	Object  *image.Object
 }
 
-// ErrNone says that a process runs no Python.
+// ErrNone states that a process runs no Python.
 var ErrNone = errors.New("no Python runs in the process")
 
 // Find finds the interpreter of a process.

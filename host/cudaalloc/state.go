@@ -33,7 +33,7 @@ type Segment struct {
 	Blocks     []Block // by address, without gaps
 }
 
-// errState says that a state cannot be read. As the process runs, the next attempt can
+// errState states that a state cannot be read. As the process runs, the next attempt can
 // succeed.
 var errState = errors.New("what the allocator holds is not of a known form")
 

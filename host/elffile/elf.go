@@ -179,7 +179,7 @@ func buildID(data []byte) string {
 type Dynamic struct {
 	Symbol
 	Defined, Function bool
-	// Indirect says that Addr is the address of a function that returns the symbol's
+	// Indirect states that Addr is the address of a function that returns the symbol's
 	// address.
 	Indirect bool
 }

@@ -12,7 +12,7 @@ import (
 	"sort"
 )
 
-// A Rule says where a caller's register is.
+// A Rule states where a caller's register is.
 type Rule struct {
 	Kind   RuleKind
 	Reg    uint8
@@ -34,12 +34,12 @@ const (
 	ValExpression          // is what the expression says
 )
 
-// A Row says how to step from a function to its caller, at one of the function's
+// A Row states how to step from a function to its caller, at one of the function's
 // instructions.
 type Row struct {
 	CFA  Rule
 	Regs [Registers]Rule
-	// Signal says that a signal interrupted the caller: its address is that of the next
+	// Signal states that a signal interrupted the caller: its address is that of the next
 	// instruction to run, not of the one after a call.
 	Signal bool
 	data   []byte
@@ -52,7 +52,7 @@ func (r *Row) Expression(rule Rule) []byte {
 
 var errFrame = errors.New("broken call frame information")
 
-// ErrNoFrame says that an address has no call frame information.
+// ErrNoFrame states that an address has no call frame information.
 var ErrNoFrame = errors.New("no call frame information")
 
 // frameTable finds the description of a function by its address.

@@ -78,7 +78,7 @@ type PythonFrame struct {
 // itself. The result distinguishes the object from another one at the same address.
 func NamesOf(file, name uint64) uint32 { return uint32((name^file<<7)>>3) | 1 }
 
-// A PythonState says how the walk of the interpreter's frames ended.
+// A PythonState states how the walk of the interpreter's frames ended.
 type PythonState uint32
 
 // The states.
@@ -89,10 +89,10 @@ const (
 	Cut                         // there are more frames
 )
 
-// Absent says that the interpreter does not have such a field.
+// Absent states that the interpreter does not have such a field.
 const Absent = ^uint32(0)
 
-// A PythonLayout says where a process's CPython interpreter keeps its frames: the
+// A PythonLayout states where a process's CPython interpreter keeps its frames: the
 // address of _PyRuntime, and offsets in bytes.
 type PythonLayout struct {
 	Runtime         uint64

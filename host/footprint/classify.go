@@ -17,16 +17,16 @@ type Part struct {
 	// Bytes that the class grew by. They are resident, except for thread-stacks
 	// (mapped), page-cache and kernel (charged to the cgroup) and memfd.
 	Bytes int64
-	// Outside says that the bytes are not part of the growth of the process's RSS.
+	// Outside states that the bytes are not part of the growth of the process's RSS.
 	Outside bool
 	Count   int // of mappings, files, threads or processes; 0 if a count would say nothing
 	Process procfs.Process
 	// Confidence is how sure the class is, from 0 to 1.
 	Confidence float64
-	// Steady says that the class grew from sample to sample, up to the last one.
-	// Settled says that it grew until one of the looks, and not since.
+	// Steady states that the class grew from sample to sample, up to the last one.
+	// Settled states that it grew until one of the looks, and not since.
 	Steady, Settled bool
-	// Earlier says that the growth happened before the first look.
+	// Earlier states that the growth happened before the first look.
 	Earlier bool
 	// Early is how many bytes it grew by while it grew faster, until one of the looks;
 	// they are not included in Bytes.

@@ -15,7 +15,7 @@ const (
 	mostPool = 256 // places where a Python pool may begin
 )
 
-// contents says what is in memory, recognized by its form.
+// contents states what is in memory, recognized by its form.
 type contents struct {
 	python  float64 // the share of it that is taken by pools of CPython's allocator
 	malloc  int64   // bytes of blocks that malloc mapped one by one

@@ -42,13 +42,13 @@ type Observation struct {
 	Allocator string
 	// children are the descendants, by process, with what they share.
 	children map[procfs.Process]procfs.Usage
-	// copied says how much of what it shared with the process a child has copied, in
+	// copied states how much of what it shared with the process a child has copied, in
 	// bytes, by child; only for those that have most private memory.
 	copied map[procfs.Process]uint64
 	// Remapped is how many bytes calls of mremap have added since the process was first
 	// traced; nil if it is not traced.
 	Remapped *uint64
-	// Missing says what could not be read, and why.
+	// Missing states what could not be read, and why.
 	Missing []string
 
 	mapped *vmmap.Map // the result of layout
@@ -190,7 +190,7 @@ type region struct {
 	huge  int64 // the part of grown in huge pages
 	// pinned is the part of grown that is locked.
 	pinned int64
-	// same says that a mapping already began there, so that this one grew at its end or
+	// same states that a mapping already began there, so that this one grew at its end or
 	// inside.
 	same bool
 }

@@ -22,12 +22,12 @@ type Arena struct {
 	Free    uint64 // the part of System that is not in use: in lists and after the last chunk
 	top     uint64 // the part of Free that is after the last chunk
 	chunks  int    // the number of free chunks in lists
-	// partial says that a list could not be followed to its end, so that more may be
+	// partial states that a list could not be followed to its end, so that more may be
 	// free.
 	partial bool
 }
 
-// ErrNone says that a process does not use glibc's malloc, or uses one whose layout is
+// ErrNone states that a process does not use glibc's malloc, or uses one whose layout is
 // not known.
 var ErrNone = errors.New("no arena of glibc's malloc is in the process")
 

@@ -224,7 +224,7 @@ func (h *holding) take(r *reserved) {
 type group struct {
 	devices []nvsmi.Device
 	members []*holding
-	// named says that the driver's count names the members: otherwise nothing can be
+	// named states that the driver's count names the members: otherwise nothing can be
 	// concluded from its figures per process.
 	named bool
 }

@@ -160,7 +160,7 @@ func (in *instance) symbol(s elffile.Slot) (elffile.Dynamic, bool) {
 	return in.dynamics[s.Symbol], true
 }
 
-// exported says where a name may lead.
+// exported states where a name may lead.
 type exported struct {
 	addrs []uint64 // definitions
 	// within are objects whose own code chooses one of several definitions.

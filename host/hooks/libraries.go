@@ -17,7 +17,7 @@ type Library struct {
 	Version string // empty where it is not known
 	Object  string
 	Does    string // what it does to the process, as a sentence
-	// Leaks says how this version is known to leak memory; empty if it is not.
+	// Leaks states how this version is known to leak memory; empty if it is not.
 	Leaks    string
 	Hooks    int // how many functions it took over
 	Remedies []string
@@ -142,7 +142,7 @@ func off(setting string) bool {
 	return slices.Contains([]string{"n", "no", "off", "0"}, strings.ToLower(setting))
 }
 
-// leaksByUnmapping says what the cache costs, unless a setting of the process prevents
+// leaksByUnmapping states what the cache costs, unless a setting of the process prevents
 // it.
 func leaksByUnmapping(k *Library, env map[string]string) {
 	max := strings.ToLower(env["UCX_RCACHE_MAX_UNRELEASED"])

@@ -10,7 +10,7 @@ import (
 	"strandline/internal/live"
 )
 
-// mapper maps the code of files as a library is, and says that it has.
+// mapper maps the code of files as a library is, and states that it has.
 const mapper = `
 #include <fcntl.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@ type Interval struct {
 	Cause      CauseID
 	kind       Kind
 	writable   bool
-	// rest says that the piece was cut off another that is already counted.
+	// rest states that the piece was cut off another that is already counted.
 	rest bool
 }
 

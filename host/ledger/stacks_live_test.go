@@ -383,7 +383,7 @@ var (
 )
 
 // alias is one of the names that a function of the C library has, without what
-// says which copy or part of it the compiler made.
+// states which copy or part of it the compiler made.
 func alias(name string) string {
 	for _, part := range []string{" [clone", "[cold]", ".cold", ".part"} {
 		name, _, _ = strings.Cut(name, part)

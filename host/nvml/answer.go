@@ -46,7 +46,7 @@ func inWords(code int) string {
 	return fmt.Sprintf("NVML error %d", code)
 }
 
-// add takes a line. The error says that it is not of the form.
+// add takes a line. The error states that it is not of the form.
 func (a *answer) add(line string) error {
 	word, rest, _ := strings.Cut(line, " ")
 	if word == "done" {
@@ -187,7 +187,7 @@ func addProcess(d *sample.Device, fields []string) error {
 	return nil
 }
 
-// size reads bytes; nil if "-" says that they are not reported.
+// size reads bytes; nil if "-" states that they are not reported.
 func size(text string) (*int64, error) {
 	if text == "-" {
 		return nil, nil

@@ -21,7 +21,7 @@ type reader struct {
 	ready     bool // the library is
 }
 
-// errEnded says that the reader is gone.
+// errEnded states that the reader is gone.
 var errEnded = errors.New("the library of NVIDIA's driver has crashed")
 
 // run starts a program as a reader. stuck counts it from when it is ended until it is

@@ -14,7 +14,7 @@ import (
 	"strandline/host/sample"
 )
 
-// ErrNoLibrary says that NVML cannot be used on this machine: the library is not there,
+// ErrNoLibrary states that NVML cannot be used on this machine: the library is not there,
 // or there is no reader for it.
 var ErrNoLibrary = errors.New("NVML is not available")
 

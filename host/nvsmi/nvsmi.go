@@ -19,7 +19,7 @@ import (
 type Reading struct {
 	Devices   []Device `json:"devices"`
 	Processes []Use    `json:"processes"` // those that use the device for computing
-	// Given says that the figure comes from a person, not from the tool.
+	// Given states that the figure comes from a person, not from the tool.
 	Given bool `json:"given,omitempty"`
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// ErrNone says that the tool is not installed.
+// ErrNone states that the tool is not installed.
 var ErrNone = errors.New("nvidia-smi is not here")
 
 // Read runs the tool.

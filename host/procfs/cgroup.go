@@ -28,7 +28,7 @@ type GroupMemory struct {
 	Limit  *uint64 // nil if there is none
 }
 
-// errNoCgroup says that no control group counts a process's memory.
+// errNoCgroup states that no control group counts a process's memory.
 var errNoCgroup = errors.New("no control group counts the memory of the process")
 
 // Cgroup returns the control group of a process.

@@ -21,7 +21,7 @@ type Mapping struct {
 	Dev    string // major:minor, hexadecimal
 	Inode  uint64 // 0 if there is no file
 	Path   string // of the file, or a name in brackets, or empty
-	// Deleted says that the file no longer has a name.
+	// Deleted states that the file no longer has a name.
 	Deleted bool
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ErrSilent says that a read of a file or of memory got no response: the file is on a
+// ErrSilent states that a read of a file or of memory got no response: the file is on a
 // file system whose server is gone, or that the process itself serves.
 var ErrSilent = errors.New("it does not answer")
 

@@ -290,7 +290,7 @@ func (p *Pages) Each(start, end uint64, f func(addr uint64, page Page)) error {
 	return nil
 }
 
-// errTooLarge says that a range has too many pages to be read one by one.
+// errTooLarge states that a range has too many pages to be read one by one.
 var errTooLarge = errors.New("too large to look at each page")
 
 // onePages is the longest range that is read page by page, in bytes. GPU drivers

@@ -16,7 +16,7 @@ type Vitals struct {
 	Anon, File, Shared int64
 	Locked, Pinned     int64
 	Swapped            int64
-	// Resident says that the sizes are present: a zombie and a kernel thread have none.
+	// Resident states that the sizes are present: a zombie and a kernel thread have none.
 	Resident bool
 }
 

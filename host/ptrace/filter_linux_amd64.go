@@ -18,7 +18,7 @@ var calls = []uint32{
 }
 
 // Filtered turns this process into the command, once what it reads from the file
-// descriptor says that it is traced. A seccomp filter then hands the calls that change
+// descriptor states that it is traced. A seccomp filter then hands the calls that change
 // mappings to the tracer. It returns only if it fails.
 func Filtered(ready uintptr, command []string) error {
 	runtime.LockOSThread() // the filter applies to one thread, and that one becomes the command

@@ -105,7 +105,7 @@ type Growth struct {
 	Threads   int64 `json:"threads"`
 }
 
-// A Ledger says how the ledger of mappings agreed with the kernel's list.
+// A Ledger states how the ledger of mappings agreed with the kernel's list.
 type Ledger struct {
 	Checks  int   `json:"checks"`
 	Missing int64 `json:"missing_bytes"`
@@ -138,11 +138,11 @@ type GPU struct {
 	Foreign      int64      `json:"foreign_count"` // handles of memory of other processes
 	Owners       []GPUOwner `json:"owners"`
 	Stacks       []GPUStack `json:"stacks"`
-	// Devices says what the memory of the devices is, as far as is known.
+	// Devices states what the memory of the devices is, as far as is known.
 	Devices []GPUDevice `json:"devices"`
 }
 
-// A GPUDevice says what the memory of a device is, or of several devices if processes
+// A GPUDevice states what the memory of a device is, or of several devices if processes
 // use them all, as driver calls do not say which. The parts add up to the memory in
 // use, except for Beyond, by which they exceed it.
 type GPUDevice struct {
@@ -171,7 +171,7 @@ type GPUPart struct {
 	Count     int    `json:"count,omitempty"` // of other processes
 }
 
-// A Part says what memory is used for.
+// A Part states what memory is used for.
 type Part string
 
 // The parts of a device's memory.

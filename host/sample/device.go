@@ -29,10 +29,10 @@ type Device struct {
 	// Reserved is what the driver keeps for itself, in addition to Used and Free.
 	Reserved *int64 `json:"reserved_bytes"`
 	// Parent is the index of the device that this one is a part of (MIG). Of the parent
-	// itself, Divided says that it has parts, which have the processes.
+	// itself, Divided states that it has parts, which have the processes.
 	Parent  *int `json:"parent,omitempty"`
 	Divided bool `json:"divided,omitempty"`
-	// Unified says that the device has no memory of its own, and uses that of the host.
+	// Unified states that the device has no memory of its own, and uses that of the host.
 	Unified   bool      `json:"unified,omitempty"`
 	Processes []Holding `json:"processes"`
 	// Unowned is what the driver counts for processes that have ended, and
@@ -48,7 +48,7 @@ type Device struct {
 // which the driver knows, of the host also where we are in a container.
 //
 // PID 0 is one or several processes of which the driver reveals nothing, not even how
-// many they are; without Used it says that others may use the device.
+// many they are; without Used it states that others may use the device.
 type Holding struct {
 	PID  int    `json:"pid"`
 	Used *int64 `json:"used_bytes"`

@@ -42,7 +42,7 @@ func place(p *sample.Process, groups, environ string) {
 	}
 	_, inPod := variable(environ, "KUBERNETES_SERVICE_HOST")
 	if name, ok := variable(environ, "HOSTNAME"); ok && name != "" && (inPod || p.Pod != "") {
-		p.Pod = name // which is that of the pod, unless it says otherwise
+		p.Pod = name // which is that of the pod, unless it states otherwise
 	}
 	if job, ok := variable(environ, "SLURM_JOB_ID"); ok && p.Job == "" {
 		p.Job = job

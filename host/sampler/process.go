@@ -166,7 +166,7 @@ func descriptors(folder string) *int {
 // longestCommand bounds what is kept of a command line, in bytes.
 const longestCommand = 512
 
-// describe says what a process is and where it runs.
+// describe states what a process is and where it runs.
 func (p *process) describe(s *Sampler) {
 	pid := p.now.PID
 	line := head(s.path(pid, "cmdline"), longestCommand)

@@ -68,7 +68,7 @@ type origin struct {
 	parent  int
 }
 
-// New begins to watch. The error says that there is no /proc.
+// New begins to watch. The error states that there is no /proc.
 func New(o Options) (*Sampler, error) {
 	if o.root == "" {
 		o.root = procRoot
@@ -301,7 +301,7 @@ func (s *Sampler) watch(pid int) {
 	s.watched[pid] = s.open(pid, o)
 }
 
-// ErrEnded says that the process that was asked for and its children have ended.
+// ErrEnded states that the process that was asked for and its children have ended.
 var ErrEnded = errors.New("the process has ended")
 
 // Run takes a sample at each interval and gives it to take, until the context ends, or

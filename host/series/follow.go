@@ -12,7 +12,7 @@ import (
 
 // A Follower takes what [Follow] reads.
 type Follower interface {
-	// Begin says that the file is read from its beginning; all that came before is
+	// Begin states that the file is read from its beginning; all that came before is
 	// forgotten, since it comes again.
 	Begin()
 	Take(*sample.Sample) error

@@ -23,7 +23,7 @@ type Writer struct {
 	lines int // of the frame; 0 if none is begun
 }
 
-// errBusy says that another watch writes to the file.
+// errBusy states that another watch writes to the file.
 var errBusy = errors.New("another watch writes to this file")
 
 // leastSize is the least bound of a file.

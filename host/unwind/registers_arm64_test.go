@@ -9,7 +9,7 @@ import (
 
 // A call leaves its return address in the link register: a leaf has no frame, a
 // function that calls saves the register, signed or not, and below it the register
-// says nothing.
+// states nothing.
 func TestLinkRegister(t *testing.T) {
 	const sp, signature = 0x7000, 0x3a << 48
 	stack := make([]byte, 64)

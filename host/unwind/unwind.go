@@ -41,7 +41,7 @@ type Call struct {
 	PC uint64
 	// sp and cfa are the ends of its part of the stack.
 	sp, cfa uint64
-	// guessed says that no table describes the function, so that its caller was found
+	// guessed states that no table describes the function, so that its caller was found
 	// with the frame pointer.
 	guessed bool
 }

@@ -153,7 +153,7 @@ func TestReplacedFile(t *testing.T) {
 	}
 }
 
-// A copy that is too short gives the calls that are in it and says so.
+// A copy that is too short gives the calls that are in it and states so.
 func TestShortCopy(t *testing.T) {
 	p := programs[slices.IndexFunc(programs, func(p waits) bool { return p.name == "recursion" })]
 	pid, _ := live.Start(t, live.Build(t, p.source, nil, "-fomit-frame-pointer", "-fno-optimize-sibling-calls"))

@@ -14,7 +14,7 @@ import (
 	"strandline/host/procfs"
 )
 
-// A Kind says what a mapping is for.
+// A Kind states what a mapping is for.
 type Kind string
 
 // The kinds of mapping.

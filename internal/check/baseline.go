@@ -87,7 +87,7 @@ func Machine(r *Run) map[string]string {
 	return m
 }
 
-// differs says how a machine differs from that of the baseline; it is empty if it does
+// differs states how a machine differs from that of the baseline; it is empty if it does
 // not.
 func (b *Baseline) differs(machine map[string]string) string {
 	var parts []string
@@ -165,5 +165,5 @@ func (b *Baseline) Update(run *api.CheckRun, machine map[string]string) error {
 	return nil
 }
 
-// Missing reports whether an error of [ReadBaseline] says that there is none.
+// Missing reports whether an error of [ReadBaseline] states that there is none.
 func Missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

@@ -110,7 +110,7 @@ func (f *follower) close(r *Run) {
 	r.traced, r.untraced = f.doc, f.why
 }
 
-// lines names the line of each leak on the host, or says what names it.
+// lines names the line of each leak on the host, or states what names it.
 func (j *judging) lines(findings []finding.Finding) {
 	for i := range findings {
 		f := &findings[i]

@@ -215,7 +215,7 @@ func (o *checkOptions) folder(name string) (string, func(), error) {
 	return dir, func() { os.RemoveAll(dir) }, err
 }
 
-// failure says how a command failed, or nothing if it did not.
+// failure states how a command failed, or nothing if it did not.
 func failure(r *check.Run) string {
 	switch {
 	case r.Error != nil:

@@ -31,7 +31,7 @@ type storeTest struct {
 	}
 }
 
-// TestDiagnoseStore judges a leak and a constant, and says what is wrong with flags.
+// TestDiagnoseStore judges a leak and a constant, and states what is wrong with flags.
 func TestDiagnoseStore(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/query_range") {

@@ -18,7 +18,7 @@ import (
 
 // readText looks for statements that memory ran out and tables of
 // memory_summary(), in a file that is not a snapshot because of cause. It is nil if the
-// file is not text, or contains none; then the error says what it is.
+// file is not text, or contains none; then the error states what it is.
 func (g *globals) readText(ctx context.Context, path string, cause error) (*digest.File, error) {
 	bar := progress{g: g, path: path, began: time.Now()}
 	defer bar.clear()
@@ -61,7 +61,7 @@ func (g *globals) readText(ctx context.Context, path string, cause error) (*dige
 }
 
 // forDiagnose is the error where a command takes only snapshots and a file
-// is not one for some cause: it says so if diagnose takes the text.
+// is not one for some cause: it states so if diagnose takes the text.
 func (g *globals) forDiagnose(ctx context.Context, path string, cause error) error {
 	var missing *fs.PathError
 	if ctx.Err() != nil || errors.As(cause, &missing) {

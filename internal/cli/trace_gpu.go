@@ -60,7 +60,7 @@ func (b *beside) pidOf(path string) int {
 
 // readWith reads and judges the snapshots that a recording is judged with. Files that
 // are named are of one process each, unless they name it; those of folders are sorted
-// by process, of which the newest says what PyTorch holds.
+// by process, of which the newest states what PyTorch holds.
 func (g *globals) readWith(c *cobra.Command, run *recording.Run, paths []string) (*beside, error) {
 	out := &beside{known: manifests{}}
 	if len(paths) == 0 {

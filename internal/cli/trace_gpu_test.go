@@ -331,7 +331,7 @@ func TestAccountByHand(t *testing.T) {
 	}
 }
 
-// TestTraceWithoutDriver says that there is none.
+// TestTraceWithoutDriver states that there is none.
 func TestTraceWithoutDriver(t *testing.T) {
 	needBPF(t)
 	t.Parallel()

@@ -210,7 +210,7 @@ func TestTraceAfterWarmUp(t *testing.T) {
 	}
 }
 
-// TestTraceOfCommandThatFails says so, with how it did.
+// TestTraceOfCommandThatFails states so, with how it did.
 func TestTraceOfCommandThatFails(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{"exit 3": "exit status 3", "kill -9 $$": "signal: killed"} {

@@ -256,7 +256,7 @@ func (g *globals) savePage(ctx context.Context, path string, write func(io.Write
 func (v *viewed) series(ctx context.Context, args []string) (out []engine.Source, err error) {
 	files, others, err := v.g.profiles(ctx, args)
 	if err != nil || len(files) == 0 || slices.ContainsFunc(files, func(f *profiles.File) bool { return f.Format != "jax" }) {
-		return nil, nil // reading them as snapshots says what they are
+		return nil, nil // reading them as snapshots states what they are
 	}
 	for _, path := range others {
 		v.g.warn("skipped %s: a different kind than the files beside it", path)

@@ -343,7 +343,7 @@ func higher(peak *int64, level int64) *int64 {
 	return &level
 }
 
-// reclaimed says what the command that reclaims did. Without it, what it released would
+// reclaimed states what the command that reclaims did. Without it, what it released would
 // have been kept from wave to wave.
 func (e *experiment) reclaimed() {
 	if e.o.Reclaim == "" {

@@ -174,7 +174,7 @@ func (r *reading) total() int64 {
 	return sum
 }
 
-// errEnded says that the server's process is gone.
+// errEnded states that the server's process is gone.
 var errEnded = errors.New("the process of the server has ended")
 
 // read takes a sample, with the exact figures of the host.

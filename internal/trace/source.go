@@ -30,7 +30,7 @@ func Become(command []string) error {
 type source struct {
 	event.Source
 	begin, end func()
-	// failed says how the command, which has ended, failed; "" if it did not.
+	// failed states how the command, which has ended, failed; "" if it did not.
 	failed func() string
 }
 

@@ -70,7 +70,7 @@ type Judgment struct {
 	Verdict finding.Verdict // ok, leak or unknown
 	Course  trend.Course
 	Growth  Growth
-	// Why says what the verdict rests on, or what is missing for a verdict.
+	// Why states what the verdict rests on, or what is missing for a verdict.
 	Why string
 }
 
@@ -181,7 +181,7 @@ func afterWarmUp(s *Series, units float64) int {
 	return len(s.At)
 }
 
-// tooLittle says what is missing for a verdict; it is empty if nothing is.
+// tooLittle states what is missing for a verdict; it is empty if nothing is.
 func tooLittle(s *Series, at []float64) string {
 	switch n := len(at); {
 	case s.Unit != Second && n < fewestSteps:

@@ -182,7 +182,7 @@ func (h host) unmade(found []finding.Finding) (out []finding.Finding, rest int64
 	return out, rest
 }
 
-// kinds says which classes the growth is in, as far as looks show it.
+// kinds states which classes the growth is in, as far as looks show it.
 func (h host) kinds() []string {
 	if h.looks == nil {
 		return nil

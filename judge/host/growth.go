@@ -169,7 +169,7 @@ var ofRuby = lazyregexp.New(`^(rb|ruby)_`)
 // GC_MALLOC_LIMIT_MAX of its gc.c.
 const rubyGarbage = 32 << 20
 
-// uncollected says that a heap may have grown by garbage, which was not collected yet; it
+// uncollected states that a heap may have grown by garbage, which was not collected yet; it
 // is empty if a collector would have run.
 func (g *hostGrowth) uncollected() string {
 	var all, ruby int64
@@ -241,7 +241,7 @@ func (g *hostGrowth) pause(end int) {
 	g.shape, g.verdict, g.paused, g.confidence = grows, v, end, min(v.Confidence, undecided)
 }
 
-// pauses says how long nothing came at the end of the trace; it is empty if something
+// pauses states how long nothing came at the end of the trace; it is empty if something
 // did.
 func (g *hostGrowth) pauses(checkpoints []uint64) string {
 	if g.paused == 0 {
@@ -304,7 +304,7 @@ func rising(bytes []int64) float64 {
 	return float64(up) / float64(n)
 }
 
-// recent says that growth began too late in the trace to be judged; it is empty if it did
+// recent states that growth began too late in the trace to be judged; it is empty if it did
 // not.
 func (g *hostGrowth) recent(checkpoints []uint64) string {
 	const enough = 6 // intervals

@@ -126,7 +126,7 @@ func TestHostGrowthOverTime(t *testing.T) {
 	}
 }
 
-// A place is judged separately: another that leaks beside it says nothing about a
+// A place is judged separately: another that leaks beside it states nothing about a
 // working set, nor of what was loaded.
 func TestPlacesAreJudgedApart(t *testing.T) {
 	at := func(who string) *ledger.Use {

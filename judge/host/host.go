@@ -23,9 +23,9 @@ import (
 const (
 	minHostBytes = 1 << 20
 	hostShare    = 0.05
-	// unexplained is the share of explained growth below which a finding says so.
+	// unexplained is the share of explained growth below which a finding states so.
 	unexplained = 0.8
-	// fewCheckpoints is the number of checkpoints below which none says so: a program
+	// fewCheckpoints is the number of checkpoints below which none states so: a program
 	// that is starting reads its files.
 	fewCheckpoints = 4
 )
@@ -214,7 +214,7 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 
 var traceLonger = finding.CodeChange("trace for longer: it is too early to see whether it continues")
 
-// earlier says what a warm-up made.
+// earlier states what a warm-up made.
 func earlier(bytes int64, until time.Duration) string {
 	return fmt.Sprintf("%s more of the same kind came faster in the first %s of the trace, and is not counted", units.Bytes(bytes), units.Duration(until))
 }
@@ -365,7 +365,7 @@ func sameFamily(a, b string) bool {
 	return a != "." && (a == b || len(a) > 5 && len(b) > 5 && a[:5] == b[:5])
 }
 
-// unexplainedGrowth says which class of growth no call explains.
+// unexplainedGrowth states which class of growth no call explains.
 func unexplainedGrowth(s *ledger.Sums) (f finding.Finding, ok bool) {
 	if s.Explained == nil || *s.Explained >= unexplained || s.Growth < 4*minHostBytes || len(s.Checkpoints) < fewCheckpoints {
 		return f, false

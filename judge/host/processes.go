@@ -10,7 +10,7 @@ import (
 	"strandline/units"
 )
 
-// processOf names the process that holds most of some memory, and says how many others
+// processOf names the process that holds most of some memory, and states how many others
 // hold some of it; it is empty if only one process is watched.
 func processOf(processes []ledger.Process, shares []ledger.Share) string {
 	if len(processes) < 2 || len(shares) == 0 {

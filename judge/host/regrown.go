@@ -78,7 +78,7 @@ func (g *hostGrowth) regrownTitle() string {
 	return fmt.Sprintf("a buffer is allocated anew, larger each time: from %s to %s", units.Bytes(sizes[0]), units.Bytes(sizes[len(sizes)-1]))
 }
 
-// regrownDetail says what the copying costs, and how much of the buffer is not used.
+// regrownDetail states what the copying costs, and how much of the buffer is not used.
 func regrownDetail(u *ledger.Use) (out []string) {
 	most := int64(0)
 	for _, n := range u.Population.Bytes {

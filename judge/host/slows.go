@@ -19,7 +19,7 @@ const problemDespiteRelease = 0.75
 // fewSlow is the least number of intervals in such a part: fewer are only a pause.
 const fewSlow = 3
 
-// slows says that growth of reused memory has nearly ended, as that of a bounded cache
+// slows states that growth of reused memory has nearly ended, as that of a bounded cache
 // does once it is full, and how long to trace to see that; it is empty if growth goes on.
 func (g *hostGrowth) slows(checkpoints []uint64) string {
 	if !g.pooled() || g.shape != grows {

@@ -302,7 +302,7 @@ func (a *account) title() string {
 	return title
 }
 
-// why says what became of the request, and the reason.
+// why states what became of the request, and the reason.
 func (a *account) why() string {
 	switch a.cause() {
 	case causeLimit:

@@ -200,7 +200,7 @@ func merged(tables ...map[logs.Kind]func(*view)) map[logs.Kind]func(*view) {
 	return out
 }
 
-// addOthers says which other failures the text states before the one that is explained.
+// addOthers states which other failures the text states before the one that is explained.
 func (v *view) addOthers(all []candidate, chosen candidate) {
 	const most = 4
 	var others []string

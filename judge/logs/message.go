@@ -85,7 +85,7 @@ func sourceOf(o *logs.OOM) logs.Source {
 	return logs.SourcePyTorch
 }
 
-// explain says what the message states beyond its title.
+// explain states what the message states beyond its title.
 func (t *Statement) explain(f *finding.Finding, e *finding.OOMEvidence, a *account) {
 	o := a.OOM
 	say := func(format string, args ...any) { f.Detail = append(f.Detail, fmt.Sprintf(format, args...)) }
@@ -138,7 +138,7 @@ func (t *Statement) explain(f *finding.Finding, e *finding.OOMEvidence, a *accou
 	}
 }
 
-// explainRefusal says what may explain a refusal although there was room.
+// explainRefusal states what may explain a refusal although there was room.
 func (t *Statement) explainRefusal(say func(string, ...any), a *account) {
 	say("no limit is stated, and the driver had more free than was requested: the cause is not in the text")
 	switch {
@@ -179,7 +179,7 @@ func figuresOf(o *logs.OOM) (known []string) {
 	return known
 }
 
-// missingOf says which figures a message lacks.
+// missingOf states which figures a message lacks.
 func missingOf(o *logs.OOM) string {
 	var names []string
 	for _, x := range []struct {
@@ -201,7 +201,7 @@ func missingOf(o *logs.OOM) string {
 	return text + " are missing, without which the cause cannot be determined"
 }
 
-// addFailures says which other messages there are, and returns the last message for each
+// addFailures states which other messages there are, and returns the last message for each
 // rank and device if there are several.
 func addFailures(f *finding.Finding, groups []logs.Failures, judged *logs.OOM, known Options) (failures []finding.OOMFailure) {
 	count, last := 0, true

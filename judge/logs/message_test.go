@@ -125,7 +125,7 @@ func TestMessagesOfSeveralRanks(t *testing.T) {
 }
 
 // TestOwnOutside states who holds what is outside, and does not send people to look
-// for other processes where the message says that there is nothing of theirs.
+// for other processes where the message states that there is nothing of theirs.
 func TestOwnOutside(t *testing.T) {
 	const text = "CUDA out of memory. Tried to allocate 2.37 GiB. GPU 3 has a total capacity of 79.10 GiB of which 130.88 MiB is free. Including non-PyTorch memory, this process has 78.96 GiB memory in use. Of the allocated memory 75.45 GiB is allocated by PyTorch, and 2.10 GiB is reserved by PyTorch but unallocated."
 	for in, others := range map[string]bool{text: false, strings.Replace(text, "78.96", "77.60", 1): true} {

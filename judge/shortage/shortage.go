@@ -53,7 +53,7 @@ func Holders(own, outside *int64) string {
 	return fmt.Sprintf("%s by this process (its context, other libraries), %s by others", units.Bytes(*own), units.Bytes(*outside-*own))
 }
 
-// WrongCapacity says that a device cannot have the given size.
+// WrongCapacity states that a device cannot have the given size.
 func WrongCapacity(capacity, reserved, free int64) string {
 	return fmt.Sprintf("the device cannot have %s: PyTorch had reserved %s and %s more was free; the size given is not used",
 		units.Bytes(capacity), units.Bytes(reserved), units.Bytes(free))

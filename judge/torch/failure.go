@@ -103,7 +103,7 @@ func (s *failure) title() string {
 	return fmt.Sprintf("memory ran out: a request of %s %s", shortage.Amount(s.request), s.why())
 }
 
-// why says what became of the request, and the reason.
+// why states what became of the request, and the reason.
 func (s *failure) why() string {
 	switch s.cause() {
 	case shortage.Limit:

@@ -75,7 +75,7 @@ func fragmentation(s *subject) []finding.Finding {
 	return []finding.Finding{f}
 }
 
-// addGap says how much of what the finding states remains, if the simulated setting saves
+// addGap states how much of what the finding states remains, if the simulated setting saves
 // less than half of it.
 func addGap(f *finding.Finding, d *digest.Device) {
 	stated, what := d.Space.Stranded, "stranded now"
@@ -112,7 +112,7 @@ func reservedGrows(p *compare.Process, device int) bool {
 		float64(last.PeakRequested) <= flat*float64(first.PeakRequested)
 }
 
-// pinned says what keeps stranded memory from being returned: the few blocks in segments
+// pinned states what keeps stranded memory from being returned: the few blocks in segments
 // that are mostly free, if most of the stranded memory is there. It returns the pins of
 // all segments, the pins of those that are mostly free, and the places that made the pins
 // of all segments.
@@ -130,7 +130,7 @@ func pinned(f *finding.Finding, free *timeline.Free) (all, sparse *finding.Pins,
 	return pinsOf(&free.Pins), pinsOf(&free.Sparse), pinSites(free.Pins.Sites)
 }
 
-// partOf says how many of the whole are meant.
+// partOf states how many of the whole are meant.
 func partOf(part, whole int) string {
 	switch {
 	case whole == 1:

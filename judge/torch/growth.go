@@ -419,7 +419,7 @@ func (p *place) calm() float64 {
 	return float64(lost) / float64(max(1, lost+p.count()))
 }
 
-// why says what kind of growth a place shows if it is not judged to be a leak.
+// why states what kind of growth a place shows if it is not judged to be a leak.
 func (p *place) why() string {
 	switch p.verdict.Class {
 	case trend.Once:

@@ -14,7 +14,7 @@ for step in range(4):
     ...                                                          # your step
     torch.cuda.memory._dump_snapshot(f"step-{step}.pickle")`
 
-// history says what the recording leaves unknown.
+// history states what the recording leaves unknown.
 func history(s *subject) (out []finding.Finding) {
 	p, device, judged := s.process, s.device, s.judged
 	d := s.newest
@@ -46,7 +46,7 @@ func history(s *subject) (out []finding.Finding) {
 	return out
 }
 
-// stepsFound says which steps were found in a history that has too few of them.
+// stepsFound states which steps were found in a history that has too few of them.
 func stepsFound(j Judged) string {
 	if j.StepsFrom == "" {
 		return ", in which no step was found"

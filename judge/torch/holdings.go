@@ -167,7 +167,7 @@ func bytesOf(held []use) (n int64) {
 	return n
 }
 
-// madeAt says where memory was made.
+// madeAt states where memory was made.
 func madeAt(x *purpose.Place) string {
 	if x.Backward {
 		return "in the backward pass"

@@ -76,7 +76,7 @@ func sharedDevice(p *compare.Process, device int) compare.Shared {
 	return p.About.Failed[device]
 }
 
-// addOthers says which other processes held memory on the device.
+// addOthers states which other processes held memory on the device.
 func addOthers(f *finding.Finding, e *finding.OOMEvidence, others []compare.Holding) {
 	const most = 5
 	var named []string
@@ -119,7 +119,7 @@ func (s *failure) takeSize(f *finding.Finding, e *finding.OOMEvidence, o *digest
 	}
 }
 
-// addState says what was free, where it was, and how sure that is.
+// addState states what was free, where it was, and how sure that is.
 func addState(f *finding.Finding, e *finding.OOMEvidence, s *failure, o *digest.OOM, times int) {
 	say := func(format string, args ...any) { f.Detail = append(f.Detail, fmt.Sprintf(format, args...)) }
 	least := ""
@@ -150,7 +150,7 @@ func addState(f *finding.Finding, e *finding.OOMEvidence, s *failure, o *digest.
 	}
 }
 
-// addUses says what the memory was for.
+// addUses states what the memory was for.
 func addUses(f *finding.Finding, e *finding.OOMEvidence, m *purpose.Moment, leaks []finding.Finding) {
 	if m.Bytes == 0 {
 		return

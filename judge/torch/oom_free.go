@@ -13,7 +13,7 @@ import (
 	"strandline/units"
 )
 
-// addFree says where in the segments there was free memory.
+// addFree states where in the segments there was free memory.
 func addFree(f *finding.Finding, e *finding.OOMEvidence, s *failure, o *digest.OOM) {
 	pools, kinds, free := []finding.OOMPool{}, kindsOf(o), int64(0)
 	for _, p := range o.Pools {

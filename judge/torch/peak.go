@@ -11,7 +11,7 @@ import (
 	"strandline/units"
 )
 
-// peak says what the newest file's memory consists of at its highest, and what is left at
+// peak states what the newest file's memory consists of at its highest, and what is left at
 // the end.
 func peak(s *subject) []finding.Finding {
 	p, device, d := s.process, s.device, s.newest
@@ -65,7 +65,7 @@ func inferredOf(m *purpose.Moment) []string {
 		strings.Join(parts, ", "), units.Percent(m.Inferred.Confidence))}
 }
 
-// addUnused says what forward passes kept for backward passes that did not come, and what
+// addUnused states what forward passes kept for backward passes that did not come, and what
 // to do about it, if it is a lot; otherwise it returns nil.
 func addUnused(f *finding.Finding, d *digest.Device) *finding.UnusedGraphs {
 	u, peak := d.Purpose.Unused, d.Purpose.Peak.Bytes

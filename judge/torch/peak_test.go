@@ -89,7 +89,7 @@ func TestNotFreed(t *testing.T) {
 	}
 }
 
-// TestPeakBeforeHistory says so where nothing in the history was higher than what
+// TestPeakBeforeHistory states so where nothing in the history was higher than what
 // was there before it.
 func TestPeakBeforeHistory(t *testing.T) {
 	for file, before := range map[string]bool{"../../torch/snapshot/testdata/w10_nothing.default.state.pickle": true, "testdata/honest.pickle.gz": false} {

@@ -94,7 +94,7 @@ func sharable(pools []timeline.PrivatePool) (bytes int64, graphs int) {
 	return bytes - most, graphs
 }
 
-// addPools says what the largest pools hold, and where it was allocated.
+// addPools states what the largest pools hold, and where it was allocated.
 func addPools(f *finding.Finding, pools []timeline.PrivatePool) {
 	const most = 3
 	for i := range pools {

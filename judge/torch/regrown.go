@@ -133,7 +133,7 @@ func stepsOf(r *timeline.Regrown, s *timeline.Steps) (n int) {
 	return n
 }
 
-// finding says what a place allocates again and again, and how serious that is.
+// finding states what a place allocates again and again, and how serious that is.
 func (p *regrownAt) finding(s *subject) finding.Finding {
 	r, d, copies := p.live[0], s.newest, p.copies()
 	e := &finding.RegrownEvidence{FirstBytes: p.first, FreeBytes: p.free(), Joined: r.Joined, Pieces: copies, Tensors: len(p.live), BytesAtMarks: p.course()}
@@ -263,7 +263,7 @@ func (p *regrownAt) rate(s *subject, f *finding.Finding, e *finding.RegrownEvide
 	return fmt.Sprintf(", %s a step (%d steps, by %s)", units.SignedBytes(*f.BytesPerStep), steps, s.newest.Steps.From)
 }
 
-// detail says what the copies cost.
+// detail states what the copies cost.
 func (p *regrownAt) detail(s *subject, f *finding.Finding) {
 	r, d := p.live[0], s.newest
 	n, which := p.copies(), "it"

@@ -32,7 +32,7 @@ func severalRuns(p *compare.Process, runs []*compare.Process) finding.Finding {
 	return f
 }
 
-// shared says what a run has in common with the run before it.
+// shared states what a run has in common with the run before it.
 func shared(runs []*compare.Process, i int) string {
 	text := fmt.Sprintf(": %s", units.Plural(int64(len(runs[i].Files)), "file"))
 	if i == 0 {

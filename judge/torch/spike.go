@@ -50,7 +50,7 @@ func spike(s *subject) []finding.Finding {
 // passing is what activations and temporaries hold at a moment.
 func passing(m *purpose.Moment) int64 { return m.By[purpose.Activations] + m.By[purpose.Temporaries] }
 
-// addSpike says what share of the peak comes and goes with each step, what
+// addSpike states what share of the peak comes and goes with each step, what
 // limits next, and which other places to look at.
 func addSpike(f *finding.Finding, d *digest.Device) {
 	peak := &d.Purpose.Peak

@@ -169,7 +169,7 @@ func (s *tableSeries) finding(kind finding.Kind, title string) (finding.Finding,
 	}, e
 }
 
-// usage says what the newest table states.
+// usage states what the newest table states.
 func (s *tableSeries) usage() finding.Finding {
 	m := s.Last().Summary
 	f, e := s.finding(finding.Usage, stated(m))
@@ -182,7 +182,7 @@ func (s *tableSeries) usage() finding.Finding {
 	return f
 }
 
-// stated says what a table states in the two rows that matter most.
+// stated states what a table states in the two rows that matter most.
 func stated(m *logs.Summary) string {
 	peak := func(n *int64) string {
 		if n == nil {
@@ -280,7 +280,7 @@ func (s *tableSeries) growth() []finding.Finding {
 	return []finding.Finding{f}
 }
 
-// addSplit says how the growth of reserved memory divides.
+// addSplit states how the growth of reserved memory divides.
 func (s *tableSeries) addSplit(f *finding.Finding, e *finding.TableEvidence) {
 	grown, all, kept := s.grown(allocated), s.grown(reserved), s.grown(cached)
 	e.AllocatedGrowthBytes, e.ReservedGrowthBytes, e.CachedGrowthBytes = grown, all, kept
@@ -382,7 +382,7 @@ func (s *tableSeries) unused() bool {
 	})
 }
 
-// between says what period the tables cover.
+// between states what period the tables cover.
 func (s *tableSeries) between() string {
 	first, last := s.First(), s.Last()
 	what := "between two tables"

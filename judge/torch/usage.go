@@ -7,7 +7,7 @@ import (
 	"strandline/units"
 )
 
-// usage says what is in memory if a file has no history of a device.
+// usage states what is in memory if a file has no history of a device.
 func usage(s *subject) []finding.Finding {
 	p, d, leaks := s.process, s.newest, s.leaks
 	m := &d.Purpose.End

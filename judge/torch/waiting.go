@@ -42,7 +42,7 @@ func waiting(s *subject) []finding.Finding {
 	return []finding.Finding{f}
 }
 
-// addWaiting says where the waiting memory was allocated, since when it waits, and how
+// addWaiting states where the waiting memory was allocated, since when it waits, and how
 // long.
 func addWaiting(f *finding.Finding, e *finding.WaitingEvidence, d *digest.Device) {
 	w := &d.Waiting

@@ -11,7 +11,7 @@ import (
 // maxForecast is the largest confidence in what a series will do next.
 const maxForecast = 0.99
 
-// Words says what a level does: "keeps growing, by 2 MiB a minute at the end, where it is
+// Words states what a level does: "keeps growing, by 2 MiB a minute at the end, where it is
 // 3 GiB".
 func (c *Course) Words() string {
 	level := units.Bytes(int64(c.Level))

@@ -120,7 +120,7 @@ func small(bytes float64) string {
 	return units.Bytes(int64(math.Round(bytes)))
 }
 
-// rose says that more requests are in progress than when a series began; empty if not.
+// rose states that more requests are in progress than when a series began; empty if not.
 // What is held for a request in progress is given back when it ends.
 func (l *load) rose(s *series) string {
 	const parts, least, factor = 3, 4, 1.5

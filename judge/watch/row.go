@@ -13,7 +13,7 @@ import (
 
 // A Row is what is known of a process so far, in few words.
 type Row struct {
-	// Verdict says what grows and how fast, or what does not: "allocated +48 MiB a
+	// Verdict states what grows and how fast, or what does not: "allocated +48 MiB a
 	// minute"; Left when its limit is reached. Both can be empty.
 	Verdict, Left string
 	Severity      finding.Severity // of the weightiest finding; empty if there is none

@@ -28,7 +28,7 @@ type rule struct {
 }
 
 // rules are judged in this order; of one subject, an earlier leak keeps a later one
-// from being reported where only says so.
+// from being reported where only states so.
 //
 // To add one: a field in host/sample, filled by host/sampler; a figure in watch.go; its
 // line in addProcess; a rule here; docs/watch.md.

@@ -166,7 +166,7 @@ func TestCaches(t *testing.T) {
 	}
 }
 
-// TestUnknownTypes checks that a model of which the type is not known says so, also one
+// TestUnknownTypes checks that a model of which the type is not known states so, also one
 // whose name only begins like a known one, and one of whose towers that holds.
 func TestUnknownTypes(t *testing.T) {
 	tower := `,"vision_config":{"hidden_size":64,"num_hidden_layers":2,"patch_size":14}`

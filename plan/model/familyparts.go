@@ -2,7 +2,7 @@ package model
 
 import "slices"
 
-// window is the field that says how many tokens a layer with a window sees.
+// window is the field that states how many tokens a layer with a window sees.
 func (f *family) window() string {
 	if f.chunks {
 		return "attention_chunk_size"

@@ -201,7 +201,7 @@ func (b *builder) mixerOf(i, n int64, types []string, swa []int64) string {
 	return "full"
 }
 
-// windowed reports whether a layer sees a window only, where no list says so.
+// windowed reports whether a layer sees a window only, where no list states so.
 func (b *builder) windowed(i int64) bool {
 	t := b.text
 	if t.whole(0, 0, maxContext, b.family.window()) == 0 {

@@ -5,7 +5,7 @@
 // [ReadSafetensors], [ReadGGUF] and [Find] are the entry points. families.go lists what is
 // special about each family of models, config.go applies it.
 //
-// Sizes are bytes unless a name says otherwise; shapes count numbers.
+// Sizes are bytes unless a name states otherwise; shapes count numbers.
 package model
 
 import (

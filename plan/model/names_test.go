@@ -34,7 +34,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestQuantInTheName takes the format from a name where the config says none.
+// TestQuantInTheName takes the format from a name where the config states none.
 func TestQuantInTheName(t *testing.T) {
 	const config = `{"model_type":"llama","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"intermediate_size":128,"vocab_size":1024,"dtype":"bfloat16"}`
 	for name, want := range map[string]string{"a/B-7B-NVFP4": "nvfp4", "a/B-7B": "", "/models/B-7B-AWQ/": "awq-int4"} {

@@ -282,7 +282,7 @@ func lastNorm(t *towerBuilder) {
 	t.add("norm", 1, 2*t.h, 1)
 }
 
-// pooled is SigLIP's last norm, and the head that pools unless vision_use_head says no.
+// pooled is SigLIP's last norm, and the head that pools unless vision_use_head states no.
 func pooled(t *towerBuilder) {
 	lastNorm(t)
 	if !t.v.flag(true, "vision_use_head") {

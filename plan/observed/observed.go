@@ -181,7 +181,7 @@ func inferenceRow(r row, find func(id, quant string) (*model.Model, error)) (out
 	if s.GPU != nil && s.MaxKV == 0 { // end to end
 		if f, err := s.Fit(); err == nil {
 			pool := compared(r, "kv_pool", "kv_gib", float64(f.KV.Low)/plan.GiB, float64(f.KV.High)/plan.GiB, doubt)
-			pool.Error = nil // what is left of much may be little: its middle says nothing
+			pool.Error = nil // what is left of much may be little: its middle states nothing
 			out = append(out, pool)
 		}
 	}
@@ -189,7 +189,7 @@ func inferenceRow(r row, find func(id, quant string) (*model.Model, error)) (out
 }
 
 // servingOf is the set-up of a row. Where an engine or a format is not known, the
-// usual one is taken, and doubt says so.
+// usual one is taken, and doubt states so.
 func servingOf(r row, find func(id, quant string) (*model.Model, error)) (s serving.Setup, doubt string, err error) {
 	if err := r.numbers(1, "n_gpu", "tp", "pp", "max_model_len", "block_size"); err != nil {
 		return s, "", err

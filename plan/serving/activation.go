@@ -99,7 +99,7 @@ func (s Setup) forward() plan.Span {
 		attention := (2*float64(c.QueryWidth) + kv + float64(c.OutputWidth+c.LinearWidths)) / tp
 		most = max(most, dense, mixture, attention)
 	}
-	const reused, copied = 0.9, 1.45 // as logs show; no code says how much
+	const reused, copied = 0.9, 1.45 // as logs show; no code states how much
 	return plan.Point(2*tokens*(most+3*h)).Stretched(reused, copied)
 }
 

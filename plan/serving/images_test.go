@@ -72,7 +72,7 @@ func TestManyImages(t *testing.T) {
 // Activation is the high end of what a forward pass allocates.
 func (f *Fit) Activation() int64 { return component(f, "activations").High }
 
-// TestLoad says what the requests that are asked for need.
+// TestLoad states what the requests that are asked for need.
 func TestLoad(t *testing.T) {
 	s := Setup{Model: plantest.Model(t, "Qwen3-VL-8B-Instruct", ""), Engine: Engine{Name: VLLM}, GPU: plantest.GPU(t, "H100"), Length: 32768,
 		Load: Load{Requests: 20, Prompt: 500, Output: 300}}

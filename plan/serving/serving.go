@@ -45,7 +45,7 @@ type Setup struct {
 }
 
 // Load describes the requests. It does not change the memory that is planned, but
-// says what of the KV cache they need, and the times.
+// states what of the KV cache they need, and the times.
 type Load struct {
 	Requests       int64 // at once; 0 means 32
 	Prompt, Output int64 // tokens of each

@@ -184,7 +184,7 @@ func uses(tallies map[device]*tally, order []device) (out []profiles.Use) {
 	return out
 }
 
-// unattributed says of which allocations that live at the end the trace does not show the
+// unattributed states of which allocations that live at the end the trace does not show the
 // place.
 func (t *trace) unattributed(f *profiles.File) {
 	var all, without int64

@@ -178,7 +178,7 @@ func (h *header) read(cells []string, out []cell) bool {
 }
 
 // parseSize reads a size; a number without a unit is of factor bytes. Two sizes with a
-// slash between them, as docker stats prints, are a level and its limit. What says that
+// slash between them, as docker stats prints, are a level and its limit. What states that
 // it is missing is NaN.
 func parseSize(cell string, factor float64) (bytes, limit float64, ok bool) {
 	limit = math.NaN()

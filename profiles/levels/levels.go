@@ -87,7 +87,7 @@ type group struct {
 	limits []float64   // what the rows state of capacities, by level column; NaN if they vary
 }
 
-// newTable reads as much as says what the columns are.
+// newTable reads as much as states what the columns are.
 func newTable(in *bufio.Reader) (*table, error) {
 	t := &table{in: in, groups: map[string]*group{}}
 	first, err := t.line()

@@ -39,7 +39,7 @@ const (
 	patience = 2 * time.Minute
 )
 
-// A Query says what to ask, and of when.
+// A Query states what to ask, and of when.
 type Query struct {
 	Server string // the address of the store, such as http://localhost:9090
 	Expr   string
@@ -54,7 +54,7 @@ type client struct {
 	query Query
 }
 
-// Read asks a store for levels. The error says what to ask instead.
+// Read asks a store for levels. The error states what to ask instead.
 func Read(ctx context.Context, q Query) (*profiles.File, error) {
 	base, err := address(q.Server)
 	if err != nil {

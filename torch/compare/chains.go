@@ -10,7 +10,7 @@ import (
 type Chain struct {
 	Stack stack.ID
 	trend.Span
-	// Certain is false where no history says that the allocation of the later files
+	// Certain is false where no history states that the allocation of the later files
 	// is the same.
 	Certain bool
 }

@@ -18,7 +18,7 @@ var every = lazyregexp.New(`^every=(\d+) ?(steps?|events?)$`)
 // EmptyAt are the events before which a policy calls empty_cache:
 // "every=10steps", "every=30s", "every=5000events", or "after=NAME", at each end
 // of an annotation of that name, which may leave out what is behind a # in it.
-// What says where steps were found.
+// What states where steps were found.
 func (r *Recording) EmptyAt(policy string) (events []int, what string, err error) {
 	if name, ok := strings.CutPrefix(policy, "after="); ok {
 		return r.afterPhase(name)

@@ -224,7 +224,7 @@ func (x *Result) relabeled() (out []assumptions) {
 	}
 	for _, at := range places {
 		if x.pools[at].Private() {
-			continue // the file says so
+			continue // the file states so
 		}
 		for _, pool := range x.candidates() {
 			if x.assumed.pools[at] != pool {

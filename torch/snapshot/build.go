@@ -7,6 +7,7 @@ import (
 
 	"strandline/stack"
 	"strandline/torch/pickle"
+	"strandline/units"
 )
 
 // A builder turns the values of a file into columns as they come. It is a
@@ -235,16 +236,16 @@ func (b *builder) oddities() (out []string) {
 	}
 	sort.Strings(out)
 	if b.deep > 0 {
-		out = append(out, fmt.Sprintf("%d lists of frames are longer than %d; the middle of each is left out", b.deep, maxFrames))
+		out = append(out, fmt.Sprintf("%s of frames longer than %d; the middle is left out", units.Plural(int64(b.deep), "list"), maxFrames))
 	}
 	if b.devices > 0 {
-		out = append(out, fmt.Sprintf("what belongs to devices other than 0 to %d is left out (%d items): PyTorch has no others", maxDevices-1, b.devices))
+		out = append(out, fmt.Sprintf("what belongs to devices other than 0 to %d is left out (%s): PyTorch has no others", maxDevices-1, units.Plural(int64(b.devices), "item")))
 	}
 	if n := len(b.long); n > 0 {
-		out = append(out, fmt.Sprintf("%d texts are longer than %d bytes; the rest of each is shown nowhere", n, maxName))
+		out = append(out, fmt.Sprintf("%s longer than %d bytes; the rest is shown nowhere", units.Plural(int64(n), "text"), maxName))
 	}
 	if b.late > 0 {
-		out = append(out, fmt.Sprintf("%d records are written in several parts; the later parts are left out", b.late))
+		out = append(out, fmt.Sprintf("%s written in several parts; the later parts are left out", units.Plural(int64(b.late), "record")))
 	}
 	return out
 }

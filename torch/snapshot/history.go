@@ -7,7 +7,7 @@ import (
 )
 
 // RingFull reports whether the ring of events of a device seems to have
-// overflowed, so that its oldest events are lost. PyTorch says so from 2.12 on;
+// overflowed, so that its oldest events are lost. PyTorch states so from 2.12 on;
 // before, a count of the kind chosen as max_entries is taken as a sign.
 func (s *Snapshot) RingFull(device int) bool {
 	n := 0
@@ -53,7 +53,7 @@ const (
 )
 
 // StepScopes are the steps of a program in order, as far as annotations show them:
-// the profiler's, else scopes that are numbered "step 3"; what says which. Of
+// the profiler's, else scopes that are numbered "step 3"; what states which. Of
 // several kinds of numbered scopes the one that begins first is taken, as the
 // others may be inside it, if there are three of it; else the most frequent.
 func (s *Snapshot) StepScopes() (scopes []Scope, what string) {

@@ -83,7 +83,7 @@ func TestLongTexts(t *testing.T) {
 	if len(all) != 1024 || len(short) != 256 || all[1023].Function != "main" || short[255].Function != "main" || !strings.Contains(short[191].Function, "frames left out") {
 		t.Errorf("a stack of %d frames, shown as %d", len(all), len(short))
 	}
-	if faults := strings.Join(s.Faults, "\n"); !strings.Contains(faults, "texts are longer than 1024 bytes") || !strings.Contains(faults, "longer than 1024; the middle") {
+	if faults := strings.Join(s.Faults, "\n"); !strings.Contains(faults, "texts longer than 1024 bytes") || !strings.Contains(faults, "longer than 1024; the middle") {
 		t.Errorf("%q", faults)
 	}
 	var b bytes.Buffer

@@ -15,7 +15,7 @@ import (
 
 // StateBefore are the segments of the device as they were before event to, by
 // address, and what contradicts them, a sentence each. Sizes are those of the
-// allocations' blocks, if they are known; without them [Cut] says what is exact.
+// allocations' blocks, if they are known; without them [Cut] states what is exact.
 func (t *Timeline) StateBefore(to int, sizes []int64) (out []snapshot.Segment, faults []string) {
 	if to == t.Trace.Len() {
 		for _, i := range t.device.Segments {

@@ -13,7 +13,7 @@ type Watch struct {
 	File    string `json:"file"`
 	Version int    `json:"version"` // another one says that there is more
 	Reading bool   `json:"reading"` // not all that is there was read
-	// Following says that later samples will come when they are written.
+	// Following states that later samples will come when they are written.
 	Following bool            `json:"following"`
 	Began     int64           `json:"began_us"` // 0 if the times have no date
 	Seconds   float64         `json:"seconds"`  // of the last sample

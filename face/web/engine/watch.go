@@ -54,7 +54,7 @@ type Watch struct {
 	due      time.Time // when all may be judged again
 }
 
-// NewWatch makes an engine of a recording without samples. following says that more will
+// NewWatch makes an engine of a recording without samples. following states that more will
 // come when all was read.
 func NewWatch(path string, following bool) *Watch {
 	w := &Watch{path: path, following: following, changed: make(chan struct{})}
@@ -114,7 +114,7 @@ func (w *Watch) Partial() error {
 	return w.partial
 }
 
-// Rest says that all was read that is there.
+// Rest states that all was read that is there.
 func (w *Watch) Rest() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

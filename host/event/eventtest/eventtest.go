@@ -147,7 +147,7 @@ func agrees(t *testing.T, s event.Source, p *Program) {
 	}
 }
 
-// differences says where a ledger differs from the kernel's list, or that it does not
+// differences states where a ledger differs from the kernel's list, or that it does not
 // know that the mapping at an address is new; it is empty if neither is the case.
 func differences(t *testing.T, tr *ledger.Trace, p procfs.Process, kept uint64) string {
 	t.Helper()

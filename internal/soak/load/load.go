@@ -71,7 +71,7 @@ type Client struct {
 	prefix []string
 }
 
-// plainness says which parts that not every server accepts are left out.
+// plainness states which parts that not every server accepts are left out.
 type plainness int
 
 const (

@@ -60,7 +60,7 @@ func (l *lines) next() ([]byte, error) {
 	return bytes.TrimRight(line, "\r\n"), err
 }
 
-// stream reads server-sent events until the one that says that the answer is complete.
+// stream reads server-sent events until the one that states that the answer is complete.
 func (a *answer) stream(body io.Reader) error {
 	l := &a.worker.reader
 	if l.in == nil {

@@ -113,7 +113,7 @@ func Start(t TB, o Options) (url string, pid int) {
 		c.Process.Kill()
 		c.Wait()
 	})
-	if _, err := fmt.Fscan(out, &url); err != nil { // the server says that it listens
+	if _, err := fmt.Fscan(out, &url); err != nil { // the server states that it listens
 		t.Fatal("the server did not start: ", err)
 	}
 	return url, c.Process.Pid
