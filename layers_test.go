@@ -51,7 +51,7 @@ var columns = [][]string{
 	{"face/api", "face/api/page"}, // the JSON of all faces
 	{"face/report", "face/export", "face/metrics", "face/web/engine", "face/web"},
 	{"face/ci"},
-	{"internal/trace", "record/outside", "internal/check", "internal/soak"}, // one trace of a process; and of its requests, as a snapshot
+	{"internal/trace", "record/outside", "internal/check", "internal/soak", "internal/planner"}, // one trace of a process; and of its requests, as a snapshot
 	{"internal/cli", "face/web/worker"},
 	{"cmd/strandline", "cmd/site"},
 }

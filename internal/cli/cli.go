@@ -95,7 +95,6 @@ type globals struct {
 	inputs     inputs
 	unfinished unfinished
 	concludes  atomic.Bool // the command prints what it has when it is interrupted
-	models     *pageModels // of a page; otherwise any can be read
 }
 
 // Main runs the program and returns its exit code.

@@ -25,46 +25,45 @@ import (
 )
 
 // planCheck checks a log of an engine against the plan of its set-up.
-func (g *globals) planCheck(ctx context.Context, o servingOptions) error {
+func (g *globals) planCheck(ctx context.Context, o *servingPlan) error {
 	log, err := g.observed(ctx, o.check)
 	if err != nil {
 		return err
 	}
-	if o.model == "" {
-		if o.model = log.Setup["model"]; o.model == "" {
+	if o.Model == "" {
+		if o.Model = log.Setup["model"]; o.Model == "" {
 			return errors.New("the log does not name the model; give --model")
 		}
 	}
-	if o.quant == "" {
-		if o.quant, err = fileType(o.model, log); err != nil {
+	if o.Quant == "" {
+		if o.Quant, err = fileType(o.Model, log); err != nil {
 			return err
 		}
 	}
-	m, err := loggedModel(o.model, o.quant, log.Setup["quant"])
+	m, err := loggedModel(o.Model, o.Quant, log.Setup["quant"])
 	if err != nil {
 		return fmt.Errorf("%w; --model gives the model of the log", err)
 	}
-	s := serving.Setup{Model: m, Length: o.length, Block: o.block, Step: o.step, Requests: o.seqs, Eager: o.eager, Draft: o.mtp, Fraction: o.fraction}
-	s.Parallel = plan.Parallel{TP: o.tp, PP: o.pp, EP: o.ep, DP: o.dp}
-	if s.Local, err = o.local.local(m); err != nil {
+	s, err := o.Given(m)
+	if err != nil {
 		return err
 	}
 	other := log.Engine == logs.EngineTensorRT || log.Engine == logs.EngineLlama
-	e, ok := serving.ParseEngine(o.engine, o.version)
+	e, ok := serving.ParseEngine(o.Engine, o.Version)
 	if other {
 		s.Engine.Name = log.Engine
-	} else if log.Engine == "" || o.version != "" {
+	} else if log.Engine == "" || o.Version != "" {
 		if !ok {
-			return fmt.Errorf("unknown --engine %q: want vllm or sglang", o.engine)
+			return fmt.Errorf("unknown --engine %q: want vllm or sglang", o.Engine)
 		}
 		s.Engine = e
 	}
-	if o.gpu != "" || o.capacity != "" {
-		if s.GPU, err = o.device(); err != nil {
+	if o.GPU != "" || o.Capacity != "" {
+		if s.GPU, err = o.Device(); err != nil {
 			return err
 		}
 	}
-	kv := o.kv
+	kv := o.KV
 	if kv == "" {
 		kv = log.Setup["kv_dtype"]
 	}
@@ -88,7 +87,7 @@ func (g *globals) planCheck(ctx context.Context, o servingOptions) error {
 	if f := log.Failure; f != nil {
 		doc.Failure = &api.CheckedFailure{Line: f.Line, Text: f.Quote}
 	}
-	return o.strictly(rows, g.printPlan(o.markdown, doc, doc.Text, doc.Markdown))
+	return o.strictly(rows, g.printPlan(o.markdown, doc))
 }
 
 // fileType is the format of a GGUF file that llama.cpp names, "" where it names none
@@ -108,7 +107,7 @@ func fileType(name string, log *logs.EngineLog) (string, error) {
 }
 
 // strictly is the end of a check: with --strict, memory beyond the plan is a problem.
-func (o *planOptions) strictly(rows []plan.Checked, err error) error {
+func (o *planFlags) strictly(rows []plan.Checked, err error) error {
 	over := slices.ContainsFunc(rows, func(c plan.Checked) bool { return c.Over() })
 	return fitting(!o.strict || !over, err)
 }
@@ -210,13 +209,13 @@ func (g *globals) engineLog(ctx context.Context, path string) (*logs.EngineLog, 
 
 // planCheckStep checks a snapshot, or the log of a trainer, against the plan of a
 // training step.
-func (g *globals) planCheckStep(ctx context.Context, o planOptions, t training.Setup, path, setup string) error {
+func (g *globals) planCheckStep(ctx context.Context, o *planFlags, t training.Setup, path, setup string) error {
 	rows, err := g.checkedStep(ctx, t, path)
 	if err != nil {
 		return err
 	}
 	doc := report.NewChecked(path, t.Model, setup, rows)
-	return o.strictly(rows, g.printPlan(o.markdown, doc, doc.Text, doc.Markdown))
+	return o.strictly(rows, g.printPlan(o.markdown, doc))
 }
 
 func (g *globals) checkedStep(ctx context.Context, t training.Setup, path string) ([]plan.Checked, error) {

@@ -1,97 +1,12 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"strandline/plan/model"
-	"strandline/plan/serving"
 )
-
-// localOptions are the flags of plan for llama.cpp and Ollama.
-type localOptions struct {
-	layers, hostMoE     int64
-	values, flash       string
-	fullWindow, unified bool
-}
-
-func (o *localOptions) add(c *cobra.Command) {
-	f := c.Flags()
-	f.Int64Var(&o.layers, "gpu-layers", -1, "of llama.cpp and Ollama: layers `N` on the GPUs, the output one of them; as many as fit if not given")
-	f.Int64Var(&o.hostMoE, "n-cpu-moe", 0, "of llama.cpp: the first layers `N` whose experts stay in the host's memory")
-	f.StringVar(&o.values, "kv-dtype-v", "", "of llama.cpp: the `TYPE` of values, where it is not --kv-dtype")
-	f.StringVar(&o.flash, "flash-attn", "auto", "of llama.cpp and Ollama: flash attention, `on`, off or auto")
-	f.BoolVar(&o.fullWindow, "swa-full", false, "of llama.cpp: layers with a window keep every token")
-	f.BoolVar(&o.unified, "kv-unified", false, "of llama.cpp: the requests share one context")
-	completeWith(c, "kv-dtype-v", kvTypes)
-	completeWith(c, "flash-attn", func() []string { return []string{"on", "off", "auto"} })
-}
-
-// local are the options for the plan of a model.
-func (o *localOptions) local(m *model.Model) (l serving.Local, err error) {
-	l = serving.Local{HostMoE: o.hostMoE, FullWindow: o.fullWindow, Unified: o.unified}
-	if o.layers >= 0 {
-		l.Layers = &o.layers
-	}
-	if o.values != "" {
-		var ok bool
-		if l.Values, ok = serving.ParseKV(o.values, m); !ok {
-			return l, fmt.Errorf("unknown --kv-dtype-v %q", o.values)
-		}
-	}
-	switch strings.ToLower(o.flash) {
-	case "on", "1", "true", "enabled":
-		l.Flash = serving.On
-	case "off", "0", "false", "disabled":
-		l.Flash = serving.Off
-	case "auto", "-1", "":
-	default:
-		return l, fmt.Errorf("--flash-attn %q: want on, off or auto", o.flash)
-	}
-	return l, nil
-}
-
-// only refuses flags that the engine has no equivalent of.
-func (o *localOptions) only(e serving.Engine, all *servingOptions) error {
-	given := func(list map[string]bool, why string) error {
-		for name, is := range list {
-			if is {
-				return fmt.Errorf("--%s %s", name, why)
-			}
-		}
-		return nil
-	}
-	if e.Local() {
-		return given(map[string]bool{"tp": all.tp > 1, "pp": all.pp > 0 && all.pp != all.gpus, "ep": all.ep > 1, "dp": all.dp > 1}, "cannot be used with "+e.Name+": it divides the layers among the GPUs")
-	}
-	return given(map[string]bool{"gpu-layers": o.layers >= 0, "n-cpu-moe": o.hostMoE != 0, "kv-dtype-v": o.values != "", "swa-full": o.fullWindow, "kv-unified": o.unified},
-		"is an option of llama.cpp; --engine llama.cpp plans it")
-}
-
-// ggufModel is the model as llama.cpp reads it: of one that is not a GGUF file, and
-// of which no format is asked for, the mixture that is offered first.
-func (o *servingOptions) ggufModel(g *globals, m *model.Model) (*model.Model, error) {
-	if o.host > 0 {
-		return nil, errors.New("--cpu-experts cannot be used with llama.cpp, which keeps the experts of whole layers in the host's memory (--n-cpu-moe)")
-	}
-	if o.fraction > 0 {
-		return nil, errors.New("--mem-fraction cannot be used with llama.cpp, which takes what it needs")
-	}
-	if o.quant != "" || strings.HasPrefix(m.Quant, "gguf") || m.Quant == "mxfp4" {
-		return m, nil
-	}
-	m, err := g.model(o.model, "q4_k_m")
-	if err == nil {
-		own := *m
-		own.Notes = append(own.Notes[:len(own.Notes):len(own.Notes)], "the weights are planned as Q4_K_M, which is usual; the GGUF file as --model, or --quant, says more")
-		m = &own
-	}
-	return m, err
-}
 
 // llamaFlags are the flags of llama-server by those of plan. Source: llama.cpp,
 // common/arg.cpp.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"strandline/face/api"
+	"strandline/internal/planner"
 )
 
 // TestPageAnswersAreThoseOfTheCommand asks as the page does, one thing after
@@ -23,7 +24,7 @@ func TestPageAnswersAreThoseOfTheCommand(t *testing.T) {
 		"num_attention_heads": 16, "num_key_value_heads": 4, "vocab_size": 32000, "max_position_embeddings": 8192, "torch_dtype": "bfloat16"}`), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	p := newPlanner(own)
+	p := planner.NewPage(own, loadModel)
 	for _, question := range []string{
 		"mode=serve&model=DeepSeek-R1&gpu=H200&gpus=16&formats=true",
 		"mode=serve&model=Qwen3-32B&gpu=H100&gpus=2&quant=fp8&kv-dtype=fp8&max-model-len=32768&eager=true",
@@ -64,7 +65,7 @@ func TestPageAnswersAreThoseOfTheCommand(t *testing.T) {
 }
 
 func TestPageRefuses(t *testing.T) {
-	p := newPlanner("")
+	p := planner.NewPage("", nil)
 	for _, c := range []struct{ name, question, want string }{
 		{"session", "", "no request"},
 		{"plan", "", "no mode"},
@@ -100,14 +101,14 @@ func TestPageRefuses(t *testing.T) {
 
 // TestPageForm checks for a field for each flag, with its choices.
 func TestPageForm(t *testing.T) {
-	a := newPlanner("model.gguf").Ask(context.Background(), "form", nil)
+	a := planner.NewPage("model.gguf", nil).Ask(context.Background(), "form", nil)
 	var f api.PlanForm
 	if err := json.Unmarshal(a.Body, &f); err != nil || f.Given != "model.gguf" {
 		t.Fatalf("%v: %s", err, a.Body)
 	}
-	for _, m := range pageModes {
-		if len(f.Modes[m.name]) != len(m.fields) {
-			t.Errorf("%s: %d fields, want %d", m.name, len(f.Modes[m.name]), len(m.fields))
+	for _, m := range planner.Modes {
+		if len(f.Modes[m.Name]) != len(m.Fields) {
+			t.Errorf("%s: %d fields, want %d", m.Name, len(f.Modes[m.Name]), len(m.Fields))
 		}
 	}
 	choices := map[string]int{}
@@ -124,7 +125,7 @@ func TestPageForm(t *testing.T) {
 // TestPageAnswersInTime holds an answer against the time in which a page must
 // answer, with much to spare for busy machines.
 func TestPageAnswersInTime(t *testing.T) {
-	p := newPlanner("")
+	p := planner.NewPage("", nil)
 	for _, question := range []string{
 		"mode=serve&model=DeepSeek-R1&gpu=H200&gpus=16&formats=true",
 		"mode=train&model=Meta-Llama-3.1-405B&gpu=H100&gpus=512&tp=8&pp=16",
@@ -162,21 +163,21 @@ func TestPageFieldsAreFlags(t *testing.T) {
 		table = regexp.MustCompile(`(?m)^    `+shared[1]+`,$`).ReplaceAllString(table, shared[2])
 	}
 	elsewhere := []string{"formats", "solve"} // views of the page
-	for _, mode := range pageModes {
-		_, form, ok := strings.Cut(table, "\n  "+mode.name+": [")
+	for _, mode := range planner.Modes {
+		_, form, ok := strings.Cut(table, "\n  "+mode.Name+": [")
 		form, _, _ = strings.Cut(form, "\n  ],")
 		if !ok {
-			t.Errorf("form.ts has no form for %s", mode.name)
+			t.Errorf("form.ts has no form for %s", mode.Name)
 		}
 		var got []string
 		for _, field := range regexp.MustCompile(`\["([a-z-]+)", "[^"]+"\]`).FindAllStringSubmatch(form, -1) {
 			got = append(got, field[1])
 		}
-		want := slices.DeleteFunc(slices.Clone(mode.fields), func(f string) bool { return slices.Contains(elsewhere, f) })
+		want := slices.DeleteFunc(slices.Clone(mode.Fields), func(f string) bool { return slices.Contains(elsewhere, f) })
 		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
-			t.Errorf("%s: the form has fields for\n%q\nand the page may set\n%q", mode.name, got, want)
+			t.Errorf("%s: the form has fields for\n%q\nand the page may set\n%q", mode.Name, got, want)
 		}
 	}
 }

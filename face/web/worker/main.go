@@ -5,8 +5,8 @@
 // answers questions that come as messages.
 //
 // To it: {files, paths, named, recording} once, the last if the file is the
-// recording of a trace, then {id, name, query} for a question and {id} to give one
-// up. From it: {ready} when it listens, {id, status, type,
+// recording of a trace, or {plan} for the form of plans, then {id, name, query} for a
+// question and {id} to give one up. From it: {ready} when it listens, {id, status, type,
 // body} for an answer, {problem} if no file could be read.
 package main
 
@@ -22,6 +22,7 @@ import (
 
 	"strandline/face/web/engine"
 	"strandline/host/recording"
+	"strandline/internal/planner"
 	"strandline/torch/snapshot"
 )
 
@@ -36,7 +37,7 @@ func main() {
 	select {}
 }
 
-// An asker is the engine of the files that were handed over.
+// An asker is the engine of the files that were handed over, or the planner.
 type asker interface {
 	Ask(ctx context.Context, name string, params url.Values) engine.Answer
 }
@@ -51,6 +52,11 @@ type worker struct {
 
 // receive handles a message. What may take long runs in the background.
 func (w *worker) receive(m js.Value) {
+	if m.Get("plan").Truthy() {
+		w.asker = planner.NewPage("", nil)
+		close(w.ready)
+		return
+	}
 	if files := m.Get("files"); !files.IsUndefined() {
 		if m.Get("recording").Truthy() {
 			go w.loadRecording(files.Index(0), m.Get("paths").Index(0).String())

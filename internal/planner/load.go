@@ -1,11 +1,9 @@
-package cli
+package planner
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"github.com/spf13/cobra"
 
 	"strandline/plan/serving"
 )
@@ -18,8 +16,7 @@ type loadOptions struct {
 	host                     float64
 }
 
-func (o *loadOptions) add(c *cobra.Command) {
-	f := c.Flags()
+func (o *loadOptions) add(f *Flags) {
 	f.Int64Var(&o.requests, "requests", 0, "requests `N` that come at once, for the times and the KV cache that they need")
 	f.Int64Var(&o.prompt, "prompt-tokens", 0, "tokens `N` of their prompts")
 	f.Int64Var(&o.output, "output-tokens", 0, "tokens `N` of their answers")

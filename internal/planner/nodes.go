@@ -1,9 +1,7 @@
-package cli
+package planner
 
 import (
 	"fmt"
-
-	"github.com/spf13/cobra"
 
 	"strandline/plan"
 )
@@ -14,8 +12,7 @@ type machineOptions struct {
 	link        float64
 }
 
-func (o *machineOptions) add(c *cobra.Command) {
-	f := c.Flags()
+func (o *machineOptions) add(f *Flags) {
 	f.Int64Var(&o.nodes, "nodes", 0, "nodes `N` among which the GPUs are divided")
 	f.Int64Var(&o.each, "gpus-per-node", 0, "GPUs `N` of a node, joined by fast links (default 8, of a GB200 72)")
 	f.Float64Var(&o.link, "node-link", 0, "the network between nodes, `GB` a second for each GPU (default 50)")

@@ -1,0 +1,145 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+
+	"strandline/face/api"
+	"strandline/face/report"
+	"strandline/plan"
+	"strandline/plan/rl"
+	"strandline/plan/serving"
+)
+
+// RL is a plan of a step of reinforcement learning.
+type RL struct {
+	Options
+	train             trainOptions
+	rollout, version  string
+	tp                int64
+	context           int64
+	fraction          float64
+	eager             bool
+	reference, critic bool
+	demand            rl.Demand
+	speeds            rl.Speeds // GB/s
+}
+
+// Flags are the flags that set o.
+func (o *RL) Flags() *Flags {
+	f := newFlags()
+	o.Options.add(f)
+	o.train.add(f, "train-")
+	f.StringVar(&o.rollout, "rollout", "sglang", "the inference `ENGINE`: sglang, vllm")
+	f.StringVar(&o.version, "engine-version", "", "its `VERSION`")
+	f.Int64Var(&o.tp, "rollout-tp", 1, "its tensor parallel ranks `N`")
+	f.Int64Var(&o.context, "max-model-len", 0, "tokens `N` of one of its requests; --seq if not given")
+	f.Float64Var(&o.fraction, "mem-fraction", 0, "its share `X` of the GPU; its default if not given")
+	f.BoolVar(&o.eager, "eager", false, "without CUDA graphs")
+	f.BoolVar(&o.reference, "reference", false, "a reference model takes part")
+	f.BoolVar(&o.critic, "critic", false, "a critic is trained too")
+	f.Int64Var(&o.demand.Prompts, "prompts", 0, "prompts `N` of a step; says what KV cache its rollouts need")
+	f.Int64Var(&o.demand.Group, "group", 1, "answers `N` to each prompt")
+	f.Int64Var(&o.demand.Prompt, "prompt-tokens", 1024, "tokens `N` of a prompt")
+	f.Int64Var(&o.demand.Response, "response-tokens", 0, "tokens `N` of an answer; what a prompt leaves of --max-model-len if not given")
+	f.Float64Var(&o.speeds.Host, "host-link", 0, "between a GPU and the host's memory, `GB` a second; 25 if not given")
+	f.Float64Var(&o.speeds.Link, "sync-link", 0, "of a GPU to the others of the trainer, `GB` a second; the GPU's links, 50 beyond a node")
+	f.Float64Var(&o.speeds.Disk, "disk", 0, "of a node's storage, `GB` a second; 5 if not given")
+	f.offer("rollout", serving.SGLang, serving.VLLM)
+	return f
+}
+
+// Setup is the set-up that the flags name.
+func (o *RL) Setup(find Models) (set rl.Setup, err error) {
+	trained := o.Options
+	trained.Quant = "bf16"
+	m, gpu, err := trained.read(find)
+	if err != nil {
+		return set, err
+	}
+	t, err := o.train.training(o.GPUs)
+	if err != nil {
+		return set, err
+	}
+	t.Model = m
+	served := m
+	if o.Quant != "" { // what is rolled out may be quantized
+		if served, err = find(o.Model, o.Quant); err != nil {
+			return set, err
+		}
+	}
+	e, ok := serving.ParseEngine(o.rollout, o.version)
+	if !ok || e.Local() {
+		return set, fmt.Errorf("unknown --rollout %q: want sglang or vllm", o.rollout)
+	}
+	if o.tp < 1 || o.GPUs%o.tp != 0 {
+		return set, fmt.Errorf("--rollout-tp %d does not divide %d GPUs", o.tp, o.GPUs)
+	}
+	length := o.context
+	if length == 0 {
+		length = o.train.length
+	}
+	s := serving.Setup{Model: served, Engine: e, Parallel: plan.Parallel{TP: o.tp, PP: 1}, Length: length, GPU: gpu, Fraction: o.fraction, Eager: o.eager}
+	set = rl.Setup{Training: t, Rollout: s, Reference: o.reference, Critic: o.critic}
+	return set, o.timed(&set)
+}
+
+// Plan is the plan of a step.
+func (o *RL) Plan(find Models) (Document, bool, error) {
+	set, err := o.Setup(find)
+	if err != nil {
+		return nil, false, err
+	}
+	p, err := set.Phases()
+	if err != nil {
+		return nil, false, err
+	}
+	e := set.Rollout.Engine
+	title := fmt.Sprintf("%s  %d × %s, %s and %s (TP %d)%s", set.Training.Model.Name, o.GPUs, set.Rollout.GPU.Name, o.train.trainer, e, o.tp, o.train.words())
+	doc, fits := Phases(title, fractionName(e), p, set.Training.Notes())
+	return doc, fits, nil
+}
+
+// Phases is the plan of phases that are known, and whether a way of sharing fits.
+// Fraction is what the engine calls its share of the GPU.
+func Phases(title, fraction string, p *rl.Phases, notes []string) (Document, bool) {
+	doc := report.NewRLPlan(title, fraction, p, notes)
+	return doc, slices.ContainsFunc(doc.Ways, func(w api.PlannedWay) bool { return w.Verdict != plan.TooMuch })
+}
+
+// timed adds what hand-overs are timed with, and what the rollouts need.
+func (o *RL) timed(s *rl.Setup) error {
+	const most = 1 << 32
+	d := o.demand
+	if d.Workers = o.GPUs / o.tp; d.Response == 0 {
+		d.Prompt = min(d.Prompt, s.Rollout.Length/2)
+		d.Response = s.Rollout.Length - d.Prompt
+	}
+	for name, n := range map[string]int64{"prompts": d.Prompts, "group": d.Group, "prompt-tokens": d.Prompt, "response-tokens": d.Response} {
+		if n < 0 || n > most {
+			return fmt.Errorf("--%s %d is out of range", name, n)
+		}
+	}
+	if d.Prompts > 0 && d.Prompt+d.Response > s.Rollout.Length {
+		return fmt.Errorf("a prompt of %d and an answer of %d tokens are longer than a request may be, %d (--max-model-len)", d.Prompt, d.Response, s.Rollout.Length)
+	}
+	s.Demand = d
+	for name, x := range map[string]float64{"host-link": o.speeds.Host, "sync-link": o.speeds.Link, "disk": o.speeds.Disk} {
+		if !(x >= 0 && x < 1e5) {
+			return fmt.Errorf("--%s %g is not a speed in GB/s", name, x)
+		}
+	}
+	s.Speeds = rl.Speeds{Host: o.speeds.Host * 1e9, Link: o.speeds.Link * 1e9, Disk: o.speeds.Disk * 1e9}
+	if s.Speeds.Link == 0 && o.GPUs > s.Rollout.GPU.Node() {
+		s.Speeds.Link = plan.NodeLink
+	}
+	return nil
+}
+
+// fractionName returns what an engine calls its share of the GPU.
+func fractionName(e serving.Engine) string {
+	if e.Name == serving.SGLang {
+		return "mem_fraction_static"
+	}
+	return "gpu_memory_utilization"
+}

@@ -1,0 +1,211 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"strandline/face/report"
+	"strandline/plan"
+	"strandline/plan/model"
+	"strandline/plan/serving"
+)
+
+// Serving is a plan of an inference engine.
+type Serving struct {
+	Options
+	Engine, Version, KV       string
+	tp, pp, ep, dp, host      int64
+	length, step, seqs, block int64
+	tokens, graphs            int64
+	fraction, offload         float64
+	eager, mtp, formats       bool
+	method, solve             string
+	local                     localOptions
+	load                      loadOptions
+	machines                  machineOptions
+}
+
+// Flags are the flags that set o.
+func (o *Serving) Flags() *Flags {
+	f := newFlags()
+	o.Options.add(f)
+	f.StringVar(&o.Engine, "engine", "vllm", "`ENGINE`: "+strings.Join(engines(), ", "))
+	f.StringVar(&o.Version, "engine-version", "", "its `VERSION`, such as 0.8; the newest if not given")
+	f.Int64Var(&o.tp, "tp", 0, "tensor parallel ranks `N`; up to 8 of the GPUs if not given")
+	f.Int64Var(&o.pp, "pp", 0, "pipeline stages `N`")
+	f.Int64Var(&o.ep, "ep", 0, "ranks `N` among which whole experts are divided")
+	f.Int64Var(&o.dp, "dp", 0, "replicas `N` of the attention among the TP ranks")
+	f.Int64Var(&o.host, "cpu-experts", 0, "experts `N` of each layer that are kept in the host's memory")
+	f.Float64Var(&o.offload, "cpu-offload-gb", 0, "of vLLM: weights `GIB` of each GPU that are kept in the host's memory")
+	f.StringVar(&o.KV, "kv-dtype", "", "the `TYPE` of keys and values, such as fp8")
+	f.Int64Var(&o.length, "max-model-len", 0, "tokens `N` of a request; the model's own limit if not given")
+	f.Int64Var(&o.step, "max-batched-tokens", 0, "tokens `N` of a forward pass (chunked prefill size); the engine's default if not given")
+	f.Int64Var(&o.seqs, "max-num-seqs", 0, "requests `N` that run at once; the engine's default if not given")
+	f.Int64Var(&o.block, "block-size", 0, "tokens `N` of a block of the KV cache")
+	f.Int64Var(&o.tokens, "max-total-tokens", 0, "a limit `N` of the KV cache, in tokens")
+	f.Int64Var(&o.graphs, "cuda-graph-max-bs", 0, "the largest batch `N` that is captured as a CUDA graph; the engine's default if not given")
+	f.Float64Var(&o.fraction, "mem-fraction", 0, "the share `X` of the GPU for the engine (gpu_memory_utilization, mem_fraction_static)")
+	f.BoolVar(&o.eager, "eager", false, "without CUDA graphs")
+	f.BoolVar(&o.mtp, "mtp", false, "load the model's layers for multi-token prediction")
+	f.BoolVar(&o.formats, "formats", false, "compare BF16, FP8, INT8 and INT4 weights side by side")
+	f.StringVar(&o.method, "method", "", "`METHOD`: textbook, the simple formulas in common use, beside this plan")
+	f.StringVar(&o.solve, "solve", "", "look for the best `WHAT`: "+strings.Join(serving.Questions, ", "))
+	o.local.add(f)
+	o.load.add(f)
+	o.machines.add(f)
+	f.Choices["engine"], f.Choices["kv-dtype"] = engines, kvTypes
+	f.offer("solve", serving.Questions...)
+	f.offer("method", "textbook")
+	return f
+}
+
+// Plan is the plan of the set-up, or what --solve or --method ask for.
+func (o *Serving) Plan(find Models) (doc Document, fits bool, err error) {
+	s, err := o.Setup(find)
+	if err != nil {
+		return nil, false, err
+	}
+	switch {
+	case o.method == "textbook":
+		book, err := s.Textbook()
+		if err != nil {
+			return nil, false, err
+		}
+		return report.NewTextbook(s, book), true, nil
+	case o.method != "":
+		return nil, false, fmt.Errorf("--method %q: the only method is textbook", o.method)
+	case o.solve != "":
+		return o.solved(find, s)
+	}
+	fit, err := s.Fit()
+	if err != nil {
+		return nil, false, err
+	}
+	var formats []*serving.Fit
+	if o.formats {
+		if formats, err = o.sideBySide(find, s); err != nil {
+			return nil, false, err
+		}
+	}
+	return report.NewPlan(fit, formats), fit.Verdict != plan.TooMuch, nil
+}
+
+// answered reports whether anything fits.
+func answered(answers []plan.Answer) bool {
+	return slices.ContainsFunc(answers, func(a plan.Answer) bool { return a.Value > 0 })
+}
+
+// Setup is the set-up that the flags name.
+func (o *Serving) Setup(find Models) (s serving.Setup, err error) {
+	m, gpu, err := o.read(find)
+	if err != nil {
+		return s, err
+	}
+	e, ok := serving.ParseEngine(o.Engine, o.Version)
+	if !ok {
+		return s, fmt.Errorf("unknown --engine %q: want one of %s", o.Engine, strings.Join(engines(), ", "))
+	}
+	if err := o.local.only(e, o); err != nil {
+		return s, err
+	}
+	if e.Local() {
+		if m, err = o.ggufModel(find, m); err != nil {
+			return s, err
+		}
+	}
+	kv, ok := serving.ParseKV(o.KV, m)
+	if !ok {
+		return s, fmt.Errorf("unknown --kv-dtype %q", o.KV)
+	}
+	for name, n := range map[string]int64{"tp": o.tp, "pp": o.pp, "ep": o.ep, "dp": o.dp, "max-model-len": o.length, "max-batched-tokens": o.step,
+		"max-num-seqs": o.seqs, "block-size": o.block, "cpu-experts": o.host, "n-cpu-moe": o.local.hostMoE, "requests": o.load.requests, "prompt-tokens": o.load.prompt, "output-tokens": o.load.output, "images": o.load.images, "max-total-tokens": o.tokens, "cuda-graph-max-bs": o.graphs} {
+		if const40 := int64(1) << 40; n < 0 || n > const40 {
+			return s, fmt.Errorf("--%s %d is out of range", name, n)
+		}
+	}
+	if o.host > 0 {
+		m = m.WithoutExperts(o.host)
+	}
+	p := plan.Parallel{TP: 1, PP: o.GPUs}
+	if !e.Local() {
+		gpus, node, err := o.machines.divide(o.GPUs, gpu)
+		if err != nil {
+			return s, err
+		}
+		if p, err = plan.Divide(m, gpus, o.tp, o.pp, node); err != nil {
+			return s, err
+		}
+		p.EP, p.DP = o.ep, o.dp
+	}
+	s = serving.Setup{Model: m, Engine: e, Parallel: p, KV: kv, Length: o.length, Block: o.block, Step: o.step,
+		Requests: o.seqs, MaxKV: o.tokens, Graphs: o.graphs, Eager: o.eager, Draft: o.mtp, GPU: gpu, Fraction: o.fraction}
+	if s.Local, err = o.local.local(m); err != nil {
+		return s, err
+	}
+	if !(o.offload >= 0 && o.offload < 1e6) {
+		return s, fmt.Errorf("--cpu-offload-gb %g is not a size in GiB", o.offload)
+	}
+	s.Offload = plan.Whole(o.offload * plan.GiB)
+	s.NodeLink = o.machines.link * 1e9
+	return s, o.load.fill(&s)
+}
+
+// solved looks for the best value of something, as given and with changes.
+func (o *Serving) solved(find Models, s serving.Setup) (doc Document, fits bool, err error) {
+	var others []*model.Model
+	if s.Model.Quant == "" {
+		formats := []string{"fp8", "int4"}
+		if s.Engine.Local() {
+			formats = nil
+		}
+		for _, quant := range formats {
+			m, err := find(o.Model, quant)
+			if err != nil {
+				return nil, false, err
+			}
+			others = append(others, m)
+		}
+	}
+	answers, err := serving.Solve(o.solve, serving.Variants(s, others))
+	if err != nil {
+		return nil, false, err
+	}
+	setup := fmt.Sprintf("%s on %s", s.Engine, s.GPU.Name)
+	if o.solve != "gpus" {
+		setup = fmt.Sprintf("%s on %d × %s", s.Engine, o.GPUs, s.GPU.Name)
+	}
+	return report.NewSolved(s.Model, o.solve, setup, answers), answered(answers), nil
+}
+
+// sideBySide returns the plans of the same set-up in the usual formats.
+func (o *Serving) sideBySide(find Models, s serving.Setup) (out []*serving.Fit, err error) {
+	formats := []string{"bf16", "fp8", "int8", "int4"}
+	if s.Engine.Local() {
+		formats = []string{"bf16", "q8_0", "q6_k", "q4_k_m", "q3_k_m"}
+	}
+	for _, quant := range formats {
+		other := s
+		if other.Model, err = find(o.Model, quant); err != nil {
+			return nil, err
+		}
+		if o.host > 0 {
+			other.Model = other.Model.WithoutExperts(o.host)
+		}
+		fit, err := other.Fit()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, fit)
+	}
+	return out, nil
+}
+
+// Given is what the flags state of a set-up of a model without its GPU, for the log of
+// a run to add to.
+func (o *Serving) Given(m *model.Model) (s serving.Setup, err error) {
+	s = serving.Setup{Model: m, Length: o.length, Block: o.block, Step: o.step, Requests: o.seqs, Eager: o.eager, Draft: o.mtp, Fraction: o.fraction}
+	s.Parallel = plan.Parallel{TP: o.tp, PP: o.pp, EP: o.ep, DP: o.dp}
+	s.Local, err = o.local.local(m)
+	return s, err
+}
