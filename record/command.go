@@ -30,10 +30,6 @@ type Command struct {
 	Do     func()
 }
 
-// ignored are the signals that were ignored when this process began, such as SIGHUP
-// under nohup, or SIGINT in the background of a script.
-var ignored = slices.DeleteFunc(slices.Clone(passed), func(s os.Signal) bool { return !signal.Ignored(s) })
-
 // patience is how long a command that is to stop may take for it.
 const patience = 10 * time.Second
 

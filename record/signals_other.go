@@ -6,6 +6,8 @@ import "os"
 
 var passed = []os.Signal{os.Interrupt}
 
+var ignored []os.Signal // not known here
+
 func sentToAll(os.Signal) bool { return true }
 
 // SignalNamed returns the signal of that name, or nil: here there are none to send.

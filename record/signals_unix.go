@@ -4,6 +4,8 @@ package record
 
 import (
 	"os"
+	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -14,6 +16,10 @@ import (
 var passed = []os.Signal{
 	syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM,
 }
+
+// ignored are the signals that were ignored when this process began, such as SIGHUP
+// under nohup, or SIGINT in the background of a script.
+var ignored = slices.DeleteFunc(slices.Clone(passed), func(s os.Signal) bool { return !signal.Ignored(s) })
 
 // sentToAll reports whether a signal comes from the keyboard: the terminal sends it
 // to the whole group in the foreground, the command included.

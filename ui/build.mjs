@@ -10,7 +10,7 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const out = here("../face/web/assets/");
 
 const result = await build({
-  entryPoints: ["page/app.ts", "page/app.css", "plan/plan.ts", "plan/plan.css", "recording/recording.ts", "recording/recording.css", "watch/watch.ts", "watch/watch.css"].map((name) => here(`src/${name}`)),
+  entryPoints: ["page/app.ts", "page/app.css", "plan/plan.ts", "plan/plan.css", "recording/recording.ts", "recording/recording.css", "watch/watch.ts", "watch/watch.css", "saved/saved.ts", "site/site.ts"].map((name) => here(`src/${name}`)),
   outdir: out,
   bundle: true,
   minify: true,
@@ -25,7 +25,7 @@ for (const path of ["page/index.html", "plan/plan.html", "recording/recording.ht
 
 const check = process.argv.includes("--check");
 await mkdir(out, { recursive: true });
-const sizes = { page: 0, plan: 0, recording: 0, watch: 0 }; // each of the pages, packed
+const sizes = { page: 0, plan: 0, recording: 0, watch: 0, saved: 0, site: 0 }; // each of the pages, and what others have before them, packed
 for (const { name, bytes } of files) {
   sizes[Object.keys(sizes).find((page) => name.startsWith(`${page}.`)) ?? "page"] += gzipSync(bytes, { level: 9 }).length;
   if (!check) {

@@ -42,7 +42,7 @@ function scenario(name: string, act: (tab: Tab) => Promise<void>): void {
       await act(tab);
       await clean(tab);
       assert.deepEqual(server.asked.slice(asked), [], "no request after loading");
-      assert.deepEqual(new Set(tab.requests.map((r) => new URL(r).pathname)), new Set(["/", "/app.css", "/app.js", "/worker.js", "/strandline.wasm.deflate"]));
+      assert.deepEqual(new Set(tab.requests.map((r) => new URL(r).pathname)), new Set(["/", "/app.css", "/app.js", "/site.js", "/worker.js", "/strandline.wasm.deflate"]));
     } finally {
       await shoot(tab, name);
       await tab.close();
@@ -156,6 +156,40 @@ scenario("the worker may not call out either", async (tab) => {
   for (const p of tab.problems.splice(0)) assert.match(p, /Content Security Policy/);
 });
 
+test("the form of plans is answered in the browser, with what the command prints", { skip, timeout: 180_000 }, async () => {
+  const tab = await browser.open(server.url, 1440, 1000);
+  try {
+    await tab.until(idle);
+    await tab.click("#drop a[href='plan.html']");
+    const settled = "window.strandline?.state().settled";
+    await tab.until(settled);
+    const asked = server.asked.length;
+    for (const args of [
+      ["--model", "DeepSeek-R1", "--gpu", "H200", "--gpus", "16", "--formats"],
+      ["--model", "Llama-3.3-70B", "--gpu", "L4", "--formats"],
+      ["train", "--model", "Qwen2.5-7B", "--gpu", "RTX-4090", "--lora", "16", "--lora-base", "nf4"],
+      ["rl", "--model", "Qwen2.5-32B", "--gpu", "H200", "--gpus", "8", "--rollout-tp", "4", "--seq", "8192"],
+    ]) {
+      const mode = args[0]!.startsWith("--") ? "serve" : args[0]!;
+      const words = args.filter((w) => w !== mode && w !== "--formats");
+      const q = new URLSearchParams({ mode });
+      for (let i = 0; i < words.length; i += 2) q.set(words[i]!.slice(2), words[i + 1]!);
+      await tab.eval(`history.pushState(null, "", "#${q}"), dispatchEvent(new PopStateEvent("popstate"))`);
+      await tab.until(`${settled} && strandline.state().shown.mode === "${mode}" && strandline.state().shown.flags.model === "${q.get("model")}"`);
+      assert.deepEqual((await tab.state()).plan, json("plan", ...args));
+      await clean(tab);
+    }
+    await tab.eval("(e => { e.value = 'No-Such-Model'; e.dispatchEvent(new Event('input', { bubbles: true })) })(document.querySelector(\"[data-key='flag model']\"))");
+    await tab.until("/No-Such-Model/.test(document.getElementById('banner').textContent)");
+    assert.deepEqual(server.asked.slice(asked), [], "no request after loading");
+    await shoot(tab, "site plan");
+    await tab.click("#top a[href='./']");
+    await tab.until(idle);
+  } finally {
+    await tab.close();
+  }
+});
+
 const trace = example("munmap-leak/server.trace");
 
 test("the recording of a trace has a page of its own, by the same engine", { skip, timeout: 60_000 }, async () => {
@@ -173,7 +207,7 @@ test("the recording of a trace has a page of its own, by the same engine", { ski
   for (const key of ["2", "3", "1", "Home", "?", "Escape"]) await tab.key(key);
   await tab.until("strandline.state().settled && strandline.state().picture.column === 0");
   await clean(tab);
-  assert.deepEqual(server.asked.slice(asked).filter((p) => p !== "/app.css").sort(), ["/recording.css", "/recording.html", "/recording.js"], "only the page's own files are asked for");
+  assert.deepEqual(server.asked.slice(asked).filter((p) => p !== "/app.css" && p !== "/site.js").sort(), ["/recording.css", "/recording.html", "/recording.js"], "only the page's own files are asked for");
   await shoot(tab, "site recording");
   await tab.click("#other");
   await tab.until(idle);

@@ -28,14 +28,22 @@ async function enter(): Promise<string> {
   return localStorage.getItem("strandline-session") ?? "";
 }
 
+/** Puts a question, as url() writes it. */
+export type Door = (question: string, signal?: AbortSignal) => Promise<Response>;
+
+declare global {
+  interface Window {
+    strandlineDoor?: Door; // of a page without a server: a script before the page's own makes it
+  }
+}
+
+/** What answers in place of a server: "saved", "worker". */
+export const engine = globalThis.document?.documentElement.dataset.engine;
+
 /** The way to the engine. */
 export const link = {
-  /** Puts a question, as url() writes it. Over HTTP it is a request; a page without a server has another door. */
-  door: async (question: string, signal?: AbortSignal): Promise<Response> => {
-    const headers = { "Strandline-Session": await (secret ??= enter()) };
-    return fetch(question, signal ? { headers, signal } : { headers });
-  },
-  saved: false, // the page holds its answers, but not all of them
+  door: globalThis.window?.strandlineDoor ?? (async (question, signal) => fetch(question, { headers: { "Strandline-Session": await (secret ??= enter()) }, signal: signal ?? null })) as Door,
+  saved: engine === "saved", // the page holds its answers, but not all of them
   lost: false,
   why: "strandline does not answer: it may have been stopped",
   /** Is called whenever the engine answers again or no longer. */

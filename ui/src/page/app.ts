@@ -1,21 +1,18 @@
 // The page: its frame, and which part is notified of which change.
 
 import { Allocator } from "../allocator/allocator.ts";
-import { fresh, hand, json, Latest, link, Refused } from "../base/ask.ts";
+import { engine, fresh, hand, json, Latest, link, Refused } from "../base/ask.ts";
 import { Compare } from "../compare/compare.ts";
 import { byId, fill, h, printable } from "../base/dom.ts";
-import { drop } from "./drop.ts";
 import { Findings } from "../findings/findings.ts";
 import { bytes, count, plural } from "../base/format.ts";
 import { copyLine, inspector } from "./inspector.ts";
 import { listen, type Key } from "../base/keys.ts";
-import { Local } from "./local.ts";
 import { coverages, groupings } from "../base/names.ts";
 import { Page } from "./page.ts";
 import { css, palette } from "../picture/palette.ts";
 import { Rail } from "../rail/rail.ts";
 import { fetchLinks, picture, save } from "../base/save.ts";
-import { Saved } from "./saved.ts";
 import { Sites } from "../sites/sites.ts";
 import type { State, View } from "./store.ts";
 import { measureName, terms } from "../base/terms.ts";
@@ -522,17 +519,8 @@ link.changed = () => {
   }
 };
 
-/** A page without a server names in its root element what answers it. */
-const { engine } = document.documentElement.dataset;
 if (engine) fetchLinks(refused);
-if (engine === "worker") {
-  const local = new Local(banner);
-  link.door = local.ask;
-  drop(local);
-} else if (engine === "saved") {
-  link.saved = true;
-  link.door = new Saved().ask;
-}
+addEventListener("problem", (e) => banner((e as CustomEvent<string>).detail)); // of the static site
 
 // The browser would leave the page for a file that is dropped on it.
 if (engine !== "worker") {

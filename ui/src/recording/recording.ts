@@ -7,7 +7,6 @@ import { bytes } from "../base/format.ts";
 import { listen } from "../base/keys.ts";
 import { verdictStrip } from "../findings/strip.ts";
 import { theme } from "../base/theme.ts";
-import { Saved } from "../page/saved.ts";
 import { heldBy, time } from "./bands.ts";
 import { picture, root } from "./elements.ts";
 import { findings } from "./findings.ts";
@@ -58,14 +57,6 @@ function view(): void {
 }
 
 async function begin(): Promise<void> {
-  const { engine } = document.documentElement.dataset;
-  if (engine === "saved") {
-    link.door = new Saved().ask;
-    link.saved = true;
-  } else if (engine === "worker") {
-    if (!window.strandlineDoor) return location.replace("./"); // recordings are dropped there
-    link.door = window.strandlineDoor;
-  }
   hooks.changed = () => (draw(), announce());
   hooks.draw = draw;
   hooks.failed = banner;

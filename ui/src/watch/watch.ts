@@ -9,7 +9,6 @@ import { listen, type Key } from "../base/keys.ts";
 import { picture as compose, save } from "../base/save.ts";
 import { theme } from "../base/theme.ts";
 import { verdictStrip } from "../findings/strip.ts";
-import { Saved } from "../page/saved.ts";
 import { moment } from "./bands.ts";
 import { inspector } from "./inspector.ts";
 import { ahead, asking, doc, drawn, engine, fromAddress, hooks, judged, load, mapped, s, seen, set, spot, subject, view } from "./model.ts";
@@ -200,10 +199,6 @@ async function follow(): Promise<void> {
 }
 
 async function begin(): Promise<void> {
-  if (document.documentElement.dataset.engine === "saved") {
-    link.door = new Saved().ask;
-    link.saved = true;
-  }
   hooks.changed = () => (draw(), announce());
   hooks.draw = draw;
   hooks.failed = banner;

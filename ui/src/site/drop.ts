@@ -18,6 +18,7 @@ export function drop(engine: Local): void {
     h("p", {}, "Files, or a folder with steps or ranks; or one recording of strandline trace. They are read in this browser and are sent nowhere."),
     h("p", { class: "choose" }, choose("Choose files", false), choose("Choose a folder", true)),
     status,
+    h("p", {}, h("a", { href: "plan.html" }, "Plan the memory of a run"), " before there is one."),
     h("p", { class: "muted" }, "A snapshot is what PyTorch writes:"),
     h("pre", {}, "torch.cuda.memory._record_memory_history(max_entries=1_000_000)\n…\ntorch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"),
   );

@@ -1,7 +1,7 @@
 // The engine in a worker of this page, for the static site: the same questions
 // and answers as over HTTP, as messages. Files go to the worker and nowhere else.
 
-import { link, Refused } from "../base/ask.ts";
+import type { Door } from "../base/ask.ts";
 
 export interface Picked {
   path: string;
@@ -19,25 +19,13 @@ interface Message {
   body: ArrayBuffer;
 }
 
-interface Waiting {
-  done: (answer: Response) => void;
-  fail: (e: Error) => void;
-}
-
-declare global {
-  interface Window {
-    strandlineDoor?: (question: string, signal?: AbortSignal) => Promise<Response>;
-  }
-}
-
 export class Local {
-  private readonly waiting = new Map<number, Waiting>();
+  private readonly waiting = new Map<number, (answer: Response) => void>();
   private id = 0;
   private worker: Worker | null = null;
   private begin: () => void = () => {};
   private readonly begun = new Promise<void>((done) => (this.begin = done));
-
-  constructor(private readonly problem: (text: string) => void) {}
+  private lost = ""; // why there will be no answer
 
   /** Loads the program and starts it. */
   async start(): Promise<void> {
@@ -56,6 +44,24 @@ export class Local {
     this.worker = worker;
   }
 
+  /** Has the program plan: it needs no files. */
+  plan(): void {
+    this.worker!.postMessage({ plan: true });
+    this.begin();
+  }
+
+  /** Answers all questions with the reason why there is no answer. */
+  lose(why: string): void {
+    this.lost = why;
+    for (const done of this.waiting.values()) done(this.none());
+    this.waiting.clear();
+    this.begin();
+  }
+
+  private none(): Response {
+    return new Response(JSON.stringify({ error: this.lost }), { status: 403 });
+  }
+
   open(picked: Picked[]): void {
     this.worker!.postMessage({ files: picked.map((p) => p.file), paths: picked.map((p) => p.path), named: picked.map((p) => p.named) });
     this.begin();
@@ -72,17 +78,18 @@ export class Local {
   }
 
   /** Puts a question to the worker, once it has files. */
-  readonly ask = async (question: string, signal?: AbortSignal): Promise<Response> => {
+  readonly ask: Door = async (question, signal) => {
     await this.begun;
     signal?.throwIfAborted();
     return this.put(question, signal);
   };
 
-  private readonly put = (question: string, signal?: AbortSignal): Promise<Response> => {
+  private readonly put: Door = (question, signal) => {
     const [path, query = ""] = question.split("?");
     const id = ++this.id;
     return new Promise((done, fail) => {
-      this.waiting.set(id, { done, fail });
+      if (this.lost) return done(this.none());
+      this.waiting.set(id, done);
       signal?.addEventListener("abort", () => {
         if (this.waiting.delete(id)) this.worker!.postMessage({ id });
         fail(signal.reason as Error);
@@ -92,14 +99,10 @@ export class Local {
   };
 
   private receive(m: Message): void {
-    if (m.problem) return this.problem(m.problem);
-    if (m.ended) {
-      link.why = "The reader has ended: it may have needed more memory than a browser gives. The program itself, strandline view, has no such bound";
-      for (const w of this.waiting.values()) w.fail(new Refused(link.why, 0));
-      return this.waiting.clear();
-    }
+    if (m.problem) return void dispatchEvent(new CustomEvent("problem", { detail: m.problem }));
+    if (m.ended) return this.lose("The reader has ended: it may have needed more memory than a browser gives. The program itself, strandline view, has no such bound");
     const { status, type, body } = m;
-    this.waiting.get(m.id)?.done(new Response(body, { status, headers: { "content-type": type } }));
+    this.waiting.get(m.id)?.(new Response(body, { status, headers: { "content-type": type } }));
     this.waiting.delete(m.id);
   }
 }

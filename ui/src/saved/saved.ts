@@ -1,7 +1,7 @@
-// Answers that were saved in the page, for a file that needs no engine. What is
-// held of a device stands in its `held`; all else is refused with a sentence.
+// Answers that were saved in the page, for a file that needs no engine: a script before
+// the page's own, which finds its door to them. What is held of a device stands in its
+// `held`; all else is refused with a sentence.
 
-import { Refused } from "../base/ask.ts";
 import { decodeTile, type Device, type Held, type Hit } from "../base/wire.ts";
 
 type Place = [part: number, from: number, length: number];
@@ -21,7 +21,16 @@ const lacks: Record<string, string> = {
   state: "This saved page contains the allocator for a few events only: the keys , and . step through them",
 };
 
-export class Saved {
+class Refusal extends Error {
+  constructor(
+    message: string,
+    readonly status: number,
+  ) {
+    super(message);
+  }
+}
+
+class Saved {
   private readonly index = unpack("index").then((bytes) => JSON.parse(new TextDecoder().decode(bytes)) as Record<string, Place>);
   private readonly parts = new Map<number, Promise<Uint8Array<ArrayBuffer>>>();
 
@@ -34,7 +43,7 @@ export class Saved {
     try {
       return new Response(await this.answer(name, q));
     } catch (e) {
-      if (!(e instanceof Refused)) throw e;
+      if (!(e instanceof Refusal)) throw e;
       return new Response(JSON.stringify({ error: e.message }), { status: e.status });
     }
   };
@@ -69,7 +78,7 @@ export class Saved {
 
   private async must(name: string, q: URLSearchParams, lack = name): Promise<Uint8Array<ArrayBuffer>> {
     const found = await this.look(name, q);
-    if (!found) throw new Refused(`${lacks[lack] ?? "This saved page has no answer to that"}; open the snapshot with strandline view for all of it.`, 404);
+    if (!found) throw new Refusal(`${lacks[lack] ?? "This saved page has no answer to that"}; open the snapshot with strandline view for all of it.`, 404);
     return found;
   }
 
@@ -124,7 +133,7 @@ export class Saved {
     try {
       pattern = new RegExp(q.get("q")!);
     } catch (e) {
-      throw new Refused((e as Error).message, 400);
+      throw new Refusal((e as Error).message, 400);
     }
     const { groups } = await this.read<{ groups: { key: string; label: string; file?: string; function?: string }[] }>("bands", only(q, "f", "d", "g"));
     return groups.filter((g) => [g.label, g.file, g.function].some((text) => text && pattern.test(text))).map((g) => g.key);
@@ -151,3 +160,5 @@ async function unpack(name: string): Promise<Uint8Array<ArrayBuffer>> {
   const plain = new Response(packed).body!.pipeThrough(new DecompressionStream("deflate-raw"));
   return new Uint8Array(await new Response(plain).arrayBuffer());
 }
+
+window.strandlineDoor = new Saved().ask;
