@@ -1,0 +1,72 @@
+package pauses
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"strandline/finding"
+	"strandline/pausable/state"
+)
+
+// TestJudge judges states of a process.
+func TestJudge(t *testing.T) {
+	const gib = 1 << 30
+	n := func(x int64) *int64 { return &x }
+	status := func(held, free, margin int64) *state.Status {
+		s := &state.Status{Devices: []state.Device{{Index: 0, Free: free, Total: 80 * gib}}, Margin: margin}
+		tag := state.Tag{Name: "weights", Bytes: 10 * gib, Held: held, State: state.Active, Devices: []state.Share{{Device: 0, Bytes: 10 * gib, Held: held}}}
+		if held < tag.Bytes {
+			tag.State = state.Paused
+		}
+		s.Tags = []state.Tag{tag}
+		return s
+	}
+	for _, c := range []struct {
+		name    string
+		process Process
+		want    string // kinds and severities
+		text    string // in the first
+		remedy  string
+	}{
+		{"active", Process{Status: status(10*gib, gib, 0), Seen: []Seen{{0, n(12 * gib), n(0), n(10 * gib)}}}, "", "", ""},
+		{"nothing of it known", Process{Status: status(0, 20*gib, 0)}, "", "", ""},
+		{"only the context", Process{Status: status(0, 20*gib, 0), Seen: []Seen{{0, n(gib / 2), n(10 * gib), n(10 * gib)}}}, "residue info", "512 MiB are the CUDA context", ""},
+		{"a cache", Process{Status: status(0, 20*gib, 0), Seen: []Seen{{0, n(4 * gib), n(10 * gib), n(13 * gib)}}}, "residue warning", "3 GiB are segments of PyTorch's allocator", "empty_cache"},
+		{"libraries", Process{Status: status(0, 20*gib, 0), Seen: []Seen{{0, n(4 * gib), n(10 * gib), n(10 * gib)}}}, "residue warning", "4 GiB are the CUDA context", "trace --gpu"},
+		{"no split", Process{Status: status(0, 20*gib, 0), Seen: []Seen{{Device: 0, Used: n(4 * gib)}}}, "residue info", "4 GiB are", ""},
+		{"not released", Process{Status: status(2*gib, 20*gib, 0), Seen: []Seen{{Device: 0, Used: n(3 * gib)}}}, "residue warning", "2 GiB belong to paused tags", ""},
+		{"no room", Process{Status: status(0, 9*gib, 0)}, "resume-short info", "a resume of all is refused", ""},
+		{"no room for the margin", Process{Status: status(0, 11*gib, 2*gib)}, "resume-short info", "", ""},
+		{"room", Process{Status: status(0, 12*gib, 2*gib)}, "", "", ""},
+		{"expandable", Process{Status: status(10*gib, gib, 0), Environ: map[string]string{"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64, expandable_segments:TRUE"}},
+			"unpausable warning", "", "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:64"},
+		{"not expandable", Process{Status: status(10*gib, gib, 0), Environ: map[string]string{"PYTORCH_ALLOC_CONF": "expandable_segments:False"}}, "", "", ""},
+	} {
+		c.process.Name = "pid 7"
+		var got []string
+		out := Judge(&c.process)
+		for _, f := range out {
+			got = append(got, fmt.Sprintf("%s %s", f.Kind, f.Severity))
+		}
+		if strings.Join(got, ", ") != c.want {
+			t.Errorf("%s: %v", c.name, got)
+			continue
+		}
+		if len(out) > 0 && !strings.Contains(strings.Join(out[0].Detail, "; "), c.text) {
+			t.Errorf("%s: %q", c.name, out[0].Detail)
+		}
+		if remedies := fmt.Sprint(all(out)); !strings.Contains(remedies, c.remedy) {
+			t.Errorf("%s: %s", c.name, remedies)
+		}
+	}
+}
+
+func all(out []finding.Finding) (texts []string) {
+	for i := range out {
+		for _, r := range out[i].Remedies {
+			texts = append(texts, r.Setting, r.Text)
+		}
+	}
+	return texts
+}
