@@ -209,6 +209,8 @@ func TestNoFailure(t *testing.T) {
 		"job 7 exceeded MEM usage soft limit", "ERROR: [TRT]: 2: [resizePhysical::145] Error Code 2: OutOfMemory (no further information)\nSkipping tactic 3 due to insufficient memory",
 		"If the allocation fails, an error says: out of memory", "error: the request exceeds the maximum length",
 		"ggml_cuda_host_malloc: warning: failed to allocate 12.00 MiB of pinned memory: out of memory",
+		"ggml_vulkan: Failed to allocate pinned memory.\nmain: server is listening on http://127.0.0.1:8080",
+		"More hints on what to do with CUDA Out of memory errors. Catches an out-of-memory error in the wrapper.",
 		"except torch.cuda.OutOfMemoryError:", "6 steps without a leak; OOM errors caught: 1",
 		"    if 'CUDA out of memory' in str(e): retry()",
 		"job 9 finished with exit code 0; 3 subprocesses killed by the user's request",
@@ -344,6 +346,10 @@ func TestKillsInLogs(t *testing.T) {
 		if got := stated(t, text); !slices.Equal(got, []string{want}) {
 			t.Errorf("%s: %s", name, got)
 		}
+	}
+	found, err := Scan(strings.NewReader(strings.ReplaceAll(kill, "(train)", "((resolved))")))
+	if err != nil || len(found.Failures) != 1 || found.Failures[0].Words["victim"] != "(resolved)" {
+		t.Errorf("%v %+v", err, found.Failures)
 	}
 	const buffer = "ggml_gallocr_reserve_n: failed to allocate CUDA0 buffer of size 150994944"
 	for _, prefix := range []string{"0: ", "\r 12%|███▏      | 12/100 [00:12<01:30,  9.8it/s]", "[31m"} {

@@ -23,7 +23,7 @@ var familyUnknown = &family{
 		"存不足", "存溢出", "憶體不足", "忆体不足", "メモリ不足", "メモリー不足", "メモリが不足", "メモリーが不足", "メモリが足り", "메모리부족", "메모리가부족", "分配内存", "分配显存", "存分配失败",
 	},
 	lines:    1,
-	harmless: lazyregexp.New(`(?i)this ?is ?not ?a ?failure|exceeds ?\d+% ?of|allocate ?write\+execute|soft ?limit|warning: ?failed ?to ?allocate|OutOfMemoryError: ?out ?of ?resource|OutOfMemory \(no further information\)`),
+	harmless: lazyregexp.New(`(?i)this ?is ?not ?a ?failure|exceeds ?\d+% ?of|allocate ?write\+execute|soft ?limit|warning: ?failed ?to ?allocate|ggml_vulkan: ?failed ?to ?allocate ?pinned ?memory|OutOfMemoryError: ?out ?of ?resource|OutOfMemory \(no further information\)`),
 	wordings: []wording{
 		{kind: Unknown, line: `(?i)out ?of ?(?:device |host |gpu |video |system |gpu and shared host )?memory|ran out of (?:gpu |device |video |system |host )?mem|(?:not enough|insufficient) (?:gpu |video |device |system |free |host |cuda )?(?:v?ram\b|memory)|out of vram|memory exhausted|\bENOMEM\b|out_of_memory`},
 		{kind: Unknown, line: `(?i)(?:memory|buffer|\balloc) allocation fail|\bm?alloc(?:ation)? (?:of .{0,40} )?failed|bad allocation|(?:failed|unable|could ?n.t|could not|can.?t|cannot) (?:to )?(?:\w*alloc\w*|reserve|map) .{0,60}(?:memory|bytes|[KMG]i?B\b|buffer|tensor|array)`},
@@ -47,7 +47,7 @@ var loud = lazyregexp.New(`(?i)error|exceed|exception|fatal|failed|failure|abort
 
 // advised is how a sentence begins or ends that advises against a failure and does
 // not state one.
-var advised = lazyregexp.New(`(?i)\b(?:if|when|in case|to (?:avoid|prevent|fix|reduce|handle)|avoid|prevent|may|might|perhaps|possibly|could (?:cause|lead|run)|can (?:cause|lead|run)|consider|risk|likely|unless|without running|recover|retry|retrying|fall(?:ing)? ?back|skip(?:ping|ped)?|not a failure|no longer|instead of|protect|guard|warning|attempting to (?:free|reclaim|evict)|ensure that)\b`)
+var advised = lazyregexp.New(`(?i)\b(?:if|when|in case|to (?:avoid|prevent|fix|reduce|handle)|avoid|prevent|may|might|perhaps|possibly|could (?:cause|lead|run)|can (?:cause|lead|run)|consider|risk|likely|unless|without running|recover|retry|retrying|fall(?:ing)? ?back|skip(?:ping|ped)?|not a failure|no longer|hints? (?:on|for|about)|how to|catch(?:es|ing)?|instead of|protect|guard|warning|attempting to (?:free|reclaim|evict)|ensure that)\b`)
 
 // advice reports whether the sentence of a line that states that memory ran out is
 // advice, or a remark on what may happen.

@@ -119,6 +119,9 @@ func literal(words string) string { return regexp.QuoteMeta(strings.ToLower(unsp
 // set keeps what is in a place, unless something is there.
 func (f *Failure) set(name, kind, text string) {
 	if kind == "word" || kind == "any" {
+		if name == "victim" && strings.HasPrefix(text, "(") && !strings.HasSuffix(text, ")") {
+			text += ")" // the name that systemd gives a process before it starts the program
+		}
 		if f.Words[name] == "" {
 			f.Words[name] = text
 		}
