@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "rewrite the golden file")
 
 func size(n int64) *int64 { n <<= 20; return &n }
 
-// madeState is a leak in one process, a cache that fills in another, a zombie, a device
+// madeState is a leak in one process with memory that it can pause, a cache that fills in another, a zombie, a device
 // without figures and a process that has ended.
 func madeState() *State {
 	rank, threads, files, container, late := 3, 12, 40, "0123456789ab", 900.0
@@ -39,8 +39,9 @@ func madeState() *State {
 		Processes: []sample.Process{
 			{
 				PID: 4242, Started: 1, Name: "python", Command: "python train.py --token secret", Group: "/jobs", Container: &container, Pod: "train-0", Rank: &rank, Threads: &threads, Descriptors: &files,
-				Host:    &sample.Host{Anonymous: 2 << 30, File: 300 << 20, Shared: 64 << 20},
-				Devices: []sample.DeviceShare{{Device: 0, UUID: "GPU-a", Used: size(29000), Allocated: size(27000), Cached: size(1000), Other: size(1000)}},
+				Host:     &sample.Host{Anonymous: 2 << 30, File: 300 << 20, Shared: 64 << 20},
+				Devices:  []sample.DeviceShare{{Device: 0, UUID: "GPU-a", Used: size(29000), Allocated: size(27000), Cached: size(1000), Other: size(1000)}},
+				Pausable: []sample.Tag{{Tag: "weights", Bytes: 8 << 30, Held: 2 << 30, State: "partial", BackupBytes: 6 << 30, Backup: "pinned"}},
 			},
 			{PID: 4300, Started: 1, Name: "we\"ird\n\xff" + strings.Repeat("ß", 100), Host: &sample.Host{Anonymous: 1 << 30}, Devices: []sample.DeviceShare{{Device: 1, UUID: "GPU-b"}}},
 			{PID: 4301, Started: 1, Name: "helper", State: sample.Zombie},
