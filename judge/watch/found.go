@@ -14,7 +14,7 @@ type Found struct {
 	Device  int    // -1 if it is of the host
 	Group   string // empty if it is not of a control group
 	// Figure is what of it was judged: anonymous, file, shared, used, allocated,
-	// reserved or other.
+	// reserved, other or residue.
 	Figure string
 	// Course is the judgment, and Until the time of its last sample, in seconds of
 	// [sample.Sample]; nil if the finding is of the last sample alone.

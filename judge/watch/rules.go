@@ -70,6 +70,16 @@ var rules = []rule{
 		fills: "it does not grow any more",
 	},
 	{
+		figure: residue, device: true, kind: finding.Leak, severity: finding.Problem, what: "what stays on the device while all pausable memory is paused",
+		detail: "each cycle of pause and resume leaves more behind: it is in no region, or was allocated anew and not freed",
+		remedies: func(pid int) []finding.Remedy {
+			return []finding.Remedy{
+				finding.CodeChange("before a pause: `torch.cuda.empty_cache()`, so that segments go that no tensor uses"),
+				finding.CodeChange(fmt.Sprintf("while it is paused: `strandline mem status --pid %d` says whose the rest is, and `strandline trace --gpu --pid %d` over some cycles who takes it", pid, pid)),
+			}
+		},
+	},
+	{
 		figure: anonymous, kind: finding.Leak, severity: finding.Problem, what: "anonymous memory on the host",
 		detail: "heap, Python's objects or mappings of its own", remedies: traceHost, fills: "it does not grow any more",
 	},

@@ -29,6 +29,7 @@ const (
 	allocated figure = "allocated"
 	reserved  figure = "reserved"
 	other     figure = "other"
+	residue   figure = "residue" // what is used while all pausable memory is paused, of each time
 )
 
 // A subject is what a series is of: a process on the host or on a device, a control
@@ -57,11 +58,13 @@ type Watch struct {
 	ended     []Found // leaks of processes that have ended
 	lazy      bool    // series are not judged anew
 	load      load    // of the engine that is asked
+	// paused is the least that was used since all pausable memory of a process is paused.
+	paused map[key]int64
 }
 
 // New is a Watch without samples.
 func New() *Watch {
-	return &Watch{series: map[key]*series{}, processes: map[sample.ID]sample.Process{}, begun: map[sample.ID]beginning{}}
+	return &Watch{series: map[key]*series{}, processes: map[sample.ID]sample.Process{}, begun: map[sample.ID]beginning{}, paused: map[key]int64{}}
 }
 
 // mostEnded is how many problems of ended processes are kept.
@@ -113,6 +116,26 @@ func (w *Watch) addProcess(at float64, p *sample.Process) {
 		w.add(at, key{of, reserved}, d.Reserved())
 		w.add(at, key{of, other}, d.Other)
 	}
+	w.addResidue(at, p)
+}
+
+// addResidue follows what a process has of devices while all its pausable memory is
+// paused: a point for each time, when it ends.
+func (w *Watch) addResidue(at float64, p *sample.Process) {
+	active := slices.ContainsFunc(p.Pausable, func(t sample.Tag) bool { return t.Held > 0 || t.State != "paused" })
+	for i := range p.Devices {
+		d := &p.Devices[i]
+		k := key{subject{process: p.ID(), device: d.Device}, residue}
+		least, was := w.paused[k]
+		switch {
+		case len(p.Pausable) == 0 || d.Used == nil:
+		case active && was:
+			delete(w.paused, k)
+			w.add(at, k, &least)
+		case !active && (!was || *d.Used < least):
+			w.paused[k] = *d.Used
+		}
+	}
 }
 
 func (w *Watch) add(at float64, k key, level *int64) {
@@ -150,6 +173,7 @@ func (w *Watch) end(id sample.ID) {
 	delete(w.processes, id)
 	delete(w.begun, id)
 	maps.DeleteFunc(w.series, func(k key, _ *series) bool { return k.process == id })
+	maps.DeleteFunc(w.paused, func(k key, _ int64) bool { return k.process == id })
 }
 
 // End notes that the processes of the last sample have ended, after which there are no
