@@ -266,7 +266,7 @@ func (p *checkProgress) look(m *check.Measured) bool {
 	began := time.Now()
 	run := check.Judge(&check.Run{Measured: *m}, p.o.limits, nil)
 	p.next = time.Now().Add(10 * time.Since(began)) // at most a tenth of the time goes into it
-	if p.g.env.StderrTerminal {
+	if p.g.env.stderrTerminal {
 		p.g.warn("%s so far: %s", report.RunProgress(run), run.Verdict)
 	}
 	n, _ := m.Steps()

@@ -43,13 +43,13 @@ func (o *ciOutput) write(ctx context.Context, g *globals, command string, verdic
 		}
 	}
 	summary := o.summary
-	if o.format == "github" || o.format == "auto" && g.env.Getenv("GITHUB_ACTIONS") == "true" {
-		w := g.env.Stdout
+	if o.format == "github" || o.format == "auto" && g.env.getenv("GITHUB_ACTIONS") == "true" {
+		w := g.env.stdout
 		if g.json {
-			w = g.env.Stderr
+			w = g.env.stderr
 		}
-		ci.GitHub(w, g.env.Getenv("GITHUB_WORKSPACE"), cases)
-		summary = cmp.Or(summary, g.env.Getenv("GITHUB_STEP_SUMMARY"))
+		ci.GitHub(w, g.env.getenv("GITHUB_WORKSPACE"), cases)
+		summary = cmp.Or(summary, g.env.getenv("GITHUB_STEP_SUMMARY"))
 	}
 	if summary == "" {
 		return nil

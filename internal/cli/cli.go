@@ -36,18 +36,19 @@ const (
 	exitInterrupted = 130
 )
 
-// Env is the program's environment: arguments, streams, terminal, variables.
+// Env is the program's environment: arguments, streams, terminal, variables. Outside of
+// this package it is only that of [Process].
 type Env struct {
-	Args           []string // without the program's name
-	Stdin          io.Reader
-	Stdout, Stderr io.Writer
+	args           []string // without the program's name
+	stdin          io.Reader
+	stdout, stderr io.Writer
 	// Whether the outputs are terminals.
-	StdoutTerminal, StderrTerminal bool
-	Width                          int // of the terminal in columns, 0 if unknown
-	// Size is how large the terminal is now; 0 where that is unknown.
-	Size    func() (columns, rows int)
-	Getenv  func(string) string
-	Context context.Context
+	stdoutTerminal, stderrTerminal bool
+	width                          int // of the terminal in columns, 0 if unknown
+	// size is how large the terminal is now; 0 where that is unknown.
+	size    func() (columns, rows int)
+	getenv  func(string) string
+	context context.Context
 }
 
 // Process is the Env of the running process.
@@ -61,9 +62,9 @@ func Process() *Env {
 	size := func() (columns, rows int) { return terminalSize(os.Stdout) }
 	width, _ := size()
 	return &Env{
-		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		StdoutTerminal: isTerminal(os.Stdout), StderrTerminal: isTerminal(os.Stderr),
-		Width: width, Size: size, Getenv: os.Getenv, Context: ctx,
+		args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		stdoutTerminal: isTerminal(os.Stdout), stderrTerminal: isTerminal(os.Stderr),
+		width: width, size: size, getenv: os.Getenv, context: ctx,
 	}
 }
 
@@ -80,11 +81,11 @@ func (e exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 
 // style returns how to print for a person.
 func (e *Env) style() report.Style {
-	color := e.StdoutTerminal && e.Getenv("NO_COLOR") == "" && e.Getenv("TERM") != "dumb"
-	if v := e.Getenv("CLICOLOR_FORCE"); v != "" && v != "0" && e.Getenv("NO_COLOR") == "" {
+	color := e.stdoutTerminal && e.getenv("NO_COLOR") == "" && e.getenv("TERM") != "dumb"
+	if v := e.getenv("CLICOLOR_FORCE"); v != "" && v != "0" && e.getenv("NO_COLOR") == "" {
 		color = true
 	}
-	return report.Style{Color: color, Width: e.Width}
+	return report.Style{Color: color, Width: e.width}
 }
 
 // globals are the flags of every command.
@@ -101,16 +102,16 @@ type globals struct {
 func Main(env *Env) int {
 	g := &globals{env: env}
 	defer g.releaseAll()
-	ctx := env.Context
+	ctx := env.context
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	err := g.run(ctx, func(ctx context.Context) error {
 		root := newRoot(g)
-		root.SetArgs(env.Args)
-		root.SetIn(env.Stdin)
-		root.SetOut(g.env.Stdout)
-		root.SetErr(g.env.Stderr)
+		root.SetArgs(env.args)
+		root.SetIn(env.stdin)
+		root.SetOut(g.env.stdout)
+		root.SetErr(g.env.stderr)
 		return root.ExecuteContext(ctx)
 	})
 	pprof.StopCPUProfile()
@@ -121,10 +122,10 @@ func Main(env *Env) int {
 	case errors.As(err, &code):
 		return int(code)
 	case errors.Is(err, context.Canceled):
-		fmt.Fprintln(env.Stderr, "strandline: interrupted")
+		fmt.Fprintln(env.stderr, "strandline: interrupted")
 		return exitInterrupted
 	}
-	if slices.Contains(env.Args, "--json") { // also where reading the flags failed before it
+	if slices.Contains(env.args, "--json") { // also where reading the flags failed before it
 		g.json = true
 	}
 	if text := err.Error(); strings.HasPrefix(text, "unknown command") && !strings.Contains(text, "Did you mean") {
@@ -137,7 +138,7 @@ func Main(env *Env) int {
 // fail prints an error to stderr, as JSON if --json was given.
 func (g *globals) fail(err error) {
 	if g.json {
-		enc := json.NewEncoder(g.env.Stderr)
+		enc := json.NewEncoder(g.env.stderr)
 		enc.SetEscapeHTML(false)
 		enc.Encode(api.Error{Schema: api.ErrorSchema, Error: describe(err)})
 		return
@@ -148,7 +149,7 @@ func (g *globals) fail(err error) {
 	} else {
 		text = report.Line(text)
 	}
-	fmt.Fprintf(g.env.Stderr, "strandline: %s\n", text)
+	fmt.Fprintf(g.env.stderr, "strandline: %s\n", text)
 }
 
 // describe formats an error for a person: a file that cannot be opened is named
@@ -162,7 +163,7 @@ func describe(err error) string {
 }
 
 func (g *globals) warn(format string, args ...any) {
-	fmt.Fprintf(g.env.Stderr, "strandline: %s\n", report.Line(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(g.env.stderr, "strandline: %s\n", report.Line(fmt.Sprintf(format, args...)))
 }
 
 func newRoot(g *globals) *cobra.Command {
@@ -218,7 +219,7 @@ It needs no Python, no GPU and no network.
 	}
 	root.AddCommand(newFiltered())
 	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd(g.env.Args...)
+	root.InitDefaultCompletionCmd(g.env.args...)
 	for _, c := range root.Commands() {
 		switch c.Name() {
 		case "completion":
@@ -256,8 +257,8 @@ partial; 1 wins over it); 130 interrupted.`
 // print writes a document as JSON or as text.
 func (g *globals) print(doc any, text func(w io.Writer, s report.Style)) error {
 	if g.json {
-		return report.JSON(g.env.Stdout, doc)
+		return report.JSON(g.env.stdout, doc)
 	}
-	text(report.PrintableWriter(g.env.Stdout), g.env.style())
+	text(report.PrintableWriter(g.env.stdout), g.env.style())
 	return nil
 }

@@ -97,8 +97,8 @@ func run(args ...string) (stdout, stderr string, code int) {
 
 func runWith(environ map[string]string, args ...string) (stdout, stderr string, code int) {
 	var out, err bytes.Buffer
-	code = Main(&Env{Args: args, Stdin: bytes.NewReader(nil), Stdout: &out, Stderr: &err,
-		Getenv: func(name string) string { return environ[name] }})
+	code = Main(&Env{args: args, stdin: bytes.NewReader(nil), stdout: &out, stderr: &err,
+		getenv: func(name string) string { return environ[name] }})
 	return out.String(), err.String(), code
 }
 

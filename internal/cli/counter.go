@@ -19,7 +19,7 @@ type counter struct {
 
 func newCounter(g *globals) *counter {
 	c := &counter{g: g}
-	if g.env.StderrTerminal {
+	if g.env.stderrTerminal {
 		c.timer = time.AfterFunc(time.Second, func() {
 			c.lock.Lock()
 			defer c.lock.Unlock()
@@ -49,9 +49,9 @@ func (c *counter) show() {
 	switch {
 	case !c.visible:
 	case c.all == 0:
-		fmt.Fprintf(c.g.env.Stderr, "\r\x1b[K%s", c.what)
+		fmt.Fprintf(c.g.env.stderr, "\r\x1b[K%s", c.what)
 	default:
-		fmt.Fprintf(c.g.env.Stderr, "\r\x1b[K%s: %d of %d", c.what, c.n, c.all)
+		fmt.Fprintf(c.g.env.stderr, "\r\x1b[K%s: %d of %d", c.what, c.n, c.all)
 	}
 }
 
@@ -63,7 +63,7 @@ func (c *counter) clear() {
 		c.timer.Stop()
 	}
 	if c.visible {
-		fmt.Fprint(c.g.env.Stderr, "\r\x1b[K")
+		fmt.Fprint(c.g.env.stderr, "\r\x1b[K")
 		c.visible = false
 	}
 }

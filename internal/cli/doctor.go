@@ -64,8 +64,8 @@ func checks(env *Env) []api.Check {
 		memory.Detail = fmt.Sprintf("GOMEMLIMIT is %s; a snapshot that needs more may not fit", units.Bytes(n))
 	}
 	out = append(out, memory)
-	color := api.Check{What: "terminal", OK: env.StdoutTerminal, Detail: "output is a terminal"}
-	if !env.StdoutTerminal {
+	color := api.Check{What: "terminal", OK: env.stdoutTerminal, Detail: "output is a terminal"}
+	if !env.stdoutTerminal {
 		color = api.Check{What: "terminal", OK: true, Detail: "output is not a terminal: plain text without color"}
 	}
 	out = append(out, color)

@@ -141,7 +141,7 @@ func (o *exportOptions) check(g *globals) error {
 		return fmt.Errorf("--to %s needs a file; it cannot be written to standard output", o.to)
 	case o.output == "-" && g.json:
 		return errors.New("--json and -o - both write to standard output; choose one")
-	case o.output == "-" && g.env.StdoutTerminal && !format.text:
+	case o.output == "-" && g.env.stdoutTerminal && !format.text:
 		return fmt.Errorf("%s is binary and standard output is a terminal; name a file (-o FILE), or redirect it", o.to)
 	case o.device < 0 && o.device != unset:
 		return fmt.Errorf("--device %d: devices are numbered from 0", o.device)

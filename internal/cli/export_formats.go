@@ -66,7 +66,7 @@ func formatHelp() string {
 func (f *format) write(ctx context.Context, g *globals, path string, s *snapshot.Snapshot) (int64, error) {
 	if f.stream != nil {
 		return g.create(ctx, path, func(w io.Writer) error {
-			if path == "-" && g.env.StdoutTerminal {
+			if path == "-" && g.env.stdoutTerminal {
 				w = report.PrintableWriter(w)
 			}
 			return f.stream(w, s)

@@ -153,15 +153,15 @@ func TestExportRefuses(t *testing.T) {
 
 func TestExportToStandardOutput(t *testing.T) {
 	var out, messages bytes.Buffer
-	env := &Env{Args: []string{"export", oneDevice, "--to", "pickle", "-o", "-"}, Stdout: &out, Stderr: &messages,
-		Getenv: func(string) string { return "" }}
+	env := &Env{args: []string{"export", oneDevice, "--to", "pickle", "-o", "-"}, stdout: &out, stderr: &messages,
+		getenv: func(string) string { return "" }}
 	if code := Main(env); code != exitOK || messages.Len() > 0 {
 		t.Fatalf("exit status %d: %s", code, messages.String())
 	}
 	if s, err := snapshot.Read(&out, snapshot.Options{}); err != nil || s.Traces[0].Len() == 0 {
 		t.Error(err)
 	}
-	env.StdoutTerminal = true
+	env.stdoutTerminal = true
 	if code := Main(env); code != exitUsage || out.Len() > 0 || !strings.Contains(messages.String(), "terminal") {
 		t.Errorf("on a terminal: exit status %d: %s", code, messages.String())
 	}

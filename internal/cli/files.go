@@ -61,7 +61,7 @@ func (g *globals) read(path string, size int64, progress func(read int64) error)
 // pointers, so collecting often costs nothing.
 func (g *globals) spare(size int64) {
 	const large = 32 << 20
-	if size > large && g.env.Getenv("GOGC") == "" {
+	if size > large && g.env.getenv("GOGC") == "" {
 		debug.SetGCPercent(10)
 	}
 }
@@ -89,7 +89,7 @@ type progress struct {
 }
 
 func (p *progress) show(n int64) {
-	if !p.g.env.StderrTerminal || p.size == 0 {
+	if !p.g.env.stderrTerminal || p.size == 0 {
 		return
 	}
 	now := time.Now()
@@ -100,12 +100,12 @@ func (p *progress) show(n int64) {
 	p.shown = now
 	rate := float64(n) / elapsed.Seconds()
 	left := time.Duration(float64(p.size-n) / rate * float64(time.Second))
-	fmt.Fprintf(p.g.env.Stderr, "\r\x1b[Kreading %s: %s of %s, %s left", report.Line(filepath.Base(p.path)), units.Bytes(n), units.Bytes(p.size), units.Duration(left))
+	fmt.Fprintf(p.g.env.stderr, "\r\x1b[Kreading %s: %s of %s, %s left", report.Line(filepath.Base(p.path)), units.Bytes(n), units.Bytes(p.size), units.Duration(left))
 }
 
 func (p *progress) clear() {
 	if !p.shown.IsZero() {
-		fmt.Fprint(p.g.env.Stderr, "\r\x1b[K")
+		fmt.Fprint(p.g.env.stderr, "\r\x1b[K")
 	}
 }
 

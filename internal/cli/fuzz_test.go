@@ -60,7 +60,7 @@ func FuzzDiagnose(f *testing.F) {
 		runtime.ReadMemStats(&before)
 		began := spent()
 		var out, messages counted
-		code := Main(&Env{Args: []string{"diagnose", file}, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &messages, Getenv: func(string) string { return "" }})
+		code := Main(&Env{args: []string{"diagnose", file}, stdin: strings.NewReader(""), stdout: &out, stderr: &messages, getenv: func(string) string { return "" }})
 		runtime.ReadMemStats(&after)
 		if code < 0 || code > exitPartial {
 			t.Errorf("exit status %d", code)

@@ -18,9 +18,9 @@ const grace = 2 * time.Second
 // command writes no more, and its unfinished files go. A command that still
 // reports what it has is waited for; a second interrupt ends it.
 func (g *globals) run(ctx context.Context, command func(context.Context) error) error {
-	out, messages := &outlet{w: g.env.Stdout}, &outlet{w: g.env.Stderr}
+	out, messages := &outlet{w: g.env.stdout}, &outlet{w: g.env.stderr}
 	env := *g.env
-	env.Stdout, env.Stderr = out, messages
+	env.stdout, env.stderr = out, messages
 	g.env = &env
 	done := make(chan error, 1)
 	go func() { done <- command(ctx) }()

@@ -21,7 +21,7 @@ func TestInterruptWhileReading(t *testing.T) {
 			in, feed := io.Pipe()
 			ctx, cancel := context.WithCancel(t.Context())
 			var out, messages bytes.Buffer
-			env := &Env{Args: args, Stdin: in, Stdout: &out, Stderr: &messages, Context: ctx, Getenv: func(string) string { return "" }}
+			env := &Env{args: args, stdin: in, stdout: &out, stderr: &messages, context: ctx, getenv: func(string) string { return "" }}
 			code := make(chan int, 1)
 			go func() { code <- Main(env) }()
 			if _, err := feed.Write([]byte("\x80\x04}")); err != nil {
@@ -51,7 +51,7 @@ func TestInterruptWhileLoading(t *testing.T) {
 	in, feed := io.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
 	var out, messages bytes.Buffer
-	env := &Env{Args: []string{"view", "-", "--no-open"}, Stdin: in, Stdout: &out, Stderr: &messages, Context: ctx, Getenv: func(string) string { return "" }}
+	env := &Env{args: []string{"view", "-", "--no-open"}, stdin: in, stdout: &out, stderr: &messages, context: ctx, getenv: func(string) string { return "" }}
 	code := make(chan int, 1)
 	go func() { code <- Main(env) }()
 	if _, err := feed.Write(data[:len(data)/2]); err != nil {
@@ -72,7 +72,7 @@ func TestInterruptWhileLoading(t *testing.T) {
 func TestGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		g := &globals{env: &Env{Stdout: &out, Stderr: io.Discard}}
+		g := &globals{env: &Env{stdout: &out, stderr: io.Discard}}
 		file := filepath.Join(t.TempDir(), "out")
 		ctx, cancel := context.WithCancel(t.Context())
 		release, ended := make(chan bool), make(chan error)
@@ -80,7 +80,7 @@ func TestGivenUp(t *testing.T) {
 			_, err := g.create(context.Background(), file, func(io.Writer) error {
 				cancel()
 				<-release
-				_, err := g.env.Stdout.Write([]byte("late"))
+				_, err := g.env.stdout.Write([]byte("late"))
 				return err
 			})
 			ended <- err
@@ -106,13 +106,13 @@ func TestGivenUp(t *testing.T) {
 func TestConcludes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		g := &globals{env: &Env{Stdout: &out, Stderr: io.Discard}}
+		g := &globals{env: &Env{stdout: &out, stderr: io.Discard}}
 		ctx, cancel := context.WithCancel(t.Context())
 		err := g.run(ctx, func(context.Context) error {
 			g.concludes.Store(true)
 			cancel()
 			time.Sleep(grace + grace/4)
-			_, err := g.env.Stdout.Write([]byte("late"))
+			_, err := g.env.stdout.Write([]byte("late"))
 			return err
 		})
 		if err != nil || out.String() != "late" {
@@ -125,7 +125,7 @@ func TestConcludes(t *testing.T) {
 func TestOutputIsLost(t *testing.T) {
 	for _, args := range [][]string{{"diagnose", oneDevice}, {"inspect", oneDevice}, {"simulate", oneDevice}, {"diagnose", "--json", oneDevice}} {
 		var messages bytes.Buffer
-		env := &Env{Args: args, Stdout: fullDisk{}, Stderr: &messages, Getenv: func(string) string { return "" }}
+		env := &Env{args: args, stdout: fullDisk{}, stderr: &messages, getenv: func(string) string { return "" }}
 		if code := Main(env); code != exitUsage || !strings.Contains(messages.String(), "no space left on device") {
 			t.Errorf("%v: exit status %d: %s", args, code, &messages)
 		}

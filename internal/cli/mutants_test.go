@@ -84,7 +84,7 @@ func TestMutants(t *testing.T) {
 		m.begin()
 		var out, messages counted
 		ctx, cancel := context.WithTimeout(t.Context(), 5*mutantTime)
-		code := Main(&Env{Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &messages, Getenv: func(string) string { return "" }, Context: ctx})
+		code := Main(&Env{args: args, stdin: strings.NewReader(""), stdout: &out, stderr: &messages, getenv: func(string) string { return "" }, context: ctx})
 		late := ctx.Err() != nil
 		cancel()
 		took, memory := m.end()

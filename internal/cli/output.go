@@ -16,7 +16,7 @@ import (
 // bytes are in another one beside it, which is removed if writing fails.
 func (g *globals) create(ctx context.Context, path string, write func(io.Writer) error) (int64, error) {
 	if path == "-" {
-		out := &output{ctx: ctx, w: g.env.Stdout}
+		out := &output{ctx: ctx, w: g.env.stdout}
 		err := write(out)
 		return out.n, err
 	}

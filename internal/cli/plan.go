@@ -93,7 +93,7 @@ where nothing fits.`,
 				return err
 			}
 			if len(left) > 0 {
-				fmt.Fprintf(g.env.Stderr, "strandline: ignored, it does not affect the plan: %s\n", report.Printable(strings.Join(left, ", ")))
+				fmt.Fprintf(g.env.stderr, "strandline: ignored, it does not affect the plan: %s\n", report.Printable(strings.Join(left, ", ")))
 			}
 			return g.planServing(c, &o)
 		},
@@ -135,7 +135,7 @@ func fitting(fits bool, err error) error {
 // printPlan prints a document as JSON, as Markdown or as text.
 func (g *globals) printPlan(markdown bool, doc planner.Document) error {
 	if markdown && !g.json {
-		doc.Markdown(report.PrintableWriter(g.env.Stdout))
+		doc.Markdown(report.PrintableWriter(g.env.stdout))
 		return nil
 	}
 	return g.print(doc, doc.Text)

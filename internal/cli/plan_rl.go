@@ -62,7 +62,7 @@ func (g *globals) printYAML(o *rlPlan) error {
 	if err != nil {
 		return err
 	}
-	return p.YAML(g.env.Stdout)
+	return p.YAML(g.env.stdout)
 }
 
 func (g *globals) planPhases(o *rlPlan) error {
@@ -80,7 +80,7 @@ func (g *globals) planPhases(o *rlPlan) error {
 		name = "memory fraction"
 	}
 	if o.yaml {
-		return p.YAML(g.env.Stdout)
+		return p.YAML(g.env.stdout)
 	}
 	doc, fits := planner.Phases(o.phases, name, p, nil)
 	return fitting(fits, g.printPlan(o.markdown, doc))

@@ -76,8 +76,8 @@ func startWatch(t *testing.T, args ...string) (endpoint string, out *lines) {
 	ended := make(chan int)
 	go func() {
 		ended <- Main(&Env{
-			Args: append([]string{"watch", "--listen", "localhost:0"}, args...), Stdin: strings.NewReader(""),
-			Stdout: out, Stderr: messages, Context: ctx, Getenv: func(string) string { return "" },
+			args: append([]string{"watch", "--listen", "localhost:0"}, args...), stdin: strings.NewReader(""),
+			stdout: out, stderr: messages, context: ctx, getenv: func(string) string { return "" },
 		})
 	}()
 	t.Cleanup(func() {

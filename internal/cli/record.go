@@ -236,7 +236,7 @@ func runRecord(ctx context.Context, g *globals, o *recordOptions) error {
 		session = nil
 		g.warn("the command is not recorded: %v", err)
 	default:
-		shown := recordProgress{g: g, on: !o.quiet && !g.json && (o.progress || g.env.StderrTerminal), began: time.Now()}
+		shown := recordProgress{g: g, on: !o.quiet && !g.json && (o.progress || g.env.stderrTerminal), began: time.Now()}
 		ooms := 0
 		command.Look = func(pid int) {
 			m, err := session.Look(pid)

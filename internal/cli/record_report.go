@@ -77,7 +77,7 @@ func recordedSummary(m *record.Manifest) string {
 // recorded prints what was recorded, and judges it.
 func (g *globals) recorded(ctx context.Context, dir string, m *record.Manifest) {
 	if g.json {
-		enc := json.NewEncoder(g.env.Stderr)
+		enc := json.NewEncoder(g.env.stderr)
 		enc.SetEscapeHTML(false)
 		enc.Encode(m)
 		return
@@ -93,7 +93,7 @@ func (g *globals) recorded(ctx context.Context, dir string, m *record.Manifest) 
 		return
 	}
 	env := *g.env
-	env.Stdout, env.StdoutTerminal, env.Args = g.env.Stderr, g.env.StderrTerminal, nil
+	env.stdout, env.stdoutTerminal, env.args = g.env.stderr, g.env.stderrTerminal, nil
 	judge := newDiagnose(&globals{env: &env})
 	judge.SetArgs([]string{dir})
 	judge.SilenceErrors, judge.SilenceUsage = true, true

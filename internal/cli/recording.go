@@ -175,7 +175,7 @@ func (g *globals) exportRecording(ctx context.Context, o exportOptions, run *rec
 // exportStacks writes stacks that are not of a snapshot, and reports what was written.
 func (g *globals) exportStacks(ctx context.Context, o exportOptions, stacks int, write func(io.Writer) error) error {
 	n, err := g.create(ctx, o.output, func(w io.Writer) error {
-		if o.output == "-" && g.env.StdoutTerminal {
+		if o.output == "-" && g.env.stdoutTerminal {
 			w = report.PrintableWriter(w)
 		}
 		return write(w)

@@ -20,14 +20,14 @@ type screen struct {
 // started writes on it, too.
 func (g *globals) screen(o *traceOptions) *screen {
 	e := g.env
-	if !e.StdoutTerminal || g.json || e.Getenv("TERM") == "dumb" || len(o.command) > 0 {
+	if !e.stdoutTerminal || g.json || e.getenv("TERM") == "dumb" || len(o.command) > 0 {
 		return nil
 	}
-	size := e.Size
+	size := e.size
 	if size == nil {
-		size = func() (int, int) { return e.Width, 0 }
+		size = func() (int, int) { return e.width, 0 }
 	}
-	return &screen{out: e.Stdout, size: size}
+	return &screen{out: e.stdout, size: size}
 }
 
 // draw shows the lines that fit.

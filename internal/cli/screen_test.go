@@ -126,7 +126,7 @@ func TestScreenOrNot(t *testing.T) {
 		{true, false, "xterm", []string{"sleep"}, false},
 	} {
 		var out bytes.Buffer
-		g := &globals{json: c.json, env: &Env{Stdout: &out, StdoutTerminal: c.terminal, Getenv: func(string) string { return c.term }}}
+		g := &globals{json: c.json, env: &Env{stdout: &out, stdoutTerminal: c.terminal, getenv: func(string) string { return c.term }}}
 		if got := g.screen(&traceOptions{command: c.command}) != nil; got != c.want {
 			t.Errorf("%+v: a screen is there: %v", c, got)
 		}

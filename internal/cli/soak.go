@@ -204,7 +204,7 @@ const soakSuite = "strandline soak"
 
 func runSoak(ctx context.Context, g *globals, o *soakOptions) error {
 	s := &o.soak
-	s.Load.Key = g.env.Getenv("OPENAI_API_KEY")
+	s.Load.Key = g.env.getenv("OPENAI_API_KEY")
 	if s.PID > 0 {
 		p, err := reachable(s.PID)
 		if err != nil {
@@ -277,7 +277,7 @@ func (p *soakProgress) show(now soak.Progress) {
 		p.g.warn("%s", report.SoakProgress(now.Done, now.Verdict, growth))
 		return
 	}
-	if !p.g.env.StderrTerminal || now.Load == nil {
+	if !p.g.env.stderrTerminal || now.Load == nil {
 		return
 	}
 	s := now.Load
@@ -288,14 +288,14 @@ func (p *soakProgress) show(now soak.Progress) {
 	if s.TTFT.Count() > 0 {
 		text += fmt.Sprintf(", TTFT %s, p95 %s", units.Duration(s.TTFT.Quantile(0.5)), units.Duration(s.TTFT.Quantile(0.95)))
 	}
-	fmt.Fprintf(p.g.env.Stderr, "\r\x1b[K%s", report.Line(text))
+	fmt.Fprintf(p.g.env.stderr, "\r\x1b[K%s", report.Line(text))
 	p.pending = true
 }
 
 // clear removes the line that is overwritten.
 func (p *soakProgress) clear() {
 	if p.pending {
-		fmt.Fprint(p.g.env.Stderr, "\r\x1b[K")
+		fmt.Fprint(p.g.env.stderr, "\r\x1b[K")
 		p.pending = false
 	}
 }

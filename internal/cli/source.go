@@ -40,7 +40,7 @@ func (g *globals) source(path string) (io.ReadCloser, error) {
 		}
 		return &replayed{in: in}, nil
 	}
-	in := &input{r: g.env.Stdin, most: keptOfPipe}
+	in := &input{r: g.env.stdin, most: keptOfPipe}
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {

@@ -184,8 +184,8 @@ func startTrace(b *testing.B, l *looped) func() {
 	done := make(chan int)
 	go func() {
 		done <- Main(&Env{
-			Args: []string{"trace", "--pid", strconv.Itoa(l.pid), "--duration", "1h", "--out", file}, Stdin: strings.NewReader(""), Stdout: io.Discard,
-			Stderr: os.Stderr, Getenv: func(string) string { return "" }, Context: ctx,
+			args: []string{"trace", "--pid", strconv.Itoa(l.pid), "--duration", "1h", "--out", file}, stdin: strings.NewReader(""), stdout: io.Discard,
+			stderr: os.Stderr, getenv: func(string) string { return "" }, context: ctx,
 		})
 	}()
 	wait(b, "trace", func() bool {

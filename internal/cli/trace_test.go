@@ -264,8 +264,8 @@ func TestTraceInterrupted(t *testing.T) {
 		}
 	}()
 	code := Main(&Env{
-		Args: []string{"trace", "--pid", strconv.Itoa(pid), "--out", file}, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
-		Getenv: os.Getenv, Context: ctx,
+		args: []string{"trace", "--pid", strconv.Itoa(pid), "--out", file}, stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr,
+		getenv: os.Getenv, context: ctx,
 	})
 	if code != exitInterrupted || !strings.Contains(stdout.String(), " grew by ") {
 		t.Errorf("exit status %d: %s%s", code, stdout.String(), stderr.String())

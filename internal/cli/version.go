@@ -27,7 +27,7 @@ func newVersion(g *globals) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if licenses {
-				_, err := io.WriteString(g.env.Stdout, notices.Text)
+				_, err := io.WriteString(g.env.stdout, notices.Text)
 				return err
 			}
 			doc := api.Version{Schema: api.VersionSchema, Version: version, Revision: "", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}

@@ -194,9 +194,9 @@ func (g *globals) serve(ctx context.Context, o serveOptions, p page) error {
 	s := web.New(p.asker, port)
 	s.Index, s.Pack, s.Open = p.index, o.listen != "", p.open
 	address := s.URL() + p.state
-	fmt.Fprintln(g.env.Stdout, address)
+	fmt.Fprintln(g.env.stdout, address)
 	if s.Pack {
-		fmt.Fprintf(g.env.Stderr, "strandline: from your machine: %s\n", tunnel(port))
+		fmt.Fprintf(g.env.stderr, "strandline: from your machine: %s\n", tunnel(port))
 	}
 	if !o.noOpen {
 		defer browse(s.Once() + p.state)()

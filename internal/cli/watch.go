@@ -201,11 +201,11 @@ func runWatch(ctx context.Context, g *globals, o watchOptions) error {
 // concludeWatch prints what was found, and returns the exit status.
 func (g *globals) concludeWatch(ctx context.Context, o watchOptions, doc *report.Watch) error {
 	if g.json {
-		if err := report.JSONLine(g.env.Stdout, doc); err != nil {
+		if err := report.JSONLine(g.env.stdout, doc); err != nil {
 			return err
 		}
 	} else {
-		doc.Text(report.PrintableWriter(g.env.Stdout), g.env.style())
+		doc.Text(report.PrintableWriter(g.env.stdout), g.env.style())
 	}
 	switch {
 	case ctx.Err() != nil && o.duration > 0:
@@ -220,7 +220,7 @@ func (g *globals) concludeWatch(ctx context.Context, o watchOptions, doc *report
 type watchLines struct{ g *globals }
 
 func (f watchLines) sample(s *sample.Sample, _ *watch.Watch) error {
-	return report.JSONLine(f.g.env.Stdout, s)
+	return report.JSONLine(f.g.env.stdout, s)
 }
 
 // watchLog prints a line for each process that changed, and each finding once.
@@ -234,7 +234,7 @@ type watchLog struct {
 
 func (f *watchLog) sample(s *sample.Sample, w *watch.Watch) error {
 	const every = time.Minute
-	out := report.PrintableWriter(f.g.env.Stdout)
+	out := report.PrintableWriter(f.g.env.stdout)
 	if f.quiet {
 		return f.findings(out, w)
 	}

@@ -31,7 +31,7 @@ func (g *globals) export(o watchOptions) (*exporter, error) {
 		return nil, fmt.Errorf("--listen: %w", err)
 	}
 	host, _ := os.Hostname()
-	e := &exporter{server: server, hostname: cmp.Or(g.env.Getenv("NODE_NAME"), host)} // as dcgm-exporter has it
+	e := &exporter{server: server, hostname: cmp.Or(g.env.getenv("NODE_NAME"), host)} // as dcgm-exporter has it
 	g.warn("metrics are at %s", server.URL())
 	return e, nil
 }

@@ -26,11 +26,11 @@ type watchTerminal struct {
 // ends it.
 func (g *globals) terminal(end context.CancelFunc) *watchTerminal {
 	e := g.env
-	in, ok := e.Stdin.(*os.File)
-	if g.json || !e.StdoutTerminal || e.Getenv("TERM") == "dumb" || !ok || !isTerminal(in) {
+	in, ok := e.stdin.(*os.File)
+	if g.json || !e.stdoutTerminal || e.getenv("TERM") == "dumb" || !ok || !isTerminal(in) {
 		return nil
 	}
-	out := e.Stdout
+	out := e.stdout
 	if o, ok := out.(*outlet); ok { // the size is that of the file itself
 		out = o.w
 	}

@@ -227,7 +227,7 @@ func TestWatchEnds(t *testing.T) {
 	}{{os.Getpid(), interrupt, exitInterrupted}, {cat.Process.Pid, end, exitOK}} {
 		out, messages := &onFirst{do: c.do}, &strings.Builder{}
 		args := []string{"watch", "--pid", fmt.Sprint(c.pid), "--json", "--duration", "1h", "--interval", "10ms"}
-		code := Main(&Env{Args: args, Stdin: strings.NewReader(""), Stdout: out, Stderr: messages, Context: ctx, Getenv: func(string) string { return "" }})
+		code := Main(&Env{args: args, stdin: strings.NewReader(""), stdout: out, stderr: messages, context: ctx, getenv: func(string) string { return "" }})
 		if code != c.want || !strings.Contains(out.String(), "strandline.watch/1") || messages.Len() > 0 {
 			t.Errorf("exit status %d, want %d: %s %s", code, c.want, out.String(), messages.String())
 		}
