@@ -293,6 +293,7 @@ func holders(out *api.MemDevice, p procfs.Process, seen *sample.Sample) {
 		return
 	}
 	out.Index = &index
+	pausing := pausable.Running()
 	for _, h := range seen.Devices[i].Processes {
 		one := api.MemHolder{PID: h.PID, Bytes: h.Used}
 		for k := range seen.Processes {
@@ -303,7 +304,7 @@ func holders(out *api.MemDevice, p procfs.Process, seen *sample.Sample) {
 		if h.PID == int(p) {
 			out.Process = h.Used
 		}
-		one.Pausing = slices.Contains(pausable.Running(), h.PID)
+		one.Pausing = slices.Contains(pausing, h.PID)
 		out.Holders = append(out.Holders, one)
 	}
 	size := func(h api.MemHolder) int64 {

@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"strandline/face/api"
+	"strandline/face/report"
+	"strandline/host/procfs"
+	"strandline/host/sample"
 	"strandline/internal/live"
 	"strandline/pausable/state"
 )
@@ -75,6 +78,31 @@ func TestMem(t *testing.T) {
 	}
 	if _, stderr, code := run("mem", "status", "--pid", strconv.Itoa(os.Getpid())); code != exitUsage || !strings.Contains(stderr, "has no pausable memory") {
 		t.Errorf("exit status %d: %s", code, stderr)
+	}
+}
+
+// TestHolders names who holds a device.
+func TestHolders(t *testing.T) {
+	t.Parallel()
+	self := os.Getpid()
+	small, large := int64(1<<30), int64(2<<30)
+	seen := &sample.Sample{
+		Devices:   []sample.Device{{Index: 0, Processes: []sample.Holding{{PID: self, Used: &small}, {PID: 1 << 30}, {PID: 1<<30 + 1, Used: &large}}}},
+		Processes: []sample.Process{{PID: 1<<30 + 1, Command: "python train.py"}},
+	}
+	d := api.MemDevice{Holders: []api.MemHolder{}}
+	holders(&d, procfs.Process(self), seen)
+	if d.Process == nil || *d.Process != small || *d.Index != 0 || len(d.Holders) != 3 || d.Holders[0].Command != "python train.py" || d.Holders[2].Bytes != nil {
+		t.Errorf("%+v", d)
+	}
+	d.Device.Total = 4 << 30
+	doc := &report.Mem{Mem: api.Mem{PID: self, Do: "resume", Failure: &api.MemFailure{Text: "no room"}, Devices: []api.MemDevice{d}}}
+	var text strings.Builder
+	doc.Text(&text, report.Style{})
+	for _, want := range []string{"the resume was refused: no room", "2 GiB  1073741825  python train.py", "this process"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is not in\n%s", want, &text)
+		}
 	}
 }
 
