@@ -56,6 +56,9 @@ func TestClasses(t *testing.T) {
 	}
 }
 
+// twoLooks observes a process twice. What leaks does so by time, and a program that is
+// quiet has to stay so for a while: nothing else can be waited for. Whoever sees too
+// little looks again, longer.
 func twoLooks(t *testing.T, p procfs.Process, name string, apart time.Duration) *footprint.Growth {
 	before, err := footprint.Observe(p)
 	if err != nil {
