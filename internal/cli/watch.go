@@ -230,6 +230,7 @@ type watchLog struct {
 	printed map[sample.ID]int64 // what each held when it was printed
 	found   map[string]bool
 	all     time.Time // when all were printed
+	next    time.Time // when findings are looked for again
 }
 
 func (f *watchLog) sample(s *sample.Sample, w *watch.Watch) error {
@@ -255,12 +256,20 @@ func (f *watchLog) sample(s *sample.Sample, w *watch.Watch) error {
 	return f.findings(out, w)
 }
 
-// findings prints the problems that are new.
+// findings prints the problems that are new. Of hundreds of processes it takes
+// milliseconds to make them, so that it pauses: the document at the end has them all.
 func (f *watchLog) findings(out io.Writer, w *watch.Watch) error {
+	const rarer, longest = 2000, 5 * time.Second
+	began := time.Now()
+	if began.Before(f.next) {
+		return nil
+	}
 	if f.found == nil {
 		f.found = map[string]bool{}
 	}
-	for _, found := range w.Current() {
+	current := w.Current()
+	f.next = time.Now().Add(min(rarer*time.Since(began), longest))
+	for _, found := range current {
 		key := string(found.Severity) + string(found.Kind) + found.Process
 		if found.Severity == "info" || f.found[key] {
 			continue
