@@ -35,7 +35,7 @@ var columns = [][]string{
 	{"profiles"},
 	{"profiles/jax", "profiles/nsys", "profiles/kineto", "profiles/proc", "profiles/levels", "profiles/promql"}, // sources that state it in that form
 	{"host/image", "host/levels"},
-	{"host/cpython", "host/cudaalloc", "host/glibcheap"},
+	{"host/autograd", "host/cpython", "host/cudaalloc", "host/glibcheap"},
 	{"host/unwind"},
 	{"host/symbolize"},
 	{

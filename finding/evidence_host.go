@@ -48,14 +48,16 @@ type UnexplainedEvidence struct {
 type DriverLeakEvidence struct {
 	AssumedBytes int64  `json:"assumed_bytes"`
 	Calls        int64  `json:"calls"`
-	Function     string `json:"function"` // of the driver
-	Memory       string `json:"memory"`   // its kind
-	Owner        string `json:"owner"`    // the library that asked for it
+	Function     string `json:"function"`             // of the driver
+	LimitBytes   *int64 `json:"limit_bytes,omitzero"` // of the device, where it is known
+	Memory       string `json:"memory"`               // its kind
+	Owner        string `json:"owner"`                // the library that asked for it
 	// RatePerSecond is how fast it grows, in bytes, where it goes on.
-	RatePerSecond  float64 `json:"rate_bytes_per_second,omitzero"`
-	SettledSeconds float64 `json:"settled_seconds,omitzero"` // when it ended, where it does not
-	StackComplete  bool    `json:"stack_complete"`
-	Stacks         []int   `json:"stacks"` // ids of those that grow
+	RatePerSecond  float64      `json:"rate_bytes_per_second,omitzero"`
+	SecondsToLimit *[2]*float64 `json:"seconds_to_limit,omitzero"` // as of CallGrowthEvidence
+	SettledSeconds float64      `json:"settled_seconds,omitzero"`  // when it ended, where it does not
+	StackComplete  bool         `json:"stack_complete"`
+	Stacks         []int        `json:"stacks"` // ids of those that grow
 }
 
 // DriverSumEvidence is that of driver-sum: parts of a device's memory that do not

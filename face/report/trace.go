@@ -64,12 +64,20 @@ func (d *Trace) Text(w io.Writer, s Style) {
 	d.figures(w, s)
 	for i := range d.Findings {
 		fmt.Fprintln(w)
-		writeFinding(w, s, &d.Findings[i], d.Findings[i].Process)
+		writeFinding(w, s, &d.Findings[i], d.subject(&d.Findings[i]))
 	}
 	fmt.Fprintln(w)
 	d.processes(w)
 	d.stacks(w, s, 10)
 	d.gpu(w, s)
+}
+
+// subject returns the process that a finding is about, unless the headline names it.
+func (d *Trace) subject(f *finding.Finding) string {
+	if len(d.Processes) < 2 && strings.HasPrefix(f.Process+" ", fmt.Sprintf("pid %d ", d.PID)) {
+		return ""
+	}
+	return f.Process
 }
 
 func (d *Trace) figures(w io.Writer, s Style) {

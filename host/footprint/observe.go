@@ -48,6 +48,9 @@ type Observation struct {
 	// Remapped is how many bytes calls of mremap have added since the process was first
 	// traced; nil if it is not traced.
 	Remapped *uint64
+	// Nodes are how many nodes of PyTorch's autograd graph were in the heap at each look
+	// up to this one that counted them.
+	Nodes []int64
 	// Missing states what could not be read, and why.
 	Missing []string
 

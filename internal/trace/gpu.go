@@ -157,5 +157,5 @@ func (w *gpuWatch) document(doc *recording.Document, processes []ledger.Process)
 	report.AddHolders(doc, w.taken)
 	doc.GPU = report.NewGPU(w.taken)
 	judgehost.Account(doc, w.state(), w.snapshots, compare.PIDOf)
-	doc.Findings = append(judgehost.Driver(w.taken, processes), doc.Findings...)
+	doc.Findings = append(judgehost.Driver(w.taken, processes, doc.GPU.Devices), doc.Findings...)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"strandline/host/autograd"
 	"strandline/host/event"
 	"strandline/host/footprint"
 	"strandline/host/hooks"
@@ -96,6 +97,12 @@ func (w *Session) lookAt(p procfs.Process) {
 	}
 	o.At = time.Since(w.began)
 	looks := w.looks[p]
+	if len(looks) > 0 {
+		o.Nodes = slices.Clone(looks[len(looks)-1].Nodes)
+	}
+	if n, err := autograd.Nodes(p); err == nil {
+		o.Nodes = append(o.Nodes, n)
+	}
 	// A last look that closely follows another replaces it.
 	if n := len(looks); n > 2 && 2*(o.At-looks[n-1].At) < looks[n-1].At-looks[n-2].At {
 		looks = looks[:n-1]

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"strandline/finding"
+	"strandline/host/footprint"
 	"strandline/host/ledger"
 	"strandline/host/symbolize"
 	"strandline/internal/lazyregexp"
@@ -30,9 +31,10 @@ func makesNode(frames []symbolize.Frame) bool {
 }
 
 // graph turns the growth of a heap into that of autograd's graph if nodes of a graph are
-// a part of it, and puts first the calls that make the graph: the largest of those
-// outside a backward pass.
-func (g *hostGrowth) graph() {
+// a part of it, by the calls that made them or by how many there were from look to look,
+// and puts first the calls that make the graph: the largest of those outside a backward
+// pass. It returns how many nodes more there are, if they were counted.
+func (g *hostGrowth) graph(looks *footprint.Growth) (more int64) {
 	var nodes, all int64
 	for _, u := range g.uses {
 		all += g.held(u)
@@ -40,11 +42,44 @@ func (g *hostGrowth) graph() {
 			nodes += g.held(u)
 		}
 	}
-	if g.kind != finding.HeapLeak || g.shape != grows || nodes == 0 || float64(nodes) < graphShare*float64(all) {
-		return
+	if looks != nil && looks.After != nil {
+		more = keptNodes(looks.After.Nodes, g.resident)
+	}
+	if g.kind != finding.HeapLeak || g.shape != grows || more == 0 && (nodes == 0 || float64(nodes) < graphShare*float64(all)) {
+		return 0
 	}
 	g.kind = finding.AutogradGraph
 	slices.SortStableFunc(g.uses, func(a, b *ledger.Use) int { return outside(b) - outside(a) })
+	return more
+}
+
+// By how many nodes, and from how many looks to the next, a graph grows that is known to
+// be kept: the graph of a step comes and goes. Fewer looks will do if the nodes are a part
+// of the growth.
+const (
+	minNodes  = 100
+	minRises  = 4
+	fewRises  = 3
+	nodeBytes = 200 // what a node takes at least, with its parts
+)
+
+// keptNodes returns how many nodes more there were at the last look than at the first, if
+// there were more from look to look; else 0. The heap grew by some bytes.
+func keptNodes(nodes []int64, grown int64) int64 {
+	rises := len(nodes) - 1
+	for i := range max(rises, 0) {
+		if nodes[i+1] <= nodes[i] {
+			return 0
+		}
+	}
+	if rises < fewRises {
+		return 0
+	}
+	more := nodes[rises] - nodes[0]
+	if more < minNodes || rises < minRises && float64(more*nodeBytes) < graphShare*float64(grown) {
+		return 0
+	}
+	return more
 }
 
 // outside is 1 for calls from a line that is not within a backward pass, else 0.

@@ -6,6 +6,7 @@ import (
 
 	"strandline/finding"
 	"strandline/host/event"
+	"strandline/host/footprint"
 	"strandline/host/ledger"
 )
 
@@ -40,6 +41,33 @@ func TestGraphOnTheHost(t *testing.T) {
 		}
 		if advised := strings.Contains(found[0].Remedies[0].Text, ".detach()"); advised != (c.want == finding.AutogradGraph) {
 			t.Errorf("%s: %+v", c.name, found[0].Remedies)
+		}
+	}
+}
+
+// Nodes that become more from look to look show a kept graph, also where no stack names
+// who made them.
+func TestGraphByItsNodes(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		nodes []int64
+		want  finding.Kind
+	}{
+		{"kept", []int64{0, 300, 600, 900, 1200, 1500}, finding.AutogradGraph},
+		{"of the steps", []int64{0, 3000, 200, 2500, 3100, 40}, finding.HeapLeak},
+		{"few looks", []int64{0, 500, 1000, 1500}, finding.HeapLeak},
+		{"few looks, and a part of the growth", []int64{8500, 28500, 58500, 98500}, finding.AutogradGraph},
+		{"few nodes", []int64{10, 11, 12, 13, 14, 15}, finding.HeapLeak},
+		{"not counted", nil, finding.HeapLeak},
+	} {
+		u := over(made(event.Break, ledger.Heap, 135168, "libc.so.6:brk", "libc.so.6:malloc", "libtorch_cpu.so:f", "train.py:keep"), 0, 3, 3, 3, 3, 3, 3, 3, 3, 3)
+		found := Host(traceOf(u), &footprint.Growth{After: &footprint.Observation{Nodes: c.nodes}}, nil)
+		if len(found) != 1 || found[0].Kind != c.want {
+			t.Errorf("%s: %+v", c.name, found)
+			continue
+		}
+		if told := strings.Contains(strings.Join(found[0].Detail, "; "), "nodes of the graph more than when the trace began"); told != (c.want == finding.AutogradGraph) {
+			t.Errorf("%s: %q", c.name, found[0].Detail)
 		}
 	}
 }

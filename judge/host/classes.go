@@ -153,8 +153,8 @@ func (h host) unmade(found []finding.Finding) (out []finding.Finding, rest int64
 			if rest -= e.ResidentBytes; e.EarlyBytes != nil {
 				rest -= *e.EarlyBytes
 			}
-			if f.Kind == finding.Regrown { // most of it may be older than the trace
-				rest -= e.MappedBytes - e.ResidentBytes
+			if f.Kind == finding.Regrown { // most of it may be older than the trace, and the look may have seen the old and the new
+				rest -= 2*e.MappedBytes - e.ResidentBytes
 			}
 		}
 	}

@@ -15,8 +15,8 @@ const (
 )
 
 // devices judges the accounts of the devices' memory: whether the parts are plausible,
-// and whether memory was added that no call explains.
-func devices(devices []recording.GPUDevice) (out []finding.Finding) {
+// and whether memory was added that no call explains. The findings are about a process.
+func devices(devices []recording.GPUDevice, process string) (out []finding.Finding) {
 	for i := range devices {
 		d := &devices[i]
 		if f, ok := wrongSum(d); ok {
@@ -25,6 +25,9 @@ func devices(devices []recording.GPUDevice) (out []finding.Finding) {
 		if f, ok := unseenMemory(d); ok {
 			out = append(out, f)
 		}
+	}
+	for i := range out {
+		out[i].Process = process
 	}
 	return out
 }

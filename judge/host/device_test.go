@@ -23,9 +23,14 @@ func TestDevices(t *testing.T) {
 		{"not in the snapshot", recording.GPUDevice{Parts: parts(gib, 2*gib, 0), Absent: gib}, "took 1 GiB from the driver that is in no segment"},
 		{"unseen", recording.GPUDevice{Parts: parts(gib, 0, 3*gib)}, "3 GiB more for the processes than when the trace began"},
 	} {
-		found := devices([]recording.GPUDevice{c.device})
+		found := devices([]recording.GPUDevice{c.device}, "pid 7 (python3)")
 		if c.want == "" && len(found) > 0 || c.want != "" && (len(found) != 1 || !strings.Contains(found[0].Title, c.want)) {
 			t.Errorf("%s: %+v", c.name, found)
+		}
+		for _, f := range found {
+			if f.Process != "pid 7 (python3)" {
+				t.Errorf("%s: process %q", c.name, f.Process)
+			}
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strandline/host/event"
 	"strandline/host/gpudriver"
 	"strandline/host/ledger"
+	"strandline/host/recording"
 	"strandline/host/symbolize"
 	"strandline/internal/lazyregexp"
 	"strandline/judge/trend"
@@ -25,7 +26,8 @@ const (
 
 // Driver judges what processes took from the driver of a GPU, each place and owner
 // separately. What grows there is not in PyTorch's statistics unless PyTorch owns it.
-func Driver(s *gpudriver.Sums, processes []ledger.Process) (out []finding.Finding) {
+// The devices are those that the processes use, as far as they are known.
+func Driver(s *gpudriver.Sums, processes []ledger.Process, devices []recording.GPUDevice) (out []finding.Finding) {
 	places := map[driverPlace][]*gpudriver.Use{}
 	var order []driverPlace
 	for i := range s.Uses {
@@ -40,7 +42,7 @@ func Driver(s *gpudriver.Sums, processes []ledger.Process) (out []finding.Findin
 		places[p] = append(places[p], u)
 	}
 	for _, p := range order {
-		if f, ok := driverGrows(places[p], s); ok {
+		if f, ok := driverGrows(places[p], s, devices); ok {
 			var shares []ledger.Share
 			for _, u := range places[p] {
 				shares = append(shares, u.Shares...)
@@ -59,7 +61,7 @@ type driverPlace struct {
 }
 
 // driverGrows judges the uses of one place; the first use holds the most.
-func driverGrows(uses []*gpudriver.Use, sums *gpudriver.Sums) (f finding.Finding, ok bool) {
+func driverGrows(uses []*gpudriver.Use, sums *gpudriver.Sums, devices []recording.GPUDevice) (f finding.Finding, ok bool) {
 	all := trend.NewPopulation(len(sums.Checkpoints))
 	var live, pieces, calls, assumed int64
 	var stacks []*ledger.Use
@@ -89,8 +91,8 @@ func driverGrows(uses []*gpudriver.Use, sums *gpudriver.Sums) (f finding.Finding
 			f.Severity = finding.Problem
 		}
 		f.Title = fmt.Sprintf("%s in %s and returned nothing", taken, units.Plural(pieces, "piece"))
-		if e.RatePerSecond = perSecond(all.Final, sums.Checkpoints); e.RatePerSecond > 0 {
-			f.Detail = append(f.Detail, "it grows by "+units.Rate(e.RatePerSecond))
+		if text := driverPace(e, all.Final, sums.Checkpoints, roomOf(devices, u.Memory)); text != "" {
+			f.Detail = append(f.Detail, text)
 		}
 		f.Remedies = driverRemedies(u)
 	} else if !ended(&f, e, all, sums, taken) {
@@ -129,6 +131,34 @@ func ended(f *finding.Finding, e *finding.DriverLeakEvidence, all *trend.Populat
 	f.Detail = append(f.Detail, pausedFor(quiet))
 	f.Remedies = []finding.Remedy{traceLonger}
 	return true
+}
+
+// driverPace puts into the evidence how fast a curve rose and, where it is known what
+// remains of the device, how long that lasts at this rate and at that of the curve's
+// second half. It returns the same in words.
+func driverPace(e *finding.DriverLeakEvidence, curve []int64, marks []uint64, room *remains) string {
+	if e.RatePerSecond = perSecond(curve, marks); e.RatePerSecond <= 0 {
+		return ""
+	}
+	text := "it grows by " + units.Rate(e.RatePerSecond)
+	if room == nil {
+		return text
+	}
+	half := len(curve) / 2
+	var lasts string
+	e.LimitBytes = &room.limit
+	e.SecondsToLimit, lasts = room.lasts(e.RatePerSecond, perSecond(curve[half:], marks[half:]))
+	return text + "; at this rate, " + lasts
+}
+
+// roomOf is what remains of the device; nil if the memory is not of a device, or it is
+// not known of which one.
+func roomOf(devices []recording.GPUDevice, m event.DriverMemory) *remains {
+	if m != event.Device || len(devices) != 1 || len(devices[0].Names) > 1 || devices[0].Used == nil || devices[0].Total == nil {
+		return nil
+	}
+	d := &devices[0]
+	return &remains{left: max(*d.Total-*d.Used, 0), limit: *d.Total, of: "of the device's " + units.Bytes(*d.Total)}
 }
 
 // perSecond is the rate, in the curve's unit per second, at which a curve rose.

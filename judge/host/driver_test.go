@@ -9,6 +9,7 @@ import (
 	"strandline/host/event"
 	"strandline/host/gpudriver"
 	"strandline/host/ledger"
+	"strandline/host/recording"
 )
 
 // Memory from the driver is judged by when it came.
@@ -21,7 +22,7 @@ func TestDriverOverTime(t *testing.T) {
 		title    string // "" for no finding
 		detail   string
 	}{
-		{"a leak", []int64{0, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3}, finding.Problem, "took 33 MiB of device memory from the driver in 33 pieces and returned nothing", "it grows by 180 MiB a minute"},
+		{"a leak", []int64{0, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3}, finding.Problem, "took 33 MiB of device memory from the driver in 33 pieces and returned nothing", "it grows by 180 MiB a minute; at this rate, the 6 GiB that remain of the device's 10 GiB last about 34 min 8 s"},
 		{"a model that is loaded", []int64{0, 40, 40, 40, 0, 0, 0, 0, 0, 0, 0, 0, 0}, finding.Info, "took 120 MiB of device memory from the driver in the first 3 s of the trace, and hardly anything since", ""},
 		{"a pause at the end", []int64{0, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 0, 0}, finding.Warning, "in the first 22 s of the trace", "hardly anything came in the last 2 s"},
 		{"a buffer", []int64{0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, "", "", ""},
@@ -32,7 +33,8 @@ func TestDriverOverTime(t *testing.T) {
 		for i := range c.steps {
 			s.Checkpoints = append(s.Checkpoints, uint64(i)*uint64(time.Second))
 		}
-		found := Driver(s, nil)
+		devices := []recording.GPUDevice{{Names: []string{"0"}, Used: new(int64(4 << 30)), Total: new(int64(10 << 30))}}
+		found := Driver(s, nil, devices)
 		if c.title == "" {
 			if len(found) > 0 {
 				t.Errorf("%s: %+v", c.name, found)

@@ -140,7 +140,7 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 	if !g.notable(h.sums.Growth) || h.outgrew(g) {
 		return f, false
 	}
-	g.graph()
+	nodes := g.graph(h.looks)
 	top := g.uses[0]
 	e := &finding.CallGrowthEvidence{
 		ResidentBytes: g.resident, MappedBytes: g.mapped, RSSGrowthBytes: g.of, LargestBytes: top.Size, Calls: top.Calls,
@@ -172,6 +172,9 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 	}
 	f.Title = hostTitle(g)
 	f.Detail = hostDetail(g.kind, top)
+	if nodes > 0 {
+		f.Detail = append(f.Detail, fmt.Sprintf("the heap holds %s of the graph more than when the trace began", units.Plural(nodes, "node")))
+	}
 	if g.kind == finding.Regrown {
 		f.Basis = "it became larger in nearly every step in which it was replaced, to the end of the trace"
 	}
@@ -381,8 +384,9 @@ func unexplainedGrowth(s *ledger.Sums) (f finding.Finding, ok bool) {
 	}
 	f = finding.Finding{
 		Kind: finding.Unexplained, Severity: finding.Warning, Confidence: 1 - *s.Explained,
-		Title: fmt.Sprintf("resident memory grew by %s, of which the observed calls explain %s", units.Bytes(s.Growth), units.Percent(*s.Explained)),
-		Bytes: finding.Int(int64(float64(s.Growth) * (1 - *s.Explained))),
+		Title:   fmt.Sprintf("resident memory grew by %s, of which the observed calls explain %s", units.Bytes(s.Growth), units.Percent(*s.Explained)),
+		Bytes:   finding.Int(int64(float64(s.Growth) * (1 - *s.Explained))),
+		Process: grewMost(s.Processes),
 		Evidence: &finding.UnexplainedEvidence{
 			RSSGrowthBytes: s.Growth, OlderBytes: s.Older, UnnamedBytes: s.Unnamed, UnseenBytes: s.Unseen,
 			AnonymousBytes: s.Anon, FileBytes: s.File, SharedBytes: s.Shared,

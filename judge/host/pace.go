@@ -32,28 +32,49 @@ func (h host) pace(bytes int64, from int) (p pace, text string) {
 	if h.looks == nil || h.looks.After == nil || h.looks.After.Room == nil {
 		return p, text
 	}
-	middle := (from + last + 1) / 2
-	grown := h.sums.Grown
-	all := float64(grown[last]-grown[from]) / whole
-	half := float64(grown[last]-grown[middle]) / seconds(checkpoints[last]-checkpoints[middle])
-	fast, slow := max(all, half), min(all, half)
-	if fast <= 0 {
-		return p, text
+	all, half := h.growth(from, last)/whole, 0.0
+	if middle := (from + last + 1) / 2; middle < last {
+		half = h.growth(middle, last) / seconds(checkpoints[last]-checkpoints[middle])
 	}
 	room := h.looks.After.Room
-	limit := int64(min(room.Limit, 1<<62))
-	soon := float64(room.Left) / fast
-	p.limit, p.seconds = &limit, &[2]*float64{&soon, nil}
-	text += fmt.Sprintf("; at the rate of all processes together, the %s that remain until the limit of %s (%s) last ", units.Bytes(int64(min(room.Left, 1<<62))), room.Of, units.Bytes(limit))
+	r := remains{left: int64(min(room.Left, 1<<62)), limit: int64(min(room.Limit, 1<<62))}
+	r.of = fmt.Sprintf("until the limit of %s (%s)", room.Of, units.Bytes(r.limit))
+	lasts := ""
+	if p.seconds, lasts = r.lasts(all, half); p.seconds != nil {
+		p.limit = &r.limit
+		text += "; at the rate of all processes together, " + lasts
+	}
+	return p, text
+}
+
+// growth is how many bytes all processes grew by between two checkpoints.
+func (h host) growth(from, to int) float64 { return float64(h.sums.Grown[to] - h.sums.Grown[from]) }
+
+// A remains is how much memory remains until a limit, in bytes.
+type remains struct {
+	left, limit int64
+	of          string // the limit, in words after "that remain"
+}
+
+// lasts is how long the memory lasts at each of two rates in bytes a second, the shorter
+// time first, also in words; nil if nothing is taken.
+func (r remains) lasts(a, b float64) (*[2]*float64, string) {
+	fast, slow := max(a, b), min(a, b)
+	if fast <= 0 {
+		return nil, ""
+	}
+	soon := float64(r.left) / fast
+	out := &[2]*float64{&soon, nil}
+	text := fmt.Sprintf("the %s that remain %s last ", units.Bytes(r.left), r.of)
 	if slow <= 0 {
-		return p, text + "at least " + units.Seconds(soon)
+		return out, text + "at least " + units.Seconds(soon)
 	}
-	late := float64(room.Left) / slow
-	p.seconds[1] = &late
+	late := float64(r.left) / slow
+	out[1] = &late
 	if a, b := units.Seconds(soon), units.Seconds(late); a != b {
-		return p, text + a + " to " + b
+		return out, text + a + " to " + b
 	}
-	return p, text + "about " + units.Seconds(soon)
+	return out, text + "about " + units.Seconds(soon)
 }
 
 func seconds(nanoseconds uint64) float64 { return float64(nanoseconds) / 1e9 }

@@ -11,9 +11,12 @@ import (
 )
 
 // processOf names the process that holds most of some memory, and states how many others
-// hold some of it; it is empty if only one process is watched.
+// hold some of it.
 func processOf(processes []ledger.Process, shares []ledger.Share) string {
-	if len(processes) < 2 || len(shares) == 0 {
+	switch {
+	case len(processes) == 1:
+		return processName(processes, processes[0].PID)
+	case len(processes) == 0 || len(shares) == 0:
 		return ""
 	}
 	of, all := map[uint32]int64{}, int64(0)
@@ -62,13 +65,19 @@ func sharesOf(uses []*ledger.Use) (shares []ledger.Share) {
 // looked names the process in which a class was seen from outside: the one that was
 // looked at, except for parts that belong to another.
 func (h host) looked(p footprint.Part) string {
-	switch {
-	case len(h.sums.Processes) < 2:
-		return ""
-	case p.Process > 0:
+	if p.Process > 0 {
 		return processName(h.sums.Processes, uint32(p.Process))
 	}
 	return processName(h.sums.Processes, h.subject())
+}
+
+// grewMost names the process that grew most, and says how many others grew.
+func grewMost(processes []ledger.Process) string {
+	var shares []ledger.Share
+	for _, p := range processes {
+		shares = append(shares, ledger.Share{PID: p.PID, Live: max(p.Growth, 0)})
+	}
+	return processOf(processes, shares)
 }
 
 // subject returns the process that was looked at from outside: the first, unless another

@@ -7,7 +7,7 @@ import (
 	"strandline/host/ledger"
 )
 
-// Where several processes are watched, a finding names the one that holds most.
+// A finding names the process that holds most.
 func TestProcessOfFinding(t *testing.T) {
 	processes := []ledger.Process{{PID: 7, Name: "server"}, {PID: 9, Name: "worker"}, {PID: 11, Name: "worker", Role: "rank 2"}}
 	for _, c := range []struct {
@@ -19,7 +19,8 @@ func TestProcessOfFinding(t *testing.T) {
 		{processes, []ledger.Share{{PID: 11, Live: 24 << 20}, {PID: 9, Live: 40 << 20}}, "pid 9 (worker) and 1 other"},
 		{processes, []ledger.Share{{PID: 11, Live: 64 << 20}}, "pid 11 (worker, rank 2)"},
 		{processes, nil, ""},
-		{processes[:1], []ledger.Share{{PID: 7, Live: 64 << 20}}, ""},
+		{processes[:1], []ledger.Share{{PID: 7, Live: 64 << 20}}, "pid 7 (server)"},
+		{processes[2:], nil, "pid 11 (worker, rank 2)"},
 	} {
 		u := made(event.Map, ledger.Anonymous, 1<<20, "main:grow")
 		u.Shares = c.shares

@@ -5,6 +5,7 @@ import (
 
 	"strandline/finding"
 	"strandline/host/gpuaccount"
+	"strandline/host/ledger"
 	"strandline/host/recording"
 	"strandline/torch/snapshot"
 )
@@ -29,7 +30,21 @@ func Account(doc *recording.Document, s *recording.GPUState, snapshots []*snapsh
 			kept = append(kept, f)
 		}
 	}
-	doc.Findings = append(devices(doc.GPU.Devices), kept...)
+	doc.Findings = append(devices(doc.GPU.Devices, users(doc)), kept...)
+}
+
+// users names the traced process that took most from the driver, and says how many
+// others took something.
+func users(doc *recording.Document) string {
+	var processes []ledger.Process
+	var shares []ledger.Share
+	for _, p := range doc.Processes {
+		processes = append(processes, ledger.Process{PID: uint32(p.PID), Name: p.Name, Role: p.Role})
+		for _, o := range p.GPU {
+			shares = append(shares, ledger.Share{PID: uint32(p.PID), Live: o.LiveBytes})
+		}
+	}
+	return processOf(processes, shares)
 }
 
 // reserved is what PyTorch holds according to some snapshots.
