@@ -242,7 +242,7 @@ class Walk:
         """Those of some tensors to which another Python object refers, itself referred to."""
         wanted = set(map(id, objects))
         owners = self.owners(objects, tensors)
-        out = {i for r in owners for i in map(id, gc.get_referents(r)) if i in wanted}
+        out = {i for r in owners for i in map(id, _owned.referents(r)) if i in wanted}
         known: Set[int] = set()
         for _ in range(_LEVELS):  # what a node of a graph refers to is C++'s in the end
             known.update(map(id, owners))
@@ -360,7 +360,7 @@ def children(o: Any) -> List[Any]:
     if attribute is not None:
         frame = getattr(o, attribute)
         return [*([] if frame is None else [frame]), *gc.get_referents(o)]
-    return gc.get_referents(o)
+    return _owned.referents(o)
 
 
 def _ours(o: List[Any], targets: Mapping[int, bool]) -> bool:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import gc
 import itertools
 import operator
+import types
 from typing import Any, Callable, Iterable, Iterator, List, Set
 
 
@@ -27,9 +28,19 @@ def referred(kinds: Set[int], limit: Iterator[bool]) -> List[Any]:
 
     def source() -> Iterator[Any]:
         objects = itertools.compress(_listed(gc.get_objects, ()), limit)
-        return itertools.chain.from_iterable(map(gc.get_referents, objects))
+        safe = _chosen({id(types.ModuleType)}, False, *itertools.tee(objects))  # see referents
+        return itertools.chain.from_iterable(map(gc.get_referents, safe))
 
     return list(_chosen(kinds, True, *itertools.tee(source())))
+
+
+def referents(o: Any) -> List[Any]:
+    """What an object refers to; of a module, its namespace.
+
+    The rest of a module is not asked for: _asyncio of Python 3.12 lists iterators that are freed already, and a
+    reference to one frees it again, after which the collector never comes to the end of that list.
+    """
+    return [vars(o)] if type(o) is types.ModuleType else gc.get_referents(o)
 
 
 def referrers(objects: List[Any], kinds: Set[int]) -> List[Any]:
