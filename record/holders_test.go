@@ -163,6 +163,51 @@ func TestHolders(t *testing.T) {
 	}
 }
 
+// TestHoldersThatAreSuspended finds the locals of generators and coroutines that wait and
+// that nobody has a name for.
+func TestHoldersThatAreSuspended(t *testing.T) {
+	t.Parallel()
+	const code = `
+import types
+import strandline, torch
+from torch import Tensor
+
+@types.coroutine
+def pause():
+    yield
+
+async def worker():
+    done = [Tensor()]
+    await pause()
+
+def task():
+    for _ in worker().__await__():
+        yield
+
+def batches():
+    kept = [Tensor()]
+    for _ in task():
+        yield
+
+for _ in batches():
+    strandline.snapshot()
+`
+	for _, python := range pythons(t) {
+		t.Run(python, func(t *testing.T) {
+			t.Parallel()
+			h := holders(t, program{code: code, command: []string{python}, options: Options{EverySteps: 1000}})[0]
+			var got []string
+			for _, x := range h.Holders {
+				got = append(got, x.Path)
+			}
+			slices.Sort(got)
+			if want := []string{"done[0] in worker()", "kept[0] in batches()"}; !slices.Equal(got, want) || h.Bound != "" {
+				t.Errorf("found %q, unowned %v, bound %q", got, h.Unowned, h.Bound)
+			}
+		})
+	}
+}
+
 // TestHoldersOfGraphs measures chains, and leaves tensors alone that only the walk
 // and C++ refer to.
 func TestHoldersOfGraphs(t *testing.T) {

@@ -229,7 +229,23 @@ class Walk:
         """Find objects from the program's own names, and return the ids of those that must be found and are not."""
         left = set(targets)
         self.spread(self.tiers[0], left)
+        if any(targets[i] for i in left):
+            named = len(self.tiers[0])
+            self.suspended()
+            self.spread(self.tiers[0][named:], left)
         return {i for i in left if targets[i]}
+
+    def suspended(self) -> None:
+        """Begin at the locals of coroutines and generators, too, that no name leads to.
+
+        A task is often known to its event loop alone, and the generator of a for loop to nobody.
+        """
+        for n, o in enumerate(_owned.instances(set(map(id, _paths.RUNNING)))):
+            if n & 255 == 255 and time.monotonic() > self.deadline:
+                raise Bound("time")
+            frame = getattr(o, _paths.RUNNING[type(o)])
+            if frame is not None and id(o) not in self.seen and id(frame) not in self.seen:
+                self.frame_root(frame)
 
     def libraries(self, left: List[Any], tensors: _Tensors) -> None:
         """Find tensors from the names of libraries, if something that Python keeps refers to them."""

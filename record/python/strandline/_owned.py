@@ -48,6 +48,11 @@ def referrers(objects: List[Any], kinds: Set[int]) -> List[Any]:
     return list(_chosen(kinds, False, *itertools.tee(_listed(gc.get_referrers, objects))))
 
 
+def instances(kinds: Set[int]) -> List[Any]:
+    """The collector's objects of some classes, given by their ids, which only Python owns."""
+    return list(_chosen(kinds, True, *itertools.tee(_listed(gc.get_objects, ()))))
+
+
 def _listed(call: Callable[..., List[Any]], arguments: Iterable[Any]) -> Iterator[Any]:
     """The objects that a call lists, which is made when the first is asked for."""
     return itertools.chain.from_iterable(itertools.starmap(call, (arguments,)))
