@@ -161,6 +161,36 @@ for r, w in own:
 	}
 }
 
+// TestPendingTask records programs whose event loop ends with a task that waits, which
+// leaves iterators in the free list of _asyncio.
+func TestPendingTask(t *testing.T) {
+	t.Parallel()
+	const code = `
+import faulthandler
+faulthandler.dump_traceback_later(120, exit=True)
+import asyncio, torch
+from torch import Tensor
+
+async def wait():
+    kept = [Tensor()]
+    await asyncio.sleep(1e6)
+
+async def serve():
+    asyncio.ensure_future(wait())
+    await asyncio.sleep(0)
+
+asyncio.run(serve())
+print("served")
+`
+	for _, python := range pythons(t) {
+		t.Run(python, func(t *testing.T) {
+			t.Parallel()
+			r := program{code: code, command: []string{python}, options: Options{EverySteps: 1000}}.run(t)
+			r.silent(t, 0, "served\n")
+		})
+	}
+}
+
 // TestKilled records a process that ends while it writes.
 func TestKilled(t *testing.T) {
 	t.Parallel()

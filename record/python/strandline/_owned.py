@@ -12,10 +12,11 @@ iterators are made before, consume nothing until then, and nothing else refers t
 
 from __future__ import annotations
 
+import functools
 import gc
 import itertools
 import operator
-import types
+import sys
 from typing import Any, Callable, Iterable, Iterator, List, Set
 
 
@@ -23,24 +24,25 @@ def referred(kinds: Set[int], limit: Iterator[bool]) -> List[Any]:
     """The objects of some classes, given by their ids, to which one of the collector's objects refers.
 
     Python owns them: no reference of C++ is needed to keep them. An object is listed for each reference. Objects
-    are looked into until the limit, an iterator of as many True, has come to its end.
+    are looked into until the limit, an iterator of as many True, has come to its end; see referents for the one
+    that is not.
     """
 
     def source() -> Iterator[Any]:
         objects = itertools.compress(_listed(gc.get_objects, ()), limit)
-        safe = _chosen({id(types.ModuleType)}, False, *itertools.tee(objects))  # see referents
+        safe = itertools.filterfalse(functools.partial(operator.is_, sys.modules.get("_asyncio")), objects)
         return itertools.chain.from_iterable(map(gc.get_referents, safe))
 
     return list(_chosen(kinds, True, *itertools.tee(source())))
 
 
 def referents(o: Any) -> List[Any]:
-    """What an object refers to; of a module, its namespace.
+    """What an object refers to; of the module _asyncio, its namespace.
 
-    The rest of a module is not asked for: _asyncio of Python 3.12 lists iterators that are freed already, and a
-    reference to one frees it again, after which the collector never comes to the end of that list.
+    That of Python 3.12 lists iterators that are freed already. A reference to one frees it again, after which the
+    collector never comes to the end of that list.
     """
-    return [vars(o)] if type(o) is types.ModuleType else gc.get_referents(o)
+    return [vars(o)] if o is sys.modules.get("_asyncio") else gc.get_referents(o)
 
 
 def referrers(objects: List[Any], kinds: Set[int]) -> List[Any]:
