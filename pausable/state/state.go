@@ -1,5 +1,5 @@
 // Package state is what a process with pausable memory reports of it: the lines that
-// pausable/c/status.c describes, from the process's socket or the library's log, and what
+// pausable/c/status.c describes, from the process's socket, and what
 // can be computed of them.
 package state
 

@@ -23,7 +23,6 @@ let asked: Asked;
 let shown: Asked | null = null; // what the answer is of
 let plan: ServePlan | TrainPlan | StepPlan | null = null;
 let solved: Solved | null = null;
-let took = 0; // ms, of the last answer
 let turns = 0;
 
 // ---- asking
@@ -60,7 +59,6 @@ async function planned<T>(params: Params): Promise<T> {
 async function refresh(): Promise<void> {
   const turn = ++turns;
   const { solve, ...flags } = asked.flags;
-  const began = performance.now();
   const params = { mode: asked.mode, ...flags };
   try {
     const [now, best] = await Promise.all([
@@ -69,7 +67,6 @@ async function refresh(): Promise<void> {
     ]);
     if (turn !== turns) return;
     [plan, solved, shown] = [now, best, asked];
-    took = performance.now() - began;
     fields.wrong("");
     banner("");
     drawAnswer();
@@ -320,5 +317,5 @@ declare global {
   }
 }
 
-window.strandline = { state: () => ({ asked, shown, plan, solved, took, settled: shown === asked }) };
+window.strandline = { state: () => ({ asked, shown, plan, solved, settled: shown === asked }) };
 begin().catch((e: Error) => banner(e.message));
