@@ -15,6 +15,8 @@ const (
 	KernelKill  Kind = "kernel-kill"  // the host had no memory left
 	CgroupKill  Kind = "cgroup-kill"  // a cgroup exceeded its limit
 	ServiceKill Kind = "service-kill" // systemd states it
+	// PressureKill is by a daemon before the memory was full: systemd-oomd, Facebook's oomd.
+	PressureKill Kind = "pressure-kill"
 )
 
 // familyKernel is the kernel's: mm/oom_kill.c, mm/memcontrol.c.
@@ -23,7 +25,7 @@ var familyKernel = &family{
 	host:   true,
 	keys: []string{
 		"invokedoom-killer", "oom-kill:", "outofmemory:kill", "killedprocess", "oom_reaper:", "cgroupoutofmemory", "killedbytheoomkiller", "'oom-kill'",
-		"asaresultoflimitof", "systemd-oomd",
+		"asaresultoflimitof", "systemd-oomd", "oomdkill:", "duetomemorypressurefor", "duetomemoryused(", "duetoswapused(",
 	},
 	begin: []string{"invokedoom-killer"},
 	end:   []string{"killedprocess"},
@@ -42,6 +44,10 @@ var familyKernel = &family{
 		{kind: KernelKill, text: "oom-kill:constraint={constraint:word},"},
 		{kind: KernelKill, text: "oom_reaper: reaped process {pid:int} ({victim:any})"},
 		{kind: KernelKill, text: "{invoker:word} invoked oom-killer", weak: true},
+		{kind: PressureKill, text: "due to memory pressure for {slice:any} being {pressure:num}% > {threshold:num}% for > {:num}"},
+		{kind: PressureKill, text: "due to memory used ({used:size}) / total ({capacity_bytes:size}) and swap used ({swap:size}) / total ({swap_total:size}) being more than {threshold:num}%"},
+		{kind: PressureKill, text: "due to swap used ({swap:size}) / total ({swap_total:size}) being more than {threshold:num}%"},
+		{kind: PressureKill, line: `\boomd kill: [\d.]+ [\d.]+ [\d.]+ `},
 		{kind: ServiceKill, text: "has been killed by the OOM killer"},
 		{kind: ServiceKill, text: "Failed with result 'oom-kill'"},
 		{kind: ServiceKill, text: "systemd-oomd killed"},
@@ -53,6 +59,7 @@ var familyKernel = &family{
 		"asaresultoflimitof{cgroup:word}",
 		"total-vm:{virtual:kb}",
 		",task={victim:word},pid={pid:int}",
+		"Killed {cgroup:word} due to ",
 	},
 	read: readKill,
 }
@@ -72,7 +79,24 @@ func readKill(e *excerpt, f *Failure) bool {
 		f.Kind, f.Source = CgroupKill, SourceCgroup
 	}
 	f.Words["others"] = tasks(e.raw)
-	return true
+	return f.Kind != PressureKill || f.byOomd(e.stated[0])
+}
+
+// oomdKill is how Facebook's oomd states a kill: the pressure over 10 s, 60 s and 300 s,
+// the cgroup, the bytes that it had, and by which of its rules. A killer that is "(dry)"
+// only states what it would have killed.
+var oomdKill = lazyregexp.New(`\boomd kill: ([\d.]+) [\d.]+ [\d.]+ (.{1,300}?) +(\d{1,18}) (.*)`)
+
+// byOomd adds what a line of oomd states, if it is one; false if nothing was killed.
+func (f *Failure) byOomd(line string) bool {
+	m := oomdKill.FindStringSubmatch(line)
+	if m == nil {
+		return true
+	}
+	f.set("pressure", "num", m[1])
+	f.set("cgroup", "word", m[2])
+	f.set("held", "int", m[3])
+	return !strings.Contains(m[4], "killer:(dry)")
 }
 
 // taskHead is the head of the kernel's table of processes.

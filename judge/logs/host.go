@@ -12,7 +12,8 @@ import (
 // hostKinds are the failures of the host's memory.
 var hostKinds = map[logs.Kind]func(*view){
 	logs.KernelKill: (*view).kernel, logs.CgroupKill: (*view).cgroup, logs.ServiceKill: (*view).service,
-	logs.PodKilled: (*view).pod, logs.PodEvicted: (*view).evicted, logs.SlurmKilled: (*view).slurm, logs.RayKilled: (*view).ray,
+	logs.PressureKill: (*view).pressure,
+	logs.PodKilled:    (*view).pod, logs.PodEvicted: (*view).evicted, logs.SlurmKilled: (*view).slurm, logs.RayKilled: (*view).ray,
 	logs.SharedWorkers: (*view).shared, logs.SharedNCCL: (*view).shared, logs.SharedFile: (*view).shared,
 	logs.HostRequest: (*view).hostRequest, logs.HostUnknown: (*view).hostRequest, logs.WindowsCommit: (*view).windows,
 	logs.ProcessKilled: (*view).killed,
@@ -116,6 +117,38 @@ func (v *view) service() {
 	v.title("a process of a service was killed: the host's memory ran out, or the service reached its limit")
 	v.lessHost()
 	v.kernelLog()
+}
+
+// pressure is a kill by a daemon that does not wait until the memory is full.
+func (v *view) pressure() {
+	of := v.f.Words["cgroup"]
+	if of == "" {
+		of = "a cgroup"
+	}
+	v.title("the processes of %s were killed by an out-of-memory daemon: the host's memory was short, not the GPU's", of)
+	switch {
+	case v.has("used", logs.Capacity):
+		v.cause(causeLimit)
+		v.say("%s of %s RAM and %s of %s swap were in use, more than the %g %% that are allowed", v.size("used"), v.size(logs.Capacity),
+			v.size("swap"), v.size("swap_total"), v.f.Figures["threshold"])
+	case v.has("swap", "swap_total"):
+		v.cause(causeLimit)
+		v.say("%s of %s swap were in use, more than the %g %% that are allowed", v.size("swap"), v.size("swap_total"), v.f.Figures["threshold"])
+	case v.has("pressure", "threshold"):
+		v.cause(causeLimit)
+		v.say("processes waited for memory %g %% of the time, more than the %g %% that are allowed; memory can have been left", v.f.Figures["pressure"], v.f.Figures["threshold"])
+	case v.has("pressure"):
+		v.say("processes waited for memory %g %% of the last 10 s", v.f.Figures["pressure"])
+	}
+	if v.has("held") {
+		v.say("it held %s", v.size("held"))
+	}
+	v.say("it kills a whole cgroup: run the job in one of its own (systemd-run --scope), so that neither takes the other with it")
+	v.lessHost()
+	if v.f.Words["slice"] != "" || v.has("swap") {
+		v.set("systemctl show -p ManagedOOMMemoryPressure,ManagedOOMMemoryPressureLimit,ManagedOOMSwap UNIT", "shows what the daemon allows a unit; ManagedOOMPreference=omit in the unit of a job leaves it to the kernel")
+	}
+	v.traceHost()
 }
 
 // pod is a container that was killed at its limit.

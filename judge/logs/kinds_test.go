@@ -56,6 +56,12 @@ func TestFirstRemedy(t *testing.T) {
 	for _, c := range []struct{ name, text, of, source, cause, first, never string }{
 		{"too much of the device asked for", "ValueError: Free memory on device cuda:0 (12.0/24.0 GiB) on startup is less than desired GPU memory utilization (0.9, 21.6 GiB).",
 			"device", "vllm", causeStartup, `--gpu-memory-utilization 0\.50`, ""},
+		{"killed by systemd-oomd for pressure", "Dec 18 19:34:56 node7 systemd-oomd[840]: Killed /user.slice/user-1001.slice/train.scope due to memory pressure for /user.slice/user-1001.slice being 51.07% > 50.00% for > 20s with reclaim activity\n" +
+			"Dec 18 19:34:56 node7 systemd[1837]: train.scope: systemd-oomd killed 12 process(es) in this unit.", "host", "kernel", causeLimit, "more RAM", "expandable"},
+		{"killed by systemd-oomd for swap", "systemd-oomd[840]: Killed /system.slice/train.service due to memory used (33285996544) / total (33540276224) and swap used (2040000000) / total (2147479552) being more than 90.00%",
+			"host", "kernel", causeLimit, "more RAM", "expandable"},
+		{"killed by oomd", "<3>[1813654.116643] oomd kill: 81.28 80.05 42.78 workload.slice/train.scope 64424509440 ruleset:[protect] detectorgroup:[pressure] killer:kill_by_memory_size_or_growth v2",
+			"host", "kernel", "", "more RAM", "expandable"},
 		{"nearly all held by others", "ValueError: Free memory on device cuda:0 (2.0/24.0 GiB) on startup is less than desired GPU memory utilization (0.9, 21.6 GiB).",
 			"device", "vllm", causeStartup, `nvidia-smi`, ""},
 		{"a length that fits", "max seq len (4096), (2.50 GiB KV cache is needed, which is larger than the available KV cache memory (1.25 GiB). Based on the available memory, the estimated maximum model length is 2032.",
