@@ -196,7 +196,24 @@ func Read(r io.Reader) (*Run, error) {
 	if run.Document == nil {
 		run.Document = run.fromSamples()
 	}
+	run.nameProcess()
 	return run, nil
+}
+
+// nameProcess names the traced process in findings of earlier versions, which named one
+// only where several were watched.
+func (run *Run) nameProcess() {
+	d := run.Document
+	if len(d.Processes) > 1 || run.PID <= 0 {
+		return
+	}
+	name := fmt.Sprintf("pid %d", run.PID)
+	if run.Name != "" {
+		name += " (" + run.Name + ")"
+	}
+	for i := range d.Findings {
+		d.Findings[i].Process = cmp.Or(d.Findings[i].Process, name)
+	}
 }
 
 var (

@@ -87,6 +87,22 @@ func TestRecording(t *testing.T) {
 	}
 }
 
+// Earlier versions named no process where one was watched: what is known of it is in the
+// first line.
+func TestProcessOfFormerFindings(t *testing.T) {
+	one, two := []Process{{PID: 7}}, []Process{{PID: 7}, {PID: 8}}
+	for _, c := range []struct {
+		processes []Process
+		had, want string
+	}{{nil, "", "pid 7 (server)"}, {one, "", "pid 7 (server)"}, {one, "pid 7 (server, rank 0)", "pid 7 (server, rank 0)"}, {two, "", ""}} {
+		run := Run{Header: Header{PID: 7, Name: "server"}, Document: &Document{Processes: c.processes, Findings: []finding.Finding{{Process: c.had}}}}
+		run.nameProcess()
+		if got := run.Document.Findings[0].Process; got != c.want {
+			t.Errorf("of %d processes, %q: %q", len(c.processes), c.had, got)
+		}
+	}
+}
+
 // A recording that never began leaves no file.
 func TestNotBegun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.trace")
