@@ -1,5 +1,7 @@
 package api
 
+import "strandline/torch/timeline"
+
 // Comparison is the document of `strandline compare`.
 type Comparison struct {
 	Schema   string    `json:"schema"`
@@ -24,18 +26,20 @@ type Group struct {
 // GroupSite is a place of a process over its files.
 type GroupSite struct {
 	Site
-	Bytes     []int64 `json:"bytes"`
-	Count     []int64 `json:"count"`
-	Survivors int64   `json:"survivors"`
-	PerStep   int64   `json:"bytes_per_step"`
+	Missing   timeline.Missing `json:"missing,omitempty"` // why there is no site
+	Bytes     []int64          `json:"bytes"`
+	Count     []int64          `json:"count"`
+	Survivors int64            `json:"survivors"`
+	PerStep   int64            `json:"bytes_per_step"`
 }
 
 // Outlier is a place at which one process holds more than the others.
 type Outlier struct {
 	Site
-	Process string `json:"process"`
-	Bytes   int64  `json:"bytes"`
-	Median  int64  `json:"median_of_others_bytes"`
+	Missing timeline.Missing `json:"missing,omitempty"`
+	Process string           `json:"process"`
+	Bytes   int64            `json:"bytes"`
+	Median  int64            `json:"median_of_others_bytes"`
 }
 
 // Runs is what a change of the code cost.
@@ -64,10 +68,11 @@ type RunSums struct {
 // RunChange is a place of two runs.
 type RunChange struct {
 	Site
-	PeakBefore *int64 `json:"peak_before_bytes"`
-	PeakAfter  *int64 `json:"peak_after_bytes"`
-	EndBefore  int64  `json:"end_before_bytes"`
-	EndAfter   int64  `json:"end_after_bytes"`
+	Missing    timeline.Missing `json:"missing,omitempty"`
+	PeakBefore *int64           `json:"peak_before_bytes"`
+	PeakAfter  *int64           `json:"peak_after_bytes"`
+	EndBefore  int64            `json:"end_before_bytes"`
+	EndAfter   int64            `json:"end_after_bytes"`
 }
 
 // Gate is the answer to --max-growth.

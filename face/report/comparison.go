@@ -38,12 +38,12 @@ func NewComparison(b *digest.Book, processes []*compare.Process) *Comparison {
 		}
 		g.Runs = runsOf(p)
 		for _, r := range p.Rows(b) {
-			g.Sites = append(g.Sites, api.GroupSite{Site: siteOf(r.Site), Bytes: r.Bytes, Count: r.Count, Survivors: r.Survivors, PerStep: r.PerStep()})
+			g.Sites = append(g.Sites, api.GroupSite{Site: siteOf(r.Site), Missing: r.Missing, Bytes: r.Bytes, Count: r.Count, Survivors: r.Survivors, PerStep: r.PerStep()})
 		}
 		c.Groups = append(c.Groups, g)
 	}
 	for _, o := range compare.Outliers(b, processes) {
-		c.Outliers = append(c.Outliers, api.Outlier{Site: siteOf(o.Row.Site), Process: o.Process, Bytes: o.Row.Bytes[len(o.Row.Bytes)-1], Median: o.Median})
+		c.Outliers = append(c.Outliers, api.Outlier{Site: siteOf(o.Row.Site), Missing: o.Row.Missing, Process: o.Process, Bytes: o.Row.Bytes[len(o.Row.Bytes)-1], Median: o.Median})
 	}
 	return c
 }
@@ -88,7 +88,7 @@ func NewRuns(before, after *compare.Run) *Comparison {
 		})
 	}
 	for _, c := range compare.Runs(before, after) {
-		r.Sites = append(r.Sites, api.RunChange{Site: siteOf(c.Site), PeakBefore: of(before, c.PeakBefore), PeakAfter: of(after, c.PeakAfter), EndBefore: c.EndBefore, EndAfter: c.EndAfter})
+		r.Sites = append(r.Sites, api.RunChange{Site: siteOf(c.Site), Missing: c.Missing, PeakBefore: of(before, c.PeakBefore), PeakAfter: of(after, c.PeakAfter), EndBefore: c.EndBefore, EndAfter: c.EndAfter})
 	}
 	return &Comparison{Comparison: api.Comparison{Schema: api.CompareSchema, Groups: []api.Group{}, Runs: r}}
 }
@@ -122,7 +122,7 @@ func (c *Comparison) Text(w io.Writer, s Style) {
 				t.row("", "", "", more(len(c.Outliers)))
 				break
 			}
-			t.row(o.Process, units.Bytes(o.Bytes), units.Bytes(o.Median), siteName(o.Site))
+			t.row(o.Process, units.Bytes(o.Bytes), units.Bytes(o.Median), placeName(o.Site, o.Missing))
 		}
 		t.write(w, "  ")
 	} else if len(c.Groups) > 1 {
@@ -210,7 +210,7 @@ func writeGroup(w io.Writer, s Style, g *api.Group) {
 		for _, j := range columns {
 			row = append(row, fmt.Sprintf("%s ×%s", units.Bytes(r.Bytes[j]), units.Count(r.Count[j])))
 		}
-		t.row(append(row, sparkline(spread(r.Bytes)), perFile(r.Bytes), siteName(r.Site))...)
+		t.row(append(row, sparkline(spread(r.Bytes)), perFile(r.Bytes), placeName(r.Site, r.Missing))...)
 	}
 	t.write(w, "  ")
 }
@@ -322,7 +322,7 @@ func writeRuns(w io.Writer, s Style, r *api.Runs) {
 			t.row("", "", "", "", "", "", more(len(r.Sites)))
 			break
 		}
-		row(siteName(c.Site), c.PeakBefore, c.PeakAfter, c.EndBefore, c.EndAfter)
+		row(placeName(c.Site, c.Missing), c.PeakBefore, c.PeakAfter, c.EndBefore, c.EndAfter)
 	}
 	t.write(w, "  ")
 }

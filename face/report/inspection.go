@@ -155,11 +155,7 @@ func (d *Inspection) writeAt(w io.Writer, s Style) {
 			break
 		}
 		share := float64(p.Bytes) / float64(max(a.Requested, 1))
-		name := siteName(p.Site)
-		if p.Missing != "" {
-			name = "(" + string(p.Missing) + ")"
-		}
-		t.row(units.Bytes(p.Bytes), units.Percent(share), units.Count(int64(p.Count)), name)
+		t.row(units.Bytes(p.Bytes), units.Percent(share), units.Count(int64(p.Count)), placeName(p.Site, p.Missing))
 	}
 	t.write(w, "  ")
 }

@@ -17,6 +17,7 @@ import (
 
 	"strandline/face/api"
 	"strandline/stack"
+	"strandline/torch/timeline"
 )
 
 // Style states how text is printed. Its colors show through a [PrintableWriter].
@@ -186,6 +187,14 @@ func siteOf(s stack.Site) api.Site {
 		return api.Site{}
 	}
 	return api.Site{File: &s.File, Line: &s.Line, Function: &s.Function}
+}
+
+// placeName prints a site or why there is none.
+func placeName(s api.Site, missing timeline.Missing) string {
+	if missing != "" {
+		return "(" + string(missing) + ")"
+	}
+	return siteName(s)
 }
 
 func siteName(s api.Site) string {

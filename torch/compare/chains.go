@@ -4,11 +4,14 @@ import (
 	"strandline/judge/trend"
 	"strandline/stack"
 	"strandline/torch/digest"
+	"strandline/torch/timeline"
 )
 
 // A Chain is one allocation followed through the files of a process.
 type Chain struct {
 	Stack stack.ID
+	// Missing is why no line of own code is known of it, "" if one is.
+	Missing timeline.Missing
 	trend.Span
 	// Certain is false where no history states that the allocation of the later files
 	// is the same.
@@ -35,15 +38,15 @@ func (p *Process) Chains(device int) []Chain {
 						here[i] = at[k]
 						c := &out[at[k]]
 						c.Last, c.Certain = j, c.Certain && certain
-						if c.Stack <= stack.Empty {
-							c.Stack = l.Stack
+						if c.Stack <= stack.Empty && (l.Stack > stack.Empty || c.Missing == timeline.BeforeRecording) {
+							c.Stack, c.Missing = l.Stack, l.Missing
 						}
 					}
 				}
 			}
 			if here[i] < 0 {
 				here[i] = len(out)
-				out = append(out, Chain{l.Stack, trend.Span{First: j, Last: j, Bytes: l.Bytes}, true})
+				out = append(out, Chain{l.Stack, l.Missing, trend.Span{First: j, Last: j, Bytes: l.Bytes}, true})
 			}
 		}
 		prev, at = d, here

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"strandline/stack"
 	"strandline/torch/digest"
 	"strandline/torch/snapshot"
+	"strandline/torch/timeline"
 )
 
 func TestProcessOf(t *testing.T) {
@@ -226,6 +228,48 @@ func TestRunsMatchByPlace(t *testing.T) {
 	for _, c := range self {
 		if c.PeakAfter != c.PeakBefore || c.EndAfter != c.EndBefore {
 			t.Errorf("a run differs from itself at %v", c.Site)
+		}
+	}
+}
+
+// TestRowsKeepCausesApart holds that what lived before the recording is no row with what
+// an autograd thread made, and that an allocation counts by what is known of it in any file.
+func TestRowsKeepCausesApart(t *testing.T) {
+	of := func(end int64, third timeline.Missing) *digest.File {
+		d := history(9, end)
+		d.Live = []digest.Live{
+			{Addr: 0x1000, Bytes: 512, Born: -1, Missing: timeline.BeforeRecording},
+			{Addr: 0x2000, Bytes: 1024, Born: -1, Stack: stack.Empty, Missing: timeline.AutogradThread},
+			{Addr: 0x3000, Bytes: 2048, Born: -1, Missing: third},
+		}
+		return file(fmt.Sprint(end), d)
+	}
+	p := NewProcess("", []*digest.File{of(10, timeline.BeforeRecording), of(20, timeline.StacksOff)})
+	got := map[string]string{}
+	for _, r := range p.Rows(digest.NewBook()) {
+		got[r.String()] = fmt.Sprint(r.Bytes)
+	}
+	want := map[string]string{"(before the recording)": "[512 512]", "(autograd thread)": "[1024 1024]", "(stacks off)": "[2048 2048]"}
+	if !maps.Equal(got, want) {
+		t.Errorf("rows %v, want %v", got, want)
+	}
+}
+
+// TestRunsKeepCausesApart holds that the causes of two runs are those of inspect.
+func TestRunsKeepCausesApart(t *testing.T) {
+	after := NewRun(open(t, "change/after.pickle.gz"))
+	want := map[timeline.Missing]int64{}
+	for _, s := range after.AtPeak {
+		if s.Missing != "" {
+			want[s.Missing] += s.Bytes
+		}
+	}
+	if want[timeline.AutogradThread] == 0 {
+		t.Fatal("the example has no memory of an autograd thread at its peak")
+	}
+	for _, c := range Runs(NewRun(open(t, "change/before.pickle.gz")), after) {
+		if c.PeakAfter != want[c.Missing] && c.Missing != "" {
+			t.Errorf("%v: %d bytes, want %d", c.Place, c.PeakAfter, want[c.Missing])
 		}
 	}
 }

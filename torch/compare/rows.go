@@ -5,15 +5,30 @@ import (
 	"sort"
 	"strandline/stack"
 	"strandline/torch/digest"
+	"strandline/torch/timeline"
 	"strconv"
 )
 
+// A Place is a site or, where no line of own code is known, why none is.
+type Place struct {
+	Site    stack.Site
+	Missing timeline.Missing
+}
+
+// String returns the printed form of a place.
+func (p Place) String() string {
+	if p.Missing != "" {
+		return "(" + string(p.Missing) + ")"
+	}
+	return SiteName(p.Site)
+}
+
 // A Row is what one place holds in each file of a process.
 type Row struct {
-	Site         stack.Site // zero if no stack is known
-	Stack        stack.ID   // the heaviest in the newest file where it is seen
-	Bytes, Count []int64    // one a file
-	Survivors    int64      // allocations of the oldest file that live in the newest
+	Place
+	Stack        stack.ID // the heaviest in the newest file where it is seen
+	Bytes, Count []int64  // one a file
+	Survivors    int64    // allocations of the oldest file that live in the newest
 }
 
 // growth is the bytes of the newest file less those of the oldest.
@@ -30,16 +45,16 @@ func (r *Row) PerStep() int64 {
 // Rows are the places of a process, most growth first, of all devices together.
 func (p *Process) Rows(b *digest.Book) []Row {
 	n := len(p.Files)
-	rows := map[stack.Site]*Row{}
-	heaviest := map[stack.Site]map[stack.ID]int64{}
+	rows := map[Place]*Row{}
+	heaviest := map[Place]map[stack.ID]int64{}
 	for _, device := range p.DeviceIndices() {
 		for _, c := range p.Chains(device) {
-			site := b.Stacks.Site(c.Stack)
-			r := rows[site]
+			at := Place{b.Stacks.Site(c.Stack), c.Missing}
+			r := rows[at]
 			if r == nil {
-				r = &Row{Site: site, Bytes: make([]int64, n), Count: make([]int64, n)}
-				rows[site] = r
-				heaviest[site] = map[stack.ID]int64{}
+				r = &Row{Place: at, Bytes: make([]int64, n), Count: make([]int64, n)}
+				rows[at] = r
+				heaviest[at] = map[stack.ID]int64{}
 			}
 			for j := c.First; j <= c.Last; j++ {
 				r.Bytes[j] += c.Bytes
@@ -48,13 +63,13 @@ func (p *Process) Rows(b *digest.Book) []Row {
 			if c.First == 0 && c.Last == n-1 {
 				r.Survivors++
 			}
-			heaviest[site][c.Stack] += c.Bytes
+			heaviest[at][c.Stack] += c.Bytes
 		}
 	}
 	out := make([]Row, 0, len(rows))
-	for site, r := range rows {
-		for id, bytes := range heaviest[site] {
-			if best := heaviest[site][r.Stack]; bytes > best || bytes == best && (r.Stack == 0 || id < r.Stack) {
+	for at, r := range rows {
+		for id, bytes := range heaviest[at] {
+			if best := heaviest[at][r.Stack]; bytes > best || bytes == best && (r.Stack == 0 || id < r.Stack) {
 				r.Stack = id
 			}
 		}
@@ -68,7 +83,7 @@ func (p *Process) Rows(b *digest.Book) []Row {
 		if x, y := a.Bytes[n-1], b.Bytes[n-1]; x != y {
 			return x > y
 		}
-		return SiteName(a.Site) < SiteName(b.Site)
+		return a.String() < b.String()
 	})
 	return out
 }
@@ -95,26 +110,26 @@ func Outliers(b *digest.Book, processes []*Process) (out []Differs) {
 	if len(processes) < 2 {
 		return nil
 	}
-	bytes := map[stack.Site][]int64{}
-	rows := make([]map[stack.Site]Row, len(processes))
+	bytes := map[Place][]int64{}
+	rows := make([]map[Place]Row, len(processes))
 	for i, p := range processes {
-		rows[i] = map[stack.Site]Row{}
+		rows[i] = map[Place]Row{}
 		for _, r := range p.Rows(b) {
-			rows[i][r.Site] = r
-			if bytes[r.Site] == nil {
-				bytes[r.Site] = make([]int64, len(processes))
+			rows[i][r.Place] = r
+			if bytes[r.Place] == nil {
+				bytes[r.Place] = make([]int64, len(processes))
 			}
-			bytes[r.Site][i] = r.Bytes[len(r.Bytes)-1]
+			bytes[r.Place][i] = r.Bytes[len(r.Bytes)-1]
 		}
 	}
-	for site, held := range bytes {
+	for at, held := range bytes {
 		for i, n := range held {
 			others := append(append([]int64(nil), held[:i]...), held[i+1:]...)
 			sort.Slice(others, func(a, b int) bool { return others[a] < others[b] })
 			m := others[len(others)/2]
 			const enough = 64 << 10
 			if n > 2*m && n-m >= enough {
-				out = append(out, Differs{processes[i].Name, rows[i][site], m})
+				out = append(out, Differs{processes[i].Name, rows[i][at], m})
 			}
 		}
 	}
@@ -124,7 +139,7 @@ func Outliers(b *digest.Book, processes []*Process) (out []Differs) {
 		if x != y {
 			return x > y
 		}
-		return fmt.Sprint(a.Process, SiteName(a.Row.Site)) < fmt.Sprint(b.Process, SiteName(b.Row.Site))
+		return fmt.Sprint(a.Process, a.Row.Place) < fmt.Sprint(b.Process, b.Row.Place)
 	})
 	return out
 }

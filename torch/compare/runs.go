@@ -48,7 +48,7 @@ func NewRun(s *snapshot.Snapshot) *Run {
 // A Change is what a place held before and after a change of the code, in
 // requested bytes.
 type Change struct {
-	Site                    stack.Site // as in the newer run, if it is there
+	Place                   // as in the newer run, if it is there
 	PeakBefore, PeakAfter   int64
 	EndBefore, EndAfter     int64
 	CountBefore, CountAfter int // at the peak
@@ -60,30 +60,30 @@ type Change struct {
 // matched by its function and the last two parts of its path.
 func Runs(before, after *Run) []Change {
 	changes := map[string]*Change{}
-	at := func(s stack.Site) *Change {
-		k := looseKey(s)
+	at := func(s timeline.SiteSum) *Change {
+		k := looseKey(s.Site) + string(s.Missing)
 		c := changes[k]
 		if c == nil {
-			c = &Change{Site: s}
+			c = &Change{Place: Place{s.Site, s.Missing}}
 			changes[k] = c
 		}
 		return c
 	}
 	for _, s := range before.AtPeak {
-		c := at(s.Site)
+		c := at(s)
 		c.PeakBefore += s.Bytes
 		c.CountBefore += s.Count
 	}
 	for _, s := range before.Now {
-		at(s.Site).EndBefore += s.Bytes
+		at(s).EndBefore += s.Bytes
 	}
 	for _, s := range after.Now {
-		c := at(s.Site)
+		c := at(s)
 		c.EndAfter += s.Bytes
 		c.Site = s.Site
 	}
 	for _, s := range after.AtPeak {
-		c := at(s.Site)
+		c := at(s)
 		c.PeakAfter += s.Bytes
 		c.CountAfter += s.Count
 		c.Site = s.Site
@@ -100,7 +100,7 @@ func Runs(before, after *Run) []Change {
 		if a, b := size(out[i].EndAfter-out[i].EndBefore), size(out[j].EndAfter-out[j].EndBefore); a != b {
 			return a > b
 		}
-		return SiteName(out[i].Site) < SiteName(out[j].Site)
+		return out[i].String() < out[j].String()
 	})
 	return out
 }

@@ -135,12 +135,13 @@ func (d *Device) addAllocations(t *timeline.Timeline, dev snapshot.Device, inter
 				(*l).add(death - t.Birth(i))
 			}
 		} else {
+			missing := t.Missing(i)
 			if id <= stack.Empty { // recording of "state" has stacks on blocks alone
 				if known, ok := blocks[t.Addr(i)]; ok {
-					id = intern(known)
+					id, missing = intern(known), t.MissingIn(i, known)
 				}
 			}
-			d.addLive(t, i, id)
+			d.addLive(t, i, id, missing)
 		}
 		d.addInside(t, i, id)
 	}
@@ -158,11 +159,11 @@ func (d *Device) lifetimes(id stack.ID) *Lifetimes {
 }
 
 // addLive adds allocation i, unless it was freed and only awaits another stream.
-func (d *Device) addLive(t *timeline.Timeline, i int, id stack.ID) {
+func (d *Device) addLive(t *timeline.Timeline, i int, id stack.ID, missing timeline.Missing) {
 	if t.Freed(i) != timeline.Never {
 		return
 	}
-	l := Live{Addr: t.Addr(i), Bytes: t.Size(i), Born: -1, Stack: id, Age: d.Events}
+	l := Live{Addr: t.Addr(i), Bytes: t.Size(i), Born: -1, Stack: id, Age: d.Events, Missing: missing}
 	if !t.Before(i) {
 		l.Born = int64(t.Birth(i))
 		l.Age = d.Events - t.Birth(i)

@@ -180,6 +180,8 @@ type Live struct {
 	Born  int64 // µs; the event's number where the file has no times; -1 if unknown
 	Age   int   // events since it was made, all of the history if it is older
 	Stack stack.ID
+	// Missing is why no line of own code is known, "" if one is.
+	Missing timeline.Missing
 }
 
 // Lifetimes is a histogram: element i counts lifetimes of 2^(i-1) to 2^i events.

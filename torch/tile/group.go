@@ -64,6 +64,9 @@ func KeyOfSite(s stack.Site) Key {
 	return keyOf(s.File, strconv.FormatInt(s.Line, 10), s.Function)
 }
 
+// KeyOfMissing is the key of allocations without a line of own code, by the cause.
+func KeyOfMissing(why timeline.Missing) Key { return keyOf("", string(why)) }
+
 // A Group is what a grouping puts together.
 type Group struct {
 	Key      Key

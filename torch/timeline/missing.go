@@ -15,8 +15,11 @@ const (
 )
 
 // Missing returns why no line of own code is known of allocation i, "" if one is.
-func (t *Timeline) Missing(i int) Missing {
-	id := t.Stack(i)
+func (t *Timeline) Missing(i int) Missing { return t.MissingIn(i, t.Stack(i)) }
+
+// MissingIn is Missing where the stack of allocation i is known from elsewhere, as from
+// its block.
+func (t *Timeline) MissingIn(i int, id stack.ID) Missing {
 	switch {
 	case t.Snap.Stacks.Site(id) != stack.Site{}:
 		return ""

@@ -203,6 +203,17 @@ scenario("two runs begin together, and are distinguished by their difference", [
   assert.equal(await tab.eval("document.querySelector('[data-key=runs]').textContent"), "separate runs");
   const heads = await tab.eval<string[]>("[...document.querySelectorAll('#view thead th')].map(e => e.textContent)");
   assert.ok(heads.includes("difference") && !heads.includes("growth a step"), `${heads}`);
+  // What has no stack is named by the cause, as in compare; what lives at peaks alone has a row.
+  const changed = json("compare", "--runs", example("change/before.pickle.gz"), example("change/after.pickle.gz")).runs.sites;
+  assert.deepEqual(changed.filter((s: any) => !s.file).map((s: any) => s.missing), ["autograd thread"]);
+  await tab.until("strandline.state().figures.strips?.rows.length === 2");
+  await tab.click("[data-key='at peaks']");
+  await tab.until("document.querySelector('[data-key=\"at peaks\"]').ariaPressed === 'true'");
+  const rows = await tab.eval<[string, number, number][]>("[...document.querySelectorAll('#view tbody tr')].map(tr => [tr.children[0].textContent, ...[...tr.querySelectorAll('td[data-bytes]')].slice(0, 2).map(e => Number(e.dataset.bytes))])");
+  for (const s of changed) {
+    const [, ...peaks] = rows.find(([name]) => (s.missing ? name === s.missing : name.endsWith(` ${s.function}`)))!;
+    assert.ok(peaks[0] >= s.peak_before_bytes && peaks[1] >= s.peak_after_bytes, `${JSON.stringify(s)}: ${peaks}`);
+  }
 }, { fragment: "#v=compare" });
 
 scenario("compare has axes, names what is under the pointer, and opens its file there", leak, async ({ tab }) => {

@@ -1,5 +1,7 @@
 package page
 
+import "strandline/torch/timeline"
+
 // Comparison is the answer to compare: the files over time, by process.
 type Comparison struct {
 	Groups []Process `json:"groups"`
@@ -31,12 +33,14 @@ type Survivors struct {
 
 // Site is a place of a process over its files.
 type Site struct {
-	Key       string  `json:"key"`
-	File      *string `json:"file"`
-	Line      *int64  `json:"line"`
-	Function  *string `json:"function"`
-	Bytes     []int64 `json:"bytes"`
-	Count     []int64 `json:"count"`
-	Survivors int64   `json:"survivors"`
-	PerStep   int64   `json:"bytes_per_step"`
+	Key      string  `json:"key"`
+	File     *string `json:"file"`
+	Line     *int64  `json:"line"`
+	Function *string `json:"function"`
+	// Missing is why there is no site; the key is then that of this cause.
+	Missing   timeline.Missing `json:"missing,omitempty"`
+	Bytes     []int64          `json:"bytes"`
+	Count     []int64          `json:"count"`
+	Survivors int64            `json:"survivors"`
+	PerStep   int64            `json:"bytes_per_step"`
 }

@@ -148,7 +148,7 @@ func (q *question) compare() (any, error) {
 			g.Files = append(g.Files, page.ProcessFile{F: q.e.indexOf(d), Path: d.Name})
 		}
 		for _, r := range p.Rows(j.book) {
-			s := page.Site{Bytes: r.Bytes, Count: r.Count, Survivors: r.Survivors, PerStep: r.PerStep()}
+			s := page.Site{Key: tile.KeyOfMissing(r.Missing).String(), Missing: r.Missing, Bytes: r.Bytes, Count: r.Count, Survivors: r.Survivors, PerStep: r.PerStep()}
 			if r.Site != (stack.Site{}) {
 				s.Key = tile.KeyOfSite(r.Site).String()
 				s.File, s.Line, s.Function = &r.Site.File, &r.Site.Line, &r.Site.Function

@@ -720,6 +720,7 @@ export interface Site {
   file: string | null;
   line: number | null;
   function: string | null;
+  missing?: string;
   bytes: number[];
   count: number[];
   survivors: number;

@@ -3,14 +3,16 @@
 import type { Comparison, Process, Site } from "../base/api.ts";
 import { fresh } from "../base/ask.ts";
 import { fill, h } from "../base/dom.ts";
-import { bytes, bytesOrDash, count, delta, plural } from "../base/format.ts";
+import { base, bytes, bytesOrDash, count, delta, plural } from "../base/format.ts";
 import type { Page } from "../page/page.ts";
 import { csv, csvButton } from "../base/save.ts";
 import { table, type Column, type Row } from "../base/table.ts";
+import { byFunction } from "./runs.ts";
 import { short, Strips } from "./strips.ts";
 
 interface SiteRow extends Row {
   site: Site;
+  keys: string[]; // of what is drawn of it
 }
 
 const mostColumns = 12; // of files, and fewer where there is no room
@@ -32,7 +34,7 @@ export class Compare {
   ) {
     const shown = () => {
       const process = this.answer && this.shown();
-      return process ? { process, apart: this.across || this.runs(process) } : undefined;
+      return process ? { process, apart: this.across || this.runs(process), runs: this.runs(process) } : undefined;
     };
     this.strips = new Strips(page, root, tooltip, shown, (f) => this.name(f));
   }
@@ -87,12 +89,15 @@ export class Compare {
     if (!g) return fill(this.root, h("p", { class: "note" }, "There is nothing to compare: each file belongs to a different process."));
     const { found } = this.page;
     const slots = new Map(this.page.bands?.groups.map((x) => [x.key, x.slot]));
-    const rows: SiteRow[] = g.sites
-      .filter((s) => !found || found.has(s.key))
-      .map((site) => (this.peaks ? { ...site, bytes: this.strips.peaks(site.key, g.files) } : site))
-      .map((site) => ({ key: site.key, label: site.file ? `${site.file.slice(site.file.lastIndexOf("/") + 1)}:${site.line} ${site.function}` : "stack unknown", slot: slots.get(site.key) ?? -1, site, selected: this.page.s.solo.includes(site.key) }));
     const { across } = this;
     const runs = this.runs(g);
+    const rows: SiteRow[] = (this.peaks ? this.strips.peaks({ process: g, apart: across || runs, runs }) : runs ? byFunction(g.sites) : g.sites)
+      .filter((s) => !found || found.has(s.key))
+      .map((site) => {
+        const keys = runs ? this.strips.keys(site) : [site.key];
+        const label = site.file ? `${base(site.file)}${site.line ? `:${site.line}` : ""} ${site.function}` : site.missing!;
+        return { key: site.key, label, slot: slots.get(keys[0]!) ?? -1, site, keys, selected: keys.some((k) => this.page.s.solo.includes(k)) };
+      });
     if (runs) rows.sort((a, b) => apart(b.site) - apart(a.site));
     const last = across || runs ? [this.spread(runs && g.files.length === 2)] : this.growth();
     if (!across && !runs) rows.sort((a, b) => last[0]!.of(b) - last[0]!.of(a));
@@ -132,7 +137,7 @@ export class Compare {
             this.sort = i;
             this.draw();
           },
-          onrow: (r) => this.page.store.set({ solo: this.page.s.solo[0] === r.key ? [] : [r.key] }, true),
+          onrow: (r) => this.page.store.set({ solo: r.selected ? [] : r.keys }, true),
           onlight: () => {},
         }),
       ),
@@ -195,9 +200,8 @@ export function acrossOf(groups: Process[]): Process {
   const sites = new Map<string, Site>();
   groups.forEach((g, i) => {
     for (const s of g.sites) {
-      const key = s.key || "unknown";
-      let row = sites.get(key);
-      if (!row) sites.set(key, (row = { ...s, bytes: groups.map(() => 0), count: groups.map(() => 0), survivors: 0, bytes_per_step: 0 }));
+      let row = sites.get(s.key);
+      if (!row) sites.set(s.key, (row = { ...s, bytes: groups.map(() => 0), count: groups.map(() => 0), survivors: 0, bytes_per_step: 0 }));
       row.bytes[i] = s.bytes[s.bytes.length - 1]!;
       row.count[i] = s.count[s.count.length - 1]!;
     }

@@ -1,6 +1,6 @@
 // The pictures of Compare: a row a file, all with the same axes.
 
-import type { Process } from "../base/api.ts";
+import type { Process, Site } from "../base/api.ts";
 import { fresh } from "../base/ask.ts";
 import { h, placeTip } from "../base/dom.ts";
 import { bytes, count, delta, plural } from "../base/format.ts";
@@ -12,13 +12,14 @@ import { paintFor } from "../picture/paint.ts";
 import { css, palette, type Palette } from "../picture/palette.ts";
 import { bucketsPerTile, Tiles, type Picture, type Want } from "../picture/tiles.ts";
 import { write } from "../picture/canvas.ts";
+import { byFunction, loose, type Place } from "./runs.ts";
 
 /** A file's row of picture. */
 interface Strip {
   f: number;
   device: Device;
   bands: Bands | null;
-  lines: Bands | null; // by line, as the table's rows are
+  sites: Bands | null; // by line or function, as the table's rows are
 }
 
 /** Where the rows stand, in pixels, and what they show. */
@@ -33,10 +34,11 @@ interface Layout {
   top: number; // bytes at the upper edge of a row
 }
 
-/** What is compared, and whether its files stand apart: runs or ranks, not steps. */
+/** What is compared, and whether its files stand apart: runs or ranks, not steps. Runs are of different code. */
 export interface Shown {
   process: Process;
   apart: boolean;
+  runs: boolean;
 }
 
 export class Strips {
@@ -66,19 +68,34 @@ export class Strips {
     return canvas;
   }
 
-  /** Most bytes of a site in each file, as far as its bands are known; zeros where it is not in the file. */
-  peaks(key: string, files: { f: number }[]): number[] {
-    return files.map(({ f }) => {
-      const groups = this.strips.find((s) => s.f === f)?.lines?.groups ?? [];
-      return key ? (groups.find((g) => g.key === key)?.peak.bytes ?? 0) : Math.max(0, ...groups.filter((g) => !g.file).map((g) => g.peak.bytes));
+  /** All sites with the most bytes of each in each file, as far as their bands are known: also what nothing is left of at the snapshots. */
+  peaks({ process, runs }: Shown): Site[] {
+    const none = process.files.map(() => 0);
+    const identity = (s: Place & { key: string }): string => (runs ? loose(s) : s.key);
+    const sites = new Map((runs ? byFunction(process.sites) : process.sites).map((s): [string, Site] => [identity(s), { ...s, bytes: [...none] }]));
+    process.files.forEach(({ f }, i) => {
+      for (const g of this.strips.find((s) => s.f === f)?.sites?.groups ?? []) {
+        const id = identity({ ...g, missing: g.label });
+        const there = sites.get(id) ?? { key: g.key, file: g.file ?? null, line: g.line ?? null, function: g.function ?? null, missing: g.label, bytes: [...none], count: none, survivors: 0, bytes_per_step: 0 };
+        there.bytes[i] = Math.max(there.bytes[i]!, g.peak.bytes);
+        sites.set(id, there);
+      }
     });
+    return [...sites.values()].sort((a, b) => Math.max(...b.bytes) - Math.max(...a.bytes));
+  }
+
+  /** The keys of what is drawn of a function, whatever its lines in each file. */
+  keys(of: Site): string[] {
+    const all = this.strips.flatMap((s) => s.bands?.groups ?? []).filter((g) => loose({ ...g, missing: g.label }) === loose(of));
+    return all.length ? [...new Set(all.map((g) => g.key))] : [of.key];
   }
 
   /** Asks for what the rows need, of the device that is chosen; done is called when it is there. */
   async load(done: () => void): Promise<void> {
     const { d, s } = this.page;
-    const files = this.shown()!.process.files;
-    const key = `${files.map((x) => x.f)} ${d} ${s.g}`;
+    const { process: { files }, runs } = this.shown()!;
+    const g = runs ? "function" : "line";
+    const key = `${files.map((x) => x.f)} ${d} ${s.g} ${g}`;
     if (key === this.of) return;
     this.of = key;
     this.strips = [];
@@ -86,7 +103,7 @@ export class Strips {
       files.map(async ({ f }): Promise<Strip | null> => {
         try {
           const [device, bands] = await Promise.all([fresh<Device>("device", { f, d }), fresh<Bands>("bands", { f, d, g: s.g })]);
-          return { f, device, bands, lines: s.g === "line" ? bands : await fresh<Bands>("bands", { f, d, g: "line" }) };
+          return { f, device, bands, sites: s.g === g ? bands : await fresh<Bands>("bands", { f, d, g }) };
         } catch {
           return null; // a file without this device has no row
         }
