@@ -3,13 +3,12 @@ package metrics
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	dto "github.com/prometheus/client_model/go"
 
 	"strandline/finding"
 	"strandline/host/sample"
@@ -41,62 +40,52 @@ type Verdict struct {
 	Finding finding.Finding
 }
 
-// Families are the metrics of a state, sorted by name. Those of what is not known are
+// sorted returns the metrics of a state, by name. Those of what is not known are
 // absent, and never 0.
-func (s *State) Families() []*dto.MetricFamily {
-	b := &builder{families: map[string]*dto.MetricFamily{}, seen: map[string]bool{}, hostname: s.Hostname}
+func (s *State) sorted() []*family {
+	b := &builder{families: map[string]*family{}, seen: map[string]bool{}, hostname: s.Hostname}
 	b.gauge("strandline_build_info", "The version of strandline.", 1, label{"version", s.Version})
 	b.counter("strandline_samples_total", "Samples taken since the watch began.", float64(s.Samples))
 	if now := s.Sample; now != nil {
 		b.sample(now)
 		b.findings(s.Verdicts, now)
 	}
-	out := make([]*dto.MetricFamily, 0, len(b.families))
-	for _, f := range b.families {
-		out = append(out, f)
-	}
-	slices.SortFunc(out, func(x, y *dto.MetricFamily) int { return cmp.Compare(x.GetName(), y.GetName()) })
-	return out
+	return slices.SortedFunc(maps.Values(b.families), func(x, y *family) int { return cmp.Compare(x.name, y.name) })
 }
-
-type label struct{ name, value string }
 
 // A builder collects metrics.
 type builder struct {
-	families map[string]*dto.MetricFamily
+	families map[string]*family
 	seen     map[string]bool // name and labels: a store refuses the same ones twice
 	hostname string
 }
 
-func (b *builder) add(kind dto.MetricType, name, help string, m *dto.Metric, labels []label) {
-	key := strings.Builder{}
-	key.WriteString(name)
+func (b *builder) add(counter bool, name, help string, value float64, labels []label) {
+	m := metric{value: value}
 	for _, l := range labels {
-		if l.value == "" {
-			continue // which is the same as no label
+		if l.value != "" { // which is the same as no label
+			m.labels = append(m.labels, label{l.name, bounded(l.value)})
 		}
-		value := bounded(l.value)
-		fmt.Fprintf(&key, ",%s=%q", l.name, value)
-		m.Label = append(m.Label, &dto.LabelPair{Name: &l.name, Value: &value})
 	}
-	if b.seen[key.String()] {
+	key := fmt.Sprintf("%s%q", name, m.labels)
+	if b.seen[key] {
 		return
 	}
-	b.seen[key.String()] = true
+	b.seen[key] = true
 	f := b.families[name]
 	if f == nil {
-		f = &dto.MetricFamily{Name: &name, Help: &help, Type: &kind}
+		f = &family{name: name, help: help, counter: counter}
 		b.families[name] = f
 	}
-	f.Metric = append(f.Metric, m)
+	f.metrics = append(f.metrics, m)
 }
 
 func (b *builder) gauge(name, help string, value float64, labels ...label) {
-	b.add(dto.MetricType_GAUGE, name, help, &dto.Metric{Gauge: &dto.Gauge{Value: &value}}, labels)
+	b.add(false, name, help, value, labels)
 }
 
-func (b *builder) counter(name, help string, value float64, labels ...label) {
-	b.add(dto.MetricType_COUNTER, name, help, &dto.Metric{Counter: &dto.Counter{Value: &value}}, labels)
+func (b *builder) counter(name, help string, value float64) {
+	b.add(true, name, help, value, nil)
 }
 
 // bytes adds a gauge where the value is known.

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
@@ -60,10 +59,10 @@ func madeState() *State {
 	}}
 }
 
-func text(t *testing.T, s *State, format expfmt.Format) []byte {
+func text(t *testing.T, s *State, open bool) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := s.write(&b, format); err != nil {
+	if err := s.write(&b, open); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -72,7 +71,7 @@ func text(t *testing.T, s *State, format expfmt.Format) []byte {
 // TestMetrics compares what is written with testdata/metrics.txt.
 func TestMetrics(t *testing.T) {
 	const golden = "testdata/metrics.txt"
-	got := text(t, madeState(), expfmt.NewFormat(expfmt.TypeTextPlain))
+	got := text(t, madeState(), false)
 	if *update {
 		if err := os.WriteFile(golden, got, 0o666); err != nil {
 			t.Fatal(err)
@@ -90,7 +89,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("it contains %s", not)
 		}
 	}
-	open := text(t, madeState(), expfmt.NewFormat(expfmt.TypeOpenMetrics))
+	open := text(t, madeState(), true)
 	if !bytes.HasSuffix(open, []byte("\n# EOF\n")) || !bytes.Contains(open, []byte("# TYPE strandline_samples counter\nstrandline_samples_total 600")) {
 		t.Errorf("OpenMetrics:\n%s", open)
 	}
@@ -100,7 +99,7 @@ func TestMetrics(t *testing.T) {
 func TestPromtool(t *testing.T) {
 	tool := live.Tool(t, "promtool")
 	c := exec.Command(tool, "check", "metrics")
-	c.Stdin = bytes.NewReader(text(t, madeState(), expfmt.NewFormat(expfmt.TypeTextPlain)))
+	c.Stdin = bytes.NewReader(text(t, madeState(), false))
 	out, err := c.CombinedOutput()
 	for line := range strings.Lines(string(out)) {
 		if !strings.Contains(line, "camelCase") { // modelName, as dcgm-exporter calls it
@@ -120,12 +119,12 @@ func TestBounds(t *testing.T) {
 		s.Verdicts = append(s.Verdicts, Verdict{watch.About{Process: &s.Sample.Processes[len(s.Sample.Processes)-1], Figure: "anonymous"}, finding.Finding{Kind: finding.Leak, Severity: finding.Problem}})
 	}
 	got := map[string]int{}
-	for _, f := range s.Families() {
-		got[f.GetName()] = len(f.Metric)
-		for _, m := range f.Metric {
-			for _, l := range m.Label {
-				if len(l.GetValue()) > longestLabel || l.GetValue() == "" {
-					t.Errorf("%s has the label %s=%q", f.GetName(), l.GetName(), l.GetValue())
+	for _, f := range s.sorted() {
+		got[f.name] = len(f.metrics)
+		for _, m := range f.metrics {
+			for _, l := range m.labels {
+				if len(l.value) > longestLabel || l.value == "" {
+					t.Errorf("%s has the label %s=%q", f.name, l.name, l.value)
 				}
 			}
 		}
@@ -133,18 +132,18 @@ func TestBounds(t *testing.T) {
 	if got["strandline_process_info"] != mostProcesses || got["strandline_finding"] > mostFindings {
 		t.Errorf("%v", got)
 	}
-	if f := s.family(t, "strandline_processes_omitted"); f.Metric[0].Gauge.GetValue() != float64(len(s.Sample.Processes)-mostProcesses) {
+	if f := s.family(t, "strandline_processes_omitted"); f.metrics[0].value != float64(len(s.Sample.Processes)-mostProcesses) {
 		t.Errorf("%v are omitted", f)
 	}
-	if f := s.family(t, "strandline_process_info"); !strings.Contains(fmt.Sprint(f), `"14999"`) || strings.Contains(fmt.Sprint(f), `"10000"`) {
+	if f := s.family(t, "strandline_process_info"); !strings.Contains(fmt.Sprint(*f), "{pid 14999}") || strings.Contains(fmt.Sprint(*f), "{pid 10000}") {
 		t.Error("not the largest are exported")
 	}
 }
 
-func (s *State) family(t *testing.T, name string) *dto.MetricFamily {
+func (s *State) family(t *testing.T, name string) *family {
 	t.Helper()
-	for _, f := range s.Families() {
-		if f.GetName() == name {
+	for _, f := range s.sorted() {
+		if f.name == name {
 			return f
 		}
 	}

@@ -14,8 +14,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/prometheus/common/expfmt"
 )
 
 // A Server answers scrapes with the newest state:
@@ -111,8 +109,8 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no sample was taken yet", http.StatusServiceUnavailable)
 		return
 	}
-	format := expfmt.NegotiateAccept(r.Header, expfmt.DefaultOpenMetricsAcceptedFormats()...)
-	w.Header().Set("Content-Type", string(format))
+	kind := contentType(r.Header.Get("Accept"))
+	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Vary", "Accept, Accept-Encoding")
 	var out io.Writer = w
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
@@ -122,19 +120,5 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 		out = packed
 	}
 	// An error is that of a client that has gone.
-	_ = state.write(out, format)
-}
-
-// write writes the metrics in a format.
-func (s *State) write(w io.Writer, format expfmt.Format) error {
-	enc := expfmt.NewEncoder(w, format)
-	for _, f := range s.Families() {
-		if err := enc.Encode(f); err != nil {
-			return err
-		}
-	}
-	if end, ok := enc.(expfmt.Closer); ok { // of OpenMetrics
-		return end.Close()
-	}
-	return nil
+	_ = state.write(out, strings.HasPrefix(kind, openMetrics))
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
-	"github.com/cilium/ebpf/rlimit"
 
 	"strandline/host/event"
 )
@@ -33,7 +32,7 @@ type Requests struct {
 // [errors.ErrUnsupported] if the machine does not support BPF or the user may not use
 // it.
 func StartRequests() (*Requests, error) {
-	_ = rlimit.RemoveMemlock() // see Start
+	allowLocked()
 	all, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
 	if err != nil {
 		return nil, err

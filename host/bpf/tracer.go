@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strandline/host/event"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,10 +15,12 @@ import (
 	"unsafe"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
-	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
+
+	"strandline/host/event"
 )
 
 // ofRequests is the prefix of the names of the programs and maps for requests.
@@ -68,9 +69,7 @@ type Tracer struct {
 // [errors.ErrUnsupported] if the machine does not support BPF or the user may not use
 // it.
 func Start() (*Tracer, error) {
-	// Kernels before 5.11 count maps as locked memory; if raising the limit is refused
-	// there, loading fails.
-	_ = rlimit.RemoveMemlock()
+	allowLocked()
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
 	if err != nil {
 		return nil, err
@@ -94,6 +93,15 @@ func Start() (*Tracer, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+// allowLocked lifts the limit on locked memory where maps count toward it: in kernels
+// before 5.11. If that is refused, loading fails. (ebpf/rlimit creates a map to find out
+// whether they do, whenever a program starts that contains it.)
+func allowLocked() {
+	if v, err := features.LinuxVersionCode(); err != nil || v < 5<<16|11<<8 {
+		_ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
+	}
 }
 
 // split removes the programs and maps whose names have the prefix from a specification,

@@ -14,10 +14,6 @@ import (
 	"strings"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
-
 	"strandline/host/sample"
 )
 
@@ -83,8 +79,7 @@ func Read(ctx context.Context, endpoint string) (*sample.Load, error) {
 // are not those of an engine.
 func Parse(r io.Reader) (*sample.Load, error) {
 	in := &io.LimitedReader{R: r, N: most}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(in)
+	metrics, err := readText(in)
 	switch {
 	case in.N == 0:
 		return nil, fmt.Errorf("the metrics are larger than %d MiB", most>>20)
@@ -92,7 +87,7 @@ func Parse(r io.Reader) (*sample.Load, error) {
 		return nil, fmt.Errorf("the metrics cannot be read: %w", err)
 	}
 	for _, e := range engines {
-		if load := e.load(families); load != nil {
+		if load := e.load(metrics); load != nil {
 			return load, nil
 		}
 	}
@@ -122,11 +117,11 @@ var engines = []names{
 }
 
 // load is what the metrics of an engine state; nil if there are none.
-func (n *names) load(families map[string]*dto.MetricFamily) *sample.Load {
-	find := func(among []string) *dto.MetricFamily {
+func (n *names) load(metrics map[string][]metric) *sample.Load {
+	find := func(among []string) []metric {
 		for _, name := range among {
 			for _, prefix := range []string{n.engine + ":", n.engine + "_", "ray_" + n.engine + "_"} {
-				if f := families[prefix+name]; f != nil {
+				if f := metrics[prefix+name]; f != nil {
 					return f
 				}
 			}
@@ -150,7 +145,7 @@ func (n *names) load(families map[string]*dto.MetricFamily) *sample.Load {
 }
 
 // count is the sum of a metric over engines; nil if it is not there or not a number.
-func count(f *dto.MetricFamily) *int64 {
+func count(f []metric) *int64 {
 	var sum float64
 	parts := byEngine(f)
 	for _, x := range parts {
@@ -167,20 +162,19 @@ func count(f *dto.MetricFamily) *int64 {
 // byEngine are the values of a metric by data-parallel engine, model and reason: ranks of
 // tensor, pipeline and expert parallelism report the same requests, so that the highest
 // value of them counts.
-func byEngine(f *dto.MetricFamily) map[string]float64 {
+func byEngine(f []metric) map[string]float64 {
 	out := map[string]float64{}
-	for _, m := range f.GetMetric() {
+	for _, m := range f {
 		var key strings.Builder
-		for _, l := range m.GetLabel() {
-			switch l.GetName() {
+		for _, l := range m.labels {
+			switch l.name {
 			case "tp_rank", "pp_rank", "moe_ep_rank", "pid":
 			default:
-				fmt.Fprintf(&key, "%q=%q,", l.GetName(), l.GetValue())
+				fmt.Fprintf(&key, "%q=%q,", l.name, l.value)
 			}
 		}
-		x := m.GetGauge().GetValue() + m.GetCounter().GetValue() + m.GetUntyped().GetValue() // it has one of them
-		if before, ok := out[key.String()]; !ok || x > before {
-			out[key.String()] = x
+		if before, ok := out[key.String()]; !ok || m.value > before {
+			out[key.String()] = m.value
 		}
 	}
 	return out

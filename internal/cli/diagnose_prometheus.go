@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/prometheus/common/model"
 	"github.com/spf13/cobra"
 
 	judgeprofiles "strandline/judge/profiles"
@@ -79,9 +78,9 @@ func (g *globals) diagnoseStore(ctx context.Context, o *storeOptions, limit *int
 
 // timeFlag reads a time as Prometheus writes it: 90m, 1h30m, 2d.
 func timeFlag(name, text string) (time.Duration, error) {
-	d, err := model.ParseDuration(text)
+	d, err := promql.ParseDuration(text)
 	if err != nil || d == 0 {
 		return 0, fmt.Errorf("--%s %q: want a time such as 90m, 6h or 2d", name, text)
 	}
-	return time.Duration(d), nil
+	return d, nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 )
 
 // A curve explains levels over a window: u is 0 at the beginning of the window and 1 at
@@ -69,9 +70,7 @@ type kind struct {
 const latest = 0.85
 
 // kinds are the curves that are tried. Jumps in a staircase are found by [stairs].
-var kinds = makeKinds()
-
-func makeKinds() []kind {
+var kinds = sync.OnceValue(func() []kind {
 	var saturate, log, pow, cap, late, step, loaded, jumped, ramp, bend, lateCache, capPow [][]basis
 	for _, tau := range geometric(0.01, 2, 40) {
 		saturate = append(saturate, []basis{saturating(tau)})
@@ -120,7 +119,7 @@ func makeKinds() []kind {
 		{Plateau, 4, false, ramp},
 		{Plateau, 4, false, capPow},
 	}
-}
+})
 
 // geometric returns n values from low to high, each the same multiple of the one before
 // it.
@@ -137,7 +136,7 @@ const mostJumps = 5
 
 // fit fits every kind of curve to levels y at u, and returns the best of each.
 func fit(u, y []float64) (out []curve) {
-	for _, k := range kinds {
+	for _, k := range kinds() {
 		best := curve{rss: math.Inf(1)}
 		for _, bases := range k.grid {
 			if c, ok := k.fit(bases, u, y); ok && c.rss < best.rss {

@@ -18,8 +18,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/common/model"
-
 	"strandline/profiles"
 )
 
@@ -98,7 +96,7 @@ func (q *Query) step() (time.Duration, error) {
 		return 0, fmt.Errorf("--step %s: want at least a millisecond", q.Step)
 	case q.Since/q.Step > limitPoints:
 		return 0, fmt.Errorf("--step %s: %d points in %s are more than a store gives (%d); want a step of %s or more",
-			q.Step, q.Since/q.Step, model.Duration(q.Since), limitPoints, model.Duration(max((q.Since/mostPoints).Round(time.Second), time.Second)))
+			q.Step, q.Since/q.Step, duration(q.Since), limitPoints, duration(max((q.Since/mostPoints).Round(time.Second), time.Second)))
 	}
 	return q.Step, nil
 }
@@ -235,7 +233,7 @@ func (c *client) levels(ctx context.Context, expr string, factor float64) (*prof
 	}
 	f.Columns = columns(q.Expr, all, factor)
 	if len(f.Columns) == 0 {
-		return nil, fmt.Errorf("the query has no levels in the last %s: check the name and the labels, or ask for a longer --since", model.Duration(q.Since))
+		return nil, fmt.Errorf("the query has no levels in the last %s: check the name and the labels, or ask for a longer --since", duration(q.Since))
 	}
 	return f, nil
 }
