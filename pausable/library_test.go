@@ -91,7 +91,7 @@ var ofLibc = []string{
 	"memset", "mkostemp", "mmap", "munmap", "open", "posix_fallocate", "pread", "pthread_create", "pthread_detach",
 	"pthread_join", "pthread_mutex_lock", "pthread_mutex_unlock", "pthread_sigmask", "pwrite", "qsort", "recv", "send",
 	"setsockopt", "sigdelset", "sigfillset", "snprintf", "socket", "strcasecmp", "strchr", "strcmp", "strcpy", "strerror", "strlen",
-	"strncpy", "strtoull", "unlink", "usleep", "vsnprintf",
+	"strncpy", "strtoull", "unlink", "usleep", "vsnprintf", "write",
 }
 
 // TestFaults has each call of the driver fail in each operation; see testdata/faults.c.

@@ -103,6 +103,13 @@ int block_known(CUdeviceptr at);
 /* Begins to answer other programs, at the first call. (control.c) */
 void control_begin(void);
 
+/* A name as status.c writes it. */
+enum { ENCODED = 3 * 64 + 1 };
+void name_encode(const char *name, char to[ENCODED]);
+
+/* Adds a record to the log, if there is one: when is before or after. (log.c) */
+void log_state(const char *when, const char *what, const char *tag, int kind);
+
 /* Settings. (settings.c) */
 int region_at_start(int *backup); /* that the environment asks for */
 uint64_t setting(int which);

@@ -86,6 +86,15 @@ PAUSABLE_API const void *pausable_backup(const void *at, size_t bytes);
 PAUSABLE_API int pausable_set(int setting, uint64_t value);
 PAUSABLE_API int pausable_set_folder(const char *path); /* of backups in files: STRANDLINE_MEM_DIR, else TMS_DISK_BACKUP_DIR, TMPDIR */
 
+/* Keeps a log of pauses and resumes in a new file of a folder, which log.c describes; NULL
+ * ends it. The environment's STRANDLINE_MEM_LOG does the same from the start on. pausable_note
+ * adds a line to it, and returns 0 where there is none. */
+PAUSABLE_API int pausable_set_log(const char *folder);
+PAUSABLE_API int pausable_note(const char *text);
+
+/* How many bytes the block has that begins at an address; 0 if there is none. */
+PAUSABLE_API uint64_t pausable_size(const void *at);
+
 /* Writes what status.c describes, as snprintf does, and returns its length. */
 PAUSABLE_API size_t pausable_status(char *to, size_t size);
 

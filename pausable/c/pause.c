@@ -390,7 +390,9 @@ static int operate(const char *tag, int pausing)
 	if (in_fork())
 		return failed(f, PAUSABLE_FORKED, 0, -1, "this process was forked from the one that allocated");
 	struct timespec began;
+	const char *what = pausing ? "pause" : "resume";
 	turn_take();
+	log_state("before", what, tag, 0);
 	clock_gettime(CLOCK_MONOTONIC, &began);
 	remnants_retry();
 	struct operation o = {.blocks = NULL};
@@ -398,6 +400,7 @@ static int operate(const char *tag, int pausing)
 	if (!kind && o.n)
 		kind = pausing ? pause_blocks(&o, f) : resume_blocks(&o, f);
 	end(&o, kind, &began);
+	log_state("after", what, tag, kind);
 	turn_give();
 	return kind;
 }
@@ -417,4 +420,15 @@ const void *pausable_backup(const void *at, size_t bytes)
 		out = (const char *)b->backup.at + (from - b->at);
 	table_unlock();
 	return out;
+}
+
+uint64_t pausable_size(const void *at)
+{
+	if (in_fork())
+		return 0;
+	table_lock();
+	struct block *b = table_find((CUdeviceptr)(uintptr_t)at);
+	uint64_t n = b ? b->size : 0;
+	table_unlock();
+	return n;
 }

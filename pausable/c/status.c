@@ -14,7 +14,8 @@
  * device's memory. A part is what a tag has on device N, and a pause of it copies KEEP bytes.
  * STATE is active, paused or partial, and BACKUP is none, pinned, pageable or file. The
  * operation that ended last is the COUNT-th, and KIND is 0 if it succeeded, else that of its
- * failure. In a name, what is not a printable character of ASCII is %XX, as are space and %.
+ * failure. In a name, what is not a printable character of ASCII is %XX, as are space and %,
+ * and - where it is the whole name.
  */
 #include "backup.h"
 #include "block.h"
@@ -38,12 +39,21 @@ __attribute__((format(printf, 2, 3))) static void say(struct text *t, const char
 	t->length += n < 0 ? 0 : (size_t)n;
 }
 
+void name_encode(const char *name, char to[ENCODED])
+{
+	int all = !strcmp(name, "-"); /* which stands for all tags */
+	*to = 0;
+	for (int i = 0; *name && i < ENCODED - 3; name++) {
+		unsigned char c = (unsigned char)*name;
+		i += snprintf(to + i, 4, c > ' ' && c < 0x7f && c != '%' && !all ? "%c" : "%%%02X", c);
+	}
+}
+
 static void say_name(struct text *t, const char *name)
 {
-	for (; *name; name++) {
-		unsigned char c = (unsigned char)*name;
-		say(t, c > ' ' && c < 0x7f && c != '%' ? "%c" : "%%%02X", c);
-	}
+	char text[ENCODED];
+	name_encode(name, text);
+	say(t, "%s", text);
 }
 
 static void say_tag(struct text *t, struct tag *tag)
@@ -84,7 +94,10 @@ static void say_tag(struct text *t, struct tag *tag)
 static void say_operation(struct text *t, const char *word, const struct progress *p)
 {
 	say(t, "%s %s ", word, p->doing);
-	say_name(t, p->tag ? p->tag->name : "-");
+	if (p->tag)
+		say_name(t, p->tag->name);
+	else
+		say(t, "-");
 }
 
 struct memory { size_t available, total; int index; };

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import threading
 from contextlib import contextmanager, nullcontext
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
@@ -90,6 +91,9 @@ def _load(mode: str) -> Any:
     lib.pausable_pause.argtypes = lib.pausable_resume.argtypes = lib.pausable_set_folder.argtypes = [ctypes.c_char_p]
     lib.pausable_set.argtypes = [ctypes.c_int, ctypes.c_uint64]
     lib.pausable_status.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+    lib.pausable_set_log.argtypes = lib.pausable_note.argtypes = [ctypes.c_char_p]
+    lib.pausable_size.argtypes = [ctypes.c_void_p]
+    lib.pausable_size.restype = ctypes.c_uint64
     lib.pausable_status.restype = ctypes.c_size_t
     lib.pausable_backup.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
     lib.pausable_backup.restype = ctypes.c_void_p
@@ -287,6 +291,8 @@ class MemorySaver:
             lib = _load(self.hook_mode)
             self._mode = self.hook_mode
             self._lib = lib
+            if os.environ.get("STRANDLINE_MEM_LOG"):
+                self.set(log=os.environ["STRANDLINE_MEM_LOG"])
         return self._lib
 
     # Pause and resume
@@ -314,9 +320,18 @@ class MemorySaver:
         if self.hook_mode == "preload":  # there may have been a region from the start
             self._ready(_torch())
         if self._lib is not None:
-            self._check(getattr(self._lib, name)(None if tag is None else tag.encode()))
+            self._note()
+            kind = getattr(self._lib, name)(None if tag is None else tag.encode())
+            self._check(kind)
+            self._note()
         elif tag is not None:
             raise Failure(f"there is no tag {tag}")
+
+    def _note(self) -> None:
+        """Notes in the log, if there is one, what PyTorch has besides pausable memory."""
+        if self._lib.pausable_note(None):
+            for d in self.outside():
+                self._lib.pausable_note("torch {device} {tensors_bytes} {cache_bytes} {pools_bytes}".format(**d).encode())
 
     def _begin(self, what: Any, tag: Optional[str]) -> Any:
         from concurrent.futures import Future
@@ -363,10 +378,13 @@ class MemorySaver:
         """Sets the folder of backups in files, which have no name and end with the process."""
         self._check(self._loaded().pausable_set_folder(os.fsencode(path)))
 
-    def set(self, *, margin: Optional[int] = None, pinned_pool: Optional[int] = None, verify: Optional[bool] = None, retain: Optional[bool] = None) -> None:
+    def set(self, *, margin: Optional[int] = None, pinned_pool: Optional[int] = None, verify: Optional[bool] = None, retain: Optional[bool] = None,
+            log: Optional[str] = None) -> None:
         """Changes settings: bytes of a device that stay free; bytes of pinned memory that are kept for the next
         pause, at most; whether what comes back is compared with what was saved; whether each block keeps the
-        memory of its backup."""
+        memory of its backup; the folder of a log for `strandline plan rl --check`, "" for none."""
+        if log is not None:
+            self._check(self._loaded().pausable_set_log(os.fsencode(log) or None))
         values = {_MARGIN: margin, _PINNED_POOL: pinned_pool, _VERIFY: verify, _RETAIN: retain}
         for setting, value in values.items():
             if value is not None:
@@ -402,6 +420,25 @@ class MemorySaver:
         text = ctypes.create_string_buffer(size)
         self._lib.pausable_status(text, size)
         return _pausing.parse(text.value.decode("ascii", "replace"))
+
+    def outside(self) -> List[Dict[str, int]]:
+        """What PyTorch's allocator has of each device besides pausable memory, in bytes: tensors_bytes; cache_bytes,
+        which no tensor uses (torch.cuda.empty_cache gives it back); and pools_bytes, in pools of CUDA graphs
+        and others of the program's own, which stay on the device."""
+        torch: Any = sys.modules.get("torch")
+        if torch is None or not torch.cuda.is_initialized():
+            return []
+        lib, out = self._loaded(), {}  # type: Any, Dict[int, Dict[str, int]]
+        for s in torch.cuda.memory_snapshot():
+            d = out.setdefault(s["device"], {"device": s["device"], "tensors_bytes": 0, "cache_bytes": 0, "pools_bytes": 0})
+            if lib.pausable_size(s["address"]):
+                continue
+            if tuple(s.get("segment_pool_id", (0, 0))) != (0, 0):
+                d["pools_bytes"] += s["total_size"]
+            else:
+                d["tensors_bytes"] += s["allocated_size"]
+                d["cache_bytes"] += s["total_size"] - s["allocated_size"]
+        return sorted(out.values(), key=lambda d: d["device"])
 
     def plan(self, steps: Iterable[Tuple[str, Optional[str]]]) -> Dict[str, Any]:
         """What pauses and resumes would do in this order, none of which is done: whether each fits, and the peaks
