@@ -23,7 +23,7 @@ const module = "strandline"
 // other.
 var columns = [][]string{
 	{"internal/lazyregexp"},
-	{"finding", "units", "internal/packed", "internal/sheet", "internal/licenses", "torch/ranges", "internal/soak/load", "internal/socket", "pausable", "pausable/state"}, // leaves
+	{"finding", "units", "internal/packed", "internal/sheet", "internal/licenses", "torch/ranges", "internal/soak/load", "internal/socket", "pausable", "pausable/state", "pausable/history"}, // leaves
 	{"stack"},                     // every model interns frames
 	{"judge/trend"},               // arithmetic on series of numbers, for every wing
 	{"host/event", "host/sample"}, // what a process did or holds, whoever saw it
@@ -47,7 +47,7 @@ var columns = [][]string{
 	{"plan/rl", "plan/observed"},
 	{"judge/shortage"}, // what snapshots and texts of a failure have in common
 	{"judge/logs"},     // of texts, which are judged with snapshots too
-	{"judge/torch", "judge/host", "judge/profiles", "judge/gate", "judge/watch", "judge/pauses"},
+	{"judge/torch", "judge/host", "judge/profiles", "judge/gate", "judge/watch", "judge/pauses", "judge/handovers"},
 	{"face/api", "face/api/page"}, // the JSON of all faces
 	{"face/report", "face/export", "face/metrics", "face/web/engine", "face/web"},
 	{"face/ci"},
@@ -58,20 +58,21 @@ var columns = [][]string{
 
 // beside lists the imports inside a column that are allowed.
 var beside = map[string][]string{
-	"torch/timeline":  {"torch/allocator"}, // sizes of blocks and segments
-	"torch/purpose":   {"torch/timeline"},
-	"torch/replay":    {"torch/timeline", "torch/allocator"},
-	"torch/digest":    {"torch/timeline", "torch/purpose", "torch/replay"},
-	"torch/compare":   {"torch/digest", "torch/timeline", "torch/purpose"},
-	"torch/tile":      {"torch/timeline", "torch/purpose"},
-	"face/web":        {"face/web/engine"},
-	"host/bpf":        {"host/procfs"},
-	"host/ptrace":     {"host/procfs"},
-	"host/gpudriver":  {"host/ledger"},
-	"host/gpuaccount": {"host/gpudriver"},
-	"host/sampler":    {"host/footprint"},
-	"pausable":        {"internal/socket", "pausable/state"},
-	"internal/check":  {"internal/trace"}, // the lines of a leak
+	"torch/timeline":   {"torch/allocator"}, // sizes of blocks and segments
+	"torch/purpose":    {"torch/timeline"},
+	"torch/replay":     {"torch/timeline", "torch/allocator"},
+	"torch/digest":     {"torch/timeline", "torch/purpose", "torch/replay"},
+	"torch/compare":    {"torch/digest", "torch/timeline", "torch/purpose"},
+	"torch/tile":       {"torch/timeline", "torch/purpose"},
+	"face/web":         {"face/web/engine"},
+	"host/bpf":         {"host/procfs"},
+	"host/ptrace":      {"host/procfs"},
+	"host/gpudriver":   {"host/ledger"},
+	"host/gpuaccount":  {"host/gpudriver"},
+	"host/sampler":     {"host/footprint"},
+	"pausable":         {"internal/socket", "pausable/state"},
+	"pausable/history": {"pausable/state"},
+	"internal/check":   {"internal/trace"}, // the lines of a leak
 }
 
 // wings are the roots that do not import each other: what needs two of them is
@@ -89,44 +90,45 @@ var everywhere = []string{"internal/lazyregexp"}
 
 // only lists packages that may import less than what is to their left.
 var only = map[string][]string{
-	"torch/ranges":    {},
-	"torch/pickle":    {"finding", "units"}, // sources do not depend on analysis
-	"logs":            {"finding", "units", "internal/packed"},
-	"host/recording":  {"finding", "host/journal", "host/nvsmi", "internal/packed"},
-	"host/nvsmi":      {},
-	"host/engine":     {"host/sample"},
-	"host/nvml":       {"host/sample"},
-	"plan/model":      {"finding", "units"},
-	"profiles":        {"stack"},
-	"profiles/jax":    {"profiles", "stack", "units"},
-	"profiles/levels": {"profiles", "units"},
-	"profiles/promql": {"profiles", "units"},
-	"profiles/proc":   {"host/procfs", "host/vmmap", "profiles", "units"},
-	"profiles/nsys":   {"profiles", "units"},
-	"profiles/kineto": {"profiles", "stack", "units"},
-	"judge/profiles":  {"finding", "units", "stack", "judge/trend", "profiles", "profiles/jax"},
-	"host/procfs":     {},
-	"record":          {"host/procfs", "internal/socket"},
-	"internal/socket": {},
-	"pausable/state":  {},
-	"pausable":        {"internal/socket", "pausable/state"},
-	"host/elffile":    {},
-	"host/event":      {},
-	"host/sample":     {},
-	"host/journal":    {"internal/packed"},
-	"host/series":     {"host/journal", "host/sample"},
-	"host/sampler":    {"host/cudaalloc", "host/footprint", "host/nvml", "host/nvsmi", "host/procfs", "host/sample", "record", "pausable", "pausable/state"},
-	"host/pyframes":   {"host/event"},
-	"host/bpf":        {"host/event", "host/procfs"},
-	"host/ptrace":     {"host/event", "host/procfs", "host/pyframes"},
-	"host/polling":    {"host/event"},
-	"judge/trend":     {"finding", "units"}, // pure numbers
-	"judge/gate":      {"finding", "units", "judge/trend"},
-	"host/levels":     {"host/procfs"},
-	"judge/watch":     {"finding", "units", "judge/trend", "host/sample"},
-	"judge/pauses":    {"finding", "units", "judge/trend", "pausable/state"},
-	"judge/logs":      {"finding", "units", "logs", "judge/shortage"},
-	"judge/shortage":  {"finding", "units"},
+	"torch/ranges":     {},
+	"torch/pickle":     {"finding", "units"}, // sources do not depend on analysis
+	"logs":             {"finding", "units", "internal/packed"},
+	"host/recording":   {"finding", "host/journal", "host/nvsmi", "internal/packed"},
+	"host/nvsmi":       {},
+	"host/engine":      {"host/sample"},
+	"host/nvml":        {"host/sample"},
+	"plan/model":       {"finding", "units"},
+	"profiles":         {"stack"},
+	"profiles/jax":     {"profiles", "stack", "units"},
+	"profiles/levels":  {"profiles", "units"},
+	"profiles/promql":  {"profiles", "units"},
+	"profiles/proc":    {"host/procfs", "host/vmmap", "profiles", "units"},
+	"profiles/nsys":    {"profiles", "units"},
+	"profiles/kineto":  {"profiles", "stack", "units"},
+	"judge/profiles":   {"finding", "units", "stack", "judge/trend", "profiles", "profiles/jax"},
+	"host/procfs":      {},
+	"record":           {"host/procfs", "internal/socket"},
+	"internal/socket":  {},
+	"pausable/state":   {},
+	"pausable":         {"internal/socket", "pausable/state"},
+	"pausable/history": {"pausable/state"},
+	"host/elffile":     {},
+	"host/event":       {},
+	"host/sample":      {},
+	"host/journal":     {"internal/packed"},
+	"host/series":      {"host/journal", "host/sample"},
+	"host/sampler":     {"host/cudaalloc", "host/footprint", "host/nvml", "host/nvsmi", "host/procfs", "host/sample", "record", "pausable", "pausable/state"},
+	"host/pyframes":    {"host/event"},
+	"host/bpf":         {"host/event", "host/procfs"},
+	"host/ptrace":      {"host/event", "host/procfs", "host/pyframes"},
+	"host/polling":     {"host/event"},
+	"judge/trend":      {"finding", "units"}, // pure numbers
+	"judge/gate":       {"finding", "units", "judge/trend"},
+	"host/levels":      {"host/procfs"},
+	"judge/watch":      {"finding", "units", "judge/trend", "host/sample"},
+	"judge/pauses":     {"finding", "units", "judge/trend", "pausable/state"},
+	"judge/logs":       {"finding", "units", "logs", "judge/shortage"},
+	"judge/shortage":   {"finding", "units"},
 }
 
 // testOnly lists packages for tests: they may import anything, and no other

@@ -27,3 +27,4 @@ if env.get("HOOK_MODE") == "preload":
 os.execve(sys.executable, [sys.executable, *sys.argv[1:]], env)
 END
 "$rig_run" "$rig" "$RIG_OUT/begin.py" "$(basename "$script")" "$@"
+[ -z "${KEEP:-}" ] || cp "$RIG_OUT"/*.pausable "$KEEP"

@@ -141,6 +141,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		{"plan", "gpus"},
 		{"plan", "models"},
 		{"plan", "rl", "--phases", "examples/plan/phases.yaml"},
+		{"plan", "rl", "--phases", "examples/pausable/phases.yaml", "--check", "examples/pausable/untidy.pausable"},
 		{"hooks", "--pid", strconv.Itoa(os.Getpid())},
 		{"diagnose", "examples/munmap-leak/server.trace"},
 		{"diagnose", "examples/device-memory/server.trace", "examples/device-memory/now.pickle"},

@@ -1,12 +1,18 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"strandline/face/report"
 	"strandline/internal/planner"
+	"strandline/judge/handovers"
+	"strandline/pausable/history"
 	"strandline/plan/rl"
 )
 
@@ -14,8 +20,10 @@ import (
 type rlPlan struct {
 	planFlags
 	planner.RL
-	phases string
-	yaml   bool
+	phases, check string
+	yaml          bool
+	device        int
+	tags          []string
 }
 
 func newPlanRL(g *globals) *cobra.Command {
@@ -29,15 +37,22 @@ sync) under four ways of sharing, with the peak of each phase, what causes it, a
 the largest memory fraction of the engine that fits.
 
 The phases are data: --yaml prints them, --phases reads them back. The exit
-status is 1 where no way fits.`,
+status is 1 where no way fits.
+
+--check lays what pausable memory did beside it: the log of a process that ran with
+STRANDLINE_MEM_LOG=FOLDER, or a folder of them. The exit status is 1 if each cycle
+leaves more behind, and with --strict if a phase used more than planned.`,
 		Example: `  strandline plan rl --model Qwen2.5-32B --gpu H200 --gpus 8 --trainer fsdp --rollout sglang --rollout-tp 4
   strandline plan rl --model Qwen2.5-7B --gpu H100 --gpus 8 --yaml > phases.yaml
   strandline plan rl --model Qwen2.5-7B --gpu H100 --gpus 8 --page
-  strandline plan rl --phases phases.yaml`,
+  strandline plan rl --phases phases.yaml
+  strandline plan rl --phases phases.yaml --check logs/`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {
 			case o.page.on:
+			case o.check != "":
+				return g.checkPhases(c.Context(), &o)
 			case o.phases != "":
 				return g.planPhases(&o)
 			case o.yaml:
@@ -49,6 +64,10 @@ status is 1 where no way fits.`,
 	o.add(c, &o.RL)
 	c.Flags().StringVar(&o.phases, "phases", "", "take the phases from a `FILE`")
 	c.Flags().BoolVar(&o.yaml, "yaml", false, "print the phases as YAML, to edit")
+	c.Flags().StringVar(&o.check, "check", "", "lay the log of pausable memory in a `FILE`, or those in a folder, beside the plan")
+	c.Flags().IntVar(&o.device, "device", 0, "with --check: device `N`, as CUDA counts in the process")
+	c.Flags().StringArrayVar(&o.tags, "tag", nil, "with --check: the component of the plan that a tag is, `TAG=COMPONENT`")
+	o.checks(c)
 	return c
 }
 
@@ -66,14 +85,9 @@ func (g *globals) printYAML(o *rlPlan) error {
 }
 
 func (g *globals) planPhases(o *rlPlan) error {
-	f, err := os.Open(o.phases)
+	p, err := readPhases(o.phases)
 	if err != nil {
 		return err
-	}
-	defer f.Close()
-	p, err := rl.ReadPhases(f)
-	if err != nil {
-		return fmt.Errorf("%s: %w", o.phases, err)
 	}
 	name := ""
 	if p.Pool != "" {
@@ -84,4 +98,104 @@ func (g *globals) planPhases(o *rlPlan) error {
 	}
 	doc, fits := planner.Phases(o.phases, name, p, nil)
 	return fitting(fits, g.printPlan(o.markdown, doc))
+}
+
+func readPhases(path string) (*rl.Phases, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	p, err := rl.ReadPhases(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return p, nil
+}
+
+// checkPhases lays logs of pausable memory beside the phases.
+func (g *globals) checkPhases(ctx context.Context, o *rlPlan) error {
+	p, err := o.planned()
+	if err != nil {
+		return err
+	}
+	if p.Speeds.Host == 0 {
+		p.Speeds = o.Speeds()
+	}
+	names := map[string]string{}
+	for _, given := range o.tags {
+		tag, component, ok := strings.Cut(given, "=")
+		if !ok || tag == "" || component == "" {
+			return fmt.Errorf("--tag %q: want TAG=COMPONENT", given)
+		}
+		names[tag] = component
+	}
+	paths, err := logsOf(o.check)
+	if err != nil {
+		return err
+	}
+	var checks []*handovers.Check
+	for _, path := range paths {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		log, err := readHistory(path)
+		if err == nil {
+			var c *handovers.Check
+			if c, err = handovers.New(p, log, o.device, names); err == nil {
+				checks = append(checks, c)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	good := true
+	for _, c := range checks {
+		good = good && !c.Failed(o.strict)
+	}
+	return fitting(good, g.printPlan(o.markdown, report.NewHandOvers(o.check, checks)))
+}
+
+// planned is the phases of a file, or of the set-up that the flags give.
+func (o *rlPlan) planned() (*rl.Phases, error) {
+	if o.phases != "" {
+		return readPhases(o.phases)
+	}
+	set, err := o.Setup(loadModel)
+	if err != nil {
+		return nil, err
+	}
+	return set.Phases()
+}
+
+// logsOf are the logs of pausable memory that a path leads to.
+func logsOf(path string) ([]string, error) {
+	s, err := os.Stat(path)
+	if err != nil || !s.IsDir() {
+		return []string{path}, err
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), history.Suffix) {
+			paths = append(paths, filepath.Join(path, e.Name()))
+		}
+	}
+	if len(paths) == 0 {
+		err = fmt.Errorf("%s: there is no log of pausable memory in it (*%s), which STRANDLINE_MEM_LOG makes", path, history.Suffix)
+	}
+	return paths, err
+}
+
+func readHistory(path string) (*history.Log, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return history.Read(f)
 }

@@ -107,6 +107,11 @@ func Phases(title, fraction string, p *rl.Phases, notes []string) (Document, boo
 	return doc, slices.ContainsFunc(doc.Ways, func(w api.PlannedWay) bool { return w.Verdict != plan.TooMuch })
 }
 
+// Speeds are those that the flags give, 0 where they do not.
+func (o *RL) Speeds() rl.Speeds {
+	return rl.Speeds{Host: o.speeds.Host * 1e9, Link: o.speeds.Link * 1e9, Disk: o.speeds.Disk * 1e9}
+}
+
 // timed adds what hand-overs are timed with, and what the rollouts need.
 func (o *RL) timed(s *rl.Setup) error {
 	const most = 1 << 32
@@ -129,7 +134,7 @@ func (o *RL) timed(s *rl.Setup) error {
 			return fmt.Errorf("--%s %g is not a speed in GB/s", name, x)
 		}
 	}
-	s.Speeds = rl.Speeds{Host: o.speeds.Host * 1e9, Link: o.speeds.Link * 1e9, Disk: o.speeds.Disk * 1e9}
+	s.Speeds = o.Speeds()
 	if s.Speeds.Link == 0 && o.GPUs > s.Rollout.GPU.Node() {
 		s.Speeds.Link = plan.NodeLink
 	}

@@ -18,6 +18,8 @@ type Status struct {
 	Devices []Device // that the process used
 	// Doing is the pause or resume that is under way, nil if none is.
 	Doing *Doing
+	// Did is the one that ended last, nil if there was none.
+	Did *Did
 	// NotFreed is memory of blocks that the program freed and the driver did not.
 	NotFreed int64
 	// Kept is pinned memory of the host that is kept for the next pause.
@@ -59,8 +61,18 @@ type Device struct {
 type Doing struct {
 	Do    string `json:"do"`  // Pause or Resume
 	Tag   string `json:"tag"` // "-" for all
+	All   bool   `json:"all"`
 	Total int64  `json:"total_bytes"`
 	Done  int64  `json:"done_bytes"`
+}
+
+// A Did is a pause or resume that has ended.
+type Did struct {
+	Step
+	Copied  int64 // bytes, to backups or from them
+	Seconds float64
+	Kind    int   // of its failure, as c/pausable.h has it; 0 if it succeeded
+	Count   int64 // of those before it, and it
 }
 
 // The states of a tag, and what can be done to it.
@@ -118,7 +130,14 @@ func (s *Status) line(line string) (err error) {
 		}
 		s.Devices = append(s.Devices, Device{int(f.bytes()), f.bytes(), f.bytes()})
 	case "doing":
-		s.Doing = &Doing{Do: f.word(), Tag: f.name(), Total: f.bytes(), Done: f.bytes()}
+		s.Doing = &Doing{Do: f.word()}
+		s.Doing.Tag, s.Doing.All = f.nameOrAll()
+		s.Doing.Total, s.Doing.Done = f.bytes(), f.bytes()
+	case "did":
+		d := &Did{Step: f.step(), Copied: f.bytes()}
+		d.Seconds = float64(f.bytes()) / 1e9
+		d.Kind, d.Count = int(f.bytes()), f.bytes()
+		s.Did = d
 	case "freed":
 		f.word()
 		s.NotFreed = f.bytes()
@@ -170,8 +189,37 @@ func (f *fields) name() string {
 	return name
 }
 
-// Encode is a name as lines have it.
+// nameOrAll reads a name, or "-" that stands for all.
+func (f *fields) nameOrAll() (name string, all bool) {
+	all = len(f.rest) > 0 && f.rest[0] == "-"
+	return f.name(), all
+}
+
+// step reads what was done to which tag.
+func (f *fields) step() Step {
+	s := Step{Do: f.word()}
+	if s.Tag, s.All = f.nameOrAll(); s.All {
+		s.Tag = ""
+	}
+	return s
+}
+
+// ParseStep reads what was done to which tag, as lines have it: pause or resume, and a
+// name or "-" for all.
+func ParseStep(text string) (Step, error) {
+	f := fields{line: text, rest: strings.Split(text, " ")}
+	s := f.step()
+	if f.err == nil && (s.Do != Pause && s.Do != Resume || len(f.rest) > 0) {
+		f.err = fmt.Errorf("%.80q is neither a pause nor a resume", text)
+	}
+	return s, f.err
+}
+
+// Encode is a name as lines have it. One that is "-" would stand for all.
 func Encode(name string) string {
+	if name == "-" {
+		return "%2D"
+	}
 	var b strings.Builder
 	for i := range len(name) {
 		if c := name[i]; c > ' ' && c < 0x7f && c != '%' {

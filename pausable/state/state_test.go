@@ -31,13 +31,16 @@ func TestParse(t *testing.T) {
 			{"weights", 100, 3, Paused, "pinned", 90, 0, []Share{{0, 60, 0, 0, 50}, {2, 40, 0, 0, 40}}},
 			{"kv cache%", 20, 1, Active, "none", 0, 20, []Share{{0, 20, 20, 0, 0}}},
 		},
-		Devices: []Device{{0, 70, 200}, {2, 30, 200}}, Doing: &Doing{Resume, "-", 90, 30}, NotFreed: 8, Kept: 64, Margin: 5,
+		Devices: []Device{{0, 70, 200}, {2, 30, 200}}, Doing: &Doing{Resume, "-", true, 90, 30}, Did: &Did{Step{Do: Pause, All: true}, 90, 1e-6, 0, 4}, NotFreed: 8, Kept: 64, Margin: 5,
 	}
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("%+v", s)
 	}
 	if s.Held(0) != 20 || s.Away(0) != 60 || s.Away(2) != 40 || s.Idle() {
 		t.Error(s.Held(0), s.Away(0), s.Away(2), s.Idle())
+	}
+	if s, err = Parse([]byte("doing pause %2D 1 0\ndid resume %2D 1 1 0 1\n")); err != nil || s.Doing.All || s.Doing.Tag != "-" || s.Did.All || s.Did.Tag != "-" {
+		t.Errorf("a tag named - is read as %+v, %+v, %v", s.Doing, s.Did, err)
 	}
 	for _, bad := range []string{"tag", "tag w 1", "tag w 1 x active none 0 0", "tag w -1 1 active none 0 0", "part w 0 1 1 1 1", "device 0 9223372036854775807 1", "tag %zz 1 1 active none 0 0"} {
 		if _, err := Parse([]byte(bad)); err == nil {

@@ -1,6 +1,6 @@
 """Holds pausable memory of three tags. Its first line is its id; then it does what each line of its input says,
 and answers with a line. "take BYTES" and "give" occupy the device from elsewhere, "check" compares the contents,
-"fork" makes a child, and "end" ends the child. The child ends with the input of its parent, too."""
+"fork" makes a child, and "end" ends the child. "pause", "resume" and "log" are the library's. The child ends with the input of its parent, too."""
 
 import ctypes
 import os
@@ -45,6 +45,10 @@ for line in sys.stdin:
         os.close(read)
         os.read(begun, 1)
         answer = str(child)
+    elif word in ("pause", "resume"):
+        assert not getattr(lib, "pausable_" + word)(more[0].encode() if more else None)
+    elif word == "log":
+        answer = "ok" if not lib.pausable_set_log(more[0].encode()) else "refused"
     elif word == "end":
         os.close(write)
         os.waitpid(child, 0)

@@ -1,0 +1,230 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"strandline/face/api"
+	"strandline/judge/handovers"
+	"strandline/units"
+)
+
+// HandOvers is the document of `strandline plan rl --check`.
+type HandOvers struct{ api.HandOvers }
+
+// NewHandOvers renders logs of pausable memory beside a plan.
+func NewHandOvers(path string, checks []*handovers.Check) *HandOvers {
+	d := &HandOvers{api.HandOvers{Schema: api.PlanSchema, Path: path, Processes: []api.HandOverProcess{}}}
+	for _, c := range checks {
+		p := api.HandOverProcess{PID: c.PID, Device: c.Device, Total: c.Total, Way: c.Way, Findings: c.Findings, Notes: list(c.Notes),
+			Tags: []api.HandOverTag{}, Phases: []api.HandOverPhase{}, Unplanned: []api.HandOverTime{}, HandOvers: []api.HandOver{}}
+		if c.Speed > 0 {
+			p.Speed = &c.Speed
+		}
+		for _, t := range c.Tags {
+			p.Tags = append(p.Tags, api.HandOverTag{Tag: t.Name, Components: list(t.Components)})
+		}
+		for i := range c.Phases {
+			ph := &c.Phases[i]
+			one := api.HandOverPhase{Name: ph.Name, Low: ph.Planned.Low, High: ph.Planned.High, Beyond: ph.Beyond(), Tags: []api.PlannedPart{}}
+			for _, name := range slices.Sorted(maps.Keys(ph.Tags)) {
+				one.Tags = append(one.Tags, api.PlannedPart{Name: name, Low: ph.Tags[name].Low, High: ph.Tags[name].High})
+			}
+			if ph.Measured != nil {
+				m := handOverTime(ph.Measured)
+				one.Measured = &m
+			}
+			p.Phases = append(p.Phases, one)
+		}
+		for i := range c.Unplanned {
+			p.Unplanned = append(p.Unplanned, handOverTime(&c.Unplanned[i]))
+		}
+		for i := range c.HandOvers {
+			h := &c.HandOvers[i]
+			one := api.HandOver{Do: h.Do, Times: h.Times, Refused: h.Refused, Bytes: h.Bytes, Seconds: h.Seconds, Longest: h.Longest}
+			if h.Tag != "" {
+				one.Tag = &h.Tag
+			}
+			p.HandOvers = append(p.HandOvers, one)
+		}
+		if b := c.Behind; b != nil {
+			p.Behind = &api.HandOverBehind{Active: list(b.Active), Split: handOverSplit(&b.Least), Low: b.Planned.Low, High: b.Planned.High}
+		}
+		d.Processes = append(d.Processes, p)
+	}
+	return d
+}
+
+func handOverTime(m *handovers.Measured) api.HandOverTime {
+	return api.HandOverTime{Active: list(m.Active), Times: m.Times, Seconds: m.Seconds, Used: m.Used, Most: handOverSplit(&m.Most)}
+}
+
+func handOverSplit(s *handovers.Split) api.HandOverSplit {
+	tags := []api.HandOverHeld{}
+	for _, name := range slices.Sorted(maps.Keys(s.Tags)) {
+		tags = append(tags, api.HandOverHeld{Tag: name, Held: s.Tags[name]})
+	}
+	return api.HandOverSplit{Used: s.Used, Tags: tags, Tensors: s.Tensors, Cache: s.Cache, Pools: s.Pools, Rest: s.Rest}
+}
+
+// Text prints phases, hand-overs, what stays behind, and what was found.
+func (d *HandOvers) Text(w io.Writer, s Style) {
+	for i := range d.Processes {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		p := handOverProcess{&d.Processes[i]}
+		fmt.Fprintln(w, s.bold(p.title()))
+		for _, t := range p.tables() {
+			fmt.Fprintln(w)
+			out := table{right: t.right}
+			for _, row := range t.rows {
+				out.row(row...)
+			}
+			out.write(w, "  ")
+		}
+		fmt.Fprintln(w)
+		for _, text := range p.behind() {
+			fmt.Fprintln(w, text)
+		}
+		notes(w, s, p.Notes)
+		for i := range p.Findings {
+			fmt.Fprintln(w)
+			writeFinding(w, s, &p.Findings[i], "")
+		}
+	}
+}
+
+// Markdown writes the same for a ticket.
+func (d *HandOvers) Markdown(w io.Writer) {
+	for i := range d.Processes {
+		p := handOverProcess{&d.Processes[i]}
+		fmt.Fprintf(w, "**%s**\n", cell(p.title()))
+		for _, t := range p.tables() {
+			fmt.Fprintln(w)
+			for k, row := range t.rows {
+				cells := make([]string, len(row))
+				for j := range row {
+					cells[j] = cell(row[j])
+				}
+				fmt.Fprintf(w, "| %s |\n", strings.Join(cells, " | "))
+				if k == 0 {
+					fmt.Fprintln(w, "|"+strings.Repeat(" --- |", len(row)))
+				}
+			}
+		}
+		fmt.Fprintln(w)
+		for _, text := range p.behind() {
+			fmt.Fprintln(w, "- "+cell(strings.TrimSpace(text)))
+		}
+		for i := range p.Findings {
+			fmt.Fprintln(w, "- "+cell(p.Findings[i].Title))
+		}
+	}
+}
+
+// handOverProcess prints a process.
+type handOverProcess struct{ *api.HandOverProcess }
+
+func (p handOverProcess) title() string {
+	return fmt.Sprintf("process %d on device %d of %s, beside \"%s\"", p.PID, p.Device, units.Bytes(p.Total), p.Way)
+}
+
+type rows struct {
+	right map[int]bool
+	rows  [][]string
+}
+
+// tables are those of phases and of hand-overs.
+func (p handOverProcess) tables() []rows {
+	phases := rows{map[int]bool{1: true, 2: true, 4: true}, [][]string{{"phase", "planned", "used", "", "lasts", "tags"}}}
+	for i := range p.Phases {
+		ph := &p.Phases[i]
+		planned := sizeRange(ph.Low, ph.High)
+		if ph.Measured == nil {
+			phases.rows = append(phases.rows, []string{Line(ph.Name), planned, "not seen", "", "", ""})
+			continue
+		}
+		verdict := ""
+		if ph.Beyond > 0 {
+			verdict = units.Bytes(ph.Beyond) + " more"
+		}
+		phases.rows = append(phases.rows, []string{Line(ph.Name), planned, sizeRange(ph.Measured.Used[0], ph.Measured.Used[1]), verdict,
+			units.Seconds(ph.Measured.Seconds), tagSizes(ph.Measured.Most.Tags, ph.Tags)})
+	}
+	for i := range p.Unplanned {
+		m := &p.Unplanned[i]
+		phases.rows = append(phases.rows, []string{"between", "not planned", sizeRange(m.Used[0], m.Used[1]), "", units.Seconds(m.Seconds), tagSizes(m.Most.Tags, nil)})
+	}
+	steps := rows{map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true}, [][]string{{"hand-over", "times", "copied", "seconds", "a second", "of the link"}}}
+	for _, h := range p.HandOvers {
+		name := h.Do + " all"
+		if h.Tag != nil {
+			name = h.Do + " " + Line(*h.Tag)
+		}
+		if h.Refused > 0 {
+			name += fmt.Sprintf(" (refused %d times)", h.Refused)
+		}
+		row := []string{name, fmt.Sprint(h.Times), units.Bytes(h.Bytes), units.Seconds(h.Seconds), "", ""}
+		if h.Bytes > 0 && h.Seconds > 0 {
+			rate := float64(h.Bytes) / h.Seconds
+			row[4] = fmt.Sprintf("%.3g GB", rate/1e9)
+			if p.Speed != nil {
+				row[5] = fmt.Sprintf("%.0f%% of %.3g GB/s", 100*rate / *p.Speed, *p.Speed/1e9)
+			}
+		}
+		steps.rows = append(steps.rows, row)
+	}
+	return []rows{phases, steps}
+}
+
+// tagSizes are the tags that are active, each with what is planned of it.
+func tagSizes(tags []api.HandOverHeld, planned []api.PlannedPart) string {
+	var out []string
+	for _, t := range tags {
+		text := Line(t.Tag) + " " + units.Bytes(t.Held)
+		if i := slices.IndexFunc(planned, func(c api.PlannedPart) bool { return c.Name == t.Tag }); i >= 0 {
+			text += " (" + sizeRange(planned[i].Low, planned[i].High) + ")"
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, ", ")
+}
+
+// behind says what stays on the device while the fewest tags are active, and whose it is.
+func (p handOverProcess) behind() (out []string) {
+	b := p.Behind
+	if b == nil {
+		return nil
+	}
+	when := "while everything is paused"
+	if len(b.Active) > 0 {
+		when = "while only " + strings.Join(b.Active, ", ") + " is active"
+	}
+	out = append(out, fmt.Sprintf("%s are used %s", units.Bytes(b.Split.Used), Line(when)))
+	add := func(n int64, what string) {
+		if n > 0 {
+			out = append(out, fmt.Sprintf("  %10s  %s", units.Bytes(n), what))
+		}
+	}
+	for _, t := range b.Split.Tags {
+		add(t.Held, "tag "+Line(t.Tag))
+	}
+	if b.Split.Tensors != nil {
+		add(*b.Split.Tensors, "tensors in no region")
+		add(*b.Split.Cache, "PyTorch's cache, which no tensor uses")
+		add(*b.Split.Pools, "pools of CUDA graphs, or of the program's own")
+	}
+	rest := "contexts, NCCL, kernels, and other processes"
+	if b.Split.Tensors == nil {
+		rest = "tensors and caches in no region, " + rest
+	}
+	if b.High > 0 {
+		rest += fmt.Sprintf(" (planned: contexts and NCCL %s)", sizeRange(b.Low, b.High))
+	}
+	add(b.Split.Rest, rest)
+	return out
+}

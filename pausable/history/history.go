@@ -1,0 +1,194 @@
+// Package history reads the log that the library of pausable memory keeps of pauses and
+// resumes: see pausable/c/log.c.
+package history
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"strandline/pausable/state"
+)
+
+// Suffix is that of a log's file.
+const Suffix = ".pausable"
+
+// A Log is what a process did to its pausable memory, in order.
+type Log struct {
+	PID   int
+	Steps []Step
+	// Full is whether the log ended at its bound, Cut whether its last record is not
+	// whole, as of a process that was killed.
+	Full, Cut bool
+}
+
+// A Step is a pause or resume that has ended.
+type Step struct {
+	state.Step
+	Began, Ended time.Time
+	Kind         int // of its failure, 0 for none
+	// Before and After are what the library held, and the driver's count.
+	Before, After *state.Status
+	// Prior and Outside are what PyTorch had of devices besides pausable memory, before and
+	// after; nil if that was not noted, as where another program asked for the step.
+	Prior, Outside []Outside
+}
+
+// Outside is what PyTorch's allocator has of a device in no region. Sizes are bytes.
+type Outside struct {
+	Device  int
+	Tensors int64
+	Cache   int64 // that no tensor uses
+	Pools   int64 // of CUDA graphs, and others of the program's own
+}
+
+// The bounds of what is read. The library ends a log at 64 MiB.
+const (
+	longest  = 65 << 20
+	mostLine = 1 << 16
+)
+
+// Is reports whether a file begins as a log does.
+func Is(head []byte) bool { return strings.HasPrefix(string(head), "log 1 ") }
+
+// Read reads a log.
+func Read(from io.Reader) (*Log, error) {
+	lines := bufio.NewScanner(io.LimitReader(from, longest))
+	lines.Buffer(nil, mostLine)
+	r := &reader{log: &Log{}}
+	if !lines.Scan() {
+		return nil, errors.Join(errors.New("the log is empty"), lines.Err())
+	}
+	pid, ok := strings.CutPrefix(lines.Text(), "log 1 ")
+	n, err := strconv.ParseInt(pid, 10, 32)
+	if !ok || err != nil || n <= 0 {
+		return nil, fmt.Errorf("%.80q is not the beginning of a log of pausable memory", lines.Text())
+	}
+	r.log.PID = int(n)
+	var bad error // of the line before: the last may be cut
+	for number := 2; lines.Scan(); number++ {
+		if bad != nil {
+			return nil, bad
+		}
+		if err := r.line(lines.Text()); err != nil {
+			bad = fmt.Errorf("line %d: %w", number, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	r.log.Cut = bad != nil || r.end() != nil || r.before != nil
+	return r.log, nil
+}
+
+// reader reads the lines of a log.
+type reader struct {
+	log    *Log
+	head   string // of the record that is read, "" for none
+	lines  []byte
+	before *Step // that has not ended
+	prior  []Outside
+}
+
+func (r *reader) line(line string) error {
+	word, rest, _ := strings.Cut(line, " ")
+	switch word {
+	case "at":
+		if err := r.end(); err != nil {
+			return err
+		}
+		r.head = rest
+	case "note":
+		if err := r.end(); err != nil {
+			return err
+		}
+		return r.note(rest)
+	case "full":
+		r.log.Full = true
+		return r.end()
+	default:
+		r.lines = append(append(r.lines, line...), '\n')
+	}
+	return nil
+}
+
+// end ends a record.
+func (r *reader) end() error {
+	head := r.head
+	if head == "" {
+		return nil
+	}
+	s, err := state.Parse(r.lines)
+	r.head, r.lines = "", r.lines[:0]
+	if err != nil {
+		return err
+	}
+	words := strings.Split(head, " ")
+	const at, when, do, tag, kind, all = 0, 1, 2, 3, 4, 5
+	if len(words) != all {
+		return fmt.Errorf("%.80q is not the head of a record", head)
+	}
+	moment, err := nanoseconds(words[at])
+	if err != nil {
+		return err
+	}
+	step, err := state.ParseStep(words[do] + " " + words[tag])
+	if err != nil {
+		return err
+	}
+	failure, err := strconv.ParseInt(words[kind], 10, 32)
+	if err != nil {
+		return fmt.Errorf("%.40q is not a kind of failure", words[kind])
+	}
+	switch {
+	case words[when] == "before":
+		r.before, r.prior = &Step{Step: step, Began: moment, Before: s, Prior: r.prior}, nil
+	case words[when] == "after" && r.before != nil && r.before.Step == step:
+		r.before.Ended, r.before.Kind, r.before.After = moment, int(failure), s
+		r.log.Steps = append(r.log.Steps, *r.before)
+		r.before = nil
+	default:
+		return fmt.Errorf("%.80q is not the head of a record that follows the one before", head)
+	}
+	return nil
+}
+
+func nanoseconds(text string) (time.Time, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return time.Time{}, fmt.Errorf("%.40q is not a time", text)
+	}
+	return time.Unix(0, n), nil
+}
+
+// note reads what PyTorch has, which stands after a step and before the next; other
+// notes are passed over.
+func (r *reader) note(text string) error {
+	words := strings.Split(text, " ")
+	const fields = 6
+	if len(words) != fields || words[1] != "torch" || r.before != nil {
+		return nil
+	}
+	var n [fields]int64
+	for i := 2; i < fields; i++ {
+		var err error
+		if n[i], err = strconv.ParseInt(words[i], 10, 64); err != nil || n[i] < 0 || n[i] > 1<<60 {
+			return fmt.Errorf("%.80q is not a note of PyTorch's memory", text)
+		}
+	}
+	o, to := Outside{int(n[2]), n[3], n[4], n[5]}, &r.prior
+	same := func(other Outside) bool { return other.Device == o.Device }
+	if i := len(r.log.Steps) - 1; i >= 0 && !slices.ContainsFunc(r.log.Steps[i].Outside, same) {
+		to = &r.log.Steps[i].Outside // the first after it
+	}
+	const most = 64
+	if len(*to) < most && !slices.ContainsFunc(*to, same) {
+		*to = append(*to, o)
+	}
+	return nil
+}
