@@ -108,11 +108,14 @@ INLINE void fill(struct sample *s, u8 *stack, int pages, const struct event *c, 
 	u32 n = 0, tid = current_pid_tgid();
 	u64 *interrupted = end ? map_lookup(&strand_interrupted, &tid) : 0;
 	s->interrupted = interrupted ? *interrupted & ~(u64)(PAGE - 1) : 0;
+	// One condition in the loop, not two: of two, clang makes a loop that is entered in its
+	// middle, which kernels refuse if it is not a jump that leads back.
+	u64 own = s->interrupted ? end : ~0ULL, onward = s->interrupted - end;
 	LOOP
 	for (int i = 0; i < pages; i++) {
 		u64 at = from + i * PAGE;
-		if (s->interrupted && at >= end)
-			at = s->interrupted + (at - end);
+		if (at >= own)
+			at += onward;
 		if (read_user(stack + i * PAGE, PAGE, (void *)at))
 			break;
 		n += PAGE;
