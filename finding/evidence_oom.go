@@ -43,7 +43,7 @@ type OOMEvidence struct {
 	Source           string           `json:"source,omitzero"`    // who states it, such as "pytorch"
 	SparsePins       *Pins            `json:"sparse_pins,omitzero"`
 	Statement        string           `json:"statement,omitzero"`         // the kind of what the text states
-	UnallocatedBytes *int64           `json:"unallocated_bytes,omitzero"` // reserved and not in use
+	UnallocatedBytes *int64           `json:"unallocated_bytes,omitzero"` // reserved and not active
 	UnknownBytes     *int64           `json:"unknown_bytes,omitzero"`     // of what lived, with an unknown stack
 }
 

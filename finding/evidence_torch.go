@@ -49,14 +49,14 @@ type CompilationsEvidence struct {
 // FragmentationEvidence is that of fragmentation as the state of segments and the
 // history of what was taken from the driver show it.
 type FragmentationEvidence struct {
-	OverheadBytes        int64     `json:"overhead_bytes"` // of the peak reserved, not explained by what was in use
+	OverheadBytes        int64     `json:"overhead_bytes"` // of the peak reserved, not explained by what was active
 	PeakReservedBytes    int64     `json:"peak_reserved_bytes"`
 	PinnedBy             []PinSite `json:"pinned_by,omitzero"`   // most blocks first
 	Pins                 *Pins     `json:"pins,omitzero"`        // of all segments with stranded memory
 	ReleasableBytes      int64     `json:"releasable_bytes"`     // empty_cache() would return it
 	ReservedBytes        int64     `json:"reserved_bytes"`       // now
 	SparsePins           *Pins     `json:"sparse_pins,omitzero"` // of those that are at least half free
-	StrandedBytes        int64     `json:"stranded_bytes"`       // free in segments in use
+	StrandedBytes        int64     `json:"stranded_bytes"`       // free, beside active blocks
 	TakenThoughFreeBytes int64     `json:"taken_though_free_bytes"`
 }
 
@@ -188,7 +188,7 @@ type PrivatePool struct {
 	Site          *Site  `json:"site"` // which took most of it; nil if unknown
 }
 
-// RoundingEvidence is that of rounding: blocks in use whose request is known.
+// RoundingEvidence is that of rounding: active blocks whose request is known.
 type RoundingEvidence struct {
 	ActiveBytes    int64  `json:"active_bytes"`
 	LostBytes      int64  `json:"lost_bytes"` // active less requested
@@ -199,7 +199,7 @@ type RoundingEvidence struct {
 	UnsplitBytes   int64  `json:"unsplit_bytes"`          // not explained by rounding to 512 bytes
 }
 
-// PinnedEvidence is that of pinned host memory: blocks in use whose request is known.
+// PinnedEvidence is that of pinned host memory: active blocks whose request is known.
 type PinnedEvidence struct {
 	ActiveBytes    int64  `json:"active_bytes"`
 	FreeBytes      int64  `json:"free_bytes"` // kept for reuse

@@ -38,7 +38,7 @@ const (
 	AutogradGraph Kind = "autograd-graph" // a leak that is a kept graph of the forward pass
 	Growth        Kind = "growth"         // growth that is not judged a leak
 	OutOfMemory   Kind = "oom"            // a request that the allocator could not meet
-	Fragmentation Kind = "fragmentation"  // reserved far above what is in use
+	Fragmentation Kind = "fragmentation"  // reserved far above what is active
 	Peak          Kind = "peak"           // what memory is for where it is highest
 	Spike         Kind = "spike"          // one place's short-lived memory that makes the peak
 	Copies        Kind = "copies"         // one tensor held several times

@@ -72,7 +72,7 @@ func verdictOf(r *api.SimulatedDevice, on *api.Replayed) string {
 		if f := r.OOM.Site; f.File != nil {
 			line += fmt.Sprintf(" by %s:%d %s", *f.File, *f.Line, *f.Function)
 		}
-		line += fmt.Sprintf(" while %s of %s reserved is in use", units.Bytes(r.OOM.Active), units.Bytes(r.OOM.Reserved))
+		line += fmt.Sprintf(" while %s of %s reserved is active", units.Bytes(r.OOM.Active), units.Bytes(r.OOM.Reserved))
 		switch {
 		case r.Smallest != nil:
 			line += "; it needs " + units.Bytes(*r.Smallest)

@@ -115,7 +115,7 @@ func (s *failure) why() string {
 		return fmt.Sprintf("would have fitted, but %s of the device's %s is held outside PyTorch", shortage.Amount(s.outside()), shortage.Amount(s.capacity))
 	case shortage.TooBig:
 		if room := s.room(); room != nil {
-			return fmt.Sprintf("did not fit: %s was in use, and %s was available", shortage.Amount(s.active), shortage.Amount(room))
+			return fmt.Sprintf("did not fit: %s was active, and %s was available", shortage.Amount(s.active), shortage.Amount(room))
 		}
 		return fmt.Sprintf("did not fit into the device's %s", shortage.Amount(s.capacity))
 	}

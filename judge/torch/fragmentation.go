@@ -22,7 +22,7 @@ const (
 	overheadLeast = 512 << 20
 )
 
-// fragmentation finds reserved memory that is far above what is in use. It distinguishes
+// fragmentation finds reserved memory that is far above what is active. It distinguishes
 // the cache left by a high peak, which empty_cache returns, from memory in pieces, which
 // it cannot return.
 func fragmentation(s *subject) []finding.Finding {
@@ -41,12 +41,12 @@ func fragmentation(s *subject) []finding.Finding {
 	}
 	f := finding.Finding{
 		Kind: finding.Fragmentation, Severity: finding.Info, Confidence: 1, Device: &device, Process: p.Name,
-		Title: fmt.Sprintf("%s of %s reserved is free: empty_cache() would return %s, %s is stranded in segments in use",
+		Title: fmt.Sprintf("%s of %s reserved is free: empty_cache() would return %s, %s is stranded beside active blocks",
 			units.Bytes(free), units.Bytes(d.Reserved), units.Bytes(d.Space.Releasable), units.Bytes(d.Space.Stranded)),
 		Basis: "the state of the segments and the history of driver calls", Evidence: e,
 	}
 	if d.Space.Taken > 0 {
-		f.Detail = append(f.Detail, fmt.Sprintf("%s was taken from the driver although as much was free, in pieces; %s of the peak is not explained by memory in use",
+		f.Detail = append(f.Detail, fmt.Sprintf("%s was taken from the driver although as much was free, in pieces; %s of the peak is not explained by active memory",
 			units.Bytes(d.Space.Taken), units.Bytes(d.Space.Overhead)))
 	}
 	switch {
@@ -54,12 +54,12 @@ func fragmentation(s *subject) []finding.Finding {
 		f.Severity = finding.Problem
 		f.Confidence = 1 - math.Pow(0.5, float64(len(p.Files)-1))
 		f.Basis = fmt.Sprintf("reserved memory rose from file to file in %d files, while the peak of requested memory did not", len(p.Files))
-		f.Title = "reserved memory grows while memory in use does not: " + f.Title
+		f.Title = "reserved memory grows while active memory does not: " + f.Title
 	case overhead:
 		f.Severity = finding.Warning
-		f.Title = fmt.Sprintf("%s of the %s reserved at the peak is fragmentation: the memory in use did not need it",
+		f.Title = fmt.Sprintf("%s of the %s reserved at the peak is fragmentation: the active memory did not need it",
 			units.Bytes(d.Space.Overhead), units.Bytes(d.PeakReserved))
-		now := fmt.Sprintf("now %s of %s reserved is free: empty_cache() would return %s, %s is stranded in segments in use",
+		now := fmt.Sprintf("now %s of %s reserved is free: empty_cache() would return %s, %s is stranded beside active blocks",
 			units.Bytes(free), units.Bytes(d.Reserved), units.Bytes(d.Space.Releasable), units.Bytes(d.Space.Stranded))
 		if free == 0 {
 			now = fmt.Sprintf("now %s is reserved, and none of it is free", units.Bytes(d.Reserved))

@@ -137,7 +137,7 @@ func madeOf(held []use) string {
 		}
 	}
 	if len(parts) == 0 {
-		return "nothing is in use"
+		return "nothing is live"
 	}
 	return strings.Join(parts, ", ")
 }

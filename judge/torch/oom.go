@@ -127,7 +127,7 @@ func addState(f *finding.Finding, e *finding.OOMEvidence, s *failure, o *digest.
 		least = "at least "
 	}
 	if o.Known.State {
-		say("at event %s, %s was reserved and %s%s of it in use; the driver had %s free",
+		say("at event %s, %s was reserved and %s%s of it active; the driver had %s free",
 			units.Count(int64(o.Event)), units.Bytes(o.Reserved), least, units.Bytes(o.Active), shortage.Amount(s.free))
 		addFree(f, e, s, o)
 	} else {

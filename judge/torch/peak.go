@@ -34,7 +34,7 @@ func peak(s *subject) []finding.Finding {
 	if at.Event != timeline.Never {
 		f.Detail = append(f.Detail, fmt.Sprintf("it is reached at event %s of %s", units.Count(int64(at.Event)), units.Count(int64(d.Events))))
 	} else {
-		f.Detail = append(f.Detail, "it is the memory in use when the history began; what was in use before is not recorded")
+		f.Detail = append(f.Detail, "it is what was live when the history began; what was live before is not recorded")
 	}
 	f.Detail = append(f.Detail, heaviest(held)...)
 	f.Detail = append(f.Detail, inferredOf(at)...)

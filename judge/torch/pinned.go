@@ -26,7 +26,7 @@ func pinnedRounding(s *subject) []finding.Finding {
 	}
 	f := finding.Finding{
 		Kind: finding.Pinned, Severity: finding.Info, Confidence: 1, Process: p.Name,
-		Title: fmt.Sprintf("%s of %s pinned host memory in use was not requested: requests are rounded up to a power of two",
+		Title: fmt.Sprintf("%s of %s active pinned host memory was not requested: requests are rounded up to a power of two",
 			units.Bytes(m.Lost()), units.Bytes(m.Active)) + mostly(m.Sites),
 		Basis: "the size of each block and of its request", Evidence: e,
 		Remedies: []finding.Remedy{

@@ -112,7 +112,7 @@ func addPools(f *finding.Finding, pools []timeline.PrivatePool) {
 			text += ", taken at " + short(q.Took)
 		}
 		if q.Active == 0 {
-			text += "; nothing in it is in use: the file does not show whether a graph will replay into it"
+			text += "; nothing in it is active: the file does not show whether a graph will replay into it"
 		}
 		f.Detail = append(f.Detail, text)
 	}

@@ -28,7 +28,7 @@ func rounding(s *subject) []finding.Finding {
 	}
 	f := finding.Finding{
 		Kind: finding.Rounding, Severity: severity, Confidence: 1, Device: &device, Process: p.Name,
-		Title: fmt.Sprintf("%s of the %s in use was not requested: blocks are larger than requests", units.Bytes(r.Lost()), units.Bytes(r.Active)) +
+		Title: fmt.Sprintf("%s of the %s active was not requested: blocks are larger than requests", units.Bytes(r.Lost()), units.Bytes(r.Active)) +
 			mostly(r.Sites),
 		Basis: "the size of each block and of its request", Evidence: e,
 	}

@@ -125,7 +125,7 @@ func (s *tableSeries) grown(row func(*logs.Summary) *int64) *int64 {
 func allocated(s *logs.Summary) *int64 { return s.Allocated.Current }
 func reserved(s *logs.Summary) *int64  { return s.Reserved.Current }
 
-// cached is the reserved memory that is not in use.
+// cached is the reserved memory that is not active.
 func cached(s *logs.Summary) *int64 { return less(s.Reserved.Current, s.Allocated.Current) }
 
 // less is a - b, nil if either is unknown. Figures that are cut to whole units can appear
@@ -213,16 +213,16 @@ func (s *tableSeries) addUsage(f *finding.Finding, m *logs.Summary) {
 	say := func(format string, args ...any) { f.Detail = append(f.Detail, fmt.Sprintf(format, args...)) }
 	switch out := releasable(m); {
 	case expandableOnly(m) && m.Active.Current != nil:
-		say("%s of the reserved memory is not in use; segments are expandable, and the table does not show how much of it empty_cache() would return",
+		say("%s of the reserved memory is not active; segments are expandable, and the table does not show how much of it empty_cache() would return",
 			units.Bytes(*less(m.Reserved.Current, m.Active.Current)))
 	case out != nil && float64(*out+*m.NonReleasable.Current) > notable*float64(*m.Reserved.Current):
-		say("of the memory reserved but not in use, empty_cache() would return %s; %s lies in pieces of segments in use", units.Bytes(*out), units.Bytes(*m.NonReleasable.Current))
+		say("of the memory reserved but not active, empty_cache() would return %s; %s lies in pieces beside active blocks", units.Bytes(*out), units.Bytes(*m.NonReleasable.Current))
 	}
 	if n := less(m.Active.Current, m.Allocated.Current); n != nil && float64(*n) > notable*float64(*m.Active.Current) {
 		say("%s is freed but waits for another stream", units.Bytes(*n))
 	}
 	if n := less(m.Active.Current, m.Requested.Current); n != nil && float64(*n) > notable*float64(*m.Active.Current) {
-		say("%s of the memory in use is rounding: %s was requested", units.Bytes(*n), units.Bytes(*m.Requested.Current))
+		say("%s of the active memory is rounding: %s was requested", units.Bytes(*n), units.Bytes(*m.Requested.Current))
 	}
 	if m.OOMs != nil && *m.OOMs > 0 {
 		say("memory ran out %s since the process began", times(*m.OOMs))
@@ -312,16 +312,16 @@ func (s *tableSeries) cached() []finding.Finding {
 	over := less(m.Reserved.Current, m.Active.Peak)
 	f.Remedies = []finding.Remedy{finding.CodeChange("torch.cuda.empty_cache() returns whole free segments for other processes to use; this process would reuse them")}
 	if over == nil || float64(*over) < overheadShare*float64(total) {
-		f.Detail = append(f.Detail, "the peak of memory in use explains it: it was needed at that moment, and is not waste")
+		f.Detail = append(f.Detail, "the peak of active memory explains it: it was needed at that moment, and is not waste")
 		return []finding.Finding{f}
 	}
 	e.OverheadBytes = over
-	f.Detail = append(f.Detail, fmt.Sprintf("%s more is reserved than the %s in use at the peak: varying sizes leave pieces that serve no later request", units.Bytes(*over), units.Bytes(*m.Active.Peak)))
+	f.Detail = append(f.Detail, fmt.Sprintf("%s more is reserved than the %s active at the peak: varying sizes leave pieces that serve no later request", units.Bytes(*over), units.Bytes(*m.Active.Peak)))
 	f.Severity, f.Confidence = finding.Warning, suspect
 	f.Basis = "two tables do not make a trend"
 	if n := s.rises(reserved); n >= tablesForTrend-1 {
 		f.Confidence = 1 - math.Pow(0.5, float64(n))
-		f.Basis = fmt.Sprintf("reserved memory rose from table to table in %d tables, and is far above the peak of memory in use", n+1)
+		f.Basis = fmt.Sprintf("reserved memory rose from table to table in %d tables, and is far above the peak of active memory", n+1)
 	}
 	if !expandableOnly(m) {
 		f.Remedies = append(expandable("", nil), f.Remedies...)
@@ -370,7 +370,7 @@ func (s *tableSeries) limit() []finding.Finding {
 	return []finding.Finding{f}
 }
 
-// unused reports whether any table has reserved memory that is not in use, either now or
+// unused reports whether any table has reserved memory that is not active, either now or
 // when both were highest: without it, there are no pieces to join.
 func (s *tableSeries) unused() bool {
 	much := func(reserved, active *int64) bool {

@@ -18,7 +18,7 @@ func usage(s *subject) []finding.Finding {
 	held, sums := h.uses(), h.sums()
 	f := finding.Finding{
 		Kind: finding.Usage, Severity: finding.Info, Confidence: known(held), Device: &d.Index, Process: p.Name,
-		Title:    fmt.Sprintf("%s is in use: %s", units.Bytes(m.Bytes), madeOf(held)),
+		Title:    fmt.Sprintf("%s is live: %s", units.Bytes(m.Bytes), madeOf(held)),
 		Basis:    "the share whose purpose is known from the stacks of the blocks",
 		Evidence: &finding.UsageEvidence{ByPurpose: sums.ByPurpose, Bytes: sums.Bytes, LeakedBytes: sums.LeakedBytes, Sites: h.places()},
 		Detail:   append([]string{"the file has no history: it does not show what the peak was, or what is soon freed"}, heaviest(held)...),

@@ -184,7 +184,7 @@ export class Allocator {
     t.replaceChildren(
       h("div", { class: "head" }, `${bytes(seg.size)} segment`),
       h("div", { class: "mono" }, `${seg.address} · ${seg.type} · stream ${seg.stream}`),
-      h("div", {}, seg.stranded > 0 ? `${bytes(seg.stranded)} cannot be returned because ${plural(by.length, "block")} (${bytes(sum)}) ${by.length === 1 ? "is" : "are"} in use` : by.length ? "full" : "free"),
+      h("div", {}, seg.stranded > 0 ? `${bytes(seg.stranded)} cannot be returned because ${plural(by.length, "block")} (${bytes(sum)}) ${by.length === 1 ? "is" : "are"} active` : by.length ? "full" : "free"),
       ...by.slice(0, 6).map((p) => h("div", {}, h("span", { class: `sw s${p.slot}` }), ` ${p.label} · ${bytes(p.bytes)}`)),
       ...(by.length > 6 ? [h("div", { class: "muted" }, `${count(by.length - 6)} more`)] : []),
     );

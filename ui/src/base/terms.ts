@@ -11,7 +11,7 @@ export const terms: Record<string, string> = {
   free: "reserved, and in no block that is allocated or awaits a stream",
   rounding: "the difference between blocks and the requests that they serve",
   releasable: "free memory that torch.cuda.empty_cache() would return to the driver",
-  stranded: "free memory that empty_cache() would not return, because something else in the segment is in use",
+  stranded: "free memory that empty_cache() would not return, because other blocks of its segment are active",
   "deferred frees": "freed, and waiting until another stream has caught up",
   kept: "alive at the snapshot",
   "freed later": "live here, and freed before the snapshot",

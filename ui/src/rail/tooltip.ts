@@ -55,7 +55,7 @@ export function showTip(scene: Scene, alloc: Alloc | null): void {
     }
   } else {
     const free = tile.reserved[c]! - tile.max[c]!;
-    parts.push(h("div", { class: "head" }, scene.hover!.bytes <= tile.reserved[c]! && free > 0 ? "reserved, not in use" : "not reserved"));
+    parts.push(h("div", { class: "head" }, scene.hover!.bytes <= tile.reserved[c]! && free > 0 ? `reserved, not ${measureName[scene.page.u]}` : "not reserved"));
     if (free > 0) parts.push(h("div", { "data-bytes": free }, bytes(free)));
   }
   if (alloc) {
