@@ -34,7 +34,7 @@ func course(c *profiles.Column, v *trend.Course, limit *int64) finding.Finding {
 		f.Remedies = remedies(c)
 	}
 	if limit != nil {
-		if text := v.Reaches(*limit, "the limit of "+units.Bytes(*limit)); text != "" {
+		if text := v.Reaches(e, "the limit of "+units.Bytes(*limit)); text != "" {
 			f.Detail = []string{text}
 		}
 	}

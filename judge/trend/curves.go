@@ -137,14 +137,14 @@ const mostJumps = 5
 // fit fits every kind of curve to levels y at u, and returns the best of each.
 func fit(u, y []float64) (out []curve) {
 	for _, k := range kinds() {
-		best := curve{rss: math.Inf(1)}
+		best := fitted{rss: math.Inf(1)}
 		for _, bases := range k.grid {
-			if c, ok := k.fit(bases, u, y); ok && c.rss < best.rss {
-				best = c
+			if f, ok := k.fit(bases, u, y); ok && f.rss < best.rss {
+				best = f
 			}
 		}
-		if best.at != nil {
-			out = append(out, best)
+		if best.bases != nil {
+			out = append(out, curve{shape: k.shape, params: k.params, at: best.at, rss: best.rss})
 		}
 	}
 	for n := 2; n <= mostJumps && len(y) >= 3*(n+1); n++ {
@@ -158,16 +158,33 @@ func fit(u, y []float64) (out []curve) {
 // most is the largest number of bases in a curve.
 const most = 2
 
+// A fitted is a constant and the sum of some bases, each with its coefficient.
+type fitted struct {
+	bases []basis
+	coef  [most + 1]float64
+	rss   float64
+}
+
+func (f *fitted) at(u float64) float64 {
+	y := f.coef[0]
+	for i, b := range f.bases {
+		y += f.coef[i+1] * b(u)
+	}
+	return y
+}
+
 // fit fits a constant and some bases by least squares; ok is false if they cannot be
 // distinguished or have the wrong sign.
-func (k *kind) fit(bases []basis, u, y []float64) (c curve, ok bool) {
+func (k *kind) fit(bases []basis, u, y []float64) (out fitted, ok bool) {
 	m := len(bases) + 1
 	var a [most + 1][most + 2]float64 // the normal equations
 	var row [most + 2]float64
+	var values [most][points]float64 // of the bases, which take most of the time
 	for i := range u {
 		row[0] = 1
 		for j, f := range bases {
-			row[j+1] = f(u[i])
+			values[j][i] = f(u[i])
+			row[j+1] = values[j][i]
 		}
 		row[m] = y[i]
 		for r := range m {
@@ -184,10 +201,10 @@ func (k *kind) fit(bases []basis, u, y []float64) (c curve, ok bool) {
 			}
 		}
 		if a[r][r] < 1e-10 {
-			return c, false
+			return out, false
 		}
 	}
-	var coef [most + 1]float64
+	coef := &out.coef
 	for r := m - 1; r >= 0; r-- {
 		x := a[r][m]
 		for s := r + 1; s < m; s++ {
@@ -195,21 +212,19 @@ func (k *kind) fit(bases []basis, u, y []float64) (c curve, ok bool) {
 		}
 		coef[r] = x / a[r][r]
 		if k.rising && r > 0 && coef[r] < 0 {
-			return c, false
+			return out, false
 		}
 	}
-	c = curve{shape: k.shape, params: k.params, at: func(u float64) float64 {
-		y := coef[0]
-		for i, f := range bases {
-			y += coef[i+1] * f(u)
-		}
-		return y
-	}}
 	for i := range u {
-		r := y[i] - c.at(u[i])
-		c.rss += r * r
+		level := coef[0]
+		for j := range bases {
+			level += coef[j+1] * values[j][i]
+		}
+		r := y[i] - level
+		out.rss += r * r
 	}
-	return c, true
+	out.bases = bases
+	return out, true
 }
 
 // stairs is the best staircase with the given number of jumps, by dynamic programming

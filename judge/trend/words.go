@@ -63,21 +63,21 @@ func (c *Course) Evidence(name string, limit *int64) *finding.LevelsEvidence {
 	return e
 }
 
-// Reaches says when a limit is reached; name describes the limit in words ("the limit of
-// 8 GiB"). It is empty for a series that does not grow.
-func (c *Course) Reaches(limit int64, name string) string {
-	low, high, ok := c.until(float64(limit))
+// Reaches says when the limit of some evidence is reached; name describes the limit in
+// words ("the limit of 8 GiB"). It is empty for a series that does not grow.
+func (c *Course) Reaches(e *finding.LevelsEvidence, name string) string {
+	left := e.SecondsToLimit
 	switch {
-	case !ok:
+	case !c.Leaks() || e.LimitBytes == nil:
 		return ""
-	case high == 0:
-		return name + " is reached"
-	case math.IsInf(low, 1):
+	case left == nil:
 		return name + " is further away than this series can predict"
-	case math.IsInf(high, 1):
-		return "will reach " + name + " in " + units.Seconds(low) + " at the earliest; it slows down, and may never reach it"
+	case left[1] == nil:
+		return "will reach " + name + " in " + units.Seconds(*left[0]) + " at the earliest; it slows down, and may never reach it"
+	case *left[1] == 0:
+		return name + " is reached"
 	}
-	return "will reach " + name + " " + units.Seconds(low) + " to " + units.Seconds(high) + " after the last sample (9 times in 10)"
+	return "will reach " + name + " " + units.Seconds(*left[0]) + " to " + units.Seconds(*left[1]) + " after the last sample (9 times in 10)"
 }
 
 // Basis is what a judgment rests on: "40 samples over 2 min".

@@ -92,7 +92,7 @@ func (w *Watch) growing(c *trend.Course, k key, what string, limit *int64, end s
 	if seconds(c.Seconds) < leastOthers {
 		f.Severity = finding.Warning
 		f.Detail = []string{"work that ends grows, too" + longer(leastOthers)}
-	} else if text := c.Reaches(*limit, end); text != "" {
+	} else if text := c.Reaches(e, end); text != "" {
 		f.Detail = []string{text}
 	}
 	return f

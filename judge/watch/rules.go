@@ -167,7 +167,7 @@ func (w *Watch) apply(r *rule, p *sample.Process, device int) (out Found, ok boo
 			f.Detail = append(f.Detail, text)
 		}
 		if left != nil && f.Severity == finding.Problem {
-			if text := c.Reaches(*limit, left.limit); text != "" {
+			if text := c.Reaches(e, left.limit); text != "" {
 				f.Detail = append(f.Detail, text)
 			}
 		}
