@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -68,10 +69,9 @@ func Process() *Env {
 	}
 }
 
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
+// isTerminal reports whether a file is a terminal: other devices, such as /dev/null, are
+// not.
+func isTerminal(f *os.File) bool { return term.IsTerminal(f.Fd()) }
 
 // exit is an error that ends a command with its own exit code, after it has
 // printed everything.

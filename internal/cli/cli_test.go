@@ -153,3 +153,16 @@ func sameAsFile(t *testing.T, file, got string) {
 		t.Errorf("%s differs; if that is meant, run go test ./internal/cli -update. Got:\n%s\nwant:\n%s", filepath.Base(file), got, want)
 	}
 }
+
+// TestNullIsNoTerminal checks that a watch whose output is thrown away, as that of a
+// service, does not wait for keys from /dev/null and end.
+func TestNullIsNoTerminal(t *testing.T) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	if isTerminal(null) {
+		t.Error("the null device is taken for a terminal")
+	}
+}
