@@ -32,3 +32,29 @@ func TestParseVitals(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+func TestParseMapped(t *testing.T) {
+	page := int64(PageSize)
+	if resident, mapped, ok := ParseMapped([]byte("5000 300 120 7 0 900 0\n")); !ok || resident != 300*page || mapped != 120*page {
+		t.Errorf("%d, %d, %v", resident, mapped, ok)
+	}
+	if resident, mapped, ok := ParseMapped([]byte("0 0 0 0 0 0 0\n")); !ok || resident != 0 || mapped != 0 {
+		t.Errorf("a zombie: %d, %d, %v", resident, mapped, ok)
+	}
+	for _, text := range []string{"", "\n", "1 2", "1 2 3 4", "1 x y ", "statm"} {
+		if resident, mapped, ok := ParseMapped([]byte(text)); ok && (resident != 0 || mapped != 0) {
+			t.Errorf("%q is read as %d, %d", text, resident, mapped)
+		}
+	}
+}
+
+func TestParseRead(t *testing.T) {
+	if n, ok := ParseRead([]byte("rchar: 4711\nwchar: 12\nread_bytes: 4096\n")); !ok || n != 4711 {
+		t.Errorf("%d, %v", n, ok)
+	}
+	for _, text := range []string{"", "wchar: 3\n", "rchar:"} {
+		if n, ok := ParseRead([]byte(text)); ok {
+			t.Errorf("%q is read as %d", text, n)
+		}
+	}
+}

@@ -16,16 +16,28 @@ import (
 
 // process is one that is watched.
 type process struct {
-	// status stays open: reading it costs less then, and never shows another process of
-	// the same number.
-	status  *os.File
+	files   files
 	now     sample.Process
 	visible []string // the devices that it sees, by CUDA_VISIBLE_DEVICES; nil if that is not set
 	group   *group
 	looked  int
+	mapped  int64     // of statm, when status was read
 	young   time.Time // until when its reads are looked at
 	low     *int64    // the least that it held on the host, bytes; nil before the first sample
 }
+
+// files of a process stay open: reading them costs less then, and never shows another
+// process of the same number. Those that cannot be opened are nil.
+type files struct{ status, statm, io *os.File }
+
+// How often what changes rarely is read anew, in samples: status where statm shows no
+// other change than of anonymous memory, the number of open files, and what a process is
+// and where it runs.
+const (
+	statusEach      = 5
+	descriptorsEach = 10
+	describedEach   = 60
+)
 
 func (s *Sampler) open(pid int, o origin) *process {
 	p := &process{now: sample.Process{PID: pid, Started: o.started, Parent: o.parent, Devices: []sample.DeviceShare{}}}
@@ -33,31 +45,41 @@ func (s *Sampler) open(pid int, o origin) *process {
 	if err != nil {
 		p.now.Note = reason(err)
 	}
-	p.status = f
+	p.files.status = f
+	p.files.statm, _ = os.Open(s.path(pid, "statm"))
 	if age, err := procfs.Process(pid).Age(); err == nil && s.o.root == procRoot {
 		seconds := age.Seconds()
 		p.now.Age = &seconds
 		p.young = time.Now().Add(sample.Young - age)
+		if age < sample.Young {
+			p.files.io, _ = os.Open(s.path(pid, "io"))
+		}
 	}
 	return p
 }
 
 // reads is what a young process has read; nil where that is not known.
-func (p *process) reads() *int64 {
+func (p *process) reads(buffer []byte) *int64 {
+	if p.files.io == nil {
+		return nil
+	}
 	if !time.Now().Before(p.young) {
+		p.files.io.Close()
+		p.files.io = nil
 		return nil
 	}
-	n, err := procfs.Process(p.now.PID).ReadBytes()
-	if err != nil {
-		return nil
+	n, _ := p.files.io.ReadAt(buffer, 0)
+	if read, ok := procfs.ParseRead(buffer[:n]); ok {
+		return &read
 	}
-	read := int64(n)
-	return &read
+	return nil
 }
 
 func (p *process) close() {
-	if p.status != nil {
-		p.status.Close()
+	for _, f := range []*os.File{p.files.status, p.files.statm, p.files.io} {
+		if f != nil {
+			f.Close()
+		}
 	}
 }
 
@@ -79,44 +101,80 @@ func (p *process) look(s *Sampler) bool {
 		return false
 	}
 	p.now.Devices = []sample.DeviceShare{}
-	p.now.Host = nil
-	if p.status == nil {
-		p.now.State = "not readable"
+	if p.files.status == nil {
+		p.now.Host, p.now.State = nil, "not readable"
 		p.describe(s)
 		return true
 	}
-	n, err := p.status.ReadAt(s.buffer, 0)
-	if err != nil && err != io.EOF {
-		if errors.Is(err, syscall.ESRCH) {
-			return false
+	if !p.lookCheaply(s) {
+		if there, read := p.lookClosely(s); !there || !read {
+			return there
 		}
-		p.now.Note = reason(err)
-		return true
 	}
-	var v procfs.Vitals
-	if err := procfs.ParseVitals(s.buffer[:n], &v); err != nil {
-		p.now.Note = err.Error()
-		return true
-	}
-	p.now.State, p.now.Parent = stateName(v.State), v.Parent
-	if v.Resident {
-		p.now.Host = &sample.Host{Anonymous: v.Anon, File: v.File, Shared: v.Shared, Swapped: v.Swapped, Pinned: max(v.Locked, v.Pinned)}
-	}
-	p.now.Read = p.reads()
-	threads := v.Threads
-	p.now.Threads = &threads
-	if string(v.Name) != p.now.Name { // new, or it runs another program
-		p.now.Name = strings.ToValidUTF8(string(v.Name), "?")
-		p.looked = 0
-	}
-	if p.looked%again == 0 {
+	p.now.Read = p.reads(s.buffer)
+	turn := p.looked + p.now.PID // not all processes at once
+	if p.looked == 0 || turn%describedEach == 0 {
 		p.describe(s)
 	}
-	if p.looked%10 == 0 {
+	if p.looked == 0 || turn%descriptorsEach == 0 {
 		p.now.Descriptors = descriptors(s.path(p.now.PID, "fd"))
 	}
 	p.looked++
 	return true
+}
+
+// lookCheaply takes what changed of anonymous memory from statm. It reports whether that
+// is enough by now: status has more, and takes the kernel ten times as long.
+func (p *process) lookCheaply(s *Sampler) bool {
+	if p.files.statm == nil {
+		return false
+	}
+	n, _ := p.files.statm.ReadAt(s.buffer, 0)
+	resident, mapped, ok := procfs.ParseMapped(s.buffer[:n])
+	same := ok && mapped == p.mapped
+	p.mapped = mapped
+	if !same || resident == 0 || p.now.Host == nil || p.looked == 0 || (p.looked+p.now.PID)%statusEach == 0 {
+		return false
+	}
+	if h := *p.now.Host; h.Anonymous != resident-mapped {
+		h.Anonymous = resident - mapped
+		p.now.Host = &h // the one before belongs to a sample
+	}
+	return true
+}
+
+// lookClosely takes everything from status. It reports whether the process is still
+// there, and whether it could be read.
+func (p *process) lookClosely(s *Sampler) (there, read bool) {
+	before := p.now.Host
+	p.now.Host = nil
+	n, err := p.files.status.ReadAt(s.buffer, 0)
+	if err != nil && err != io.EOF {
+		p.now.Note = reason(err)
+		return !errors.Is(err, syscall.ESRCH), false
+	}
+	var v procfs.Vitals
+	if err := procfs.ParseVitals(s.buffer[:n], &v); err != nil {
+		p.now.Note = err.Error()
+		return true, false
+	}
+	p.now.Note = ""
+	p.now.State, p.now.Parent = stateName(v.State), v.Parent
+	if v.Resident {
+		h := sample.Host{Anonymous: v.Anon, File: v.File, Shared: v.Shared, Swapped: v.Swapped, Pinned: max(v.Locked, v.Pinned)}
+		if p.now.Host = before; before == nil || *before != h {
+			p.now.Host = &h
+		}
+	}
+	if p.now.Threads == nil || *p.now.Threads != v.Threads {
+		threads := v.Threads
+		p.now.Threads = &threads
+	}
+	if string(v.Name) != p.now.Name { // new, or it runs another program
+		p.now.Name = strings.ToValidUTF8(string(v.Name), "?")
+		p.looked = 0
+	}
+	return true, true
 }
 
 // least is the least that the process held of its own and shared memory.

@@ -151,8 +151,12 @@ func (s *Sampler) Sample(ctx context.Context) (*sample.Sample, error) {
 // again is after how many samples what rarely changes is looked at once more.
 const again = 30
 
-// list brings the list of all processes up to date.
+// list brings the list of all processes up to date. Where those are watched that hold
+// memory of a device, which the driver names, it is rarely needed.
 func (s *Sampler) list() error {
+	if s.o.PID == 0 && s.gpus && s.looked%again != 0 {
+		return nil
+	}
 	if _, err := s.root.Seek(0, 0); err != nil {
 		return err
 	}
@@ -208,6 +212,7 @@ func (s *Sampler) choose(devices []sample.Device) (out []int) {
 		for _, d := range devices {
 			for _, h := range d.Processes {
 				want[h.PID] = true
+				s.meet(h.PID)
 			}
 		}
 		if s.looked%again == 0 && s.o.root == procRoot {
@@ -234,6 +239,16 @@ func (s *Sampler) choose(devices []sample.Device) (out []int) {
 		}
 	}
 	return out
+}
+
+// meet takes note of a process that came after the list was made, if it is there.
+func (s *Sampler) meet(pid int) {
+	if _, ok := s.known[pid]; ok || pid <= 0 {
+		return
+	}
+	if o, err := s.origin(pid); err == nil {
+		s.known[pid] = o
+	}
 }
 
 // descends reports whether a process is a child of the one that is asked for, or of a
