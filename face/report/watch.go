@@ -58,6 +58,12 @@ func (d *Watch) Text(w io.Writer, s Style) {
 		fmt.Fprintln(w)
 		d.table().write(w, "  ")
 	}
+	for i := range d.Processes {
+		p := &d.Processes[i]
+		for k := range p.Pausable {
+			fmt.Fprintf(w, "  pid %d: %s\n", p.PID, Line(tagLine(&p.Pausable[k])))
+		}
+	}
 	for i := range d.Devices {
 		fmt.Fprintln(w, "  "+Line(watchedDevice(&d.Devices[i])))
 	}
@@ -142,6 +148,23 @@ func deviceSplit(s *sample.DeviceShare) string {
 	return sizeOr(s.Allocated) + ", " + sizeOr(s.Cached) + ", " + sizeOr(s.Other)
 }
 
+// tagLine is pausable memory of one name, in a line.
+func tagLine(t *sample.Tag) string {
+	text := fmt.Sprintf("pausable %s: %s of %s held, %s", t.Tag, units.Bytes(t.Held), units.Bytes(t.Bytes), t.State)
+	if t.BackupBytes > 0 {
+		text += fmt.Sprintf(", %s in a backup (%s)", units.Bytes(t.BackupBytes), t.Backup)
+	}
+	return text
+}
+
+// pausedBytes is what of a process's memory is paused.
+func pausedBytes(p *sample.Process) (n int64) {
+	for i := range p.Pausable {
+		n += p.Pausable[i].Bytes - p.Pausable[i].Held
+	}
+	return n
+}
+
 // watchedDevice is what a device holds, in a line.
 func watchedDevice(d *sample.Device) string {
 	if d.Used == nil {
@@ -198,6 +221,9 @@ func SampleLine(s *sample.Sample, p *sample.Process) string {
 		if d.Allocated != nil {
 			fmt.Fprintf(&b, " (allocated %s, cached %s, other %s)", sizeOr(d.Allocated), sizeOr(d.Cached), sizeOr(d.Other))
 		}
+	}
+	if n := pausedBytes(p); n > 0 {
+		fmt.Fprintf(&b, "  paused %s", units.Bytes(n))
 	}
 	return b.String()
 }

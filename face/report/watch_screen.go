@@ -212,6 +212,9 @@ func (d *WatchScreen) row(s Style, p *sample.Process) string {
 	case finding.Warning:
 		verdict = s.yellow(Line(verdict))
 	}
+	if n := pausedBytes(p); n > 0 {
+		verdict = strings.TrimSuffix(units.Bytes(n)+" paused; "+verdict, "; ")
+	}
 	text := fmt.Sprintf("%8d  %-20s %10s %10s  %-28s  %-12s  ", p.PID, shortened(shortened(p.Command, 20)+stateNote(p), 20), host, device, split, spark(r.Trend, 12))
 	return mark + text + verdict
 }
@@ -243,6 +246,9 @@ func (d *WatchScreen) detail(s Style, p *sample.Process) []string {
 			text += fmt.Sprintf(": allocated %s, cached %s, other %s", sizeOr(share.Allocated), sizeOr(share.Cached), sizeOr(share.Other))
 		}
 		add("device %d  %s", share.Device, text)
+	}
+	for i := range p.Pausable {
+		add("%s", tagLine(&p.Pausable[i]))
 	}
 	own := fmt.Sprintf("pid %d ", p.PID)
 	for i := range d.Findings {

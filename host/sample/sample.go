@@ -158,10 +158,11 @@ type DeviceShare struct {
 	// Used is all of it, by the driver's count.
 	Used *int64 `json:"used_bytes"`
 	// Allocated is what PyTorch's tensors have, and Cached what its allocator has
-	// reserved in addition; nil where PyTorch does not report it.
+	// reserved in addition, with what of it is paused; nil where PyTorch does not report it.
 	Allocated *int64 `json:"allocated_bytes"`
 	Cached    *int64 `json:"cached_bytes"`
-	// Other is the rest of Used: the context, libraries, graphs.
+	// Other is the rest of Used: the context, libraries, graphs. What is paused is in no
+	// part of Used.
 	Other *int64 `json:"other_bytes"`
 }
 

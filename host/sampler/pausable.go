@@ -27,8 +27,9 @@ type pausables struct {
 
 // pausing is one process, which need not have such memory.
 type pausing struct {
-	stop context.CancelFunc
-	tags []sample.Tag
+	stop   context.CancelFunc
+	tags   []sample.Tag
+	paused map[int]int64 // bytes by CUDA's ordinal
 }
 
 func newPausables(every time.Duration) *pausables {
@@ -36,9 +37,9 @@ func newPausables(every time.Duration) *pausables {
 	return &pausables{ask: pausable.Ask, every: max(every, 100*time.Millisecond), ctx: ctx, stop: stop, all: map[int]*pausing{}}
 }
 
-// of returns the tags of a process, nil as long as none are known. The first call begins
-// to ask for them.
-func (t *pausables) of(pid int) []sample.Tag {
+// of returns the tags of a process, nil as long as none are known, and what of each of its
+// devices is paused. The first call begins to ask for them.
+func (t *pausables) of(pid int) (tags []sample.Tag, paused map[int]int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	own := t.all[pid]
@@ -48,7 +49,7 @@ func (t *pausables) of(pid int) []sample.Tag {
 		t.all[pid] = own
 		t.wait.Go(func() { t.follow(ctx, pid, own) })
 	}
-	return own.tags
+	return own.tags, own.paused
 }
 
 // follow asks a process as long as it is watched, one that does not answer less and less
@@ -60,14 +61,15 @@ func (t *pausables) follow(ctx context.Context, pid int, own *pausing) {
 		s, err := t.ask(asking, pid)
 		end()
 		var tags []sample.Tag
+		var paused map[int]int64
 		next := t.every
 		if err == nil {
-			tags, pause = tagsOf(s), first
+			tags, paused, pause = tagsOf(s), pausedOf(s), first
 		} else {
 			next, pause = pause, min(2*pause, rarest)
 		}
 		t.mu.Lock()
-		own.tags = tags
+		own.tags, own.paused = tags, paused
 		t.mu.Unlock()
 		select {
 		case <-time.After(next):
@@ -89,6 +91,17 @@ func tagsOf(s *state.Status) (out []sample.Tag) {
 		rest.Tag, rest.Bytes, rest.Held, rest.BackupBytes = "(others)", rest.Bytes+one.Bytes, rest.Held+one.Held, rest.BackupBytes+one.BackupBytes
 		if rest.State != one.State {
 			rest.State = state.Partial
+		}
+	}
+	return out
+}
+
+// pausedOf is what is paused of each device, in bytes by CUDA's ordinal.
+func pausedOf(s *state.Status) map[int]int64 {
+	out := map[int]int64{}
+	for i := range s.Tags {
+		for _, d := range s.Tags[i].Devices {
+			out[d.Device] += d.Bytes - d.Held
 		}
 	}
 	return out

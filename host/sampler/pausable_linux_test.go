@@ -10,6 +10,7 @@ import (
 	"strandline/internal/live"
 	"strandline/pausable"
 	"strandline/pausable/state"
+	"strandline/record"
 )
 
 // TestPausable samples a process with pausable memory.
@@ -56,5 +57,20 @@ func TestManyTags(t *testing.T) {
 	tags := tagsOf(s)
 	if last := fmt.Sprint(tags[mostTags-1]); len(tags) != mostTags || last != "{(others) 138 69 partial  0}" {
 		t.Errorf("%d tags, the last is %s", len(tags), last)
+	}
+}
+
+// TestOtherWhilePaused divides a process whose PyTorch counts what is paused as reserved.
+func TestOtherWhilePaused(t *testing.T) {
+	t.Parallel()
+	status := &state.Status{Tags: []state.Tag{
+		{Name: "weights", Devices: []state.Share{{Device: 0, Bytes: 400}, {Device: 1, Bytes: 50, Held: 50}}},
+		{Name: "kv", Devices: []state.Share{{Device: 0, Bytes: 300, Held: 100}}},
+	}}
+	used, more := int64(500), int64(70)
+	p := sample.Process{Devices: []sample.DeviceShare{{Device: 0, Used: &used}, {Device: 1, Used: &more}}}
+	split(&p, nil, []record.DeviceStats{{Device: 0, Allocated: 700, Reserved: 900}, {Device: 1, Allocated: 50, Reserved: 60}}, pausedOf(status), nil)
+	if a, b := p.Devices[0], p.Devices[1]; *a.Other != 200 || *a.Allocated != 700 || *a.Cached != 200 || *b.Other != 10 {
+		t.Errorf("other than PyTorch has %d and %d", *a.Other, *b.Other)
 	}
 }

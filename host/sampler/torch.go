@@ -227,14 +227,15 @@ func (s *Sampler) share(out *sample.Sample) {
 		p := &out.Processes[i]
 		if own := s.watched[p.PID]; own != nil && p.State != sample.Zombie {
 			stats, note := s.torch.of(p.PID, len(p.Devices) > 0)
-			if stats != nil {
-				split(p, own.visible, stats.Devices, out.Devices)
-			}
-			p.Note = cmp.Or(p.Note, note)
+			var paused map[int]int64
 			p.Pausable = nil
 			if s.o.root == procRoot {
-				p.Pausable = s.pausing.of(p.PID)
+				p.Pausable, paused = s.pausing.of(p.PID)
 			}
+			if stats != nil {
+				split(p, own.visible, stats.Devices, paused, out.Devices)
+			}
+			p.Note = cmp.Or(p.Note, note)
 		}
 	}
 }
@@ -264,8 +265,9 @@ func (s *Sampler) own(out *sample.Sample, at map[int]*sample.Process, d *sample.
 	}
 }
 
-// split enters what PyTorch states into the shares of a process.
-func split(p *sample.Process, visible []string, stats []record.DeviceStats, devices []sample.Device) {
+// split enters what PyTorch states into the shares of a process. It counts what is paused
+// as allocated or cached, though the device does not hold it.
+func split(p *sample.Process, visible []string, stats []record.DeviceStats, paused map[int]int64, devices []sample.Device) {
 	held := slices.Clone(p.Devices)
 	indices := map[int]int{} // by CUDA's ordinal
 	for _, d := range stats {
@@ -288,7 +290,7 @@ func split(p *sample.Process, visible []string, stats []record.DeviceStats, devi
 		allocated, cached := d.Allocated, max(d.Reserved-d.Allocated, 0)
 		share.Allocated, share.Cached = &allocated, &cached
 		if share.Used != nil {
-			other := max(*share.Used-d.Reserved, 0)
+			other := max(*share.Used-max(d.Reserved-paused[d.Device], 0), 0)
 			share.Other = &other
 		}
 	}

@@ -34,8 +34,9 @@ func madeSample(n int) *sample.Sample {
 			},
 			{
 				PID: 4300, Started: 1, Name: "vllm", Command: "vllm serve", State: "sleeping", Group: "/jobs", Pod: "llm-0",
-				Host:    &sample.Host{Anonymous: 4 << 30, File: 900 << 20},
-				Devices: []sample.DeviceShare{{Device: 0, Used: size(7900)}},
+				Host:     &sample.Host{Anonymous: 4 << 30, File: 900 << 20},
+				Devices:  []sample.DeviceShare{{Device: 0, Used: size(7900)}},
+				Pausable: []sample.Tag{{Tag: "kv cache", Bytes: 3 << 30, State: "paused", Backup: "none"}, {Tag: "weights", Bytes: 2 << 30, Held: 1 << 30, State: "partial", Backup: "pinned", BackupBytes: 1 << 30}},
 			},
 			{PID: 4301, Started: 1, Name: "helper", Command: "helper\x1b[2J", State: sample.Zombie, Devices: []sample.DeviceShare{}},
 		},

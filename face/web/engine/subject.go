@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"strandline/host/sample"
+	"strandline/units"
 )
 
 // A subject is what is drawn by itself: a process on the host or on a device, a container,
@@ -20,6 +21,7 @@ type subject struct {
 	first, last             float64
 	now                     int64
 	limit                   *int64
+	tags                    int    // of pausable memory, among the facts
 	counted                 string // the control group whose count is that of a container
 }
 
@@ -40,6 +42,7 @@ const (
 	allocatedPart = "allocated"
 	cachedPart    = "cached"
 	otherPart     = "other"
+	pausedPart    = "paused"
 	wholePart     = "not divided"
 	endedPart     = "processes that have ended"
 	nobodysPart   = "not attributed to any process"
@@ -130,9 +133,7 @@ func (w *Watch) processes(s *sample.Sample, gap bool) {
 			m := moment{s: w.process(p, d.Device)}
 			switch {
 			case d.Allocated != nil || d.Cached != nil:
-				m.known(allocatedPart, d.Allocated)
-				m.known(cachedPart, d.Cached)
-				m.known(otherPart, d.Other)
+				m.divided(d, len(p.Pausable) > 0)
 			case d.Used != nil:
 				m.known(wholePart, d.Used)
 			default:
@@ -146,13 +147,33 @@ func (w *Watch) processes(s *sample.Sample, gap bool) {
 	}
 }
 
+// divided adds a share that PyTorch divides. What is paused counts as allocated or cached
+// there, and is what these and the rest have in addition to what is used.
+func (m *moment) divided(d *sample.DeviceShare, pausable bool) {
+	if d.Reserved() == nil || d.Used == nil || d.Other == nil || !pausable {
+		m.known(allocatedPart, d.Allocated)
+		m.known(cachedPart, d.Cached)
+		m.known(otherPart, d.Other)
+		return
+	}
+	paused := max(*d.Reserved()+*d.Other-*d.Used, 0)
+	allocated := max(*d.Allocated-paused, 0)
+	cached := max(*d.Reserved()-paused-allocated, 0)
+	m.stack(allocatedPart, allocatedPart, allocated)
+	m.stack(cachedPart, cachedPart, cached)
+	m.known(otherPart, d.Other)
+	if paused > 0 {
+		m.put(pausedPart, pausedPart, paused, true)
+	}
+}
+
 // process is the subject of a process on the host, which is device -1, or on a device.
 func (w *Watch) process(p *sample.Process, device int) *subject {
 	at := placeOf(device)
 	s := w.of(subjectID{process: p.ID(), device: device}, "process", processKey(p, strings.ReplaceAll(at, " ", "")), at)
 	s.label = processLabel(p)
-	if s.facts == nil || p.Command != s.command() {
-		s.facts = processFacts(p)
+	if s.facts == nil || p.Command != s.command() || len(p.Pausable) > 0 || s.tags > 0 {
+		s.facts, s.tags = processFacts(p), len(p.Pausable)
 	}
 	return s
 }
@@ -194,6 +215,14 @@ func processFacts(p *sample.Process) [][2]string {
 	fact("Slurm job", p.Job)
 	fact("Ray actor", p.Actor)
 	fact("control group", p.Group)
+	for i := range p.Pausable {
+		t := &p.Pausable[i]
+		text := fmt.Sprintf("%s of %s held, %s", units.Bytes(t.Held), units.Bytes(t.Bytes), t.State)
+		if t.BackupBytes > 0 {
+			text += fmt.Sprintf(", %s in a backup (%s)", units.Bytes(t.BackupBytes), t.Backup)
+		}
+		fact("pausable "+cut(t.Tag), text)
+	}
 	fact("note", p.Note)
 	return out
 }

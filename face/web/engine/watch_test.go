@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -378,4 +379,39 @@ func TestWatchForgets(t *testing.T) {
 	if len(doc.Subjects) != mostSubjects || doc.Others != len(w.subjects)-mostSubjects {
 		t.Errorf("%d subjects, %d others", len(doc.Subjects), doc.Others)
 	}
+}
+
+// TestWatchPaused checks that paused memory is beside what is used, and not in the stack,
+// and that the tags are among the facts.
+func TestWatchPaused(t *testing.T) {
+	w := NewWatch("node.strandline", false)
+	size := func(n int64) *int64 { n *= mib; return &n }
+	for at := range 20 {
+		s := node(at)
+		p := &s.Processes[0]
+		p.Pausable = []sample.Tag{{Tag: "kv cache", Bytes: 500 * mib, Held: 100 * mib, State: "partial", Backup: "pinned", BackupBytes: 50 * mib}}
+		p.Devices = []sample.DeviceShare{{Device: 0, Used: size(900), Allocated: size(600), Cached: size(200), Other: size(500)}}
+		if err := w.Take(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Rest()
+	doc := asks[page.Watch](t, w, "watch", "")
+	for _, s := range doc.Subjects {
+		if s.Key != "p7-70-device0" {
+			continue
+		}
+		parts := map[string]int64{}
+		for _, p := range s.Split {
+			parts[p.Name] = p.Bytes
+		}
+		if !reflect.DeepEqual(parts, map[string]int64{"allocated": 200 * mib, "cached": 200 * mib, "other": 500 * mib}) || s.Now != 900*mib {
+			t.Errorf("%d bytes, divided as %v", s.Now, parts)
+		}
+		if want := [2]string{"pausable kv cache", "100 MiB of 500 MiB held, partial, 50 MiB in a backup (pinned)"}; !slices.Contains(s.Facts, want) {
+			t.Errorf("the facts are %v", s.Facts)
+		}
+		return
+	}
+	t.Error("there is no such process")
 }
