@@ -267,6 +267,77 @@ assert (interval, garbage) == (sys.getswitchinterval(), gc.isenabled())
 	}
 }
 
+// TestHoldersEndInTime lets the clock of a pass come to its deadline at several moments,
+// among tens of thousands of objects, and counts the lines that it runs then.
+func TestHoldersEndInTime(t *testing.T) {
+	t.Parallel()
+	const code = `
+import sys, time, types
+import torch, strandline._holders as passes
+from torch._tensor import Node, Tensor
+
+class Leaf(Tensor):
+    __slots__ = ("grad",)
+    requires_grad = True
+
+class Link:
+    pass
+
+LISTS = [[i] for i in range(4000)]
+FIRST = last = Link()
+for i in range(4000):
+    last.next = last = Link()
+last.kept = KEPT = [Tensor() for _ in range(40)]
+LEAVES = [Leaf() for _ in range(2000)]
+for leaf in LEAVES:
+    leaf.grad = None
+GRAPHS, node = [], None
+for i in range(4000):
+    node = Node("AddBackward0", *([node] if node else []))
+    if i % 4 == 0:
+        GRAPHS.append(Tensor(node=node))
+wanted = [t.data_ptr() for t in KEPT] + [1000001 + 1024 * i for i in range(40)]
+passes.LIBRARIES = float("inf")
+del KEPT, last, leaf, node
+
+def look(until):
+    """How often a pass looks at the clock, the lines that it runs from look until on, and what it finds."""
+    looks = lines = 0
+
+    def monotonic():
+        nonlocal looks
+        looks += 1
+        return 1e9 if looks >= until else 1.0
+
+    def trace(frame, event, argument):
+        nonlocal lines
+        if frame.f_code.co_filename.startswith(passes._HERE):
+            lines += looks >= until and event == "line"
+            return trace
+
+    modules = passes, passes._owned, passes._graph
+    for module in modules:
+        module.time = types.SimpleNamespace(monotonic=monotonic)
+    sys.settrace(trace)
+    try:
+        found = passes.Holders(torch).look(wanted, 1000.0)
+    finally:
+        sys.settrace(None)
+        for module in modules:
+            module.time = time
+    return looks, lines, found
+
+looks, _, found = look(float("inf"))
+paths = [h["path"] for h in found["holders"] + found["graphs"]]
+assert paths == ["FIRST.next….kept[...]", "GRAPHS[...]"] and "bound" not in found, (paths, found.get("bound"))
+for part in range(5):
+    _, lines, found = look(looks * part // 5 + 1)
+    assert lines < 2000 and found.get("bound") == "time", (part, lines, found.get("bound"))
+print("in time")
+`
+	program{code: code, options: Options{EverySteps: 1000}}.run(t).silent(t, 0, "in time\n")
+}
+
 // TestHoldersLeaveForeignTensors takes no reference to a tensor that C++ alone refers to
 // into the next instruction: PyTorch warns of such, once C++ releases it.
 func TestHoldersLeaveForeignTensors(t *testing.T) {
@@ -305,7 +376,7 @@ held_by = holders.look([t.data_ptr() for t in CACHE], float("inf"))
 owners = strandline._owned.referrers([CACHE[0]], {id(Named)})
 dicts = [d for d in owners if type(d) is dict and "of_another" in d]
 owners += strandline._owned.referrers(dicts, {id(Named)})
-owned = strandline._owned.referred({id(Named)}, itertools.repeat(True, 10**9))
+owned = strandline._owned.referred({id(Named)}, {id(type(sys))}, itertools.repeat(True, 10**9), float("inf"))
 sys.settrace(None)
 assert {"look", "referred", "referrers"} <= seen, seen
 assert not taken, taken

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import time
-from typing import Any, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Optional
 
 from . import _paths
 
@@ -37,14 +37,23 @@ class Census:
         self.next: Dict[Any, List[Any]] = {}
 
 
-def census(tensors: List[Tuple[Any, _paths.Path]], deadline: float) -> Census:
-    """The graphs of tensors, by the shape of the path to them; the largest first.
+def census(tensors: List[Any], path_to: Callable[[Any], Optional[_paths.Path]], deadline: float) -> Census:
+    """The graphs of those tensors to which there is a path, by its shape; the largest first.
 
-    A node that several of them keep counts for the one with the longest chain.
+    A node that several of them keep counts for the one with the longest chain. Measuring takes half of the time, as
+    what follows needs no more.
     """
     out = Census()
     groups: Dict[Any, Chain] = {}
-    for t, path in tensors:
+    now = time.monotonic()
+    deadline = now + (deadline - now) / 2
+    for t in tensors:
+        if time.monotonic() > deadline:
+            out.bound = "time"
+            break
+        path = path_to(t)
+        if path is None:
+            continue
         g = groups.setdefault(path.shape(), Chain())
         g.add(path)
         g.tensors.append(t)

@@ -22,12 +22,15 @@ from . import _engine, _graph, _lines, _owned, _paths
 
 BUDGET = 2.0  # seconds of a pass
 NODES = 2_000_000  # objects of a pass
+_GRAPHS = 8  # that are described
 _SITES = 12  # places that are looked into
 _SAMPLE = 48  # blocks of a place
 LIBRARIES = 0.5  # seconds of a pass for the names of libraries
+_TELLING = 0.5  # seconds of a pass for what was found, which the search does not use up
 _PATIENCE = 1.0  # seconds that a pass waits for the end of a backward pass
 _LONGEST = 0.02  # seconds that a pass lets requests of other threads for the interpreter come
 _LEVELS = 3  # of owners that are looked at, to see whether Python keeps a tensor at all
+_MANY = 4096  # objects that one may refer to between two looks at the clock
 _REFERRERS = 24  # tensors whose owners outside the program's names are looked for
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -82,52 +85,62 @@ class Holders:
         wanted = set(addresses)
         idle = _engine.idle()
         with _quiet(self.torch):
-            walk = Walk(deadline)
-            walk.seed()
+            walk = Walk(deadline - _TELLING)
             tensors = _Tensors(self.torch, wanted, walk, idle)
             graphs = _graph.Census()
             try:
                 try:
-                    left = walk.names(tensors.ids) - tensors.gradients(walk)
+                    walk.seed()
+                    tensors.list()
+                    left = walk.names(tensors.ids) - tensors.gradients()
                     walk.libraries([t for ts in tensors.at.values() for t in ts if id(t) in left], tensors)
                 except Bound as e:
                     walk.bound = walk.bound or str(e)
-                graphs = _graph.census([(t, walk.path(t)) for t in tensors.with_graph if walk.found(t)], deadline)
-                out, paths = self.described(walk, tensors, graphs, wanted)
+                walk.deadline = deadline
+                out, paths = self.owners(walk, tensors, wanted)
+                graphs = _graph.census(tensors.with_graph, lambda t: walk.path(t) if walk.found(t) else None, deadline)
+                out["graphs"], of_graphs = self.described(tensors, graphs)
+                bound = walk.bound or graphs.bound
+                if bound:
+                    out["bound"] = bound
             finally:  # frames that it has seen may lead back to the pass, which would live until the next collection
                 if idle:
                     _engine.wait(_PATIENCE)  # at once, unless other threads ran meanwhile
                 for part in (walk, tensors, graphs):
                     vars(part).clear()
-        for entry, path in zip(out["holders"] + out["graphs"], paths):  # reading lets other threads run
+        for entry, path in zip(out["holders"] + out["graphs"], paths + of_graphs):  # reading lets other threads run
             self.place(entry, path)
         return out
 
-    def described(self, walk: Walk, tensors: _Tensors, graphs: _graph.Census, wanted: Set[int]) -> Tuple[Dict[str, Any], List[_paths.Path]]:
-        """The result of a pass, and the paths of its holders and graphs."""
+    def owners(self, walk: Walk, tensors: _Tensors, wanted: Set[int]) -> Tuple[Dict[str, Any], List[_paths.Path]]:
+        """The result of a pass but for its graphs, and the paths of its holders."""
         groups: Dict[Any, _paths.Group] = {}
         left: List[int] = []
         for address in sorted(wanted):
-            path = next((walk.path(t) for t in tensors.at.get(address, ()) if walk.found(t)), None) or tensors.gradient(address, walk)
+            if walk.late():
+                walk.bound = "time"
+                break
+            path = next((walk.path(t) for t in tensors.at.get(address, ()) if walk.found(t)), None) or tensors.gradient(address)
             if path is None:
                 left.append(address)
                 continue
             groups.setdefault(path.shape(), _paths.Group()).add(path, address)
         holders = [{"kind": "python", "path": g.text(), "blocks": g.addresses} for g in groups.values()]
-        described = []
-        for group in graphs.groups[:8]:
+        out: Dict[str, Any] = {"holders": holders, "blocks_sampled": sorted(wanted), "unowned": left, "objects": len(walk.objects)}
+        return out, [g.paths[0] for g in groups.values()]
+
+    def described(self, tensors: _Tensors, graphs: _graph.Census) -> Tuple[List[Dict[str, Any]], List[_paths.Path]]:
+        """The largest graphs, and the paths to them."""
+        out = []
+        for group in graphs.groups[:_GRAPHS]:
             one: Dict[str, Any] = {"kind": "autograd", "path": group.text(), **group.figures()}
             before = self.chains.get(one["path"])
             if before is not None and not graphs.bound:
                 one["grew"] = one["chain_length"] - before
             one["blocks"] = sorted({tensors.address[id(t)] for t in group.tensors[:_SAMPLE] if id(t) in tensors.address})
-            described.append(one)
-        self.chains = {} if graphs.bound else {g["path"]: g["chain_length"] for g in described}
-        out: Dict[str, Any] = {"holders": holders, "graphs": described, "blocks_sampled": sorted(wanted), "unowned": left, "objects": len(walk.objects)}
-        bound = walk.bound or graphs.bound
-        if bound:
-            out["bound"] = bound
-        return out, [g.paths[0] for g in [*groups.values(), *graphs.groups[:8]]]
+            out.append(one)
+        self.chains = {} if graphs.bound else {g["path"]: g["chain_length"] for g in out}
+        return out, [g.paths[0] for g in graphs.groups[:_GRAPHS]]
 
     def place(self, entry: Dict[str, Any], path: _paths.Path) -> None:
         """Enter the line that puts things there, where it is known."""
@@ -148,17 +161,33 @@ class _Tensors:
         self.address: Dict[int, int] = {}
         self.with_graph: List[Any] = []
         self.leaves: List[Any] = []
-        self.kinds = {id(c) for c in _subclasses(torch.Tensor)}
-        limit = itertools.repeat(True, walk.nodes)
-        for t in {id(t): t for t in _owned.referred(self.kinds, limit)}.values():
-            self.add(t, wanted)
-        if not operator.length_hint(limit):
-            walk.bound = f"{walk.nodes} objects"
-        self.ids: Dict[int, bool] = {id(t): True for ts in self.at.values() for t in ts}
-        self.ids.update((id(t), False) for t in self.with_graph if id(t) not in self.ids)
-        self.ids.update((id(t), False) for t in self.leaves if id(t) not in self.ids)
+        self.kinds = set(map(id, _subclasses(torch.Tensor)))
+        self.walk = walk
+        self.wanted = wanted
+        self.ids: Dict[int, bool] = {}  # whether the walk must find them
+        self.looked = 0.0  # seconds that a look at all objects took
+        self.of_gradients: Optional[Dict[int, Any]] = None
 
-    def add(self, t: Any, wanted: Set[int]) -> None:
+    def list(self) -> None:
+        """Look for them among all objects, in half of the time that there is."""
+        limit = itertools.repeat(True, self.walk.nodes)
+        began = time.monotonic()
+        until = began + (self.walk.deadline - began) / 2
+        found = _owned.referred(self.kinds, set(map(id, _subclasses(types.ModuleType))), limit, until)
+        self.looked = time.monotonic() - began
+        if not operator.length_hint(limit):
+            self.walk.bound = f"{self.walk.nodes} objects"
+        elif began + self.looked > until:
+            self.walk.bound = "time"
+        for n, t in enumerate({id(t): t for t in found}.values()):
+            if n & 255 == 255 and self.walk.late():
+                raise Bound("time")
+            self.add(t)
+        for ts, must in ((itertools.chain.from_iterable(self.at.values()), True), (self.with_graph, False), (self.leaves, False)):
+            for t in ts:
+                self.ids.setdefault(id(t), must)
+
+    def add(self, t: Any) -> None:
         try:
             if t.grad_fn is not None:
                 self.with_graph.append(t)
@@ -167,25 +196,30 @@ class _Tensors:
             if t.is_cuda:
                 address = start(t)
                 self.address[id(t)] = address
-                if address in wanted:
+                if address in self.wanted:
                     self.at.setdefault(address, []).append(t)
         except Exception:  # a tensor without storage
             pass
 
-    def gradients(self, walk: Walk) -> Set[int]:
+    def gradients(self) -> Set[int]:
         """The ids of the gradients of leaves that were found, which C++ refers to."""
-        return {id(t.grad) for t in self.leaves if walk.found(t)} if self.idle else set()
+        return {id(t.grad) for t in self.leaves if self.walk.found(t)} if self.idle else set()
 
-    def gradient(self, address: int, walk: Walk) -> Optional[_paths.Path]:
-        """The path to a block that is the gradient of a leaf."""
-        for t in self.leaves if self.idle else ():
-            try:
-                g = t.grad
-                if g is not None and g.is_cuda and walk.found(t) and start(g) == address:
-                    return walk.path(t).attribute("grad")
-            except Exception:
-                pass
-        return None
+    def gradient(self, address: int) -> Optional[_paths.Path]:
+        """The path to a block that is the gradient of a leaf that was found."""
+        if self.of_gradients is None:
+            self.of_gradients = {}
+            for t in self.leaves if self.idle else ():
+                if self.walk.late():
+                    break
+                try:
+                    g = t.grad
+                    if g is not None and g.is_cuda and self.walk.found(t):
+                        self.of_gradients.setdefault(start(g), t)
+                except Exception:
+                    pass
+        leaf = self.of_gradients.get(address)
+        return None if leaf is None else self.walk.path(leaf).attribute("grad")
 
 
 def _let_others(interval: float) -> None:
@@ -240,9 +274,7 @@ class Walk:
 
         A task is often known to its event loop alone, and the generator of a for loop to nobody.
         """
-        for n, o in enumerate(_owned.instances(set(map(id, _paths.RUNNING)))):
-            if n & 255 == 255 and time.monotonic() > self.deadline:
-                raise Bound("time")
+        for o in _owned.instances(set(map(id, _paths.RUNNING)), self.deadline):
             frame = getattr(o, _paths.RUNNING[type(o)])
             if frame is not None and id(o) not in self.seen and id(frame) not in self.seen:
                 self.frame_root(frame)
@@ -271,6 +303,8 @@ class Walk:
     def owners(self, objects: List[Any], tensors: _Tensors) -> List[Any]:
         """What refers to some objects, but for tensors and this pass itself."""
         out = []
+        if time.monotonic() + tensors.looked > self.deadline:
+            raise Bound("time")
         for r in _owned.referrers(objects, tensors.kinds) if objects else ():
             if r is objects or r is self.objects or type(r) is types.FrameType and r.f_code.co_filename.startswith(_HERE):
                 continue
@@ -310,6 +344,8 @@ class Walk:
             yield frames[::-1]
 
     def frame_root(self, frame: Any) -> None:
+        if self.late():
+            raise Bound("time")
         code = frame.f_code
         self.seen.setdefault(id(frame), -1)
         if code.co_filename.startswith(_HERE):
@@ -337,21 +373,29 @@ class Walk:
         """Follow references, breadth first, until nothing is left to find."""
         queue = collections.deque(begin)
         seen, objects, parents = self.seen, self.objects, self.parents
+        looks = 0
         while queue and left:
             at = queue.popleft()
-            if len(objects) > self.nodes:
-                raise Bound(f"{self.nodes} objects")
-            if at & 255 == 0 and time.monotonic() > self.deadline:
-                raise Bound("time")
-            for o in children(objects[at]):
-                key = id(o)
-                if key in seen or type(o) in _LEAVES:
-                    continue
-                seen[key] = i = len(objects)
-                objects.append(o)
-                parents.append(at)
-                queue.append(i)
-                left.discard(key)
+            for some in _in_parts(children(objects[at])):
+                looks += 1 + len(some) // 16
+                if len(objects) > self.nodes:
+                    raise Bound(f"{self.nodes} objects")
+                if looks > 255:
+                    looks = 0
+                    if self.late():
+                        raise Bound("time")
+                for o in some:
+                    key = id(o)
+                    if key in seen or type(o) in _LEAVES:
+                        continue
+                    seen[key] = i = len(objects)
+                    objects.append(o)
+                    parents.append(at)
+                    queue.append(i)
+                    left.discard(key)
+
+    def late(self) -> bool:
+        return time.monotonic() > self.deadline
 
     def found(self, o: Any) -> bool:
         return id(o) in self.seen
@@ -377,6 +421,11 @@ def children(o: Any) -> List[Any]:
         frame = getattr(o, attribute)
         return [*([] if frame is None else [frame]), *gc.get_referents(o)]
     return _owned.referents(o)
+
+
+def _in_parts(objects: List[Any]) -> Iterable[List[Any]]:
+    """A list, in parts if it is long."""
+    return (objects,) if len(objects) <= _MANY else (objects[i : i + _MANY] for i in range(0, len(objects), _MANY))
 
 
 def _ours(o: List[Any], targets: Mapping[int, bool]) -> bool:

@@ -16,33 +16,38 @@ import functools
 import gc
 import itertools
 import operator
-import sys
+import time
+import types
 from typing import Any, Callable, Iterable, Iterator, List, Set
 
+_AT_ONCE = 64  # objects between two looks at the clock
+_names: Any = vars(types.ModuleType)["__dict__"]
 
-def referred(kinds: Set[int], limit: Iterator[bool]) -> List[Any]:
+
+def referred(kinds: Set[int], modules: Set[int], limit: Iterator[bool], deadline: float) -> List[Any]:
     """The objects of some classes, given by their ids, to which one of the collector's objects refers.
 
     Python owns them: no reference of C++ is needed to keep them. An object is listed for each reference. Objects
-    are looked into until the limit, an iterator of as many True, has come to its end; see referents for the one
-    that is not.
+    are looked into until the limit, an iterator of as many True, has come to its end, or the clock to the deadline;
+    see referents for why modules, given by the ids of their classes, are not. Their namespaces are.
     """
-
-    def source() -> Iterator[Any]:
-        objects = itertools.compress(_listed(gc.get_objects, ()), limit)
-        safe = itertools.filterfalse(functools.partial(operator.is_, sys.modules.get("_asyncio")), objects)
-        return itertools.chain.from_iterable(map(gc.get_referents, safe))
-
-    return list(_chosen(kinds, True, *itertools.tee(source())))
+    every: List[Any] = []  # gone through twice without a buffer of tee, which would be an owner of what is in it
+    fill = map(every.extend, itertools.starmap(gc.get_objects, ((),)))
+    empty = itertools.starmap(every.clear, ((),))
+    objects = itertools.compress(itertools.compress(iter(every), limit), _until(deadline))
+    safe = itertools.compress(objects, map(operator.not_, _among(modules, iter(every))))
+    others = itertools.filterfalse(functools.partial(operator.is_, every), safe)
+    found = itertools.chain.from_iterable(map(gc.get_referents, others))
+    return list(itertools.chain(filter(None, fill), _chosen(kinds, True, *itertools.tee(found)), filter(None, empty)))
 
 
 def referents(o: Any) -> List[Any]:
-    """What an object refers to; of the module _asyncio, its namespace.
+    """What an object refers to; of a module, its namespace.
 
-    That of Python 3.12 lists iterators that are freed already. A reference to one frees it again, after which the
-    collector never comes to the end of that list.
+    A module of C may list objects that it has freed, as _asyncio of Python 3.12 does. A reference to one frees it
+    again, after which the collector never comes to the end of that list.
     """
-    return [vars(o)] if o is sys.modules.get("_asyncio") else gc.get_referents(o)
+    return [_names.__get__(o)] if issubclass(type(o), types.ModuleType) else gc.get_referents(o)
 
 
 def referrers(objects: List[Any], kinds: Set[int]) -> List[Any]:
@@ -50,9 +55,15 @@ def referrers(objects: List[Any], kinds: Set[int]) -> List[Any]:
     return list(_chosen(kinds, False, *itertools.tee(_listed(gc.get_referrers, objects))))
 
 
-def instances(kinds: Set[int]) -> List[Any]:
-    """The collector's objects of some classes, given by their ids, which only Python owns."""
-    return list(_chosen(kinds, True, *itertools.tee(_listed(gc.get_objects, ()))))
+def instances(kinds: Set[int], deadline: float) -> List[Any]:
+    """The collector's objects of some classes, given by their ids, which only Python owns, as far as there is time."""
+    return list(_chosen(kinds, True, *itertools.tee(itertools.compress(_listed(gc.get_objects, ()), _until(deadline)))))
+
+
+def _until(deadline: float) -> Iterator[float]:
+    """True values until the clock has come to the deadline."""
+    looks = itertools.takewhile(deadline.__gt__, iter(time.monotonic, None))
+    return itertools.chain.from_iterable(map(itertools.repeat, looks, itertools.repeat(_AT_ONCE)))
 
 
 def _listed(call: Callable[..., List[Any]], arguments: Iterable[Any]) -> Iterator[Any]:
@@ -62,5 +73,10 @@ def _listed(call: Callable[..., List[Any]], arguments: Iterable[Any]) -> Iterato
 
 def _chosen(kinds: Set[int], of_them: bool, found: Iterator[Any], examined: Iterator[Any]) -> Iterator[Any]:
     """Those found whose class is one of some, or is not; examined are the same objects."""
-    of_kinds = map(kinds.__contains__, map(id, map(type, examined)))
+    of_kinds = _among(kinds, examined)
     return itertools.compress(found, of_kinds if of_them else map(operator.not_, of_kinds))
+
+
+def _among(kinds: Set[int], objects: Iterator[Any]) -> Iterator[bool]:
+    """Of each of some objects whether its class is one of those given by their ids."""
+    return map(kinds.__contains__, map(id, map(type, objects)))

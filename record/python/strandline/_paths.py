@@ -15,6 +15,7 @@ RUNNING = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", typ
 _STDLIB = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _SHORT = 40  # characters of a key
 _PARTS = 14  # of a path that is written
+_END = 256  # objects at each end of a path whose names are looked for
 _LRU = type(functools.lru_cache(maxsize=None)(len))
 _LOOKED = 4096  # members of a container whose key or index is looked for
 _OF_MODULES = re.compile(r"\._(?:modules|parameters|buffers)\['(\w+)'\]")  # as in net._modules['head']
@@ -77,18 +78,13 @@ class Path:
     @classmethod
     def through(cls, root: Root, objects: List[Any]) -> Path:
         """The path through objects of which each refers to the next; the first holds the names of the root."""
-        parts: List[Part] = []
-        i = 0
-        while i + 1 < len(objects):
-            used, part = _step(objects, i, first=i == 0)
-            i += used
-            if part is None:
-                continue
-            if part.kind == "attribute" and parts and parts[-1].name == part.name:  # of a linked list
-                part.text = f".{part.name}…"
-                parts.pop()
-            parts.append(part)
-        return cls(root, parts)
+        if len(objects) <= 2 * _END:
+            return cls(root, _parts(objects, True))
+        front, back = _parts(objects[:_END], True), _parts(objects[-_END:], False)
+        for n in range(min(2, len(back))):  # of one linked list
+            if back[n].name and back[n].name == front[-1].name:
+                return cls(root, front + back[n + 1 :])
+        return cls(root, [*front, Part("…"), *back[1:]])
 
     def attribute(self, name: str) -> Path:
         return Path(self.root, [*self.parts, Part("." + name, "attribute", name)])
@@ -162,6 +158,22 @@ def owner_of(o: Any) -> Tuple[str, str]:
     names = names_of(sys.modules.get(getattr(cls, "__module__", "") or ""))
     file = names.get("__file__") if names is not None else None
     return (file if isinstance(file, str) else "", cls.__name__)
+
+
+def _parts(objects: List[Any], from_root: bool) -> List[Part]:
+    """The parts of a path through objects of which each refers to the next."""
+    parts: List[Part] = []
+    i = 0
+    while i + 1 < len(objects):
+        used, part = _step(objects, i, first=from_root and i == 0)
+        i += used
+        if part is None:
+            continue
+        if part.kind == "attribute" and parts and parts[-1].name == part.name:  # of a linked list
+            part.text = f".{part.name}…"
+            parts.pop()
+        parts.append(part)
+    return parts
 
 
 def _step(objects: List[Any], i: int, first: bool) -> Tuple[int, Optional[Part]]:
