@@ -21,7 +21,9 @@ const result = await build({
   write: false,
 });
 const files = result.outputFiles.map((f) => ({ name: f.path.split("/").pop(), bytes: Buffer.from(f.contents) }));
-for (const path of ["page/index.html", "plan/plan.html", "recording/recording.html", "watch/watch.html"]) files.push({ name: path.split("/").pop(), bytes: await readFile(here(`src/${path}`)) });
+for (const path of ["page/index.html", "plan/plan.html"]) files.push({ name: path.split("/").pop(), bytes: await readFile(here(`src/${path}`)) });
+const recorded = await readFile(here("src/picture/recorded.html"), "utf8"); // the pages of both kinds of recordings
+for (const [page, search] of [["recording", "Search stacks"], ["watch", "Search"]]) files.push({ name: `${page}.html`, bytes: Buffer.from(recorded.replaceAll("{{page}}", page).replace("{{search}}", search)) });
 
 const check = process.argv.includes("--check");
 await mkdir(out, { recursive: true });

@@ -5,49 +5,21 @@ import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { after, test } from "node:test";
 import { execFileSync } from "node:child_process";
-import { Browser, chromium, pause, type Tab } from "./browser.ts";
+import { pause, type Tab } from "./browser.ts";
 import { clean, figure, shoot } from "./checks.ts";
+import { browser, scenarios, skip } from "./recorded.ts";
 import { binary, example, json, serve } from "./server.ts";
 
-const skip = chromium ? false : "Chromium is missing";
 const server = example("munmap-leak/server.trace");
 const folder = mkdtempSync(join(tmpdir(), "strandline-recordings-"));
 
-let browser: Browser;
-before(async () => {
-  if (!skip) browser = await Browser.start();
-});
-after(async () => {
-  rmSync(folder, { recursive: true });
-  if (!skip) await browser.close();
-});
+after(() => rmSync(folder, { recursive: true }));
 
 const settled = "window.strandline?.state().settled";
 
-interface Look {
-  width?: number;
-  height?: number;
-  dark?: boolean;
-}
-
-/** Opens the page of a recording; at its end nothing is on the console, and axe finds nothing. */
-function scenario(name: string, file: () => string, act: (tab: Tab, url: string) => Promise<void>, look: Look = {}): void {
-  test(name, { skip, timeout: 60_000 }, async () => {
-    const running = await serve(file());
-    const tab = await browser.open(running.url, look.width, look.height, look.dark);
-    try {
-      await tab.until(settled);
-      await act(tab, running.url);
-      await clean(tab);
-    } finally {
-      await shoot(tab, `recording ${name}`);
-      await tab.close();
-      await running.stop();
-    }
-  });
-}
+const scenario = scenarios("recording", settled, 60_000);
 
 interface Held {
   bytes: number;

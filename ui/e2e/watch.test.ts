@@ -7,49 +7,20 @@ import { once } from "node:events";
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { Browser, chromium, type Tab } from "./browser.ts";
+import { after, test } from "node:test";
+import type { Tab } from "./browser.ts";
 import { clean, figure, shoot } from "./checks.ts";
 import { began, device, frame, GiB, MiB, process as made, sample, write } from "./made.ts";
+import { browser, scenarios, skip } from "./recorded.ts";
 import { binary, json, serve } from "./server.ts";
 
-const skip = chromium ? false : "Chromium is missing";
 const folder = mkdtempSync(join(tmpdir(), "strandline-watches-"));
 
-let browser: Browser;
-before(async () => {
-  if (!skip) browser = await Browser.start();
-});
-after(async () => {
-  rmSync(folder, { recursive: true });
-  if (!skip) await browser.close();
-});
+after(() => rmSync(folder, { recursive: true }));
 
 const settled = "window.strandline?.state().settled && strandline.state().picture";
 
-interface Look {
-  width?: number;
-  height?: number;
-  dark?: boolean;
-}
-
-/** Opens the page of a recording; at its end nothing is on the console, and axe finds nothing. */
-function scenario(name: string, file: () => string, act: (tab: Tab, url: string, file: string) => Promise<void>, look: Look = {}): void {
-  test(name, { skip, timeout: 120_000 }, async () => {
-    const path = file();
-    const running = await serve(path);
-    const tab = await browser.open(running.url, look.width, look.height, look.dark);
-    try {
-      await tab.until(settled);
-      await act(tab, running.url, path);
-      await clean(tab);
-    } finally {
-      await shoot(tab, `watch ${name}`);
-      await tab.close();
-      await running.stop();
-    }
-  });
-}
+const scenario = scenarios("watch", settled, 120_000);
 
 const container = "4f5a".repeat(16);
 const wave = (k: number, of: number): number => ((k * 7919) % of) * 4096; // noise

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { edgesOf, flameOf, groupsOf, heldBy, layersOf, others, Slice, tileOf, timeStep } from "../src/recording/bands.ts";
+import { timeStep } from "../src/base/scale.ts";
+import { edgesOf, flameOf, groupsOf, heldBy, layersOf, others, Slice, tileOf } from "../src/recording/bands.ts";
 import { decode, encode, first, type State } from "../src/recording/state.ts";
 import type { Recording, Stack, Window } from "../src/recording/wire.ts";
 import type { Frame } from "../src/base/wire.ts";

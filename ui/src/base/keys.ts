@@ -1,10 +1,27 @@
 // The key table. The help is made from it.
 
+import { byId, fill, h } from "./dom.ts";
+
 export interface Key {
   keys: string[]; // as event.key has them; shift is shown by the key itself or by `shift`
   show: string;
   does: string;
   act: (e: KeyboardEvent) => unknown;
+}
+
+/** Opens the help: the keys, and what else there is to know. */
+export function showKeys(table: Key[], ...more: (Node | string)[]): void {
+  const dialog = byId<HTMLDialogElement>("keys");
+  const shown = table.filter((k) => k.show);
+  fill(
+    dialog,
+    h("h2", { id: "keys-title" }, "Keys"),
+    h("div", { class: "cols" }, shown.map((k) => h("div", {}, h("span", {}, k.show.split("  ").map((x, i) => [i ? " " : "", h("kbd", {}, x)])), h("span", {}, k.does)))),
+    more.map((x) => (typeof x === "string" ? h("p", { class: "muted" }, x) : x)),
+    h("button", { type: "button", class: "link", onclick: () => dialog.close() }, "close"),
+  );
+  dialog.showModal();
+  dialog.scrollTop = 0; // the focus is on the button at its end
 }
 
 /** Keys act only if no field has the focus, no dialog is open and no modifier of the browser's is held. */

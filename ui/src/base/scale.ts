@@ -56,3 +56,10 @@ export function byteStep(top: number, n: number): number {
 
 /** A tick of a byte axis: 24 GiB, 512 KiB, 0. */
 export const byteTick = (n: number): string => (n === 0 ? "0" : bytes(n));
+
+/** Round steps of time, of which at most n fit, in seconds. */
+export function timeStep(win: Span, n: number): number {
+  const least = (win[1] - win[0]) / Math.max(1, n);
+  for (const s of [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200]) if (s >= least) return s;
+  return 86400 * Math.max(1, Math.ceil(least / 86400));
+}

@@ -7,7 +7,7 @@ import { byId, fill, h, printable } from "../base/dom.ts";
 import { Findings } from "../findings/findings.ts";
 import { bytes, count, plural } from "../base/format.ts";
 import { copyLine, inspector } from "./inspector.ts";
-import { listen, type Key } from "../base/keys.ts";
+import { listen, showKeys, type Key } from "../base/keys.ts";
 import { coverages, groupings } from "../base/names.ts";
 import { Page } from "./page.ts";
 import { css, palette } from "../picture/palette.ts";
@@ -384,24 +384,12 @@ function nextGrouping(): void {
 }
 
 function help(): void {
-  const dialog = byId<HTMLDialogElement>("keys");
-  fill(
-    dialog,
-    h("h2", { id: "keys-title" }, "Keys"),
-    h(
-      "div",
-      { class: "cols" },
-      keyTable()
-        .filter((k) => k.show)
-        .map((k) => h("div", {}, h("span", {}, k.show.split("  ").map((x, i) => [i ? " " : "", h("kbd", {}, x)])), h("span", {}, k.does))),
-    ),
-    h("p", { class: "muted" }, "Wheel zooms, shift and wheel pan, over the axis of bytes it stretches. Drag selects events; double-click fits them. Click pins, shift-click sets a second mark. Click on a step selects it, shift-click on another shows what changed."),
+  showKeys(
+    keyTable(),
+    "Wheel zooms, shift and wheel pan, over the axis of bytes it stretches. Drag selects events; double-click fits them. Click pins, shift-click sets a second mark. Click on a step selects it, shift-click on another shows what changed.",
     h("h2", {}, "Terms"),
     h("dl", { class: "terms" }, Object.entries(terms).map(([name, means]) => [h("dt", {}, name), h("dd", {}, means)])),
-    h("button", { type: "button", class: "link", onclick: () => dialog.close() }, "close"),
   );
-  dialog.showModal();
-  dialog.scrollTop = 0; // the focus is on the button at its end
 }
 
 // ---- what is given away

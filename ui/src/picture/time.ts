@@ -2,11 +2,11 @@
 // and what a click means is up to each page.
 
 import { h, placeTip } from "../base/dom.ts";
-import { clamp, zoom, type Span } from "../base/scale.ts";
+import { byteTick, clamp, ticks, timeStep, zoom, type Span } from "../base/scale.ts";
 import type { Tile } from "../base/wire.ts";
 import { blit, type Frame, type Paint, type Run } from "./blit.ts";
-import { left } from "./canvas.ts";
-import { palette, type Palette } from "./palette.ts";
+import { left, write } from "./canvas.ts";
+import { css, palette, type Palette } from "./palette.ts";
 
 /** Rows of pixels that a picture can have above its own: marks stand there. */
 export const marksHeight = 14;
@@ -49,6 +49,22 @@ export abstract class TimePicture {
   protected abstract gone(): void;
   /** Fits the window to what is selected. */
   abstract fit(): void;
+
+  /** The axes of bytes and of time, a tick of which each page words in its own way. */
+  protected axes(g: CanvasRenderingContext2D, step: number, tick: (t: number, every: number) => string): void {
+    const l = this.layout;
+    this.font(g);
+    g.fillStyle = css(this.colors.muted);
+    g.textAlign = "right";
+    for (const b of ticks(0, this.frame.top, step)) write(g, byteTick(b), left - 6, Math.max(l.top + 5, this.y(b)));
+    g.textAlign = "center";
+    const every = timeStep(this.frame.win, l.width / 110);
+    for (const t of ticks(this.frame.win[0], this.frame.win[1], every)) {
+      const x = this.px(t);
+      g.fillRect(Math.round(x), l.top + l.height, 1, 4);
+      write(g, tick(t, every), Math.min(x, left + l.width - 6), l.top + l.height + 12);
+    }
+  }
 
   focus(): void {
     this.box.focus({ preventScroll: true });

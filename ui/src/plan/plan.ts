@@ -4,7 +4,7 @@
 import { ask, json, link, type Params } from "../base/ask.ts";
 import { byId, fill, h } from "../base/dom.ts";
 import { bytes, count, plural } from "../base/format.ts";
-import { listen, type Key } from "../base/keys.ts";
+import { listen, showKeys, type Key } from "../base/keys.ts";
 import { barTable } from "./bars.ts";
 import { PlanForm } from "./form.ts";
 import { command, decode, encode, first, modes, set, turn, type Asked } from "./state.ts";
@@ -279,15 +279,7 @@ function keyTable(): Key[] {
 }
 
 function help(): void {
-  const dialog = byId<HTMLDialogElement>("keys");
-  fill(
-    dialog,
-    h("h2", { id: "keys-title" }, "Keys"),
-    h("div", { class: "cols" }, keyTable().filter((k) => k.show).map((k) => h("div", {}, h("span", {}, k.show.split("  ").map((x, i) => [i ? " " : "", h("kbd", {}, x)])), h("span", {}, k.does)))),
-    h("p", { class: "muted" }, "They act while no field has the focus. In a field of numbers, ↑ and ↓ count. The address holds the set-up."),
-    h("button", { type: "button", class: "link", onclick: () => dialog.close() }, "close"),
-  );
-  dialog.showModal();
+  showKeys(keyTable(), "They act while no field has the focus. In a field of numbers, ↑ and ↓ count. The address holds the set-up.");
 }
 
 // ---- all together

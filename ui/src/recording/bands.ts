@@ -3,7 +3,6 @@
 
 import { duration } from "../base/format.ts";
 import type { Course, Recording, Window } from "./wire.ts";
-import type { Span } from "../base/scale.ts";
 import type { Bands, Flame, Frame, Tile } from "../base/wire.ts";
 
 /** The node of a tree for stacks that were not copied. */
@@ -246,10 +245,3 @@ function sortTree(f: Flame): Flame {
 
 /** A time since the recording began. */
 export const time = (seconds: number): string => (seconds === 0 ? "0 s" : duration(seconds * 1e6));
-
-/** Round steps of time, of which at most n fit, in seconds. */
-export function timeStep(win: Span, n: number): number {
-  const least = (win[1] - win[0]) / Math.max(1, n);
-  for (const s of [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200]) if (s >= least) return s;
-  return 86400 * Math.max(1, Math.ceil(least / 86400));
-}

@@ -1,8 +1,8 @@
 // The keys of the page of a recording, and their help.
 
-import { byId, fill, h } from "../base/dom.ts";
+import { byId } from "../base/dom.ts";
 import { base } from "../base/format.ts";
-import type { Key } from "../base/keys.ts";
+import { showKeys, type Key } from "../base/keys.ts";
 import { picture as compose, save } from "../base/save.ts";
 import { picture } from "./elements.ts";
 import { shownViews } from "./frame.ts";
@@ -60,13 +60,5 @@ export async function give(): Promise<void> {
 }
 
 export function help(): void {
-  const dialog = byId<HTMLDialogElement>("keys");
-  fill(
-    dialog,
-    h("h2", { id: "keys-title" }, "Keys"),
-    h("div", { class: "cols" }, keyTable().filter((k) => k.show).map((k) => h("div", {}, h("span", {}, k.show.split("  ").map((x, i) => [i ? " " : "", h("kbd", {}, x)])), h("span", {}, k.does)))),
-    h("p", { class: "muted" }, "Drag on the picture to select, click for a moment and a band, turn the wheel to zoom. The address holds all that is chosen."),
-    h("button", { type: "button", class: "link", onclick: () => dialog.close() }, "close"),
-  );
-  dialog.showModal();
+  showKeys(keyTable(), "Drag on the picture to select, click for a moment and a band, turn the wheel to zoom. The address holds all that is chosen.");
 }

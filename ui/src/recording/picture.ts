@@ -8,10 +8,10 @@ import { bytes, delta, plural } from "../base/format.ts";
 import { fillOf, paintFor } from "../picture/paint.ts";
 import { css, mix, palette, textOn } from "../picture/palette.ts";
 import { axisHeight, marksHeight, TimePicture } from "../picture/time.ts";
-import { others, tileOf, time, timeStep, type Group, type Layers, type Slice } from "./bands.ts";
+import { others, tileOf, time, type Group, type Layers, type Slice } from "./bands.ts";
 import type { Recording } from "./wire.ts";
 import type { State } from "./state.ts";
-import { byteStep, byteTick, pixelAt, ticks, type Span } from "../base/scale.ts";
+import { byteStep, pixelAt, ticks, type Span } from "../base/scale.ts";
 
 /** What the picture needs of the page. */
 export interface Shown {
@@ -136,17 +136,7 @@ export class Picture extends TimePicture {
     const l = this.layout;
     const c = this.colors;
     const { slice, doc } = this.shown!;
-    this.font(g);
-    g.fillStyle = css(c.muted);
-    g.textAlign = "right";
-    for (const b of ticks(0, this.frame.top, step)) write(g, byteTick(b), left - 6, Math.max(l.top + 5, this.y(b)));
-    g.textAlign = "center";
-    const every = timeStep(this.frame.win, l.width / 110);
-    for (const t of ticks(this.frame.win[0], this.frame.win[1], every)) {
-      const x = this.px(t);
-      g.fillRect(Math.round(x), l.top + l.height, 1, 4);
-      write(g, t === 0 ? "0" : time(t), Math.min(x, left + l.width - 6), l.top + l.height + 12);
-    }
+    this.axes(g, step, (t) => (t === 0 ? "0" : time(t)));
     lanes.forEach((lane, i) => this.lane(g, lane, l.lanes + laneHeight * i));
     this.drops(g);
     g.save();

@@ -3,13 +3,12 @@
 
 import { h } from "../base/dom.ts";
 import { bytes, count, utc } from "../base/format.ts";
-import { byteStep, byteTick, pixelAt, ticks, type Span } from "../base/scale.ts";
+import { byteStep, pixelAt, ticks, type Span } from "../base/scale.ts";
 import { labelPlaces, stackOf, type Run } from "../picture/blit.ts";
 import { begin, left, right, size, write } from "../picture/canvas.ts";
 import { fillOf, paintFor } from "../picture/paint.ts";
 import { css, palette, textOn } from "../picture/palette.ts";
 import { axisHeight, TimePicture } from "../picture/time.ts";
-import { timeStep } from "../recording/bands.ts";
 import { entriesOf, grows, layersOf, standsOnZero, tileOf, timeTick, moment, type Course, type Evidence, type Layers } from "./bands.ts";
 import { drawLoad, loadHeight, loadRows } from "./load.ts";
 import type { State } from "./state.ts";
@@ -177,17 +176,7 @@ export class Picture extends TimePicture {
     const g = begin(this.ink);
     const l = this.layout;
     const c = this.colors;
-    this.font(g);
-    g.fillStyle = css(c.muted);
-    g.textAlign = "right";
-    for (const b of ticks(0, this.frame.top, step)) write(g, byteTick(b), left - 6, Math.max(l.top + 5, this.y(b)));
-    g.textAlign = "center";
-    const every = timeStep(this.frame.win, l.width / 110);
-    for (const t of ticks(this.frame.win[0], this.frame.win[1], every)) {
-      const x = this.px(t);
-      g.fillRect(Math.round(x), l.top + l.height, 1, 4);
-      write(g, timeTick(t, every), Math.min(x, left + l.width - 6), l.top + l.height + 12);
-    }
+    this.axes(g, step, timeTick);
     g.save();
     g.beginPath();
     g.rect(left, l.top - 1, l.width, l.height + 1);

@@ -5,7 +5,7 @@
 import { fresh, link } from "../base/ask.ts";
 import { byId, fill, h } from "../base/dom.ts";
 import { base, bytes, duration, plural } from "../base/format.ts";
-import { listen, type Key } from "../base/keys.ts";
+import { listen, showKeys, type Key } from "../base/keys.ts";
 import { picture as compose, save } from "../base/save.ts";
 import { theme } from "../base/theme.ts";
 import { verdictStrip } from "../findings/strip.ts";
@@ -159,15 +159,7 @@ async function give(): Promise<void> {
 }
 
 function help(): void {
-  const dialog = byId<HTMLDialogElement>("keys");
-  fill(
-    dialog,
-    h("h2", { id: "keys-title" }, "Keys"),
-    h("div", { class: "cols" }, keyTable().filter((k) => k.show).map((k) => h("div", {}, h("span", {}, k.show.split("  ").map((x, i) => [i ? " " : "", h("kbd", {}, x)])), h("span", {}, k.does)))),
-    h("p", { class: "muted" }, "Drag on the picture to select, click for a moment, turn the wheel to zoom. The address holds all that is chosen."),
-    h("button", { type: "button", class: "link", onclick: () => dialog.close() }, "close"),
-  );
-  dialog.showModal();
+  showKeys(keyTable(), "Drag on the picture to select, click for a moment, turn the wheel to zoom. The address holds all that is chosen.");
 }
 
 // ---- begin
