@@ -168,6 +168,6 @@ func build(t *testing.T, flags ...string) string {
 		}
 	}
 	run("testdata/fake.c", "-shared", "-Wl,-soname,libcuda.so.1", "-o", filepath.Join(dir, "libcuda.so.1"), "-lpthread")
-	run(append(append([]string{"-D_GNU_SOURCE", "testdata/faults.c"}, sources...), "-o", program, "-L"+dir, "-l:libcuda.so.1", "-Wl,-rpath,"+dir, "-ldl", "-lpthread")...)
+	run(append(append([]string{"-D_GNU_SOURCE", "testdata/faults.c", "testdata/cases.c"}, sources...), "-o", program, "-L"+dir, "-l:libcuda.so.1", "-Wl,-rpath,"+dir, "-ldl", "-lpthread")...)
 	return program
 }

@@ -3,41 +3,22 @@
  * each what the library, the driver and the memory say. It prints what it did, and ends
  * with 1 at the first difference.
  */
-#include "../c/pausable.h"
-#include "fake.h"
+#include "faults.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OOM = 2, BROKEN = 999, FOREVER = 1 << 30 };
+char doing[256];
+struct block blocks[MOST];
+int n_blocks;
 
-static char doing[256]; /* for messages */
-
-#define check(what, ...) \
-	do { \
-		if (!(what)) { \
-			fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, doing); \
-			fprintf(stderr, __VA_ARGS__); \
-			fprintf(stderr, " (%s)\n", pausable_failure()->text); \
-			exit(1); \
-		} \
-	} while (0)
-
-struct block { unsigned char *at; size_t bytes; int device; unsigned char seed; const char *tag; int backup; };
-
-enum { MOST = 32 };
-static struct block blocks[MOST];
-static int n_blocks;
-
-static unsigned char value(const struct block *b, size_t i) { return (unsigned char)(b->seed + i * 7 + (i >> 8)); }
+unsigned char value(const struct block *b, size_t i) { return (unsigned char)(b->seed + i * 7 + (i >> 8)); }
 
 static void fill(const struct block *b)
 {
@@ -51,7 +32,7 @@ static void compare(const struct block *b)
 		check(b->at[i] == value(b, i), "byte %zu of %zu of tag %s is altered", i, b->bytes, b->tag);
 }
 
-static int allocate(struct block *b)
+int allocate(struct block *b)
 {
 	pausable_region(b->tag, b->backup, 0);
 	int kind = pausable_allocate((void **)&b->at, b->bytes, b->device);
@@ -59,7 +40,7 @@ static int allocate(struct block *b)
 	return kind;
 }
 
-static void new_block(const char *tag, int backup, int device, size_t bytes)
+void new_block(const char *tag, int backup, int device, size_t bytes)
 {
 	struct block *b = &blocks[n_blocks];
 	*b = (struct block){.bytes = bytes, .device = device, .seed = (unsigned char)(31 * n_blocks + 1), .tag = tag, .backup = backup};
@@ -68,10 +49,7 @@ static void new_block(const char *tag, int backup, int device, size_t bytes)
 	n_blocks++;
 }
 
-/* What the library says of a tag. */
-struct said { size_t bytes, blocks, kept, held; char state[16], backup[16]; };
-
-static struct said status_of(const char *tag)
+struct said status_of(const char *tag)
 {
 	static char text[1 << 16];
 	struct said s = {0};
@@ -107,7 +85,7 @@ static void agree(void)
 	check(held() == used, "the library holds %zu bytes, and the driver gave %zu", held(), used);
 }
 
-static void same(const char *tag)
+void same(const char *tag)
 {
 	for (int i = 0; i < n_blocks; i++)
 		if (blocks[i].backup && (!tag || !strcmp(tag, blocks[i].tag)))
@@ -120,13 +98,13 @@ static void clear(void)
 		fake_fail(d, 0, 0, 0);
 }
 
-static void active(const char *tag)
+void active(const char *tag)
 {
 	struct said s = status_of(tag);
 	check(!strcmp(s.state, "active") && s.held == s.bytes, "tag %s is %s and holds %zu of %zu bytes", tag, s.state, s.held, s.bytes);
 }
 
-static void paused(const char *tag)
+void paused(const char *tag)
 {
 	struct said s = status_of(tag);
 	check(!strcmp(s.state, "paused") && !s.held, "tag %s is %s and holds %zu bytes", tag, s.state, s.held);
@@ -154,8 +132,8 @@ static int op_free(void)
 	is_there = kind != 0;
 	return kind;
 }
-static int op_pause(void) { return pausable_pause("w"); }
-static int op_resume(void) { return pausable_resume("w"); }
+int op_pause(void) { return pausable_pause("w"); }
+int op_resume(void) { return pausable_resume("w"); }
 
 static const struct op { const char *name; int (*run)(void), (*back)(void); int paused_before, paused_after; } ops[] = {
 	{"allocate", op_allocate, op_free, 0, 0},
@@ -196,7 +174,7 @@ static void one(const struct op *o, int device, long first, long n, int code)
 	agree();
 }
 
-static void empty(void)
+void empty(void)
 {
 	for (int i = 0; i < n_blocks; i++)
 		check(!pausable_release(blocks[i].at), "cannot free");
@@ -208,7 +186,7 @@ static void empty(void)
 	check(!fake_misuses(&what), "the driver was misused: %s", what);
 }
 
-static const char *kinds[] = {"none", "pinned", "pageable", "file"};
+const char *const kinds[] = {"none", "pinned", "pageable", "file"};
 
 /* ways that calls fail: how many of them, and with which code. */
 static const struct { long n; int code; } ways[] = {{1, BROKEN}, {FOREVER, BROKEN}, {1, OOM}, {2, BROKEN}};
@@ -353,258 +331,6 @@ static void threads(long each)
 	empty();
 }
 
-/* full has a resume not fit, and a margin. */
-static void full(void)
-{
-	snprintf(doing, sizeof doing, "a full device");
-	new_block("w", PAUSABLE_PINNED, 0, 8 * FAKE_UNIT);
-	unsigned char *at = blocks[0].at;
-	check(!op_pause(), "cannot pause");
-	fake_occupy(0, FAKE_MEMORY - 4 * FAKE_UNIT);
-	check(op_resume() == PAUSABLE_DEVICE_MEMORY, "it is not refused");
-	const struct pausable_failure *f = pausable_failure();
-	check(f->needed == 8 * FAKE_UNIT && f->available == 4 * FAKE_UNIT && !f->device, "it asks for %llu and sees %llu",
-		(unsigned long long)f->needed, (unsigned long long)f->available);
-	paused("w");
-	fake_occupy(0, -8 * FAKE_UNIT);
-	pausable_set(PAUSABLE_MARGIN, 6 * FAKE_UNIT);
-	check(op_resume() == PAUSABLE_DEVICE_MEMORY, "the margin is not kept");
-	check(!pausable_malloc(7 * FAKE_UNIT, 0, NULL), "the margin is not kept");
-	pausable_set(PAUSABLE_MARGIN, 0);
-	check(!op_resume(), "it still does not fit");
-	check(blocks[0].at == at, "the address changed");
-	same("w");
-	fake_occupy(0, -(FAKE_MEMORY - 12 * FAKE_UNIT));
-	empty();
-}
-
-/* stated shows what is said of calls that do nothing, and of arguments. */
-static void stated(void)
-{
-	snprintf(doing, sizeof doing, "no-ops and arguments");
-	char tag[100];
-	memset(tag, 'x', sizeof tag);
-	tag[sizeof tag - 1] = 0;
-	new_block("w", PAUSABLE_PINNED, 0, 100000);
-	check(pausable_pause("unknown") == PAUSABLE_ARGUMENT && pausable_resume("unknown") == PAUSABLE_ARGUMENT, "an unknown tag is known");
-	check(pausable_region(tag, 0, 0) == PAUSABLE_ARGUMENT && pausable_region("w", 9, 0) == PAUSABLE_ARGUMENT, "a bad region is accepted");
-	check(pausable_set(99, 0) == PAUSABLE_ARGUMENT && pausable_set_folder("") == PAUSABLE_ARGUMENT, "a bad setting is accepted");
-	check(pausable_release(tag) == PAUSABLE_ARGUMENT, "an unknown address is freed");
-	void *none;
-	check(pausable_allocate(&none, 1, FAKE_DEVICES) && pausable_allocate(&none, 1, -1) && pausable_allocate(&none, 1, 64), "there are more devices");
-	check(pausable_allocate(&none, (size_t)-5, 0) == PAUSABLE_DEVICE_MEMORY, "it has endless memory");
-	check(!op_resume(), "resume of what is active fails");
-	check(!op_pause() && !op_pause(), "pause of what is paused fails");
-	check(pausable_backup(blocks[0].at + 100, 50) && !memcmp((const char *)pausable_backup(blocks[0].at + 100, 1), &(unsigned char){value(&blocks[0], 100)}, 1),
-		"the backup cannot be read");
-	check(!pausable_backup(blocks[0].at + 100, 100000), "the backup is longer than the block");
-	check(!op_resume(), "cannot resume");
-	same("w");
-	check(!op_pause(), "cannot pause");
-	empty(); /* freed while it is paused */
-}
-
-/* running has a kernel still at work as a pause begins, and what it writes is kept. */
-static void running(void)
-{
-	snprintf(doing, sizeof doing, "a kernel that runs");
-	new_block("w", PAUSABLE_PINNED, 1, 100000);
-	fake_launch(1, blocks[0].at, 99, blocks[0].bytes);
-	check(!op_pause() && !op_resume(), "it fails");
-	for (size_t i = 0; i < blocks[0].bytes; i++)
-		check(blocks[0].at[i] == 99, "byte %zu is not what the kernel wrote", i);
-	fake_launch(1, blocks[0].at, 1, blocks[0].bytes);
-	empty(); /* freed while it runs */
-}
-
-/* unpinned has the host pin no memory. */
-static void unpinned(void)
-{
-	snprintf(doing, sizeof doing, "memory that cannot be pinned");
-	pausable_set(PAUSABLE_PINNED_POOL, 0);
-	new_block("w", PAUSABLE_PINNED, 0, 100000);
-	fake_fail_name("cuMemHostAlloc", OOM);
-	check(!op_pause(), "it fails");
-	fake_fail_name(NULL, 0);
-	check(!strcmp(status_of("w").backup, "pageable"), "the backup is %s", status_of("w").backup);
-	check(!op_resume(), "cannot resume");
-	same("w");
-	check(!op_pause() && !strcmp(status_of("w").backup, "pinned") && !op_resume(), "it is not pinned the next time");
-	empty();
-	pausable_set(PAUSABLE_PINNED_POOL, 1 << 20);
-}
-
-/* peers lets another device access a block, until it is gone. */
-static void peers(void)
-{
-	snprintf(doing, sizeof doing, "peers");
-	void *none;
-	pausable_set(PAUSABLE_PEERS, 1 << 9);
-	check(pausable_allocate(&none, 1, 0) == PAUSABLE_DRIVER && !none, "a peer that is not there has access");
-	pausable_set(PAUSABLE_PEERS, 1 << 2);
-	new_block("w", PAUSABLE_PINNED, 0, 100000);
-	check(!op_pause(), "cannot pause");
-	fake_vanish(2);
-	check(op_resume() == PAUSABLE_DRIVER, "a peer that is gone has access");
-	paused("w");
-	check(((const unsigned char *)pausable_backup(blocks[0].at, 1))[0] == value(&blocks[0], 0), "the backup cannot be read");
-	fake_vanish(-1);
-	check(!op_resume(), "cannot resume");
-	same("w");
-	pausable_set(PAUSABLE_PEERS, 0);
-	empty();
-}
-
-/* retained keeps backups for the next pause, and they can be read meanwhile. */
-static void retained(void)
-{
-	snprintf(doing, sizeof doing, "retained backups");
-	pausable_set(PAUSABLE_RETAIN, 1);
-	new_block("w", PAUSABLE_PINNED, 0, 100000);
-	check(!pausable_backup(blocks[0].at, 1), "there is a backup before any pause");
-	check(!op_pause() && !op_resume(), "it fails");
-	const unsigned char *kept = pausable_backup(blocks[0].at, blocks[0].bytes);
-	blocks[0].at[5]++;
-	check(kept && kept[5] == value(&blocks[0], 5), "the backup is not that of the pause");
-	blocks[0].at[5]--;
-	fake_fail_name("cuStreamSynchronize", BROKEN);
-	check(op_pause() == PAUSABLE_DRIVER, "it does not fail");
-	fake_fail_name(NULL, 0);
-	check(!pausable_backup(blocks[0].at, 1), "half a backup can be read");
-	check(!op_pause() && pausable_backup(blocks[0].at, 1) == kept && !op_resume(), "the memory is not used again");
-	same("w");
-	empty();
-	pausable_set(PAUSABLE_RETAIN, 0);
-}
-
-/* exits ends processes while memory is paused, which leaves nothing behind. */
-static void exits(const char *folder)
-{
-	snprintf(doing, sizeof doing, "an exit");
-	for (int backup = PAUSABLE_NONE; backup <= PAUSABLE_FILE; backup++)
-		for (int hard = 0; hard < 2; hard++) {
-			fflush(NULL);
-			pid_t child = fork();
-			if (!child) {
-				struct block b = {.bytes = 100000, .tag = "w", .backup = backup};
-				pausable_set_folder(folder);
-				check(!allocate(&b) && !op_pause(), "it fails");
-				if (hard)
-					raise(SIGKILL);
-				exit(0);
-			}
-			int status;
-			while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-				;
-			check(hard ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL : WIFEXITED(status) && !WEXITSTATUS(status), "it ended with %#x", status);
-		}
-	check(!rmdir(folder), "files are left in %s", folder);
-}
-
-/* damage changes a backup. */
-static void damage(void)
-{
-	snprintf(doing, sizeof doing, "a damaged backup");
-	pausable_set(PAUSABLE_VERIFY, 1);
-	new_block("w", PAUSABLE_PAGEABLE, 0, 100000);
-	check(!op_pause(), "cannot pause");
-	unsigned char *kept = (unsigned char *)pausable_backup(blocks[0].at + 777, 1);
-	*kept ^= 1;
-	check(op_resume() == PAUSABLE_DAMAGED, "nobody notices");
-	paused("w");
-	*kept ^= 1;
-	check(!op_resume(), "cannot resume");
-	same("w");
-	empty();
-	pausable_set(PAUSABLE_VERIFY, 0);
-}
-
-/* folders for files that cannot be used. */
-static void folders(const char *good)
-{
-	snprintf(doing, sizeof doing, "folders");
-	new_block("w", PAUSABLE_FILE, 0, 300000);
-	pausable_set_folder("/nowhere/at/all");
-	check(op_pause() == PAUSABLE_HOST_MEMORY, "a folder that is not there is used");
-	active("w");
-	same("w");
-	pausable_set_folder(good);
-	struct rlimit before, small;
-	getrlimit(RLIMIT_FSIZE, &before);
-	small = before;
-	small.rlim_cur = 100000;
-	signal(SIGXFSZ, SIG_IGN);
-	setrlimit(RLIMIT_FSIZE, &small);
-	int kind = op_pause();
-	setrlimit(RLIMIT_FSIZE, &before);
-	check(kind == PAUSABLE_HOST_MEMORY, "a file that is too large is written");
-	active("w");
-	same("w");
-	check(!op_pause(), "cannot pause");
-	paused("w");
-	check(!op_resume(), "cannot resume");
-	same("w");
-	empty();
-}
-
-/* child uses the library in a process that was forked. */
-static void forked(void)
-{
-	snprintf(doing, sizeof doing, "a fork");
-	new_block("w", PAUSABLE_PINNED, 0, 100000);
-	fflush(NULL);
-	pid_t child = fork();
-	if (!child) {
-		void *at;
-		char text[64];
-		_exit(pausable_allocate(&at, 1, 0) == PAUSABLE_FORKED && op_pause() == PAUSABLE_FORKED && op_resume() == PAUSABLE_FORKED &&
-			pausable_release(blocks[0].at) == PAUSABLE_FORKED && !pausable_status(text, sizeof text) && !pausable_backup(blocks[0].at, 1) ? 0 : 1);
-	}
-	int status;
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
-	check(WIFEXITED(status) && !WEXITSTATUS(status), "a child may use it");
-	same("w");
-	empty();
-}
-
-static int lines_of(const char *path)
-{
-	FILE *f = fopen(path, "r");
-	int n = 0;
-	for (int c; f && (c = getc(f)) != EOF;)
-		n += c == '\n';
-	if (f)
-		fclose(f);
-	return n;
-}
-
-/* cycles pauses and resumes often, and grows nothing. */
-static void cycles(int n, int from, int to)
-{
-	snprintf(doing, sizeof doing, "%d cycles, backup %s to %s", n, kinds[from], kinds[to]);
-	for (int i = from; i <= to; i++)
-		new_block("w", i, 0, 20000);
-	int before = 0, fd = dup(0);
-	size_t pinned = 0;
-	close(fd);
-	for (int i = 0; i < n; i++) {
-		check(!op_pause() && !op_resume(), "cycle %d fails", i);
-		if (i == 10) {
-			before = lines_of("/proc/self/maps");
-			pinned = fake_pinned();
-		}
-	}
-	same("w");
-	int now = dup(0), after = lines_of("/proc/self/maps");
-	close(now);
-	/* Threads that end keep stacks and heaps for the next ones, a few of them. */
-	check(after < before + 50, "%d mappings became %d", before, after);
-	check(now == fd, "descriptor %d became %d", fd, now);
-	check(pinned == fake_pinned(), "pinned memory of %zu bytes became %zu", pinned, fake_pinned());
-	empty();
-}
-
 /* How much is done: all, some of all that there is, or what concerns threads. */
 enum { ALL, SOME, CONCURRENT };
 
@@ -674,6 +400,7 @@ int main(int argc, char **argv)
 	damage();
 	folders(argv[1]);
 	forked();
+	logged(argv[1]);
 	cycles(atoi(argv[2]), PAUSABLE_PINNED, PAUSABLE_PAGEABLE);
 	cycles(100, PAUSABLE_FILE, PAUSABLE_FILE);
 	if (report(alone, failures) && reach != CONCURRENT) {
