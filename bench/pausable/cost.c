@@ -16,13 +16,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static double seconds(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 static void must(int kind, const char *what)
 {
 	if (kind) {
@@ -38,6 +31,13 @@ static int by_size(const void *a, const void *b)
 }
 
 #ifdef BLOCKS
+
+static double seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
 
 static void live(size_t n)
 {
@@ -94,75 +94,118 @@ static void *watch(void *none)
 	return none;
 }
 
-static double rate(size_t n, double began) { return (double)n / (seconds() - began) / (1 << 30); }
+/* processor is the time that this thread, which copies, has had of a processor: on a machine
+ * with other work the time of the day says little. */
+static double processor(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static double rate(size_t n, double began) { return (double)n / (processor() - began) / (1 << 30); }
 
 enum { ROUNDS = 5, PIECE = 32 << 20 };
 
-/* directly does what a pause and a resume do, without the library. */
-static void directly(size_t n, double *out, double *in)
+/* What a pause and a resume do, without the library: the same calls of the driver, and memcpy
+ * between the same kinds of memory. Memory for a backup that is pageable is new each time. */
+struct directly { int pageable; CUdeviceptr device; CUhandle handle; char *host; };
+
+static void host_memory(struct directly *d, size_t n, int flags)
+{
+	d->host = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+	if (d->host == MAP_FAILED)
+		exit(1);
+}
+
+static void pieces(char *to, const char *from, size_t n)
+{
+	for (size_t at = 0; at < n; at += PIECE)
+		memcpy(to + at, from + at, n - at < PIECE ? n - at : PIECE);
+}
+
+static double directly_in(struct directly *d, size_t n)
 {
 	struct properties p = {.type = PINNED_TYPE, .location = {DEVICE, 0}};
 	struct access own = {{DEVICE, 0}, READ_WRITE};
-	CUdeviceptr device;
-	CUhandle h;
-	char *host = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (host == MAP_FAILED || cu.cuMemAddressReserve(&device, n, 0, 0, 0))
+	double began = processor();
+	if (cu.cuMemCreate(&d->handle, n, &p, 0) || cu.cuMemMap(d->device, n, 0, d->handle, 0) || cu.cuMemSetAccess(d->device, n, &own, 1))
 		exit(1);
-	for (int r = -1; r < ROUNDS; r++) {
-		double began = seconds();
-		if (cu.cuMemCreate(&h, n, &p, 0) || cu.cuMemMap(device, n, 0, h, 0) || cu.cuMemSetAccess(device, n, &own, 1))
-			exit(1);
-		for (size_t at = 0; at < n; at += PIECE)
-			memcpy((char *)(uintptr_t)device + at, host + at, PIECE);
+	pieces((char *)(uintptr_t)d->device, d->host, n);
+	if (d->pageable)
+		munmap(d->host, n);
+	return rate(n, began);
+}
+
+static double directly_out(struct directly *d, size_t n)
+{
+	double began = processor();
+	if (d->pageable)
+		host_memory(d, n, 0);
+	pieces(d->host, (const char *)(uintptr_t)d->device, n);
+	if (cu.cuMemUnmap(d->device, n) || cu.cuMemRelease(d->handle))
+		exit(1);
+	return rate(n, began);
+}
+
+static double middle(double *x)
+{
+	qsort(x, ROUNDS, sizeof *x, by_size);
+	return x[ROUNDS / 2];
+}
+
+/* measured does both in turn, so that the memory of the machine is in the same state. */
+static void measured(size_t n, int pageable, void **block)
+{
+	double out[ROUNDS], in[ROUNDS], direct_out[ROUNDS], direct_in[ROUNDS];
+	struct directly d = {.pageable = pageable};
+	must(pausable_region("w", pageable ? PAUSABLE_PAGEABLE : PAUSABLE_PINNED, 0), "region");
+	must(pausable_allocate(block, n, 0), "allocate");
+	memset(*block, 1, n);
+	if (cu.cuMemAddressReserve(&d.device, n, 0, 0, 0))
+		exit(1);
+	host_memory(&d, n, MAP_POPULATE);
+	for (int r = -1; r < ROUNDS; r++) { /* the first pins memory, which is kept */
+		double now[4];
+		now[0] = directly_in(&d, n);
+		now[1] = directly_out(&d, n);
+		double began = processor();
+		must(pausable_pause(NULL), "pause");
+		now[2] = rate(n, began);
+		began = processor();
+		must(pausable_resume(NULL), "resume");
+		now[3] = rate(n, began);
 		if (r >= 0)
-			in[r] = rate(n, began);
-		began = seconds();
-		for (size_t at = 0; at < n; at += PIECE)
-			memcpy(host + at, (char *)(uintptr_t)device + at, PIECE);
-		if (cu.cuMemUnmap(device, n) || cu.cuMemRelease(h))
-			exit(1);
-		if (r >= 0)
-			out[r] = rate(n, began);
+			direct_in[r] = now[0], direct_out[r] = now[1], out[r] = now[2], in[r] = now[3];
 	}
-	munmap(host, n);
-	cu.cuMemAddressFree(device, n);
+	munmap(d.host, n);
+	cu.cuMemAddressFree(d.device, n);
+	printf("%.2f GiB, %s, medians of %d in processor time: pause %.2f GiB/s, directly %.2f (%.0f %%); resume %.2f GiB/s, directly %.2f (%.0f %%)\n",
+		(double)n / (1 << 30), pageable ? "pageable" : "pinned", ROUNDS, middle(out), middle(direct_out), 100 * middle(out) / middle(direct_out),
+		middle(in), middle(direct_in), 100 * middle(in) / middle(direct_in));
 }
 
 int main(int argc, char **argv)
 {
-	size_t n = (size_t)(argc > 1 ? atol(argv[1]) : 1) << 30;
-	double out[ROUNDS], in[ROUNDS], direct_out[ROUNDS], direct_in[ROUNDS];
+	size_t n = (size_t)((argc > 1 ? atof(argv[1]) : 1) * (1 << 30)) / PIECE * PIECE;
 	void *block;
 	pthread_t thread;
 	fake_enter(0);
 	pausable_set(PAUSABLE_PINNED_POOL, n);
-	must(pausable_region("w", PAUSABLE_PINNED, 0), "region");
-	must(pausable_allocate(&block, n, 0), "allocate");
-	memset(block, 1, n);
-	must(pausable_pause(NULL), "pause");
-	directly(n, direct_out, direct_in); /* while the device has room */
-	must(pausable_resume(NULL), "resume");
-	must(pausable_pause(NULL), "pause"); /* pins memory, which is kept */
-	must(pausable_resume(NULL), "resume");
-	if (pthread_create(&thread, NULL, watch, NULL))
-		return 1;
-	for (int r = 0; r < ROUNDS; r++) {
-		double began = seconds();
+	for (int pageable = 0; pageable < 2; pageable++) {
+		measured(n, pageable, &block);
+		if (pthread_create(&thread, NULL, watch, NULL))
+			return 1;
 		must(pausable_pause(NULL), "pause");
-		out[r] = rate(n, began);
-		began = seconds();
 		must(pausable_resume(NULL), "resume");
-		in[r] = rate(n, began);
+		running = 0;
+		pthread_join(thread, NULL);
+		printf("%d states of progress seen in one of both\n", seen);
+		if (((unsigned char *)block)[n - 1] != 1)
+			return 1;
+		must(pausable_release(block), "release");
+		running = 1, seen = 0;
 	}
-	running = 0;
-	pthread_join(thread, NULL);
-	qsort(out, ROUNDS, sizeof *out, by_size);
-	qsort(in, ROUNDS, sizeof *in, by_size);
-	qsort(direct_out, ROUNDS, sizeof *out, by_size);
-	qsort(direct_in, ROUNDS, sizeof *in, by_size);
-	printf("%zu GiB, medians of %d: pause %.2f GiB/s, directly %.2f (%.0f %%); resume %.2f GiB/s, directly %.2f (%.0f %%); %d states of progress seen\n",
-		n >> 30, ROUNDS, out[ROUNDS / 2], direct_out[ROUNDS / 2], 100 * out[ROUNDS / 2] / direct_out[ROUNDS / 2],
-		in[ROUNDS / 2], direct_in[ROUNDS / 2], 100 * in[ROUNDS / 2] / direct_in[ROUNDS / 2], seen);
-	return ((unsigned char *)block)[n - 1] != 1;
+	return 0;
 }
 #endif

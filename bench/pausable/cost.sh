@@ -1,13 +1,13 @@
 #!/bin/sh
 # Measures what an allocation of pausable memory costs, and how fast it is copied: cost.sh
-# [GIB], which takes twice as much memory. It needs gcc.
+# [GIB], which takes four times as much memory. It needs gcc.
 set -eu
 cd "$(dirname "$0")"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 mkdir "$dir/null" "$dir/fake"
-gib=${1:-2}
-flags="-std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -DFAKE_MEMORY=(${gib}L<<30)"
+gib=${1:-1}
+flags="-std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -DFAKE_MEMORY=(size_t)(2*$gib*(1<<30))"
 driver() { gcc $flags -U_GNU_SOURCE -fPIC -shared -Wl,-soname,libcuda.so.1 "$1" -o "$2/libcuda.so.1" -lpthread; }
 driver null.c "$dir/null"
 driver ../../pausable/testdata/fake.c "$dir/fake"

@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,7 @@ import (
 	"strandline/judge/pauses"
 	"strandline/pausable"
 	"strandline/pausable/state"
+	"strandline/units"
 )
 
 type memOptions struct {
@@ -158,7 +160,7 @@ func (g *globals) mem(ctx context.Context, o *memOptions, do string) error {
 		}
 	} else {
 		began := time.Now()
-		after, err = pausable.Do(ctx, int(p), state.Step{Do: do, Tag: o.tag, All: o.all})
+		after, err = g.followed(ctx, int(p), state.Step{Do: do, Tag: o.tag, All: o.all})
 		doc.Seconds = new(time.Since(began).Seconds())
 		switch {
 		case errors.As(err, &refused) && refused.Unknown():
@@ -180,6 +182,51 @@ func (g *globals) mem(ctx context.Context, o *memOptions, do string) error {
 		return exit(exitProblem)
 	}
 	return nil
+}
+
+// followed has a process pause or resume. On a terminal it shows how far that is, from one
+// second on.
+func (g *globals) followed(ctx context.Context, pid int, step state.Step) (*state.Status, error) {
+	if !g.env.stderrTerminal {
+		return pausable.Do(ctx, pid, step)
+	}
+	following, end := context.WithCancel(ctx)
+	var wait sync.WaitGroup
+	wait.Go(func() { g.follow(following, pid) })
+	s, err := pausable.Do(ctx, pid, step)
+	end()
+	wait.Wait()
+	return s, err
+}
+
+func (g *globals) follow(ctx context.Context, pid int) {
+	began, shown := time.Now(), false
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			if shown {
+				fmt.Fprint(g.env.stderr, "\r\x1b[K")
+			}
+			return
+		case <-tick.C:
+		}
+		if s, err := pausable.Ask(ctx, pid); err == nil && s.Doing != nil {
+			fmt.Fprint(g.env.stderr, "\r\x1b[K"+memProgress(s.Doing, time.Since(began)))
+			shown = true
+		}
+	}
+}
+
+// memProgress is how far a pause or resume is that takes so long already.
+func memProgress(d *state.Doing, passed time.Duration) string {
+	text := d.Do + " under way"
+	if d.Total == 0 || d.Done == 0 {
+		return text
+	}
+	left := time.Duration(float64(d.Total-d.Done) / float64(d.Done) * float64(passed))
+	return text + fmt.Sprintf(": %s of %s copied, %s left", units.Bytes(d.Done), units.Bytes(d.Total), units.Duration(left))
 }
 
 // askMem asks a process what its pausable memory is.

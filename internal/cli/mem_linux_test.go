@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"strandline/face/api"
 	"strandline/face/report"
@@ -78,6 +79,19 @@ func TestMem(t *testing.T) {
 	}
 	if _, stderr, code := run("mem", "status", "--pid", strconv.Itoa(os.Getpid())); code != exitUsage || !strings.Contains(stderr, "has no pausable memory") {
 		t.Errorf("exit status %d: %s", code, stderr)
+	}
+}
+
+// TestMemProgress has the line of a pause that takes long.
+func TestMemProgress(t *testing.T) {
+	for want, d := range map[string]*state.Doing{
+		"pause under way": {Do: state.Pause, Total: 15 << 30},
+		"pause under way: 5 GiB of 15 GiB copied, 4 s left":   {Do: state.Pause, Total: 15 << 30, Done: 5 << 30},
+		"resume under way: 15 GiB of 15 GiB copied, 0 s left": {Do: state.Resume, Total: 15 << 30, Done: 15 << 30},
+	} {
+		if got := memProgress(d, 2*time.Second); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
 	}
 }
 
