@@ -69,7 +69,7 @@ class Program:
     def pid(self):
         """The process to trace, once it is ready."""
         path = os.path.join(self.dir, "pid")
-        for _ in range(1200):
+        for _ in range(6000):
             if os.path.exists(path):
                 text = open(path).read().split()
                 if text:

@@ -121,12 +121,12 @@ func (w *walker) stepByTable(c *Call) (more bool, err error) {
 		return false, err
 	}
 	ra := w.row.Regs[elffile.RA].Kind
-	leaf := linked && ra == elffile.SameValue // it has no frame
-	if c.cfa = cfa; (cfa < c.sp || cfa == c.sp && !leaf) && !w.row.Signal {
-		return false, errStuck
-	}
-	if ra == elffile.Undefined {
+	if c.cfa = cfa; ra == elffile.Undefined { // the outermost function need not have a frame
 		return false, nil
+	}
+	leaf := linked && ra == elffile.SameValue // it has no frame
+	if (cfa < c.sp || cfa == c.sp && !leaf) && !w.row.Signal {
+		return false, errStuck
 	}
 	next, known := Registers{}, uint64(0)
 	for i := range next {
