@@ -30,15 +30,37 @@ type Writer struct {
 	f      *os.File
 	out    *journal.Writer
 	disk   *flusher
+	rarer  rarer
 	begun  bool
 	known  map[int]bool
 	held   map[int]Held
 	owners map[[2]string]GPUOwner
 }
 
+// A rarer keeps a file that is never rewritten below its bound, however long it is written
+// to: with half of the room filled that was left, a fourth of the moments are written.
+type rarer struct {
+	most, full    int64 // bytes; at full, moments become rarer
+	stride, waits int64
+}
+
+// due reports whether the next moment is written, by the size of the file.
+func (r *rarer) due(size int64) bool {
+	for size >= r.full && r.full < r.most {
+		r.full += (r.most - r.full + 1) / 2
+		r.stride *= 4 // so that each half lasts twice as long as the one before
+	}
+	if r.waits++; r.waits < r.stride || size >= r.most {
+		return false
+	}
+	r.waits = 0
+	return true
+}
+
 // Create creates the file of a recording, which [Writer.Begin] starts. An existing file
-// is left alone.
-func Create(path string) (*Writer, error) {
+// is left alone. As it comes closer to most bytes, moments become rarer in it; judgments,
+// of which there are few, are always written.
+func Create(path string, most int64) (*Writer, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
@@ -48,7 +70,7 @@ func Create(path string) (*Writer, error) {
 		f.Close()
 		return nil, err
 	}
-	return &Writer{f: f, out: out, disk: newFlusher(f.Sync), known: map[int]bool{}, held: map[int]Held{}, owners: map[[2]string]GPUOwner{}}, nil
+	return &Writer{f: f, out: out, disk: newFlusher(f.Sync), rarer: rarer{most: most, full: most / 2, stride: 1}, known: map[int]bool{}, held: map[int]Held{}, owners: map[[2]string]GPUOwner{}}, nil
 }
 
 // Begin writes what is recorded.
@@ -63,6 +85,9 @@ func (w *Writer) Begin(h Header) error {
 // driver memory hold; those that hold the same as before are left out, and the frames
 // of new stacks are written first.
 func (w *Writer) Sample(m Sample, held []Stack) error {
+	if !w.rarer.due(w.out.Size()) {
+		return nil // the next one states what changed since the last that was written
+	}
 	sums := map[int]Held{}
 	for i := range held {
 		s := &held[i]

@@ -11,7 +11,7 @@ import (
 // flushed before the file is closed.
 func TestSlowDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.jsonl")
-	w, err := Create(path)
+	w, err := Create(path, 1<<30)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -27,7 +28,7 @@ var held = &GPUState{PIDs: []int{7}, Count: &nvsmi.Reading{Devices: []nvsmi.Devi
 func write(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "run.trace")
-	w, err := Create(path)
+	w, err := Create(path, 1<<30)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +83,7 @@ func TestRecording(t *testing.T) {
 	if len(run.Document.Findings) != 1 || run.Stacks[1].Frames[0].Function == nil || run.PID != 7 {
 		t.Errorf("got %+v", run)
 	}
-	if _, err := Create(path); !errors.Is(err, fs.ErrExist) {
+	if _, err := Create(path, 1<<30); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a recording is written over: %v", err)
 	}
 }
@@ -106,7 +107,7 @@ func TestProcessOfFormerFindings(t *testing.T) {
 // A recording that never began leaves no file.
 func TestNotBegun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.trace")
-	w, err := Create(path)
+	w, err := Create(path, 1<<30)
 	if err == nil {
 		err = w.Close()
 	}
@@ -269,7 +270,7 @@ func TestPackedBounds(t *testing.T) {
 // together unfold to much more than the file has: only the last is kept.
 func TestManyJudgments(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.trace")
-	w, err := Create(path)
+	w, err := Create(path, 1<<30)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,5 +296,56 @@ func TestManyJudgments(t *testing.T) {
 	defer f.Close()
 	if run, err := Read(f); err != nil || run.Partial != nil || len(run.Document.Stacks) != 2_000 {
 		t.Errorf("%+v, %v", run, err)
+	}
+}
+
+// TestBounded writes far more moments than the bound has room for: they cover the whole
+// time, and what stacks hold at the last of them is right.
+func TestBounded(t *testing.T) {
+	const most, moments = 64 << 10, 50000
+	path := filepath.Join(t.TempDir(), "run.trace")
+	w, err := Create(path, most)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Begin(Header{PID: 7}); err != nil {
+		t.Fatal(err)
+	}
+	stacks := []Stack{{ID: 1}, {ID: 2}, {ID: 3}}
+	random := rand.New(rand.NewPCG(1, 2)) // so that it does not compress
+	for n := range moments {
+		for i := range stacks {
+			stacks[i].LiveBytes = random.Int64()
+		}
+		if err := w.Sample(Sample{Seconds: float64(n), RSS: random.Int64()}, stacks); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Document(&Document{Schema: DocumentSchema, PID: 7}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := Read(bytes.NewReader(raw))
+	if err != nil || run.Partial != nil || !run.Judged {
+		t.Fatal(err, run.Partial, run.Judged)
+	}
+	n := len(run.Samples)
+	if len(raw) > most+4<<10 || len(raw) < most/2 || n < 100 || run.Samples[0].Seconds != 0 {
+		t.Fatalf("%d bytes, %d moments", len(raw), n)
+	}
+	last := run.Samples[n-1]
+	if last.Seconds < moments/2 || len(last.Stacks) != len(stacks) {
+		t.Errorf("the last moment is %+v", last)
+	}
+	for i := 2; i < n; i++ {
+		if run.Samples[i].Seconds-run.Samples[i-1].Seconds < run.Samples[i-1].Seconds-run.Samples[i-2].Seconds {
+			t.Fatalf("moments become more frequent after %v s", run.Samples[i-1].Seconds)
+		}
 	}
 }

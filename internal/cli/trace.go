@@ -24,6 +24,8 @@ type traceOptions struct {
 	command  []string
 	backend  string
 	out      string
+	most     string // how large the file of out may become
+	size     int64  // the same in bytes
 	duration time.Duration
 	gpu      bool
 	used     string
@@ -85,6 +87,7 @@ interrupted.`,
 	c.Flags().StringArrayVar(&o.snapshot, "snapshot", nil, "with --gpu: a snapshot `FILE` that the process writes by the end of the trace")
 	c.Flags().StringVar(&o.used, "device-used", "", "with --gpu: how much of the device is used at the end, `SIZE`, where nvidia-smi does not report it")
 	c.Flags().StringVar(&o.out, "out", "", "record to a new `FILE`, for `strandline diagnose`, `view` and `export`")
+	c.Flags().StringVar(&o.most, "max-size", "256MiB", "with --out: bound the file to `SIZE`, by recording moments less and less often")
 	return c
 }
 
@@ -97,7 +100,13 @@ func (o *traceOptions) check(c *cobra.Command) error {
 			return err
 		}
 	}
+	var err error
+	if o.size, err = sizeFlag("max-size", o.most); err != nil {
+		return err
+	}
 	switch {
+	case c.Flags().Changed("max-size") && o.out == "":
+		return errMaxSize
 	case c.Flags().Changed("pid") == (len(o.command) > 0):
 		return errors.New("give a process (--pid N), or a command (-- CMD…)")
 	case len(o.command) > 0 && c.ArgsLenAtDash() != 0:
@@ -141,7 +150,7 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 		Helper: []string{exe, filtered}, Stdout: g.outputOfCommand(), Warn: g.warn, Progress: g.progressOf(screen),
 	}
 	if o.out != "" { // before a command is started
-		if options.Out, err = recording.Create(o.out); err != nil {
+		if options.Out, err = recording.Create(o.out, o.size); err != nil {
 			return err
 		}
 		defer options.Out.Close()

@@ -91,6 +91,8 @@ the process cannot be watched; 130 interrupted before --duration was over.`,
 	return c
 }
 
+var errMaxSize = errors.New("--max-size is the bound of the file that --out names")
+
 // shortest is the least time between samples.
 const shortest = 10 * time.Millisecond
 
@@ -109,7 +111,7 @@ func (o *watchOptions) check(c *cobra.Command) error {
 	case o.interval < shortest:
 		return fmt.Errorf("--interval %s: want at least %s", o.interval, shortest)
 	case given("max-size") && o.out == "":
-		return errors.New("--max-size is the bound of the file that --out names")
+		return errMaxSize
 	case o.metrics != "" && !given("pid"):
 		return errors.New("--metrics is for the engine that --pid names: add --pid, such as `--pid $(pgrep -of 'vllm serve')`")
 	case o.metrics != "":
