@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"bufio"
 	"bytes"
 	"io"
 	"maps"
@@ -40,6 +41,7 @@ type Rank struct {
 	many     *float64 // requests of that length at once
 
 	parts map[string]int64 // sizes of devices, which are stated again
+	ended bool             // the pools of SGLang are complete
 }
 
 // Names of the sizes of a rank.
@@ -68,27 +70,67 @@ const (
 const mostWorkers = 1 << 14
 
 // ScanEngine reads a log to its end. Of several starts the last one counts, and of
-// several figures of a rank the last one.
+// several figures of a rank the last one. A text whose lines seem to be broken at a width is
+// also read with its lines joined, and the reading that finds more counts.
 func ScanEngine(r io.Reader) (*EngineLog, error) {
 	v := engineWords()
+	in := bufio.NewReaderSize(r, longestLine)
+	head, _ := in.Peek(longestLine)
 	e, words := newEngineReader(), newFinder(v)
-	err := eachLine(r, v,
+	whole := &joiner{width: brokenAt(head)}
+	if whole.width > 0 {
+		whole.e = newEngineReader()
+	}
+	err := eachLine(in, v,
 		func(in *lines) { words.read(in, true) },
 		func(in *lines) {
 			for more := false; in.more(); {
+				if !more && whole.e == nil {
+					e.number += in.skip()
+				}
 				if !more {
-					e.number += in.skip() + 1
+					e.number++
 				}
 				var line []byte
 				var hits []hit
 				line, hits, more = in.line()
 				e.line(line, hits, v)
+				if whole.e != nil {
+					whole.line(line, hits, v, e.number)
+				}
 			}
 		})
-	e.expect()
-	e.collect()
+	e.finish()
+	if whole.e != nil {
+		whole.flush(v)
+		whole.e.finish()
+		if e.stated() < whole.e.stated() {
+			e = whole.e
+		}
+	}
 	e.fail(words.failures())
 	return &e.EngineLog, err
+}
+
+// finish takes what follows from all that was read.
+func (e *engineReader) finish() {
+	e.expect()
+	e.collect()
+}
+
+// stated is how much was found: settings and figures, and of as many the longer ones.
+func (e *EngineLog) stated() (n int) {
+	const each = 1 << 20
+	for _, value := range e.Setup {
+		n += each + min(len(value), 1<<10)
+	}
+	for _, r := range e.Ranks {
+		n += each * len(r.Sizes)
+		if r.tokens != nil {
+			n += each
+		}
+	}
+	return n
 }
 
 // engineWords is the vocabulary of all families and of the lines of engines.

@@ -21,13 +21,13 @@ var readings = append([]reading{
 	sizes(LogNonTorch, last, "non_torch_memory takes {gib}", "non_torch_memory{signs}{gib}"),
 	sizes(LogActivation, last, "PyTorch activation peak memory takes {gib}", "PyTorch activation peak memory {gib}"),
 	sizes(LogKV, last, "reserved for KV Cache is {gib}", "available_kv_cache_memory {gib}", "kv_cache_size={gib}", "Available KV cache memory: {gib}"),
-	sizes(LogKV, summed, "KV Cache is allocated.{…}K size: {gib}, V size: {gib}", "KV Cache is allocated.{…}KV size: {gib}"),
+	{[]string{"KV Cache is allocated.{…}K size: {gib}, V size: {gib}", "KV Cache is allocated.{…}KV size: {gib}"}, (*engineReader).pool},
 	sizes(LogTotal, last, "total_gpu_memory{signs}{gib}", "Free memory on device{…}/{gib})"),
 	sizes(LogGraphs, last, "Graph capturing finished in{…}took {gib}", "CUDA graph pool memory: {gib} (actual)"),
 	sizes(LogGraphs, summed, "cuda graph end.{…}mem usage={gib}"),
 	sizes(freeFirst, last, "Load weight begin. avail mem={gib}"),
-	sizes(freeLoaded, last, "Load weight end.{…}avail mem={gib}"),
-	sizes(freePool, last, "Memory pool end. avail mem={gib}"),
+	ended(sizes(freeLoaded, last, "Load weight end.{…}avail mem={gib}")),
+	ended(sizes(freePool, last, "Memory pool end. avail mem={gib}")),
 	sizes(freeBefore, last, "cuda graph begin.{…}avail mem={gib}"),
 	sizes(freeAfter, last, "cuda graph end.{…}avail mem={gib}"),
 	sizes(LogTrain, last, "step: {tail} {…}memory: {gib}", "perf/max_memory_allocated_gb{signs}{gb}"),
@@ -95,6 +95,28 @@ var llamaSettings = []reading{
 // sizes is a reading of which each figure is of a size, and added up.
 func sizes(name string, join joined, forms ...string) reading {
 	return reading{forms, func(e *engineReader, m *match) { e.size(name, join, nil, m.text[:m.count]) }}
+}
+
+// ended adds that the pools which follow in SGLang's log are those of another start, whose
+// beginning may not be in it.
+func ended(of reading) reading {
+	return reading{of.forms, func(e *engineReader, m *match) {
+		of.take(e, m)
+		e.rank().ended = true
+	}}
+}
+
+// pool reads one of the pools of the KV cache of SGLang, which are added up.
+func (e *engineReader) pool(m *match) {
+	if r := e.rank(); r.ended {
+		r.ended = false
+		for _, name := range []string{LogKV, LogGraphs} {
+			delete(r.Lines, name)
+			delete(r.Sizes, name)
+			delete(r.rounding, name)
+		}
+	}
+	e.size(LogKV, summed, nil, m.text[:m.count])
 }
 
 // devices is a reading of a device and a size.

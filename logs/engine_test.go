@@ -257,6 +257,53 @@ func TestOtherEngines(t *testing.T) {
 	}
 }
 
+// TestBrokenLines reads a log whose lines a terminal broke anywhere.
+func TestBrokenLines(t *testing.T) {
+	const log = "INFO 11-22 17:10:11 [core.py:93] Initializing a V1 LLM engine (v0.11.2) with config: model='acme/Large-70B-Instruct', speculative_config=None, tokenizer='acme/Large-70B-Instruct', tensor_parallel_size=4, dtype=torch.bfloat16, max_seq_len=8192\n" +
+		"INFO 11-22 17:10:58 [gpu_model_runner.py:3259] Model loading took 16.9617 GiB memory and 31.123456 seconds with the weights of a checkpoint\n" +
+		"\x1b[36m(Worker pid=7)\x1b[0m INFO 11-22 17:11:20 │ [gpu_worker.py:359] Available KV cache memory: 50.37 GiB for the blocks of this worker, by what was measured\n" +
+		"INFO 11-22 17:11:20 [kv_cache_utils.py:1229] GPU KV cache size: 660,128 tokens\n"
+	for width := 60; width < 130; width++ {
+		text := strings.NewReplacer("\x1b[36m", "", "\x1b[0m", "").Replace(log)
+		var b strings.Builder
+		for line := range strings.Lines(text) {
+			for n, c := range []rune(strings.TrimSuffix(line, "\n")) {
+				if n > 0 && n%width == 0 {
+					b.WriteByte('\n')
+				}
+				b.WriteRune(c)
+			}
+			b.WriteByte('\n')
+		}
+		e, err := ScanEngine(strings.NewReader(b.String()))
+		if err != nil || e.Setup["model"] != "acme/Large-70B-Instruct" || e.Setup["tp"] != "4" || e.Setup["max_len"] != "8192" {
+			t.Fatalf("at %d: %v, %v", width, e.Setup, err)
+		}
+		weights, _ := e.Largest(LogWeights)
+		cache, _ := e.Largest(LogKV)
+		if tokens, _ := e.Tokens(16); weights.Size>>20 != 17368 || cache.Size>>20 != 51578 || tokens != 660128 {
+			t.Errorf("at %d: %+v, %+v, %d", width, weights, cache, tokens)
+		}
+	}
+}
+
+// TestStartsOfSGLang reads a log whose beginning is cut off, pasted several times: the pools
+// of one start are added up, those of several are not.
+func TestStartsOfSGLang(t *testing.T) {
+	const start = "[2026-01-02 03:04:05 TP0] Load weight end. type=X, avail mem=60.00 GB, mem usage=8.00 GB.\n" +
+		"[2026-01-02 03:04:06 TP0] KV Cache is allocated. #tokens: 1000, K size: 2.00 GB, V size: 2.00 GB\n" +
+		"[2026-01-02 03:04:06 TP0] KV Cache is allocated. #tokens: 500, K size: 1.00 GB, V size: 1.00 GB\n" +
+		"[2026-01-02 03:04:07 TP0] Memory pool end. avail mem=54.00 GB\n" +
+		"[2026-01-02 03:04:09 TP0] Capture cuda graph end. Time elapsed: 9.00 s. mem usage=1.50 GB. avail mem=52.50 GB.\n"
+	for _, text := range []string{start, strings.Repeat(start, 5), strings.Repeat(start[strings.IndexByte(start, '\n')+1:], 3)} {
+		e, err := ScanEngine(strings.NewReader(text))
+		cache, _ := e.Largest(LogKV)
+		if graphs, _ := e.Largest(LogGraphs); err != nil || cache.Size != 6<<30 || graphs.Size != 3<<29 {
+			t.Errorf("%q: %+v, %+v, %v", text, cache, graphs, err)
+		}
+	}
+}
+
 // TestLlamaSetup reads what llama.cpp and Ollama print of their set-up, the context from
 // the summary of the cache where no line states it.
 func TestLlamaSetup(t *testing.T) {

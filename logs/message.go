@@ -53,7 +53,11 @@ func (m *message) cut(n int) {
 // add appends a line of the source without the prefix, of which the words are those of
 // the first line except for digits.
 func (m *message) add(from, text []byte, number int64) {
-	text = text[max(len(from), commonPrefix(text, m.prefix)):]
+	at := max(len(from), commonPrefix(text, m.prefix))
+	before, text := text[:at], text[at:]
+	if bytes.Count(before, []byte(`"`))%2 == 1 {
+		text = untilQuote(text)
+	}
 	if m.lines > 0 {
 		text = pastMargin(text)
 	}

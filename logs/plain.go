@@ -8,15 +8,25 @@ import (
 )
 
 // plain restores text that terminals, editors and web pages have changed: one byte a
-// character where it has two or four, no colors, and common spaces.
+// character where it has two or four, lines where the text is a string or a list in JSON,
+// no colors, the characters of HTML, and common spaces.
 func plain(r io.Reader) io.Reader {
-	in := bufio.NewReader(r)
+	in := bufio.NewReaderSize(r, longestLine)
 	head, _ := in.Peek(mostHead)
 	if wide(head) {
 		if byteOrder(head) {
 			in.Discard(2) // what was peeked
 		}
-		return &unpainted{r: narrow{in}}
+		in = bufio.NewReaderSize(narrow{in}, longestLine)
+	}
+	head, _ = in.Peek(mostQuoted)
+	if form, before := quotedAs(head); form != asLines {
+		u := &unquoted{r: in, form: form}
+		if form == asList {
+			u.quote = head[before-1]
+		}
+		in.Discard(before) // what was peeked
+		return &unpainted{r: u}
 	}
 	return &unpainted{r: in}
 }
@@ -76,8 +86,9 @@ func (n narrow) Read(p []byte) (int, error) {
 }
 
 // unpainted takes the escape sequences of terminals out of text, also as they are
-// quoted ("\u001b[31m") or left over where the escape is lost ("[31m"), and makes a
-// common space of each that is not one.
+// quoted ("\u001b[31m") or left over where the escape is lost ("[31m"), makes a
+// common space of each that is not one, and a character or the end of a line of what is
+// one in HTML.
 type unpainted struct {
 	r    io.Reader
 	held []byte // the beginning of what may be a sequence
@@ -109,7 +120,7 @@ func (u *unpainted) Read(p []byte) (int, error) {
 }
 
 // special are the bytes with which something to be taken out begins.
-var special = [256]bool{0x1b: true, '[': true, '\\': true, '^': true, 0xc2: true, 0xe2: true, 0xef: true}
+var special = [256]bool{0x1b: true, '[': true, '\\': true, '^': true, '&': true, '<': true, 0xc2: true, 0xe2: true, 0xef: true}
 
 // clean cleans text in its place and returns how much is left of it; what may be a
 // sequence that continues is held, unless the text has ended.
@@ -120,7 +131,7 @@ func (u *unpainted) clean(p []byte) (kept int) {
 			i++
 			continue
 		}
-		n, space := sequence(p[i:])
+		n, instead := sequence(p[i:])
 		if n < 0 && u.err == nil && len(p)-i < longestSequence {
 			u.held = append(u.held, p[i:]...)
 			p = p[:i]
@@ -134,8 +145,8 @@ func (u *unpainted) clean(p []byte) (kept int) {
 			copy(p[kept:], p[from:i])
 		}
 		kept += i - from
-		if space {
-			p[kept] = ' '
+		if instead != 0 {
+			p[kept] = instead
 			kept++
 		}
 		i += n
@@ -148,31 +159,61 @@ func (u *unpainted) clean(p []byte) (kept int) {
 }
 
 // sequence is the length of what is to be taken out at the beginning of a text, 0 if
-// that is nothing, and -1 if the text ends before it shows; space states that a space is
-// to be there.
-func sequence(text []byte) (n int, space bool) {
+// that is nothing, and -1 if the text ends before it shows; what is to be there instead is
+// 0 if nothing is.
+func sequence(text []byte) (n int, instead byte) {
 	const wide, none, mark = "\u202f", "\u200b", "\ufeff"
 	switch text[0] {
 	case 0x1b:
-		return escape(text), false
+		return escape(text), 0
 	case '[':
-		return colored(text, "["), false
+		return colored(text, "["), 0
 	case '^':
-		return colored(text, "^[["), false
+		return colored(text, "^[["), 0
 	case '\\':
-		return quotedColor(text), false
+		return quotedColor(text), 0
+	case '&', '<':
+		return ofHTML(text)
 	case 0xc2:
-		return begins(text, "\u00a0"), true
+		return begins(text, "\u00a0"), ' '
 	case 0xef:
-		return begins(text, mark), false
+		return begins(text, mark), 0
 	}
 	if n := begins(text, none); n != 0 {
-		return n, false
+		return n, 0
 	}
 	if len(text) > 2 && text[1] == wide[1] && text[2] >= 0x80 && text[2] <= 0x8a { // of several widths
-		return len(wide), true
+		return len(wide), ' '
 	}
-	return begins(text, wide), true
+	return begins(text, wide), ' '
+}
+
+// inHTML are characters and ends of lines as a page has them.
+var inHTML = []struct {
+	words   string
+	instead byte
+}{
+	{"&lt;", '<'}, {"&gt;", '>'}, {"&amp;", '&'}, {"&quot;", '"'}, {"&#34;", '"'}, {"&#39;", '\''}, {"&#x27;", '\''}, {"&apos;", '\''}, {"&nbsp;", ' '}, {"&#160;", ' '},
+	{"<br>", '\n'}, {"<br/>", '\n'}, {"<br />", '\n'}, {"</p>", '\n'}, {"</div>", '\n'}, {"</li>", '\n'}, {"</tr>", '\n'},
+}
+
+// ofHTML is the length of such a character or end of a line, with the end of the line
+// behind it.
+func ofHTML(text []byte) (n int, instead byte) {
+	for _, h := range inHTML {
+		switch n = begins(text, h.words); {
+		case n == 0:
+			continue
+		case n > 0 && h.instead == '\n' && len(text) == n:
+			return -1, 0 // what is behind it does not show
+		case n > 0 && h.instead == '\n' && text[n] == '\n':
+			n++
+		case n > 0 && h.instead == '\n' && hasPrefix(text[n:], "\r\n"):
+			n += 2
+		}
+		return n, h.instead
+	}
+	return 0, 0
 }
 
 // quotedColor is the length of a color whose escape is written as in a program.

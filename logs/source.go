@@ -166,11 +166,30 @@ func commonPrefix(line, prefix []byte) int {
 		if i == len(line) || line[i] != c && !(digit(line[i]) && digit(c)) {
 			return words
 		}
-		if c == ' ' || c == '\t' {
+		if c == ' ' || c == '\t' || c == '"' {
 			words = i + 1
 		}
 	}
 	return len(prefix)
+}
+
+// afterQuote is what follows a string that is the value of a key: nothing, another key, or
+// the end of the object.
+var afterQuote = lazyregexp.New(`^(?:\s*$|\s*\}|\s+[\w.]{1,64}=|\s*,\s*"[\w.]{1,64}"\s*:)`)
+
+// untilQuote is the rest of such a string whose beginning is before the text: msg="…" level=info.
+func untilQuote(text []byte) []byte {
+	const most = 256 // of what follows
+	for at := 0; ; at++ {
+		i := bytes.IndexByte(text[at:], '"')
+		if i < 0 {
+			return text
+		}
+		at += i
+		if rest := text[at+1:]; (at == 0 || text[at-1] != '\\') && afterQuote.Match(rest[:min(len(rest), most)]) {
+			return text[:at]
+		}
+	}
 }
 
 // margin is what may precede a line of a comment, a quotation or a table.
