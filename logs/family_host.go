@@ -25,7 +25,7 @@ var familyKernel = &family{
 	host:   true,
 	keys: []string{
 		"invokedoom-killer", "oom-kill:", "outofmemory:kill", "killedprocess", "oom_reaper:", "cgroupoutofmemory", "killedbytheoomkiller", "'oom-kill'",
-		"asaresultoflimitof", "systemd-oomd", "oomdkill:", "duetomemorypressurefor", "duetomemoryused(", "duetoswapused(",
+		"asaresultoflimitof", "systemd-oomd", "oomdkill:", "basekillplugin.cpp", "duetomemorypressurefor", "duetomemoryused(", "duetoswapused(",
 	},
 	begin: []string{"invokedoom-killer"},
 	end:   []string{"killedprocess"},
@@ -48,6 +48,7 @@ var familyKernel = &family{
 		{kind: PressureKill, text: "due to memory used ({used:size}) / total ({capacity_bytes:size}) and swap used ({swap:size}) / total ({swap_total:size}) being more than {threshold:num}%"},
 		{kind: PressureKill, text: "due to swap used ({swap:size}) / total ({swap_total:size}) being more than {threshold:num}%"},
 		{kind: PressureKill, line: `\boomd kill: [\d.]+ [\d.]+ [\d.]+ `},
+		{kind: PressureKill, line: `BaseKillPlugin\.cpp:\d+\] Killed [1-9]\d*: `},
 		{kind: ServiceKill, text: "has been killed by the OOM killer"},
 		{kind: ServiceKill, text: "Failed with result 'oom-kill'"},
 		{kind: ServiceKill, text: "systemd-oomd killed"},
@@ -59,7 +60,7 @@ var familyKernel = &family{
 		"asaresultoflimitof{cgroup:word}",
 		"total-vm:{virtual:kb}",
 		",task={victim:word},pid={pid:int}",
-		"Killed {cgroup:word} due to ",
+		"Killed {cgroup:word} due to ", `] Picked "{cgroup:word}" ({held:size}) based on size`,
 	},
 	read: readKill,
 }
@@ -342,7 +343,7 @@ var familyProcess = &family{
 	lines:  1,
 	around: []string{"cpuvirtualmemory:"},
 	wordings: []wording{
-		{kind: ProcessKilled, line: `DataLoader worker \(pid.{0,40}\) is killed by signal: Killed`},
+		{kind: ProcessKilled, line: `(?i)DataLoader (?:worker|process) ?\(pid.{0,40}\) (?:exited )?is killed by signal: ?Killed`},
 		{kind: ProcessKilled, line: `(?i)(?:return|exit) ?code(?: is)? ?[:=]? ?-9\b`},
 		{kind: ProcessKilled, line: `(?i)exit ?code ?: ?-9\b`},
 		{kind: ProcessKilled, line: `(?i)(?:exit(?:ed)?(?: with)?(?: non-zero)? (?:code|status)|status|code)[:= ]+137\b`},

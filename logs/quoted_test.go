@@ -58,6 +58,8 @@ func TestContainers(t *testing.T) {
 		"page":             "<p>" + each("", "<br>", html.EscapeString) + "</p>",
 		"page with lines":  "<p>" + each("", "<br />\n", html.EscapeString) + "</p>",
 		"page of spaces":   "<p>" + each("", "<br>\n", func(s string) string { return strings.ReplaceAll(s, " ", "&nbsp;") }),
+		"page of rows":     "<table>" + each("<tr><td>12</td><td>", "</td></tr>", html.EscapeString),
+		"page of colors":   "<pre>" + each(`<span class="line"><span class="ts">12:00</span> `, "</span>\n", html.EscapeString),
 		"page of blocks":   each(`<div class="line">`, "</div>", html.EscapeString),
 	} {
 		found, err := Scan(strings.NewReader(text))

@@ -166,7 +166,7 @@ func commonPrefix(line, prefix []byte) int {
 		if i == len(line) || line[i] != c && !(digit(line[i]) && digit(c)) {
 			return words
 		}
-		if c == ' ' || c == '\t' || c == '"' {
+		if c == ' ' || c == '\t' || c == '"' || c == '>' {
 			words = i + 1
 		}
 	}
