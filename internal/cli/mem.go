@@ -225,8 +225,11 @@ func memProgress(d *state.Doing, passed time.Duration) string {
 	if d.Total == 0 || d.Done == 0 {
 		return text
 	}
-	left := time.Duration(float64(d.Total-d.Done) / float64(d.Done) * float64(passed))
-	return text + fmt.Sprintf(": %s of %s copied, %s left", units.Bytes(d.Done), units.Bytes(d.Total), units.Duration(left))
+	text += fmt.Sprintf(": %s of %s copied", units.Bytes(d.Done), units.Bytes(d.Total))
+	if d.Done < d.Total {
+		text += ", " + units.Duration(time.Duration(float64(d.Total-d.Done)/float64(d.Done)*float64(passed))) + " left"
+	}
+	return text
 }
 
 // askMem asks a process what its pausable memory is.
