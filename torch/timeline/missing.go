@@ -19,11 +19,15 @@ func (t *Timeline) Missing(i int) Missing { return t.MissingIn(i, t.Stack(i)) }
 
 // MissingIn is Missing where the stack of allocation i is known from elsewhere, as from
 // its block.
-func (t *Timeline) MissingIn(i int, id stack.ID) Missing {
+func (t *Timeline) MissingIn(i int, id stack.ID) Missing { return t.MissingOf(id, t.Before(i)) }
+
+// MissingOf returns why no line of own code is known of a stack, of an event or of what
+// is older than all of them; "" if one is.
+func (t *Timeline) MissingOf(id stack.ID, before bool) Missing {
 	switch {
 	case t.Snap.Stacks.Site(id) != stack.Site{}:
 		return ""
-	case t.Before(i) && id <= stack.Empty:
+	case before && id <= stack.Empty:
 		return BeforeRecording
 	case id == stack.None, id == stack.Empty && !t.hasStacks():
 		return StacksOff

@@ -185,6 +185,19 @@ scenario("a segment shows who took it from the driver, and reserved memory is sh
   assert.equal(await tab.eval("document.querySelector('#inspector .stack .own .where').textContent"), `${by.file!.split("/").at(-1)}:${by.line}`);
 }, { fragment: "#v=allocator" });
 
+const late = join(folder, "late.json");
+writeFileSync(late, JSON.stringify({
+  segments: [4096, 1 << 20].map((address) => ({ device: 0, address, total_size: 2048, allocated_size: 2048, active_size: 2048, stream: 0, segment_type: "small", blocks: [{ address, size: 2048, requested_size: 2048, state: "active_allocated" }] })),
+  device_traces: [["segment_alloc", "alloc"].map((action, i) => ({ action, addr: 1 << 20, size: 2048, stream: 0, time_us: 1000 + i, frames: [{ filename: "/a/train.py", line: 7, name: "step" }] }))],
+}));
+
+scenario("a segment that is older than the recording is called that", [late], async ({ tab }) => {
+  await tab.until("document.querySelectorAll('#takers dd').length === 2");
+  assert.deepEqual(await tab.eval("[...document.querySelectorAll('#takers dt')].map(e => e.textContent).sort()"), ["before the recording × 1", "train.py:7 step × 1"]);
+  await tab.eval(`location.hash = "#v=allocator&seg=0x1000"`);
+  await tab.until("/before the recording: allocated before/.test(document.getElementById('inspector').textContent)");
+}, { fragment: "#v=allocator" });
+
 const noted = join(folder, "noted.json");
 const notes = (i: number): object => ({ action: "alloc", addr: 4096 * (i + 1), size: 512, stream: 0, time_us: 1000 + i, frames: [{ filename: "/a/train.py", line: 7, name: "step" }], user_metadata: `batch ${i}`, compile_context: `${i}/1` });
 writeFileSync(noted, JSON.stringify({ segments: [], device_traces: [[0, 1, 2].map(notes)] }));

@@ -1,6 +1,9 @@
 package page
 
-import "strandline/stack"
+import (
+	"strandline/stack"
+	"strandline/torch/timeline"
+)
 
 // State is the answer to state: the allocator's segments and blocks after an event.
 type State struct {
@@ -36,6 +39,8 @@ type Segment struct {
 	Ranges     [][2]int64 `json:"ranges"`
 	Stranded   int64      `json:"stranded"`
 	Stack      []Frame    `json:"stack" ts:"null"`
+	// Missing is why no line of own code is known.
+	Missing timeline.Missing `json:"missing,omitempty"`
 }
 
 // Blocks are the blocks of all segments, one array per field; State has one letter per block: a, p (pending) or f (free).
@@ -57,11 +62,12 @@ type Strand struct {
 }
 
 // Taker is the reserved memory that a place took from the driver, most first. The place is
-// null if its stack is not known.
+// null if no line of own code is known.
 type Taker struct {
-	Site  *stack.Frame `json:"site"`
-	Bytes int64        `json:"bytes"`
-	Count int          `json:"count"` // of the events that took it
+	Site    *stack.Frame     `json:"site"`
+	Missing timeline.Missing `json:"missing,omitempty"` // why there is no site
+	Bytes   int64            `json:"bytes"`
+	Count   int              `json:"count"` // of the events that took it
 }
 
 // Changed is what the event changed.

@@ -8,6 +8,7 @@ import (
 
 	"strandline/face/api/page"
 	"strandline/stack"
+	"strandline/torch/compare"
 	"strandline/torch/ranges"
 	"strandline/torch/snapshot"
 	"strandline/torch/tile"
@@ -251,7 +252,7 @@ type stater struct {
 	b      *tile.Bands
 	live   map[uint64]int // allocations by address
 	taken  ranges.List[int32]
-	takers map[stack.Site]*page.Taker
+	takers map[compare.Place]*page.Taker
 	states []byte
 	strand []page.Strand // by group
 }
@@ -263,7 +264,7 @@ func (d *measured) state(b *tile.Bands, k int) *page.State {
 		sizes = r.sizes
 	}
 	segments, notes := h.StateBefore(k+1, sizes)
-	w := stater{h: h, b: b, live: map[uint64]int{}, taken: h.TakenBy(k), takers: map[stack.Site]*page.Taker{}, strand: make([]page.Strand, len(b.Groups))}
+	w := stater{h: h, b: b, live: map[uint64]int{}, taken: h.TakenBy(k), takers: map[compare.Place]*page.Taker{}, strand: make([]page.Strand, len(b.Groups))}
 	h.EachLive(k, func(i int) bool {
 		w.live[h.Addr(i)] = i
 		return true
@@ -285,7 +286,7 @@ func (d *measured) state(b *tile.Bands, k int) *page.State {
 		w.doc.Takers = append(w.doc.Takers, *x)
 	}
 	slices.SortFunc(w.doc.Takers, func(a, b page.Taker) int {
-		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(nameOf(a.Site), nameOf(b.Site)))
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(nameOf(a.Site), nameOf(b.Site)), cmp.Compare(a.Missing, b.Missing))
 	})
 	if e := &h.Trace.Events; k >= 0 && e.Action[k] < snapshot.OOM {
 		w.doc.Changed = &page.Changed{Address: address(e.Addr[k]), Size: e.Size[k], Action: e.Action[k].String()}
@@ -301,19 +302,20 @@ func nameOf(f *stack.Frame) string {
 }
 
 // taker counts the memory of a segment for those who took it, and returns the stack of the
-// first part of it.
-func (w *stater) taker(g *snapshot.Segment) stack.ID {
+// first part of it, and why no line of own code is known of that.
+func (w *stater) taker(g *snapshot.Segment) (stack.ID, timeline.Missing) {
 	s, end := w.h.Snap, g.Addr+uint64(g.TotalSize)
-	own := g.Stack
-	count := func(id stack.ID, bytes int64) {
+	own, why := g.Stack, w.h.MissingOf(g.Stack, true)
+	count := func(id stack.ID, missing timeline.Missing, bytes int64) {
 		site := s.Stacks.Site(id)
-		x := w.takers[site]
+		at := compare.Place{Site: site, Missing: missing}
+		x := w.takers[at]
 		if x == nil {
-			x = &page.Taker{}
+			x = &page.Taker{Missing: missing}
 			if site != (stack.Site{}) {
 				x.Site = &stack.Frame{File: site.File, Line: site.Line, Function: site.Function}
 			}
-			w.takers[site] = x
+			w.takers[at] = x
 		}
 		x.Bytes += bytes
 		x.Count++
@@ -324,23 +326,25 @@ func (w *stater) taker(g *snapshot.Segment) stack.ID {
 			break
 		}
 		id, bytes := w.h.Trace.Stack[r.Value], int64(min(r.End, end)-max(r.Start, g.Addr))
+		missing := w.h.MissingOf(id, false)
 		if own <= stack.Empty {
-			own = id
+			own, why = id, missing
 		}
-		count(id, bytes)
+		count(id, missing, bytes)
 		rest -= bytes
 	}
 	if rest > 0 {
-		count(g.Stack, rest)
+		count(g.Stack, w.h.MissingOf(g.Stack, true), rest)
 	}
-	return own
+	return own, why
 }
 
 func (w *stater) segment(g *snapshot.Segment) {
 	s := w.h.Snap
 	pool := s.PoolOf(g.Pool)
+	took, why := w.taker(g)
 	doc := page.Segment{Address: address(g.Addr), Size: g.TotalSize, Pool: pool.String(), Private: pool.Private(), Stream: s.Stream(g.Stream),
-		Type: s.String(g.Type), Expandable: g.Expandable, First: len(w.states), Blocks: len(g.Blocks), Stack: framesOf(s.Stacks, w.taker(g))}
+		Type: s.String(g.Type), Expandable: g.Expandable, First: len(w.states), Blocks: len(g.Blocks), Stack: framesOf(s.Stacks, took), Missing: why}
 	free := g.Free()
 	doc.Releasable = timeline.Releasable(s, g)
 	doc.Ranges = append([][2]int64{}, timeline.ReleasableRanges(s, g)...)

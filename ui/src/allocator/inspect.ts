@@ -1,9 +1,9 @@
 // The inspector beside the allocator's segments.
 
-import { byId, fill, h } from "../base/dom.ts";
+import { byId, cut, fill, h } from "../base/dom.ts";
 import { base, bytes, count, percent, plural } from "../base/format.ts";
 import { stackList } from "../base/stack.ts";
-import { row } from "../base/terms.ts";
+import { noStack, row } from "../base/terms.ts";
 import type { Page } from "../page/page.ts";
 import { EventList } from "./events.ts";
 import { pins, type Heap } from "./heap.ts";
@@ -48,11 +48,11 @@ export class HeapInspector {
     return [
       title,
       h("p", { class: "mono" }, `${s.address} · ${bytes(s.size)} · ${s.type}`),
-      s.stranded > 0 ? h("p", {}, `${bytes(s.stranded)} cannot be returned because ${count(by.length)} ${one ? "block" : "blocks"} (${bytes(sum)}) ${one ? "is" : "are"} active:`) : h("p", {}, `${count(by.length)} ${one ? "block" : "blocks"}, ${bytes(sum)} in use`),
-      h("dl", { class: "names" }, by.slice(0, mostPins).map((p) => [h("dt", {}, h("button", { type: "button", class: "link", "data-key": `pin ${p.alloc}`, disabled: p.alloc < 0, onclick: () => this.follow(p.alloc) }, h("span", { class: `sw s${p.slot}` }), h("span", { class: "name" }, p.label))), h("dd", { "data-bytes": p.bytes }, bytes(p.bytes))])),
+      s.stranded > 0 ? h("p", {}, `${bytes(s.stranded)} cannot be returned because ${count(by.length)} ${one ? "block" : "blocks"} (${bytes(sum)}) ${one ? "is" : "are"} active:`) : h("p", {}, `${count(by.length)} ${one ? "block" : "blocks"}, ${bytes(sum)} active`),
+      h("dl", { class: "names" }, by.slice(0, mostPins).map((p) => [h("dt", {}, h("button", { type: "button", class: "link", "data-key": `pin ${p.alloc}`, disabled: p.alloc < 0, onclick: () => this.follow(p.alloc) }, h("span", { class: `sw s${p.slot}` }), cut(p.label))), h("dd", { "data-bytes": p.bytes }, bytes(p.bytes))])),
       ...(by.length > mostPins ? [h("p", { class: "muted" }, `${count(by.length - mostPins)} more`)] : []),
       h("h2", {}, "taken from the driver at"),
-      stackList(s.stack, "No stack was recorded: the segment is older than the recording, or stacks were off."),
+      stackList(s.stack, noStack(s.missing)),
     ];
   }
 
@@ -60,7 +60,7 @@ export class HeapInspector {
   private takers(heap: Heap): Node[] {
     if (heap.takers.length === 0) return [];
     const rest = heap.takers.slice(mostStrands);
-    const label = ({ site }: Heap["takers"][0]): string => (site ? `${base(site.file)}:${site.line} ${site.function}` : "stack not recorded");
+    const label = ({ site, missing }: Heap["takers"][0]): string => (site ? `${base(site.file)}:${site.line} ${site.function}` : missing!);
     return [
       h("h2", {}, "who took it from the driver"),
       h("div", { class: "shares", "aria-hidden": "true" }, heap.takers.map((t, i) => {
@@ -72,7 +72,7 @@ export class HeapInspector {
         "dl",
         { id: "takers", class: "names" },
         heap.takers.slice(0, mostStrands).map((t, i) => [
-          h("dt", { title: t.site?.file }, h("span", { class: `sw s${t.site ? i : -1}` }), h("span", { class: "name" }, ` ${label(t)} × ${count(t.count)}`)),
+          h("dt", { title: t.site?.file }, h("span", { class: `sw s${t.site ? i : -1}` }), cut(`${label(t)} × ${count(t.count)}`)),
           h("dd", { "data-bytes": t.bytes, title: percent(t.bytes, heap.reserved) }, bytes(t.bytes)),
         ]),
       ),
@@ -90,7 +90,7 @@ export class HeapInspector {
         "dl",
         { id: "strands", class: "names" },
         heap.strands.slice(0, mostStrands).map((s) => [
-          h("dt", {}, h("button", { type: "button", class: "link", "data-key": `strand ${s.key}`, onclick: () => page.store.set({ solo: page.s.solo[0] === s.key ? [] : [s.key] }, true) }, h("span", { class: `sw s${groups[s.group]?.slot ?? -1}` }), h("span", { class: "name" }, `${groups[s.group]?.label ?? "unknown"} × ${count(s.count)}`))),
+          h("dt", {}, h("button", { type: "button", class: "link", "data-key": `strand ${s.key}`, onclick: () => page.store.set({ solo: page.s.solo[0] === s.key ? [] : [s.key] }, true) }, h("span", { class: `sw s${groups[s.group]?.slot ?? -1}` }), cut(`${groups[s.group]?.label ?? "unknown"} × ${count(s.count)}`))),
           h("dd", { "data-bytes": s.bytes, title: percent(s.bytes, heap.stranded) }, bytes(s.bytes)),
         ]),
       ),

@@ -429,6 +429,7 @@ export interface Segment {
   ranges: ([number, number])[];
   stranded: number;
   stack: Frame[] | null;
+  missing?: string;
 }
 
 export interface Blocks {
@@ -449,6 +450,7 @@ export interface Strand {
 
 export interface Taker {
   site: StackFrame | null;
+  missing?: string;
   bytes: number;
   count: number;
 }

@@ -55,3 +55,9 @@ export function placeTip(tip: HTMLElement, x: number, y: number): void {
   const ty = y + 18 + high > innerHeight ? y - high - 10 : y + 18;
   tip.style.transform = `translate(${Math.max(4, tx)}px,${Math.max(4, ty)}px)`;
 }
+
+/** A name that loses its middle where room is short: both the file and the function are still to be seen. */
+export function cut(label: string): HTMLElement {
+  const at = Math.max(Math.ceil(label.length / 2), label.length - 20);
+  return h("span", { class: "name cut", title: label }, h("span", {}, label.slice(0, at)), h("span", {}, label.slice(at)));
+}

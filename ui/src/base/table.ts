@@ -1,6 +1,6 @@
 // Tables of groups: sortable, real tables, one row a group.
 
-import { h } from "./dom.ts";
+import { cut, h } from "./dom.ts";
 import { terms } from "./terms.ts";
 
 export interface Column<R> {
@@ -38,12 +38,6 @@ export function sorted<R extends Row>(rows: R[], columns: Column<R>[], sort: num
   const c = columns[sort];
   if (!c) return rows;
   return [...rows].sort((a, b) => (up ? c.of(a) - c.of(b) : c.of(b) - c.of(a)));
-}
-
-/** A name that loses its middle where room is short: both the file and the function are still to be seen. */
-function cut(label: string): HTMLElement {
-  const at = Math.max(Math.ceil(label.length / 2), label.length - 20);
-  return h("span", { class: "name cut" }, h("span", {}, label.slice(0, at)), h("span", {}, label.slice(at)));
 }
 
 export function table<R extends Row>(t: Shown<R>): HTMLElement {
