@@ -128,7 +128,7 @@ without_live() {
 	go_tests -short -timeout 5m -skip "$traces" $(grep -Ev "$live" <<<"$packages") strandline/internal/cli
 }
 
-# known_available lists what this machine has for certain, so that a test which says
+# known_available lists what this machine has for certain, so that a test which reports
 # that it is missing fails.
 known_available() {
 	local name out=("$(uname -s)") # "Linux" for one

@@ -24,7 +24,7 @@ with open(sys.argv[1], 'rb') as f:
 
 
 def run(command, says_seconds):
-    """Wall seconds, as the command says or of all of it, and its peak memory in MB."""
+    """Wall seconds, as the command reports or of all of it, and its peak memory in MB."""
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
     output = process.stdout.read()

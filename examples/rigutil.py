@@ -22,7 +22,7 @@ def dump(name, expect=None):
 
 
 class Purposes:
-    """Where a workload says what its memory is for, to hold strandline against; here
+    """Where a workload states what its memory is for, to hold strandline against; here
     nobody listens."""
 
     def dump(self, name, expect):

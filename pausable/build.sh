@@ -4,7 +4,7 @@
 # library: the process that loads them has one. Functions are bound when they are called, as
 # a shell in which an old C library has no dlopen may be started with the library preloaded.
 # With --check it changes nothing and reports whether the committed libraries are what these
-# sources make; 77 says that a compiler is missing or is not the one that built them.
+# sources make; exit status 77 means that a compiler is missing or is not the one that built them.
 set -eu
 cd "$(dirname "$0")/c"
 noted=../object/library.txt

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Accounts for every byte of a device: what `strandline watch` says against what is true.
+"""Accounts for every byte of a device: what `strandline watch` reports, beside what is true.
 
     bench/device/account.py --run 'run.sh ROOT' --strandline ./strandline
 

@@ -1,4 +1,4 @@
-"""Holds device memory of four kinds, says how much, and waits for its input to end.
+"""Holds device memory of four kinds, prints how much, and waits for its input to end.
 With a fourth number, it meanwhile takes so many MiB a second more from the driver.
 
 PyTorch's tensors, its cache, buffers that a library takes from the driver as NCCL does,

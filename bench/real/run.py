@@ -13,8 +13,8 @@
 A case of `cases.py` starts a program and its load; it is traced, and its load goes on
 until it is stopped. A normal workload is right if nothing is called a problem. A
 known leak is right if a problem has its class, its place is in the title, the stack or
-a site, and a remedy says what helps. Where what leaks is bounded, a warning will do, or
-a note that says when it ended.
+a site, and a remedy states what helps. Where what leaks is bounded, a warning will do, or
+a note that states when it ended.
 
 It takes about half a minute a case, one at a time, and needs root. It is not part of
 the tests: what it finds depends on the machine and what else runs on it.
@@ -146,7 +146,7 @@ def text_of(finding):
 
 
 def ended(finding):
-    """Whether a finding says when the memory stopped growing, within the trace."""
+    """Whether a finding states when the memory stopped growing, within the trace."""
     return finding["severity"] == "info" and (finding.get("evidence") or {}).get("settled_seconds", 0) > 0
 
 

@@ -17,8 +17,8 @@ import (
 	"strandline/host/vmmap"
 )
 
-// ErrNone reports that a process has not loaded PyTorch.
-var ErrNone = errors.New("PyTorch is not loaded")
+// errNone reports that a process has not loaded PyTorch.
+var errNone = errors.New("PyTorch is not loaded")
 
 // The libraries that export the tables of nodes, by the beginning of their names.
 var libraries = []string{"libtorch_cpu.", "libtorch_python."}
@@ -30,7 +30,7 @@ const (
 )
 
 // Nodes returns about how many nodes of the graph are in the heap of a process: of a large
-// heap, windows at equal distances are read. The error is [ErrNone], or why the process
+// heap, windows at equal distances are read. The error is [errNone], or why the process
 // cannot be read.
 func Nodes(p procfs.Process) (int64, error) {
 	files := image.NewFiles()
@@ -42,7 +42,7 @@ func Nodes(p procfs.Process) (int64, error) {
 	defer im.Close()
 	tables := tablesIn(im)
 	if len(tables) == 0 {
-		return 0, ErrNone
+		return 0, errNone
 	}
 	var heap []procfs.Mapping
 	var size uint64

@@ -43,7 +43,7 @@ func TestNodes(t *testing.T) {
 func TestNoPyTorch(t *testing.T) {
 	pid, _ := live.Start(t, live.Build(t, `#include <unistd.h>
 int main() { write(1, "ready\n", 6); pause(); }`, nil))
-	if n, err := Nodes(procfs.Process(pid)); !errors.Is(err, ErrNone) {
+	if n, err := Nodes(procfs.Process(pid)); !errors.Is(err, errNone) {
 		t.Errorf("%d nodes, %v", n, err)
 	}
 }

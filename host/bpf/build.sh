@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the BPF programs from their sources and notes what they were built from.
 # With --check it changes nothing and reports whether the committed object is what
-# these sources make; 77 says that the compiler is not the one that built it.
+# these sources make; exit status 77 means that the compiler is not the one that built it.
 set -eu
 cd "$(dirname "$0")/c"
 compiler=$(clang --version 2>/dev/null | head -n 1) || true

@@ -24,8 +24,8 @@ const (
 	patience = 10 * time.Second
 )
 
-// ErrOther is the error for metrics that are not those of an engine.
-var ErrOther = errors.New("these are not the metrics of vLLM or SGLang")
+// errOther is the error for metrics that are not those of an engine.
+var errOther = errors.New("these are not the metrics of vLLM or SGLang")
 
 // Endpoint completes the address of an engine: "localhost:8000" is
 // "http://localhost:8000/metrics".
@@ -72,12 +72,12 @@ func Read(ctx context.Context, endpoint string) (*sample.Load, error) {
 	case answer.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("the engine answers %s", answer.Status)
 	}
-	return Parse(answer.Body)
+	return parse(answer.Body)
 }
 
-// Parse reads metrics in the text format of Prometheus. The error is [ErrOther] if they
+// parse reads metrics in the text format of Prometheus. The error is [errOther] if they
 // are not those of an engine.
-func Parse(r io.Reader) (*sample.Load, error) {
+func parse(r io.Reader) (*sample.Load, error) {
 	in := &io.LimitedReader{R: r, N: most}
 	metrics, err := readText(in)
 	switch {
@@ -91,7 +91,7 @@ func Parse(r io.Reader) (*sample.Load, error) {
 			return load, nil
 		}
 	}
-	return nil, ErrOther
+	return nil, errOther
 }
 
 // names are what an engine calls its metrics, without its prefix; the first that is there

@@ -79,7 +79,7 @@ func TestParse(t *testing.T) {
 		{"absent is not zero", "vllm:num_requests_running NaN\nvllm:num_requests_waiting 0\nvllm:kv_cache_usage_perc -1\nvllm:prompt_tokens_total +Inf\nvllm:generation_tokens_total -4\n",
 			`{"engine":"vllm","running_requests":null,"waiting_requests":0,"kv_cache_used_ratio":null,"finished_requests":null,"prompt_tokens":null,"output_tokens":null}`},
 	} {
-		load, err := Parse(strings.NewReader(c.text))
+		load, err := parse(strings.NewReader(c.text))
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -89,13 +89,13 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                      ErrOther.Error(),
-		"go_goroutines 7\n":     ErrOther.Error(),
+		"":                      errOther.Error(),
+		"go_goroutines 7\n":     errOther.Error(),
 		"<html>\n":              "cannot be read",
 		`{"error":"not found"}`: "cannot be read",
 		strings.Repeat("# a comment that says nothing\n", most/30+1): "larger than 16 MiB",
 	} {
-		if load, err := Parse(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if load, err := parse(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: %+v, %v", text, load, err)
 		}
 	}
@@ -163,7 +163,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(sglang)
 	f.Add("vllm:num_requests_running{a=\"")
 	f.Fuzz(func(t *testing.T, text string) {
-		load, err := Parse(strings.NewReader(text))
+		load, err := parse(strings.NewReader(text))
 		if (load == nil) == (err == nil) {
 			t.Errorf("%+v, %v", load, err)
 		}

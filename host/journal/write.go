@@ -1,4 +1,4 @@
-// Package journal is the form of the files that strandline records: lines of JSON in
+// Package journal is the format of the files that strandline records: lines of JSON in
 // frames of zstd. Such a file can be read while it is written and after its writer was
 // killed, and standard tools decompress it. docs/recordings.md describes it.
 package journal

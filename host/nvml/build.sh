@@ -1,8 +1,8 @@
 #!/bin/sh
 # Builds the programs that load the driver's library, and notes what they were built
 # from. They need no version of the C library: see c/libc.c. With --check it changes
-# nothing and reports whether the committed programs are what these sources make; 77
-# says that a compiler is missing or is not the one that built them.
+# nothing and reports whether the committed programs are what these sources make; exit
+# status 77 means that a compiler is missing or is not the one that built them.
 set -eu
 cd "$(dirname "$0")/c"
 noted=../object/reader.txt

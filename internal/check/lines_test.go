@@ -80,7 +80,7 @@ func TestLinesByCalls(t *testing.T) {
 }
 
 // TestLinesNotNamed checks that a leak for which nothing names a line states so, and that
-// nothing is said of what does not leak.
+// nothing is reported of what does not leak.
 func TestLinesNotNamed(t *testing.T) {
 	j := judging{run: &Run{}}
 	fine := leaking()

@@ -1,4 +1,4 @@
-// Package lazyregexp has regular expressions that are compiled when they are
+// Package lazyregexp holds regular expressions that are compiled when they are
 // first used: a command that needs few of the many does not pay for the others
 // each time it starts.
 package lazyregexp

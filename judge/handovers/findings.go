@@ -11,7 +11,7 @@ import (
 	"strandline/units"
 )
 
-// few is what is not worth a finding.
+// few is too little to report.
 const few = 64 << 20
 
 // judge finds what stays behind that need not, and what grows.

@@ -21,12 +21,12 @@ import (
 	"strandline/profiles"
 )
 
-// Format is the format of what [Read] reads.
-const Format = "prometheus"
+// format is that of what [Read] reads.
+const format = "prometheus"
 
 const (
-	// MostSeries is how many series are judged at most.
-	MostSeries = 500
+	// mostSeries is how many series are judged at most.
+	mostSeries = 500
 	// mostPoints is how many points of each series are asked for, where the step is
 	// ours to choose, and limitPoints how many a store gives at most.
 	mostPoints  = 480
@@ -194,8 +194,8 @@ func (c *client) count(ctx context.Context) error {
 	if err := a.read(body); err != nil {
 		return err
 	}
-	if n > MostSeries {
-		return fmt.Errorf("the query has %.0f series, and at most %d are judged: sum them up, as in `sum by (pod) (…)`, or choose some, as in `topk(20, …)`", n, MostSeries)
+	if n > mostSeries {
+		return fmt.Errorf("the query has %.0f series, and at most %d are judged: sum them up, as in `sum by (pod) (…)`, or choose some, as in `topk(20, …)`", n, mostSeries)
 	}
 	return nil
 }
@@ -206,7 +206,7 @@ func (c *client) levels(ctx context.Context, expr string, factor float64) (*prof
 	end := q.End.Truncate(q.Step)
 	form := url.Values{
 		"query": {expr}, "start": {seconds(end.Add(-q.Since))}, "end": {seconds(end)}, "step": {strconv.FormatFloat(q.Step.Seconds(), 'f', 3, 64)},
-		"timeout": {fmt.Sprintf("%.0fs", patience.Seconds())}, "limit": {strconv.Itoa(MostSeries + 1)},
+		"timeout": {fmt.Sprintf("%.0fs", patience.Seconds())}, "limit": {strconv.Itoa(mostSeries + 1)},
 	}
 	body, err := c.get(ctx, "query_range", form)
 	if err != nil {
@@ -214,9 +214,9 @@ func (c *client) levels(ctx context.Context, expr string, factor float64) (*prof
 	}
 	defer body.Close()
 	var all []series
-	f := &profiles.File{Name: q.Expr, Format: Format}
+	f := &profiles.File{Name: q.Expr, Format: format}
 	a := answer{each: func(s *series) error {
-		if len(all) == MostSeries {
+		if len(all) == mostSeries {
 			return errMany
 		}
 		all = append(all, *s)
@@ -224,7 +224,7 @@ func (c *client) levels(ctx context.Context, expr string, factor float64) (*prof
 	}}
 	switch err := a.read(body); {
 	case errors.Is(err, errMany):
-		f.Partial = fmt.Errorf("there are more than %d series, and the rest is left out", MostSeries)
+		f.Partial = fmt.Errorf("there are more than %d series, and the rest is left out", mostSeries)
 	case err != nil:
 		return nil, err
 	}

@@ -1,5 +1,5 @@
 /*
- * A library in place of the driver's, for tests. The file that FAKE_NVML names says what
+ * A library in place of the driver's, for tests. The file that FAKE_NVML names states what
  * it answers, and is read again when it was replaced:
  *
  *	version TEXT

@@ -27,7 +27,7 @@ static void must(int ok, const char *what) {
   exit(1);
 }
 
-// begin says that the program runs. What it grows by comes after it.
+// begin reports that the program runs. What it grows by comes after it.
 static void begin(void) {
   puts("ready");
   fflush(stdout);

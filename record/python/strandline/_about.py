@@ -82,7 +82,7 @@ def rank(torch: Any = None) -> Optional[int]:
 
 
 def process(torch: Any) -> Dict[str, Any]:
-    """What the manifest says of this process."""
+    """What the manifest states about this process."""
     out: Dict[str, Any] = {
         "parent": os.getppid(),
         "rank": rank(torch),

@@ -306,7 +306,7 @@ class Recorder:
             self.stepped(n)
 
     def own_step(self) -> None:
-        """The program says that a step ends."""
+        """The program reports the end of a step."""
         self.own_steps = True
         try:
             self.stepped(self.steps + 1)

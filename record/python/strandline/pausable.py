@@ -412,7 +412,7 @@ class MemorySaver:
         self.set(retain=on)
 
     def status(self) -> Dict[str, Any]:
-        """What each tag holds, and what the driver says of each device, in bytes."""
+        """What each tag holds, and what the driver reports for each device, in bytes."""
         if self._lib is None and self.hook_mode != "preload":
             return _pausing.parse("")
         self._loaded()

@@ -29,7 +29,7 @@ static void run(void)
 				rename(path, was); // deleted
 			if (k == 40)
 				close(creat(path, 0600)); // replaced
-			use(library, name, round % 2 + 2 * k); // so that the size tells the library
+			use(library, name, round % 2 + 2 * k); // so that the size identifies the library
 			usleep(300);
 		}
 		rename(was, path);

@@ -1,5 +1,5 @@
 // What the programs have in common: each maps memory below stacks of a kind, for
-// every line that it reads, and keeps it. The size tells the call.
+// every line that it reads, and keeps it. The size identifies the call.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -1,5 +1,5 @@
 """Python that maps below functions of many kinds, for every line that it reads,
-and says which they were."""
+and prints which they were."""
 import asyncio
 import ctypes
 import functools
