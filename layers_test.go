@@ -146,11 +146,9 @@ func TestLayers(t *testing.T) {
 	if len(packages) == 0 {
 		t.Fatal("found no package")
 	}
-	for _, column := range columns {
-		for _, name := range column {
-			if _, ok := packages[name]; !ok {
-				t.Errorf("%s stands in the table of layers_test.go and has no folder", name)
-			}
+	for _, name := range named() {
+		if _, ok := packages[name]; !ok {
+			t.Errorf("%s stands in a table of layers_test.go and has no folder", name)
 		}
 	}
 	for from, imports := range packages {
@@ -158,6 +156,18 @@ func TestLayers(t *testing.T) {
 			t.Error(problem)
 		}
 	}
+}
+
+// named returns every package that a table names.
+func named() (out []string) {
+	out = slices.Concat(append(columns, everywhere, testOnly)...)
+	for _, table := range []map[string][]string{beside, across, only} {
+		for from, to := range table {
+			out = append(append(out, from), to...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // problems are the rules that a package breaks.
