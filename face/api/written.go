@@ -19,7 +19,7 @@ type StackExport struct {
 	Bytes  int64  `json:"bytes"`
 }
 
-// View is what --html says of the file that it wrote.
+// View is what --html reports about the file that it wrote.
 type View struct {
 	Schema string `json:"schema"`
 	File   string `json:"file"`

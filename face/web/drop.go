@@ -18,7 +18,7 @@ type Dropped struct {
 // mostDropped bounds the bytes of files that are dropped at once: they are kept in memory.
 var mostDropped = int64(1 << 30)
 
-// drop hands files over, and from then on answers as [Server.Open] says.
+// drop hands files over, and from then on answers as [Server.Open] describes.
 func (s *Server) drop(w http.ResponseWriter, r *http.Request) {
 	if !s.taking.TryLock() {
 		reply(w, http.StatusConflict, page.Refusal{Error: "Other files are being handed over."})

@@ -29,7 +29,7 @@ func (p *probes) add(offset, cookie uint64) {
 	p.offsets, p.cookies = append(p.offsets, offset), append(p.cookies, cookie)
 }
 
-// attach attaches a program: by one link if the kernel can do that, as together says,
+// attach attaches a program: by one link if together is set, which needs a kernel that can,
 // else by one link for each place. Links that were made are returned even with an
 // error.
 func (p *probes) attach(pid int, exe *link.Executable, program *ebpf.Program, together bool) (links []link.Link, err error) {

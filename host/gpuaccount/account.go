@@ -127,7 +127,7 @@ func (r *reserved) holds(p *recording.GPUPiece) (n int64) {
 	return n
 }
 
-// Placed is what a snapshot says about one process.
+// Placed is what a snapshot shows of one process.
 type Placed struct {
 	Name                    string // of the file
 	Bytes, Allocated, Since int64  // reserved; the part of it that is allocated; the part taken since the trace began
@@ -305,7 +305,7 @@ type counted struct {
 	unknown int // how many of them have no figure
 }
 
-// count sums up what a reading says about the members, and about other processes.
+// count sums up what a reading reports about the members, and about other processes.
 func (g *group) count(r *nvsmi.Reading) (own, others counted) {
 	if r == nil || !g.named {
 		return own, others

@@ -1,4 +1,4 @@
-// Package handovers lays what a program did to its pausable memory beside the plan of a
+// Package handovers compares what a program did to its pausable memory with the plan of a
 // step of reinforcement learning: what each tag held in each phase, how long the
 // hand-overs took, what stayed behind, and whose it was.
 package handovers

@@ -68,7 +68,7 @@ type candidate struct {
 	failure  *logs.Failure
 }
 
-// How much a statement says.
+// How complete a statement is.
 const (
 	indirect = iota // it may be the consequence of another failure
 	bare            // that memory ran out

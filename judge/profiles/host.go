@@ -263,7 +263,7 @@ func resident(h *profiles.Host) int64 {
 	return 0
 }
 
-// hostParts says in words what a text states.
+// hostParts describes in words what a text states.
 func hostParts(h *profiles.Host) (out []string) {
 	for _, x := range []struct {
 		n    *int64

@@ -52,7 +52,7 @@ func inferredEvidence(m *purpose.Moment) *finding.Inferred {
 	return &finding.Inferred{ByPurpose: m.Inferred.By.Map(), Confidence: m.Inferred.Confidence}
 }
 
-// inferredOf says the same in sentences.
+// inferredOf describes the same in sentences.
 func inferredOf(m *purpose.Moment) []string {
 	if m.Inferred == nil {
 		return nil

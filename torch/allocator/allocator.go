@@ -42,7 +42,7 @@ type Driver interface {
 	Reserve(page int64) (addr uint64, length int64)
 	// Within reports whether a reservation holds still at addr, where memory is to
 	// be mapped for a request of that size. A recorded history does not show
-	// where its reservations end; any other driver says true.
+	// where its reservations end; any other driver returns true.
 	Within(addr uint64, size int64) bool
 	// Map maps pages. It reports false if memory ran out.
 	Map(addr uint64, size int64) bool
