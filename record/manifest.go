@@ -200,10 +200,14 @@ func (m *Manifest) write(dir string) error {
 		return err
 	}
 	name := filepath.Join(dir, ManifestName)
-	if err := os.WriteFile(name+".tmp", b.Bytes(), 0o666); err != nil {
-		return err
+	err := os.WriteFile(name+".tmp", b.Bytes(), 0o666)
+	if err == nil {
+		err = os.Rename(name+".tmp", name)
 	}
-	return os.Rename(name+".tmp", name)
+	if err != nil {
+		os.Remove(name + ".tmp")
+	}
+	return err
 }
 
 // event is a line of a journal. Its fields depend on the kind.

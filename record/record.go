@@ -185,7 +185,8 @@ func (s *Session) SnapshotAll(ctx context.Context, reason string) {
 }
 
 // End gathers what the processes noted, writes the manifest a last time, and removes
-// the module, and the journals unless a process writes on.
+// the module, and the journals unless a process writes on. Where the manifest cannot be
+// written, as on a full disk, it is returned with the error, and the journals stay.
 func (s *Session) End(status int) (*Manifest, error) {
 	os.RemoveAll(s.module)
 	dir := s.Options.Dir
@@ -200,7 +201,7 @@ func (s *Session) End(status int) (*Manifest, error) {
 		s.manifest.unfinished(dir)
 	}
 	if err := s.manifest.write(dir); err != nil {
-		return nil, err
+		return &s.manifest, err
 	}
 	if !running {
 		os.RemoveAll(filepath.Join(dir, journals))

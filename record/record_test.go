@@ -342,3 +342,27 @@ func TestUnseen(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestManifestCannotBeWritten ends a session on a disk that is full: what is known is
+// reported, and stays in the folder.
+func TestManifestCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "recording")
+	s, err := Begin(Options{Dir: dir}, Manifest{Command: []string{"true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, ManifestName+".tmp", "in the way"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	m, err := s.End(0)
+	if err == nil || m == nil || m.ExitStatus == nil {
+		t.Errorf("End returns %+v and %v", m, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, journals)); err != nil {
+		t.Error(err)
+	}
+	if _, err := ReadManifest(dir); err != nil {
+		t.Error(err)
+	}
+}

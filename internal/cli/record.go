@@ -260,10 +260,10 @@ func runRecord(ctx context.Context, g *globals, o *recordOptions) error {
 		return exit(status)
 	}
 	m, err := session.End(status)
-	switch {
-	case err != nil:
+	if err != nil {
 		g.warn("the recording is not complete: %v", err)
-	case !o.quiet:
+	}
+	if m != nil && !o.quiet {
 		g.recorded(ctx, o.dir, m)
 	}
 	return exit(status)
