@@ -14,7 +14,10 @@ import (
 	"strandline/judge/gate"
 )
 
-var reach = flag.Int("reach", 0, "judge so many runs of each leak, and thrice as many that do not leak, and print the table of docs/check.md")
+var (
+	reach = flag.Int("reach", 0, "judge so many runs of each leak, and thrice as many that do not leak, and print the table of docs/check.md")
+	first = flag.Int("first", 0, "with -reach, the first run's number, so that the table can be measured in parts")
+)
 
 // shapes are what testdata/noisy.py does besides leaking.
 var shapes = []string{"steady", "warm-up", "cache", "sawtooth"}
@@ -35,29 +38,35 @@ func TestReach(t *testing.T) {
 		return
 	}
 	for _, leak := range []int{1 << 20, 256 << 10, 64 << 10, 0} {
-		runs := *reach
-		if leak == 0 {
-			runs *= 3
+		t.Run(strconv.Itoa(leak), func(t *testing.T) { reached(t, python, leak) })
+	}
+}
+
+// reached runs programs that leak so many bytes a step, and prints how often they are
+// called a leak and how often the line is named.
+func reached(t *testing.T, python string, leak int) {
+	runs := *reach
+	if leak == 0 {
+		runs *= 3
+	}
+	got, named, wrong := map[finding.Verdict]int{}, 0, 0
+	for seed := *first; seed < *first+runs; seed++ {
+		verdict, line := noisy(t, python, shapes[seed%len(shapes)], leak, 1000*leak+seed, 200)
+		got[verdict]++
+		switch line {
+		case "":
+		case leaks:
+			named++
+		default:
+			wrong++
 		}
-		got, named, wrong := map[finding.Verdict]int{}, 0, 0
-		for seed := range runs {
-			verdict, line := noisy(t, python, shapes[seed%len(shapes)], leak, 1000*leak+seed, 200)
-			got[verdict]++
-			switch line {
-			case "":
-			case leaks:
-				named++
-			default:
-				wrong++
-			}
-		}
-		fmt.Printf("%8d bytes a step: leak %d, ok %d, unknown %d of %d; line named %d, wrong %d\n", leak, got[finding.Leaking], got[finding.OK], got[finding.Unknown], runs, named, wrong)
-		switch called := got[finding.Leaking]; {
-		case leak == 0 && 100*called > runs:
-			t.Errorf("%d of %d runs without a leak are called one", called, runs)
-		case leak > 0 && 100*called < 95*runs:
-			t.Errorf("%d of %d leaks of %d bytes a step are found", called, runs, leak)
-		}
+	}
+	fmt.Printf("%8d bytes a step: leak %d, ok %d, unknown %d of %d; line named %d, wrong %d\n", leak, got[finding.Leaking], got[finding.OK], got[finding.Unknown], runs, named, wrong)
+	switch called := got[finding.Leaking]; {
+	case leak == 0 && 100*called > runs:
+		t.Errorf("%d of %d runs without a leak are called one", called, runs)
+	case leak > 0 && 100*called < 95*runs:
+		t.Errorf("%d of %d leaks of %d bytes a step are found", called, runs, leak)
 	}
 }
 
