@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // A StepLevel is what a process held at the end of one of its steps.
@@ -43,15 +45,20 @@ func (s *Session) Levels() (out [][]StepLevel) {
 	return out
 }
 
-// A Growing is what Python objects of a process grew by in steps that it traced.
+// A Growing is what Python objects of a process grew by in steps that it traced, or in a
+// time if it counts none.
 type Growing struct {
-	PID   int           `json:"pid"`
-	Steps int           `json:"steps"`
-	Lines []GrowingLine `json:"lines"` // by bytes, most first
+	PID   int `json:"pid"`
+	Steps int `json:"steps"`
+	// Seconds is how long that was in a process without steps, and Grew what the process
+	// grew by in it, in bytes.
+	Seconds float64       `json:"seconds"`
+	Grew    int64         `json:"grew"`
+	Lines   []GrowingLine `json:"lines"` // by bytes, most first
 }
 
 // A GrowingLine is what was allocated at one place and stayed, more of it after each half
-// of the steps.
+// of the steps or of the time.
 type GrowingLine struct {
 	Bytes  int64   `json:"bytes"`
 	Count  int64   `json:"count"`
@@ -80,11 +87,21 @@ func (s *Session) Growing() (out []Growing) {
 	names, _ := filepath.Glob(filepath.Join(s.Options.Dir, journals, "levels", "*.lines"))
 	for _, name := range names {
 		var g Growing
-		if data, err := os.ReadFile(name); err == nil && json.Unmarshal(data, &g) == nil && g.Steps > 0 {
+		if data, err := os.ReadFile(name); err == nil && json.Unmarshal(data, &g) == nil && (g.Steps > 0 || g.Seconds > 0) {
 			out = append(out, g)
 		}
 	}
 	return out
+}
+
+// Tracing reports whether a process without steps is tracing its allocations, which takes
+// memory that is not the program's own.
+func (s *Session) Tracing() bool {
+	names, _ := filepath.Glob(filepath.Join(s.Options.Dir, journals, "levels", "*.lines~"))
+	return slices.ContainsFunc(names, func(name string) bool {
+		pid, err := strconv.Atoi(strings.TrimSuffix(filepath.Base(name), ".lines~"))
+		return err == nil && alive(pid)
+	})
 }
 
 func readLevels(name string) (out []StepLevel) {

@@ -27,8 +27,8 @@ import (
 // which does not leak runs undisturbed.
 
 // suspect has lines looked for if the levels so far look like a leak on the host. Python
-// processes are asked again when there are some times as many steps, as what grows at
-// first need not be what leaks.
+// processes are asked again when there are some times as many steps, or after some times
+// as long without steps, as what grows at first need not be what leaks.
 func (w *watch) suspect(pid int) {
 	if w.o.Lines == nil || time.Now().Before(w.next) {
 		return
@@ -44,7 +44,9 @@ func (w *watch) suspect(pid int) {
 		if w.follower == nil {
 			w.follower = follow(context.Background(), pid)
 		}
-		if n, _ := w.run.Steps(); n >= again*w.asked && n > 0 && w.session.AskForLines() == nil {
+		n, _ := w.run.Steps()
+		steps := n > 0 && n >= again*w.asked
+		if periods := w.periods.begin(time.Since(w.run.began)); (steps || periods) && w.session.AskForLines() == nil {
 			w.asked = n
 		}
 	}
@@ -57,6 +59,9 @@ const again = 4
 // looking reports whether processes are expected to name lines soon, so that the command
 // is not stopped yet.
 func (w *watch) looking() bool {
+	if w.periods.running() {
+		return true
+	}
 	n, _ := w.run.Steps()
 	return w.asked > 0 && len(w.run.levels) > 0 && len(w.run.growing) == 0 && n < w.asked+w.asked/2+2*asks
 }
@@ -118,7 +123,7 @@ func (j *judging) lines(findings []finding.Finding) {
 		if !ok || e.Metric != gate.Host || f.Severity != finding.Problem {
 			continue
 		}
-		if byObjects(f, j.run.growing) || j.run.traced != nil && byCalls(f, j.run.traced) {
+		if byObjects(f, j.run.grower(f), j.run.growing) || j.run.traced != nil && byCalls(f, j.run.traced) {
 			continue
 		}
 		f.Detail = append(f.Detail, "no line is named: "+j.unnamed(e))
@@ -137,8 +142,6 @@ func (j *judging) unnamed(e *finding.StepGrowthEvidence) string {
 		return errTooSoon.Error()
 	case len(j.run.growing) > 0:
 		return "neither one line of Python nor one call to the system took most of it"
-	case e.Unit == gate.Second:
-		return "no single call to the system took most of it; of Python the line is named if the program counts steps (strandline.step)"
 	}
 	return "no single call to the system took most of it: it is in the heap of malloc, or another allocator's"
 }
@@ -156,12 +159,19 @@ const (
 // A cache that drops its oldest, and what is kept for some steps, also grow while they
 // are traced: what they replace was allocated before. So if the lines grow by more than
 // the process does, the one that grows by as much is named.
-func byObjects(f *finding.Finding, all []record.Growing) bool {
-	i := slices.IndexFunc(all, func(g record.Growing) bool { return pidOf(f.Process) == g.PID })
-	if i < 0 || f.BytesPerStep == nil {
+func byObjects(f *finding.Finding, pid int, all []record.Growing) bool {
+	i := slices.IndexFunc(all, func(g record.Growing) bool { return pid == g.PID })
+	if i < 0 {
 		return false
 	}
 	g := &all[i]
+	grew := float64(g.Grew) // of the process meanwhile
+	if g.Seconds == 0 {
+		if f.BytesPerStep == nil {
+			return false
+		}
+		grew = float64(*f.BytesPerStep) * float64(g.Steps)
+	}
 	var places []finding.Place
 	var sum int64
 	stacks := map[finding.Site][]finding.Frame{} // the one with most bytes of each place
@@ -174,15 +184,14 @@ func byObjects(f *finding.Finding, all []record.Growing) bool {
 		sum += l.Bytes
 	}
 	places = merged(places)
-	rate, steps := float64(*f.BytesPerStep), float64(g.Steps)
-	if float64(sum)/steps < most*rate {
+	if len(places) == 0 || grew <= 0 || float64(sum) < most*grew {
 		return false
 	}
 	others := ""
-	if float64(sum)/steps > (1+near)*rate {
-		off := func(p finding.Place) float64 { return math.Abs(float64(p.Bytes)/steps - rate) }
+	if float64(sum) > (1+near)*grew {
+		off := func(p finding.Place) float64 { return math.Abs(float64(p.Bytes) - grew) }
 		best := slices.MinFunc(places, func(a, b finding.Place) int { return cmp.Compare(off(a), off(b)) })
-		if off(best) > near*rate {
+		if off(best) > near*grew {
 			return false
 		}
 		places = []finding.Place{best}
@@ -190,7 +199,10 @@ func byObjects(f *finding.Finding, all []record.Growing) bool {
 		others = shares(places, sum)
 	}
 	f.Site, f.Stack, f.Sites = &places[0].Site, stacks[places[0].Site], places
-	text := fmt.Sprintf("in %d steps that were traced, what is allocated %s and kept grew by %s a step", g.Steps, at(*f.Site), units.Bytes(int64(float64(places[0].Bytes)/steps)))
+	text := fmt.Sprintf("in %d steps that were traced, what is allocated %s and kept grew by %s a step", g.Steps, at(*f.Site), units.Bytes(places[0].Bytes/int64(max(g.Steps, 1))))
+	if g.Seconds > 0 {
+		text = fmt.Sprintf("in %.1f seconds that were traced, the process grew by %s, and what is allocated %s and kept by %s", g.Seconds, units.Bytes(g.Grew), at(*f.Site), units.Bytes(places[0].Bytes))
+	}
 	if others != "" && len(places) > 1 {
 		text += " (" + others + ")"
 	}

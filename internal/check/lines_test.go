@@ -41,7 +41,7 @@ func TestLinesByObjects(t *testing.T) {
 		{"nothing", 7, nil, 0},
 	} {
 		f := leaking()
-		ok := byObjects(f, []record.Growing{{PID: c.pid, Steps: 10, Lines: c.lines}})
+		ok := byObjects(f, 7, []record.Growing{{PID: c.pid, Steps: 10, Lines: c.lines}})
 		if ok != (c.want > 0) || ok && (f.Site.Line != c.want || f.Site.File != "/app/train.py" || len(f.Stack) != 2 || len(f.Detail) != 1) {
 			t.Errorf("%s: %v, %+v %q", c.name, ok, f.Site, f.Detail)
 		}

@@ -52,7 +52,9 @@ func reached(t *testing.T, python string, leak int) {
 	got, named, wrong := map[finding.Verdict]int{}, 0, 0
 	for seed := *first; seed < *first+runs; seed++ {
 		verdict, line := noisy(t, python, shapes[seed%len(shapes)], leak, 1000*leak+seed, 200)
-		got[verdict]++
+		if got[verdict]++; verdict != finding.Leaking == (leak > 0) {
+			fmt.Printf("%d bytes a step, run %d: %s\n", leak, seed, verdict)
+		}
 		switch line {
 		case "":
 		case leaks:

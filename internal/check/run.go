@@ -30,7 +30,7 @@ type Options struct {
 	Env     []string // of the command
 	Dir     string   // of the recording, absolute
 	Device  bool     // have processes with a device write snapshots
-	// Steps is what processes count as a step: see [record.Options]. Empty for none.
+	// Steps is what processes count as a step: see [record.Options]; time for none.
 	Steps string
 	// Line matches a line of the command's output that ends a step; nil for none.
 	Line     *regexp.Regexp
@@ -54,6 +54,9 @@ type Measured struct {
 	lines   int // how many ended a step
 	began   time.Time
 	growing []record.Growing // what Python processes traced
+	// traces are the times in which a Python process without steps traced its allocations,
+	// so that its levels are not those of the program alone.
+	traces []interval
 	// only names in words what the steps must be counted by, so that nothing is judged
 	// by time instead; "" if they need not be counted.
 	only string
@@ -122,7 +125,7 @@ const entries = 10_000
 // recorderSteps returns the kind of steps as the recorder of snapshots knows it.
 func recorderSteps(steps string) string {
 	switch steps {
-	case "auto", "call", "optimizer":
+	case "auto", "call", "optimizer", "time":
 		return ""
 	}
 	return steps
@@ -143,6 +146,7 @@ type watch struct {
 	follower *follower
 	asked    int
 	next     time.Time // when the levels are judged next
+	periods  periods
 }
 
 func (w *watch) started(pid int) {
@@ -156,6 +160,7 @@ const often = 100 * time.Millisecond
 // look is called often.
 func (w *watch) look(pid int) {
 	w.suspect(pid)
+	w.endPeriod()
 	if time.Since(w.looked) < time.Second {
 		return
 	}

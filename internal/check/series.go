@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"strandline/finding"
 	"strandline/host/levels"
 	"strandline/judge/gate"
 	"strandline/record"
@@ -124,7 +125,7 @@ func (m *Measured) others(main []record.StepLevel, own map[int]bool) []gate.Seri
 	names := map[int]bool{}
 	for _, sample := range m.Samples.Samples {
 		step := at(sample.At)
-		if step < 0 {
+		if step < 0 || !m.quiet(sample.At) {
 			continue
 		}
 		var sum int64
@@ -157,7 +158,7 @@ const least = 16 << 20
 func (m *Measured) ofLines() gate.Series {
 	s := gate.Series{Metric: gate.Host, Unit: gate.Step, Process: m.all()}
 	for _, sample := range m.Samples.Samples {
-		if sample.Step > 0 && sample.Step < m.lines {
+		if sample.Step > 0 && sample.Step < m.lines && m.quiet(sample.At) {
 			s.At, s.Bytes = append(s.At, float64(sample.Step)), append(s.Bytes, float64(sample.Sum()))
 		}
 	}
@@ -180,11 +181,35 @@ func (m *Measured) ofTime() []gate.Series {
 	last := all[len(all)-1].At
 	last = last.Add(-max(endsMin, time.Duration(ends*float64(last.Sub(m.began)))))
 	for _, sample := range all {
-		if sample.At.Before(last) {
+		if sample.At.Before(last) && m.quiet(sample.At) {
 			s.At, s.Bytes = append(s.At, sample.At.Sub(m.began).Seconds()), append(s.Bytes, float64(sample.Sum()))
 		}
 	}
 	return []gate.Series{s}
+}
+
+// grower is the process that a finding is about: the one it names, or else the one that
+// most of the growth of all is of since a quarter of the time; 0 if there is none.
+func (m *Measured) grower(f *finding.Finding) int {
+	if pid := pidOf(f.Process); pid > 0 {
+		return pid
+	}
+	var at []levels.Sample
+	for _, s := range m.Samples.Samples {
+		if m.quiet(s.At) {
+			at = append(at, s)
+		}
+	}
+	if len(at) == 0 {
+		return 0
+	}
+	first, last := at[len(at)/4], at[len(at)-1-len(at)/16] // at the very end processes free what they hold
+	for i, b := range last.Bytes {
+		if grew := float64(b - first.Bytes[i]); grew > 0 && grew > most*float64(last.Sum()-first.Sum()) {
+			return m.Samples.Processes[i].PID
+		}
+	}
+	return 0
 }
 
 // all names all processes together.

@@ -160,10 +160,10 @@ func (o *checkOptions) checkSteps() (err error) {
 		if o.pattern, err = regexp.Compile(o.line); err != nil {
 			return fmt.Errorf("--step-line: %w", err)
 		}
+		o.stepsNoted = "time"
 		o.only = fmt.Sprintf("lines of output that match %q", o.line)
-	case o.steps == "auto":
+	case o.steps == "auto", o.steps == "time":
 		o.stepsNoted = o.steps
-	case o.steps == "time":
 	case o.steps == "call", o.steps == "optimizer", strings.Contains(o.steps, ":"):
 		o.stepsNoted, o.only = o.steps, "--steps-from "+o.steps
 	default:

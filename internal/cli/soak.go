@@ -228,10 +228,11 @@ func runSoak(ctx context.Context, g *globals, o *soakOptions) error {
 	progress := soakProgress{g: g}
 	s.Progress = progress.show
 	g.concludes.Store(true)
+	began := time.Now()
 	d, err := soak.Run(ctx, *s)
 	progress.clear()
 	if err != nil {
-		c := ci.Case{Name: s.Load.URL, Verdict: finding.Unknown, Failed: err.Error()}
+		c := ci.Case{Name: s.Load.URL, Seconds: time.Since(began).Seconds(), Verdict: finding.Unknown, Failed: err.Error()}
 		return cmp.Or(o.ciOutput.write(ctx, g, soakSuite, c.Verdict, []ci.Case{c}), err)
 	}
 	doc := &report.Soak{Soak: d}

@@ -1,4 +1,4 @@
-"""Notes the memory of this process at the end of each of its steps, for `strandline check`.
+"""Notes the memory of this process at the end of each of its steps, for `strandline check`, and has lines found that grow.
 
 Each process appends lines of JSON to a file of its own in the recording. Reading costs time in a large
 process, so that in the long run at most a tenth of the time goes into it, and a file stays small: when it
@@ -7,6 +7,7 @@ has many lines, only each second step is noted from then on, then each fourth.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -17,6 +18,7 @@ from . import _hook, _steps
 
 _FOLDER = os.path.join(".strandline", "levels")
 _ASKED = os.path.join(".strandline", "ask")  # a file, a byte for each time that lines are asked for
+_PERIOD = 5  # the signal SIGRTMAX-5 says that a period has ended
 _LINES = 2048  # after which half as many steps are noted
 _FREE = 1.0  # seconds of this thread's own time that are not weighed
 _SHARE = 0.1  # of all time, beyond
@@ -30,6 +32,7 @@ class Levels:
         self.steps = steps
         self.began = time.monotonic()
         self.growing: Any = None
+        self.looking = False  # a period has ended
         self.forget()
 
     def forget(self) -> None:
@@ -80,15 +83,39 @@ class Levels:
 
     def trace(self) -> None:
         """Trace allocations from here on if that was asked for."""
+        asked = self.asked()
+        if asked:
+            self.traced().begin(self.n, asked)
+
+    def asked(self) -> int:
+        """How often lines were asked for."""
         try:
-            asked = os.stat(os.path.join(self.folder, _ASKED)).st_size
+            return os.stat(os.path.join(self.folder, _ASKED)).st_size
         except OSError:
-            return
+            return 0
+
+    def traced(self) -> Any:
+        """What traces the allocations of this process."""
         if self.growing is None:
             from . import _growing
 
             self.growing = _growing.Growing(os.path.join(self.folder, _FOLDER, f"{self.pid}.lines"))
-        self.growing.begin(self.n, asked)
+        return self.growing
+
+    def period(self, *_: Any) -> None:
+        """Handle the signal that a period has ended, which is sent to processes that look as if they leaked. Never raises."""
+        if self.looking:  # the next one came meanwhile
+            return
+        self.looking = True
+        try:
+            if os.getpid() != self.pid:
+                self.forget()
+            if self.n == 0:
+                os.makedirs(os.path.join(self.folder, _FOLDER), exist_ok=True)
+                self.traced().period(self.asked(), heap() or host() or 0)
+        except Exception:
+            pass
+        self.looking = False
 
     def note(self, by: str, own: int) -> None:
         if self.fd >= 0 and not _same(self.fd, self.file):  # the program closed it, and it may be one of its own by now
@@ -199,11 +226,24 @@ def install() -> None:
     global _levels
     given = json.loads(os.environ["STRANDLINE_RECORD"])
     _levels = Levels(given["dir"], given["levels"])
+    _listen(_levels.period)
     module, colon, _ = _levels.steps.partition(":")
     if colon and module in sys.modules:
         _levels.attach_function(None)
     elif colon and module != "annotation":
         _hook.when_imported(module, _levels.attach_function)
+
+
+def _listen(handler: Any) -> None:
+    """Have the signal of periods handled, unless the program has a use for it already."""
+    try:
+        signal: Any = importlib.import_module("_signal")  # signal itself takes longer to import
+        number = signal.SIGRTMAX - _PERIOD
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, handler)
+            signal.siginterrupt(number, False)
+    except (ImportError, AttributeError, ValueError, OSError):
+        pass  # without real-time signals, or not in the main thread
 
 
 def attach(torch: Any) -> None:

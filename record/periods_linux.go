@@ -1,0 +1,47 @@
+package record
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"strandline/host/procfs"
+)
+
+// period is the signal by which a process is told that a period has ended: SIGRTMAX-5, as
+// the module has it.
+const period = 64 - 5
+
+// EndPeriod tells a process of the session that a period has ended: Python traces its
+// allocations from the first one on. It does nothing to a process in which the module does
+// not wait for that.
+func (s *Session) EndPeriod(pid int) {
+	p := procfs.Process(pid)
+	if environ, err := p.Environ(); err != nil || !Belongs(environ, s.Options.Session) || !isPython(pid) || !handles(pid, period) {
+		return
+	}
+	syscall.Kill(pid, period)
+}
+
+// isPython reports whether a process runs Python's own program: any other may handle the
+// signal for reasons of its own.
+func isPython(pid int) bool {
+	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	return err == nil && strings.HasPrefix(filepath.Base(exe), "python")
+}
+
+// handles reports whether a process has a handler for a signal, which would end it if it
+// had none.
+func handles(pid, signal int) bool {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(data), "\nSigCgt:")
+	text, _, _ := strings.Cut(rest, "\n")
+	caught, err := strconv.ParseUint(strings.TrimSpace(text), 16, 64)
+	return err == nil && caught>>(signal-1)&1 != 0
+}
