@@ -134,6 +134,14 @@ scenario("what is not a snapshot is named", async (tab) => {
   await tab.until("/notes\\.pickle/.test(document.querySelector('#rail .empty')?.textContent)");
 });
 
+const watched = join(folder, "node.strandline");
+writeFileSync(watched, framed("watch", [{ schema: "strandline.recording/3", of: "watch", run: 1 }]));
+
+scenario("the recording of a watch is for the program, and the site says so", async (tab) => {
+  await tab.drop(watched);
+  await tab.until("/node\\.strandline is the recording of a watch.*strandline view/.test(document.querySelector('#drop [role=status]')?.textContent)");
+});
+
 const empty = join(folder, "empty");
 mkdirSync(empty);
 writeFileSync(join(empty, "notes.txt"), "nothing here");

@@ -36,7 +36,9 @@ export function drop(engine: Local): void {
   const open = async (picked: Picked[]): Promise<void> => {
     if (opened) return;
     if (!picked.length) return fill(status, "There is no file in that folder.");
-    const trace = await recordingIn(picked);
+    const watch = await named(picked, /^\^\*M\x18\n\0{3}strandline/);
+    if (watch) return fill(status, `${watch.path} is the recording of a watch, which only the program shows: strandline view ${watch.path}`);
+    const trace = await named(picked, /^(\{"schema":"strandline\.recording\/|]\*M\x18\n\0{3}strandline)/);
     if (trace && picked.length > 1) return fill(status, `${trace.path} is the recording of a trace, which is shown on its own: drop it alone.`);
     opened = true;
     if (trace) {
@@ -91,9 +93,8 @@ async function walk(entry: FileSystemEntry, named: boolean, out: Picked[]): Prom
   }
 }
 
-/** The recording of a trace among the files that were named. */
-async function recordingIn(picked: Picked[]): Promise<Picked | undefined> {
-  const begins = /^(\{"schema":"strandline\.recording\/|]\*M\x18\n\0{3}strandline)/;
+/** The first of the files that were named that begins so. */
+async function named(picked: Picked[], begins: RegExp): Promise<Picked | undefined> {
   for (const p of picked) if (p.named && begins.test(await p.file.slice(0, 32).text())) return p;
   return undefined;
 }
