@@ -68,9 +68,10 @@ type Sums struct {
 	RSS                        int64 // at the end
 	Explained                  *float64
 	// Checkpoints are the moments at which growth is measured, in ns since the trace
-	// began; Grown is how much the processes had grown by then.
-	Checkpoints []uint64
-	Grown       []int64
+	// began; Grown is how much the processes had grown by then, and GrownAnon the part of
+	// it that is private.
+	Checkpoints      []uint64
+	Grown, GrownAnon []int64
 	// Older is what became resident, or ceased to be, in memory that was mapped before;
 	// Unnamed is resident memory from calls without a stack; Unseen is memory that is
 	// in the kernel's list and that no call was seen to make.
@@ -92,7 +93,8 @@ const minGrowth = 256 << 10
 
 // Sums sums up what is known by now. It changes nothing.
 func (t *Trace) Sums() *Sums {
-	s := &Sums{Grown: make([]int64, len(t.Ledger.Checkpoints())), Blind: t.blind()}
+	marks := len(t.Ledger.Checkpoints())
+	s := &Sums{Grown: make([]int64, marks), GrownAnon: make([]int64, marks), Blind: t.blind()}
 	s.Age, _ = t.Root.Age()
 	for _, at := range t.Ledger.Checkpoints() {
 		s.Checkpoints = append(s.Checkpoints, at-min(at, t.began))
@@ -110,8 +112,9 @@ func (t *Trace) Sums() *Sums {
 		s.locked += int64(f.last.Locked) - int64(f.First.Locked)
 		s.pinned += int64(f.last.Pinned) - int64(f.First.Pinned)
 		s.Threads += int64(f.last.Threads) - int64(f.First.Threads)
-		for i, rss := range f.rss {
-			s.Grown[i] += rss - int64(f.First.RSS)
+		for i, size := range f.sizes {
+			s.Grown[i] += size.rss - int64(f.First.RSS)
+			s.GrownAnon[i] += size.anon - int64(f.First.Anon)
 		}
 	}
 	t.sortProcesses(s.Processes)

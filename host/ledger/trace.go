@@ -74,8 +74,14 @@ type Followed struct {
 	First, last procfs.Status
 	Ended       bool
 	began       uint64
-	rss         []int64 // at the checkpoints
+	sizes       []size // at the checkpoints
 }
+
+// A size is how large a process is, in bytes: resident memory, and the part of it that is
+// private.
+type size struct{ rss, anon int64 }
+
+func sizeOf(st *procfs.Status) size { return size{int64(st.RSS), int64(st.Anon)} }
 
 // now returns how large a process is; the error is [os.ErrProcessDone] if it has ended,
 // is about to end, or its number now belongs to another process.
@@ -364,20 +370,20 @@ func (t *Trace) measure(before, now int) {
 		if f.Ended {
 			continue
 		}
-		for len(f.rss) < before {
-			f.rss = append(f.rss, int64(f.First.RSS))
+		for len(f.sizes) < before {
+			f.sizes = append(f.sizes, sizeOf(&f.First))
 		}
 		if now <= before {
 			for i := range now - 1 {
-				f.rss[i] = f.rss[2*i+1]
+				f.sizes[i] = f.sizes[2*i+1]
 			}
-			f.rss = f.rss[:now-1]
+			f.sizes = f.sizes[:now-1]
 		}
-		rss := int64(f.last.RSS)
+		last := sizeOf(&f.last)
 		if st, err := f.Status(); err == nil && st.RSS > 0 {
-			rss = int64(st.RSS)
+			last = sizeOf(&st)
 		}
-		f.rss = append(f.rss, rss)
+		f.sizes = append(f.sizes, last)
 	}
 }
 

@@ -59,7 +59,11 @@ func (h host) steady(kind finding.Kind) float64 {
 // of the trace made of it: an allocator that took a large mapping at once fills it
 // later. The class is then judged by the looks.
 func (h host) outgrew(g *hostGrowth) bool {
-	return g.pooled() && h.steady(g.kind) > 0 && h.grew(g.kind) > 2*g.resident
+	came := g.resident
+	if g.from > 0 && g.from < len(h.sums.GrownAnon) { // looks may be too few to tell a warm-up apart
+		came += max(0, min(g.early, h.sums.GrownAnon[g.from]))
+	}
+	return g.pooled() && h.steady(g.kind) > 0 && h.grew(g.kind) > 2*came
 }
 
 // classOf is the kind of growth that the calls with a stack made. A stack shows who asked

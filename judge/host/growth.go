@@ -54,6 +54,10 @@ type hostGrowth struct {
 	from       int
 	shape      hostShape
 	confidence float64
+	// filled is how much private memory the processes had more at each checkpoint, if the
+	// memory lies in a large mapping that is still being filled; otherwise nil.
+	filled []int64
+	rises  float64 // then the share of steps in which smaller pieces came, else 0
 	// paused is the checkpoint up to which memory grew and after which nothing came; 0
 	// if something did.
 	paused int
@@ -74,6 +78,43 @@ func (g *hostGrowth) curve(p *trend.Population) []int64 {
 		return p.Bytes
 	}
 	return p.Final
+}
+
+// course is the curve up to the last checkpoint. What is mapped at once, and filled since,
+// came as it was filled.
+func (g *hostGrowth) course(p *trend.Population) []int64 {
+	curve := g.curve(p)
+	if g.filled == nil {
+		return curve
+	}
+	out, filled := slices.Clone(curve), g.filled[len(g.filled)-len(curve):]
+	for i := range out {
+		out[i] = min(out[i], max(0, filled[i]))
+	}
+	return out
+}
+
+// fills notes growth of malloc's heap that lies, for at least half, in mappings that are
+// large and not full yet, beside smaller pieces that keep coming. A large mapping alone is a
+// buffer, which ends growing when it is full.
+func (g *hostGrowth) fills(s *ledger.Sums) {
+	small := trend.NewPopulation(len(s.Checkpoints))
+	var large, held, empty int64
+	for _, u := range g.uses {
+		held += residentOf(u)
+		if u.Size < minClassBytes {
+			small.Merge(u.Population)
+			continue
+		}
+		large += residentOf(u)
+		empty += max(0, u.Live-residentOf(u))
+	}
+	if g.kind != finding.HeapLeak || 2*large < held || empty < minHostBytes || 8*(held-large) < held {
+		return
+	}
+	if rises := rising(small.Final); rises >= climbing {
+		g.filled, g.rises = s.GrownAnon, rises
+	}
 }
 
 // since is how many bytes of a use are alive and counted.
@@ -112,6 +153,7 @@ func (h host) growthOf(uses []*ledger.Use) *hostGrowth {
 	for _, u := range uses {
 		g.all.Merge(u.Population)
 	}
+	g.fills(s)
 	end := g.judge(h)
 	switch {
 	case g.shape == settled:
@@ -206,11 +248,11 @@ func (g *hostGrowth) judge(h host) (end int) {
 		return 0
 	}
 	whole := g.sure(g.verdict, g.all, h)
-	if from := trend.WarmUp(g.curve(g.all)); from > 0 {
+	if from := trend.WarmUp(g.course(g.all)); from > 0 {
 		later := g.all.From(from)
 		v := trend.Judge(later, trend.Past{})
 		sure := g.sure(v, later, h)
-		switch stays := g.curve(later); {
+		switch stays := g.course(later); {
 		case g.pooled() && stays[len(stays)-1]-stays[0] < minClassBytes:
 			g.shape, g.confidence = settled, 1
 			return from
@@ -219,7 +261,7 @@ func (g *hostGrowth) judge(h host) (end int) {
 			return 0
 		}
 	}
-	switch end = reached(g.curve(g.all)); {
+	switch end = reached(g.course(g.all)); {
 	case end > 0 && 4*end <= 3*(len(g.all.Bytes)-1) && whole < problemConfidence:
 		g.shape, g.confidence = settled, 1
 	case whole >= 0.2:
@@ -232,7 +274,7 @@ func (g *hostGrowth) judge(h host) (end int) {
 
 // pause notes growth up to a checkpoint after which hardly anything came.
 func (g *hostGrowth) pause(end int) {
-	curve := g.curve(g.all)
+	curve := g.course(g.all)
 	last := len(curve) - 1
 	v := trend.Judge(g.all.Until(end+1), trend.Past{})
 	if end == last || v.Class != trend.Leak || v.Confidence < 0.2 || curve[last]-curve[0] < minClassBytes {
@@ -270,7 +312,7 @@ func (g *hostGrowth) sure(v trend.Verdict, p *trend.Population, h host) float64 
 	if byPlace(g.kind) && rising(p.Bytes) < climbing {
 		return sure // another place may be what grew
 	}
-	return max(sure, h.steady(g.kind))
+	return max(sure, h.steady(g.kind), g.rises)
 }
 
 // nearly is the share of a rise at which the rise is considered over.
@@ -309,7 +351,7 @@ func rising(bytes []int64) float64 {
 func (g *hostGrowth) recent(checkpoints []uint64) string {
 	const enough = 6 // intervals
 	n := len(checkpoints) - 1
-	if begun := risen(g.curve(g.all), 1-nearly) - 1; begun > n-enough && begun > enough {
+	if begun := risen(g.course(g.all), 1-nearly) - 1; begun > n-enough && begun > enough {
 		return fmt.Sprintf("it began %s before the end of the trace", units.Duration(time.Duration(checkpoints[n]-checkpoints[begun]).Round(100*time.Millisecond)))
 	}
 	return ""

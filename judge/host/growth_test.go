@@ -60,6 +60,38 @@ func TestBufferThatGrows(t *testing.T) {
 	}
 }
 
+// A mapping that malloc took at once, beside smaller pieces that keep coming, grows as it
+// is filled, and is no leap after which little came. One alone is a buffer.
+func TestMappingThatIsFilled(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct {
+		name         string
+		small, empty int64 // KiB that come in each step; MiB of the mapping
+		want         finding.Severity
+	}{
+		{"filled, and small pieces", 300, 3, finding.Problem},
+		{"full", 300, 0, finding.Info},
+		{"a buffer", 0, 3, finding.Info},
+	} {
+		small := over(made(event.Break, ledger.Heap, 128<<10, "libc.so.6:sbrk", "libc.so.6:malloc", "main:load"), make([]int64, 13)...)
+		for i := range 13 {
+			small.Population.Add(trend.Span{First: i, Last: 12, Bytes: c.small << 10})
+		}
+		small.Live = 13 * c.small << 10
+		small.Resident = small.Live
+		large := over(made(event.Map, ledger.Anonymous, 12*mib, "libc.so.6:mmap", "libc.so.6:malloc", "main:load"), 0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+		large.Size, large.Resident = 12*mib, large.Live-c.empty*mib
+		s := traceOf(large, small)
+		s.GrownAnon = make([]int64, 13)
+		for i := range s.GrownAnon {
+			s.GrownAnon[i] = int64(i) * mib
+		}
+		if found := Host(s, nil, nil); len(found) != 1 || found[0].Severity != c.want {
+			t.Errorf("%s: %+v", c.name, found)
+		}
+	}
+}
+
 // Growth is judged by when it happened.
 func TestHostGrowthOverTime(t *testing.T) {
 	heap := func(who string) *ledger.Use {

@@ -25,7 +25,7 @@ func (g *hostGrowth) slows(checkpoints []uint64) string {
 	if !g.pooled() || g.shape != grows {
 		return ""
 	}
-	curve := g.curve(g.all)
+	curve := g.course(g.all)
 	last := len(curve) - 1
 	for _, s := range slowed {
 		at := last - int(s.part*float64(last-g.from))
