@@ -280,8 +280,7 @@ func median(x []float64) float64 {
 	if len(x) == 0 {
 		return 0
 	}
-	slices.Sort(x)
-	return x[len(x)/2]
+	return slices.Sorted(slices.Values(x))[len(x)/2]
 }
 
 // lay puts what was measured beside the phases of the way that it is most like.
@@ -378,7 +377,7 @@ func (c *Check) handOvers(log *history.Log) {
 		h := HandOver{Do: step.Do, Tag: step.Tag, Times: len(f.seconds), Refused: f.refused}
 		h.Seconds, h.Bytes = median(f.seconds), int64(median(f.bytes))
 		if len(f.seconds) > 0 {
-			h.Longest = f.seconds[len(f.seconds)-1]
+			h.Longest = slices.Max(f.seconds)
 		}
 		c.HandOvers = append(c.HandOvers, h)
 	}
