@@ -23,6 +23,7 @@ const module = "strandline"
 // other.
 var columns = [][]string{
 	{"internal/lazyregexp"},
+	{"torch", "host", "judge", "face"}, // documentation alone
 	{"finding", "units", "internal/packed", "internal/sheet", "internal/licenses", "torch/ranges", "internal/soak/load", "internal/socket", "pausable", "pausable/state", "pausable/history"}, // leaves
 	{"stack"},                     // every model interns frames
 	{"judge/trend"},               // arithmetic on series of numbers, for every wing

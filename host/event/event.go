@@ -1,7 +1,7 @@
 // Package event is the vocabulary of what a process did with its memory, whoever saw
 // it: the system calls that change mappings, the calls of a GPU's driver, and the state
-// of a thread from which a stack can be made. Packages bpf, ptrace and polling produce
-// it, ledger and gpudriver consume it.
+// of a thread from which a stack can be made. Packages bpf and ptrace produce
+// it, polling cannot; ledger and gpudriver consume it.
 //
 // It judges nothing and reads nothing but the clock. Note that an event's PID is the
 // process whose memory changed; between vfork and exec this is not the process that

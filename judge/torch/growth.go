@@ -65,11 +65,11 @@ func newGrowth(b *digest.Book, p *compare.Process, device int) *growth {
 	switch {
 	case len(checkpoints) >= enoughFiles && (!known || steps >= timeline.EnoughSteps):
 		g.judged.Checkpoints, g.judged.Enough = len(checkpoints), true
-		g.judge(filesSeries(p, device, checkpoints))
+		g.judgeSites(filesSeries(p, device, checkpoints))
 	case newest.Steps.Enough() && 2*newest.Captures < len(newest.Steps.Ends): // else it captures a CUDA graph for each batch size
 		g.judged.Checkpoints, g.judged.Inside, g.judged.Enough = len(newest.Steps.Ends), true, true
 		g.judged.StepsFrom = newest.Steps.From
-		g.judge(g.insideSeries(newest))
+		g.judgeSites(g.insideSeries(newest))
 	case !newest.Steps.Enough():
 		g.judged.Checkpoints, g.judged.StepsFrom = len(newest.Steps.Ends), newest.Steps.From
 	}
@@ -170,24 +170,24 @@ func ages(d *digest.Device, interval int) map[stack.ID]int64 {
 	return out
 }
 
-// judge judges each site and, if a site as a whole does not leak, each of its stacks: one
+// judgeSites judges each site and, if a site as a whole does not leak, each of its stacks: one
 // line, such as a helper that makes all tensors, can serve many callers. Stacks that
 // cannot be judged are open if they would count as leaks.
-func (g *growth) judge(s series) {
+func (g *growth) judgeSites(s series) {
 	sites, skipped := g.bySite(s)
 	for site, ids := range sites {
 		if site == (stack.Site{}) { // no place in common: each stack separately
 			for _, id := range ids {
-				g.places = appendLeak(g.places, g.place(s, site, []stack.ID{id}))
+				g.places = appendLeak(g.places, g.judgePlace(s, site, []stack.ID{id}))
 			}
 			continue
 		}
 		before := len(g.places)
-		whole := g.place(s, site, ids)
+		whole := g.judgePlace(s, site, ids)
 		g.places = appendLeak(g.places, whole)
 		if len(g.places) == before && len(ids) > 1 {
 			for _, id := range ids {
-				g.places = appendLeak(g.places, g.place(s, site, []stack.ID{id}))
+				g.places = appendLeak(g.places, g.judgePlace(s, site, []stack.ID{id}))
 			}
 		}
 		if len(g.places) == before {
@@ -196,7 +196,7 @@ func (g *growth) judge(s series) {
 	}
 	for site, ids := range skipped {
 		if site != (stack.Site{}) {
-			g.open = appendLeak(g.open, g.place(s, site, ids))
+			g.open = appendLeak(g.open, g.judgePlace(s, site, ids))
 		}
 	}
 	for _, list := range [][]*place{g.places, g.others, g.open} {
@@ -229,8 +229,8 @@ func (g *growth) bySite(s series) (sites, skipped map[stack.Site][]stack.ID) {
 	return sites, skipped
 }
 
-// place judges some stacks together.
-func (g *growth) place(s series, site stack.Site, ids []stack.ID) *place {
+// judgePlace judges some stacks together.
+func (g *growth) judgePlace(s series, site stack.Site, ids []stack.ID) *place {
 	p := &place{site: site, stacks: ids, pop: trend.NewPopulation(s.pops[ids[0]].Checkpoints())}
 	most := int64(-1)
 	for _, id := range ids {

@@ -158,3 +158,29 @@ func (s Setup) KVDoubt() string {
 	}
 	return ""
 }
+
+// cells returns what each pipeline stage keeps of a token.
+func (s Setup) cells() (out []kvCell) {
+	first := int64(0)
+	for _, n := range s.Parallel.Layers(int64(len(s.Model.Layers))) {
+		k := cellOf(s.Model.Layers[first:first+n], s.KV, s.Engine, s.Parallel)
+		if s.windows() && !s.keepsWindows() {
+			k = k.whole()
+		}
+		out = append(out, k)
+		first += n
+	}
+	if s.Engine.Name == SGLang && s.keeps(model.Sparse) && !s.Draft { // it counts the draft's window in any case
+		c := s.Model.Layers[len(s.Model.Layers)-1].Cache
+		c.Ratio, c.Index = 0, 0
+		out[len(out)-1] = out[len(out)-1].plus(sparseOf(c, s.Engine), float64(s.Model.PredictorLayers))
+	}
+	if s.Draft { // a layer as the last one
+		last := len(s.Model.Layers) - 1
+		draft := cellOf(s.Model.Layers[last:], s.KV, s.Engine, s.Parallel)
+		n := float64(s.Model.PredictorLayers)
+		out[len(out)-1].full += n * draft.full
+		out[len(out)-1].window += n * draft.window
+	}
+	return out
+}

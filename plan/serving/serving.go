@@ -1,8 +1,9 @@
 // Package serving plans the memory of an inference engine (vLLM, SGLang): weights, KV
 // cache, activations, CUDA graphs and what is outside PyTorch, on the GPU that has
-// the least free memory. [Setup.Fit] is the entry point; kv.go counts the KV cache, weights.go the
-// weights, activation.go a forward pass. llama.cpp and Ollama are counted in llama.go
-// (KV cache: localCell, cached) and llama_fit.go.
+// the least free memory. [Setup.Fit] is the entry point; kv.go counts what a token and a
+// sequence take in the KV cache (cells, by stage), fit.go what is left for it (pool);
+// weights.go counts the weights, activation.go a forward pass. llama.cpp and Ollama are
+// counted in llama.go (KV cache: localCell, cached) and llama_fit.go.
 package serving
 
 import (
@@ -130,32 +131,6 @@ func (s Setup) logged(st Stage) int64 {
 		return st.Weights.Reserved
 	}
 	return st.Weights.Allocated
-}
-
-// cells returns what each pipeline stage keeps of a token.
-func (s Setup) cells() (out []kvCell) {
-	first := int64(0)
-	for _, n := range s.Parallel.Layers(int64(len(s.Model.Layers))) {
-		k := cellOf(s.Model.Layers[first:first+n], s.KV, s.Engine, s.Parallel)
-		if s.windows() && !s.keepsWindows() {
-			k = k.whole()
-		}
-		out = append(out, k)
-		first += n
-	}
-	if s.Engine.Name == SGLang && s.keeps(model.Sparse) && !s.Draft { // it counts the draft's window in any case
-		c := s.Model.Layers[len(s.Model.Layers)-1].Cache
-		c.Ratio, c.Index = 0, 0
-		out[len(out)-1] = out[len(out)-1].plus(sparseOf(c, s.Engine), float64(s.Model.PredictorLayers))
-	}
-	if s.Draft { // a layer as the last one
-		last := len(s.Model.Layers) - 1
-		draft := cellOf(s.Model.Layers[last:], s.KV, s.Engine, s.Parallel)
-		n := float64(s.Model.PredictorLayers)
-		out[len(out)-1].full += n * draft.full
-		out[len(out)-1].window += n * draft.window
-	}
-	return out
 }
 
 // keepsWindows reports whether the engine keeps only the window in layers that have

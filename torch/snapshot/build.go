@@ -175,8 +175,8 @@ func (b *builder) settled(dict uint64) object {
 	was := *o
 	pairs := b.dicts[was.index()]
 	*o = object(cEmptyDict) << classShift // as long as it is looked at
-	if kind := b.sort(pairs, b.snap.Strings); kind != rGeneric {
-		if n, err := b.finish(kind); err == nil {
+	if kind := b.recognize(pairs, b.snap.Strings); kind != rGeneric {
+		if n, err := b.store(kind); err == nil {
 			b.budget.spent -= int64(valueBytes * len(pairs))
 			b.dicts[was.index()] = nil
 			*o = n
@@ -195,8 +195,8 @@ func (b *builder) SetItems(dict uint64, pairs []pickle.Value) error {
 	switch o.class() {
 	case cEmptyDict:
 		if len(pairs) > 2 {
-			if kind := b.sort(pairs, b.snap.Strings); kind != rGeneric {
-				n, err := b.finish(kind)
+			if kind := b.recognize(pairs, b.snap.Strings); kind != rGeneric {
+				n, err := b.store(kind)
 				*o = n
 				return err
 			}

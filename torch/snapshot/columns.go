@@ -55,19 +55,19 @@ func (b *builder) takeExtra() []pickle.Value {
 	return append([]pickle.Value(nil), b.extra...)
 }
 
-// finish stores the record in b.rec.
-func (b *builder) finish(kind record) (object, error) {
+// store adds the record in b.rec to its columns.
+func (b *builder) store(kind record) (object, error) {
 	if kind == rEvent {
 		return b.event()
 	}
-	o, err := b.finishOther(kind)
+	o, err := b.storeOther(kind)
 	if spent := b.spend(recordBytes[kind], "records"); err == nil {
 		err = spent
 	}
 	return o, err
 }
 
-func (b *builder) finishOther(kind record) (object, error) {
+func (b *builder) storeOther(kind record) (object, error) {
 	switch kind {
 	case rFrame:
 		return b.frame()

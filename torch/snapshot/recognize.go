@@ -16,15 +16,15 @@ type recognizer struct {
 	unknown map[string]bool
 }
 
-// sort puts the values of a dict into r.rec by key and the rest into r.extra, and
+// recognize puts the values of a dict into r.rec by key and the rest into r.extra, and
 // returns which record it is. Texts are those that strings are numbered by.
-func (r *recognizer) sort(pairs []pickle.Value, texts []string) record {
+func (r *recognizer) recognize(pairs []pickle.Value, texts []string) record {
 	r.extra = r.extra[:0]
 	if r.again(pairs) {
 		return r.shape.kind
 	}
 	r.shape.keys = r.shape.keys[:0]
-	kind := r.sortAny(pairs, texts)
+	kind := r.recognizeAny(pairs, texts)
 	if kind != rGeneric && len(r.extra) == 0 {
 		r.shape.kind = kind
 		for i := 0; i < len(pairs); i += 2 {
@@ -50,7 +50,7 @@ func (r *recognizer) again(pairs []pickle.Value) bool {
 	return true
 }
 
-func (r *recognizer) sortAny(pairs []pickle.Value, texts []string) record {
+func (r *recognizer) recognizeAny(pairs []pickle.Value, texts []string) record {
 	var mask keySet
 	for i := 0; i < len(pairs); i += 2 {
 		if k := pairs[i]; k.Kind == pickle.String && k.N < numKeys {
