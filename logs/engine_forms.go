@@ -13,6 +13,11 @@ type reading struct {
 	take  func(*engineReader, *match)
 }
 
+// To add a line, add a reading here (for the notation see [form]) and an example in
+// TestScanEngine or TestOtherEngines. To add an engine, add its name in engine.go or
+// engine_others.go too, and, so that a log can be held against a plan, ParseEngine and
+// From in plan/serving.
+
 // readings are the lines of vLLM from 0.5 on, SGLang from 0.3 on, which writes GB and
 // means GiB, torchtitan, verl, the C++ runtime of TensorRT-LLM, llama.cpp and Ollama.
 var readings = append([]reading{

@@ -4,8 +4,8 @@
 // [Scan] reads it once. PyTorch's own message is read by message.go, head.go and
 // oom.go, tables of memory_summary() by series.go and summary.go, and every other
 // program by its family: families.go lists them, a file family_*.go each group.
-// [ScanEngine] reads the start-up figures of inference engines and trainers. It only
-// reads; judge/logs names causes.
+// [ScanEngine] reads the start-up figures of inference engines and trainers: engine_forms.go
+// has the lines, and what to do to add one. It only reads; judge/logs names causes.
 package logs
 
 import (

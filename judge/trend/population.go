@@ -4,6 +4,7 @@
 // decides for the levels of a series over time (course.go). The package is pure
 // arithmetic on numbers that others measured. It serves snapshots, traces of processes
 // and other tools' files alike, so any package of models or analyses may import it.
+// How a course is put into words is in words.go.
 package trend
 
 // A Span is one thing that was alive at some of a series of checkpoints: at First, at

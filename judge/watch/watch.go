@@ -1,6 +1,8 @@
 // Package watch judges samples of running processes: who takes memory, whether that
-// goes on, when it ends, and what to do about it. [Watch.Findings] is the way in; rules.go
-// holds the table for one process, limits.go what is found of groups and devices.
+// goes on, when it ends, and what to do about it. [Watch.Findings] is the entry point; rules.go
+// holds the table for one process, limits.go what is found of groups and devices. The
+// title of a finding is put together in rules.go of its subject and of the words of
+// judge/trend (words.go); row.go has the words of the screen.
 //
 // Each figure of each process is a series, which package trend judges. Judging takes
 // some milliseconds, so while the watch runs only what changed is judged, at most one

@@ -7,7 +7,7 @@ import (
 	"strandline/torch/pickle"
 )
 
-// finish makes the snapshot of the value that the file holds.
+// assemble makes the snapshot of the value that the file holds.
 func (b *builder) assemble(root pickle.Value) error {
 	switch root.Kind {
 	case pickle.List:
