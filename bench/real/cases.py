@@ -336,6 +336,21 @@ while True:
         i += 1
     time.sleep(0.02)
 """))
+BUFFER = """import sys, time, numpy
+time.sleep(6)
+def reserve(): return numpy.empty(512 << 20, dtype=numpy.uint8)
+kept = []
+def work(n):
+    for _ in range(n): kept.append(bytes(5000))
+buffer = reserve()
+for i in range(1 << 11):
+    buffer[i << 18:(i + 1) << 18] = 1
+    work(%d)
+    time.sleep(0.03)
+while True: time.sleep(1)
+"""
+normal("py_buffer", **py(BUFFER % 0))
+leak("py_buffer_leak", classes="heap-leak", place=r"work", advice="free|heaptrack|memray", **py(BUFFER % 12))
 leak("py_heap", classes="heap-leak", place=r"login|__init__", advice="free|heaptrack|memray", **py("""import time
 class Session:
     def __init__(self, n):

@@ -27,6 +27,8 @@ type host struct {
 	sums  *ledger.Sums
 	looks *footprint.Growth
 	where map[*ledger.Use]map[finding.Kind]int64 // bytes of a use, by class of the memory
+	// buffers are the uses that are one buffer which is being filled.
+	buffers map[*ledger.Use]bool
 }
 
 // grew is how much a class grew, in bytes, as far as looks show it.
@@ -59,7 +61,7 @@ func (h host) steady(kind finding.Kind) float64 {
 // of the trace made of it: an allocator that took a large mapping at once fills it
 // later. The class is then judged by the looks.
 func (h host) outgrew(g *hostGrowth) bool {
-	came := g.resident
+	came := g.resident + h.buffered()
 	if g.from > 0 && g.from < len(h.sums.GrownAnon) { // looks may be too few to tell a warm-up apart
 		came += max(0, min(g.early, h.sums.GrownAnon[g.from]))
 	}
@@ -229,6 +231,7 @@ func (h host) class(p footprint.Part) finding.Finding {
 			madeHere(&f, u.Frames)
 		case h.filled():
 			f.Remedies = []finding.Remedy{finding.CodeChange("find out what fills them: a mapping stops growing when it is full, and a large one takes long to fill")}
+			f.Detail = h.bound()
 		}
 	}
 	if p.Until > 0 {

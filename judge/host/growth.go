@@ -58,6 +58,7 @@ type hostGrowth struct {
 	// memory lies in a large mapping that is still being filled; otherwise nil.
 	filled []int64
 	rises  float64 // then the share of steps in which smaller pieces came, else 0
+	buffer bool    // it is one buffer that is being filled
 	// paused is the checkpoint up to which memory grew and after which nothing came; 0
 	// if something did.
 	paused int
@@ -149,7 +150,7 @@ func (g *hostGrowth) part(n int64, u *ledger.Use) int64 {
 // not part of a leak that begins during or after it.
 func (h host) growthOf(uses []*ledger.Use) *hostGrowth {
 	s := h.sums
-	g := &hostGrowth{kind: h.classOf(uses[0]), uses: slices.Clone(uses), all: trend.NewPopulation(len(s.Checkpoints)), of: s.Growth}
+	g := &hostGrowth{kind: h.classOf(uses[0]), uses: slices.Clone(uses), all: trend.NewPopulation(len(s.Checkpoints)), of: s.Growth, buffer: h.buffers[uses[0]]}
 	for _, u := range uses {
 		g.all.Merge(u.Population)
 	}
@@ -246,6 +247,10 @@ func (g *hostGrowth) judge(h host) (end int) {
 	if g.kind == finding.Regrown {
 		g.shape, g.confidence = grows, regrows(g.uses[0])
 		return 0
+	}
+	if g.buffer {
+		g.shape, g.confidence = settled, 1
+		return max(0, reached(g.all.Bytes))
 	}
 	whole := g.sure(g.verdict, g.all, h)
 	if from := trend.WarmUp(g.course(g.all)); from > 0 {

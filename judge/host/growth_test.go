@@ -92,6 +92,58 @@ func TestMappingThatIsFilled(t *testing.T) {
 	}
 }
 
+// A large buffer that is being filled grows up to its size, and what leaks beside it is
+// counted without it.
+func TestBufferBesideALeak(t *testing.T) {
+	const mib = 1 << 20
+	kib := func(each int64) *ledger.Use {
+		u := over(made(event.Break, ledger.Heap, 128<<10, "libc.so.6:sbrk", "libc.so.6:malloc", "main:keep"), make([]int64, 13)...)
+		for i := range 13 {
+			u.Population.Add(trend.Span{First: i, Last: 12, Bytes: each << 10})
+		}
+		u.Live, u.Count = 13*each<<10, 13
+		u.Resident, u.Calls = u.Live, u.Count
+		return u
+	}
+	buffer := func(size, resident int64) *ledger.Use {
+		u := made(event.Map, ledger.Anonymous, size*mib, "libc.so.6:mmap", "libc.so.6:malloc", "main:reserve")
+		u.Population = trend.NewPopulation(13)
+		u.Population.Add(trend.Span{First: 3, Last: 12, Bytes: size * mib})
+		u.Live, u.Resident, u.Count, u.Calls = size*mib, resident*mib, 1, 1
+		return u
+	}
+	blocks := buffer(64, 40)
+	other := kib(0)
+	other.Size, other.Live, other.Resident, other.Count, other.Calls = 16*mib, 32*mib, 32*mib, 2, 2
+	other.Population.AddMany(trend.Span{First: 5, Last: 12, Bytes: 16 * mib}, 2)
+	for _, c := range []struct {
+		name string
+		uses []*ledger.Use
+		want string // of each finding: severity, MiB, place
+	}{
+		{"a buffer", []*ledger.Use{buffer(512, 120)}, "[info 120 reserve]"},
+		{"a leak beside it", []*ledger.Use{buffer(512, 120), kib(1024)}, "[problem 13 keep info 120 reserve]"},
+		{"a leak beside two", []*ledger.Use{buffer(512, 120), buffer(256, 100), kib(2048)}, "[problem 26 keep info 120 reserve info 100 reserve]"},
+		{"a block among blocks", []*ledger.Use{blocks, other, kib(1400)}, "[problem 89 reserve]"},
+	} {
+		s := traceOf(c.uses...)
+		s.GrownAnon = make([]int64, 13)
+		for i := range s.GrownAnon {
+			s.GrownAnon[i] = s.Growth * int64(i) / 12
+		}
+		got := []string{}
+		for _, f := range Host(s, nil, nil) {
+			got = append(got, fmt.Sprint(f.Severity, " ", *f.Bytes/mib, " ", f.Site.Function))
+			if f.Severity == finding.Info && !strings.Contains(f.Title, "is being filled") {
+				t.Errorf("%s: %s", c.name, f.Title)
+			}
+		}
+		if fmt.Sprint(got) != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
 // Growth is judged by when it happened.
 func TestHostGrowthOverTime(t *testing.T) {
 	heap := func(who string) *ledger.Use {

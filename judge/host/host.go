@@ -36,6 +36,7 @@ const (
 func Host(s *ledger.Sums, looks *footprint.Growth, known []hooks.Library) []finding.Finding {
 	h := host{sums: s, looks: looks}
 	h.locate()
+	h.findBuffers()
 	groups := map[string][]*ledger.Use{}
 	var order []string
 	for i := range s.Uses {
@@ -44,6 +45,9 @@ func Host(s *ledger.Sums, looks *footprint.Growth, known []hooks.Library) []find
 		key := string(kind)
 		if loaded(kind, u) {
 			key += " loaded"
+		}
+		if h.buffers[u] {
+			key += fmt.Sprint(" buffer ", i)
 		}
 		if where := through(u.Frames); byPlace(kind) && where != "" {
 			key += fmt.Sprint(where, HostSite(u.Frames))
@@ -159,6 +163,8 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 		loading = cmp.Or(loading, g.recent(h.sums.Checkpoints), g.pauses(h.sums.Checkpoints), g.slows(h.sums.Checkpoints), g.uncollected())
 	}
 	switch {
+	case g.buffer:
+		f.Severity, f.Basis = finding.Info, "it is one mapping, whose size is known"
 	case g.shape == settled:
 		f.Severity = finding.Info
 		f.Basis = "nearly all of what remains was allocated by then; it was watched until " + units.Duration(time.Duration(h.sums.Checkpoints[len(h.sums.Checkpoints)-1]))
@@ -171,14 +177,14 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 		f.Severity = finding.Problem
 	}
 	f.Title = hostTitle(g)
-	f.Detail = hostDetail(g.kind, top)
+	f.Detail = g.detail(h.sums.Checkpoints)
 	if nodes > 0 {
 		f.Detail = append(f.Detail, fmt.Sprintf("the heap holds %s of the graph more than when the trace began", units.Plural(nodes, "node")))
 	}
 	if g.kind == finding.Regrown {
 		f.Basis = "it became larger in nearly every step in which it was replaced, to the end of the trace"
 	}
-	if g.until > 0 {
+	if g.until > 0 && !g.buffer {
 		e.SettledSeconds = g.until.Seconds()
 	}
 	if g.shape == grows {
@@ -225,6 +231,9 @@ func earlier(bytes int64, until time.Duration) string {
 func hostTitle(g *hostGrowth) string {
 	if g.kind == finding.Regrown {
 		return located(g.regrownTitle(), g.uses[0])
+	}
+	if g.buffer {
+		return located(fmt.Sprintf("one buffer of %s is being filled: %s of it is in memory", units.Bytes(g.uses[0].Size), units.Bytes(g.resident)), g.uses[0])
 	}
 	title := "memory grew by " + units.Bytes(g.resident)
 	most := g.shape == grows && g.of > 0 && g.of >= g.resident/2
