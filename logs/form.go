@@ -8,7 +8,8 @@ import (
 // A form is the wording of a log line with places for its figures, as a program prints
 // it: "Load weight end.{…}avail mem={gib}". What precedes the first place is searched for
 // in all lines at once, whatever its case and white space; the rest is compared from
-// there, where a space stands for any number of them.
+// there, where a space stands for any number of them. Forms are matched at each hit in a log of
+// any length; a [pattern], whose notation differs, only in the few lines of an excerpt.
 type form struct {
 	key   string // without white space, in lower case
 	steps []step

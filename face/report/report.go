@@ -2,7 +2,8 @@
 // seconds, and as the JSON whose structs are in package api. The document of a
 // command is filled in the file of its name: diagnosis.go for diagnose (profiles.go for other
 // tools' files, trace.go for recordings), comparison.go, inspection.go, simulation.go,
-// plan.go and so on; findings themselves are of package finding. It computes nothing
+// plan.go and so on; findings are of package finding, and are worded
+// where they are made, in judge/*. It computes nothing
 // that another face would have to compute again.
 package report
 
