@@ -105,6 +105,21 @@ func follow(unit string, at, bytes []float64) *course {
 	return &course{trend.JudgeLevels(at, bytes), Growth{unit, rate, low, high}, rate * (at[len(at)-1] - at[0])}
 }
 
+// followLeak is follow for a leak whose slope is that of its warm-up, too: no line is
+// near a curve that bends, so the bounds of its slope say nothing. If the later half
+// surely grows on its own, and by at least so many bytes, it is what goes on.
+func followLeak(unit string, at, bytes []float64, least float64) *course {
+	c := follow(unit, at, bytes)
+	half := len(at) / 2
+	if !c.Leaks() || c.Low > 0 || len(at)-half < fewestSteps {
+		return c
+	}
+	if later := follow(unit, at[half:], bytes[half:]); later.Leaks() && later.Low > 0 && later.grown >= least {
+		return later
+	}
+	return c
+}
+
 // grows reports whether memory keeps growing: the curves that go on growing have most of
 // the weight, and the slope after a warm-up is above 0 too. It is undecided if only one
 // of the two holds.
@@ -135,16 +150,19 @@ func Judge(s *Series, o Limits) Judgment {
 	if s.Metric == Host {
 		least = Grain
 	}
-	c := follow(s.Unit, at, s.Bytes[from:])
+	c := followLeak(s.Unit, at, s.Bytes[from:], max(least, s.Own))
 	grows, undecided := c.grows(least, s.Own)
 	basis := fmt.Sprintf("%s over %s", units.Plural(int64(c.Samples), "sample"), span(s.Unit, at))
 	if len(s.InUse) == len(s.At) {
-		used := follow(s.Unit, at, s.InUse[from:])
+		used := followLeak(s.Unit, at, s.InUse[from:], max(least, s.Own))
 		usedGrows, usedUndecided := used.grows(least, s.Own)
 		switch {
 		case usedGrows:
 			c, grows = used, true
 			basis += " of what is in use"
+		case grows && used.Shape == trend.SawtoothGrowth && used.Low <= 0:
+			// The troughs of what is in use grow. A line is not near its teeth, so the
+			// bounds are those of what is held.
 		case grows && c.grown < kept:
 			grows, undecided = false, true
 		case !grows:
@@ -159,7 +177,7 @@ func Judge(s *Series, o Limits) Judgment {
 		j.Why = fmt.Sprintf("grows by %s, which may be more or less than the %s allowed: run more steps", j.Growth, units.Bytes(*o.Growth))
 	case grows:
 		j.Verdict, j.Why = finding.Leaking, "keeps growing; "+basis
-	case undecided && c.Leaks() && c.grown < least:
+	case undecided && c.Leaks() && c.grown < least && c.Low > small:
 		j.Why = fmt.Sprintf("grows by %s so far, as programs also do without a leak; %s: run %s", Size(c.grown), basis, units.Plural(int64(math.Ceil(least/c.Low)), s.Unit))
 	case undecided:
 		j.Why = fmt.Sprintf("grows, and may be about to level off; %s: run twice as long", basis)

@@ -48,6 +48,7 @@ func TestJudge(t *testing.T) {
 		{"much kept by the allocator", with(steps(200, func(i float64) float64 { return 300000 * i }), flat), Limits{}, finding.Leaking, ""},
 		{"flat", steps(200, flat), Limits{}, finding.OK, ""},
 		{"warm-up", steps(200, func(i float64) float64 { return 50 * mib * (1 - math.Exp(-i/10)) }), Limits{}, finding.OK, ""},
+		{"slow warm-up", steps(200, func(i float64) float64 { return 50 * mib * (1 - math.Exp(-i/30)) }), Limits{}, finding.OK, ""},
 		{"cache", steps(200, func(i float64) float64 { return min(i, 60) * mib }), Limits{}, finding.OK, "levels off"},
 		{"sawtooth", steps(200, func(i float64) float64 { return math.Mod(i, 17) * mib }), Limits{}, finding.OK, ""},
 		{"a page a step", steps(200, func(i float64) float64 { return 4096 * i }), Limits{}, finding.OK, "without a leak"},
@@ -67,6 +68,38 @@ func TestJudge(t *testing.T) {
 		}
 		if f := j.Finding(); f.Title == "" || (f.Severity == finding.Problem) != (c.want == finding.Leaking) {
 			t.Errorf("%s: finding %+v", c.name, f)
+		}
+	}
+}
+
+// TestWarmUp judges programs that load less and less as they run, with a leak and
+// without. The growth of one with a leak is what goes on, not what it loaded.
+func TestWarmUp(t *testing.T) {
+	for _, leak := range []float64{65536, 0} {
+		leaks, later := 0, 0
+		for seed := range uint64(40) {
+			r := rand.New(rand.NewPCG(seed, 3))
+			tau, sum := 5+25*r.Float64(), 0.0
+			var loaded []float64
+			for i := range 200 {
+				if r.Float64() < math.Exp(-float64(i)/tau) {
+					sum += 5 * mib * r.Float64()
+				}
+				loaded = append(loaded, sum)
+			}
+			j := Judge(steps(200, func(i float64) float64 { return loaded[int(i)] + leak*i }), Limits{})
+			if j.Verdict == finding.Leaking {
+				leaks++
+			}
+			if j.Verdict == finding.Leaking && j.Course.Samples == 100 {
+				later++
+				if j.Growth.Low > leak || j.Growth.High < leak {
+					t.Errorf("seed %d: %s", seed, j.Growth)
+				}
+			}
+		}
+		if leak > 0 && (leaks < 38 || later == 0) || leak == 0 && leaks > 0 {
+			t.Errorf("%g bytes a step: %d leaks of 40, of which %d are seen in the later half", leak, leaks, later)
 		}
 	}
 }
