@@ -41,6 +41,10 @@ type CheckRun struct {
 	Peak        CheckPeak         `json:"peak"`
 	Findings    []finding.Finding `json:"findings"`
 	Notes       []string          `json:"notes,omitempty"` // what was not measured, sentences
+
+	// Unstarted reports whether the command could not be started, so that Failed is all
+	// there is to say.
+	Unstarted bool `json:"-"`
 }
 
 // CheckPeak is the most that all processes of a command held together; nil where

@@ -214,7 +214,7 @@ func Markdown(w io.Writer, heading string, cases []Case) {
 				fmt.Fprintf(w, "- %s\n", report.Cell(line))
 			}
 		}
-		if c.Verdict == finding.Unknown {
+		if c.Verdict == finding.Unknown && c.Failed == "" {
 			for _, m := range c.Missing {
 				fmt.Fprintf(w, "\n%s: too little to judge: %s\n", report.Cell(c.Name), report.Cell(m))
 			}

@@ -2,6 +2,10 @@ package ci
 
 import (
 	"encoding/xml"
+	"errors"
+	"io"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +22,7 @@ func cases() []Case {
 	}
 	return []Case{
 		{Name: "train|all", Seconds: 1.5, Verdict: finding.Leaking, Growth: "1 MiB a step", Findings: []finding.Finding{{Severity: finding.Info, Title: "note"}, leak}},
-		{Name: "data", Seconds: 1, Verdict: finding.OK, Findings: []finding.Finding{{Severity: finding.Info, Title: "note"}}},
+		{Name: "data", Seconds: 1, Verdict: finding.OK, Basis: "python load.py: exit status 0", Findings: []finding.Finding{{Severity: finding.Info, Title: "note"}}},
 		{Name: "short", Verdict: finding.Unknown, Missing: []string{"20 steps"}},
 		{Name: "broken", Verdict: finding.Unknown, Failed: "the command failed by itself: exit status 3\x1b"},
 	}
@@ -42,6 +46,69 @@ func TestJUnit(t *testing.T) {
 	}
 	if s.Cases[1].Failure != nil || s.Cases[1].Skipped != nil || s.Cases[2].Skipped == nil || s.Cases[3].Error == nil {
 		t.Errorf("%+v", s.Cases)
+	}
+}
+
+// junit10 is the part of the schema of Jenkins that is used here, for each element where
+// it may stand and which attributes it may and must have:
+// https://github.com/jenkinsci/xunit-plugin/blob/master/src/main/resources/org/jenkinsci/plugins/xunit/types/model/xsd/junit-10.xsd
+var junit10 = map[string]struct{ within, attributes, required []string }{
+	"testsuites": {[]string{""}, []string{"name", "time", "tests", "failures", "errors"}, nil},
+	"testsuite": {
+		[]string{"testsuites", "testsuite"},
+		[]string{"group", "time", "skipped", "timestamp", "hostname", "id", "package", "file", "log", "url"},
+		[]string{"name", "tests", "failures", "errors"},
+	},
+	"testcase":   {[]string{"testsuite"}, []string{"time", "classname", "group"}, []string{"name"}},
+	"failure":    {[]string{"testcase"}, []string{"type", "message"}, nil},
+	"error":      {[]string{"testcase"}, []string{"type", "message"}, nil},
+	"skipped":    {[]string{"testcase"}, []string{"type", "message"}, nil},
+	"system-out": {[]string{"testcase", "testsuite"}, nil, nil},
+}
+
+// junitTime is how the schema writes a time of a suite.
+var junitTime = regexp.MustCompile(`^(([0-9]{0,3},)*[0-9]{3}|[0-9]{0,3})*(\.[0-9]*)?$`)
+
+func TestJUnitSchema(t *testing.T) {
+	var b strings.Builder
+	if err := JUnit(&b, "strandline", cases()); err != nil {
+		t.Fatal(err)
+	}
+	within, seen := []string{""}, map[string]bool{}
+	for d := xml.NewDecoder(strings.NewReader(b.String())); ; {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch e := token.(type) {
+		case xml.EndElement:
+			within = within[:len(within)-1]
+		case xml.StartElement:
+			name := e.Name.Local
+			want, ok := junit10[name]
+			if !ok || !slices.Contains(want.within, within[len(within)-1]) {
+				t.Errorf("%s in %v", name, within)
+			}
+			var has []string
+			for _, a := range e.Attr {
+				has = append(has, a.Name.Local)
+				if !slices.Contains(append(want.attributes, want.required...), a.Name.Local) || a.Name.Local == "time" && !junitTime.MatchString(a.Value) {
+					t.Errorf("%s: %s=%q", name, a.Name.Local, a.Value)
+				}
+			}
+			for _, a := range want.required {
+				if !slices.Contains(has, a) {
+					t.Errorf("%s has no %s", name, a)
+				}
+			}
+			within, seen[name] = append(within, name), true
+		}
+	}
+	if len(seen) != len(junit10) {
+		t.Errorf("only %v", seen)
 	}
 }
 

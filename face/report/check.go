@@ -78,13 +78,22 @@ func writeRun(w io.Writer, s Style, r *api.CheckRun) {
 		finding.OK: s.green("OK") + s.bold(": no leak"), finding.Unknown: s.yellow("UNKNOWN") + s.bold(": too little to judge"),
 		finding.Leaking: s.red("LEAK") + s.bold(": memory keeps growing"), finding.Over: s.red("OVER") + s.bold(": above the limit"),
 	}[r.Verdict]
+	failed := r.Failed != "" && r.Verdict != finding.Leaking && r.Verdict != finding.Over
+	if failed {
+		what = s.red("FAILED") + s.bold(": the command failed by itself, so nothing is proved")
+	}
 	fmt.Fprintln(w, Line(name)+what)
 	fmt.Fprintln(w, s.dim("  "+Line(RunBasis(r))))
 	for _, m := range r.Missing {
-		printWrapped(w, s, "  ", m)
+		if !failed {
+			printWrapped(w, s, "  ", m)
+		}
 	}
 	for i := range r.Findings {
 		f := &r.Findings[i]
+		if failed && f.Evidence == nil && f.Severity == finding.Info { // what too little was measured of
+			continue
+		}
 		fmt.Fprintln(w)
 		if f.Severity == finding.Info {
 			writeNote(w, s, f, "")

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -79,8 +80,10 @@ func runCheck(ctx context.Context, g *globals, o *checkOptions) error {
 	if o.ab != "" && len(runs) == 2 {
 		doc.Cured(check.Cure(o.ab, &runs[0], &runs[1]))
 	}
-	if err := g.print(doc, func(w io.Writer, s report.Style) { doc.Text(w, s) }); err != nil {
-		return err
+	if g.json || len(runs) > 1 || !runs[0].Unstarted { // standard error has all of it
+		if err := g.print(doc, func(w io.Writer, s report.Style) { doc.Text(w, s) }); err != nil {
+			return err
+		}
 	}
 	if o.ab != "" && len(runs) == 2 { // the run without the remedy leaks, or there is nothing to cure
 		runs = runs[1:]
@@ -146,6 +149,9 @@ func (g *globals) exitOf(r *api.CheckRun) int {
 		name = r.Name + ": "
 	}
 	switch {
+	case r.Unstarted:
+		g.warn("%s%s %s", name, r.Command[0], r.Failed)
+		return exitCommand
 	case r.Failed != "" && !blamed(r):
 		g.warn("%s%s failed by itself: %s", name, r.Command[0], r.Failed)
 		return exitCommand
@@ -200,7 +206,7 @@ func (o *checkOptions) one(ctx context.Context, g *globals, c checkCase) (*api.C
 			out.Notes = append(out.Notes, noteText(r.Manifest, n))
 		}
 	}
-	out.Failed = failure(r)
+	out.Failed, out.Unstarted = failure(r), r.Error != nil
 	out.OutOfMemory = r.Status == 128+int(syscall.SIGKILL) || r.Manifest.Failures() > 0
 	return out, check.Machine(r), nil
 }
@@ -219,7 +225,11 @@ func (o *checkOptions) folder(name string) (string, func(), error) {
 func failure(r *check.Run) string {
 	switch {
 	case r.Error != nil:
-		return r.Error.Error()
+		why := r.Error
+		for next := errors.Unwrap(why); next != nil; next = errors.Unwrap(why) {
+			why = next // without the name of the program, and of the system call
+		}
+		return "cannot be run: " + why.Error()
 	case r.Stopped || r.Status == 0:
 		return ""
 	case r.Status > 128:
