@@ -136,7 +136,7 @@ var only = map[string][]string{
 // package imports them.
 var testOnly = []string{"internal/synth", "internal/live", "internal/leaks", "internal/plantest", "internal/soak/testserver", "host/event/eventtest"}
 
-// emptyNames say nothing of what a package holds.
+// emptyNames are names that do not describe what a package holds.
 var emptyNames = []string{"util", "utils", "common", "helper", "helpers"}
 
 func TestLayers(t *testing.T) {
@@ -175,7 +175,7 @@ func named() (out []string) {
 func problems(from string, imports []string) (out []string) {
 	for _, name := range strings.Split(from, "/") {
 		if slices.Contains(emptyNames, name) {
-			out = append(out, fmt.Sprintf("%s: the name %q says nothing of what is in it; put the code where it belongs", from, name))
+			out = append(out, fmt.Sprintf("%s: the name %q does not describe what is in it; put the code where it belongs", from, name))
 		}
 	}
 	if slices.Contains(testOnly, from) {
@@ -305,7 +305,7 @@ func TestLayersAreGuarded(t *testing.T) {
 		{"face/report", "internal/synth", "for tests"},
 		{"face/report", "nowhere", "add it to the table"},
 		{"nowhere", "units", "add it to the table"},
-		{"face/web/util", "units", "says nothing"},
+		{"face/web/util", "units", "does not describe"},
 		{"internal/synth", "face/web", ""},
 	} {
 		got := strings.Join(problems(c.from, []string{c.to}), "; ")

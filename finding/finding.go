@@ -127,7 +127,7 @@ func SettingChange(setting, text string) Remedy {
 type Finding struct {
 	Kind       Kind     `json:"kind"`
 	Severity   Severity `json:"severity"`
-	Confidence float64  `json:"confidence"` // 0 to 1; Basis says what from
+	Confidence float64  `json:"confidence"` // 0 to 1; Basis states what it is computed from
 	Title      string   `json:"title"`
 	// Detail is what a person needs beyond the title, a sentence an item.
 	Detail  []string `json:"detail,omitempty"`

@@ -44,7 +44,7 @@ var estimates = []struct{ name, field string }{
 }
 
 // estimate keeps what Ollama expects of a model that is on the GPUs as a whole; of one that
-// is not, the line does not say which part of its sizes is on them.
+// is not, the line does not state which part of its sizes is on them.
 func (e *engineReader) estimate(*match) {
 	field := func(name string) []byte {
 		_, value, ok := bytes.Cut(e.text, []byte(name))

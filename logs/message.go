@@ -408,7 +408,7 @@ func (s *scanner) add(o *OOM) {
 	f.Messages = append(f.Messages, o)
 }
 
-// goesOn recognizes a further line of what the communication library says about one
+// goesOn recognizes a further line of what the communication library prints about one
 // failure: that the driver failed, and close behind how much it was asked for, at
 // first and once more for the few bytes behind it.
 func (o *OOM) goesOn(before *OOM) bool {

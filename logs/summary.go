@@ -12,7 +12,7 @@ import (
 // PyTorch cuts figures to whole units: [Grain] returns how much one can be short.
 type Summary struct {
 	Line  int64  // on which it begins, from 1
-	Stamp *Stamp // when it was written, as its lines or one before them say
+	Stamp *Stamp // when it was written, as its lines or one before them state it
 
 	OOMs    *int64 // requests that failed, since the process began
 	Retries *int64 // failures of the driver after which the cache was returned

@@ -10,7 +10,7 @@ import (
 type Checked struct {
 	Component string
 	Planned   Range
-	Unplanned bool // the set-up does not say what to plan, or the figure cannot be one
+	Unplanned bool // the set-up does not state what to plan, or the figure cannot be one
 	Observed  int64
 	Tokens    bool    // it is a number of tokens, not of bytes
 	PerToken  float64 // bytes, of a number of tokens

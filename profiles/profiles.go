@@ -17,7 +17,7 @@ var ErrOther = errors.New("a file of another kind")
 type File struct {
 	Name        string
 	Format      string // such as jax
-	Writer      string // the program and version that wrote it, as far as the file says
+	Writer      string // the program and version that wrote it, as far as the file states it
 	Levels      []Level
 	Uses        []Use
 	Failed      []Call

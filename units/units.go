@@ -96,7 +96,7 @@ func Rate(bytesPerSecond float64) string {
 }
 
 // Percent is a share of 1: "0%", "<0.1%", "4.2%", "41%", "99.6%", "250%". It
-// says 0% and 100% only of what is exactly so, and "?" of what is not a number.
+// prints 0% and 100% only for what is exactly so, and "?" of what is not a number.
 func Percent(share float64) string {
 	percent := math.Abs(share) * 100
 	switch {

@@ -68,6 +68,6 @@ type CheckCure struct {
 	Setting string `json:"setting"`
 	// Cures is nil where that cannot be known.
 	Cures      *bool   `json:"cures"`
-	Confidence float64 `json:"confidence"` // 0 to 1, that it is as Text says
+	Confidence float64 `json:"confidence"` // 0 to 1, that Text holds
 	Text       string  `json:"text"`
 }

@@ -194,7 +194,7 @@ func tagSizes(tags []api.HandOverHeld, planned []api.PlannedPart) string {
 	return strings.Join(out, ", ")
 }
 
-// behind says what stays on the device while the fewest tags are active, and whose it is.
+// behind describes what stays on the device while the fewest tags are active, and whose it is.
 func (p handOverProcess) behind() (out []string) {
 	b := p.Behind
 	if b == nil {

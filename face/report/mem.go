@@ -143,7 +143,7 @@ func stepText(step *api.MemStep) string {
 	return ": " + strings.Join(parts, "; ")
 }
 
-// peak says after which step most of a device is used.
+// peak states after which step most of a device is used.
 func (d *Mem) peak() string {
 	most, at, on := int64(-1), 0, 0
 	for i := range d.Steps {

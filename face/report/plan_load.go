@@ -10,7 +10,7 @@ import (
 	"strandline/units"
 )
 
-// addRest fills in what a plan says in addition to the GPU's memory.
+// addRest fills in what a plan contains in addition to the GPU's memory.
 func (p *Plan) addRest(f *serving.Fit) {
 	for _, c := range f.Host {
 		p.Host = append(p.Host, api.PlannedPart{Name: c.Name, Low: c.Size.Low, High: c.Size.High, Source: c.Source})

@@ -87,7 +87,7 @@ func (d *Trace) figures(w io.Writer, s Style) {
 	}
 }
 
-// Headline says in a sentence how much the process grew.
+// Headline states in a sentence how much the process grew.
 func (d *Trace) Headline() string {
 	took := units.Duration(time.Duration(d.Duration * float64(time.Second)))
 	switch {

@@ -92,7 +92,7 @@ type Segment struct {
 }
 
 // Addr returns the linked address of a place in the file. A page of the file can be
-// mapped twice, as the end of one segment and the beginning of the next: exec says
+// mapped twice, as the end of one segment and the beginning of the next: exec reports
 // which one is meant.
 func (f *File) Addr(offset uint64, exec bool) (addr uint64, ok bool) {
 	const page = 4096 // a mapping begins up to one page before its segment

@@ -350,7 +350,7 @@ func (h holes) ReadAt(b []byte, at int64) (int, error) {
 	return len(b), nil
 }
 
-// TestHuge has each part of a file say that it is as large as a file with holes
+// TestHuge has each part of a file claim to be as large as a file with holes
 // can be. That is not read.
 func TestHuge(t *testing.T) {
 	whole := small(t)

@@ -30,8 +30,8 @@ const (
 	AtCFA                  // saved at CFA + Offset
 	ValueCFA               // is CFA + Offset
 	InRegister             // is in Reg; for the CFA: Reg + Offset
-	AtExpression           // saved where the expression says
-	ValExpression          // is what the expression says
+	AtExpression           // saved at the address that the expression yields
+	ValExpression          // is the value that the expression yields
 )
 
 // A Row states how to step from a function to its caller, at one of the function's

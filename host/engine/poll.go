@@ -49,7 +49,7 @@ func (p *Poller) run(ctx context.Context, endpoint string, every time.Duration) 
 	}
 }
 
-// Now returns the newest answer; its note says why there is none.
+// Now returns the newest answer; its note states why there is none.
 func (p *Poller) Now() *sample.Load {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -19,7 +19,7 @@ type Part struct {
 	Bytes int64
 	// Outside states that the bytes are not part of the growth of the process's RSS.
 	Outside bool
-	Count   int // of mappings, files, threads or processes; 0 if a count would say nothing
+	Count   int // of mappings, files, threads or processes; 0 if a count would mean nothing
 	Process procfs.Process
 	// Confidence is how sure the class is, from 0 to 1.
 	Confidence float64

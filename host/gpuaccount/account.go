@@ -230,7 +230,7 @@ type group struct {
 }
 
 // groups returns the devices that are connected by the processes that use them: driver
-// calls do not say on which device they take memory.
+// calls do not show on which device they take memory.
 func groups(s *recording.GPUState, all map[int]*holding) (out []group) {
 	members := make([]*holding, 0, len(all))
 	for _, h := range all {

@@ -14,7 +14,7 @@ const mib = 1 << 20
 
 func mibs(n int64) *int64 { return new(n * mib) }
 
-// state is of the process 5, unless a case says more.
+// state is of the process 5, unless a case sets more.
 func state(pieces ...recording.GPUPiece) *recording.GPUState {
 	return &recording.GPUState{At: 9, PIDs: []int{5}, Pieces: pieces}
 }

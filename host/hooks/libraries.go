@@ -26,7 +26,7 @@ type Library struct {
 type fingerprint struct{ name, does string }
 
 // fingerprints recognize a library by what it exports: wheels ship renamed copies, so
-// file names say nothing.
+// file names do not identify them.
 var fingerprints = map[string]fingerprint{
 	"ucm_set_event_handler":           {"UCX", "watches every mmap, munmap, brk and their kin of the process, to keep its cache of registered memory true"},
 	"mca_patcher_overwrite_component": {"Open MPI", "its memory patcher watches munmap and its kin"},

@@ -20,12 +20,12 @@ const (
 )
 
 // A Taker takes the lines of a file, the first of each frame as its header. Where it
-// says why a line is bad, the rest of the frame is left out. An error ends the reading.
+// states why a line is bad, the rest of the frame is left out. An error ends the reading.
 // A line is valid during the call.
 type Taker interface {
 	Header(line []byte) (bad error)
 	Line(line []byte) (bad, err error)
-	// Unreadable says why a part of the file is left out.
+	// Unreadable states why a part of the file is left out.
 	Unreadable(why error)
 }
 

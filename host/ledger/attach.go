@@ -5,7 +5,7 @@ import (
 	"strandline/host/procfs"
 )
 
-// An attachment is a call of shmat, which does not say how large the mapping is.
+// An attachment is a call of shmat, which does not state how large the mapping is.
 type attachment struct {
 	event.Event
 	stack int // 0 if it was not copied

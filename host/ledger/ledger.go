@@ -22,7 +22,7 @@ const (
 	Special // owned by the kernel: a stack that grows on demand, the vDSO
 )
 
-// A CauseID says why an interval exists: it is an index into [Ledger.Causes].
+// A CauseID identifies why an interval exists: it is an index into [Ledger.Causes].
 type CauseID uint32
 
 // The causes that are not calls.
@@ -76,7 +76,7 @@ type Ledger struct {
 	Corrections Corrections
 }
 
-// Corrections say where the ledger differed from the kernel's own list.
+// Corrections list where the ledger differed from the kernel's own list.
 type Corrections struct {
 	Checks         int
 	Missing, Extra int64 // bytes: mapped and not in the ledger; in the ledger and not mapped
@@ -228,7 +228,7 @@ func (l *Ledger) mapped(e *event.Event) Interval {
 	return iv
 }
 
-// place puts a new interval where the event says, and ends what was there.
+// place puts a new interval at the address of the event, and ends what was there.
 func (l *Ledger) place(s *Space, e *event.Event, iv Interval) {
 	iv.Start, iv.End, iv.since = e.Addr, e.Addr+e.Len, e.Time
 	if iv.End <= iv.Start {

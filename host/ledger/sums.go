@@ -206,7 +206,7 @@ const (
 // memory.
 const maxStored = 1 << 12
 
-// A survey says, by cause, what kind of memory it is, how much of it is resident (-1 if
+// A survey states, by cause, what kind of memory it is, how much of it is resident (-1 if
 // that cannot be read), and how much others filled. Its pieces have the cause in place
 // of the use.
 type survey struct {

@@ -51,7 +51,7 @@ func ask(ctx context.Context, tool, query string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("nvidia-smi: %w", err)
 	case out.Len() > most:
-		return "", errors.New("nvidia-smi says more than can be")
+		return "", errors.New("nvidia-smi printed more than is possible")
 	}
 	return out.String(), nil
 }

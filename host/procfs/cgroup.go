@@ -159,14 +159,14 @@ func (g *Cgroup) Memory() (*GroupMemory, error) {
 	if names.kernel != "" {
 		m.Kernel = g.number(names.kernel)
 	}
-	const unlimited = 1 << 62 // the older hierarchy uses a number to say that there is none
+	const unlimited = 1 << 62 // the older hierarchy uses a number to state that there is none
 	if limit := g.number(names.limit); limit != nil && *limit < unlimited {
 		m.Limit = limit
 	}
 	return m, nil
 }
 
-// number reads a file that holds one number; nil if it says "max" or does not exist.
+// number reads a file that holds one number; nil if it contains "max" or does not exist.
 func (g *Cgroup) number(name string) *uint64 {
 	text, err := os.ReadFile(filepath.Join(g.Folder, name))
 	if err != nil {

@@ -32,7 +32,7 @@ var helpers = []struct{ part, role string }{
 const mostRole = 48
 
 // Role returns what a process is for, according to its command line and environment,
-// such as "rank 3" or "VLLM::EngineCore"; empty if they do not say.
+// such as "rank 3" or "VLLM::EngineCore"; empty if they do not show it.
 func Role(command string, environment map[string]string) string {
 	var parts []string
 	if m := ownTitle.FindStringSubmatch(command); m != nil {

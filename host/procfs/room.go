@@ -61,7 +61,7 @@ func meminfo(r io.Reader, sizes map[string]*uint64) error {
 }
 
 // HugePage returns the size of the huge pages that a call gets if it specifies none, in
-// bytes: 2 MiB if the kernel does not say.
+// bytes: 2 MiB if the kernel does not state it.
 func HugePage() uint64 {
 	size, err := parsed("/proc/meminfo", func(r io.Reader) (*uint64, error) {
 		var n uint64

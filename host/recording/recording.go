@@ -12,7 +12,7 @@ import (
 // header Of is missing.
 const formerSchema = "strandline.recording/1"
 
-// of says in the header that the file is of a trace.
+// of states in the header that the file is of a trace.
 const of = "trace"
 
 // DocumentSchema is the schema of a [Document].
@@ -143,7 +143,7 @@ type GPU struct {
 }
 
 // A GPUDevice states what the memory of a device is, or of several devices if processes
-// use them all, as driver calls do not say which. The parts add up to the memory in
+// use them all, as driver calls do not show which. The parts add up to the memory in
 // use, except for Beyond, by which they exceed it.
 type GPUDevice struct {
 	Names  []string  `json:"names"` // as nvidia-smi counts them

@@ -204,7 +204,7 @@ func TestFormerCutAnywhere(t *testing.T) {
 	}
 	run, _ := Read(bytes.NewReader(raw[:bytes.Index(raw, []byte(`{"document"`))]))
 	if d := run.Document; len(d.Stacks) != 2 || d.Stacks[0].LiveBytes != 8192 || d.Stacks[1].LiveBytes != 4096 {
-		t.Errorf("without a judgment the samples say %+v", d)
+		t.Errorf("without a judgment the samples give %+v", d)
 	}
 }
 

@@ -3,7 +3,7 @@
 // which is printed, stored and judged; package host/sampler takes samples of a machine.
 //
 // What is unknown is nil, never 0: a process that may not be inspected, a driver that
-// does not answer. A note says why.
+// does not answer. A note states why.
 package sample
 
 import "time"
@@ -18,7 +18,7 @@ type Sample struct {
 	// Seconds since the watch began, by a clock that is never set.
 	Seconds   float64   `json:"at_seconds"`
 	Processes []Process `json:"processes"`
-	// Devices is empty where none is known; DevicesNote says why, or why what it has is
+	// Devices is empty where none is known; DevicesNote states why, or why what it has is
 	// not of this moment.
 	Devices     []Device `json:"devices"`
 	DevicesNote string   `json:"devices_note,omitempty"`
@@ -101,7 +101,7 @@ type Process struct {
 	// Grown is what its memory on the host grew by, as far as its mappings were looked at;
 	// nil if they were not, as long as it does not grow.
 	Grown *Growth `json:"grown,omitempty"`
-	// Note says why something is not known.
+	// Note states why something is not known.
 	Note string `json:"note,omitempty"`
 }
 

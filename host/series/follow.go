@@ -16,7 +16,7 @@ type Follower interface {
 	// forgotten, since it comes again.
 	Begin()
 	Take(*sample.Sample) error
-	// Unreadable says why a part of the file is left out.
+	// Unreadable states why a part of the file is left out.
 	Unreadable(why error)
 	// Rest reports that all that is there has been read. More can follow.
 	Rest()

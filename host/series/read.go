@@ -14,7 +14,7 @@ func compare(a, b sample.ID) int {
 }
 
 // Read gives the samples of a recording to take, in order. Their Seconds count on over
-// the watches that wrote it. What cannot be read is left out, and partial says why; the
+// the watches that wrote it. What cannot be read is left out, and partial states why; the
 // end of a frame that is still being written, or whose watch was killed, does not count.
 // An error of take ends the reading.
 func Read(r io.Reader, take func(*sample.Sample) error) (partial, err error) {

@@ -21,7 +21,7 @@ import (
 // formerSchema is that of the files of earlier versions, in which Of is missing.
 const formerSchema = "strandline.recording/2"
 
-// of says in the header that the file is of a watch.
+// of states in the header that the file is of a watch.
 const of = "watch"
 
 // A header is the first line of each frame.

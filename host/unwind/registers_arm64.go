@@ -9,7 +9,7 @@ const linked = true
 // kept as long as nothing was called, and forgotten by returns.
 const kept = (1<<11-1)<<elffile.X19 | 1<<elffile.RA
 
-// returns completes the registers of a caller: it resumes where the link register says,
+// returns completes the registers of a caller: it resumes where the link register points,
 // which its call had overwritten.
 func returns(next *Registers, known *uint64) {
 	next[elffile.PC] = unsigned(next[elffile.RA])

@@ -72,7 +72,7 @@ type walker struct {
 	row   elffile.Row
 }
 
-// Calls appends the calls of a sample to into, innermost first. The error says why they
+// Calls appends the calls of a sample to into, innermost first. The error states why they
 // are incomplete: those that were found are valid nevertheless.
 func Calls(im *image.Image, s *Sample, into []Call) ([]Call, error) {
 	w := &walker{image: im, regs: s.Registers, known: s.Known, parts: [2]part{{s.Registers[elffile.SP], s.Stack}, {s.InterruptedBase, s.Interrupted}}}
@@ -203,7 +203,7 @@ func (w *walker) reg(i int) (uint64, bool) {
 	return w.regs[i], true
 }
 
-// expression computes what a rule says, with the address of the frame as its first
+// expression computes the value of a rule, with the address of the frame as its first
 // operand if that is known.
 func (w *walker) expression(rule elffile.Rule, first ...uint64) (uint64, error) {
 	var lost error
@@ -238,7 +238,7 @@ func (w *walker) stepByPointer(c *Call, at image.Place) error {
 	w.row.Signal = false
 	bp, ok := w.reg(elffile.FP)
 	if !ok || bp < c.sp || bp%8 != 0 {
-		return fmt.Errorf("no table says how to leave the function at %#x in %s", c.PC, objectName(at))
+		return fmt.Errorf("no table states how to leave the function at %#x in %s", c.PC, objectName(at))
 	}
 	caller, err := w.load(bp)
 	if err != nil {
@@ -250,7 +250,7 @@ func (w *walker) stepByPointer(c *Call, at image.Place) error {
 	}
 	pc = unsigned(pc)
 	if m, ok := w.image.Map.Find(pc); !ok || !m.Exec {
-		return fmt.Errorf("no table says how to leave the function at %#x in %s", c.PC, objectName(at))
+		return fmt.Errorf("no table states how to leave the function at %#x in %s", c.PC, objectName(at))
 	}
 	c.cfa = bp + 16
 	w.regs[elffile.PC], w.regs[elffile.SP], w.regs[elffile.FP] = pc, c.cfa, caller

@@ -13,7 +13,7 @@ import (
 	"strandline/profiles/promql"
 )
 
-// storeOptions say what is asked of a store of metrics.
+// storeOptions are what is asked of a store of metrics.
 type storeOptions struct {
 	server  string
 	queries []string

@@ -239,7 +239,7 @@ func TestCreateLeavesNothing(t *testing.T) {
 	}
 }
 
-// Every format is written, cut and redacted, and says the same figures.
+// Every format is written, cut and redacted, and contains the same figures.
 func TestExportFormats(t *testing.T) {
 	for _, f := range formats {
 		for _, more := range []string{"", "--device 1 --events 10:100", "--redact both", "--device 0 --redact names"} {

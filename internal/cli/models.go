@@ -135,7 +135,7 @@ func modelFolder(dir, quant string) (*model.Model, error) {
 	}
 	name := dir
 	if len(list) > 0 {
-		name = "" // the files say the format, whatever the folder's name says
+		name = "" // the files state the format, whatever the folder is called
 	}
 	m, err := model.Parse(name, config, quant)
 	if err != nil {

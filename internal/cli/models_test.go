@@ -27,7 +27,7 @@ func write(t *testing.T, dir, file, text string) {
 	}
 }
 
-// TestModelFolder reads a folder as published models have it: what its headers say
+// TestModelFolder reads a folder as published models have it: what its headers state
 // wins over counting, as long as all files are there.
 func TestModelFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "small[1]*") // no pattern, but a name

@@ -132,7 +132,7 @@ func loggedModel(name, quant, engine string) (*model.Model, error) {
 	return m, err
 }
 
-// observed returns what a snapshot of an engine or its log says.
+// observed returns what a snapshot of an engine or its log states.
 func (g *globals) observed(ctx context.Context, path string) (*logs.EngineLog, error) {
 	if path == "-" {
 		return g.engineLog(ctx, path)

@@ -73,7 +73,7 @@ func needBPF(t testing.TB) {
 	tr.Close()
 }
 
-// A traced program is one of the reproducers and what trace says of it.
+// A traced program is one of the reproducers and what trace reports about it.
 type traced struct {
 	*reproducer
 	doc    recording.Document

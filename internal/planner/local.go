@@ -83,7 +83,7 @@ func (o *Serving) ggufModel(find Models, m *model.Model) (*model.Model, error) {
 	m, err := find(o.Model, "q4_k_m")
 	if err == nil {
 		own := *m
-		own.Notes = append(own.Notes[:len(own.Notes):len(own.Notes)], "the weights are planned as Q4_K_M, which is usual; the GGUF file as --model, or --quant, says more")
+		own.Notes = append(own.Notes[:len(own.Notes):len(own.Notes)], "the weights are planned as Q4_K_M, which is usual; the GGUF file as --model, or --quant, gives a better figure")
 		m = &own
 	}
 	return m, err

@@ -44,7 +44,7 @@ type Options struct {
 	Progress func(now func() *report.Trace)
 }
 
-// A ProcessError says why a process cannot be followed.
+// A ProcessError states why a process cannot be followed.
 type ProcessError struct {
 	PID int
 	Err error

@@ -223,7 +223,7 @@ func span(unit string, at []float64) string {
 	return units.Plural(int64(math.Round(long)), unit)
 }
 
-// described says in words what a series that does not leak does.
+// described states in words what a series that does not leak does.
 func described(c *trend.Course) string {
 	level := Size(c.Level)
 	switch c.Shape {
@@ -239,7 +239,7 @@ func described(c *trend.Course) string {
 	return "does not grow; it is at " + level
 }
 
-// Name says whose memory a series measures, and which kind.
+// Name states whose memory a series measures, and which kind.
 func (s *Series) Name() string {
 	what := "host memory"
 	if s.Metric == Device {

@@ -149,7 +149,7 @@ func deviceOf(s *state.Status, device int) *state.Device {
 	return nil
 }
 
-// words are those of tags' names that say which components they are; the first that is
+// words are those of tags' names that identify their components; the first that is
 // found counts.
 var words = []struct {
 	word       string

@@ -205,7 +205,7 @@ func (a *account) mostlyOwn() bool {
 	return n != nil && own != nil && 2*(*own-*a.reserved) > *n
 }
 
-// holders says who holds the memory outside PyTorch's allocator, as far as is known.
+// holders states who holds the memory outside PyTorch's allocator, as far as is known.
 func (a *account) holders() string {
 	own := a.own()
 	if own != nil {
@@ -281,7 +281,7 @@ func (a *account) confidence() float64 {
 	return 1
 }
 
-// title says in one sentence that memory ran out, and why.
+// title states in one sentence that memory ran out, and why.
 func (a *account) title() string {
 	switch {
 	case a.Wording == logs.Absurd:

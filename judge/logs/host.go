@@ -51,7 +51,7 @@ func (v *view) victim() string {
 	return name
 }
 
-// holders says who else held memory according to the kernel's table.
+// holders states who else held memory according to the kernel's table.
 func (v *view) holders() {
 	var list []string
 	for line := range strings.Lines(v.f.Words["others"]) {

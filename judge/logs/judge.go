@@ -109,8 +109,8 @@ func (t *Statement) candidates(message *logs.OOM) (out []candidate) {
 	return out
 }
 
-// decisive is the statement of the last failure. A statement that says less, soon after
-// one that says more, is about the same failure; a process that is killed long after an
+// decisive is the statement of the last failure. A statement with fewer figures, soon after
+// one with more, is about the same failure; a process that is killed long after an
 // error that it survived is not.
 func (t *Statement) decisive(candidates []candidate) candidate {
 	const (

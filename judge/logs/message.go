@@ -25,7 +25,7 @@ func (t *Statement) unexplained() (out []logs.Failures) {
 	return out
 }
 
-// mostComplete is the message to judge: the last complete one, or else the last that says
+// mostComplete is the message to judge: the last complete one, or else the last that states
 // something; nil if there is none.
 func mostComplete(groups []logs.Failures) (o *logs.OOM) {
 	for _, g := range groups {
@@ -38,7 +38,7 @@ func mostComplete(groups []logs.Failures) (o *logs.OOM) {
 	return o
 }
 
-// completeness is how much a message says.
+// completeness is how much a message states.
 func completeness(m *logs.OOM) int {
 	switch {
 	case m.Bare():

@@ -227,22 +227,22 @@ func remediesAgainstOthers(a *account) (out []finding.Remedy) {
 	return forBackend(a.Backend, out)
 }
 
-// further is how to learn more than the message says.
+// further is how to learn more than the message states.
 func further(o *logs.OOM) []finding.Remedy {
 	r := finding.Remedy{Kind: "code", Setting: dumpAtFailure,
-		Text: "the message does not say what holds the memory; a snapshot of that moment does, and strandline diagnose reads it"}
+		Text: "the message does not state what holds the memory; a snapshot of that moment does, and strandline diagnose reads it"}
 	switch {
 	case o.Wording == logs.Absurd || o.Wording == logs.Metal || !slices.Contains([]string{"", "CUDA", "Cuda", "HIP", "XPU"}, o.Backend):
 		return nil
 	case o.Wording == logs.Async:
 		r.Kind, r.Setting = "setting", "PYTORCH_CUDA_ALLOC_CONF=backend:native"
-		r.Text = "the message does not say what holds the memory, and this backend records no history; PyTorch's own, the default, does"
+		r.Text = "the message does not state what holds the memory, and this backend records no history; PyTorch's own, the default, does"
 	case o.Backend == "XPU":
 		r.Setting = strings.ReplaceAll(dumpWhere, "MODULE", "torch.xpu.memory")
 		r.Text += " (since PyTorch 2.11)"
 	case o.Bare():
 		r.Setting = strings.ReplaceAll(dumpWhere, "MODULE", "torch.cuda.memory")
-		r.Text = "the message does not say what PyTorch itself holds; a snapshot of that moment does, and strandline diagnose reads it"
+		r.Text = "the message does not state what PyTorch itself holds; a snapshot of that moment does, and strandline diagnose reads it"
 	}
 	return []finding.Remedy{r}
 }

@@ -35,7 +35,7 @@ const trace = "`strandline trace --pid PID` of the running process names the cal
 func classesOf(hosts []*profiles.Host) []class {
 	return []class{
 		{finding.HeapLeak, "the heap of malloc", func(h *profiles.Host) *int64 { return h.Heap }, finding.Problem,
-			"`strandline trace --pid PID` of the running process names the calls that grow the heap, with their Python lines, and says how much of it is free"},
+			"`strandline trace --pid PID` of the running process names the calls that grow the heap, with their Python lines, and shows how much of it is free"},
 		private(hosts[0], hosts[len(hosts)-1]),
 		{finding.MemoryFiles, "files in memory (memfd)", func(h *profiles.Host) *int64 { return h.Memfd }, finding.Problem,
 			"close the descriptors and mappings of memfd_create that are no longer used; `strandline trace --pid PID` names the call that makes them"},

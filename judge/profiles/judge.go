@@ -123,7 +123,7 @@ func usage(f *profiles.File) (out finding.Finding, ok bool) {
 	return out, true
 }
 
-// level says in words what a device held, and how much is alive.
+// level states in words what a device held, and how much is alive.
 func level(l profiles.Level) (text string, bytes int64) {
 	what := l.Kind + " memory"
 	if l.Device != "" {

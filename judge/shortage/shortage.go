@@ -44,7 +44,7 @@ func Amount(n *int64) string {
 	return units.Bytes(*n)
 }
 
-// Holders says who holds the memory of a device that is outside PyTorch; own is how much
+// Holders states who holds the memory of a device that is outside PyTorch; own is how much
 // of it this process holds, nil if unknown.
 func Holders(own, outside *int64) string {
 	if own == nil {

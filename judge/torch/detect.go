@@ -18,14 +18,14 @@ import (
 	"strandline/torch/digest"
 )
 
-// An Answer is everything that the detectors say about some files.
+// An Answer is everything that the detectors find in some files.
 type Answer struct {
 	Verdict  finding.Verdict
 	Findings []finding.Finding
 	// Processes are those that were judged. Files that were given as one process but
 	// come from several runs appear as several processes.
 	Processes []*compare.Process
-	// Judged says, by process and device, what the judgment of growth rests on.
+	// Judged states, by process and device, what the judgment of growth rests on.
 	Judged []Judged
 }
 

@@ -57,7 +57,7 @@ func (s *failure) mostlyOwn() bool {
 	return own != nil && 2**own > *s.outside()
 }
 
-// holders says who holds the memory outside PyTorch's allocator, as far as is known.
+// holders states who holds the memory outside PyTorch's allocator, as far as is known.
 func (s *failure) holders() string {
 	return shortage.Holders(s.own(), s.outside())
 }
@@ -98,7 +98,7 @@ func (s *failure) cause() string {
 	return shortage.TooBig
 }
 
-// title says in one sentence that memory ran out, and why.
+// title states in one sentence that memory ran out, and why.
 func (s *failure) title() string {
 	return fmt.Sprintf("memory ran out: a request of %s %s", shortage.Amount(s.request), s.why())
 }

@@ -382,7 +382,7 @@ func passes(held []use) float64 {
 	return share(n, bytesOf(held))
 }
 
-// grown finds places that hold clearly more than before but do not leak, and says why
+// grown finds places that hold clearly more than before but do not leak, and states why
 // they do not. Inside one history the first checkpoint comes before the warm-up, so
 // everything has grown and nothing is reported.
 func (g *growth) grown() (out []finding.Finding) {

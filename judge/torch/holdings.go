@@ -188,7 +188,7 @@ func leakingSites(growth []finding.Finding) map[stack.Site]bool {
 	return out
 }
 
-// Leaking are the places that leak on a device of a process, as its findings say.
+// Leaking are the places that leak on a device of a process, according to its findings.
 func Leaking(findings []finding.Finding, process string, device int) map[stack.Site]bool {
 	var leaks []finding.Finding
 	for _, f := range findings {

@@ -31,7 +31,7 @@ type Verdict struct {
 	Outlived, Lost int64
 }
 
-// Basis says in words what the confidence is computed from.
+// Basis states in words what the confidence is computed from.
 func (v Verdict) Basis() string {
 	return fmt.Sprintf("additions stayed in %d of %d intervals; of %d chances to free something, as a working set does, %d were taken",
 		v.Rounds, v.Intervals, v.Outlived+v.Lost, v.Lost)

@@ -63,7 +63,7 @@ func (c *Course) Evidence(name string, limit *int64) *finding.LevelsEvidence {
 	return e
 }
 
-// Reaches says when the limit of some evidence is reached; name describes the limit in
+// Reaches states when the limit of some evidence is reached; name describes the limit in
 // words ("the limit of 8 GiB"). It is empty for a series that does not grow.
 func (c *Course) Reaches(e *finding.LevelsEvidence, name string) string {
 	left := e.SecondsToLimit

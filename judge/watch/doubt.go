@@ -34,7 +34,7 @@ func begin(at float64, p *sample.Process) beginning {
 	return b
 }
 
-// doubt says why the growth of a process need not be a leak, and what to do to know; it
+// doubt states why the growth of a process need not be a leak, and what to do to know; it
 // is empty where nothing speaks against a leak.
 func (w *Watch) doubt(p *sample.Process, s *series) string {
 	b := w.begun[p.ID()]

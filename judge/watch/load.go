@@ -87,7 +87,7 @@ func (l *load) rate(from float64, values []float64) (perSecond float64, ok bool)
 }
 
 // hold holds a growth against the load since a series began: it adds to the evidence what
-// is taken for each request and token, and says it in words, or that there was no request.
+// is taken for each request and token, and states it in words, or that there was no request.
 func (l *load) hold(c *trend.Course, s *series, e *finding.LevelsEvidence) string {
 	if len(l.times) == 0 || c.Rate <= 0 {
 		return ""

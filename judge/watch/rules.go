@@ -14,7 +14,7 @@ import (
 type rule struct {
 	figure figure
 	device bool
-	// only says with what else the figure is judged; nil if with anything.
+	// only reports with what else the figure is judged; nil if with anything.
 	only func(w *Watch, k key) bool
 	// Of a leak:
 	kind     finding.Kind

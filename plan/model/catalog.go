@@ -66,7 +66,7 @@ func (e *notBuiltIn) Error() string {
 }
 
 // Find returns a model of the catalog by its name. The owner may be left out, and
-// a word like -Instruct; "(AWQ)" or "-AWQ" after a name says the format. Quant is as
+// a word like -Instruct; "(AWQ)" or "-AWQ" after a name is the format. Quant is as
 // in [Parse].
 func Find(name, quant string) (*Model, error) {
 	asked := name

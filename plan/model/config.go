@@ -23,7 +23,7 @@ const (
 )
 
 // Parse reads a config.json. Quant, if not empty, names a format that the weights
-// have instead of what the file says ("bf16", "fp8", "awq-int4", …).
+// have instead of what the file states ("bf16", "fp8", "awq-int4", …).
 func Parse(name string, data []byte, quant string) (*Model, error) {
 	f, err := parseFields(data)
 	if err != nil {

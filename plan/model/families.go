@@ -28,7 +28,7 @@ type family struct {
 
 	// Attention.
 	free       bool   // no layer has attention heads
-	qkvBias    bool   // even where attention_bias does not say so
+	qkvBias    bool   // even where attention_bias does not state it
 	outBias    bool   // the output projection has a bias if the others have
 	sinks      bool   // a number for each head
 	qkNorm     bool   // norms of queries and keys, as wide as a head
@@ -37,7 +37,7 @@ type family struct {
 	latentGate string // the type of whole models whose latent attention has a gate
 	heads      func(l *layerBuilder, i int, window bool, h *heads)
 
-	// Layers: the kinds of all, or of one where layer_types does not say it; which see
+	// Layers: the kinds of all, or of one where layer_types does not state it; which see
 	// a window; the linear attention, if it is not Gated DeltaNet; further tensors.
 	kinds    func(b *builder) []layerKind
 	mixer    func(b *builder, i int64) string
@@ -57,7 +57,7 @@ type family struct {
 	denseBeside bool // a dense part is added to the experts' output
 	sharedGate  bool // the shared expert has a gate
 	shared      func(width, count, stated int64) int64
-	fp4Experts  bool // where expert_dtype does not say otherwise
+	fp4Experts  bool // unless expert_dtype states another type
 
 	// Outside the layers.
 	layerInputs   bool // an embedding for each layer

@@ -8,7 +8,7 @@ import (
 	"strandline/internal/lazyregexp"
 )
 
-// quantWord is a word of a model's name that says in which format the weights are,
+// quantWord is a word of a model's name that states the format of the weights,
 // with what follows it.
 var quantWord = lazyregexp.New(`(?i)^(.+?)[-_.]((?:quantized\.)?(?:fp8|w8a8|w4a16|w8a16|int8|int4|awq|gptq|nvfp4|mxfp4|mxfp8|fp4|bnb|nf4|[248]bit)(?:[-_.].*)?)$`)
 

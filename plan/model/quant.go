@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// quant is what a quantization_config says: which modules are stored in which
+// quant is what a quantization_config states: which modules are stored in which
 // format.
 type quant struct {
 	name       string

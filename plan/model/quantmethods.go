@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// quantMethods read what quantization_config says, by its quant_method.
+// quantMethods read a quantization_config, by its quant_method.
 var quantMethods = map[string]func(q *quant, f fields){
 	"fp8": (*quant).readFP8, "fbgemm_fp8": func(q *quant, _ fields) { q.base = channel8("fp8") },
 	"gptq": (*quant).readGPTQ, "gptqmodel": (*quant).readGPTQ, "gptq_marlin": (*quant).readGPTQ,

@@ -104,7 +104,7 @@ func readTable(r io.Reader) (out []row, err error) {
 }
 
 // Against plans every row of a table of observed figures. find gives the model of
-// an id, with the weights in a format that is named, or as the config says.
+// an id, with the weights in a format that is named, or that of the config.
 func Against(table io.Reader, find func(id, quant string) (*model.Model, error)) ([]Compared, error) {
 	rows, err := readTable(table)
 	if err != nil {
@@ -158,7 +158,7 @@ func checkpointRow(r row, find func(id, quant string) (*model.Model, error)) Com
 	return pointRow(r, "checkpoint", "weights_gib", float64(m.CheckpointBytes())/plan.GiB, m.Unsure)
 }
 
-// hostExperts is how tables say that experts are in the host's memory.
+// hostExperts is how tables state that experts are in the host's memory.
 var hostExperts = lazyregexp.New(`(\d{1,5}) of \d{1,5} experts on CPU`)
 
 func inferenceRow(r row, find func(id, quant string) (*model.Model, error)) (out []Compared) {
@@ -205,7 +205,7 @@ func servingOf(r row, find func(id, quant string) (*model.Model, error)) (s serv
 		if failed != nil {
 			return s, "", err
 		}
-		m, doubt = own, fmt.Sprintf("the format %q is not known; the weights are planned as the config says", r["quant"])
+		m, doubt = own, fmt.Sprintf("the format %q is not known; the weights are planned in that of the config", r["quant"])
 	}
 	if n := hostExperts.FindStringSubmatch(r["quant"] + " " + r["other_args"]); n != nil {
 		count, _ := strconv.ParseInt(n[1], 10, 64)

@@ -9,8 +9,8 @@ import (
 	"strandline/plan/model"
 )
 
-// From takes from a log what it says of the set-up, where the set-up given does not
-// say it.
+// From takes from a log what it states of the set-up, where the set-up given does not
+// state it.
 func (s Setup) From(log *logs.EngineLog) Setup {
 	if log.Engine != "" {
 		if e, ok := ParseEngine(log.Engine, log.Version); ok && (s.Engine.Name == "" || s.Engine.major == 0 && s.Engine.minor == 0) {
@@ -80,7 +80,7 @@ func (s Setup) Check(log *logs.EngineLog) ([]plan.Checked, error) {
 	return s.explained(out)
 }
 
-// CheckOther compares what the log of another engine says with what follows from the
+// CheckOther compares what the log of another engine states with what follows from the
 // model alone: the weights, and what the KV cache has room for.
 func (s Setup) CheckOther(log *logs.EngineLog) ([]plan.Checked, error) {
 	if s = s.From(log); s.Engine.Local() {

@@ -8,7 +8,7 @@ import (
 	"strandline/plan"
 )
 
-// fromLlama takes from a log of llama.cpp or Ollama what it says of the set-up, where
+// fromLlama takes from a log of llama.cpp or Ollama what it states of the set-up, where
 // the set-up given does not state it. The context in the log is for all requests.
 func (s Setup) fromLlama(log *logs.EngineLog) Setup {
 	number := func(name string) int64 {
@@ -98,9 +98,9 @@ func (s Setup) causeLlama(c *plan.Checked) string {
 	switch c.Component {
 	case plan.Weights:
 		if more {
-			return "the file is less quantized than planned, or an image encoder or a draft model is loaded beside it; the file itself as --model says more"
+			return "the file is less quantized than planned, or an image encoder or a draft model is loaded beside it; give the file itself as --model for a closer plan"
 		}
-		return "the file is quantized further than planned, or a part of the log is missing; the file itself as --model says more"
+		return "the file is quantized further than planned, or a part of the log is missing; give the file itself as --model for a closer plan"
 	case plan.KVCache:
 		if more {
 			return "a longer context, more requests or another type than planned, or a build that keeps the values of MLA, too: give --max-model-len, --max-num-seqs, --kv-dtype"

@@ -191,7 +191,7 @@ func (s Setup) localNotes(l *layout) (out []string) {
 		add("the image encoder (mmproj) is counted on the first GPU, without what it computes")
 	}
 	if s.Model.Quant == "" {
-		add("the weights are planned in 16 bits; the GGUF file itself, or --quant q4_k_m, says more")
+		add("the weights are planned in 16 bits; give the GGUF file itself, or --quant q4_k_m, for a closer plan")
 	}
 	return out
 }

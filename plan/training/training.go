@@ -29,7 +29,7 @@ type Adapters struct {
 // Setup is a set-up of a training run.
 type Setup struct {
 	Model *model.Model
-	// Framework and Year say whose conventions hold: torchtitan, torchtune,
+	// Framework and Year state whose conventions hold: torchtitan, torchtune,
 	// deepspeed, megatron; others are taken for plain FSDP2.
 	Framework string
 	Year      float64 // with the month as a fraction; 0 is the newest

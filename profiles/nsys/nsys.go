@@ -164,7 +164,7 @@ func (e *export) has(table string, columns ...string) bool {
 	return ok
 }
 
-// version reads what wrote the file, as far as it says.
+// version reads what wrote the file, as far as it states it.
 func (e *export) version() {
 	if !e.has(meta, "name", "value") {
 		return

@@ -53,7 +53,7 @@ func (c *client) isGauge(ctx context.Context, s selector) error {
 func (c *client) kindOf(ctx context.Context, name string) string {
 	body, err := c.get(ctx, "metadata", url.Values{"metric": {name}, "limit": {"1"}})
 	if err != nil {
-		return "" // some stores have none; others say so when they are queried
+		return "" // some stores have none; others report it when they are queried
 	}
 	defer body.Close()
 	var doc struct {

@@ -40,7 +40,7 @@ type Options struct {
 	Progress func(Result)
 }
 
-// defaultEvents are the events that are kept where the options do not say. They take
+// defaultEvents are the events that are kept unless the options state another number. They take
 // about 50 bytes each.
 const defaultEvents = 5_000_000
 
@@ -61,7 +61,7 @@ type Result struct {
 	Unknown    int // releases of memory that was not known
 	Ended      bool
 	Gaps       []Gap // in which events were lost, in order
-	// Start and End say why what the allocator held then could not be read; they are
+	// Start and End state why what the allocator held then could not be read; they are
 	// nil where it was.
 	Start, End error
 	Notes      []string // what else could not be recorded, a sentence each

@@ -28,7 +28,7 @@ func (s *session) write() {
 	w.Extra = append(w.Extra, snapshot.Field{Key: ownKey, Value: s.describe()})
 }
 
-// describe returns what the file says of the recording.
+// describe returns what the file states about the recording.
 func (s *session) describe() []snapshot.Field {
 	r := &s.result
 	out := []snapshot.Field{

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A machine is a program that asks an allocator for whatever bytes say, on a
+// A machine is a program that asks an allocator for what given bytes encode, on a
 // device that notices what no driver would be asked for. After each step all
 // that must hold is checked.
 type machine struct {

@@ -160,7 +160,7 @@ type SettingError struct {
 	Conf   string
 	At     int    // byte offset in Conf of the word that is refused; its length if a word is missing
 	Option string // to which the word belongs; the word itself if it is not an option
-	Text   string // what PyTorch says; of a failed assertion, its last sentence
+	Text   string // what PyTorch prints; of a failed assertion, its last sentence
 	Advice string // what to write instead
 }
 
@@ -196,7 +196,7 @@ func Options() (names []string) {
 	return names
 }
 
-// flag is an option that is True or False. Up to 2.9 most say of a missing value
+// flag is an option that is True or False. Up to 2.9 most report of a missing value
 // that they expect one; strict ones do not distinguish missing from wrong.
 func flag(name string, since Version, common, strict bool, field func(*Settings) *bool) option {
 	return option{

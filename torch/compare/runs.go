@@ -20,7 +20,7 @@ type Run struct {
 	// Reserved bytes, of all devices; each at its own peak.
 	PeakReserved, EndReserved int64
 	// NoHistory is true where the file holds no event: the peak is unknown, and
-	// Peak and AtPeak say nothing.
+	// Peak and AtPeak mean nothing.
 	NoHistory bool
 }
 

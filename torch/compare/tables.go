@@ -12,7 +12,7 @@ import (
 // process hold, oldest first.
 type Tables struct {
 	Tag    string // by which the text identifies the process, "" if it does not
-	Device *int   // nil if the tables do not say
+	Device *int   // nil if the tables do not state it
 	// Count is how many there are, Earlier how many of a process before it; Kept
 	// are those that were kept, the first and the last among them.
 	Count, Earlier int

@@ -36,7 +36,7 @@ type File struct {
 	Version string            // of PyTorch, "" if unknown
 	Devices []Device
 	Pinned  *timeline.Pinned // host memory, nil if it was not recorded
-	// Text is what a file that is not a snapshot says of PyTorch's memory, as a log
+	// Text is what a file that is not a snapshot states about PyTorch's memory, as a log
 	// does; nil for a snapshot.
 	Text *logs.Text
 }

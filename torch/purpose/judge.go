@@ -23,7 +23,7 @@ type judge struct {
 	workspaces    map[int]bool
 	graphs, older []graph      // by birth; older are what may be some, made before the history
 	inGraph       map[int]bool // the tensors of those made in the history
-	// votes say, by place in a pass, whether what was made there was kept for the
+	// votes state, by place in a pass, whether what was made there was kept for the
 	// backward pass.
 	votes  map[visit]int
 	spots  map[int]visit  // of the allocations of forward passes and recomputations

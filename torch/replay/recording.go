@@ -106,7 +106,7 @@ func (r *Recording) index() {
 }
 
 // label finds the private pools of what was taken from the driver: those of the
-// final state if it is still there, else what the events say, which they do from
+// final state if it is still there, else what the events state, which they do from
 // PyTorch 2.12 on.
 func (r *Recording) label() {
 	s, e := r.Snap, &r.Trace.Events

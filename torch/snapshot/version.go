@@ -94,7 +94,7 @@ func (s *Snapshot) setting(key, since string, visible bool) sign {
 	return sign{key, since, has, visible}
 }
 
-// mixture says, of a file whose keys are not those of one release, which two
+// mixture states, of a file whose keys are not those of one release, which two
 // do not go together; else it is "".
 func (s *Snapshot) mixture() string {
 	if s.Ascend() {

@@ -22,7 +22,7 @@ import (
 // by the end is taken to be the default one, unless the events name it, as they
 // do from PyTorch 2.12 on.
 //
-// Faults of the result say where the history contradicts the final state. The
+// Faults of the result state where the history contradicts the final state. The
 // result shares the columns of s.
 func Cut(s *snapshot.Snapshot, device, from, to int) (*snapshot.Snapshot, error) {
 	d, err := deviceOf(s, device)

@@ -11,7 +11,7 @@ import (
 )
 
 // Facts are what a snapshot states of each device, without judgment. Byte
-// figures are of the snapshot's moment unless their name says peak. A pointer is
+// figures are of the snapshot's moment unless their name contains peak. A pointer is
 // nil where the file does not show it.
 type Facts struct {
 	File     string        `json:"file"`
@@ -233,7 +233,7 @@ func (t *Timeline) sum(allocs []int) []SiteSum {
 // A PoolSum is what one pool holds on one stream.
 type PoolSum struct {
 	Pool       snapshot.Pool
-	Recorded   bool // false: the file does not say which pool it is, as before PyTorch 2.1
+	Recorded   bool // false: the file does not state which pool it is, as before PyTorch 2.1
 	Stream     uint64
 	Type       string // "small" or "large"
 	Expandable bool

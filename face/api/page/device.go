@@ -24,7 +24,7 @@ type Device struct {
 	Scopes       []Scope         `json:"scopes"`
 	Version      string          `json:"torch_version"`
 	Settings     *string         `json:"settings"`           // of the allocator, as PYTORCH_CUDA_ALLOC_CONF has them; null if the file has none
-	MostEvents   *int64          `json:"most_events"`        // that the recording kept, null if the file does not say
+	MostEvents   *int64          `json:"most_events"`        // that the recording kept, null if the file does not state it
 	Capacity     *int64          `json:"capacity,omitempty"` // that PyTorch could have, as errors show it
 	Held         *Held           `json:"held,omitempty"`     // in a saved page
 }

@@ -44,7 +44,7 @@ type Stack struct {
 	Slot     int      `json:"slot"`
 	Call     string   `json:"call"`
 	Complete bool     `json:"complete"`
-	Grows    bool     `json:"grows"` // a finding says so
+	Grows    bool     `json:"grows"` // a finding states it
 	Peak     float64  `json:"peak_bytes"`
 	First    *float64 `json:"first_seconds"` // at which it holds something
 	Last     *float64 `json:"last_seconds"`

@@ -1,5 +1,5 @@
 // Package page holds the structs of the JSON that the page reads: the answers of the
-// engine of a session or a recording, and what a saved page says about itself. ui/WIRE.md
+// engine of a session or a recording, and what a saved page states about itself. ui/WIRE.md
 // explains the fields.
 package page
 

@@ -11,7 +11,7 @@ import (
 // known so far. Times are seconds after its first sample.
 type Watch struct {
 	File    string `json:"file"`
-	Version int    `json:"version"` // another one says that there is more
+	Version int    `json:"version"` // another one means that there is more
 	Reading bool   `json:"reading"` // not all that is there was read
 	// Following states that later samples will come when they are written.
 	Following bool            `json:"following"`
@@ -81,7 +81,7 @@ type Subject struct {
 	Mappings *string           `json:"mappings"`
 	Limit    *int64            `json:"limit_bytes"`
 	Severity *finding.Severity `json:"severity"` // of the weightiest finding
-	Words    string            `json:"verdict"`  // which says this; empty if there is none
+	Words    string            `json:"verdict"`  // in words; empty if there is none
 	Left     string            `json:"left"`     // the time to the limit
 	// Judged is the judgment of the total of a device or a container, whoever takes it,
 	// and Fit its curve; null of others, and where nothing changed.

@@ -501,7 +501,7 @@ func TestNothingToRead(t *testing.T) {
 	}
 }
 
-// TestLeakedIsAPurpose checks for what the finding of the peak says has leaked.
+// TestLeakedIsAPurpose checks for what has leaked according to the finding of the peak.
 func TestLeakedIsAPurpose(t *testing.T) {
 	e := New([]Source{source("../../../examples/image-leak/step-4.pickle")})
 	e.change(func() { e.files[0].content, e.files[0].state = newContent(open(t, e.files[0])), ready })
