@@ -28,6 +28,12 @@ func plain(r io.Reader) io.Reader {
 		in.Discard(before) // what was peeked
 		return &unpainted{r: u}
 	}
+	if prettyAt(head) {
+		return &unpainted{r: &pretty{r: in}}
+	}
+	if prefix := serviceIn(head); prefix != nil {
+		return &unprefixed{r: &unpainted{r: in}, prefix: prefix}
+	}
 	return &unpainted{r: in}
 }
 

@@ -24,6 +24,12 @@ func TestQuotedTexts(t *testing.T) {
 		"[\"a\", \"b\",\n" + strings.Repeat("c\n", 200):   "[\"a\", \"b\",\n" + strings.Repeat("c\n", 200),
 		`["a", "b`: "a\nb",
 		`["a\`:     "a\\",
+		"{\n \"o\": [\n  \"a\\n\",\n  \"\\tb \\\"c\\\"\"\n ],\n \"k\": \"d\\r\\ne\\r\\n\",\n \"n\": [1, [\"f\"], {}]\n}": "{\n \"o\": [\n  a\n  \tb \"c\"\n ],\n \"k\": \"d\ne\",\n \"n\": [1, [f], {}]\n}",
+		"[\n \"a\nb\",\n \"c\\\": \"d":                         "[\n a\nb,\n c\": d",
+		"a-1  | x\na-1  |\na-1  | \ta-1  | y\na-1  | z":        "x\n\n\ta-1  | y\nz",
+		"\x1b[36ma-1 |\x1b[0m x\r\n\x1b[36ma-1 |\x1b[0m y\r\n": "x\r\ny\r\n",
+		"a-1  | x\nb-1  | y\n":                                 "a-1  | x\nb-1  | y\n",
+		"a-1  | x\n":                                           "a-1  | x\n",
 	} {
 		for name, r := range map[string]io.Reader{"at once": strings.NewReader(text), "by bytes": iotest.OneByteReader(strings.NewReader(text))} {
 			got, err := io.ReadAll(plain(r))
@@ -49,8 +55,19 @@ func TestContainers(t *testing.T) {
 		return b.String()
 	}
 	same := func(s string) string { return s }
+	notebook, err := json.MarshalIndent(map[string]any{"cells": []any{map[string]any{"outputs": []any{map[string]any{"text": lines}}}}}, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pretty, err := json.MarshalIndent(map[string]string{"title": "it failed", "body": strings.Join(lines, "\n")}, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, text := range map[string]string{
 		"list":             string(list),
+		"notebook":         string(notebook),
+		"object on lines":  string(pretty),
+		"service":          each("trainer-1  | ", "\n", same),
 		"objects":          "[" + strings.TrimSuffix(each(`{"time": "2026-03-01T10:00:00Z", "line": "`, `"}, `, same), ", ") + "]",
 		"logfmt":           each(`time=2026-03-01T10:00:00Z level=error msg="`, "\"\n", same),
 		"logfmt 2":         each(`level=info ts=2026-03-01T10:00:00Z caller=a.go:12 msg="`, "\" pod=x-0\n", same),

@@ -274,7 +274,7 @@ func (a *account) confidence() float64 {
 	case causeFragmented: // what was free in segments is an upper bound
 		return upperBound
 	case causeTooBig:
-		if a.Wording == logs.Async && *a.request <= *a.capacity-a.inUse() {
+		if a.Wording == logs.Async && (a.capacity == nil || *a.request <= *a.capacity-a.inUse()) {
 			return pooled
 		}
 	}
@@ -326,6 +326,9 @@ func (a *account) why() string {
 		}
 		if room := a.room(); room != nil {
 			return fmt.Sprintf("did not fit: %s was in use, and %s was available", shortage.Amount(a.active), shortage.Amount(room))
+		}
+		if a.capacity == nil {
+			return fmt.Sprintf("did not fit: the driver had %s free", shortage.Amount(a.free))
 		}
 		return fmt.Sprintf("did not fit into the device's %s", shortage.Amount(a.capacity))
 	}

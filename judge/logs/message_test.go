@@ -31,6 +31,14 @@ const (
 	messageMPS   = "MPS backend out of memory (MPS allocated: 14.29 GiB, other allocations: 3.65 GiB, max allowed: 20.13 GiB). Tried to allocate 2.67 GiB on shared pool. Use PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0"
 )
 
+// TestCutBeforeTheDevice judges a message of cudaMallocAsync without the device's size.
+func TestCutBeforeTheDevice(t *testing.T) {
+	f := alone(t, "Allocation on device 0 would exceed allowed memory. (out of memory)\nCurrently allocated     : 9.43 GiB\nRequested               : 640.00 MiB\nFree (according to CUDA): 7.12 MiB\n", Options{})
+	if f.Title != "memory ran out: a request of 640 MiB did not fit: the driver had 7.12 MiB free" {
+		t.Error(f.Title)
+	}
+}
+
 func TestMessageAlone(t *testing.T) {
 	const tooFew = "Of the allocated memory 10.00 GiB is allocated by PyTorch, and 4.00 GiB is reserved by PyTorch but unallocated."
 	for _, c := range []struct {
