@@ -163,23 +163,23 @@ func (d *Inspection) writeAt(w io.Writer, s Style) {
 func (d *Inspection) writeAlloc(w io.Writer, s Style) {
 	a := d.Alloc
 	fmt.Fprintf(w, "\n%s of %s at 0x%x on device %d\n", s.bold("allocation"), units.Bytes(a.Bytes), a.Address, a.Device)
-	say := func(label string, k *int, otherwise string) {
+	state := func(label string, k *int, otherwise string) {
 		if k == nil {
-			fmt.Fprintf(w, "  %-10s %s\n", label, otherwise)
+			fmt.Fprintf(w, "  %-12s %s\n", label, otherwise)
 		} else {
-			fmt.Fprintf(w, "  %-10s event %s\n", label, units.Count(int64(*k)))
+			fmt.Fprintf(w, "  %-12s event %s\n", label, units.Count(int64(*k)))
 		}
 	}
-	say("made", a.Born, "before the recording began")
-	say("freed", a.Freed, "never, within the history")
+	state("allocated", a.Born, "before the recording began")
+	state("freed", a.Freed, "never, within the history")
 	if a.Freed != nil {
-		say("completed", a.Completed, "not yet: another stream uses it")
+		state("completed", a.Completed, "not yet: another stream uses it")
 	}
 	if a.LivedUS != nil {
-		fmt.Fprintf(w, "  %-10s %s\n", "lived", units.Duration(time.Duration(*a.LivedUS)*time.Microsecond))
+		fmt.Fprintf(w, "  %-12s %s\n", "lived", units.Duration(time.Duration(*a.LivedUS)*time.Microsecond))
 	}
-	writeFrames(w, "made by", a.Stack)
-	writeFrames(w, "freed by", a.FreeStack)
+	writeFrames(w, "allocated at", a.Stack)
+	writeFrames(w, "freed at", a.FreeStack)
 }
 
 func writeFrames(w io.Writer, label string, frames []stack.Frame) {
@@ -187,7 +187,7 @@ func writeFrames(w io.Writer, label string, frames []stack.Frame) {
 		if i > 0 {
 			label = ""
 		}
-		fmt.Fprintf(w, "  %-10s %s\n", label, frameName(f))
+		fmt.Fprintf(w, "  %-12s %s\n", label, frameName(f))
 	}
 }
 
