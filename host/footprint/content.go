@@ -55,7 +55,7 @@ func pools(memory io.ReaderAt, r *region, before *vmmap.Map) float64 {
 		step := max(size, (r.End-first)/mostPool&^(size-1))
 		seen, found := 0, 0
 		for at := first; at+size <= r.End; at += step {
-			if r.same && old(before, at) {
+			if (r.same || r.wider) && old(before, at) {
 				continue
 			}
 			var header [48]byte

@@ -196,6 +196,9 @@ type region struct {
 	// same states that a mapping already began there, so that this one grew at its end or
 	// inside.
 	same bool
+	// wider states that it contains a whole mapping that was there before, and more: the
+	// kernel merged what is new with it, at either end.
+	wider bool
 }
 
 // A Mapping is one that grew.
@@ -235,6 +238,7 @@ func grown(before, after *Observation) (out []region) {
 			x.huge -= int64(common * float64(b.AnonymousHuge))
 			x.pinned -= int64(common * float64(b.Locked))
 			x.same = x.same || b.Start == r.Start
+			x.wider = x.wider || b.Start >= r.Start && b.End <= r.End && b.Size() < r.Size()
 		}
 		if x.grown > 0 {
 			out = append(out, x)

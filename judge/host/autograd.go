@@ -64,8 +64,12 @@ const (
 )
 
 // keptNodes returns how many nodes more there were at the last look than at the first, if
-// there were more from look to look; else 0. The heap grew by some bytes.
+// there were more from look to look; else 0. Looks before the first node do not count: a
+// program that still loads PyTorch has none. The heap grew by some bytes.
 func keptNodes(nodes []int64, grown int64) int64 {
+	for len(nodes) > 1 && nodes[1] == 0 {
+		nodes = nodes[1:]
+	}
 	rises := len(nodes) - 1
 	for i := range max(rises, 0) {
 		if nodes[i+1] <= nodes[i] {

@@ -57,6 +57,7 @@ func TestGraphByItsNodes(t *testing.T) {
 		{"of the steps", []int64{0, 3000, 200, 2500, 3100, 40}, finding.HeapLeak},
 		{"few looks", []int64{0, 500, 1000, 1500}, finding.HeapLeak},
 		{"few looks, and a part of the growth", []int64{8500, 28500, 58500, 98500}, finding.AutogradGraph},
+		{"begun while it was traced", []int64{0, 0, 0, 5000, 12000, 20000}, finding.AutogradGraph},
 		{"few nodes", []int64{10, 11, 12, 13, 14, 15}, finding.HeapLeak},
 		{"not counted", nil, finding.HeapLeak},
 	} {

@@ -248,8 +248,9 @@ func (h host) class(p footprint.Part) finding.Finding {
 			f.Detail = append(f.Detail, text)
 		}
 	}
-	if p.Class == finding.ArenaRetention || p.Class == finding.AllocatorRetention {
-		h.requester(&f)
+	requests := h.requests(p.Class)
+	if len(requests) > 0 && len(requests[0].Frames) > 0 {
+		madeHere(&f, requests[0].Frames)
 	}
 	loading := h.loading(p.Class, nil, p.Bytes)
 	switch {
@@ -282,6 +283,7 @@ func (h host) class(p footprint.Part) finding.Finding {
 		f.Basis = looked + "the class did not grow each time"
 		f.Remedies = append([]finding.Remedy{traceLonger}, f.Remedies...)
 	}
+	f.Remedies = append(f.Remedies, primitiveCache(requests)...)
 	return f
 }
 
@@ -312,20 +314,20 @@ func (h host) starter(f *finding.Finding) {
 	}
 }
 
-// requester names the place that requested most of the heap of malloc, or of another
-// allocator.
-func (h host) requester(f *finding.Finding) {
-	var top *ledger.Use
+// requests are the uses of the heap of malloc, or of another allocator, most bytes first, if
+// that is what a class is.
+func (h host) requests(class finding.Kind) (uses []*ledger.Use) {
+	heap := []finding.Kind{finding.HeapLeak, finding.ArenaRetention, finding.AllocatorRetention}
+	if !slices.Contains(heap, class) {
+		return nil
+	}
 	for i := range h.sums.Uses {
-		u := &h.sums.Uses[i]
-		heap := classOf(u) == finding.HeapLeak || classOf(u) == finding.AllocatorRetention
-		if heap && (top == nil || residentOf(u) > residentOf(top)) {
-			top = u
+		if u := &h.sums.Uses[i]; slices.Contains(heap, classOf(u)) {
+			uses = append(uses, u)
 		}
 	}
-	if top != nil && len(top.Frames) > 0 {
-		madeHere(f, top.Frames)
-	}
+	slices.SortStableFunc(uses, func(a, b *ledger.Use) int { return cmp.Compare(residentOf(b), residentOf(a)) })
+	return uses
 }
 
 // From how much freed memory that malloc keeps and that no longer grows a finding is

@@ -136,3 +136,19 @@ func TestMappingThatAnAllocatorFills(t *testing.T) {
 		}
 	}
 }
+
+// A heap of which looks show more than the calls of the trace made has the place that
+// requested most, and the advice that belongs to the calls.
+func TestHeapBeyondTheCalls(t *testing.T) {
+	const mib = 1 << 20
+	steps := make([]int64, 17)
+	steps[4] = 8
+	u := over(made(event.Map, ledger.Anonymous, 1<<20, "libc.so.6:mmap", "libc.so.6:malloc", "libtorch_cpu.so:dnnl::impl::cpu::x64::jit_generator::create_kernel", "libtorch_cpu.so:conv"), steps...)
+	s := traceOf(u)
+	s.Growth = 40 * mib
+	looks := &footprint.Growth{After: &footprint.Observation{}, RSS: 40 * mib, Age: time.Hour, Parts: []footprint.Part{{Class: finding.HeapLeak, Bytes: 40 * mib, Steady: true, Confidence: 0.9}}}
+	found := Host(s, looks, nil)
+	if len(found) != 1 || *found[0].Bytes != 40*mib || found[0].Site == nil || !strings.Contains(fmt.Sprint(found[0].Remedies), "ONEDNN_PRIMITIVE_CACHE_CAPACITY") {
+		t.Errorf("%+v", found)
+	}
+}

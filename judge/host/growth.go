@@ -272,20 +272,39 @@ func (g *hostGrowth) judge(h host) (end int) {
 	case whole >= 0.2:
 		g.shape, g.confidence = grows, whole
 	case end > 0:
-		g.pause(end)
+		g.pause(end, h.sums.Checkpoints)
 	}
 	return end
 }
 
-// pause notes growth up to a checkpoint after which hardly anything came.
-func (g *hostGrowth) pause(end int) {
+// pause notes growth up to a checkpoint after which hardly anything came. What is short,
+// compared with the trace, is no pause: a busy machine may not have let the program run.
+func (g *hostGrowth) pause(end int, checkpoints []uint64) {
+	const short = 0.05 // of the trace
 	curve := g.course(g.all)
 	last := len(curve) - 1
 	v := trend.Judge(g.all.Until(end+1), trend.Past{})
 	if end == last || v.Class != trend.Leak || v.Confidence < 0.2 || curve[last]-curve[0] < minClassBytes {
 		return
 	}
-	g.shape, g.verdict, g.paused, g.confidence = grows, v, end, min(v.Confidence, undecided)
+	g.shape, g.verdict, g.confidence = grows, v, v.Confidence
+	if seconds(checkpoints[last]-checkpoints[end]) >= short*seconds(checkpoints[last]-checkpoints[0]) {
+		g.paused, g.confidence = end, min(v.Confidence, undecided)
+	}
+}
+
+// basis states on what the confidence in the growth of one buffer rests; it is empty for
+// other growth, which is judged by what is added and freed.
+func (g *hostGrowth) basis() string {
+	switch {
+	case g.buffer:
+		return "it is one mapping, whose size is known"
+	case g.kind == finding.Regrown:
+		return "it became larger in nearly every step in which it was replaced, to the end of the trace"
+	case g.kind == finding.Remap && g.shape == grows:
+		return fmt.Sprintf("it became larger in %s of the intervals", units.Percent(rising(g.curve(g.all)[g.from:])))
+	}
+	return ""
 }
 
 // pauses states how long nothing came at the end of the trace; it is empty if something

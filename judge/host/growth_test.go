@@ -210,6 +210,27 @@ func TestHostGrowthOverTime(t *testing.T) {
 	}
 }
 
+// Intervals without growth that are short together are no pause: on a busy machine
+// neither the program nor the tracer runs for a while.
+func TestShortPause(t *testing.T) {
+	steps := slices.Concat([]int64{0}, slices.Repeat([]int64{3}, 22), []int64{0, 0})
+	for _, c := range []struct {
+		each time.Duration // of the last intervals
+		want finding.Severity
+	}{
+		{100 * time.Millisecond, finding.Problem},
+		{2 * time.Second, finding.Warning},
+	} {
+		s := traceOf(over(made(event.Map, ledger.Anonymous, 1<<20, "libc.so.6:mmap", "main:grow"), steps...))
+		for i := 23; i < len(s.Checkpoints); i++ {
+			s.Checkpoints[i] = s.Checkpoints[i-1] + uint64(c.each)
+		}
+		if found := Host(s, nil, nil); len(found) != 1 || found[0].Severity != c.want {
+			t.Errorf("%v: %+v", c.each, found)
+		}
+	}
+}
+
 // A place is judged separately: another that leaks beside it states nothing about a
 // working set, nor of what was loaded.
 func TestPlacesAreJudgedApart(t *testing.T) {

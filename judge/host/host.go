@@ -164,7 +164,7 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 	}
 	switch {
 	case g.buffer:
-		f.Severity, f.Basis = finding.Info, "it is one mapping, whose size is known"
+		f.Severity = finding.Info
 	case g.shape == settled:
 		f.Severity = finding.Info
 		f.Basis = "nearly all of what remains was allocated by then; it was watched until " + units.Duration(time.Duration(h.sums.Checkpoints[len(h.sums.Checkpoints)-1]))
@@ -181,9 +181,7 @@ func (h host) growing(uses []*ledger.Use, known []hooks.Library) (f finding.Find
 	if nodes > 0 {
 		f.Detail = append(f.Detail, fmt.Sprintf("the heap holds %s of the graph more than when the trace began", units.Plural(nodes, "node")))
 	}
-	if g.kind == finding.Regrown {
-		f.Basis = "it became larger in nearly every step in which it was replaced, to the end of the trace"
-	}
+	f.Basis = cmp.Or(g.basis(), f.Basis)
 	if g.until > 0 && !g.buffer {
 		e.SettledSeconds = g.until.Seconds()
 	}
