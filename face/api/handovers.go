@@ -58,6 +58,14 @@ type HandOverSplit struct {
 	Cache   *int64         `json:"cache_bytes"`
 	Pools   *int64         `json:"pools_bytes"`
 	Rest    int64          `json:"rest_bytes"`
+	// Libraries have part of the rest; nil if no trace shows them.
+	Libraries []HandOverLibrary `json:"libraries"`
+}
+
+// HandOverLibrary is what a library has of a device by its calls of the driver.
+type HandOverLibrary struct {
+	Library string `json:"library"`
+	Bytes   int64  `json:"bytes"`
 }
 
 // HandOverHeld is what a tag has of a device.

@@ -67,7 +67,14 @@ func handOverSplit(s *handovers.Split) api.HandOverSplit {
 	for _, name := range slices.Sorted(maps.Keys(s.Tags)) {
 		tags = append(tags, api.HandOverHeld{Tag: name, Held: s.Tags[name]})
 	}
-	return api.HandOverSplit{Used: s.Used, Tags: tags, Tensors: s.Tensors, Cache: s.Cache, Pools: s.Pools, Rest: s.Rest}
+	out := api.HandOverSplit{Used: s.Used, Tags: tags, Tensors: s.Tensors, Cache: s.Cache, Pools: s.Pools, Rest: s.Rest}
+	if s.Libraries != nil {
+		out.Libraries = []api.HandOverLibrary{}
+	}
+	for _, l := range s.Libraries {
+		out.Libraries = append(out.Libraries, api.HandOverLibrary{Library: l.Name, Bytes: l.Bytes})
+	}
+	return out
 }
 
 // Text prints phases, hand-overs, what stays behind, and what was found.
@@ -218,13 +225,19 @@ func (p handOverProcess) behind() (out []string) {
 		add(*b.Split.Cache, "PyTorch's cache, which no tensor uses")
 		add(*b.Split.Pools, "pools of CUDA graphs, or of the program's own")
 	}
-	rest := "contexts, NCCL, kernels, and other processes"
-	if b.Split.Tensors == nil {
+	rest, n := "contexts, NCCL, kernels, and other processes", b.Split.Rest
+	if b.Split.Libraries != nil {
+		for _, l := range b.Split.Libraries {
+			add(l.Bytes, Line(l.Library))
+			n -= l.Bytes
+		}
+		rest = "contexts, kernels, other processes, and what was taken before the trace"
+	} else if b.Split.Tensors == nil {
 		rest = "tensors and caches in no region, " + rest
 	}
 	if b.High > 0 {
 		rest += fmt.Sprintf(" (planned: contexts and NCCL %s)", sizeRange(b.Low, b.High))
 	}
-	add(b.Split.Rest, rest)
+	add(n, rest)
 	return out
 }

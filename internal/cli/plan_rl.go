@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strandline/face/report"
+	"strandline/host/recording"
 	"strandline/internal/planner"
 	"strandline/judge/handovers"
 	"strandline/pausable/history"
@@ -21,6 +22,7 @@ type rlPlan struct {
 	planFlags
 	planner.RL
 	phases, check string
+	trace         string
 	yaml          bool
 	device        int
 	tags          []string
@@ -41,12 +43,14 @@ status is 1 where no way fits.
 
 --check lays what pausable memory did beside it: the log of a process that ran with
 STRANDLINE_MEM_LOG=FOLDER, or a folder of them. The exit status is 1 if each cycle
-leaves more behind, and with --strict if a phase used more than planned.`,
+leaves more behind, and with --strict if a phase used more than planned. --trace names the
+libraries that have what is not PyTorch's, from a recording of strandline trace --gpu.`,
 		Example: `  strandline plan rl --model Qwen2.5-32B --gpu H200 --gpus 8 --trainer fsdp --rollout sglang --rollout-tp 4
   strandline plan rl --model Qwen2.5-7B --gpu H100 --gpus 8 --yaml > phases.yaml
   strandline plan rl --model Qwen2.5-7B --gpu H100 --gpus 8 --page
   strandline plan rl --phases phases.yaml
-  strandline plan rl --phases phases.yaml --check logs/`,
+  strandline plan rl --phases phases.yaml --check logs/
+  strandline plan rl --phases phases.yaml --check 4242-1795467009.pausable --trace gpu.strandline`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {
@@ -65,6 +69,7 @@ leaves more behind, and with --strict if a phase used more than planned.`,
 	c.Flags().StringVar(&o.phases, "phases", "", "take the phases from a `FILE`")
 	c.Flags().BoolVar(&o.yaml, "yaml", false, "print the phases as YAML, to edit")
 	c.Flags().StringVar(&o.check, "check", "", "lay the log of pausable memory in a `FILE`, or those in a folder, beside the plan")
+	c.Flags().StringVar(&o.trace, "trace", "", "with --check of one process: a recording of trace --gpu made meanwhile, in a `FILE`")
 	c.Flags().IntVar(&o.device, "device", 0, "with --check: device `N`, as CUDA counts in the process")
 	c.Flags().StringArrayVar(&o.tags, "tag", nil, "with --check: the component of the plan that a tag is, `TAG=COMPONENT`")
 	o.checks(c)
@@ -134,6 +139,15 @@ func (g *globals) checkPhases(ctx context.Context, o *rlPlan) error {
 	if err != nil {
 		return err
 	}
+	var trace *recording.Run
+	if o.trace != "" {
+		if len(paths) > 1 {
+			return fmt.Errorf("--trace is of one process, and %s has logs of %d: give one of them to --check", o.check, len(paths))
+		}
+		if trace, err = g.readRecording(ctx, o.trace); err != nil {
+			return err
+		}
+	}
 	var checks []*handovers.Check
 	for _, path := range paths {
 		if ctx.Err() != nil {
@@ -142,7 +156,7 @@ func (g *globals) checkPhases(ctx context.Context, o *rlPlan) error {
 		log, err := readHistory(path)
 		if err == nil {
 			var c *handovers.Check
-			if c, err = handovers.New(p, log, o.device, names); err == nil {
+			if c, err = handovers.New(p, log, o.device, names, trace); err == nil {
 				checks = append(checks, c)
 			}
 		}

@@ -138,11 +138,21 @@ func ownersOf(first, last *Split) (out []owner) {
 	}
 	both("tensors in no region", first.Tensors, last.Tensors)
 	both("pools of CUDA graphs, or of the program's own", first.Pools, last.Pools)
-	rest := "others': libraries, contexts, other processes"
-	if last.Tensors == nil {
-		rest = "in no region"
+	switch {
+	case first.Libraries != nil && last.Libraries != nil:
+		for _, l := range last.Libraries {
+			before := slices.IndexFunc(first.Libraries, func(b Library) bool { return b.Name == l.Name })
+			if before >= 0 {
+				l.Bytes -= first.Libraries[before].Bytes
+			}
+			add(l.Name+"'s", l.Bytes)
+		}
+		add("in no call that was traced: contexts, other processes", last.Unnamed()-first.Unnamed())
+	case last.Tensors == nil:
+		add("in no region", last.Rest-first.Rest)
+	default:
+		add("others': libraries, contexts, other processes", last.Rest-first.Rest)
 	}
-	add(rest, last.Rest-first.Rest)
 	slices.SortStableFunc(out, func(a, b owner) int { return cmp.Compare(b.bytes, a.bytes) })
 	const most = 3
 	return out[:min(most, len(out))]

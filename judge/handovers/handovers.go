@@ -10,8 +10,10 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"strandline/finding"
+	"strandline/host/recording"
 	"strandline/pausable/history"
 	"strandline/pausable/state"
 	"strandline/plan"
@@ -33,6 +35,8 @@ type Check struct {
 	Behind    *Behind // nil if there was no time at which nothing was active
 	Findings  []finding.Finding
 	Notes     []string
+
+	traced libraries
 }
 
 // A Tag is one of the log, and the components of the plan that it is.
@@ -59,6 +63,18 @@ type Split struct {
 	// does, and pools of CUDA graphs or the program's own. They are nil if unknown.
 	Tensors, Cache, Pools *int64
 	Rest                  int64 // contexts, NCCL, kernels, and other processes
+	// Libraries are those that have part of the rest by their calls of the driver, the most
+	// first; nil if no trace shows them.
+	Libraries []Library
+}
+
+// Unnamed is the rest without the libraries.
+func (s *Split) Unnamed() int64 {
+	n := s.Rest
+	for _, l := range s.Libraries {
+		n -= l.Bytes
+	}
+	return max(n, 0)
 }
 
 // A Phase is one of the plan.
@@ -102,8 +118,9 @@ type Behind struct {
 }
 
 // New lays a log beside the phases of a plan. Names are the components of tags whose names
-// do not say them.
-func New(p *rl.Phases, log *history.Log, device int, names map[string]string) (*Check, error) {
+// do not say them. A trace of the same process, made with --gpu at that time, names the
+// libraries that have what is not PyTorch's; it may be nil.
+func New(p *rl.Phases, log *history.Log, device int, names map[string]string, trace *recording.Run) (*Check, error) {
 	if len(log.Steps) == 0 {
 		return nil, errors.New("nothing was paused or resumed in this log")
 	}
@@ -117,6 +134,9 @@ func New(p *rl.Phases, log *history.Log, device int, names map[string]string) (*
 		return nil, fmt.Errorf("the log has no figures of device %d", device)
 	}
 	if err := c.tags(p, log, names); err != nil {
+		return nil, err
+	}
+	if err := c.hear(log, trace); err != nil {
 		return nil, err
 	}
 	times, measured := c.measure(log)
@@ -206,7 +226,7 @@ type moment struct {
 	split  Split
 }
 
-func (c *Check) moment(s *state.Status, outside []history.Outside) (m moment, ok bool) {
+func (c *Check) moment(at time.Time, s *state.Status, outside []history.Outside) (m moment, ok bool) {
 	d := deviceOf(s, c.Device)
 	if d == nil {
 		return m, false
@@ -229,6 +249,7 @@ func (c *Check) moment(s *state.Status, outside []history.Outside) (m moment, ok
 		m.split.Rest -= o.Tensors + o.Cache + o.Pools
 	}
 	m.split.Rest = max(m.split.Rest, 0)
+	m.split.Libraries = c.traced.at(at, m.split.Tensors != nil)
 	return m, true
 }
 
@@ -245,8 +266,8 @@ func (c *Check) measure(log *history.Log) (times map[string][]span, out []Measur
 	var order []string
 	for i := range len(log.Steps) - 1 {
 		from, to := &log.Steps[i], &log.Steps[i+1]
-		first, ok := c.moment(from.After, from.Outside)
-		last, also := c.moment(to.Before, to.Prior)
+		first, ok := c.moment(from.Ended, from.After, from.Outside)
+		last, also := c.moment(to.Began, to.Before, to.Prior)
 		if !ok || !also {
 			continue
 		}
@@ -271,6 +292,7 @@ func (c *Check) measure(log *history.Log) (times map[string][]span, out []Measur
 				}
 			}
 		}
+		m.Least.borrow(times[key])
 		m.Times, m.Seconds, m.Used = len(lengths), median(lengths), [2]int64{m.Least.Used, m.Most.Used}
 	}
 	return times, out

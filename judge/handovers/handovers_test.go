@@ -44,7 +44,7 @@ const mib = 1 << 20
 
 // TestTidy lays a loop that gives all back beside its plan.
 func TestTidy(t *testing.T) {
-	c, err := New(phases(t), read(t, "testdata/tidy.pausable"), 0, nil)
+	c, err := New(phases(t), read(t, "testdata/tidy.pausable"), 0, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestTidy(t *testing.T) {
 
 // TestUntidy finds a pool of a graph, the trainer's cache, and what each cycle leaves.
 func TestUntidy(t *testing.T) {
-	c, err := New(phases(t), read(t, "../../examples/pausable/untidy.pausable"), 0, nil)
+	c, err := New(phases(t), read(t, "../../examples/pausable/untidy.pausable"), 0, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestUntidy(t *testing.T) {
 // TestNames gives tags their components, and refuses what is in neither.
 func TestNames(t *testing.T) {
 	log, p := read(t, "testdata/tidy.pausable"), phases(t)
-	c, err := New(p, log, 0, map[string]string{"trainer": "activations"})
+	c, err := New(p, log, 0, map[string]string{"trainer": "activations"}, nil)
 	if err != nil || c.Phases[1].Tags["trainer"].High != 400*mib {
 		t.Errorf("%v %+v", err, c)
 	}
@@ -123,14 +123,14 @@ func TestNames(t *testing.T) {
 		`the plan has no component "x" for tag trainer`: {"trainer": "x"},
 		"the log has no tag x":                          {"x": "activations"},
 	} {
-		if _, err := New(p, log, 0, names); err == nil || err.Error() != want {
+		if _, err := New(p, log, 0, names, nil); err == nil || err.Error() != want {
 			t.Error(err)
 		}
 	}
-	if _, err := New(p, log, 1, nil); err == nil || err.Error() != "the log has no figures of device 1" {
+	if _, err := New(p, log, 1, nil, nil); err == nil || err.Error() != "the log has no figures of device 1" {
 		t.Error(err)
 	}
-	if _, err := New(p, &history.Log{PID: 1}, 0, nil); err == nil {
+	if _, err := New(p, &history.Log{PID: 1}, 0, nil, nil); err == nil {
 		t.Error("a log without steps is laid beside a plan")
 	}
 }
