@@ -71,7 +71,7 @@ func (d *Watch) Text(w io.Writer, s Style) {
 		fmt.Fprintln(w, s.dim("  devices: "+Line(d.Note)))
 	}
 	if d.Load != nil {
-		fmt.Fprintln(w, "  "+Line(LoadLine(d.Load)))
+		fmt.Fprintln(w, "  "+Line(loadLine(d.Load)))
 	}
 	for i := range d.Findings {
 		f := &d.Findings[i]
@@ -186,8 +186,8 @@ func watchedDevice(d *sample.Device) string {
 	return text
 }
 
-// LoadLine is what an engine does, in a line.
-func LoadLine(l *sample.Load) string {
+// loadLine is what an engine does, in a line.
+func loadLine(l *sample.Load) string {
 	if l.Note != "" {
 		return "engine: " + l.Note
 	}

@@ -178,7 +178,7 @@ func (d *WatchScreen) overview(s Style, rows int) []string {
 		lines = append(lines, Line(watchedDevice(&d.Sample.Devices[i])))
 	}
 	if d.Sample.Load != nil {
-		lines = append(lines, Line(LoadLine(d.Sample.Load)))
+		lines = append(lines, Line(loadLine(d.Sample.Load)))
 	}
 	if d.Sample.DevicesNote != "" {
 		lines = append(lines, s.dim("devices: "+Line(d.Sample.DevicesNote)))

@@ -23,7 +23,7 @@ type Request struct {
 	Time   uint64 // ns of the monotonic clock
 	TID    uint32
 	Op     RequestOp
-	Device uint16 // AnyDevice where it is not known
+	Device uint16 // 0xff where it is not known
 	Addr   uint64
 	Size   uint64
 	Stream uint64
@@ -31,9 +31,6 @@ type Request struct {
 	// none.
 	Stack uint64
 }
-
-// AnyDevice is the device of a call whose device is not known.
-const AnyDevice = 0xff
 
 // A RequestStack is the Python frames that a number stands for, innermost first. The
 // number is a hash of the frames and of roughly the current second; they are delivered

@@ -13,8 +13,7 @@ type FileID struct{ Device, Inode uint64 }
 
 // A MemoryFile is a file that exists only in memory: from memfd_create, or in /dev/shm.
 type MemoryFile struct {
-	ID      FileID
-	Name    string
-	Bytes   uint64 // of memory that it uses
-	Deleted bool   // it can no longer be opened by its name
+	ID    FileID
+	Name  string
+	Bytes uint64 // of memory that it uses
 }

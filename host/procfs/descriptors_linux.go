@@ -61,6 +61,6 @@ func (p Process) memoryFile(fd, target string) (MemoryFile, bool) {
 	if !strings.HasPrefix(target, "/memfd:") && !strings.HasPrefix(target, "/dev/shm/") || syscall.Stat(p.file("fd/"+fd), &st) != nil {
 		return MemoryFile{}, false
 	}
-	target, deleted := strings.CutSuffix(target, " (deleted)")
-	return MemoryFile{FileID{st.Dev, st.Ino}, target, 512 * uint64(st.Blocks), deleted}, true
+	target = strings.TrimSuffix(target, " (deleted)")
+	return MemoryFile{FileID{st.Dev, st.Ino}, target, 512 * uint64(st.Blocks)}, true
 }

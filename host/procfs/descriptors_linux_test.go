@@ -46,7 +46,7 @@ func TestDescriptors(t *testing.T) {
 	if socket, is := p.MemoryFile(int32(pair[0])); !ok || is {
 		t.Errorf("the file is in memory: %v; the socket: %+v", ok, socket)
 	}
-	want := MemoryFile{own.ID, f.Name(), 100 << 10, true}
+	want := MemoryFile{own.ID, f.Name(), 100 << 10}
 	if !slices.Contains(after.Memory, want) || len(after.Memory) != len(before.Memory)+1 {
 		t.Errorf("got the files %+v, want %+v among them", after.Memory, want)
 	}

@@ -53,9 +53,6 @@ const (
 	mostLine = 1 << 16
 )
 
-// Is reports whether a file begins as a log does.
-func Is(head []byte) bool { return strings.HasPrefix(string(head), "log 1 ") }
-
 // Read reads a log.
 func Read(from io.Reader) (*Log, error) {
 	lines := bufio.NewScanner(io.LimitReader(from, longest))

@@ -13,9 +13,6 @@ type Chain struct {
 	// Missing is why no line of own code is known of it, "" if one is.
 	Missing timeline.Missing
 	trend.Span
-	// Certain is false where no history states that the allocation of the later files
-	// is the same.
-	Certain bool
 }
 
 // Chains follows the allocations of a device through the files.
@@ -34,10 +31,10 @@ func (p *Process) Chains(device int) []Chain {
 					k++
 				}
 				if k < len(prev.Live) && prev.Live[k].Addr == l.Addr {
-					if same, certain := sameAlloc(prev, d, prev.Live[k], l); same {
+					if sameAlloc(prev, d, prev.Live[k], l) {
 						here[i] = at[k]
 						c := &out[at[k]]
-						c.Last, c.Certain = j, c.Certain && certain
+						c.Last = j
 						if c.Stack <= stack.Empty && (l.Stack > stack.Empty || c.Missing == timeline.BeforeRecording) {
 							c.Stack, c.Missing = l.Stack, l.Missing
 						}
@@ -46,7 +43,7 @@ func (p *Process) Chains(device int) []Chain {
 			}
 			if here[i] < 0 {
 				here[i] = len(out)
-				out = append(out, Chain{l.Stack, l.Missing, trend.Span{First: j, Last: j, Bytes: l.Bytes}, true})
+				out = append(out, Chain{l.Stack, l.Missing, trend.Span{First: j, Last: j, Bytes: l.Bytes}})
 			}
 		}
 		prev, at = d, here
@@ -72,25 +69,25 @@ func (p *Process) Survivors(device int) [][]int64 {
 }
 
 // sameAlloc reports whether two allocations at one address, of consecutive files,
-// are one; sure is false where no history covers the time between.
-func sameAlloc(old, cur *digest.Device, a, b digest.Live) (same, certain bool) {
+// are one, as far as is known: they may be where no history covers the time between.
+func sameAlloc(old, cur *digest.Device, a, b digest.Live) bool {
 	if a.Bytes != b.Bytes || a.Stack > stack.Empty && b.Stack > stack.Empty && a.Stack != b.Stack {
-		return false, true
+		return false
 	}
 	timed := old.HasTime && cur.HasTime
 	switch {
 	case a.Born >= 0 && b.Born >= 0 && timed:
-		return a.Born == b.Born, true
+		return a.Born == b.Born
 	case b.Born >= 0 && timed && old.End > 0:
-		return b.Born <= old.End, true
+		return b.Born <= old.End
 	case b.Born < 0 && timed && cur.Events > 0 && old.Events > 0:
 		if cur.Start <= old.End { // the history reaches back to the older file
-			return true, true
+			return true
 		}
 		// A recording that begins with an empty device is of another process.
-		return !cur.Complete, false
+		return !cur.Complete
 	case a.Born >= 0 && b.Born >= 0:
-		return a.Born == b.Born, false // counted events of one growing history
+		return a.Born == b.Born // counted events of one growing history
 	}
-	return true, false
+	return true
 }

@@ -102,31 +102,31 @@ func TestSameAlloc(t *testing.T) {
 		return digest.Live{Addr: 512, Bytes: 64, Born: born, Stack: s}
 	}
 	for _, c := range []struct {
-		name       string
-		old, cur   digest.Device
-		a, b       digest.Live
-		same, sure bool
+		name     string
+		old, cur digest.Device
+		a, b     digest.Live
+		same     bool
 	}{
-		{"made at the same moment", timed(0, 100), timed(0, 200), live(50, 2), live(50, 2), true, true},
-		{"freed and taken again", timed(0, 100), timed(0, 200), live(50, 2), live(150, 2), false, true},
-		{"older than both recordings", timed(10, 100), timed(10, 200), live(-1, 0), live(-1, 0), true, true},
-		{"older than the first recording, made anew in the second", timed(10, 100), timed(10, 200), live(-1, 0), live(150, 2), false, true},
-		{"history restarted, block still there", timed(0, 100), timed(90, 200), live(50, 2), live(-1, 2), true, true},
-		{"a gap between the recordings", timed(0, 100), timed(150, 200), live(50, 2), live(-1, 2), true, false},
-		{"another stack", timed(0, 100), timed(150, 200), live(50, 2), live(-1, 3), false, true},
-		{"another process: it began empty", timed(0, 100), complete, live(50, 2), live(-1, 2), false, false},
-		{"no times, same event of a growing history", history(5, 0), history(9, 0), live(3, 2), live(3, 2), true, false},
-		{"no times, another event", history(5, 0), history(9, 0), live(3, 2), live(7, 2), false, false},
-		{"state alone", digest.Device{}, digest.Device{}, live(-1, 2), live(-1, 2), true, false},
+		{"made at the same moment", timed(0, 100), timed(0, 200), live(50, 2), live(50, 2), true},
+		{"freed and taken again", timed(0, 100), timed(0, 200), live(50, 2), live(150, 2), false},
+		{"older than both recordings", timed(10, 100), timed(10, 200), live(-1, 0), live(-1, 0), true},
+		{"older than the first recording, made anew in the second", timed(10, 100), timed(10, 200), live(-1, 0), live(150, 2), false},
+		{"history restarted, block still there", timed(0, 100), timed(90, 200), live(50, 2), live(-1, 2), true},
+		{"a gap between the recordings", timed(0, 100), timed(150, 200), live(50, 2), live(-1, 2), true},
+		{"another stack", timed(0, 100), timed(150, 200), live(50, 2), live(-1, 3), false},
+		{"another process: it began empty", timed(0, 100), complete, live(50, 2), live(-1, 2), false},
+		{"no times, same event of a growing history", history(5, 0), history(9, 0), live(3, 2), live(3, 2), true},
+		{"no times, another event", history(5, 0), history(9, 0), live(3, 2), live(7, 2), false},
+		{"state alone", digest.Device{}, digest.Device{}, live(-1, 2), live(-1, 2), true},
 	} {
-		if same, sure := sameAlloc(&c.old, &c.cur, c.a, c.b); same != c.same || same && sure != c.sure {
-			t.Errorf("%s: same %v, sure %v", c.name, same, sure)
+		if same := sameAlloc(&c.old, &c.cur, c.a, c.b); same != c.same {
+			t.Errorf("%s: same %v", c.name, same)
 		}
 	}
 	other := live(50, 2)
 	other.Bytes++
 	old := timed(0, 100)
-	if same, _ := sameAlloc(&old, &old, live(50, 2), other); same {
+	if sameAlloc(&old, &old, live(50, 2), other) {
 		t.Error("allocations of different size are the same")
 	}
 }

@@ -48,10 +48,9 @@ func NewRun(s *snapshot.Snapshot) *Run {
 // A Change is what a place held before and after a change of the code, in
 // requested bytes.
 type Change struct {
-	Place                   // as in the newer run, if it is there
-	PeakBefore, PeakAfter   int64
-	EndBefore, EndAfter     int64
-	CountBefore, CountAfter int // at the peak
+	Place                 // as in the newer run, if it is there
+	PeakBefore, PeakAfter int64
+	EndBefore, EndAfter   int64
 }
 
 // Runs matches two runs place by place, the largest change of the peak first, of
@@ -70,9 +69,7 @@ func Runs(before, after *Run) []Change {
 		return c
 	}
 	for _, s := range before.AtPeak {
-		c := at(s)
-		c.PeakBefore += s.Bytes
-		c.CountBefore += s.Count
+		at(s).PeakBefore += s.Bytes
 	}
 	for _, s := range before.Now {
 		at(s).EndBefore += s.Bytes
@@ -85,7 +82,6 @@ func Runs(before, after *Run) []Change {
 	for _, s := range after.AtPeak {
 		c := at(s)
 		c.PeakAfter += s.Bytes
-		c.CountAfter += s.Count
 		c.Site = s.Site
 	}
 	out := make([]Change, 0, len(changes))
