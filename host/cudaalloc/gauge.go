@@ -1,10 +1,8 @@
 package cudaalloc
 
 import (
+	"cmp"
 	"fmt"
-	"path/filepath"
-	"slices"
-	"strings"
 
 	"strandline/host/image"
 	"strandline/host/procfs"
@@ -26,10 +24,16 @@ type Gauge struct {
 	used   [mostDevices]bool
 }
 
+// ErrNotMapped states that a process does not map the library that has the allocator.
+var ErrNotMapped = fmt.Errorf("%w: no %s*.so is mapped", errNoTorch, usual)
+
 // OpenGauge finds the allocator of a process, which takes some milliseconds, or the time
-// to read its maps where the usual library is not among them. Errors are those of
-// [Find].
+// to read its maps where the usual library is not among them: [ErrNotMapped]. Other
+// errors are those of [Find].
 func OpenGauge(p procfs.Process) (*Gauge, error) {
+	if maps, err := p.MapsNaming(usual); err != nil || !maps {
+		return nil, cmp.Or(err, ErrNotMapped)
+	}
 	files := image.NewFiles()
 	defer files.Close()
 	im, err := image.Open(p, files)
@@ -37,9 +41,6 @@ func OpenGauge(p procfs.Process) (*Gauge, error) {
 		return nil, err
 	}
 	defer im.Close()
-	if !slices.ContainsFunc(im.Map.Mappings, func(m procfs.Mapping) bool { return strings.HasPrefix(filepath.Base(m.Path), usual) }) {
-		return nil, errNoTorch
-	}
 	a, err := Find(im)
 	if err != nil {
 		return nil, err

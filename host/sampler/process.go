@@ -30,10 +30,11 @@ type process struct {
 // process of the same number. Those that cannot be opened are nil.
 type files struct{ status, statm, io *os.File }
 
-// How often what changes rarely is read anew, in samples: status where statm shows no
-// other change than of anonymous memory, the number of open files, and what a process is
-// and where it runs.
+// How often what changes rarely is read anew, in samples: what a young process has read,
+// status where statm shows no other change than of anonymous memory, the number of open
+// files, and what a process is and where it runs.
 const (
+	readEach        = 2
 	statusEach      = 5
 	descriptorsEach = 10
 	describedEach   = 60
@@ -111,8 +112,10 @@ func (p *process) look(s *Sampler) bool {
 			return there
 		}
 	}
-	p.now.Read = p.reads(s.buffer)
 	turn := p.looked + p.now.PID // not all processes at once
+	if p.looked == 0 || turn%readEach == 0 {
+		p.now.Read = p.reads(s.buffer)
+	}
 	if p.looked == 0 || turn%describedEach == 0 {
 		p.describe(s)
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -350,6 +351,44 @@ func TestFromOutside(t *testing.T) {
 	takeUntil(t, s, func(s *sample.Sample) bool { return *s.Processes[0].Devices[0].Allocated == 650 })
 	own.set(os.ErrNotExist)
 	takeUntil(t, s, func(s *sample.Sample) bool { return s.Processes[0].Devices[0].Allocated == nil })
+}
+
+// TestLateLibrary has a process that loads PyTorch after it was looked into: it is looked
+// into again, since it has more bytes of files in memory.
+func TestLateLibrary(t *testing.T) {
+	tr := newTree(t)
+	tr.process(10, 1, 100, "trainer", 5000)
+	source := steady{{UUID: "GPU-a", Processes: []sample.Holding{{PID: 10}}}}
+	var loaded atomic.Bool
+	looked := make(chan bool, 1)
+	s, err := New(Options{root: tr.root, Interval: time.Millisecond, Devices: source, dialTorch: recorder(nil), openGauge: func(int) (gauge, error) {
+		if loaded.Load() {
+			return &counters{levels: []cudaalloc.Level{{Device: 0, Allocated: 600, Reserved: 700}}}, nil
+		}
+		select {
+		case looked <- true:
+		default:
+			t.Error("it is looked into again, though it has loaded nothing")
+		}
+		return nil, cudaalloc.ErrNotMapped
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	takeUntil(t, s, func(*sample.Sample) bool { return len(looked) > 0 })
+	loaded.Store(true)
+	status, err := os.ReadFile(filepath.Join(tr.root, "10/status"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.write("10/status", strings.Replace(string(status), "RssFile:\t1024 kB", "RssFile:\t204800 kB", 1))
+	got := takeUntil(t, s, func(s *sample.Sample) bool {
+		return len(s.Processes) == 1 && len(s.Processes[0].Devices) == 1 && s.Processes[0].Devices[0].Allocated != nil
+	})
+	if d := got.Processes[0].Devices[0]; *d.Allocated != 600 || *d.Cached != 100 {
+		t.Errorf("%+v", d)
+	}
 }
 
 func TestOfAnotherNamespace(t *testing.T) {

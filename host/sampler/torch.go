@@ -52,12 +52,16 @@ type torches struct {
 type torch struct {
 	stop  context.CancelFunc
 	holds bool          // memory of a device
+	files int64         // bytes of files that it had in memory when it was last sampled
 	stats *record.Stats // the last ones; nil if there are none
 	note  string        // why there are none
 
 	gauge gauge // used by one goroutine, as what follows
 	again time.Time
 	pause time.Duration
+	// without is what files were when the process had no PyTorch; nil if it was not looked
+	// into, or it had one.
+	without *int64
 }
 
 func newTorches(dial func(ctx context.Context, pid int) (*record.Control, error), open func(pid int) (gauge, error), every time.Duration) *torches {
@@ -67,8 +71,9 @@ func newTorches(dial func(ctx context.Context, pid int) (*record.Control, error)
 
 // of returns the figures of a process, nil as long as there are none, and maybe why. The
 // first call begins to ask for them. Only a process that holds memory of a device is
-// looked into from outside.
-func (t *torches) of(pid int, holds bool) (*record.Stats, string) {
+// looked into from outside, and anew only when it has other bytes of files in memory:
+// PyTorch's libraries are hundreds of MiB.
+func (t *torches) of(pid int, holds bool, files int64) (*record.Stats, string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	own := t.all[pid]
@@ -78,7 +83,7 @@ func (t *torches) of(pid int, holds bool) (*record.Stats, string) {
 		t.all[pid] = own
 		t.wait.Go(func() { t.follow(ctx, pid, own) })
 	}
-	own.holds = own.holds || holds
+	own.holds, own.files = own.holds || holds, files
 	return own.stats, own.note
 }
 
@@ -129,11 +134,11 @@ func (t *torches) look(ctx context.Context, pid int, own *torch) (came bool) {
 // opened looks for the allocator of a process, less and less often. It may take some
 // milliseconds, so that one process is looked into at a time.
 func (t *torches) opened(pid int, own *torch) bool {
-	const first, rarest = 2 * time.Second, 5 * time.Minute
+	const first, rarest, library = 2 * time.Second, 5 * time.Minute, 1 << 20
 	t.mu.Lock()
-	holds := own.holds
+	holds, files := own.holds, own.files
 	t.mu.Unlock()
-	if !holds || time.Now().Before(own.again) {
+	if own.without != nil && max(files-*own.without, *own.without-files) < library || !holds || time.Now().Before(own.again) {
 		return false
 	}
 	t.opening.Lock()
@@ -142,6 +147,9 @@ func (t *torches) opened(pid int, own *torch) bool {
 	if err == nil {
 		own.gauge, own.pause = gauge, 0
 		return true
+	}
+	if own.without = nil; errors.Is(err, cudaalloc.ErrNotMapped) {
+		own.without = &files
 	}
 	own.pause = min(max(2*own.pause, first), rarest)
 	own.again = time.Now().Add(own.pause)
@@ -226,7 +234,11 @@ func (s *Sampler) share(out *sample.Sample) {
 	for i := range out.Processes {
 		p := &out.Processes[i]
 		if own := s.watched[p.PID]; own != nil && p.State != sample.Zombie {
-			stats, note := s.torch.of(p.PID, len(p.Devices) > 0)
+			var files int64
+			if p.Host != nil {
+				files = p.Host.File
+			}
+			stats, note := s.torch.of(p.PID, len(p.Devices) > 0, files)
 			var paused map[int]int64
 			p.Pausable = nil
 			if s.o.root == procRoot {

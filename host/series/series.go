@@ -66,7 +66,7 @@ func (st *state) changes(s *sample.Sample) line {
 		p := &s.Processes[i]
 		id := p.ID()
 		live[id] = true
-		if before, ok := st.processes[id]; !ok || !reflect.DeepEqual(before, *p) {
+		if before, ok := st.processes[id]; !ok || otherHost(before.Host, p.Host) || !reflect.DeepEqual(before, *p) {
 			l.Processes = append(l.Processes, *p)
 			st.processes[id] = *p
 		}
@@ -87,6 +87,9 @@ func (st *state) changes(s *sample.Sample) line {
 	}
 	return l
 }
+
+// otherHost reports whether two are different, which mostly is what changed of a process.
+func otherHost(a, b *sample.Host) bool { return a != nil && b != nil && *a != *b }
 
 // state is what the lines of a frame add up to.
 type state struct {

@@ -2,6 +2,7 @@ package socket
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,12 +18,51 @@ import (
 // DialProcess is [Dial] for a process by its id as it is seen here, also in another
 // network namespace, which needs CAP_SYS_ADMIN.
 func DialProcess(ctx context.Context, prefix string, pid int) (net.Conn, error) {
-	own := innermost(pid)
-	theirs, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid))
-	if ours, _ := os.Readlink("/proc/self/ns/net"); err != nil || ours == theirs {
-		return Dial(ctx, prefix, own)
+	own := pid
+	process := strconv.Itoa(pid)
+	if theirs := namespace(process, "pid"); theirs == "" || theirs != here().pid {
+		own = innermost(pid)
 	}
-	return dialIn(fmt.Sprintf("/proc/%d/ns/net", pid), fmt.Sprintf("@%s%d", prefix, own))
+	name := fmt.Sprintf("@%s%d", prefix, own)
+	if theirs := namespace(process, "net"); theirs != "" && theirs != here().net {
+		return dialIn(fmt.Sprintf("/proc/%d/ns/net", pid), name)
+	}
+	if conn, err := dialAtOnce(name); err == nil || errors.Is(err, unix.ECONNREFUSED) {
+		return conn, err
+	}
+	return Dial(ctx, prefix, own)
+}
+
+// namespace is that of a process, empty where it may not be seen.
+func namespace(process, kind string) string {
+	link, _ := os.Readlink("/proc/" + process + "/ns/" + kind)
+	return link
+}
+
+// here are the namespaces of this process. That of pids is empty where /proc shows the
+// processes of another one.
+var here = sync.OnceValue(func() (own struct{ pid, net string }) {
+	own.net = namespace("self", "net")
+	if self, _ := os.Readlink("/proc/self"); self == strconv.Itoa(os.Getpid()) {
+		own.pid = namespace("self", "pid")
+	}
+	return own
+})
+
+// dialAtOnce connects without waiting. A watch asks hundreds of processes again and again,
+// most of which have no socket; package net takes several times as long to say so.
+func dialAtOnce(name string) (net.Conn, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: name}); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+	}
+	socket := os.NewFile(uintptr(fd), "")
+	defer socket.Close()
+	return net.FileConn(socket)
 }
 
 // innermost is the id of a process in its own pid namespace.

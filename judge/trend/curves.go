@@ -40,8 +40,10 @@ func best(all []curve) curve {
 // A basis is a function of u; curves are sums of them.
 type basis func(u float64) float64
 
-func line(u float64) float64         { return u }
-func power(p float64) basis          { return func(u float64) float64 { return math.Pow(max(u, 0), p) } }
+func line(u float64) float64 { return u }
+func power(p float64) basis {
+	return func(u float64) float64 { return math.Exp(p * math.Log(max(u, 0))) } // math.Pow takes three times as long
+}
 func logarithm(tau float64) basis    { return func(u float64) float64 { return math.Log1p(u / tau) } }
 func saturating(tau float64) basis   { return func(u float64) float64 { return -math.Expm1(-u / tau) } }
 func after(c float64, f basis) basis { return func(u float64) float64 { return f(max(u-c, 0)) } }
