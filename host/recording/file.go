@@ -169,19 +169,21 @@ type Run struct {
 const longest = 256 << 20
 
 // What is kept of a recording is limited to a fixed sum, in bytes, plus a multiple of
-// the size of the file. The recordings that `strandline trace` writes need some tens of
-// bytes for each byte of the file, and without frames a few.
+// the size of the file. The recordings that `strandline trace` writes need up to 150 bytes
+// for each byte of the file, where stacks are deep, and without frames a few.
 const (
 	freeBytes = 32 << 20
 	perByte   = 24
-	perPacked = 128
+	perPacked = 256
 )
 
 // cost is an upper bound on the memory that a line takes: a brace begins a struct, the
-// largest of which has a few hundred bytes, and a comma an element of a list.
+// largest of which has a few hundred bytes, or a frame, which most of them are; and a comma
+// an element of a list.
 func cost(line []byte) int64 {
-	const object, element = 512, 48
-	return int64(len(line)) + object*int64(bytes.Count(line, []byte("{"))) + element*int64(bytes.Count(line, []byte(",")))
+	const object, frame, element = 512, 160, 48
+	frames := int64(bytes.Count(line, []byte(`{"function":`)))
+	return int64(len(line)) + object*(int64(bytes.Count(line, []byte("{")))-frames) + frame*frames + element*int64(bytes.Count(line, []byte(",")))
 }
 
 // Is reports whether a file begins as a recording does.
@@ -290,6 +292,10 @@ func (r *reader) Line(text []byte) (bad, err error) {
 	}
 	r.lines++
 	takes := cost(text)
+	if bytes.HasPrefix(text, []byte(`{"document":`)) {
+		r.took -= r.document
+		r.document = takes
+	}
 	if r.took += takes; r.took > freeBytes+r.perByte*r.size.n {
 		r.run.Partial = fmt.Errorf("line %d: the file asks for more memory than its size accounts for", r.lines)
 		return nil, errEnough
@@ -298,10 +304,6 @@ func (r *reader) Line(text []byte) (bad, err error) {
 	if err := json.Unmarshal(text, &l); err != nil {
 		r.run.Partial = fmt.Errorf("line %d: %w", r.lines, err)
 		return nil, errEnough
-	}
-	if l.Document != nil {
-		r.took -= r.document
-		r.document = takes
 	}
 	r.run.take(&l)
 	return nil, nil

@@ -3,6 +3,7 @@ package recording
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"math/rand/v2"
@@ -296,6 +297,44 @@ func TestManyJudgments(t *testing.T) {
 	defer f.Close()
 	if run, err := Read(f); err != nil || run.Partial != nil || len(run.Document.Stacks) != 2_000 {
 		t.Errorf("%+v, %v", run, err)
+	}
+}
+
+// TestDeepStacks reads the recording of a short trace of a program that imports modules:
+// its stacks are deep, and alike, so that the file is small.
+func TestDeepStacks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.trace")
+	w, err := Create(path, 1<<30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const stacks, depth = 400, 110
+	d := &Document{Schema: DocumentSchema, PID: 1, Stacks: make([]Stack, stacks)}
+	for i := range d.Stacks {
+		d.Stacks[i] = Stack{ID: i + 1, LiveBytes: 1 << 20, LiveCount: 1}
+		for at := range int64(depth) {
+			file, function, line := "/usr/lib/python3/dist-packages/torch/__init__.py", fmt.Sprintf("_call_with_frames_removed_%d", at), at*int64(1+i%40)
+			d.Stacks[i].Frames = append(d.Stacks[i].Frames, Frame{File: &file, Line: &line, Function: &function})
+		}
+	}
+	if err := w.Begin(Header{PID: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 5 {
+		if err := errors.Join(w.Sample(Sample{Seconds: float64(n)}, d.Stacks), w.Document(d)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := Read(bytes.NewReader(raw))
+	if err != nil || run.Partial != nil || len(run.Document.Stacks) != stacks || len(run.Samples) != 5 {
+		t.Errorf("%d bytes: %v, %v, %d moments", len(raw), err, run.Partial, len(run.Samples))
 	}
 }
 
