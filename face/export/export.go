@@ -2,7 +2,7 @@
 // folded stacks, CSV, SQLite and Perfetto traces. [Redact] takes out of a snapshot
 // what should not be shared.
 //
-// Sums are those of [timeline.FactsOf]: in use are the requested bytes of active
+// Sums are those of [timeline.FactsOf]: live are the requested bytes of active
 // blocks. Pinned host memory is not written. An absent value is left out, never
 // written as zero.
 package export
@@ -13,10 +13,39 @@ import (
 
 	"strandline/stack"
 	"strandline/torch/snapshot"
+	"strandline/torch/timeline"
 )
 
-// unknown is the frame of a stack that was not recorded.
+// unknown is the frame of a stack that was not recorded, of what is no snapshot.
 const unknown = "(stack unknown)"
+
+// frameFor is the frame of a stack that a snapshot lacks.
+func frameFor(why timeline.Missing) stack.Frame {
+	return stack.Frame{Function: "(" + string(why) + ")"}
+}
+
+// missing returns why active blocks of a device have no stack, by their addresses.
+func missing(s *snapshot.Snapshot, d snapshot.Device) map[uint64]timeline.Missing {
+	bare := map[uint64]stack.ID{}
+	eachActive(s, d, func(_ *snapshot.Segment, b *snapshot.Block) {
+		if len(s.Stacks.Short(b.Stack)) == 0 {
+			bare[b.Addr] = b.Stack
+		}
+	})
+	if len(bare) == 0 {
+		return nil
+	}
+	t, out := timeline.New(s, d), make(map[uint64]timeline.Missing, len(bare))
+	for addr, id := range bare {
+		out[addr] = t.MissingOf(id, false)
+	}
+	for i := range t.Allocs {
+		if id, ok := bare[t.Addr(i)]; ok && t.Death(i) == timeline.Never {
+			out[t.Addr(i)] = t.MissingIn(i, id)
+		}
+	}
+	return out
+}
 
 // frameName is the name of a frame's function, or else of its file.
 func frameName(f stack.Frame) string { return cmp.Or(valid(f.Function), valid(f.File), "??") }

@@ -133,7 +133,7 @@ func hostile() *snapshot.Snapshot {
 
 func TestHostileNames(t *testing.T) {
 	s := hostile()
-	const want = "f,\uFFFDg   (a,b ,\"c\".py:3) 1000\n(stack unknown) 900\n"
+	const want = "f,\uFFFDg   (a,b ,\"c\".py:3) 1000\n(before the recording) 900\n"
 	if got := write(t, s, func(w *bytes.Buffer) error { return export.Folded(w, s) }).String(); got != want {
 		t.Errorf("folded %q, want %q", got, want)
 	}

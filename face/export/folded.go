@@ -13,10 +13,11 @@ import (
 
 	"strandline/stack"
 	"strandline/torch/snapshot"
+	"strandline/torch/timeline"
 	"strandline/units"
 )
 
-// Folded writes what is in use as folded stacks, the input of flame graphs: a
+// Folded writes what is live as folded stacks, the input of flame graphs: a
 // line for each stack, its frames from the outermost to the innermost, then the
 // requested bytes of the active blocks that it made. The most bytes come first.
 // If the snapshot has several devices, the outermost frame names the device.
@@ -29,8 +30,15 @@ func Folded(w io.Writer, s *snapshot.Snapshot) error {
 			prefix = fmt.Sprintf("device %d;", d.Index)
 		}
 		bytes := activeBytes(s, d)
-		for _, id := range slices.Sorted(maps.Keys(bytes)) {
-			lines.add(bytes[id], func() string { return prefix + fold(s.Stacks.Short(id)) })
+		for _, k := range slices.SortedFunc(maps.Keys(bytes), func(a, b heldBy) int {
+			return cmp.Or(cmp.Compare(a.stack, b.stack), cmp.Compare(a.missing, b.missing))
+		}) {
+			lines.add(bytes[k], func() string {
+				if k.missing != "" {
+					return prefix + frameFor(k.missing).Function
+				}
+				return prefix + fold(s.Stacks.Short(k.stack))
+			})
 		}
 	}
 	return lines.write(w)
@@ -79,10 +87,19 @@ func (f *folder) write(w io.Writer) error {
 	return out.Flush()
 }
 
+// heldBy is a stack, or why there is none.
+type heldBy struct {
+	stack   stack.ID
+	missing timeline.Missing
+}
+
 // activeBytes are the requested bytes of a device's active blocks by stack.
-func activeBytes(s *snapshot.Snapshot, d snapshot.Device) map[stack.ID]int64 {
-	out := map[stack.ID]int64{}
-	eachActive(s, d, func(_ *snapshot.Segment, b *snapshot.Block) { out[b.Stack] = units.Sum(out[b.Stack], b.Requested) })
+func activeBytes(s *snapshot.Snapshot, d snapshot.Device) map[heldBy]int64 {
+	out, why := map[heldBy]int64{}, missing(s, d)
+	eachActive(s, d, func(_ *snapshot.Segment, b *snapshot.Block) {
+		k := heldBy{b.Stack, why[b.Addr]}
+		out[k] = units.Sum(out[k], b.Requested)
+	})
 	return out
 }
 

@@ -39,7 +39,7 @@ func Pprof(w io.Writer, s *snapshot.Snapshot) error {
 
 // A sampleKey is what the samples of a profile differ by.
 type sampleKey struct {
-	stack  stack.ID
+	heldBy
 	device int
 	stream snapshot.StreamID
 	pool   snapshot.PoolID // 0 is unknown
@@ -77,9 +77,9 @@ func (p *profiler) add(k sampleKey, objects, space int, bytes int64) {
 
 // device adds the blocks and the allocations of a device.
 func (p *profiler) device(d snapshot.Device) {
-	active := map[uint64]sampleKey{}
+	active, why := map[uint64]sampleKey{}, missing(p.s, d)
 	eachActive(p.s, d, func(g *snapshot.Segment, b *snapshot.Block) {
-		k := sampleKey{b.Stack, d.Index, g.Stream, g.Pool}
+		k := sampleKey{heldBy{b.Stack, why[b.Addr]}, d.Index, g.Stream, g.Pool}
 		active[b.Addr] = k
 		p.add(k, inuseObjects, inuseSpace, b.Requested)
 	})
@@ -97,7 +97,10 @@ func (p *profiler) device(d snapshot.Device) {
 // eventKey is the key of an allocation that is freed by the end: what is recorded
 // with the event that made it, or else with the one that freed it.
 func eventKey(t *timeline.Timeline, i int) sampleKey {
-	k := sampleKey{stack: t.Stack(i), device: t.Device}
+	k := sampleKey{heldBy: heldBy{stack: t.Stack(i)}, device: t.Device}
+	if len(t.Snap.Stacks.Short(k.stack)) == 0 {
+		k.missing = t.Missing(i)
+	}
 	event := t.Birth(i)
 	if event == timeline.Never {
 		event = t.Freed(i)
@@ -133,7 +136,7 @@ func (p *profiler) profile() *profile.Profile {
 	p.out.Comments = []string{"PyTorch device memory; bytes are as requested, before rounding"}
 	for _, k := range p.order {
 		p.out.Sample = append(p.out.Sample, &profile.Sample{
-			Value: p.values[k][:], Location: p.stack(k.stack), Label: p.labels(k),
+			Value: p.values[k][:], Location: p.stack(k.heldBy), Label: p.labels(k),
 		})
 	}
 	return p.out
@@ -159,10 +162,10 @@ func streamName(stream uint64) string {
 }
 
 // stack is a stack's locations, innermost first.
-func (p *profiler) stack(id stack.ID) []*profile.Location {
-	frames := p.s.Stacks.Short(id)
-	if len(frames) == 0 {
-		frames = []stack.Frame{{Function: unknown}}
+func (p *profiler) stack(k heldBy) []*profile.Location {
+	frames := p.s.Stacks.Short(k.stack)
+	if k.missing != "" {
+		frames = []stack.Frame{frameFor(k.missing)}
 	}
 	out := make([]*profile.Location, len(frames))
 	for i, f := range frames {

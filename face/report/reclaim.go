@@ -54,7 +54,7 @@ func reclaimText(s *replay.Search) string {
 	case !s.Needed():
 		return fmt.Sprintf("No reclaim is needed: the run peaks at %s reserved, under the line of %s.", units.Bytes(s.Recorded), line)
 	case s.Best == nil && s.InUse > s.Line:
-		return fmt.Sprintf("No reclaim keeps it under %s: %s are in use at once. Use less, or record where the peak comes from: strandline diagnose.", line, units.Bytes(s.InUse))
+		return fmt.Sprintf("No reclaim keeps it under %s: %s are active at once. Use less, or record where the peak comes from: strandline diagnose.", line, units.Bytes(s.InUse))
 	case s.Best == nil && len(s.Tried) == 0:
 		return fmt.Sprintf("No policy can be tried: no step ends in the history before its peak of %s.", units.Bytes(s.Recorded))
 	case s.Best == nil:
@@ -79,7 +79,7 @@ func levelText(t *replay.Reclaimed) string {
 	l := t.Levels[at]
 	text := fmt.Sprintf(" It settles between %s after a call and %s before the next.", units.Bytes(l.After), units.Bytes(l.Before))
 	if l.Rises > 0 {
-		text += fmt.Sprintf(" What stays after a call still rises, by %s towards the end: memory in use grows, which no reclaim ends.", units.Bytes(l.Rises))
+		text += fmt.Sprintf(" What stays after a call still rises, by %s towards the end: active memory grows, which no reclaim ends.", units.Bytes(l.Rises))
 	}
 	return text
 }

@@ -134,6 +134,7 @@ func (s *saver) keep(name string, of params) error {
 func (s *saver) session(e *engine.Engine) error {
 	s.begin()
 	doc := e.Session()
+	doc.Version = 1 // progress is counted by the clock
 	for i := range doc.Files {
 		doc.Files[i].Blocks = "unknown"
 	}

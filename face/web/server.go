@@ -132,8 +132,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.asset(w, r)
 	case name == "enter":
 		s.enter(w, r)
-	case !same(r.Header.Get(sessionHeader), s.secret):
+	case r.Header.Get(sessionHeader) == "":
 		forbid(w, "This page is private. Open the address that strandline printed.")
+	case !same(r.Header.Get(sessionHeader), s.secret):
+		forbid(w, "This page is of an earlier run of strandline. Open the address that strandline now printed.")
 	case r.Method == http.MethodPost:
 		s.drop(w, r)
 	default:

@@ -69,7 +69,7 @@ func contradictions(o *logs.OOM) (out []string) {
 			out = append(out, fmt.Sprintf(format+" on a device of %s", units.Bytes(*n), units.Bytes(*o.Total)))
 		}
 	}
-	say(o.Allocated, "%s in use")
+	say(o.Allocated, "%s allocated")
 	say(o.Free, "%s free")
 	say(o.InUse, "%s held by one process")
 	held := o.Reserved
@@ -83,7 +83,7 @@ func contradictions(o *logs.OOM) (out []string) {
 		say(finding.Int(*held+*o.Free), "%s free or held by PyTorch")
 	}
 	if o.Reserved != nil && o.Allocated != nil && *o.Allocated > *o.Reserved+slack {
-		out = append(out, fmt.Sprintf("%s in use, of %s reserved", units.Bytes(*o.Allocated), units.Bytes(*o.Reserved)))
+		out = append(out, fmt.Sprintf("%s allocated, of %s reserved", units.Bytes(*o.Allocated), units.Bytes(*o.Reserved)))
 	}
 	return out
 }
@@ -114,7 +114,7 @@ func (a *account) room() *int64 {
 	return shortage.Room(a.free, a.reserved, a.active)
 }
 
-// unused is the reserved memory that is not in use, 0 if unknown.
+// unused is the reserved memory that is not allocated, 0 if unknown.
 func (a *account) unused() int64 {
 	if a.reserved == nil || a.active == nil {
 		return 0
@@ -122,7 +122,7 @@ func (a *account) unused() int64 {
 	return max(0, *a.reserved-*a.active)
 }
 
-// material reports whether the reserved memory that is not in use is large enough for a
+// material reports whether the reserved memory that is not allocated is large enough for a
 // setting to win it back: 5 % of the device, or 3 % and one and a half times the request.
 func (a *account) material() bool {
 	const part, less, times = 0.05, 0.03, 1.5
@@ -214,7 +214,7 @@ func (a *account) holders() string {
 	return shortage.Holders(own, a.outside())
 }
 
-// inUse is the memory known to be in use.
+// inUse is the memory known to be allocated.
 func (a *account) inUse() int64 {
 	if a.active == nil {
 		return 0
@@ -309,7 +309,7 @@ func (a *account) why() string {
 		if a.Block != nil {
 			return fmt.Sprintf("failed: this platform allocates no block larger than %s", units.Bytes(*a.Block))
 		}
-		return fmt.Sprintf("failed at a limit: %s of the %s allowed was in use", shortage.Amount(a.held), shortage.Amount(a.allowed))
+		return fmt.Sprintf("failed at a limit: %s of the %s allowed was held", shortage.Amount(a.held), shortage.Amount(a.allowed))
 	case causeRefused:
 		return fmt.Sprintf("was refused although the driver had %s free", shortage.Amount(a.free))
 	case causeFragmented:
@@ -322,10 +322,10 @@ func (a *account) why() string {
 			return fmt.Sprintf("did not fit: PyTorch had %s already, more than the device's %s", shortage.Amount(a.reserved), shortage.Amount(a.capacity))
 		}
 		if room := a.room(); room != nil && *room >= *a.request {
-			return fmt.Sprintf("did not fit: the device is full, with %s of its %s in use and %s free", shortage.Amount(a.active), shortage.Amount(a.capacity), shortage.Amount(a.free))
+			return fmt.Sprintf("did not fit: the device is full, with %s of its %s allocated and %s free", shortage.Amount(a.active), shortage.Amount(a.capacity), shortage.Amount(a.free))
 		}
 		if room := a.room(); room != nil {
-			return fmt.Sprintf("did not fit: %s was in use, and %s was available", shortage.Amount(a.active), shortage.Amount(room))
+			return fmt.Sprintf("did not fit: %s was allocated, and %s was available", shortage.Amount(a.active), shortage.Amount(room))
 		}
 		if a.capacity == nil {
 			return fmt.Sprintf("did not fit: the driver had %s free", shortage.Amount(a.free))

@@ -124,7 +124,7 @@ func (v *view) mlx() {
 		v.title("memory ran out for MLX: %s could not be allocated", v.size(logs.Request))
 	default:
 		v.cause(causeLimit)
-		v.title("memory ran out on Apple's GPU: a command failed, as more is in use than the system lets the GPU use")
+		v.title("memory ran out on Apple's GPU: a command failed, as more is allocated than the system lets the GPU use")
 	}
 	v.do("a smaller model or fewer bits, a smaller batch or a shorter prompt; mx.clear_cache() and mx.set_cache_limit() give back what is cached")
 	v.set("sudo sysctl iogpu.wired_limit_mb=24576", "let the GPU use more of the memory, below what the machine has by some GiB")
@@ -279,7 +279,7 @@ func (v *view) driver() {
 		v.title("memory ran out on the GPU: %s was requested, and %s was free", v.size(logs.Request), v.size(logs.Free))
 	} else if v.has(logs.Request, logs.Active, logs.Capacity) {
 		v.cause(causeTooBig)
-		v.title("memory ran out on the device: %s was requested, and %s of %s was in use", v.size(logs.Request), v.size(logs.Active), v.size(logs.Capacity))
+		v.title("memory ran out on the device: %s was requested, and %s of %s was allocated", v.size(logs.Request), v.size(logs.Active), v.size(logs.Capacity))
 	} else if v.has(logs.Request) {
 		v.title("memory ran out on the device: %s was requested", v.size(logs.Request))
 	} else {
@@ -350,7 +350,7 @@ func (v *view) xpu() {
 
 // pool is a pool with a limit, such as CuPy's.
 func (v *view) pool() {
-	v.title("memory ran out in CuPy's pool: %s was requested, with %s in use", v.size(logs.Request), v.size(logs.Active))
+	v.title("memory ran out in CuPy's pool: %s was requested, with %s allocated", v.size(logs.Request), v.size(logs.Active))
 	if v.has(logs.Limit) && v.f.Figures[logs.Active]+v.f.Figures[logs.Request] > v.f.Figures[logs.Limit] {
 		v.cause(causeLimit)
 		v.set("CUPY_GPU_MEMORY_LIMIT=90%", "raise the pool's limit")

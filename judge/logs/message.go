@@ -116,7 +116,7 @@ func (t *Statement) explain(f *finding.Finding, e *finding.OOMEvidence, a *accou
 	cause := a.cause()
 	switch {
 	case a.lent():
-		say("more is in use than the device has: the driver on Windows (and in WSL) lends host memory (shared GPU memory) until the system's commit limit is reached; the program needs at least %s in total", units.Bytes(*a.reserved+*a.request))
+		say("more is allocated than the device has: the driver on Windows (and in WSL) lends host memory (shared GPU memory) until the system's commit limit is reached; the program needs at least %s in total", units.Bytes(*a.reserved+*a.request))
 	case cause == causeFragmented:
 		say("this is fragmentation; freed memory that waits for another stream, or serves only a private pool, counts as free here; a snapshot of that moment separates these")
 	case cause == causeRefused:
@@ -124,7 +124,7 @@ func (t *Statement) explain(f *finding.Finding, e *finding.OOMEvidence, a *accou
 	case o.Wording == logs.Runtime || o.Wording == logs.Driver:
 		say("such an error comes from allocations outside PyTorch's cache: creating the context, loading kernels, handles and workspaces of libraries, CUDA graphs, pinned host memory; with expandable segments also from mapping a page")
 	case o.Wording == logs.Async && a.complete():
-		say("the backend cudaMallocAsync does not report what its pool keeps: %s of the device is neither in use by PyTorch nor free, so it is cached in that pool or held by others", units.Bytes(max(0, *o.Total-*o.Allocated-*o.Free)))
+		say("the backend cudaMallocAsync does not report what its pool keeps: %s of the device is neither allocated by PyTorch nor free, so it is cached in that pool or held by others", units.Bytes(max(0, *o.Total-*o.Allocated-*o.Free)))
 	case cause == causeTooBig && o.Backend == "HIP" && t.Hints[logs.HintIntegrated] > 0:
 		say("the GPU is part of the processor: it has the memory that the firmware reserves for it (VRAM) and what the kernel allows it of the rest (GTT: ttm.pages_limit, amdgpu.gttsize); PyTorch sees %s of these", shortage.Amount(a.capacity))
 	case cause == "" && a.oneTooLarge():
@@ -134,7 +134,7 @@ func (t *Statement) explain(f *finding.Finding, e *finding.OOMEvidence, a *accou
 	case cause == "" && o.Missing() > 0 && !Contradictory(o):
 		say("%s", missingOf(o))
 	case cause == causeTooBig && a.unused() > 0 && a.room() != nil && *a.room() >= *a.request:
-		say("%s of the reserved memory is not in use: a setting against fragmentation would gain at most that", units.Bytes(a.unused()))
+		say("%s of the reserved memory is not allocated: a setting against fragmentation would gain at most that", units.Bytes(a.unused()))
 	}
 }
 
@@ -161,15 +161,15 @@ func withoutFree(o *logs.OOM) bool {
 
 // figuresOf lists what a message states, in words.
 func figuresOf(o *logs.OOM) (known []string) {
-	inUse := "of it in use"
+	allocated := "of it allocated"
 	if o.Reserved == nil {
-		inUse = "in use by PyTorch"
+		allocated = "allocated by PyTorch"
 	}
 	for _, x := range []struct {
 		n    *int64
 		what string
 	}{
-		{o.Total, "on the device"}, {o.Free, "free there"}, {o.Reserved, "reserved by PyTorch"}, {o.Allocated, inUse},
+		{o.Total, "on the device"}, {o.Free, "free there"}, {o.Reserved, "reserved by PyTorch"}, {o.Allocated, allocated},
 		{o.Private, "free in private pools"}, {o.Others, "held by the process beside it"}, {o.Allowed, "allowed to this process"}, {o.InUse, "held by this process in all"},
 	} {
 		if x.n != nil {
@@ -185,7 +185,7 @@ func missingOf(o *logs.OOM) string {
 	for _, x := range []struct {
 		n    *int64
 		what string
-	}{{o.Request, "the size requested"}, {o.Total, "the size of the device"}, {o.Free, "what was free"}, {o.Allocated, "what was in use"}, {o.Reserved, "what was reserved"}} {
+	}{{o.Request, "the size requested"}, {o.Total, "the size of the device"}, {o.Free, "what was free"}, {o.Allocated, "what was allocated"}, {o.Reserved, "what was reserved"}} {
 		if x.n == nil && !(o.Wording == logs.Async && x.what == "what was reserved") {
 			names = append(names, x.what)
 		}

@@ -72,18 +72,18 @@ func FindHolder(own bool) finding.Remedy {
 		"look for other processes on the device; if there are none, a library in this process allocates outside PyTorch (NCCL, cuDNN, an inference engine)")
 }
 
-// littleUsed is the share, of what PyTorch had or was free, below which little was in
-// use.
+// littleUsed is the share, of what PyTorch had or was free, below which little was
+// active.
 const littleUsed = 0.5
 
-// GiveCapacity is the advice if little of what PyTorch had or could have had was in use,
+// GiveCapacity is the advice if little of what PyTorch had or could have had was active,
 // and the size of the device is unknown.
 func GiveCapacity(free, reserved, active int64) (r finding.Remedy, ok bool) {
 	if float64(active) >= littleUsed*float64(free+reserved) {
 		return r, false
 	}
 	return finding.Remedy{Kind: "code", Setting: "strandline diagnose --capacity 80GiB FILE",
-		Text: "little of the memory that PyTorch had or could have had was in use: give the size of the device, to learn whether others hold the rest"}, true
+		Text: "little of the memory that PyTorch had or could have had was active: give the size of the device, to learn whether others hold the rest"}, true
 }
 
 // NeedLess is what helps if a program needs more than there is.

@@ -1,13 +1,13 @@
 // The page as one file, opened from the disk: it asks nobody for anything.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Browser, chromium, type Tab } from "./browser.ts";
 import { clean, device, figure, shoot } from "./checks.ts";
-import { example, json, lacks, recorded } from "./server.ts";
+import { example, json, lacks, recorded, run } from "./server.ts";
 
 const leak = [2, 3, 4].map((n) => example(`image-leak/step-${n}.pickle`));
 const last = leak[2]!;
@@ -176,4 +176,15 @@ scenario("a saved page has the runs to try first", [varied], async (tab) => {
 
 test("a saved page is small enough for a ticket", { skip: lacks(large) && "STRANDLINE_CORPUS names no folder of recorded snapshots" }, () => {
   assert.ok(statSync(saved([large])).size < 5 << 20);
+});
+
+test("a saved page depends on its files alone: by one processor or several, early or late, it is the same", () => {
+  const page = (processors: string): string => {
+    const path = join(folder, `by-${processors}.html`);
+    run(["view", "--html", path, last], { GOMAXPROCS: processors, TZ: processors === "1" ? "Asia/Tokyo" : "UTC" });
+    return readFileSync(path, "utf8");
+  };
+  const one = page("1");
+  assert.ok(one.length > 100_000);
+  assert.ok(one === page("4"), "two saved pages of the same files differ");
 });

@@ -1,6 +1,6 @@
 // The program under test: its commands, and its server.
 
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -24,6 +24,12 @@ export function json(...args: string[]): any {
     if ((status === 1 || status === 3) && stdout?.length) return JSON.parse(stdout.toString());
     throw e;
   }
+}
+
+/** Runs a command to its end, whatever its verdict. */
+export function run(args: string[], environment: Record<string, string>): void {
+  const { status, stderr } = spawnSync(binary, args, { env: { ...process.env, ...environment } });
+  if (status !== 0 && status !== 1) throw new Error(`strandline ${args[0]}: status ${status}, ${stderr}`);
 }
 
 /** The events of a file, as export writes them: a record of texts each. */

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { pause } from "./browser.ts";
 import { device, figure } from "./checks.ts";
-import { fields, folder, last, leak, listed, point, scenario, torn } from "./scenario.ts";
+import { answer, fields, folder, last, leak, listed, point, scenario, torn } from "./scenario.ts";
 import { json, recorded, serve } from "./server.ts";
 import { contradicting } from "./snapshots.ts";
 
@@ -131,4 +131,44 @@ scenario("a file that contradicts itself says so", [contradicting(folder)], asyn
   await tab.until("!document.getElementById('banner').hidden");
   assert.equal(await tab.eval("document.getElementById('banner').textContent"), `The file contradicts itself, so figures may be wrong: ${fault}`);
   assert.equal(await tab.eval("document.getElementById('coverage').dataset.kind"), "damaged");
+});
+
+scenario("a program that was started again is not this page's: it says so, and keeps what it shows", [last], async ({ tab, server }, t) => {
+  const { port } = new URL(server.url);
+  await server.stop();
+  const again = await serve("--listen", port, last);
+  t.after(() => again.stop());
+  await tab.until("/an earlier run of strandline.*printed\\. What is here stays\\./.test(document.getElementById('banner').textContent)");
+  assert.doesNotMatch(await tab.eval("document.body.innerText"), /403/);
+  assert.equal(await figure(tab, "#rail .flag"), device(last).peak_requested_bytes);
+  for (const end = Date.now() + 60_000; !tab.problems.some((p) => /403/.test(p)) && Date.now() < end; ) await pause(25); // the page then asks no more
+  tab.problems.splice(0, tab.problems.length, ...tab.problems.filter((p) => !/403 \(Forbidden\)|ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET|ERR_INCOMPLETE_CHUNKED/.test(p)));
+});
+
+scenario("the size of a block that an early question has no answer to is shown once the replay is done", [last], async ({ tab }) => {
+  const sizes = await tab.eval<{ block: number; bytes: number }[]>(`Promise.all([...Array(40).keys()].map((i) => ${answer("'api/alloc?i=' + i")}))`);
+  const i = sizes.findIndex((a) => a.block > a.bytes);
+  assert.ok(i >= 0, "a block is larger than what was requested");
+  const shown = `[...document.querySelectorAll("#pinned dd")].map((e) => Number(e.dataset.bytes))`;
+  // The page meets a program that has not replayed the history: its answers are the engine's, less what it would not know.
+  await tab.send("Page.addScriptToEvaluateOnNewDocument", { source: `
+    const door = fetch, done = new Promise((r) => (window.replay = () => (window.known = true, r())));
+    let sessions = 0;
+    window.fetch = async (q, o) => {
+      const name = /^api\\/(\\w+)/.exec(q)?.[1];
+      const held = name === "session" && sessions++ > 0 && !window.known;
+      if (held) await done;
+      const answer = await door(held ? "api/session" : q, o);
+      if ((name !== "session" && name !== "alloc") || window.known) return answer;
+      const doc = await answer.json();
+      if (name === "alloc") doc.block = null;
+      else for (const f of doc.files) f.blocks = "working";
+      return new Response(JSON.stringify(doc));
+    };` });
+  await tab.eval(`location.hash = "#p=${i}"`);
+  await tab.eval("location.reload()");
+  await tab.until("window.replay && window.strandline && document.getElementById('pinned')");
+  assert.ok(!(await tab.eval<number[]>(shown)).includes(sizes[i]!.block), "the size of the block is not known yet");
+  await tab.eval("replay()");
+  await tab.until(`${shown}.includes(${sizes[i]!.block})`);
 });

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { pause } from "./browser.ts";
 import { device, figure } from "./checks.ts";
 import { answer, fields, folder, identity, last, listed, point, scenario } from "./scenario.ts";
+import { MiB } from "./made.ts";
 import { events, example, json, recorded } from "./server.ts";
 
 scenario("the table at the peak sums to what inspect lists there", [last], async ({ tab }) => {
@@ -256,4 +257,40 @@ scenario("reserved memory is banded by who took it from the driver", [expandable
   await tab.until("strandline.state().u === 'requested'");
   await tab.settled();
   assert.equal(await figure(tab, "#rail .flag"), d.peak_requested_bytes);
+});
+
+const single = join(folder, "single.json");
+const turned = "step\u202e\u2066gnp";
+writeFileSync(single, JSON.stringify({
+  segments: [{ device: 0, address: 4096, total_size: 1021 * MiB, allocated_size: 1021 * MiB, active_size: 1021 * MiB, stream: 0, segment_type: "large", blocks: [{ address: 4096, size: 1021 * MiB, requested_size: 1021 * MiB, state: "active_allocated" }] }],
+  device_traces: [["segment_alloc", "alloc"].map((action, i) => ({ action, addr: 4096, size: 1021 * MiB, stream: 0, time_us: 1000 + i, frames: [{ filename: "/a/\u202etrain.py", line: 7, name: turned }] }))],
+}));
+
+scenario("one is not written as several, and figures have no needless zeros", [single], async ({ tab }) => {
+  let all = "";
+  for (const view of ["allocator", "sites", "compare", "whatif", "findings", "timeline"]) {
+    if (!(await tab.eval(`!!document.querySelector("[data-key='view ${view}']")`))) continue;
+    await tab.click(`[data-key='view ${view}']`);
+    await tab.settled();
+    all += ` ${await tab.eval("document.body.innerText + [...document.querySelectorAll('[title]')].map((e) => ' ' + e.title).join('')")}`;
+  }
+  assert.match(all, /\b1021 MiB\b/);
+  assert.match(all, /\b1 (segment|block|allocation|file|stack|site)\b/);
+  assert.deepEqual(all.match(/(?<![\d.,:])1 (segments|blocks|allocations|files|stacks|sites|events|steps|runs|tensors|bytes|places|requests|frames|ranks|processes|problems|warnings|notes)\b/g), null);
+  assert.deepEqual(all.match(/\d\.\d*0 [KMGT]?i?B\b/g), null);
+});
+
+scenario("names cannot turn text around, in the picture or beside it", [single], async ({ tab }) => {
+  await tab.eval(`(p => { const draw = p.fillText; window.drawn = []; p.fillText = function (text, ...at) { drawn.push(text); return draw.call(this, text, ...at); } })(CanvasRenderingContext2D.prototype)`);
+  for (const view of ["allocator", "sites", "timeline"]) {
+    await tab.click(`[data-key='view ${view}']`);
+    await tab.settled();
+    await tab.key("Home");
+    await tab.key("End");
+    await tab.settled();
+    const texts = [...(await tab.eval<string[]>("drawn")), await tab.eval<string>("document.documentElement.textContent + [...document.querySelectorAll('[title], [aria-label]')].map((e) => e.title + e.ariaLabel).join('')")];
+    assert.ok(texts.some((t) => t.includes("step\ufffd\ufffdgnp")), `the name is in ${view}`);
+    assert.deepEqual(texts.filter((t) => /[\u202a-\u202e\u2066-\u2069]/.test(t)), []);
+  }
+  assert.ok((await tab.eval<string[]>("drawn")).some((t) => t.includes("\ufffd")), "the picture has the name");
 });

@@ -40,13 +40,15 @@ declare global {
 /** What answers in place of a server: "saved", "worker". */
 export const engine = globalThis.document?.documentElement.dataset.engine;
 
+const silent = "strandline does not answer: it may have been stopped.";
+
 /** The way to the engine. */
 export const link = {
   door: globalThis.window?.strandlineDoor ?? (async (question, signal) => fetch(question, { headers: { "Strandline-Session": await (secret ??= enter()) }, signal: signal ?? null })) as Door,
   saved: engine === "saved", // the page holds its answers, but not all of them
   lost: false,
-  why: "strandline does not answer: it may have been stopped",
-  /** Is called whenever the engine answers again or no longer. */
+  why: "",
+  /** Is called whenever the engine answers again, no longer, or for another reason. */
   changed: (): void => {},
 };
 
@@ -74,24 +76,24 @@ export async function ask(name: string, params: Params = {}, signal?: AbortSigna
     answer = await link.door(url(name, params), signal);
   } catch (e) {
     if (signal?.aborted) throw e;
-    reach(false);
-    throw new Refused(link.why, 0);
+    reach(silent);
+    throw new Refused(silent, 0);
   }
   if (answer.ok) {
-    reach(true);
+    reach("");
     return answer;
   }
   const reply = (await answer.json().catch(() => ({}))) as { error?: string };
-  if (answer.status === 403) link.why = reply.error ?? link.why;
-  reach(answer.status !== 403);
+  reach(answer.status === 403 ? reply.error || silent : "");
   throw new Refused(reply.error ?? `the engine answered ${answer.status}`, answer.status);
 }
 
-function reach(ok: boolean): void {
-  if (link.lost !== !ok) {
-    link.lost = !ok;
-    link.changed();
-  }
+/** Keeps why the engine does not answer; empty, it does. */
+function reach(why: string): void {
+  if (link.why === why) return;
+  link.lost = !!why;
+  link.why = why;
+  link.changed();
 }
 
 const kept = new Map<string, Promise<unknown>>();

@@ -71,7 +71,7 @@ function refused(e: Error): void {
 function drawBanner(): void {
   const file = page.file;
   const out: string[] = [];
-  if (link.lost) out.push(`${link.why}. What is here stays.`);
+  if (link.lost) out.push(`${link.why} What is here stays.`);
   else if (bannerText) out.push(bannerText);
   if (page.unknownSites > 0) out.push(`${plural(page.unknownSites, "site")} of the link ${page.unknownSites === 1 ? "is" : "are"} not in this file.`);
   if (page.strange) out.push("The link is of a file that is not open here.");

@@ -216,6 +216,7 @@ export class Page {
         this.notify("session");
       } catch (e) {
         if (!(e instanceof Refused)) throw e;
+        if (e.status === 403) return; // the program is another run's, and never answers this page
         await new Promise((r) => setTimeout(r, 1000));
       }
     }

@@ -287,7 +287,7 @@ function help(): void {
 async function begin(): Promise<void> {
   theme(() => {});
   byId("help").addEventListener("click", help);
-  link.changed = () => banner(link.lost ? `${link.why}. What is here stays.` : "");
+  link.changed = () => banner(link.lost ? `${link.why} What is here stays.` : "");
   form = (await (await ask("form")).json()) as Form;
   asked = decode(location.hash, form.modes);
   fields = new PlanForm(byId("form"), form, (f, value) => take(set(asked, f, value)));

@@ -60,7 +60,7 @@ async function begin(): Promise<void> {
   hooks.changed = () => (draw(), announce());
   hooks.draw = draw;
   hooks.failed = banner;
-  link.changed = () => banner(link.lost ? `${link.why}. What is here stays.` : "");
+  link.changed = () => banner(link.lost ? `${link.why} What is here stays.` : "");
   const [answer, moments] = await Promise.all([fresh<Recording>("recording"), fresh<Window>("window")]);
   load(answer, moments);
   head();

@@ -100,7 +100,7 @@ export class Local {
 
   private receive(m: Message): void {
     if (m.problem) return void dispatchEvent(new CustomEvent("problem", { detail: m.problem }));
-    if (m.ended) return this.lose("The reader has ended: it may have needed more memory than a browser gives. The program itself, strandline view, has no such bound");
+    if (m.ended) return this.lose("The reader has ended: it may have needed more memory than a browser gives. The program itself, strandline view, has no such bound.");
     const { status, type, body } = m;
     this.waiting.get(m.id)?.(new Response(body, { status, headers: { "content-type": type } }));
     this.waiting.delete(m.id);

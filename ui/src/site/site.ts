@@ -22,6 +22,6 @@ function plan(local: Local): void {
   banner.hidden = false;
   local.start().then(
     () => local.plan(),
-    (e: Error) => local.lose(`The planner cannot be loaded: ${e.message}`),
+    (e: Error) => local.lose(`The planner cannot be loaded: ${e.message}.`),
   );
 }

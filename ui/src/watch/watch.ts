@@ -194,7 +194,7 @@ async function begin(): Promise<void> {
   hooks.changed = () => (draw(), announce());
   hooks.draw = draw;
   hooks.failed = banner;
-  link.changed = () => banner(link.lost ? `${link.why}. What is here stays.` : "");
+  link.changed = () => banner(link.lost ? `${link.why} What is here stays.` : "");
   load(await fresh<Watch>("watch"));
   if (doc.partial !== null) banner(coverage()[2]);
   const field = byId<HTMLInputElement>("search");

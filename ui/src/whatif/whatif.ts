@@ -349,7 +349,7 @@ export class WhatIf {
       const o = x.outcome?.oom;
       if (!o || x.conf === null) continue;
       const by = o.site ? ` by ${o.site.file.slice(o.site.file.lastIndexOf("/") + 1)}:${o.site.line} ${o.site.function}` : "";
-      seen.add(`${nameOf(x.conf)}: out of memory at event ${count(o.event)}, where ${bytes(o.bytes)} was requested${by} while ${bytes(o.active_bytes)} of ${bytes(o.reserved_bytes)} reserved is in use`);
+      seen.add(`${nameOf(x.conf)}: out of memory at event ${count(o.event)}, where ${bytes(o.bytes)} was requested${by} while ${bytes(o.active_bytes)} of ${bytes(o.reserved_bytes)} reserved is active`);
     }
     for (const n of this.replay!.assumed) seen.add(`assumed: ${n}`);
     return [...seen].map((n) => h("p", { class: "muted pad" }, n));
