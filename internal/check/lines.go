@@ -127,8 +127,12 @@ func (j *judging) lines(findings []finding.Finding) {
 			continue
 		}
 		f.Detail = append(f.Detail, "no line is named: "+j.unnamed(e))
+		command := report.ShellLine(j.run.command)
+		if j.run.traced != nil { // a trace would find no more
+			f.Remedies = []finding.Remedy{finding.CodeChange("find the line with a heap profiler, which sees each allocation: `heaptrack " + command + "`; in Python, `memray run --native`")}
+		}
 		for k := range f.Remedies {
-			f.Remedies[k].Text = strings.Replace(f.Remedies[k].Text, "-- CMD", "-- "+report.ShellLine(j.run.command), 1)
+			f.Remedies[k].Text = strings.Replace(f.Remedies[k].Text, "-- CMD", "-- "+command, 1)
 		}
 	}
 }
