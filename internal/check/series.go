@@ -157,19 +157,66 @@ const least = 16 << 20
 // command may have been ending when it was read, and may have freed what it held.
 func (m *Measured) ofLines() gate.Series {
 	s := gate.Series{Metric: gate.Host, Unit: gate.Step, Process: m.all()}
+	var times []time.Time
 	for _, sample := range m.Samples.Samples {
-		if sample.Step > 0 && sample.Step < m.lines && m.quiet(sample.At) {
-			s.At, s.Bytes = append(s.At, float64(sample.Step)), append(s.Bytes, float64(sample.Sum()))
+		if sample.Step > 0 && sample.Step < m.lines {
+			s.At, s.Bytes, times = append(s.At, float64(sample.Step)), append(s.Bytes, float64(sample.Sum())), append(times, sample.At)
 		}
 	}
+	m.bridge(&s, times)
 	return s
 }
 
-// The end of a command, when it frees what it holds, as a share of its time.
+// bridge replaces the levels of a series that were measured while a process traced its
+// allocations, given the times at which all were. What was added meanwhile is known from
+// the levels before and after; the line between them stands for how. Without it, a leak
+// that was traced for much of a run would be left with what looks like a step. Levels
+// without such neighbours are left out.
+func (m *Measured) bridge(s *gate.Series, times []time.Time) {
+	var at, bytes []float64
+	last := -1 // that was not traced
+	for i, x := range s.At {
+		if !m.quiet(times[i]) {
+			continue
+		}
+		for k := last + 1; k < i && last >= 0; k++ {
+			share := (s.At[k] - s.At[last]) / (x - s.At[last])
+			at, bytes = append(at, s.At[k]), append(bytes, s.Bytes[last]+share*(s.Bytes[i]-s.Bytes[last]))
+		}
+		at, bytes, last = append(at, x), append(bytes, s.Bytes[i]), i
+	}
+	s.At, s.Bytes = at, bytes
+}
+
+// The end of a command, when it frees what it holds, as a share of its time: at least
+// ends, and as long as it takes to free more than half, but at most endsMost, which is
+// for a loaded machine.
 const (
-	ends    = 0.02
-	endsMin = 50 * time.Millisecond
+	ends     = 0.02
+	endsMin  = 50 * time.Millisecond
+	endsMost = 0.1
 )
+
+// running returns the samples before the end of a command that ran from began to ended.
+func running(all []levels.Sample, began, ended time.Time) []levels.Sample {
+	before := func(share float64) time.Time { return ended.Add(-time.Duration(share * float64(ended.Sub(began)))) }
+	last := before(ends)
+	if least := ended.Add(-endsMin); least.Before(last) {
+		last = least
+	}
+	n := sort.Search(len(all), func(i int) bool { return !all[i].At.Before(last) })
+	from := max(sort.Search(n, func(i int) bool { return !all[i].At.Before(before(endsMost)) })-1, 0)
+	peak := from
+	for i := from; i < n; i++ {
+		if all[i].Sum() >= all[peak].Sum() {
+			peak = i
+		}
+	}
+	if n > 0 && 2*all[n-1].Sum() < all[peak].Sum() {
+		n = peak + 1
+	}
+	return all[:n]
+}
 
 // ofTime is the memory of all processes over time.
 func (m *Measured) ofTime() []gate.Series {
@@ -178,13 +225,11 @@ func (m *Measured) ofTime() []gate.Series {
 	if len(all) == 0 {
 		return []gate.Series{s}
 	}
-	last := all[len(all)-1].At
-	last = last.Add(-max(endsMin, time.Duration(ends*float64(last.Sub(m.began)))))
-	for _, sample := range all {
-		if sample.At.Before(last) && m.quiet(sample.At) {
-			s.At, s.Bytes = append(s.At, sample.At.Sub(m.began).Seconds()), append(s.Bytes, float64(sample.Sum()))
-		}
+	var times []time.Time
+	for _, sample := range running(all, m.began, all[len(all)-1].At) {
+		s.At, s.Bytes, times = append(s.At, sample.At.Sub(m.began).Seconds()), append(s.Bytes, float64(sample.Sum())), append(times, sample.At)
 	}
+	m.bridge(&s, times)
 	return []gate.Series{s}
 }
 

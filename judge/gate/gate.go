@@ -7,6 +7,7 @@ package gate
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"strandline/finding"
@@ -107,17 +108,26 @@ func follow(unit string, at, bytes []float64) *course {
 
 // followLeak is follow for a leak whose slope is that of its warm-up, too: no line is
 // near a curve that bends, so the bounds of its slope say nothing. If the later half
-// surely grows on its own, and by at least so many bytes, it is what goes on.
+// surely grows on its own, and by at least so many bytes, it is what goes on. It must lie
+// above the earlier half: what grows after a fall may be a tooth of a saw.
 func followLeak(unit string, at, bytes []float64, least float64) *course {
 	c := follow(unit, at, bytes)
 	half := len(at) / 2
 	if !c.Leaks() || c.Low > 0 || len(at)-half < fewestSteps {
 		return c
 	}
+	if quantile(bytes[half:], 0.1) < quantile(bytes[:half], 0.9) {
+		return c
+	}
 	if later := follow(unit, at[half:], bytes[half:]); later.Leaks() && later.Low > 0 && later.grown >= least {
 		return later
 	}
 	return c
+}
+
+// quantile is the level below which that share of some levels is.
+func quantile(bytes []float64, share float64) float64 {
+	return slices.Sorted(slices.Values(bytes))[int(share*float64(len(bytes)-1))]
 }
 
 // grows reports whether memory keeps growing: the curves that go on growing have most of

@@ -49,6 +49,7 @@ func TestJudge(t *testing.T) {
 		{"flat", steps(200, flat), Limits{}, finding.OK, ""},
 		{"warm-up", steps(200, func(i float64) float64 { return 50 * mib * (1 - math.Exp(-i/10)) }), Limits{}, finding.OK, ""},
 		{"slow warm-up", steps(200, func(i float64) float64 { return 50 * mib * (1 - math.Exp(-i/30)) }), Limits{}, finding.OK, ""},
+		{"a tooth and a half", steps(60, func(i float64) float64 { return math.Mod(i, 39) * mib / 3 }), Limits{}, finding.Unknown, "level off"},
 		{"cache", steps(200, func(i float64) float64 { return min(i, 60) * mib }), Limits{}, finding.OK, "levels off"},
 		{"sawtooth", steps(200, func(i float64) float64 { return math.Mod(i, 17) * mib }), Limits{}, finding.OK, ""},
 		{"a page a step", steps(200, func(i float64) float64 { return 4096 * i }), Limits{}, finding.OK, "without a leak"},
