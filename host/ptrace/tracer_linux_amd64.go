@@ -39,8 +39,9 @@ type Tracer struct {
 	pace    map[site]*paceOf
 	python  map[uint32]event.PythonLayout
 	large   map[uint32]bool
-	ended   bool
-	over    chan struct{} // closed when the command has ended
+	over    chan struct{} // closed when nothing is traced any more
+	known   chan struct{} // closed when the status of the command is known
+	once    sync.Once     // closes it
 	nested  string        // a program that tried to trace others itself
 	status  unix.WaitStatus
 	threads map[int]*thread // used by one goroutine only
@@ -77,7 +78,7 @@ func Start(helper string, args []string, stdin, stdout, stderr *os.File) (*Trace
 	cmd.ExtraFiles = []*os.File{ready}
 	t := &Tracer{
 		pace: map[site]*paceOf{}, python: map[uint32]event.PythonLayout{}, large: map[uint32]bool{},
-		threads: map[int]*thread{}, owners: map[uint32]uint32{}, over: make(chan struct{}),
+		threads: map[int]*thread{}, owners: map[uint32]uint32{}, over: make(chan struct{}), known: make(chan struct{}),
 	}
 	started := make(chan error)
 	released := make(chan struct{})
@@ -150,9 +151,6 @@ func (t *Tracer) loop() {
 		t.stop(tid, ws)
 		t.serve(0)
 	}
-	t.lock.Lock()
-	t.ended = true
-	t.lock.Unlock()
 	close(t.over)
 }
 
@@ -226,9 +224,10 @@ func (t *Tracer) gone(tid int, ws unix.WaitStatus) {
 	th := t.threads[tid]
 	delete(t.threads, tid)
 	if tid == t.PID {
-		t.lock.Lock()
-		t.status = ws
-		t.lock.Unlock()
+		t.once.Do(func() {
+			t.status = ws
+			close(t.known)
+		})
 	}
 	if th != nil && th.pid == uint32(tid) {
 		t.event(event.Event{Op: event.Exit, PID: t.owner(th.pid), TID: uint32(tid), Addr: uint64(tid)})
@@ -526,13 +525,15 @@ func (t *Tracer) Close() {
 }
 
 // Failed returns how the command failed, such as "exit status 1" or "signal: killed";
-// it is empty while the command runs, and if it did not fail.
+// it is empty while the command runs, and if it did not fail. That a process has ended can
+// be seen a little before its status is known.
 func (t *Tracer) Failed() string {
-	t.lock.Lock()
-	defer t.lock.Unlock()
-	switch {
-	case !t.ended:
+	select {
+	case <-t.known:
+	case <-time.After(time.Second):
 		return ""
+	}
+	switch {
 	case t.status.Signaled():
 		return "signal: " + t.status.Signal().String()
 	case t.status.ExitStatus() != 0:
