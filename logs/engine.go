@@ -226,7 +226,7 @@ func (e *engineReader) rank() *Rank {
 }
 
 // rankOf is what names a rank in a line: "Worker_TP0 pid=7" in parentheses, or
-// "DP0 TP1" behind a time in brackets.
+// "DP0 TP1" behind a time in brackets, with the rank before that if there is one.
 func rankOf(text []byte) []byte {
 	const within, longest, stamp = 512, 96, 20
 	text = text[:min(len(text), within)]
@@ -239,6 +239,9 @@ func rankOf(text []byte) []byte {
 			}
 		case c == '[' && len(rest) > stamp:
 			if end := bytes.IndexByte(rest[:min(len(rest), longest)], ']'); end > stamp && parallel(rest[stamp:end]) {
+				if from := sourceOf(text[:i]); from != nil {
+					return slices.Concat(from, rest[stamp:end])
+				}
 				return rest[stamp:end]
 			}
 		}

@@ -288,14 +288,18 @@ func TestBrokenLines(t *testing.T) {
 }
 
 // TestStartsOfSGLang reads a log whose beginning is cut off, pasted several times: the pools
-// of one start are added up, those of several are not.
+// of one start are added up, those of several are not, and neither are those of two ranks.
 func TestStartsOfSGLang(t *testing.T) {
 	const start = "[2026-01-02 03:04:05 TP0] Load weight end. type=X, avail mem=60.00 GB, mem usage=8.00 GB.\n" +
 		"[2026-01-02 03:04:06 TP0] KV Cache is allocated. #tokens: 1000, K size: 2.00 GB, V size: 2.00 GB\n" +
 		"[2026-01-02 03:04:06 TP0] KV Cache is allocated. #tokens: 500, K size: 1.00 GB, V size: 1.00 GB\n" +
 		"[2026-01-02 03:04:07 TP0] Memory pool end. avail mem=54.00 GB\n" +
 		"[2026-01-02 03:04:09 TP0] Capture cuda graph end. Time elapsed: 9.00 s. mem usage=1.50 GB. avail mem=52.50 GB.\n"
-	for _, text := range []string{start, strings.Repeat(start, 5), strings.Repeat(start[strings.IndexByte(start, '\n')+1:], 3)} {
+	var ranks strings.Builder // each line once from both
+	for line := range strings.Lines(start) {
+		ranks.WriteString("[rank0]: " + line + "[rank1]: " + line)
+	}
+	for _, text := range []string{start, strings.Repeat(start, 5), strings.Repeat(start[strings.IndexByte(start, '\n')+1:], 3), ranks.String()} {
 		e, err := ScanEngine(strings.NewReader(text))
 		cache, _ := e.Largest(LogKV)
 		if graphs, _ := e.Largest(LogGraphs); err != nil || cache.Size != 6<<30 || graphs.Size != 3<<29 {

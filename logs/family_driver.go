@@ -2,6 +2,7 @@ package logs
 
 import (
 	"bytes"
+	"strings"
 
 	"strandline/internal/lazyregexp"
 )
@@ -154,7 +155,7 @@ var familyTorch = &family{
 		{kind: TorchShort, line: `^\W*(?:CUDA|HIP|XPU|NPU) out of memory\b`},
 	},
 	read: func(_ *excerpt, f *Failure) bool {
-		return !listed(f.Quote) && !exceptIn.MatchString(f.Quote)
+		return !listed(f.Quote) && !exceptIn.MatchString(f.Quote) && !strings.Contains(f.Quote, "occurred when warming up") // vLLM's own
 	},
 }
 

@@ -15,7 +15,8 @@ const (
 	KernelKill  Kind = "kernel-kill"  // the host had no memory left
 	CgroupKill  Kind = "cgroup-kill"  // a cgroup exceeded its limit
 	ServiceKill Kind = "service-kill" // systemd states it
-	// PressureKill is by a daemon before the memory was full: systemd-oomd, Facebook's oomd.
+	// PressureKill is by a daemon before the memory was full: systemd-oomd, Facebook's oomd,
+	// that of Talos.
 	PressureKill Kind = "pressure-kill"
 )
 
@@ -25,7 +26,7 @@ var familyKernel = &family{
 	host:   true,
 	keys: []string{
 		"invokedoom-killer", "oom-kill:", "outofmemory:kill", "killedprocess", "oom_reaper:", "cgroupoutofmemory", "killedbytheoomkiller", "'oom-kill'",
-		"asaresultoflimitof", "systemd-oomd", "oomdkill:", "basekillplugin.cpp", "duetomemorypressurefor", "duetomemoryused(", "duetoswapused(",
+		"asaresultoflimitof", "systemd-oomd", "oomdkill:", "basekillplugin.cpp", "duetomemorypressurefor", "duetomemoryused(", "duetoswapused(", "runtime.oomcontroller",
 	},
 	begin: []string{"invokedoom-killer"},
 	end:   []string{"killedprocess"},
@@ -49,6 +50,7 @@ var familyKernel = &family{
 		{kind: PressureKill, text: "due to swap used ({swap:size}) / total ({swap_total:size}) being more than {threshold:num}%"},
 		{kind: PressureKill, line: `\boomd kill: [\d.]+ [\d.]+ [\d.]+ `},
 		{kind: PressureKill, line: `BaseKillPlugin\.cpp:\d+\] Killed [1-9]\d*: `},
+		{kind: PressureKill, line: `Sending SIGKILL to cgroup .*runtime\.OOMController`},
 		{kind: ServiceKill, text: "has been killed by the OOM killer"},
 		{kind: ServiceKill, text: "Failed with result 'oom-kill'"},
 		{kind: ServiceKill, text: "systemd-oomd killed"},
@@ -60,7 +62,7 @@ var familyKernel = &family{
 		"asaresultoflimitof{cgroup:word}",
 		"total-vm:{virtual:kb}",
 		",task={victim:word},pid={pid:int}",
-		"Killed {cgroup:word} due to ", `] Picked "{cgroup:word}" ({held:size}) based on size`,
+		"Killed {cgroup:word} due to ", `runtime.OOMController", "cgroup": "{cgroup:word}"`, `] Picked "{cgroup:word}" ({held:size}) based on size`,
 	},
 	read: readKill,
 }
@@ -310,6 +312,7 @@ var familyWindows = &family{
 	keys: []string{"pagingfileistoosmall", "winerror1455", "oserror1455", "error1455", "notenoughmemoryresources", "winerror1450", "winerror8]", "notenoughquota",
 		"页面文件太小", "ページングファイルが小さすぎ", "페이징파일이너무작", "auslagerungsdateiistzuklein", "айлподкачкислишкоммал", "fichierdepaginationestinsuff"},
 	wordings: []wording{
+		{kind: DirectML, line: `(?:DmlExecutionProvider|DirectML|torch_directml).*Not enough memory resources`, source: SourceDirectML},
 		{kind: WindowsCommit, text: "paging file is too small"},
 		{kind: WindowsCommit, text: "WinError 1455"},
 		{kind: WindowsCommit, text: "os error 1455"},
@@ -324,6 +327,10 @@ var familyWindows = &family{
 		{kind: WindowsCommit, text: "айл подкачки слишком мал"},
 		{kind: WindowsCommit, text: "fichier de pagination est insuff"},
 		{kind: WindowsCommit, text: "WinError 8]"},
+	},
+	read: func(_ *excerpt, f *Failure) bool {
+		f.Host = f.Kind != DirectML
+		return true
 	},
 }
 

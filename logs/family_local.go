@@ -75,11 +75,12 @@ const (
 // familyOllama is Ollama's: llm/server.go.
 var familyOllama = &family{
 	source: SourceOllama,
-	keys:   []string{"requiresmoresystemmemory", "runnerprocesshasterminated", "memorylayoutcannotbeallocated"},
+	keys:   []string{"requiresmoresystemmemory", "runnerprocesshasterminated", "llamarunnerterminated", "memorylayoutcannotbeallocated"},
 	wordings: []wording{
 		{kind: OllamaHost, text: "requires more system memory ({needed_bytes:size}) than is available ({available_bytes:size})", host: true},
 		{kind: OllamaHost, text: "requires more system memory", host: true},
 		{kind: OllamaKilled, text: "runner process has terminated: signal: killed", host: true},
+		{kind: OllamaKilled, text: `llama runner terminated" error="signal: killed"`, host: true},
 		{kind: OllamaRunner, text: "runner process has terminated: {:any}out of memory"},
 		{kind: OllamaRunner, text: "runner process has terminated: {:any}unable to allocate"},
 		{kind: OllamaRunner, text: "runner process has terminated: {:any}failed to allocate"},

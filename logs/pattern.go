@@ -132,7 +132,16 @@ func (f *Failure) set(name, kind, text string) {
 	if _, there := f.Figures[Figure(name)]; ok && !there {
 		f.Figures[Figure(name)] = x
 	}
+	if Figure(name) == Request && kind == "int" && len(text) >= absurdDigits {
+		f.Words["absurd"] = text
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			f.Figures[Request] = float64(n)
+		}
+	}
 }
+
+// absurdDigits is how many a number of bytes has that no machine has: above 100 PB.
+const absurdDigits = 18
 
 // amountOf returns a figure in bytes or as a number, false if it is neither.
 func amountOf(kind, text string) (float64, bool) {

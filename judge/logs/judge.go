@@ -177,7 +177,10 @@ func published(e *finding.OOMEvidence) map[logs.Figure]**int64 {
 // answer fills in the finding according to the kind of failure.
 func (v *view) answer() {
 	explain, ok := kinds[v.f.Kind]
-	if !ok {
+	switch {
+	case v.f.Words["absurd"] != "":
+		explain = (*view).absurd
+	case !ok:
 		explain = (*view).unknown
 	}
 	explain(v)
@@ -185,6 +188,12 @@ func (v *view) answer() {
 		v.Confidence = 0.5
 	}
 	v.Detail = append([]string{fmt.Sprintf("line %s: %s", units.Count(v.f.Line), v.f.Quote)}, v.Detail...)
+}
+
+// absurd is a request of more bytes than any machine has, whoever states it.
+func (v *view) absurd() {
+	v.title("memory ran out: a request of %s bytes failed: its size was computed wrongly", v.f.Words["absurd"])
+	v.Remedies = []finding.Remedy{wronglyComputed}
 }
 
 // kinds are the functions that explain each kind of failure.

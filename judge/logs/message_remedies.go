@@ -46,7 +46,7 @@ func (t *Statement) remedies(a *account) []finding.Remedy {
 func (t *Statement) against(a *account) []finding.Remedy {
 	switch {
 	case a.Wording == logs.Absurd:
-		return []finding.Remedy{finding.CodeChange("look at the line that failed: a negative or unset number of elements, or sizes that ranks exchanged in different order, often after another rank had failed")}
+		return []finding.Remedy{wronglyComputed}
 	case a.Wording == logs.Silent:
 		return shortage.NeedLess()
 	case a.Bare():
@@ -246,3 +246,6 @@ func further(o *logs.OOM) []finding.Remedy {
 	}
 	return []finding.Remedy{r}
 }
+
+// wronglyComputed is the remedy for a request that nothing can meet.
+var wronglyComputed = finding.CodeChange("look at the line that failed: a negative or unset number of elements, or sizes that ranks exchanged in different order, often after another rank had failed")

@@ -31,6 +31,14 @@ const (
 	messageMPS   = "MPS backend out of memory (MPS allocated: 14.29 GiB, other allocations: 3.65 GiB, max allowed: 20.13 GiB). Tried to allocate 2.67 GiB on shared pool. Use PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0"
 )
 
+// TestRequestThatNothingCanMeet judges a request of more bytes than any machine has.
+func TestRequestThatNothingCanMeet(t *testing.T) {
+	f := alone(t, "bfc_arena.cc:376 Failed to allocate memory for requested buffer of size 4611686018427387904", Options{})
+	if f.Title != "memory ran out: a request of 4611686018427387904 bytes failed: its size was computed wrongly" || len(f.Remedies) != 1 || f.Remedies[0] != wronglyComputed {
+		t.Errorf("%s: %+v", f.Title, f.Remedies)
+	}
+}
+
 // TestCutBeforeTheDevice judges a message of cudaMallocAsync without the device's size.
 func TestCutBeforeTheDevice(t *testing.T) {
 	f := alone(t, "Allocation on device 0 would exceed allowed memory. (out of memory)\nCurrently allocated     : 9.43 GiB\nRequested               : 640.00 MiB\nFree (according to CUDA): 7.12 MiB\n", Options{})
