@@ -47,6 +47,11 @@ var readings = append([]reading{
 	}},
 	{[]string{"LLM engine (v{word})", "vLLM API server version {word}"}, func(e *engineReader, m *match) { e.Engine, e.Version = "vllm", string(m.text[0]) }},
 	{[]string{"server_args=ServerArgs(", "Load weight begin. avail mem="}, func(e *engineReader, _ *match) { e.Engine = "sglang" }},
+	{[]string{"Load weight end.", "Memory pool end. avail mem=", "KV Cache is allocated."}, func(e *engineReader, _ *match) { // the beginning is cut off
+		if e.Engine == "" {
+			e.Engine = "sglang"
+		}
+	}},
 	{[]string{"KV cache memory", "KV cache size", "model weights take"}, func(e *engineReader, _ *match) {
 		if e.Engine == "" {
 			e.Engine = "vllm"
