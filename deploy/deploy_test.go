@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,6 +88,63 @@ func TestDaemonSet(t *testing.T) {
 	if kinds["DaemonSet"] != "apps/v1" || kinds["PodMonitor"] != "monitoring.coreos.com/v1" || len(kinds) != 2 {
 		t.Errorf("the kinds are %v", kinds)
 	}
+}
+
+// TestKubernetes has kubectl decode the DaemonSet into its own types, without a cluster: a
+// value of the wrong type is an error, and a field that Kubernetes does not know is lost.
+func TestKubernetes(t *testing.T) {
+	kubectl := live.Tool(t, "kubectl")
+	text, _, _ := strings.Cut(read(t, "daemonset.yaml"), "\n---\n")
+	for _, c := range []struct{ old, changed, lost string }{
+		{"", "", ""},
+		{"hostPID:", "hostPIDs:", ".spec.template.spec.hostPIDs"},
+		{"containerPort:", "port:", ".spec.template.spec.containers[0].ports[0].port"},
+	} {
+		text := strings.Replace(text, c.old, c.changed, 1)
+		run := exec.Command(kubectl, "set", "env", "--local", "-f", "-", "-o", "json", "CHECKED=yes")
+		run.Stdin = strings.NewReader(text)
+		out, err := run.Output()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		var want, got any
+		if err := errors.Join(yaml.Unmarshal([]byte(text), &want), json.Unmarshal(out, &got)); err != nil {
+			t.Fatal(err)
+		}
+		if lost := lost(want, got, ""); lost != c.lost {
+			t.Errorf("with %q: kubectl lost %q, want %q", c.changed, lost, c.lost)
+		}
+	}
+}
+
+// lost is the path of the first value that is not in another document, empty if there is
+// none.
+func lost(want, got any, at string) string {
+	switch w := want.(type) {
+	case map[string]any:
+		g, _ := got.(map[string]any)
+		for _, k := range slices.Sorted(maps.Keys(w)) {
+			if l := lost(w[k], g[k], at+"."+k); l != "" {
+				return l
+			}
+		}
+		return ""
+	case []any:
+		g, _ := got.([]any)
+		for i := range w {
+			if i >= len(g) {
+				return at
+			}
+			if l := lost(w[i], g[i], fmt.Sprintf("%s[%d]", at, i)); l != "" {
+				return l
+			}
+		}
+		return ""
+	}
+	if got == nil || fmt.Sprint(want) != fmt.Sprint(got) {
+		return at
+	}
+	return ""
 }
 
 // TestDashboard checks the parts of Grafana's schema that a mistake is likely in: each
