@@ -56,16 +56,21 @@ func newLiterals(words []string) *literals {
 	if classes > 1<<classBits {
 		panic("too many characters in the words")
 	}
-	l.link(l.trie())
+	l.trie()
+	l.link()
 	return l
 }
 
 // trie makes a state for each beginning of a word, the shorter ones first, as most of
-// a text is read in these: its children by class.
-func (l *literals) trie() (children []map[uint8]uint16) {
-	children = append(children, map[uint8]uint16{})
-	l.ends = append(l.ends, nil)
-	states := make([]uint16, len(l.words))
+// a text is read in these, and fills in its children.
+func (l *literals) trie() {
+	most := 1
+	for _, word := range l.words {
+		most += len(word)
+	}
+	l.next = make([]uint32, most<<classBits)
+	l.ends = make([][]uint16, 1, most)
+	states := make([]uint32, len(l.words))
 	for at, more := 0, true; more; at++ {
 		more = false
 		for i, word := range l.words {
@@ -73,53 +78,42 @@ func (l *literals) trie() (children []map[uint8]uint16) {
 				continue
 			}
 			more = true
-			class := l.class[word[at]]
-			to, ok := children[states[i]][class]
-			if !ok {
-				to = uint16(len(children))
-				children[states[i]][class] = to
-				children = append(children, map[uint8]uint16{})
+			from := states[i]<<classBits | uint32(l.class[word[at]])
+			if l.next[from] == 0 {
+				l.next[from] = uint32(len(l.ends)) << classBits
 				l.ends = append(l.ends, nil)
 			}
-			if states[i] = to; at == len(word)-1 {
-				l.ends[to] = append(l.ends[to], uint16(i))
+			if states[i] = l.next[from] >> classBits; at == len(word)-1 {
+				l.ends[states[i]] = append(l.ends[states[i]], uint16(i))
 			}
 		}
 	}
-	return children
+	l.next = l.next[:len(l.ends)<<classBits]
 }
 
-// link fills in where each state leads for each class: to its child, or to that of
-// the longest beginning that is an end of the state.
-func (l *literals) link(children []map[uint8]uint16) {
-	to := make([]uint16, len(children)<<classBits)
-	suffix := make([]uint16, len(children))
-	for queue := []uint16{0}; len(queue) > 0; queue = queue[1:] {
-		state := queue[0]
+// link fills in where each state leads for each other class: to where the longest
+// beginning leads that is an end of the state. That is a shorter one, and so is done before.
+func (l *literals) link() {
+	suffix := make([]uint32, len(l.ends))
+	for state := range uint32(len(l.ends)) {
+		row, shorter := l.next[state<<classBits:][:1<<classBits], suffix[state]<<classBits
 		if state != 0 {
 			l.ends[state] = append(l.ends[state], l.ends[suffix[state]]...)
 		}
-		for class := range 1 << classBits {
-			at := int(state)<<classBits | class
-			child, ok := children[state][uint8(class)]
-			switch {
+		for class := range uint32(1 << classBits) {
+			switch child := row[class] >> classBits; {
 			case class == passedOver:
-				to[at] = state
-			case ok:
-				to[at] = child
-				if state != 0 {
-					suffix[child] = to[int(suffix[state])<<classBits|class]
-				}
-				queue = append(queue, child)
-			case state != 0:
-				to[at] = to[int(suffix[state])<<classBits|class]
+				row[class] = state << classBits
+			case state == 0:
+			case child != 0:
+				suffix[child] = l.next[shorter|class] >> classBits
+			default:
+				row[class] = l.next[shorter|class]
 			}
 		}
 	}
-	l.next = make([]uint32, len(to))
-	for i, state := range to {
-		l.next[i] = uint32(state) << classBits
-		if i&(1<<classBits-1) != passedOver && len(l.ends[state]) > 0 {
+	for i, to := range l.next {
+		if i&(1<<classBits-1) != passedOver && len(l.ends[to>>classBits]) > 0 {
 			l.next[i] |= ending
 		}
 	}
