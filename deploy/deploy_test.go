@@ -102,6 +102,7 @@ func TestKubernetes(t *testing.T) {
 	} {
 		text := strings.Replace(text, c.old, c.changed, 1)
 		run := exec.Command(kubectl, "set", "env", "--local", "-f", "-", "-o", "json", "CHECKED=yes")
+		run.Env = append(os.Environ(), "KUBECONFIG=/dev/null") // not that of whoever runs the test
 		run.Stdin = strings.NewReader(text)
 		out, err := run.Output()
 		if err != nil {
