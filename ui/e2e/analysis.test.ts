@@ -28,6 +28,7 @@ for (const [file, words] of [["peak/step-2.pickle", "Too little is recorded to j
     const { verdict, findings } = json("diagnose", example(file));
     await tab.until("!document.getElementById('verdict').hidden");
     assert.equal(await tab.eval("document.querySelector('#verdict [data-key=judged]').textContent"), words);
+    assert.equal(await tab.eval("document.querySelector('#verdict').firstChild.dataset.key"), "verdict", "what is useful stands first");
     assert.equal(verdict, words.startsWith("No") ? "ok" : "unknown");
     const advice = findings.find((f: any) => f.remedies?.length);
     assert.equal(await tab.eval("document.querySelector('[data-key=remedy]')?.textContent ?? null"), advice ? `to do: ${advice.remedies[0].text}` : null);

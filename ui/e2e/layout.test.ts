@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { pause } from "./browser.ts";
-import { clean } from "./checks.ts";
+import { clean, device } from "./checks.ts";
 import { last, leak, scenario } from "./scenario.ts";
 
 scenario("a narrow window has no horizontal scroll", [last], async ({ tab }) => {
@@ -39,18 +39,29 @@ scenario("forced colors keep swatches, and show which view is open", [last], asy
   assert.ok(!(await colors("#tabs button:not([aria-current])", "borderBottomColor")).includes(open!));
 });
 
-scenario("a printed sheet has the verdict, the picture, the whole table and no controls", [last], async ({ tab }) => {
+scenario("a printed sheet has the verdict, the picture, the whole table and no controls", leak, async ({ tab }) => {
   await tab.send("Emulation.setEmulatedMedia", { media: "print" });
   await pause(200);
   const seen = (selector: string): Promise<boolean> => tab.eval(`[...document.querySelectorAll(${JSON.stringify(selector)})].some(e => e.offsetParent)`);
-  for (const part of ["#verdict", "#rail canvas", "#view tbody tr:last-child", "#cursor"]) assert.ok(await seen(part), part);
-  for (const part of ["#tabs", "#right", "#view .bar .end"]) assert.ok(!(await seen(part)), part);
-  const { scrolls, inked } = await tab.eval<any>(`({ scrolls: [...document.querySelectorAll("#main *")].filter(e => e.scrollHeight > e.clientHeight + 2 && ["auto", "scroll", "hidden"].includes(getComputedStyle(e).overflowY) && !e.closest(".unseen, th")).map(e => e.className), inked: new Set(document.querySelector("#rail canvas").getContext("2d").getImageData(0, 200, 600, 1).data).size })`);
+  for (const part of ["#verdict", "#rail .sheet", "#view tbody tr:last-child", "#cursor"]) assert.ok(await seen(part), part);
+  for (const part of ["#tabs", "#right", "#rail .box", "#tools button", "#view .bar .end", "#inspector .acts"]) assert.ok(!(await seen(part)), part);
+  const [sheet, room] = await tab.eval<[number, number]>(`["#rail .sheet", "#main"].map(s => document.querySelector(s).getBoundingClientRect().width)`);
+  assert.ok(Math.abs(sheet - room) < 1, `the picture takes ${sheet} of ${room} pixels`);
+  const { scrolls, inked } = await tab.eval<any>(`({ scrolls: [...document.querySelectorAll("#main *")].filter(e => e.scrollHeight > e.clientHeight + 2 && ["auto", "scroll", "hidden"].includes(getComputedStyle(e).overflowY) && !e.closest(".unseen, th")).map(e => e.className), inked: new Set(document.querySelector("#rail .sheet").getContext("2d").getImageData(0, 200, 600, 1).data).size })`);
   assert.deepEqual(scrolls, []);
   assert.ok(inked > 10, "the picture is drawn");
   const { data } = await tab.send("Page.printToPDF", { preferCSSPageSize: true, printBackground: true });
   assert.ok(data.length > 20_000, `the sheet has ${data.length} characters`);
-});
+  // Afterwards the page is as it was, and where there is no picture there is none on the sheet.
+  await tab.send("Emulation.setEmulatedMedia", { media: "screen" });
+  await tab.settled();
+  assert.deepEqual([await seen("#rail .sheet"), await seen("#rail .box")], [false, true]);
+  assert.equal((await tab.eval<any>(`strandline.column(${device(last).peak_requested_event})`)).max, device(last).peak_requested_bytes);
+  await tab.click("[data-key='view compare']");
+  await tab.until("document.querySelector('.rows canvas')");
+  await tab.send("Emulation.setEmulatedMedia", { media: "print" });
+  assert.equal(await seen("#rail .sheet"), false);
+}, { dark: true });
 
 for (const dark of [false, true]) {
   scenario(`no view has a violation of accessibility, ${dark ? "dark" : "light"}`, leak, async ({ tab }) => {

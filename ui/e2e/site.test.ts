@@ -99,6 +99,24 @@ scenario("several files are compared and judged", async (tab) => {
   assert.equal((await tab.state()).figures.compare[0].sites[0].bytes_per_step, json("compare", ...leak).groups[0].sites[0].bytes_per_step);
 });
 
+scenario("What if runs under settings of one's own, without a server", async (tab) => {
+  const file = example("varied-lengths/default.pickle.gz");
+  await tab.drop(file);
+  await tab.settled();
+  await tab.click("[data-key='view whatif']");
+  for (const [key, text] of [["conf", "max_split_size_mb:128"], ["capacity", "3GiB"]] as const) {
+    await tab.until(`document.querySelector("[data-key='${key}']")`);
+    await tab.eval(`(e => { e.focus(); e.select(); })(document.querySelector("[data-key='${key}']"))`);
+    await tab.type(text);
+    await tab.key("Enter");
+    await tab.eval("document.activeElement.blur()");
+  }
+  await tab.until("(r => r?.length === 3 && r.every(x => x.drawn < 0 || x.fits && x.capacity_bytes === 3221225472))(strandline.state().figures.runs)");
+  const [own] = json("simulate", file, "--set", "max_split_size_mb:128", "--capacity", "3GiB").runs;
+  const run = (await tab.state()).figures.runs[2];
+  assert.deepEqual([run.settings, run.peak_reserved_bytes, run.fits], [own.settings, own.devices[0].peak_reserved_bytes, own.devices[0].smallest_capacity_bytes]);
+});
+
 scenario("files can be picked", async (tab) => {
   const { root } = await tab.send("DOM.getDocument");
   const { nodeId } = await tab.send("DOM.querySelector", { nodeId: root.nodeId, selector: "#drop input" });

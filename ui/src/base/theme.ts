@@ -34,11 +34,20 @@ export function theme(changed: () => void): void {
   byId("theme").addEventListener("click", () => set(remembered(document.documentElement.dataset.theme === "dark" ? "light" : "dark")));
   set();
   sharp(changed);
-  // Paper is white.
-  const paper = matchMedia("print");
-  paper.addEventListener("change", () => {
-    if (!paper.matches) return set();
-    document.documentElement.dataset.theme = "light";
-    changed();
-  });
+  // Paper is white. Not all browsers report both the medium and the event.
+  const medium = matchMedia("print");
+  let printing = false;
+  const turn = (paper: boolean): void => {
+    if (paper === printing) return;
+    printing = paper;
+    if (!paper) set();
+    else {
+      document.documentElement.dataset.theme = "light";
+      changed();
+    }
+    dispatchEvent(new CustomEvent("paper", { detail: paper }));
+  };
+  medium.addEventListener("change", () => turn(medium.matches));
+  addEventListener("beforeprint", () => turn(true));
+  addEventListener("afterprint", () => turn(medium.matches));
 }

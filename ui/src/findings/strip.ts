@@ -38,13 +38,13 @@ export function verdictStrip(root: HTMLElement, findings: Judgment[] | null, ver
   const said = (text: string): boolean => worst.title.includes(text);
   fill(
     root,
-    worst.severity === "info" && judged[verdict] ? h("b", { "data-key": "judged" }, judged[verdict]) : null,
     h("button", { type: "button", class: "worst", "data-key": "verdict", title: `${worst.title}. Show the finding.`, onclick: () => go(0) }, h("b", {}, `${kindName(worst.kind)}: `), worst.title),
     failed(worst),
     worst.bytes && !said(bytes(worst.bytes)) ? h("span", { class: "figure", "data-bytes": worst.bytes }, bytes(worst.bytes)) : null,
     where && !said(where) ? h("span", { class: "mono", title: worst.site!.file ?? "" }, where) : null,
     who ? h("span", {}, who) : null,
     todo ? h("button", { type: "button", class: "worst", "data-key": "remedy", title: todo, onclick: () => go(advice) }, h("b", {}, "to do: "), todo) : null,
+    worst.severity === "info" && judged[verdict] ? h("span", { "data-key": "judged" }, judged[verdict]) : null,
     others > 0 ? h("button", { type: "button", class: "link", "data-key": "more findings", onclick: () => go(1) }, plural(others, "other finding")) : null,
   );
 }

@@ -320,6 +320,13 @@ function stepOut(): void {
   else if (s.win) store.set({ win: null });
 }
 
+/** What a saved page has no answers for. */
+const asked = (): Key[] => [
+  { keys: ["j"], show: "j  k", does: "set mark A, mark B: the table shows the difference", act: () => store.set({ a: page.k, range: null }) },
+  { keys: ["k"], show: "", does: "", act: () => store.set({ b: page.k, range: null }) },
+  { keys: ["l"], show: "l", does: "each allocation at every zoom, or bands", act: () => store.set({ each: !page.s.each }, true) },
+];
+
 const keyTable = (): Key[] => [
   { keys: ["w"], show: "w  s", does: "zoom in, out (shift: ×4)", act: (e) => rail.zoomBy(e.shiftKey ? 1 / 4 : 1 / 1.5) },
   { keys: ["s"], show: "", does: "", act: (e) => rail.zoomBy(e.shiftKey ? 4 : 1.5) },
@@ -346,9 +353,7 @@ const keyTable = (): Key[] => [
   { keys: ["b"], show: "b  n", does: "allocation, free of the pinned one", act: () => goTo(page.pinned?.birth) },
   { keys: ["n"], show: "", does: "", act: () => goTo(page.pinned?.death) },
   { keys: ["z"], show: "z", does: "the pinned site alone, or all again", act: () => solo() },
-  { keys: ["j"], show: "j  k", does: "set mark A, mark B: the table shows the difference", act: () => store.set({ a: page.k, range: null }) },
-  { keys: ["k"], show: "", does: "", act: () => store.set({ b: page.k, range: null }) },
-  { keys: ["l"], show: "l", does: "each allocation at every zoom, or bands", act: () => store.set({ each: !page.s.each }, true) },
+  ...(link.saved ? [] : asked()),
   { keys: ["x"], show: "x", does: "events or time", act: () => void rail.switchX() },
   { keys: ["y"], show: "y", does: "byte axis: reserved, live, visible range", act: () => store.set({ y: ys[(ys.indexOf(page.s.y as "active") + 1) % 3]! }, true) },
   { keys: ["g"], show: "g", does: "next grouping", act: () => nextGrouping() },

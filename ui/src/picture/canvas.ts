@@ -17,6 +17,23 @@ export function size(canvas: HTMLCanvasElement, x: number, y: number, w: number,
   canvas.height = Math.round(hgt * ratio);
 }
 
+const sheetWidth = 1160; // CSS pixels, at which words have the size of those below the picture
+
+/** While the page is printed, shows a picture and all that is written on it as one image, which fits the sheet; then draws it again. */
+export function onPaper(root: HTMLElement, picture: () => HTMLCanvasElement, again: () => void): void {
+  addEventListener("paper", (e) => {
+    const paper = (e as CustomEvent<boolean>).detail && root.clientWidth > 0;
+    root.classList.toggle("printed", paper);
+    root.querySelector(".sheet")?.remove();
+    if (!paper) return again();
+    root.style.width = `${sheetWidth}px`;
+    const sheet = picture();
+    root.style.width = "";
+    sheet.className = "sheet";
+    root.append(sheet);
+  });
+}
+
 export function place(el: HTMLElement, x: number, y: number): void {
   el.style.left = `${x}px`;
   el.style.top = `${y}px`;

@@ -5,7 +5,7 @@ import { h, placeTip } from "../base/dom.ts";
 import { byteTick, clamp, ticks, timeStep, zoom, type Span } from "../base/scale.ts";
 import type { Tile } from "../base/wire.ts";
 import { blit, type Frame, type Paint, type Run } from "./blit.ts";
-import { left, write } from "./canvas.ts";
+import { left, onPaper, write } from "./canvas.ts";
 import { css, palette, type Palette } from "./palette.ts";
 
 /** Rows of pixels that a picture can have above its own: marks stand there. */
@@ -31,6 +31,10 @@ export abstract class TimePicture {
   ) {
     root.append(this.box);
     new ResizeObserver(() => this.again()).observe(root);
+    onPaper(root, () => {
+      this.again();
+      return this.canvas();
+    }, () => this.again());
     this.mouse();
   }
 

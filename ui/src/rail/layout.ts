@@ -5,7 +5,8 @@ import { left, right } from "../picture/canvas.ts";
 
 export const axisHeight = 20;
 export const mapHeight = 34;
-export const laneHeight = 58; // of what is not in use, in What if
+export const captionHeight = 20; // above what a lane draws
+export const laneHeight = captionHeight + 48; // of what is not in use, in What if
 
 export interface Layout {
   width: number; // of the picture, CSS pixels

@@ -6,7 +6,7 @@ import { bytes, growth, plural } from "../base/format.ts";
 import { gutterName, left, place, write } from "../picture/canvas.ts";
 import { css, mix, siteColor } from "../picture/palette.ts";
 import { highest } from "../whatif/runs.ts";
-import { laneHeight, mapHeight } from "./layout.ts";
+import { captionHeight, laneHeight, mapHeight } from "./layout.ts";
 import type { Scene } from "./scene.ts";
 
 export function drawLanes(scene: Scene, g: CanvasRenderingContext2D): void {
@@ -135,7 +135,7 @@ export function drawRuns(scene: Scene, g: CanvasRenderingContext2D): void {
   const of = s.lane === "stranded" ? (r: typeof all[0]["run"]) => r.stranded : (r: typeof all[0]["run"]) => r.unused;
   let most = 1;
   for (const { run } of all) for (const v of of(run)) most = Math.max(most, v);
-  const low = (v: number): number => l.lane + laneHeight - 2 - (v / most) * (laneHeight - 6);
+  const low = (v: number): number => l.lane + laneHeight - 2 - (v / most) * (laneHeight - captionHeight - 4);
   g.save();
   g.beginPath();
   g.rect(left, l.lane, l.width, laneHeight);

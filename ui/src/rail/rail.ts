@@ -7,7 +7,7 @@ import type { Span } from "../base/scale.ts";
 import type { Change, Page } from "../page/page.ts";
 import type { State } from "../page/store.ts";
 import { rowOf, stackOf } from "../picture/blit.ts";
-import { left, size } from "../picture/canvas.ts";
+import { left, onPaper, size } from "../picture/canvas.ts";
 import { css, palette } from "../picture/palette.ts";
 import { Tiles } from "../picture/tiles.ts";
 import { drawData, foresee } from "./data.ts";
@@ -37,6 +37,11 @@ export class Rail {
     this.scene = new Scene(page, new Tiles(() => need("data", "ink"), failed), { root, box, data, ink, front, over, tooltip }, need, announce);
     new ResizeObserver(() => this.resize()).observe(root);
     addEventListener("resize", () => this.resize());
+    onPaper(root, () => {
+      this.measure();
+      this.draw(new Set(["data", "ink"])); // no frame comes before the sheet
+      return this.canvas();
+    }, () => this.resize());
     document.addEventListener("visibilitychange", () => need("data", "ink", "cursor"));
     mouse(this.scene);
     page.on((what) => this.changed(what));
@@ -69,7 +74,10 @@ export class Rail {
   }
 
   private resize(): void {
-    if (matchMedia("print").matches) return; // a sheet shows the picture as it is
+    if (!matchMedia("print").matches) this.measure(); // a sheet has a picture of its own
+  }
+
+  private measure(): void {
     const { scene } = this;
     const { el } = scene;
     const room = el.root.clientWidth;
@@ -92,11 +100,15 @@ export class Rail {
       if (this.ratio !== devicePixelRatio) this.resize(); // no event is certain to report it
       const what = this.dirty;
       this.dirty = new Set();
-      if (what.has("data")) drawData(this.scene);
-      if (what.has("data") || what.has("ink")) drawInk(this.scene);
-      drawFront(this.scene);
+      this.draw(what);
       performance.mark("strandline:painted");
     });
+  }
+
+  private draw(what: Set<Layer>): void {
+    if (what.has("data")) drawData(this.scene);
+    if (what.has("data") || what.has("ink")) drawInk(this.scene);
+    drawFront(this.scene);
   }
 
   get events(): [number, number] | null {

@@ -131,7 +131,7 @@ class Saved {
   private async find(q: URLSearchParams): Promise<string[]> {
     let pattern: RegExp;
     try {
-      pattern = new RegExp(q.get("q")!);
+      pattern = new RegExp(q.get("q")!, "i");
     } catch (e) {
       throw new Refusal((e as Error).message, 400);
     }

@@ -1,6 +1,6 @@
 // Sites: the stacks of what lives, as an icicle, and a table of their places.
 
-import { json, Latest, url } from "../base/ask.ts";
+import { json, Latest, link, url } from "../base/ask.ts";
 import { fill, h } from "../base/dom.ts";
 import { base, bytes, bytesOrDash, count, percent, plural } from "../base/format.ts";
 import { Icicle } from "../picture/icicle.ts";
@@ -198,7 +198,7 @@ export class Sites {
         "div",
         { class: "choice" },
         choice("cursor", liveAt(k, this.page.device?.events ?? 0)),
-        choice("range", s.range ? `allocated in ${count(s.range[0])} – ${count(s.range[1])}` : "allocated in selection", !!s.range),
+        link.saved ? null : choice("range", s.range ? `allocated in ${count(s.range[0])} – ${count(s.range[1])}` : "allocated in selection", !!s.range),
         choice("kept", "kept"),
       ),
       flame ? h("span", { "data-bytes": flame.bytes, "data-figure": "flame" }, `${bytes(flame.bytes)} in ${plural(flame.count, "allocation")}`) : null,

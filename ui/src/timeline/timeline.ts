@@ -71,6 +71,7 @@ export class Timeline {
 
   private get mode(): Mode {
     const { s } = this.page;
+    if (link.saved) return "at"; // it has no sums of other events
     if (s.range) return "range";
     return s.a !== null && s.b !== null ? "diff" : "at";
   }
@@ -272,8 +273,8 @@ export class Timeline {
         "div",
         { class: "choice" },
         choice("at", liveAt(k, this.page.device?.events ?? 0), true, "", () => store.set({ range: null, a: null, b: null })),
-        choice("range", s.range ? `allocated in ${count(s.range[0])} – ${count(s.range[1])}` : "allocated in selection", !!s.range, "Drag over the picture to select events", () => {}),
-        choice("diff", s.a !== null && s.b !== null ? `difference ${count(s.a)} → ${count(s.b)}` : "difference A → B", s.a !== null && s.b !== null, "Set the marks with j and k", () => store.set({ range: null })),
+        ...(link.saved ? [] : [choice("range", s.range ? `allocated in ${count(s.range[0])} – ${count(s.range[1])}` : "allocated in selection", !!s.range, "Drag over the picture to select events", () => {}),
+        choice("diff", s.a !== null && s.b !== null ? `difference ${count(s.a)} → ${count(s.b)}` : "difference A → B", s.a !== null && s.b !== null, "Set the marks with j and k", () => store.set({ range: null }))]),
       ),
       h("span", { "data-bytes": a.whole, "data-figure": "whole" }, a.mode === "diff" ? delta(a.whole) : bytes(a.whole)),
       note ? h("span", { id: "matches" }, note) : null,

@@ -1,6 +1,6 @@
 // What if: the recorded requests run under other settings, laid over the real run.
 
-import { fresh, Latest, Refused, type Params } from "../base/ask.ts";
+import { fresh, Latest, link, Refused, type Params } from "../base/ask.ts";
 import { fill, h } from "../base/dom.ts";
 import { bytes, count, delta, duration, plural } from "../base/format.ts";
 import type { Page } from "../page/page.ts";
@@ -306,7 +306,7 @@ export class WhatIf {
               ),
             ),
             cells(x),
-            h("td", {}, x.conf === null ? null : h("button", { type: "button", class: "icon", "data-key": `drop ${x.conf}`, "aria-label": `Remove ${nameOf(x.conf)}`, title: "Remove", onclick: () => this.set({ sets: this.sets.filter((c) => c !== x.conf) }) }, "×")),
+            h("td", {}, x.conf === null || link.saved ? null : h("button", { type: "button", class: "icon", "data-key": `drop ${x.conf}`, "aria-label": `Remove ${nameOf(x.conf)}`, title: "Remove", onclick: () => this.set({ sets: this.sets.filter((c) => c !== x.conf) }) }, "×")),
           ),
         ),
       ),
@@ -378,7 +378,20 @@ export class WhatIf {
     this.rail.reveal(Math.max(0, k));
   }
 
+  /** A saved page has runs, but nothing to make others with. */
+  private noForm(): HTMLElement {
+    const file = this.page.file?.name ?? "";
+    return h(
+      "div",
+      { class: "settings" },
+      h("h2", {}, "other runs"),
+      h("p", {}, "This saved page contains the runs under the suggested settings. Those under your own are made from the snapshot:"),
+      h("pre", {}, `strandline view ${file}\nstrandline simulate ${file} \\\n  --set max_split_size_mb:128`),
+    );
+  }
+
   private form(): HTMLElement {
+    if (link.saved) return this.noForm();
     const { s } = this.page;
     const f = parts(this.draft);
     const value = (e: globalThis.Event): string => (e.target as HTMLInputElement).value.trim();
