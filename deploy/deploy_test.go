@@ -148,8 +148,9 @@ func lost(want, got any, at string) string {
 	return ""
 }
 
-// TestDashboard checks the parts of Grafana's schema that a mistake is likely in: each
-// panel has a place of its own, and queries the data source that is chosen.
+// TestDashboard checks what Grafana's schema leaves open: each panel has a place of its
+// own, and queries the data source that is chosen. The schema itself is held by
+// ui/test/dashboard.test.ts, with the types that Grafana publishes.
 func TestDashboard(t *testing.T) {
 	type source struct{ Type, UID string }
 	var d struct {
