@@ -22,6 +22,14 @@ type Found struct {
 	Until  float64
 }
 
+// latest is what was last found of a series: of how many of its samples, and when.
+type latest struct {
+	Found
+	ok bool
+	of int
+	at float64
+}
+
 // found is a finding on a series.
 func (w *Watch) found(f finding.Finding, k key) Found {
 	s := w.series[k]

@@ -131,9 +131,27 @@ func (w *Watch) judgeProcess(p *sample.Process) (out []Found) {
 	return out
 }
 
-// apply judges one figure. It is not ok if there is nothing to report.
+// apply judges one figure. It is not ok if there is nothing to report. Of what was found
+// so far, it is what was found a moment ago unless the series was judged anew since: to
+// find when hundreds of processes reach their limits takes tens of milliseconds.
 func (w *Watch) apply(r *rule, p *sample.Process, device int) (out Found, ok bool) {
+	const moment = 30 // seconds
 	k := key{subject{process: p.ID(), device: device}, r.figure}
+	s := w.series[k]
+	if s == nil {
+		return out, false
+	}
+	if w.lazy && s.latest.of == s.judged && w.now-s.latest.at < moment {
+		return s.latest.Found, s.latest.ok
+	}
+	out, ok = w.find(r, p, k)
+	s.latest = latest{out, ok, s.judged, w.now}
+	return out, ok
+}
+
+// find is [Watch.apply] by now.
+func (w *Watch) find(r *rule, p *sample.Process, k key) (out Found, ok bool) {
+	device := k.device
 	c := w.course(k)
 	if c == nil || c.Shape == trend.Unknown || r.only != nil && !r.only(w, k) {
 		return out, false

@@ -27,6 +27,7 @@ type series struct {
 	judged int     // how many samples there were when it was judged; 0 if it was not
 	until  float64 // when the last sample of the judgment was taken, seconds
 	seen   int     // samples
+	latest latest
 }
 
 func (s *series) add(at float64, level int64) {

@@ -181,6 +181,17 @@ func TestCurrent(t *testing.T) {
 	if len(now) != 1 || now[0].Severity != finding.Problem {
 		t.Errorf("%+v", now)
 	}
+	again := w.Current()
+	if len(again) != 1 || again[0].Evidence != now[0].Evidence {
+		t.Error("without another sample, it is found anew")
+	}
+	flat := made{anonymous: constant(1200), file: constant(1), shared: constant(1)}
+	for t := 100; t < 1000; t++ {
+		w.Add(flat.at(float64(t)))
+	}
+	if now = w.Current(); len(now) != 1 || now[0].Severity == finding.Problem {
+		t.Errorf("it no longer grows: %+v", now)
+	}
 }
 
 // TestYoung judges curves of processes of some age as they are after some time.
@@ -269,5 +280,32 @@ func TestClassesOfGrowth(t *testing.T) {
 	classes(&f, &sample.Process{PID: 7, Grown: &sample.Growth{}})
 	if classes(&f, &sample.Process{PID: 7}); f.Detail != nil || f.Remedies != nil {
 		t.Errorf("nothing is known: %+v", f)
+	}
+}
+
+// BenchmarkCurrent is what a watch of 200 growing processes finds with each sample.
+func BenchmarkCurrent(b *testing.B) {
+	w := New()
+	growing := made{anonymous: noisy(line(900, 3), 2), file: constant(1), shared: constant(1)}
+	add := func(t int) {
+		s := growing.at(float64(t))
+		for pid := range 200 {
+			p := s.Processes[0]
+			p.PID += 1 + pid
+			s.Processes = append(s.Processes, p)
+		}
+		w.Add(s)
+	}
+	const since = 600 // seconds
+	for t := range since {
+		add(t)
+	}
+	for t := since; b.Loop(); t++ {
+		b.StopTimer()
+		add(t)
+		b.StartTimer()
+		if len(w.Current()) < 100 {
+			b.Fatal(len(w.Current()))
+		}
 	}
 }
