@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Tab } from "./browser.ts";
-import { json } from "./server.ts";
+import { pause, type Tab } from "./browser.ts";
+import { json, start, type Server } from "./server.ts";
 
 const axe = readFileSync("node_modules/axe-core/axe.min.js", "utf8");
 
@@ -26,3 +26,23 @@ export const figure = (tab: Tab, selector: string): Promise<number> => tab.eval(
 
 /** What inspect prints about a file's first device. */
 export const device = (file: string): any => json("inspect", file).devices[0];
+
+/** Ends a program and starts it again at the same port: once the page asks, it must say so, and ask no more by itself. */
+export async function startedAgain(tab: Tab, server: Server, command: string[], ask: () => Promise<void>): Promise<void> {
+  await server.stop();
+  const again = await start(...command, "--no-open", "--listen", new URL(server.url).port);
+  try {
+    await ask();
+    await tab.until("/an earlier run of strandline.*printed\\./.test(document.getElementById('banner').textContent)");
+    assert.doesNotMatch(await tab.eval("document.body.innerText"), /403/);
+    await tab.until("!document.getElementById('banner').hidden");
+    const refused = (): number => tab.problems.filter((p) => /403/.test(p)).length;
+    for (const end = Date.now() + 60_000; !refused() && Date.now() < end; ) await pause(25);
+    const asked = tab.requests.length;
+    await pause(2500); // two turns of a page that follows
+    assert.ok(tab.requests.length <= asked + 1, `${tab.requests.length - asked} questions to a program that never answers`);
+    tab.problems.splice(0, tab.problems.length, ...tab.problems.filter((p) => !/403 \(Forbidden\)|Failed to load resource: net::ERR_/.test(p)));
+  } finally {
+    await again.stop();
+  }
+}

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Browser, chromium, type Tab } from "./browser.ts";
-import { clean, shoot } from "./checks.ts";
+import { clean, shoot, startedAgain } from "./checks.ts";
 import { json, start, type Server } from "./server.ts";
 
 const skip = chromium ? false : "Chromium is missing";
@@ -73,6 +73,17 @@ scenario("a server's memory", deepseek, async (tab) => {
   assert.ok(!(await tab.eval<string>("location.href")).includes("t="), "the secret left the address");
   const ends = await tab.eval<number[]>("[...document.querySelectorAll('.track')].map(t => Math.max(...[...t.querySelectorAll('.bar')].map(b => b.getBoundingClientRect().right)) - t.getBoundingClientRect().right)");
   for (const e of ends) assert.ok(e < 1, "no bar leaves the picture of a set-up that fits");
+});
+
+scenario("a program that was started again: the page says so, and keeps what it shows", deepseek, async (tab, server) => {
+  const before = await shown(tab);
+  await startedAgain(tab, server, [...deepseek, "--page"], async () => {
+    await tab.eval(`(e => (e.focus(), e.select()))(document.querySelector(${JSON.stringify(field("gpus"))}))`);
+    await tab.type("8");
+  });
+  assert.match(await tab.eval("document.getElementById('banner').textContent"), /What is here stays\.$/);
+  assert.deepEqual(await shown(tab), before);
+  assert.ok(await tab.eval("!!document.querySelector('.stale')"), "and marks that it is not of the fields");
 });
 
 scenario("typing changes the bars", deepseek, async (tab) => {

@@ -4,7 +4,7 @@
 import { after, before, test } from "node:test";
 import { Browser, chromium, type Tab } from "./browser.ts";
 import { clean, shoot } from "./checks.ts";
-import { serve } from "./server.ts";
+import { serve, type Server } from "./server.ts";
 
 export const skip = chromium ? false : "Chromium is missing";
 
@@ -22,7 +22,7 @@ interface Look {
   dark?: boolean;
 }
 
-type Scenario = (name: string, file: () => string, act: (tab: Tab, url: string, file: string) => Promise<void>, look?: Look) => void;
+type Scenario = (name: string, file: () => string, act: (tab: Tab, url: string, file: string, server: Server) => Promise<void>, look?: Look) => void;
 
 /** Makes scenarios on a page that is ready once an expression holds. */
 export const scenarios = (page: string, settled: string, timeout: number): Scenario => (name, file, act, look = {}) => {
@@ -32,7 +32,7 @@ export const scenarios = (page: string, settled: string, timeout: number): Scena
     const tab = await browser.open(running.url, look.width, look.height, look.dark);
     try {
       await tab.until(settled);
-      await act(tab, running.url, path);
+      await act(tab, running.url, path, running);
       await clean(tab);
     } finally {
       await shoot(tab, `${page} ${name}`);

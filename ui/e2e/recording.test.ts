@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { execFileSync } from "node:child_process";
 import { pause, type Tab } from "./browser.ts";
-import { clean, figure, shoot } from "./checks.ts";
+import { clean, figure, shoot, startedAgain } from "./checks.ts";
 import { browser, scenarios, skip } from "./recorded.ts";
 import { binary, example, json, serve } from "./server.ts";
 
@@ -246,11 +246,14 @@ scenario("memory of the GPU's driver, by owner", () => {
   assert.match(await tab.eval("document.getElementById('inspector').innerText"), /app\.py:5 serve/);
 });
 
-scenario("many moments: the overview keeps the peaks, a window has all", () => {
+/** A recording of so many moments that the page asks for those that it looks at. */
+function many(): string {
   const lines: object[] = [];
   for (let k = 0; k < 20_000; k++) lines.push({ mark: { at_seconds: k, rss_bytes: 1 << 20, stacks: [{ id: 1 + (k % 300), live_bytes: 1000 + k, live_count: 1 }, ...(k === 12_345 ? [{ id: 999, live_bytes: 1 << 30, live_count: 1 }] : k === 12_346 ? [{ id: 999, live_bytes: 0, live_count: 0 }] : [])] } });
   return recording("many.trace", lines);
-}, async (tab) => {
+}
+
+scenario("many moments: the overview keeps the peaks, a window has all", many, async (tab) => {
   const { marks, held } = courses(join(folder, "many.trace"));
   const { columns } = await tab.state();
   assert.ok(columns.length < 1300 && columns.includes(12_345) && columns.at(-1) === marks.length - 1);
@@ -260,6 +263,17 @@ scenario("many moments: the overview keeps the peaks, a window has all", () => {
   await tab.until(`${settled} && strandline.state().columns.includes(12346) && strandline.state().picture.column >= 0 && document.querySelector("[data-figure=held]")`);
   assert.equal(await figure(tab, "[data-figure=held]"), sum(held[12_346]!));
   assert.equal((await rows(tab)).reduce((n, r) => n + r[1], 0), sum(held[12_346]!), "rows and what is left out are all");
+});
+
+scenario("a program that was started again: the page says so, and keeps what it shows", many, async (tab, _, file, server) => {
+  const before = (await tab.state()).picture.figures;
+  await startedAgain(tab, server, ["view", file], async () => {
+    await tab.eval("location.hash = '#w=12300-12500'");
+  });
+  assert.match(await tab.eval("document.getElementById('banner').textContent"), /What is here stays\.$/);
+  await tab.eval("location.hash = '#'");
+  await tab.until(`${settled} && strandline.state().s.win === null`);
+  assert.deepEqual((await tab.state()).picture.figures, before);
 });
 
 test("a recording that was cut off shows what there is, and says so", { skip, timeout: 60_000 }, async () => {

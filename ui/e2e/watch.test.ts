@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import type { Tab } from "./browser.ts";
-import { clean, figure, shoot } from "./checks.ts";
+import { clean, figure, shoot, startedAgain } from "./checks.ts";
 import { began, device, frame, GiB, MiB, process as made, sample, write } from "./made.ts";
 import { browser, scenarios, skip } from "./recorded.ts";
 import { binary, json, serve } from "./server.ts";
@@ -375,6 +375,21 @@ test("while it is written, the page follows it", { skip, timeout: 120_000 }, asy
     await tab.close();
     await running.stop();
   }
+});
+
+const open = (): string => write(join(folder, "open.strandline"), samples.slice(0, 100), 600, false);
+
+scenario("a program that was started again: the page that followed says so, and keeps what it shows", open, async (tab, _, file, server) => {
+  const { doc, subject } = await tab.state();
+  assert.equal(doc.following, true);
+  const shown = await rows(tab);
+  await startedAgain(tab, server, ["view", file], async () => {});
+  assert.match(await tab.eval("document.getElementById('banner').textContent"), /What is here stays\.$/);
+  assert.deepEqual([(await tab.state()).doc.samples, await rows(tab)], [100, shown]);
+  await tab.key("Home"); // what it holds can still be looked at
+  await tab.until(`${settled} && strandline.state().picture.column === 0`);
+  const first = (moment(0) as any).processes.find((p: any) => `${p.pid} ${p.name}` === subject.label);
+  assert.equal((await held(tab)).all, first.devices[0].used_bytes);
 });
 
 test("a watch of a real process, live", { skip, timeout: 180_000 }, async () => {

@@ -104,7 +104,7 @@ export function json<T>(name: string, params: Params = {}): Promise<T> {
   const key = url(name, params);
   let answer = kept.get(key) as Promise<T> | undefined;
   if (!answer) {
-    answer = ask(name, params).then((r) => r.json() as Promise<T>);
+    answer = fresh<T>(name, params);
     answer.catch(() => kept.delete(key));
     if (kept.size >= keptAtMost) kept.delete(kept.keys().next().value!);
   }
@@ -114,8 +114,16 @@ export function json<T>(name: string, params: Params = {}): Promise<T> {
 }
 
 /** A JSON answer that may change. */
-export const fresh = async <T>(name: string, params: Params = {}, signal?: AbortSignal): Promise<T> =>
-  (await ask(name, params, signal)).json() as Promise<T>;
+export async function fresh<T>(name: string, params: Params = {}, signal?: AbortSignal): Promise<T> {
+  const answer = await ask(name, params, signal);
+  try {
+    return (await answer.json()) as T;
+  } catch (e) {
+    if (signal?.aborted) throw e;
+    reach(silent); // it ended in the middle of its answer
+    throw new Refused(silent, 0);
+  }
+}
 
 /** Runs the last of many questions once the hand rests, and drops answers that came too late. */
 export class Latest {

@@ -75,7 +75,7 @@ async function refresh(): Promise<void> {
     if (turn !== turns) return;
     const { message } = e as Error;
     fields.wrong(message);
-    banner(message);
+    if (!link.lost) banner(message);
     answer.classList.add("stale");
   }
 }

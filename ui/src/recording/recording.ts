@@ -59,7 +59,7 @@ function view(): void {
 async function begin(): Promise<void> {
   hooks.changed = () => (draw(), announce());
   hooks.draw = draw;
-  hooks.failed = banner;
+  hooks.failed = (why) => link.lost || banner(why);
   link.changed = () => banner(link.lost ? `${link.why} What is here stays.` : "");
   const [answer, moments] = await Promise.all([fresh<Recording>("recording"), fresh<Window>("window")]);
   load(answer, moments);

@@ -51,6 +51,7 @@ export class Follower {
         this.shown = "";
         if (link.saved) this.failed("This saved page has the courses of the largest subjects only.");
         else if (e.status === 404) this.draw(); // it was dropped meanwhile
+        else if (e.status === 403) this.shown = want; // the program is another run's, and never answers this page
         else this.again = window.setTimeout(() => this.look(key, version, this.win), 1000);
       },
     );

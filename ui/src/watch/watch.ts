@@ -2,7 +2,7 @@
 // device held over time, and how that was judged. While the recording is written, the
 // page follows it. All figures are the program's.
 
-import { fresh, link } from "../base/ask.ts";
+import { fresh, link, Refused } from "../base/ask.ts";
 import { byId, fill, h } from "../base/dom.ts";
 import { base, bytes, duration, plural } from "../base/format.ts";
 import { listen, showKeys, type Key } from "../base/keys.ts";
@@ -182,8 +182,10 @@ async function follow(): Promise<void> {
     try {
       load(await fresh<Watch>("watch", { since: doc.version }));
       draw();
-    } catch {
-      // the link shows it to the reader; another try follows
+    } catch (e) {
+      if (!(e instanceof Refused)) throw e;
+      if (e.status === 403) return; // the program is another run's, and never answers this page
+      // the link shows to the reader that it is away; another try follows
     }
     const least = 1000;
     await new Promise((r) => setTimeout(r, Math.max(least - (performance.now() - began), doc.reading ? 200 : least / 2)));
