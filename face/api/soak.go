@@ -7,24 +7,26 @@ import (
 
 // Soak is the document of `strandline soak`.
 type Soak struct {
-	Schema   string            `json:"schema"`
-	Verdict  finding.Verdict   `json:"verdict"`
-	Missing  []string          `json:"missing,omitempty"` // what a verdict would need, sentences
-	Failed   string            `json:"failed,omitempty"`  // how the server failed, if that ended the experiment
-	URL      string            `json:"url"`
-	Model    string            `json:"model"`
-	PID      int               `json:"pid"` // of the server at the end
-	Seconds  float64           `json:"seconds"`
-	Stopped  bool              `json:"stopped,omitempty"` // before the last wave, since the verdict was clear
-	Restarts int               `json:"restarts"`          // of the server, or of a process of it
-	Growth   *SoakGrowth       `json:"growth"`            // nil where unknown
-	Peak     CheckPeak         `json:"peak"`              // of the levels that were read
-	Repeated *SoakRepeated     `json:"repeated,omitempty"`
-	Reclaim  *SoakReclaim      `json:"reclaim,omitempty"`
-	Findings []finding.Finding `json:"findings"`
-	Load     SoakLoad          `json:"load"` // of all waves
-	Waves    []SoakWave        `json:"waves"`
-	Notes    []string          `json:"notes,omitempty"`
+	Schema  string          `json:"schema"`
+	Verdict finding.Verdict `json:"verdict"`
+	Missing []string        `json:"missing,omitempty"` // what a verdict would need, sentences
+	Failed  string          `json:"failed,omitempty"`  // what ended the experiment: the server, or the command that reclaims
+	// Interrupted reports whether the experiment was ended from outside.
+	Interrupted bool              `json:"interrupted,omitempty"`
+	URL         string            `json:"url"`
+	Model       string            `json:"model"`
+	PID         int               `json:"pid"` // of the server at the end
+	Seconds     float64           `json:"seconds"`
+	Stopped     bool              `json:"stopped,omitempty"` // before the last wave, since the verdict was clear
+	Restarts    int               `json:"restarts"`          // of the server
+	Growth      *SoakGrowth       `json:"growth"`            // nil where unknown
+	Peak        CheckPeak         `json:"peak"`              // of the levels that were read
+	Repeated    *SoakRepeated     `json:"repeated,omitempty"`
+	Reclaim     *SoakReclaim      `json:"reclaim,omitempty"`
+	Findings    []finding.Finding `json:"findings"`
+	Load        SoakLoad          `json:"load"` // of all waves
+	Waves       []SoakWave        `json:"waves"`
+	Notes       []string          `json:"notes,omitempty"`
 }
 
 // SoakGrowth is how many bytes each request adds. The truth lies between Low and High in
@@ -87,10 +89,12 @@ type SoakWave struct {
 	Repeats  int  `json:"repeats,omitempty"` // the wave whose requests were sent again
 	WarmUp   bool `json:"warm_up,omitempty"` // not judged
 	Unjudged bool `json:"unjudged,omitempty"`
-	// Restarted reports whether a process of the server ended in this wave.
+	// Ended reports whether the server ended in this wave or in the quiet after it, and
+	// Restarted whether it then answered again.
+	Ended     bool      `json:"ended,omitempty"`
 	Restarted bool      `json:"restarted,omitempty"`
 	Load      *SoakLoad `json:"load,omitempty"`
-	HostBytes int64     `json:"host_bytes"`
+	HostBytes *int64    `json:"host_bytes"` // nil where it was not read
 	// Settled is how long the quiet was, seconds; Falling states that memory was still
 	// falling at its end.
 	Settled float64 `json:"settled_seconds"`

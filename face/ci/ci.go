@@ -17,15 +17,26 @@ import (
 
 // A Case is one verdict.
 type Case struct {
-	Name     string
-	Seconds  float64
-	Verdict  finding.Verdict
-	Growth   string   // as a person reads it; "" if unknown
-	Peak     string   // the same
-	Basis    string   // what ran, a sentence
-	Failed   string   // how what was judged failed by itself, a sentence; "" if it did not
-	Missing  []string // what a verdict would need, sentences
-	Findings []finding.Finding
+	Name    string
+	Seconds float64
+	Verdict finding.Verdict
+	Growth  string   // as a person reads it; "" if unknown
+	Peak    string   // the same
+	Basis   string   // what ran, a sentence
+	Failed  string   // how what was judged failed by itself, a sentence; "" if it did not
+	Missing []string // what a verdict would need, sentences
+	Notes   []string // what else a reader of the verdict has to know, sentences
+	// Interrupted reports whether Failed is that it was ended from outside.
+	Interrupted bool
+	Findings    []finding.Finding
+}
+
+// ended is what Failed is, in a word.
+func (c *Case) ended() string {
+	if c.Interrupted {
+		return "interrupted"
+	}
+	return "failed"
 }
 
 // problems are the findings that ask for something.
@@ -116,11 +127,11 @@ func JUnit(w io.Writer, suite string, cases []Case) error {
 	for i := range cases {
 		c := &cases[i]
 		seconds += c.Seconds
-		out := junitCase{Name: c.Name, Class: suite, Time: fmt.Sprintf("%.3f", c.Seconds), Output: clean(c.Basis)}
+		out := junitCase{Name: c.Name, Class: suite, Time: fmt.Sprintf("%.3f", c.Seconds), Output: clean(strings.Join(append([]string{c.Basis}, c.Notes...), "\n"))}
 		switch problems := c.problems(); {
 		case c.Failed != "":
 			s.Errors++
-			out.Error = &junitFault{Message: clean(c.Failed), Type: "failed"}
+			out.Error = &junitFault{Message: clean(c.Failed), Type: c.ended()}
 		case len(problems) > 0:
 			s.Failures++
 			var lines []string
@@ -166,7 +177,7 @@ func GitHub(w io.Writer, root string, cases []Case) {
 		}
 		switch {
 		case c.Failed != "":
-			fmt.Fprintf(w, "::error title=strandline%%3A failed::%s\n", message(c.Name+": "+c.Failed))
+			fmt.Fprintf(w, "::error title=strandline%%3A %s::%s\n", c.ended(), message(c.Name+": "+c.Failed))
 		case len(problems) == 0 && c.Verdict == finding.Unknown:
 			fmt.Fprintf(w, "::warning title=strandline%%3A too little to judge::%s\n", message(c.Name+": "+strings.Join(c.Missing, "; ")))
 		}
@@ -201,7 +212,7 @@ func Markdown(w io.Writer, heading string, cases []Case) {
 		c := &cases[i]
 		verdict := strings.ToUpper(string(c.Verdict))
 		if c.Failed != "" {
-			verdict = "FAILED: " + c.Failed
+			verdict = strings.ToUpper(c.ended()) + ": " + c.Failed
 		}
 		fmt.Fprintf(w, "| %s | %s | %s | %s |\n", report.Cell(c.Name), report.Cell(verdict), report.Cell(c.Growth), report.Cell(c.Peak))
 	}
@@ -218,6 +229,9 @@ func Markdown(w io.Writer, heading string, cases []Case) {
 			for _, m := range c.Missing {
 				fmt.Fprintf(w, "\n%s: too little to judge: %s\n", report.Cell(c.Name), report.Cell(m))
 			}
+		}
+		for _, n := range c.Notes {
+			fmt.Fprintf(w, "\n%s: %s\n", report.Cell(c.Name), report.Cell(n))
 		}
 	}
 	fmt.Fprintln(w)

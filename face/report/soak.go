@@ -19,17 +19,10 @@ type Soak struct{ *api.Soak }
 
 // Text prints the verdict, the waves, and what was found.
 func (d *Soak) Text(w io.Writer, s Style) {
-	what := map[finding.Verdict]string{
-		finding.OK: s.green("OK") + s.bold(": no leak"), finding.Unknown: s.yellow("UNKNOWN") + s.bold(": too little to judge"),
-		finding.Leaking: s.red("LEAK") + s.bold(": "+d.sentence()), finding.Over: s.red("OVER") + s.bold(": above the limit"),
-	}[d.Verdict]
-	if text := d.sentence(); d.Verdict == finding.OK && text != "" {
-		what = s.green("OK") + s.bold(": "+text)
-	}
-	fmt.Fprintln(w, what)
+	fmt.Fprintln(w, d.headline(s))
 	fmt.Fprintln(w, s.dim("  "+Line(d.Basis())))
-	if d.Failed != "" {
-		printWrapped(w, s, "  ", d.Failed)
+	if ended := d.Ended(); ended != "" && d.gates() {
+		printWrapped(w, s, "  ", ended)
 	}
 	for _, m := range d.Missing {
 		printWrapped(w, s, "  ", m)
@@ -54,6 +47,55 @@ func (d *Soak) Text(w io.Writer, s Style) {
 	}
 }
 
+// headline is the verdict, or what kept the experiment from one.
+func (d *Soak) headline(s Style) string {
+	word := s.yellow(d.Word())
+	switch text := d.sentence(); {
+	case d.Verdict == finding.Leaking:
+		return s.red(d.Word()) + s.bold(": "+text)
+	case d.Verdict == finding.Over:
+		return s.red(d.Word()) + s.bold(": above the limit")
+	case d.Failed != "":
+		return s.red(d.Word()) + s.bold(": "+Line(d.Failed))
+	case d.Interrupted:
+		return word + s.bold(": "+d.Ended())
+	case d.Verdict == finding.Unknown:
+		return word + s.bold(": too little to judge")
+	default:
+		return s.green(d.Word()) + s.bold(": "+cmp.Or(text, "no leak"))
+	}
+}
+
+// gates reports whether the verdict is one against the server, whatever came after.
+func (d *Soak) gates() bool { return d.Verdict == finding.Leaking || d.Verdict == finding.Over }
+
+// Word is what came of the experiment, in a word.
+func (d *Soak) Word() string {
+	switch {
+	case d.gates():
+	case d.Failed != "":
+		return "FAILED"
+	case d.Interrupted:
+		return "INTERRUPTED"
+	}
+	return strings.ToUpper(string(d.Verdict))
+}
+
+// Ended states what ended the experiment before it was through, "" if nothing did.
+func (d *Soak) Ended() string {
+	switch n := len(d.Waves) - 1; {
+	case d.Failed != "":
+		return d.Failed
+	case d.Interrupted && n < 1:
+		return "interrupted before the first wave"
+	case d.Interrupted && d.Waves[n].HostBytes == nil:
+		return fmt.Sprintf("interrupted in wave %d", n)
+	case d.Interrupted:
+		return fmt.Sprintf("interrupted after wave %d", n)
+	}
+	return ""
+}
+
 // GrowthText is the growth of a request, "" if it is not known.
 func (d *Soak) GrowthText() string {
 	if g := d.Growth; g != nil {
@@ -75,12 +117,25 @@ func (d *Soak) sentence() string {
 		}
 		return text
 	}
-	last := &d.Waves[len(d.Waves)-1]
-	text := "memory levels off at " + units.Bytes(last.HostBytes) + " on the host"
+	last := d.last()
+	if last == nil {
+		return ""
+	}
+	text := "memory levels off at " + units.Bytes(*last.HostBytes) + " on the host"
 	for _, v := range last.Devices {
 		text += fmt.Sprintf(", %s on device %d", units.Bytes(v.Bytes), v.Device)
 	}
 	return text + fmt.Sprintf("; more than %s a request is ruled out", units.Bytes(max(g.High, 0)))
+}
+
+// last is the last wave after which memory was read; nil if there is none.
+func (d *Soak) last() (last *api.SoakWave) {
+	for i := range d.Waves {
+		if d.Waves[i].HostBytes != nil {
+			last = &d.Waves[i]
+		}
+	}
+	return last
 }
 
 // Basis states what was sent, and for how long.
@@ -141,11 +196,10 @@ func (d *Soak) table(w io.Writer) {
 	for i := range d.Waves {
 		x := &d.Waves[i]
 		cells := append([]string{units.Count(int64(x.Wave))}, loadCells(x.Load)...)
-		cells = append(cells, units.Bytes(x.HostBytes), change(before, func(w *api.SoakWave) (int64, bool) { return w.HostBytes, true }, x))
+		cells = append(cells, level(x, hostBytes), change(before, hostBytes, x))
 		for _, v := range order {
-			level := func(w *api.SoakWave) (int64, bool) { return deviceBytes(w.Devices, v) }
-			bytes, _ := level(x)
-			cells = append(cells, units.Bytes(bytes), change(before, level, x))
+			device := func(w *api.SoakWave) (int64, bool) { return deviceBytes(w.Devices, v) }
+			cells = append(cells, level(x, device), change(before, device, x))
 		}
 		if engine {
 			cell := ""
@@ -155,7 +209,9 @@ func (d *Soak) table(w io.Writer) {
 			cells = append(cells, cell)
 		}
 		t.row(append(cells, waveNote(x))...)
-		before = x
+		if x.HostBytes != nil {
+			before = x
+		}
 	}
 	t.write(w, "  ")
 }
@@ -172,6 +228,21 @@ func loadCells(l *api.SoakLoad) []string {
 		cells[3] = latency(l.TPOT)
 	}
 	return cells
+}
+
+func hostBytes(w *api.SoakWave) (int64, bool) {
+	if w.HostBytes == nil {
+		return 0, false
+	}
+	return *w.HostBytes, true
+}
+
+// level is what a wave holds, "?" where that is not known.
+func level(w *api.SoakWave, of func(*api.SoakWave) (int64, bool)) string {
+	if bytes, ok := of(w); ok {
+		return units.Bytes(bytes)
+	}
+	return "?"
 }
 
 func deviceBytes(devices []api.SoakDevice, index int) (int64, bool) {
@@ -204,7 +275,7 @@ func waveNote(w *api.SoakWave) string {
 		text string
 	}{
 		{w.Wave == 0, "before the load"}, {w.WarmUp && w.Wave > 0, "warm-up"}, {w.Repeats > 0, fmt.Sprintf("repeats wave %d", w.Repeats)},
-		{w.Restarted, "the server restarted"}, {w.Unjudged && !w.Restarted, "not judged"}, {w.Falling, "still falling"},
+		{w.Restarted, "the server restarted"}, {w.Ended && !w.Restarted, "the server ended"}, {w.Unjudged && !w.Ended, "not judged"}, {w.Falling, "still falling"},
 	} {
 		if p.yes {
 			parts = append(parts, p.text)
@@ -216,7 +287,7 @@ func waveNote(w *api.SoakWave) string {
 // SoakProgress is a wave that has ended, in a line, with the verdict so far and the growth
 // that it rests on, in words.
 func SoakProgress(w *api.SoakWave, verdict finding.Verdict, growth string) string {
-	text := fmt.Sprintf("wave %d: host %s", w.Wave, units.Bytes(w.HostBytes))
+	text := fmt.Sprintf("wave %d: host %s", w.Wave, level(w, hostBytes))
 	for _, d := range w.Devices {
 		text += fmt.Sprintf(", device %d %s", d.Device, units.Bytes(d.Bytes))
 	}

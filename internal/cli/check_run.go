@@ -119,7 +119,7 @@ func (o *checkOptions) write(ctx context.Context, g *globals, runs []api.CheckRu
 			return err
 		}
 	}
-	return o.ciOutput.write(ctx, g, "strandline check", report.NewLeakCheck(runs).Verdict, checkCases(runs))
+	return o.ciOutput.write(ctx, g, "strandline check", strings.ToUpper(string(report.NewLeakCheck(runs).Verdict)), checkCases(runs))
 }
 
 // exit is the exit status of some runs, nil for 0.

@@ -3,10 +3,11 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
+	"path/filepath"
 
 	"github.com/spf13/pflag"
 
@@ -30,17 +31,34 @@ func (o *ciOutput) flags(f *pflag.FlagSet) {
 func (o *ciOutput) check() error {
 	switch o.format {
 	case "auto", "text", "github":
+	default:
+		return fmt.Errorf("--format %s: want text, github or auto", o.format)
+	}
+	return cmp.Or(canHold("--junit", o.junit), canHold("--summary", o.summary))
+}
+
+// canHold returns an error if a file cannot be written where it is to be, which is better
+// known before hours of work than after them.
+func canHold(flag, file string) error {
+	if file == "" || file == "-" {
 		return nil
 	}
-	return fmt.Errorf("--format %s: want text, github or auto", o.format)
+	folder := filepath.Dir(file)
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return fmt.Errorf("%s %s: there is no folder %s", flag, file, folder)
+	}
+	if info, err := os.Stat(file); err == nil && info.IsDir() {
+		return fmt.Errorf("%s %s: it is a folder", flag, file)
+	}
+	return nil
 }
 
 // write writes the verdicts of a command.
-func (o *ciOutput) write(ctx context.Context, g *globals, command string, verdict finding.Verdict, cases []ci.Case) error {
+func (o *ciOutput) write(ctx context.Context, g *globals, command, verdict string, cases []ci.Case) error {
+	ctx = context.WithoutCancel(ctx) // an interrupt is something to tell of, too
+	var failed error
 	if o.junit != "" {
-		if _, err := g.create(ctx, o.junit, func(w io.Writer) error { return ci.JUnit(w, command, cases) }); err != nil {
-			return err
-		}
+		_, failed = g.create(ctx, o.junit, func(w io.Writer) error { return ci.JUnit(w, command, cases) })
 	}
 	summary := o.summary
 	if o.format == "github" || o.format == "auto" && g.env.getenv("GITHUB_ACTIONS") == "true" {
@@ -52,14 +70,14 @@ func (o *ciOutput) write(ctx context.Context, g *globals, command string, verdic
 		summary = cmp.Or(summary, g.env.getenv("GITHUB_STEP_SUMMARY"))
 	}
 	if summary == "" {
-		return nil
+		return failed
 	}
 	f, err := os.OpenFile(summary, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666) // other steps write to it, too
 	if err != nil {
-		return err
+		return errors.Join(failed, err)
 	}
-	ci.Markdown(f, command+": "+strings.ToUpper(string(verdict)), cases)
-	return f.Close()
+	ci.Markdown(f, command+": "+verdict, cases)
+	return errors.Join(failed, f.Close())
 }
 
 // checkCases are runs as package ci writes them.
@@ -83,14 +101,14 @@ func checkCases(runs []api.CheckRun) (out []ci.Case) {
 
 // soakCases is an experiment as package ci writes it.
 func soakCases(d *report.Soak) []ci.Case {
-	failed := d.Failed
-	if fails(d.Verdict) {
-		failed = ""
-	}
-	return []ci.Case{{
+	c := ci.Case{
 		Name: d.URL + ", " + d.Model, Seconds: d.Seconds, Verdict: d.Verdict, Growth: d.GrowthText(), Peak: report.Peak(d.Peak),
-		Basis: d.Basis(), Failed: failed, Missing: d.Missing, Findings: d.Findings,
-	}}
+		Basis: d.Basis(), Missing: d.Missing, Findings: d.Findings, Notes: d.Notes,
+	}
+	if !fails(d.Verdict) {
+		c.Failed, c.Interrupted = d.Ended(), d.Failed == "" && d.Interrupted
+	}
+	return []ci.Case{c}
 }
 
 // fails reports whether a verdict fails a gate.

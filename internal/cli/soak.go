@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"strandline/face/api"
 	"strandline/face/ci"
 	"strandline/face/report"
 	"strandline/finding"
@@ -232,31 +233,46 @@ func runSoak(ctx context.Context, g *globals, o *soakOptions) error {
 	d, err := soak.Run(ctx, *s)
 	progress.clear()
 	if err != nil {
-		c := ci.Case{Name: s.Load.URL, Seconds: time.Since(began).Seconds(), Verdict: finding.Unknown, Failed: err.Error()}
-		return cmp.Or(o.ciOutput.write(ctx, g, soakSuite, c.Verdict, []ci.Case{c}), err)
+		c := ci.Case{Name: load.Redacted(s.Load.URL), Seconds: time.Since(began).Seconds(), Verdict: finding.Unknown, Failed: err.Error()}
+		if bad := o.ciOutput.write(ctx, g, soakSuite, "FAILED", []ci.Case{c}); bad != nil {
+			g.warn("%v", bad)
+		}
+		return err
 	}
 	doc := &report.Soak{Soak: d}
 	if err := g.print(doc, func(w io.Writer, s report.Style) { doc.Text(w, s) }); err != nil {
 		return err
 	}
-	if err := o.ciOutput.write(ctx, g, soakSuite, d.Verdict, soakCases(doc)); err != nil {
-		return err
+	code := soakExit(g, d)
+	if err := o.ciOutput.write(ctx, g, soakSuite, doc.Word(), soakCases(doc)); err != nil {
+		if code == exitOK {
+			return err
+		}
+		g.warn("%v", err) // the verdict counts for more
 	}
+	if code == exitOK {
+		return nil
+	}
+	return exit(code)
+}
+
+// soakExit is the exit status that an experiment has, with the reason on standard error.
+func soakExit(g *globals, d *api.Soak) int {
 	switch {
-	case ctx.Err() != nil:
-		return exit(exitInterrupted)
+	case d.Interrupted:
+		return exitInterrupted
 	case fails(d.Verdict):
-		return exit(exitProblem)
+		return exitProblem
 	case d.Failed != "":
 		g.warn("%s", d.Failed)
-		return exit(exitCommand)
+		return exitCommand
 	case d.Verdict == finding.Unknown:
 		for _, m := range d.Missing {
 			g.warn("too little to judge: %s", m)
 		}
-		return exit(exitCannotJudge)
+		return exitCannotJudge
 	}
-	return nil
+	return exitOK
 }
 
 // soakProgress shows how far an experiment is: a line for each wave, and on a terminal

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"net"
 	"os"
@@ -74,8 +76,78 @@ func TestSoak(t *testing.T) {
 	}
 	url, _ = testserver.Start(t, testserver.Options{Ends: 400})
 	stdout, stderr, code = run(quickly(url, "--restart-wait", "100ms")...)
-	if code != exitCommand || !strings.Contains(stderr, "ended in wave 2") {
+	if code != exitCommand || !strings.Contains(stderr, "ended in wave 2") || !strings.HasPrefix(stdout, "FAILED: the server (pid ") {
 		t.Errorf("a server that ends: status %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+// TestSoakInterrupted writes what was asked for, with what happened.
+func TestSoakInterrupted(t *testing.T) {
+	url, _ := testserver.Start(t, testserver.Options{})
+	folder := t.TempDir()
+	junit, summary := filepath.Join(folder, "soak.xml"), filepath.Join(folder, "soak.md")
+	ctx, stop := context.WithCancel(t.Context())
+	var stdout bytes.Buffer
+	stderr := &until{text: "wave 1: host", then: stop}
+	code := Main(&Env{args: quickly(url, "--junit", junit, "--summary", summary), stdout: &stdout, stderr: stderr, getenv: func(string) string { return "" }, context: ctx})
+	if code != exitInterrupted || !strings.HasPrefix(stdout.String(), "INTERRUPTED: interrupted after wave 1\n") {
+		t.Errorf("status %d: %s%s", code, &stdout, &stderr.Buffer)
+	}
+	for file, want := range map[string]string{
+		junit:   `<error message="interrupted after wave 1" type="interrupted">`,
+		summary: "INTERRUPTED: interrupted after wave 1 |",
+	} {
+		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %v: %s", file, err, text)
+		}
+	}
+}
+
+// until calls a function once a text has been written to it.
+type until struct {
+	bytes.Buffer
+	text string
+	then func()
+}
+
+func (u *until) Write(p []byte) (int, error) {
+	n, err := u.Buffer.Write(p)
+	if strings.Contains(u.String(), u.text) {
+		u.then()
+	}
+	return n, err
+}
+
+// TestSoakURL prints no password.
+func TestSoakURL(t *testing.T) {
+	const secret = "s3cret"
+	url, _ := testserver.Start(t, testserver.Options{})
+	url = strings.Replace(url, "://", "://user:"+secret+"@", 1)
+	junit, summary := filepath.Join(t.TempDir(), "soak.xml"), filepath.Join(t.TempDir(), "soak.md")
+	for _, url := range []string{url, strings.Replace(url, "http:", "ftp:", 1), url + "%zz", url + "/nothing", url + "?x=1"} {
+		stdout, stderr, code := run(quickly(url, "--json", "--waves", "1", "--requests", "10", "--junit", junit, "--summary", summary)...)
+		text := stdout + stderr
+		for _, file := range []string{junit, summary} {
+			if data, err := os.ReadFile(file); err != nil {
+				t.Error(err)
+			} else {
+				text += string(data)
+			}
+		}
+		if code != exitUsage && code != exitCannotJudge || strings.Contains(text, secret) {
+			t.Errorf("%s: status %d: %s", url, code, text)
+		}
+	}
+}
+
+// TestSoakOutput finds out at the start that a file cannot be written.
+func TestSoakOutput(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none")
+	for _, flag := range []string{"--junit", "--summary"} {
+		_, stderr, code := run("soak", "--url", "http://127.0.0.1:1/v1", flag, filepath.Join(none, "file"))
+		if code != exitUsage || !strings.Contains(stderr, "there is no folder "+none) {
+			t.Errorf("%s: status %d: %s", flag, code, stderr)
+		}
 	}
 }
 

@@ -14,12 +14,18 @@ import (
 	"strandline/finding"
 	"strandline/internal/soak/load"
 	"strandline/judge/gate"
+	"strandline/units"
 )
 
 // A measure reads a level from a wave; false if the wave has none.
 type measure func(w *api.SoakWave) (int64, bool)
 
-func hostLevel(w *api.SoakWave) (int64, bool) { return w.HostBytes, true }
+func hostLevel(w *api.SoakWave) (int64, bool) {
+	if w.HostBytes == nil {
+		return 0, false
+	}
+	return *w.HostBytes, true
+}
 
 // deviceLevel reads all that is held of a device, and tensorLevel what PyTorch's tensors
 // have of it: a server that reserves a device when it starts hides their growth for long.
@@ -69,6 +75,9 @@ func (e *experiment) series(metric string, device *int, level measure, apart boo
 		w := &e.doc.Waves[i]
 		bytes, ok := level(w)
 		if w.Load == nil || !ok {
+			if w.Load != nil {
+				skipped += handled(w)
+			}
 			continue
 		}
 		switch {
@@ -174,13 +183,23 @@ func (e *experiment) judgeAll() (out []judged) {
 	if _, ok := e.o.Limits[gate.Device]; !ok || len(e.doc.Waves) == 0 {
 		return out
 	}
-	for _, d := range e.doc.Waves[len(e.doc.Waves)-1].Devices {
+	for _, d := range e.devices() {
 		index := d.Device
 		out = append(out, e.judgeOne(gate.Device, &index, deviceLevel(index)))
 		if d.Allocated != nil {
 			tensors := e.judgeOne(gate.Device, &index, tensorLevel(index))
 			tensors.Series.Process += ", tensors of PyTorch"
 			out = append(out, tensors)
+		}
+	}
+	return out
+}
+
+// devices are those that were read last.
+func (e *experiment) devices() (out []api.SoakDevice) {
+	for i := range e.doc.Waves {
+		if d := e.doc.Waves[i].Devices; len(d) > 0 {
+			out = d
 		}
 	}
 	return out
@@ -206,8 +225,13 @@ func (e *experiment) holder(metric string, device *int) string {
 	if len(e.doc.Waves) == 0 {
 		return ""
 	}
-	last := e.doc.Waves[len(e.doc.Waves)-1].Processes
 	first := e.doc.Waves[min(e.life, len(e.doc.Waves)-1)].Processes
+	last := first
+	for i := e.life; i < len(e.doc.Waves); i++ {
+		if p := e.doc.Waves[i].Processes; len(p) > 0 {
+			last = p
+		}
+	}
 	held := func(p *api.SoakProcess) int64 {
 		if metric == gate.Host {
 			return p.HostBytes
@@ -274,6 +298,8 @@ func (e *experiment) conclude(ctx context.Context) {
 	d.PID = e.server.root.PID
 	d.Seconds = math.Round(time.Since(e.began).Seconds()*1000) / 1000
 	d.Load = *loadOf(&e.total)
+	d.Interrupted = ctx.Err() != nil
+	e.failing()
 	all := e.judgeAll()
 	var plain []gate.Judgment
 	for i := range all {
@@ -284,8 +310,8 @@ func (e *experiment) conclude(ctx context.Context) {
 		}
 		d.Findings = append(d.Findings, j.Finding())
 		plain = append(plain, *j)
-		if j.Verdict == finding.Unknown {
-			d.Missing = append(d.Missing, j.Series.Name()+": "+j.Why)
+		if j.Verdict == finding.Unknown && d.Failed == "" {
+			d.Missing = append(d.Missing, j.Series.Name()+": "+j.Why+e.unanswered())
 		}
 	}
 	d.Verdict = gate.Verdict(plain)
@@ -307,12 +333,40 @@ func (e *experiment) conclude(ctx context.Context) {
 	}
 }
 
+// failing enters that the server failed, if most requests of the last wave did: what it
+// held before says nothing of the server that there is now.
+func (e *experiment) failing() {
+	last := &e.doc.Waves[len(e.doc.Waves)-1]
+	if l := last.Load; l != nil && e.doc.Failed == "" && !e.doc.Interrupted && !last.Ended && 2*l.Failed > l.Requests {
+		e.doc.Failed = fmt.Sprintf("wave %d: %d of %d requests failed: %s", last.Wave, l.Failed, l.Requests, l.Example)
+	}
+}
+
+// unanswered states how many waves do not count because of what failed in them; "" if all
+// do.
+func (e *experiment) unanswered() string {
+	var n int64
+	for i := e.life; i < len(e.doc.Waves); i++ {
+		if w := &e.doc.Waves[i]; w.Unjudged && w.Load != nil && 2*w.Load.Failed > w.Load.Requests {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; not counted: %s most of whose requests failed", units.Plural(n, "wave"))
+}
+
 // peaks notes the highest levels, and adds findings for those above what is allowed.
 func (e *experiment) peaks() {
 	for i := range e.doc.Waves {
 		w := &e.doc.Waves[i]
 		if _, ok := e.o.Limits[gate.Host]; ok {
-			e.doc.Peak.HostBytes = higher(e.doc.Peak.HostBytes, w.HostBytes)
+			for _, level := range []*int64{w.HostBytes, w.BeforeReclaim} {
+				if level != nil {
+					e.doc.Peak.HostBytes = higher(e.doc.Peak.HostBytes, *level)
+				}
+			}
 		}
 		var sum int64
 		for _, d := range w.Devices {
@@ -353,12 +407,15 @@ func (e *experiment) reclaimed() {
 	kept := map[int]int64{} // by wave
 	for i := range e.doc.Waves {
 		w := &e.doc.Waves[i]
-		if w.BeforeReclaim != nil && i > 0 {
-			sum, n = sum+*w.BeforeReclaim-w.HostBytes, n+1
+		if w.HostBytes == nil {
+			continue
 		}
-		kept[w.Wave] = w.HostBytes + sum
+		if w.BeforeReclaim != nil && i > 0 {
+			sum, n = sum+*w.BeforeReclaim-*w.HostBytes, n+1
+		}
+		kept[w.Wave] = *w.HostBytes + sum
 	}
-	s, _ := e.series(gate.Host, nil, func(w *api.SoakWave) (int64, bool) { return kept[w.Wave], true }, false)
+	s, _ := e.series(gate.Host, nil, func(w *api.SoakWave) (int64, bool) { bytes, ok := kept[w.Wave]; return bytes, ok }, false)
 	without := gate.JudgeWaves(&s, e.o.Limits[gate.Host])
 	e.doc.Reclaim = &api.SoakReclaim{Command: e.o.Reclaim, ReleasedBytes: sum / max(n, 1), Without: without.Verdict}
 }

@@ -29,7 +29,7 @@ func TestDevices(t *testing.T) {
 				bytes := c.allocated(n) * mib
 				d.Allocated = &bytes
 			}
-			w := api.SoakWave{Wave: int(n), WarmUp: n < 2, HostBytes: 1 << 30, Devices: []api.SoakDevice{d}}
+			w := api.SoakWave{Wave: int(n), WarmUp: n < 2, HostBytes: new(int64(1 << 30)), Devices: []api.SoakDevice{d}}
 			w.Processes = []api.SoakProcess{{PID: 7, Command: "vllm --serve", HostBytes: 1 << 30, Devices: w.Devices}}
 			if n > 0 {
 				w.Load = &api.SoakLoad{Completed: 100}
@@ -61,15 +61,15 @@ func TestRestartedSeries(t *testing.T) {
 		w.Load = &api.SoakLoad{Completed: completed, OutputTokens: 4 * completed}
 		e.doc.Waves = append(e.doc.Waves, w)
 	}
-	e.doc.Waves = append(e.doc.Waves, api.SoakWave{HostBytes: 1})
-	add(api.SoakWave{HostBytes: 1000}, 100)
-	add(api.SoakWave{HostBytes: 2, Unjudged: true, Restarted: true}, 40)
-	add(api.SoakWave{HostBytes: 10, WarmUp: true}, 100)
-	add(api.SoakWave{HostBytes: 20}, 100)
-	add(api.SoakWave{HostBytes: 25, Unjudged: true}, 10)
-	add(api.SoakWave{HostBytes: 30}, 90)
-	add(api.SoakWave{HostBytes: 33, Repeats: 6}, 100)
-	add(api.SoakWave{HostBytes: 43}, 100)
+	e.doc.Waves = append(e.doc.Waves, api.SoakWave{HostBytes: new(int64(1))})
+	add(api.SoakWave{HostBytes: new(int64(1000))}, 100)
+	add(api.SoakWave{HostBytes: new(int64(2)), Unjudged: true, Restarted: true}, 40)
+	add(api.SoakWave{HostBytes: new(int64(10)), WarmUp: true}, 100)
+	add(api.SoakWave{HostBytes: new(int64(20))}, 100)
+	add(api.SoakWave{HostBytes: new(int64(25)), Unjudged: true}, 10)
+	add(api.SoakWave{HostBytes: new(int64(30))}, 90)
+	add(api.SoakWave{HostBytes: new(int64(33)), Repeats: 6}, 100)
+	add(api.SoakWave{HostBytes: new(int64(43))}, 100)
 	s, _ := e.series(gate.Host, nil, hostLevel, true)
 	at, bytes := []float64{140, 240, 340, 440}, []float64{13, 23, 33, 43}
 	for i := range at {

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,21 +23,25 @@ import (
 type server struct {
 	root    sample.ID
 	sampler *sampler.Sampler
+	note    string // what is not judged of it
 	metrics string // where the engine reports of itself
 	held    map[sample.ID]int64
 }
 
 // findServer finds the process of the server and begins to watch it.
-func findServer(o *Options) (*server, error) {
-	pid := o.PID
-	if pid == 0 {
-		p, err := listener(o.Load.URL)
-		if err != nil {
-			return nil, err
-		}
-		pid = int(p)
+func findServer(ctx context.Context, o *Options) (*server, error) {
+	if o.PID != 0 {
+		return watchServer(o, o.PID)
 	}
-	return watchServer(o, pid)
+	p, note, err := listener(ctx, o.Load.URL)
+	if err != nil {
+		return nil, err
+	}
+	s, err := watchServer(o, int(p))
+	if err == nil {
+		s.note = note
+	}
+	return s, err
 }
 
 func watchServer(o *Options, pid int) (*server, error) {
@@ -66,46 +69,60 @@ func watchServer(o *Options, pid int) (*server, error) {
 func (s *server) close() { s.sampler.Close() }
 
 // again finds the server after a process of it ended.
-func (s *server) again(o *Options) (*server, error) {
+func (s *server) again(ctx context.Context, o *Options) (*server, error) {
 	if started, err := procfs.Process(s.root.PID).Started(); err == nil && started == s.root.Started {
 		if st, err := procfs.Process(s.root.PID).Status(); err == nil && !strings.HasPrefix(st.State, "Z") {
 			return watchServer(o, s.root.PID) // it was a child
 		}
 	}
-	p, err := listener(o.Load.URL)
+	p, _, err := listener(ctx, o.Load.URL)
 	if err != nil {
 		return nil, err
 	}
 	return watchServer(o, int(p))
 }
 
-// listener finds the process that listens on the port of a URL, and has not inherited the
-// socket from another that does.
-func listener(base string) (procfs.Process, error) {
+// dialing is how long a server may take to accept a connection.
+const dialing = 10 * time.Second
+
+// listener finds the process that accepts connections to the address of a URL, and has not
+// inherited the socket from another that does. The note states what it could miss.
+func listener(ctx context.Context, base string) (p procfs.Process, note string, err error) {
 	u, err := url.Parse(base)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
-	port, err := strconv.Atoi(u.Port())
+	if err := here(u.Hostname()); err != nil {
+		return 0, "", err
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	d := net.Dialer{Timeout: dialing}
+	c, err := d.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
 	if err != nil {
-		port = map[string]int{"http": 80, "https": 443}[u.Scheme]
-	}
-	if !here(u.Hostname()) {
-		return 0, fmt.Errorf("%s is not this machine: the memory of a server can be read only where it runs; run soak there", u.Hostname())
-	}
-	all := procfs.Listeners(port)
-	if len(all) == 0 {
-		return 0, fmt.Errorf("no process that can be read listens on port %d: is the server running? If it is in a container or belongs to another user, give its process with --pid, as root", port)
-	}
-	for _, p := range all {
-		if !slices.ContainsFunc(all, func(q procfs.Process) bool { return descends(p, q) }) {
-			if name, _, _ := strings.Cut(p.Command(), " "); filepath.Base(name) == "docker-proxy" {
-				break
-			}
-			return p, nil
+		if call := (*net.OpError)(nil); errors.As(err, &call) && call.Err != nil {
+			err = call.Err // without the address once more
 		}
+		return 0, "", fmt.Errorf("%s does not accept a connection (%w): is the server running?", u.Host, err)
 	}
-	return 0, fmt.Errorf("port %d is forwarded into a container: give the process of the server with --pid (docker inspect -f '{{.State.Pid}}' NAME), as root", port)
+	to := c.RemoteAddr().(*net.TCPAddr).AddrPort() // the name of the URL can have several
+	c.Close()
+	all := procfs.Listeners(to)
+	if len(all) == 0 {
+		return 0, "", fmt.Errorf("no process that can be read listens on %s: if the server is in a container or belongs to another user, give its process with --pid, as root", to)
+	}
+	all = slices.DeleteFunc(slices.Clone(all), func(p procfs.Process) bool {
+		return slices.ContainsFunc(all, func(q procfs.Process) bool { return descends(p, q) })
+	})
+	if name, _, _ := strings.Cut(all[0].Command(), " "); filepath.Base(name) == "docker-proxy" {
+		return 0, "", fmt.Errorf("port %s is forwarded into a container: give the process of the server with --pid (docker inspect -f '{{.State.Pid}}' NAME), as root", port)
+	}
+	if len(all) > 1 {
+		note = fmt.Sprintf("%d processes share %s, and only pid %d and its children are judged: give the process that started them with --pid", len(all), to, int(all[0]))
+	}
+	return all[0], note, nil
 }
 
 // descends reports whether a process is a child of another one, or of its children.
@@ -113,36 +130,52 @@ func descends(p, of procfs.Process) bool {
 	return p != of && slices.Contains(of.Descendants(), p)
 }
 
-// here reports whether a name is that of this machine.
-func here(host string) bool {
+// here returns an error unless a name is that of this machine.
+func here(host string) error {
 	addresses, err := net.LookupIP(host)
 	if err != nil {
-		return false
+		if unknown := (*net.DNSError)(nil); errors.As(err, &unknown) && unknown.IsNotFound {
+			err = errors.New("no such name")
+		}
+		return fmt.Errorf("%s has no address: %w", host, err)
 	}
 	own, _ := net.InterfaceAddrs()
 	for _, a := range addresses {
 		if a.IsLoopback() || a.IsUnspecified() {
-			return true
+			return nil
 		}
 		for _, o := range own {
 			if n, ok := o.(*net.IPNet); ok && n.IP.Equal(a) {
-				return true
+				return nil
 			}
 		}
 	}
-	return false
+	return fmt.Errorf("%s is not this machine: the memory of a server can be read only where it runs; run soak there", host)
 }
 
-// material is the least that a process holds whose end begins a new life of the server,
-// as a share of all its processes. The first process counts always.
+// material is the least that a process holds whose end matters, as a share of all
+// processes of the server.
 const material = 0.05
 
-// ended reports whether a process that held memory when it was last read is gone.
-func (s *server) ended(now *sample.Sample) bool {
+// An ending is what has ended of a server.
+type ending int
+
+const (
+	nothing ending = iota
+	part           // a child that held much of the memory: its requests may have failed
+	whole          // the first process
+)
+
+// ended states what has ended since memory was last read. Children come and go: workers
+// that are replaced after some requests, programs that are run for one.
+func (s *server) ended(now *sample.Sample) ending {
 	lives := map[sample.ID]bool{}
 	for i := range now.Processes {
 		p := &now.Processes[i]
 		lives[p.ID()] = p.State != sample.Zombie
+	}
+	if !lives[s.root] {
+		return whole
 	}
 	var total int64
 	for _, bytes := range s.held {
@@ -150,10 +183,10 @@ func (s *server) ended(now *sample.Sample) bool {
 	}
 	for id, bytes := range s.held {
 		if !lives[id] && float64(bytes) > material*float64(total) {
-			return true
+			return part
 		}
 	}
-	return !lives[s.root]
+	return nothing
 }
 
 // A reading is what the server's processes hold at a moment.
@@ -184,7 +217,10 @@ func (e *experiment) read(ctx context.Context) (*reading, error) {
 		return nil, err
 	}
 	e.o.Keep(s)
-	r := &reading{held: map[sample.ID]int64{}, note: s.DevicesNote, devices: []api.SoakDevice{}}
+	if e.server.ended(s) == whole {
+		return nil, errEnded
+	}
+	r := &reading{held: map[sample.ID]int64{}, note: s.DevicesNote, devices: []api.SoakDevice{}, processes: []api.SoakProcess{}}
 	for i := range s.Processes {
 		p := &s.Processes[i]
 		if p.State == sample.Zombie {
@@ -254,8 +290,7 @@ func (e *experiment) settle(ctx context.Context, w *api.SoakWave) error {
 		asked := time.Now()
 		r, err := e.read(ctx)
 		if err != nil {
-			if errors.Is(err, errEnded) { // the next wave finds out
-				w.Unjudged, w.Devices, w.Processes = true, []api.SoakDevice{}, []api.SoakProcess{}
+			if ctx.Err() != nil {
 				return nil
 			}
 			return err
@@ -273,7 +308,7 @@ func (e *experiment) settle(ctx context.Context, w *api.SoakWave) error {
 		busy := own.InProgress() != nil && *own.InProgress() > 0
 		settled := now.Sub(since) >= least && !busy
 		if settled || now.Sub(began) >= max(e.o.Gap, least) {
-			w.Engine, w.HostBytes, w.Devices, w.Processes = own, r.host, r.devices, r.processes
+			w.Engine, w.HostBytes, w.Devices, w.Processes = own, &r.host, r.devices, r.processes
 			w.Settled += now.Sub(began).Seconds()
 			w.Falling = !settled && !busy
 			e.server.held = r.held

@@ -5,6 +5,7 @@ package soak
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -59,6 +60,7 @@ type experiment struct {
 	server *server
 	doc    *api.Soak
 	total  load.Stats
+	ends   int // how often the server ended
 	life   int // the index in doc.Waves of the first wave since the server was started last
 	// repeatedAt is how many fresh waves there were when requests were last sent again.
 	repeatedAt int
@@ -73,7 +75,7 @@ func Run(ctx context.Context, o Options) (*api.Soak, error) {
 		return nil, err
 	}
 	e := &experiment{o: o, client: client, began: time.Now()}
-	if e.server, err = findServer(&e.o); err != nil {
+	if e.server, err = findServer(ctx, &e.o); err != nil {
 		return nil, err
 	}
 	defer func() { e.server.close() }()
@@ -81,7 +83,7 @@ func Run(ctx context.Context, o Options) (*api.Soak, error) {
 		return nil, err
 	}
 	e.doc = &api.Soak{
-		Schema: api.SoakSchema, Verdict: finding.Unknown, URL: o.Load.URL, Model: client.Model(),
+		Schema: api.SoakSchema, Verdict: finding.Unknown, URL: load.Redacted(o.Load.URL), Model: client.Model(),
 		Findings: []finding.Finding{}, Waves: []api.SoakWave{},
 	}
 	if e.o.Progress == nil {
@@ -90,7 +92,10 @@ func Run(ctx context.Context, o Options) (*api.Soak, error) {
 	if e.o.Keep == nil {
 		e.o.Keep = func(*sample.Sample) {}
 	}
-	start := api.SoakWave{WarmUp: true}
+	if e.server.note != "" {
+		e.doc.Notes = append(e.doc.Notes, e.server.note)
+	}
+	start := api.SoakWave{WarmUp: true, Devices: []api.SoakDevice{}, Processes: []api.SoakProcess{}}
 	if err := e.quiet(ctx, &start); err != nil {
 		return nil, err
 	}
@@ -105,7 +110,7 @@ func Run(ctx context.Context, o Options) (*api.Soak, error) {
 // run sends waves until the verdict is clear.
 func (e *experiment) run(ctx context.Context) error {
 	for n := 1; n <= e.o.Waves+e.o.Further; n++ {
-		if e.over(ctx) && n > 1 {
+		if ctx.Err() != nil || n > 1 && e.over() {
 			return nil
 		}
 		if err := e.wave(ctx, n, 0); err != nil || e.doc.Failed != "" {
@@ -137,10 +142,8 @@ func (e *experiment) run(ctx context.Context) error {
 // repeats is how many waves are sent again.
 const repeats = 2
 
-// over reports whether no further wave may begin.
-func (e *experiment) over(ctx context.Context) bool {
-	return ctx.Err() != nil || e.o.AtMost > 0 && time.Since(e.began) > e.o.AtMost
-}
+// over reports whether it is too late for a further wave to begin.
+func (e *experiment) over() bool { return e.o.AtMost > 0 && time.Since(e.began) > e.o.AtMost }
 
 // clear reports whether further waves would not change the verdict.
 func clear(all []gate.Judgment) bool {
@@ -162,60 +165,82 @@ const every = 500 * time.Millisecond
 // wave sends a wave, drawn by content, waits until memory settles, and reads it. If of is
 // not 0, the requests are those of that wave.
 func (e *experiment) wave(ctx context.Context, content, of int) error {
-	w := api.SoakWave{Wave: len(e.doc.Waves), Repeats: of, WarmUp: len(e.doc.Waves)-e.life <= max(e.o.WarmUp, 1)}
+	w := api.SoakWave{
+		Wave: len(e.doc.Waves), Repeats: of, WarmUp: len(e.doc.Waves)-e.life <= max(e.o.WarmUp, 1),
+		Devices: []api.SoakDevice{}, Processes: []api.SoakProcess{},
+	}
 	e.last = content
+	stats, end := e.send(ctx, w.Wave, content)
+	e.total.Merge(stats)
+	w.Load = loadOf(stats)
+	w.Unjudged = 2*(stats.Completed+stats.Aborted) < int64(e.o.Requests)
+	if end == part && !w.Unjudged {
+		end = nothing
+	}
+	err := e.after(ctx, &w, end)
+	if stats.GaveUp && e.doc.Failed == "" && end == nothing {
+		e.doc.Failed = fmt.Sprintf("wave %d: too many requests in succession failed: %s", w.Wave, w.Load.Example)
+	}
+	w.Unjudged = w.Unjudged || w.HostBytes == nil
+	e.doc.Waves = append(e.doc.Waves, w)
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	all := e.judge()
+	e.o.Progress(Progress{Wave: w.Wave, Requests: e.o.Requests, Done: &w, Judgments: all, Verdict: gate.Verdict(all)})
+	return nil
+}
+
+// send sends the requests of a wave, and states what ended of the server meanwhile.
+func (e *experiment) send(ctx context.Context, wave, content int) (stats *load.Stats, end ending) {
 	sending, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan *load.Stats, 1)
 	progress := func(s *load.Stats) {
-		e.o.Progress(Progress{Wave: w.Wave, Requests: e.o.Requests, Load: s})
+		e.o.Progress(Progress{Wave: wave, Requests: e.o.Requests, Load: s})
 	}
 	go func() {
 		done <- e.client.Send(sending, load.Wave{Content: content, Requests: e.o.Requests}, progress)
 	}()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	var stats *load.Stats
-	for stats == nil { // it comes soon where the context ends
+	for { // it ends soon where the context does
 		select {
 		case stats = <-done:
+			if end != whole && ctx.Err() == nil {
+				end = max(end, e.look(ctx))
+			}
+			return stats, end
 		case <-tick.C:
-			if !w.Restarted && e.look(ctx) {
-				w.Restarted = true
+			if end != whole {
+				end = max(end, e.look(ctx))
+			}
+			if end == whole {
 				stop() // the rest would not be equal to the other waves
 			}
 		}
 	}
-	e.total.Merge(stats)
-	w.Load = loadOf(stats)
-	if ctx.Err() == nil && (w.Restarted || e.look(ctx)) {
-		w.Restarted, w.Unjudged = true, true
-		e.doc.Restarts++
-		e.life = len(e.doc.Waves)
-		e.repeatedAt = 0
-		if err := e.comeBack(ctx, w.Wave); err != nil || e.doc.Failed != "" {
-			e.doc.Waves = append(e.doc.Waves, w)
-			return err
-		}
-	}
-	if stats.GaveUp && !w.Restarted {
-		e.doc.Failed = fmt.Sprintf("wave %d: too many requests in succession failed: %s", w.Wave, w.Load.Example)
-	}
-	w.Unjudged = w.Unjudged || 2*(stats.Completed+stats.Aborted) < int64(e.o.Requests)
-	if err := e.quiet(ctx, &w); err != nil || ctx.Err() != nil {
-		return err
-	}
-	e.doc.Waves = append(e.doc.Waves, w)
-	all := e.judge()
-	e.o.Progress(Progress{Wave: w.Wave, Requests: e.o.Requests, Done: &w, Judgments: all, Verdict: gate.Verdict(all)})
-	return nil
 }
 
-// look takes a sample, and reports whether a process of the server has ended.
-func (e *experiment) look(ctx context.Context) bool {
+// after reads what the server holds after a wave, of the one that comes back if it ended.
+func (e *experiment) after(ctx context.Context, w *api.SoakWave, end ending) error {
+	for {
+		if end != nothing && !e.comeBack(ctx, w, end) || ctx.Err() != nil {
+			return nil
+		}
+		err := e.quiet(ctx, w)
+		if !errors.Is(err, errEnded) {
+			return err
+		}
+		end = whole
+	}
+}
+
+// look takes a sample, and states what has ended of the server.
+func (e *experiment) look(ctx context.Context) ending {
 	s, err := e.server.sampler.Sample(ctx)
 	if err != nil {
-		return false
+		return nothing
 	}
 	e.o.Keep(s)
 	return e.server.ended(s)
@@ -224,30 +249,41 @@ func (e *experiment) look(ctx context.Context) bool {
 // mostRestarts is how often a server may end.
 const mostRestarts = 3
 
-// comeBack waits until the server answers again after a process of it ended.
-func (e *experiment) comeBack(ctx context.Context, wave int) error {
+// comeBack waits until the server answers again after it ended, or a process of it did
+// without which it does not answer, and begins a new life of it. It returns false if the
+// server does not answer, or the context ends.
+func (e *experiment) comeBack(ctx context.Context, w *api.SoakWave, end ending) bool {
 	was := e.server
-	if e.doc.Restarts > mostRestarts {
-		e.doc.Failed = fmt.Sprintf("the server (pid %d) ended %d times, the last time in wave %d", was.root.PID, e.doc.Restarts, wave)
-		return nil
+	who := fmt.Sprintf("the server (pid %d)", was.root.PID)
+	if end == part {
+		who = "a process of " + who
+	}
+	e.ends++
+	e.life, e.repeatedAt = len(e.doc.Waves), 0
+	w.Ended, w.Restarted, w.Unjudged = true, false, true
+	if e.ends > mostRestarts {
+		e.doc.Failed = fmt.Sprintf("%s ended, for the %dth time, in wave %d", who, e.ends, w.Wave)
+		return false
 	}
 	deadline := time.Now().Add(e.o.Return)
 	for ctx.Err() == nil {
-		if again, err := was.again(&e.o); err == nil {
+		if again, err := was.again(ctx, &e.o); err == nil {
 			if err := e.client.Probe(ctx); err == nil {
 				was.close()
 				e.server = again
-				return nil
+				e.doc.Restarts++
+				w.Restarted = true
+				return true
 			}
 			again.close()
 		}
 		if time.Now().After(deadline) {
-			e.doc.Failed = fmt.Sprintf("the server (pid %d) ended in wave %d, and did not answer again within %s", was.root.PID, wave, e.o.Return)
-			return nil
+			e.doc.Failed = fmt.Sprintf("%s ended in wave %d, and did not answer again within %s", who, w.Wave, e.o.Return)
+			return false
 		}
 		pause(ctx, every/2)
 	}
-	return nil
+	return false
 }
 
 func pause(ctx context.Context, d time.Duration) {
@@ -263,18 +299,39 @@ func pause(ctx context.Context, d time.Duration) {
 // reclaims.
 func (e *experiment) quiet(ctx context.Context, w *api.SoakWave) error {
 	e.client.Close()
-	if err := e.settle(ctx, w); err != nil || e.o.Reclaim == "" {
+	if err := e.settle(ctx, w); err != nil || e.o.Reclaim == "" || ctx.Err() != nil {
 		return err
 	}
-	before := w.HostBytes
-	w.BeforeReclaim = &before
+	w.BeforeReclaim, w.HostBytes = w.HostBytes, nil
+	err := reclaim(ctx, e.o.Reclaim)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil && len(e.doc.Waves) == 0:
+		return fmt.Errorf("the command of --reclaim-cmd failed: %w", err)
+	case err != nil:
+		e.doc.Failed = fmt.Sprintf("the command of --reclaim-cmd failed after wave %d: %v", w.Wave, err)
+		return nil
+	}
+	return e.settle(ctx, w)
+}
+
+// reclaim runs a command of a shell. It is ended with all that it started.
+func reclaim(ctx context.Context, command string) error {
 	const long = 5 * time.Minute
 	limited, stop := context.WithTimeout(ctx, long)
 	defer stop()
-	c := exec.CommandContext(limited, "sh", "-c", e.o.Reclaim)
+	c := exec.CommandContext(limited, "sh", "-c", command)
+	group(c)
 	c.WaitDelay = time.Second
-	if out, err := c.CombinedOutput(); err != nil {
-		return fmt.Errorf("the command of --reclaim-cmd failed: %w: %s", err, strings.TrimSpace(string(out)))
+	out, err := c.CombinedOutput()
+	switch text := strings.TrimSpace(string(out)); {
+	case err == nil:
+		return nil
+	case limited.Err() != nil:
+		return fmt.Errorf("it took longer than %s", long)
+	case text != "":
+		return fmt.Errorf("%w: %s", err, text)
 	}
-	return e.settle(ctx, w)
+	return err
 }

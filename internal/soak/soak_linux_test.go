@@ -134,7 +134,10 @@ func (m *mood) reach(t *testing.T, runs int) {
 // levelsOf are the levels of the host after each wave.
 func levelsOf(d *api.Soak) (text string) {
 	for _, w := range d.Waves {
-		text += fmt.Sprintf(" %d", w.HostBytes>>10)
+		text += " ?"
+		if w.HostBytes != nil {
+			text = strings.TrimSuffix(text, "?") + fmt.Sprint(*w.HostBytes>>10)
+		}
 		if w.Repeats > 0 {
 			text += "r"
 		}
@@ -208,8 +211,12 @@ func TestRestart(t *testing.T) {
 		t.Errorf("wave %d restarted the server: %+v", again, d.Waves)
 	}
 	d = run(t, testserver.Options{Mood: testserver.Clean, Ends: 1500}, func(o *Options) { o.Return = time.Second })
-	if d.Verdict != finding.Unknown || !strings.Contains(d.Failed, "ended in wave 3") {
-		t.Errorf("%s, %q", d.Verdict, d.Failed)
+	last := d.Waves[len(d.Waves)-1]
+	if d.Verdict != finding.Unknown || !strings.Contains(d.Failed, "ended in wave 3") || d.Restarts != 0 {
+		t.Errorf("%s, %q, %d restarts", d.Verdict, d.Failed, d.Restarts)
+	}
+	if last.HostBytes != nil || last.Processes == nil || !last.Ended || last.Restarted {
+		t.Errorf("the wave in which it ended: %+v", last)
 	}
 }
 
@@ -218,7 +225,7 @@ func TestFailures(t *testing.T) {
 	for _, c := range []struct {
 		fault string
 		kind  load.Kind
-	}{{testserver.Refusing, load.ServerError}, {testserver.Limiting, load.RateLimited}, {testserver.Garbage, load.Garbage}, {testserver.Cut, load.Disconnected}} {
+	}{{testserver.Refusing, load.ServerError}, {testserver.Limiting, load.RateLimited}, {testserver.Garbage, load.Garbage}, {testserver.Empty, load.Garbage}, {testserver.Cut, load.Disconnected}} {
 		t.Run(c.fault, func(t *testing.T) {
 			server := testserver.Options{Mood: testserver.Clean, Fault: c.fault, Share: 0.1, Seed: 5}
 			d := run(t, server, nil)
@@ -283,7 +290,7 @@ func TestInterrupt(t *testing.T) {
 		}
 	}
 	d, err := Run(ctx, o)
-	if err != nil || d.Verdict != finding.Unknown || len(d.Waves) > 2 {
-		t.Errorf("%v, %v", d, err)
+	if err != nil || d.Verdict != finding.Unknown || !d.Interrupted || len(d.Waves) != 2 || d.Waves[1].HostBytes != nil || d.Waves[1].Load == nil {
+		t.Errorf("%+v, %v", d, err)
 	}
 }

@@ -47,7 +47,7 @@ func JudgeWaves(s *Series, o Limits) Judgment {
 	n := len(s.Bytes)
 	if n < fewestWaves {
 		j.Course = trend.Course{Shape: trend.Unknown, Samples: n}
-		j.Why = fmt.Sprintf("%s after the warm-up: a verdict needs %d", units.Plural(int64(n), "wave"), fewestWaves)
+		j.Why = fmt.Sprintf("%s can be compared, the last of the warm-up included: a verdict needs %d", units.Plural(int64(n), "wave"), fewestWaves)
 		return j
 	}
 	rate, low, high := trend.Slope(s.At, s.Bytes)

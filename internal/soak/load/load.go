@@ -41,14 +41,33 @@ type Options struct {
 	Timeout     time.Duration // of a request
 }
 
+// Redacted is a URL without the password in it.
+func Redacted(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "a URL that cannot be read"
+	}
+	return u.Redacted()
+}
+
 // check returns what is wrong with the options.
 func (o *Options) check() error {
 	u, err := url.Parse(o.URL)
+	const example = "want a URL such as http://localhost:8000/v1"
 	switch {
+	case err != nil && !strings.Contains(o.URL, "://"): // host:port is not a URL
+		return errors.New(example)
 	case err != nil:
-		return err
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return fmt.Errorf("%s: want a URL such as http://localhost:8000/v1", o.URL)
+		if e := (*url.Error)(nil); errors.As(err, &e) {
+			err = e.Err // without the URL, which can contain a password
+		}
+		return fmt.Errorf("the URL cannot be read (%w): %s", err, example)
+	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		return fmt.Errorf("%s: %s", u.Redacted(), example)
+	case u.RawQuery != "" || u.Fragment != "":
+		return fmt.Errorf("%s: want a URL without ? and #, to which paths such as /chat/completions are added", u.Redacted())
+	case o.Prefix > longest:
+		return fmt.Errorf("a prefix of %d tokens: want at most %d", o.Prefix, longest)
 	case o.Concurrency < 1:
 		return fmt.Errorf("concurrency %d: want at least 1", o.Concurrency)
 	case o.Completions && o.Images > 0:
@@ -69,6 +88,7 @@ type Client struct {
 	http   *http.Client
 	plain  plainness
 	prefix []string
+	failed int // requests in succession, over waves
 }
 
 // plainness states which parts that not every server accepts are left out.
@@ -117,6 +137,7 @@ func (c *Client) Probe(ctx context.Context) error {
 	for c.plain = everything; c.plain <= bare; c.plain++ {
 		r := w.tried(ctx)
 		if r.err == nil {
+			c.failed = 0
 			return nil
 		}
 		if first == nil {
@@ -126,7 +147,7 @@ func (c *Client) Probe(ctx context.Context) error {
 			break
 		}
 	}
-	return fmt.Errorf("%s does not answer a request: %w", c.endpoint(), first)
+	return fmt.Errorf("%s does not answer a request: %w", Redacted(c.endpoint()), first)
 }
 
 func (c *Client) endpoint() string {
@@ -143,7 +164,8 @@ type Wave struct {
 	Requests int
 }
 
-// hopeless is after how many failures in succession a wave ends.
+// hopeless is after how many failures in succession a wave ends. They may have begun in
+// the wave before.
 const hopeless = 100
 
 // Send sends a wave and waits for its end, or that of the context. Progress is called
@@ -153,6 +175,7 @@ func (c *Client) Send(ctx context.Context, wave Wave, progress func(*Stats)) *St
 	defer stop()
 	began := time.Now()
 	all := newTally(stop)
+	all.failed = c.failed
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	for range min(c.o.Concurrency, wave.Requests) {
@@ -181,6 +204,7 @@ func (c *Client) Send(ctx context.Context, wave Wave, progress func(*Stats)) *St
 			continue
 		case <-done:
 		}
+		c.failed = all.failed
 		out := all.now(time.Since(began))
 		return &out
 	}

@@ -287,10 +287,10 @@ func (c *Client) findModel(ctx context.Context) error {
 		return nil
 	default:
 		var r result
-		return fmt.Errorf("%s/models: %w", c.o.URL, r.refused(res))
+		return fmt.Errorf("%s/models: %w", Redacted(c.o.URL), r.refused(res))
 	}
 	if err := json.NewDecoder(io.LimitReader(res.Body, 1<<20)).Decode(&list); err != nil || len(list.Data) == 0 {
-		return fmt.Errorf("%s/models does not list a model; name it with --model", c.o.URL)
+		return fmt.Errorf("%s/models does not list a model; name it with --model", Redacted(c.o.URL))
 	}
 	c.o.Model = list.Data[0].ID
 	return nil

@@ -21,6 +21,9 @@ type answer struct {
 	abort  int // pieces after which to cancel; 0 for never
 	cut    func()
 	pieces int
+	// finished reports whether the answer states why it ended, as that of a model does
+	// which has nothing to say.
+	finished bool
 }
 
 // A piece is a message of a stream, or a whole answer.
@@ -29,6 +32,7 @@ type piece struct {
 		Delta   spoken
 		Message spoken
 		Text    string
+		Reason  string `json:"finish_reason"`
 	}
 	Usage *struct {
 		Prompt     int64 `json:"prompt_tokens"`
@@ -74,7 +78,7 @@ func (a *answer) stream(body io.Reader) error {
 		switch {
 		case ok && string(data) == "[DONE]":
 			io.Copy(io.Discard, io.LimitReader(l.in, 1<<10)) // to its end, so that the connection is used again
-			return nil
+			return a.complete()
 		case ok && len(data) > 0:
 			if err := a.take(data); err != nil {
 				return err
@@ -110,7 +114,12 @@ func (a *answer) whole(body io.Reader) error {
 	if err := a.take(text); err != nil {
 		return err
 	}
-	if a.pieces == 0 && a.result.outputTokens == 0 {
+	return a.complete()
+}
+
+// complete returns an error for an answer that has no text, no tokens and no reason why.
+func (a *answer) complete() error {
+	if a.pieces == 0 && a.result.outputTokens == 0 && !a.finished {
 		return a.garbage("an answer without text")
 	}
 	return nil
@@ -129,6 +138,7 @@ func (a *answer) take(data []byte) error {
 	hasText := false
 	for i := range p.Choices {
 		c := &p.Choices[i]
+		a.finished = a.finished || c.Reason != ""
 		for _, text := range []*string{c.Delta.Content, c.Delta.Reasoning, c.Message.Content, c.Message.Reasoning, &c.Text} {
 			if text != nil && *text != "" {
 				hasText = true

@@ -32,6 +32,7 @@ const (
 	Refusing  = "refusing"  // status 503
 	Limiting  = "limiting"  // status 429 with Retry-After
 	Garbage   = "garbage"   // what is not an answer
+	Empty     = "empty"     // a stream of nothing but its end
 	Cut       = "cut"       // the connection ends in the middle
 	Unended   = "unended"   // a stream without its end
 	Plain     = "plain"     // answers in one piece whatever is asked for, and no list of models
@@ -47,6 +48,8 @@ type Options struct {
 	Seed       uint64
 	Fault      string
 	Share      float64 // of the requests that meet the fault; 0 for all
+	After      int     // requests that are answered before any meets the fault
+	Helper     int     // requests after which a child is replaced by another; 0 for no child
 	Ends       int     // the request at which the process ends; 0 for never
 	Restarts   bool    // it is then started again
 	Address    string  // to listen on; "" for a free port of this machine
@@ -152,9 +155,43 @@ func supervise(o Options) error {
 	}
 }
 
+// help replaces the child of the server after some requests.
+func (s *server) help() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.helped++; s.helped%s.o.Helper != 1 {
+		return
+	}
+	if s.child != nil {
+		s.child.Process.Kill()
+	}
+	up := make(chan *exec.Cmd)
+	go func() {
+		runtime.LockOSThread()  // a child ends with the thread that started it
+		c := command(Options{}) // that it is a server, too, does not matter
+		c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		out, err := c.StdoutPipe()
+		if err == nil {
+			err = c.Start()
+		}
+		var url string
+		if err == nil {
+			_, err = fmt.Fscan(out, &url)
+		}
+		if err != nil {
+			panic(err)
+		}
+		up <- c
+		c.Wait()
+	}()
+	s.child = <-up
+}
+
 // A server answers requests.
 type server struct {
 	o        Options
+	child    *exec.Cmd
+	helped   int // requests
 	memory   *memory
 	requests atomic.Int64
 	mu       sync.Mutex
@@ -220,6 +257,9 @@ func (s *server) complete(w http.ResponseWriter, r *http.Request) {
 	if n := s.requests.Add(1); s.o.Ends > 0 && n >= int64(s.o.Ends) {
 		os.Exit(3)
 	}
+	if s.o.Helper > 0 {
+		s.help()
+	}
 	if s.fault(w, &q) {
 		return
 	}
@@ -284,8 +324,8 @@ func (s *server) hit() bool {
 // fault answers instead of the server, if the request meets a fault that has no answer.
 func (s *server) fault(w http.ResponseWriter, q *request) bool {
 	switch s.o.Fault {
-	case Hanging, Refusing, Limiting, Garbage, Rejecting:
-		if !s.hit() {
+	case Hanging, Refusing, Limiting, Garbage, Rejecting, Empty:
+		if !s.hit() || s.requests.Load() <= int64(s.o.After) {
 			return false
 		}
 	}
@@ -297,6 +337,9 @@ func (s *server) fault(w http.ResponseWriter, q *request) bool {
 	case Limiting:
 		w.Header().Set("Retry-After", "0.01")
 		http.Error(w, `{"error":{"message":"slow down"}}`, http.StatusTooManyRequests)
+	case Empty:
+		w.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(w, "data: [DONE]\n\n")
 	case Garbage:
 		io.WriteString(w, "<html>data: it works!</html>\n\n")
 	case Rejecting:
