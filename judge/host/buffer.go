@@ -24,13 +24,13 @@ func (h *host) findBuffers() {
 	single := func(u *ledger.Use) bool { return u.Calls == 1 && u.Count == 1 && u.Size >= minBuffer }
 	var largest int64 // of the other pieces
 	for i := range h.sums.Uses {
-		if u := &h.sums.Uses[i]; h.classOf(u) == finding.HeapLeak && !single(u) {
+		if u := &h.sums.Uses[i]; h.kindOf(u) == finding.HeapLeak && !single(u) {
 			largest = max(largest, u.Size)
 		}
 	}
 	for i := range h.sums.Uses {
 		u := &h.sums.Uses[i]
-		if h.classOf(u) == finding.HeapLeak && single(u) && u.Size >= muchLarger*largest && u.Live-residentOf(u) >= minHostBytes {
+		if h.kindOf(u) == finding.HeapLeak && single(u) && u.Size >= muchLarger*largest && u.Live-residentOf(u) >= minHostBytes {
 			h.buffers[u] = true
 		}
 	}

@@ -68,25 +68,15 @@ func (h host) outgrew(g *hostGrowth) bool {
 	return g.pooled() && h.steady(g.kind) > 0 && h.grew(g.kind) > 2*came
 }
 
-// classOf is the kind of growth that the calls with a stack made. A stack shows who asked
+// kindOf is the kind of growth that the calls with a stack made. A stack shows who asked
 // for memory; looks show what is in it: that most of it is free again, or belongs to
 // Python, or is a huge page of which only a part is used.
-func (h host) classOf(u *ledger.Use) finding.Kind {
-	kind := classOf(u)
+func (h host) kindOf(u *ledger.Use) finding.Kind {
+	kind := kindOfCall(u)
 	if h.looks == nil {
 		return kind
 	}
-	var rather []finding.Kind
-	switch kind {
-	case finding.HeapLeak:
-		rather = []finding.Kind{finding.ArenaRetention, finding.PythonObjects, finding.Pinned, finding.AllocatorRetention}
-	case finding.MmapLeak:
-		rather = []finding.Kind{finding.PythonObjects, finding.HeapLeak, finding.ArenaRetention, finding.HugePages, finding.Pinned, finding.AllocatorRetention}
-	case finding.FileMapping: // a removed file of /dev/shm looks like one of a disk
-		rather = []finding.Kind{finding.SharedMemory, finding.MemoryFiles}
-	case finding.SharedMemory:
-		rather = []finding.Kind{finding.MemoryFiles}
-	}
+	rather := kindOf(kind).rather
 	if found, ok := h.lies(u); ok && kind == finding.MmapLeak {
 		if slices.Contains(rather, found) {
 			return found
@@ -305,7 +295,7 @@ func madeHere(f *finding.Finding, frames []symbolize.Frame) {
 func (h host) starter(f *finding.Finding) {
 	var top *ledger.Use
 	for i := range h.sums.Uses {
-		if u := &h.sums.Uses[i]; classOf(u) == finding.ThreadStacks && (top == nil || u.Live > top.Live) {
+		if u := &h.sums.Uses[i]; kindOfCall(u) == finding.ThreadStacks && (top == nil || u.Live > top.Live) {
 			top = u
 		}
 	}
@@ -322,7 +312,7 @@ func (h host) requests(class finding.Kind) (uses []*ledger.Use) {
 		return nil
 	}
 	for i := range h.sums.Uses {
-		if u := &h.sums.Uses[i]; slices.Contains(heap, classOf(u)) {
+		if u := &h.sums.Uses[i]; slices.Contains(heap, kindOfCall(u)) {
 			uses = append(uses, u)
 		}
 	}
@@ -358,7 +348,7 @@ func (h host) turning(growth int64) (top *ledger.Use) {
 	var held int64
 	for i := range h.sums.Uses {
 		u := &h.sums.Uses[i]
-		if h.classOf(u) != finding.MmapLeak || trend.Judge(u.Population, trend.Past{}).Class != trend.Turnover {
+		if h.kindOf(u) != finding.MmapLeak || trend.Judge(u.Population, trend.Past{}).Class != trend.Turnover {
 			continue
 		}
 		if held += residentOf(u); top == nil || residentOf(u) > residentOf(top) {

@@ -150,7 +150,7 @@ func (g *hostGrowth) part(n int64, u *ledger.Use) int64 {
 // not part of a leak that begins during or after it.
 func (h host) growthOf(uses []*ledger.Use) *hostGrowth {
 	s := h.sums
-	g := &hostGrowth{kind: h.classOf(uses[0]), uses: slices.Clone(uses), all: trend.NewPopulation(len(s.Checkpoints)), of: s.Growth, buffer: h.buffers[uses[0]]}
+	g := &hostGrowth{kind: h.kindOf(uses[0]), uses: slices.Clone(uses), all: trend.NewPopulation(len(s.Checkpoints)), of: s.Growth, buffer: h.buffers[uses[0]]}
 	for _, u := range uses {
 		g.all.Merge(u.Population)
 	}
@@ -333,7 +333,7 @@ func (g *hostGrowth) sure(v trend.Verdict, p *trend.Population, h host) float64 
 	if g.kind == finding.Remap {
 		sure = rising(p.Bytes)
 	}
-	if byPlace(g.kind) && rising(p.Bytes) < climbing {
+	if kindOf(g.kind).byPlace && rising(p.Bytes) < climbing {
 		return sure // another place may be what grew
 	}
 	return max(sure, h.steady(g.kind), g.rises)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"strandline/finding"
-	"strandline/host/event"
 	"strandline/host/footprint"
 	"strandline/host/hooks"
 	"strandline/host/ledger"
@@ -41,7 +40,7 @@ func Host(s *ledger.Sums, looks *footprint.Growth, known []hooks.Library) []find
 	var order []string
 	for i := range s.Uses {
 		u := &s.Uses[i]
-		kind := h.classOf(u)
+		kind := h.kindOf(u)
 		key := string(kind)
 		if loaded(kind, u) {
 			key += " loaded"
@@ -49,9 +48,9 @@ func Host(s *ledger.Sums, looks *footprint.Growth, known []hooks.Library) []find
 		if h.buffers[u] {
 			key += fmt.Sprint(" buffer ", i)
 		}
-		if where := through(u.Frames); byPlace(kind) && where != "" {
+		if where := through(u.Frames); kindOf(kind).byPlace && where != "" {
 			key += fmt.Sprint(where, HostSite(u.Frames))
-		} else if byPlace(kind) {
+		} else if kindOf(kind).byPlace {
 			key += fmt.Sprint(i)
 		}
 		if groups[key] == nil {
@@ -75,67 +74,6 @@ func Host(s *ledger.Sums, looks *footprint.Growth, known []hooks.Library) []find
 		unmade = append(unmade, f)
 	}
 	return append(out, unmade...)
-}
-
-// byPlace reports whether each place of a kind is judged separately.
-func byPlace(kind finding.Kind) bool {
-	return kind == finding.MmapLeak || kind == finding.Remap || kind == finding.Regrown
-}
-
-var (
-	mallocs   = lazyregexp.New(`^(__libc_)?(malloc|calloc|realloc|memalign|aligned_alloc|posix_memalign|valloc|pvalloc|reallocarray)$|^operator new|^_int_(malloc|memalign|realloc)$|^sysmalloc`)
-	python    = lazyregexp.New(`^(lib)?python3(\.\d+)?t?($|\.|d)`)
-	arenas    = lazyregexp.New(`^_?PyObject_(Arena|Malloc|Realloc|Calloc)|^_PyMem_ArenaAlloc|^new_arena|^pymalloc_alloc`)
-	threads   = lazyregexp.New(`^(__)?pthread_create|^allocate_stack`)
-	allocator = lazyregexp.New(`(jemalloc|tcmalloc|mimalloc|rpmalloc)[^/]*$`)
-	library   = lazyregexp.New(`^(libc[.-]|libpthread|ld-linux|libstdc\+\+|libgcc_s|libm[.-])`)
-)
-
-// pythonArena reports whether Python maps memory for its objects in units of this size.
-func pythonArena(size int64) bool { return size == 1<<20 || size == 256<<10 }
-
-// classOf is the kind of growth that the calls with a stack made.
-func classOf(u *ledger.Use) finding.Kind {
-	switch {
-	case u.Op == event.Remap:
-		return finding.Remap
-	case u.Op == event.Map && u.Kind == ledger.Anonymous && regrows(u) > 0:
-		return finding.Regrown
-	case u.Kind == ledger.FileBacked:
-		return finding.FileMapping
-	case u.Kind == ledger.Shared:
-		return finding.SharedMemory
-	}
-	calls := 0
-	for _, f := range u.Frames {
-		object := filepath.Base(f.Object)
-		switch {
-		case threads.MatchString(f.Function):
-			return finding.ThreadStacks
-		case allocator.MatchString(object):
-			return finding.AllocatorRetention
-		case arenas.MatchString(f.Function), calls < 4 && python.MatchString(object) && pythonArena(u.Size) && u.Op == event.Map && onlyLibrary(u.Frames):
-			return finding.PythonObjects
-		case mallocs.MatchString(f.Function):
-			return finding.HeapLeak
-		}
-		calls++
-	}
-	if u.Kind == ledger.Heap || u.Op == event.Protect {
-		return finding.HeapLeak
-	}
-	return finding.MmapLeak
-}
-
-// onlyLibrary reports whether the interpreter itself called mmap: at most the C library
-// stands between it and the call.
-func onlyLibrary(frames []symbolize.Frame) bool {
-	for _, f := range frames {
-		if object := filepath.Base(f.Object); !library.MatchString(object) {
-			return python.MatchString(object)
-		}
-	}
-	return false
 }
 
 // growing judges the uses of one class, or of one place.
@@ -251,46 +189,7 @@ func hostTitle(g *hostGrowth) string {
 	} else {
 		title += ": "
 	}
-	top := g.uses[0]
-	switch g.kind {
-	case finding.HeapLeak:
-		title += "the heap of malloc"
-		if g.shape == grows {
-			title += ", which takes more and returns nothing"
-		}
-	case finding.AutogradGraph:
-		title += "autograd's graph and the tensors in it, which are kept from step to step"
-	case finding.PythonObjects:
-		title += fmt.Sprintf("%s of Python objects that stay", units.Plural(g.count, "arena"))
-	case finding.AllocatorRetention:
-		title += "taken by an allocator other than the C library's"
-	case finding.Remap:
-		title += fmt.Sprintf("one mapping that mremap enlarged repeatedly, to %s", units.Bytes(top.Size))
-	case finding.ThreadStacks:
-		title += fmt.Sprintf("the stacks of %s", units.Plural(g.count, "thread"))
-	case finding.SharedMemory:
-		title += "shared memory that stays mapped"
-	case finding.FileMapping:
-		title += "files that stay mapped"
-		if loaded(g.kind, top) {
-			title += fmt.Sprintf(", of libraries that were loaded (%s)", units.Plural(g.count, "mapping"))
-		}
-	case finding.ArenaRetention:
-		title += "kept by malloc after the program freed it"
-	case finding.HugePages:
-		title += "partly used huge pages"
-	case finding.Pinned:
-		title += "memory that is locked or pinned"
-	case finding.MemoryFiles:
-		title += "unnamed files that live in memory"
-	default:
-		title += units.Plural(g.count, "mapping")
-		if average := g.mapped / max(g.count, 1); g.count > 1 && top.Size-average < average/20 {
-			title += " of " + units.Bytes(average)
-		}
-		title += " that were not unmapped"
-	}
-	return located(title, top)
+	return located(title+kindOf(g.kind).title(g), g.uses[0])
 }
 
 // located adds to a title where a use was allocated.
@@ -308,11 +207,8 @@ func hostDetail(kind finding.Kind, u *ledger.Use) (out []string) {
 	if u.Inferred > u.Live/2 {
 		out = append(out, fmt.Sprintf("the stack was captured for some of these calls; %s is from others at the same instruction and of the same size", units.Bytes(u.Inferred)))
 	}
-	if kind == finding.HeapLeak {
-		out = append(out, "these are the calls that grew the heap; what else is held in it is not seen")
-	}
-	if kind == finding.Regrown {
-		out = append(out, regrownDetail(u)...)
+	if detail := kindOf(kind).detail; detail != nil {
+		out = append(out, detail(u)...)
 	}
 	return out
 }
@@ -326,41 +222,21 @@ func hostRemedies(kind finding.Kind, u *ledger.Use, known []hooks.Library) (out 
 			out = append(out, finding.SettingChange(setting.FindString(text), text))
 		}
 	}
-	switch kind {
-	case finding.HeapLeak:
-		out = append(out, finding.CodeChange("free what is allocated here; a heap profiler (heaptrack, memray --native, jemalloc's prof) names each allocation"))
-	case finding.PythonObjects:
-		out = append(out, finding.CodeChange("drop the references: tracemalloc or memray names what holds the objects; look for lists and dicts that only grow"))
-	case finding.Remap:
-		out = append(out, finding.CodeChange("limit the buffer or list that grows here"))
-	case finding.Regrown:
-		out = append(out, regrownRemedies...)
-	case finding.AutogradGraph:
-		out = append(out, graphRemedies...)
-	case finding.ThreadStacks:
-		out = append(out, finding.CodeChange("limit the thread pools (OMP_NUM_THREADS, TOKENIZERS_PARALLELISM, executors), and join threads that are done"))
-	case finding.MmapLeak:
-		if len(out) == 0 {
-			out = append(out, finding.CodeChange("unmap what is mapped here, or reuse it; heap profilers do not see it, since malloc is not called"))
-		}
-	case finding.FileMapping:
-		if loaded(kind, u) {
-			return append(out, loadedRemedies...)
-		}
-		out = append(out, finding.HostRemedies(kind)...)
-	case finding.SharedMemory: // judging by calls, it need not belong to a worker
-		out = append(append(out, finding.CodeChange("unmap what is mapped here once it is no longer used")), finding.HostRemedies(kind)...)
+	switch k := kindOf(kind); {
+	case k.remedies == nil:
+		return append(out, finding.HostRemedies(kind)...)
+	case len(out) > 0 && k.settings:
+		return out
 	default:
-		out = append(out, finding.HostRemedies(kind)...)
+		return append(out, k.remedies(u)...)
 	}
-	return out
 }
 
 // leaksHere reports whether a stack belongs to a library that is known to leak by keeping
 // something for each mapping that is unmapped. Its hooks alone are not evidence: they are
 // in every stack of the process.
 func leaksHere(k hooks.Library, u *ledger.Use) bool {
-	return k.Leaks != "" && classOf(u) == finding.MmapLeak && slices.ContainsFunc(u.Frames, func(f symbolize.Frame) bool {
+	return k.Leaks != "" && kindOfCall(u) == finding.MmapLeak && slices.ContainsFunc(u.Frames, func(f symbolize.Frame) bool {
 		return sameFamily(f.Object, k.Object) && keepsUnmapped.MatchString(f.Function)
 	})
 }

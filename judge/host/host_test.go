@@ -55,7 +55,7 @@ func TestClassOfStack(t *testing.T) {
 		{made(event.Map, ledger.Shared, 2<<20, "libc.so.6:mmap", "main:f"), finding.SharedMemory},
 		{made(event.Map, ledger.FileBacked, 2<<20, "libc.so.6:mmap", "main:f"), finding.FileMapping},
 	} {
-		if got := classOf(c.use); got != c.want {
+		if got := kindOfCall(c.use); got != c.want {
 			t.Errorf("%v of %v is %s, want %s", c.use.Op, c.use.Frames, got, c.want)
 		}
 	}

@@ -15,7 +15,7 @@ func TestUseThatCannotBeRead(t *testing.T) {
 	u := made(event.Map, ledger.Anonymous, 1<<20, "libc.so.6:mmap", "libc.so.6:malloc", "app.py:f")
 	u.Resident = -1
 	h := host{looks: &footprint.Growth{Parts: []footprint.Part{{Class: finding.ArenaRetention, Bytes: 8 << 20}}}}
-	if got := h.classOf(u); got != finding.HeapLeak {
+	if got := h.kindOf(u); got != finding.HeapLeak {
 		t.Errorf("it is %s", got)
 	}
 }
