@@ -36,7 +36,7 @@ func (g *globals) terminal(end context.CancelFunc) *watchTerminal {
 	}
 	m := &watchModel{style: e.style(), mappings: smapsOf, screen: report.WatchScreen{Order: report.Orders[0]}}
 	t := &watchTerminal{
-		program: tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler()),
+		program: tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(out), tea.WithFPS(framesPerSecond), tea.WithoutSignalHandler()),
 		done:    make(chan struct{}),
 	}
 	go func() {
@@ -48,6 +48,10 @@ func (g *globals) terminal(end context.CancelFunc) *watchTerminal {
 	}()
 	return t
 }
+
+// framesPerSecond is how often the screen is looked at for changes: often enough for keys,
+// and rarely enough that it does not cost more than the samples.
+const framesPerSecond = 10
 
 // sampleMsg is a sample and what was found by then.
 type sampleMsg struct {
