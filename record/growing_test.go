@@ -11,7 +11,7 @@ import (
 	"strandline/internal/live"
 )
 
-// TestGrowing has a process trace its allocations from its first step on. The line that
+// TestGrowing has a process trace its allocations from an early step on. The line that
 // keeps what it allocates is found, and those that free it or replace it are not. A forked
 // child counts its own steps, and finds nothing that its parent kept.
 func TestGrowing(t *testing.T) {
@@ -31,18 +31,18 @@ for n in range(40):
             strandline.step()
         os._exit(0)
     strandline.step()
+    if n == 0:
+        open(ASK, "a").write("\n")
 `
 	for _, python := range pythons(t) {
 		work := t.TempDir()
 		file := filepath.Join(work, "leaks.py")
-		if err := os.WriteFile(file, []byte(code), 0o644); err != nil {
-			t.Fatal(err)
-		}
 		s, err := Begin(Options{Dir: filepath.Join(work, "recording"), Levels: "call", NoSnapshots: true}, Manifest{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.AskForLines(); err != nil {
+		ask := "'" + filepath.Join(s.Options.Dir, journals, "ask") + "'" // as AskForLines does
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(code, "ASK", ask)), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		c := exec.Command(python, file)
@@ -143,6 +143,78 @@ while period < 2 or os.path.exists(MARK):
 		}
 		if off := float64(line.Bytes) / float64(g.Grew); off < 0.5 || off > 2 {
 			t.Errorf("%s: the process grew by %d bytes, the line by %d", python, g.Grew, line.Bytes)
+		}
+		if _, err := s.End(0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTracingIsBounded has lines asked for while a program imports a module and while it
+// loads, which then counts steps. The import is not traced. A look that takes a second is
+// followed by 20 seconds without one, and steps end the trace of what was loaded before.
+func TestTracingIsBounded(t *testing.T) {
+	live.Linux(t)
+	const code = `
+import os, signal, sys, tracemalloc
+import strandline
+from strandline import _growing, _levels
+sys.path.insert(0, os.path.dirname(__file__))
+
+class Clock:
+    now = spent = 0.0
+    def monotonic(self): return self.now
+    def thread_time(self): return self.spent
+_growing.time = clock = Clock()
+looks, real = [], _growing.sizes
+def sizes():
+    clock.spent += 1
+    clock.now += 1
+    looks.append(clock.now)
+    return real()
+_growing.sizes = sizes
+
+def period():
+    signal.raise_signal(signal.SIGRTMAX - 5)
+MARK = MARK_PATH
+import loaded
+assert not tracemalloc.is_tracing() and not os.path.exists(MARK), "the import is traced"
+period()
+assert tracemalloc.is_tracing() and os.path.exists(MARK), "what follows is not traced"
+import again
+assert not tracemalloc.is_tracing() and not os.path.exists(MARK), "the second import is traced"
+period()
+for _ in range(60):
+    period()
+    clock.now += 1
+assert len(looks) == 3 and all(b - a >= 20 for a, b in zip(looks, looks[1:])), looks
+strandline.step()
+assert not tracemalloc.is_tracing() and not os.path.exists(MARK), "what was loaded is traced"
+strandline.step()
+assert not tracemalloc.is_tracing(), "a step is traced because of what was loaded"
+`
+	for _, python := range pythons(t) {
+		work := t.TempDir()
+		s, err := Begin(Options{Dir: filepath.Join(work, "recording"), Levels: "auto", NoSnapshots: true}, Manifest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.AskForLines(); err != nil {
+			t.Fatal(err)
+		}
+		mark := "'" + filepath.Join(s.Options.Dir, journals, "levels", "%d.lines~") + "' % os.getpid()"
+		files := map[string]string{"loads.py": strings.ReplaceAll(code, "MARK_PATH", mark), "loaded.py": "from __main__ import period\nperiod()\nperiod()\n", "again.py": "import loaded\n__import__('__main__').period()\n"}
+		for name, text := range files {
+			if err := os.WriteFile(filepath.Join(work, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c := exec.Command(python, filepath.Join(work, "loads.py"))
+		if c.Env, err = s.Environ(append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := c.CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("%s: %v, output %s", python, err, out)
 		}
 		if _, err := s.End(0); err != nil {
 			t.Fatal(err)

@@ -5,7 +5,9 @@ which knows the line of each object. What was allocated meanwhile and is still t
 what grows. What tracing takes itself is no part of the levels.
 
 A program that counts steps is traced for some of them. In one that does not, a signal says that it is to begin,
-and each further one that a period has passed.
+and each further one that a period has passed. To look at what is traced takes longer the more a program holds, so
+that the program gets on for some times as long before the next look. An import, which makes many objects that all
+stay, is not traced.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from typing import Any, Dict, List, Tuple
 
 _FRAMES = 12
 _FEWEST = 12  # steps that are traced
+_LOOKS = 3  # at their beginning, middle and end
 _SHARE = 8  # one in so many of the steps until then
 _SETTLING = 2  # steps at first that do not count: caches that hold the last objects are filled anew
 _MOST = 16 << 20  # bytes of tracemalloc's own, after which it ends
@@ -27,9 +30,9 @@ _PLACES = 1000  # that are looked at
 _LINES = 10  # that are written
 _PERIODS = 9  # ends of periods at which a program without steps is looked at
 _DIPS = 0.1  # of its growth, by which what a line holds may be less than a period before
-_BETWEEN = 4  # times of a look between two, so that the program gets on
-_MOST_BETWEEN = 1.0  # seconds
 _FEWEST_PERIODS = 5  # from which something can be told
+_BETWEEN = 20  # times of a look between two, so that the program gets on
+_LONGEST = 20.0  # seconds that a program without steps is traced, if there are the fewest periods by then
 
 _Stack = Tuple[Tuple[str, int], ...]  # innermost first
 _Sizes = Dict[_Stack, Tuple[int, int]]  # bytes and number
@@ -43,59 +46,82 @@ class Growing:
         self.pid = os.getpid()
         self.asked = 0  # how often it was asked for
         self.first = 0  # the step after which tracing began; 0 if it does not run
-        self.begins = self.middle = self.last = 0
+        self.due = self.half = 0  # the step of the next look at the earliest, and the steps between two
         self.at: Dict[int, _Sizes] = {}
         self.periods: List[Tuple[float, int, _Sizes]] = []  # time, bytes of the process, of its objects
         self.by_period = False
-        self.next = 0.0  # time before which a period is too short
+        self.n = 0  # the last step
+        self.next = 0.0  # time before which there is no further look
         atexit.register(self.end)
 
     def begin(self, n: int, asked: int) -> None:
         """Trace from the end of step n on, if lines were asked for more often than before."""
         if asked <= self.asked or tracemalloc.is_tracing():
             return
-        steps = max(_FEWEST, n // _SHARE)
-        self.asked, self.at = asked, {}
-        self.first, self.begins, self.middle, self.last = n, n + _SETTLING, n + _SETTLING + steps // 2, n + _SETTLING + steps
+        self.asked, self.at, self.next = asked, {}, 0.0
+        self.first, self.due, self.half = n, n + _SETTLING, max(_FEWEST, n // _SHARE) // 2
         tracemalloc.start(_FRAMES)
 
     def step(self, n: int) -> int:
         """Step n has ended. Returns the bytes that tracing takes."""
+        self.n = n
+        if self.by_period:  # it counts steps after all
+            self.drop()
         if not self.first:
             return 0
         own = tracemalloc.get_tracemalloc_memory()
-        if own > _MOST or n in (self.begins, self.middle, self.last):
-            self.at[n], _ = sizes()
-        if own > _MOST or n >= self.last:
-            self.end()
-            return 0
+        if own > _MOST or n >= self.due and time.monotonic() >= self.next:
+            self.at[n], _ = self.look()
+            self.due = n + max(self.half, n - min(self.at))  # as many steps after the second look as before it
+            if own > _MOST or len(self.at) == _LOOKS:
+                self.end()
+                return 0
         return own
 
-    def period(self, asked: int, held: int) -> None:
-        """A period has ended, at which the process holds so many bytes.
+    def look(self) -> Tuple[_Sizes, int]:
+        """Look at what is there, and set the time of the next look by how long that took."""
+        began = time.thread_time()
+        out = sizes()
+        self.next = time.monotonic() + _BETWEEN * (time.thread_time() - began)
+        return out
+
+    def period(self, asked: int, held: int, frame: Any) -> None:
+        """A period has ended, at which the process holds so many bytes, and its main thread is there.
 
         Trace from the first one on, if lines were asked for more often than before.
         """
         if not self.by_period:
-            if asked > self.asked and not tracemalloc.is_tracing():
-                self.asked, self.by_period, self.periods = asked, True, []
+            if asked > self.asked and not tracemalloc.is_tracing() and not importing(frame):
+                self.asked, self.by_period, self.periods, self.next = asked, True, [], 0.0
                 with open(self.path + "~", "w"):  # shows that levels are not those of the program alone
                     pass
                 tracemalloc.start(_FRAMES)
             return
+        if importing(frame):
+            self.drop()
+            self.asked -= 1
+            return
         began = time.monotonic()
         if began < self.next:
             return
-        own, (objects, ours) = tracemalloc.get_tracemalloc_memory(), sizes()
+        own, (objects, ours) = tracemalloc.get_tracemalloc_memory(), self.look()
         self.periods.append((began, held - own - ours, objects))
-        now = time.monotonic()
-        self.next = now + min(_BETWEEN * (now - began), _MOST_BETWEEN)
-        if own > _MOST or len(self.periods) >= _PERIODS:
+        first, last = self.periods[0], self.periods[-1]
+        enough = len(self.periods) >= _FEWEST_PERIODS and (last[1] <= first[1] or last[0] - first[0] > _LONGEST)
+        if own > _MOST or enough or len(self.periods) >= _PERIODS:
             self.end()
+
+    def drop(self) -> None:
+        """Stop tracing a program without steps, and forget what was seen."""
+        self.by_period = False
+        tracemalloc.stop()
+        os.unlink(self.path + "~")
 
     def end(self) -> None:
         """Stop tracing, and write what grows."""
         if self.first:
+            if len(self.at) == 1 and self.n >= self.due:  # it has ended before the time of the next look
+                self.at[self.n], _ = sizes()
             self.first = 0
             tracemalloc.stop()
             steps = sorted(self.at)
@@ -142,16 +168,33 @@ class Growing:
 _NONE = (0, 0)
 
 
+def importing(frame: Any) -> bool:
+    """Report whether a module is being imported there."""
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
+
+
 def sizes() -> Tuple[_Sizes, int]:
     """Bytes and number of the objects that are there, by the frames that allocated them, innermost first; and bytes of ours."""
     if gc.isenabled():
         gc.collect()
+    # Each object that is made here is traced, too, which takes the time of a look with statistics(): ten times as long.
+    snapshot: Any = tracemalloc.take_snapshot()
+    by_stack: Dict[_Stack, List[int]] = {}
+    for trace in snapshot.traces._traces:  # domain, size, frames, and since CPython 3.9 how many there were
+        some = by_stack.get(trace[2])
+        if some is None:
+            some = by_stack[trace[2]] = []
+        some.append(trace[1])
+    most = sorted(((sum(some), len(some), stack) for stack, some in by_stack.items()), reverse=True)[:_PLACES]
     folder, ours = os.path.dirname(__file__), 0
     out: _Sizes = {}
-    for s in tracemalloc.take_snapshot().statistics("traceback")[:_PLACES]:
-        key = tuple((f.filename, f.lineno) for f in reversed(s.traceback))
-        if key[0][0] == tracemalloc.__file__ or os.path.dirname(key[0][0]) == folder:
-            ours += s.size
+    for size, count, stack in most:
+        if os.path.dirname(stack[0][0]) == folder or stack[0][0] == tracemalloc.__file__:
+            ours += size
         else:
-            out[key] = s.size, s.count
+            out[stack] = size, count
     return out, ours

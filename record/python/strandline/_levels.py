@@ -41,6 +41,7 @@ class Levels:
         self.fd = -1
         self.file: Any = None  # what fd stands for
         self.n = 0
+        self.before = 0  # how often lines had been asked for at the first step: what grew then need not be what leaks
         self.own = False
         self.every = 1
         self.lines = 0
@@ -71,6 +72,8 @@ class Levels:
             if self.own and by != "call" or by == "call" and self.steps not in ("auto", "call"):
                 return
             self.n += 1
+            if self.n == 1:
+                self.before = self.asked()
             own = self.growing.step(self.n) if self.growing is not None else 0
             if self.n % self.every or self.spent > max(_FREE, _SHARE * (time.monotonic() - self.began)):
                 return
@@ -84,7 +87,7 @@ class Levels:
     def trace(self) -> None:
         """Trace allocations from here on if that was asked for."""
         asked = self.asked()
-        if asked:
+        if asked > self.before:
             self.traced().begin(self.n, asked)
 
     def asked(self) -> int:
@@ -102,7 +105,7 @@ class Levels:
             self.growing = _growing.Growing(os.path.join(self.folder, _FOLDER, f"{self.pid}.lines"))
         return self.growing
 
-    def period(self, *_: Any) -> None:
+    def period(self, _: int, frame: Any) -> None:
         """Handle the signal that a period has ended, which is sent to processes that look as if they leaked. Never raises."""
         if self.looking:  # the next one came meanwhile
             return
@@ -112,7 +115,7 @@ class Levels:
                 self.forget()
             if self.n == 0:
                 os.makedirs(os.path.join(self.folder, _FOLDER), exist_ok=True)
-                self.traced().period(self.asked(), heap() or host() or 0)
+                self.traced().period(self.asked(), heap() or host() or 0, frame)
         except Exception:
             pass
         self.looking = False
