@@ -90,6 +90,10 @@ type Session struct {
 	observer observer
 	looks    int
 	read     int64 // bytes of the journals that the manifest is of
+	// Unseen are the processes that use PyTorch's device and did not load the recorder,
+	// which are in the notes of the manifest, too; Others those that use a device without
+	// PyTorch. They are known after End.
+	Unseen, Others []Note
 }
 
 // Begin makes the folder of a recording, the module, and the manifest. A folder that
@@ -114,7 +118,7 @@ func Begin(o Options, m Manifest) (*Session, error) {
 	if err := os.Chmod(s.module, 0o755); err != nil { // for processes of other users too
 		return nil, err
 	}
-	s.observer = observer{module: s.module, done: map[procfs.Process]bool{}}
+	s.observer = observer{module: s.module, done: map[procfs.Process]bool{}, drivers: map[procfs.Process]Note{}}
 	return s, writeModule(s.module, ".")
 }
 
@@ -142,8 +146,8 @@ func (s *Session) Environ(env []string) ([]string, error) {
 // Look reads what the processes have noted so far, and now and then looks for those
 // of the command pid that are not recorded. The manifest is valid until the next call.
 func (s *Session) Look(pid int) (*Manifest, error) {
-	const every = 3 // it reads the mappings of all processes
-	if s.looks++; s.looks%every == 1 {
+	const every = 3                                        // it reads the mappings of all processes
+	if s.looks++; s.looks <= every || s.looks%every == 1 { // a short program is over soon
 		s.observer.look(pid)
 	}
 	n := journalBytes(s.Options.Dir)
@@ -195,7 +199,9 @@ func (s *Session) End(status int) (*Manifest, error) {
 	}
 	now := time.Now()
 	s.manifest.Ended, s.manifest.ExitStatus = &now, &status
-	s.manifest.Notes = append(s.manifest.Notes, s.observer.unseen(&s.manifest)...)
+	unseen := s.observer.unseen(&s.manifest)
+	s.manifest.Notes = append(s.manifest.Notes, unseen...)
+	s.Unseen, s.Others = unseen, s.observer.others(&s.manifest)
 	running := slices.ContainsFunc(s.manifest.Processes, func(p Process) bool { return !p.Ended && alive(p.PID) })
 	if !running {
 		s.manifest.unfinished(dir)

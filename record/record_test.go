@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"strandline/host/procfs"
+	"strandline/internal/live"
 	"strandline/torch/snapshot"
 )
 
@@ -340,6 +343,61 @@ func TestUnseen(t *testing.T) {
 	got := o.unseen(m)
 	if len(got) != 2 || got[0].PID != 1 || got[1].PID != 3 || !strings.Contains(got[1].Why, "frozen or embedded") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestUnseenDriver looks at a process that maps a library of the driver's name, and then
+// also one of PyTorch's.
+func TestUnseenDriver(t *testing.T) {
+	live.Linux(t)
+	python := live.Tool(t, "python3")
+	dir := t.TempDir()
+	for _, name := range []string{"libcuda.so.1", "libc10_cuda.so"} {
+		if err := os.WriteFile(filepath.Join(dir, name), make([]byte, 4096), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := exec.Command(python, "-I", "-c", `
+import mmap, sys
+def load(name):
+    with open(name, "rb") as f:
+        m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)
+    print("loaded", flush=True)
+    sys.stdin.readline()
+    return m
+some = [load("libcuda.so.1"), load("libc10_cuda.so")]
+`)
+	c.Dir = dir
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		in.Close()
+		c.Wait()
+	}()
+	o := observer{module: "/m", done: map[procfs.Process]bool{}, drivers: map[procfs.Process]Note{}}
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() {
+		t.Fatal("it does not begin")
+	}
+	o.look(c.Process.Pid)
+	if got := o.others(&Manifest{}); len(got) != 1 || got[0].PID != c.Process.Pid || len(o.unseen(&Manifest{})) != 0 {
+		t.Errorf("with the driver alone: %+v and %+v", got, o.unseen(&Manifest{}))
+	}
+	if _, err := in.Write([]byte("\n")); err != nil || !lines.Scan() {
+		t.Fatal("it does not go on", err)
+	}
+	o.look(c.Process.Pid)
+	if got := o.unseen(&Manifest{}); len(got) != 1 || !strings.Contains(got[0].Why, "-I ignores") || len(o.others(&Manifest{})) != 0 {
+		t.Errorf("with PyTorch: %+v and %+v", got, o.others(&Manifest{}))
 	}
 }
 

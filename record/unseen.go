@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,11 +19,17 @@ type observer struct {
 	done   map[procfs.Process]bool
 	notes  []Note
 	silent []Note // of processes that should load the recorder
+	// drivers are of processes that load the driver's library, and not PyTorch's.
+	drivers map[procfs.Process]Note
 }
 
 // deviceLibrary matches the library of PyTorch that every process loads which can use
 // a device.
 var deviceLibrary = lazyregexp.New(`^libc10_(cuda|hip)[.-]`)
+
+// driverLibrary matches the library by which every program uses a device of Nvidia's or
+// AMD's.
+var driverLibrary = lazyregexp.New(`^lib(cuda|amdhip64)\.so`)
 
 // look looks at the processes that a command has started, and at itself.
 func (o *observer) look(pid int) {
@@ -32,12 +39,18 @@ func (o *observer) look(pid int) {
 			continue
 		}
 		maps, err := p.Maps()
-		if err != nil || !usesDevice(maps) {
+		torch := err == nil && loads(maps, deviceLibrary)
+		if err != nil || !torch && !loads(maps, driverLibrary) {
 			continue
 		}
-		o.done[p] = true
 		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p))
 		args := strings.Split(strings.TrimRight(string(command), "\x00"), "\x00")
+		if !torch {
+			o.drivers[p] = Note{PID: int(p), Command: strings.Join(args, " "), Why: "it uses the device without PyTorch, whose allocator is what is measured"}
+			continue
+		}
+		delete(o.drivers, p)
+		o.done[p] = true
 		environ, err := p.Environ()
 		if err != nil {
 			continue
@@ -73,9 +86,20 @@ func (o *observer) unseen(m *Manifest) (out []Note) {
 	return out
 }
 
-func usesDevice(maps []procfs.Mapping) bool {
+// others are the processes that use the device without PyTorch.
+func (o *observer) others(m *Manifest) (out []Note) {
+	for _, n := range o.drivers {
+		if !m.loaded[n.PID] && m.Find(n.PID) == nil {
+			out = append(out, n)
+		}
+	}
+	slices.SortFunc(out, func(a, b Note) int { return cmp.Compare(a.PID, b.PID) })
+	return out
+}
+
+func loads(maps []procfs.Mapping, library *lazyregexp.Regexp) bool {
 	for _, m := range maps {
-		if deviceLibrary.MatchString(filepath.Base(m.Path)) {
+		if library.MatchString(filepath.Base(m.Path)) {
 			return true
 		}
 	}

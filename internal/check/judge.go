@@ -39,7 +39,11 @@ func Judge(r *Run, limits Limits, snapshots *judgetorch.Answer) *api.CheckRun {
 	if device {
 		j.snapshots(out, snapshots)
 	}
+	j.unsteady(out)
 	if out.Verdict != finding.Leaking {
+		if device {
+			j.unmeasured(out)
+		}
 		j.left(out)
 	}
 	j.lines(out.Findings)
@@ -93,6 +97,48 @@ func (j *judging) snapshots(out *api.CheckRun, a *judgetorch.Answer) {
 		if !d.Enough {
 			out.Verdict = finding.Unknown
 			out.Missing = append(out.Missing, fmt.Sprintf("device %d: too few snapshots to judge growth: run for longer, or count steps (strandline.step)", d.Device))
+		}
+	}
+}
+
+// unsteady takes back the verdict of a leak over time if a process could not be seen to
+// count the steps of PyTorch's optimizers: an import of PyTorch grows for seconds.
+func (j *judging) unsteady(out *api.CheckRun) {
+	if !j.run.guessed || out.Steps > 0 || out.Verdict != finding.Leaking || len(j.run.unseen) == 0 {
+		return
+	}
+	out.Verdict = finding.Unknown
+	for i := range out.Findings {
+		if f := &out.Findings[i]; f.Severity == finding.Problem {
+			f.Kind, f.Severity, f.Remedies = finding.Growth, finding.Warning, nil
+		}
+	}
+	out.Missing = append(out.Missing, fmt.Sprintf("%s uses PyTorch and did not load the recorder (see the note), so its steps are not counted, and what it imports looks like a leak: count steps by --step-line, or judge by time alone with --steps-from time", j.run.name(j.run.unseen[0].PID)))
+}
+
+// unmeasured makes a verdict unknown if processes used a device of which nothing was
+// measured.
+func (j *judging) unmeasured(out *api.CheckRun) {
+	missing := func(pid int, why string) {
+		out.Missing = append(out.Missing, fmt.Sprintf("the device memory of %s was not measured: %s; --metric host judges main memory alone", j.run.name(pid), why))
+		if out.Verdict == finding.OK {
+			out.Verdict = finding.Unknown
+		}
+	}
+	for _, n := range j.run.unseen {
+		missing(n.PID, "it did not load the recorder (see the note)")
+	}
+	for _, n := range j.run.others {
+		missing(n.PID, n.Why)
+	}
+	if j.run.Manifest == nil {
+		return
+	}
+	for i := range j.run.Manifest.Processes {
+		p := &j.run.Manifest.Processes[i]
+		judged := func(k gate.Judgment) bool { return k.Series.Metric == gate.Device && pidOf(k.Series.Process) == p.PID }
+		if len(p.Devices) > 0 && len(p.Dumps) == 0 && !slices.ContainsFunc(j.all, judged) {
+			missing(p.PID, "it wrote no snapshot")
 		}
 	}
 }

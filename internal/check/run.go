@@ -60,6 +60,9 @@ type Measured struct {
 	// only names in words what the steps must be counted by, so that nothing is judged
 	// by time instead; "" if they need not be counted.
 	only string
+	// guessed reports whether a program in which no steps are seen is judged by time although
+	// nobody asked for that.
+	guessed bool
 }
 
 // A Run is a command that has ended.
@@ -73,6 +76,9 @@ type Run struct {
 	// Stopped reports whether the command was stopped by Look or after Most, so that
 	// Status is not its own.
 	Stopped bool
+	// unseen are the processes that use PyTorch's device and did not load the recorder, and
+	// others those that use a device without PyTorch.
+	unseen, others []record.Note
 	// left are the processes of the command that are still running after it ended.
 	left []procfs.Process
 	// traced is what a trace of the command found; nil if it was not traced, with the
@@ -92,7 +98,7 @@ func Do(ctx context.Context, o Options) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{Measured: Measured{began: time.Now(), only: o.Only}, command: o.Command}
+	r := &Run{Measured: Measured{began: time.Now(), only: o.Only, guessed: o.Steps == "auto"}, command: o.Command}
 	w := &watch{o: o, run: r, session: session, running: make(chan struct{}), stop: make(chan struct{})}
 	command := record.Command{Args: o.Command, Env: env, Stdout: o.Stdout, Stop: w.stop, Started: w.started, Look: w.look, Every: often}
 	finish := func() {}
@@ -115,6 +121,7 @@ func Do(ctx context.Context, o Options) (*Run, error) {
 	if r.Manifest, err = session.End(r.Status); err != nil {
 		return nil, fmt.Errorf("the recording is not complete: %w", err)
 	}
+	r.unseen, r.others = session.Unseen, session.Others
 	return r, nil
 }
 
