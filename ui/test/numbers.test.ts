@@ -5,7 +5,7 @@ import { bytes, bytesOrDash, count, delta, duration, growth, percent, plural } f
 import { printable } from "../src/base/dom.ts";
 import { contrast, mix, parse, textOn, wash } from "../src/picture/palette.ts";
 import { byteStep, byteTick, clamp, levelFor, niceStep, pixelAt, ticks, zoom } from "../src/base/scale.ts";
-import { decode, encode, initial } from "../src/page/store.ts";
+import { decode, encode, initial } from "../src/session/store.ts";
 
 interface Case {
   of: number;

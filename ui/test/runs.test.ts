@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decodeRun, highest, lastAt } from "../src/whatif/runs.ts";
+import { decodeRun, highest, lastAt } from "../src/session/runs.ts";
 import { conf, parts } from "../src/whatif/whatif.ts";
 
 test("a run is read as it was written", () => {

@@ -3,7 +3,7 @@
 import { fresh, json, Latest, link, url } from "../base/ask.ts";
 import { fill, h, placeTip } from "../base/dom.ts";
 import { bytes, count, plural } from "../base/format.ts";
-import type { Page } from "../page/page.ts";
+import type { Page } from "../session/page.ts";
 import type { Rail } from "../rail/rail.ts";
 import { pins, sections, type Heap } from "./heap.ts";
 import { HeapInspector } from "./inspect.ts";

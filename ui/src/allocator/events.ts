@@ -6,7 +6,7 @@ import { fill, h } from "../base/dom.ts";
 import { bytes, count } from "../base/format.ts";
 import { actions } from "../base/names.ts";
 import type { Event } from "../base/wire.ts";
-import type { Page } from "../page/page.ts";
+import type { Page } from "../session/page.ts";
 
 const rowHigh = 24;
 const most = 8e6; // pixels that browsers scroll through; longer lists are scrolled in proportion

@@ -4,7 +4,7 @@ import { byId, cut, fill, h } from "../base/dom.ts";
 import { base, bytes, count, percent, plural } from "../base/format.ts";
 import { stackList } from "../base/stack.ts";
 import { noStack, row } from "../base/terms.ts";
-import type { Page } from "../page/page.ts";
+import type { Page } from "../session/page.ts";
 import { EventList } from "./events.ts";
 import { pins, type Heap } from "./heap.ts";
 

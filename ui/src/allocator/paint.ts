@@ -3,7 +3,7 @@
 import { byId, fill, h } from "../base/dom.ts";
 import { bytes, count, plural } from "../base/format.ts";
 import { byteTick } from "../base/scale.ts";
-import type { Page } from "../page/page.ts";
+import type { Page } from "../session/page.ts";
 import { css, mix, palette, siteColor, textOn, type Palette } from "../picture/palette.ts";
 import { flow, pins, rowBytes, sections, type Heap, type Piece, type Section } from "./heap.ts";
 import { write } from "../picture/canvas.ts";

@@ -4,7 +4,7 @@ import type { Comparison, Process, Site } from "../base/api.ts";
 import { fresh } from "../base/ask.ts";
 import { fill, h } from "../base/dom.ts";
 import { base, bytes, bytesOrDash, count, delta, plural } from "../base/format.ts";
-import type { Page } from "../page/page.ts";
+import type { Page } from "../session/page.ts";
 import { csv, csvButton } from "../base/save.ts";
 import { table, type Column, type Row } from "../base/table.ts";
 import { byFunction } from "./runs.ts";

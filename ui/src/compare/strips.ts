@@ -6,7 +6,7 @@ import { h, placeTip } from "../base/dom.ts";
 import { bytes, count, delta, plural } from "../base/format.ts";
 import { byteStep, byteTick, levelFor, niceStep, ticks } from "../base/scale.ts";
 import type { Bands, Device } from "../base/wire.ts";
-import type { Page } from "../page/page.ts";
+import type { Page } from "../session/page.ts";
 import { blit, runs, stackOf, widen, type Frame, type Run } from "../picture/blit.ts";
 import { paintFor } from "../picture/paint.ts";
 import { css, palette, type Palette } from "../picture/palette.ts";

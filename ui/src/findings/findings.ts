@@ -2,7 +2,7 @@
 
 import { fresh } from "../base/ask.ts";
 import { fill, h } from "../base/dom.ts";
-import type { Page } from "../page/page.ts";
+import type { Page } from "../session/page.ts";
 import type { Rail } from "../rail/rail.ts";
 import { article, findingList } from "./article.ts";
 import { verdictStrip } from "./strip.ts";

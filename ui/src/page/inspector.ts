@@ -8,8 +8,8 @@ import { stackList } from "../base/stack.ts";
 import { measureName, noStack, row } from "../base/terms.ts";
 import type { Alloc, Event, Frame, Group } from "../base/wire.ts";
 import type { Rail } from "../rail/rail.ts";
-import { lastAt } from "../whatif/runs.ts";
-import type { Page } from "./page.ts";
+import { lastAt } from "../session/runs.ts";
+import type { Page } from "../session/page.ts";
 
 export function inspector(page: Page, rail: Rail, root: HTMLElement): void {
   const { device, pinned, s } = page;

@@ -8,7 +8,7 @@ import { keptLine, labelPlaces, stackOf } from "../picture/blit.ts";
 import { left, place, write } from "../picture/canvas.ts";
 import { fillOf } from "../picture/paint.ts";
 import { css, textOn } from "../picture/palette.ts";
-import { lastAt } from "../whatif/runs.ts";
+import { lastAt } from "../session/runs.ts";
 import type { Scene } from "./scene.ts";
 
 export function drawMarks(scene: Scene, g: CanvasRenderingContext2D): void {

@@ -1,6 +1,6 @@
 // Where the parts of the rail stand.
 
-import type { Page } from "../page/page.ts";
+import type { Page } from "../session/page.ts";
 import { left, right } from "../picture/canvas.ts";
 
 export const axisHeight = 20;

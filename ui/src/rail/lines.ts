@@ -5,7 +5,7 @@ import { h } from "../base/dom.ts";
 import { bytes, growth, plural } from "../base/format.ts";
 import { gutterName, left, place, write } from "../picture/canvas.ts";
 import { css, mix, siteColor } from "../picture/palette.ts";
-import { highest } from "../whatif/runs.ts";
+import { highest } from "../session/runs.ts";
 import { captionHeight, laneHeight, mapHeight } from "./layout.ts";
 import type { Scene } from "./scene.ts";
 

@@ -4,8 +4,8 @@
 import type { Refused } from "../base/ask.ts";
 import { h } from "../base/dom.ts";
 import type { Span } from "../base/scale.ts";
-import type { Change, Page } from "../page/page.ts";
-import type { State } from "../page/store.ts";
+import type { Change, Page } from "../session/page.ts";
+import type { State } from "../session/store.ts";
 import { rowOf, stackOf } from "../picture/blit.ts";
 import { left, onPaper, size } from "../picture/canvas.ts";
 import { css, palette } from "../picture/palette.ts";

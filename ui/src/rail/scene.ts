@@ -4,13 +4,13 @@
 import { Latest } from "../base/ask.ts";
 import { clamp, levelFor, type Span } from "../base/scale.ts";
 import { beforeFirst, type Kind } from "../base/wire.ts";
-import type { Page } from "../page/page.ts";
+import type { Page } from "../session/page.ts";
 import { runs, type Drawn, type Frame, type Paint, type Run } from "../picture/blit.ts";
 import { left } from "../picture/canvas.ts";
 import { paintFor } from "../picture/paint.ts";
 import { palette, type Palette } from "../picture/palette.ts";
 import type { Picture, Tiles } from "../picture/tiles.ts";
-import { highest } from "../whatif/runs.ts";
+import { highest } from "../session/runs.ts";
 import type { Layout } from "./layout.ts";
 
 export const leastPlaces = 4;

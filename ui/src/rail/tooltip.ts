@@ -5,7 +5,7 @@ import { bytes, count, duration, plural } from "../base/format.ts";
 import { fates } from "../base/names.ts";
 import { measureName } from "../base/terms.ts";
 import { flagTooMany, type Alloc, type Mark, type Scope } from "../base/wire.ts";
-import { highest } from "../whatif/runs.ts";
+import { highest } from "../session/runs.ts";
 import type { Scene } from "./scene.ts";
 
 /** Names the mark or the annotation above the picture that the pointer is at. */

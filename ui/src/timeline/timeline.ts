@@ -5,7 +5,7 @@ import { json, Latest, link, url } from "../base/ask.ts";
 import { fill, h } from "../base/dom.ts";
 import { bytes, bytesOrDash, count, delta, percent, plural } from "../base/format.ts";
 import { groupings, liveAt } from "../base/names.ts";
-import type { Page } from "../page/page.ts";
+import type { Page } from "../session/page.ts";
 import type { Rail } from "../rail/rail.ts";
 import { csv, csvButton } from "../base/save.ts";
 import { measureName } from "../base/terms.ts";

@@ -3,10 +3,10 @@
 import { fresh, Latest, link, Refused, type Params } from "../base/ask.ts";
 import { fill, h } from "../base/dom.ts";
 import { bytes, count, delta, duration, plural } from "../base/format.ts";
-import type { Page } from "../page/page.ts";
+import type { Page } from "../session/page.ts";
 import type { Rail } from "../rail/rail.ts";
 import type { Outcome, Replay } from "../base/api.ts";
-import { Runs, type Run } from "./runs.ts";
+import { Runs, type Run } from "../session/runs.ts";
 
 /** Runs whose curves are drawn, and their colors: slots that can be distinguished as lines. */
 const mostDrawn = 6;

@@ -3,8 +3,8 @@
 
 import { fresh, Refused } from "../base/ask.ts";
 import { Store, type State } from "./store.ts";
-import type { Finding } from "../findings/wire.ts";
-import type { Run } from "../whatif/runs.ts";
+import type { Finding } from "../base/api.ts";
+import type { Run } from "./runs.ts";
 import type { Alloc, At, Band, Bands, Device, Event, Group, Session, SessionFile } from "../base/wire.ts";
 
 export class Page {
