@@ -61,8 +61,7 @@ scenario("more than twelve files are a strip of cells", long, async ({ tab }) =>
 const ranks = [0, 1].flatMap((r) => [4, 6].map((s) => example(`ranks/rank${r}-step-${s}.pickle`)));
 
 scenario("ranks stand beside each other", ranks, async ({ tab }) => {
-  await tab.until("document.querySelector('[data-key=process]')", 20000);
-  await tab.eval(`(s => { s.value = "-1"; s.dispatchEvent(new Event("change")) })(document.querySelector("[data-key=process]"))`);
+  await tab.until("document.querySelector('[data-key=process]')?.value === '-1'", 20000);
   await tab.until("/most different/.test(document.querySelector('#view thead th').textContent)");
   const rows = await tab.eval<number[][]>("[...document.querySelectorAll('#view tbody tr')].map(r => [...r.querySelectorAll('td[data-bytes]')].map(e => Number(e.dataset.bytes)))");
   assert.deepEqual([0, 1].map((i) => rows.reduce((n, r) => n + r[i]!, 0)), [device(ranks[1]!).requested_bytes, device(ranks[3]!).requested_bytes]);

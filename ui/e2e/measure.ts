@@ -97,9 +97,9 @@ async function measure(file: string, show: typeof bySite): Promise<void> {
   await tab.settled();
   await heap(tab, "page");
   const minutes = Number(process.env.STRANDLINE_MINUTES ?? 0);
-  for (let minute = 1; minute <= minutes; minute++) {
-    await use(tab, x, y, 60_000);
-    await heap(tab, `after ${minute} min of use`);
+  for (let half = 1; half <= 2 * minutes; half++) {
+    await use(tab, x, y, 30_000);
+    await heap(tab, `after ${half / 2} min of use`);
   }
   if (pid) {
     const status = readFileSync(`/proc/${pid}/status`, "utf8");
@@ -114,10 +114,19 @@ async function measure(file: string, show: typeof bySite): Promise<void> {
 
 async function heap(tab: Tab, when: string): Promise<void> {
   await tab.settled();
+  await tab.eval("delays.length = long.length = frames.length = 0"); // what this program keeps there
   await tab.send("HeapProfiler.collectGarbage");
   const { usedSize, backingStorageSize } = await tab.send("Runtime.getHeapUsage");
-  const elements = await tab.eval<number>("document.querySelectorAll('*').length");
-  console.log(`${when}: heap ${mib(usedSize)}, arrays ${mib(backingStorageSize)}, ${elements} elements, received ${mib(tab.received)}`);
+  const { metrics } = await tab.send("Performance.getMetrics");
+  const metric = (name: string): number => metrics.find((m: { name: string; value: number }) => m.name === name)?.value ?? NaN;
+  console.log(`${when}: heap ${mib(usedSize)}, arrays ${mib(backingStorageSize)}, ${metric("Nodes")} nodes, ${metric("JSEventListeners")} listeners, the tab's process ${mib(await resident(tab))}, received ${mib(tab.received)}`);
+}
+
+/** The resident memory of the largest process that draws a tab. */
+async function resident(tab: Tab): Promise<number> {
+  const { processInfo } = await tab.browser.send("SystemInfo.getProcessInfo");
+  const kib = processInfo.filter((p: { type: string }) => p.type === "renderer").map((p: { id: number }) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${p.id}/status`, "utf8"))?.[1] ?? 0));
+  return Math.max(0, ...kib) * 1024;
 }
 
 /** Zooms, pans, hovers, pins and turns from view to view for a while, and ends in the timeline. */

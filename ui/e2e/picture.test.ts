@@ -192,7 +192,7 @@ scenario("a click on a band shows its stack without scrolling", [last], async ({
   const { top, bottom } = await tab.eval<any>("(r => ({ top: r.top, bottom: r.bottom }))(document.querySelector('#inspector .stack li').getBoundingClientRect())");
   assert.ok(top > 0 && bottom < 500, `the stack stands at ${top} – ${bottom}`);
   assert.equal(await tab.eval("document.querySelector('#inspector .stack .own .path').textContent"), (await tab.state()).pinned.stack.find((f: any) => f.origin === "own").file);
-});
+}, { width: 1400 });
 
 scenario("figures of another event than the cursor's are not shown", [last], async ({ tab }) => {
   await tab.eval(`(f => { window.fetch = (q, o) => String(q).startsWith("api/event?") ? new Promise(() => {}) : f(q, o) })(window.fetch)`);
@@ -217,6 +217,39 @@ scenario("the last event keeps its mark where x is time", [recorded("w06_oom.def
     await tab.mouse("mouseMoved", rail.x + box.left + x, rail.y + box.top - 4);
     await tab.until(`document.querySelector("#tooltip .head")?.textContent === ${JSON.stringify(m.label)}`);
   }
+});
+
+scenario("a tooltip goes when a key shows another moment, and no moment is called -1", [last], async ({ tab }) => {
+  const d = device(last);
+  for (const key of ["Home", "w", "a", "2"]) {
+    await tab.mouse("mouseMoved", ...(await point(tab, (await tab.state()).k, 1)).map((v, i) => v - 3 + 3 * i) as [number, number]);
+    await tab.mouse("mouseMoved", ...(await point(tab, (await tab.state()).k, d.peak_requested_bytes * 0.01)));
+    await tab.until("!document.getElementById('tooltip').hidden");
+    await tab.key(key);
+    await tab.until("document.getElementById('tooltip').hidden");
+    await tab.settled();
+  }
+  await tab.eval("location.hash = '#k=-1'");
+  await tab.until("strandline.state().k <= 0");
+  await tab.settled();
+  assert.doesNotMatch(await tab.eval("document.body.innerText"), /[-\u2212\u2013]1\b(?! )/);
+});
+
+scenario("every term has its meaning on hover, and the glossary is with the keys", [last], async ({ tab }) => {
+  await tab.key("?");
+  const terms = await tab.eval<[string, string][]>("[...document.querySelectorAll('#keys .terms dt')].map(e => [e.textContent, e.nextSibling.textContent])");
+  assert.ok(terms.length > 20, `${terms.length} terms`);
+  await tab.key("Escape");
+  const means = new Map(terms);
+  for (const view of ["timeline", "allocator", "whatif"]) {
+    await tab.click(`[data-key='view ${view}']`);
+    await tab.settled();
+    if (view === "whatif") await tab.until("document.querySelector('.runs thead')");
+    const shown = await tab.eval<[string, string][]>("[...document.querySelectorAll('#inspector dt, #view thead th')].map(e => [e.textContent.replace(/ [↓↑]$/, ''), e.title || e.querySelector('[title]')?.title || ''])");
+    for (const [name, title] of shown) if (means.has(name)) assert.equal(title, means.get(name), `${name} in ${view}`);
+  }
+  const small = await tab.eval<string[]>("[...document.querySelectorAll('#rail .flag, #rail .pin')].filter(e => e.getBoundingClientRect().height < 24).map(e => e.textContent)");
+  assert.deepEqual(small, [], "flags have 24 pixels");
 });
 
 scenario("a jump to what is not there says so, until the cursor moves", [last], async ({ tab }) => {

@@ -1,10 +1,12 @@
 // The files of a session, links to what is shown, and what can be saved.
 
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { pause } from "./browser.ts";
 import { device, figure, startedAgain } from "./checks.ts";
 import { answer, fields, folder, last, leak, listed, point, scenario, torn } from "./scenario.ts";
-import { json, recorded, serve } from "./server.ts";
+import { example, json, recorded, serve } from "./server.ts";
 import { contradicting } from "./snapshots.ts";
 
 scenario("a link gives the same state to another person", [last], async ({ tab, server }) => {
@@ -110,6 +112,49 @@ scenario("a link opens its file among others, and says where it is not there", [
   await strange.close();
   await without.stop();
   assert.ok(server.url);
+});
+
+scenario("a link holds the zoom of Sites and what Compare shows", leak, async ({ tab, server }) => {
+  const through = async (ready: string, what: string): Promise<void> => {
+    await tab.until(`location.hash === strandline.state().link`);
+    const other = await tab.browser.open(server.url + (await tab.state()).link);
+    await other.until(ready);
+    assert.deepEqual(await other.eval(what), await tab.eval(what));
+    await other.close();
+  };
+  await tab.click("[data-key='view sites']");
+  await tab.until("document.querySelector('.icicle canvas') && strandline.state().figures.flame");
+  const box = await tab.eval<{ x: number; y: number }>("(r => ({ x: r.left, y: r.top }))(document.querySelector('.icicle canvas').getBoundingClientRect())");
+  await tab.clickAt(box.x + 100, box.y + 45);
+  await tab.until("strandline.state().zoom > 0");
+  await through("window.strandline && strandline.state().zoom > 0 && document.querySelector('.icicle canvas')", "strandline.state().zoom");
+  await tab.click("[data-key='view compare']");
+  await tab.click("[data-key=runs]");
+  await tab.click("[data-key='at peaks']");
+  await tab.until("document.querySelector('[data-key=\"at peaks\"]').ariaPressed === 'true' && / [KMG]iB/.test(document.querySelector('#view tbody tr')?.textContent)");
+  await through("document.querySelector('[data-key=\"at peaks\"]')?.ariaPressed === 'true' && / [KMG]iB/.test(document.querySelector('#view tbody tr')?.textContent)", "[document.querySelector('[data-key=runs]').textContent, document.querySelector('#view tbody tr').textContent]");
+});
+
+const nothing = join(folder, "nothing.json");
+writeFileSync(nothing, JSON.stringify({ segments: [], device_traces: [[]] }));
+
+scenario("a folder opens on what matters: not on an empty file", [leak[2]!, nothing], async ({ tab }) => {
+  assert.equal(await tab.eval("document.querySelector('[data-key=file]').selectedOptions[0].textContent"), "step-4.pickle");
+});
+
+const all = [0, 1, 2, 3].flatMap((r) => [2, 4, 6].map((s) => example(`ranks/rank${r}-step-${s}.pickle`)));
+
+scenario("four ranks open on the one that leaks, which the strip names, and are compared at once", all, async ({ tab }) => {
+  const [worst] = json("diagnose", ...all).findings;
+  assert.equal(worst.kind, "leak");
+  await tab.until("strandline.state().figures.findings && !document.getElementById('verdict').hidden");
+  await tab.settled();
+  assert.ok((await tab.eval<string>("document.querySelector('[data-key=file]').selectedOptions[0].textContent")).startsWith(worst.process));
+  const strip = await tab.eval<string>("document.getElementById('verdict').innerText");
+  for (const part of [worst.process, "95.5 KiB", `w16_ranks.py:${worst.site.line}`]) assert.ok(strip.includes(part), `${part} is in ${strip}`);
+  await tab.click("[data-key='view compare']");
+  await tab.until("document.querySelector('[data-key=process]')?.value === '-1' && document.querySelectorAll('#view tbody tr').length > 0");
+  assert.deepEqual(await tab.eval("[...document.querySelectorAll('#view thead th')].map(e => e.textContent).filter(t => /rank/.test(t)).length"), 4);
 });
 
 scenario("a file that is dropped is opened beside the others", [last], async ({ tab }) => {

@@ -127,6 +127,25 @@ scenario("an allocation of an autograd thread is called that", [example("change/
   await tab.until("/autograd thread: allocated by a thread of the backward pass/.test(document.getElementById('inspector').textContent)");
 });
 
+const causes = join(folder, "causes.json");
+writeFileSync(causes, JSON.stringify({
+  segments: [{ device: 0, address: 4096, total_size: 4 * MiB, allocated_size: 3 * MiB, active_size: 3 * MiB, stream: 0, segment_type: "large", blocks: [0, 1, 2].map((i) => ({ address: 4096 + i * MiB, size: MiB, requested_size: MiB, state: "active_allocated" })).concat([{ address: 4096 + 3 * MiB, size: MiB, requested_size: MiB, state: "inactive" }]) }],
+  device_traces: [[1, 2].map((i) => ({ action: "alloc", addr: 4096 + i * MiB, size: MiB, stream: 0, time_us: 1000 + i, frames: i === 1 ? [{ filename: "/a/train.py", line: 7, name: "step" }] : [] }))],
+}));
+const off = join(folder, "off.json");
+writeFileSync(off, JSON.stringify({ segments: [], device_traces: [[0, 1].map((i) => ({ action: "alloc", addr: 4096 * (i + 1), size: 512, stream: 0, time_us: 1000 + i, frames: [] }))] }));
+
+for (const [file, labels] of [[causes, ["autograd thread", "before the recording", "train.py:7 step"]], [off, ["stacks off"]]] as const) {
+  scenario(`what has no stack is named by its cause: ${labels.join(", ")}`, [file], async ({ tab }) => {
+    await tab.key("End");
+    await tab.settled();
+    await tab.until("strandline.state().figures.rows?.length");
+    assert.deepEqual((await tab.state()).figures.rows.map((r: any) => r.label).sort(), labels);
+    const { sites } = json("inspect", file, "--at", "1").at;
+    assert.deepEqual(sites.filter((s: any) => s.missing).map((s: any) => s.missing).sort(), labels.filter((l) => !l.includes(":")), "as the command names them");
+  });
+}
+
 scenario("a search finds what is not live at the cursor, by frames and in any case", [last], async ({ tab }) => {
   await tab.key("Home");
   await tab.settled();

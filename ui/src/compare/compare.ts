@@ -24,7 +24,6 @@ export class Compare {
   private asking = false;
   private sort = -1;
   private up = false;
-  private peaks = false; // the table has each site's peak in each file
   private readonly strips: Strips;
 
   constructor(
@@ -91,7 +90,7 @@ export class Compare {
     const slots = new Map(this.page.bands?.groups.map((x) => [x.key, x.slot]));
     const { across } = this;
     const runs = this.runs(g);
-    const rows: SiteRow[] = (this.peaks ? this.strips.peaks({ process: g, apart: across || runs, runs }) : runs ? byFunction(g.sites) : g.sites)
+    const rows: SiteRow[] = (this.page.s.peaks ? this.strips.peaks({ process: g, apart: across || runs, runs }) : runs ? byFunction(g.sites) : g.sites)
       .filter((s) => !found || found.has(s.key))
       .map((site) => {
         const keys = runs ? this.strips.keys(site) : [site.key];
@@ -110,7 +109,7 @@ export class Compare {
         { class: "bar" },
         across ? null : h("button", { type: "button", "data-key": "runs", "aria-pressed": String(runs), title: "Separate runs are drawn from their starts and compared by their difference; steps of one process by growth", onclick: () => this.page.store.set({ runs: !runs }, true) }, runs ? "separate runs" : "steps of one process"),
         h("span", {}, across ? `${plural(g.files.length, "process", "processes")}, what the newest file of each holds` : `${plural(g.files.length, "file")}, what each holds`),
-        h("span", { class: "choice" }, ([false, true] as const).map((on) => h("button", { type: "button", "data-key": on ? "at peaks" : "at snapshots", "aria-pressed": String(this.peaks === on), title: on ? "Most bytes of each site in each file" : "What each file holds at its snapshot", onclick: () => { this.peaks = on; this.draw(); } }, on ? "each site's peak" : "at its snapshot"))),
+        h("span", { class: "choice" }, ([false, true] as const).map((on) => h("button", { type: "button", "data-key": on ? "at peaks" : "at snapshots", "aria-pressed": String(this.page.s.peaks === on), title: on ? "Most bytes of each site in each file" : "What each file holds at its snapshot", onclick: () => this.page.store.set({ peaks: on }, true) }, on ? "each site's peak" : "at its snapshot"))),
         this.answer.groups.length > 1
           ? h(
               "select",

@@ -101,6 +101,7 @@ export class Rail {
       const what = this.dirty;
       this.dirty = new Set();
       this.draw(what);
+      performance.clearMarks("strandline:painted"); // the browser keeps all marks
       performance.mark("strandline:painted");
     });
   }

@@ -34,6 +34,7 @@ export interface State {
   search: boolean; // whether the sensible settings are tried
   zoom: number; // the box that fills the width of the stacks
   group: number | null; // what is compared; null: the page chooses
+  peaks: boolean; // whether Compare shows each site's peak in each file, not what its snapshot holds
   runs: boolean | null; // whether files that are compared are separate runs; null: the page decides
 }
 
@@ -68,6 +69,7 @@ export const initial: State = {
   search: false,
   zoom: 0,
   group: null,
+  peaks: false,
   runs: null,
 };
 
@@ -107,6 +109,7 @@ export function encode(s: State, print: string | null = null): string {
   put("try", Number(s.search), 0);
   put("z", s.zoom, 0);
   put("cg", s.group, null);
+  put("cp", Number(s.peaks), 0);
   put("cr", s.runs === null ? null : Number(s.runs), null);
   const file = print ?? s.print;
   if (s.f !== null || s.print || out.length) put("f", file === null ? s.f : `x${file}`, null);
@@ -162,6 +165,7 @@ export function decode(fragment: string): State {
   s.search = q.get("try") === "1";
   s.zoom = Math.max(0, int("z") ?? 0);
   s.group = int("cg");
+  s.peaks = q.get("cp") === "1";
   s.runs = q.has("cr") ? q.get("cr") === "1" : null;
   return s;
 }

@@ -3,6 +3,7 @@
 import { fresh, Latest, link, Refused, type Params } from "../base/ask.ts";
 import { fill, h } from "../base/dom.ts";
 import { bytes, count, delta, duration, plural } from "../base/format.ts";
+import { terms } from "../base/terms.ts";
 import type { Page } from "../session/page.ts";
 import type { Rail } from "../rail/rail.ts";
 import type { Outcome, Replay } from "../base/api.ts";
@@ -287,7 +288,7 @@ export class WhatIf {
       "table",
       {},
       h("caption", { class: "unseen" }, "What came of the runs"),
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "run"), head.map(([t, wide]) => h("th", { scope: "col", class: wide && "wide" }, t)), h("th", { scope: "col" }, h("span", { class: "unseen" }, "remove")))),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "run"), head.map(([t, wide]) => h("th", { scope: "col", class: wide && "wide", title: terms[t] }, t)), h("th", { scope: "col" }, h("span", { class: "unseen" }, "remove")))),
       h(
         "tbody",
         {},
@@ -323,7 +324,7 @@ export class WhatIf {
       "table",
       { id: "searched" },
       h("caption", {}, `${count(found.length)} settings tried${capacity ? ` in ${bytes(capacity)}` : ""}, the best first; click to lay one over the picture`),
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "settings"), ["peak reserved", "stranded", "driver calls", "est. cost"].map((t) => h("th", { scope: "col" }, t)))),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "settings"), ["peak reserved", "stranded", "driver calls", "est. cost"].map((t) => h("th", { scope: "col", title: terms[t] }, t)))),
       h(
         "tbody",
         {},
