@@ -38,6 +38,8 @@ type SoakGrowth struct {
 	BytesPerRequest int64  `json:"bytes_per_request"`
 	Low             int64  `json:"low"`
 	High            int64  `json:"high"`
+	// Allowed reports whether memory grows steadily, by no more than is allowed.
+	Allowed bool `json:"allowed,omitempty"`
 	// The same for each token that was generated; nil where there are none.
 	BytesPerToken *float64 `json:"bytes_per_token"`
 	LowPerToken   *float64 `json:"low_per_token"`

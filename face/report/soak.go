@@ -110,10 +110,16 @@ func (d *Soak) sentence() string {
 	if g == nil {
 		return ""
 	}
-	if d.Verdict == finding.Leaking {
+	if d.Verdict == finding.Leaking || g.Allowed {
 		text := fmt.Sprintf("%s a request (%s to %s)", units.Bytes(g.BytesPerRequest), units.SignedBytes(g.Low), units.SignedBytes(g.High))
 		if t := g.BytesPerToken; t != nil {
 			text += fmt.Sprintf(", %s a token", units.Bytes(int64(*t)))
+			if g.LowPerToken != nil && g.HighPerToken != nil {
+				text += fmt.Sprintf(" (%s to %s)", units.SignedBytes(int64(*g.LowPerToken)), units.SignedBytes(int64(*g.HighPerToken)))
+			}
+		}
+		if g.Allowed {
+			text = "grows by " + text + ", no more than is allowed"
 		}
 		return text
 	}
@@ -295,6 +301,9 @@ func SoakProgress(w *api.SoakWave, verdict finding.Verdict, growth string) strin
 		text += fmt.Sprintf("; %s in %s", count(int(l.Requests), "request"), units.Duration(time.Duration(l.Seconds*float64(time.Second))))
 		if l.Failed > 0 {
 			text += fmt.Sprintf(", %s failed (%s)", units.Count(l.Failed), l.Example)
+		}
+		if n := l.Errors["rate_limited"]; n > 0 {
+			text += fmt.Sprintf(", asked to wait %s (429)", units.Plural(n, "time"))
 		}
 		if l.TTFT != nil {
 			text += ", TTFT " + latency(l.TTFT)

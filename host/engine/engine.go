@@ -24,6 +24,12 @@ const (
 	patience = 10 * time.Second
 )
 
+// errLate is the error for an engine that does not answer in time.
+var errLate = errors.New("no answer within " + patience.String())
+
+// Late reports whether an error of [Read] is that the engine did not answer in time.
+func Late(err error) bool { return errors.Is(err, errLate) }
+
 // errOther is the error for metrics that are not those of an engine.
 var errOther = errors.New("these are not the metrics of vLLM or SGLang")
 
@@ -61,7 +67,7 @@ func Read(ctx context.Context, endpoint string) (*sample.Load, error) {
 			err = e.Err // without the address, which can contain a password
 		}
 		if errors.Is(err, context.DeadlineExceeded) {
-			err = errors.New("no answer within " + patience.String())
+			err = errLate
 		}
 		return nil, err
 	}

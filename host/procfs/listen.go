@@ -52,12 +52,25 @@ func Peers(group []Process) (out []Peer) {
 			continue
 		}
 		seen[s.remote] = true
-		to := holders(taking(all, s.remote))
-		if len(to) > 0 && !slices.ContainsFunc(to, func(p Process) bool { return slices.Contains(group, p) }) {
-			out = append(out, Peer{to[0], s.remote})
+		to := taking(all, s.remote)
+		if common(own, to) {
+			continue
+		}
+		if p := holders(to); len(p) > 0 {
+			out = append(out, Peer{p[0], s.remote})
 		}
 	}
 	return out
+}
+
+// common reports whether one of some sockets is among others.
+func common(others, some map[string]bool) bool {
+	for inode := range some {
+		if others[inode] {
+			return true
+		}
+	}
+	return false
 }
 
 // A socket is a row of a table of the kernel. IPv4 addresses in a table of IPv6 are

@@ -201,7 +201,7 @@ It needs no Python, no GPU and no network.
 		var value *pflag.InvalidValueError
 		if errors.As(err, &value) {
 			kind := value.GetFlag().Value.Type()
-			want := map[string]string{"int": "a whole number", "bool": "true or false"}[kind]
+			want := map[string]string{"int": "a whole number", "uint64": "a whole number that is not below 0", "bool": "true or false"}[kind]
 			if want == "" {
 				want = kind
 			}

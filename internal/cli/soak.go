@@ -57,8 +57,8 @@ checked by two more waves, which send requests again that were sent before: a ca
 prompts or images does not grow by them. If memory grows by new content alone, the
 verdict is unknown, unless --repeat=false says that the server has no such cache.
 
-The end of a server does not count as growth: what it held before does not count, and the next wave
-warms it up. Requests that failed are counted apart, by kind. An API key is read from
+If the server ends and is started again, the next wave warms it up, and only what follows
+is judged. Requests that failed are counted apart, by kind. An API key is read from
 $OPENAI_API_KEY.
 
 Lengths are a number of tokens (200), a range of equally likely ones (50-400), or ~200:
@@ -72,7 +72,12 @@ reached; 130 interrupted.`,
   strandline soak --url http://localhost:8000/v1 --images 2 --image-size 1280x720 --turns 3 --abort 10%
   strandline soak --url http://localhost:30000/v1 --reclaim-cmd 'curl -s -X POST localhost:30000/flush_cache'
   strandline soak --url http://localhost:8000/v1 --max-growth 1KiB/request --junit soak.xml --summary soak.md`,
-		Args: cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("soak takes no argument; got %q: the server is given with --url", args[0])
+			}
+			return nil
+		},
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(c); err != nil {
 				return err
@@ -97,9 +102,9 @@ func (o *soakOptions) flags(c *cobra.Command) {
 	f.BoolVar(&o.untilVerdict, "until-verdict", false, "send more waves, up to 5 times as many, as long as the verdict is unknown")
 	f.DurationVar(&s.AtMost, "at-most", 0, "begin no wave after the time `D`, such as 2h")
 	f.IntVar(&s.WarmUp, "warmup", 1, "leave out the first `N` waves")
-	f.BoolVar(&s.Repeat, "repeat", true, "check growth by sending requests again, which no cache of them grows by")
+	f.BoolVar(&s.Repeat, "repeat", true, "check growth by sending the same requests again, by which a cache of their content does not grow")
 	f.DurationVar(&s.Quiet, "quiet", 2*time.Second, "read memory after it has not fallen for the time `D`")
-	f.DurationVar(&s.Gap, "gap", 30*time.Second, "wait at most `D` for that after a wave")
+	f.DurationVar(&s.Gap, "gap", 30*time.Second, "after a wave, wait at most the time `D` for memory to stop falling")
 	f.DurationVar(&s.Return, "restart-wait", 5*time.Minute, "if the server ends, wait at most `D` for it to answer again")
 	f.StringVar(&s.Reclaim, "reclaim-cmd", "", "run `CMD` in a shell after each wave, and judge what is held after it")
 	o.allowed.flags(f, "request")
@@ -124,6 +129,10 @@ func (o *soakOptions) flags(c *cobra.Command) {
 	}
 }
 
+// leastWaves is how many waves after the warm-up a verdict needs: with the last of the
+// warm-up they are 5.
+const leastWaves = 4
+
 // further is how many times --waves may follow with --until-verdict.
 const further = 4
 
@@ -144,6 +153,10 @@ func (o *soakOptions) check(c *cobra.Command) (err error) {
 		return fmt.Errorf("--warmup %d: want at least 1: what a server loads for its first requests is not a leak", s.WarmUp)
 	case s.Quiet <= 0 || s.Gap < s.Quiet:
 		return fmt.Errorf("--quiet %s, --gap %s: want times above 0, and a gap that is not shorter", s.Quiet, s.Gap)
+	case l.Timeout <= 0 || s.Return < 0:
+		return fmt.Errorf("--timeout %s, --restart-wait %s: want a time above 0, and one that is not below 0", l.Timeout, s.Return)
+	case l.Concurrency < 1:
+		return fmt.Errorf("--concurrency %d: want at least 1", l.Concurrency)
 	case o.endpoint != "chat" && o.endpoint != "completions":
 		return fmt.Errorf("--endpoint %s: want chat or completions", o.endpoint)
 	case o.imageFormat != "png" && o.imageFormat != "jpeg":
@@ -166,6 +179,9 @@ func (o *soakOptions) check(c *cobra.Command) (err error) {
 	}
 	if o.untilVerdict {
 		s.Further = further * s.Waves
+	}
+	if most := s.Waves + s.Further; given("warmup") && most < s.WarmUp+leastWaves {
+		return fmt.Errorf("--warmup %d of at most %s: nothing could be judged; want %d more than the warm-up", s.WarmUp, units.Plural(int64(most), "wave"), leastWaves)
 	}
 	if err := cmp.Or(o.ciOutput.check(), o.allowed.read()); err != nil {
 		return err
@@ -294,6 +310,10 @@ func (p *soakProgress) show(now soak.Progress) {
 		p.g.warn("%s", report.SoakProgress(now.Done, now.Verdict, growth))
 		return
 	}
+	if now.Stage != "" {
+		p.g.warn("%s", now.Stage)
+		return
+	}
 	if !p.g.env.stderrTerminal || now.Load == nil {
 		return
 	}
@@ -301,6 +321,9 @@ func (p *soakProgress) show(now soak.Progress) {
 	text := fmt.Sprintf("wave %d: %s of %s requests, %.0f a second", now.Wave, units.Count(s.Sent), units.Count(int64(now.Requests)), float64(s.Sent)/max(s.Elapsed.Seconds(), 1e-3))
 	if n := s.Failed(); n > 0 {
 		text += fmt.Sprintf(", %s failed", units.Count(n))
+	}
+	if n := s.Errors[load.RateLimited]; n > 0 {
+		text += fmt.Sprintf(", asked to wait %s (429)", units.Plural(n, "time"))
 	}
 	if s.TTFT.Count() > 0 {
 		text += fmt.Sprintf(", TTFT %s, p95 %s", units.Duration(s.TTFT.Quantile(0.5)), units.Duration(s.TTFT.Quantile(0.95)))

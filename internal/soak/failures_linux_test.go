@@ -2,6 +2,7 @@ package soak
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"strandline/finding"
 	"strandline/host/procfs"
 	"strandline/internal/soak/testserver"
+	"strandline/judge/gate"
 )
 
 // TestAddress tells servers on the same port of different addresses apart.
@@ -101,5 +103,81 @@ func TestReclaimInterrupted(t *testing.T) {
 	}
 	if err != nil || !d.Interrupted || d.Failed != "" {
 		t.Errorf("%v, %+v", err, d)
+	}
+}
+
+// noted reports whether a note contains a text.
+func noted(d *api.Soak, text string) bool {
+	return slices.ContainsFunc(d.Notes, func(n string) bool { return strings.Contains(n, text) })
+}
+
+// TestForward soaks a proxy, whose own memory says nothing of the server behind it.
+func TestForward(t *testing.T) {
+	behind, pid := testserver.Start(t, testserver.Options{Mood: testserver.Leaking, Bytes: 64 << 10})
+	few := func(o *Options) { o.Waves, o.Further, o.Requests = 2, 0, 100 }
+	d := run(t, testserver.Options{Forward: behind}, few)
+	if want := fmt.Sprintf("(--pid %d), whose memory is not judged", pid); !noted(d, want) {
+		t.Errorf("%q, want one with %q", d.Notes, want)
+	}
+	if d := run(t, testserver.Options{Helper: 50}, few); noted(d, "not judged") {
+		t.Errorf("a server that answers by itself: %q", d.Notes)
+	}
+}
+
+// TestOthers divides growth by all requests that the engine finished.
+func TestOthers(t *testing.T) {
+	few := func(o *Options) { o.Waves, o.Further, o.Requests = 5, 0, 200 }
+	leak := testserver.Options{Mood: testserver.Leaking, Bytes: 90 << 10, Count: 3}
+	d := run(t, leak, few)
+	if d.Growth == nil || d.Growth.BytesPerRequest < 25<<10 || d.Growth.BytesPerRequest > 35<<10 {
+		t.Errorf("%+v, want 30 KiB", d.Growth)
+	}
+	if !noted(d, "something else sends requests, too: the engine finished 4,200 requests in waves of 1,400 requests") {
+		t.Errorf("%q", d.Notes)
+	}
+	leak.Count = 1
+	if d := run(t, leak, few); noted(d, "something else") || d.Growth == nil || d.Growth.BytesPerRequest < 75<<10 || d.Growth.BytesPerRequest > 105<<10 {
+		t.Errorf("no other traffic: %q, %+v, want 90 KiB", d.Notes, d.Growth)
+	}
+}
+
+// TestRateLimits states that the server asked to wait.
+func TestRateLimits(t *testing.T) {
+	d := run(t, testserver.Options{Fault: testserver.Limiting, Share: 0.3, Seed: 5}, func(o *Options) { o.Waves, o.Further, o.Requests = 2, 0, 100 })
+	if d.Load.Failed > 0 || !noted(d, "to wait (status 429, rate limited)") {
+		t.Errorf("%d failed, %q", d.Load.Failed, d.Notes)
+	}
+}
+
+// TestMute asks /metrics once that never answers, and no longer than a gap.
+func TestMute(t *testing.T) {
+	d := run(t, testserver.Options{Mute: true}, func(o *Options) { o.Waves, o.Further, o.Requests, o.Gap = 2, 0, 50, 100*time.Millisecond })
+	if !noted(d, "/metrics does not answer") || len(d.Waves) != 3 || d.Waves[2].HostBytes == nil {
+		t.Errorf("%q, %+v", d.Notes, d.Waves)
+	}
+}
+
+// TestWithoutDevice sends no waves where nothing of what is judged is measured.
+func TestWithoutDevice(t *testing.T) {
+	d := run(t, testserver.Options{}, func(o *Options) { o.Limits = map[string]gate.Limits{gate.Device: {}} })
+	if d.Verdict != finding.Unknown || len(d.Waves) != 1 || len(d.Missing) != 1 || !strings.Contains(d.Missing[0], "--metric host") {
+		t.Errorf("%s after %d waves: %q", d.Verdict, len(d.Waves), d.Missing)
+	}
+}
+
+// TestStage states what is waited for before the first wave.
+func TestStage(t *testing.T) {
+	url, pid := testserver.Start(t, testserver.Options{})
+	o := options(url)
+	ctx, stop := context.WithCancel(t.Context())
+	stage := ""
+	o.Progress = func(p Progress) {
+		if stage += p.Stage; stage != "" {
+			stop()
+		}
+	}
+	Run(ctx, o) // what it returns matters elsewhere
+	if want := fmt.Sprintf("asking pid %d for one answer, for at most 1m0s", pid); stage != want {
+		t.Errorf("%q, want %q", stage, want)
 	}
 }

@@ -59,10 +59,6 @@ func of(devices []api.SoakDevice, index int) *api.SoakDevice {
 	return nil
 }
 
-// handled is how many requests of a wave reached the server and were answered, in full or
-// until they were canceled.
-func handled(w *api.SoakWave) float64 { return float64(w.Load.Completed + w.Load.Aborted) }
-
 // series are the levels of the waves since the server was started last, by the requests
 // that had not been sent before. What repeated requests added is left out of them, unless
 // they add as new ones do.
@@ -76,25 +72,27 @@ func (e *experiment) series(metric string, device *int, level measure, apart boo
 		bytes, ok := level(w)
 		if w.Load == nil || !ok {
 			if w.Load != nil {
-				skipped += handled(w)
+				requests, _ := e.work(i)
+				skipped += requests
 			}
 			continue
 		}
+		requests, generated := e.work(i)
 		switch {
 		case w.WarmUp:
 		case w.Repeats > 0 && apart:
 			added += float64(bytes - before)
 		case w.Unjudged:
-			skipped += handled(w)
+			skipped += requests
 			continue
 		default:
-			tokens += float64(w.Load.OutputTokens)
+			tokens += generated
 		}
 		before = bytes
 		if w.Repeats > 0 && apart {
 			continue
 		}
-		at, skipped = at+handled(w)+skipped, 0
+		at, skipped = at+requests+skipped, 0
 		if w.WarmUp {
 			s.At, s.Bytes = s.At[:0], s.Bytes[:0]
 		}
@@ -106,7 +104,7 @@ func (e *experiment) series(metric string, device *int, level measure, apart boo
 	if n := len(s.At); n > 1 {
 		tokens /= max(s.At[n-1]-s.At[0], 1)
 	}
-	s.Process = e.holder(metric, device)
+	s.Process, s.PID = e.holder(metric, device)
 	return s, tokens
 }
 
@@ -123,7 +121,8 @@ func (e *experiment) repeated(level measure) (rate float64, ok bool) {
 		now, ok := level(w)
 		before, known := level(&e.doc.Waves[i-1])
 		if ok && known {
-			bytes, requests = bytes+now-before, requests+handled(w)
+			n, _ := e.work(i)
+			bytes, requests = bytes+now-before, requests+n
 		}
 	}
 	return float64(bytes) / max(requests, 1), requests > 0
@@ -151,7 +150,7 @@ func (e *experiment) judgeOne(metric string, device *int, level measure) judged 
 	}
 	if again < confirms*j.Growth.Rate {
 		j.Verdict, j.Course.Growing = finding.Unknown, undecided
-		j.Why = fmt.Sprintf("grows by %s if the content is new, and by %s if it was sent before: a cache that is keyed by content and not full yet, or a leak of what is new. To decide, start the server without such caches (vLLM: --mm-processor-cache-gb 0 --no-enable-prefix-caching; SGLang: --disable-radix-cache) and run this again with --repeat=false; or send more waves (--until-verdict, a larger --requests) until its caches are full", j.Growth, gate.Size(again))
+		j.Why = fmt.Sprintf("grows by %s if the content is new, and by %s if it was sent before: a cache that is keyed by content and not full yet, or a leak of what is new. To decide, start the server without such caches (vLLM: --mm-processor-cache-gb 0 --no-enable-prefix-caching; SGLang: --disable-radix-cache) and run this again with --repeat=false; or send more waves%s until its caches are full", j.Growth, gate.Size(again), e.longer())
 		return j
 	}
 	s, tokens = e.series(metric, device, level, false)
@@ -160,6 +159,14 @@ func (e *experiment) judgeOne(metric string, device *int, level measure) judged 
 	}
 	j.Why += fmt.Sprintf("; requests that were sent again add %s each", gate.Size(again))
 	return j
+}
+
+// longer names the options that send more than this experiment did.
+func (e *experiment) longer() string {
+	if e.o.Further > 0 {
+		return " (a larger --waves or --requests)"
+	}
+	return " (--until-verdict, a larger --requests)"
 }
 
 // undecided is the probability of growth that is as likely as not.
@@ -220,10 +227,10 @@ func (e *experiment) suspect(all []gate.Judgment, last bool) bool {
 	})
 }
 
-// holder names the process that growth is in, or all of them.
-func (e *experiment) holder(metric string, device *int) string {
+// holder names the process that growth is in, or all of them with the PID 0.
+func (e *experiment) holder(metric string, device *int) (who string, pid int) {
 	if len(e.doc.Waves) == 0 {
-		return ""
+		return "", 0
 	}
 	first := e.doc.Waves[min(e.life, len(e.doc.Waves)-1)].Processes
 	last := first
@@ -242,7 +249,7 @@ func (e *experiment) holder(metric string, device *int) string {
 		return 0
 	}
 	var grown, most int64
-	var who *api.SoakProcess
+	var one *api.SoakProcess
 	for i := range last {
 		p := &last[i]
 		by := held(p)
@@ -253,17 +260,17 @@ func (e *experiment) holder(metric string, device *int) string {
 		}
 		grown += max(by, 0)
 		if by > most {
-			most, who = by, p
+			most, one = by, p
 		}
 	}
 	const share = 0.8
-	if who != nil && float64(most) >= share*float64(grown) || who == nil && len(last) == 1 {
-		if who == nil {
-			who = &last[0]
+	if one != nil && float64(most) >= share*float64(grown) || one == nil && len(last) == 1 {
+		if one == nil {
+			one = &last[0]
 		}
-		return name(who)
+		return name(one), one.PID
 	}
-	return "all processes"
+	return "all processes", 0
 }
 
 // name is a process for a person.
@@ -279,16 +286,11 @@ func name(p *api.SoakProcess) string {
 
 // note adds what could not be measured, once.
 func (e *experiment) note(devices string, busy bool) {
-	add := func(text string) {
-		if text != "" && !slices.Contains(e.doc.Notes, text) {
-			e.doc.Notes = append(e.doc.Notes, text)
-		}
-	}
 	if _, ok := e.o.Limits[gate.Device]; ok && devices != "" {
-		add("devices were not measured: " + devices)
+		e.add("devices were not measured: " + devices)
 	}
 	if busy {
-		add("the engine was still working on requests at the end of a gap: is something else sending requests? A longer --gap waits for them")
+		e.add("the engine was still working on requests at the end of a gap: is something else sending requests? A longer --gap waits for them")
 	}
 }
 
@@ -322,6 +324,10 @@ func (e *experiment) conclude(ctx context.Context) {
 		d.Repeated = &api.SoakRepeated{BytesPerRequest: int64(math.Round(rate)), Grows: d.Verdict == finding.Leaking}
 	}
 	e.reclaimed()
+	e.traffic()
+	if e.unmeasured() && d.Failed == "" {
+		d.Missing = append(d.Missing, "device memory: that of no device was measured of the server's processes; run soak where the driver or PyTorch states it, give the right process with --pid, or judge --metric host")
+	}
 	if d.Failed != "" && d.Verdict == finding.OK {
 		d.Verdict = finding.Unknown
 	}
@@ -420,13 +426,19 @@ func (e *experiment) reclaimed() {
 	e.doc.Reclaim = &api.SoakReclaim{Command: e.o.Reclaim, ReleasedBytes: sum / max(n, 1), Without: without.Verdict}
 }
 
-// growth is that of the series that leaks most, else of the first that was judged.
+// allowed reports whether a series grows steadily, and by no more than is allowed.
+func (j *judged) allowed() bool {
+	return j.Verdict == finding.OK && j.Course.Leaks() && j.Growth.Low > 0
+}
+
+// growth is that of the series that leaks most, else of the first whose growth is allowed,
+// else of the first that was judged.
 func growth(all []judged) *api.SoakGrowth {
 	var best *judged
 	for i := range all {
 		j := &all[i]
 		leaks := j.Verdict == finding.Leaking
-		if j.Growth.Unit != "" && (best == nil || leaks && (best.Verdict != finding.Leaking || j.Growth.Rate > best.Growth.Rate)) {
+		if j.Growth.Unit != "" && (best == nil || j.allowed() && best.Verdict == finding.OK && !best.allowed() || leaks && (best.Verdict != finding.Leaking || j.Growth.Rate > best.Growth.Rate)) {
 			best = j
 		}
 	}
@@ -437,6 +449,7 @@ func growth(all []judged) *api.SoakGrowth {
 	g := &api.SoakGrowth{
 		Metric: best.Series.Metric, Device: best.Series.Device, Process: best.Series.Process,
 		BytesPerRequest: round(best.Growth.Rate), Low: round(best.Growth.Low), High: round(best.Growth.High),
+		Allowed: best.allowed(),
 	}
 	if best.tokens > 0 {
 		per := func(x float64) *float64 { x = math.Round(10*x/best.tokens) / 10; return &x }

@@ -17,6 +17,7 @@ import (
 	"strandline/host/procfs"
 	"strandline/host/sample"
 	"strandline/host/sampler"
+	"strandline/judge/gate"
 )
 
 // A server is the process that answers, with its children.
@@ -25,6 +26,7 @@ type server struct {
 	sampler *sampler.Sampler
 	note    string // what is not judged of it
 	metrics string // where the engine reports of itself
+	silent  bool   // it does not answer there
 	held    map[sample.ID]int64
 }
 
@@ -282,6 +284,22 @@ const (
 	stale = 3 * time.Second
 )
 
+// reported is what the engine reports of itself; nil if it reports nothing, as servers
+// need not. One that does not answer is not asked again: each gap would wait for it.
+func (e *experiment) reported(ctx context.Context, patience time.Duration) *sample.Load {
+	if e.server.silent {
+		return nil
+	}
+	limited, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	own, err := engine.Read(limited, e.server.metrics)
+	if err != nil && ctx.Err() == nil && (limited.Err() != nil || engine.Late(err) || errors.Is(err, context.DeadlineExceeded)) {
+		e.server.silent = true
+		e.add("the server's /metrics does not answer, and is no longer asked")
+	}
+	return own
+}
+
 // settle waits until memory has not fallen for some time, and enters what is held then.
 func (e *experiment) settle(ctx context.Context, w *api.SoakWave) error {
 	began := time.Now()
@@ -297,14 +315,15 @@ func (e *experiment) settle(ctx context.Context, w *api.SoakWave) error {
 		}
 		now := time.Now()
 		least := e.o.Quiet
-		if len(r.devices) > 0 {
+		if _, host := e.o.Limits[gate.Host]; len(r.devices) > 0 || !host {
 			least = max(least, stale)
 		}
 		total := r.total()
 		if lowest == 0 || total < lowest-max(fall, int64(fallShare*float64(lowest))) {
 			lowest, since = total, now
 		}
-		own, _ := engine.Read(ctx, e.server.metrics) // servers need not report anything
+		own := e.reported(ctx, max(e.o.Gap-now.Sub(began), least))
+		now = time.Now()
 		busy := own.InProgress() != nil && *own.InProgress() > 0
 		settled := now.Sub(since) >= least && !busy
 		if settled || now.Sub(began) >= max(e.o.Gap, least) {

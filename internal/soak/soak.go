@@ -44,6 +44,7 @@ type Options struct {
 
 // A Progress is how far an experiment is.
 type Progress struct {
+	Stage     string // what is done before the first wave, else ""
 	Wave      int
 	Requests  int
 	Load      *load.Stats     // of the wave that is being sent; nil if none is
@@ -54,14 +55,15 @@ type Progress struct {
 
 // An experiment is under way.
 type experiment struct {
-	o      Options
-	began  time.Time
-	client *load.Client
-	server *server
-	doc    *api.Soak
-	total  load.Stats
-	ends   int // how often the server ended
-	life   int // the index in doc.Waves of the first wave since the server was started last
+	o          Options
+	began      time.Time
+	client     *load.Client
+	server     *server
+	doc        *api.Soak
+	total      load.Stats
+	ends       int  // how often the server ended
+	forwarding bool // it was noted that the server could be a proxy
+	life       int  // the index in doc.Waves of the first wave since the server was started last
 	// repeatedAt is how many fresh waves there were when requests were last sent again.
 	repeatedAt int
 	last       int // the content of the last fresh wave
@@ -79,6 +81,9 @@ func Run(ctx context.Context, o Options) (*api.Soak, error) {
 		return nil, err
 	}
 	defer func() { e.server.close() }()
+	if o.Progress != nil {
+		o.Progress(Progress{Stage: fmt.Sprintf("asking pid %d for one answer, for at most %s", e.server.root.PID, o.Load.Timeout)})
+	}
 	if err := client.Probe(ctx); err != nil {
 		return nil, err
 	}
@@ -100,11 +105,19 @@ func Run(ctx context.Context, o Options) (*api.Soak, error) {
 		return nil, err
 	}
 	e.doc.Waves = append(e.doc.Waves, start)
-	if err := e.run(ctx); err != nil {
-		return nil, err
+	if !e.unmeasured() {
+		if err := e.run(ctx); err != nil {
+			return nil, err
+		}
 	}
 	e.conclude(ctx)
 	return e.doc, nil
+}
+
+// unmeasured reports whether nothing is measured of what is to be judged.
+func (e *experiment) unmeasured() bool {
+	_, host := e.o.Limits[gate.Host]
+	return !host && len(e.devices()) == 0
 }
 
 // run sends waves until the verdict is clear.
@@ -204,10 +217,19 @@ func (e *experiment) send(ctx context.Context, wave, content int) (stats *load.S
 	}()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	lookout := lookout{found: e.forwarding}
+	next := lookout.next(wave)
 	for { // it ends soon where the context does
 		select {
+		case <-next:
+			lookout.found = e.forwards()
+			e.forwarding = lookout.found
+			next = lookout.next(wave)
 		case stats = <-done:
 			if end != whole && ctx.Err() == nil {
+				if wave <= lookWaves && !lookout.found { // connections are still open
+					e.forwarding = e.forwards()
+				}
 				end = max(end, e.look(ctx))
 			}
 			return stats, end

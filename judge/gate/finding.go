@@ -3,6 +3,7 @@ package gate
 import (
 	"fmt"
 	"math"
+	"strconv"
 
 	"strandline/finding"
 	"strandline/judge/trend"
@@ -42,6 +43,9 @@ func (j *Judgment) Finding() finding.Finding {
 		f.Title = s.Name() + " cannot be judged yet"
 	default:
 		f.Title = s.Name() + " " + described(&j.Course)
+		if j.Course.Shape == trend.Flat && s.Unit == Request {
+			f.Trend = nil // a picture of the noise would look like growth
+		}
 		if j.Course.Leaks() && j.Growth.Low > 0 {
 			f.Title = fmt.Sprintf("%s grows by %s, no more than is allowed", s.Name(), j.Growth)
 		}
@@ -60,7 +64,11 @@ func whole(bytes float64) int64 {
 func remedies(s *Series) []finding.Remedy {
 	trace, record := "`strandline trace -- CMD`", "`strandline record -- CMD`"
 	if s.Unit == Request {
-		trace, record = "`strandline trace --pid N`, while requests are sent,", "`strandline record -- CMD`, with the command that starts the server,"
+		pid := "N"
+		if s.PID > 0 {
+			pid = strconv.Itoa(s.PID)
+		}
+		trace, record = "`strandline trace --pid "+pid+"`, while requests are sent,", "`strandline record -- CMD`, with the command that starts the server,"
 	}
 	if s.Metric == Device {
 		return []finding.Remedy{finding.CodeChange("find the line: " + record + " records the allocations of each PyTorch process, and names who keeps them")}

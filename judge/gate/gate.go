@@ -25,6 +25,7 @@ const (
 type Series struct {
 	Metric  string // Host or Device
 	Process string // or which processes, for a person
+	PID     int    // of the process if it is one; 0 where that is not known
 	Device  *int
 	Unit    string // of At: Step, Second or Request
 	At      []float64

@@ -63,7 +63,7 @@ func (o *Options) check() error {
 		}
 		return fmt.Errorf("the URL cannot be read (%w): %s", err, example)
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return fmt.Errorf("%s: %s", u.Redacted(), example)
+		return fmt.Errorf("%q: %s", u.Redacted(), example)
 	case u.RawQuery != "" || u.Fragment != "":
 		return fmt.Errorf("%s: want a URL without ? and #, to which paths such as /chat/completions are added", u.Redacted())
 	case o.Prefix > longest:
@@ -134,6 +134,7 @@ func (c *Client) Probe(ctx context.Context) error {
 	}
 	w := &worker{client: c}
 	var first error
+	missing := false // the path
 	for c.plain = everything; c.plain <= bare; c.plain++ {
 		r := w.tried(ctx)
 		if r.err == nil {
@@ -141,13 +142,17 @@ func (c *Client) Probe(ctx context.Context) error {
 			return nil
 		}
 		if first == nil {
-			first = r.err
+			first, missing = r.err, r.missing
 		}
 		if r.kind != Rejected {
 			break
 		}
 	}
-	return fmt.Errorf("%s does not answer a request: %w", Redacted(c.endpoint()), first)
+	hint := ""
+	if u, err := url.Parse(c.o.URL); err == nil && missing && strings.Trim(u.Path, "/") == "" {
+		hint = "; the API often begins at " + u.Redacted() + "/v1"
+	}
+	return fmt.Errorf("%s does not answer a request: %w%s", Redacted(c.endpoint()), first, hint)
 }
 
 func (c *Client) endpoint() string {

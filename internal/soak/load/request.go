@@ -35,6 +35,7 @@ type result struct {
 	promptTokens int64
 	outputTokens int64
 	wait         time.Duration // that a rate limit asks for
+	missing      bool          // the server knows no such path
 }
 
 // tried sends a request that belongs to no wave.
@@ -75,8 +76,8 @@ func (w *worker) converse(ctx context.Context, wave, index, turns int, all *tall
 // The patience with a server that is busy.
 const (
 	backOff    = 100 * time.Millisecond
-	mostWait   = 30 * time.Second
-	mostLimits = 20 // answers of status 429 to one request
+	mostWait   = 30 * time.Second // for a server that is busy, or for its list of models
+	mostLimits = 20               // answers of status 429 to one request
 )
 
 // send sends a request, again as long as it is rate limited.
@@ -230,7 +231,7 @@ func (r *result) refused(res *http.Response) error {
 	case res.StatusCode >= 500:
 		r.kind = ServerError
 	default:
-		r.kind = Rejected
+		r.kind, r.missing = Rejected, res.StatusCode == http.StatusNotFound
 	}
 	return fmt.Errorf("%s: %s", res.Status, message(text))
 }
@@ -268,14 +269,21 @@ func message(text []byte) string {
 
 // findModel takes the first model that the server lists.
 func (c *Client) findModel(ctx context.Context) error {
-	ctx, stop := context.WithTimeout(ctx, mostWait)
+	wait := mostWait
+	if c.o.Timeout > 0 {
+		wait = min(wait, c.o.Timeout)
+	}
+	limited, stop := context.WithTimeout(ctx, wait)
 	defer stop()
-	req, err := c.request(ctx, http.MethodGet, c.o.URL+"/models", nil)
+	req, err := c.request(limited, http.MethodGet, c.o.URL+"/models", nil)
 	if err != nil {
 		return err
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
+		if limited.Err() != nil && ctx.Err() == nil {
+			return fmt.Errorf("%s/models: no answer within %s", Redacted(c.o.URL), wait)
+		}
 		return err
 	}
 	defer res.Body.Close()

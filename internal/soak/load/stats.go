@@ -34,6 +34,8 @@ func kindOf(err error) Kind {
 		return Timeout
 	case errors.Is(err, syscall.ECONNREFUSED), errors.As(err, &call) && call.Op == "dial":
 		return Refused
+	case strings.Contains(err.Error(), "redirects"): // and about answers that only name another address
+		return Rejected
 	case strings.Contains(err.Error(), "malformed"): // the words of net/http about what is not HTTP
 		return Garbage
 	}

@@ -47,6 +47,9 @@ type spoken struct {
 	Reasoning *string `json:"reasoning_content"`
 }
 
+// errLong is the error for a line, or an answer in one piece, that is too long.
+var errLong = fmt.Errorf("an answer with more than %d MiB in a line", longestLine>>20)
+
 // lines reads lines of limited length.
 type lines struct{ in *bufio.Reader }
 
@@ -61,6 +64,9 @@ func (l *lines) next() ([]byte, error) {
 		}
 		line = long
 	}
+	if errors.Is(err, bufio.ErrBufferFull) {
+		return nil, errLong
+	}
 	return bytes.TrimRight(line, "\r\n"), err
 }
 
@@ -73,6 +79,9 @@ func (a *answer) stream(body io.Reader) error {
 	l.in.Reset(body)
 	for {
 		line, err := l.next()
+		if err == errLong {
+			return a.garbage("%v", err)
+		}
 		data, ok := bytes.CutPrefix(line, []byte("data:"))
 		data = bytes.TrimSpace(data)
 		switch {
@@ -110,6 +119,9 @@ func (a *answer) whole(body io.Reader) error {
 	text, err := io.ReadAll(io.LimitReader(body, longestLine))
 	if err != nil {
 		return err
+	}
+	if len(text) == longestLine {
+		return a.garbage("%v", errLong)
 	}
 	if err := a.take(text); err != nil {
 		return err

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"runtime"
@@ -53,6 +55,9 @@ type Options struct {
 	Ends       int     // the request at which the process ends; 0 for never
 	Restarts   bool    // it is then started again
 	Address    string  // to listen on; "" for a free port of this machine
+	Forward    string  // the URL of the server that answers in its place
+	Count      int     // what /metrics counts for each request; 0 for no count
+	Mute       bool    // /metrics never answers
 }
 
 const (
@@ -220,11 +225,24 @@ func serve(o Options) error {
 	mux.HandleFunc("POST /v1/chat/completions", s.complete)
 	mux.HandleFunc("POST /v1/completions", s.complete)
 	fmt.Printf("http://%s/v1\n", l.Addr())
+	if o.Forward != "" {
+		to, err := url.Parse(o.Forward)
+		if err != nil {
+			return err
+		}
+		return http.Serve(l, httputil.NewSingleHostReverseProxy(&url.URL{Scheme: to.Scheme, Host: to.Host}))
+	}
 	return http.Serve(l, mux)
 }
 
 // metrics are those of vLLM that matter here.
 func (s *server) metrics(w http.ResponseWriter, _ *http.Request) {
+	if s.o.Mute {
+		select {} // the client gives up, and this process ends with the test
+	}
+	if n := s.requests.Load(); s.o.Count > 0 {
+		fmt.Fprintf(w, `vllm:request_success_total{finished_reason="length"} %d`+"\n", n*int64(s.o.Count))
+	}
 	fmt.Fprintf(w, `# HELP vllm:kv_cache_usage_perc KV-cache usage.
 # TYPE vllm:kv_cache_usage_perc gauge
 vllm:kv_cache_usage_perc{engine="0",model_name="test-model"} 0.25
