@@ -20,14 +20,18 @@ export function drawLanes(scene: Scene, g: CanvasRenderingContext2D): void {
     g.fillStyle = css(c.panel);
     g.fillRect(left, y, l.width, 20);
     const most = Math.max(1, ...lane.points);
-    g.fillStyle = css(c.danger);
+    const pale = css(mix(c.danger, c.panel, 0.35)); // words can be read on it
+    const edge = css(c.danger);
     const last = lane.points.length - 1;
     for (let x = 0; x < l.width; x++) {
       const place = scene.win[0] + ((x + 0.5) / l.width) * (scene.win[1] - scene.win[0]);
       const event = scene.us ? scene.eventAt(place) : place;
       const v = lane.points[Math.round((Math.max(0, Math.min(device!.events, event)) / device!.events) * last)] ?? 0;
       const high = Math.round((v / most) * 19);
+      g.fillStyle = pale;
       g.fillRect(left + x, y + 20 - high, 1, high);
+      g.fillStyle = edge;
+      g.fillRect(left + x, y + 20 - high, 1, Math.min(2, high));
     }
     const others = row === l.growRows - 1 ? bands!.lanes.length + bands!.lanes_left_out - l.growRows : 0;
     const name = `${group.label} · own scale${others > 0 ? ` · ${plural(others, "other grows", "others grow")}` : ""}`;
