@@ -29,6 +29,7 @@ func (d *Soak) Text(w io.Writer, s Style) {
 	}
 	fmt.Fprintln(w)
 	d.table(w)
+	d.processes(w)
 	for i := range d.Findings {
 		f := &d.Findings[i]
 		fmt.Fprintln(w)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -78,6 +79,15 @@ func TestSoak(t *testing.T) {
 	stdout, stderr, code = run(quickly(url, "--restart-wait", "100ms")...)
 	if code != exitCommand || !strings.Contains(stderr, "ended in wave 2") || !strings.HasPrefix(stdout, "FAILED: the server (pid ") {
 		t.Errorf("a server that ends: status %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+// TestSoakProcesses shows what each process of a server holds.
+func TestSoakProcesses(t *testing.T) {
+	url, pid := testserver.Start(t, testserver.Options{Helper: 1000})
+	stdout, stderr, code := run(quickly(url, "--waves", "1", "--metric", "host")...)
+	if code != exitCannotJudge || !strings.Contains(stdout, "process ") || !strings.Contains(stdout, fmt.Sprintf("\n  pid%d ", pid)) {
+		t.Errorf("status %d: %s%s", code, stdout, stderr)
 	}
 }
 

@@ -74,6 +74,23 @@ func TestReclaimFails(t *testing.T) {
 	}
 }
 
+// TestEndsInGap soaks a server that ends after a wave was answered.
+func TestEndsInGap(t *testing.T) {
+	url, pid := testserver.Start(t, testserver.Options{})
+	o := options(url)
+	began := filepath.Join(t.TempDir(), "began")
+	o.Requests, o.Return = 20, 0
+	kill := fmt.Sprintf("kill -9 %d; until grep -q '^State:.Z' /proc/%d/status; do sleep 0.01; done", pid, pid)
+	o.Reclaim = fmt.Sprintf("if [ -e %s ]; then %s; fi; touch %s", began, kill, began)
+	d, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := d.Waves[len(d.Waves)-1]; len(d.Waves) != 2 || !strings.Contains(d.Failed, "ended in wave 1") || last.HostBytes != nil || !last.Ended || last.Restarted || last.Load.Completed != 20 || d.Restarts != 0 {
+		t.Errorf("%d waves, %q: %+v", len(d.Waves), d.Failed, last)
+	}
+}
+
 // TestReclaimInterrupted ends a command with all that it started.
 func TestReclaimInterrupted(t *testing.T) {
 	url, _ := testserver.Start(t, testserver.Options{})

@@ -1,0 +1,78 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"strandline/face/api"
+	"strandline/units"
+)
+
+// mostProcesses is how many processes of a server are shown.
+const mostProcesses = 8
+
+// processes shows what each process held last and how that changed since the warm-up, if
+// there are several.
+func (d *Soak) processes(w io.Writer) {
+	last := d.last()
+	if last == nil || len(last.Processes) < 2 {
+		return
+	}
+	devices := map[int]bool{}
+	for _, v := range last.Devices {
+		devices[v.Device] = true
+	}
+	order := slices.Sorted(maps.Keys(devices))
+	t := &table{right: map[int]bool{1: true, 2: true}}
+	head := []string{"process", "host", "change"}
+	for _, v := range order {
+		t.right[len(head)], t.right[len(head)+1] = true, true
+		head = append(head, fmt.Sprintf("device %d", v), "change")
+	}
+	t.row(head...)
+	before := d.warmedUp()
+	all := slices.SortedStableFunc(slices.Values(last.Processes), func(a, b api.SoakProcess) int { return cmp.Compare(b.HostBytes, a.HostBytes) })
+	for i := range all[:min(len(all), mostProcesses)] {
+		p := &all[i]
+		var was *api.SoakProcess
+		if k := slices.IndexFunc(before, func(q api.SoakProcess) bool { return q.PID == p.PID }); k >= 0 {
+			was = &before[k]
+		}
+		const longest = 40
+		cells := []string{fmt.Sprintf("pid%d %s", p.PID, shortened(Line(p.Command), longest)), units.Bytes(p.HostBytes), "new"}
+		if was != nil {
+			cells[2] = units.SignedBytes(p.HostBytes - was.HostBytes)
+		}
+		for _, v := range order {
+			held, change := "", ""
+			if bytes, ok := deviceBytes(p.Devices, v); ok {
+				held = units.Bytes(bytes)
+				if was != nil {
+					if old, ok := deviceBytes(was.Devices, v); ok {
+						change = units.SignedBytes(bytes - old)
+					}
+				}
+			}
+			cells = append(cells, held, change)
+		}
+		t.row(cells...)
+	}
+	fmt.Fprintln(w)
+	t.write(w, "  ")
+	if more := len(all) - mostProcesses; more > 0 {
+		fmt.Fprintf(w, "  and %s\n", units.Plural(int64(more), "smaller process"))
+	}
+}
+
+// warmedUp are the processes after the warm-up of the server that there was last.
+func (d *Soak) warmedUp() (out []api.SoakProcess) {
+	for i := range d.Waves {
+		if x := &d.Waves[i]; x.HostBytes != nil && (x.WarmUp || x.Ended) {
+			out = x.Processes
+		}
+	}
+	return out
+}
