@@ -99,9 +99,9 @@ function corpus(name: string, files: string[], skip: string | false): void {
   });
 }
 
-const folders = ["autograd-graph", "cache", "change", "device-memory", "graphs", "image-leak", "logits", "out-of-memory", "peak", "ranks", "varied-lengths"];
 const snapshots = (folder: string): string[] => readdirSync(folder).filter((n) => /\.(pickle|json)(\.gz|\.zst)?$/.test(n)).sort().map((n) => join(folder, n));
-corpus("examples", folders.flatMap((x) => snapshots(example(x))), false);
+const folders = readdirSync(example(""), { withFileTypes: true }).filter((x) => x.isDirectory()).map((x) => x.name);
+corpus("examples", folders.sort().flatMap((x) => snapshots(example(x))), false);
 
 const all = recorded("");
 const missing = lacks(all) && "STRANDLINE_CORPUS names no folder of recorded snapshots";

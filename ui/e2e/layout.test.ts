@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { pause } from "./browser.ts";
 import { clean, device } from "./checks.ts";
-import { last, leak, scenario } from "./scenario.ts";
+import { last, leak, point, scenario } from "./scenario.ts";
 
 scenario("a narrow window has no horizontal scroll", [last], async ({ tab }) => {
   assert.equal(await tab.eval("document.documentElement.scrollWidth <= innerWidth && document.getElementById('top').scrollWidth <= innerWidth"), true);
@@ -37,6 +37,12 @@ scenario("forced colors keep swatches, and show which view is open", [last], asy
   assert.ok(new Set(await colors("tbody .sw", "backgroundColor")).size > 3);
   const [open] = await colors("#tabs [aria-current]", "borderBottomColor");
   assert.ok(!(await colors("#tabs button:not([aria-current])", "borderBottomColor")).includes(open!));
+  for (const view of ["allocator", "sites", "whatif", "findings", "timeline"]) {
+    await tab.click(`[data-key='view ${view}']`);
+    await tab.settled();
+    await pause(300);
+    await clean(tab);
+  }
 });
 
 scenario("a printed sheet has the verdict, the picture, the whole table and no controls", leak, async ({ tab }) => {
@@ -71,6 +77,22 @@ for (const dark of [false, true]) {
       await pause(300);
       await clean(tab);
     }
+    // What is pinned, the picture as a table, a site alone, a pattern that is none.
+    await tab.click("[data-key='view timeline']");
+    await tab.clickAt(...(await point(tab, device(last).peak_requested_event, device(last).peak_requested_bytes * 0.3)));
+    await tab.until("document.getElementById('pinned')");
+    await clean(tab);
+    await tab.key("z");
+    await tab.key("t");
+    await tab.until("strandline.state().figures.twin");
+    await clean(tab);
+    await tab.key("t");
+    await tab.key("/");
+    await tab.type("(");
+    await tab.until("document.getElementById('search').getAttribute('aria-invalid') === 'true'");
+    tab.problems.splice(0, tab.problems.length, ...tab.problems.filter((p) => !/400 \(Bad Request\)/.test(p)));
+    await clean(tab);
+    await tab.key("Escape");
     await tab.key("?");
     await clean(tab);
     await tab.key("Escape");

@@ -186,6 +186,11 @@ scenario("the most that fits", ["plan", "--model", "Qwen3-32B", "--gpu", "H100",
 
 scenario("dark", deepseek, async () => {}, { dark: true });
 scenario("a step in the dark", rl, async () => {}, { dark: true });
+scenario("training in the dark, and what cannot be planned", ["plan", "train", "--model", "Qwen2.5-7B", "--gpu", "RTX-4090"], async (tab) => {
+  await clean(tab);
+  await tab.eval("(e => { e.value = 'No-Such-Model'; e.dispatchEvent(new Event('input', { bubbles: true })) })(document.querySelector(\"[data-key='flag model']\"))");
+  await tab.until("/No-Such-Model/.test(document.getElementById('banner').textContent) && document.querySelector('.stale')");
+}, { dark: true });
 scenario("narrow", rl, async (tab) => {
   assert.ok(await tab.eval("document.documentElement.scrollWidth <= innerWidth && document.getElementById('answer').scrollWidth <= document.getElementById('answer').clientWidth"));
 }, { width: 1000, height: 700 });

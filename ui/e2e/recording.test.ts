@@ -321,10 +321,20 @@ scenario("a process that was only polled", () => {
   assert.equal((await tab.state()).picture.figures.resident, 3 << 20);
 });
 
-scenario("dark", several, async (tab) => {
-  await tab.click("[data-key^='row']");
-  await tab.until(settled);
-}, { dark: true });
+for (const dark of [false, true]) {
+  scenario(`no view has a violation of accessibility, ${dark ? "dark" : "light"}`, several, async (tab) => {
+    for (const key of ["2", "3", "1"]) {
+      await tab.key(key);
+      await tab.until(settled);
+      await clean(tab);
+    }
+    await tab.click("[data-key^='row']");
+    await tab.until(settled);
+    await tab.key("?");
+    await clean(tab);
+    await tab.key("Escape");
+  }, { dark });
+}
 
 scenario("narrow", several, async (tab) => {
   for (const key of ["2", "3", "1"]) {
