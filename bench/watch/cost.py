@@ -2,21 +2,27 @@
 """Measures what `strandline watch` itself takes, beside top and atop where they are installed.
 
     bench/watch/cost.py --strandline ./strandline [--processes 200] [--seconds 180] [--change 1]
+        [--each 60] [--terminal]
 
 Needs no GPU: the library of the driver (NVML) is host/nvml/testdata/fake.c, built here
 with gcc, and counts 8 devices on which all processes hold memory. With --change 1 every
 process takes 64 KiB more each second, and every few minutes gives them back; with 0 they
 are idle. Prints the processor time of one core and the resident memory of each program,
-as the kernel counts them, from 20 seconds after they start.
+as the kernel counts them, from 20 seconds after they start. With --each it prints, so
+often, what the watch took since it started, for runs of an hour; with --terminal the watch
+draws on a terminal of 50 lines.
 """
 import argparse
 import mmap
 import os
+import pty
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import termios
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -94,12 +100,38 @@ def resident(pid, key):
         return next(int(line.split()[1]) for line in f if line.startswith(key)) / 1024
 
 
+def terminal():
+    """A terminal that somebody reads: its end for a program."""
+    reader, writer = pty.openpty()
+    termios.tcsetwinsize(writer, (50, 180))
+
+    def read():
+        while os.read(reader, 1 << 16):
+            pass
+
+    threading.Thread(target=read, daemon=True).start()
+    return writer
+
+
+def follow(program, seconds, each):
+    """Waits, and prints so often what a program took since it started."""
+    began = time.monotonic()
+    while (took := time.monotonic() - began) < seconds and program.poll() is None:
+        time.sleep(min(each or seconds, seconds - took))
+        if each:
+            took = time.monotonic() - began
+            print(f"{took:6.0f} s {100 * spent(program.pid) / took:5.2f} % of a core, {resident(program.pid, 'VmRSS'):4.1f} MiB, "
+                  f"load average {os.getloadavg()[0]:.1f}", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--strandline", required=True)
     parser.add_argument("--processes", type=int, default=200)
     parser.add_argument("--seconds", type=int, default=180)
     parser.add_argument("--change", type=int, choices=[0, 1], default=1)
+    parser.add_argument("--each", type=int, default=0)
+    parser.add_argument("--terminal", action="store_true")
     o = parser.parse_args()
     others = [c for c in (["top", "-b", "-d", "1"], ["atop", "1"]) if shutil.which(c[0])]
     with tempfile.TemporaryDirectory() as folder:
@@ -107,13 +139,13 @@ def main():
         environment = driver(folder, pids)
         record = os.path.join(folder, "watch.strandline")
         commands = [[o.strandline, "watch", "--out", record], *others]
-        programs = [
-            subprocess.Popen(c, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            for c in commands
-        ]
+        programs = []
+        for c in commands:
+            shown = terminal() if o.terminal and not programs else subprocess.DEVNULL
+            programs.append(subprocess.Popen(c, env=environment, stdin=shown, stdout=shown, stderr=subprocess.DEVNULL))
         time.sleep(20)
         before, began = [spent(p.pid) for p in programs], time.monotonic()
-        time.sleep(o.seconds)
+        follow(programs[0], o.seconds, o.each)
         took = time.monotonic() - began
         for command, program, was in zip(commands, programs, before):
             if program.poll() is not None:
