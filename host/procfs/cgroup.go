@@ -166,6 +166,23 @@ func (g *Cgroup) Memory() (*GroupMemory, error) {
 	return m, nil
 }
 
+// Kills returns how many processes of the group, and of those below it, the kernel has
+// killed for want of memory; nil if it does not count them (before Linux 4.13).
+func (g *Cgroup) Kills() *uint64 {
+	name := "memory.oom_control"
+	if g.v2 {
+		name = "memory.events"
+	}
+	counts, err := parsed(filepath.Join(g.Folder, name), numbers(" "))
+	if err != nil {
+		return nil
+	}
+	if n, ok := counts["oom_kill"]; ok {
+		return &n
+	}
+	return nil
+}
+
 // number reads a file that holds one number; nil if it contains "max" or does not exist.
 func (g *Cgroup) number(name string) *uint64 {
 	text, err := os.ReadFile(filepath.Join(g.Folder, name))

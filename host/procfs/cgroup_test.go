@@ -96,3 +96,26 @@ func TestOwnCgroup(t *testing.T) {
 		t.Errorf("%s: got %+v, %v", g.Folder, m, err)
 	}
 }
+
+// TestKills reads the count of kills in the files of both hierarchies.
+func TestKills(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		v2         bool
+		want       uint64
+		ok         bool
+	}{
+		{"memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 7\n", false, 7, true},
+		{"memory.oom_control", "oom_kill_disable 0\nunder_oom 0\n", false, 0, false}, // before Linux 4.13
+		{"memory.events", "low 0\nhigh 3\nmax 12\noom 2\noom_kill 1\noom_group_kill 0\n", true, 1, true},
+		{"another", "", true, 0, false},
+	} {
+		g := &Cgroup{Folder: t.TempDir(), v2: c.v2}
+		if err := os.WriteFile(filepath.Join(g.Folder, c.name), []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if n := g.Kills(); (n != nil) != c.ok || n != nil && *n != c.want {
+			t.Errorf("%s: %v", c.text, n)
+		}
+	}
+}

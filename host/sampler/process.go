@@ -268,9 +268,12 @@ type group struct {
 	now    sample.Group
 }
 
-// groupsAge is for how long the figures of a control group are used: the kernel sums
-// them up anew each time.
-const groupsAge = 5 * time.Second
+// Of more than fewGroups, the figures are used for groupsAge: the kernel sums them up anew
+// each time.
+const (
+	fewGroups = 8
+	groupsAge = 5 * time.Second
+)
 
 // groupOf is the control group that counts the memory of a process, by the text of its
 // file cgroup; nil if none does.
@@ -287,27 +290,32 @@ func (s *Sampler) groupOf(text string) *group {
 	return g
 }
 
-// limits fills in the control groups and the machine.
+// limits fills in the control groups and the machine. A group whose last process has
+// ended is there once more: it knows whether the kernel killed the process.
 func (s *Sampler) limits(out *sample.Sample) {
-	seen := map[string]bool{}
+	age := min(groupsAge, 5*s.o.Interval)
+	if len(s.groups) <= fewGroups {
+		age = 0
+	}
+	live, seen := map[*group]bool{}, map[string]bool{}
 	for _, p := range s.watched {
-		g := p.group
-		if g == nil || seen[g.name] {
+		live[p.group] = true
+	}
+	for text, g := range s.groups {
+		if !live[g] {
+			delete(s.groups, text)
+		}
+		if seen[g.name] {
 			continue
 		}
 		seen[g.name] = true
-		if out.Time.Sub(g.at) >= min(groupsAge, 5*s.o.Interval) {
+		if !live[g] || out.Time.Sub(g.at) >= age {
 			g.at = out.Time
 			g.read()
 		}
 		out.Groups = append(out.Groups, g.now)
 	}
 	slices.SortFunc(out.Groups, func(a, b sample.Group) int { return strings.Compare(a.Name, b.Name) })
-	for text, g := range s.groups {
-		if !seen[g.name] {
-			delete(s.groups, text)
-		}
-	}
 	if room, err := procfs.RoomIn(nil); err == nil {
 		out.Machine = &sample.Machine{Total: int64(room.Limit), Available: int64(room.Left)}
 	}
@@ -316,6 +324,10 @@ func (s *Sampler) limits(out *sample.Sample) {
 // read asks the kernel for the group, or the one above it whose limit is nearest.
 func (g *group) read() {
 	g.now = sample.Group{Name: g.name}
+	if n := g.folder.Kills(); n != nil {
+		kills := int64(*n)
+		g.now.Kills = &kills
+	}
 	if _, m := g.folder.Tightest(); m != nil {
 		used, limit := int64(m.Working()), int64(*m.Limit)
 		g.now.Used, g.now.Limit = &used, &limit

@@ -3,7 +3,6 @@ package sampler
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -316,11 +315,14 @@ func (s *Sampler) watch(pid int) {
 	s.watched[pid] = s.open(pid, o)
 }
 
-// ErrEnded states that the process that was asked for and its children have ended.
-var ErrEnded = errors.New("the process has ended")
+// Ended states that the process that was asked for and its children have ended. Groups
+// are their control groups, as they are after that.
+type Ended struct{ Groups []sample.Group }
+
+func (*Ended) Error() string { return "the process has ended" }
 
 // Run takes a sample at each interval and gives it to take, until the context ends, or
-// some time is over (0 is never), or take fails, or with [ErrEnded]. A sample that is
+// some time is over (0 is never), or take fails, or with [Ended]. A sample that is
 // late is not made up for.
 func (s *Sampler) Run(ctx context.Context, duration time.Duration, take func(*sample.Sample) error) error {
 	if duration > 0 {
@@ -336,7 +338,7 @@ func (s *Sampler) Run(ctx context.Context, duration time.Duration, take func(*sa
 			return err
 		}
 		if s.o.PID > 0 && len(now.Processes) == 0 {
-			return ErrEnded
+			return &Ended{now.Groups}
 		}
 		if err := take(now); err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strandline/face/report"
+	"strandline/finding"
 	"strandline/host/engine"
 	"strandline/host/sample"
 	"strandline/host/sampler"
@@ -196,9 +197,10 @@ func runWatch(ctx context.Context, g *globals, o watchOptions) error {
 	if screen, ok := face.(*watchTerminal); ok {
 		screen.close() // what was found is printed below it
 	}
+	var over *sampler.Ended
 	switch {
-	case errors.Is(err, sampler.ErrEnded):
-		w.End()
+	case errors.As(err, &over):
+		w.End(over.Groups)
 	case err != nil:
 		return err
 	}
@@ -282,7 +284,11 @@ func (f *watchLog) findings(out io.Writer, w *watch.Watch) error {
 			continue
 		}
 		f.found[key] = true
-		if _, err := fmt.Fprintf(out, "! %s\n", report.Line(found.Title)); err != nil {
+		mark := "!" // as in the report at the end
+		if found.Severity == finding.Problem {
+			mark = "✗"
+		}
+		if _, err := fmt.Fprintf(out, "%s %s\n", mark, report.Line(found.Title)); err != nil {
 			return err
 		}
 	}

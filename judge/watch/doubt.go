@@ -64,7 +64,7 @@ func (w *Watch) youngDoubt(p *sample.Process, s *series, age, watched time.Durat
 		started = "when the process started is not known"
 	}
 	switch read := readSince(b, p); {
-	case w.over:
+	case w.over && !w.killed(p):
 		return "the process has ended soon after its start: a job holds what it works on until it ends"
 	case watched < leastYoung:
 		return started + ", and what it needs to start grows, too" + longer(leastYoung)

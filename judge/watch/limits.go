@@ -49,6 +49,69 @@ func nearLimit(g *sample.Group) (f finding.Finding, ok bool) {
 	}, true
 }
 
+// A killing is what is known of the kernel's kills in a control group.
+type killing struct {
+	count int64   // since the group was made
+	at    float64 // when the last was seen, seconds; negative if none was
+}
+
+// countKills reports processes that the kernel has killed for want of memory since the
+// sample before; live are those that are there.
+func (w *Watch) countKills(groups []sample.Group, live map[sample.ID]bool) {
+	for i := range groups {
+		g := &groups[i]
+		if g.Kills == nil {
+			continue
+		}
+		k, seen := w.kills[g.Name]
+		switch more := *g.Kills - k.count; {
+		case !seen:
+			w.kills[g.Name] = killing{*g.Kills, -1}
+		case more > 0:
+			w.kills[g.Name] = killing{*g.Kills, w.now}
+			if len(w.ended) < mostEnded {
+				w.ended = append(w.ended, Found{Finding: w.kill(g, more, live), Device: -1, Group: g.Name})
+			}
+		}
+	}
+}
+
+// killed reports whether a process that has ended is of a control group in which the
+// kernel has just killed one.
+func (w *Watch) killed(p *sample.Process) bool {
+	const just = 5 // seconds: one that is killed can take some time to end
+	k, ok := w.kills[p.Group]
+	return ok && k.at >= 0 && w.now-k.at <= just
+}
+
+// kill is the finding that the kernel has killed processes of a group.
+func (w *Watch) kill(g *sample.Group, n int64, live map[sample.ID]bool) finding.Finding {
+	f := finding.Finding{
+		Kind: finding.OutOfMemory, Severity: finding.Problem, Confidence: 1, Bytes: g.Limit,
+		Title: fmt.Sprintf("the kernel killed %s of the control group %s: ", units.Plural(n, "process"), g.Name),
+		Basis: "the group's own count",
+		Remedies: []finding.Remedy{
+			finding.CodeChange("find what allocates the memory, from the start: `strandline trace -- COMMAND`; if all of it is needed, raise the limit"),
+		},
+	}
+	if g.Limit != nil {
+		f.Title += "its limit of " + units.Bytes(*g.Limit) + " was reached"
+	} else {
+		f.Title += "the machine's memory was used up"
+	}
+	var largest *sample.Process
+	for id, p := range w.processes {
+		if !live[id] && p.Group == g.Name && p.Host != nil && (largest == nil || p.Host.Resident() > largest.Host.Resident()) {
+			largest = &p
+		}
+	}
+	if largest != nil {
+		f.Process = name(largest)
+		f.Detail = []string{fmt.Sprintf("%s, which has ended, had %s in memory at the sample before", name(largest), units.Bytes(largest.Host.Resident()))}
+	}
+	return f
+}
+
 // judgeDevices reports devices that grow although no watched process does, and memory
 // that no live process owns.
 func (w *Watch) judgeDevices(growing bool) (out []Found) {
@@ -71,7 +134,7 @@ func (w *Watch) judgeDevices(growing bool) (out []Found) {
 func unowned(d *sample.Device) finding.Finding {
 	f := finding.Finding{
 		Kind: finding.Usage, Severity: finding.Warning, Confidence: 1, Device: &d.Index, Bytes: d.Unowned,
-		Title:    fmt.Sprintf("%s of %s are not held by any live process", units.Bytes(*d.Unowned), d.Label()),
+		Title:    fmt.Sprintf("%s of %s is not held by any live process", units.Bytes(*d.Unowned), d.Label()),
 		Remedies: []finding.Remedy{finding.CodeChange("look for processes that still have the device open: `fuser -v /dev/nvidia*`; end them, or reset the device (`nvidia-smi --gpu-reset`) when nothing else uses it")},
 	}
 	for _, h := range d.Processes {

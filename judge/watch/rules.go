@@ -191,6 +191,9 @@ func (w *Watch) find(r *rule, p *sample.Process, k key) (out Found, ok bool) {
 		}
 		if r.remedies != nil {
 			f.Remedies = r.remedies(p.PID)
+			if w.over {
+				f.Detail = append([]string{again}, f.Detail...)
+			}
 		}
 		if !r.device && r.severity == finding.Problem {
 			classes(&f, p)

@@ -55,18 +55,19 @@ type Watch struct {
 	// processes are those that live, by their latest sample.
 	processes map[sample.ID]sample.Process
 	begun     map[sample.ID]beginning
-	now       float64 // when the last sample was taken, seconds
-	over      bool    // the processes that are judged have ended
-	ended     []Found // leaks of processes that have ended
-	lazy      bool    // series are not judged anew
-	load      load    // of the engine that is asked
+	now       float64            // when the last sample was taken, seconds
+	over      bool               // the processes that are judged have ended
+	ended     []Found            // leaks of processes that have ended, and kills
+	kills     map[string]killing // by control group
+	lazy      bool               // series are not judged anew
+	load      load               // of the engine that is asked
 	// paused is the least that was used since all pausable memory of a process is paused.
 	paused map[key]int64
 }
 
 // New is a Watch without samples.
 func New() *Watch {
-	return &Watch{series: map[key]*series{}, processes: map[sample.ID]sample.Process{}, begun: map[sample.ID]beginning{}, paused: map[key]int64{}}
+	return &Watch{series: map[key]*series{}, processes: map[sample.ID]sample.Process{}, begun: map[sample.ID]beginning{}, kills: map[string]killing{}, paused: map[key]int64{}}
 }
 
 // mostEnded is how many problems of ended processes are kept.
@@ -84,6 +85,7 @@ func (w *Watch) Add(s *sample.Sample) {
 		}
 		w.addProcess(s.Seconds, p)
 	}
+	w.countKills(s.Groups, live)
 	for id := range w.processes {
 		if !live[id] {
 			w.end(id)
@@ -152,6 +154,9 @@ func (w *Watch) add(at float64, k key, level *int64) {
 	s.add(at, *level)
 }
 
+// again is the detail of a finding on a process that has ended.
+const again = "it has ended; when it runs again, watch it with the command below and its new process ID"
+
 // shortLived is the time that a process must have been watched for its growth to be
 // reported after its end, seconds: one that does its work and ends also grows.
 const shortLived = 60
@@ -163,12 +168,10 @@ func (w *Watch) end(id sample.ID) {
 	defer func() { w.over = false }()
 	for _, f := range w.judgeProcess(&p) {
 		e, ok := f.Evidence.(*finding.LevelsEvidence)
-		if ok && f.Severity != finding.Info && e.Seconds >= shortLived && len(w.ended) < mostEnded {
-			again := "it has ended; when it runs again, watch it with the command below and its new process ID"
+		if ok && f.Severity != finding.Info && (e.Seconds >= shortLived || w.killed(&p)) && len(w.ended) < mostEnded {
 			if f.Severity == finding.Problem {
-				f.Detail = nil
+				f.Detail = []string{again}
 			}
-			f.Detail = append([]string{again}, f.Detail...)
 			w.ended = append(w.ended, f)
 		}
 	}
@@ -179,8 +182,11 @@ func (w *Watch) end(id sample.ID) {
 }
 
 // End notes that the processes of the last sample have ended, after which there are no
-// more samples.
-func (w *Watch) End() { w.over = true }
+// more samples; groups are their control groups, as they are now.
+func (w *Watch) End(groups []sample.Group) {
+	w.over = true
+	w.countKills(groups, nil)
+}
 
 // judgeOne judges the series that changed most since it was last judged, if one is due.
 func (w *Watch) judgeOne() {

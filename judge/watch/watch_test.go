@@ -148,7 +148,7 @@ func TestLimitsAndUnowned(t *testing.T) {
 		titles = append(titles, string(f.Severity)+" "+f.Title+" "+strings.Join(f.Detail, " "))
 	}
 	got := strings.Join(titles, "\n")
-	for _, want := range []string{"problem the control group /jobs keeps growing", "warning the control group /jobs has 241 MiB left", "warning 512 MiB of device 0 are not held by any live process", "pid 99"} {
+	for _, want := range []string{"problem the control group /jobs keeps growing", "warning the control group /jobs has 241 MiB left", "warning 512 MiB of device 0 is not held by any live process", "pid 99"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in\n%s", want, got)
 		}
@@ -157,6 +157,42 @@ func TestLimitsAndUnowned(t *testing.T) {
 
 // TestBounded checks that a series of a long watch is no longer than that of a short
 // one, and still shows its whole time.
+// TestKilled checks that a kill by the kernel is reported, of a process among others and of
+// the one that is watched, and that the growth before it is not taken for that of a job.
+func TestKilled(t *testing.T) {
+	grows := made{anonymous: line(100, 3), file: constant(1), shared: constant(1)}
+	for _, last := range []bool{false, true} {
+		w := New()
+		group := func(kills int64) []sample.Group {
+			return []sample.Group{{Name: "/jobs", Used: bytesOf(199), Limit: bytesOf(200), Kills: &kills}}
+		}
+		for at := range 40 {
+			s := grows.at(float64(at))
+			age := float64(at)
+			s.Processes[0].Age, s.Groups = &age, group(3)
+			w.Add(s)
+		}
+		if last {
+			w.End(group(4))
+		} else {
+			w.Add(&sample.Sample{Seconds: 40, Groups: group(4)})
+		}
+		var out []string
+		for _, f := range w.Findings() {
+			out = append(out, string(f.Severity)+" "+f.Title+": "+strings.Join(f.Detail, "; "))
+		}
+		text := strings.Join(out, "\n")
+		for _, want := range []string{
+			"problem the kernel killed 1 process of the control group /jobs: its limit of 200 MiB was reached: pid 4242 (python), which has ended, had 219 MiB in memory at the sample before",
+			"problem anonymous memory on the host of pid 4242 (python) keeps growing", "it has ended; when it runs again",
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("last %v: no %q in\n%s", last, want, text)
+			}
+		}
+	}
+}
+
 func TestBounded(t *testing.T) {
 	var s series
 	for i := range 20_000 {
@@ -239,7 +275,7 @@ func TestYoung(t *testing.T) {
 			w.Add(s)
 		}
 		if c.over {
-			w.End()
+			w.End(nil)
 		}
 		out := w.Findings()
 		if len(out) != 1 || out[0].Severity != c.want || !strings.Contains(strings.Join(out[0].Detail, " "), c.detail) {
