@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path"
 	"slices"
+	"strings"
 
 	"strandline/face/api"
 	"strandline/units"
@@ -42,7 +44,7 @@ func (d *Soak) processes(w io.Writer) {
 			was = &before[k]
 		}
 		const longest = 40
-		cells := []string{fmt.Sprintf("pid%d %s", p.PID, shortened(Line(p.Command), longest)), units.Bytes(p.HostBytes), "new"}
+		cells := []string{fmt.Sprintf("pid%d %s", p.PID, shortened(program(p.Command), longest)), units.Bytes(p.HostBytes), "new"}
 		if was != nil {
 			cells[2] = units.SignedBytes(p.HostBytes - was.HostBytes)
 		}
@@ -65,6 +67,12 @@ func (d *Soak) processes(w io.Writer) {
 	if more := len(all) - mostProcesses; more > 0 {
 		fmt.Fprintf(w, "  and %s\n", units.Plural(int64(more), "smaller process"))
 	}
+}
+
+// program is a command line without the folder of the program.
+func program(command string) string {
+	first, rest, _ := strings.Cut(command, " ")
+	return strings.TrimSpace(path.Base(first) + " " + rest)
 }
 
 // warmedUp are the processes after the warm-up of the server that there was last.

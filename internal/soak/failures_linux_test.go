@@ -36,6 +36,9 @@ func TestChildren(t *testing.T) {
 	if d.Verdict == finding.Leaking || d.Failed != "" || d.Restarts != 0 || slices.ContainsFunc(d.Waves, func(w api.SoakWave) bool { return w.Ended }) {
 		t.Errorf("%s, %q, %d restarts: %v%s", d.Verdict, d.Failed, d.Restarts, d.Missing, levelsOf(d))
 	}
+	if d.Growth == nil || d.Growth.Process != "all processes" {
+		t.Errorf("%+v, want all processes", d.Growth)
+	}
 }
 
 // TestFailing soaks servers that fail from some request on, in waves of fewer requests
@@ -148,6 +151,9 @@ func TestOthers(t *testing.T) {
 	d := run(t, leak, few)
 	if d.Growth == nil || d.Growth.BytesPerRequest < 25<<10 || d.Growth.BytesPerRequest > 35<<10 {
 		t.Errorf("%+v, want 30 KiB", d.Growth)
+	}
+	if d.Growth != nil && d.Growth.BytesPerToken != nil {
+		t.Errorf("the engine counts no tokens: %+v", d.Growth)
 	}
 	if !noted(d, "something else sends requests, too: the engine finished 4,200 requests in waves of 1,400 requests") {
 		t.Errorf("%q", d.Notes)

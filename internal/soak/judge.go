@@ -132,7 +132,7 @@ func (e *experiment) repeated(level measure) (rate float64, ok bool) {
 type judged struct {
 	gate.Judgment
 	level  measure
-	tokens float64 // generated for each request
+	tokens float64 // generated for each request; NaN where that is not known
 }
 
 // confirms is the least growth by repeated requests that confirms a leak, as a share of
@@ -261,6 +261,11 @@ func (e *experiment) holder(metric string, device *int) (who string, pid int) {
 		grown += max(by, 0)
 		if by > most {
 			most, one = by, p
+		}
+	}
+	for i := range first { // what others of the same kind took over is no growth of theirs
+		if !slices.ContainsFunc(last, func(p api.SoakProcess) bool { return p.PID == first[i].PID }) {
+			return "all processes", 0
 		}
 	}
 	const share = 0.8

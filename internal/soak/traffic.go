@@ -2,6 +2,7 @@ package soak
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +20,8 @@ const (
 )
 
 // foreign returns the requests that the engine finished since the wave before, and the
-// tokens that it generated, if it finished more than were sent.
+// tokens that it generated, NaN if it does not count them, if it finished more than were
+// sent.
 func (e *experiment) foreign(i int) (requests, tokens float64, ok bool) {
 	w := &e.doc.Waves[i]
 	if i <= e.life || w.Load == nil || w.Engine == nil || w.Engine.Requests == nil {
@@ -33,9 +35,9 @@ func (e *experiment) foreign(i int) (requests, tokens float64, ok bool) {
 	if requests < foreignShare*float64(w.Load.Requests)+foreignLeast {
 		return 0, 0, false
 	}
-	tokens = float64(w.Load.OutputTokens)
+	tokens = math.NaN()
 	if now, was := w.Engine.OutputTokens, before.OutputTokens; now != nil && was != nil {
-		tokens = max(tokens, float64(*now-*was))
+		tokens = float64(*now - *was)
 	}
 	return requests, tokens, true
 }
