@@ -25,6 +25,9 @@ type Command struct {
 	// Look is called again and again while it runs, with its process id; nil for never.
 	Look  func(pid int)
 	Every time.Duration // between two looks; 0 for a second
+	// Interrupted is called at each SIGINT and SIGTERM with the number of them, the
+	// process id of the command, and after it was passed on; nil for nothing.
+	Interrupted func(n, pid int)
 	// Signal is one that has Do called instead of being passed on; nil for none.
 	Signal os.Signal
 	Do     func()
@@ -62,6 +65,7 @@ func (c *Command) Run() (int, error) {
 	stop := c.Stop
 	look := time.NewTicker(cmp.Or(c.Every, time.Second))
 	defer look.Stop()
+	interrupts := 0
 	for {
 		select {
 		case s := <-signals:
@@ -70,6 +74,10 @@ func (c *Command) Run() (int, error) {
 				go c.Do()
 			case !sentToAll(s):
 				run.Process.Signal(s)
+			}
+			if c.Interrupted != nil && (s == os.Interrupt || s == syscall.SIGTERM) {
+				interrupts++
+				c.Interrupted(interrupts, run.Process.Pid)
 			}
 		case <-stop:
 			stop = nil

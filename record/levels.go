@@ -23,6 +23,9 @@ type StepLevel struct {
 	// unknown.
 	Heap    *int64      `json:"heap"`
 	Devices []StepUsage `json:"devices,omitempty"`
+	// Python and Libc are versions, of the first step of a process.
+	Python string `json:"python,omitempty"`
+	Libc   string `json:"libc,omitempty"`
 }
 
 // A StepUsage is what PyTorch's allocator had of a device at the end of a step.

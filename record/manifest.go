@@ -41,6 +41,9 @@ type Manifest struct {
 	Readings   []Reading    `json:"readings,omitempty"` // of the driver, when memory ran out
 	Notes      []Note       `json:"notes"`              // what could not be recorded
 	loaded     map[int]bool // processes that imported torch under the recorder
+	// MemoryErrors is how many processes ended by Python's MemoryError, as far as they
+	// measured their steps.
+	MemoryErrors int `json:"-"`
 }
 
 // A Process is one that was recorded, or that used PyTorch and could not be.
@@ -225,7 +228,7 @@ func (m *Manifest) gather(dir string) error {
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	m.Processes, m.Notes = nil, nil
+	m.Processes, m.Notes, m.MemoryErrors = nil, nil, 0
 	for _, name := range names {
 		if err := m.readJournal(dir, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -291,6 +294,8 @@ func (m *Manifest) apply(p *Process, line []byte, dir string) {
 			m.loaded = map[int]bool{}
 		}
 		m.loaded[e.PID] = true
+	case "memory_error":
+		m.MemoryErrors++
 	case "end":
 		p.Ended, p.Steps = true, e.Steps
 	}

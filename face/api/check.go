@@ -34,6 +34,7 @@ type CheckRun struct {
 	// OutOfMemory reports whether it ran out of memory, or was killed as what does is.
 	OutOfMemory bool              `json:"out_of_memory,omitempty"`
 	Stopped     bool              `json:"stopped,omitempty"`
+	Interrupted bool              `json:"interrupted,omitempty"` // it was ended from outside
 	Seconds     float64           `json:"seconds"`
 	Steps       int               `json:"steps"`
 	StepsFrom   string            `json:"steps_from,omitempty"`

@@ -78,9 +78,12 @@ func writeRun(w io.Writer, s Style, r *api.CheckRun) {
 		finding.OK: s.green("OK") + s.bold(": no leak"), finding.Unknown: s.yellow("UNKNOWN") + s.bold(": too little to judge"),
 		finding.Leaking: s.red("LEAK") + s.bold(": memory keeps growing"), finding.Over: s.red("OVER") + s.bold(": above the limit"),
 	}[r.Verdict]
-	failed := r.Failed != "" && r.Verdict != finding.Leaking && r.Verdict != finding.Over
+	failed := !r.Interrupted && r.Failed != "" && r.Verdict != finding.Leaking && r.Verdict != finding.Over
 	if failed {
 		what = s.red("FAILED") + s.bold(": the command failed by itself, so nothing is proved")
+	}
+	if r.Interrupted {
+		what = s.yellow("INTERRUPTED") + s.bold(": what was measured until then follows")
 	}
 	fmt.Fprintln(w, Line(name)+what)
 	fmt.Fprintln(w, s.dim("  "+Line(RunBasis(r))))
@@ -161,6 +164,8 @@ func ended(r *api.CheckRun) string {
 	switch {
 	case r.Failed != "":
 		return r.Failed
+	case r.Interrupted:
+		return "interrupted"
 	case r.Stopped:
 		return "stopped"
 	}

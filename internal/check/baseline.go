@@ -17,6 +17,7 @@ import (
 	"strandline/face/api"
 	"strandline/finding"
 	"strandline/judge/gate"
+	"strandline/units"
 )
 
 // baselineSchema is the form of a [Baseline].
@@ -34,15 +35,36 @@ type Baseline struct {
 	Runs map[string]map[string]*gate.Measure `json:"runs"`
 }
 
+// largestBaseline is the size of a file, in bytes, above which it cannot be a baseline.
+const largestBaseline = 16 << 20
+
 // ReadBaseline reads a baseline. The error is an [fs.ErrNotExist] if there is none.
 func ReadBaseline(name string) (*Baseline, error) {
-	data, err := os.ReadFile(name)
+	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, largestBaseline+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > largestBaseline {
+		return nil, fmt.Errorf("%s is not a baseline of strandline check: it is larger than %s", name, units.Bytes(largestBaseline))
+	}
 	b := &Baseline{}
 	if err := json.Unmarshal(data, b); err != nil {
+		if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+			err = fmt.Errorf("there is %s in the place of an object or a number (byte %d)", wrong.Value, wrong.Offset)
+		}
 		return nil, fmt.Errorf("%s is not a baseline of strandline check: %w", name, err)
+	}
+	for run, figures := range b.Runs {
+		for figure, m := range figures {
+			if m == nil || m.Bytes < 0 || slices.ContainsFunc(m.Runs, func(b int64) bool { return b < 0 }) {
+				return nil, fmt.Errorf("%s is not a baseline of strandline check: the %s of run %q is no measurement", name, figure, run)
+			}
+		}
 	}
 	if b.Schema != baselineSchema {
 		return nil, fmt.Errorf("%s is not a baseline that can be read here: its schema is %q, want %q", name, b.Schema, baselineSchema)
@@ -77,6 +99,9 @@ func Machine(r *Run) map[string]string {
 			m["huge_pages"], _, _ = strings.Cut(rest, "]")
 		}
 	}
+	if steps := r.stepping(); steps != nil {
+		m["python"], m["libc"] = steps[0].Python, steps[0].Libc
+	}
 	if len(r.Manifest.Processes) > 0 {
 		p := &r.Manifest.Processes[0]
 		m["python"], m["torch"] = p.Python, p.Torch
@@ -91,8 +116,12 @@ func Machine(r *Run) map[string]string {
 // not.
 func (b *Baseline) differs(machine map[string]string) string {
 	var parts []string
-	for _, name := range []string{"system", "processors", "page_size", "huge_pages", "python", "torch", "device"} {
-		if was, is := b.Machine[name], machine[name]; was != is {
+	for _, name := range []string{"system", "processors", "page_size", "huge_pages", "python", "libc", "torch", "device"} {
+		was, is := b.Machine[name], machine[name]
+		if _, known := b.Machine[name]; !known && (name == "python" || name == "libc") {
+			continue // of a baseline that is older than this version's
+		}
+		if was != is {
 			parts = append(parts, fmt.Sprintf("%s %q, here %q", strings.ReplaceAll(name, "_", " "), was, is))
 		}
 	}
@@ -121,7 +150,7 @@ func (b *Baseline) Compare(run *api.CheckRun, machine map[string]string) {
 	known := b.Runs[run.Name]
 	switch why := b.differs(machine); {
 	case why != "":
-		run.Cannot("the baseline was measured on another machine: " + why)
+		run.Cannot("the baseline was measured on another machine: " + why + "; --update-baseline measures one anew")
 		return
 	case known == nil:
 		run.Cannot("the baseline has no run of this name; --update-baseline adds it")
@@ -131,7 +160,7 @@ func (b *Baseline) Compare(run *api.CheckRun, machine map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		bytes, ok := figures[name]
 		if !ok {
-			run.Cannot("not measured, and in the baseline: " + name)
+			run.Cannot("the baseline holds the " + name + ", which this run did not measure")
 			continue
 		}
 		f := known[name].Against("the "+name, bytes)

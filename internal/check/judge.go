@@ -10,6 +10,7 @@ import (
 	"strandline/finding"
 	"strandline/judge/gate"
 	judgetorch "strandline/judge/torch"
+	"strandline/record"
 )
 
 // Limits are what is allowed for each metric; a metric without an entry is not measured.
@@ -22,7 +23,7 @@ func Judge(r *Run, limits Limits, snapshots *judgetorch.Answer) *api.CheckRun {
 	_, device := limits[gate.Device]
 	j := judging{run: r, limits: limits}
 	for _, s := range r.series(host, device) {
-		j.all = append(j.all, gate.Judge(&s, limits[s.Metric]))
+		j.all = append(j.all, r.judge(&s, limits[s.Metric]))
 	}
 	out := &api.CheckRun{ExitStatus: r.Status, Seconds: math.Round(r.lasted.Seconds()*1000) / 1000, Stopped: r.Stopped, Findings: []finding.Finding{}}
 	out.Steps, out.StepsFrom = r.Steps()
@@ -171,11 +172,12 @@ func (j *judging) peaks(out *api.CheckRun) {
 		limit := j.limits[metric].Peak
 		switch {
 		case limit == nil:
+		case peak == nil && metric == gate.Device && j.limits[metric].Together && !j.run.usesDevice():
 		case peak == nil:
 			if out.Verdict == finding.OK {
 				out.Verdict = finding.Unknown
 			}
-			out.Missing = append(out.Missing, fmt.Sprintf("the peak of the %s's memory is not known", metric))
+			out.Missing = append(out.Missing, fmt.Sprintf("the peak of the %s's memory is not known: no process was seen to use it", metric))
 		case *peak > *limit:
 			out.Findings = append(out.Findings, gate.Peak(metric, *peak, *limit))
 			if out.Verdict != finding.Leaking {
@@ -228,6 +230,11 @@ func (r *Run) devicePeak() *int64 {
 		return nil
 	}
 	return &sum
+}
+
+// usesDevice reports whether a process was seen that uses a device.
+func (r *Run) usesDevice() bool {
+	return len(r.unseen)+len(r.others) > 0 || r.Manifest != nil && slices.ContainsFunc(r.Manifest.Processes, func(p record.Process) bool { return len(p.Devices) > 0 })
 }
 
 // growth is that of the series that leaks most, or else of the first one that was judged.

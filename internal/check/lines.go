@@ -37,7 +37,7 @@ func (w *watch) suspect(pid int) {
 	w.measure()
 	leak := false
 	for _, s := range w.run.series(true, false) {
-		j := gate.Judge(&s, w.o.Lines[gate.Host])
+		j := w.run.judge(&s, w.o.Lines[gate.Host])
 		leak = leak || j.Verdict == finding.Leaking
 	}
 	if leak {

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync/atomic"
 
 	"time"
@@ -43,6 +44,9 @@ type Options struct {
 	// Lines has the line of a leak on the host looked for, as soon as the command leaks
 	// according to these limits; nil for not.
 	Lines Limits
+	// Interrupted is called at the first SIGINT or SIGTERM, which the command gets, too; a
+	// second one kills it. Nil for nothing.
+	Interrupted func()
 	// Most is how long the command may run before it is stopped; 0 for no limit.
 	Most time.Duration
 }
@@ -76,6 +80,9 @@ type Run struct {
 	// Stopped reports whether the command was stopped by Look or after Most, so that
 	// Status is not its own.
 	Stopped bool
+	// Interrupted reports whether it was interrupted before its end, and Killed whether it
+	// was killed then, by a second interrupt.
+	Interrupted, Killed bool
 	// unseen are the processes that use PyTorch's device and did not load the recorder, and
 	// others those that use a device without PyTorch.
 	unseen, others []record.Note
@@ -100,7 +107,7 @@ func Do(ctx context.Context, o Options) (*Run, error) {
 	}
 	r := &Run{Measured: Measured{began: time.Now(), only: o.Only, guessed: o.Steps == "auto"}, command: o.Command}
 	w := &watch{o: o, run: r, session: session, running: make(chan struct{}), stop: make(chan struct{})}
-	command := record.Command{Args: o.Command, Env: env, Stdout: o.Stdout, Stop: w.stop, Started: w.started, Look: w.look, Every: often}
+	command := record.Command{Args: o.Command, Env: env, Stdout: o.Stdout, Stop: w.stop, Started: w.started, Look: w.look, Every: often, Interrupted: w.interrupted}
 	finish := func() {}
 	if o.Line != nil {
 		if command.Stdout, finish, err = w.lines(); err != nil {
@@ -117,7 +124,9 @@ func Do(ctx context.Context, o Options) (*Run, error) {
 		w.follower.close(r)
 	}
 	w.measure()
-	r.left = left(session.Options.Session, r.lasted)
+	if !r.Killed {
+		r.left = left(session.Options.Session, r.lasted)
+	}
 	if r.Manifest, err = session.End(r.Status); err != nil {
 		return nil, fmt.Errorf("the recording is not complete: %w", err)
 	}
@@ -159,6 +168,25 @@ type watch struct {
 func (w *watch) started(pid int) {
 	w.sampler.Store(levels.Start(pid))
 	close(w.running)
+}
+
+// interrupted is called at each signal that is to end the command.
+func (w *watch) interrupted(n, pid int) {
+	w.run.Interrupted = true
+	if n == 1 {
+		if w.o.Interrupted != nil {
+			w.o.Interrupted()
+		}
+		return
+	}
+	w.run.Killed = true
+	root := procfs.Process(pid)
+	others, _ := belonging(w.session.Options.Session, time.Since(w.run.began))
+	for _, p := range slices.Concat([]procfs.Process{root}, root.Descendants(), others) {
+		if p, err := os.FindProcess(int(p)); err == nil {
+			p.Kill()
+		}
+	}
 }
 
 // often is how often a command is looked at for what it leaks.

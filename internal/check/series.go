@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -70,6 +71,36 @@ func (m *Measured) series(host, device bool) (out []gate.Series) {
 		return out
 	}
 	return append(out, m.ofTime()...)
+}
+
+// judge judges a series, after a warm-up that may be given as a time.
+func (m *Measured) judge(s *gate.Series, l gate.Limits) gate.Judgment {
+	if l.WarmUpSeconds > 0 {
+		l.WarmUp = l.WarmUpSeconds
+		if s.Unit == gate.Step && len(s.At) > 0 {
+			l.WarmUp = m.stepAfter(l.WarmUpSeconds) - s.At[0]
+		}
+	}
+	return gate.Judge(s, l)
+}
+
+// stepAfter is the first step that ended after the command had run for some seconds;
+// infinite if none did.
+func (m *Measured) stepAfter(seconds float64) float64 {
+	began := m.began.Add(time.Duration(seconds * float64(time.Second)))
+	if main := m.stepping(); main != nil {
+		unix := float64(began.UnixMicro()) / 1e6
+		if i := sort.Search(len(main), func(i int) bool { return main[i].Time >= unix }); i < len(main) {
+			return float64(main[i].Step)
+		}
+		return math.Inf(1)
+	}
+	for _, s := range m.Samples.Samples {
+		if s.Step > 0 && !s.At.Before(began) {
+			return float64(s.Step)
+		}
+	}
+	return math.Inf(1)
 }
 
 // snapshotsOwn is the host memory that snapshots of a device take in the process itself:

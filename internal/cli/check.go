@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"strandline/internal/lazyregexp"
 )
 
 type checkOptions struct {
@@ -22,7 +24,8 @@ type checkOptions struct {
 	most             time.Duration
 	skipFailures     bool
 	named            []string // NAME=CMD
-	ab               string   // NAME=VALUE of the environment
+	abs              []string // NAME=VALUE of the environment, one at most
+	ab               string   // the one
 	baseline         string
 	update           bool
 	command          []string
@@ -80,7 +83,7 @@ Exit status: 0 no leak; 1 a leak, or above a limit; 4 the command itself failed;
 func (o *checkOptions) flags(c *cobra.Command) {
 	f := c.Flags()
 	o.allowed.flags(f, "step")
-	f.StringVar(&o.warmUp, "warmup", "", "leave out the first `N` steps, or a time such as 30s if there are no steps (default: what grows only at first)")
+	f.StringVar(&o.warmUp, "warmup", "", "leave out the first `N` steps, or those of a time such as 30s (default: what grows only at first)")
 	f.StringVar(&o.steps, "steps-from", "auto", "count as steps `SOURCE`: call (of strandline.step), optimizer, annotation:NAME, MODULE:FUNCTION, time (none), or auto")
 	f.StringVar(&o.line, "step-line", "", "count as a step each line of the command's output that matches `REGEXP`")
 	f.BoolVar(&o.untilVerdict, "until-verdict", false, "stop the command as soon as the verdict is clear")
@@ -88,7 +91,7 @@ func (o *checkOptions) flags(c *cobra.Command) {
 	f.BoolVar(&o.skipFailures, "skip-failures", false, "exit with 125 instead of 4 if the command itself fails, so that git bisect skips the commit")
 	f.StringVarP(&o.dir, "out", "o", "", "keep the recording, with its snapshots, in the new folder `DIR`")
 	f.StringArrayVar(&o.named, "case", nil, "run `NAME=CMD` in a shell, and judge it; several are compared side by side")
-	f.StringVar(&o.ab, "ab", "", "run the command without and with `ENV=VALUE` in its environment, and report whether that cures the leak")
+	f.StringArrayVar(&o.abs, "ab", nil, "run the command without and with `ENV=VALUE` in its environment, and report whether that cures the leak")
 	f.StringVar(&o.baseline, "baseline", "", "fail if peak or level is above that of `FILE`, which is committed with the code")
 	f.BoolVar(&o.update, "update-baseline", false, "accept what is measured: write it to the file of --baseline")
 	o.ciOutput.flags(f)
@@ -99,12 +102,17 @@ func (o *checkOptions) flags(c *cobra.Command) {
 
 // check returns what is wrong with the options.
 func (o *checkOptions) check(c *cobra.Command) (err error) {
+	if len(o.abs) > 0 {
+		o.ab = o.abs[0]
+	}
 	switch name, value, ok := strings.Cut(o.ab, "="); {
+	case len(o.abs) > 1:
+		return fmt.Errorf("--ab %s: give one setting; several are tried one after another", strings.Join(o.abs, " --ab "))
 	case len(o.command) == 0 && len(o.named) == 0:
 		return errors.New("give a command: strandline check -- CMD…, or several: strandline check --case NAME='CMD'")
 	case len(o.command) > 0 && len(o.named) > 0:
 		return errors.New("give one command after --, or several by --case, and not both")
-	case o.ab != "" && (!ok || name == "" || value == ""):
+	case len(o.abs) > 0 && (!ok || name == "" || value == ""):
 		return fmt.Errorf("--ab %s: want ENV=VALUE", o.ab)
 	case o.update && o.baseline == "":
 		return errors.New("--update-baseline needs --baseline FILE")
@@ -121,7 +129,11 @@ func (o *checkOptions) check(c *cobra.Command) (err error) {
 		}
 		seen[name] = true
 	}
-	if err := cmp.Or(o.ciOutput.check(), o.checkLimits()); err != nil {
+	baseline := ""
+	if o.update {
+		baseline = o.baseline
+	}
+	if err := cmp.Or(o.ciOutput.check(), canHold("--baseline", baseline), o.checkLimits()); err != nil {
 		return err
 	}
 	return o.checkSteps()
@@ -134,24 +146,27 @@ func (o *checkOptions) checkLimits() error {
 	if o.warmUp == "" {
 		return nil
 	}
-	n, err := warmUp(o.warmUp)
+	n, seconds, err := warmUp(o.warmUp)
 	for metric, l := range o.limits {
-		l.WarmUp = n
+		l.WarmUp, l.WarmUpSeconds = n, seconds
 		o.limits[metric] = l
 	}
 	return err
 }
 
 // warmUp reads a number of steps, or a time in seconds.
-func warmUp(text string) (float64, error) {
+func warmUp(text string) (steps, seconds float64, err error) {
 	if n, err := strconv.Atoi(strings.TrimSuffix(text, "steps")); err == nil && n >= 0 {
-		return float64(n), nil
+		return float64(n), 0, nil
 	}
 	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
-		return d.Seconds(), nil
+		return 0, d.Seconds(), nil
 	}
-	return 0, fmt.Errorf("--warmup %s: want a number of steps, or a time such as 30s", text)
+	return 0, 0, fmt.Errorf("--warmup %s: want a number of steps, or a time such as 30s", text)
 }
+
+// namesSteps matches the name of an annotation, or a function and its module.
+var namesSteps = lazyregexp.New(`^[^\s:]+:\S`)
 
 // checkSteps reads what is a step.
 func (o *checkOptions) checkSteps() (err error) {
@@ -164,7 +179,7 @@ func (o *checkOptions) checkSteps() (err error) {
 		o.only = fmt.Sprintf("lines of output that match %q", o.line)
 	case o.steps == "auto", o.steps == "time":
 		o.stepsNoted = o.steps
-	case o.steps == "call", o.steps == "optimizer", strings.Contains(o.steps, ":"):
+	case o.steps == "call", o.steps == "optimizer", namesSteps.MatchString(o.steps):
 		o.stepsNoted, o.only = o.steps, "--steps-from "+o.steps
 	default:
 		return fmt.Errorf("--steps-from %s: want call, optimizer, annotation:NAME, MODULE:FUNCTION, time or auto", o.steps)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,13 +89,16 @@ func runCheck(ctx context.Context, g *globals, o *checkOptions) error {
 	if o.ab != "" && len(runs) == 2 { // the run without the remedy leaks, or there is nothing to cure
 		runs = runs[1:]
 	}
-	if err := o.write(ctx, g, runs, base); err != nil {
-		return err
+	failed := o.write(ctx, g, runs, base)
+	status := error(exit(exitInterrupted))
+	if ctx.Err() == nil {
+		status = o.exit(g, runs)
 	}
-	if ctx.Err() != nil {
-		return exit(exitInterrupted)
+	if failed != nil && status != nil { // which says more than that a file is missing
+		g.warn("%s", describe(failed))
+		return status
 	}
-	return o.exit(g, runs)
+	return cmp.Or(failed, status)
 }
 
 // readBaseline reads the baseline, nil if none is asked for.
@@ -114,12 +118,11 @@ func (o *checkOptions) readBaseline() (*check.Baseline, error) {
 
 // write writes what the options ask for besides the report.
 func (o *checkOptions) write(ctx context.Context, g *globals, runs []api.CheckRun, base *check.Baseline) error {
+	var failed error
 	if o.update {
-		if _, err := g.create(ctx, o.baseline, base.Write); err != nil {
-			return err
-		}
+		_, failed = g.create(ctx, o.baseline, base.Write)
 	}
-	return o.ciOutput.write(ctx, g, "strandline check", strings.ToUpper(string(report.NewLeakCheck(runs).Verdict)), checkCases(runs))
+	return cmp.Or(failed, o.ciOutput.write(ctx, g, "strandline check", strings.ToUpper(string(report.NewLeakCheck(runs).Verdict)), checkCases(runs)))
 }
 
 // exit is the exit status of some runs, nil for 0.
@@ -182,6 +185,9 @@ func (o *checkOptions) one(ctx context.Context, g *globals, c checkCase) (*api.C
 	r, err := check.Do(context.WithoutCancel(ctx), check.Options{
 		Command: c.command, Env: c.env, Dir: dir, Device: device, Lines: lines, Steps: o.stepsNoted, Line: o.pattern, Only: o.only,
 		Stdout: g.outputOfCommand(), Manifest: manifestOf(c.command), Look: progress.look, Most: o.most,
+		Interrupted: func() {
+			g.warn("interrupted: waiting for %s to end, which got the signal, too; a second signal kills it", c.command[0])
+		},
 	})
 	if err != nil {
 		return nil, nil, err
@@ -207,7 +213,8 @@ func (o *checkOptions) one(ctx context.Context, g *globals, c checkCase) (*api.C
 		}
 	}
 	out.Failed, out.Unstarted = failure(r), r.Error != nil
-	out.OutOfMemory = r.Status == 128+int(syscall.SIGKILL) || r.Manifest.Failures() > 0
+	out.Interrupted = r.Interrupted
+	out.OutOfMemory = r.Status == 128+int(syscall.SIGKILL) && !r.Killed || r.Manifest.Failures() > 0 || r.Manifest.MemoryErrors > 0
 	return out, check.Machine(r), nil
 }
 
@@ -230,7 +237,9 @@ func failure(r *check.Run) string {
 			why = next // without the name of the program, and of the system call
 		}
 		return "cannot be run: " + why.Error()
-	case r.Stopped || r.Status == 0:
+	case r.Killed:
+		return "killed, as it did not end when it was interrupted"
+	case r.Stopped || r.Interrupted || r.Status == 0:
 		return ""
 	case r.Status > 128:
 		return fmt.Sprintf("ended by signal %d (%s)", r.Status-128, syscall.Signal(r.Status-128))

@@ -88,12 +88,15 @@ func checkCases(runs []api.CheckRun) (out []ci.Case) {
 		if r.Failed != "" && !blamed(r) {
 			failed = "the command failed by itself: " + r.Failed
 		}
+		if r.Interrupted {
+			failed = "interrupted"
+		}
 		if r.Unstarted {
 			failed = "the command " + r.Failed
 		}
 		out = append(out, ci.Case{
 			Name: cmp.Or(r.Name, report.RunName(r)), Seconds: r.Seconds, Verdict: r.Verdict, Growth: report.RunGrowth(r.Growth), Peak: report.Peak(r.Peak),
-			Basis: report.RunBasis(r), Failed: failed, Missing: r.Missing, Findings: r.Findings,
+			Basis: report.RunBasis(r), Failed: failed, Interrupted: r.Interrupted, Missing: r.Missing, Findings: r.Findings,
 		})
 	}
 	return out

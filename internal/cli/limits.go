@@ -24,7 +24,7 @@ func (o *allowed) flags(f *pflag.FlagSet, unit string) {
 	o.unit = unit
 	f.StringVar(&o.metric, "metric", "both", "judge the memory of `METRIC`: host, device or both")
 	f.StringArrayVar(&o.growth, "max-growth", nil, fmt.Sprintf("allow growth of `SIZE/%[1]s`, such as 64KiB/%[1]s or device=0/%[1]s (default: none)", unit))
-	f.StringArrayVar(&o.peak, "max-peak", nil, "allow a peak of `SIZE` of all processes together, such as 2GiB or device=70GiB (default: any)")
+	f.StringArrayVar(&o.peak, "max-peak", nil, "allow a peak of `SIZE` of all processes together, such as host=2GiB or device=70GiB, or 2GiB of each (default: any)")
 }
 
 // read reads the limits.
@@ -44,7 +44,7 @@ func (o *allowed) read() error {
 		}
 	}
 	for _, text := range o.peak {
-		if err := o.limit("max-peak", text, func(l *gate.Limits, n int64) { l.Peak = &n }); err != nil {
+		if err := o.limit("max-peak", text, func(l *gate.Limits, n int64) { l.Peak, l.Together = &n, !strings.Contains(text, "=") }); err != nil {
 			return err
 		}
 	}

@@ -72,7 +72,7 @@ func (m *Measure) Against(what string, bytes int64) *finding.Finding {
 	}
 	share := float64(bytes-m.Bytes) / float64(max(m.Bytes, 1))
 	f := &finding.Finding{Kind: finding.AboveLimit, Severity: finding.Problem, Confidence: mostSure, Bytes: &bytes}
-	f.Basis = fmt.Sprintf("%s, which differ by up to %s", units.Plural(int64(len(m.Runs)), "measurement"), units.Bytes(m.margin()))
+	f.Basis = fmt.Sprintf("%s; a difference of up to %s is tolerated", units.Plural(int64(len(m.Runs)), "measurement"), units.Bytes(m.margin()))
 	f.Title = fmt.Sprintf("%s is %s, %s above the baseline of %s", what, units.Bytes(bytes), units.Percent(share), units.Bytes(m.Bytes))
 	f.Remedies = []finding.Remedy{finding.CodeChange("if that is meant, accept it by --update-baseline, and commit the file")}
 	if share < 0 {

@@ -61,9 +61,15 @@ func Size(bytes float64) string { return units.Bytes(int64(math.Round(bytes))) }
 
 // Limits are what is allowed. A nil Growth allows no growth; a nil Peak means no limit.
 type Limits struct {
-	Growth *int64  // bytes per unit
-	Peak   *int64  // bytes
-	WarmUp float64 // units at the beginning that are not judged
+	Growth *int64 // bytes per unit
+	Peak   *int64 // bytes
+	// Together reports whether Peak is one limit for all metrics, which a metric that no
+	// process uses does not exceed.
+	Together bool
+	WarmUp   float64 // units at the beginning that are not judged
+	// WarmUpSeconds is a time at the beginning that is not judged, for callers to turn
+	// into WarmUp.
+	WarmUpSeconds float64
 }
 
 // A Judgment is the decision about one series.

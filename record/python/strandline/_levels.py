@@ -7,6 +7,7 @@ has many lines, only each second step is noted from then on, then each fourth.
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import json
 import os
@@ -133,6 +134,8 @@ class Levels:
         for name in ("host", "heap"):
             if own and line[name] is not None:
                 line[name] -= own
+        if self.lines == 0:
+            line.update(versions())
         on = devices()
         if on:
             line["devices"] = on
@@ -140,6 +143,16 @@ class Levels:
         self.lines += 1
         if self.lines % _LINES == 0:
             self.every *= 2
+
+
+def versions() -> Dict[str, str]:
+    """The versions of Python and of the C library, as far as they are known."""
+    out = {"python": "%d.%d.%d" % sys.version_info[:3]}
+    try:
+        out["libc"] = os.confstr("CS_GNU_LIBC_VERSION") or ""
+    except (AttributeError, OSError, ValueError):
+        pass  # another C library
+    return out
 
 
 def _same(fd: int, file: Any) -> bool:
@@ -229,12 +242,24 @@ def install() -> None:
     global _levels
     given = json.loads(os.environ["STRANDLINE_RECORD"])
     _levels = Levels(given["dir"], given["levels"])
+    atexit.register(_at_exit, given["dir"])
     _listen(_levels.period)
     module, colon, _ = _levels.steps.partition(":")
     if colon and module in sys.modules:
         _levels.attach_function(None)
     elif colon and module != "annotation":
         _hook.when_imported(module, _levels.attach_function)
+
+
+def _at_exit(folder: str) -> None:
+    """Note that the program ends by a MemoryError, which Python has printed by now. Never raises."""
+    try:
+        if issubclass(getattr(sys, "last_type", None) or object, MemoryError):
+            from . import _journal
+
+            _journal.append(folder, "notes.jsonl", {"event": "memory_error"})
+    except Exception:
+        pass
 
 
 def _listen(handler: Any) -> None:
