@@ -71,8 +71,10 @@ func holdersOf(h *compare.Held, blocks map[uint64]bool) (out []finding.HeldBy) {
 		}
 	}
 	if share := float64(left) / float64(sampled); share >= least {
-		if x := beyondPython(h, share); x.Kind == byAutograd || h.Bound == "" {
-			out = append(out, x)
+		// A search that ended early need not have come to what keeps the rest. A graph that
+		// does has a node for each tensor, about; that of one step has not.
+		if h.Bound == "" || len(h.Graphs) > 0 && h.Graphs[0].Nodes >= int64(max(left, 2)) {
+			out = append(out, beyondPython(h, share))
 		}
 	}
 	slices.SortStableFunc(out, func(a, b finding.HeldBy) int { return cmp.Compare(b.Share, a.Share) })

@@ -43,6 +43,18 @@ func TestHoldersOf(t *testing.T) {
 	if out := holdersOf(h, blocks); len(out) != 2 || out[1].Kind != byPython {
 		t.Errorf("of a search that ended early: %+v", out)
 	}
+	h.Graphs = []compare.Holder{{Path: "l in train()", Nodes: 2, ChainLength: 2, Node: "SumBackward0"}}
+	if out := holdersOf(h, blocks); len(out) != 3 || out[1].Kind != byAutograd {
+		t.Errorf("of a search that ended early, with a graph that may keep them: %+v", out)
+	}
+	for a := uint64(10); a < 40; a++ { // as many tensors as the graph of one step does not keep
+		h.Sampled, blocks[a] = append(h.Sampled, a), true
+	}
+	for _, x := range holdersOf(h, blocks) {
+		if x.Kind == byAutograd {
+			t.Errorf("kept by the graph of one step: %+v", x)
+		}
+	}
 	if out := holdersOf(h, map[uint64]bool{100: true}); out != nil {
 		t.Errorf("of blocks that were not sampled: %+v", out)
 	}
