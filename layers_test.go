@@ -52,7 +52,7 @@ var columns = [][]string{
 	{"face/api", "face/api/page"}, // the JSON of all faces
 	{"face/report", "face/export", "face/metrics", "face/web/engine", "face/web"},
 	{"face/ci"},
-	{"internal/trace", "record/outside", "internal/check", "internal/soak", "internal/planner"}, // one trace of a process; and of its requests, as a snapshot
+	{"internal/trace", "record/outside", "internal/check", "internal/soak", "internal/planner"}, // what a command assembles, without output
 	{"internal/cli", "face/web/worker"},
 	{"cmd/strandline", "cmd/site"},
 }
@@ -149,7 +149,7 @@ func TestLayers(t *testing.T) {
 	}
 	for _, name := range named() {
 		if _, ok := packages[name]; !ok {
-			t.Errorf("%s stands in a table of layers_test.go and has no folder", name)
+			t.Errorf("%s is in a table of layers_test.go and has no folder", name)
 		}
 	}
 	for from, imports := range packages {
@@ -182,7 +182,7 @@ func problems(from string, imports []string) (out []string) {
 		return out
 	}
 	if column(from) < 0 {
-		return append(out, fmt.Sprintf("%s stands in no column: add it to the table in layers_test.go", from))
+		return append(out, fmt.Sprintf("%s is in no column: add it to the table in layers_test.go", from))
 	}
 	for _, to := range imports {
 		if why := forbidden(from, to); why != "" {
@@ -203,11 +203,11 @@ func forbidden(from, to string) string {
 	case restricted && !slices.Contains(list, to):
 		return fmt.Sprintf("of ours it may import only %s", strings.Join(list, ", "))
 	case b < 0:
-		return "it stands in no column: add it to the table in layers_test.go"
+		return "it is in no column: add it to the table in layers_test.go"
 	case b > a:
-		return "it stands further right"
+		return "it is further right"
 	case b == a && !slices.Contains(beside[from], to):
-		return "it stands in the same column"
+		return "it is in the same column"
 	case wing(from) != "" && wing(to) != "" && wing(from) != wing(to) && !slices.Contains(across[from], to):
 		return "it is of another wing"
 	}

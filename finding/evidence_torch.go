@@ -16,7 +16,7 @@ type LeakEvidence struct {
 	Steps              int      `json:"steps,omitzero"` // of the history
 }
 
-// RegrownEvidence is that of regrown in snapshots: a tensor that is allocated anew and
+// RegrownEvidence is that of regrown in snapshots: a tensor that is reallocated and
 // copied, larger each time.
 type RegrownEvidence struct {
 	BytesAtMarks []int64  `json:"bytes_at_marks"`
@@ -56,7 +56,7 @@ type FragmentationEvidence struct {
 	ReleasableBytes      int64     `json:"releasable_bytes"`     // empty_cache() would return it
 	ReservedBytes        int64     `json:"reserved_bytes"`       // now
 	SparsePins           *Pins     `json:"sparse_pins,omitzero"` // of those that are at least half free
-	StrandedBytes        int64     `json:"stranded_bytes"`       // free, beside active blocks
+	StrandedBytes        int64     `json:"stranded_bytes"`       // free, next to active blocks
 	TakenThoughFreeBytes int64     `json:"taken_though_free_bytes"`
 }
 

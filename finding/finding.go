@@ -69,7 +69,7 @@ const (
 	PythonObjects      Kind = "python-objects"      // the arenas of Python's objects grow
 	AllocatorRetention Kind = "allocator-retention" // memory that another malloc than the C library's takes
 	Remap              Kind = "mremap"              // one allocation that is made larger time and again
-	Regrown            Kind = "regrown"             // one buffer that is allocated anew and copied, larger each time
+	Regrown            Kind = "regrown"             // one buffer that is reallocated and copied, larger each time
 	SharedMemory       Kind = "shm"                 // memory shared between processes
 	FileMapping        Kind = "file-mapping"        // files that are mapped
 	ThreadStacks       Kind = "thread-stacks"       // threads that are started and stay

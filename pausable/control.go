@@ -35,7 +35,7 @@ type Failure struct {
 	Text              string
 }
 
-// The kinds of failures that are told apart.
+// The kinds of failures that are distinguished.
 const (
 	deviceMemory = 1
 	argument     = 4

@@ -11,7 +11,7 @@ import (
 	"strandline/host/procfs"
 )
 
-// period is the signal by which a process is told that a period has ended: SIGRTMAX-5, as
+// period is the signal that notifies a process of the end of a period: SIGRTMAX-5, as
 // the module has it.
 const period = 64 - 5
 

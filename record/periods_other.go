@@ -2,5 +2,5 @@
 
 package record
 
-// EndPeriod does nothing: processes are told by a signal of Linux.
+// EndPeriod does nothing: processes are notified by a signal of Linux.
 func (s *Session) EndPeriod(int) {}

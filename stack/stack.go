@@ -2,8 +2,8 @@
 // content, and the rule that states which line of a stack is the user's own. It
 // does not read or unwind stacks.
 //
-// A trace of a million events has some hundred distinct stacks, so an event
-// keeps an [ID] and everything that depends on the frames is computed once a
+// A trace of a million events has a few hundred distinct stacks, so an event
+// keeps an [ID] and everything that depends on the frames is computed once per
 // stack. [None] and [Empty] differ: the first was not recorded, the second was,
 // without frames. An ID means nothing in another [Table].
 package stack

@@ -1,6 +1,6 @@
 // Package units prints byte sizes, counts, durations and shares in one way for
 // every output, and reads the sizes that people type. It is a leaf: it imports
-// nothing of ours.
+// no other package of strandline.
 //
 // Sizes are printed in binary units only, as PyTorch's own messages are. They
 // are rounded for people: do not parse them back, nor compute with them.

@@ -16,7 +16,7 @@ import (
 	"strandline/torch/timeline"
 )
 
-// unknown is the frame of a stack that was not recorded, of what is no snapshot.
+// unknown is the frame of a stack that was not recorded, of a file that is not a snapshot.
 const unknown = "(stack unknown)"
 
 // frameFor is the frame of a stack that a snapshot lacks.

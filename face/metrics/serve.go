@@ -1,5 +1,5 @@
 // Package metrics writes what a watch knows as metrics, in the text formats of
-// Prometheus and OpenMetrics, and serves them by HTTP. A [Server] is the way in;
+// Prometheus and OpenMetrics, and serves them by HTTP. A [Server] is the entry point;
 // families.go holds the metrics.
 package metrics
 

@@ -114,7 +114,7 @@ func (c *Comparison) Text(w io.Writer, s Style) {
 		}
 	}
 	if len(c.Outliers) > 0 {
-		fmt.Fprintf(w, "\n%s\n", s.bold("which differ, in the newest files"))
+		fmt.Fprintf(w, "\n%s\n", s.bold("call sites that differ between processes, newest files"))
 		t := table{right: map[int]bool{1: true, 2: true}}
 		t.row("process", "holds", "others", "allocated at")
 		for i, o := range c.Outliers {
@@ -198,8 +198,8 @@ func writeGroup(w io.Writer, s Style, g *api.Group) {
 		}
 		t.row(append(row, sparkline(spread(v)), perFile(v), label)...)
 	}
-	total("requested, in all", g.Requested)
-	total("reserved, in all", g.Reserved)
+	total("requested, total", g.Requested)
+	total("reserved, total", g.Reserved)
 	t.row("")
 	for i, r := range g.Sites {
 		if i == mostSites {
@@ -310,8 +310,8 @@ func writeRuns(w io.Writer, s Style, r *api.Runs) {
 		}
 		t.row(peak(a), peak(b), change, units.Bytes(c), units.Bytes(d), units.SignedBytes(d-c), name)
 	}
-	row("requested, in all", r.PeakBefore, r.PeakAfter, r.EndBefore, r.EndAfter)
-	row("reserved, in all", r.Reserved.PeakBefore, r.Reserved.PeakAfter, r.Reserved.EndBefore, r.Reserved.EndAfter)
+	row("requested, total", r.PeakBefore, r.PeakAfter, r.EndBefore, r.EndAfter)
+	row("reserved, total", r.Reserved.PeakBefore, r.Reserved.PeakAfter, r.Reserved.EndBefore, r.Reserved.EndAfter)
 	t.row("")
 	for _, p := range r.Purposes {
 		row(p.Words, p.PeakBefore, p.PeakAfter, p.EndBefore, p.EndAfter)

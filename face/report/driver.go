@@ -81,7 +81,7 @@ func (d *Trace) gpu(w io.Writer, s Style) {
 		beside = append(beside, count(int(g.Foreign), "handle")+" of memory of other processes")
 	}
 	if len(beside) > 0 {
-		fmt.Fprintln(w, s.dim("  beside it "+strings.Join(beside, ", ")))
+		fmt.Fprintln(w, s.dim("  in addition: "+strings.Join(beside, ", ")))
 	}
 	fmt.Fprintln(w, s.dim("  it excludes earlier allocations, contexts, code, and what the driver's pools keep"))
 	if d.Drops > 0 {

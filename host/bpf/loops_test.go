@@ -28,7 +28,7 @@ func TestLoopsAreClosedByJumps(t *testing.T) {
 	}
 }
 
-// fallsBack returns an instruction that is no jump and is followed by one that it was
+// fallsBack returns an instruction that is not a jump and is followed by one that it was
 // reached from; -1 if there is none.
 func fallsBack(program asm.Instructions) (from, to int) {
 	at := map[asm.RawInstructionOffset]int{}

@@ -28,12 +28,12 @@ type fingerprint struct{ name, does string }
 // fingerprints recognize a library by what it exports: wheels ship renamed copies, so
 // file names do not identify them.
 var fingerprints = map[string]fingerprint{
-	"ucm_set_event_handler":           {"UCX", "watches every mmap, munmap, brk and their kin of the process, to keep its cache of registered memory true"},
-	"mca_patcher_overwrite_component": {"Open MPI", "its memory patcher watches munmap and its kin"},
-	"opal_patcher_base_framework":     {"Open MPI", "its memory patcher watches munmap and its kin"},
-	"fi_getinfo":                      {"libfabric", "its memory monitor can watch munmap and its kin"},
+	"ucm_set_event_handler":           {"UCX", "watches every mmap, munmap, brk and similar calls, to keep its cache of registered memory true"},
+	"mca_patcher_overwrite_component": {"Open MPI", "its memory patcher watches munmap and similar calls"},
+	"opal_patcher_base_framework":     {"Open MPI", "its memory patcher watches munmap and similar calls"},
+	"fi_getinfo":                      {"libfabric", "its memory monitor can watch munmap and similar calls"},
 	"heaptrack_malloc":                {"heaptrack", "records every allocation on the heap"},
-	"PyInit__memray":                  {"memray", "records allocations: malloc and its kin, mmap, munmap"},
+	"PyInit__memray":                  {"memray", "records allocations: malloc and similar calls, mmap, munmap"},
 	"cuptiSubscribe":                  {"CUPTI", "can watch the calls of CUDA"},
 	"mallocx":                         {"jemalloc", "replaces malloc; freed memory goes back to the system after a time"},
 	"je_mallocx":                      {"jemalloc", "replaces malloc for those that ask it to; freed memory goes back to the system after a time"},
@@ -71,7 +71,7 @@ func librariesAmong(im *image.Image, instances []*instance) (out []Library) {
 			continue
 		}
 		if hooksOff(env) {
-			out[i].Does = "can watch every mmap, munmap, brk and their kin of the process; UCX_MEM_MMAP_HOOK_MODE=none, with which it started, turns that off"
+			out[i].Does = "can watch every mmap, munmap, brk and similar calls; UCX_MEM_MMAP_HOOK_MODE=none, with which it started, turns that off"
 		}
 		out[i].Version = version
 		if cache && !interval && ucxLeaks(version) {

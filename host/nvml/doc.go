@@ -1,5 +1,5 @@
 // Package nvml reads, with the library of NVIDIA's driver, what the driver counts: how
-// much memory of each device is used, and by which processes. [Source] is the way in.
+// much memory of each device is used, and by which processes. [Source] is the entry point.
 //
 // This program is static and cannot load a library. The library is therefore loaded by a
 // program of a few KiB (c/reader.c, committed as built by build.sh), which is part of

@@ -55,7 +55,7 @@ func canHold(flag, file string) error {
 
 // write writes the verdicts of a command.
 func (o *ciOutput) write(ctx context.Context, g *globals, command, verdict string, cases []ci.Case) error {
-	ctx = context.WithoutCancel(ctx) // an interrupt is something to tell of, too
+	ctx = context.WithoutCancel(ctx) // an interrupt is reported, too
 	var failed error
 	if o.junit != "" {
 		_, failed = g.create(ctx, o.junit, func(w io.Writer) error { return ci.JUnit(w, command, cases) })

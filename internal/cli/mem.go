@@ -53,7 +53,7 @@ from within a container on this machine.`,
 	}
 	c.AddCommand(
 		newMemDo(g, "status", "Show what each tag holds, and who holds the devices", `Show what each tag of a process holds, whether it is paused, where its contents are
-kept, and what the driver counts as free and as held by whom.
+kept, and what the driver counts as free, and which process holds the rest.
 
 Exit status: 0; 2 usage, or the process has no pausable memory.`),
 		newMemDo(g, state.Pause, "Have a process give memory back to the device", `Have a process give the memory of a tag, or of all, back to the device. It waits for all

@@ -68,7 +68,7 @@ libraries that have what is not PyTorch's, from a recording of strandline trace 
 	o.add(c, &o.RL)
 	c.Flags().StringVar(&o.phases, "phases", "", "take the phases from a `FILE`")
 	c.Flags().BoolVar(&o.yaml, "yaml", false, "print the phases as YAML, to edit")
-	c.Flags().StringVar(&o.check, "check", "", "lay the log of pausable memory in a `FILE`, or those in a folder, beside the plan")
+	c.Flags().StringVar(&o.check, "check", "", "compare the log of pausable memory with the plan: a `FILE` or a folder of them")
 	c.Flags().StringVar(&o.trace, "trace", "", "with --check of one process: a recording of trace --gpu made meanwhile, in a `FILE`")
 	c.Flags().IntVar(&o.device, "device", 0, "with --check: device `N`, as CUDA counts in the process")
 	c.Flags().StringArrayVar(&o.tags, "tag", nil, "with --check: the component of the plan that a tag is, `TAG=COMPONENT`")

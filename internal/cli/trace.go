@@ -43,10 +43,9 @@ the growth of their memory: mappings that are never unmapped, the heap, Python's
 It sees the system calls themselves, and so also what heap profilers cannot see.
 
 With BPF and without --gpu the process is neither stopped nor changed. BPF programs
-in the kernel watch it;
-they are removed when strandline ends, however it ends. They need root, or CAP_BPF,
-CAP_PERFMON and CAP_SYS_PTRACE; without them a running process is only polled,
-which shows how it grows but not why. ` + "`strandline doctor`" + ` reports what this machine
+in the kernel watch it; they are removed when strandline ends, however it ends. They
+need root, or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE; without them a running process
+is only polled, which shows how it grows but not why. ` + "`strandline doctor`" + ` reports what this machine
 allows.
 
 A command after -- is started and watched from its first call on. Where BPF is
@@ -197,8 +196,8 @@ func runTrace(ctx context.Context, g *globals, o traceOptions) error {
 	return nil
 }
 
-// progressOf shows the figures so far on a terminal: on a screen, else in a
-// line a minute at first.
+// progressOf shows the figures so far on a terminal: on a screen, otherwise as a
+// line, once a minute at first.
 func (g *globals) progressOf(screen *screen) func(now func() *report.Trace) {
 	const every = time.Minute
 	began, next := time.Now(), time.Time{}

@@ -47,7 +47,7 @@ func (c *Check) kept(n *int64, what string, remedy finding.Remedy) {
 
 func (c *Check) process() string { return fmt.Sprintf("process %d", c.PID) }
 
-// The bounds of growth that is told: of how many cycles at least, and bytes of each.
+// The bounds of growth that is reported: the fewest cycles, and the fewest bytes of each.
 const (
 	fewestTimes = 4
 	leastGrowth = 1 << 20

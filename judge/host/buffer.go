@@ -17,7 +17,7 @@ const (
 )
 
 // findBuffers notes the buffers that are being filled, each of which malloc got by one call
-// as a mapping of its own. How far they grow is known, so they are no leak, and none of what
+// as a mapping of its own. How far they grow is known, so they are not a leak, and none of what
 // leaks beside them.
 func (h *host) findBuffers() {
 	h.buffers = map[*ledger.Use]bool{}

@@ -278,7 +278,7 @@ func (g *hostGrowth) judge(h host) (end int) {
 }
 
 // pause notes growth up to a checkpoint after which hardly anything came. What is short,
-// compared with the trace, is no pause: a busy machine may not have let the program run.
+// compared with the trace, is not a pause: a busy machine may not have let the program run.
 func (g *hostGrowth) pause(end int, checkpoints []uint64) {
 	const short = 0.05 // of the trace
 	curve := g.course(g.all)

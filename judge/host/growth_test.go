@@ -61,7 +61,7 @@ func TestBufferThatGrows(t *testing.T) {
 }
 
 // A mapping that malloc took at once, beside smaller pieces that keep coming, grows as it
-// is filled, and is no leap after which little came. One alone is a buffer.
+// is filled, and is not a leap after which little came. One alone is a buffer.
 func TestMappingThatIsFilled(t *testing.T) {
 	const mib = 1 << 20
 	for _, c := range []struct {
@@ -210,7 +210,7 @@ func TestHostGrowthOverTime(t *testing.T) {
 	}
 }
 
-// Intervals without growth that are short together are no pause: on a busy machine
+// Intervals without growth that are short together are not a pause: on a busy machine
 // neither the program nor the tracer runs for a while.
 func TestShortPause(t *testing.T) {
 	steps := slices.Concat([]int64{0}, slices.Repeat([]int64{3}, 22), []int64{0, 0})

@@ -75,7 +75,7 @@ func (g *hostGrowth) regrown() {
 // regrownTitle says from what size to what size the buffer grew.
 func (g *hostGrowth) regrownTitle() string {
 	sizes := pieceSizes(g.uses[0].Population, len(g.uses[0].Shares))
-	return fmt.Sprintf("a buffer is allocated anew, larger each time: from %s to %s", units.Bytes(sizes[0]), units.Bytes(sizes[len(sizes)-1]))
+	return fmt.Sprintf("a buffer is reallocated, larger each time: from %s to %s", units.Bytes(sizes[0]), units.Bytes(sizes[len(sizes)-1]))
 }
 
 // regrownDetail states what the copying costs, and how much of the buffer is not used.

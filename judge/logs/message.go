@@ -170,7 +170,7 @@ func figuresOf(o *logs.OOM) (known []string) {
 		what string
 	}{
 		{o.Total, "on the device"}, {o.Free, "free there"}, {o.Reserved, "reserved by PyTorch"}, {o.Allocated, allocated},
-		{o.Private, "free in private pools"}, {o.Others, "held by the process beside it"}, {o.Allowed, "allowed to this process"}, {o.InUse, "held by this process in all"},
+		{o.Private, "free in private pools"}, {o.Others, "held by the other process"}, {o.Allowed, "allowed to this process"}, {o.InUse, "held by this process in all"},
 	} {
 		if x.n != nil {
 			known = append(known, units.Bytes(*x.n)+" "+x.what)

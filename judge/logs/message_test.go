@@ -76,7 +76,7 @@ func TestMessageAlone(t *testing.T) {
 		{messageAsync, causeTooBig, "PYTORCH_CUDA_ALLOC_CONF=backend:native", 0.7, "", "2.15 GiB of the device is neither allocated by PyTorch nor free"},
 		{strings.Replace(messageAsync, "640.00 MiB", "3.00 GiB", 1), causeTooBig, "PYTORCH_CUDA_ALLOC_CONF=backend:native", 1, "", ""},
 		{strings.Replace(messageAsync, "17179869184.00", "10.00", 1), causeLimit, "torch.cuda.set_per_process_memory_fraction(1.0)", 1, "9.43 GiB of the 10 GiB allowed was held", ""},
-		{messageMPS, causeLimit, "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0", 1, "17.9 GiB of the 20.1 GiB allowed was held", "3.65 GiB held by the process beside it"},
+		{messageMPS, causeLimit, "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0", 1, "17.9 GiB of the 20.1 GiB allowed was held", "3.65 GiB held by the other process"},
 		{strings.Replace(messageMPS, ", max allowed: 20.13 GiB", "", 1), "", "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0", 0.5, "a request of 2.67 GiB failed", ""},
 		{"RuntimeError: CUDA error: out of memory", "", nvidiaSMI, 0.5, "outside PyTorch's cache", "creating the context"},
 		{"host:1:2 [3] include/alloc.h:185 NCCL WARN Failed to CUDA calloc 6291456 bytes", "", nvidiaSMI, 0.5, "the driver refused it 6 MiB", ""},

@@ -90,7 +90,7 @@ func (p *Process) residue(d *state.Device) (f finding.Finding, ok bool) {
 		f.Detail = append(f.Detail, units.Bytes(rest)+" are the CUDA context, kernels, and what libraries such as NCCL and cuBLAS took from the driver")
 		if rest > usual && seen.Reserved != nil {
 			f.Severity = finding.Warning
-			f.Remedies = append(f.Remedies, finding.CodeChange("find who takes it: `strandline trace --gpu`; NCCL's buffers go with its process groups (`torch.distributed.destroy_process_group`)"))
+			f.Remedies = append(f.Remedies, finding.CodeChange("find what allocates it: `strandline trace --gpu`; NCCL's buffers go with its process groups (`torch.distributed.destroy_process_group`)"))
 		}
 	}
 	return f, true

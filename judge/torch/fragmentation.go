@@ -41,7 +41,7 @@ func fragmentation(s *subject) []finding.Finding {
 	}
 	f := finding.Finding{
 		Kind: finding.Fragmentation, Severity: finding.Info, Confidence: 1, Device: &device, Process: p.Name,
-		Title: fmt.Sprintf("%s of %s reserved is free: empty_cache() would return %s, %s is stranded beside active blocks",
+		Title: fmt.Sprintf("%s of %s reserved is free: empty_cache() would return %s, %s is stranded next to active blocks",
 			units.Bytes(free), units.Bytes(d.Reserved), units.Bytes(d.Space.Releasable), units.Bytes(d.Space.Stranded)),
 		Basis: "the state of the segments and the history of driver calls", Evidence: e,
 	}
@@ -59,7 +59,7 @@ func fragmentation(s *subject) []finding.Finding {
 		f.Severity = finding.Warning
 		f.Title = fmt.Sprintf("%s of the %s reserved at the peak is fragmentation: the active memory did not need it",
 			units.Bytes(d.Space.Overhead), units.Bytes(d.PeakReserved))
-		now := fmt.Sprintf("now %s of %s reserved is free: empty_cache() would return %s, %s is stranded beside active blocks",
+		now := fmt.Sprintf("now %s of %s reserved is free: empty_cache() would return %s, %s is stranded next to active blocks",
 			units.Bytes(free), units.Bytes(d.Reserved), units.Bytes(d.Space.Releasable), units.Bytes(d.Space.Stranded))
 		if free == 0 {
 			now = fmt.Sprintf("now %s is reserved, and none of it is free", units.Bytes(d.Reserved))

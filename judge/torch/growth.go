@@ -428,7 +428,7 @@ func (p *place) why() string {
 		return "it has stopped growing"
 	case trend.Turnover:
 		if n := p.last(); p.pop.Count[0] > 0 && p.pop.Count[0] == p.pop.Count[n] {
-			return "it is allocated anew each time, and larger: more work, or something that is concatenated step by step"
+			return "it is reallocated each time, and larger: more work, or something that is concatenated step by step"
 		}
 		if slices.IsSorted(p.pop.Count) && p.pop.Count[0] < p.count() {
 			return "most of what is allocated there is freed again, yet more is held each time; check whether that continues"

@@ -147,7 +147,7 @@ func (p *regrownAt) finding(s *subject) finding.Finding {
 	if n := len(p.live); n > 1 {
 		what = units.Plural(int64(n), "tensor") + " are"
 	}
-	f.Title = fmt.Sprintf("%s allocated anew at %s and larger each time, from %s to %s%s", what, short(p.site), units.Bytes(p.first), units.Bytes(p.last), rate)
+	f.Title = fmt.Sprintf("%s reallocated at %s and larger each time, from %s to %s%s", what, short(p.site), units.Bytes(p.first), units.Bytes(p.last), rate)
 	goes := goesOn(r, d.Events)
 	switch {
 	case !goes:

@@ -216,7 +216,7 @@ func (s *tableSeries) addUsage(f *finding.Finding, m *logs.Summary) {
 		say("%s of the reserved memory is not active; segments are expandable, and the table does not show how much of it empty_cache() would return",
 			units.Bytes(*less(m.Reserved.Current, m.Active.Current)))
 	case out != nil && float64(*out+*m.NonReleasable.Current) > notable*float64(*m.Reserved.Current):
-		say("of the memory reserved but not active, empty_cache() would return %s; %s lies in pieces beside active blocks", units.Bytes(*out), units.Bytes(*m.NonReleasable.Current))
+		say("of the memory reserved but not active, empty_cache() would return %s; %s lies in pieces next to active blocks", units.Bytes(*out), units.Bytes(*m.NonReleasable.Current))
 	}
 	if n := less(m.Active.Current, m.Allocated.Current); n != nil && float64(*n) > notable*float64(*m.Active.Current) {
 		say("%s is freed but waits for another stream", units.Bytes(*n))

@@ -1,6 +1,6 @@
 // Package rl plans a step of reinforcement learning in which a trainer and an
 // inference engine share the GPUs, phase by phase, under four ways of sharing.
-// [Setup.Phases] is the way in.
+// [Setup.Phases] is the entry point.
 package rl
 
 import (

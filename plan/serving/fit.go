@@ -333,7 +333,7 @@ func (s Setup) outsideShare(activation, graphs, outside plan.Range) (of int64, n
 	need, what = plan.Range{Low: 0, High: 600 << 20}, "the CUDA context: no more is free when the engine starts"
 	switch {
 	case s.Engine.Name == SGLang:
-		return s.GPU.Total - outside.High, activation.Plus(graphs), "activations and CUDA graphs, which stand beside the pool"
+		return s.GPU.Total - outside.High, activation.Plus(graphs), "activations and CUDA graphs, which are outside the pool"
 	case !s.Engine.counts() && graphs.High > need.High:
 		return s.GPU.Total, graphs, "CUDA graphs, which this engine does not count"
 	}

@@ -80,7 +80,7 @@ func (f *Fit) place(l *layout) {
 	}
 	f.Components = []plan.Component{
 		{Name: plan.Weights, Size: plan.Exactly(d.weights), Source: "the file's tensors that go to this GPU"},
-		{Name: plan.KVCache, Size: f.KV, Source: "made at once for the whole context"},
+		{Name: plan.KVCache, Size: f.KV, Source: "allocated up front for the whole context"},
 		{Name: plan.Activations, Size: d.buffer, Source: fmt.Sprintf("the compute buffer of a pass of %d tokens, %s; the high end makes the logits of all of them", s.Step, flash)},
 		{Name: plan.NonTorch, Size: localOutside, Source: localOutsideSource},
 		{Name: plan.Slack, Size: plan.Exactly(max(rest, 0)), Source: "the rest of the GPU"},

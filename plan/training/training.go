@@ -1,6 +1,6 @@
 // Package training plans the memory of a training step: parameters, gradients,
 // optimizer states and activations, at each of four moments of which the largest is
-// the peak. [Setup.Step] is the way in.
+// the peak. [Setup.Step] is the entry point.
 package training
 
 import (

@@ -186,7 +186,7 @@ const allocation, deallocation = 0, 1
 // most is how many events are read of a file.
 const most = 50_000_000
 
-// mostPools is how many kinds of memory, of devices and processes, are told apart.
+// mostPools is how many kinds of memory, of devices and processes, are distinguished.
 const mostPools = 4096
 
 // pool is what one process holds of one kind of memory.

@@ -27,7 +27,7 @@ func (p Place) String() string {
 type Row struct {
 	Place
 	Stack        stack.ID // the heaviest in the newest file where it is seen
-	Bytes, Count []int64  // one a file
+	Bytes, Count []int64  // one per file
 	Survivors    int64    // allocations of the oldest file that live in the newest
 }
 

@@ -1,6 +1,6 @@
 // Package digest reduces a snapshot file to what is known of it: what its history
 // shows, what lives at its end, what the memory was for, what the allocator's free
-// memory cost, and how the last failed request came about.
+// memory cost, and why the last request failed.
 //
 // A digest is much smaller than its file, so that many files can be kept and compared.
 // Files are read one after another by one [Book], which numbers equal stacks of
@@ -88,7 +88,7 @@ type Device struct {
 	Allocations
 	Growth
 
-	Regrown []timeline.Regrown // tensors that are allocated anew, larger each time
+	Regrown []timeline.Regrown // tensors that are reallocated, larger each time
 }
 
 // History is what the events of a device cover.

@@ -7,8 +7,8 @@
 // settles what the file does not hold and returns a [Result]; [Result.WhatIf]
 // simulates a [Scenario].
 //
-// A replay need not be exact. [Result.Difference] is nil only if it is; else
-// figures hold up to the event of the difference, see [Result.Exactly].
+// A replay need not be exact. [Result.Difference] is nil only if it is;
+// otherwise figures are valid up to the event of the difference, see [Result.Exactly].
 package replay
 
 import (

@@ -1,5 +1,5 @@
 // Package tile cuts the history of a device into pieces to draw. A piece, a
-// tile, covers some hundred columns of a picture; each column covers many
+// tile, covers a few hundred columns of a picture; each column covers many
 // events and shows the one at which most was live, so that what is drawn is
 // always a state that was. Memory is stacked in bands, one for each group of
 // allocations (a line of code, a pool) and fate (alive at the snapshot, or

@@ -8,7 +8,7 @@ import (
 	"strandline/torch/snapshot"
 )
 
-// A Regrown is a tensor that is allocated anew time and again, larger each time, and
+// A Regrown is a tensor that is reallocated time and again, larger each time, and
 // whose predecessor is freed at once: as torch.cat does of a tensor and what is
 // appended to it.
 type Regrown struct {
@@ -26,10 +26,10 @@ type Regrown struct {
 	Free int64
 }
 
-// fewestPieces of a tensor that is allocated anew are followed.
+// fewestPieces of a tensor that is reallocated are followed.
 const fewestPieces = 4
 
-// Regrowths finds the tensors of a history that are allocated anew, larger each time,
+// Regrowths finds the tensors of a history that are reallocated, larger each time,
 // the newest piece's place last allocated first.
 func Regrowths(t *Timeline) (out []Regrown) {
 	chains := t.regrownChains()

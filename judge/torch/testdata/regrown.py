@@ -1,4 +1,4 @@
-"""Tensors that are allocated anew and larger each time; PROG names what is done.
+"""Tensors that are reallocated and larger each time; PROG names what is done.
 
 const, varied, view   the outputs of each step are appended: all of a batch, of
                       one of any size, and a part of one

@@ -4,8 +4,9 @@
 //
 // A detector is a value in the table of detectors.go: the kinds of its findings, what
 // it needs, and a function from a subject, which holds the digests, to findings. The
-// title, details and remedies of a kind are in the file of that kind. Leaks take two:
-// growth.go finds the sites whose memory stays, by judge/trend, and leak.go writes the
+// title, details and remedies of a kind are in the file of that kind. Growth is judged
+// first, in subject.go (deviceSubject), since other detectors need it: growth.go finds
+// the sites whose memory stays, by judge/trend (judgePlace), and leak.go writes the
 // finding.
 package torch
 
