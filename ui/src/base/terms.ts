@@ -27,7 +27,7 @@ export const terms: Record<string, string> = {
   "fits in": "the least capacity in which a run does not run out of memory",
   "driver calls": "how often PyTorch takes memory from the driver or gives it back",
   "est. cost": "what the calls of the driver take, estimated",
-  settings: "PYTORCH_CUDA_ALLOC_CONF: what the allocator was told",
+  settings: "PYTORCH_CUDA_ALLOC_CONF: what the allocator was configured with",
   metadata: "the text that the program set with torch.cuda.memory._set_memory_metadata()",
   "compile context": "what torch.compile was at when it allocated",
   purpose: "what the memory is for: parameters, gradients, optimizer state, activations …",

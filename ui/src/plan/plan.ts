@@ -272,7 +272,7 @@ function keyTable(): Key[] {
     { keys: ["m", "/"], show: "m  /", does: "the model", act: () => fields.focus("model") },
     { keys: ["g"], show: "g", does: "the GPU", act: () => fields.focus("gpu") },
     { keys: ["c"], show: "c", does: "copy the flags, or the command", act: () => (answer.querySelector<HTMLElement>("[data-key='copy flags']") ?? answer.querySelector<HTMLElement>("[data-key='copy command']"))?.click() },
-    { keys: ["r"], show: "r", does: "begin anew", act: () => take({ mode: asked.mode, flags: first[asked.mode] }, true) },
+    { keys: ["r"], show: "r", does: "start over", act: () => take({ mode: asked.mode, flags: first[asked.mode] }, true) },
     { keys: ["Escape"], show: "Esc", does: "leave the field", act: () => (document.activeElement as HTMLElement | null)?.blur() },
     { keys: ["?"], show: "?", does: "these keys", act: help },
   ];

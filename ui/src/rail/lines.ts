@@ -156,7 +156,7 @@ export function drawRuns(scene: Scene, g: CanvasRenderingContext2D): void {
   const lane = h("button", {
     type: "button", class: "over lane", "data-key": "lane", title: "Reserved less allocated, or what of it even empty_cache() could not return",
     onclick: () => scene.page.store.set({ lane: s.lane === "stranded" ? "unused" : "stranded" }, true),
-  }, s.lane === "stranded" ? "stranded: free, beside active blocks" : "reserved, not allocated");
+  }, s.lane === "stranded" ? "stranded: free, next to active blocks" : "reserved, not allocated");
   place(lane, left, l.lane);
   const top = h("div", { class: "over gutter" }, "highest", h("b", {}, bytes(all.length ? most : 0)));
   place(top, left + l.width + 8, l.lane + 2);
