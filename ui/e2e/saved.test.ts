@@ -141,6 +141,13 @@ scenario("a saved page does not offer what it cannot do", [last], async (tab) =>
   await tab.key("Escape");
   for (const key of ["j", "Home", "k"]) await tab.key(key);
   await tab.until("document.querySelectorAll('#view tbody tr').length > 0 && !document.querySelector('#view .note')");
+  // Only what it has a picture of can be chosen.
+  const { alone } = await tab.eval<any>("strandline.device().held");
+  const enabled = await tab.eval<string[]>("[...document.querySelectorAll('#view tbody button:not(:disabled)')].map(e => e.dataset.key.slice('row '.length))");
+  assert.ok(enabled.length > 0 && enabled.every((key) => alone.includes(key)), `${enabled}`);
+  await tab.key("g");
+  await tab.settled();
+  await tab.until("document.querySelectorAll('#view tbody tr').length > 0 && !document.querySelector('#view tbody button:not(:disabled)')");
   // A link to more than it has is refused in words.
   await tab.eval("location.hash = '#v=whatif&set=!max_split_size_mb:128'");
   await tab.until("/This saved page contains only the runs.*strandline view/.test(document.querySelector('.runs')?.textContent)");

@@ -19,6 +19,7 @@ export interface Row {
   dim?: boolean;
   selected?: boolean;
   lit?: boolean;
+  fixed?: boolean; // it cannot be chosen
 }
 
 export interface Shown<R extends Row> {
@@ -68,7 +69,7 @@ export function table<R extends Row>(t: Shown<R>): HTMLElement {
         { scope: "row" },
         h(
           "button",
-          { type: "button", "data-key": `row ${r.key}`, title: r.label, "aria-pressed": String(!!r.selected), onclick: () => t.onrow(r) },
+          { type: "button", "data-key": `row ${r.key}`, disabled: r.fixed, title: r.fixed ? `${r.label}: this saved page cannot show it alone` : r.label, "aria-pressed": String(!!r.selected), onclick: () => t.onrow(r) },
           h("span", { class: `sw s${r.slot}` }),
           cut(r.label),
         ),

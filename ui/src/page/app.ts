@@ -379,7 +379,7 @@ function showRail(off = railOff): void {
 function solo(): void {
   const { s, pinned, lit } = page;
   const key = pinned?.keys[s.g] ?? lit;
-  store.set({ solo: s.solo.length || !key ? [] : [key] }, true);
+  store.set({ solo: s.solo.length || !key || !page.hasAlone(key) ? [] : [key] }, true);
 }
 
 function nextGrouping(): void {

@@ -126,7 +126,7 @@ function allocation(page: Page, rail: Rail, a: Alloc): Node[] {
       { class: "acts" },
       a.stack?.length ? copyButton(a.stack) : null,
       h("button", { type: "button", class: "link", "data-key": "fit", onclick: () => rail.fit() }, "fit its life"),
-      group ? h("button", { type: "button", class: "link", "data-key": "solo", onclick: () => page.store.set({ solo: [group.key] }, true) }, "show its site alone") : null,
+      group && page.hasAlone(group.key) ? h("button", { type: "button", class: "link", "data-key": "solo", onclick: () => page.store.set({ solo: [group.key] }, true) }, "show its site alone") : null,
     ),
     ...(a.free_stack?.length ? [h("h2", {}, "freed at"), stackList(a.free_stack, "")] : []),
     h("h2", {}, page.segments ? "this part" : "this allocation"),

@@ -114,6 +114,12 @@ export class Page {
     return Math.min(held.levels[`${x} ${this.s.g}`] ?? 0, ...near.map((n) => n.level));
   }
 
+  /** Reports whether there is a picture of a group alone: all have one, but in saved pages. */
+  hasAlone(key: string): boolean {
+    const held = this.device?.held;
+    return !held || (this.s.x === "ev" && held.alone.includes(key));
+  }
+
   group(key: string): Group | undefined {
     return this.bands?.groups.find((g) => g.key === key);
   }

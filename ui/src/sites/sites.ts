@@ -143,8 +143,8 @@ export class Sites {
     const rows = by
       ? places(flame, by)
           .filter((r) => (!matcher || matcher.test(r.label) || matcher.test(r.key)) && (!this.icicle.folded || r.own || r.self > 0))
-          .map((r) => ({ ...r, slot: this.groupOf(r.key)?.slot ?? -1, selected: solo.includes(this.groupOf(r.key)?.key ?? "-") }))
-      : this.groups.filter((r) => !this.page.found || this.page.found.has(r.key)).map((r) => ({ ...r, selected: solo.includes(r.key) }));
+          .map((r) => ({ ...r, slot: this.groupOf(r.key)?.slot ?? -1, fixed: !this.page.hasAlone(this.groupOf(r.key)?.key ?? ""), selected: solo.includes(this.groupOf(r.key)?.key ?? "-") }))
+      : this.groups.filter((r) => !this.page.found || this.page.found.has(r.key)).map((r) => ({ ...r, fixed: !this.page.hasAlone(r.key), selected: solo.includes(r.key) }));
     const columns: Column<SiteRow>[] = [
       { name: by ? "with callees" : "bytes", of: (r) => r.bytes, show: (r) => bytes(r.bytes), bytes: true },
       { name: "share", of: (r) => r.bytes, show: (r) => percent(r.bytes, flame.bytes) },
