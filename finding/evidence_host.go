@@ -74,7 +74,8 @@ type DriverUnseenEvidence struct {
 	UnseenBytes int64 `json:"unseen_bytes"`
 }
 
-// LevelsEvidence is that of a series of levels over time.
+// LevelsEvidence is that of a series of levels over time, or of levels whose moments are
+// counted, in steps of a training for example.
 type LevelsEvidence struct {
 	// BytesPerRequest and BytesPerToken are the growth for each request that an
 	// inference engine finished, and each token that it read or wrote; nil if they are
@@ -86,18 +87,25 @@ type LevelsEvidence struct {
 	Confidence float64 `json:"confidence"`
 	Growing    float64 `json:"growing"` // the probability that it keeps growing
 	// LevelBytes is where it is at the end, or where it levels off; between
-	// LevelBoundsBytes in 9 of 10 cases.
-	LevelBoundsBytes [2]int64 `json:"level_bounds_bytes"`
-	LevelBytes       int64    `json:"level_bytes"`
-	LimitBytes       *int64   `json:"limit_bytes,omitzero"`
-	RatePerSecond    float64  `json:"rate_bytes_per_second"` // at the end
-	Samples          int      `json:"samples"`
-	Seconds          float64  `json:"seconds"` // between the first and the last
+	// LevelBoundsBytes in 9 of 10 cases. Both are nil if nothing was measured.
+	LevelBoundsBytes *[2]int64 `json:"level_bounds_bytes"`
+	LevelBytes       *int64    `json:"level_bytes"`
+	LimitBytes       *int64    `json:"limit_bytes,omitzero"`
+	// RatePerSecond is the growth at the end; nil if it is not known.
+	RatePerSecond *float64 `json:"rate_bytes_per_second"`
+	// RatePerStep takes the place of RatePerSecond where the moments are counted in Unit.
+	RatePerStep *float64 `json:"rate_bytes_per_step,omitzero"`
+	Samples     int      `json:"samples"`
+	Seconds     *float64 `json:"seconds"` // between the first and the last; nil if the moments are counted in Unit
 	// SecondsToLimit are the bounds of the time from the last sample until
 	// LimitBytes is reached; nil if there is no limit or it does not grow, and the
 	// second is nil if it may never be reached.
 	SecondsToLimit *[2]*float64 `json:"seconds_to_limit,omitzero"`
-	Verdict        string       `json:"verdict"` // a shape of package judge/trend
+	// StepsToLimit is the same where the moments are counted in Unit.
+	StepsToLimit *[2]*float64 `json:"steps_to_limit,omitzero"`
+	// Unit is what the moments are counted in, such as step; empty if they are times.
+	Unit    string `json:"unit,omitzero"`
+	Verdict string `json:"verdict"` // a shape of package judge/trend
 }
 
 func (*LevelsEvidence) evidence()        {}

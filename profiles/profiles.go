@@ -40,7 +40,10 @@ type Column struct {
 	// Times are seconds from the first row, in the order of the rows; a clock that is
 	// set can make them run back. Bytes are the levels, NaN where one is missing.
 	Times, Bytes []float64
-	Limit        *int64 // the most it can be, in bytes, where the table states it
+	// Unit is what Times are where the table has no times: a count of steps, for example
+	// ("step").
+	Unit  string
+	Limit *int64 // the most it can be, in bytes, where the table states it
 }
 
 // A Level is how much memory of a kind a device held. What the file does not state

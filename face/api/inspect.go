@@ -92,14 +92,14 @@ type ProfileLevel struct {
 // LevelColumn is the level of one thing over time, in bytes; null where every sample is
 // missing.
 type LevelColumn struct {
-	Process *string `json:"process"`
-	Name    string  `json:"name"`
-	Samples int     `json:"samples"` // that are not missing
-	Seconds float64 `json:"seconds"` // from the first row to the last
-	Lowest  *int64  `json:"lowest_bytes"`
-	Highest *int64  `json:"highest_bytes"`
-	Last    *int64  `json:"last_bytes"`
-	Limit   *int64  `json:"limit_bytes,omitempty"`
+	Process *string  `json:"process"`
+	Name    string   `json:"name"`
+	Samples int      `json:"samples"` // that are not missing
+	Seconds *float64 `json:"seconds"` // from the first row to the last; null if there are no times
+	Lowest  *int64   `json:"lowest_bytes"`
+	Highest *int64   `json:"highest_bytes"`
+	Last    *int64   `json:"last_bytes"`
+	Limit   *int64   `json:"limit_bytes,omitempty"`
 }
 
 // ProfilePlace is what one line holds.

@@ -271,9 +271,9 @@ func (b *builder) verdict(v *Verdict) {
 	}
 	switch trend.Shape(e.Verdict) {
 	case trend.Growth, trend.SawtoothGrowth:
-		b.gauge("strandline_growth_bytes_per_second", "How fast something grows that keeps growing.", e.RatePerSecond, labels...)
+		b.gauge("strandline_growth_bytes_per_second", "How fast something grows that keeps growing.", *e.RatePerSecond, labels...)
 	case trend.Plateau:
-		b.gauge("strandline_plateau_bytes", "The level at which something that grew levels off.", float64(e.LevelBytes), labels...)
+		b.gauge("strandline_plateau_bytes", "The level at which something that grew levels off.", float64(*e.LevelBytes), labels...)
 	}
 	if t := e.SecondsToLimit; t != nil {
 		const name = "strandline_time_to_limit_seconds"

@@ -48,12 +48,13 @@ func madeState() *State {
 		},
 	}
 	gone := sample.Process{PID: 99, Started: 5}
-	leak := finding.LevelsEvidence{Column: "device 0 allocated", Verdict: "growth", RatePerSecond: 12345.5, SecondsToLimit: &[2]*float64{&late, nil}}
+	fast, slow := 12345.5, 7.0
+	leak := finding.LevelsEvidence{Column: "device 0 allocated", Verdict: "growth", RatePerSecond: &fast, SecondsToLimit: &[2]*float64{&late, nil}}
 	return &State{Sample: s, Samples: 600, Hostname: "node-1", Version: "1.2.3", Verdicts: []Verdict{
 		{watch.About{Process: &s.Processes[0], Device: &s.Devices[0], Figure: "allocated"}, finding.Finding{Kind: finding.Leak, Severity: finding.Problem, Evidence: &leak}},
-		{watch.About{Process: &s.Processes[1], Figure: "anonymous"}, finding.Finding{Kind: finding.Usage, Severity: finding.Info, Evidence: &finding.LevelsEvidence{Verdict: "plateau", LevelBytes: 1 << 30}}},
+		{watch.About{Process: &s.Processes[1], Figure: "anonymous"}, finding.Finding{Kind: finding.Usage, Severity: finding.Info, Evidence: &finding.LevelsEvidence{Verdict: "plateau", LevelBytes: finding.Int(1 << 30)}}},
 		{watch.About{Device: &s.Devices[0]}, finding.Finding{Kind: finding.Usage, Severity: finding.Warning}},
-		{watch.About{Group: "/jobs", Figure: "used"}, finding.Finding{Kind: finding.Leak, Severity: finding.Problem, Evidence: &finding.LevelsEvidence{Verdict: "sawtooth-growth", RatePerSecond: 7}}},
+		{watch.About{Group: "/jobs", Figure: "used"}, finding.Finding{Kind: finding.Leak, Severity: finding.Problem, Evidence: &finding.LevelsEvidence{Verdict: "sawtooth-growth", RatePerSecond: &slow}}},
 		{watch.About{Process: &gone, Figure: "anonymous"}, finding.Finding{Kind: finding.Leak, Severity: finding.Problem, Evidence: &leak}},
 		{watch.About{Ended: true}, finding.Finding{Kind: finding.Leak, Severity: finding.Problem, Evidence: &leak}},
 	}}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"strandline/face/api"
@@ -46,8 +47,11 @@ func NewProfile(f *profiles.File) *Profile {
 // levelColumn sums up a column of levels.
 func levelColumn(c *profiles.Column) api.LevelColumn {
 	out := api.LevelColumn{Process: named(c.Process), Name: c.Name, Limit: c.Limit}
-	for i, x := range c.Bytes {
-		out.Seconds = max(out.Seconds, c.Times[i])
+	if c.Unit == "" {
+		last := max(slices.Max(c.Times), 0)
+		out.Seconds = &last
+	}
+	for _, x := range c.Bytes {
 		if !(x >= 0 && x < 1<<62) { // NaN is missing
 			continue
 		}
@@ -232,18 +236,41 @@ func NewProfiles(a judgeprofiles.Answer, all []judgeprofiles.Series) *Diagnosis 
 		for _, f := range s.Files {
 			p.Files = append(p.Files, f.Name)
 			p.Texts = append(p.Texts, f.Name)
+			if f.Format == "levels" {
+				d.Notes = append(d.Notes, f.Notes...)
+			}
 			if f.Partial != nil {
 				p.Partial = append(p.Partial, f.Name)
 			}
 		}
 		d.Processes = append(d.Processes, p)
-		d.record = record[s.Files[0].Format]
+		d.record = toRecord(s.Files[0])
 		if s.Files[0].Format == "prometheus" {
 			d.source = "query result"
 		}
 	}
 	d.record = cmp.Or(d.record, "give three or more files of one process, in the order in which they were written")
 	return d
+}
+
+// toRecord is how to make what can be judged, where a file is not enough.
+func toRecord(f *profiles.File) string {
+	if f.Format != "levels" {
+		return record[f.Format]
+	}
+	device, missing := true, true
+	for i := range f.Columns {
+		c := &f.Columns[i]
+		device = device && judgeprofiles.OfDevice(c)
+		missing = missing && !slices.ContainsFunc(c.Bytes, func(x float64) bool { return !math.IsNaN(x) })
+	}
+	switch {
+	case !device:
+		return "strandline watch --pid PID --out run.strandline --duration 10m   # of the running process"
+	case missing:
+		return "strandline watch --out run.strandline --duration 10m   # asks the processes where the driver does not answer"
+	}
+	return record[f.Format]
 }
 
 // record states how to make three files or more of a kind.

@@ -54,3 +54,68 @@ func TestLevels(t *testing.T) {
 		})
 	}
 }
+
+// TestCountedMoments judges levels at steps: nothing is stated in seconds.
+func TestCountedMoments(t *testing.T) {
+	s := table(200, func(i int) float64 { return 1<<30 + float64(i)*(1<<20) })
+	s.Files[0].Columns[0].Unit = "step"
+	limit := int64(4 << 30)
+	s.Limit = &limit
+	f := Judge([]Series{s}).Findings[0]
+	e := f.Evidence.(*finding.LevelsEvidence)
+	if f.Title != "rss: keeps growing, by 1 MiB a step at the end, where it is 1.19 GiB" || f.Basis != "200 samples over 199 steps" {
+		t.Errorf("%q, %q", f.Title, f.Basis)
+	}
+	if e.RatePerSecond != nil || e.Seconds != nil || e.SecondsToLimit != nil {
+		t.Errorf("of steps something is stated in seconds: %+v", e)
+	}
+	if e.Unit != "step" || e.RatePerStep == nil || math.Abs(*e.RatePerStep-1<<20) > 1<<14 {
+		t.Errorf("%+v", e)
+	}
+	truth := float64(limit-1<<30)/(1<<20) - 199
+	if to := e.StepsToLimit; to == nil || *to[0] > truth || *to[1] < truth || !strings.HasSuffix(f.Detail[0], " steps after the last sample (9 times in 10)") {
+		t.Errorf("steps to the limit: %v, %q", to, f.Detail)
+	}
+}
+
+// TestNothingMeasured: what is not known is not stated as 0.
+func TestNothingMeasured(t *testing.T) {
+	s := table(20, func(int) float64 { return math.NaN() })
+	a := Judge([]Series{s})
+	e := a.Findings[0].Evidence.(*finding.LevelsEvidence)
+	if a.Verdict != finding.Unknown || e.LevelBytes != nil || e.LevelBoundsBytes != nil || e.RatePerSecond != nil || a.Findings[0].Bytes != nil {
+		t.Errorf("%s, %+v", a.Verdict, e)
+	}
+	if want := "rss: nothing was measured: all samples are missing"; a.Findings[0].Title != want {
+		t.Errorf("%q, want %q", a.Findings[0].Title, want)
+	}
+}
+
+// TestAboveLimit: what is above the limit is told so, though it does not grow.
+func TestAboveLimit(t *testing.T) {
+	for name, level := range map[string]func(i int) float64{
+		"flat":    func(i int) float64 { return 5<<30 + float64(i%7)*4096 },
+		"plateau": func(i int) float64 { return 3<<30 + 2<<30*(1-math.Exp(-float64(i)/20)) },
+	} {
+		s := table(200, level)
+		limit := int64(4 << 30)
+		s.Limit = &limit
+		a := Judge([]Series{s})
+		f := a.Findings[0]
+		if f.Severity != finding.Warning || len(f.Detail) == 0 || f.Detail[0] != "5 GiB is above the limit of 4 GiB" {
+			t.Errorf("%s: %s, %q %q", name, f.Severity, f.Title, f.Detail)
+		}
+	}
+}
+
+// TestNextCommand: what holds memory of a device is recorded, not traced.
+func TestNextCommand(t *testing.T) {
+	for name, want := range map[string]string{
+		"reserved_gb": "strandline record --pid PID", "memory_allocated_gb": "strandline record --pid PID", "gpu_mem_gb": "strandline record --pid PID",
+		"rss": "strandline trace --pid PID", "anon": "strandline trace --pid PID",
+	} {
+		if r := remedies(&profiles.Column{Name: name}); !strings.Contains(r[0].Text, want) {
+			t.Errorf("%s: %q", name, r[0].Text)
+		}
+	}
+}

@@ -31,6 +31,10 @@ type Course struct {
 	// Plateau, in bytes and without noise. It lies between levelLow and levelHigh in 9
 	// of 10 cases.
 	Level, levelLow, levelHigh float64
+	// Unit is what the moments are counted in, such as "step", where they are not times
+	// in seconds; whoever calls [JudgeLevels] sets it. Rate is then the growth in one of
+	// them, and Seconds how many of them there are.
+	Unit string
 	// Samples is how many samples were measured, over this many Seconds.
 	Samples int
 	Seconds float64

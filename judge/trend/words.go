@@ -3,6 +3,7 @@ package trend
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"strandline/finding"
 	"strandline/units"
@@ -17,9 +18,9 @@ func (c *Course) Words() string {
 	level := units.Bytes(int64(c.Level))
 	switch c.Shape {
 	case Growth:
-		return fmt.Sprintf("keeps growing, by %s at the end, where it is %s", units.Rate(c.Rate), level)
+		return fmt.Sprintf("keeps growing, by %s at the end, where it is %s", c.rate(), level)
 	case SawtoothGrowth:
-		return fmt.Sprintf("is released again and again, but less each time: it grows by %s", units.Rate(c.Rate))
+		return fmt.Sprintf("is released again and again, but less each time: it grows by %s", c.rate())
 	case Plateau:
 		return "grew and levels off at " + level
 	case Step:
@@ -31,18 +32,63 @@ func (c *Course) Words() string {
 	case Flat:
 		return "does not grow; it is at " + level
 	}
-	if c.Samples >= fewest {
+	switch {
+	case c.Samples >= fewest:
 		return "grew and fell at the end; more samples are needed to judge it"
+	case c.Samples == 0:
+		return "nothing was measured: all samples are missing"
 	}
 	return "too few samples to judge: " + units.Count(int64(c.Samples))
+}
+
+// rate states the growth at the end.
+func (c *Course) rate() string {
+	const small = 1024 // bytes
+	switch {
+	case c.Unit == "":
+		return units.Rate(c.Rate)
+	case c.Rate < small:
+		return fmt.Sprintf("%s in 1,000 %s", units.Bytes(int64(math.Round(1000*c.Rate))), plural(c.Unit))
+	}
+	article := "a"
+	if strings.ContainsRune("aeiou", rune(c.Unit[0])) {
+		article = "an"
+	}
+	return fmt.Sprintf("%s %s %s", units.Bytes(int64(math.Round(c.Rate))), article, c.Unit)
+}
+
+// lasts states how long something takes: "2 h", or "1,200 steps".
+func (c *Course) lasts(x float64) string {
+	if c.Unit == "" {
+		return units.Seconds(x)
+	}
+	const most = 1 << 53
+	n := int64(math.Round(min(x, most)))
+	if n == 1 {
+		return "1 " + c.Unit
+	}
+	return units.Count(n) + " " + plural(c.Unit)
+}
+
+// plural is the plural of what moments are counted in.
+func plural(unit string) string {
+	if unit == "batch" {
+		return "batches"
+	}
+	return unit + "s"
 }
 
 // Evidence returns the evidence for a finding on a series, with a name and a limit in
 // bytes for the series; the limit is nil if there is none.
 func (c *Course) Evidence(name string, limit *int64) *finding.LevelsEvidence {
-	e := &finding.LevelsEvidence{
-		Column: name, Verdict: string(c.Shape), Growing: c.Growing, RatePerSecond: c.Rate, Samples: c.Samples, Seconds: c.Seconds, LimitBytes: limit,
-		LevelBytes: int64(math.Round(c.Level)), LevelBoundsBytes: [2]int64{int64(math.Round(max(c.levelLow, 0))), int64(math.Round(c.levelHigh))},
+	e := &finding.LevelsEvidence{Column: name, Verdict: string(c.Shape), Unit: c.Unit, Growing: c.Growing, Samples: c.Samples, LimitBytes: limit}
+	if c.Unit == "" {
+		e.Seconds = &c.Seconds
+	}
+	if c.Samples > 0 {
+		level := int64(math.Round(c.Level))
+		e.LevelBytes = &level
+		e.LevelBoundsBytes = &[2]int64{int64(math.Round(max(c.levelLow, 0))), int64(math.Round(c.levelHigh))}
 	}
 	if c.Shape != Unknown {
 		e.Confidence = 1 - c.Growing
@@ -50,34 +96,51 @@ func (c *Course) Evidence(name string, limit *int64) *finding.LevelsEvidence {
 			e.Confidence = c.Growing
 		}
 		e.Confidence = min(e.Confidence, maxForecast)
+		e.RatePerSecond = &c.Rate
+		if c.Unit != "" {
+			e.RatePerSecond, e.RatePerStep = nil, &c.Rate
+		}
 	}
 	if limit == nil {
 		return e
 	}
 	if low, high, ok := c.until(float64(*limit)); ok && !math.IsInf(low, 1) {
-		e.SecondsToLimit = &[2]*float64{&low, &high}
+		left := &[2]*float64{&low, &high}
 		if math.IsInf(high, 1) {
-			e.SecondsToLimit[1] = nil
+			left[1] = nil
+		}
+		e.SecondsToLimit = left
+		if c.Unit != "" {
+			e.SecondsToLimit, e.StepsToLimit = nil, left
 		}
 	}
 	return e
 }
 
 // Reaches states when the limit of some evidence is reached; name describes the limit in
-// words ("the limit of 8 GiB"). It is empty for a series that does not grow.
+// words ("the limit of 8 GiB"). It is empty for a series that neither grows nor is above
+// the limit.
 func (c *Course) Reaches(e *finding.LevelsEvidence, name string) string {
 	left := e.SecondsToLimit
+	if c.Unit != "" {
+		left = e.StepsToLimit
+	}
 	switch {
-	case !c.Leaks() || e.LimitBytes == nil:
+	case e.LimitBytes == nil:
+		return ""
+	case !c.Leaks():
+		if e.LevelBytes != nil && c.Shape != Unknown && *e.LevelBytes > *e.LimitBytes {
+			return units.Bytes(*e.LevelBytes) + " is above " + name
+		}
 		return ""
 	case left == nil:
 		return name + " is further away than this series can predict"
 	case left[1] == nil:
-		return "will reach " + name + " in " + units.Seconds(*left[0]) + " at the earliest; it slows down, and may never reach it"
+		return "will reach " + name + " in " + c.lasts(*left[0]) + " at the earliest; it slows down, and may never reach it"
 	case *left[1] == 0:
 		return name + " is reached"
 	}
-	return "will reach " + name + " " + units.Seconds(*left[0]) + " to " + units.Seconds(*left[1]) + " after the last sample (9 times in 10)"
+	return "will reach " + name + " " + c.lasts(*left[0]) + " to " + c.lasts(*left[1]) + " after the last sample (9 times in 10)"
 }
 
 // Basis is what a judgment rests on: "40 samples over 2 min".
@@ -85,7 +148,7 @@ func (c *Course) Basis() string {
 	if c.Samples == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s over %s", units.Plural(int64(c.Samples), "sample"), units.Seconds(c.Seconds))
+	return fmt.Sprintf("%s over %s", units.Plural(int64(c.Samples), "sample"), c.lasts(c.Seconds))
 }
 
 // Thinned returns some of the levels of a series, for a sparkline, leaving out those that

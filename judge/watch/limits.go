@@ -149,7 +149,7 @@ func unowned(d *sample.Device) finding.Finding {
 func (w *Watch) growing(c *trend.Course, k key, what string, limit *int64, end string) finding.Finding {
 	e := c.Evidence(what, limit)
 	f := finding.Finding{
-		Kind: finding.Leak, Severity: finding.Problem, Confidence: e.Confidence, Bytes: &e.LevelBytes, Basis: c.Basis(),
+		Kind: finding.Leak, Severity: finding.Problem, Confidence: e.Confidence, Bytes: e.LevelBytes, Basis: c.Basis(),
 		Title: what + " " + c.Words(), Trend: trend.Thinned(w.series[k].levels), Evidence: e,
 	}
 	if seconds(c.Seconds) < leastOthers {

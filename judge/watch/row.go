@@ -52,9 +52,9 @@ func (w *Watch) Rows(findings []finding.Finding) map[sample.ID]Row {
 func InWords(e *finding.LevelsEvidence) (verdict, left string) {
 	switch trend.Shape(e.Verdict) {
 	case trend.Growth, trend.SawtoothGrowth:
-		verdict = fmt.Sprintf("%s +%s", e.Column, units.Rate(e.RatePerSecond))
+		verdict = fmt.Sprintf("%s +%s", e.Column, units.Rate(*e.RatePerSecond))
 	case trend.Plateau:
-		verdict = fmt.Sprintf("%s levels off at %s", e.Column, units.Bytes(e.LevelBytes))
+		verdict = fmt.Sprintf("%s levels off at %s", e.Column, units.Bytes(*e.LevelBytes))
 	default:
 		verdict = fmt.Sprintf("%s: %s", e.Column, e.Verdict)
 	}

@@ -168,7 +168,7 @@ func (w *Watch) find(r *rule, p *sample.Process, k key) (out Found, ok bool) {
 	}
 	e := c.Evidence(column, limit)
 	f := finding.Finding{
-		Kind: finding.Usage, Severity: finding.Info, Confidence: e.Confidence, Process: name(p), Bytes: &e.LevelBytes,
+		Kind: finding.Usage, Severity: finding.Info, Confidence: e.Confidence, Process: name(p), Bytes: e.LevelBytes,
 		Title: fmt.Sprintf("%s of %s %s", r.what, name(p), c.Words()), Basis: c.Basis(), Trend: trend.Thinned(s.levels), Evidence: e,
 	}
 	if device >= 0 {

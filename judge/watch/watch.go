@@ -168,7 +168,7 @@ func (w *Watch) end(id sample.ID) {
 	defer func() { w.over = false }()
 	for _, f := range w.judgeProcess(&p) {
 		e, ok := f.Evidence.(*finding.LevelsEvidence)
-		if ok && f.Severity != finding.Info && (e.Seconds >= shortLived || w.killed(&p)) && len(w.ended) < mostEnded {
+		if ok && f.Severity != finding.Info && (e.Seconds != nil && *e.Seconds >= shortLived || w.killed(&p)) && len(w.ended) < mostEnded {
 			if f.Severity == finding.Problem {
 				f.Detail = []string{again}
 			}
@@ -250,8 +250,8 @@ func (w *Watch) Found() []Found {
 }
 
 func rate(f *finding.Finding) float64 {
-	if e, ok := f.Evidence.(*finding.LevelsEvidence); ok {
-		return e.RatePerSecond
+	if e, ok := f.Evidence.(*finding.LevelsEvidence); ok && e.RatePerSecond != nil {
+		return *e.RatePerSecond
 	}
 	return 0
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"strandline/internal/lazyregexp"
 	"strandline/units"
@@ -16,7 +15,8 @@ type header struct {
 	names  []string
 	time   int // the column of times, -1 if there is none
 	clock  clock
-	groups []int // columns that name a process or a device
+	unit   string // what that column counts, if it holds no times
+	groups []int  // columns that name a process or a device
 	levels []level
 }
 
@@ -94,7 +94,10 @@ func headerOf(names, row []string) header {
 	if h.time < 0 {
 		return h
 	}
-	h.clock = clockOf(h.names[h.time], row[h.time])
+	h.clock = clock{factor: 1, unit: h.unit}
+	if h.unit == "" {
+		h.clock = clockOf(h.names[h.time], row[h.time])
+	}
 	var sizes, plain []int
 	capacity := -1
 	for i, name := range h.names {
@@ -145,8 +148,12 @@ func (h *header) findTime(row []string) {
 	if len(row) == 0 || len(h.names) > 0 && groupName.MatchString(h.names[0]) && len(row) > 1 && !strings.Contains(row[0], ":") {
 		return
 	}
-	if _, ok := parseClock(row[0]); ok {
+	if c, ok := parseClock(row[0]); ok {
 		h.time = 0
+		// Unless they are seconds since 1970, whatever they are called.
+		if m := countName.FindStringSubmatch(h.names[0]); m != nil && c == (clock{factor: 1}) && !since1970(row[0]) {
+			h.unit = unitOfCount(m[1])
+		}
 	}
 }
 
@@ -198,80 +205,4 @@ func parseSize(cell string, factor float64) (bytes, limit float64, ok bool) {
 	}
 	n, err := units.ParseBytes(cell)
 	return float64(n), limit, err == nil
-}
-
-// A clock reads the times of a column.
-type clock struct {
-	layout string  // of package time; "" for numbers
-	factor float64 // seconds of a number
-}
-
-var layouts = []string{
-	time.RFC3339, "2006-01-02 15:04:05Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006/01/02 15:04:05",
-	"2006-01-02 15:04:05 -0700 MST", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05 MST",
-	"2006-01-02 15:04", "2006-01-02T15:04", "2006/01/02 15:04", "02/Jan/2006:15:04:05 -0700", "02.01.2006 15:04:05", "01/02/2006 15:04:05", "02/01/2006 15:04:05", "01/02/2006 15:04", "02/01/2006 15:04",
-	"Jan _2 15:04:05", "Jan _2 15:04:05 2006", "Jan _2, 2006 15:04:05", time.ANSIC, time.UnixDate, time.RFC1123, time.RFC1123Z, "15:04:05", "15:04", "20060102-150405", "20060102_150405", "2006-01-02_15-04-05", "2006-01-02", "2006/01/02",
-}
-
-var unitOfTime = lazyregexp.New(`(?i)[\[( _.-](ms|millis|milliseconds|us|µs|micros|microseconds|ns|nanos|nanoseconds|m|min|mins|minutes|h|hours?|days?)[\])]*$`)
-
-// clockOf is the clock of a column with this name and first cell.
-func clockOf(name, cell string) clock {
-	c, _ := parseClock(cell)
-	if c.layout != "" {
-		return c
-	}
-	if m := unitOfTime.FindStringSubmatch(" " + name); m != nil {
-		switch u := strings.ToLower(m[1]); {
-		case strings.HasPrefix(u, "mi") && strings.HasPrefix(u, "min"), u == "m":
-			c.factor = 60
-		case u == "ms", strings.HasPrefix(u, "milli"):
-			c.factor = 1e-3
-		case strings.HasPrefix(u, "u"), strings.HasPrefix(u, "µ"), strings.HasPrefix(u, "micro"):
-			c.factor = 1e-6
-		case strings.HasPrefix(u, "n"):
-			c.factor = 1e-9
-		case strings.HasPrefix(u, "h"):
-			c.factor = 3600
-		case strings.HasPrefix(u, "d"):
-			c.factor = 24 * 3600
-		}
-	}
-	return c
-}
-
-// parseClock finds out how a time is written.
-func parseClock(cell string) (clock, bool) {
-	if x, err := strconv.ParseFloat(cell, 64); err == nil && !math.IsNaN(x) && !math.IsInf(x, 0) {
-		// Seconds since 1970 have ten digits.
-		switch {
-		case x > 1e17:
-			return clock{factor: 1e-9}, true
-		case x > 1e14:
-			return clock{factor: 1e-6}, true
-		case x > 1e11:
-			return clock{factor: 1e-3}, true
-		}
-		return clock{factor: 1}, true
-	}
-	const longest = 40 // bytes of a date
-	if len(cell) > longest {
-		return clock{}, false
-	}
-	for _, l := range layouts {
-		if _, err := time.Parse(l, strings.Replace(cell, ",", ".", 1)); err == nil {
-			return clock{layout: l}, true
-		}
-	}
-	return clock{}, false
-}
-
-// read reads a time, in seconds from a moment that is the same for all.
-func (c clock) read(cell string) (seconds float64, ok bool) {
-	if c.layout == "" {
-		x, err := strconv.ParseFloat(cell, 64)
-		return x * c.factor, err == nil && !math.IsNaN(x) && !math.IsInf(x, 0)
-	}
-	t, err := time.Parse(c.layout, strings.Replace(cell, ",", ".", 1))
-	return float64(t.Unix()) + float64(t.Nanosecond())/1e9, err == nil
 }

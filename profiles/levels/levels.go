@@ -199,6 +199,13 @@ func (t *table) row() error {
 	if h.time < len(cells) {
 		now, ok = h.clock.read(cells[h.time])
 	}
+	if !ok && h.time < len(cells) {
+		var factor float64
+		if factor, ok = h.clock.sinceStart(cells[h.time]); ok {
+			t.sinceStart(factor)
+			now, ok = h.clock.read(cells[h.time])
+		}
+	}
 	if !ok {
 		t.wrong()
 		return nil
@@ -226,6 +233,17 @@ func (t *table) row() error {
 		}
 	}
 	return nil
+}
+
+// sinceStart reads the times anew that were taken for those of the day, and are since a
+// start: hours and minutes are minutes and seconds.
+func (t *table) sinceStart(factor float64) {
+	t.header.clock = clock{elapsed: true}
+	for _, g := range t.order {
+		for i := range g.times {
+			g.times[i] = (g.times[i] + yearZero) * factor
+		}
+	}
 }
 
 func (t *table) wrong() {
@@ -268,7 +286,7 @@ func (t *table) columns() (out []profiles.Column) {
 			times[i] = x - start
 		}
 		for i, l := range t.header.levels {
-			c := profiles.Column{Name: l.name, Times: times, Bytes: g.values[i]}
+			c := profiles.Column{Name: l.name, Times: times, Bytes: g.values[i], Unit: t.header.clock.unit}
 			if len(t.order) > 1 {
 				c.Process = g.name
 			}

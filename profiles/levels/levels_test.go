@@ -68,6 +68,32 @@ func TestRead(t *testing.T) {
 	}
 }
 
+func TestMoments(t *testing.T) {
+	for _, c := range []struct {
+		name, text, unit string
+		times            []float64
+	}{
+		{"steps", "step,memory_allocated_gb\n100,1\n200,2\n300,3\n", "step", []float64{0, 100, 200}},
+		{"steps of wandb", "_step,gpu_mem\n0,1\n1,2\n", "step", []float64{0, 1}},
+		{"iterations", "iter,rss_mb\n0,1\n1,2\n", "iteration", []float64{0, 1}},
+		{"epochs", "epoch,rss_mb\n0,1\n1,2\n", "epoch", []float64{0, 1}},
+		{"seconds since 1970", "epoch,rss_mb\n1793534400,1\n1793534460,2\n", "", []float64{0, 60}},
+		{"times beside the steps", "step,time,rss_mb\n0,5,1\n100,6,2\n", "", []float64{0, 1}},
+		{"minutes and seconds", "elapsed,rss_mb\n00:00,1\n00:30,2\n01:00,3\n", "", []float64{0, 30, 60}},
+		{"as ps prints them", "elapsed,rss_mb\n59:30,1\n01:00:00,2\n1-00:00:30,3\n", "", []float64{0, 30, 82860}},
+		{"minutes, as is found out later", "time,rss_mb\n23:00,1\n23:30,2\n24:00,3\n100:00.5,4\n", "", []float64{0, 30, 60, 4620.5}},
+		{"more hours than a day has", "time,rss_mb\n23:59:00,1\n24:00:00,2\n25:00:00,3\n", "", []float64{0, 60, 3660}},
+		{"times of the day", "time,rss_mb\n10:00,1\n10:30,2\n", "", []float64{0, 1800}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := read(t, c.text)
+			if len(got) != 1 || got[0].Unit != c.unit || !equal(got[0].Times, c.times) {
+				t.Errorf("%+v, want %v in %q", got, c.times, c.unit)
+			}
+		})
+	}
+}
+
 func equal(a, b []float64) bool {
 	if len(a) != len(b) {
 		return false

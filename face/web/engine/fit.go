@@ -19,21 +19,21 @@ const farAhead = 100
 // long as it was watched, or until the limit is reached for certain, if that is nearer
 // than a curve is drawn. It is nil if no curve was fitted.
 func fitOf(c *trend.Course, e *finding.LevelsEvidence, until float64) *page.Fit {
-	if e.Seconds <= 0 {
+	if c.Seconds <= 0 {
 		return nil
 	}
-	ahead := e.Seconds
+	ahead := c.Seconds
 	if t := e.SecondsToLimit; t != nil {
-		ahead = min(max(*t[0]*1.5, ahead), farAhead*e.Seconds)
+		ahead = min(max(*t[0]*1.5, ahead), farAhead*c.Seconds)
 		if t[1] != nil {
-			ahead = min(max(*t[1]*1.1, e.Seconds/4), farAhead*e.Seconds)
+			ahead = min(max(*t[1]*1.1, c.Seconds/4), farAhead*c.Seconds)
 		}
 	}
 	out := &page.Fit{Until: millis(until), Seconds: []float64{}, Level: []float64{}, Low: []float64{}, High: []float64{}}
 	for i := -fitPoints; i <= fitPoints; i++ {
 		after := ahead * float64(i) / fitPoints
 		if i < 0 {
-			after = e.Seconds * float64(i) / fitPoints
+			after = c.Seconds * float64(i) / fitPoints
 		}
 		level, low, high, ok := c.Path(after)
 		if !ok || math.IsNaN(level) || math.IsInf(high, 0) || math.IsInf(level, 0) {

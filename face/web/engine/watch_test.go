@@ -104,8 +104,8 @@ func TestWatchAsJudged(t *testing.T) {
 	if fit.Until != n-1 || fit.Seconds[end] != n-1 || fit.Seconds[0] != 0 {
 		t.Errorf("the curve is from %v by %v, ends at %v", fit.Seconds[0], fit.Seconds[end], fit.Until)
 	}
-	if near := fit.Level[end] - float64(e.LevelBytes); near > 8*mib || near < -8*mib {
-		t.Errorf("the curve ends at %v, the level is %v", fit.Level[end], e.LevelBytes)
+	if near := fit.Level[end] - float64(*e.LevelBytes); near > 8*mib || near < -8*mib {
+		t.Errorf("the curve ends at %v, the level is %v", fit.Level[end], *e.LevelBytes)
 	}
 	last := len(fit.Seconds) - 1
 	if fit.Seconds[last] < n-1+*e.SecondsToLimit[1] || fit.High[last] < float64(*e.LimitBytes) {

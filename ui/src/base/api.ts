@@ -820,13 +820,16 @@ export interface FindingLevelsEvidence {
   column: string;
   confidence: number;
   growing: number;
-  level_bounds_bytes: [number, number];
-  level_bytes: number;
+  level_bounds_bytes: [number, number] | null;
+  level_bytes: number | null;
   limit_bytes?: number;
-  rate_bytes_per_second: number;
+  rate_bytes_per_second: number | null;
+  rate_bytes_per_step?: number;
   samples: number;
-  seconds: number;
+  seconds: number | null;
   seconds_to_limit?: [number | null, number | null];
+  steps_to_limit?: [number | null, number | null];
+  unit?: string;
   verdict: string;
 }
 
