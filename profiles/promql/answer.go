@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"strandline/profiles"
@@ -143,8 +144,9 @@ func (a *answer) result() error {
 	return err
 }
 
-// columns are the levels of series, which are named by the labels that differ.
-func columns(expr string, all []series, factor float64) (out []profiles.Column) {
+// columns are the levels of series, which are named by the labels that differ; malformed
+// is how many points are not a time and a number.
+func columns(expr string, all []series, factor float64) (out []profiles.Column, malformed int) {
 	all = slices.DeleteFunc(all, func(s series) bool { return len(s.Values) == 0 }) // nothing but native histograms
 	constant := map[string]bool{}
 	for name, value := range first(all) {
@@ -156,16 +158,13 @@ func columns(expr string, all []series, factor float64) (out []profiles.Column) 
 	for _, s := range all {
 		c := profiles.Column{Name: nameOf(expr, s.Metric, constant)}
 		for _, p := range s.Values {
-			if len(p) != 2 {
-				continue
-			}
-			at, ok := p[0].(float64)
+			at, x, ok := point(p)
 			if !ok {
+				malformed++
 				continue
 			}
-			x := math.NaN()
-			if v, ok := number(p[1]); ok && v >= 0 {
-				x = v * factor
+			if x *= factor; !(x >= 0) || math.IsInf(x, 0) {
+				x = math.NaN()
 			}
 			c.Times, c.Bytes = append(c.Times, at), append(c.Bytes, x)
 		}
@@ -177,7 +176,18 @@ func columns(expr string, all []series, factor float64) (out []profiles.Column) 
 		}
 		out = append(out, c)
 	}
-	return out
+	return out, malformed
+}
+
+// point is a time in seconds and a value, which is a string.
+func point(p []any) (at, value float64, ok bool) {
+	if len(p) != 2 {
+		return 0, 0, false
+	}
+	at, isTime := p[0].(float64)
+	text, isText := p[1].(string)
+	value, err := strconv.ParseFloat(text, 64)
+	return at, value, isTime && isText && err == nil
 }
 
 func first(all []series) map[string]string {

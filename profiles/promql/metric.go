@@ -24,6 +24,45 @@ func parseSelector(expr string) (selector, bool) {
 	return selector{m[1]}, true
 }
 
+// changeForm is a query whose value is a change of a metric: a rate in bytes a second is no
+// level.
+var changeForm = lazyregexp.New(`\b(rate|irate|increase|delta|idelta|deriv|changes|resets)\s*\(`)
+
+var (
+	quotedForm = lazyregexp.New(`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'`)
+	// labelsForm is what stands in braces, brackets and behind a word that takes labels.
+	labelsForm = lazyregexp.New(`\{[^{}]*\}|\[[^\[\]]*\]|\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^()]*\)`)
+	metricForm = lazyregexp.New(`([a-zA-Z_:][a-zA-Z0-9_:]*)\s*(\(?)`)
+)
+
+// words are those of an expression that are no metrics.
+var words = map[string]bool{
+	"by": true, "without": true, "on": true, "ignoring": true, "group_left": true, "group_right": true, "offset": true, "bool": true,
+	"and": true, "or": true, "unless": true, "start": true, "end": true, "atan2": true, "inf": true, "nan": true, "Inf": true, "NaN": true, "e": true,
+}
+
+// isLevel returns an error for an expression that cannot be a level of memory: of changes,
+// or of nothing but a metric that is a counter or a histogram.
+func (c *client) isLevel(ctx context.Context, expr string) error {
+	text := quotedForm.ReplaceAllString(expr, `""`)
+	if m := changeForm.FindStringSubmatch(text); m != nil {
+		return fmt.Errorf("%s() gives how fast something changes, not a level of memory: ask for a gauge, such as process_resident_memory_bytes", m[1])
+	}
+	names := map[string]bool{}
+	for _, m := range metricForm.FindAllStringSubmatch(labelsForm.ReplaceAllString(text, " "), -1) {
+		if name := m[1]; !words[name] && m[2] != "(" {
+			names[name] = true
+		}
+	}
+	if len(names) != 1 { // the difference of two counters can be a level
+		return nil
+	}
+	for name := range names {
+		return c.isGauge(ctx, selector{name})
+	}
+	return nil
+}
+
 // isGauge returns an error for a metric that is a counter or a histogram: by the metadata
 // of the store, or where it has none by the name.
 func (c *client) isGauge(ctx context.Context, s selector) error {
@@ -40,7 +79,7 @@ func (c *client) isGauge(ctx context.Context, s selector) error {
 	}
 	switch kind {
 	case "counter":
-		return fmt.Errorf("%s is a counter, which only ever grows: ask for its rate, as in --query 'rate(%s[5m])'", s.name, s.name)
+		return fmt.Errorf("%s is a counter, which only ever grows: it is no level of memory that could run out, and neither is its rate; ask for a gauge, such as process_resident_memory_bytes", s.name)
 	case "histogram", "gaugehistogram", "summary":
 		return fmt.Errorf("%s is a %s, not a level of memory", s.name, kind)
 	case "info", "stateset":

@@ -115,6 +115,8 @@ func (c *client) read(ctx context.Context) (*profiles.File, error) {
 		if c.query.Step > coarse {
 			expr = fmt.Sprintf("max_over_time(%s[%dms])", expr, c.query.Step.Milliseconds())
 		}
+	} else if err := c.isLevel(ctx, expr); err != nil {
+		return nil, err
 	}
 	if err := c.count(ctx); err != nil {
 		return nil, err
@@ -231,8 +233,14 @@ func (c *client) levels(ctx context.Context, expr string, factor float64) (*prof
 	for _, w := range a.warnings {
 		f.Notes = append(f.Notes, "the store warns: "+w)
 	}
-	f.Columns = columns(q.Expr, all, factor)
-	if len(f.Columns) == 0 {
+	var malformed int
+	f.Columns, malformed = columns(q.Expr, all, factor)
+	switch {
+	case malformed > 0 && len(f.Columns) == 0:
+		return nil, fmt.Errorf("the store answers values that are not a time and a number, %d of them: what is at this address is not Prometheus's API, or something between changes its answers", malformed)
+	case malformed > 0:
+		f.Notes = append(f.Notes, fmt.Sprintf("%d values of the answer are not a time and a number, and are left out", malformed))
+	case len(f.Columns) == 0:
 		return nil, fmt.Errorf("the query has no levels in the last %s: check the name and the labels, or ask for a longer --since", duration(q.Since))
 	}
 	return f, nil

@@ -86,11 +86,13 @@ func TestRead(t *testing.T) {
 		want string
 	}{
 		{"two pods", fake{metadata: typed("m_bytes", "gauge"), count: counted(2), levels: matrix(podA, podB, none)}, Query{Expr: `m_bytes{job="k"}`},
-			"m_bytes{pod=\"a\"}[0 50.5 100] [100 NaN 300]\nm_bytes{pod=\"b\"}[0 50 100] [NaN NaN 7]"},
+			"m_bytes{pod=\"a\"}[0 50.5 100] [100 NaN 300]\nm_bytes{pod=\"b\"}[0 50 100] [NaN NaN 7]\n2 values of the answer are not a time and a number, and are left out"},
 		{"one, without metadata", fake{count: counted(1), levels: matrix(podA)}, Query{Expr: "m_bytes"}, "m_bytes[0 50.5 100] [100 NaN 300]"},
 		{"MiB", fake{metadata: `{"status":"success","data":{}}`, count: counted(1), levels: matrix(`{"metric":{"gpu":"0"},"values":[[7,"2"]]}`)}, Query{Expr: "DCGM_FI_DEV_FB_USED"},
 			"DCGM_FI_DEV_FB_USED[0] [2.097152e+06]"},
-		{"an expression", fake{count: counted(1), levels: matrix(`{"metric":{"pod":"a"},"values":[[7,"2"]]}`)}, Query{Expr: `sum by (pod) (m_total)`}, "sum by (pod) (m_total)[0] [2]"},
+		{"an expression", fake{count: counted(1), levels: matrix(`{"metric":{"pod":"a"},"values":[[7,"2"]]}`)}, Query{Expr: `sum by (pod) (m_bytes)`}, "sum by (pod) (m_bytes)[0] [2]"},
+		{"a difference of counters", fake{count: counted(1), levels: matrix(`{"metric":{},"values":[[7,"2"]]}`)}, Query{Expr: `made_bytes_total{a="rate("} - on (pod) freed_bytes_total`}, "made_bytes_total{a=\"rate(\"} - on (pod) freed_bytes_total[0] [2]"},
+		{"a share of a size", fake{count: counted(1), levels: matrix(`{"metric":{},"values":[[7,"2"]]}`)}, Query{Expr: "vllm:kv_cache_usage_perc * 64 * 2^30"}, "vllm:kv_cache_usage_perc * 64 * 2^30[0] [2]"},
 		{"with warnings", fake{count: counted(1), levels: strings.Replace(matrix(podA), `"data"`, `"warnings":["some stores did not answer"],"isPartial":true,"data"`, 1)}, Query{Expr: "m_bytes"},
 			"m_bytes[0 50.5 100] [100 NaN 300]\nthe store warns: some stores did not answer"},
 	} {
@@ -128,7 +130,12 @@ func TestErrors(t *testing.T) {
 		q    Query
 		want string
 	}{
-		{"a counter", with(func(f *fake) { f.metadata = typed("m_bytes", "counter") }), Query{Expr: "m_bytes"}, "rate(m_bytes[5m])"},
+		{"a counter", with(func(f *fake) { f.metadata = typed("m_bytes", "counter") }), Query{Expr: "m_bytes"}, "m_bytes is a counter, which only ever grows: it is no level"},
+		{"its rate", fine, Query{Expr: "rate(process_cpu_seconds_total[5m])"}, "rate() gives how fast"},
+		{"a sum of changes", fine, Query{Expr: "sum by (pod) (increase (m_bytes{a=\"x\"}[5m]))"}, "increase() gives how fast"},
+		{"less of a counter", with(func(f *fake) { f.metadata = typed("cnt_bytes", "counter") }), Query{Expr: "cnt_bytes - 5"}, "cnt_bytes is a counter"},
+		{"a sum of a counter by its name", fine, Query{Expr: "sum by (pod) (m_total)"}, "m_total is a counter"},
+		{"no values", with(func(f *fake) { f.levels = matrix(`{"metric":{"__name__":"m_bytes"},"values":[["x","7"],[1,2],[3]]}`) }), Query{Expr: "m_bytes"}, "not a time and a number, 3 of them"},
 		{"a counter by its name", fine, Query{Expr: "sent_bytes_total"}, "sent_bytes_total is a counter"},
 		{"a histogram", with(func(f *fake) { f.metadata = typed("m", "histogram") }), Query{Expr: "m_bucket"}, "m_bucket is a histogram"},
 		{"an info", with(func(f *fake) { f.metadata = typed("m_info", "info") }), Query{Expr: "m_info"}, "only carries labels"},
@@ -247,7 +254,8 @@ func FuzzAnswer(f *testing.F) {
 		if a.read(strings.NewReader(text)) != nil {
 			return
 		}
-		for _, c := range columns("m", all, 1) {
+		found, _ := columns("m", all, 1)
+		for _, c := range found {
 			if len(c.Times) != len(c.Bytes) || len(c.Times) == 0 || c.Name == "" {
 				t.Errorf("%+v", c)
 			}
