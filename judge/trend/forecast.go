@@ -18,6 +18,10 @@ type forecast struct {
 	// and end at now, was above the best curve; in units of scale.
 	rest []float64
 	step float64
+	// highest is the highest level until each of those times, in bytes; every is how far apart
+	// they are, in seconds.
+	highest []float64
+	every   float64
 }
 
 // mostRest is how many times the rest is kept for.
@@ -30,12 +34,14 @@ func (f *forecast) follow(c curve, start float64, t, v []float64) {
 	if end <= 0 {
 		end = 1
 	}
-	f.rest = make([]float64, n)
+	f.rest, f.highest = make([]float64, n), make([]float64, n)
+	f.every = end / float64(n)
 	for i := range f.rest {
 		f.rest[i] = math.NaN()
 	}
 	for i := range v {
 		j := min(int((t[i]-t[0])/end*float64(n)), n-1)
+		f.highest[j] = max(f.highest[j], v[i])
 		if x := (v[i]-f.low)/f.scale - c.at((t[i]-start)/f.span); !(x <= f.rest[j]) {
 			f.rest[j] = x
 		}
@@ -45,6 +51,7 @@ func (f *forecast) follow(c curve, start float64, t, v []float64) {
 		if math.IsNaN(x) { // a gap
 			f.rest[j] = before
 		}
+		f.highest[j] = max(f.highest[j], f.highest[max(j-1, 0)])
 		before = f.rest[j]
 	}
 	f.step = end / f.span / float64(n)
@@ -130,6 +137,8 @@ const (
 	// replayed is how many moments that resemble the last one are considered; a moment is
 	// the last twelfth of a series, and lies in its first four fifths.
 	replayed, lately, ended = 12, 12, 5
+	// faster is how much faster than ever before the highest level can rise.
+	faster = 5
 	// negligible is a weight that changes nothing.
 	negligible = 1e-3
 )
@@ -141,7 +150,8 @@ const (
 //
 // Above each curve that grows on, it replays by how much the samples were above the curve
 // after moments that resemble the last one: the next tooth, burst or hour of load reaches
-// a limit before the curve does.
+// a limit before the curve does. It is not reached in less than a fifth of the shortest
+// time in which the highest level ever rose by as much as is left.
 func (c *Course) until(limit float64) (low, high float64, ok bool) {
 	f := &c.future
 	if c.troughs != nil {
@@ -176,7 +186,29 @@ func (c *Course) until(limit float64) (low, high float64, ok bool) {
 	}
 	low, high = quantile(early, tail), quantile(late, 1-tail)
 	low, high = max(low-f.now, 0)*f.span, max(high-f.now, 0)*f.span
-	return low / widen, high * widen, true
+	low = max(low/widen, f.soonest(limit-f.highest[len(f.highest)-1])/faster)
+	return low, max(high*widen, low), true
+}
+
+// soonest is the least number of seconds in which the highest level so far rose by so many
+// bytes: what only comes back after it was released is no rise. It is 0 if it never rose by
+// as much.
+func (f *forecast) soonest(bytes float64) float64 {
+	if bytes <= 0 { // it was as high before
+		return 0
+	}
+	n := len(f.highest)
+	from, least := 0, n
+	for to := range n {
+		for f.highest[to]-f.highest[from] >= bytes {
+			least = min(least, to-from)
+			from++
+		}
+	}
+	if least == n {
+		return 0
+	}
+	return float64(max(least-1, 0)) * f.every
 }
 
 // doubt is the standard deviation of a curve at u: that of a line, at a time so far from

@@ -47,3 +47,25 @@ func TestSlopeBehindWarmUp(t *testing.T) {
 		t.Errorf("of three samples: between %v and %v", low, high)
 	}
 }
+
+// TestUntilBehindDips: what is released for a moment and taken again is no rise that could
+// reach a limit.
+func TestUntilBehindDips(t *testing.T) {
+	const n, left = 41, 80e6
+	for seed := range uint64(12) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		var at, v []float64
+		for i := range n {
+			level := 148e6 * (1 - math.Exp(-float64(i+1)/30))
+			if r.Float64() < 0.1 && i < n-1 {
+				level *= 0.3 * r.Float64()
+			}
+			at, v = append(at, 0.7*float64(i+1)), append(v, level)
+		}
+		c := JudgeLevels(at, v)
+		// At no time has it risen by as much in less than 17 seconds.
+		if low, high, ok := c.until(v[n-1] + left); ok && (low < 3 || low > high) {
+			t.Errorf("seed %d: a limit that is %.0f MB away is reached in %.2f s to %.2f s", seed, left/1e6, low, high)
+		}
+	}
+}
