@@ -57,23 +57,23 @@ var columns = [][]string{
 	{"cmd/strandline", "cmd/site"},
 }
 
-// beside lists the imports inside a column that are allowed.
+// beside lists the imports inside a column that are allowed, and why.
 var beside = map[string][]string{
-	"torch/timeline":   {"torch/allocator"}, // sizes of blocks and segments
-	"torch/purpose":    {"torch/timeline"},
-	"torch/replay":     {"torch/timeline", "torch/allocator"},
-	"torch/digest":     {"torch/timeline", "torch/purpose", "torch/replay"},
-	"torch/compare":    {"torch/digest", "torch/timeline", "torch/purpose"},
-	"torch/tile":       {"torch/timeline", "torch/purpose"},
-	"face/web":         {"face/web/engine"},
-	"host/bpf":         {"host/procfs"},
-	"host/ptrace":      {"host/procfs"},
-	"host/gpudriver":   {"host/ledger"},
-	"host/gpuaccount":  {"host/gpudriver"},
-	"host/sampler":     {"host/footprint"},
-	"pausable":         {"internal/socket", "pausable/state"},
-	"pausable/history": {"pausable/state"},
-	"internal/check":   {"internal/trace"}, // the lines of a leak
+	"torch/timeline":   {"torch/allocator"},                                 // sizes of blocks and segments
+	"torch/purpose":    {"torch/timeline"},                                  // what memory is for depends on when it lived
+	"torch/replay":     {"torch/timeline", "torch/allocator"},               // a history, sent through the allocator
+	"torch/digest":     {"torch/timeline", "torch/purpose", "torch/replay"}, // sums up the analyses of one file
+	"torch/compare":    {"torch/digest", "torch/timeline", "torch/purpose"}, // relates digests, with the types that they hold
+	"torch/tile":       {"torch/timeline", "torch/purpose"},                 // draws lives, colored by purpose
+	"face/web":         {"face/web/engine"},                                 // the server of what the engine answers
+	"host/bpf":         {"host/procfs"},                                     // reads /proc of what it watches
+	"host/ptrace":      {"host/procfs"},                                     // so does this
+	"host/gpudriver":   {"host/ledger"},                                     // stacks and processes are the ledger's
+	"host/gpuaccount":  {"host/gpudriver"},                                  // compares calls with the driver's count
+	"host/sampler":     {"host/footprint"},                                  // classifies what grows in a process
+	"pausable":         {"internal/socket", "pausable/state"},               // finds the socket, and reads the answer
+	"pausable/history": {"pausable/state"},                                  // a log of states
+	"internal/check":   {"internal/trace"},                                  // the lines of a leak
 }
 
 // wings are the roots that do not import each other: what needs two of them is
@@ -83,7 +83,7 @@ var wings = []string{"torch", "host", "plan", "profiles"}
 // across lists the imports from one wing into another that are allowed.
 var across = map[string][]string{
 	"profiles/proc": {"host/procfs", "host/vmmap"}, // the forms of /proc, and what its mappings are for
-	"plan/serving":  {"torch/allocator"},           // the sizes of blocks and segments
+	"plan/serving":  {"torch/allocator"},           // the sizes of blocks and segments, which that package holds next to its simulation
 }
 
 // everywhere lists what is imported like a package of the standard library.
