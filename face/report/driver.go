@@ -10,14 +10,34 @@ import (
 	"time"
 
 	"strandline/host/event"
+	"strandline/host/gpuaccount"
 	"strandline/host/gpudriver"
 	"strandline/host/recording"
 	"strandline/units"
 )
 
-// NewGPU makes the part of the document of a trace that describes the GPU's
-// driver.
-func NewGPU(s *gpudriver.Sums) *recording.GPU {
+// AddGPU adds to the document of a trace what was taken from the GPU's driver, and the
+// account of the devices.
+func (d *Trace) AddGPU(s *gpudriver.Sums, devices []recording.GPUDevice, reserved map[int]gpuaccount.Placed) {
+	d.GPU = newGPU(s)
+	addHolders(&d.Document, s)
+	SetDevices(&d.Document, devices, reserved)
+}
+
+// SetDevices sets the account of the devices in a document, with what PyTorch holds in
+// each process.
+func SetDevices(doc *recording.Document, devices []recording.GPUDevice, reserved map[int]gpuaccount.Placed) {
+	doc.GPU.Devices = devices
+	for i := range doc.Processes {
+		p := &doc.Processes[i]
+		p.PyTorch = nil
+		if r, known := reserved[p.PID]; known {
+			p.PyTorch = &recording.Reserved{Snapshot: r.Name, Bytes: r.Bytes, Allocated: r.Allocated, Since: r.Since}
+		}
+	}
+}
+
+func newGPU(s *gpudriver.Sums) *recording.GPU {
 	out := &recording.GPU{
 		Libraries: append([]string{}, s.Libraries...), LiveBytes: s.Bytes[event.Device], LiveCount: s.Count[event.Device],
 		ManagedBytes: s.Bytes[event.Managed], PinnedBytes: s.Bytes[event.Pinned], Foreign: s.Count[event.Foreign],
@@ -33,8 +53,8 @@ func NewGPU(s *gpudriver.Sums) *recording.GPU {
 	return out
 }
 
-// AddHolders adds to the processes of a document what each took from the driver.
-func AddHolders(doc *recording.Document, s *gpudriver.Sums) {
+// addHolders adds to the processes of a document what each took from the driver.
+func addHolders(doc *recording.Document, s *gpudriver.Sums) {
 	for i := range doc.Processes {
 		p := &doc.Processes[i]
 		for _, h := range s.Holders {

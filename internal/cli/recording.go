@@ -96,7 +96,9 @@ func (g *globals) diagnoseRecording(c *cobra.Command, run *recording.Run, path s
 	}
 	partial = with.partial || partial
 	if len(with.snapshots) > 0 {
-		judgehost.Account(run.Document, run.GPU, with.snapshots, with.pidOf)
+		account := judgehost.RecordedDevices(run, with.snapshots, with.pidOf)
+		report.SetDevices(run.Document, account.Devices, account.Reserved)
+		run.Document.Findings = account.Findings
 		g.warnOfStrangers(run, with)
 	}
 	run.Document.Findings = append(run.Document.Findings, with.findings...)

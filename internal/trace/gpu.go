@@ -3,9 +3,9 @@ package trace
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
-	"strandline/face/report"
 	"strandline/host/event"
 	"strandline/host/gpudriver"
 	"strandline/host/ledger"
@@ -152,10 +152,16 @@ func (w *gpuWatch) state() *recording.GPUState {
 	return &s
 }
 
-// document puts what is known of the GPU into the document of a trace.
-func (w *gpuWatch) document(doc *recording.Document, processes []ledger.Process) {
-	report.AddHolders(doc, w.taken)
-	doc.GPU = report.NewGPU(w.taken)
-	judgehost.Account(doc, w.state(), w.snapshots, compare.PIDOf)
-	doc.Findings = append(judgehost.Driver(w.taken, processes, doc.GPU.Devices), doc.Findings...)
+// judge judges what is known of the GPU: the account of the devices first, since what grows
+// is judged by what they hold. Both are among the findings of the account.
+func (w *gpuWatch) judge(processes []ledger.Process) judgehost.Account {
+	var shares []ledger.Share
+	for _, h := range w.taken.Holders {
+		if slices.ContainsFunc(processes, func(p ledger.Process) bool { return p.PID == h.PID }) {
+			shares = append(shares, ledger.Share{PID: h.PID, Live: h.Bytes})
+		}
+	}
+	a := judgehost.Devices(w.state(), w.snapshots, compare.PIDOf, processes, shares)
+	a.Findings = append(judgehost.Driver(w.taken, processes, a.Devices), a.Findings...)
+	return a
 }

@@ -13,7 +13,7 @@ func (w *Session) keep() {
 	if w.options.Out == nil {
 		return
 	}
-	s, doc := w.sums, w.document(nil)
+	s, doc := w.sums, w.current()
 	w.record(func(to *recording.Writer) error {
 		mark := recording.Sample{Seconds: doc.Duration, RSS: s.RSS, Anonymous: s.Anon, File: s.File, Shared: s.Shared, Drops: doc.Drops}
 		if doc.GPU != nil {

@@ -69,8 +69,9 @@ type Session struct {
 	summed  time.Time    // when the latest were made
 	known   []hooks.Library
 	looks   map[procfs.Process][]*footprint.Observation
-	lost    error     // why the recording ended before the trace
-	judged  time.Time // when a judgment was last put into it
+	lost    error         // why the recording ended before the trace
+	judged  time.Time     // when a judgment was last put into it
+	checked *report.Trace // as of the last check; nil until it is asked for
 }
 
 // Start begins a trace. If there is a command, it runs from then on.
@@ -145,11 +146,22 @@ func (w *Session) Document(snapshots []*snapshot.Snapshot) *report.Trace {
 
 func (w *Session) document(looks *footprint.Growth) *report.Trace {
 	found := judgehost.Host(w.sums, looks, w.known)
-	doc := report.NewTrace(w.trace, w.sums, found, w.backend, time.Since(w.began))
-	if w.gpu != nil {
-		w.gpu.document(&doc.Document, w.sums.Processes)
+	if w.gpu == nil {
+		return report.NewTrace(w.trace, w.sums, found, w.backend, time.Since(w.began))
 	}
+	gpu := w.gpu.judge(w.sums.Processes)
+	doc := report.NewTrace(w.trace, w.sums, append(gpu.Findings, found...), w.backend, time.Since(w.began))
+	doc.AddGPU(w.gpu.taken, gpu.Devices, gpu.Reserved)
 	return doc
+}
+
+// current returns what was seen at the last check. It is judged once, for the recording
+// and for who follows the trace.
+func (w *Session) current() *report.Trace {
+	if w.checked == nil {
+		w.checked = w.document(nil)
+	}
+	return w.checked
 }
 
 const (
@@ -231,7 +243,7 @@ func (w *Session) due(ctx context.Context, c *clock, now time.Time) error {
 		}
 		took := time.Since(now)
 		c.check = time.Now().Add(max(checkEvery, share*took))
-		w.options.Progress(func() *report.Trace { return w.document(nil) })
+		w.options.Progress(w.current)
 	}
 	if !now.Before(c.look) {
 		if err := w.check(ctx); err != nil { // the look and the sums are from the same moment
@@ -247,6 +259,7 @@ func (w *Session) due(ctx context.Context, c *clock, now time.Time) error {
 
 // check compares the ledger with the kernel's list and keeps the sums.
 func (w *Session) check(ctx context.Context) error {
+	w.checked = nil
 	if err := w.trace.Check(); err != nil {
 		return err
 	}

@@ -10,41 +10,42 @@ import (
 	"strandline/torch/snapshot"
 )
 
-// Account puts the account of the devices into a document, and replaces the document's
-// findings about the account with new ones. pidOf returns the process that a snapshot
-// belongs to, by the snapshot's name, or 0.
-func Account(doc *recording.Document, s *recording.GPUState, snapshots []*snapshot.Snapshot, pidOf func(name string) int) {
-	has := reserved(snapshots, pidOf)
-	doc.GPU.Devices = gpuaccount.Of(s, has)
-	by := gpuaccount.ByProcess(s, has)
-	for i := range doc.Processes {
-		p := &doc.Processes[i]
-		p.PyTorch = nil
-		if r, known := by[p.PID]; known {
-			p.PyTorch = &recording.Reserved{Snapshot: r.Name, Bytes: r.Bytes, Allocated: r.Allocated, Since: r.Since}
-		}
-	}
-	kept := []finding.Finding{}
-	for _, f := range doc.Findings {
-		if f.Kind != finding.DriverSum && f.Kind != finding.DriverUnseen {
-			kept = append(kept, f)
-		}
-	}
-	doc.Findings = append(devices(doc.GPU.Devices, users(doc)), kept...)
+// An Account is what is known of the devices of a trace: what the driver counts on each,
+// what PyTorch holds of it in each process, and what is found in that.
+type Account struct {
+	Devices  []recording.GPUDevice
+	Reserved map[int]gpuaccount.Placed // by process
+	Findings []finding.Finding
 }
 
-// users names the traced process that took most from the driver, and says how many
-// others took something.
-func users(doc *recording.Document) string {
+// Devices judges the account of the devices. pidOf returns the process that a snapshot
+// belongs to, by the snapshot's name, or 0. The shares are what each of the processes
+// took from the driver.
+func Devices(s *recording.GPUState, snapshots []*snapshot.Snapshot, pidOf func(name string) int, processes []ledger.Process, shares []ledger.Share) Account {
+	has := reserved(snapshots, pidOf)
+	a := Account{Devices: gpuaccount.Of(s, has), Reserved: gpuaccount.ByProcess(s, has)}
+	a.Findings = devices(a.Devices, processOf(processes, shares))
+	return a
+}
+
+// RecordedDevices judges the account of the devices of a recording, with snapshots that
+// are named with it. The findings are the document's, with those of the account replaced.
+func RecordedDevices(run *recording.Run, snapshots []*snapshot.Snapshot, pidOf func(name string) int) Account {
 	var processes []ledger.Process
 	var shares []ledger.Share
-	for _, p := range doc.Processes {
+	for _, p := range run.Document.Processes {
 		processes = append(processes, ledger.Process{PID: uint32(p.PID), Name: p.Name, Role: p.Role})
 		for _, o := range p.GPU {
 			shares = append(shares, ledger.Share{PID: uint32(p.PID), Live: o.LiveBytes})
 		}
 	}
-	return processOf(processes, shares)
+	a := Devices(run.GPU, snapshots, pidOf, processes, shares)
+	for _, f := range run.Document.Findings {
+		if f.Kind != finding.DriverSum && f.Kind != finding.DriverUnseen {
+			a.Findings = append(a.Findings, f)
+		}
+	}
+	return a
 }
 
 // reserved is what PyTorch holds according to some snapshots.
